@@ -26,7 +26,9 @@ type FinishConnect struct {
 
 // ChannelConnected is the answer to FinishConnect. Onboarding and ReturnURL are those of BeginConnect.
 type ChannelConnected struct {
-	Channel    Channel
+	Channel Channel
+	// By is who began to connect it; zero when that account is gone.
+	By         tenancy.PersonID
 	Onboarding bool
 	ReturnURL  string
 }

@@ -11,18 +11,28 @@ import (
 
 // The tags that make the ids of this domain distinct types (platform/id).
 type (
-	OrgTag     struct{}
-	PersonTag  struct{}
-	KeyTag     struct{}
-	SessionTag struct{}
+	OrgTag        struct{}
+	PersonTag     struct{}
+	KeyTag        struct{}
+	SessionTag    struct{}
+	InvitationTag struct{}
+	AuditTag      struct{}
+	MailTag       struct{}
+
+	ConfirmationTag struct{}
 )
 
 // The ids are UUIDs that sort by the time at which they were made.
 type (
-	OrgID     = id.ID[OrgTag]
-	PersonID  = id.ID[PersonTag]
-	KeyID     = id.ID[KeyTag]
-	SessionID = id.ID[SessionTag]
+	OrgID        = id.ID[OrgTag]
+	PersonID     = id.ID[PersonTag]
+	KeyID        = id.ID[KeyTag]
+	SessionID    = id.ID[SessionTag]
+	InvitationID = id.ID[InvitationTag]
+	AuditID      = id.ID[AuditTag]
+	MailID       = id.ID[MailTag]
+
+	ConfirmationID = id.ID[ConfirmationTag]
 )
 
 // Shards is the number of shards that organizations are distributed over. It must never change: posts are stored with
@@ -54,29 +64,10 @@ func (r Role) Valid() bool { return r == RoleSuperAdmin || r == RoleAdmin || r =
 // Manages reports whether the role may change settings, keys and members.
 func (r Role) Manages() bool { return r == RoleSuperAdmin || r == RoleAdmin }
 
-// Organization is a tenant. Row-level security separates the rows of organizations.
-type Organization struct {
-	ID          OrgID
-	Name        string
-	Description string
-	// Timezone is a name that LoadZone accepts: an IANA name or a fixed offset.
-	Timezone string
-	// CreatedAt is in UTC, as all times of the service.
-	CreatedAt time.Time
-}
-
-// Person is a user account. A person can be a member of several organizations.
-type Person struct {
-	ID PersonID
-	// Email is in lower case and unique.
-	Email string
-	Name  string
-	// PasswordHash is argon2id in PHC format. It is empty when the person signs in with an identity provider.
-	PasswordHash string
-	// Activated is true when the person has confirmed the address. Log-in is refused before.
-	Activated bool
-	// CreatedAt is in UTC, like all times of the service.
-	CreatedAt time.Time
+// Outranks reports whether the role may change or remove members of the other role: an owner all others, an
+// administrator those who are not the owner.
+func (r Role) Outranks(other Role) bool {
+	return r == RoleSuperAdmin && other != RoleSuperAdmin || r == RoleAdmin && other != RoleSuperAdmin
 }
 
 // Membership is the role of a person in an organization. A disabled membership gives no access.
@@ -103,35 +94,21 @@ type APIKey struct {
 	CreatedBy PersonID
 	// CreatedAt is the only time at which the key itself was shown.
 	CreatedAt time.Time
+	// UsedAt is nil for a key that was never used, else to the minute.
+	UsedAt *time.Time
 	// ExpiresAt is nil for a key that does not expire.
 	ExpiresAt *time.Time
 }
 
-const (
-	// SessionIdle is how long a session lives without use. The last use is stored to the minute.
-	SessionIdle = 12 * time.Hour
-	// SessionAbsolute is how long a session lives at most.
-	SessionAbsolute = 30 * 24 * time.Hour
-)
+// NewKey is the input of an API key.
+type NewKey struct {
+	Name string
+	// ExpiresAt is nil for a key that does not expire.
+	ExpiresAt *time.Time
+}
 
-// Via is the kind of credential that authenticated a request.
-type Via string
-
-// The kinds of credential: an API key of an organization, and the session of a person who has logged in.
-const (
-	ViaKey     Via = "key"
-	ViaSession Via = "session"
-)
-
-// Principal is the identity that a request acts for: exactly one organization, and a person.
-type Principal struct {
-	Org OrgID
-	// Person is the person of the session or the creator of the API key. It is zero for a key without a creator.
-	Person PersonID
-	Role   Role
-	Via    Via
-	// Key is set when Via is ViaKey.
-	Key KeyID
-	// Session is set when Via is ViaSession.
-	Session SessionID
+// KeyOf is an API key with the address of its creator, "" when that account is gone.
+type KeyOf struct {
+	APIKey
+	CreatedByEmail string
 }

@@ -1,9 +1,119 @@
 package tenancy
 
 import (
+	"strconv"
 	"strings"
+	"unicode"
 	"unicode/utf8"
+
+	"crier/platform/fault"
 )
 
 // Storable reports whether a text column of Postgres can hold the text: it must be valid UTF-8 without NUL.
 func Storable(text string) bool { return utf8.ValidString(text) && !strings.ContainsRune(text, 0) }
+
+// CleanName returns a name of a person, an organization or a key without spaces around it. It returns a sentence about
+// what a name must be when the name has not least to most characters, or one that is no visible text: a control
+// character, or one that changes the direction of what follows.
+func CleanName(name string, least, most int) (clean, rule string) {
+	clean = strings.TrimSpace(name)
+	hidden := func(r rune) bool { return unicode.IsControl(r) || isBidiControl(r) }
+	if !utf8.ValidString(clean) || strings.ContainsFunc(clean, hidden) {
+		return "", "must not hold control characters"
+	}
+	if n := utf8.RuneCountInString(clean); n < least || n > most {
+		return "", "must be " + between(least, most)
+	}
+	return clean, ""
+}
+
+// isBidiControl reports whether a character changes the direction of the text around it, by which a name can look like
+// another one.
+func isBidiControl(r rune) bool {
+	return r == 0x61c || r == 0x200e || r == 0x200f || r >= 0x202a && r <= 0x202e || r >= 0x2066 && r <= 0x2069
+}
+
+// CleanEmail returns an address in the form in which it is stored: in lower case, without spaces around it. It returns
+// false when the text cannot be the address of a mailbox.
+func CleanEmail(email string) (string, bool) {
+	clean := strings.ToLower(strings.TrimSpace(email))
+	at := strings.LastIndexByte(clean, '@')
+	unfit := func(r rune) bool {
+		return r <= ' ' || r == 0x7f || r == 0xfffd || unicode.IsControl(r) || unicode.IsSpace(r) || isBidiControl(r) ||
+			strings.ContainsRune(`<>()[],;:"\`, r)
+	}
+	if at < 1 || at > 64 || at == len(clean)-1 || utf8.RuneCountInString(clean) > maxEmail || len(clean) > maxEmail {
+		return "", false
+	}
+	domain := clean[at+1:]
+	if strings.ContainsFunc(clean, unfit) || strings.Count(clean, "@") != 1 || strings.Contains(clean, "..") ||
+		strings.HasPrefix(domain, ".") || strings.HasSuffix(domain, ".") || !utf8.ValidString(clean) {
+		return "", false
+	}
+	return clean, true
+}
+
+// Limits of texts, in characters.
+const (
+	maxEmail    = 254
+	MinPassword = 8
+	MaxPassword = 128
+)
+
+// Inputs collects the faults of the fields of an input.
+type Inputs struct{ list fault.List }
+
+// Name returns the cleaned name, see CleanName, and notes a fault of the field.
+func (i *Inputs) Name(field, name string, least, most int) string {
+	clean, rule := CleanName(name, least, most)
+	if rule != "" {
+		i.list.Add(field, rule)
+	}
+	return clean
+}
+
+// Email returns the cleaned address, see CleanEmail, and notes a fault of the field.
+func (i *Inputs) Email(field, email string) string {
+	clean, ok := CleanEmail(email)
+	if !ok {
+		i.list.Add(field, "must be an e-mail address")
+	}
+	return clean
+}
+
+// Text returns the text, of at most most characters, and notes a fault of the field. Line breaks are allowed.
+func (i *Inputs) Text(field, text string, most int) string {
+	clean := strings.TrimSpace(text)
+	if !Storable(clean) {
+		i.list.Add(field, "must not hold the character NUL")
+	}
+	if utf8.RuneCountInString(clean) > most {
+		i.list.Add(field, "must be "+between(0, most))
+	}
+	return clean
+}
+
+// Password notes a fault of a new password: its length, or that its characters are not valid UTF-8.
+func (i *Inputs) Password(field, password string) {
+	if n := utf8.RuneCountInString(password); n < MinPassword || n > MaxPassword || !utf8.ValidString(password) {
+		i.list.Add(field, "must be "+between(MinPassword, MaxPassword))
+	}
+}
+
+// Check notes a fault of the field unless ok.
+func (i *Inputs) Check(ok bool, field, rule string) {
+	if !ok {
+		i.list.Add(field, rule)
+	}
+}
+
+// Err returns nil, or Invalid with the faults.
+func (i *Inputs) Err(op string) error { return i.list.Err(op, "The input is not valid.") }
+
+// between returns the rule of a length in characters.
+func between(least, most int) string {
+	if least == 0 {
+		return "at most " + strconv.Itoa(most) + " characters"
+	}
+	return strconv.Itoa(least) + " to " + strconv.Itoa(most) + " characters"
+}

@@ -19,6 +19,7 @@ import (
 	"crier/platform/clock"
 	"crier/platform/jobs"
 	"crier/platform/lifecycle"
+	"crier/platform/mail"
 	"crier/platform/outbound"
 	"crier/platform/pg"
 	"crier/platform/redis"
@@ -38,6 +39,10 @@ type App struct {
 	Accounts *tenancyservice.Accounts
 	// Channels are the use cases of channels.
 	Channels *publishingservice.Channels
+	// posts are the use cases of posts.
+	posts *publishingservice.Posts
+	// box takes the mails of `dev`; nil in other processes.
+	box *mail.Box
 
 	cfg      Config
 	log      *slog.Logger
@@ -109,8 +114,8 @@ func (a *App) parts() []lifecycle.Part {
 		{Name: "redis", Start: a.openRedis, Stop: a.closeRedis},
 		{Name: "files", Start: a.openFiles, Stop: func(context.Context) error { return a.blobs.Close() }},
 		{Name: "outbound", Start: a.openOutbound, Stop: a.closeOutbound},
-		{Name: "accounts", Start: a.openAccounts, Stop: a.closeAccounts},
 		{Name: "connectors", Start: a.openConnectors},
+		{Name: "accounts", Start: a.openAccounts, Stop: a.closeAccounts},
 		{Name: "actors", Start: a.openActors, Stop: func(ctx context.Context) error { return a.actors.Close(ctx) }},
 		{Name: "sender", Start: a.openSender},
 		{Name: "worker", Start: a.openWorker},

@@ -37,18 +37,20 @@ type commands struct {
 	Routes  routesCommand  `cmd:"" help:"List the routes that work, method and path."`
 	Keygen  keygenCommand  `cmd:"" help:"Print a fresh key for ENCRYPTION_KEYS."`
 	Openapi openapiCommand `cmd:"" help:"Print the OpenAPI document."`
+	Admin   adminCommand   `cmd:"" help:"Make accounts, reset passwords, suspend organizations."`
 }
 
 // terminal is what kong passes to the Run method of each command.
 type terminal struct {
 	ctx      context.Context
 	lookup   env.Lookup
+	in       io.Reader
 	out, err io.Writer
 }
 
 // Main runs one command line and returns the exit code. A command runs until it is done or ctx ends. Errors are written
 // to errs.
-func Main(ctx context.Context, args []string, out, errs io.Writer) int {
+func Main(ctx context.Context, args []string, in io.Reader, out, errs io.Writer) int {
 	var c commands
 	parser, err := kong.New(&c, kong.Name("crier"),
 		kong.Description("Publishes to social platforms: on time, in order, exactly once."),
@@ -75,7 +77,7 @@ func Main(ctx context.Context, args []string, out, errs io.Writer) int {
 		}
 		over[name] = value
 	}
-	if err := line.Run(&terminal{ctx: ctx, lookup: env.With(env.OS(), over), out: out, err: errs}); err != nil {
+	if err := line.Run(&terminal{ctx: ctx, lookup: env.With(env.OS(), over), in: in, out: out, err: errs}); err != nil {
 		fmt.Fprintln(errs, "crier:", errorText(err))
 		return exitFailed
 	}
@@ -147,6 +149,10 @@ func (serveCommand) Run(t *terminal) error {
 		return err
 	}
 	cfg.warn(log)
+	if !cfg.Mail.Enabled() {
+		log.Warn("SMTP_URL is not set: accounts are active without a confirmation, invitations are links only, " +
+			"and a forgotten password needs `crier admin reset-password`.")
+	}
 	limit, err := descriptorLimit()
 	if err != nil {
 		return err

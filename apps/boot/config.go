@@ -12,6 +12,7 @@ import (
 	"crier/apps/edge"
 	"crier/apps/worker"
 	"crier/platform/env"
+	"crier/platform/mail"
 	"crier/platform/outbound"
 	"crier/platform/pg"
 	"crier/platform/redis"
@@ -20,6 +21,7 @@ import (
 	"crier/publishing/sender"
 	publishingservice "crier/publishing/service"
 	tenancyservice "crier/tenancy/service"
+	"crier/tenancy/signin"
 )
 
 // Config are all environment variables of the service: those of the packages and a few of its own. env.Load fills it
@@ -47,7 +49,10 @@ type Config struct {
 	Outbound   outbound.Config
 	Secret     secret.Config
 	Telemetry  telemetry.Config
+	Accounts   tenancyservice.Config
 	Sessions   tenancyservice.Retention
+	SignIn     signin.Config
+	Mail       mail.Config
 
 	// Version is that of the binary. It is not a variable: the commands set it. See GET /health.
 	Version string
@@ -69,6 +74,7 @@ func (c Config) Validate() error {
 func (c Config) withDerived() Config {
 	c.Publishing.BaseURL, c.Sender.BaseURL = c.Edge.Base(), c.Edge.Base()
 	c.Publishing.PlatformTimeout = c.Sender.PlatformTimeout
+	c.Accounts.BaseURL, c.Accounts.FrontendURL = c.Edge.Base(), c.Edge.Frontend()
 	c.Worker.MaxReconcileRest = c.Sender.ReconcileWindow / 8 // so that a platform is asked several times
 	return c
 }

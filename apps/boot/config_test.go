@@ -33,6 +33,8 @@ func TestLoad_NamesVariableOutOfBounds(t *testing.T) {
 		"DATABASE_MAX_CONNS": {"3", "10001", "x"}, "POOLER": {"session"}, "ROLE_PREFIX": {"A B"}, "REDIS_URL": {"localhost:6379", "redis://x:y@host:0"},
 		"OUTBOUND_ALLOW": {"localhost"}, "LOG_LEVEL": {"loud"}, "LOG_FORMAT": {"xml"}, "METRICS_LISTEN": {"4899"}, "CLUSTER_LISTEN": {"x"},
 		"CLUSTER_ADVERTISE": {"x:1"}, "ENCRYPTION_KEYS": {"short"},
+		"REGISTRATION": {"closed"}, "DELETE_GRACE": {"-1s", "8761h", "7d"}, "ENTERPRISE_SECRET": {"too short"},
+		"SMTP_URL": {"mail.example.com", "smtp://user@mail.example.com?tls=none"}, "GITHUB_URL": {"x"}, "OIDC_ISSUER": {"x"},
 	} {
 		for _, value := range values {
 			got := "no error"

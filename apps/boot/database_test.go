@@ -40,7 +40,7 @@ func startDev(t *testing.T) *dev {
 	ended := make(chan struct{})
 	go func() {
 		defer close(ended)
-		d.code <- boot.Main(ctx, []string{"dev", "--env", "CRIER_HOME=" + d.home, "--env", "PORT=" + port}, &d.out, &d.errs)
+		d.code <- boot.Main(ctx, []string{"dev", "--env", "CRIER_HOME=" + d.home, "--env", "PORT=" + port}, strings.NewReader(""), &d.out, &d.errs)
 	}()
 	t.Cleanup(func() { cancel(); <-ended })
 	d.until(t, "dev is ready", func() bool { return strings.Contains(d.out.String(), "Ctrl-C stops everything.") })

@@ -17,8 +17,10 @@ import (
 	"strings"
 
 	"crier/apps/sim/sandbox"
+	"crier/platform/clock"
 	"crier/platform/env"
 	"crier/platform/fault"
+	"crier/platform/mail"
 	"crier/platform/migrations"
 	"crier/platform/secret"
 	"crier/platform/telemetry"
@@ -48,6 +50,7 @@ const demoEmail = "demo@crier.test"
 func (devCommand) Run(t *terminal) (err error) {
 	lookup := env.Defaults(t.lookup, map[string]string{
 		"DRAIN_DELAY": "0s", "DRAIN_TIMEOUT": "5s", "STOP_TIMEOUT": "9s", "MAX_CONNECTIONS": "1024",
+		"REGISTRATION": string(tenancyservice.RegisterOpen),
 	})
 	home, err := devHome(lookup)
 	if err != nil {
@@ -89,6 +92,9 @@ func (devCommand) Run(t *terminal) (err error) {
 	}
 	cfg.fitConnections(limit, log)
 	app := New(cfg, log)
+	if !cfg.Mail.Enabled() {
+		app.box = mail.NewBox(clock.System{})
+	}
 	if err := migrations.Migrate(ctx, app.schema(), log); err != nil {
 		return err
 	}
@@ -251,7 +257,7 @@ func (a *App) demo(ctx context.Context, home, sandboxURL string) (demo, error) {
 	if err != nil {
 		return demo{}, err
 	}
-	key, _, err := a.Accounts.CreateKey(ctx, owner, "demo")
+	key, _, err := a.Accounts.CreateKey(ctx, owner, tenancy.NewKey{Name: "demo"})
 	if err != nil {
 		return demo{}, err
 	}
@@ -318,6 +324,7 @@ Crier runs at %[1]s
   API documentation  %[1]s/docs
   Sandbox            %[1]s/sandbox/   (what the pretend platform has published)
   Log-in             %[2]s / %[3]s
+  Mails              %[1]s/dev/mail   (what the service would send)
   API key            %[4]s
   Channel            %[5]s
   The same for scripts: %[6]s

@@ -6,25 +6,33 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
+	"crier/platform/id"
 	"crier/platform/jobs"
 	"crier/platform/pg"
 	"crier/publishing/sender"
+	"crier/tenancy"
+	tenancyservice "crier/tenancy/service"
 )
 
 // jobTimeout limits one run of a background job. The next run continues with the rest.
 const jobTimeout = 30 * time.Minute
 
 func (a *App) startJobs(ctx context.Context) error {
-	pool, err := a.db.DirectPool(context.WithoutCancel(ctx), pg.Jobs, jobs.Conns(nil))
+	pool, err := a.db.DirectPool(context.WithoutCancel(ctx), pg.Jobs, jobs.Conns(a.tasks()))
 	if err != nil {
 		return err
 	}
-	a.jobs, err = jobs.Start(ctx, pool, a.pruneJobs(), nil, a.log)
+	a.jobs, err = jobs.Start(ctx, pool, append(a.pruneJobs(), a.purgeJob()), a.tasks(), a.log)
 	if err != nil {
 		return err
 	}
 	for name := range a.jobs.Stats() {
 		if err := a.registerJob(name, func() jobs.Stats { return a.jobs.Stats()[name] }); err != nil {
+			return err
+		}
+	}
+	for name := range a.jobs.TaskStats() {
+		if err := a.registerTask(name, func() jobs.TaskStats { return a.jobs.TaskStats()[name] }); err != nil {
 			return err
 		}
 	}
@@ -52,7 +60,46 @@ func (a *App) pruneJobs() []jobs.Job {
 	if keep := a.cfg.Sessions.Sessions; keep > 0 {
 		add("sessions", func(ctx context.Context) (int, error) { return a.Accounts.PruneSessions(ctx, keep) })
 	}
+	add("expired-links", a.Accounts.PruneExpired)
 	return out
+}
+
+// purgeInterval is how often accounts and organizations are purged whose deletion was requested DELETE_GRACE ago.
+const purgeInterval = 10 * time.Minute
+
+// purgeJob returns the job that purges accounts and organizations.
+func (a *App) purgeJob() jobs.Job {
+	return jobs.Job{Name: "purge", Every: min(purgeInterval, a.cfg.PruneInterval), Timeout: jobTimeout,
+		Run: func(ctx context.Context) error {
+			n, err := a.Accounts.Purge(ctx)
+			if n > 0 {
+				a.log.InfoContext(ctx, "accounts and organizations were purged", "number", n)
+			}
+			return err
+		},
+	}
+}
+
+const (
+	mailWorkers = 4
+	taskTimeout = time.Minute
+	// taskAttempts end after four days.
+	taskAttempts = 18
+)
+
+// tasks returns the handlers of one-off tasks.
+func (a *App) tasks() []jobs.Handler {
+	return []jobs.Handler{{
+		Kind: tenancyservice.PublishingTask, Workers: 1, Timeout: taskTimeout, Attempts: taskAttempts,
+		Run: func(ctx context.Context, t jobs.Task, _ jobs.Attempt) error {
+			return a.Accounts.SyncPublishing(ctx, id.FromUUID[tenancy.OrgTag](t.ID))
+		},
+	}, {
+		Kind: tenancyservice.MailTask, Workers: mailWorkers, Timeout: taskTimeout, Attempts: taskAttempts,
+		Run: func(ctx context.Context, t jobs.Task, _ jobs.Attempt) error {
+			return a.Accounts.SendMail(ctx, id.FromUUID[tenancy.MailTag](t.ID))
+		},
+	}}
 }
 
 func (a *App) registerJob(name string, stats func() jobs.Stats) error {
@@ -84,4 +131,30 @@ func (a *App) registerJob(name string, stats func() jobs.Stats) error {
 		}
 		return 0
 	}))
+}
+
+func (a *App) registerTask(name string, stats func() jobs.TaskStats) error {
+	label := prometheus.Labels{"task": name}
+	counters := []struct {
+		name, help string
+		read       func(jobs.TaskStats) float64
+	}{
+		{name: "done", help: "One-off tasks that succeeded in this process.",
+			read: func(s jobs.TaskStats) float64 { return float64(s.Done) }},
+		{name: "failed", help: "Runs of one-off tasks in this process that ended with an error.",
+			read: func(s jobs.TaskStats) float64 { return float64(s.Failed) }},
+		{name: "gave_up", help: "One-off tasks that failed for good in this process.",
+			read: func(s jobs.TaskStats) float64 { return float64(s.GaveUp) }},
+	}
+	for _, c := range counters {
+		opts := prometheus.CounterOpts{Name: "crier_tasks_" + c.name + "_total", Help: c.help, ConstLabels: label}
+		err := a.registry.Register(prometheus.NewCounterFunc(opts, func() float64 { return c.read(stats()) }))
+		if err != nil {
+			return err
+		}
+	}
+	opts := prometheus.GaugeOpts{
+		Name: "crier_tasks_running", Help: "One-off tasks that this process runs.", ConstLabels: label,
+	}
+	return a.registry.Register(prometheus.NewGaugeFunc(opts, func() float64 { return float64(stats().Running) }))
 }

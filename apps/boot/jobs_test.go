@@ -9,12 +9,15 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"crier/platform/pg"
+	"crier/tenancy"
 )
 
 func TestServe_PrunesRowsAfterRetention(t *testing.T) {
 	t.Parallel()
 	s := serveWith(t, map[string]string{"PRUNE_INTERVAL": "1s", "EVENT_RETENTION": "0s"})
-	want := []string{"prune-connects", "prune-deleted-posts", "prune-idempotency-keys", "prune-sessions"}
+	want := []string{
+		"prune-connects", "prune-deleted-posts", "prune-expired-links", "prune-idempotency-keys", "prune-sessions", "purge",
+	}
 	if got := slices.Sorted(maps.Keys(s.jobs.Stats())); !slices.Equal(got, want) {
 		t.Errorf("the jobs are %v, want %v", got, want)
 	}
@@ -24,7 +27,7 @@ func TestServe_PrunesRowsAfterRetention(t *testing.T) {
 	}); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := s.Accounts.Login(t.Context(), "203.0.113.9", "owner@crier.test", "correct horse battery"); err != nil {
+	if _, err := s.Accounts.Login(t.Context(), "owner@crier.test", "correct horse battery", tenancy.Source{}); err != nil {
 		t.Fatal(err)
 	}
 	if err := s.db.WriteRole(t.Context(), pg.Gate, func(b *pgx.Batch) {
@@ -42,7 +45,7 @@ func TestServe_PrunesRowsAfterRetention(t *testing.T) {
 		seen[f.GetName()] = len(f.GetMetric())
 	}
 	for name, want := range map[string]int{
-		"crier_jobs_done_total": 4, "crier_jobs_failed_total": 4, "crier_jobs_seconds_total": 4, "crier_jobs_running": 4,
+		"crier_jobs_done_total": 6, "crier_jobs_failed_total": 6, "crier_jobs_seconds_total": 6, "crier_jobs_running": 6,
 		"crier_pruned_rows_total": 1,
 	} {
 		if seen[name] != want {

@@ -113,6 +113,10 @@ func (a *App) counters() []metric {
 			help: "Repeated posts whose next occurrence could not be written and was left for later.",
 		},
 		{
+			name: "crier_passwords_hashed_total", read: a.Accounts.Hashed,
+			help: "Passwords that were hashed or compared. Each takes a core for some 30 ms.",
+		},
+		{
 			name: "crier_pruned_rows_total", read: a.pruned.Load,
 			help: "Rows that were deleted because their retention was over.",
 		},

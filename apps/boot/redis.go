@@ -50,16 +50,27 @@ func (a *App) attempts() appapi.Attempts {
 	})
 }
 
+// windows returns the requests that the processes count together, nil without Redis: the edge then counts its own.
+func (a *App) windows() appapi.Windows {
+	if a.redis == nil {
+		return nil
+	}
+	return a.redis.Windows("edge", windowTimeout)
+}
+
 // openAccounts creates the use cases of accounts. With Redis the processes share the revocations of keys.
 func (a *App) openAccounts(ctx context.Context) (err error) {
-	deps := tenancyservice.Deps{DB: a.db, Clock: clock.System{}}
+	deps, err := a.accountDeps()
+	if err != nil {
+		return err
+	}
 	if a.redis == nil {
-		a.Accounts, err = tenancyservice.New(deps)
+		a.Accounts, err = tenancyservice.New(a.cfg.Accounts, deps)
 		return err
 	}
 	a.revoked = &revocations{redis: a.redis, log: a.log, unpublished: make(chan string, maxUnpublished)}
 	deps.Revocations = a.revoked
-	a.Accounts, err = tenancyservice.New(deps)
+	a.Accounts, err = tenancyservice.New(a.cfg.Accounts, deps)
 	if err != nil {
 		return err
 	}
@@ -78,6 +89,7 @@ const (
 	revokedChannel    = "crier:key-revoked"
 	publishTimeout    = 500 * time.Millisecond
 	loginTimeout      = 500 * time.Millisecond // for a call that counts a log-in
+	windowTimeout     = 250 * time.Millisecond // for a call that counts a request
 	publishRetryDelay = time.Second
 	maxUnpublished    = 1000
 )

@@ -63,7 +63,7 @@ func serveWith(t *testing.T, settings map[string]string, changes ...func(*App)) 
 		}
 	})
 	deps := tenancyservice.Deps{DB: dbtest.OpenURL(t, address), Clock: clock.System{}}
-	s.accounts, err = tenancyservice.New(deps)
+	s.accounts, err = tenancyservice.New(tenancyservice.Config{}, deps)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -131,24 +131,24 @@ func TestServe_WorksWithoutRedisAndReconnects(t *testing.T) {
 		t.Errorf("%+v", answer)
 	}
 
-	full, key, err := s.accounts.CreateKey(t.Context(), s.owner, "test")
+	full, key, err := s.accounts.CreateKey(t.Context(), s.owner, tenancy.NewKey{Name: "test"})
 	if err != nil {
 		t.Fatal(err)
 	}
 	if a := s.get(t, "/public/v1/integrations", full); a.Status != http.StatusOK {
 		t.Fatalf("a request is answered with %v", a)
 	}
-	if err := s.accounts.DeleteKey(t.Context(), s.owner, key.ID); err != nil { // by another process
+	if err := s.accounts.DeleteKey(t.Context(), s.owner, key.ID.String()); err != nil { // by another process
 		t.Fatal(err)
 	}
 	eventually(t, "the revoked key stops working", func() bool {
 		return s.get(t, "/public/v1/integrations", full).Status == http.StatusUnauthorized
 	})
-	_, key, err = s.Accounts.CreateKey(t.Context(), s.owner, "another")
+	_, key, err = s.Accounts.CreateKey(t.Context(), s.owner, tenancy.NewKey{Name: "another"})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := s.Accounts.DeleteKey(t.Context(), s.owner, key.ID); err != nil { // by this one
+	if err := s.Accounts.DeleteKey(t.Context(), s.owner, key.ID.String()); err != nil { // by this one
 		t.Errorf("a key cannot be revoked without Redis: %v", err)
 	}
 
@@ -179,14 +179,14 @@ func TestServe_SingleProcessNeedsNoRedis(t *testing.T) {
 	if bucket := s.bucket(); bucket != nil {
 		t.Errorf("rates are shared through %v", bucket)
 	}
-	full, key, err := s.Accounts.CreateKey(t.Context(), s.owner, "test")
+	full, key, err := s.Accounts.CreateKey(t.Context(), s.owner, tenancy.NewKey{Name: "test"})
 	if err != nil {
 		t.Fatal(err)
 	}
 	if a := s.get(t, "/public/v1/integrations", full); a.Status != http.StatusOK {
 		t.Fatalf("a request is answered with %v", a)
 	}
-	if err := s.accounts.DeleteKey(t.Context(), s.owner, key.ID); err != nil { // by a command, or an unknown process
+	if err := s.accounts.DeleteKey(t.Context(), s.owner, key.ID.String()); err != nil { // by a command, or an unknown process
 		t.Fatal(err)
 	}
 	eventually(t, "the revoked key stops working", func() bool {

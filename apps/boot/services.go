@@ -127,12 +127,17 @@ func (a *App) openEdge(context.Context) error {
 	}
 	statsDeps := deps
 	statsDeps.DB = a.queueDB
-	posts := publishingservice.NewPosts(a.cfg.Publishing, deps)
+	a.posts = publishingservice.NewPosts(a.cfg.Publishing, deps)
 	a.Channels = publishingservice.NewChannels(a.cfg.Publishing, deps)
+	audit := auditor{accounts: a.Accounts, log: a.log}
 	a.edge, err = edge.New(a.cfg.Edge, edge.Deps{
-		Posts: posts, Queue: queue{Posts: posts, stats: publishingservice.NewPosts(a.cfg.Publishing, statsDeps)},
-		Channels: a.Channels, Media: publishingservice.NewMedia(a.cfg.Publishing, deps), Accounts: a.Accounts,
-		Limiter: a.actors, Attempts: a.attempts(), AccountKey: accountKey, Health: a.health,
+		Posts: a.posts, Queue: auditedQueue{
+			queue:   queue{Posts: a.posts, stats: publishingservice.NewPosts(a.cfg.Publishing, statsDeps)},
+			auditor: audit,
+		},
+		Channels: auditedChannels{Channels: a.Channels, auditor: audit}, Media: publishingservice.NewMedia(a.cfg.Publishing, deps), Accounts: a.Accounts,
+		Limiter: a.actors, Attempts: a.attempts(), Windows: a.windows(), AccountKey: accountKey, Health: a.health,
+		DevMail:    a.devMail(),
 		SandboxURL: a.cfg.SandboxURL, Log: a.log, Metrics: a.registry, Clock: clock.System{}, Version: a.cfg.Version,
 	})
 	if err != nil {

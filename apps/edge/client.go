@@ -9,21 +9,36 @@ import (
 
 	"github.com/gofiber/fiber/v2"
 
+	"crier/apps/edge/appapi"
+	"crier/apps/edge/request"
 	"crier/platform/clock"
+	"crier/tenancy"
 )
 
 // unknownClient is the name of clients for which a trusted proxy sent no readable address. They share the limits of one
 // client, and none of them is a trusted proxy.
 const unknownClient = "unknown"
 
-// clientName returns the name under which the requests of a client are counted and logged: its IPv4 address, the /64
-// network of its IPv6 address, or unknownClient. A subscriber has at least a /64, and many have a /56 or a /48, so one
-// client can have many names.
-func (s *Server) clientName(c *fiber.Ctx) string { return network(s.clientAddr(c)) }
+// noteSource stores where the request comes from, for the guards and handlers that follow. The name of the client,
+// under which its requests are counted and logged, is its IPv4 address, the /64 network of its IPv6 address, or
+// unknownClient. A subscriber has at least a /64, and many have a /56 or a /48, so one client can have many names. The
+// site is the largest network that one subscriber usually has; several subscribers may be in it.
+func (s *Server) noteSource(c *fiber.Ctx) error {
+	device := c.Cookies(appapi.CookieDevice)
+	if len(device) > maxDevice {
+		device = ""
+	}
+	ip := s.clientAddr(c)
+	request.From(c.Context()).From = tenancy.NewSource(
+		network(ip), networkPrefix(ip, siteBits), c.Get(fiber.HeaderUserAgent), device)
+	return c.Next()
+}
 
-// clientSite returns the largest network that one subscriber usually has: the IPv4 address of the client, the /48
-// network of its IPv6 address, or unknownClient. Several subscribers may be in it.
-func (s *Server) clientSite(c *fiber.Ctx) string { return networkPrefix(s.clientAddr(c), 48) }
+// maxDevice is longer than every token of a device, in bytes.
+const maxDevice = 128
+
+// siteBits is the length of the prefix of the largest IPv6 network that one subscriber usually has.
+const siteBits = 48
 
 // network returns an IPv4 address or the /64 network of an IPv6 address as text, and unknownClient for the zero
 // address.

@@ -6,6 +6,8 @@ import (
 	"net"
 	"net/netip"
 	"net/url"
+	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -41,6 +43,8 @@ type Config struct {
 	// ClientConns counts by address, or by /64 network of IPv6, with four times as many for each /48. TrustedProxies and
 	// loopback have no such limit. 0 means no limit for any client.
 	ClientConns int `env:"CLIENT_MAX_CONNECTIONS, default=256" doc:"Open connections of one address; 0: no limit."`
+	// MobileScheme is the address of an app, of a scheme of its own.
+	MobileScheme string `env:"MOBILE_APP_SCHEME" doc:"Where sign-ins return to the app, such as crier://callback."`
 	// AppLimit is per minute of a fixed window.
 	AppLimit int `env:"APP_LIMIT, default=600" doc:"Requests a minute of one dashboard session."`
 	// MonitorToken has at least 16 characters. Without it /monitor/queue answers on METRICS_LISTEN only.
@@ -70,6 +74,9 @@ func (c Config) Validate() error {
 	faults.Number("APP_LIMIT", int64(c.AppLimit), 1, maxRequests)
 	if n := len(c.MonitorToken); n > 0 && n < minMonitorToken {
 		faults.Add("MONITOR_TOKEN", "must have at least 16 characters")
+	}
+	if c.MobileScheme != "" && !isAppAddress(c.MobileScheme) {
+		faults.Add("MOBILE_APP_SCHEME", "must be the address of an app, such as crier://callback")
 	}
 	if _, err := parseProxies(c.TrustedProxies); err != nil {
 		faults.Add("TRUSTED_PROXIES", err.Error())
@@ -135,8 +142,8 @@ func (c Config) isOwnHost(host string) bool {
 	return err == nil && strings.EqualFold(u.Hostname(), host)
 }
 
-// frontend returns the address of the dashboard, without a slash at the end.
-func (c Config) frontend() string {
+// Frontend returns the address of the dashboard, without a slash at the end.
+func (c Config) Frontend() string {
 	if c.FrontendURL == "" {
 		return c.Base() + "/app"
 	}
@@ -145,7 +152,7 @@ func (c Config) frontend() string {
 
 // dashboards returns the origins whose pages may use the service with a session, besides its own.
 func (c Config) dashboards() []string {
-	out := []string{origin(c.frontend())}
+	out := []string{origin(c.Frontend())}
 	if c.MainURL != "" {
 		out = append(out, origin(c.MainURL))
 	}
@@ -156,6 +163,18 @@ func (c Config) dashboards() []string {
 func (c Config) secure() bool {
 	u, err := url.Parse(c.Base())
 	return err != nil || u.Scheme == "https" || !Loopback(u.Hostname())
+}
+
+var appAddress = regexp.MustCompile(`^[a-z][a-z0-9+.-]*://[A-Za-z0-9./-]*$`)
+
+// isAppAddress returns whether s is an address that opens an app. Those that a browser opens itself would run scripts,
+// or hand the code of a sign-in to a web site.
+func isAppAddress(s string) bool {
+	scheme, _, _ := strings.Cut(s, ":")
+	browsers := []string{
+		"http", "https", "ws", "wss", "ftp", "file", "javascript", "data", "blob", "about", "view-source",
+	}
+	return appAddress.MatchString(s) && !slices.Contains(browsers, scheme)
 }
 
 // isBaseURL returns whether s is an http or https URL without user, query and fragment.

@@ -25,7 +25,8 @@ import (
 	"crier/platform/clock"
 )
 
-// Deps are the services and ports that a Server uses. Only Attempts, AccountKey and SandboxURL are optional.
+// Deps are the services and ports that a Server uses. Only Attempts, Windows, AccountKey, SandboxURL and DevMail are
+// optional.
 type Deps struct {
 	Posts    publicv1.Posts
 	Queue    appapi.Queue
@@ -35,14 +36,19 @@ type Deps struct {
 	Limiter  Limiter
 	// Attempts counts log-ins of all processes together. With nil this process counts its own.
 	Attempts appapi.Attempts
+	// Windows counts requests of sessions, and of clients without one, for all processes together. With nil this
+	// process counts its own.
+	Windows appapi.Windows
 	// AccountKey is the HMAC key of the account names in logs and in Attempts, see appapi.Deps.
 	AccountKey []byte
 	Health     appapi.Health
 	// SandboxURL is the loopback address of the simulated platform, empty when there is none. See IsSandbox.
 	SandboxURL string
-	Log        *slog.Logger
-	Metrics    prometheus.Registerer
-	Clock      clock.Clock
+	// DevMail has the mails that /dev/mail shows; nil for an instance that sends mails or none.
+	DevMail DevMail
+	Log     *slog.Logger
+	Metrics prometheus.Registerer
+	Clock   clock.Clock
 	// Version is the version of the service, which /health and the OpenAPI document name.
 	Version string
 }
@@ -149,7 +155,7 @@ func (s *Server) buildApp() {
 		ErrorHandler: s.refuse, EnableTrustedProxyCheck: true,
 		ReadTimeout: s.cfg.Timeout, WriteTimeout: s.cfg.Timeout, IdleTimeout: idleTimeout, ReadBufferSize: headerLimit,
 	})
-	s.app.Use(s.observe, s.recovering(), s.warnForwarded, s.secureHeaders, s.cors(), s.checkQuery)
+	s.app.Use(s.observe, s.recovering(), s.warnForwarded, s.noteSource, s.secureHeaders, s.cors(), s.checkQuery)
 	s.lines.Mount(s.app)
 	server := s.app.Server()
 	server.Handler = guardBodies(s.app.Handler(), s.refuseEarly, s.draining.Load)
@@ -207,12 +213,13 @@ func (s *Server) Drain() { s.draining.Store(true) }
 
 func (s *Server) appAPI() *appapi.API {
 	return appapi.New(appapi.Config{
-		Origins: append(s.cfg.dashboards(), origin(s.cfg.Base())), Secure: s.cfg.secure(), AppLimit: s.cfg.AppLimit,
-		Timeout: s.cfg.Timeout, Version: s.deps.Version, MonitorToken: s.cfg.MonitorToken,
+		Origins: append(s.cfg.dashboards(), origin(s.cfg.Base())), Secure: s.cfg.secure(),
+		BaseURL: s.cfg.Base(), FrontendURL: s.cfg.Frontend(), MobileScheme: s.cfg.MobileScheme,
+		AppLimit: s.cfg.AppLimit, Timeout: s.cfg.Timeout, Version: s.deps.Version, MonitorToken: s.cfg.MonitorToken,
 	}, appapi.Deps{
-		Channels: s.deps.Channels, Queue: s.deps.Queue, Accounts: s.deps.Accounts, Health: s.deps.Health,
-		Attempts: s.deps.Attempts, AccountKey: s.deps.AccountKey, Draining: s.draining.Load,
-		Client: s.clientName, Site: s.clientSite, Clock: s.deps.Clock, Log: s.deps.Log,
+		Channels: s.deps.Channels, Queue: s.deps.Queue, Accounts: s.deps.Accounts, Media: s.deps.Media,
+		Health: s.deps.Health, Attempts: s.deps.Attempts, Windows: s.deps.Windows, AccountKey: s.deps.AccountKey,
+		Draining: s.draining.Load, Clock: s.deps.Clock, Log: s.deps.Log,
 	})
 }
 

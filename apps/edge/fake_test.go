@@ -49,6 +49,10 @@ type world struct {
 	orgs         []string
 	uploaded     int64
 
+	signIn tenancy.SignIn // the result of sign-ins that succeed
+	calls  []string       // of accounts, see record
+	from   tenancy.Source // of the last call that has one
+
 	err       error // returned by every call if it is set
 	result    publishing.CreateResult
 	thread    publishing.Thread
@@ -234,53 +238,19 @@ type file struct {
 
 func (f file) Close() error { f.closed.Store(true); return nil }
 
+func (m media) Own(_ context.Context, _ tenancy.Principal, medium string) (publishing.Medium, error) {
+	if medium != picture.ID.String() {
+		return publishing.Medium{}, fault.New(fault.NotFound, "fake", "There is no such file.")
+	}
+	return picture, m.note("own " + medium)
+}
+
 func (m media) Open(_ context.Context, key, name string) (publishing.Medium, blob.File, error) {
 	if key != picture.Key || name != "cat.png" {
 		return publishing.Medium{}, nil, fault.New(fault.NotFound, "fake", "There is no such file.")
 	}
 	return picture, file{Reader: bytes.NewReader(m.file), closed: &m.closed}, nil
 }
-
-type accounts struct{ *world }
-
-func (a accounts) Authenticate(_ context.Context, authorization string) (tenancy.Principal, error) {
-	if authorization != goodKey {
-		return tenancy.Principal{}, fault.New(fault.Unauthenticated, "fake", "Invalid API key")
-	}
-	return tenancy.Principal{Org: organization, Role: tenancy.RoleSuperAdmin, Via: tenancy.ViaKey}, nil
-}
-
-func (a accounts) Session(_ context.Context, token, org string) (tenancy.Principal, error) {
-	if token != goodSession {
-		return tenancy.Principal{}, fault.New(fault.Unauthenticated, "fake", "The session is over.")
-	}
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	a.orgs = append(a.orgs, org)
-	return tenancy.Principal{Org: organization, Role: tenancy.RoleUser, Via: tenancy.ViaSession}, nil
-}
-
-func (a accounts) Login(_ context.Context, site, email, password string) (string, error) {
-	if err := sql(email); err != nil {
-		return "", err
-	}
-	if password == "site" {
-		return "", fault.New(fault.Invalid, "fake", "The site is "+site+".")
-	}
-	if password == "slow" {
-		a.entering <- email
-		<-a.release
-	}
-	if password == "unavailable" {
-		return "", fault.New(fault.Unavailable, "fake", "The service is not available.")
-	}
-	if email != "ada@example.org" || password != "right" {
-		return "", fault.New(fault.Invalid, "fake", "The e-mail address or the password is wrong.")
-	}
-	return goodSession, nil
-}
-
-func (a accounts) Logout(_ context.Context, token string) error { return a.note("logout " + token) }
 
 type limiter struct{ *world }
 
@@ -344,6 +314,7 @@ func start(t testing.TB, vars map[string]string, change ...func(*edge.Deps)) *ru
 	}
 	w := &world{thread: aThread(), file: []byte("0123456789")}
 	w.result = publishing.CreateResult{Created: []publishing.Created{{Post: w.thread.Root.ID, Channel: w.thread.Channel.ID}}}
+	w.signIn = tenancy.SignIn{Session: goodSession, Device: "device-token"}
 	log := &syncbuffer.Buffer{}
 	deps := edge.Deps{
 		Posts: posts{world: w}, Queue: queue{world: w}, Channels: channels{world: w}, Media: media{world: w},

@@ -24,9 +24,17 @@ const (
 	// session is a session in the header or the cookie auth. The request is counted for the session. An unsafe request
 	// must name no organization in showorg, or one of which the person is a member.
 	session Credential = "session"
+	// admin is a session with the role of an administrator or of the owner.
+	admin Credential = "admin"
+	// owner is a session with the role of the owner.
+	owner Credential = "owner"
 	// person is a session without the check of the organization, for routes that also work when showorg names an
-	// organization that the person has left.
+	// organization that the person has left, and without access to any.
 	person Credential = "person"
+	// instance is like person, for administrators of the instance, also while they act as another person.
+	instance Credential = "instance"
+	// visitor is like signIn. With a live session the request acts for its person, and is not counted for the session.
+	visitor Credential = "visitor"
 )
 
 // Limits are how much a request of a route may take: the bytes of its body, its time, and how many requests of one
@@ -41,6 +49,9 @@ const (
 	download Limits = "download"
 	// login reads JSON of at most loginBody bytes, of all requests together loginBodies, and has REQUEST_TIMEOUT.
 	login Limits = "login"
+	// register reads JSON of at most registerBody bytes, of all requests together registerBodies, and has
+	// REQUEST_TIMEOUT.
+	register Limits = "register"
 	// connect reads JSON of at most connectBody bytes, of all requests together connectBodies, and has REQUEST_TIMEOUT.
 	connect Limits = "connect"
 )
@@ -66,7 +77,8 @@ const (
 	user Limits = "user"
 	// form is like user, and refuses a body without the type application/json, which a plain HTML form could send.
 	form Limits = "form"
-	// own reads JSON of at most BODY_LIMIT and has REQUEST_TIMEOUT.
+	// own reads JSON of at most BODY_LIMIT, with its type as form, and has REQUEST_TIMEOUT. At most maxSessions of one
+	// person run.
 	own Limits = "own"
 )
 
@@ -77,26 +89,32 @@ type guards struct {
 	limits      map[Limits][]fiber.Handler
 }
 
-// newGuards returns the guards of the server. Bodies are read by the guards of limits, which run after those of
-// credentials.
+// newGuards returns the guards of the server. Those of credentials find the principal; see permissions for who may go
+// on. Bodies are read by the guards of limits, which run last.
 func (s *Server) newGuards() guards {
 	inTime, inLongTime := s.deadline(s.cfg.Timeout), s.deadline(s.cfg.UploadTimeout)
 	body := s.readBody(s.cfg.BodyLimit, maxBodyValues)
 	writes, sessions := s.limitRequests(maxWrites), s.limitRequests(maxSessions)
 	jsonOnly := []fiber.Handler{appapi.JSONOnly}
+	member := []fiber.Handler{s.session.Session, s.session.Member}
 	return guards{
 		credentials: map[Credential][]fiber.Handler{
 			none:     nil,
 			signIn:   {s.session.CheckSignInOrigin},
 			operator: nil,
 			apiKey:   {s.authenticate, s.admit},
-			session:  {s.session.Session, s.session.Member},
+			session:  member,
+			admin:    member,
+			owner:    member,
 			person:   {s.session.Session},
+			instance: {s.session.Session},
+			visitor:  {s.session.CheckSignInOrigin, s.session.Visitor},
 		},
 		limits: map[Limits][]fiber.Handler{
 			quick:    {inTime},
 			download: {inLongTime},
 			login:    slices.Concat(jsonOnly, s.openBodies(loginBodies, loginBody)),
+			register: slices.Concat(jsonOnly, s.openBodies(registerBodies, registerBody)),
 			connect:  slices.Concat(jsonOnly, s.openBodies(connectBodies, connectBody)),
 			read:     {inTime, s.limitAnswers(maxReads)},
 			list:     {inTime, s.limitAnswers(maxLists)},
@@ -105,7 +123,7 @@ func (s *Server) newGuards() guards {
 			upload:   {inLongTime, s.limitRequests(maxUploads), s.limitUpload},
 			user:     {body, inTime, sessions},
 			form:     {body, inTime, sessions, appapi.JSONOnly},
-			own:      {body, inTime},
+			own:      {body, inTime, s.limitPersons(maxSessions), appapi.JSONOnly},
 		},
 	}
 }
@@ -113,21 +131,26 @@ func (s *Server) newGuards() guards {
 // limitsOf has the limits that a route may have, by its credential. The guards of limits count requests by what the
 // guards of the credential store in the request.
 var limitsOf = map[Credential][]Limits{
-	none:     {quick, download, connect},
-	signIn:   {login},
+	none:     {quick, download, connect, register},
+	signIn:   {quick, login, register},
+	visitor:  {quick, register},
 	operator: {quick},
 	apiKey:   {read, list, write, post, upload},
 	session:  {user, form},
+	admin:    {user, form},
+	owner:    {user, form},
 	person:   {own},
+	instance: {own},
 }
 
 // before returns the handlers that run before the handler of a route. A route with a credential or limits that do not
 // exist or do not fit together is never reached: it answers 500.
 func (g guards) before(r Route) []fiber.Handler {
-	if !slices.Contains(limitsOf[r.Credential], r.Limits) {
+	_, listed := permissions[r.Credential]
+	if !listed || !slices.Contains(limitsOf[r.Credential], r.Limits) {
 		return []fiber.Handler{func(*fiber.Ctx) error {
 			return fault.New(fault.Internal, "edge.guards", "This route has no valid guards.")
 		}}
 	}
-	return slices.Concat(g.credentials[r.Credential], g.limits[r.Limits])
+	return slices.Concat(g.credentials[r.Credential], []fiber.Handler{permit(r)}, g.limits[r.Limits])
 }

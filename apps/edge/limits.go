@@ -23,7 +23,7 @@ const (
 	maxReads    = 8 // other reads of the public API
 	maxLists    = 2 // lists of posts
 	maxUploads  = 4
-	maxSessions = 4 // requests with a session, besides those of the public API
+	maxSessions = 4 // requests with a session, besides those of the public API; of a person outside organizations, too
 
 	placeTimeout = 5 * time.Second
 )
@@ -41,13 +41,32 @@ func (a orgLimit) take(ctx context.Context, c *fiber.Ctx, n int) (release func()
 	defer cancel()
 	release, err = a.Take(ctx, request.From(c.Context()).Principal.Org, n)
 	if err != nil {
-		return nil, &fault.Error{
-			Kind: fault.RateLimited, Op: "edge.orgLimit", RetryAfter: time.Second, Err: err,
-			Message: "Your organization has too many requests in progress; " +
-				"send the next one when one of them is answered.",
-		}
+		return nil, tooManyInProgress("Your organization has", err)
 	}
 	return release, nil
+}
+
+func tooManyInProgress(whoHas string, cause error) error {
+	return &fault.Error{
+		Kind: fault.RateLimited, Op: "edge.tooManyInProgress", RetryAfter: time.Second, Err: cause,
+		Message: whoHas + " too many requests in progress; send the next one when one of them is answered.",
+	}
+}
+
+// limitPersons returns a handler that lets at most so many requests of a person run at the same time, of all
+// organizations together.
+func (s *Server) limitPersons(most int) fiber.Handler {
+	persons := limit.New[tenancy.PersonID](most)
+	return func(c *fiber.Ctx) error {
+		ctx, cancel := context.WithTimeout(c.UserContext(), placeTimeout)
+		defer cancel()
+		release, err := persons.Enter(ctx, request.From(c.Context()).Principal.Person)
+		if err != nil {
+			return tooManyInProgress("You have", err)
+		}
+		defer release()
+		return c.Next()
+	}
 }
 
 // limitRequests returns a handler that lets at most so many requests of an organization run at the same time. A request

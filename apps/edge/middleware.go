@@ -32,7 +32,7 @@ import (
 )
 
 // Every request passes, in this order: guardBodies, observe (request id, log, metrics), recovering, warnForwarded,
-// secureHeaders, cors, checkQuery; then the guards of its route, see newGuards.
+// noteSource, secureHeaders, cors, checkQuery; then the guards of its route, see newGuards.
 
 const (
 	idleTimeout = time.Minute
@@ -133,7 +133,7 @@ func (s *Server) refuse(c *fiber.Ctx, err error) error {
 	if errors.Is(info.Body.Err(), os.ErrDeadlineExceeded) {
 		err = fiber.ErrRequestTimeout
 	}
-	return problem.Of(err, s.cfg.frontend()+"/billing").Write(c)
+	return problem.Of(err, s.cfg.Frontend()+"/billing").Write(c)
 }
 
 var saneID = regexp.MustCompile(`^[A-Za-z0-9._-]{8,64}$`)
@@ -323,7 +323,9 @@ func (s *Server) authenticate(c *fiber.Ctx) error {
 	if err != nil {
 		return err
 	}
-	request.From(c.Context()).Principal = p
+	info := request.From(c.Context())
+	p.From = info.From
+	info.Principal = p
 	return c.Next()
 }
 

@@ -145,7 +145,7 @@ func TestMissing_Answers501AfterAuthentication(t *testing.T) {
 		}
 		path := regexp.MustCompile(`\{\w+\}`).ReplaceAllString(r.Path, "x1")
 		first := s.call(t, r.Method, path, "")
-		signed := s.call(t, r.Method, path, "", "Authorization", goodKey, "auth", goodSession)
+		signed := s.call(t, r.Method, path, "", "Authorization", goodKey, "auth", ownerSession)
 		if signed.status != 501 || !strings.Contains(signed.body, r.String()) {
 			t.Errorf("%s with credentials: %d %s", r, signed.status, signed.body)
 		}
@@ -164,7 +164,7 @@ func TestRoutes_AskForTheirCredential(t *testing.T) {
 	s := start(t, nil)
 	for _, r := range edge.Routes() {
 		path := regexp.MustCompile(`\{\w+\}`).ReplaceAllString(r.Path, "x1")
-		asks := slices.Contains([]edge.Credential{"api key", "session", "person"}, r.Credential)
+		asks := slices.Contains([]edge.Credential{"api key", "session", "admin", "owner", "person", "instance"}, r.Credential)
 		if a := s.call(t, r.Method, path, ""); (a.status == 401) != asks && r.Credential != "operator" || a.status == 500 {
 			t.Errorf("%s answers %d without a credential, which is %q", r, a.status, r.Credential)
 		}

@@ -7,6 +7,7 @@ import (
 	"crier/apps/edge/appapi"
 	"crier/apps/edge/publicv1"
 	"crier/platform/blob"
+	"crier/platform/mail"
 	"crier/publishing"
 	"crier/tenancy"
 )
@@ -17,9 +18,10 @@ type Channels interface {
 	appapi.Channels
 }
 
-// Media are the use cases of uploaded files: uploads of the public API, and GET /files.
+// Media are the use cases of uploaded files: uploads of the public API, pictures of people, and GET /files.
 type Media interface {
 	publicv1.Media
+	appapi.Media
 	// Open returns a file by the two parts of its public path, and NotFound when either is wrong. The caller closes it.
 	Open(ctx context.Context, key, file string) (publishing.Medium, blob.File, error)
 }
@@ -29,6 +31,12 @@ type Accounts interface {
 	// Authenticate returns the principal of an API key, and Unauthenticated when there is no such key.
 	Authenticate(ctx context.Context, authorization string) (tenancy.Principal, error)
 	appapi.Accounts
+}
+
+// DevMail has the mails of `crier dev`, which are not sent.
+type DevMail interface {
+	// Messages returns them, the newest first.
+	Messages() []mail.Stored
 }
 
 // Limiter limits the requests of each organization by its actor, which may be in another process.

@@ -19,6 +19,9 @@ type Route struct {
 	Operation  string
 	Credential Credential
 	Limits     Limits
+	// Personal routes reveal or change secrets. They are refused while an administrator of the instance acts as the
+	// person.
+	Personal bool
 
 	endpoint route.Endpoint
 }
@@ -45,6 +48,12 @@ func built(pattern, operation string, credential Credential, limits Limits, endp
 		Method: method, Path: path, State: Built, Operation: operation, Credential: credential, Limits: limits,
 		endpoint: endpoint,
 	}
+}
+
+// personal returns a route as one that reveals or changes secrets, see Route.
+func personal(r Route) Route {
+	r.Personal = true
+	return r
 }
 
 func missing(pattern string, credential Credential, limits Limits) Route {
@@ -93,11 +102,13 @@ func (r Route) line(g guards) route.Line {
 	switch r.Credential {
 	case apiKey:
 		l.Security, l.Errors = []map[string][]string{{"key": {}}}, []int{401, 429}
-	case session, person:
+	case session, admin, owner, person, instance:
 		l.Security, l.Errors = []map[string][]string{{"cookie": {}}, {"session": {}}}, []int{401, 403, 429}
 	}
+	about := &l.Endpoint.Description
+	about.Description = strings.TrimSpace(about.Description + " " + permissions[r.Credential].audience)
 	if strings.HasPrefix(r.Path, aliasPrefix+"/") {
-		l.Endpoint.Description.Tags = []string{"Public API (alias mount)"}
+		about.Tags = []string{"Public API (alias mount)"}
 	}
 	return l
 }
@@ -123,7 +134,7 @@ func (s *Server) buildRoutes() {
 	slices.SortFunc(s.table, func(a, b Route) int {
 		return cmp.Or(route.ComparePaths(a.Path, b.Path), strings.Compare(a.Method, b.Method))
 	})
-	s.lines = route.New(s.deps.Version, s.cfg.frontend()+"/billing")
+	s.lines = route.New(s.deps.Version, s.cfg.Frontend()+"/billing")
 	s.describeService(s.lines.API().OpenAPI())
 	guards := s.newGuards()
 	for _, r := range s.table {

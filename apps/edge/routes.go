@@ -10,14 +10,15 @@ import (
 // This file is the route table. Each line has the method and the path, the id in the OpenAPI document, the credential,
 // the limits, and the endpoint. The lines of missing and planned routes have no id and no endpoint: they answer 501
 // behind the same guards. Everything that needs a list of routes reads this one: Fiber, the OpenAPI document, the
-// labels of logs and metrics, `crier routes`, and the tests. See guards.go for the names of credentials and limits.
+// labels of logs and metrics, `crier routes`, and the tests. See guards.go for the names of credentials and limits, and
+// permissions.go for who may use the routes of each credential.
 
 // routes returns all routes of the service, in no particular order.
 func (s *Server) routes(public *publicv1.API, api *appapi.API) []Route {
 	return slices.Concat(
 		withAliases(publicRoutes(public)), serviceRoutes(s, api),
 		signInRoutes(api), userRoutes(api), channelRoutes(api), postRoutes(), contentRoutes(), settingsRoutes(api),
-		billingRoutes(), visitorRoutes(), oauthRoutes(),
+		billingRoutes(), visitorRoutes(api), oauthRoutes(),
 	)
 }
 
@@ -79,6 +80,8 @@ func publicRoutes(api *publicv1.API) []Route {
 func serviceRoutes(s *Server, api *appapi.API) []Route {
 	return []Route{
 		built("GET /", "root", none, quick, api.Root()),
+		built("GET /dev/mail", "dev-mails", none, quick, s.getDevMails()),
+		built("GET /dev/mail/{id}", "dev-mail", none, quick, s.getDevMail()),
 		built("GET /docs", "docs", none, quick, s.getDocs()),
 		built("GET /files/{key}/{file}", "file", none, download, s.getFile()),
 		built("GET /health", "health", none, quick, api.GetHealth()),
@@ -93,58 +96,64 @@ func serviceRoutes(s *Server, api *appapi.API) []Route {
 
 func signInRoutes(api *appapi.API) []Route {
 	return []Route{
-		missing("POST /auth/activate", none, quick),
-		missing("GET /auth/can-register", none, quick),
-		missing("POST /auth/forgot", none, quick),
-		missing("POST /auth/forgot-return", none, quick),
+		built("POST /auth/activate", "activate", signIn, login, api.Activate()),
+		built("GET /auth/can-register", "can-register", none, quick, api.CanRegister()),
+		built("POST /auth/confirm-email", "confirm-email", signIn, login, api.ConfirmAddress()),
+		built("POST /auth/forgot", "forgot-password", signIn, login, api.Forgot()),
+		built("POST /auth/forgot-return", "reset-password", signIn, login, api.ForgotReturn()),
 		built("POST /auth/login", "login", signIn, login, api.Login()),
-		missing("POST /auth/mfa/enroll/begin", none, quick),
-		missing("POST /auth/mfa/enroll/confirm", none, quick),
-		missing("POST /auth/mfa/verify", none, quick),
-		missing("GET /auth/oauth/{provider}", none, quick),
-		missing("POST /auth/oauth/{provider}/exists", none, quick),
-		missing("GET /auth/oauth-mobile-callback", none, quick),
-		missing("POST /auth/register", none, quick),
-		missing("POST /auth/resend-activation", none, quick),
+		built("POST /auth/mfa/enroll/begin", "begin-mfa-enrollment", signIn, login, api.BeginEnrollment()),
+		built("POST /auth/mfa/enroll/confirm", "confirm-mfa-enrollment", signIn, login, api.ConfirmEnrollment()),
+		built("POST /auth/mfa/verify", "verify-mfa", signIn, login, api.VerifyMFA()),
+		personal(built("GET /auth/oauth/{provider}", "begin-sign-in", visitor, quick, api.BeginSignIn())),
+		personal(built("POST /auth/oauth/{provider}/exists", "finish-sign-in", visitor, register, api.FinishSignIn())),
+		built("GET /auth/oauth-mobile-callback", "app-callback", none, quick, api.AppCallback()),
+		built("POST /auth/register", "register", signIn, register, api.Register()),
+		built("POST /auth/resend-activation", "resend-activation", signIn, login, api.ResendActivation()),
+		built("POST /auth/restore", "restore-account", signIn, login, api.Restore()),
+		built("GET /auth/unsubscribe", "unsubscribe-page", none, quick, api.UnsubscribePage()),
+		built("POST /auth/unsubscribe", "unsubscribe", none, quick, api.Unsubscribe()),
 	}
 }
 
 func userRoutes(api *appapi.API) []Route {
 	return []Route{
-		missing("POST /user/api-key/rotate", session, user),
+		personal(built("POST /user/api-key/rotate", "rotate-key", admin, form, api.RotateKey())),
 		planned("GET /user/approved-apps", session, user),
 		planned("DELETE /user/approved-apps/{id}", session, user),
-		planned("POST /user/change-email", session, user),
-		missing("POST /user/change-org", person, own),
-		missing("POST /user/change-password", session, user),
-		missing("POST /user/email-notifications", session, user),
-		missing("GET /user/email-notifications", session, user),
-		missing("POST /user/impersonate", session, user),
-		missing("GET /user/impersonate", session, user),
-		missing("POST /user/join-org", session, user),
+		personal(built("POST /user/change-email", "change-email", person, own, api.ChangeEmail())),
+		built("POST /user/change-org", "choose-organization", person, own, api.ChooseOrganization()),
+		personal(built("POST /user/change-password", "change-password", person, own, api.ChangePassword())),
+		built("POST /user/email-notifications", "set-notifications", person, own, api.SetNotifications()),
+		built("GET /user/email-notifications", "get-notifications", person, own, api.Notifications()),
+		built("GET /user/identities", "list-identities", person, own, api.Identities()),
+		built("POST /user/impersonate", "impersonate", instance, own, api.Impersonate()),
+		built("GET /user/impersonate", "search-memberships", instance, own, api.Impersonable()),
+		built("POST /user/join-org", "join-organization", person, own, api.JoinOrganization()),
 		built("POST /user/logout", "logout", person, own, api.Logout()),
-		missing("POST /user/mfa/begin", session, user),
-		missing("POST /user/mfa/confirm", session, user),
-		missing("POST /user/mfa/disable", session, user),
-		missing("GET /user/mfa/policy", session, user),
-		missing("PUT /user/mfa/policy", session, user),
-		planned("POST /user/mfa/recovery-codes", session, user),
-		missing("GET /user/mfa/status", session, user),
+		personal(built("POST /user/mfa/begin", "begin-mfa", person, own, api.BeginMFA())),
+		personal(built("POST /user/mfa/confirm", "confirm-mfa", person, own, api.ConfirmMFA())),
+		personal(built("POST /user/mfa/disable", "disable-mfa", person, own, api.DisableMFA())),
+		built("GET /user/mfa/policy", "get-mfa-policy", session, user, api.MFAPolicy()),
+		personal(built("PUT /user/mfa/policy", "set-mfa-policy", admin, form, api.SetMFAPolicy())),
+		personal(built("POST /user/mfa/recovery-codes", "new-recovery-codes", person, own, api.ReplaceRecoveryCodes())),
+		built("GET /user/mfa/status", "get-mfa-status", person, own, api.MFAStatus()),
 		planned("POST /user/oauth-app", session, user),
 		planned("GET /user/oauth-app", session, user),
 		planned("PUT /user/oauth-app", session, user),
 		planned("DELETE /user/oauth-app", session, user),
 		planned("POST /user/oauth-app/rotate-secret", session, user),
-		missing("POST /user/organizations", session, user),
-		missing("GET /user/organizations", session, user),
-		missing("POST /user/personal", session, user),
-		missing("GET /user/personal", session, user),
-		missing("GET /user/self", session, user),
-		planned("GET /user/sessions", session, user),
-		planned("DELETE /user/sessions", session, user),
-		missing("POST /user/setup", session, user),
-		missing("GET /user/subscription", session, user),
-		missing("GET /user/subscription/tiers", session, user),
+		built("POST /user/organizations", "create-organization", person, own, api.CreateOrganization()),
+		built("GET /user/organizations", "list-organizations", person, own, api.Organizations()),
+		built("POST /user/personal", "set-profile", person, own, api.SetProfile()),
+		built("GET /user/personal", "get-profile", person, own, api.Profile()),
+		built("GET /user/self", "get-self", person, own, api.Self()),
+		built("POST /user/restore-organization", "restore-organization", person, own, api.RestoreOrganization()),
+		built("GET /user/sessions", "list-sessions", person, own, api.ListSessions()),
+		personal(built("DELETE /user/sessions", "end-sessions", person, own, api.EndSessions())),
+		built("POST /user/setup", "setup", person, own, api.Setup()),
+		built("GET /user/subscription", "get-subscription", session, user, api.Subscription()),
+		built("GET /user/subscription/tiers", "list-tiers", session, user, api.Tiers()),
 		missing("POST /user/t", session, user),
 	}
 }
@@ -181,7 +190,7 @@ func channelRoutes(api *appapi.API) []Route {
 		missing("GET /integrations/{identifier}/internal-plugs", session, user),
 		missing("GET /integrations/{id}", session, user),
 		missing("GET /integrations/{id}/assignments", session, user),
-		missing("PUT /integrations/{id}/assignments", session, user),
+		missing("PUT /integrations/{id}/assignments", admin, user),
 		missing("PUT /integrations/{id}/customer-name", session, user),
 		missing("PUT /integrations/{id}/group", session, user),
 		missing("POST /integrations/{id}/nickname", session, user),
@@ -270,33 +279,33 @@ func contentRoutes() []Route {
 
 func settingsRoutes(api *appapi.API) []Route {
 	return []Route{
-		missing("POST /settings/api-keys", session, user),
-		missing("GET /settings/api-keys", session, user),
-		missing("PUT /settings/api-keys/{id}", session, user),
-		missing("DELETE /settings/api-keys/{id}", session, user),
-		planned("GET /settings/audit", session, user),
-		missing("POST /settings/delete-account", session, user),
-		planned("POST /settings/delete-organization", session, user),
-		missing("POST /settings/disconnect-all-channels", session, user),
-		planned("GET /settings/invitations", session, user),
-		planned("DELETE /settings/invitations/{id}", session, user),
-		missing("GET /settings/organization", session, user),
-		missing("PUT /settings/organization", session, user),
-		built("PUT /settings/pause", "pause-organization", session, form, api.PauseOrganization()),
-		missing("POST /settings/post-checker", session, user),
+		personal(built("POST /settings/api-keys", "create-key", admin, form, api.CreateKey())),
+		built("GET /settings/api-keys", "list-keys", admin, user, api.Keys()),
+		built("PUT /settings/api-keys/{id}", "rename-key", admin, form, api.RenameKey()),
+		built("DELETE /settings/api-keys/{id}", "delete-key", admin, user, api.DeleteKey()),
+		built("GET /settings/audit", "read-audit-log", admin, user, api.Audit()),
+		personal(built("POST /settings/delete-account", "delete-account", person, own, api.DeleteAccount())),
+		personal(built("POST /settings/delete-organization", "delete-org", owner, form, api.DeleteOrganization())),
+		missing("POST /settings/disconnect-all-channels", owner, user),
+		built("GET /settings/invitations", "list-invitations", admin, user, api.Invitations()),
+		built("DELETE /settings/invitations/{id}", "revoke-invitation", admin, user, api.RevokeInvitation()),
+		built("GET /settings/organization", "get-organization", session, user, api.Organization()),
+		built("PUT /settings/organization", "update-organization", admin, form, api.UpdateOrganization()),
+		built("PUT /settings/pause", "pause-organization", admin, form, api.PauseOrganization()),
+		missing("POST /settings/post-checker", admin, user),
 		missing("GET /settings/post-checker", session, user),
-		missing("DELETE /settings/post-checker", session, user),
-		missing("GET /settings/provider-credentials", session, user),
-		missing("POST /settings/provider-credentials/{provider}", session, user),
-		missing("GET /settings/provider-credentials/{provider}", session, user),
-		missing("DELETE /settings/provider-credentials/{provider}", session, user),
-		missing("POST /settings/shortlink", session, user),
+		missing("DELETE /settings/post-checker", admin, user),
+		missing("GET /settings/provider-credentials", admin, user),
+		missing("POST /settings/provider-credentials/{provider}", admin, user),
+		missing("GET /settings/provider-credentials/{provider}", admin, user),
+		missing("DELETE /settings/provider-credentials/{provider}", admin, user),
+		missing("POST /settings/shortlink", admin, user),
 		missing("GET /settings/shortlink", session, user),
-		missing("GET /settings/storage", session, user),
-		missing("POST /settings/team", session, user),
-		missing("GET /settings/team", session, user),
-		missing("DELETE /settings/team/{id}", session, user),
-		missing("PUT /settings/team/{id}/role", session, user),
+		missing("GET /settings/storage", admin, user),
+		personal(built("POST /settings/team", "invite", admin, form, api.Invite())),
+		built("GET /settings/team", "list-team", admin, user, api.Team()),
+		built("DELETE /settings/team/{id}", "remove-member", session, user, api.RemoveMember()),
+		personal(built("PUT /settings/team/{id}/role", "set-role", admin, form, api.SetRole())),
 	}
 }
 
@@ -317,12 +326,12 @@ func billingRoutes() []Route {
 }
 
 // visitorRoutes returns the routes of the application API for people and services without an account.
-func visitorRoutes() []Route {
+func visitorRoutes(api *appapi.API) []Route {
 	return []Route{
 		missing("GET /compliance/data-deletion/status", none, quick),
 		missing("POST /compliance/data-deletion/{app}", none, quick),
 		missing("POST /compliance/deauthorize/{app}", none, quick),
-		missing("POST /enterprise/create-user", none, quick),
+		built("POST /enterprise/create-user", "create-enterprise-user", none, register, api.CreateEnterpriseUser()),
 		missing("POST /enterprise/delete-channel", none, quick),
 		missing("POST /enterprise/url", none, quick),
 		missing("GET /public/approval-review/{token}", none, quick),

@@ -46,6 +46,13 @@ type Item struct {
 	Message string
 }
 
+// Remedy is something that a client must do before a request can succeed. Clients recognize it without reading the
+// message.
+type Remedy string
+
+// RemedyEnroll means that the person must enable a second factor. It is set for Forbidden only.
+const RemedyEnroll Remedy = "enroll"
+
 // Error is a failure with the text for the client. Message, Fields and Items are safe to show; Err is for the log
 // and never leaves the process. Code that collects faults keeps at most MaxListed in each list and counts the others in
 // More.
@@ -60,7 +67,9 @@ type Error struct {
 	More int
 	// RetryAfter is set only for RateLimited, Unavailable and Conflict; 0 means that no time is known.
 	RetryAfter time.Duration
-	Err        error
+	// Remedy is what the client must do before the request can succeed, if that is more than to correct it.
+	Remedy Remedy
+	Err    error
 }
 
 // New returns a fault without a cause. The client sees the message, or a general sentence for the kind when it is

@@ -17,27 +17,50 @@
 
 -- A tenant. Everything that belongs to it goes with it.
 create table organization (
-  id          uuid constraint organization_pkey primary key,
-  name        text not null check (length(name) between 1 and 128),
-  description text not null default '' check (length(description) <= 500),
+  id           uuid constraint organization_pkey primary key,
+  name         text not null check (length(name) between 1 and 128),
+  description  text not null default '' check (length(description) <= 500),
   -- IANA name or fixed offset; what its new channels begin with.
-  timezone    text not null default 'UTC',
-  created_at  timestamptz not null default now()
+  timezone     text not null default 'UTC' check (length(timezone) <= 64),
+  -- Members without a second factor have no access while it is true.
+  mfa_required boolean not null default false,
+  -- Set by the operator of the instance: members and keys have no access, and nothing is published.
+  suspended_at timestamptz,
+  -- Its deletion was requested then: nobody reaches it, and it is purged after DELETE_GRACE. An undo sets null.
+  deleted_at   timestamptz,
+  -- What becomes of the posts that fell due meanwhile when neither of the two is set any more: after a suspension they
+  -- are published late, after a deletion they are missed.
+  catch_up     boolean not null default true,
+  created_at   timestamptz not null default now()
 );
+-- What is to be purged.
+create index organization_deleted on organization (deleted_at) where deleted_at is not null;
 
 -- A human being who may sign in. People are global: one may belong to several organizations.
 create table person (
-  id            uuid constraint person_pkey primary key,
+  id             uuid constraint person_pkey primary key,
   -- PersonByEmail signs in by it.
-  email         text not null constraint person_email_key unique
-                check (email = lower(email) and length(email) between 3 and 254),
-  name          text not null default '',
+  email          text not null constraint person_email_key unique
+                 check (email = lower(email) and length(email) between 3 and 254),
+  name           text not null default '' check (length(name) <= 128),
+  bio            text not null default '' check (length(bio) <= 500),
+  -- A medium and its public address; of an organization that the person was a member of.
+  picture_id     uuid,
+  picture        text not null default '' check (length(picture) <= 1000),
   -- Argon2id in its own text form; empty: no sign-in by password.
-  password_hash text not null default '',
-  -- False until the address is confirmed; only then is signing in possible.
-  activated     boolean not null default true,
-  created_at    timestamptz not null default now()
+  password_hash  text not null default '',
+  -- True when a link that was sent to the address has been followed. An unverified address proves nothing.
+  verified       boolean not null default false,
+  -- May act as other people and lists all organizations; made by crier admin only.
+  instance_admin boolean not null default false,
+  -- Which mails and notifications the person wants; absent members have their defaults: tenancy.Notifications.
+  notifications  jsonb not null default '{}',
+  -- The deletion of the account was requested then; purged after DELETE_GRACE.
+  deleted_at     timestamptz,
+  created_at     timestamptz not null default now()
 );
+-- What is to be purged.
+create index person_deleted on person (deleted_at) where deleted_at is not null;
 
 -- That a person belongs to an organization, and as what.
 create table member (
@@ -50,6 +73,34 @@ create table member (
 );
 -- SessionsByHash: the organizations of who is signed in, the oldest membership first.
 create index member_person on member (person_id, created_at);
+-- An organization has one owner.
+create unique index member_owner on member (org_id) where role = 'SUPERADMIN';
+
+-- That somebody may join an organization: the person who proves to have the address, or anybody with a link.
+create table invitation (
+  org_id     uuid not null references organization (id) on delete cascade,
+  id         uuid not null,
+  -- Null: anybody with a link.
+  email      text check (email = lower(email) and length(email) between 3 and 254),
+  role       text not null check (role in ('ADMIN', 'USER')),
+  invited_by uuid references person (id) on delete set null,
+  created_at timestamptz not null default now(),
+  expires_at timestamptz not null,
+  constraint invitation_pkey primary key (org_id, id)
+);
+-- Retention.
+create index invitation_expires on invitation (expires_at, id);
+
+-- A link of an invitation. The one for the inviter and the one in the mail differ. Using one deletes the invitation.
+create table invitation_link (
+  org_id        uuid not null,
+  invitation_id uuid not null,
+  -- SHA-256 of the token in the link. InvitationByHash finds whose it is.
+  hash          bytea not null constraint invitation_link_hash_key unique check (length(hash) = 32),
+  constraint invitation_link_pkey primary key (org_id, invitation_id, hash),
+  constraint invitation_link_invitation_fkey foreign key (org_id, invitation_id)
+    references invitation (org_id, id) on delete cascade
+);
 
 -- A credential of the public API, which acts as its organization.
 create table api_key (
@@ -62,6 +113,8 @@ create table api_key (
   hash       bytea not null constraint api_key_hash_key unique check (length(hash) = 32),
   created_by uuid references person (id) on delete set null,
   created_at timestamptz not null default now(),
+  -- The last look-up, to the minute: processes look a key up once a minute at most.
+  used_at    timestamptz,
   -- Null: it does not expire. Infinity cannot be read.
   expires_at timestamptz check (isfinite(expires_at)),
   constraint api_key_pkey primary key (org_id, id)
@@ -76,12 +129,196 @@ create table session (
   created_at timestamptz not null default now(),
   -- The last request, to the minute: a session that is not used for tenancy.SessionIdle is over.
   seen_at    timestamptz not null default now(),
-  expires_at timestamptz not null check (isfinite(expires_at))
+  expires_at timestamptz not null check (isfinite(expires_at)),
+  -- Where it was made: the network and the User-Agent of the browser, for the person who reads the list of sessions.
+  address    text not null default '' check (length(address) <= 64),
+  agent      text not null default '' check (length(agent) <= 256)
 );
 -- Retention.
 create index session_expires on session (expires_at, id);
 -- Deleting a person deletes the sessions.
 create index session_person on session (person_id);
+
+-- A browser in which a person has signed in, known by a cookie. Failures of others do not delay its log-ins.
+create table device (
+  -- SHA-256 of the token in the cookie.
+  hash       bytea constraint device_pkey primary key check (length(hash) = 32),
+  person_id  uuid not null references person (id) on delete cascade,
+  seen_at    timestamptz not null default now(),
+  expires_at timestamptz not null
+);
+create index device_person on device (person_id);
+-- Retention.
+create index device_expires on device (expires_at, encode(hash, 'hex'));
+
+-- Something that begins when a link in a mail is followed. A registration has all that it makes: two registrations of
+-- one address are two rows, and a link completes its own.
+create table confirmation (
+  id            uuid constraint confirmation_pkey primary key,
+  kind          text not null check (kind in ('registration', 'reset', 'address')),
+  -- Where the link goes: of an address, the new one.
+  email         text not null check (email = lower(email) and length(email) between 3 and 254),
+  -- Null for a registration.
+  person_id     uuid references person (id) on delete cascade,
+  name          text not null default '' check (length(name) <= 128),
+  organization  text not null default '' check (length(organization) <= 128),
+  password_hash text not null default '',
+  -- SHA-256 of the invitation that the registration came with; null: none.
+  invitation    bytea check (length(invitation) = 32),
+  -- The identity at a provider that the registration came with; empty: none.
+  provider      text not null default '',
+  issuer        text not null default '',
+  subject       text not null default '',
+  created_at    timestamptz not null default now(),
+  expires_at    timestamptz not null,
+  constraint confirmation_person check ((kind = 'registration') = (person_id is null))
+);
+-- ConfirmationByEmail: the newest registration of an address.
+create index confirmation_email on confirmation (email, created_at);
+-- Deleting a person deletes the confirmations.
+create index confirmation_person_id on confirmation (person_id);
+-- Retention.
+create index confirmation_expires on confirmation (expires_at, id);
+
+-- A link of a confirmation, made when its mail was rendered. A change of address needs one link of each side.
+create table confirmation_link (
+  -- SHA-256 of the token in the link.
+  hash            bytea constraint confirmation_link_pkey primary key check (length(hash) = 32),
+  confirmation_id uuid not null references confirmation (id) on delete cascade,
+  side            text not null check (side in ('old', 'new')),
+  confirmed_at    timestamptz
+);
+create index confirmation_link_confirmation on confirmation_link (confirmation_id);
+
+-- A second factor by time-based codes (RFC 6238).
+create table mfa (
+  person_id    uuid constraint mfa_pkey primary key references person (id) on delete cascade,
+  -- Sealed with an encryption key that is not in the database.
+  secret       bytea not null check (octet_length(secret) <= 1024),
+  -- Null: begun and not confirmed, so it counts for nothing.
+  confirmed_at timestamptz,
+  -- The time step of the last accepted code. It and those before are refused.
+  last_step    bigint not null default 0,
+  -- Codes tried since the time, wrong ones and those under way.
+  tries        integer not null default 0,
+  tries_since  timestamptz not null default now()
+);
+
+-- A recovery code; using it deletes it.
+create table recovery_code (
+  person_id uuid not null references person (id) on delete cascade,
+  -- SHA-256 of the code.
+  hash      bytea not null check (length(hash) = 32),
+  constraint recovery_code_pkey primary key (person_id, hash)
+);
+
+-- A sign-in that needs one more step; its token proves the steps before.
+create table sign_in_step (
+  -- SHA-256 of the token.
+  hash       bytea constraint sign_in_step_pkey primary key check (length(hash) = 32),
+  person_id  uuid not null references person (id) on delete cascade,
+  purpose    text not null check (purpose in ('mfa', 'enroll', 'restore')),
+  tries      integer not null default 0,
+  expires_at timestamptz not null
+);
+create index sign_in_step_person on sign_in_step (person_id);
+-- Retention.
+create index sign_in_step_expires on sign_in_step (expires_at, encode(hash, 'hex'));
+
+-- An account of a person at an identity provider.
+create table identity (
+  issuer     text not null check (length(issuer) <= 512),
+  subject    text not null check (length(subject) <= 512),
+  person_id  uuid not null references person (id) on delete cascade,
+  provider   text not null check (provider in ('GITHUB', 'GOOGLE', 'GENERIC')),
+  created_at timestamptz not null default now(),
+  constraint identity_pkey primary key (issuer, subject)
+);
+create index identity_person on identity (person_id);
+
+-- A sign-in at an identity provider, begun and not finished; single use.
+create table sign_in_state (
+  -- SHA-256 of the state.
+  hash         bytea constraint sign_in_state_pkey primary key check (length(hash) = 32),
+  provider     text not null check (provider in ('GITHUB', 'GOOGLE', 'GENERIC')),
+  -- The PKCE verifier, sealed.
+  verifier     bytea not null check (octet_length(verifier) <= 1024),
+  nonce        text not null check (length(nonce) <= 128),
+  redirect_uri text not null check (length(redirect_uri) <= 1000),
+  -- The person who links the identity; null: a sign-in.
+  person_id    uuid references person (id) on delete cascade,
+  expires_at   timestamptz not null
+);
+create index sign_in_state_person on sign_in_state (person_id);
+-- Retention.
+create index sign_in_state_expires on sign_in_state (expires_at, encode(hash, 'hex'));
+
+-- What an identity provider said of somebody without an account, for the registration that follows; single use.
+create table identity_claim (
+  -- SHA-256 of the token that the browser has.
+  hash       bytea constraint identity_claim_pkey primary key check (length(hash) = 32),
+  provider   text not null check (provider in ('GITHUB', 'GOOGLE', 'GENERIC')),
+  issuer     text not null check (length(issuer) <= 512),
+  subject    text not null check (length(subject) <= 512),
+  email      text not null check (length(email) <= 254),
+  name       text not null check (length(name) <= 128),
+  -- Whether the provider has verified the address.
+  verified   boolean not null,
+  expires_at timestamptz not null
+);
+-- Retention.
+create index identity_claim_expires on identity_claim (expires_at, encode(hash, 'hex'));
+
+-- The id of a signed request that was accepted: no other one with it is.
+create table used_request (
+  id         text constraint used_request_pkey primary key check (length(id) <= 128),
+  expires_at timestamptz not null
+);
+-- Retention.
+create index used_request_expires on used_request (expires_at, (id || ''));
+
+-- A mail to be sent. It is rendered when its task runs: a link and its token are made then.
+create table mail (
+  id         uuid constraint mail_pkey primary key,
+  kind       text not null check (length(kind) <= 64),
+  email      text not null check (length(email) between 3 and 254),
+  -- What the text names, such as the name of an organization; nothing secret.
+  data       jsonb not null default '{}',
+  created_at timestamptz not null default now()
+);
+-- Retention.
+create index mail_created on mail (created_at, id);
+
+-- What was done in an organization, by whom. Nobody may change or delete a row; it goes with the organization.
+create table audit (
+  org_id    uuid not null references organization (id) on delete cascade,
+  id        uuid not null,
+  at        timestamptz not null,
+  -- Null: the operator of the instance, or the service itself.
+  person_id uuid,
+  -- How they were called then: an address, the name of a key.
+  actor     text not null check (length(actor) <= 320),
+  via       text not null check (via in ('session', 'key', 'agent', 'instance')),
+  key_id    uuid,
+  -- The instance administrator who acted as the person; empty: nobody.
+  behind    text not null default '' check (length(behind) <= 320),
+  action    text not null check (length(action) <= 64),
+  -- What it was done to, for people.
+  subject   text not null default '' check (length(subject) <= 320),
+  address   text not null default '' check (length(address) <= 64),
+  constraint audit_pkey primary key (org_id, id)
+);
+-- AuditList.
+create index audit_at on audit (org_id, at, id);
+
+-- What the operator did, and what was purged. Nobody may change or delete a row.
+create table instance_event (
+  id      uuid constraint instance_event_pkey primary key,
+  at      timestamptz not null,
+  actor   text not null check (length(actor) <= 320),
+  action  text not null check (length(action) <= 64),
+  subject text not null check (length(subject) <= 320)
+);
 
 
 -- Cluster: the processes that run, and which of them schedules what; no tenant data -----------------------------------
@@ -615,7 +852,7 @@ do $$
 declare t text;
 begin
   foreach t in array array[
-    'member', 'api_key', 'customer', 'channel', 'connect_state', 'pause', 'media', 'derived_picture', 'series', 'post',
+    'member', 'invitation', 'invitation_link', 'api_key', 'customer', 'channel', 'connect_state', 'pause', 'media', 'derived_picture', 'series', 'post',
     'part', 'attachment', 'publication', 'channel_queue', 'post_event', 'idempotency'
   ] loop
     execute format('alter table %I enable row level security', t);
@@ -632,16 +869,42 @@ create policy tenant on organization to crier_tenant
   using (id = (select nullif(current_setting('app.org_id', true), '')::uuid))
   with check (id = (select nullif(current_setting('app.org_id', true), '')::uuid));
 grant select, insert, update, references (id) on organization to crier_tenant;
-grant select (id) on person to crier_tenant;
+-- Of people, those who are members: the policy of member applies inside of this one.
+alter table person enable row level security;
+alter table person force row level security;
+create policy tenant on person for select to crier_tenant using (exists (
+  select 1 from member m where m.person_id = person.id));
+grant select (id, email, name, picture, created_at) on person to crier_tenant;
 grant usage on sequence post_seq to crier_tenant;
+alter table audit enable row level security;
+alter table audit force row level security;
+create policy tenant on audit to crier_tenant
+  using (org_id = (select nullif(current_setting('app.org_id', true), '')::uuid))
+  with check (org_id = (select nullif(current_setting('app.org_id', true), '')::uuid));
+grant select, insert on audit to crier_tenant;
 
--- crier_gate: finds whose a credential, a file or a connect state is, before any organization is known.
-grant select, insert, update on person to crier_gate;
-grant select, insert, update, delete on session to crier_gate;
+-- crier_gate: finds whose a credential, a file or a connect state is, before any organization is known, and has what
+-- belongs to people and to no organization.
+create policy gate on person to crier_gate using (true) with check (true);
+grant select, insert, update, delete on person to crier_gate;
+grant select, insert, update, delete on session, device, confirmation, confirmation_link, mfa, recovery_code,
+  sign_in_step, identity, sign_in_state, identity_claim, used_request, mail to crier_gate;
+grant select, insert on instance_event to crier_gate;
+create policy gate on audit for insert to crier_gate with check (true);
+grant insert on audit to crier_gate;
+create policy gate on organization to crier_gate using (true) with check (true);
+grant select (id, name, mfa_required, suspended_at, deleted_at, catch_up, created_at),
+  update (suspended_at, deleted_at, catch_up), delete on organization to crier_gate;
 create policy gate on member for select to crier_gate using (true);
 grant select (org_id, person_id, role, disabled, created_at) on member to crier_gate;
-create policy gate on api_key for select to crier_gate using (true);
-grant select (org_id, id, hash, created_by, expires_at) on api_key to crier_gate;
+create policy gate on invitation for select to crier_gate using (true);
+grant select (org_id, id, email, expires_at) on invitation to crier_gate;
+create policy gate_delete on invitation for delete to crier_gate using (expires_at < now());
+grant delete on invitation to crier_gate;
+create policy gate on invitation_link for select to crier_gate using (true);
+grant select (org_id, invitation_id, hash) on invitation_link to crier_gate;
+create policy gate on api_key to crier_gate using (true) with check (true);
+grant select (org_id, id, hash, created_by, used_at, expires_at), update (used_at) on api_key to crier_gate;
 create policy gate on media for select to crier_gate using (deleted_at is null);
 grant select (key, org_id, id, name, ext, content_type, size, deleted_at) on media to crier_gate;
 create policy gate on connect_state for select to crier_gate using (true);

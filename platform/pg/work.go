@@ -245,3 +245,17 @@ func retry(ctx context.Context, times int, codes []string, do func() error) erro
 		}
 	}
 }
+
+// EnterOrg makes the rest of a transaction that InRole began, or an earlier EnterOrg or EnterRole, run as the role
+// Tenant in one organization. It returns the error of Postgres.
+func (d *DB) EnterOrg(ctx context.Context, tx pgx.Tx, org uuid.UUID) error {
+	_, err := tx.Exec(ctx, "set local role "+d.cfg.roleName(Tenant)+"; set local app.org_id = '"+org.String()+"'")
+	return err
+}
+
+// EnterRole makes the rest of a transaction run as another role, without an organization. It returns the error of
+// Postgres.
+func (d *DB) EnterRole(ctx context.Context, tx pgx.Tx, r Role) error {
+	_, err := tx.Exec(ctx, "set local role "+d.cfg.roleName(r)+"; set local app.org_id = ''")
+	return err
+}

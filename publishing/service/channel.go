@@ -228,7 +228,9 @@ func (s *Channels) storeChannel(
 	if next != nil {
 		s.deps.Waker.Wake(ctx, st.Org, *next)
 	}
-	return publishing.ChannelConnected{Channel: channel, Onboarding: st.Onboarding, ReturnURL: st.ReturnURL}, nil
+	return publishing.ChannelConnected{
+		Channel: channel, By: st.Person, Onboarding: st.Onboarding, ReturnURL: st.ReturnURL,
+	}, nil
 }
 
 // timezone returns the zone for a channel that is connected, empty for the one that it has or the default. An offset is

@@ -10,8 +10,11 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"crier/platform/fault"
+	"crier/platform/id"
 	"crier/platform/pg"
+	"crier/publishing"
 	publishingservice "crier/publishing/service"
+	"crier/tenancy"
 	tenancystore "crier/tenancy/store"
 )
 
@@ -54,7 +57,8 @@ func TestOpen_LeavesConnectionsToSessions(t *testing.T) {
 			t.Fatalf("a look-up of a file ends: %v", <-ended)
 		}
 	}
-	people := tenancystore.New(db)
+	people, err := tenancystore.New(db)
+	r.OK(err)
 	for range 100 {
 		if n := blocked(); n >= gate {
 			t.Fatalf("%d look-ups of files have all connections", n)
@@ -77,5 +81,33 @@ func TestOpen_LeavesConnectionsToSessions(t *testing.T) {
 	}
 	if err := open(t.Context()); !fault.Is(err, fault.NotFound) {
 		t.Errorf("a look-up of a file afterwards: %v, want not found", err)
+	}
+}
+
+func TestOwn_FindsFilesOfTheOrganization(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	mine, theirs := r.organization(), r.organization()
+	x := mine.medium()
+	media := publishingservice.NewMedia(limits, r.deps)
+	got, err := media.Own(t.Context(), mine.who, x.ID.String())
+	if err != nil || got.ID != x.ID || got.Path() != x.Path() || got.Size != x.Size || got.Org != mine.who.Org {
+		t.Errorf("got %+v, %v; want %+v", got, err, x)
+	}
+	deleted := mine.medium()
+	mine.Tenant(mine.who.Org, `update media set deleted_at = now() where id = $1`, deleted.ID)
+	for name, ask := range map[string]struct {
+		who tenancy.Principal
+		id  string
+	}{
+		"another organization": {who: theirs.who, id: x.ID.String()},
+		"another id":           {who: mine.who, id: id.New[publishing.MediaTag]().String()},
+		"no id":                {who: mine.who, id: "x\x00"},
+		"a key":                {who: mine.who, id: x.Key + "x"},
+		"a deleted file":       {who: mine.who, id: deleted.ID.String()},
+	} {
+		if got, err := media.Own(t.Context(), ask.who, ask.id); !fault.Is(err, fault.NotFound) {
+			t.Errorf("%s: got %+v, %v; want NotFound", name, got, err)
+		}
 	}
 }

@@ -11,9 +11,9 @@ import (
 	"crier/publishing"
 	publishingstore "crier/publishing/store"
 	"crier/tenancy"
-	tenancystore "crier/tenancy/store"
 	"crier/tests/dbtest"
 	"crier/tests/fixture"
+	"crier/tests/tenant"
 )
 
 // rig is one organization on a database, and a lease over all its shards.
@@ -33,11 +33,7 @@ func newRig(t *testing.T) *rig {
 // newRigOn returns a rig for a new organization of a database.
 func newRigOn(t *testing.T, db *pg.DB) *rig {
 	t.Helper()
-	person, org, member := fixture.Owner(time.Now())
-	r := &rig{T: t, db: db, store: publishingstore.New(db), org: org.ID}
-	people := tenancystore.New(r.db)
-	r.ok(people.CreatePerson(t.Context(), person))
-	r.ok(people.CreateOrganization(t.Context(), org, member))
+	r := &rig{T: t, db: db, store: publishingstore.New(db), org: tenant.New(t, db).Org}
 	r.lease = r.newLease()
 	return r
 }

@@ -1,33 +1,76 @@
-// Package service implements sign-in, sessions, API keys and the creation of people and organizations.
+// Package service implements sign-in, sessions, API keys, and the use cases of people and organizations.
 package service
 
 import (
 	"context"
-	"errors"
+	"log/slog"
 	"runtime"
-	"slices"
-	"strings"
+	"sync/atomic"
 	"time"
 
 	"github.com/alexedwards/argon2id"
 
 	"crier/platform/clock"
 	"crier/platform/fault"
-	"crier/platform/id"
 	"crier/platform/limit"
+	"crier/platform/mail"
 	"crier/platform/pg"
 	"crier/platform/secret"
 	"crier/tenancy"
+	"crier/tenancy/mails"
+	"crier/tenancy/signin"
 	tenancystore "crier/tenancy/store"
 )
 
-// Deps are what New needs. Only Revocations may be nil.
+// Deps are what New needs. Revocations, Mail, Providers, Publishing, Quota and Log may be nil.
 type Deps struct {
 	DB    *pg.DB
 	Clock clock.Clock
+	// Keyring seals the secrets of second factors.
+	Keyring *secret.Keyring
 	// Revocations is nil when there are no other processes to exchange revocations with. Then a found key is cached for
 	// only five seconds.
 	Revocations Revocations
+	// Mail is nil on an instance that sends no mail: accounts are active at once, and no address counts as verified.
+	Mail Mailer
+	// Providers is nil on an instance without identity providers.
+	Providers Providers
+	// Publishing is nil in programs that publish nothing.
+	Publishing Publishing
+	// Quota is nil on an instance without limits.
+	Quota Quota
+	Log   *slog.Logger
+}
+
+// Mailer sends mails.
+type Mailer interface {
+	// Send returns nil when the mail was accepted. mail.IsPermanent tells whether a repetition is useless.
+	Send(ctx context.Context, m mail.Message) error
+}
+
+// Providers are the identity providers of the instance, see signin.Providers.
+type Providers interface {
+	Has(p signin.Provider) bool
+	Begin(ctx context.Context, p signin.Provider, redirectURI string) (signin.Start, error)
+	Finish(ctx context.Context, p signin.Provider, c signin.Callback) (signin.Identity, error)
+}
+
+// Publishing stops and resumes the publishing of organizations, and deletes what they have.
+type Publishing interface {
+	// Stop ends the publishing of an organization: when it returns, no call to a platform can begin.
+	Stop(ctx context.Context, org tenancy.OrgID, by string) error
+	// Resume undoes Stop. What fell due meanwhile is given up as missed unless catchUp.
+	Resume(ctx context.Context, org tenancy.OrgID, by string, catchUp bool) error
+	// Purge deletes all posts, channels and files of an organization and returns how many rows it deleted. It returns
+	// Conflict when a call to a platform is still in progress.
+	Purge(ctx context.Context, org tenancy.OrgID) (int, error)
+}
+
+// Quota limits what organizations have.
+type Quota interface {
+	// Members returns fault.Quota when the plan of the organization allows no more members than present. It is called in
+	// the transaction that adds one, with the organization locked.
+	Members(ctx context.Context, org tenancy.OrgID, present int) error
 }
 
 const (
@@ -37,30 +80,42 @@ const (
 	waitingPerSite = 8
 )
 
-// Accounts authenticates people and programs, and creates people, organizations and keys. It is safe for concurrent
-// use.
+// Accounts authenticates people and programs, and has the use cases of people, organizations and keys. It is safe for
+// concurrent use.
 type Accounts struct {
+	cfg   Config
+	deps  Deps
 	store *tenancystore.Store
 	clock clock.Clock
+	log   *slog.Logger
+	mails mails.Instance
 	keys  *keyCache
 	// sessions are not cached, so that a session ends at once in all processes.
 	sessions *lookUps[tenancystore.Session]
 	hash     *argon2id.Params
 	slots    *limit.Fair[string] // limits concurrent hashing of passwords, fairly by site
 	decoy    string              // the hash that is compared when the person is unknown
+	hashed   atomic.Int64        // passwords that were hashed or compared
 }
 
 // New returns an Accounts. It computes one password hash, which takes about as long as a log-in. It returns the error
 // of the system's source of randomness.
-func New(d Deps) (*Accounts, error) {
+func New(cfg Config, d Deps) (*Accounts, error) {
+	if d.Log == nil {
+		d.Log = slog.New(slog.DiscardHandler)
+	}
+	store, err := tenancystore.New(d.DB)
+	if err != nil {
+		return nil, err
+	}
 	a := &Accounts{
-		store: tenancystore.New(d.DB), clock: d.Clock, slots: newSlots(hashesAtOnce(runtime.GOMAXPROCS(0))),
+		cfg: cfg, deps: d, store: store, clock: d.Clock, log: d.Log,
+		mails: mails.Instance{Name: "Crier", URL: cfg.BaseURL}, slots: newSlots(hashesAtOnce(runtime.GOMAXPROCS(0))),
 		hash: &argon2id.Params{Memory: 19 * 1024, Iterations: 2, Parallelism: 1, SaltLength: 16, KeyLength: 32},
 	}
-	a.keys = newKeyCache(d.Clock, d.Revocations, a.store.KeysByHash)
+	a.keys = newKeyCache(d.Clock, d.Revocations, a.findKeys)
 	a.sessions = &lookUps[tenancystore.Session]{find: a.findSessions}
-	decoy, err := argon2id.CreateHash("no such person", a.hash)
-	a.decoy = decoy
+	a.decoy, err = argon2id.CreateHash("no such person", a.hash)
 	return a, err
 }
 
@@ -70,228 +125,44 @@ func hashesAtOnce(cores int) int { return max(1, cores/2) }
 
 func newSlots(n int) *limit.Fair[string] { return limit.NewFair[string](n, waitingPerSite) }
 
-// NewOwner is the input of CreateOwner. Email is stored in lower case, without spaces around it.
-type NewOwner struct {
-	Email, Name, Password string
-	// Organization is the name of the organization, of 1 to 128 characters.
-	Organization string
+// Hashed returns how many passwords this process has hashed or compared.
+func (a *Accounts) Hashed() int64 { return a.hashed.Load() }
+
+// inGate runs a transaction of the gate role and converts its error. Faults of fn are returned as they are.
+func (a *Accounts) inGate(ctx context.Context, op string, fn func(tx *tenancystore.GateTx) error) error {
+	return asFault(op, a.store.InGate(ctx, fn))
 }
 
-// CreateOwner creates a person and an organization that the person owns. An address that is in use is fault.Conflict. A
-// password that has not 8 to 128 characters, and a text that the database cannot store, are fault.Invalid. After a
-// crash the person may exist without an organization.
-func (a *Accounts) CreateOwner(ctx context.Context, n NewOwner) (tenancy.Principal, error) {
-	const op = "tenancy.CreateOwner"
-	if err := n.check(op); err != nil {
-		return tenancy.Principal{}, err
+// inOrg is inGate for the rows of one organization.
+func (a *Accounts) inOrg(ctx context.Context, op string, org tenancy.OrgID, fn func(tx *tenancystore.OrgTx) error) error {
+	return asFault(op, a.store.InOrg(ctx, org, fn))
+}
+
+// asFault returns the fault in an error, and else that of the database. A fault that a function of a transaction has
+// returned is passed on.
+func asFault(op string, err error) error {
+	if f := asFaultError(err); f != nil {
+		return f
 	}
-	hash, err := a.hashPassword(ctx, n.Password)
+	return pg.Fault(op, err)
+}
+
+// token returns a new random token of 256 bits and its hash.
+func token(op string) (string, []byte, error) {
+	t, err := secret.Token("", 43) // 43 base62 characters have 256 bits
 	if err != nil {
-		return tenancy.Principal{}, err
+		return "", nil, fault.Wrap(fault.Internal, op, "", err)
 	}
-	now := a.clock.Now()
-	person := tenancy.Person{
-		ID: id.New[tenancy.PersonTag](), Email: normal(n.Email), Name: n.Name,
-		PasswordHash: hash, Activated: true, CreatedAt: now,
-	}
-	if err := a.store.CreatePerson(ctx, person); err != nil {
-		if pg.IsUnique(err, "person_email_key") {
-			return tenancy.Principal{}, fault.New(fault.Conflict, op, "This e-mail address is taken.")
-		}
-		return tenancy.Principal{}, pg.Fault(op, err)
-	}
-	return a.CreateOrganization(ctx, person.ID, n.Organization)
+	return t, secret.HashToken(t), nil
 }
 
-func (n NewOwner) check(op string) error {
-	for _, text := range []struct{ name, value string }{
-		{name: "e-mail address", value: n.Email},
-		{name: "name", value: n.Name},
-		{name: "organization's name", value: n.Organization},
-	} {
-		if !tenancy.Storable(text.value) {
-			return fault.New(fault.Invalid, op,
-				"The "+text.name+" holds a character that cannot be stored, such as NUL (U+0000).")
-		}
-	}
-	return nil
+// instanceEvent returns an entry of the audit log for what the operator or the service itself did.
+func instanceEvent(actor string, action tenancy.Action, subject string) tenancy.AuditEvent {
+	return tenancy.Principal{Via: tenancy.ViaInstance, Name: actor}.Event(action, subject)
 }
 
-// CreateOrganization creates an organization that an existing person owns. It returns the principal of that person. The
-// errors are those of pg.Fault.
-func (a *Accounts) CreateOrganization(
-	ctx context.Context, person tenancy.PersonID, name string,
-) (tenancy.Principal, error) {
-	o := tenancy.Organization{ID: id.New[tenancy.OrgTag](), Name: name, Timezone: "UTC", CreatedAt: a.clock.Now()}
-	m := tenancy.Membership{Org: o.ID, Person: person, Role: tenancy.RoleSuperAdmin}
-	if err := a.store.CreateOrganization(ctx, o, m); err != nil {
-		return tenancy.Principal{}, pg.Fault("tenancy.CreateOrganization", err)
-	}
-	return tenancy.Principal{Org: o.ID, Person: person, Role: tenancy.RoleSuperAdmin, Via: tenancy.ViaSession}, nil
+// personEvent returns an entry of the audit log for what a person did without a session.
+func personEvent(p tenancy.Person, from tenancy.Source, action tenancy.Action) tenancy.AuditEvent {
+	by := tenancy.Principal{Person: p.ID, Via: tenancy.ViaSession, Name: p.Email, From: from}
+	return by.Event(action, "")
 }
-
-// SetTimezone sets the time zone of the principal's organization and returns the stored name. New channels get this
-// zone; existing channels and recurring posts keep theirs. A principal who is no administrator is fault.Forbidden, and
-// the zero ZoneRequest is fault.Invalid.
-func (a *Accounts) SetTimezone(ctx context.Context, p tenancy.Principal, asked tenancy.ZoneRequest) (string, error) {
-	const op = "tenancy.SetTimezone"
-	if !p.Role.Manages() {
-		return "", fault.New(fault.Forbidden, op, "Only an administrator may change the organization's time zone.")
-	}
-	zone := asked.Name
-	if asked.IsOffset {
-		zone = tenancy.FixedZone(asked.Minutes)
-	}
-	if zone == "" {
-		return "", fault.New(fault.Invalid, op, "Send the organization's time zone, such as Europe/Berlin.")
-	}
-	err := a.store.SetTimezone(ctx, p.Org, zone)
-	if pg.IsNoRows(err) {
-		return "", fault.New(fault.NotFound, op, "There is no such organization.")
-	}
-	return zone, pg.Fault(op, err)
-}
-
-// Login checks an address and a password and returns the token of a new session. A wrong password and an unknown
-// address are fault.Invalid with the same message after the same work. Sites, the networks of clients, take turns in
-// the hashing of passwords, so that many log-ins of one site hardly delay those of others. Login returns
-// fault.RateLimited when too many log-ins of the site are waiting, or after waiting for hashWait.
-func (a *Accounts) Login(ctx context.Context, site, email, password string) (string, error) {
-	const op = "tenancy.Login"
-	person, known, err := a.find(ctx, normal(email))
-	if err != nil {
-		return "", pg.Fault(op, err)
-	}
-	stored := person.PasswordHash
-	if !known || stored == "" {
-		stored = a.decoy
-	}
-	ok, err := a.matches(ctx, site, password, stored)
-	if err != nil {
-		return "", err
-	}
-	if !ok || !known || person.PasswordHash == "" {
-		return "", fault.New(fault.Invalid, op, "Invalid user name or password.")
-	}
-	if !person.Activated {
-		return "", fault.New(fault.Invalid, op, "Confirm your e-mail address first.")
-	}
-	return a.startSession(ctx, person.ID)
-}
-
-// find returns the person with an address; known is false when there is none. It does not look up an address that
-// cannot be stored.
-func (a *Accounts) find(ctx context.Context, email string) (p tenancy.Person, known bool, err error) {
-	if !tenancy.Storable(email) {
-		return p, false, nil
-	}
-	p, err = a.store.PersonByEmail(ctx, email)
-	if pg.IsNoRows(err) {
-		return p, false, nil
-	}
-	return p, err == nil, err
-}
-
-// startSession creates a session and returns its token, of which only the hash is stored.
-func (a *Accounts) startSession(ctx context.Context, person tenancy.PersonID) (string, error) {
-	const op = "tenancy.startSession"
-	token, err := secret.Token("", 43) // 43 base62 characters have 256 bits
-	if err != nil {
-		return "", fault.Wrap(fault.Internal, op, "", err)
-	}
-	now := a.clock.Now()
-	session, expires := id.New[tenancy.SessionTag](), now.Add(tenancy.SessionAbsolute)
-	if err := a.store.CreateSession(ctx, session, person, secret.HashToken(token), now, expires); err != nil {
-		return "", pg.Fault(op, err)
-	}
-	return token, nil
-}
-
-// Session returns the principal of a session token in the chosen organization. If the choice is empty, not valid or not
-// an organization of the person, it is replaced by the person's first organization, because the choice is in a cookie
-// that may be older than a change of memberships. Session returns fault.Unauthenticated when there is no live session,
-// and when the person has no enabled membership.
-func (a *Accounts) Session(ctx context.Context, token, organization string) (tenancy.Principal, error) {
-	const op = "tenancy.Session"
-	chosen, ok := id.Parse[tenancy.OrgTag](organization)
-	if !ok {
-		chosen = tenancy.OrgID{}
-	}
-	session, found, err := a.sessions.get(ctx, secret.HashToken(token))
-	if err != nil {
-		return tenancy.Principal{}, pg.Fault(op, err)
-	}
-	if !found {
-		return tenancy.Principal{}, fault.New(fault.Unauthenticated, op, "Sign in first.")
-	}
-	m := session.Memberships[0]
-	i := slices.IndexFunc(session.Memberships, func(m tenancy.Membership) bool { return m.Org == chosen })
-	if i >= 0 {
-		m = session.Memberships[i]
-	}
-	return tenancy.Principal{
-		Org: m.Org, Person: m.Person, Role: m.Role, Via: tenancy.ViaSession, Session: session.ID,
-	}, nil
-}
-
-func (a *Accounts) findSessions(ctx context.Context, hashes [][]byte) (map[string]tenancystore.Session, error) {
-	return a.store.SessionsByHash(ctx, hashes, a.clock.Now())
-}
-
-// Logout deletes the session of a token. A token without a session is no error.
-func (a *Accounts) Logout(ctx context.Context, token string) error {
-	return pg.Fault("tenancy.Logout", a.store.DeleteSession(ctx, secret.HashToken(token)))
-}
-
-// hashPassword returns fault.Invalid for a password that has not 8 to 128 characters, and the errors of slot.
-func (a *Accounts) hashPassword(ctx context.Context, password string) (string, error) {
-	if n := len([]rune(password)); n < 8 || n > 128 {
-		return "", fault.New(fault.Invalid, "tenancy.hashPassword", "A password has 8 to 128 characters.")
-	}
-	release, err := a.slot(ctx, "") // the operator has no site
-	if err != nil {
-		return "", err
-	}
-	defer release()
-	hash, err := argon2id.CreateHash(password, a.hash)
-	if err != nil {
-		return "", fault.Wrap(fault.Internal, "tenancy.hashPassword", "", err)
-	}
-	return hash, nil
-}
-
-// matches reports whether the password has the stored hash. It returns the errors of slot, and fault.Internal for a
-// stored text that is no hash.
-func (a *Accounts) matches(ctx context.Context, site, password, stored string) (bool, error) {
-	release, err := a.slot(ctx, site)
-	if err != nil {
-		return false, err
-	}
-	defer release()
-	ok, err := argon2id.ComparePasswordAndHash(password, stored)
-	if err != nil {
-		return false, fault.Wrap(fault.Internal, "tenancy.matches", "", err)
-	}
-	return ok, nil
-}
-
-// slot waits at most hashWait for a slot in which a password may be hashed. The caller calls release. It returns
-// fault.RateLimited when too many log-ins of the site are waiting, and when no slot became free in time.
-func (a *Accounts) slot(ctx context.Context, site string) (release func(), err error) {
-	ctx, cancel := context.WithTimeout(ctx, hashWait)
-	defer cancel()
-	release, err = a.slots.Enter(ctx, site)
-	if err != nil {
-		message := "Too many log-ins are being made; try again in a moment."
-		if errors.Is(err, limit.ErrFull) {
-			message = "Too many log-ins from your network are being made; try again when they are answered."
-		}
-		return nil, &fault.Error{
-			Kind: fault.RateLimited, Op: "tenancy.slot", Message: message, RetryAfter: hashWait, Err: err,
-		}
-	}
-	return release, nil
-}
-
-// normal returns an address in the form in which it is stored.
-func normal(email string) string { return strings.ToLower(strings.TrimSpace(email)) }

@@ -2,7 +2,8 @@ package service_test
 
 import (
 	"context"
-	"errors"
+	"fmt"
+	"regexp"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -12,6 +13,8 @@ import (
 
 	"crier/platform/clock"
 	"crier/platform/fault"
+	"crier/platform/mail"
+	"crier/platform/pg"
 	"crier/tenancy"
 	tenancyservice "crier/tenancy/service"
 	"crier/tests/dbtest"
@@ -53,19 +56,13 @@ func TestAuthenticate_KeyEndsAtItsExpiry(t *testing.T) {
 	address := dbtest.URL(t)
 	begin := time.Now().Truncate(time.Microsecond)
 	var now atomic.Int64
-	a, err := tenancyservice.New(tenancyservice.Deps{
+	a := accountsOf(t, tenancyservice.Deps{
 		DB: dbtest.OpenURL(t, address), Revocations: &processes{healthy: true},
 		Clock: clock.Func(func() time.Time { return begin.Add(time.Duration(now.Load())) }),
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
 	person := owner(t, a, "a@example.com")
 	db := ownerOf(t, address, person.Org)
-	full, key, err := a.CreateKey(t.Context(), person, "k")
-	if err != nil {
-		t.Fatal(err)
-	}
+	full, key := newKey(t, a, person)
 	const life = 20 * time.Second
 	expire(t, db, key.ID, begin.Add(life))
 	for _, at := range []struct {
@@ -94,28 +91,22 @@ func TestAuthenticate_LookUpDuringRevocationIsNotCached(t *testing.T) {
 	t.Parallel()
 	for name, revoke := range map[string]func(a, other *tenancyservice.Accounts, p tenancy.Principal, key tenancy.KeyID) error{
 		"revoked here": func(a, _ *tenancyservice.Accounts, p tenancy.Principal, key tenancy.KeyID) error {
-			return a.DeleteKey(t.Context(), p, key)
+			return a.DeleteKey(t.Context(), p, key.String())
 		},
 		"revoked by another process, all forgotten": func(a, other *tenancyservice.Accounts, p tenancy.Principal, key tenancy.KeyID) error {
 			defer a.ForgetAll()
-			return other.DeleteKey(t.Context(), p, key)
+			return other.DeleteKey(t.Context(), p, key.String())
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			address := dbtest.URL(t)
-			a, err := tenancyservice.New(tenancyservice.Deps{
+			a := accountsOf(t, tenancyservice.Deps{
 				DB: dbtest.OpenURL(t, address), Clock: clock.System{}, Revocations: &processes{healthy: true},
 			})
-			if err != nil {
-				t.Fatal(err)
-			}
 			other := accounts(t, dbtest.OpenURL(t, address))
 			person := owner(t, other, "a@example.com")
-			full, key, err := other.CreateKey(t.Context(), person, "k")
-			if err != nil {
-				t.Fatal(err)
-			}
+			full, key := newKey(t, other, person)
 			db := ownerOf(t, address, person.Org)
 			// The policy makes the look-up wait for a lock of the test while it reads the key.
 			exec(t, db, `create function pass() returns boolean language plpgsql volatile as $$
@@ -156,25 +147,16 @@ func TestDeleteKey_IsRefusedInThisProcessAtOnce(t *testing.T) {
 	t.Parallel()
 	db := dbtest.Open(t)
 	at := time.Now() // the clock stands still, so that no cache entry expires
-	a, err := tenancyservice.New(tenancyservice.Deps{DB: db, Clock: clock.Func(func() time.Time { return at })})
-	if err != nil {
-		t.Fatal(err)
-	}
+	a := accountsOf(t, tenancyservice.Deps{DB: db, Clock: clock.Func(func() time.Time { return at })})
 	person := owner(t, a, "a@example.com")
-	kept, _, err := a.CreateKey(t.Context(), person, "kept")
-	if err != nil {
-		t.Fatal(err)
-	}
-	full, key, err := a.CreateKey(t.Context(), person, "revoked")
-	if err != nil {
-		t.Fatal(err)
-	}
+	kept, _ := newKey(t, a, person)
+	full, key := newKey(t, a, person)
 	for _, k := range []string{full, kept} {
 		if _, err := a.Authenticate(t.Context(), k); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if err := a.DeleteKey(t.Context(), person, key.ID); err != nil {
+	if err := a.DeleteKey(t.Context(), person, key.ID.String()); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := a.Authenticate(t.Context(), full); !fault.Is(err, fault.Unauthenticated) {
@@ -185,29 +167,78 @@ func TestDeleteKey_IsRefusedInThisProcessAtOnce(t *testing.T) {
 	}
 }
 
-// A person who has not confirmed the address may not be its owner.
+// outbox is a Mailer that keeps the messages.
+type outbox struct{ sent []mail.Message }
+
+func (o *outbox) Send(_ context.Context, m mail.Message) error {
+	o.sent = append(o.sent, m)
+	return nil
+}
+
+// queued returns the ids of the mails that wait for their tasks.
+func queued(t *testing.T, db *pg.DB) (ids []tenancy.MailID) {
+	t.Helper()
+	if err := db.InRole(t.Context(), pg.Gate, func(tx pgx.Tx) error {
+		rows, err := tx.Query(t.Context(), "select id from mail order by created_at, id")
+		if err != nil {
+			return err
+		}
+		ids, err = pgx.CollectRows(rows, pgx.RowTo[tenancy.MailID])
+		return err
+	}); err != nil {
+		t.Fatal(err)
+	}
+	return ids
+}
+
+var activationLink = regexp.MustCompile(`/auth/activate#code=(\w+)`)
+
+// A person who has not followed the link may not be the owner of the address.
 func TestLogin_NeedsAConfirmedAddress(t *testing.T) {
 	t.Parallel()
-	address := dbtest.URL(t)
-	a := accounts(t, dbtest.OpenURL(t, address))
-	person := owner(t, a, "a@example.com")
-	db := ownerOf(t, address, person.Org)
-	for _, confirmed := range []bool{false, true} {
-		exec(t, db, "update person set activated = $2 where id = $1", person.Person, confirmed)
-		token, err := a.Login(t.Context(), "203.0.113.9", "a@example.com", password)
-		if confirmed && (err != nil || token == "") {
-			t.Errorf("a confirmed person is refused: %v", err)
+	db := dbtest.Open(t)
+	var sent outbox
+	a := accountsOf(t, tenancyservice.Deps{DB: db, Clock: clock.System{}, Mail: &sent})
+	signIn, err := a.Register(t.Context(), tenancy.Registration{
+		Email: "a@example.com", Name: "N", Password: password, Organization: "Organization", From: here,
+	})
+	if err != nil || signIn.Step != tenancy.StepConfirm || signIn.Session != "" {
+		t.Fatalf("a registration is answered with %+v, %v, want the step %s", signIn, err, tenancy.StepConfirm)
+	}
+	logins := func() (right, wrong, unknown error) {
+		_, right = a.Login(t.Context(), "a@example.com", password, here)
+		_, wrong = a.Login(t.Context(), "a@example.com", "wrong horse", here)
+		_, unknown = a.Login(t.Context(), "nobody@example.com", password, here)
+		return right, wrong, unknown
+	}
+	// The answers must not reveal that the address is not confirmed, or that it is unknown.
+	right, wrong, unknown := logins()
+	for name, err := range map[string]error{"the right password": right, "a wrong password": wrong} {
+		if !fault.Is(err, fault.Invalid) || err.Error() != fmt.Sprint(unknown) {
+			t.Errorf("before the link is followed %s: %v, want the error of an unknown address: %v", name, err, unknown)
 		}
-		var f *fault.Error
-		if !confirmed && (!errors.As(err, &f) || f.Kind != fault.Invalid || !strings.Contains(f.Message, "Confirm") || token != "") {
-			t.Errorf("a person who has not confirmed the address is answered with %q, %v", token, err)
+	}
+	for _, m := range queued(t, db) {
+		if err := a.SendMail(t.Context(), m); err != nil {
+			t.Fatal(err)
 		}
-		// The answer to a wrong password must not reveal that the address is not confirmed, or that it is unknown.
-		_, wrong := a.Login(t.Context(), "203.0.113.9", "a@example.com", "wrong horse")
-		_, unknown := a.Login(t.Context(), "203.0.113.9", "nobody@example.com", password)
-		if wrong == nil || unknown == nil || wrong.Error() != unknown.Error() {
-			t.Errorf("a wrong password: %v; an unknown address: %v; want the same error", wrong, unknown)
-		}
+	}
+	if len(sent.sent) != 1 || sent.sent[0].To != "a@example.com" {
+		t.Fatalf("got the mails %+v, want one to the address", sent.sent)
+	}
+	link := activationLink.FindStringSubmatch(sent.sent[0].Text)
+	if link == nil {
+		t.Fatalf("the mail has no link: %s", sent.sent[0].Text)
+	}
+	if _, ok, err := a.Activate(t.Context(), link[1], here); err != nil || !ok {
+		t.Fatalf("the link is answered with %t, %v, want an account", ok, err)
+	}
+	right, wrong, unknown = logins()
+	if right != nil {
+		t.Errorf("a confirmed person is refused: %v", right)
+	}
+	if !fault.Is(wrong, fault.Invalid) || wrong.Error() != fmt.Sprint(unknown) {
+		t.Errorf("a wrong password: %v; an unknown address: %v; want the same error", wrong, unknown)
 	}
 }
 
@@ -222,19 +253,24 @@ func TestCreateOwner_PasswordHas8To128Characters(t *testing.T) {
 		"1 character":                   {password: "x", ok: false},
 		"7 characters":                  {password: "1234567", ok: false},
 		"7 characters of two bytes":     {password: strings.Repeat("é", 7), ok: false},
-		"8 characters":                  {password: "12345678", ok: true},
+		"7 characters and a space":      {password: "v7k!q2z ", ok: false},
+		"8 characters":                  {password: "v7k!q2zm", ok: true},
+		"8 characters that are common":  {password: "12345678", ok: false},
 		"128 characters":                {password: strings.Repeat("x", 128), ok: true},
 		"128 characters of three bytes": {password: strings.Repeat("字", 128), ok: true},
 		"129 characters":                {password: strings.Repeat("x", 129), ok: false},
 		"a million characters":          {password: strings.Repeat("x", 1<<20), ok: false},
 	} {
 		email := strings.ReplaceAll(name, " ", "-") + "@example.com"
-		_, err := a.CreateOwner(t.Context(), tenancyservice.NewOwner{Email: email, Name: "N", Password: c.password, Organization: "O"})
+		_, err := a.CreateOwner(t.Context(), tenancyservice.NewOwner{
+			Email: email, Name: "N", Password: c.password, Organization: "O",
+		})
 		if c.ok && err != nil || !c.ok && !fault.Is(err, fault.Invalid) {
 			t.Errorf("a password of %s: %v, accepted should be %t", name, err, c.ok)
 		}
-		if token, err := a.Login(t.Context(), "203.0.113.9", email, c.password); (err == nil) != c.ok || (token != "") != c.ok {
-			t.Errorf("a log-in with a password of %s: %v", name, err)
+		signIn, err := a.Login(t.Context(), email, c.password, here)
+		if (err == nil) != c.ok || (signIn.Session != "") != c.ok {
+			t.Errorf("a log-in with a password of %s: %+v, %v, want a session: %t", name, signIn, err, c.ok)
 		}
 	}
 }

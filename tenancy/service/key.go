@@ -4,12 +4,14 @@ import (
 	"context"
 	"encoding/hex"
 	"strings"
+	"time"
 
 	"crier/platform/fault"
 	"crier/platform/id"
 	"crier/platform/pg"
 	"crier/platform/secret"
 	"crier/tenancy"
+	tenancystore "crier/tenancy/store"
 )
 
 // Revocations carries the hashes of revoked keys between processes. An implementation passes each hash that it receives
@@ -22,49 +24,218 @@ type Revocations interface {
 	Healthy() bool
 }
 
-// CreateKey creates an API key of the principal's organization and returns it in full, which is not possible later. A
-// name that the database cannot store is fault.Invalid.
-func (a *Accounts) CreateKey(ctx context.Context, p tenancy.Principal, name string) (string, tenancy.APIKey, error) {
+const (
+	// maxKeys is the number of keys of an organization that have not expired.
+	maxKeys = 1000
+	// shownOfKey is how many characters of a key's random part people see, to recognize it.
+	shownOfKey = 4
+	// maxOverlap is in hours.
+	maxOverlap = 72
+)
+
+// Keys returns the keys of the principal's organization that have not expired, the newest first.
+func (a *Accounts) Keys(ctx context.Context, p tenancy.Principal) ([]tenancy.KeyOf, error) {
+	var out []tenancy.KeyOf
+	err := a.inOrg(ctx, "tenancy.Keys", p.Org, func(tx *tenancystore.OrgTx) error {
+		keys, err := tx.Keys(ctx, a.clock.Now(), maxKeys+1)
+		out = make([]tenancy.KeyOf, len(keys))
+		for i, k := range keys {
+			out[i] = k.KeyOf
+		}
+		return err
+	})
+	return out, err
+}
+
+// CreateKey creates an API key of the principal's organization and returns it in full, which is not possible later. The
+// name has 1 to 64 characters, and ExpiresAt is in the future: otherwise it is fault.Invalid. An organization has at most
+// 1000 keys: fault.Conflict.
+func (a *Accounts) CreateKey(ctx context.Context, p tenancy.Principal, n tenancy.NewKey) (
+	full string, k tenancy.APIKey, err error) {
 	const op = "tenancy.CreateKey"
+	if err := refuseBehind(op, p); err != nil {
+		return "", k, err
+	}
+	var in tenancy.Inputs
+	n.Name = in.Name("name", n.Name, 1, 64)
+	in.Check(n.ExpiresAt == nil || n.ExpiresAt.After(a.clock.Now()), "expiresAt", "must be in the future")
+	in.Check(n.ExpiresAt == nil || n.ExpiresAt.Year() < 10_000, "expiresAt", "must be before the year 10000")
+	if err := in.Err(op); err != nil {
+		return "", k, err
+	}
+	err = a.inOrg(ctx, op, p.Org, func(tx *tenancystore.OrgTx) error {
+		full, k, err = a.makeKey(ctx, tx, op, p, n)
+		if err != nil {
+			return err
+		}
+		return a.tellKey(ctx, tx, p, tenancy.ActionKeyCreated, mailKeyCreated, k.Name)
+	})
+	return full, k, err
+}
+
+// makeKey inserts a new key.
+func (a *Accounts) makeKey(ctx context.Context, tx *tenancystore.OrgTx, op string, p tenancy.Principal,
+	n tenancy.NewKey) (string, tenancy.APIKey, error) {
+	now := a.clock.Now()
+	count, err := tx.CountKeys(ctx, now)
+	if err == nil && count >= maxKeys {
+		err = fault.New(fault.Conflict, op, "The organization has 1000 keys; delete one first.")
+	}
+	if err != nil {
+		return "", tenancy.APIKey{}, err
+	}
 	full, err := secret.Token(tenancy.KeyPrefix, tenancy.KeyLength)
 	if err != nil {
 		return "", tenancy.APIKey{}, fault.Wrap(fault.Internal, op, "", err)
 	}
-	if !tenancy.Storable(name) {
-		return "", tenancy.APIKey{}, fault.New(fault.Invalid, op,
-			"The name holds a character that cannot be stored, such as NUL (U+0000).")
-	}
 	k := tenancy.APIKey{
-		ID: id.New[tenancy.KeyTag](), Org: p.Org, Name: name, Prefix: full[:len(tenancy.KeyPrefix)+4],
-		CreatedBy: p.Person, CreatedAt: a.clock.Now(),
+		ID: id.New[tenancy.KeyTag](), Org: p.Org, Name: n.Name, Prefix: full[:len(tenancy.KeyPrefix)+shownOfKey],
+		CreatedBy: p.Person, CreatedAt: now, ExpiresAt: n.ExpiresAt,
 	}
-	hash := secret.HashToken(full)
-	if err := a.store.CreateKey(ctx, k, hash); err != nil {
-		return "", tenancy.APIKey{}, pg.Fault(op, err)
+	return full, k, tx.CreateKey(ctx, k, secret.HashToken(full))
+}
+
+// tellKey records what was done to a key and tells the owner of the organization and the person who did it.
+func (a *Accounts) tellKey(ctx context.Context, tx *tenancystore.OrgTx, p tenancy.Principal, action tenancy.Action,
+	kind mailKind, key string) error {
+	if err := tx.Audit(ctx, p.Event(action, key), a.clock.Now()); err != nil || a.deps.Mail == nil {
+		return err
 	}
-	a.keys.forget(hex.EncodeToString(hash)) // the cache may hold it as unknown
-	return full, k, nil
+	o, err := tx.Organization(ctx)
+	if err != nil {
+		return err
+	}
+	members, err := tx.Members(ctx)
+	if err != nil {
+		return err
+	}
+	gate, err := tx.Leave(ctx)
+	if err != nil {
+		return err
+	}
+	for _, m := range members {
+		if m.Role != tenancy.RoleSuperAdmin && m.Person != p.Person {
+			continue
+		}
+		if err := a.notify(ctx, gate, kind, m.Email, notice{Name: o.Name, Key: key, By: p.Name}); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// RenameKey changes the name of a key. A key that is not the organization's is fault.NotFound.
+func (a *Accounts) RenameKey(ctx context.Context, p tenancy.Principal, key, name string) (k tenancy.APIKey, err error) {
+	const op = "tenancy.RenameKey"
+	var in tenancy.Inputs
+	name = in.Name("name", name, 1, 64)
+	if err := in.Err(op); err != nil {
+		return k, err
+	}
+	err = a.changeKey(ctx, op, p, key, func(tx *tenancystore.OrgTx, stored tenancystore.Key) error {
+		k = stored.APIKey
+		k.Name = name
+		if err := tx.RenameKey(ctx, k.ID, name); err != nil {
+			return err
+		}
+		return tx.Audit(ctx, p.Event(tenancy.ActionKeyRenamed, name), a.clock.Now())
+	})
+	return k, err
+}
+
+// changeKey runs fn in a transaction that has locked a key. It returns NotFound for a key that is not the
+// organization's or has expired.
+func (a *Accounts) changeKey(ctx context.Context, op string, p tenancy.Principal, key string,
+	fn func(tx *tenancystore.OrgTx, stored tenancystore.Key) error) error {
+	absent := fault.New(fault.NotFound, op, "There is no such API key.")
+	parsed, ok := id.Parse[tenancy.KeyTag](key)
+	if !ok {
+		return absent
+	}
+	err := a.inOrg(ctx, op, p.Org, func(tx *tenancystore.OrgTx) error {
+		stored, err := tx.LockKey(ctx, parsed, a.clock.Now())
+		if err != nil {
+			return err
+		}
+		return fn(tx, stored)
+	})
+	if pg.IsNoRows(err) {
+		return absent
+	}
+	return err
 }
 
 // DeleteKey revokes a key. This process refuses the key at once, the others when they receive the revocation: within
 // five seconds if they have lost Redis, within a minute if only this process has lost Redis or ends before it could
 // publish. A key that is not the organization's is fault.NotFound.
-func (a *Accounts) DeleteKey(ctx context.Context, p tenancy.Principal, key tenancy.KeyID) error {
-	const op = "tenancy.DeleteKey"
-	hash, err := a.store.DeleteKey(ctx, p.Org, key)
-	if pg.IsNoRows(err) {
-		return fault.New(fault.NotFound, op, "There is no such API key.")
+func (a *Accounts) DeleteKey(ctx context.Context, p tenancy.Principal, key string) error {
+	var hash []byte
+	err := a.changeKey(ctx, "tenancy.DeleteKey", p, key, func(tx *tenancystore.OrgTx, stored tenancystore.Key) error {
+		hash = stored.Hash
+		if err := tx.DeleteKey(ctx, stored.ID); err != nil {
+			return err
+		}
+		return a.tellKey(ctx, tx, p, tenancy.ActionKeyRevoked, mailKeyRevoked, stored.Name)
+	})
+	if err == nil {
+		a.keys.revoke(ctx, hash)
 	}
-	if err != nil {
-		return pg.Fault(op, err)
+	return err
+}
+
+// RotateKey replaces a key, the oldest one with "", by a new one of the same name and expiry, which it returns in full.
+// The old one works for overlap hours more, 0 to 72, and ends at once with 0. Without any key it creates the first.
+func (a *Accounts) RotateKey(ctx context.Context, p tenancy.Principal, key string, overlap int) (
+	full string, k tenancy.APIKey, err error) {
+	const op = "tenancy.RotateKey"
+	if err := refuseBehind(op, p); err != nil {
+		return "", k, err
 	}
-	a.keys.revoke(ctx, hash)
-	return nil
+	var in tenancy.Inputs
+	in.Check(overlap >= 0 && overlap <= maxOverlap, "overlapHours", "must be from 0 to 72")
+	if err := in.Err(op); err != nil {
+		return "", k, err
+	}
+	if key == "" {
+		key, err = a.oldestKey(ctx, op, p)
+		if pg.IsNoRows(err) {
+			return a.CreateKey(ctx, p, tenancy.NewKey{Name: "default"})
+		}
+		if err != nil {
+			return "", k, err
+		}
+	}
+	var hash []byte
+	err = a.changeKey(ctx, op, p, key, func(tx *tenancystore.OrgTx, stored tenancystore.Key) error {
+		hash = stored.Hash
+		ends := a.clock.Now().Add(time.Duration(overlap) * time.Hour)
+		if err := tx.ExpireKey(ctx, stored.ID, ends); err != nil {
+			return err
+		}
+		next := tenancy.NewKey{Name: stored.Name, ExpiresAt: stored.ExpiresAt}
+		if full, k, err = a.makeKey(ctx, tx, op, p, next); err != nil {
+			return err
+		}
+		return a.tellKey(ctx, tx, p, tenancy.ActionKeyRotated, mailKeyRotated, stored.Name)
+	})
+	if err == nil {
+		a.keys.revoke(ctx, hash) // caches hold the old end
+	}
+	return full, k, err
+}
+
+func (a *Accounts) oldestKey(ctx context.Context, op string, p tenancy.Principal) (string, error) {
+	var oldest tenancy.KeyID
+	err := a.inOrg(ctx, op, p.Org, func(tx *tenancystore.OrgTx) (err error) {
+		oldest, err = tx.OldestKey(ctx, a.clock.Now())
+		return err
+	})
+	return oldest.String(), err
 }
 
 // Authenticate returns the principal of the API key in an Authorization header. A value that is not a live key is
-// fault.Unauthenticated. It is fault.Unavailable when the database cannot be asked and no cached answer is recent
-// enough.
+// fault.Unauthenticated, and fault.Forbidden is one of an organization that the operator has suspended. It is
+// fault.Unavailable when the database cannot be asked and no cached answer is recent enough.
 func (a *Accounts) Authenticate(ctx context.Context, authorization string) (tenancy.Principal, error) {
 	const op = "tenancy.Authenticate"
 	if authorization == "" {
@@ -86,13 +257,42 @@ func (a *Accounts) Authenticate(ctx context.Context, authorization string) (tena
 	if !found || k.ExpiresAt != nil && !a.clock.Now().Before(*k.ExpiresAt) {
 		return tenancy.Principal{}, denied
 	}
+	if k.Suspended {
+		return tenancy.Principal{}, fault.New(fault.Forbidden, op, "The operator has suspended this organization.")
+	}
 	return tenancy.Principal{
 		Org: k.Org, Person: k.CreatedBy, Role: tenancy.RoleSuperAdmin, Via: tenancy.ViaKey, Key: k.ID,
+		Name: "API key " + authorization[:len(tenancy.KeyPrefix)+shownOfKey],
 	}, nil
 }
 
-// Forget removes a key that another process revoked from the cache. The argument is its hash in hexadecimal.
-func (a *Accounts) Forget(hash string) { a.keys.forget(hash) }
+func (a *Accounts) findKeys(ctx context.Context, hashes [][]byte) (map[string]tenancystore.FoundKey, error) {
+	return a.store.KeysByHash(ctx, hashes, a.clock.Now())
+}
+
+// Forget removes a key that another process revoked from the cache. The argument is its hash in hexadecimal, or
+// ForgetEverything.
+func (a *Accounts) Forget(hash string) {
+	if hash == ForgetEverything {
+		a.keys.forgetAll()
+		return
+	}
+	a.keys.forget(hash)
+}
+
+// ForgetEverything is published in place of a hash when the keys of a whole organization change.
+const ForgetEverything = "*"
 
 // ForgetAll empties the key cache. It is called when revocations of other processes may have been lost.
 func (a *Accounts) ForgetAll() { a.keys.forgetAll() }
+
+// revokeAll makes all processes look up all keys again.
+func (a *Accounts) revokeAll(ctx context.Context) {
+	a.keys.forgetAll()
+	if a.deps.Revocations != nil {
+		a.deps.Revocations.Publish(ctx, ForgetEverything)
+	}
+}
+
+// hexOf returns the name of a hash in the key cache.
+func hexOf(hash []byte) string { return hex.EncodeToString(hash) }

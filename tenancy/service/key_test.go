@@ -39,21 +39,15 @@ func TestAuthenticate_KeyThatAnotherProcessRevoked(t *testing.T) {
 			t.Parallel()
 			var now atomic.Int64
 			begin := time.Now()
-			a, err := tenancyservice.New(tenancyservice.Deps{
+			a := accountsOf(t, tenancyservice.Deps{
 				DB: db, Revocations: at.revocations,
 				Clock: clock.Func(func() time.Time { return begin.Add(time.Duration(now.Load())) }),
 			})
-			if err != nil {
-				t.Fatal(err)
-			}
-			full, key, err := other.CreateKey(t.Context(), person, name)
-			if err != nil {
-				t.Fatal(err)
-			}
+			full, key := newKey(t, other, person)
 			if _, err := a.Authenticate(t.Context(), full); err != nil {
 				t.Fatal(err)
 			}
-			if err := other.DeleteKey(t.Context(), person, key.ID); err != nil {
+			if err := other.DeleteKey(t.Context(), person, key.ID.String()); err != nil {
 				t.Fatal(err)
 			}
 			now.Store(int64(at.until - 1))
@@ -72,39 +66,30 @@ func TestDeleteKey_IsPublishedAndForgotten(t *testing.T) {
 	t.Parallel()
 	db := dbtest.Open(t)
 	var sent processes
-	here, err := tenancyservice.New(tenancyservice.Deps{DB: db, Clock: clock.System{}, Revocations: &sent})
-	if err != nil {
-		t.Fatal(err)
-	}
-	there, err := tenancyservice.New(tenancyservice.Deps{
+	first := accountsOf(t, tenancyservice.Deps{DB: db, Clock: clock.System{}, Revocations: &sent})
+	second := accountsOf(t, tenancyservice.Deps{
 		DB: db, Clock: clock.System{}, Revocations: &processes{healthy: true},
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	person := owner(t, here, "a@example.com")
+	person := owner(t, first, "a@example.com")
 	for name, forget := range map[string]func(hash string){
-		"Forget":    there.Forget,
-		"ForgetAll": func(string) { there.ForgetAll() },
+		"Forget":    second.Forget,
+		"ForgetAll": func(string) { second.ForgetAll() },
 	} {
-		full, key, err := here.CreateKey(t.Context(), person, name)
-		if err != nil {
-			t.Fatal(err)
-		}
-		for _, a := range []*tenancyservice.Accounts{here, there} {
+		full, key := newKey(t, first, person)
+		for _, a := range []*tenancyservice.Accounts{first, second} {
 			if _, err := a.Authenticate(t.Context(), full); err != nil {
 				t.Fatal(err)
 			}
 		}
 		sent.published = nil
-		if err := here.DeleteKey(t.Context(), person, key.ID); err != nil {
+		if err := first.DeleteKey(t.Context(), person, key.ID.String()); err != nil {
 			t.Fatal(err)
 		}
 		if len(sent.published) != 1 {
 			t.Fatalf("published %q, want one hash", sent.published)
 		}
 		forget(sent.published[0])
-		for where, a := range map[string]*tenancyservice.Accounts{"here": here, "there": there} {
+		for where, a := range map[string]*tenancyservice.Accounts{"here": first, "there": second} {
 			if _, err := a.Authenticate(t.Context(), full); !fault.Is(err, fault.Unauthenticated) {
 				t.Errorf("%s, %s: %v, want Unauthenticated", name, where, err)
 			}
@@ -118,10 +103,7 @@ func TestAuthenticate_NeedsNoConnectionOfOtherLookUps(t *testing.T) {
 	t.Parallel()
 	db := dbtest.Open(t)
 	a := accounts(t, db)
-	full, _, err := a.CreateKey(t.Context(), owner(t, a, "a@example.com"), "k")
-	if err != nil {
-		t.Fatal(err)
-	}
+	full, _ := newKey(t, a, owner(t, a, "a@example.com"))
 	gate := db.Pool(pg.Gate)
 	for range gate.Config().MaxConns {
 		c, err := gate.Acquire(t.Context())

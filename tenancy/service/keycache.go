@@ -2,12 +2,11 @@ package service
 
 import (
 	"context"
-	"encoding/hex"
 	"sync"
 	"time"
 
 	"crier/platform/clock"
-	"crier/tenancy"
+	tenancystore "crier/tenancy/store"
 )
 
 const (
@@ -24,7 +23,7 @@ const (
 )
 
 type cachedKey struct {
-	key   tenancy.APIKey
+	key   tenancystore.FoundKey
 	found time.Time
 }
 
@@ -33,7 +32,7 @@ type cachedKey struct {
 type keyCache struct {
 	clock       clock.Clock
 	revocations Revocations // nil without other processes
-	lookUps     *lookUps[tenancy.APIKey]
+	lookUps     *lookUps[tenancystore.FoundKey]
 
 	mu      sync.Mutex // protects the fields below
 	known   boundedCache[cachedKey]
@@ -43,17 +42,17 @@ type keyCache struct {
 	epoch uint64
 }
 
-func newKeyCache(c clock.Clock, r Revocations, find findAll[tenancy.APIKey]) *keyCache {
+func newKeyCache(c clock.Clock, r Revocations, find findAll[tenancystore.FoundKey]) *keyCache {
 	return &keyCache{
-		clock: c, revocations: r, lookUps: &lookUps[tenancy.APIKey]{find: find},
+		clock: c, revocations: r, lookUps: &lookUps[tenancystore.FoundKey]{find: find},
 		known:   boundedCache[cachedKey]{life: trustReceiving, most: maxCached},
 		unknown: boundedCache[time.Time]{life: unknownFor, most: maxUnknown},
 	}
 }
 
 // find returns the key that has the hash; found is false when no key has it. After an error neither is known.
-func (c *keyCache) find(ctx context.Context, hash []byte) (key tenancy.APIKey, found bool, err error) {
-	name := hex.EncodeToString(hash)
+func (c *keyCache) find(ctx context.Context, hash []byte) (key tenancystore.FoundKey, found bool, err error) {
+	name := hexOf(hash)
 	now := c.clock.Now()
 	c.mu.Lock()
 	hit, ok := c.known.get(name)
@@ -96,7 +95,7 @@ func (c *keyCache) trust() time.Duration {
 
 // revoke forgets the key before it publishes the revocation, so that this process refuses the key without Redis too.
 func (c *keyCache) revoke(ctx context.Context, hash []byte) {
-	name := hex.EncodeToString(hash)
+	name := hexOf(hash)
 	c.forget(name)
 	if c.revocations != nil {
 		c.revocations.Publish(ctx, name)

@@ -19,6 +19,7 @@ import (
 	"crier/platform/clock"
 	"crier/platform/secret"
 	"crier/tenancy"
+	tenancystore "crier/tenancy/store"
 	"crier/tests/dbtest"
 )
 
@@ -26,7 +27,7 @@ import (
 // when the look-up began.
 type database struct {
 	answer chan error
-	keys   atomic.Pointer[map[string]tenancy.APIKey]
+	keys   atomic.Pointer[map[string]tenancystore.FoundKey]
 
 	mu    sync.Mutex
 	asked []int // the number of hashes of each look-up
@@ -39,18 +40,18 @@ func newDatabase(keys ...string) *database {
 }
 
 func (d *database) hold(hashes ...string) {
-	keys := map[string]tenancy.APIKey{}
+	keys := map[string]tenancystore.FoundKey{}
 	for _, hash := range hashes {
-		keys[hash] = tenancy.APIKey{Name: hash}
+		keys[hash] = tenancystore.FoundKey{Hash: []byte(hash)}
 	}
 	d.keys.Store(&keys)
 }
 
-func (d *database) find(ctx context.Context, hashes [][]byte) (map[string]tenancy.APIKey, error) {
+func (d *database) find(ctx context.Context, hashes [][]byte) (map[string]tenancystore.FoundKey, error) {
 	d.mu.Lock()
 	d.asked = append(d.asked, len(hashes))
 	d.mu.Unlock()
-	seen := map[string]tenancy.APIKey{}
+	seen := map[string]tenancystore.FoundKey{}
 	for hash, key := range *d.keys.Load() {
 		if slices.ContainsFunc(hashes, func(h []byte) bool { return string(h) == hash }) {
 			seen[hash] = key
@@ -71,14 +72,14 @@ func (d *database) sizes() string {
 }
 
 // ask looks a key up in a goroutine and returns the channel of its answer: "found", "none" or an error's text.
-func ask(find func(context.Context, []byte) (tenancy.APIKey, bool, error), hash string) <-chan string {
+func ask(find func(context.Context, []byte) (tenancystore.FoundKey, bool, error), hash string) <-chan string {
 	out := make(chan string, 1)
 	go func() {
 		key, found, err := find(context.Background(), []byte(hash))
 		switch {
 		case err != nil:
 			out <- err.Error()
-		case found && key.Name == hash:
+		case found && string(key.Hash) == hash:
 			out <- "found"
 		default:
 			out <- "none"
@@ -92,7 +93,7 @@ func TestLookUps_WrongKeysShareOneStatementAtATime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		defer time.Sleep(missPause) // lets run return, which synctest waits for
 		d := newDatabase("good")
-		l := &lookUps[tenancy.APIKey]{find: d.find}
+		l := &lookUps[tenancystore.FoundKey]{find: d.find}
 		first := ask(l.get, "first")
 		synctest.Wait()
 		var wrong []<-chan string
@@ -135,7 +136,7 @@ func TestLookUps_ReturnContextAndDatabaseErrors(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		defer time.Sleep(missPause) // lets run return, which synctest waits for
 		d := newDatabase()
-		l := &lookUps[tenancy.APIKey]{find: d.find}
+		l := &lookUps[tenancystore.FoundKey]{find: d.find}
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
 		if _, _, err := l.get(ctx, []byte("a")); !errors.Is(err, context.DeadlineExceeded) {
@@ -156,7 +157,7 @@ func TestLookUps_CallersThatHaveLeftCauseNoStatement(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		defer time.Sleep(missPause) // lets run return, which synctest waits for
 		d := newDatabase("good", "shared")
-		l := &lookUps[tenancy.APIKey]{find: d.find}
+		l := &lookUps[tenancystore.FoundKey]{find: d.find}
 		first := ask(l.get, "first") // its statement runs until the test sends an answer
 		synctest.Wait()
 		ctx, leave := context.WithCancel(t.Context())
@@ -194,9 +195,9 @@ func TestLookUps_CallersThatHaveLeftCauseNoStatement(t *testing.T) {
 }
 
 // batchOf returns look-ups without callers.
-func batchOf(hashes ...string) (all []*lookUp[tenancy.APIKey]) {
+func batchOf(hashes ...string) (all []*lookUp[tenancystore.FoundKey]) {
 	for _, hash := range hashes {
-		all = append(all, &lookUp[tenancy.APIKey]{hash: hash, done: make(chan struct{})})
+		all = append(all, &lookUp[tenancystore.FoundKey]{hash: hash, done: make(chan struct{})})
 	}
 	return all
 }
@@ -204,7 +205,7 @@ func batchOf(hashes ...string) (all []*lookUp[tenancy.APIKey]) {
 func TestLookUp_OnlyTheKeyThatCannotBeReadFails(t *testing.T) {
 	t.Parallel()
 	address := dbtest.URL(t)
-	a, err := New(Deps{DB: dbtest.OpenURL(t, address), Clock: clock.System{}})
+	a, err := New(Config{}, Deps{DB: dbtest.OpenURL(t, address), Clock: clock.System{}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -212,10 +213,10 @@ func TestLookUp_OnlyTheKeyThatCannotBeReadFails(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	var all []*lookUp[tenancy.APIKey]
+	var all []*lookUp[tenancystore.FoundKey]
 	const bad = 3
 	for range 9 {
-		full, _, err := a.CreateKey(t.Context(), person, "k")
+		full, _, err := a.CreateKey(t.Context(), person, tenancy.NewKey{Name: "k"})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -240,7 +241,7 @@ func TestLookUp_OnlyTheKeyThatCannotBeReadFails(t *testing.T) {
 	if err := spoil(); err != nil {
 		t.Fatal(err)
 	}
-	l := &lookUps[tenancy.APIKey]{find: a.store.KeysByHash}
+	l := &lookUps[tenancystore.FoundKey]{find: a.findKeys}
 	if n := l.lookUp(all); n != len(all)-1 {
 		t.Errorf("%d keys are found of %d good ones", n, len(all)-1)
 	}
@@ -255,7 +256,7 @@ func TestLookUp_OnlyTheKeyThatCannotBeReadFails(t *testing.T) {
 func TestLookUp_LostDatabaseGetsOneStatement(t *testing.T) {
 	t.Parallel()
 	asked := 0
-	l := &lookUps[tenancy.APIKey]{find: func(context.Context, [][]byte) (map[string]tenancy.APIKey, error) {
+	l := &lookUps[tenancystore.FoundKey]{find: func(context.Context, [][]byte) (map[string]tenancystore.FoundKey, error) {
 		asked++
 		return nil, io.ErrUnexpectedEOF
 	}}

@@ -5,25 +5,9 @@ import (
 	"time"
 
 	"crier/platform/batch"
-	"crier/platform/env"
 	"crier/platform/pg"
 	tenancystore "crier/tenancy/store"
 )
-
-// Retention configures how long rows that are no longer needed are kept.
-type Retention struct {
-	// Sessions is counted from the expiry of a session. 0 means forever.
-	Sessions time.Duration `env:"SESSION_RETENTION, default=168h" doc:"How long an expired session is kept; 0s: forever."`
-}
-
-const maxRetention = 10 * 365 * 24 * time.Hour
-
-// Validate returns an env.Fault when a duration is negative or longer than ten years.
-func (r Retention) Validate() error {
-	var faults env.Faults
-	faults.Duration("SESSION_RETENTION", r.Sessions, 0, maxRetention)
-	return faults.Err()
-}
 
 // PruneSessions deletes the sessions that expired longer than keep ago and returns their number. It uses short
 // transactions with pauses between them. A session that the database refuses to delete does not stop the others; the
@@ -39,4 +23,18 @@ func (a *Accounts) PruneSessions(ctx context.Context, keep time.Duration) (int, 
 		},
 	}
 	return sweep.Run(ctx)
+}
+
+// prunePage is the number of rows of each kind that PruneExpired deletes in one transaction.
+const prunePage = 500
+
+// PruneExpired deletes links, steps of sign-ins, states and devices that are over, and returns their number.
+func (a *Accounts) PruneExpired(ctx context.Context) (total int, err error) {
+	for {
+		n, err := a.store.PruneExpired(ctx, a.clock.Now(), prunePage)
+		total += n
+		if err != nil || n == 0 {
+			return total, pg.Fault("tenancy.PruneExpired", err)
+		}
+	}
 }

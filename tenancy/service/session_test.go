@@ -24,7 +24,7 @@ func TestSession_WrongTokensShareOneStatementAtATime(t *testing.T) {
 		defer time.Sleep(missPause) // lets run return, which synctest waits for
 		const took, wrong = time.Second, 100
 		live := map[string]tenancystore.Session{
-			string(secret.HashToken("good")): {Memberships: []tenancy.Membership{{Org: id.New[tenancy.OrgTag]()}}},
+			string(secret.HashToken("good")): {Choices: []tenancystore.Choice{{Org: id.New[tenancy.OrgTag]()}}},
 		}
 		var asked []int
 		a := &Accounts{sessions: &lookUps[tenancystore.Session]{
@@ -43,13 +43,13 @@ func TestSession_WrongTokensShareOneStatementAtATime(t *testing.T) {
 		answers := make(chan error, wrong)
 		for i := range wrong {
 			go func() {
-				_, err := a.Session(t.Context(), fmt.Sprint("wrong ", i), "")
+				_, err := a.Session(t.Context(), fmt.Sprint("wrong ", i), "", "", here)
 				answers <- err
 			}()
 		}
 		synctest.Wait()
 		began := time.Now()
-		if _, err := a.Session(t.Context(), "good", ""); err != nil {
+		if _, err := a.Session(t.Context(), "good", "", "", here); err != nil {
 			t.Error(err)
 		}
 		if waited := time.Since(began); waited > 2*took+missPause {
@@ -64,7 +64,7 @@ func TestSession_WrongTokensShareOneStatementAtATime(t *testing.T) {
 			t.Errorf("statements for %d tokens, want two for all", asked)
 		}
 		clear(live)
-		if _, err := a.Session(t.Context(), "good", ""); !fault.Is(err, fault.Unauthenticated) {
+		if _, err := a.Session(t.Context(), "good", "", "", here); !fault.Is(err, fault.Unauthenticated) {
 			t.Errorf("after its end: %v, want Unauthenticated", err)
 		}
 	})
@@ -74,7 +74,7 @@ func TestSession_IsFoundWhileItsRowIsLocked(t *testing.T) {
 	t.Parallel()
 	address := dbtest.URL(t)
 	now := time.Now()
-	a, err := New(Deps{DB: dbtest.OpenURL(t, address), Clock: clock.Func(func() time.Time { return now })})
+	a, err := New(Config{}, Deps{DB: dbtest.OpenURL(t, address), Clock: clock.Func(func() time.Time { return now })})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -82,7 +82,7 @@ func TestSession_IsFoundWhileItsRowIsLocked(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	token, err := a.startSession(t.Context(), person.Person)
+	signIn, err := a.Login(t.Context(), "a@example.com", "correct horse", here)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -102,7 +102,7 @@ func TestSession_IsFoundWhileItsRowIsLocked(t *testing.T) {
 	if _, err := other.Exec(t.Context(), "begin; select from session for update"); err != nil { // as another process
 		t.Fatal(err)
 	}
-	if p, err := a.Session(t.Context(), token, ""); err != nil || p.Org != person.Org {
+	if p, err := a.Session(t.Context(), signIn.Session, "", "", here); err != nil || p.Org != person.Org {
 		t.Errorf("got %+v and error %v, want the organization %s", p, err, person.Org)
 	}
 	if _, err := other.Exec(t.Context(), "rollback"); err != nil {
@@ -111,7 +111,7 @@ func TestSession_IsFoundWhileItsRowIsLocked(t *testing.T) {
 	if at := seen(); now.Sub(at) < time.Minute {
 		t.Errorf("the use is written at %s while another process writes it", at)
 	}
-	if _, err := a.Session(t.Context(), token, ""); err != nil {
+	if _, err := a.Session(t.Context(), signIn.Session, "", "", here); err != nil {
 		t.Error(err)
 	}
 	if at := seen(); now.Sub(at) > time.Second {

@@ -78,14 +78,17 @@ func start(t *testing.T) *rig {
 	if err != nil {
 		t.Fatal(err)
 	}
-	r.key, _, err = app.Accounts.CreateKey(t.Context(), r.owner, "tests")
+	r.key, _, err = app.Accounts.CreateKey(t.Context(), r.owner, tenancy.NewKey{Name: "tests"})
 	if err != nil {
 		t.Fatal(err)
 	}
-	r.session, err = app.Accounts.Login(t.Context(), "203.0.113.9", "owner@crier.test", password)
+	signIn, err := app.Accounts.Login(t.Context(), "owner@crier.test", password, tenancy.Source{
+		Client: "203.0.113.9", Site: "203.0.113.9",
+	})
 	if err != nil {
 		t.Fatal(err)
 	}
+	r.session = signIn.Session
 	return r
 }
 

@@ -3,12 +3,14 @@ package contract
 import (
 	"net/http"
 	"testing"
+
+	"crier/tenancy"
 )
 
 // newKey creates another API key of the organization. same is the organization with that key.
 func (o org) newKey(t *testing.T) (same org, revoke func()) {
 	t.Helper()
-	full, key, err := o.app.Accounts.CreateKey(t.Context(), o.who, "another")
+	full, key, err := o.app.Accounts.CreateKey(t.Context(), o.who, tenancy.NewKey{Name: "another"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -16,7 +18,7 @@ func (o org) newKey(t *testing.T) (same org, revoke func()) {
 	same.key = full
 	return same, func() {
 		t.Helper()
-		if err := o.app.Accounts.DeleteKey(t.Context(), o.who, key.ID); err != nil {
+		if err := o.app.Accounts.DeleteKey(t.Context(), o.who, key.ID.String()); err != nil {
 			t.Fatal(err)
 		}
 	}

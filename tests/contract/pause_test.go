@@ -4,20 +4,23 @@ import (
 	"net/http"
 	"testing"
 
+	"crier/tenancy"
 	"crier/tests/call"
 )
 
 // dashboard returns a function that sends requests with a session of the owner.
 func (o org) dashboard(t *testing.T) (signedIn func(method, path string, body any) answer) {
 	t.Helper()
-	token, err := o.app.Accounts.Login(t.Context(), "203.0.113.9", o.email, password)
+	signIn, err := o.app.Accounts.Login(t.Context(), o.email, password, tenancy.Source{
+		Client: "203.0.113.9", Site: "203.0.113.9",
+	})
 	if err != nil {
 		t.Fatal(err)
 	}
 	o.prefix, o.key = "", ""
 	return func(method, path string, body any) answer {
 		t.Helper()
-		return o.do(t, method, path, body, "auth", token, "showorg", o.who.Org.String())
+		return o.do(t, method, path, body, "auth", signIn.Session, "showorg", o.who.Org.String())
 	}
 }
 

@@ -151,11 +151,14 @@ type org struct {
 // organization creates an organization.
 func (r *rig) organization(t *testing.T) org {
 	t.Helper()
-	who, err := r.app.Accounts.CreateOrganization(t.Context(), r.owner.Person, "Organization")
+	made, err := r.app.Accounts.CreateOrganization(t.Context(), r.owner, "Organization")
 	if err != nil {
 		t.Fatal(err)
 	}
-	key, _, err := r.app.Accounts.CreateKey(t.Context(), who, "tests")
+	who := tenancy.Principal{
+		Org: made.ID, Person: r.owner.Person, Role: tenancy.RoleSuperAdmin, Via: tenancy.ViaSession, Name: r.email,
+	}
+	key, _, err := r.app.Accounts.CreateKey(t.Context(), who, tenancy.NewKey{Name: "tests"})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -99,7 +99,8 @@ func testChannelZone(t *testing.T, r *rig) {
 	t.Run("minutes that the organization's clocks show are its zone", func(t *testing.T) {
 		t.Parallel()
 		o := r.organization(t)
-		if _, err := o.app.Accounts.SetTimezone(t.Context(), o.who, tenancy.ZoneRequest{Name: "Asia/Tokyo"}); err != nil {
+		change := tenancy.OrganizationChange{Timezone: &tenancy.ZoneRequest{Name: "Asia/Tokyo"}}
+		if _, err := o.app.Accounts.UpdateOrganization(t.Context(), o.who, change); err != nil {
 			t.Fatal(err)
 		}
 		for sent, want := range map[string]string{"540": "Asia/Tokyo", "539": "+08:59", "": "Asia/Tokyo", "UTC": "UTC"} {

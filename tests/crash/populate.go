@@ -10,6 +10,7 @@ import (
 
 	"crier/platform/clock"
 	"crier/platform/pg"
+	"crier/tenancy"
 	tenancyservice "crier/tenancy/service"
 )
 
@@ -32,7 +33,7 @@ func (w *harness) populate(ctx context.Context, organizations int, faults []faul
 		return err
 	}
 	defer db.Close()
-	tenants, err := tenancyservice.New(tenancyservice.Deps{DB: db, Clock: clock.System{}})
+	tenants, err := tenancyservice.New(tenancyservice.Config{}, tenancyservice.Deps{DB: db, Clock: clock.System{}})
 	if err != nil {
 		return err
 	}
@@ -61,7 +62,7 @@ func (w *harness) createOrganization(
 	if err != nil {
 		return nil, err
 	}
-	o.key, _, err = tenants.CreateKey(ctx, owner, "crash")
+	o.key, _, err = tenants.CreateKey(ctx, owner, tenancy.NewKey{Name: "crash"})
 	if err != nil {
 		return nil, err
 	}

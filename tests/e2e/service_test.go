@@ -15,6 +15,7 @@ import (
 	"crier/platform/clock"
 	"crier/platform/pg"
 	"crier/platform/secret"
+	"crier/tenancy"
 	tenancyservice "crier/tenancy/service"
 	"crier/tests/call"
 	"crier/tests/dbtest"
@@ -77,7 +78,7 @@ func (s *service) accounts(t *testing.T) *tenancyservice.Accounts {
 		t.Fatal(err)
 	}
 	t.Cleanup(db.Close)
-	accounts, err := tenancyservice.New(tenancyservice.Deps{DB: db, Clock: clock.System{}})
+	accounts, err := tenancyservice.New(tenancyservice.Config{}, tenancyservice.Deps{DB: db, Clock: clock.System{}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -92,7 +93,7 @@ func (s *service) organize(t *testing.T, email string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s.key, _, err = accounts.CreateKey(t.Context(), owner, "tests")
+	s.key, _, err = accounts.CreateKey(t.Context(), owner, tenancy.NewKey{Name: "tests"})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -17,10 +17,10 @@ import (
 	"crier/publishing/connector"
 	publishingstore "crier/publishing/store"
 	"crier/tenancy"
-	tenancystore "crier/tenancy/store"
 	"crier/tests/dbtest"
 	"crier/tests/fixture"
 	"crier/tests/syncbuffer"
+	"crier/tests/tenant"
 )
 
 // Base is the parts that the services of one process share.
@@ -91,11 +91,7 @@ func Value[T any](b *Base, sql string, args ...any) (v T) {
 // Organization stores an organization with its owner.
 func (b *Base) Organization() tenancy.Principal {
 	b.Helper()
-	person, org, membership := fixture.Owner(time.Now())
-	people := tenancystore.New(b.DB)
-	b.OK(people.CreatePerson(b.Context(), person))
-	b.OK(people.CreateOrganization(b.Context(), org, membership))
-	return tenancy.Principal{Org: org.ID, Person: person.ID}
+	return tenant.New(b.T, b.DB)
 }
 
 // Connect stores a channel of the sandbox in an organization.

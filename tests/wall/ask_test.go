@@ -26,14 +26,15 @@ import (
 
 // tenantFixture is one row of every kind, owned by one organization.
 type tenantFixture struct {
-	org      tenancy.OrgID
-	person   tenancy.PersonID
-	key      tenancy.KeyID
-	channel  publishing.Channel
-	medium   publishing.Medium
-	post     publishing.Post
-	state    []byte
-	standing publishingstore.PostStatus
+	org        tenancy.OrgID
+	person     tenancy.PersonID
+	key        tenancy.KeyID
+	invitation tenancy.InvitationID
+	channel    publishing.Channel
+	medium     publishing.Medium
+	post       publishing.Post
+	state      []byte
+	standing   publishingstore.PostStatus
 }
 
 // copied returns the post under new ids.
@@ -71,17 +72,12 @@ func must(t *testing.T, err error) {
 
 func newTenantFixture(t *testing.T, db *pg.DB) tenantFixture {
 	t.Helper()
-	people, things := tenancystore.New(db), publishingstore.New(db)
-	e := tenantFixture{org: id.New[tenancy.OrgTag](), person: id.New[tenancy.PersonTag](), key: id.New[tenancy.KeyTag]()}
-	must(t, people.CreatePerson(t.Context(), tenancy.Person{ID: e.person, Email: e.person.String() + "@example.com", CreatedAt: now}))
-	must(t, people.CreateOrganization(t.Context(), tenancy.Organization{
-		ID: e.org, Name: "x", Timezone: "UTC", CreatedAt: now,
-	}, tenancy.Membership{
-		Person: e.person, Role: tenancy.RoleSuperAdmin,
-	}))
-	must(t, people.CreateKey(t.Context(), tenancy.APIKey{
-		ID: e.key, Org: e.org, Name: "k", Prefix: "p", CreatedBy: e.person, CreatedAt: now,
-	}, secret.HashToken(e.key.String())))
+	things := publishingstore.New(db)
+	e := tenantFixture{
+		org: id.New[tenancy.OrgTag](), person: id.New[tenancy.PersonTag](), key: id.New[tenancy.KeyTag](),
+		invitation: id.New[tenancy.InvitationTag](),
+	}
+	e.addTenancy(t, db)
 	var err error
 	c := publishing.Channel{
 		ID: id.New[publishing.ChannelTag](), Org: e.org, Connector: "sandbox", Name: "c", AccountID: e.org.String(), Account: []byte(`{}`), Grade: "A",
@@ -159,12 +155,13 @@ func inOrg(s *publishingstore.Store, ask func(t *testing.T, tx *publishingstore.
 }
 
 // questions returns, by method, what is asked as the wrong organization.
-func questions(db *pg.DB) map[string]question {
-	s := publishingstore.New(db)
-	all := tenancyQuestions(tenancystore.New(db))
-	for _, some := range []map[string]question{
+func questions(t *testing.T, db *pg.DB) map[string]question {
+	t.Helper()
+	s, all := publishingstore.New(db), map[string]question{}
+	for _, some := range append(tenancyQuestions(people(t, db)),
 		channelQuestions(s), listQuestions(s), postQuestions(s), seriesQuestions(s), pictureQuestions(s),
-	} {
+		purgeQuestions(db, s),
+	) {
 		maps.Copy(all, some)
 	}
 	return all
@@ -257,6 +254,77 @@ func pictureQuestions(s *publishingstore.Store) map[string]question {
 		"Store.ReturnPicture": func(t *testing.T, m, th tenantFixture) bool {
 			ended, err := s.ReturnPicture(t.Context(), m.org, th.picture(), 0, 0, true, "x")
 			return err == nil && !ended
+		},
+	}
+}
+
+// purgeQuestions returns the questions about what is deleted with an organization. Those that delete are asked as an
+// organization of their own, because the other questions need the rows of mine.
+func purgeQuestions(db *pg.DB, s *publishingstore.Store) map[string]question {
+	asker := func(t *testing.T, m, th tenantFixture) tenancy.OrgID {
+		t.Helper()
+		if m.org == th.org {
+			return th.org
+		}
+		return newTenantFixture(t, db).org
+	}
+	kinds := []publishingstore.Purgeable{
+		publishingstore.PurgePosts, publishingstore.PurgeKeys, publishingstore.PurgeConnects,
+		publishingstore.PurgeSeries, publishingstore.PurgeChannels, publishingstore.PurgeCustomers,
+		publishingstore.PurgePauses,
+	}
+	return map[string]question{
+		"Tx.Resume": inOrg(s, func(t *testing.T, tx *publishingstore.Tx, th tenantFixture) (bool, error) {
+			missed, err := tx.Resume(t.Context(), false, 0, "me")
+			return missed == 0, err
+		}),
+		"Store.FindOwned": func(t *testing.T, m, th tenantFixture) bool {
+			found := 0
+			for _, kind := range kinds {
+				keys, err := s.FindOwned(t.Context(), m.org, kind, "", 100)
+				must(t, err)
+				theirs, err := s.FindOwned(t.Context(), th.org, kind, "", 100)
+				must(t, err)
+				for _, key := range keys {
+					if slices.Contains(theirs, key) {
+						found++
+					}
+				}
+			}
+			return found == 0
+		},
+		"Store.Purge": func(t *testing.T, m, th tenantFixture) bool {
+			org, n := asker(t, m, th), 0
+			for _, kind := range kinds {
+				keys, err := s.FindOwned(t.Context(), th.org, kind, "", 100)
+				must(t, err)
+				deleted, err := s.Purge(t.Context(), org, kind, keys)
+				must(t, err)
+				n += deleted
+			}
+			return n == 0
+		},
+		"Store.EndAllSeries": func(t *testing.T, m, th tenantFixture) bool {
+			_, err := s.EndAllSeries(t.Context(), asker(t, m, th), 10)
+			return err == nil
+		},
+		"Store.FindFiles": func(t *testing.T, m, th tenantFixture) bool {
+			files, err := s.FindFiles(t.Context(), m.org, publishingstore.FilePictures, publishingstore.StoredFile{}, 100)
+			return err == nil && !slices.ContainsFunc(files, func(f publishingstore.StoredFile) bool { return f.Media == th.medium.ID })
+		},
+		"Store.PurgeFiles": func(t *testing.T, m, th tenantFixture) bool {
+			n, err := s.PurgeFiles(t.Context(), m.org, publishingstore.FilePictures, []publishingstore.StoredFile{{
+				Media: th.medium.ID, Spec: th.picture().Spec,
+			}})
+			return err == nil && n == 0
+		},
+		"Store.OwnedLeft": func(t *testing.T, m, th tenantFixture) bool {
+			org := th.org
+			if m.org != th.org {
+				org = id.New[tenancy.OrgTag]() // without rows of its own
+			}
+			posts, files, err := s.OwnedLeft(t.Context(), org)
+			return err == nil && !posts && !files
 		},
 	}
 }
@@ -378,19 +446,6 @@ func postQuestions(s *publishingstore.Store) map[string]question {
 	}
 }
 
-// tenancyQuestions returns the questions about the organization and its keys.
-func tenancyQuestions(people *tenancystore.Store) map[string]question {
-	return map[string]question{
-		"tenancy.Store.SetTimezone": func(t *testing.T, m, th tenantFixture) bool {
-			return people.SetTimezone(t.Context(), m.org, "Europe/Berlin") == nil
-		},
-		"tenancy.Store.DeleteKey": func(t *testing.T, m, th tenantFixture) bool {
-			_, err := people.DeleteKey(t.Context(), m.org, th.key)
-			return pg.IsNoRows(err)
-		},
-	}
-}
-
 // preparations bring the rows into a state in which the method would have an effect.
 func preparations(db *pg.DB) map[string]func(*testing.T, tenantFixture) {
 	return map[string]func(*testing.T, tenantFixture){
@@ -404,9 +459,25 @@ func preparations(db *pg.DB) map[string]func(*testing.T, tenantFixture) {
 				return err
 			}))
 		},
-		"Store.OrganizationZone": func(t *testing.T, e tenantFixture) {
-			must(t, tenancystore.New(db).SetTimezone(t.Context(), e.org, "Asia/Tokyo"))
+		"Tx.Resume": func(t *testing.T, e tenantFixture) {
+			must(t, publishingstore.New(db).InOrg(t.Context(), e.org, func(tx *publishingstore.Tx) error {
+				_, _, err := tx.Pause(t.Context(), publishing.PauseInstance, e.org, true, "me", time.Hour)
+				return err
+			}))
 		},
+		"Store.FindFiles": func(t *testing.T, e tenantFixture) {
+			must(t, db.InOrg(t.Context(), e.org.UUID(), func(tx pgx.Tx) error {
+				_, err := tx.Exec(t.Context(), `delete from attachment`)
+				return err
+			}))
+		},
+		"Store.OrganizationZone": func(t *testing.T, e tenantFixture) {
+			must(t, people(t, db).InOrg(t.Context(), e.org, func(tx *tenancystore.OrgTx) error {
+				return tx.UpdateOrganization(t.Context(), tenancy.Organization{Name: "x", Timezone: "Asia/Tokyo"})
+			}))
+		},
+		"tenancy.OrgTx.CountMembers": func(t *testing.T, e tenantFixture) { e.addMany(t, db) },
+		"tenancy.OrgTx.CountKeys":    func(t *testing.T, e tenantFixture) { e.addMany(t, db) },
 	}
 }
 
@@ -431,7 +502,7 @@ func TestStores_GiveNothingToAnotherOrganization(t *testing.T) {
 	t.Parallel()
 	db := dbtest.Open(t)
 	mine := newTenantFixture(t, db)
-	all := questions(db)
+	all := questions(t, db)
 	for name, ask := range all {
 		theirs := newTenantFixture(t, db)
 		if prepare := preparations(db)[name]; prepare != nil {
@@ -448,18 +519,23 @@ func TestStores_GiveNothingToAnotherOrganization(t *testing.T) {
 			t.Errorf("%s has no effect for the owner either, so this test of it could not fail", name)
 		}
 	}
-	// Every method that takes an organization needs a question; InOrg is covered by the methods of Tx.
-	for _, typ := range []reflect.Type{reflect.TypeFor[*publishingstore.Store](), reflect.TypeFor[*publishingstore.Tx]()} {
-		for i := range typ.NumMethod() {
-			m := typ.Method(i)
-			name := typ.Elem().Name() + "." + m.Name
-			takes := typ.Elem().Name() == "Tx" && m.Type.NumIn() > 1 // without arguments it reports on its own transaction only
-			for p := range m.Type.NumIn() {
-				takes = takes || m.Type.In(p) == reflect.TypeFor[tenancy.OrgID]()
-			}
-			if takes && all[name] == nil && name != "Store.InOrg" {
-				t.Errorf("%s takes an organization and has no question", name)
-			}
+	names := slices.Concat(
+		asked(reflect.TypeFor[*publishingstore.Store](), "", false), asked(reflect.TypeFor[*publishingstore.Tx](), "", true),
+		asked(reflect.TypeFor[*tenancystore.Store](), "tenancy.", false), asked(reflect.TypeFor[*tenancystore.OrgTx](), "tenancy.", true),
+		asked(reflect.TypeFor[*tenancystore.GateTx](), "tenancy.", false))
+	for _, name := range names {
+		if all[name] == nil && crossing[name] == "" {
+			t.Errorf("%s takes an organization and has no question", name)
+		}
+	}
+	for name := range all {
+		if !slices.Contains(names, name) {
+			t.Errorf("there is a question for %s, which takes no organization or does not exist", name)
+		}
+	}
+	for name := range crossing {
+		if !slices.Contains(names, name) || all[name] != nil {
+			t.Errorf("%s has a reason to have no question, but does not exist, takes no organization or has one", name)
 		}
 	}
 }
@@ -536,23 +612,28 @@ func TestRoles_LimitedToTheirColumns(t *testing.T) {
 		{role: pg.Gate, sql: `select id from post`},
 		{role: pg.Gate, sql: `select connector from connect_state`},
 		{role: pg.Gate, sql: `delete from api_key`},
+		{role: pg.Gate, sql: `update api_key set expires_at = null`},
+		{role: pg.Gate, sql: `update organization set mfa_required = false`},
+		{role: pg.Gate, sql: `update member set role = 'ADMIN'`},
+		{role: pg.Gate, sql: `select role from invitation`},
+		{role: pg.Gate, sql: `select subject from audit`},
 		{role: pg.Sender, sql: `update post set state = 'QUEUE'`},
 		{role: pg.Sender, sql: `delete from part`},
 		{role: pg.Sender, sql: `select email from person`},
 		{role: pg.Sender, sql: `select hash from api_key`},
 		{role: pg.Sender, sql: `insert into post_event (org_id, post_id, event) select org_id, id, 'written' from post`},
-		{role: pg.Tenant, sql: `select email from person`},
+		{role: pg.Tenant, sql: `select password_hash from person`},
+		{role: pg.Tenant, sql: `select instance_admin from person`},
+		{role: pg.Tenant, sql: `update person set name = ''`},
+		{role: pg.Tenant, sql: `delete from organization`},
+		{role: pg.Tenant, sql: `select email from mail`},
+		{role: pg.Tenant, sql: `select secret from mfa`},
+		{role: pg.Tenant, sql: `select subject from instance_event`},
 		{role: pg.Tenant, sql: `select hash from session`},
 		{role: pg.Tenant, sql: `update shard set owner = null`},
 		{role: pg.Tenant, sql: `select id from node`},
 	} {
-		err := db.InRole(t.Context(), c.role, func(tx pgx.Tx) error {
-			_, err := tx.Exec(t.Context(), c.sql)
-			return err
-		})
-		if !refused(err, forbidden) {
-			t.Errorf("%s: got %v for %s, want a missing privilege", c.role, err, c.sql)
-		}
+		wantForbidden(t, db, c.role, c.sql)
 	}
 	all := rows(t, db, mine.org)
 	for _, table := range slices.Sorted(maps.Keys(tenants)) {
@@ -561,6 +642,32 @@ func TestRoles_LimitedToTheirColumns(t *testing.T) {
 		}
 		if n := count(t, db, pg.Tenant, table); n != 0 {
 			t.Errorf("got %d rows of %s without an organization, want 0", n, table)
+		}
+	}
+}
+
+func wantForbidden(t *testing.T, db *pg.DB, role pg.Role, sql string) {
+	t.Helper()
+	err := db.InRole(t.Context(), role, func(tx pgx.Tx) error {
+		_, err := tx.Exec(t.Context(), sql)
+		return err
+	})
+	if !refused(err, forbidden) {
+		t.Errorf("%s: got %v for %s, want a missing privilege", role, err, sql)
+	}
+}
+
+// What was done can be read and not be changed, whoever did it.
+func TestRoles_CannotChangeTheLogs(t *testing.T) {
+	t.Parallel()
+	db := dbtest.Open(t)
+	newTenantFixture(t, db)
+	for _, role := range []pg.Role{pg.Tenant, pg.Gate, pg.Keys, pg.Clock, pg.Sender, pg.Retention} {
+		for _, sql := range []string{
+			`update audit set subject = ''`, `delete from audit`, `truncate audit`, `update instance_event set subject = ''`,
+			`delete from instance_event`, `truncate instance_event`,
+		} {
+			wantForbidden(t, db, role, sql)
 		}
 	}
 }

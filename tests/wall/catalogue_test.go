@@ -3,6 +3,7 @@ package wall
 import (
 	"context"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"testing"
@@ -14,36 +15,55 @@ import (
 
 // tenants maps each table whose rows belong to one organization to the column with the organization.
 var tenants = map[string]string{
-	"organization": "id", "member": "org_id", "api_key": "org_id", "customer": "org_id", "channel": "org_id", "channel_queue": "org_id",
+	"organization": "id", "member": "org_id", "invitation": "org_id", "invitation_link": "org_id", "api_key": "org_id", "audit": "org_id",
+	"customer": "org_id", "channel": "org_id", "channel_queue": "org_id",
 	"pause": "org_id", "series": "org_id", "media": "org_id", "derived_picture": "org_id", "post": "org_id",
 	"part": "org_id", "attachment": "org_id", "publication": "org_id", "post_event": "org_id", "idempotency": "org_id", "connect_state": "org_id",
 }
 
+// shared maps each table whose rows several organizations may see to the condition of the tenants' policy, which is for
+// reading only.
+var shared = map[string]string{
+	"person": "(exists ( select 1 from member m where (m.person_id = person.id)))",
+}
+
 // globals maps each table that belongs to no organization to the reason.
 var globals = map[string]string{
-	"person":           "a person may belong to several organizations; only the gate reads it",
-	"session":          "a session is a person's, who chooses the organization per request; only the gate reads it",
-	"node":             "processes, no tenant data",
-	"shard":            "who schedules what, no tenant data",
-	"goose_db_version": "applied migrations",
+	"session":           "a session is a person's, who chooses the organization per request; only the gate reads it",
+	"device":            "a browser is a person's; only the gate reads it",
+	"confirmation":      "a registration has no organization yet, and an address or a password is a person's; only the gate reads it",
+	"confirmation_link": "as confirmation",
+	"mfa":               "a second factor is a person's; only the gate reads it",
+	"recovery_code":     "as mfa",
+	"sign_in_step":      "a sign-in is a person's; only the gate reads it",
+	"sign_in_state":     "a sign-in that has no person yet; only the gate reads it",
+	"identity":          "an account at a provider is a person's; only the gate reads it",
+	"identity_claim":    "of somebody who has no account yet; only the gate reads it",
+	"used_request":      "ids of signed requests to the instance, no tenant data",
+	"mail":              "a mail is to an address, which may be nobody's; only the gate reads it",
+	"instance_event":    "what the operator of the instance did; only the gate reads it",
+	"node":              "processes, no tenant data",
+	"shard":             "who schedules what, no tenant data",
+	"goose_db_version":  "applied migrations",
 }
 
 // unscoped maps each unique key of a tenant table that does not begin with the organization to the reason.
 var unscoped = map[string]string{
-	"api_key_hash_key":       "found before the organization is known",
-	"connect_state_hash_key": "found before the organization is known",
-	"media_key_key":          "found before the organization is known: the key is a file's address",
-	"channel_id_key":         "ids are unique everywhere; channel_queue refers to it",
-	"channel_queue_pkey":     "one row a channel, whose id is unique everywhere",
-	"post_id_key":            "ids are unique everywhere; the scheduler works by id across organizations",
-	"part_pkey":              "ids are unique everywhere; the scheduler works by id across organizations",
-	"part_position_key":      "post ids are unique everywhere; the scheduler works by id across organizations",
-	"attachment_pkey":        "part ids are unique everywhere; the scheduler works by id across organizations",
-	"media_pkey":             "ids are unique everywhere; the scheduler works by id across organizations",
-	"post_event_pkey":        "post ids are unique everywhere; a timeline is read by its posts",
-	"publication_once":       "post ids are unique everywhere; the claim writes across organizations",
-	"post_one_per_channel":   "channel ids are unique everywhere; the scheduler's backstop",
-	"organization_pkey":      "the organization itself",
+	"api_key_hash_key":         "found before the organization is known",
+	"connect_state_hash_key":   "found before the organization is known",
+	"invitation_link_hash_key": "found before the organization is known",
+	"media_key_key":            "found before the organization is known: the key is a file's address",
+	"channel_id_key":           "ids are unique everywhere; channel_queue refers to it",
+	"channel_queue_pkey":       "one row a channel, whose id is unique everywhere",
+	"post_id_key":              "ids are unique everywhere; the scheduler works by id across organizations",
+	"part_pkey":                "ids are unique everywhere; the scheduler works by id across organizations",
+	"part_position_key":        "post ids are unique everywhere; the scheduler works by id across organizations",
+	"attachment_pkey":          "part ids are unique everywhere; the scheduler works by id across organizations",
+	"media_pkey":               "ids are unique everywhere; the scheduler works by id across organizations",
+	"post_event_pkey":          "post ids are unique everywhere; a timeline is read by its posts",
+	"publication_once":         "post ids are unique everywhere; the claim writes across organizations",
+	"post_one_per_channel":     "channel ids are unique everywhere; the scheduler's backstop",
+	"organization_pkey":        "the organization itself",
 }
 
 const setting = `nullif(current_setting('app.org_id'::text, true), ''::text)`
@@ -58,20 +78,24 @@ func wallFaults(ctx context.Context, c *pgx.Conn) (out []string, err error) {
 	}
 	for _, t := range tables {
 		column, tenant := tenants[t[0]]
-		if _, global := globals[t[0]]; !tenant && !global {
+		condition, some := shared[t[0]]
+		_, global := globals[t[0]]
+		switch {
+		case tenant:
+			err = policies(ctx, c, t[0], column, add)
+		case some:
+			err = readPolicy(ctx, c, t[0], condition, add)
+		case !global:
 			add("table %s is in no list", t[0])
 		}
-		if !tenant {
-			continue
-		}
-		if t[1] != "true" || t[2] != "true" {
-			add("table %s does not force row level security", t[0])
-		}
-		if err := policies(ctx, c, t[0], column, add); err != nil {
+		if err != nil {
 			return nil, err
 		}
+		if !global && (t[1] != "true" || t[2] != "true") {
+			add("table %s does not force row level security", t[0])
+		}
 	}
-	for name := range tenants {
+	for _, name := range slices.Concat(slices.Collect(maps.Keys(tenants)), slices.Collect(maps.Keys(shared)), slices.Collect(maps.Keys(globals))) {
 		if !slices.ContainsFunc(tables, func(t []string) bool { return t[0] == name }) {
 			add("table %s is listed but does not exist", name)
 		}
@@ -79,9 +103,26 @@ func wallFaults(ctx context.Context, c *pgx.Conn) (out []string, err error) {
 	return out, keys(ctx, c, add)
 }
 
+// readPolicy reports each fault of the policy of a table in shared.
+func readPolicy(ctx context.Context, c *pgx.Conn, table, condition string, add func(string, ...any)) error {
+	rows, err := textRows(ctx, c, `select regexp_replace(lower(coalesce(qual, '')), '\s+', ' ', 'g'), cmd from pg_policies
+		where schemaname = 'public' and tablename = $1 and roles && '{crier_tenant,public}'`, table)
+	if err != nil {
+		return err
+	}
+	if len(rows) != 1 {
+		add("table %s has %d policies for tenants, not one", table, len(rows))
+		return nil
+	}
+	if rows[0][0] != condition || rows[0][1] != "SELECT" {
+		add("the tenants' policy of %s is not the wall's: %s for %s", table, rows[0][0], rows[0][1])
+	}
+	return nil
+}
+
 func policies(ctx context.Context, c *pgx.Conn, table, column string, add func(string, ...any)) error {
 	rows, err := textRows(ctx, c, `select lower(coalesce(qual, '')), lower(coalesce(with_check, '')), cmd from pg_policies
-		where schemaname = 'public' and tablename = $1 and roles = '{crier_tenant}'`, table)
+		where schemaname = 'public' and tablename = $1 and roles && '{crier_tenant,public}'`, table)
 	if err != nil {
 		return err
 	}
@@ -195,6 +236,17 @@ func TestWallFaults_ReportsEachFault(t *testing.T) {
 		"a policy with an alternative": {sql: `drop policy tenant on part; create policy tenant on part to crier_tenant
 			using (org_id = (select nullif(current_setting('app.org_id', true), '')::uuid) or content = '')
 			with check (org_id = (select nullif(current_setting('app.org_id', true), '')::uuid))`, want: "policy of part is not the wall's (using)"},
+		"a policy that shows all people": {
+			sql:  `drop policy tenant on person; create policy tenant on person for select to crier_tenant using (true)`,
+			want: "policy of person is not the wall's",
+		},
+		"a policy that lets tenants write people": {
+			sql: `drop policy tenant on person; create policy tenant on person to crier_tenant using (exists (
+				select 1 from member m where m.person_id = person.id))`, want: "policy of person is not the wall's",
+		},
+		"people without row security":    {sql: `alter table person disable row level security`, want: "table person does not force"},
+		"a second policy for everybody":  {sql: `create policy more on person to public using (true)`, want: "table person has 2 policies"},
+		"a listed table that is missing": {sql: `drop table used_request`, want: "table used_request is listed but does not exist"},
 		"a key without the organization": {sql: `create unique index by_name on customer (name)`, want: "key by_name of customer begins with name"},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"github.com/danielgtaylor/huma/v2"
-	"github.com/gofiber/fiber/v2"
 
 	"crier/platform/clock"
 	"crier/platform/secret"
@@ -43,18 +42,6 @@ type Queue interface {
 	QueueStats(ctx context.Context, queue string) (publishing.QueueStats, error)
 }
 
-// Accounts are the use cases of sessions.
-type Accounts interface {
-	// Session returns the principal of a session token in an organization. With an empty organization, or one that the
-	// person is no member of, that is the first enabled membership. An unknown token is Unauthenticated.
-	Session(ctx context.Context, token, organization string) (tenancy.Principal, error)
-	// Login returns a new session token. A wrong pair of address and password is Invalid and takes as long as a right
-	// one. Log-ins from one site hardly delay those from another. RateLimited means that too many log-ins are running.
-	Login(ctx context.Context, site, email, password string) (token string, err error)
-	// Logout ends a session. An unknown token is no error.
-	Logout(ctx context.Context, token string) error
-}
-
 // Health checks what the service depends on.
 type Health interface {
 	// Check returns "ok" or a short description of the failure for each dependency, and whether the service is healthy.
@@ -67,6 +54,12 @@ type Config struct {
 	Origins []string
 	// Secure restricts cookies to https.
 	Secure bool
+	// BaseURL is the address of the service, without a slash at the end.
+	BaseURL string
+	// FrontendURL is the address of the dashboard, without a slash at the end.
+	FrontendURL string
+	// MobileScheme is the address of an app, such as crier://callback. If it is empty, there is no app.
+	MobileScheme string
 	// AppLimit is the limit of requests a minute of one session.
 	AppLimit int
 	// Timeout limits the authentication of a request, and requests of the private listener.
@@ -76,35 +69,42 @@ type Config struct {
 	MonitorToken secret.Text
 }
 
-// Deps are the services and ports that an API uses. Only Attempts and AccountKey are optional.
+// Media are the use cases of uploaded files.
+type Media interface {
+	// Own returns a file of the organization, and NotFound when it has no such file.
+	Own(ctx context.Context, p tenancy.Principal, medium string) (publishing.Medium, error)
+}
+
+// Deps are the services and ports that an API uses. Only Attempts, Windows and AccountKey are optional.
 type Deps struct {
 	// Attempts counts log-ins of all processes together. With nil this process counts its own.
 	Attempts Attempts
-	// AccountKey is the HMAC key of the account names in logs and in Attempts. It must be the same in all processes. If
-	// it is empty, a random key is used.
+	// Windows counts requests of all processes together. With nil this process counts its own.
+	Windows Windows
+	// AccountKey is the HMAC key of the names of accounts in logs, and of accounts, browsers and sessions in Attempts
+	// and Windows. It must be the same in all processes. If it is empty, a random key is used.
 	AccountKey []byte
 
 	Channels Channels
 	Queue    Queue
 	Accounts Accounts
+	Media    Media
 	Health   Health
 	// Draining returns whether the server is about to stop.
 	Draining func() bool
-	// Client returns the name under which the requests of one client are counted: its IPv4 address or its /64 network.
-	Client func(*fiber.Ctx) string
-	// Site returns the network of the client's subscriber: its IPv4 address or its /48 network.
-	Site  func(*fiber.Ctx) string
-	Clock clock.Clock
-	Log   *slog.Logger
+	Clock    clock.Clock
+	Log      *slog.Logger
 }
 
 // API is the application API. Its methods that return a route.Endpoint are for the route table; Session, Member,
-// CheckSignInOrigin and JSONOnly run before them. It is safe for concurrent use.
+// Visitor, CheckSignInOrigin and JSONOnly run before them. They take the client of a request from the record of package
+// request. It is safe for concurrent use.
 type API struct {
-	cfg      Config
-	deps     Deps
-	sessions *throttle // counts the requests of each session
-	logins   *logins
+	cfg     Config
+	deps    Deps
+	windows *windows
+	buckets buckets
+	logins  *logins
 
 	accountKey []byte
 }
@@ -118,8 +118,9 @@ func New(cfg Config, deps Deps) *API {
 	}
 	return &API{
 		cfg: cfg, deps: deps, accountKey: key,
-		sessions: newThrottle(cfg.AppLimit, sessionWindow, deps.Clock),
-		logins:   newLogins(deps.Attempts, deps.Clock, deps.Log),
+		windows: &windows{shared: deps.Windows, clock: deps.Clock, log: deps.Log},
+		buckets: newBuckets(cfg.AppLimit, deps.Clock),
+		logins:  newLogins(deps.Attempts, deps.Clock, deps.Log),
 	}
 }
 

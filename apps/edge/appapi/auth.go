@@ -5,128 +5,118 @@ import (
 	"crypto/hmac"
 	"crypto/sha256"
 	"encoding/hex"
-	"encoding/json"
 	"net/http"
-	"strings"
+	"time"
+	"unicode/utf8"
 
 	"github.com/gofiber/fiber/v2"
 
+	"crier/apps/edge/request"
 	"crier/apps/edge/route"
 	"crier/platform/fault"
-	"crier/publishing"
 	"crier/tenancy"
-)
-
-const (
-	sessionLife = tenancy.SessionAbsolute
-	maxEmail    = 254
-	maxPassword = 128
 )
 
 // LoginUserDto is the body of POST /auth/login. An empty Provider means LOCAL.
 type LoginUserDto struct {
-	Provider string `json:"provider" doc:"LOCAL: other providers have their own routes." example:"LOCAL"`
-	Email    string `json:"email" format:"email" maxLength:"254"`
-	Password string `json:"password" maxLength:"128"`
+	Provider string `json:"provider,omitempty" doc:"LOCAL: other providers have their own routes." example:"LOCAL"`
+	Email    string `json:"email" maxLength:"254" doc:"Mail address." example:"ada@example.org"`
+	Password string `json:"password" doc:"At most 128 characters."`
 }
 
-// LoggedIn is the answer to a log-in that succeeded. Login is always true; the session is in the cookie auth.
-type LoggedIn struct {
-	Login bool `json:"login"`
+type loginInput struct {
+	BrowserCookies
+	Body LoginUserDto
 }
 
 // Login returns the endpoint that signs a person in. After a success it ends the session that the browser had before.
 func (a *API) Login() route.Endpoint {
-	return route.Raw(describe("Sign-in", "Sign in with e-mail and password", 400, 403, 413, 429), a.login,
-		route.RequestBody[LoginUserDto](),
-		route.Answer[LoggedIn](http.StatusCreated, "Signed in: cookie auth, header reload."))
+	return route.JSON(described(created(tagSignIn, "Sign in with e-mail and password", 400, 403, 413, 429),
+		"The answer names what the sign-in still needs, or has the cookie auth."), a.login)
 }
 
 // login signs a person in. It is RateLimited while the client, or its site on this account, has to wait after log-ins
 // that failed.
-func (a *API) login(c *fiber.Ctx) error {
-	var in LoginUserDto
-	if err := json.Unmarshal(c.BodyRaw(), &in); err != nil {
-		return fault.Wrap(fault.Invalid, "appapi.login",
-			"The body must be JSON with provider, email and password.", err)
-	}
-	in.Email = strings.ToLower(strings.TrimSpace(in.Email))
-	if err := in.validate(); err != nil {
-		return err
-	}
-	client, site := a.deps.Client(c), a.deps.Site(c)
-	release, err := a.logins.waitTurn(c.UserContext(), client)
+func (a *API) login(ctx context.Context, in *loginInput) (*loginOutput, error) {
+	email, err := in.Body.validate()
 	if err != nil {
-		a.logFailure(c, "a log-in was refused", in.Email, err)
-		return err
+		return nil, err
+	}
+	from := request.From(ctx).From
+	release, err := a.logins.waitTurn(ctx, from.Client)
+	if err != nil {
+		a.logFailure(ctx, "a log-in was refused", email, err)
+		return nil, err
 	}
 	defer release()
-	forgive, wait := a.logins.begin(c.UserContext(), client, site, a.accountName(in.Email))
+	forgive, wait := a.logins.begin(ctx, a.keysOf(ctx, email, from))
 	if wait > 0 {
-		err := &fault.Error{
-			Kind: fault.RateLimited, Op: "appapi.login", RetryAfter: wait,
-			Message: "Too many log-ins failed; wait before the next one.",
-		}
-		a.logFailure(c, "a log-in was refused", in.Email, err)
-		return err
+		err := tooManyFailures("appapi.login", "Too many log-ins failed; wait before the next one.", wait)
+		a.logFailure(ctx, "a log-in was refused", email, err)
+		return nil, err
 	}
-	token, err := a.deps.Accounts.Login(c.UserContext(), site, in.Email, in.Password)
+	signIn, err := a.deps.Accounts.Login(ctx, email, in.Body.Password, from)
 	if !fault.Is(err, fault.Invalid) { // only a wrong address or password counts as a failure
-		forgive(context.WithoutCancel(c.UserContext()))
+		forgive(context.WithoutCancel(ctx))
 	}
 	if err != nil {
-		a.logFailure(c, "a log-in failed", in.Email, err)
-		return err
+		a.logFailure(ctx, "a log-in failed", email, err)
+		return nil, err
 	}
-	if old := c.Cookies(cookieAuth); old != "" { // another site may have planted the old session in this browser
-		if err := a.deps.Accounts.Logout(c.UserContext(), old); err != nil {
-			return err
+	return a.loginAnswer(ctx, signIn, in.BrowserCookies)
+}
+
+func tooManyFailures(op, message string, wait time.Duration) error {
+	return &fault.Error{Kind: fault.RateLimited, Op: op, RetryAfter: wait, Message: message}
+}
+
+// keysOf returns the keys under which a log-in counts: those of the browser if the person has signed in there before.
+func (a *API) keysOf(ctx context.Context, email string, from tenancy.Source) [3]string {
+	account := a.accountName(email)
+	if from.Device != "" {
+		known, err := a.deps.Accounts.KnownDevice(ctx, email, from)
+		if err != nil {
+			a.deps.Log.WarnContext(ctx, "a browser cannot be recognized; its log-in counts like one of a stranger",
+				"client", from.Client, "error", err)
+		}
+		if known {
+			return deviceKeys(a.nameOf(CookieDevice, from.Device), account)
 		}
 	}
-	a.setSession(c, token)
-	c.Set(headerReload, "true")
-	return c.Status(http.StatusCreated).JSON(LoggedIn{Login: true})
+	return loginKeys(from.Client, from.Site, account)
 }
 
 // logFailure logs a log-in that did not succeed, with its client and the name of its account: an operator can
 // distinguish attacks on one account from attacks on many without seeing addresses.
-func (a *API) logFailure(c *fiber.Ctx, what, email string, err error) {
-	a.deps.Log.WarnContext(c.UserContext(), what,
-		"client", a.deps.Client(c), "account", a.accountName(email), "error", err)
+func (a *API) logFailure(ctx context.Context, what, email string, err error) {
+	a.deps.Log.WarnContext(ctx, what,
+		"client", request.From(ctx).From.Client, "account", a.accountName(email), "error", err)
 }
 
-// accountName returns the name under which log-ins of an account are counted and logged: a part of the HMAC of its
+// accountName returns the name under which requests for an account are counted and logged: a part of the HMAC of its
 // e-mail address. A hash without a key could be compared with guessed addresses.
-func (a *API) accountName(email string) string {
+func (a *API) accountName(email string) string { return a.nameOf("account", email)[:16] }
+
+// nameOf returns the name under which a secret of a kind is counted.
+func (a *API) nameOf(kind, secret string) string {
 	mac := hmac.New(sha256.New, a.accountKey)
-	mac.Write([]byte(email))
-	return hex.EncodeToString(mac.Sum(nil)[:8])
+	mac.Write([]byte(kind + "\x00" + secret))
+	return hex.EncodeToString(mac.Sum(nil)[:16])
 }
 
-func (in LoginUserDto) validate() error {
-	var fields []fault.Field
-	add := func(name, rule string) { fields = append(fields, fault.Field{Name: name, Message: rule}) }
-	if in.Provider != "" && in.Provider != "LOCAL" {
-		add("provider", "must be LOCAL")
-	}
-	at := strings.LastIndexByte(in.Email, '@')
-	if at < 1 || at == len(in.Email)-1 || len(in.Email) > maxEmail || !publishing.Storable(in.Email) {
-		add("email", "must be an e-mail address")
-	}
-	if in.Password == "" || len([]rune(in.Password)) > maxPassword {
-		add("password", "must be 1 to 128 characters")
-	}
-	if len(fields) > 0 {
-		return &fault.Error{
-			Kind: fault.Invalid, Op: "appapi.login", Message: "The sign-in is not valid.", Fields: fields,
-		}
-	}
-	return nil
+// validate returns the address in the form in which it is stored, and Invalid for a log-in that cannot succeed.
+func (in LoginUserDto) validate() (email string, err error) {
+	var faults tenancy.Inputs
+	faults.Check(in.Provider == "" || in.Provider == "LOCAL", "provider", "must be LOCAL")
+	email = faults.Email("email", in.Email)
+	n := utf8.RuneCountInString(in.Password)
+	faults.Check(n > 0 && n <= tenancy.MaxPassword, "password", "must be 1 to 128 characters")
+	return email, faults.Err("appapi.login")
 }
 
 // Logout returns the endpoint that ends the session. It clears the cookies auth, showorg and impersonate.
 func (a *API) Logout() route.Endpoint {
-	return route.Raw(describe("Sign-in", "End the session"), a.logout,
+	return route.Raw(describe(tagSignIn, "End the session"), a.logout,
 		route.Content(http.StatusCreated, "Signed out: cookies cleared, header logout.", "", nil))
 }
 

@@ -1,7 +1,6 @@
 package appapi
 
 import (
-	"bytes"
 	"context"
 	"encoding/base64"
 	"encoding/json"
@@ -153,35 +152,6 @@ func (ConnectIntegrationDto) TransformSchema(_ huma.Registry, s *huma.Schema) *h
 	s.Properties["code"].Description = "The code of the platform. For a platform with credentials it is the base64 " +
 		"of a JSON object with the fields of the form."
 	return s
-}
-
-// Timezone is the time zone in a request, text or a number. tenancy.ParseZone parses it.
-type Timezone string
-
-// UnmarshalJSON accepts a string, or a number, whose digits are kept. Its errors are those of json.Unmarshal.
-func (z *Timezone) UnmarshalJSON(data []byte) error {
-	if bytes.HasPrefix(data, []byte(`"`)) {
-		return json.Unmarshal(data, (*string)(z))
-	}
-	var number json.Number
-	if err := json.Unmarshal(data, &number); err != nil {
-		return err
-	}
-	*z = Timezone(number)
-	return nil
-}
-
-// Schema is called by huma, which would otherwise describe a string only.
-func (Timezone) Schema(huma.Registry) *huma.Schema {
-	longest := 64
-	return &huma.Schema{
-		OneOf: []*huma.Schema{{Type: huma.TypeString, MaxLength: &longest}, {Type: huma.TypeInteger}},
-		Description: "Time zone of the channel, in which repeated posts keep their time of day: " +
-			"an IANA name, or minutes east of UTC. " +
-			"Minutes are the organization's zone if it has this offset now, else a fixed offset; " +
-			"they do not change the zone of an existing channel. " +
-			"Without it a new channel has the organization's zone, and an existing one keeps its zone.",
-	}
 }
 
 type finishInput struct {

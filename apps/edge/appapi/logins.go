@@ -23,9 +23,14 @@ const turnTimeout = 3 * time.Second
 // more. The right password is accepted at once from a site with at most two failures, and from any other site after the
 // longest delay, if that site does not fail again meanwhile.
 //
+// A browser in which the person has signed in before is known by its cookie. Its log-ins into that account count under
+// keys of their own with the same delays, so that the right password passes at once while others attack the account or
+// share the network of the person. Proofs of a person with a session, such as the password for a new one, count like
+// log-ins without such a browser: who has stolen a session cannot guess the password faster.
+//
 // Clients with the same address or network share its delays. A client in the same office or the same /48, or any client
 // behind a proxy that is not in TRUSTED_PROXIES, can delay the log-ins of all others there by up to a minute, and those
-// into one account by up to 15 minutes, again and again.
+// into one account by up to 15 minutes, again and again, except from known browsers.
 type logins struct {
 	shared Attempts     // counts for all processes, nil without them
 	own    *ownAttempts // counts for this process while shared fails
@@ -37,6 +42,17 @@ func newLogins(shared Attempts, c clock.Clock, log *slog.Logger) *logins {
 	return &logins{
 		shared: shared, own: newOwnAttempts(c, MaxAttempts, LoginDelays()), log: log, turns: limit.New[string](1),
 	}
+}
+
+// loginKeys returns the keys of Attempts for log-ins of a client, at a site, into an account.
+func loginKeys(client, site, account string) [3]string {
+	return [3]string{"client " + client, "account " + account, "pair " + site + " " + account}
+}
+
+// deviceKeys returns the keys of Attempts for log-ins of a known browser into an account.
+func deviceKeys(device, account string) [3]string {
+	pair := device + " " + account
+	return [3]string{"device " + device, "device account " + pair, "device pair " + pair}
 }
 
 // waitTurn waits until no other log-in of the client is running, so that one client cannot take all places in which
@@ -57,10 +73,7 @@ func (l *logins) waitTurn(ctx context.Context, client string) (release func(), e
 // begin counts a log-in before it is made, so that parallel ones cannot exceed the limits. If wait is above zero,
 // nothing is counted and the log-in must not be made. Otherwise the caller calls forgive unless the log-in fails
 // because of its address or password. While the shared count cannot be reached, this process counts its own log-ins.
-func (l *logins) begin(
-	ctx context.Context, client, site, account string,
-) (forgive func(context.Context), wait time.Duration) {
-	keys := [3]string{"client " + client, "account " + account, "pair " + site + " " + account}
+func (l *logins) begin(ctx context.Context, keys [3]string) (forgive func(context.Context), wait time.Duration) {
 	if l.shared == nil {
 		wait, _ = l.own.Begin(ctx, keys)
 		return func(ctx context.Context) { l.forgive(ctx, keys, l.own) }, wait

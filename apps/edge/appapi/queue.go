@@ -12,6 +12,7 @@ import (
 	"github.com/gofiber/fiber/v2"
 
 	"crier/apps/edge/problem"
+	"crier/apps/edge/publicv1"
 	"crier/apps/edge/request"
 	"crier/apps/edge/route"
 	"crier/platform/fault"
@@ -38,10 +39,10 @@ func (a *API) pauseOne(scope publishing.PauseScope, summary string) route.Endpoi
 		})
 }
 
-// PauseOrganization returns the endpoint that pauses or resumes the organization. Only its administrators may use it.
+// PauseOrganization returns the endpoint that pauses or resumes the organization.
 func (a *API) PauseOrganization() route.Endpoint {
 	return route.JSON(
-		describe("Settings", "Pause or resume publishing of the whole organization; only for administrators", 400, 413),
+		describe("Settings", "Pause or resume publishing of the whole organization", 400, 413),
 		func(ctx context.Context, in *pauseAllInput) (*pauseOutput, error) {
 			return a.pause(ctx, publishing.PauseOrganization, "", in.Body.Paused)
 		})
@@ -97,14 +98,12 @@ func (a *API) pause(ctx context.Context, scope publishing.PauseScope, id string,
 	}
 	for _, p := range res.Posts {
 		out.Posts = append(out.Posts, HeldPost{
-			ID: p.ID.String(), Date: formatTime(p.PublishDate), Content: res.Texts[p.ID],
+			ID: p.ID.String(), Date: publicv1.FormatTime(p.PublishDate), Content: res.Texts[p.ID],
 			Integration: HeldChannel{ID: p.Channel.String(), Name: res.Channels[p.Channel]},
 		})
 	}
 	return &pauseOutput{Body: out}, nil
 }
-
-func formatTime(t time.Time) string { return t.UTC().Format("2006-01-02T15:04:05.000Z") }
 
 // QueueAnswer has the statistics of a queue. Status is error, and the HTTP status 503, while a post is overdue.
 type QueueAnswer struct {
@@ -196,7 +195,7 @@ func (a *API) queueAnswer(ctx context.Context, name string) (QueueAnswer, error)
 	out.Message = fmt.Sprintf("Queue %s is healthy: %d due, %d waiting, %d publishing, %d unknown, %d held.",
 		name, f.Due, f.Waiting, f.Publishing, f.Unknown, f.Held)
 	if f.Next != nil {
-		next := formatTime(*f.Next)
+		next := publicv1.FormatTime(*f.Next)
 		out.Next = &next
 	}
 	if !f.Healthy() {

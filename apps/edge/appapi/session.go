@@ -2,7 +2,6 @@ package appapi
 
 import (
 	"context"
-	"crypto/sha256"
 	"math"
 	"mime"
 	"net/http"
@@ -15,15 +14,6 @@ import (
 
 	"crier/apps/edge/request"
 	"crier/platform/fault"
-)
-
-// A client without cookies sends auth and showorg as headers. The dashboard reads logout and reload of answers.
-const (
-	cookieAuth   = "auth"
-	cookieOrg    = "showorg"
-	cookiePerson = "impersonate"
-	headerLogout = "logout"
-	headerReload = "reload"
 )
 
 // Session authenticates a request by its session, refuses it if another site sent it, and counts it. The token is in
@@ -39,20 +29,48 @@ func (a *API) Session(c *fiber.Ctx) error {
 	if token == "" {
 		return a.endSession(c, fault.New(fault.Unauthenticated, "appapi.session", "Sign in first."))
 	}
-	ctx, cancel := context.WithTimeout(c.UserContext(), a.cfg.Timeout)
-	defer cancel()
-	p, err := a.deps.Accounts.Session(ctx, token, chosenOrg(c))
+	err := a.authenticate(c, token)
 	if fault.Is(err, fault.Unauthenticated) {
 		return a.endSession(c, err)
 	}
 	if err != nil {
+		refused := fault.Is(err, fault.Forbidden) || fault.Is(err, fault.NotFound)
+		if refused && c.Cookies(cookiePerson) != "" { // or every further request would be refused too
+			a.clearCookies(c, cookiePerson)
+		}
 		return err
 	}
-	request.From(c.Context()).Principal = p
 	if err := a.countRequest(c, token); err != nil {
 		return err
 	}
 	return c.Next()
+}
+
+// Visitor authenticates a request by its session if it has a live one. Otherwise its principal stays zero.
+func (a *API) Visitor(c *fiber.Ctx) error {
+	token := c.Get(cookieAuth, c.Cookies(cookieAuth))
+	if token == "" {
+		return c.Next()
+	}
+	if err := a.authenticate(c, token); err != nil && !fault.Is(err, fault.Unauthenticated) {
+		return err
+	}
+	return c.Next()
+}
+
+// authenticate stores the principal of a session token. Its errors are those of Sessions.Session.
+func (a *API) authenticate(c *fiber.Ctx, token string) error {
+	ctx, cancel := context.WithTimeout(c.UserContext(), a.cfg.Timeout)
+	defer cancel()
+	info := request.From(c.Context())
+	as := c.Get(cookiePerson, c.Cookies(cookiePerson))
+	p, err := a.deps.Accounts.Session(ctx, token, chosenOrg(c), as, info.From)
+	if err != nil {
+		return err
+	}
+	p.From = info.From
+	info.Principal = p
+	return nil
 }
 
 // chosenOrg returns the organization that the request names in showorg, "" if it names none.
@@ -79,8 +97,7 @@ func (a *API) endSession(c *fiber.Ctx, err error) error {
 
 // countRequest counts a request of a session and sets the rate-limit headers. It returns RateLimited when none is left.
 func (a *API) countRequest(c *fiber.Ctx, token string) error {
-	key := sha256.Sum256([]byte(token))
-	left, ends, ok := a.sessions.take(string(key[:]))
+	left, ends, ok := a.windows.take(c.UserContext(), a.buckets.session, a.nameOf("session", token))
 	c.Set("X-RateLimit-Limit", strconv.Itoa(a.cfg.AppLimit))
 	c.Set("X-RateLimit-Remaining", strconv.Itoa(left))
 	c.Set("X-RateLimit-Reset", strconv.FormatInt(unixUp(ends), 10))
@@ -91,13 +108,6 @@ func (a *API) countRequest(c *fiber.Ctx, token string) error {
 }
 
 func unixUp(t time.Time) int64 { return int64(math.Ceil(float64(t.UnixMilli()) / 1000)) }
-
-func (a *API) tooManyRequests(op string, until time.Time) error {
-	return &fault.Error{
-		Kind: fault.RateLimited, Op: op, Message: "Too many requests; wait before the next one.",
-		RetryAfter: until.Sub(a.deps.Clock.Now()),
-	}
-}
 
 // safe returns whether the method of a request changes nothing.
 func safe(c *fiber.Ctx) bool {
@@ -120,8 +130,12 @@ func (a *API) checkOrigin(c *fiber.Ctx, cookies bool) error {
 	return nil
 }
 
-// JSONOnly refuses bodies that a plain HTML form could send as Invalid. A request without a body passes.
+// JSONOnly refuses bodies that a plain HTML form could send as Invalid. A request without a body passes, and so does
+// one with a method whose body is never read.
 func JSONOnly(c *fiber.Ctx) error {
+	if safe(c) || c.Method() == http.MethodDelete {
+		return c.Next()
+	}
 	kind, _, err := mime.ParseMediaType(c.Get(fiber.HeaderContentType))
 	if c.Request().Header.ContentLength() != 0 && (err != nil || kind != fiber.MIMEApplicationJSON) {
 		return fault.Wrap(fault.Invalid, "appapi.JSONOnly", "The body must be application/json.", err)
@@ -136,21 +150,4 @@ func (a *API) CheckSignInOrigin(c *fiber.Ctx) error {
 		return err
 	}
 	return c.Next()
-}
-
-// setSession sets a cookie that lasts as long as a session can, see tenancy.SessionAbsolute.
-func (a *API) setSession(c *fiber.Ctx, token string) {
-	c.Cookie(&fiber.Cookie{
-		Name: cookieAuth, Value: token, Path: "/", HTTPOnly: true, Secure: a.cfg.Secure,
-		SameSite: fiber.CookieSameSiteLaxMode, MaxAge: int(sessionLife / time.Second),
-	})
-}
-
-func (a *API) clearCookies(c *fiber.Ctx, names ...string) {
-	for _, name := range names {
-		c.Cookie(&fiber.Cookie{
-			Name: name, Path: "/", HTTPOnly: true, Secure: a.cfg.Secure, SameSite: fiber.CookieSameSiteLaxMode,
-			Expires: time.Unix(1, 0).UTC(),
-		})
-	}
 }

@@ -30,6 +30,7 @@ type Fault struct {
 	Errors     []ChannelFault `json:"errors,omitempty" doc:"The channels at fault, at most 50 entries."`
 	More       int            `json:"more,omitempty" doc:"Number of faults that message and errors leave out."`
 	URL        string         `json:"url,omitempty" doc:"Where the plan can be changed; only with 402."`
+	Enroll     bool           `json:"mfaEnrollmentRequired,omitempty" doc:"Enable a second factor; only with 403."`
 
 	headers http.Header
 }
@@ -133,8 +134,9 @@ func newFault(status int, message string) *Fault {
 	return &Fault{StatusCode: status, Message: Text{One: message}, Msg: message, headers: http.Header{}}
 }
 
-// addDetails adds the wait, the fields and the items of a fault. With items, both messages are that of the first item.
+// addDetails adds the remedy, the wait, the fields and the items of a fault. With items, both messages are that of the first item.
 func (b *Fault) addDetails(f *fault.Error) {
+	b.Enroll = f.Remedy == fault.RemedyEnroll
 	if f.RetryAfter > 0 || f.Kind == fault.RateLimited {
 		b.setRetryAfter(f.RetryAfter)
 	}

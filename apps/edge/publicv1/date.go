@@ -7,6 +7,14 @@ import (
 
 const maxDate = 64 // bytes
 
+// FormatTime returns a time in the format of all answers, UTC with milliseconds, and "" for the zero time.
+func FormatTime(t time.Time) string {
+	if t.IsZero() {
+		return ""
+	}
+	return t.UTC().Format("2006-01-02T15:04:05.000Z")
+}
+
 // ParseDate parses ISO 8601 in the forms that clients send: extended or basic, with an offset, without one (then it is
 // UTC), or the date alone (midnight UTC), with letters in either case. It returns the time in UTC, and false if s has
 // none of these forms or the year is not 1 to 9999. The plus of an offset may be a space, because an unescaped plus in

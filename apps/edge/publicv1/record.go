@@ -188,14 +188,6 @@ type Detail struct {
 	Approval approval `json:"approval"`
 }
 
-// formatTime returns a time in UTC with milliseconds, "" for the zero time.
-func formatTime(t time.Time) string {
-	if t.IsZero() {
-		return ""
-	}
-	return t.UTC().Format("2006-01-02T15:04:05.000Z")
-}
-
 // image returns an attachment with its file. A deleted file has no address, and its type is image, even of a video.
 func (a *API) image(at publishing.Attachment, media map[publishing.MediaID]publishing.Medium) Image {
 	m, ok := media[at.Media]
@@ -246,7 +238,7 @@ func (a *API) entry(t publishing.Thread, format string) Entry {
 func coreOf(t publishing.Thread, format string) core {
 	out := core{
 		ID: t.Root.ID.String(), Status: statusName(t.Effective().State), State: stateName(t.Effective().State),
-		Date: formatTime(t.Root.PublishDate), PublishDate: formatTime(t.Root.PublishDate), Group: t.Root.Group.String(),
+		Date: FormatTime(t.Root.PublishDate), PublishDate: FormatTime(t.Root.PublishDate), Group: t.Root.Group.String(),
 		ReleaseURL: t.Root.ReleaseURL, ReleaseID: t.Root.ReleaseID, CreationMethod: string(t.Root.CreationMethod),
 		Settings: Settings(t.Root.Settings), Tags: []tag{},
 	}
@@ -257,7 +249,7 @@ func coreOf(t publishing.Thread, format string) core {
 		out.IntervalInDays = &t.Root.Interval
 	}
 	if t.Root.Projected != nil {
-		out.ActualDate = formatTime(t.Root.Projected.Next)
+		out.ActualDate = FormatTime(t.Root.Projected.Next)
 	}
 	return out
 }
@@ -283,7 +275,7 @@ func (a *API) detail(d publishing.PostDetail, format string) Detail {
 	out.Posts = []FullEntry{{
 		Entry: a.entry(d.Thread, format), State: stateName(shown.State), ReleaseID: r.ReleaseID, ReleaseURL: r.ReleaseURL,
 		Error: shown.Error, ErrorCode: shown.ErrorCode, OutcomeUnknown: r.OutcomeUnknown || shown.OutcomeUnknown,
-		CreatedAt: formatTime(r.CreatedAt), UpdatedAt: formatTime(r.UpdatedAt),
+		CreatedAt: FormatTime(r.CreatedAt), UpdatedAt: FormatTime(r.UpdatedAt),
 	}}
 	for _, part := range r.Parts {
 		for _, at := range part.Media {
@@ -292,7 +284,7 @@ func (a *API) detail(d publishing.PostDetail, format string) Detail {
 	}
 	for _, e := range d.Events {
 		out.Timeline = append(out.Timeline, Happening{
-			At: formatTime(e.At), Event: string(e.Kind), Node: e.Node, By: e.By, Reason: e.Reason,
+			At: FormatTime(e.At), Event: string(e.Kind), Node: e.Node, By: e.By, Reason: e.Reason,
 		})
 	}
 	return out

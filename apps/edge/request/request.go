@@ -17,6 +17,8 @@ type Info struct {
 	ID string
 	// Principal is who the request acts for. It is zero before the authentication.
 	Principal tenancy.Principal
+	// From is where the request comes from. The Principal has the same.
+	From tenancy.Source
 	// Err is the error that was answered, for the log.
 	Err  error
 	Body *Body

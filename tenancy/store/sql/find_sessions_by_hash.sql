@@ -1,7 +1,8 @@
 -- tenancy.SessionsByHash
 --
 -- Finds live sessions by the hashes of their tokens, with the organizations of which their people are enabled members,
--- the oldest membership first. A person who is a member nowhere has no row.
+-- the oldest membership first. A person who is a member nowhere has one row without an organization. Organizations and
+-- accounts that are to be deleted are left out.
 --
 -- The last use of a session is written at most once a minute, so that reads stay reads. A session that another
 -- transaction has locked is left as it is: the statement waits for nobody.
@@ -13,9 +14,10 @@
 --   PREPARE find_sessions_by_hash (bytea[], timestamptz, timestamptz) AS
 --   EXPLAIN EXECUTE find_sessions_by_hash (null, null, null);
 with live as (
-  -- The sessions that have not ended, with their memberships.
-  select s.hash, s.id, m.org_id, m.person_id, m.role, m.created_at
-  from session s join member m on m.person_id = s.person_id and not m.disabled
+  -- The sessions that have not ended, with their people.
+  select s.hash, s.id, p.id person_id, p.email, p.instance_admin,
+    exists (select from mfa f where f.person_id = p.id and f.confirmed_at is not null) has_mfa
+  from session s join person p on p.id = s.person_id and p.deleted_at is null
   where s.hash = any ($1) and s.expires_at > $2 and s.seen_at > $3
 ), due as (
   -- Those whose last use was written more than a minute ago, locked.
@@ -26,4 +28,9 @@ with live as (
   -- Their last use.
   update session s set seen_at = $2 from due where s.id = due.id
 )
-select hash, id, org_id, person_id, role from live order by created_at, org_id
+select l.hash, l.id, l.person_id, l.email, l.instance_admin, l.has_mfa, o.id org_id, coalesce(m.role, '') role,
+  coalesce(o.suspended_at is not null, false) suspended, coalesce(o.mfa_required, false) mfa_required
+from live l
+left join (member m join organization o on o.id = m.org_id and o.deleted_at is null)
+  on m.person_id = l.person_id and not m.disabled
+order by m.created_at, m.org_id

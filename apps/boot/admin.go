@@ -1,0 +1,276 @@
+package boot
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"strings"
+	"text/tabwriter"
+	"time"
+
+	"crier/platform/clock"
+	"crier/platform/env"
+	"crier/platform/pg"
+	"crier/platform/redis"
+	"crier/platform/secret"
+	"crier/platform/telemetry"
+	publishingservice "crier/publishing/service"
+	"crier/tenancy"
+	tenancyservice "crier/tenancy/service"
+)
+
+// adminCommand are the commands of the operator. They use the database directly, so they need no running process.
+type adminCommand struct {
+	Create        adminCreate        `cmd:"" help:"Make an account with an organization of its own."`
+	ResetPassword adminResetPassword `cmd:"" help:"Set a new random password and end all sessions of a person."`
+	ResetMfa      adminResetMFA      `cmd:"" name:"reset-mfa" help:"Remove the second factor and end all sessions of a person."`
+	Grant         adminGrant         `cmd:"" help:"Make a person an administrator of the instance, or end that with --end."`
+	Organizations adminOrganizations `cmd:"" help:"List the organizations."`
+	Suspend       adminSuspend       `cmd:"" help:"Stop an organization: its people, its keys and its posts."`
+	Resume        adminResume        `cmd:"" help:"Undo suspend."`
+	Events        adminEvents        `cmd:"" help:"List what these commands did, and what was purged."`
+}
+
+// adminTimeout limits one command of the operator.
+const adminTimeout = time.Minute
+
+// useAccounts runs fn with the use cases of accounts on the database of the configuration.
+func (t *terminal) useAccounts(fn func(ctx context.Context, a *tenancyservice.Accounts) error) error {
+	ctx, cancel := context.WithTimeout(t.ctx, adminTimeout)
+	defer cancel()
+	var cfg Config
+	if err := env.Load(ctx, t.lookup, &cfg); err != nil {
+		return fmt.Errorf("the configuration is not complete:\n%w", err)
+	}
+	log, err := telemetry.NewLogger(t.err, "auto", slog.LevelWarn)
+	if err != nil {
+		return err
+	}
+	cfg.Postgres.MaxConns = pg.FewestConns
+	app := New(cfg, log)
+	opened := errors.Join(app.openPostgres(ctx), app.openOutbound(ctx), app.openRedis(ctx))
+	if opened == nil {
+		opened = app.runAdmin(ctx, fn)
+	}
+	return errors.Join(opened, app.closeAdmin(ctx))
+}
+
+// runAdmin runs fn with the parts of the App that the commands need, which are open: no port and no worker.
+func (a *App) runAdmin(ctx context.Context, fn func(ctx context.Context, a *tenancyservice.Accounts) error) (err error) {
+	if err := a.checkSchema(ctx); err != nil {
+		return err
+	}
+	a.keyring, err = a.cfg.Secret.Keyring()
+	if err != nil {
+		return err
+	}
+	a.posts = publishingservice.NewPosts(a.cfg.Publishing, publishingservice.Deps{
+		DB: a.db, Keyring: a.keyring, Clock: clock.System{}, Waker: noWaker{}, Log: a.log, Node: "crier admin",
+	})
+	deps, err := a.accountDeps()
+	if err != nil {
+		return err
+	}
+	if a.redis != nil {
+		deps.Revocations = publisher{redis: a.redis, log: a.log}
+	}
+	accounts, err := tenancyservice.New(a.cfg.Accounts, deps)
+	if err != nil {
+		return err
+	}
+	return fn(ctx, accounts)
+}
+
+func (a *App) closeAdmin(ctx context.Context) error {
+	if a.db != nil {
+		a.db.Close()
+	}
+	var err error
+	if a.http != nil {
+		err = a.closeOutbound(ctx)
+	}
+	return errors.Join(err, a.closeRedis(ctx))
+}
+
+// noWaker wakes no actor: a process that serves finds what is due by its sweep.
+type noWaker struct{}
+
+func (noWaker) Wake(context.Context, tenancy.OrgID, time.Time) {}
+
+// publisher publishes revocations and receives none.
+type publisher struct {
+	redis *redis.Client
+	log   *slog.Logger
+}
+
+func (p publisher) Publish(ctx context.Context, hash string) {
+	ctx, cancel := context.WithTimeout(ctx, publishTimeout)
+	defer cancel()
+	if err := p.redis.Publish(ctx, revokedChannel, hash); err != nil {
+		p.log.WarnContext(ctx, "running processes were not told and accept API keys for up to a minute", "error", err)
+	}
+}
+
+func (publisher) Healthy() bool { return false }
+
+type adminCreate struct {
+	Email         string `arg:"" help:"E-mail address."`
+	Name          string `help:"Name of the person."`
+	Organization  string `default:"My organization" help:"Name of the organization."`
+	Admin         bool   `help:"Make the person an administrator of the instance."`
+	PasswordStdin bool   `help:"Read the password from the standard input; else a random one is printed."`
+}
+
+func (c adminCreate) Run(t *terminal) error {
+	password, err := c.password(t)
+	if err != nil {
+		return err
+	}
+	return t.useAccounts(func(ctx context.Context, a *tenancyservice.Accounts) error {
+		owner, err := a.CreateOwner(ctx, tenancyservice.NewOwner{
+			Email: c.Email, Name: c.Name, Password: password, Organization: c.Organization, Instance: c.Admin,
+		})
+		if err != nil {
+			return err
+		}
+		fmt.Fprintf(t.out, "The account %s owns the organization %s.\n", owner.Name, owner.Org)
+		if !c.PasswordStdin {
+			fmt.Fprintf(t.out, "Its password is %s\n", password)
+		}
+		return nil
+	})
+}
+
+func (c adminCreate) password(t *terminal) (string, error) {
+	if !c.PasswordStdin {
+		return secret.Token("", 20)
+	}
+	line, err := bufio.NewReader(t.in).ReadString('\n')
+	if err != nil && line == "" {
+		return "", errors.New("no password was read from the standard input")
+	}
+	return strings.TrimRight(line, "\r\n"), nil
+}
+
+type adminResetPassword struct {
+	Email string `arg:"" help:"E-mail address of the person."`
+}
+
+func (c adminResetPassword) Run(t *terminal) error {
+	return t.useAccounts(func(ctx context.Context, a *tenancyservice.Accounts) error {
+		password, err := a.SetPasswordOf(ctx, c.Email)
+		if err == nil {
+			fmt.Fprintf(t.out, "The new password is %s\n", password)
+		}
+		return err
+	})
+}
+
+type adminResetMFA struct {
+	Email string `arg:"" help:"E-mail address of the person."`
+}
+
+func (c adminResetMFA) Run(t *terminal) error {
+	return t.useAccounts(func(ctx context.Context, a *tenancyservice.Accounts) error {
+		err := a.DisableMFAOf(ctx, c.Email)
+		if err == nil {
+			fmt.Fprintln(t.out, "The second factor is removed.")
+		}
+		return err
+	})
+}
+
+type adminGrant struct {
+	Email string `arg:"" help:"E-mail address of the person."`
+	End   bool   `help:"End that the person is an administrator of the instance."`
+}
+
+func (c adminGrant) Run(t *terminal) error {
+	return t.useAccounts(func(ctx context.Context, a *tenancyservice.Accounts) error {
+		err := a.SetInstanceAdmin(ctx, c.Email, !c.End)
+		if err == nil {
+			fmt.Fprintln(t.out, "Done.")
+		}
+		return err
+	})
+}
+
+type adminOrganizations struct{}
+
+// listPage is the number of organizations that are read at once.
+const listPage = 500
+
+func (adminOrganizations) Run(t *terminal) error {
+	return t.useAccounts(func(ctx context.Context, a *tenancyservice.Accounts) error {
+		table := tabwriter.NewWriter(t.out, 0, 0, 2, ' ', 0)
+		fmt.Fprintln(table, "ID\tCREATED\tSTATE\tNAME")
+		for after := (tenancy.OrgID{}); ; {
+			page, err := a.AllOrganizations(ctx, after, listPage)
+			if err != nil || len(page) == 0 {
+				return errors.Join(err, table.Flush())
+			}
+			for _, o := range page {
+				fmt.Fprintf(table, "%s\t%s\t%s\t%s\n", o.ID, o.CreatedAt.UTC().Format(time.DateOnly), stateOf(o), o.Name)
+			}
+			after = page[len(page)-1].ID
+		}
+	})
+}
+
+func stateOf(o tenancy.Organization) string {
+	switch {
+	case o.DeletedAt != nil:
+		return "to be deleted"
+	case o.SuspendedAt != nil:
+		return "suspended"
+	}
+	return "active"
+}
+
+type adminSuspend struct {
+	ID string `arg:"" help:"Id of the organization."`
+}
+
+func (c adminSuspend) Run(t *terminal) error {
+	return t.useAccounts(func(ctx context.Context, a *tenancyservice.Accounts) error {
+		err := a.Suspend(ctx, c.ID, true)
+		if err == nil {
+			fmt.Fprintln(t.out, "The organization is suspended: nobody reaches it and nothing of it is published.")
+		}
+		return err
+	})
+}
+
+type adminResume struct {
+	ID string `arg:"" help:"Id of the organization."`
+}
+
+func (c adminResume) Run(t *terminal) error {
+	return t.useAccounts(func(ctx context.Context, a *tenancyservice.Accounts) error {
+		err := a.Suspend(ctx, c.ID, false)
+		if err == nil {
+			fmt.Fprintln(t.out, "The organization is active again.")
+		}
+		return err
+	})
+}
+
+type adminEvents struct {
+	Limit int `default:"100" help:"How many, the newest first."`
+}
+
+func (c adminEvents) Run(t *terminal) error {
+	return t.useAccounts(func(ctx context.Context, a *tenancyservice.Accounts) error {
+		events, err := a.Events(ctx, max(1, c.Limit))
+		if err != nil {
+			return err
+		}
+		table := tabwriter.NewWriter(t.out, 0, 0, 2, ' ', 0)
+		for _, e := range events {
+			fmt.Fprintf(table, "%s\t%s\t%s\t%s\n", e.At.UTC().Format(time.RFC3339), e.Actor, e.Action, e.Subject)
+		}
+		return table.Flush()
+	})
+}

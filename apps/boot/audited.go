@@ -1,0 +1,74 @@
+package boot
+
+import (
+	"context"
+	"log/slog"
+	"time"
+
+	"crier/publishing"
+	publishingservice "crier/publishing/service"
+	"crier/tenancy"
+	tenancyservice "crier/tenancy/service"
+)
+
+// recordTimeout limits the writing of an entry of the audit log for what is already done.
+const recordTimeout = 5 * time.Second
+
+// auditor records in the audit log what publishing has done for somebody.
+type auditor struct {
+	accounts *tenancyservice.Accounts
+	log      *slog.Logger
+}
+
+// record appends an entry. What it records is done, so an error is only logged.
+func (a auditor) record(ctx context.Context, p tenancy.Principal, action tenancy.Action, subject string) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), recordTimeout)
+	defer cancel()
+	if err := a.accounts.Record(ctx, p, action, subject); err != nil {
+		a.log.ErrorContext(ctx, "an entry of the audit log is lost", "org", p.Org, "action", action, "error", err)
+	}
+}
+
+// auditedChannels records the channels that are connected and disconnected.
+type auditedChannels struct {
+	*publishingservice.Channels
+	auditor auditor
+}
+
+func (c auditedChannels) Disconnect(ctx context.Context, p tenancy.Principal, channel string) error {
+	err := c.Channels.Disconnect(ctx, p, channel)
+	if err == nil {
+		c.auditor.record(ctx, p, tenancy.ActionChannelDeleted, channel)
+	}
+	return err
+}
+
+// Finish records the person who began to connect the channel: its own request has no session.
+func (c auditedChannels) Finish(ctx context.Context, cmd publishing.FinishConnect) (publishing.ChannelConnected, error) {
+	done, err := c.Channels.Finish(ctx, cmd)
+	if err == nil {
+		p := tenancy.Principal{Org: done.Channel.Org, Person: done.By, Via: tenancy.ViaSession, Name: "a member"}
+		c.auditor.record(ctx, p, tenancy.ActionChannelConnected, done.Channel.Connector+" "+done.Channel.Name)
+	}
+	return done, err
+}
+
+// auditedQueue records pauses.
+type auditedQueue struct {
+	queue
+	auditor auditor
+}
+
+func (q auditedQueue) Pause(ctx context.Context, p tenancy.Principal, cmd publishing.SetPause) (
+	publishing.PauseResult, error) {
+	out, err := q.queue.Pause(ctx, p, cmd)
+	if err != nil {
+		return out, err
+	}
+	action := tenancy.ActionUnpaused
+	if cmd.Paused {
+		action = tenancy.ActionPaused
+	}
+	q.auditor.record(ctx, p, action, string(cmd.Scope)+" "+cmd.ID)
+	return out, nil
+}

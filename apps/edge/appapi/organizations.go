@@ -1,0 +1,234 @@
+package appapi
+
+import (
+	"context"
+	"time"
+
+	"crier/apps/edge/publicv1"
+	"crier/apps/edge/request"
+	"crier/apps/edge/route"
+	"crier/tenancy"
+)
+
+const tagOrganizations = "Organizations"
+
+// shortlinkAsk is the preference of organizations that have chosen none.
+const shortlinkAsk = "ASK"
+
+// OrganizationRecord is an organization of the person.
+type OrganizationRecord struct {
+	ID           string             `json:"id"`
+	Name         string             `json:"name"`
+	Description  string             `json:"description"`
+	Shortlink    string             `json:"shortlink" enum:"ASK,YES,NO"`
+	AllowTrial   bool               `json:"allowTrial"`
+	IsTrailing   bool               `json:"isTrailing"`
+	StreakSince  *string            `json:"streakSince" nullable:"true" doc:"Always null."`
+	CreatedAt    string             `json:"createdAt" format:"date-time"`
+	Users        []MembershipRecord `json:"users" doc:"Your own membership."`
+	Subscription *PlanRecord        `json:"subscription"`
+	Suspended    bool               `json:"suspended" doc:"The operator of the service has suspended it."`
+	DeletedAt    *string            `json:"deletedAt" nullable:"true" format:"date-time" doc:"Of the request to delete it."`
+}
+
+// MembershipRecord is the role of a member.
+type MembershipRecord struct {
+	Role     string `json:"role" enum:"USER,ADMIN,SUPERADMIN"`
+	Disabled bool   `json:"disabled"`
+}
+
+func newOrganizationRecord(o tenancy.OrganizationOf) OrganizationRecord {
+	return OrganizationRecord{
+		ID: o.ID.String(), Name: o.Name, Description: o.Description, Shortlink: shortlinkAsk,
+		CreatedAt: publicv1.FormatTime(o.CreatedAt),
+		Users:     []MembershipRecord{{Role: string(o.Role), Disabled: o.Disabled}},
+		Suspended: o.SuspendedAt != nil, DeletedAt: optionalTime(o.DeletedAt),
+	}
+}
+
+// optionalTime returns the time as text, nil for no time.
+func optionalTime(t *time.Time) *string {
+	if t == nil {
+		return nil
+	}
+	text := publicv1.FormatTime(*t)
+	return &text
+}
+
+type organizationsOutput struct{ Body []OrganizationRecord }
+
+// Organizations returns the endpoint that lists the organizations of the person.
+func (a *API) Organizations() route.Endpoint {
+	return route.JSON(describe(tagOrganizations, "List your organizations"), a.organizations)
+}
+
+func (a *API) organizations(ctx context.Context, _ *struct{}) (*organizationsOutput, error) {
+	list, err := a.deps.Accounts.Organizations(ctx, request.Principal(ctx))
+	if err != nil {
+		return nil, err
+	}
+	out := &organizationsOutput{Body: make([]OrganizationRecord, 0, len(list))}
+	for _, o := range list {
+		out.Body = append(out.Body, newOrganizationRecord(o))
+	}
+	return out, nil
+}
+
+// CreateOrganizationRequest is the body of POST /user/organizations.
+type CreateOrganizationRequest struct {
+	Name string `json:"name" minLength:"3" maxLength:"256" doc:"3 to 128 characters." example:"Acme"`
+}
+
+type createOrganizationInput struct{ Body CreateOrganizationRequest }
+
+// OrganizationName names an organization.
+type OrganizationName struct {
+	ID   string `json:"id"`
+	Name string `json:"name"`
+}
+
+type createOrganizationOutput struct {
+	Cookies []string `header:"Set-Cookie" doc:"showorg with the new organization."`
+	Body    OrganizationName
+}
+
+// CreateOrganization returns the endpoint that creates an organization and chooses it.
+func (a *API) CreateOrganization() route.Endpoint {
+	return route.JSON(created(tagOrganizations, "Create an organization", 400, 402, 413), a.createOrganization)
+}
+
+func (a *API) createOrganization(ctx context.Context, in *createOrganizationInput) (*createOrganizationOutput, error) {
+	o, err := a.deps.Accounts.CreateOrganization(ctx, request.Principal(ctx), in.Body.Name)
+	if err != nil {
+		return nil, err
+	}
+	return &createOrganizationOutput{
+		Cookies: []string{a.cookie(cookieOrg, o.ID.String(), sessionLife)},
+		Body:    OrganizationName{ID: o.ID.String(), Name: o.Name},
+	}, nil
+}
+
+// IDRequest is a body that names one object.
+type IDRequest struct {
+	ID string `json:"id" maxLength:"128"`
+}
+
+type idInput struct{ Body IDRequest }
+
+// cookiesOutput is an answer without a body.
+type cookiesOutput struct {
+	Cookies []string `header:"Set-Cookie"`
+}
+
+// ChooseOrganization returns the endpoint that chooses the organization of further requests of the browser.
+func (a *API) ChooseOrganization() route.Endpoint {
+	return route.JSON(described(created(tagOrganizations, "Choose an organization", 400, 413),
+		"The answer has no body, and the cookie showorg."), a.chooseOrganization)
+}
+
+func (a *API) chooseOrganization(ctx context.Context, in *idInput) (*cookiesOutput, error) {
+	if err := a.deps.Accounts.ChooseOrganization(ctx, request.Principal(ctx), in.Body.ID); err != nil {
+		return nil, err
+	}
+	return &cookiesOutput{Cookies: []string{a.cookie(cookieOrg, in.Body.ID, sessionLife)}}, nil
+}
+
+// JoinRequest is the body of POST /user/join-org.
+type JoinRequest struct {
+	Token string `json:"org" minLength:"1" maxLength:"512" doc:"Token of an invitation."`
+}
+
+type joinInput struct{ Body JoinRequest }
+
+// JoinAnswer is the answer of POST /user/join-org.
+type JoinAnswer struct {
+	ID *string `json:"id" nullable:"true" doc:"Null when the invitation is not valid, was used or is over."`
+}
+
+type joinOutput struct{ Body JoinAnswer }
+
+// JoinOrganization returns the endpoint that uses an invitation.
+func (a *API) JoinOrganization() route.Endpoint {
+	return route.JSON(described(created(tagOrganizations, "Use an invitation", 400, 402, 409, 413),
+		"An answer of 403 means that the invitation is for another address, or for one that you have not confirmed."),
+		a.joinOrganization)
+}
+
+func (a *API) joinOrganization(ctx context.Context, in *joinInput) (*joinOutput, error) {
+	org, err := a.deps.Accounts.JoinOrganization(ctx, request.Principal(ctx), in.Body.Token)
+	if err != nil || org.IsZero() {
+		return &joinOutput{}, err
+	}
+	joined := org.String()
+	return &joinOutput{Body: JoinAnswer{ID: &joined}}, nil
+}
+
+// OrganizationSettings are the settings of an organization.
+type OrganizationSettings struct {
+	ID          string `json:"id"`
+	Name        string `json:"name"`
+	Description string `json:"description"`
+	Timezone    string `json:"timezone" doc:"An IANA name, or a fixed offset such as +05:30." example:"Europe/Vienna"`
+	Shortlink   string `json:"shortlink" enum:"ASK,YES,NO"`
+	MFARequired bool   `json:"mfaRequired" doc:"See /user/mfa/policy."`
+	CreatedAt   string `json:"createdAt" format:"date-time"`
+}
+
+type organizationOutput struct{ Body OrganizationSettings }
+
+func newOrganizationSettings(o tenancy.Organization) *organizationOutput {
+	return &organizationOutput{Body: OrganizationSettings{
+		ID: o.ID.String(), Name: o.Name, Description: o.Description, Timezone: o.Timezone, Shortlink: shortlinkAsk,
+		MFARequired: o.RequiresMFA, CreatedAt: publicv1.FormatTime(o.CreatedAt),
+	}}
+}
+
+// Organization returns the endpoint of the settings of the organization.
+func (a *API) Organization() route.Endpoint {
+	return route.JSON(describe(tagOrganizations, "Get the settings of the organization"), a.organization)
+}
+
+func (a *API) organization(ctx context.Context, _ *struct{}) (*organizationOutput, error) {
+	o, err := a.deps.Accounts.Organization(ctx, request.Principal(ctx))
+	if err != nil {
+		return nil, err
+	}
+	return newOrganizationSettings(o), nil
+}
+
+// UpdateOrganizationDto is the body of PUT /settings/organization. Absent members stay as they are.
+type UpdateOrganizationDto struct {
+	Name        *string           `json:"name,omitempty" minLength:"3" maxLength:"256" doc:"3 to 128 characters."`
+	Description *string           `json:"description,omitempty" maxLength:"500"`
+	Timezone    *OrganizationZone `json:"timezone,omitempty"`
+}
+
+type updateOrganizationInput struct{ Body UpdateOrganizationDto }
+
+// UpdateOrganization returns the endpoint that changes the settings of the organization.
+func (a *API) UpdateOrganization() route.Endpoint {
+	return route.JSON(describe(tagOrganizations, "Change the settings of the organization", 400, 413),
+		a.updateOrganization)
+}
+
+func (a *API) updateOrganization(ctx context.Context, in *updateOrganizationInput) (*organizationOutput, error) {
+	change := tenancy.OrganizationChange{Name: in.Body.Name, Description: in.Body.Description}
+	var faults tenancy.Inputs
+	if in.Body.Timezone != nil {
+		zone, err := tenancy.ParseZone(string(*in.Body.Timezone))
+		if err != nil {
+			return nil, err
+		}
+		faults.Check(zone != (tenancy.ZoneRequest{}), "timezone", "must not be empty")
+		change.Timezone = &zone
+	}
+	faults.Check(change != (tenancy.OrganizationChange{}), "body", "must have name, description or timezone")
+	if err := faults.Err("appapi.updateOrganization"); err != nil {
+		return nil, err
+	}
+	o, err := a.deps.Accounts.UpdateOrganization(ctx, request.Principal(ctx), change)
+	if err != nil {
+		return nil, err
+	}
+	return newOrganizationSettings(o), nil
+}

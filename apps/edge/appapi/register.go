@@ -1,0 +1,213 @@
+package appapi
+
+import (
+	"cmp"
+	"context"
+
+	"crier/apps/edge/request"
+	"crier/apps/edge/route"
+	"crier/platform/fault"
+	"crier/tenancy"
+)
+
+// CanRegister returns the endpoint that answers whether people without an invitation can register.
+func (a *API) CanRegister() route.Endpoint {
+	return route.JSON(describe(tagSignIn, "Ask whether the instance takes registrations"), a.canRegister)
+}
+
+// CanRegisterAnswer is whether a registration without an invitation is possible.
+type CanRegisterAnswer struct {
+	Register bool `json:"register"`
+}
+
+type canRegisterOutput struct{ Body CanRegisterAnswer }
+
+func (a *API) canRegister(ctx context.Context, _ *struct{}) (*canRegisterOutput, error) {
+	can, err := a.deps.Accounts.CanRegister(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return &canRegisterOutput{Body: CanRegisterAnswer{Register: can}}, nil
+}
+
+// CreateOrgUserDto is the body of POST /auth/register.
+type CreateOrgUserDto struct {
+	Provider      string `json:"provider,omitempty" maxLength:"32" doc:"LOCAL, or the provider that gave providerToken."`
+	Email         string `json:"email,omitempty" maxLength:"254" doc:"Not with providerToken."`
+	Password      string `json:"password,omitempty" maxLength:"128" doc:"8 to 128 characters; as email."`
+	ProviderToken string `json:"providerToken,omitempty" maxLength:"512" doc:"Of POST /auth/oauth/{provider}/exists."`
+	Company       string `json:"company,omitempty" maxLength:"256" doc:"Of the organization, 3 to 128 characters." example:"Acme"`
+	Name          string `json:"fullname,omitempty" maxLength:"256" doc:"Name of the person." example:"Ada Lovelace"`
+	Invitation    string `json:"org,omitempty" maxLength:"512" doc:"Invitation; else that of the cookie org."`
+}
+
+type registerInput struct {
+	BrowserCookies
+	Body CreateOrgUserDto
+}
+
+// RegisterAnswer is the answer to a registration.
+type RegisterAnswer struct {
+	Register bool  `json:"register,omitempty" doc:"The account exists."`
+	Activate bool  `json:"activate,omitempty" doc:"A mail has the next step: follow its link."`
+	Login    *bool `json:"login,omitempty" doc:"Whether the sign-in is complete; only when the account exists."`
+	SignInStep
+}
+
+type registerOutput struct {
+	SignInHeaders
+	Body RegisterAnswer
+}
+
+// Register returns the endpoint of registrations.
+func (a *API) Register() route.Endpoint {
+	return route.JSON(described(created(tagSignIn, "Register", 400, 402, 403, 404, 409, 413, 429),
+		"On an instance that sends mails the answer is always activate, whether or not the address has an account: "+
+			"the owner of the address gets a mail. The name of the organization is not used with an "+
+			"invitation. An answer of 403 means that the instance takes no registrations, or none without an invitation."), a.register)
+}
+
+func (a *API) register(ctx context.Context, in *registerInput) (*registerOutput, error) {
+	if err := a.admitClient(ctx, a.buckets.signUp); err != nil {
+		return nil, err
+	}
+	r, err := in.registration()
+	if err != nil {
+		return nil, err
+	}
+	if r.Email != "" {
+		if err := a.admitAddress(ctx, a.buckets.signUpAddress, r.Email); err != nil {
+			return nil, err
+		}
+	}
+	r.From = request.From(ctx).From
+	signIn, err := a.deps.Accounts.Register(ctx, r)
+	if err != nil {
+		return nil, err
+	}
+	headers, err := a.signInHeaders(ctx, signIn, in.BrowserCookies)
+	if err != nil {
+		return nil, err
+	}
+	body := RegisterAnswer{SignInStep: newSignInStep(signIn)}
+	if signIn.Step == tenancy.StepConfirm {
+		body.Activate = true
+	} else {
+		body.Register, body.Login = true, isDone(signIn)
+	}
+	return &registerOutput{SignInHeaders: headers, Body: body}, nil
+}
+
+func isDone(s tenancy.SignIn) *bool {
+	done := s.Step == tenancy.StepDone
+	return &done
+}
+
+// registration returns the input of the use case. It is Invalid unless it has either an address and a password or the
+// token of a provider; the other rules are those of the use case.
+func (in *registerInput) registration() (tenancy.Registration, error) {
+	b := in.Body
+	var faults tenancy.Inputs
+	local := b.Provider == "" || b.Provider == "LOCAL"
+	if b.ProviderToken == "" {
+		faults.Check(local, "providerToken", "is required with a provider")
+		b.Email = faults.Email("email", b.Email)
+		faults.Password("password", b.Password)
+	} else {
+		faults.Check(!local, "provider", "must be the provider of providerToken")
+		b.Email, b.Password = "", ""
+	}
+	return tenancy.Registration{
+		Email: b.Email, Name: b.Name, Password: b.Password, Organization: b.Company,
+		Invitation: cmp.Or(b.Invitation, in.Invitation), Provider: b.ProviderToken,
+	}, faults.Err("appapi.register")
+}
+
+// ActivateRequest is the body of POST /auth/activate.
+type ActivateRequest struct {
+	Code string `json:"code" minLength:"1" maxLength:"512" doc:"Of the link in the mail."`
+}
+
+type activateInput struct {
+	BrowserCookies
+	Body ActivateRequest
+}
+
+// ActivateAnswer is the answer of POST /auth/activate.
+type ActivateAnswer struct {
+	Can   bool  `json:"can" doc:"Whether the account exists now; false for a link that is over or was used."`
+	Login *bool `json:"login,omitempty" doc:"Whether the sign-in is complete; only with can."`
+	SignInStep
+}
+
+type activateOutput struct {
+	SignInHeaders
+	Body ActivateAnswer
+}
+
+// Activate returns the endpoint that completes a registration with the link of its mail.
+func (a *API) Activate() route.Endpoint {
+	return route.JSON(created(tagSignIn, "Complete a registration", 400, 402, 403, 413, 429), a.activate)
+}
+
+func (a *API) activate(ctx context.Context, in *activateInput) (*activateOutput, error) {
+	if err := a.admitClient(ctx, a.buckets.link); err != nil {
+		return nil, err
+	}
+	signIn, ok, err := a.deps.Accounts.Activate(ctx, in.Body.Code, request.From(ctx).From)
+	if err != nil {
+		return nil, err
+	}
+	if !ok {
+		return &activateOutput{}, nil
+	}
+	headers, err := a.signInHeaders(ctx, signIn, in.BrowserCookies)
+	if err != nil {
+		return nil, err
+	}
+	body := ActivateAnswer{Can: true, Login: isDone(signIn), SignInStep: newSignInStep(signIn)}
+	return &activateOutput{SignInHeaders: headers, Body: body}, nil
+}
+
+// ResendActivationDto is the body of POST /auth/resend-activation.
+type ResendActivationDto struct {
+	Email string `json:"email" maxLength:"254" example:"ada@example.org"`
+}
+
+type resendInput struct{ Body ResendActivationDto }
+
+// Success is an answer that does not depend on what was found.
+type Success struct {
+	Success bool `json:"success" doc:"Always true, whether or not there is a registration for the address."`
+}
+
+type resendOutput struct{ Body Success }
+
+// ResendActivation returns the endpoint that sends the mail of a registration again.
+func (a *API) ResendActivation() route.Endpoint {
+	return route.JSON(created(tagSignIn, "Send the mail of a registration again", 400, 403, 413, 429), a.resend)
+}
+
+func (a *API) resend(ctx context.Context, in *resendInput) (*resendOutput, error) {
+	if err := a.mailTo(ctx, "appapi.resend", in.Body.Email, a.deps.Accounts.ResendActivation); err != nil {
+		return nil, err
+	}
+	return &resendOutput{Body: Success{Success: true}}, nil
+}
+
+// mailTo lets send write to an address. Above the limit of the address it does nothing and returns nil, which
+// keeps secret what others have requested; above that of the client it is RateLimited.
+func (a *API) mailTo(ctx context.Context, op, email string, send func(context.Context, string) error) error {
+	if err := a.admitClient(ctx, a.buckets.mail); err != nil {
+		return err
+	}
+	var faults tenancy.Inputs
+	email = faults.Email("email", email)
+	if err := faults.Err(op); err != nil {
+		return err
+	}
+	if err := a.admitAddress(ctx, a.buckets.mailAddress, email); fault.Is(err, fault.RateLimited) {
+		return nil
+	}
+	return send(ctx, email)
+}

@@ -1,0 +1,228 @@
+package appapi
+
+import (
+	"context"
+	"net/url"
+
+	"crier/apps/edge/publicv1"
+	"crier/apps/edge/request"
+	"crier/apps/edge/route"
+	"crier/tenancy"
+)
+
+const tagTeam = "Team"
+
+// TeamRecord lists the members of an organization.
+type TeamRecord struct {
+	Users []TeamMember `json:"users"`
+}
+
+// TeamMember is a member of an organization.
+type TeamMember struct {
+	Role     string     `json:"role" enum:"USER,ADMIN,SUPERADMIN"`
+	Disabled bool       `json:"disabled"`
+	JoinedAt string     `json:"joinedAt" format:"date-time"`
+	User     TeamPerson `json:"user"`
+}
+
+// TeamPerson is the person of a TeamMember.
+type TeamPerson struct {
+	ID      string `json:"id"`
+	Email   string `json:"email"`
+	Name    string `json:"name"`
+	Picture string `json:"picture" doc:"Public address; empty without a picture."`
+	EmailSwitches
+}
+
+type teamOutput struct{ Body TeamRecord }
+
+// Team returns the endpoint that lists the members of the organization.
+func (a *API) Team() route.Endpoint {
+	return route.JSON(describe(tagTeam, "List the members of the organization"), a.team)
+}
+
+func (a *API) team(ctx context.Context, _ *struct{}) (*teamOutput, error) {
+	list, err := a.deps.Accounts.Team(ctx, request.Principal(ctx))
+	if err != nil {
+		return nil, err
+	}
+	out := &teamOutput{Body: TeamRecord{Users: make([]TeamMember, 0, len(list))}}
+	for _, m := range list {
+		out.Body.Users = append(out.Body.Users, TeamMember{
+			Role: string(m.Role), Disabled: m.Disabled, JoinedAt: publicv1.FormatTime(m.CreatedAt),
+			User: TeamPerson{
+				ID: m.Person.String(), Email: m.Email, Name: m.Name, Picture: m.Picture,
+				EmailSwitches: newEmailSwitches(m.Notifications),
+			},
+		})
+	}
+	return out, nil
+}
+
+// AddTeamMemberDto is the body of POST /settings/team.
+type AddTeamMemberDto struct {
+	Email     string `json:"email,omitempty" maxLength:"254" doc:"Who can use it; required with sendEmail."`
+	Role      string `json:"role" enum:"USER,ADMIN"`
+	SendEmail bool   `json:"sendEmail"`
+}
+
+type inviteInput struct{ Body AddTeamMemberDto }
+
+// InvitationAnswer is a new invitation.
+type InvitationAnswer struct {
+	ID        string `json:"id"`
+	URL       string `json:"url" doc:"Link of the invitation, which works once. It is shown only here."`
+	ExpiresAt string `json:"expiresAt" format:"date-time"`
+}
+
+type inviteOutput struct{ Body InvitationAnswer }
+
+// Invite returns the endpoint that invites a person into the organization.
+func (a *API) Invite() route.Endpoint {
+	return route.JSON(created(tagTeam, "Invite a person into the organization", 400, 402, 409, 413), a.invite)
+}
+
+func (a *API) invite(ctx context.Context, in *inviteInput) (*inviteOutput, error) {
+	n := tenancy.NewInvitation{Role: tenancy.Role(in.Body.Role), Send: in.Body.SendEmail}
+	var faults tenancy.Inputs
+	if in.Body.Email != "" {
+		n.Email = faults.Email("email", in.Body.Email)
+	}
+	faults.Check(in.Body.Email != "" || !n.Send, "email", "is required with sendEmail")
+	if err := faults.Err("appapi.invite"); err != nil {
+		return nil, err
+	}
+	if n.Send {
+		if err := a.admitAddress(ctx, a.buckets.mailAddress, n.Email); err != nil {
+			return nil, err
+		}
+	}
+	invitation, token, err := a.deps.Accounts.Invite(ctx, request.Principal(ctx), n)
+	if err != nil {
+		return nil, err
+	}
+	return &inviteOutput{Body: InvitationAnswer{
+		ID: invitation.ID.String(), URL: a.cfg.FrontendURL + "/?org=" + url.QueryEscape(token),
+		ExpiresAt: publicv1.FormatTime(invitation.ExpiresAt),
+	}}, nil
+}
+
+// InvitationRecord is an invitation that was not used yet.
+type InvitationRecord struct {
+	ID        string  `json:"id"`
+	Email     *string `json:"email" nullable:"true" doc:"Who can use it; null: who has the link."`
+	Role      string  `json:"role" enum:"USER,ADMIN"`
+	InvitedBy *string `json:"invitedBy" nullable:"true" doc:"Address of the inviter; null when that account is gone."`
+	CreatedAt string  `json:"createdAt" format:"date-time"`
+	ExpiresAt string  `json:"expiresAt" format:"date-time"`
+}
+
+type invitationsOutput struct{ Body []InvitationRecord }
+
+// Invitations returns the endpoint that lists the open invitations of the organization.
+func (a *API) Invitations() route.Endpoint {
+	return route.JSON(describe(tagTeam, "List the open invitations of the organization"), a.invitations)
+}
+
+func (a *API) invitations(ctx context.Context, _ *struct{}) (*invitationsOutput, error) {
+	list, err := a.deps.Accounts.Invitations(ctx, request.Principal(ctx))
+	if err != nil {
+		return nil, err
+	}
+	out := &invitationsOutput{Body: make([]InvitationRecord, 0, len(list))}
+	for _, i := range list {
+		out.Body = append(out.Body, InvitationRecord{
+			ID: i.ID.String(), Email: optionalText(i.Email), Role: string(i.Role), InvitedBy: optionalText(i.InvitedBy),
+			CreatedAt: publicv1.FormatTime(i.CreatedAt), ExpiresAt: publicv1.FormatTime(i.ExpiresAt),
+		})
+	}
+	return out, nil
+}
+
+// optionalText returns nil for an empty text.
+func optionalText(text string) *string {
+	if text == "" {
+		return nil
+	}
+	return &text
+}
+
+type pathID struct {
+	ID string `path:"id"`
+}
+
+// IDAnswer names the object that a request has changed.
+type IDAnswer struct {
+	ID string `json:"id"`
+}
+
+type idOutput struct{ Body IDAnswer }
+
+// RevokeInvitation returns the endpoint that revokes an invitation.
+func (a *API) RevokeInvitation() route.Endpoint {
+	return route.JSON(describe(tagTeam, "Revoke an invitation", 404), a.revokeInvitation)
+}
+
+func (a *API) revokeInvitation(ctx context.Context, in *pathID) (*idOutput, error) {
+	if err := a.deps.Accounts.RevokeInvitation(ctx, request.Principal(ctx), in.ID); err != nil {
+		return nil, err
+	}
+	return &idOutput{Body: IDAnswer(*in)}, nil
+}
+
+// RemoveMember returns the endpoint that removes a member, or lets the person leave.
+func (a *API) RemoveMember() route.Endpoint {
+	return route.JSON(described(describe(tagTeam, "Remove a member, or leave the organization", 404, 409),
+		"With your own id you leave, which the owner cannot. "+
+			"Only administrators remove others, and nobody removes the owner: 403."), a.removeMember)
+}
+
+func (a *API) removeMember(ctx context.Context, in *pathID) (*idOutput, error) {
+	if err := a.deps.Accounts.RemoveMember(ctx, request.Principal(ctx), in.ID); err != nil {
+		return nil, err
+	}
+	return &idOutput{Body: IDAnswer(*in)}, nil
+}
+
+// RoleRequest is the body of PUT /settings/team/{id}/role.
+type RoleRequest struct {
+	Role string `json:"role" enum:"USER,ADMIN,SUPERADMIN" doc:"SUPERADMIN: see above."`
+	ProofRequest
+}
+
+type roleInput struct {
+	ID   string `path:"id"`
+	Body RoleRequest
+}
+
+// RoleAnswer is the new role of a member.
+type RoleAnswer struct {
+	ID   string `json:"id"`
+	Role string `json:"role"`
+}
+
+type roleOutput struct{ Body RoleAnswer }
+
+// SetRole returns the endpoint that changes the role of a member.
+func (a *API) SetRole() route.Endpoint {
+	return route.JSON(described(describe(tagTeam, "Change the role of a member", 400, 404, 409, 413),
+		"SUPERADMIN hands the ownership over: you become an administrator. Only the owner may, with the password."),
+		a.setRole)
+}
+
+func (a *API) setRole(ctx context.Context, in *roleInput) (*roleOutput, error) {
+	role := tenancy.Role(in.Body.Role)
+	change := func(ctx context.Context, p tenancy.Principal) error {
+		return a.deps.Accounts.SetRole(ctx, p, in.ID, role, in.Body.proof())
+	}
+	var err error
+	if role == tenancy.RoleSuperAdmin {
+		err = a.prove(ctx, change)
+	} else {
+		err = change(ctx, request.Principal(ctx))
+	}
+	if err != nil {
+		return nil, err
+	}
+	return &roleOutput{Body: RoleAnswer{ID: in.ID, Role: in.Body.Role}}, nil
+}

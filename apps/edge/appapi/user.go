@@ -1,0 +1,306 @@
+package appapi
+
+import (
+	"context"
+	"strings"
+
+	"crier/apps/edge/publicv1"
+	"crier/apps/edge/request"
+	"crier/apps/edge/route"
+	"crier/platform/fault"
+	"crier/tenancy"
+)
+
+const tagUser = "User"
+
+// Self is the person of a session, with the organization of the request.
+type Self struct {
+	ID           string `json:"id"`
+	Email        string `json:"email"`
+	Name         string `json:"name"`
+	LastName     string `json:"lastName" doc:"Always empty: name is the whole name."`
+	Bio          string `json:"bio"`
+	PictureID    string `json:"pictureId" doc:"Empty without a picture."`
+	ProviderName string `json:"providerName" doc:"LOCAL, or the identity provider of a person without a password."`
+	Timezone     string `json:"timezone" doc:"Of the organization." example:"Europe/Vienna"`
+	Activated    bool   `json:"activated" doc:"Always true."`
+	Verified     bool   `json:"verified" doc:"Whether a link that was sent to the address was followed."`
+	CreatedAt    string `json:"createdAt" format:"date-time"`
+	LastOnline   string `json:"lastOnline" format:"date-time" doc:"The time of this request."`
+	EmailSwitches
+	OrgID         string  `json:"orgId" doc:"Empty for a member of no organization."`
+	TotalChannels int     `json:"totalChannels" doc:"Channels that the plan allows."`
+	Tier          string  `json:"tier" doc:"ULTIMATE on an instance without billing."`
+	Role          string  `json:"role" doc:"USER, ADMIN or SUPERADMIN; empty for a member of no organization."`
+	Access        string  `json:"access" enum:"full,none,suspended,enroll" doc:"Whether you may use the organization."`
+	IsLifetime    bool    `json:"isLifetime"`
+	Admin         bool    `json:"admin" doc:"Administrator of the instance."`
+	Impersonate   bool    `json:"impersonate" doc:"An administrator of the instance acts as this person."`
+	IsTrailing    bool    `json:"isTrailing"`
+	AllowTrial    bool    `json:"allowTrial"`
+	StreakSince   *string `json:"streakSince" nullable:"true" doc:"Always null."`
+	PublicAPI     string  `json:"publicApi" doc:"Beginning of the oldest API key, for administrators; else empty."`
+}
+
+// EmailSwitches are the three switches of mails to a person.
+type EmailSwitches struct {
+	Success bool `json:"sendSuccessEmails" doc:"Mails about posts that were published."`
+	Failure bool `json:"sendFailureEmails" doc:"Mails about posts that failed."`
+	Streak  bool `json:"sendStreakEmails" doc:"The weekly summary."`
+}
+
+func newEmailSwitches(n tenancy.Notifications) EmailSwitches {
+	return EmailSwitches{Success: n.Success, Failure: n.Failure, Streak: n.Digest}
+}
+
+// What an instance without billing answers about plans: nothing is limited.
+const (
+	tierUnlimited     = "ULTIMATE"
+	channelsUnlimited = 10_000
+)
+
+type selfOutput struct{ Body Self }
+
+// Self returns the endpoint of the person of the session.
+func (a *API) Self() route.Endpoint {
+	return route.JSON(describe(tagUser, "Get yourself and the current organization"), a.self)
+}
+
+func (a *API) self(ctx context.Context, _ *struct{}) (*selfOutput, error) {
+	p := request.Principal(ctx)
+	person, org, err := a.deps.Accounts.Self(ctx, p)
+	if err != nil {
+		return nil, err
+	}
+	mails, err := a.deps.Accounts.Notifications(ctx, p)
+	if err != nil {
+		return nil, err
+	}
+	provider, err := a.providerName(ctx, p, person)
+	if err != nil {
+		return nil, err
+	}
+	key, err := a.maskedKey(ctx, p)
+	if err != nil {
+		return nil, err
+	}
+	out := Self{
+		ID: person.ID.String(), Email: person.Email, Name: person.Name, Bio: person.Bio, PictureID: person.Picture.ID,
+		ProviderName: provider, Timezone: org.Timezone, Activated: true, Verified: person.Verified,
+		CreatedAt:  publicv1.FormatTime(person.CreatedAt),
+		LastOnline: publicv1.FormatTime(a.deps.Clock.Now()), EmailSwitches: newEmailSwitches(mails),
+		TotalChannels: channelsUnlimited, Tier: tierUnlimited, Role: string(p.Role), Access: accessName(p.Access),
+		Admin: p.Instance, Impersonate: !p.Behind.IsZero(), PublicAPI: key,
+	}
+	if !p.Org.IsZero() {
+		out.OrgID = p.Org.String()
+	}
+	return &selfOutput{Body: out}, nil
+}
+
+func accessName(access tenancy.Access) string {
+	if access == tenancy.AccessFull {
+		return "full"
+	}
+	return string(access)
+}
+
+const providerLocal = "LOCAL"
+
+// providerName returns how the person signs in.
+func (a *API) providerName(ctx context.Context, p tenancy.Principal, person tenancy.Person) (string, error) {
+	if person.PasswordHash != "" {
+		return providerLocal, nil
+	}
+	list, err := a.deps.Accounts.Identities(ctx, p)
+	if err != nil || len(list) == 0 {
+		return providerLocal, err
+	}
+	return list[0].Provider, nil
+}
+
+// maskedKey returns the beginning of the organization's oldest API key for principals who manage keys, else "".
+func (a *API) maskedKey(ctx context.Context, p tenancy.Principal) (string, error) {
+	if !p.Role.Manages() || p.Access != tenancy.AccessFull {
+		return "", nil
+	}
+	keys, err := a.deps.Accounts.Keys(ctx, p)
+	if err != nil || len(keys) == 0 {
+		return "", err
+	}
+	return mask(keys[len(keys)-1].Prefix), nil
+}
+
+// PlanRecord is the subscription of an organization. It is always null: the instance has no billing.
+type PlanRecord struct {
+	_ struct{} `nullable:"true"`
+}
+
+// SubscriptionAnswer is the subscription of the organization.
+type SubscriptionAnswer struct {
+	Subscription *PlanRecord `json:"subscription"`
+}
+
+type subscriptionOutput struct{ Body SubscriptionAnswer }
+
+// Subscription returns the endpoint of the organization's subscription. There are none.
+func (a *API) Subscription() route.Endpoint {
+	return route.JSON(describe(tagUser, "Get the subscription of the organization"),
+		func(context.Context, *struct{}) (*subscriptionOutput, error) { return &subscriptionOutput{}, nil })
+}
+
+// TiersAnswer lists the plans of the instance.
+type TiersAnswer struct {
+	Month []string `json:"month" doc:"Always empty: the instance has no billing."`
+	Year  []string `json:"year" doc:"Always empty: the instance has no billing."`
+	Tiers []string `json:"tiers" doc:"Always empty: the instance has no billing."`
+}
+
+type tiersOutput struct{ Body TiersAnswer }
+
+// Tiers returns the endpoint that lists the plans. There are none.
+func (a *API) Tiers() route.Endpoint {
+	return route.JSON(describe(tagUser, "List the plans of the instance"),
+		func(context.Context, *struct{}) (*tiersOutput, error) {
+			return &tiersOutput{Body: TiersAnswer{Month: []string{}, Year: []string{}, Tiers: []string{}}}, nil
+		})
+}
+
+// ProfileRecord is what a person shows to others.
+type ProfileRecord struct {
+	ID      string         `json:"id"`
+	Name    string         `json:"name"`
+	Bio     string         `json:"bio"`
+	Picture *PictureRecord `json:"picture"`
+}
+
+// PictureRecord is an uploaded picture.
+type PictureRecord struct {
+	_    struct{} `nullable:"true"`
+	ID   string   `json:"id"`
+	Path string   `json:"path" doc:"Public address."`
+}
+
+type profileOutput struct{ Body ProfileRecord }
+
+func newProfile(p tenancy.Person) *profileOutput {
+	out := &profileOutput{Body: ProfileRecord{ID: p.ID.String(), Name: p.Name, Bio: p.Bio}}
+	if p.Picture != (tenancy.Picture{}) {
+		out.Body.Picture = &PictureRecord{ID: p.Picture.ID, Path: p.Picture.Path}
+	}
+	return out
+}
+
+// Profile returns the endpoint of the person's profile.
+func (a *API) Profile() route.Endpoint {
+	return route.JSON(describe(tagUser, "Get your profile"), a.profile)
+}
+
+func (a *API) profile(ctx context.Context, _ *struct{}) (*profileOutput, error) {
+	person, _, err := a.deps.Accounts.Self(ctx, request.Principal(ctx))
+	if err != nil {
+		return nil, err
+	}
+	return newProfile(person), nil
+}
+
+// UserDetailDto is the body of POST /user/personal. It replaces the whole profile.
+type UserDetailDto struct {
+	Name    string           `json:"fullname" minLength:"3" maxLength:"256" doc:"3 to 128 characters."`
+	Bio     string           `json:"bio,omitempty" maxLength:"2000"`
+	Picture *PictureOfPerson `json:"picture,omitempty" doc:"Absent or null removes the picture."`
+}
+
+// PictureOfPerson names an uploaded picture. Other members are ignored.
+type PictureOfPerson struct {
+	ID string `json:"id" maxLength:"64" doc:"Id of an uploaded image of the organization."`
+}
+
+type setProfileInput struct{ Body UserDetailDto }
+
+// SetProfile returns the endpoint that replaces the person's profile.
+func (a *API) SetProfile() route.Endpoint {
+	return route.JSON(created(tagUser, "Change your profile", 400, 413), a.setProfile)
+}
+
+func (a *API) setProfile(ctx context.Context, in *setProfileInput) (*profileOutput, error) {
+	p := request.Principal(ctx)
+	profile := tenancy.Profile{Name: in.Body.Name, Bio: in.Body.Bio}
+	if in.Body.Picture != nil && in.Body.Picture.ID != "" {
+		picture, err := a.picture(ctx, p, in.Body.Picture.ID)
+		if err != nil {
+			return nil, err
+		}
+		profile.Picture = picture
+	}
+	person, err := a.deps.Accounts.SetProfile(ctx, p, profile)
+	if err != nil {
+		return nil, err
+	}
+	return newProfile(person), nil
+}
+
+// picture returns the picture with an id: the one that the person has, or an image of the organization. Its address is
+// that of the file, not what the client sent.
+func (a *API) picture(ctx context.Context, p tenancy.Principal, medium string) (tenancy.Picture, error) {
+	person, _, err := a.deps.Accounts.Self(ctx, p)
+	if err != nil {
+		return tenancy.Picture{}, err
+	}
+	if person.Picture.ID == medium {
+		return person.Picture, nil
+	}
+	refusal := &fault.Error{Kind: fault.Invalid, Op: "appapi.picture", Message: "The input is not valid.",
+		Fields: []fault.Field{{
+			Name: "picture.id", Message: "must be the id of an image that the organization has uploaded",
+		}}}
+	if p.Access != tenancy.AccessFull {
+		return tenancy.Picture{}, refusal
+	}
+	m, err := a.deps.Media.Own(ctx, p, medium)
+	if fault.Is(err, fault.NotFound) {
+		return tenancy.Picture{}, refusal
+	}
+	if err != nil {
+		return tenancy.Picture{}, err
+	}
+	if !strings.HasPrefix(m.ContentType, "image/") {
+		return tenancy.Picture{}, refusal
+	}
+	return tenancy.Picture{ID: m.ID.String(), Path: a.cfg.BaseURL + m.Path()}, nil
+}
+
+// SetupRequest is the body of POST /user/setup.
+type SetupRequest struct {
+	Company  string           `json:"company,omitempty" maxLength:"256" doc:"Of the organization, 3 to 128 characters."`
+	Name     string           `json:"fullname,omitempty" maxLength:"256" example:"Ada Lovelace"`
+	Timezone OrganizationZone `json:"timezone,omitempty"`
+}
+
+type setupInput struct{ Body SetupRequest }
+
+// SetupAnswer is the answer of POST /user/setup.
+type SetupAnswer struct {
+	Setup bool `json:"setup" doc:"Always true, also when nothing was empty any more."`
+}
+
+type setupOutput struct{ Body SetupAnswer }
+
+// Setup returns the endpoint that fills what a new person has left empty.
+func (a *API) Setup() route.Endpoint {
+	return route.JSON(described(created(tagUser, "Complete a new account", 400, 413),
+		"Fills what is still empty. Only the owner sets the name and the time zone of the organization."), a.setup)
+}
+
+func (a *API) setup(ctx context.Context, in *setupInput) (*setupOutput, error) {
+	zone, err := tenancy.ParseZone(string(in.Body.Timezone))
+	if err != nil {
+		return nil, err
+	}
+	err = a.deps.Accounts.Setup(ctx, request.Principal(ctx),
+		tenancy.Setup{Name: in.Body.Name, Company: in.Body.Company, Timezone: zone})
+	if err != nil {
+		return nil, err
+	}
+	return &setupOutput{Body: SetupAnswer{Setup: true}}, nil
+}

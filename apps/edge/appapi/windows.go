@@ -1,0 +1,140 @@
+package appapi
+
+import (
+	"context"
+	"log/slog"
+	"sync/atomic"
+	"time"
+
+	"crier/apps/edge/request"
+	"crier/platform/clock"
+	"crier/platform/fault"
+	"crier/tenancy"
+)
+
+// Windows counts requests in fixed windows for all processes together.
+type Windows interface {
+	// Take counts a request of a key of the bucket name in its window, which begins with the first one. It returns how
+	// many are left and when the window ends. When none was left, left is -1 and the request is not counted. It returns
+	// soon. After an error the request may have been counted.
+	Take(ctx context.Context, name, key string, limit int, window time.Duration) (left int, ends time.Time, err error)
+}
+
+// aloneFor is how long this process counts alone after an error of Windows, so that requests do not wait for a server
+// that does not answer.
+const aloneFor = 5 * time.Second
+
+// windows counts the requests of buckets by Windows, and in this process without it or while it fails.
+type windows struct {
+	shared Windows // nil without one
+	clock  clock.Clock
+	log    *slog.Logger
+	// aloneUntil is in nanoseconds since 1970.
+	aloneUntil atomic.Int64
+}
+
+// bucket limits the requests of each key.
+type bucket struct {
+	name string
+	// own has the limit and the length of the window. It counts while Windows does not.
+	own *throttle
+}
+
+// take counts a request of a key. It returns how many are left in the window, when the window ends, and whether the
+// request is allowed.
+func (w *windows) take(ctx context.Context, b bucket, key string) (left int, ends time.Time, ok bool) {
+	now := w.clock.Now()
+	until := w.aloneUntil.Load()
+	if w.shared == nil || now.UnixNano() < until {
+		return b.own.take(key)
+	}
+	left, ends, err := w.shared.Take(ctx, b.name, key, b.own.limit, b.own.every)
+	if err == nil {
+		return max(0, left), ends, left >= 0
+	}
+	if w.aloneUntil.CompareAndSwap(until, now.Add(aloneFor).UnixNano()) {
+		w.log.WarnContext(ctx, "requests cannot be counted together with other processes; this one counts its own",
+			"bucket", b.name, "error", err)
+	}
+	return b.own.take(key)
+}
+
+// clientBucket limits the requests of each client, and those of each site to siteFactor times as many if it is a larger
+// network than the client.
+type clientBucket struct{ client, site bucket }
+
+const siteFactor = 4
+
+// buckets are the limits of routes without a session, and of mails.
+type buckets struct {
+	// session counts all requests of a session.
+	session bucket
+	// signUp counts registrations, and signUpAddress those of one mail address.
+	signUp        clientBucket
+	signUpAddress bucket
+	// mail counts requests for a mail, and mailAddress those for a mail to one address.
+	mail        clientBucket
+	mailAddress bucket
+	// newAddress counts requests to change to one mail address, also those whose proof is wrong.
+	newAddress bucket
+	// factor counts codes of second factors.
+	factor clientBucket
+	// link counts uses of links in mails and of other tokens.
+	link clientBucket
+	// provider counts sign-ins at identity providers.
+	provider   clientBucket
+	enterprise clientBucket
+}
+
+func newBuckets(appLimit int, c clock.Clock) buckets {
+	one := func(name string, limit int, every time.Duration) bucket {
+		return bucket{name: name, own: newThrottle(limit, every, c)}
+	}
+	client := func(name string, limit int, every time.Duration) clientBucket {
+		return clientBucket{client: one(name, limit, every), site: one(name+"-site", siteFactor*limit, every)}
+	}
+	return buckets{
+		session:       one("session", appLimit, sessionWindow),
+		signUp:        client("sign-up", 10, time.Hour),
+		signUpAddress: one("sign-up-address", 5, time.Hour),
+		mail:          client("mail", 20, time.Hour),
+		mailAddress:   one("mail-address", 5, time.Hour),
+		newAddress:    one("new-address", 10, time.Hour),
+		factor:        client("factor", 30, 5*time.Minute),
+		link:          client("link", 60, 5*time.Minute),
+		provider:      client("provider", 60, 5*time.Minute),
+		enterprise:    client("enterprise", 60, time.Minute),
+	}
+}
+
+// admitClient counts the request of ctx, see admitSource.
+func (a *API) admitClient(ctx context.Context, b clientBucket) error {
+	return a.admitSource(ctx, b, request.From(ctx).From)
+}
+
+// admitSource counts a request of a client, and of its site. It returns RateLimited when one of them has none left.
+func (a *API) admitSource(ctx context.Context, b clientBucket, from tenancy.Source) error {
+	if err := a.admit(ctx, b.client, from.Client); err != nil || from.Site == from.Client {
+		return err
+	}
+	return a.admit(ctx, b.site, from.Site)
+}
+
+// admitAddress counts a request for a mail address, which is not stored. It returns RateLimited when none is left.
+func (a *API) admitAddress(ctx context.Context, b bucket, email string) error {
+	return a.admit(ctx, b, a.accountName(email))
+}
+
+func (a *API) admit(ctx context.Context, b bucket, key string) error {
+	if _, ends, ok := a.windows.take(ctx, b, key); !ok {
+		return a.tooManyRequests("appapi.admit", ends)
+	}
+	return nil
+}
+
+func (a *API) tooManyRequests(op string, until time.Time) error {
+	return &fault.Error{
+		Kind: fault.RateLimited, Op: op, Message: "Too many requests; wait before the next one.",
+		RetryAfter: until.Sub(a.deps.Clock.Now()),
+	}
+}

@@ -1,0 +1,307 @@
+package edge_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"crier/apps/edge"
+	"crier/platform/fault"
+	"crier/tenancy"
+)
+
+// shared counts the windows of several processes, and answers with an error while broken is set.
+type shared struct {
+	mu     sync.Mutex
+	now    func() time.Time
+	counts map[string]int
+	broken error
+	calls  int
+}
+
+func (s *shared) Take(_ context.Context, name, key string, limit int, window time.Duration) (int, time.Time, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.calls++
+	ends := s.now().Add(window)
+	if s.broken != nil {
+		return 0, time.Time{}, s.broken
+	}
+	if s.counts[name+" "+key] >= limit {
+		return -1, ends, nil
+	}
+	s.counts[name+" "+key]++
+	return limit - s.counts[name+" "+key], ends, nil
+}
+
+func (s *shared) breaks(err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.broken = err
+}
+
+func newShared(now func() time.Time) *shared { return &shared{now: now, counts: map[string]int{}} }
+
+func TestSession_IsThrottledAcrossProcesses(t *testing.T) {
+	t.Parallel()
+	h := &hand{now: day}
+	both := newShared(h.Now)
+	process := func() *running {
+		return start(t, map[string]string{"APP_LIMIT": "3"}, func(d *edge.Deps) {
+			d.Clock, d.Windows, d.AccountKey = h, both, []byte("the same in both")
+		})
+	}
+	first, second := process(), process()
+	get := func(r *running) answer { return r.call(t, "GET", "/user/self", "", "auth", goodSession) }
+	for i, r := range []*running{first, second, first} {
+		a := get(r)
+		if left := a.header.Get("X-RateLimit-Remaining"); a.status != 200 || left != fmt.Sprint(2-i) || a.header.Get("X-RateLimit-Limit") != "3" {
+			t.Errorf("request %d: got %d with %s left, want 200 with %d", i+1, a.status, left, 2-i)
+		}
+	}
+	a := get(second)
+	want(t, a, 429, `"retryAfter":60`)
+	if a.header.Get("X-RateLimit-Remaining") != "0" || a.header.Get("X-RateLimit-Reset") != fmt.Sprint(day.Add(time.Minute).Unix()) {
+		t.Errorf("the refusal has the headers %v, want none left until the end of the window", a.header)
+	}
+	want(t, second.call(t, "GET", "/user/self", "", "auth", adminSession), 200)
+	for key := range both.counts {
+		if strings.Contains(key, goodSession) {
+			t.Errorf("the key %q has the token", key)
+		}
+	}
+}
+
+// TestWindows_ErrorsAreCountedLocally: the shared count is asked again after some seconds, and its failure is logged
+// once for each time.
+func TestWindows_ErrorsAreCountedLocally(t *testing.T) {
+	t.Parallel()
+	h := &hand{now: day}
+	both := newShared(h.Now)
+	both.breaks(errors.New("no answer"))
+	s := start(t, map[string]string{"APP_LIMIT": "3"}, func(d *edge.Deps) { d.Clock, d.Windows = h, both })
+	get := func() int { return s.call(t, "GET", "/user/self", "", "auth", goodSession).status }
+	for i, status := range []int{200, 200, 200, 429} {
+		if got := get(); got != status {
+			t.Errorf("request %d: got %d, want %d", i+1, got, status)
+		}
+	}
+	if both.calls != 1 || strings.Count(s.log.String(), "this one counts its own") != 1 {
+		t.Errorf("the shared count was asked %d times, want once and one warning: %s", both.calls, s.log)
+	}
+	both.breaks(nil)
+	h.forward(5 * time.Second)
+	if got := get(); got != 200 || both.calls != 2 {
+		t.Errorf("after it works again: got %d and %d calls, want 200 and 2", got, both.calls)
+	}
+}
+
+// limits are requests without a session, with how many of one client pass and how long its window is. Bodies have %d for a
+// number, so that no limit of an address or a token applies.
+var limits = map[string]struct {
+	method, path, body string
+	passing            int
+	window             time.Duration
+}{
+	"registration": {method: "POST", path: "/auth/register", body: `{"email":"p%d@example.org","password":"correct horse","company":"Acme"}`, passing: 10, window: time.Hour},
+	"forgot":       {method: "POST", path: "/auth/forgot", body: `{"email":"p%d@example.org"}`, passing: 20, window: time.Hour},
+	"resend":       {method: "POST", path: "/auth/resend-activation", body: `{"email":"p%d@example.org"}`, passing: 20, window: time.Hour},
+	"verify":       {method: "POST", path: "/auth/mfa/verify", body: `{"mfaToken":"t%d","code":"1"}`, passing: 30, window: 5 * time.Minute},
+	"enroll":       {method: "POST", path: "/auth/mfa/enroll/begin", body: `{"mfaToken":"t%d"}`, passing: 30, window: 5 * time.Minute},
+	"confirm":      {method: "POST", path: "/auth/mfa/enroll/confirm", body: `{"mfaToken":"t%d","code":"1"}`, passing: 30, window: 5 * time.Minute},
+	"activate":     {method: "POST", path: "/auth/activate", body: `{"code":"c%d"}`, passing: 60, window: 5 * time.Minute},
+	"reset":        {method: "POST", path: "/auth/forgot-return", body: `{"token":"token%d","password":"correct horse","repeatPassword":"correct horse"}`, passing: 60, window: 5 * time.Minute},
+	"address":      {method: "POST", path: "/auth/confirm-email", body: `{"token":"t%d"}`, passing: 60, window: 5 * time.Minute},
+	"restore":      {method: "POST", path: "/auth/restore", body: `{"token":"t%d"}`, passing: 60, window: 5 * time.Minute},
+	"unsubscribe":  {method: "POST", path: "/auth/unsubscribe?token=mail-token", body: "", passing: 60, window: 5 * time.Minute},
+	"provider":     {method: "GET", path: "/auth/oauth/GITHUB", body: "", passing: 60, window: 5 * time.Minute},
+	"callback":     {method: "POST", path: "/auth/oauth/GITHUB/exists", body: `{"code":"c%d","state":"s"}`, passing: 60, window: 5 * time.Minute},
+	"enterprise":   {method: "POST", path: "/enterprise/create-user", body: `{"params":"p%d"}`, passing: 60, window: time.Minute},
+}
+
+func TestLimits_OfClient(t *testing.T) {
+	t.Parallel()
+	for name, c := range limits {
+		d := openDoor(t)
+		n := 0
+		do := func(from string) answer {
+			n++
+			body := c.body
+			if body != "" {
+				body = fmt.Sprintf(c.body, n)
+			}
+			return d.call(t, c.method, c.path, body, "Content-Type", "application/json", "X-Forwarded-For", from)
+		}
+		for range c.passing {
+			if a := do(home); a.status >= 300 {
+				t.Fatalf("%s, request %d: answered %d %s", name, n, a.status, a.body)
+			}
+		}
+		if a := do(home); a.status != 429 || a.header.Get("Retry-After") != fmt.Sprint(int(c.window.Seconds())) {
+			t.Errorf("%s: answered %d, Retry-After %s after %d requests, want 429 and %v", name, a.status, a.header.Get("Retry-After"), n, c.window)
+		}
+		if a := do("203.0.113.10"); a.status >= 300 {
+			t.Errorf("%s of another client: answered %d", name, a.status)
+		}
+		d.forward(c.window)
+		if a := do(home); a.status >= 300 {
+			t.Errorf("%s in the next window: answered %d", name, a.status)
+		}
+	}
+}
+
+// TestLimits_OfSite sends from the networks of one subscriber of IPv6.
+func TestLimits_OfSite(t *testing.T) {
+	t.Parallel()
+	d := openDoor(t)
+	register := func(n int, from string) int {
+		return d.call(t, "POST", "/auth/register", fmt.Sprintf(`{"email":"p%d@example.org","password":"correct horse","company":"Acme"}`, n),
+			"Content-Type", "application/json", "X-Forwarded-For", from).status
+	}
+	for n := range 40 {
+		if got := register(n, fmt.Sprintf("2001:db8:1:%x::1", n)); got != 201 {
+			t.Fatalf("registration %d: got %d, want 201", n+1, got)
+		}
+	}
+	if got := register(40, "2001:db8:1:ffff::1"); got != 429 {
+		t.Errorf("the 41st of the site: got %d, want 429", got)
+	}
+	if got := register(41, "2001:db8:2::1"); got != 201 {
+		t.Errorf("another site: got %d, want 201", got)
+	}
+}
+
+func TestLimits_OfAddress(t *testing.T) {
+	t.Parallel()
+	d := openDoor(t)
+	send := func(n int, path, body string) answer {
+		return d.call(t, "POST", path, body, "Content-Type", "application/json", "X-Forwarded-For", fmt.Sprintf("198.51.100.%d", n))
+	}
+	for n := range 5 {
+		want(t, send(n, "/auth/register", goodRegistration), 201)
+	}
+	want(t, send(9, "/auth/register", goodRegistration), 429)
+	d.called()
+	for n := range 7 { // answered the same, and both routes count together
+		want(t, send(n, "/auth/forgot", `{"email":"ada@example.org"}`), 201, `{"forgot":true}`)
+		want(t, send(n, "/auth/resend-activation", `{"email":"ADA@example.org"}`), 201, `{"success":true}`)
+	}
+	if calls := d.called(); len(calls) != 5 {
+		t.Errorf("%d mails were asked for, want 5: %q", len(calls), calls)
+	}
+	session := func(path, body string) answer {
+		return d.call(t, "POST", path, body, "Content-Type", "application/json", "auth", adminSession)
+	}
+	want(t, session("/settings/team", `{"email":"ada@example.org","role":"USER","sendEmail":true}`), 429)
+	want(t, session("/settings/team", `{"email":"ada@example.org","role":"USER","sendEmail":false}`), 201)
+	for range 10 {
+		want(t, session("/user/change-email", `{"email":"ada@example.org","password":"right"}`), 201)
+	}
+	want(t, session("/user/change-email", `{"email":"ada@example.org","password":"right"}`), 429)
+}
+
+func (d door) proof(t *testing.T, from, path, password string, want int) {
+	t.Helper()
+	method := "POST"
+	if strings.HasSuffix(path, "/role") {
+		method = "PUT"
+	}
+	body := fmt.Sprintf(`{"oldPassword":%q,"password":%q,"newPassword":"correct horse","email":"new@example.org","confirm":"DELETE","role":"SUPERADMIN"}`, password, password)
+	a := d.call(t, method, path, body, "Content-Type", "application/json", "auth", ownerSession, "X-Forwarded-For", from)
+	if a.status != want {
+		t.Fatalf("%s with %q from %s: answered %d %s, want %d", path, password, from, a.status, a.body, want)
+	}
+}
+
+func TestProof_WrongOnesDelayLikeLogins(t *testing.T) {
+	t.Parallel()
+	for path, success := range map[string]int{
+		"/user/change-password": 201, "/user/change-email": 201, "/user/mfa/begin": 201, "/user/mfa/disable": 201,
+		"/settings/delete-account": 201, "/settings/delete-organization": 201, "/settings/team/x1/role": 200,
+	} {
+		d := openDoor(t)
+		d.proof(t, home, path, "right", success)
+		for range 4 {
+			d.proof(t, home, path, "wrong", 400)
+		}
+		d.try(t, home, ada, "wrong", 400) // log-ins of the account count together with its proofs
+		d.proof(t, home, path, "right", 429)
+		d.try(t, home, ada, "right", 60)
+		d.forward(time.Minute)
+		d.proof(t, home, path, "right", success)
+	}
+}
+
+func TestProof_OtherRefusalsAreNoFailures(t *testing.T) {
+	t.Parallel()
+	d := openDoor(t)
+	for _, err := range []error{
+		fault.New(fault.Conflict, "fake", "There is one."), fault.New(fault.Unavailable, "fake", "Later."),
+		&fault.Error{Kind: fault.Invalid, Op: "fake", Fields: []fault.Field{{Name: "newPassword", Message: "is too common"}}},
+	} {
+		d.fail(err)
+		for range 10 {
+			if a := d.call(t, "POST", "/user/change-password", `{"oldPassword":"right","newPassword":"correct horse"}`,
+				"Content-Type", "application/json", "auth", goodSession); a.status == 429 {
+				t.Fatalf("%v: answered 429", err)
+			}
+		}
+	}
+	d.fail(nil)
+	d.proof(t, home, "/user/change-password", "right", 201)
+}
+
+func TestLogin_KnownBrowserPassesWhileOthersAttack(t *testing.T) {
+	t.Parallel()
+	d := openDoor(t)
+	login := func(device, password string) answer {
+		return d.call(t, "POST", "/auth/login", fmt.Sprintf(`{"email":%q,"password":%q}`, ada, password),
+			"Content-Type", "application/json", "Origin", baseURL, "X-Forwarded-For", home, "Cookie", "device="+device)
+	}
+	for range 5 { // from her own network
+		d.try(t, home, ada, "guess", 400)
+	}
+	d.try(t, home, ada, "right", 60)
+	want(t, login("unknown-device", "right"), 429)
+	want(t, login("broken-device", "right"), 429)
+	want(t, login("known-device", "right"), 201)
+	for range 5 { // whoever has stolen the cookie has the same delays
+		want(t, login("known-device", "guess"), 400)
+	}
+	want(t, login("known-device", "right"), 429, `"retryAfter":60`)
+	d.forward(time.Minute)
+	want(t, login("known-device", "right"), 201)
+	if !strings.Contains(d.log.String(), "a browser cannot be recognized") {
+		t.Error("the log has no warning about the browser that could not be looked up")
+	}
+}
+
+// TestRegister_ManyAtOnceNeverFail sends a thousand registrations of one client.
+func TestRegister_ManyAtOnceNeverFail(t *testing.T) {
+	t.Parallel()
+	d := openDoor(t)
+	d.signsIn(tenancy.SignIn{Step: tenancy.StepConfirm})
+	var all sync.WaitGroup
+	statuses := make(chan int, 1000)
+	for worker := range 20 {
+		all.Go(func() {
+			for n := range 50 {
+				body := fmt.Sprintf(`{"email":"p%d-%d@example.org","password":"correct horse","company":"Acme"}`, worker, n)
+				statuses <- d.call(t, "POST", "/auth/register", body, "Content-Type", "application/json", "X-Forwarded-For", home).status
+			}
+		})
+	}
+	all.Wait()
+	close(statuses)
+	counts := map[int]int{}
+	for status := range statuses {
+		counts[status]++
+	}
+	if counts[201] != 10 || counts[429] != 990 {
+		t.Errorf("got %v, want 10 of 201 and the others 429", counts)
+	}
+}

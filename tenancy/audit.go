@@ -1,0 +1,124 @@
+package tenancy
+
+import "time"
+
+// Action is what was done, in the audit log.
+type Action string
+
+// The actions of the audit log of an organization.
+const (
+	ActionOrganizationCreated  Action = "organization.created"
+	ActionOrganizationChanged  Action = "organization.changed"
+	ActionOrganizationDeleted  Action = "organization.deletion-requested"
+	ActionOrganizationRestored Action = "organization.restored"
+	ActionOrganizationOwner    Action = "organization.owner-changed"
+	ActionSuspended            Action = "organization.suspended"
+	ActionResumed              Action = "organization.resumed"
+	ActionMFAPolicy            Action = "organization.mfa-policy-changed"
+	ActionInvited              Action = "invitation.created"
+	ActionInvitationRevoked    Action = "invitation.revoked"
+	ActionJoined               Action = "member.joined"
+	ActionRemoved              Action = "member.removed"
+	ActionLeft                 Action = "member.left"
+	ActionRole                 Action = "member.role-changed"
+	ActionKeyCreated           Action = "key.created"
+	ActionKeyRenamed           Action = "key.renamed"
+	ActionKeyRotated           Action = "key.rotated"
+	ActionKeyRevoked           Action = "key.revoked"
+	ActionChannelConnected     Action = "channel.connected"
+	ActionChannelDeleted       Action = "channel.deleted"
+	ActionPaused               Action = "publishing.paused"
+	ActionUnpaused             Action = "publishing.resumed"
+	ActionImpersonated         Action = "impersonation.started"
+	ActionImpersonationEnded   Action = "impersonation.ended"
+)
+
+// The actions of a person, which the audit log of each organization has that the person is a member of.
+const (
+	ActionSignedIn        Action = "person.signed-in"
+	ActionSignedOut       Action = "person.sessions-ended"
+	ActionPasswordChanged Action = "person.password-changed"
+	ActionPasswordReset   Action = "person.password-reset"
+	ActionAddressChanged  Action = "person.address-changed"
+	ActionMFAOn           Action = "person.mfa-enabled"
+	ActionMFAOff          Action = "person.mfa-disabled"
+	ActionRecoveryUsed    Action = "person.recovery-code-used"
+	ActionRecoveryCodes   Action = "person.recovery-codes-replaced"
+	ActionIdentityLinked  Action = "person.identity-linked"
+	ActionAccountDeleted  Action = "person.deletion-requested"
+	ActionAccountRestored Action = "person.restored"
+)
+
+// The actions of the operator, in the events of the instance.
+const (
+	ActionPersonCreated      Action = "instance.person-created"
+	ActionPasswordSet        Action = "instance.password-reset"
+	ActionMFAReset           Action = "instance.mfa-reset"
+	ActionOrgSuspended       Action = "instance.organization-suspended"
+	ActionOrgResumed         Action = "instance.organization-resumed"
+	ActionOrgPurged          Action = "instance.organization-purged"
+	ActionPersonPurged       Action = "instance.person-purged"
+	ActionEnterpriseCreated  Action = "instance.enterprise-user-created"
+	ActionInstanceAdmin      Action = "instance.administrator-made"
+	ActionInstanceAdminEnded Action = "instance.administrator-removed"
+)
+
+// AuditEvent is an entry of the audit log of an organization.
+type AuditEvent struct {
+	ID AuditID   `db:"id"`
+	At time.Time `db:"at"`
+	// Person is zero for the operator and for the service itself.
+	Person PersonID `db:"person_id"`
+	// Actor is how they were called then: an address, or the name of a key.
+	Actor string `db:"actor"`
+	Via   Via    `db:"via"`
+	Key   KeyID  `db:"key_id"`
+	// Behind is the administrator of the instance who acted as the person, "" if nobody did.
+	Behind string `db:"behind"`
+	Action Action `db:"action"`
+	// Subject is what it was done to, for people.
+	Subject string `db:"subject"`
+	Address string `db:"address"`
+}
+
+// AuditQuery selects entries of the audit log. Zero fields select all.
+type AuditQuery struct {
+	// From is inclusive and To is exclusive.
+	From, To time.Time
+	// Actor is a person, or a part of Actor.
+	Actor  string
+	Action string
+	// Page counts from 0.
+	Page int
+	// Limit is from 1 to MaxAuditPage.
+	Limit int
+}
+
+// MaxAuditPage is the greatest number of entries that a query answers.
+const MaxAuditPage = 1000
+
+// InstanceEvent is an entry about what the operator did, or what was purged.
+type InstanceEvent struct {
+	At      time.Time `db:"at"`
+	Actor   string    `db:"actor"`
+	Action  Action    `db:"action"`
+	Subject string    `db:"subject"`
+}
+
+// Event returns an entry for what a principal did.
+func (p Principal) Event(action Action, subject string) AuditEvent {
+	return AuditEvent{
+		Person: p.Person, Actor: p.Name, Via: p.Via, Key: p.Key, Behind: p.BehindName, Action: action,
+		Subject: cut(subject, maxSubject), Address: p.From.Client,
+	}
+}
+
+const maxSubject = 320
+
+// cut returns the first most characters of a text.
+func cut(text string, most int) string {
+	if runes := []rune(text); len(runes) > most {
+		return string(runes[:most])
+	}
+	return text
+}

@@ -1,0 +1,132 @@
+package mails
+
+import (
+	"fmt"
+	"time"
+
+	"crier/platform/mail"
+)
+
+// ignore is in messages that people can cause who do not own the address.
+const ignore = "If this was not you, ignore this message: nothing changes without the link."
+
+// Activation asks a new person to confirm the address.
+func (i Instance) Activation(to, person, link string) mail.Message {
+	return i.message(content{
+		To: to, Name: name(person, ""),
+		Subject:    "Activate your account at " + i.Name,
+		Paragraphs: []string{"Confirm this e-mail address to activate your account."},
+		Buttons:    []button{{Label: "Activate the account", URL: link}},
+		Notes:      []string{ignore},
+		Reason:     "You get this message because an account was registered with your e-mail address.",
+	})
+}
+
+// AlreadyRegistered answers a registration with an address that has an account. Only the owner of the address learns
+// that it has one.
+func (i Instance) AlreadyRegistered(to, loginURL, forgotURL string) mail.Message {
+	return i.message(content{
+		To:      to,
+		Subject: "You have an account at " + i.Name,
+		Paragraphs: []string{
+			"Someone tried to register an account with this e-mail address. It already has one, so no account was added.",
+			"Log in with your password, or choose a new one if you have forgotten it.",
+		},
+		Buttons: []button{{Label: "Log in", URL: loginURL}, {Label: "Choose a new password", URL: forgotURL}},
+		Notes:   []string{"If this was not you, ignore this message: your account is unchanged."},
+		Reason:  "You get this message because your e-mail address was used to register an account.",
+	})
+}
+
+// ResetPassword has the link to choose a new password, which is valid for some time.
+func (i Instance) ResetPassword(to, link string, valid time.Duration) mail.Message {
+	return i.message(content{
+		To:      to,
+		Subject: "Choose a new password for " + i.Name,
+		Paragraphs: []string{fmt.Sprintf(
+			"Someone asked to reset the password of your account. The link is valid for %s and works once.", span(valid))},
+		Buttons: []button{{Label: "Choose a new password", URL: link}},
+		Notes:   []string{ignore},
+		Reason:  "You get this message because a new password was requested for your account.",
+	})
+}
+
+// ConfirmNewAddress asks at the new address of a person whether it is theirs.
+func (i Instance) ConfirmNewAddress(to, link string) mail.Message {
+	return i.message(content{
+		To:         to,
+		Subject:    "Confirm your new e-mail address for " + i.Name,
+		Paragraphs: []string{"Confirm that this is the new e-mail address of your account."},
+		Buttons:    []button{{Label: "Confirm the address", URL: link}},
+		Notes:      []string{ignore},
+		Reason:     "You get this message because this address was entered as the new one of an account.",
+	})
+}
+
+// ConfirmOldAddress asks at the present address of a person whether it may be replaced.
+func (i Instance) ConfirmOldAddress(to, newAddress, link string) mail.Message {
+	return i.message(content{
+		To:      to,
+		Subject: "Allow the change of your e-mail address at " + i.Name,
+		Paragraphs: []string{fmt.Sprintf(
+			"Someone asked to change the e-mail address of your account to %s. Allow it only if this was you.",
+			quoted(newAddress, "another address"))},
+		Buttons: []button{{Label: "Allow the change", URL: link}},
+		Notes: []string{"If this was not you, do not open the link. " +
+			"Log in, change your password and end the other sessions: someone uses your account."},
+		Reason: "You get this message because this is the e-mail address of your account.",
+	})
+}
+
+// AddressChanged reports at the former address that the account has another one.
+func (i Instance) AddressChanged(to, newAddress string) mail.Message {
+	return i.message(content{
+		To:      to,
+		Subject: "Your e-mail address at " + i.Name + " was changed",
+		Paragraphs: []string{
+			fmt.Sprintf("The e-mail address of your account is now %s. Messages about the account go there.",
+				quoted(newAddress, "another address")),
+			"If this was not you, ask the operator of this service for help: someone uses your account.",
+		},
+		Reason: "You get this message because this was the e-mail address of the account until now.",
+	})
+}
+
+// AccountDeletion notifies a person that the account ends, and until when that can be undone.
+func (i Instance) AccountDeletion(to string, until time.Time) mail.Message {
+	return i.message(content{
+		To:      to,
+		Subject: "Your account at " + i.Name + " will be deleted",
+		Paragraphs: []string{
+			fmt.Sprintf("Your account will be deleted on %s. Log in before that time to keep it.", at(until)),
+			"After that time the account and its data cannot be restored.",
+		},
+		Buttons: []button{{Label: "Open " + i.Name, URL: i.URL}},
+		Reason:  "You get this message because the deletion of your account was requested.",
+	})
+}
+
+// DeletionUndone notifies a person that an account or organization stays. What is its name, or "your account".
+func (i Instance) DeletionUndone(to, what string) mail.Message {
+	return i.message(content{
+		To:      to,
+		Subject: "A deletion at " + i.Name + " was undone",
+		Paragraphs: []string{
+			fmt.Sprintf("The deletion of %s was undone. Nothing was removed.", quoted(what, "your account")),
+		},
+		Reason: "You get this message because you were notified of the deletion.",
+	})
+}
+
+// Impersonated notifies a person that an operator used the account.
+func (i Instance) Impersonated(to, by string, when time.Time) mail.Message {
+	return i.message(content{
+		To:      to,
+		Subject: "An operator of " + i.Name + " used your account",
+		Paragraphs: []string{
+			fmt.Sprintf("%s, an operator of this service, began to use it as you on %s.", quoted(by, "Someone"), at(when)),
+			"What they do is recorded in the audit log. If you did not ask for help, contact the operator.",
+		},
+		Reason: "You get this message because it concerns the security of your account.",
+	})
+}

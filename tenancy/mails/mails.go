@@ -1,0 +1,93 @@
+// Package mails writes the messages that people get about their accounts and organizations. It sends nothing: each
+// method of Instance returns a message with its text and the same content as HTML.
+//
+// Names of people, organizations, keys and devices are data of tenants. They are shown on one line, at most 128
+// characters, without control characters, and so that mail clients do not turn addresses in them into links.
+package mails
+
+import (
+	_ "embed"
+	htmltemplate "html/template"
+	"io"
+	"strconv"
+	"strings"
+	texttemplate "text/template"
+	"time"
+
+	"crier/platform/mail"
+)
+
+// Instance is the installation of the service that the messages are about.
+type Instance struct {
+	// Name is how the service calls itself in the messages.
+	Name string
+	// URL is the public http or https address of the service.
+	URL string
+}
+
+// content is what the layout shows.
+type content struct {
+	// To is the address of the recipient.
+	To string
+	// Name is the recipient's. It may be empty.
+	Name    string
+	Subject string
+	// Paragraphs stand before the buttons, Notes after them.
+	Paragraphs []string
+	Buttons    []button
+	Notes      []string
+	// Reason is the sentence of the footer on why the person got the message.
+	Reason   string
+	Instance Instance
+}
+
+// button is a button in HTML and an address on its own line in text. Its URL is the service's, never a tenant's.
+type button struct{ Label, URL string }
+
+var (
+	//go:embed layout.html
+	htmlSource string
+	//go:embed layout.txt
+	textSource string
+
+	htmlLayout = htmltemplate.Must(htmltemplate.New("html").Parse(htmlSource))
+	textLayout = texttemplate.Must(texttemplate.New("text").Parse(textSource))
+)
+
+// maxSubject is in characters. In bytes the limit of platform/mail is 500.
+const maxSubject = 120
+
+// message returns c in both forms.
+func (i Instance) message(c content) mail.Message {
+	c.Instance = Instance{Name: cut(clean(i.Name), maxName), URL: i.URL}
+	c.Subject = cut(clean(c.Subject), maxSubject)
+	return mail.Message{To: c.To, Subject: c.Subject, Text: execute(textLayout, c), HTML: execute(htmlLayout, c)}
+}
+
+// execute returns "" when the layout has a fault. The mail sender refuses a message without text.
+func execute(layout interface{ Execute(io.Writer, any) error }, c content) string {
+	var out strings.Builder
+	if err := layout.Execute(&out, c); err != nil {
+		return ""
+	}
+	return out.String()
+}
+
+// at formats a time.
+func at(t time.Time) string { return t.UTC().Format("2 January 2006, 15:04 UTC") }
+
+// span formats a duration in whole days, hours or minutes, rounded up.
+func span(d time.Duration) string {
+	const day = 24 * time.Hour
+	switch {
+	case d >= 2*day && d%day == 0:
+		return strconv.Itoa(int(d/day)) + " days"
+	case d == time.Hour:
+		return "1 hour"
+	case d > time.Hour && d%time.Hour == 0:
+		return strconv.Itoa(int(d/time.Hour)) + " hours"
+	case d <= time.Minute:
+		return "1 minute"
+	}
+	return strconv.Itoa(int((d+time.Minute-1)/time.Minute)) + " minutes"
+}

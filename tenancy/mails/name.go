@@ -1,0 +1,68 @@
+package mails
+
+import (
+	"cmp"
+	"regexp"
+	"strings"
+	"unicode"
+)
+
+// maxName is the number of characters of a name that a message shows.
+const maxName = 128
+
+// plainAddress matches an e-mail address and nothing else. People without a name are shown by their address.
+var plainAddress = regexp.MustCompile(`^[A-Za-z0-9._%+-]+@[A-Za-z0-9-]+(\.[A-Za-z0-9-]+)+$`)
+
+// name returns a tenant's name in the form that messages show, and fallback if nothing is left of it.
+func name(s, fallback string) string { return cmp.Or(cut(unlink(clean(s)), maxName), fallback) }
+
+// quoted returns name between quotation marks, or fallback without them.
+func quoted(s, fallback string) string {
+	shown := name(s, "")
+	if shown == "" {
+		return fallback
+	}
+	return "“" + shown + "”"
+}
+
+// clean returns s on one line, with single spaces, and without control characters and those that change the direction
+// of the text.
+func clean(s string) string {
+	s = strings.Map(func(r rune) rune {
+		switch {
+		case unicode.IsSpace(r):
+			return ' '
+		case unicode.IsControl(r), unicode.Is(unicode.Bidi_Control, r):
+			return -1
+		}
+		return r
+	}, strings.ToValidUTF8(s, ""))
+	return strings.Join(strings.Fields(s), " ")
+}
+
+// unlink adds a space after "://" and after a dot between a word and a letter, so that mail clients find no address in
+// s to turn into a link. A plain e-mail address stays as it is.
+func unlink(s string) string {
+	if plainAddress.MatchString(s) {
+		return s
+	}
+	in := []rune(strings.ReplaceAll(s, "://", ":// "))
+	var out strings.Builder
+	for i, r := range in {
+		out.WriteRune(r)
+		inside := i > 0 && in[i-1] != ' ' && i+1 < len(in) && unicode.IsLetter(in[i+1])
+		if inside && strings.ContainsRune(".。．｡", r) { // the dots of domain names
+			out.WriteByte(' ')
+		}
+	}
+	return out.String()
+}
+
+// cut returns at most n characters of s. The last one is an ellipsis if s has more.
+func cut(s string, n int) string {
+	runes := []rune(s)
+	if len(runes) <= n {
+		return s
+	}
+	return string(runes[:n-1]) + "…"
+}

@@ -1,0 +1,117 @@
+package mails
+
+import (
+	"fmt"
+	"time"
+
+	"crier/platform/mail"
+)
+
+// The names that replace empty ones.
+const (
+	someOrganization = "an organization"
+	someone          = "Someone"
+	someKey          = "without a name"
+	someRole         = "member"
+)
+
+// Invitation asks someone, who may have no account, to join an organization.
+func (i Instance) Invitation(to, organization, inviter, role, link string, expires time.Time) mail.Message {
+	org := quoted(organization, someOrganization)
+	return i.message(content{
+		To:      to,
+		Subject: fmt.Sprintf("Invitation to %s at %s", org, i.Name),
+		Paragraphs: []string{
+			fmt.Sprintf("%s invites you to join %s at %s, with the role %s.",
+				quoted(inviter, someone), org, i.Name, quoted(role, someRole)),
+			fmt.Sprintf("The invitation is valid until %s.", at(expires)),
+		},
+		Buttons: []button{{Label: "Answer the invitation", URL: link}},
+		Notes:   []string{"If you do not know the sender, ignore this message: you join nothing without the link."},
+		Reason:  "You get this message because a member of an organization entered your e-mail address.",
+	})
+}
+
+// KeyCreated notifies an owner that an organization has a new API key.
+func (i Instance) KeyCreated(to, organization, key, by string, when time.Time) mail.Message {
+	return i.key(to, organization, key, by, "created", when)
+}
+
+// KeyRotated notifies an owner that an API key has a new secret.
+func (i Instance) KeyRotated(to, organization, key, by string, when time.Time) mail.Message {
+	return i.key(to, organization, key, by, "rotated", when)
+}
+
+// KeyRevoked notifies an owner that an API key is not valid any more.
+func (i Instance) KeyRevoked(to, organization, key, by string, when time.Time) mail.Message {
+	return i.key(to, organization, key, by, "revoked", when)
+}
+
+func (i Instance) key(to, organization, key, by, done string, when time.Time) mail.Message {
+	org := quoted(organization, someOrganization)
+	return i.message(content{
+		To:      to,
+		Subject: fmt.Sprintf("API key %s in %s", done, org),
+		Paragraphs: []string{
+			fmt.Sprintf("The API key %s of %s was %s by %s on %s.",
+				quoted(key, someKey), org, done, quoted(by, someone), at(when)),
+			"If this was not expected, log in and revoke the key in the settings of the organization.",
+		},
+		Buttons: []button{{Label: "Open " + i.Name, URL: i.URL}},
+		Reason:  "You get this message because you manage this organization.",
+	})
+}
+
+// RoleChanged notifies a member of another role.
+func (i Instance) RoleChanged(to, organization, role, by string) mail.Message {
+	org := quoted(organization, someOrganization)
+	return i.message(content{
+		To:      to,
+		Subject: "Your role in " + org + " was changed",
+		Paragraphs: []string{fmt.Sprintf("%s changed your role in %s: it is now %s.",
+			quoted(by, someone), org, quoted(role, someRole))},
+		Buttons: []button{{Label: "Open " + i.Name, URL: i.URL}},
+		Reason:  "You get this message because you are a member of this organization.",
+	})
+}
+
+// RemovedFromOrganization notifies a former member.
+func (i Instance) RemovedFromOrganization(to, organization string) mail.Message {
+	org := quoted(organization, someOrganization)
+	return i.message(content{
+		To:         to,
+		Subject:    "You are no longer a member of " + org,
+		Paragraphs: []string{"You were removed from " + org + ". You cannot see its posts and channels any more."},
+		Reason:     "You get this message because you were a member of this organization.",
+	})
+}
+
+// OwnershipReceived notifies the new owner of an organization.
+func (i Instance) OwnershipReceived(to, organization, by string) mail.Message {
+	org := quoted(organization, someOrganization)
+	return i.message(content{
+		To:      to,
+		Subject: "You are now the owner of " + org,
+		Paragraphs: []string{fmt.Sprintf(
+			"%s made you the owner of %s. You manage its members, its keys and its deletion from now on.",
+			quoted(by, someone), org)},
+		Buttons: []button{{Label: "Open " + i.Name, URL: i.URL}},
+		Reason:  "You get this message because you are a member of this organization.",
+	})
+}
+
+// OrganizationDeletion notifies a member that the organization ends, and until when that can be undone.
+func (i Instance) OrganizationDeletion(to, organization, by string, until time.Time) mail.Message {
+	org := quoted(organization, someOrganization)
+	return i.message(content{
+		To:      to,
+		Subject: org + " will be deleted",
+		Paragraphs: []string{
+			fmt.Sprintf("%s requested the deletion of %s. It will be deleted on %s, with its posts, channels and keys.",
+				quoted(by, someone), org, at(until)),
+			"An owner can undo this before that time. After it, nothing can be restored.",
+		},
+		Buttons: []button{{Label: "Open " + i.Name, URL: i.URL}},
+		Reason:  "You get this message because you are a member of this organization.",
+	})
+}

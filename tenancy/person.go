@@ -1,0 +1,106 @@
+package tenancy
+
+import "time"
+
+// Person is a user account. A person can be a member of several organizations.
+type Person struct {
+	ID PersonID `db:"id"`
+	// Email is in lower case and unique.
+	Email string `db:"email"`
+	Name  string `db:"name"`
+	Bio   string `db:"bio"`
+	// Picture is zero for a person without a picture.
+	Picture Picture `db:"-"`
+	// PasswordHash is argon2id in PHC format. It is empty when the person signs in with an identity provider.
+	PasswordHash string `db:"password_hash"`
+	// Verified means that a link that was sent to the address has been followed.
+	Verified bool `db:"verified"`
+	// Instance means that the person is an administrator of the instance.
+	Instance bool `db:"instance_admin"`
+	// DeletedAt is when the deletion of the account was requested; nil for an account that stays.
+	DeletedAt *time.Time `db:"deleted_at"`
+	// CreatedAt is in UTC, like all times of the service.
+	CreatedAt time.Time `db:"created_at"`
+}
+
+// Picture is an uploaded picture of a person.
+type Picture struct {
+	// ID is the id of the medium as text.
+	ID string
+	// Path is its public address.
+	Path string
+}
+
+// Profile is what a person tells of himself.
+type Profile struct {
+	Name, Bio string
+	// Picture replaces the stored one; the zero Picture removes it.
+	Picture Picture
+}
+
+// Delivery is where a kind of notification goes.
+type Delivery string
+
+// The deliveries. The bell is in the dashboard, and shows what is sent by mail too.
+const (
+	DeliveryMail Delivery = "mail"
+	DeliveryBell Delivery = "bell"
+	DeliveryOff  Delivery = "off"
+)
+
+// Valid reports whether the delivery is one of the three.
+func (d Delivery) Valid() bool { return d == DeliveryMail || d == DeliveryBell || d == DeliveryOff }
+
+// Notifications are what a person wants to be told. It is stored as JSON.
+type Notifications struct {
+	Success bool `json:"success"`
+	Failure bool `json:"failure"`
+	// Digest is the weekly summary. The interface calls it streak.
+	Digest   bool     `json:"digest"`
+	Approval Delivery `json:"approval"`
+	Comment  Delivery `json:"comment"`
+	Channel  Delivery `json:"channel"`
+	Billing  Delivery `json:"billing"`
+	// Team is about the person's own membership, such as a new role.
+	Team Delivery `json:"team"`
+}
+
+// DefaultNotifications returns what a person gets who has chosen nothing: mails about failures, and the rest that needs
+// somebody to act.
+func DefaultNotifications() Notifications {
+	return Notifications{
+		Failure: true, Approval: DeliveryMail, Comment: DeliveryBell, Channel: DeliveryMail, Billing: DeliveryMail,
+		Team: DeliveryMail,
+	}
+}
+
+// Member is a person in an organization, for the other members.
+type Member struct {
+	Person    PersonID  `db:"id"`
+	Email     string    `db:"email"`
+	Name      string    `db:"name"`
+	Picture   string    `db:"picture"`
+	Role      Role      `db:"role"`
+	Disabled  bool      `db:"disabled"`
+	CreatedAt time.Time `db:"created_at"`
+	// Notifications are what the person wants to be told.
+	Notifications Notifications `db:"-"`
+}
+
+// Impersonable is a membership that an administrator of the instance may act as.
+type Impersonable struct {
+	// ID is the value for the cookie impersonate, see ParseMembership.
+	ID           string
+	Role         Role
+	Organization Organization
+	Person       Person
+}
+
+// Setup is what a new person tells; empty fields stay as they are.
+type Setup struct {
+	Name string
+	// Company is the name of the organization.
+	Company string
+	// Timezone is the zone of the organization.
+	Timezone ZoneRequest
+}

@@ -1,0 +1,86 @@
+package tenancy
+
+import "strings"
+
+// Via is the kind of credential that authenticated a request.
+type Via string
+
+// The kinds of credential. The table audit has a CHECK with the same list.
+const (
+	// ViaKey is an API key of an organization.
+	ViaKey Via = "key"
+	// ViaSession is the session of a person who has logged in.
+	ViaSession Via = "session"
+	// ViaAgent is an access token that a person has given to an agent.
+	ViaAgent Via = "agent"
+	// ViaInstance is the operator of the instance, or the service itself.
+	ViaInstance Via = "instance"
+)
+
+// Access says whether the person of a session may use the organization of the request.
+type Access string
+
+const (
+	// AccessFull allows everything that the role allows.
+	AccessFull Access = ""
+	// AccessNone means that the person is a member of no organization.
+	AccessNone Access = "none"
+	// AccessSuspended means that the operator has suspended the organization.
+	AccessSuspended Access = "suspended"
+	// AccessEnroll means that the organization requires a second factor and the person has none.
+	AccessEnroll Access = "enroll"
+)
+
+// Source is where a request comes from. All texts are cut to what their columns hold.
+type Source struct {
+	// Client is the address of the client: an IPv4 address or a /64 network of IPv6.
+	Client string
+	// Site is the network of its subscriber: an IPv4 address or a /48 network of IPv6.
+	Site string
+	// Agent is the header User-Agent.
+	Agent string
+	// Device is the token of the browser's cookie device, empty for a browser that has never signed in.
+	Device string
+}
+
+// maxAgent is the greatest length of a stored User-Agent in characters.
+const maxAgent = 256
+
+// NewSource returns a Source that can be stored: the agent is cut, and characters that cannot be shown are left out.
+func NewSource(client, site, agent, device string) Source {
+	clean := strings.Map(func(r rune) rune {
+		if r < ' ' || r == 0x7f || r == 0xfffd || isBidiControl(r) {
+			return -1
+		}
+		return r
+	}, strings.ToValidUTF8(agent, ""))
+	if runes := []rune(clean); len(runes) > maxAgent {
+		clean = string(runes[:maxAgent])
+	}
+	return Source{Client: client, Site: site, Agent: clean, Device: device}
+}
+
+// Principal is the identity that a request acts for: exactly one organization, and a person.
+type Principal struct {
+	// Org is zero when Access is AccessNone.
+	Org OrgID
+	// Person is the person of the session or the creator of the API key. It is zero for a key without a creator.
+	Person PersonID
+	Role   Role
+	Via    Via
+	// Key is set when Via is ViaKey.
+	Key KeyID
+	// Session is set when Via is ViaSession.
+	Session SessionID
+	// Access limits a session. It is AccessFull for a key.
+	Access Access
+	// Name is how the principal is called in the audit log: the address of the person, or the name of the key.
+	Name string
+	// Instance means that the person is an administrator of the instance. It is false while Behind is set.
+	Instance bool
+	// Behind is the administrator of the instance who acts as Person; zero if nobody does.
+	Behind PersonID
+	// BehindName is the address of Behind.
+	BehindName string
+	From       Source
+}

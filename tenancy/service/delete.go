@@ -1,0 +1,336 @@
+package service
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"time"
+
+	"crier/platform/fault"
+	"crier/platform/id"
+	"crier/platform/pg"
+	"crier/tenancy"
+	tenancystore "crier/tenancy/store"
+)
+
+// DeleteAccount requests the deletion of the account of the principal's person, and of the organizations whose only
+// member the person is. All sessions end at once, nothing of these organizations is published any more, and Purge deletes
+// everything after DELETE_GRACE, unless the person signs in and undoes it. It is fault.Invalid while the person owns an
+// organization that has other members.
+func (a *Accounts) DeleteAccount(ctx context.Context, p tenancy.Principal, proof tenancy.Proof) error {
+	const op = "tenancy.DeleteAccount"
+	person, err := a.prove(ctx, op, p, proof)
+	if err != nil {
+		return err
+	}
+	var owned []tenancy.OrgID
+	err = a.inGate(ctx, op, func(tx *tenancystore.GateTx) error {
+		owned, err = a.markAccount(ctx, tx, op, p, person)
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	a.revokeAll(ctx)
+	return a.syncPublishing(ctx, owned...)
+}
+
+// markAccount stores the request for the deletion of an account, and returns the organizations that go with it.
+func (a *Accounts) markAccount(ctx context.Context, tx *tenancystore.GateTx, op string, p tenancy.Principal,
+	person tenancy.Person) (marked []tenancy.OrgID, err error) {
+	if _, err := tx.LockPerson(ctx, person.ID); err != nil {
+		return nil, err
+	}
+	now := a.clock.Now()
+	if err := tx.AuditPerson(ctx, person.ID, p.Event(tenancy.ActionAccountDeleted, ""), now); err != nil {
+		return nil, err
+	}
+	if marked, err = a.markOwned(ctx, tx, op, person.ID, now); err != nil {
+		return nil, err
+	}
+	if err := tx.SetPersonDeleted(ctx, person.ID, &now); err != nil {
+		return nil, err
+	}
+	if _, err := tx.EndSessions(ctx, person.ID, tenancy.SessionID{}); err != nil {
+		return nil, err
+	}
+	until := now.Add(a.cfg.DeleteGrace)
+	return marked, a.notify(ctx, tx, mailAccountDeletion, person.Email, notice{Until: until})
+}
+
+// markOwned stores the request for the deletion of the organizations that a person owns, or returns Invalid when one of
+// them has other members. It counts them after the change, which nobody joins any more.
+func (a *Accounts) markOwned(ctx context.Context, tx *tenancystore.GateTx, op string, person tenancy.PersonID,
+	now time.Time) (marked []tenancy.OrgID, err error) {
+	owned, err := tx.OwnedOrganizations(ctx, person)
+	if err != nil {
+		return nil, err
+	}
+	for _, o := range owned {
+		if o.Deleted {
+			continue
+		}
+		if err := tx.SetOrganizationDeleted(ctx, o.Org, &now); err != nil {
+			return nil, err
+		}
+		marked = append(marked, o.Org)
+	}
+	if owned, err = tx.OwnedOrganizations(ctx, person); err != nil {
+		return nil, err
+	}
+	if slices.ContainsFunc(owned, func(o tenancystore.Owned) bool { return o.Members > 1 && slices.Contains(marked, o.Org) }) {
+		return nil, fault.New(fault.Invalid, op, "You own an organization that has other members: "+
+			"hand it over, remove them, or delete the organization first.")
+	}
+	return marked, nil
+}
+
+// restoreAccount undoes the deletion of an account, and of the organizations that were marked with it.
+func (a *Accounts) restoreAccount(ctx context.Context, tx *tenancystore.GateTx, person tenancy.Person,
+	from tenancy.Source) (restored []tenancy.OrgID, err error) {
+	if person.DeletedAt == nil {
+		return nil, nil
+	}
+	if a.graceIsOver(person.DeletedAt) {
+		return nil, fault.New(fault.Gone, "tenancy.Restore", "The time in which the account could be restored is over.")
+	}
+	memberships, err := tx.Memberships(ctx, person.ID)
+	if err != nil {
+		return nil, err
+	}
+	for _, o := range memberships {
+		if o.Role != tenancy.RoleSuperAdmin || o.DeletedAt == nil || !o.DeletedAt.Equal(*person.DeletedAt) {
+			continue
+		}
+		if err := tx.SetOrganizationDeleted(ctx, o.ID, nil); err != nil {
+			return nil, err
+		}
+		restored = append(restored, o.ID)
+	}
+	if err := tx.SetPersonDeleted(ctx, person.ID, nil); err != nil {
+		return nil, err
+	}
+	event := personEvent(person, from, tenancy.ActionAccountRestored)
+	if err := tx.AuditPerson(ctx, person.ID, event, a.clock.Now()); err != nil {
+		return nil, err
+	}
+	return restored, a.notify(ctx, tx, mailDeletionUndone, person.Email, notice{Name: "your account"})
+}
+
+// graceIsOver returns whether what was requested to be deleted is being purged.
+func (a *Accounts) graceIsOver(deletedAt *time.Time) bool {
+	return !a.clock.Now().Before(deletedAt.Add(a.cfg.DeleteGrace))
+}
+
+// DeleteOrganization requests the deletion of the principal's organization. Nobody reaches it from then on, nothing of it
+// is published, and Purge deletes it after DELETE_GRACE, unless its owner undoes that. Only the owner may.
+func (a *Accounts) DeleteOrganization(ctx context.Context, p tenancy.Principal, proof tenancy.Proof) error {
+	const op = "tenancy.DeleteOrganization"
+	if p.Role != tenancy.RoleSuperAdmin {
+		return notOwner(op)
+	}
+	if _, err := a.prove(ctx, op, p, proof); err != nil {
+		return err
+	}
+	now := a.clock.Now()
+	err := a.inOrg(ctx, op, p.Org, func(tx *tenancystore.OrgTx) error {
+		caller, err := tx.LockMember(ctx, p.Person) // the role may have changed since the request began
+		if err != nil {
+			return err
+		}
+		if caller.Role != tenancy.RoleSuperAdmin {
+			return notOwner(op)
+		}
+		o, err := tx.Organization(ctx)
+		if err != nil {
+			return err
+		}
+		members, err := tx.Members(ctx)
+		if err != nil {
+			return err
+		}
+		if err := tx.Audit(ctx, p.Event(tenancy.ActionOrganizationDeleted, o.Name), now); err != nil {
+			return err
+		}
+		gate, err := tx.Leave(ctx)
+		if err != nil {
+			return err
+		}
+		if err := gate.SetOrganizationDeleted(ctx, p.Org, &now); err != nil {
+			return err
+		}
+		return a.tellDeletion(ctx, gate, o, members, notice{By: p.Name, Until: now.Add(a.cfg.DeleteGrace)})
+	})
+	if err != nil {
+		return err
+	}
+	a.revokeAll(ctx)
+	return a.syncPublishing(ctx, p.Org)
+}
+
+func notOwner(op string) error {
+	return fault.New(fault.Forbidden, op, "Only the owner may delete the organization.")
+}
+
+// tellDeletion tells those who manage an organization that it will be deleted.
+func (a *Accounts) tellDeletion(ctx context.Context, tx *tenancystore.GateTx, o tenancy.Organization,
+	members []tenancy.Member, n notice) error {
+	n.Name = o.Name
+	for _, m := range members {
+		if !m.Role.Manages() {
+			continue
+		}
+		if err := a.notify(ctx, tx, mailOrganizationDeletion, m.Email, n); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// RestoreOrganization undoes the deletion of an organization of which the principal's person is the owner. What fell due
+// meanwhile is given up as missed. It returns fault.NotFound when there is no such organization to be restored.
+func (a *Accounts) RestoreOrganization(ctx context.Context, p tenancy.Principal, org string) error {
+	const op = "tenancy.RestoreOrganization"
+	if err := refuseBehind(op, p); err != nil {
+		return err
+	}
+	parsed, _ := id.Parse[tenancy.OrgTag](org)
+	err := a.inGate(ctx, op, func(tx *tenancystore.GateTx) error {
+		memberships, err := tx.Memberships(ctx, p.Person)
+		if err != nil {
+			return err
+		}
+		i := slices.IndexFunc(memberships, func(o tenancy.OrganizationOf) bool {
+			return o.ID == parsed && o.Role == tenancy.RoleSuperAdmin && !o.Disabled &&
+				o.DeletedAt != nil && !a.graceIsOver(o.DeletedAt)
+		})
+		if i < 0 {
+			return fault.New(fault.NotFound, op, "There is no such organization to be restored.")
+		}
+		if err := tx.SetOrganizationDeleted(ctx, parsed, nil); err != nil {
+			return err
+		}
+		event := p.Event(tenancy.ActionOrganizationRestored, memberships[i].Name)
+		return tx.AuditOrg(ctx, parsed, event, a.clock.Now())
+	})
+	if err != nil {
+		return err
+	}
+	a.revokeAll(ctx)
+	return a.syncPublishing(ctx, parsed)
+}
+
+// purgePage is the number of organizations or people that are looked up at once.
+const purgePage = 100
+
+// Purge deletes the organizations and accounts whose deletion was requested longer than DELETE_GRACE ago, with all that
+// they have, and returns their number. One that cannot be purged does not stop the others: the errors are joined, and
+// the next call tries it again. A crash leaves the request in place.
+func (a *Accounts) Purge(ctx context.Context) (int, error) {
+	before := a.clock.Now().Add(-a.cfg.DeleteGrace)
+	orgs, orgFault := a.purgeOrganizations(ctx, before)
+	people, personFault := a.purgePeople(ctx, before)
+	return orgs + people, errors.Join(orgFault, personFault)
+}
+
+func (a *Accounts) purgeOrganizations(ctx context.Context, before time.Time) (n int, err error) {
+	const op = "tenancy.Purge"
+	var faults []error
+	for after := (tenancy.OrgID{}); ; {
+		var page []tenancy.OrgID
+		err := a.inGate(ctx, op, func(tx *tenancystore.GateTx) error {
+			page, err = tx.DueOrganizations(ctx, before, after, purgePage)
+			return err
+		})
+		if err != nil || len(page) == 0 {
+			return n, errors.Join(append(faults, err)...)
+		}
+		for _, org := range page {
+			done, err := a.purgeOrganization(ctx, org, before)
+			n += done
+			faults = append(faults, err)
+			if ctx.Err() != nil {
+				return n, errors.Join(append(faults, ctx.Err())...)
+			}
+		}
+		after = page[len(page)-1]
+	}
+}
+
+// purgeOrganization stops the publishing of an organization once more, in case the process that should have done it
+// died, deletes what it has, and then its own row.
+func (a *Accounts) purgeOrganization(ctx context.Context, org tenancy.OrgID, before time.Time) (int, error) {
+	const op = "tenancy.Purge"
+	if a.deps.Publishing != nil {
+		if err := a.deps.Publishing.Stop(ctx, org, instanceName); err != nil {
+			return 0, err
+		}
+		if _, err := a.deps.Publishing.Purge(ctx, org); err != nil {
+			return 0, err
+		}
+	}
+	now := a.clock.Now()
+	err := a.inGate(ctx, op, func(tx *tenancystore.GateTx) error {
+		if err := tx.PurgeOrganization(ctx, org, before); err != nil {
+			return err
+		}
+		return tx.AddInstanceEvent(ctx, tenancy.InstanceEvent{
+			At: now, Actor: "the service", Action: tenancy.ActionOrgPurged, Subject: org.String(),
+		})
+	})
+	if pg.IsNoRows(err) { // undone meanwhile
+		return 0, nil
+	}
+	return 1, err
+}
+
+func (a *Accounts) purgePeople(ctx context.Context, before time.Time) (n int, err error) {
+	const op = "tenancy.Purge"
+	var faults []error
+	for after := (tenancy.PersonID{}); ; {
+		var page []tenancy.PersonID
+		err := a.inGate(ctx, op, func(tx *tenancystore.GateTx) error {
+			page, err = tx.DuePeople(ctx, before, after, purgePage)
+			return err
+		})
+		if err != nil || len(page) == 0 {
+			return n, errors.Join(append(faults, err)...)
+		}
+		for _, person := range page {
+			err := a.purgePerson(ctx, person, before)
+			if err == nil {
+				n++
+			}
+			faults = append(faults, err)
+			if ctx.Err() != nil {
+				return n, errors.Join(append(faults, ctx.Err())...)
+			}
+		}
+		after = page[len(page)-1]
+	}
+}
+
+// purgePerson deletes a person. An owner goes after the organization, so that none is left without an owner.
+func (a *Accounts) purgePerson(ctx context.Context, person tenancy.PersonID, before time.Time) error {
+	const op = "tenancy.Purge"
+	now := a.clock.Now()
+	err := a.inGate(ctx, op, func(tx *tenancystore.GateTx) error {
+		owned, err := tx.OwnedOrganizations(ctx, person)
+		if err != nil {
+			return err
+		}
+		if len(owned) > 0 {
+			return fault.New(fault.Conflict, op, "An organization of the account is not purged yet.")
+		}
+		if err := tx.PurgePerson(ctx, person, before); err != nil {
+			return err
+		}
+		return tx.AddInstanceEvent(ctx, tenancy.InstanceEvent{
+			At: now, Actor: "the service", Action: tenancy.ActionPersonPurged, Subject: person.String(),
+		})
+	})
+	if pg.IsNoRows(err) {
+		return nil
+	}
+	return err
+}

@@ -1,0 +1,196 @@
+package service
+
+import (
+	"context"
+	"time"
+
+	"crier/platform/fault"
+	"crier/platform/id"
+	"crier/platform/pg"
+	"crier/platform/secret"
+	"crier/tenancy"
+	tenancystore "crier/tenancy/store"
+)
+
+// Invite creates an invitation and returns the token of a link for the inviter. With an address it is for the person
+// who has that address, verified; with Send a mail brings a link of its own. It returns fault.Quota when the plan allows
+// no more members, open invitations included.
+func (a *Accounts) Invite(ctx context.Context, p tenancy.Principal, n tenancy.NewInvitation) (
+	out tenancy.Invitation, link string, err error) {
+	const op = "tenancy.Invite"
+	if err := n.Clean(op); err != nil {
+		return out, "", err
+	}
+	if err := refuseBehind(op, p); err != nil {
+		return out, "", err
+	}
+	link, hash, err := token(op)
+	if err != nil {
+		return out, "", err
+	}
+	now := a.clock.Now()
+	out = tenancy.Invitation{
+		ID: id.New[tenancy.InvitationTag](), Email: n.Email, Role: n.Role, InvitedBy: p.Name, CreatedAt: now,
+		ExpiresAt: now.Add(tenancy.InvitationLife),
+	}
+	err = a.inOrg(ctx, op, p.Org, func(tx *tenancystore.OrgTx) error {
+		if err := a.checkSeats(ctx, tx, p.Org, true); err != nil {
+			return err
+		}
+		if err := tx.CreateInvitation(ctx, out, p.Person); err != nil {
+			return err
+		}
+		if err := tx.AddInvitationLink(ctx, out.ID, hash); err != nil {
+			return err
+		}
+		if err := tx.Audit(ctx, p.Event(tenancy.ActionInvited, invitee(out)), now); err != nil {
+			return err
+		}
+		if !n.Send || a.deps.Mail == nil {
+			return nil
+		}
+		gate, err := tx.Leave(ctx)
+		if err != nil {
+			return err
+		}
+		return a.addMail(ctx, gate, mailInvitation, n.Email, notice{Org: p.Org, Invitation: out.ID, By: p.Name})
+	})
+	if pg.IsNoRows(err) {
+		return out, "", fault.New(fault.NotFound, op, "The organization will be deleted.")
+	}
+	return out, link, err
+}
+
+func invitee(i tenancy.Invitation) string {
+	if i.Email == "" {
+		return "anybody with the link, as " + string(i.Role)
+	}
+	return i.Email + ", as " + string(i.Role)
+}
+
+const (
+	// maxInvitations is the number of open invitations of an organization.
+	maxInvitations = 500
+	// maxMembers is the number of members of an organization, whatever its plan.
+	maxMembers = 5000
+)
+
+// checkSeats returns fault.Quota when the organization can have no more members, and Conflict at the limits that all
+// organizations have. It locks the organization until the end of the transaction, and returns pgx.ErrNoRows for one that
+// is to be deleted.
+func (a *Accounts) checkSeats(ctx context.Context, tx *tenancystore.OrgTx, org tenancy.OrgID, inviting bool) error {
+	const op = "tenancy.checkSeats"
+	members, invitations, err := tx.CountMembers(ctx, a.clock.Now())
+	if err != nil {
+		return err
+	}
+	if members >= maxMembers || inviting && invitations >= maxInvitations {
+		return fault.New(fault.Conflict, op, "The organization has too many members or open invitations.")
+	}
+	if a.deps.Quota == nil {
+		return nil
+	}
+	if inviting {
+		members += invitations
+	}
+	return a.deps.Quota.Members(ctx, org, members)
+}
+
+// Invitations returns the open invitations of the principal's organization, the newest first.
+func (a *Accounts) Invitations(ctx context.Context, p tenancy.Principal) (out []tenancy.Invitation, err error) {
+	const op = "tenancy.Invitations"
+	err = a.inOrg(ctx, op, p.Org, func(tx *tenancystore.OrgTx) error {
+		out, err = tx.Invitations(ctx, a.clock.Now())
+		return err
+	})
+	return out, err
+}
+
+// RevokeInvitation ends an invitation with all its links, or returns fault.NotFound.
+func (a *Accounts) RevokeInvitation(ctx context.Context, p tenancy.Principal, invitation string) error {
+	const op = "tenancy.RevokeInvitation"
+	absent := fault.New(fault.NotFound, op, "There is no such invitation.")
+	parsed, ok := id.Parse[tenancy.InvitationTag](invitation)
+	if !ok {
+		return absent
+	}
+	err := a.inOrg(ctx, op, p.Org, func(tx *tenancystore.OrgTx) error {
+		taken, err := tx.TakeInvitation(ctx, parsed)
+		if err != nil {
+			return err
+		}
+		return tx.Audit(ctx, p.Event(tenancy.ActionInvitationRevoked, invitee(taken)), a.clock.Now())
+	})
+	if pg.IsNoRows(err) {
+		return absent
+	}
+	return err
+}
+
+// JoinOrganization uses an invitation for the principal's person and returns the organization. It returns the zero id
+// when the invitation is not valid, was used or is over, and fault.Forbidden when it is for another address or for one
+// that the person has not verified. A member joins again without effect, and the invitation is used up.
+func (a *Accounts) JoinOrganization(ctx context.Context, p tenancy.Principal, link string) (org tenancy.OrgID, err error) {
+	const op = "tenancy.JoinOrganization"
+	if err := refuseBehind(op, p); err != nil {
+		return org, err
+	}
+	err = a.inGate(ctx, op, func(tx *tenancystore.GateTx) error {
+		person, err := tx.LockPerson(ctx, p.Person)
+		if err != nil {
+			return err
+		}
+		org, err = a.useInvitation(ctx, tx, op, person, secret.HashToken(link), p.From)
+		return err
+	})
+	if pg.IsNoRows(err) {
+		return tenancy.OrgID{}, nil
+	}
+	return org, err
+}
+
+// useInvitation makes a person a member. It returns pgx.ErrNoRows for an invitation that cannot be used any more, and
+// Forbidden for a person whom it is not for. An instance without mail verifies no addresses, so the link is enough there.
+func (a *Accounts) useInvitation(ctx context.Context, tx *tenancystore.GateTx, op string, person tenancy.Person,
+	hash []byte, from tenancy.Source) (tenancy.OrgID, error) {
+	now := a.clock.Now()
+	open, err := tx.InvitationByHash(ctx, hash, now)
+	if err != nil {
+		return tenancy.OrgID{}, err
+	}
+	if open.Email != "" && (open.Email != person.Email || !person.Verified && a.deps.Mail != nil) {
+		return tenancy.OrgID{}, fault.New(fault.Forbidden, op,
+			"This invitation is for another address, or for one that you have not confirmed.")
+	}
+	org, err := tx.Enter(ctx, open.Org)
+	if err != nil {
+		return tenancy.OrgID{}, err
+	}
+	if err := a.checkSeats(ctx, org, open.Org, false); err != nil {
+		return tenancy.OrgID{}, err
+	}
+	taken, err := org.TakeInvitation(ctx, open.ID)
+	if err != nil {
+		return tenancy.OrgID{}, err
+	}
+	if err := a.addMember(ctx, org, person, taken.Role, from, now); err != nil {
+		return tenancy.OrgID{}, err
+	}
+	_, err = org.Leave(ctx)
+	return open.Org, err
+}
+
+// addMember makes a person a member, unless they are one.
+func (a *Accounts) addMember(ctx context.Context, org *tenancystore.OrgTx, person tenancy.Person, role tenancy.Role,
+	from tenancy.Source, now time.Time) error {
+	_, err := org.LockMember(ctx, person.ID)
+	if !pg.IsNoRows(err) {
+		return err
+	}
+	if err := org.AddMember(ctx, tenancy.Membership{Person: person.ID, Role: role}, now); err != nil {
+		return err
+	}
+	event := personEvent(person, from, tenancy.ActionJoined)
+	event.Subject = string(role)
+	return org.Audit(ctx, event, now)
+}

@@ -1,0 +1,126 @@
+package service
+
+import (
+	"context"
+
+	"crier/platform/fault"
+	"crier/platform/pg"
+	"crier/tenancy"
+	tenancystore "crier/tenancy/store"
+)
+
+// CreateOrganization creates an organization that the principal's person owns. The name has 3 to 128 characters.
+func (a *Accounts) CreateOrganization(ctx context.Context, p tenancy.Principal, name string) (
+	out tenancy.Organization, err error) {
+	const op = "tenancy.CreateOrganization"
+	var in tenancy.Inputs
+	name = in.Name("name", name, 3, 128)
+	if err := in.Err(op); err != nil {
+		return out, err
+	}
+	err = a.inGate(ctx, op, func(tx *tenancystore.GateTx) error {
+		person, err := tx.LockPerson(ctx, p.Person)
+		if err != nil {
+			return err
+		}
+		if person.DeletedAt != nil { // requested since this request began; the organization would be left behind
+			return fault.New(fault.Unauthenticated, op, "Sign in first.")
+		}
+		made, err := a.makeOrganization(ctx, tx, p, name)
+		out = tenancy.Organization{ID: made, Name: name}
+		return err
+	})
+	return out, err
+}
+
+// ChooseOrganization returns fault.Forbidden unless the principal's person can choose the organization.
+func (a *Accounts) ChooseOrganization(ctx context.Context, p tenancy.Principal, org string) error {
+	const op = "tenancy.ChooseOrganization"
+	all, err := a.Organizations(ctx, p)
+	if err != nil {
+		return err
+	}
+	for _, o := range all {
+		if o.ID.String() == org {
+			return nil
+		}
+	}
+	return fault.New(fault.Forbidden, op, "You are not a member of this organization.")
+}
+
+// Organization returns the principal's organization, or fault.NotFound.
+func (a *Accounts) Organization(ctx context.Context, p tenancy.Principal) (out tenancy.Organization, err error) {
+	const op = "tenancy.Organization"
+	err = a.inOrg(ctx, op, p.Org, func(tx *tenancystore.OrgTx) error {
+		out, err = tx.Organization(ctx)
+		return err
+	})
+	return out, noOrganization(op, err)
+}
+
+// noOrganization returns NotFound for an organization that is gone.
+func noOrganization(op string, err error) error {
+	if pg.IsNoRows(err) {
+		return fault.New(fault.NotFound, op, "There is no such organization.")
+	}
+	return err
+}
+
+// UpdateOrganization changes settings of the principal's organization, at least one, and returns them. A new time zone
+// applies to new channels; existing channels and recurring posts keep theirs. An organization that is gone is
+// fault.NotFound.
+func (a *Accounts) UpdateOrganization(ctx context.Context, p tenancy.Principal, c tenancy.OrganizationChange) (
+	out tenancy.Organization, err error) {
+	const op = "tenancy.UpdateOrganization"
+	if err := c.Clean(op); err != nil {
+		return out, err
+	}
+	err = a.inOrg(ctx, op, p.Org, func(tx *tenancystore.OrgTx) error {
+		if out, err = tx.LockOrganization(ctx); err != nil {
+			return err
+		}
+		if c.Name != nil {
+			out.Name = *c.Name
+		}
+		if c.Description != nil {
+			out.Description = *c.Description
+		}
+		if c.Timezone != nil {
+			out.Timezone = zoneOf(*c.Timezone)
+		}
+		if err := tx.UpdateOrganization(ctx, out); err != nil {
+			return err
+		}
+		return tx.Audit(ctx, p.Event(tenancy.ActionOrganizationChanged, out.Name), a.clock.Now())
+	})
+	return out, noOrganization(op, err)
+}
+
+// Audit returns entries of the audit log of the principal's organization, the newest first, and whether there are more.
+func (a *Accounts) Audit(ctx context.Context, p tenancy.Principal, q tenancy.AuditQuery) (
+	out []tenancy.AuditEvent, more bool, err error) {
+	const op = "tenancy.Audit"
+	var in tenancy.Inputs
+	in.Check(q.Page >= 0 && q.Page <= 10_000, "page", "must be from 0 to 10000")
+	in.Check(q.Limit >= 1 && q.Limit <= tenancy.MaxAuditPage, "limit", "must be from 1 to 1000")
+	q.Actor, q.Action = in.Text("actor", q.Actor, 320), in.Text("action", q.Action, 64)
+	if err := in.Err(op); err != nil {
+		return nil, false, err
+	}
+	err = a.inOrg(ctx, op, p.Org, func(tx *tenancystore.OrgTx) error {
+		out, err = tx.AuditEvents(ctx, q)
+		return err
+	})
+	if len(out) > q.Limit {
+		return out[:q.Limit], true, err
+	}
+	return out, false, err
+}
+
+// Record appends an entry to the audit log of the principal's organization for something that another part of the
+// service did. It returns fault.Unavailable when the database cannot be reached; what was done stays done.
+func (a *Accounts) Record(ctx context.Context, p tenancy.Principal, action tenancy.Action, subject string) error {
+	return a.inOrg(ctx, "tenancy.Record", p.Org, func(tx *tenancystore.OrgTx) error {
+		return tx.Audit(ctx, p.Event(action, subject), a.clock.Now())
+	})
+}

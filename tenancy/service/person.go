@@ -1,0 +1,174 @@
+package service
+
+import (
+	"context"
+	"slices"
+
+	"crier/platform/fault"
+	"crier/platform/pg"
+	"crier/tenancy"
+	tenancystore "crier/tenancy/store"
+)
+
+// Self returns the principal's person and the organization of the request. The organization is zero when the person is a
+// member of none.
+func (a *Accounts) Self(ctx context.Context, p tenancy.Principal) (
+	person tenancy.Person, org tenancy.OrganizationOf, err error) {
+	const op = "tenancy.Self"
+	err = a.inGate(ctx, op, func(tx *tenancystore.GateTx) error {
+		if person, err = tx.Person(ctx, p.Person); err != nil || p.Org.IsZero() {
+			return err
+		}
+		entered, err := tx.Enter(ctx, p.Org)
+		if err != nil {
+			return err
+		}
+		org.Organization, err = entered.Organization(ctx)
+		org.Role = p.Role
+		return err
+	})
+	if pg.IsNoRows(err) {
+		return person, org, fault.New(fault.Unauthenticated, op, "Sign in first.")
+	}
+	return person, org, err
+}
+
+// SetProfile replaces the profile of the principal's person. The name has 3 to 128 characters and the bio at most 500.
+func (a *Accounts) SetProfile(ctx context.Context, p tenancy.Principal, profile tenancy.Profile) (
+	person tenancy.Person, err error) {
+	const op = "tenancy.SetProfile"
+	var in tenancy.Inputs
+	profile.Name = in.Name("fullname", profile.Name, 3, 128)
+	profile.Bio = in.Text("bio", profile.Bio, 500)
+	if err := in.Err(op); err != nil {
+		return person, err
+	}
+	err = a.inGate(ctx, op, func(tx *tenancystore.GateTx) error {
+		if err := tx.SetProfile(ctx, p.Person, profile); err != nil {
+			return err
+		}
+		person, err = tx.Person(ctx, p.Person)
+		return err
+	})
+	return person, err
+}
+
+// Notifications returns what the principal's person wants to be told.
+func (a *Accounts) Notifications(ctx context.Context, p tenancy.Principal) (out tenancy.Notifications, err error) {
+	const op = "tenancy.Notifications"
+	err = a.inGate(ctx, op, func(tx *tenancystore.GateTx) error {
+		out, err = tx.Notifications(ctx, p.Person)
+		return err
+	})
+	return out, err
+}
+
+// SetNotifications stores what the principal's person wants to be told.
+func (a *Accounts) SetNotifications(ctx context.Context, p tenancy.Principal, n tenancy.Notifications) error {
+	const op = "tenancy.SetNotifications"
+	var in tenancy.Inputs
+	deliveries := []struct {
+		name string
+		sent tenancy.Delivery
+	}{
+		{name: "events.approval", sent: n.Approval}, {name: "events.comment", sent: n.Comment},
+		{name: "events.channel", sent: n.Channel}, {name: "events.billing", sent: n.Billing},
+		{name: "events.team", sent: n.Team},
+	}
+	for _, d := range deliveries {
+		in.Check(d.sent.Valid(), d.name, "must be mail, bell or off")
+	}
+	if err := in.Err(op); err != nil {
+		return err
+	}
+	return a.inGate(ctx, op, func(tx *tenancystore.GateTx) error { return tx.SetNotifications(ctx, p.Person, n) })
+}
+
+// Setup fills the name of the principal's person, and of an owner's organization the time zone, where they are still
+// empty or as they were made. What is filled already stays.
+func (a *Accounts) Setup(ctx context.Context, p tenancy.Principal, s tenancy.Setup) error {
+	const op = "tenancy.Setup"
+	var in tenancy.Inputs
+	name := in.Name("fullname", s.Name, 0, 128)
+	in.Name("company", s.Company, 0, 128)
+	if err := in.Err(op); err != nil {
+		return err
+	}
+	return a.inGate(ctx, op, func(tx *tenancystore.GateTx) error {
+		if err := tx.FillName(ctx, p.Person, name); err != nil {
+			return err
+		}
+		zone := zoneOf(s.Timezone)
+		if p.Role != tenancy.RoleSuperAdmin || p.Org.IsZero() || zone == "" {
+			return nil
+		}
+		org, err := tx.Enter(ctx, p.Org)
+		if err != nil {
+			return err
+		}
+		o, err := org.LockOrganization(ctx)
+		if err != nil || o.Timezone != "UTC" {
+			return err
+		}
+		o.Timezone = zone
+		return org.UpdateOrganization(ctx, o)
+	})
+}
+
+// zoneOf returns the name of the zone that is stored for a request, "" for none.
+func zoneOf(z tenancy.ZoneRequest) string {
+	if z.IsOffset {
+		return tenancy.FixedZone(z.Minutes)
+	}
+	return z.Name
+}
+
+// Identities returns the identities with which the principal's person can sign in.
+func (a *Accounts) Identities(ctx context.Context, p tenancy.Principal) (out []tenancy.Identity, err error) {
+	const op = "tenancy.Identities"
+	err = a.inGate(ctx, op, func(tx *tenancystore.GateTx) error {
+		out, err = tx.Identities(ctx, p.Person)
+		return err
+	})
+	return out, err
+}
+
+// Organizations returns the organizations that the principal's person can choose, the oldest membership first. Their
+// description and time zone are empty.
+func (a *Accounts) Organizations(ctx context.Context, p tenancy.Principal) (out []tenancy.OrganizationOf, err error) {
+	const op = "tenancy.Organizations"
+	err = a.inGate(ctx, op, func(tx *tenancystore.GateTx) error {
+		out, err = tx.Memberships(ctx, p.Person)
+		return err
+	})
+	return slices.DeleteFunc(out, func(o tenancy.OrganizationOf) bool {
+		return o.Disabled || o.DeletedAt != nil
+	}), err
+}
+
+// Unsubscribe switches the mails off that a link of List-Unsubscribe names. A token that is not valid is fault.NotFound.
+// Nothing of a token is stored: it is the id of the person with what is to be switched off, sealed.
+func (a *Accounts) Unsubscribe(ctx context.Context, token string) error {
+	const op = "tenancy.Unsubscribe"
+	person, err := a.openUnsubscribe(token)
+	if err != nil {
+		return fault.Wrap(fault.NotFound, op, "This link is not valid.", err)
+	}
+	err = a.inGate(ctx, op, func(tx *tenancystore.GateTx) error {
+		n, err := tx.Notifications(ctx, person)
+		if err != nil {
+			return err
+		}
+		n.Success, n.Failure, n.Digest = false, false, false
+		for _, d := range []*tenancy.Delivery{&n.Approval, &n.Comment, &n.Channel, &n.Billing, &n.Team} {
+			if *d == tenancy.DeliveryMail {
+				*d = tenancy.DeliveryBell
+			}
+		}
+		return tx.SetNotifications(ctx, person, n)
+	})
+	if pg.IsNoRows(err) {
+		return fault.New(fault.NotFound, op, "This link is not valid.")
+	}
+	return err
+}

@@ -1,0 +1,266 @@
+package service
+
+import (
+	"context"
+
+	"crier/platform/fault"
+	"crier/platform/id"
+	"crier/platform/pg"
+	"crier/platform/secret"
+	"crier/tenancy"
+	tenancystore "crier/tenancy/store"
+)
+
+// CanRegister returns whether somebody without an invitation can register.
+func (a *Accounts) CanRegister(ctx context.Context) (can bool, err error) {
+	const op = "tenancy.CanRegister"
+	err = a.inGate(ctx, op, func(tx *tenancystore.GateTx) error {
+		can, err = a.takesRegistrations(ctx, tx, false)
+		return err
+	})
+	return can, err
+}
+
+// takesRegistrations returns whether somebody without an invitation can register. With lock no other transaction that
+// asks so goes on before the end of this one.
+func (a *Accounts) takesRegistrations(ctx context.Context, tx *tenancystore.GateTx, lock bool) (bool, error) {
+	if a.cfg.Registration != RegisterFirst {
+		return a.cfg.Registration == RegisterOpen, nil
+	}
+	exists, err := tx.AnyOrganization(ctx, lock)
+	return !exists, err
+}
+
+// Register begins a registration. On an instance that sends mail it stores what the account will be and sends a link to
+// the address; whether the address has an account changes neither the answer nor the work. Without mail the account is
+// made at once, and an address that is in use is fault.Conflict. Register returns fault.Forbidden when the instance takes
+// no registrations, and fault.Invalid for an input that breaks a rule or a token that is not valid any more.
+func (a *Accounts) Register(ctx context.Context, r tenancy.Registration) (tenancy.SignIn, error) {
+	const op = "tenancy.Register"
+	c, verified, err := a.newRegistration(ctx, op, r)
+	if err != nil {
+		return tenancy.SignIn{}, err
+	}
+	if a.deps.Mail == nil || verified {
+		return a.createAccount(ctx, op, c, verified, r.From)
+	}
+	err = a.inGate(ctx, op, func(tx *tenancystore.GateTx) error {
+		if err := tx.CreateConfirmation(ctx, c); err != nil {
+			return err
+		}
+		return a.addMail(ctx, tx, mailRegistration, c.Email, notice{Confirmation: c.ID})
+	})
+	return tenancy.SignIn{Step: tenancy.StepConfirm}, err
+}
+
+// newRegistration returns what a registration will make. verified means that an identity provider has verified the
+// address.
+func (a *Accounts) newRegistration(ctx context.Context, op string, r tenancy.Registration) (
+	c tenancystore.Confirmation, verified bool, err error) {
+	now := a.clock.Now()
+	c = tenancystore.Confirmation{
+		ID: id.New[tenancy.ConfirmationTag](), Kind: tenancystore.ConfirmRegistration, CreatedAt: now,
+		ExpiresAt: now.Add(tenancy.ConfirmationLife),
+	}
+	if r.Invitation != "" {
+		c.Invitation = secret.HashToken(r.Invitation)
+	}
+	var in tenancy.Inputs
+	if r.Invitation == "" {
+		c.Organization = in.Name("company", r.Organization, 3, 128)
+	}
+	c.Name = in.Name("name", r.Name, 0, 128)
+	if r.Provider == "" {
+		c.Email = in.Email("email", r.Email)
+	}
+	if err := in.Err(op); err != nil {
+		return c, false, err
+	}
+	if r.Provider == "" {
+		if err := checkPassword(op, "password", r.Password); err != nil {
+			return c, false, err
+		}
+	}
+	verified, err = a.admit(ctx, op, r, &c)
+	if err != nil || r.Provider != "" {
+		return c, verified, err
+	}
+	c.PasswordHash, err = a.hashPassword(ctx, r.From.Site, r.Password)
+	return c, false, err
+}
+
+// admit refuses a registration that the instance does not take, and adds the identity of a provider to it.
+func (a *Accounts) admit(ctx context.Context, op string, r tenancy.Registration, c *tenancystore.Confirmation) (
+	verified bool, err error) {
+	err = a.inGate(ctx, op, func(tx *tenancystore.GateTx) error {
+		if err := a.checkAdmission(ctx, tx, op, c.Invitation, false); err != nil {
+			return err
+		}
+		if r.Provider == "" {
+			return nil
+		}
+		claim, err := tx.TakeClaim(ctx, secret.HashToken(r.Provider), a.clock.Now())
+		if pg.IsNoRows(err) {
+			return fault.New(fault.Invalid, op, "The sign-in at the provider is over; begin it again.")
+		}
+		if err != nil {
+			return err
+		}
+		email, ok := tenancy.CleanEmail(claim.Email)
+		if !ok {
+			return fault.New(fault.Invalid, op,
+				"The provider names no e-mail address of yours; register with an address and a password.")
+		}
+		c.Email, c.Provider, c.Issuer, c.Subject = email, claim.Provider, claim.Issuer, claim.Subject
+		verified = claim.Verified
+		if c.Name == "" {
+			c.Name = claim.Name
+		}
+		return nil
+	})
+	return verified, err
+}
+
+// checkAdmission returns Forbidden unless somebody with the invitation, nil for none, can register.
+func (a *Accounts) checkAdmission(
+	ctx context.Context, tx *tenancystore.GateTx, op string, invitation []byte, lock bool,
+) error {
+	if invitation != nil {
+		_, err := tx.InvitationByHash(ctx, invitation, a.clock.Now())
+		if pg.IsNoRows(err) {
+			return spentInvitation(op)
+		}
+		return err
+	}
+	can, err := a.takesRegistrations(ctx, tx, lock)
+	if err == nil && !can {
+		return fault.New(fault.Forbidden, op, "This instance takes no registrations; ask for an invitation.")
+	}
+	return err
+}
+
+func spentInvitation(op string) error {
+	return fault.New(fault.Forbidden, op, "The invitation is not valid any more; ask for another one.")
+}
+
+// createAccount makes a person and what they join or own, and signs them in.
+func (a *Accounts) createAccount(ctx context.Context, op string, c tenancystore.Confirmation, verified bool,
+	from tenancy.Source) (out tenancy.SignIn, err error) {
+	err = a.inGate(ctx, op, func(tx *tenancystore.GateTx) error {
+		out, err = a.makeAccount(ctx, tx, op, c, verified, from)
+		return err
+	})
+	return out, accountFault(op, err)
+}
+
+// accountFault returns Conflict when an address or an identity is in use.
+func accountFault(op string, err error) error {
+	if pg.IsUnique(err, "person_email_key") {
+		return fault.New(fault.Conflict, op, "This e-mail address is taken.")
+	}
+	if pg.IsUnique(err, "identity_pkey") {
+		return fault.New(fault.Conflict, op, "This account of the provider is taken.")
+	}
+	return err
+}
+
+// makeAccount makes, in a transaction, what createAccount returns. An invitation is used up.
+func (a *Accounts) makeAccount(ctx context.Context, tx *tenancystore.GateTx, op string, c tenancystore.Confirmation,
+	verified bool, from tenancy.Source) (out tenancy.SignIn, err error) {
+	if err := a.checkAdmission(ctx, tx, op, c.Invitation, true); err != nil {
+		return out, err
+	}
+	person := tenancy.Person{
+		ID: id.New[tenancy.PersonTag](), Email: c.Email, Name: c.Name, PasswordHash: c.PasswordHash,
+		Verified: verified, CreatedAt: a.clock.Now(),
+	}
+	if err := tx.CreatePerson(ctx, person); err != nil {
+		return out, err
+	}
+	if c.Provider != "" {
+		key := tenancystore.IdentityKey{Provider: c.Provider, Issuer: c.Issuer, Subject: c.Subject}
+		if err := tx.AddIdentity(ctx, key, person.ID, person.CreatedAt); err != nil {
+			return out, err
+		}
+	}
+	var org tenancy.OrgID
+	if c.Invitation != nil {
+		org, err = a.useInvitation(ctx, tx, op, person, c.Invitation, from)
+	} else {
+		by := tenancy.Principal{Person: person.ID, Via: tenancy.ViaSession, Name: person.Email, From: from}
+		org, err = a.makeOrganization(ctx, tx, by, c.Organization)
+	}
+	if pg.IsNoRows(err) { // somebody else has used it since checkAdmission
+		return out, spentInvitation(op)
+	}
+	if err != nil {
+		return out, err
+	}
+	out, err = a.nextStep(ctx, tx, op, person, from)
+	out.Onboarding, out.Org = true, org
+	return out, err
+}
+
+// makeOrganization creates an organization that the principal's person owns.
+func (a *Accounts) makeOrganization(ctx context.Context, tx *tenancystore.GateTx, by tenancy.Principal, name string) (
+	tenancy.OrgID, error) {
+	o := tenancy.Organization{ID: id.New[tenancy.OrgTag](), Name: name, Timezone: "UTC", CreatedAt: a.clock.Now()}
+	org, err := tx.Enter(ctx, o.ID)
+	if err != nil {
+		return o.ID, err
+	}
+	if err := org.CreateOrganization(ctx, o, by.Person); err != nil {
+		return o.ID, err
+	}
+	if err := org.Audit(ctx, by.Event(tenancy.ActionOrganizationCreated, o.Name), o.CreatedAt); err != nil {
+		return o.ID, err
+	}
+	_, err = org.Leave(ctx)
+	return o.ID, err
+}
+
+// Activate completes the registration of a link. It returns false for a link that is not valid or was used, when the
+// address has an account by now, and when the instance does not take the registration any more. A link makes what its
+// own registration described, so nobody can prepare a password for the address of somebody else.
+func (a *Accounts) Activate(ctx context.Context, code string, from tenancy.Source) (
+	out tenancy.SignIn, ok bool, err error) {
+	const op = "tenancy.Activate"
+	err = a.inGate(ctx, op, func(tx *tenancystore.GateTx) error {
+		hash := secret.HashToken(code)
+		c, err := tx.LockConfirmation(ctx, hash, tenancystore.ConfirmRegistration, a.clock.Now())
+		if err != nil {
+			return err
+		}
+		if err := tx.DeleteConfirmation(ctx, c.ID); err != nil {
+			return err
+		}
+		out, err = a.makeAccount(ctx, tx, op, c.Confirmation, true, from)
+		return err
+	})
+	err = accountFault(op, err)
+	if pg.IsNoRows(err) || fault.Is(err, fault.Conflict) || fault.Is(err, fault.Forbidden) {
+		return tenancy.SignIn{}, false, nil
+	}
+	return out, err == nil, err
+}
+
+// ResendActivation sends the link of the address's newest registration again, if there is one. The address is looked up
+// when the mail is rendered, so that the answer takes the same time for all addresses.
+func (a *Accounts) ResendActivation(ctx context.Context, email string) error {
+	return a.queueByAddress(ctx, "tenancy.ResendActivation", mailResend, email)
+}
+
+// queueByAddress queues a mail that is about an address. Without mail it only logs.
+func (a *Accounts) queueByAddress(ctx context.Context, op string, kind mailKind, email string) error {
+	var in tenancy.Inputs
+	clean := in.Email("email", email)
+	if err := in.Err(op); err != nil {
+		return err
+	}
+	if a.deps.Mail == nil {
+		a.log.WarnContext(ctx, "a mail was asked for, and this instance sends none: see SMTP_URL; "+
+			"`crier admin reset-password` sets a new password", "kind", kind)
+		return nil
+	}
+	return a.inGate(ctx, op, func(tx *tenancystore.GateTx) error { return a.addMail(ctx, tx, kind, clean, notice{}) })
+}

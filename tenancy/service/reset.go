@@ -1,0 +1,151 @@
+package service
+
+import (
+	"context"
+
+	"crier/platform/fault"
+	"crier/platform/id"
+	"crier/platform/pg"
+	"crier/platform/secret"
+	"crier/tenancy"
+	tenancystore "crier/tenancy/store"
+)
+
+// Forgot sends a link for a new password, if there is a person with the address. The address is looked up when the mail
+// is rendered, so that the answer takes the same time for all addresses.
+func (a *Accounts) Forgot(ctx context.Context, email string) error {
+	return a.queueByAddress(ctx, "tenancy.Forgot", mailReset, email)
+}
+
+// ResetPassword sets the password of the link's person and ends all sessions of the person. A second factor remains. It
+// returns false for a link that is not valid or was used.
+func (a *Accounts) ResetPassword(ctx context.Context, token, password string, from tenancy.Source) (bool, error) {
+	const op = "tenancy.ResetPassword"
+	if err := checkPassword(op, "password", password); err != nil {
+		return false, err
+	}
+	hash, err := a.hashPassword(ctx, from.Site, password)
+	if err != nil {
+		return false, err
+	}
+	now := a.clock.Now()
+	err = a.inGate(ctx, op, func(tx *tenancystore.GateTx) error {
+		c, err := tx.LockConfirmation(ctx, secret.HashToken(token), tenancystore.ConfirmReset, now)
+		if err != nil {
+			return err
+		}
+		person, err := tx.LockPerson(ctx, c.Person)
+		if err != nil {
+			return err
+		}
+		if err := tx.SetPassword(ctx, person.ID, hash); err != nil {
+			return err
+		}
+		if person.Email == c.Email {
+			if err := tx.SetVerified(ctx, person.ID); err != nil {
+				return err
+			}
+		}
+		if _, err := tx.EndSessions(ctx, person.ID, tenancy.SessionID{}); err != nil { // deletes the link too
+			return err
+		}
+		event := personEvent(person, from, tenancy.ActionPasswordReset)
+		if err := tx.AuditPerson(ctx, person.ID, event, now); err != nil {
+			return err
+		}
+		return a.notify(ctx, tx, mailPasswordChanged, person.Email, notice{Address: from.Client})
+	})
+	if pg.IsNoRows(err) {
+		return false, nil
+	}
+	return err == nil, err
+}
+
+// ChangeAddress sends links to the old and the new address of the principal's person. The address changes when both were
+// followed. Without mail it changes at once, is not verified, and one that is in use is fault.Conflict. With mail an
+// address in use is not told: its owner gets a mail, and the change never completes.
+func (a *Accounts) ChangeAddress(ctx context.Context, p tenancy.Principal, email string, proof tenancy.Proof) (
+	bool, error) {
+	const op = "tenancy.ChangeAddress"
+	var in tenancy.Inputs
+	clean := in.Email("email", email)
+	if err := in.Err(op); err != nil {
+		return false, err
+	}
+	person, err := a.prove(ctx, op, p, proof)
+	if err != nil {
+		return false, err
+	}
+	if clean == person.Email {
+		return false, fault.New(fault.Invalid, op, "This is your address already.")
+	}
+	if a.deps.Mail == nil {
+		err := a.inGate(ctx, op, func(tx *tenancystore.GateTx) error {
+			return a.setAddress(ctx, tx, person, clean, false, p.From)
+		})
+		return err == nil, accountFault(op, err)
+	}
+	now := a.clock.Now()
+	c := tenancystore.Confirmation{
+		ID: id.New[tenancy.ConfirmationTag](), Kind: tenancystore.ConfirmAddress, Email: clean, Person: person.ID, CreatedAt: now,
+		ExpiresAt: now.Add(tenancy.ConfirmationLife),
+	}
+	return false, a.inGate(ctx, op, func(tx *tenancystore.GateTx) error {
+		if err := tx.DeleteConfirmations(ctx, person.ID, tenancystore.ConfirmAddress); err != nil {
+			return err
+		}
+		if err := tx.CreateConfirmation(ctx, c); err != nil {
+			return err
+		}
+		if err := a.addMail(ctx, tx, mailAddressOld, person.Email, notice{Confirmation: c.ID}); err != nil {
+			return err
+		}
+		return a.addMail(ctx, tx, mailAddressNew, clean, notice{Confirmation: c.ID})
+	})
+}
+
+// ConfirmAddress follows one of the two links of a change of address. It returns true when the address has changed,
+// NotFound for a link that is not valid any more, and Conflict when another account has the address by now.
+func (a *Accounts) ConfirmAddress(ctx context.Context, token string, from tenancy.Source) (done bool, err error) {
+	const op = "tenancy.ConfirmAddress"
+	hash, now := secret.HashToken(token), a.clock.Now()
+	err = a.inGate(ctx, op, func(tx *tenancystore.GateTx) error {
+		c, err := tx.LockConfirmation(ctx, hash, tenancystore.ConfirmAddress, now)
+		if err != nil {
+			return err
+		}
+		sides, err := tx.FollowLink(ctx, hash, c.Confirmation, now)
+		if err != nil || sides < 2 {
+			return err
+		}
+		person, err := tx.LockPerson(ctx, c.Person)
+		if err != nil {
+			return err
+		}
+		done = true
+		return a.setAddress(ctx, tx, person, c.Email, true, from)
+	})
+	if pg.IsNoRows(err) {
+		return false, fault.New(fault.NotFound, op, "This link is not valid any more.")
+	}
+	return done && err == nil, accountFault(op, err)
+}
+
+// setAddress changes the address of a person. Links that were sent to the old one end.
+func (a *Accounts) setAddress(ctx context.Context, tx *tenancystore.GateTx, person tenancy.Person, email string,
+	verified bool, from tenancy.Source) error {
+	for _, kind := range []tenancystore.ConfirmationKind{tenancystore.ConfirmAddress, tenancystore.ConfirmReset} {
+		if err := tx.DeleteConfirmations(ctx, person.ID, kind); err != nil {
+			return err
+		}
+	}
+	if err := tx.SetEmail(ctx, person.ID, email, verified); err != nil {
+		return err
+	}
+	event := personEvent(person, from, tenancy.ActionAddressChanged)
+	event.Subject = email
+	if err := tx.AuditPerson(ctx, person.ID, event, a.clock.Now()); err != nil {
+		return err
+	}
+	return a.notify(ctx, tx, mailAddressChanged, person.Email, notice{Name: email})
+}

@@ -1,0 +1,183 @@
+package service
+
+import (
+	"context"
+
+	"crier/platform/fault"
+	"crier/platform/id"
+	"crier/platform/pg"
+	"crier/tenancy"
+	tenancystore "crier/tenancy/store"
+)
+
+// Team returns the members of the principal's organization, the oldest membership first.
+func (a *Accounts) Team(ctx context.Context, p tenancy.Principal) (out []tenancy.Member, err error) {
+	const op = "tenancy.Team"
+	err = a.inOrg(ctx, op, p.Org, func(tx *tenancystore.OrgTx) error {
+		out, err = tx.Members(ctx)
+		return err
+	})
+	return out, err
+}
+
+// RemoveMember removes a member of the principal's organization, or lets the principal's person leave it. The member's
+// next request finds no access, in all processes. Keys that the member made stay. It returns fault.Forbidden for the
+// owner and for a member who outranks the principal, and fault.NotFound for nobody's id.
+func (a *Accounts) RemoveMember(ctx context.Context, p tenancy.Principal, member string) error {
+	const op = "tenancy.RemoveMember"
+	target, ok := id.Parse[tenancy.PersonTag](member)
+	if !ok {
+		return noMember(op)
+	}
+	err := a.inOrg(ctx, op, p.Org, func(tx *tenancystore.OrgTx) error {
+		m, err := tx.LockMember(ctx, target)
+		if err != nil {
+			return err
+		}
+		action := tenancy.ActionRemoved
+		if target == p.Person {
+			action = tenancy.ActionLeft
+		}
+		if err := mayRemove(op, p, m); err != nil {
+			return err
+		}
+		email, err := tx.MemberEmail(ctx, target)
+		if err != nil {
+			return err
+		}
+		o, err := tx.Organization(ctx)
+		if err != nil {
+			return err
+		}
+		if err := tx.RemoveMember(ctx, target); err != nil {
+			return err
+		}
+		if err := tx.Audit(ctx, p.Event(action, email), a.clock.Now()); err != nil || action == tenancy.ActionLeft {
+			return err
+		}
+		gate, err := tx.Leave(ctx)
+		if err != nil {
+			return err
+		}
+		return a.notify(ctx, gate, mailRemoved, email, notice{Name: o.Name})
+	})
+	if pg.IsNoRows(err) {
+		return noMember(op)
+	}
+	return err
+}
+
+func noMember(op string) error { return fault.New(fault.NotFound, op, "There is no such member.") }
+
+func mayRemove(op string, p tenancy.Principal, m tenancy.Membership) error {
+	switch {
+	case m.Role == tenancy.RoleSuperAdmin:
+		return fault.New(fault.Forbidden, op, "The owner cannot be removed and cannot leave: hand the organization over first.")
+	case m.Person != p.Person && !p.Role.Outranks(m.Role):
+		return fault.New(fault.Forbidden, op, "Only an administrator may remove members.")
+	}
+	return nil
+}
+
+// SetRole changes the role of a member of the principal's organization. With RoleSuperAdmin the owner, who is the
+// principal, and the member swap: the member becomes the owner, and the principal an administrator; this needs the proof.
+// It returns fault.Forbidden for the owner's role and for a principal who may not, and fault.NotFound for nobody's id.
+func (a *Accounts) SetRole(ctx context.Context, p tenancy.Principal, member string, role tenancy.Role,
+	proof tenancy.Proof) error {
+	const op = "tenancy.SetRole"
+	target, ok := id.Parse[tenancy.PersonTag](member)
+	if !ok {
+		return noMember(op)
+	}
+	var in tenancy.Inputs
+	in.Check(role.Valid(), "role", "must be USER, ADMIN or SUPERADMIN")
+	if err := in.Err(op); err != nil {
+		return err
+	}
+	handOver := role == tenancy.RoleSuperAdmin
+	if handOver {
+		if p.Role != tenancy.RoleSuperAdmin {
+			return fault.New(fault.Forbidden, op, "Only the owner may hand the organization over.")
+		}
+		if _, err := a.prove(ctx, op, p, proof); err != nil {
+			return err
+		}
+	}
+	err := a.inOrg(ctx, op, p.Org, func(tx *tenancystore.OrgTx) error {
+		return a.setRole(ctx, tx, op, p, target, role, handOver)
+	})
+	if pg.IsNoRows(err) {
+		return noMember(op)
+	}
+	return err
+}
+
+func (a *Accounts) setRole(ctx context.Context, tx *tenancystore.OrgTx, op string, p tenancy.Principal,
+	target tenancy.PersonID, role tenancy.Role, handOver bool) error {
+	caller, err := tx.LockMember(ctx, p.Person) // the role may have changed since the request began
+	if err != nil {
+		return err
+	}
+	m, err := tx.LockMember(ctx, target)
+	if err != nil || m.Role == role && caller.Role.Manages() {
+		return err
+	}
+	if m.Disabled && handOver || !caller.Role.Outranks(m.Role) || handOver && caller.Role != tenancy.RoleSuperAdmin {
+		return fault.New(fault.Forbidden, op, "You may not change the role of this member.")
+	}
+	if handOver {
+		if tx, err = checkStays(ctx, tx, op, p.Org, target); err != nil {
+			return err
+		}
+		if err := tx.SetRole(ctx, p.Person, tenancy.RoleAdmin); err != nil {
+			return err
+		}
+	}
+	if err := tx.SetRole(ctx, target, role); err != nil {
+		return err
+	}
+	return a.tellRole(ctx, tx, p, target, role, handOver)
+}
+
+// checkStays returns Conflict when the account of a member is to be deleted, because the organization would be left
+// without an owner. It locks the person until the end of the transaction, which it continues in the organization.
+func checkStays(ctx context.Context, tx *tenancystore.OrgTx, op string, org tenancy.OrgID, member tenancy.PersonID) (
+	*tenancystore.OrgTx, error) {
+	gate, err := tx.Leave(ctx)
+	if err != nil {
+		return nil, err
+	}
+	person, err := gate.LockPerson(ctx, member)
+	if err != nil {
+		return nil, err
+	}
+	if person.DeletedAt != nil {
+		return nil, fault.New(fault.Conflict, op, "The account of this member will be deleted.")
+	}
+	return gate.Enter(ctx, org)
+}
+
+// tellRole records a new role and tells the member.
+func (a *Accounts) tellRole(ctx context.Context, tx *tenancystore.OrgTx, p tenancy.Principal, target tenancy.PersonID,
+	role tenancy.Role, handOver bool) error {
+	email, err := tx.MemberEmail(ctx, target)
+	if err != nil {
+		return err
+	}
+	o, err := tx.Organization(ctx)
+	if err != nil {
+		return err
+	}
+	action, kind := tenancy.ActionRole, mailRole
+	if handOver {
+		action, kind = tenancy.ActionOrganizationOwner, mailOwner
+	}
+	if err := tx.Audit(ctx, p.Event(action, email+": "+string(role)), a.clock.Now()); err != nil {
+		return err
+	}
+	gate, err := tx.Leave(ctx)
+	if err != nil {
+		return err
+	}
+	return a.notify(ctx, gate, kind, email, notice{Name: o.Name, Role: role, By: p.Name})
+}

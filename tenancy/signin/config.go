@@ -1,0 +1,103 @@
+package signin
+
+import (
+	"net/netip"
+	"net/url"
+	"strings"
+
+	"crier/platform/env"
+	"crier/platform/secret"
+	"crier/tenancy"
+)
+
+// Provider is an identity provider, as addresses and tables name it.
+type Provider string
+
+// The providers, in the order of Names.
+const (
+	ProviderGitHub  Provider = "GITHUB"
+	ProviderGoogle  Provider = "GOOGLE"
+	ProviderGeneric Provider = "GENERIC" // any issuer of OpenID Connect
+)
+
+const (
+	gitHubURL    = "https://github.com"
+	googleIssuer = "https://accounts.google.com"
+)
+
+// maxIssuer is the greatest length of a stored issuer.
+const maxIssuer = 512
+
+// maxLabel is the greatest length of OIDC_NAME, in characters.
+const maxLabel = 64
+
+// Config are the registrations at the identity providers. A provider without a client id is not offered.
+type Config struct {
+	GitHubID     string      `env:"GITHUB_CLIENT_ID" doc:"Client id of an OAuth app at GitHub, for sign-in."`
+	GitHubSecret secret.Text `env:"GITHUB_CLIENT_SECRET" doc:"Client secret of the OAuth app at GitHub."`
+	// GitHubURL is without a path. The API of any other host than github.com is at /api/v3 below it.
+	GitHubURL string `env:"GITHUB_URL, default=https://github.com" doc:"Address of GitHub or GitHub Enterprise."`
+
+	GoogleID     string      `env:"GOOGLE_CLIENT_ID" doc:"Client id of a web application at Google, for sign-in."`
+	GoogleSecret secret.Text `env:"GOOGLE_CLIENT_SECRET" doc:"Client secret of the web application at Google."`
+
+	// Issuer is exactly the issuer that the metadata of the provider names, with or without a slash at the end.
+	Issuer string      `env:"OIDC_ISSUER" doc:"Issuer of any OpenID Connect provider; see OUTBOUND_ALLOW."`
+	ID     string      `env:"OIDC_CLIENT_ID" doc:"Client id at the OpenID Connect provider."`
+	Secret secret.Text `env:"OIDC_CLIENT_SECRET" doc:"Client secret at the OpenID Connect provider."`
+	Label  string      `env:"OIDC_NAME, default=SSO" doc:"Name of the OpenID Connect provider on the sign-in page."`
+}
+
+// Validate returns the faults of the variables, joined; errors.As finds an env.Fault in it.
+func (c Config) Validate() error {
+	var faults env.Faults
+	addPair(&faults, "GITHUB_CLIENT_ID", c.GitHubID, "GITHUB_CLIENT_SECRET", c.GitHubSecret.Reveal())
+	addPair(&faults, "GOOGLE_CLIENT_ID", c.GoogleID, "GOOGLE_CLIENT_SECRET", c.GoogleSecret.Reveal())
+	addPair(&faults, "OIDC_CLIENT_ID", c.ID, "OIDC_CLIENT_SECRET", c.Secret.Reveal())
+	addPair(&faults, "OIDC_CLIENT_ID", c.ID, "OIDC_ISSUER", c.Issuer)
+	if c.GitHubURL != "" && !isOrigin(c.GitHubURL) {
+		faults.Add("GITHUB_URL", "must be an https address without a path (http only on loopback)")
+	}
+	if c.Issuer != "" && !isIssuer(c.Issuer) {
+		faults.Add("OIDC_ISSUER", "must be an https address without a query (http only on loopback)")
+	}
+	if _, rule := tenancy.CleanName(c.Label, 1, maxLabel); c.Label != "" && rule != "" {
+		faults.Add("OIDC_NAME", rule)
+	}
+	return faults.Err()
+}
+
+// addPair adds a fault when only one of two variables is set.
+func addPair(faults *env.Faults, name, value, otherName, other string) {
+	if value == "" && other != "" {
+		faults.Add(name, "is required with "+otherName)
+	}
+	if value != "" && other == "" {
+		faults.Add(otherName, "is required with "+name)
+	}
+}
+
+func isOrigin(address string) bool {
+	u, ok := parseAddress(address)
+	return ok && strings.Trim(u.Path, "/") == "" && u.RawQuery == "" && len(address) <= maxIssuer
+}
+
+func isIssuer(address string) bool {
+	u, ok := parseAddress(address)
+	return ok && u.RawQuery == "" && len(address) <= maxIssuer
+}
+
+// parseAddress parses an https address, or an http address on loopback. It returns false for any other text and for an
+// address with credentials or a fragment.
+func parseAddress(raw string) (*url.URL, bool) {
+	u, err := url.Parse(raw)
+	if err != nil || u.Hostname() == "" || u.User != nil || strings.Contains(raw, "#") {
+		return nil, false
+	}
+	return u, u.Scheme == "https" || u.Scheme == "http" && isLoopback(u.Hostname())
+}
+
+func isLoopback(host string) bool {
+	addr, err := netip.ParseAddr(host)
+	return host == "localhost" || err == nil && addr.IsLoopback()
+}

@@ -1,0 +1,77 @@
+package signin
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"golang.org/x/sync/singleflight"
+
+	"crier/platform/clock"
+)
+
+// maxAge is how long metadata and keys are used. After it a key that the issuer has withdrawn is not accepted any more.
+const maxAge = time.Hour
+
+// fetching is how documents are fetched.
+type fetching struct {
+	clock clock.Clock
+	limit time.Duration // of one fetch
+}
+
+// fetched is a document of an issuer. It is fetched when it is first needed, and again after maxAge or a failure.
+// Callers that need it at the same time share one fetch.
+type fetched[T any] struct {
+	fetching
+	fetch  func(ctx context.Context) (T, error)
+	flight singleflight.Group
+
+	mu    sync.Mutex
+	value T
+	at    time.Time // zero: never fetched
+}
+
+// get returns the document, at most maxAge old. When ctx ends first, it returns the error of ctx.
+func (f *fetched[T]) get(ctx context.Context) (T, error) {
+	f.mu.Lock()
+	value, age := f.value, f.clock.Now().Sub(f.at)
+	known := !f.at.IsZero()
+	f.mu.Unlock()
+	if known && age >= 0 && age < maxAge {
+		return value, nil
+	}
+	return f.refresh(ctx)
+}
+
+// refresh fetches the document. The fetch does not end with ctx, because others may wait for it; it has a limit of its
+// own.
+func (f *fetched[T]) refresh(ctx context.Context) (T, error) {
+	type result struct {
+		value T
+		err   error
+	}
+	done := f.flight.DoChan("", func() (any, error) {
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), f.limit)
+		defer cancel()
+		value, err := f.fetch(ctx)
+		if err != nil {
+			return result{err: err}, nil
+		}
+		f.store(value)
+		return result{value: value}, nil
+	})
+	select {
+	case got := <-done:
+		r, _ := got.Val.(result)
+		return r.value, r.err
+	case <-ctx.Done():
+		var none T
+		return none, ctx.Err()
+	}
+}
+
+func (f *fetched[T]) store(value T) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.value, f.at = value, f.clock.Now()
+}

@@ -1,0 +1,216 @@
+// Package signin signs people in at GitHub, at Google and at any issuer of OpenID Connect. It has no database: the
+// caller keeps what Begin returns until the person comes back, and deletes it before Finish.
+package signin
+
+import (
+	"cmp"
+	"context"
+	"strings"
+	"time"
+
+	"crier/platform/clock"
+	"crier/platform/fault"
+	"crier/platform/outbound"
+	"crier/platform/secret"
+	"crier/tenancy"
+)
+
+// finishLimit bounds one Begin or Finish, with all of its requests.
+const finishLimit = 15 * time.Second
+
+// tokenLength gives a state, a nonce and a verifier 256 bits of entropy each. It is also the least length of a verifier
+// (RFC 7636).
+const tokenLength = 43
+
+const (
+	maxCode    = 4096 // bytes
+	maxSubject = 255  // bytes, OpenID Connect Core section 2
+	maxName    = 128  // characters
+)
+
+// Start is a sign-in that has begun. URL is where the browser goes next. The caller stores the other fields with the
+// redirect address for some minutes, and binds State to the browser.
+type Start struct {
+	URL, State, Verifier, Nonce string
+}
+
+// Callback is what the browser brings back from the provider, and what the caller stored for its state. The caller has
+// compared the state and deleted it before, because a code and a nonce are for one use.
+type Callback struct {
+	Code string
+	// Issuer is the parameter iss of RFC 9207; it may be empty.
+	Issuer string
+	// RedirectURI is the one that was given to Begin.
+	RedirectURI     string
+	Verifier, Nonce string
+}
+
+// Identity is an account at a provider. Issuer and Subject identify it; an account keeps them when its address changes.
+type Identity struct {
+	Provider Provider
+	// Issuer is at most 512 bytes long, Subject 255.
+	Issuer, Subject string
+	// Email is in the form of tenancy.CleanEmail. It is empty unless EmailVerified.
+	Email string
+	// EmailVerified is true when the provider says that the address belongs to the person.
+	EmailVerified bool
+	// Name is in the form of tenancy.CleanName, of at most 128 characters. It may be empty.
+	Name string
+}
+
+// Name is a provider with the text that people know it by.
+type Name struct {
+	Provider Provider
+	Label    string
+}
+
+// source is one provider. An error that matches errRefused, errSetup or errUnverified says so; any other one means that
+// the provider is away.
+type source interface {
+	// address returns where the browser goes to sign in.
+	address(ctx context.Context, start Start, redirectURI string) (string, error)
+	// identify exchanges the code, once. The texts in the Identity are as the provider sent them.
+	identify(ctx context.Context, cb Callback) (Identity, error)
+}
+
+// site is a configured provider.
+type site struct {
+	Name
+	source source
+}
+
+// Providers are the configured identity providers. It is safe for concurrent use.
+type Providers struct {
+	sites []site
+	limit time.Duration
+}
+
+// New returns the providers that the configuration has, and makes no request. It fails when the configuration is not
+// valid. All requests go through out.
+func New(cfg Config, out *outbound.Client, c clock.Clock) (*Providers, error) {
+	return newProviders(cfg, out, c, finishLimit)
+}
+
+// newProviders is New with another limit of Begin and Finish.
+func newProviders(cfg Config, out *outbound.Client, c clock.Clock, limit time.Duration) (*Providers, error) {
+	if err := cfg.Validate(); err != nil {
+		return nil, err
+	}
+	w, p := web{out: out}, &Providers{limit: limit}
+	// A third each for metadata, keys and the exchange.
+	fetch := fetching{clock: c, limit: limit / 3}
+	if cfg.GitHubID != "" {
+		address := strings.TrimRight(cmp.Or(cfg.GitHubURL, gitHubURL), "/")
+		p.add(ProviderGitHub, "GitHub", newGitHub(address, cfg.GitHubID, cfg.GitHubSecret, w))
+	}
+	if cfg.GoogleID != "" {
+		p.add(ProviderGoogle, "Google", newIssuer(googleIssuer, cfg.GoogleID, cfg.GoogleSecret, w, fetch))
+	}
+	if cfg.ID != "" {
+		p.add(ProviderGeneric, cmp.Or(cfg.Label, "SSO"), newIssuer(cfg.Issuer, cfg.ID, cfg.Secret, w, fetch))
+	}
+	return p, nil
+}
+
+func (p *Providers) add(provider Provider, label string, s source) {
+	p.sites = append(p.sites, site{Name: Name{Provider: provider, Label: label}, source: s})
+}
+
+// Has reports whether the provider is configured.
+func (p *Providers) Has(provider Provider) bool {
+	_, ok := p.find(provider)
+	return ok
+}
+
+// Names returns the configured providers in a fixed order.
+func (p *Providers) Names() []Name {
+	names := make([]Name, 0, len(p.sites))
+	for _, s := range p.sites {
+		names = append(names, s.Name)
+	}
+	return names
+}
+
+func (p *Providers) find(provider Provider) (site, bool) {
+	for _, s := range p.sites {
+		if s.Provider == provider {
+			return s, true
+		}
+	}
+	return site{}, false
+}
+
+// Begin returns a new sign-in that will come back to redirectURI, which the caller has checked. The first Begin at an
+// OpenID Connect provider reads its metadata. Errors are NotFound for a provider that is not configured, and
+// Unavailable when the provider does not answer within 15 seconds or its answer cannot be used.
+func (p *Providers) Begin(ctx context.Context, provider Provider, redirectURI string) (Start, error) {
+	const op = "signin.Begin"
+	s, ok := p.find(provider)
+	if !ok {
+		return Start{}, unknownProvider(op)
+	}
+	ctx, cancel := context.WithTimeout(ctx, p.limit)
+	defer cancel()
+	start, err := newStart()
+	if err != nil {
+		return Start{}, err
+	}
+	start.URL, err = s.source.address(ctx, start, redirectURI)
+	if err != nil {
+		return Start{}, s.fault(op, err)
+	}
+	return start, nil
+}
+
+func newStart() (Start, error) {
+	var tokens [3]string
+	for i := range tokens {
+		token, err := secret.Token("", tokenLength)
+		if err != nil {
+			return Start{}, err
+		}
+		tokens[i] = token
+	}
+	return Start{State: tokens[0], Verifier: tokens[1], Nonce: tokens[2]}, nil
+}
+
+// Finish exchanges the code and returns whose account it is. The code is sent at most once, so that a person begins
+// again after any error. Errors are NotFound for a provider that is not configured, Invalid when the provider refused
+// the code or its answer proves nothing, and Unavailable when it did not answer within 15 seconds in all or its answer
+// cannot be used. Neither messages nor causes contain a code, a token, a secret or a text of the provider.
+func (p *Providers) Finish(ctx context.Context, provider Provider, cb Callback) (Identity, error) {
+	const op = "signin.Finish"
+	s, ok := p.find(provider)
+	if !ok {
+		return Identity{}, unknownProvider(op)
+	}
+	if cb.Code == "" || len(cb.Code) > maxCode || cb.Verifier == "" {
+		return Identity{}, s.fault(op, refused("the callback is not complete"))
+	}
+	ctx, cancel := context.WithTimeout(ctx, p.limit)
+	defer cancel()
+	found, err := s.source.identify(ctx, cb)
+	if err != nil {
+		return Identity{}, s.fault(op, err)
+	}
+	if found.Subject == "" || len(found.Subject) > maxSubject || !tenancy.Storable(found.Subject) {
+		return Identity{}, s.fault(op, refused("the subject is not valid"))
+	}
+	return found.clean(provider), nil
+}
+
+// clean returns the identity with texts that can be stored and shown, and without an address that is not verified.
+func (i Identity) clean(provider Provider) Identity {
+	email, valid := tenancy.CleanEmail(i.Email)
+	if !valid || !i.EmailVerified {
+		email = ""
+	}
+	name, _ := tenancy.CleanName(i.Name, 1, maxName)
+	return Identity{
+		Provider: provider, Issuer: i.Issuer, Subject: i.Subject, Email: email, EmailVerified: email != "", Name: name,
+	}
+}
+
+func unknownProvider(op string) error {
+	return fault.New(fault.NotFound, op, "This sign-in provider is not available here.")
+}

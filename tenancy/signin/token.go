@@ -1,0 +1,147 @@
+package signin
+
+import (
+	"context"
+	"encoding/json"
+	"slices"
+	"time"
+
+	"github.com/go-jose/go-jose/v4"
+	"github.com/zitadel/oidc/v3/pkg/client/rp"
+	"github.com/zitadel/oidc/v3/pkg/oidc"
+
+	"crier/platform/secret"
+)
+
+// skew is how far the clock of an issuer may be from ours.
+const skew = time.Minute
+
+// algorithms are the signatures that an id_token may have: all that an issuer alone can make. HS256 is made with the
+// client secret.
+var algorithms = []jose.SignatureAlgorithm{
+	jose.RS256, jose.RS384, jose.RS512, jose.PS256, jose.PS384, jose.PS512,
+	jose.ES256, jose.ES384, jose.ES512, jose.EdDSA,
+}
+
+// claims are those of an id_token that are checked or used.
+type claims struct {
+	Issuer          string    `json:"iss"`
+	Subject         string    `json:"sub"`
+	Audience        audience  `json:"aud"`
+	AuthorizedParty string    `json:"azp"`
+	Expiry          oidc.Time `json:"exp"`
+	IssuedAt        oidc.Time `json:"iat"`
+	Nonce           string    `json:"nonce"`
+	AccessTokenHash string    `json:"at_hash"`
+	profile
+}
+
+// profile is what id_tokens and the userinfo endpoint have about a person.
+type profile struct {
+	Email string `json:"email"`
+	// Verified is nil when the issuer does not say whether the address is verified.
+	Verified *flag  `json:"email_verified"`
+	Name     string `json:"name"`
+}
+
+// flag is a JSON boolean, or its text in a string, which some issuers send. Everything else is false.
+type flag bool
+
+// UnmarshalJSON sets the flag. The error is nil.
+func (f *flag) UnmarshalJSON(data []byte) error {
+	*f = string(data) == "true" || string(data) == `"true"`
+	return nil
+}
+
+// audience is a JSON string or an array of them.
+type audience []string
+
+// UnmarshalJSON sets the audience. It fails for other values than strings.
+func (a *audience) UnmarshalJSON(data []byte) error {
+	if len(data) > 0 && data[0] == '[' {
+		return json.Unmarshal(data, (*[]string)(a))
+	}
+	*a = make(audience, 1)
+	return json.Unmarshal(data, &(*a)[0])
+}
+
+// verify returns the claims of an id_token that is signed by the issuer, for this client and this sign-in. The verifier
+// of rp is not used, because it adds the accepted skew to the clock before it compares it with exp, and so refuses
+// every token that is valid for a minute, as some issuers make them.
+func (i *issuer) verify(ctx context.Context, raw, accessToken, nonce string) (claims, error) {
+	token, err := jose.ParseSignedCompact(raw, algorithms)
+	if err != nil {
+		return claims{}, refused("there is no id_token with a permitted signature")
+	}
+	payload, err := i.payload(ctx, token)
+	if err != nil {
+		return claims{}, err
+	}
+	var c claims
+	if err := json.Unmarshal(payload, &c); err != nil {
+		return claims{}, refused("the claims of the id_token are not valid JSON")
+	}
+	if reason := i.reject(c, nonce); reason != "" {
+		return claims{}, refused(reason)
+	}
+	_, algorithm := oidc.GetKeyIDAndAlg(token)
+	if err := rp.VerifyAccessToken(accessToken, c.AccessTokenHash, jose.SignatureAlgorithm(algorithm)); err != nil {
+		return claims{}, refused("the id_token belongs to another access token")
+	}
+	return c, nil
+}
+
+// payload returns what the issuer has signed. When no cached key fits, the issuer may sign with a newer one, so that
+// the keys are fetched once more.
+func (i *issuer) payload(ctx context.Context, token *jose.JSONWebSignature) ([]byte, error) {
+	keys, err := i.keys.get(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if payload, ok := open(token, keys); ok {
+		return payload, nil
+	}
+	keys, err = i.keys.refresh(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if payload, ok := open(token, keys); ok {
+		return payload, nil
+	}
+	return nil, refused("the id_token is not signed with a key of the issuer")
+}
+
+func open(token *jose.JSONWebSignature, keys []jose.JSONWebKey) ([]byte, bool) {
+	keyID, algorithm := oidc.GetKeyIDAndAlg(token)
+	key, err := oidc.FindMatchingKey(keyID, oidc.KeyUseSignature, algorithm, keys...)
+	if err != nil {
+		return nil, false
+	}
+	payload, err := token.Verify(&key)
+	return payload, err == nil
+}
+
+// reject returns why the claims do not prove who signs in (OpenID Connect Core section 3.1.3.7), or "".
+func (i *issuer) reject(c claims, nonce string) string {
+	now := i.clock.Now()
+	switch {
+	case !i.isNamed(c.Issuer):
+		return "the id_token is from another issuer"
+	case !slices.Contains(c.Audience, i.id):
+		return "the id_token is for another client"
+	case c.AuthorizedParty != "" && c.AuthorizedParty != i.id, c.AuthorizedParty == "" && len(c.Audience) > 1:
+		return "the id_token was given to another client"
+	case !now.Before(c.Expiry.AsTime().Add(skew)):
+		return "the id_token has expired"
+	case c.IssuedAt == 0 || c.IssuedAt.AsTime().After(now.Add(skew)):
+		return "the id_token is from the future"
+	case !secret.Equal(c.Nonce, secret.Text(nonce)):
+		return "the id_token is for another sign-in"
+	}
+	return ""
+}
+
+// isNamed reports whether iss names the issuer. Google documents a second name, without the scheme.
+func (i *issuer) isNamed(iss string) bool {
+	return iss == i.name || i.name == googleIssuer && "https://"+iss == googleIssuer
+}

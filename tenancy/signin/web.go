@@ -1,0 +1,97 @@
+package signin
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"strings"
+
+	"golang.org/x/oauth2"
+
+	"crier/platform/outbound"
+)
+
+// maxAnswer is the greatest length of an answer, in bytes. It is below the length at which oauth2 cuts an answer off.
+const maxAnswer = 1_000_000
+
+// web makes the requests of a sign-in.
+type web struct{ out *outbound.Client }
+
+// exchange sends the code to the token endpoint, at most once.
+func (w web) exchange(ctx context.Context, client *oauth2.Config, cb Callback) (*oauth2.Token, error) {
+	once := w.out.HTTP() // does not follow redirects of a POST
+	once.Transport = commit{out: w.out}
+	token, err := client.Exchange(
+		context.WithValue(ctx, oauth2.HTTPClient, once), cb.Code, oauth2.VerifierOption(cb.Verifier),
+	)
+	if err != nil {
+		return nil, fmt.Errorf("token endpoint: %w", tokenError(err))
+	}
+	if !strings.EqualFold(token.TokenType, "bearer") {
+		return nil, fmt.Errorf("token endpoint: %w", errAnswer)
+	}
+	return token, nil
+}
+
+// commit is the transport of a code exchange. net/http may repeat a request on another connection; a code that arrives
+// twice is refused, and the provider may revoke what it gave for the first.
+type commit struct{ out *outbound.Client }
+
+// RoundTrip returns a response whose body has been read. A body of more than maxAnswer bytes is an error.
+func (c commit) RoundTrip(req *http.Request) (*http.Response, error) {
+	req = req.Clone(req.Context())
+	req.Header.Set("Accept", "application/json") // GitHub answers with a form otherwise
+	resp, err := c.out.Commit(req)
+	if err != nil {
+		return nil, err
+	}
+	body, err := outbound.ReadAll(resp, maxAnswer)
+	if err != nil {
+		return nil, err
+	}
+	resp.Body = io.NopCloser(bytes.NewReader(body))
+	return resp, nil
+}
+
+// getJSON reads a JSON document. With an access token it follows no redirect, and a token that the provider does not
+// accept is an error that matches errRefused. Any other answer with another status than 200 is a *statusError.
+func (w web) getJSON(ctx context.Context, address, token string, into any) error {
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, address, nil)
+	if err != nil {
+		return errAnswer // the address is from the metadata
+	}
+	req.Header.Set("Accept", "application/json")
+	req.Header.Set("User-Agent", "Crier") // GitHub requires one
+	client := w.out.HTTP()
+	if token != "" {
+		req.Header.Set("Authorization", "Bearer "+token)
+		client.CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
+	}
+	resp, err := client.Do(req)
+	if err != nil {
+		return transportError(err)
+	}
+	body, err := outbound.ReadAll(resp, maxAnswer)
+	if err != nil {
+		return transportError(err)
+	}
+	if token != "" && resp.StatusCode == http.StatusUnauthorized {
+		return refused("the access token is not accepted")
+	}
+	if resp.StatusCode != http.StatusOK {
+		return &statusError{status: resp.StatusCode, limited: isLimited(resp)}
+	}
+	if err := json.Unmarshal(body, into); err != nil {
+		return errAnswer
+	}
+	return nil
+}
+
+// isLimited reports whether an answer refuses a request because of a rate limit. GitHub does so with 403 too.
+func isLimited(resp *http.Response) bool {
+	return resp.StatusCode == http.StatusTooManyRequests || resp.Header.Get("Retry-After") != "" ||
+		resp.Header.Get("X-Ratelimit-Remaining") == "0"
+}

@@ -1,0 +1,109 @@
+package store
+
+import (
+	"context"
+	"time"
+
+	"crier/tenancy"
+)
+
+// IdentityKey names an account at an identity provider.
+type IdentityKey struct {
+	Provider string `db:"provider"`
+	Issuer   string `db:"issuer"`
+	Subject  string `db:"subject"`
+}
+
+const identityPerson = `-- tenancy.IdentityPerson
+select person_id from identity where issuer = $1 and subject = $2`
+
+// PersonOfIdentity returns the person of an identity, or pgx.ErrNoRows.
+func (t *GateTx) PersonOfIdentity(ctx context.Context, k IdentityKey) (person tenancy.PersonID, err error) {
+	err = t.tx.QueryRow(ctx, identityPerson, k.Issuer, k.Subject).Scan(&person)
+	return person, err
+}
+
+const identityInsert = `-- tenancy.IdentityInsert
+insert into identity (issuer, subject, person_id, provider, created_at) values ($1, $2, $3, $4, $5)`
+
+// AddIdentity inserts an identity of a person. It returns a violation of identity_pkey when somebody has it.
+func (t *GateTx) AddIdentity(ctx context.Context, k IdentityKey, person tenancy.PersonID, now time.Time) error {
+	_, err := exec(ctx, t.tx, identityInsert, k.Issuer, k.Subject, person, k.Provider, now)
+	return err
+}
+
+const identityList = `-- tenancy.IdentityList
+select provider, created_at from identity where person_id = $1 order by created_at, issuer, subject`
+
+// Identities returns the identities of a person.
+func (t *GateTx) Identities(ctx context.Context, person tenancy.PersonID) ([]tenancy.Identity, error) {
+	return list[tenancy.Identity](ctx, t.tx, identityList, person)
+}
+
+// SignInState is a sign-in at an identity provider that was begun.
+type SignInState struct {
+	Provider string `db:"provider"`
+	// Verifier is sealed.
+	Verifier    []byte `db:"verifier"`
+	Nonce       string `db:"nonce"`
+	RedirectURI string `db:"redirect_uri"`
+	// Person links the identity; zero for a sign-in.
+	Person    tenancy.PersonID `db:"person_id"`
+	ExpiresAt time.Time        `db:"expires_at"`
+}
+
+const stateInsert = `-- tenancy.StateInsert
+insert into sign_in_state (hash, provider, verifier, nonce, redirect_uri, person_id, expires_at)
+values ($1, $2, $3, $4, $5, $6, $7)`
+
+// CreateState inserts the hash of a state.
+func (t *GateTx) CreateState(ctx context.Context, hash []byte, s SignInState) error {
+	_, err := exec(ctx, t.tx, stateInsert, hash, s.Provider, s.Verifier, s.Nonce, s.RedirectURI, s.Person, s.ExpiresAt)
+	return err
+}
+
+const stateTake = `-- tenancy.StateTake
+delete from sign_in_state where hash = $1
+returning provider, verifier, nonce, redirect_uri, person_id, expires_at`
+
+// TakeState deletes a state and returns it, also when it is over, or returns pgx.ErrNoRows.
+func (t *GateTx) TakeState(ctx context.Context, hash []byte) (SignInState, error) {
+	return one[SignInState](ctx, t.tx, stateTake, hash)
+}
+
+// Claim is what an identity provider said of somebody without an account.
+type Claim struct {
+	IdentityKey
+	Email     string    `db:"email"`
+	Name      string    `db:"name"`
+	Verified  bool      `db:"verified"`
+	ExpiresAt time.Time `db:"expires_at"`
+}
+
+const claimInsert = `-- tenancy.ClaimInsert
+insert into identity_claim (hash, provider, issuer, subject, email, name, verified, expires_at)
+values ($1, $2, $3, $4, $5, $6, $7, $8)`
+
+// CreateClaim inserts the hash of a claim's token.
+func (t *GateTx) CreateClaim(ctx context.Context, hash []byte, c Claim) error {
+	_, err := exec(ctx, t.tx, claimInsert,
+		hash, c.Provider, c.Issuer, c.Subject, c.Email, c.Name, c.Verified, c.ExpiresAt)
+	return err
+}
+
+const claimTake = `-- tenancy.ClaimTake
+delete from identity_claim where hash = $1 and expires_at > $2
+returning provider, issuer, subject, email, name, verified, expires_at`
+
+// TakeClaim deletes a claim and returns it, or returns pgx.ErrNoRows when there is none that is not over.
+func (t *GateTx) TakeClaim(ctx context.Context, hash []byte, now time.Time) (Claim, error) {
+	return one[Claim](ctx, t.tx, claimTake, hash, now)
+}
+
+const requestInsert = `-- tenancy.RequestInsert
+insert into used_request (id, expires_at) values ($1, $2) on conflict (id) do nothing`
+
+// UseRequest records the id of a signed request, or returns pgx.ErrNoRows when it was used before.
+func (t *GateTx) UseRequest(ctx context.Context, id string, expires time.Time) error {
+	return change(ctx, t.tx, requestInsert, id, expires)
+}

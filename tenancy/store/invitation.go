@@ -1,0 +1,75 @@
+package store
+
+import (
+	"context"
+	"time"
+
+	"crier/tenancy"
+)
+
+const invitationInsert = `-- tenancy.InvitationInsert
+insert into invitation (org_id, id, email, role, invited_by, created_at, expires_at)
+values ($1, $2, nullif($3, ''), $4, $5, $6, $7)`
+
+// CreateInvitation inserts an invitation of the person by.
+func (t *OrgTx) CreateInvitation(ctx context.Context, i tenancy.Invitation, by tenancy.PersonID) error {
+	_, err := exec(ctx, t.tx, invitationInsert, t.org, i.ID, i.Email, i.Role, by, i.CreatedAt, i.ExpiresAt)
+	return err
+}
+
+const invitationLink = `-- tenancy.InvitationLink
+insert into invitation_link (org_id, invitation_id, hash) values ($1, $2, $3)`
+
+// AddInvitationLink inserts the hash of a link's token. It returns a violation of a foreign key when the invitation is
+// gone.
+func (t *OrgTx) AddInvitationLink(ctx context.Context, invitation tenancy.InvitationID, hash []byte) error {
+	_, err := exec(ctx, t.tx, invitationLink, t.org, invitation, hash)
+	return err
+}
+
+const invitationList = `-- tenancy.InvitationList
+select i.id, coalesce(i.email, '') email, i.role, coalesce(p.email, '') invited_by, i.created_at, i.expires_at
+from invitation i left join person p on p.id = i.invited_by
+where i.expires_at > $1 order by i.created_at desc, i.id`
+
+// Invitations returns the invitations that are not over, the newest first.
+func (t *OrgTx) Invitations(ctx context.Context, now time.Time) ([]tenancy.Invitation, error) {
+	return list[tenancy.Invitation](ctx, t.tx, invitationList, now)
+}
+
+const invitationGet = `-- tenancy.InvitationGet
+select i.id, coalesce(i.email, '') email, i.role, coalesce(p.email, '') invited_by, i.created_at, i.expires_at
+from invitation i left join person p on p.id = i.invited_by where i.id = $1`
+
+// Invitation returns an invitation, or pgx.ErrNoRows.
+func (t *OrgTx) Invitation(ctx context.Context, invitation tenancy.InvitationID) (tenancy.Invitation, error) {
+	return one[tenancy.Invitation](ctx, t.tx, invitationGet, invitation)
+}
+
+const invitationDelete = `-- tenancy.InvitationDelete
+delete from invitation where id = $1
+returning id, coalesce(email, '') email, role, '' invited_by, created_at, expires_at`
+
+// TakeInvitation deletes an invitation with its links and returns it, or returns pgx.ErrNoRows.
+func (t *OrgTx) TakeInvitation(ctx context.Context, invitation tenancy.InvitationID) (tenancy.Invitation, error) {
+	return one[tenancy.Invitation](ctx, t.tx, invitationDelete, invitation)
+}
+
+const invitationByHash = `-- tenancy.InvitationByHash
+select i.org_id, i.id, coalesce(i.email, '') email from invitation_link l
+join invitation i on i.org_id = l.org_id and i.id = l.invitation_id
+join organization o on o.id = i.org_id
+where l.hash = $1 and i.expires_at > $2 and o.deleted_at is null and o.suspended_at is null`
+
+// OpenInvitation is an invitation that can be used now.
+type OpenInvitation struct {
+	Org tenancy.OrgID        `db:"org_id"`
+	ID  tenancy.InvitationID `db:"id"`
+	// Email is "" for an invitation that anybody can use.
+	Email string `db:"email"`
+}
+
+// InvitationByHash returns the invitation of a link, or pgx.ErrNoRows when there is none that can be used now.
+func (t *GateTx) InvitationByHash(ctx context.Context, hash []byte, now time.Time) (OpenInvitation, error) {
+	return one[OpenInvitation](ctx, t.tx, invitationByHash, hash, now)
+}

@@ -1,0 +1,57 @@
+package store
+
+import (
+	"context"
+	"encoding/json"
+	"time"
+
+	"crier/platform/id"
+	"crier/platform/jobs"
+	"crier/tenancy"
+)
+
+// MailTask is the kind of the task that sends a mail. Its id is that of the row.
+const MailTask = "mail"
+
+// Mail is a mail to be rendered and sent.
+type Mail struct {
+	ID    tenancy.MailID `db:"id"`
+	Kind  string         `db:"kind"`
+	Email string         `db:"email"`
+	// Data is JSON: what the text names.
+	Data      []byte    `db:"data"`
+	CreatedAt time.Time `db:"created_at"`
+}
+
+const mailInsert = `-- tenancy.MailInsert
+insert into mail (id, kind, email, data, created_at) values ($1, $2, $3, $4, $5)`
+
+// AddMail inserts a mail with its task. data is encoded as JSON and must hold nothing secret.
+func (t *GateTx) AddMail(ctx context.Context, kind, email string, data any, now time.Time) error {
+	raw, err := json.Marshal(data)
+	if err != nil {
+		return err
+	}
+	mail := id.New[tenancy.MailTag]()
+	if _, err := exec(ctx, t.tx, mailInsert, mail, kind, email, raw, now); err != nil {
+		return err
+	}
+	return t.store.queue.Add(ctx, t.tx, jobs.Task{Kind: MailTask, ID: mail.UUID()})
+}
+
+const mailGet = `-- tenancy.MailGet
+select id, kind, email, data, created_at from mail where id = $1`
+
+// Mail returns a mail that was not sent, or pgx.ErrNoRows.
+func (t *GateTx) Mail(ctx context.Context, mail tenancy.MailID) (Mail, error) {
+	return one[Mail](ctx, t.tx, mailGet, mail)
+}
+
+const mailDelete = `-- tenancy.MailDelete
+delete from mail where id = $1`
+
+// DeleteMail deletes a mail. One that does not exist is no error.
+func (t *GateTx) DeleteMail(ctx context.Context, mail tenancy.MailID) error {
+	_, err := exec(ctx, t.tx, mailDelete, mail)
+	return err
+}

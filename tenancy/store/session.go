@@ -1,0 +1,193 @@
+package store
+
+import (
+	"context"
+	_ "embed"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"crier/platform/pg"
+	"crier/tenancy"
+)
+
+// NewSession is a session to be inserted.
+type NewSession struct {
+	ID     tenancy.SessionID
+	Person tenancy.PersonID
+	// Hash is that of the token.
+	Hash               []byte
+	CreatedAt, Expires time.Time
+	From               tenancy.Source
+}
+
+const sessionInsert = `-- tenancy.SessionInsert
+insert into session (id, person_id, hash, created_at, seen_at, expires_at, address, agent)
+values ($1, $2, $3, $4, $4, $5, $6, $7)`
+
+// CreateSession inserts a session. It returns the error of Postgres, which is a violation of a foreign key when the
+// person does not exist.
+func (t *GateTx) CreateSession(ctx context.Context, s NewSession) error {
+	_, err := exec(ctx, t.tx, sessionInsert,
+		s.ID, s.Person, s.Hash, s.CreatedAt, s.Expires, s.From.Client, s.From.Agent)
+	return err
+}
+
+//go:embed sql/find_sessions_by_hash.sql
+var findSessionsByHash string
+
+// Session is a live session with its person and the organizations that the person can choose.
+type Session struct {
+	ID     tenancy.SessionID
+	Person tenancy.PersonID
+	Email  string
+	// Instance means that the person is an administrator of the instance.
+	Instance bool
+	// HasMFA means that the person has a confirmed second factor.
+	HasMFA bool
+	// Choices are the enabled memberships, the oldest first.
+	Choices []Choice
+}
+
+// Choice is an organization that a person can choose.
+type Choice struct {
+	Org         tenancy.OrgID
+	Role        tenancy.Role
+	Suspended   bool
+	RequiresMFA bool
+}
+
+type sessionRow struct {
+	Hash        []byte            `db:"hash"`
+	ID          tenancy.SessionID `db:"id"`
+	Person      tenancy.PersonID  `db:"person_id"`
+	Email       string            `db:"email"`
+	Instance    bool              `db:"instance_admin"`
+	HasMFA      bool              `db:"has_mfa"`
+	Org         tenancy.OrgID     `db:"org_id"`
+	Role        tenancy.Role      `db:"role"`
+	Suspended   bool              `db:"suspended"`
+	RequiresMFA bool              `db:"mfa_required"`
+}
+
+// SessionsByHash returns the live sessions whose tokens have one of the hashes, by their hash. The returned sessions
+// count as used at the time now. A hash without a session is no error; it returns the error of Postgres.
+func (s *Store) SessionsByHash(
+	ctx context.Context, hashes [][]byte, now time.Time,
+) (sessions map[string]Session, err error) {
+	idle := now.Add(-tenancy.SessionIdle)
+	err = s.db.WriteRole(ctx, pg.Gate, func(b *pgx.Batch) {
+		b.Queue(findSessionsByHash, hashes, now, idle).Query(func(rows pgx.Rows) error {
+			found, err := pgx.CollectRows(rows, pgx.RowToStructByName[sessionRow])
+			sessions = groupSessions(found)
+			return err
+		})
+	})
+	return sessions, err
+}
+
+// groupSessions returns one session for all rows of a hash.
+func groupSessions(rows []sessionRow) map[string]Session {
+	out := map[string]Session{}
+	for _, r := range rows {
+		s, known := out[string(r.Hash)]
+		if !known {
+			s = Session{ID: r.ID, Person: r.Person, Email: r.Email, Instance: r.Instance, HasMFA: r.HasMFA}
+		}
+		if !r.Org.IsZero() {
+			s.Choices = append(s.Choices, Choice{
+				Org: r.Org, Role: r.Role, Suspended: r.Suspended, RequiresMFA: r.RequiresMFA,
+			})
+		}
+		out[string(r.Hash)] = s
+	}
+	return out
+}
+
+const sessionDelete = `-- tenancy.SessionDelete
+delete from session where hash = $1`
+
+// DeleteSession deletes the session of a token's hash. A session that does not exist is no error.
+func (s *Store) DeleteSession(ctx context.Context, hash []byte) error {
+	return s.db.WriteRole(ctx, pg.Gate, func(b *pgx.Batch) { b.Queue(sessionDelete, hash) })
+}
+
+const sessionList = `-- tenancy.SessionList
+select id, created_at, seen_at, expires_at, address, agent from session
+where person_id = $1 and expires_at > $2 and seen_at > $3 order by created_at desc, id desc limit 1000`
+
+// Sessions returns the live sessions of a person, the newest first, at most 1000.
+func (t *GateTx) Sessions(ctx context.Context, person tenancy.PersonID, now time.Time) ([]tenancy.SessionInfo, error) {
+	return list[tenancy.SessionInfo](ctx, t.tx, sessionList, person, now, now.Add(-tenancy.SessionIdle))
+}
+
+const sessionEnd = `-- tenancy.SessionEnd
+delete from session where person_id = $1 and id = $2`
+
+// EndSession deletes a session of a person, or returns pgx.ErrNoRows.
+func (t *GateTx) EndSession(ctx context.Context, person tenancy.PersonID, session tenancy.SessionID) error {
+	return change(ctx, t.tx, sessionEnd, person, session)
+}
+
+const sessionEndOthers = `-- tenancy.SessionEndOthers
+delete from session where person_id = $1 and id is distinct from $2`
+
+// EndSessions deletes all sessions of a person but the one to keep, which may be zero, and returns their number. It
+// also ends what had been begun with the credentials that the person had: steps of sign-ins, and mailed links for a new
+// password and for a change of address.
+func (t *GateTx) EndSessions(ctx context.Context, person tenancy.PersonID, keep tenancy.SessionID) (int, error) {
+	for _, sql := range []string{
+		"-- tenancy.StepsEnd\ndelete from sign_in_step where person_id = $1",
+		"-- tenancy.ConfirmationsEnd\ndelete from confirmation where person_id = $1",
+	} {
+		if _, err := exec(ctx, t.tx, sql, person); err != nil {
+			return 0, err
+		}
+	}
+	return exec(ctx, t.tx, sessionEndOthers, person, keep)
+}
+
+const sessionCreated = `-- tenancy.SessionCreated
+select created_at from session where id = $1`
+
+// SessionCreated returns when a session was made, or pgx.ErrNoRows.
+func (t *GateTx) SessionCreated(ctx context.Context, session tenancy.SessionID) (at time.Time, err error) {
+	err = t.tx.QueryRow(ctx, sessionCreated, session).Scan(&at)
+	return at, err
+}
+
+const deviceSeen = `-- tenancy.DeviceSeen
+update device set seen_at = $3, expires_at = $4 where hash = $1 and person_id = $2 and expires_at > $3`
+
+// SeeDevice extends the memory of a browser and returns whether it is one of the person's.
+func (t *GateTx) SeeDevice(ctx context.Context, person tenancy.PersonID, hash []byte, now time.Time) (bool, error) {
+	n, err := exec(ctx, t.tx, deviceSeen, hash, person, now, now.Add(tenancy.DeviceMemory))
+	return n > 0, err
+}
+
+const deviceInsert = `-- tenancy.DeviceInsert
+insert into device (hash, person_id, seen_at, expires_at) values ($1, $2, $3, $4)`
+
+// AddDevice inserts a browser of a person and returns whether the person had others.
+func (t *GateTx) AddDevice(ctx context.Context, person tenancy.PersonID, hash []byte, now time.Time) (bool, error) {
+	var others bool
+	const any = `-- tenancy.DeviceAny
+select exists (select from device where person_id = $1)`
+	if err := t.tx.QueryRow(ctx, any, person).Scan(&others); err != nil {
+		return false, err
+	}
+	_, err := exec(ctx, t.tx, deviceInsert, hash, person, now, now.Add(tenancy.DeviceMemory))
+	return others, err
+}
+
+const deviceOf = `-- tenancy.DeviceOf
+select exists (select from device d join person p on p.id = d.person_id
+  where d.hash = $1 and p.email = $2 and d.expires_at > $3)`
+
+// IsDeviceOf returns whether a browser is known for the person with the address.
+func (s *Store) IsDeviceOf(ctx context.Context, hash []byte, email string, now time.Time) (known bool, err error) {
+	err = s.db.WriteRole(ctx, pg.Gate, func(b *pgx.Batch) {
+		b.Queue(deviceOf, hash, email, now).QueryRow(func(row pgx.Row) error { return row.Scan(&known) })
+	})
+	return known, err
+}

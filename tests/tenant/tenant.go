@@ -1,0 +1,43 @@
+// Package tenant stores organizations with their owners for tests, without the use cases of tenancy.
+package tenant
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"crier/platform/pg"
+	"crier/tenancy"
+	tenancystore "crier/tenancy/store"
+	"crier/tests/fixture"
+)
+
+// New stores a new organization with its owner and returns the owner with a session.
+func New(t testing.TB, db *pg.DB) tenancy.Principal {
+	t.Helper()
+	owner, organization := fixture.Owner(time.Now())
+	if err := Add(t.Context(), db, owner, organization); err != nil {
+		t.Fatal(err)
+	}
+	return tenancy.Principal{
+		Org: organization.ID, Person: owner.ID, Role: tenancy.RoleSuperAdmin, Via: tenancy.ViaSession, Name: owner.Email,
+	}
+}
+
+// Add stores a person and an organization that the person owns, in one transaction. It returns the error of Postgres.
+func Add(ctx context.Context, db *pg.DB, owner tenancy.Person, o tenancy.Organization) error {
+	store, err := tenancystore.New(db)
+	if err != nil {
+		return err
+	}
+	return store.InGate(ctx, func(tx *tenancystore.GateTx) error {
+		if err := tx.CreatePerson(ctx, owner); err != nil {
+			return err
+		}
+		org, err := tx.Enter(ctx, o.ID)
+		if err != nil {
+			return err
+		}
+		return org.CreateOrganization(ctx, o, owner.ID)
+	})
+}

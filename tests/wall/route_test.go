@@ -1,0 +1,241 @@
+package wall
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"net/http"
+	"slices"
+	"strings"
+	"testing"
+
+	"crier/apps/edge"
+	"crier/tests/call"
+)
+
+// newPost is a body of POST /public/v1/posts.
+const newPost = `{"type":"schedule","date":"2099-01-02T15:04:05Z","shortLink":false,"tags":[],"posts":[{"integration":{"id":"$CHANNEL"},"value":[{"content":"` + ownWords + `"}]}]}`
+
+// wrongProof belongs to routes that ask for the password again: a caller who may use them is told that it is wrong.
+const wrongProof = `"password":"wrong password","code":"000000"`
+
+// bodies are the bodies of calls that would have an effect, by the route. Other bodies are {}. $N is the number of the
+// call.
+var bodies = map[string]string{
+	"POST /auth/forgot":                  `{"email":"nobody$N@nowhere.test"}`,
+	"POST /auth/login":                   `{"email":"nobody$N@nowhere.test","password":"wrong password"}`,
+	"POST /auth/oauth/{provider}/exists": `{"code":"code","state":"state"}`,
+	"POST /auth/register":                `{"email":"new$N@nowhere.test","password":"correct horse battery","company":"New Works"}`,
+	"POST /auth/resend-activation":       `{"email":"nobody$N@nowhere.test"}`,
+	"POST /enterprise/create-user":       `{"params":"not signed"}`,
+	"PUT /customers/{id}/pause":          `{"paused":true}`,
+	"PUT /integrations/{id}/pause":       `{"paused":true}`,
+	"POST /public/v1/posts":              newPost,
+	"PUT /public/v1/posts/{id}/status":   `{"status":"draft"}`,
+	"POST /settings/api-keys":            `{"name":"new"}`,
+	"PUT /settings/api-keys/{id}":        `{"name":"renamed"}`,
+	"POST /settings/delete-account":      `{"confirm":"DELETE",` + wrongProof + `}`,
+	"POST /settings/delete-organization": `{"confirm":"DELETE",` + wrongProof + `}`,
+	"PUT /settings/organization":         `{"description":"changed"}`,
+	"PUT /settings/pause":                `{"paused":true}`,
+	"POST /settings/team":                `{"role":"USER","sendEmail":false}`,
+	"PUT /settings/team/{id}/role":       `{"role":"USER"}`,
+	"POST /user/api-key/rotate":          `{"id":"$ROTATED","overlapHours":1}`,
+	"POST /user/change-email":            `{"email":"new$N@nowhere.test",` + wrongProof + `}`,
+	"POST /user/change-org":              `{"id":"$ORG"}`,
+	"POST /user/change-password":         `{"oldPassword":"wrong password","newPassword":"another good password"}`,
+	"POST /user/impersonate":             `{"id":"$MEMBERSHIP"}`,
+	"POST /user/join-org":                `{"org":"no such token"}`,
+	"POST /user/mfa/begin":               `{` + wrongProof + `}`,
+	"POST /user/mfa/confirm":             `{"code":"000000"}`,
+	"POST /user/mfa/disable":             `{` + wrongProof + `}`,
+	"PUT /user/mfa/policy":               `{"required":false}`,
+	"POST /user/mfa/recovery-codes":      `{"code":"000000"}`,
+	"POST /user/organizations":           `{"name":"Another $N"}`,
+	"POST /user/personal":                `{"fullname":"Another Name"}`,
+	"POST /user/restore-organization":    `{"id":"$ORG"}`,
+}
+
+// queries are added to the paths of routes that refuse a request without them.
+var queries = map[string]string{"GET /public/v1/posts": "?page=0", "GET /user/impersonate": "?name=first"}
+
+// path returns the path of a call of the route: its parameters are ids of the first organization.
+func (w *world) path(table permissionTable, r edge.Route) string {
+	original := strings.TrimPrefix(r.Path, "/api")
+	beginning := "/"
+	for candidate := range w.ids {
+		if strings.HasPrefix(original, candidate) && len(candidate) > len(beginning) {
+			beginning = candidate
+		}
+	}
+	parts := strings.Split(r.Path, "/")
+	for i, part := range parts {
+		if strings.HasPrefix(part, "{") {
+			parts[i] = w.ids[beginning]
+		}
+	}
+	return strings.Join(parts, "/") + queries[table.name(r)]
+}
+
+// body returns the body of a call of the route, nil for methods that have none.
+func (w *world) body(table permissionTable, r edge.Route, who caller) any {
+	name := table.name(r)
+	switch {
+	case r.Method == http.MethodGet || r.Method == http.MethodDelete || name == "POST /user/logout":
+		return nil
+	case name == "POST /user/impersonate" && who == "acting":
+		return `{"id":""}` // all that somebody may do who acts as another person: stop
+	}
+	text := strings.ReplaceAll(cmp.Or(bodies[name], "{}"), "$N", fmt.Sprint(w.calls))
+	for _, placeholder := range []string{"$CHANNEL", "$MEMBERSHIP", "$ORG", "$ROTATED"} {
+		text = strings.ReplaceAll(text, placeholder, w.ids[placeholder])
+	}
+	return text
+}
+
+// headers returns the headers of a caller.
+func (w *world) headers(who caller) []string {
+	headers := []string{"X-Forwarded-For", w.address()}
+	if key := w.keys[who]; key != "" {
+		return append(headers, "Authorization", key)
+	}
+	switch who {
+	case "nobody":
+		return headers
+	case "operator":
+		return append(headers, "X-Monitor-Token", monitorToken)
+	case "expired":
+		return append(headers, "auth", w.expired)
+	}
+	headers = append(headers, "auth", w.accounts[who].session)
+	switch who {
+	case "user", "admin", "owner", "intruder":
+		headers = append(headers, "showorg", w.first.String())
+	case "acting":
+		headers = append(headers, "impersonate", w.ids["$MEMBERSHIP"])
+	}
+	return headers
+}
+
+// insider returns whether a caller may see the first organization.
+func insider(who caller) bool {
+	return slices.Contains([]caller{"user", "admin", "owner", "acting", "key"}, who)
+}
+
+// call calls a route and returns the status and everything that is wrong with the answer.
+func (w *world) call(t *testing.T, table permissionTable, r edge.Route, who caller) (status int, wrong []string) {
+	t.Helper()
+	w.calls++
+	a, err := call.Do(t.Context(), w.http, r.Method, baseURL+w.path(table, r), w.body(table, r, who), w.headers(who)...)
+	if err != nil {
+		t.Fatalf("%s as %s: got the error %v, want an answer", r, who, err)
+	}
+	if fault := table.surprise(r, who, a.Status); fault != "" {
+		wrong = append(wrong, fault+": "+a.Body)
+	}
+	told := insider(who) || who == "instance" && table.routes[table.name(r)].class == "instance"
+	if !told && !strings.HasPrefix(r.Path, "/sandbox") { // the simulated platform shows its accounts to everybody
+		text := strings.ToLower(fmt.Sprint(a.Header) + a.Body)
+		for _, needle := range w.needles {
+			if strings.Contains(text, strings.ToLower(needle)) {
+				wrong = append(wrong, fmt.Sprintf("%s as %s reveals %q: %s %v", r, who, needle, a.Body, a.Header))
+			}
+		}
+	}
+	if name := table.name(r); name == "POST /user/logout" && w.accounts[who] != nil {
+		w.enter(t, w.accounts[who], "")
+	}
+	return a.Status, wrong
+}
+
+// inOrder returns the routes in the order of the calls: what changes nothing first, then what deletes, and the end of the
+// session last.
+func inOrder(routes []edge.Route) []edge.Route {
+	rank := func(r edge.Route) int {
+		switch {
+		case r.String() == "POST /user/logout":
+			return 4
+		case r.String() == "DELETE /settings/team/{id}" || r.String() == "POST /user/organizations":
+			return 3 // the member is named by others, and who is in no organization must stay so for them
+		case r.Method == http.MethodDelete:
+			return 2
+		case r.Method == http.MethodGet:
+			return 0
+		}
+		return 1
+	}
+	out := slices.Clone(routes)
+	slices.SortStableFunc(out, func(a, b edge.Route) int { return cmp.Compare(rank(a), rank(b)) })
+	return out
+}
+
+// refusedBy returns whether the table refuses the caller, or gives the caller nothing of the first organization.
+func (p permissionTable) refusedBy(r edge.Route, who caller) bool {
+	if who == "instance" && p.routes[p.name(r)].class == "instance" {
+		return false // an administrator of the instance may begin to act as a member, which is recorded
+	}
+	return !insider(who) || p.of(r, who) != wantOK
+}
+
+// TestRoutes_AnswerEveryCallerAsPermitted calls every route as every caller. Those whom the table refuses, and those
+// outside of the first organization, are called first: they must change nothing of it.
+func TestRoutes_AnswerEveryCallerAsPermitted(t *testing.T) {
+	t.Parallel()
+	table, w := readPermissions(t), newWorld(t)
+	routes := inOrder(edge.Routes())
+	calls, surprises := 0, 0
+	effects := map[string]bool{} // whether a route that works answered somebody with more than 404
+	for _, refused := range []bool{true, false} {
+		for _, who := range table.callers {
+			before := w.rows(t)
+			for _, r := range routes {
+				if table.refusedBy(r, who) != refused {
+					continue
+				}
+				status, wrong := w.call(t, table, r, who)
+				calls++
+				surprises += len(wrong)
+				for _, fault := range wrong {
+					t.Error(fault)
+				}
+				if r.State == edge.Built && !refused {
+					effects[table.name(r)] = effects[table.name(r)] || status < 400
+				}
+			}
+			if after := w.rows(t); refused && after != before {
+				surprises++
+				t.Errorf("%s has changed the first organization: %s", who, difference(before, after))
+			}
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(effects)) {
+		if !effects[name] && !noEffect[name] {
+			t.Errorf("%s answered nobody with success, so this test of it shows little", name)
+		}
+	}
+	t.Logf("%d routes x %d callers = %d calls, %d surprises", len(routes), len(table.callers), calls, surprises)
+	if want := len(routes) * len(table.callers); calls != want {
+		t.Errorf("made %d calls, want %d", calls, want)
+	}
+}
+
+// noEffect has the routes whose calls here fail for everybody who may use them: they need a token, a code or a password
+// that the callers do not have, or something that this instance does not have.
+var noEffect = map[string]bool{}
+
+// difference returns the lines that only one of two texts has.
+func difference(before, after string) string {
+	var out []string
+	old, now := strings.Split(before, "\n"), strings.Split(after, "\n")
+	for _, line := range old {
+		if !slices.Contains(now, line) {
+			out = append(out, "- "+line)
+		}
+	}
+	for _, line := range now {
+		if !slices.Contains(old, line) {
+			out = append(out, "+ "+line)
+		}
+	}
+	return strings.Join(out, "\n")
+}

@@ -1,0 +1,336 @@
+package wall
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/http"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/pquerna/otp/totp"
+
+	"crier/apps/boot"
+	"crier/platform/env"
+	"crier/platform/secret"
+	"crier/publishing"
+	"crier/tenancy"
+	tenancyservice "crier/tenancy/service"
+	"crier/tests/call"
+	"crier/tests/dbtest"
+	"crier/tests/sandboxtest"
+)
+
+const (
+	baseURL       = "http://crier.test" // no such host: the client dials the service
+	goodPassword  = "correct horse battery"
+	monitorToken  = "0123456789abcdef0123456789abcdef"
+	ownWords      = "words of the first organization"
+	firstName     = "Firstling Works"
+	customerName  = "Firstling Customer"
+	invitedPerson = "invited@first.test"
+)
+
+// account is a person who has signed in.
+type account struct {
+	email, session string
+	// as is the principal of the session.
+	as tenancy.Principal
+}
+
+// world is a running service with a first organization, to which the ids in all calls belong, and every caller. Those of
+// the first organization are user, admin and owner, its key, and acting: an administrator of the instance who acts as
+// the owner. The others are
+//
+//	other      the owner of another organization
+//	intruder   the same person, who names the first organization in showorg
+//	removed    somebody who was a member of the first organization only
+//	suspended  the owner of an organization that is suspended
+//	unenrolled a member without a second factor of an organization that requires one
+//	instance   an administrator of the instance, who owns an organization too
+//
+// and keys: otherkey and suspendedkey of those organizations, and revokedkey, which was a key of the first one.
+type world struct {
+	app      *boot.App
+	http     *http.Client
+	super    *pgx.Conn
+	sandbox  string
+	calls    int
+	accounts map[caller]*account
+	keys     map[caller]string
+	expired  string // the session
+	first    tenancy.OrgID
+	people   []tenancy.PersonID // of the first organization
+	// ids has the values of path parameters by the beginning of the path, and those of bodies by their placeholder.
+	ids map[string]string
+	// needles are texts of the first organization that nobody else may read.
+	needles []string
+}
+
+// newWorld starts a service and creates everybody.
+func newWorld(t *testing.T) *world {
+	t.Helper()
+	w := &world{accounts: map[caller]*account{}, keys: map[caller]string{}, ids: map[string]string{}}
+	w.start(t)
+	w.addFirst(t)
+	w.addOthers(t)
+	w.addContent(t)
+	return w
+}
+
+func (w *world) start(t *testing.T) {
+	t.Helper()
+	sealing, err := secret.GenerateKey()
+	must(t, err)
+	database := dbtest.URL(t)
+	w.sandbox = sandboxtest.Start(t)
+	values := map[string]string{
+		"DATABASE_URL": database, "SANDBOX_URL": w.sandbox, "ENCRYPTION_KEYS": sealing, "CRIER_HOME": t.TempDir(),
+		"PORT": "0", "BASE_URL": baseURL, "API_LIMIT": "1000000", "APP_LIMIT": "1000000", "DRAIN_DELAY": "0s",
+		"DRAIN_TIMEOUT": "2s", "REGISTRATION": "open", "TRUSTED_PROXIES": "127.0.0.1", "MONITOR_TOKEN": monitorToken,
+		"ENTERPRISE_SECRET": monitorToken, "GITHUB_CLIENT_ID": "id", "GITHUB_CLIENT_SECRET": "secret",
+	}
+	var cfg boot.Config
+	must(t, env.Load(t.Context(), func(name string) (string, bool) { v, ok := values[name]; return v, ok }, &cfg))
+	w.app = boot.New(cfg, slog.New(slog.DiscardHandler))
+	must(t, w.app.Start(t.Context()))
+	t.Cleanup(func() {
+		if err := w.app.Close(); err != nil {
+			t.Errorf("the service does not stop cleanly: %v", err)
+		}
+	})
+	transport := &http.Transport{DialContext: func(ctx context.Context, network, _ string) (net.Conn, error) {
+		return new(net.Dialer).DialContext(ctx, network, w.app.Addr())
+	}}
+	t.Cleanup(transport.CloseIdleConnections)
+	w.http = &http.Client{
+		Transport: transport, Timeout: time.Minute,
+		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
+	}
+	own, err := pgx.ParseConfig(database)
+	must(t, err)
+	super := dbtest.Super(t).Config().Copy()
+	super.Database = own.Database
+	w.super, err = pgx.ConnectConfig(t.Context(), super)
+	must(t, err)
+	t.Cleanup(func() { _ = w.super.Close(context.Background()) }) // the database is dropped anyway
+}
+
+// source returns a client in a network of its own, so that no call waits because of the failures of another one.
+func (w *world) source() tenancy.Source {
+	w.calls++
+	address := w.address()
+	return tenancy.NewSource(address, address, "Wall", "")
+}
+
+func (w *world) address() string { return fmt.Sprintf("2001:db8:%x::1", w.calls) }
+
+// enter signs the account in and finds its principal in an organization, "" for its first one.
+func (w *world) enter(t *testing.T, a *account, org string) {
+	t.Helper()
+	in, err := w.app.Accounts.Login(t.Context(), a.email, goodPassword, w.source())
+	must(t, err)
+	if in.Step == tenancy.StepDone {
+		w.use(t, a, in.Session, org)
+	}
+}
+
+func (w *world) use(t *testing.T, a *account, session, org string) {
+	t.Helper()
+	p, err := w.app.Accounts.Session(t.Context(), session, org, "", w.source())
+	must(t, err)
+	a.session, a.as = session, p
+}
+
+// owner creates the owner of a new organization.
+func (w *world) owner(t *testing.T, email, organization string, instance bool) *account {
+	t.Helper()
+	_, err := w.app.Accounts.CreateOwner(t.Context(), tenancyservice.NewOwner{
+		Email: email, Name: "Name of " + email, Password: goodPassword, Organization: organization, Instance: instance,
+	})
+	must(t, err)
+	a := &account{email: email}
+	w.enter(t, a, "")
+	return a
+}
+
+// member registers a person with an invitation of the owner.
+func (w *world) member(t *testing.T, owner *account, email string, role tenancy.Role) *account {
+	t.Helper()
+	_, link, err := w.app.Accounts.Invite(t.Context(), owner.as, tenancy.NewInvitation{Role: role})
+	must(t, err)
+	in, err := w.app.Accounts.Register(t.Context(), tenancy.Registration{
+		Email: email, Name: "Name of " + email, Password: goodPassword, Invitation: link, From: w.source(),
+	})
+	must(t, err)
+	a := &account{email: email}
+	w.use(t, a, in.Session, in.Org.String())
+	return a
+}
+
+// key creates a key and returns it in full, and its id.
+func (w *world) key(t *testing.T, owner *account, name string) (full, id string) {
+	t.Helper()
+	full, k, err := w.app.Accounts.CreateKey(t.Context(), owner.as, tenancy.NewKey{Name: name})
+	must(t, err)
+	return full, k.ID.String()
+}
+
+// addFirst creates the people and keys of the first organization.
+func (w *world) addFirst(t *testing.T) {
+	t.Helper()
+	accounts := w.app.Accounts
+	owner := w.owner(t, "owner@first.test", firstName, false)
+	w.first = owner.as.Org
+	target := w.member(t, owner, "target@first.test", tenancy.RoleUser)
+	removed := w.member(t, owner, "removed@former.test", tenancy.RoleUser)
+	w.accounts["owner"], w.accounts["removed"] = owner, removed
+	w.accounts["user"] = w.member(t, owner, "user@first.test", tenancy.RoleUser)
+	w.accounts["admin"] = w.member(t, owner, "admin@first.test", tenancy.RoleAdmin)
+	must(t, accounts.RemoveMember(t.Context(), owner.as, removed.as.Person.String()))
+	for _, a := range []*account{owner, target, w.accounts["user"], w.accounts["admin"]} {
+		w.people = append(w.people, a.as.Person)
+	}
+	in, err := accounts.Login(t.Context(), "user@first.test", goodPassword, w.source())
+	must(t, err)
+	w.expired = in.Session
+	w.exec(t, `update session set expires_at = now() - interval '1 second' where hash = $1`, secret.HashToken(in.Session))
+	var ids [4]string
+	w.keys["key"], ids[0] = w.key(t, owner, "firstling key")
+	_, w.ids["/settings/api-keys/"] = w.key(t, owner, "firstling spare key")
+	_, w.ids["$ROTATED"] = w.key(t, owner, "firstling rotated key")
+	w.keys["revokedkey"], ids[1] = w.key(t, owner, "firstling revoked key")
+	must(t, accounts.DeleteKey(t.Context(), owner.as, ids[1]))
+	invitation, _, err := accounts.Invite(t.Context(), owner.as, tenancy.NewInvitation{Email: invitedPerson, Role: tenancy.RoleUser})
+	must(t, err)
+	w.ids["/settings/invitations/"], w.ids["/settings/team/"] = invitation.ID.String(), target.as.Person.String()
+	w.ids["$ORG"] = w.first.String()
+	w.ids["$MEMBERSHIP"] = tenancy.FormatMembership(w.first, owner.as.Person)
+	w.needles = append(w.needles, firstName, customerName, ownWords, "firstling", "@first.test", ids[0],
+		w.keys["key"][:len(tenancy.KeyPrefix)+4])
+}
+
+// addOthers creates everybody else.
+func (w *world) addOthers(t *testing.T) {
+	t.Helper()
+	accounts := w.app.Accounts
+	other := w.owner(t, "owner@other.test", "Other Works", false)
+	suspended := w.owner(t, "owner@suspended.test", "Suspended Works", false)
+	careful := w.owner(t, "owner@careful.test", "Careful Works", false)
+	instance := w.owner(t, "instance@crier.test", "Operators", true)
+	w.accounts["other"], w.accounts["intruder"], w.accounts["suspended"] = other, other, suspended
+	w.accounts["instance"], w.accounts["acting"] = instance, instance
+	w.keys["otherkey"], _ = w.key(t, other, "other key")
+	w.keys["suspendedkey"], _ = w.key(t, suspended, "suspended key")
+	must(t, accounts.Suspend(t.Context(), suspended.as.Org.String(), true))
+
+	w.accounts["unenrolled"] = w.member(t, careful, "user@careful.test", tenancy.RoleAdmin)
+	begun, err := accounts.BeginMFA(t.Context(), careful.as, tenancy.Proof{Password: goodPassword})
+	must(t, err)
+	code, err := totp.GenerateCode(begun.Text, time.Now())
+	must(t, err)
+	_, err = accounts.ConfirmMFA(t.Context(), careful.as, code)
+	must(t, err)
+	must(t, accounts.SetMFAPolicy(t.Context(), careful.as, true))
+}
+
+// addContent creates the channels, posts, media and customer of the first organization.
+func (w *world) addContent(t *testing.T) {
+	t.Helper()
+	channel, removable := w.channel(t, "one"), w.channel(t, "two")
+	post, group := w.post(t, channel), w.post(t, channel)
+	var groupID string
+	must(t, w.super.QueryRow(t.Context(), `select group_id::text from post where id = $1`, group).Scan(&groupID))
+	var customer string
+	must(t, w.super.QueryRow(t.Context(),
+		`insert into customer (org_id, id, name) values ($1, gen_random_uuid(), $2) returning id::text`, w.first, customerName).Scan(&customer))
+	for beginning, id := range map[string]string{
+		"/": post, "/customers/": customer, "/integrations/": removable, "/integrations/social": "sandbox", "/auth/oauth/": "GITHUB",
+		"/public/v1/integrations/": removable, "/public/v1/posts/group/": groupID, "$CHANNEL": channel,
+	} {
+		w.ids[beginning] = id
+	}
+	for _, id := range w.ids {
+		if len(id) > len("sandbox") {
+			w.needles = append(w.needles, id)
+		}
+	}
+	w.needles = append(w.needles, channel)
+	for _, person := range w.people {
+		w.needles = append(w.needles, person.String())
+	}
+}
+
+// channel connects an account of the sandbox.
+func (w *world) channel(t *testing.T, name string) string {
+	t.Helper()
+	state, err := w.app.Channels.Begin(t.Context(), w.accounts["owner"].as, publishing.BeginConnect{Connector: "sandbox"})
+	must(t, err)
+	made, err := w.app.Channels.Finish(t.Context(), publishing.FinishConnect{Connector: "sandbox", State: state, Fields: map[string]string{
+		"service": w.sandbox, "name": "firstling-" + name, "password": goodPassword, "grade": "A",
+	}})
+	must(t, err)
+	return made.Channel.ID.String()
+}
+
+// post schedules a post for the next day.
+func (w *world) post(t *testing.T, channel string) string {
+	t.Helper()
+	a, err := call.Do(t.Context(), w.http, http.MethodPost, baseURL+"/public/v1/posts",
+		strings.ReplaceAll(newPost, "$CHANNEL", channel), "Authorization", w.keys["key"])
+	must(t, err)
+	var out []struct {
+		PostID string `json:"postId"`
+	}
+	must(t, a.Into(&out))
+	return out[0].PostID
+}
+
+func (w *world) exec(t *testing.T, sql string, args ...any) {
+	t.Helper()
+	if _, err := w.super.Exec(t.Context(), sql, args...); err != nil {
+		t.Fatalf("%s: %v", sql, err)
+	}
+}
+
+// rows returns all rows of the first organization and of its people as text, except when they were last seen.
+func (w *world) rows(t *testing.T) string {
+	t.Helper()
+	columns, err := w.super.Query(t.Context(), `
+		select c.table_name::text, array_agg(c.column_name::text) from information_schema.columns c
+		join information_schema.tables using (table_schema, table_name)
+		where c.table_schema = 'public' and table_type = 'BASE TABLE' group by 1 order by 1`)
+	must(t, err)
+	type table struct {
+		Name    string
+		Columns []string
+	}
+	tables, err := pgx.CollectRows(columns, pgx.RowToStructByPos[table])
+	must(t, err)
+	var all strings.Builder
+	for _, table := range tables {
+		condition := ""
+		switch {
+		case table.Name == "organization":
+			condition = "x.id = $1 or x.id = any ($2)"
+		case table.Name == "person":
+			condition = "x.id = any ($2) or x.id = $1"
+		case slices.Contains(table.Columns, "org_id"):
+			condition = "x.org_id = $1 or x.org_id = any ($2)"
+		case slices.Contains(table.Columns, "person_id"):
+			condition = "x.person_id = any ($2) or x.person_id = $1"
+		default:
+			continue
+		}
+		var text string
+		must(t, w.super.QueryRow(t.Context(), `select coalesce(string_agg(row, e'\n' order by row), '') from
+			(select (to_jsonb(x) - 'seen_at' - 'used_at')::text as row from `+table.Name+` x where `+condition+`) rows`,
+			w.first, w.people).Scan(&text))
+		fmt.Fprintf(&all, "%s:\n%s\n", table.Name, text)
+	}
+	return all.String()
+}
