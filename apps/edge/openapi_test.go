@@ -100,7 +100,7 @@ func TestInterface_EveryRouteIsBuiltOrMissing(t *testing.T) {
 var readmeRoutes = regexp.MustCompile(`(?m)^- (\d+) of the (\d+) routes of the (public|application) API (.*?)(?: ` + "`crier routes.*" + `)?$`)
 
 // TestReadme_ListsMissingRoutes compares the figures and lists of the README with the routes. For the public API the
-// README lists the missing routes, for the application API the built ones.
+// README lists the missing routes, for the application API their number.
 func TestReadme_ListsMissingRoutes(t *testing.T) {
 	t.Parallel()
 	readme, err := os.ReadFile("../../README.md")
@@ -127,7 +127,10 @@ func TestReadme_ListsMissingRoutes(t *testing.T) {
 		if got, want := line[1]+" of "+line[2], fmt.Sprintf("%d of %d", len(there[false]), len(there[false])+len(there[true])); got != want {
 			t.Errorf("%s API: README has %s, want %s", line[3], got, want)
 		}
-		got, want := regexp.MustCompile("`[^`]*`").FindAllString(line[4], -1), there[line[3] == "application"]
+		if line[3] == "application" {
+			continue
+		}
+		got, want := regexp.MustCompile("`[^`]*`").FindAllString(line[4], -1), there[false]
 		slices.Sort(got)
 		slices.Sort(want)
 		if !slices.Equal(got, want) {

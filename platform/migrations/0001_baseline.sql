@@ -874,7 +874,7 @@ alter table person enable row level security;
 alter table person force row level security;
 create policy tenant on person for select to crier_tenant using (exists (
   select 1 from member m where m.person_id = person.id));
-grant select (id, email, name, picture, created_at) on person to crier_tenant;
+grant select (id, email, name, picture, notifications, created_at) on person to crier_tenant;
 grant usage on sequence post_seq to crier_tenant;
 alter table audit enable row level security;
 alter table audit force row level security;

@@ -79,8 +79,9 @@ func (a *Accounts) markOwned(ctx context.Context, tx *tenancystore.GateTx, op st
 		return nil, err
 	}
 	if slices.ContainsFunc(owned, func(o tenancystore.Owned) bool { return o.Members > 1 && slices.Contains(marked, o.Org) }) {
-		return nil, fault.New(fault.Invalid, op, "You own an organization that has other members: "+
-			"hand it over, remove them, or delete the organization first.")
+		return nil, &fault.Error{Kind: fault.Invalid, Op: op, Message: "The account cannot be deleted.",
+			Fields: []fault.Field{{Name: "organizations", Message: "that you own must have no other members: " +
+				"hand them over, remove the members, or delete the organization first"}}}
 	}
 	return marked, nil
 }

@@ -2,6 +2,7 @@ package store
 
 import (
 	"context"
+	"encoding/json"
 	"time"
 
 	"crier/platform/jobs"
@@ -55,12 +56,27 @@ func (t *OrgTx) UpdateOrganization(ctx context.Context, o tenancy.Organization) 
 }
 
 const memberList = `-- tenancy.MemberList
-select p.id, p.email, p.name, p.picture, m.role, m.disabled, m.created_at from member m
+select p.id, p.email, p.name, p.picture, p.notifications chosen, m.role, m.disabled, m.created_at from member m
 join person p on p.id = m.person_id order by m.created_at, p.id`
 
-// Members returns the members of the organization, the oldest membership first.
+type memberListRow struct {
+	tenancy.Member
+	Chosen []byte `db:"chosen"`
+}
+
+// Members returns the members of the organization, the oldest membership first. A member whose stored notifications
+// cannot be read has the defaults.
 func (t *OrgTx) Members(ctx context.Context) ([]tenancy.Member, error) {
-	return list[tenancy.Member](ctx, t.tx, memberList)
+	rows, err := list[memberListRow](ctx, t.tx, memberList)
+	out := make([]tenancy.Member, len(rows))
+	for i, r := range rows {
+		out[i] = r.Member
+		out[i].Notifications = tenancy.DefaultNotifications()
+		if json.Unmarshal(r.Chosen, &out[i].Notifications) != nil {
+			out[i].Notifications = tenancy.DefaultNotifications()
+		}
+	}
+	return out, err
 }
 
 const memberLock = `-- tenancy.MemberLock

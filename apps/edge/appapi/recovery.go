@@ -32,7 +32,7 @@ func (a *API) Forgot() route.Endpoint {
 }
 
 func (a *API) forgot(ctx context.Context, in *forgotInput) (*forgotOutput, error) {
-	if err := a.mailTo(ctx, "appapi.forgot", in.Body.Email, a.deps.Accounts.Forgot); err != nil {
+	if err := a.mailTo(ctx, a.buckets.resetAddress, in.Body.Email, a.deps.Accounts.Forgot); err != nil {
 		return nil, err
 	}
 	return &forgotOutput{Body: ForgotAnswer{Forgot: true}}, nil

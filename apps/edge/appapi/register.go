@@ -189,7 +189,7 @@ func (a *API) ResendActivation() route.Endpoint {
 }
 
 func (a *API) resend(ctx context.Context, in *resendInput) (*resendOutput, error) {
-	if err := a.mailTo(ctx, "appapi.resend", in.Body.Email, a.deps.Accounts.ResendActivation); err != nil {
+	if err := a.mailTo(ctx, a.buckets.resendAddress, in.Body.Email, a.deps.Accounts.ResendActivation); err != nil {
 		return nil, err
 	}
 	return &resendOutput{Body: Success{Success: true}}, nil
@@ -197,16 +197,18 @@ func (a *API) resend(ctx context.Context, in *resendInput) (*resendOutput, error
 
 // mailTo lets send write to an address. Above the limit of the address it does nothing and returns nil, which
 // keeps secret what others have requested; above that of the client it is RateLimited.
-func (a *API) mailTo(ctx context.Context, op, email string, send func(context.Context, string) error) error {
+func (a *API) mailTo(
+	ctx context.Context, b bucket, email string, send func(context.Context, string) error,
+) error {
 	if err := a.admitClient(ctx, a.buckets.mail); err != nil {
 		return err
 	}
 	var faults tenancy.Inputs
 	email = faults.Email("email", email)
-	if err := faults.Err(op); err != nil {
+	if err := faults.Err("appapi.mailTo"); err != nil {
 		return err
 	}
-	if err := a.admitAddress(ctx, a.buckets.mailAddress, email); fault.Is(err, fault.RateLimited) {
+	if err := a.admitAddress(ctx, b, email); fault.Is(err, fault.RateLimited) {
 		return nil
 	}
 	return send(ctx, email)

@@ -93,7 +93,7 @@ func (a *API) invite(ctx context.Context, in *inviteInput) (*inviteOutput, error
 		return nil, err
 	}
 	if n.Send {
-		if err := a.admitAddress(ctx, a.buckets.mailAddress, n.Email); err != nil {
+		if err := a.admitAddress(ctx, a.buckets.inviteAddress, n.Email); err != nil {
 			return nil, err
 		}
 	}

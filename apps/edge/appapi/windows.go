@@ -72,9 +72,12 @@ type buckets struct {
 	// signUp counts registrations, and signUpAddress those of one mail address.
 	signUp        clientBucket
 	signUpAddress bucket
-	// mail counts requests for a mail, and mailAddress those for a mail to one address.
-	mail        clientBucket
-	mailAddress bucket
+	// mail counts requests for a mail. The next three count those for a mail of one kind to one address, because
+	// requests of one kind must not use up the mails of another.
+	mail          clientBucket
+	resetAddress  bucket
+	resendAddress bucket
+	inviteAddress bucket
 	// newAddress counts requests to change to one mail address, also those whose proof is wrong.
 	newAddress bucket
 	// factor counts codes of second factors.
@@ -98,7 +101,9 @@ func newBuckets(appLimit int, c clock.Clock) buckets {
 		signUp:        client("sign-up", 10, time.Hour),
 		signUpAddress: one("sign-up-address", 5, time.Hour),
 		mail:          client("mail", 20, time.Hour),
-		mailAddress:   one("mail-address", 5, time.Hour),
+		resetAddress:  one("reset-address", 5, time.Hour),
+		resendAddress: one("resend-address", 5, time.Hour),
+		inviteAddress: one("invite-address", 5, time.Hour),
 		newAddress:    one("new-address", 10, time.Hour),
 		factor:        client("factor", 30, 5*time.Minute),
 		link:          client("link", 60, 5*time.Minute),

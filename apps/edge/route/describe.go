@@ -13,6 +13,7 @@ func describe(op *huma.Operation) {
 	if r, ok := op.Responses["422"]; ok {
 		delete(op.Responses, "422")
 		if slices.Contains(op.Errors, http.StatusBadRequest) {
+			r.Description = http.StatusText(http.StatusBadRequest)
 			op.Responses["400"] = r
 		}
 	}
