@@ -73,7 +73,7 @@ type AuditEvent struct {
 	Actor string `db:"actor"`
 	Via   Via    `db:"via"`
 	Key   KeyID  `db:"key_id"`
-	// Behind is the administrator of the instance who acted as the person, "" if nobody did.
+	// Behind is the administrator of the instance who acted as the person, "" if the person did.
 	Behind string `db:"behind"`
 	Action Action `db:"action"`
 	// Subject is what it was done to, for people.

@@ -37,7 +37,7 @@ type OrganizationOf struct {
 	Disabled bool
 }
 
-// Invitation lets somebody join an organization.
+// Invitation lets a person join an organization.
 type Invitation struct {
 	ID InvitationID `db:"id"`
 	// Email is the only address that can use it, "" for anybody with the link.

@@ -31,7 +31,7 @@ type Picture struct {
 	Path string
 }
 
-// Profile is what a person tells of himself.
+// Profile is what a person publishes about himself.
 type Profile struct {
 	Name, Bio string
 	// Picture replaces the stored one; the zero Picture removes it.
@@ -51,7 +51,7 @@ const (
 // Valid reports whether the delivery is one of the three.
 func (d Delivery) Valid() bool { return d == DeliveryMail || d == DeliveryBell || d == DeliveryOff }
 
-// Notifications are what a person wants to be told. It is stored as JSON.
+// Notifications are what a person wants to be notified of. It is stored as JSON.
 type Notifications struct {
 	Success bool `json:"success"`
 	Failure bool `json:"failure"`
@@ -66,7 +66,7 @@ type Notifications struct {
 }
 
 // DefaultNotifications returns what a person gets who has chosen nothing: mails about failures, and the rest that needs
-// somebody to act.
+// a person to act.
 func DefaultNotifications() Notifications {
 	return Notifications{
 		Failure: true, Approval: DeliveryMail, Comment: DeliveryBell, Channel: DeliveryMail, Billing: DeliveryMail,
@@ -83,7 +83,7 @@ type Member struct {
 	Role      Role      `db:"role"`
 	Disabled  bool      `db:"disabled"`
 	CreatedAt time.Time `db:"created_at"`
-	// Notifications are what the person wants to be told.
+	// Notifications are what the person wants to be notified of.
 	Notifications Notifications `db:"-"`
 }
 
@@ -96,7 +96,7 @@ type Impersonable struct {
 	Person       Person
 }
 
-// Setup is what a new person tells; empty fields stay as they are.
+// Setup is what a new person enters; empty fields stay as they are.
 type Setup struct {
 	Name string
 	// Company is the name of the organization.

@@ -17,7 +17,7 @@ const (
 	ViaInstance Via = "instance"
 )
 
-// Access says whether the person of a session may use the organization of the request.
+// Access is whether the person of a session may use the organization of the request.
 type Access string
 
 const (
@@ -78,7 +78,7 @@ type Principal struct {
 	Name string
 	// Instance means that the person is an administrator of the instance. It is false while Behind is set.
 	Instance bool
-	// Behind is the administrator of the instance who acts as Person; zero if nobody does.
+	// Behind is the administrator of the instance who acts as Person; zero if the person does.
 	Behind PersonID
 	// BehindName is the address of Behind.
 	BehindName string

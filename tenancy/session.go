@@ -111,7 +111,7 @@ type MFAStatus struct {
 // ProviderSignIn is the result of a sign-in at an identity provider.
 type ProviderSignIn struct {
 	SignIn
-	// Claim is the token with which somebody without an account registers; empty otherwise.
+	// Claim is the token with which a person without an account registers; empty otherwise.
 	Claim string
 	// Linked means that the identity was linked to the account of a live session.
 	Linked bool

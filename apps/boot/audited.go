@@ -14,7 +14,7 @@ import (
 // recordTimeout limits the writing of an entry of the audit log for what is already done.
 const recordTimeout = 5 * time.Second
 
-// auditor records in the audit log what publishing has done for somebody.
+// auditor records in the audit log what publishing has done for a principal.
 type auditor struct {
 	accounts *tenancyservice.Accounts
 	log      *slog.Logger

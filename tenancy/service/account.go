@@ -44,7 +44,7 @@ type Deps struct {
 
 // Mailer sends mails.
 type Mailer interface {
-	// Send returns nil when the mail was accepted. mail.IsPermanent tells whether a repetition is useless.
+	// Send returns nil when the mail was accepted. mail.IsPermanent reports whether a repetition is useless.
 	Send(ctx context.Context, m mail.Message) error
 }
 

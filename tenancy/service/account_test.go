@@ -27,7 +27,7 @@ const password = "correct horse"
 // here is where the requests of the tests come from.
 var here = tenancy.Source{Client: "203.0.113.9", Site: "203.0.113.9"}
 
-// accountsOf returns the accounts of an instance on which everybody may register.
+// accountsOf returns the accounts of an instance that takes all registrations.
 func accountsOf(t *testing.T, d tenancyservice.Deps) *tenancyservice.Accounts {
 	t.Helper()
 	a, err := tenancyservice.New(tenancyservice.Config{

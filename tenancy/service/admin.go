@@ -87,7 +87,7 @@ func (a *Accounts) ofPerson(ctx context.Context, op, email string,
 }
 
 // SetPasswordOf replaces the password of the person with an address by a random one, which it returns, and ends all
-// sessions of the person. It is for the operator. Nobody with the address is fault.NotFound.
+// sessions of the person. It is for the operator. An address without an account is fault.NotFound.
 func (a *Accounts) SetPasswordOf(ctx context.Context, email string) (string, error) {
 	const op = "tenancy.SetPasswordOf"
 	password, err := secret.Token("", 20)
@@ -117,7 +117,7 @@ func (a *Accounts) SetPasswordOf(ctx context.Context, email string) (string, err
 }
 
 // DisableMFAOf deletes the second factor of the person with an address and ends all sessions of the person. It is for
-// the operator. Nobody with the address is fault.NotFound.
+// the operator. An address without an account is fault.NotFound.
 func (a *Accounts) DisableMFAOf(ctx context.Context, email string) error {
 	const op = "tenancy.DisableMFAOf"
 	return a.ofPerson(ctx, op, email, func(tx *tenancystore.GateTx, person tenancy.Person) error {
@@ -139,7 +139,7 @@ func (a *Accounts) DisableMFAOf(ctx context.Context, email string) error {
 }
 
 // SetInstanceAdmin makes the person with an address an administrator of the instance, or ends that. It is for the
-// operator. Nobody with the address is fault.NotFound.
+// operator. An address without an account is fault.NotFound.
 func (a *Accounts) SetInstanceAdmin(ctx context.Context, email string, instance bool) error {
 	action := tenancy.ActionInstanceAdminEnded
 	if instance {

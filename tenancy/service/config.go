@@ -12,13 +12,13 @@ import (
 // Registrations is who may register.
 type Registrations string
 
-// The values of REGISTRATION. Somebody with an invitation may always register.
+// The values of REGISTRATION. A person with an invitation may always register.
 const (
 	// RegisterFirst allows a registration while there is no organization.
 	RegisterFirst Registrations = "first"
 	// RegisterInvited allows only people with an invitation.
 	RegisterInvited Registrations = "invite"
-	// RegisterOpen allows everybody.
+	// RegisterOpen allows all.
 	RegisterOpen Registrations = "open"
 )
 

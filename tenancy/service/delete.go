@@ -59,7 +59,7 @@ func (a *Accounts) markAccount(ctx context.Context, tx *tenancystore.GateTx, op 
 }
 
 // markOwned stores the request for the deletion of the organizations that a person owns, or returns Invalid when one of
-// them has other members. It counts them after the change, which nobody joins any more.
+// them has other members. It counts them after the change, which no person joins any more.
 func (a *Accounts) markOwned(ctx context.Context, tx *tenancystore.GateTx, op string, person tenancy.PersonID,
 	now time.Time) (marked []tenancy.OrgID, err error) {
 	owned, err := tx.OwnedOrganizations(ctx, person)
@@ -123,7 +123,7 @@ func (a *Accounts) graceIsOver(deletedAt *time.Time) bool {
 	return !a.clock.Now().Before(deletedAt.Add(a.cfg.DeleteGrace))
 }
 
-// DeleteOrganization requests the deletion of the principal's organization. Nobody reaches it from then on, nothing of it
+// DeleteOrganization requests the deletion of the principal's organization. It cannot be reached from then on, nothing of it
 // is published, and Purge deletes it after DELETE_GRACE, unless its owner undoes that. Only the owner may.
 func (a *Accounts) DeleteOrganization(ctx context.Context, p tenancy.Principal, proof tenancy.Proof) error {
 	const op = "tenancy.DeleteOrganization"
@@ -160,7 +160,7 @@ func (a *Accounts) DeleteOrganization(ctx context.Context, p tenancy.Principal, 
 		if err := gate.SetOrganizationDeleted(ctx, p.Org, &now); err != nil {
 			return err
 		}
-		return a.tellDeletion(ctx, gate, o, members, notice{By: p.Name, Until: now.Add(a.cfg.DeleteGrace)})
+		return a.mailDeletion(ctx, gate, o, members, notice{By: p.Name, Until: now.Add(a.cfg.DeleteGrace)})
 	})
 	if err != nil {
 		return err
@@ -173,8 +173,8 @@ func notOwner(op string) error {
 	return fault.New(fault.Forbidden, op, "Only the owner may delete the organization.")
 }
 
-// tellDeletion tells those who manage an organization that it will be deleted.
-func (a *Accounts) tellDeletion(ctx context.Context, tx *tenancystore.GateTx, o tenancy.Organization,
+// mailDeletion sends a mail to those who manage an organization that it will be deleted.
+func (a *Accounts) mailDeletion(ctx context.Context, tx *tenancystore.GateTx, o tenancy.Organization,
 	members []tenancy.Member, n notice) error {
 	n.Name = o.Name
 	for _, m := range members {

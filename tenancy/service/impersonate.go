@@ -96,7 +96,7 @@ func checkInstance(ctx context.Context, tx *tenancystore.GateTx, op string, p te
 	return err
 }
 
-// Impersonate records in the audit log of the organization, and tells the person by mail, that the principal acts as the
+// Impersonate records in the audit log of the organization, and by a mail to the person, that the principal acts as the
 // membership from now on. With "" it checks nothing: the end of an impersonation is the end of its cookie.
 func (a *Accounts) Impersonate(ctx context.Context, p tenancy.Principal, membership string) error {
 	const op = "tenancy.Impersonate"

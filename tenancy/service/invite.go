@@ -71,7 +71,7 @@ func invitee(i tenancy.Invitation) string {
 const (
 	// maxInvitations is the number of open invitations of an organization.
 	maxInvitations = 500
-	// maxMembers is the number of members of an organization, whatever its plan.
+	// maxMembers is the number of members of an organization, with any plan.
 	maxMembers = 5000
 )
 

@@ -68,7 +68,7 @@ func (a *Accounts) CreateKey(ctx context.Context, p tenancy.Principal, n tenancy
 		if err != nil {
 			return err
 		}
-		return a.tellKey(ctx, tx, p, tenancy.ActionKeyCreated, mailKeyCreated, k.Name)
+		return a.recordKey(ctx, tx, p, tenancy.ActionKeyCreated, mailKeyCreated, k.Name)
 	})
 	return full, k, err
 }
@@ -95,8 +95,8 @@ func (a *Accounts) makeKey(ctx context.Context, tx *tenancystore.OrgTx, op strin
 	return full, k, tx.CreateKey(ctx, k, secret.HashToken(full))
 }
 
-// tellKey records what was done to a key and tells the owner of the organization and the person who did it.
-func (a *Accounts) tellKey(ctx context.Context, tx *tenancystore.OrgTx, p tenancy.Principal, action tenancy.Action,
+// recordKey records what was done to a key and sends mails to the owner of the organization and the person who did it.
+func (a *Accounts) recordKey(ctx context.Context, tx *tenancystore.OrgTx, p tenancy.Principal, action tenancy.Action,
 	kind mailKind, key string) error {
 	if err := tx.Audit(ctx, p.Event(action, key), a.clock.Now()); err != nil || a.deps.Mail == nil {
 		return err
@@ -175,7 +175,7 @@ func (a *Accounts) DeleteKey(ctx context.Context, p tenancy.Principal, key strin
 		if err := tx.DeleteKey(ctx, stored.ID); err != nil {
 			return err
 		}
-		return a.tellKey(ctx, tx, p, tenancy.ActionKeyRevoked, mailKeyRevoked, stored.Name)
+		return a.recordKey(ctx, tx, p, tenancy.ActionKeyRevoked, mailKeyRevoked, stored.Name)
 	})
 	if err == nil {
 		a.keys.revoke(ctx, hash)
@@ -216,7 +216,7 @@ func (a *Accounts) RotateKey(ctx context.Context, p tenancy.Principal, key strin
 		if full, k, err = a.makeKey(ctx, tx, op, p, next); err != nil {
 			return err
 		}
-		return a.tellKey(ctx, tx, p, tenancy.ActionKeyRotated, mailKeyRotated, stored.Name)
+		return a.recordKey(ctx, tx, p, tenancy.ActionKeyRotated, mailKeyRotated, stored.Name)
 	})
 	if err == nil {
 		a.keys.revoke(ctx, hash) // caches hold the old end

@@ -103,7 +103,7 @@ func (a *Accounts) beginStep(ctx context.Context, tx *tenancystore.GateTx, op st
 	return out, err
 }
 
-// startSession creates a session and, in a browser that is not known yet, a device. A mail tells the person of a sign-in
+// startSession creates a session and, in a browser that is not known yet, a device. A mail informs the person of a sign-in
 // in a new browser, but not of the first one.
 func (a *Accounts) startSession(ctx context.Context, tx *tenancystore.GateTx, op string, person tenancy.Person,
 	from tenancy.Source) (out tenancy.SignIn, err error) {

@@ -19,7 +19,7 @@ import (
 // MailTask is the kind of the tasks whose ids SendMail takes.
 const MailTask = tenancystore.MailTask
 
-// mailKind says what a mail is about. It is stored with the mail.
+// mailKind is what a mail is about. It is stored with the mail.
 type mailKind string
 
 // The kinds of mail.
@@ -74,7 +74,7 @@ func (a *Accounts) addMail(ctx context.Context, tx *tenancystore.GateTx, kind ma
 	return tx.AddMail(ctx, string(kind), email, n, n.At)
 }
 
-// notify is addMail for what has happened to somebody.
+// notify is addMail for what has happened to a person.
 func (a *Accounts) notify(ctx context.Context, tx *tenancystore.GateTx, kind mailKind, email string, n notice) error {
 	return a.addMail(ctx, tx, kind, email, n)
 }
@@ -183,7 +183,7 @@ func (a *Accounts) link(path, name, token string) string {
 	return a.cfg.FrontendURL + path + "#" + name + "=" + url.QueryEscape(token)
 }
 
-// renderRegistration makes the link of a registration. Somebody who has an account gets a mail that says so.
+// renderRegistration makes the link of a registration. A person who has an account gets another mail.
 func (a *Accounts) renderRegistration(ctx context.Context, m tenancystore.Mail, n notice) (out mail.Message, err error) {
 	const op = "tenancy.renderRegistration"
 	err = a.inGate(ctx, op, func(tx *tenancystore.GateTx) error {

@@ -84,7 +84,7 @@ func (a *Accounts) slot(ctx context.Context, site string) (release func(), err e
 }
 
 // prove checks the proof of the principal's person: the password or, of a person without one, a recent sign-in. A wrong
-// one is Invalid. It returns the person. Nobody can prove to be somebody else: Forbidden.
+// one is Invalid. It returns the person. A principal that acts as another person is Forbidden.
 func (a *Accounts) prove(ctx context.Context, op string, p tenancy.Principal, proof tenancy.Proof) (
 	person tenancy.Person, err error) {
 	if err := refuseBehind(op, p); err != nil {

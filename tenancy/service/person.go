@@ -53,7 +53,7 @@ func (a *Accounts) SetProfile(ctx context.Context, p tenancy.Principal, profile 
 	return person, err
 }
 
-// Notifications returns what the principal's person wants to be told.
+// Notifications returns what the principal's person wants to be notified of.
 func (a *Accounts) Notifications(ctx context.Context, p tenancy.Principal) (out tenancy.Notifications, err error) {
 	const op = "tenancy.Notifications"
 	err = a.inGate(ctx, op, func(tx *tenancystore.GateTx) error {
@@ -63,7 +63,7 @@ func (a *Accounts) Notifications(ctx context.Context, p tenancy.Principal) (out 
 	return out, err
 }
 
-// SetNotifications stores what the principal's person wants to be told.
+// SetNotifications stores what the principal's person wants to be notified of.
 func (a *Accounts) SetNotifications(ctx context.Context, p tenancy.Principal, n tenancy.Notifications) error {
 	const op = "tenancy.SetNotifications"
 	var in tenancy.Inputs

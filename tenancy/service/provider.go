@@ -49,7 +49,7 @@ func (a *Accounts) BeginSignIn(ctx context.Context, provider, redirectURI string
 }
 
 // FinishSignIn completes the sign-in of a state, which is used up. A state that is not the browser's, is over, was used
-// or is another provider's, and a refusal of the provider are fault.Invalid. Somebody without an account gets a claim to
+// or is another provider's, and a refusal of the provider are fault.Invalid. A person without an account gets a claim to
 // register with. An identity is linked to an account only when its person has a live session and both have the same
 // verified address; an address of an account that has no such identity is fault.Conflict.
 func (a *Accounts) FinishSignIn(ctx context.Context, provider string, cb tenancy.Callback, p tenancy.Principal) (
@@ -161,7 +161,7 @@ func (a *Accounts) linkIdentity(ctx context.Context, tx *tenancystore.GateTx, op
 	return a.notify(ctx, tx, mailIdentityLinked, person.Email, notice{Name: key.Provider, Address: from.Client})
 }
 
-// claimIdentity returns a token with which somebody without an account registers.
+// claimIdentity returns a token with which a person without an account registers.
 func (a *Accounts) claimIdentity(ctx context.Context, tx *tenancystore.GateTx, op string, identity signin.Identity,
 	key tenancystore.IdentityKey) (out tenancy.ProviderSignIn, err error) {
 	if identity.EmailVerified {

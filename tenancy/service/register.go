@@ -11,7 +11,7 @@ import (
 	tenancystore "crier/tenancy/store"
 )
 
-// CanRegister returns whether somebody without an invitation can register.
+// CanRegister returns whether a person without an invitation can register.
 func (a *Accounts) CanRegister(ctx context.Context) (can bool, err error) {
 	const op = "tenancy.CanRegister"
 	err = a.inGate(ctx, op, func(tx *tenancystore.GateTx) error {
@@ -21,7 +21,7 @@ func (a *Accounts) CanRegister(ctx context.Context) (can bool, err error) {
 	return can, err
 }
 
-// takesRegistrations returns whether somebody without an invitation can register. With lock no other transaction that
+// takesRegistrations returns whether a person without an invitation can register. With lock no other transaction that
 // asks so goes on before the end of this one.
 func (a *Accounts) takesRegistrations(ctx context.Context, tx *tenancystore.GateTx, lock bool) (bool, error) {
 	if a.cfg.Registration != RegisterFirst {
@@ -121,7 +121,7 @@ func (a *Accounts) admit(ctx context.Context, op string, r tenancy.Registration,
 	return verified, err
 }
 
-// checkAdmission returns Forbidden unless somebody with the invitation, nil for none, can register.
+// checkAdmission returns Forbidden unless a person with the invitation, nil for none, can register.
 func (a *Accounts) checkAdmission(
 	ctx context.Context, tx *tenancystore.GateTx, op string, invitation []byte, lock bool,
 ) error {
@@ -220,8 +220,8 @@ func (a *Accounts) makeOrganization(ctx context.Context, tx *tenancystore.GateTx
 }
 
 // Activate completes the registration of a link. It returns false for a link that is not valid or was used, when the
-// address has an account by now, and when the instance does not take the registration any more. A link makes what its
-// own registration described, so nobody can prepare a password for the address of somebody else.
+// address has got an account meanwhile, and when the instance does not take the registration any more. A link makes what its
+// own registration described, so no password can be prepared for the address of another person.
 func (a *Accounts) Activate(ctx context.Context, code string, from tenancy.Source) (
 	out tenancy.SignIn, ok bool, err error) {
 	const op = "tenancy.Activate"

@@ -63,7 +63,7 @@ func (a *Accounts) ResetPassword(ctx context.Context, token, password string, fr
 
 // ChangeAddress sends links to the old and the new address of the principal's person. The address changes when both were
 // followed. Without mail it changes at once, is not verified, and one that is in use is fault.Conflict. With mail an
-// address in use is not told: its owner gets a mail, and the change never completes.
+// address in use gives the same answer: its owner gets a mail, and the change never completes.
 func (a *Accounts) ChangeAddress(ctx context.Context, p tenancy.Principal, email string, proof tenancy.Proof) (
 	bool, error) {
 	const op = "tenancy.ChangeAddress"
@@ -105,7 +105,7 @@ func (a *Accounts) ChangeAddress(ctx context.Context, p tenancy.Principal, email
 }
 
 // ConfirmAddress follows one of the two links of a change of address. It returns true when the address has changed,
-// NotFound for a link that is not valid any more, and Conflict when another account has the address by now.
+// NotFound for a link that is not valid any more, and Conflict when another account has got the address meanwhile.
 func (a *Accounts) ConfirmAddress(ctx context.Context, token string, from tenancy.Source) (done bool, err error) {
 	const op = "tenancy.ConfirmAddress"
 	hash, now := secret.HashToken(token), a.clock.Now()

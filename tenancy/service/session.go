@@ -14,7 +14,7 @@ import (
 
 // Session returns the principal of a session token in the chosen organization. If the choice is empty, not valid or not
 // an organization of the person, it is replaced by the person's first organization, because the choice is in a cookie
-// that may be older than a change of memberships. Principal.Access says what the person may do there. With impersonate,
+// that may be older than a change of memberships. Principal.Access is what the person may do there. With impersonate,
 // the id of a membership, an administrator of the instance acts as that member; for others it has no effect. Session
 // returns fault.Unauthenticated when there is no live session.
 func (a *Accounts) Session(

@@ -22,7 +22,7 @@ func (a *Accounts) Team(ctx context.Context, p tenancy.Principal) (out []tenancy
 
 // RemoveMember removes a member of the principal's organization, or lets the principal's person leave it. The member's
 // next request finds no access, in all processes. Keys that the member made stay. It returns fault.Forbidden for the
-// owner and for a member who outranks the principal, and fault.NotFound for nobody's id.
+// owner and for a member who outranks the principal, and fault.NotFound for the id of no member.
 func (a *Accounts) RemoveMember(ctx context.Context, p tenancy.Principal, member string) error {
 	const op = "tenancy.RemoveMember"
 	target, ok := id.Parse[tenancy.PersonTag](member)
@@ -81,7 +81,7 @@ func mayRemove(op string, p tenancy.Principal, m tenancy.Membership) error {
 
 // SetRole changes the role of a member of the principal's organization. With RoleSuperAdmin the owner, who is the
 // principal, and the member swap: the member becomes the owner, and the principal an administrator; this needs the proof.
-// It returns fault.Forbidden for the owner's role and for a principal who may not, and fault.NotFound for nobody's id.
+// It returns fault.Forbidden for the owner's role and for a principal who may not, and fault.NotFound for the id of no member.
 func (a *Accounts) SetRole(ctx context.Context, p tenancy.Principal, member string, role tenancy.Role,
 	proof tenancy.Proof) error {
 	const op = "tenancy.SetRole"
@@ -136,7 +136,7 @@ func (a *Accounts) setRole(ctx context.Context, tx *tenancystore.OrgTx, op strin
 	if err := tx.SetRole(ctx, target, role); err != nil {
 		return err
 	}
-	return a.tellRole(ctx, tx, p, target, role, handOver)
+	return a.recordRole(ctx, tx, p, target, role, handOver)
 }
 
 // checkStays returns Conflict when the account of a member is to be deleted, because the organization would be left
@@ -157,8 +157,8 @@ func checkStays(ctx context.Context, tx *tenancystore.OrgTx, op string, org tena
 	return gate.Enter(ctx, org)
 }
 
-// tellRole records a new role and tells the member.
-func (a *Accounts) tellRole(ctx context.Context, tx *tenancystore.OrgTx, p tenancy.Principal, target tenancy.PersonID,
+// recordRole records a new role and sends a mail to the member.
+func (a *Accounts) recordRole(ctx context.Context, tx *tenancystore.OrgTx, p tenancy.Principal, target tenancy.PersonID,
 	role tenancy.Role, handOver bool) error {
 	email, err := tx.MemberEmail(ctx, target)
 	if err != nil {

@@ -74,7 +74,7 @@ func tokenError(err error) error {
 	return refused(fmt.Sprintf("the token endpoint answered with status %d and an error code", status))
 }
 
-// transportError returns the part of err that says what failed on this side. Its other texts may hold what the provider
+// transportError returns the part of err that names what failed on this side. Its other texts may hold what the provider
 // sent.
 func transportError(err error) error {
 	for _, known := range []error{

@@ -13,7 +13,7 @@ import (
 	"crier/platform/secret"
 )
 
-// gitHub is GitHub or a GitHub Enterprise Server. It has OAuth without OpenID Connect: the API says who signed in.
+// gitHub is GitHub or a GitHub Enterprise Server. It has OAuth without OpenID Connect: the API names who signed in.
 type gitHub struct {
 	url, api string
 	client   oauth2.Config

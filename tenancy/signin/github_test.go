@@ -9,7 +9,7 @@ import (
 	"crier/platform/fault"
 )
 
-// hub answers as GitHub's documentation says, unless a test changes an answer.
+// hub answers as in GitHub's documentation, unless a test changes an answer.
 type hub struct {
 	*server
 	token, user, emails answer

@@ -42,7 +42,7 @@ type metadata struct {
 	Keys          string   `json:"jwks_uri"`
 	UserInfo      string   `json:"userinfo_endpoint"`
 	AuthMethods   []string `json:"token_endpoint_auth_methods_supported"`
-	// SendsIssuer says that each callback has the parameter iss of RFC 9207.
+	// SendsIssuer means that each callback has the parameter iss of RFC 9207.
 	SendsIssuer bool `json:"authorization_response_iss_parameter_supported"`
 }
 

@@ -52,7 +52,7 @@ type Identity struct {
 	Issuer, Subject string
 	// Email is in the form of tenancy.CleanEmail. It is empty unless EmailVerified.
 	Email string
-	// EmailVerified is true when the provider says that the address belongs to the person.
+	// EmailVerified is true when the provider asserts that the address belongs to the person.
 	EmailVerified bool
 	// Name is in the form of tenancy.CleanName, of at most 128 characters. It may be empty.
 	Name string
@@ -64,7 +64,7 @@ type Name struct {
 	Label    string
 }
 
-// source is one provider. An error that matches errRefused, errSetup or errUnverified says so; any other one means that
+// source is one provider. An error that matches errRefused, errSetup or errUnverified is such a refusal; any other one means that
 // the provider is away.
 type source interface {
 	// address returns where the browser goes to sign in.

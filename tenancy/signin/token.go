@@ -39,7 +39,7 @@ type claims struct {
 // profile is what id_tokens and the userinfo endpoint have about a person.
 type profile struct {
 	Email string `json:"email"`
-	// Verified is nil when the issuer does not say whether the address is verified.
+	// Verified is nil when the issuer does not state whether the address is verified.
 	Verified *flag  `json:"email_verified"`
 	Name     string `json:"name"`
 }

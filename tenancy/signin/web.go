@@ -23,7 +23,7 @@ type web struct{ out *outbound.Client }
 // exchange sends the code to the token endpoint, at most once.
 func (w web) exchange(ctx context.Context, client *oauth2.Config, cb Callback) (*oauth2.Token, error) {
 	once := w.out.HTTP() // does not follow redirects of a POST
-	once.Transport = commit{out: w.out}
+	once.Transport = commit(w)
 	token, err := client.Exchange(
 		context.WithValue(ctx, oauth2.HTTPClient, once), cb.Code, oauth2.VerifierOption(cb.Verifier),
 	)

@@ -26,7 +26,7 @@ func (t *GateTx) PersonOfIdentity(ctx context.Context, k IdentityKey) (person te
 const identityInsert = `-- tenancy.IdentityInsert
 insert into identity (issuer, subject, person_id, provider, created_at) values ($1, $2, $3, $4, $5)`
 
-// AddIdentity inserts an identity of a person. It returns a violation of identity_pkey when somebody has it.
+// AddIdentity inserts an identity of a person. It returns a violation of identity_pkey when a person has it.
 func (t *GateTx) AddIdentity(ctx context.Context, k IdentityKey, person tenancy.PersonID, now time.Time) error {
 	_, err := exec(ctx, t.tx, identityInsert, k.Issuer, k.Subject, person, k.Provider, now)
 	return err
@@ -71,7 +71,7 @@ func (t *GateTx) TakeState(ctx context.Context, hash []byte) (SignInState, error
 	return one[SignInState](ctx, t.tx, stateTake, hash)
 }
 
-// Claim is what an identity provider said of somebody without an account.
+// Claim is what an identity provider stated about a person without an account.
 type Claim struct {
 	IdentityKey
 	Email     string    `db:"email"`

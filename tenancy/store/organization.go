@@ -25,7 +25,7 @@ func (t *OrgTx) CreateOrganization(ctx context.Context, o tenancy.Organization, 
 	return t.AddMember(ctx, tenancy.Membership{Person: owner, Role: tenancy.RoleSuperAdmin}, o.CreatedAt)
 }
 
-// AddMember inserts a member. It returns the error of Postgres, which is a violation of member_pkey for somebody who is
+// AddMember inserts a member. It returns the error of Postgres, which is a violation of member_pkey for a person who is
 // a member already.
 func (t *OrgTx) AddMember(ctx context.Context, m tenancy.Membership, now time.Time) error {
 	_, err := exec(ctx, t.tx, memberInsert, t.org, m.Person, m.Role, now)
@@ -196,7 +196,7 @@ const PublishingTask = "organization-publishing"
 const organizationMarks = `-- tenancy.OrganizationMarks
 select suspended_at is not null or deleted_at is not null stopped, catch_up from organization where id = $1`
 
-// Marks say whether an organization may publish.
+// Marks are whether an organization may publish.
 type Marks struct {
 	// Stopped means that it is suspended or to be deleted.
 	Stopped bool `db:"stopped"`

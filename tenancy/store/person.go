@@ -121,7 +121,7 @@ func (t *GateTx) FillName(ctx context.Context, person tenancy.PersonID, name str
 const personNotifications = `-- tenancy.PersonNotifications
 select notifications from person where id = $1`
 
-// Notifications returns what a person wants to be told, with the defaults for what was never chosen.
+// Notifications returns what a person wants to be notified of, with the defaults for what was never chosen.
 func (t *GateTx) Notifications(ctx context.Context, person tenancy.PersonID) (tenancy.Notifications, error) {
 	n := tenancy.DefaultNotifications()
 	var raw []byte
@@ -134,7 +134,7 @@ func (t *GateTx) Notifications(ctx context.Context, person tenancy.PersonID) (te
 const personNotificationsUpdate = `-- tenancy.PersonNotificationsUpdate
 update person set notifications = $2 where id = $1`
 
-// SetNotifications stores what a person wants to be told.
+// SetNotifications stores what a person wants to be notified of.
 func (t *GateTx) SetNotifications(ctx context.Context, person tenancy.PersonID, n tenancy.Notifications) error {
 	raw, err := json.Marshal(n)
 	if err != nil {

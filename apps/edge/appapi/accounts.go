@@ -6,7 +6,7 @@ import (
 	"crier/tenancy"
 )
 
-// Accounts are the use cases of people, organizations and keys. Unless their comment says otherwise, methods return
+// Accounts are the use cases of people, organizations and keys. Unless their comment names others, methods return
 // Invalid for an input that breaks a rule, with its fields; Forbidden when the role of the principal is too low; NotFound
 // for what the organization does not have; and RateLimited or Unavailable with a time after which to try again.
 type Accounts interface {
@@ -42,13 +42,13 @@ type Sessions interface {
 // SignUp are the use cases of people who have no session yet. What they answer about an address that is known and about
 // one that is not is the same.
 type SignUp interface {
-	// CanRegister returns whether somebody without an invitation can register.
+	// CanRegister returns whether a person without an invitation can register.
 	CanRegister(ctx context.Context) (bool, error)
-	// Register begins a registration. With mail the result is StepConfirm, whatever the address; without mail it is a
+	// Register begins a registration. With mail the result is StepConfirm, for every address; without mail it is a
 	// session. Forbidden means that the instance takes no registrations, or none without an invitation.
 	Register(ctx context.Context, r tenancy.Registration) (tenancy.SignIn, error)
 	// Activate completes the registration of a link. It returns false for a link that is not valid, has been used, or
-	// whose address has an account by now.
+	// whose address has got an account meanwhile.
 	Activate(ctx context.Context, code string, from tenancy.Source) (s tenancy.SignIn, ok bool, err error)
 	// ResendActivation sends the link of the address's newest registration again, if there is one.
 	ResendActivation(ctx context.Context, email string) error
@@ -58,7 +58,7 @@ type SignUp interface {
 	// link that is not valid or has been used.
 	ResetPassword(ctx context.Context, token, password string, from tenancy.Source) (bool, error)
 	// ConfirmAddress follows one of the two links of a change of address. done means that the address has changed.
-	// NotFound means that the link is not valid any more, Conflict that another account has the address by now.
+	// NotFound means that the link is not valid any more, Conflict that another account has got the address meanwhile.
 	ConfirmAddress(ctx context.Context, token string, from tenancy.Source) (done bool, err error)
 }
 

@@ -41,7 +41,7 @@ type grantedCode struct {
 }
 
 // authorize implements GET /login/oauth/authorize. It redirects at once when the signed-in user authorized the scopes
-// before or SetConsent says so; otherwise it shows a form. Refusals that name a registered app are redirects with
+// before or SetConsent sets it; otherwise it shows a form. Refusals that name a registered app are redirects with
 // error, error_description, error_uri and state; others are pages.
 func (p *Platform) authorize(w http.ResponseWriter, r *http.Request) {
 	p.mu.Lock()

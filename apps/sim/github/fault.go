@@ -192,7 +192,7 @@ func drop(w http.ResponseWriter) {
 	}
 }
 
-// discard is a ResponseWriter for an answer that nobody receives.
+// discard is a ResponseWriter for an answer that is not received.
 type discard struct{}
 
 func (discard) Header() http.Header         { return http.Header{} }

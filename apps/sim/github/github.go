@@ -3,7 +3,7 @@
 // GitHub Enterprise Server does.
 //
 // It is written from GitHub's public documentation only; the comment of each rule names the page. It refuses what
-// GitHub refuses. Where the pages say nothing it refuses too, and the comment calls that an assumption.
+// GitHub refuses. Where the pages are silent it refuses too, and the comment calls that an assumption.
 //
 // Not simulated: the device flow, tokens that expire (the scope offline_access has no effect, which the page
 // "Authorizing OAuth apps" allows for Enterprise Server), conditional requests, and the failed login limit of

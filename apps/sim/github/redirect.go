@@ -9,7 +9,7 @@ import (
 
 // matchRedirect returns where a successful and a refused authorization are sent. Without a redirect_uri both go to the
 // first callback URL: "Authorizing OAuth apps", section "Redirect URLs". A refusal is sent to the registered callback
-// URL, as "Troubleshooting authorization request errors" says; a loopback URL keeps the requested port, an assumption.
+// URL, as "Troubleshooting authorization request errors" describes; a loopback URL keeps the requested port, an assumption.
 func (a App) matchRedirect(redirect string) (success, refusal string, ok bool) {
 	if redirect == "" {
 		return a.Callbacks[0].URL, a.Callbacks[0].URL, true
