@@ -1,0 +1,138 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"sync/atomic"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"crier/platform/clock"
+	"crier/platform/id"
+	"crier/platform/pg"
+	"crier/tenancy"
+	tenancyservice "crier/tenancy/service"
+	"crier/tests/call"
+)
+
+const (
+	password   = "a bench of seven words to sign in"
+	people     = 1000
+	peopleOrgs = 100
+)
+
+// crowd is a running service with people who can sign in.
+type crowd struct {
+	*testDB
+	node *node
+	orgs []tenant
+	// emails has the addresses of the people. The first len(orgs) people own an organization each, and the others are
+	// members of them in turn.
+	emails []string
+	// hash is the stored hash of the password of all people, made by the service's own code.
+	hash string
+	http *http.Client
+	// attempts counts log-ins, each of which comes from a network of its own.
+	attempts atomic.Uint32
+	// idle is what the service used without requests in idleSpan.
+	idle     cost
+	idleSpan time.Duration
+}
+
+// withPeople runs do with a service in which the limits of requests do not apply, and that believes X-Forwarded-For.
+func (r *rig) withPeople(ctx context.Context, users int, do func(w *crowd) error) error {
+	return r.withDB(ctx, func(b *testDB) (err error) {
+		w := &crowd{testDB: b, idleSpan: time.Duration(r.opts.seconds) * time.Second / 12}
+		w.http = &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: users}, Timeout: time.Minute}
+		w.node, err = b.serve(ctx,
+			append(r.opts.settings, unlimited, "APP_LIMIT=1000000000", "TRUSTED_PROXIES=127.0.0.1")...)
+		if err != nil {
+			return err
+		}
+		defer func() { err = errors.Join(err, w.node.stop()) }()
+		if w.orgs, err = b.createTenants(ctx, peopleOrgs, 0); err != nil {
+			return err
+		}
+		if w.hash, err = b.hashOf(ctx, password); err != nil {
+			return err
+		}
+		if err := w.createPeople(ctx); err != nil {
+			return err
+		}
+		if err := b.settle(ctx); err != nil {
+			return err
+		}
+		return errors.Join(w.measureIdle(ctx), do(w))
+	})
+}
+
+// hashOf lets the service's own code create an owner, and returns the stored hash of the password. So the people and
+// the floor have the parameters of the service.
+func (b *testDB) hashOf(ctx context.Context, password string) (hash string, err error) {
+	db, err := pg.Open(ctx, pg.Config{URL: b.server.URL(b.name)})
+	if err != nil {
+		return "", err
+	}
+	defer db.Close()
+	accounts, err := tenancyservice.New(tenancyservice.Config{}, tenancyservice.Deps{DB: db, Clock: clock.System{}})
+	if err != nil {
+		return "", err
+	}
+	owner, err := accounts.CreateOwner(ctx, tenancyservice.NewOwner{
+		Email: "owner@bench.example", Name: "Owner", Password: password, Organization: "Bench",
+	})
+	if err != nil {
+		return "", err
+	}
+	err = b.super.QueryRow(ctx, "select password_hash from person where id = $1", owner.Person.UUID()).Scan(&hash)
+	return hash, err
+}
+
+func (w *crowd) createPeople(ctx context.Context) error {
+	var persons, members [][]any
+	for i := range people {
+		person, role := id.New[tenancy.PersonTag]().UUID(), tenancy.RoleUser
+		if i < len(w.orgs) {
+			role = tenancy.RoleSuperAdmin
+		}
+		w.emails = append(w.emails, fmt.Sprintf("person%06d@bench.example", i))
+		persons = append(persons, []any{person, w.emails[i], "Person", w.hash})
+		members = append(members, []any{w.orgs[i%len(w.orgs)].org.UUID(), person, string(role)})
+	}
+	if _, err := w.super.CopyFrom(ctx, pgx.Identifier{"person"}, []string{"id", "email", "name", "password_hash"},
+		pgx.CopyFromRows(persons)); err != nil {
+		return err
+	}
+	_, err := w.super.CopyFrom(ctx, pgx.Identifier{"member"}, []string{"org_id", "person_id", "role"},
+		pgx.CopyFromRows(members))
+	return err
+}
+
+func (w *crowd) measureIdle(ctx context.Context) error {
+	before, err := w.cost(ctx, w.node)
+	if err != nil {
+		return err
+	}
+	if err := wait(ctx, w.idleSpan); err != nil {
+		return err
+	}
+	after, err := w.cost(ctx, w.node)
+	w.idle = after.since(before)
+	return err
+}
+
+// login signs in with an address and a password. No delay of the throttle applies, because each attempt comes from
+// another network; see TRUSTED_PROXIES.
+func (w *crowd) login(ctx context.Context, email, password string, want int) (call.Answer, error) {
+	i := w.attempts.Add(1)
+	a, err := call.Do(ctx, w.http, http.MethodPost, "http://"+w.node.address+"/auth/login",
+		m{"provider": "LOCAL", "email": email, "password": password},
+		"X-Forwarded-For", fmt.Sprintf("10.%d.%d.%d", i>>16&255, i>>8&255, i&255))
+	if err == nil && a.Status != want {
+		err = fmt.Errorf("log-in as %s: got %.300v, want status %d", email, a, want)
+	}
+	return a, err
+}
