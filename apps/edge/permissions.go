@@ -10,9 +10,9 @@ import (
 	"crier/tenancy"
 )
 
-// permission says who may use the routes of a credential, of those who have the credential.
+// permission names who may use the routes of a credential, of those who have the credential.
 type permission struct {
-	// audience names them in the OpenAPI document. It is empty if everybody with the credential may use the routes.
+	// audience names them in the OpenAPI document. It is empty if every request with the credential may use the routes.
 	audience string
 	// needs are the conditions on the principal, in the order in which they are checked.
 	needs []condition
@@ -58,6 +58,9 @@ type condition func(tenancy.Principal) error
 func hasAccess(p tenancy.Principal) error {
 	switch p.Access {
 	case tenancy.AccessFull:
+		if p.Org.IsZero() { // nobody was authenticated
+			return notPermitted("")
+		}
 		return nil
 	case tenancy.AccessNone:
 		return notPermitted("You are a member of no organization.")

@@ -85,6 +85,9 @@ func mayRemove(op string, p tenancy.Principal, m tenancy.Membership) error {
 func (a *Accounts) SetRole(ctx context.Context, p tenancy.Principal, member string, role tenancy.Role,
 	proof tenancy.Proof) error {
 	const op = "tenancy.SetRole"
+	if err := refuseBehind(op, p); err != nil {
+		return err
+	}
 	target, ok := id.Parse[tenancy.PersonTag](member)
 	if !ok {
 		return noMember(op)

@@ -2,9 +2,11 @@ package contract
 
 import (
 	"net/http"
+	"regexp"
 	"testing"
 
 	"crier/tenancy"
+	"crier/tests/smtptest"
 )
 
 // newKey creates another API key of the organization. same is the organization with that key.
@@ -51,20 +53,37 @@ func TestCredentials_ExpiredOrRevokedAreRefused(t *testing.T) {
 		revoked.get(t, "/is-connected").refusal(t, http.StatusUnauthorized)
 		o.get(t, "/is-connected").want(t, http.StatusOK)
 	})
-	t.Run("a person who has not confirmed the address cannot sign in", func(t *testing.T) {
-		t.Parallel()
-		own := start(t, nil)
-		o := own.organization(t)
-		o.prefix, o.key = "", ""
-		body := m{"provider": "LOCAL", "email": o.email, "password": password}
-		own.as(t, "none", "", `update person set activated = false`)
-		a := o.do(t, http.MethodPost, "/auth/login", body)
-		if a.refusal(t, http.StatusBadRequest); a.Cookie("auth") != "" {
-			t.Errorf("the refusal sets a session: %v, want none", a.Header)
-		}
-		own.as(t, "none", "", `update person set activated = true`)
-		if a := o.do(t, http.MethodPost, "/auth/login", body).want(t, http.StatusCreated); a.Cookie("auth") == "" {
-			t.Errorf("the sign-in sets no session: %v, want the cookie auth", a.Header)
-		}
+	t.Run("a person who has not confirmed the address cannot sign in", testUnconfirmedAddress)
+}
+
+var activationLink = regexp.MustCompile(`/auth/activate#code=(\w+)`)
+
+func testUnconfirmedAddress(t *testing.T) {
+	t.Parallel()
+	mails := smtptest.Start(t, smtptest.Plain())
+	own := start(t, map[string]string{
+		"SMTP_URL": mails.URL(), "MAIL_FROM": "Crier <crier@crier.test>", "REGISTRATION": "open",
 	})
+	visitor := own.organization(t)
+	visitor.prefix, visitor.key = "", ""
+	const email = "new@crier.test"
+	registered := visitor.do(t, http.MethodPost, "/auth/register", m{
+		"provider": "LOCAL", "email": email, "password": password, "company": "Another",
+	}).want(t, http.StatusCreated)
+	body := m{"provider": "LOCAL", "email": email, "password": password}
+	refused := visitor.do(t, http.MethodPost, "/auth/login", body)
+	refused.refusal(t, http.StatusBadRequest)
+	for name, a := range map[string]answer{"registration": registered, "refusal": refused} {
+		if a.Cookie("auth") != "" {
+			t.Errorf("the %s sets a session: %v, want none", name, a.Header)
+		}
+	}
+	link := activationLink.FindStringSubmatch(mails.Wait(t, email, "Activate").Text)
+	if link == nil {
+		t.Fatal("the mail has no link")
+	}
+	visitor.do(t, http.MethodPost, "/auth/activate", m{"code": link[1]}).want(t, http.StatusCreated)
+	if a := visitor.do(t, http.MethodPost, "/auth/login", body).want(t, http.StatusCreated); a.Cookie("auth") == "" {
+		t.Errorf("the sign-in sets no session: %v, want the cookie auth", a.Header)
+	}
 }

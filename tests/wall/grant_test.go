@@ -49,7 +49,7 @@ func TestGrants_EqualTheList(t *testing.T) {
 		"crier_clock":     "content alt credential settings hash password_hash email body",
 		"crier_gate":      "content alt credential settings body",
 		"crier_sender":    "hash password_hash email body",
-		"crier_tenant":    "password_hash secret verifier instance_admin notifications",
+		"crier_tenant":    "password_hash secret verifier instance_admin",
 		"crier_retention": "content alt credential settings request_hash password_hash email release_id release_url",
 	}
 	for _, r := range rows {

@@ -1,9 +1,13 @@
 package wall
 
 import (
+	"bytes"
 	"context"
 	"fmt"
+	"image"
+	"image/png"
 	"log/slog"
+	"mime/multipart"
 	"net"
 	"net/http"
 	"slices"
@@ -65,7 +69,8 @@ type world struct {
 	expired  string // the session
 	first    tenancy.OrgID
 	people   []tenancy.PersonID // of the first organization
-	// ids has the values of path parameters by the beginning of the path, and those of bodies by their placeholder.
+	// ids has the values of path parameters by the parameter or the beginning of the path, and those of bodies by their
+	// placeholder.
 	ids map[string]string
 	// needles are texts of the first organization that nobody else may read.
 	needles []string
@@ -248,14 +253,16 @@ func (w *world) addContent(t *testing.T) {
 	var customer string
 	must(t, w.super.QueryRow(t.Context(),
 		`insert into customer (org_id, id, name) values ($1, gen_random_uuid(), $2) returning id::text`, w.first, customerName).Scan(&customer))
+	key, file := w.upload(t)
 	for beginning, id := range map[string]string{
-		"/": post, "/customers/": customer, "/integrations/": removable, "/integrations/social": "sandbox", "/auth/oauth/": "GITHUB",
+		"{key}": key, "{file}": file,
+		"/": post, "/customers/": customer, "/integrations/": removable, "/integrations/social": "sandbox", "/auth/oauth/": "GITHUB", "/monitor/queue/": "publish",
 		"/public/v1/integrations/": removable, "/public/v1/posts/group/": groupID, "$CHANNEL": channel,
 	} {
 		w.ids[beginning] = id
 	}
 	for _, id := range w.ids {
-		if len(id) > len("sandbox") {
+		if len(id) > len("sandbox") && id != file {
 			w.needles = append(w.needles, id)
 		}
 	}
@@ -288,6 +295,31 @@ func (w *world) post(t *testing.T, channel string) string {
 	}
 	must(t, a.Into(&out))
 	return out[0].PostID
+}
+
+// upload stores a picture and returns the two last parts of its address.
+func (w *world) upload(t *testing.T) (key, file string) {
+	t.Helper()
+	var picture, form bytes.Buffer
+	must(t, png.Encode(&picture, image.NewGray(image.Rect(0, 0, 8, 8))))
+	fields := multipart.NewWriter(&form)
+	part, err := fields.CreateFormFile("file", "picture.png")
+	must(t, err)
+	_, err = part.Write(picture.Bytes())
+	must(t, err)
+	must(t, fields.Close())
+	a, err := call.Do(t.Context(), w.http, http.MethodPost, baseURL+"/public/v1/upload", form.Bytes(),
+		"Authorization", w.keys["key"], "Content-Type", fields.FormDataContentType())
+	must(t, err)
+	var out struct {
+		Path string `json:"path"`
+	}
+	must(t, a.Into(&out))
+	address := strings.Split(out.Path, "/")
+	if len(address) < 2 {
+		t.Fatalf("the upload is answered with %v, want an address", a)
+	}
+	return address[len(address)-2], address[len(address)-1]
 }
 
 func (w *world) exec(t *testing.T, sql string, args ...any) {
