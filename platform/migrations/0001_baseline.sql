@@ -868,7 +868,8 @@ alter table organization force row level security;
 create policy tenant on organization to crier_tenant
   using (id = (select nullif(current_setting('app.org_id', true), '')::uuid))
   with check (id = (select nullif(current_setting('app.org_id', true), '')::uuid));
-grant select, insert, update, references (id) on organization to crier_tenant;
+grant select, insert (id, name, description, timezone, created_at), update (name, description, timezone, mfa_required),
+  references (id) on organization to crier_tenant;
 -- Of people, those who are members: the policy of member applies inside of this one.
 alter table person enable row level security;
 alter table person force row level security;
@@ -887,8 +888,9 @@ grant select, insert on audit to crier_tenant;
 -- belongs to people and to no organization.
 create policy gate on person to crier_gate using (true) with check (true);
 grant select, insert, update, delete on person to crier_gate;
-grant select, insert, update, delete on session, device, confirmation, confirmation_link, mfa, recovery_code,
-  sign_in_step, identity, sign_in_state, identity_claim, used_request, mail to crier_gate;
+grant select, insert, update, delete on session, device, confirmation, confirmation_link, mfa, sign_in_step to crier_gate;
+grant select, insert, delete on recovery_code, sign_in_state, identity_claim, used_request, mail to crier_gate;
+grant select, insert on identity to crier_gate;
 grant select, insert on instance_event to crier_gate;
 create policy gate on audit for insert to crier_gate with check (true);
 grant insert on audit to crier_gate;

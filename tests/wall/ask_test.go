@@ -631,6 +631,8 @@ func TestRoles_LimitedToTheirColumns(t *testing.T) {
 		{role: pg.Tenant, sql: `select subject from instance_event`},
 		{role: pg.Tenant, sql: `select hash from session`},
 		{role: pg.Tenant, sql: `update shard set owner = null`},
+		{role: pg.Tenant, sql: `update organization set suspended_at = null`},
+		{role: pg.Gate, sql: `update identity set person_id = gen_random_uuid()`},
 		{role: pg.Tenant, sql: `select id from node`},
 	} {
 		wantForbidden(t, db, c.role, c.sql)
