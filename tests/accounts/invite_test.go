@@ -1,0 +1,275 @@
+package accounts
+
+import (
+	"context"
+	"sync/atomic"
+	"testing"
+
+	"crier/platform/fault"
+	"crier/platform/id"
+	"crier/tenancy"
+	tenancyservice "crier/tenancy/service"
+)
+
+// seats is a Quota of a number of members.
+type seats struct{ most atomic.Int64 }
+
+func (s *seats) Members(_ context.Context, _ tenancy.OrgID, present int) error {
+	if int64(present) < s.most.Load() {
+		return nil
+	}
+	return fault.New(fault.Quota, "seats", "Your plan allows no more members.")
+}
+
+func (w *world) invite(p tenancy.Principal, email string, role tenancy.Role) (tenancy.Invitation, string) {
+	w.t.Helper()
+	i, link, err := w.Invite(w.t.Context(), p, tenancy.NewInvitation{Email: email, Role: role, Send: email != ""})
+	must(w.t, err)
+	return i, link
+}
+
+// wantJoined joins and compares whether that worked.
+func (w *world) wantJoined(name string, p tenancy.Principal, link string, want tenancy.OrgID) {
+	w.t.Helper()
+	org, err := w.JoinOrganization(w.t.Context(), p, link)
+	if err != nil || org != want {
+		w.t.Errorf("%s: got the organization %q, %v, want %q", name, org, err, want)
+	}
+}
+
+func TestInvite_AnybodyWithTheLinkOnce(t *testing.T) {
+	t.Parallel()
+	w := open(t, nil)
+	p, bob, eve := w.owner("ada@example.com"), w.owner("bob@example.com"), w.owner("eve@example.com")
+	for name, bad := range map[string]tenancy.NewInvitation{
+		"the owner's role":   {Role: tenancy.RoleSuperAdmin},
+		"no role":            {},
+		"a mail to nobody":   {Role: tenancy.RoleUser, Send: true},
+		"not an address":     {Role: tenancy.RoleUser, Email: "bob"},
+		"a line break in it": {Role: tenancy.RoleUser, Email: "bob@example.com\r\nBcc: x@example.com"},
+	} {
+		_, _, err := w.Invite(t.Context(), p, bad)
+		wantFault(t, name, err, fault.Invalid)
+	}
+	i, link := w.invite(p, "", tenancy.RoleAdmin)
+	w.wantCount(0, "mail where kind = 'invitation'")
+	if all, err := w.Invitations(t.Context(), p); err != nil || len(all) != 1 || all[0].ID != i.ID || all[0].InvitedBy != "ada@example.com" {
+		t.Errorf("got %+v, %v, want the invitation", all, err)
+	}
+	if all, err := w.Invitations(t.Context(), bob); err != nil || len(all) != 0 {
+		t.Errorf("another organization: got %+v, %v, want none", all, err)
+	}
+	w.wantJoined("Bob", bob, link, p.Org)
+	w.wantCount(1, "member where org_id = $1 and person_id = $2 and role = 'ADMIN'", p.Org, bob.Person)
+	w.wantJoined("Eve, with the used link", eve, link, tenancy.OrgID{})
+	w.wantJoined("no link", eve, "x", tenancy.OrgID{})
+	w.wantCount(0, "invitation")
+	w.wantCount(0, "invitation_link")
+	w.wantAudit(p.Org, tenancy.ActionInvited, 1)
+	w.wantAudit(p.Org, tenancy.ActionJoined, 1)
+	_, again := w.invite(p, "", tenancy.RoleUser)
+	w.wantJoined("Bob, who is a member", bob, again, p.Org)
+	w.wantCount(1, "member where org_id = $1 and person_id = $2 and role = 'ADMIN'", p.Org, bob.Person)
+	w.wantAudit(p.Org, tenancy.ActionJoined, 1)
+}
+
+func TestInvite_BoundToAnAddress(t *testing.T) {
+	t.Parallel()
+	w := open(t, nil)
+	p, bob, eve := w.owner("ada@example.com"), w.owner("bob@example.com"), w.owner("eve@example.com")
+	_, shown := w.invite(p, "Bob@Example.com", tenancy.RoleUser)
+	mailed := w.link("bob@example.com")
+	if shown == mailed {
+		t.Error("the mail has the token that the inviter was shown")
+	}
+	w.wantCount(2, "invitation_link")
+	for _, link := range []string{shown, mailed} {
+		_, err := w.JoinOrganization(t.Context(), eve, link)
+		wantFault(t, "a forwarded link", err, fault.Forbidden)
+	}
+	w.exec("update person set verified = false")
+	_, err := w.JoinOrganization(t.Context(), bob, mailed)
+	wantFault(t, "an address that is not verified", err, fault.Forbidden)
+	w.wantCount(1, "invitation")
+	w.exec("update person set verified = true")
+	w.wantJoined("Bob", bob, mailed, p.Org)
+	w.wantJoined("the other link", bob, shown, tenancy.OrgID{})
+}
+
+func TestInvite_WithoutMailTheLinkIsEnough(t *testing.T) {
+	t.Parallel()
+	w := open(t, withoutMail)
+	p, bob := w.owner("ada@example.com"), w.owner("bob@example.com")
+	w.exec("update person set verified = false")
+	_, link := w.invite(p, "bob@example.com", tenancy.RoleUser)
+	w.wantCount(0, "mail")
+	w.wantJoined("Bob", bob, link, p.Org)
+}
+
+func TestInvite_ExpiresAndIsRevoked(t *testing.T) {
+	t.Parallel()
+	w := open(t, nil)
+	p, bob := w.owner("ada@example.com"), w.owner("bob@example.com")
+	i, link := w.invite(p, "", tenancy.RoleUser)
+	wantFault(t, "another organization's", w.RevokeInvitation(t.Context(), bob, i.ID.String()), fault.NotFound)
+	wantFault(t, "no id", w.RevokeInvitation(t.Context(), p, "x"), fault.NotFound)
+	wantFault(t, "nobody's", w.RevokeInvitation(t.Context(), p, id.New[tenancy.InvitationTag]().String()), fault.NotFound)
+	must(t, w.RevokeInvitation(t.Context(), p, i.ID.String()))
+	w.wantJoined("a revoked one", bob, link, tenancy.OrgID{})
+	wantFault(t, "twice", w.RevokeInvitation(t.Context(), p, i.ID.String()), fault.NotFound)
+	w.wantAudit(p.Org, tenancy.ActionInvitationRevoked, 1)
+	_, link = w.invite(p, "bob@example.com", tenancy.RoleUser)
+	w.advance(tenancy.InvitationLife)
+	w.wantJoined("after two days", bob, link, tenancy.OrgID{})
+	w.deliver()
+	if got := w.box.subjects("bob@example.com"); got != "" {
+		t.Errorf("got the mails %s, want none for an invitation that is over", got)
+	}
+	if all, err := w.Invitations(t.Context(), p); err != nil || len(all) != 0 {
+		t.Errorf("got %+v, %v, want none that is over", all, err)
+	}
+	r := registration("carl@example.com", "")
+	r.Invitation = link
+	_, err := w.Register(t.Context(), r)
+	wantFault(t, "register with one that is over", err, fault.Forbidden)
+}
+
+func TestInvite_OnceInParallel(t *testing.T) {
+	t.Parallel()
+	w := open(t, nil)
+	p := w.owner("ada@example.com")
+	var people []tenancy.Principal
+	for i := range 12 {
+		people = append(people, w.member(p.Org, string(rune('b'+i))+"@example.com", tenancy.RoleUser))
+	}
+	w.exec("delete from member where role = 'USER'")
+	_, link := w.invite(p, "", tenancy.RoleUser)
+	orgs := together(len(people), func(i int) tenancy.OrgID {
+		org, err := w.JoinOrganization(t.Context(), people[i], link)
+		if err != nil {
+			t.Errorf("join: %v", err)
+		}
+		return org
+	})
+	joined := 0
+	for _, org := range orgs {
+		if org == p.Org {
+			joined++
+		}
+	}
+	if joined != 1 {
+		t.Errorf("got %d members by one invitation, want 1", joined)
+	}
+	w.wantCount(2, "member")
+}
+
+func TestInvite_Quota(t *testing.T) {
+	t.Parallel()
+	quota := &seats{}
+	w := open(t, func(w *world) { w.deps.Quota = quota })
+	quota.most.Store(3)
+	p, bob, eve := w.owner("ada@example.com"), w.owner("bob@example.com"), w.owner("eve@example.com")
+	_, first := w.invite(p, "", tenancy.RoleUser)
+	_, second := w.invite(p, "", tenancy.RoleUser)
+	_, _, err := w.Invite(t.Context(), p, tenancy.NewInvitation{Role: tenancy.RoleUser})
+	wantFault(t, "one member and two invitations of three seats", err, fault.Quota)
+	w.wantCount(2, "invitation")
+	w.wantJoined("Bob", bob, first, p.Org)
+	quota.most.Store(2)
+	_, err = w.JoinOrganization(t.Context(), eve, second)
+	wantFault(t, "join when the plan has become smaller", err, fault.Quota)
+	w.wantCount(1, "invitation")
+	quota.most.Store(3)
+	w.wantJoined("Eve", eve, second, p.Org)
+	w.advance(tenancy.InvitationLife)
+	quota.most.Store(4)
+	w.invite(p, "", tenancy.RoleUser) // invitations that are over do not count
+}
+
+func TestRegister_WithInvitation(t *testing.T) {
+	t.Parallel()
+	w := open(t, func(w *world) { w.cfg.Registration = tenancyservice.RegisterInvited })
+	p := w.owner("ada@example.com")
+	_, _ = w.invite(p, "bob@example.com", tenancy.RoleAdmin)
+	link := w.link("bob@example.com")
+	r := registration("bob@example.com", "")
+	r.Invitation = link
+	w.register(r)
+	code := w.link("bob@example.com")
+	in := w.activate(code)
+	if in.Org != p.Org || !in.Onboarding {
+		t.Errorf("got %+v, want the organization %s", in, p.Org)
+	}
+	if got := w.principal(in.Session, ""); got.Org != p.Org || got.Role != tenancy.RoleAdmin {
+		t.Errorf("got %+v, want an administrator of %s", got, p.Org)
+	}
+	w.wantCount(1, "organization")
+	w.wantCount(0, "invitation")
+	_, err := w.Register(t.Context(), r)
+	wantFault(t, "the used invitation", err, fault.Forbidden)
+	r.Invitation = "x"
+	_, err = w.Register(t.Context(), r)
+	wantFault(t, "no invitation", err, fault.Forbidden)
+
+	i, shown := w.invite(p, "", tenancy.RoleUser)
+	eve := registration("eve@example.com", "")
+	eve.Invitation = shown
+	w.register(eve)
+	code = w.link("eve@example.com")
+	must(t, w.RevokeInvitation(t.Context(), p, i.ID.String()))
+	w.wantDeadLink("an invitation that was revoked after the registration", code)
+	_, forBob := w.invite(p, "carl@example.com", tenancy.RoleUser)
+	eve.Invitation = forBob
+	w.register(eve)
+	w.wantDeadLink("an invitation for another address", w.link("eve@example.com"))
+	w.wantCount(2, "person")
+}
+
+func TestRegister_OneInvitationInParallelWithoutMail(t *testing.T) {
+	t.Parallel()
+	w := open(t, withoutMail)
+	p := w.owner("ada@example.com")
+	_, link := w.invite(p, "", tenancy.RoleUser)
+	errs := together(6, func(i int) error {
+		r := registration(string(rune('b'+i))+"@example.com", "")
+		r.Invitation, r.From = link, site(i)
+		_, err := patient(func() (tenancy.SignIn, error) { return w.Register(t.Context(), r) })
+		return err
+	})
+	if got := kinds(errs); got[""] != 1 || got[fault.Forbidden] != 5 {
+		t.Errorf("got %v, want one account and five refusals", got)
+	}
+	w.wantCount(2, "person")
+	w.wantCount(1, "organization")
+}
+
+// TestInvite_OrganizationThatIsDeletedTakesNobody joins while the sole member deletes the account: either there is a
+// second member and the deletion is refused, or nobody joins.
+func TestInvite_OrganizationThatIsDeletedTakesNobody(t *testing.T) {
+	t.Parallel()
+	w := open(t, nil)
+	bob := w.owner("bob@example.com")
+	for range 8 {
+		w.exec("delete from person where email = 'ada@example.com'")
+		p := w.owner("ada@example.com")
+		_, link := w.invite(p, "", tenancy.RoleUser)
+		errs := together(2, func(i int) error {
+			if i == 0 {
+				return w.DeleteAccount(t.Context(), p, tenancy.Proof{Password: password})
+			}
+			for range 4 { // so that either may be first
+				_, _ = w.Team(t.Context(), bob)
+			}
+			_, err := w.JoinOrganization(t.Context(), bob, link)
+			return err
+		})
+		if errs[1] != nil {
+			t.Errorf("join: %v", errs[1])
+		}
+		members := w.count("select count(*) from member where org_id = $1", p.Org)
+		deleted := w.count("select count(*) from organization where id = $1 and deleted_at is not null", p.Org)
+		if deleted == 1 && members > 1 || deleted == 0 && !fault.Is(errs[0], fault.Invalid) {
+			t.Errorf("got %d members of an organization that is deleted: %d (%v)", members, deleted, errs[0])
+		}
+	}
+}

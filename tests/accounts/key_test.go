@@ -1,0 +1,192 @@
+package accounts
+
+import (
+	"context"
+	"sync"
+	"testing"
+	"time"
+
+	"crier/platform/fault"
+	"crier/platform/id"
+	"crier/tenancy"
+	tenancyservice "crier/tenancy/service"
+)
+
+// relay is a Revocations that brings each hash to all its instances at once.
+type relay struct {
+	mu        sync.Mutex
+	instances []*tenancyservice.Accounts
+}
+
+func (r *relay) Publish(_ context.Context, hash string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for _, a := range r.instances {
+		a.Forget(hash)
+	}
+}
+
+func (r *relay) Healthy() bool { return true }
+
+// pair returns a world and a second instance; both exchange revocations.
+func pair(t *testing.T) (*world, *tenancyservice.Accounts) {
+	t.Helper()
+	r := &relay{}
+	w := open(t, func(w *world) { w.deps.Revocations = r })
+	other := w.instance()
+	r.instances = []*tenancyservice.Accounts{w.Accounts, other}
+	return w, other
+}
+
+// wantKey compares how all instances answer a key; "" is the principal of the organization.
+func wantKey(t *testing.T, name string, key string, want fault.Kind, all ...*tenancyservice.Accounts) {
+	t.Helper()
+	for i, a := range all {
+		_, err := a.Authenticate(t.Context(), key)
+		if (err == nil) != (want == "") || err != nil && !fault.Is(err, want) {
+			t.Errorf("%s, instance %d: got %v, want %q", name, i, err, want)
+		}
+	}
+}
+
+func (w *world) key(p tenancy.Principal, name string) (string, tenancy.APIKey) {
+	w.t.Helper()
+	full, k, err := w.CreateKey(w.t.Context(), p, tenancy.NewKey{Name: name})
+	must(w.t, err)
+	return full, k
+}
+
+func TestKey_CreateListRenameDelete(t *testing.T) {
+	t.Parallel()
+	w, other := pair(t)
+	p, eve := w.owner("ada@example.com"), w.owner("eve@example.com")
+	past, far := w.time(), time.Date(10000, 1, 1, 0, 0, 0, 0, time.UTC)
+	for name, bad := range map[string]tenancy.NewKey{
+		"no name": {}, "NUL": {Name: "a\x00"}, "in the past": {Name: "a", ExpiresAt: &past}, "too far": {Name: "a", ExpiresAt: &far},
+	} {
+		_, _, err := w.CreateKey(t.Context(), p, bad)
+		wantFault(t, name, err, fault.Invalid)
+	}
+	full, k := w.key(p, " CI ")
+	w.advance(time.Second)
+	_, second := w.key(p, "other")
+	wantKey(t, "a new key", full, "", w.Accounts, other)
+	got, err := w.Authenticate(t.Context(), full)
+	if err != nil || got.Org != p.Org || got.Person != p.Person || got.Via != tenancy.ViaKey || got.Key != k.ID {
+		t.Errorf("got %+v, %v, want the key's organization", got, err)
+	}
+	all, err := w.Keys(t.Context(), p)
+	if err != nil || len(all) != 2 || all[0].ID != second.ID || all[1].Name != "CI" || all[1].CreatedByEmail != "ada@example.com" || all[1].UsedAt == nil || all[0].UsedAt != nil {
+		t.Errorf("got %+v, %v, want the two keys, the newest first", all, err)
+	}
+	for _, bad := range []string{k.ID.String(), id.New[tenancy.KeyTag]().String(), "x", ""} {
+		_, err := w.RenameKey(t.Context(), eve, bad, "mine")
+		wantFault(t, "rename another's", err, fault.NotFound)
+		wantFault(t, "delete another's", w.DeleteKey(t.Context(), eve, bad), fault.NotFound)
+		if bad != "" {
+			_, _, err = w.RotateKey(t.Context(), eve, bad, 0)
+			wantFault(t, "rotate another's", err, fault.NotFound)
+		}
+	}
+	if k, err := w.RenameKey(t.Context(), p, k.ID.String(), "CI 2"); err != nil || k.Name != "CI 2" {
+		t.Errorf("rename: got %+v, %v", k, err)
+	}
+	must(t, w.DeleteKey(t.Context(), p, k.ID.String()))
+	wantKey(t, "a deleted key", full, fault.Unauthenticated, w.Accounts, other)
+	wantFault(t, "twice", w.DeleteKey(t.Context(), p, k.ID.String()), fault.NotFound)
+	for action, want := range map[tenancy.Action]int{tenancy.ActionKeyCreated: 2, tenancy.ActionKeyRenamed: 1, tenancy.ActionKeyRevoked: 1} {
+		w.wantAudit(p.Org, action, want)
+	}
+	w.deliver()
+	if got := len(w.box.to("ada@example.com")); got != 3 {
+		t.Errorf("got the mails %s, want one for each change of a key", w.box.subjects("ada@example.com"))
+	}
+	wantKey(t, "no key", "", fault.Unauthenticated, w.Accounts)
+}
+
+func TestKey_MailsToTheOwnerAndTheMaker(t *testing.T) {
+	t.Parallel()
+	w := open(t, nil)
+	p := w.owner("ada@example.com")
+	bob := w.member(p.Org, "bob@example.com", tenancy.RoleAdmin)
+	w.member(p.Org, "carl@example.com", tenancy.RoleAdmin)
+	w.key(bob, "CI")
+	w.deliver()
+	for email, want := range map[string]int{"ada@example.com": 1, "bob@example.com": 1, "carl@example.com": 0} {
+		if got := len(w.box.to(email)); got != want {
+			t.Errorf("got %d mails to %s, want %d", got, email, want)
+		}
+	}
+}
+
+func TestKey_RotationOverlaps(t *testing.T) {
+	t.Parallel()
+	w, other := pair(t)
+	p := w.owner("ada@example.com")
+	first, k, err := w.RotateKey(t.Context(), p, "", 0) // creates the first
+	must(t, err)
+	if k.Name != "default" {
+		t.Errorf("got the name %q, want default", k.Name)
+	}
+	for _, bad := range []int{-1, 73} {
+		_, _, err := w.RotateKey(t.Context(), p, k.ID.String(), bad)
+		wantFault(t, "overlap", err, fault.Invalid)
+	}
+	wantKey(t, "the first", first, "", w.Accounts, other)
+	second, _, err := w.RotateKey(t.Context(), p, k.ID.String(), 2)
+	must(t, err)
+	wantKey(t, "the new one", second, "", w.Accounts, other)
+	wantKey(t, "the old one", first, "", w.Accounts, other)
+	w.advance(2*time.Hour - time.Second)
+	wantKey(t, "the old one just before", first, "", w.Accounts, other)
+	w.advance(time.Second)
+	wantKey(t, "the old one after two hours", first, fault.Unauthenticated, w.Accounts, other)
+	wantKey(t, "the new one", second, "", w.Accounts, other)
+	_, _, err = w.RotateKey(t.Context(), p, k.ID.String(), 0)
+	wantFault(t, "one that is over", err, fault.NotFound)
+	third, _, err := w.RotateKey(t.Context(), p, "", 0)
+	must(t, err)
+	wantKey(t, "the second, without overlap", second, fault.Unauthenticated, w.Accounts, other)
+	wantKey(t, "the third", third, "", w.Accounts, other)
+	if all, err := w.Keys(t.Context(), p); err != nil || len(all) != 1 {
+		t.Errorf("got %+v, %v, want the one that is not over", all, err)
+	}
+	w.wantAudit(p.Org, tenancy.ActionKeyRotated, 2)
+}
+
+func TestKey_ExpiresAndKeepsItsEndWhenRotated(t *testing.T) {
+	t.Parallel()
+	w, other := pair(t)
+	p := w.owner("ada@example.com")
+	ends := w.time().Add(time.Hour)
+	full, k, err := w.CreateKey(t.Context(), p, tenancy.NewKey{Name: "CI", ExpiresAt: &ends})
+	must(t, err)
+	next, rotated, err := w.RotateKey(t.Context(), p, k.ID.String(), 72)
+	if err != nil || rotated.ExpiresAt == nil || !rotated.ExpiresAt.Equal(ends) {
+		t.Fatalf("got %+v, %v, want the end of the old one", rotated, err)
+	}
+	wantKey(t, "before the end", full, "", w.Accounts, other)
+	w.advance(time.Hour)
+	wantKey(t, "the old one at the end", full, fault.Unauthenticated, w.Accounts, other)
+	wantKey(t, "the new one at the end", next, fault.Unauthenticated, w.Accounts, other)
+}
+
+func TestKey_AThousandOfAnOrganization(t *testing.T) {
+	t.Parallel()
+	w := open(t, nil)
+	p := w.owner("ada@example.com")
+	w.exec(`insert into api_key (org_id, id, name, prefix, hash, expires_at)
+		select $1, gen_random_uuid(), 'k', 'crier_', sha256(n::text::bytea), case when n > 999 then $2::timestamptz end
+		from generate_series(1, 1500) n`, p.Org, w.time())
+	_, k := w.key(p, "the last")
+	_, _, err := w.CreateKey(t.Context(), p, tenancy.NewKey{Name: "too many"})
+	wantFault(t, "the 1001st", err, fault.Conflict)
+	_, _, err = w.RotateKey(t.Context(), p, k.ID.String(), 1)
+	wantFault(t, "a rotation with overlap", err, fault.Conflict)
+	if _, _, err = w.RotateKey(t.Context(), p, k.ID.String(), 0); err != nil {
+		t.Errorf("a rotation without overlap: %v", err)
+	}
+	if all, err := w.Keys(t.Context(), p); err != nil || len(all) != 1000 {
+		t.Errorf("got %d keys, %v, want 1000", len(all), err)
+	}
+}

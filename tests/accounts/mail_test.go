@@ -1,0 +1,203 @@
+package accounts
+
+import (
+	"errors"
+	"net/url"
+	"strings"
+	"testing"
+	"time"
+
+	"crier/platform/fault"
+	"crier/platform/id"
+	"crier/platform/mail"
+	"crier/tenancy"
+)
+
+func TestMail_TemporaryFailureKeepsItAndLinksAreNew(t *testing.T) {
+	t.Parallel()
+	w := open(t, nil)
+	w.owner("ada@example.com")
+	must(t, w.Forgot(t.Context(), "ada@example.com"))
+	w.box.fail = errors.New("the server is away")
+	for range 2 {
+		if err := w.SendMail(t.Context(), w.queued()[0]); err == nil {
+			t.Error("got nil, want the error, so that the task is repeated")
+		}
+	}
+	w.wantCount(1, "mail")
+	w.box.fail = nil
+	token := w.link("ada@example.com")
+	w.wantCount(0, "mail")
+	w.wantReset("the link", token, true)
+	w.wantCount(0, "confirmation")
+	must(t, w.SendMail(t.Context(), id.New[tenancy.MailTag]())) // of none
+}
+
+func TestMail_PermanentRefusalDeletesIt(t *testing.T) {
+	t.Parallel()
+	w := open(t, nil)
+	w.owner("ada@example.com")
+	must(t, w.Forgot(t.Context(), "ada@example.com"))
+	w.box.fail = mail.NewBox(w.deps.Clock).Send(t.Context(), mail.Message{}) // a refusal for good
+	if !mail.IsPermanent(w.box.fail) {
+		t.Fatalf("%v is not permanent", w.box.fail)
+	}
+	must(t, w.SendMail(t.Context(), w.queued()[0]))
+	w.wantCount(0, "mail")
+	if got := w.log.String(); !strings.Contains(got, "a mail was refused") || !strings.Contains(got, "ada@example.com") {
+		t.Errorf("got the log %s, want the refusal with its recipient", got)
+	}
+}
+
+func TestMail_WithoutReasonIsNotSent(t *testing.T) {
+	t.Parallel()
+	w := open(t, nil)
+	p := w.owner("ada@example.com")
+	i, _ := w.invite(p, "bob@example.com", tenancy.RoleUser)
+	must(t, w.RevokeInvitation(t.Context(), p, i.ID.String()))
+	_, _ = w.invite(p, "carl@example.com", tenancy.RoleUser)
+	must(t, w.Forgot(t.Context(), "nobody@example.com"))
+	must(t, w.ResendActivation(t.Context(), "nobody@example.com"))
+	_, err := w.ChangeAddress(t.Context(), p, "byron@example.com", proof)
+	must(t, err)
+	w.exec("delete from confirmation")
+	must(t, w.DeleteOrganization(t.Context(), p, proof))
+	w.deliver()
+	for _, email := range []string{"bob@example.com", "carl@example.com", "nobody@example.com", "byron@example.com"} {
+		if got := w.box.subjects(email); got != "" {
+			t.Errorf("got the mails %s to %s, want none", got, email)
+		}
+	}
+	w.wantCount(0, "mail")
+	w.wantCount(0, "confirmation_link")
+}
+
+func TestMail_PreferencesAndUnsubscribe(t *testing.T) {
+	t.Parallel()
+	w := open(t, nil)
+	p := w.owner("ada@example.com")
+	bob := w.member(p.Org, "bob@example.com", tenancy.RoleUser)
+	setRole := func(role tenancy.Role) mail.Message {
+		w.box.clear()
+		must(t, w.SetRole(t.Context(), p, bob.Person.String(), role, proof))
+		w.deliver()
+		all := w.box.to("bob@example.com")
+		if len(all) == 0 {
+			return mail.Message{}
+		}
+		return all[0]
+	}
+	m := setRole(tenancy.RoleAdmin)
+	if !strings.HasPrefix(m.Subject, "Your role in ") {
+		t.Fatalf("got the mail %q, want that the role has changed", m.Subject)
+	}
+	link, err := url.Parse(m.Unsubscribe)
+	if err != nil || link.Scheme != "https" || link.Query().Get("token") == "" {
+		t.Fatalf("got List-Unsubscribe %q, %v", m.Unsubscribe, err)
+	}
+	token := link.Query().Get("token")
+	for name, bad := range map[string]string{"nothing": "", "no base64": "!", "a byte less": token[:len(token)-2], "another": "AAAA" + token[4:]} {
+		wantFault(t, name, w.Unsubscribe(t.Context(), bad), fault.NotFound)
+	}
+	must(t, w.Unsubscribe(t.Context(), token))
+	must(t, w.Unsubscribe(t.Context(), token))
+	n, err := w.Notifications(t.Context(), bob)
+	if err != nil || n.Team != tenancy.DeliveryBell || n.Failure || n.Comment != tenancy.DeliveryBell {
+		t.Errorf("got %+v, %v, want no mails", n, err)
+	}
+	if m := setRole(tenancy.RoleUser); m.Subject != "" {
+		t.Errorf("got the mail %q after the unsubscription, want none", m.Subject)
+	}
+	n.Team = tenancy.DeliveryMail
+	must(t, w.SetNotifications(t.Context(), bob, n))
+	if m := setRole(tenancy.RoleAdmin); m.Subject == "" {
+		t.Error("got no mail after it was switched on again")
+	}
+	n.Team = "pigeon"
+	wantFault(t, "an unknown delivery", w.SetNotifications(t.Context(), bob, n), fault.Invalid)
+	if m := w.forgot("bob@example.com"); m == "" {
+		t.Error("got no link")
+	}
+	if m := w.mailTo("bob@example.com"); m.Unsubscribe != "" {
+		t.Errorf("got List-Unsubscribe %q in a mail about the account, want none", m.Unsubscribe)
+	}
+	w.exec("delete from person where id = $1", bob.Person)
+	wantFault(t, "of somebody who is gone", w.Unsubscribe(t.Context(), token), fault.NotFound)
+}
+
+func TestPrune_DeletesWhatIsOver(t *testing.T) {
+	t.Parallel()
+	w := open(t, nil)
+	p := w.owner("ada@example.com")
+	w.register(registration("eve@example.com", "Engines"))
+	w.invite(p, "", tenancy.RoleUser)
+	w.enroll(p)
+	w.login("ada@example.com", tenancy.StepMFA)
+	if n, err := w.PruneExpired(t.Context()); err != nil || n != 0 {
+		t.Errorf("got %d, %v, want nothing to be over", n, err)
+	}
+	w.wantCount(1, "sign_in_step")
+	w.advance(8 * 24 * time.Hour)
+	if _, err := w.PruneExpired(t.Context()); err != nil {
+		t.Error(err)
+	}
+	for _, table := range []string{"sign_in_step", "confirmation", "invitation", "invitation_link", "mail"} {
+		w.wantCount(0, table)
+	}
+	w.wantCount(1, "device")
+	w.advance(tenancy.DeviceMemory)
+	if n, err := w.PruneExpired(t.Context()); err != nil || n != 1 {
+		t.Errorf("got %d, %v, want the browser", n, err)
+	}
+	w.wantCount(1, "person")
+}
+
+// TestBadRows_HarmOnlyTheirPerson damages rows as a fault of a disk or of an operator would.
+func TestBadRows_HarmOnlyTheirPerson(t *testing.T) {
+	t.Parallel()
+	w := open(t, nil)
+	p, eve := w.owner("ada@example.com"), w.owner("eve@example.com")
+	text, _ := w.enroll(eve)
+	w.enroll(p)
+	w.exec("update mfa set secret = 'nonsense' where person_id = $1", p.Person)
+	_, err := w.verify(w.login("ada@example.com", tenancy.StepMFA).Token, "123456", "")
+	wantFault(t, "a secret that cannot be opened", err, fault.Internal)
+	if _, err := w.verify(w.login("eve@example.com", tenancy.StepMFA).Token, w.code(text, 0), ""); err != nil {
+		t.Errorf("another person: %v", err)
+	}
+	w.exec("update person set notifications = '[1]' where id = $1", p.Person)
+	_, err = w.Notifications(t.Context(), p)
+	wantFault(t, "notifications that are no object", err, fault.Internal)
+	if _, err := w.Notifications(t.Context(), eve); err != nil {
+		t.Errorf("another person's notifications: %v", err)
+	}
+	if _, _, err := w.Self(t.Context(), p); err != nil {
+		t.Errorf("the person: %v", err)
+	}
+	w.deliver()
+	must(t, w.Forgot(t.Context(), "eve@example.com"))
+	w.exec(`insert into mail (id, kind, email, data) values (gen_random_uuid(), 'role', 'ada@example.com', '"x"'),
+		(gen_random_uuid(), 'reset', 'ada@example.com', '{"org": 7}'), (gen_random_uuid(), 'unheard-of', 'ada@example.com', '{}')`)
+	failed := 0
+	for _, queued := range w.queued() {
+		if err := w.SendMail(t.Context(), queued); err != nil {
+			failed++
+		}
+	}
+	if failed != 3 {
+		t.Errorf("got %d failures, want those of the three bad mails", failed)
+	}
+	w.wantCount(3, "mail")
+	w.wantCount(0, "mail where email = 'eve@example.com'")
+	w.exec("update person set password_hash = 'nonsense' where id = $1", p.Person)
+	_, err = w.Login(t.Context(), "ada@example.com", password, from(""))
+	wantFault(t, "a hash that is none", err, fault.Internal)
+	w.login("eve@example.com", tenancy.StepMFA)
+	w.exec("update person set deleted_at = $1", w.time())
+	w.exec("update organization set deleted_at = $1", w.time())
+	w.advance(grace + time.Second)
+	w.purge(4, "")
+	if _, err := w.PruneExpired(t.Context()); err != nil {
+		t.Errorf("prune: %v", err)
+	}
+}

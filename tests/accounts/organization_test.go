@@ -1,0 +1,334 @@
+package accounts
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"crier/platform/fault"
+	"crier/platform/id"
+	"crier/tenancy"
+)
+
+func TestOrganization_CreateAndChoose(t *testing.T) {
+	t.Parallel()
+	w := open(t, nil)
+	p, eve := w.owner("ada@example.com"), w.owner("eve@example.com")
+	w.advance(time.Second)
+	for name, bad := range map[string]string{"short": "ab", "NUL": "a\x00bc", "long": strings.Repeat("a", 129), "bidi": "abc\u202e"} {
+		_, err := w.CreateOrganization(t.Context(), p, bad)
+		wantFault(t, name, err, fault.Invalid)
+	}
+	second, err := w.CreateOrganization(t.Context(), p, " Second ")
+	if err != nil || second.Name != "Second" {
+		t.Fatalf("got %+v, %v, want Second", second, err)
+	}
+	all, err := w.Organizations(t.Context(), p)
+	if err != nil || len(all) != 2 || all[0].ID != p.Org || all[1].ID != second.ID || all[1].Role != tenancy.RoleSuperAdmin {
+		t.Errorf("got %+v, %v, want the two, the oldest first", all, err)
+	}
+	must(t, w.ChooseOrganization(t.Context(), p, second.ID.String()))
+	wantFault(t, "another person's", w.ChooseOrganization(t.Context(), p, eve.Org.String()), fault.Forbidden)
+	wantFault(t, "no id", w.ChooseOrganization(t.Context(), p, "x"), fault.Forbidden)
+	session := w.login("ada@example.com", tenancy.StepDone).Session
+	if got := w.principal(session, second.ID.String()); got.Role != tenancy.RoleSuperAdmin {
+		t.Errorf("got %+v in the second organization, want its owner", got)
+	}
+	if got, err := w.Session(t.Context(), session, eve.Org.String(), "", from("")); err != nil || got.Org != p.Org {
+		t.Errorf("another person's organization: got %s, %v, want the first own one", got.Org, err)
+	}
+	w.wantAudit(second.ID, tenancy.ActionOrganizationCreated, 1)
+	w.wantAudit(eve.Org, tenancy.ActionSignedIn, 1)
+}
+
+func TestOrganization_Settings(t *testing.T) {
+	t.Parallel()
+	w := open(t, nil)
+	p, eve := w.owner("ada@example.com"), w.owner("eve@example.com")
+	text := func(s string) *string { return &s }
+	zone := func(s string) *tenancy.ZoneRequest {
+		z, err := tenancy.ParseZone(s)
+		must(t, err)
+		return &z
+	}
+	for name, bad := range map[string]tenancy.OrganizationChange{
+		"nothing":            {},
+		"a short name":       {Name: text("ab")},
+		"a long description": {Description: text(strings.Repeat("a", 501))},
+		"no zone":            {Timezone: &tenancy.ZoneRequest{}},
+	} {
+		_, err := w.UpdateOrganization(t.Context(), p, bad)
+		wantFault(t, name, err, fault.Invalid)
+	}
+	o, err := w.UpdateOrganization(t.Context(), p, tenancy.OrganizationChange{
+		Name: text("Renamed"), Description: text("of engines"), Timezone: zone("Europe/Berlin"),
+	})
+	if err != nil || o.Name != "Renamed" || o.Description != "of engines" || o.Timezone != "Europe/Berlin" {
+		t.Errorf("got %+v, %v, want the new settings", o, err)
+	}
+	if o, err = w.UpdateOrganization(t.Context(), p, tenancy.OrganizationChange{Timezone: zone("330")}); err != nil ||
+		o.Timezone != "+05:30" || o.Name != "Renamed" {
+		t.Errorf("got %+v, %v, want the zone +05:30 and the other settings as they were", o, err)
+	}
+	if got, err := w.Organization(t.Context(), p); err != nil || got != o {
+		t.Errorf("got %+v, %v, want %+v", got, err, o)
+	}
+	if got, err := w.Organization(t.Context(), eve); err != nil || got.Timezone != "UTC" {
+		t.Errorf("the other organization: got %+v, %v, want it unchanged", got, err)
+	}
+	w.wantAudit(p.Org, tenancy.ActionOrganizationChanged, 2)
+	w.wantAudit(eve.Org, tenancy.ActionOrganizationChanged, 0)
+}
+
+// TestOrganization_ParallelChangesAreNotLost renames while the policy changes: each change writes the whole row.
+func TestOrganization_ParallelChangesAreNotLost(t *testing.T) {
+	t.Parallel()
+	w := open(t, nil)
+	p := w.owner("ada@example.com")
+	w.enroll(p)
+	for range 10 {
+		w.exec("update organization set mfa_required = false")
+		together(6, func(i int) error {
+			if i == 0 {
+				must(t, w.SetMFAPolicy(t.Context(), p, true))
+				return nil
+			}
+			name := strings.Repeat("n", 3+i)
+			_, err := w.UpdateOrganization(t.Context(), p, tenancy.OrganizationChange{Name: &name})
+			if err != nil {
+				t.Errorf("rename: %v", err)
+			}
+			return err
+		})
+		w.wantCount(1, "organization where mfa_required")
+		if t.Failed() {
+			return
+		}
+	}
+}
+
+func TestSetup_FillsWhatIsEmpty(t *testing.T) {
+	t.Parallel()
+	w := open(t, nil)
+	p := w.owner("ada@example.com")
+	w.exec("update person set name = ''")
+	zone, err := tenancy.ParseZone("Europe/Paris")
+	must(t, err)
+	must(t, w.Setup(t.Context(), p, tenancy.Setup{Name: "Ada Byron", Company: "Other", Timezone: zone}))
+	w.wantCount(1, "person where name = 'Ada Byron'")
+	w.wantCount(1, "organization where timezone = 'Europe/Paris' and name = 'Organization of ada@example.com'")
+	other, err := tenancy.ParseZone("Asia/Tokyo")
+	must(t, err)
+	must(t, w.Setup(t.Context(), p, tenancy.Setup{Name: "Eve", Timezone: other}))
+	w.wantCount(1, "person where name = 'Ada Byron'")
+	w.wantCount(1, "organization where timezone = 'Europe/Paris'")
+	person, org, err := w.Self(t.Context(), p)
+	if err != nil || person.Name != "Ada Byron" || org.ID != p.Org || org.Role != tenancy.RoleSuperAdmin {
+		t.Errorf("Self: got %+v, %+v, %v", person, org, err)
+	}
+}
+
+func TestAudit_QueriesAreOfOneOrganization(t *testing.T) {
+	t.Parallel()
+	w := open(t, nil)
+	p, eve := w.owner("ada@example.com"), w.owner("eve@example.com")
+	began := w.time()
+	for i := range 5 {
+		w.advance(time.Minute)
+		must(t, w.Record(t.Context(), p, tenancy.ActionChannelConnected, strings.Repeat("c", i+1)))
+	}
+	query := func(q tenancy.AuditQuery) ([]tenancy.AuditEvent, bool) {
+		out, more, err := w.Audit(t.Context(), p, q)
+		must(t, err)
+		return out, more
+	}
+	if got, more := query(tenancy.AuditQuery{Limit: 2, Action: string(tenancy.ActionChannelConnected)}); len(got) != 2 || !more || got[0].Subject != "ccccc" || got[0].Address != client {
+		t.Errorf("got %+v, %v, want the two newest and that there are more", got, more)
+	}
+	if got, more := query(tenancy.AuditQuery{Limit: 2, Page: 2, Action: string(tenancy.ActionChannelConnected)}); len(got) != 1 || more || got[0].Subject != "c" {
+		t.Errorf("the last page: got %+v, %v, want the oldest", got, more)
+	}
+	if got, _ := query(tenancy.AuditQuery{Limit: 10, From: began.Add(2 * time.Minute), To: began.Add(4 * time.Minute)}); len(got) != 2 {
+		t.Errorf("two minutes: got %d entries, want 2: the end is exclusive", len(got))
+	}
+	if got, _ := query(tenancy.AuditQuery{Limit: 100, Actor: "ADA@"}); len(got) != 7 {
+		t.Errorf("by the address: got %d entries, want 7", len(got))
+	}
+	if got, _ := query(tenancy.AuditQuery{Limit: 100, Actor: p.Person.String()}); len(got) != 7 {
+		t.Errorf("by the person: got %d entries, want 7", len(got))
+	}
+	if got, _ := query(tenancy.AuditQuery{Limit: 100, Actor: "eve"}); len(got) != 0 {
+		t.Errorf("another organization's person: got %d entries, want none", len(got))
+	}
+	for _, e := range []tenancy.AuditQuery{{Limit: 0}, {Limit: 1001}, {Limit: 1, Page: -1}, {Limit: 1, Actor: "\x00"}} {
+		_, _, err := w.Audit(t.Context(), eve, e)
+		wantFault(t, "a bad query", err, fault.Invalid)
+	}
+	if _, err := w.super.Exec(t.Context(), "set role crier_tenant"); err != nil {
+		t.Fatal(err)
+	}
+	for _, sql := range []string{"update audit set actor = 'x'", "delete from audit"} {
+		if _, err := w.super.Exec(t.Context(), sql); err == nil {
+			t.Errorf("%s worked as a tenant, want the log to be append-only", sql)
+		}
+	}
+}
+
+func TestRole_Matrix(t *testing.T) {
+	t.Parallel()
+	w := open(t, nil)
+	roles := map[string]tenancy.Principal{"owner": w.owner("owner@example.com")}
+	org := roles["owner"].Org
+	for name, role := range map[string]tenancy.Role{"admin": tenancy.RoleAdmin, "admin2": tenancy.RoleAdmin, "user": tenancy.RoleUser, "user2": tenancy.RoleUser} {
+		roles[name] = w.member(org, name+"@example.com", role)
+	}
+	stranger := w.owner("stranger@example.com")
+	proof := tenancy.Proof{Password: password}
+	for _, c := range []struct {
+		by, to string
+		role   tenancy.Role
+		want   fault.Kind
+	}{
+		{by: "owner", to: "user", role: tenancy.RoleAdmin}, {by: "owner", to: "admin", role: tenancy.RoleUser},
+		{by: "admin", to: "user", role: tenancy.RoleAdmin}, {by: "admin", to: "admin2", role: tenancy.RoleUser},
+		{by: "admin", to: "admin", role: tenancy.RoleUser},
+		{by: "admin", to: "owner", role: tenancy.RoleUser, want: fault.Forbidden},
+		{by: "admin", to: "owner", role: tenancy.RoleAdmin, want: fault.Forbidden},
+		{by: "owner", to: "owner", role: tenancy.RoleAdmin, want: fault.Forbidden},
+		{by: "admin", to: "user", role: tenancy.RoleSuperAdmin, want: fault.Forbidden},
+		{by: "admin", to: "admin", role: tenancy.RoleSuperAdmin, want: fault.Forbidden},
+		{by: "user", to: "user2", role: tenancy.RoleAdmin, want: fault.Forbidden},
+		{by: "user", to: "user2", role: tenancy.RoleUser, want: fault.Forbidden},
+		{by: "user", to: "user", role: tenancy.RoleAdmin, want: fault.Forbidden},
+		{by: "user", to: "owner", role: tenancy.RoleUser, want: fault.Forbidden},
+		{by: "owner", to: "user", role: "KING", want: fault.Invalid},
+		{by: "owner", to: "stranger", role: tenancy.RoleAdmin, want: fault.NotFound},
+		{by: "owner", to: "stranger", role: tenancy.RoleSuperAdmin, want: fault.NotFound},
+	} {
+		target := stranger.Person
+		if p, ok := roles[c.to]; ok {
+			target = p.Person
+		}
+		before := w.count("select count(*) from audit where org_id = $1", org)
+		err := w.SetRole(t.Context(), roles[c.by], target.String(), c.role, proof)
+		if (err == nil) != (c.want == "") || err != nil && !fault.Is(err, c.want) {
+			t.Errorf("%s makes %s %s: got %v, want %q", c.by, c.to, c.role, err, c.want)
+		}
+		changed := 0
+		if c.want == "" {
+			changed = 1
+			w.wantCount(1, "member where org_id = $1 and person_id = $2 and role = $3", org, target, c.role)
+		}
+		w.wantCount(before+changed, "audit where org_id = $1", org)
+		w.exec("update member m set role = case when p.email like 'admin%' then 'ADMIN' else 'USER' end from person p where p.id = m.person_id and m.role <> 'SUPERADMIN'")
+	}
+	wantFault(t, "no id", w.SetRole(t.Context(), roles["owner"], "x", tenancy.RoleUser, proof), fault.NotFound)
+	wantFault(t, "nobody", w.SetRole(t.Context(), roles["owner"], id.New[tenancy.PersonTag]().String(), tenancy.RoleUser, proof), fault.NotFound)
+	w.wantCount(1, "member where org_id = $1 and role = 'SUPERADMIN'", stranger.Org)
+	if got, err := w.Team(t.Context(), roles["user"]); err != nil || len(got) != 5 || got[0].Email != "owner@example.com" {
+		t.Errorf("the team: got %+v, %v, want the five", got, err)
+	}
+}
+
+func TestRemoveMember_Matrix(t *testing.T) {
+	t.Parallel()
+	w := open(t, nil)
+	for _, c := range []struct {
+		by, to string
+		want   fault.Kind
+		mails  int
+	}{
+		{by: "owner", to: "user", mails: 1}, {by: "owner", to: "admin", mails: 1},
+		{by: "owner", to: "owner", want: fault.Forbidden},
+		{by: "admin", to: "admin2", mails: 1}, {by: "admin", to: "user", mails: 1},
+		{by: "admin", to: "owner", want: fault.Forbidden}, {by: "admin", to: "admin"},
+		{by: "user", to: "user2", want: fault.Forbidden}, {by: "user", to: "admin", want: fault.Forbidden},
+		{by: "user", to: "user"}, {by: "owner", to: "stranger", want: fault.NotFound},
+	} {
+		w.exec("truncate person, organization cascade")
+		w.box.clear()
+		all := map[string]tenancy.Principal{"owner": w.owner("owner@example.com"), "stranger": w.owner("stranger@example.com")}
+		org := all["owner"].Org
+		for name, role := range map[string]tenancy.Role{"admin": tenancy.RoleAdmin, "admin2": tenancy.RoleAdmin, "user": tenancy.RoleUser, "user2": tenancy.RoleUser} {
+			all[name] = w.member(org, name+"@example.com", role)
+		}
+		session := w.login(c.to+"@example.com", tenancy.StepDone).Session
+		w.deliver()
+		w.box.clear()
+		other := w.instance()
+		err := w.RemoveMember(t.Context(), all[c.by], all[c.to].Person.String())
+		if (err == nil) != (c.want == "") || err != nil && !fault.Is(err, c.want) {
+			t.Errorf("%s removes %s: got %v, want %q", c.by, c.to, err, c.want)
+		}
+		p, err := other.Session(t.Context(), session, org.String(), "", from(""))
+		must(t, err)
+		if gone := p.Org != org; gone != (c.want == "" || c.to == "stranger") {
+			t.Errorf("%s removes %s: another process has %+v", c.by, c.to, p)
+		}
+		w.deliver()
+		if got := len(w.box.to(c.to + "@example.com")); got != c.mails {
+			t.Errorf("%s removes %s: got %d mails, want %d", c.by, c.to, got, c.mails)
+		}
+		w.wantCount(1, "member where org_id = $1 and role = 'SUPERADMIN'", org)
+	}
+}
+
+func TestRemoveMember_OfOnlyOneOrganizationHasNoAccess(t *testing.T) {
+	t.Parallel()
+	w := open(t, nil)
+	p := w.owner("ada@example.com")
+	bob := w.member(p.Org, "bob@example.com", tenancy.RoleUser)
+	session := w.login("bob@example.com", tenancy.StepDone).Session
+	must(t, w.RemoveMember(t.Context(), bob, bob.Person.String()))
+	if got := w.principal(session, ""); got.Access != tenancy.AccessNone || !got.Org.IsZero() || got.Role != "" {
+		t.Errorf("got %+v, want no organization", got)
+	}
+	wantFault(t, "leave twice", w.RemoveMember(t.Context(), bob, bob.Person.String()), fault.NotFound)
+	w.wantAudit(p.Org, tenancy.ActionLeft, 1)
+	w.wantAudit(p.Org, tenancy.ActionRemoved, 0)
+}
+
+func TestHandOver_SwapsTheTwo(t *testing.T) {
+	t.Parallel()
+	w := open(t, nil)
+	p := w.owner("ada@example.com")
+	bob := w.member(p.Org, "bob@example.com", tenancy.RoleUser)
+	proof := tenancy.Proof{Password: password}
+	err := w.SetRole(t.Context(), p, bob.Person.String(), tenancy.RoleSuperAdmin, tenancy.Proof{Password: "wrong"})
+	wantFault(t, "without the proof", err, fault.Invalid)
+	w.exec("update person set deleted_at = now() where id = $1", bob.Person)
+	err = w.SetRole(t.Context(), p, bob.Person.String(), tenancy.RoleSuperAdmin, proof)
+	wantFault(t, "to somebody whose account will be deleted", err, fault.Conflict)
+	w.exec("update person set deleted_at = null")
+	must(t, w.SetRole(t.Context(), p, bob.Person.String(), tenancy.RoleSuperAdmin, proof))
+	w.wantCount(1, "member where person_id = $1 and role = 'SUPERADMIN'", bob.Person)
+	w.wantCount(1, "member where person_id = $1 and role = 'ADMIN'", p.Person)
+	w.wantAudit(p.Org, tenancy.ActionOrganizationOwner, 1)
+	must(t, w.SetRole(t.Context(), p, bob.Person.String(), tenancy.RoleSuperAdmin, proof)) // repeated with the role of before
+	w.wantAudit(p.Org, tenancy.ActionOrganizationOwner, 1)
+	err = w.SetRole(t.Context(), p, p.Person.String(), tenancy.RoleSuperAdmin, proof)
+	wantFault(t, "back, with the role of before", err, fault.Forbidden)
+	if m := w.mailTo("bob@example.com"); !strings.HasPrefix(m.Subject, "You are now the owner") {
+		t.Errorf("got the mail %q, want that Bob is the owner", m.Subject)
+	}
+}
+
+func TestHandOver_ParallelToTwoPeople(t *testing.T) {
+	t.Parallel()
+	w := open(t, nil)
+	p := w.owner("ada@example.com")
+	var targets []string
+	for _, name := range []string{"b", "c", "d", "e", "f"} {
+		targets = append(targets, w.member(p.Org, name+"@example.com", tenancy.RoleAdmin).Person.String())
+	}
+	errs := together(len(targets), func(i int) error {
+		by := p
+		by.From = site(i)
+		return w.SetRole(t.Context(), by, targets[i], tenancy.RoleSuperAdmin, tenancy.Proof{Password: password})
+	})
+	if got := kinds(errs); got[""] != 1 || got[fault.Forbidden] != 4 {
+		t.Errorf("got %v (%v), want one hand-over", got, errs)
+	}
+	w.wantCount(1, "member where role = 'SUPERADMIN'")
+	w.wantCount(0, "member where role = 'SUPERADMIN' and person_id = $1", p.Person)
+}

@@ -1,0 +1,302 @@
+package accounts
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"crier/platform/fault"
+	"crier/tenancy"
+	tenancyservice "crier/tenancy/service"
+)
+
+func registration(email, company string) tenancy.Registration {
+	return tenancy.Registration{
+		Email: email, Name: "Ada", Password: password, Organization: company, From: from(""),
+	}
+}
+
+func (w *world) register(r tenancy.Registration) {
+	w.t.Helper()
+	in, err := w.Register(w.t.Context(), r)
+	if err != nil || in.Step != tenancy.StepConfirm || in.Session != "" || in.Token != "" {
+		w.t.Fatalf("got %+v, %v, want to be asked for a confirmation and no session", in, err)
+	}
+}
+
+func (w *world) activate(code string) tenancy.SignIn {
+	w.t.Helper()
+	in, ok, err := w.Activate(w.t.Context(), code, from(""))
+	if err != nil || !ok || in.Session == "" {
+		w.t.Fatalf("activate: got %+v, %v, %v, want a session", in, ok, err)
+	}
+	return in
+}
+
+func (w *world) wantDeadLink(name, code string) {
+	w.t.Helper()
+	in, ok, err := w.Activate(w.t.Context(), code, from(""))
+	if err != nil || ok || in.Session != "" {
+		w.t.Errorf("%s: got %+v, %v, %v, want false", name, in, ok, err)
+	}
+}
+
+func TestRegister_LinkMakesTheAccountOnce(t *testing.T) {
+	t.Parallel()
+	w := open(t, nil)
+	w.register(registration(" Ada@Example.COM ", "Analytical Engines"))
+	w.wantCount(0, "person")
+	w.wantCount(0, "organization")
+	code := w.link("ada@example.com")
+	in := w.activate(code)
+	if !in.Onboarding || in.Org.IsZero() || in.Device == "" {
+		t.Errorf("got %+v, want a new person with an organization and a device", in)
+	}
+	p := w.principal(in.Session, in.Org.String())
+	if p.Role != tenancy.RoleSuperAdmin || p.Name != "ada@example.com" || p.Access != tenancy.AccessFull {
+		t.Errorf("got %+v, want the owner ada@example.com", p)
+	}
+	w.wantCount(1, "person where verified and email = 'ada@example.com' and name = 'Ada'")
+	w.wantCount(1, "organization where name = 'Analytical Engines'")
+	w.wantCount(0, "confirmation")
+	w.wantCount(0, "confirmation_link")
+	w.wantAudit(in.Org, tenancy.ActionOrganizationCreated, 1)
+	w.wantAudit(in.Org, tenancy.ActionSignedIn, 1)
+	w.wantDeadLink("the link again", code)
+	w.wantDeadLink("no link", "x")
+	w.wantDeadLink("nothing", "")
+	w.wantCount(1, "session")
+	w.deliver()
+	if got := w.box.subjects("ada@example.com"); got != "Activate your account at Crier" {
+		t.Errorf("got the mails %s, want the activation alone", got)
+	}
+}
+
+func TestRegister_EachLinkMakesItsOwnRegistration(t *testing.T) {
+	t.Parallel()
+	w := open(t, nil)
+	w.register(registration("ada@example.com", "Of the stranger"))
+	stranger := w.link("ada@example.com")
+	mine := registration("ada@example.com", "Of Ada")
+	mine.Password = "another good password"
+	w.register(mine)
+	own := w.link("ada@example.com")
+	w.activate(own)
+	w.wantCount(1, "organization where name = 'Of Ada'")
+	w.wantCount(1, "organization")
+	_, err := w.Login(t.Context(), "ada@example.com", password, from(""))
+	wantFault(t, "the stranger's password", err, fault.Invalid)
+	w.wantDeadLink("the stranger's link after the account", stranger)
+	w.wantCount(1, "person")
+}
+
+func TestRegister_LinkExpires(t *testing.T) {
+	t.Parallel()
+	w := open(t, nil)
+	w.register(registration("ada@example.com", "Engines"))
+	code := w.link("ada@example.com")
+	w.advance(tenancy.ConfirmationLife)
+	w.wantDeadLink("after a day", code)
+	w.wantCount(0, "person")
+	must(t, w.ResendActivation(t.Context(), "ada@example.com"))
+	w.deliver()
+	if got := len(w.box.to("ada@example.com")); got != 1 {
+		t.Errorf("got %d mails, want none after the registration is over", got-1)
+	}
+}
+
+func TestResend_BothLinksWorkOnce(t *testing.T) {
+	t.Parallel()
+	w := open(t, nil)
+	w.register(registration("ada@example.com", "Engines"))
+	first := w.link("ada@example.com")
+	must(t, w.ResendActivation(t.Context(), "ADA@example.com"))
+	second := w.link("ada@example.com")
+	if first == second {
+		t.Fatal("both mails have the same token")
+	}
+	w.wantCount(2, "confirmation_link")
+	w.activate(first)
+	w.wantDeadLink("the other link", second)
+	w.wantCount(1, "person")
+}
+
+func TestRegister_KnownAddressGetsAnotherMailWithoutALink(t *testing.T) {
+	t.Parallel()
+	w := open(t, nil)
+	w.person("ada@example.com")
+	w.register(registration("ada@example.com", "Engines"))
+	m := w.mailTo("ada@example.com")
+	if m.Subject != "You have an account at Crier" || tokenOf(m) != "" {
+		t.Errorf("got the mail %q with the token %q, want that there is an account", m.Subject, tokenOf(m))
+	}
+	must(t, w.ResendActivation(t.Context(), "ada@example.com"))
+	if m := w.mailTo("ada@example.com"); tokenOf(m) != "" {
+		t.Errorf("got a link after resend: %s", m.Text)
+	}
+	w.wantCount(0, "confirmation_link")
+	w.wantCount(0, "organization")
+}
+
+func TestRegister_Modes(t *testing.T) {
+	t.Parallel()
+	for mode, want := range map[tenancyservice.Registrations]struct{ empty, later bool }{
+		tenancyservice.RegisterFirst:   {empty: true},
+		tenancyservice.RegisterInvited: {},
+		tenancyservice.RegisterOpen:    {empty: true, later: true},
+	} {
+		t.Run(string(mode), func(t *testing.T) {
+			t.Parallel()
+			w := open(t, func(w *world) { w.cfg.Registration = mode })
+			check := func(name string, can bool) {
+				got, err := w.CanRegister(t.Context())
+				if err != nil || got != can {
+					t.Errorf("%s: CanRegister returned %v, %v, want %v", name, got, err, can)
+				}
+				before := w.Hashed()
+				_, err = w.Register(t.Context(), registration(name+"@example.com", "Engines"))
+				if can != (err == nil) || !can && !fault.Is(err, fault.Forbidden) {
+					t.Errorf("%s: Register returned %v, want to be allowed: %v", name, err, can)
+				}
+				if hashed := w.Hashed() - before; !can && hashed != 0 {
+					t.Errorf("%s: got %d hashes of a refused registration, want 0", name, hashed)
+				}
+			}
+			check("empty", want.empty)
+			w.owner("owner@example.com")
+			check("later", want.later)
+			if want.empty && !want.later {
+				w.wantDeadLink("a link from before the first organization", w.link("empty@example.com"))
+				w.wantCount(1, "person")
+			}
+		})
+	}
+}
+
+func TestRegister_FirstMakesOneOrganization(t *testing.T) {
+	t.Parallel()
+	w := open(t, func(w *world) { w.cfg.Registration = tenancyservice.RegisterFirst })
+	var codes []string
+	for i := range 20 {
+		email := string(rune('a'+i)) + "@example.com"
+		w.exec(`insert into confirmation (id, kind, email, organization, password_hash, expires_at)
+			values (gen_random_uuid(), 'registration', $1, 'Engines', $2, $3)`, email, cheapHash, w.time().Add(time.Hour))
+		must(t, w.ResendActivation(t.Context(), email))
+		codes = append(codes, w.link(email))
+	}
+	results := together(len(codes), func(i int) any {
+		_, ok, err := w.Activate(t.Context(), codes[i], site(i))
+		if err != nil {
+			return err
+		}
+		return ok
+	})
+	made := 0
+	for _, r := range results {
+		if err, failed := r.(error); failed {
+			t.Errorf("activate: %v", err)
+		}
+		if r == true {
+			made++
+		}
+	}
+	if made != 1 {
+		t.Errorf("got %d accounts, want 1", made)
+	}
+	for _, table := range []string{"organization", "person", "member", "session"} {
+		w.wantCount(1, table)
+	}
+}
+
+func TestRegister_FiftyAtOnceMakeOneAccount(t *testing.T) {
+	t.Parallel()
+	w := open(t, nil)
+	errs := together(50, func(i int) error {
+		r := registration("ada@example.com", "Engines")
+		r.From = site(i)
+		_, err := patient(func() (tenancy.SignIn, error) { return w.Register(t.Context(), r) })
+		return err
+	})
+	if got := kinds(errs); got[""] != 50 {
+		t.Fatalf("got %v, want 50 registrations", got)
+	}
+	w.deliver()
+	mails := w.box.to("ada@example.com")
+	if len(mails) != 50 {
+		t.Fatalf("got %d mails, want 50", len(mails))
+	}
+	results := together(50, func(i int) bool {
+		_, ok, err := w.Activate(t.Context(), tokenOf(mails[i]), site(i))
+		if err != nil {
+			t.Errorf("activate: %v", err)
+		}
+		return ok
+	})
+	made := 0
+	for _, ok := range results {
+		if ok {
+			made++
+		}
+	}
+	if made != 1 {
+		t.Errorf("got %d accounts, want 1", made)
+	}
+	for _, table := range []string{"organization", "person", "member", "session"} {
+		w.wantCount(1, table)
+	}
+}
+
+func TestRegister_WithoutMail(t *testing.T) {
+	t.Parallel()
+	w := open(t, withoutMail)
+	in, err := w.Register(t.Context(), registration("ada@example.com", "Engines"))
+	if err != nil || in.Session == "" || in.Org.IsZero() || !in.Onboarding {
+		t.Fatalf("got %+v, %v, want a session at once", in, err)
+	}
+	w.wantCount(1, "person where not verified")
+	_, err = w.Register(t.Context(), registration("ADA@example.com", "Engines"))
+	wantFault(t, "the address again", err, fault.Conflict)
+	w.wantCount(1, "organization")
+	w.wantCount(0, "mail")
+	w.wantCount(0, "confirmation")
+	must(t, w.Forgot(t.Context(), "ada@example.com"))
+	must(t, w.ResendActivation(t.Context(), "ada@example.com"))
+	w.wantCount(0, "mail")
+	w.wantCount(0, "jobs.river_job")
+}
+
+func TestRegister_RefusedInputs(t *testing.T) {
+	t.Parallel()
+	w := open(t, nil)
+	long := func(n int) string { return strings.Repeat("é", n) }
+	for name, change := range map[string]func(r *tenancy.Registration){
+		"no address":          func(r *tenancy.Registration) { r.Email = "ada" },
+		"NUL in the address":  func(r *tenancy.Registration) { r.Email = "a\x00@example.com" },
+		"bidi in the name":    func(r *tenancy.Registration) { r.Name = "Ada\u202e" },
+		"a short company":     func(r *tenancy.Registration) { r.Organization = "ab" },
+		"a name of a MB":      func(r *tenancy.Registration) { r.Name = strings.Repeat("a", 1<<20) },
+		"a common password":   func(r *tenancy.Registration) { r.Password = "password123" },
+		"Common, in capitals": func(r *tenancy.Registration) { r.Password = "PASSWORD123" },
+		"7 characters":        func(r *tenancy.Registration) { r.Password = long(7) },
+		"129 characters":      func(r *tenancy.Registration) { r.Password = long(129) },
+		"8 spaces":            func(r *tenancy.Registration) { r.Password = "        " },
+		"spaces around 7":     func(r *tenancy.Registration) { r.Password = " gravel7   " },
+		"no UTF-8":            func(r *tenancy.Registration) { r.Password = "\xff\xfe good password" },
+	} {
+		r := registration("ada@example.com", "Engines")
+		change(&r)
+		_, err := w.Register(t.Context(), r)
+		wantFault(t, name, err, fault.Invalid)
+	}
+	w.wantCount(0, "confirmation")
+	w.wantCount(0, "mail")
+	for name, ok := range map[string]string{
+		"8 characters": "Zäüqé7!k", "128 characters": long(128), "inner spaces": "a b c d e f 7", "outer ones": " grave l7 q ",
+	} {
+		r := registration("ada@example.com", "Engines")
+		r.Password = ok
+		if _, err := w.Register(t.Context(), r); err != nil {
+			t.Errorf("%s: %v, want to be accepted", name, err)
+		}
+	}
+}

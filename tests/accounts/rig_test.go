@@ -1,0 +1,423 @@
+package accounts
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"log/slog"
+	"regexp"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"crier/platform/clock"
+	"crier/platform/fault"
+	"crier/platform/id"
+	"crier/platform/mail"
+	"crier/platform/pg"
+	"crier/platform/secret"
+	"crier/tenancy"
+	tenancyservice "crier/tenancy/service"
+	"crier/tests/dbtest"
+)
+
+const (
+	password = "correct horse battery"
+	// cheapHash is that of password, with less work than the service's own.
+	cheapHash = "$argon2id$v=19$m=64,t=1,p=1$DhFYily2Dr2E/CUAdnqlXA$tsLKQw0ZYKMScD6hNXL6XHn7EaURtYlyfqOaS/FNBYk"
+	client    = "203.0.113.9"
+
+	enterpriseKey = "0123456789abcdef0123456789abcdef"
+)
+
+// world is a database with an Accounts and what it depends on.
+type world struct {
+	*tenancyservice.Accounts
+	t     *testing.T
+	db    *pg.DB
+	super *pgx.Conn
+	cfg   tenancyservice.Config
+	deps  tenancyservice.Deps
+
+	box        *mailBox
+	publishing *publishing
+	log        *syncBuffer
+
+	mu  sync.Mutex
+	now time.Time
+}
+
+// open returns an Accounts on a new database. change may be nil.
+func open(t *testing.T, change func(w *world)) *world {
+	t.Helper()
+	db := dbtest.Open(t)
+	w := &world{
+		t: t, db: db, box: &mailBox{}, log: &syncBuffer{}, now: time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC),
+		cfg: tenancyservice.Config{
+			Registration: tenancyservice.RegisterOpen, DeleteGrace: 7 * 24 * time.Hour,
+			EnterpriseSecret: enterpriseKey, BaseURL: "https://crier.example", FrontendURL: "https://crier.example/app",
+		},
+		publishing: &publishing{failing: map[tenancy.OrgID]error{}},
+	}
+	key, err := secret.GenerateKey()
+	if err != nil {
+		t.Fatal(err)
+	}
+	keyring, err := secret.NewKeyring([]string{key})
+	if err != nil {
+		t.Fatal(err)
+	}
+	w.deps = tenancyservice.Deps{
+		DB: db, Clock: clock.Func(w.time), Keyring: keyring, Mail: w.box, Publishing: w.publishing,
+		Log: slog.New(slog.NewTextHandler(w.log, &slog.HandlerOptions{Level: slog.LevelDebug})),
+	}
+	w.super = superuser(t, db)
+	if change != nil {
+		change(w)
+	}
+	w.Accounts = w.instance()
+	return w
+}
+
+// withoutMail is for open.
+func withoutMail(w *world) { w.deps.Mail = nil }
+
+// instance returns another Accounts on the database, as another process has it.
+func (w *world) instance() *tenancyservice.Accounts {
+	w.t.Helper()
+	a, err := tenancyservice.New(w.cfg, w.deps)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	return a
+}
+
+// superuser returns a connection that sees all rows of the database of d.
+func superuser(t *testing.T, d *pg.DB) *pgx.Conn {
+	t.Helper()
+	var name string
+	err := d.InRole(t.Context(), pg.Gate, func(tx pgx.Tx) error {
+		return tx.QueryRow(t.Context(), "select current_database()::text").Scan(&name)
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	cfg := dbtest.Super(t).Config().Copy()
+	cfg.Database = name
+	c, err := pgx.ConnectConfig(t.Context(), cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = c.Close(context.WithoutCancel(t.Context())) })
+	return c
+}
+
+func (w *world) time() time.Time {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.now
+}
+
+func (w *world) advance(d time.Duration) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.now = w.now.Add(d)
+}
+
+// exec executes a statement as the superuser.
+func (w *world) exec(sql string, args ...any) {
+	w.t.Helper()
+	if _, err := w.super.Exec(w.t.Context(), sql, args...); err != nil {
+		w.t.Fatalf("%s: %v", sql, err)
+	}
+}
+
+// count returns the number that a query of the superuser returns.
+func (w *world) count(sql string, args ...any) int {
+	w.t.Helper()
+	var n int
+	if err := w.super.QueryRow(w.t.Context(), sql, args...).Scan(&n); err != nil {
+		w.t.Fatalf("%s: %v", sql, err)
+	}
+	return n
+}
+
+// wantCount compares the number of rows of what stands after "from".
+func (w *world) wantCount(want int, from string, args ...any) {
+	w.t.Helper()
+	if got := w.count("select count(*) from "+from, args...); got != want {
+		w.t.Errorf("got %d rows of %s %v, want %d", got, from, args, want)
+	}
+}
+
+// wantAudit compares the number of entries of an organization's audit log with the action.
+func (w *world) wantAudit(org tenancy.OrgID, action tenancy.Action, want int) {
+	w.t.Helper()
+	w.wantCount(want, "audit where org_id = $1 and action = $2", org, action)
+}
+
+// from is a browser with a cookie, which may be empty.
+func from(device string) tenancy.Source {
+	return tenancy.NewSource(client, client, "Firefox", device)
+}
+
+// site is a browser in a network of its own.
+func site(n int) tenancy.Source {
+	address := fmt.Sprintf("198.51.%d.%d", n/256, n%256)
+	return tenancy.NewSource(address, address, "Firefox", "")
+}
+
+// person inserts a verified person with the password and returns the id.
+func (w *world) person(email string) tenancy.PersonID {
+	w.t.Helper()
+	person := id.New[tenancy.PersonTag]()
+	w.exec("insert into person (id, email, name, password_hash, verified, created_at) values ($1, $2, 'Ada', $3, true, $4)",
+		person, email, cheapHash, w.time())
+	return person
+}
+
+// owner inserts a person with an organization and returns the principal of a session.
+func (w *world) owner(email string) tenancy.Principal {
+	w.t.Helper()
+	person := w.person(email)
+	_, err := w.CreateOrganization(w.t.Context(), tenancy.Principal{Person: person, Name: email, Via: tenancy.ViaSession}, "Organization of "+email)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	return w.enter(email, "")
+}
+
+// member inserts a person who is a member of an organization and returns the principal of a session.
+func (w *world) member(org tenancy.OrgID, email string, role tenancy.Role) tenancy.Principal {
+	w.t.Helper()
+	w.join(org, w.person(email), role)
+	return w.enter(email, org.String())
+}
+
+func (w *world) join(org tenancy.OrgID, person tenancy.PersonID, role tenancy.Role) {
+	w.t.Helper()
+	w.exec("insert into member (org_id, person_id, role, created_at) values ($1, $2, $3, $4)", org, person, role, w.time())
+}
+
+// login signs in and fails the test unless the result is of the step.
+func (w *world) login(email string, step tenancy.Step) tenancy.SignIn {
+	w.t.Helper()
+	in, err := w.Login(w.t.Context(), email, password, from(""))
+	if err != nil || in.Step != step {
+		w.t.Fatalf("log-in of %s: got the step %q, %v, want %q", email, in.Step, err, step)
+	}
+	return in
+}
+
+// enter signs in and returns the principal in the organization.
+func (w *world) enter(email, org string) tenancy.Principal {
+	w.t.Helper()
+	return w.principal(w.login(email, tenancy.StepDone).Session, org)
+}
+
+func (w *world) principal(session, org string) tenancy.Principal {
+	w.t.Helper()
+	p, err := w.Session(w.t.Context(), session, org, "", from(""))
+	if err != nil {
+		w.t.Fatalf("a session: %v", err)
+	}
+	if org != "" && p.Org.String() != org {
+		w.t.Fatalf("got the organization %s, want %s", p.Org, org)
+	}
+	return p
+}
+
+// wantEnded fails the test unless the session is over, in another process too.
+func (w *world) wantEnded(name, session string) {
+	w.t.Helper()
+	for _, a := range []*tenancyservice.Accounts{w.Accounts, w.instance()} {
+		_, err := a.Session(w.t.Context(), session, "", "", from(""))
+		if !fault.Is(err, fault.Unauthenticated) {
+			w.t.Errorf("%s: got %v, want Unauthenticated", name, err)
+		}
+	}
+}
+
+func (w *world) wantAlive(name, session string) {
+	w.t.Helper()
+	if _, err := w.Session(w.t.Context(), session, "", "", from("")); err != nil {
+		w.t.Errorf("%s: got %v, want a session", name, err)
+	}
+}
+
+func wantFault(t *testing.T, name string, err error, kind fault.Kind) {
+	t.Helper()
+	if !fault.Is(err, kind) {
+		t.Errorf("%s: got the error %v, want %s", name, err, kind)
+	}
+}
+
+func must(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// deliver sends all queued mails as their tasks do, and those that they queue.
+func (w *world) deliver() {
+	w.t.Helper()
+	for range 20 {
+		queued := w.queued()
+		if len(queued) == 0 {
+			return
+		}
+		for _, mail := range queued {
+			if err := w.SendMail(w.t.Context(), mail); err != nil {
+				w.t.Fatalf("send a mail: %v", err)
+			}
+		}
+	}
+	w.t.Fatal("there are still mails after 20 rounds")
+}
+
+// queued returns the ids of the queued mails, the oldest first.
+func (w *world) queued() []tenancy.MailID {
+	w.t.Helper()
+	rows, err := w.super.Query(w.t.Context(), "select id from mail order by id")
+	must(w.t, err)
+	ids, err := pgx.CollectRows(rows, pgx.RowTo[[16]byte])
+	must(w.t, err)
+	out := make([]tenancy.MailID, len(ids))
+	for i, raw := range ids {
+		out[i] = id.FromUUID[tenancy.MailTag](raw)
+	}
+	return out
+}
+
+// mailTo delivers and returns the newest mail to an address.
+func (w *world) mailTo(email string) mail.Message {
+	w.t.Helper()
+	w.deliver()
+	email = strings.ToLower(email)
+	all := w.box.to(email)
+	if len(all) == 0 {
+		w.t.Fatalf("there is no mail to %s", email)
+	}
+	return all[len(all)-1]
+}
+
+// link returns the token of the link in the newest mail to an address.
+func (w *world) link(email string) string {
+	w.t.Helper()
+	m := w.mailTo(email)
+	token := tokenOf(m)
+	if token == "" {
+		w.t.Fatalf("the mail %q to %s has no link:\n%s", m.Subject, email, m.Text)
+	}
+	return token
+}
+
+var linkForm = regexp.MustCompile(`(?:#code|#token|\?org)=([0-9A-Za-z]{43})`)
+
+// tokenOf returns the token of the link in a mail, or "".
+func tokenOf(m mail.Message) string {
+	if found := linkForm.FindStringSubmatch(m.Text); found != nil {
+		return found[1]
+	}
+	return ""
+}
+
+// mailBox keeps mails, or refuses them with fail.
+type mailBox struct {
+	mu   sync.Mutex
+	all  []mail.Message
+	fail error
+}
+
+func (b *mailBox) Send(_ context.Context, m mail.Message) error {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.fail != nil {
+		return b.fail
+	}
+	b.all = append(b.all, m)
+	return nil
+}
+
+func (b *mailBox) to(email string) (out []mail.Message) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	for _, m := range b.all {
+		if m.To == email {
+			out = append(out, m)
+		}
+	}
+	return out
+}
+
+// subjects returns the subjects of the mails to an address, the oldest first.
+func (b *mailBox) subjects(email string) string {
+	var out []string
+	for _, m := range b.to(email) {
+		out = append(out, m.Subject)
+	}
+	return strings.Join(out, " | ")
+}
+
+func (b *mailBox) clear() {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.all = nil
+}
+
+// publishing records what it is asked for.
+type publishing struct {
+	mu      sync.Mutex
+	calls   []string
+	failing map[tenancy.OrgID]error
+}
+
+func (p *publishing) note(call string, org tenancy.OrgID) error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.calls = append(p.calls, call+" "+org.String())
+	return p.failing[org]
+}
+
+func (p *publishing) Stop(_ context.Context, org tenancy.OrgID, _ string) error {
+	return p.note("stop", org)
+}
+
+func (p *publishing) Resume(_ context.Context, org tenancy.OrgID, _ string, catchUp bool) error {
+	return p.note(fmt.Sprintf("resume(%v)", catchUp), org)
+}
+
+func (p *publishing) Purge(_ context.Context, org tenancy.OrgID) (int, error) {
+	return 1, p.note("purge", org)
+}
+
+// taken returns the calls since the last one of taken.
+func (p *publishing) taken() string {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	out := strings.Join(p.calls, ", ")
+	p.calls = nil
+	return out
+}
+
+// syncBuffer is a buffer that several goroutines write to.
+type syncBuffer struct {
+	mu  sync.Mutex
+	all bytes.Buffer
+}
+
+func (b *syncBuffer) Write(p []byte) (int, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.all.Write(p)
+}
+
+func (b *syncBuffer) String() string {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.all.String()
+}
