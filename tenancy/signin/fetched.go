@@ -33,19 +33,31 @@ type fetched[T any] struct {
 
 // get returns the document, at most maxAge old. When ctx ends first, it returns the error of ctx.
 func (f *fetched[T]) get(ctx context.Context) (T, error) {
-	f.mu.Lock()
-	value, age := f.value, f.clock.Now().Sub(f.at)
-	known := !f.at.IsZero()
-	f.mu.Unlock()
-	if known && age >= 0 && age < maxAge {
+	if value, ok := f.fresh(); ok {
 		return value, nil
 	}
-	return f.refresh(ctx)
+	return f.share(ctx, func(ctx context.Context) (T, error) {
+		if value, ok := f.fresh(); ok { // another fetch has ended meanwhile
+			return value, nil
+		}
+		return f.fetch(ctx)
+	})
 }
 
-// refresh fetches the document. The fetch does not end with ctx, because others may wait for it; it has a limit of its
-// own.
-func (f *fetched[T]) refresh(ctx context.Context) (T, error) {
+// fresh returns the document unless it is too old or was never fetched.
+func (f *fetched[T]) fresh() (value T, ok bool) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	age := f.clock.Now().Sub(f.at)
+	return f.value, !f.at.IsZero() && age >= 0 && age < maxAge
+}
+
+// refresh fetches the document although it is fresh.
+func (f *fetched[T]) refresh(ctx context.Context) (T, error) { return f.share(ctx, f.fetch) }
+
+// share runs fetch, or waits for the one that runs. It does not end with ctx, because others may wait for it; it has a
+// limit of its own.
+func (f *fetched[T]) share(ctx context.Context, fetch func(context.Context) (T, error)) (T, error) {
 	type result struct {
 		value T
 		err   error
@@ -53,7 +65,7 @@ func (f *fetched[T]) refresh(ctx context.Context) (T, error) {
 	done := f.flight.DoChan("", func() (any, error) {
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), f.limit)
 		defer cancel()
-		value, err := f.fetch(ctx)
+		value, err := fetch(ctx)
 		if err != nil {
 			return result{err: err}, nil
 		}
