@@ -78,7 +78,8 @@ func (a *Accounts) markOwned(ctx context.Context, tx *tenancystore.GateTx, op st
 	if owned, err = tx.OwnedOrganizations(ctx, person); err != nil {
 		return nil, err
 	}
-	if slices.ContainsFunc(owned, func(o tenancystore.Owned) bool { return o.Members > 1 && slices.Contains(marked, o.Org) }) {
+	shared := func(o tenancystore.Owned) bool { return o.Members > 1 && slices.Contains(marked, o.Org) }
+	if slices.ContainsFunc(owned, shared) {
 		return nil, &fault.Error{Kind: fault.Invalid, Op: op, Message: "The account cannot be deleted.",
 			Fields: []fault.Field{{Name: "organizations", Message: "that you own must have no other members: " +
 				"hand them over, remove the members, or delete the organization first"}}}

@@ -2,6 +2,7 @@ package store
 
 import (
 	"context"
+	"errors"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -77,17 +78,16 @@ delete from invitation where (org_id, id) in
 }
 
 // PruneExpired deletes at most limit rows of each kind that are over, such as links, and returns their number. Mails are
-// deleted a week after they were queued.
+// deleted a week after they were queued. A kind that cannot be deleted does not stop the others: the errors are joined.
 func (s *Store) PruneExpired(ctx context.Context, now time.Time, limit int) (n int, err error) {
+	var faults []error
 	for _, sql := range expired {
-		err = s.InGate(ctx, func(tx *GateTx) error {
-			deleted, err := exec(ctx, tx.tx, sql, now, limit)
-			n += deleted
+		deleted := 0
+		faults = append(faults, s.InGate(ctx, func(tx *GateTx) (err error) {
+			deleted, err = exec(ctx, tx.tx, sql, now, limit)
 			return err
-		})
-		if err != nil {
-			return n, err
-		}
+		}))
+		n += deleted
 	}
-	return n, nil
+	return n, errors.Join(faults...)
 }

@@ -2,9 +2,12 @@ package accounts
 
 import (
 	"context"
+	"sync"
 	"sync/atomic"
 	"testing"
+	"time"
 
+	"crier/platform/clock"
 	"crier/platform/fault"
 	"crier/platform/id"
 	"crier/tenancy"
@@ -225,51 +228,96 @@ func TestRegister_WithInvitation(t *testing.T) {
 	w.wantCount(2, "person")
 }
 
+// hook is a Quota that allows everything, runs a function in its next call, in which the organization is locked, and
+// keeps how many members were present.
+type hook struct {
+	mu      sync.Mutex
+	run     func()
+	present []int
+}
+
+func (h *hook) Members(_ context.Context, _ tenancy.OrgID, present int) error {
+	h.mu.Lock()
+	run := h.run
+	h.run = nil
+	h.present = append(h.present, present)
+	h.mu.Unlock()
+	if run != nil {
+		run()
+	}
+	return nil
+}
+
+// meanwhile makes the next change of the members run fn in the background, and wait until fn has ended or waits for a
+// lock. The error of fn is sent to the channel.
+func (h *hook) meanwhile(w *world, fn func() error) <-chan error {
+	done := make(chan error, 1)
+	h.present = nil
+	h.run = func() {
+		ended := make(chan struct{})
+		go func() { defer close(ended); done <- fn() }()
+		for range 1000 {
+			select {
+			case <-ended:
+				return
+			default:
+			}
+			if w.blocked() > 0 {
+				return
+			}
+			if err := clock.Sleep(w.t.Context(), 2*time.Millisecond); err != nil {
+				return
+			}
+		}
+	}
+	return done
+}
+
 func TestRegister_OneInvitationInParallelWithoutMail(t *testing.T) {
 	t.Parallel()
-	w := open(t, withoutMail)
+	h := &hook{}
+	w := open(t, func(w *world) { w.deps.Mail, w.deps.Quota = nil, h })
 	p := w.owner("ada@example.com")
 	_, link := w.invite(p, "", tenancy.RoleUser)
-	errs := together(6, func(i int) error {
-		r := registration(string(rune('b'+i))+"@example.com", "")
-		r.Invitation, r.From = link, site(i)
-		_, err := patient(func() (tenancy.SignIn, error) { return w.Register(t.Context(), r) })
+	register := func(email string, n int) error {
+		r := registration(email, "")
+		r.Invitation, r.From = link, site(n)
+		_, err := w.Register(t.Context(), r)
 		return err
-	})
-	if got := kinds(errs); got[""] != 1 || got[fault.Forbidden] != 5 {
-		t.Errorf("got %v, want one account and five refusals", got)
 	}
+	other := h.meanwhile(w, func() error { return register("carl@example.com", 1) })
+	must(t, register("bob@example.com", 2))
+	wantFault(t, "the second with the invitation", <-other, fault.Forbidden)
 	w.wantCount(2, "person")
 	w.wantCount(1, "organization")
 }
 
-// TestInvite_OrganizationThatIsDeletedTakesNobody joins while the sole member deletes the account: either there is a
-// second member and the deletion is refused, or nobody joins.
+// TestInvite_OrganizationThatIsDeletedTakesNobody: the sole member deletes the account while somebody joins.
 func TestInvite_OrganizationThatIsDeletedTakesNobody(t *testing.T) {
 	t.Parallel()
-	w := open(t, nil)
-	bob := w.owner("bob@example.com")
-	for range 8 {
-		w.exec("delete from person where email = 'ada@example.com'")
-		p := w.owner("ada@example.com")
-		_, link := w.invite(p, "", tenancy.RoleUser)
-		errs := together(2, func(i int) error {
-			if i == 0 {
-				return w.DeleteAccount(t.Context(), p, tenancy.Proof{Password: password})
-			}
-			for range 4 { // so that either may be first
-				_, _ = w.Team(t.Context(), bob)
-			}
-			_, err := w.JoinOrganization(t.Context(), bob, link)
-			return err
-		})
-		if errs[1] != nil {
-			t.Errorf("join: %v", errs[1])
-		}
-		members := w.count("select count(*) from member where org_id = $1", p.Org)
-		deleted := w.count("select count(*) from organization where id = $1 and deleted_at is not null", p.Org)
-		if deleted == 1 && members > 1 || deleted == 0 && !fault.Is(errs[0], fault.Invalid) {
-			t.Errorf("got %d members of an organization that is deleted: %d (%v)", members, deleted, errs[0])
-		}
+	h := &hook{}
+	w := open(t, func(w *world) { w.deps.Quota = h })
+	bob, p := w.owner("bob@example.com"), w.owner("ada@example.com")
+	_, link := w.invite(p, "", tenancy.RoleUser)
+	deletion := h.meanwhile(w, func() error { return w.DeleteAccount(t.Context(), p, proof) })
+	w.wantJoined("Bob", bob, link, p.Org)
+	wantFault(t, "the deletion, after Bob has joined", <-deletion, fault.Invalid)
+	w.wantCount(0, "organization where deleted_at is not null")
+	w.wantCount(0, "person where deleted_at is not null")
+}
+
+func TestInvite_SeatsAreCountedOneAfterTheOther(t *testing.T) {
+	t.Parallel()
+	h := &hook{}
+	w := open(t, func(w *world) { w.deps.Quota = h })
+	p, bob, eve := w.owner("ada@example.com"), w.owner("bob@example.com"), w.owner("eve@example.com")
+	_, first := w.invite(p, "", tenancy.RoleUser)
+	_, second := w.invite(p, "", tenancy.RoleUser)
+	other := h.meanwhile(w, func() error { _, err := w.JoinOrganization(t.Context(), eve, second); return err })
+	w.wantJoined("Bob", bob, first, p.Org)
+	must(t, <-other)
+	w.wantCount(3, "member where org_id = $1", p.Org)
+	if len(h.present) != 2 || h.present[0] != 1 || h.present[1] != 2 {
+		t.Errorf("got the counts %v, want 1 and then 2", h.present)
 	}
 }

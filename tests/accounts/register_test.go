@@ -2,6 +2,7 @@ package accounts
 
 import (
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -184,6 +185,16 @@ func TestRegister_FirstMakesOneOrganization(t *testing.T) {
 		must(t, w.ResendActivation(t.Context(), email))
 		codes = append(codes, w.link(email))
 	}
+	// Nobody can be stored before several have begun.
+	w.exec("begin")
+	w.exec("lock table person in share mode")
+	var released sync.WaitGroup
+	released.Go(func() {
+		w.awaitBlocked(2)
+		if _, err := w.super.Exec(t.Context(), "commit"); err != nil {
+			t.Errorf("unlock: %v", err)
+		}
+	})
 	results := together(len(codes), func(i int) any {
 		_, ok, err := w.Activate(t.Context(), codes[i], site(i))
 		if err != nil {
@@ -191,6 +202,7 @@ func TestRegister_FirstMakesOneOrganization(t *testing.T) {
 		}
 		return ok
 	})
+	released.Wait()
 	made := 0
 	for _, r := range results {
 		if err, failed := r.(error); failed {

@@ -1,7 +1,6 @@
 package accounts
 
 import (
-	"bytes"
 	"context"
 	"fmt"
 	"log/slog"
@@ -39,6 +38,8 @@ type world struct {
 	t     *testing.T
 	db    *pg.DB
 	super *pgx.Conn
+	// watch is for blocked only: statistics do not change during a transaction of super.
+	watch *pgx.Conn
 	cfg   tenancyservice.Config
 	deps  tenancyservice.Deps
 
@@ -53,7 +54,7 @@ type world struct {
 // open returns an Accounts on a new database. change may be nil.
 func open(t *testing.T, change func(w *world)) *world {
 	t.Helper()
-	db := dbtest.Open(t)
+	db := openPools(t)
 	w := &world{
 		t: t, db: db, box: &mailBox{}, log: &syncBuffer{}, now: time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC),
 		cfg: tenancyservice.Config{
@@ -74,12 +75,23 @@ func open(t *testing.T, change func(w *world)) *world {
 		DB: db, Clock: clock.Func(w.time), Keyring: keyring, Mail: w.box, Publishing: w.publishing,
 		Log: slog.New(slog.NewTextHandler(w.log, &slog.HandlerOptions{Level: slog.LevelDebug})),
 	}
-	w.super = superuser(t, db)
+	w.super, w.watch = superuser(t, db), superuser(t, db)
 	if change != nil {
 		change(w)
 	}
 	w.Accounts = w.instance()
 	return w
+}
+
+// openPools returns the pools of a new database, with six open connections in the role pg.Gate. With the one that
+// dbtest.Open has, and while others are being opened, no two transactions of that role would meet.
+func openPools(t *testing.T) *pg.DB {
+	t.Helper()
+	d, err := pg.Open(context.WithoutCancel(t.Context()), pg.Config{URL: dbtest.URL(t), MaxConns: 48})
+	must(t, err)
+	t.Cleanup(d.Close)
+	must(t, d.Plan(t.Context(), pg.Gate, "select 1"))
+	return d
 }
 
 // withoutMail is for open.
@@ -326,98 +338,24 @@ func tokenOf(m mail.Message) string {
 	return ""
 }
 
-// mailBox keeps mails, or refuses them with fail.
-type mailBox struct {
-	mu   sync.Mutex
-	all  []mail.Message
-	fail error
-}
-
-func (b *mailBox) Send(_ context.Context, m mail.Message) error {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	if b.fail != nil {
-		return b.fail
+// blocked returns how many transactions wait for locks of others.
+func (w *world) blocked() (n int) {
+	const waiting = `select count(*) from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'`
+	if err := w.watch.QueryRow(w.t.Context(), waiting).Scan(&n); err != nil {
+		w.t.Errorf("count the waiting transactions: %v", err)
 	}
-	b.all = append(b.all, m)
-	return nil
+	return n
 }
 
-func (b *mailBox) to(email string) (out []mail.Message) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	for _, m := range b.all {
-		if m.To == email {
-			out = append(out, m)
+// awaitBlocked waits until n transactions wait for locks of others.
+func (w *world) awaitBlocked(n int) {
+	for range 1000 {
+		if w.blocked() >= n {
+			return
+		}
+		if err := clock.Sleep(w.t.Context(), 2*time.Millisecond); err != nil {
+			return
 		}
 	}
-	return out
-}
-
-// subjects returns the subjects of the mails to an address, the oldest first.
-func (b *mailBox) subjects(email string) string {
-	var out []string
-	for _, m := range b.to(email) {
-		out = append(out, m.Subject)
-	}
-	return strings.Join(out, " | ")
-}
-
-func (b *mailBox) clear() {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	b.all = nil
-}
-
-// publishing records what it is asked for.
-type publishing struct {
-	mu      sync.Mutex
-	calls   []string
-	failing map[tenancy.OrgID]error
-}
-
-func (p *publishing) note(call string, org tenancy.OrgID) error {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.calls = append(p.calls, call+" "+org.String())
-	return p.failing[org]
-}
-
-func (p *publishing) Stop(_ context.Context, org tenancy.OrgID, _ string) error {
-	return p.note("stop", org)
-}
-
-func (p *publishing) Resume(_ context.Context, org tenancy.OrgID, _ string, catchUp bool) error {
-	return p.note(fmt.Sprintf("resume(%v)", catchUp), org)
-}
-
-func (p *publishing) Purge(_ context.Context, org tenancy.OrgID) (int, error) {
-	return 1, p.note("purge", org)
-}
-
-// taken returns the calls since the last one of taken.
-func (p *publishing) taken() string {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	out := strings.Join(p.calls, ", ")
-	p.calls = nil
-	return out
-}
-
-// syncBuffer is a buffer that several goroutines write to.
-type syncBuffer struct {
-	mu  sync.Mutex
-	all bytes.Buffer
-}
-
-func (b *syncBuffer) Write(p []byte) (int, error) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.all.Write(p)
-}
-
-func (b *syncBuffer) String() string {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.all.String()
+	w.t.Errorf("no %d transactions wait for a lock", n)
 }

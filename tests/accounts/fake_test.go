@@ -1,0 +1,108 @@
+package accounts
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"strings"
+	"sync"
+
+	"crier/platform/mail"
+	"crier/tenancy"
+)
+
+// mailBox keeps mails, or refuses them with fail.
+type mailBox struct {
+	mu   sync.Mutex
+	all  []mail.Message
+	fail error
+}
+
+func (b *mailBox) Send(_ context.Context, m mail.Message) error {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.fail != nil {
+		return b.fail
+	}
+	b.all = append(b.all, m)
+	return nil
+}
+
+func (b *mailBox) to(email string) (out []mail.Message) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	for _, m := range b.all {
+		if m.To == email {
+			out = append(out, m)
+		}
+	}
+	return out
+}
+
+// subjects returns the subjects of the mails to an address, the oldest first.
+func (b *mailBox) subjects(email string) string {
+	var out []string
+	for _, m := range b.to(email) {
+		out = append(out, m.Subject)
+	}
+	return strings.Join(out, " | ")
+}
+
+func (b *mailBox) clear() {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.all = nil
+}
+
+// publishing records what it is asked for.
+type publishing struct {
+	mu      sync.Mutex
+	calls   []string
+	failing map[tenancy.OrgID]error
+}
+
+func (p *publishing) note(call string, org tenancy.OrgID) error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.calls = append(p.calls, call+" "+org.String())
+	return p.failing[org]
+}
+
+func (p *publishing) Stop(_ context.Context, org tenancy.OrgID, _ string) error {
+	return p.note("stop", org)
+}
+
+func (p *publishing) Resume(_ context.Context, org tenancy.OrgID, _ string, catchUp bool) error {
+	return p.note(fmt.Sprintf("resume(%v)", catchUp), org)
+}
+
+func (p *publishing) Purge(_ context.Context, org tenancy.OrgID) (int, error) {
+	return 1, p.note("purge", org)
+}
+
+// taken returns the calls since the last one of taken.
+func (p *publishing) taken() string {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	out := strings.Join(p.calls, ", ")
+	p.calls = nil
+	return out
+}
+
+// syncBuffer is a buffer that several goroutines write to.
+type syncBuffer struct {
+	mu  sync.Mutex
+	all bytes.Buffer
+}
+
+func (b *syncBuffer) Write(p []byte) (int, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.all.Write(p)
+}
+
+func (b *syncBuffer) String() string {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.all.String()
+}
