@@ -293,6 +293,9 @@ func TestHealth(t *testing.T) {
 	s.sick.Store(false)
 	s.Drain()
 	want(t, s.call(t, "GET", "/health", ""), 503, `"status":"draining"`)
+	if log := s.log.String(); strings.Contains(log, "level=ERROR") || strings.Count(log, "level=WARN") != 2 {
+		t.Errorf("got the log\n%swant two warnings and no error", log)
+	}
 }
 
 func TestAnswer_HasRequestIDAndSecurityHeaders(t *testing.T) {

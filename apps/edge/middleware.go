@@ -158,11 +158,15 @@ func (s *Server) observe(c *fiber.Ctx) error {
 	return nil
 }
 
-// logRequest logs and counts an answered request. The log record has the fault only for statuses of 400 and above.
+// logRequest logs and counts an answered request. The log record has the fault only for statuses of 400 and above. A 503
+// without a fault is what was asked for, as by /health of a process that starts: it is a warning, not an error.
 func (s *Server) logRequest(c *fiber.Ctx, info *request.Info, took time.Duration) {
 	status, pattern := c.Response().StatusCode(), s.pattern(c)
 	s.metrics.took.WithLabelValues(c.Method(), pattern, strconv.Itoa(status)).Observe(took.Seconds())
 	level := problem.Level(status)
+	if status == http.StatusServiceUnavailable && info.Err == nil {
+		level = slog.LevelWarn
+	}
 	attrs := []slog.Attr{
 		slog.String("method", c.Method()), slog.String("route", pattern), slog.Int("status", status),
 		slog.Duration("took", took),

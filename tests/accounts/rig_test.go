@@ -21,6 +21,7 @@ import (
 	"crier/tenancy"
 	tenancyservice "crier/tenancy/service"
 	"crier/tests/dbtest"
+	"crier/tests/syncbuffer"
 )
 
 const (
@@ -45,7 +46,7 @@ type world struct {
 
 	box        *mailBox
 	publishing *publishing
-	log        *syncBuffer
+	log        *syncbuffer.Buffer
 
 	mu  sync.Mutex
 	now time.Time
@@ -56,7 +57,7 @@ func open(t *testing.T, change func(w *world)) *world {
 	t.Helper()
 	db := openPools(t)
 	w := &world{
-		t: t, db: db, box: &mailBox{}, log: &syncBuffer{}, now: time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC),
+		t: t, db: db, box: &mailBox{}, log: &syncbuffer.Buffer{}, now: time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC),
 		cfg: tenancyservice.Config{
 			Registration: tenancyservice.RegisterOpen, DeleteGrace: 7 * 24 * time.Hour,
 			EnterpriseSecret: enterpriseKey, BaseURL: "https://crier.example", FrontendURL: "https://crier.example/app",

@@ -283,9 +283,10 @@ func TestAccounts_ThousandRegistrationsAreThrottledWithoutErrors(t *testing.T) {
 		}
 	})
 	taken, refused := count(statuses, http.StatusCreated), count(statuses, http.StatusTooManyRequests)
-	if taken+refused != many || taken == 0 || taken > clients*10 {
-		t.Errorf("got %d times 201 and %d times 429 in %d, want no other status and at most 10 for each of %d clients", taken,
-			refused, many, clients)
+	most := clients * 10 * len(s.nodes) // a process that waits too long for Redis counts what it sees itself
+	if taken+refused != many || taken == 0 || taken > most {
+		t.Errorf("got %d times 201 and %d times 429 in %d, want no other status and at most %d times 201", taken, refused,
+			many, most)
 	}
 	for i, n := range s.nodes {
 		if strings.Contains(n.log.text(), `"level":"ERROR"`) {
