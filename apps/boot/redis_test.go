@@ -208,7 +208,7 @@ func TestServe_SingleProcessNeedsNoRedis(t *testing.T) {
 func TestHealth_BusyPoolIsNoFailureOfPostgres(t *testing.T) {
 	t.Parallel()
 	s := serveWith(t, nil)
-	for _, role := range []pg.Role{pg.Tenant, pg.Gate, pg.Keys, pg.Clock, pg.Sender} {
+	for _, role := range []pg.Role{pg.Tenant, pg.Gate, pg.Keys, pg.Sessions, pg.Clock, pg.Sender} {
 		pool := s.db.Pool(role)
 		for range pool.Config().MaxConns {
 			conn, err := pool.Acquire(t.Context())

@@ -32,6 +32,9 @@ const (
 	// Keys is Gate for look-ups of API keys only. Its pool has one connection, so that these look-ups never wait
 	// behind those that need no credential.
 	Keys Role = "keys"
+	// Sessions is Gate for look-ups of sessions only. Its pool has one connection too: use cases of accounts that wait
+	// for locks do not delay requests that have a session.
+	Sessions Role = "sessions"
 	// Jobs reads and writes the tables of the background jobs; see DirectPool.
 	Jobs Role = "jobs"
 )
@@ -49,7 +52,7 @@ type Config struct {
 	Pooler string `env:"POOLER" doc:"transaction, when DATABASE_URL is that of a pooler that lends connections so."`
 	// RolePrefix is crier when empty.
 	RolePrefix string `env:"ROLE_PREFIX, default=crier" doc:"First part of the names of the database roles."`
-	// MaxConns is shared by the pools except those of Retention, Keys and Jobs. 0 means 2 x cores + 2, at least 16. Half
+	// MaxConns is shared by the pools except those of Retention, Keys, Sessions and Jobs. 0 means 2 x cores + 2, at least 16. Half
 	// of them serve organizations, each at most with half of those.
 	MaxConns int32 `env:"DATABASE_MAX_CONNS" doc:"Connections of all pools; 2 x cores + 2, at least 16, when not set."`
 }
@@ -86,19 +89,19 @@ func (c Config) Direct() string {
 	return c.URL
 }
 
-// roleName returns the name of the role in Postgres: empty for Login, and that of Gate for Keys.
+// roleName returns the name of the role in Postgres: empty for Login, and that of Gate for Keys and Sessions.
 func (c Config) roleName(r Role) string {
 	switch r {
 	case Login:
 		return ""
-	case Keys:
+	case Keys, Sessions:
 		r = Gate
 	}
 	return c.RolePrefix + "_" + string(r)
 }
 
-// minConns is the smallest default of MaxConns. It leaves at least two connections for every pool (see poolSize), and
-// six processes stay below the default limit of Postgres, 100 connections.
+// minConns is the smallest default of MaxConns. It leaves at least two connections for every pool that shares it (see
+// poolSize), and three processes, each an edge and a worker, stay below the default limit of Postgres, 100 connections.
 const minConns = 16
 
 // FewestConns is the smallest valid MaxConns: one connection for each role that shares it.

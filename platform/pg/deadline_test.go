@@ -101,7 +101,7 @@ func TestSettings_FollowRole(t *testing.T) {
 	address := blank(t)
 	for _, pooler := range []string{"", pg.PoolerTransaction} {
 		d := open(t, address, pooler)
-		for _, role := range []pg.Role{pg.Tenant, pg.Gate, pg.Keys, pg.Clock, pg.Sender} {
+		for _, role := range []pg.Role{pg.Tenant, pg.Gate, pg.Keys, pg.Sessions, pg.Clock, pg.Sender} {
 			var statement, lock, idle, seq string
 			read := func(row pgx.Row) error { return row.Scan(&statement, &lock, &idle, &seq) }
 			const sql = `select current_setting('statement_timeout'), current_setting('lock_timeout'), current_setting('idle_in_transaction_session_timeout'), current_setting('enable_seqscan')`

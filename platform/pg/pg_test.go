@@ -136,7 +136,8 @@ func TestWall_RolesReadGrantedColumnsOnly(t *testing.T) {
 			t.Errorf("the clock role reads %d due rows, %v; want 1", n, err)
 		}
 		for role, sql := range map[pg.Role]string{
-			pg.Clock: "select body from note", pg.Gate: "select id from note", pg.Keys: "select id from note", pg.Sender: "select id from note",
+			pg.Clock: "select body from note", pg.Gate: "select id from note", pg.Keys: "select id from note",
+			pg.Sessions: "select id from note", pg.Sender: "select id from note",
 		} {
 			err := d.InRole(ctx, role, func(tx pgx.Tx) error { _, err := tx.Exec(ctx, sql); return err })
 			if code(err) != "42501" {

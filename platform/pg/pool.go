@@ -24,7 +24,7 @@ import (
 // sharedRoles share MaxConns. Each of singleRoles has one connection in addition to it.
 var (
 	sharedRoles = [...]Role{Tenant, Gate, Clock, Sender}
-	singleRoles = [...]Role{Retention, Keys}
+	singleRoles = [...]Role{Retention, Keys, Sessions}
 )
 
 const (
@@ -51,7 +51,7 @@ func statementTimeout(r Role) time.Duration {
 	switch r {
 	case Tenant:
 		return 30 * time.Second
-	case Gate, Keys:
+	case Gate, Keys, Sessions:
 		return 5 * time.Second
 	case Retention:
 		return 3 * time.Second // a batch that takes longer must be made smaller
@@ -187,7 +187,7 @@ func cancelAtDeadline(cc *pgx.ConnConfig) {
 // one would let a slow sweep delay every claim and every finish, and a slow look-up every sign-in.
 func poolSize(r Role, total int32) int32 {
 	switch r {
-	case Retention, Keys:
+	case Retention, Keys, Sessions:
 		return 1 // in addition to total
 	case Clock:
 		return max(1, total/4)

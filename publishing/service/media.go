@@ -26,7 +26,7 @@ type Media struct {
 }
 
 // NewMedia returns the use cases of files. Files are served without authentication. Their look-ups by key therefore
-// leave one connection of pg.Gate to sessions and log-ins, if it has more than one: in pools of 16 connections or more.
+// leave one connection of pg.Gate to log-ins, if it has more than one: in pools of 16 connections or more.
 func NewMedia(cfg Config, deps Deps) *Media {
 	limit := max(1, deps.DB.Pool(pg.Gate).Config().MaxConns-1)
 	return &Media{core: newCore(cfg, deps), lookups: make(chan struct{}, limit)}

@@ -71,12 +71,13 @@ type sessionRow struct {
 }
 
 // SessionsByHash returns the live sessions whose tokens have one of the hashes, by their hash. The returned sessions
-// count as used at the time now. A hash without a session is no error; it returns the error of Postgres.
+// count as used at the time now. It uses a connection pool of its own (pg.Sessions), so that other use cases of accounts
+// cannot delay it. A hash without a session is no error; it returns the error of Postgres.
 func (s *Store) SessionsByHash(
 	ctx context.Context, hashes [][]byte, now time.Time,
 ) (sessions map[string]Session, err error) {
 	idle := now.Add(-tenancy.SessionIdle)
-	err = s.db.WriteRole(ctx, pg.Gate, func(b *pgx.Batch) {
+	err = s.db.WriteRole(ctx, pg.Sessions, func(b *pgx.Batch) {
 		b.Queue(findSessionsByHash, hashes, now, idle).Query(func(rows pgx.Rows) error {
 			found, err := pgx.CollectRows(rows, pgx.RowToStructByName[sessionRow])
 			sessions = groupSessions(found)
@@ -190,4 +191,31 @@ func (s *Store) IsDeviceOf(ctx context.Context, hash []byte, email string, now t
 		b.Queue(deviceOf, hash, email, now).QueryRow(func(row pgx.Row) error { return row.Scan(&known) })
 	})
 	return known, err
+}
+
+const impersonationBegin = `-- tenancy.ImpersonationBegin
+insert into impersonation (session_id, org_id, person_id, started_at) values ($1, $2, $3, $4) on conflict do nothing`
+
+// BeginImpersonation stores that a session acts as a member, and returns false if that was stored before.
+func (t *GateTx) BeginImpersonation(
+	ctx context.Context, session tenancy.SessionID, org tenancy.OrgID, person tenancy.PersonID, now time.Time,
+) (bool, error) {
+	n, err := exec(ctx, t.tx, impersonationBegin, session, org, person, now)
+	return n > 0, err
+}
+
+const impersonationEnd = `-- tenancy.ImpersonationEnd
+delete from impersonation i using person p where i.session_id = $1 and p.id = i.person_id
+returning i.org_id, i.person_id, p.email`
+
+// Impersonation is a member that a session acts as.
+type Impersonation struct {
+	Org    tenancy.OrgID    `db:"org_id"`
+	Person tenancy.PersonID `db:"person_id"`
+	Email  string           `db:"email"`
+}
+
+// EndImpersonations deletes what a session acts as, and returns it.
+func (t *GateTx) EndImpersonations(ctx context.Context, session tenancy.SessionID) ([]Impersonation, error) {
+	return list[Impersonation](ctx, t.tx, impersonationEnd, session)
 }

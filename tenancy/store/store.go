@@ -18,7 +18,7 @@ type Store struct {
 	queue *jobs.Queue
 }
 
-// New returns a Store. It uses db as pg.Gate and pg.Keys, and as a tenant for the rows of one organization. The error is
+// New returns a Store. It uses db as pg.Gate, pg.Keys and pg.Sessions, and as a tenant for the rows of one organization. The error is
 // that of jobs.NewQueue.
 func New(db *pg.DB) (*Store, error) {
 	queue, err := jobs.NewQueue()

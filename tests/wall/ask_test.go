@@ -664,7 +664,7 @@ func TestRoles_CannotChangeTheLogs(t *testing.T) {
 	t.Parallel()
 	db := dbtest.Open(t)
 	newTenantFixture(t, db)
-	for _, role := range []pg.Role{pg.Tenant, pg.Gate, pg.Keys, pg.Clock, pg.Sender, pg.Retention} {
+	for _, role := range []pg.Role{pg.Tenant, pg.Gate, pg.Keys, pg.Sessions, pg.Clock, pg.Sender, pg.Retention} {
 		for _, sql := range []string{
 			`update audit set subject = ''`, `delete from audit`, `truncate audit`, `update instance_event set subject = ''`,
 			`delete from instance_event`, `truncate instance_event`,
