@@ -225,6 +225,18 @@ create index sign_in_step_person on sign_in_step (person_id);
 -- Retention.
 create index sign_in_step_expires on sign_in_step (expires_at, encode(hash, 'hex'));
 
+-- A session of an administrator of the instance that acts as a member.
+create table impersonation (
+  session_id uuid not null references session (id) on delete cascade,
+  org_id     uuid not null,
+  person_id  uuid not null,
+  started_at timestamptz not null,
+  constraint impersonation_pkey primary key (session_id, org_id, person_id),
+  constraint impersonation_member foreign key (org_id, person_id) references member (org_id, person_id)
+    on delete cascade
+);
+create index impersonation_member on impersonation (org_id, person_id);
+
 -- An account of a person at an identity provider.
 create table identity (
   issuer     text not null check (length(issuer) <= 512),
@@ -891,6 +903,7 @@ grant select, insert, update, delete on person to crier_gate;
 grant select, insert, update, delete on session, device, confirmation, confirmation_link, mfa, sign_in_step to crier_gate;
 grant select, insert, delete on recovery_code, sign_in_state, identity_claim, used_request, mail to crier_gate;
 grant select, insert on identity to crier_gate;
+grant select, insert, delete on impersonation to crier_gate;
 grant select, insert on instance_event to crier_gate;
 create policy gate on audit for insert to crier_gate with check (true);
 grant insert on audit to crier_gate;

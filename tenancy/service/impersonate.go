@@ -1,7 +1,9 @@
 package service
 
 import (
+	"cmp"
 	"context"
+	"errors"
 	"slices"
 
 	"crier/platform/fault"
@@ -12,51 +14,80 @@ import (
 // foundMemberships is the number of memberships that a search answers.
 const foundMemberships = 10
 
-// actAs returns the principal of a membership for an administrator of the instance, who stays behind it. A membership
-// that is gone is fault.Forbidden: to act as oneself instead would be a surprise.
-func (a *Accounts) actAs(ctx context.Context, p tenancy.Principal, membership string) (tenancy.Principal, error) {
+// actAs returns the principal of a membership for an administrator of the instance, who stays behind it. The first time
+// that the session acts as the member is recorded like in Impersonate. A membership that is gone is fault.Forbidden: to
+// act as oneself instead would be a surprise.
+func (a *Accounts) actAs(ctx context.Context, p tenancy.Principal, membership string) (as tenancy.Principal, err error) {
 	const op = "tenancy.actAs"
-	person, o, err := a.membership(ctx, op, membership)
-	if err != nil {
-		return tenancy.Principal{}, err
-	}
-	as := tenancy.Principal{
-		Org: o.ID, Person: person.ID, Role: o.Role, Via: tenancy.ViaSession, Session: p.Session, Name: person.Email,
-		Behind: p.Person, BehindName: p.Name, From: p.From,
-	}
-	if o.SuspendedAt != nil {
-		as.Access = tenancy.AccessSuspended
-	}
-	return as, nil
+	err = a.inGate(ctx, op, func(tx *tenancystore.GateTx) error {
+		person, o, err := a.impersonate(ctx, tx, op, p, membership)
+		as = tenancy.Principal{
+			Org: o.ID, Person: person.ID, Role: o.Role, Via: tenancy.ViaSession, Session: p.Session, Name: person.Email,
+			Behind: p.Person, BehindName: p.Name, From: p.From,
+		}
+		if o.SuspendedAt != nil {
+			as.Access = tenancy.AccessSuspended
+		}
+		return err
+	})
+	return as, err
 }
 
-// membership returns the person and the organization of an enabled membership, or Forbidden.
-func (a *Accounts) membership(ctx context.Context, op, membership string) (
+// impersonate returns the person and the organization of an enabled membership, or Forbidden. The first time that the
+// session of p acts as the member it records so in both audit logs, and by a mail to the person.
+func (a *Accounts) impersonate(
+	ctx context.Context, tx *tenancystore.GateTx, op string, p tenancy.Principal, membership string,
+) (person tenancy.Person, o tenancy.OrganizationOf, err error) {
+	person, o, err = findMembership(ctx, tx, op, membership)
+	if err != nil {
+		return person, o, err
+	}
+	began, err := tx.BeginImpersonation(ctx, p.Session, o.ID, person.ID, a.clock.Now())
+	if err != nil || !began {
+		return person, o, err
+	}
+	if err := a.auditActing(ctx, tx, p, tenancy.ActionImpersonated, o.ID, person); err != nil {
+		return person, o, err
+	}
+	return person, o, a.notify(ctx, tx, mailImpersonated, person.Email, notice{By: p.Name})
+}
+
+// auditActing records that an administrator began or ended to act as a person. The administrator is p, or behind it.
+func (a *Accounts) auditActing(ctx context.Context, tx *tenancystore.GateTx, p tenancy.Principal, action tenancy.Action,
+	org tenancy.OrgID, person tenancy.Person) error {
+	now, admin := a.clock.Now(), cmp.Or(p.BehindName, p.Name)
+	event := tenancy.Principal{
+		Person: person.ID, Name: person.Email, Via: tenancy.ViaInstance, BehindName: admin, From: p.From,
+	}.Event(action, person.Email)
+	if err := tx.AuditOrg(ctx, org, event, now); err != nil {
+		return err
+	}
+	return tx.AddInstanceEvent(ctx, tenancy.InstanceEvent{At: now, Actor: admin, Action: action, Subject: person.Email})
+}
+
+// findMembership returns the person and the organization of an enabled membership, or Forbidden.
+func findMembership(ctx context.Context, tx *tenancystore.GateTx, op, membership string) (
 	person tenancy.Person, o tenancy.OrganizationOf, err error) {
 	gone := fault.New(fault.Forbidden, op, "There is no such membership to act as; end the impersonation.")
 	org, id, ok := tenancy.ParseMembership(membership)
 	if !ok {
 		return person, o, gone
 	}
-	err = a.inGate(ctx, op, func(tx *tenancystore.GateTx) error {
-		all, err := tx.Memberships(ctx, id)
-		if err != nil {
-			return err
-		}
-		i := slices.IndexFunc(all, func(o tenancy.OrganizationOf) bool {
-			return o.ID == org && !o.Disabled && o.DeletedAt == nil
-		})
-		if i < 0 {
-			return gone
-		}
-		o = all[i]
-		person, err = tx.Person(ctx, id)
-		if err == nil && person.DeletedAt != nil {
-			return gone
-		}
-		return err
+	all, err := tx.Memberships(ctx, id)
+	if err != nil {
+		return person, o, err
+	}
+	i := slices.IndexFunc(all, func(o tenancy.OrganizationOf) bool {
+		return o.ID == org && !o.Disabled && o.DeletedAt == nil
 	})
-	return person, o, err
+	if i < 0 {
+		return person, o, gone
+	}
+	person, err = tx.Person(ctx, id)
+	if err == nil && person.DeletedAt != nil {
+		return person, o, gone
+	}
+	return person, all[i], err
 }
 
 // Impersonable returns at most ten memberships whose person or organization has the text in its name or address. Only
@@ -96,33 +127,23 @@ func checkInstance(ctx context.Context, tx *tenancystore.GateTx, op string, p te
 	return err
 }
 
-// Impersonate records in the audit log of the organization, and by a mail to the person, that the principal acts as the
-// membership from now on. With "" it checks nothing: the end of an impersonation is the end of its cookie.
+// Impersonate records that the session of the principal acts as the membership from now on: in the audit log of the
+// organization, in the events of the instance, and by a mail to the person. With "" it ends what the session acts as,
+// and records that. A session that ends otherwise ends it without a record.
 func (a *Accounts) Impersonate(ctx context.Context, p tenancy.Principal, membership string) error {
 	const op = "tenancy.Impersonate"
-	if membership == "" {
-		return nil
-	}
-	person, o, err := a.membership(ctx, op, membership)
-	if err != nil {
-		return err
-	}
 	return a.inGate(ctx, op, func(tx *tenancystore.GateTx) error {
-		if err := checkInstance(ctx, tx, op, p); err != nil {
+		if membership != "" {
+			if err := checkInstance(ctx, tx, op, p); err != nil {
+				return err
+			}
+			_, _, err := a.impersonate(ctx, tx, op, p, membership)
 			return err
 		}
-		event := tenancy.Principal{
-			Person: person.ID, Name: person.Email, Via: tenancy.ViaInstance, BehindName: p.Name, From: p.From,
-		}.Event(tenancy.ActionImpersonated, person.Email)
-		if err := tx.AuditOrg(ctx, o.ID, event, a.clock.Now()); err != nil {
-			return err
+		ended, err := tx.EndImpersonations(ctx, p.Session)
+		for _, e := range ended {
+			err = errors.Join(err, a.auditActing(ctx, tx, p, tenancy.ActionImpersonationEnded, e.Org, tenancy.Person{ID: e.Person, Email: e.Email}))
 		}
-		err := tx.AddInstanceEvent(ctx, tenancy.InstanceEvent{
-			At: a.clock.Now(), Actor: p.Name, Action: tenancy.ActionImpersonated, Subject: person.Email,
-		})
-		if err != nil {
-			return err
-		}
-		return a.notify(ctx, tx, mailImpersonated, person.Email, notice{By: p.Name})
+		return err
 	})
 }

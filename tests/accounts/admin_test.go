@@ -129,7 +129,6 @@ func TestImpersonate_OnlyAdministratorsAndShown(t *testing.T) {
 	wantFault(t, "a search by anybody", err, fault.Forbidden)
 	wantFault(t, "by anybody", w.Impersonate(t.Context(), target, membership), fault.Forbidden)
 	must(t, w.Impersonate(t.Context(), admin, membership))
-	must(t, w.Impersonate(t.Context(), admin, ""))
 	p, err := w.Session(t.Context(), session, "", membership, from(""))
 	if err != nil || p.Person != target.Person || p.Org != target.Org || p.Behind != admin.Person || p.BehindName != "root@example.com" || p.Instance || p.Role != tenancy.RoleSuperAdmin {
 		t.Fatalf("got %+v, %v, want Ada with root behind", p, err)
@@ -166,6 +165,32 @@ func TestImpersonate_OnlyAdministratorsAndShown(t *testing.T) {
 		t.Errorf("after the demotion: got %+v, %v, want root as root", p, err)
 	}
 	wantFault(t, "after the demotion", w.Impersonate(t.Context(), admin, membership), fault.Forbidden)
+}
+
+// TestImpersonate_WithTheHeaderAloneIsRecorded: a client need not call POST /user/impersonate before it sends the header.
+func TestImpersonate_WithTheHeaderAloneIsRecorded(t *testing.T) {
+	t.Parallel()
+	w := open(t, nil)
+	admin, session, target, membership := w.impersonation()
+	together(5, func(int) any {
+		_, err := w.Session(t.Context(), session, "", membership, from(""))
+		must(t, err)
+		return nil
+	})
+	const entries = "audit where org_id = $1 and action = $2 and behind = 'root@example.com'"
+	w.wantCount(1, entries, target.Org, tenancy.ActionImpersonated)
+	w.wantCount(1, "instance_event where action = $1", tenancy.ActionImpersonated)
+	w.wantCount(1, "mail where kind = 'impersonated'")
+	for range 2 { // the second time there is nothing to end
+		must(t, w.Impersonate(t.Context(), admin, ""))
+	}
+	w.wantCount(1, entries, target.Org, tenancy.ActionImpersonationEnded)
+	w.wantCount(1, "instance_event where action = $1", tenancy.ActionImpersonationEnded)
+	acting, err := w.Session(t.Context(), session, "", membership, from(""))
+	must(t, err)
+	w.wantCount(2, entries, target.Org, tenancy.ActionImpersonated)
+	must(t, w.Impersonate(t.Context(), acting, "")) // as a request with the cookie does
+	w.wantCount(2, entries, target.Org, tenancy.ActionImpersonationEnded)
 }
 
 func TestImpersonate_ReachesNoSecrets(t *testing.T) {

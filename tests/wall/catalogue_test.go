@@ -35,6 +35,7 @@ var globals = map[string]string{
 	"confirmation_link": "as confirmation",
 	"mfa":               "a second factor is a person's; only the gate reads it",
 	"recovery_code":     "as mfa",
+	"impersonation":     "a session is a person's, also when it acts as another; only the gate reads it",
 	"sign_in_step":      "a sign-in is a person's; only the gate reads it",
 	"sign_in_state":     "a sign-in that has no person yet; only the gate reads it",
 	"identity":          "an account at a provider is a person's; only the gate reads it",
