@@ -10,15 +10,33 @@ import (
 // ignore is in messages that people can cause who do not own the address.
 const ignore = "If this was not you, ignore this message: nothing changes without the link."
 
-// Activation asks a new person to confirm the address.
-func (i Instance) Activation(to, person, link string) mail.Message {
+// Activation asks a new person to confirm the address. It has nothing that was typed in the registration: anybody can
+// register any address.
+func (i Instance) Activation(to, link string) mail.Message {
 	return i.message(content{
-		To: to, Name: name(person, ""),
+		To:         to,
 		Subject:    "Activate your account at " + i.Name,
 		Paragraphs: []string{"Confirm this e-mail address to activate your account."},
 		Buttons:    []button{{Label: "Activate the account", URL: link}},
 		Notes:      []string{ignore},
 		Reason:     "You get this message because an account was registered with your e-mail address.",
+	})
+}
+
+// RegisterAgain answers a request for another link of an address that was registered more than once: a link would be
+// that of a registration which somebody else may have made.
+func (i Instance) RegisterAgain(to, registerURL string) mail.Message {
+	return i.message(content{
+		To:      to,
+		Subject: "Register again at " + i.Name,
+		Paragraphs: []string{
+			"You asked for another link to activate your account. This e-mail address was registered more than once, " +
+				"and not all of it may have been done by you.",
+			"Register again, and use the link of the message that you get then.",
+		},
+		Buttons: []button{{Label: "Register", URL: registerURL}},
+		Notes:   []string{"If this was not you, ignore this message: there is no account."},
+		Reason:  "You get this message because an account was registered with your e-mail address.",
 	})
 }
 

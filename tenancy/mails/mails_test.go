@@ -38,8 +38,10 @@ type sample struct {
 func samples() map[string]sample {
 	app := []string{here.URL}
 	return map[string]sample{
-		"Activation": {names: 1, links: []string{link1},
-			make: func(i Instance, n string) mail.Message { return i.Activation(to, n, link1) }},
+		"Activation": {links: []string{link1},
+			make: func(i Instance, _ string) mail.Message { return i.Activation(to, link1) }},
+		"RegisterAgain": {links: []string{link1},
+			make: func(i Instance, _ string) mail.Message { return i.RegisterAgain(to, link1) }},
 		"AlreadyRegistered": {links: []string{link1, link2},
 			make: func(i Instance, _ string) mail.Message { return i.AlreadyRegistered(to, link1, link2) }},
 		"ResetPassword": {links: []string{link1},
@@ -199,7 +201,7 @@ func unescaped(s string) string {
 
 func TestMessages_WorkInDarkModeWithoutImages(t *testing.T) {
 	t.Parallel()
-	document := here.Activation(to, "Ann", link1).HTML
+	document := here.Activation(to, link1).HTML
 	if !strings.Contains(document, `name="color-scheme" content="light dark"`) {
 		t.Error("the document does not say that it fits light and dark")
 	}

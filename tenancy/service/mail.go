@@ -187,7 +187,7 @@ func (a *Accounts) link(path, name, token string) string {
 func (a *Accounts) renderRegistration(ctx context.Context, m tenancystore.Mail, n notice) (out mail.Message, err error) {
 	const op = "tenancy.renderRegistration"
 	err = a.inGate(ctx, op, func(tx *tenancystore.GateTx) error {
-		c, err := a.registration(ctx, tx, m, n)
+		c, several, err := a.registration(ctx, tx, m, n)
 		if err != nil {
 			return err
 		}
@@ -199,20 +199,32 @@ func (a *Accounts) renderRegistration(ctx context.Context, m tenancystore.Mail, 
 		if !pg.IsNoRows(err) {
 			return err
 		}
+		if several {
+			out = a.mails.RegisterAgain(m.Email, a.cfg.FrontendURL+"/auth")
+			return nil
+		}
 		code, err := a.confirmationLink(ctx, tx, op, c, tenancystore.SideNew)
-		out = a.mails.Activation(m.Email, c.Name, a.link("/auth/activate", "code", code))
+		out = a.mails.Activation(m.Email, a.link("/auth/activate", "code", code))
 		return err
 	})
 	return out, noMail(err)
 }
 
-// registration returns the registration that a mail is about.
+// registration returns the registration that a mail is about, or that it is about one of several.
 func (a *Accounts) registration(ctx context.Context, tx *tenancystore.GateTx, m tenancystore.Mail, n notice) (
-	tenancystore.Confirmation, error) {
-	if mailKind(m.Kind) == mailResend {
-		return tx.NewestRegistration(ctx, m.Email, a.clock.Now())
+	c tenancystore.Confirmation, several bool, err error) {
+	if mailKind(m.Kind) != mailResend {
+		c, err = tx.Confirmation(ctx, n.Confirmation, a.clock.Now())
+		return c, false, err
 	}
-	return tx.Confirmation(ctx, n.Confirmation, a.clock.Now())
+	found, err := tx.Registrations(ctx, m.Email, a.clock.Now())
+	if err != nil {
+		return c, false, err
+	}
+	if len(found) == 0 {
+		return c, false, errNoMail
+	}
+	return found[0], len(found) > 1, nil
 }
 
 // noMail returns errNoMail for what is gone.

@@ -221,7 +221,7 @@ func (a *Accounts) makeOrganization(ctx context.Context, tx *tenancystore.GateTx
 
 // Activate completes the registration of a link. It returns false for a link that is not valid or was used, when the
 // address has got an account meanwhile, and when the instance does not take the registration any more. A link makes what its
-// own registration described, so no password can be prepared for the address of another person.
+// own registration described: whoever registers gets a link of their own, and not the password of somebody else.
 func (a *Accounts) Activate(ctx context.Context, code string, from tenancy.Source) (
 	out tenancy.SignIn, ok bool, err error) {
 	const op = "tenancy.Activate"
@@ -244,8 +244,9 @@ func (a *Accounts) Activate(ctx context.Context, code string, from tenancy.Sourc
 	return out, err == nil, err
 }
 
-// ResendActivation sends the link of the address's newest registration again, if there is one. The address is looked up
-// when the mail is rendered, so that the answer takes the same time for all addresses.
+// ResendActivation sends the link of the address's registration again, if there is one. If there are several it sends no
+// link, because the newest may be that of somebody else. The address is looked up when the mail is rendered, so that the
+// answer takes the same time for all addresses.
 func (a *Accounts) ResendActivation(ctx context.Context, email string) error {
 	return a.queueByAddress(ctx, "tenancy.ResendActivation", mailResend, email)
 }

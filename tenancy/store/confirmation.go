@@ -67,13 +67,13 @@ func (t *GateTx) Confirmation(ctx context.Context, confirmation tenancy.Confirma
 	return one[Confirmation](ctx, t.tx, confirmationGet, confirmation, now)
 }
 
-const confirmationNewest = `-- tenancy.ConfirmationByEmail
+const confirmationsByEmail = `-- tenancy.ConfirmationByEmail
 select ` + confirmationColumns + ` from confirmation c
-where c.email = $1 and c.kind = 'registration' and c.expires_at > $2 order by c.created_at desc, c.id desc limit 1`
+where c.email = $1 and c.kind = 'registration' and c.expires_at > $2 order by c.created_at desc, c.id desc limit 2`
 
-// NewestRegistration returns the newest registration of an address that is not over, or pgx.ErrNoRows.
-func (t *GateTx) NewestRegistration(ctx context.Context, email string, now time.Time) (Confirmation, error) {
-	return one[Confirmation](ctx, t.tx, confirmationNewest, email, now)
+// Registrations returns the two newest registrations of an address that are not over.
+func (t *GateTx) Registrations(ctx context.Context, email string, now time.Time) ([]Confirmation, error) {
+	return list[Confirmation](ctx, t.tx, confirmationsByEmail, email, now)
 }
 
 const confirmationLinkInsert = `-- tenancy.ConfirmationLinkInsert

@@ -169,12 +169,23 @@ func (t *GateTx) SeeDevice(ctx context.Context, person tenancy.PersonID, hash []
 const deviceInsert = `-- tenancy.DeviceInsert
 insert into device (hash, person_id, seen_at, expires_at) values ($1, $2, $3, $4)`
 
-// AddDevice inserts a browser of a person and returns whether the person had others.
+// maxDevices is the number of browsers that are remembered of a person.
+const maxDevices = 100
+
+const deviceForget = `-- tenancy.DeviceForget
+delete from device where hash in
+  (select hash from device where person_id = $1 order by seen_at desc, hash offset $2)`
+
+// AddDevice inserts a browser of a person and returns whether the person had others. It forgets those that were not
+// seen for the longest time, if there are too many.
 func (t *GateTx) AddDevice(ctx context.Context, person tenancy.PersonID, hash []byte, now time.Time) (bool, error) {
 	var others bool
 	const any = `-- tenancy.DeviceAny
 select exists (select from device where person_id = $1)`
 	if err := t.tx.QueryRow(ctx, any, person).Scan(&others); err != nil {
+		return false, err
+	}
+	if _, err := exec(ctx, t.tx, deviceForget, person, maxDevices-1); err != nil {
 		return false, err
 	}
 	_, err := exec(ctx, t.tx, deviceInsert, hash, person, now, now.Add(tenancy.DeviceMemory))

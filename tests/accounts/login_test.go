@@ -135,6 +135,22 @@ func TestLogin_MailForAnotherBrowserOnly(t *testing.T) {
 	}
 }
 
+func TestLogin_RemembersTheLastHundredBrowsers(t *testing.T) {
+	t.Parallel()
+	w := open(t, nil)
+	ada, eve := w.person("ada@example.com"), w.person("eve@example.com")
+	for _, person := range []tenancy.PersonID{ada, eve} {
+		w.exec(`insert into device (hash, person_id, seen_at, expires_at)
+			select sha256((n || p.id::text)::bytea), p.id, $2::timestamptz - n * interval '1 hour', $2::timestamptz + interval '1 year'
+			from generate_series(1, 150) n, person p where p.id = $1`, person, w.time())
+	}
+	w.login("ada@example.com", tenancy.StepDone)
+	w.wantCount(100, "device where person_id = $1", ada)
+	w.wantCount(1, "device where person_id = $1 and seen_at = $2", ada, w.time())
+	w.wantCount(1, "device where person_id = $1 and seen_at = $2::timestamptz - interval '99 hours'", ada, w.time())
+	w.wantCount(150, "device where person_id = $1", eve)
+}
+
 func TestSessions_EndByIdleAndByAge(t *testing.T) {
 	t.Parallel()
 	w := open(t, nil)

@@ -122,6 +122,22 @@ func TestResend_BothLinksWorkOnce(t *testing.T) {
 	w.wantCount(1, "person")
 }
 
+func TestResend_SendsNoLinkOfSeveralRegistrations(t *testing.T) {
+	t.Parallel()
+	w := open(t, nil)
+	w.register(registration("ada@example.com", "Engines"))
+	own := w.link("ada@example.com")
+	w.register(registration("ada@example.com", "Of the stranger"))
+	w.link("ada@example.com")
+	w.box.clear()
+	must(t, w.ResendActivation(t.Context(), "ada@example.com"))
+	if m := w.mailTo("ada@example.com"); m.Subject != "Register again at Crier" || tokenOf(m) != "" {
+		t.Errorf("got the mail %q with the token %q, want none", m.Subject, tokenOf(m))
+	}
+	w.activate(own)
+	w.wantCount(1, "organization where name = 'Engines'")
+}
+
 func TestRegister_KnownAddressGetsAnotherMailWithoutALink(t *testing.T) {
 	t.Parallel()
 	w := open(t, nil)
