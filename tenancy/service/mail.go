@@ -353,7 +353,7 @@ func (a *Accounts) renderOptional(ctx context.Context, m tenancystore.Mail, n no
 }
 
 // unsubscribeFor binds the tokens of unsubscribeURL to their use.
-const unsubscribeFor = "unsubscribe"
+const unsubscribeFor = "unsubscribe team"
 
 // unsubscribeURL returns the address that Unsubscribe answers for a person, "" for an instance without https, whose
 // mails cannot have one.

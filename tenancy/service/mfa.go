@@ -199,20 +199,25 @@ func matchingStep(secret, code string, now time.Time) (int64, bool) {
 	return found, ok
 }
 
-// DisableMFA deletes the second factor and the recovery codes. It needs the proof and a code, and returns
-// fault.Forbidden when an organization of the person requires a second factor.
+// DisableMFA deletes the second factor and the recovery codes. It needs the proof and a code. When an organization of the
+// person requires a second factor it returns fault.Forbidden, unless the code is a recovery code: who has lost the
+// authenticator can enroll another one, and has no access to that organization before.
 func (a *Accounts) DisableMFA(ctx context.Context, p tenancy.Principal, proof tenancy.Proof) error {
 	const op = "tenancy.DisableMFA"
 	person, err := a.prove(ctx, op, p, proof)
 	if err != nil {
 		return err
 	}
-	return a.withCode(ctx, op, p, proof.Code, func(tx *tenancystore.GateTx) error {
+	code, recovery := proof.Code, ""
+	if len(strings.TrimSpace(code)) == recoveryLength {
+		code, recovery = "", code
+	}
+	return a.withCode(ctx, op, p, code, recovery, func(tx *tenancystore.GateTx) error {
 		required, err := tx.RequiresMFA(ctx, p.Person)
 		if err != nil {
 			return err
 		}
-		if required {
+		if required && recovery == "" {
 			return fault.New(fault.Forbidden, op, "One of your organizations requires a second factor.")
 		}
 		if err := tx.DeleteFactor(ctx, p.Person); err != nil {
@@ -231,7 +236,7 @@ func (a *Accounts) ReplaceRecoveryCodes(ctx context.Context, p tenancy.Principal
 	if err := refuseBehind(op, p); err != nil {
 		return nil, err
 	}
-	err = a.withCode(ctx, op, p, code, func(tx *tenancystore.GateTx) error {
+	err = a.withCode(ctx, op, p, code, "", func(tx *tenancystore.GateTx) error {
 		if codes, err = a.newRecoveryCodes(ctx, tx, op, p.Person); err != nil {
 			return err
 		}
@@ -243,12 +248,13 @@ func (a *Accounts) ReplaceRecoveryCodes(ctx context.Context, p tenancy.Principal
 	return codes, err
 }
 
-// withCode runs fn in a transaction in which a code of the principal's second factor was accepted. A wrong code is
+// withCode runs fn in a transaction in which a code of the principal's second factor, or a recovery code, was accepted. A wrong code is
 // fault.Invalid, and fault.Conflict means that there is no second factor. After an error of fn the code has not been
 // used.
-func (a *Accounts) withCode(ctx context.Context, op string, p tenancy.Principal, code string,
+func (a *Accounts) withCode(ctx context.Context, op string, p tenancy.Principal, code, recovery string,
 	fn func(tx *tenancystore.GateTx) error) error {
 	var refusal error
+	person := tenancy.Person{ID: p.Person, Email: p.Name}
 	err := a.inGate(ctx, op, func(tx *tenancystore.GateTx) error {
 		f, err := tx.LockFactor(ctx, p.Person)
 		if pg.IsNoRows(err) || err == nil && f.ConfirmedAt == nil {
@@ -257,7 +263,8 @@ func (a *Accounts) withCode(ctx context.Context, op string, p tenancy.Principal,
 		if err != nil {
 			return err
 		}
-		if refusal, err = a.checkCode(ctx, tx, op, p.Person, f, code); err != nil || refusal != nil {
+		refusal, err = a.checkEither(ctx, tx, op, person, f, code, recovery, p.From)
+		if err != nil || refusal != nil {
 			return err
 		}
 		return fn(tx)

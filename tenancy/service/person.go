@@ -133,8 +133,8 @@ func (a *Accounts) Identities(ctx context.Context, p tenancy.Principal) (out []t
 	return out, err
 }
 
-// Organizations returns the organizations that the principal's person can choose, the oldest membership first. Their
-// description and time zone are empty.
+// Organizations returns the organizations that the principal's person can choose, or restore because it is the owner,
+// the oldest membership first. Their description and time zone are empty.
 func (a *Accounts) Organizations(ctx context.Context, p tenancy.Principal) (out []tenancy.OrganizationOf, err error) {
 	const op = "tenancy.Organizations"
 	err = a.inGate(ctx, op, func(tx *tenancystore.GateTx) error {
@@ -142,12 +142,13 @@ func (a *Accounts) Organizations(ctx context.Context, p tenancy.Principal) (out 
 		return err
 	})
 	return slices.DeleteFunc(out, func(o tenancy.OrganizationOf) bool {
-		return o.Disabled || o.DeletedAt != nil
+		return o.Disabled || o.DeletedAt != nil && o.Role != tenancy.RoleSuperAdmin
 	}), err
 }
 
-// Unsubscribe switches the mails off that a link of List-Unsubscribe names. A token that is not valid is fault.NotFound.
-// Nothing of a token is stored: it is the id of the person with what is to be switched off, sealed.
+// Unsubscribe switches the mails off that a link of List-Unsubscribe names, which are those about the person's own
+// memberships. A token that is not valid is fault.NotFound.
+// Nothing of a token is stored: it is the id of the person, sealed for this use.
 func (a *Accounts) Unsubscribe(ctx context.Context, token string) error {
 	const op = "tenancy.Unsubscribe"
 	person, err := a.openUnsubscribe(token)
@@ -159,12 +160,7 @@ func (a *Accounts) Unsubscribe(ctx context.Context, token string) error {
 		if err != nil {
 			return err
 		}
-		n.Success, n.Failure, n.Digest = false, false, false
-		for _, d := range []*tenancy.Delivery{&n.Approval, &n.Comment, &n.Channel, &n.Billing, &n.Team} {
-			if *d == tenancy.DeliveryMail {
-				*d = tenancy.DeliveryBell
-			}
-		}
+		n.Team = tenancy.DeliveryBell
 		return tx.SetNotifications(ctx, person, n)
 	})
 	if pg.IsNoRows(err) {

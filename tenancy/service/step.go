@@ -2,6 +2,7 @@ package service
 
 import (
 	"context"
+	"strings"
 
 	"crier/platform/fault"
 	"crier/platform/pg"
@@ -66,6 +67,12 @@ func (a *Accounts) checkFactor(ctx context.Context, tx *tenancystore.GateTx, op 
 	if err != nil {
 		return nil, err
 	}
+	return a.checkEither(ctx, tx, op, person, f, code, recovery, from)
+}
+
+// checkEither is checkCode, or the same with a recovery code if there is one.
+func (a *Accounts) checkEither(ctx context.Context, tx *tenancystore.GateTx, op string, person tenancy.Person,
+	f tenancystore.Factor, code, recovery string, from tenancy.Source) (refusal, err error) {
 	if recovery == "" {
 		return a.checkCode(ctx, tx, op, person.ID, f, code)
 	}
@@ -73,7 +80,7 @@ func (a *Accounts) checkFactor(ctx context.Context, tx *tenancystore.GateTx, op 
 	if refusal != nil {
 		return refusal, nil
 	}
-	err = tx.UseRecoveryCode(ctx, person.ID, secret.HashToken(recovery))
+	err = tx.UseRecoveryCode(ctx, person.ID, secret.HashToken(strings.TrimSpace(recovery)))
 	if pg.IsNoRows(err) {
 		return wrongCode(op), tx.SaveTries(ctx, person.ID, counted)
 	}

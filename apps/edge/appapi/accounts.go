@@ -128,7 +128,8 @@ type Factors interface {
 	BeginMFA(ctx context.Context, p tenancy.Principal, proof tenancy.Proof) (tenancy.Secret, error)
 	// ConfirmMFA enables the second factor and returns the recovery codes.
 	ConfirmMFA(ctx context.Context, p tenancy.Principal, code string) ([]string, error)
-	// DisableMFA needs a code beside the password. Forbidden means that an organization of the person requires it.
+	// DisableMFA needs a code or a recovery code beside the password. Forbidden means that an organization of the
+	// person requires it, and is for codes only.
 	DisableMFA(ctx context.Context, p tenancy.Principal, proof tenancy.Proof) error
 	// ReplaceRecoveryCodes replaces all recovery codes.
 	ReplaceRecoveryCodes(ctx context.Context, p tenancy.Principal, code string) ([]string, error)
@@ -139,7 +140,8 @@ type Factors interface {
 
 // Organizations are the use cases of organizations and the way into them.
 type Organizations interface {
-	// Organizations returns the organizations of which the person is an enabled member, the oldest membership first.
+	// Organizations returns the organizations of which the person is an enabled member, the oldest membership first,
+	// also those of the owner that are to be deleted.
 	Organizations(ctx context.Context, p tenancy.Principal) ([]tenancy.OrganizationOf, error)
 	CreateOrganization(ctx context.Context, p tenancy.Principal, name string) (tenancy.Organization, error)
 	// ChooseOrganization checks that the person is a member. It is Forbidden otherwise.

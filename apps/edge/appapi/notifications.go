@@ -20,12 +20,13 @@ type NotificationEvents struct {
 	Comment  string `json:"comment" enum:"mail,bell,off"`
 	Channel  string `json:"channel" enum:"mail,bell,off" doc:"Channels that must be connected again."`
 	Billing  string `json:"billing" enum:"mail,bell,off"`
+	Team     string `json:"team" enum:"mail,bell,off" doc:"Your own memberships, such as a new role."`
 }
 
 func newEmailNotifications(n tenancy.Notifications) EmailNotifications {
 	return EmailNotifications{EmailSwitches: newEmailSwitches(n), Events: NotificationEvents{
 		Approval: string(n.Approval), Comment: string(n.Comment), Channel: string(n.Channel),
-		Billing: string(n.Billing),
+		Billing: string(n.Billing), Team: string(n.Team),
 	}}
 }
 
@@ -56,6 +57,7 @@ type NotificationEventsDto struct {
 	Comment  *string `json:"comment,omitempty" enum:"mail,bell,off"`
 	Channel  *string `json:"channel,omitempty" enum:"mail,bell,off"`
 	Billing  *string `json:"billing,omitempty" enum:"mail,bell,off"`
+	Team     *string `json:"team,omitempty" enum:"mail,bell,off"`
 }
 
 type setNotificationsInput struct{ Body EmailNotificationsDto }
@@ -93,4 +95,5 @@ func (e *NotificationEventsDto) apply(n *tenancy.Notifications) {
 	set(&n.Comment, e.Comment)
 	set(&n.Channel, e.Channel)
 	set(&n.Billing, e.Billing)
+	set(&n.Team, e.Team)
 }

@@ -183,7 +183,8 @@ type mfaDisabledOutput struct{ Body MFADisabledAnswer }
 // DisableMFA returns the endpoint that removes the second factor.
 func (a *API) DisableMFA() route.Endpoint {
 	return route.JSON(described(created(tagSecurity, "Disable your second factor", 400, 409, 413),
-		"Needs the password and a code. An answer of 403 means that an organization of yours requires it."),
+		"Needs the password and a code. An answer of 403 means that an organization of yours requires it. A recovery code "+
+			"in place of the code is for a lost authenticator: it is accepted then too, and you enroll another one."),
 		a.disableMFA)
 }
 
