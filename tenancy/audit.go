@@ -35,18 +35,19 @@ const (
 
 // The actions of a person, which the audit log of each organization has that the person is a member of.
 const (
-	ActionSignedIn        Action = "person.signed-in"
-	ActionSignedOut       Action = "person.sessions-ended"
-	ActionPasswordChanged Action = "person.password-changed"
-	ActionPasswordReset   Action = "person.password-reset"
-	ActionAddressChanged  Action = "person.address-changed"
-	ActionMFAOn           Action = "person.mfa-enabled"
-	ActionMFAOff          Action = "person.mfa-disabled"
-	ActionRecoveryUsed    Action = "person.recovery-code-used"
-	ActionRecoveryCodes   Action = "person.recovery-codes-replaced"
-	ActionIdentityLinked  Action = "person.identity-linked"
-	ActionAccountDeleted  Action = "person.deletion-requested"
-	ActionAccountRestored Action = "person.restored"
+	ActionSignedIn         Action = "person.signed-in"
+	ActionSignedOut        Action = "person.sessions-ended"
+	ActionPasswordChanged  Action = "person.password-changed"
+	ActionPasswordReset    Action = "person.password-reset"
+	ActionAddressChanged   Action = "person.address-changed"
+	ActionMFAOn            Action = "person.mfa-enabled"
+	ActionMFAOff           Action = "person.mfa-disabled"
+	ActionRecoveryUsed     Action = "person.recovery-code-used"
+	ActionRecoveryCodes    Action = "person.recovery-codes-replaced"
+	ActionIdentityLinked   Action = "person.identity-linked"
+	ActionIdentityUnlinked Action = "person.identity-unlinked"
+	ActionAccountDeleted   Action = "person.deletion-requested"
+	ActionAccountRestored  Action = "person.restored"
 )
 
 // The actions of the operator, in the events of the instance.

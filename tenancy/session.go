@@ -44,6 +44,9 @@ const (
 	StepDone Step = ""
 	// StepConfirm means that a link in a mail must be followed first.
 	StepConfirm Step = "confirm"
+	// StepPassword means that the link of a registration was opened in another browser than that which registered, and
+	// the password of the registration is needed.
+	StepPassword Step = "password"
 	// StepMFA needs a code of the second factor.
 	StepMFA Step = "mfa"
 	// StepEnroll needs a second factor, because an organization requires one.
@@ -57,7 +60,8 @@ type SignIn struct {
 	Step Step
 	// Session is the token of the new session; empty unless Step is StepDone.
 	Session string
-	// Device is the token of the cookie device; empty when the browser has one or no session began.
+	// Device is the token of the cookie device; empty when the browser has one, or neither a session nor a registration
+	// began.
 	Device string
 	// Token proves the steps so far; empty for StepDone and StepConfirm.
 	Token string
@@ -119,8 +123,9 @@ type ProviderSignIn struct {
 
 // Identity is an account at an identity provider that its person can sign in with.
 type Identity struct {
-	Provider  string    `db:"provider"`
-	CreatedAt time.Time `db:"created_at"`
+	ID        IdentityID `db:"id"`
+	Provider  string     `db:"provider"`
+	CreatedAt time.Time  `db:"created_at"`
 }
 
 // Callback is what a browser brings back from an identity provider.

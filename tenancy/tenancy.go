@@ -15,6 +15,7 @@ type (
 	PersonTag     struct{}
 	KeyTag        struct{}
 	SessionTag    struct{}
+	IdentityTag   struct{}
 	InvitationTag struct{}
 	AuditTag      struct{}
 	MailTag       struct{}
@@ -28,6 +29,7 @@ type (
 	PersonID     = id.ID[PersonTag]
 	KeyID        = id.ID[KeyTag]
 	SessionID    = id.ID[SessionTag]
+	IdentityID   = id.ID[IdentityTag]
 	InvitationID = id.ID[InvitationTag]
 	AuditID      = id.ID[AuditTag]
 	MailID       = id.ID[MailTag]

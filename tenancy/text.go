@@ -14,17 +14,34 @@ func Storable(text string) bool { return utf8.ValidString(text) && !strings.Cont
 
 // CleanName returns a name of a person, an organization or a key without spaces around it. It returns a sentence about
 // what a name must be when the name has not least to most characters, or one that is no visible text: a control
-// character, or one that changes the direction of what follows.
+// character, one that changes the direction of what follows, or one without width. Those that join letters are allowed,
+// because scripts and emoji need them, and do not count.
 func CleanName(name string, least, most int) (clean, rule string) {
 	clean = strings.TrimSpace(name)
-	hidden := func(r rune) bool { return unicode.IsControl(r) || isBidiControl(r) }
-	if !utf8.ValidString(clean) || strings.ContainsFunc(clean, hidden) {
+	if !utf8.ValidString(clean) || strings.ContainsFunc(clean, isHidden) {
 		return "", "must not hold control characters"
 	}
-	if n := utf8.RuneCountInString(clean); n < least || n > most {
+	n := utf8.RuneCountInString(clean)
+	if visible := n - strings.Count(clean, joiner) - strings.Count(clean, nonJoiner); visible < least || n > most {
 		return "", "must be " + between(least, most)
 	}
 	return clean, ""
+}
+
+// The characters without width that names may have.
+const joiner, nonJoiner = "\u200d", "\u200c"
+
+// isHidden reports whether a character of a name cannot be seen.
+func isHidden(r rune) bool {
+	if string(r) == joiner || string(r) == nonJoiner {
+		return false
+	}
+	return unicode.IsControl(r) || unicode.Is(unicode.Cf, r) || isFiller(r)
+}
+
+// isFiller reports whether a character is a letter without a shape, or stands for one that was not valid.
+func isFiller(r rune) bool {
+	return r == 0x115f || r == 0x1160 || r == 0x3164 || r == 0xffa0 || r == 0xfffd
 }
 
 // isBidiControl reports whether a character changes the direction of the text around it, by which a name can look like
@@ -36,10 +53,14 @@ func isBidiControl(r rune) bool {
 // CleanEmail returns an address in the form in which it is stored: in lower case, without spaces around it. It returns
 // false when the text cannot be the address of a mailbox.
 func CleanEmail(email string) (string, bool) {
-	clean := strings.ToLower(strings.TrimSpace(email))
+	trimmed := strings.TrimSpace(email)
+	clean := strings.ToLower(trimmed)
+	if foldsToASCII(trimmed) {
+		return "", false
+	}
 	at := strings.LastIndexByte(clean, '@')
 	unfit := func(r rune) bool {
-		return r <= ' ' || r == 0x7f || r == 0xfffd || unicode.IsControl(r) || unicode.IsSpace(r) || isBidiControl(r) ||
+		return r <= ' ' || r == 0x7f || unicode.IsControl(r) || unicode.IsSpace(r) || unicode.Is(unicode.Cf, r) || isFiller(r) ||
 			strings.ContainsRune(`<>()[],;:"\`, r)
 	}
 	if at < 1 || at > 64 || at == len(clean)-1 || utf8.RuneCountInString(clean) > maxEmail || len(clean) > maxEmail {
@@ -51,6 +72,14 @@ func CleanEmail(email string) (string, bool) {
 		return "", false
 	}
 	return clean, true
+}
+
+// foldsToASCII reports whether a text has a letter outside of ASCII whose lower case is in ASCII, such as the Kelvin sign:
+// the lower case of an address would be the address of another mailbox.
+func foldsToASCII(text string) bool {
+	return strings.ContainsFunc(text, func(r rune) bool {
+		return r >= utf8.RuneSelf && strings.ToLower(string(r))[0] < utf8.RuneSelf
+	})
 }
 
 // Limits of texts, in characters.

@@ -17,3 +17,27 @@ func TestStorable(t *testing.T) {
 		}
 	}
 }
+
+func TestCleanEmail_IsNotTheAddressOfAnotherMailbox(t *testing.T) {
+	t.Parallel()
+	for email, want := range map[string]string{
+		" Ada@Example.ORG ": "ada@example.org", "\u00e9@example.org": "\u00e9@example.org", "\u00c9@example.org": "\u00e9@example.org",
+		"x@gma\u0130l.com": "", "\u212aate@example.org": "", "a\u200bda@example.org": "", "a\u00adda@example.org": "", "a\ufffd@example.org": "",
+	} {
+		if got, ok := tenancy.CleanEmail(email); got != want || ok != (want != "") {
+			t.Errorf("CleanEmail(%q): got %q, %v, want %q", email, got, ok, want)
+		}
+	}
+}
+
+func TestCleanName_IsVisible(t *testing.T) {
+	t.Parallel()
+	for name, want := range map[string]bool{
+		"Ada": true, "\u732b\u732b\u732b": true, "\U0001f469\u200d\U0001f469\u200d\U0001f467": true, "\u0646\u0645\u06cc\u200c\u062e": true,
+		"\u200b\u200b\u200b": false, "\u200d\u200d\u200d": false, "\u3164\u3164\u3164": false, "a\u00adbc": false, "abc\ufffd": false, "abc\u202e": false,
+	} {
+		if clean, rule := tenancy.CleanName(name, 3, 128); (rule == "") != want || want && clean != name {
+			t.Errorf("CleanName(%q): got %q, %q, want to be accepted: %v", name, clean, rule, want)
+		}
+	}
+}

@@ -165,7 +165,10 @@ func (a accounts) Register(_ context.Context, r tenancy.Registration) (tenancy.S
 	return a.signed("Register", r.From, r.Email, r.Name, r.Password, r.Organization, r.Invitation, r.Provider)
 }
 
-func (a accounts) Activate(_ context.Context, code string, from tenancy.Source) (tenancy.SignIn, bool, error) {
+func (a accounts) Activate(_ context.Context, code, password string, from tenancy.Source) (tenancy.SignIn, bool, error) {
+	if code == "another-browser" && password == "" {
+		return tenancy.SignIn{Step: tenancy.StepPassword}, false, a.record("Activate", code)
+	}
 	s, err := a.signed("Activate", from, code)
 	return s, code != "used", err
 }
@@ -327,6 +330,13 @@ func (a accounts) BeginMFA(_ context.Context, _ tenancy.Principal, proof tenancy
 
 func (a accounts) ConfirmMFA(_ context.Context, _ tenancy.Principal, code string) ([]string, error) {
 	return []string{"r1", "r2"}, a.record("ConfirmMFA", code)
+}
+
+func (a accounts) UnlinkIdentity(_ context.Context, _ tenancy.Principal, identity string) error {
+	if identity == "last" {
+		return fault.New(fault.Conflict, "test", "You could not sign in any more.")
+	}
+	return a.record("UnlinkIdentity", identity)
 }
 
 func (a accounts) DisableMFA(_ context.Context, _ tenancy.Principal, proof tenancy.Proof) error {

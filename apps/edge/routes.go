@@ -127,6 +127,7 @@ func userRoutes(api *appapi.API) []Route {
 		built("POST /user/email-notifications", "set-notifications", person, own, api.SetNotifications()),
 		built("GET /user/email-notifications", "get-notifications", person, own, api.Notifications()),
 		built("GET /user/identities", "list-identities", person, own, api.Identities()),
+		personal(built("DELETE /user/identities/{id}", "unlink-identity", person, own, api.UnlinkIdentity())),
 		built("POST /user/impersonate", "impersonate", instance, own, api.Impersonate()),
 		built("GET /user/impersonate", "search-memberships", instance, own, api.Impersonable()),
 		personal(built("POST /user/join-org", "join-organization", person, own, api.JoinOrganization())),
@@ -152,7 +153,7 @@ func userRoutes(api *appapi.API) []Route {
 		personal(built("GET /user/sessions", "list-sessions", person, own, api.ListSessions())),
 		personal(built("DELETE /user/sessions", "end-sessions", person, own, api.EndSessions())),
 		built("POST /user/setup", "setup", person, own, api.Setup()),
-		built("GET /user/subscription", "get-subscription", session, user, api.Subscription()),
+		built("GET /user/subscription", "get-subscription", admin, user, api.Subscription()),
 		built("GET /user/subscription/tiers", "list-tiers", session, user, api.Tiers()),
 		missing("POST /user/t", session, user),
 	}

@@ -57,6 +57,9 @@ create table person (
   notifications  jsonb not null default '{}',
   -- The deletion of the account was requested then; purged after DELETE_GRACE.
   deleted_at     timestamptz,
+  -- The sign-ins of the hour that began then.
+  sign_ins       integer not null default 0,
+  sign_ins_since timestamptz not null default '-infinity',
   created_at     timestamptz not null default now()
 );
 -- What is to be purged.
@@ -165,6 +168,8 @@ create table confirmation (
   password_hash text not null default '',
   -- SHA-256 of the invitation that the registration came with; null: none.
   invitation    bytea check (length(invitation) = 32),
+  -- SHA-256 of the cookie device of the browser that registered; null: not a registration.
+  device        bytea check (length(device) = 32),
   -- The identity at a provider that the registration came with; empty: none.
   provider      text not null default '',
   issuer        text not null default '',
@@ -239,6 +244,7 @@ create index impersonation_member on impersonation (org_id, person_id);
 
 -- An account of a person at an identity provider.
 create table identity (
+  id         uuid not null constraint identity_id_key unique,
   issuer     text not null check (length(issuer) <= 512),
   subject    text not null check (length(subject) <= 512),
   person_id  uuid not null references person (id) on delete cascade,
@@ -902,7 +908,7 @@ create policy gate on person to crier_gate using (true) with check (true);
 grant select, insert, update, delete on person to crier_gate;
 grant select, insert, update, delete on session, device, confirmation, confirmation_link, mfa, sign_in_step to crier_gate;
 grant select, insert, delete on recovery_code, sign_in_state, identity_claim, used_request, mail to crier_gate;
-grant select, insert on identity to crier_gate;
+grant select, insert, delete on identity to crier_gate;
 grant select, insert, delete on impersonation to crier_gate;
 grant select, insert on instance_event to crier_gate;
 create policy gate on audit for insert to crier_gate with check (true);

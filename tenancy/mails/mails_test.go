@@ -63,6 +63,8 @@ func samples() map[string]sample {
 			make: func(i Instance, n string) mail.Message { return i.SecondFactorOff(to, noon, n) }},
 		"RecoveryCodesReplaced": {names: 1, timed: true, links: app,
 			make: func(i Instance, n string) mail.Message { return i.RecoveryCodesReplaced(to, noon, n) }},
+		"IdentityUnlinked": {names: 2, timed: true, links: app,
+			make: func(i Instance, n string) mail.Message { return i.IdentityUnlinked(to, n, noon, n) }},
 		"IdentityLinked": {names: 2, timed: true, links: app,
 			make: func(i Instance, n string) mail.Message { return i.IdentityLinked(to, n, noon, n) }},
 		"KeyCreated": {names: 3, timed: true, links: app,

@@ -52,6 +52,12 @@ func (i Instance) RecoveryCodesReplaced(to string, when time.Time, address strin
 		"The recovery codes of your account were replaced", when, address)
 }
 
+// IdentityUnlinked reports that the account of another provider cannot log in any more.
+func (i Instance) IdentityUnlinked(to, provider string, when time.Time, address string) mail.Message {
+	return i.security(to, "A login was removed from your account at "+i.Name,
+		"The login with "+quoted(provider, "another service")+" was removed from your account", when, address)
+}
+
 // IdentityLinked reports that the account of another provider can log in to the person's account.
 func (i Instance) IdentityLinked(to, provider string, when time.Time, address string) mail.Message {
 	return i.security(to, "A login was added to your account at "+i.Name,

@@ -87,7 +87,7 @@ func (a *Accounts) ofPerson(ctx context.Context, op, email string,
 }
 
 // SetPasswordOf replaces the password of the person with an address by a random one, which it returns, and ends all
-// sessions of the person. It is for the operator. An address without an account is fault.NotFound.
+// sessions and all sign-ins by providers of the person. It is for the operator. An address without an account is fault.NotFound.
 func (a *Accounts) SetPasswordOf(ctx context.Context, email string) (string, error) {
 	const op = "tenancy.SetPasswordOf"
 	password, err := secret.Token("", 20)
@@ -102,7 +102,10 @@ func (a *Accounts) SetPasswordOf(ctx context.Context, email string) (string, err
 		if err := tx.SetPassword(ctx, person.ID, hash); err != nil {
 			return err
 		}
-		if _, err := tx.EndSessions(ctx, person.ID, tenancy.SessionID{}); err != nil {
+		if _, err := tx.EndSessions(ctx, person.ID, tenancy.SessionID{}, ""); err != nil {
+			return err
+		}
+		if err := tx.DeleteIdentities(ctx, person.ID); err != nil {
 			return err
 		}
 		event := instanceEvent(operator, tenancy.ActionPasswordReset, person.Email)
@@ -124,7 +127,7 @@ func (a *Accounts) DisableMFAOf(ctx context.Context, email string) error {
 		if err := tx.DeleteFactor(ctx, person.ID); err != nil {
 			return err
 		}
-		if _, err := tx.EndSessions(ctx, person.ID, tenancy.SessionID{}); err != nil {
+		if _, err := tx.EndSessions(ctx, person.ID, tenancy.SessionID{}, ""); err != nil {
 			return err
 		}
 		event := instanceEvent(operator, tenancy.ActionMFAOff, person.Email)

@@ -230,7 +230,7 @@ func TestLogin_NeedsAConfirmedAddress(t *testing.T) {
 	if link == nil {
 		t.Fatalf("the mail has no link: %s", sent.sent[0].Text)
 	}
-	if _, ok, err := a.Activate(t.Context(), link[1], here); err != nil || !ok {
+	if _, ok, err := a.Activate(t.Context(), link[1], password, here); err != nil || !ok {
 		t.Fatalf("the link is answered with %t, %v, want an account", ok, err)
 	}
 	right, wrong, unknown = logins()

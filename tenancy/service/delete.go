@@ -51,7 +51,7 @@ func (a *Accounts) markAccount(ctx context.Context, tx *tenancystore.GateTx, op 
 	if err := tx.SetPersonDeleted(ctx, person.ID, &now); err != nil {
 		return nil, err
 	}
-	if _, err := tx.EndSessions(ctx, person.ID, tenancy.SessionID{}); err != nil {
+	if _, err := tx.EndSessions(ctx, person.ID, tenancy.SessionID{}, ""); err != nil {
 		return nil, err
 	}
 	until := now.Add(a.cfg.DeleteGrace)
@@ -116,7 +116,7 @@ func (a *Accounts) restoreAccount(ctx context.Context, tx *tenancystore.GateTx, 
 	if err := tx.AuditPerson(ctx, person.ID, event, a.clock.Now()); err != nil {
 		return nil, err
 	}
-	return restored, a.notify(ctx, tx, mailDeletionUndone, person.Email, notice{Name: "your account"})
+	return restored, a.notify(ctx, tx, mailDeletionUndone, person.Email, notice{})
 }
 
 // graceIsOver returns whether what was requested to be deleted is being purged.
@@ -161,7 +161,8 @@ func (a *Accounts) DeleteOrganization(ctx context.Context, p tenancy.Principal, 
 		if err := gate.SetOrganizationDeleted(ctx, p.Org, &now); err != nil {
 			return err
 		}
-		return a.mailDeletion(ctx, gate, o, members, notice{By: p.Name, Until: now.Add(a.cfg.DeleteGrace)})
+		return a.mailManagers(ctx, gate, mailOrganizationDeletion, members,
+			notice{Name: o.Name, By: p.Name, Until: now.Add(a.cfg.DeleteGrace)})
 	})
 	if err != nil {
 		return err
@@ -174,15 +175,14 @@ func notOwner(op string) error {
 	return fault.New(fault.Forbidden, op, "Only the owner may delete the organization.")
 }
 
-// mailDeletion sends a mail to those who manage an organization that it will be deleted.
-func (a *Accounts) mailDeletion(ctx context.Context, tx *tenancystore.GateTx, o tenancy.Organization,
-	members []tenancy.Member, n notice) error {
-	n.Name = o.Name
+// mailManagers sends a mail to those who manage an organization.
+func (a *Accounts) mailManagers(ctx context.Context, tx *tenancystore.GateTx, kind mailKind, members []tenancy.Member,
+	n notice) error {
 	for _, m := range members {
 		if !m.Role.Manages() {
 			continue
 		}
-		if err := a.notify(ctx, tx, mailOrganizationDeletion, m.Email, n); err != nil {
+		if err := a.notify(ctx, tx, kind, m.Email, n); err != nil {
 			return err
 		}
 	}
@@ -212,8 +212,23 @@ func (a *Accounts) RestoreOrganization(ctx context.Context, p tenancy.Principal,
 		if err := tx.SetOrganizationDeleted(ctx, parsed, nil); err != nil {
 			return err
 		}
-		event := p.Event(tenancy.ActionOrganizationRestored, memberships[i].Name)
-		return tx.AuditOrg(ctx, parsed, event, a.clock.Now())
+		org, err := tx.Enter(ctx, parsed)
+		if err != nil {
+			return err
+		}
+		name := memberships[i].Name
+		if err := org.Audit(ctx, p.Event(tenancy.ActionOrganizationRestored, name), a.clock.Now()); err != nil {
+			return err
+		}
+		members, err := org.Members(ctx)
+		if err != nil {
+			return err
+		}
+		gate, err := org.Leave(ctx)
+		if err != nil {
+			return err
+		}
+		return a.mailManagers(ctx, gate, mailDeletionUndone, members, notice{Name: name})
 	})
 	if err != nil {
 		return err

@@ -150,7 +150,7 @@ func (a *Accounts) JoinOrganization(ctx context.Context, p tenancy.Principal, li
 }
 
 // useInvitation makes a person a member. It returns pgx.ErrNoRows for an invitation that cannot be used any more, and
-// Forbidden for a person whom it is not for. An instance without mail verifies no addresses, so the link is enough there.
+// Forbidden for a person whom it is not for, and Conflict for one with too many organizations. An instance without mail verifies no addresses, so the link is enough there.
 func (a *Accounts) useInvitation(ctx context.Context, tx *tenancystore.GateTx, op string, person tenancy.Person,
 	hash []byte, from tenancy.Source) (tenancy.OrgID, error) {
 	now := a.clock.Now()
@@ -161,6 +161,9 @@ func (a *Accounts) useInvitation(ctx context.Context, tx *tenancystore.GateTx, o
 	if open.Email != "" && (open.Email != person.Email || !person.Verified && a.deps.Mail != nil) {
 		return tenancy.OrgID{}, fault.New(fault.Forbidden, op,
 			"This invitation is for another address, or for one that you have not confirmed.")
+	}
+	if err := checkMemberships(ctx, tx, op, person.ID); err != nil {
+		return tenancy.OrgID{}, err
 	}
 	org, err := tx.Enter(ctx, open.Org)
 	if err != nil {

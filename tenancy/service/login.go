@@ -103,8 +103,17 @@ func (a *Accounts) beginStep(ctx context.Context, tx *tenancystore.GateTx, op st
 	return out, err
 }
 
+const (
+	// maxSignIns is how many sign-ins of a person succeed in signInWindow. Each makes a session and entries in audit logs.
+	maxSignIns   = 100
+	signInWindow = time.Hour
+	// maxDeviceMails is how many mails about new browsers a person gets in signInWindow.
+	maxDeviceMails = 10
+)
+
 // startSession creates a session and, in a browser that is not known yet, a device. A mail informs the person of a sign-in
-// in a new browser, but not of the first one.
+// in a new browser, but not of the first one. It returns fault.RateLimited after too many sign-ins of the person: all of
+// them had the right password, so that nobody else can cause it.
 func (a *Accounts) startSession(ctx context.Context, tx *tenancystore.GateTx, op string, person tenancy.Person,
 	from tenancy.Source) (out tenancy.SignIn, err error) {
 	session, hash, err := token(op)
@@ -112,6 +121,16 @@ func (a *Accounts) startSession(ctx context.Context, tx *tenancystore.GateTx, op
 		return out, err
 	}
 	now := a.clock.Now()
+	n, since, err := tx.CountSignIn(ctx, person.ID, now, signInWindow)
+	if err != nil {
+		return out, err
+	}
+	if n > maxSignIns {
+		return out, &fault.Error{
+			Kind: fault.RateLimited, Op: op, Message: "Too many sign-ins of this account; wait before the next one.",
+			RetryAfter: since.Add(signInWindow).Sub(now),
+		}
+	}
 	err = tx.CreateSession(ctx, tenancystore.NewSession{
 		ID: id.New[tenancy.SessionTag](), Person: person.ID, Hash: hash, CreatedAt: now,
 		Expires: now.Add(tenancy.SessionAbsolute), From: from,
@@ -120,16 +139,18 @@ func (a *Accounts) startSession(ctx context.Context, tx *tenancystore.GateTx, op
 		return out, err
 	}
 	out.Session = session
-	out.Device, err = a.rememberDevice(ctx, tx, op, person, from, now)
+	out.Device, err = a.rememberDevice(ctx, tx, op, person, from, n <= maxDeviceMails)
 	if err != nil {
 		return out, err
 	}
 	return out, tx.AuditPerson(ctx, person.ID, personEvent(person, from, tenancy.ActionSignedIn), now)
 }
 
-// rememberDevice returns the token of a browser that is new for the person, and "" for a known one.
+// rememberDevice returns the token of a browser that is new for the person, and "" for a known one. With inform a mail says
+// so.
 func (a *Accounts) rememberDevice(ctx context.Context, tx *tenancystore.GateTx, op string, person tenancy.Person,
-	from tenancy.Source, now time.Time) (string, error) {
+	from tenancy.Source, inform bool) (string, error) {
+	now := a.clock.Now()
 	if from.Device != "" {
 		known, err := tx.SeeDevice(ctx, person.ID, secret.HashToken(from.Device), now)
 		if err != nil || known {
@@ -141,7 +162,7 @@ func (a *Accounts) rememberDevice(ctx context.Context, tx *tenancystore.GateTx, 
 		return "", err
 	}
 	others, err := tx.AddDevice(ctx, person.ID, hash, now)
-	if err != nil || !others {
+	if err != nil || !others || !inform {
 		return device, err
 	}
 	return device, a.notify(ctx, tx, mailNewDevice, person.Email, notice{Address: from.Client, Agent: from.Agent})

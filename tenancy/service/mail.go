@@ -37,6 +37,7 @@ const (
 	mailMFAOff               mailKind = "mfa-off"
 	mailRecoveryCodes        mailKind = "recovery-codes"
 	mailIdentityLinked       mailKind = "identity-linked"
+	mailIdentityUnlinked     mailKind = "identity-unlinked"
 	mailKeyCreated           mailKind = "key-created"
 	mailKeyRotated           mailKind = "key-rotated"
 	mailKeyRevoked           mailKind = "key-revoked"
@@ -157,6 +158,8 @@ func (a *Accounts) renderNotice(kind mailKind, to string, n notice) (mail.Messag
 		return a.mails.RecoveryCodesReplaced(to, n.At, n.Address), nil
 	case mailIdentityLinked:
 		return a.mails.IdentityLinked(to, n.Name, n.At, n.Address), nil
+	case mailIdentityUnlinked:
+		return a.mails.IdentityUnlinked(to, n.Name, n.At, n.Address), nil
 	case mailKeyCreated:
 		return a.mails.KeyCreated(to, n.Name, n.Key, n.By, n.At), nil
 	case mailKeyRotated:

@@ -9,7 +9,21 @@ import (
 	tenancystore "crier/tenancy/store"
 )
 
-// CreateOrganization creates an organization that the principal's person owns. The name has 3 to 128 characters.
+// maxMemberships is the number of organizations that a person can be a member of, with any plan. The look-up of a session
+// returns all of them.
+const maxMemberships = 250
+
+// checkMemberships returns Conflict when a locked person is a member of too many organizations to get another one.
+func checkMemberships(ctx context.Context, tx *tenancystore.GateTx, op string, person tenancy.PersonID) error {
+	all, err := tx.Memberships(ctx, person)
+	if err == nil && len(all) >= maxMemberships {
+		return fault.New(fault.Conflict, op, "You are a member of 250 organizations: leave or delete one first.")
+	}
+	return err
+}
+
+// CreateOrganization creates an organization that the principal's person owns. The name has 3 to 128 characters. A
+// person with too many organizations is fault.Conflict.
 func (a *Accounts) CreateOrganization(ctx context.Context, p tenancy.Principal, name string) (
 	out tenancy.Organization, err error) {
 	const op = "tenancy.CreateOrganization"
@@ -26,6 +40,9 @@ func (a *Accounts) CreateOrganization(ctx context.Context, p tenancy.Principal, 
 		if person.DeletedAt != nil { // requested since this request began; the organization would be left behind
 			return fault.New(fault.Unauthenticated, op, "Sign in first.")
 		}
+		if err := checkMemberships(ctx, tx, op, p.Person); err != nil {
+			return err
+		}
 		made, err := a.makeOrganization(ctx, tx, p, name)
 		out = tenancy.Organization{ID: made, Name: name}
 		return err
@@ -41,7 +58,7 @@ func (a *Accounts) ChooseOrganization(ctx context.Context, p tenancy.Principal, 
 		return err
 	}
 	for _, o := range all {
-		if o.ID.String() == org {
+		if o.ID.String() == org && o.DeletedAt == nil {
 			return nil
 		}
 	}

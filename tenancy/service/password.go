@@ -108,7 +108,8 @@ func (a *Accounts) prove(ctx context.Context, op string, p tenancy.Principal, pr
 	}
 	if person.PasswordHash == "" {
 		if !recent {
-			return person, fault.New(fault.Invalid, op, "Sign in again first: your last sign-in is more than ten minutes old.")
+			return person, &fault.Error{Kind: fault.Invalid, Op: op, Message: "Sign in again first.", Fields: []fault.Field{
+				{Name: "session", Message: "must be at most ten minutes old, because you have no password"}}}
 		}
 		return person, nil
 	}
@@ -157,7 +158,7 @@ func (a *Accounts) ChangePassword(ctx context.Context, p tenancy.Principal, old,
 		if err := tx.SetPassword(ctx, person.ID, hash); err != nil {
 			return err
 		}
-		if _, err := tx.EndSessions(ctx, person.ID, p.Session); err != nil {
+		if _, err := tx.EndSessions(ctx, person.ID, p.Session, p.From.Device); err != nil {
 			return err
 		}
 		if err := tx.AuditPerson(ctx, person.ID, p.Event(tenancy.ActionPasswordChanged, ""), now); err != nil {

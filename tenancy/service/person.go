@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"crier/platform/fault"
+	"crier/platform/id"
 	"crier/platform/pg"
 	"crier/tenancy"
 	tenancystore "crier/tenancy/store"
@@ -111,7 +112,10 @@ func (a *Accounts) Setup(ctx context.Context, p tenancy.Principal, s tenancy.Set
 			return err
 		}
 		o.Timezone = zone
-		return org.UpdateOrganization(ctx, o)
+		if err := org.UpdateOrganization(ctx, o); err != nil {
+			return err
+		}
+		return org.Audit(ctx, p.Event(tenancy.ActionOrganizationChanged, o.Name), a.clock.Now())
 	})
 }
 
@@ -131,6 +135,41 @@ func (a *Accounts) Identities(ctx context.Context, p tenancy.Principal) (out []t
 		return err
 	})
 	return out, err
+}
+
+// UnlinkIdentity deletes an identity of the principal's person. One that does not exist is fault.NotFound, and the last one
+// of a person without a password fault.Conflict: nobody could sign in any more.
+func (a *Accounts) UnlinkIdentity(ctx context.Context, p tenancy.Principal, identity string) error {
+	const op = "tenancy.UnlinkIdentity"
+	if err := refuseBehind(op, p); err != nil {
+		return err
+	}
+	one, _ := id.Parse[tenancy.IdentityTag](identity)
+	err := a.inGate(ctx, op, func(tx *tenancystore.GateTx) error {
+		person, err := tx.LockPerson(ctx, p.Person)
+		if err != nil {
+			return err
+		}
+		all, err := tx.Identities(ctx, p.Person)
+		if err != nil {
+			return err
+		}
+		i := slices.IndexFunc(all, func(i tenancy.Identity) bool { return i.ID == one })
+		if i < 0 {
+			return fault.New(fault.NotFound, op, "There is no such identity.")
+		}
+		if len(all) == 1 && person.PasswordHash == "" {
+			return fault.New(fault.Conflict, op, "You could not sign in any more: choose a password first.")
+		}
+		if err := tx.DeleteIdentity(ctx, p.Person, one); err != nil {
+			return err
+		}
+		if err := tx.AuditPerson(ctx, p.Person, p.Event(tenancy.ActionIdentityUnlinked, all[i].Provider), a.clock.Now()); err != nil {
+			return err
+		}
+		return a.notify(ctx, tx, mailIdentityUnlinked, person.Email, notice{Name: all[i].Provider, Address: p.From.Client})
+	})
+	return err
 }
 
 // Organizations returns the organizations that the principal's person can choose, or restore because it is the owner,

@@ -1,6 +1,7 @@
 package service
 
 import (
+	"bytes"
 	"context"
 
 	"crier/platform/fault"
@@ -34,7 +35,8 @@ func (a *Accounts) takesRegistrations(ctx context.Context, tx *tenancystore.Gate
 // Register begins a registration. On an instance that sends mail it stores what the account will be and sends a link to
 // the address; whether the address has an account changes neither the answer nor the work. Without mail the account is
 // made at once, and an address that is in use is fault.Conflict. Register returns fault.Forbidden when the instance takes
-// no registrations, and fault.Invalid for an input that breaks a rule or a token that is not valid any more.
+// no registrations, and fault.Invalid for an input that breaks a rule or a token that is not valid any more. The result has
+// a token for the cookie device of a browser without one: see Activate.
 func (a *Accounts) Register(ctx context.Context, r tenancy.Registration) (tenancy.SignIn, error) {
 	const op = "tenancy.Register"
 	c, verified, err := a.newRegistration(ctx, op, r)
@@ -44,13 +46,20 @@ func (a *Accounts) Register(ctx context.Context, r tenancy.Registration) (tenanc
 	if a.deps.Mail == nil || verified {
 		return a.createAccount(ctx, op, c, verified, r.From)
 	}
+	out := tenancy.SignIn{Step: tenancy.StepConfirm}
+	c.Device = secret.HashToken(r.From.Device)
+	if r.From.Device == "" {
+		if out.Device, c.Device, err = token(op); err != nil {
+			return out, err
+		}
+	}
 	err = a.inGate(ctx, op, func(tx *tenancystore.GateTx) error {
 		if err := tx.CreateConfirmation(ctx, c); err != nil {
 			return err
 		}
 		return a.addMail(ctx, tx, mailRegistration, c.Email, notice{Confirmation: c.ID})
 	})
-	return tenancy.SignIn{Step: tenancy.StepConfirm}, err
+	return out, err
 }
 
 // newRegistration returns what a registration will make. verified means that an identity provider has verified the
@@ -220,13 +229,23 @@ func (a *Accounts) makeOrganization(ctx context.Context, tx *tenancystore.GateTx
 }
 
 // Activate completes the registration of a link. It returns false for a link that is not valid or was used, when the
-// address has got an account meanwhile, and when the instance does not take the registration any more. A link makes what its
-// own registration described: whoever registers gets a link of their own, and not the password of somebody else.
-func (a *Accounts) Activate(ctx context.Context, code string, from tenancy.Source) (
+// address has got an account meanwhile, and when the instance does not take the registration any more.
+//
+// Anybody can register an address and choose its password. So a link that is opened in another browser than that which
+// registered needs the password of the registration too: without one the step is StepPassword and the link stays valid,
+// and a wrong one is fault.Invalid. Nobody gets an account with the password of somebody else by opening a link.
+func (a *Accounts) Activate(ctx context.Context, code, password string, from tenancy.Source) (
 	out tenancy.SignIn, ok bool, err error) {
 	const op = "tenancy.Activate"
+	hash := secret.HashToken(code)
+	step, err := a.proveRegistrant(ctx, op, hash, password, from)
+	if pg.IsNoRows(err) {
+		return tenancy.SignIn{}, false, nil
+	}
+	if err != nil || step != tenancy.StepDone {
+		return tenancy.SignIn{Step: step}, false, err
+	}
 	err = a.inGate(ctx, op, func(tx *tenancystore.GateTx) error {
-		hash := secret.HashToken(code)
 		c, err := tx.LockConfirmation(ctx, hash, tenancystore.ConfirmRegistration, a.clock.Now())
 		if err != nil {
 			return err
@@ -242,6 +261,36 @@ func (a *Accounts) Activate(ctx context.Context, code string, from tenancy.Sourc
 		return tenancy.SignIn{}, false, nil
 	}
 	return out, err == nil, err
+}
+
+// proveRegistrant returns StepDone if who opens a link has made its registration, and StepPassword if that is not known.
+// A wrong password is fault.Invalid, and a link that is not valid pgx.ErrNoRows.
+func (a *Accounts) proveRegistrant(ctx context.Context, op string, hash []byte, password string, from tenancy.Source) (
+	tenancy.Step, error) {
+	var c tenancystore.Confirmation
+	err := a.inGate(ctx, op, func(tx *tenancystore.GateTx) (err error) {
+		c, err = tx.ConfirmationByHash(ctx, hash, tenancystore.ConfirmRegistration, a.clock.Now())
+		return err
+	})
+	if err != nil {
+		return "", err
+	}
+	if from.Device != "" && bytes.Equal(c.Device, secret.HashToken(from.Device)) {
+		return tenancy.StepDone, nil
+	}
+	if c.PasswordHash == "" { // the identity of a provider is what the registrant has
+		return "", fault.New(fault.Invalid, op, "Open this link in the browser in which you registered.")
+	}
+	if password == "" {
+		return tenancy.StepPassword, nil
+	}
+	ok, err := a.matches(ctx, from.Site, password, c.PasswordHash)
+	if err == nil && !ok {
+		return "", &fault.Error{Kind: fault.Invalid, Op: op, Message: "This is not the password of the registration.",
+			Fields: []fault.Field{{Name: "password", Message: "is not that of the registration; if you have not " +
+				"registered, somebody else has: register yourself"}}}
+	}
+	return tenancy.StepDone, err
 }
 
 // ResendActivation sends the link of the address's registration again, if there is one. If there are several it sends no

@@ -17,20 +17,31 @@ func (a *Accounts) Forgot(ctx context.Context, email string) error {
 	return a.queueByAddress(ctx, "tenancy.Forgot", mailReset, email)
 }
 
-// ResetPassword sets the password of the link's person and ends all sessions of the person. A second factor remains. It
-// returns false for a link that is not valid or was used.
+// ResetPassword sets the password of the link's person and ends all sessions of the person. The identities of providers
+// are unlinked: who has taken an account over could have linked one. A second factor remains. It returns false for a link
+// that is not valid or was used.
 func (a *Accounts) ResetPassword(ctx context.Context, token, password string, from tenancy.Source) (bool, error) {
 	const op = "tenancy.ResetPassword"
 	if err := checkPassword(op, "password", password); err != nil {
+		return false, err
+	}
+	now, link := a.clock.Now(), secret.HashToken(token)
+	err := a.inGate(ctx, op, func(tx *tenancystore.GateTx) error { // nothing is hashed for a link that is not valid
+		_, err := tx.ConfirmationByHash(ctx, link, tenancystore.ConfirmReset, now)
+		return err
+	})
+	if pg.IsNoRows(err) {
+		return false, nil
+	}
+	if err != nil {
 		return false, err
 	}
 	hash, err := a.hashPassword(ctx, from.Site, password)
 	if err != nil {
 		return false, err
 	}
-	now := a.clock.Now()
 	err = a.inGate(ctx, op, func(tx *tenancystore.GateTx) error {
-		c, err := tx.LockConfirmation(ctx, secret.HashToken(token), tenancystore.ConfirmReset, now)
+		c, err := tx.LockConfirmation(ctx, link, tenancystore.ConfirmReset, now)
 		if err != nil {
 			return err
 		}
@@ -46,7 +57,10 @@ func (a *Accounts) ResetPassword(ctx context.Context, token, password string, fr
 				return err
 			}
 		}
-		if _, err := tx.EndSessions(ctx, person.ID, tenancy.SessionID{}); err != nil { // deletes the link too
+		if _, err := tx.EndSessions(ctx, person.ID, tenancy.SessionID{}, from.Device); err != nil { // and the link
+			return err
+		}
+		if err := tx.DeleteIdentities(ctx, person.ID); err != nil {
 			return err
 		}
 		event := personEvent(person, from, tenancy.ActionPasswordReset)
@@ -131,11 +145,17 @@ func (a *Accounts) ConfirmAddress(ctx context.Context, token string, from tenanc
 	return done && err == nil, accountFault(op, err)
 }
 
-// setAddress changes the address of a person. Links that were sent to the old one end.
+// setAddress changes the address of a person. Links that were sent to the old one end. Identities of providers, which had
+// the old address, are unlinked if the person has a password.
 func (a *Accounts) setAddress(ctx context.Context, tx *tenancystore.GateTx, person tenancy.Person, email string,
 	verified bool, from tenancy.Source) error {
 	for _, kind := range []tenancystore.ConfirmationKind{tenancystore.ConfirmAddress, tenancystore.ConfirmReset} {
 		if err := tx.DeleteConfirmations(ctx, person.ID, kind); err != nil {
+			return err
+		}
+	}
+	if person.PasswordHash != "" {
+		if err := tx.DeleteIdentities(ctx, person.ID); err != nil {
 			return err
 		}
 	}

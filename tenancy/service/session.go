@@ -108,7 +108,7 @@ func (a *Accounts) EndSessions(ctx context.Context, p tenancy.Principal, session
 func (a *Accounts) endSessions(ctx context.Context, tx *tenancystore.GateTx, p tenancy.Principal,
 	one tenancy.SessionID) (int, error) {
 	if one.IsZero() {
-		return tx.EndSessions(ctx, p.Person, p.Session)
+		return tx.EndSessions(ctx, p.Person, p.Session, p.From.Device)
 	}
 	return 1, tx.EndSession(ctx, p.Person, one)
 }

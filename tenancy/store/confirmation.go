@@ -36,27 +36,41 @@ type Confirmation struct {
 	Organization string                 `db:"organization"`
 	PasswordHash string                 `db:"password_hash"`
 	// Invitation is the hash of an invitation's token, nil without one.
-	Invitation []byte    `db:"invitation"`
-	Provider   string    `db:"provider"`
-	Issuer     string    `db:"issuer"`
-	Subject    string    `db:"subject"`
-	CreatedAt  time.Time `db:"created_at"`
-	ExpiresAt  time.Time `db:"expires_at"`
+	Invitation []byte `db:"invitation"`
+	// Device is the hash of the cookie device of the browser that registered.
+	Device    []byte    `db:"device"`
+	Provider  string    `db:"provider"`
+	Issuer    string    `db:"issuer"`
+	Subject   string    `db:"subject"`
+	CreatedAt time.Time `db:"created_at"`
+	ExpiresAt time.Time `db:"expires_at"`
 }
 
-const confirmationColumns = `c.id, c.kind, c.email, c.person_id, c.name, c.organization, c.password_hash, c.invitation,
+const confirmationColumns = `c.id, c.kind, c.email, c.person_id, c.name, c.organization, c.password_hash, c.invitation, c.device,
 c.provider, c.issuer, c.subject, c.created_at, c.expires_at`
 
 const confirmationInsert = `-- tenancy.ConfirmationInsert
-insert into confirmation (id, kind, email, person_id, name, organization, password_hash, invitation, provider, issuer,
-  subject, created_at, expires_at)
-values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13)`
+insert into confirmation (id, kind, email, person_id, name, organization, password_hash, invitation, device, provider,
+  issuer, subject, created_at, expires_at)
+values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14)`
 
 // CreateConfirmation inserts a confirmation without links.
 func (t *GateTx) CreateConfirmation(ctx context.Context, c Confirmation) error {
 	_, err := exec(ctx, t.tx, confirmationInsert, c.ID, c.Kind, c.Email, c.Person, c.Name, c.Organization,
-		c.PasswordHash, c.Invitation, c.Provider, c.Issuer, c.Subject, c.CreatedAt, c.ExpiresAt)
+		c.PasswordHash, c.Invitation, c.Device, c.Provider, c.Issuer, c.Subject, c.CreatedAt, c.ExpiresAt)
 	return err
+}
+
+const confirmationFind = `-- tenancy.ConfirmationFind
+select ` + confirmationColumns + ` from confirmation_link l join confirmation c on c.id = l.confirmation_id
+where l.hash = $1 and c.kind = $2 and c.expires_at > $3`
+
+// ConfirmationByHash returns the confirmation of a link, or pgx.ErrNoRows when the link is not valid or is one of another
+// kind.
+func (t *GateTx) ConfirmationByHash(
+	ctx context.Context, hash []byte, kind ConfirmationKind, now time.Time,
+) (Confirmation, error) {
+	return one[Confirmation](ctx, t.tx, confirmationFind, hash, kind, now)
 }
 
 const confirmationGet = `-- tenancy.ConfirmationGet

@@ -4,6 +4,7 @@ import (
 	"context"
 	"time"
 
+	"crier/platform/id"
 	"crier/tenancy"
 )
 
@@ -24,20 +25,37 @@ func (t *GateTx) PersonOfIdentity(ctx context.Context, k IdentityKey) (person te
 }
 
 const identityInsert = `-- tenancy.IdentityInsert
-insert into identity (issuer, subject, person_id, provider, created_at) values ($1, $2, $3, $4, $5)`
+insert into identity (id, issuer, subject, person_id, provider, created_at) values ($1, $2, $3, $4, $5, $6)`
 
 // AddIdentity inserts an identity of a person. It returns a violation of identity_pkey when a person has it.
 func (t *GateTx) AddIdentity(ctx context.Context, k IdentityKey, person tenancy.PersonID, now time.Time) error {
-	_, err := exec(ctx, t.tx, identityInsert, k.Issuer, k.Subject, person, k.Provider, now)
+	_, err := exec(ctx, t.tx, identityInsert, id.New[tenancy.IdentityTag](), k.Issuer, k.Subject, person, k.Provider, now)
 	return err
 }
 
 const identityList = `-- tenancy.IdentityList
-select provider, created_at from identity where person_id = $1 order by created_at, issuer, subject`
+select id, provider, created_at from identity where person_id = $1 order by created_at, issuer, subject`
 
 // Identities returns the identities of a person.
 func (t *GateTx) Identities(ctx context.Context, person tenancy.PersonID) ([]tenancy.Identity, error) {
 	return list[tenancy.Identity](ctx, t.tx, identityList, person)
+}
+
+const identityDelete = `-- tenancy.IdentityDelete
+delete from identity where person_id = $1 and id = $2`
+
+// DeleteIdentity deletes an identity of a person, or returns pgx.ErrNoRows.
+func (t *GateTx) DeleteIdentity(ctx context.Context, person tenancy.PersonID, identity tenancy.IdentityID) error {
+	return change(ctx, t.tx, identityDelete, person, identity)
+}
+
+const identityDeleteAll = `-- tenancy.IdentityDeleteAll
+delete from identity where person_id = $1`
+
+// DeleteIdentities deletes all identities of a person.
+func (t *GateTx) DeleteIdentities(ctx context.Context, person tenancy.PersonID) error {
+	_, err := exec(ctx, t.tx, identityDeleteAll, person)
+	return err
 }
 
 // SignInState is a sign-in at an identity provider that was begun.

@@ -8,6 +8,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"crier/platform/pg"
+	"crier/platform/secret"
 	"crier/tenancy"
 )
 
@@ -25,12 +26,34 @@ const sessionInsert = `-- tenancy.SessionInsert
 insert into session (id, person_id, hash, created_at, seen_at, expires_at, address, agent)
 values ($1, $2, $3, $4, $4, $5, $6, $7)`
 
-// CreateSession inserts a session. It returns the error of Postgres, which is a violation of a foreign key when the
-// person does not exist.
+// maxSessions is the number of sessions that a person has.
+const maxSessions = 100
+
+const sessionForget = `-- tenancy.SessionForget
+delete from session where id in
+  (select id from session where person_id = $1 order by seen_at desc, id offset $2)`
+
+// CreateSession inserts a session, and deletes those that were not used for the longest time, if there are too many. It
+// returns the error of Postgres, which is a violation of a foreign key when the person does not exist.
 func (t *GateTx) CreateSession(ctx context.Context, s NewSession) error {
+	if _, err := exec(ctx, t.tx, sessionForget, s.Person, maxSessions-1); err != nil {
+		return err
+	}
 	_, err := exec(ctx, t.tx, sessionInsert,
 		s.ID, s.Person, s.Hash, s.CreatedAt, s.Expires, s.From.Client, s.From.Agent)
 	return err
+}
+
+const signInCount = `-- tenancy.SignInCount
+update person set sign_ins = case when sign_ins_since > $2 then sign_ins + 1 else 1 end,
+  sign_ins_since = case when sign_ins_since > $2 then sign_ins_since else $3 end
+where id = $1 returning sign_ins, sign_ins_since`
+
+// CountSignIn counts a sign-in of a person. It returns how many there were since a time, at most a window ago.
+func (t *GateTx) CountSignIn(ctx context.Context, person tenancy.PersonID, now time.Time, window time.Duration) (
+	n int, since time.Time, err error) {
+	err = t.tx.QueryRow(ctx, signInCount, person, now.Add(-window), now).Scan(&n, &since)
+	return n, since, err
 }
 
 //go:embed sql/find_sessions_by_hash.sql
@@ -117,7 +140,7 @@ const sessionList = `-- tenancy.SessionList
 select id, created_at, seen_at, expires_at, address, agent from session
 where person_id = $1 and expires_at > $2 and seen_at > $3 order by created_at desc, id desc limit 1000`
 
-// Sessions returns the live sessions of a person, the newest first, at most 1000.
+// Sessions returns the live sessions of a person, the newest first.
 func (t *GateTx) Sessions(ctx context.Context, person tenancy.PersonID, now time.Time) ([]tenancy.SessionInfo, error) {
 	return list[tenancy.SessionInfo](ctx, t.tx, sessionList, person, now, now.Add(-tenancy.SessionIdle))
 }
@@ -133,10 +156,14 @@ func (t *GateTx) EndSession(ctx context.Context, person tenancy.PersonID, sessio
 const sessionEndOthers = `-- tenancy.SessionEndOthers
 delete from session where person_id = $1 and id is distinct from $2`
 
+const deviceForgetOthers = `-- tenancy.DeviceForgetOthers
+delete from device where person_id = $1 and hash <> $2`
+
 // EndSessions deletes all sessions of a person but the one to keep, which may be zero, and returns their number. It
 // also ends what had been begun with the credentials that the person had: steps of sign-ins, and mailed links for a new
-// password and for a change of address.
-func (t *GateTx) EndSessions(ctx context.Context, person tenancy.PersonID, keep tenancy.SessionID) (int, error) {
+// password and for a change of address. Other browsers than that of the token device are not known any more.
+func (t *GateTx) EndSessions(ctx context.Context, person tenancy.PersonID, keep tenancy.SessionID, device string) (
+	int, error) {
 	for _, sql := range []string{
 		"-- tenancy.StepsEnd\ndelete from sign_in_step where person_id = $1",
 		"-- tenancy.ConfirmationsEnd\ndelete from confirmation where person_id = $1",
@@ -144,6 +171,9 @@ func (t *GateTx) EndSessions(ctx context.Context, person tenancy.PersonID, keep 
 		if _, err := exec(ctx, t.tx, sql, person); err != nil {
 			return 0, err
 		}
+	}
+	if _, err := exec(ctx, t.tx, deviceForgetOthers, person, secret.HashToken(device)); err != nil {
+		return 0, err
 	}
 	return exec(ctx, t.tx, sessionEndOthers, person, keep)
 }

@@ -194,7 +194,7 @@ func TestPurge_LeavesNothing(t *testing.T) {
 	w.invite(p, "carl@example.com", tenancy.RoleUser)
 	w.forgot("ada@example.com")
 	w.changeAddress(p, "byron@example.com")
-	w.exec("insert into identity (issuer, subject, person_id, provider) values ('https://idp', 's', $1, 'GITHUB')", p.Person)
+	w.exec("insert into identity (id, issuer, subject, person_id, provider) values (gen_random_uuid(), 'https://idp', 's', $1, 'GITHUB')", p.Person)
 	w.exec("insert into pause (org_id, subject, scope, by) values ($1, $1, 'instance', 'the instance')", p.Org)
 	must(t, w.RemoveMember(t.Context(), p, bob.Person.String()))
 	w.login("ada@example.com", tenancy.StepMFA)
@@ -302,6 +302,31 @@ func TestDeleteOrganization_ByItsOwnerAndUndone(t *testing.T) {
 	w.purge(1, "")
 	w.wantCount(3, "person")
 	w.wantCount(0, "organization")
+}
+
+func TestDeleteOrganization_IsListedForItsOwner(t *testing.T) {
+	t.Parallel()
+	w := open(t, nil)
+	p := w.owner("ada@example.com")
+	bob := w.member(p.Org, "bob@example.com", tenancy.RoleAdmin)
+	must(t, w.DeleteOrganization(t.Context(), p, proof))
+	all, err := w.Organizations(t.Context(), p)
+	if err != nil || len(all) != 1 || all[0].DeletedAt == nil {
+		t.Fatalf("got %+v, %v, want the one that can be restored", all, err)
+	}
+	if got, err := w.Organizations(t.Context(), bob); err != nil || len(got) != 0 {
+		t.Errorf("got %+v, %v for another member, want none", got, err)
+	}
+	wantFault(t, "choose it", w.ChooseOrganization(t.Context(), p, p.Org.String()), fault.Forbidden)
+	w.box.clear()
+	must(t, w.RestoreOrganization(t.Context(), p, all[0].ID.String()))
+	w.wantAudit(p.Org, tenancy.ActionOrganizationRestored, 1)
+	w.deliver()
+	for _, email := range []string{"ada@example.com", "bob@example.com"} {
+		if got := w.box.subjects(email); !strings.Contains(got, "A deletion at Crier was undone") {
+			t.Errorf("got the mails %s to %s, want that the deletion was undone", got, email)
+		}
+	}
 }
 
 func TestDelete_FailureOfPublishingKeepsTheRequest(t *testing.T) {

@@ -2,6 +2,7 @@ package accounts
 
 import (
 	"testing"
+	"time"
 
 	"crier/platform/fault"
 	"crier/tenancy"
@@ -133,6 +134,31 @@ func TestLogin_MailForAnotherBrowserOnly(t *testing.T) {
 	if got, err := w.KnownDevice(t.Context(), "ada@example.com", from(first)); err != nil || got {
 		t.Errorf("KnownDevice after a year: got %v, %v, want false", got, err)
 	}
+}
+
+func TestLogin_SignInsOfOnePersonAreBounded(t *testing.T) {
+	t.Parallel()
+	w := open(t, nil)
+	ada := w.person("ada@example.com")
+	w.exec(`insert into session (id, person_id, hash, created_at, seen_at, expires_at)
+		select gen_random_uuid(), $1, sha256(n::text::bytea), $2::timestamptz - n * interval '1 hour', $2::timestamptz - n * interval '1 hour',
+		$2::timestamptz + interval '1 day' from generate_series(1, 200) n`, ada, w.time())
+	w.login("ada@example.com", tenancy.StepDone)
+	w.wantCount(100, "session")
+	for range 14 {
+		w.login("ada@example.com", tenancy.StepDone)
+	}
+	w.wantCount(9, "mail where kind = 'new-device'") // the first browser makes none
+	w.exec("update person set sign_ins = 100")
+	_, err := w.Login(t.Context(), "ada@example.com", password, from(""))
+	wantFault(t, "one more in the hour", err, fault.RateLimited)
+	_, err = w.Login(t.Context(), "ada@example.com", "wrong", from(""))
+	wantFault(t, "a wrong password", err, fault.Invalid)
+	w.person("bob@example.com")
+	w.login("bob@example.com", tenancy.StepDone)
+	w.advance(time.Hour)
+	w.login("ada@example.com", tenancy.StepDone)
+	w.wantCount(1, "person where email = 'ada@example.com' and sign_ins = 1")
 }
 
 func TestLogin_RemembersTheLastHundredBrowsers(t *testing.T) {

@@ -1,6 +1,7 @@
 package accounts
 
 import (
+	"strings"
 	"testing"
 	"time"
 
@@ -241,6 +242,7 @@ func TestMFA_Disable(t *testing.T) {
 	wantFault(t, "the policy", disable(password, w.code(text, 0)), fault.Forbidden)
 	w.wantCount(1, "mfa where confirmed_at is not null")
 	must(t, w.SetMFAPolicy(t.Context(), p, false))
+	w.exec("update mfa set tries = 0")
 	must(t, disable(password, w.code(text, 0)))
 	w.wantCount(0, "mfa")
 	w.wantCount(0, "recovery_code")
@@ -318,6 +320,28 @@ func TestMFA_TokensEnd(t *testing.T) {
 	w.wantAlive("the session", w.login("ada@example.com", tenancy.StepDone).Session)
 	must(t, w.DisableMFAOf(t.Context(), "ada@example.com"))
 	w.wantCount(0, "session")
+}
+
+// TestMFA_LostAuthenticator: with a recovery code a person signs in, disables the factor and enrolls another one.
+func TestMFA_LostAuthenticator(t *testing.T) {
+	t.Parallel()
+	w := open(t, nil)
+	p := w.owner("ada@example.com")
+	_, recovery := w.enroll(p)
+	must(t, w.SetMFAPolicy(t.Context(), p, true))
+	disable := func(password, code string) error {
+		return w.DisableMFA(t.Context(), p, tenancy.Proof{Password: password, Code: code})
+	}
+	wantFault(t, "a wrong recovery code", disable(password, strings.Repeat("x", len(recovery[0]))), fault.Invalid)
+	wantFault(t, "a wrong password", disable("wrong", recovery[0]), fault.Invalid)
+	must(t, disable(password, " "+recovery[0]+" "))
+	w.wantCount(0, "mfa")
+	w.wantCount(0, "recovery_code")
+	w.wantAudit(p.Org, tenancy.ActionRecoveryUsed, 1)
+	w.wantAudit(p.Org, tenancy.ActionMFAOff, 1)
+	w.login("ada@example.com", tenancy.StepEnroll)
+	w.enroll(p)
+	w.login("ada@example.com", tenancy.StepMFA)
 }
 
 // TestMFA_ParallelSignInsDoNotFail signs in one person in several browsers at once, which lock the same rows.

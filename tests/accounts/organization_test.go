@@ -41,6 +41,23 @@ func TestOrganization_CreateAndChoose(t *testing.T) {
 	w.wantAudit(eve.Org, tenancy.ActionSignedIn, 1)
 }
 
+func TestOrganization_MembershipsOfOnePersonAreBounded(t *testing.T) {
+	t.Parallel()
+	w := open(t, nil)
+	ada, p := w.owner("ada@example.com"), w.owner("bob@example.com")
+	w.exec(`with made as (insert into organization (id, name) select gen_random_uuid(), 'N' from generate_series(1, 248) returning id)
+		insert into member (org_id, person_id, role) select id, $1, 'USER' from made`, p.Person)
+	_, err := w.CreateOrganization(t.Context(), p, "The 250th")
+	must(t, err)
+	_, err = w.CreateOrganization(t.Context(), p, "The 251st")
+	wantFault(t, "one more", err, fault.Conflict)
+	_, link := w.invite(ada, "", tenancy.RoleUser)
+	_, err = w.JoinOrganization(t.Context(), p, link)
+	wantFault(t, "an invitation", err, fault.Conflict)
+	w.wantCount(250, "member where person_id = $1", p.Person)
+	w.wantCount(1, "invitation")
+}
+
 func TestOrganization_Settings(t *testing.T) {
 	t.Parallel()
 	w := open(t, nil)

@@ -27,7 +27,7 @@ func (w *world) register(r tenancy.Registration) {
 
 func (w *world) activate(code string) tenancy.SignIn {
 	w.t.Helper()
-	in, ok, err := w.Activate(w.t.Context(), code, from(""))
+	in, ok, err := w.Activate(w.t.Context(), code, password, from(""))
 	if err != nil || !ok || in.Session == "" {
 		w.t.Fatalf("activate: got %+v, %v, %v, want a session", in, ok, err)
 	}
@@ -36,7 +36,7 @@ func (w *world) activate(code string) tenancy.SignIn {
 
 func (w *world) wantDeadLink(name, code string) {
 	w.t.Helper()
-	in, ok, err := w.Activate(w.t.Context(), code, from(""))
+	in, ok, err := w.Activate(w.t.Context(), code, password, from(""))
 	if err != nil || ok || in.Session != "" {
 		w.t.Errorf("%s: got %+v, %v, %v, want false", name, in, ok, err)
 	}
@@ -82,13 +82,59 @@ func TestRegister_EachLinkMakesItsOwnRegistration(t *testing.T) {
 	mine.Password = "another good password"
 	w.register(mine)
 	own := w.link("ada@example.com")
-	w.activate(own)
+	_, _, err := w.Activate(t.Context(), stranger, mine.Password, from(""))
+	wantFault(t, "the stranger's link with the password of Ada", err, fault.Invalid)
+	if in, ok, err := w.Activate(t.Context(), own, mine.Password, from("")); err != nil || !ok || in.Session == "" {
+		t.Fatalf("activate: got %+v, %v, %v, want a session", in, ok, err)
+	}
 	w.wantCount(1, "organization where name = 'Of Ada'")
 	w.wantCount(1, "organization")
-	_, err := w.Login(t.Context(), "ada@example.com", password, from(""))
+	_, err = w.Login(t.Context(), "ada@example.com", password, from(""))
 	wantFault(t, "the stranger's password", err, fault.Invalid)
 	w.wantDeadLink("the stranger's link after the account", stranger)
 	w.wantCount(1, "person")
+}
+
+func TestActivate_InAnotherBrowserNeedsThePassword(t *testing.T) {
+	t.Parallel()
+	w := open(t, nil)
+	in, err := w.Register(t.Context(), registration("ada@example.com", "Engines"))
+	if err != nil || in.Device == "" {
+		t.Fatalf("got %+v, %v, want a token for the cookie of the browser", in, err)
+	}
+	code := w.link("ada@example.com")
+	hashed := w.Hashed()
+	for name, device := range map[string]string{"without a cookie": "", "another browser": "x"} {
+		got, ok, err := w.Activate(t.Context(), code, "", from(device))
+		if err != nil || ok || got.Step != tenancy.StepPassword || got.Session != "" {
+			t.Errorf("%s: got %+v, %v, %v, want to be asked for the password", name, got, ok, err)
+		}
+	}
+	if got := w.Hashed(); got != hashed {
+		t.Errorf("got %d passwords hashed, want none without a password", got-hashed)
+	}
+	_, _, err = w.Activate(t.Context(), code, "a wrong password", from("x"))
+	wantFault(t, "a wrong password", err, fault.Invalid)
+	w.wantCount(0, "person")
+	w.wantDeadLink("no link, with a password", "x")
+	done, ok, err := w.Activate(t.Context(), code, "", from(in.Device))
+	if err != nil || !ok || done.Session == "" {
+		t.Fatalf("the browser that registered: got %+v, %v, %v, want a session", done, ok, err)
+	}
+	r := registration("bob@example.com", "Engines")
+	r.From.Device = "of somebody else"
+	in, err = w.Register(t.Context(), r)
+	if err != nil || in.Device != "" {
+		t.Fatalf("got %+v, %v, want no other cookie", in, err)
+	}
+	if got, ok, err := w.Activate(t.Context(), w.link("bob@example.com"), "", from("of somebody else")); err != nil || !ok || got.Device == "" {
+		t.Errorf("got %+v, %v, %v, want a session, and a device that only Bob has", got, ok, err)
+	}
+	w.exec("insert into confirmation (id, kind, email, organization, provider, issuer, subject, expires_at) values " +
+		"(gen_random_uuid(), 'registration', 'eve@example.com', 'E', 'GITHUB', 'https://idp', 's', now() + interval '9 years')")
+	must(t, w.ResendActivation(t.Context(), "eve@example.com"))
+	_, _, err = w.Activate(t.Context(), w.link("eve@example.com"), password, from(""))
+	wantFault(t, "an identity of a provider in another browser", err, fault.Invalid)
 }
 
 func TestRegister_LinkExpires(t *testing.T) {
@@ -212,7 +258,7 @@ func TestRegister_FirstMakesOneOrganization(t *testing.T) {
 		}
 	})
 	results := together(len(codes), func(i int) any {
-		_, ok, err := w.Activate(t.Context(), codes[i], site(i))
+		_, ok, err := w.Activate(t.Context(), codes[i], password, site(i))
 		if err != nil {
 			return err
 		}
@@ -242,6 +288,7 @@ func TestRegister_FiftyAtOnceMakeOneAccount(t *testing.T) {
 	errs := together(50, func(i int) error {
 		r := registration("ada@example.com", "Engines")
 		r.From = site(i)
+		r.From.Device = "the browser"
 		_, err := patient(func() (tenancy.SignIn, error) { return w.Register(t.Context(), r) })
 		return err
 	})
@@ -254,7 +301,7 @@ func TestRegister_FiftyAtOnceMakeOneAccount(t *testing.T) {
 		t.Fatalf("got %d mails, want 50", len(mails))
 	}
 	results := together(50, func(i int) bool {
-		_, ok, err := w.Activate(t.Context(), tokenOf(mails[i]), site(i))
+		_, ok, err := w.Activate(t.Context(), tokenOf(mails[i]), "", from("the browser"))
 		if err != nil {
 			t.Errorf("activate: %v", err)
 		}

@@ -82,7 +82,7 @@ func testUnconfirmedAddress(t *testing.T) {
 	if link == nil {
 		t.Fatal("the mail has no link")
 	}
-	visitor.do(t, http.MethodPost, "/auth/activate", m{"code": link[1]}).want(t, http.StatusCreated)
+	visitor.do(t, http.MethodPost, "/auth/activate", m{"code": link[1], "password": password}).want(t, http.StatusCreated)
 	if a := visitor.do(t, http.MethodPost, "/auth/login", body).want(t, http.StatusCreated); a.Cookie("auth") == "" {
 		t.Errorf("the sign-in sets no session: %v, want the cookie auth", a.Header)
 	}

@@ -227,12 +227,12 @@ func TestAccounts_FiftyRegistrationsOfOneAddressMakeOneAccount(t *testing.T) {
 	t.Parallel()
 	s := startInstance(t, nil)
 	accounts := s.registering(t)
-	const many = 50
+	const many, oneBrowser = 50, "the token of a browser"
 	together(many, func(i int) {
 		address := fmt.Sprintf("198.18.%d.1", i)
 		r := tenancy.Registration{
 			Email: "Ada@Example.com", Password: password, Organization: fmt.Sprint("Number ", i),
-			From: tenancy.NewSource(address, address, "Firefox", ""),
+			From: tenancy.NewSource(address, address, "Firefox", oneBrowser),
 		}
 		if err := register(t.Context(), accounts, r); err != nil {
 			t.Errorf("registration %d: %v", i, err)
@@ -246,7 +246,9 @@ func TestAccounts_FiftyRegistrationsOfOneAddressMakeOneAccount(t *testing.T) {
 	done := 0
 	together(many, func(i int) {
 		var out signInAnswer
-		s.browse().on(i%2).want(t, http.StatusCreated, &out, http.MethodPost, "/auth/activate", m{"code": links[i]})
+		b := s.browse().on(i % 2)
+		b.cookies["device"] = oneBrowser
+		b.want(t, http.StatusCreated, &out, http.MethodPost, "/auth/activate", m{"code": links[i]})
 		mu.Lock()
 		defer mu.Unlock()
 		if out.Can {

@@ -49,7 +49,7 @@ type SignUp interface {
 	Register(ctx context.Context, r tenancy.Registration) (tenancy.SignIn, error)
 	// Activate completes the registration of a link. It returns false for a link that is not valid, has been used, or
 	// whose address has got an account meanwhile.
-	Activate(ctx context.Context, code string, from tenancy.Source) (s tenancy.SignIn, ok bool, err error)
+	Activate(ctx context.Context, code, password string, from tenancy.Source) (s tenancy.SignIn, ok bool, err error)
 	// ResendActivation sends the link of the address's newest registration again, if there is one.
 	ResendActivation(ctx context.Context, email string) error
 	// Forgot sends a link for a new password, if there is a person with the address.
@@ -94,6 +94,8 @@ type Providers interface {
 		tenancy.ProviderSignIn, error)
 	// Identities returns the identities with which the person can sign in.
 	Identities(ctx context.Context, p tenancy.Principal) ([]tenancy.Identity, error)
+	// UnlinkIdentity is Conflict for the last way to sign in.
+	UnlinkIdentity(ctx context.Context, p tenancy.Principal, identity string) error
 }
 
 // People are the use cases of a person's own data.

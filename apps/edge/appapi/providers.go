@@ -56,17 +56,20 @@ func (a *API) beginSignIn(c *fiber.Ctx) error {
 	return c.SendString(address)
 }
 
+// maxCallback is the greatest length of the address of a callback in bytes.
+const maxCallback = 1000
+
 // checkCallback returns Invalid for the address of a callback at which neither the dashboard nor this service is.
 func (a *API) checkCallback(address string) error {
 	if address == "" {
 		return nil
 	}
 	u, err := url.Parse(address)
-	if err == nil && u.User == nil && slices.Contains(a.cfg.Origins, u.Scheme+"://"+strings.ToLower(u.Host)) {
+	if err == nil && len(address) <= maxCallback && u.User == nil && slices.Contains(a.cfg.Origins, u.Scheme+"://"+strings.ToLower(u.Host)) {
 		return nil
 	}
 	return &fault.Error{Kind: fault.Invalid, Op: "appapi.checkCallback", Message: "The request is not valid.",
-		Fields: []fault.Field{{Name: "redirect_uri", Message: "must be an address of the dashboard or of this service"}}}
+		Fields: []fault.Field{{Name: "redirect_uri", Message: "must be an address of the dashboard or of this service, of at most 1000 characters"}}}
 }
 
 // ProviderCallback is the body of POST /auth/oauth/{provider}/exists: what the browser brought back.
@@ -74,7 +77,7 @@ type ProviderCallback struct {
 	Code        string `json:"code" minLength:"1" maxLength:"4096"`
 	State       string `json:"state" minLength:"1" maxLength:"512"`
 	Issuer      string `json:"iss,omitempty" maxLength:"512" doc:"The parameter iss of the callback, if any."`
-	RedirectURI string `json:"redirect_uri,omitempty" maxLength:"1024" doc:"As in the beginning."`
+	RedirectURI string `json:"redirect_uri,omitempty" maxLength:"1000" doc:"As in the beginning."`
 }
 
 type providerInput struct {
@@ -167,6 +170,7 @@ func (a *API) appCallback(c *fiber.Ctx) error {
 
 // IdentityRecord is an account at an identity provider.
 type IdentityRecord struct {
+	ID        string `json:"id"`
 	Provider  string `json:"provider" example:"GITHUB"`
 	CreatedAt string `json:"createdAt" format:"date-time"`
 }
@@ -185,7 +189,22 @@ func (a *API) identities(ctx context.Context, _ *struct{}) (*identitiesOutput, e
 	}
 	out := &identitiesOutput{Body: make([]IdentityRecord, 0, len(list))}
 	for _, i := range list {
-		out.Body = append(out.Body, IdentityRecord{Provider: i.Provider, CreatedAt: publicv1.FormatTime(i.CreatedAt)})
+		out.Body = append(out.Body, IdentityRecord{
+			ID: i.ID.String(), Provider: i.Provider, CreatedAt: publicv1.FormatTime(i.CreatedAt),
+		})
 	}
 	return out, nil
+}
+
+// UnlinkIdentity returns the endpoint that ends the sign-in with an identity.
+func (a *API) UnlinkIdentity() route.Endpoint {
+	return route.JSON(described(describe(tagSecurity, "Unlink an identity", 404, 409),
+		"An answer of 409 means that you could not sign in any more: choose a password first."), a.unlinkIdentity)
+}
+
+func (a *API) unlinkIdentity(ctx context.Context, in *pathID) (*idOutput, error) {
+	if err := a.deps.Accounts.UnlinkIdentity(ctx, request.Principal(ctx), in.ID); err != nil {
+		return nil, err
+	}
+	return &idOutput{Body: IDAnswer(*in)}, nil
 }

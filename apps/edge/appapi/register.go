@@ -125,7 +125,8 @@ func (in *registerInput) registration() (tenancy.Registration, error) {
 
 // ActivateRequest is the body of POST /auth/activate.
 type ActivateRequest struct {
-	Code string `json:"code" minLength:"1" maxLength:"512" doc:"Of the link in the mail."`
+	Code     string `json:"code" minLength:"1" maxLength:"512" doc:"Of the link in the mail."`
+	Password string `json:"password,omitempty" maxLength:"512" doc:"Of the registration, after passwordRequired."`
 }
 
 type activateInput struct {
@@ -137,6 +138,8 @@ type activateInput struct {
 type ActivateAnswer struct {
 	Can   bool  `json:"can" doc:"Whether the account exists now; false for a link that is over or was used."`
 	Login *bool `json:"login,omitempty" doc:"Whether the sign-in is complete; only with can."`
+	// PasswordRequired is for a link that is opened in another browser than that which registered.
+	PasswordRequired bool `json:"passwordRequired,omitempty" doc:"Send the code again with the password."`
 	SignInStep
 }
 
@@ -147,19 +150,21 @@ type activateOutput struct {
 
 // Activate returns the endpoint that completes a registration with the link of its mail.
 func (a *API) Activate() route.Endpoint {
-	return route.JSON(created(tagSignIn, "Complete a registration", 400, 402, 403, 413, 429), a.activate)
+	return route.JSON(described(created(tagSignIn, "Complete a registration", 400, 402, 403, 413, 429),
+		"In another browser than that which registered, without its cookie device, the password of the registration is "+
+			"needed: the answer is passwordRequired then, and the code stays valid."), a.activate)
 }
 
 func (a *API) activate(ctx context.Context, in *activateInput) (*activateOutput, error) {
 	if err := a.admitClient(ctx, a.buckets.link); err != nil {
 		return nil, err
 	}
-	signIn, ok, err := a.deps.Accounts.Activate(ctx, in.Body.Code, request.From(ctx).From)
+	signIn, ok, err := a.deps.Accounts.Activate(ctx, in.Body.Code, in.Body.Password, request.From(ctx).From)
 	if err != nil {
 		return nil, err
 	}
 	if !ok {
-		return &activateOutput{}, nil
+		return &activateOutput{Body: ActivateAnswer{PasswordRequired: signIn.Step == tenancy.StepPassword}}, nil
 	}
 	headers, err := a.signInHeaders(ctx, signIn, in.BrowserCookies)
 	if err != nil {

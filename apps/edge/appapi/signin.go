@@ -82,7 +82,11 @@ func (a *API) signInHeaders(ctx context.Context, s tenancy.SignIn, b BrowserCook
 	switch s.Step {
 	case tenancy.StepDone:
 	case tenancy.StepConfirm:
-		return SignInHeaders{Activate: "true"}, nil
+		h := SignInHeaders{Activate: "true"}
+		if s.Device != "" { // by which Activate recognizes the browser
+			h.Cookies = []string{a.cookie(CookieDevice, s.Device, tenancy.DeviceMemory)}
+		}
+		return h, nil
 	default:
 		return SignInHeaders{}, nil
 	}
