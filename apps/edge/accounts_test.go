@@ -15,7 +15,7 @@ var accountRoutes = []struct {
 	parts                  []string
 	calls                  []string
 }{
-	{as: goodSession, method: "GET", path: "/user/subscription", status: 200, parts: []string{`{"subscription":null}`}},
+	{as: adminSession, method: "GET", path: "/user/subscription", status: 200, parts: []string{`{"subscription":null}`}},
 	{as: goodSession, method: "GET", path: "/user/subscription/tiers", status: 200, parts: []string{`{"month":[],"year":[],"tiers":[]}`}},
 	{
 		as: goodSession, method: "GET", path: "/user/personal", status: 200,
@@ -92,7 +92,9 @@ var accountRoutes = []struct {
 	},
 	{as: goodSession, method: "DELETE", path: "/user/sessions", status: 200, parts: []string{`{"ended":2}`}, calls: []string{"EndSessions"}},
 	{as: goodSession, method: "DELETE", path: "/user/sessions?id=s1", status: 200, parts: []string{`{"ended":2}`}, calls: []string{"EndSessions s1"}},
-	{as: goodSession, method: "GET", path: "/user/identities", status: 200, parts: []string{`[{"provider":"GITHUB","createdAt":"2026-01-02T03:04:05.000Z"}]`}, calls: []string{"Identities"}},
+	{as: goodSession, method: "GET", path: "/user/identities", status: 200, parts: []string{`"provider":"GITHUB","createdAt":"2026-01-02T03:04:05.000Z"}]`}, calls: []string{"Identities"}},
+	{as: goodSession, method: "DELETE", path: "/user/identities/i1", status: 200, parts: []string{`{"id":"i1"}`}, calls: []string{"UnlinkIdentity i1"}},
+	{as: goodSession, method: "DELETE", path: "/user/identities/last", status: 409, parts: []string{"could not sign in"}},
 	{
 		as: goodSession, method: "GET", path: "/settings/organization", status: 200, calls: []string{"Organization"},
 		parts: []string{`"name":"Acme","description":"Makes things.","timezone":"Europe/Vienna","shortlink":"ASK"`, `"createdAt":"2026-01-02T03:04:05.000Z"`},

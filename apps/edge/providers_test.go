@@ -23,7 +23,7 @@ func TestProvider_BeginGivesAddressAndState(t *testing.T) {
 	want(t, s.call(t, "GET", "/auth/oauth/GENERIC", "", "auth", "over"), 200) // a session that is over is none
 	s.wantCalls(t, "BeginSignIn GITHUB", "BeginSignIn GOOGLE https://APP.test/ui/callback "+ada, "BeginSignIn GENERIC")
 	want(t, s.call(t, "GET", "/auth/oauth/APPLE", ""), 404)
-	for _, foreign := range []string{"https://evil.test/", "https://app.test.evil.test/", "//app.test/", "javascript:alert(1)", "/relative", "https://u@app.test/", "https://app.test:8443/"} {
+	for _, foreign := range []string{"https://evil.test/", "https://app.test.evil.test/", "//app.test/", "javascript:alert(1)", "/relative", "https://u@app.test/", "https://app.test:8443/", "https://app.test/" + strings.Repeat("a", 1000)} {
 		want(t, s.call(t, "GET", "/auth/oauth/GITHUB?redirect_uri="+foreign, ""), 400, "redirect_uri")
 	}
 	s.wantCalls(t)

@@ -257,6 +257,7 @@ func TestRecovery_AnswersOfLinks(t *testing.T) {
 	s := start(t, nil)
 	want(t, s.call(t, "GET", "/auth/can-register", ""), 200, `{"register":true}`)
 	want(t, s.open(t, "/auth/activate", `{"code":"used"}`), 201, `{"can":false}`)
+	want(t, s.open(t, "/auth/activate", `{"code":"another-browser"}`), 201, `{"can":false,"passwordRequired":true}`)
 	want(t, s.open(t, "/auth/forgot", `{"email":"ADA@example.org "}`), 201, `{"forgot":true}`)
 	want(t, s.open(t, "/auth/resend-activation", `{"email":"ada@example.org"}`), 201, `{"success":true}`)
 	reset := `{"token":%q,"password":"correct horse","repeatPassword":"correct horse"}`
@@ -264,7 +265,7 @@ func TestRecovery_AnswersOfLinks(t *testing.T) {
 	want(t, s.open(t, "/auth/forgot-return", fmt.Sprintf(reset, "used-token")), 201, `{"reset":false}`)
 	want(t, s.open(t, "/auth/confirm-email", `{"token":"t"}`), 201, `{"confirmed":true,"changed":true}`)
 	want(t, s.open(t, "/auth/mfa/enroll/begin", `{"mfaToken":"t"}`), 201, `{"secret":"SECRET","otpauthUrl":"otpauth://totp/x"}`)
-	s.wantCalls(t, "CanRegister", "Activate used", "Forgot ada@example.org", "ResendActivation ada@example.org",
+	s.wantCalls(t, "CanRegister", "Activate used", "Activate another-browser", "Forgot ada@example.org", "ResendActivation ada@example.org",
 		"ResetPassword token correct horse", "ResetPassword used-token correct horse", "ConfirmAddress t", "BeginEnrollment t")
 	s.fail(fault.New(fault.Gone, "fake", "The link is over."))
 	want(t, s.open(t, "/auth/confirm-email", `{"token":"t"}`), 410, "The link is over.")

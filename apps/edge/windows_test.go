@@ -181,17 +181,32 @@ func TestLimits_OfAddress(t *testing.T) {
 	send := func(n int, path, body string) answer {
 		return d.call(t, "POST", path, body, "Content-Type", "application/json", "X-Forwarded-For", fmt.Sprintf("198.51.100.%d", n))
 	}
-	for n := range 5 {
-		want(t, send(n, "/auth/register", goodRegistration), 201)
+	for range 5 {
+		want(t, send(1, "/auth/register", goodRegistration), 201)
+	}
+	want(t, send(1, "/auth/register", goodRegistration), 429)
+	for n := range 15 {
+		want(t, send(2+n%3, "/auth/register", goodRegistration), 201)
 	}
 	want(t, send(9, "/auth/register", goodRegistration), 429)
 	d.called()
-	for n := range 7 { // answered the same
-		want(t, send(n, "/auth/forgot", `{"email":"ada@example.org"}`), 201, `{"forgot":true}`)
-		want(t, send(n, "/auth/resend-activation", `{"email":"ADA@example.org"}`), 201, `{"success":true}`)
+	for range 7 { // answered the same
+		want(t, send(11, "/auth/forgot", `{"email":"ada@example.org"}`), 201, `{"forgot":true}`)
+		want(t, send(11, "/auth/resend-activation", `{"email":"ADA@example.org"}`), 201, `{"success":true}`)
 	}
 	if calls := d.called(); len(calls) != 10 {
 		t.Errorf("%d mails were asked for, want 5 of each kind: %q", len(calls), calls)
+	}
+	for n := range 20 {
+		want(t, send(20+n, "/auth/forgot", `{"email":"ada@example.org"}`), 201, `{"forgot":true}`)
+	}
+	if calls := d.called(); len(calls) != 15 {
+		t.Errorf("%d mails were asked for by others, want 15, so that there are 20 in all: %q", len(calls), calls)
+	}
+	d.hand.forward(tenancy.ResetLife)
+	want(t, send(60, "/auth/forgot", `{"email":"ada@example.org"}`), 201, `{"forgot":true}`)
+	if calls := d.called(); len(calls) != 1 {
+		t.Errorf("%d mails were asked for when the first links are over, want 1: %q", len(calls), calls)
 	}
 	session := func(path, body string) answer {
 		return d.call(t, "POST", path, body, "Content-Type", "application/json", "auth", adminSession)

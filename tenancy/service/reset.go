@@ -86,12 +86,13 @@ func (a *Accounts) ChangeAddress(ctx context.Context, p tenancy.Principal, email
 	if err := in.Err(op); err != nil {
 		return false, err
 	}
+	if p.Behind.IsZero() && clean == p.Name {
+		in.Check(false, "email", "is your address already")
+		return false, in.Err(op)
+	}
 	person, err := a.prove(ctx, op, p, proof)
 	if err != nil {
 		return false, err
-	}
-	if clean == person.Email {
-		return false, fault.New(fault.Invalid, op, "This is your address already.")
 	}
 	if a.deps.Mail == nil {
 		err := a.inGate(ctx, op, func(tx *tenancystore.GateTx) error {

@@ -265,6 +265,7 @@ var crossing = map[string]string{
 	"tenancy.GateTx.Enter":                  "covered by the methods of OrgTx",
 	"tenancy.OrgTx.Leave":                   "returns to the gate's role, which has no organization",
 	"tenancy.GateTx.AuditOrg":               "the operator and people act on organizations that they name; it appends and reads nothing",
+	"tenancy.GateTx.BeginImpersonation":     "an administrator of the instance acts as a member; its caller checks both",
 	"tenancy.GateTx.SetOrganizationDeleted": "an undo has no session in the organization, which nobody can enter; its caller checks who owns it",
 	"tenancy.GateTx.Marks":                  "the task that stops or resumes an organization reads whether it may publish, from outside of it",
 	"tenancy.GateTx.SetSuspended":           "only the operator of the instance suspends organizations, from outside of them",

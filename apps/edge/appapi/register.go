@@ -203,7 +203,7 @@ func (a *API) resend(ctx context.Context, in *resendInput) (*resendOutput, error
 // mailTo lets send write to an address. Above the limit of the address it does nothing and returns nil, which
 // keeps secret what others have requested; above that of the client it is RateLimited.
 func (a *API) mailTo(
-	ctx context.Context, b bucket, email string, send func(context.Context, string) error,
+	ctx context.Context, b addressBucket, email string, send func(context.Context, string) error,
 ) error {
 	if err := a.admitClient(ctx, a.buckets.mail); err != nil {
 		return err

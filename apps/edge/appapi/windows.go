@@ -65,21 +65,27 @@ type clientBucket struct{ client, site bucket }
 
 const siteFactor = 4
 
+// addressBucket limits the requests for one mail address: those of each site, and those of all sites together to
+// addressFactor times as many. So others can use up the mails of an address only from several networks.
+type addressBucket struct{ site, all bucket }
+
+const addressFactor = 4
+
 // buckets are the limits of routes without a session, and of mails.
 type buckets struct {
 	// session counts all requests of a session.
 	session bucket
 	// signUp counts registrations, and signUpAddress those of one mail address.
 	signUp        clientBucket
-	signUpAddress bucket
+	signUpAddress addressBucket
 	// mail counts requests for a mail. The next three count those for a mail of one kind to one address, because
 	// requests of one kind must not use up the mails of another.
 	mail          clientBucket
-	resetAddress  bucket
-	resendAddress bucket
-	inviteAddress bucket
+	resetAddress  addressBucket
+	resendAddress addressBucket
+	inviteAddress addressBucket
 	// newAddress counts requests to change to one mail address, also those whose proof is wrong.
-	newAddress bucket
+	newAddress addressBucket
 	// factor counts codes of second factors.
 	factor clientBucket
 	// link counts uses of links in mails and of other tokens.
@@ -96,15 +102,18 @@ func newBuckets(appLimit int, c clock.Clock) buckets {
 	client := func(name string, limit int, every time.Duration) clientBucket {
 		return clientBucket{client: one(name, limit, every), site: one(name+"-site", siteFactor*limit, every)}
 	}
+	address := func(name string, limit int, every time.Duration) addressBucket {
+		return addressBucket{site: one(name+"-site", limit, every), all: one(name, addressFactor*limit, every)}
+	}
 	return buckets{
 		session:       one("session", appLimit, sessionWindow),
 		signUp:        client("sign-up", 10, time.Hour),
-		signUpAddress: one("sign-up-address", 5, time.Hour),
+		signUpAddress: address("sign-up-address", 5, time.Hour),
 		mail:          client("mail", 20, time.Hour),
-		resetAddress:  one("reset-address", 5, time.Hour),
-		resendAddress: one("resend-address", 5, time.Hour),
-		inviteAddress: one("invite-address", 5, time.Hour),
-		newAddress:    one("new-address", 10, time.Hour),
+		resetAddress:  address("reset-address", 5, tenancy.ResetLife),
+		resendAddress: address("resend-address", 5, time.Hour),
+		inviteAddress: address("invite-address", 5, time.Hour),
+		newAddress:    address("new-address", 10, time.Hour),
 		factor:        client("factor", 30, 5*time.Minute),
 		link:          client("link", 60, 5*time.Minute),
 		provider:      client("provider", 60, 5*time.Minute),
@@ -125,9 +134,13 @@ func (a *API) admitSource(ctx context.Context, b clientBucket, from tenancy.Sour
 	return a.admit(ctx, b.site, from.Site)
 }
 
-// admitAddress counts a request for a mail address, which is not stored. It returns RateLimited when none is left.
-func (a *API) admitAddress(ctx context.Context, b bucket, email string) error {
-	return a.admit(ctx, b, a.accountName(email))
+// admitAddress counts a request of ctx for a mail address, which is not stored. It returns RateLimited when none is left.
+func (a *API) admitAddress(ctx context.Context, b addressBucket, email string) error {
+	name := a.accountName(email)
+	if err := a.admit(ctx, b.site, name+" "+request.From(ctx).From.Site); err != nil {
+		return err
+	}
+	return a.admit(ctx, b.all, name)
 }
 
 func (a *API) admit(ctx context.Context, b bucket, key string) error {
