@@ -216,6 +216,10 @@ func TestLimits_OfAddress(t *testing.T) {
 	}
 	want(t, session("/settings/team", `{"email":"ada@example.org","role":"USER","sendEmail":true}`), 429)
 	want(t, session("/settings/team", `{"email":"ada@example.org","role":"USER","sendEmail":false}`), 201)
+	for n := range 94 {
+		want(t, session("/settings/team", fmt.Sprintf(`{"email":"p%d@example.org","role":"USER","sendEmail":true}`, n)), 201)
+	}
+	want(t, session("/settings/team", `{"email":"another@example.org","role":"USER","sendEmail":true}`), 429)
 	for range 10 {
 		want(t, session("/user/change-email", `{"email":"ada@example.org","password":"right"}`), 201)
 	}

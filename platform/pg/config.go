@@ -52,8 +52,8 @@ type Config struct {
 	Pooler string `env:"POOLER" doc:"transaction, when DATABASE_URL is that of a pooler that lends connections so."`
 	// RolePrefix is crier when empty.
 	RolePrefix string `env:"ROLE_PREFIX, default=crier" doc:"First part of the names of the database roles."`
-	// MaxConns is shared by the pools except those of Retention, Keys, Sessions and Jobs. 0 means 2 x cores + 2, at least 16. Half
-	// of them serve organizations, each at most with half of those.
+	// MaxConns is shared by the pools except those of Retention, Keys, Sessions and Jobs. 0 means 2 x cores + 2, at least
+	// 16. Half of them serve organizations, each at most with half of those.
 	MaxConns int32 `env:"DATABASE_MAX_CONNS" doc:"Connections of all pools; 2 x cores + 2, at least 16, when not set."`
 }
 

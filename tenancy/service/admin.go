@@ -87,7 +87,8 @@ func (a *Accounts) ofPerson(ctx context.Context, op, email string,
 }
 
 // SetPasswordOf replaces the password of the person with an address by a random one, which it returns, and ends all
-// sessions and all sign-ins by providers of the person. It is for the operator. An address without an account is fault.NotFound.
+// sessions and all sign-ins by providers of the person. It is for the operator. An address without an account is
+// fault.NotFound.
 func (a *Accounts) SetPasswordOf(ctx context.Context, email string) (string, error) {
 	const op = "tenancy.SetPasswordOf"
 	password, err := secret.Token("", 20)

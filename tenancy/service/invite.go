@@ -149,8 +149,9 @@ func (a *Accounts) JoinOrganization(ctx context.Context, p tenancy.Principal, li
 	return org, err
 }
 
-// useInvitation makes a person a member. It returns pgx.ErrNoRows for an invitation that cannot be used any more, and
-// Forbidden for a person whom it is not for, and Conflict for one with too many organizations. An instance without mail verifies no addresses, so the link is enough there.
+// useInvitation makes a person a member. It returns pgx.ErrNoRows for an invitation that cannot be used any more,
+// Forbidden for a person whom it is not for, and Conflict for one with too many organizations. An instance without mail
+// verifies no addresses, so the link is enough there.
 func (a *Accounts) useInvitation(ctx context.Context, tx *tenancystore.GateTx, op string, person tenancy.Person,
 	hash []byte, from tenancy.Source) (tenancy.OrgID, error) {
 	now := a.clock.Now()

@@ -75,8 +75,20 @@ func (a *Accounts) addMail(ctx context.Context, tx *tenancystore.GateTx, kind ma
 	return tx.AddMail(ctx, string(kind), email, n, n.At)
 }
 
-// notify is addMail for what has happened to a person.
+// maxNotices is how many mails to an address may wait to be sent when another notice is added.
+const maxNotices = 20
+
+// notify is addMail for what has happened to a person. While too many mails to the address wait, it only logs: one account
+// must not fill the queue that all mails go through.
 func (a *Accounts) notify(ctx context.Context, tx *tenancystore.GateTx, kind mailKind, email string, n notice) error {
+	waiting, err := tx.CountMails(ctx, email, maxNotices)
+	if err != nil {
+		return err
+	}
+	if waiting >= maxNotices {
+		a.log.WarnContext(ctx, "a mail is left out, because too many to its recipient wait", "to", email, "kind", kind)
+		return nil
+	}
 	return a.addMail(ctx, tx, kind, email, n)
 }
 

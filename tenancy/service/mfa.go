@@ -248,9 +248,9 @@ func (a *Accounts) ReplaceRecoveryCodes(ctx context.Context, p tenancy.Principal
 	return codes, err
 }
 
-// withCode runs fn in a transaction in which a code of the principal's second factor, or a recovery code, was accepted. A wrong code is
-// fault.Invalid, and fault.Conflict means that there is no second factor. After an error of fn the code has not been
-// used.
+// withCode runs fn in a transaction in which a code of the principal's second factor, or a recovery code, was accepted.
+// A wrong code is fault.Invalid, and fault.Conflict means that there is no second factor. After an error of fn the code
+// has not been used.
 func (a *Accounts) withCode(ctx context.Context, op string, p tenancy.Principal, code, recovery string,
 	fn func(tx *tenancystore.GateTx) error) error {
 	var refusal error

@@ -39,6 +39,15 @@ func (t *GateTx) AddMail(ctx context.Context, kind, email string, data any, now 
 	return t.store.queue.Add(ctx, t.tx, jobs.Task{Kind: MailTask, ID: mail.UUID()})
 }
 
+const mailCount = `-- tenancy.MailCount
+select count(*) from (select from mail where email = $1 limit $2) queued`
+
+// CountMails returns how many mails to an address were not sent, at most limit.
+func (t *GateTx) CountMails(ctx context.Context, email string, limit int) (n int, err error) {
+	err = t.tx.QueryRow(ctx, mailCount, email, limit).Scan(&n)
+	return n, err
+}
+
 const mailGet = `-- tenancy.MailGet
 select id, kind, email, data, created_at from mail where id = $1`
 

@@ -18,8 +18,8 @@ type Store struct {
 	queue *jobs.Queue
 }
 
-// New returns a Store. It uses db as pg.Gate, pg.Keys and pg.Sessions, and as a tenant for the rows of one organization. The error is
-// that of jobs.NewQueue.
+// New returns a Store. It uses db as pg.Gate, pg.Keys and pg.Sessions, and as a tenant for the rows of one organization.
+// The error is that of jobs.NewQueue.
 func New(db *pg.DB) (*Store, error) {
 	queue, err := jobs.NewQueue()
 	if err != nil {

@@ -72,6 +72,23 @@ func TestMail_WithoutReasonIsNotSent(t *testing.T) {
 	w.wantCount(0, "confirmation_link")
 }
 
+func TestMail_NoticesThatWaitAreBounded(t *testing.T) {
+	t.Parallel()
+	w := open(t, nil)
+	p := w.owner("ada@example.com")
+	for range 25 {
+		_, k := w.key(p, "CI")
+		must(t, w.DeleteKey(t.Context(), p, k.ID.String()))
+	}
+	w.wantCount(20, "mail where email = 'ada@example.com'")
+	w.wantAudit(p.Org, tenancy.ActionKeyRevoked, 25)
+	must(t, w.Forgot(t.Context(), "ada@example.com")) // a mail with a link is not left out
+	w.wantCount(21, "mail where email = 'ada@example.com'")
+	w.deliver()
+	w.key(p, "after they were sent")
+	w.wantCount(1, "mail where email = 'ada@example.com'")
+}
+
 func TestMail_PreferencesAndUnsubscribe(t *testing.T) {
 	t.Parallel()
 	w := open(t, nil)

@@ -69,7 +69,8 @@ func (a *API) checkCallback(address string) error {
 		return nil
 	}
 	return &fault.Error{Kind: fault.Invalid, Op: "appapi.checkCallback", Message: "The request is not valid.",
-		Fields: []fault.Field{{Name: "redirect_uri", Message: "must be an address of the dashboard or of this service, of at most 1000 characters"}}}
+		Fields: []fault.Field{{Name: "redirect_uri", Message: "must be an address of the dashboard or of this service, " +
+			"of at most 1000 characters"}}}
 }
 
 // ProviderCallback is the body of POST /auth/oauth/{provider}/exists: what the browser brought back.

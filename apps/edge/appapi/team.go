@@ -93,6 +93,9 @@ func (a *API) invite(ctx context.Context, in *inviteInput) (*inviteOutput, error
 		return nil, err
 	}
 	if n.Send {
+		if err := a.admit(ctx, a.buckets.invitation, request.Principal(ctx).Org.String()); err != nil {
+			return nil, err
+		}
 		if err := a.admitAddress(ctx, a.buckets.inviteAddress, n.Email); err != nil {
 			return nil, err
 		}

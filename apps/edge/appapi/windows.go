@@ -84,6 +84,8 @@ type buckets struct {
 	resetAddress  addressBucket
 	resendAddress addressBucket
 	inviteAddress addressBucket
+	// invitation counts the mails with invitations of an organization.
+	invitation bucket
 	// newAddress counts requests to change to one mail address, also those whose proof is wrong.
 	newAddress addressBucket
 	// factor counts codes of second factors.
@@ -113,6 +115,7 @@ func newBuckets(appLimit int, c clock.Clock) buckets {
 		resetAddress:  address("reset-address", 5, tenancy.ResetLife),
 		resendAddress: address("resend-address", 5, time.Hour),
 		inviteAddress: address("invite-address", 5, time.Hour),
+		invitation:    one("invitation", 100, time.Hour),
 		newAddress:    address("new-address", 10, time.Hour),
 		factor:        client("factor", 30, 5*time.Minute),
 		link:          client("link", 60, 5*time.Minute),
