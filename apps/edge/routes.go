@@ -284,7 +284,7 @@ func settingsRoutes(api *appapi.API) []Route {
 		built("GET /settings/api-keys", "list-keys", admin, user, api.Keys()),
 		built("PUT /settings/api-keys/{id}", "rename-key", admin, form, api.RenameKey()),
 		built("DELETE /settings/api-keys/{id}", "delete-key", admin, user, api.DeleteKey()),
-		built("GET /settings/audit", "read-audit-log", admin, user, api.Audit()),
+		built("GET /settings/audit", "read-audit-log", session, user, api.Audit()),
 		personal(built("POST /settings/delete-account", "delete-account", person, own, api.DeleteAccount())),
 		personal(built("POST /settings/delete-organization", "delete-org", owner, form, api.DeleteOrganization())),
 		missing("POST /settings/disconnect-all-channels", owner, user),

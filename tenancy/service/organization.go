@@ -114,6 +114,8 @@ func (a *Accounts) UpdateOrganization(ctx context.Context, p tenancy.Principal, 
 }
 
 // Audit returns entries of the audit log of the principal's organization, the newest first, and whether there are more.
+// Who does not manage the organization gets the own entries, among them those of an administrator of the instance who
+// acted as the person.
 func (a *Accounts) Audit(ctx context.Context, p tenancy.Principal, q tenancy.AuditQuery) (
 	out []tenancy.AuditEvent, more bool, err error) {
 	const op = "tenancy.Audit"
@@ -123,6 +125,9 @@ func (a *Accounts) Audit(ctx context.Context, p tenancy.Principal, q tenancy.Aud
 	q.Actor, q.Action = in.Text("actor", q.Actor, 320), in.Text("action", q.Action, 64)
 	if err := in.Err(op); err != nil {
 		return nil, false, err
+	}
+	if !p.Role.Manages() {
+		q.Actor = p.Person.String()
 	}
 	err = a.inOrg(ctx, op, p.Org, func(tx *tenancystore.OrgTx) error {
 		out, err = tx.AuditEvents(ctx, q)

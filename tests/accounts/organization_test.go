@@ -145,6 +145,31 @@ func TestSetup_FillsWhatIsEmpty(t *testing.T) {
 	}
 }
 
+func TestAudit_OfAMemberHasTheOwnEntries(t *testing.T) {
+	t.Parallel()
+	w := open(t, nil)
+	admin, session, target, _ := w.impersonation()
+	bob := w.member(target.Org, "bob@example.com", tenancy.RoleUser)
+	acting, err := w.Session(t.Context(), session, "", tenancy.FormatMembership(bob.Org, bob.Person), from(""))
+	must(t, err)
+	must(t, w.Record(t.Context(), acting, tenancy.ActionChannelConnected, "as Bob"))
+	must(t, w.Record(t.Context(), target, tenancy.ActionChannelConnected, "as Ada"))
+	for name, q := range map[string]tenancy.AuditQuery{"all": {Limit: 100}, "Ada's": {Limit: 100, Actor: "ada@"}} {
+		got, _, err := w.Audit(t.Context(), bob, q)
+		must(t, err)
+		seen := map[tenancy.Action]string{}
+		for _, e := range got {
+			if e.Person != bob.Person {
+				t.Errorf("%s: got an entry of %s", name, e.Actor)
+			}
+			seen[e.Action] = e.Behind
+		}
+		if seen[tenancy.ActionImpersonated] != admin.Name || seen[tenancy.ActionChannelConnected] != admin.Name {
+			t.Errorf("%s: got %v, want what root did as Bob", name, seen)
+		}
+	}
+}
+
 func TestAudit_QueriesAreOfOneOrganization(t *testing.T) {
 	t.Parallel()
 	w := open(t, nil)

@@ -43,7 +43,7 @@ type AuditRecord struct {
 // Audit returns the endpoint of the audit log of the organization, as JSON or CSV.
 func (a *API) Audit() route.Endpoint {
 	d := described(describe("Settings", "Read the audit log of the organization", 400),
-		"The newest entries first. With Accept: text/csv the answer is a file; cells that a spreadsheet would take "+
+		"The newest entries first; for a USER the own ones. With Accept: text/csv the answer is a file; cells that a spreadsheet would take "+
 			"as a formula begin with an apostrophe there.")
 	text, number := &huma.Schema{Type: huma.TypeString}, &huma.Schema{Type: huma.TypeInteger}
 	for _, p := range []struct {
