@@ -80,11 +80,11 @@ func (a *Accounts) firstKey(ctx context.Context, tx *tenancystore.GateTx, op str
 	if err != nil {
 		return "", err
 	}
-	full, _, err := a.makeKey(ctx, entered, op, p, tenancy.NewKey{Name: "default"})
+	full, k, err := a.makeKey(ctx, entered, op, p, tenancy.NewKey{Name: "default"})
 	if err != nil {
 		return "", err
 	}
-	if err := entered.Audit(ctx, p.Event(tenancy.ActionKeyCreated, "default"), a.clock.Now()); err != nil {
+	if err := entered.Audit(ctx, p.Event(tenancy.ActionKeyCreated, describeKey(k)), a.clock.Now()); err != nil {
 		return "", err
 	}
 	gate, err := entered.Leave(ctx)

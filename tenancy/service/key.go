@@ -68,7 +68,7 @@ func (a *Accounts) CreateKey(ctx context.Context, p tenancy.Principal, n tenancy
 		if err != nil {
 			return err
 		}
-		return a.recordKey(ctx, tx, p, tenancy.ActionKeyCreated, mailKeyCreated, k.Name)
+		return a.recordKey(ctx, tx, p, tenancy.ActionKeyCreated, mailKeyCreated, k)
 	})
 	return full, k, err
 }
@@ -95,10 +95,13 @@ func (a *Accounts) makeKey(ctx context.Context, tx *tenancystore.OrgTx, op strin
 	return full, k, tx.CreateKey(ctx, k, secret.HashToken(full))
 }
 
+// describeKey returns the name of a key with the first characters of the key, because several may have one name.
+func describeKey(k tenancy.APIKey) string { return k.Name + " (" + k.Prefix + "…)" }
+
 // recordKey records what was done to a key and sends mails to the owner of the organization and the person who did it.
 func (a *Accounts) recordKey(ctx context.Context, tx *tenancystore.OrgTx, p tenancy.Principal, action tenancy.Action,
-	kind mailKind, key string) error {
-	if err := tx.Audit(ctx, p.Event(action, key), a.clock.Now()); err != nil || a.deps.Mail == nil {
+	kind mailKind, key tenancy.APIKey) error {
+	if err := tx.Audit(ctx, p.Event(action, describeKey(key)), a.clock.Now()); err != nil || a.deps.Mail == nil {
 		return err
 	}
 	o, err := tx.Organization(ctx)
@@ -117,7 +120,7 @@ func (a *Accounts) recordKey(ctx context.Context, tx *tenancystore.OrgTx, p tena
 		if m.Role != tenancy.RoleSuperAdmin && m.Person != p.Person {
 			continue
 		}
-		if err := a.notify(ctx, gate, kind, m.Email, notice{Name: o.Name, Key: key, By: p.Name}); err != nil {
+		if err := a.notify(ctx, gate, kind, m.Email, notice{Name: o.Name, Key: key.Name, By: p.Name}); err != nil {
 			return err
 		}
 	}
@@ -138,7 +141,7 @@ func (a *Accounts) RenameKey(ctx context.Context, p tenancy.Principal, key, name
 		if err := tx.RenameKey(ctx, k.ID, name); err != nil {
 			return err
 		}
-		return tx.Audit(ctx, p.Event(tenancy.ActionKeyRenamed, name), a.clock.Now())
+		return tx.Audit(ctx, p.Event(tenancy.ActionKeyRenamed, describeKey(k)), a.clock.Now())
 	})
 	return k, err
 }
@@ -175,7 +178,7 @@ func (a *Accounts) DeleteKey(ctx context.Context, p tenancy.Principal, key strin
 		if err := tx.DeleteKey(ctx, stored.ID); err != nil {
 			return err
 		}
-		return a.recordKey(ctx, tx, p, tenancy.ActionKeyRevoked, mailKeyRevoked, stored.Name)
+		return a.recordKey(ctx, tx, p, tenancy.ActionKeyRevoked, mailKeyRevoked, stored.APIKey)
 	})
 	if err == nil {
 		a.keys.revoke(ctx, hash)
@@ -216,7 +219,7 @@ func (a *Accounts) RotateKey(ctx context.Context, p tenancy.Principal, key strin
 		if full, k, err = a.makeKey(ctx, tx, op, p, next); err != nil {
 			return err
 		}
-		return a.recordKey(ctx, tx, p, tenancy.ActionKeyRotated, mailKeyRotated, stored.Name)
+		return a.recordKey(ctx, tx, p, tenancy.ActionKeyRotated, mailKeyRotated, stored.APIKey)
 	})
 	if err == nil {
 		a.keys.revoke(ctx, hash) // caches hold the old end

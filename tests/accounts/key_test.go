@@ -94,6 +94,7 @@ func TestKey_CreateListRenameDelete(t *testing.T) {
 	must(t, w.DeleteKey(t.Context(), p, k.ID.String()))
 	wantKey(t, "a deleted key", full, fault.Unauthenticated, w.Accounts, other)
 	wantFault(t, "twice", w.DeleteKey(t.Context(), p, k.ID.String()), fault.NotFound)
+	w.wantCount(1, "audit where action = $1 and subject = $2", tenancy.ActionKeyRevoked, "CI 2 ("+k.Prefix+"…)")
 	for action, want := range map[tenancy.Action]int{tenancy.ActionKeyCreated: 2, tenancy.ActionKeyRenamed: 1, tenancy.ActionKeyRevoked: 1} {
 		w.wantAudit(p.Org, action, want)
 	}
