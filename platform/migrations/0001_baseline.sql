@@ -307,7 +307,7 @@ create table mail (
 -- Retention.
 create index mail_created on mail (created_at, id);
 -- MailCount.
-create index mail_email on mail (email);
+create index mail_email on mail (email, kind, created_at);
 
 -- What was done in an organization, by whom. Nobody may change or delete a row; it goes with the organization.
 create table audit (

@@ -75,13 +75,18 @@ func (a *Accounts) addMail(ctx context.Context, tx *tenancystore.GateTx, kind ma
 	return tx.AddMail(ctx, string(kind), email, n, n.At)
 }
 
-// maxNotices is how many mails to an address may wait to be sent when another notice is added.
-const maxNotices = 20
+const (
+	// maxNotices is how many notices of one kind to an address may wait to be sent when another one is added.
+	maxNotices = 20
+	// noticeWindow excludes mails that were given up.
+	noticeWindow = 24 * time.Hour
+)
 
-// notify is addMail for what has happened to a person. While too many mails to the address wait, it only logs: one account
-// must not fill the queue that all mails go through.
+// notify is addMail for what has happened to a person. While too many such notices to the address wait, it only logs: one
+// account must not fill the queue that all mails go through. Mails of other kinds do not count, because others can cause
+// them: they could keep a notice from the person.
 func (a *Accounts) notify(ctx context.Context, tx *tenancystore.GateTx, kind mailKind, email string, n notice) error {
-	waiting, err := tx.CountMails(ctx, email, maxNotices)
+	waiting, err := tx.CountMails(ctx, email, string(kind), a.clock.Now().Add(-noticeWindow), maxNotices)
 	if err != nil {
 		return err
 	}

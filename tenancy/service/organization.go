@@ -2,6 +2,7 @@ package service
 
 import (
 	"context"
+	"time"
 
 	"crier/platform/fault"
 	"crier/platform/pg"
@@ -113,9 +114,28 @@ func (a *Accounts) UpdateOrganization(ctx context.Context, p tenancy.Principal, 
 	return out, noOrganization(op, err)
 }
 
+const (
+	// auditsAtOnce is the number of queries of audit logs of all organizations, and auditsWaiting of those of one
+	// organization that wait for auditWait.
+	auditsAtOnce, auditsWaiting = 2, 4
+	auditWait                   = 10 * time.Second
+)
+
+// queryAudit waits for a place for a query of an audit log. It returns RateLimited when too many wait.
+func (a *Accounts) queryAudit(ctx context.Context, op string, org tenancy.OrgID) (leave func(), err error) {
+	ctx, cancel := context.WithTimeout(ctx, auditWait)
+	defer cancel()
+	leave, err = a.audits.Enter(ctx, org)
+	if err != nil {
+		return nil, &fault.Error{Kind: fault.RateLimited, Op: op, RetryAfter: auditWait, Err: err,
+			Message: "Too many queries of audit logs are running; try again in a moment."}
+	}
+	return leave, nil
+}
+
 // Audit returns entries of the audit log of the principal's organization, the newest first, and whether there are more.
 // Who does not manage the organization gets the own entries, among them those of an administrator of the instance who
-// acted as the person.
+// acted as the person. Audit returns fault.RateLimited while too many such queries wait.
 func (a *Accounts) Audit(ctx context.Context, p tenancy.Principal, q tenancy.AuditQuery) (
 	out []tenancy.AuditEvent, more bool, err error) {
 	const op = "tenancy.Audit"
@@ -126,6 +146,11 @@ func (a *Accounts) Audit(ctx context.Context, p tenancy.Principal, q tenancy.Aud
 	if err := in.Err(op); err != nil {
 		return nil, false, err
 	}
+	leave, err := a.queryAudit(ctx, op, p.Org)
+	if err != nil {
+		return nil, false, err
+	}
+	defer leave()
 	if !p.Role.Manages() {
 		q.Actor = p.Person.String()
 	}

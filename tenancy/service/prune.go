@@ -28,12 +28,13 @@ func (a *Accounts) PruneSessions(ctx context.Context, keep time.Duration) (int, 
 // prunePage is the number of rows of each kind that PruneExpired deletes in one transaction.
 const prunePage = 500
 
-// PruneExpired deletes links, steps of sign-ins, states and devices that are over, and returns their number.
+// PruneExpired deletes links, steps of sign-ins, states and devices that are over, and returns their number. A kind of
+// which rows cannot be deleted does not stop the others; its error is returned at the end.
 func (a *Accounts) PruneExpired(ctx context.Context) (total int, err error) {
 	for {
 		n, err := a.store.PruneExpired(ctx, a.clock.Now(), prunePage)
 		total += n
-		if err != nil || n == 0 {
+		if n == 0 || ctx.Err() != nil {
 			return total, pg.Fault("tenancy.PruneExpired", err)
 		}
 	}

@@ -40,11 +40,11 @@ func (t *GateTx) AddMail(ctx context.Context, kind, email string, data any, now 
 }
 
 const mailCount = `-- tenancy.MailCount
-select count(*) from (select from mail where email = $1 limit $2) queued`
+select count(*) from (select from mail where email = $1 and kind = $2 and created_at > $3 limit $4) queued`
 
-// CountMails returns how many mails to an address were not sent, at most limit.
-func (t *GateTx) CountMails(ctx context.Context, email string, limit int) (n int, err error) {
-	err = t.tx.QueryRow(ctx, mailCount, email, limit).Scan(&n)
+// CountMails returns how many mails of a kind to an address were added since a time and not sent, at most limit.
+func (t *GateTx) CountMails(ctx context.Context, email, kind string, since time.Time, limit int) (n int, err error) {
+	err = t.tx.QueryRow(ctx, mailCount, email, kind, since, limit).Scan(&n)
 	return n, err
 }
 

@@ -2,6 +2,7 @@ package accounts
 
 import (
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -143,6 +144,38 @@ func TestSetup_FillsWhatIsEmpty(t *testing.T) {
 	if err != nil || person.Name != "Ada Byron" || org.ID != p.Org || org.Role != tenancy.RoleSuperAdmin {
 		t.Errorf("Self: got %+v, %+v, %v", person, org, err)
 	}
+}
+
+func TestAudit_QueriesOfOneOrganizationWaitForOthers(t *testing.T) {
+	t.Parallel()
+	w := open(t, nil)
+	p, eve := w.owner("ada@example.com"), w.owner("eve@example.com")
+	w.exec("begin")
+	w.exec("lock table audit in access exclusive mode")
+	refused := make(chan error, 20)
+	var asked sync.WaitGroup
+	for range cap(refused) {
+		asked.Go(func() {
+			_, _, err := w.Audit(t.Context(), p, tenancy.AuditQuery{Limit: 1})
+			refused <- err
+		})
+	}
+	for range 14 { // 2 wait for the table and 4 for a place
+		wantFault(t, "too many of one organization", <-refused, fault.RateLimited)
+	}
+	w.awaitBlocked(2)
+	if n := w.blocked(); n != 2 {
+		t.Errorf("got %d queries that wait for the table, want 2", n)
+	}
+	w.exec("commit")
+	asked.Wait()
+	for range 6 {
+		if err := <-refused; err != nil {
+			t.Errorf("one that waited: %v", err)
+		}
+	}
+	_, _, err := w.Audit(t.Context(), eve, tenancy.AuditQuery{Limit: 1})
+	must(t, err)
 }
 
 func TestAudit_OfAMemberHasTheOwnEntries(t *testing.T) {
