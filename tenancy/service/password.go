@@ -22,7 +22,8 @@ func checkPassword(op, field, password string) error {
 	var in tenancy.Inputs
 	in.Password(field, password)
 	short := utf8.RuneCountInString(strings.TrimSpace(password)) < tenancy.MinPassword
-	in.Check(!short || utf8.RuneCountInString(password) < tenancy.MinPassword, field, "must be 8 to 128 characters")
+	in.Check(!short || utf8.RuneCountInString(password) < tenancy.MinPassword, field,
+		"must be 8 to 128 characters, not counting spaces at its ends")
 	if err := in.Err(op); err != nil {
 		return err
 	}

@@ -13,7 +13,7 @@ import (
 const tagInstance = "Instance"
 
 type impersonableInput struct {
-	Name string `query:"name" maxLength:"128" doc:"A part of a name or address of the person or the organization."`
+	Name string `query:"name" required:"true" maxLength:"128" doc:"A part of a name or address of the person or the organization."`
 }
 
 // ImpersonableRecord is a membership that an administrator of the instance can act as.
