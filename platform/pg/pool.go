@@ -62,8 +62,11 @@ func statementTimeout(r Role) time.Duration {
 
 // lockTimeout returns how long a statement of the role waits for a lock before it fails with SQLSTATE 55P03.
 func lockTimeout(r Role) string {
-	if r == Clock || r == Retention {
+	switch r {
+	case Clock, Retention:
 		return "250ms"
+	case Gate:
+		return "100ms" // see patienceOf
 	}
 	return "2s"
 }

@@ -16,10 +16,21 @@ import (
 	"crier/platform/limit"
 )
 
-const (
-	maxAttempts = 3
-	retryPause  = 20 * time.Millisecond
-)
+// patience is how often a call is tried after errors for which Postgres has rolled it back, and the unit of the pauses
+// between the tries; see retry.
+type patience struct {
+	times int
+	pause time.Duration
+}
+
+// patienceOf returns the patience of a role. That of Gate waits for locks without a connection: it has few, which all
+// organizations share, and one of them can keep its own rows locked for long.
+func patienceOf(r Role) patience {
+	if r == Gate {
+		return patience{times: 10, pause: 50 * time.Millisecond}
+	}
+	return patience{times: 3, pause: 20 * time.Millisecond}
+}
 
 // Read executes a batch of queries as one organization, in one round trip and one implicit transaction. It returns
 // the first error of any query. It is retried as InOrg is, and also when a migration changed a column's type under a
@@ -101,7 +112,7 @@ func plan(ctx context.Context, c *pgx.Conn, statements []string) error {
 var retryableCodes = []string{codeDeadlock, codeSerialization, codeLockTimeout, codePlanChanged}
 
 func (d *DB) batch(ctx context.Context, r Role, org uuid.UUID, queue func(b *pgx.Batch)) error {
-	return d.withCause(ctx, retry(ctx, maxAttempts, retryableCodes, func() error {
+	return d.withCause(ctx, retry(ctx, patienceOf(r), retryableCodes, func() error {
 		ctx, cancel := withDeadline(ctx, r)
 		defer cancel()
 		leave, err := d.acquireOrg(ctx, org)
@@ -125,7 +136,7 @@ func (d *DB) InOrg(ctx context.Context, org uuid.UUID, fn func(tx pgx.Tx) error)
 	return d.inTx(ctx, Tenant, org, d.begin(Tenant)+"; set local app.org_id = '"+org.String()+"'", fn)
 }
 
-// InRole is InOrg for the roles that work across organizations. Without an organization the Tenant role sees no rows.
+// InRole is InOrg for the roles that work across organizations. As Gate, fn runs up to ten times. Without an organization the Tenant role sees no rows.
 // It returns fault.Internal for a role without a pool, and else the error of fn or of the commit.
 func (d *DB) InRole(ctx context.Context, r Role, fn func(tx pgx.Tx) error) error {
 	if d.pools[r] == nil {
@@ -140,7 +151,7 @@ func noPool(op string, r Role) error {
 
 func (d *DB) inTx(ctx context.Context, r Role, org uuid.UUID, begin string, fn func(tx pgx.Tx) error) error {
 	codes := []string{codeDeadlock, codeSerialization, codeLockTimeout}
-	return d.withCause(ctx, retry(ctx, maxAttempts, codes, func() error {
+	return d.withCause(ctx, retry(ctx, patienceOf(r), codes, func() error {
 		ctx, cancel := withDeadline(ctx, r)
 		defer cancel()
 		leave, err := d.acquireOrg(ctx, org)
@@ -228,15 +239,15 @@ func (d *DB) queueSettings(b *pgx.Batch, r Role, org uuid.UUID) {
 	}
 }
 
-// retry calls do up to times times while it fails with one of the codes. The pause after try n is n to 2n times
-// retryPause. When ctx ends during a pause, retry returns the error of do.
-func retry(ctx context.Context, times int, codes []string, do func() error) error {
+// retry calls do while it fails with one of the codes, as often as most says. The pause after try n is n to 2n times its
+// pause. When ctx ends during a pause, retry returns the error of do.
+func retry(ctx context.Context, most patience, codes []string, do func() error) error {
 	for n := 1; ; n++ {
 		err := do()
-		if err == nil || n >= times || !hasCode(err, codes...) {
+		if err == nil || n >= most.times || !hasCode(err, codes...) {
 			return err
 		}
-		pause := time.NewTimer(time.Duration(n) * (retryPause + rand.N(retryPause)))
+		pause := time.NewTimer(time.Duration(n) * (most.pause + rand.N(most.pause)))
 		select {
 		case <-ctx.Done():
 			pause.Stop()

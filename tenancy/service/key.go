@@ -146,6 +146,9 @@ func (a *Accounts) RenameKey(ctx context.Context, p tenancy.Principal, key, name
 	return k, err
 }
 
+// mayBeStored reports whether a change that failed with the error may have been committed.
+func mayBeStored(err error) bool { return pg.IsAway(err) || fault.Is(err, fault.Unavailable) }
+
 // changeKey runs fn in a transaction that has locked a key. It returns NotFound for a key that is not the
 // organization's or has expired.
 func (a *Accounts) changeKey(ctx context.Context, op string, p tenancy.Principal, key string,
@@ -180,7 +183,7 @@ func (a *Accounts) DeleteKey(ctx context.Context, p tenancy.Principal, key strin
 		}
 		return a.recordKey(ctx, tx, p, tenancy.ActionKeyRevoked, mailKeyRevoked, stored.APIKey)
 	})
-	if err == nil {
+	if hash != nil && (err == nil || mayBeStored(err)) {
 		a.keys.revoke(ctx, hash)
 	}
 	return err
@@ -221,7 +224,7 @@ func (a *Accounts) RotateKey(ctx context.Context, p tenancy.Principal, key strin
 		}
 		return a.recordKey(ctx, tx, p, tenancy.ActionKeyRotated, mailKeyRotated, stored.APIKey)
 	})
-	if err == nil {
+	if hash != nil && (err == nil || mayBeStored(err)) {
 		a.keys.revoke(ctx, hash) // caches hold the old end
 	}
 	return full, k, err

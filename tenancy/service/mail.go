@@ -78,6 +78,8 @@ func (a *Accounts) addMail(ctx context.Context, tx *tenancystore.GateTx, kind ma
 const (
 	// maxNotices is how many notices of one kind to an address may wait to be sent when another one is added.
 	maxNotices = 20
+	// deleteTimeout is for the deletion of a mail that was sent.
+	deleteTimeout = 5 * time.Second
 	// noticeWindow excludes mails that were given up.
 	noticeWindow = 24 * time.Hour
 )
@@ -126,6 +128,9 @@ func (a *Accounts) SendMail(ctx context.Context, queued tenancy.MailID) error {
 	default:
 		return err
 	}
+	// The mail is out, so a stop of the process must not leave it in the queue.
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), deleteTimeout)
+	defer cancel()
 	return a.inGate(ctx, op, func(tx *tenancystore.GateTx) error { return tx.DeleteMail(ctx, m.ID) })
 }
 
