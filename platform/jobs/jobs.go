@@ -40,8 +40,8 @@ const (
 )
 
 // Conns returns the number of connections that the pool of a Runner needs: one for each queue, which are that of the
-// jobs and those of the handlers, and one each for listening, for the election of a leader, and for the leader's tasks.
-func Conns(handlers []Handler) int32 { return int32(len(handlers)) + 4 }
+// jobs and two of each handler, and one each for listening, for the election of a leader, and for the leader's tasks.
+func Conns(handlers []Handler) int32 { return 2*int32(len(handlers)) + 4 }
 
 // Job is periodic work. At most one run of a job is active in all processes. A run whose process has died is repeated a
 // minute after its Timeout, or up to 30 s later than that.
@@ -102,7 +102,7 @@ func (r *Runner) start(ctx context.Context, jobs []Job, handlers []Handler) erro
 		Schema: schema, ErrorHandler: r, Workers: river.NewWorkers(),
 		Logger:            slog.New(warnFilter{Handler: r.log.Handler(), stopping: &r.stopping}),
 		Queues:            map[string]river.QueueConfig{river.QueueDefault: {MaxWorkers: 1}},
-		FetchPollInterval: pollInterval, MaxAttempts: maxAttempts,
+		FetchPollInterval: pollInterval, MaxAttempts: maxAttempts, RetryPolicy: r,
 		CompletedJobRetentionPeriod: keepDone,
 		CancelledJobRetentionPeriod: keepFailed, DiscardedJobRetentionPeriod: keepFailed,
 		ReindexerSchedule: river.NeverSchedule(), // only the owner of an index may rebuild it
@@ -146,12 +146,13 @@ func (r *Runner) addHandlers(cfg *river.Config, handlers []Handler) error {
 	for _, h := range handlers {
 		if r.workers[h.Kind] != nil || r.handlers[h.Kind] != nil || !h.isValid() {
 			return errors.New("the handler of the tasks " + h.Kind + " needs a kind of its own, workers, a deadline, " +
-				"a function and 1 to 25 attempts")
+				"a function and 1 to 99 attempts")
 		}
-		w := &taskWorker{Handler: h}
+		w := &taskWorker{Handler: h, pool: r.pool, log: r.log}
 		r.handlers[h.Kind] = w
 		river.AddWorkerArgs(cfg.Workers, taskArgs{kind: h.Kind}, w)
-		cfg.Queues[h.Kind] = river.QueueConfig{MaxWorkers: h.Workers, FetchCooldown: fetchCooldown}
+		queue := river.QueueConfig{MaxWorkers: h.Workers, FetchCooldown: fetchCooldown}
+		cfg.Queues[h.Kind], cfg.Queues[h.Kind+laterSuffix] = queue, queue
 		repeatAfter(cfg, h.Timeout)
 	}
 	return nil
@@ -217,6 +218,19 @@ func (r *Runner) TaskStats() map[string]TaskStats {
 	return out
 }
 
+// NextRetry is called by River after a run that failed and returns when the next one begins.
+func (r *Runner) NextRetry(job *rivertype.JobRow) time.Time {
+	next := new(river.DefaultClientRetryPolicy).NextRetry(job)
+	w := r.handlers[job.Kind]
+	if w == nil || w.MaxWait == 0 {
+		return next
+	}
+	if latest := (clock.System{}).Now().Add(w.MaxWait); latest.Before(next) {
+		return latest
+	}
+	return next
+}
+
 // HandleError is called by River after a run that returned an error.
 func (r *Runner) HandleError(ctx context.Context, job *rivertype.JobRow, err error) *river.ErrorHandlerResult {
 	return r.recordFailure(ctx, job, err, "")
@@ -234,7 +248,7 @@ func (r *Runner) recordFailure(
 	ctx context.Context, job *rivertype.JobRow, err error, trace string,
 ) *river.ErrorHandlerResult {
 	if w := r.handlers[job.Kind]; w != nil {
-		return w.fail(ctx, r.log, job, err, trace)
+		return w.fail(ctx, job, err, trace)
 	}
 	if w := r.workers[job.Kind]; w != nil { // nil for a job of another version of the service
 		w.failed.Add(1)

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"log/slog"
 	"regexp"
+	"strings"
 	"time"
 
 	"github.com/google/uuid"
@@ -20,6 +21,9 @@ import (
 // first; this one ends a task that no Handler can parse.
 const storedAttempts = 100
 
+// laterSuffix ends the name of the second queue of a kind.
+const laterSuffix = "-later"
+
 // kindForm is the form of a kind, which is also the name of a queue of River.
 var kindForm = regexp.MustCompile(`^[a-z][a-z0-9]+(-[a-z0-9]+)*$`)
 
@@ -33,9 +37,12 @@ type Task struct {
 	Org uuid.UUID
 	// ID is the row that the task is about.
 	ID uuid.UUID
-	// After is the shortest time from Add to the first attempt, which begins up to 10 s later than that. It is zero in
-	// the task that a Handler gets.
+	// After is the shortest time from Add to the first attempt, which begins up to 10 s later than that. It and
+	// Later are zero in the task that a Handler gets.
 	After time.Duration
+	// Later puts the task into the second queue of its kind, with the repetitions, so that it delays no first attempt: for
+	// work that nobody waits for, such as a mail to each of many people.
+	Later bool
 }
 
 // Queue adds tasks. It is safe for concurrent use, and needs no Runner in the process.
@@ -75,6 +82,9 @@ func (q *Queue) Add(ctx context.Context, tx pgx.Tx, t Task) error {
 		return fault.Wrap(fault.Internal, op, "", err)
 	}
 	opts := &river.InsertOpts{Queue: t.Kind}
+	if t.Later {
+		opts.Queue += laterSuffix
+	}
 	if t.After > 0 {
 		opts.ScheduledAt = clock.System{}.Now().Add(t.After)
 	}
@@ -84,8 +94,10 @@ func (q *Queue) Add(ctx context.Context, tx pgx.Tx, t Task) error {
 	return nil
 }
 
-// isKind returns true for the name of a queue that is not the one of the periodic jobs.
-func isKind(s string) bool { return kindForm.MatchString(s) && s != river.QueueDefault }
+// isKind returns true for the name of a queue that is neither the one of the periodic jobs nor the second one of a kind.
+func isKind(s string) bool {
+	return kindForm.MatchString(s) && s != river.QueueDefault && !strings.HasSuffix(s, laterSuffix)
+}
 
 // taskArgs is stored as JSON in the row of a task. The policies of jobs.river_job depend on the member org.
 type taskArgs struct {

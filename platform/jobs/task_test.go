@@ -294,8 +294,8 @@ func TestRun_PanicCountsAsFailureAndHarmsNoOtherTask(t *testing.T) {
 	bad := r.add(t, jobs.Task{Kind: "panics", Org: uuid.New(), ID: uuid.New()})
 	good := r.add(t, jobs.Task{Kind: "panics", ID: uuid.New()})
 	want := map[run]bool{
-		{task: good, attempt: jobs.Attempt{Number: 1, Of: 3}}: true,
-		{task: bad, attempt: jobs.Attempt{Number: 2, Of: 3}}:  true,
+		{task: good, attempt: jobs.Attempt{Number: 1, Of: 3}}:             true,
+		{task: bad, attempt: jobs.Attempt{Number: 2, Of: 3, Later: true}}: true,
 	}
 	for range want {
 		if got := <-calls; !want[got] {
@@ -436,7 +436,9 @@ func TestStart_RefusesAnIncompleteHandler(t *testing.T) {
 		"no workers":          func(h *jobs.Handler) { h.Workers = 0 },
 		"no deadline":         func(h *jobs.Handler) { h.Timeout = 0 },
 		"no attempts":         func(h *jobs.Handler) { h.Attempts = 0 },
-		"too many attempts":   func(h *jobs.Handler) { h.Attempts = 26 },
+		"too many attempts":   func(h *jobs.Handler) { h.Attempts = 100 },
+		"a wait below zero":   func(h *jobs.Handler) { h.MaxWait = -1 },
+		"a second queue":      func(h *jobs.Handler) { h.Kind = "whole-later" },
 		"no function":         func(h *jobs.Handler) { h.Run = nil },
 	} {
 		broken := whole

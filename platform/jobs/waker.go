@@ -2,8 +2,6 @@ package jobs
 
 import (
 	"context"
-	"maps"
-	"slices"
 	"time"
 
 	"crier/platform/clock"
@@ -27,18 +25,21 @@ func (r *Runner) startWaker(ctx context.Context) {
 	if len(r.handlers) == 0 {
 		return
 	}
-	kinds := slices.Sorted(maps.Keys(r.handlers))
+	var queues []string
+	for kind := range r.handlers {
+		queues = append(queues, kind, kind+laterSuffix)
+	}
 	r.waker.Go(func() {
 		for clock.Sleep(ctx, wakeInterval) == nil {
-			r.wake(ctx, kinds)
+			r.wake(ctx, queues)
 		}
 	})
 }
 
-func (r *Runner) wake(ctx context.Context, kinds []string) {
+func (r *Runner) wake(ctx context.Context, queues []string) {
 	ctx, cancel := context.WithTimeout(ctx, wakeInterval)
 	defer cancel()
-	if _, err := r.pool.Exec(ctx, notifyDue, kinds); err != nil && !r.stopping.Load() {
+	if _, err := r.pool.Exec(ctx, notifyDue, queues); err != nil && !r.stopping.Load() {
 		r.log.WarnContext(ctx, "the workers of tasks were not notified; they read their queues every 30 s", "error", err)
 	}
 }
