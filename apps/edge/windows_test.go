@@ -191,20 +191,20 @@ func TestLimits_OfAddress(t *testing.T) {
 	want(t, send(9, "/auth/register", goodRegistration), 429)
 	d.called()
 	for range 7 { // answered the same
-		want(t, send(11, "/auth/forgot", `{"email":"ada@example.org"}`), 201, `{"forgot":true}`)
-		want(t, send(11, "/auth/resend-activation", `{"email":"ADA@example.org"}`), 201, `{"success":true}`)
+		want(t, send(11, "/auth/forgot", `{"email":"bob@example.org"}`), 201, `{"forgot":true}`)
+		want(t, send(11, "/auth/resend-activation", `{"email":"Carl@example.org"}`), 201, `{"success":true}`)
 	}
 	if calls := d.called(); len(calls) != 10 {
 		t.Errorf("%d mails were asked for, want 5 of each kind: %q", len(calls), calls)
 	}
 	for n := range 20 {
-		want(t, send(20+n, "/auth/forgot", `{"email":"ada@example.org"}`), 201, `{"forgot":true}`)
+		want(t, send(20+n, "/auth/forgot", `{"email":"BOB@example.org"}`), 201, `{"forgot":true}`)
 	}
 	if calls := d.called(); len(calls) != 15 {
 		t.Errorf("%d mails were asked for by others, want 15, so that there are 20 in all: %q", len(calls), calls)
 	}
 	d.hand.forward(tenancy.ResetLife)
-	want(t, send(60, "/auth/forgot", `{"email":"ada@example.org"}`), 201, `{"forgot":true}`)
+	want(t, send(60, "/auth/forgot", `{"email":"bob@example.org"}`), 201, `{"forgot":true}`)
 	if calls := d.called(); len(calls) != 1 {
 		t.Errorf("%d mails were asked for when the first links are over, want 1: %q", len(calls), calls)
 	}
@@ -212,18 +212,74 @@ func TestLimits_OfAddress(t *testing.T) {
 		return d.call(t, "POST", path, body, "Content-Type", "application/json", "auth", adminSession)
 	}
 	for range 5 {
-		want(t, session("/settings/team", `{"email":"ada@example.org","role":"USER","sendEmail":true}`), 201)
+		want(t, session("/settings/team", `{"email":"dora@example.org","role":"USER","sendEmail":true}`), 201)
 	}
-	want(t, session("/settings/team", `{"email":"ada@example.org","role":"USER","sendEmail":true}`), 429)
-	want(t, session("/settings/team", `{"email":"ada@example.org","role":"USER","sendEmail":false}`), 201)
+	want(t, session("/settings/team", `{"email":"dora@example.org","role":"USER","sendEmail":true}`), 429)
+	want(t, session("/settings/team", `{"email":"dora@example.org","role":"USER","sendEmail":false}`), 201)
 	for n := range 94 {
 		want(t, session("/settings/team", fmt.Sprintf(`{"email":"p%d@example.org","role":"USER","sendEmail":true}`, n)), 201)
 	}
 	want(t, session("/settings/team", `{"email":"another@example.org","role":"USER","sendEmail":true}`), 429)
-	for range 10 {
-		want(t, session("/user/change-email", `{"email":"ada@example.org","password":"right"}`), 201)
+	for range 5 {
+		want(t, session("/user/change-email", `{"email":"eve@example.org","password":"right"}`), 201)
 	}
-	want(t, session("/user/change-email", `{"email":"ada@example.org","password":"right"}`), 429)
+	want(t, session("/user/change-email", `{"email":"eve@example.org","password":"right"}`), 429)
+}
+
+// TestLimits_OfAllMailsToAnAddress sends for one address from several networks, with all kinds of mail that others can
+// cause.
+func TestLimits_OfAllMailsToAnAddress(t *testing.T) {
+	t.Parallel()
+	d := openDoor(t)
+	send := func(network int, path, device string) int {
+		body := fmt.Sprintf(`{"email":%q,"password":"correct horse","company":"Acme"}`, ada)
+		if path == "/auth/forgot" || path == "/auth/resend-activation" {
+			body = fmt.Sprintf(`{"email":%q}`, ada)
+		}
+		return d.call(t, "POST", path, body, "Content-Type", "application/json", "Origin", baseURL, "Cookie", "device="+device,
+			"X-Forwarded-For", fmt.Sprintf("198.51.100.%d", network)).status
+	}
+	wantMails := func(when string, want int) {
+		t.Helper()
+		if calls := d.called(); len(calls) != want {
+			t.Errorf("%s: %d mails were asked for, want %d: %q", when, len(calls), want, calls)
+		}
+	}
+	for range 4 {
+		for _, path := range []string{"/auth/forgot", "/auth/resend-activation", "/auth/register"} {
+			if got := send(1, path, ""); got != 201 && (got != 429 || path != "/auth/register") {
+				t.Errorf("%s: got %d, want 201, or 429 for registrations beyond the limit", path, got)
+			}
+		}
+	}
+	wantMails("one network", 6)
+	for network := range 9 {
+		for range 6 {
+			send(2+network, "/auth/resend-activation", "")
+		}
+		for range 6 {
+			send(2+network, "/auth/forgot", "")
+		}
+	}
+	wantMails("many networks", 18)
+	for _, device := range []string{"", "unknown-device", "broken-device"} {
+		if got := send(50, "/auth/forgot", device); got != 201 {
+			t.Errorf("the browser %q: got %d, want 201", device, got)
+		}
+	}
+	if got := send(50, "/auth/register", "known-device"); got != 429 {
+		t.Errorf("a registration: got %d, want 429", got)
+	}
+	wantMails("beyond the limit", 0)
+	for range 5 {
+		if got := send(50, "/auth/forgot", "known-device"); got != 201 {
+			t.Errorf("the owner's browser: got %d, want 201", got)
+		}
+	}
+	wantMails("the owner's browser", 3)
+	d.forward(time.Hour)
+	send(1, "/auth/forgot", "")
+	wantMails("the next hour", 1)
 }
 
 func (d door) proof(t *testing.T, from, path, password string, want int) {

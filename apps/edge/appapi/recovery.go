@@ -32,7 +32,8 @@ func (a *API) Forgot() route.Endpoint {
 }
 
 func (a *API) forgot(ctx context.Context, in *forgotInput) (*forgotOutput, error) {
-	if err := a.mailTo(ctx, a.buckets.resetAddress, in.Body.Email, a.deps.Accounts.Forgot); err != nil {
+	err := a.mailTo(ctx, a.buckets.resetAddress, a.admitDevice, in.Body.Email, a.deps.Accounts.Forgot)
+	if err != nil {
 		return nil, err
 	}
 	return &forgotOutput{Body: ForgotAnswer{Forgot: true}}, nil

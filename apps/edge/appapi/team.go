@@ -79,7 +79,9 @@ type inviteOutput struct{ Body InvitationAnswer }
 
 // Invite returns the endpoint that invites a person into the organization.
 func (a *API) Invite() route.Endpoint {
-	return route.JSON(created(tagTeam, "Invite a person into the organization", 400, 402, 409, 413), a.invite)
+	return route.JSON(described(created(tagTeam, "Invite a person into the organization", 400, 402, 409, 413),
+		"Replaces the open invitation for the same address, whose links end. The address of a member is refused: 409."),
+		a.invite)
 }
 
 func (a *API) invite(ctx context.Context, in *inviteInput) (*inviteOutput, error) {

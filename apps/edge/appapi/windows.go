@@ -88,6 +88,12 @@ type buckets struct {
 	invitation bucket
 	// newAddress counts requests to change to one mail address, also those whose proof is wrong.
 	newAddress addressBucket
+	// anyMail counts the requests of all these kinds for one address together: what others can cause. Notices about an
+	// account are not in it.
+	anyMail addressBucket
+	// deviceReset counts the mails for a new password that a browser gets beyond resetAddress and anyMail if the person has
+	// signed in in it before, so that others cannot keep the owner from a new password.
+	deviceReset bucket
 	// factor counts codes of second factors.
 	factor clientBucket
 	// link counts uses of links in mails and of other tokens.
@@ -116,7 +122,9 @@ func newBuckets(appLimit int, c clock.Clock) buckets {
 		resendAddress: address("resend-address", 5, time.Hour),
 		inviteAddress: address("invite-address", 5, time.Hour),
 		invitation:    one("invitation", 100, time.Hour),
-		newAddress:    address("new-address", 10, time.Hour),
+		newAddress:    address("new-address", 5, time.Hour),
+		anyMail:       address("any-mail", 6, time.Hour),
+		deviceReset:   one("device-reset", 3, tenancy.ResetLife),
 		factor:        client("factor", 30, 5*time.Minute),
 		link:          client("link", 60, 5*time.Minute),
 		provider:      client("provider", 60, 5*time.Minute),
@@ -137,13 +145,37 @@ func (a *API) admitSource(ctx context.Context, b clientBucket, from tenancy.Sour
 	return a.admit(ctx, b.site, from.Site)
 }
 
-// admitAddress counts a request of ctx for a mail address, which is not stored. It returns RateLimited when none is left.
+// admitAddress counts a request of ctx for a mail to an address, which is not stored, and all such requests together. It
+// returns RateLimited when none is left.
 func (a *API) admitAddress(ctx context.Context, b addressBucket, email string) error {
 	name := a.accountName(email)
-	if err := a.admit(ctx, b.site, name+" "+request.From(ctx).From.Site); err != nil {
-		return err
+	for _, each := range []addressBucket{b, a.buckets.anyMail} {
+		if err := a.admit(ctx, each.site, name+" "+request.From(ctx).From.Site); err != nil {
+			return err
+		}
+		if err := a.admit(ctx, each.all, name); err != nil {
+			return err
+		}
 	}
-	return a.admit(ctx, b.all, name)
+	return nil
+}
+
+// admitDevice counts a request of a browser for a new password for an address. It returns false when the person with the
+// address has not signed in in the browser before, and when none is left.
+func (a *API) admitDevice(ctx context.Context, email string) bool {
+	from := request.From(ctx).From
+	if from.Device == "" {
+		return false
+	}
+	known, err := a.deps.Accounts.KnownDevice(ctx, email, from)
+	if err != nil {
+		a.deps.Log.WarnContext(ctx, "a browser cannot be recognized; its request for a new password counts like one of a stranger",
+			"client", from.Client, "error", err)
+	}
+	if !known {
+		return false
+	}
+	return a.admit(ctx, a.buckets.deviceReset, a.nameOf(CookieDevice, from.Device)+" "+a.accountName(email)) == nil
 }
 
 func (a *API) admit(ctx context.Context, b bucket, key string) error {
