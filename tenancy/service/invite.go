@@ -13,8 +13,9 @@ import (
 )
 
 // Invite creates an invitation and returns the token of a link for the inviter. With an address it is for the person
-// who has that address, verified; with Send a mail brings a link of its own. It returns fault.Quota when the plan allows
-// no more members, open invitations included.
+// who has that address, verified; with Send a mail brings a link of its own. Another invitation of the organization
+// for the address ends, with its links. It returns fault.Conflict when the address is that of a member, and fault.Quota
+// when the plan allows no more members, open invitations included.
 func (a *Accounts) Invite(ctx context.Context, p tenancy.Principal, n tenancy.NewInvitation) (
 	out tenancy.Invitation, link string, err error) {
 	const op = "tenancy.Invite"
@@ -34,6 +35,9 @@ func (a *Accounts) Invite(ctx context.Context, p tenancy.Principal, n tenancy.Ne
 		ExpiresAt: now.Add(tenancy.InvitationLife),
 	}
 	err = a.inOrg(ctx, op, p.Org, func(tx *tenancystore.OrgTx) error {
+		if err := a.replaceInvitation(ctx, tx, p, n.Email); err != nil {
+			return err
+		}
 		if err := a.checkSeats(ctx, tx, p.Org, true); err != nil {
 			return err
 		}
@@ -59,6 +63,34 @@ func (a *Accounts) Invite(ctx context.Context, p tenancy.Principal, n tenancy.Ne
 		return out, "", fault.New(fault.NotFound, op, "The organization will be deleted.")
 	}
 	return out, link, err
+}
+
+// replaceInvitation ends the invitations of the principal's organization for an address that gets another one, and returns
+// Conflict for that of a member. It locks the organization, so that two invitations at once leave one.
+func (a *Accounts) replaceInvitation(ctx context.Context, tx *tenancystore.OrgTx, p tenancy.Principal, email string) error {
+	if email == "" {
+		return nil
+	}
+	if _, err := tx.LockOrganization(ctx); err != nil {
+		return err
+	}
+	member, err := tx.IsMember(ctx, email)
+	if err != nil {
+		return err
+	}
+	if member {
+		return fault.New(fault.Conflict, "tenancy.Invite", "The person with this address is a member already.")
+	}
+	replaced, err := tx.TakeInvitationsFor(ctx, email)
+	if err != nil {
+		return err
+	}
+	for _, i := range replaced {
+		if err := tx.Audit(ctx, p.Event(tenancy.ActionInvitationRevoked, invitee(i)), a.clock.Now()); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 func invitee(i tenancy.Invitation) string {

@@ -55,6 +55,24 @@ func (t *OrgTx) TakeInvitation(ctx context.Context, invitation tenancy.Invitatio
 	return one[tenancy.Invitation](ctx, t.tx, invitationDelete, invitation)
 }
 
+const invitationsFor = `-- tenancy.InvitationDeleteFor
+delete from invitation where email = $1
+returning id, email, role, '' invited_by, created_at, expires_at`
+
+// TakeInvitationsFor deletes the invitations for an address with their links and returns them.
+func (t *OrgTx) TakeInvitationsFor(ctx context.Context, email string) ([]tenancy.Invitation, error) {
+	return list[tenancy.Invitation](ctx, t.tx, invitationsFor, email)
+}
+
+const memberByEmail = `-- tenancy.MemberByEmail
+select exists (select from member m join person p on p.id = m.person_id where p.email = $1)`
+
+// IsMember returns whether a member has the address.
+func (t *OrgTx) IsMember(ctx context.Context, email string) (is bool, err error) {
+	err = t.tx.QueryRow(ctx, memberByEmail, email).Scan(&is)
+	return is, err
+}
+
 const invitationByHash = `-- tenancy.InvitationByHash
 select i.org_id, i.id, coalesce(i.email, '') email from invitation_link l
 join invitation i on i.org_id = l.org_id and i.id = l.invitation_id

@@ -321,3 +321,45 @@ func TestInvite_SeatsAreCountedOneAfterTheOther(t *testing.T) {
 		t.Errorf("got the counts %v, want 1 and then 2", h.present)
 	}
 }
+
+func TestInvite_AnotherOneReplacesThatOfTheAddress(t *testing.T) {
+	t.Parallel()
+	w := open(t, nil)
+	p, bob := w.owner("ada@example.com"), w.owner("bob@example.com")
+	other := w.owner("eve@example.com")
+	w.invite(other, "bob@example.com", tenancy.RoleUser)
+	_, shown := w.invite(p, "bob@example.com", tenancy.RoleUser)
+	mailed := w.link("bob@example.com")
+	again, link := w.invite(p, "Bob@example.com", tenancy.RoleAdmin)
+	if all, err := w.Invitations(t.Context(), p); err != nil || len(all) != 1 || all[0].ID != again.ID {
+		t.Errorf("got %+v, %v, want only the last invitation", all, err)
+	}
+	w.wantCount(1, "invitation where org_id = $1", other.Org)
+	w.wantJoined("the link of the first", bob, shown, tenancy.OrgID{})
+	w.wantJoined("the link of its mail", bob, mailed, tenancy.OrgID{})
+	w.wantAudit(p.Org, tenancy.ActionInvited, 2)
+	w.wantAudit(p.Org, tenancy.ActionInvitationRevoked, 1)
+	w.wantJoined("Bob", bob, link, p.Org)
+	_, _, err := w.Invite(t.Context(), p, tenancy.NewInvitation{Email: "BOB@example.com", Role: tenancy.RoleUser})
+	wantFault(t, "a member", err, fault.Conflict)
+	_, _, err = w.Invite(t.Context(), p, tenancy.NewInvitation{Email: "ada@example.com", Role: tenancy.RoleUser, Send: true})
+	wantFault(t, "the inviter", err, fault.Conflict)
+	w.wantCount(0, "invitation where org_id = $1", p.Org)
+	w.exec("update organization set deleted_at = $1 where id = $2", w.time(), p.Org)
+	_, _, err = w.Invite(t.Context(), p, tenancy.NewInvitation{Email: "new@example.com", Role: tenancy.RoleUser})
+	wantFault(t, "an organization that will be deleted", err, fault.NotFound)
+}
+
+func TestInvite_InParallelLeavesOneForAnAddress(t *testing.T) {
+	t.Parallel()
+	w := open(t, nil)
+	p := w.owner("ada@example.com")
+	faults := together(8, func(int) error {
+		_, _, err := w.Invite(t.Context(), p, tenancy.NewInvitation{Email: "bob@example.com", Role: tenancy.RoleUser})
+		return err
+	})
+	for _, err := range faults {
+		must(t, err)
+	}
+	w.wantCount(1, "invitation")
+}
