@@ -81,10 +81,15 @@ func (a *App) purgeJob() jobs.Job {
 }
 
 const (
-	mailWorkers = 4
+	// mailWorkers are more than what the mails to one domain may take, see tenancyservice.
+	mailWorkers = 6
 	taskTimeout = time.Minute
 	// taskAttempts end after four days.
 	taskAttempts = 18
+	// mailAttempts end after a day: a mail that is older surprises more than it helps.
+	mailAttempts = 99
+	// mailMaxWait is shorter than the life of a link for a new password, which the person has asked for and waits for.
+	mailMaxWait = 15 * time.Minute
 )
 
 // tasks returns the handlers of one-off tasks.
@@ -95,9 +100,12 @@ func (a *App) tasks() []jobs.Handler {
 			return a.Accounts.SyncPublishing(ctx, id.FromUUID[tenancy.OrgTag](t.ID))
 		},
 	}, {
-		Kind: tenancyservice.MailTask, Workers: mailWorkers, Timeout: taskTimeout, Attempts: taskAttempts,
-		Run: func(ctx context.Context, t jobs.Task, _ jobs.Attempt) error {
-			return a.Accounts.SendMail(ctx, id.FromUUID[tenancy.MailTag](t.ID))
+		Kind: tenancyservice.MailTask, Workers: mailWorkers, Timeout: taskTimeout, Attempts: mailAttempts, MaxWait: mailMaxWait,
+		Run: func(ctx context.Context, t jobs.Task, at jobs.Attempt) error {
+			return a.Accounts.SendMail(ctx, id.FromUUID[tenancy.MailTag](t.ID), !at.Later)
+		},
+		GaveUp: func(ctx context.Context, t jobs.Task) {
+			a.Accounts.MailGivenUp(ctx, id.FromUUID[tenancy.MailTag](t.ID))
 		},
 	}}
 }

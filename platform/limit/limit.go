@@ -43,6 +43,19 @@ func (l *PerKey[K]) Enter(ctx context.Context, key K) (leave func(), err error) 
 	return l.Take(ctx, key, 1)
 }
 
+// TryEnter is Enter for a caller that does not wait: it returns false when no place of the key is free.
+func (l *PerKey[K]) TryEnter(key K) (leave func(), ok bool) {
+	p, err := l.join(key)
+	if err != nil {
+		return nil, false
+	}
+	if !p.free.TryAcquire(1) {
+		l.release(key, p)
+		return nil, false
+	}
+	return func() { p.free.Release(1); l.release(key, p) }, true
+}
+
 // Take is Enter for n places at once, or for all places of the key if n is more than these. It returns the errors of
 // Enter.
 func (l *PerKey[K]) Take(ctx context.Context, key K, n int) (leave func(), err error) {

@@ -149,3 +149,24 @@ func TestPerKey_LimitHoldsUnderConcurrency(t *testing.T) {
 		t.Errorf("got %d keys in memory that are not used, want 0", len(l.keys))
 	}
 }
+
+func TestPerKey_TryEnterDoesNotWait(t *testing.T) {
+	t.Parallel()
+	l := New[string](1)
+	leave, ok := l.TryEnter("a")
+	if !ok {
+		t.Fatal("got no place, want the only one")
+	}
+	if _, ok := l.TryEnter("a"); ok {
+		t.Error("got a second place, want one at most")
+	}
+	if other, ok := l.TryEnter("b"); !ok {
+		t.Error("got no place for another key")
+	} else {
+		other()
+	}
+	leave()
+	if len(l.keys) != 0 {
+		t.Errorf("got %d keys in memory that are not used, want 0", len(l.keys))
+	}
+}

@@ -299,6 +299,7 @@ create index used_request_expires on used_request (expires_at, (id || ''));
 create table mail (
   id         uuid constraint mail_pkey primary key,
   kind       text not null check (length(kind) <= 64),
+  -- Of the kind members: the id of the organization.
   email      text not null check (length(email) between 3 and 254),
   -- What the text names, such as the name of an organization; nothing secret.
   data       jsonb not null default '{}',

@@ -96,8 +96,10 @@ type Accounts struct {
 	slots    *limit.Fair[string] // limits concurrent hashing of passwords, fairly by site
 	// audits limits queries of audit logs, fairly by organization: one can read a whole log.
 	audits *limit.Fair[tenancy.OrgID]
-	decoy  string       // the hash that is compared when the person is unknown
-	hashed atomic.Int64 // passwords that were hashed or compared
+	// sending limits first attempts to send mails, by the domain of the recipient.
+	sending *limit.PerKey[string]
+	decoy   string       // the hash that is compared when the person is unknown
+	hashed  atomic.Int64 // passwords that were hashed or compared
 }
 
 // New returns an Accounts. It computes one password hash, which takes about as long as a log-in. It returns the error
@@ -113,8 +115,9 @@ func New(cfg Config, d Deps) (*Accounts, error) {
 	a := &Accounts{
 		cfg: cfg, deps: d, store: store, clock: d.Clock, log: d.Log,
 		mails: mails.Instance{Name: "Crier", URL: cfg.BaseURL}, slots: newSlots(hashesAtOnce(runtime.GOMAXPROCS(0))),
-		audits: limit.NewFair[tenancy.OrgID](auditsAtOnce, auditsWaiting),
-		hash:   &argon2id.Params{Memory: 19 * 1024, Iterations: 2, Parallelism: 1, SaltLength: 16, KeyLength: 32},
+		audits:  limit.NewFair[tenancy.OrgID](auditsAtOnce, auditsWaiting),
+		sending: limit.New[string](sendingPerDomain),
+		hash:    &argon2id.Params{Memory: 19 * 1024, Iterations: 2, Parallelism: 1, SaltLength: 16, KeyLength: 32},
 	}
 	a.keys = newKeyCache(d.Clock, d.Revocations, a.findKeys)
 	a.sessions = &lookUps[tenancystore.Session]{find: a.findSessions}

@@ -219,7 +219,7 @@ func TestLogin_NeedsAConfirmedAddress(t *testing.T) {
 		}
 	}
 	for _, m := range queued(t, db) {
-		if err := a.SendMail(t.Context(), m); err != nil {
+		if err := a.SendMail(t.Context(), m, true); err != nil {
 			t.Fatal(err)
 		}
 	}

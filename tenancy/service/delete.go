@@ -147,10 +147,6 @@ func (a *Accounts) DeleteOrganization(ctx context.Context, p tenancy.Principal, 
 		if err != nil {
 			return err
 		}
-		members, err := tx.Members(ctx)
-		if err != nil {
-			return err
-		}
 		if err := tx.Audit(ctx, p.Event(tenancy.ActionOrganizationDeleted, o.Name), now); err != nil {
 			return err
 		}
@@ -161,8 +157,8 @@ func (a *Accounts) DeleteOrganization(ctx context.Context, p tenancy.Principal, 
 		if err := gate.SetOrganizationDeleted(ctx, p.Org, &now); err != nil {
 			return err
 		}
-		return a.mailManagers(ctx, gate, mailOrganizationDeletion, members,
-			notice{Name: o.Name, By: p.Name, Until: now.Add(a.cfg.DeleteGrace)})
+		return a.mailMembers(ctx, gate, mailOrganizationDeletion,
+			notice{Org: p.Org, Name: o.Name, By: p.Name, Until: now.Add(a.cfg.DeleteGrace)})
 	})
 	if err != nil {
 		return err
@@ -173,20 +169,6 @@ func (a *Accounts) DeleteOrganization(ctx context.Context, p tenancy.Principal, 
 
 func notOwner(op string) error {
 	return fault.New(fault.Forbidden, op, "Only the owner may delete the organization.")
-}
-
-// mailManagers sends a mail to those who manage an organization.
-func (a *Accounts) mailManagers(ctx context.Context, tx *tenancystore.GateTx, kind mailKind, members []tenancy.Member,
-	n notice) error {
-	for _, m := range members {
-		if !m.Role.Manages() {
-			continue
-		}
-		if err := a.notify(ctx, tx, kind, m.Email, n); err != nil {
-			return err
-		}
-	}
-	return nil
 }
 
 // RestoreOrganization undoes the deletion of an organization of which the principal's person is the owner. What fell due
@@ -220,15 +202,11 @@ func (a *Accounts) RestoreOrganization(ctx context.Context, p tenancy.Principal,
 		if err := org.Audit(ctx, p.Event(tenancy.ActionOrganizationRestored, name), a.clock.Now()); err != nil {
 			return err
 		}
-		members, err := org.Members(ctx)
-		if err != nil {
-			return err
-		}
 		gate, err := org.Leave(ctx)
 		if err != nil {
 			return err
 		}
-		return a.mailManagers(ctx, gate, mailDeletionUndone, members, notice{Name: name})
+		return a.mailMembers(ctx, gate, mailDeletionUndone, notice{Org: parsed, Name: name})
 	})
 	if err != nil {
 		return err

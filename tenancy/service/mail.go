@@ -2,14 +2,13 @@ package service
 
 import (
 	"context"
-	"encoding/base64"
 	"encoding/json"
 	"errors"
-	"net/url"
+	"strings"
 	"time"
 
 	"crier/platform/fault"
-	"crier/platform/id"
+	"crier/platform/jobs"
 	"crier/platform/mail"
 	"crier/platform/pg"
 	"crier/tenancy"
@@ -48,6 +47,9 @@ const (
 	mailOrganizationDeletion mailKind = "organization-deletion"
 	mailDeletionUndone       mailKind = "deletion-undone"
 	mailImpersonated         mailKind = "impersonated"
+	// mailMembers is for a page of the members of an organization: its task queues a mail for each of them. The address of
+	// its row is the id of the organization.
+	mailMembers mailKind = "members"
 )
 
 // notice is what a mail names. It is stored as JSON and holds nothing secret.
@@ -64,15 +66,30 @@ type notice struct {
 	Agent   string       `json:"agent,omitempty"`
 	At      time.Time    `json:"at,omitzero"`
 	Until   time.Time    `json:"until,omitzero"`
+	// Kind is that of the mails which one of the kind mailMembers makes, for the members after a person.
+	Kind  mailKind         `json:"kind,omitempty"`
+	After tenancy.PersonID `json:"after,omitzero"`
 }
 
-// addMail queues a mail in a transaction. On an instance without mail it does nothing.
+// isOptional returns whether the person can switch a mail off.
+func (n notice) isOptional(kind mailKind) bool {
+	switch kind {
+	case mailRole, mailRemoved:
+		return true
+	case mailOrganizationDeletion, mailDeletionUndone:
+		return n.Role == tenancy.RoleUser
+	}
+	return false
+}
+
+// addMail queues a mail in a transaction. On an instance without mail it does nothing. What a person can switch off goes
+// behind the mails that people wait for, because there may be thousands of it, and so do the further pages of members.
 func (a *Accounts) addMail(ctx context.Context, tx *tenancystore.GateTx, kind mailKind, email string, n notice) error {
 	if a.deps.Mail == nil {
 		return nil
 	}
 	n.At = a.clock.Now()
-	return tx.AddMail(ctx, string(kind), email, n, n.At)
+	return tx.AddMail(ctx, string(kind), email, n, n.At, n.isOptional(kind) || !n.After.IsZero())
 }
 
 const (
@@ -82,6 +99,11 @@ const (
 	deleteTimeout = 5 * time.Second
 	// noticeWindow excludes mails that were given up.
 	noticeWindow = 24 * time.Hour
+	// sendingPerDomain is how many mails to the recipients of one mail domain this process sends at once by first attempts:
+	// fewer than these have workers, so that a domain whose server stalls does not delay the mails to others.
+	sendingPerDomain = 3
+	// membersPage is how many members get a mail by one transaction.
+	membersPage = 100
 )
 
 // notify is addMail for what has happened to a person. While too many such notices to the address wait, it only logs: one
@@ -99,13 +121,11 @@ func (a *Accounts) notify(ctx context.Context, tx *tenancystore.GateTx, kind mai
 	return a.addMail(ctx, tx, kind, email, n)
 }
 
-// errNoMail is returned for a mail that has no reason any more, such as one for an invitation that was revoked.
-var errNoMail = errors.New("there is nothing to send")
-
 // SendMail renders and sends a queued mail and deletes it. One that is gone is no error, and neither is one that the
 // recipient's server refuses for good: it is logged. After another error the caller repeats it, and a link gets a new
-// token then. After a crash the mail may be sent twice.
-func (a *Accounts) SendMail(ctx context.Context, queued tenancy.MailID) error {
+// token then. After a crash the mail may be sent twice. With first it returns jobs.ErrLater at once while too many mails
+// to the domain of the recipient are being sent.
+func (a *Accounts) SendMail(ctx context.Context, queued tenancy.MailID, first bool) error {
 	const op = "tenancy.SendMail"
 	m, err := a.queuedMail(ctx, op, queued)
 	if pg.IsNoRows(err) || err == nil && a.deps.Mail == nil {
@@ -113,6 +133,16 @@ func (a *Accounts) SendMail(ctx context.Context, queued tenancy.MailID) error {
 	}
 	if err != nil {
 		return err
+	}
+	if mailKind(m.Kind) == mailMembers {
+		return a.mailPage(ctx, m.ID)
+	}
+	if first {
+		leave, ok := a.sending.TryEnter(domainOf(m.Email))
+		if !ok {
+			return jobs.ErrLater
+		}
+		defer leave()
 	}
 	message, err := a.render(ctx, m)
 	if err == nil {
@@ -134,279 +164,85 @@ func (a *Accounts) SendMail(ctx context.Context, queued tenancy.MailID) error {
 	return a.inGate(ctx, op, func(tx *tenancystore.GateTx) error { return tx.DeleteMail(ctx, m.ID) })
 }
 
+// domainOf returns the domain of a mail address.
+func domainOf(email string) string { return email[strings.LastIndexByte(email, '@')+1:] }
+
+// MailGivenUp logs the recipient of a mail that is not tried again. Its row stays until it is pruned.
+func (a *Accounts) MailGivenUp(ctx context.Context, queued tenancy.MailID) {
+	m, err := a.queuedMail(ctx, "tenancy.MailGivenUp", queued)
+	if err != nil {
+		a.log.WarnContext(ctx, "a mail was given up", "mail", queued, "error", err)
+		return
+	}
+	a.log.WarnContext(ctx, "a mail was given up", "to", m.Email, "kind", m.Kind, "queued", m.CreatedAt)
+}
+
+// mailMembers queues a mail about an organization for each of its members: the first page by a task that begins at once.
+func (a *Accounts) mailMembers(ctx context.Context, tx *tenancystore.GateTx, kind mailKind, n notice) error {
+	n.Kind = kind
+	return a.addMail(ctx, tx, mailMembers, n.Org.String(), n)
+}
+
+// mailPage replaces a mail of the kind mailMembers by those for the members of its page and the one for the next page, in
+// one transaction, so that a repetition after a crash makes no second mail. When the organization is gone, or what the
+// mails say is not true any more, it only deletes the mail.
+func (a *Accounts) mailPage(ctx context.Context, queued tenancy.MailID) error {
+	const op = "tenancy.mailPage"
+	err := a.inGate(ctx, op, func(tx *tenancystore.GateTx) error {
+		m, err := tx.TakeMail(ctx, queued)
+		if err != nil {
+			return err
+		}
+		var n notice
+		if err := json.Unmarshal(m.Data, &n); err != nil {
+			return fault.Wrap(fault.Internal, op, "", err)
+		}
+		org, err := tx.Enter(ctx, n.Org)
+		if err != nil {
+			return err
+		}
+		o, err := org.Organization(ctx)
+		if pg.IsNoRows(err) || err == nil && (o.DeletedAt != nil) != (n.Kind == mailOrganizationDeletion) {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		page, err := org.Recipients(ctx, n.After, membersPage)
+		if err != nil {
+			return err
+		}
+		if tx, err = org.Leave(ctx); err != nil {
+			return err
+		}
+		return a.mailAll(ctx, tx, n, page)
+	})
+	if pg.IsNoRows(err) { // another process has done it
+		return nil
+	}
+	return err
+}
+
+// mailAll queues the mails of a page, and the mail for the next page if there may be one.
+func (a *Accounts) mailAll(ctx context.Context, tx *tenancystore.GateTx, n notice, page []tenancystore.Recipient) error {
+	each := notice{Name: n.Name, By: n.By, Until: n.Until}
+	for _, to := range page {
+		each.Role = to.Role
+		if err := a.notify(ctx, tx, n.Kind, to.Email, each); err != nil {
+			return err
+		}
+	}
+	if len(page) < membersPage {
+		return nil
+	}
+	n.After = page[len(page)-1].Person
+	return a.mailMembers(ctx, tx, n.Kind, n)
+}
+
 func (a *Accounts) queuedMail(ctx context.Context, op string, queued tenancy.MailID) (m tenancystore.Mail, err error) {
 	err = a.inGate(ctx, op, func(tx *tenancystore.GateTx) error {
 		m, err = tx.Mail(ctx, queued)
 		return err
 	})
 	return m, err
-}
-
-// render returns the message of a mail, or errNoMail.
-func (a *Accounts) render(ctx context.Context, m tenancystore.Mail) (mail.Message, error) {
-	var n notice
-	if err := json.Unmarshal(m.Data, &n); err != nil {
-		return mail.Message{}, fault.Wrap(fault.Internal, "tenancy.render", "", err)
-	}
-	switch mailKind(m.Kind) {
-	case mailRegistration, mailResend:
-		return a.renderRegistration(ctx, m, n)
-	case mailReset:
-		return a.renderReset(ctx, m)
-	case mailInvitation:
-		return a.renderInvitation(ctx, m, n)
-	case mailAddressOld, mailAddressNew:
-		return a.renderAddress(ctx, m, n)
-	case mailRole, mailRemoved:
-		return a.renderOptional(ctx, m, n)
-	}
-	return a.renderNotice(mailKind(m.Kind), m.Email, n)
-}
-
-// renderNotice returns the message of a mail that has no link.
-func (a *Accounts) renderNotice(kind mailKind, to string, n notice) (mail.Message, error) {
-	switch kind {
-	case mailAddressChanged:
-		return a.mails.AddressChanged(to, n.Name), nil
-	case mailNewDevice:
-		return a.mails.NewDevice(to, n.At, n.Agent, n.Address), nil
-	case mailPasswordChanged:
-		return a.mails.PasswordChanged(to, n.At, n.Address), nil
-	case mailMFAOn:
-		return a.mails.SecondFactorOn(to, n.At, n.Address), nil
-	case mailMFAOff:
-		return a.mails.SecondFactorOff(to, n.At, n.Address), nil
-	case mailRecoveryCodes:
-		return a.mails.RecoveryCodesReplaced(to, n.At, n.Address), nil
-	case mailIdentityLinked:
-		return a.mails.IdentityLinked(to, n.Name, n.At, n.Address), nil
-	case mailIdentityUnlinked:
-		return a.mails.IdentityUnlinked(to, n.Name, n.At, n.Address), nil
-	case mailKeyCreated:
-		return a.mails.KeyCreated(to, n.Name, n.Key, n.By, n.At), nil
-	case mailKeyRotated:
-		return a.mails.KeyRotated(to, n.Name, n.Key, n.By, n.At), nil
-	case mailKeyRevoked:
-		return a.mails.KeyRevoked(to, n.Name, n.Key, n.By, n.At), nil
-	case mailOwner:
-		return a.mails.OwnershipReceived(to, n.Name, n.By), nil
-	case mailAccountDeletion:
-		return a.mails.AccountDeletion(to, n.Until), nil
-	case mailOrganizationDeletion:
-		return a.mails.OrganizationDeletion(to, n.Name, n.By, n.Until), nil
-	case mailDeletionUndone:
-		return a.mails.DeletionUndone(to, n.Name), nil
-	case mailImpersonated:
-		return a.mails.Impersonated(to, n.By, n.At), nil
-	}
-	return mail.Message{}, fault.New(fault.Internal, "tenancy.renderNotice", "There is no mail of the kind "+string(kind)+".")
-}
-
-// link returns an address of the dashboard whose fragment has a token. Browsers send no fragment to a server, so the
-// token is in no log.
-func (a *Accounts) link(path, name, token string) string {
-	return a.cfg.FrontendURL + path + "#" + name + "=" + url.QueryEscape(token)
-}
-
-// renderRegistration makes the link of a registration. A person who has an account gets another mail.
-func (a *Accounts) renderRegistration(ctx context.Context, m tenancystore.Mail, n notice) (out mail.Message, err error) {
-	const op = "tenancy.renderRegistration"
-	err = a.inGate(ctx, op, func(tx *tenancystore.GateTx) error {
-		c, several, err := a.registration(ctx, tx, m, n)
-		if err != nil {
-			return err
-		}
-		_, err = tx.PersonByEmail(ctx, m.Email)
-		if err == nil {
-			out = a.mails.AlreadyRegistered(m.Email, a.cfg.FrontendURL+"/auth/login", a.cfg.FrontendURL+"/auth/forgot")
-			return nil
-		}
-		if !pg.IsNoRows(err) {
-			return err
-		}
-		if several {
-			out = a.mails.RegisterAgain(m.Email, a.cfg.FrontendURL+"/auth")
-			return nil
-		}
-		code, err := a.confirmationLink(ctx, tx, op, c, tenancystore.SideNew)
-		out = a.mails.Activation(m.Email, a.link("/auth/activate", "code", code))
-		return err
-	})
-	return out, noMail(err)
-}
-
-// registration returns the registration that a mail is about, or that it is about one of several.
-func (a *Accounts) registration(ctx context.Context, tx *tenancystore.GateTx, m tenancystore.Mail, n notice) (
-	c tenancystore.Confirmation, several bool, err error) {
-	if mailKind(m.Kind) != mailResend {
-		c, err = tx.Confirmation(ctx, n.Confirmation, a.clock.Now())
-		return c, false, err
-	}
-	found, err := tx.Registrations(ctx, m.Email, a.clock.Now())
-	if err != nil {
-		return c, false, err
-	}
-	if len(found) == 0 {
-		return c, false, errNoMail
-	}
-	return found[0], len(found) > 1, nil
-}
-
-// noMail returns errNoMail for what is gone.
-func noMail(err error) error {
-	if pg.IsNoRows(err) {
-		return errNoMail
-	}
-	return err
-}
-
-// confirmationLink returns the token of a new link.
-func (a *Accounts) confirmationLink(ctx context.Context, tx *tenancystore.GateTx, op string,
-	c tenancystore.Confirmation, side tenancystore.Side) (string, error) {
-	t, hash, err := token(op)
-	if err != nil {
-		return "", err
-	}
-	return t, tx.AddConfirmationLink(ctx, c.ID, hash, side)
-}
-
-// renderReset makes the link for a new password, if there is a person with the address.
-func (a *Accounts) renderReset(ctx context.Context, m tenancystore.Mail) (out mail.Message, err error) {
-	const op = "tenancy.renderReset"
-	now := a.clock.Now()
-	err = a.inGate(ctx, op, func(tx *tenancystore.GateTx) error {
-		person, err := tx.PersonByEmail(ctx, m.Email)
-		if err != nil {
-			return err
-		}
-		c := tenancystore.Confirmation{
-			ID: id.New[tenancy.ConfirmationTag](), Kind: tenancystore.ConfirmReset, Email: m.Email, Person: person.ID,
-			CreatedAt: now, ExpiresAt: now.Add(tenancy.ResetLife),
-		}
-		if err := tx.CreateConfirmation(ctx, c); err != nil {
-			return err
-		}
-		code, err := a.confirmationLink(ctx, tx, op, c, tenancystore.SideNew)
-		out = a.mails.ResetPassword(m.Email, a.link("/auth/forgot-return", "token", code), tenancy.ResetLife)
-		return err
-	})
-	return out, noMail(err)
-}
-
-// renderAddress makes the link of one side of a change of address. The owner of an address that is in use gets no link.
-func (a *Accounts) renderAddress(ctx context.Context, m tenancystore.Mail, n notice) (out mail.Message, err error) {
-	const op = "tenancy.renderAddress"
-	side := tenancystore.SideNew
-	if mailKind(m.Kind) == mailAddressOld {
-		side = tenancystore.SideOld
-	}
-	err = a.inGate(ctx, op, func(tx *tenancystore.GateTx) error {
-		c, err := tx.Confirmation(ctx, n.Confirmation, a.clock.Now())
-		if err != nil {
-			return err
-		}
-		_, err = tx.PersonByEmail(ctx, c.Email)
-		if err == nil && side == tenancystore.SideNew {
-			out = a.mails.AlreadyRegistered(m.Email, a.cfg.FrontendURL+"/auth/login", a.cfg.FrontendURL+"/auth/forgot")
-			return nil
-		}
-		if err != nil && !pg.IsNoRows(err) {
-			return err
-		}
-		code, err := a.confirmationLink(ctx, tx, op, c, side)
-		out = a.mails.ConfirmNewAddress(m.Email, a.link("/auth/confirm-email", "token", code))
-		if side == tenancystore.SideOld {
-			out = a.mails.ConfirmOldAddress(m.Email, c.Email, a.link("/auth/confirm-email", "token", code))
-		}
-		return err
-	})
-	return out, noMail(err)
-}
-
-// renderInvitation makes the link of an invitation.
-func (a *Accounts) renderInvitation(ctx context.Context, m tenancystore.Mail, n notice) (out mail.Message, err error) {
-	const op = "tenancy.renderInvitation"
-	err = a.inOrg(ctx, op, n.Org, func(tx *tenancystore.OrgTx) error {
-		i, err := tx.Invitation(ctx, n.Invitation)
-		if err != nil {
-			return err
-		}
-		o, err := tx.Organization(ctx)
-		if err != nil {
-			return err
-		}
-		if !a.clock.Now().Before(i.ExpiresAt) || o.DeletedAt != nil || o.SuspendedAt != nil { // nobody can use it
-			return errNoMail
-		}
-		code, hash, err := token(op)
-		if err != nil {
-			return err
-		}
-		link := a.cfg.FrontendURL + "/?org=" + url.QueryEscape(code)
-		out = a.mails.Invitation(m.Email, o.Name, n.By, string(i.Role), link, i.ExpiresAt)
-		return tx.AddInvitationLink(ctx, i.ID, hash)
-	})
-	return out, noMail(err)
-}
-
-// renderOptional returns a message that the person may have switched off.
-func (a *Accounts) renderOptional(ctx context.Context, m tenancystore.Mail, n notice) (out mail.Message, err error) {
-	const op = "tenancy.renderOptional"
-	err = a.inGate(ctx, op, func(tx *tenancystore.GateTx) error {
-		person, err := tx.PersonByEmail(ctx, m.Email)
-		if err != nil {
-			return err
-		}
-		wants, err := tx.Notifications(ctx, person.ID)
-		if err == nil && wants.Team != tenancy.DeliveryMail {
-			err = errNoMail
-		}
-		if err != nil {
-			return err
-		}
-		out = a.mails.RoleChanged(m.Email, n.Name, string(n.Role), n.By)
-		if mailKind(m.Kind) == mailRemoved {
-			out = a.mails.RemovedFromOrganization(m.Email, n.Name)
-		}
-		out.Unsubscribe, err = a.unsubscribeURL(person.ID)
-		return err
-	})
-	if errors.Is(err, errNoMail) {
-		return out, errNoMail
-	}
-	return out, noMail(err)
-}
-
-// unsubscribeFor binds the tokens of unsubscribeURL to their use.
-const unsubscribeFor = "unsubscribe team"
-
-// unsubscribeURL returns the address that Unsubscribe answers for a person, "" for an instance without https, whose
-// mails cannot have one.
-func (a *Accounts) unsubscribeURL(person tenancy.PersonID) (string, error) {
-	base, err := url.Parse(a.cfg.BaseURL)
-	if err != nil || base.Scheme != "https" {
-		return "", nil
-	}
-	sealed, err := a.deps.Keyring.Seal([]byte(person.String()), unsubscribeFor)
-	if err != nil {
-		return "", err
-	}
-	return a.cfg.BaseURL + "/auth/unsubscribe?token=" + base64.RawURLEncoding.EncodeToString(sealed), nil
-}
-
-// openUnsubscribe returns the person of a token of unsubscribeURL.
-func (a *Accounts) openUnsubscribe(token string) (tenancy.PersonID, error) {
-	sealed, err := base64.RawURLEncoding.DecodeString(token)
-	if err != nil {
-		return tenancy.PersonID{}, err
-	}
-	raw, err := a.deps.Keyring.Open(sealed, unsubscribeFor)
-	if err != nil {
-		return tenancy.PersonID{}, err
-	}
-	person, ok := id.Parse[tenancy.PersonTag](string(raw))
-	if !ok {
-		return person, errors.New("it names no person")
-	}
-	return person, nil
 }

@@ -26,8 +26,9 @@ type Mail struct {
 const mailInsert = `-- tenancy.MailInsert
 insert into mail (id, kind, email, data, created_at) values ($1, $2, $3, $4, $5)`
 
-// AddMail inserts a mail with its task. data is encoded as JSON and must hold nothing secret.
-func (t *GateTx) AddMail(ctx context.Context, kind, email string, data any, now time.Time) error {
+// AddMail inserts a mail with its task. data is encoded as JSON and must hold nothing secret. With later the mail goes
+// behind those that others wait for.
+func (t *GateTx) AddMail(ctx context.Context, kind, email string, data any, now time.Time, later bool) error {
 	raw, err := json.Marshal(data)
 	if err != nil {
 		return err
@@ -36,7 +37,7 @@ func (t *GateTx) AddMail(ctx context.Context, kind, email string, data any, now 
 	if _, err := exec(ctx, t.tx, mailInsert, mail, kind, email, raw, now); err != nil {
 		return err
 	}
-	return t.store.queue.Add(ctx, t.tx, jobs.Task{Kind: MailTask, ID: mail.UUID()})
+	return t.store.queue.Add(ctx, t.tx, jobs.Task{Kind: MailTask, ID: mail.UUID(), Later: later})
 }
 
 const mailCount = `-- tenancy.MailCount
@@ -56,6 +57,14 @@ func (t *GateTx) Mail(ctx context.Context, mail tenancy.MailID) (Mail, error) {
 	return one[Mail](ctx, t.tx, mailGet, mail)
 }
 
+const mailTake = `-- tenancy.MailTake
+delete from mail where id = $1 returning id, kind, email, data, created_at`
+
+// TakeMail deletes a mail and returns it, or returns pgx.ErrNoRows.
+func (t *GateTx) TakeMail(ctx context.Context, mail tenancy.MailID) (Mail, error) {
+	return one[Mail](ctx, t.tx, mailTake, mail)
+}
+
 const mailDelete = `-- tenancy.MailDelete
 delete from mail where id = $1`
 
@@ -63,4 +72,20 @@ delete from mail where id = $1`
 func (t *GateTx) DeleteMail(ctx context.Context, mail tenancy.MailID) error {
 	_, err := exec(ctx, t.tx, mailDelete, mail)
 	return err
+}
+
+const mailRecipients = `-- tenancy.MailRecipients
+select p.id, p.email, m.role from member m join person p on p.id = m.person_id
+where m.person_id > $1 order by m.person_id limit $2`
+
+// Recipient is a member who gets a mail.
+type Recipient struct {
+	Person tenancy.PersonID `db:"id"`
+	Email  string           `db:"email"`
+	Role   tenancy.Role     `db:"role"`
+}
+
+// Recipients returns at most limit members of the organization after a person, by the ids of the people.
+func (t *OrgTx) Recipients(ctx context.Context, after tenancy.PersonID, limit int) ([]Recipient, error) {
+	return list[Recipient](ctx, t.tx, mailRecipients, after.UUID(), limit)
 }

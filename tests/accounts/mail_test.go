@@ -20,7 +20,7 @@ func TestMail_TemporaryFailureKeepsItAndLinksAreNew(t *testing.T) {
 	must(t, w.Forgot(t.Context(), "ada@example.com"))
 	w.box.fail = errors.New("the server is away")
 	for range 2 {
-		if err := w.SendMail(t.Context(), w.queued()[0]); err == nil {
+		if err := w.SendMail(t.Context(), w.queued()[0], true); err == nil {
 			t.Error("got nil, want the error, so that the task is repeated")
 		}
 	}
@@ -30,7 +30,7 @@ func TestMail_TemporaryFailureKeepsItAndLinksAreNew(t *testing.T) {
 	w.wantCount(0, "mail")
 	w.wantReset("the link", token, true)
 	w.wantCount(0, "confirmation")
-	must(t, w.SendMail(t.Context(), id.New[tenancy.MailTag]())) // of none
+	must(t, w.SendMail(t.Context(), id.New[tenancy.MailTag](), true)) // of none
 }
 
 func TestMail_PermanentRefusalDeletesIt(t *testing.T) {
@@ -42,7 +42,7 @@ func TestMail_PermanentRefusalDeletesIt(t *testing.T) {
 	if !mail.IsPermanent(w.box.fail) {
 		t.Fatalf("%v is not permanent", w.box.fail)
 	}
-	must(t, w.SendMail(t.Context(), w.queued()[0]))
+	must(t, w.SendMail(t.Context(), w.queued()[0], true))
 	w.wantCount(0, "mail")
 	if got := w.log.String(); !strings.Contains(got, "a mail was refused") || !strings.Contains(got, "ada@example.com") {
 		t.Errorf("got the log %s, want the refusal with its recipient", got)
@@ -209,7 +209,7 @@ func TestBadRows_HarmOnlyTheirPerson(t *testing.T) {
 		(gen_random_uuid(), 'reset', 'ada@example.com', '{"org": 7}'), (gen_random_uuid(), 'unheard-of', 'ada@example.com', '{}')`)
 	failed := 0
 	for _, queued := range w.queued() {
-		if err := w.SendMail(t.Context(), queued); err != nil {
+		if err := w.SendMail(t.Context(), queued, true); err != nil {
 			failed++
 		}
 	}

@@ -284,7 +284,7 @@ func (w *world) deliver() {
 			return
 		}
 		for _, mail := range queued {
-			if err := w.SendMail(w.t.Context(), mail); err != nil {
+			if err := w.SendMail(w.t.Context(), mail, true); err != nil {
 				w.t.Fatalf("send a mail: %v", err)
 			}
 		}

@@ -70,6 +70,7 @@ func (s *session) Mail(from string, _ *smtp.MailOptions) error {
 // Rcpt takes a recipient, and refuses those of Refuse.
 func (s *session) Rcpt(to string, _ *smtp.RcptOptions) error {
 	s.server.waitAt(StepRcpt)
+	s.server.waitHeld(to)
 	if code := s.server.refused[to]; code != 0 {
 		return answer(code, "Recipient refused")
 	}

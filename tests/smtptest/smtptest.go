@@ -44,6 +44,9 @@ func Implicit() Option { return func(s *Server) { s.mode = implicit } }
 // SilentAfter makes the server stop answering at a step, in every connection. The connections stay open.
 func SilentAfter(step Step) Option { return func(s *Server) { s.silentAt = step } }
 
+// Hold makes the server answer no RCPT of an address that ends with suffix until Release.
+func Hold(suffix string) Option { return func(s *Server) { s.hold = suffix } }
+
 // Refuse answers RCPT of an address with a code, such as 550 or 451.
 func Refuse(address string, code int) Option { return func(s *Server) { s.refused[address] = code } }
 
@@ -71,6 +74,7 @@ const (
 type Server struct {
 	mode           mode
 	silentAt       Step
+	hold           string // "": none
 	refused        map[string]int
 	refusedSender  int
 	refusedMessage int
@@ -88,14 +92,23 @@ type Server struct {
 
 	silent chan struct{} // closed by reach
 	reach  sync.Once
+
+	held     chan string   // the addresses of Hold, as they come
+	released chan struct{} // closed by Release
 }
+
+// Held returns a channel with the addresses whose RCPT began to wait because of Hold.
+func (s *Server) Held() <-chan string { return s.held }
+
+// Release ends the waiting of Hold. It must be called at most once.
+func (s *Server) Release() { close(s.released) }
 
 // Start runs a server on a free port of 127.0.0.1 until the test ends, with a certificate made for it.
 func Start(t testing.TB, opts ...Option) *Server {
 	t.Helper()
 	s := &Server{
 		refused: map[string]int{}, closing: make(chan struct{}),
-		changed: make(chan struct{}), silent: make(chan struct{}),
+		changed: make(chan struct{}), silent: make(chan struct{}), held: make(chan string, 100), released: make(chan struct{}),
 	}
 	for _, opt := range opts {
 		opt(s)
@@ -213,6 +226,21 @@ func (s *Server) add(all []Received) {
 	s.received = append(s.received, all...)
 	close(s.changed)
 	s.changed = make(chan struct{})
+}
+
+// waitHeld blocks until Release, or the end of the test, for an address of Hold.
+func (s *Server) waitHeld(to string) {
+	if s.hold == "" || !strings.HasSuffix(to, s.hold) {
+		return
+	}
+	select {
+	case s.held <- to:
+	default: // nobody reads so many
+	}
+	select {
+	case <-s.released:
+	case <-s.closing:
+	}
 }
 
 // waitAt blocks until the end of the test if the server is silent at the step.
