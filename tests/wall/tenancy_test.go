@@ -71,8 +71,13 @@ func emails(t *testing.T, db *pg.DB, org tenancy.OrgID) (out []string) {
 }
 
 func newInvitation(invitation tenancy.InvitationID) tenancy.Invitation {
-	return tenancy.Invitation{ID: invitation, Role: tenancy.RoleUser, CreatedAt: now, ExpiresAt: now.Add(time.Hour)}
+	return tenancy.Invitation{
+		ID: invitation, Email: invitee(invitation), Role: tenancy.RoleUser, CreatedAt: now, ExpiresAt: now.Add(time.Hour),
+	}
 }
+
+// invitee returns the address of an invitation of newInvitation.
+func invitee(invitation tenancy.InvitationID) string { return invitation.String() + "@example.net" }
 
 // many is more members, and more invitations and keys, than the questions give to the asking organization.
 const many = 8
@@ -180,6 +185,14 @@ func memberQuestions(s *tenancystore.Store) map[string]question {
 			out, err := tx.Members(t.Context())
 			return !slices.ContainsFunc(out, func(m tenancy.Member) bool { return m.Person == th.person }), err
 		}),
+		"tenancy.OrgTx.Recipients": askTenancy(s, func(t *testing.T, tx *tenancystore.OrgTx, th tenantFixture) (bool, error) {
+			out, err := tx.Recipients(t.Context(), tenancy.PersonID{}, 1000)
+			return !slices.ContainsFunc(out, func(r tenancystore.Recipient) bool { return r.Person == th.person }), err
+		}),
+		"tenancy.OrgTx.IsMember": askTenancy(s, func(t *testing.T, tx *tenancystore.OrgTx, th tenantFixture) (bool, error) {
+			is, err := tx.IsMember(t.Context(), th.person.String()+"@example.com")
+			return !is, err
+		}),
 		"tenancy.OrgTx.LockMember": askTenancy(s, func(t *testing.T, tx *tenancystore.OrgTx, th tenantFixture) (bool, error) {
 			_, err := tx.LockMember(t.Context(), th.person)
 			return false, err
@@ -250,6 +263,10 @@ func invitationQuestions(s *tenancystore.Store) map[string]question {
 		"tenancy.OrgTx.Invitation": askTenancy(s, func(t *testing.T, tx *tenancystore.OrgTx, th tenantFixture) (bool, error) {
 			_, err := tx.Invitation(t.Context(), th.invitation)
 			return false, err
+		}),
+		"tenancy.OrgTx.TakeInvitationsFor": askTenancy(s, func(t *testing.T, tx *tenancystore.OrgTx, th tenantFixture) (bool, error) {
+			taken, err := tx.TakeInvitationsFor(t.Context(), invitee(th.invitation))
+			return len(taken) == 0, err
 		}),
 		"tenancy.OrgTx.TakeInvitation": askTenancy(s, func(t *testing.T, tx *tenancystore.OrgTx, th tenantFixture) (bool, error) {
 			_, err := tx.TakeInvitation(t.Context(), th.invitation)
