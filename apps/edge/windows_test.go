@@ -220,7 +220,7 @@ func TestLimits_OfAddress(t *testing.T) {
 		want(t, session("/settings/team", fmt.Sprintf(`{"email":"p%d@example.org","role":"USER","sendEmail":true}`, n)), 201)
 	}
 	want(t, session("/settings/team", `{"email":"another@example.org","role":"USER","sendEmail":true}`), 429)
-	for range 5 {
+	for range 6 { // the limit of all kinds together
 		want(t, session("/user/change-email", `{"email":"eve@example.org","password":"right"}`), 201)
 	}
 	want(t, session("/user/change-email", `{"email":"eve@example.org","password":"right"}`), 429)

@@ -72,11 +72,11 @@ func (a *API) changeEmail(ctx context.Context, in *changeEmailInput) (*changedOu
 	if err := faults.Err("appapi.changeEmail"); err != nil {
 		return nil, err
 	}
-	if err := a.admitAddress(ctx, a.buckets.newAddress, email); err != nil {
-		return nil, err
-	}
 	var out changedOutput
 	err := a.prove(ctx, func(ctx context.Context, p tenancy.Principal) (err error) {
+		if err := a.admitAddress(ctx, a.buckets.newAddress, email); err != nil {
+			return err
+		}
 		out.Body.Changed, err = a.deps.Accounts.ChangeAddress(ctx, p, email, in.Body.proof())
 		return err
 	})

@@ -122,7 +122,7 @@ func newBuckets(appLimit int, c clock.Clock) buckets {
 		resendAddress: address("resend-address", 5, time.Hour),
 		inviteAddress: address("invite-address", 5, time.Hour),
 		invitation:    one("invitation", 100, time.Hour),
-		newAddress:    address("new-address", 5, time.Hour),
+		newAddress:    address("new-address", 10, time.Hour),
 		anyMail:       address("any-mail", 6, time.Hour),
 		deviceReset:   one("device-reset", 3, tenancy.ResetLife),
 		factor:        client("factor", 30, 5*time.Minute),
