@@ -2,6 +2,7 @@ package boot
 
 import (
 	"context"
+	"sync"
 
 	"crier/apps/edge"
 	"crier/platform/clock"
@@ -11,7 +12,36 @@ import (
 	"crier/tenancy/signin"
 )
 
-// accountDeps returns what the use cases of accounts need, without the revocations of other processes.
+// openAccounts creates the use cases of accounts, and receives the revocations of keys until closeAccounts.
+func (a *App) openAccounts(ctx context.Context) error {
+	deps, err := a.accountDeps()
+	if err != nil {
+		return err
+	}
+	listening := &tenancyservice.Listening{}
+	deps.Revocations = listening
+	a.Accounts, err = tenancyservice.New(a.cfg.Accounts, deps)
+	if err != nil {
+		return err
+	}
+	life, end := context.WithCancel(context.WithoutCancel(ctx))
+	var listener sync.WaitGroup
+	listener.Go(func() { a.Accounts.Listen(life, listening) })
+	a.endListening = func() {
+		end()
+		listener.Wait()
+	}
+	return nil
+}
+
+func (a *App) closeAccounts(context.Context) error {
+	if a.endListening != nil {
+		a.endListening()
+	}
+	return nil
+}
+
+// accountDeps returns what the use cases of accounts need, without the revocations of keys.
 func (a *App) accountDeps() (tenancyservice.Deps, error) {
 	deps := tenancyservice.Deps{
 		DB: a.db, Clock: clock.System{}, Keyring: a.keyring, Publishing: publishingOf{app: a}, Log: a.log,

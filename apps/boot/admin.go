@@ -13,7 +13,6 @@ import (
 	"crier/platform/clock"
 	"crier/platform/env"
 	"crier/platform/pg"
-	"crier/platform/redis"
 	"crier/platform/secret"
 	"crier/platform/telemetry"
 	publishingservice "crier/publishing/service"
@@ -50,7 +49,7 @@ func (t *terminal) useAccounts(fn func(ctx context.Context, a *tenancyservice.Ac
 	}
 	cfg.Postgres.MaxConns = pg.FewestConns
 	app := New(cfg, log)
-	opened := errors.Join(app.openPostgres(ctx), app.openOutbound(ctx), app.openRedis(ctx))
+	opened := errors.Join(app.openPostgres(ctx), app.openOutbound(ctx))
 	if opened == nil {
 		opened = app.runAdmin(ctx, fn)
 	}
@@ -73,9 +72,6 @@ func (a *App) runAdmin(ctx context.Context, fn func(ctx context.Context, a *tena
 	if err != nil {
 		return err
 	}
-	if a.redis != nil {
-		deps.Revocations = publisher{redis: a.redis, log: a.log}
-	}
 	accounts, err := tenancyservice.New(a.cfg.Accounts, deps)
 	if err != nil {
 		return err
@@ -87,33 +83,16 @@ func (a *App) closeAdmin(ctx context.Context) error {
 	if a.db != nil {
 		a.db.Close()
 	}
-	var err error
-	if a.http != nil {
-		err = a.closeOutbound(ctx)
+	if a.http == nil {
+		return nil
 	}
-	return errors.Join(err, a.closeRedis(ctx))
+	return a.closeOutbound(ctx)
 }
 
 // noWaker wakes no actor: a process that serves finds what is due by its sweep.
 type noWaker struct{}
 
 func (noWaker) Wake(context.Context, tenancy.OrgID, time.Time) {}
-
-// publisher publishes revocations and receives none.
-type publisher struct {
-	redis *redis.Client
-	log   *slog.Logger
-}
-
-func (p publisher) Publish(ctx context.Context, hash string) {
-	ctx, cancel := context.WithTimeout(ctx, publishTimeout)
-	defer cancel()
-	if err := p.redis.Publish(ctx, revokedChannel, hash); err != nil {
-		p.log.WarnContext(ctx, "running processes were not told and accept API keys for up to a minute", "error", err)
-	}
-}
-
-func (publisher) Healthy() bool { return false }
 
 type adminCreate struct {
 	Email         string `arg:"" help:"E-mail address."`

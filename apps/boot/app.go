@@ -60,9 +60,11 @@ type App struct {
 	redis    *redis.Client // nil without REDIS_URL
 	blobs    *blob.Disk
 
+	// endListening ends the connection that receives revocations of keys, and waits for that.
+	endListening func()
+
 	http       *outbound.Client
 	sandbox    *outbound.Client // reaches the address of the sandbox only; nil without SANDBOX_URL
-	revoked    *revocations     // nil without REDIS_URL
 	keyring    *secret.Keyring
 	connectors *connector.Registry
 

@@ -1,5 +1,4 @@
-// Package redis is a client of a Redis server that the processes share: for messages, and for limits that apply to all
-// processes together.
+// Package redis is a client of a Redis server that the processes share, for limits that apply to all of them together.
 package redis
 
 import (
@@ -10,7 +9,6 @@ import (
 	"log/slog"
 	"net"
 	"strconv"
-	"sync"
 	"time"
 
 	goredis "github.com/redis/go-redis/v9"
@@ -35,14 +33,7 @@ func (c Config) Validate() error {
 }
 
 // Client is a client of one Redis server. It is safe for concurrent use.
-type Client struct {
-	rdb *goredis.Client
-
-	life context.Context // of the subscriptions
-	end  context.CancelFunc
-	subs sync.WaitGroup
-	mu   sync.Mutex // locked while Close waits, so that subs does not grow
-}
+type Client struct{ rdb *goredis.Client }
 
 // callLimit limits connecting and each answer for callers without a deadline.
 const callLimit = 2 * time.Second
@@ -59,9 +50,7 @@ func Open(url string) (*Client, error) {
 	opts.DialTimeout = cmp.Or(opts.DialTimeout, callLimit)
 	opts.ReadTimeout = cmp.Or(opts.ReadTimeout, callLimit)
 	opts.WriteTimeout = cmp.Or(opts.WriteTimeout, callLimit)
-	c := &Client{rdb: goredis.NewClient(opts)}
-	c.life, c.end = context.WithCancel(context.Background())
-	return c, nil
+	return &Client{rdb: goredis.NewClient(opts)}, nil
 }
 
 // parseURL returns the options of a URL. The error is a sentence without its subject and without the cause, which may
@@ -104,20 +93,5 @@ func (c *Client) Ping(ctx context.Context) error {
 	return nil
 }
 
-// Close ends all subscriptions, waits until the calls of their functions have returned, and closes the connections. It
-// returns the first error of closing one.
-func (c *Client) Close() error {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.end()
-	c.subs.Wait()
-	return c.rdb.Close()
-}
-
-// Publish sends msg to the current subscribers of the channel. It is not an error when there are none.
-func (c *Client) Publish(ctx context.Context, channel, msg string) error {
-	if err := c.rdb.Publish(ctx, channel, msg).Err(); err != nil {
-		return fmt.Errorf("redis publish: %w", err)
-	}
-	return nil
-}
+// Close closes the connections. It returns the first error of closing one.
+func (c *Client) Close() error { return c.rdb.Close() }

@@ -59,7 +59,7 @@ func TestOpen_RefusesOnlyAURLThatIsNotValid(t *testing.T) {
 	if err := errors.Join(other.Ping(t.Context()), other.Close()); err != nil {
 		t.Error(err)
 	}
-	if other.Ping(t.Context()) == nil || other.Publish(t.Context(), "c", "m") == nil {
+	if other.Ping(t.Context()) == nil {
 		t.Error("a closed client: got no error, want one")
 	}
 }
@@ -82,16 +82,13 @@ func TestOpen_UnreachableServerIsUsedOnceItIsUp(t *testing.T) {
 	t.Parallel()
 	server, c := serve(t)
 	server.Close()
-	var got inbox
-	_, healthy := c.Subscribe(t.Context(), "a", got.add)
-	if c.Ping(t.Context()) == nil || healthy() {
-		t.Error("a stopped server: got an answer or a healthy subscription, want neither")
+	if c.Ping(t.Context()) == nil {
+		t.Error("a stopped server: got an answer, want none")
 	}
 	if err := server.Restart(); err != nil {
 		t.Fatal(err)
 	}
 	eventually(t, "the server answers", func() bool { return c.Ping(t.Context()) == nil })
-	eventually(t, "the subscription is healthy", healthy)
 }
 
 func TestClient_CallsEndWithContextWhenServerIsSilent(t *testing.T) {
@@ -104,8 +101,7 @@ func TestClient_CallsEndWithContextWhenServerIsSilent(t *testing.T) {
 	}
 	defer func() { _ = c.Close() }() // may fail: its connections never worked
 	for name, call := range map[string]func(context.Context) error{
-		"ping":    c.Ping,
-		"publish": func(ctx context.Context) error { return c.Publish(ctx, "a", "m") },
+		"ping": c.Ping,
 		"attempt": func(ctx context.Context) error {
 			_, err := c.Attempts("a", rules).Begin(ctx, logIn("a", "x"))
 			return err

@@ -28,8 +28,7 @@ type Deps struct {
 	Clock clock.Clock
 	// Keyring seals the secrets of second factors.
 	Keyring *secret.Keyring
-	// Revocations is nil when there are no other processes to exchange revocations with. Then a found key is cached for
-	// only five seconds.
+	// Revocations is nil in a process that does not call Accounts.Listen. It caches a found key for only five seconds.
 	Revocations Revocations
 	// Mail is nil on an instance that sends no mail: accounts are active at once, and no address counts as verified.
 	Mail Mailer

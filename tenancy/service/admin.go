@@ -205,6 +205,6 @@ func (a *Accounts) Suspend(ctx context.Context, org string, suspended bool) erro
 	if err != nil {
 		return err
 	}
-	a.revokeAll(ctx)
+	a.keys.forgetOrgs(parsed)
 	return a.syncPublishing(ctx, parsed)
 }

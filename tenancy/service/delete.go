@@ -31,7 +31,7 @@ func (a *Accounts) DeleteAccount(ctx context.Context, p tenancy.Principal, proof
 	if err != nil {
 		return err
 	}
-	a.revokeAll(ctx)
+	a.keys.forgetOrgs(owned...)
 	return a.syncPublishing(ctx, owned...)
 }
 
@@ -119,6 +119,11 @@ func (a *Accounts) restoreAccount(ctx context.Context, tx *tenancystore.GateTx, 
 	return restored, a.notify(ctx, tx, mailDeletionUndone, person.Email, notice{})
 }
 
+// isGone returns whether an account is only waiting to be purged.
+func (a *Accounts) isGone(p tenancy.Person) bool {
+	return p.DeletedAt != nil && a.graceIsOver(p.DeletedAt)
+}
+
 // graceIsOver returns whether what was requested to be deleted is being purged.
 func (a *Accounts) graceIsOver(deletedAt *time.Time) bool {
 	return !a.clock.Now().Before(deletedAt.Add(a.cfg.DeleteGrace))
@@ -163,7 +168,7 @@ func (a *Accounts) DeleteOrganization(ctx context.Context, p tenancy.Principal, 
 	if err != nil {
 		return err
 	}
-	a.revokeAll(ctx)
+	a.keys.forgetOrgs(p.Org)
 	return a.syncPublishing(ctx, p.Org)
 }
 
@@ -211,7 +216,7 @@ func (a *Accounts) RestoreOrganization(ctx context.Context, p tenancy.Principal,
 	if err != nil {
 		return err
 	}
-	a.revokeAll(ctx)
+	a.keys.forgetOrgs(parsed)
 	return a.syncPublishing(ctx, parsed)
 }
 

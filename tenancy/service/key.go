@@ -14,16 +14,6 @@ import (
 	tenancystore "crier/tenancy/store"
 )
 
-// Revocations carries the hashes of revoked keys between processes. An implementation passes each hash that it receives
-// to Accounts.Forget, and calls Accounts.ForgetAll before Healthy returns true again.
-type Revocations interface {
-	// Publish sends a hash to the other processes, at once or as soon as they can be reached.
-	Publish(ctx context.Context, hash string)
-	// Healthy reports whether this process receives the revocations of others. It becomes false within five seconds
-	// after the connection is lost.
-	Healthy() bool
-}
-
 const (
 	// maxKeys is the number of keys of an organization that have not expired.
 	maxKeys = 1000
@@ -171,9 +161,9 @@ func (a *Accounts) changeKey(ctx context.Context, op string, p tenancy.Principal
 	return err
 }
 
-// DeleteKey revokes a key. This process refuses the key at once, the others when they receive the revocation: within
-// five seconds if they have lost Redis, within a minute if only this process has lost Redis or ends before it could
-// publish. A key that is not the organization's is fault.NotFound.
+// DeleteKey revokes a key. This process refuses the key at once, the others when they receive the revocation, which
+// Postgres sends with the commit, and within five seconds if they receive none. A key that is not the organization's is
+// fault.NotFound.
 func (a *Accounts) DeleteKey(ctx context.Context, p tenancy.Principal, key string) error {
 	var hash []byte
 	err := a.changeKey(ctx, "tenancy.DeleteKey", p, key, func(tx *tenancystore.OrgTx, stored tenancystore.Key) error {
@@ -184,7 +174,7 @@ func (a *Accounts) DeleteKey(ctx context.Context, p tenancy.Principal, key strin
 		return a.recordKey(ctx, tx, p, tenancy.ActionKeyRevoked, mailKeyRevoked, stored.APIKey)
 	})
 	if hash != nil && (err == nil || mayBeStored(err)) {
-		a.keys.revoke(ctx, hash)
+		a.keys.forget(hexOf(hash))
 	}
 	return err
 }
@@ -225,7 +215,7 @@ func (a *Accounts) RotateKey(ctx context.Context, p tenancy.Principal, key strin
 		return a.recordKey(ctx, tx, p, tenancy.ActionKeyRotated, mailKeyRotated, stored.APIKey)
 	})
 	if hash != nil && (err == nil || mayBeStored(err)) {
-		a.keys.revoke(ctx, hash) // caches hold the old end
+		a.keys.forget(hexOf(hash)) // the cache holds the old end
 	}
 	return full, k, err
 }
@@ -274,30 +264,6 @@ func (a *Accounts) Authenticate(ctx context.Context, authorization string) (tena
 
 func (a *Accounts) findKeys(ctx context.Context, hashes [][]byte) (map[string]tenancystore.FoundKey, error) {
 	return a.store.KeysByHash(ctx, hashes, a.clock.Now())
-}
-
-// Forget removes a key that another process revoked from the cache. The argument is its hash in hexadecimal, or
-// ForgetEverything.
-func (a *Accounts) Forget(hash string) {
-	if hash == ForgetEverything {
-		a.keys.forgetAll()
-		return
-	}
-	a.keys.forget(hash)
-}
-
-// ForgetEverything is published in place of a hash when the keys of a whole organization change.
-const ForgetEverything = "*"
-
-// ForgetAll empties the key cache. It is called when revocations of other processes may have been lost.
-func (a *Accounts) ForgetAll() { a.keys.forgetAll() }
-
-// revokeAll makes all processes look up all keys again.
-func (a *Accounts) revokeAll(ctx context.Context) {
-	a.keys.forgetAll()
-	if a.deps.Revocations != nil {
-		a.deps.Revocations.Publish(ctx, ForgetEverything)
-	}
 }
 
 // hexOf returns the name of a hash in the key cache.

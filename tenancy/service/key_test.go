@@ -1,7 +1,6 @@
 package service_test
 
 import (
-	"context"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -13,14 +12,10 @@ import (
 	"crier/tests/dbtest"
 )
 
-// processes implements Revocations: it records what is published.
-type processes struct {
-	healthy   bool
-	published []string
-}
+// processes implements Revocations.
+type processes struct{ healthy bool }
 
-func (p *processes) Publish(_ context.Context, hash string) { p.published = append(p.published, hash) }
-func (p *processes) Healthy() bool                          { return p.healthy }
+func (p *processes) Healthy() bool { return p.healthy }
 
 func TestAuthenticate_KeyThatAnotherProcessRevoked(t *testing.T) {
 	t.Parallel()
@@ -31,7 +26,7 @@ func TestAuthenticate_KeyThatAnotherProcessRevoked(t *testing.T) {
 		revocations tenancyservice.Revocations
 		until       time.Duration // how long the key is accepted
 	}{
-		"is accepted for 5 s without other processes":                  {revocations: nil, until: 5 * time.Second},
+		"is accepted for 5 s by a process that does not listen":        {revocations: nil, until: 5 * time.Second},
 		"is accepted for 5 s while revocations are not received":       {revocations: &processes{}, until: 5 * time.Second},
 		"is accepted for a minute when a received revocation was lost": {revocations: &processes{healthy: true}, until: time.Minute},
 	} {
@@ -59,41 +54,6 @@ func TestAuthenticate_KeyThatAnotherProcessRevoked(t *testing.T) {
 				t.Errorf("after %s: %v, want Unauthenticated", at.until, err)
 			}
 		})
-	}
-}
-
-func TestDeleteKey_IsPublishedAndForgotten(t *testing.T) {
-	t.Parallel()
-	db := dbtest.Open(t)
-	var sent processes
-	first := accountsOf(t, tenancyservice.Deps{DB: db, Clock: clock.System{}, Revocations: &sent})
-	second := accountsOf(t, tenancyservice.Deps{
-		DB: db, Clock: clock.System{}, Revocations: &processes{healthy: true},
-	})
-	person := owner(t, first, "a@example.com")
-	for name, forget := range map[string]func(hash string){
-		"Forget":    second.Forget,
-		"ForgetAll": func(string) { second.ForgetAll() },
-	} {
-		full, key := newKey(t, first, person)
-		for _, a := range []*tenancyservice.Accounts{first, second} {
-			if _, err := a.Authenticate(t.Context(), full); err != nil {
-				t.Fatal(err)
-			}
-		}
-		sent.published = nil
-		if err := first.DeleteKey(t.Context(), person, key.ID.String()); err != nil {
-			t.Fatal(err)
-		}
-		if len(sent.published) != 1 {
-			t.Fatalf("published %q, want one hash", sent.published)
-		}
-		forget(sent.published[0])
-		for where, a := range map[string]*tenancyservice.Accounts{"here": first, "there": second} {
-			if _, err := a.Authenticate(t.Context(), full); !fault.Is(err, fault.Unauthenticated) {
-				t.Errorf("%s, %s: %v, want Unauthenticated", name, where, err)
-			}
-		}
 	}
 }
 

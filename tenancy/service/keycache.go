@@ -2,16 +2,18 @@ package service
 
 import (
 	"context"
+	"maps"
+	"slices"
 	"sync"
 	"time"
 
 	"crier/platform/clock"
+	"crier/tenancy"
 	tenancystore "crier/tenancy/store"
 )
 
 const (
-	// trustReceiving is how long a found key is used without another look-up while this process receives the
-	// revocations of others.
+	// trustReceiving is how long a found key is used without another look-up while this process receives revocations.
 	trustReceiving = time.Minute
 	// trustAlone is the same while it does not receive them.
 	trustAlone = 5 * time.Second
@@ -31,7 +33,7 @@ type cachedKey struct {
 // evict the others. It is safe for concurrent use.
 type keyCache struct {
 	clock       clock.Clock
-	revocations Revocations // nil without other processes
+	revocations Revocations // nil: none are received
 	lookUps     *lookUps[tenancystore.FoundKey]
 
 	mu      sync.Mutex // protects the fields below
@@ -93,15 +95,6 @@ func (c *keyCache) trust() time.Duration {
 	return trustAlone
 }
 
-// revoke forgets the key before it publishes the revocation, so that this process refuses the key without Redis too.
-func (c *keyCache) revoke(ctx context.Context, hash []byte) {
-	name := hexOf(hash)
-	c.forget(name)
-	if c.revocations != nil {
-		c.revocations.Publish(ctx, name)
-	}
-}
-
 // forget removes a key, whose hash in hexadecimal is name. Look-ups that have begun do not cache their results.
 func (c *keyCache) forget(name string) {
 	c.mu.Lock()
@@ -109,6 +102,16 @@ func (c *keyCache) forget(name string) {
 	c.epoch++
 	c.known.drop(name)
 	c.unknown.drop(name)
+}
+
+// forgetOrgs removes the keys of organizations, and what is known of keys that were not found: those of an organization
+// that was restored are found again. It goes through the whole cache.
+func (c *keyCache) forgetOrgs(orgs ...tenancy.OrgID) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.epoch++
+	c.known.dropIf(func(k cachedKey) bool { return slices.Contains(orgs, k.key.Org) })
+	c.unknown.clear()
 }
 
 func (c *keyCache) forgetAll() {
@@ -150,6 +153,12 @@ func (a *boundedCache[V]) put(name string, v V, now time.Time) {
 func (a *boundedCache[V]) drop(name string) {
 	delete(a.young, name)
 	delete(a.old, name)
+}
+
+func (a *boundedCache[V]) dropIf(drop func(V) bool) {
+	for _, all := range []map[string]V{a.young, a.old} {
+		maps.DeleteFunc(all, func(_ string, v V) bool { return drop(v) })
+	}
 }
 
 func (a *boundedCache[V]) clear() { a.young, a.old = nil, nil }

@@ -337,7 +337,7 @@ func TestKeyCache_RequestAfterRevocationGetsNoEarlierResult(t *testing.T) {
 		before := ask(c.find, "a")
 		synctest.Wait() // the statement has seen the key
 		d.hold()
-		c.revoke(t.Context(), []byte("a"))
+		c.forget(hexOf([]byte("a")))
 		after := ask(c.find, "a")
 		synctest.Wait()
 		d.answer <- nil
@@ -361,7 +361,7 @@ func TestKeyCache_LookUpDuringRevocationIsNotCached(t *testing.T) {
 		before := ask(c.find, "a")
 		synctest.Wait() // the statement has seen the key
 		d.hold()
-		c.revoke(t.Context(), []byte("a"))
+		c.forget(hexOf([]byte("a")))
 		d.answer <- nil
 		if got := <-before; got != "found" {
 			t.Fatalf("got %s, want found", got)

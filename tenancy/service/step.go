@@ -159,6 +159,6 @@ func (a *Accounts) Restore(ctx context.Context, token string, from tenancy.Sourc
 	if err := firstError(err, refusal); err != nil {
 		return tenancy.SignIn{}, err
 	}
-	a.revokeAll(ctx)
+	a.keys.forgetOrgs(restored...)
 	return out, a.syncPublishing(ctx, restored...)
 }

@@ -95,17 +95,18 @@ func (t *OrgTx) RenameKey(ctx context.Context, key tenancy.KeyID, name string) e
 }
 
 const keyExpire = `-- tenancy.KeyExpire
-update api_key set expires_at = least(expires_at, $2) where id = $1`
+update api_key set expires_at = least(expires_at, $2) where id = $1
+returning pg_notify('` + revocationChannel + `', encode(hash, 'hex'))`
 
-// ExpireKey ends a key at the time, unless it ends before, or returns pgx.ErrNoRows.
+// ExpireKey ends a key at the time, unless it ends before, or returns pgx.ErrNoRows. All processes are notified.
 func (t *OrgTx) ExpireKey(ctx context.Context, key tenancy.KeyID, at time.Time) error {
 	return change(ctx, t.tx, keyExpire, key, at)
 }
 
 const keyDelete = `-- tenancy.KeyDelete
-delete from api_key where id = $1`
+delete from api_key where id = $1 returning pg_notify('` + revocationChannel + `', encode(hash, 'hex'))`
 
-// DeleteKey deletes a key, or returns pgx.ErrNoRows.
+// DeleteKey deletes a key, or returns pgx.ErrNoRows. All processes are notified.
 func (t *OrgTx) DeleteKey(ctx context.Context, key tenancy.KeyID) error {
 	return change(ctx, t.tx, keyDelete, key)
 }

@@ -178,10 +178,11 @@ func (t *GateTx) OwnedOrganizations(ctx context.Context, person tenancy.PersonID
 }
 
 const organizationDeleted = `-- tenancy.OrganizationDeleted
-update organization set deleted_at = $2, catch_up = false where id = $1`
+update organization set deleted_at = $2, catch_up = false where id = $1
+returning pg_notify('` + revocationChannel + `', id::text)`
 
 // SetOrganizationDeleted stores when the deletion of an organization was requested, nil for an undo, and adds the task
-// that stops or resumes its publishing.
+// that stops or resumes its publishing. All processes are notified that its keys end, or work again.
 func (t *GateTx) SetOrganizationDeleted(ctx context.Context, org tenancy.OrgID, at *time.Time) error {
 	if err := change(ctx, t.tx, organizationDeleted, org, at); err != nil {
 		return err
@@ -210,10 +211,11 @@ func (t *GateTx) Marks(ctx context.Context, org tenancy.OrgID) (Marks, error) {
 }
 
 const organizationSuspended = `-- tenancy.OrganizationSuspended
-update organization set suspended_at = $2, catch_up = deleted_at is null where id = $1`
+update organization set suspended_at = $2, catch_up = deleted_at is null where id = $1
+returning pg_notify('` + revocationChannel + `', id::text)`
 
 // SetSuspended stores when an organization was suspended, nil when that is over, and adds the task that stops or resumes
-// its publishing.
+// its publishing. All processes are notified that its keys end, or work again.
 func (t *GateTx) SetSuspended(ctx context.Context, org tenancy.OrgID, at *time.Time) error {
 	if err := change(ctx, t.tx, organizationSuspended, org, at); err != nil {
 		return err

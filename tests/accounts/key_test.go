@@ -2,49 +2,72 @@ package accounts
 
 import (
 	"context"
-	"sync"
 	"testing"
 	"time"
 
+	"crier/platform/clock"
 	"crier/platform/fault"
 	"crier/platform/id"
 	"crier/tenancy"
 	tenancyservice "crier/tenancy/service"
 )
 
-// relay is a Revocations that brings each hash to all its instances at once.
-type relay struct {
-	mu        sync.Mutex
-	instances []*tenancyservice.Accounts
+// listen makes an instance receive the revocations of all processes until the end of the test, and waits until it does.
+func (w *world) listen(a *tenancyservice.Accounts, l *tenancyservice.Listening) {
+	w.t.Helper()
+	ctx, end := context.WithCancel(context.WithoutCancel(w.t.Context()))
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		a.Listen(ctx, l)
+	}()
+	w.t.Cleanup(func() {
+		end()
+		<-done
+	})
+	w.await("the instance receives revocations", l.Healthy)
 }
 
-func (r *relay) Publish(_ context.Context, hash string) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	for _, a := range r.instances {
-		a.Forget(hash)
+// await waits until a condition is true.
+func (w *world) await(what string, is func() bool) {
+	w.t.Helper()
+	for range 5000 {
+		if is() {
+			return
+		}
+		must(w.t, clock.Sleep(w.t.Context(), 2*time.Millisecond))
 	}
+	w.t.Fatalf("waited in vain: %s", what)
 }
 
-func (r *relay) Healthy() bool { return true }
-
-// pair returns a world and a second instance; both exchange revocations.
+// pair returns a world and a second instance on its database; both receive revocations.
 func pair(t *testing.T) (*world, *tenancyservice.Accounts) {
 	t.Helper()
-	r := &relay{}
-	w := open(t, func(w *world) { w.deps.Revocations = r })
+	var first, second tenancyservice.Listening
+	w := open(t, func(w *world) { w.deps.Revocations = &first })
+	w.listen(w.Accounts, &first)
+	w.deps.Revocations = &second
 	other := w.instance()
-	r.instances = []*tenancyservice.Accounts{w.Accounts, other}
+	w.listen(other, &second)
 	return w, other
 }
 
-// wantKey compares how all instances answer a key; "" is the principal of the organization.
+// wantKey compares how all instances answer a key; "" is the principal of the organization. The first must do so at
+// once, the others when they have received the revocation: the clock of the world stands still, so that no cache ends.
 func wantKey(t *testing.T, name string, key string, want fault.Kind, all ...*tenancyservice.Accounts) {
 	t.Helper()
 	for i, a := range all {
-		_, err := a.Authenticate(t.Context(), key)
-		if (err == nil) != (want == "") || err != nil && !fault.Is(err, want) {
-			t.Errorf("%s, instance %d: got %v, want %q", name, i, err, want)
+		var err error
+		for tries := 0; ; tries++ {
+			_, err = a.Authenticate(t.Context(), key)
+			if (err == nil) == (want == "") && (err == nil || fault.Is(err, want)) {
+				break
+			}
+			if i == 0 || tries == 5000 {
+				t.Errorf("%s, instance %d: got %v, want %q", name, i, err, want)
+				break
+			}
+			must(t, clock.Sleep(t.Context(), 2*time.Millisecond))
 		}
 	}
 }
@@ -190,4 +213,49 @@ func TestKey_AThousandOfAnOrganization(t *testing.T) {
 	if all, err := w.Keys(t.Context(), p); err != nil || len(all) != 1000 {
 		t.Errorf("got %d keys, %v, want 1000", len(all), err)
 	}
+}
+
+// TestKey_RevokedWhileTheConnectionIsLost: a process that has lost the connection may have missed a revocation.
+func TestKey_RevokedWhileTheConnectionIsLost(t *testing.T) {
+	t.Parallel()
+	var l tenancyservice.Listening
+	w := open(t, nil)
+	p := w.owner("ada@example.com")
+	w.deps.Revocations = &l
+	other := w.instance()
+	w.listen(other, &l)
+	key, k := w.key(p, "CI")
+	wantKey(t, "before", key, "", other)
+	w.exec(`select pg_terminate_backend(pid) from pg_stat_activity where datname = current_database() and (query ilike '%listen crier_key%' or query ilike '%ping%') and pid <> pg_backend_pid()`)
+	must(t, w.DeleteKey(t.Context(), p, k.ID.String()))
+	w.await("the key is refused", func() bool {
+		_, err := other.Authenticate(t.Context(), key)
+		return fault.Is(err, fault.Unauthenticated)
+	})
+	w.await("the instance receives revocations again", l.Healthy)
+	key, k = w.key(p, "next")
+	wantKey(t, "the next one", key, "", other)
+	must(t, w.DeleteKey(t.Context(), p, k.ID.String()))
+	wantKey(t, "the next one, revoked", key, fault.Unauthenticated, w.Accounts, other)
+}
+
+// TestKey_DeletionOfAnOrganizationForgetsItsKeysOnly: the keys of others stay in the caches, so that they work without
+// the database.
+func TestKey_DeletionOfAnOrganizationForgetsItsKeysOnly(t *testing.T) {
+	t.Parallel()
+	w, other := pair(t)
+	p, eve := w.owner("ada@example.com"), w.owner("eve@example.com")
+	key, _ := w.key(p, "CI")
+	evesKey, _ := w.key(eve, "CI")
+	for _, k := range []string{key, evesKey} {
+		wantKey(t, "before", k, "", w.Accounts, other)
+	}
+	w.exec("update api_key set expires_at = $1 where org_id = $2", w.time(), eve.Org) // which no process is notified of
+	must(t, w.DeleteOrganization(t.Context(), p, proof))
+	wantKey(t, "a key of the organization", key, fault.Unauthenticated, w.Accounts, other)
+	for _, a := range []*tenancyservice.Accounts{w.Accounts, other} {
+		wantKey(t, "a key of another one, from the cache", evesKey, "", a)
+	}
+	must(t, w.RestoreOrganization(t.Context(), p, p.Org.String()))
+	wantKey(t, "after the undo", key, "", w.Accounts, other)
 }
