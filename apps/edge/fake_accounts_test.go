@@ -116,6 +116,9 @@ func (w *world) fail(err error) {
 	w.err = err
 }
 
+// closes makes the instance take no registrations.
+func (w *world) closes() { w.private.Store(true) }
+
 // signsIn sets the result of sign-ins.
 func (w *world) signsIn(s tenancy.SignIn) {
 	w.mu.Lock()
@@ -159,7 +162,13 @@ func (a accounts) EndSessions(_ context.Context, _ tenancy.Principal, session st
 	return 2, a.record("EndSessions", session)
 }
 
-func (a accounts) CanRegister(context.Context) (bool, error) { return true, a.record("CanRegister") }
+func (a accounts) CanRegister(context.Context) (bool, error) {
+	return !a.private.Load(), a.record("CanRegister")
+}
+
+func (a accounts) IsInvited(_ context.Context, link string) (bool, error) {
+	return link != "spent", a.record("IsInvited", link)
+}
 
 func (a accounts) Register(_ context.Context, r tenancy.Registration) (tenancy.SignIn, error) {
 	return a.signed("Register", r.From, r.Email, r.Name, r.Password, r.Organization, r.Invitation, r.Provider)

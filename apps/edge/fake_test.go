@@ -62,6 +62,7 @@ type world struct {
 	computing atomic.Int64  // creations begun
 	refused   atomic.Bool
 	sick      atomic.Bool
+	private   atomic.Bool // it takes no registrations
 	panics    atomic.Bool
 	file      []byte
 	closed    atomic.Bool // a file that was opened

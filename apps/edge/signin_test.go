@@ -55,6 +55,31 @@ var signIns = map[string]struct{ path, body, done string }{
 
 const goodRegistration = `{"provider":"LOCAL","email":" Ada@Example.org","password":"correct horse","company":"Acme","fullname":"Ada"}`
 
+func TestRegister_DropsAnInvitationThatIsOver(t *testing.T) {
+	t.Parallel()
+	s := start(t, nil)
+	s.signsIn(tenancy.SignIn{Step: tenancy.StepConfirm})
+	a := s.open(t, "/auth/register", goodRegistration, "Cookie", "org=spent")
+	want(t, a, 201, `"activate":true`)
+	if got := names(setCookies(t, a)); got != "-org" {
+		t.Errorf("an open instance: sets %q, want the cookie deleted", got)
+	}
+	s.wantCalls(t, "IsInvited spent", "CanRegister", "Register "+ada+" Ada correct horse Acme")
+	a = s.open(t, "/auth/register", goodRegistration, "Cookie", "org=good")
+	if got := names(setCookies(t, a)); a.status != 201 || got != "" {
+		t.Errorf("a good invitation: answered %d, sets %q, want it kept for the confirmation", a.status, got)
+	}
+	s.wantCalls(t, "IsInvited good", "Register "+ada+" Ada correct horse Acme good")
+
+	s.closes()
+	a = s.open(t, "/auth/register", goodRegistration, "Cookie", "org=spent")
+	want(t, a, 400, "invitation is not valid any more")
+	if got := names(setCookies(t, a)); got != "-org" {
+		t.Errorf("a closed instance: sets %q, want the cookie deleted", got)
+	}
+	s.wantCalls(t, "IsInvited spent", "CanRegister")
+}
+
 func (r *running) open(t *testing.T, path, body string, headers ...string) answer {
 	t.Helper()
 	return r.call(t, "POST", path, body, append([]string{"Content-Type", "application/json", "Origin", baseURL}, headers...)...)
@@ -164,7 +189,11 @@ func TestSignIn_UsesInvitationOfBrowser(t *testing.T) {
 		}
 		s.wantCalls(t, c.call)
 		want(t, s.open(t, "/auth/register", goodRegistration, "Cookie", "org="+token), 201)
-		s.wantCalls(t, "Register ada@example.org Ada correct horse Acme "+token, c.call)
+		if token == "spent" { // the cookie is dropped
+			s.wantCalls(t, "IsInvited spent", "CanRegister", "Register ada@example.org Ada correct horse Acme")
+			continue
+		}
+		s.wantCalls(t, "IsInvited "+token, "Register ada@example.org Ada correct horse Acme "+token, c.call)
 	}
 	s := start(t, nil)
 	s.signsIn(tenancy.SignIn{Step: tenancy.StepConfirm})
@@ -197,7 +226,8 @@ func TestSignIn_SameForKnownAndUnknownAddress(t *testing.T) {
 		if known, unknown := shown(ada), shown("nobody@example.org"); known != unknown {
 			t.Errorf("%s: answered\n%s to a known address and\n%s to an unknown one", path, known, unknown)
 		}
-		if calls := s.called(); path != "/auth/login" && len(calls) != 2 {
+		calls := slices.DeleteFunc(s.called(), func(call string) bool { return call == "IsInvited x" })
+		if path != "/auth/login" && len(calls) != 2 {
 			t.Errorf("%s: calls %q, want one for each address", path, calls)
 		}
 	}

@@ -34,11 +34,20 @@ func (a *Accounts) takesRegistrations(ctx context.Context, tx *tenancystore.Gate
 
 // Register begins a registration. On an instance that sends mail it stores what the account will be and sends a link to
 // the address; whether the address has an account changes neither the answer nor the work. Without mail the account is
-// made at once, and an address that is in use is fault.Conflict. Register returns fault.Forbidden when the instance takes
-// no registrations, and fault.Invalid for an input that breaks a rule or a token that is not valid any more. The result has
-// a token for the cookie device of a browser without one: see Activate.
+// made at once, unless the address is in use. Register returns fault.Invalid for that, when the instance takes no
+// registrations, for an invitation that is not valid or is for another address, for an input that breaks a rule, and for a
+// token that is not valid any more. The result has a token for the cookie device of a browser without one: see Activate.
 func (a *Accounts) Register(ctx context.Context, r tenancy.Registration) (tenancy.SignIn, error) {
-	const op = "tenancy.Register"
+	out, err := a.register(ctx, "tenancy.Register", r)
+	if fault.Is(err, fault.Conflict) || fault.Is(err, fault.Forbidden) {
+		refused := *asFaultError(err)
+		refused.Kind = fault.Invalid // the contract has 400 for all of them
+		return out, &refused
+	}
+	return out, err
+}
+
+func (a *Accounts) register(ctx context.Context, op string, r tenancy.Registration) (tenancy.SignIn, error) {
 	c, verified, err := a.newRegistration(ctx, op, r)
 	if err != nil {
 		return tenancy.SignIn{}, err
@@ -102,11 +111,8 @@ func (a *Accounts) newRegistration(ctx context.Context, op string, r tenancy.Reg
 func (a *Accounts) admit(ctx context.Context, op string, r tenancy.Registration, c *tenancystore.Confirmation) (
 	verified bool, err error) {
 	err = a.inGate(ctx, op, func(tx *tenancystore.GateTx) error {
-		if err := a.checkAdmission(ctx, tx, op, c.Invitation, false); err != nil {
-			return err
-		}
 		if r.Provider == "" {
-			return nil
+			return a.checkAdmission(ctx, tx, op, *c, false)
 		}
 		claim, err := tx.TakeClaim(ctx, secret.HashToken(r.Provider), a.clock.Now())
 		if pg.IsNoRows(err) {
@@ -125,19 +131,24 @@ func (a *Accounts) admit(ctx context.Context, op string, r tenancy.Registration,
 		if c.Name == "" {
 			c.Name = claim.Name
 		}
-		return nil
+		return a.checkAdmission(ctx, tx, op, *c, false)
 	})
 	return verified, err
 }
 
-// checkAdmission returns Forbidden unless a person with the invitation, nil for none, can register.
+// checkAdmission returns Forbidden unless the person of a registration can register: with the invitation, if it has one,
+// which may be for one address only. The refusal does not name that address, because links are forwarded.
 func (a *Accounts) checkAdmission(
-	ctx context.Context, tx *tenancystore.GateTx, op string, invitation []byte, lock bool,
+	ctx context.Context, tx *tenancystore.GateTx, op string, c tenancystore.Confirmation, lock bool,
 ) error {
-	if invitation != nil {
-		_, err := tx.InvitationByHash(ctx, invitation, a.clock.Now())
+	if c.Invitation != nil {
+		open, err := tx.InvitationByHash(ctx, c.Invitation, a.clock.Now())
 		if pg.IsNoRows(err) {
 			return spentInvitation(op)
+		}
+		if err == nil && open.Email != "" && open.Email != c.Email {
+			return fault.New(fault.Forbidden, op,
+				"This invitation is for another address: register with the address to which it was sent.")
 		}
 		return err
 	}
@@ -150,6 +161,18 @@ func (a *Accounts) checkAdmission(
 
 func spentInvitation(op string) error {
 	return fault.New(fault.Forbidden, op, "The invitation is not valid any more; ask for another one.")
+}
+
+// IsInvited returns whether the invitation of a link can be used now, by the person whom it is for.
+func (a *Accounts) IsInvited(ctx context.Context, link string) (bool, error) {
+	err := a.inGate(ctx, "tenancy.IsInvited", func(tx *tenancystore.GateTx) error {
+		_, err := tx.InvitationByHash(ctx, secret.HashToken(link), a.clock.Now())
+		return err
+	})
+	if pg.IsNoRows(err) {
+		return false, nil
+	}
+	return err == nil, err
 }
 
 // createAccount makes a person and what they join or own, and signs them in.
@@ -176,7 +199,7 @@ func accountFault(op string, err error) error {
 // makeAccount makes, in a transaction, what createAccount returns. An invitation is used up.
 func (a *Accounts) makeAccount(ctx context.Context, tx *tenancystore.GateTx, op string, c tenancystore.Confirmation,
 	verified bool, from tenancy.Source) (out tenancy.SignIn, err error) {
-	if err := a.checkAdmission(ctx, tx, op, c.Invitation, true); err != nil {
+	if err := a.checkAdmission(ctx, tx, op, c, true); err != nil {
 		return out, err
 	}
 	person := tenancy.Person{

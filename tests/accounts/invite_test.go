@@ -2,6 +2,8 @@ package accounts
 
 import (
 	"context"
+	"fmt"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -134,7 +136,7 @@ func TestInvite_ExpiresAndIsRevoked(t *testing.T) {
 	r := registration("carl@example.com", "")
 	r.Invitation = link
 	_, err := w.Register(t.Context(), r)
-	wantFault(t, "register with one that is over", err, fault.Forbidden)
+	wantFault(t, "register with one that is over", err, fault.Invalid)
 }
 
 func TestInvite_OnceInParallel(t *testing.T) {
@@ -209,10 +211,10 @@ func TestRegister_WithInvitation(t *testing.T) {
 	w.wantCount(1, "organization")
 	w.wantCount(0, "invitation")
 	_, err := w.Register(t.Context(), r)
-	wantFault(t, "the used invitation", err, fault.Forbidden)
+	wantFault(t, "the used invitation", err, fault.Invalid)
 	r.Invitation = "x"
 	_, err = w.Register(t.Context(), r)
-	wantFault(t, "no invitation", err, fault.Forbidden)
+	wantFault(t, "no invitation", err, fault.Invalid)
 
 	i, shown := w.invite(p, "", tenancy.RoleUser)
 	eve := registration("eve@example.com", "")
@@ -221,10 +223,23 @@ func TestRegister_WithInvitation(t *testing.T) {
 	code = w.link("eve@example.com")
 	must(t, w.RevokeInvitation(t.Context(), p, i.ID.String()))
 	w.wantDeadLink("an invitation that was revoked after the registration", code)
-	_, forBob := w.invite(p, "carl@example.com", tenancy.RoleUser)
-	eve.Invitation = forBob
-	w.register(eve)
-	w.wantDeadLink("an invitation for another address", w.link("eve@example.com"))
+	_, forCarl := w.invite(p, "carl@example.com", tenancy.RoleUser)
+	eve.Invitation = forCarl
+	confirmations, hashed := w.count("select count(*) from confirmation"), w.Hashed()
+	_, err = w.Register(t.Context(), eve)
+	wantFault(t, "an invitation for another address", err, fault.Invalid)
+	if text := fmt.Sprint(err); !strings.Contains(text, "another address") || strings.Contains(text, "carl") {
+		t.Errorf("got %q, want the reason without the address", text)
+	}
+	w.wantCount(confirmations, "confirmation")
+	if got := w.Hashed(); got != hashed {
+		t.Errorf("got %d hashes of a refused registration, want 0", got-hashed)
+	}
+	for link, want := range map[string]bool{forCarl: true, link: false, "x": false, "": false} {
+		if got, err := w.IsInvited(t.Context(), link); err != nil || got != want {
+			t.Errorf("IsInvited: got %v, %v, want %v", got, err, want)
+		}
+	}
 	w.wantCount(2, "person")
 }
 
@@ -287,7 +302,7 @@ func TestRegister_OneInvitationInParallelWithoutMail(t *testing.T) {
 	}
 	other := h.meanwhile(w, func() error { return register("carl@example.com", 1) })
 	must(t, register("bob@example.com", 2))
-	wantFault(t, "the second with the invitation", <-other, fault.Forbidden)
+	wantFault(t, "the second with the invitation", <-other, fault.Invalid)
 	w.wantCount(2, "person")
 	w.wantCount(1, "organization")
 }

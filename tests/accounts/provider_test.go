@@ -199,7 +199,7 @@ func TestProvider_RegistrationModeHolds(t *testing.T) {
 	out, err := w.FinishSignIn(t.Context(), "GITHUB", w.callback(nobody, "ada"), nobody)
 	must(t, err)
 	_, err = w.Register(t.Context(), tenancy.Registration{Provider: out.Claim, Organization: "Engines", From: from("")})
-	wantFault(t, "without an invitation", err, fault.Forbidden)
+	wantFault(t, "without an invitation", err, fault.Invalid)
 	w.wantCount(0, "person")
 	p := w.owner("root@example.com")
 	_, link := w.invite(p, "ada@example.com", tenancy.RoleUser)

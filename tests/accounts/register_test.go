@@ -218,7 +218,7 @@ func TestRegister_Modes(t *testing.T) {
 				}
 				before := w.Hashed()
 				_, err = w.Register(t.Context(), registration(name+"@example.com", "Engines"))
-				if can != (err == nil) || !can && !fault.Is(err, fault.Forbidden) {
+				if can != (err == nil) || !can && !fault.Is(err, fault.Invalid) {
 					t.Errorf("%s: Register returned %v, want to be allowed: %v", name, err, can)
 				}
 				if hashed := w.Hashed() - before; !can && hashed != 0 {
@@ -330,7 +330,7 @@ func TestRegister_WithoutMail(t *testing.T) {
 	}
 	w.wantCount(1, "person where not verified")
 	_, err = w.Register(t.Context(), registration("ADA@example.com", "Engines"))
-	wantFault(t, "the address again", err, fault.Conflict)
+	wantFault(t, "the address again", err, fault.Invalid)
 	w.wantCount(1, "organization")
 	w.wantCount(0, "mail")
 	w.wantCount(0, "confirmation")

@@ -124,8 +124,8 @@ func TestAccounts_InvitationWorksOnceForItsPerson(t *testing.T) {
 	}
 	used := s.browse().ask(t, http.MethodPost, "/auth/register",
 		m{"email": "late@example.com", "password": password, "org": revoked})
-	if used.Status != http.StatusForbidden {
-		t.Errorf("a registration with a revoked invitation: got %v, want 403", used)
+	if used.Status != http.StatusBadRequest {
+		t.Errorf("a registration with a revoked invitation: got %v, want 400", used)
 	}
 	anybody, _ := owner.invite(t, "", "USER", false)
 	guests := make([]*browser, 6)

@@ -44,8 +44,11 @@ type Sessions interface {
 type SignUp interface {
 	// CanRegister returns whether a person without an invitation can register.
 	CanRegister(ctx context.Context) (bool, error)
+	// IsInvited returns whether the invitation of a link can be used now.
+	IsInvited(ctx context.Context, link string) (bool, error)
 	// Register begins a registration. With mail the result is StepConfirm, for every address; without mail it is a
-	// session. Forbidden means that the instance takes no registrations, or none without an invitation.
+	// session. Invalid also means that the instance takes no registrations, or none without an invitation, that the
+	// invitation is not valid or is for another address, or that the address is in use on an instance without mail.
 	Register(ctx context.Context, r tenancy.Registration) (tenancy.SignIn, error)
 	// Activate completes the registration of a link. It returns false for a link that is not valid, has been used, or
 	// whose address has got an account meanwhile.

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 
+	"crier/apps/edge/problem"
 	"crier/apps/edge/request"
 	"crier/apps/edge/route"
 	"crier/platform/fault"
@@ -61,10 +62,11 @@ type registerOutput struct {
 
 // Register returns the endpoint of registrations.
 func (a *API) Register() route.Endpoint {
-	return route.JSON(described(created(tagSignIn, "Register", 400, 402, 403, 404, 409, 413, 429),
+	return route.JSON(described(created(tagSignIn, "Register", 400, 402, 403, 413, 429),
 		"On an instance that sends mails the answer is always activate, whether or not the address has an account: "+
 			"the owner of the address gets a mail. The name of the organization is not used with an "+
-			"invitation. An answer of 403 means that the instance takes no registrations, or none without an invitation."), a.register)
+			"invitation. An answer of 400 also means that the instance takes no registrations, or none without an "+
+			"invitation. The cookie org is deleted when its invitation is not valid any more."), a.register)
 }
 
 func (a *API) register(ctx context.Context, in *registerInput) (*registerOutput, error) {
@@ -81,14 +83,24 @@ func (a *API) register(ctx context.Context, in *registerInput) (*registerOutput,
 		}
 	}
 	r.From = request.From(ctx).From
+	var cookies []string
+	if in.Body.Invitation == "" && r.Invitation != "" {
+		if cookies, err = a.dropInvitation(ctx, &r); err != nil {
+			return nil, err
+		}
+	}
 	signIn, err := a.deps.Accounts.Register(ctx, r)
 	if err != nil {
-		return nil, err
+		return nil, problem.WithCookies(err, cookies...)
+	}
+	if cookies != nil { // or its invitation would be tried again
+		in.Invitation = ""
 	}
 	headers, err := a.signInHeaders(ctx, signIn, in.BrowserCookies)
 	if err != nil {
 		return nil, err
 	}
+	headers.Cookies = append(headers.Cookies, cookies...)
 	body := RegisterAnswer{SignInStep: newSignInStep(signIn)}
 	if signIn.Step == tenancy.StepConfirm {
 		body.Activate = true
@@ -96,6 +108,21 @@ func (a *API) register(ctx context.Context, in *registerInput) (*registerOutput,
 		body.Register, body.Login = true, isDone(signIn)
 	}
 	return &registerOutput{SignInHeaders: headers, Body: body}, nil
+}
+
+// dropInvitation removes the invitation from a registration, which is that of the cookie, if it is not valid any more,
+// and returns the deletion of the cookie. It is Invalid when the instance takes no registration without one.
+func (a *API) dropInvitation(ctx context.Context, r *tenancy.Registration) (cookies []string, err error) {
+	valid, err := a.deps.Accounts.IsInvited(ctx, r.Invitation)
+	if err != nil || valid {
+		return nil, err
+	}
+	cookies, r.Invitation = []string{a.expired(cookieInvite)}, ""
+	can, err := a.deps.Accounts.CanRegister(ctx)
+	if err == nil && !can {
+		err = fault.New(fault.Invalid, "appapi.register", "The invitation is not valid any more; ask for another one.")
+	}
+	return cookies, problem.WithCookies(err, cookies...)
 }
 
 func isDone(s tenancy.SignIn) *bool {
