@@ -43,11 +43,12 @@ func wrongPair(op string) error {
 
 // signIn begins a session of a person whose password was compared, or the step that is still needed. A password that
 // was replaced since the comparison is a wrong one, so that a reset leaves no session of the old password behind.
+// An account whose deletion cannot be undone any more is answered like an unknown address.
 func (a *Accounts) signIn(ctx context.Context, op string, compared tenancy.Person, from tenancy.Source) (
 	out tenancy.SignIn, err error) {
 	err = a.inGate(ctx, op, func(tx *tenancystore.GateTx) error {
 		person, err := tx.LockPerson(ctx, compared.ID)
-		if pg.IsNoRows(err) || err == nil && person.PasswordHash != compared.PasswordHash {
+		if pg.IsNoRows(err) || err == nil && (person.PasswordHash != compared.PasswordHash || a.isGone(person)) {
 			return wrongPair(op)
 		}
 		if err != nil {

@@ -92,7 +92,7 @@ func (a *Accounts) ConfirmMFA(ctx context.Context, p tenancy.Principal, code str
 		codes, refusal, err = a.confirmFactor(ctx, tx, op, p.Person, code, p.From)
 		return err
 	})
-	return codes, firstError(err, refusal)
+	return codes, firstError(err, ofInput(op, refusal))
 }
 
 // confirmFactor makes a second factor count. A refusal must not roll the transaction back, because the try counts.
@@ -269,10 +269,15 @@ func (a *Accounts) withCode(ctx context.Context, op string, p tenancy.Principal,
 		}
 		return fn(tx)
 	})
-	if fault.Is(refusal, fault.Unauthenticated) { // with a session a wrong code is an input, and no sign-in
-		refusal = fault.New(fault.Invalid, op, "The code is wrong, or was used before.")
+	return firstError(err, ofInput(op, refusal))
+}
+
+// ofInput returns the refusal of a code for a request with a session, where a wrong code is an input and no sign-in.
+func ofInput(op string, refusal error) error {
+	if fault.Is(refusal, fault.Unauthenticated) {
+		return fault.New(fault.Invalid, op, "The code is wrong, or was used before.")
 	}
-	return firstError(err, refusal)
+	return refusal
 }
 
 // MFAPolicy returns whether the principal's organization requires a second factor.

@@ -129,6 +129,9 @@ func (a *Accounts) useIdentity(ctx context.Context, tx *tenancystore.GateTx, op 
 		if err != nil {
 			return out, err
 		}
+		if a.isGone(person) {
+			return out, fault.New(fault.Invalid, op, "This account was deleted.")
+		}
 		out.SignIn, err = a.nextStep(ctx, tx, op, person, from)
 		return out, err
 	case !link.IsZero():

@@ -144,10 +144,18 @@ func TestDeleteAccount_NotRestoredAfterGrace(t *testing.T) {
 	w := open(t, nil)
 	p := w.owner("ada@example.com")
 	must(t, w.DeleteAccount(t.Context(), p, proof))
-	w.advance(grace)
+	w.advance(grace - time.Second)
 	in := w.login("ada@example.com", tenancy.StepRestore)
+	w.advance(time.Second)
 	_, err := w.Restore(t.Context(), in.Token, from(""))
 	wantFault(t, "after the grace", err, fault.Gone)
+	_, gone := w.Login(t.Context(), "ada@example.com", password, from(""))
+	_, unknown := w.Login(t.Context(), "nobody@example.com", password, from(""))
+	wantFault(t, "a sign-in after the grace", gone, fault.Invalid)
+	if fmt.Sprint(gone) != fmt.Sprint(unknown) {
+		t.Errorf("got %v, want the answer for an unknown address: %v", gone, unknown)
+	}
+	w.wantCount(1, "sign_in_step") // that of before the end
 	w.wantCount(0, "session")
 	w.wantCount(1, "person where deleted_at is not null")
 }
