@@ -32,6 +32,7 @@ func sessionRoutes(t *testing.T) (out []edge.Route) {
 // reach has the sessions that may use the routes of a credential.
 var reach = map[edge.Credential][]string{
 	"session": {goodSession, adminSession, ownerSession, instanceSession, behindSession},
+	"joined":  {goodSession, adminSession, ownerSession, instanceSession, behindSession, enrollSession},
 	"admin":   {adminSession, ownerSession, behindSession},
 	"owner":   {ownerSession, behindSession},
 	"person": {
@@ -106,7 +107,7 @@ func TestPersonal_RoutesOfSecrets(t *testing.T) {
 		}
 	}
 	all := []string{
-		"GET /auth/oauth/{provider}", "POST /auth/oauth/{provider}/exists", "POST /settings/api-keys", "POST /settings/delete-account",
+		"GET /auth/oauth/{provider}", "POST /auth/oauth/{provider}/exists", "POST /settings/api-keys",
 		"POST /settings/delete-organization", "POST /settings/team", "PUT /settings/team/{id}/role", "POST /user/api-key/rotate",
 		"POST /user/change-email", "POST /user/change-password", "POST /user/mfa/begin", "POST /user/mfa/confirm", "POST /user/mfa/disable",
 		"PUT /user/mfa/policy", "POST /user/mfa/recovery-codes", "DELETE /user/identities/{id}", "DELETE /user/sessions", "GET /user/sessions", "POST /user/join-org", "POST /user/restore-organization",

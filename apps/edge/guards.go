@@ -24,6 +24,9 @@ const (
 	// session is a session in the header or the cookie auth. The request is counted for the session. An unsafe request
 	// must name no organization in showorg, or one of which the person is a member.
 	session Credential = "session"
+	// joined is like session, also without the second factor that the organization requires. The use case decides what is
+	// possible then.
+	joined Credential = "joined"
 	// admin is a session with the role of an administrator or of the owner.
 	admin Credential = "admin"
 	// owner is a session with the role of the owner.
@@ -104,6 +107,7 @@ func (s *Server) newGuards() guards {
 			operator: nil,
 			apiKey:   {s.authenticate, s.admit},
 			session:  member,
+			joined:   member,
 			admin:    member,
 			owner:    member,
 			person:   {s.session.Session},
@@ -137,6 +141,7 @@ var limitsOf = map[Credential][]Limits{
 	operator: {quick},
 	apiKey:   {read, list, write, post, upload},
 	session:  {user, form},
+	joined:   {user},
 	admin:    {user, form},
 	owner:    {user, form},
 	person:   {own},

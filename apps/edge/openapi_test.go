@@ -167,7 +167,7 @@ func TestRoutes_AskForTheirCredential(t *testing.T) {
 	s := start(t, nil)
 	for _, r := range edge.Routes() {
 		path := regexp.MustCompile(`\{\w+\}`).ReplaceAllString(r.Path, "x1")
-		asks := slices.Contains([]edge.Credential{"api key", "session", "admin", "owner", "person", "instance"}, r.Credential)
+		asks := slices.Contains([]edge.Credential{"api key", "session", "joined", "admin", "owner", "person", "instance"}, r.Credential)
 		if a := s.call(t, r.Method, path, ""); (a.status == 401) != asks && r.Credential != "operator" || a.status == 500 {
 			t.Errorf("%s answers %d without a credential, which is %q", r, a.status, r.Credential)
 		}

@@ -29,6 +29,7 @@ var permissions = map[Credential]permission{
 	apiKey:   {},
 	person:   {},
 	session:  {needs: []condition{hasAccess}},
+	joined:   {needs: []condition{hasJoined}},
 	admin:    {needs: []condition{hasAccess, manages}, audience: "Only for administrators of the organization."},
 	owner:    {needs: []condition{hasAccess, owns}, audience: "Only for the owner of the organization."},
 	instance: {needs: []condition{administersInstance}, audience: "Only for administrators of the instance."},
@@ -72,6 +73,14 @@ func hasAccess(p tenancy.Principal) error {
 		return refusal
 	}
 	return notPermitted("")
+}
+
+// hasJoined is met if hasAccess is, or would be with a second factor.
+func hasJoined(p tenancy.Principal) error {
+	if p.Access == tenancy.AccessEnroll && !p.Org.IsZero() {
+		return nil
+	}
+	return hasAccess(p)
 }
 
 func manages(p tenancy.Principal) error {

@@ -101,8 +101,8 @@ func (r Route) line(g guards) route.Line {
 	}
 	switch r.Credential {
 	case apiKey:
-		l.Security, l.Errors = []map[string][]string{{"key": {}}}, []int{401, 429}
-	case session, admin, owner, person, instance:
+		l.Security, l.Errors = []map[string][]string{{"key": {}}}, []int{401, 403, 429}
+	case session, joined, admin, owner, person, instance:
 		l.Security, l.Errors = []map[string][]string{{"cookie": {}}, {"session": {}}}, []int{401, 403, 429}
 	}
 	about := &l.Endpoint.Description

@@ -285,7 +285,7 @@ func settingsRoutes(api *appapi.API) []Route {
 		built("PUT /settings/api-keys/{id}", "rename-key", admin, form, api.RenameKey()),
 		built("DELETE /settings/api-keys/{id}", "delete-key", admin, user, api.DeleteKey()),
 		built("GET /settings/audit", "read-audit-log", session, user, api.Audit()),
-		personal(built("POST /settings/delete-account", "delete-account", person, own, api.DeleteAccount())),
+		built("POST /settings/delete-account", "delete-account", person, own, api.DeleteAccount()),
 		personal(built("POST /settings/delete-organization", "delete-org", owner, form, api.DeleteOrganization())),
 		missing("POST /settings/disconnect-all-channels", owner, user),
 		built("GET /settings/invitations", "list-invitations", admin, user, api.Invitations()),
@@ -305,7 +305,7 @@ func settingsRoutes(api *appapi.API) []Route {
 		missing("GET /settings/storage", admin, user),
 		personal(built("POST /settings/team", "invite", admin, form, api.Invite())),
 		built("GET /settings/team", "list-team", admin, user, api.Team()),
-		built("DELETE /settings/team/{id}", "remove-member", session, user, api.RemoveMember()),
+		built("DELETE /settings/team/{id}", "remove-member", joined, user, api.RemoveMember()),
 		personal(built("PUT /settings/team/{id}/role", "set-role", admin, form, api.SetRole())),
 	}
 }

@@ -21,13 +21,19 @@ func (a *Accounts) Team(ctx context.Context, p tenancy.Principal) (out []tenancy
 }
 
 // RemoveMember removes a member of the principal's organization, or lets the principal's person leave it. The member's
-// next request finds no access, in all processes. Keys that the member made stay. It returns fault.Forbidden for the
-// owner and for a member who outranks the principal, and fault.NotFound for the id of no member.
+// next request finds no access, in all processes. Keys that the member made stay. Without the second factor that the
+// organization requires, a person can only leave. It returns fault.Forbidden for the owner and for a member who outranks
+// the principal, and fault.NotFound for the id of no member.
 func (a *Accounts) RemoveMember(ctx context.Context, p tenancy.Principal, member string) error {
 	const op = "tenancy.RemoveMember"
 	target, ok := id.Parse[tenancy.PersonTag](member)
 	if !ok {
 		return noMember(op)
+	}
+	if target != p.Person && p.Access != tenancy.AccessFull {
+		refusal := fault.New(fault.Forbidden, op, "The organization requires a second factor: enable one first.")
+		refusal.Remedy = fault.RemedyEnroll
+		return refusal
 	}
 	err := a.inOrg(ctx, op, p.Org, func(tx *tenancystore.OrgTx) error {
 		m, err := tx.LockMember(ctx, target)

@@ -1,6 +1,7 @@
 package accounts
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -30,7 +31,7 @@ func TestMFA_EnableAndSignIn(t *testing.T) {
 	}
 	w.login("ada@example.com", tenancy.StepDone) // what is not confirmed counts for nothing
 	_, err = w.ConfirmMFA(t.Context(), p, w.code(first.Text, 0))
-	wantFault(t, "a code of the first secret", err, fault.Unauthenticated)
+	wantFault(t, "a code of the first secret", err, fault.Invalid)
 	codes, err := w.ConfirmMFA(t.Context(), p, w.code(begun.Text, 0))
 	if err != nil || len(codes) != 10 {
 		t.Fatalf("got %d recovery codes, %v, want 10", len(codes), err)
@@ -253,6 +254,27 @@ func TestMFA_Disable(t *testing.T) {
 	if m := w.mailTo("ada@example.com"); m.Subject == "" {
 		t.Error("got no mail")
 	}
+}
+
+// TestMFA_WhoMustEnrollCanLeave: an organization cannot keep a member who does not want its second factor.
+func TestMFA_WhoMustEnrollCanLeave(t *testing.T) {
+	t.Parallel()
+	w := open(t, nil)
+	p := w.owner("ada@example.com")
+	bob := w.member(p.Org, "bob@example.com", tenancy.RoleAdmin)
+	carl := w.member(p.Org, "carl@example.com", tenancy.RoleUser)
+	session := w.login("bob@example.com", tenancy.StepDone).Session
+	w.enroll(p)
+	must(t, w.SetMFAPolicy(t.Context(), p, true))
+	bob = w.principal(session, p.Org.String())
+	err := w.RemoveMember(t.Context(), bob, carl.Person.String())
+	wantFault(t, "remove another member", err, fault.Forbidden)
+	if !strings.Contains(fmt.Sprint(err), "second factor") {
+		t.Errorf("got %v, want the reason", err)
+	}
+	must(t, w.RemoveMember(t.Context(), bob, bob.Person.String()))
+	w.wantCount(2, "member where org_id = $1", p.Org)
+	w.wantAudit(p.Org, tenancy.ActionLeft, 1)
 }
 
 func TestMFA_PolicyForcesEnrolment(t *testing.T) {

@@ -163,8 +163,8 @@ type Organizations interface {
 
 // Deletions are the use cases of deleting and restoring.
 type Deletions interface {
-	// DeleteAccount requests the deletion of the person's account. It is Invalid while acting as another person, and
-	// while the person is the owner of an organization that has other members.
+	// DeleteAccount requests the deletion of the person's account. It is Invalid while the person is the owner of an
+	// organization that has other members.
 	DeleteAccount(ctx context.Context, p tenancy.Principal, proof tenancy.Proof) error
 	// DeleteOrganization requests the deletion of the organization. Only the owner may.
 	DeleteOrganization(ctx context.Context, p tenancy.Principal, proof tenancy.Proof) error

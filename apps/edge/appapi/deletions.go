@@ -5,6 +5,7 @@ import (
 
 	"crier/apps/edge/request"
 	"crier/apps/edge/route"
+	"crier/platform/fault"
 	"crier/tenancy"
 )
 
@@ -35,6 +36,10 @@ func (a *API) DeleteAccount() route.Endpoint {
 }
 
 func (a *API) deleteAccount(ctx context.Context, in *deletionInput) (*deletedOutput, error) {
+	if !request.Principal(ctx).Behind.IsZero() { // 400 by the contract: the guard of personal routes answers 403
+		return nil, fault.New(fault.Invalid, "appapi.deleteAccount",
+			"Only the person may do this: stop acting as somebody else first.")
+	}
 	err := a.prove(ctx, func(ctx context.Context, p tenancy.Principal) error {
 		return a.deps.Accounts.DeleteAccount(ctx, p, in.Body.proof())
 	})
