@@ -47,7 +47,11 @@ const (
 	ActionIdentityLinked   Action = "person.identity-linked"
 	ActionIdentityUnlinked Action = "person.identity-unlinked"
 	ActionAccountDeleted   Action = "person.deletion-requested"
-	ActionAccountRestored  Action = "person.restored"
+	// ActionProfileChanged and ActionNotificationsChanged are recorded only of an administrator of the instance who acts
+	// as the person, in the organization of the membership.
+	ActionProfileChanged       Action = "person.profile-changed"
+	ActionNotificationsChanged Action = "person.notifications-changed"
+	ActionAccountRestored      Action = "person.restored"
 )
 
 // The actions of the operator, in the events of the instance.

@@ -151,7 +151,9 @@ func (a accounts) Session(_ context.Context, token, org, impersonate string, fro
 	return p, nil
 }
 
-func (a accounts) Logout(_ context.Context, token string) error { return a.note("logout " + token) }
+func (a accounts) Logout(_ context.Context, token string, _ tenancy.Source) error {
+	return a.note("logout " + token)
+}
 
 func (a accounts) ListSessions(context.Context, tenancy.Principal) ([]tenancy.SessionInfo, error) {
 	return []tenancy.SessionInfo{{ID: sessionID, Current: true, CreatedAt: day, SeenAt: day, ExpiresAt: day, Address: "203.0.113.9", Agent: "Browser"}},

@@ -182,7 +182,7 @@ func TestSession_EndsWhenItIsNotUsed(t *testing.T) {
 		t.Fatalf("an unused session: %v, want Unauthenticated", err)
 	}
 	token = login(t, a, "a@example.com")
-	if err := a.Logout(t.Context(), token); err != nil {
+	if err := a.Logout(t.Context(), token, tenancy.Source{}); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := a.Session(t.Context(), token, "", "", here); !fault.Is(err, fault.Unauthenticated) {
@@ -223,7 +223,7 @@ func TestAccounts_UnavailableWithoutPostgres(t *testing.T) {
 		"CreateOrganization": func() error { _, err := a.CreateOrganization(t.Context(), p, "another"); return err },
 		"Login":              func() error { _, err := a.Login(t.Context(), "a@example.com", password, here); return err },
 		"Session":            func() error { _, err := a.Session(t.Context(), token, "", "", here); return err },
-		"Logout":             func() error { return a.Logout(t.Context(), token) },
+		"Logout":             func() error { return a.Logout(t.Context(), token, tenancy.Source{}) },
 		"CreateKey": func() error {
 			_, _, err := a.CreateKey(t.Context(), p, tenancy.NewKey{Name: "x"})
 			return err

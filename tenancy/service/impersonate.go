@@ -65,6 +65,25 @@ func (a *Accounts) auditActing(ctx context.Context, tx *tenancystore.GateTx, p t
 	return tx.AddInstanceEvent(ctx, tenancy.InstanceEvent{At: now, Actor: admin, Action: action, Subject: person.Email})
 }
 
+// auditActed records what an administrator of the instance has changed of the person as whom the administrator acts, in
+// the organization of the membership. What people change of themselves is not recorded.
+func (a *Accounts) auditActed(ctx context.Context, tx *tenancystore.GateTx, p tenancy.Principal, action tenancy.Action) error {
+	if p.Behind.IsZero() {
+		return nil
+	}
+	return tx.AuditOrg(ctx, p.Org, p.Event(action, p.Name), a.clock.Now())
+}
+
+// endActing ends what a session of an administrator acts as, and records that. The administrator is p, or behind it.
+func (a *Accounts) endActing(ctx context.Context, tx *tenancystore.GateTx, p tenancy.Principal) error {
+	ended, err := tx.EndImpersonations(ctx, p.Session)
+	for _, e := range ended {
+		person := tenancy.Person{ID: e.Person, Email: e.Email}
+		err = errors.Join(err, a.auditActing(ctx, tx, p, tenancy.ActionImpersonationEnded, e.Org, person))
+	}
+	return err
+}
+
 // findMembership returns the person and the organization of an enabled membership, or Forbidden.
 func findMembership(ctx context.Context, tx *tenancystore.GateTx, op, membership string) (
 	person tenancy.Person, o tenancy.OrganizationOf, err error) {
@@ -129,7 +148,7 @@ func checkInstance(ctx context.Context, tx *tenancystore.GateTx, op string, p te
 
 // Impersonate records that the session of the principal acts as the membership from now on: in the audit log of the
 // organization, in the events of the instance, and by a mail to the person. With "" it ends what the session acts as,
-// and records that. A session that ends otherwise ends it without a record.
+// and records that, as Logout does. A session that ends otherwise ends it without a record.
 func (a *Accounts) Impersonate(ctx context.Context, p tenancy.Principal, membership string) error {
 	const op = "tenancy.Impersonate"
 	return a.inGate(ctx, op, func(tx *tenancystore.GateTx) error {
@@ -140,10 +159,6 @@ func (a *Accounts) Impersonate(ctx context.Context, p tenancy.Principal, members
 			_, _, err := a.impersonate(ctx, tx, op, p, membership)
 			return err
 		}
-		ended, err := tx.EndImpersonations(ctx, p.Session)
-		for _, e := range ended {
-			err = errors.Join(err, a.auditActing(ctx, tx, p, tenancy.ActionImpersonationEnded, e.Org, tenancy.Person{ID: e.Person, Email: e.Email}))
-		}
-		return err
+		return a.endActing(ctx, tx, p)
 	})
 }

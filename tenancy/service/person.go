@@ -48,6 +48,9 @@ func (a *Accounts) SetProfile(ctx context.Context, p tenancy.Principal, profile 
 		if err := tx.SetProfile(ctx, p.Person, profile); err != nil {
 			return err
 		}
+		if err := a.auditActed(ctx, tx, p, tenancy.ActionProfileChanged); err != nil {
+			return err
+		}
 		person, err = tx.Person(ctx, p.Person)
 		return err
 	})
@@ -82,7 +85,12 @@ func (a *Accounts) SetNotifications(ctx context.Context, p tenancy.Principal, n 
 	if err := in.Err(op); err != nil {
 		return err
 	}
-	return a.inGate(ctx, op, func(tx *tenancystore.GateTx) error { return tx.SetNotifications(ctx, p.Person, n) })
+	return a.inGate(ctx, op, func(tx *tenancystore.GateTx) error {
+		if err := tx.SetNotifications(ctx, p.Person, n); err != nil {
+			return err
+		}
+		return a.auditActed(ctx, tx, p, tenancy.ActionNotificationsChanged)
+	})
 }
 
 // Setup fills the name of the principal's person, and of an owner's organization the time zone, where they are still
@@ -96,7 +104,7 @@ func (a *Accounts) Setup(ctx context.Context, p tenancy.Principal, s tenancy.Set
 		return err
 	}
 	return a.inGate(ctx, op, func(tx *tenancystore.GateTx) error {
-		if err := tx.FillName(ctx, p.Person, name); err != nil {
+		if err := a.fillName(ctx, tx, p, name); err != nil {
 			return err
 		}
 		zone := zoneOf(s.Timezone)
@@ -118,6 +126,14 @@ func (a *Accounts) Setup(ctx context.Context, p tenancy.Principal, s tenancy.Set
 		return org.Audit(ctx, p.Event(tenancy.ActionOrganizationChanged, o.Name), a.clock.Now())
 	})
 }
+func (a *Accounts) fillName(ctx context.Context, tx *tenancystore.GateTx, p tenancy.Principal, name string) error {
+	filled, err := tx.FillName(ctx, p.Person, name)
+	if err != nil || !filled {
+		return err
+	}
+	return a.auditActed(ctx, tx, p, tenancy.ActionProfileChanged)
+}
+
 
 // zoneOf returns the name of the zone that is stored for a request, "" for none.
 func zoneOf(z tenancy.ZoneRequest) string {

@@ -61,9 +61,23 @@ func (a *Accounts) findSessions(ctx context.Context, hashes [][]byte) (map[strin
 	return a.store.SessionsByHash(ctx, hashes, a.clock.Now())
 }
 
-// Logout deletes the session of a token. A token without a session is no error.
-func (a *Accounts) Logout(ctx context.Context, token string) error {
-	return pg.Fault("tenancy.Logout", a.store.DeleteSession(ctx, secret.HashToken(token)))
+// Logout deletes the session of a token. Of an administrator of the instance it records the end of what the session
+// acts as. A token without a session is no error.
+func (a *Accounts) Logout(ctx context.Context, token string, from tenancy.Source) error {
+	err := a.inGate(ctx, "tenancy.Logout", func(tx *tenancystore.GateTx) error {
+		session, person, err := tx.LockSession(ctx, secret.HashToken(token))
+		if err != nil {
+			return err
+		}
+		if err := a.endActing(ctx, tx, tenancy.Principal{Session: session, Name: person.Email, From: from}); err != nil {
+			return err
+		}
+		return tx.EndSession(ctx, person.ID, session)
+	})
+	if pg.IsNoRows(err) {
+		return nil
+	}
+	return err
 }
 
 // ListSessions returns the live sessions of the principal's person, the newest first.

@@ -112,10 +112,10 @@ func (t *GateTx) SetProfile(ctx context.Context, person tenancy.PersonID, p tena
 const personName = `-- tenancy.PersonName
 update person set name = $2 where id = $1 and name = ''`
 
-// FillName sets the name of a person who has none.
-func (t *GateTx) FillName(ctx context.Context, person tenancy.PersonID, name string) error {
-	_, err := exec(ctx, t.tx, personName, person, name)
-	return err
+// FillName sets the name of a person who has none. It returns false when nothing has changed.
+func (t *GateTx) FillName(ctx context.Context, person tenancy.PersonID, name string) (bool, error) {
+	n, err := exec(ctx, t.tx, personName, person, name)
+	return n > 0, err
 }
 
 const personNotifications = `-- tenancy.PersonNotifications

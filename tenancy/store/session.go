@@ -128,12 +128,15 @@ func groupSessions(rows []sessionRow) map[string]Session {
 	return out
 }
 
-const sessionDelete = `-- tenancy.SessionDelete
-delete from session where hash = $1`
+const sessionLock = `-- tenancy.SessionLock
+select s.id, s.person_id, p.email from session s join person p on p.id = s.person_id where s.hash = $1 for update of s`
 
-// DeleteSession deletes the session of a token's hash. A session that does not exist is no error.
-func (s *Store) DeleteSession(ctx context.Context, hash []byte) error {
-	return s.db.WriteRole(ctx, pg.Gate, func(b *pgx.Batch) { b.Queue(sessionDelete, hash) })
+// LockSession returns the session of a token's hash, live or not, with the id and the address of its person, and locks
+// it until the end of the transaction, or returns pgx.ErrNoRows.
+func (t *GateTx) LockSession(ctx context.Context, hash []byte) (
+	session tenancy.SessionID, person tenancy.Person, err error) {
+	err = t.tx.QueryRow(ctx, sessionLock, hash).Scan(&session, &person.ID, &person.Email)
+	return session, person, err
 }
 
 const sessionList = `-- tenancy.SessionList

@@ -193,6 +193,44 @@ func TestImpersonate_WithTheHeaderAloneIsRecorded(t *testing.T) {
 	w.wantCount(2, entries, target.Org, tenancy.ActionImpersonationEnded)
 }
 
+func TestImpersonate_ChangesOfThePersonAreRecorded(t *testing.T) {
+	t.Parallel()
+	w := open(t, nil)
+	_, session, target, membership := w.impersonation()
+	p, err := w.Session(t.Context(), session, "", membership, from(""))
+	must(t, err)
+	w.exec("update person set name = '' where id = $1", target.Person)
+	change := func(p tenancy.Principal) {
+		must(t, w.Setup(t.Context(), p, tenancy.Setup{Name: "Ada Byron"}))
+		_, err := w.SetProfile(t.Context(), p, tenancy.Profile{Name: "Ada King"})
+		must(t, err)
+		must(t, w.SetNotifications(t.Context(), p, tenancy.DefaultNotifications()))
+	}
+	change(p)
+	change(target) // what people change of themselves is not recorded
+	const entries = "audit where org_id = $1 and action = $2 and behind = 'root@example.com' and person_id = $3"
+	w.wantCount(2, entries, target.Org, tenancy.ActionProfileChanged, target.Person)
+	w.wantCount(1, entries, target.Org, tenancy.ActionNotificationsChanged, target.Person)
+	w.wantAudit(target.Org, tenancy.ActionProfileChanged, 2)
+	w.wantAudit(target.Org, tenancy.ActionNotificationsChanged, 1)
+}
+
+func TestImpersonate_LogoutIsRecordedAsItsEnd(t *testing.T) {
+	t.Parallel()
+	w := open(t, nil)
+	_, session, target, membership := w.impersonation()
+	_, err := w.Session(t.Context(), session, "", membership, from(""))
+	must(t, err)
+	for range 2 { // the second time there is no session
+		must(t, w.Logout(t.Context(), session, from("")))
+	}
+	w.wantEnded("the session", session)
+	w.wantCount(1, "audit where org_id = $1 and action = $2 and behind = 'root@example.com' and address = $3",
+		target.Org, tenancy.ActionImpersonationEnded, client)
+	w.wantCount(1, "instance_event where action = $1 and actor = 'root@example.com'", tenancy.ActionImpersonationEnded)
+	w.wantCount(0, "impersonation")
+}
+
 func TestImpersonate_ReachesNoSecrets(t *testing.T) {
 	t.Parallel()
 	w := open(t, nil)

@@ -227,7 +227,7 @@ func TestSessions_ListAndEnd(t *testing.T) {
 	w.wantAlive("another person's", eve)
 	w.wantCount(1, "session where person_id = $1", p.Person)
 	w.wantAudit(p.Org, tenancy.ActionSignedOut, 2)
-	must(t, w.Logout(t.Context(), eve))
-	must(t, w.Logout(t.Context(), eve))
+	must(t, w.Logout(t.Context(), eve, from("")))
+	must(t, w.Logout(t.Context(), eve, from("")))
 	w.wantEnded("after the log-out", eve)
 }

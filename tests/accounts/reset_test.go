@@ -188,7 +188,7 @@ func TestChangePassword_FirstOneNeedsARecentSignIn(t *testing.T) {
 	w.advance(-time.Second)
 	must(t, w.ChangePassword(t.Context(), p, "", newPassword))
 	w.wantPassword("ada@example.com", newPassword, true)
-	must(t, w.Logout(t.Context(), "")) // of no session
+	must(t, w.Logout(t.Context(), "", from(""))) // of no session
 	w.exec("delete from session where id = $1", p.Session)
 	err = w.ChangePassword(t.Context(), p, newPassword, password)
 	wantFault(t, "a session that ended meanwhile", err, fault.Unauthenticated)

@@ -30,8 +30,8 @@ type Sessions interface {
 	// id of a membership and the person of the session is an administrator of the instance. With an empty organization,
 	// or one that the person is no member of, that is the first enabled membership. An unknown token is Unauthenticated.
 	Session(ctx context.Context, token, organization, impersonate string, from tenancy.Source) (tenancy.Principal, error)
-	// Logout ends a session. An unknown token is no error.
-	Logout(ctx context.Context, token string) error
+	// Logout ends a session, and records the end of what it acts as. An unknown token is no error.
+	Logout(ctx context.Context, token string, from tenancy.Source) error
 	// ListSessions returns the live sessions of the principal's person, the newest first.
 	ListSessions(ctx context.Context, p tenancy.Principal) ([]tenancy.SessionInfo, error)
 	// EndSessions ends the session with the id, or with "" all sessions of the person but that of the request. It

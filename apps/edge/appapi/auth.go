@@ -121,7 +121,8 @@ func (a *API) Logout() route.Endpoint {
 }
 
 func (a *API) logout(c *fiber.Ctx) error {
-	if err := a.deps.Accounts.Logout(c.UserContext(), c.Get(cookieAuth, c.Cookies(cookieAuth))); err != nil {
+	token := c.Get(cookieAuth, c.Cookies(cookieAuth))
+	if err := a.deps.Accounts.Logout(c.UserContext(), token, request.From(c.Context()).From); err != nil {
 		return err
 	}
 	a.clearCookies(c, cookieAuth, cookieOrg, cookiePerson)

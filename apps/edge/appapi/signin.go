@@ -91,7 +91,7 @@ func (a *API) signInHeaders(ctx context.Context, s tenancy.SignIn, b BrowserCook
 		return SignInHeaders{}, nil
 	}
 	if b.Auth != "" {
-		if err := a.deps.Accounts.Logout(ctx, b.Auth); err != nil {
+		if err := a.deps.Accounts.Logout(ctx, b.Auth, request.From(ctx).From); err != nil {
 			return SignInHeaders{}, err
 		}
 	}
