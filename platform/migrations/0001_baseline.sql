@@ -22,6 +22,8 @@ create table organization (
   description  text not null default '' check (length(description) <= 500),
   -- IANA name or fixed offset; what its new channels begin with.
   timezone     text not null default 'UTC' check (length(timezone) <= 64),
+  -- Somebody has chosen the time zone, perhaps UTC: POST /user/setup keeps it.
+  timezone_chosen boolean not null default false,
   -- Members without a second factor have no access while it is true.
   mfa_required boolean not null default false,
   -- Set by the operator of the instance: members and keys have no access, and nothing is published.
@@ -889,7 +891,7 @@ alter table organization force row level security;
 create policy tenant on organization to crier_tenant
   using (id = (select nullif(current_setting('app.org_id', true), '')::uuid))
   with check (id = (select nullif(current_setting('app.org_id', true), '')::uuid));
-grant select, insert (id, name, description, timezone, created_at), update (name, description, timezone, mfa_required),
+grant select, insert (id, name, description, timezone, created_at), update (name, description, timezone, timezone_chosen, mfa_required),
   references (id) on organization to crier_tenant;
 -- Of people, those who are members: the policy of member applies inside of this one.
 alter table person enable row level security;
@@ -917,7 +919,7 @@ grant select, insert on instance_event to crier_gate;
 create policy gate on audit for insert to crier_gate with check (true);
 grant insert on audit to crier_gate;
 create policy gate on organization to crier_gate using (true) with check (true);
-grant select (id, name, mfa_required, suspended_at, deleted_at, catch_up, created_at),
+grant select (id, name, description, mfa_required, suspended_at, deleted_at, catch_up, created_at),
   update (suspended_at, deleted_at, catch_up), delete on organization to crier_gate;
 create policy gate on member for select to crier_gate using (true);
 grant select (org_id, person_id, role, disabled, created_at) on member to crier_gate;

@@ -103,11 +103,14 @@ func (a *Accounts) UpdateOrganization(ctx context.Context, p tenancy.Principal, 
 		if c.Description != nil {
 			out.Description = *c.Description
 		}
-		if c.Timezone != nil {
-			out.Timezone = zoneOf(*c.Timezone)
-		}
 		if err := tx.UpdateOrganization(ctx, out); err != nil {
 			return err
+		}
+		if c.Timezone != nil {
+			out.Timezone = zoneOf(*c.Timezone)
+			if err := tx.SetTimezone(ctx, out.Timezone); err != nil {
+				return err
+			}
 		}
 		return tx.Audit(ctx, p.Event(tenancy.ActionOrganizationChanged, out.Name), a.clock.Now())
 	})

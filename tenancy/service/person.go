@@ -93,8 +93,8 @@ func (a *Accounts) SetNotifications(ctx context.Context, p tenancy.Principal, n 
 	})
 }
 
-// Setup fills the name of the principal's person, and of an owner's organization the time zone, where they are still
-// empty or as they were made. What is filled already stays.
+// Setup fills the name of the principal's person, and of an owner's organization the time zone, where nobody has chosen
+// one yet. What is filled already stays.
 func (a *Accounts) Setup(ctx context.Context, p tenancy.Principal, s tenancy.Setup) error {
 	const op = "tenancy.Setup"
 	var in tenancy.Inputs
@@ -116,16 +116,16 @@ func (a *Accounts) Setup(ctx context.Context, p tenancy.Principal, s tenancy.Set
 			return err
 		}
 		o, err := org.LockOrganization(ctx)
-		if err != nil || o.Timezone != "UTC" {
+		if err != nil {
 			return err
 		}
-		o.Timezone = zone
-		if err := org.UpdateOrganization(ctx, o); err != nil {
+		if filled, err := org.FillTimezone(ctx, zone); err != nil || !filled {
 			return err
 		}
 		return org.Audit(ctx, p.Event(tenancy.ActionOrganizationChanged, o.Name), a.clock.Now())
 	})
 }
+
 func (a *Accounts) fillName(ctx context.Context, tx *tenancystore.GateTx, p tenancy.Principal, name string) error {
 	filled, err := tx.FillName(ctx, p.Person, name)
 	if err != nil || !filled {
@@ -133,7 +133,6 @@ func (a *Accounts) fillName(ctx context.Context, tx *tenancystore.GateTx, p tena
 	}
 	return a.auditActed(ctx, tx, p, tenancy.ActionProfileChanged)
 }
-
 
 // zoneOf returns the name of the zone that is stored for a request, "" for none.
 func zoneOf(z tenancy.ZoneRequest) string {
@@ -189,7 +188,7 @@ func (a *Accounts) UnlinkIdentity(ctx context.Context, p tenancy.Principal, iden
 }
 
 // Organizations returns the organizations that the principal's person can choose, or restore because it is the owner,
-// the oldest membership first. Their description and time zone are empty.
+// the oldest membership first. Their time zone is empty.
 func (a *Accounts) Organizations(ctx context.Context, p tenancy.Principal) (out []tenancy.OrganizationOf, err error) {
 	const op = "tenancy.Organizations"
 	err = a.inGate(ctx, op, func(tx *tenancystore.GateTx) error {

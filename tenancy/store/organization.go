@@ -48,11 +48,26 @@ func (t *OrgTx) LockOrganization(ctx context.Context) (tenancy.Organization, err
 }
 
 const organizationUpdate = `-- tenancy.OrganizationUpdate
-update organization set name = $2, description = $3, timezone = $4, mfa_required = $5 where id = $1`
+update organization set name = $2, description = $3, mfa_required = $4 where id = $1`
 
-// UpdateOrganization stores the settings of the organization of the transaction, or returns pgx.ErrNoRows.
+// UpdateOrganization stores the settings of the organization of the transaction but the time zone, or returns
+// pgx.ErrNoRows.
 func (t *OrgTx) UpdateOrganization(ctx context.Context, o tenancy.Organization) error {
-	return change(ctx, t.tx, organizationUpdate, t.org, o.Name, o.Description, o.Timezone, o.RequiresMFA)
+	return change(ctx, t.tx, organizationUpdate, t.org, o.Name, o.Description, o.RequiresMFA)
+}
+
+const organizationZone = `-- tenancy.OrganizationZone
+update organization set timezone = $2, timezone_chosen = true where id = $1 and not (timezone_chosen and $3)`
+
+// SetTimezone stores the time zone that somebody has chosen for the organization of the transaction.
+func (t *OrgTx) SetTimezone(ctx context.Context, zone string) error {
+	return change(ctx, t.tx, organizationZone, t.org, zone, false)
+}
+
+// FillTimezone is SetTimezone for an organization whose time zone nobody has chosen. It returns false for another one.
+func (t *OrgTx) FillTimezone(ctx context.Context, zone string) (bool, error) {
+	n, err := exec(ctx, t.tx, organizationZone, t.org, zone, true)
+	return n > 0, err
 }
 
 const memberList = `-- tenancy.MemberList
@@ -137,7 +152,7 @@ select (select count(*) from member), (select count(*) from invitation where exp
 }
 
 const membershipList = `-- tenancy.MembershipList
-select o.id, o.name, '' description, '' timezone, o.mfa_required, o.suspended_at, o.deleted_at, o.created_at, m.role,
+select o.id, o.name, o.description, '' timezone, o.mfa_required, o.suspended_at, o.deleted_at, o.created_at, m.role,
   m.disabled
 from member m join organization o on o.id = m.org_id
 where m.person_id = $1 order by m.created_at, m.org_id`
@@ -149,7 +164,7 @@ type membershipRow struct {
 }
 
 // Memberships returns all organizations of a person, the oldest membership first, also those that the person cannot
-// use. Their description and time zone are empty.
+// use. Their time zone is empty.
 func (t *GateTx) Memberships(ctx context.Context, person tenancy.PersonID) ([]tenancy.OrganizationOf, error) {
 	rows, err := list[membershipRow](ctx, t.tx, membershipList, person)
 	out := make([]tenancy.OrganizationOf, len(rows))

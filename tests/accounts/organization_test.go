@@ -146,6 +146,42 @@ func TestSetup_FillsWhatIsEmpty(t *testing.T) {
 	}
 }
 
+// TestSetup_KeepsUTCThatSomebodyHasChosen: a new organization has UTC too, which nobody has chosen.
+func TestSetup_KeepsUTCThatSomebodyHasChosen(t *testing.T) {
+	t.Parallel()
+	w := open(t, nil)
+	p, eve := w.owner("ada@example.com"), w.owner("eve@example.com")
+	utc, err := tenancy.ParseZone("UTC")
+	must(t, err)
+	tokyo, err := tenancy.ParseZone("Asia/Tokyo")
+	must(t, err)
+	must(t, w.Setup(t.Context(), p, tenancy.Setup{Timezone: utc}))
+	name := "Renamed"
+	_, err = w.UpdateOrganization(t.Context(), eve, tenancy.OrganizationChange{Name: &name}) // chooses no zone
+	must(t, err)
+	for _, owner := range []tenancy.Principal{p, eve} {
+		must(t, w.Setup(t.Context(), owner, tenancy.Setup{Timezone: tokyo}))
+	}
+	w.wantCount(1, "organization where id = $1 and timezone = 'UTC'", p.Org)
+	w.wantCount(1, "organization where id = $1 and timezone = 'Asia/Tokyo'", eve.Org)
+	_, err = w.UpdateOrganization(t.Context(), eve, tenancy.OrganizationChange{Timezone: &utc})
+	must(t, err)
+	must(t, w.Setup(t.Context(), eve, tenancy.Setup{Timezone: tokyo}))
+	w.wantCount(2, "organization where timezone = 'UTC'")
+}
+
+func TestOrganizations_HaveTheirDescription(t *testing.T) {
+	t.Parallel()
+	w := open(t, nil)
+	p := w.owner("ada@example.com")
+	text := "of engines"
+	_, err := w.UpdateOrganization(t.Context(), p, tenancy.OrganizationChange{Description: &text})
+	must(t, err)
+	if all, err := w.Organizations(t.Context(), p); err != nil || len(all) != 1 || all[0].Description != text {
+		t.Errorf("got %+v, %v, want the description", all, err)
+	}
+}
+
 func TestAudit_QueriesOfOneOrganizationWaitForOthers(t *testing.T) {
 	t.Parallel()
 	w := open(t, nil)
