@@ -14,12 +14,15 @@ func Storable(text string) bool { return utf8.ValidString(text) && !strings.Cont
 
 // CleanName returns a name of a person, an organization or a key without spaces around it. It returns a sentence about
 // what a name must be when the name has not least to most characters, or one that is no visible text: a control
-// character, one that changes the direction of what follows, or one without width. Those that join letters are allowed,
+// character, one that ends a line, changes the direction of what follows, or has no width. Those that join letters are allowed,
 // because scripts and emoji need them, and do not count.
 func CleanName(name string, least, most int) (clean, rule string) {
 	clean = strings.TrimSpace(name)
 	if !utf8.ValidString(clean) || strings.ContainsFunc(clean, isHidden) {
 		return "", "must not hold control characters"
+	}
+	if clean != "" && !strings.ContainsFunc(clean, isShape) {
+		return "", "must hold visible characters"
 	}
 	n := utf8.RuneCountInString(clean)
 	if visible := n - strings.Count(clean, joiner) - strings.Count(clean, nonJoiner); visible < least || n > most {
@@ -36,7 +39,13 @@ func isHidden(r rune) bool {
 	if string(r) == joiner || string(r) == nonJoiner {
 		return false
 	}
-	return unicode.IsControl(r) || unicode.Is(unicode.Cf, r) || isFiller(r)
+	return unicode.IsControl(r) || unicode.In(r, unicode.Cf, unicode.Zl, unicode.Zp) || isFiller(r)
+}
+
+// isShape reports whether a character can be seen by itself. Marks change the shape of another character.
+func isShape(r rune) bool {
+	const emptyBraille = '\u2800'
+	return unicode.In(r, unicode.L, unicode.N, unicode.P, unicode.S) && r != emptyBraille
 }
 
 // isFiller reports whether a character is a letter without a shape, or stands for one that was not valid.

@@ -35,6 +35,8 @@ func TestCleanName_IsVisible(t *testing.T) {
 	for name, want := range map[string]bool{
 		"Ada": true, "\u732b\u732b\u732b": true, "\U0001f469\u200d\U0001f469\u200d\U0001f467": true, "\u0646\u0645\u06cc\u200c\u062e": true,
 		"\u200b\u200b\u200b": false, "\u200d\u200d\u200d": false, "\u3164\u3164\u3164": false, "a\u00adbc": false, "abc\ufffd": false, "abc\u202e": false,
+		"a\u2028bc": false, "a\u2029bc": false, "\u0301\u0301\u0301": false, "\ufe0f\ufe0f\ufe0f": false, "\u2800\u2800\u2800": false,
+		"\u0930\u0935\u093f": true, "e\u0301e\u0301": true, "\u2764\ufe0f\u2764\ufe0f": true, "7\u20e3.": true,
 	} {
 		if clean, rule := tenancy.CleanName(name, 3, 128); (rule == "") != want || want && clean != name {
 			t.Errorf("CleanName(%q): got %q, %q, want to be accepted: %v", name, clean, rule, want)
