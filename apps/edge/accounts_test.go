@@ -242,6 +242,31 @@ func TestDeletion_ClearsCookies(t *testing.T) {
 	s.wantCalls(t, "DeleteAccount", "DeleteOrganization")
 }
 
+func TestDeletion_IsRefusedWhileActing(t *testing.T) {
+	t.Parallel()
+	s := start(t, nil)
+	body := `{"password":"right","confirm":"DELETE"}`
+	a := s.call(t, "POST", "/settings/delete-account", body, "Content-Type", "application/json", "auth", behindSession)
+	want(t, a, 400, "stop acting as somebody else")
+	if got := names(setCookies(t, a)); got != "" {
+		t.Errorf("sets %q, want no cookie", got)
+	}
+	s.wantCalls(t)
+}
+
+func TestBody_NamesAreExact(t *testing.T) {
+	t.Parallel()
+	s := start(t, nil)
+	role := func(body string) answer {
+		return s.call(t, "PUT", "/settings/team/u1/role", body, "Content-Type", "application/json", "auth", ownerSession)
+	}
+	want(t, role(`{"role":"USER","Role":"SUPERADMIN","Password":"right"}`), 200, `"role":"USER"`)
+	s.wantCalls(t, "SetRole u1 USER")
+	want(t, role(`{"ROLE":"USER"}`), 400, "role is required")
+	want(t, role(`{"role":"SUPERADMIN","Password":"right"}`), 400, "password is wrong")
+	s.wantCalls(t)
+}
+
 func TestAudit_AsJSON(t *testing.T) {
 	t.Parallel()
 	s := start(t, nil)

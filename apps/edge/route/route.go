@@ -20,6 +20,7 @@ import (
 var configureHuma = sync.OnceFunc(func() {
 	huma.NewError = problem.FromHuma
 	huma.DefaultArrayNullable = false
+	huma.ValidateStrictCasing = true
 })
 
 // Line is one line of the route table. With the endpoint NotBuilt it is not in the OpenAPI document.
@@ -60,6 +61,7 @@ func New(version, billing string) *Table {
 	t := &Table{billing: billing}
 	cfg := huma.DefaultConfig("Crier", version)
 	cfg.CreateHooks = nil
+	cfg.Formats = map[string]huma.Format{fiber.MIMEApplicationJSON: exactJSON, "json": exactJSON}
 	cfg.DocsPath, cfg.SchemasPath, cfg.OpenAPIPath = "", "", ""
 	cfg.AllowAdditionalPropertiesByDefault = true
 	cfg.OnAddOperation = append(cfg.OnAddOperation, func(_ *huma.OpenAPI, op *huma.Operation) { describe(op) })
