@@ -2,11 +2,14 @@ package wall
 
 import (
 	"cmp"
+	"encoding/json"
 	"fmt"
 	"maps"
 	"net/http"
 	"slices"
+	"strconv"
 	"strings"
+	"sync"
 	"testing"
 
 	"crier/apps/edge"
@@ -135,6 +138,9 @@ func (w *world) call(t *testing.T, table permissionTable, r edge.Route, who call
 	if fault := table.surprise(r, who, a.Status); fault != "" {
 		wrong = append(wrong, fault+": "+a.Body)
 	}
+	if !documented(r, a.Status) {
+		wrong = append(wrong, fmt.Sprintf("%s as %s is answered with %d, which the OpenAPI document does not have", r, who, a.Status))
+	}
 	told := insider(who) || who == "instance" && table.routes[table.name(r)].class == "instance"
 	if !told && !strings.HasPrefix(r.Path, "/sandbox") { // the simulated platform shows its accounts to everybody
 		for _, needle := range w.revealed(fmt.Sprint(a.Header)+a.Body, path, fmt.Sprint(body)) {
@@ -145,6 +151,38 @@ func (w *world) call(t *testing.T, table permissionTable, r edge.Route, who call
 		w.enter(t, w.accounts[who], "")
 	}
 	return a.Status, wrong
+}
+
+var document = sync.OnceValue(func() (doc struct {
+	Paths map[string]map[string]struct{ Responses map[string]any }
+}) {
+	text, err := edge.OpenAPI()
+	if err == nil {
+		err = json.Unmarshal(text, &doc)
+	}
+	if err != nil {
+		panic(err)
+	}
+	return doc
+})
+
+// documented returns whether the OpenAPI document has a status of a route. Routes that are not built are not in it.
+func documented(r edge.Route, status int) bool {
+	operation, there := document().Paths[r.Path][strings.ToLower(r.Method)]
+	return !there || operation.Responses[strconv.Itoa(status)] != nil
+}
+
+func TestDocumented_FindsMissingStatus(t *testing.T) {
+	t.Parallel()
+	restore := edge.Route{Method: "POST", Path: "/auth/restore"}
+	for status, want := range map[int]bool{201: true, 400: true, 410: true, 402: false, 404: false} {
+		if got := documented(restore, status); got != want {
+			t.Errorf("%s with %d: got %v, want %v", restore, status, got, want)
+		}
+	}
+	if !documented(edge.Route{Method: "GET", Path: "/notifications"}, 501) {
+		t.Error("a route that is not built: got false, want true")
+	}
 }
 
 // revealed returns the texts of the first organization that are in an answer, except those that the request itself had.

@@ -66,7 +66,7 @@ func newMFASecret(s tenancy.Secret) *mfaSecretOutput {
 
 // BeginEnrollment returns the endpoint that begins a second factor during a sign-in.
 func (a *API) BeginEnrollment() route.Endpoint {
-	return route.JSON(created(tagSignIn, "Begin a second factor that a sign-in requires", 400, 401, 403, 413, 429),
+	return route.JSON(created(tagSignIn, "Begin a second factor that a sign-in requires", 400, 401, 403, 409, 413, 429),
 		a.beginEnrollment)
 }
 
@@ -95,7 +95,7 @@ type mfaEnrollInput struct {
 // ConfirmEnrollment returns the endpoint that completes a sign-in with the first code of a new second factor.
 func (a *API) ConfirmEnrollment() route.Endpoint {
 	return route.JSON(described(
-		created(tagSignIn, "Complete a sign-in with a new second factor", 400, 401, 403, 413, 429),
+		created(tagSignIn, "Complete a sign-in with a new second factor", 400, 401, 403, 409, 413, 429),
 		"The answer has the recovery codes."), a.confirmEnrollment)
 }
 

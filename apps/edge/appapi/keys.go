@@ -166,7 +166,7 @@ type rotateKeyOutput struct{ Body RotatedKeyAnswer }
 
 // RotateKey returns the endpoint that replaces an API key by a new one.
 func (a *API) RotateKey() route.Endpoint {
-	return route.JSON(described(created(tagKeys, "Replace an API key", 400, 404, 413),
+	return route.JSON(described(created(tagKeys, "Replace an API key", 400, 404, 409, 413),
 		"The old key stops working at once, or after overlapHours. Without any key the first one is made."),
 		a.rotateKey)
 }

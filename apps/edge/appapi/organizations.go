@@ -94,7 +94,7 @@ type createOrganizationOutput struct {
 
 // CreateOrganization returns the endpoint that creates an organization and chooses it.
 func (a *API) CreateOrganization() route.Endpoint {
-	return route.JSON(created(tagOrganizations, "Create an organization", 400, 402, 413), a.createOrganization)
+	return route.JSON(created(tagOrganizations, "Create an organization", 400, 402, 409, 413), a.createOrganization)
 }
 
 func (a *API) createOrganization(ctx context.Context, in *createOrganizationInput) (*createOrganizationOutput, error) {

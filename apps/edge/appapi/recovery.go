@@ -117,7 +117,7 @@ type restoreInput struct {
 
 // Restore returns the endpoint that undoes the deletion of an account and completes the sign-in.
 func (a *API) Restore() route.Endpoint {
-	return route.JSON(described(created(tagSignIn, "Undo the deletion of the account", 400, 401, 403, 413, 429),
+	return route.JSON(described(created(tagSignIn, "Undo the deletion of the account", 400, 401, 403, 410, 413, 429),
 		"Needs the restoreToken of a sign-in. Organizations whose only member the person is are restored too."),
 		a.restore)
 }
