@@ -127,16 +127,21 @@ func (w *world) signsIn(s tenancy.SignIn) {
 }
 
 func (a accounts) Authenticate(_ context.Context, authorization string) (tenancy.Principal, error) {
-	if authorization != goodKey {
+	a.authenticated.Add(1)
+	if authorization != goodKey || a.revoked.Load() {
 		return tenancy.Principal{}, fault.New(fault.Unauthenticated, "fake", "Invalid API key")
 	}
 	return tenancy.Principal{Org: organization, Role: tenancy.RoleSuperAdmin, Via: tenancy.ViaKey}, nil
 }
 
 func (a accounts) Session(_ context.Context, token, org, impersonate string, from tenancy.Source) (tenancy.Principal, error) {
+	a.authenticated.Add(1)
 	p, ok := principals()[token]
-	if !ok {
+	if !ok || a.revoked.Load() {
 		return tenancy.Principal{}, fault.New(fault.Unauthenticated, "fake", "The session is over.")
+	}
+	if a.removed.Load() {
+		p.Org = id.New[tenancy.OrgTag]()
 	}
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -456,8 +461,8 @@ func (a accounts) RevokeInvitation(_ context.Context, _ tenancy.Principal, invit
 	return a.record("RevokeInvitation", invitation)
 }
 
-func (a accounts) RemoveMember(_ context.Context, _ tenancy.Principal, person string) error {
-	return a.record("RemoveMember", person)
+func (a accounts) RemoveMember(_ context.Context, _ tenancy.Principal, person string, revokeKeys bool) ([]tenancy.APIKey, error) {
+	return []tenancy.APIKey{aKey()}, a.record("RemoveMember", person, revokeKeys)
 }
 
 func (a accounts) SetRole(_ context.Context, _ tenancy.Principal, person string, role tenancy.Role, proof tenancy.Proof) error {

@@ -61,12 +61,17 @@ type world struct {
 	release   chan struct{} // creating and pausing wait for it, when there is one
 	computing atomic.Int64  // creations begun
 	refused   atomic.Bool
-	sick      atomic.Bool
-	private   atomic.Bool // it takes no registrations
-	panics    atomic.Bool
-	file      []byte
-	closed    atomic.Bool // a file that was opened
-	admitted  atomic.Int64
+	// authenticated counts the credentials that were checked. skew is added to the clock, in nanoseconds.
+	authenticated atomic.Int64
+	skew          atomic.Int64
+	revoked       atomic.Bool // all credentials
+	removed       atomic.Bool // the person, from the organization
+	sick          atomic.Bool
+	private       atomic.Bool // it takes no registrations
+	panics        atomic.Bool
+	file          []byte
+	closed        atomic.Bool // a file that was opened
+	admitted      atomic.Int64
 }
 
 // sql fails like a database on text that it cannot store.
@@ -320,7 +325,8 @@ func start(t testing.TB, vars map[string]string, change ...func(*edge.Deps)) *ru
 	deps := edge.Deps{
 		Posts: posts{world: w}, Queue: queue{world: w}, Channels: channels{world: w}, Media: media{world: w},
 		Accounts: accounts{world: w}, Limiter: limiter{world: w}, Health: health{world: w},
-		Log: slog.New(slog.NewTextHandler(log, nil)), Metrics: prometheus.NewRegistry(), Clock: clock.System{}, Version: "test",
+		Log: slog.New(slog.NewTextHandler(log, nil)), Metrics: prometheus.NewRegistry(), Version: "test",
+		Clock: clock.Func(func() time.Time { return clock.System{}.Now().Add(time.Duration(w.skew.Load())) }),
 	}
 	for _, c := range change {
 		c(&deps)

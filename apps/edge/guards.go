@@ -90,6 +90,8 @@ const (
 type guards struct {
 	credentials map[Credential][]fiber.Handler
 	limits      map[Limits][]fiber.Handler
+	// startConfirm and the guard confirm enclose the limits, which read the body.
+	startConfirm func(Route) fiber.Handler
 }
 
 // newGuards returns the guards of the server. Those of credentials find the principal; see permissions for who may go
@@ -101,6 +103,7 @@ func (s *Server) newGuards() guards {
 	jsonOnly := []fiber.Handler{appapi.JSONOnly}
 	member := []fiber.Handler{s.session.Session, s.session.Member}
 	return guards{
+		startConfirm: s.startConfirm,
 		credentials: map[Credential][]fiber.Handler{
 			none:     nil,
 			signIn:   {s.session.CheckSignInOrigin},
@@ -157,5 +160,6 @@ func (g guards) before(r Route) []fiber.Handler {
 			return fault.New(fault.Internal, "edge.guards", "This route has no valid guards.")
 		}}
 	}
-	return slices.Concat(g.credentials[r.Credential], []fiber.Handler{permit(r)}, g.limits[r.Limits])
+	permitted := []fiber.Handler{permit(r), g.startConfirm(r)}
+	return slices.Concat(g.credentials[r.Credential], permitted, g.limits[r.Limits], []fiber.Handler{confirm})
 }

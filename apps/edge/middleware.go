@@ -313,6 +313,13 @@ func (s *Server) deadline(d time.Duration) fiber.Handler {
 // authenticate finds the principal of the API key in the header Authorization. A missing, unknown or revoked key, or
 // one with Bearer in front of it, is Unauthenticated.
 func (s *Server) authenticate(c *fiber.Ctx) error {
+	if err := s.authenticateKey(c); err != nil {
+		return err
+	}
+	return c.Next()
+}
+
+func (s *Server) authenticateKey(c *fiber.Ctx) error {
 	value := c.Get(fiber.HeaderAuthorization)
 	if value == "" {
 		return fault.New(fault.Unauthenticated, "edge.authenticate",
@@ -330,7 +337,7 @@ func (s *Server) authenticate(c *fiber.Ctx) error {
 	info := request.From(c.Context())
 	p.From = info.From
 	info.Principal = p
-	return c.Next()
+	return nil
 }
 
 // admit counts the request for its organization and sets the rate-limit headers, also of refusals. It returns

@@ -37,19 +37,32 @@ var permissions = map[Credential]permission{
 
 // permit returns a handler that refuses principals who may not use the route.
 func permit(r Route) fiber.Handler {
+	permitted := permission{needs: needsOf(r)}
+	return func(c *fiber.Ctx) error {
+		if err := permitted.check(request.Principal(c.Context())); err != nil {
+			return err
+		}
+		return c.Next()
+	}
+}
+
+// needsOf returns the conditions of a route.
+func needsOf(r Route) []condition {
 	needs := slices.Clone(permissions[r.Credential].needs)
 	if r.Personal {
 		needs = append(needs, actsForItself)
 	}
-	return func(c *fiber.Ctx) error {
-		p := request.Principal(c.Context())
-		for _, met := range needs {
-			if err := met(p); err != nil {
-				return err
-			}
+	return needs
+}
+
+// check returns the error of the first condition that the principal does not meet.
+func (a permission) check(p tenancy.Principal) error {
+	for _, met := range a.needs {
+		if err := met(p); err != nil {
+			return err
 		}
-		return c.Next()
 	}
+	return nil
 }
 
 // condition returns nil if the principal meets it, or Forbidden.

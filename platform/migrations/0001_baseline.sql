@@ -891,8 +891,8 @@ alter table organization force row level security;
 create policy tenant on organization to crier_tenant
   using (id = (select nullif(current_setting('app.org_id', true), '')::uuid))
   with check (id = (select nullif(current_setting('app.org_id', true), '')::uuid));
-grant select, insert (id, name, description, timezone, created_at), update (name, description, timezone, timezone_chosen, mfa_required),
-  references (id) on organization to crier_tenant;
+grant select, insert (id, name, description, timezone, created_at), update (name, description, timezone, timezone_chosen, mfa_required)
+  on organization to crier_tenant;
 -- Of people, those who are members: the policy of member applies inside of this one.
 alter table person enable row level security;
 alter table person force row level security;
@@ -921,10 +921,11 @@ grant insert on audit to crier_gate;
 create policy gate on organization to crier_gate using (true) with check (true);
 grant select (id, name, description, mfa_required, suspended_at, deleted_at, catch_up, created_at),
   update (suspended_at, deleted_at, catch_up), delete on organization to crier_gate;
+create policy gate_delete on organization as restrictive for delete to crier_gate using (deleted_at is not null);
 create policy gate on member for select to crier_gate using (true);
 grant select (org_id, person_id, role, disabled, created_at) on member to crier_gate;
 create policy gate on invitation for select to crier_gate using (true);
-grant select (org_id, id, email, expires_at) on invitation to crier_gate;
+grant select (org_id, id, email, invited_by, expires_at) on invitation to crier_gate;
 create policy gate_delete on invitation for delete to crier_gate using (expires_at < now());
 grant delete on invitation to crier_gate;
 create policy gate on invitation_link for select to crier_gate using (true);
@@ -934,7 +935,7 @@ grant select (org_id, id, hash, created_by, used_at, expires_at), update (used_a
 create policy gate on media for select to crier_gate using (deleted_at is null);
 grant select (key, org_id, id, name, ext, content_type, size, deleted_at) on media to crier_gate;
 create policy gate on connect_state for select to crier_gate using (true);
-grant select (hash, org_id, expires_at) on connect_state to crier_gate;
+grant select (hash, org_id, person_id, expires_at) on connect_state to crier_gate;
 
 -- crier_clock: claims, finishes, sweeps and reaps across organizations, and reads neither content nor credentials.
 grant select, insert, update, delete on node to crier_clock;

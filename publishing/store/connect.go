@@ -38,7 +38,9 @@ func (s *Store) SaveState(ctx context.Context, hash []byte, st ConnectState) err
 }
 
 const stateOwner = `-- publishing.ConnectStateOwner
-select org_id from connect_state where hash = $1 and expires_at > now()`
+select s.org_id from connect_state s join organization o on o.id = s.org_id
+where s.hash = $1 and s.expires_at > now() and o.deleted_at is null and o.suspended_at is null and (s.person_id is null
+  or exists (select from member m where m.org_id = s.org_id and m.person_id = s.person_id and not m.disabled))`
 
 const stateTry = `-- publishing.ConnectStateTry
 update connect_state set tries = tries + 1
@@ -46,7 +48,8 @@ where hash = $1 and connector = $2 and expires_at > now() and tries < $3
 returning connector, channel_id, person_id, onboarding, return_url, expires_at`
 
 // TryState counts a try of a connect state and returns the state, whose organization it finds by the hash. It returns
-// pgx.ErrNoRows when there is none that has not expired, or when it was tried most times already.
+// pgx.ErrNoRows when there is none that has not expired, when it was tried most times already, and when who began it is
+// no member any more or nobody may use the organization.
 func (s *Store) TryState(
 	ctx context.Context, hash []byte, connector string, most int,
 ) (st ConnectState, err error) {
@@ -65,10 +68,12 @@ func (s *Store) TryState(
 }
 
 const stateTake = `-- publishing.ConnectStateTake
-delete from connect_state where hash = $1 and expires_at > now() returning connector`
+delete from connect_state s where s.hash = $1 and s.expires_at > now() and (s.person_id is null
+  or exists (select from member m where m.org_id = s.org_id and m.person_id = s.person_id and not m.disabled))
+returning s.connector`
 
 // TakeState deletes a connect state, so that it is used once. It returns pgx.ErrNoRows when there is none that has not
-// expired.
+// expired, and when who began it is no member any more.
 func (s *Store) TakeState(ctx context.Context, org tenancy.OrgID, hash []byte) error {
 	return s.db.WriteOrg(ctx, org.UUID(), func(b *pgx.Batch) {
 		b.Queue(stateTake, hash).QueryRow(func(row pgx.Row) error { return row.Scan(new(string)) })

@@ -142,8 +142,8 @@ func (a *Accounts) DisableMFAOf(ctx context.Context, email string) error {
 	})
 }
 
-// SetInstanceAdmin makes the person with an address an administrator of the instance, or ends that. It is for the
-// operator. An address without an account is fault.NotFound.
+// SetInstanceAdmin makes the person with an address an administrator of the instance, or ends that, and with it what
+// the person's sessions act as. It is for the operator. An address without an account is fault.NotFound.
 func (a *Accounts) SetInstanceAdmin(ctx context.Context, email string, instance bool) error {
 	action := tenancy.ActionInstanceAdminEnded
 	if instance {
@@ -153,6 +153,11 @@ func (a *Accounts) SetInstanceAdmin(ctx context.Context, email string, instance 
 		func(tx *tenancystore.GateTx, person tenancy.Person) error {
 			if err := tx.SetInstance(ctx, person.ID, instance); err != nil {
 				return err
+			}
+			if !instance {
+				if err := a.endActingOf(ctx, tx, person); err != nil {
+					return err
+				}
 			}
 			return a.addInstanceEvent(ctx, tx, action, person.Email)
 		})

@@ -84,6 +84,15 @@ func (a *Accounts) endActing(ctx context.Context, tx *tenancystore.GateTx, p ten
 	return err
 }
 
+// endActingOf ends what all sessions of an administrator act as, and records that.
+func (a *Accounts) endActingOf(ctx context.Context, tx *tenancystore.GateTx, admin tenancy.Person) error {
+	sessions, err := tx.ActingSessions(ctx, admin.ID)
+	for _, session := range sessions {
+		err = errors.Join(err, a.endActing(ctx, tx, tenancy.Principal{Session: session, Name: admin.Email}))
+	}
+	return err
+}
+
 // findMembership returns the person and the organization of an enabled membership, or Forbidden.
 func findMembership(ctx context.Context, tx *tenancystore.GateTx, op, membership string) (
 	person tenancy.Person, o tenancy.OrganizationOf, err error) {

@@ -73,11 +73,23 @@ func (t *OrgTx) IsMember(ctx context.Context, email string) (is bool, err error)
 	return is, err
 }
 
+const invitationsDelete = `-- tenancy.InvitationsDelete
+delete from invitation where invited_by = $1`
+
+// DeleteInvitationsBy deletes the invitations of a person, with their links.
+func (t *OrgTx) DeleteInvitationsBy(ctx context.Context, person tenancy.PersonID) error {
+	_, err := exec(ctx, t.tx, invitationsDelete, person)
+	return err
+}
+
 const invitationByHash = `-- tenancy.InvitationByHash
 select i.org_id, i.id, coalesce(i.email, '') email from invitation_link l
 join invitation i on i.org_id = l.org_id and i.id = l.invitation_id
 join organization o on o.id = i.org_id
-where l.hash = $1 and i.expires_at > $2 and o.deleted_at is null and o.suspended_at is null`
+join member m on m.org_id = i.org_id and m.person_id = i.invited_by
+join person p on p.id = m.person_id
+where l.hash = $1 and i.expires_at > $2 and o.deleted_at is null and o.suspended_at is null
+  and not m.disabled and m.role in ('SUPERADMIN', 'ADMIN') and p.deleted_at is null`
 
 // OpenInvitation is an invitation that can be used now.
 type OpenInvitation struct {
@@ -87,7 +99,8 @@ type OpenInvitation struct {
 	Email string `db:"email"`
 }
 
-// InvitationByHash returns the invitation of a link, or pgx.ErrNoRows when there is none that can be used now.
+// InvitationByHash returns the invitation of a link, or pgx.ErrNoRows when there is none that can be used now. One of a
+// person who no longer manages the organization cannot.
 func (t *GateTx) InvitationByHash(ctx context.Context, hash []byte, now time.Time) (OpenInvitation, error) {
 	return one[OpenInvitation](ctx, t.tx, invitationByHash, hash, now)
 }

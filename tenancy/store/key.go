@@ -67,6 +67,21 @@ func (t *OrgTx) Keys(ctx context.Context, now time.Time, limit int) ([]Key, erro
 	return out, err
 }
 
+const keysBy = `-- tenancy.KeysBy
+select ` + keyColumns + ` from api_key k left join person p on p.id = k.created_by
+where k.created_by = $1 and (k.expires_at is null or k.expires_at > $2) order by k.created_at, k.id for update of k`
+
+// KeysBy returns the keys that a person has made and that have not expired, the oldest first, and locks them until the
+// end of the transaction.
+func (t *OrgTx) KeysBy(ctx context.Context, person tenancy.PersonID, now time.Time) ([]Key, error) {
+	rows, err := list[keyRow](ctx, t.tx, keysBy, person, now)
+	out := make([]Key, len(rows))
+	for i, r := range rows {
+		out[i] = r.key()
+	}
+	return out, err
+}
+
 const keyLock = `-- tenancy.KeyLock
 select ` + keyColumns + ` from api_key k left join person p on p.id = k.created_by
 where k.id = $1 and (k.expires_at is null or k.expires_at > $2) for update of k`

@@ -263,3 +263,15 @@ type Impersonation struct {
 func (t *GateTx) EndImpersonations(ctx context.Context, session tenancy.SessionID) ([]Impersonation, error) {
 	return list[Impersonation](ctx, t.tx, impersonationEnd, session)
 }
+
+const actingSessions = `-- tenancy.ActingSessions
+select distinct s.id from session s join impersonation i on i.session_id = s.id where s.person_id = $1 order by s.id`
+
+// ActingSessions returns the sessions of an administrator that act as somebody else.
+func (t *GateTx) ActingSessions(ctx context.Context, admin tenancy.PersonID) ([]tenancy.SessionID, error) {
+	rows, err := t.tx.Query(ctx, actingSessions, admin)
+	if err != nil {
+		return nil, err
+	}
+	return pgx.CollectRows(rows, pgx.RowTo[tenancy.SessionID])
+}

@@ -378,3 +378,32 @@ func TestInvite_InParallelLeavesOneForAnAddress(t *testing.T) {
 	}
 	w.wantCount(1, "invitation")
 }
+
+func TestInvite_EndsWithTheInvitersRights(t *testing.T) {
+	t.Parallel()
+	w := open(t, nil)
+	p, joiner := w.owner("ada@example.com"), w.owner("joiner@example.com")
+	for name, end := range map[string]func(admin tenancy.Principal){
+		"removed": func(admin tenancy.Principal) {
+			_, err := w.RemoveMember(t.Context(), p, admin.Person.String(), false)
+			must(t, err)
+			w.wantCount(0, "invitation where invited_by = $1", admin.Person)
+		},
+		"demoted": func(admin tenancy.Principal) {
+			must(t, w.SetRole(t.Context(), p, admin.Person.String(), tenancy.RoleUser, tenancy.Proof{}))
+			w.wantCount(0, "invitation where invited_by = $1", admin.Person)
+		},
+		"disabled": func(admin tenancy.Principal) {
+			w.exec("update member set disabled = true where person_id = $1", admin.Person)
+		},
+		"to be deleted": func(admin tenancy.Principal) {
+			w.exec("update person set deleted_at = now() where id = $1", admin.Person)
+		},
+		"deleted": func(admin tenancy.Principal) { w.exec("delete from person where id = $1", admin.Person) },
+	} {
+		admin := w.member(p.Org, strings.ReplaceAll(name, " ", "-")+"@example.com", tenancy.RoleAdmin)
+		_, link := w.invite(admin, "", tenancy.RoleAdmin)
+		end(admin)
+		w.wantJoined(name, joiner, link, tenancy.OrgID{})
+	}
+}

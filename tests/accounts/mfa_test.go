@@ -267,12 +267,13 @@ func TestMFA_WhoMustEnrollCanLeave(t *testing.T) {
 	w.enroll(p)
 	must(t, w.SetMFAPolicy(t.Context(), p, true))
 	bob = w.principal(session, p.Org.String())
-	err := w.RemoveMember(t.Context(), bob, carl.Person.String())
+	_, err := w.RemoveMember(t.Context(), bob, carl.Person.String(), false)
 	wantFault(t, "remove another member", err, fault.Forbidden)
 	if !strings.Contains(fmt.Sprint(err), "second factor") {
 		t.Errorf("got %v, want the reason", err)
 	}
-	must(t, w.RemoveMember(t.Context(), bob, bob.Person.String()))
+	_, err = w.RemoveMember(t.Context(), bob, bob.Person.String(), false)
+	must(t, err)
 	w.wantCount(2, "member where org_id = $1", p.Org)
 	w.wantAudit(p.Org, tenancy.ActionLeft, 1)
 }

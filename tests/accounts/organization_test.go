@@ -1,6 +1,7 @@
 package accounts
 
 import (
+	"fmt"
 	"strings"
 	"sync"
 	"testing"
@@ -367,7 +368,7 @@ func TestRemoveMember_Matrix(t *testing.T) {
 		w.deliver()
 		w.box.clear()
 		other := w.instance()
-		err := w.RemoveMember(t.Context(), all[c.by], all[c.to].Person.String())
+		_, err := w.RemoveMember(t.Context(), all[c.by], all[c.to].Person.String(), false)
 		if (err == nil) != (c.want == "") || err != nil && !fault.Is(err, c.want) {
 			t.Errorf("%s removes %s: got %v, want %q", c.by, c.to, err, c.want)
 		}
@@ -384,17 +385,45 @@ func TestRemoveMember_Matrix(t *testing.T) {
 	}
 }
 
+func TestRemoveMember_NamesOrRevokesTheKeysOfTheMember(t *testing.T) {
+	t.Parallel()
+	w := open(t, nil)
+	p := w.owner("ada@example.com")
+	kept, _ := w.key(p, "the owner's")
+	for _, revoke := range []bool{false, true} {
+		bob := w.member(p.Org, fmt.Sprintf("bob-%t@example.com", revoke), tenancy.RoleAdmin)
+		full, key := w.key(bob, "Bob's")
+		_, err := w.Authenticate(t.Context(), full)
+		must(t, err)
+		keys, err := w.RemoveMember(t.Context(), p, bob.Person.String(), revoke)
+		if err != nil || len(keys) != 1 || keys[0].ID != key.ID {
+			t.Errorf("got the keys %+v, %v, want Bob's", keys, err)
+		}
+		if _, err := w.Authenticate(t.Context(), full); (err != nil) != revoke {
+			t.Errorf("with revokeKeys=%t Bob's key answers %v", revoke, err)
+		}
+	}
+	_, err := w.Authenticate(t.Context(), kept)
+	must(t, err)
+	w.wantAudit(p.Org, tenancy.ActionKeyRevoked, 1)
+	user := w.member(p.Org, "user@example.com", tenancy.RoleUser)
+	_, err = w.RemoveMember(t.Context(), user, user.Person.String(), true)
+	wantFault(t, "a user who leaves and revokes keys", err, fault.Forbidden)
+}
+
 func TestRemoveMember_OfOnlyOneOrganizationHasNoAccess(t *testing.T) {
 	t.Parallel()
 	w := open(t, nil)
 	p := w.owner("ada@example.com")
 	bob := w.member(p.Org, "bob@example.com", tenancy.RoleUser)
 	session := w.login("bob@example.com", tenancy.StepDone).Session
-	must(t, w.RemoveMember(t.Context(), bob, bob.Person.String()))
+	_, err := w.RemoveMember(t.Context(), bob, bob.Person.String(), false)
+	must(t, err)
 	if got := w.principal(session, ""); got.Access != tenancy.AccessNone || !got.Org.IsZero() || got.Role != "" {
 		t.Errorf("got %+v, want no organization", got)
 	}
-	wantFault(t, "leave twice", w.RemoveMember(t.Context(), bob, bob.Person.String()), fault.NotFound)
+	_, err = w.RemoveMember(t.Context(), bob, bob.Person.String(), false)
+	wantFault(t, "leave twice", err, fault.NotFound)
 	w.wantAudit(p.Org, tenancy.ActionLeft, 1)
 	w.wantAudit(p.Org, tenancy.ActionRemoved, 0)
 }

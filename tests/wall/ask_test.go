@@ -473,7 +473,7 @@ func preparations(db *pg.DB) map[string]func(*testing.T, tenantFixture) {
 		},
 		"Store.OrganizationZone": func(t *testing.T, e tenantFixture) {
 			must(t, people(t, db).InOrg(t.Context(), e.org, func(tx *tenancystore.OrgTx) error {
-				return tx.UpdateOrganization(t.Context(), tenancy.Organization{Name: "x", Timezone: "Asia/Tokyo"})
+				return tx.SetTimezone(t.Context(), "Asia/Tokyo")
 			}))
 		},
 		"tenancy.OrgTx.CountMembers": func(t *testing.T, e tenantFixture) { e.addMany(t, db) },

@@ -15,36 +15,19 @@ func TestGrants_EqualTheList(t *testing.T) {
 	rows, err := textRows(t.Context(), c, `
 		select grantee, case table_schema when 'public' then '' else table_schema || '.' end || table_name, lower(privilege_type), string_agg(column_name, ' ' order by column_name)
 		from information_schema.column_privileges
-		where table_schema in ('public', 'jobs') and grantee like 'crier\_%'
+		where table_schema in ('public', 'jobs') and (grantee like 'crier\_%' or grantee = 'PUBLIC')
 		group by 1, 2, 3 union all
 		select grantee, case table_schema when 'public' then '' else table_schema || '.' end || table_name, lower(privilege_type), '' from information_schema.role_table_grants
-		where table_schema in ('public', 'jobs') and grantee like 'crier\_%' and privilege_type in ('DELETE', 'TRUNCATE', 'TRIGGER')
+		where table_schema in ('public', 'jobs') and (grantee like 'crier\_%' or grantee = 'PUBLIC') and privilege_type in ('DELETE', 'TRUNCATE', 'TRIGGER')
+		union all
+		select coalesce(r.rolname, 'PUBLIC'), 'sequence ' || c.relname, lower(a.privilege_type), ''
+		from pg_class c, aclexplode(c.relacl) a left join pg_roles r on r.oid = a.grantee
+		where c.relkind = 'S' and c.relnamespace in ('public'::regnamespace, 'jobs'::regnamespace) and a.grantee <> c.relowner
 		order by 1, 2, 3`)
 	if err != nil {
 		t.Fatal(err)
 	}
-	var b strings.Builder
-	for _, r := range rows {
-		b.WriteString(strings.TrimSpace(strings.Join(r, " ")) + "\n")
-	}
-	const file = "testdata/grants.txt"
-	want, err := os.ReadFile(file)
-	if err != nil && !os.IsNotExist(err) {
-		t.Fatal(err)
-	}
-	if string(want) != b.String() {
-		got, err := os.CreateTemp("", "crier-grants-*.txt")
-		if err != nil {
-			t.Fatal(err)
-		}
-		if _, err := got.WriteString(b.String()); err != nil {
-			t.Fatal(err)
-		}
-		if err := got.Close(); err != nil {
-			t.Fatal(err)
-		}
-		t.Errorf("the grants differ from %s: compare it with %s, and copy that over if every line is intended", file, got.Name())
-	}
+	equalList(t, rows, "testdata/grants.txt")
 	secrets := map[string]string{
 		"crier_clock":     "content alt credential settings hash password_hash email body",
 		"crier_gate":      "content alt credential settings body",
@@ -59,6 +42,50 @@ func TestGrants_EqualTheList(t *testing.T) {
 			}
 		}
 	}
+}
+
+// equalList compares rows with the lines of a file.
+func equalList(t *testing.T, rows [][]string, file string) {
+	t.Helper()
+	var b strings.Builder
+	for _, r := range rows {
+		b.WriteString(strings.TrimSpace(strings.Join(r, " ")) + "\n")
+	}
+	want, err := os.ReadFile(file)
+	if err != nil && !os.IsNotExist(err) {
+		t.Fatal(err)
+	}
+	if string(want) == b.String() {
+		return
+	}
+	got, err := os.CreateTemp("", "crier-wall-*.txt")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := got.WriteString(b.String()); err != nil {
+		t.Fatal(err)
+	}
+	if err := got.Close(); err != nil {
+		t.Fatal(err)
+	}
+	t.Errorf("%s is not what the database has: compare it with %s, and copy that over if every line is intended",
+		file, got.Name())
+}
+
+// TestPolicies_EqualTheList makes a changed policy a visible change: testdata/policies.txt lists the policies of each
+// role with their conditions.
+func TestPolicies_EqualTheList(t *testing.T) {
+	t.Parallel()
+	rows, err := textRows(t.Context(), connect(t, dbtest.URL(t)), `
+		select array_to_string(roles, ','), case schemaname when 'public' then '' else schemaname || '.' end || tablename,
+		  policyname::text, lower(cmd), lower(permissive),
+		  'using ' || regexp_replace(coalesce(qual, '-'), '\s+', ' ', 'g'),
+		  'check ' || regexp_replace(coalesce(with_check, '-'), '\s+', ' ', 'g')
+		from pg_policies where schemaname in ('public', 'jobs') order by 1, 2, 3`)
+	if err != nil {
+		t.Fatal(err)
+	}
+	equalList(t, rows, "testdata/policies.txt")
 }
 
 // TestRetentionRole_CannotUpdate: the role locks rows before it deletes them, for which it needs the privilege to

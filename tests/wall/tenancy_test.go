@@ -163,6 +163,20 @@ func organizationQuestions(s *tenancystore.Store) map[string]question {
 		"tenancy.OrgTx.UpdateOrganization": askTenancy(s, func(t *testing.T, tx *tenancystore.OrgTx, th tenantFixture) (bool, error) {
 			return true, tx.UpdateOrganization(t.Context(), tenancy.Organization{ID: th.org, Name: "stolen", Timezone: "UTC"})
 		}),
+		"tenancy.OrgTx.SetTimezone": askTenancy(s, func(t *testing.T, tx *tenancystore.OrgTx, th tenantFixture) (bool, error) {
+			return true, tx.SetTimezone(t.Context(), "Asia/Tokyo")
+		}),
+		"tenancy.OrgTx.FillTimezone": askTenancy(s, func(t *testing.T, tx *tenancystore.OrgTx, th tenantFixture) (bool, error) {
+			_, err := tx.FillTimezone(t.Context(), "Asia/Tokyo")
+			return true, err
+		}),
+		"tenancy.OrgTx.DeleteInvitationsBy": askTenancy(s, func(t *testing.T, tx *tenancystore.OrgTx, th tenantFixture) (bool, error) {
+			return true, tx.DeleteInvitationsBy(t.Context(), th.person)
+		}),
+		"tenancy.OrgTx.KeysBy": askTenancy(s, func(t *testing.T, tx *tenancystore.OrgTx, th tenantFixture) (bool, error) {
+			keys, err := tx.KeysBy(t.Context(), th.person, now)
+			return len(keys) == 0, err
+		}),
 		"tenancy.OrgTx.Audit": askTenancy(s, func(t *testing.T, tx *tenancystore.OrgTx, th tenantFixture) (bool, error) {
 			e := th.auditEvent()
 			e.Subject = "not theirs"

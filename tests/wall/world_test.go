@@ -197,7 +197,8 @@ func (w *world) addFirst(t *testing.T) {
 	w.accounts["owner"], w.accounts["removed"] = owner, removed
 	w.accounts["user"] = w.member(t, owner, "user@first.test", tenancy.RoleUser)
 	w.accounts["admin"] = w.member(t, owner, "admin@first.test", tenancy.RoleAdmin)
-	must(t, accounts.RemoveMember(t.Context(), owner.as, removed.as.Person.String()))
+	_, err := accounts.RemoveMember(t.Context(), owner.as, removed.as.Person.String(), false)
+	must(t, err)
 	for _, a := range []*account{owner, target, w.accounts["user"], w.accounts["admin"]} {
 		w.people = append(w.people, a.as.Person)
 	}

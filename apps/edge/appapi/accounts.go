@@ -180,9 +180,10 @@ type Team interface {
 	Invite(ctx context.Context, p tenancy.Principal, n tenancy.NewInvitation) (tenancy.Invitation, string, error)
 	Invitations(ctx context.Context, p tenancy.Principal) ([]tenancy.Invitation, error)
 	RevokeInvitation(ctx context.Context, p tenancy.Principal, invitation string) error
-	// RemoveMember removes a member, or lets the caller leave. Forbidden means that the member outranks the caller or is
-	// the owner.
-	RemoveMember(ctx context.Context, p tenancy.Principal, person string) error
+	// RemoveMember removes a member, or lets the caller leave, and returns the keys that the member has made, which work
+	// unless revokeKeys is set. Forbidden means that the member outranks the caller or is the owner, or that the caller
+	// may not revoke keys.
+	RemoveMember(ctx context.Context, p tenancy.Principal, person string, revokeKeys bool) ([]tenancy.APIKey, error)
 	// SetRole changes the role of a member. With RoleSuperAdmin the owner and the member swap their roles, after the
 	// proof of the owner.
 	SetRole(ctx context.Context, p tenancy.Principal, person string, role tenancy.Role, proof tenancy.Proof) error

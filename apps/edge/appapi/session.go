@@ -58,6 +58,27 @@ func (a *API) Visitor(c *fiber.Ctx) error {
 	return c.Next()
 }
 
+// Confirm authenticates a request again that Session or Visitor has authenticated. It returns Forbidden when the person
+// may no longer choose the organization. A visitor without a session passes.
+func (a *API) Confirm(c *fiber.Ctx) error {
+	token := c.Get(cookieAuth, c.Cookies(cookieAuth))
+	before := request.From(c.Context()).Principal
+	if token == "" || before.Session.IsZero() {
+		return nil
+	}
+	err := a.authenticate(c, token)
+	if fault.Is(err, fault.Unauthenticated) {
+		return a.endSession(c, err)
+	}
+	if err != nil {
+		return err
+	}
+	if now := request.From(c.Context()).Principal; now.Org != before.Org || now.Behind != before.Behind {
+		return fault.New(fault.Forbidden, "appapi.confirm", "You are no longer a member of the organization.")
+	}
+	return nil
+}
+
 // authenticate stores the principal of a session token. Its errors are those of Sessions.Session.
 func (a *API) authenticate(c *fiber.Ctx, token string) error {
 	ctx, cancel := context.WithTimeout(c.UserContext(), a.cfg.Timeout)
@@ -68,6 +89,10 @@ func (a *API) authenticate(c *fiber.Ctx, token string) error {
 	if err != nil {
 		return err
 	}
+	if as != "" && p.Behind.IsZero() && !safe(c) {
+		return fault.New(fault.Forbidden, "appapi.authenticate",
+			"You are no administrator of the instance, so you cannot act as somebody else.")
+	}
 	p.From = info.From
 	info.Principal = p
 	return nil
@@ -77,10 +102,11 @@ func (a *API) authenticate(c *fiber.Ctx, token string) error {
 func chosenOrg(c *fiber.Ctx) string { return c.Get(cookieOrg, c.Cookies(cookieOrg)) }
 
 // Member refuses unsafe requests that name an organization of which the person is no member: Session has chosen another
-// one. It clears the cookie showorg, so that the next request is for the first organization of the person.
+// one. Who acts as somebody else has the organization of that membership, whatever showorg names. Member clears the
+// cookie showorg, so that the next request is for the first organization of the person.
 func (a *API) Member(c *fiber.Ctx) error {
-	chosen := chosenOrg(c)
-	if safe(c) || chosen == "" || strings.EqualFold(chosen, request.From(c.Context()).Principal.Org.String()) {
+	chosen, p := chosenOrg(c), request.From(c.Context()).Principal
+	if safe(c) || !p.Behind.IsZero() || chosen == "" || strings.EqualFold(chosen, p.Org.String()) {
 		return c.Next()
 	}
 	a.clearCookies(c, cookieOrg)

@@ -177,16 +177,49 @@ func (a *API) revokeInvitation(ctx context.Context, in *pathID) (*idOutput, erro
 
 // RemoveMember returns the endpoint that removes a member, or lets the person leave.
 func (a *API) RemoveMember() route.Endpoint {
-	return route.JSON(described(describe(tagTeam, "Remove a member, or leave the organization", 404, 409),
+	return route.JSON(described(describe(tagTeam, "Remove a member, or leave the organization", 400, 404, 409),
 		"With your own id you leave, which the owner cannot. "+
-			"Only administrators remove others, and nobody removes the owner: 403."), a.removeMember)
+			"Only administrators remove others, and nobody removes the owner: 403. The API keys that the member has "+
+			"made belong to the organization: the answer lists them, and with revokeKeys=true they are revoked."),
+		a.removeMember)
 }
 
-func (a *API) removeMember(ctx context.Context, in *pathID) (*idOutput, error) {
-	if err := a.deps.Accounts.RemoveMember(ctx, request.Principal(ctx), in.ID); err != nil {
+type removeInput struct {
+	ID         string `path:"id"`
+	RevokeKeys bool   `query:"revokeKeys" doc:"Revoke the API keys that the member has made."`
+}
+
+// RemovedMember is the answer to the removal of a member.
+type RemovedMember struct {
+	ID   string       `json:"id"`
+	Keys []RemovedKey `json:"keys" doc:"API keys that the member has made and may know."`
+}
+
+// RemovedKey is an API key that a removed member has made.
+type RemovedKey struct {
+	ID      string `json:"id"`
+	Name    string `json:"name"`
+	Prefix  string `json:"prefix" doc:"Beginning of the key, to recognize it."`
+	Revoked bool   `json:"revoked"`
+}
+
+type removeOutput struct{ Body RemovedMember }
+
+func (a *API) removeMember(ctx context.Context, in *removeInput) (*removeOutput, error) {
+	p := request.Principal(ctx)
+	keys, err := a.deps.Accounts.RemoveMember(ctx, p, in.ID, in.RevokeKeys)
+	if err != nil {
 		return nil, err
 	}
-	return &idOutput{Body: IDAnswer(*in)}, nil
+	out := &removeOutput{Body: RemovedMember{ID: in.ID, Keys: []RemovedKey{}}}
+	for _, k := range keys {
+		if p.Role.Manages() {
+			out.Body.Keys = append(out.Body.Keys, RemovedKey{
+				ID: k.ID.String(), Name: k.Name, Prefix: mask(k.Prefix), Revoked: in.RevokeKeys,
+			})
+		}
+	}
+	return out, nil
 }
 
 // RoleRequest is the body of PUT /settings/team/{id}/role.

@@ -40,8 +40,11 @@ func (a *API) receive(c *fiber.Ctx) error {
 	if err != nil {
 		return err
 	}
-	file := &formFile{Reader: part}
+	file := &formFile{Reader: part, confirm: info.Confirm}
 	medium, err := a.deps.Media.Upload(c.UserContext(), info.Principal, part.FileName(), file)
+	if file.refused != nil {
+		return file.refused
+	}
 	if err != nil {
 		return uploadFault(info.Body.Err(), file.err, err)
 	}
@@ -63,16 +66,24 @@ func uploadFault(body, file, err error) error {
 	return err
 }
 
-// formFile keeps the error of the reads of a file, other than io.EOF.
+// formFile keeps the error of the reads of a file, other than io.EOF. At the end of the file it confirms the credential:
+// the error of that is in refused, and fails the read, so that nothing is stored.
 type formFile struct {
 	io.Reader
-	err error
+	confirm      func() error
+	err, refused error
 }
 
 func (f *formFile) Read(p []byte) (int, error) {
 	n, err := f.Reader.Read(p)
-	if err != nil && !errors.Is(err, io.EOF) {
+	switch {
+	case err == nil:
+	case !errors.Is(err, io.EOF):
 		f.err = err
+	default:
+		if f.refused = f.confirm(); f.refused != nil {
+			return n, f.refused
+		}
 	}
 	return n, err
 }

@@ -22,11 +22,14 @@ type Info struct {
 	// Err is the error that was answered, for the log.
 	Err  error
 	Body *Body
+	// Confirm returns an error when the credential of the request was found valid a while ago and is not any more. A
+	// handler that reads the body itself calls it at its end, before it changes anything.
+	Confirm func() error
 }
 
 // Start stores a new record in ctx, where From finds it. The outermost handler calls it once for each request.
 func Start(ctx *fasthttp.RequestCtx) *Info {
-	info := &Info{Body: newBody(ctx)}
+	info := &Info{Body: newBody(ctx), Confirm: valid}
 	ctx.SetUserValue(infoKey{}, info)
 	return info
 }
@@ -36,8 +39,11 @@ func From(ctx context.Context) *Info {
 	if info, ok := ctx.Value(infoKey{}).(*Info); ok {
 		return info
 	}
-	return &Info{Body: &Body{}}
+	return &Info{Body: &Body{}, Confirm: valid}
 }
+
+// valid is Confirm for requests without a credential.
+func valid() error { return nil }
 
 // Principal returns who the request acts for. It is zero on routes without authentication.
 func Principal(ctx context.Context) tenancy.Principal { return From(ctx).Principal }
