@@ -164,10 +164,10 @@ func organizationQuestions(s *tenancystore.Store) map[string]question {
 			return true, tx.UpdateOrganization(t.Context(), tenancy.Organization{ID: th.org, Name: "stolen", Timezone: "UTC"})
 		}),
 		"tenancy.OrgTx.SetTimezone": askTenancy(s, func(t *testing.T, tx *tenancystore.OrgTx, th tenantFixture) (bool, error) {
-			return true, tx.SetTimezone(t.Context(), "Asia/Tokyo")
+			return true, tx.SetTimezone(t.Context(), "Europe/Paris")
 		}),
 		"tenancy.OrgTx.FillTimezone": askTenancy(s, func(t *testing.T, tx *tenancystore.OrgTx, th tenantFixture) (bool, error) {
-			_, err := tx.FillTimezone(t.Context(), "Asia/Tokyo")
+			_, err := tx.FillTimezone(t.Context(), "Europe/Paris")
 			return true, err
 		}),
 		"tenancy.OrgTx.DeleteInvitationsBy": askTenancy(s, func(t *testing.T, tx *tenancystore.OrgTx, th tenantFixture) (bool, error) {
