@@ -965,6 +965,8 @@ create policy clock on publication to crier_clock using (true) with check (true)
 grant select, insert, update on publication to crier_clock;
 create policy clock on post_event for insert to crier_clock with check (true);
 grant insert on post_event to crier_clock;
+create policy clock on pause for select to crier_clock using (scope = 'instance');
+grant select (org_id, subject, scope) on pause to crier_clock;
 create policy clock on series for select to crier_clock using (true);
 grant select (org_id, id, number, stopped_at, retry_at) on series to crier_clock;
 create policy clock on derived_picture for select to crier_clock using (true);
@@ -1036,6 +1038,24 @@ create policy retention_read on connect_state for select to crier_retention usin
 create policy retention on connect_state for delete to crier_retention using (expires_at < now());
 grant select (org_id, hash, expires_at) on connect_state to crier_retention;
 grant delete on connect_state to crier_retention;
+
+-- What a purge deletes of an organization before the organization itself. Only the policy of the organization limits it
+-- to those that are to be deleted; nobody else may delete or change an entry of the audit log.
+create policy retention on organization for select to crier_retention using (deleted_at is not null);
+grant select (id, deleted_at) on organization to crier_retention;
+do $$
+declare t text;
+begin
+  foreach t in array array['audit', 'invitation', 'api_key', 'member'] loop
+    execute format('create policy retention_read on %1$I for select to crier_retention
+      using (exists (select from organization o where o.id = %1$I.org_id))', t);
+    execute format('create policy retention on %1$I for delete to crier_retention
+      using (exists (select from organization o where o.id = %1$I.org_id))', t);
+    execute format('grant delete on %I to crier_retention', t);
+  end loop;
+end $$;
+grant select (org_id, id) on audit, invitation, api_key to crier_retention;
+grant select (org_id, person_id, role) on member to crier_retention;
 
 -- Locking a row needs the right to update it. No update passes its check, so nothing can be changed.
 do $$

@@ -12,7 +12,8 @@ import (
 
 // Pause pauses or resumes an organization, a customer or a channel. Claims that have not come to their call are
 // revoked; calls in progress end. It returns what it holds back, and how many posts were given up as missed when it
-// resumes.
+// resumes. They are given up first, and many of them in many transactions: when ctx ends before that, the pause goes on,
+// and the next call continues.
 //
 // Only who manages the organization may pause the whole of it: Forbidden. NotFound means that there is no such customer
 // or channel.
@@ -30,19 +31,12 @@ func (s *Posts) Pause(
 	if !found {
 		return out, nothingToPause(op, cmd.Scope)
 	}
-	err = s.inOrg(ctx, p.Org, func(tx *publishingstore.Tx) error {
-		missed, known, err := tx.Pause(ctx, cmd.Scope, subject, cmd.Paused, by(p), s.cfg.PauseMaxAge)
-		if err != nil {
-			return err
-		}
-		if !known {
-			return nothingToPause(op, cmd.Scope)
-		}
-		out.Missed = missed
-		return nil
-	})
+	missed, known, err := s.setPause(ctx, p, cmd, subject)
 	if err != nil {
 		return out, publicFault(op, err)
+	}
+	if !known {
+		return out, nothingToPause(op, cmd.Scope)
 	}
 	err = s.inOrg(ctx, p.Org, func(tx *publishingstore.Tx) error {
 		if cmd.Paused {
@@ -54,11 +48,27 @@ func (s *Posts) Pause(
 		if err != nil {
 			return err
 		}
-		held.Missed, held.Paused = out.Missed, cmd.Paused
+		held.Missed, held.Paused = missed, cmd.Paused
 		out = held
 		return nil
 	})
 	return out, publicFault(op, err)
+}
+
+// setPause sets or ends a pause. known is false when there is no such subject.
+func (s *Posts) setPause(
+	ctx context.Context, p tenancy.Principal, cmd publishing.SetPause, subject any,
+) (missed int, known bool, err error) {
+	if !cmd.Paused {
+		return s.endPause(ctx, p.Org, publishingstore.PauseEnd{
+			Scope: cmd.Scope, Subject: subject, Hold: s.cfg.PauseMaxAge, By: by(p),
+		})
+	}
+	err = s.inOrg(ctx, p.Org, func(tx *publishingstore.Tx) error {
+		known, err = tx.Pause(ctx, cmd.Scope, subject, by(p))
+		return err
+	})
+	return 0, known, err
 }
 
 func subjectOf(p tenancy.Principal, cmd publishing.SetPause) (subject any, ok bool) {

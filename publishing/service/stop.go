@@ -20,7 +20,7 @@ import (
 func (s *Posts) Stop(ctx context.Context, org tenancy.OrgID, by string) error {
 	const op = "publishing.Stop"
 	err := s.inOrg(ctx, org, func(tx *publishingstore.Tx) error {
-		_, known, err := tx.Pause(ctx, publishing.PauseInstance, org, true, by, s.cfg.PauseMaxAge)
+		known, err := tx.Pause(ctx, publishing.PauseInstance, org, by)
 		if err != nil {
 			return err
 		}
@@ -38,25 +38,33 @@ func (s *Posts) Stop(ctx context.Context, org tenancy.OrgID, by string) error {
 	return publicFault(op, err)
 }
 
-// Resume ends a Stop. Pauses by the people of the organization stay. The caller must know that no other reason to stop
-// the organization remains.
+// Resume ends a Stop. Pauses by the people of the organization stay. It does nothing while the organization is suspended
+// or to be deleted, when it is not stopped, and when it does not exist.
 //
 // With catchUp, as after a suspension, the posts that fell due meanwhile are published one by one, except those that
 // are later than Config.PauseMaxAge. Without it, as after a deletion that was undone, all of them end as missed. by is
-// that of Stop. Resume does nothing when the organization is not stopped or does not exist. It returns Unavailable
-// while the database is away.
+// that of Stop.
+//
+// Many posts are given up in many short transactions, and the stop ends with the last one. After an error, a crash or
+// the end of ctx the organization is still stopped; the next call goes on. It returns Unavailable while the database is
+// away.
 func (s *Posts) Resume(ctx context.Context, org tenancy.OrgID, by string, catchUp bool) error {
-	missed := 0
-	err := s.inOrg(ctx, org, func(tx *publishingstore.Tx) (err error) {
-		missed, err = tx.Resume(ctx, catchUp, s.cfg.PauseMaxAge, by)
-		return err
-	})
-	if err != nil {
-		return publicFault("publishing.Resume", err)
+	end := publishingstore.PauseEnd{
+		Scope: publishing.PauseInstance, Subject: org, AllSince: !catchUp, By: by,
 	}
+	if catchUp {
+		end.Hold = s.cfg.PauseMaxAge
+	}
+	missed, _, err := s.endPause(ctx, org, end)
 	if missed > 0 {
 		s.deps.Log.Info("posts were given up because publishing for their organization was stopped",
 			"org", org, "posts", missed)
 	}
-	return nil
+	return publicFault("publishing.Resume", err)
+}
+
+// Stopped returns those of the organizations that are stopped. It returns Unavailable while the database is away.
+func (s *Posts) Stopped(ctx context.Context, orgs []tenancy.OrgID) ([]tenancy.OrgID, error) {
+	stopped, err := s.store.Stopped(ctx, orgs)
+	return stopped, publicFault("publishing.Stopped", err)
 }

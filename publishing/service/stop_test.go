@@ -1,13 +1,18 @@
 package service_test
 
 import (
+	"context"
+	"fmt"
 	"testing"
 	"time"
+
+	"github.com/jackc/pgx/v5"
 
 	"crier/platform/fault"
 	"crier/platform/id"
 	"crier/publishing"
 	publishingservice "crier/publishing/service"
+	publishingstore "crier/publishing/store"
 	"crier/tenancy"
 	"crier/tests/fixture"
 	"crier/tests/publishtest"
@@ -96,5 +101,58 @@ func TestStop_UnknownOrganizationIsNotFound(t *testing.T) {
 	}
 	if err := posts.Resume(t.Context(), none, "test", false); err != nil {
 		t.Errorf("resume: got %v, want no effect", err)
+	}
+}
+
+// A post that the database refuses to give up keeps back no other one.
+func TestEndOfPause_GivesUpAllButRefusedPosts(t *testing.T) {
+	t.Parallel()
+	for name, end := range map[string]func(m member, posts *publishingservice.Posts) error{
+		"a stop": func(m member, posts *publishingservice.Posts) error {
+			return posts.Resume(m.Context(), m.who.Org, "test", false)
+		},
+		"a pause of the organization": func(m member, posts *publishingservice.Posts) error {
+			got, err := posts.Pause(m.Context(), m.who, publishing.SetPause{Scope: publishing.PauseOrganization})
+			if want := publishingstore.MaxGiveUp + 9; got.Missed != want {
+				m.Errorf("missed are %d, want %d", got.Missed, want)
+			}
+			return err
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			m := newRig(t).organization()
+			m.who.Role = tenancy.RoleSuperAdmin
+			posts := publishingservice.NewPosts(limits, m.deps)
+			c := m.Connect(m.who.Org)
+			if name == "a stop" {
+				m.OK(posts.Stop(t.Context(), m.who.Org, "test"))
+			} else {
+				_, err := posts.Pause(t.Context(), m.who, publishing.SetPause{Scope: publishing.PauseOrganization, Paused: true})
+				m.OK(err)
+			}
+			var many []publishing.Post
+			for range publishingstore.MaxGiveUp + 10 {
+				many = append(many, fixture.Post(m.who.Org, c, time.Now())...)
+			}
+			m.insert(many...)
+			m.Clock(`update post set due = now() - interval '1 minute'`)
+			owner, err := pgx.Connect(t.Context(), m.Address)
+			m.OK(err)
+			defer func() { _ = owner.Close(context.WithoutCancel(t.Context())) }()
+			bad := many[500].ID
+			_, err = owner.Exec(t.Context(), fmt.Sprintf(`
+				create function refuse() returns trigger language plpgsql as $$
+					begin if old.id = '%s' then raise exception 'no' using errcode = 'P0001'; end if; return new; end $$;
+				create trigger refuse before update on post for each row execute function refuse()`, bad))
+			m.OK(err)
+			m.OK(end(m, posts))
+			if n := publishtest.Value[int](m.Base, `select count(*) from post where state <> 'ERROR'`); n != 1 || m.stateOf(bad) != publishing.StateQueue {
+				t.Errorf("%d posts were not given up and %s is %s, want only that one", n, bad, m.stateOf(bad))
+			}
+			if n := publishtest.Value[int](m.Base, `select count(*) from channel_queue where paused`); n != 0 {
+				t.Errorf("%d channels are still paused, want none", n)
+			}
+		})
 	}
 }

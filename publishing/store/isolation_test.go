@@ -167,7 +167,7 @@ func TestPause_LocksNoChannelWhileItWaitsForPosts(t *testing.T) {
 	}()
 	<-locked
 	r.ok(r.inOrg(func(tx *publishingstore.Tx) error {
-		_, _, err := tx.Pause(t.Context(), publishing.PauseChannel, c, true, "test", time.Hour)
+		_, err := tx.Pause(t.Context(), publishing.PauseChannel, c, "test")
 		return err
 	}))
 	r.clock(`update channel_queue set done_at = now() where channel_id = $1`, c) // this waits until the pause is committed

@@ -6,10 +6,10 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
-	"github.com/jackc/pgx/v5/pgconn"
 
 	"crier/platform/pg"
 	"crier/publishing"
+	"crier/tenancy"
 )
 
 // pausesLock is the first lock of every transaction that derives the flags of channels from pauses. It is a statement
@@ -34,11 +34,11 @@ insert into pause (org_id, subject, scope, by) values ($1, $2, $3, $4) on confli
 const pauseClear = `-- publishing.PauseClear
 delete from pause where subject = $1 and scope = $2`
 
-const stopClear = `-- publishing.StopClear
-delete from pause where subject = $1 and scope = 'instance' returning at`
-
-//go:embed sql/expire_paused.sql
-var expirePaused string
+// stopMayEnd reads the marks of the organization as well: with pausesLock they stay as they are until the stop is gone.
+const stopMayEnd = `-- publishing.StopMayEnd
+select exists (
+  select from pause u join organization o on o.id = u.org_id
+  where u.subject = $1 and u.scope = 'instance' and o.suspended_at is null and o.deleted_at is null)`
 
 // pauseApply sets the flag of each reached channel to whether any pause reaches it. Where the last pause ends,
 // everything that was due until then was kept back, also what had been claimed before the pause. held_until is two
@@ -54,75 +54,44 @@ from (
   from (` + reached + `) r) s
 where x.channel_id = s.id`
 
-// Pause sets or deletes one pause and updates the flags of the channels that it reaches. known is false when the
-// subject or the organization does not exist. After deleting it gives up the posts that were kept back for longer than
-// hold, and returns their number, followers included. With the scope publishing.PauseInstance the subject is the
-// organization; Resume ends such a stop.
+// Pause sets one pause and updates the flags of the channels that it reaches. known is false when the subject or the
+// organization does not exist. With the scope publishing.PauseInstance the subject is the organization. A second Pause
+// changes nothing.
 //
-// When a pause that was set is committed, no claim takes a post that it reaches; Revoke ends the earlier claims. It
-// returns the error of Postgres, for which pg.IsLocked returns true when other transactions of the organization that
-// change pauses or connect channels take too long.
-func (t *Tx) Pause(
-	ctx context.Context, scope publishing.PauseScope, subject any, paused bool, by string, hold time.Duration,
-) (missed int, known bool, err error) {
+// When the pause is committed, no claim takes a post that it reaches; Revoke ends the earlier claims. It returns the
+// error of Postgres, for which pg.IsLocked returns true when other transactions of the organization that change pauses
+// or connect channels take too long.
+func (t *Tx) Pause(ctx context.Context, scope publishing.PauseScope, subject any, by string) (known bool, err error) {
+	if known, err = t.lockPauses(ctx, scope, subject); err != nil || !known {
+		return known, err
+	}
+	b := &pgx.Batch{}
+	b.Queue(pauseSet, t.org, subject, scope, by)
+	b.Queue(pauseApply, scope, subject)
+	return true, t.tx.SendBatch(ctx, b).Close()
+}
+
+// lockPauses locks the pauses of the organization until the end of the transaction. known is false when the subject or
+// the organization does not exist.
+func (t *Tx) lockPauses(ctx context.Context, scope publishing.PauseScope, subject any) (known bool, err error) {
 	tag, err := t.tx.Exec(ctx, pausesLock, t.org)
 	if err != nil || tag.RowsAffected() == 0 {
-		return 0, false, err
+		return false, err
 	}
-	if err := t.tx.QueryRow(ctx, subjectKnown, scope, subject).Scan(&known); err != nil || !known {
-		return 0, known, err
-	}
-	b := &pgx.Batch{}
-	if paused {
-		b.Queue(pauseSet, t.org, subject, scope, by)
-	} else {
-		b.Queue(pauseClear, subject, scope)
-		t.queueExpire(b, scope, subject, hold, by, nil, &missed)
-	}
-	b.Queue(pauseApply, scope, subject)
-	t.freed = t.freed || !paused
-	return missed, true, t.tx.SendBatch(ctx, b).Close()
+	err = t.tx.QueryRow(ctx, subjectKnown, scope, subject).Scan(&known)
+	return known, err
 }
 
-// queueExpire queues the end of the posts that a deleted pause has kept back for longer than hold, or since a time if
-// that is not nil, and stores their number in missed.
-func (t *Tx) queueExpire(
-	b *pgx.Batch, scope publishing.PauseScope, subject any, hold time.Duration, by string, since *time.Time, missed *int,
-) {
-	expire := b.Queue(expirePaused, scope, subject, hold.Milliseconds(), by, t.node, since)
-	expire.Exec(func(tag pgconn.CommandTag) error {
-		*missed = int(tag.RowsAffected())
-		return nil
+const stoppedOrgs = `-- publishing.StoppedOrgs
+select org_id from pause where org_id = any ($1::uuid[]) and subject = org_id and scope = 'instance'`
+
+// Stopped returns those of the organizations that are stopped, in no order. It works in the role of the scheduler, which
+// sees the stops of all organizations and no other pauses. It returns the error of Postgres.
+func (s *Store) Stopped(ctx context.Context, orgs []tenancy.OrgID) (stopped []tenancy.OrgID, err error) {
+	err = s.db.WriteRole(ctx, pg.Clock, func(b *pgx.Batch) {
+		b.Queue(stoppedOrgs, uuids(orgs)).Query(into(&stopped, pgx.RowTo[tenancy.OrgID]))
 	})
-}
-
-// Resume deletes the stop of the organization, the pause with the scope publishing.PauseInstance, and updates the flags
-// of its channels. A channel that another pause reaches stays paused. Without a stop it changes nothing.
-//
-// With catchUp it gives up the posts that were kept back for longer than hold, and the others are published. Without it
-// all that was due is given up: where another pause goes on, what fell due since the stop. It returns the number of
-// those posts, followers included. The errors are those of Pause.
-func (t *Tx) Resume(ctx context.Context, catchUp bool, hold time.Duration, by string) (missed int, err error) {
-	if _, err := t.tx.Exec(ctx, pausesLock, t.org); err != nil {
-		return 0, err
-	}
-	var stopped time.Time
-	err = t.tx.QueryRow(ctx, stopClear, t.org).Scan(&stopped)
-	if pg.IsNoRows(err) {
-		return 0, nil
-	}
-	if err != nil {
-		return 0, err
-	}
-	b := &pgx.Batch{}
-	if catchUp {
-		t.queueExpire(b, publishing.PauseInstance, t.org, hold, by, nil, &missed)
-	} else {
-		t.queueExpire(b, publishing.PauseInstance, t.org, 0, by, &stopped, &missed)
-	}
-	b.Queue(pauseApply, publishing.PauseInstance, t.org)
-	t.freed = true
-	return missed, t.tx.SendBatch(ctx, b).Close()
+	return stopped, err
 }
 
 //go:embed sql/revoke_paused_claims.sql

@@ -18,11 +18,16 @@ func (r *rig) pause(scope publishing.PauseScope, subject any, paused bool, hold 
 	var out publishing.PauseResult
 	missed := 0
 	r.ok(r.inOrg(func(tx *publishingstore.Tx) error {
-		n, known, err := tx.Pause(r.Context(), scope, subject, paused, "test", hold)
-		if err == nil && !known {
-			r.Fatal("there is nothing to pause")
+		known, done, err := false, true, error(nil)
+		if paused {
+			known, err = tx.Pause(r.Context(), scope, subject, "test")
+		} else {
+			end := publishingstore.PauseEnd{Scope: scope, Subject: subject, Hold: hold, By: "test"}
+			missed, known, done, err = tx.EndPause(r.Context(), end, nil)
 		}
-		missed = n
+		if err == nil && (!known || !done) {
+			r.Fatalf("known is %v, done is %v, want both", known, done)
+		}
 		return err
 	}))
 	r.ok(r.inOrg(func(tx *publishingstore.Tx) (err error) {
@@ -83,7 +88,7 @@ func TestPause_ReachesChannelByEveryScope(t *testing.T) {
 		t.Fatalf("a channel that is connected during a pause publishes: %+v", got)
 	}
 	r.ok(r.inOrg(func(tx *publishingstore.Tx) error {
-		if _, known, err := tx.Pause(t.Context(), publishing.PauseChannel, id.New[publishing.ChannelTag](), true, "test", time.Hour); known || err != nil {
+		if known, err := tx.Pause(t.Context(), publishing.PauseChannel, id.New[publishing.ChannelTag](), "test"); known || err != nil {
 			t.Fatalf("known is %v (%v) for a channel that does not exist, want false", known, err)
 		}
 		return nil

@@ -94,7 +94,7 @@ func TestNoPlanReadsATableWhole(t *testing.T) {
 	statements := map[pg.Role][]string{
 		pg.Clock: {
 			claim, giveBackClaims, holdRepair, setAsideChannel, sweep, sweepChannels, findExpire, expire, findReap, reap, findStuck, failStuck, findOrphans, failOrphans,
-			finish, findUnknown, claimUnknown, findEndedSeries, setAside, picturePending, handleSave, markCommitting, savePartDone, unmarkCommitting,
+			finish, findUnknown, claimUnknown, findEndedSeries, setAside, picturePending, handleSave, markCommitting, savePartDone, unmarkCommitting, stoppedOrgs,
 		}, pg.Sender: {loadWork, workMedia},
 		pg.Retention: {
 			findOldKeys, findOldEvents, findOldDeleted, findOldConnects, pruneKeys, pruneEvents, pruneDeleted, pruneConnects,

@@ -4,20 +4,36 @@ import (
 	"testing"
 	"time"
 
+	"github.com/jackc/pgx/v5"
+
 	"crier/platform/id"
+	"crier/platform/pg"
 	"crier/publishing"
 	publishingstore "crier/publishing/store"
 	"crier/tenancy"
+	"crier/tests/fixture"
 )
 
 // resume ends the stop of the organization, and returns how many posts were given up.
 func (r *rig) resume(catchUp bool, hold time.Duration) (missed int) {
 	r.Helper()
 	r.ok(r.inOrg(func(tx *publishingstore.Tx) (err error) {
-		missed, err = tx.Resume(r.Context(), catchUp, hold, "test")
+		done := false
+		missed, _, done, err = tx.EndPause(r.Context(), r.endOfStop(catchUp, hold), nil)
+		if err == nil && !done {
+			r.Error("the stop goes on, want it ended")
+		}
 		return err
 	}))
 	return missed
+}
+
+func (r *rig) endOfStop(catchUp bool, hold time.Duration) publishingstore.PauseEnd {
+	end := publishingstore.PauseEnd{Scope: publishing.PauseInstance, Subject: r.org, AllSince: !catchUp, By: "test"}
+	if catchUp {
+		end.Hold = hold
+	}
+	return end
 }
 
 func TestStop_ReachesEveryChannelUntilResume(t *testing.T) {
@@ -167,12 +183,86 @@ func TestPause_UnknownOrganizationIsNotKnown(t *testing.T) {
 	r := newRig(t)
 	none := id.New[tenancy.OrgTag]()
 	r.ok(r.store.InOrg(t.Context(), none, func(tx *publishingstore.Tx) error {
-		if _, known, err := tx.Pause(t.Context(), publishing.PauseInstance, none, true, "test", 0); known || err != nil {
+		if known, err := tx.Pause(t.Context(), publishing.PauseInstance, none, "test"); known || err != nil {
 			t.Errorf("got %v, %v for an organization that does not exist, want not known", known, err)
 		}
-		if missed, err := tx.Resume(t.Context(), false, 0, "test"); missed != 0 || err != nil {
-			t.Errorf("its resume returns %d, %v, want no effect", missed, err)
+		end := publishingstore.PauseEnd{Scope: publishing.PauseInstance, Subject: none, By: "test"}
+		if missed, known, done, err := tx.EndPause(t.Context(), end, nil); missed != 0 || known || !done || err != nil {
+			t.Errorf("its end returns %d, %v, %v, %v, want no effect", missed, known, done, err)
 		}
 		return nil
 	}))
+}
+
+func TestEndPause_GivesUpManyPostsBeforeThePauseEnds(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	c := r.channel()
+	r.pause(publishing.PauseInstance, r.org, true, time.Hour)
+	var many []publishing.Post
+	for range publishingstore.MaxGiveUp + 5 {
+		many = append(many, fixture.Post(r.org, c, time.Now())...)
+	}
+	r.insert(many...)
+	r.clock(`update post set due = now() - interval '2 hours'`)
+	end := r.endOfStop(true, time.Hour)
+	step := func(wantMissed int, wantDone bool) {
+		t.Helper()
+		r.ok(r.inOrg(func(tx *publishingstore.Tx) error {
+			missed, known, done, err := tx.EndPause(t.Context(), end, nil)
+			if missed != wantMissed || done != wantDone || !known {
+				t.Errorf("EndPause returns %d, %v, %v, want %d, true, %v", missed, known, done, wantMissed, wantDone)
+			}
+			return err
+		}))
+	}
+	stillStopped := func() {
+		t.Helper()
+		if got := r.claim(10); !r.isPaused(c) || len(got) != 0 {
+			t.Errorf("got %+v claimed before the stop has ended, want none", got)
+		}
+	}
+	step(0, false)
+	stillStopped()
+	posts, err := r.store.FindKeptBack(t.Context(), r.org, end, nil, publishingstore.MaxGiveUp)
+	r.ok(err)
+	if n, err := r.store.GiveUpKeptBack(t.Context(), r.org, end, posts); n != len(posts) || err != nil {
+		t.Fatalf("GiveUpKeptBack returns %d, %v, want %d", n, err, len(posts))
+	}
+	stillStopped() // as after a crash here
+	fresh := r.post(c, -time.Minute)
+	step(5, true)
+	if got := r.claim(10); len(got) != 1 || got[0].Post != fresh {
+		t.Errorf("claimed %+v after the end, want %s, which was written meanwhile", got, fresh)
+	}
+}
+
+func TestEndPause_KeepsTheStopOfAMarkedOrganization(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	c := r.channel()
+	r.pause(publishing.PauseInstance, r.org, true, time.Hour)
+	mark := func(sql string) {
+		t.Helper()
+		r.ok(r.db.InRole(t.Context(), pg.Gate, func(tx pgx.Tx) error {
+			_, err := tx.Exec(t.Context(), sql)
+			return err
+		}))
+	}
+	for _, marked := range []string{"suspended_at", "deleted_at"} {
+		mark(`update organization set ` + marked + ` = now()`)
+		r.resume(true, time.Hour)
+		if !r.isPaused(c) {
+			t.Errorf("the stop ended while %s is set", marked)
+		}
+		mark(`update organization set ` + marked + ` = null`)
+	}
+	stopped, err := r.store.Stopped(t.Context(), []tenancy.OrgID{r.org, id.New[tenancy.OrgTag]()})
+	if err != nil || len(stopped) != 1 || stopped[0] != r.org {
+		t.Errorf("stopped are %v, %v, want the organization", stopped, err)
+	}
+	r.resume(true, time.Hour)
+	if stopped, err := r.store.Stopped(t.Context(), []tenancy.OrgID{r.org}); err != nil || len(stopped) != 0 {
+		t.Errorf("stopped are %v, %v after the end, want none", stopped, err)
+	}
 }

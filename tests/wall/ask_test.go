@@ -193,7 +193,7 @@ func channelQuestions(s *publishingstore.Store) map[string]question {
 			return err == nil && len(k.Channels) == 0 && len(k.Media) == 0
 		},
 		"Tx.Pause": inOrg(s, func(t *testing.T, tx *publishingstore.Tx, th tenantFixture) (bool, error) {
-			_, known, err := tx.Pause(t.Context(), publishing.PauseChannel, th.channel.ID, true, "me", time.Hour)
+			known, err := tx.Pause(t.Context(), publishing.PauseChannel, th.channel.ID, "me")
 			return !known, err
 		}),
 		"Tx.Revoke": inOrg(s, func(t *testing.T, tx *publishingstore.Tx, th tenantFixture) (bool, error) {
@@ -274,10 +274,18 @@ func purgeQuestions(db *pg.DB, s *publishingstore.Store) map[string]question {
 		publishingstore.PurgePauses,
 	}
 	return map[string]question{
-		"Tx.Resume": inOrg(s, func(t *testing.T, tx *publishingstore.Tx, th tenantFixture) (bool, error) {
-			missed, err := tx.Resume(t.Context(), false, 0, "me")
+		"Tx.EndPause": inOrg(s, func(t *testing.T, tx *publishingstore.Tx, th tenantFixture) (bool, error) {
+			missed, _, _, err := tx.EndPause(t.Context(), endOf(th), nil)
 			return missed == 0, err
 		}),
+		"Store.FindKeptBack": func(t *testing.T, m, th tenantFixture) bool {
+			posts, err := s.FindKeptBack(t.Context(), m.org, endOf(th), nil, 100)
+			return err == nil && len(posts) == 0
+		},
+		"Store.GiveUpKeptBack": func(t *testing.T, m, th tenantFixture) bool {
+			missed, err := s.GiveUpKeptBack(t.Context(), m.org, endOf(th), []publishing.PostID{th.post.ID})
+			return err == nil && missed == 0
+		},
 		"Store.FindOwned": func(t *testing.T, m, th tenantFixture) bool {
 			found := 0
 			for _, kind := range kinds {
@@ -446,6 +454,24 @@ func postQuestions(s *publishingstore.Store) map[string]question {
 	}
 }
 
+// endOf is the end of the pause of keepBack.
+func endOf(e tenantFixture) publishingstore.PauseEnd {
+	return publishingstore.PauseEnd{Scope: publishing.PauseChannel, Subject: e.channel.ID, By: "me"}
+}
+
+// keepBack pauses a channel whose post is due.
+func keepBack(t *testing.T, db *pg.DB, e tenantFixture) {
+	t.Helper()
+	must(t, publishingstore.New(db).InOrg(t.Context(), e.org, func(tx *publishingstore.Tx) error {
+		_, err := tx.Pause(t.Context(), publishing.PauseChannel, e.channel.ID, "me")
+		return err
+	}))
+	must(t, db.InOrg(t.Context(), e.org.UUID(), func(tx pgx.Tx) error {
+		_, err := tx.Exec(t.Context(), `update post set due = now() - interval '1 minute' where id = $1 and state = 'QUEUE'`, e.post.ID)
+		return err
+	}))
+}
+
 // preparations bring the rows into a state in which the method would have an effect.
 func preparations(db *pg.DB) map[string]func(*testing.T, tenantFixture) {
 	return map[string]func(*testing.T, tenantFixture){
@@ -455,16 +481,13 @@ func preparations(db *pg.DB) map[string]func(*testing.T, tenantFixture) {
 		"Tx.Revoke": func(t *testing.T, e tenantFixture) {
 			force(t, db, e, publishing.StatePublishing, "preparing")
 			must(t, publishingstore.New(db).InOrg(t.Context(), e.org, func(tx *publishingstore.Tx) error {
-				_, _, err := tx.Pause(t.Context(), publishing.PauseChannel, e.channel.ID, true, "me", time.Hour)
+				_, err := tx.Pause(t.Context(), publishing.PauseChannel, e.channel.ID, "me")
 				return err
 			}))
 		},
-		"Tx.Resume": func(t *testing.T, e tenantFixture) {
-			must(t, publishingstore.New(db).InOrg(t.Context(), e.org, func(tx *publishingstore.Tx) error {
-				_, _, err := tx.Pause(t.Context(), publishing.PauseInstance, e.org, true, "me", time.Hour)
-				return err
-			}))
-		},
+		"Tx.EndPause":          func(t *testing.T, e tenantFixture) { keepBack(t, db, e) },
+		"Store.FindKeptBack":   func(t *testing.T, e tenantFixture) { keepBack(t, db, e) },
+		"Store.GiveUpKeptBack": func(t *testing.T, e tenantFixture) { keepBack(t, db, e) },
 		"Store.FindFiles": func(t *testing.T, e tenantFixture) {
 			must(t, db.InOrg(t.Context(), e.org.UUID(), func(tx pgx.Tx) error {
 				_, err := tx.Exec(t.Context(), `delete from attachment`)
@@ -664,12 +687,32 @@ func TestRoles_CannotChangeTheLogs(t *testing.T) {
 	t.Parallel()
 	db := dbtest.Open(t)
 	newTenantFixture(t, db)
+	doomed := newTenantFixture(t, db)
 	for _, role := range []pg.Role{pg.Tenant, pg.Gate, pg.Keys, pg.Sessions, pg.Clock, pg.Sender, pg.Retention} {
 		for _, sql := range []string{
 			`update audit set subject = ''`, `delete from audit`, `truncate audit`, `update instance_event set subject = ''`,
 			`delete from instance_event`, `truncate instance_event`,
 		} {
-			wantForbidden(t, db, role, sql)
+			if role != pg.Retention || sql != `delete from audit` {
+				wantForbidden(t, db, role, sql)
+			}
 		}
+	}
+	// The purge may, but only entries of an organization whose deletion was requested.
+	deleted := int64(0)
+	purge := func(tx pgx.Tx) error {
+		tag, err := tx.Exec(t.Context(), `delete from audit`)
+		deleted = tag.RowsAffected()
+		return err
+	}
+	if must(t, db.InRole(t.Context(), pg.Retention, purge)); deleted != 0 {
+		t.Errorf("the purge has deleted %d entries of an organization that stays, want none", deleted)
+	}
+	must(t, db.InRole(t.Context(), pg.Gate, func(tx pgx.Tx) error {
+		_, err := tx.Exec(t.Context(), `update organization set deleted_at = now() where id = $1`, doomed.org)
+		return err
+	}))
+	if must(t, db.InRole(t.Context(), pg.Retention, purge)); deleted != 1 {
+		t.Errorf("the purge has deleted %d entries, want the one of the organization that is to be deleted", deleted)
 	}
 }

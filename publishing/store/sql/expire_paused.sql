@@ -1,36 +1,35 @@
 -- publishing.HeldExpire
 --
--- Gives up the posts that a pause has kept back for too long, when that pause has just been deleted and no other one
--- reaches their channel. What fell due since the time $6 is given up in any case. The channels are still marked as
--- paused. The caller has locked the organization.
+-- Gives up those of the posts that a pause has kept back for too long, before that pause is deleted. Each post is
+-- tested again. The conditions are those of find_kept_back.sql.
 --
 -- Result: none; the number of rows written is that of the posts and followers that were given up.
 --
 --   $1 scope text: publishing.PauseScope
 --   $2 subject uuid: the organization, the customer or the channel; for a stop the organization
 --   $3 most double precision: milliseconds that a pause may keep a post back
---   $4 by text: who has ended the pause
---   $5 node_name text: name of the process in timelines
---   $6 since timestamp with time zone: what fell due since then is given up, also where another pause goes on; may be
---      null
+--   $4 all_since boolean: what fell due since the pause began is given up in any case, also where another pause goes on
+--   $5 posts uuid[]: the posts
+--   $6 by text: who ends the pause
+--   $7 node_name text: name of the process in timelines
 --
---   PREPARE expire_paused (text, uuid, double precision, text, text, timestamp with time zone) AS
---   EXPLAIN EXECUTE expire_paused (null, null, null, null, null, null);
-with kept_back as (
-  -- The queued posts of channels that the pause has reached, locked.
-  select p.id from post p join channel_queue q on q.channel_id = p.channel_id
-  where p.channel_id in (
-      select c.id from channel c
-      where c.deleted_at is null
-        and ($1 in ('organization', 'instance') or $1 = 'customer' and c.customer_id = $2
-          or $1 = 'channel' and c.id = $2))
-    and q.paused
-    and p.state = 'QUEUE' and p.deleted_at is null and p.due <= now()
-    and (p.due >= $6
-      or p.due <= now() - $3 * interval '1 millisecond'
-        and not exists (
-          select 1 from pause u join channel c on c.org_id = u.org_id and c.id = p.channel_id
-          where u.subject in (c.org_id, c.customer_id, c.id)))
+--   PREPARE expire_paused (text, uuid, double precision, boolean, uuid[], text, text) AS
+--   EXPLAIN EXECUTE expire_paused (null, null, null, null, null, null, null);
+with reached as materialized (
+  -- The paused channels that the pause reaches, and whether another pause goes on to reach each of them.
+  select c.id, exists (
+      select from pause u
+      where u.subject in (c.org_id, c.customer_id, c.id) and (u.subject, u.scope) <> ($2, $1)) as still_paused
+  from channel c join channel_queue q on q.channel_id = c.id
+  where c.deleted_at is null and q.paused
+    and ($1 in ('organization', 'instance') or $1 = 'customer' and c.customer_id = $2
+      or $1 = 'channel' and c.id = $2)
+), kept_back as (
+  -- Those of the posts that are to be given up, locked.
+  select p.id from post p join reached r on r.id = p.channel_id
+  where p.id = any ($5) and p.state = 'QUEUE' and p.deleted_at is null and p.due <= now()
+    and ($4 and p.due >= (select u.at from pause u where u.subject = $2 and u.scope = $1)
+      or not r.still_paused and p.due <= now() - $3 * interval '1 millisecond')
   order by p.id for no key update of p
 ), failed as (
   -- The posts, given up.
@@ -57,6 +56,6 @@ with kept_back as (
   returning f.org_id, f.id
 )
 insert into post_event (org_id, post_id, event, by, node, reason)
-select org_id, id, 'failed', $4, nullif($5, ''), error_code from failed
+select org_id, id, 'failed', $6, nullif($7, ''), error_code from failed
 union all
-select org_id, id, 'failed', $4, nullif($5, ''), 'predecessor_failed' from failed_follower
+select org_id, id, 'failed', $6, nullif($7, ''), 'predecessor_failed' from failed_follower
