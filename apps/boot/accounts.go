@@ -80,6 +80,10 @@ func (p publishingOf) Resume(ctx context.Context, org tenancy.OrgID, by string, 
 	return p.app.posts.Resume(ctx, org, by, catchUp)
 }
 
+func (p publishingOf) Stopped(ctx context.Context, orgs []tenancy.OrgID) ([]tenancy.OrgID, error) {
+	return p.app.posts.Stopped(ctx, orgs)
+}
+
 func (p publishingOf) Purge(ctx context.Context, org tenancy.OrgID) (int, error) {
 	return p.app.posts.Purge(ctx, org)
 }

@@ -22,7 +22,7 @@ func (a *App) startJobs(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	a.jobs, err = jobs.Start(ctx, pool, append(a.pruneJobs(), a.purgeJob()), a.tasks(), a.log)
+	a.jobs, err = jobs.Start(ctx, pool, append(a.pruneJobs(), a.purgeJob(), a.syncJob()), a.tasks(), a.log)
 	if err != nil {
 		return err
 	}
@@ -75,6 +75,19 @@ func (a *App) purgeJob() jobs.Job {
 			if n > 0 {
 				a.log.InfoContext(ctx, "accounts and organizations were purged", "number", n)
 			}
+			return err
+		},
+	}
+}
+
+// syncInterval is how often the stops of organizations are compared with what they should be.
+const syncInterval = 10 * time.Minute
+
+// syncJob returns the job that stops or resumes the publishing of organizations whose task was given up.
+func (a *App) syncJob() jobs.Job {
+	return jobs.Job{Name: "sync-publishing", Every: syncInterval, Timeout: jobTimeout,
+		Run: func(ctx context.Context) error {
+			_, err := a.Accounts.SyncAllPublishing(ctx)
 			return err
 		},
 	}

@@ -17,6 +17,7 @@ func TestServe_PrunesRowsAfterRetention(t *testing.T) {
 	s := serveWith(t, map[string]string{"PRUNE_INTERVAL": "1s", "EVENT_RETENTION": "0s"})
 	want := []string{
 		"prune-connects", "prune-deleted-posts", "prune-expired-links", "prune-idempotency-keys", "prune-sessions", "purge",
+		"sync-publishing",
 	}
 	if got := slices.Sorted(maps.Keys(s.jobs.Stats())); !slices.Equal(got, want) {
 		t.Errorf("the jobs are %v, want %v", got, want)
@@ -45,7 +46,7 @@ func TestServe_PrunesRowsAfterRetention(t *testing.T) {
 		seen[f.GetName()] = len(f.GetMetric())
 	}
 	for name, want := range map[string]int{
-		"crier_jobs_done_total": 6, "crier_jobs_failed_total": 6, "crier_jobs_seconds_total": 6, "crier_jobs_running": 6,
+		"crier_jobs_done_total": 7, "crier_jobs_failed_total": 7, "crier_jobs_seconds_total": 7, "crier_jobs_running": 7,
 		"crier_pruned_rows_total": 1,
 	} {
 		if seen[name] != want {

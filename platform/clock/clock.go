@@ -20,6 +20,12 @@ type System struct{}
 // Now returns the time of the machine in UTC, plus CRIER_CLOCK_OFFSET in builds with the tag crash.
 func (System) Now() time.Time { return time.Now().Add(offset()).UTC() }
 
+// IsInjected reports whether c does not show the time of the machine on purpose: it is no System, or has an offset.
+func IsInjected(c Clock) bool {
+	_, ok := c.(System)
+	return !ok || offset() != 0
+}
+
 // Func is a function used as a Clock, for tests.
 type Func func() time.Time
 

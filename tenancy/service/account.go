@@ -10,6 +10,7 @@ import (
 
 	"github.com/alexedwards/argon2id"
 
+	"crier/platform/batch"
 	"crier/platform/clock"
 	"crier/platform/fault"
 	"crier/platform/limit"
@@ -60,6 +61,8 @@ type Publishing interface {
 	Stop(ctx context.Context, org tenancy.OrgID, by string) error
 	// Resume undoes Stop. What fell due meanwhile is given up as missed unless catchUp.
 	Resume(ctx context.Context, org tenancy.OrgID, by string, catchUp bool) error
+	// Stopped returns those of the organizations that Stop has stopped.
+	Stopped(ctx context.Context, orgs []tenancy.OrgID) ([]tenancy.OrgID, error)
 	// Purge deletes all posts, channels and files of an organization and returns how many rows it deleted. It returns
 	// Conflict when a call to a platform is still in progress.
 	Purge(ctx context.Context, org tenancy.OrgID) (int, error)
@@ -97,8 +100,16 @@ type Accounts struct {
 	audits *limit.Fair[tenancy.OrgID]
 	// sending limits first attempts to send mails, by the domain of the recipient.
 	sending *limit.PerKey[string]
-	decoy   string       // the hash that is compared when the person is unknown
-	hashed  atomic.Int64 // passwords that were hashed or compared
+	decoy  string       // the hash that is compared when the person is unknown
+	hashed atomic.Int64 // passwords that were hashed or compared
+
+	// purgeOrgs and purgePeople hold where the next Purge goes on.
+	purgeOrgs   *batch.Sweep[tenancy.OrgID]
+	purgePeople *batch.Sweep[tenancy.PersonID]
+	// clockInjected is clock.IsInjected, except in tests.
+	clockInjected bool
+	// purgeShare is the constant purgeShare, except in tests.
+	purgeShare time.Duration
 }
 
 // New returns an Accounts. It computes one password hash, which takes about as long as a log-in. It returns the error
@@ -119,6 +130,8 @@ func New(cfg Config, d Deps) (*Accounts, error) {
 		hash:    &argon2id.Params{Memory: 19 * 1024, Iterations: 2, Parallelism: 1, SaltLength: 16, KeyLength: 32},
 	}
 	a.keys = newKeyCache(d.Clock, d.Revocations, a.findKeys)
+	a.purgeOrgs, a.purgePeople, a.purgeShare = a.orgSweep(), a.personSweep(), purgeShare
+	a.clockInjected = clock.IsInjected(d.Clock)
 	a.sessions = &lookUps[tenancystore.Session]{find: a.findSessions}
 	a.decoy, err = argon2id.CreateHash("no such person", a.hash)
 	return a, err

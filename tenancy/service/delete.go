@@ -2,13 +2,11 @@ package service
 
 import (
 	"context"
-	"errors"
 	"slices"
 	"time"
 
 	"crier/platform/fault"
 	"crier/platform/id"
-	"crier/platform/pg"
 	"crier/tenancy"
 	tenancystore "crier/tenancy/store"
 )
@@ -218,119 +216,4 @@ func (a *Accounts) RestoreOrganization(ctx context.Context, p tenancy.Principal,
 	}
 	a.keys.forgetOrgs(parsed)
 	return a.syncPublishing(ctx, parsed)
-}
-
-// purgePage is the number of organizations or people that are looked up at once.
-const purgePage = 100
-
-// Purge deletes the organizations and accounts whose deletion was requested longer than DELETE_GRACE ago, with all that
-// they have, and returns their number. One that cannot be purged does not stop the others: the errors are joined, and
-// the next call tries it again. A crash leaves the request in place.
-func (a *Accounts) Purge(ctx context.Context) (int, error) {
-	before := a.clock.Now().Add(-a.cfg.DeleteGrace)
-	orgs, orgFault := a.purgeOrganizations(ctx, before)
-	people, personFault := a.purgePeople(ctx, before)
-	return orgs + people, errors.Join(orgFault, personFault)
-}
-
-func (a *Accounts) purgeOrganizations(ctx context.Context, before time.Time) (n int, err error) {
-	const op = "tenancy.Purge"
-	var faults []error
-	for after := (tenancy.OrgID{}); ; {
-		var page []tenancy.OrgID
-		err := a.inGate(ctx, op, func(tx *tenancystore.GateTx) error {
-			page, err = tx.DueOrganizations(ctx, before, after, purgePage)
-			return err
-		})
-		if err != nil || len(page) == 0 {
-			return n, errors.Join(append(faults, err)...)
-		}
-		for _, org := range page {
-			done, err := a.purgeOrganization(ctx, org, before)
-			n += done
-			faults = append(faults, err)
-			if ctx.Err() != nil {
-				return n, errors.Join(append(faults, ctx.Err())...)
-			}
-		}
-		after = page[len(page)-1]
-	}
-}
-
-// purgeOrganization stops the publishing of an organization once more, in case the process that should have done it
-// died, deletes what it has, and then its own row.
-func (a *Accounts) purgeOrganization(ctx context.Context, org tenancy.OrgID, before time.Time) (int, error) {
-	const op = "tenancy.Purge"
-	if a.deps.Publishing != nil {
-		if err := a.deps.Publishing.Stop(ctx, org, instanceName); err != nil {
-			return 0, err
-		}
-		if _, err := a.deps.Publishing.Purge(ctx, org); err != nil {
-			return 0, err
-		}
-	}
-	now := a.clock.Now()
-	err := a.inGate(ctx, op, func(tx *tenancystore.GateTx) error {
-		if err := tx.PurgeOrganization(ctx, org, before); err != nil {
-			return err
-		}
-		return tx.AddInstanceEvent(ctx, tenancy.InstanceEvent{
-			At: now, Actor: "the service", Action: tenancy.ActionOrgPurged, Subject: org.String(),
-		})
-	})
-	if pg.IsNoRows(err) { // undone meanwhile
-		return 0, nil
-	}
-	return 1, err
-}
-
-func (a *Accounts) purgePeople(ctx context.Context, before time.Time) (n int, err error) {
-	const op = "tenancy.Purge"
-	var faults []error
-	for after := (tenancy.PersonID{}); ; {
-		var page []tenancy.PersonID
-		err := a.inGate(ctx, op, func(tx *tenancystore.GateTx) error {
-			page, err = tx.DuePeople(ctx, before, after, purgePage)
-			return err
-		})
-		if err != nil || len(page) == 0 {
-			return n, errors.Join(append(faults, err)...)
-		}
-		for _, person := range page {
-			err := a.purgePerson(ctx, person, before)
-			if err == nil {
-				n++
-			}
-			faults = append(faults, err)
-			if ctx.Err() != nil {
-				return n, errors.Join(append(faults, ctx.Err())...)
-			}
-		}
-		after = page[len(page)-1]
-	}
-}
-
-// purgePerson deletes a person. An owner goes after the organization, so that none is left without an owner.
-func (a *Accounts) purgePerson(ctx context.Context, person tenancy.PersonID, before time.Time) error {
-	const op = "tenancy.Purge"
-	now := a.clock.Now()
-	err := a.inGate(ctx, op, func(tx *tenancystore.GateTx) error {
-		owned, err := tx.OwnedOrganizations(ctx, person)
-		if err != nil {
-			return err
-		}
-		if len(owned) > 0 {
-			return fault.New(fault.Conflict, op, "An organization of the account is not purged yet.")
-		}
-		if err := tx.PurgePerson(ctx, person, before); err != nil {
-			return err
-		}
-		return tx.AddInstanceEvent(ctx, tenancy.InstanceEvent{
-			At: now, Actor: "the service", Action: tenancy.ActionPersonPurged, Subject: person.String(),
-		})
-	})
-	if pg.IsNoRows(err) {
-		return nil
-	}
-	return err
 }

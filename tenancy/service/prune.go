@@ -2,11 +2,21 @@ package service
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"time"
 
 	"crier/platform/batch"
+	"crier/platform/fault"
 	"crier/platform/pg"
 	tenancystore "crier/tenancy/store"
+)
+
+const (
+	// prunePage is the number of rows that one statement deletes.
+	prunePage = 100
+	// pruneRest is the pause after a batch as a multiple of its time.
+	pruneRest = 19
 )
 
 // PruneSessions deletes the sessions that expired longer than keep ago and returns their number. It uses short
@@ -14,7 +24,7 @@ import (
 // first such error is returned at the end. The end of ctx's deadline is no error.
 func (a *Accounts) PruneSessions(ctx context.Context, keep time.Duration) (int, error) {
 	sweep := batch.Sweep[tenancystore.OldSession]{
-		Size: 100, PauseFactor: 19, IsItemError: pg.IsRowError,
+		Size: prunePage, PauseFactor: pruneRest, IsItemError: pg.IsRowError,
 		Find: func(ctx context.Context, after tenancystore.OldSession, limit int) ([]tenancystore.OldSession, error) {
 			return a.store.FindOldSessions(ctx, keep, after, limit)
 		},
@@ -25,17 +35,59 @@ func (a *Accounts) PruneSessions(ctx context.Context, keep time.Duration) (int, 
 	return sweep.Run(ctx)
 }
 
-// prunePage is the number of rows of each kind that PruneExpired deletes in one transaction.
-const prunePage = 500
-
-// PruneExpired deletes links, steps of sign-ins, states and devices that are over, and returns their number. A kind of
-// which rows cannot be deleted does not stop the others; its error is returned at the end.
+// PruneExpired deletes links, steps of sign-ins, states and devices that are over, and returns their number. It uses
+// short transactions with pauses between them, and a row that the database refuses to delete does not stop the others:
+// the first such error of each kind is returned at the end. It deletes nothing and returns an error when the clock of
+// the process is wrong: see checkClock.
 func (a *Accounts) PruneExpired(ctx context.Context) (total int, err error) {
-	for {
-		n, err := a.store.PruneExpired(ctx, a.clock.Now(), prunePage)
+	const op = "tenancy.PruneExpired"
+	if err := a.checkClock(ctx, op); err != nil {
+		return 0, err
+	}
+	var faults []error
+	now := a.clock.Now()
+	for _, kind := range tenancystore.Expirables() {
+		n, err := a.pruneExpired(ctx, kind, now)
 		total += n
-		if n == 0 || ctx.Err() != nil {
-			return total, pg.Fault("tenancy.PruneExpired", err)
+		if err != nil {
+			faults = append(faults, fmt.Errorf("%s: %w", kind, err))
 		}
 	}
+	return total, asFault(op, errors.Join(faults...))
+}
+
+func (a *Accounts) pruneExpired(ctx context.Context, kind tenancystore.Expirable, now time.Time) (int, error) {
+	sweep := batch.Sweep[tenancystore.ExpiredRow]{
+		Size: prunePage, PauseFactor: pruneRest, IsItemError: pg.IsRowError,
+		Find: func(
+			ctx context.Context, after tenancystore.ExpiredRow, limit int,
+		) ([]tenancystore.ExpiredRow, error) {
+			return a.store.FindExpired(ctx, kind, now, after, limit)
+		},
+		Do: func(ctx context.Context, rows []tenancystore.ExpiredRow) (int, error) {
+			return a.store.PruneExpired(ctx, kind, now, rows)
+		},
+	}
+	return sweep.Run(ctx)
+}
+
+// maxSkew is by how much the clock of a process that purges may differ from that of the database.
+const maxSkew = 5 * time.Minute
+
+// checkClock returns fault.Unavailable when the clock of the process differs from that of the database by more than
+// maxSkew: what it takes for over may not be. A clock that was injected is never wrong.
+func (a *Accounts) checkClock(ctx context.Context, op string) error {
+	if a.clockInjected {
+		return nil
+	}
+	database, err := a.store.Now(ctx)
+	if err != nil {
+		return asFault(op, err)
+	}
+	skew := a.clock.Now().Sub(database).Round(time.Second)
+	if skew.Abs() > maxSkew {
+		return fault.Wrap(fault.Unavailable, op, "Nothing is deleted because the clock of the process is wrong.",
+			fmt.Errorf("it differs from that of the database by %s", skew))
+	}
+	return nil
 }

@@ -3,7 +3,11 @@ package service
 import (
 	"context"
 	"errors"
+	"fmt"
+	"slices"
+	"time"
 
+	"crier/platform/batch"
 	"crier/platform/fault"
 	"crier/platform/pg"
 	"crier/tenancy"
@@ -43,6 +47,72 @@ func (a *Accounts) SyncPublishing(ctx context.Context, org tenancy.OrgID) error 
 		applied = marks
 	}
 	return fault.New(fault.Conflict, op, "The organization changes too often; its publishing is set again later.")
+}
+
+const (
+	// syncPage is the number of organizations whose marks are compared at once.
+	syncPage = 500
+	// syncShare limits the time that one organization takes of a run. The next run goes on with it.
+	syncShare = 3 * time.Minute
+)
+
+// SyncAllPublishing calls SyncPublishing for each organization that is suspended or to be deleted and not stopped, or
+// stopped without being either, and returns their number. It finds those whose task was given up. One that fails does
+// not stop the others; the errors are joined.
+func (a *Accounts) SyncAllPublishing(ctx context.Context) (int, error) {
+	if a.deps.Publishing == nil {
+		return 0, nil
+	}
+	var faults []error
+	sweep := batch.Sweep[tenancystore.MarkedOrg]{
+		Size: syncPage, IsItemError: func(error) bool { return false },
+		Find: func(
+			ctx context.Context, after tenancystore.MarkedOrg, limit int,
+		) (page []tenancystore.MarkedOrg, err error) {
+			err = a.inGate(ctx, "tenancy.SyncAllPublishing", func(tx *tenancystore.GateTx) error {
+				page, err = tx.MarkedOrgs(ctx, after.Org, limit)
+				return err
+			})
+			return page, err
+		},
+		Do: func(ctx context.Context, page []tenancystore.MarkedOrg) (int, error) {
+			differing, err := a.differing(ctx, page)
+			for _, org := range differing {
+				faults = append(faults, a.syncInShare(ctx, org))
+			}
+			return len(differing), err
+		},
+	}
+	n, err := sweep.Run(ctx)
+	return n, errors.Join(append(faults, err)...)
+}
+
+// differing returns the organizations that are stopped and need not be, or the other way round.
+func (a *Accounts) differing(ctx context.Context, page []tenancystore.MarkedOrg) (out []tenancy.OrgID, err error) {
+	orgs := make([]tenancy.OrgID, len(page))
+	for i, o := range page {
+		orgs[i] = o.Org
+	}
+	stopped, err := a.deps.Publishing.Stopped(ctx, orgs)
+	if err != nil {
+		return nil, err
+	}
+	for _, o := range page {
+		if o.Stopped != slices.Contains(stopped, o.Org) {
+			out = append(out, o.Org)
+		}
+	}
+	return out, nil
+}
+
+func (a *Accounts) syncInShare(ctx context.Context, org tenancy.OrgID) error {
+	ctx, cancel := context.WithTimeout(ctx, syncShare)
+	defer cancel()
+	a.log.WarnContext(ctx, "whether an organization may publish was not applied; it is applied again", "org", org)
+	if err := a.SyncPublishing(ctx, org); err != nil {
+		return fmt.Errorf("%s: %w", org, err)
+	}
+	return nil
 }
 
 func (a *Accounts) marks(ctx context.Context, op string, org tenancy.OrgID) (out tenancystore.Marks, err error) {

@@ -225,6 +225,22 @@ func (t *GateTx) Marks(ctx context.Context, org tenancy.OrgID) (Marks, error) {
 	return one[Marks](ctx, t.tx, organizationMarks, org)
 }
 
+const markedOrgs = `-- tenancy.MarkedOrgs
+select id, suspended_at is not null or deleted_at is not null stopped from organization
+where id > $1 order by id limit $2`
+
+// MarkedOrg is an organization and whether it may publish.
+type MarkedOrg struct {
+	Org tenancy.OrgID `db:"id"`
+	// Stopped is that of Marks.
+	Stopped bool `db:"stopped"`
+}
+
+// MarkedOrgs returns at most limit organizations after an id, by id.
+func (t *GateTx) MarkedOrgs(ctx context.Context, after tenancy.OrgID, limit int) ([]MarkedOrg, error) {
+	return list[MarkedOrg](ctx, t.tx, markedOrgs, after.UUID(), limit)
+}
+
 const organizationSuspended = `-- tenancy.OrganizationSuspended
 update organization set suspended_at = $2, catch_up = deleted_at is null where id = $1
 returning pg_notify('` + revocationChannel + `', id::text)`

@@ -2,10 +2,12 @@ package store
 
 import (
 	"context"
+	"maps"
+	"slices"
 	"time"
 
+	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
-	"github.com/jackc/pgx/v5/pgconn"
 
 	"crier/platform/pg"
 	"crier/tenancy"
@@ -54,10 +56,144 @@ func (s *Store) PruneSessions(ctx context.Context, age time.Duration, sessions [
 		ids[i] = x.ID.UUID()
 	}
 	err = s.db.WriteRole(ctx, pg.Gate, func(b *pgx.Batch) {
-		b.Queue(pruneSessions, ids, age.Milliseconds()).Exec(func(tag pgconn.CommandTag) error {
-			n = int(tag.RowsAffected())
-			return nil
-		})
+		b.Queue(pruneSessions, ids, age.Milliseconds()).Exec(written(&n))
 	})
 	return n, err
+}
+
+// Expirable is a kind of row that is deleted when its time is over: FindExpired finds such rows, and PruneExpired
+// deletes them.
+type Expirable string
+
+// The kinds of rows. Mails are deleted a week after they were queued.
+const (
+	ExpiredDevices       Expirable = "devices"
+	ExpiredConfirmations Expirable = "confirmations"
+	ExpiredSteps         Expirable = "sign-in-steps"
+	ExpiredStates        Expirable = "sign-in-states"
+	ExpiredClaims        Expirable = "identity-claims"
+	ExpiredRequests      Expirable = "used-requests"
+	ExpiredMails         Expirable = "mails"
+	ExpiredInvitations   Expirable = "invitations"
+)
+
+// Expirables returns all kinds.
+func Expirables() []Expirable { return slices.Sorted(maps.Keys(expirables)) }
+
+// ExpiredRow names a row whose time is over. It is also the position from which FindExpired continues.
+type ExpiredRow struct {
+	At time.Time `db:"at"`
+	// Key is the id or the hash of the row as text, and Of its organization if it has one.
+	Key string     `db:"key"`
+	Of  *uuid.UUID `db:"of"`
+}
+
+// expirable has the statements of a kind.
+type expirable struct{ find, prune string }
+
+// byHash returns the statements of a table whose key is a hash, byID those of one with an id. The searches read in the
+// order of their index.
+func byHash(name, table string) expirable {
+	return expirable{
+		find: `-- tenancy.FindExpired` + name + `
+select expires_at as at, encode(hash, 'hex') as key, null::uuid as of from ` + table + `
+where expires_at < $1 and (expires_at, encode(hash, 'hex')) > ($2::timestamptz, $3::text)
+order by expires_at, encode(hash, 'hex') limit $4`,
+		prune: `-- tenancy.PruneExpired` + name + `
+delete from ` + table + ` where expires_at < $1
+  and hash = any (array(select decode(u.key, 'hex') from unnest($2::text[]) u(key)))`,
+	}
+}
+
+func byID(name, table, at string) expirable {
+	return expirable{
+		find: `-- tenancy.FindExpired` + name + `
+select ` + at + ` as at, id::text as key, null::uuid as of from ` + table + `
+where ` + at + ` < $1 and (` + at + `, id) > ($2::timestamptz, ` + keyAsID + `)
+order by ` + at + `, id limit $4`,
+		prune: `-- tenancy.PruneExpired` + name + `
+delete from ` + table + ` where ` + at + ` < $1 and id = any ($2::text[]::uuid[])`,
+	}
+}
+
+const keyAsID = `coalesce(nullif($3::text, ''), '00000000-0000-0000-0000-000000000000')::uuid`
+
+var expirables = map[Expirable]expirable{
+	ExpiredDevices:       byHash("Devices", "device"),
+	ExpiredSteps:         byHash("Steps", "sign_in_step"),
+	ExpiredStates:        byHash("States", "sign_in_state"),
+	ExpiredClaims:        byHash("Claims", "identity_claim"),
+	ExpiredConfirmations: byID("Confirmations", "confirmation", "expires_at"),
+	ExpiredMails:         byID("Mails", "mail", "created_at"),
+	ExpiredRequests: {
+		find: `-- tenancy.FindExpiredRequests
+select expires_at as at, id as key, null::uuid as of from used_request
+where expires_at < $1 and (expires_at, id || '') > ($2::timestamptz, $3::text)
+order by expires_at, id || '' limit $4`,
+		prune: `-- tenancy.PruneExpiredRequests
+delete from used_request where expires_at < $1 and id = any ($2::text[])`,
+	},
+	ExpiredInvitations: {
+		find: `-- tenancy.FindExpiredInvitations
+select expires_at as at, id::text as key, org_id as of from invitation
+where expires_at < least($1, now()) and (expires_at, id) > ($2::timestamptz, ` + keyAsID + `)
+order by expires_at, id limit $4`,
+		prune: `-- tenancy.PruneExpiredInvitations
+delete from invitation i using unnest($2::text[]::uuid[], $3::uuid[]) u(id, org)
+where i.org_id = u.org and i.id = u.id and i.expires_at < least($1, now())`,
+	},
+}
+
+// mailAge is how long a mail is kept.
+const mailAge = 7 * 24 * time.Hour
+
+// until returns before which time the rows of a kind have expired.
+func (k Expirable) until(now time.Time) time.Time {
+	if k == ExpiredMails {
+		return now.Add(-mailAge)
+	}
+	return now
+}
+
+// FindExpired returns at most limit rows of a kind whose time is over, the oldest first, starting behind the row after.
+// The zero ExpiredRow starts at the oldest. It returns the error of Postgres.
+func (s *Store) FindExpired(
+	ctx context.Context, kind Expirable, now time.Time, after ExpiredRow, limit int,
+) (rows []ExpiredRow, err error) {
+	err = s.db.WriteRole(ctx, pg.Gate, func(b *pgx.Batch) {
+		q := b.Queue(expirables[kind].find, kind.until(now), after.At, after.Key, limit)
+		q.Query(func(found pgx.Rows) (err error) {
+			rows, err = pgx.CollectRows(found, pgx.RowToStructByName[ExpiredRow])
+			return err
+		})
+	})
+	return rows, err
+}
+
+// PruneExpired deletes, in one statement, those of the rows of a kind whose time is still over, and returns their
+// number. When Postgres refuses one row, none is deleted and the error is returned: see batch.Sweep.
+func (s *Store) PruneExpired(ctx context.Context, kind Expirable, now time.Time, rows []ExpiredRow) (n int, err error) {
+	keys, of := make([]string, len(rows)), make([]*uuid.UUID, len(rows))
+	for i, r := range rows {
+		keys[i], of[i] = r.Key, r.Of
+	}
+	args := []any{kind.until(now), keys}
+	if kind == ExpiredInvitations {
+		args = append(args, of)
+	}
+	err = s.db.WriteRole(ctx, pg.Gate, func(b *pgx.Batch) {
+		b.Queue(expirables[kind].prune, args...).Exec(written(&n))
+	})
+	return n, err
+}
+
+const databaseTime = `-- tenancy.DatabaseTime
+select clock_timestamp()`
+
+// Now returns the time of the database. It returns the error of Postgres.
+func (s *Store) Now(ctx context.Context) (now time.Time, err error) {
+	err = s.db.WriteRole(ctx, pg.Gate, func(b *pgx.Batch) {
+		b.Queue(databaseTime).QueryRow(func(row pgx.Row) error { return row.Scan(&now) })
+	})
+	return now, err
 }

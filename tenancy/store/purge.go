@@ -2,11 +2,13 @@ package store
 
 import (
 	"context"
-	"errors"
 	"time"
 
+	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
 
+	"crier/platform/pg"
 	"crier/tenancy"
 )
 
@@ -56,38 +58,77 @@ func (t *GateTx) PurgePerson(ctx context.Context, person tenancy.PersonID, befor
 	return change(ctx, t.tx, purgePerson, person, before)
 }
 
-// expired are the statements that delete rows that are over, at most $2 of each table at once.
-var expired = []string{
-	`-- tenancy.PruneDevices
-delete from device where hash in (select hash from device where expires_at < $1 order by expires_at limit $2)`,
-	`-- tenancy.PruneConfirmations
-delete from confirmation where id in (select id from confirmation where expires_at < $1 order by expires_at limit $2)`,
-	`-- tenancy.PruneSteps
-delete from sign_in_step where hash in (select hash from sign_in_step where expires_at < $1 order by expires_at limit $2)`,
-	`-- tenancy.PruneStates
-delete from sign_in_state where hash in (select hash from sign_in_state where expires_at < $1 order by expires_at limit $2)`,
-	`-- tenancy.PruneClaims
-delete from identity_claim where hash in (select hash from identity_claim where expires_at < $1 order by expires_at limit $2)`,
-	`-- tenancy.PruneRequests
-delete from used_request where id in (select id from used_request where expires_at < $1 order by expires_at limit $2)`,
-	`-- tenancy.PruneMail
-delete from mail where id in (select id from mail where created_at < $1::timestamptz - interval '7 days' order by created_at limit $2)`,
-	`-- tenancy.PruneInvitations
-delete from invitation where (org_id, id) in
-  (select org_id, id from invitation where expires_at < least($1, now()) order by expires_at limit $2)`,
+// Purgeable is a kind of row that an organization may have many of. FindOwned finds such rows and Purge deletes them,
+// before PurgeOrganization deletes the few that remain.
+type Purgeable string
+
+// The kinds of rows. The owner is no other member: an organization has one until it is gone.
+const (
+	PurgeAudit       Purgeable = "audit-log"
+	PurgeInvitations Purgeable = "invitations"
+	PurgeKeys        Purgeable = "api-keys"
+	PurgeMembers     Purgeable = "members"
+)
+
+// OwnedID is the id of a row of a kind; of a member it is that of the person.
+type OwnedID = uuid.UUID
+
+// isDue is the condition that the deletion of the organization $1 was requested before $2. The policies of the role test
+// by themselves that it was requested.
+const isDue = `exists (select from organization o where o.id = $1 and o.deleted_at < $2)`
+
+var findOwned = map[Purgeable]string{
+	PurgeAudit: `-- tenancy.FindOwnedAudit
+select id from audit where org_id = $1 and ` + isDue + ` and id > $3 order by id limit $4`,
+	PurgeInvitations: `-- tenancy.FindOwnedInvitations
+select id from invitation where org_id = $1 and ` + isDue + ` and id > $3 order by id limit $4`,
+	PurgeKeys: `-- tenancy.FindOwnedKeys
+select id from api_key where org_id = $1 and ` + isDue + ` and id > $3 order by id limit $4`,
+	PurgeMembers: `-- tenancy.FindOwnedMembers
+select person_id from member
+where org_id = $1 and ` + isDue + ` and role <> 'SUPERADMIN' and person_id > $3 order by person_id limit $4`,
 }
 
-// PruneExpired deletes at most limit rows of each kind that are over, such as links, and returns their number. Mails are
-// deleted a week after they were queued. A kind that cannot be deleted does not stop the others: the errors are joined.
-func (s *Store) PruneExpired(ctx context.Context, now time.Time, limit int) (n int, err error) {
-	var faults []error
-	for _, sql := range expired {
-		deleted := 0
-		faults = append(faults, s.InGate(ctx, func(tx *GateTx) (err error) {
-			deleted, err = exec(ctx, tx.tx, sql, now, limit)
+// FindOwned returns the ids of at most limit rows of a kind, in their order, starting behind the id after, if the
+// deletion of the organization was requested before a time. It returns the error of Postgres.
+func (s *Store) FindOwned(
+	ctx context.Context, org tenancy.OrgID, kind Purgeable, before time.Time, after OwnedID, limit int,
+) (ids []OwnedID, err error) {
+	err = s.db.WriteRole(ctx, pg.Retention, func(b *pgx.Batch) {
+		b.Queue(findOwned[kind], org, before, after, limit).Query(func(rows pgx.Rows) (err error) {
+			ids, err = pgx.CollectRows(rows, pgx.RowTo[OwnedID])
 			return err
-		}))
-		n += deleted
+		})
+	})
+	return ids, err
+}
+
+var purgeOwned = map[Purgeable]string{
+	PurgeAudit: `-- tenancy.PurgeAudit
+delete from audit where org_id = $1 and ` + isDue + ` and id = any ($3)`,
+	PurgeInvitations: `-- tenancy.PurgeInvitations
+delete from invitation where org_id = $1 and ` + isDue + ` and id = any ($3)`,
+	PurgeKeys: `-- tenancy.PurgeKeys
+delete from api_key where org_id = $1 and ` + isDue + ` and id = any ($3)`,
+	PurgeMembers: `-- tenancy.PurgeMembers
+delete from member where org_id = $1 and ` + isDue + ` and role <> 'SUPERADMIN' and person_id = any ($3)`,
+}
+
+// Purge deletes, in one statement, the rows of a kind with these ids if the deletion of the organization was requested
+// before a time, and returns their number. When Postgres refuses one row, none is deleted and the error is returned.
+func (s *Store) Purge(
+	ctx context.Context, org tenancy.OrgID, kind Purgeable, before time.Time, ids []OwnedID,
+) (n int, err error) {
+	err = s.db.WriteRole(ctx, pg.Retention, func(b *pgx.Batch) {
+		b.Queue(purgeOwned[kind], org, before, ids).Exec(written(&n))
+	})
+	return n, err
+}
+
+// written stores in n how many rows a statement has written.
+func written(n *int) func(pgconn.CommandTag) error {
+	return func(tag pgconn.CommandTag) error {
+		*n = int(tag.RowsAffected())
+		return nil
 	}
-	return n, errors.Join(faults...)
 }

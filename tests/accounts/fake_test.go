@@ -3,6 +3,7 @@ package accounts
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 	"sync"
 
@@ -58,6 +59,9 @@ type publishing struct {
 	mu      sync.Mutex
 	calls   []string
 	failing map[tenancy.OrgID]error
+	stopped []tenancy.OrgID
+	// slow is an organization whose purge lasts until its context ends.
+	slow tenancy.OrgID
 }
 
 func (p *publishing) note(call string, org tenancy.OrgID) error {
@@ -75,7 +79,20 @@ func (p *publishing) Resume(_ context.Context, org tenancy.OrgID, _ string, catc
 	return p.note(fmt.Sprintf("resume(%v)", catchUp), org)
 }
 
-func (p *publishing) Purge(_ context.Context, org tenancy.OrgID) (int, error) {
+func (p *publishing) Stopped(_ context.Context, orgs []tenancy.OrgID) (out []tenancy.OrgID, err error) {
+	for _, org := range orgs {
+		if slices.Contains(p.stopped, org) {
+			out = append(out, org)
+		}
+	}
+	return out, nil
+}
+
+func (p *publishing) Purge(ctx context.Context, org tenancy.OrgID) (int, error) {
+	if org == p.slow {
+		<-ctx.Done()
+		return 0, ctx.Err()
+	}
 	return 1, p.note("purge", org)
 }
 

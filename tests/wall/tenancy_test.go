@@ -301,6 +301,9 @@ var crossing = map[string]string{
 	"tenancy.GateTx.Marks":                  "the task that stops or resumes an organization reads whether it may publish, from outside of it",
 	"tenancy.GateTx.SetSuspended":           "only the operator of the instance suspends organizations, from outside of them",
 	"tenancy.GateTx.ListOrganizations":      "the operator lists all organizations; the id is where a page begins",
+	"tenancy.GateTx.MarkedOrgs":             "the instance compares the stops of all organizations; the id is where a page begins",
+	"tenancy.Store.FindOwned":               "the purge of the instance finds rows of an organization that nobody can enter any more",
+	"tenancy.Store.Purge":                   "the purge of the instance deletes rows of an organization that nobody can enter any more",
 	"tenancy.GateTx.DueOrganizations":       "the purge of the instance finds what is due; the id is where a page begins",
 	"tenancy.GateTx.PurgeOrganization":      "the purge of the instance deletes organizations that nobody can enter any more",
 }
