@@ -3,7 +3,6 @@ package accounts
 import (
 	"context"
 	"fmt"
-	"slices"
 	"strings"
 	"sync"
 
@@ -59,9 +58,6 @@ type publishing struct {
 	mu      sync.Mutex
 	calls   []string
 	failing map[tenancy.OrgID]error
-	stopped []tenancy.OrgID
-	// slow is an organization whose purge lasts until its context ends.
-	slow tenancy.OrgID
 }
 
 func (p *publishing) note(call string, org tenancy.OrgID) error {
@@ -79,20 +75,11 @@ func (p *publishing) Resume(_ context.Context, org tenancy.OrgID, _ string, catc
 	return p.note(fmt.Sprintf("resume(%v)", catchUp), org)
 }
 
-func (p *publishing) Stopped(_ context.Context, orgs []tenancy.OrgID) (out []tenancy.OrgID, err error) {
-	for _, org := range orgs {
-		if slices.Contains(p.stopped, org) {
-			out = append(out, org)
-		}
-	}
-	return out, nil
+func (p *publishing) Stopped(context.Context, []tenancy.OrgID) ([]tenancy.OrgID, error) {
+	return nil, nil
 }
 
-func (p *publishing) Purge(ctx context.Context, org tenancy.OrgID) (int, error) {
-	if org == p.slow {
-		<-ctx.Done()
-		return 0, ctx.Err()
-	}
+func (p *publishing) Purge(_ context.Context, org tenancy.OrgID) (int, error) {
 	return 1, p.note("purge", org)
 }
 
