@@ -100,8 +100,8 @@ type Accounts struct {
 	audits *limit.Fair[tenancy.OrgID]
 	// sending limits first attempts to send mails, by the domain of the recipient.
 	sending *limit.PerKey[string]
-	decoy  string       // the hash that is compared when the person is unknown
-	hashed atomic.Int64 // passwords that were hashed or compared
+	decoy   string       // the hash that is compared when the person is unknown
+	hashed  atomic.Int64 // passwords that were hashed or compared
 
 	// purgeOrgs and purgePeople hold where the next Purge goes on.
 	purgeOrgs   *batch.Sweep[tenancy.OrgID]
