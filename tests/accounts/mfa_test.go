@@ -261,12 +261,12 @@ func TestMFA_WhoMustEnrollCanLeave(t *testing.T) {
 	t.Parallel()
 	w := open(t, nil)
 	p := w.owner("ada@example.com")
-	bob := w.member(p.Org, "bob@example.com", tenancy.RoleAdmin)
+	w.member(p.Org, "bob@example.com", tenancy.RoleAdmin)
 	carl := w.member(p.Org, "carl@example.com", tenancy.RoleUser)
 	session := w.login("bob@example.com", tenancy.StepDone).Session
 	w.enroll(p)
 	must(t, w.SetMFAPolicy(t.Context(), p, true))
-	bob = w.principal(session, p.Org.String())
+	bob := w.principal(session, p.Org.String())
 	_, err := w.RemoveMember(t.Context(), bob, carl.Person.String(), false)
 	wantFault(t, "remove another member", err, fault.Forbidden)
 	if !strings.Contains(fmt.Sprint(err), "second factor") {
