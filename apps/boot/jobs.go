@@ -10,6 +10,7 @@ import (
 	"crier/platform/jobs"
 	"crier/platform/pg"
 	"crier/publishing/sender"
+	"crier/publishing/webhook"
 	"crier/tenancy"
 	tenancyservice "crier/tenancy/service"
 )
@@ -99,7 +100,7 @@ func (a *App) tasks() []jobs.Handler {
 		Run: func(ctx context.Context, t jobs.Task, _ jobs.Attempt) error {
 			return a.Accounts.SendMail(ctx, id.FromUUID[tenancy.MailTag](t.ID))
 		},
-	}}
+	}, a.webhookHandler(webhook.TaskHealthy), a.webhookHandler(webhook.TaskFailing)}
 }
 
 func (a *App) registerJob(name string, stats func() jobs.Stats) error {

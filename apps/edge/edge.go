@@ -32,6 +32,7 @@ type Deps struct {
 	Queue    appapi.Queue
 	Channels Channels
 	Media    Media
+	Webhooks publicv1.Webhooks
 	Accounts Accounts
 	Limiter  Limiter
 	// Attempts counts log-ins of all processes together. With nil this process counts its own.
@@ -136,7 +137,7 @@ func (s *Server) buildPages() error {
 // describeService names the service and the credentials to which the lines of the table refer as key, cookie and
 // session.
 func (s *Server) describeService(doc *huma.OpenAPI) {
-	doc.Info.Description = "Publish posts to social platforms, on time and once."
+	doc.Info.Description = "Publish posts to social platforms, on time and once.\n\n" + webhookGuide
 	doc.Components.SecuritySchemes = map[string]*huma.SecurityScheme{
 		"key": {Type: "apiKey", In: "header", Name: "Authorization",
 			Description: "The API key as it is, without Bearer."},
@@ -225,5 +226,7 @@ func (s *Server) appAPI() *appapi.API {
 
 func (s *Server) publicAPI() *publicv1.API {
 	return publicv1.New(publicv1.Config{BaseURL: s.cfg.Base(), UploadLimit: s.cfg.UploadLimit},
-		publicv1.Deps{Posts: s.deps.Posts, Channels: s.deps.Channels, Media: s.deps.Media})
+		publicv1.Deps{
+			Posts: s.deps.Posts, Channels: s.deps.Channels, Media: s.deps.Media, Webhooks: s.deps.Webhooks,
+		})
 }

@@ -70,6 +70,7 @@ type Deps struct {
 	Posts    Posts
 	Channels Channels
 	Media    Media
+	Webhooks Webhooks
 }
 
 // API is the public API. Each of its exported methods returns one endpoint for the route table. Endpoints are safe for
