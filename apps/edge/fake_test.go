@@ -317,7 +317,7 @@ func start(t testing.TB, vars map[string]string, change ...func(*edge.Deps)) *ru
 	w.signIn = tenancy.SignIn{Session: goodSession, Device: "device-token"}
 	log := &syncbuffer.Buffer{}
 	deps := edge.Deps{
-		Posts: posts{world: w}, Queue: queue{world: w}, Channels: channels{world: w}, Media: media{world: w},
+		Posts: posts{world: w}, Queue: queue{world: w}, Channels: channels{world: w}, Media: media{world: w}, Webhooks: webhooks{world: w},
 		Accounts: accounts{world: w}, Limiter: limiter{world: w}, Health: health{world: w},
 		Log: slog.New(slog.NewTextHandler(log, nil)), Metrics: prometheus.NewRegistry(), Clock: clock.System{}, Version: "test",
 	}
