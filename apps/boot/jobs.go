@@ -22,7 +22,7 @@ func (a *App) startJobs(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	a.jobs, err = jobs.Start(ctx, pool, append(a.pruneJobs(), a.purgeJob()), a.tasks(), a.log)
+	a.jobs, err = jobs.Start(ctx, pool, append(a.pruneJobs(), a.purgeJob(), a.filesJob()), a.tasks(), a.log)
 	if err != nil {
 		return err
 	}
@@ -74,6 +74,22 @@ func (a *App) purgeJob() jobs.Job {
 			n, err := a.Accounts.Purge(ctx)
 			if n > 0 {
 				a.log.InfoContext(ctx, "accounts and organizations were purged", "number", n)
+			}
+			return err
+		},
+	}
+}
+
+// filesInterval is how often the file store is searched for files that nothing uses.
+const filesInterval = 24 * time.Hour
+
+// filesJob returns the job that deletes files that nothing uses.
+func (a *App) filesJob() jobs.Job {
+	return jobs.Job{Name: "collect-files", Every: filesInterval, Timeout: jobTimeout,
+		Run: func(ctx context.Context) error {
+			n, err := a.media.CollectFiles(ctx)
+			if n > 0 {
+				a.log.InfoContext(ctx, "files that nothing uses were deleted", "files", n)
 			}
 			return err
 		},

@@ -111,19 +111,21 @@ func (a *App) openEdge(context.Context) error {
 	}
 	deps := publishingservice.Deps{
 		DB: a.db, Blobs: a.blobs, Keyring: a.keyring, Connectors: a.connectors, HTTP: httpAdapter{Client: a.http},
+		Fetch: a.http.Transport(),
 		Clock: clock.System{}, Waker: a.actors, Log: a.log, Pictures: a.pictures, Node: a.nodeName(),
 	}
 	statsDeps := deps
 	statsDeps.DB = a.queueDB
 	a.posts = publishingservice.NewPosts(a.cfg.Publishing, deps)
 	a.Channels = publishingservice.NewChannels(a.cfg.Publishing, deps)
+	a.media = publishingservice.NewMedia(a.cfg.Publishing, deps)
 	audit := auditor{accounts: a.Accounts, log: a.log}
 	a.edge, err = edge.New(a.cfg.Edge, edge.Deps{
 		Posts: a.posts, Queue: auditedQueue{
 			queue:   queue{Posts: a.posts, stats: publishingservice.NewPosts(a.cfg.Publishing, statsDeps)},
 			auditor: audit,
 		},
-		Channels: auditedChannels{Channels: a.Channels, auditor: audit}, Media: publishingservice.NewMedia(a.cfg.Publishing, deps), Accounts: a.Accounts,
+		Channels: auditedChannels{Channels: a.Channels, auditor: audit}, Media: a.media, Accounts: a.Accounts,
 		Limiter: a.actors, Attempts: a.attempts(), Windows: a.windows(), AccountKey: accountKey, Health: a.health,
 		DevMail:    a.devMail(),
 		SandboxURL: a.cfg.SandboxURL, Log: a.log, Metrics: a.registry, Clock: clock.System{}, Version: a.cfg.Version,

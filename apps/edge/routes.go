@@ -17,8 +17,8 @@ import (
 func (s *Server) routes(public *publicv1.API, api *appapi.API) []Route {
 	return slices.Concat(
 		withAliases(publicRoutes(public)), serviceRoutes(s, api),
-		signInRoutes(api), userRoutes(api), channelRoutes(api), postRoutes(), contentRoutes(), settingsRoutes(api),
-		billingRoutes(), visitorRoutes(api), oauthRoutes(),
+		signInRoutes(api), userRoutes(api), channelRoutes(api), postRoutes(), contentRoutes(public), settingsRoutes(api),
+		billingRoutes(), visitorRoutes(s, api), oauthRoutes(),
 	)
 }
 
@@ -43,8 +43,8 @@ func publicRoutes(api *publicv1.API) []Route {
 		planned("GET /public/v1/integrations/{id}/queue-plan", apiKey, read),
 		planned("PUT /public/v1/integrations/{id}/queue-plan", apiKey, write),
 		built("GET /public/v1/is-connected", "is-connected", apiKey, read, api.IsConnected()),
-		planned("GET /public/v1/media", apiKey, read),
-		planned("DELETE /public/v1/media/{id}", apiKey, write),
+		built("GET /public/v1/media", "list-media", apiKey, read, api.ListMedia()),
+		built("DELETE /public/v1/media/{id}", "delete-media", apiKey, write, api.DeleteMedium()),
 		planned("GET /public/v1/notifications", apiKey, read),
 		missing("GET /public/v1/overview", apiKey, read),
 		built("POST /public/v1/posts", "create-posts", apiKey, post, api.CreatePosts()),
@@ -65,7 +65,7 @@ func publicRoutes(api *publicv1.API) []Route {
 		planned("PUT /public/v1/tags/{id}", apiKey, write),
 		planned("DELETE /public/v1/tags/{id}", apiKey, write),
 		built("POST /public/v1/upload", "upload", apiKey, upload, api.Upload()),
-		missing("POST /public/v1/upload-from-url", apiKey, write),
+		built("POST /public/v1/upload-from-url", "upload-from-url", apiKey, fetch, api.UploadFromURL()),
 		planned("POST /public/v1/webhooks", apiKey, write),
 		planned("GET /public/v1/webhooks", apiKey, read),
 		planned("PUT /public/v1/webhooks/{id}", apiKey, write),
@@ -241,7 +241,7 @@ func postRoutes() []Route {
 }
 
 // contentRoutes returns the routes of the application API for what belongs to posts.
-func contentRoutes() []Route {
+func contentRoutes(public *publicv1.API) []Route {
 	return []Route{
 		planned("GET /approvals", session, user),
 		planned("DELETE /approvals/{id}", session, user),
@@ -250,12 +250,12 @@ func contentRoutes() []Route {
 		planned("GET /autopost", session, user),
 		planned("PUT /autopost/{id}", session, user),
 		planned("DELETE /autopost/{id}", session, user),
-		planned("GET /media", session, user),
-		planned("POST /media/information", session, user),
+		built("GET /media", "list-own-media", session, user, public.ListMedia()),
+		built("POST /media/information", "describe-media", session, form, public.DescribeMedium()),
 		planned("POST /media/save-media", session, user),
 		planned("POST /media/upload-server", session, user),
 		planned("POST /media/upload-simple", session, user),
-		planned("DELETE /media/{id}", session, user),
+		built("DELETE /media/{id}", "delete-own-media", session, user, public.DeleteMedium()),
 		planned("GET /notifications", session, user),
 		planned("GET /notifications/list", session, user),
 		planned("POST /sets", session, user),
@@ -327,7 +327,7 @@ func billingRoutes() []Route {
 }
 
 // visitorRoutes returns the routes of the application API for people and services without an account.
-func visitorRoutes(api *appapi.API) []Route {
+func visitorRoutes(s *Server, api *appapi.API) []Route {
 	return []Route{
 		missing("GET /compliance/data-deletion/status", none, quick),
 		missing("POST /compliance/data-deletion/{app}", none, quick),
@@ -340,7 +340,7 @@ func visitorRoutes(api *appapi.API) []Route {
 		missing("GET /public/posts/shared/{shareToken}", none, quick),
 		planned("POST /public/posts/shared/{shareToken}/comments", none, quick),
 		missing("GET /public/posts/shared/{shareToken}/comments", none, quick),
-		missing("GET /public/stream", none, quick),
+		built("GET /public/stream", "stream", visitor, download, s.getStream()),
 		missing("POST /public/t", none, quick),
 		planned("GET /s/{code}", none, quick),
 	}

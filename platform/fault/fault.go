@@ -24,7 +24,9 @@ const (
 	RateLimited     Kind = "rate_limited"    // 429
 	Internal        Kind = "internal"        // 500
 	NotBuilt        Kind = "not_built"       // 501
+	Upstream        Kind = "upstream"        // 502: another server failed, of which the client knows
 	Unavailable     Kind = "unavailable"     // 503
+	Loop            Kind = "loop"            // 508
 )
 
 // Field is one fault of one member of the input.

@@ -29,6 +29,8 @@ var bodies = map[string]string{
 	"POST /auth/resend-activation":       `{"email":"nobody$N@nowhere.test"}`,
 	"POST /enterprise/create-user":       `{"params":"not signed"}`,
 	"PUT /customers/{id}/pause":          `{"paused":true}`,
+	"POST /media/information":            `{"id":"$MEDIUM","alt":"a text"}`,
+	"POST /public/v1/upload-from-url":    `{"url":"` + baseURL + `/files/{key}/{file}"}`,
 	"PUT /integrations/{id}/pause":       `{"paused":true}`,
 	"POST /public/v1/posts":              newPost,
 	"PUT /public/v1/posts/{id}/status":   `{"status":"draft"}`,
@@ -58,7 +60,9 @@ var bodies = map[string]string{
 }
 
 // queries are added to the paths of routes that refuse a request without them.
-var queries = map[string]string{"GET /public/v1/posts": "?page=0", "GET /user/impersonate": "?name=first"}
+var queries = map[string]string{
+	"GET /public/stream": "?url=" + baseURL + "/files/{key}/{file}", "GET /public/v1/posts": "?page=0", "GET /user/impersonate": "?name=first",
+}
 
 // path returns the path of a call of the route: its parameters are ids of the first organization.
 func (w *world) path(table permissionTable, r edge.Route) string {
@@ -75,7 +79,8 @@ func (w *world) path(table permissionTable, r edge.Route) string {
 			parts[i] = cmp.Or(w.ids[part], w.ids[beginning])
 		}
 	}
-	return strings.Join(parts, "/") + queries[table.name(r)]
+	query := strings.NewReplacer("{key}", w.ids["{key}"], "{file}", w.ids["{file}"]).Replace(queries[table.name(r)])
+	return strings.Join(parts, "/") + query
 }
 
 // body returns the body of a call of the route, nil for methods that have none.
@@ -88,7 +93,7 @@ func (w *world) body(table permissionTable, r edge.Route, who caller) any {
 		return `{"id":""}` // all that somebody may do who acts as another person: stop
 	}
 	text := strings.ReplaceAll(cmp.Or(bodies[name], "{}"), "$N", fmt.Sprint(w.calls))
-	for _, placeholder := range []string{"$CHANNEL", "$MEMBERSHIP", "$ORG", "$ROTATED"} {
+	for _, placeholder := range []string{"$CHANNEL", "$MEDIUM", "$MEMBERSHIP", "$ORG", "$ROTATED", "{key}", "{file}"} {
 		text = strings.ReplaceAll(text, placeholder, w.ids[placeholder])
 	}
 	return text

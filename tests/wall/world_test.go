@@ -257,11 +257,14 @@ func (w *world) addContent(t *testing.T) {
 	var customer string
 	must(t, w.super.QueryRow(t.Context(),
 		`insert into customer (org_id, id, name) values ($1, gen_random_uuid(), $2) returning id::text`, w.first, customerName).Scan(&customer))
-	key, file := w.upload(t)
+	medium, key, file := w.upload(t, 8)
+	unused, _, _ := w.upload(t, 9)
+	old, _, _ := w.upload(t, 10)
 	for beginning, id := range map[string]string{
 		"{key}": key, "{file}": file,
 		"/": post, "/customers/": customer, "/integrations/": removable, "/integrations/social": "sandbox", "/auth/oauth/": "GITHUB", "/monitor/queue/": "publish",
 		"/public/v1/integrations/": removable, "/public/v1/posts/group/": groupID, "$CHANNEL": channel,
+		"$MEDIUM": medium, "/media/": unused, "/public/v1/media/": old,
 	} {
 		w.ids[beginning] = id
 	}
@@ -301,11 +304,11 @@ func (w *world) post(t *testing.T, channel string) string {
 	return out[0].PostID
 }
 
-// upload stores a picture and returns the two last parts of its address.
-func (w *world) upload(t *testing.T) (key, file string) {
+// upload stores a picture and returns its id and the two last parts of its address.
+func (w *world) upload(t *testing.T, side int) (medium, key, file string) {
 	t.Helper()
 	var picture, form bytes.Buffer
-	must(t, png.Encode(&picture, image.NewGray(image.Rect(0, 0, 8, 8))))
+	must(t, png.Encode(&picture, image.NewGray(image.Rect(0, 0, side, side))))
 	fields := multipart.NewWriter(&form)
 	part, err := fields.CreateFormFile("file", "picture.png")
 	must(t, err)
@@ -316,6 +319,7 @@ func (w *world) upload(t *testing.T) (key, file string) {
 		"Authorization", w.keys["key"], "Content-Type", fields.FormDataContentType())
 	must(t, err)
 	var out struct {
+		ID   string `json:"id"`
 		Path string `json:"path"`
 	}
 	must(t, a.Into(&out))
@@ -323,7 +327,7 @@ func (w *world) upload(t *testing.T) (key, file string) {
 	if len(address) < 2 {
 		t.Fatalf("the upload is answered with %v, want an address", a)
 	}
-	return address[len(address)-2], address[len(address)-1]
+	return out.ID, address[len(address)-2], address[len(address)-1]
 }
 
 func (w *world) exec(t *testing.T, sql string, args ...any) {

@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"math"
 	"net/http"
+	"slices"
 	"strconv"
 	"time"
 
@@ -98,7 +99,9 @@ var table = map[fault.Kind]row{
 	fault.TooLarge:        {status: http.StatusRequestEntityTooLarge, message: "The request body is too large."},
 	fault.RateLimited:     {status: http.StatusTooManyRequests, message: tooManyRequests},
 	fault.NotBuilt:        {status: http.StatusNotImplemented, message: "This is not built yet."},
+	fault.Upstream:        {status: http.StatusBadGateway, message: "The other server does not answer."},
 	fault.Unavailable:     {status: http.StatusServiceUnavailable, message: serviceUnavailable},
+	fault.Loop:            {status: http.StatusLoopDetected, message: "The other server redirects too often."},
 }
 
 const internal = "Internal server error"
@@ -207,9 +210,14 @@ func (b *Fault) Write(c *fiber.Ctx) error {
 	return c.Status(b.StatusCode).JSON(b)
 }
 
+// notOurs are the statuses of 500 and above that are no failure of this service.
+var notOurs = []int{
+	http.StatusNotImplemented, http.StatusBadGateway, http.StatusHTTPVersionNotSupported, http.StatusLoopDetected,
+}
+
 // Level returns the log level of an answer: Error for a status of 500 and above that is our failure, else Info.
 func Level(status int) slog.Level {
-	if status >= 500 && status != http.StatusNotImplemented && status != http.StatusHTTPVersionNotSupported {
+	if status >= 500 && !slices.Contains(notOurs, status) {
 		return slog.LevelError
 	}
 	return slog.LevelInfo
