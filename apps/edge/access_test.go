@@ -110,6 +110,7 @@ func TestPersonal_RoutesOfSecrets(t *testing.T) {
 		"POST /settings/delete-organization", "POST /settings/team", "PUT /settings/team/{id}/role", "POST /user/api-key/rotate",
 		"POST /user/change-email", "POST /user/change-password", "POST /user/mfa/begin", "POST /user/mfa/confirm", "POST /user/mfa/disable",
 		"PUT /user/mfa/policy", "POST /user/mfa/recovery-codes", "DELETE /user/identities/{id}", "DELETE /user/sessions", "GET /user/sessions", "POST /user/join-org", "POST /user/restore-organization",
+		"POST /settings/provider-credentials/{provider}", "DELETE /settings/provider-credentials/{provider}",
 	}
 	slices.Sort(got)
 	slices.Sort(all)
