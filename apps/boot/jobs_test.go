@@ -45,7 +45,7 @@ func TestServe_PrunesRowsAfterRetention(t *testing.T) {
 		seen[f.GetName()] = len(f.GetMetric())
 	}
 	for name, want := range map[string]int{
-		"crier_jobs_done_total": 6, "crier_jobs_failed_total": 6, "crier_jobs_seconds_total": 6, "crier_jobs_running": 6,
+		"crier_jobs_done_total": 7, "crier_jobs_failed_total": 7, "crier_jobs_seconds_total": 7, "crier_jobs_running": 7,
 		"crier_pruned_rows_total": 1,
 	} {
 		if seen[name] != want {
