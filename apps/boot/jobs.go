@@ -105,18 +105,14 @@ const (
 	mailMaxWait = 15 * time.Minute
 )
 
-// tasks returns the handlers of one-off tasks. Mails are left to the processes that can send them.
+// tasks returns the handlers of one-off tasks.
 func (a *App) tasks() []jobs.Handler {
-	handlers := []jobs.Handler{{
+	return []jobs.Handler{{
 		Kind: tenancyservice.PublishingTask, Workers: 1, Timeout: taskTimeout, Attempts: taskAttempts,
 		Run: func(ctx context.Context, t jobs.Task, _ jobs.Attempt) error {
 			return a.Accounts.SyncPublishing(ctx, id.FromUUID[tenancy.OrgTag](t.ID))
 		},
-	}}
-	if !a.Accounts.SendsMail() {
-		return handlers
-	}
-	return append(handlers, jobs.Handler{
+	}, {
 		Kind: tenancyservice.MailTask, Workers: mailWorkers, Timeout: taskTimeout, Attempts: mailAttempts, MaxWait: mailMaxWait,
 		Run: func(ctx context.Context, t jobs.Task, at jobs.Attempt) error {
 			return a.Accounts.SendMail(ctx, id.FromUUID[tenancy.MailTag](t.ID), !at.Later)
@@ -124,7 +120,7 @@ func (a *App) tasks() []jobs.Handler {
 		GaveUp: func(ctx context.Context, t jobs.Task) {
 			a.Accounts.MailGivenUp(ctx, id.FromUUID[tenancy.MailTag](t.ID))
 		},
-	})
+	}}
 }
 
 func (a *App) registerJob(name string, stats func() jobs.Stats) error {

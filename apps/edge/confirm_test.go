@@ -21,12 +21,7 @@ func (r *running) beginSlowly(t *testing.T, path, headers, body string) slowRequ
 	before := r.authenticated.Load()
 	cut := len(body) - 20
 	c := r.dial(t, post(path, headers, len(body))+body[:cut])
-	for r.authenticated.Load() == before {
-		if err := t.Context().Err(); err != nil {
-			t.Fatal(err)
-		}
-		time.Sleep(time.Millisecond)
-	}
+	soon(t, "the credential is checked", func() bool { return r.authenticated.Load() > before })
 	return slowRequest{Conn: c, rest: body[cut:]}
 }
 

@@ -7,8 +7,11 @@ import (
 	"sync/atomic"
 	"testing"
 
+	"github.com/jackc/pgx/v5"
+
 	"crier/platform/fault"
 	"crier/platform/outbound"
+	"crier/platform/pg"
 	"crier/publishing"
 	"crier/publishing/connector"
 	publishingservice "crier/publishing/service"
@@ -204,5 +207,63 @@ func TestFinishConnect_RefusesTooManyChannels(t *testing.T) {
 		if err := m.begin(cfg)("right"); err != nil {
 			t.Errorf("%s: got the error %v, want none", what, err)
 		}
+	}
+}
+
+// gate executes a statement in the role that sees what decides about access.
+func (m member) gate(sql string, args ...any) {
+	m.Helper()
+	m.OK(m.DB.InRole(m.Context(), pg.Gate, func(tx pgx.Tx) error {
+		_, err := tx.Exec(m.Context(), sql, args...)
+		return err
+	}))
+}
+
+func TestFinishConnect_EndsWithAccessOfWhoBeganIt(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	d := &passwordPlatform{platform: r.platform}
+	r.register(d)
+	for name, end := range map[string]func(m member){
+		"removed":       func(m member) { m.Tenant(m.who.Org, "delete from member where person_id = $1", m.who.Person) },
+		"disabled":      func(m member) { m.Tenant(m.who.Org, "update member set disabled = true") },
+		"suspended":     func(m member) { m.gate("update organization set suspended_at = now() where id = $1", m.who.Org) },
+		"to be deleted": func(m member) { m.gate("update organization set deleted_at = now() where id = $1", m.who.Org) },
+	} {
+		m := r.organization()
+		try := m.begin(limits)
+		end(m)
+		tried := d.attempts.Load()
+		if err := try("right"); !fault.Is(err, fault.Invalid) {
+			t.Errorf("%s: got %v, want Invalid", name, err)
+		}
+		if d.attempts.Load() != tried {
+			t.Errorf("%s: the platform was called", name)
+		}
+	}
+}
+
+// removingPlatform removes the members of an organization while a channel of it is being connected.
+type removingPlatform struct {
+	*passwordPlatform
+	of member
+}
+
+func (d *removingPlatform) Connect(ctx context.Context, env connector.Env, fields map[string]string) (connector.Connected, error) {
+	d.of.Tenant(d.of.who.Org, "delete from member where person_id = $1", d.of.who.Person)
+	return d.passwordPlatform.Connect(ctx, env, fields)
+}
+
+func TestFinishConnect_RemovedDuringTheSignInStoresNoChannel(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	m := r.organization()
+	r.register(&removingPlatform{passwordPlatform: &passwordPlatform{platform: r.platform}, of: m})
+	if err := m.begin(limits)("right"); !fault.Is(err, fault.Invalid) {
+		t.Errorf("got %v, want Invalid", err)
+	}
+	channels, err := m.Store.Channels(t.Context(), m.who.Org, publishing.CustomerID{})
+	if err != nil || len(channels) != 1 {
+		t.Errorf("got %d channels, %v, want the one from before", len(channels), err)
 	}
 }

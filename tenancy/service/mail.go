@@ -121,13 +121,10 @@ func (a *Accounts) notify(ctx context.Context, tx *tenancystore.GateTx, kind mai
 	return a.addMail(ctx, tx, kind, email, n)
 }
 
-// SendsMail reports whether this process can send mails.
-func (a *Accounts) SendsMail() bool { return a.deps.Mail != nil }
-
 // SendMail renders and sends a queued mail and deletes it. One that is gone is no error, and neither is one that the
 // recipient's server refuses for good: it is logged. After another error the caller repeats it, and a link gets a new
-// token then. After a crash the mail may be sent twice. With first it returns jobs.ErrLater at once while too many mails
-// to the domain of the recipient are being sent.
+// token then. After a crash the mail may be sent twice. It returns jobs.ErrLater in a process without a mail server,
+// because others may have one, and with first while too many mails to the domain of the recipient are being sent.
 func (a *Accounts) SendMail(ctx context.Context, queued tenancy.MailID, first bool) error {
 	const op = "tenancy.SendMail"
 	m, err := a.queuedMail(ctx, op, queued)
@@ -138,7 +135,7 @@ func (a *Accounts) SendMail(ctx context.Context, queued tenancy.MailID, first bo
 		return err
 	}
 	if a.deps.Mail == nil {
-		return fault.New(fault.Unavailable, op, "This process has no mail server.")
+		return jobs.ErrLater
 	}
 	if mailKind(m.Kind) == mailMembers {
 		return a.mailPage(ctx, m.ID)

@@ -193,6 +193,22 @@ func TestImpersonate_WithTheHeaderAloneIsRecorded(t *testing.T) {
 	w.wantCount(2, entries, target.Org, tenancy.ActionImpersonationEnded)
 }
 
+func TestImpersonate_EndsWithTheGrant(t *testing.T) {
+	t.Parallel()
+	w := open(t, nil)
+	_, session, target, membership := w.impersonation()
+	const entries = "audit where org_id = $1 and action = $2 and behind = 'root@example.com'"
+	for round := 1; round <= 2; round++ {
+		_, err := w.Session(t.Context(), session, "", membership, from(""))
+		must(t, err)
+		w.wantCount(round, entries, target.Org, tenancy.ActionImpersonated)
+		must(t, w.SetInstanceAdmin(t.Context(), "root@example.com", false))
+		w.wantCount(round, entries, target.Org, tenancy.ActionImpersonationEnded)
+		w.wantCount(0, "impersonation")
+		must(t, w.SetInstanceAdmin(t.Context(), "root@example.com", true))
+	}
+}
+
 func TestImpersonate_ChangesOfThePersonAreRecorded(t *testing.T) {
 	t.Parallel()
 	w := open(t, nil)

@@ -9,6 +9,7 @@ import (
 
 	"crier/platform/fault"
 	"crier/platform/id"
+	"crier/platform/jobs"
 	"crier/platform/mail"
 	"crier/tenancy"
 )
@@ -228,5 +229,26 @@ func TestBadRows_HarmOnlyTheirPerson(t *testing.T) {
 	w.purge(4, "")
 	if _, err := w.PruneExpired(t.Context()); err != nil {
 		t.Errorf("prune: %v", err)
+	}
+}
+
+func TestSendMail_WithoutServerIsLeftToOthers(t *testing.T) {
+	t.Parallel()
+	w := open(t, nil)
+	w.owner("ada@example.com")
+	must(t, w.Forgot(t.Context(), "ada@example.com"))
+	w.deps.Mail = nil
+	without := w.instance()
+	for _, m := range w.queued() {
+		for _, first := range []bool{true, false} {
+			if err := without.SendMail(t.Context(), m, first); !errors.Is(err, jobs.ErrLater) {
+				t.Errorf("got %v, want jobs.ErrLater", err)
+			}
+		}
+	}
+	w.wantCount(1, "mail where kind = 'reset'")
+	w.deliver()
+	if got := w.box.subjects("ada@example.com"); got == "" {
+		t.Error("the process with a server has sent no mail")
 	}
 }
