@@ -60,7 +60,10 @@ type CreatePosts struct {
 	Entries   []CreateEntry
 	Republish bool
 	Repeat    Repeat
-	Method    CreationMethod
+	// Tags are names of tags. With nil a new post has none, and an existing one keeps its own. A name that no tag has is
+	// left out.
+	Tags   []string
+	Method CreationMethod
 	// IdempotencyKey is empty for a request without one.
 	IdempotencyKey string
 	// RequestHash is the SHA-256 of method, path and body. It distinguishes a repeated request from another one with
@@ -111,6 +114,9 @@ func (c CreatePosts) Validate() error {
 		add("date", "must lie between the years 2000 and 2200")
 	}
 	c.Repeat.validate(c.Date, add)
+	if len(c.Tags) > MaxPostTags {
+		add("tags", "must hold at most %d tags", MaxPostTags)
+	}
 	if len(c.Entries) == 0 || len(c.Entries) > MaxEntries {
 		add("entries", "must hold 1 to %d entries", MaxEntries)
 	}
@@ -153,11 +159,8 @@ func (e CreateEntry) validate(at string, add func(name, format string, args ...a
 	if len(e.Parts) == 0 || len(e.Parts) > MaxParts {
 		add(at+".parts", "must hold 1 to %d parts", MaxParts)
 	}
-	if len(e.Settings) > MaxSettings {
-		add(at+".settings", "must be smaller than %d bytes", MaxSettings)
-	} else if !storableJSON(e.Settings) {
-		add(at+".settings", "must hold no NUL characters, only numbers of at most %d characters "+
-			"with exponents from -%d to %d, and at most %d levels", maxDigits, maxExponent, maxExponent, MaxSettingsDepth)
+	if rule := settingsRule(e.Settings); rule != "" {
+		add(at+".settings", "%s", rule)
 	}
 	for i, v := range e.Parts {
 		v.validate(fmt.Sprintf("%s.parts.%d", at, i), i, add)
@@ -225,3 +228,57 @@ func (c ChangeStatus) Validate() error {
 	return &fault.Error{Kind: fault.Invalid, Op: "publishing.ChangeStatus", Message: "The status is not valid.",
 		Fields: []fault.Field{{Name: "to", Message: "must be one of: draft, schedule"}}}
 }
+
+// ChangeSettings asks to replace the settings of a post.
+type ChangeSettings struct {
+	// Settings is a JSON object.
+	Settings json.RawMessage
+}
+
+// Validate returns Invalid for settings that cannot be stored.
+func (c ChangeSettings) Validate() error {
+	var faults fault.List
+	if rule := settingsRule(c.Settings); rule != "" {
+		faults.Add("settings", rule)
+	}
+	return faults.Err("publishing.ChangeSettings", "The settings are not valid.")
+}
+
+// settingsRule returns the rule that settings break, "" if they can be stored.
+func settingsRule(settings json.RawMessage) string {
+	if len(settings) > MaxSettings {
+		return fmt.Sprintf("must be smaller than %d bytes", MaxSettings)
+	}
+	if !storableJSON(settings) {
+		return fmt.Sprintf("must hold no NUL characters, only numbers of at most %d characters "+
+			"with exponents from -%d to %d, and at most %d levels", maxDigits, maxExponent, maxExponent, MaxSettingsDepth)
+	}
+	return ""
+}
+
+// CheckPosts asks what the rules say about entries. Nothing is stored.
+type CheckPosts struct {
+	Entries []CreateEntry
+}
+
+// Checked is what the rules say about one entry.
+type Checked struct {
+	// ID is the channel id as the client sent it.
+	ID string
+	// Connector and Name are those of the channel; empty for one that does not exist.
+	Connector string
+	Name      string
+	// Problems are sentences for people. A valid entry has none.
+	Problems []string
+	// SettingsProblem is set when one of them is about the settings.
+	SettingsProblem bool
+	// Empty is set when the first part has neither text nor media.
+	Empty bool
+	// MaxLength is the largest text of a part, 0 without a limit, and Length that of the longest part, both in the unit
+	// of the platform.
+	MaxLength int
+	Length    int
+}
+
+// TooLong reports whether a part is longer than the platform allows.
+func (c Checked) TooLong() bool { return c.MaxLength > 0 && c.Length > c.MaxLength }

@@ -54,6 +54,8 @@ type Post struct {
 	// Settings is a JSON object; its member "__type" is the connector.
 	Settings       json.RawMessage
 	CreationMethod CreationMethod
+	// Tags are those of the root of a group. Tags that were deleted may still be among them.
+	Tags           []TagID
 	ReleaseID      *string
 	ReleaseURL     *string
 	Error          *string

@@ -42,6 +42,8 @@ type Thread struct {
 	Root      Post
 	Followers []Post
 	Channel   Channel
+	// Tags are those of the root that exist, in its order.
+	Tags []Tag
 	// Media has the media of all parts.
 	Media map[MediaID]Medium
 }

@@ -225,5 +225,7 @@ func (s *Server) appAPI() *appapi.API {
 
 func (s *Server) publicAPI() *publicv1.API {
 	return publicv1.New(publicv1.Config{BaseURL: s.cfg.Base(), UploadLimit: s.cfg.UploadLimit},
-		publicv1.Deps{Posts: s.deps.Posts, Channels: s.deps.Channels, Media: s.deps.Media})
+		publicv1.Deps{
+			Posts: s.deps.Posts, Channels: s.deps.Channels, Media: s.deps.Media, Clock: s.deps.Clock,
+		})
 }

@@ -18,6 +18,7 @@ import (
 
 	"crier/actors/org"
 	"crier/apps/edge"
+	"crier/apps/edge/publicv1"
 	"crier/platform/blob"
 	"crier/platform/clock"
 	"crier/platform/env"
@@ -106,7 +107,24 @@ func (w *world) note(ids ...string) error {
 	return w.err
 }
 
-type posts struct{ *world }
+// tags is a port that the tests do not call.
+type tags = publicv1.Tags
+
+type posts struct {
+	tags
+	*world
+}
+
+func (p posts) ChangeSettings(_ context.Context, _ tenancy.Principal, id string, cmd publishing.ChangeSettings) (publishing.Post, error) {
+	if err := cmd.Validate(); err != nil {
+		return publishing.Post{}, err
+	}
+	return publishing.Post{}, p.note(id)
+}
+
+func (p posts) Check(_ context.Context, _ tenancy.Principal, cmd publishing.CheckPosts) ([]publishing.Checked, error) {
+	return make([]publishing.Checked, len(cmd.Entries)), p.note()
+}
 
 func (p posts) Create(_ context.Context, _ tenancy.Principal, cmd publishing.CreatePosts) (publishing.CreateResult, error) {
 	if p.panics.Load() {

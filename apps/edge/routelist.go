@@ -56,6 +56,12 @@ func personal(r Route) Route {
 	return r
 }
 
+// inApp returns an endpoint of the public API for a route of the application API. tag is its group in the document.
+func inApp(tag string, endpoint route.Endpoint) route.Endpoint {
+	endpoint.Description.Tags = []string{tag}
+	return endpoint
+}
+
 func missing(pattern string, credential Credential, limits Limits) Route {
 	r := built(pattern, "", credential, limits, route.NotBuilt())
 	r.State = Missing

@@ -17,7 +17,7 @@ import (
 func (s *Server) routes(public *publicv1.API, api *appapi.API) []Route {
 	return slices.Concat(
 		withAliases(publicRoutes(public)), serviceRoutes(s, api),
-		signInRoutes(api), userRoutes(api), channelRoutes(api), postRoutes(), contentRoutes(), settingsRoutes(api),
+		signInRoutes(api), userRoutes(api), channelRoutes(api), postRoutes(public), contentRoutes(), settingsRoutes(api),
 		billingRoutes(), visitorRoutes(api), oauthRoutes(),
 	)
 }
@@ -57,13 +57,14 @@ func publicRoutes(api *publicv1.API) []Route {
 		missing("GET /public/v1/posts/{id}/missing", apiKey, read),
 		missing("PUT /public/v1/posts/{id}/release-id", apiKey, write),
 		missing("POST /public/v1/posts/{id}/request-approval", apiKey, write),
-		planned("PUT /public/v1/posts/{id}/settings", apiKey, write),
+		built("PUT /public/v1/posts/{id}/settings", "change-post-settings", apiKey, write, api.ChangeSettings()),
+		built("POST /public/v1/posts/check", "check-posts", apiKey, post, api.CheckPosts()),
 		built("PUT /public/v1/posts/{id}/status", "change-status", apiKey, write, api.ChangeStatus()),
 		missing("GET /public/v1/social/{integration}", apiKey, read),
-		planned("POST /public/v1/tags", apiKey, write),
-		planned("GET /public/v1/tags", apiKey, read),
-		planned("PUT /public/v1/tags/{id}", apiKey, write),
-		planned("DELETE /public/v1/tags/{id}", apiKey, write),
+		built("POST /public/v1/tags", "create-tag", apiKey, write, api.CreateTag()),
+		built("GET /public/v1/tags", "list-tags", apiKey, read, api.ListTags()),
+		built("PUT /public/v1/tags/{id}", "update-tag", apiKey, write, api.UpdateTag()),
+		built("DELETE /public/v1/tags/{id}", "delete-tag", apiKey, write, api.DeleteTag()),
 		built("POST /public/v1/upload", "upload", apiKey, upload, api.Upload()),
 		missing("POST /public/v1/upload-from-url", apiKey, write),
 		planned("POST /public/v1/webhooks", apiKey, write),
@@ -206,11 +207,11 @@ func channelRoutes(api *appapi.API) []Route {
 	}
 }
 
-func postRoutes() []Route {
+func postRoutes(public *publicv1.API) []Route {
 	return []Route{
 		missing("POST /posts", session, user),
 		missing("GET /posts", session, user),
-		missing("POST /posts/check", session, user),
+		built("POST /posts/check", "check-posts-session", session, form, inApp("Posts", public.CheckPosts())),
 		planned("GET /posts/export", session, user),
 		missing("GET /posts/find-slot", session, user),
 		missing("GET /posts/find-slot/{id}", session, user),
@@ -221,10 +222,10 @@ func postRoutes() []Route {
 		missing("POST /posts/rewrite", session, user),
 		planned("POST /posts/separate-posts", session, user),
 		missing("POST /posts/should-shortlink", session, user),
-		missing("POST /posts/tags", session, user),
-		missing("GET /posts/tags", session, user),
-		missing("PUT /posts/tags/{id}", session, user),
-		missing("DELETE /posts/tags/{id}", session, user),
+		built("POST /posts/tags", "create-tag-session", session, form, inApp("Posts", public.CreateTag())),
+		built("GET /posts/tags", "list-tags-session", session, user, inApp("Posts", public.ListTags())),
+		built("PUT /posts/tags/{id}", "update-tag-session", session, form, inApp("Posts", public.UpdateTag())),
+		built("DELETE /posts/tags/{id}", "delete-tag-session", session, form, inApp("Posts", public.DeleteTag())),
 		planned("POST /posts/valid", session, user),
 		planned("DELETE /posts/{group}", session, user),
 		planned("GET /posts/{id}", session, user),

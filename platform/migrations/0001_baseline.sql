@@ -558,6 +558,19 @@ create table series (
 -- Retention: templates are stored as deleted posts, and this tells whether one is in use.
 create index series_template on series (template);
 
+-- A label of posts, which have it in post.tags.
+create table tag (
+  org_id     uuid not null references organization (id) on delete cascade,
+  id         uuid not null,
+  name       text not null check (length(name) between 1 and 64),
+  color      text not null check (color ~ '^#[0-9a-f]{6}$'),
+  created_at timestamptz not null default now(),
+  updated_at timestamptz not null default now(),
+  constraint tag_pkey primary key (org_id, id)
+);
+-- A name is used once, without regard to case. TagsByName finds the tags that a request names.
+create unique index tag_name on tag (org_id, lower(name));
+
 -- The order of posts of one channel that are due at the same moment.
 create sequence post_seq;
 
@@ -594,6 +607,8 @@ create table post (
   settings        jsonb not null default '{}',
   -- How it came in: publishing.CreationMethod.
   creation_method text not null default 'API',
+  -- Of a root: ids of rows of tag. One that was deleted may still be among them, and counts for nothing.
+  tags            uuid[] not null default '{}' check (cardinality(tags) <= 100),
 
   -- The current claim and what came of those before. Written by the scheduler only.
 
@@ -875,7 +890,7 @@ do $$
 declare t text;
 begin
   foreach t in array array[
-    'member', 'invitation', 'invitation_link', 'api_key', 'customer', 'channel', 'connect_state', 'pause', 'media', 'derived_picture', 'series', 'post',
+    'member', 'invitation', 'invitation_link', 'api_key', 'customer', 'channel', 'connect_state', 'pause', 'media', 'derived_picture', 'series', 'tag', 'post',
     'part', 'attachment', 'publication', 'channel_queue', 'post_event', 'idempotency'
   ] loop
     execute format('alter table %I enable row level security', t);

@@ -209,6 +209,8 @@ type Problem struct {
 	Part int
 	// Message is a sentence for users. It need not name the part, because the caller does.
 	Message string
+	// Settings is set when the rule is about the settings of the post.
+	Settings bool
 }
 
 // Item is one publication: one part that is published once.

@@ -22,7 +22,10 @@ type checked struct {
 	channel  publishing.Channel
 	settings json.RawMessage
 	parts    []checkedPart
-	group    string // existing group, as sent
+	group    string             // existing group, as sent
+	tags     []publishing.TagID // set by plan
+	// badSettings is set by checkEntry when a rule about the settings is broken.
+	badSettings bool
 }
 
 type checkedPart struct {
@@ -46,8 +49,7 @@ func (s *Posts) check(ctx context.Context, p tenancy.Principal, cmd publishing.C
 	for i, e := range cmd.Entries {
 		entry, bad := s.checkEntry(ctx, known, e, cmd.Type)
 		if ctx.Err() != nil {
-			return nil, fault.Wrap(fault.TooLarge, "publishing.check",
-				"To check these posts takes longer than a request may: send fewer at once.", ctx.Err())
+			return nil, fault.Wrap(fault.TooLarge, "publishing.check", checkTooSlow, ctx.Err())
 		}
 		for _, part := range entry.parts {
 			texts += len(part.content.Text)
@@ -73,6 +75,8 @@ func (s *Posts) check(ctx context.Context, p tenancy.Principal, cmd publishing.C
 	}
 	return out, nil
 }
+
+const checkTooSlow = "To check these posts takes longer than a request may: send fewer at once."
 
 // catalogue is the channels and media that the entries of a create name, by what the client sent.
 type catalogue struct {
@@ -165,7 +169,7 @@ func (s *Posts) checkEntry(
 		out.parts = append(out.parts, part)
 	}
 	if len(problems) == 0 {
-		problems = s.rules(ctx, out, t)
+		problems, out.badSettings = s.rules(ctx, out, t)
 	}
 	return out, problems
 }
@@ -190,27 +194,27 @@ func (s *Posts) medium(known catalogue, m publishing.CreateMedium) (publishing.M
 }
 
 // rules applies the rules of the platform, except to a draft, which only may not be empty.
-func (s *Posts) rules(ctx context.Context, e checked, t publishing.CreateType) []fault.Item {
+func (s *Posts) rules(ctx context.Context, e checked, t publishing.CreateType) (problems []fault.Item, settings bool) {
 	if t == publishing.CreateDraft {
 		if first := e.parts[0]; publishing.Blank(first.plain) && len(first.media) == 0 {
 			const message = "The draft is empty: write a text or add an image or video."
-			return []fault.Item{problemOf(e.channel, 0, 1, message)}
+			return []fault.Item{problemOf(e.channel, 0, 1, message)}, false
 		}
-		return nil
+		return nil, false
 	}
 	return s.channelRules(ctx, e)
 }
 
 // channelRules returns the problems of an entry by the rules of its platform, or the one of a channel that is disabled
-// or not offered here.
-func (s *Posts) channelRules(ctx context.Context, e checked) []fault.Item {
+// or not offered here. settings is set when one of them is about the settings.
+func (s *Posts) channelRules(ctx context.Context, e checked) (problems []fault.Item, settings bool) {
 	if e.channel.Disabled {
-		return []fault.Item{problemOf(e.channel, 0, 1, "The channel is disabled.")}
+		return []fault.Item{problemOf(e.channel, 0, 1, "The channel is disabled.")}, false
 	}
 	c, ok := s.deps.Connectors.Get(e.channel.Connector)
 	if !ok {
 		const message = "This instance does not offer the platform of this channel any more."
-		return []fault.Item{problemOf(e.channel, 0, 1, message)}
+		return []fault.Item{problemOf(e.channel, 0, 1, message)}, false
 	}
 	draft := connector.Draft{Account: connector.AccountOf(e.channel), Settings: settingsFor(e.channel, e.settings)}
 	for _, part := range e.parts {
@@ -220,11 +224,11 @@ func (s *Posts) channelRules(ctx context.Context, e checked) []fault.Item {
 		}
 		draft.Parts = append(draft.Parts, d)
 	}
-	var out []fault.Item
 	for _, p := range c.Validate(draft) {
-		out = append(out, problemOf(e.channel, p.Part, len(e.parts), p.Message))
+		problems = append(problems, problemOf(e.channel, p.Part, len(e.parts), p.Message))
+		settings = settings || p.Settings
 	}
-	return out
+	return problems, settings
 }
 
 // problemOf returns the problem of one part; it names the part when the entry has several.

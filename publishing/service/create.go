@@ -93,7 +93,11 @@ func (s *Posts) write(
 		if err := holdChannels(ctx, tx, entries); err != nil {
 			return err
 		}
-		plans, err := s.plan(ctx, tx, p, cmd, entries)
+		tags, err := wantedTags(ctx, tx, cmd)
+		if err != nil {
+			return err
+		}
+		plans, err := s.plan(ctx, tx, p, cmd, entries, tags)
 		if err != nil {
 			return err
 		}
@@ -168,10 +172,13 @@ type plan struct {
 // names no post, a post of another channel, or the post of another entry; Conflict that a post cannot be moved now.
 func (s *Posts) plan(
 	ctx context.Context, tx *publishingstore.Tx, p tenancy.Principal, cmd publishing.CreatePosts, entries []checked,
+	tags []publishing.TagID,
 ) ([]plan, error) {
 	out := make([]plan, 0, len(entries))
 	seen := map[publishing.GroupID]bool{}
-	for _, e := range entries {
+	for i := range entries {
+		entries[i].tags = tags
+		e := entries[i]
 		group, found, err := existing(ctx, tx, e)
 		if err != nil {
 			return nil, err
@@ -196,6 +203,9 @@ func (s *Posts) plan(
 		if cmd.Type == publishing.CreateUpdate {
 			state = keptState(root.State)
 		}
+		if tags == nil {
+			e.tags, entries[i].tags = root.Tags, root.Tags
+		}
 		out = append(out, plan{posts: s.build(p, cmd, e, root.ID, group, state), old: old})
 	}
 	return out, nil
@@ -216,7 +226,7 @@ func (s *Posts) build(
 ) []publishingstore.NewPost {
 	base := publishing.Post{
 		Org: p.Org, Group: group, Channel: e.channel.ID, State: state,
-		Settings: settingsFor(e.channel, e.settings), CreationMethod: cmd.Method,
+		Settings: settingsFor(e.channel, e.settings), CreationMethod: cmd.Method, Tags: e.tags,
 	}
 	if cmd.Type != publishing.CreateNow {
 		base.PublishDate = cmd.Date

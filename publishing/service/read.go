@@ -117,9 +117,19 @@ func (s *Posts) threads(ctx context.Context, org tenancy.OrgID, roots []publishi
 		}
 		out[i] = publishing.Thread{
 			Root: r, Followers: whole.Followers[r.Group], Channel: whole.Channels[r.Channel], Media: whole.Media,
+			Tags: tagsOf(r, whole.Tags),
 		}
 	}
 	return out, nil
+}
+
+func tagsOf(root publishing.Post, known map[publishing.TagID]publishing.Tag) (out []publishing.Tag) {
+	for _, t := range root.Tags {
+		if tag, ok := known[t]; ok {
+			out = append(out, tag)
+		}
+	}
+	return out
 }
 
 // projectedParts returns the parts that a later occurrence will have, with the ids that they will keep when it is

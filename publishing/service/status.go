@@ -129,16 +129,22 @@ func (s *Posts) recheck(ctx context.Context, p tenancy.Principal, post string) (
 	if err != nil {
 		return checked{}, err
 	}
-	entry := checked{channel: detail.Channel, settings: detail.Root.Settings}
-	for _, part := range detail.Root.Parts {
-		entry.parts = append(entry.parts, checkedPart{
-			content: part.Content, plain: part.Content.Plain(), media: attached(detail, part),
-		})
-	}
-	if problems := s.channelRules(ctx, entry); len(problems) > 0 {
+	entry := storedEntry(detail)
+	if problems, _ := s.channelRules(ctx, entry); len(problems) > 0 {
 		return checked{}, contentFault(problems)
 	}
 	return entry, nil
+}
+
+// storedEntry returns a stored post as an entry of a request that has been looked up.
+func storedEntry(d publishing.PostDetail) checked {
+	entry := checked{channel: d.Channel, settings: d.Root.Settings}
+	for _, part := range d.Root.Parts {
+		entry.parts = append(entry.parts, checkedPart{
+			content: part.Content, plain: part.Content.Plain(), media: attached(d, part),
+		})
+	}
+	return entry
 }
 
 func attached(d publishing.PostDetail, part publishing.Part) (out []publishing.AttachedMedium) {

@@ -3,6 +3,7 @@ package store
 import (
 	"context"
 	_ "embed"
+	"encoding/json"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -128,6 +129,8 @@ type PostStatus struct {
 	After publishing.PostID `db:"after_post"`
 	// PublishDate is the time that the calendar shows.
 	PublishDate time.Time `db:"publish_date"`
+	// Tags are those of the root.
+	Tags []publishing.TagID `db:"tags"`
 	// Series is zero for a post that is not repeated.
 	Series publishing.SeriesID `db:"series_id"`
 	// Occurrence is the number of the post in its series; the first is 0.
@@ -141,7 +144,7 @@ select 1 from post p where p.group_id = $1 and p.deleted_at is null order by p.i
 // later snapshot sees.
 const groupStatus = `-- publishing.GroupStatus
 select p.id, p.channel_id, p.state, p.maybe_sent or coalesce(x.begun, false) as outcome_unknown,
-  coalesce(x.out, false) as published, p.after_post, p.publish_date, p.series_id,
+  coalesce(x.out, false) as published, p.after_post, p.publish_date, p.tags, p.series_id,
   coalesce(p.occurrence, 0) as occurrence
 from post p left join lateral (
   select bool_or(x.phase = 'done') as out, bool_or(x.phase = 'committing') as begun from publication x
@@ -298,4 +301,18 @@ func dateOf(posts []PostStatus, post publishing.PostID) (at time.Time) {
 		}
 	}
 	return at
+}
+
+const settingsSet = `-- publishing.SettingsSet
+update post set settings = $2, revision = revision + 1, updated_at = now() where group_id = $1 and deleted_at is null`
+
+// SetSettings replaces the settings of the posts of a locked group, and adds an event to the timeline of its root. A
+// claim that has read the old settings skips the post.
+func (t *Tx) SetSettings(
+	ctx context.Context, group publishing.GroupID, root publishing.PostID, settings json.RawMessage, by string,
+) error {
+	b := &pgx.Batch{}
+	b.Queue(settingsSet, group, settings)
+	b.Queue(eventInsert, t.org, root, publishing.EventEdited, by, t.node)
+	return t.tx.SendBatch(ctx, b).Close()
 }

@@ -9,6 +9,7 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgtype"
 
+	"crier/platform/id"
 	"crier/publishing"
 	"crier/tenancy"
 )
@@ -28,6 +29,7 @@ type postRow struct {
 	Revision       int                             `db:"revision"`
 	Settings       json.RawMessage                 `db:"settings"`
 	CreationMethod publishing.CreationMethod       `db:"creation_method"`
+	Tags           []publishing.TagID              `db:"tags"`
 	ReleaseID      *string                         `db:"release_id"`
 	ReleaseURL     *string                         `db:"release_url"`
 	Error          *string                         `db:"error"`
@@ -56,9 +58,12 @@ func scanPost(row pgx.CollectableRow) (publishing.Post, error) {
 // templateRow is what a projected occurrence takes from the root of its template, apart from the settings.
 type templateRow struct {
 	CreationMethod publishing.CreationMethod `db:"creation_method"`
+	Tags           []publishing.TagID        `db:"tags"`
 }
 
-func (r templateRow) post() publishing.Post { return publishing.Post{CreationMethod: r.CreationMethod} }
+func (r templateRow) post() publishing.Post {
+	return publishing.Post{CreationMethod: r.CreationMethod, Tags: r.Tags}
+}
 
 // postReset sets back the columns of a post that is scheduled again or edited: nothing remains of earlier claims and of
 // how they ended. The number of the round and maybe_sent are not among them, because they depend on the statement.
@@ -74,7 +79,7 @@ var insertPosts string
 func (t *Tx) queueInsert(b *pgx.Batch, posts []NewPost) {
 	n := len(posts)
 	ids, groups, channels := make([][16]byte, n), make([][16]byte, n), make([][16]byte, n)
-	states, settings, methods := make([]string, n), make([]string, n), make([]string, n)
+	states, settings, methods, tags := make([]string, n), make([]string, n), make([]string, n), make([]string, n)
 	due, dates, delays := make([]*time.Time, n), make([]*time.Time, n), make([]int, n)
 	after, series := make([]pgtype.UUID, n), make([]pgtype.UUID, n)
 	occurrences, intervals := make([]*int, n), make([]*int, n)
@@ -83,6 +88,7 @@ func (t *Tx) queueInsert(b *pgx.Batch, posts []NewPost) {
 		ids[i], groups[i], channels[i] = p.ID.UUID(), p.Group.UUID(), p.Channel.UUID()
 		after[i] = pgtype.UUID{Bytes: p.After.UUID(), Valid: !p.After.IsZero()}
 		states[i], settings[i], methods[i] = string(p.State), string(p.Settings), string(p.CreationMethod)
+		tags[i] = uuidArray(p.Tags)
 		due[i], dates[i], delays[i] = p.Due, p.publishDate(), int(p.Delay.Minutes())
 		if !p.Series.IsZero() {
 			series[i] = pgtype.UUID{Bytes: p.Series.UUID(), Valid: true}
@@ -90,16 +96,27 @@ func (t *Tx) queueInsert(b *pgx.Batch, posts []NewPost) {
 		}
 	}
 	b.Queue(insertPosts, t.org, ids, groups, channels, states, due, dates, after, delays, tenancy.Shard(t.org),
-		settings, methods, series, occurrences, intervals)
+		settings, methods, series, occurrences, intervals, tags)
+}
+
+// uuidArray returns ids in the text form of uuid[]. A statement cannot take a list of lists of different lengths.
+func uuidArray[T any](ids []id.ID[T]) string {
+	words := make([]string, len(ids))
+	for i, v := range ids {
+		words[i] = v.String()
+	}
+	return "{" + strings.Join(words, ",") + "}"
 }
 
 // The caller has locked the post. Its round ends, because its publications belong to the old content.
 const postRewrite = `-- publishing.PostRewrite
 update post set state = $2, publish_date = coalesce($4, now()), settings = $5, creation_method = $6,
+  tags = $7,
   due = case when $2 = 'DRAFT' then coalesce($3::timestamptz, now()) else greatest($3::timestamptz, now()) end,
   revision = revision + 1, republish = republish + 1, maybe_sent = false, ` + postReset + `
 where id = $1`
 
 func queueRewrite(b *pgx.Batch, root NewPost) {
-	b.Queue(postRewrite, root.ID, root.State, root.Due, root.publishDate(), root.Settings, root.CreationMethod)
+	b.Queue(postRewrite, root.ID, root.State, root.Due, root.publishDate(), root.Settings, root.CreationMethod,
+		uuids(root.Tags))
 }

@@ -21,13 +21,15 @@ type ThreadData struct {
 	Parts    map[publishing.GroupID][]publishing.Part
 	Media    map[publishing.MediaID]publishing.Medium
 	Channels map[publishing.ChannelID]publishing.Channel
+	// Tags are those of the roots that exist.
+	Tags map[publishing.TagID]publishing.Tag
 }
 
 func newThreadData() ThreadData {
 	return ThreadData{
 		Followers: map[publishing.GroupID][]publishing.Post{}, Settings: map[publishing.GroupID]json.RawMessage{},
 		Parts: map[publishing.GroupID][]publishing.Part{}, Media: map[publishing.MediaID]publishing.Medium{},
-		Channels: map[publishing.ChannelID]publishing.Channel{},
+		Channels: map[publishing.ChannelID]publishing.Channel{}, Tags: map[publishing.TagID]publishing.Tag{},
 	}
 }
 
@@ -55,9 +57,12 @@ func (s *Store) ThreadData(
 	ctx context.Context, org tenancy.OrgID, roots []publishing.Post,
 ) (w ThreadData, err error) {
 	groups := make([][16]byte, 0, len(roots))
-	templates, channels := map[uuid.UUID]bool{}, map[uuid.UUID]bool{}
+	templates, channels, tags := map[uuid.UUID]bool{}, map[uuid.UUID]bool{}, map[uuid.UUID]bool{}
 	for _, r := range roots {
 		channels[r.Channel.UUID()] = true
+		for _, t := range r.Tags {
+			tags[t.UUID()] = true
+		}
 		if r.Projected != nil {
 			templates[r.Projected.Template.UUID()] = true
 			continue
@@ -71,6 +76,11 @@ func (s *Store) ThreadData(
 		if len(hidden) > 0 {
 			row := within(most, pgx.RowToStructByName[settingsRow], func(r settingsRow) int { return len(r.Settings) })
 			b.Queue(settingsOf, hidden).Query(each(row, func(r settingsRow) { w.Settings[r.Group] = r.Settings }))
+		}
+		if len(tags) > 0 {
+			b.Queue(tagsOf, keysOf(tags)).Query(each(pgx.RowToStructByName[publishing.Tag], func(t publishing.Tag) {
+				w.Tags[t.ID] = t
+			}))
 		}
 		b.Queue(channelsOf, keysOf(channels)).Query(each(scanChannel, func(c publishing.Channel) {
 			w.Channels[c.ID] = c

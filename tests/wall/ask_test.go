@@ -57,6 +57,9 @@ func (e tenantFixture) series() publishing.SeriesID {
 	return id.FromUUID[publishing.SeriesTag](e.post.ID.UUID())
 }
 
+// tag returns the id of the tag.
+func (e tenantFixture) tag() publishing.TagID { return id.FromUUID[publishing.TagTag](e.person.UUID()) }
+
 func (e tenantFixture) picture() publishingstore.PictureKey {
 	return publishingstore.PictureKey{Media: e.medium.ID, Spec: "jpeg-1-1"}
 }
@@ -115,6 +118,7 @@ func newTenantFixture(t *testing.T, db *pg.DB) tenantFixture {
 	must(t, db.InOrg(t.Context(), e.org.UUID(), func(tx pgx.Tx) error {
 		for _, sql := range []string{
 			`insert into customer (org_id, id, name) values ($1, $2, 'a customer')`,
+			`insert into tag (org_id, id, name, color) values ($1, $2, 'a tag', '#123456')`,
 			`insert into pause (org_id, subject, scope, by) values ($1, $2, 'customer', 'me')`,
 			`insert into publication (org_id, id, post_id, group_id, part_id, position, number, created_at) select org_id, $2, id, group_id, id, 0, 1, now() from post where org_id = $1`,
 		} {
@@ -160,11 +164,41 @@ func questions(t *testing.T, db *pg.DB) map[string]question {
 	s, all := publishingstore.New(db), map[string]question{}
 	for _, some := range append(tenancyQuestions(people(t, db)),
 		channelQuestions(s), listQuestions(s), postQuestions(s), seriesQuestions(s), pictureQuestions(s),
-		purgeQuestions(db, s),
+		purgeQuestions(db, s), tagQuestions(s),
 	) {
 		maps.Copy(all, some)
 	}
 	return all
+}
+
+// tagQuestions returns the questions about tags and settings of posts.
+func tagQuestions(s *publishingstore.Store) map[string]question {
+	save := publishing.SaveTag{Name: "stolen", Color: "#000000"}
+	return map[string]question{
+		"Store.Tags": func(t *testing.T, m, th tenantFixture) bool {
+			out, err := s.Tags(t.Context(), m.org)
+			return err == nil && !slices.ContainsFunc(out, func(g publishing.Tag) bool { return g.ID == th.tag() })
+		},
+		"Tx.CreateTag": inOrg(s, func(t *testing.T, tx *publishingstore.Tx, th tenantFixture) (bool, error) {
+			_, err := tx.CreateTag(t.Context(), th.tag(), save)
+			return true, err
+		}),
+		"Tx.UpdateTag": inOrg(s, func(t *testing.T, tx *publishingstore.Tx, th tenantFixture) (bool, error) {
+			_, err := tx.UpdateTag(t.Context(), th.tag(), save)
+			return false, err
+		}),
+		"Tx.DeleteTag": inOrg(s, func(t *testing.T, tx *publishingstore.Tx, th tenantFixture) (bool, error) {
+			_, err := tx.DeleteTag(t.Context(), th.tag())
+			return false, err
+		}),
+		"Tx.TagsByName": inOrg(s, func(t *testing.T, tx *publishingstore.Tx, th tenantFixture) (bool, error) {
+			out, err := tx.TagsByName(t.Context(), []string{"a tag"})
+			return !slices.Contains(out, th.tag()), err
+		}),
+		"Tx.SetSettings": inOrg(s, func(t *testing.T, tx *publishingstore.Tx, th tenantFixture) (bool, error) {
+			return true, tx.SetSettings(t.Context(), th.post.Group, th.post.ID, []byte(`{"stolen":true}`), "me")
+		}),
+	}
 }
 
 // channelQuestions returns the questions about channels and pauses.

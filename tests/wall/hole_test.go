@@ -60,7 +60,7 @@ func TestRoutes_MissingCheckIsReported(t *testing.T) {
 		want    string
 	}{
 		"a session":                     {route: "GET /settings/team", who: "nobody", headers: as("owner"), want: "answered with 200, want 401"},
-		"a session on an unbuilt route": {route: "POST /posts/check", who: "nobody", headers: as("owner"), want: "answered with 501, want 401"},
+		"a session on an unbuilt route": {route: "POST /posts/rewrite", who: "nobody", headers: as("owner"), want: "answered with 501, want 401"},
 		"the end of a session":          {route: "GET /user/self", who: "expired", headers: as("user"), want: "answered with 200, want 401"},
 		"the role of a user":            {route: "PUT /settings/organization", who: "user", headers: as("owner"), want: "answered with 200, want 403"},
 		"the role of an administrator":  {route: "POST /settings/delete-organization", who: "admin", headers: as("owner"), want: "answered with 400, want 403"},
@@ -73,7 +73,7 @@ func TestRoutes_MissingCheckIsReported(t *testing.T) {
 		"the choice of a writer":      {route: "PUT /settings/organization", who: "intruder", headers: []string{"showorg", ""}, want: "answered with 200, want 403"},
 		"the end of a membership":     {route: "GET /settings/organization", who: "removed", headers: as("user"), want: "answered with 200, want 403"},
 		"the suspension of a session": {route: "GET /settings/organization", who: "suspended", headers: as("other"), want: "answered with 200, want 403"},
-		"the second factor":           {route: "POST /posts/tags", who: "unenrolled", headers: as("other"), want: "answered with 501, want 403"},
+		"the second factor":           {route: "POST /posts/rewrite", who: "unenrolled", headers: as("other"), want: "answered with 501, want 403"},
 		"a key":                       {route: "GET /public/v1/is-connected", who: "nobody", headers: withKey("key"), want: "answered with 200, want 401"},
 		"the revocation of a key":     {route: "GET /public/v1/posts", who: "revokedkey", headers: withKey("key"), want: "answered with 200, want 401"},
 		"the suspension of a key":     {route: "GET /api/public/v1/posts", who: "suspendedkey", headers: withKey("otherkey"), want: "answered with 200, want 403"},

@@ -19,6 +19,9 @@ import (
 // newPost is a body of POST /public/v1/posts.
 const newPost = `{"type":"schedule","date":"2099-01-02T15:04:05Z","shortLink":false,"tags":[],"posts":[{"integration":{"id":"$CHANNEL"},"value":[{"content":"` + ownWords + `"}]}]}`
 
+// checkedPosts is a body of the routes that check posts.
+const checkedPosts = `{"posts":[{"integration":{"id":"$CHANNEL"},"value":[{"content":"x"}]}]}`
+
 // wrongProof belongs to routes that ask for the password again: a caller who may use them is told that it is wrong.
 const wrongProof = `"password":"wrong password","code":"000000"`
 
@@ -33,7 +36,14 @@ var bodies = map[string]string{
 	"POST /enterprise/create-user":       `{"params":"not signed"}`,
 	"PUT /customers/{id}/pause":          `{"paused":true}`,
 	"PUT /integrations/{id}/pause":       `{"paused":true}`,
+	"POST /posts/check":                  checkedPosts,
+	"POST /posts/tags":                   `{"name":"tag $N","color":"#123456"}`,
+	"PUT /posts/tags/{id}":               `{"name":"changed $N","color":"#123456"}`,
 	"POST /public/v1/posts":              newPost,
+	"POST /public/v1/posts/check":        checkedPosts,
+	"PUT /public/v1/posts/{id}/settings": `{"settings":{}}`,
+	"POST /public/v1/tags":               `{"name":"tag $N","color":"#123456"}`,
+	"PUT /public/v1/tags/{id}":           `{"name":"changed $N","color":"#123456"}`,
 	"PUT /public/v1/posts/{id}/status":   `{"status":"draft"}`,
 	"POST /settings/api-keys":            `{"name":"new"}`,
 	"PUT /settings/api-keys/{id}":        `{"name":"renamed"}`,

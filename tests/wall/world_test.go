@@ -258,6 +258,12 @@ func (w *world) addContent(t *testing.T) {
 	var customer string
 	must(t, w.super.QueryRow(t.Context(),
 		`insert into customer (org_id, id, name) values ($1, gen_random_uuid(), $2) returning id::text`, w.first, customerName).Scan(&customer))
+	for _, beginning := range []string{"/posts/tags/", "/public/v1/tags/"} {
+		var tag string
+		must(t, w.super.QueryRow(t.Context(), `insert into tag (org_id, id, name, color)
+			values ($1, gen_random_uuid(), $2, '#123456') returning id::text`, w.first, "firstling"+beginning).Scan(&tag))
+		w.ids[beginning] = tag
+	}
 	key, file := w.upload(t)
 	for beginning, id := range map[string]string{
 		"{key}": key, "{file}": file,

@@ -1,10 +1,10 @@
 package publicv1
 
 import (
+	"cmp"
 	"crypto/sha256"
 	"encoding/json"
 	"errors"
-	"strconv"
 	"strings"
 
 	"github.com/danielgtaylor/huma/v2"
@@ -19,7 +19,7 @@ type CreateRequest struct {
 	Type      string      `json:"type" enum:"now,schedule,draft,update"`
 	Date      string      `json:"date" example:"2026-01-02T15:04:05Z"`
 	ShortLink bool        `json:"shortLink,omitempty" default:"false" doc:"Has no effect yet."`
-	Tags      []CreateTag `json:"tags,omitempty" doc:"Not stored yet: answers have no tags."`
+	Tags      []CreateTag `json:"tags,omitempty" doc:"By the label of existing tags; others are left out. An edit without tags keeps them."`
 	Order     string      `json:"order,omitempty" doc:"Not used."`
 	// Inter is the interval of a repeated post, in days.
 	Inter      int    `json:"inter,omitempty" minimum:"0" maximum:"365"`
@@ -117,15 +117,12 @@ func decodeCreate(body []byte) (publishing.CreatePosts, error) {
 	if s := o.get("date").value; s.Type == gjson.String {
 		cmd.Date, _ = ParseDate(s.String())
 	}
-	tags := decodeTags(o.get("tags"))
-	var read counts
-	for _, e := range o.get("posts").list(publishing.MaxEntries) {
-		cmd.Entries = append(cmd.Entries, read.decodeEntry(e))
-	}
+	cmd.Tags = decodeTags(o.get("tags"))
+	cmd.Entries = decodeEntries(o.get("posts"))
 	if err := withRules(n.faults, cmd); err != nil {
 		return cmd, err
 	}
-	cmd.RequestHash, err = hashRequest("POST", "/posts", cmd, tags)
+	cmd.RequestHash, err = hashRequest("POST", "/posts", cmd)
 	return cmd, err
 }
 
@@ -162,29 +159,37 @@ func decodeMethod(n node) publishing.CreationMethod {
 	return publishing.MethodFromClient(n.value.String())
 }
 
-const maxTags = 100
-
-// decodeTags returns the values and labels of the tags, which are a part of the request hash. Tags are not stored yet.
-func decodeTags(n node) (words []string) {
-	list := n.list(maxTags)
-	if len(list) > maxTags {
-		n.addFault("must hold at most " + strconv.Itoa(maxTags) + " tags")
+// decodeTags returns the labels of the tags, and nil if there is no such member. A tag without a label is named by its
+// value.
+func decodeTags(n node) []string {
+	if n.null() {
 		return nil
 	}
-	for _, t := range list {
+	labels := []string{}
+	for _, t := range n.list(publishing.MaxPostTags) {
 		if t.value.Type == gjson.String {
-			words = append(words, t.value.String())
+			labels = append(labels, t.name())
 			continue
 		}
 		o := t.object("value", "label")
-		words = append(words, o.get("value").text(), o.get("label").text())
+		label, value := o.get("label").name(), o.get("value").name()
+		labels = append(labels, cmp.Or(label, value))
 	}
-	return words
+	return labels
 }
 
 // counts are the numbers of parts and images that were read of a body. Reading ends at one more than a request may
 // have.
 type counts struct{ parts, images int }
+
+// decodeEntries decodes the entries of a create or a check.
+func decodeEntries(n node) (out []publishing.CreateEntry) {
+	var read counts
+	for _, e := range n.list(publishing.MaxEntries) {
+		out = append(out, read.decodeEntry(e))
+	}
+	return out
+}
 
 func (c *counts) decodeEntry(n node) publishing.CreateEntry {
 	if n.null() {

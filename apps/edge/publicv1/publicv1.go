@@ -9,6 +9,7 @@ import (
 
 	"github.com/danielgtaylor/huma/v2"
 
+	"crier/platform/clock"
 	"crier/publishing"
 	"crier/tenancy"
 )
@@ -36,6 +37,28 @@ type Posts interface {
 	ChangeStatus(
 		ctx context.Context, p tenancy.Principal, id string, cmd publishing.ChangeStatus,
 	) (publishing.State, error)
+	// ChangeSettings replaces the settings of a post, which keeps its state, and returns the root of its thread. It
+	// returns Invalid for settings that a queued post may not have, and Conflict for a post that is published or is
+	// being published.
+	ChangeSettings(
+		ctx context.Context, p tenancy.Principal, id string, cmd publishing.ChangeSettings,
+	) (publishing.Post, error)
+	// Check applies all rules to entries and stores nothing. It returns Invalid for what is no list of entries, and
+	// TooLarge.
+	Check(ctx context.Context, p tenancy.Principal, cmd publishing.CheckPosts) ([]publishing.Checked, error)
+	Tags
+}
+
+// Tags are the use cases of tags. A tag that does not exist, or whose id does not parse, is NotFound.
+type Tags interface {
+	// Tags returns the tags of the organization in the order of their names.
+	Tags(ctx context.Context, p tenancy.Principal) ([]publishing.Tag, error)
+	// CreateTag returns Invalid, and Conflict for a name that is taken and at the limit of tags.
+	CreateTag(ctx context.Context, p tenancy.Principal, cmd publishing.SaveTag) (publishing.Tag, error)
+	// UpdateTag returns Invalid, and Conflict for a name that is taken.
+	UpdateTag(ctx context.Context, p tenancy.Principal, tag string, cmd publishing.SaveTag) (publishing.Tag, error)
+	// DeleteTag returns the tag that is deleted.
+	DeleteTag(ctx context.Context, p tenancy.Principal, tag string) (publishing.Tag, error)
 }
 
 // Channels are the use cases of connected channels.
@@ -70,6 +93,7 @@ type Deps struct {
 	Posts    Posts
 	Channels Channels
 	Media    Media
+	Clock    clock.Clock
 }
 
 // API is the public API. Each of its exported methods returns one endpoint for the route table. Endpoints are safe for

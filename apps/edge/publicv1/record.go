@@ -108,6 +108,12 @@ func (s Settings) MarshalJSON() ([]byte, error) {
 	return s, nil
 }
 
+// UnmarshalJSON keeps the bytes of the value. Its error is always nil: the schema refuses what is no object.
+func (s *Settings) UnmarshalJSON(b []byte) error {
+	*s = append((*s)[:0], b...)
+	return nil
+}
+
 // Schema returns the schema of an object with any members.
 func (Settings) Schema(huma.Registry) *huma.Schema {
 	return &huma.Schema{Type: huma.TypeObject, AdditionalProperties: true}
@@ -241,6 +247,9 @@ func coreOf(t publishing.Thread, format string) core {
 		Date: FormatTime(t.Root.PublishDate), PublishDate: FormatTime(t.Root.PublishDate), Group: t.Root.Group.String(),
 		ReleaseURL: t.Root.ReleaseURL, ReleaseID: t.Root.ReleaseID, CreationMethod: string(t.Root.CreationMethod),
 		Settings: Settings(t.Root.Settings), Tags: []tag{},
+	}
+	for _, x := range t.Tags {
+		out.Tags = append(out.Tags, tag{Tag: tagName{ID: x.ID.String(), Name: x.Name, Color: x.Color}})
 	}
 	if len(t.Root.Parts) > 0 {
 		out.Content, _ = formatContent(t.Root.Parts[0].Content, format)

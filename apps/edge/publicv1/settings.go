@@ -1,0 +1,44 @@
+package publicv1
+
+import (
+	"context"
+	"encoding/json"
+
+	"crier/apps/edge/request"
+	"crier/apps/edge/route"
+	"crier/publishing"
+)
+
+// SettingsRequest is the body that replaces the settings of a post.
+type SettingsRequest struct {
+	Settings Settings `json:"settings" doc:"Settings of the platform. They replace all that the post has."`
+}
+
+type settingsInput struct {
+	ID   string `path:"id" doc:"Post id."`
+	Body SettingsRequest
+}
+
+// SettingsAnswer names the post whose settings were replaced. PostID is the root of its thread.
+type SettingsAnswer struct {
+	PostID      string `json:"postId"`
+	PublishDate string `json:"publishDate" format:"date-time"`
+}
+
+type settingsOutput struct{ Body SettingsAnswer }
+
+// ChangeSettings returns the endpoint that replaces the settings of a post that is not published yet.
+func (a *API) ChangeSettings() route.Endpoint {
+	return route.JSON(describe("Replace the settings of a post", 400, 404, 409, 413), a.changeSettings)
+}
+
+func (a *API) changeSettings(ctx context.Context, in *settingsInput) (*settingsOutput, error) {
+	cmd := publishing.ChangeSettings{Settings: json.RawMessage(in.Body.Settings)}
+	post, err := a.deps.Posts.ChangeSettings(ctx, request.Principal(ctx), in.ID, cmd)
+	if err != nil {
+		return nil, withJSONNames(err)
+	}
+	return &settingsOutput{Body: SettingsAnswer{
+		PostID: post.ID.String(), PublishDate: FormatTime(post.PublishDate),
+	}}, nil
+}

@@ -1,0 +1,124 @@
+package publicv1
+
+import (
+	"context"
+	"net/http"
+
+	"crier/apps/edge/request"
+	"crier/apps/edge/route"
+	"crier/publishing"
+	"crier/tenancy"
+)
+
+// TagRecord is a tag of the organization. DeletedAt is null except in the answer that deletes it.
+type TagRecord struct {
+	ID        string  `json:"id"`
+	Name      string  `json:"name"`
+	Color     string  `json:"color" example:"#1f6feb"`
+	OrgID     string  `json:"orgId"`
+	CreatedAt string  `json:"createdAt" format:"date-time"`
+	UpdatedAt string  `json:"updatedAt" format:"date-time"`
+	DeletedAt *string `json:"deletedAt" nullable:"true" format:"date-time"`
+}
+
+func tagRecord(p tenancy.Principal, t publishing.Tag) TagRecord {
+	return TagRecord{
+		ID: t.ID.String(), Name: t.Name, Color: t.Color, OrgID: p.Org.String(),
+		CreatedAt: FormatTime(t.CreatedAt), UpdatedAt: FormatTime(t.UpdatedAt),
+	}
+}
+
+// TagList is the answer of the list of tags.
+type TagList struct {
+	Tags []TagRecord `json:"tags"`
+}
+
+type tagsOutput struct{ Body TagList }
+
+// ListTags returns the endpoint that lists the tags of the organization in the order of their names.
+func (a *API) ListTags() route.Endpoint {
+	return route.JSON(describe("List the tags of the organization"), a.listTags)
+}
+
+func (a *API) listTags(ctx context.Context, _ *struct{}) (*tagsOutput, error) {
+	p := request.Principal(ctx)
+	tags, err := a.deps.Posts.Tags(ctx, p)
+	if err != nil {
+		return nil, err
+	}
+	out := &tagsOutput{Body: TagList{Tags: make([]TagRecord, 0, len(tags))}}
+	for _, t := range tags {
+		out.Body.Tags = append(out.Body.Tags, tagRecord(p, t))
+	}
+	return out, nil
+}
+
+// CreateTagDto is the body that creates or changes a tag.
+type CreateTagDto struct {
+	Name  string `json:"name" doc:"1 to 64 characters. It is unique in the organization without regard to case."`
+	Color string `json:"color" doc:"In the form #rrggbb." example:"#1f6feb"`
+}
+
+func (d CreateTagDto) command() publishing.SaveTag {
+	return publishing.SaveTag{Name: d.Name, Color: d.Color}
+}
+
+type tagInput struct{ Body CreateTagDto }
+
+type tagOutput struct{ Body TagRecord }
+
+// CreateTag returns the endpoint that creates a tag.
+func (a *API) CreateTag() route.Endpoint {
+	d := describe("Create a tag", 400, 409, 413)
+	d.DefaultStatus = http.StatusCreated
+	return route.JSON(d, a.createTag)
+}
+
+func (a *API) createTag(ctx context.Context, in *tagInput) (*tagOutput, error) {
+	p := request.Principal(ctx)
+	t, err := a.deps.Posts.CreateTag(ctx, p, in.Body.command())
+	if err != nil {
+		return nil, err
+	}
+	return &tagOutput{Body: tagRecord(p, t)}, nil
+}
+
+// UpdateTag returns the endpoint that changes the name and the color of a tag, which all its posts then show.
+func (a *API) UpdateTag() route.Endpoint {
+	return route.JSON(describe("Change a tag", 400, 404, 409, 413), a.updateTag)
+}
+
+type updateTagInput struct {
+	ID   string `path:"id" doc:"Tag id."`
+	Body CreateTagDto
+}
+
+func (a *API) updateTag(ctx context.Context, in *updateTagInput) (*tagOutput, error) {
+	p := request.Principal(ctx)
+	t, err := a.deps.Posts.UpdateTag(ctx, p, in.ID, in.Body.command())
+	if err != nil {
+		return nil, err
+	}
+	return &tagOutput{Body: tagRecord(p, t)}, nil
+}
+
+// DeleteTag returns the endpoint that deletes a tag. Its posts stay and lose it.
+func (a *API) DeleteTag() route.Endpoint {
+	return route.JSON(describe("Delete a tag; its posts stay", 404), a.deleteTag)
+}
+
+type deleteTagInput struct {
+	ID string `path:"id" doc:"Tag id."`
+}
+
+func (a *API) deleteTag(ctx context.Context, in *deleteTagInput) (*tagOutput, error) {
+	p := request.Principal(ctx)
+	t, err := a.deps.Posts.DeleteTag(ctx, p, in.ID)
+	if err != nil {
+		return nil, err
+	}
+	out := &tagOutput{Body: tagRecord(p, t)}
+	at := FormatTime(a.deps.Clock.Now())
+	out.Body.DeletedAt = &at
+	return out, nil
+}

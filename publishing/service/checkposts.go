@@ -1,0 +1,64 @@
+package service
+
+import (
+	"context"
+
+	"crier/platform/fault"
+	"crier/publishing"
+	"crier/publishing/connector"
+	"crier/tenancy"
+)
+
+// Check returns what the rules say about each entry, as if it were to be scheduled, and stores nothing. It returns
+// Invalid for entries that break a limit of a request, TooLarge when checking takes longer than the request may, and
+// Unavailable while the database is away.
+func (s *Posts) Check(
+	ctx context.Context, p tenancy.Principal, cmd publishing.CheckPosts,
+) ([]publishing.Checked, error) {
+	const op = "publishing.CheckPosts"
+	create := publishing.CreatePosts{
+		Type: publishing.CreateSchedule, Date: s.deps.Clock.Now(), Entries: cmd.Entries, Method: publishing.MethodAPI,
+	}
+	if err := create.Validate(); err != nil {
+		return nil, err
+	}
+	known, err := s.lookup(ctx, p, create)
+	if err != nil {
+		return nil, internal(op, err)
+	}
+	out := make([]publishing.Checked, 0, len(cmd.Entries))
+	for _, e := range cmd.Entries {
+		entry, problems := s.checkEntry(ctx, known, e, create.Type)
+		if ctx.Err() != nil {
+			return nil, fault.Wrap(fault.TooLarge, op, checkTooSlow, ctx.Err())
+		}
+		out = append(out, s.resultOf(e, entry, problems))
+	}
+	return out, nil
+}
+
+// resultOf returns the result of an entry with the problems that were found.
+func (s *Posts) resultOf(e publishing.CreateEntry, entry checked, problems []fault.Item) publishing.Checked {
+	out := publishing.Checked{
+		ID: e.Channel, Connector: entry.channel.Connector, Name: entry.channel.Name, SettingsProblem: entry.badSettings,
+	}
+	for _, problem := range problems {
+		if len(out.Problems) < fault.MaxListed {
+			out.Problems = append(out.Problems, problem.Message)
+		}
+	}
+	if len(entry.parts) > 0 {
+		first := entry.parts[0]
+		out.Empty = publishing.Blank(first.plain) && len(first.media) == 0
+	}
+	c, ok := s.deps.Connectors.Get(entry.channel.Connector)
+	if !ok {
+		return out
+	}
+	d := c.Describe()
+	out.MaxLength = d.MaxLength
+	for _, part := range entry.parts {
+		out.Length = max(out.Length, connector.Length(part.plain, d.Unit))
+	}
+	return out
+}

@@ -1,0 +1,73 @@
+package service
+
+import (
+	"context"
+	"fmt"
+
+	"crier/platform/fault"
+	"crier/platform/id"
+	"crier/publishing"
+	publishingstore "crier/publishing/store"
+	"crier/tenancy"
+)
+
+// ChangeSettings replaces the settings of a post with its followers, which keep their states. Of a repeated post it
+// changes this occurrence alone. It returns the root of the thread, NotFound, Invalid for settings that break the rules
+// of the platform unless the post is a draft, and Conflict for a post that is published, may be, or is being published.
+func (s *Posts) ChangeSettings(
+	ctx context.Context, p tenancy.Principal, post string, cmd publishing.ChangeSettings,
+) (publishing.Post, error) {
+	const op = "publishing.ChangeSettings"
+	parsed, ok := id.Parse[publishing.PostTag](post)
+	if !ok {
+		return publishing.Post{}, noPost(op)
+	}
+	detail, err := s.Get(ctx, p, post)
+	if err != nil {
+		return publishing.Post{}, err
+	}
+	if err := cmd.Validate(); err != nil {
+		return publishing.Post{}, err
+	}
+	entry := storedEntry(detail)
+	entry.settings = settingsFor(entry.channel, cmd.Settings)
+	problems, _ := s.channelRules(ctx, entry)
+	var out publishing.Post
+	err = s.inOrg(ctx, p.Org, func(tx *publishingstore.Tx) error {
+		group, err := groupOf(ctx, tx, parsed)
+		if err != nil {
+			return err
+		}
+		posts, err := tx.LockGroup(ctx, group)
+		if err != nil {
+			return err
+		}
+		if len(posts) == 0 {
+			return noPost(op)
+		}
+		if err := movable(posts, publishing.StateQueue, false); err != nil {
+			return err
+		}
+		if len(posts)*len(entry.settings) > publishing.MaxAllSettings {
+			return fault.New(fault.Invalid, op, fmt.Sprintf("The settings of all parts with a delay together must "+
+				"be smaller than %d bytes.", publishing.MaxAllSettings))
+		}
+		if len(problems) > 0 && queued(posts) {
+			return contentFault(problems)
+		}
+		root := rootOf(posts)
+		out = publishing.Post{ID: root.ID, Group: group, PublishDate: root.PublishDate}
+		return tx.SetSettings(ctx, group, root.ID, entry.settings, by(p))
+	})
+	return out, publicFault(op, err)
+}
+
+// rootOf returns the post that follows none. Every group has one.
+func rootOf(posts []publishingstore.PostStatus) publishingstore.PostStatus {
+	for _, p := range posts {
+		if p.After.IsZero() {
+			return p
+		}
+	}
+	return posts[0]
+}

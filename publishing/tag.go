@@ -1,0 +1,58 @@
+package publishing
+
+import (
+	"regexp"
+	"strings"
+	"time"
+
+	"crier/platform/fault"
+	"crier/platform/id"
+	"crier/tenancy"
+)
+
+// TagTag distinguishes the ids of tags.
+type TagTag struct{}
+
+// TagID identifies a tag.
+type TagID = id.ID[TagTag]
+
+// Tag is a label of posts. Its name is unique in its organization without regard to case.
+type Tag struct {
+	ID   TagID  `db:"id"`
+	Name string `db:"name"`
+	// Color has the form #rrggbb, in lower case.
+	Color     string    `db:"color"`
+	CreatedAt time.Time `db:"created_at"`
+	UpdatedAt time.Time `db:"updated_at"`
+}
+
+// The limits of tags. MaxPostTags is that of one post, MaxTags that of an organization.
+const (
+	// MaxTagName is in characters.
+	MaxTagName  = 64
+	MaxPostTags = 100
+	MaxTags     = 1_000
+)
+
+// SaveTag has the name and the color of a new tag, or the new ones of an existing tag.
+type SaveTag struct {
+	Name  string
+	Color string
+}
+
+var colorForm = regexp.MustCompile(`^#[0-9a-f]{6}$`)
+
+// Cleaned returns the command with a clean name (tenancy.CleanName) and the color in lower case, or Invalid with every
+// problem.
+func (c SaveTag) Cleaned() (SaveTag, error) {
+	var faults fault.List
+	name, rule := tenancy.CleanName(c.Name, 1, MaxTagName)
+	if rule != "" {
+		faults.Add("name", rule)
+	}
+	color := strings.ToLower(strings.TrimSpace(c.Color))
+	if !colorForm.MatchString(color) {
+		faults.Add("color", "must have the form #rrggbb, for example #1f6feb")
+	}
+	return SaveTag{Name: name, Color: color}, faults.Err("publishing.SaveTag", "The tag is not valid.")
+}

@@ -1,0 +1,135 @@
+package contract
+
+import (
+	"encoding/json"
+	"net/http"
+	"strings"
+	"testing"
+)
+
+// checkResult is what POST /posts/check says about one entry.
+type checkResult struct {
+	ID, Identifier, Name string
+	Valid                bool
+	SettingsError        bool
+	Errors               json.RawMessage
+	EmptyContent         bool
+	TooLong              bool
+	MaximumCharacters    int
+	Length               int
+	Problems             []string
+}
+
+type checkAnswer struct {
+	Passed  bool
+	Results []checkResult
+}
+
+func TestCheckPosts(t *testing.T) {
+	t.Parallel()
+	subjects(t, start(t, nil), map[string]subject{
+		"says what is wrong with each entry": testCheck,
+		"bad requests are refused":           testBadCheck,
+	})
+}
+
+func testCheck(t *testing.T, r *rig) {
+	t.Parallel()
+	o := r.organization(t)
+	c := o.channel(t, "A")
+	ask := o.dashboard(t)
+	body := m{"posts": []m{
+		entry(c.id, part("short")), entry(c.id, part("")), entry(c.id, part(strings.Repeat("x", 5000))),
+		entry("11111111-1111-4111-8111-111111111111", part("x")), entry(c.id, part("x", m{"id": "none"})),
+	}, "ai": false}
+	a := ask(http.MethodPost, "/posts/check", body).want(t, http.StatusCreated)
+	for _, result := range elements(t, members(t, a.raw(), "passed", "results")["results"]) {
+		members(t, result, "id", "identifier", "name", "valid", "settingsError", "errors", "emptyContent", "tooLong",
+			"maximumCharacters", "length", "problems", "checker")
+	}
+	got := read[checkAnswer](t, a)
+	if got.Passed || len(got.Results) != 5 {
+		t.Fatalf("got %+v, want five results that did not pass", got)
+	}
+	fine, empty, long, unknown, missing := got.Results[0], got.Results[1], got.Results[2], got.Results[3], got.Results[4]
+	if !fine.Valid || string(fine.Errors) != "true" || fine.Length != 5 || fine.Identifier != "sandbox" || len(fine.Problems) > 0 {
+		t.Errorf("got %+v, want a valid entry of 5 characters", fine)
+	}
+	if empty.Valid || !empty.EmptyContent || empty.TooLong || !strings.Contains(string(empty.Errors), "empty") {
+		t.Errorf("got %+v, want an empty entry", empty)
+	}
+	if long.Valid || !long.TooLong || long.EmptyContent || long.Length != 5000 || long.MaximumCharacters >= 5000 {
+		t.Errorf("got %+v, want an entry that is too long", long)
+	}
+	if unknown.Valid || unknown.Identifier != "" || !strings.Contains(string(unknown.Errors), "no channel") {
+		t.Errorf("got %+v, want an unknown channel", unknown)
+	}
+	if missing.Valid || !strings.Contains(string(missing.Errors), "no file") {
+		t.Errorf("got %+v, want an unknown file", missing)
+	}
+	o.wantCount(t, 0)
+	only := m{"posts": []m{entry(c.id, part("short"))}}
+	if got := read[checkAnswer](t, o.do(t, http.MethodPost, "/posts/check", only).want(t, 201)); !got.Passed {
+		t.Errorf("got %+v, want a pass", got)
+	}
+}
+
+func testBadCheck(t *testing.T, r *rig) {
+	t.Parallel()
+	o := r.organization(t)
+	for _, body := range []any{
+		m{}, m{"posts": nil}, m{"posts": []m{}}, m{"posts": "x"}, m{"posts": []any{1}}, m{"posts": []m{{}}},
+		m{"posts": []m{entry("x")}}, m{"posts": []m{entry("x", part("x"))}, "ai": "perhaps"}, "[]", "{", "",
+	} {
+		o.do(t, http.MethodPost, "/posts/check", body).refusal(t, http.StatusBadRequest)
+	}
+}
+
+func TestChangeSettings(t *testing.T) {
+	t.Parallel()
+	subjects(t, start(t, nil), map[string]subject{
+		"of a post that is not published": testSettings,
+		"bad requests are refused":        testBadSettings,
+	})
+}
+
+func testSettings(t *testing.T, r *rig) {
+	t.Parallel()
+	o := r.organization(t)
+	c := o.channel(t, "A")
+	for _, body := range []m{later(c.id, part("queued")), request("draft", tomorrow(), entry(c.id, part("draft")))} {
+		id := o.create(t, body)
+		before := o.post(t, id)
+		a := o.do(t, http.MethodPut, "/posts/"+id+"/settings", `{"settings":{"__type":"x","big":12345678901234567890}}`).want(t, 200)
+		members(t, a.raw(), "postId", "publishDate")
+		if got := read[struct{ PostID, PublishDate string }](t, a); got.PostID != id || got.PublishDate != before.PublishDate {
+			t.Errorf("got %+v, want the id %s and the date %s", got, id, before.PublishDate)
+		}
+		if got := o.get(t, "/posts/"+id).want(t, 200); !strings.Contains(string(got.Body), `"settings":{"big":12345678901234567890,"__type":"sandbox"}`) &&
+			!strings.Contains(string(got.Body), `"settings":{"__type":"sandbox","big":12345678901234567890}`) {
+			t.Errorf("got the post %s, want the new settings with the platform as __type", got.Body)
+		}
+		if after := o.post(t, id); after.State != before.State || after.events()[len(after.events())-1] != "edited" {
+			t.Errorf("got the state %s and the events %v, want the state %s and an edit", after.State, after.events(), before.State)
+		}
+	}
+	published := o.create(t, now(c.id, part("out")))
+	o.reaches(t, published, "PUBLISHED")
+	o.do(t, http.MethodPut, "/posts/"+published+"/settings", m{"settings": m{}}).refusal(t, http.StatusConflict)
+}
+
+func testBadSettings(t *testing.T, r *rig) {
+	t.Parallel()
+	o, other := r.organization(t), r.organization(t)
+	id := o.create(t, later(o.channel(t, "A").id, part("x")))
+	for _, body := range []any{
+		m{}, m{"settings": nil}, m{"settings": "x"}, m{"settings": []int{1}}, `{"settings":{"x":1e999}}`, "[]", "{", "",
+		m{"settings": m{"x": "a\x00b"}}, m{"settings": m{"x": strings.Repeat("x", 100_000)}},
+	} {
+		o.do(t, http.MethodPut, "/posts/"+id+"/settings", body).refusal(t, http.StatusBadRequest)
+	}
+	for _, path := range []string{"x", "11111111-1111-4111-8111-111111111111"} {
+		o.do(t, http.MethodPut, "/posts/"+path+"/settings", m{"settings": m{}}).refusal(t, http.StatusNotFound)
+	}
+	other.do(t, http.MethodPut, "/posts/"+id+"/settings", m{"settings": m{}}).refusal(t, http.StatusNotFound)
+}
