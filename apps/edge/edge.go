@@ -31,6 +31,7 @@ type Deps struct {
 	Posts    publicv1.Posts
 	Queue    appapi.Queue
 	Channels Channels
+	Slots    publicv1.Slots
 	Media    Media
 	Accounts Accounts
 	Limiter  Limiter
@@ -226,6 +227,6 @@ func (s *Server) appAPI() *appapi.API {
 func (s *Server) publicAPI() *publicv1.API {
 	return publicv1.New(publicv1.Config{BaseURL: s.cfg.Base(), UploadLimit: s.cfg.UploadLimit},
 		publicv1.Deps{
-			Posts: s.deps.Posts, Channels: s.deps.Channels, Media: s.deps.Media, Clock: s.deps.Clock,
+			Posts: s.deps.Posts, Channels: s.deps.Channels, Slots: s.deps.Slots, Media: s.deps.Media, Clock: s.deps.Clock,
 		})
 }

@@ -239,6 +239,25 @@ func (c channels) Finish(_ context.Context, cmd publishing.FinishConnect) (publi
 	return publishing.ChannelConnected{Channel: c.thread.Channel, Onboarding: true}, c.err
 }
 
+type slots struct{ *world }
+
+func (s slots) Find(_ context.Context, _ tenancy.Principal, channel string) (time.Time, error) {
+	return day, s.note(channel)
+}
+
+func (s slots) FindAny(context.Context, tenancy.Principal) (time.Time, error) { return day, s.note() }
+
+func (s slots) Plan(_ context.Context, _ tenancy.Principal, channel string) (publishing.ChannelPlan, error) {
+	return publishing.ChannelPlan{Timezone: "UTC", Times: publishing.DefaultQueueTimes(true), Next: []time.Time{day}}, s.note(channel)
+}
+
+func (s slots) SetPlan(_ context.Context, _ tenancy.Principal, channel string, cmd publishing.SetQueuePlan) (publishing.ChannelPlan, error) {
+	if err := cmd.Validate(); err != nil {
+		return publishing.ChannelPlan{}, err
+	}
+	return publishing.ChannelPlan{Timezone: "UTC", Times: cmd.WallTimes(time.UTC, day)}, s.note(channel)
+}
+
 type media struct{ *world }
 
 func (m media) Upload(_ context.Context, _ tenancy.Principal, filename string, r io.Reader) (publishing.Medium, error) {
@@ -341,7 +360,7 @@ func start(t testing.TB, vars map[string]string, change ...func(*edge.Deps)) *ru
 	w.signIn = tenancy.SignIn{Session: goodSession, Device: "device-token"}
 	log := &syncbuffer.Buffer{}
 	deps := edge.Deps{
-		Posts: posts{world: w}, Queue: queue{world: w}, Channels: channels{world: w}, Media: media{world: w},
+		Posts: posts{world: w}, Queue: queue{world: w}, Channels: channels{world: w}, Slots: slots{world: w}, Media: media{world: w},
 		Accounts: accounts{world: w}, Limiter: limiter{world: w}, Health: health{world: w},
 		Log: slog.New(slog.NewTextHandler(log, nil)), Metrics: prometheus.NewRegistry(), Version: "test",
 		Clock: clock.Func(func() time.Time { return clock.System{}.Now().Add(time.Duration(w.skew.Load())) }),

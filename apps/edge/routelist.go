@@ -56,12 +56,6 @@ func personal(r Route) Route {
 	return r
 }
 
-// inApp returns an endpoint of the public API for a route of the application API. tag is its group in the document.
-func inApp(tag string, endpoint route.Endpoint) route.Endpoint {
-	endpoint.Description.Tags = []string{tag}
-	return endpoint
-}
-
 func missing(pattern string, credential Credential, limits Limits) Route {
 	r := built(pattern, "", credential, limits, route.NotBuilt())
 	r.State = Missing
@@ -72,6 +66,13 @@ func planned(pattern string, credential Credential, limits Limits) Route {
 	r := built(pattern, "", credential, limits, route.NotBuilt())
 	r.State = Planned
 	return r
+}
+
+// tagged returns an endpoint of the public API for a route of the application API, under another tag in the OpenAPI
+// document.
+func tagged(tag string, endpoint route.Endpoint) route.Endpoint {
+	endpoint.Description.Tags = []string{tag}
+	return endpoint
 }
 
 // aliasPrefix precedes the paths of the public API a second time.

@@ -17,7 +17,7 @@ import (
 func (s *Server) routes(public *publicv1.API, api *appapi.API) []Route {
 	return slices.Concat(
 		withAliases(publicRoutes(public)), serviceRoutes(s, api),
-		signInRoutes(api), userRoutes(api), channelRoutes(api), postRoutes(public), contentRoutes(), settingsRoutes(api),
+		signInRoutes(api), userRoutes(api), channelRoutes(public, api), postRoutes(public), contentRoutes(), settingsRoutes(api),
 		billingRoutes(), visitorRoutes(api), oauthRoutes(),
 	)
 }
@@ -33,15 +33,15 @@ func publicRoutes(api *publicv1.API) []Route {
 		missing("GET /public/v1/connectors/{id}/analytics", apiKey, read),
 		missing("POST /public/v1/connectors/{id}/authorize", apiKey, write),
 		missing("GET /public/v1/customers/{customerId}/report", apiKey, read),
-		planned("GET /public/v1/find-slot", apiKey, read),
-		missing("GET /public/v1/find-slot/{id}", apiKey, read),
+		built("GET /public/v1/find-slot", "find-any-slot", apiKey, read, api.FindAnySlot()),
+		built("GET /public/v1/find-slot/{id}", "find-slot", apiKey, read, api.FindSlot()),
 		missing("GET /public/v1/groups", apiKey, read),
 		missing("GET /public/v1/integration-settings/{id}", apiKey, read),
 		missing("POST /public/v1/integration-trigger/{id}", apiKey, write),
 		built("GET /public/v1/integrations", "list-channels", apiKey, read, api.ListChannels()),
 		built("DELETE /public/v1/integrations/{id}", "delete-channel", apiKey, write, api.DeleteChannel()),
-		planned("GET /public/v1/integrations/{id}/queue-plan", apiKey, read),
-		planned("PUT /public/v1/integrations/{id}/queue-plan", apiKey, write),
+		built("GET /public/v1/integrations/{id}/queue-plan", "get-queue-plan", apiKey, read, api.QueuePlan()),
+		built("PUT /public/v1/integrations/{id}/queue-plan", "set-queue-plan", apiKey, write, api.SetQueuePlan()),
 		built("GET /public/v1/is-connected", "is-connected", apiKey, read, api.IsConnected()),
 		planned("GET /public/v1/media", apiKey, read),
 		planned("DELETE /public/v1/media/{id}", apiKey, write),
@@ -160,7 +160,7 @@ func userRoutes(api *appapi.API) []Route {
 	}
 }
 
-func channelRoutes(api *appapi.API) []Route {
+func channelRoutes(public *publicv1.API, api *appapi.API) []Route {
 	return []Route{
 		missing("GET /analytics/post/{postId}", session, user),
 		missing("GET /analytics/{integration}", session, user),
@@ -199,11 +199,11 @@ func channelRoutes(api *appapi.API) []Route {
 		built("PUT /integrations/{id}/pause", "pause-channel", session, form, api.PauseChannel()),
 		missing("POST /integrations/{id}/plugs", session, user),
 		missing("GET /integrations/{id}/plugs", session, user),
-		missing("GET /integrations/{id}/queue-plan", session, user),
-		missing("PUT /integrations/{id}/queue-plan", session, user),
+		built("GET /integrations/{id}/queue-plan", "get-queue-plan-in-session", session, user, tagged("Channels", public.QueuePlan())),
+		built("PUT /integrations/{id}/queue-plan", "set-queue-plan-in-session", session, form, tagged("Channels", public.SetQueuePlan())),
 		missing("POST /integrations/{id}/retry", session, user),
 		missing("POST /integrations/{id}/settings", session, user),
-		missing("POST /integrations/{id}/time", session, user),
+		built("POST /integrations/{id}/time", "set-times", session, form, tagged("Channels", public.SetTimes())),
 	}
 }
 
@@ -211,10 +211,10 @@ func postRoutes(public *publicv1.API) []Route {
 	return []Route{
 		missing("POST /posts", session, user),
 		missing("GET /posts", session, user),
-		built("POST /posts/check", "check-posts-session", session, form, inApp("Posts", public.CheckPosts())),
+		built("POST /posts/check", "check-posts-session", session, form, tagged("Posts", public.CheckPosts())),
 		planned("GET /posts/export", session, user),
-		missing("GET /posts/find-slot", session, user),
-		missing("GET /posts/find-slot/{id}", session, user),
+		built("GET /posts/find-slot", "find-any-slot-in-session", session, user, tagged("Posts", public.FindAnySlot())),
+		built("GET /posts/find-slot/{id}", "find-slot-in-session", session, user, tagged("Posts", public.FindSlot())),
 		planned("GET /posts/group/{group}", session, user),
 		planned("POST /posts/import", session, user),
 		planned("GET /posts/list", session, user),
@@ -222,10 +222,10 @@ func postRoutes(public *publicv1.API) []Route {
 		missing("POST /posts/rewrite", session, user),
 		planned("POST /posts/separate-posts", session, user),
 		missing("POST /posts/should-shortlink", session, user),
-		built("POST /posts/tags", "create-tag-session", session, form, inApp("Posts", public.CreateTag())),
-		built("GET /posts/tags", "list-tags-session", session, user, inApp("Posts", public.ListTags())),
-		built("PUT /posts/tags/{id}", "update-tag-session", session, form, inApp("Posts", public.UpdateTag())),
-		built("DELETE /posts/tags/{id}", "delete-tag-session", session, form, inApp("Posts", public.DeleteTag())),
+		built("POST /posts/tags", "create-tag-session", session, form, tagged("Posts", public.CreateTag())),
+		built("GET /posts/tags", "list-tags-session", session, user, tagged("Posts", public.ListTags())),
+		built("PUT /posts/tags/{id}", "update-tag-session", session, form, tagged("Posts", public.UpdateTag())),
+		built("DELETE /posts/tags/{id}", "delete-tag-session", session, form, tagged("Posts", public.DeleteTag())),
 		planned("POST /posts/valid", session, user),
 		planned("DELETE /posts/{group}", session, user),
 		planned("GET /posts/{id}", session, user),

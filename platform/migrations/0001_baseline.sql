@@ -408,6 +408,9 @@ create table channel (
   -- The platform has refused the credential: nothing goes out until the account is connected again.
   refresh_needed boolean not null default false,
   timezone       text not null default 'UTC',
+  -- Its posting times by the clocks of the time zone, for publishing.QueueTime: a list of objects with minute, after
+  -- midnight, and days, the sum of 1 for Sunday, 2 for Monday and so on to 64 for Saturday.
+  queue_plan     jsonb not null default '[]' check (jsonb_typeof(queue_plan) = 'array' and jsonb_array_length(queue_plan) <= 100),
   created_at     timestamptz not null default now(),
   updated_at     timestamptz not null default now(),
   deleted_at     timestamptz,
@@ -685,9 +688,10 @@ create table post (
     and (series_id is null) = (interval_days is null))
 ) with (fillfactor = 70); -- room for the next versions of a row on its page, so that an update can leave indexes alone
 
--- RootsInRange and RootsPage: the calendar and the list. Whole, so that the planner never reads it from end to end
+-- RootsInRange and RootsPage: the calendar and the list. ChannelTaken and AllTaken: what takes a slot; it has the
+-- channel, so that the posts of others are passed in the index. Whole, so that the planner never reads it from end to end
 -- because all that it looks for meets its condition.
-create index post_range on post (org_id, publish_date);
+create index post_range on post (org_id, publish_date, channel_id);
 -- GroupLock and what is read of whole groups.
 create index post_group on post (group_id, org_id);
 -- The occurrences of a series. A number has one row, whoever writes it.
@@ -878,6 +882,21 @@ create table idempotency (
 create index idempotency_created on idempotency (created_at, (key || ''));
 
 
+-- Slots ---------------------------------------------------------------------------------------------------------------
+
+-- A slot that a call named a moment ago, so that no other call names it too. A post at that time deletes it. Nothing is
+-- refused because of it, and what is over is deleted when another slot is held.
+create table slot_hold (
+  org_id     uuid not null references organization (id) on delete cascade,
+  -- Id of the channel, or of the organization: then the time is held for all of its channels.
+  subject    uuid not null,
+  -- A whole minute.
+  at         timestamptz not null,
+  expires_at timestamptz not null,
+  constraint slot_hold_pkey primary key (org_id, subject, at)
+);
+
+
 -- Who may see and do what ---------------------------------------------------------------------------------------------
 --
 -- Six roles without a log-in, made by crier migrate and entered by the service's connections (platform/pg). Columns
@@ -891,7 +910,8 @@ declare t text;
 begin
   foreach t in array array[
     'member', 'invitation', 'invitation_link', 'api_key', 'customer', 'channel', 'connect_state', 'pause', 'media', 'derived_picture', 'series', 'tag', 'post',
-    'part', 'attachment', 'publication', 'channel_queue', 'post_event', 'idempotency'
+    'part', 'attachment', 'publication', 'channel_queue', 'post_event', 'idempotency',
+    'slot_hold'
   ] loop
     execute format('alter table %I enable row level security', t);
     execute format('alter table %I force row level security', t);

@@ -197,8 +197,10 @@ select (select count(*) from channel where deleted_at is null) >= $1
   and not exists (select from channel where connector = $2 and account_id = $3 and deleted_at is null)`
 
 const channelUpsert = `-- publishing.ChannelUpsert
-insert into channel (org_id, id, connector, name, profile, picture, account_id, account, grade, credential, timezone)
-select $1, $2, $3, $4, $5, $6, $7, $8, $9, $10, coalesce(nullif($11, ''), o.timezone)
+insert into channel (org_id, id, connector, name, profile, picture, account_id, account, grade, credential, timezone,
+  queue_plan)
+select $1, $2, $3, $4, $5, $6, $7, $8, $9, $10, coalesce(nullif($11, ''), o.timezone),
+  case when $11 = '' and o.timezone = 'UTC' then $12::jsonb else $13::jsonb end
 from organization o where o.id = $1
 on conflict (org_id, connector, account_id) where deleted_at is null do update set
   profile = excluded.profile, picture = excluded.picture, account = excluded.account, grade = excluded.grade,
@@ -221,7 +223,8 @@ var ErrTooManyChannels = errors.New("the organization has as many channels as it
 
 // Connect stores a channel. A connected channel of the same account gets the new credential and keeps its id, its name
 // and its queue, whose posts go on. A time zone that is given becomes the channel's; without one a new channel gets the
-// zone of its organization, and an existing one keeps its own. Connect returns the channel as it is stored, and when
+// zone of its organization, and an existing one keeps its own. A new channel gets publishing.DefaultQueueTimes, for whose
+// choice UTC as the organization's zone counts as none. Connect returns the channel as it is stored, and when
 // its next post is due, nil for none.
 //
 // It returns ErrTooManyChannels when a new channel would be one more than most. That also holds for channels that are
@@ -245,7 +248,8 @@ func (s *Store) Connect(
 		}
 		var customer publishing.CustomerID
 		row := tx.QueryRow(ctx, channelUpsert, c.Org, c.ID, c.Connector, c.Name, c.Profile, c.Picture, c.AccountID,
-			c.Account, c.Grade, credential, c.Timezone)
+			c.Account, c.Grade, credential, c.Timezone,
+			storedTimes(publishing.DefaultQueueTimes(false)), storedTimes(publishing.DefaultQueueTimes(true)))
 		if err := row.Scan(&c.ID, &c.Name, &customer, &c.Disabled, &c.Timezone, &c.CreatedAt); err != nil {
 			return err
 		}

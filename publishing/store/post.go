@@ -48,13 +48,14 @@ func (p *NewPost) publishDate() *time.Time {
 	return &p.PublishDate
 }
 
-// Insert writes posts with their parts in one round trip, and one event for each root. The posts of a group must be
-// next to each other, its root first. The channels must exist: see HoldChannels. It returns the error of Postgres,
+// Insert writes posts with their parts in one round trip, and one event for each root, and deletes the holds of slots at
+// their times. The posts of a group must be next to each other, its root first. The channels must exist: see HoldChannels. It returns the error of Postgres,
 // which is a unique violation for an id that exists and a violation of a foreign key for a channel or a medium without
 // a row.
 func (t *Tx) Insert(ctx context.Context, posts []NewPost) error {
 	b := &pgx.Batch{}
 	t.queuePosts(b, posts)
+	t.queueHoldsRelease(b, posts)
 	return t.tx.SendBatch(ctx, b).Close()
 }
 
@@ -291,6 +292,7 @@ func (t *Tx) Rewrite(ctx context.Context, group publishing.GroupID, old []PostSt
 	if len(posts) > 1 {
 		t.queuePosts(b, posts[1:])
 	}
+	t.queueHoldsRelease(b, posts[:1])
 	return t.tx.SendBatch(ctx, b).Close()
 }
 

@@ -34,7 +34,7 @@ func (s *Store) Roots(
 	var series []projectedSeries
 	// The series are read first: an occurrence that is stored meanwhile is found twice instead of not at all.
 	err := s.readWithin(ctx, org, func(b *pgx.Batch, most *budget) {
-		b.Queue(findSeriesInRange, q.Start, q.End.UTC(), customer, limit).Query(collectProjected(&series))
+		b.Queue(findSeriesInRange, q.Start, q.End.UTC(), customer, limit, publishing.ChannelID{}).Query(collectProjected(&series))
 		b.Queue(rootsInRange, q.Start, q.End, customer, limit).Query(into(&rows, within(most, scanPost, settingsBytes)))
 	})
 	if err != nil {

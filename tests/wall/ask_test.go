@@ -163,7 +163,7 @@ func questions(t *testing.T, db *pg.DB) map[string]question {
 	t.Helper()
 	s, all := publishingstore.New(db), map[string]question{}
 	for _, some := range append(tenancyQuestions(people(t, db)),
-		channelQuestions(s), listQuestions(s), postQuestions(s), seriesQuestions(s), pictureQuestions(s),
+		channelQuestions(s), slotQuestions(s), listQuestions(s), postQuestions(s), seriesQuestions(s), pictureQuestions(s),
 		purgeQuestions(db, s), tagQuestions(s),
 	) {
 		maps.Copy(all, some)
@@ -252,6 +252,35 @@ func channelQuestions(s *publishingstore.Store) map[string]question {
 		"Tx.Disconnect": inOrg(s, func(t *testing.T, tx *publishingstore.Tx, th tenantFixture) (bool, error) {
 			found, err := tx.Disconnect(t.Context(), th.channel.ID)
 			return !found, err
+		}),
+	}
+}
+
+// slotQuestions returns the questions about queue plans and slots.
+func slotQuestions(s *publishingstore.Store) map[string]question {
+	return map[string]question{
+		"Store.QueuePlan": func(t *testing.T, m, th tenantFixture) bool {
+			_, err := s.QueuePlan(t.Context(), m.org, th.channel.ID)
+			return pg.IsNoRows(err)
+		},
+		"Tx.LockPlan": inOrg(s, func(t *testing.T, tx *publishingstore.Tx, th tenantFixture) (bool, error) {
+			_, err := tx.LockPlan(t.Context(), th.channel.ID)
+			return false, err
+		}),
+		"Tx.SetPlan": inOrg(s, func(t *testing.T, tx *publishingstore.Tx, th tenantFixture) (bool, error) {
+			return true, tx.SetPlan(t.Context(), th.channel.ID, publishingstore.StoredPlan{Timezone: "Asia/Tokyo"})
+		}),
+		"Tx.LockSlots": inOrg(s, func(t *testing.T, tx *publishingstore.Tx, th tenantFixture) (bool, error) {
+			plans, _, err := tx.LockSlots(t.Context(), th.channel.ID)
+			return len(plans) == 0, err
+		}),
+		"Tx.TakenMinutes": inOrg(s, func(t *testing.T, tx *publishingstore.Tx, th tenantFixture) (bool, error) {
+			taken, err := tx.TakenMinutes(t.Context(), th.channel.ID, now.Add(-time.Hour), now.Add(time.Hour))
+			return len(taken) == 0, err
+		}),
+		"Tx.HoldSlot": inOrg(s, func(t *testing.T, tx *publishingstore.Tx, th tenantFixture) (bool, error) {
+			// The hold is one of the asking organization; Tx.TakenMinutes is asked whether it is seen by others.
+			return true, tx.HoldSlot(t.Context(), th.channel.ID, now, time.Minute)
 		}),
 	}
 }

@@ -39,12 +39,17 @@ var bodies = map[string]string{
 	"POST /posts/check":                  checkedPosts,
 	"POST /posts/tags":                   `{"name":"tag $N","color":"#123456"}`,
 	"PUT /posts/tags/{id}":               `{"name":"changed $N","color":"#123456"}`,
+	"PUT /integrations/{id}/queue-plan":  `{"time":[{"time":560}]}`,
+	"POST /integrations/{id}/time":       `{"time":[{"time":560}]}`,
 	"POST /public/v1/posts":              newPost,
 	"POST /public/v1/posts/check":        checkedPosts,
 	"PUT /public/v1/posts/{id}/settings": `{"settings":{}}`,
 	"POST /public/v1/tags":               `{"name":"tag $N","color":"#123456"}`,
 	"PUT /public/v1/tags/{id}":           `{"name":"changed $N","color":"#123456"}`,
 	"PUT /public/v1/posts/{id}/status":   `{"status":"draft"}`,
+
+	"PUT /public/v1/integrations/{id}/queue-plan": `{"time":[{"time":560}]}`,
+
 	"POST /settings/api-keys":            `{"name":"new"}`,
 	"PUT /settings/api-keys/{id}":        `{"name":"renamed"}`,
 	"POST /settings/delete-account":      `{"confirm":"DELETE",` + wrongProof + `}`,

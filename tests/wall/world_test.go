@@ -269,6 +269,7 @@ func (w *world) addContent(t *testing.T) {
 		"{key}": key, "{file}": file,
 		"/": post, "/customers/": customer, "/integrations/": removable, "/integrations/social": "sandbox", "/auth/oauth/": "GITHUB", "/monitor/queue/": "publish",
 		"/public/v1/integrations/": removable, "/public/v1/posts/group/": groupID, "$CHANNEL": channel,
+		"/public/v1/find-slot/": channel, "/posts/find-slot/": channel,
 	} {
 		w.ids[beginning] = id
 	}

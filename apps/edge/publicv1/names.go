@@ -15,6 +15,7 @@ var wholeNames = map[string]string{
 // segmentNames has the JSON name of a segment of a path in a command, when it is another.
 var segmentNames = map[string]string{
 	"entries": "posts", "channel": "integration.id", "parts": "value", "media": "image",
+	"times": "time", "minute": "time",
 }
 
 // jsonName returns the path in the JSON of a request of a member of a command: "posts.0.value.1.contentType" for

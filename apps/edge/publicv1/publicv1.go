@@ -92,6 +92,7 @@ type Config struct {
 type Deps struct {
 	Posts    Posts
 	Channels Channels
+	Slots    Slots
 	Media    Media
 	Clock    clock.Clock
 }

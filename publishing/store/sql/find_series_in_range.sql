@@ -13,9 +13,10 @@
 --   $2 end timestamp: its end, in UTC
 --   $3 customer uuid: only series of channels of this customer; null = all
 --   $4 most bigint: how many are listed
+--   $5 channel uuid: only series of this channel; null = all
 --
---   PREPARE find_series_in_range (timestamptz, timestamp, uuid, bigint) AS
---   EXPLAIN EXECUTE find_series_in_range (null, null, null, null);
+--   PREPARE find_series_in_range (timestamptz, timestamp, uuid, bigint, uuid) AS
+--   EXPLAIN EXECUTE find_series_in_range (null, null, null, null, null);
 select s.org_id, s.created_at, p.publish_date as current, now() as now,
   array(
     select x.occurrence from post x
@@ -28,5 +29,5 @@ join post t on t.org_id = s.org_id and t.group_id = s.template and t.after_post 
 join channel c on c.org_id = s.org_id and c.id = s.channel_id and c.deleted_at is null
 where s.stopped_at is null
   and s.anchor <= $2::timestamp + interval '2 days' and (s.until_at is null or s.until_at >= $1)
-  and ($3::uuid is null or c.customer_id = $3)
+  and ($3::uuid is null or c.customer_id = $3) and ($5::uuid is null or s.channel_id = $5)
 limit $4
