@@ -53,6 +53,7 @@ func benches() []bench {
 		{name: "steady", run: steady},
 		{name: "create", run: creating},
 		{name: "read", run: reading},
+		{name: "find-slot", run: findingSlots},
 		{name: "admit", run: admitting},
 		{name: "idle", run: idle},
 		{name: "failover", run: failover},
