@@ -2,6 +2,9 @@ package publishing
 
 import "time"
 
+// WireTime is the layout of times in answers and webhooks, in UTC with milliseconds.
+const WireTime = "2006-01-02T15:04:05.000Z"
+
 // ListPosts asks for the posts of a date range, or for a page of all posts when Page is set. Both are ordered by
 // publish date, then by id.
 type ListPosts struct {

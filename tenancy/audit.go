@@ -29,6 +29,11 @@ const (
 	ActionChannelDeleted       Action = "channel.deleted"
 	ActionPaused               Action = "publishing.paused"
 	ActionUnpaused             Action = "publishing.resumed"
+	ActionWebhookCreated       Action = "webhook.created"
+	ActionWebhookChanged       Action = "webhook.changed"
+	ActionWebhookDeleted       Action = "webhook.deleted"
+	ActionWebhookSecret        Action = "webhook.secret-rotated"
+	ActionWebhookDisabled      Action = "webhook.disabled"
 	ActionImpersonated         Action = "impersonation.started"
 	ActionImpersonationEnded   Action = "impersonation.ended"
 )

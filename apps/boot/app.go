@@ -29,6 +29,7 @@ import (
 	"crier/publishing/pictures"
 	"crier/publishing/sender"
 	publishingservice "crier/publishing/service"
+	"crier/publishing/webhook"
 	tenancyservice "crier/tenancy/service"
 )
 
@@ -75,6 +76,7 @@ type App struct {
 	actors   *org.Client
 	pictures *pictures.Maker
 	sender   *sender.Sender
+	webhooks *webhook.Deliverer
 	worker   *worker.Worker
 	edge     *edge.Server
 	queues   atomic.Pointer[edge.Server] // edge, once it can serve /monitor/queue
@@ -120,6 +122,7 @@ func (a *App) parts() []lifecycle.Part {
 		{Name: "accounts", Start: a.openAccounts, Stop: a.closeAccounts},
 		{Name: "actors", Start: a.openActors, Stop: func(ctx context.Context) error { return a.actors.Close(ctx) }},
 		{Name: "sender", Start: a.openSender},
+		{Name: "webhooks", Start: a.openWebhooks},
 		{Name: "worker", Start: a.openWorker},
 		{Name: "edge", Start: a.openEdge},
 		{Name: "cluster", Start: a.joinCluster, Stop: func(ctx context.Context) error { return a.member.Leave(ctx) }},
@@ -148,6 +151,10 @@ func (a *App) workerParts() []lifecycle.Part {
 			Stop: func(ctx context.Context) error { return a.worker.Stop(ctx) },
 		},
 		{Name: "jobs", Start: a.startJobs, Stop: func(ctx context.Context) error { return a.jobs.Stop(ctx) }},
+		{
+			Name: "webhook loop", Start: a.startWebhooks,
+			Stop: func(ctx context.Context) error { return a.webhooks.Stop(ctx) },
+		},
 	}
 }
 

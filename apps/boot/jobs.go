@@ -10,6 +10,7 @@ import (
 	"crier/platform/jobs"
 	"crier/platform/pg"
 	"crier/publishing/sender"
+	"crier/publishing/webhook"
 	"crier/tenancy"
 	tenancyservice "crier/tenancy/service"
 )
@@ -120,7 +121,7 @@ func (a *App) tasks() []jobs.Handler {
 		GaveUp: func(ctx context.Context, t jobs.Task) {
 			a.Accounts.MailGivenUp(ctx, id.FromUUID[tenancy.MailTag](t.ID))
 		},
-	}}
+	}, a.webhookHandler(webhook.TaskHealthy), a.webhookHandler(webhook.TaskFailing)}
 }
 
 func (a *App) registerJob(name string, stats func() jobs.Stats) error {

@@ -137,7 +137,8 @@ func (a *App) openEdge(context.Context) error {
 		},
 		Channels: auditedChannels{Channels: a.Channels, auditor: audit},
 		Slots:    publishingservice.NewSlots(a.cfg.Publishing, deps), Media: publishingservice.NewMedia(a.cfg.Publishing, deps), Accounts: a.Accounts,
-		Limiter: a.actors, Attempts: a.attempts(), Windows: a.windows(), AccountKey: accountKey, Health: a.health,
+		Webhooks: auditedWebhooks{Webhooks: publishingservice.NewWebhooks(a.cfg.Publishing, deps, a.http), auditor: audit},
+		Limiter:  a.actors, Attempts: a.attempts(), Windows: a.windows(), AccountKey: accountKey, Health: a.health,
 		DevMail:    a.devMail(),
 		SandboxURL: a.cfg.SandboxURL, Log: a.log, Metrics: a.registry, Clock: clock.System{}, Version: a.cfg.Version,
 	})

@@ -33,6 +33,7 @@ type Deps struct {
 	Channels Channels
 	Slots    publicv1.Slots
 	Media    Media
+	Webhooks publicv1.Webhooks
 	Accounts Accounts
 	Limiter  Limiter
 	// Attempts counts log-ins of all processes together. With nil this process counts its own.
@@ -137,7 +138,7 @@ func (s *Server) buildPages() error {
 // describeService names the service and the credentials to which the lines of the table refer as key, cookie and
 // session.
 func (s *Server) describeService(doc *huma.OpenAPI) {
-	doc.Info.Description = "Publish posts to social platforms, on time and once."
+	doc.Info.Description = "Publish posts to social platforms, on time and once.\n\n" + webhookGuide
 	doc.Components.SecuritySchemes = map[string]*huma.SecurityScheme{
 		"key": {Type: "apiKey", In: "header", Name: "Authorization",
 			Description: "The API key as it is, without Bearer."},
@@ -227,6 +228,6 @@ func (s *Server) appAPI() *appapi.API {
 func (s *Server) publicAPI() *publicv1.API {
 	return publicv1.New(publicv1.Config{BaseURL: s.cfg.Base(), UploadLimit: s.cfg.UploadLimit},
 		publicv1.Deps{
-			Posts: s.deps.Posts, Channels: s.deps.Channels, Slots: s.deps.Slots, Media: s.deps.Media, Clock: s.deps.Clock,
+			Posts: s.deps.Posts, Channels: s.deps.Channels, Slots: s.deps.Slots, Media: s.deps.Media, Webhooks: s.deps.Webhooks, Clock: s.deps.Clock,
 		})
 }

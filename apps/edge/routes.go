@@ -17,7 +17,7 @@ import (
 func (s *Server) routes(public *publicv1.API, api *appapi.API) []Route {
 	return slices.Concat(
 		withAliases(publicRoutes(public)), serviceRoutes(s, api),
-		signInRoutes(api), userRoutes(api), channelRoutes(public, api), postRoutes(public), contentRoutes(), settingsRoutes(api),
+		signInRoutes(api), userRoutes(api), channelRoutes(public, api), postRoutes(public), contentRoutes(public), settingsRoutes(api),
 		billingRoutes(), visitorRoutes(api), oauthRoutes(),
 	)
 }
@@ -67,14 +67,14 @@ func publicRoutes(api *publicv1.API) []Route {
 		built("DELETE /public/v1/tags/{id}", "delete-tag", apiKey, write, api.DeleteTag()),
 		built("POST /public/v1/upload", "upload", apiKey, upload, api.Upload()),
 		missing("POST /public/v1/upload-from-url", apiKey, write),
-		planned("POST /public/v1/webhooks", apiKey, write),
-		planned("GET /public/v1/webhooks", apiKey, read),
-		planned("PUT /public/v1/webhooks/{id}", apiKey, write),
-		planned("DELETE /public/v1/webhooks/{id}", apiKey, write),
-		planned("GET /public/v1/webhooks/{id}/deliveries", apiKey, read),
-		planned("POST /public/v1/webhooks/{id}/deliveries/{deliveryId}/replay", apiKey, write),
-		planned("POST /public/v1/webhooks/{id}/rotate-secret", apiKey, write),
-		planned("POST /public/v1/webhooks/{id}/test", apiKey, write),
+		built("POST /public/v1/webhooks", "create-webhook", apiKey, write, api.CreateWebhook()),
+		built("GET /public/v1/webhooks", "list-webhooks", apiKey, read, api.ListWebhooks()),
+		built("PUT /public/v1/webhooks/{id}", "update-webhook", apiKey, write, api.UpdateWebhook()),
+		built("DELETE /public/v1/webhooks/{id}", "delete-webhook", apiKey, write, api.DeleteWebhook()),
+		built("GET /public/v1/webhooks/{id}/deliveries", "list-deliveries", apiKey, list, api.ListDeliveries()),
+		built("POST /public/v1/webhooks/{id}/deliveries/{deliveryId}/replay", "replay-delivery", apiKey, write, api.ReplayDelivery()),
+		built("POST /public/v1/webhooks/{id}/rotate-secret", "rotate-webhook-secret", apiKey, write, api.RotateWebhookSecret()),
+		built("POST /public/v1/webhooks/{id}/test", "test-webhook", apiKey, write, api.TestWebhook()),
 	}
 }
 
@@ -241,8 +241,9 @@ func postRoutes(public *publicv1.API) []Route {
 	}
 }
 
-// contentRoutes returns the routes of the application API for what belongs to posts.
-func contentRoutes() []Route {
+// contentRoutes returns the routes of the application API for what belongs to posts. What the public API offers too is
+// served by its endpoints.
+func contentRoutes(public *publicv1.API) []Route {
 	return []Route{
 		planned("GET /approvals", session, user),
 		planned("DELETE /approvals/{id}", session, user),
@@ -267,15 +268,15 @@ func contentRoutes() []Route {
 		planned("GET /signatures", session, user),
 		planned("PUT /signatures/{id}", session, user),
 		planned("DELETE /signatures/{id}", session, user),
-		planned("POST /webhooks", session, user),
-		planned("GET /webhooks", session, user),
-		planned("PUT /webhooks", session, user),
-		planned("POST /webhooks/send", session, user),
-		planned("DELETE /webhooks/{id}", session, user),
-		planned("GET /webhooks/{id}/deliveries", session, user),
-		planned("POST /webhooks/{id}/deliveries/{deliveryId}/replay", session, user),
-		planned("POST /webhooks/{id}/rotate-secret", session, user),
-		planned("POST /webhooks/{id}/test", session, user),
+		personal(built("POST /webhooks", "create-webhook-app", session, form, public.CreateWebhook())),
+		built("GET /webhooks", "list-webhooks-app", session, user, public.ListWebhooks()),
+		personal(built("PUT /webhooks", "update-webhook-app", session, form, public.UpdateWebhookByBody())),
+		built("POST /webhooks/send", "try-webhook-app", session, form, public.TryWebhookURL()),
+		built("DELETE /webhooks/{id}", "delete-webhook-app", session, user, public.DeleteWebhook()),
+		built("GET /webhooks/{id}/deliveries", "list-deliveries-app", session, user, public.ListDeliveries()),
+		built("POST /webhooks/{id}/deliveries/{deliveryId}/replay", "replay-delivery-app", session, user, public.ReplayDelivery()),
+		personal(built("POST /webhooks/{id}/rotate-secret", "rotate-webhook-secret-app", session, user, public.RotateWebhookSecret())),
+		built("POST /webhooks/{id}/test", "test-webhook-app", session, user, public.TestWebhook()),
 	}
 }
 

@@ -1,6 +1,6 @@
 package failpoint
 
-// The first three points are in publishing/sender, which calls At. The other two are in the connector of the sandbox,
+// The first three points are in publishing/sender, which calls At. Preparing and Committed are in the connector of the sandbox,
 // which calls Panic.
 const (
 	// Prepared is after the preparation of a send and before its claim is marked as committing.
@@ -9,6 +9,11 @@ const (
 	Committing = "committing"
 	// Answered is after the call and before its outcome is stored.
 	Answered = "answered"
+
+	// WebhookSending is before the call of an endpoint, and WebhookSent after it and before its outcome is stored. Both
+	// are in publishing/webhook, which calls At.
+	WebhookSending = "webhook-sending"
+	WebhookSent    = "webhook-sent"
 
 	// Preparing is at the start of the preparation in the connector of the sandbox.
 	Preparing = "preparing"

@@ -896,6 +896,158 @@ create table slot_hold (
   constraint slot_hold_pkey primary key (org_id, subject, at)
 );
 
+-- Webhooks: endpoints of organizations that are told what becomes of posts -------------------------------------------
+
+-- An endpoint. The scheduling columns say which endpoint has something to send, so that nothing reads its deliveries
+-- to find out.
+create table webhook (
+  org_id         uuid not null references organization (id) on delete cascade,
+  id             uuid not null,
+  name           text not null check (length(name) between 1 and 128),
+  url            text not null check (octet_length(url) between 1 and 2048),
+  -- Which events it wants, and of which channels; empty: all.
+  events         text[] not null default '{}',
+  integrations   uuid[] not null default '{}',
+  -- The signing secret, sealed with an encryption key that is not in the database, and the one before it, which also
+  -- signs until old_key_until.
+  signing_key    bytea not null check (octet_length(signing_key) <= 1024),
+  old_key        bytea check (octet_length(old_key) <= 1024),
+  old_key_until  timestamptz,
+  created_at     timestamptz not null,
+  updated_at     timestamptz not null,
+  -- It gets no events from then on, because a person said so, it answered 410, or all deliveries of days failed.
+  disabled_at    timestamptz,
+  disabled_for   text check (disabled_for in ('person', 'gone', 'failing')),
+  -- The first failure since its last success.
+  failing_since  timestamptz,
+  -- It asked for a pause until then, by 429 or 503.
+  not_before     timestamptz,
+  -- Number of its last delivery.
+  last_number    bigint not null default 0,
+  -- When its first pending delivery may be sent; null: it has none.
+  next_at        timestamptz,
+  -- A task that sends its deliveries waits, or runs, until then at most. After that its process is taken for dead.
+  queued_until   timestamptz,
+  running_until  timestamptz,
+  constraint webhook_pkey primary key (org_id, id),
+  constraint webhook_disabled check ((disabled_at is null) = (disabled_for is null))
+);
+-- DueWebhooks.
+create index webhook_next on webhook (next_at) where next_at is not null;
+
+-- What endpoints are to be told, written in the transaction in which it happened and deleted in the one that writes the
+-- deliveries. Organizations without an endpoint that is enabled have none.
+create table webhook_event (
+  org_id      uuid not null references organization (id) on delete cascade,
+  id          bigint generated always as identity,
+  at          timestamptz not null default clock_timestamp(),
+  event       text not null check (event in ('post.published', 'post.failed', 'post.status_changed',
+                      'approval.requested', 'approval.resolved')),
+  -- The first post of the thread.
+  post_id     uuid not null,
+  -- How the thread stood then, as clients see it; null: as it stands when the deliveries are written.
+  state       text check (state in ('DRAFT', 'QUEUE', 'PUBLISHED', 'ERROR')),
+  release_id  text,
+  release_url text,
+  error       text,
+  error_code  text,
+  -- Further members of the body; null: none.
+  data        jsonb,
+  constraint webhook_event_pkey primary key (org_id, id)
+);
+
+-- One event on its way to one endpoint. Its id is the same in all attempts.
+create table webhook_delivery (
+  org_id     uuid not null references organization (id) on delete cascade,
+  id         uuid not null,
+  webhook_id uuid not null,
+  -- Counts the deliveries of the endpoint.
+  number     bigint not null,
+  event      text not null check (length(event) <= 64),
+  post_id    uuid,
+  -- What is sent, the same bytes in each attempt.
+  body       text not null check (octet_length(body) <= 20000),
+  state      text not null default 'pending' check (state in ('pending', 'delivered', 'failed')),
+  -- Calls so far, and those before the last replay by hand, from which the plan of retries counts.
+  attempts   integer not null default 0,
+  planned_from integer not null default 0,
+  -- When it may be sent.
+  next_at    timestamptz,
+  -- The last attempts: publishing.WebhookAttempt.
+  log        jsonb not null default '[]',
+  -- Why it failed, for people, when that is more than the last attempt says.
+  error      text,
+  created_at timestamptz not null,
+  ended_at   timestamptz,
+  constraint webhook_delivery_pkey primary key (org_id, id),
+  -- The log of an endpoint, and its bounds.
+  constraint webhook_delivery_number_key unique (org_id, webhook_id, number),
+  constraint webhook_delivery_webhook_fkey foreign key (org_id, webhook_id)
+    references webhook (org_id, id) on delete cascade,
+  constraint webhook_delivery_pending check ((state = 'pending') = (next_at is not null)
+    and (state = 'pending') = (ended_at is null))
+);
+-- DeliveriesDue.
+create index webhook_delivery_due on webhook_delivery (org_id, webhook_id, next_at) where state = 'pending';
+-- Retention. An expression, so that no row is looked for by its key here.
+create index webhook_delivery_created on webhook_delivery (created_at, (id::text));
+
+-- A change of the state that clients see is made by some fifteen statements, of the scheduler and of people, and more
+-- will come; none of them may forget the event. So a trigger writes it, for those rows only whose visible state
+-- changes: a claim, a retry and an unknown outcome do not run it.
+--
+-- The state of a thread is that of publishing.Thread.Effective: its first post's unless that is published, else that of
+-- a follower that failed, else that of one that is not published, else PUBLISHED. An event is written when that changes.
+create function webhook_record() returns trigger language plpgsql as $$
+declare
+  thread_id   uuid;
+  root_state  text;
+  shown       text;
+  was         text := case when old.state in ('WAITING', 'PUBLISHING', 'UNKNOWN') then 'QUEUE' else old.state end;
+  is_root     boolean := new.after_post is null;
+  other_error boolean;
+begin
+  if not exists (select from webhook w where w.org_id = new.org_id and w.disabled_at is null) then
+    return null;
+  end if;
+  select r.id, r.state,
+    case
+      when r.state <> 'PUBLISHED' then r.state
+      else coalesce((
+        select f.state from post f
+        where f.group_id = any (array[new.group_id]) and (f.org_id = new.org_id) is true and f.after_post is not null
+          and f.deleted_at is null and f.state <> 'PUBLISHED'
+        order by f.state <> 'ERROR', f.id limit 1), 'PUBLISHED') end,
+    exists (
+      select from post f
+      where f.group_id = any (array[new.group_id]) and (f.org_id = new.org_id) is true and f.after_post is not null
+        and f.deleted_at is null and f.id <> new.id and f.state = 'ERROR'
+        and (f.updated_at < now() or new.error_code = 'predecessor_failed'))
+  into thread_id, root_state, shown, other_error
+  from post r
+  where r.group_id = any (array[new.group_id]) and (r.org_id = new.org_id) is true and r.after_post is null
+    and r.deleted_at is null;
+  shown := case when shown in ('WAITING', 'PUBLISHING', 'UNKNOWN') then 'QUEUE' else shown end;
+  if thread_id is null or shown = was then
+    return null;
+  end if;
+  -- A follower counts when it is what the thread shows, and the first that failed tells it for those behind it.
+  if not is_root and (root_state <> 'PUBLISHED' or shown <> new.state or shown = 'ERROR' and other_error) then
+    return null;
+  end if;
+  insert into webhook_event (org_id, event, post_id, state, release_id, release_url, error, error_code)
+  values (new.org_id,
+    case shown when 'PUBLISHED' then 'post.published' when 'ERROR' then 'post.failed' else 'post.status_changed' end,
+    thread_id, shown,
+    case when is_root then new.release_id end, case when is_root then new.release_url end,
+    case when shown = 'ERROR' then new.error end, case when shown = 'ERROR' then new.error_code end);
+  return null;
+end $$;
+create trigger post_webhook after update of state on post for each row
+  when (new.deleted_at is null and old.state <> new.state
+    and (old.state in ('DRAFT', 'PUBLISHED', 'ERROR') or new.state in ('DRAFT', 'PUBLISHED', 'ERROR')))
+  execute function webhook_record();
+
 
 -- Who may see and do what ---------------------------------------------------------------------------------------------
 --
@@ -1101,3 +1253,29 @@ begin
     execute format('grant update (org_id) on %I to crier_retention', t);
   end loop;
 end $$;
+
+-- Webhooks. The scheduler writes what happened, for organizations with an endpoint, and sees which organizations and
+-- endpoints have something to do; it reads neither addresses nor secrets nor what is sent.
+do $$
+declare t text;
+begin
+  foreach t in array array['webhook', 'webhook_event', 'webhook_delivery'] loop
+    execute format('alter table %I enable row level security', t);
+    execute format('alter table %I force row level security', t);
+    execute format($p$create policy tenant on %I to crier_tenant
+      using (org_id = (select nullif(current_setting('app.org_id', true), '')::uuid))
+      with check (org_id = (select nullif(current_setting('app.org_id', true), '')::uuid))$p$, t);
+    execute format('grant select, insert, update, delete on %I to crier_tenant', t);
+  end loop;
+end $$;
+create policy clock on webhook for select to crier_clock using (true);
+grant select (org_id, id, disabled_at, failing_since, next_at, queued_until, running_until) on webhook to crier_clock;
+create policy clock on webhook_event for insert to crier_clock with check (true);
+create policy clock_read on webhook_event for select to crier_clock using (true);
+grant select (org_id, id) on webhook_event to crier_clock;
+grant insert (org_id, event, post_id, state, release_id, release_url, error, error_code) on webhook_event to crier_clock;
+create policy retention_read on webhook_delivery for select to crier_retention using (true);
+create policy retention on webhook_delivery for delete to crier_retention using (created_at < now() - interval '1 day');
+create policy retention_lock on webhook_delivery for update to crier_retention using (true) with check (false);
+grant select (org_id, id, created_at) on webhook_delivery to crier_retention;
+grant delete, update (org_id) on webhook_delivery to crier_retention;

@@ -171,6 +171,12 @@ func (t refuseUpgrade) RoundTrip(req *http.Request) (*http.Response, error) {
 
 var errUpgrade = errors.New("the server switched to another protocol without being asked")
 
+// IsOpen reports whether OUTBOUND_ALLOW names the host and the port of an http or https URL.
+func (c *Client) IsOpen(u *url.URL) bool {
+	address, err := hostPort(u.String())
+	return err == nil && c.readGuard.allow[address]
+}
+
 // Close closes idle connections. The client can still be used.
 func (c *Client) Close() {
 	c.read.CloseIdleConnections()

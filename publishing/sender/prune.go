@@ -20,6 +20,8 @@ type Retention struct {
 	Events time.Duration `env:"EVENT_RETENTION, default=4320h" doc:"How long the timeline of a post is kept; 0s: forever."`
 	// Deleted is counted from the deletion.
 	Deleted time.Duration `env:"DELETED_POST_RETENTION, default=720h" doc:"How long a deleted post is kept; 0s: forever."`
+	// Deliveries is counted from the event.
+	Deliveries time.Duration `env:"WEBHOOK_RETENTION, default=720h" doc:"How long a delivery is kept; 0s: forever."`
 }
 
 // Validate returns a fault for each duration that is not 0 and shorter than a day or longer than ten years.
@@ -32,6 +34,7 @@ func (r Retention) Validate() error {
 		{name: "IDEMPOTENCY_KEY_RETENTION", keep: r.Keys},
 		{name: "EVENT_RETENTION", keep: r.Events},
 		{name: "DELETED_POST_RETENTION", keep: r.Deleted},
+		{name: "WEBHOOK_RETENTION", keep: r.Deliveries},
 	} {
 		if v.keep != 0 && (v.keep < minRetention || v.keep > maxRetention) {
 			faults.Add(v.name, "must be a duration from 24h to 87600h, or 0s to keep everything")
@@ -57,9 +60,10 @@ type Pruner struct {
 // NewPruner returns a Pruner for the kinds of rows that cfg does not keep forever.
 func NewPruner(cfg Retention, db *pg.DB) *Pruner {
 	keeps := map[Prunable]time.Duration{
-		publishingstore.PruneKeys:    cfg.Keys,
-		publishingstore.PruneEvents:  cfg.Events,
-		publishingstore.PruneDeleted: cfg.Deleted,
+		publishingstore.PruneKeys:       cfg.Keys,
+		publishingstore.PruneEvents:     cfg.Events,
+		publishingstore.PruneDeleted:    cfg.Deleted,
+		publishingstore.PruneDeliveries: cfg.Deliveries,
 	}
 	maps.DeleteFunc(keeps, func(_ Prunable, keep time.Duration) bool { return keep == 0 })
 	keeps[publishingstore.PruneConnects] = 0 // an expired state cannot be used

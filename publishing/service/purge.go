@@ -60,7 +60,8 @@ func (p *purge) run(ctx context.Context) error {
 	if err := p.endSeries(ctx); err != nil {
 		return err
 	}
-	failed := p.each(ctx, publishingstore.PurgePosts, publishingstore.PurgeKeys, publishingstore.PurgeConnects)
+	failed := p.each(ctx, publishingstore.PurgePosts, publishingstore.PurgeKeys, publishingstore.PurgeConnects,
+		publishingstore.PurgeDeliveries, publishingstore.PurgeWebhooks)
 	for _, kind := range []publishingstore.FileKind{
 		publishingstore.FilePictures, publishingstore.FileMedia, publishingstore.FileDeletedMedia,
 	} {

@@ -32,6 +32,8 @@ type Config struct {
 	MaxStorage int64 `env:"ORG_MAX_STORAGE_BYTES, default=107374182400" doc:"Stored bytes an organization; 0: no limit."`
 	// MaxChannels does not count disconnected channels. Connecting an account again is always possible.
 	MaxChannels int `env:"ORG_MAX_CHANNELS, default=1000" doc:"Channels that one organization may have, at most 10000."`
+	// MaxWebhooks counts disabled webhooks too.
+	MaxWebhooks int `env:"ORG_MAX_WEBHOOKS, default=100" doc:"Webhooks that one organization may have, at most 10000."`
 	// PauseMaxAge is counted from the due time to the end of a pause. Older posts end as missed, the others are published
 	// one by one; with 0 all that became due during the pause end as missed.
 	PauseMaxAge time.Duration `env:"PAUSE_MAX_AGE, default=24h" doc:"How late a post may be published after a pause."`
@@ -50,6 +52,7 @@ func (c Config) Validate() error {
 	faults.Number("MAX_VIDEO_BYTES", c.MaxVideo, 1, maxFile)
 	faults.Number("ORG_MAX_STORAGE_BYTES", c.MaxStorage, 0, maxStorage)
 	faults.Number("ORG_MAX_CHANNELS", int64(c.MaxChannels), 1, publishing.MaxChannels)
+	faults.Number("ORG_MAX_WEBHOOKS", int64(c.MaxWebhooks), 1, publishing.MaxWebhooks)
 	faults.Duration("PAUSE_MAX_AGE", c.PauseMaxAge, 0, year)
 	return faults.Err()
 }

@@ -78,6 +78,7 @@ type modelPost struct {
 	maybe   bool              // it may have been sent: maybe_sent
 	reaps   int               // claims in a row that ended with their process
 	out     *modelPublication // of the current round; nil before its first claim
+	told    publishing.State  // as webhooks were last told
 }
 
 // modelPublication is the publication of one round of a post. It is published at most once.
@@ -100,6 +101,7 @@ type modelClaim struct {
 func newModel(rt *rapid.T, r *rig) *model {
 	m := &model{rig: r, gone: map[uuid.UUID]bool{}}
 	r.clock(`update post set state = 'ERROR', error = 'over', outcome_unknown = maybe_sent where state in ('PUBLISHING', 'UNKNOWN')`) // ends what the previous sequence left claimed
+	r.webhook()
 	for range rapid.IntRange(1, 3).Draw(rt, "channels") {
 		m.channels = append(m.channels, &modelChannel{id: r.channel()})
 	}
@@ -125,7 +127,7 @@ func (m *model) book(rt *rapid.T) {
 	written := fixture.Post(m.rig.org, c.id, due)
 	m.rig.insert(written...)
 	m.rig.clock(`update post set due = $2 where id = $1`, written[0].ID, due)
-	m.posts = append(m.posts, &modelPost{id: written[0].ID, group: written[0].Group, channel: c, due: due, state: publishing.StateQueue})
+	m.posts = append(m.posts, &modelPost{id: written[0].ID, group: written[0].Group, channel: c, due: due, state: publishing.StateQueue, told: publishing.StateQueue})
 }
 
 // head returns the only post of a channel that may be claimed next.

@@ -222,6 +222,7 @@ func (m *model) agree(rt *rapid.T) {
 			rt.Errorf("post %s is\n%+v, not\n%+v", p.id, got, want)
 		}
 	}
+	m.agreeEvents(rt)
 }
 
 func (p *modelPost) row() modelRow {

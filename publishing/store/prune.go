@@ -24,6 +24,8 @@ const (
 	PruneDeleted Prunable = "deleted-posts"
 	// PruneConnects are connects that were not finished in time.
 	PruneConnects Prunable = "connects"
+	// PruneDeliveries are deliveries to webhooks.
+	PruneDeliveries Prunable = "webhook-deliveries"
 )
 
 // OldRow names a row that is old enough to be deleted. Of and ID are parts of its key.
@@ -66,6 +68,11 @@ select c.expires_at as at, c.org_id as of, encode(c.hash, 'hex') as id from conn
 where c.expires_at < now() - $1 * interval '1 millisecond'
   and (c.expires_at, encode(c.hash, 'hex')) > ($2::timestamptz, $3::text)
 order by c.expires_at, encode(c.hash, 'hex') limit $4`
+
+	findOldDeliveries = `-- publishing.FindOldDeliveries
+select d.created_at as at, d.org_id as of, d.id::text as id from webhook_delivery d
+where d.created_at < now() - $1 * interval '1 millisecond' and (d.created_at, d.id::text) > ($2::timestamptz, $3::text)
+order by d.created_at, d.id::text limit $4`
 )
 
 // FindOld returns at most limit rows of a kind that are older than age, the oldest first, starting behind the row
@@ -76,7 +83,7 @@ func (s *Store) FindOld(
 ) (rows []OldRow, err error) {
 	sql := map[Prunable]string{
 		PruneKeys: findOldKeys, PruneEvents: findOldEvents,
-		PruneDeleted: findOldDeleted, PruneConnects: findOldConnects,
+		PruneDeleted: findOldDeleted, PruneConnects: findOldConnects, PruneDeliveries: findOldDeliveries,
 	}[kind]
 	err = s.db.WriteRole(ctx, pg.Retention, func(b *pgx.Batch) {
 		b.Queue(sql, age.Milliseconds(), after.At, after.ID, limit).Query(into(&rows, pgx.RowToStructByName[OldRow]))
@@ -102,6 +109,15 @@ with old as (
 )
 delete from connect_state c using old where c.hash = any (array[old.hash])`
 
+const pruneDeliveries = `-- publishing.PruneDeliveries
+with old as (
+  select d.org_id, d.id from unnest($1::uuid[], $2::text[]) u(org, id)
+  join webhook_delivery d on d.org_id = any (array[u.org]) and d.id = any (array[u.id::uuid])
+  where (d.created_at < now() - $3 * interval '1 millisecond') is true
+  order by u.id for update of d skip locked
+)
+delete from webhook_delivery d using old where d.org_id = any (array[old.org_id]) and d.id = any (array[old.id])`
+
 // Prune deletes, in one statement, those of the rows of a kind that are older than age and that nothing needs any more,
 // and returns the number of deleted rows. It skips rows that another transaction has locked. A deleted post is deleted
 // with its group; the number then counts all posts of the groups, so it may be larger than that of the rows. When
@@ -109,6 +125,7 @@ delete from connect_state c using old where c.hash = any (array[old.hash])`
 func (s *Store) Prune(ctx context.Context, kind Prunable, age time.Duration, rows []OldRow) (n int, err error) {
 	sql := map[Prunable]string{
 		PruneKeys: pruneKeys, PruneEvents: pruneEvents, PruneDeleted: pruneDeleted, PruneConnects: pruneConnects,
+		PruneDeliveries: pruneDeliveries,
 	}[kind]
 	of, ids := make([][16]byte, len(rows)), make([]string, len(rows))
 	for i, r := range rows {

@@ -24,6 +24,9 @@ const (
 	PurgeKeys Purgeable = "idempotency-keys"
 	// PurgeConnects are connects that are not finished.
 	PurgeConnects Purgeable = "connects"
+	// PurgeDeliveries and PurgeWebhooks are what is sent to webhooks, and the webhooks themselves.
+	PurgeDeliveries Purgeable = "webhook-deliveries"
+	PurgeWebhooks   Purgeable = "webhooks"
 	// PurgeSeries are series. All posts must be deleted before.
 	PurgeSeries Purgeable = "series"
 	// PurgeChannels are channels with their credentials and queues. All posts and series must be deleted before.
@@ -49,6 +52,12 @@ select key from idempotency where org_id = $1 and key > $2 order by key limit $3
 	findOwnedConnects = `-- publishing.FindOwnedConnects
 select encode(hash, 'hex') from connect_state where org_id = $1 and hash > decode($2, 'hex') order by hash limit $3`
 
+	findOwnedDeliveries = `-- publishing.FindOwnedDeliveries
+select id::text from webhook_delivery where org_id = $1 and id > ` + beforeAll + ` order by id limit $3`
+
+	findOwnedWebhooks = `-- publishing.FindOwnedWebhooks
+select id::text from webhook where org_id = $1 and id > ` + beforeAll + ` order by id limit $3`
+
 	findOwnedSeries = `-- publishing.FindOwnedSeries
 select id::text from series where org_id = $1 and id > ` + beforeAll + ` order by id limit $3`
 
@@ -72,7 +81,7 @@ func (s *Store) FindOwned(
 	sql := map[Purgeable]string{
 		PurgePosts: findOwnedPosts, PurgeKeys: findOwnedKeys, PurgeConnects: findOwnedConnects,
 		PurgeSeries: findOwnedSeries, PurgeChannels: findOwnedChannels, PurgeCustomers: findOwnedCustomers,
-		PurgePauses: findOwnedPauses,
+		PurgePauses: findOwnedPauses, PurgeDeliveries: findOwnedDeliveries, PurgeWebhooks: findOwnedWebhooks,
 	}[kind]
 	err = s.db.Read(ctx, org.UUID(), func(b *pgx.Batch) {
 		b.Queue(sql, org, after, limit).Query(into(&keys, pgx.RowTo[string]))
@@ -90,6 +99,12 @@ delete from idempotency where org_id = $1 and key = any ($2::text[])`
 	purgeConnects = `-- publishing.PurgeConnects
 delete from connect_state
 where org_id = $1 and hash = any (array(select decode(u.hash, 'hex') from unnest($2::text[]) u(hash)))`
+
+	purgeDeliveries = `-- publishing.PurgeDeliveries
+delete from webhook_delivery where org_id = $1 and id = any ($2::text[]::uuid[])`
+
+	purgeWebhooks = `-- publishing.PurgeWebhooks
+delete from webhook where org_id = $1 and id = any ($2::text[]::uuid[])`
 
 	purgeSeries = `-- publishing.PurgeSeries
 delete from series where org_id = $1 and id = any ($2::text[]::uuid[])`
@@ -112,6 +127,7 @@ func (s *Store) Purge(ctx context.Context, org tenancy.OrgID, kind Purgeable, ke
 	sql := map[Purgeable]string{
 		PurgePosts: purgePosts, PurgeKeys: purgeKeys, PurgeConnects: purgeConnects, PurgeSeries: purgeSeries,
 		PurgeChannels: purgeChannels, PurgeCustomers: purgeCustomers, PurgePauses: purgePauses,
+		PurgeDeliveries: purgeDeliveries, PurgeWebhooks: purgeWebhooks,
 	}[kind]
 	return s.purge(ctx, org, sql, org, keys)
 }

@@ -3,6 +3,8 @@ package publicv1
 import (
 	"strings"
 	"time"
+
+	"crier/publishing"
 )
 
 const maxDate = 64 // bytes
@@ -12,7 +14,7 @@ func FormatTime(t time.Time) string {
 	if t.IsZero() {
 		return ""
 	}
-	return t.UTC().Format("2006-01-02T15:04:05.000Z")
+	return t.UTC().Format(publishing.WireTime)
 }
 
 // ParseDate parses ISO 8601 in the forms that clients send: extended or basic, with an offset, without one (then it is

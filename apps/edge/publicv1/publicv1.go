@@ -94,6 +94,7 @@ type Deps struct {
 	Channels Channels
 	Slots    Slots
 	Media    Media
+	Webhooks Webhooks
 	Clock    clock.Clock
 }
 

@@ -1,0 +1,309 @@
+package service
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"time"
+
+	"crier/platform/fault"
+	"crier/platform/id"
+	"crier/platform/pg"
+	"crier/publishing"
+	publishingstore "crier/publishing/store"
+	"crier/publishing/webhook"
+	"crier/tenancy"
+)
+
+// Webhooks are the use cases of the endpoints of an organization. It is safe for concurrent use.
+type Webhooks struct {
+	core
+	client webhook.HTTP
+}
+
+// NewWebhooks returns the use cases of webhooks. The client is the one that calls endpoints.
+func NewWebhooks(cfg Config, deps Deps, client webhook.HTTP) *Webhooks {
+	return &Webhooks{core: newCore(cfg, deps), client: client}
+}
+
+// List returns the endpoints of the organization, the oldest first.
+func (s *Webhooks) List(ctx context.Context, p tenancy.Principal) ([]publishing.WebhookRecord, error) {
+	out, err := s.store.Webhooks(ctx, p.Org)
+	return out, internal("publishing.ListWebhooks", err)
+}
+
+// Create creates an endpoint and returns it with its secret, which is not shown again. It returns Invalid with the wrong
+// fields, and Conflict at the limit of webhooks.
+func (s *Webhooks) Create(
+	ctx context.Context, p tenancy.Principal, cmd publishing.SetWebhook,
+) (w publishing.Webhook, shown string, err error) {
+	const op = "publishing.CreateWebhook"
+	if err := cmd.Validate(true, s.client.IsOpen); err != nil {
+		return w, "", err
+	}
+	shown, sealed, err := s.newSecret(p.Org, cmd.Secret)
+	if err != nil {
+		return w, "", internal(op, err)
+	}
+	now := s.deps.Clock.Now()
+	w = publishing.Webhook{ID: id.New[publishing.WebhookTag](), CreatedAt: now, UpdatedAt: now}
+	apply(&w, cmd, now)
+	err = s.store.InOrg(ctx, p.Org, func(tx *publishingstore.Tx) error {
+		if err := chooseChannels(ctx, tx, op, &w, cmd); err != nil {
+			return err
+		}
+		return tx.AddWebhook(ctx, w, sealed, s.cfg.MaxWebhooks)
+	})
+	if errors.Is(err, publishingstore.ErrTooManyWebhooks) {
+		message := fmt.Sprintf("Your organization has reached its limit of webhooks, which is %d. Delete one first, "+
+			"or ask whoever runs this instance for more.", s.cfg.MaxWebhooks)
+		return w, "", fault.Wrap(fault.Conflict, op, message, err)
+	}
+	return w, shown, publicFault(op, err)
+}
+
+// newSecret returns a secret as it is shown, the given one or a random one, and its key as it is stored.
+func (s *Webhooks) newSecret(org tenancy.OrgID, given *string) (shown string, sealed []byte, err error) {
+	key := make([]byte, publishing.NewWebhookSecret)
+	if given != nil {
+		key, err = publishing.ParseWebhookSecret(*given)
+	} else {
+		_, err = rand.Read(key)
+	}
+	if err != nil {
+		return "", nil, err
+	}
+	sealed, err = s.deps.Keyring.Seal(key, org.String())
+	return publishing.FormatWebhookSecret(key), sealed, err
+}
+
+// apply sets what a command changes, but for the channels and the secret.
+func apply(w *publishing.Webhook, cmd publishing.SetWebhook, now time.Time) {
+	if cmd.Name != nil {
+		w.Name, _ = tenancy.CleanName(*cmd.Name, 1, publishing.MaxWebhookName)
+	}
+	if cmd.URL != nil {
+		w.URL = *cmd.URL
+	}
+	if cmd.Events != nil {
+		w.Events = nil
+		for _, e := range *cmd.Events {
+			w.Events = append(w.Events, publishing.WebhookEvent(e))
+		}
+	}
+	if cmd.Disabled == nil || *cmd.Disabled == (w.DisabledAt != nil) {
+		return
+	}
+	w.DisabledAt, w.DisabledFor, w.FailingSince = nil, nil, nil
+	if *cmd.Disabled {
+		why := publishing.DisabledByPerson
+		w.DisabledAt, w.DisabledFor = &now, &why
+	}
+}
+
+// chooseChannels sets the channels that a command chooses. It returns Invalid for one that the organization has not.
+func chooseChannels(
+	ctx context.Context, tx *publishingstore.Tx, op string, w *publishing.Webhook, cmd publishing.SetWebhook,
+) error {
+	if cmd.Integrations == nil {
+		return nil
+	}
+	channels, ok := cmd.Channels()
+	if ok {
+		known, err := tx.ChannelsConnected(ctx, channels)
+		if err != nil {
+			return err
+		}
+		ok = known
+	}
+	if !ok {
+		var faults fault.List
+		faults.Add("integrations", "must name channels of the organization")
+		return faults.Err(op, "The webhook is not valid.")
+	}
+	w.Integrations = channels
+	return nil
+}
+
+// Update changes an endpoint and returns it. A new secret replaces the one before as RotateSecret does. An endpoint that
+// is enabled again begins anew; what failed before can be replayed. It returns NotFound and Invalid.
+func (s *Webhooks) Update(
+	ctx context.Context, p tenancy.Principal, webhook string, cmd publishing.SetWebhook,
+) (w publishing.Webhook, err error) {
+	const op = "publishing.UpdateWebhook"
+	if err := cmd.Validate(false, s.client.IsOpen); err != nil {
+		return w, err
+	}
+	var sealed []byte
+	if cmd.Secret != nil {
+		_, sealed, err = s.newSecret(p.Org, cmd.Secret)
+		if err != nil {
+			return w, internal(op, err)
+		}
+	}
+	err = s.change(ctx, p, op, webhook, func(tx *publishingstore.Tx, stored publishing.Webhook) error {
+		now := s.deps.Clock.Now()
+		w = stored
+		w.UpdatedAt = now
+		apply(&w, cmd, now)
+		if err := chooseChannels(ctx, tx, op, &w, cmd); err != nil {
+			return err
+		}
+		if err := tx.UpdateWebhook(ctx, w); err != nil {
+			return err
+		}
+		if w.DisabledAt != nil && stored.DisabledAt == nil {
+			if err := tx.StopDeliveries(ctx, w.ID, now, "The webhook was disabled."); err != nil {
+				return err
+			}
+		}
+		if sealed == nil {
+			return nil
+		}
+		return tx.RotateWebhook(ctx, w.ID, sealed, now.Add(publishing.WebhookOverlap), now)
+	})
+	return w, err
+}
+
+// change runs fn in a transaction that has locked an endpoint. It returns NotFound for one that is not the
+// organization's.
+func (s *Webhooks) change(
+	ctx context.Context, p tenancy.Principal, op, webhook string,
+	fn func(tx *publishingstore.Tx, w publishing.Webhook) error,
+) error {
+	parsed, ok := id.Parse[publishing.WebhookTag](webhook)
+	if !ok {
+		return noWebhook(op)
+	}
+	err := s.store.InOrg(ctx, p.Org, func(tx *publishingstore.Tx) error {
+		w, err := tx.LockWebhook(ctx, parsed)
+		if pg.IsNoRows(err) {
+			return noWebhook(op)
+		}
+		if err != nil {
+			return err
+		}
+		return fn(tx, w)
+	})
+	return publicFault(op, err)
+}
+
+func noWebhook(op string) error { return fault.New(fault.NotFound, op, "There is no such webhook.") }
+
+// Delete deletes an endpoint with its deliveries and returns it. A call that has begun is not stopped. It returns
+// NotFound.
+func (s *Webhooks) Delete(ctx context.Context, p tenancy.Principal, webhook string) (w publishing.Webhook, err error) {
+	err = s.change(ctx, p, "publishing.DeleteWebhook", webhook,
+		func(tx *publishingstore.Tx, stored publishing.Webhook) error {
+			w = stored
+			_, err := tx.DeleteWebhook(ctx, stored.ID)
+			return err
+		})
+	return w, err
+}
+
+// RotateSecret replaces the secret of an endpoint by the given one, or by a random one, and returns the endpoint and the
+// secret, which is not shown again. The one before signs too until the time that it returns. It returns NotFound and
+// Invalid.
+func (s *Webhooks) RotateSecret(
+	ctx context.Context, p tenancy.Principal, webhook string, given *string,
+) (w publishing.Webhook, shown string, until time.Time, err error) {
+	const op = "publishing.RotateWebhookSecret"
+	if err := (publishing.SetWebhook{Secret: given}).Validate(false, s.client.IsOpen); err != nil {
+		return w, "", until, err
+	}
+	shown, sealed, err := s.newSecret(p.Org, given)
+	if err != nil {
+		return w, "", until, internal(op, err)
+	}
+	err = s.change(ctx, p, op, webhook, func(tx *publishingstore.Tx, stored publishing.Webhook) error {
+		now := s.deps.Clock.Now()
+		w, until = stored, now.Add(publishing.WebhookOverlap)
+		return tx.RotateWebhook(ctx, stored.ID, sealed, until, now)
+	})
+	return w, shown, until, err
+}
+
+// Deliveries returns the newest deliveries of an endpoint, with what was sent. It returns NotFound, and Invalid for a
+// Before that is no id.
+func (s *Webhooks) Deliveries(
+	ctx context.Context, p tenancy.Principal, webhook string, q publishing.ListDeliveries,
+) ([]publishing.Delivery, error) {
+	const op = "publishing.ListDeliveries"
+	parsed, ok := id.Parse[publishing.WebhookTag](webhook)
+	if !ok {
+		return nil, noWebhook(op)
+	}
+	before, ok := id.Parse[publishing.DeliveryTag](q.Before)
+	if !ok && q.Before != "" {
+		var faults fault.List
+		faults.Add("before", "must be the id of a delivery")
+		return nil, faults.Err(op, "The query is not valid.")
+	}
+	out, known, err := s.store.Deliveries(ctx, p.Org, parsed, before, min(max(q.Limit, 1), publishing.MaxDeliveryPage))
+	if err != nil {
+		return nil, internal(op, err)
+	}
+	if !known {
+		return nil, noWebhook(op)
+	}
+	return out, nil
+}
+
+// Replay sends a delivery again, with the same id and the same body, and with a new plan of retries unless it is still
+// on its way. It returns NotFound.
+func (s *Webhooks) Replay(ctx context.Context, p tenancy.Principal, webhook, delivery string) error {
+	const op = "publishing.ReplayDelivery"
+	none := fault.New(fault.NotFound, op, "There is no such delivery.")
+	parsed, ok := id.Parse[publishing.DeliveryTag](delivery)
+	return s.change(ctx, p, op, webhook, func(tx *publishingstore.Tx, w publishing.Webhook) error {
+		if !ok {
+			return none
+		}
+		found, err := tx.Replay(ctx, w.ID, parsed, s.deps.Clock.Now())
+		if err != nil {
+			return err
+		}
+		if !found {
+			return none
+		}
+		return nil
+	})
+}
+
+// Test sends an example to an endpoint once, also to one that is disabled, and returns the id of the delivery, whose
+// outcome is in the log. It returns NotFound.
+func (s *Webhooks) Test(
+	ctx context.Context, p tenancy.Principal, hook string,
+) (delivery publishing.DeliveryID, err error) {
+	err = s.change(ctx, p, "publishing.TestWebhook", hook, func(tx *publishingstore.Tx, w publishing.Webhook) error {
+		now := s.deps.Clock.Now()
+		body, err := webhook.TestBody(w.ID, now)
+		if err != nil {
+			return err
+		}
+		delivery = id.New[publishing.DeliveryTag]()
+		return tx.AddDeliveries(ctx, []publishingstore.NewDelivery{{
+			ID: delivery, Webhook: w.ID, Event: publishing.WebhookTest, Body: body,
+		}}, now, webhook.TooMany)
+	})
+	return delivery, err
+}
+
+// TryURL posts a body to a URL once, without a signature, and returns the status of the answer, 0 without one, and why
+// the call failed. It stores nothing. It returns Invalid for a URL that no endpoint can have or a body that is too large.
+func (s *Webhooks) TryURL(
+	ctx context.Context, _ tenancy.Principal, address string, body []byte,
+) (status int, problem string, err error) {
+	if err := publishing.WebhookURL(address, s.client.IsOpen); err != nil {
+		return 0, "", err
+	}
+	if len(body) > publishing.MaxWebhookBody {
+		var faults fault.List
+		faults.Add("body", fmt.Sprintf("must have at most %d bytes", publishing.MaxWebhookBody))
+		return 0, "", faults.Err("publishing.TryWebhook", "The body is not valid.")
+	}
+	status, problem = webhook.Try(ctx, s.client, address, string(body), s.deps.Clock.Now())
+	return status, problem, nil
+}

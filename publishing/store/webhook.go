@@ -1,0 +1,238 @@
+package store
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+
+	"crier/publishing"
+	"crier/tenancy"
+)
+
+// webhookRow is a row of webhook as lists read it. It converts to publishing.Webhook, so that the two have the same
+// fields.
+type webhookRow struct {
+	ID           publishing.WebhookID        `db:"id"`
+	Name         string                      `db:"name"`
+	URL          string                      `db:"url"`
+	Events       []publishing.WebhookEvent   `db:"events"`
+	Integrations []publishing.ChannelID      `db:"integrations"`
+	CreatedAt    time.Time                   `db:"created_at"`
+	UpdatedAt    time.Time                   `db:"updated_at"`
+	DisabledAt   *time.Time                  `db:"disabled_at"`
+	DisabledFor  *publishing.WebhookDisabled `db:"disabled_for"`
+	FailingSince *time.Time                  `db:"failing_since"`
+}
+
+var webhookColumns = columns[webhookRow]("w")
+
+func scanWebhook(row pgx.CollectableRow) (publishing.Webhook, error) {
+	r, err := pgx.RowToStructByName[webhookRow](row)
+	return publishing.Webhook(r), err
+}
+
+var webhookList = `-- publishing.WebhookList
+select ` + webhookColumns + ` from webhook w order by w.created_at, w.id limit $1`
+
+// webhookChannels reads channels that are disconnected too.
+var webhookChannels = `-- publishing.WebhookChannels
+select ` + channelColumns + `
+from channel c left join customer u on u.org_id = c.org_id and u.id = c.customer_id
+where c.id in (select unnest(w.integrations) from webhook w)`
+
+// Webhooks returns the endpoints of an organization, the oldest first, with the channels that they have chosen.
+func (s *Store) Webhooks(ctx context.Context, org tenancy.OrgID) ([]publishing.WebhookRecord, error) {
+	var hooks []publishing.Webhook
+	var channels []publishing.Channel
+	err := s.db.Read(ctx, org.UUID(), func(b *pgx.Batch) {
+		b.Queue(webhookList, publishing.MaxWebhooks).Query(into(&hooks, scanWebhook))
+		b.Queue(webhookChannels).Query(into(&channels, scanChannel))
+	})
+	out := make([]publishing.WebhookRecord, len(hooks))
+	for i, h := range hooks {
+		out[i].Webhook = h
+		for _, c := range channels {
+			if slices.Contains(h.Integrations, c.ID) {
+				out[i].Channels = append(out[i].Channels, c)
+			}
+		}
+	}
+	return out, err
+}
+
+// ErrTooManyWebhooks is returned by AddWebhook at the limit.
+var ErrTooManyWebhooks = errors.New("the organization has as many webhooks as it may have")
+
+const webhookCount = `-- publishing.WebhookCount
+select count(*) from webhook`
+
+const webhookInsert = `-- publishing.WebhookInsert
+insert into webhook (org_id, id, name, url, events, integrations, signing_key, created_at, updated_at,
+  disabled_at, disabled_for)
+values ($1, $2, $3, $4, $5, $6, $7, $8, $8, $9, $10)`
+
+// AddWebhook inserts an endpoint with its sealed signing key, unless the organization has most of them already:
+// ErrTooManyWebhooks. Creations of one organization wait for each other.
+func (t *Tx) AddWebhook(ctx context.Context, w publishing.Webhook, sealed []byte, most int) error {
+	if _, err := t.tx.Exec(ctx, pausesLock, t.org); err != nil {
+		return err
+	}
+	var n int
+	if err := t.tx.QueryRow(ctx, webhookCount).Scan(&n); err != nil {
+		return err
+	}
+	if n >= most {
+		return ErrTooManyWebhooks
+	}
+	_, err := t.tx.Exec(ctx, webhookInsert, t.org, w.ID, w.Name, w.URL, texts(w.Events), uuids(w.Integrations), sealed,
+		w.CreatedAt, w.DisabledAt, w.DisabledFor)
+	return err
+}
+
+// texts returns the values as a parameter of the type text[], which is never null.
+func texts[T ~string](values []T) []string {
+	out := make([]string, len(values))
+	for i, v := range values {
+		out[i] = string(v)
+	}
+	return out
+}
+
+const channelsKnown = `-- publishing.ChannelsKnown
+select count(*) from channel c where c.id = any ($1) and c.deleted_at is null`
+
+// ChannelsConnected reports whether all these channels are connected ones of the organization.
+func (t *Tx) ChannelsConnected(ctx context.Context, channels []publishing.ChannelID) (bool, error) {
+	var n int
+	err := t.tx.QueryRow(ctx, channelsKnown, uuids(channels)).Scan(&n)
+	return n == len(channels), err
+}
+
+var webhookLock = `-- publishing.WebhookLock
+select ` + webhookColumns + ` from webhook w where w.id = $1 for no key update`
+
+// LockWebhook returns an endpoint that no other transaction changes until this one ends, or pgx.ErrNoRows.
+func (t *Tx) LockWebhook(ctx context.Context, webhook publishing.WebhookID) (publishing.Webhook, error) {
+	rows, err := t.tx.Query(ctx, webhookLock, webhook)
+	if err != nil {
+		return publishing.Webhook{}, err
+	}
+	return pgx.CollectExactlyOneRow(rows, scanWebhook)
+}
+
+// An endpoint that a person enables begins anew: what it failed before does not count.
+const webhookUpdate = `-- publishing.WebhookUpdate
+update webhook set name = $2, url = $3, events = $4, integrations = $5, updated_at = $6, disabled_at = $7,
+  disabled_for = $8, failing_since = $9, not_before = case when $7::timestamptz is null then not_before end
+where id = $1`
+
+// UpdateWebhook stores the fields of a locked endpoint.
+func (t *Tx) UpdateWebhook(ctx context.Context, w publishing.Webhook) error {
+	_, err := t.tx.Exec(ctx, webhookUpdate, w.ID, w.Name, w.URL, texts(w.Events), uuids(w.Integrations), w.UpdatedAt,
+		w.DisabledAt, w.DisabledFor, w.FailingSince)
+	return err
+}
+
+const webhookRotate = `-- publishing.WebhookRotate
+update webhook set old_key = signing_key, old_key_until = $3, signing_key = $2, updated_at = $4 where id = $1`
+
+// RotateWebhook replaces the signing key of an endpoint. The one before signs beside it until a time.
+func (t *Tx) RotateWebhook(
+	ctx context.Context, webhook publishing.WebhookID, sealed []byte, until, now time.Time,
+) error {
+	_, err := t.tx.Exec(ctx, webhookRotate, webhook, sealed, until, now)
+	return err
+}
+
+const webhookDelete = `-- publishing.WebhookDelete
+delete from webhook where id = $1`
+
+// DeleteWebhook deletes an endpoint with its deliveries, and returns false when there is none.
+func (t *Tx) DeleteWebhook(ctx context.Context, webhook publishing.WebhookID) (bool, error) {
+	tag, err := t.tx.Exec(ctx, webhookDelete, webhook)
+	return tag.RowsAffected() > 0, err
+}
+
+// webhookStopped fails what an endpoint that was disabled has not sent.
+const webhookStopped = `-- publishing.WebhookStopped
+update webhook_delivery set state = 'failed', next_at = null, ended_at = $2, error = $3
+where webhook_id = $1 and state = 'pending'`
+
+const webhookIdle = `-- publishing.WebhookIdle
+update webhook set next_at = null where id = $1`
+
+// StopDeliveries gives up the pending deliveries of an endpoint. The reason is for people.
+func (t *Tx) StopDeliveries(ctx context.Context, webhook publishing.WebhookID, now time.Time, reason string) error {
+	b := &pgx.Batch{}
+	b.Queue(webhookStopped, webhook, now, reason)
+	b.Queue(webhookIdle, webhook)
+	return t.tx.SendBatch(ctx, b).Close()
+}
+
+type deliveryRow struct {
+	ID        publishing.DeliveryID       `db:"id"`
+	Event     publishing.WebhookEvent     `db:"event"`
+	Post      publishing.PostID           `db:"post_id"`
+	State     publishing.DeliveryState    `db:"state"`
+	Attempts  int                         `db:"attempts"`
+	NextAt    *time.Time                  `db:"next_at"`
+	CreatedAt time.Time                   `db:"created_at"`
+	EndedAt   *time.Time                  `db:"ended_at"`
+	Error     *string                     `db:"error"`
+	Log       []publishing.WebhookAttempt `db:"log"`
+	Body      string                      `db:"body"`
+}
+
+var deliveryColumns = columns[deliveryRow]("d")
+
+func scanDelivery(row pgx.CollectableRow) (publishing.Delivery, error) {
+	r, err := pgx.RowToStructByName[deliveryRow](row)
+	return publishing.Delivery(r), err
+}
+
+const webhookKnown = `-- publishing.WebhookKnown
+select exists (select from webhook where id = $1)`
+
+var deliveryList = `-- publishing.DeliveryList
+select ` + deliveryColumns + ` from webhook_delivery d
+where d.webhook_id = $1 and ($2::uuid is null or d.number < (
+  select x.number from webhook_delivery x where x.id = $2 and x.webhook_id = $1))
+order by d.number desc limit $3`
+
+// Deliveries returns the newest deliveries of an endpoint, those before one unless that is zero. known is false when
+// there is no such endpoint.
+func (s *Store) Deliveries(
+	ctx context.Context, org tenancy.OrgID, webhook publishing.WebhookID, before publishing.DeliveryID, limit int,
+) (out []publishing.Delivery, known bool, err error) {
+	err = s.db.Read(ctx, org.UUID(), func(b *pgx.Batch) {
+		b.Queue(webhookKnown, webhook).QueryRow(func(row pgx.Row) error { return row.Scan(&known) })
+		b.Queue(deliveryList, webhook, before, limit).Query(into(&out, scanDelivery))
+	})
+	return out, known, err
+}
+
+// A delivery that is still on its way keeps its plan; one that has ended gets a new one.
+const deliveryReplay = `-- publishing.DeliveryReplay
+update webhook_delivery set state = 'pending', next_at = $3, ended_at = null, error = null,
+  planned_from = case when state = 'pending' then planned_from else attempts end
+where webhook_id = $1 and id = $2`
+
+const webhookNext = `-- publishing.WebhookNext
+update webhook set next_at = least(next_at, $2) where id = $1`
+
+// Replay makes a delivery due now, and returns false when the endpoint has none with the id.
+func (t *Tx) Replay(
+	ctx context.Context, webhook publishing.WebhookID, delivery publishing.DeliveryID, now time.Time,
+) (found bool, err error) {
+	b := &pgx.Batch{}
+	b.Queue(deliveryReplay, webhook, delivery, now).Exec(func(tag pgconn.CommandTag) error {
+		found = tag.RowsAffected() > 0
+		return nil
+	})
+	b.Queue(webhookNext, webhook, now)
+	return found, t.tx.SendBatch(ctx, b).Close()
+}

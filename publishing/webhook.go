@@ -1,0 +1,341 @@
+package publishing
+
+import (
+	"encoding/base64"
+	"fmt"
+	"net/url"
+	"slices"
+	"strings"
+	"time"
+
+	"crier/platform/fault"
+	"crier/platform/id"
+	"crier/tenancy"
+)
+
+// The tags of the ids of webhooks (platform/id).
+type (
+	WebhookTag  struct{}
+	DeliveryTag struct{}
+)
+
+// The ids of webhooks. A DeliveryID is sent to the endpoint, the same in each attempt.
+type (
+	WebhookID  = id.ID[WebhookTag]
+	DeliveryID = id.ID[DeliveryTag]
+)
+
+// WebhookEvent is what an endpoint is told. A CHECK constraint of the table webhook_event has the same list, without
+// WebhookTest.
+type WebhookEvent string
+
+// The events. One change of the state of a thread, as clients see it, is one event.
+const (
+	// WebhookPublished means that the whole thread is out, its delayed parts included.
+	WebhookPublished WebhookEvent = "post.published"
+	// WebhookFailed means that a part was given up.
+	WebhookFailed WebhookEvent = "post.failed"
+	// WebhookStatus is every other change: the post was scheduled, or made a draft.
+	WebhookStatus            WebhookEvent = "post.status_changed"
+	WebhookApprovalRequested WebhookEvent = "approval.requested"
+	WebhookApprovalResolved  WebhookEvent = "approval.resolved"
+	// WebhookTest is that of a delivery that a person asks for. An endpoint cannot choose it.
+	WebhookTest WebhookEvent = "webhook.test"
+)
+
+// WebhookEvents returns the events that an endpoint can choose.
+func WebhookEvents() []WebhookEvent {
+	return []WebhookEvent{
+		WebhookPublished, WebhookFailed, WebhookStatus, WebhookApprovalRequested, WebhookApprovalResolved,
+	}
+}
+
+// WebhookDisabled is why an endpoint gets no events. A CHECK constraint of the table has the same list.
+type WebhookDisabled string
+
+// The reasons.
+const (
+	DisabledByPerson WebhookDisabled = "person"
+	// DisabledGone means that the endpoint answered 410.
+	DisabledGone WebhookDisabled = "gone"
+	// DisabledFailing means that every delivery of WebhookGiveUp failed.
+	DisabledFailing WebhookDisabled = "failing"
+)
+
+// DeliveryState is how a delivery stands. A CHECK constraint of the table has the same list.
+type DeliveryState string
+
+// The states of a delivery.
+const (
+	DeliveryPending   DeliveryState = "pending"
+	DeliveryDelivered DeliveryState = "delivered"
+	DeliveryFailed    DeliveryState = "failed"
+)
+
+// The limits of webhooks.
+const (
+	// MaxWebhooks is the greatest ORG_MAX_WEBHOOKS.
+	MaxWebhooks = 10_000
+	// MaxWebhookName is in characters.
+	MaxWebhookName = 128
+	maxWebhookURL  = 2048 // bytes
+	// maxWebhookChannels is the number of channels that one endpoint may choose.
+	maxWebhookChannels = 1000
+	// MaxWebhookBody is the size of what is sent, in bytes.
+	MaxWebhookBody = 20_000
+	// MaxWebhookAnswer is how much of an answer is read, in bytes. MaxWebhookExcerpt of it are stored.
+	MaxWebhookAnswer  = 8 << 10
+	MaxWebhookExcerpt = 512
+	// MaxWebhookPending is how many deliveries of an endpoint may wait; then the oldest are given up.
+	MaxWebhookPending = 10_000
+	// MaxWebhookLog is how many deliveries of an endpoint are kept.
+	MaxWebhookLog = MaxWebhookPending + 1_000
+	// MaxDeliveryPage is the greatest number of deliveries in one answer.
+	MaxDeliveryPage = 50
+)
+
+// The times of webhooks.
+const (
+	// WebhookTimeout is for one attempt, from the name look-up to the end of the answer.
+	WebhookTimeout = 15 * time.Second
+	// WebhookGiveUp is how long an endpoint may fail without a success before it is disabled.
+	WebhookGiveUp = 5 * 24 * time.Hour
+	// WebhookOverlap is how long the old secret signs beside the new one.
+	WebhookOverlap = 24 * time.Hour
+	// maxRetryAfter is the longest pause that an endpoint can ask for; it is that of the plan.
+	maxRetryAfter = 24 * time.Hour
+	// webhookJitter is the part of a wait by which it is longer or shorter.
+	webhookJitter = 0.2
+)
+
+// webhookWaits are the waits before the second to the last attempt: ten attempts in 75 hours.
+var webhookWaits = [...]time.Duration{
+	5 * time.Second, 5 * time.Minute, 30 * time.Minute, 2 * time.Hour, 5 * time.Hour, 10 * time.Hour, 14 * time.Hour,
+	20 * time.Hour, 24 * time.Hour,
+}
+
+// MaxWebhookAttempts is the number of attempts of one delivery.
+const MaxWebhookAttempts = len(webhookWaits) + 1
+
+// WebhookWait returns how long to wait after a number of failed attempts, and false when there is no further attempt.
+// chance is from 0 to 1 and chooses the wait in its range of 20 % to each side. asked is what the endpoint asked for by
+// Retry-After: the wait is at least that, within a day.
+func WebhookWait(failed int, chance float64, asked time.Duration) (time.Duration, bool) {
+	if failed < 1 || failed > len(webhookWaits) {
+		return 0, false
+	}
+	factor := 1 + webhookJitter*(2*chance-1)
+	return max(time.Duration(factor*float64(webhookWaits[failed-1])), WebhookPause(asked)), true
+}
+
+// WebhookPause returns the pause that an endpoint gets when it asks for one, at most a day.
+func WebhookPause(asked time.Duration) time.Duration { return min(max(asked, 0), maxRetryAfter) }
+
+// Webhook is an endpoint of an organization, without its secret.
+type Webhook struct {
+	ID   WebhookID
+	Name string
+	URL  string
+	// Events and Integrations choose what it gets; empty means all.
+	Events       []WebhookEvent
+	Integrations []ChannelID
+	CreatedAt    time.Time
+	UpdatedAt    time.Time
+	// DisabledAt is nil for an endpoint that gets events.
+	DisabledAt  *time.Time
+	DisabledFor *WebhookDisabled
+	// FailingSince is the first failure since the last success; nil if the last attempt succeeded.
+	FailingSince *time.Time
+}
+
+// Wants reports whether the endpoint gets an event of a channel.
+func (w Webhook) Wants(event WebhookEvent, channel ChannelID) bool {
+	return w.DisabledAt == nil && (len(w.Events) == 0 || slices.Contains(w.Events, event)) &&
+		(len(w.Integrations) == 0 || slices.Contains(w.Integrations, channel))
+}
+
+// WebhookRecord is an endpoint with the channels that it has chosen, also those that are disconnected.
+type WebhookRecord struct {
+	Webhook
+	Channels []Channel
+}
+
+// SetWebhook asks for a new endpoint, or for changes of one. A nil member is left as it is; a new endpoint has all
+// events and all channels then.
+type SetWebhook struct {
+	Name *string
+	URL  *string
+	// Integrations are channel ids as the client sent them.
+	Integrations *[]string
+	Events       *[]string
+	// Secret is in the form of Standard Webhooks; nil: a new endpoint gets a random one.
+	Secret   *string
+	Disabled *bool
+}
+
+// Validate returns Invalid with every problem that can be found without the database. isOpen reports whether plain http
+// may be used for a URL, because the operator has opened its address.
+func (c SetWebhook) Validate(isNew bool, isOpen func(*url.URL) bool) error {
+	var faults fault.List
+	if c.Name == nil && isNew {
+		faults.Add("name", "is required")
+	}
+	if c.URL == nil && isNew {
+		faults.Add("url", "is required")
+	}
+	if c.Name != nil {
+		if _, rule := tenancy.CleanName(*c.Name, 1, MaxWebhookName); rule != "" {
+			faults.Add("name", rule)
+		}
+	}
+	if c.URL != nil {
+		if rule := webhookURLRule(*c.URL, isOpen); rule != "" {
+			faults.Add("url", rule)
+		}
+	}
+	if c.Events != nil {
+		for i, e := range *c.Events {
+			if !slices.Contains(WebhookEvents(), WebhookEvent(e)) {
+				faults.Add(fmt.Sprintf("events.%d", i), "must be one of: "+joinEvents())
+			}
+		}
+	}
+	if c.Integrations != nil && len(*c.Integrations) > maxWebhookChannels {
+		faults.Add("integrations", fmt.Sprintf("must hold at most %d channels", maxWebhookChannels))
+	}
+	if c.Secret != nil {
+		if _, err := ParseWebhookSecret(*c.Secret); err != nil {
+			faults.Add("secret", webhookSecretRule)
+		}
+	}
+	return faults.Err("publishing.SetWebhook", "The webhook is not valid.")
+}
+
+// Channels returns the ids of Integrations, and false when one cannot be an id. Each is there once.
+func (c SetWebhook) Channels() ([]ChannelID, bool) {
+	out := []ChannelID{}
+	if c.Integrations == nil {
+		return out, true
+	}
+	for _, text := range *c.Integrations {
+		channel, ok := id.Parse[ChannelTag](text)
+		if !ok {
+			return nil, false
+		}
+		if !slices.Contains(out, channel) {
+			out = append(out, channel)
+		}
+	}
+	return out, true
+}
+
+func joinEvents() string {
+	var names []string
+	for _, e := range WebhookEvents() {
+		names = append(names, string(e))
+	}
+	return strings.Join(names, ", ")
+}
+
+// webhookURLRule returns "" or what is wrong with the URL of an endpoint.
+func webhookURLRule(text string, isOpen func(*url.URL) bool) string {
+	u, err := url.Parse(text)
+	if err != nil || len(text) > maxWebhookURL || !Storable(text) || u.Hostname() == "" || u.Opaque != "" ||
+		strings.ContainsFunc(text, func(r rune) bool { return r <= ' ' || r == 0x7f }) {
+		return fmt.Sprintf("must be a whole URL of at most %d bytes, such as https://example.com/hook", maxWebhookURL)
+	}
+	if u.Scheme != "https" && (u.Scheme != "http" || !isOpen(u)) {
+		return "must begin with https://"
+	}
+	if u.User != nil {
+		return "must not hold a user name or a password"
+	}
+	if u.Fragment != "" {
+		return "must not hold a fragment (#)"
+	}
+	return ""
+}
+
+// WebhookURL returns Invalid unless the text can be the URL of an endpoint.
+func WebhookURL(text string, isOpen func(*url.URL) bool) error {
+	var faults fault.List
+	if rule := webhookURLRule(text, isOpen); rule != "" {
+		faults.Add("url", rule)
+	}
+	return faults.Err("publishing.WebhookURL", "The URL is not valid.")
+}
+
+// webhookSecretPrefix begins a secret in the form of Standard Webhooks.
+const webhookSecretPrefix = "whsec_"
+
+// The sizes of a secret in bytes.
+const (
+	minWebhookSecret = 24
+	maxWebhookSecret = 64
+	// NewWebhookSecret is the size of one that the service makes.
+	NewWebhookSecret = 32
+)
+
+const webhookSecretRule = "must be whsec_ and the base64 of 24 to 64 bytes"
+
+// ParseWebhookSecret returns the key bytes of a secret, which are those after whsec_, decoded. The error does not repeat
+// the secret.
+func ParseWebhookSecret(text string) ([]byte, error) {
+	encoded, ok := strings.CutPrefix(text, webhookSecretPrefix)
+	if !ok {
+		return nil, fault.New(fault.Invalid, "publishing.ParseWebhookSecret", "The secret "+webhookSecretRule+".")
+	}
+	key, err := base64.StdEncoding.Strict().DecodeString(encoded)
+	if err != nil || len(key) < minWebhookSecret || len(key) > maxWebhookSecret {
+		return nil, fault.New(fault.Invalid, "publishing.ParseWebhookSecret", "The secret "+webhookSecretRule+".")
+	}
+	return key, nil
+}
+
+// FormatWebhookSecret returns the secret with the key bytes.
+func FormatWebhookSecret(key []byte) string {
+	return webhookSecretPrefix + base64.StdEncoding.EncodeToString(key)
+}
+
+// Delivery is one event on its way to one endpoint.
+type Delivery struct {
+	ID    DeliveryID
+	Event WebhookEvent
+	// Post is the first post of the thread; zero for a test.
+	Post  PostID
+	State DeliveryState
+	// Attempts is the number of calls so far.
+	Attempts int
+	// NextAt is nil for a delivery that has ended.
+	NextAt    *time.Time
+	CreatedAt time.Time
+	EndedAt   *time.Time
+	// Error is why the delivery failed, when that is more than its last attempt says.
+	Error *string
+	// Log has the last attempts, the oldest first.
+	Log  []WebhookAttempt
+	Body string
+}
+
+// WebhookAttempt is one call of an endpoint, as it is stored.
+type WebhookAttempt struct {
+	// Number counts from 1.
+	Number int       `json:"number"`
+	At     time.Time `json:"at"`
+	// Millis is how long the call took.
+	Millis int64 `json:"ms"`
+	// Status is that of the answer, 0 without one.
+	Status int `json:"status,omitempty"`
+	// Error says why the attempt failed, for people; "" if it succeeded.
+	Error string `json:"error,omitempty"`
+	// Answer is the beginning of the body of the answer.
+	Answer string `json:"answer,omitempty"`
+}
+
+// ListDeliveries asks for the newest deliveries of an endpoint.
+type ListDeliveries struct {
+	// Before is a delivery of which older ones are asked for, as the client sent it; "" for the newest.
+	Before string
+	// Limit is from 1 to MaxDeliveryPage.
+	Limit int
+}

@@ -1,0 +1,140 @@
+package webhook
+
+import (
+	"bytes"
+	"encoding/json"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"crier/publishing"
+	publishingstore "crier/publishing/store"
+)
+
+// post is the one element of the array that is sent.
+type post struct {
+	ID          string                 `json:"id"`
+	Event       string                 `json:"event"`
+	OccurredAt  string                 `json:"occurredAt"`
+	Group       string                 `json:"group"`
+	State       string                 `json:"state"`
+	Content     string                 `json:"content"`
+	ContentType publishing.ContentType `json:"contentType"`
+	// Truncated is set when Content was cut so that the body is not too large.
+	Truncated   bool            `json:"contentTruncated,omitempty"`
+	PublishDate string          `json:"publishDate"`
+	ReleaseID   *string         `json:"releaseId"`
+	ReleaseURL  *string         `json:"releaseURL"`
+	Error       *string         `json:"error"`
+	ErrorCode   *string         `json:"errorCode"`
+	Integration integration     `json:"integration"`
+	Customer    *customer       `json:"customer,omitempty"`
+	Approval    json.RawMessage `json:"approval,omitempty"`
+}
+
+type integration struct {
+	ID                 string `json:"id"`
+	Name               string `json:"name"`
+	ProviderIdentifier string `json:"providerIdentifier"`
+	Picture            string `json:"picture"`
+	Type               string `json:"type"`
+}
+
+type customer struct {
+	ID   string `json:"id"`
+	Name string `json:"name"`
+}
+
+// maxText bounds the texts of a body besides the content, in bytes: an error has the words of a platform's server.
+const maxText = 2000
+
+// render returns the body of an event, at most publishing.MaxWebhookBody bytes: the content is cut when it is longer,
+// and then the approval is left out.
+func render(s publishingstore.WebhookSource) (string, error) {
+	p := post{
+		ID: s.Post.String(), Event: string(s.Event), OccurredAt: formatTime(s.At), Group: s.Group.String(),
+		State: s.State, Content: s.Content, ContentType: publishing.Content{HTML: s.HTML}.Type(),
+		ReleaseID: cutText(s.ReleaseID), ReleaseURL: cutText(s.ReleaseURL),
+		Error: cutText(s.Error), ErrorCode: s.ErrorCode, Approval: s.Data,
+		Integration: integration{
+			ID: s.Channel.String(), Name: s.ChannelName, ProviderIdentifier: s.Connector, Picture: s.Picture,
+			Type: "social",
+		},
+	}
+	if s.PublishDate != nil {
+		p.PublishDate = formatTime(*s.PublishDate)
+	}
+	if s.CustomerName != nil {
+		p.Customer = &customer{ID: s.Customer.String(), Name: *s.CustomerName}
+	}
+	return fit(p)
+}
+
+// fit encodes a body, and cuts its content when it is too large.
+func fit(p post) (string, error) {
+	body, err := encode([]post{p})
+	if err != nil || len(body) <= publishing.MaxWebhookBody {
+		return body, err
+	}
+	content := p.Content
+	p.Content, p.Truncated = "", true
+	rest, err := encode([]post{p})
+	if err != nil {
+		return "", err
+	}
+	if len(rest) > publishing.MaxWebhookBody {
+		p.Approval = nil
+		return fit(p)
+	}
+	p.Content = cutEncoded(content, publishing.MaxWebhookBody-len(rest))
+	return encode([]post{p})
+}
+
+// cutEncoded returns the longest beginning of a text whose encoding is at most most bytes longer than that of "".
+func cutEncoded(text string, most int) string {
+	used := 0
+	for i, r := range text {
+		size := utf8.RuneLen(r)
+		switch {
+		case r == '"' || r == '\\' || r == '\n' || r == '\r' || r == '\t' || r == '\b' || r == '\f':
+			size = 2
+		case r < ' ' || r == '\u2028' || r == '\u2029' || r == utf8.RuneError:
+			size = 6
+		}
+		if used += size; used > most {
+			return text[:i]
+		}
+	}
+	return text
+}
+
+func encode(v any) (string, error) {
+	var out bytes.Buffer
+	e := json.NewEncoder(&out)
+	e.SetEscapeHTML(false)
+	err := e.Encode(v)
+	return strings.TrimSuffix(out.String(), "\n"), err
+}
+
+func cutText(text *string) *string {
+	if text == nil || len(*text) <= maxText {
+		return text
+	}
+	cut := strings.ToValidUTF8((*text)[:maxText], "")
+	return &cut
+}
+
+func formatTime(t time.Time) string { return t.UTC().Format(publishing.WireTime) }
+
+// TestBody returns what a delivery that a person asks for sends: a post that does not exist.
+func TestBody(webhook publishing.WebhookID, now time.Time) (string, error) {
+	text := "This is a test of your webhook."
+	return fit(post{
+		ID: webhook.String(), Event: string(publishing.WebhookTest), OccurredAt: formatTime(now),
+		Group: webhook.String(), State: string(publishing.StatePublished), Content: text,
+		ContentType: publishing.ContentText, PublishDate: formatTime(now),
+		Integration: integration{
+			ID: webhook.String(), Name: "Test channel", ProviderIdentifier: "test", Type: "social",
+		},
+	})
+}

@@ -1,0 +1,142 @@
+package webhook
+
+import (
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/url"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+	"unicode"
+
+	"crier/platform/clock"
+	"crier/platform/outbound"
+	"crier/publishing"
+)
+
+// HTTP is the guarded client.
+type HTTP interface {
+	// Do makes a call that may be repeated. A redirect of a POST is an answer.
+	Do(req *http.Request) (*http.Response, error)
+	// IsOpen reports whether the operator has opened the address of a URL.
+	IsOpen(u *url.URL) bool
+}
+
+// answer is how one call of an endpoint ended.
+type answer struct {
+	// status is 0 without an answer.
+	status int
+	// problem says why the call failed, for people; "" if it succeeded.
+	problem string
+	excerpt string
+	took    time.Duration
+	// after is what the endpoint asked for by Retry-After, with 429 or 503.
+	after time.Duration
+	// cause is for the log.
+	cause error
+}
+
+// send calls an endpoint once, within publishing.WebhookTimeout. It reads publishing.MaxWebhookAnswer of the answer.
+func send(ctx context.Context, client HTTP, address string, header http.Header, body string, now time.Time) answer {
+	ctx, cancel := context.WithTimeout(ctx, publishing.WebhookTimeout)
+	defer cancel()
+	began := clock.Boot()
+	out := exchange(ctx, client, address, header, body, now)
+	out.took = clock.Boot() - began
+	return out
+}
+
+func exchange(
+	ctx context.Context, client HTTP, address string, header http.Header, body string, now time.Time,
+) answer {
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, address, strings.NewReader(body))
+	if err != nil {
+		return answer{problem: "The address of the endpoint is not valid.", cause: err}
+	}
+	req.Header = header
+	resp, err := client.Do(req)
+	if err != nil {
+		return answer{problem: explain(err), cause: err}
+	}
+	read, err := io.ReadAll(io.LimitReader(resp.Body, publishing.MaxWebhookAnswer))
+	// The rest of a long answer is not read: closing ends its connection.
+	err = errors.Join(err, resp.Body.Close())
+	out := answer{status: resp.StatusCode, excerpt: excerpt(read)}
+	switch {
+	case resp.StatusCode >= 200 && resp.StatusCode < 300:
+		if errors.Is(err, context.DeadlineExceeded) {
+			out.problem, out.cause = explain(err), err
+		}
+	case resp.StatusCode >= 300 && resp.StatusCode < 400:
+		out.problem = fmt.Sprintf("The endpoint answered with a redirect (%d), which is not followed.", resp.StatusCode)
+	default:
+		out.problem = fmt.Sprintf("The endpoint answered %d.", resp.StatusCode)
+	}
+	if resp.StatusCode == http.StatusTooManyRequests || resp.StatusCode == http.StatusServiceUnavailable {
+		out.after = retryAfter(resp.Header.Get("Retry-After"), now)
+	}
+	return out
+}
+
+// retryAfter returns the wait that a header asks for, 0 when there is none.
+func retryAfter(header string, now time.Time) time.Duration {
+	if seconds, err := strconv.ParseInt(header, 10, 32); err == nil {
+		return max(0, time.Duration(seconds)*time.Second)
+	}
+	if at, err := http.ParseTime(header); err == nil {
+		return max(0, at.Sub(now))
+	}
+	return 0
+}
+
+// explain returns why there was no answer, in words that name nothing of this instance's network.
+func explain(err error) string {
+	var name *net.DNSError
+	var certificate *tls.CertificateVerificationError
+	var authority x509.UnknownAuthorityError
+	var host x509.HostnameError
+	switch {
+	case errors.Is(err, outbound.ErrBlocked):
+		return "The address of the endpoint is not a public one, so it was not called."
+	case errors.Is(err, context.DeadlineExceeded):
+		return fmt.Sprintf("The endpoint did not answer within %d seconds.", int(publishing.WebhookTimeout.Seconds()))
+	case errors.As(err, &name):
+		return "The name of the endpoint's host was not found."
+	case errors.As(err, &certificate), errors.As(err, &authority), errors.As(err, &host):
+		return "The certificate of the endpoint is not valid."
+	case errors.Is(err, syscall.ECONNREFUSED):
+		return "The endpoint refused the connection."
+	}
+	return "The connection to the endpoint failed."
+}
+
+// excerpt returns the beginning of an answer as text that can be stored and shown.
+func excerpt(body []byte) string {
+	text := strings.Map(func(r rune) rune {
+		if unicode.IsControl(r) && r != '\n' && r != '\t' || r == unicode.ReplacementChar {
+			return -1
+		}
+		return r
+	}, strings.ToValidUTF8(string(body), ""))
+	if len(text) > publishing.MaxWebhookExcerpt {
+		text = strings.ToValidUTF8(text[:publishing.MaxWebhookExcerpt], "")
+	}
+	return text
+}
+
+// Try posts a body to an address once, without a signature. It returns the status of the answer, 0 without one, and why
+// the call failed; "" if it succeeded.
+func Try(ctx context.Context, client HTTP, address, body string, now time.Time) (status int, problem string) {
+	header := http.Header{}
+	header.Set("Content-Type", "application/json")
+	header.Set("User-Agent", "Crier-Webhooks/1")
+	a := send(ctx, client, address, header, body, now)
+	return a.status, a.problem
+}

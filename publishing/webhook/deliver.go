@@ -1,0 +1,195 @@
+package webhook
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"sync"
+	"time"
+
+	"crier/platform/clock"
+	"crier/platform/failpoint"
+	"crier/publishing"
+	publishingstore "crier/publishing/store"
+	"crier/tenancy"
+)
+
+const (
+	// drainTime is how long a task goes on with an endpoint that works; then others have their turn.
+	drainTime = 15 * time.Second
+	// drainBatch is how many deliveries are read at once.
+	drainBatch = 20
+	// inFlight is how many calls an endpoint that works gets at once. One that fails gets one call a turn.
+	inFlight = 2
+	// hold is how long an endpoint belongs to a process without a stored attempt. It is longer than a call.
+	hold = publishing.WebhookTimeout + 15*time.Second
+	// saveTimeout is for storing an attempt, also while the process stops.
+	saveTimeout = 5 * time.Second
+)
+
+// Deliver sends the deliveries of one endpoint that are due: those of one that works for a while, of one that fails a
+// single one. What is left is for the next task, which the loop adds. It does nothing when another process sends to the
+// endpoint. After a crash in between a call is repeated with the same id, once hold is over.
+func (d *Deliverer) Deliver(ctx context.Context, org tenancy.OrgID, webhook publishing.WebhookID) error {
+	now := d.deps.Clock.Now()
+	target, found, err := d.store.BeginWebhook(ctx, org, webhook, now, now.Add(hold))
+	if err != nil || !found {
+		return err
+	}
+	r := &run{Deliverer: d, org: org, webhook: webhook, target: target, failing: target.Failing}
+	err = r.drain(ctx)
+	end, cancel := context.WithTimeout(context.WithoutCancel(ctx), saveTimeout)
+	defer cancel()
+	return errors.Join(err, d.store.EndWebhook(end, org, webhook))
+}
+
+// run is one turn of an endpoint.
+type run struct {
+	*Deliverer
+	org     tenancy.OrgID
+	webhook publishing.WebhookID
+	target  publishingstore.WebhookTarget
+	keys    [][]byte
+
+	mu sync.Mutex
+	// failing is set from the first attempt that fails: the turn ends then.
+	failing bool
+	err     error
+}
+
+func (r *run) drain(ctx context.Context) error {
+	if err := r.openKeys(); err != nil {
+		return err
+	}
+	began := clock.Boot()
+	for clock.Boot()-began < drainTime {
+		limit, at := drainBatch, inFlight
+		if r.failing {
+			limit, at = 1, 1
+		}
+		due, err := r.store.DueDeliveries(ctx, r.org, r.webhook, r.deps.Clock.Now(), limit)
+		if err != nil || len(due) == 0 {
+			return err
+		}
+		r.sendAll(ctx, due, at)
+		if r.err != nil || r.failing {
+			return r.err
+		}
+	}
+	return nil
+}
+
+// openKeys opens the signing keys, the current one first.
+func (r *run) openKeys() error {
+	for _, sealed := range [][]byte{r.target.Key, r.target.OldKey} {
+		if sealed == nil {
+			continue
+		}
+		key, err := r.deps.Keyring.Open(sealed, r.org.String())
+		if err != nil {
+			return err
+		}
+		r.keys = append(r.keys, key)
+	}
+	return nil
+}
+
+// sendAll sends deliveries, at of them at once, until one fails.
+func (r *run) sendAll(ctx context.Context, due []publishingstore.DueDelivery, at int) {
+	next := make(chan publishingstore.DueDelivery)
+	var senders sync.WaitGroup
+	for range min(at, len(due)) {
+		senders.Go(func() {
+			for one := range next {
+				r.attempt(ctx, one)
+			}
+		})
+	}
+	for i, one := range due {
+		if i > 0 && r.isOver(ctx) {
+			break
+		}
+		next <- one
+	}
+	close(next)
+	senders.Wait()
+}
+
+func (r *run) isOver(ctx context.Context) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.failing || r.err != nil || ctx.Err() != nil
+}
+
+// attempt sends one delivery once and stores how it ended. What was stopped by the end of ctx is not stored: it is sent
+// again.
+func (r *run) attempt(ctx context.Context, one publishingstore.DueDelivery) {
+	failpoint.At(failpoint.WebhookSending, one.ID.String())
+	now := r.deps.Clock.Now()
+	c := call{id: one.ID, event: one.Event, attempt: one.Attempts + 1, at: now, body: one.Body, keys: r.keys}
+	a := send(ctx, r.deps.HTTP, r.target.URL, c.headers(), one.Body, now)
+	if ctx.Err() != nil {
+		return
+	}
+	failpoint.At(failpoint.WebhookSent, one.ID.String())
+	result := r.result(one, a, now)
+	save, cancel := context.WithTimeout(context.WithoutCancel(ctx), saveTimeout)
+	defer cancel()
+	now = r.deps.Clock.Now()
+	since, err := r.store.SaveAttempt(save, r.org, r.webhook, result, now, now.Add(hold))
+	if err == nil && a.problem != "" && !result.IsTest {
+		err = r.judge(save, a, since, now)
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.failing = r.failing || a.problem != ""
+	r.err = errors.Join(r.err, err)
+}
+
+// result returns what follows from an answer.
+func (r *run) result(one publishingstore.DueDelivery, a answer, now time.Time) publishingstore.AttemptResult {
+	out := publishingstore.AttemptResult{
+		Delivery: one.ID, State: publishing.DeliveryDelivered, IsTest: one.Event == publishing.WebhookTest,
+		Attempt: publishing.WebhookAttempt{
+			Number: one.Attempts + 1, At: now, Millis: a.took.Milliseconds(), Status: a.status, Error: a.problem,
+			Answer: a.excerpt,
+		},
+	}
+	if a.problem == "" {
+		return out
+	}
+	if a.cause != nil {
+		r.deps.Log.Info("a webhook could not be called", "org", r.org, "webhook", r.webhook, "error", a.cause)
+	}
+	out.State = publishing.DeliveryFailed
+	if pause := publishing.WebhookPause(a.after); pause > 0 {
+		until := now.Add(pause)
+		out.NotBefore = &until
+	}
+	wait, again := publishing.WebhookWait(one.Attempts+1-one.PlannedFrom, r.deps.Chance(), a.after)
+	if again && !out.IsTest {
+		at := now.Add(wait)
+		out.State, out.NextAt = publishing.DeliveryPending, &at
+	}
+	return out
+}
+
+// judge disables an endpoint that is gone, or that has failed for too long.
+func (r *run) judge(ctx context.Context, a answer, since *time.Time, now time.Time) error {
+	why, text := publishing.WebhookDisabled(""), ""
+	switch {
+	case a.status == http.StatusGone:
+		why, text = publishing.DisabledGone, "The endpoint answered 410, so the webhook was disabled."
+	case since != nil && now.Sub(*since) >= publishing.WebhookGiveUp:
+		why, text = publishing.DisabledFailing, "All deliveries of five days failed, so the webhook was disabled."
+	default:
+		return nil
+	}
+	done, err := r.store.DisableWebhook(ctx, r.org, r.webhook, why, text, now)
+	if err != nil || !done {
+		return err
+	}
+	r.deps.Log.WarnContext(ctx, "a webhook was disabled", "org", r.org, "webhook", r.webhook, "reason", why)
+	r.deps.Disabled(ctx, r.org, r.target.Name, why)
+	return nil
+}

@@ -1,0 +1,49 @@
+package webhook
+
+import (
+	"context"
+	"time"
+
+	"crier/publishing"
+	publishingstore "crier/publishing/store"
+	"crier/tenancy"
+)
+
+const (
+	// duePerRound is how many endpoints get a task in one round.
+	duePerRound = 1000
+	// queuedFor is how long a task may wait for a worker before another one is added. A second one finds nothing to do.
+	queuedFor = 5 * time.Minute
+	// inactiveFor is how long an organization whose people have no access is left alone.
+	inactiveFor = time.Hour
+)
+
+// dispatch adds a task for each endpoint that has something to send, within the bounds of its organization.
+func (d *Deliverer) dispatch(ctx context.Context, shards map[int]bool) error {
+	now := d.deps.Clock.Now()
+	due, err := d.store.DueWebhooks(ctx, now, perOrg, duePerRound)
+	if err != nil {
+		return err
+	}
+	byOrg := map[tenancy.OrgID][]publishing.WebhookID{}
+	var orgs []tenancy.OrgID
+	for _, w := range due {
+		if !shards[tenancy.Shard(w.Org)] {
+			continue
+		}
+		if byOrg[w.Org] == nil {
+			orgs = append(orgs, w.Org)
+		}
+		byOrg[w.Org] = append(byOrg[w.Org], w.Webhook)
+	}
+	for _, org := range orgs {
+		err := d.store.InOrg(ctx, org, func(tx *publishingstore.Tx) error {
+			return tx.QueueWebhooks(ctx, d.deps.Queue, byOrg[org], TaskHealthy, TaskFailing, now,
+				now.Add(queuedFor), now.Add(inactiveFor))
+		})
+		if err := d.carryOn(ctx, org, err); err != nil {
+			return err
+		}
+	}
+	return nil
+}

@@ -1,0 +1,138 @@
+package webhook
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"crier/platform/batch"
+	"crier/platform/id"
+	"crier/platform/pg"
+	"crier/publishing"
+	publishingstore "crier/publishing/store"
+	"crier/tenancy"
+)
+
+const (
+	// orgsPerRound and eventsPerOrg bound one round; organizations take turns.
+	orgsPerRound = 500
+	eventsPerOrg = 50
+	// deliveriesPerBatch bounds one transaction together with eventsPerOrg.
+	deliveriesPerBatch = 1000
+)
+
+// TooMany is why the oldest pending deliveries of an endpoint are given up.
+const TooMany = "Too many deliveries wait for this webhook, so the oldest are given up."
+
+// expand turns events of each organization into deliveries. more is true when an organization may have further ones.
+func (d *Deliverer) expand(ctx context.Context, shards map[int]bool) (more bool, err error) {
+	orgs, err := d.store.WebhookOrgs(ctx, d.after, orgsPerRound)
+	if err != nil {
+		return false, err
+	}
+	d.after = tenancy.OrgID{}
+	if len(orgs) == orgsPerRound {
+		d.after, more = orgs[len(orgs)-1], true
+	}
+	for _, org := range orgs {
+		if !shards[tenancy.Shard(org)] {
+			continue
+		}
+		full, err := d.expandOrg(ctx, org)
+		if err := d.carryOn(ctx, org, err); err != nil {
+			return more, err
+		}
+		more = more || full
+	}
+	return more, nil
+}
+
+// carryOn returns the errors that concern all organizations; one that concerns only this one is logged.
+func (d *Deliverer) carryOn(ctx context.Context, org tenancy.OrgID, err error) error {
+	if err == nil || ctx.Err() != nil || !pg.IsRowError(err) && !pg.IsOrgBusy(err) {
+		return errors.Join(err, ctx.Err())
+	}
+	d.deps.Log.WarnContext(ctx, "the webhooks of an organization are delivered later", "org", org, "error", err)
+	return nil
+}
+
+// expandOrg writes the deliveries of the oldest events of an organization. An event that cannot be rendered or stored is
+// logged and dropped, so that it does not stop those behind it.
+func (d *Deliverer) expandOrg(ctx context.Context, org tenancy.OrgID) (full bool, err error) {
+	var done int
+	err = d.store.InOrg(ctx, org, func(tx *publishingstore.Tx) error {
+		sources, err := tx.WebhookSources(ctx, eventsPerOrg, nil)
+		if err != nil {
+			return err
+		}
+		done = len(sources)
+		return d.write(ctx, tx, sources)
+	})
+	if err == nil || !pg.IsRefused(err) {
+		return done == eventsPerOrg && err == nil, err
+	}
+	return true, d.dropRefused(ctx, org)
+}
+
+// write stores the deliveries of events and deletes the events.
+func (d *Deliverer) write(ctx context.Context, tx *publishingstore.Tx, sources []publishingstore.WebhookSource) error {
+	hooks, err := tx.LockEnabledWebhooks(ctx)
+	if err != nil {
+		return err
+	}
+	now := d.deps.Clock.Now()
+	var list []publishingstore.NewDelivery
+	var ids []int64
+	for _, s := range sources {
+		if len(list) >= deliveriesPerBatch {
+			break // the rest is for the next round
+		}
+		ids = append(ids, s.ID)
+		for _, h := range hooks {
+			if s.Group.IsZero() || !h.Wants(s.Event, s.Channel) {
+				continue
+			}
+			body, err := render(s)
+			if err != nil {
+				d.deps.Log.ErrorContext(ctx, "an event for webhooks cannot be rendered and is dropped",
+					"event", s.Event, "post", s.Post, "error", err)
+				break
+			}
+			list = append(list, publishingstore.NewDelivery{
+				ID: id.New[publishing.DeliveryTag](), Webhook: h.ID, Event: s.Event, Post: s.Post, Body: body,
+			})
+		}
+	}
+	if err := tx.AddDeliveries(ctx, list, now, TooMany); err != nil {
+		return err
+	}
+	return tx.DeleteWebhookEvents(ctx, ids)
+}
+
+// dropRefused expands the oldest events one by one, and drops those that the database refuses.
+func (d *Deliverer) dropRefused(ctx context.Context, org tenancy.OrgID) error {
+	var sources []publishingstore.WebhookSource
+	if err := d.store.InOrg(ctx, org, func(tx *publishingstore.Tx) (err error) {
+		sources, err = tx.WebhookSources(ctx, eventsPerOrg, nil)
+		return err
+	}); err != nil {
+		return err
+	}
+	var refused []int64
+	one := func(list []publishingstore.WebhookSource) error {
+		return d.store.InOrg(ctx, org, func(tx *publishingstore.Tx) error { return d.write(ctx, tx, list) })
+	}
+	_, err := batch.Isolate(sources, one, pg.IsRefused, func(s publishingstore.WebhookSource, cause error) {
+		d.deps.Log.ErrorContext(ctx, "an event for webhooks cannot be stored and is dropped", "org", org,
+			"event", s.Event, "post", s.Post, "error", cause)
+		refused = append(refused, s.ID)
+	})
+	if err != nil || len(refused) == 0 {
+		return err
+	}
+	err = d.store.InOrg(ctx, org, func(tx *publishingstore.Tx) error { return tx.DeleteWebhookEvents(ctx, refused) })
+	if err != nil {
+		return fmt.Errorf("webhook: drop events: %w", err)
+	}
+	return nil
+}

@@ -1,0 +1,131 @@
+// Package webhook delivers what happened in an organization to its endpoints.
+//
+// An event is a row that the transaction of the change writes. The loop of Deliverer turns events into deliveries, whose
+// bodies are rendered once, and adds a task for each endpoint that has something to send. A task sends the deliveries of
+// one endpoint. After a crash at any point the next run goes on: a delivery may be sent twice then, with the same id.
+package webhook
+
+import (
+	"context"
+	"log/slog"
+	"sync"
+	"time"
+
+	"crier/platform/clock"
+	"crier/platform/jobs"
+	"crier/platform/pg"
+	"crier/platform/secret"
+	"crier/publishing"
+	publishingstore "crier/publishing/store"
+	"crier/tenancy"
+)
+
+// The kinds of the tasks whose ids Deliver takes. Endpoints whose last attempt failed have workers of their own, so that
+// those that work never wait behind them.
+const (
+	TaskHealthy = "webhook"
+	TaskFailing = "webhook-failing"
+)
+
+// TaskTimeout is for one run of Deliver.
+const TaskTimeout = drainTime + publishing.WebhookTimeout + 15*time.Second
+
+const (
+	// perOrg is how many endpoints of one organization may be under way at once, of those that work and of those that
+	// fail.
+	perOrg = 4
+	// pollInterval is how often the database is asked for events and for endpoints with something to send.
+	pollInterval = time.Second
+	// stepTimeout limits one round of the loop.
+	stepTimeout = 30 * time.Second
+)
+
+// Deps are what New needs. Only Disabled is optional.
+type Deps struct {
+	DB      *pg.DB
+	Queue   *jobs.Queue
+	Keyring *secret.Keyring
+	HTTP    HTTP
+	Clock   clock.Clock
+	Log     *slog.Logger
+	// Chance returns a number from 0 to 1 for the jitter of waits.
+	Chance func() float64
+	// Shards returns the shards that this process owns. The loop serves the organizations in them.
+	Shards func() []int16
+	// Disabled is called after the service has disabled an endpoint.
+	Disabled func(ctx context.Context, org tenancy.OrgID, name string, why publishing.WebhookDisabled)
+}
+
+// Deliverer delivers the events of all organizations. It is safe for concurrent use.
+type Deliverer struct {
+	deps  Deps
+	store *publishingstore.Store
+	// after is the organization that the last round of events ended with.
+	after tenancy.OrgID
+
+	stop context.CancelFunc
+	loop sync.WaitGroup
+}
+
+// New returns a Deliverer. Its loop runs from Start on; Deliver needs no loop in this process.
+func New(deps Deps) *Deliverer {
+	if deps.Disabled == nil {
+		deps.Disabled = func(context.Context, tenancy.OrgID, string, publishing.WebhookDisabled) {}
+	}
+	return &Deliverer{deps: deps, store: publishingstore.New(deps.DB)}
+}
+
+// Start starts the loop, which ends with Stop and not with ctx. It is called once.
+func (d *Deliverer) Start(ctx context.Context) {
+	ctx, d.stop = context.WithCancel(context.WithoutCancel(ctx))
+	d.loop.Go(func() {
+		for ctx.Err() == nil {
+			more := d.round(ctx)
+			if !more && clock.Sleep(ctx, pollInterval) != nil {
+				return
+			}
+		}
+	})
+}
+
+// round is one Step, whose error is only logged: the next one tries again.
+func (d *Deliverer) round(ctx context.Context) (more bool) {
+	ctx, cancel := context.WithTimeout(ctx, stepTimeout)
+	defer cancel()
+	more, err := d.Step(ctx)
+	if err != nil && ctx.Err() == nil {
+		d.deps.Log.WarnContext(ctx, "webhooks are delivered later; trying again", "error", err)
+	}
+	return more && err == nil
+}
+
+// Stop ends the loop and waits for it, or returns the error of ctx.
+func (d *Deliverer) Stop(ctx context.Context) error {
+	if d.stop == nil {
+		return nil
+	}
+	d.stop()
+	ended := make(chan struct{})
+	go func() { d.loop.Wait(); close(ended) }()
+	select {
+	case <-ended:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// Step turns events into deliveries and adds tasks for endpoints with something to send, for organizations of the shards
+// of this process. It reports whether there were more events than it has taken. An organization whose rows the database
+// refuses does not stop the others.
+func (d *Deliverer) Step(ctx context.Context) (more bool, err error) {
+	shards := map[int]bool{}
+	for _, s := range d.deps.Shards() {
+		shards[int(s)] = true
+	}
+	more, err = d.expand(ctx, shards)
+	if err != nil {
+		return more, err
+	}
+	return more, d.dispatch(ctx, shards)
+}
