@@ -1,0 +1,522 @@
+package webhook_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"crier/publishing"
+	publishingstore "crier/publishing/store"
+	"crier/publishing/webhook"
+)
+
+// plan is the schedule that is promised to receivers: the times of the attempts after the first, without jitter.
+var plan = []time.Duration{
+	5 * time.Second, 5 * time.Minute, 30 * time.Minute, 2 * time.Hour, 5 * time.Hour, 10 * time.Hour, 14 * time.Hour,
+	20 * time.Hour, 24 * time.Hour,
+}
+
+func TestDeliver_RepeatsByThePlanAndGivesUp(t *testing.T) {
+	t.Parallel()
+	x := newReceiver(t, status(500))
+	r := newRig(t, x)
+	w, secret := r.create(x.server.URL)
+	post := r.publish("Hello")
+	r.step()
+	first := x.take()
+	if len(first) != 1 {
+		t.Fatalf("got %d calls, want 1", len(first))
+	}
+	all := first
+	for _, wait := range plan {
+		r.wait(wait - time.Second)
+		r.step()
+		if early := x.take(); len(early) != 0 {
+			t.Errorf("got a call a second before %s have passed", wait)
+		}
+		r.wait(time.Second)
+		r.step()
+		all = append(all, x.take()...)
+	}
+	r.wait(100 * time.Hour)
+	r.step()
+	all = append(all, x.take()...)
+	if len(all) != publishing.MaxWebhookAttempts {
+		t.Fatalf("got %d calls, want %d", len(all), publishing.MaxWebhookAttempts)
+	}
+	for i, c := range all {
+		if c.Body != first[0].Body {
+			t.Errorf("call %d has another body", i+1)
+		}
+		want := map[string]string{
+			webhook.HeaderAttempt: fmt.Sprint(i + 1), webhook.HeaderEvent: "post.published",
+			webhook.HeaderDelivery: first[0].Header.Get(webhook.HeaderDelivery), "Content-Type": "application/json",
+			webhook.StandardID: first[0].Header.Get(webhook.HeaderDelivery),
+		}
+		for name, value := range want {
+			if got := c.Header.Get(name); got != value || value == "" {
+				t.Errorf("call %d: got %s %q, want %q", i+1, name, got, value)
+			}
+		}
+	}
+	d := r.deliveries(w)[0]
+	if d.State != publishing.DeliveryFailed || d.Attempts != 10 || d.Post != post || len(d.Log) != 10 || d.Log[9].Status != 500 || d.Body != first[0].Body {
+		t.Errorf("got the delivery %+v, want one that failed ten times", d)
+	}
+	verify(t, secret, all)
+}
+
+func TestDeliver_SendsWhatIsPromised(t *testing.T) {
+	t.Parallel()
+	x := newReceiver(t, status(204))
+	r := newRig(t, x)
+	w, secret := r.create(x.server.URL)
+	post := r.publish("Hello <world> & \"all\"\u2028")
+	r.step()
+	calls := x.take()
+	verify(t, secret, calls)
+	var body []map[string]any
+	r.OK(json.Unmarshal([]byte(calls[0].Body), &body))
+	if len(body) != 1 {
+		t.Fatalf("got %d posts, want 1", len(body))
+	}
+	for name, want := range map[string]any{
+		"id": post.String(), "event": "post.published", "state": "PUBLISHED", "content": "Hello <world> & \"all\"\u2028",
+		"releaseId": "r1", "releaseURL": "https://example.com/r1", "error": nil, "contentType": "text",
+	} {
+		if got := body[0][name]; got != want {
+			t.Errorf("got %s %v, want %v", name, got, want)
+		}
+	}
+	channel, _ := body[0]["integration"].(map[string]any)
+	if channel["id"] != r.channel.String() || channel["providerIdentifier"] != "sandbox" || channel["type"] != "social" {
+		t.Errorf("got the integration %v", channel)
+	}
+	if d := r.deliveries(w)[0]; d.State != publishing.DeliveryDelivered || d.EndedAt == nil {
+		t.Errorf("got the delivery %+v, want a delivered one", d)
+	}
+	r.step()
+	if again := x.take(); len(again) != 0 {
+		t.Errorf("got %d further calls, want none", len(again))
+	}
+}
+
+func TestDeliver_CutsLongContent(t *testing.T) {
+	t.Parallel()
+	x := newReceiver(t, status(200))
+	r := newRig(t, x)
+	_, secret := r.create(x.server.URL)
+	r.publish(strings.Repeat("\"é\n", 20_000))
+	r.step()
+	calls := x.take()
+	var body []struct {
+		Content          string
+		ContentTruncated bool
+	}
+	r.OK(json.Unmarshal([]byte(calls[0].Body), &body))
+	if n := len(calls[0].Body); n > publishing.MaxWebhookBody || n < publishing.MaxWebhookBody-10 || !body[0].ContentTruncated {
+		t.Errorf("got %d bytes, truncated %v, want just %d, and that it says so", n, body[0].ContentTruncated, publishing.MaxWebhookBody)
+	}
+	verify(t, secret, calls)
+}
+
+func TestDeliver_ChoosesByEventAndChannel(t *testing.T) {
+	t.Parallel()
+	x := newReceiver(t, status(200))
+	r := newRig(t, x)
+	other := r.Connect(r.org.Org)
+	choose := func(name string, events, channels []string) publishing.Webhook {
+		w, _ := r.create(x.server.URL+"/"+name, func(c *publishing.SetWebhook) { c.Events, c.Integrations = &events, &channels })
+		return w
+	}
+	wanted := []publishing.Webhook{
+		choose("all", nil, nil), choose("event", []string{"post.failed", "post.published"}, nil),
+		choose("channel", nil, []string{other.String(), r.channel.String()}),
+	}
+	unwanted := []publishing.Webhook{choose("otherevent", []string{"post.failed"}, nil), choose("otherchannel", nil, []string{other.String()})}
+	r.publish("x")
+	r.step()
+	r.step() // at most four of them at once
+	for _, w := range wanted {
+		if n := len(r.deliveries(w)); n != 1 {
+			t.Errorf("%s: got %d deliveries, want 1", w.URL, n)
+		}
+	}
+	for _, w := range unwanted {
+		if n := len(r.deliveries(w)); n != 0 {
+			t.Errorf("%s: got %d deliveries, want 0", w.URL, n)
+		}
+	}
+	if n := len(x.take()); n != 3 {
+		t.Errorf("got %d calls, want 3", n)
+	}
+}
+
+func TestDeliver_FollowsNoRedirect(t *testing.T) {
+	t.Parallel()
+	target := newReceiver(t, status(200))
+	x := newReceiver(t, func(w http.ResponseWriter, r *http.Request) {
+		http.Redirect(w, r, target.server.URL, http.StatusTemporaryRedirect)
+	})
+	r := newRig(t, x, target)
+	w, _ := r.create(x.server.URL)
+	r.publish("x")
+	r.step()
+	if n := len(target.take()); n != 0 {
+		t.Errorf("got %d calls of the redirect's target, want 0", n)
+	}
+	if d := r.deliveries(w)[0]; d.State != publishing.DeliveryPending || !strings.Contains(d.Log[0].Error, "redirect (307)") {
+		t.Errorf("got the delivery %+v, want one that waits", d)
+	}
+}
+
+func TestDeliver_EndsACallThatHangs(t *testing.T) {
+	t.Parallel()
+	over := make(chan struct{})
+	x := newReceiver(t, func(http.ResponseWriter, *http.Request) { <-over })
+	t.Cleanup(func() { close(over) })
+	r := newRig(t, x)
+	w, _ := r.create(x.server.URL)
+	r.publish("x")
+	r.step()
+	if d := r.deliveries(w)[0]; d.Attempts != 1 || d.Log[0].Status != 0 || !strings.Contains(d.Log[0].Error, "within 15 seconds") {
+		t.Errorf("got the delivery %+v, want one attempt without an answer", d)
+	}
+}
+
+func TestDeliver_410DisablesAtOnce(t *testing.T) {
+	t.Parallel()
+	x := newReceiver(t, status(410))
+	r := newRig(t, x)
+	w, _ := r.create(x.server.URL)
+	r.publish("one")
+	r.publish("two")
+	r.step()
+	if n := len(x.take()); n < 1 || n > 2 {
+		t.Errorf("got %d calls, want 1, or 2 at the same time", n)
+	}
+	got := r.record(w)
+	if got.DisabledAt == nil || *got.DisabledFor != publishing.DisabledGone || !slices.Equal(r.disabled, []string{"hook gone"}) {
+		t.Errorf("got the webhook %+v, %v, want a disabled one", got, r.disabled)
+	}
+	for _, d := range r.deliveries(w) {
+		if d.State != publishing.DeliveryFailed {
+			t.Errorf("got the delivery %+v, want a failed one", d)
+		}
+	}
+	r.publish("three")
+	r.wait(time.Hour)
+	r.step()
+	if n := len(x.take()); n != 0 {
+		t.Errorf("got %d calls of a disabled webhook, want 0", n)
+	}
+
+	x.set(status(200))
+	on := false
+	_, err := r.hooks.Update(r.Context(), r.org, w.ID.String(), publishing.SetWebhook{Disabled: &on})
+	r.OK(err)
+	r.publish("four")
+	r.OK(r.hooks.Replay(r.Context(), r.org, w.ID.String(), r.deliveries(w)[0].ID.String()))
+	r.step()
+	if n := len(x.take()); n != 2 {
+		t.Errorf("got %d calls of an enabled webhook, want the new event and the replay", n)
+	}
+}
+
+func TestDeliver_HonoursRetryAfter(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		status int
+		header string
+		// until is when the next call is made.
+		until time.Duration
+	}{
+		"429 with seconds":              {status: 429, header: "3600", until: time.Hour},
+		"503 with a date":               {status: 503, header: "date", until: 2 * time.Hour},
+		"429 with more than a day":      {status: 429, header: "99999999", until: 24 * time.Hour},
+		"429 without":                   {status: 429, until: 5 * time.Second},
+		"429 with less than the plan":   {status: 429, header: "1", until: 5 * time.Second},
+		"500 with one, which is not it": {status: 500, header: "3600", until: 5 * time.Second},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			x := newReceiver(t, nil)
+			r := newRig(t, x)
+			header := c.header
+			if header == "date" {
+				header = r.time().Add(c.until).Format(http.TimeFormat)
+			}
+			x.set(func(w http.ResponseWriter, _ *http.Request) {
+				if header != "" {
+					w.Header().Set("Retry-After", header)
+				}
+				w.WriteHeader(c.status)
+			})
+			r.create(x.server.URL)
+			r.publish("one")
+			r.step()
+			x.take()
+			x.set(status(200))
+			if c.until > 5*time.Second {
+				r.publish("two") // waits for the end of the pause too
+			}
+			r.wait(c.until - time.Second)
+			r.step()
+			if n := len(x.take()); n != 0 {
+				t.Errorf("got %d calls before %s, want 0", n, c.until)
+			}
+			r.wait(time.Second)
+			r.step()
+			r.step()
+			if n := len(x.take()); n < 1 {
+				t.Error("got no call afterwards")
+			}
+		})
+	}
+}
+
+func TestDeliver_DisablesAfterFiveDaysOfFailures(t *testing.T) {
+	t.Parallel()
+	x := newReceiver(t, status(500))
+	r := newRig(t, x)
+	w, _ := r.create(x.server.URL)
+	r.publish("one")
+	r.step()
+	for range 4 {
+		r.wait(24 * time.Hour)
+		r.publish("more")
+		r.step()
+	}
+	if got := r.record(w); got.DisabledAt != nil || got.FailingSince == nil {
+		t.Fatalf("got %+v after four days, want an enabled webhook that fails", got)
+	}
+	x.set(status(200))
+	r.step()
+	if got := r.record(w); got.FailingSince != nil {
+		t.Fatalf("got %+v after a success, want a webhook that works", got)
+	}
+	x.set(status(500))
+	r.publish("again")
+	r.step()
+	r.wait(publishing.WebhookGiveUp)
+	r.publish("last")
+	r.step()
+	if got := r.record(w); got.DisabledAt == nil || *got.DisabledFor != publishing.DisabledFailing {
+		t.Errorf("got %+v after five days, want a disabled webhook", got)
+	}
+}
+
+func TestRotateSecret_BothSignForADay(t *testing.T) {
+	t.Parallel()
+	x := newReceiver(t, status(200))
+	r := newRig(t, x)
+	w, old := r.create(x.server.URL)
+	_, fresh, until, err := r.hooks.RotateSecret(r.Context(), r.org, w.ID.String(), nil)
+	r.OK(err)
+	if old == fresh || !until.Equal(r.time().Add(24*time.Hour)) {
+		t.Errorf("got the secret %q until %s", fresh, until)
+	}
+	r.publish("x")
+	r.step()
+	calls := x.take()
+	if got := strings.Fields(calls[0].Header.Get(webhook.StandardSignature)); len(got) != 2 {
+		t.Errorf("got %d signatures, want 2", len(got))
+	}
+	verify(t, fresh, calls)
+	verifyStandard(t, old, calls)
+	r.wait(24 * time.Hour)
+	r.publish("y")
+	r.step()
+	calls = x.take()
+	if got := strings.Fields(calls[0].Header.Get(webhook.StandardSignature)); len(got) != 1 {
+		t.Errorf("got %d signatures after a day, want 1", len(got))
+	}
+	verify(t, fresh, calls)
+}
+
+func TestReplay_SendsTheSameAgain(t *testing.T) {
+	t.Parallel()
+	x := newReceiver(t, status(200))
+	r := newRig(t, x)
+	w, secret := r.create(x.server.URL)
+	r.publish("x")
+	r.step()
+	first := x.take()[0]
+	r.wait(time.Hour)
+	r.OK(r.hooks.Replay(r.Context(), r.org, w.ID.String(), first.Header.Get(webhook.HeaderDelivery)))
+	r.step()
+	again := x.take()
+	if len(again) != 1 || again[0].Body != first.Body || again[0].Header.Get(webhook.StandardID) != first.Header.Get(webhook.StandardID) ||
+		again[0].Header.Get(webhook.HeaderAttempt) != "2" || again[0].Header.Get(webhook.HeaderTimestamp) == first.Header.Get(webhook.HeaderTimestamp) {
+		t.Errorf("got %+v, want the first one again as attempt 2, with a new timestamp", again)
+	}
+	verify(t, secret, again)
+}
+
+func TestTest_IsSentOnceAlsoWhenDisabled(t *testing.T) {
+	t.Parallel()
+	x := newReceiver(t, status(500))
+	r := newRig(t, x)
+	w, secret := r.create(x.server.URL, func(c *publishing.SetWebhook) { off := true; c.Disabled = &off })
+	delivery, err := r.hooks.Test(r.Context(), r.org, w.ID.String())
+	r.OK(err)
+	r.step()
+	r.wait(time.Hour)
+	r.step()
+	calls := x.take()
+	if len(calls) != 1 || calls[0].Header.Get(webhook.HeaderDelivery) != delivery.String() || calls[0].Header.Get(webhook.HeaderEvent) != "webhook.test" {
+		t.Errorf("got the calls %+v, want one", calls)
+	}
+	verify(t, secret, calls)
+	if d := r.deliveries(w)[0]; d.State != publishing.DeliveryFailed || r.record(w).FailingSince != nil {
+		t.Errorf("got the delivery %+v, want a failed one that does not count", d)
+	}
+}
+
+// One endpoint that fails has a queue of its own, and keeps neither others of its organization waiting nor itself.
+func TestStep_KeepsFailingEndpointsApart(t *testing.T) {
+	t.Parallel()
+	bad, good := newReceiver(t, status(500)), newReceiver(t, status(200))
+	r := newRig(t, bad, good)
+	for range 6 {
+		r.create(bad.server.URL)
+	}
+	r.publish("one")
+	r.step()
+	r.step()
+	working, _ := r.create(good.server.URL)
+	r.publish("two")
+	_, err := r.deliverer.Step(r.Context())
+	r.OK(err)
+	kinds := map[string]int{}
+	for _, made := range r.tasks() {
+		if made.Webhook == working.ID && made.Kind != webhook.TaskHealthy {
+			t.Errorf("got the kind %s for an endpoint that works", made.Kind)
+		}
+		kinds[made.Kind]++
+	}
+	if kinds[webhook.TaskHealthy] != 1 || kinds[webhook.TaskFailing] != 4 {
+		t.Errorf("got the tasks %v, want one of the endpoint that works and four of those that fail", kinds)
+	}
+	_, err = r.deliverer.Step(r.Context())
+	r.OK(err)
+	if made := r.tasks(); len(made) != 0 {
+		t.Errorf("got %d more tasks while those wait, want 0", len(made))
+	}
+	r.OK(r.deliverer.Deliver(r.Context(), r.org.Org, working.ID))
+	if n := len(good.take()); n != 1 {
+		t.Errorf("got %d calls of the endpoint that works, want 1", n)
+	}
+}
+
+// An endpoint belongs to one task at a time, and to another one when that does not come back.
+func TestDeliver_TakesOverFromADeadProcess(t *testing.T) {
+	t.Parallel()
+	x := newReceiver(t, status(200))
+	r := newRig(t, x)
+	w, _ := r.create(x.server.URL)
+	r.publish("x")
+	_, err := r.deliverer.Step(r.Context())
+	r.OK(err)
+	_, found, err := r.Store.BeginWebhook(r.Context(), r.org.Org, w.ID, r.time(), r.time().Add(30*time.Second))
+	r.OK(err)
+	if !found {
+		t.Fatal("the endpoint is not free")
+	}
+	r.OK(r.deliverer.Deliver(r.Context(), r.org.Org, w.ID))
+	if n := len(x.take()); n != 0 {
+		t.Fatalf("got %d calls while another process has the endpoint, want 0", n)
+	}
+	r.tasks()
+	r.wait(30 * time.Second)
+	r.step()
+	if n := len(x.take()); n != 1 {
+		t.Errorf("got %d calls after that, want 1", n)
+	}
+}
+
+func TestDeliver_SendsNothingForASuspendedOrganization(t *testing.T) {
+	t.Parallel()
+	x := newReceiver(t, status(200))
+	r := newRig(t, x)
+	r.create(x.server.URL)
+	r.publish("x")
+	r.suspend(true)
+	r.step()
+	if n := len(x.take()); n != 0 {
+		t.Errorf("got %d calls while the organization is suspended, want 0", n)
+	}
+	r.suspend(false)
+	r.wait(time.Hour)
+	r.step()
+	if n := len(x.take()); n != 1 {
+		t.Errorf("got %d calls afterwards, want 1", n)
+	}
+}
+
+// An endpoint whose address is not public is never connected to.
+func TestDeliver_CallsNoPrivateAddress(t *testing.T) {
+	t.Parallel()
+	canary := newReceiver(t, status(200))
+	r := newRig(t) // the canary's address is not opened
+	w, _ := r.create("https://example.com")
+	port := canary.server.URL[strings.LastIndex(canary.server.URL, ":"):]
+	for _, url := range []string{canary.server.URL, "http://localhost" + port, "http://2130706433" + port, "http://[::ffff:127.0.0.1]" + port} {
+		r.Tenant(r.org.Org, `update webhook set url = $2 where id = $1`, w.ID, url) // past the rules of the API
+		r.publish("x")
+		r.step()
+		if d := r.deliveries(w)[0]; d.Log[0].Error != "The address of the endpoint is not a public one, so it was not called." {
+			t.Errorf("%s: got the delivery %+v, want a refusal", url, d)
+		}
+		r.Tenant(r.org.Org, `delete from webhook_delivery`)
+	}
+	if n := len(canary.take()); n != 0 {
+		t.Errorf("got %d calls of the canary, want 0", n)
+	}
+}
+
+// An event that cannot be stored is dropped, and those behind it are delivered.
+func TestStep_OneBadEventStopsNoOther(t *testing.T) {
+	t.Parallel()
+	x := newReceiver(t, status(200))
+	r := newRig(t, x)
+	r.create(x.server.URL)
+	r.publish("bad")
+	r.publish("good")
+	r.refuse(`body like '%"bad"%'`)
+	r.step()
+	r.step()
+	calls := x.take()
+	if len(calls) != 1 || !strings.Contains(calls[0].Body, "good") {
+		t.Errorf("got %d calls, want the one of the good event", len(calls))
+	}
+	if !strings.Contains(r.Log.String(), "cannot be stored and is dropped") {
+		t.Error("the log does not say that an event was dropped")
+	}
+}
+
+func TestExpand_ApprovalHasItsRecord(t *testing.T) {
+	t.Parallel()
+	x := newReceiver(t, status(200))
+	r := newRig(t, x)
+	r.create(x.server.URL)
+	post := r.publish("x")
+	r.step()
+	x.take()
+	r.OK(r.Store.InOrg(r.Context(), r.org.Org, func(tx *publishingstore.Tx) error {
+		return tx.AddWebhookEvent(r.Context(), publishing.WebhookApprovalResolved, post, map[string]string{"status": "APPROVED"})
+	}))
+	r.step()
+	var body []struct {
+		ID, Event, State string
+		Approval         struct{ Status string }
+	}
+	r.OK(json.Unmarshal([]byte(x.take()[0].Body), &body))
+	if got := body[0]; got.Event != "approval.resolved" || got.Approval.Status != "APPROVED" || got.ID != post.String() || got.State != "PUBLISHED" {
+		t.Errorf("got %+v", got)
+	}
+}
