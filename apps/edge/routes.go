@@ -274,9 +274,9 @@ func contentRoutes(public *publicv1.API) []Route {
 		built("POST /webhooks/send", "try-webhook-app", session, form, public.TryWebhookURL()),
 		built("DELETE /webhooks/{id}", "delete-webhook-app", session, user, public.DeleteWebhook()),
 		built("GET /webhooks/{id}/deliveries", "list-deliveries-app", session, user, public.ListDeliveries()),
-		built("POST /webhooks/{id}/deliveries/{deliveryId}/replay", "replay-delivery-app", session, user, public.ReplayDelivery()),
-		personal(built("POST /webhooks/{id}/rotate-secret", "rotate-webhook-secret-app", session, user, public.RotateWebhookSecret())),
-		built("POST /webhooks/{id}/test", "test-webhook-app", session, user, public.TestWebhook()),
+		built("POST /webhooks/{id}/deliveries/{deliveryId}/replay", "replay-delivery-app", session, form, public.ReplayDelivery()),
+		personal(built("POST /webhooks/{id}/rotate-secret", "rotate-webhook-secret-app", session, form, public.RotateWebhookSecret())),
+		built("POST /webhooks/{id}/test", "test-webhook-app", session, form, public.TestWebhook()),
 	}
 }
 

@@ -35,6 +35,8 @@ type tenantFixture struct {
 	post       publishing.Post
 	state      []byte
 	standing   publishingstore.PostStatus
+	webhook    publishing.WebhookID
+	delivery   publishing.DeliveryID
 }
 
 // copied returns the post under new ids.
@@ -132,6 +134,7 @@ func newTenantFixture(t *testing.T, db *pg.DB) tenantFixture {
 	must(t, things.SaveState(t.Context(), e.state, publishingstore.ConnectState{
 		Org: e.org, Connector: "sandbox", Person: e.person, ExpiresAt: time.Now().Add(time.Hour),
 	}))
+	e.addWebhook(t, things)
 	return e
 }
 
@@ -165,7 +168,7 @@ func questions(t *testing.T, db *pg.DB) map[string]question {
 	s, all := publishingstore.New(db), map[string]question{}
 	for _, some := range append(tenancyQuestions(people(t, db)),
 		channelQuestions(s), slotQuestions(s), listQuestions(s), postQuestions(s), seriesQuestions(s), pictureQuestions(s),
-		purgeQuestions(db, s), tagQuestions(s),
+		purgeQuestions(db, s), tagQuestions(s), webhookQuestions(s),
 	) {
 		maps.Copy(all, some)
 	}
@@ -335,7 +338,7 @@ func purgeQuestions(db *pg.DB, s *publishingstore.Store) map[string]question {
 	kinds := []publishingstore.Purgeable{
 		publishingstore.PurgePosts, publishingstore.PurgeKeys, publishingstore.PurgeConnects,
 		publishingstore.PurgeSeries, publishingstore.PurgeChannels, publishingstore.PurgeCustomers,
-		publishingstore.PurgePauses,
+		publishingstore.PurgePauses, publishingstore.PurgeDeliveries, publishingstore.PurgeWebhooks,
 	}
 	return map[string]question{
 		"Tx.EndPause": inOrg(s, func(t *testing.T, tx *publishingstore.Tx, th tenantFixture) (bool, error) {
@@ -563,6 +566,10 @@ func preparations(db *pg.DB) map[string]func(*testing.T, tenantFixture) {
 				return tx.SetTimezone(t.Context(), "Asia/Tokyo")
 			}))
 		},
+		"Store.EndWebhook": func(t *testing.T, e tenantFixture) {
+			_, _, err := publishingstore.New(db).BeginWebhook(t.Context(), e.org, e.webhook, now, now.Add(time.Hour))
+			must(t, err)
+		},
 		"tenancy.OrgTx.CountMembers": func(t *testing.T, e tenantFixture) { e.addMany(t, db) },
 		"tenancy.OrgTx.CountKeys":    func(t *testing.T, e tenantFixture) { e.addMany(t, db) },
 	}
@@ -694,6 +701,15 @@ func TestRoles_LimitedToTheirColumns(t *testing.T) {
 		{role: pg.Clock, sql: `delete from post`},
 		{role: pg.Clock, sql: `update post set deleted_at = null`},
 		{role: pg.Clock, sql: `select body from idempotency`},
+		{role: pg.Clock, sql: `select url from webhook`},
+		{role: pg.Clock, sql: `select signing_key from webhook`},
+		{role: pg.Clock, sql: `update webhook set next_at = null`},
+		{role: pg.Clock, sql: `select data from webhook_event`},
+		{role: pg.Clock, sql: `select id from webhook_delivery`},
+		{role: pg.Gate, sql: `select id from webhook`},
+		{role: pg.Sender, sql: `select id from webhook`},
+		{role: pg.Retention, sql: `select body from webhook_delivery`},
+		{role: pg.Retention, sql: `select id from webhook`},
 		{role: pg.Gate, sql: `select content from part`},
 		{role: pg.Gate, sql: `select name from api_key`},
 		{role: pg.Gate, sql: `select id from post`},

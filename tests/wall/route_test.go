@@ -22,6 +22,9 @@ const newPost = `{"type":"schedule","date":"2099-01-02T15:04:05Z","shortLink":fa
 // checkedPosts is a body of the routes that check posts.
 const checkedPosts = `{"posts":[{"integration":{"id":"$CHANNEL"},"value":[{"content":"x"}]}]}`
 
+// newWebhook is a body that creates a webhook, whose address is refused when it is called.
+const newWebhook = `{"name":"new","url":"https://127.0.0.1/","integrations":[],"disabled":true}`
+
 // wrongProof belongs to routes that ask for the password again: a caller who may use them is told that it is wrong.
 const wrongProof = `"password":"wrong password","code":"000000"`
 
@@ -73,10 +76,14 @@ var bodies = map[string]string{
 	"POST /user/organizations":           `{"name":"Another $N"}`,
 	"POST /user/personal":                `{"fullname":"Another Name"}`,
 	"POST /user/restore-organization":    `{"id":"$ORG"}`,
+	"POST /public/v1/webhooks":           newWebhook,
+	"PUT /public/v1/webhooks/{id}":       `{"name":"renamed"}`,
+	"POST /webhooks":                     newWebhook,
+	"PUT /webhooks":                      `{"id":"$WEBHOOK","name":"renamed"}`,
 }
 
 // queries are added to the paths of routes that refuse a request without them.
-var queries = map[string]string{"GET /public/v1/posts": "?page=0", "GET /user/impersonate": "?name=first"}
+var queries = map[string]string{"GET /public/v1/posts": "?page=0", "GET /user/impersonate": "?name=first", "POST /webhooks/send": "?url=https://127.0.0.1/"}
 
 // path returns the path of a call of the route: its parameters are ids of the first organization.
 func (w *world) path(table permissionTable, r edge.Route) string {
@@ -90,7 +97,7 @@ func (w *world) path(table permissionTable, r edge.Route) string {
 	parts := strings.Split(r.Path, "/")
 	for i, part := range parts {
 		if strings.HasPrefix(part, "{") {
-			parts[i] = cmp.Or(w.ids[part], w.ids[beginning])
+			parts[i] = cmp.Or(w.ids[beginning+part], w.ids[part], w.ids[beginning])
 		}
 	}
 	return strings.Join(parts, "/") + queries[table.name(r)]
@@ -106,7 +113,7 @@ func (w *world) body(table permissionTable, r edge.Route, who caller) any {
 		return `{"id":""}` // all that somebody may do who acts as another person: stop
 	}
 	text := strings.ReplaceAll(cmp.Or(bodies[name], "{}"), "$N", fmt.Sprint(w.calls))
-	for _, placeholder := range []string{"$CHANNEL", "$MEMBERSHIP", "$ORG", "$ROTATED"} {
+	for _, placeholder := range []string{"$CHANNEL", "$MEMBERSHIP", "$ORG", "$ROTATED", "$WEBHOOK"} {
 		text = strings.ReplaceAll(text, placeholder, w.ids[placeholder])
 	}
 	return text

@@ -292,6 +292,7 @@ func invitationQuestions(s *tenancystore.Store) map[string]question {
 // crossing maps each method that takes an organization, or runs in one, and has no question to the reason.
 var crossing = map[string]string{
 	"Store.InOrg":                           "covered by the methods of Tx",
+	"Store.WebhookOrgs":                     "the loop of webhooks goes from organization to organization; it reads ids only",
 	"tenancy.Store.InOrg":                   "covered by the methods of OrgTx",
 	"tenancy.GateTx.Enter":                  "covered by the methods of OrgTx",
 	"tenancy.OrgTx.Leave":                   "returns to the gate's role, which has no organization",

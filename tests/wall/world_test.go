@@ -265,6 +265,10 @@ func (w *world) addContent(t *testing.T) {
 		w.ids[beginning] = tag
 	}
 	key, file := w.upload(t)
+	for _, beginning := range []string{"/webhooks/", "/public/v1/webhooks/"} {
+		w.addWebhook(t, beginning)
+	}
+	w.ids["$WEBHOOK"] = w.ids["/webhooks/"]
 	for beginning, id := range map[string]string{
 		"{key}": key, "{file}": file,
 		"/": post, "/customers/": customer, "/integrations/": removable, "/integrations/social": "sandbox", "/auth/oauth/": "GITHUB", "/monitor/queue/": "publish",
@@ -282,6 +286,21 @@ func (w *world) addContent(t *testing.T) {
 	for _, person := range w.people {
 		w.needles = append(w.needles, person.String())
 	}
+}
+
+// addWebhook creates a webhook and a delivery for the routes that begin with a path. It is disabled, so that nothing is
+// sent between the calls.
+func (w *world) addWebhook(t *testing.T, beginning string) {
+	t.Helper()
+	var hook, delivery string
+	must(t, w.super.QueryRow(t.Context(), `with hook as (
+			insert into webhook (org_id, id, name, url, signing_key, created_at, updated_at, disabled_at, disabled_for, last_number)
+			values ($1, gen_random_uuid(), 'firstling hook', 'https://127.0.0.1/firstling', 'sealed', now(), now(), now(), 'person', 1)
+			returning org_id, id)
+		insert into webhook_delivery (org_id, id, webhook_id, number, event, body, state, created_at, ended_at)
+		select org_id, gen_random_uuid(), id, 1, 'post.published', $2, 'delivered', now(), now() from hook
+		returning webhook_id::text, id::text`, w.first, ownWords).Scan(&hook, &delivery))
+	w.ids[beginning], w.ids[beginning+"{deliveryId}"] = hook, delivery
 }
 
 // channel connects an account of the sandbox.

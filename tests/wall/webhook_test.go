@@ -1,0 +1,150 @@
+package wall
+
+import (
+	"slices"
+	"testing"
+	"time"
+
+	"crier/platform/id"
+	"crier/platform/jobs"
+	"crier/publishing"
+	publishingstore "crier/publishing/store"
+)
+
+// addWebhook adds an endpoint with a pending delivery and an event.
+func (e *tenantFixture) addWebhook(t *testing.T, s *publishingstore.Store) {
+	t.Helper()
+	e.webhook, e.delivery = id.New[publishing.WebhookTag](), id.New[publishing.DeliveryTag]()
+	must(t, s.InOrg(t.Context(), e.org, func(tx *publishingstore.Tx) error {
+		if err := tx.AddWebhook(t.Context(), e.hook(), []byte("sealed"), 10); err != nil {
+			return err
+		}
+		if err := tx.AddDeliveries(t.Context(), []publishingstore.NewDelivery{e.newDelivery(e.delivery)}, now, "x"); err != nil {
+			return err
+		}
+		return tx.AddWebhookEvent(t.Context(), publishing.WebhookPublished, e.post.ID, nil)
+	}))
+}
+
+func (e tenantFixture) hook() publishing.Webhook {
+	return publishing.Webhook{
+		ID: e.webhook, Name: "hook", URL: "https://example.com/" + e.org.String(), Integrations: []publishing.ChannelID{e.channel.ID},
+		CreatedAt: now, UpdatedAt: now,
+	}
+}
+
+func (e tenantFixture) newDelivery(delivery publishing.DeliveryID) publishingstore.NewDelivery {
+	return publishingstore.NewDelivery{ID: delivery, Webhook: e.webhook, Event: publishing.WebhookTest, Body: "secret words"}
+}
+
+// webhookQuestions returns the questions about webhooks.
+func webhookQuestions(s *publishingstore.Store) map[string]question {
+	later := time.Now().Add(time.Hour)
+	all := map[string]question{
+		"Store.Webhooks": func(t *testing.T, m, th tenantFixture) bool {
+			list, err := s.Webhooks(t.Context(), m.org)
+			return err == nil && !slices.ContainsFunc(list, func(w publishing.WebhookRecord) bool {
+				return w.ID == th.webhook || len(w.Channels) > 0 && w.Channels[0].ID == th.channel.ID
+			})
+		},
+		"Store.Deliveries": func(t *testing.T, m, th tenantFixture) bool {
+			list, known, err := s.Deliveries(t.Context(), m.org, th.webhook, publishing.DeliveryID{}, 10)
+			return err == nil && len(list) == 0 && !known
+		},
+		"Store.BeginWebhook": func(t *testing.T, m, th tenantFixture) bool {
+			_, found, err := s.BeginWebhook(t.Context(), m.org, th.webhook, later, later)
+			return err == nil && !found
+		},
+		"Store.DueDeliveries": func(t *testing.T, m, th tenantFixture) bool {
+			list, err := s.DueDeliveries(t.Context(), m.org, th.webhook, later, 10)
+			return err == nil && len(list) == 0
+		},
+		"Store.SaveAttempt": func(t *testing.T, m, th tenantFixture) bool {
+			since, err := s.SaveAttempt(t.Context(), m.org, th.webhook, publishingstore.AttemptResult{
+				Delivery: th.delivery, Attempt: publishing.WebhookAttempt{Number: 1}, State: publishing.DeliveryFailed,
+			}, now, later)
+			return err == nil && since == nil
+		},
+		"Store.EndWebhook": func(t *testing.T, m, th tenantFixture) bool {
+			return s.EndWebhook(t.Context(), m.org, th.webhook) == nil // see preparations
+		},
+		"Store.DisableWebhook": func(t *testing.T, m, th tenantFixture) bool {
+			done, err := s.DisableWebhook(t.Context(), m.org, th.webhook, publishing.DisabledGone, "x", now)
+			return err == nil && !done
+		},
+	}
+	for name, ask := range webhookTxQuestions(later) {
+		all[name] = inOrg(s, ask)
+	}
+	return all
+}
+
+type txQuestion = func(t *testing.T, tx *publishingstore.Tx, th tenantFixture) (bool, error)
+
+func webhookTxQuestions(later time.Time) map[string]txQuestion {
+	return map[string]txQuestion{
+		"Tx.AddWebhook": func(t *testing.T, tx *publishingstore.Tx, th tenantFixture) (bool, error) {
+			w := th.hook()
+			w.ID = id.New[publishing.WebhookTag]()
+			return true, tx.AddWebhook(t.Context(), w, []byte("sealed"), 10)
+		},
+		"Tx.ChannelsConnected": func(t *testing.T, tx *publishingstore.Tx, th tenantFixture) (bool, error) {
+			all, err := tx.ChannelsConnected(t.Context(), []publishing.ChannelID{th.channel.ID})
+			return !all, err
+		},
+		"Tx.LockWebhook": func(t *testing.T, tx *publishingstore.Tx, th tenantFixture) (bool, error) {
+			_, err := tx.LockWebhook(t.Context(), th.webhook)
+			return false, err
+		},
+		"Tx.UpdateWebhook": func(t *testing.T, tx *publishingstore.Tx, th tenantFixture) (bool, error) {
+			w := th.hook()
+			w.Name = "renamed"
+			return true, tx.UpdateWebhook(t.Context(), w)
+		},
+		"Tx.RotateWebhook": func(t *testing.T, tx *publishingstore.Tx, th tenantFixture) (bool, error) {
+			return true, tx.RotateWebhook(t.Context(), th.webhook, []byte("another"), later, now)
+		},
+		"Tx.DeleteWebhook": func(t *testing.T, tx *publishingstore.Tx, th tenantFixture) (bool, error) {
+			found, err := tx.DeleteWebhook(t.Context(), th.webhook)
+			return !found, err
+		},
+		"Tx.StopDeliveries": func(t *testing.T, tx *publishingstore.Tx, th tenantFixture) (bool, error) {
+			return true, tx.StopDeliveries(t.Context(), th.webhook, now, "x")
+		},
+		"Tx.Replay": func(t *testing.T, tx *publishingstore.Tx, th tenantFixture) (bool, error) {
+			found, err := tx.Replay(t.Context(), th.webhook, th.delivery, later)
+			return !found, err
+		},
+		"Tx.AddWebhookEvent": func(t *testing.T, tx *publishingstore.Tx, th tenantFixture) (bool, error) {
+			return true, tx.AddWebhookEvent(t.Context(), publishing.WebhookPublished, th.post.ID, nil)
+		},
+		"Tx.WebhookSources": func(t *testing.T, tx *publishingstore.Tx, th tenantFixture) (bool, error) {
+			list, err := tx.WebhookSources(t.Context(), 10, nil)
+			return !slices.ContainsFunc(list, func(x publishingstore.WebhookSource) bool {
+				return x.Group == th.post.Group || x.Content == "secret words" && x.Channel == th.channel.ID
+			}), err
+		},
+		"Tx.LockEnabledWebhooks": func(t *testing.T, tx *publishingstore.Tx, th tenantFixture) (bool, error) {
+			list, err := tx.LockEnabledWebhooks(t.Context())
+			return !slices.ContainsFunc(list, func(w publishing.Webhook) bool { return w.ID == th.webhook }), err
+		},
+		"Tx.AddDeliveries": func(t *testing.T, tx *publishingstore.Tx, th tenantFixture) (bool, error) {
+			delivery := th.newDelivery(id.New[publishing.DeliveryTag]())
+			return true, tx.AddDeliveries(t.Context(), []publishingstore.NewDelivery{delivery}, now, "x")
+		},
+		"Tx.DeleteWebhookEvents": func(t *testing.T, tx *publishingstore.Tx, _ tenantFixture) (bool, error) {
+			var every []int64
+			for i := range int64(1000) {
+				every = append(every, i)
+			}
+			return true, tx.DeleteWebhookEvents(t.Context(), every)
+		},
+		"Tx.QueueWebhooks": func(t *testing.T, tx *publishingstore.Tx, th tenantFixture) (bool, error) {
+			queue, err := jobs.NewQueue()
+			if err != nil {
+				return false, err
+			}
+			return true, tx.QueueWebhooks(t.Context(), queue, []publishing.WebhookID{th.webhook}, "one", "two", later, later, later)
+		},
+	}
+}
