@@ -16,8 +16,8 @@ func TestServe_PrunesRowsAfterRetention(t *testing.T) {
 	t.Parallel()
 	s := serveWith(t, map[string]string{"PRUNE_INTERVAL": "1s", "EVENT_RETENTION": "0s"})
 	want := []string{
-		"prune-connects", "prune-deleted-posts", "prune-expired-links", "prune-idempotency-keys", "prune-sessions", "purge",
-		"sync-publishing",
+		"prune-connects", "prune-deleted-posts", "prune-expired-links", "prune-idempotency-keys", "prune-sessions",
+		"prune-webhook-deliveries", "purge", "sync-publishing",
 	}
 	if got := slices.Sorted(maps.Keys(s.jobs.Stats())); !slices.Equal(got, want) {
 		t.Errorf("the jobs are %v, want %v", got, want)
