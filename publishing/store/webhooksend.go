@@ -140,21 +140,24 @@ func (s *Store) SaveAttempt(
 }
 
 const webhookEnd = `-- publishing.WebhookEnd
-update webhook w set running_until = null, next_at = greatest((
-  select min(d.next_at) from webhook_delivery d where d.webhook_id = $1 and d.state = 'pending'),
-  case when exists (select from webhook_delivery d where d.webhook_id = $1 and d.state = 'pending') then w.not_before end)
+update webhook w set running_until = null, next_at = (
+  select greatest(min(d.next_at), w.not_before, $2) from webhook_delivery d
+  where d.webhook_id = $1 and d.state = 'pending' having count(*) > 0)
 where w.id = $1`
 
 // webhookHold is a statement of its own: what waited for the lock sees the deliveries that were added meanwhile.
 const webhookHold = `-- publishing.WebhookHold
 select from webhook w where w.id = $1 for no key update`
 
-// EndWebhook gives an endpoint up, and stores when it has something to send again.
-func (s *Store) EndWebhook(ctx context.Context, org tenancy.OrgID, webhook publishing.WebhookID) error {
+// EndWebhook lets other processes have an endpoint, and stores when it has something to send again, which is not earlier
+// than a time.
+func (s *Store) EndWebhook(
+	ctx context.Context, org tenancy.OrgID, webhook publishing.WebhookID, notBefore time.Time,
+) error {
 	return s.InOrg(ctx, org, func(tx *Tx) error {
 		b := &pgx.Batch{}
 		b.Queue(webhookHold, webhook)
-		b.Queue(webhookEnd, webhook)
+		b.Queue(webhookEnd, webhook, notBefore)
 		return tx.tx.SendBatch(ctx, b).Close()
 	})
 }

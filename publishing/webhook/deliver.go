@@ -37,10 +37,17 @@ func (d *Deliverer) Deliver(ctx context.Context, org tenancy.OrgID, webhook publ
 		return err
 	}
 	r := &run{Deliverer: d, org: org, webhook: webhook, target: target, failing: target.Failing}
-	err = r.drain(ctx)
+	notBefore := now
+	if err := r.openKeys(); err != nil {
+		d.deps.Log.ErrorContext(ctx, "a webhook's secret cannot be opened, so nothing is sent to it", "org", org,
+			"webhook", webhook, "error", err)
+		notBefore = now.Add(inactiveFor)
+	} else {
+		err = r.drain(ctx)
+	}
 	end, cancel := context.WithTimeout(context.WithoutCancel(ctx), saveTimeout)
 	defer cancel()
-	return errors.Join(err, d.store.EndWebhook(end, org, webhook))
+	return errors.Join(err, d.store.EndWebhook(end, org, webhook, notBefore))
 }
 
 // run is one turn of an endpoint.
@@ -58,9 +65,6 @@ type run struct {
 }
 
 func (r *run) drain(ctx context.Context) error {
-	if err := r.openKeys(); err != nil {
-		return err
-	}
 	began := clock.Boot()
 	for clock.Boot()-began < drainTime {
 		limit, at := drainBatch, inFlight

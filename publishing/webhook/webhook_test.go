@@ -479,6 +479,31 @@ func TestDeliver_CallsNoPrivateAddress(t *testing.T) {
 	}
 }
 
+// A secret that cannot be opened, as when its encryption key is lost, keeps only its own endpoint waiting.
+func TestDeliver_WaitsWhenTheSecretCannotBeOpened(t *testing.T) {
+	t.Parallel()
+	x := newReceiver(t, status(200))
+	r := newRig(t, x)
+	w, _ := r.create(x.server.URL)
+	r.create(x.server.URL)
+	r.Tenant(r.org.Org, `update webhook set signing_key = 'not sealed' where id = $1`, w.ID)
+	r.publish("x")
+	r.step()
+	r.step()
+	if n := len(x.take()); n != 1 {
+		t.Errorf("got %d calls, want that of the other webhook", n)
+	}
+	if made := r.tasks(); len(made) != 0 {
+		t.Errorf("got %d tasks at once, want none", len(made))
+	}
+	if got := strings.Count(r.Log.String(), "cannot be opened"); got != 1 {
+		t.Errorf("got %d records in the log, want 1", got)
+	}
+	if d := r.deliveries(w)[0]; d.State != publishing.DeliveryPending || d.Attempts != 0 {
+		t.Errorf("got the delivery %+v, want one that waits", d)
+	}
+}
+
 // An event that cannot be stored is dropped, and those behind it are delivered.
 func TestStep_OneBadEventStopsNoOther(t *testing.T) {
 	t.Parallel()

@@ -63,6 +63,7 @@ func benches() []bench {
 		{name: "login", run: signingIn},
 		{name: "session", run: behindSession},
 		{name: "wall", run: walled},
+		{name: "webhook", run: webhooks},
 	}
 }
 

@@ -66,7 +66,7 @@ func webhookQuestions(s *publishingstore.Store) map[string]question {
 			return err == nil && since == nil
 		},
 		"Store.EndWebhook": func(t *testing.T, m, th tenantFixture) bool {
-			return s.EndWebhook(t.Context(), m.org, th.webhook) == nil // see preparations
+			return s.EndWebhook(t.Context(), m.org, th.webhook, now) == nil // see preparations
 		},
 		"Store.DisableWebhook": func(t *testing.T, m, th tenantFixture) bool {
 			done, err := s.DisableWebhook(t.Context(), m.org, th.webhook, publishing.DisabledGone, "x", now)
