@@ -23,6 +23,8 @@ const (
 	inFlight = 2
 	// hold is how long an endpoint belongs to a process without a stored attempt. It is longer than a call.
 	hold = publishing.WebhookTimeout + 15*time.Second
+	// errorPause is how long an endpoint waits after an error of the database.
+	errorPause = time.Minute
 	// saveTimeout is for storing an attempt, also while the process stops.
 	saveTimeout = 5 * time.Second
 )
@@ -38,12 +40,17 @@ func (d *Deliverer) Deliver(ctx context.Context, org tenancy.OrgID, webhook publ
 	}
 	r := &run{Deliverer: d, org: org, webhook: webhook, target: target, failing: target.Failing}
 	notBefore := now
-	if err := r.openKeys(); err != nil {
+	closed := r.openKeys()
+	if closed != nil {
 		d.deps.Log.ErrorContext(ctx, "a webhook's secret cannot be opened, so nothing is sent to it", "org", org,
-			"webhook", webhook, "error", err)
+			"webhook", webhook, "error", closed)
 		notBefore = now.Add(inactiveFor)
-	} else {
+	}
+	if closed == nil {
 		err = r.drain(ctx)
+	}
+	if err != nil {
+		notBefore = r.deps.Clock.Now().Add(errorPause) // so that a call is not repeated again and again
 	}
 	end, cancel := context.WithTimeout(context.WithoutCancel(ctx), saveTimeout)
 	defer cancel()

@@ -504,6 +504,31 @@ func TestDeliver_WaitsWhenTheSecretCannotBeOpened(t *testing.T) {
 	}
 }
 
+// An attempt that cannot be stored is an error of the task, and the delivery is sent again with the same number.
+func TestDeliver_ReturnsTheErrorOfTheDatabase(t *testing.T) {
+	t.Parallel()
+	x := newReceiver(t, status(200))
+	r := newRig(t, x)
+	w, _ := r.create(x.server.URL)
+	r.publish("x")
+	_, err := r.deliverer.Step(r.Context())
+	r.OK(err)
+	r.refuse(`attempts > 0`)
+	if err := r.deliverer.Deliver(r.Context(), r.org.Org, w.ID); err == nil {
+		t.Error("got no error, want that of the database")
+	}
+	if d := r.deliveries(w)[0]; d.State != publishing.DeliveryPending || d.Attempts != 0 {
+		t.Errorf("got the delivery %+v, want one that waits", d)
+	}
+	r.tasks()
+	x.take()
+	r.wait(59 * time.Second)
+	r.step()
+	if n := len(x.take()); n != 0 {
+		t.Errorf("got %d calls within a minute, want 0", n)
+	}
+}
+
 // An event that cannot be stored is dropped, and those behind it are delivered.
 func TestStep_OneBadEventStopsNoOther(t *testing.T) {
 	t.Parallel()
