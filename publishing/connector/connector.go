@@ -48,8 +48,9 @@ type Connector interface {
 // Refresher is a connector whose access expires. Without it an error of KindReauth means at once that a user must
 // connect the channel again.
 type Refresher interface {
-	// Refresh returns the new credential. The engine stores it, by compare-and-swap, before another call uses it. An
-	// error of KindReauth means that people must connect the channel again.
+	// Refresh returns the new credential. The engine calls it for one channel at a time, and stores the result, by
+	// compare-and-swap, before another call uses it. An error of KindReauth means that people must connect the channel
+	// again. After a crash Refresh is called once more with the credential from before.
 	Refresh(ctx context.Context, s *Session) (Refreshed, error)
 }
 
@@ -59,6 +60,8 @@ type Refreshed struct {
 	Credential json.RawMessage
 	// Destination replaces that of the Account, because an account may move; "" leaves it unchanged.
 	Destination string
+	// ExpiresAt is when the new access ends, by the clock of the Session; zero when that is not known.
+	ExpiresAt time.Time
 }
 
 // Deriver is a connector that does not take every image as it is. The engine makes one picture for each image and
@@ -96,6 +99,11 @@ type Descriptor struct {
 	KeyOnly bool
 	// Rules are the rules of the platform as text, for agents.
 	Rules string
+	// Settings is the JSON schema of the settings of a post; nil when the platform has none.
+	Settings json.RawMessage
+	// RefreshLead is how long before the end of an access the engine refreshes it. 0 means that it does so only when the
+	// platform has refused the access.
+	RefreshLead time.Duration
 }
 
 // Field is one input of the connect form. DefaultValue replaces an empty input. The API lists the fields publicly, but
@@ -180,6 +188,8 @@ type Connected struct {
 	Account Account
 	// Credential is the access, of at most 16 KB; the engine seals it.
 	Credential json.RawMessage
+	// ExpiresAt is when the access ends, by the clock of the Env; zero when that is not known.
+	ExpiresAt time.Time
 }
 
 // Session is one channel with its opened credential. The Account of a stored channel has no Destination.
@@ -187,6 +197,8 @@ type Session struct {
 	Env
 	Account    Account
 	Credential json.RawMessage
+	// App is the application that an account of an Authorizer was connected with; zero for other platforms.
+	App App
 }
 
 // Draft is the input of Validate: the post of one channel, with all its parts in order.

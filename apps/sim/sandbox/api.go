@@ -20,6 +20,7 @@ const (
 	noBody bodyKind = iota
 	jsonBody
 	mediaBody
+	formBody
 )
 
 // endpoint is one method of one path. The whole request is received before act runs, so that a fault can come in
@@ -27,13 +28,17 @@ const (
 type endpoint struct {
 	open bool // no access token needed
 	body bodyKind
-	act  func(*call) (answer, error)
+	user bool // a token of a grant needs no page yet
+	// scope is the permission that a token of a grant needs; "" for none.
+	scope string
+	act   func(*call) (answer, error)
 }
 
 // call is one received request.
 type call struct {
 	r       *http.Request
 	account *account // nil when the endpoint is open
+	grant   *grant   // nil unless the token is one of a grant
 	token   string   // hash of the access token
 	body    []byte
 	upload  *upload
@@ -48,10 +53,18 @@ func (p *Platform) routes() http.Handler {
 		"/api/session":         {"POST": {open: true, body: jsonBody, act: p.signIn}},
 		"/api/session/refresh": {"POST": {open: true, body: jsonBody, act: p.refreshSession}},
 		"/api/me":              {"GET": {act: p.me}},
-		"/api/media":           {"POST": {body: mediaBody, act: p.createMedia}},
+		"/api/media":           {"POST": {body: mediaBody, scope: "publish", act: p.createMedia}},
 		"/api/media/{id}":      {"GET": {act: p.readMedia}},
-		"/api/posts":           {"POST": {body: jsonBody, act: p.createPost}, "GET": {act: p.listPosts}},
-		"/api/posts/{id}":      {"DELETE": {act: p.deletePost}},
+		"/api/posts": {
+			"POST": {body: jsonBody, scope: "publish", act: p.createPost}, "GET": {scope: "publish", act: p.listPosts},
+		},
+		"/api/posts/{id}":          {"DELETE": {scope: "publish", act: p.deletePost}},
+		"/api/posts/{id}/insights": {"GET": {scope: "insights", act: p.postInsights}},
+		"/api/insights":            {"GET": {scope: "insights", act: p.accountInsights}},
+		"/api/topics":              {"GET": {act: p.listTopics}},
+		"/api/oauth/token":         {"POST": {open: true, body: formBody, act: p.exchange}},
+		"/api/oauth/pages":         {"GET": {user: true, act: p.listPages}},
+		"/api/oauth/page":          {"POST": {user: true, body: jsonBody, act: p.choosePage}},
 	} {
 		mux.Handle(path, p.methods(methods, p.perform))
 	}
@@ -63,6 +76,9 @@ func (p *Platform) routes() http.Handler {
 		},
 		"/_sim/faults/{id}/release": {"POST": {open: true, act: p.releaseFault}},
 		"/_sim/posts":               {"GET": {open: true, act: p.listAllPosts}},
+		"/_sim/oauth/apps":          {"POST": {open: true, body: jsonBody, act: p.addApp}},
+		"/_sim/oauth/users":         {"POST": {open: true, body: jsonBody, act: p.addUser}},
+		"/_sim/oauth/revoke":        {"POST": {open: true, body: jsonBody, act: p.revokeUser}},
 	} {
 		mux.Handle(path, p.methods(methods, p.plain))
 	}
@@ -72,6 +88,7 @@ func (p *Platform) routes() http.Handler {
 	} {
 		mux.Handle(path, p.readOnly(serve))
 	}
+	mux.HandleFunc("/oauth/authorize", p.authorize)
 	mux.HandleFunc("/", func(w http.ResponseWriter, _ *http.Request) {
 		p.failure(refuse(http.StatusNotFound, "not_found", "There is nothing here.")).send(w)
 	})
@@ -160,13 +177,15 @@ func (p *Platform) run(c *call, e endpoint) answer {
 // held request disconnects.
 func (p *Platform) receive(w http.ResponseWriter, c *call, e endpoint) error {
 	if !e.open {
-		if err := p.authenticate(c); err != nil {
+		if err := p.authenticate(c, e); err != nil {
 			return err
 		}
 	}
 	switch e.body {
 	case jsonBody:
-		return readJSON(w, c)
+		return readBody(w, c, "application/json")
+	case formBody:
+		return readBody(w, c, "application/x-www-form-urlencoded")
 	case mediaBody:
 		return p.spool(w, c)
 	}
@@ -176,9 +195,9 @@ func (p *Platform) receive(w http.ResponseWriter, c *call, e endpoint) error {
 	return nil
 }
 
-func readJSON(w http.ResponseWriter, c *call) error {
-	if kind, _, err := mime.ParseMediaType(c.r.Header.Get("Content-Type")); err != nil || kind != "application/json" {
-		return refuse(http.StatusUnsupportedMediaType, "wrong_content_type", "Content-Type must be application/json.")
+func readBody(w http.ResponseWriter, c *call, want string) error {
+	if kind, _, err := mime.ParseMediaType(c.r.Header.Get("Content-Type")); err != nil || kind != want {
+		return refuse(http.StatusUnsupportedMediaType, "wrong_content_type", "Content-Type must be %s.", want)
 	}
 	if _, err := query(c.r); err != nil {
 		return err

@@ -66,6 +66,10 @@ func (p *Platform) applyAfter(c *call, f *scripted, a answer) answer {
 		return answer{}
 	case actErrorAfter:
 		return p.failure(refuse(http.StatusInternalServerError, "internal", "Something went wrong."))
+	case actLoseID:
+		if a.status < 300 {
+			return answer{status: http.StatusAccepted, body: map[string]string{"status": "accepted"}}
+		}
 	case actHoldAnswer:
 		if !p.script.hold(c, f, p.stop) {
 			return answer{}

@@ -4,6 +4,7 @@ import (
 	"crypto/sha256"
 	"fmt"
 	"net/http"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -26,6 +27,7 @@ type postInput struct {
 	ReplyTo string       `json:"replyTo"`
 	Key     string       `json:"key"`
 	Marker  string       `json:"marker"`
+	Topic   string       `json:"topic"`
 }
 
 type mediaInput struct {
@@ -54,6 +56,8 @@ func (in postInput) check(a *account) error {
 		return refuse(422, "marker_not_supported", "Only accounts of grade C keep a marker.")
 	case utf8.RuneCountInString(in.Key) > maxKey || utf8.RuneCountInString(in.Marker) > maxKey:
 		return refuse(422, "key_too_long", "key and marker may have %d characters.", maxKey)
+	case in.Topic != "" && !slices.ContainsFunc(topics, func(t topicView) bool { return t.ID == in.Topic }):
+		return refuse(422, "bad_topic", "There is no such topic.")
 	}
 	for _, m := range in.Media {
 		if utf8.RuneCountInString(m.Alt) > maxAlt {
@@ -65,7 +69,7 @@ func (in postInput) check(a *account) error {
 
 func (p *Platform) createPost(c *call) (answer, error) {
 	var in postInput
-	if err := decode(c.body, &in, "text", "media", "id", "alt", "replyTo", "key", "marker"); err != nil {
+	if err := decode(c.body, &in, "text", "media", "id", "alt", "replyTo", "key", "marker", "topic"); err != nil {
 		return answer{}, err
 	}
 	if err := in.check(c.account); err != nil {
@@ -73,7 +77,7 @@ func (p *Platform) createPost(c *call) (answer, error) {
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	made := &post{ID: id.New[post](), Account: c.account.ID, Text: in.Text, Key: in.Key, Marker: in.Marker}
+	made := &post{ID: id.New[post](), Account: c.account.ID, Text: in.Text, Key: in.Key, Marker: in.Marker, Topic: in.Topic}
 	if err := p.state.attach(made, in.Media); err != nil {
 		return answer{}, err
 	}
@@ -139,6 +143,9 @@ func (v *post) digest() [32]byte {
 	parts := []string{v.Text, v.ReplyTo.String()}
 	for _, m := range v.Media {
 		parts = append(parts, m.SHA256, m.Alt)
+	}
+	if v.Topic != "" {
+		parts = append(parts, v.Topic)
 	}
 	return sha256.Sum256(fmt.Appendf(nil, "%q", parts))
 }

@@ -44,6 +44,8 @@ type Platform struct {
 	mu      sync.Mutex // protects the fields below
 	journal *journal
 	state   *state
+	apps    map[string]App
+	codes   map[string]*grantedCode
 }
 
 // Open reads the state stored in dir and locks the folder, which it creates when it is absent. A second Open of a
@@ -72,6 +74,7 @@ func Open(dir string, opts Options) (*Platform, error) {
 	st.sweep(opts.Clock.Now())
 	p := &Platform{
 		opts: opts, dir: dir, page: page, script: &script{}, stop: make(chan struct{}), journal: j, state: st,
+		apps: map[string]App{}, codes: map[string]*grantedCode{},
 	}
 	if err := p.clearUploads(); err != nil {
 		err = fault.Wrap(fault.Internal, "sandbox.Open", "The sandbox cannot remove unfinished uploads.", err)

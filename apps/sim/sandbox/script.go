@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"net/http"
+	"net/url"
 	"slices"
 	"strconv"
 	"strings"
@@ -26,6 +27,7 @@ const (
 	actRateLimit   = "rate_limit"
 	actExpireToken = "expire_token"
 	actProcessing  = "processing"
+	actLoseID      = "lose_id"
 )
 
 // match selects requests. An empty member matches every request.
@@ -71,7 +73,7 @@ func (v *rule) check() error {
 	}
 	known := []string{
 		actHold, actHoldAnswer, actDrop, actErrorAfter, actErrorBefore,
-		actSlow, actRateLimit, actExpireToken, actProcessing,
+		actSlow, actRateLimit, actExpireToken, actProcessing, actLoseID,
 	}
 	switch {
 	case !slices.Contains(known, v.Action):
@@ -91,7 +93,15 @@ func (v *rule) check() error {
 	case v.Then != "" && (v.Action != actProcessing || v.Then != "ready" && v.Then != "failed"):
 		return bad("then (ready or failed) belongs to processing.")
 	}
+	v.restrictToPosts()
 	return v.restrictToUploads()
+}
+
+// restrictToPosts restricts a fault that loses an id to the creation of posts.
+func (v *rule) restrictToPosts() {
+	if v.Action == actLoseID {
+		v.Match.Method, v.Match.Path = "POST", "/api/posts"
+	}
 }
 
 // restrictToUploads restricts a processing fault to uploads, since it has no effect on other requests.
@@ -114,7 +124,7 @@ func (v *rule) matches(c *call, who string) bool {
 		(v.Match.Method == "" || v.Match.Method == c.r.Method) &&
 		(v.Match.Path == "" || v.Match.Path == path || wild && strings.HasPrefix(path, prefix)) &&
 		bytes.Contains(c.body, []byte(v.Match.Contains)) &&
-		(v.Action != actExpireToken || c.account != nil)
+		(v.Action != actExpireToken || c.account != nil || c.grant != nil)
 }
 
 // due counts the request for every fault that matches it. It returns the first of those that applies to the request, or
@@ -238,7 +248,7 @@ func (p *Platform) listAllPosts(c *call) (answer, error) {
 		v := r.Post
 		views = append(views, publishedView{
 			ID: v.ID, Account: found[i].account.Name, Text: v.Text, Media: orEmpty(v.Media), ReplyTo: orNull(v.ReplyTo),
-			Key: v.Key, Marker: v.Marker, At: r.At,
+			Key: v.Key, Marker: v.Marker, Topic: v.Topic, At: r.At,
 		})
 	}
 	return answer{status: http.StatusOK, body: map[string]any{"posts": views}}, nil
@@ -252,6 +262,7 @@ type publishedView struct {
 	ReplyTo *postID     `json:"replyTo"`
 	Key     string      `json:"key,omitempty"`
 	Marker  string      `json:"marker,omitempty"`
+	Topic   string      `json:"topic,omitempty"`
 	At      time.Time   `json:"at"`
 }
 
@@ -264,13 +275,23 @@ func (p *Platform) accountName(c *call) string {
 		Name         string `json:"name"`
 		RefreshToken string `json:"refreshToken"`
 	}
-	if json.Unmarshal(c.body, &in) != nil || in.RefreshToken == "" {
+	if form, err := url.ParseQuery(string(c.body)); err == nil && c.r.URL.Path == "/api/oauth/token" {
+		in.RefreshToken = form.Get("refresh_token")
+	} else if json.Unmarshal(c.body, &in) != nil || in.RefreshToken == "" {
 		return in.Name
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if s := p.state.refresh[hashToken(in.RefreshToken)]; s != nil {
-		return p.state.byID[s.Account].Name
+	s := p.state.refresh[hashToken(in.RefreshToken)]
+	if s == nil {
+		return ""
+	}
+	owner := s.Account
+	if g := p.state.grants[s.Grant]; g != nil {
+		owner = g.Page
+	}
+	if a := p.state.byID[owner]; a != nil {
+		return a.Name
 	}
 	return ""
 }

@@ -198,7 +198,7 @@ func (p *Platform) refreshSession(c *call) (answer, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	old := p.state.refresh[hashToken(in.RefreshToken)]
-	if old == nil || !p.opts.Clock.Now().Before(old.RefreshUntil) {
+	if old == nil || !old.Grant.IsZero() || !p.opts.Clock.Now().Before(old.RefreshUntil) {
 		return answer{}, refuse(http.StatusUnauthorized, "refresh_token_invalid",
 			"The refresh token is unknown, used or expired.")
 	}
@@ -229,7 +229,7 @@ func hashToken(token string) string {
 }
 
 // authenticate sets the account and the token hash of a request from its access token.
-func (p *Platform) authenticate(c *call) error {
+func (p *Platform) authenticate(c *call, e endpoint) error {
 	scheme, token, _ := strings.Cut(c.r.Header.Get("Authorization"), " ")
 	if !strings.EqualFold(scheme, "Bearer") || token == "" {
 		return refuse(http.StatusUnauthorized, "token_missing", "Send Authorization: Bearer <accessToken>.")
@@ -244,7 +244,13 @@ func (p *Platform) authenticate(c *call) error {
 	if !p.opts.Clock.Now().Before(s.Until) {
 		return tokenExpired()
 	}
+	if !s.Grant.IsZero() {
+		return p.authenticateGrant(c, s, e)
+	}
 	c.account = p.state.byID[s.Account]
+	if c.account == nil {
+		return refuse(http.StatusUnauthorized, "token_invalid", "The access token is unknown.")
+	}
 	return nil
 }
 

@@ -21,8 +21,12 @@ type record struct {
 	Session *session  `json:"session,omitempty"`
 	Media   *medium   `json:"media,omitempty"`
 	Post    *post     `json:"post,omitempty"`
-	// Ref is the hash of the access token for opExpire, the media id for opPoll and the post id for opDelete.
+	Grant   *grant    `json:"grant,omitempty"`
+	// Ref is the hash of the access token for opExpire, the media id for opPoll, the post id for opDelete and the id of
+	// the grant for opBind and opRevoke.
 	Ref string `json:"ref,omitempty"`
+	// Page is that of opBind.
+	Page accountID `json:"page,omitzero"`
 }
 
 const (
@@ -33,6 +37,9 @@ const (
 	opPoll    = "poll"
 	opPost    = "post"
 	opDelete  = "delete"
+	opGrant   = "grant"
+	opBind    = "bind"
+	opRevoke  = "revoke"
 )
 
 type account struct {
@@ -42,12 +49,14 @@ type account struct {
 	MaxLength    int       `json:"maxLength"`    // graphemes
 	TokenSeconds int       `json:"tokenSeconds"` // lifetime of an access token
 	Salt         []byte    `json:"salt"`
-	Hash         []byte    `json:"hash"`
+	Hash         []byte    `json:"hash"`            // empty for a page, which has no password
+	Owner        string    `json:"owner,omitempty"` // the user of a page
 }
 
 // session is a pair of tokens. Both are stored as hashes.
 type session struct {
 	Account      accountID `json:"account"`
+	Grant        grantID   `json:"grant,omitzero"` // of a token of OAuth, in place of Account
 	Access       string    `json:"access"`
 	Refresh      string    `json:"refresh"`
 	Until        time.Time `json:"until"`
@@ -74,6 +83,7 @@ type post struct {
 	ReplyTo postID      `json:"replyTo"`
 	Key     string      `json:"key,omitempty"`
 	Marker  string      `json:"marker,omitempty"`
+	Topic   string      `json:"topic,omitempty"`
 }
 
 type postMedia struct {
@@ -109,7 +119,10 @@ type state struct {
 	types    map[string]string // content type by SHA-256 of the files that /media/ may serve
 	posts    map[postID]*entry
 	keys     map[keyOf]*entry
-	order    []*entry // in the order of publication
+	order    []*entry              // in the order of publication
+	pages    map[string][]*account // by their user
+	grants   map[grantID]*grant
+	rotated  map[string]grantID // by the hash of a refresh token that was exchanged
 }
 
 func newState() *state {
@@ -118,6 +131,7 @@ func newState() *state {
 		access: map[string]*session{}, refresh: map[string]*session{},
 		media: map[mediaID]*medium{}, types: map[string]string{},
 		posts: map[postID]*entry{}, keys: map[keyOf]*entry{},
+		pages: map[string][]*account{}, grants: map[grantID]*grant{}, rotated: map[string]grantID{},
 	}
 }
 
@@ -126,8 +140,21 @@ func (s *state) apply(r record, where span) error {
 	switch {
 	case r.Op == opAccount && r.Account != nil:
 		s.accounts[r.Account.Name], s.byID[r.Account.ID] = r.Account, r.Account
-	case r.Op == opSession && r.Session != nil && s.byID[r.Session.Account] != nil:
+		if r.Account.Owner != "" {
+			s.pages[r.Account.Owner] = append(s.pages[r.Account.Owner], r.Account)
+		}
+	case r.Op == opGrant && r.Grant != nil:
+		s.grants[r.Grant.ID] = r.Grant
+	case r.Op == opBind && s.grantOf(r.Ref) != nil && s.byID[r.Page] != nil:
+		s.grantOf(r.Ref).Page = r.Page
+	case r.Op == opRevoke && s.grantOf(r.Ref) != nil:
+		s.grantOf(r.Ref).revoked = true
+	case r.Op == opSession && r.Session != nil &&
+		(s.byID[r.Session.Account] != nil || s.grants[r.Session.Grant] != nil):
 		delete(s.refresh, r.Session.Replaces)
+		if !r.Session.Grant.IsZero() && r.Session.Replaces != "" {
+			s.rotated[r.Session.Replaces] = r.Session.Grant
+		}
 		s.access[r.Session.Access], s.refresh[r.Session.Refresh] = r.Session, r.Session
 	case r.Op == opExpire && s.access[r.Ref] != nil:
 		s.access[r.Ref].Until = time.Time{}
@@ -158,6 +185,11 @@ func (s *state) addPost(r record, where span) {
 	if e.account.Grade == gradeA {
 		s.keys[keyOf{account: e.account.ID, key: r.Post.Key}] = e
 	}
+}
+
+func (s *state) grantOf(ref string) *grant {
+	v, _ := id.Parse[grant](ref)
+	return s.grants[v]
 }
 
 func (s *state) mediumOf(ref string) *medium {

@@ -41,7 +41,11 @@ func (s Suite) describe(t *testing.T) {
 		return c == "text" || c == "image" || c == "video"
 	})
 	check(len(unknown) == 0 && len(d.Capabilities) <= 3, "Capabilities repeat or are unknown")
-	describeFields(t, d, s.Fields(t))
+	if s.OAuth == nil {
+		describeFields(t, d, s.Fields(t))
+		return
+	}
+	check(len(d.Fields) == 0, "an Authorizer has a form")
 }
 
 func describeFields(t *testing.T, d connector.Descriptor, good map[string]string) {
@@ -72,11 +76,11 @@ func describeFields(t *testing.T, d connector.Descriptor, good map[string]string
 func (s Suite) connect(t *testing.T) {
 	t.Run("a good form opens an account", func(t *testing.T) {
 		r := s.unconnected(t)
-		fields := s.Fields(t)
-		first, err := r.c.Connect(t.Context(), r.s.Env, fields)
-		if err != nil {
-			t.Fatalf("Connect: %v", err)
+		var fields map[string]string
+		if s.OAuth == nil {
+			fields = s.Fields(t)
 		}
+		first := s.open(t, r, fields)
 		a := first.Account
 		if a.ID == "" || a.Name == "" || !a.Grade.Valid() {
 			t.Errorf("the account has no ID, no name or no valid grade: %+v", a)
@@ -91,13 +95,17 @@ func (s Suite) connect(t *testing.T) {
 		if d == "" || len(d) > maxDestination || d != strings.ToLower(d) || strings.ContainsAny(d, "/@ ") {
 			t.Errorf("the Destination is %q, want lower-case hosts of at most %d bytes in all", d, maxDestination)
 		}
-		r.secrets = secretsOf(r.c.Describe(), fields, first)
+		r.secrets = append(r.secrets, secretsOf(r.c.Describe(), fields, first)...)
 		r.noSecret("the account", a.ID+a.Name+a.Profile+a.Picture+a.Destination+string(a.Data))
-		second, err := s.New().Connect(t.Context(), r.s.Env, fields)
-		if err != nil || second.Account.ID != a.ID {
-			t.Errorf("connecting again gives the account %q (%v), first %q", second.Account.ID, err, a.ID)
+		r.c = s.New()
+		if second := s.open(t, r, fields); second.Account.ID != a.ID {
+			t.Errorf("connecting again gives the account %q, first %q", second.Account.ID, a.ID)
 		}
 	})
+	if s.OAuth != nil {
+		t.Run("a form is refused", func(t *testing.T) { s.refused(t, map[string]string{"name": "a name"}) })
+		return
+	}
 	t.Run("a platform that is down is transient", func(t *testing.T) {
 		r := s.unconnected(t)
 		for _, fault := range []Fault{RefuseDial, ErrorBefore, RateLimit} {
@@ -112,6 +120,19 @@ func (s Suite) connect(t *testing.T) {
 	for name, fields := range s.BadFields {
 		t.Run(name+" is refused", func(t *testing.T) { s.refused(t, fields) })
 	}
+}
+
+// open connects an account, with the form or by OAuth.
+func (s Suite) open(t *testing.T, r *rig, fields map[string]string) connector.Connected {
+	t.Helper()
+	if s.OAuth != nil {
+		return s.authorize(t, r)
+	}
+	done, err := r.c.Connect(t.Context(), r.s.Env, fields)
+	if err != nil {
+		t.Fatalf("Connect: %v", err)
+	}
+	return done
 }
 
 // refused checks that Connect refuses a form, with an error that is not KindUnknown and contains no secret.

@@ -29,6 +29,9 @@ func (s Suite) checkDeclarations(t *testing.T) {
 	if d.KeyOnly != s.KeyOnly {
 		t.Errorf("the descriptor says KeyOnly %v, the suite %v", d.KeyOnly, s.KeyOnly)
 	}
+	if _, authorizes := s.New().(connector.Authorizer); authorizes != (s.OAuth != nil) {
+		t.Errorf("the connector is an Authorizer: %v; the suite declares OAuth: %v", authorizes, s.OAuth != nil)
+	}
 	if _, refreshes := s.New().(connector.Refresher); refreshes == s.Lasting {
 		t.Errorf("the connector is a Refresher: %v; the suite says that its access lasts: %v", refreshes, s.Lasting)
 	}

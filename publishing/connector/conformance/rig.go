@@ -36,6 +36,9 @@ func (s Suite) unconnected(t *testing.T) *rig {
 		r.faults = s.Faults(t)
 	}
 	r.s = &connector.Session{Env: connector.Env{HTTP: r.line, Clock: clock.System{}}}
+	if s.OAuth != nil {
+		r.s.App = s.OAuth.App
+	}
 	return r
 }
 
@@ -43,13 +46,13 @@ func (s Suite) unconnected(t *testing.T) *rig {
 func (s Suite) connected(t *testing.T) *rig {
 	t.Helper()
 	r := s.unconnected(t)
-	fields := s.Fields(t)
-	done, err := r.c.Connect(t.Context(), r.s.Env, fields)
-	if err != nil {
-		t.Fatalf("Connect: %v", err)
+	var fields map[string]string
+	if s.OAuth == nil {
+		fields = s.Fields(t)
 	}
+	done := s.open(t, r, fields)
 	r.s.Account, r.s.Credential = done.Account, done.Credential
-	r.secrets = secretsOf(r.c.Describe(), fields, done)
+	r.secrets = append(r.secrets, secretsOf(r.c.Describe(), fields, done)...)
 	return r
 }
 

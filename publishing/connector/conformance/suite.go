@@ -17,8 +17,10 @@ type Suite struct {
 	New func() connector.Connector
 	// Allow lists the host:port addresses that the connector must reach (OUTBOUND_ALLOW).
 	Allow []string
-	// Fields returns a form with which Connect succeeds.
+	// Fields returns a form with which Connect succeeds; nil for an Authorizer.
 	Fields func(t *testing.T) map[string]string
+	// OAuth connects accounts of an Authorizer; nil for a connector with a form.
+	OAuth *OAuth
 	// BadFields are forms that Connect must refuse, by the reason.
 	BadFields map[string]map[string]string
 	// Published returns all posts of the account on the platform, oldest first. It must not use the connector.
@@ -102,6 +104,7 @@ func Run(t *testing.T, s Suite) {
 	t.Run("declared", s.checkDeclarations)
 	t.Run("describe", s.describe)
 	t.Run("connect", s.connect)
+	t.Run("oauth", s.oauth)
 	t.Run("refresh", s.refresh)
 	t.Run("validate", s.validate)
 	t.Run("publish", s.publish)

@@ -127,6 +127,7 @@ type post struct {
 	ReplyTo string       `json:"replyTo,omitempty"`
 	Key     string       `json:"key,omitempty"`
 	Marker  string       `json:"marker,omitempty"`
+	Topic   string       `json:"topic,omitempty"`
 }
 
 type attachment struct {
@@ -136,7 +137,7 @@ type attachment struct {
 
 // encode returns the post of an item. Its publication is the key on grade A and the marker on grade C.
 func encode(grade publishing.Grade, item connector.Item, h handle) post {
-	p := post{Text: item.Text}
+	p := post{Text: item.Text, Topic: topicOf(item.Settings)}
 	for i, up := range h.Media {
 		p.Media = append(p.Media, attachment{ID: up.ID, Alt: item.Media[i].Alt})
 	}
@@ -152,15 +153,29 @@ func encode(grade publishing.Grade, item connector.Item, h handle) post {
 	return p
 }
 
+// topicOf returns the topic in the settings of a post, or "".
+func topicOf(settings json.RawMessage) string {
+	var in struct {
+		Topic string `json:"topic"`
+	}
+	if len(settings) == 0 || json.Unmarshal(settings, &in) != nil {
+		return "" // Validate has refused another type
+	}
+	return in.Topic
+}
+
 // created has the fields that the platform adds to a post.
 type created struct {
 	ID        string    `json:"id"`
 	URL       string    `json:"url"`
 	CreatedAt time.Time `json:"createdAt"`
+	// Status is "accepted" when the platform has published the post and does not say under which id.
+	Status string `json:"status"`
 }
 
 // Commit publishes the item. On grade A a repeated Commit of a publication returns the first post. Its error is
-// KindTransient when a medium is not uploaded yet, and KindUnknown when the sandbox did not name the post.
+// KindTransient when a medium is not uploaded yet, and KindUnknown when the sandbox did not answer with a post. A post
+// that the sandbox has accepted without naming it has an empty Ref.
 func (c *Connector) Commit(ctx context.Context, s *connector.Session, item connector.Item) (connector.Ref, error) {
 	cl, _, err := c.open(s)
 	if err != nil {
@@ -184,6 +199,9 @@ func (c *Connector) Commit(ctx context.Context, s *connector.Session, item conne
 		return connector.Ref{}, err
 	}
 	failpoint.Panic(failpoint.Committed, item.Text)
+	if m.ID == "" && m.Status == "accepted" {
+		return connector.Ref{}, nil
+	}
 	if m.ID == "" {
 		return connector.Ref{}, &connector.Error{
 			Kind: connector.KindUnknown, Public: "The sandbox did not name the post that it made.",

@@ -1,0 +1,227 @@
+package connector
+
+import (
+	"context"
+	"encoding/json"
+	"time"
+)
+
+// The limits of what the optional interfaces return.
+const (
+	maxCandidates = 200
+	maxMissing    = 20
+	maxOutput     = 256 << 10 // bytes of the output of a tool
+	maxSeries     = 50
+	maxPoints     = 400
+)
+
+// unguarded returns the connector that a guarded one protects.
+func unguarded(c Connector) Connector {
+	if g, ok := c.(interface{ inner() Connector }); ok {
+		return g.inner()
+	}
+	return c
+}
+
+func (g guarded) inner() Connector { return g.c }
+
+// AuthorizerOf returns the Authorizer of a connector, guarded as the Registry guards connectors, and false when its
+// accounts are connected with a form.
+func AuthorizerOf(c Connector) (Authorizer, bool) {
+	a, ok := unguarded(c).(Authorizer)
+	return guardedAuthorizer{a: a}, ok
+}
+
+type guardedAuthorizer struct{ a Authorizer }
+
+func (g guardedAuthorizer) Family() Family { return g.a.Family() }
+
+// AuthorizeURL returns an address of at most 2,048 bytes. A panic, and another address, is KindContent.
+func (g guardedAuthorizer) AuthorizeURL(r Authorization) (address string, err error) {
+	defer func() {
+		if v := recover(); v != nil {
+			address, err = "", panicError(v, KindContent, failedConnect)
+		}
+	}()
+	address, err = g.a.AuthorizeURL(r)
+	if err != nil {
+		return "", cleanError(err, false)
+	}
+	if cleanURL(address) == "" {
+		return "", &Error{Kind: KindContent, Public: failedConnect, Raw: "the address to authorize cannot be used"}
+	}
+	return address, nil
+}
+
+// Exchange returns clean candidates and a credential that can be stored. A panic, and a result that is neither an
+// account nor candidates, is KindContent.
+func (g guardedAuthorizer) Exchange(ctx context.Context, env Env, app App, code Code) (out Authorized, err error) {
+	defer func() {
+		if v := recover(); v != nil {
+			out, err = Authorized{}, panicError(v, KindContent, failedConnect)
+		}
+	}()
+	out, err = g.a.Exchange(ctx, env, app, code)
+	if err != nil {
+		return Authorized{}, cleanError(err, false)
+	}
+	if len(out.Missing) > 0 {
+		return Authorized{Missing: cleanWords(out.Missing)}, nil
+	}
+	if out.Connected != nil {
+		connected, err := cleanConnected(*out.Connected)
+		return Authorized{Connected: &connected}, err
+	}
+	if len(out.Credential) > maxCredential {
+		return Authorized{}, tooLarge(KindContent, out.Credential)
+	}
+	out.Candidates = cleanCandidates(out.Candidates)
+	if len(out.Candidates) == 0 {
+		const public = "This sign-in gives access to no account that can be connected."
+		return Authorized{}, &Error{Kind: KindContent, Code: "no_candidates", Public: public}
+	}
+	return out, nil
+}
+
+// Select returns a clean account and a credential that can be stored. A panic is KindContent.
+func (g guardedAuthorizer) Select(
+	ctx context.Context, env Env, app App, credential json.RawMessage, candidate string,
+) (out Connected, err error) {
+	defer func() {
+		if v := recover(); v != nil {
+			out, err = Connected{}, panicError(v, KindContent, failedConnect)
+		}
+	}()
+	out, err = g.a.Select(ctx, env, app, credential, candidate)
+	if err != nil {
+		return Connected{}, cleanError(err, false)
+	}
+	return cleanConnected(out)
+}
+
+// failedConnect is what users see after a panic in a connect by OAuth.
+const failedConnect = "The connector failed to connect this account."
+
+func cleanConnected(c Connected) (out Connected, err error) {
+	c.Account, err = cleanAccount(c.Account)
+	if err != nil {
+		return Connected{}, err
+	}
+	if len(c.Credential) > maxCredential {
+		return Connected{}, tooLarge(KindContent, c.Credential)
+	}
+	return c, nil
+}
+
+func cleanWords(words []string) []string {
+	out := make([]string, 0, min(len(words), maxMissing))
+	for _, w := range words[:min(len(words), maxMissing)] {
+		out = append(out, Clean(w, maxCode))
+	}
+	return out
+}
+
+// cleanCandidates leaves out candidates whose ID cannot be stored, because a changed ID could be that of another one.
+func cleanCandidates(all []Candidate) []Candidate {
+	out := make([]Candidate, 0, min(len(all), maxCandidates))
+	for _, c := range all {
+		if c.ID == "" || Clean(c.ID, maxID) != c.ID || len(out) == maxCandidates {
+			continue
+		}
+		out = append(out, Candidate{ID: c.ID, Name: Clean(c.Name, maxName), Picture: cleanURL(c.Picture)})
+	}
+	return out
+}
+
+// ToolBoxOf returns the ToolBox of a connector, guarded as the Registry guards connectors, and false when it has none.
+func ToolBoxOf(c Connector) (ToolBox, bool) {
+	t, ok := unguarded(c).(ToolBox)
+	return guardedTools{t: t}, ok
+}
+
+type guardedTools struct{ t ToolBox }
+
+func (g guardedTools) Tools() []Tool { return g.t.Tools() }
+
+// Call returns a JSON document of at most 256 KB. A panic is KindContent, another output KindTransient.
+func (g guardedTools) Call(
+	ctx context.Context, s *Session, name string, data map[string]any,
+) (out json.RawMessage, err error) {
+	defer func() {
+		if v := recover(); v != nil {
+			out, err = nil, panicError(v, KindContent, "The connector failed on this tool.")
+		}
+	}()
+	out, err = g.t.Call(ctx, s, name, data)
+	if err != nil {
+		return nil, cleanError(err, false)
+	}
+	if len(out) > maxOutput || !json.Valid(out) {
+		const public = "The platform's answer cannot be used."
+		return nil, &Error{Kind: KindTransient, Public: public, Raw: "the output is too large or no JSON"}
+	}
+	return out, nil
+}
+
+// ListerOf returns the Lister of a connector, guarded as the Registry guards connectors, and false when it is none.
+func ListerOf(c Connector) (Lister, bool) {
+	l, ok := unguarded(c).(Lister)
+	return guardedLister{l: l}, ok
+}
+
+type guardedLister struct{ l Lister }
+
+// Recent returns at most limit items with clean IDs and addresses. Items without a usable ID are left out. A panic is
+// KindContent.
+func (g guardedLister) Recent(ctx context.Context, s *Session, limit int) (out []RemoteItem, err error) {
+	defer func() {
+		if v := recover(); v != nil {
+			out, err = nil, panicError(v, KindContent, "The connector failed to list the posts.")
+		}
+	}()
+	all, err := g.l.Recent(ctx, s, limit)
+	if err != nil {
+		return nil, cleanError(err, false)
+	}
+	for _, item := range all {
+		if item.ID != "" && Clean(item.ID, maxID) == item.ID && len(out) < limit {
+			out = append(out, RemoteItem{ID: item.ID, URL: cleanURL(item.URL)})
+		}
+	}
+	return out, nil
+}
+
+// AnalystOf returns the Analyst of a connector, guarded as the Registry guards connectors, and false when it is none.
+func AnalystOf(c Connector) (Analyst, bool) {
+	a, ok := unguarded(c).(Analyst)
+	return guardedAnalyst{a: a}, ok
+}
+
+type guardedAnalyst struct{ a Analyst }
+
+// Channel returns at most 50 series of at most 400 points, with clean labels. A panic is KindContent.
+func (g guardedAnalyst) Channel(ctx context.Context, s *Session, since, until time.Time) ([]Series, error) {
+	return guardSeries(func() ([]Series, error) { return g.a.Channel(ctx, s, since, until) })
+}
+
+// Post is limited like Channel.
+func (g guardedAnalyst) Post(ctx context.Context, s *Session, ref Ref, since, until time.Time) ([]Series, error) {
+	return guardSeries(func() ([]Series, error) { return g.a.Post(ctx, s, ref, since, until) })
+}
+
+func guardSeries(read func() ([]Series, error)) (out []Series, err error) {
+	defer func() {
+		if v := recover(); v != nil {
+			out, err = nil, panicError(v, KindContent, "The connector failed to read the statistics.")
+		}
+	}()
+	all, err := read()
+	if err != nil {
+		return nil, cleanError(err, false)
+	}
+	for _, s := range all[:min(len(all), maxSeries)] {
+		s.Label, s.Points = Clean(s.Label, maxCode), s.Points[:min(len(s.Points), maxPoints)]
+		out = append(out, s)
+	}
+	return out, nil
+}

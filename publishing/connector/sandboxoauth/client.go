@@ -1,0 +1,180 @@
+package sandboxoauth
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"io"
+	"net/http"
+	"net/url"
+	"strings"
+	"time"
+
+	"crier/platform/outbound"
+	"crier/publishing/connector"
+)
+
+const (
+	maxAnswer = 1 << 20 // bytes
+	maxRaw    = 300     // bytes of the platform's message in an error
+)
+
+// credential is the content of Session.Credential. The connector of the sandbox reads Service and AccessToken of it.
+type credential struct {
+	Service      string    `json:"service"`
+	AccessToken  string    `json:"accessToken"`
+	RefreshToken string    `json:"refreshToken"`
+	ExpiresAt    time.Time `json:"expiresAt"`
+}
+
+func (c *Connector) credentialOf(t token, now time.Time) credential {
+	return credential{
+		Service: c.url, AccessToken: t.AccessToken, RefreshToken: t.RefreshToken,
+		ExpiresAt: now.Add(time.Duration(t.ExpiresIn) * time.Second).UTC().Truncate(time.Second),
+	}
+}
+
+// parseCredential returns an error of KindReauth for a credential that cannot be decoded.
+func parseCredential(raw json.RawMessage) (credential, error) {
+	var cred credential
+	if err := json.Unmarshal(raw, &cred); err != nil || cred.Service == "" {
+		return cred, &connector.Error{
+			Kind: connector.KindReauth, Public: "The stored access cannot be read; reconnect the channel.",
+		}
+	}
+	return cred, nil
+}
+
+// token is the answer of the token endpoint.
+type token struct {
+	AccessToken  string `json:"access_token"`
+	ExpiresIn    int    `json:"expires_in"` // seconds
+	RefreshToken string `json:"refresh_token"`
+	Scope        string `json:"scope"`
+}
+
+type page struct {
+	ID        string `json:"id"`
+	Name      string `json:"name"`
+	Grade     string `json:"grade"`
+	MaxLength int    `json:"maxLength"`
+	Picture   string `json:"picture"`
+}
+
+// client calls one sandbox. access is the access token; "" sends none.
+type client struct {
+	http   connector.HTTP
+	base   string
+	access string
+}
+
+// client returns a client for the sandbox at base. The connector's own HTTP client is used for its own address only.
+func (c *Connector) client(guarded connector.HTTP, base string) client {
+	if c.http != nil && base == c.url {
+		guarded = c.http
+	}
+	return client{http: guarded, base: base}
+}
+
+func (cl client) get(ctx context.Context, path string, out any) error {
+	return cl.do(ctx, http.MethodGet, path, "", http.NoBody, out)
+}
+
+func (cl client) post(ctx context.Context, path string, in, out any) error {
+	body, err := json.Marshal(in)
+	if err != nil {
+		return err
+	}
+	return cl.do(ctx, http.MethodPost, path, "application/json", bytes.NewReader(body), out)
+}
+
+// token calls the token endpoint. Its refusals are KindContent with the code of RFC 6749; wrong application credentials
+// are KindOperator.
+func (cl client) token(ctx context.Context, app connector.App, form url.Values) (token, error) {
+	form.Set("client_id", app.ClientID)
+	form.Set("client_secret", app.Secret)
+	var out token
+	body := strings.NewReader(form.Encode())
+	err := cl.do(ctx, http.MethodPost, "/api/oauth/token", "application/x-www-form-urlencoded", body, &out)
+	var e *connector.Error
+	if errors.As(err, &e) && e.Code == "invalid_client" {
+		e.Kind, e.Public = connector.KindOperator, "The platform refuses the credentials of the application."
+	}
+	if err == nil && (out.AccessToken == "" || out.RefreshToken == "" || out.ExpiresIn <= 0) {
+		err = unusable(nil)
+	}
+	return out, err
+}
+
+// refused returns err with another kind and message if it is a refusal of a code or of a refresh token.
+func refused(err error, kind connector.Kind, public string) error {
+	var e *connector.Error
+	if errors.As(err, &e) && e.Code == "invalid_grant" {
+		e.Kind, e.Public = kind, public
+	}
+	return err
+}
+
+func (cl client) do(ctx context.Context, method, path, contentType string, body io.Reader, out any) error {
+	req, err := http.NewRequestWithContext(ctx, method, cl.base+path, body)
+	if err != nil {
+		return &connector.Error{Kind: connector.KindOperator, Public: "The sandbox's address cannot be used.", Err: err}
+	}
+	if contentType != "" {
+		req.Header.Set("Content-Type", contentType)
+	}
+	if cl.access != "" {
+		req.Header.Set("Authorization", "Bearer "+cl.access)
+	}
+	resp, err := cl.http.Do(req)
+	if err != nil {
+		return connector.FromSend(err, false)
+	}
+	raw, err := outbound.ReadAll(resp, maxAnswer)
+	if resp.StatusCode < 200 || resp.StatusCode > 299 {
+		return refusal(resp, raw)
+	}
+	if err != nil {
+		return unusable(err)
+	}
+	if err := json.Unmarshal(raw, out); err != nil {
+		return unusable(err)
+	}
+	return nil
+}
+
+// refusal returns the error of an answer without success, in the format of the API or in that of RFC 6749.
+func refusal(resp *http.Response, raw []byte) *connector.Error {
+	var view struct {
+		Error       json.RawMessage `json:"error"`
+		Description string          `json:"error_description"`
+	}
+	var inner struct {
+		Code    string `json:"code"`
+		Message string `json:"message"`
+	}
+	_ = json.Unmarshal(raw, &view) // what cannot be decoded stays empty, and is then by another server
+	if json.Unmarshal(view.Error, &inner.Code) != nil {
+		_ = json.Unmarshal(view.Error, &inner)
+	} else {
+		inner.Message = view.Description
+	}
+	author := connector.ByPlatform
+	if inner.Code == "" {
+		author = connector.ByOther
+	}
+	e := connector.FromStatus(resp, author, false)
+	e.Code, e.Raw = inner.Code, connector.Clean(inner.Message, maxRaw)
+	if e.Kind == connector.KindContent {
+		e.Public = "The sandbox refuses this: " + e.Raw
+	}
+	return e
+}
+
+// unusable returns the error of a success that cannot be used. err may be nil.
+func unusable(err error) error {
+	return &connector.Error{
+		Kind: connector.KindTransient, Status: http.StatusOK, Public: "The sandbox's answer cannot be read.", Err: err,
+	}
+}
