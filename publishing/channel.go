@@ -30,6 +30,10 @@ type Channel struct {
 	Customer      *Customer
 	Disabled      bool
 	RefreshNeeded bool
+	// RefreshReason says why RefreshNeeded is set, as a sentence for users. It may be empty.
+	RefreshReason string
+	// AppID is the client id of the application that the account was connected with; empty for a platform with a form.
+	AppID string
 	// Timezone is an IANA name or a fixed offset, in the form that tenancy.LoadZone takes.
 	Timezone string
 	// Destination is the host that its posts go to. Only the sender loads it.

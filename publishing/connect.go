@@ -10,6 +10,31 @@ type BeginConnect struct {
 	Refresh    string
 	ReturnURL  string
 	Onboarding bool
+	// OAuthOnly refuses platforms that are connected with a form.
+	OAuthOnly bool
+	// UnknownIsNotFound makes an unknown platform NotFound instead of Invalid, for routes that have it in their path.
+	UnknownIsNotFound bool
+}
+
+// Authorized is the answer to BeginConnect over the public API. URL is empty when a channel of the platform is
+// connected already and works.
+type Authorized struct {
+	URL string
+}
+
+// ChooseAccount chooses the account of a connect by OAuth. Channel is the id that the channel will have, State is used
+// without a session.
+type ChooseAccount struct {
+	Channel   string
+	State     string
+	Candidate string
+}
+
+// Candidate is an account that a connect by OAuth gives access to.
+type Candidate struct {
+	ID      string `json:"id"`
+	Name    string `json:"name"`
+	Picture string `json:"picture,omitempty"`
 }
 
 // FinishConnect carries what the person or the platform sent back. Refresh has no effect: the state of the connect
@@ -19,6 +44,10 @@ type FinishConnect struct {
 	State     string
 	// Fields are the values of the connector's form by their key. A field that is missing has its default value.
 	Fields map[string]string
+	// Code is that of a connect by OAuth.
+	Code string
+	// Denied is what the platform says instead of a Code when the person has not allowed the access.
+	Denied string
 	// Zone is the time zone of a new channel; the zero value means that of the organization.
 	Zone    tenancy.ZoneRequest
 	Refresh string
@@ -31,4 +60,7 @@ type ChannelConnected struct {
 	By         tenancy.PersonID
 	Onboarding bool
 	ReturnURL  string
+	// Candidates are set when an account must be chosen. Channel then has only the ID that it will have, its Org, its
+	// Connector, and a name.
+	Candidates []Candidate
 }

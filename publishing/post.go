@@ -128,6 +128,7 @@ const (
 	EventSetAside       EventKind = "set_aside" // its channel is skipped for a while, because claims of it fail
 	EventDelayed        EventKind = "delayed"   // the next occurrence could not be written and is tried again
 	EventStopped        EventKind = "stopped"   // no further occurrence of the series is written
+	EventReleased       EventKind = "released"  // a person has given the platform's id of it
 )
 
 // EventKinds returns every kind of event. A test compares them with the CHECK constraint of the table.
@@ -135,7 +136,7 @@ func EventKinds() []EventKind {
 	return []EventKind{
 		EventWritten, EventEdited, EventMoved, EventScheduled, EventUnscheduled, EventClaimed, EventSent, EventConfirmed,
 		EventRetried, EventFailed, EventReturned, EventUnknown, EventReconciled, EventPublishedTwice, EventSetAside,
-		EventDelayed, EventStopped,
+		EventDelayed, EventStopped, EventReleased,
 	}
 }
 

@@ -25,6 +25,7 @@ import (
 	"crier/platform/redis"
 	"crier/platform/secret"
 	"crier/platform/telemetry"
+	"crier/publishing/access"
 	"crier/publishing/connector"
 	"crier/publishing/pictures"
 	"crier/publishing/sender"
@@ -68,6 +69,7 @@ type App struct {
 	sandbox    *outbound.Client // reaches the address of the sandbox only; nil without SANDBOX_URL
 	keyring    *secret.Keyring
 	connectors *connector.Registry
+	access     *access.Keeper
 
 	// The actors and the worker need each other: the actors put what is due into offers, and both read the shards of
 	// this process from owners, which the member keeps up to date.
@@ -119,6 +121,7 @@ func (a *App) parts() []lifecycle.Part {
 		{Name: "files", Start: a.openFiles, Stop: func(context.Context) error { return a.blobs.Close() }},
 		{Name: "outbound", Start: a.openOutbound, Stop: a.closeOutbound},
 		{Name: "connectors", Start: a.openConnectors},
+		{Name: "access", Start: a.openAccess},
 		{Name: "accounts", Start: a.openAccounts, Stop: a.closeAccounts},
 		{Name: "actors", Start: a.openActors, Stop: func(ctx context.Context) error { return a.actors.Close(ctx) }},
 		{Name: "sender", Start: a.openSender},

@@ -46,6 +46,7 @@ type Config struct {
 	Worker     worker.Config
 	Publishing publishingservice.Config
 	Sender     sender.Config
+	Apps       Apps
 	Outbound   outbound.Config
 	Secret     secret.Config
 	Telemetry  telemetry.Config

@@ -25,6 +25,7 @@ import (
 	"crier/platform/secret"
 	"crier/platform/telemetry"
 	"crier/publishing"
+	publishingservice "crier/publishing/service"
 	"crier/tenancy"
 	tenancyservice "crier/tenancy/service"
 )
@@ -42,6 +43,12 @@ type demo struct {
 	Channels       map[string]string `json:"channels"` // channel ids by grade of the sandbox
 	SandboxURL     string            `json:"sandboxUrl"`
 }
+
+// The application of `dev` at its sandbox, which listens on loopback only.
+const (
+	devAppID     = "crier-dev"
+	devAppSecret = "crier-dev-sandbox"
+)
 
 const demoEmail = "demo@crier.test"
 
@@ -78,6 +85,7 @@ func (devCommand) Run(t *terminal) (err error) {
 	defer func() { err = errors.Join(err, platform.close()) }()
 	cfg, err := devConfig(ctx, lookup, home, map[string]string{
 		"DATABASE_URL": database.url, "ENCRYPTION_KEYS": key, "SANDBOX_URL": platform.url,
+		"SANDBOX_OAUTH_CLIENT_ID": devAppID, "SANDBOX_OAUTH_CLIENT_SECRET": devAppSecret,
 	})
 	if err != nil {
 		return err
@@ -192,6 +200,13 @@ func devSandbox(ctx context.Context, home, address string, log *slog.Logger) (ru
 	platform, err := sandbox.Open(filepath.Join(home, "sandbox"), options)
 	if err != nil {
 		return runningSandbox{}, errors.Join(err, ln.Close())
+	}
+	err = platform.AddApp(sandbox.App{
+		ClientID: devAppID, Secret: devAppSecret, Name: "Crier",
+		Redirects: []string{address + publishingservice.CallbackPath + "sandbox-oauth"},
+	})
+	if err != nil {
+		return runningSandbox{}, errors.Join(err, platform.Close(), ln.Close())
 	}
 	// The platform runs until the service has stopped, so that posts that are being sent can end.
 	serving, stop := context.WithCancel(context.WithoutCancel(ctx))

@@ -23,7 +23,7 @@ func (a *App) startJobs(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	a.jobs, err = jobs.Start(ctx, pool, append(a.pruneJobs(), a.purgeJob(), a.syncJob()), a.tasks(), a.log)
+	a.jobs, err = jobs.Start(ctx, pool, append(a.pruneJobs(), a.purgeJob(), a.syncJob(), a.refreshJob()), a.tasks(), a.log)
 	if err != nil {
 		return err
 	}

@@ -72,6 +72,9 @@ func (a *App) openConnectors(context.Context) (err error) {
 	if err != nil {
 		return err
 	}
+	if err := a.checkFamilies(); err != nil {
+		return err
+	}
 	for name := range a.cfg.Worker.Rates {
 		if _, ok := a.connectors.Get(name); !ok {
 			return env.Fault{
@@ -98,7 +101,8 @@ func (a *App) openSender(context.Context) error {
 		DB: a.db, Blobs: a.blobs, Log: a.log, Shards: func() []int16 { return a.owners.Lease().Shards },
 	})
 	a.sender = sender.New(a.cfg.Sender, sender.Deps{
-		DB: a.db, Blobs: a.blobs, Keyring: a.keyring, Connectors: a.connectors, HTTP: httpAdapter{Client: a.http},
+		DB: a.db, Blobs: a.blobs, Keyring: a.keyring, Connectors: a.connectors, Access: a.access,
+		HTTP:  httpAdapter{Client: a.http},
 		Clock: clock.System{}, Waker: a.actors, Log: a.log, Pictures: a.pictures, Node: a.nodeName(),
 	})
 	return nil
@@ -122,7 +126,8 @@ func (a *App) openEdge(context.Context) error {
 		return err
 	}
 	deps := publishingservice.Deps{
-		DB: a.db, Blobs: a.blobs, Keyring: a.keyring, Connectors: a.connectors, HTTP: httpAdapter{Client: a.http},
+		DB: a.db, Blobs: a.blobs, Keyring: a.keyring, Connectors: a.connectors, Access: a.access,
+		HTTP:  httpAdapter{Client: a.http},
 		Clock: clock.System{}, Waker: a.actors, Log: a.log, Pictures: a.pictures, Node: a.nodeName(),
 	}
 	statsDeps := deps

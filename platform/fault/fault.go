@@ -24,6 +24,7 @@ const (
 	RateLimited     Kind = "rate_limited"    // 429
 	Internal        Kind = "internal"        // 500
 	NotBuilt        Kind = "not_built"       // 501
+	Upstream        Kind = "upstream"        // 502: a server that we depend on has failed, or does not answer
 	Unavailable     Kind = "unavailable"     // 503
 )
 

@@ -407,6 +407,16 @@ create table channel (
   disabled       boolean not null default false,
   -- The platform has refused the credential: nothing goes out until the account is connected again.
   refresh_needed boolean not null default false,
+  -- Why, as a sentence for people.
+  refresh_problem text not null default '',
+  -- Client id of the application that the account was connected with; empty for a platform with a form.
+  app_id         text not null default '',
+  -- When the credential is refreshed ahead of its end; null when its end is not known.
+  refresh_at     timestamptz,
+  -- The one refresh that may run, and until when. A refresh that never ended leaves it: the platform may have replaced
+  -- the credential, and the answer was lost.
+  refreshing     uuid,
+  refreshing_until timestamptz,
   timezone       text not null default 'UTC',
   -- Its posting times by the clocks of the time zone, for publishing.QueueTime: a list of objects with minute, after
   -- midnight, and days, the sum of 1 for Sunday, 2 for Monday and so on to 64 for Saturday.
@@ -417,12 +427,15 @@ create table channel (
   constraint channel_pkey primary key (org_id, id),
   constraint channel_org_id_customer_id_fkey foreign key (org_id, customer_id) references customer (org_id, id),
   constraint channel_check check (deleted_at is null or credential is null),
+  constraint channel_refreshing check ((refreshing is null) = (refreshing_until is null)),
   -- What a platform's server says of itself; connector.cleanAccount cuts it. Everything that lists posts repeats it.
   constraint channel_length check (octet_length(name) <= 512 and octet_length(profile) <= 512 and octet_length(picture) <= 2048
     and octet_length(account_id) <= 1024 and octet_length(account::text) <= 16384)
 );
 -- ChannelUpsert: an account is connected once at a time, and connecting it again keeps its channel.
 create unique index channel_account on channel (org_id, connector, account_id) where deleted_at is null;
+-- RefreshDue: whose credential ends soon.
+create index channel_refresh on channel (refresh_at) where deleted_at is null and not refresh_needed;
 
 -- Connecting an account, begun and not yet finished.
 create table connect_state (
@@ -438,9 +451,23 @@ create table connect_state (
   return_url text not null default '',
   -- How often credentials were tried with it, which needs no session: ConnectStateTry ends it.
   tries      int not null default 0,
+  -- Of a connect by OAuth: the sealed code verifier, and the client id of the application.
+  verifier   bytea,
+  app_id     text not null default '',
+  -- Of one whose account is still to be chosen: the id that the channel will have, the accounts, and the sealed access.
+  pending_id uuid,
+  candidates jsonb,
+  credential bytea check (octet_length(credential) <= 32768),
+  -- The time zone that was asked for, of one whose account is still to be chosen.
+  timezone   text not null default '',
+  -- Until when the account can be chosen with the state instead of a session; null: until the end.
+  state_until timestamptz,
   -- What is over is deleted when another connect begins.
   expires_at timestamptz not null,
-  constraint connect_state_pkey primary key (org_id, hash)
+  constraint connect_state_pkey primary key (org_id, hash),
+  constraint connect_state_pending_key unique (org_id, pending_id),
+  constraint connect_state_pending check ((pending_id is null) = (candidates is null)
+    and (pending_id is null) = (credential is null))
 );
 -- Retention. An expression, so that no row is looked for by its key here.
 create index connect_state_expires on connect_state (expires_at, encode(hash, 'hex'));
@@ -850,7 +877,7 @@ create table post_event (
   at      timestamptz not null default clock_timestamp(),
   event   text not null check (event in ('written', 'edited', 'moved', 'scheduled', 'unscheduled', 'claimed', 'sent',
                   'confirmed', 'retried', 'failed', 'returned', 'unknown', 'looked', 'published_twice', 'set_aside', 'delayed',
-                  'stopped')),
+                  'stopped', 'released')),
   -- Host name of the process.
   node    text,
   -- Who, when it was a person.
@@ -1048,6 +1075,20 @@ create trigger post_webhook after update of state on post for each row
     and (old.state in ('DRAFT', 'PUBLISHED', 'ERROR') or new.state in ('DRAFT', 'PUBLISHED', 'ERROR')))
   execute function webhook_record();
 
+-- Applications at platforms ---------------------------------------------------------------------------------------------
+
+-- An organization's own application at a family of platforms, in place of that of the instance.
+create table platform_app (
+  org_id     uuid not null references organization (id) on delete cascade,
+  -- connector.Family.ID.
+  family     text not null,
+  client_id  text not null,
+  -- Sealed like channel.credential.
+  secret     bytea not null check (octet_length(secret) <= 4096),
+  updated_at timestamptz not null default now(),
+  constraint platform_app_pkey primary key (org_id, family)
+);
+
 
 -- Who may see and do what ---------------------------------------------------------------------------------------------
 --
@@ -1062,8 +1103,7 @@ declare t text;
 begin
   foreach t in array array[
     'member', 'invitation', 'invitation_link', 'api_key', 'customer', 'channel', 'connect_state', 'pause', 'media', 'derived_picture', 'series', 'tag', 'post',
-    'part', 'attachment', 'publication', 'channel_queue', 'post_event', 'idempotency',
-    'slot_hold'
+    'part', 'attachment', 'publication', 'channel_queue', 'post_event', 'idempotency', 'slot_hold', 'platform_app'
   ] loop
     execute format('alter table %I enable row level security', t);
     execute format('alter table %I force row level security', t);
@@ -1122,7 +1162,7 @@ grant select (org_id, id, hash, created_by, used_at, expires_at), update (used_a
 create policy gate on media for select to crier_gate using (deleted_at is null);
 grant select (key, org_id, id, name, ext, content_type, size, deleted_at) on media to crier_gate;
 create policy gate on connect_state for select to crier_gate using (true);
-grant select (hash, org_id, person_id, expires_at) on connect_state to crier_gate;
+grant select (hash, org_id, person_id, expires_at, state_until) on connect_state to crier_gate;
 
 -- crier_clock: claims, finishes, sweeps and reaps across organizations, and reads neither content nor credentials.
 grant select, insert, update, delete on node to crier_clock;
@@ -1130,8 +1170,8 @@ grant select, update on shard to crier_clock;
 create policy clock on organization for select to crier_clock using (true);
 grant select (id) on organization to crier_clock;
 create policy clock on channel to crier_clock using (true) with check (true);
-grant select (org_id, id, connector, grade, disabled, refresh_needed, deleted_at) on channel to crier_clock;
-grant update (refresh_needed, updated_at) on channel to crier_clock;
+grant select (org_id, id, connector, grade, disabled, refresh_needed, refresh_at, deleted_at) on channel to crier_clock;
+grant update (refresh_needed, refresh_at, updated_at) on channel to crier_clock;
 create policy clock on channel_queue to crier_clock using (true) with check (true);
 grant select, update on channel_queue to crier_clock;
 create policy clock on post to crier_clock using (true) with check (true);

@@ -86,7 +86,7 @@ func (r *run) panicOutcome(cause any) publishing.Outcome {
 // releaseID returns a release id, and "missing" for one that the platform did not give. Clients know that word.
 func releaseID(id *string) string {
 	if id == nil || *id == "" {
-		return "missing"
+		return publishing.ReleaseMissing
 	}
 	return *id
 }

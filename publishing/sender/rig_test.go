@@ -121,6 +121,7 @@ func newRig(t *testing.T) *rig {
 		DB: r.DB, Blobs: r.files, Keyring: r.Keyring, Connectors: r.Registry(r.platform), Clock: clock.System{},
 		Waker: publishtest.Waker{}, Log: r.Logger, Node: "test",
 	}
+	r.deps.Access = r.Access(r.deps.Connectors, nil, nil)
 	r.Clock(`insert into node (id, home, address, roles, expires_at) values ($1, $1, '', '{}', now() + interval '1 hour')`, r.lease.Holder)
 	r.Clock(`update shard set owner = $1`, r.lease.Holder)
 	for shard := range tenancy.Shards {

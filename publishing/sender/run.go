@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"crier/publishing"
+	"crier/publishing/access"
 	"crier/publishing/connector"
 	publishingstore "crier/publishing/store"
 )
@@ -66,35 +67,19 @@ func (s *Sender) newRun(w publishing.Work) (*run, *publishing.Outcome) {
 	return &run{Sender: s, work: w, connector: c, session: session, sealed: w.Credential}, nil
 }
 
-// refresh refreshes the credential of the channel, and stores it before it is used. Only the claim of the channel
-// refreshes, so there is no concurrent refresh.
+// refresh replaces the credential of the channel by a new one, which is stored. See access.Keeper.Refresh.
 func (r *run) refresh(ctx context.Context) error {
 	r.refreshed = true
-	refresher, ok := r.connector.(connector.Refresher)
-	if !ok {
-		const message = "The platform no longer accepts our access; reconnect the channel."
-		return &connector.Error{Kind: connector.KindReauth, Public: message}
+	c := &access.Channel{
+		Org: r.work.Org, ID: r.work.Channel.ID, Connector: r.connector, Session: r.session, Sealed: r.sealed,
 	}
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), r.cfg.PlatformTimeout)
-	defer cancel()
-	fresh, err := refresher.Refresh(ctx, r.session)
+	destination, err := r.deps.Access.Refresh(ctx, c)
+	r.sealed = c.Sealed
 	if err != nil {
 		return err
 	}
-	sealed, err := r.deps.Keyring.Seal(fresh.Credential, r.work.Org.String())
-	if err != nil {
-		return err
-	}
-	stored, err := r.retryWrite(ctx, func(ctx context.Context) (bool, error) {
-		return r.store.SwapCredential(ctx, r.work.Org, r.work.Channel.ID, r.sealed, sealed, fresh.Destination)
-	})
-	if err != nil || !stored {
-		const message = "The channel was reconnected meanwhile."
-		return &connector.Error{Kind: connector.KindTransient, Public: message, Err: err}
-	}
-	r.session.Credential, r.sealed = fresh.Credential, sealed
-	if fresh.Destination != "" {
-		r.work.Channel.Destination = fresh.Destination
+	if destination != "" {
+		r.work.Channel.Destination = destination
 	}
 	return nil
 }

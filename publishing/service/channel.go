@@ -2,19 +2,10 @@ package service
 
 import (
 	"context"
-	"encoding/json"
-	"errors"
-	"fmt"
-	"maps"
-	"net/http"
-	"time"
 
 	"crier/platform/fault"
 	"crier/platform/id"
 	"crier/platform/limit"
-	"crier/platform/outbound"
-	"crier/platform/pg"
-	"crier/platform/secret"
 	"crier/publishing"
 	"crier/publishing/connector"
 	publishingstore "crier/publishing/store"
@@ -33,16 +24,6 @@ type Channels struct {
 func NewChannels(cfg Config, deps Deps) *Channels {
 	return &Channels{core: newCore(cfg, deps), connects: limit.New[tenancy.OrgID](connectsAtOnce)}
 }
-
-const (
-	stateLife = time.Hour
-	// maxTries is the largest number of tries of one connect. Each calls the platform.
-	maxTries = 10
-	// connectsAtOnce is the limit of one organization in one process.
-	connectsAtOnce = 4
-	connectWait    = time.Second
-	connectRetry   = 5 * time.Second
-)
 
 // Catalogue returns the descriptors of all connectors of this instance, in the order of their identifiers.
 func (s *Channels) Catalogue() []connector.Descriptor {
@@ -87,212 +68,8 @@ func (s *Channels) Disconnect(ctx context.Context, p tenancy.Principal, channel 
 	return nil
 }
 
-// Begin starts a connect and returns its state, which is valid for an hour and ten tries, and can be used once. It
-// returns Invalid when there is no such platform or no such channel to reconnect.
-func (s *Channels) Begin(ctx context.Context, p tenancy.Principal, cmd publishing.BeginConnect) (string, error) {
-	const op = "publishing.BeginConnect"
-	if _, ok := s.deps.Connectors.Get(cmd.Connector); !ok {
-		return "", fault.New(fault.Invalid, op, "There is no platform "+quoted(cmd.Connector)+" on this instance.")
-	}
-	st := publishingstore.ConnectState{
-		Org: p.Org, Connector: cmd.Connector, Person: p.Person, Onboarding: cmd.Onboarding, ReturnURL: cmd.ReturnURL,
-		ExpiresAt: s.deps.Clock.Now().Add(stateLife),
-	}
-	if cmd.Refresh != "" {
-		channel, err := s.store.ChannelOfAccount(ctx, p.Org, cmd.Connector, cmd.Refresh)
-		if pg.IsNoRows(err) {
-			return "", fault.New(fault.Invalid, op, "There is no such channel to reconnect.")
-		}
-		if err != nil {
-			return "", internal(op, err)
-		}
-		st.Channel = channel
-	}
-	state, err := secret.Token("", 43)
-	if err != nil {
-		return "", internal(op, err)
-	}
-	return state, internal(op, s.store.SaveState(ctx, secret.HashToken(state), st))
-}
-
-// Finish signs in to the platform with the form and stores the channel. It needs no session. So that it cannot be used
-// to guess passwords or to make this instance call other hosts, the state is used up by a successful sign-in and by ten
-// tries, and Finish returns RateLimited while four connects of the organization are in progress, which counts as a try.
-// It returns Invalid for a state, a form or a credential that is not accepted, and Conflict at the limit of channels.
-func (s *Channels) Finish(ctx context.Context, cmd publishing.FinishConnect) (publishing.ChannelConnected, error) {
-	const op = "publishing.FinishConnect"
-	c, ok := s.deps.Connectors.Get(cmd.Connector)
-	if !ok {
-		return publishing.ChannelConnected{}, fault.New(fault.Invalid, op,
-			"There is no platform "+quoted(cmd.Connector)+" on this instance.")
-	}
-	fields, err := formFields(c.Describe(), cmd.Fields)
-	if err != nil {
-		return publishing.ChannelConnected{}, err
-	}
-	st, err := s.store.TryState(ctx, secret.HashToken(cmd.State), cmd.Connector, maxTries)
-	if pg.IsNoRows(err) {
-		return publishing.ChannelConnected{}, fault.New(fault.Invalid, op,
-			fmt.Sprintf("This connection attempt is unknown, older than an hour or was tried %d times; begin again.",
-				maxTries))
-	}
-	if err != nil {
-		return publishing.ChannelConnected{}, internal(op, err)
-	}
-	leave, err := s.acquireConnect(ctx, st.Org)
-	if err != nil {
-		return publishing.ChannelConnected{}, err
-	}
-	defer leave()
-	ctx, cancel := context.WithTimeout(ctx, s.cfg.PlatformTimeout)
-	defer cancel()
-	env := connector.Env{HTTP: s.deps.HTTP, Clock: s.deps.Clock}
-	connected, err := c.Connect(outbound.WithOwner(ctx, st.Org.String()), env, fields)
-	if err != nil {
-		s.deps.Log.Warn("a channel could not be connected", "org", st.Org, "connector", cmd.Connector, "error", err)
-		return publishing.ChannelConnected{}, connectFault(op, err)
-	}
-	return s.storeChannel(ctx, st, cmd, connected)
-}
-
-// acquireConnect waits until the organization has fewer than connectsAtOnce connects in progress. leave must be called
-// once. It returns RateLimited when the wait takes longer than connectWait.
-func (s *Channels) acquireConnect(ctx context.Context, org tenancy.OrgID) (leave func(), err error) {
-	ctx, cancel := context.WithTimeout(ctx, connectWait)
-	defer cancel()
-	leave, err = s.connects.Enter(ctx, org)
-	if err != nil {
-		return nil, &fault.Error{
-			Kind: fault.RateLimited, Op: "publishing.FinishConnect", RetryAfter: connectRetry, Err: err,
-			Message: "Your organization is connecting too many channels at the same time; try again in a few seconds.",
-		}
-	}
-	return leave, nil
-}
-
-// storeChannel uses up the state of a connect and stores the connected account as a channel. It returns Invalid when
-// another request used the state first, or when the channel to reconnect is gone or has another account, and Conflict
-// at the limit of channels.
-func (s *Channels) storeChannel(
-	ctx context.Context, st publishingstore.ConnectState, cmd publishing.FinishConnect, got connector.Connected,
-) (publishing.ChannelConnected, error) {
-	const op = "publishing.FinishConnect"
-	switch err := s.store.TakeState(ctx, st.Org, secret.HashToken(cmd.State)); {
-	case pg.IsNoRows(err):
-		return publishing.ChannelConnected{}, fault.New(fault.Invalid, op,
-			"This connection attempt was used already; begin again.")
-	case err != nil:
-		return publishing.ChannelConnected{}, internal(op, err)
-	}
-	old, err := s.store.ChannelOfAccount(ctx, st.Org, st.Connector, got.Account.ID)
-	if err != nil && !pg.IsNoRows(err) {
-		return publishing.ChannelConnected{}, internal(op, err)
-	}
-	if !st.Channel.IsZero() {
-		if pg.IsNoRows(err) {
-			switch _, err := s.store.ChannelOfAccount(ctx, st.Org, st.Connector, st.Channel.String()); {
-			case pg.IsNoRows(err):
-				return publishing.ChannelConnected{}, disconnected(op)
-			case err != nil:
-				return publishing.ChannelConnected{}, internal(op, err)
-			}
-		}
-		if old != st.Channel {
-			return publishing.ChannelConnected{}, fault.New(fault.Invalid, op,
-				"These credentials open another account than the channel's; nothing was changed.")
-		}
-	}
-	timezone, err := s.timezone(ctx, st.Org, cmd.Zone, !old.IsZero())
-	if err != nil {
-		return publishing.ChannelConnected{}, internal(op, err)
-	}
-	sealed, err := s.deps.Keyring.Seal(got.Credential, st.Org.String())
-	if err != nil {
-		return publishing.ChannelConnected{}, internal(op, err)
-	}
-	a := got.Account
-	channel := publishing.Channel{
-		ID: id.New[publishing.ChannelTag](), Org: st.Org, Connector: st.Connector, Name: a.Name, Profile: a.Profile,
-		Picture: a.Picture, AccountID: a.ID, Account: orEmpty(a.Data), Grade: a.Grade, Timezone: timezone,
-		Destination: a.Destination,
-	}
-	channel, next, err := s.store.Connect(ctx, channel, sealed, s.cfg.MaxChannels)
-	if errors.Is(err, publishingstore.ErrTooManyChannels) {
-		message := fmt.Sprintf("Your organization has reached its limit of channels, which is %d. "+
-			"Disconnect one and begin again, or ask whoever runs this instance for more.", s.cfg.MaxChannels)
-		return publishing.ChannelConnected{}, fault.Wrap(fault.Conflict, op, message, err)
-	}
-	if err != nil {
-		return publishing.ChannelConnected{}, internal(op, err)
-	}
-	if next != nil {
-		s.deps.Waker.Wake(ctx, st.Org, *next)
-	}
-	return publishing.ChannelConnected{
-		Channel: channel, By: st.Person, Onboarding: st.Onboarding, ReturnURL: st.ReturnURL,
-	}, nil
-}
-
-// timezone returns the zone for a channel that is connected, empty for the one that it has or the default. An offset is
-// that of today only, so it does not change the zone of a channel that exists.
-func (s *Channels) timezone(
-	ctx context.Context, org tenancy.OrgID, asked tenancy.ZoneRequest, exists bool,
-) (string, error) {
-	if !asked.IsOffset {
-		return asked.Name, nil
-	}
-	if exists {
-		return "", nil
-	}
-	organization, err := s.store.OrganizationZone(ctx, org)
-	if err != nil {
-		return "", err
-	}
-	return asked.Resolve(organization, s.deps.Clock.Now()), nil
-}
-
-func orEmpty(data json.RawMessage) json.RawMessage {
-	if len(data) == 0 {
-		return json.RawMessage(`{}`)
-	}
-	return data
-}
-
-// formFields returns the fields of a form with the default values of those that are empty. It returns Invalid for a
-// value that cannot be stored.
-func formFields(d connector.Descriptor, sent map[string]string) (map[string]string, error) {
-	fields := maps.Clone(sent)
-	if fields == nil {
-		fields = map[string]string{}
-	}
-	for _, f := range d.Fields {
-		if fields[f.Key] == "" && f.DefaultValue != "" {
-			fields[f.Key] = f.DefaultValue
-		}
-		if !publishing.Storable(fields[f.Key]) {
-			return nil, fault.New(fault.Invalid, "publishing.formFields",
-				"The form's fields must be valid UTF-8 without NUL characters.")
-		}
-	}
-	return fields, nil
-}
-
-// connectFault returns the fault for a failed sign-in. The form decides which host is called, so a host that is down,
-// is no such platform or refuses the credential is Invalid. A host that asks to wait is RateLimited.
-func connectFault(op string, err error) error {
-	var e *connector.Error
-	if !errors.As(err, &e) {
-		return fault.Wrap(fault.Internal, op, "", err)
-	}
-	switch {
-	case e.After > 0 || e.Status == http.StatusTooManyRequests:
-		return &fault.Error{
-			Kind: fault.RateLimited, Op: op, Message: e.Public, RetryAfter: min(e.After, time.Hour), Err: err,
-		}
-	case e.Kind == connector.KindTransient || e.Kind == connector.KindUnknown,
-		errors.Is(err, outbound.ErrBlocked): // as for a host that does not exist, to hide names of the private network
-		return fault.Wrap(fault.Invalid, op, e.Public+" Check what you typed, or try again later.", err)
-	default:
-		return fault.Wrap(fault.Invalid, op, e.Public, err)
-	}
+// Customers returns the customers of the organization by their names.
+func (s *Channels) Customers(ctx context.Context, p tenancy.Principal) ([]publishing.Customer, error) {
+	out, err := s.store.Customers(ctx, p.Org)
+	return out, internal("publishing.Customers", err)
 }

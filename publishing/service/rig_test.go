@@ -37,6 +37,7 @@ func newRig(t *testing.T) *rig {
 		DB: r.DB, Blobs: r.Disk, Keyring: r.Keyring, Connectors: r.Registry(r.platform), Clock: clock.System{},
 		Waker: publishtest.Waker{}, Log: r.Logger, Node: "test",
 	}
+	r.deps.Access = r.Access(r.deps.Connectors, nil, nil)
 	return r
 }
 
@@ -44,6 +45,7 @@ func newRig(t *testing.T) *rig {
 func (r *rig) register(c connector.Connector) {
 	r.Helper()
 	r.deps.Connectors = r.Registry(c)
+	r.deps.Access = r.Access(r.deps.Connectors, nil, nil)
 }
 
 // member is an organization with a channel.

@@ -13,6 +13,7 @@ import (
 	"crier/platform/pg"
 	"crier/platform/secret"
 	"crier/publishing"
+	"crier/publishing/access"
 	"crier/publishing/connector"
 	"crier/publishing/pictures"
 	publishingstore "crier/publishing/store"
@@ -63,10 +64,12 @@ type Deps struct {
 	Blobs      blob.Store
 	Keyring    *secret.Keyring
 	Connectors *connector.Registry
-	HTTP       connector.HTTP
-	Clock      clock.Clock
-	Waker      publishing.Waker
-	Log        *slog.Logger
+	// Access opens and refreshes credentials.
+	Access *access.Keeper
+	HTTP   connector.HTTP
+	Clock  clock.Clock
+	Waker  publishing.Waker
+	Log    *slog.Logger
 	// Pictures makes smaller pictures in this process; nil when other processes do.
 	Pictures *pictures.Maker
 	// Node is the name of this process in timelines.

@@ -27,6 +27,8 @@ type channelRow struct {
 	Customer      *publishing.Customer `db:"-"`
 	Disabled      bool                 `db:"disabled"`
 	RefreshNeeded bool                 `db:"refresh_needed"`
+	RefreshReason string               `db:"refresh_problem"`
+	AppID         string               `db:"app_id"`
 	Timezone      string               `db:"timezone"`
 	Destination   string               `db:"-"`
 	CreatedAt     time.Time            `db:"created_at"`
@@ -42,11 +44,15 @@ var channelColumns = columns[listedChannel]("c")
 
 func scanChannel(row pgx.CollectableRow) (publishing.Channel, error) {
 	r, err := pgx.RowToStructByName[listedChannel](row)
+	return r.channel(), err
+}
+
+func (r listedChannel) channel() publishing.Channel {
 	c := publishing.Channel(r.channelRow)
 	if r.CustomerName != nil {
 		c.Customer = &publishing.Customer{ID: r.CustomerID, Name: *r.CustomerName}
 	}
-	return c, err
+	return c
 }
 
 var channelList = `-- publishing.ChannelList
@@ -125,7 +131,9 @@ const channelSeriesEnd = `-- publishing.ChannelSeriesEnd
 update series set stopped_at = now(), stopped_for = 'deleted' where channel_id = $1 and stopped_at is null`
 
 const channelDelete = `-- publishing.ChannelDelete
-update channel set deleted_at = now(), credential = null, updated_at = now() where id = $1 and deleted_at is null`
+update channel set deleted_at = now(), credential = null, refresh_at = null, refreshing = null, refreshing_until = null,
+  updated_at = now()
+where id = $1 and deleted_at is null`
 
 // Disconnect deletes a channel and its credential, ends its series and deletes its posts that have not ended. It
 // returns false when there is no such channel. A post that is being sent ends as its sender finishes it. It returns the
@@ -158,22 +166,24 @@ func (t *Tx) Disconnect(ctx context.Context, channel publishing.ChannelID) (foun
 
 const credentialSwap = `-- publishing.CredentialSwap
 with c as (
-  update channel set credential = $3, refresh_needed = false, updated_at = now()
+  update channel set credential = $3, refresh_needed = false, refresh_problem = '', refresh_at = $5, refreshing = null,
+    refreshing_until = null, updated_at = now()
   where id = $1 and credential = $2 and deleted_at is null returning id
 ),
 moved as (
   update channel_queue q set destination = $4 from c where q.channel_id = c.id and $4 not in ('', q.destination))
 select exists (select 1 from c)`
 
-// SwapCredential replaces the sealed credential old by fresh. It returns false, and changes nothing, when the channel
-// has another credential or is disconnected. destination is the new destination of the channel's posts, "" for the same
-// one as before. It returns pg.ErrOrgBusy or the error of Postgres; after one for which pg.IsAway returns true the
+// SwapCredential replaces the sealed credential old by fresh, and ends a refresh that has begun. It returns false, and
+// changes nothing, when the channel has another credential or is disconnected. destination is the new destination of
+// the channel's posts, "" for the same one as before; at is when fresh is to be refreshed, nil for never. It returns pg.ErrOrgBusy or the error of Postgres; after one for which pg.IsAway returns true the
 // credential may have been replaced.
 func (s *Store) SwapCredential(
 	ctx context.Context, org tenancy.OrgID, channel publishing.ChannelID, old, fresh []byte, destination string,
+	at *time.Time,
 ) (swapped bool, err error) {
 	err = s.db.WriteOrg(ctx, org.UUID(), func(b *pgx.Batch) {
-		b.Queue(credentialSwap, channel, old, fresh, destination).
+		b.Queue(credentialSwap, channel, old, fresh, destination, at).
 			QueryRow(func(row pgx.Row) error { return row.Scan(&swapped) })
 	})
 	return swapped, err
@@ -181,14 +191,17 @@ func (s *Store) SwapCredential(
 
 const channelPark = `-- publishing.ChannelPark
 with c as (
-  update channel set refresh_needed = true, updated_at = now()
+  update channel set refresh_needed = true, refresh_problem = $3, refreshing = null, refreshing_until = null,
+    updated_at = now()
   where id = $1 and credential = $2 and deleted_at is null returning id)
 update channel_queue q set parked = true from c where q.channel_id = c.id`
 
 // Park keeps the posts of a channel in the queue until it is connected again, because the platform refused its
-// credential. It does nothing when the channel has another credential by then.
-func (s *Store) Park(ctx context.Context, org tenancy.OrgID, channel publishing.ChannelID, refused []byte) error {
-	return s.db.WriteOrg(ctx, org.UUID(), func(b *pgx.Batch) { b.Queue(channelPark, channel, refused) })
+// credential. reason is a sentence for people. It does nothing when the channel has another credential by then.
+func (s *Store) Park(
+	ctx context.Context, org tenancy.OrgID, channel publishing.ChannelID, refused []byte, reason string,
+) error {
+	return s.db.WriteOrg(ctx, org.UUID(), func(b *pgx.Batch) { b.Queue(channelPark, channel, refused, reason) })
 }
 
 // channelsFull has the parameters $1 int, the limit, $2 text, the connector, and $3 text, the account_id.
@@ -198,13 +211,14 @@ select (select count(*) from channel where deleted_at is null) >= $1
 
 const channelUpsert = `-- publishing.ChannelUpsert
 insert into channel (org_id, id, connector, name, profile, picture, account_id, account, grade, credential, timezone,
-  queue_plan)
+  queue_plan, app_id, refresh_at)
 select $1, $2, $3, $4, $5, $6, $7, $8, $9, $10, coalesce(nullif($11, ''), o.timezone),
-  case when $11 = '' and o.timezone = 'UTC' then $12::jsonb else $13::jsonb end
+  case when $11 = '' and o.timezone = 'UTC' then $12::jsonb else $13::jsonb end, $14, $15
 from organization o where o.id = $1
 on conflict (org_id, connector, account_id) where deleted_at is null do update set
   profile = excluded.profile, picture = excluded.picture, account = excluded.account, grade = excluded.grade,
-  credential = excluded.credential, refresh_needed = false, timezone = coalesce(nullif($11, ''), channel.timezone),
+  credential = excluded.credential, refresh_needed = false, refresh_problem = '', app_id = excluded.app_id,
+  refresh_at = excluded.refresh_at, refreshing = null, refreshing_until = null, timezone = coalesce(nullif($11, ''), channel.timezone),
   updated_at = now()
 returning id, name, customer_id, disabled, timezone, created_at`
 
@@ -228,9 +242,10 @@ var ErrTooManyChannels = errors.New("the organization has as many channels as it
 // its next post is due, nil for none.
 //
 // It returns ErrTooManyChannels when a new channel would be one more than most. That also holds for channels that are
-// connected at the same time. Disconnected channels do not count.
+// connected at the same time. Disconnected channels do not count. at is when the credential is to be refreshed, nil for
+// never.
 func (s *Store) Connect(
-	ctx context.Context, c publishing.Channel, credential []byte, most int,
+	ctx context.Context, c publishing.Channel, credential []byte, at *time.Time, most int,
 ) (publishing.Channel, *time.Time, error) {
 	var next *time.Time
 	err := s.db.InOrg(ctx, c.Org.UUID(), func(tx pgx.Tx) error {
@@ -249,7 +264,7 @@ func (s *Store) Connect(
 		var customer publishing.CustomerID
 		row := tx.QueryRow(ctx, channelUpsert, c.Org, c.ID, c.Connector, c.Name, c.Profile, c.Picture, c.AccountID,
 			c.Account, c.Grade, credential, c.Timezone,
-			storedTimes(publishing.DefaultQueueTimes(false)), storedTimes(publishing.DefaultQueueTimes(true)))
+			storedTimes(publishing.DefaultQueueTimes(false)), storedTimes(publishing.DefaultQueueTimes(true)), c.AppID, at)
 		if err := row.Scan(&c.ID, &c.Name, &customer, &c.Disabled, &c.Timezone, &c.CreatedAt); err != nil {
 			return err
 		}

@@ -25,7 +25,7 @@ func TestSwapCredential_MovesDestination(t *testing.T) {
 		{old: "sealed", fresh: "b", swapped: true, want: "@first.example"},
 		{old: "b", fresh: "c", destination: "second.example", swapped: true, want: "@second.example"},
 	} {
-		swapped, err := r.store.SwapCredential(t.Context(), r.org, channel, []byte(step.old), []byte(step.fresh), step.destination)
+		swapped, err := r.store.SwapCredential(t.Context(), r.org, channel, []byte(step.old), []byte(step.fresh), step.destination, nil)
 		if r.ok(err); swapped != step.swapped {
 			t.Errorf("%s replaced by %s: %t", step.old, step.fresh, swapped)
 		}
@@ -47,9 +47,9 @@ func TestPark_LeavesReconnectedChannel(t *testing.T) {
 		sealed string
 		parked bool
 	}{{sealed: "old", parked: true}, {sealed: "new", parked: false}} {
-		_, _, err := r.store.Connect(t.Context(), c, []byte(step.sealed), publishing.MaxChannels)
+		_, _, err := r.store.Connect(t.Context(), c, []byte(step.sealed), nil, publishing.MaxChannels)
 		r.ok(err)
-		r.ok(r.store.Park(t.Context(), r.org, c.ID, []byte("old")))
+		r.ok(r.store.Park(t.Context(), r.org, c.ID, []byte("old"), "reason"))
 		r.post(c.ID, -time.Second)
 		if claims := r.claim(1); (len(claims) == 0) != step.parked {
 			t.Errorf("with the access %q a post is claimed: %t", step.sealed, len(claims) > 0)
@@ -63,10 +63,10 @@ func TestConnect_NewChannelHasZoneOfOrganization(t *testing.T) {
 	const move = "update organization set timezone = $2 where id = $1"
 	r.tenant(move, r.org, "Europe/Berlin")
 	c := fixture.Channel(r.org)
-	got, _, err := r.store.Connect(t.Context(), c, []byte("sealed"), publishing.MaxChannels)
+	got, _, err := r.store.Connect(t.Context(), c, []byte("sealed"), nil, publishing.MaxChannels)
 	r.ok(err)
 	r.tenant(move, r.org, "Asia/Tokyo")
-	again, _, err := r.store.Connect(t.Context(), c, []byte("sealed"), publishing.MaxChannels)
+	again, _, err := r.store.Connect(t.Context(), c, []byte("sealed"), nil, publishing.MaxChannels)
 	r.ok(err)
 	if got.Timezone != "Europe/Berlin" || again.Timezone != "Europe/Berlin" {
 		t.Errorf("connected in %s, reconnected in %s", got.Timezone, again.Timezone)
@@ -80,7 +80,7 @@ func TestConnect_KeepsLimitOfChannels(t *testing.T) {
 	ended := make(chan error)
 	for range 2 * most {
 		go func() {
-			_, _, err := r.store.Connect(t.Context(), fixture.Channel(r.org), []byte("sealed"), most)
+			_, _, err := r.store.Connect(t.Context(), fixture.Channel(r.org), []byte("sealed"), nil, most)
 			ended <- err
 		}()
 	}
@@ -98,7 +98,7 @@ func TestConnect_KeepsLimitOfChannels(t *testing.T) {
 	}
 	again := fixture.Channel(r.org)
 	again.AccountID = list[0].AccountID
-	if got, _, err := r.store.Connect(t.Context(), again, []byte("sealed"), 1); err != nil || got.ID != list[0].ID {
+	if got, _, err := r.store.Connect(t.Context(), again, []byte("sealed"), nil, 1); err != nil || got.ID != list[0].ID {
 		t.Errorf("connecting an account again: channel %s, error %v, want %s", got.ID, err, list[0].ID)
 	}
 	r.ok(r.inOrg(func(tx *publishingstore.Tx) error {
@@ -106,7 +106,7 @@ func TestConnect_KeepsLimitOfChannels(t *testing.T) {
 		return err
 	}))
 	for _, want := range []error{nil, publishingstore.ErrTooManyChannels} {
-		if _, _, err := r.store.Connect(t.Context(), fixture.Channel(r.org), []byte("sealed"), most); !errors.Is(err, want) {
+		if _, _, err := r.store.Connect(t.Context(), fixture.Channel(r.org), []byte("sealed"), nil, most); !errors.Is(err, want) {
 			t.Errorf("a new channel after one was disconnected: got %v, want %v", err, want)
 		}
 	}
@@ -132,12 +132,12 @@ func TestCredential_IsBoundedInTheTable(t *testing.T) {
 	r := newRig(t)
 	c := fixture.Channel(r.org)
 	large := make([]byte, 32<<10+1)
-	_, _, err := r.store.Connect(t.Context(), c, large[1:], publishing.MaxChannels)
+	_, _, err := r.store.Connect(t.Context(), c, large[1:], nil, publishing.MaxChannels)
 	r.ok(err)
-	if _, _, err := r.store.Connect(t.Context(), c, large, publishing.MaxChannels); !pg.IsRefused(err) {
+	if _, _, err := r.store.Connect(t.Context(), c, large, nil, publishing.MaxChannels); !pg.IsRefused(err) {
 		t.Errorf("connecting with an access of %d bytes: %v, want a refusal", len(large), err)
 	}
-	if _, err := r.store.SwapCredential(t.Context(), r.org, c.ID, large[1:], large, ""); !pg.IsRefused(err) {
+	if _, err := r.store.SwapCredential(t.Context(), r.org, c.ID, large[1:], large, "", nil); !pg.IsRefused(err) {
 		t.Errorf("an access of %d bytes instead of one of %d: %v, want a refusal", len(large), len(large)-1, err)
 	}
 }

@@ -2,6 +2,7 @@ package store
 
 import (
 	"context"
+	"encoding/json"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -13,63 +14,103 @@ import (
 
 // ConnectState is a connect that was begun and is not finished.
 type ConnectState struct {
-	Org       tenancy.OrgID
-	Connector string
+	Org  tenancy.OrgID `db:"org_id"`
+	Hash []byte        `db:"hash"`
+	// Connector is the identifier of the platform.
+	Connector string `db:"connector"`
 	// Channel is the channel to reconnect, zero for a new one.
-	Channel    publishing.ChannelID
-	Person     tenancy.PersonID
-	Onboarding bool
-	ReturnURL  string
+	Channel    publishing.ChannelID `db:"channel_id"`
+	Person     tenancy.PersonID     `db:"person_id"`
+	Onboarding bool                 `db:"onboarding"`
+	ReturnURL  string               `db:"return_url"`
+	// Verifier is the sealed code verifier of a connect by OAuth; nil for one with a form.
+	Verifier []byte `db:"verifier"`
+	// AppID is the client id of the application of a connect by OAuth.
+	AppID string `db:"app_id"`
+	// Pending is the id that the channel will have, of a connect whose account is still to be chosen; zero for others.
+	Pending publishing.ChannelID `db:"pending_id"`
+	// Candidates are the accounts to choose from, as JSON, and Credential is the sealed access.
+	Candidates json.RawMessage `db:"candidates"`
+	Credential []byte          `db:"credential"`
+	// Timezone is the one that was asked for, of a connect whose account is still to be chosen.
+	Timezone string `db:"timezone"`
+	// StateUntil is until when the account can be chosen with the state alone; nil means until ExpiresAt.
+	StateUntil *time.Time `db:"state_until"`
 	// ExpiresAt is when it can no longer be finished, by the clock of the database.
-	ExpiresAt time.Time
+	ExpiresAt time.Time `db:"expires_at"`
 }
 
+var stateColumns = columns[ConnectState]("s")
+
 const stateInsert = `-- publishing.ConnectStateInsert
-insert into connect_state (org_id, hash, connector, channel_id, person_id, onboarding, return_url, expires_at)
-values ($1, $2, $3, $4, $5, $6, $7, $8)`
+insert into connect_state (org_id, hash, connector, channel_id, person_id, onboarding, return_url, expires_at, verifier,
+  app_id, pending_id, candidates, credential, timezone, state_until)
+values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15)`
 
 // SaveState inserts a connect state under its hash. It returns pg.ErrOrgBusy or the error of Postgres, which is a
 // unique violation for a hash that exists.
 func (s *Store) SaveState(ctx context.Context, hash []byte, st ConnectState) error {
 	return s.db.WriteOrg(ctx, st.Org.UUID(), func(b *pgx.Batch) {
 		b.Queue(stateInsert, st.Org, hash, st.Connector, st.Channel, st.Person, st.Onboarding, st.ReturnURL,
-			st.ExpiresAt)
+			st.ExpiresAt, st.Verifier, st.AppID, st.Pending, st.Candidates, st.Credential, st.Timezone, st.StateUntil)
 	})
 }
+
+// stateWanted is the condition that who began a connect may still finish it: a member, or an API key.
+const stateWanted = `(s.person_id is null
+  or exists (select from member m where m.org_id = s.org_id and m.person_id = s.person_id and not m.disabled))`
 
 const stateOwner = `-- publishing.ConnectStateOwner
 select s.org_id from connect_state s join organization o on o.id = s.org_id
-where s.hash = $1 and s.expires_at > now() and o.deleted_at is null and o.suspended_at is null and (s.person_id is null
-  or exists (select from member m where m.org_id = s.org_id and m.person_id = s.person_id and not m.disabled))`
+where s.hash = $1 and coalesce(s.state_until, s.expires_at) > now() and o.deleted_at is null and o.suspended_at is null
+  and ` + stateWanted
 
-const stateTry = `-- publishing.ConnectStateTry
-update connect_state set tries = tries + 1
-where hash = $1 and connector = $2 and expires_at > now() and tries < $3
-returning connector, channel_id, person_id, onboarding, return_url, expires_at`
+// stateOwner returns the organization of a connect state. It returns pgx.ErrNoRows when there is none that has not
+// expired, and when who began it is no member any more or nobody may use the organization.
+func (s *Store) stateOwner(ctx context.Context, hash []byte) (org tenancy.OrgID, err error) {
+	err = s.db.WriteRole(ctx, pg.Gate, func(b *pgx.Batch) {
+		b.Queue(stateOwner, hash).QueryRow(func(row pgx.Row) error { return row.Scan(&org) })
+	})
+	return org, err
+}
 
-// TryState counts a try of a connect state and returns the state, whose organization it finds by the hash. It returns
-// pgx.ErrNoRows when there is none that has not expired, when it was tried most times already, and when who began it is
-// no member any more or nobody may use the organization.
+var stateTry = `-- publishing.ConnectStateTry
+update connect_state s set tries = tries + 1
+where s.hash = $1 and s.connector = $2 and s.expires_at > now() and s.tries < $3 and s.verifier is null
+returning ` + stateColumns
+
+// TryState counts a try of the state of a connect with a form and returns the state, whose organization it finds by the
+// hash. It returns pgx.ErrNoRows when there is none that has not expired, when it was tried most times already, and when
+// who began it is no member any more or nobody may use the organization.
 func (s *Store) TryState(
 	ctx context.Context, hash []byte, connector string, most int,
 ) (st ConnectState, err error) {
-	err = s.db.WriteRole(ctx, pg.Gate, func(b *pgx.Batch) {
-		b.Queue(stateOwner, hash).QueryRow(func(row pgx.Row) error { return row.Scan(&st.Org) })
-	})
+	org, err := s.stateOwner(ctx, hash)
 	if err != nil {
 		return st, err
 	}
-	err = s.db.WriteOrg(ctx, st.Org.UUID(), func(b *pgx.Batch) {
-		b.Queue(stateTry, hash, connector, most).QueryRow(func(row pgx.Row) error {
-			return row.Scan(&st.Connector, &st.Channel, &st.Person, &st.Onboarding, &st.ReturnURL, &st.ExpiresAt)
-		})
+	return s.oneState(ctx, org, stateTry, hash, connector, most)
+}
+
+// oneState runs a statement that returns at most one state. It returns pgx.ErrNoRows for none.
+func (s *Store) oneState(
+	ctx context.Context, org tenancy.OrgID, sql string, args ...any,
+) (st ConnectState, err error) {
+	var rows []ConnectState
+	err = s.db.WriteOrg(ctx, org.UUID(), func(b *pgx.Batch) {
+		b.Queue(sql, args...).Query(into(&rows, pgx.RowToStructByName[ConnectState]))
 	})
-	return st, err
+	if err == nil && len(rows) == 0 {
+		err = pgx.ErrNoRows
+	}
+	if err != nil {
+		return st, err
+	}
+	return rows[0], nil
 }
 
 const stateTake = `-- publishing.ConnectStateTake
-delete from connect_state s where s.hash = $1 and s.expires_at > now() and (s.person_id is null
-  or exists (select from member m where m.org_id = s.org_id and m.person_id = s.person_id and not m.disabled))
+delete from connect_state s where s.hash = $1 and s.expires_at > now() and ` + stateWanted + `
 returning s.connector`
 
 // TakeState deletes a connect state, so that it is used once. It returns pgx.ErrNoRows when there is none that has not
@@ -78,4 +119,49 @@ func (s *Store) TakeState(ctx context.Context, org tenancy.OrgID, hash []byte) e
 	return s.db.WriteOrg(ctx, org.UUID(), func(b *pgx.Batch) {
 		b.Queue(stateTake, hash).QueryRow(func(row pgx.Row) error { return row.Scan(new(string)) })
 	})
+}
+
+var stateUse = `-- publishing.ConnectStateUse
+delete from connect_state s where s.hash = $1 and s.connector = $2 and s.expires_at > now()
+  and s.verifier is not null and (s.pending_id is not null) = $3 and ` + stateWanted + `
+returning ` + stateColumns
+
+// UseState deletes the state of a connect by OAuth and returns it, so that it is used once. pending asks for one whose
+// account is still to be chosen, and else for one that waits for the answer of the platform. It finds the organization
+// by the hash, and returns pgx.ErrNoRows when there is none that has not expired, and when who began it is no member any
+// more or nobody may use the organization.
+func (s *Store) UseState(
+	ctx context.Context, hash []byte, connector string, pending bool,
+) (st ConnectState, err error) {
+	org, err := s.stateOwner(ctx, hash)
+	if err != nil {
+		return st, err
+	}
+	return s.oneState(ctx, org, stateUse, hash, connector, pending)
+}
+
+const statePeek = `-- publishing.ConnectStatePeek
+select s.connector, s.candidates from connect_state s
+where s.hash = $1 and s.expires_at > now() and s.pending_id is not null`
+
+// PeekState returns the platform and the candidates of a connect whose account is still to be chosen, or pgx.ErrNoRows.
+func (s *Store) PeekState(ctx context.Context, hash []byte) (connector string, candidates json.RawMessage, err error) {
+	org, err := s.stateOwner(ctx, hash)
+	if err != nil {
+		return "", nil, err
+	}
+	err = s.db.Read(ctx, org.UUID(), func(b *pgx.Batch) {
+		b.Queue(statePeek, hash).QueryRow(func(row pgx.Row) error { return row.Scan(&connector, &candidates) })
+	})
+	return connector, candidates, err
+}
+
+var stateUsePending = `-- publishing.ConnectStateUsePending
+delete from connect_state s where s.pending_id = $1 and s.expires_at > now() returning ` + stateColumns
+
+// UsePending is UseState for a connect whose account is still to be chosen, by the id that the channel will have.
+func (s *Store) UsePending(
+	ctx context.Context, org tenancy.OrgID, pending publishing.ChannelID,
+) (ConnectState, error) {
+	return s.oneState(ctx, org, stateUsePending, pending)
 }

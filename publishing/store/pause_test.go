@@ -340,7 +340,7 @@ func TestPause_ReachesChannelThatIsConnectedMeanwhile(t *testing.T) {
 		var race sync.WaitGroup
 		race.Go(func() { r.pause(publishing.PauseOrganization, r.org, true, time.Hour) })
 		race.Go(func() {
-			_, _, err := r.store.Connect(t.Context(), c, []byte("sealed"), publishing.MaxChannels)
+			_, _, err := r.store.Connect(t.Context(), c, []byte("sealed"), nil, publishing.MaxChannels)
 			r.ok(err)
 		})
 		race.Wait()
@@ -369,7 +369,7 @@ func TestLoad_FailingLeavesOutTimeKeptBack(t *testing.T) {
 			r.pause(publishing.PauseChannel, c.ID, false, time.Hour)
 		}, failing: false},
 		"a refused access that is renewed": {meanwhile: func(r *rig, c publishing.Channel, _ func() publishing.Claimed) {
-			r.ok(r.store.Park(r.Context(), r.org, c.ID, []byte("sealed")))
+			r.ok(r.store.Park(r.Context(), r.org, c.ID, []byte("sealed"), "reason"))
 			r.connect(c)
 		}, failing: false},
 		"an access that cannot be read": {meanwhile: func(r *rig, _ publishing.Channel, claim func() publishing.Claimed) {

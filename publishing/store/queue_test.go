@@ -293,7 +293,7 @@ func TestClaim_SkipsParkedChannel(t *testing.T) {
 		posts[i] = fixture.Post(r.org, c, time.Now().Add(-time.Minute))[0]
 	}
 	r.insert(posts...)
-	r.ok(r.store.Park(t.Context(), r.org, c, []byte("sealed")))
+	r.ok(r.store.Park(t.Context(), r.org, c, []byte("sealed"), "reason"))
 	next, _, err := r.store.Sweep(t.Context(), r.lease, time.Minute, 24*time.Hour)
 	r.ok(err)
 	if len(next) != 0 {

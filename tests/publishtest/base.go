@@ -11,9 +11,11 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"crier/platform/blob"
+	"crier/platform/clock"
 	"crier/platform/pg"
 	"crier/platform/secret"
 	"crier/publishing"
+	"crier/publishing/access"
 	"crier/publishing/connector"
 	publishingstore "crier/publishing/store"
 	"crier/tenancy"
@@ -70,6 +72,14 @@ func (b *Base) Registry(connectors ...connector.Connector) *connector.Registry {
 	return registry
 }
 
+// Access returns a Keeper of credentials for these connectors, with the applications of an instance.
+func (b *Base) Access(registry *connector.Registry, apps map[string]connector.App, http connector.HTTP) *access.Keeper {
+	return access.New(access.Deps{
+		DB: b.DB, Keyring: b.Keyring, Connectors: registry, HTTP: http, Clock: clock.System{}, Log: b.Logger,
+		Apps: apps, Timeout: time.Minute,
+	})
+}
+
 // Clock executes a statement in the role of the scheduler.
 func (b *Base) Clock(sql string, args ...any) {
 	b.Helper()
@@ -99,7 +109,7 @@ func (b *Base) Connect(org tenancy.OrgID) publishing.ChannelID {
 	b.Helper()
 	sealed, err := b.Keyring.Seal([]byte(`{}`), org.String())
 	b.OK(err)
-	c, _, err := b.Store.Connect(b.Context(), fixture.Channel(org), sealed, publishing.MaxChannels)
+	c, _, err := b.Store.Connect(b.Context(), fixture.Channel(org), sealed, nil, publishing.MaxChannels)
 	b.OK(err)
 	return c.ID
 }

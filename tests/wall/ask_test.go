@@ -87,7 +87,7 @@ func newTenantFixture(t *testing.T, db *pg.DB) tenantFixture {
 	c := publishing.Channel{
 		ID: id.New[publishing.ChannelTag](), Org: e.org, Connector: "sandbox", Name: "c", AccountID: e.org.String(), Account: []byte(`{}`), Grade: "A",
 	}
-	e.channel, _, err = things.Connect(t.Context(), c, []byte("sealed"), publishing.MaxChannels)
+	e.channel, _, err = things.Connect(t.Context(), c, []byte("sealed"), nil, publishing.MaxChannels)
 	must(t, err)
 	size := 1 + rand.Int64N(1<<40) // unique, so that it identifies the organization
 	e.medium = publishing.Medium{
@@ -217,11 +217,11 @@ func channelQuestions(s *publishingstore.Store) map[string]question {
 			return pg.IsNoRows(err)
 		},
 		"Store.SwapCredential": func(t *testing.T, m, th tenantFixture) bool {
-			swapped, err := s.SwapCredential(t.Context(), m.org, th.channel.ID, []byte("sealed"), []byte("stolen"), "stolen.example")
+			swapped, err := s.SwapCredential(t.Context(), m.org, th.channel.ID, []byte("sealed"), []byte("stolen"), "stolen.example", nil)
 			return err == nil && !swapped
 		},
 		"Store.Park": func(t *testing.T, m, th tenantFixture) bool {
-			return s.Park(t.Context(), m.org, th.channel.ID, []byte("sealed")) == nil
+			return s.Park(t.Context(), m.org, th.channel.ID, []byte("sealed"), "reason") == nil
 		},
 		"Store.TakeState": func(t *testing.T, m, th tenantFixture) bool {
 			return pg.IsNoRows(s.TakeState(t.Context(), m.org, th.state))

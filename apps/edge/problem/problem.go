@@ -98,6 +98,7 @@ var table = map[fault.Kind]row{
 	fault.TooLarge:        {status: http.StatusRequestEntityTooLarge, message: "The request body is too large."},
 	fault.RateLimited:     {status: http.StatusTooManyRequests, message: tooManyRequests},
 	fault.NotBuilt:        {status: http.StatusNotImplemented, message: "This is not built yet."},
+	fault.Upstream:        {status: http.StatusBadGateway, message: "Another server has failed."},
 	fault.Unavailable:     {status: http.StatusServiceUnavailable, message: serviceUnavailable},
 }
 
@@ -228,9 +229,10 @@ func (b *Fault) Write(c *fiber.Ctx) error {
 	return c.Status(b.StatusCode).JSON(b)
 }
 
-// Level returns the log level of an answer: Error for a status of 500 and above that is our failure, else Info.
+// Level returns the log level of an answer: Error for a status of 500 and above that is our failure, else Info. A status
+// of 502 is the failure of a platform.
 func Level(status int) slog.Level {
-	if status >= 500 && status != http.StatusNotImplemented && status != http.StatusHTTPVersionNotSupported {
+	if status >= 500 && status != http.StatusNotImplemented && status != http.StatusBadGateway && status != http.StatusHTTPVersionNotSupported {
 		return slog.LevelError
 	}
 	return slog.LevelInfo

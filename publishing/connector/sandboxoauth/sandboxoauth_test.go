@@ -51,7 +51,9 @@ func open(t *testing.T) *world {
 	return &world{handler: p.Handler(), url: server.URL, host: server.Listener.Addr().String()}
 }
 
-func (w *world) connector() connector.Connector { return sandboxoauth.New(sandboxoauth.Config{URL: w.url}) }
+func (w *world) connector() connector.Connector {
+	return sandboxoauth.New(sandboxoauth.Config{URL: w.url})
+}
 
 // call calls the platform without the connector.
 func (w *world) call(t *testing.T, method, address, contentType, body string) *httptest.ResponseRecorder {

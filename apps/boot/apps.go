@@ -1,0 +1,94 @@
+package boot
+
+import (
+	"context"
+	"time"
+
+	"crier/platform/clock"
+	"crier/platform/env"
+	"crier/platform/fault"
+	"crier/platform/jobs"
+	"crier/platform/secret"
+	"crier/publishing/access"
+	"crier/publishing/connector"
+)
+
+// Apps are the applications of this instance at platforms, one for each connector.Family, whose identifier begins the
+// names of the variables: <FAMILY>_CLIENT_ID and <FAMILY>_CLIENT_SECRET. An organization may have its own instead.
+type Apps struct {
+	SandboxOAuth PlatformApp `env:", prefix=SANDBOX_OAUTH_"`
+}
+
+// PlatformApp is one application. It is absent when both are empty.
+type PlatformApp struct {
+	ID     string      `env:"CLIENT_ID" doc:"Client id of the application of this instance at the platform."`
+	Secret secret.Text `env:"CLIENT_SECRET" doc:"Client secret of that application."`
+}
+
+// named returns the applications by their family, also those that are absent.
+func (a Apps) named() map[string]PlatformApp {
+	return map[string]PlatformApp{"sandbox-oauth": a.SandboxOAuth}
+}
+
+// prefixes has the beginning of the names of the variables of each family.
+var prefixes = map[string]string{"sandbox-oauth": "SANDBOX_OAUTH_"}
+
+// Validate returns a fault for each application with one half missing, joined.
+func (a Apps) Validate() error {
+	var faults env.Faults
+	for family, app := range a.named() {
+		if app.ID != "" && app.Secret.Reveal() == "" {
+			faults.Add(prefixes[family]+"CLIENT_SECRET", "is required with "+prefixes[family]+"CLIENT_ID")
+		}
+		if app.ID == "" && app.Secret.Reveal() != "" {
+			faults.Add(prefixes[family]+"CLIENT_ID", "is required with "+prefixes[family]+"CLIENT_SECRET")
+		}
+	}
+	return faults.Err()
+}
+
+func (a Apps) byFamily() map[string]connector.App {
+	out := map[string]connector.App{}
+	for family, app := range a.named() {
+		if app.ID != "" {
+			out[family] = connector.App{ClientID: app.ID, Secret: app.Secret.Reveal()}
+		}
+	}
+	return out
+}
+
+func (a *App) openAccess(context.Context) error {
+	a.access = access.New(access.Deps{
+		DB: a.db, Keyring: a.keyring, Connectors: a.connectors, HTTP: httpAdapter{Client: a.http}, Clock: clock.System{},
+		Log: a.log, Apps: a.cfg.Apps.byFamily(), Timeout: a.cfg.Sender.PlatformTimeout,
+	})
+	return nil
+}
+
+// refreshInterval is how often it is looked which accesses end soon.
+const refreshInterval = time.Minute
+
+// refreshJob returns the job that refreshes the access of channels ahead of its end.
+func (a *App) refreshJob() jobs.Job {
+	return jobs.Job{Name: "refresh-access", Every: refreshInterval, Timeout: jobTimeout,
+		Run: func(ctx context.Context) error {
+			_, err := a.access.Sweep(ctx)
+			return err
+		},
+	}
+}
+
+// checkFamilies returns an error when the application of a connector cannot be configured.
+func (a *App) checkFamilies() error {
+	for _, c := range a.connectors.All() {
+		authorizer, ok := connector.AuthorizerOf(c)
+		if !ok {
+			continue
+		}
+		if _, known := a.cfg.Apps.named()[authorizer.Family().ID]; !known {
+			return fault.New(fault.Internal, "boot.checkFamilies",
+				"The applications of "+authorizer.Family().ID+" have no variables; see boot.Apps.")
+		}
+	}
+	return nil
+}

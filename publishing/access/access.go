@@ -1,0 +1,278 @@
+// Package access opens the credentials of channels and refreshes them: before they end, and when a platform refuses
+// them. Everything that calls a platform for a channel refreshes here, so that only one refresh of a channel runs.
+package access
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"log/slog"
+	"time"
+
+	"crier/platform/clock"
+	"crier/platform/outbound"
+	"crier/platform/pg"
+	"crier/platform/secret"
+	"crier/publishing"
+	"crier/publishing/connector"
+	publishingstore "crier/publishing/store"
+	"crier/tenancy"
+)
+
+// Deps are what New needs.
+type Deps struct {
+	DB         *pg.DB
+	Keyring    *secret.Keyring
+	Connectors *connector.Registry
+	HTTP       connector.HTTP
+	Clock      clock.Clock
+	Log        *slog.Logger
+	// Apps are the applications of the instance by their family. It may be nil.
+	Apps map[string]connector.App
+	// Timeout limits one call of a platform.
+	Timeout time.Duration
+}
+
+// Keeper opens and refreshes credentials. It is safe for concurrent use.
+type Keeper struct {
+	deps  Deps
+	store *publishingstore.Store
+}
+
+// New returns a Keeper. It starts no goroutine.
+func New(deps Deps) *Keeper { return &Keeper{deps: deps, store: publishingstore.New(deps.DB)} }
+
+const (
+	// storeGrace is how long a new credential is tried to be stored, because it cannot be had again.
+	storeGrace = 30 * time.Second
+	// poll is how often a refresh by somebody else is looked at.
+	poll = 100 * time.Millisecond
+)
+
+// Channel is an opened channel: its connector, with a session that has the credential.
+type Channel struct {
+	Org       tenancy.OrgID
+	ID        publishing.ChannelID
+	Connector connector.Connector
+	Session   *connector.Session
+	// Sealed is the credential as it is stored.
+	Sealed []byte
+}
+
+// Refresh replaces the credential of the channel by a new one, which it stores before it returns, or by the one that
+// somebody else has stored meanwhile. destination is the new destination of the channel's posts, "" for the same one.
+//
+// Only one refresh of a channel runs, in all processes; others wait for its result. It goes on when ctx is cancelled,
+// because the platform may have replaced the credential already. If the process ends before the new one is stored, the
+// next refresh tries the old one once more, and the error is then of KindReauth, with the reason, when the platform
+// refuses it. An error of KindReauth also means that the application of the channel is gone. Other errors are
+// *connector.Error too. See Flag.
+func (k *Keeper) Refresh(ctx context.Context, c *Channel) (destination string, err error) {
+	refresher, ok := c.Connector.(connector.Refresher)
+	if !ok {
+		return "", reauth("The platform no longer accepts our access; reconnect the channel.")
+	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), k.deps.Timeout)
+	defer cancel()
+	state, err := k.begin(ctx, c)
+	if err != nil {
+		return "", err
+	}
+	if !state.Begun {
+		return "", k.adopt(c, state)
+	}
+	c.Session.App, err = k.appOf(ctx, c, state.AppID)
+	if err != nil {
+		k.end(c, false)
+		return "", err
+	}
+	fresh, err := refresher.Refresh(outbound.WithOwner(ctx, c.Org.String()), c.Session)
+	if err != nil {
+		return "", k.failed(c, state, err)
+	}
+	return fresh.Destination, k.keep(c, fresh)
+}
+
+// begin waits until no other refresh of the channel runs. It returns a state that has not Begun when the credential
+// was replaced meanwhile, or the channel must be connected again.
+func (k *Keeper) begin(ctx context.Context, c *Channel) (publishingstore.RefreshState, error) {
+	for {
+		state, err := k.store.BeginRefresh(ctx, c.Org, c.ID, c.Sealed, k.deps.Timeout+storeGrace)
+		if pg.IsNoRows(err) {
+			return state, transient("The channel was disconnected meanwhile.", nil)
+		}
+		if err != nil {
+			return state, transient("The access of the channel could not be refreshed.", err)
+		}
+		if state.Begun || state.Needed || string(state.Credential) != string(c.Sealed) {
+			return state, nil
+		}
+		if err := clock.Sleep(ctx, poll); err != nil {
+			return state, transient("The access of the channel is being refreshed.", err)
+		}
+	}
+}
+
+// adopt takes over the credential that somebody else has stored.
+func (k *Keeper) adopt(c *Channel, state publishingstore.RefreshState) error {
+	if string(state.Credential) == string(c.Sealed) {
+		return reauth(state.Reason)
+	}
+	opened, err := k.deps.Keyring.Open(state.Credential, c.Org.String())
+	if err != nil {
+		return &connector.Error{
+			Kind: connector.KindOperator, Err: err,
+			Public: "The channel's access cannot be read with the keys of this instance.",
+		}
+	}
+	c.Session.Credential, c.Sealed = opened, state.Credential
+	return nil
+}
+
+// failed ends a refresh that has brought no credential. Unless the platform has refused it, the platform may have
+// replaced the credential.
+func (k *Keeper) failed(c *Channel, state publishingstore.RefreshState, err error) error {
+	kind := connector.KindOf(err, false)
+	k.end(c, kind == connector.KindTransient || kind == connector.KindUnknown)
+	var e *connector.Error
+	if kind != connector.KindReauth || !state.Interrupted || !errors.As(err, &e) {
+		return err
+	}
+	lost := *e
+	lost.Public = "An earlier refresh of this channel's access was interrupted, and its result is lost; " +
+		"reconnect the channel."
+	return &lost
+}
+
+func (k *Keeper) end(c *Channel, lost bool) {
+	ctx, cancel := context.WithTimeout(context.Background(), storeGrace)
+	defer cancel()
+	if err := k.store.EndRefresh(ctx, c.Org, c.ID, c.Sealed, lost); err != nil {
+		k.deps.Log.Error("the end of a refresh could not be stored", "channel", c.ID, "error", err)
+	}
+}
+
+// keep stores a new credential, for storeGrace when the database does not answer.
+func (k *Keeper) keep(c *Channel, fresh connector.Refreshed) error {
+	sealed, err := k.deps.Keyring.Seal(fresh.Credential, c.Org.String())
+	if err != nil {
+		return err
+	}
+	at := RefreshAt(c.Connector.Describe().RefreshLead, k.deps.Clock.Now(), fresh.ExpiresAt)
+	ctx, cancel := context.WithTimeout(context.Background(), storeGrace)
+	defer cancel()
+	for {
+		stored, err := k.store.SwapCredential(ctx, c.Org, c.ID, c.Sealed, sealed, fresh.Destination, at)
+		if err == nil && !stored {
+			return k.replaced(ctx, c, sealed)
+		}
+		if err == nil {
+			c.Session.Credential, c.Sealed = fresh.Credential, sealed
+			return nil
+		}
+		k.deps.Log.Error("a new credential could not be stored yet", "channel", c.ID, "error", err)
+		if clock.Sleep(ctx, 2*poll) != nil {
+			return transient("The new access of the channel could not be stored.", err)
+		}
+	}
+}
+
+// replaced handles a swap that found another credential. An earlier try whose answer was lost may have stored ours.
+func (k *Keeper) replaced(ctx context.Context, c *Channel, sealed []byte) error {
+	now, err := k.store.ChannelAccess(ctx, c.Org, c.ID)
+	if err != nil {
+		return transient("The channel was reconnected meanwhile.", err)
+	}
+	if string(now.Credential) != string(sealed) {
+		return transient("The channel was reconnected meanwhile.", nil)
+	}
+	return k.adopt(c, publishingstore.RefreshState{Credential: now.Credential})
+}
+
+// RefreshAt returns when an access is to be refreshed that ends at a time, nil for one that is not refreshed ahead. A
+// short access is refreshed after half of its life, so that it is not refreshed all the time.
+func RefreshAt(lead time.Duration, now, expires time.Time) *time.Time {
+	if lead <= 0 || expires.IsZero() {
+		return nil
+	}
+	life := max(expires.Sub(now), 0)
+	at := now.Add(max(life-lead, life/2))
+	return &at
+}
+
+// Flag stores that the channel must be connected again, which keeps its posts in the queue, when err is an error of
+// KindReauth or KindDisconnect. It does nothing for other errors.
+func (k *Keeper) Flag(ctx context.Context, c *Channel, err error) {
+	var e *connector.Error
+	if !errors.As(err, &e) || e.Kind != connector.KindReauth && e.Kind != connector.KindDisconnect {
+		return
+	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), storeGrace)
+	defer cancel()
+	if err := k.store.Park(ctx, c.Org, c.ID, c.Sealed, e.Public); err != nil {
+		k.deps.Log.Error("a channel that must be reconnected could not be marked as such",
+			"channel", c.ID, "error", err)
+	}
+}
+
+func reauth(public string) error { return &connector.Error{Kind: connector.KindReauth, Public: public} }
+
+func transient(public string, err error) error {
+	return &connector.Error{Kind: connector.KindTransient, Public: public, Err: err}
+}
+
+// Open opens the channel of a stored access.
+func (k *Keeper) Open(a publishingstore.Access) (*Channel, error) {
+	c, ok := k.deps.Connectors.Get(a.Channel.Connector)
+	if !ok {
+		return nil, &connector.Error{
+			Kind: connector.KindOperator, Public: "This instance does not offer the platform of this channel.",
+		}
+	}
+	var credential json.RawMessage
+	credential, err := k.deps.Keyring.Open(a.Credential, a.Channel.Org.String())
+	if err != nil {
+		return nil, &connector.Error{
+			Kind: connector.KindOperator, Err: err,
+			Public: "The channel's access cannot be read with the keys of this instance.",
+		}
+	}
+	return &Channel{
+		Org: a.Channel.Org, ID: a.Channel.ID, Connector: c, Sealed: a.Credential,
+		Session: &connector.Session{
+			Env:     connector.Env{HTTP: k.deps.HTTP, Clock: k.deps.Clock},
+			Account: connector.AccountOf(a.Channel), Credential: credential,
+		},
+	}, nil
+}
+
+// Use calls a platform for a channel: it calls fn, and once more with a new credential when the platform refuses the
+// first. fn must be repeatable. A channel that must be connected again is flagged, and is not called at all. The error
+// is that of the last call.
+func (k *Keeper) Use(ctx context.Context, a publishingstore.Access, fn func(context.Context, *Channel) error) error {
+	if a.Channel.RefreshNeeded {
+		reason := a.Channel.RefreshReason
+		if reason == "" {
+			reason = "The platform no longer accepts our access; reconnect the channel."
+		}
+		return reauth(reason)
+	}
+	c, err := k.Open(a)
+	if err != nil {
+		return err
+	}
+	err = k.call(ctx, c, fn)
+	if connector.KindOf(err, false) == connector.KindReauth && err != nil {
+		if _, err = k.Refresh(ctx, c); err == nil {
+			err = k.call(ctx, c, fn)
+		}
+	}
+	k.Flag(ctx, c, err)
+	return err
+}
+
+func (k *Keeper) call(ctx context.Context, c *Channel, fn func(context.Context, *Channel) error) error {
+	ctx, cancel := context.WithTimeout(outbound.WithOwner(ctx, c.Org.String()), k.deps.Timeout)
+	defer cancel()
+	return fn(ctx, c)
+}

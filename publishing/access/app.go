@@ -1,0 +1,61 @@
+package access
+
+import (
+	"context"
+
+	"crier/publishing"
+	"crier/publishing/connector"
+	"crier/tenancy"
+)
+
+// App returns the application for new channels of an organization: its own one, else that of the instance. The error is
+// that of the database, or of a secret that cannot be opened.
+func (k *Keeper) App(ctx context.Context, org tenancy.OrgID, family string) (connector.App, publishing.AppSource, error) {
+	own, err := k.ownApp(ctx, org, family)
+	if err != nil || own.ClientID != "" {
+		return own, publishing.AppFromOrganization, err
+	}
+	if app := k.deps.Apps[family]; app.ClientID != "" {
+		return app, publishing.AppFromInstance, nil
+	}
+	return connector.App{}, publishing.AppNone, nil
+}
+
+// AppWith returns the application with a client id, of the organization or of the instance; the zero App when it is not
+// there any more. Channels keep the application that they were connected with.
+func (k *Keeper) AppWith(ctx context.Context, org tenancy.OrgID, family, clientID string) (connector.App, error) {
+	own, err := k.ownApp(ctx, org, family)
+	if err != nil || own.ClientID == clientID {
+		return own, err
+	}
+	if app := k.deps.Apps[family]; app.ClientID == clientID {
+		return app, nil
+	}
+	return connector.App{}, nil
+}
+
+func (k *Keeper) ownApp(ctx context.Context, org tenancy.OrgID, family string) (connector.App, error) {
+	stored, err := k.store.PlatformApps(ctx, org, family)
+	if err != nil || len(stored) == 0 {
+		return connector.App{}, err
+	}
+	opened, err := k.deps.Keyring.Open(stored[0].Secret, org.String())
+	return connector.App{ClientID: stored[0].ClientID, Secret: string(opened)}, err
+}
+
+// appOf returns the application that a channel was connected with; the zero App for a connector with a form.
+func (k *Keeper) appOf(ctx context.Context, c *Channel, clientID string) (connector.App, error) {
+	a, ok := connector.AuthorizerOf(c.Connector)
+	if !ok {
+		return connector.App{}, nil
+	}
+	app, err := k.AppWith(ctx, c.Org, a.Family().ID, clientID)
+	if err != nil {
+		return app, transient("The application of the channel could not be read.", err)
+	}
+	if app.ClientID == "" {
+		return app, reauth("The application that this channel was connected with was removed or changed; " +
+			"reconnect the channel.")
+	}
+	return app, nil
+}

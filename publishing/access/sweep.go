@@ -1,0 +1,117 @@
+package access
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"time"
+
+	"crier/platform/pg"
+	"crier/publishing/connector"
+	publishingstore "crier/publishing/store"
+)
+
+const (
+	// sweepEach is how many channels of one platform are refreshed in one sweep.
+	sweepEach = 100
+	// sweepAtOnce is how many refreshes of one platform run at the same time.
+	sweepAtOnce = 4
+	// sweepFailures is after how many failures of one platform in a row the rest of it waits for a later sweep.
+	sweepFailures = 8
+	// sweepRest is how long a channel is left alone whose refresh has failed.
+	sweepRest = 10 * time.Minute
+)
+
+// Sweep refreshes the channels whose access ends soon. A platform that does not answer keeps no other platform waiting,
+// and a channel that fails is tried again after ten minutes. It returns the number of channels that have a new access.
+// Several processes may sweep at the same time. After a crash the next sweep goes on.
+func (k *Keeper) Sweep(ctx context.Context) (int, error) {
+	due, err := k.store.RefreshDue(ctx, sweepEach, sweepRest)
+	if err != nil {
+		return 0, err
+	}
+	platforms := map[string]*platformSweep{}
+	for _, d := range due {
+		if platforms[d.Connector] == nil {
+			platforms[d.Connector] = &platformSweep{queue: make(chan publishingstore.DueRefresh, len(due))}
+		}
+		platforms[d.Connector].queue <- d
+	}
+	var wg sync.WaitGroup
+	for _, p := range platforms {
+		close(p.queue)
+		for range sweepAtOnce {
+			wg.Go(func() { p.run(ctx, k) })
+		}
+	}
+	wg.Wait()
+	done, failed := 0, error(nil)
+	for _, p := range platforms {
+		done, failed = done+p.done, errors.Join(failed, p.failed)
+	}
+	return done, failed
+}
+
+// platformSweep is the part of a sweep that concerns one platform.
+type platformSweep struct {
+	queue chan publishingstore.DueRefresh
+
+	mu     sync.Mutex // protects the fields below
+	done   int
+	inARow int // failures
+	failed error
+}
+
+// run refreshes channels until the queue is empty, ctx ends, or the platform has failed too often. What is left is due
+// again after sweepRest.
+func (p *platformSweep) run(ctx context.Context, k *Keeper) {
+	for d := range p.queue {
+		p.mu.Lock()
+		stop := ctx.Err() != nil || p.inARow >= sweepFailures || p.failed != nil
+		p.mu.Unlock()
+		if stop {
+			return
+		}
+		ok, err := k.refreshDue(ctx, d)
+		p.mu.Lock()
+		p.inARow++
+		if ok {
+			p.done, p.inARow = p.done+1, 0
+		}
+		p.failed = errors.Join(p.failed, err)
+		p.mu.Unlock()
+	}
+}
+
+// refreshDue refreshes one channel. It returns an error of the database only: the others concern this channel, are
+// logged, and flag it where people must act.
+func (k *Keeper) refreshDue(ctx context.Context, d publishingstore.DueRefresh) (bool, error) {
+	a, err := k.store.ChannelAccess(ctx, d.Org, d.Channel)
+	if pg.IsNoRows(err) {
+		return false, nil
+	}
+	if err != nil {
+		return false, err
+	}
+	c, err := k.Open(a)
+	if err == nil {
+		err = k.refreshGuarded(ctx, c)
+		k.Flag(ctx, c, err)
+	}
+	if err != nil {
+		k.deps.Log.Warn("the access of a channel could not be refreshed ahead of its end",
+			"org", d.Org, "channel", d.Channel, "connector", d.Connector, "error", err)
+	}
+	return err == nil, nil
+}
+
+// refreshGuarded turns a panic into an error, because the sweep has goroutines of its own.
+func (k *Keeper) refreshGuarded(ctx context.Context, c *Channel) (err error) {
+	defer func() {
+		if v := recover(); v != nil {
+			err = connector.Recovered(v)
+		}
+	}()
+	_, err = k.Refresh(ctx, c)
+	return err
+}

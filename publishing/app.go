@@ -1,0 +1,59 @@
+package publishing
+
+import "crier/platform/fault"
+
+// AppSource is where an application at a platform comes from.
+type AppSource string
+
+// The sources. AppNone means that there is no application.
+const (
+	AppNone             AppSource = ""
+	AppFromInstance     AppSource = "env"
+	AppFromOrganization AppSource = "organization"
+)
+
+// PlatformApp is the application of an organization at a family of platforms, without its secret.
+type PlatformApp struct {
+	// Family is the identifier of the family, Name the one that users see.
+	Family string
+	Name   string
+	// Platforms are the identifiers of the platforms that take it.
+	Platforms []string
+	Source    AppSource
+	// ClientID is empty without an application.
+	ClientID string
+}
+
+// SetPlatformApp replaces the application of an organization at a family of platforms.
+type SetPlatformApp struct {
+	// Family is the identifier of the family or of one of its platforms.
+	Family   string
+	ClientID string
+	Secret   string
+}
+
+// maxAppText is the longest client id or secret, in bytes.
+const maxAppText = 1024
+
+// Validate returns an Invalid fault with every member that cannot be used.
+func (c SetPlatformApp) Validate() error {
+	var faults fault.List
+	for name, text := range map[string]string{"credentials.clientId": c.ClientID, "credentials.clientSecret": c.Secret} {
+		if text == "" || len(text) > maxAppText || !Storable(text) {
+			faults.Add(name, "must be a text of 1 to 1024 bytes")
+		}
+	}
+	return faults.Err("publishing.SetPlatformApp", "The credentials are not valid.")
+}
+
+// Platform is a platform of this instance, as an organization sees it.
+type Platform struct {
+	ID   string
+	Name string
+	// Capabilities are of text, image and video.
+	Capabilities []string
+	// Abilities are those of connector.Ability.
+	Abilities []string
+	// Authorized is set when accounts can be connected.
+	Authorized bool
+}

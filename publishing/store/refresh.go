@@ -1,0 +1,131 @@
+package store
+
+import (
+	"context"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"crier/platform/pg"
+	"crier/publishing"
+	"crier/tenancy"
+)
+
+// Access is a channel with its sealed credential.
+type Access struct {
+	Channel    publishing.Channel
+	Credential []byte
+}
+
+type accessRow struct {
+	listedChannel
+	Credential []byte `db:"credential"`
+}
+
+var channelAccess = `-- publishing.ChannelAccess
+select ` + columns[accessRow]("c") + `
+from channel c left join customer u on u.org_id = c.org_id and u.id = c.customer_id
+where c.id = $1 and c.deleted_at is null`
+
+// ChannelAccess returns a connected channel with its sealed credential, or pgx.ErrNoRows.
+func (s *Store) ChannelAccess(
+	ctx context.Context, org tenancy.OrgID, channel publishing.ChannelID,
+) (out Access, err error) {
+	var rows []accessRow
+	err = s.db.Read(ctx, org.UUID(), func(b *pgx.Batch) {
+		b.Queue(channelAccess, channel).Query(into(&rows, pgx.RowToStructByName[accessRow]))
+	})
+	if err != nil {
+		return out, err
+	}
+	if len(rows) == 0 {
+		return out, pgx.ErrNoRows
+	}
+	return Access{Channel: rows[0].channel(), Credential: rows[0].Credential}, nil
+}
+
+// RefreshState is what BeginRefresh found.
+type RefreshState struct {
+	// Begun is true when the caller may refresh, and must then call SwapCredential, EndRefresh or Park.
+	Begun bool `db:"begun"`
+	// Interrupted is set when an earlier refresh of the same credential never ended, so that the platform may have
+	// replaced it.
+	Interrupted bool `db:"interrupted"`
+	// Credential is the sealed credential of the channel, which is another one than was asked for when somebody else has
+	// refreshed it or connected the channel again.
+	Credential []byte `db:"credential"`
+	// AppID is Channel.AppID.
+	AppID string `db:"app_id"`
+	// Needed and Reason are Channel.RefreshNeeded and RefreshReason.
+	Needed bool   `db:"refresh_needed"`
+	Reason string `db:"refresh_problem"`
+}
+
+const refreshBegin = `-- publishing.RefreshBegin
+with before as (
+  select c.id, c.credential, c.app_id, c.refresh_needed, c.refresh_problem, c.refreshing is not null as interrupted,
+    c.credential = $2 and not c.refresh_needed and (c.refreshing is null or c.refreshing_until <= now()) as begun
+  from channel c where c.id = $1 and c.deleted_at is null for update
+),
+taken as (
+  update channel c set refreshing = gen_random_uuid(), refreshing_until = now() + $3 * interval '1 millisecond'
+  from before b where c.id = b.id and b.begun)
+select b.begun, b.interrupted, b.credential, b.app_id, b.refresh_needed, b.refresh_problem from before b`
+
+// BeginRefresh begins the refresh of a channel that has the sealed credential, unless another one runs. What has begun
+// keeps others off for the time hold. It returns pgx.ErrNoRows for a channel that is disconnected.
+func (s *Store) BeginRefresh(
+	ctx context.Context, org tenancy.OrgID, channel publishing.ChannelID, credential []byte, hold time.Duration,
+) (out RefreshState, err error) {
+	var rows []RefreshState
+	err = s.db.WriteOrg(ctx, org.UUID(), func(b *pgx.Batch) {
+		b.Queue(refreshBegin, channel, credential, hold.Milliseconds()).
+			Query(into(&rows, pgx.RowToStructByName[RefreshState]))
+	})
+	if err != nil {
+		return out, err
+	}
+	if len(rows) == 0 {
+		return out, pgx.ErrNoRows
+	}
+	return rows[0], nil
+}
+
+const refreshEnd = `-- publishing.RefreshEnd
+update channel set
+  refreshing = case when $3 then refreshing end, refreshing_until = case when $3 and refreshing is not null then now() end
+where id = $1 and credential = $2`
+
+// EndRefresh ends a refresh that has brought no new credential, so that another one may begin. lost is true when the
+// platform may have replaced the credential: the next one then counts the refresh as interrupted.
+func (s *Store) EndRefresh(
+	ctx context.Context, org tenancy.OrgID, channel publishing.ChannelID, credential []byte, lost bool,
+) error {
+	return s.db.WriteOrg(ctx, org.UUID(), func(b *pgx.Batch) { b.Queue(refreshEnd, channel, credential, lost) })
+}
+
+// DueRefresh is a channel whose credential ends soon.
+type DueRefresh struct {
+	Org       tenancy.OrgID        `db:"org_id"`
+	Channel   publishing.ChannelID `db:"id"`
+	Connector string               `db:"connector"`
+}
+
+const refreshDue = `-- publishing.RefreshDue
+with due as (
+  select c.id, row_number() over (partition by c.connector order by c.refresh_at) as of_platform
+  from channel c where c.refresh_at <= now() and c.deleted_at is null and not c.refresh_needed
+)
+update channel c set refresh_at = now() + $2 * interval '1 millisecond'
+from due d
+where c.id = d.id and d.of_platform <= $1 and c.refresh_at <= now() and c.deleted_at is null and not c.refresh_needed
+returning c.org_id, c.id, c.connector`
+
+// RefreshDue returns at most each channels of every platform whose credential is to be refreshed now, those that have
+// waited the longest, and lets no other call return them for the time rest.
+func (s *Store) RefreshDue(ctx context.Context, each int, rest time.Duration) (out []DueRefresh, err error) {
+	err = s.db.WriteRole(ctx, pg.Clock, func(b *pgx.Batch) {
+		b.Queue(refreshDue, each, rest.Milliseconds()).Query(into(&out, pgx.RowToStructByName[DueRefresh]))
+	})
+	return out, err
+}

@@ -1,0 +1,49 @@
+package store
+
+import (
+	"context"
+
+	"github.com/jackc/pgx/v5"
+
+	"crier/publishing"
+	"crier/tenancy"
+)
+
+// Release is what the platform says of a post.
+type Release struct {
+	Channel   publishing.ChannelID `db:"channel_id"`
+	State     publishing.State     `db:"state"`
+	ReleaseID *string              `db:"release_id"`
+}
+
+const releaseRead = `-- publishing.ReleaseRead
+select channel_id, state, release_id from post where id = $1 and deleted_at is null`
+
+// Release returns the release of a post that is not deleted, or pgx.ErrNoRows.
+func (s *Store) Release(ctx context.Context, org tenancy.OrgID, post publishing.PostID) (out Release, err error) {
+	err = s.db.Read(ctx, org.UUID(), func(b *pgx.Batch) {
+		b.Queue(releaseRead, post).QueryRow(func(row pgx.Row) error {
+			return row.Scan(&out.Channel, &out.State, &out.ReleaseID)
+		})
+	})
+	return out, err
+}
+
+const releaseLock = `-- publishing.ReleaseLock
+select channel_id, state, release_id from post where id = $1 and deleted_at is null for no key update`
+
+// LockRelease is Release in a transaction, and locks the post until its end.
+func (t *Tx) LockRelease(ctx context.Context, post publishing.PostID) (out Release, err error) {
+	return out, t.tx.QueryRow(ctx, releaseLock, post).Scan(&out.Channel, &out.State, &out.ReleaseID)
+}
+
+const releaseSet = `-- publishing.ReleaseSet
+with p as (update post set release_id = $2, updated_at = now() where id = $1 returning org_id, id)
+insert into post_event (org_id, post_id, event, by, node, reason)
+select p.org_id, p.id, 'released', $3, nullif($4, ''), $2 from p`
+
+// SetRelease stores the release id of a post and an event of the timeline.
+func (t *Tx) SetRelease(ctx context.Context, post publishing.PostID, release, by string) error {
+	_, err := t.tx.Exec(ctx, releaseSet, post, release, by, t.node)
+	return err
+}
