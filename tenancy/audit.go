@@ -27,6 +27,8 @@ const (
 	ActionKeyRevoked           Action = "key.revoked"
 	ActionChannelConnected     Action = "channel.connected"
 	ActionChannelDeleted       Action = "channel.deleted"
+	ActionAppSet               Action = "provider-credentials.set"
+	ActionAppDeleted           Action = "provider-credentials.deleted"
 	ActionPaused               Action = "publishing.paused"
 	ActionUnpaused             Action = "publishing.resumed"
 	ActionWebhookCreated       Action = "webhook.created"

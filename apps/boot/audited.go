@@ -46,11 +46,58 @@ func (c auditedChannels) Disconnect(ctx context.Context, p tenancy.Principal, ch
 // Finish records the person who began to connect the channel: its own request has no session.
 func (c auditedChannels) Finish(ctx context.Context, cmd publishing.FinishConnect) (publishing.ChannelConnected, error) {
 	done, err := c.Channels.Finish(ctx, cmd)
+	if err == nil && len(done.Candidates) == 0 {
+		c.recordConnected(ctx, done)
+	}
+	return done, err
+}
+
+// Choose records the member.
+func (c auditedChannels) Choose(
+	ctx context.Context, p tenancy.Principal, cmd publishing.ChooseAccount,
+) (publishing.ChannelConnected, error) {
+	done, err := c.Channels.Choose(ctx, p, cmd)
 	if err == nil {
-		p := tenancy.Principal{Org: done.Channel.Org, Person: done.By, Via: tenancy.ViaSession, Name: "a member"}
 		c.auditor.record(ctx, p, tenancy.ActionChannelConnected, done.Channel.Connector+" "+done.Channel.Name)
 	}
 	return done, err
+}
+
+// ChooseByState records the person who began to connect the channel.
+func (c auditedChannels) ChooseByState(
+	ctx context.Context, platform string, cmd publishing.ChooseAccount,
+) (publishing.ChannelConnected, error) {
+	done, err := c.Channels.ChooseByState(ctx, platform, cmd)
+	if err == nil {
+		c.recordConnected(ctx, done)
+	}
+	return done, err
+}
+
+// recordConnected records a channel that was connected by a request without a session.
+func (c auditedChannels) recordConnected(ctx context.Context, done publishing.ChannelConnected) {
+	p := tenancy.Principal{Org: done.Channel.Org, Person: done.By, Via: tenancy.ViaSession, Name: "a member"}
+	c.auditor.record(ctx, p, tenancy.ActionChannelConnected, done.Channel.Connector+" "+done.Channel.Name)
+}
+
+func (c auditedChannels) SetApp(
+	ctx context.Context, p tenancy.Principal, cmd publishing.SetPlatformApp,
+) (publishing.PlatformApp, int, error) {
+	app, n, err := c.Channels.SetApp(ctx, p, cmd)
+	if err == nil {
+		c.auditor.record(ctx, p, tenancy.ActionAppSet, app.Family)
+	}
+	return app, n, err
+}
+
+func (c auditedChannels) DeleteApp(
+	ctx context.Context, p tenancy.Principal, family string,
+) (publishing.PlatformApp, int, error) {
+	app, n, err := c.Channels.DeleteApp(ctx, p, family)
+	if err == nil {
+		c.auditor.record(ctx, p, tenancy.ActionAppDeleted, app.Family)
+	}
+	return app, n, err
 }
 
 // auditedQueue records pauses.

@@ -28,7 +28,7 @@ import (
 // Deps are the services and ports that a Server uses. Only Attempts, Windows, AccountKey, SandboxURL and DevMail are
 // optional.
 type Deps struct {
-	Posts    publicv1.Posts
+	Posts    Posts
 	Queue    appapi.Queue
 	Channels Channels
 	Slots    publicv1.Slots
@@ -219,7 +219,7 @@ func (s *Server) appAPI() *appapi.API {
 		BaseURL: s.cfg.Base(), FrontendURL: s.cfg.Frontend(), MobileScheme: s.cfg.MobileScheme,
 		AppLimit: s.cfg.AppLimit, Timeout: s.cfg.Timeout, Version: s.deps.Version, MonitorToken: s.cfg.MonitorToken,
 	}, appapi.Deps{
-		Channels: s.deps.Channels, Queue: s.deps.Queue, Accounts: s.deps.Accounts, Media: s.deps.Media,
+		Channels: s.deps.Channels, Connects: s.deps.Channels, Apps: s.deps.Channels, Tools: s.deps.Channels, Queue: s.deps.Queue, Accounts: s.deps.Accounts, Media: s.deps.Media,
 		Health: s.deps.Health, Attempts: s.deps.Attempts, Windows: s.deps.Windows, AccountKey: s.deps.AccountKey,
 		Draining: s.draining.Load, Clock: s.deps.Clock, Log: s.deps.Log,
 	})
@@ -228,6 +228,7 @@ func (s *Server) appAPI() *appapi.API {
 func (s *Server) publicAPI() *publicv1.API {
 	return publicv1.New(publicv1.Config{BaseURL: s.cfg.Base(), UploadLimit: s.cfg.UploadLimit},
 		publicv1.Deps{
-			Posts: s.deps.Posts, Channels: s.deps.Channels, Slots: s.deps.Slots, Media: s.deps.Media, Webhooks: s.deps.Webhooks, Clock: s.deps.Clock,
+			Posts: s.deps.Posts, Releases: s.deps.Posts, Channels: s.deps.Channels, Connectors: s.deps.Channels,
+			Tools: s.deps.Channels, Slots: s.deps.Slots, Media: s.deps.Media, Webhooks: s.deps.Webhooks, Clock: s.deps.Clock,
 		})
 }

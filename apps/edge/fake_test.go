@@ -3,6 +3,7 @@ package edge_test
 import (
 	"bytes"
 	"context"
+	"encoding/json"
 	"errors"
 	"io"
 	"log/slog"
@@ -177,6 +178,14 @@ func (p posts) ChangeStatus(_ context.Context, _ tenancy.Principal, id string, c
 	return publishing.StateWaiting, p.note(id)
 }
 
+func (p posts) Missing(_ context.Context, _ tenancy.Principal, id string) ([]publishing.RemoteItem, error) {
+	return []publishing.RemoteItem{{ID: "remote", URL: "https://platform.test/remote"}}, p.note(id)
+}
+
+func (p posts) SetRelease(_ context.Context, _ tenancy.Principal, id, release string) error {
+	return errors.Join(sql(release), p.note(id))
+}
+
 type queue struct{ *world }
 
 func (q queue) Pause(_ context.Context, p tenancy.Principal, cmd publishing.SetPause) (publishing.PauseResult, error) {
@@ -256,6 +265,60 @@ func (s slots) SetPlan(_ context.Context, _ tenancy.Principal, channel string, c
 		return publishing.ChannelPlan{}, err
 	}
 	return publishing.ChannelPlan{Timezone: "UTC", Times: cmd.WallTimes(time.UTC, day)}, s.note(channel)
+}
+
+func (c channels) Customers(context.Context, tenancy.Principal) ([]publishing.Customer, error) {
+	return []publishing.Customer{{Name: "A customer"}}, c.note()
+}
+
+func (c channels) Platforms(context.Context, tenancy.Principal) ([]publishing.Platform, error) {
+	return []publishing.Platform{{ID: "sandbox", Name: "Sandbox", Capabilities: []string{"text"}, Abilities: []string{}, Authorized: true}}, c.note()
+}
+
+func (c channels) Authorize(ctx context.Context, p tenancy.Principal, cmd publishing.BeginConnect, force bool) (publishing.Authorized, error) {
+	url, err := c.Begin(ctx, p, cmd)
+	if !force {
+		url = ""
+	}
+	return publishing.Authorized{URL: url}, err
+}
+
+func (c channels) Platform(_ context.Context, _ tenancy.Principal, channel string) (connector.Descriptor, []connector.Tool, error) {
+	return connector.Descriptor{Rules: "Be nice.", MaxLength: 500, Unit: connector.Graphemes}, nil, c.note(channel)
+}
+
+func (c channels) Trigger(_ context.Context, _ tenancy.Principal, cmd publishing.TriggerTool) (json.RawMessage, error) {
+	return json.RawMessage(`[{"id":"cats"}]`), c.note(cmd.Channel)
+}
+
+func (c channels) Choose(_ context.Context, _ tenancy.Principal, cmd publishing.ChooseAccount) (publishing.ChannelConnected, error) {
+	return publishing.ChannelConnected{Channel: c.thread.Channel}, errors.Join(sql(cmd.Candidate), c.note(cmd.Channel))
+}
+
+func (c channels) ChooseByState(_ context.Context, _ string, cmd publishing.ChooseAccount) (publishing.ChannelConnected, error) {
+	return publishing.ChannelConnected{Channel: c.thread.Channel}, errors.Join(sql(cmd.State, cmd.Candidate), c.note(cmd.Channel))
+}
+
+func (c channels) Candidates(context.Context, string, string) ([]publishing.Candidate, error) {
+	return nil, c.note()
+}
+
+func (c channels) Apps(context.Context, tenancy.Principal) ([]publishing.PlatformApp, error) {
+	return []publishing.PlatformApp{{Family: "sandbox-oauth", Name: "Sandbox", Platforms: []string{"sandbox-oauth"}}}, c.note()
+}
+
+func (c channels) App(_ context.Context, _ tenancy.Principal, family string) (publishing.PlatformApp, error) {
+	return publishing.PlatformApp{Family: "sandbox-oauth", Name: "Sandbox", Platforms: []string{"sandbox-oauth"}}, c.note(family)
+}
+
+func (c channels) SetApp(ctx context.Context, p tenancy.Principal, cmd publishing.SetPlatformApp) (publishing.PlatformApp, int, error) {
+	app, err := c.App(ctx, p, cmd.Family)
+	return app, 0, errors.Join(sql(cmd.ClientID, cmd.Secret), err)
+}
+
+func (c channels) DeleteApp(ctx context.Context, p tenancy.Principal, family string) (publishing.PlatformApp, int, error) {
+	app, err := c.App(ctx, p, family)
+	return app, 0, err
 }
 
 type media struct{ *world }

@@ -12,10 +12,20 @@ import (
 	"crier/tenancy"
 )
 
-// Channels are the use cases of channels in both APIs.
+// Posts are the use cases of posts.
+type Posts interface {
+	publicv1.Posts
+	publicv1.Releases
+}
+
+// Channels are the use cases of channels and platforms in both APIs.
 type Channels interface {
 	publicv1.Channels
+	publicv1.Connectors
+	publicv1.Tools
 	appapi.Channels
+	appapi.Connects
+	appapi.Apps
 }
 
 // Media are the use cases of uploaded files: uploads of the public API, pictures of people, and GET /files.

@@ -66,17 +66,17 @@ func (s *Posts) Missing(ctx context.Context, p tenancy.Principal, post string) (
 
 // SetRelease stores the id under which the platform has published a post, unless one is known. It returns NotFound,
 // Invalid for an id that cannot be stored, and Conflict when an id is known or the post is being published.
-func (s *Posts) SetRelease(ctx context.Context, p tenancy.Principal, post, release string) (publishing.PostID, error) {
+func (s *Posts) SetRelease(ctx context.Context, p tenancy.Principal, post, release string) error {
 	const op = "publishing.SetRelease"
 	parsed, ok := id.Parse[publishing.PostTag](post)
 	if !ok {
-		return parsed, noPost(op)
+		return noPost(op)
 	}
 	if err := publishing.CheckRelease(release); err != nil {
 		if _, found := s.store.Release(ctx, p.Org, parsed); pg.IsNoRows(found) {
-			return parsed, noPost(op)
+			return noPost(op)
 		}
-		return parsed, err
+		return err
 	}
 	err := s.store.InOrg(ctx, p.Org, func(tx *publishingstore.Tx) error {
 		r, err := tx.LockRelease(ctx, parsed)
@@ -89,7 +89,7 @@ func (s *Posts) SetRelease(ctx context.Context, p tenancy.Principal, post, relea
 		return tx.SetRelease(ctx, parsed, release, by(p))
 	})
 	if err != nil {
-		return parsed, publicFault(op, err)
+		return publicFault(op, err)
 	}
-	return parsed, nil
+	return nil
 }

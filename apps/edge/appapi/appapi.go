@@ -10,6 +10,7 @@ import (
 
 	"github.com/danielgtaylor/huma/v2"
 
+	"crier/apps/edge/publicv1"
 	"crier/platform/clock"
 	"crier/platform/secret"
 	"crier/publishing"
@@ -30,6 +31,33 @@ type Channels interface {
 	// many channels are being connected or when the platform limits requests. After a refusal the state can be used
 	// again, a few times.
 	Finish(ctx context.Context, cmd publishing.FinishConnect) (publishing.ChannelConnected, error)
+}
+
+// Connects are the use cases of connects by OAuth whose account is to be chosen.
+type Connects interface {
+	// Choose chooses the account for a member. It returns NotFound for an id that names nothing, Invalid for a channel
+	// that is connected and for an account that is not offered, and Upstream when the platform fails. After an error the
+	// choice can be made again.
+	Choose(
+		ctx context.Context, p tenancy.Principal, cmd publishing.ChooseAccount,
+	) (publishing.ChannelConnected, error)
+	// ChooseByState is Choose for whoever has the state. platform is checked unless it is empty.
+	ChooseByState(
+		ctx context.Context, platform string, cmd publishing.ChooseAccount,
+	) (publishing.ChannelConnected, error)
+	// Candidates returns the accounts to choose from, and Invalid when there is no choice.
+	Candidates(ctx context.Context, platform, state string) ([]publishing.Candidate, error)
+}
+
+// Apps are the use cases of an organization's applications at platforms. A family that does not exist is NotFound.
+type Apps interface {
+	Apps(ctx context.Context, p tenancy.Principal) ([]publishing.PlatformApp, error)
+	App(ctx context.Context, p tenancy.Principal, family string) (publishing.PlatformApp, error)
+	// SetApp and DeleteApp return the number of channels that were connected with what they replace or delete.
+	SetApp(
+		ctx context.Context, p tenancy.Principal, cmd publishing.SetPlatformApp,
+	) (publishing.PlatformApp, int, error)
+	DeleteApp(ctx context.Context, p tenancy.Principal, family string) (publishing.PlatformApp, int, error)
 }
 
 // Queue are the use cases of the publishing queue.
@@ -86,6 +114,9 @@ type Deps struct {
 	AccountKey []byte
 
 	Channels Channels
+	Connects Connects
+	Apps     Apps
+	Tools    publicv1.Tools
 	Queue    Queue
 	Accounts Accounts
 	Media    Media

@@ -133,7 +133,7 @@ func (a *API) isReturnURL(s string) bool {
 // FinishConnect returns the endpoint of the second step of connecting a channel. It needs no session: the state of the
 // first step names the principal.
 func (a *API) FinishConnect() route.Endpoint {
-	d := describe("Channels", "Finish connecting a channel", 400, 402, 409, 413)
+	d := describe("Channels", "Finish connecting a channel", 400, 402, 409, 413, 502)
 	d.DefaultStatus = http.StatusCreated
 	return route.JSON(d, a.finish)
 }
@@ -162,35 +162,41 @@ type finishInput struct {
 // ConnectedChannel is the connected channel, without its credentials.
 type ConnectedChannel struct {
 	publicv1.Channel
-	InternalID     string   `json:"internalId" doc:"Id of the account on the platform."`
-	Type           string   `json:"type"`
-	Timezone       string   `json:"timezone" doc:"An IANA name, or a fixed offset such as +05:30."`
-	InBetweenSteps bool     `json:"inBetweenSteps"`
-	Onboarding     bool     `json:"onboarding"`
-	Pages          []string `json:"pages" doc:"Always empty."`
-	ReturnURL      string   `json:"returnURL,omitempty"`
+	InternalID     string `json:"internalId" doc:"Id of the account on the platform."`
+	Type           string `json:"type"`
+	Timezone       string `json:"timezone" doc:"An IANA name, or a fixed offset such as +05:30."`
+	InBetweenSteps bool   `json:"inBetweenSteps"`
+	Onboarding     bool   `json:"onboarding"`
+	Pages          []Page `json:"pages" doc:"The accounts to choose from when inBetweenSteps is true."`
+	ReturnURL      string `json:"returnURL,omitempty"`
 }
 
 type finishOutput struct{ Body ConnectedChannel }
 
 func (a *API) finish(ctx context.Context, in *finishInput) (*finishOutput, error) {
-	fields, err := formFields(in.Body.Code)
-	if err != nil {
-		return nil, err
+	cmd := publishing.FinishConnect{Connector: in.Integration, State: in.Body.State, Refresh: in.Body.Refresh}
+	if a.byOAuth(in.Integration) {
+		cmd.Code = in.Body.Code
+	} else {
+		fields, err := formFields(in.Body.Code)
+		if err != nil {
+			return nil, err
+		}
+		cmd.Fields = fields
 	}
 	zone, err := tenancy.ParseZone(string(in.Body.Timezone))
 	if err != nil {
 		return nil, err
 	}
-	res, err := a.deps.Channels.Finish(ctx, publishing.FinishConnect{
-		Connector: in.Integration, State: in.Body.State, Fields: fields, Zone: zone, Refresh: in.Body.Refresh,
-	})
+	cmd.Zone = zone
+	res, err := a.deps.Channels.Finish(ctx, cmd)
 	if err != nil {
 		return nil, err
 	}
 	return &finishOutput{Body: ConnectedChannel{
 		Channel: publicv1.ChannelRecord(res.Channel), InternalID: res.Channel.AccountID, Type: "social",
-		Timezone: res.Channel.Timezone, Onboarding: res.Onboarding, Pages: []string{}, ReturnURL: res.ReturnURL,
+		Timezone: res.Channel.Timezone, Onboarding: res.Onboarding, Pages: pagesOf(res.Candidates), ReturnURL: res.ReturnURL,
+		InBetweenSteps: len(res.Candidates) > 0,
 	}}, nil
 }
 

@@ -4,6 +4,7 @@ package publicv1
 
 import (
 	"context"
+	"encoding/json"
 	"io"
 	"net/http"
 
@@ -11,6 +12,7 @@ import (
 
 	"crier/platform/clock"
 	"crier/publishing"
+	"crier/publishing/connector"
 	"crier/tenancy"
 )
 
@@ -69,6 +71,39 @@ type Channels interface {
 	// Disconnect removes a channel and its scheduled posts. It returns NotFound when the organization has no such
 	// channel.
 	Disconnect(ctx context.Context, p tenancy.Principal, channel string) error
+	// Customers returns the customers of the organization.
+	Customers(ctx context.Context, p tenancy.Principal) ([]publishing.Customer, error)
+}
+
+// Connectors are the use cases of platforms.
+type Connectors interface {
+	// Platforms returns the platforms of this instance.
+	Platforms(ctx context.Context, p tenancy.Principal) ([]publishing.Platform, error)
+	// Begin starts to connect a channel and returns the address of the platform. It returns Invalid for an unknown
+	// platform, one without an application or with a form, and for a channel to reconnect that does not exist.
+	Begin(ctx context.Context, p tenancy.Principal, cmd publishing.BeginConnect) (string, error)
+	// Authorize is Begin unless there is a channel that works and force is false; the URL is then empty. An unknown
+	// platform is NotFound.
+	Authorize(
+		ctx context.Context, p tenancy.Principal, cmd publishing.BeginConnect, force bool,
+	) (publishing.Authorized, error)
+}
+
+// Tools are the use cases of the platform of a channel. A channel that does not exist is NotFound.
+type Tools interface {
+	// Platform returns the descriptor and the tools of the platform.
+	Platform(ctx context.Context, p tenancy.Principal, channel string) (connector.Descriptor, []connector.Tool, error)
+	// Trigger runs a tool and returns its output. It returns NotFound for a tool that is not listed, Invalid for wrong
+	// data, Unauthenticated when the channel must be connected again, and Upstream when the platform fails.
+	Trigger(ctx context.Context, p tenancy.Principal, cmd publishing.TriggerTool) (json.RawMessage, error)
+}
+
+// Releases are the use cases of what platforms have made of posts. Ids are as for Posts.
+type Releases interface {
+	// Missing returns what a post may be on its platform. It returns Unauthenticated and Upstream like Tools.
+	Missing(ctx context.Context, p tenancy.Principal, id string) ([]publishing.RemoteItem, error)
+	// SetRelease stores the platform's id of a post. It returns Invalid, and Conflict when an id is known.
+	SetRelease(ctx context.Context, p tenancy.Principal, id, release string) error
 }
 
 // Media are the use cases of uploads.
@@ -90,12 +125,15 @@ type Config struct {
 
 // Deps are the services that an API uses. All are required.
 type Deps struct {
-	Posts    Posts
-	Channels Channels
-	Slots    Slots
-	Media    Media
-	Webhooks Webhooks
-	Clock    clock.Clock
+	Posts      Posts
+	Releases   Releases
+	Channels   Channels
+	Connectors Connectors
+	Tools      Tools
+	Slots      Slots
+	Media      Media
+	Webhooks   Webhooks
+	Clock      clock.Clock
 }
 
 // API is the public API. Each of its exported methods returns one endpoint for the route table. Endpoints are safe for

@@ -20,6 +20,7 @@ type Channel struct {
 	Disabled           bool      `json:"disabled"`
 	Customer           *Customer `json:"customer,omitempty" doc:"The channel group."`
 	RefreshNeeded      bool      `json:"refreshNeeded" doc:"The channel must be connected again before it publishes."`
+	RefreshReason      string    `json:"refreshReason,omitempty" doc:"Why it must be connected again."`
 }
 
 // Customer is a channel group.
@@ -33,6 +34,7 @@ func ChannelRecord(c publishing.Channel) Channel {
 	out := Channel{
 		ID: c.ID.String(), Name: c.Name, Identifier: c.Connector, ProviderIdentifier: c.Connector,
 		Picture: c.Picture, Profile: c.Profile, Disabled: c.Disabled, RefreshNeeded: c.RefreshNeeded,
+		RefreshReason: c.RefreshReason,
 	}
 	if c.Customer != nil {
 		out.Customer = &Customer{ID: c.Customer.ID.String(), Name: c.Customer.Name}

@@ -1,0 +1,251 @@
+package publicv1
+
+import (
+	"context"
+	"encoding/json"
+	"net/http"
+
+	"github.com/danielgtaylor/huma/v2"
+
+	"crier/apps/edge/request"
+	"crier/apps/edge/route"
+	"crier/publishing"
+	"crier/publishing/connector"
+)
+
+// ListGroups returns the endpoint that lists the channel groups.
+func (a *API) ListGroups() route.Endpoint {
+	return route.JSON(describe("List the channel groups"), a.listGroups)
+}
+
+type groupsOutput struct{ Body []Customer }
+
+func (a *API) listGroups(ctx context.Context, _ *struct{}) (*groupsOutput, error) {
+	list, err := a.deps.Channels.Customers(ctx, request.Principal(ctx))
+	if err != nil {
+		return nil, err
+	}
+	out := &groupsOutput{Body: make([]Customer, 0, len(list))}
+	for _, c := range list {
+		out.Body = append(out.Body, Customer{ID: c.ID.String(), Name: c.Name})
+	}
+	return out, nil
+}
+
+// SocialURL returns the endpoint that begins to connect a channel by OAuth.
+func (a *API) SocialURL() route.Endpoint {
+	return route.JSON(describe("Get the address at which an account is connected", 400, 402, 409), a.socialURL)
+}
+
+type socialInput struct {
+	Integration string `path:"integration" doc:"Platform."`
+	Refresh     string `query:"refresh" doc:"Id of an existing channel to reconnect, or of its account on the platform."`
+}
+
+// SocialAddress is the URL to open in a browser. It can be used once, within an hour.
+type SocialAddress struct {
+	URL string `json:"url"`
+}
+
+type socialOutput struct{ Body SocialAddress }
+
+func (a *API) socialURL(ctx context.Context, in *socialInput) (*socialOutput, error) {
+	url, err := a.deps.Connectors.Begin(ctx, request.Principal(ctx), publishing.BeginConnect{
+		Connector: in.Integration, Refresh: in.Refresh, OAuthOnly: true,
+	})
+	if err != nil {
+		return nil, err
+	}
+	return &socialOutput{Body: SocialAddress{URL: url}}, nil
+}
+
+// ListConnectors returns the endpoint that lists the platforms of this instance.
+func (a *API) ListConnectors() route.Endpoint {
+	return route.JSON(describe("List the platforms that channels can be connected to"), a.listConnectors)
+}
+
+// Connector is a platform. A planned one cannot be connected yet.
+type Connector struct {
+	ID           string   `json:"id"`
+	Name         string   `json:"name"`
+	Authorized   bool     `json:"authorized" doc:"Accounts can be connected: there is an application, or none is needed."`
+	Capabilities []string `json:"capabilities" doc:"Of text, image and video."`
+	Features     []string `json:"features" doc:"Of oauth, refresh, analytics, tools and list."`
+	Planned      bool     `json:"planned,omitempty" doc:"Not offered yet; only with planned=true."`
+}
+
+type connectorsInput struct {
+	Planned string `query:"planned" doc:"true: list the platforms too that are planned."`
+}
+
+type connectorsOutput struct{ Body []Connector }
+
+func (a *API) listConnectors(ctx context.Context, in *connectorsInput) (*connectorsOutput, error) {
+	list, err := a.deps.Connectors.Platforms(ctx, request.Principal(ctx))
+	if err != nil {
+		return nil, err
+	}
+	out := &connectorsOutput{Body: make([]Connector, 0, len(list))}
+	for _, p := range list {
+		out.Body = append(out.Body, Connector{
+			ID: p.ID, Name: p.Name, Authorized: p.Authorized, Capabilities: p.Capabilities, Features: p.Abilities,
+		})
+	}
+	if in.Planned != "true" {
+		return out, nil
+	}
+	for _, p := range connector.PlannedPlatforms() {
+		out.Body = append(out.Body, Connector{
+			ID: p.ID, Name: p.Name, Capabilities: []string{}, Features: []string{}, Planned: true,
+		})
+	}
+	return out, nil
+}
+
+// Authorize returns the endpoint that begins to connect a channel by OAuth, unless there is one that works.
+func (a *API) Authorize() route.Endpoint {
+	d := describe("Begin to connect an account of a platform", 400, 402, 404, 409, 413)
+	d.DefaultStatus = http.StatusCreated
+	return route.JSON(d, a.authorize)
+}
+
+// AuthorizeRequest is the body of POST /connectors/{id}/authorize. It may be absent.
+type AuthorizeRequest struct {
+	Refresh string `json:"refresh,omitempty" maxLength:"1024" doc:"Id of an existing channel to reconnect."`
+	Force   bool   `json:"force,omitempty" doc:"Connect another account although there is a channel that works."`
+}
+
+type authorizeInput struct {
+	ID   string `path:"id" doc:"Platform."`
+	Body *AuthorizeRequest
+}
+
+// AuthorizeAnswer has the URL to open in a browser, or Authorized when a channel of the platform works.
+type AuthorizeAnswer struct {
+	URL        string `json:"url,omitempty"`
+	Authorized bool   `json:"authorized,omitempty"`
+}
+
+type authorizeOutput struct{ Body AuthorizeAnswer }
+
+func (a *API) authorize(ctx context.Context, in *authorizeInput) (*authorizeOutput, error) {
+	asked := AuthorizeRequest{}
+	if in.Body != nil {
+		asked = *in.Body
+	}
+	cmd := publishing.BeginConnect{Connector: in.ID, Refresh: asked.Refresh}
+	got, err := a.deps.Connectors.Authorize(ctx, request.Principal(ctx), cmd, asked.Force)
+	if err != nil {
+		return nil, err
+	}
+	return &authorizeOutput{Body: AuthorizeAnswer{URL: got.URL, Authorized: got.URL == ""}}, nil
+}
+
+// ChannelSettings returns the endpoint of the rules, the settings and the tools of the platform of a channel.
+func (a *API) ChannelSettings() route.Endpoint {
+	return route.JSON(describe("Get the rules, the settings and the tools of a channel", 404), a.channelSettings)
+}
+
+// SettingsSchema is the JSON schema of the settings of a post, or a sentence when the platform has none.
+type SettingsSchema json.RawMessage
+
+// MarshalJSON returns the schema or the sentence. The error is always nil; encoding/json checks the syntax.
+func (s SettingsSchema) MarshalJSON() ([]byte, error) {
+	if len(s) == 0 {
+		return []byte(`"This platform has no settings."`), nil
+	}
+	return s, nil
+}
+
+// Schema describes an object or a string.
+func (SettingsSchema) Schema(huma.Registry) *huma.Schema {
+	return &huma.Schema{OneOf: []*huma.Schema{
+		{Type: huma.TypeObject, AdditionalProperties: true}, {Type: huma.TypeString},
+	}}
+}
+
+// ToolField is one member of the data of a tool.
+type ToolField struct {
+	Key         string `json:"key"`
+	Type        string `json:"type" enum:"string,number,boolean"`
+	Description string `json:"description"`
+	Required    bool   `json:"required"`
+}
+
+// Tool can be run with POST /integration-trigger/{id}.
+type Tool struct {
+	MethodName  string      `json:"methodName"`
+	Description string      `json:"description"`
+	DataSchema  []ToolField `json:"dataSchema"`
+}
+
+// ChannelRules are what a post of a channel must keep to.
+type ChannelRules struct {
+	Rules      string         `json:"rules" doc:"The rules of the platform, as text."`
+	MaxLength  int            `json:"maxLength" doc:"Of one part, in lengthUnit."`
+	LengthUnit string         `json:"lengthUnit" enum:"graphemes,utf16,codepoints,bytes"`
+	Settings   SettingsSchema `json:"settings"`
+	Tools      []Tool         `json:"tools"`
+}
+
+// RulesAnswer is the answer of GET /integration-settings/{id}.
+type RulesAnswer struct {
+	Output ChannelRules `json:"output"`
+}
+
+type rulesOutput struct{ Body RulesAnswer }
+
+func (a *API) channelSettings(ctx context.Context, in *channelInput) (*rulesOutput, error) {
+	d, tools, err := a.deps.Tools.Platform(ctx, request.Principal(ctx), in.ID)
+	if err != nil {
+		return nil, err
+	}
+	out := ChannelRules{
+		Rules: d.Rules, MaxLength: d.MaxLength, LengthUnit: string(d.Unit), Settings: SettingsSchema(d.Settings),
+		Tools: make([]Tool, 0, len(tools)),
+	}
+	for _, t := range tools {
+		tool := Tool{MethodName: t.Name, Description: t.Description, DataSchema: make([]ToolField, 0, len(t.Data))}
+		for _, f := range t.Data {
+			tool.DataSchema = append(tool.DataSchema, ToolField(f))
+		}
+		out.Tools = append(out.Tools, tool)
+	}
+	return &rulesOutput{Body: RulesAnswer{Output: out}}, nil
+}
+
+// Trigger returns the endpoint that runs a tool of the platform of a channel.
+func (a *API) Trigger() route.Endpoint {
+	d := describe("Run a tool of a channel", 400, 404, 413, 502)
+	d.Description = "Only the tools of GET /integration-settings/{id} can be run. 401 also means that the platform no " +
+		"longer accepts our access, and that the channel must be connected again."
+	d.DefaultStatus = http.StatusCreated
+	return route.JSON(d, a.trigger)
+}
+
+// TriggerRequest is the body of POST /integration-trigger/{id}.
+type TriggerRequest struct {
+	MethodName string         `json:"methodName" minLength:"1" maxLength:"100"`
+	Data       map[string]any `json:"data,omitempty" doc:"The members that the tool declares."`
+}
+
+type triggerInput struct {
+	ID   string `path:"id" doc:"Channel id."`
+	Body TriggerRequest
+}
+
+// ToolOutput is what a tool has returned.
+type ToolOutput struct {
+	Output any `json:"output"`
+}
+
+type triggerOutput struct{ Body ToolOutput }
+
+func (a *API) trigger(ctx context.Context, in *triggerInput) (*triggerOutput, error) {
+	cmd := publishing.TriggerTool{Channel: in.ID, Name: in.Body.MethodName, Data: in.Body.Data}
+	out, err := a.deps.Tools.Trigger(ctx, request.Principal(ctx), cmd)
+	if err != nil {
+		return nil, err
+	}
+	return &triggerOutput{Body: ToolOutput{Output: out}}, nil
+}

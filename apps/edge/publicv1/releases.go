@@ -1,0 +1,69 @@
+package publicv1
+
+import (
+	"context"
+	"strings"
+
+	"crier/apps/edge/request"
+	"crier/apps/edge/route"
+)
+
+// Missing returns the endpoint that lists what a post may be on its platform, when the platform has not said under
+// which id it was published. It is part of the application API too.
+func (a *API) Missing() route.Endpoint {
+	d := describe("List what a post may be on its platform", 404, 502)
+	d.Description = "Empty unless releaseId is missing and the platform can list its posts. Send the id of the right one " +
+		"with PUT /posts/{id}/release-id."
+	return route.JSON(d, a.missing)
+}
+
+// RemoteItem is a published item on a platform.
+type RemoteItem struct {
+	ID  string `json:"id"`
+	URL string `json:"url"`
+}
+
+type missingOutput struct{ Body []RemoteItem }
+
+func (a *API) missing(ctx context.Context, in *idInput) (*missingOutput, error) {
+	list, err := a.deps.Releases.Missing(ctx, request.Principal(ctx), in.ID)
+	if err != nil {
+		return nil, err
+	}
+	out := &missingOutput{Body: make([]RemoteItem, 0, len(list))}
+	for _, item := range list {
+		out.Body = append(out.Body, RemoteItem(item))
+	}
+	return out, nil
+}
+
+// SetRelease returns the endpoint that stores the platform's id of a post. It is part of the application API too.
+func (a *API) SetRelease() route.Endpoint {
+	return route.JSON(describe("Set the platform's id of a post whose id is missing", 400, 404, 409, 413), a.setRelease)
+}
+
+// ReleaseRequest is the body of PUT /posts/{id}/release-id.
+type ReleaseRequest struct {
+	ReleaseID string `json:"releaseId" doc:"At most 1024 bytes."`
+}
+
+type releaseInput struct {
+	ID   string `path:"id" doc:"Post id."`
+	Body ReleaseRequest
+}
+
+// ReleaseAnswer is the post with its new release id.
+type ReleaseAnswer struct {
+	ID        string `json:"id"`
+	ReleaseID string `json:"releaseId"`
+}
+
+type releaseOutput struct{ Body ReleaseAnswer }
+
+func (a *API) setRelease(ctx context.Context, in *releaseInput) (*releaseOutput, error) {
+	err := a.deps.Releases.SetRelease(ctx, request.Principal(ctx), in.ID, in.Body.ReleaseID)
+	if err != nil {
+		return nil, err
+	}
+	return &releaseOutput{Body: ReleaseAnswer{ID: strings.ToLower(in.ID), ReleaseID: in.Body.ReleaseID}}, nil
+}
