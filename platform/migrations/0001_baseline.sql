@@ -452,7 +452,7 @@ create table connect_state (
   -- How often credentials were tried with it, which needs no session: ConnectStateTry ends it.
   tries      int not null default 0,
   -- Of a connect by OAuth: the sealed code verifier, and the client id of the application.
-  verifier   bytea,
+  sealed_verifier bytea,
   app_id     text not null default '',
   -- Of one whose account is still to be chosen: the id that the channel will have, the accounts, and the sealed access.
   pending_id uuid,
@@ -1084,7 +1084,7 @@ create table platform_app (
   family     text not null,
   client_id  text not null,
   -- Sealed like channel.credential.
-  secret     bytea not null check (octet_length(secret) <= 4096),
+  sealed_secret bytea not null check (octet_length(sealed_secret) <= 4096),
   updated_at timestamptz not null default now(),
   constraint platform_app_pkey primary key (org_id, family)
 );

@@ -14,12 +14,12 @@ type PlatformApp struct {
 	Family   string `db:"family"`
 	ClientID string `db:"client_id"`
 	// Secret is sealed.
-	Secret    []byte    `db:"secret"`
+	Secret    []byte    `db:"sealed_secret"`
 	UpdatedAt time.Time `db:"updated_at"`
 }
 
 const appList = `-- publishing.PlatformAppList
-select family, client_id, secret, updated_at from platform_app where $1 = '' or family = $1 order by family`
+select family, client_id, sealed_secret, updated_at from platform_app where $1 = '' or family = $1 order by family`
 
 // PlatformApps returns the applications of an organization, or the one of a family unless it is empty.
 func (s *Store) PlatformApps(ctx context.Context, org tenancy.OrgID, family string) (out []PlatformApp, err error) {
@@ -37,9 +37,9 @@ const appChannels = `(
 
 const appSave = `-- publishing.PlatformAppSave
 with saved as (
-  insert into platform_app (org_id, family, client_id, secret) values ($4, $2, $3, $5)
+  insert into platform_app (org_id, family, client_id, sealed_secret) values ($4, $2, $3, $5)
   on conflict (org_id, family) do update
-  set client_id = excluded.client_id, secret = excluded.secret, updated_at = now()
+  set client_id = excluded.client_id, sealed_secret = excluded.sealed_secret, updated_at = now()
 )
 select ` + appChannels
 

@@ -24,7 +24,7 @@ type ConnectState struct {
 	Onboarding bool                 `db:"onboarding"`
 	ReturnURL  string               `db:"return_url"`
 	// Verifier is the sealed code verifier of a connect by OAuth; nil for one with a form.
-	Verifier []byte `db:"verifier"`
+	Verifier []byte `db:"sealed_verifier"`
 	// AppID is the client id of the application of a connect by OAuth.
 	AppID string `db:"app_id"`
 	// Pending is the id that the channel will have, of a connect whose account is still to be chosen; zero for others.
@@ -43,8 +43,8 @@ type ConnectState struct {
 var stateColumns = columns[ConnectState]("s")
 
 const stateInsert = `-- publishing.ConnectStateInsert
-insert into connect_state (org_id, hash, connector, channel_id, person_id, onboarding, return_url, expires_at, verifier,
-  app_id, pending_id, candidates, credential, timezone, state_until)
+insert into connect_state (org_id, hash, connector, channel_id, person_id, onboarding, return_url, expires_at,
+  sealed_verifier, app_id, pending_id, candidates, credential, timezone, state_until)
 values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15)`
 
 // SaveState inserts a connect state under its hash. It returns pg.ErrOrgBusy or the error of Postgres, which is a
@@ -76,7 +76,7 @@ func (s *Store) stateOwner(ctx context.Context, hash []byte) (org tenancy.OrgID,
 
 var stateTry = `-- publishing.ConnectStateTry
 update connect_state s set tries = tries + 1
-where s.hash = $1 and s.connector = $2 and s.expires_at > now() and s.tries < $3 and s.verifier is null
+where s.hash = $1 and s.connector = $2 and s.expires_at > now() and s.tries < $3 and s.sealed_verifier is null
 returning ` + stateColumns
 
 // TryState counts a try of the state of a connect with a form and returns the state, whose organization it finds by the
@@ -123,7 +123,7 @@ func (s *Store) TakeState(ctx context.Context, org tenancy.OrgID, hash []byte) e
 
 var stateUse = `-- publishing.ConnectStateUse
 delete from connect_state s where s.hash = $1 and s.connector = $2 and s.expires_at > now()
-  and s.verifier is not null and (s.pending_id is not null) = $3 and ` + stateWanted + `
+  and s.sealed_verifier is not null and (s.pending_id is not null) = $3 and ` + stateWanted + `
 returning ` + stateColumns
 
 // UseState deletes the state of a connect by OAuth and returns it, so that it is used once. pending asks for one whose

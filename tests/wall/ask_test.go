@@ -37,6 +37,9 @@ type tenantFixture struct {
 	standing   publishingstore.PostStatus
 	webhook    publishing.WebhookID
 	delivery   publishing.DeliveryID
+	// pending is the channel of a connect whose account is to be chosen.
+	pending  publishing.ChannelID
+	standing publishingstore.PostStatus
 }
 
 // copied returns the post under new ids.
@@ -135,6 +138,13 @@ func newTenantFixture(t *testing.T, db *pg.DB) tenantFixture {
 		Org: e.org, Connector: "sandbox", Person: e.person, ExpiresAt: time.Now().Add(time.Hour),
 	}))
 	e.addWebhook(t, things)
+	e.pending = id.New[publishing.ChannelTag]()
+	must(t, things.SaveState(t.Context(), secret.HashToken(e.pending.String()), publishingstore.ConnectState{
+		Org: e.org, Connector: "sandbox-oauth", Person: e.person, ExpiresAt: time.Now().Add(time.Hour),
+		Verifier: []byte("sealed"), Pending: e.pending, Candidates: []byte(`[]`), Credential: []byte("sealed"),
+	}))
+	_, err = things.SavePlatformApp(t.Context(), e.org, publishingstore.PlatformApp{Family: "f", ClientID: e.org.String(), Secret: []byte("sealed")}, nil)
+	must(t, err)
 	return e
 }
 
@@ -167,8 +177,8 @@ func questions(t *testing.T, db *pg.DB) map[string]question {
 	t.Helper()
 	s, all := publishingstore.New(db), map[string]question{}
 	for _, some := range append(tenancyQuestions(people(t, db)),
-		channelQuestions(s), slotQuestions(s), listQuestions(s), postQuestions(s), seriesQuestions(s), pictureQuestions(s),
-		purgeQuestions(db, s), tagQuestions(s), webhookQuestions(s),
+		channelQuestions(s), accessQuestions(s), slotQuestions(s), listQuestions(s), postQuestions(s), seriesQuestions(s),
+		pictureQuestions(s), purgeQuestions(db, s), tagQuestions(s), webhookQuestions(s),
 	) {
 		maps.Copy(all, some)
 	}
@@ -285,6 +295,55 @@ func slotQuestions(s *publishingstore.Store) map[string]question {
 		"Tx.HoldSlot": inOrg(s, func(t *testing.T, tx *publishingstore.Tx, th tenantFixture) (bool, error) {
 			// The hold is one of the asking organization; Tx.TakenMinutes is asked whether it is seen by others.
 			return true, tx.HoldSlot(t.Context(), th.channel.ID, now, time.Minute)
+		}),
+	}
+}
+
+// accessQuestions returns the questions about credentials, applications and releases.
+func accessQuestions(s *publishingstore.Store) map[string]question {
+	return map[string]question{
+		"Store.ChannelAccess": func(t *testing.T, m, th tenantFixture) bool {
+			_, err := s.ChannelAccess(t.Context(), m.org, th.channel.ID)
+			return pg.IsNoRows(err)
+		},
+		"Store.BeginRefresh": func(t *testing.T, m, th tenantFixture) bool {
+			_, err := s.BeginRefresh(t.Context(), m.org, th.channel.ID, []byte("sealed"), time.Minute)
+			return pg.IsNoRows(err)
+		},
+		"Store.EndRefresh": func(t *testing.T, m, th tenantFixture) bool {
+			return s.EndRefresh(t.Context(), m.org, th.channel.ID, []byte("sealed"), false) == nil
+		},
+		"Store.UsePending": func(t *testing.T, m, th tenantFixture) bool {
+			_, err := s.UsePending(t.Context(), m.org, th.pending)
+			return pg.IsNoRows(err)
+		},
+		"Store.Customers": func(t *testing.T, m, th tenantFixture) bool {
+			out, err := s.Customers(t.Context(), m.org)
+			return err == nil && !slices.ContainsFunc(out, func(c publishing.Customer) bool { return c.ID.UUID() == th.person.UUID() })
+		},
+		"Store.PlatformApps": func(t *testing.T, m, th tenantFixture) bool {
+			out, err := s.PlatformApps(t.Context(), m.org, "")
+			return err == nil && !slices.ContainsFunc(out, func(a publishingstore.PlatformApp) bool { return a.ClientID == th.org.String() })
+		},
+		"Store.SavePlatformApp": func(t *testing.T, m, th tenantFixture) bool {
+			app := publishingstore.PlatformApp{Family: "f", ClientID: "another", Secret: []byte("sealed")}
+			_, err := s.SavePlatformApp(t.Context(), m.org, app, nil)
+			return err == nil
+		},
+		"Store.DeletePlatformApp": func(t *testing.T, m, th tenantFixture) bool {
+			_, err := s.DeletePlatformApp(t.Context(), m.org, "f", nil)
+			return err == nil
+		},
+		"Store.Release": func(t *testing.T, m, th tenantFixture) bool {
+			_, err := s.Release(t.Context(), m.org, th.post.ID)
+			return pg.IsNoRows(err)
+		},
+		"Tx.LockRelease": inOrg(s, func(t *testing.T, tx *publishingstore.Tx, th tenantFixture) (bool, error) {
+			_, err := tx.LockRelease(t.Context(), th.post.ID)
+			return false, err
+		}),
+		"Tx.SetRelease": inOrg(s, func(t *testing.T, tx *publishingstore.Tx, th tenantFixture) (bool, error) {
+			return true, tx.SetRelease(t.Context(), th.post.ID, "stolen", "me")
 		}),
 	}
 }
@@ -555,6 +614,10 @@ func preparations(db *pg.DB) map[string]func(*testing.T, tenantFixture) {
 		"Tx.EndPause":          func(t *testing.T, e tenantFixture) { keepBack(t, db, e) },
 		"Store.FindKeptBack":   func(t *testing.T, e tenantFixture) { keepBack(t, db, e) },
 		"Store.GiveUpKeptBack": func(t *testing.T, e tenantFixture) { keepBack(t, db, e) },
+		"Store.EndRefresh": func(t *testing.T, e tenantFixture) {
+			_, err := publishingstore.New(db).BeginRefresh(t.Context(), e.org, e.channel.ID, []byte("sealed"), time.Minute)
+			must(t, err)
+		},
 		"Store.FindFiles": func(t *testing.T, e tenantFixture) {
 			must(t, db.InOrg(t.Context(), e.org.UUID(), func(tx pgx.Tx) error {
 				_, err := tx.Exec(t.Context(), `delete from attachment`)

@@ -99,6 +99,7 @@ func (w *world) start(t *testing.T) {
 		"PORT": "0", "BASE_URL": baseURL, "API_LIMIT": "1000000", "APP_LIMIT": "1000000", "DRAIN_DELAY": "0s",
 		"DRAIN_TIMEOUT": "2s", "REGISTRATION": "open", "TRUSTED_PROXIES": "127.0.0.1", "MONITOR_TOKEN": monitorToken,
 		"ENTERPRISE_SECRET": monitorToken, "GITHUB_CLIENT_ID": "id", "GITHUB_CLIENT_SECRET": "secret",
+		"SANDBOX_OAUTH_CLIENT_ID": "id", "SANDBOX_OAUTH_CLIENT_SECRET": "secret",
 	}
 	var cfg boot.Config
 	must(t, env.Load(t.Context(), func(name string) (string, bool) { v, ok := values[name]; return v, ok }, &cfg))
@@ -274,11 +275,14 @@ func (w *world) addContent(t *testing.T) {
 		"/": post, "/customers/": customer, "/integrations/": removable, "/integrations/social": "sandbox", "/auth/oauth/": "GITHUB", "/monitor/queue/": "publish",
 		"/public/v1/integrations/": removable, "/public/v1/posts/group/": groupID, "$CHANNEL": channel,
 		"/public/v1/find-slot/": channel, "/posts/find-slot/": channel,
+		"/connect/": "sandbox-oauth", "/public/v1/social/": "sandbox-oauth", "/public/v1/connectors/": "sandbox-oauth",
+		"/settings/provider-credentials/": "sandbox-oauth", "/public/v1/integration-settings/": channel,
+		"/public/v1/integration-trigger/": channel,
 	} {
 		w.ids[beginning] = id
 	}
 	for _, id := range w.ids {
-		if len(id) > len("sandbox") && id != file {
+		if len(id) > len("sandbox-oauth") && id != file {
 			w.needles = append(w.needles, id)
 		}
 	}
