@@ -190,6 +190,7 @@ var exceptions = []exception{
 	{dir: "tests/crash", what: "http.Client", why: "it calls the service as an API client"},
 	{dir: "tests/crash", what: "http.Transport", why: "its connections are to processes that it kills"},
 	{dir: "tests/sandboxtest", what: "http.DefaultClient", why: "it scripts the sandbox platform on loopback"},
+	{dir: "tests/sandboxtest", what: "http.Client", why: "it is the browser at the consent page of the sandbox"},
 	{dir: "tests/call", what: "http.Client", why: "tests call the service and platforms as API clients"},
 	{dir: "tests/crash", what: "net.DialTimeout", why: "it waits until a process that it started listens"},
 	{dir: "tests/crash", what: "time.Now", why: "it drives real processes in real time"},
