@@ -83,6 +83,9 @@ func unknownPlatform(op string, cmd publishing.BeginConnect) error {
 			return fault.New(kind, op, planned.Name+" is planned and not offered yet.")
 		}
 	}
+	if cmd.OAuthOnly {
+		return fault.New(kind, op, "There is no such platform on this instance.")
+	}
 	return fault.New(kind, op, "There is no platform "+quoted(cmd.Connector)+" on this instance.")
 }
 

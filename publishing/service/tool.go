@@ -65,6 +65,10 @@ func (s *Channels) Trigger(
 	if err != nil {
 		return nil, err
 	}
+	if cmd.Name == "" {
+		return nil, &fault.Error{Kind: fault.Invalid, Op: op, Message: "The name of the tool is missing.",
+			Fields: []fault.Field{{Name: "methodName", Message: "is required"}}}
+	}
 	box, tool, err := s.tool(a.Channel.Connector, cmd.Name)
 	if err != nil {
 		return nil, err

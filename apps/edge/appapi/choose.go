@@ -112,7 +112,7 @@ func (a *API) Function() route.Endpoint {
 
 // IntegrationFunctionDto is the body of POST /integrations/function.
 type IntegrationFunctionDto struct {
-	Name string         `json:"name" minLength:"1" maxLength:"100"`
+	Name string         `json:"name,omitempty" maxLength:"100" doc:"Required."`
 	ID   string         `json:"id" doc:"Channel id."`
 	Data map[string]any `json:"data,omitempty" doc:"The members that the tool declares."`
 }

@@ -223,9 +223,10 @@ func (a *API) Trigger() route.Endpoint {
 	return route.JSON(d, a.trigger)
 }
 
-// TriggerRequest is the body of POST /integration-trigger/{id}.
+// TriggerRequest is the body of POST /integration-trigger/{id}. The service refuses one without a method, after it has
+// found the channel, so that an unknown channel is 404.
 type TriggerRequest struct {
-	MethodName string         `json:"methodName" minLength:"1" maxLength:"100"`
+	MethodName string         `json:"methodName,omitempty" maxLength:"100" doc:"Required."`
 	Data       map[string]any `json:"data,omitempty" doc:"The members that the tool declares."`
 }
 

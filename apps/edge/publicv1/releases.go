@@ -42,9 +42,10 @@ func (a *API) SetRelease() route.Endpoint {
 	return route.JSON(describe("Set the platform's id of a post whose id is missing", 400, 404, 409, 413), a.setRelease)
 }
 
-// ReleaseRequest is the body of PUT /posts/{id}/release-id.
+// ReleaseRequest is the body of PUT /posts/{id}/release-id. The service refuses one without an id, after it has found
+// the post, so that an unknown post is 404.
 type ReleaseRequest struct {
-	ReleaseID string `json:"releaseId" doc:"At most 1024 bytes."`
+	ReleaseID string `json:"releaseId,omitempty" doc:"Required; at most 1024 bytes."`
 }
 
 type releaseInput struct {
