@@ -176,7 +176,7 @@ func channelRoutes(public *publicv1.API, api *appapi.API) []Route {
 		missing("POST /integrations/disable", session, user),
 		missing("POST /integrations/enable", session, user),
 		missing("POST /integrations/extension-refresh", none, quick),
-		built("POST /integrations/function", "call-function", session, user, api.Function()),
+		built("POST /integrations/function", "call-function", session, form, api.Function()),
 		missing("GET /integrations/list", session, user),
 		missing("POST /integrations/mentions", session, user),
 		missing("GET /integrations/messaging/updates", session, user),
