@@ -60,7 +60,8 @@ type App struct {
 	healthDB *pg.DB        // one connection, for the health check only
 	queueDB  *pg.DB        // one connection, for /monitor/queue only
 	redis    *redis.Client // nil without REDIS_URL
-	blobs    *blob.Disk
+	blobs    blob.Store
+	toFiles  *outbound.Client // nil without FILES=s3
 
 	// endListening ends the connection that receives revocations of keys, and waits for that.
 	endListening func()
@@ -118,7 +119,7 @@ func (a *App) parts() []lifecycle.Part {
 		{Name: "postgres for health", Start: a.openHealthDB, Stop: closing(&a.healthDB)},
 		{Name: "postgres for queues", Start: a.openQueueDB, Stop: closing(&a.queueDB)},
 		{Name: "redis", Start: a.openRedis, Stop: a.closeRedis},
-		{Name: "files", Start: a.openFiles, Stop: func(context.Context) error { return a.blobs.Close() }},
+		{Name: "files", Start: a.openFiles, Stop: a.closeFiles},
 		{Name: "outbound", Start: a.openOutbound, Stop: a.closeOutbound},
 		{Name: "connectors", Start: a.openConnectors},
 		{Name: "access", Start: a.openAccess},

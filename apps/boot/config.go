@@ -11,6 +11,7 @@ import (
 	"crier/actors/org"
 	"crier/apps/edge"
 	"crier/apps/worker"
+	"crier/platform/blob"
 	"crier/platform/env"
 	"crier/platform/mail"
 	"crier/platform/outbound"
@@ -28,8 +29,8 @@ import (
 // and calls the Validate methods.
 type Config struct {
 	Home string `env:"CRIER_HOME, default=.crier" doc:"Folder for uploads, locks and, in dev, the database."`
-	// Files is the folder files of Home when empty. Several processes need one that they share.
-	Files string `env:"FILES_DIR" doc:"Folder for uploads that all processes share; CRIER_HOME/files when not set."`
+	// FilesDir is the folder files of Home when empty. Several processes need one that they share, or a bucket.
+	FilesDir string `env:"FILES_DIR" doc:"Folder for uploads that all processes share; CRIER_HOME/files when not set."`
 	// SandboxURL is http with a loopback address and a port. The sandbox platform is offered only when it is set.
 	SandboxURL string `env:"SANDBOX_URL" doc:"Address of a running sandbox (crier sandbox), on loopback."`
 	// DrainDelay is part of StopTimeout.
@@ -39,6 +40,7 @@ type Config struct {
 	PruneInterval time.Duration `env:"PRUNE_INTERVAL, default=1h" doc:"How often rows are deleted after their retention."`
 
 	Postgres   pg.Config
+	Files      blob.Config
 	Redis      redis.Config
 	Edge       edge.Config
 	Actors     org.Config

@@ -32,7 +32,7 @@ func TestLoad_NamesVariableOutOfBounds(t *testing.T) {
 		"TRUSTED_PROXIES": {"x"}, "DRAIN_DELAY": {"-1s", "11m", "x"}, "STOP_TIMEOUT": {"0s", "2h", "x"}, "PRUNE_INTERVAL": {"1ms", "169h", "x"},
 		"DATABASE_MAX_CONNS": {"3", "10001", "x"}, "POOLER": {"session"}, "ROLE_PREFIX": {"A B"}, "REDIS_URL": {"localhost:6379", "redis://x:y@host:0"},
 		"OUTBOUND_ALLOW": {"localhost"}, "LOG_LEVEL": {"loud"}, "LOG_FORMAT": {"xml"}, "METRICS_LISTEN": {"4899"}, "CLUSTER_LISTEN": {"x"},
-		"CLUSTER_ADVERTISE": {"x:1"}, "ENCRYPTION_KEYS": {"short"},
+		"CLUSTER_ADVERTISE": {"x:1"}, "ENCRYPTION_KEYS": {"short"}, "FILES": {"ftp"},
 		"REGISTRATION": {"closed"}, "DELETE_GRACE": {"-1s", "8761h", "7d"}, "ENTERPRISE_SECRET": {"too short"},
 		"ORG_MAX_WEBHOOKS": {"0", "10001", "x"}, "WEBHOOK_RETENTION": {"1h", "87601h", "x"},
 		"GITHUB_URL": {"x"}, "MOBILE_APP_SCHEME": {"https://x", "javascript:x"},

@@ -1,9 +1,7 @@
 package boot
 
 import (
-	"cmp"
 	"context"
-	"path/filepath"
 
 	"github.com/coder/websocket"
 
@@ -11,7 +9,6 @@ import (
 	"crier/actors/org"
 	"crier/apps/edge"
 	"crier/apps/worker"
-	"crier/platform/blob"
 	"crier/platform/clock"
 	"crier/platform/env"
 	"crier/platform/outbound"
@@ -25,15 +22,6 @@ import (
 func (a *App) openHome(context.Context) (err error) {
 	a.home, err = cluster.OpenHome(a.cfg.Home)
 	return err
-}
-
-func (a *App) openFiles(context.Context) (err error) {
-	a.blobs, err = blob.NewDisk(cmp.Or(a.cfg.Files, filepath.Join(a.cfg.Home, "files")))
-	if err != nil {
-		return err
-	}
-	a.health.Add("files", a.blobs.Check)
-	return nil
 }
 
 // openOutbound creates the client for platforms and, with SANDBOX_URL, one that may also reach the address of the

@@ -60,7 +60,10 @@ func (s *Server) file(c *fiber.Ctx) error {
 		c.Set(fiber.HeaderCacheControl, "no-store")
 		return errors.Join(err, closeFile(f))
 	}
-	c.Context().SetBodyStream(s.download(c, io.NewSectionReader(f, start, length), f), int(length))
+	if _, err := f.Seek(start, io.SeekStart); err != nil {
+		return errors.Join(fault.Wrap(fault.Internal, "edge.file", "", err), f.Close())
+	}
+	c.Context().SetBodyStream(s.download(c, io.LimitReader(f, length), f), int(length))
 	return nil
 }
 

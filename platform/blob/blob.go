@@ -1,4 +1,5 @@
-// Package blob stores media and other files that are too large for the database, under keys.
+// Package blob stores media and other files that are too large for the database, under keys: in a folder, or in a
+// bucket of an S3-compatible service.
 package blob
 
 import (
@@ -6,32 +7,53 @@ import (
 	"io"
 	"regexp"
 	"strings"
+	"time"
 
 	"crier/platform/fault"
 )
 
-// Store stores files under keys. Every method returns fault.Invalid for a key that ValidKey refuses. A Store is safe
-// for concurrent use.
+// Store stores files under keys. Every method returns fault.Invalid for a key that ValidKey refuses, and
+// fault.Unavailable while the store cannot be reached. A Store is safe for concurrent use.
 type Store interface {
 	// Create stores all bytes of r under the key and returns their number. The key becomes visible only when every byte
-	// is on the disk; when Create fails or the process dies, the key is unchanged. An existing file is replaced as a
-	// whole. Create returns fault.Unavailable when there is no space or no permission to write, fault.Conflict when the
-	// key or a part of it is in use as a folder or a file, and the error of r unchanged.
+	// is stored; when Create fails or the process dies, the key is unchanged. An existing file is replaced as a whole.
+	// Create returns fault.Unavailable when there is no space or no permission to write, fault.Conflict when the key or
+	// a part of it is in use as a folder or a file, and the error of r unchanged.
 	Create(ctx context.Context, key string, r io.Reader) (size int64, err error)
-	// Open opens the file of a key for reading. An absent key is fault.NotFound. The caller closes the file, which
-	// stays readable after a Delete.
+	// Open opens the file of a key for reading; ctx is for the opening only. An absent key is fault.NotFound. The caller
+	// closes the file. Reads of a file that is deleted meanwhile may fail.
 	Open(ctx context.Context, key string) (File, error)
 	// Delete removes a key. An absent key is no error.
 	Delete(ctx context.Context, key string) error
+	// List calls visit with all files, in pages of at most maxPage, in no particular order. A file that is created or
+	// deleted meanwhile may be left out. visit may delete files of its page. List returns the first error of visit.
+	List(ctx context.Context, visit func(page []Entry) error) error
+	// Clean removes what Creates have left that began before the time and never ended, because their process died.
+	Clean(ctx context.Context, before time.Time) error
+	// Check returns fault.Unavailable when Create would. It may be called often.
+	Check(ctx context.Context) error
+	// Close releases what the Store holds. Files that are open stay readable.
+	Close() error
 }
 
 // File is an open file of a Store.
 type File interface {
 	io.ReadSeekCloser
-	io.ReaderAt
 	// Size returns the size in bytes at the time of Open.
 	Size() int64
 }
+
+// Entry is a file in a list.
+type Entry struct {
+	Key string
+	// Size is in bytes.
+	Size int64
+	// Stored is when the Create of the file began or ended, by the clock of the store.
+	Stored time.Time
+}
+
+// maxPage is the largest number of files in a page of a list.
+const maxPage = 1000
 
 const maxKey = 1024
 

@@ -19,7 +19,7 @@ import (
 const (
 	// partial is the folder of files that are being written. Keys never start with a dot, so it cannot be one.
 	partial = ".partial"
-	// partialAge is longer than any upload takes: an older file was left by a process that died.
+	// partialAge is longer than any upload waits for its next bytes: an older file was left by a process that died.
 	partialAge = 24 * time.Hour
 )
 
@@ -38,7 +38,7 @@ func NewDisk(dir string) (*Disk, error) {
 		return nil, err
 	}
 	d := &Disk{root: root}
-	if err := errors.Join(root.MkdirAll(partial, 0o700), d.sweep()); err != nil {
+	if err := errors.Join(root.MkdirAll(partial, 0o700), d.sweep(clock.System{}.Now().Add(-partialAge))); err != nil {
 		return nil, errors.Join(err, root.Close())
 	}
 	return d, nil
@@ -140,6 +140,64 @@ func (d *Disk) Delete(ctx context.Context, key string) error {
 	return nil
 }
 
+// List implements Store. It reads each folder in pages, so that a folder with many files takes no more memory.
+func (d *Disk) List(ctx context.Context, visit func(page []Entry) error) error {
+	return d.listDir(ctx, ".", visit)
+}
+
+func (d *Disk) listDir(ctx context.Context, dir string, visit func(page []Entry) error) error {
+	f, err := d.root.Open(dir)
+	if absent(err) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	defer func() { _ = f.Close() }() // only read
+	var folders []string
+	for {
+		entries, readErr := f.ReadDir(maxPage)
+		var page []Entry
+		for _, e := range entries {
+			key := path.Join(dir, e.Name())
+			switch {
+			case !ValidKey(key):
+			case e.IsDir():
+				folders = append(folders, key)
+			case e.Type().IsRegular():
+				info, err := e.Info()
+				if absent(err) {
+					continue
+				}
+				if err != nil {
+					return err
+				}
+				page = append(page, Entry{Key: key, Size: info.Size(), Stored: info.ModTime()})
+			}
+		}
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		if len(page) > 0 {
+			if err := visit(page); err != nil {
+				return err
+			}
+		}
+		if errors.Is(readErr, io.EOF) {
+			break
+		}
+		if readErr != nil {
+			return readErr
+		}
+	}
+	for _, folder := range folders {
+		if err := d.listDir(ctx, folder, visit); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 // write copies all of r into a new file and syncs it. After an error the caller removes the file.
 func (d *Disk) write(ctx context.Context, name string, r io.Reader) (int64, error) {
 	f, err := d.root.OpenFile(name, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600)
@@ -170,13 +228,21 @@ func (d *Disk) syncDirs(dir string) error {
 	}
 }
 
-// sweep deletes old files in the partial folder. Newer ones may belong to another process that shares the Disk.
-func (d *Disk) sweep() error {
+// Clean implements Store.
+func (d *Disk) Clean(ctx context.Context, before time.Time) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	return d.sweep(before)
+}
+
+// sweep deletes files in the partial folder that were last written before the time. Newer ones may belong to another
+// process that shares the Disk.
+func (d *Disk) sweep(old time.Time) error {
 	left, err := fs.ReadDir(d.root.FS(), partial)
 	if err != nil {
 		return err
 	}
-	old := clock.System{}.Now().Add(-partialAge)
 	for _, entry := range left {
 		info, err := entry.Info()
 		if absent(err) {

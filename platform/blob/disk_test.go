@@ -95,29 +95,6 @@ func TestDisk_CreateOpenDelete(t *testing.T) {
 	}
 }
 
-func TestOpen_FileSeeksAndReadsAt(t *testing.T) {
-	t.Parallel()
-	d, _ := newDisk(t)
-	if _, err := d.Create(t.Context(), "k", strings.NewReader("0123456789")); err != nil {
-		t.Fatal(err)
-	}
-	f, err := d.Open(t.Context(), "k")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer f.Close()
-	two := make([]byte, 2)
-	if _, err := f.ReadAt(two, 4); err != nil || string(two) != "45" {
-		t.Fatalf("ReadAt returned %q and error %v, want 45", two, err)
-	}
-	if _, err := f.Seek(-1, io.SeekEnd); err != nil {
-		t.Fatal(err)
-	}
-	if b, err := io.ReadAll(f); err != nil || string(b) != "9" {
-		t.Fatalf("read %q with error %v, want 9", b, err)
-	}
-}
-
 func TestDisk_RefusesInvalidKeys(t *testing.T) {
 	t.Parallel()
 	d, dir := newDisk(t)

@@ -129,8 +129,11 @@ func newTransport(g *guard) *http.Transport {
 // redirects, each of which the guard checks; for other methods a 3xx is the answer. Only the context of the request
 // bounds the exchange. Errors of the guard match ErrBlocked.
 func (c *Client) HTTP() *http.Client {
-	return &http.Client{Transport: refuseUpgrade{RoundTripper: c.read}, CheckRedirect: checkRedirect}
+	return &http.Client{Transport: c.Transport(), CheckRedirect: checkRedirect}
 }
+
+// Transport returns what HTTP uses, for a client of its own. It follows no redirects.
+func (c *Client) Transport() http.RoundTripper { return refuseUpgrade{RoundTripper: c.read} }
 
 // Do makes a call that may be repeated, as HTTP does. Its errors name the URL without the query, which may hold a
 // token.

@@ -100,6 +100,8 @@ var vendors = []restriction{
 	{path: "golang.org/x/oauth2", from: []string{"tenancy/signin"}},
 	{path: "github.com/wneessen/go-mail", from: []string{"platform/mail"}},
 	{path: "github.com/emersion/", from: []string{"tests/smtptest"}},
+	{path: "github.com/minio/minio-go/v7", from: []string{"platform/blob"}},
+	{path: "github.com/johannesboyne/gofakes3", from: []string{"tests/s3test"}},
 	{path: "github.com/gabriel-vasile/mimetype", from: []string{"publishing/media"}},
 	{path: "github.com/microcosm-cc/bluemonday", from: []string{"publishing"}},
 	{path: "github.com/rivo/uniseg", from: []string{"publishing/connector", "apps/sim/sandbox"}},

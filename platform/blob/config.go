@@ -1,0 +1,100 @@
+package blob
+
+import (
+	"errors"
+	"net"
+	"net/netip"
+	"net/url"
+	"strings"
+
+	"github.com/minio/minio-go/v7/pkg/s3utils"
+)
+
+// Kind names where files are stored.
+type Kind string
+
+// The kinds of stores.
+const (
+	KindDisk Kind = "disk"
+	KindS3   Kind = "s3"
+)
+
+// Config selects the store and configures the one in a bucket.
+type Config struct {
+	Kind Kind `env:"FILES, default=disk" doc:"Where uploads are stored: disk, or s3 (any S3-compatible service)."`
+	S3   S3Config
+}
+
+// S3Config names a bucket. All but PathStyle are required with KindS3.
+type S3Config struct {
+	// Endpoint is an http or https URL without path. It may be a private address.
+	Endpoint string `env:"S3_ENDPOINT" doc:"URL of the S3 service, such as https://s3.eu-central-1.amazonaws.com."`
+	Region   string `env:"S3_REGION, default=us-east-1" doc:"Region of the bucket, which signatures name."`
+	// Bucket holds the files of one database only.
+	Bucket    string `env:"S3_BUCKET" doc:"Bucket for uploads; it exists already and has nothing else in it."`
+	AccessKey string `env:"S3_ACCESS_KEY" doc:"Access key id of the S3 service."`
+	SecretKey string `env:"S3_SECRET_KEY" doc:"Secret access key of the S3 service."`
+	PathStyle bool   `env:"S3_PATH_STYLE, default=true" doc:"Bucket in the path of URLs; false: in the name of the host."`
+}
+
+// Validate returns every fault of the configuration, joined. The errors do not contain the keys.
+func (c Config) Validate() error {
+	switch c.Kind {
+	case KindDisk:
+		return nil
+	case KindS3:
+		return c.S3.validate()
+	default:
+		return errors.New("FILES: must be disk or s3")
+	}
+}
+
+func (c S3Config) validate() error {
+	var faults []error
+	add := func(name, sentence string) { faults = append(faults, errors.New(name+": "+sentence)) }
+	u, err := url.Parse(c.Endpoint)
+	switch {
+	case err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Hostname() == "" || u.User != nil ||
+		strings.Trim(u.Path, "/") != "" || u.RawQuery != "" || u.Fragment != "":
+		add("S3_ENDPOINT", "must be http://host[:port] or https://host[:port] with FILES=s3")
+	case !c.PathStyle && isIP(u.Hostname()):
+		add("S3_PATH_STYLE", "must be true for an S3_ENDPOINT that is an address and no name")
+	}
+	if s3utils.CheckValidBucketNameStrict(c.Bucket) != nil {
+		add("S3_BUCKET", "must be the name of a bucket with FILES=s3")
+	}
+	for name, value := range map[string]string{
+		"S3_REGION": c.Region, "S3_ACCESS_KEY": c.AccessKey, "S3_SECRET_KEY": c.SecretKey,
+	} {
+		if value == "" {
+			add(name, "must be set with FILES=s3")
+		}
+	}
+	return errors.Join(faults...)
+}
+
+func isIP(host string) bool {
+	ip, _ := netip.ParseAddr(host) // the zero Addr is not valid
+	return ip.IsValid()
+}
+
+// Hosts returns the host:port addresses that a valid configuration makes the store connect to.
+func (c S3Config) Hosts() []string {
+	u, err := url.Parse(c.Endpoint)
+	if err != nil {
+		return nil
+	}
+	port := u.Port()
+	switch {
+	case port != "":
+	case u.Scheme == "http":
+		port = "80"
+	default:
+		port = "443"
+	}
+	hosts := []string{net.JoinHostPort(u.Hostname(), port)}
+	if !c.PathStyle {
+		hosts = append(hosts, net.JoinHostPort(c.Bucket+"."+u.Hostname(), port))
+	}
+	return hosts
+}
