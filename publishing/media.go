@@ -1,9 +1,11 @@
 package publishing
 
 import (
+	"io"
 	"strconv"
 	"time"
 
+	"crier/platform/fault"
 	"crier/tenancy"
 )
 
@@ -29,8 +31,12 @@ type Medium struct {
 	// Width is in pixels; 0 means not known.
 	Width int
 	// Height is in pixels; 0 means not known.
-	Height       int
+	Height int
+	// DurationMS is the length of a video in milliseconds; 0 means not known.
+	DurationMS   int64
 	OriginalName string
+	// Alt is the alternative text of attachments that have none.
+	Alt string
 	// CreatedAt is by the clock of the process that stored the upload.
 	CreatedAt time.Time
 }
@@ -49,3 +55,52 @@ func (m Medium) DerivedKey(spec string, attempt int) string {
 
 // Video reports whether the medium is a video; everything else is an image.
 func (m Medium) Video() bool { return m.Ext == "mp4" }
+
+// Duration returns the length of a video; 0 means not known.
+func (m Medium) Duration() time.Duration { return time.Duration(m.DurationMS) * time.Millisecond }
+
+// MediaPerPage is the number of files in a page of ListMedia.
+const MediaPerPage = 18
+
+// ListMedia asks for a page of the files of an organization.
+type ListMedia struct {
+	// Page begins with 1.
+	Page int
+	// Search is a part of the names to list; "" lists all.
+	Search string
+}
+
+// The limits of ListMedia.
+const (
+	maxMediaPage   = 1_000_000
+	maxMediaSearch = 255 // characters
+)
+
+// Validate returns Invalid for a page that does not exist or a search that no file can match.
+func (q ListMedia) Validate() error {
+	var faults fault.List
+	if q.Page < 1 || q.Page > maxMediaPage {
+		faults.Add("page", "must be a number from 1 to 1000000")
+	}
+	if len([]rune(q.Search)) > maxMediaSearch || !Storable(q.Search) {
+		faults.Add("search", "must be at most 255 characters of valid text")
+	}
+	return faults.Err("publishing.ListMedia", "The page is not valid.")
+}
+
+// MediaPage is a page of the files of an organization, the newest first.
+type MediaPage struct {
+	Media []Medium
+	// Pages is the number of pages; 0 without files.
+	Pages int
+}
+
+// VideoStream is a video of another server, or a part of it.
+type VideoStream struct {
+	// Body is closed by the caller.
+	Body io.ReadCloser
+	// Size is the number of bytes of Body, -1 if it is not known.
+	Size int64
+	// ContentRange is the header Content-Range of a part; "" means that Body is the whole.
+	ContentRange string
+}

@@ -43,6 +43,8 @@ type App struct {
 	Channels *publishingservice.Channels
 	// posts are the use cases of posts.
 	posts *publishingservice.Posts
+	// media are the use cases of files.
+	media *publishingservice.Media
 	// box takes the mails of `dev`; nil in other processes.
 	box *mail.Box
 

@@ -23,7 +23,7 @@ func (a *App) startJobs(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	a.jobs, err = jobs.Start(ctx, pool, append(a.pruneJobs(), a.purgeJob(), a.syncJob(), a.refreshJob()), a.tasks(), a.log)
+	a.jobs, err = jobs.Start(ctx, pool, append(a.pruneJobs(), a.purgeJob(), a.syncJob(), a.refreshJob(), a.filesJob()), a.tasks(), a.log)
 	if err != nil {
 		return err
 	}
@@ -89,6 +89,22 @@ func (a *App) syncJob() jobs.Job {
 	return jobs.Job{Name: "sync-publishing", Every: syncInterval, Timeout: jobTimeout,
 		Run: func(ctx context.Context) error {
 			_, err := a.Accounts.SyncAllPublishing(ctx)
+			return err
+		},
+	}
+}
+
+// filesInterval is how often the file store is searched for files that nothing uses.
+const filesInterval = 24 * time.Hour
+
+// filesJob returns the job that deletes files that nothing uses.
+func (a *App) filesJob() jobs.Job {
+	return jobs.Job{Name: "collect-files", Every: filesInterval, Timeout: jobTimeout,
+		Run: func(ctx context.Context) error {
+			n, err := a.media.CollectFiles(ctx)
+			if n > 0 {
+				a.log.InfoContext(ctx, "files that nothing uses were deleted", "files", n)
+			}
 			return err
 		},
 	}

@@ -115,13 +115,14 @@ func (a *App) openEdge(context.Context) error {
 	}
 	deps := publishingservice.Deps{
 		DB: a.db, Blobs: a.blobs, Keyring: a.keyring, Connectors: a.connectors, Access: a.access,
-		HTTP:  httpAdapter{Client: a.http},
+		HTTP: httpAdapter{Client: a.http}, Fetch: a.http.Transport(),
 		Clock: clock.System{}, Waker: a.actors, Log: a.log, Pictures: a.pictures, Node: a.nodeName(),
 	}
 	statsDeps := deps
 	statsDeps.DB = a.queueDB
 	a.posts = publishingservice.NewPosts(a.cfg.Publishing, deps)
 	a.Channels = publishingservice.NewChannels(a.cfg.Publishing, deps)
+	a.media = publishingservice.NewMedia(a.cfg.Publishing, deps)
 	audit := auditor{accounts: a.Accounts, log: a.log}
 	a.edge, err = edge.New(a.cfg.Edge, edge.Deps{
 		Posts: a.posts, Queue: auditedQueue{
@@ -129,7 +130,7 @@ func (a *App) openEdge(context.Context) error {
 			auditor: audit,
 		},
 		Channels: auditedChannels{Channels: a.Channels, auditor: audit},
-		Slots:    publishingservice.NewSlots(a.cfg.Publishing, deps), Media: publishingservice.NewMedia(a.cfg.Publishing, deps), Accounts: a.Accounts,
+		Slots:    publishingservice.NewSlots(a.cfg.Publishing, deps), Media: a.media, Accounts: a.Accounts,
 		Webhooks: auditedWebhooks{Webhooks: publishingservice.NewWebhooks(a.cfg.Publishing, deps, a.http), auditor: audit},
 		Limiter:  a.actors, Attempts: a.attempts(), Windows: a.windows(), AccountKey: accountKey, Health: a.health,
 		DevMail:    a.devMail(),

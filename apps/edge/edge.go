@@ -23,6 +23,7 @@ import (
 	"crier/apps/edge/request"
 	"crier/apps/edge/route"
 	"crier/platform/clock"
+	"crier/platform/limit"
 )
 
 // Deps are the services and ports that a Server uses. Only Attempts, Windows, AccountKey, SandboxURL and DevMail are
@@ -73,6 +74,7 @@ type Server struct {
 	patterns  map[string]bool // path patterns of all routes, for logs and metrics
 	document  []byte          // the OpenAPI document as JSON
 	page      *docsPage
+	streams   *limit.PerKey[string] // videos that are played, by the client's address
 	sandbox   *sandbox
 
 	mu      sync.Mutex // protects the fields below
@@ -100,6 +102,7 @@ func New(cfg Config, deps Deps) (*Server, error) {
 	}
 	s := &Server{
 		cfg: cfg, deps: deps, trusted: trusted, metrics: metrics, sandbox: sandbox, patterns: map[string]bool{},
+		streams: limit.New[string](maxStreams),
 	}
 	s.buildRoutes()
 	if err := s.buildPages(); err != nil {

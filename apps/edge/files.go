@@ -34,11 +34,17 @@ func (s *Server) getFile() route.Endpoint {
 		route.Content(http.StatusPartialContent, "The range of the file.", fiber.MIMEOctetStream, binary))
 }
 
-// file streams an uploaded file. A file never changes, so clients may cache it without limit. The content policy keeps
-// browsers from running scripts of any file.
+// filePolicy keeps browsers from running scripts of any file.
+const filePolicy = "sandbox; default-src 'none'"
+
+// file streams an uploaded file. A file never changes, so clients may cache it without limit.
 func (s *Server) file(c *fiber.Ctx) error {
-	key := c.Params("key")
-	m, f, err := s.deps.Media.Open(c.UserContext(), key, c.Params("file"))
+	return s.sendFile(c, c.Params("key"), c.Params("file"), func() {})
+}
+
+// sendFile sets a file as the body of the answer. sent is called when it was sent, if the answer has a body.
+func (s *Server) sendFile(c *fiber.Ctx, key, file string, sent func()) error {
+	m, f, err := s.deps.Media.Open(c.UserContext(), key, file)
 	if err != nil {
 		return err
 	}
@@ -48,7 +54,7 @@ func (s *Server) file(c *fiber.Ctx) error {
 	c.Set(fiber.HeaderContentType, m.ContentType)
 	c.Set(fiber.HeaderContentDisposition, "inline")
 	c.Set(fiber.HeaderCacheControl, "public, max-age=31536000, immutable")
-	c.Set(fiber.HeaderContentSecurityPolicy, "sandbox; default-src 'none'")
+	c.Set(fiber.HeaderContentSecurityPolicy, filePolicy)
 	c.Set("Cross-Origin-Resource-Policy", "cross-origin")
 	if strings.Contains(c.Get(fiber.HeaderIfNoneMatch), tag) {
 		c.Status(http.StatusNotModified)
@@ -63,7 +69,7 @@ func (s *Server) file(c *fiber.Ctx) error {
 	if _, err := f.Seek(start, io.SeekStart); err != nil {
 		return errors.Join(fault.Wrap(fault.Internal, "edge.file", "", err), f.Close())
 	}
-	c.Context().SetBodyStream(s.download(c, io.LimitReader(f, length), f), int(length))
+	c.Context().SetBodyStream(s.download(c, io.LimitReader(f, length), closeBoth(f, sent)), int(length))
 	return nil
 }
 

@@ -72,6 +72,8 @@ const (
 	post Limits = "post"
 	// upload has UPLOAD_TIMEOUT. Its handler reads the body, of at most UPLOAD_BODY_LIMIT. At most maxUploads run.
 	upload Limits = "upload"
+	// fetch reads JSON of at most BODY_LIMIT and has UPLOAD_TIMEOUT. At most maxFetches run.
+	fetch Limits = "fetch"
 )
 
 // Limits of routes with a session.
@@ -128,6 +130,7 @@ func (s *Server) newGuards() guards {
 			write:    {body, inTime, writes},
 			post:     {s.limitBodies(s.cfg.PostLimit), s.readBody(s.cfg.PostLimit, 0), inTime, writes},
 			upload:   {inLongTime, s.limitRequests(maxUploads), s.limitUpload},
+			fetch:    {body, inLongTime, s.limitRequests(maxFetches)},
 			user:     {body, inTime, sessions},
 			form:     {body, inTime, sessions, appapi.JSONOnly},
 			own:      {body, inTime, s.limitPersons(maxSessions), appapi.JSONOnly},
@@ -140,9 +143,9 @@ func (s *Server) newGuards() guards {
 var limitsOf = map[Credential][]Limits{
 	none:     {quick, download, connect, register},
 	signIn:   {quick, login, register},
-	visitor:  {quick, register},
+	visitor:  {quick, download, register},
 	operator: {quick},
-	apiKey:   {read, list, write, post, upload},
+	apiKey:   {read, list, write, post, upload, fetch},
 	session:  {user, form},
 	joined:   {user},
 	admin:    {user, form},

@@ -23,6 +23,8 @@ const (
 	maxReads    = 8 // other reads of the public API
 	maxLists    = 2 // lists of posts
 	maxUploads  = 4
+	maxFetches  = 2 // downloads of files from URLs
+	maxStreams  = 2 // videos that one address plays through the service
 	maxSessions = 4 // requests with a session, besides those of the public API; of a person outside organizations, too
 
 	placeTimeout = 5 * time.Second

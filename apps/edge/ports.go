@@ -34,6 +34,11 @@ type Media interface {
 	appapi.Media
 	// Open returns a file by the two parts of its public path, and NotFound when either is wrong. The caller closes it.
 	Open(ctx context.Context, key, file string) (publishing.Medium, blob.File, error)
+	// OwnFile returns the two parts of the public path of a file for Open; ours is false for other addresses.
+	OwnFile(address string) (key, file string, ours bool)
+	// Stream opens a video of another server; requested is a header Range. ctx limits the transfer, after the return
+	// too. It returns Invalid for an address that is not public or no video, and Upstream and Loop.
+	Stream(ctx context.Context, address, requested string) (publishing.VideoStream, error)
 }
 
 // Accounts are the use cases of API keys, for the public API, and of sessions, for the application API.

@@ -18,7 +18,7 @@ func (s *Server) routes(public *publicv1.API, api *appapi.API) []Route {
 	return slices.Concat(
 		withAliases(publicRoutes(public)), serviceRoutes(s, api),
 		signInRoutes(api), userRoutes(api), channelRoutes(public, api), postRoutes(public), contentRoutes(public), settingsRoutes(api),
-		billingRoutes(), visitorRoutes(api), oauthRoutes(),
+		billingRoutes(), visitorRoutes(s, api), oauthRoutes(),
 	)
 }
 
@@ -43,8 +43,8 @@ func publicRoutes(api *publicv1.API) []Route {
 		built("GET /public/v1/integrations/{id}/queue-plan", "get-queue-plan", apiKey, read, api.QueuePlan()),
 		built("PUT /public/v1/integrations/{id}/queue-plan", "set-queue-plan", apiKey, write, api.SetQueuePlan()),
 		built("GET /public/v1/is-connected", "is-connected", apiKey, read, api.IsConnected()),
-		planned("GET /public/v1/media", apiKey, read),
-		planned("DELETE /public/v1/media/{id}", apiKey, write),
+		built("GET /public/v1/media", "list-media", apiKey, read, api.ListMedia()),
+		built("DELETE /public/v1/media/{id}", "delete-media", apiKey, write, api.DeleteMedium()),
 		planned("GET /public/v1/notifications", apiKey, read),
 		missing("GET /public/v1/overview", apiKey, read),
 		built("POST /public/v1/posts", "create-posts", apiKey, post, api.CreatePosts()),
@@ -66,7 +66,7 @@ func publicRoutes(api *publicv1.API) []Route {
 		built("PUT /public/v1/tags/{id}", "update-tag", apiKey, write, api.UpdateTag()),
 		built("DELETE /public/v1/tags/{id}", "delete-tag", apiKey, write, api.DeleteTag()),
 		built("POST /public/v1/upload", "upload", apiKey, upload, api.Upload()),
-		missing("POST /public/v1/upload-from-url", apiKey, write),
+		built("POST /public/v1/upload-from-url", "upload-from-url", apiKey, fetch, api.UploadFromURL()),
 		built("POST /public/v1/webhooks", "create-webhook", apiKey, write, api.CreateWebhook()),
 		built("GET /public/v1/webhooks", "list-webhooks", apiKey, read, api.ListWebhooks()),
 		built("PUT /public/v1/webhooks/{id}", "update-webhook", apiKey, write, api.UpdateWebhook()),
@@ -254,12 +254,12 @@ func contentRoutes(public *publicv1.API) []Route {
 		planned("GET /autopost", session, user),
 		planned("PUT /autopost/{id}", session, user),
 		planned("DELETE /autopost/{id}", session, user),
-		planned("GET /media", session, user),
-		planned("POST /media/information", session, user),
+		built("GET /media", "list-own-media", session, user, public.ListMedia()),
+		built("POST /media/information", "describe-media", session, form, public.DescribeMedium()),
 		planned("POST /media/save-media", session, user),
 		planned("POST /media/upload-server", session, user),
 		planned("POST /media/upload-simple", session, user),
-		planned("DELETE /media/{id}", session, user),
+		built("DELETE /media/{id}", "delete-own-media", session, user, public.DeleteMedium()),
 		planned("GET /notifications", session, user),
 		planned("GET /notifications/list", session, user),
 		planned("POST /sets", session, user),
@@ -331,7 +331,7 @@ func billingRoutes() []Route {
 }
 
 // visitorRoutes returns the routes of the application API for people and services without an account.
-func visitorRoutes(api *appapi.API) []Route {
+func visitorRoutes(s *Server, api *appapi.API) []Route {
 	return []Route{
 		missing("GET /compliance/data-deletion/status", none, quick),
 		missing("POST /compliance/data-deletion/{app}", none, quick),
@@ -344,7 +344,7 @@ func visitorRoutes(api *appapi.API) []Route {
 		missing("GET /public/posts/shared/{shareToken}", none, quick),
 		planned("POST /public/posts/shared/{shareToken}/comments", none, quick),
 		missing("GET /public/posts/shared/{shareToken}/comments", none, quick),
-		missing("GET /public/stream", none, quick),
+		built("GET /public/stream", "stream", visitor, download, s.getStream()),
 		missing("POST /public/t", none, quick),
 		planned("GET /s/{code}", none, quick),
 	}

@@ -26,6 +26,7 @@ const (
 	NotBuilt        Kind = "not_built"       // 501
 	Upstream        Kind = "upstream"        // 502: a server that we depend on has failed, or does not answer
 	Unavailable     Kind = "unavailable"     // 503
+	Loop            Kind = "loop"            // 508
 )
 
 // Field is one fault of one member of the input.

@@ -502,16 +502,27 @@ create table media (
   -- Pixels; 0: not known.
   width         integer not null default 0,
   height        integer not null default 0,
+  -- Of a video; 0: not known.
+  duration_ms   bigint not null default 0,
   -- The name that it was uploaded with.
   original_name text not null default '',
+  -- What posts have as alternative text that give none.
+  alt_text      text not null default '',
+  -- Of the bytes. The same file is stored once in an organization.
+  sha256        bytea check (octet_length(sha256) = 32),
   created_at    timestamptz not null default now(),
+  -- Its bytes may be gone from then on. The row stays as long as a part has it.
   deleted_at    timestamptz,
   constraint media_pkey primary key (id, org_id)
 );
--- MediaStored, MediaInsert: how many bytes the files of an organization have. It holds what they sum, so that they read
--- no row. "size > 0", which all have, keeps everything else off it: a look-up of some files would read all of the
--- organization's.
-create index media_org on media (org_id) include (size) where deleted_at is null and size > 0;
+-- MediaStored, MediaInsert: how many bytes the files of an organization have; MediaList: a page of them. It holds what
+-- they sum, so that they read no row. "size > 0", which all have, keeps everything else off it: a look-up of some files
+-- would read all of the organization's.
+create index media_org on media (org_id, id desc) include (size) where deleted_at is null and size > 0;
+-- MediaInsert: uploads of the same bytes at the same time end with one row.
+create unique index media_content on media (org_id, sha256) where deleted_at is null and sha256 is not null;
+-- MediaForget: rows of deleted files.
+create index media_deleted on media (org_id, id) where deleted_at is not null;
 
 -- A smaller picture made of an image that a platform does not take as it is: one for each image and format. It is
 -- written as pending with the post that needs it. A process takes it by counting an attempt, and only that attempt may

@@ -256,6 +256,8 @@ type Media struct {
 	Width int
 	// Height is in pixels; 0 when it is not known.
 	Height int
+	// Duration is the length of a video; 0 when it is not known.
+	Duration time.Duration
 	// Alt is the alternative text. It may be empty.
 	Alt string
 	// Name is the name of the file, with its extension.

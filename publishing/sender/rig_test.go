@@ -192,7 +192,8 @@ func (m member) image() publishing.Medium {
 	medium.Size, medium.Width, medium.Height = int64(len(raw)), 80, 60
 	_, err := m.files.Create(m.Context(), medium.BlobKey(), bytes.NewReader(raw))
 	m.OK(err)
-	m.OK(m.Store.SaveMedium(m.Context(), medium, 0))
+	_, err = m.Store.SaveMedium(m.Context(), medium, nil, 0)
+	m.OK(err)
 	return medium
 }
 

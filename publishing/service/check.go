@@ -1,6 +1,7 @@
 package service
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -119,7 +120,7 @@ func (s *Posts) lookup(ctx context.Context, p tenancy.Principal, cmd publishing.
 
 // keyOf returns the media key of an address that this instance serves; ours is false for any other address. An address
 // without a host is one of this instance.
-func (s *Posts) keyOf(raw string) (key string, ours bool) {
+func (s core) keyOf(raw string) (key string, ours bool) {
 	u, err := url.Parse(raw)
 	base, baseErr := url.Parse(s.cfg.BaseURL)
 	if err != nil || baseErr != nil || raw == "" {
@@ -164,7 +165,9 @@ func (s *Posts) checkEntry(
 				}
 				continue
 			}
-			part.media = append(part.media, publishing.AttachedMedium{Medium: medium, Alt: m.Alt})
+			part.media = append(part.media, publishing.AttachedMedium{
+				Medium: medium, Alt: cmp.Or(m.Alt, medium.Alt),
+			})
 		}
 		out.parts = append(out.parts, part)
 	}

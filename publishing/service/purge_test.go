@@ -40,7 +40,8 @@ func (m member) medium() publishing.Medium {
 	m.Helper()
 	x := fixture.Medium(m.who.Org, time.Now())
 	m.create(x.BlobKey())
-	m.OK(m.Store.SaveMedium(m.Context(), x, 0))
+	_, err := m.Store.SaveMedium(m.Context(), x, nil, 0)
+	m.OK(err)
 	const spec = "jpeg-1000-1000"
 	for attempt := range 3 {
 		m.create(x.DerivedKey(spec, attempt+1))

@@ -5,6 +5,7 @@ import (
 	"context"
 	"io"
 	"log/slog"
+	"net/http"
 	"time"
 
 	"crier/platform/blob"
@@ -19,13 +20,15 @@ import (
 	publishingstore "crier/publishing/store"
 )
 
-// Config configures the use cases. BaseURL and PlatformTimeout are not read from the environment: the program sets
-// them.
+// Config configures the use cases. BaseURL, PlatformTimeout and UploadTimeout are not read from the environment: the
+// program sets them.
 type Config struct {
 	// BaseURL is the public address of this instance.
 	BaseURL string
 	// PlatformTimeout limits the sign-in of a connect, all of its calls together.
 	PlatformTimeout time.Duration
+	// UploadTimeout is the longest time of an upload. CollectFiles takes older bytes without a row for orphans.
+	UploadTimeout time.Duration
 
 	MaxImage int64 `env:"MAX_IMAGE_BYTES, default=10485760" doc:"Largest image that may be uploaded, in bytes."`
 	MaxVideo int64 `env:"MAX_VIDEO_BYTES, default=1073741824" doc:"Largest video that may be uploaded, in bytes."`
@@ -67,9 +70,11 @@ type Deps struct {
 	// Access opens and refreshes credentials.
 	Access *access.Keeper
 	HTTP   connector.HTTP
-	Clock  clock.Clock
-	Waker  publishing.Waker
-	Log    *slog.Logger
+	// Fetch connects to public addresses only and follows no redirects.
+	Fetch http.RoundTripper
+	Clock clock.Clock
+	Waker publishing.Waker
+	Log   *slog.Logger
 	// Pictures makes smaller pictures in this process; nil when other processes do.
 	Pictures *pictures.Maker
 	// Node is the name of this process in timelines.

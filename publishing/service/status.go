@@ -4,6 +4,7 @@ import (
 	"context"
 	"time"
 
+	"crier/platform/fault"
 	"crier/platform/id"
 	"crier/publishing"
 	publishingstore "crier/publishing/store"
@@ -93,6 +94,16 @@ func move(
 	}
 	if err := movable(posts, to, republish); err != nil {
 		return nil, false, err
+	}
+	if to == publishing.StateQueue {
+		complete, err := tx.HoldMedia(ctx, group)
+		if err != nil {
+			return nil, false, err
+		}
+		if !complete {
+			const message = "A file of this post was deleted: remove it from the post first."
+			return nil, false, fault.New(fault.Invalid, op, message)
+		}
 	}
 	keepUnknown := to == publishing.StateDraft && !republish
 	due, err = tx.Move(ctx, posts, to, keepUnknown, by(p))

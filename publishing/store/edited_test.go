@@ -24,7 +24,8 @@ func TestClaim_HasPartsOfEditedPost(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
 	medium := fixture.Medium(r.org, time.Now())
-	r.ok(r.store.SaveMedium(t.Context(), medium, 0))
+	_, err := r.store.SaveMedium(t.Context(), medium, nil, 0)
+	r.ok(err)
 	posts := make([]publishing.PostID, 150)
 	for i := range posts {
 		posts[i] = r.post(r.channel(), -time.Second)

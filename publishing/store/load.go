@@ -125,7 +125,7 @@ func (s *Store) workMedia(ctx context.Context, rows []workRow) (map[sentPart][]p
 		clear(out)
 		b.Queue(workMedia, orgs, parts).Query(each(pgx.RowToStructByName[attachmentRow], func(r attachmentRow) {
 			of := sentPart{org: r.Org, part: r.Part}
-			out[of] = append(out[of], publishing.AttachedMedium{Medium: r.medium(), Alt: r.Alt})
+			out[of] = append(out[of], publishing.AttachedMedium{Medium: r.medium(), Alt: r.PostAlt})
 		}))
 	})
 	return out, err

@@ -24,7 +24,9 @@ type mediumRow struct {
 	Size         int64              `db:"size"`
 	Width        int                `db:"width"`
 	Height       int                `db:"height"`
+	DurationMS   int64              `db:"duration_ms"`
 	OriginalName string             `db:"original_name"`
+	Alt          string             `db:"alt_text"`
 	CreatedAt    time.Time          `db:"created_at"`
 }
 
@@ -38,8 +40,8 @@ func scanMedium(row pgx.CollectableRow) (publishing.Medium, error) {
 }
 
 type attachmentRow struct {
-	Part publishing.PartID `db:"part_id"`
-	Alt  string            `db:"alt"`
+	Part    publishing.PartID `db:"part_id"`
+	PostAlt string            `db:"alt"`
 	mediumRow
 }
 
@@ -62,33 +64,46 @@ func (s *Store) StoredBytes(ctx context.Context, org tenancy.OrgID) (bytes int64
 }
 
 const mediaInsert = `-- publishing.MediaInsert
-insert into media (org_id, id, key, name, ext, content_type, size, width, height, original_name, created_at)
-select $1, $2, $3, $4, $5, $6, $7::bigint, $8, $9, $10, $11
-where $12::bigint = 0 or (` + storedBytes + `) + $7::bigint <= $12`
+insert into media (org_id, id, key, name, ext, content_type, size, width, height, duration_ms, original_name, sha256,
+  created_at)
+select $1, $2, $3, $4, $5, $6, $7::bigint, $8, $9, $10, $11, $12, $13
+where $14::bigint = 0 or (` + storedBytes + `) + $7::bigint <= $14
+on conflict (org_id, sha256) where deleted_at is null and sha256 is not null do nothing`
+
+var mediaByHash = `-- publishing.MediaByHash
+select ` + mediaColumns + ` from media m
+where m.org_id = $1 and m.sha256 = $2 and m.deleted_at is null`
 
 // ErrStorageFull means that a file would take its organization over the limit that was given to SaveMedium, which has
 // then inserted no row. The bytes of the file are stored all the same.
 var ErrStorageFull = errors.New("the storage of the organization is full")
 
-// SaveMedium inserts a file whose bytes are stored already. It returns ErrStorageFull when the files of the
+// SaveMedium inserts a file whose bytes are stored already, and returns it. If the organization has a file with the same
+// SHA-256 it inserts nothing and returns that one, whose ID differs. It returns ErrStorageFull when the files of the
 // organization would have more than most bytes in all; 0 means no limit. A file that is inserted at the same time is
-// not counted.
-func (s *Store) SaveMedium(ctx context.Context, m publishing.Medium, most int64) error {
+// not counted. A file without a hash is never equal to another one.
+func (s *Store) SaveMedium(
+	ctx context.Context, m publishing.Medium, hash []byte, most int64,
+) (publishing.Medium, error) {
 	saved := false
+	var same []publishing.Medium
 	err := s.db.WriteOrg(ctx, m.Org.UUID(), func(b *pgx.Batch) {
-		b.Queue(mediaInsert, m.Org, m.ID, m.Key, m.Name, m.Ext, m.ContentType, m.Size, m.Width, m.Height,
-			m.OriginalName, m.CreatedAt, most).Exec(func(tag pgconn.CommandTag) error {
+		b.Queue(mediaInsert, m.Org, m.ID, m.Key, m.Name, m.Ext, m.ContentType, m.Size, m.Width, m.Height, m.DurationMS,
+			m.OriginalName, hash, m.CreatedAt, most).Exec(func(tag pgconn.CommandTag) error {
 			saved = tag.RowsAffected() == 1
 			return nil
 		})
+		b.Queue(mediaByHash, m.Org, hash).Query(into(&same, scanMedium))
 	})
-	if err != nil {
-		return err
+	switch {
+	case err != nil:
+		return publishing.Medium{}, err
+	case saved:
+		return m, nil
+	case len(same) == 0:
+		return publishing.Medium{}, ErrStorageFull
 	}
-	if !saved {
-		return ErrStorageFull
-	}
-	return nil
+	return same[0], nil
 }
 
 // The role that serves files reads these columns only.

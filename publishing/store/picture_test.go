@@ -12,7 +12,8 @@ import (
 func (r *rig) image() publishing.Medium {
 	r.Helper()
 	m := fixture.Medium(r.org, time.Now())
-	r.ok(r.store.SaveMedium(r.Context(), m, 0))
+	_, err := r.store.SaveMedium(r.Context(), m, nil, 0)
+	r.ok(err)
 	return m
 }
 

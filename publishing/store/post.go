@@ -113,6 +113,7 @@ func (t *Tx) queueParts(b *pgx.Batch, posts []NewPost) {
 	}
 	if len(attached) > 0 {
 		b.Queue(attachmentInsert, t.org, attached, places, media, alts)
+		requireMedia(b, media)
 	}
 }
 

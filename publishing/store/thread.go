@@ -147,7 +147,7 @@ func readParts(
 	attachment := within(most, pgx.RowToStructByName[attachmentRow], attachmentBytes)
 	b.Queue(attachmentsOf, groups, hidden).Query(each(attachment, func(r attachmentRow) {
 		media[r.ID] = r.medium()
-		attached[r.Part] = append(attached[r.Part], publishing.Attachment{Media: r.ID, Alt: r.Alt})
+		attached[r.Part] = append(attached[r.Part], publishing.Attachment{Media: r.ID, Alt: r.PostAlt})
 	}))
 	part := within(most, pgx.RowToStructByName[partRow], partBytes)
 	b.Queue(partsOf, groups, hidden).Query(each(part, func(r partRow) {
@@ -164,7 +164,7 @@ func readParts(
 }
 
 func attachmentBytes(r attachmentRow) int {
-	return len(r.Name) + len(r.OriginalName) + len(r.Alt) + publishing.ListedPart
+	return len(r.Name) + len(r.OriginalName) + len(r.PostAlt) + len(r.Alt) + publishing.ListedPart
 }
 
 const eventsOf = `-- publishing.EventsOf

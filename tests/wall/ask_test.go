@@ -97,7 +97,8 @@ func newTenantFixture(t *testing.T, db *pg.DB) tenantFixture {
 		ID: id.New[publishing.MediaTag](), Org: e.org, Key: e.org.String(), Name: "f", Ext: "png",
 		ContentType: "image/png", Size: size, CreatedAt: now,
 	}
-	must(t, things.SaveMedium(t.Context(), e.medium, 0))
+	_, err = things.SaveMedium(t.Context(), e.medium, nil, 0)
+	must(t, err)
 	_, err = things.WantPictures(t.Context(), e.org, []publishingstore.PictureKey{e.picture()})
 	must(t, err)
 	post := id.New[publishing.PostTag]()
@@ -513,6 +514,34 @@ func listQuestions(s *publishingstore.Store) map[string]question {
 			_, found, err := s.Remembered(t.Context(), m.org, th.org.String(), nil)
 			return err == nil && !found
 		},
+		"Store.ListMedia": func(t *testing.T, m, th tenantFixture) bool {
+			page, err := s.ListMedia(t.Context(), m.org, publishing.ListMedia{Page: 1})
+			return err == nil && len(page.Media) == 1 && page.Media[0].ID != th.medium.ID
+		},
+		"Store.SetAlt": func(t *testing.T, m, th tenantFixture) bool {
+			found, err := s.SetAlt(t.Context(), m.org, th.medium.ID, "theirs")
+			return err == nil && len(found) == 0
+		},
+		"Store.UsedBlobs": func(t *testing.T, m, th tenantFixture) bool {
+			used, known, err := s.UsedBlobs(t.Context(), m.org, []string{th.medium.Key})
+			return err == nil && known && len(used) == 0
+		},
+		"Store.ForgetMedia": func(t *testing.T, m, th tenantFixture) bool {
+			n, err := s.ForgetMedia(t.Context(), m.org, 100)
+			return err == nil && n == 0
+		},
+		"Tx.LockMedium": inOrg(s, func(t *testing.T, tx *publishingstore.Tx, th tenantFixture) (bool, error) {
+			found, err := tx.LockMedium(t.Context(), th.medium.ID)
+			return len(found) == 0, err
+		}),
+		"Tx.DeleteMedium": inOrg(s, func(t *testing.T, tx *publishingstore.Tx, th tenantFixture) (bool, error) {
+			deleted, err := tx.DeleteMedium(t.Context(), th.medium.ID)
+			return !deleted, err
+		}),
+		"Tx.HoldMedia": inOrg(s, func(t *testing.T, tx *publishingstore.Tx, th tenantFixture) (bool, error) {
+			all, err := tx.HoldMedia(t.Context(), th.post.Group)
+			return all, err
+		}),
 		"Store.StoredBytes": func(t *testing.T, m, th tenantFixture) bool {
 			bytes, err := s.StoredBytes(t.Context(), m.org)
 			return err == nil && bytes != th.medium.Size
@@ -600,10 +629,25 @@ func keepBack(t *testing.T, db *pg.DB, e tenantFixture) {
 
 // preparations bring the rows into a state in which the method would have an effect.
 func preparations(db *pg.DB) map[string]func(*testing.T, tenantFixture) {
+	const deleted, unused = `update media set deleted_at = now()`, `delete from attachment`
+	change := func(statements ...string) func(*testing.T, tenantFixture) {
+		return func(t *testing.T, e tenantFixture) {
+			for _, sql := range statements {
+				must(t, db.InOrg(t.Context(), e.org.UUID(), func(tx pgx.Tx) error {
+					_, err := tx.Exec(t.Context(), sql)
+					return err
+				}))
+			}
+		}
+	}
 	return map[string]func(*testing.T, tenantFixture){
-		"Tx.Advance":       func(t *testing.T, e tenantFixture) { force(t, db, e, publishing.StatePublished, "committing") },
-		"Store.Advance":    func(t *testing.T, e tenantFixture) { force(t, db, e, publishing.StatePublished, "committing") },
-		"Store.RepairHold": func(t *testing.T, e tenantFixture) { force(t, db, e, publishing.StatePublishing, "committing") },
+		"Store.FindFiles":   change(unused),
+		"Tx.DeleteMedium":   change(unused),
+		"Tx.HoldMedia":      change(deleted),
+		"Store.ForgetMedia": change(deleted, unused),
+		"Tx.Advance":        func(t *testing.T, e tenantFixture) { force(t, db, e, publishing.StatePublished, "committing") },
+		"Store.Advance":     func(t *testing.T, e tenantFixture) { force(t, db, e, publishing.StatePublished, "committing") },
+		"Store.RepairHold":  func(t *testing.T, e tenantFixture) { force(t, db, e, publishing.StatePublishing, "committing") },
 		"Tx.Revoke": func(t *testing.T, e tenantFixture) {
 			force(t, db, e, publishing.StatePublishing, "preparing")
 			must(t, publishingstore.New(db).InOrg(t.Context(), e.org, func(tx *publishingstore.Tx) error {
@@ -617,12 +661,6 @@ func preparations(db *pg.DB) map[string]func(*testing.T, tenantFixture) {
 		"Store.EndRefresh": func(t *testing.T, e tenantFixture) {
 			_, err := publishingstore.New(db).BeginRefresh(t.Context(), e.org, e.channel.ID, []byte("sealed"), time.Minute)
 			must(t, err)
-		},
-		"Store.FindFiles": func(t *testing.T, e tenantFixture) {
-			must(t, db.InOrg(t.Context(), e.org.UUID(), func(tx pgx.Tx) error {
-				_, err := tx.Exec(t.Context(), `delete from attachment`)
-				return err
-			}))
 		},
 		"Store.OrganizationZone": func(t *testing.T, e tenantFixture) {
 			must(t, people(t, db).InOrg(t.Context(), e.org, func(tx *tenancystore.OrgTx) error {

@@ -38,6 +38,8 @@ var bodies = map[string]string{
 	"POST /auth/resend-activation":       `{"email":"nobody$N@nowhere.test"}`,
 	"POST /enterprise/create-user":       `{"params":"not signed"}`,
 	"PUT /customers/{id}/pause":          `{"paused":true}`,
+	"POST /media/information":            `{"id":"$MEDIUM","alt":"a text"}`,
+	"POST /public/v1/upload-from-url":    `{"url":"` + baseURL + `/files/{key}/{file}"}`,
 	"PUT /integrations/{id}/pause":       `{"paused":true}`,
 	"POST /posts/check":                  checkedPosts,
 	"POST /posts/tags":                   `{"name":"tag $N","color":"#123456"}`,
@@ -90,7 +92,10 @@ var bodies = map[string]string{
 }
 
 // queries are added to the paths of routes that refuse a request without them.
-var queries = map[string]string{"GET /public/v1/posts": "?page=0", "GET /user/impersonate": "?name=first", "POST /webhooks/send": "?url=https://127.0.0.1/"}
+var queries = map[string]string{
+	"GET /public/stream": "?url=" + baseURL + "/files/{key}/{file}", "GET /public/v1/posts": "?page=0", "GET /user/impersonate": "?name=first",
+	"POST /webhooks/send": "?url=https://127.0.0.1/",
+}
 
 // path returns the path of a call of the route: its parameters are ids of the first organization.
 func (w *world) path(table permissionTable, r edge.Route) string {
@@ -107,7 +112,8 @@ func (w *world) path(table permissionTable, r edge.Route) string {
 			parts[i] = cmp.Or(w.ids[beginning+part], w.ids[part], w.ids[beginning])
 		}
 	}
-	return strings.Join(parts, "/") + queries[table.name(r)]
+	query := strings.NewReplacer("{key}", w.ids["{key}"], "{file}", w.ids["{file}"]).Replace(queries[table.name(r)])
+	return strings.Join(parts, "/") + query
 }
 
 // body returns the body of a call of the route, nil for methods that have none.
@@ -120,7 +126,7 @@ func (w *world) body(table permissionTable, r edge.Route, who caller) any {
 		return `{"id":""}` // all that somebody may do who acts as another person: stop
 	}
 	text := strings.ReplaceAll(cmp.Or(bodies[name], "{}"), "$N", fmt.Sprint(w.calls))
-	for _, placeholder := range []string{"$CHANNEL", "$MEMBERSHIP", "$ORG", "$ROTATED", "$WEBHOOK"} {
+	for _, placeholder := range []string{"$CHANNEL", "$MEDIUM", "$MEMBERSHIP", "$ORG", "$ROTATED", "$WEBHOOK", "{key}", "{file}"} {
 		text = strings.ReplaceAll(text, placeholder, w.ids[placeholder])
 	}
 	return text

@@ -265,11 +265,13 @@ func (w *world) addContent(t *testing.T) {
 			values ($1, gen_random_uuid(), $2, '#123456') returning id::text`, w.first, "firstling"+beginning).Scan(&tag))
 		w.ids[beginning] = tag
 	}
-	key, file := w.upload(t)
 	for _, beginning := range []string{"/webhooks/", "/public/v1/webhooks/"} {
 		w.addWebhook(t, beginning)
 	}
 	w.ids["$WEBHOOK"] = w.ids["/webhooks/"]
+	medium, key, file := w.upload(t, 8)
+	unused, _, _ := w.upload(t, 9)
+	old, _, _ := w.upload(t, 10)
 	for beginning, id := range map[string]string{
 		"{key}": key, "{file}": file,
 		"/": post, "/customers/": customer, "/integrations/": removable, "/integrations/social": "sandbox", "/auth/oauth/": "GITHUB", "/monitor/queue/": "publish",
@@ -278,6 +280,7 @@ func (w *world) addContent(t *testing.T) {
 		"/connect/": "sandbox-oauth", "/public/v1/social/": "sandbox-oauth", "/public/v1/connectors/": "sandbox-oauth",
 		"/settings/provider-credentials/": "sandbox-oauth", "/public/v1/integration-settings/": channel,
 		"/public/v1/integration-trigger/": channel,
+		"$MEDIUM":                         medium, "/media/": unused, "/public/v1/media/": old,
 	} {
 		w.ids[beginning] = id
 	}
@@ -332,11 +335,11 @@ func (w *world) post(t *testing.T, channel string) string {
 	return out[0].PostID
 }
 
-// upload stores a picture and returns the two last parts of its address.
-func (w *world) upload(t *testing.T) (key, file string) {
+// upload stores a picture and returns its id and the two last parts of its address.
+func (w *world) upload(t *testing.T, side int) (medium, key, file string) {
 	t.Helper()
 	var picture, form bytes.Buffer
-	must(t, png.Encode(&picture, image.NewGray(image.Rect(0, 0, 8, 8))))
+	must(t, png.Encode(&picture, image.NewGray(image.Rect(0, 0, side, side))))
 	fields := multipart.NewWriter(&form)
 	part, err := fields.CreateFormFile("file", "picture.png")
 	must(t, err)
@@ -347,6 +350,7 @@ func (w *world) upload(t *testing.T) (key, file string) {
 		"Authorization", w.keys["key"], "Content-Type", fields.FormDataContentType())
 	must(t, err)
 	var out struct {
+		ID   string `json:"id"`
 		Path string `json:"path"`
 	}
 	must(t, a.Into(&out))
@@ -354,7 +358,7 @@ func (w *world) upload(t *testing.T) (key, file string) {
 	if len(address) < 2 {
 		t.Fatalf("the upload is answered with %v, want an address", a)
 	}
-	return address[len(address)-2], address[len(address)-1]
+	return out.ID, address[len(address)-2], address[len(address)-1]
 }
 
 func (w *world) exec(t *testing.T, sql string, args ...any) {

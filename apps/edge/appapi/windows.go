@@ -101,6 +101,8 @@ type buckets struct {
 	// provider counts sign-ins at identity providers.
 	provider   clientBucket
 	enterprise clientBucket
+	// stream counts videos that are played through the service.
+	stream clientBucket
 }
 
 func newBuckets(appLimit int, c clock.Clock) buckets {
@@ -129,6 +131,7 @@ func newBuckets(appLimit int, c clock.Clock) buckets {
 		link:          client("link", 60, 5*time.Minute),
 		provider:      client("provider", 60, 5*time.Minute),
 		enterprise:    client("enterprise", 60, time.Minute),
+		stream:        client("stream", 30, time.Minute),
 	}
 }
 
@@ -136,6 +139,9 @@ func newBuckets(appLimit int, c clock.Clock) buckets {
 func (a *API) admitClient(ctx context.Context, b clientBucket) error {
 	return a.admitSource(ctx, b, request.From(ctx).From)
 }
+
+// AdmitStream counts a video that the client of a request plays. It returns RateLimited when none is left.
+func (a *API) AdmitStream(ctx context.Context) error { return a.admitClient(ctx, a.buckets.stream) }
 
 // admitSource counts a request of a client, and of its site. It returns RateLimited when one of them has none left.
 func (a *API) admitSource(ctx context.Context, b clientBucket, from tenancy.Source) error {

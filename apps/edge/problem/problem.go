@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"math"
 	"net/http"
+	"slices"
 	"strconv"
 	"time"
 
@@ -100,6 +101,7 @@ var table = map[fault.Kind]row{
 	fault.NotBuilt:        {status: http.StatusNotImplemented, message: "This is not built yet."},
 	fault.Upstream:        {status: http.StatusBadGateway, message: "Another server has failed."},
 	fault.Unavailable:     {status: http.StatusServiceUnavailable, message: serviceUnavailable},
+	fault.Loop:            {status: http.StatusLoopDetected, message: "The other server redirects too often."},
 }
 
 const internal = "Internal server error"
@@ -229,10 +231,14 @@ func (b *Fault) Write(c *fiber.Ctx) error {
 	return c.Status(b.StatusCode).JSON(b)
 }
 
-// Level returns the log level of an answer: Error for a status of 500 and above that is our failure, else Info. A status
-// of 502 is the failure of a platform.
+// notOurs are the statuses of 500 and above that are no failure of this service.
+var notOurs = []int{
+	http.StatusNotImplemented, http.StatusBadGateway, http.StatusHTTPVersionNotSupported, http.StatusLoopDetected,
+}
+
+// Level returns the log level of an answer: Error for a status of 500 and above that is our failure, else Info.
 func Level(status int) slog.Level {
-	if status >= 500 && status != http.StatusNotImplemented && status != http.StatusBadGateway && status != http.StatusHTTPVersionNotSupported {
+	if status >= 500 && !slices.Contains(notOurs, status) {
 		return slog.LevelError
 	}
 	return slog.LevelInfo

@@ -106,8 +106,17 @@ type Releases interface {
 	SetRelease(ctx context.Context, p tenancy.Principal, id, release string) error
 }
 
-// Media are the use cases of uploads.
+// Media are the use cases of files.
 type Media interface {
+	// UploadFromURL stores the file at a public address, as Upload does. It returns Invalid for an address that is not
+	// public or that cannot be read.
+	UploadFromURL(ctx context.Context, p tenancy.Principal, address string) (publishing.Medium, error)
+	// List returns a page of the files, and Invalid for a page that cannot be.
+	List(ctx context.Context, p tenancy.Principal, q publishing.ListMedia) (publishing.MediaPage, error)
+	// SetAlt changes the alternative text of a file.
+	SetAlt(ctx context.Context, p tenancy.Principal, medium, alt string) (publishing.Medium, error)
+	// Delete deletes a file. It returns Conflict while a post that is queued or being sent has it.
+	Delete(ctx context.Context, p tenancy.Principal, medium string) error
 	// Upload stores the file that it reads from r and detects its type by its content; the filename may be any text. It
 	// returns Invalid for a file that is incomplete or of a type that is not accepted, and TooLarge for one that is
 	// larger than its limit or than the rest of the organization's storage. A refused file is not stored. A crash

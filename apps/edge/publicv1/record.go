@@ -42,7 +42,7 @@ func ChannelRecord(c publishing.Channel) Channel {
 	return out
 }
 
-// Medium is an uploaded file. Thumbnail and Alt are always null.
+// Medium is an uploaded file. Thumbnail is always null, and Alt is null when it is empty.
 type Medium struct {
 	ID           string  `json:"id"`
 	URL          string  `json:"url" doc:"Public address of the file."`
@@ -55,7 +55,11 @@ type Medium struct {
 
 func (a *API) medium(m publishing.Medium) Medium {
 	url := a.cfg.BaseURL + m.Path()
-	return Medium{ID: m.ID.String(), URL: url, Path: url, Name: m.Name + "." + m.Ext, OriginalName: m.OriginalName}
+	out := Medium{ID: m.ID.String(), URL: url, Path: url, Name: m.Name + "." + m.Ext, OriginalName: m.OriginalName}
+	if m.Alt != "" {
+		out.Alt = &m.Alt
+	}
+	return out
 }
 
 // Image is an image or a video of a part, or of all parts of a post.

@@ -1,0 +1,113 @@
+package publicv1
+
+import (
+	"context"
+	"net/http"
+
+	"crier/apps/edge/request"
+	"crier/apps/edge/route"
+	"crier/platform/fault"
+	"crier/publishing"
+)
+
+// UploadFromURL returns the endpoint that stores a file of another server.
+func (a *API) UploadFromURL() route.Endpoint {
+	d := describe("Download an image or a video from a public URL and store it", 400, 408, 413)
+	d.Description = "The address must be http or https, on port 80 or 443, and public; at most 3 redirects are followed. " +
+		"The answer comes when the file is stored."
+	d.DefaultStatus = http.StatusCreated
+	return route.JSON(d, a.uploadFromURL)
+}
+
+type fromURLInput struct {
+	Body struct {
+		URL string `json:"url" minLength:"1" maxLength:"4096" example:"https://example.com/cat.png"`
+	}
+}
+
+type mediumOutput struct{ Body Medium }
+
+func (a *API) uploadFromURL(ctx context.Context, in *fromURLInput) (*mediumOutput, error) {
+	m, err := a.deps.Media.UploadFromURL(ctx, request.Principal(ctx), in.Body.URL)
+	if err != nil {
+		return nil, err
+	}
+	return &mediumOutput{Body: a.medium(m)}, nil
+}
+
+// ListMedia returns the endpoint that lists the files of the organization.
+func (a *API) ListMedia() route.Endpoint {
+	return route.JSON(describe("List uploaded files, the newest first, 18 on a page", 400), a.listMedia)
+}
+
+type listMediaInput struct {
+	Page   optionalInt `query:"page" doc:"Number of the page, from 1 (default 1)."`
+	Search string      `query:"search" doc:"Only files with this in their names."`
+}
+
+// MediaPage is a page of uploaded files.
+type MediaPage struct {
+	Pages   int      `json:"pages" doc:"Number of pages; 0 without files."`
+	Results []Medium `json:"results"`
+}
+
+type mediaPageOutput struct{ Body MediaPage }
+
+func (a *API) listMedia(ctx context.Context, in *listMediaInput) (*mediaPageOutput, error) {
+	page, wrong := in.Page.between("page", 1, maxPage, 1)
+	if len(wrong) > 0 {
+		return nil, &fault.Error{Kind: fault.Invalid, Op: "publicv1.listMedia", Message: "The page is not valid.", Fields: wrong}
+	}
+	list, err := a.deps.Media.List(ctx, request.Principal(ctx), publishing.ListMedia{Page: page, Search: in.Search})
+	if err != nil {
+		return nil, err
+	}
+	out := &mediaPageOutput{Body: MediaPage{Pages: list.Pages, Results: make([]Medium, 0, len(list.Media))}}
+	for _, m := range list.Media {
+		out.Body.Results = append(out.Body.Results, a.medium(m))
+	}
+	return out, nil
+}
+
+// DeleteMedium returns the endpoint that deletes a file.
+func (a *API) DeleteMedium() route.Endpoint {
+	return route.JSON(describe("Delete an uploaded file, unless a scheduled post uses it", 404, 409), a.deleteMedium)
+}
+
+type mediumInput struct {
+	ID string `path:"id" doc:"File id."`
+}
+
+func (a *API) deleteMedium(ctx context.Context, in *mediumInput) (*namedOutput, error) {
+	if err := a.deps.Media.Delete(ctx, request.Principal(ctx), in.ID); err != nil {
+		return nil, err
+	}
+	return named(in.ID), nil
+}
+
+// DescribeMedium returns the endpoint that changes the alternative text of a file.
+func (a *API) DescribeMedium() route.Endpoint {
+	d := describe("Change the alternative text of an uploaded file", 400, 404, 413)
+	d.Description = "Posts that are written later have it for images without a text of their own."
+	d.DefaultStatus = http.StatusCreated
+	return route.JSON(d, a.describeMedium)
+}
+
+type describeInput struct {
+	Body struct {
+		ID  string  `json:"id" maxLength:"255"`
+		Alt *string `json:"alt,omitempty" nullable:"true" maxLength:"8000" doc:"At most 2000 characters; null or absent: none."`
+	}
+}
+
+func (a *API) describeMedium(ctx context.Context, in *describeInput) (*mediumOutput, error) {
+	alt := ""
+	if in.Body.Alt != nil {
+		alt = *in.Body.Alt
+	}
+	m, err := a.deps.Media.SetAlt(ctx, request.Principal(ctx), in.Body.ID, alt)
+	if err != nil {
+		return nil, err
+	}
+	return &mediumOutput{Body: a.medium(m)}, nil
+}

@@ -1,0 +1,107 @@
+package edge
+
+import (
+	"context"
+	"io"
+	"net/http"
+	"sync"
+
+	"github.com/danielgtaylor/huma/v2"
+	"github.com/gofiber/fiber/v2"
+
+	"crier/apps/edge/request"
+	"crier/apps/edge/route"
+	"crier/platform/fault"
+)
+
+func (s *Server) getStream() route.Endpoint {
+	text := &huma.Schema{Type: huma.TypeString}
+	d := huma.Operation{
+		Summary: "Play a video of this service or, with a session, of another server", Tags: []string{"Files"},
+		Errors: []int{400, 404, 416, 429, 500, 502, 508},
+		Parameters: []*huma.Param{
+			{Name: "url", In: "query", Required: true, Schema: text, Description: "An https address that ends in .mp4."},
+			{Name: "Range", In: "header", Schema: text, Description: "One range of bytes."},
+		},
+	}
+	binary := &huma.Schema{Type: huma.TypeString, Format: "binary"}
+	return route.Raw(d, s.stream,
+		route.Content(http.StatusOK, "The video.", videoType, binary),
+		route.Content(http.StatusPartialContent, "The range of the video.", videoType, binary))
+}
+
+const videoType = "video/mp4"
+
+// stream sends a video as /files does, or that of another server, which only a person with a session may ask for. The
+// connection to the other server ends with the transfer.
+func (s *Server) stream(c *fiber.Ctx) error {
+	if err := s.session.AdmitStream(c.UserContext()); err != nil {
+		return err
+	}
+	leave, err := s.enterStream(c)
+	if err != nil {
+		return err
+	}
+	leave = sync.OnceFunc(leave)
+	err = s.openStream(c, leave)
+	if err != nil || c.Response().BodyStream() == nil {
+		leave()
+	}
+	return err
+}
+
+// enterStream waits for one of the places of the client's address.
+func (s *Server) enterStream(c *fiber.Ctx) (leave func(), err error) {
+	ctx, cancel := context.WithTimeout(c.UserContext(), placeTimeout)
+	defer cancel()
+	leave, err = s.streams.Enter(ctx, request.From(c.Context()).From.Client)
+	if err != nil {
+		return nil, tooManyInProgress("Your address has", err)
+	}
+	return leave, nil
+}
+
+// openStream sets the body of the answer. leave is called when it was sent.
+func (s *Server) openStream(c *fiber.Ctx, leave func()) error {
+	address := c.Query("url")
+	if key, file, ours := s.deps.Media.OwnFile(address); ours {
+		return s.sendFile(c, key, file, leave)
+	}
+	if request.From(c.Context()).Principal.Person.IsZero() {
+		return fault.New(fault.Invalid, "edge.stream",
+			"Without a session only videos of this service can be played: the url must be the address of one.")
+	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(c.UserContext()), s.cfg.UploadTimeout)
+	v, err := s.deps.Media.Stream(ctx, address, c.Get(fiber.HeaderRange))
+	if err != nil {
+		cancel()
+		return err
+	}
+	c.Set(fiber.HeaderContentType, videoType)
+	c.Set(fiber.HeaderAcceptRanges, "bytes")
+	c.Set(fiber.HeaderContentSecurityPolicy, filePolicy)
+	if v.ContentRange != "" {
+		c.Status(http.StatusPartialContent)
+		c.Set(fiber.HeaderContentRange, v.ContentRange)
+	}
+	body := s.download(c, v.Body, closer(func() error {
+		defer leave()
+		defer cancel()
+		return v.Body.Close()
+	}))
+	c.Context().SetBodyStream(body, int(v.Size))
+	return nil
+}
+
+// closer is a function as an io.Closer.
+type closer func() error
+
+func (f closer) Close() error { return f() }
+
+// closeBoth closes a file and calls after.
+func closeBoth(f io.Closer, after func()) closer {
+	return func() error {
+		defer after()
+		return f.Close()
+	}
+}

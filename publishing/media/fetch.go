@@ -1,0 +1,146 @@
+package media
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"path"
+	"strings"
+	"time"
+)
+
+// The errors of Fetch. The address and every redirect are checked by the transport, too, after the resolution of their
+// names; its refusals match ErrBlocked if the caller says so.
+var (
+	// ErrAddress is for what is no http or https address.
+	ErrAddress = errors.New("no public http or https address")
+	// ErrRedirects is for more redirects than are followed.
+	ErrRedirects = errors.New("too many redirects")
+	// ErrUnreachable is for a server that cannot be reached or does not answer in time.
+	ErrUnreachable = errors.New("the server does not answer")
+)
+
+const (
+	maxAddress = 4096 // bytes
+	// firstByte limits the time until the header of an answer, all redirects together, and silence the wait for the next
+	// bytes of its body.
+	firstByte = 30 * time.Second
+	silence   = 30 * time.Second
+)
+
+// Source is where and how a file is fetched.
+type Source struct {
+	Address string
+	// HTTPS refuses http, of redirects too. Without it https is not left for http.
+	HTTPS bool
+	// Redirects is how many are followed.
+	Redirects int
+	// Range is the header Range of the request, "" for the whole file.
+	Range string
+}
+
+// ParseAddress returns the URL of a file, or ErrAddress for what is no http or https URL with a host and without user.
+func ParseAddress(address string) (*url.URL, error) {
+	u, err := url.Parse(strings.TrimSpace(address))
+	if err != nil || len(address) > maxAddress {
+		return nil, ErrAddress
+	}
+	return u, checkURL(u)
+}
+
+func checkURL(u *url.URL) error {
+	if u.Scheme != "http" && u.Scheme != "https" || u.Hostname() == "" || u.User != nil || u.Opaque != "" {
+		return ErrAddress
+	}
+	return nil
+}
+
+// FileName returns the last part of the path of a URL, "" if it has none.
+func FileName(u *url.URL) string {
+	name := path.Base(u.Path)
+	if name == "/" || name == "." {
+		return ""
+	}
+	return name
+}
+
+// Fetch asks for a file and returns the answer to the last redirect, whatever its status. The transport follows none
+// itself; it must refuse addresses that are not public at the time of the connection. The caller closes the body, whose
+// reads wait for 30 seconds at most. ctx limits all of it. Errors match ErrAddress, ErrRedirects or ErrUnreachable, and
+// the error of the transport.
+func Fetch(ctx context.Context, transport http.RoundTripper, s Source) (*http.Response, error) {
+	u, err := ParseAddress(s.Address)
+	if err != nil {
+		return nil, err
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	stalled := time.AfterFunc(firstByte, cancel)
+	resp, err := follow(ctx, transport, s, u)
+	stalled.Stop()
+	if err != nil {
+		cancel()
+		return nil, err
+	}
+	resp.Body = &fetched{ReadCloser: resp.Body, stalled: stalled, cancel: cancel}
+	return resp, nil
+}
+
+func follow(ctx context.Context, transport http.RoundTripper, s Source, u *url.URL) (*http.Response, error) {
+	secure := s.HTTPS
+	for hop := 0; ; hop++ {
+		if err := checkURL(u); err != nil {
+			return nil, err
+		}
+		if secure && u.Scheme != "https" {
+			return nil, fmt.Errorf("%w: http after https, or in its place", ErrAddress)
+		}
+		secure = secure || u.Scheme == "https"
+		resp, err := transport.RoundTrip(request(ctx, s, u))
+		if err != nil {
+			return nil, fmt.Errorf("%w: %w", ErrUnreachable, err)
+		}
+		next, err := resp.Location()
+		if resp.StatusCode < 300 || resp.StatusCode > 399 || resp.StatusCode == http.StatusNotModified || err != nil {
+			return resp, nil
+		}
+		_ = resp.Body.Close() // the answer is the redirect
+		if hop == s.Redirects {
+			return nil, ErrRedirects
+		}
+		u = next
+	}
+}
+
+func request(ctx context.Context, s Source, u *url.URL) *http.Request {
+	target := *u
+	target.Fragment = ""
+	req := (&http.Request{Method: http.MethodGet, URL: &target, Host: target.Host, Header: http.Header{
+		"Accept": {"image/png, image/jpeg, image/gif, video/mp4"}, "Accept-Encoding": {"identity"},
+		"User-Agent": {"Crier"},
+	}}).WithContext(ctx)
+	if s.Range != "" {
+		req.Header.Set("Range", s.Range)
+	}
+	return req
+}
+
+// fetched is the body of an answer. A read that waits too long fails, and a slow reader of it has no limit.
+type fetched struct {
+	io.ReadCloser
+	stalled *time.Timer
+	cancel  context.CancelFunc
+}
+
+func (f *fetched) Read(p []byte) (int, error) {
+	f.stalled.Reset(silence)
+	defer f.stalled.Stop()
+	return f.ReadCloser.Read(p)
+}
+
+func (f *fetched) Close() error {
+	defer f.cancel()
+	return f.ReadCloser.Close()
+}

@@ -1,0 +1,103 @@
+package media
+
+import (
+	"bytes"
+	"encoding/binary"
+	"testing"
+	"time"
+
+	"pgregory.net/rapid"
+)
+
+func box(kind string, body ...[]byte) []byte {
+	all := bytes.Join(body, nil)
+	return append(binary.BigEndian.AppendUint32(nil, uint32(len(all)+8)), append([]byte(kind), all...)...)
+}
+
+func longBox(kind string, body []byte) []byte {
+	head := append([]byte{0, 0, 0, 1}, kind...)
+	return append(binary.BigEndian.AppendUint64(head, uint64(len(body)+16)), body...)
+}
+
+func numbers(n ...uint32) (out []byte) {
+	for _, x := range n {
+		out = binary.BigEndian.AppendUint32(out, x)
+	}
+	return out
+}
+
+func mvhd(timescale, duration uint32) []byte {
+	return box("mvhd", numbers(0, 1, 2, timescale, duration), make([]byte, 80))
+}
+
+func mvhd1(timescale uint32, duration uint64) []byte {
+	return box("mvhd", numbers(1<<24, 0, 1, 0, 2, timescale), binary.BigEndian.AppendUint64(nil, duration), make([]byte, 80))
+}
+
+var upright, turned = numbers(1<<16, 0, 0, 0, 1<<16, 0, 0, 0, 1<<30), numbers(0, 1<<16, 0, 0xFFFF0000, 0, 0, 0, 0, 1<<30)
+
+func tkhd(matrix []byte, width, height uint32) []byte {
+	return box("tkhd", numbers(7, 1, 2, 1, 0, 100, 0, 0, 0, 0), matrix, numbers(width<<16, height<<16))
+}
+
+func tkhd1(width, height uint32) []byte {
+	return box("tkhd", numbers(1<<24|7, 0, 1, 0, 2, 1, 0, 0, 100, 0, 0, 0, 0), upright, numbers(width<<16, height<<16))
+}
+
+func TestVideoProbe_FindsSizeAndLength(t *testing.T) {
+	t.Parallel()
+	ftyp := box("ftyp", []byte("isom\x00\x00\x02\x00isommp41"))
+	data := box("mdat", make([]byte, 5000))
+	trak := func(head []byte) []byte { return box("trak", head, box("mdia", make([]byte, 300))) }
+	sound := trak(tkhd(upright, 0, 0))
+	for name, v := range map[string]struct {
+		file          []byte
+		width, height int
+		length        time.Duration
+	}{
+		"at the beginning":     {file: bytes.Join([][]byte{ftyp, box("moov", mvhd(600, 1505), trak(tkhd(upright, 640, 360)), sound), data}, nil), width: 640, height: 360, length: 2508 * time.Millisecond},
+		"at the end":           {file: bytes.Join([][]byte{ftyp, data, box("moov", mvhd(1000, 61_000), sound, trak(tkhd(upright, 1920, 1080)))}, nil), width: 1920, height: 1080, length: 61 * time.Second},
+		"turned by a quarter":  {file: bytes.Join([][]byte{ftyp, box("moov", mvhd(1, 3), trak(tkhd(turned, 1920, 1080)))}, nil), width: 1080, height: 1920, length: 3 * time.Second},
+		"of version 1":         {file: bytes.Join([][]byte{ftyp, box("moov", mvhd1(90_000, 90_000*7200), trak(tkhd1(3840, 2160)))}, nil), width: 3840, height: 2160, length: 2 * time.Hour},
+		"behind a long box":    {file: bytes.Join([][]byte{ftyp, longBox("mdat", make([]byte, 70_000)), box("moov", mvhd(10, 25), trak(tkhd(upright, 2, 4)))}, nil), width: 2, height: 4, length: 2500 * time.Millisecond},
+		"in fragments":         {file: bytes.Join([][]byte{ftyp, box("moov", mvhd(1000, 0), box("mvex", box("mehd", numbers(0, 4000)), box("trex", make([]byte, 24))), trak(tkhd(upright, 8, 8)))}, nil), width: 8, height: 8, length: 4 * time.Second},
+		"of unknown length":    {file: box("moov", mvhd(1000, 0xFFFFFFFF), trak(tkhd(upright, 8, 8))), width: 8, height: 8},
+		"without a time scale": {file: box("moov", mvhd(0, 5), trak(tkhd(upright, 8, 8))), width: 8, height: 8},
+		"of absurd length":     {file: box("moov", mvhd1(1, 1<<60), trak(tkhd(upright, 8, 8))), width: 8, height: 8},
+		"without a track":      {file: bytes.Join([][]byte{ftyp, box("moov", mvhd(1, 1))}, nil), length: time.Second},
+		"cut in its header":    {file: box("moov", mvhd(1, 1))[:30]},
+		"with a broken box":    {file: append(numbers(3), box("moov", mvhd(1, 1))...)},
+		"with a short header":  {file: box("moov", box("mvhd", numbers(0, 1)), box("tkhd", numbers(0)), box("mvhd"))},
+		"with data to the end": {file: append(numbers(0), "mdatmoov"...)},
+	} {
+		for _, step := range []int{len(v.file), 1, 7} {
+			p := &VideoProbe{}
+			for rest := v.file; len(rest) > 0; rest = rest[min(step, len(rest)):] {
+				_, _ = p.Write(rest[:min(step, len(rest))])
+			}
+			width, height := p.Size()
+			if width != v.width || height != v.height || p.Length() != v.length {
+				t.Errorf("%s, in steps of %d: %d x %d and %v, want %d x %d and %v", name, step, width, height, p.Length(), v.width, v.height, v.length)
+			}
+		}
+	}
+}
+
+func TestVideoProbe_TakesAnyBytes(t *testing.T) {
+	t.Parallel()
+	rapid.Check(t, func(rt *rapid.T) {
+		pieces := rapid.SliceOf(rapid.OneOf(
+			rapid.SampledFrom([]string{"moov", "mvhd", "tkhd", "mehd", "trak", "mvex", "\x00\x00\x00\x20", "\x00\x00\x00\x01", "\x00\x00\x00\x08"}),
+			rapid.StringN(0, 12, -1),
+		)).Draw(rt, "pieces")
+		p := &VideoProbe{}
+		for _, piece := range pieces {
+			if n, err := p.Write([]byte(piece)); n != len(piece) || err != nil {
+				rt.Fatalf("Write returns %d and %v, want %d", n, err, len(piece))
+			}
+			if cap(p.have) > 2*headLimit {
+				rt.Fatalf("%d bytes are kept", cap(p.have))
+			}
+		}
+	})
+}

@@ -1,0 +1,98 @@
+package service
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"time"
+
+	"crier/platform/fault"
+	"crier/platform/outbound"
+	"crier/publishing"
+	publishingmedia "crier/publishing/media"
+	"crier/tenancy"
+)
+
+const (
+	// fetchTime limits a download by URL.
+	fetchTime = 15 * time.Minute
+	// fetchRedirects is how many redirects a download follows.
+	fetchRedirects = 3
+)
+
+// UploadFromURL stores the file at a public http or https address and returns its row, as Upload does; the extension of
+// the address may be another than that of the content. The address of a file of this instance returns that file if the
+// organization has it. It returns Invalid for an address that is not public, and for a file that cannot be downloaded or
+// is of no known kind, and TooLarge as Upload does.
+func (s *Media) UploadFromURL(
+	ctx context.Context, p tenancy.Principal, address string,
+) (publishing.Medium, error) {
+	const op = "publishing.UploadFromURL"
+	if key, ours := s.keyOf(address); ours {
+		return s.byKey(ctx, op, p, key)
+	}
+	u, err := publishingmedia.ParseAddress(address)
+	if err != nil {
+		return publishing.Medium{}, fetchFault(op, err)
+	}
+	if _, err := s.storageLeft(ctx, op, p.Org); err != nil {
+		return publishing.Medium{}, err
+	}
+	download, cancel := context.WithTimeout(ctx, fetchTime)
+	defer cancel()
+	resp, err := publishingmedia.Fetch(download, s.deps.Fetch, publishingmedia.Source{
+		Address: address, Redirects: fetchRedirects,
+	})
+	if err != nil {
+		return publishing.Medium{}, fetchFault(op, err)
+	}
+	defer func() { _ = resp.Body.Close() }() // only read
+	if resp.StatusCode != http.StatusOK {
+		message := fmt.Sprintf("The file cannot be downloaded: its server answers with the status %d.", resp.StatusCode)
+		return publishing.Medium{}, fault.New(fault.Invalid, op, message)
+	}
+	if most := max(s.cfg.MaxImage, s.cfg.MaxVideo); resp.ContentLength > most {
+		message := fmt.Sprintf("The file is too large: at most %d bytes are allowed.", most)
+		return publishing.Medium{}, fault.New(fault.TooLarge, op, message)
+	}
+	return s.save(ctx, op, p, upload{name: publishingmedia.FileName(u), r: &remoteFile{op: op, r: resp.Body}})
+}
+
+// byKey returns a file of the organization by its key.
+func (s *Media) byKey(ctx context.Context, op string, p tenancy.Principal, key string) (publishing.Medium, error) {
+	known, err := s.store.Lookup(ctx, p.Org, nil, nil, []string{key})
+	if err != nil {
+		return publishing.Medium{}, internal(op, err)
+	}
+	if len(known.Media) == 0 {
+		return publishing.Medium{}, fault.New(fault.Invalid, op, "There is no such file on this service.")
+	}
+	return known.Media[0], nil
+}
+
+// remoteFile makes errors of the server of a file Invalid.
+type remoteFile struct {
+	op string
+	r  io.Reader
+}
+
+func (f *remoteFile) Read(p []byte) (int, error) {
+	n, err := f.r.Read(p)
+	if err != nil && !errors.Is(err, io.EOF) {
+		err = fault.Wrap(fault.Invalid, f.op, "The download of the file broke off or took too long.", err)
+	}
+	return n, err
+}
+
+func fetchFault(op string, err error) error {
+	message := "The file cannot be downloaded: its server does not answer."
+	switch {
+	case errors.Is(err, publishingmedia.ErrAddress), errors.Is(err, outbound.ErrBlocked):
+		message = "The file cannot be downloaded: the address must be http or https, on port 80 or 443, and public."
+	case errors.Is(err, publishingmedia.ErrRedirects):
+		message = "The file cannot be downloaded: its server redirects too often."
+	}
+	return fault.Wrap(fault.Invalid, op, message, err)
+}

@@ -1,0 +1,84 @@
+package service
+
+import (
+	"context"
+
+	"crier/platform/fault"
+	"crier/platform/id"
+	"crier/publishing"
+	publishingstore "crier/publishing/store"
+	"crier/tenancy"
+)
+
+// List returns a page of the files of the organization, the newest first; a page behind the last is empty. It returns
+// Invalid for a page that cannot be.
+func (s *Media) List(ctx context.Context, p tenancy.Principal, q publishing.ListMedia) (publishing.MediaPage, error) {
+	if err := q.Validate(); err != nil {
+		return publishing.MediaPage{}, err
+	}
+	page, err := s.store.ListMedia(ctx, p.Org, q)
+	return page, internal("publishing.ListMedia", err)
+}
+
+// SetAlt changes the alternative text of a file, which later posts have for attachments that give none, and returns the
+// file. It returns NotFound, and Invalid for a text that is too long.
+func (s *Media) SetAlt(ctx context.Context, p tenancy.Principal, medium, alt string) (publishing.Medium, error) {
+	const op = "publishing.SetAlt"
+	parsed, ok := id.Parse[publishing.MediaTag](medium)
+	if !ok {
+		return publishing.Medium{}, noFile(op)
+	}
+	if len([]rune(alt)) > publishing.MaxAlt || !publishing.Storable(alt) {
+		return publishing.Medium{}, &fault.Error{Kind: fault.Invalid, Op: op, Message: "The input is not valid.",
+			Fields: []fault.Field{{Name: "alt", Message: "must be at most 2000 characters of valid text"}}}
+	}
+	found, err := s.store.SetAlt(ctx, p.Org, parsed, alt)
+	if err != nil {
+		return publishing.Medium{}, internal(op, err)
+	}
+	if len(found) == 0 {
+		return publishing.Medium{}, noFile(op)
+	}
+	return found[0], nil
+}
+
+// forgetAtOnce is how many rows of deleted files one call of Delete deletes.
+const forgetAtOnce = 100
+
+// Delete deletes a file. Posts that were published with it keep their record of it. It returns NotFound, and Conflict
+// while a post that is queued or being sent, or a repeated one, has the file. After a crash behind the commit the file is
+// deleted; CollectFiles deletes the rest.
+func (s *Media) Delete(ctx context.Context, p tenancy.Principal, medium string) error {
+	const op = "publishing.DeleteMedia"
+	parsed, ok := id.Parse[publishing.MediaTag](medium)
+	if !ok {
+		return noFile(op)
+	}
+	var found []publishing.Medium
+	err := s.inOrg(ctx, p.Org, func(tx *publishingstore.Tx) (err error) {
+		found, err = tx.LockMedium(ctx, parsed)
+		if err != nil {
+			return err
+		}
+		if len(found) == 0 {
+			return noFile(op)
+		}
+		deleted, err := tx.DeleteMedium(ctx, parsed)
+		if err == nil && !deleted {
+			return fault.New(fault.Conflict, op,
+				"A scheduled post uses the file: remove the file from the post, or the post, first.")
+		}
+		return err
+	})
+	if err != nil {
+		return publicFault(op, err)
+	}
+	_, err = s.store.ForgetMedia(ctx, p.Org, forgetAtOnce)
+	if err == nil {
+		err = s.deleteBlob(ctx, found[0])
+	}
+	if err != nil {
+		s.deps.Log.WarnContext(ctx, "the rest of a deleted file is deleted later", "org", p.Org, "error", err)
+	}
+	return nil
+}

@@ -1,0 +1,169 @@
+package store
+
+import (
+	"context"
+	"strings"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+
+	"crier/platform/fault"
+	"crier/publishing"
+	"crier/tenancy"
+)
+
+const listedMedia = `m.org_id = $1 and m.deleted_at is null and m.size > 0
+  and ($2::text = '' or m.original_name ilike $2 or m.name ilike $2)`
+
+const mediaCount = `-- publishing.MediaCount
+select count(*) from media m where ` + listedMedia
+
+var mediaList = `-- publishing.MediaList
+select ` + mediaColumns + ` from media m where ` + listedMedia + `
+order by m.id desc limit $3 offset $4`
+
+var escapeLike = strings.NewReplacer(`\`, `\\`, `%`, `\%`, `_`, `\_`)
+
+// ListMedia returns a page of the files of an organization, the newest first. It returns pg.ErrOrgBusy or the error of
+// Postgres.
+func (s *Store) ListMedia(
+	ctx context.Context, org tenancy.OrgID, q publishing.ListMedia,
+) (page publishing.MediaPage, err error) {
+	pattern := ""
+	if q.Search != "" {
+		pattern = "%" + escapeLike.Replace(q.Search) + "%"
+	}
+	const size = publishing.MediaPerPage
+	err = s.db.Read(ctx, org.UUID(), func(b *pgx.Batch) {
+		b.Queue(mediaCount, org, pattern).QueryRow(func(row pgx.Row) error {
+			total := 0
+			err := row.Scan(&total)
+			page.Pages = (total + size - 1) / size
+			return err
+		})
+		b.Queue(mediaList, org, pattern, size, (q.Page-1)*size).Query(into(&page.Media, scanMedium))
+	})
+	return page, err
+}
+
+var mediaAlt = `-- publishing.MediaAlt
+update media m set alt_text = $2 where m.id = $1 and m.deleted_at is null returning ` + mediaColumns
+
+// SetAlt changes the alternative text of a file and returns the file, or none if there is no such file. It returns
+// pg.ErrOrgBusy or the error of Postgres.
+func (s *Store) SetAlt(
+	ctx context.Context, org tenancy.OrgID, medium publishing.MediaID, alt string,
+) (found []publishing.Medium, err error) {
+	err = s.db.WriteOrg(ctx, org.UUID(), func(b *pgx.Batch) {
+		b.Queue(mediaAlt, medium, alt).Query(into(&found, scanMedium))
+	})
+	return found, err
+}
+
+// mediaLock waits for transactions that attach the file, and makes later ones wait: see AttachmentInsert, mediaHeld.
+var mediaLock = `-- publishing.MediaLock
+select ` + mediaColumns + ` from media m where m.id = $1 and m.deleted_at is null for update`
+
+// LockMedium returns a file, or none if there is no such file. Until the end of the transaction no other one attaches
+// it. It returns the error of Postgres.
+func (t *Tx) LockMedium(ctx context.Context, medium publishing.MediaID) ([]publishing.Medium, error) {
+	rows, err := t.tx.Query(ctx, mediaLock, medium)
+	if err != nil {
+		return nil, err
+	}
+	return pgx.CollectRows(rows, scanMedium)
+}
+
+const mediaDelete = `-- publishing.MediaDelete
+update media m set deleted_at = now() where m.id = $1 and not exists (
+  select from attachment t
+  join part a on a.org_id = t.org_id and a.id = t.part_id
+  join post p on p.org_id = a.org_id and p.id = a.post_id
+  where t.org_id = m.org_id and t.media_id = m.id and (
+    p.state in ('PUBLISHING', 'UNKNOWN') or p.state in ('QUEUE', 'WAITING') and p.deleted_at is null
+    or exists (select from series s where s.org_id = p.org_id and s.template = p.group_id and s.stopped_at is null)))`
+
+// DeleteMedium marks a file that LockMedium has locked as deleted. It returns false, and does not mark it, while a post
+// that is queued or being sent has it, or the template of a series. It returns the error of Postgres.
+func (t *Tx) DeleteMedium(ctx context.Context, medium publishing.MediaID) (bool, error) {
+	tag, err := t.tx.Exec(ctx, mediaDelete, medium)
+	return tag.RowsAffected() == 1, err
+}
+
+// mediaHeld locks the files of a group against LockMedium.
+const mediaHeld = `-- publishing.MediaHeld
+select count(*) filter (where x.deleted_at is not null) from (
+  select m.deleted_at from post p
+  join part a on a.org_id = p.org_id and a.post_id = p.id
+  join attachment t on t.org_id = a.org_id and t.part_id = a.id
+  join media m on m.org_id = t.org_id and m.id = t.media_id
+  where p.group_id = $1 and p.deleted_at is null
+  for key share of m) x`
+
+// HoldMedia returns whether all files of a group exist, and keeps them from being deleted until the end of the
+// transaction. It returns the error of Postgres.
+func (t *Tx) HoldMedia(ctx context.Context, group publishing.GroupID) (bool, error) {
+	deleted := 0
+	err := t.tx.QueryRow(ctx, mediaHeld, group).Scan(&deleted)
+	return deleted == 0, err
+}
+
+// mediaGone follows AttachmentInsert, which holds the files by its foreign key.
+const mediaGone = `-- publishing.MediaGone
+select count(*) from media where id = any ($1::uuid[]) and deleted_at is not null`
+
+// requireMedia queues a check that none of the attached files is deleted. Otherwise the batch fails with Invalid.
+func requireMedia(b *pgx.Batch, media [][16]byte) {
+	b.Queue(mediaGone, media).QueryRow(func(row pgx.Row) error {
+		gone := 0
+		if err := row.Scan(&gone); err != nil || gone == 0 {
+			return err
+		}
+		return fault.New(fault.Invalid, "publishing.CreatePosts", "A file of the post was deleted meanwhile.")
+	})
+}
+
+const (
+	orgKnown = `-- publishing.OrgKnown
+select exists (select from organization where id = $1)`
+
+	blobsOfMedia = `-- publishing.BlobsOfMedia
+select org_id || '/' || key from media where org_id = $1 and key = any ($2) and deleted_at is null`
+
+	blobsOfPictures = `-- publishing.BlobsOfPictures
+select d.blob_key from derived_picture d join media m on m.org_id = d.org_id and m.id = d.media_id
+where d.org_id = $1 and m.key = any ($2) and m.deleted_at is null and d.blob_key is not null`
+)
+
+// UsedBlobs returns those blob keys that rows of an organization name, of files with the given keys and of pictures that
+// are derived from them. known is false when the database has no such organization. It returns pg.ErrOrgBusy or the
+// error of Postgres.
+func (s *Store) UsedBlobs(
+	ctx context.Context, org tenancy.OrgID, keys []string,
+) (used map[string]bool, known bool, err error) {
+	err = s.db.Read(ctx, org.UUID(), func(b *pgx.Batch) {
+		used = map[string]bool{}
+		b.Queue(orgKnown, org).QueryRow(func(row pgx.Row) error { return row.Scan(&known) })
+		for _, sql := range []string{blobsOfMedia, blobsOfPictures} {
+			b.Queue(sql, org, keys).Query(each(pgx.RowTo[string], func(key string) { used[key] = true }))
+		}
+	})
+	return used, known, err
+}
+
+// The bytes of a file without a row are found by the list of the store.
+const mediaForget = `-- publishing.MediaForget
+delete from media x where x.org_id = $1 and x.id = any (array(
+  select m.id from media m where m.org_id = $1 and m.deleted_at is not null and ` + unattached + ` limit $2))`
+
+// ForgetMedia deletes at most limit rows of deleted files that no part has any more, and returns their number. It
+// returns pg.ErrOrgBusy or the error of Postgres.
+func (s *Store) ForgetMedia(ctx context.Context, org tenancy.OrgID, limit int) (n int, err error) {
+	err = s.db.WriteOrg(ctx, org.UUID(), func(b *pgx.Batch) {
+		b.Queue(mediaForget, org, limit).Exec(func(tag pgconn.CommandTag) error {
+			n = int(tag.RowsAffected())
+			return nil
+		})
+	})
+	return n, err
+}
