@@ -94,10 +94,20 @@ func (s *S3) Create(ctx context.Context, key string, r io.Reader) (size int64, e
 	_, err = s.core.Client.PutObject(ctx, s.bucket, key, local, size, minio.PutObjectOptions{
 		ContentType: "application/octet-stream", PartSize: uint64(max(partSize, size/maxParts+1)), NumThreads: partsAtOnce,
 	})
-	if err != nil {
-		return 0, s3Fault(op, err)
+	if err != nil && !s.completed(ctx, key, size, err) {
+		return 0, fault.Wrap(fault.Unavailable, op, unreachable, err)
 	}
 	return size, nil
+}
+
+// completed returns whether a file was stored although err says that there is no such upload: the answer to the end of
+// an upload in parts did not come in time, and minio repeated it.
+func (s *S3) completed(ctx context.Context, key string, size int64, err error) bool {
+	if minio.ToErrorResponse(err).Code != minio.NoSuchUpload {
+		return false
+	}
+	info, err := s.core.StatObject(ctx, s.bucket, key, minio.StatObjectOptions{})
+	return err == nil && info.Size == size
 }
 
 // copyLocally returns a file without a name that has all bytes of r, and their number.
@@ -243,6 +253,8 @@ func (s *S3) Verify(ctx context.Context) error {
 	return err
 }
 
+const unreachable = "The files cannot be reached right now; try again soon."
+
 // s3Fault returns an error of the service as NotFound or Unavailable; nil stays nil.
 func s3Fault(op string, err error) error {
 	if err == nil {
@@ -252,5 +264,5 @@ func s3Fault(op string, err error) error {
 	case minio.NoSuchKey, minio.NoSuchUpload:
 		return fault.Wrap(fault.NotFound, op, "The file does not exist.", err)
 	}
-	return fault.Wrap(fault.Unavailable, op, "The files cannot be reached right now; try again soon.", err)
+	return fault.Wrap(fault.Unavailable, op, unreachable, err)
 }

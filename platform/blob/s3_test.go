@@ -124,6 +124,35 @@ type readCloser struct {
 	io.Closer
 }
 
+// TestS3_CompletionWithoutAnswerIsStored loses the answer to the end of an upload in parts.
+func TestS3_CompletionWithoutAnswerIsStored(t *testing.T) {
+	t.Parallel()
+	target, err := url.Parse(s3test.Start(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var lost atomic.Int64
+	proxy := &httputil.ReverseProxy{
+		Rewrite: func(r *httputil.ProxyRequest) { r.Out.URL.Scheme, r.Out.URL.Host = target.Scheme, target.Host },
+		ModifyResponse: func(r *http.Response) error {
+			if r.Request.Method == http.MethodPost && r.Request.URL.Query().Has("uploadId") && lost.Add(1) == 1 {
+				r.StatusCode = http.StatusServiceUnavailable // which minio repeats
+			}
+			return nil
+		},
+	}
+	server := httptest.NewServer(proxy)
+	t.Cleanup(server.Close)
+	s := s3At(t, s3test.Config(server.URL))
+	body := bytes.Repeat([]byte("0123456789"), 7<<20)
+	if _, err := s.Create(t.Context(), "large", bytes.NewReader(body)); err != nil {
+		t.Fatal(err)
+	}
+	if got, err := read(t, s, "large"); err != nil || got != string(body) || lost.Load() < 2 {
+		t.Fatalf("read %d bytes with error %v after %d completions, want %d bytes", len(got), err, lost.Load(), len(body))
+	}
+}
+
 func TestS3_ReplacedFileIsNotMixed(t *testing.T) {
 	t.Parallel()
 	s := newS3(t)

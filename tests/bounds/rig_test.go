@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"maps"
 	"net"
 	"net/http"
 	"regexp"
@@ -42,7 +43,8 @@ type rig struct {
 	sandbox  string
 }
 
-func start(t *testing.T) *rig {
+// start runs a service. Settings override the defaults of the tests.
+func start(t *testing.T, settings ...map[string]string) *rig {
 	t.Helper()
 	sealing, err := secret.GenerateKey()
 	if err != nil {
@@ -52,6 +54,9 @@ func start(t *testing.T) *rig {
 	values := map[string]string{
 		"DATABASE_URL": r.database, "SANDBOX_URL": r.sandbox, "ENCRYPTION_KEYS": sealing, "CRIER_HOME": t.TempDir(), "PORT": "0", "BASE_URL": base,
 		"API_LIMIT": "1000000", "APP_LIMIT": "1000000", "REQUEST_TIMEOUT": deadline.String(), "UPLOAD_TIMEOUT": "20s", "DRAIN_DELAY": "0s", "DRAIN_TIMEOUT": "2s",
+	}
+	for _, own := range settings {
+		maps.Copy(values, own)
 	}
 	var cfg boot.Config
 	if err := env.Load(t.Context(), func(name string) (string, bool) { v, ok := values[name]; return v, ok }, &cfg); err != nil {

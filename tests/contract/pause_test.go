@@ -9,7 +9,7 @@ import (
 )
 
 // dashboard returns a function that sends requests with a session of the owner.
-func (o org) dashboard(t *testing.T) (signedIn func(method, path string, body any) answer) {
+func (o org) dashboard(t *testing.T) (signedIn func(method, path string, body any, headers ...string) answer) {
 	t.Helper()
 	signIn, err := o.app.Accounts.Login(t.Context(), o.email, password, tenancy.Source{
 		Client: "203.0.113.9", Site: "203.0.113.9",
@@ -18,9 +18,9 @@ func (o org) dashboard(t *testing.T) (signedIn func(method, path string, body an
 		t.Fatal(err)
 	}
 	o.prefix, o.key = "", ""
-	return func(method, path string, body any) answer {
+	return func(method, path string, body any, headers ...string) answer {
 		t.Helper()
-		return o.do(t, method, path, body, "auth", signIn.Session, "showorg", o.who.Org.String())
+		return o.do(t, method, path, body, append(headers, "auth", signIn.Session, "showorg", o.who.Org.String())...)
 	}
 }
 

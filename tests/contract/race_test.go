@@ -17,7 +17,7 @@ type racing struct {
 	id, old string
 	due     time.Time
 	// ask sends a request with a session.
-	ask func(method, path string, body any) answer
+	ask func(method, path string, body any, headers ...string) answer
 	// settled stores what the channel had published when nothing more may be published.
 	settled func(channel, string)
 }

@@ -140,8 +140,10 @@ func (a *API) admitClient(ctx context.Context, b clientBucket) error {
 	return a.admitSource(ctx, b, request.From(ctx).From)
 }
 
-// AdmitStream counts a video that the client of a request plays. It returns RateLimited when none is left.
-func (a *API) AdmitStream(ctx context.Context) error { return a.admitClient(ctx, a.buckets.stream) }
+// AdmitStream counts a video that a client plays. It returns RateLimited when none is left.
+func (a *API) AdmitStream(ctx context.Context, from tenancy.Source) error {
+	return a.admitSource(ctx, a.buckets.stream, from)
+}
 
 // admitSource counts a request of a client, and of its site. It returns RateLimited when one of them has none left.
 func (a *API) admitSource(ctx context.Context, b clientBucket, from tenancy.Source) error {

@@ -37,7 +37,9 @@ func (a *API) uploadFromURL(ctx context.Context, in *fromURLInput) (*mediumOutpu
 
 // ListMedia returns the endpoint that lists the files of the organization.
 func (a *API) ListMedia() route.Endpoint {
-	return route.JSON(describe("List uploaded files, the newest first, 18 on a page", 400), a.listMedia)
+	d := describe("List uploaded files, the newest first, 18 on a page", 400)
+	d.SkipValidateParams = true // see optionalInt
+	return route.JSON(d, a.listMedia)
 }
 
 type listMediaInput struct {

@@ -1,0 +1,270 @@
+package service_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"image"
+	"image/png"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"crier/platform/blob"
+	"crier/platform/fault"
+	"crier/platform/id"
+	"crier/platform/outbound"
+	"crier/platform/secret"
+	"crier/publishing"
+	publishingservice "crier/publishing/service"
+	"crier/tenancy"
+	"crier/tests/canary"
+	"crier/tests/fixture"
+)
+
+// picture returns a PNG image of a width, which has bytes of its own.
+func (r *rig) picture(width int) []byte {
+	r.Helper()
+	var b bytes.Buffer
+	r.OK(png.Encode(&b, image.NewGray(image.Rect(0, 0, width, 1))))
+	return b.Bytes()
+}
+
+// blobs returns the keys of the file store.
+func (r *rig) blobs() map[string]bool {
+	r.Helper()
+	keys := map[string]bool{}
+	r.OK(r.Disk.List(r.Context(), func(page []blob.Entry) error {
+		for _, e := range page {
+			keys[e.Key] = true
+		}
+		return nil
+	}))
+	return keys
+}
+
+// later is a clock that is ahead.
+type later time.Duration
+
+func (l later) Now() time.Time { return time.Now().Add(time.Duration(l)) }
+
+func TestUpload_SameBytesAtOnceAreOneFile(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	media := publishingservice.NewMedia(limits, r.deps)
+	m, data := r.organization(), r.picture(3)
+	var mu sync.Mutex
+	ids := map[publishing.MediaID]bool{}
+	var all sync.WaitGroup
+	for range 8 {
+		all.Go(func() {
+			stored, err := media.Upload(t.Context(), m.who, "a.png", bytes.NewReader(data))
+			mu.Lock()
+			defer mu.Unlock()
+			ids[stored.ID] = true
+			if err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	all.Wait()
+	if blobs := r.blobs(); len(ids) != 1 || len(blobs) != 1 {
+		t.Fatalf("8 uploads made the files %v and stored %d times, want one", ids, len(blobs))
+	}
+}
+
+func TestCollectFiles_DeletesOnlyWhatNothingUses(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	m := r.organization()
+	media := publishingservice.NewMedia(limits, r.deps)
+	kept, err := media.Upload(t.Context(), m.who, "a.png", bytes.NewReader(r.picture(1)))
+	r.OK(err)
+	derived := m.medium() // with the files of three attempts, of which the last counts
+	m.Tenant(m.who.Org, `update media set key = $2 where id = $1`, derived.ID, strings.Repeat("k", 24))
+	derived.Key = strings.Repeat("k", 24)
+	m.Tenant(m.who.Org, `update derived_picture set blob_key = $2 where media_id = $1 and state = 'ready'`,
+		derived.ID, derived.DerivedKey("jpeg-1000-1000", 3))
+	key := func() string {
+		k, err := secret.Token("", 24)
+		r.OK(err)
+		return k
+	}
+	use := []string{kept.BlobKey(), derived.BlobKey(), derived.DerivedKey("jpeg-1000-1000", 3)}
+	foreign := []string{
+		id.New[tenancy.OrgTag]().String() + "/" + key(), "other/file", m.who.Org.String() + "/short", "file",
+	}
+	unused := []string{m.who.Org.String() + "/" + key(), derived.DerivedKey("jpeg-1000-1000", 1), derived.DerivedKey("jpeg-1000-1000", 2)}
+	for _, k := range append(append(use[1:], foreign...), unused...) {
+		m.create(k)
+	}
+	early := r.deps
+	early.Clock = later(24 * time.Hour)
+	cfg := limits
+	cfg.UploadTimeout = time.Hour
+	if n, err := publishingservice.NewMedia(cfg, early).CollectFiles(t.Context()); err != nil || n != 0 {
+		t.Fatalf("%d files were deleted within the time of an upload, with error %v", n, err)
+	}
+	early.Clock = later(26 * time.Hour)
+	collector := publishingservice.NewMedia(cfg, early)
+	n, err := collector.CollectFiles(t.Context())
+	r.OK(err)
+	left := r.blobs()
+	for _, k := range append(use, foreign...) {
+		if !left[k] {
+			t.Errorf("%s was deleted", k)
+		}
+	}
+	for _, k := range unused {
+		if left[k] {
+			t.Errorf("%s was not deleted", k)
+		}
+	}
+	if n < len(unused) {
+		t.Errorf("%d files were deleted, want %d at least", n, len(unused))
+	}
+	// The bytes of a file that was marked as deleted, and whose process died then.
+	m.Tenant(m.who.Org, `update media set deleted_at = now() where id = $1`, kept.ID)
+	if _, err := collector.CollectFiles(t.Context()); err != nil || r.blobs()[kept.BlobKey()] {
+		t.Errorf("a deleted file is still there, with error %v", err)
+	}
+	var rows int
+	r.OK(r.DB.Read(t.Context(), m.who.Org.UUID(), func(b *pgx.Batch) {
+		b.Queue(`select count(*) from media where id = $1`, kept.ID).QueryRow(func(row pgx.Row) error { return row.Scan(&rows) })
+	}))
+	if rows != 0 {
+		t.Error("the row of a deleted file is still there")
+	}
+}
+
+func TestCollectFiles_OneFailureStopsNothing(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	m, other := r.organization(), r.organization()
+	keys := []string{m.who.Org.String() + "/" + strings.Repeat("a", 24), other.who.Org.String() + "/" + strings.Repeat("b", 24)}
+	for _, k := range keys {
+		m.create(k)
+	}
+	broken := errors.New("it cannot be deleted")
+	r.deps.Blobs = failingDelete{Store: r.Disk, key: keys[0], err: broken}
+	r.deps.Clock = later(30 * time.Hour)
+	n, err := publishingservice.NewMedia(limits, r.deps).CollectFiles(t.Context())
+	if n != 1 || !errors.Is(err, broken) || r.blobs()[keys[1]] {
+		t.Fatalf("%d files were deleted with error %v, want the other one and the error", n, err)
+	}
+}
+
+type failingDelete struct {
+	blob.Store
+	key string
+	err error
+}
+
+func (f failingDelete) Delete(ctx context.Context, key string) error {
+	if key == f.key {
+		return f.err
+	}
+	return f.Store.Delete(ctx, key)
+}
+
+func TestDelete_RefusesFileOfPostInTheQueue(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	m := r.organization()
+	channel := m.Connect(m.who.Org)
+	media := publishingservice.NewMedia(limits, r.deps)
+	for state, want := range map[publishing.State]bool{
+		publishing.StateDraft: true, publishing.StateError: true, publishing.StatePublished: true,
+		publishing.StateQueue: false, publishing.StatePublishing: false, publishing.StateUnknown: false,
+	} {
+		medium := fixture.Medium(m.who.Org, time.Now())
+		_, err := m.Store.SaveMedium(t.Context(), medium, nil, 0)
+		r.OK(err)
+		m.inState(channel, state, medium)
+		err = media.Delete(t.Context(), m.who, medium.ID.String())
+		if deleted := err == nil; deleted != want || !want && !fault.Is(err, fault.Conflict) {
+			t.Errorf("the file of a post in %s: %v, want it deleted: %v", state, err, want)
+		}
+	}
+}
+
+// TestUploadFromURL_NameThatChangesItsAddress resolves a name to a public address first, as a check would, and then to
+// this machine.
+func TestUploadFromURL_NameThatChangesItsAddress(t *testing.T) {
+	t.Parallel()
+	c := canary.New(t)
+	r := newRig(t)
+	m := r.organization()
+	for name, private := range map[string][4]byte{
+		"loopback": {127, 0, 0, 1}, "private": {10, 0, 0, 1}, "link-local": {169, 254, 169, 254}, "carrier-grade NAT": {100, 64, 0, 1},
+		"any": {0, 0, 0, 0},
+	} {
+		resolver := canary.NameServer(t, func(n int) [4]byte {
+			if n == 1 {
+				return [4]byte{93, 184, 215, 14}
+			}
+			return private
+		})
+		client, err := outbound.New(outbound.Config{}, outbound.Deps{Resolver: resolver})
+		r.OK(err)
+		if checked, err := resolver.LookupHost(t.Context(), "rebind.example"); err != nil || checked[0] != "93.184.215.14" {
+			t.Fatalf("the name has the addresses %v at first, with error %v, want a public one", checked, err)
+		}
+		r.deps.Fetch = client.Transport()
+		for _, scheme := range []string{"http", "https"} {
+			_, err := publishingservice.NewMedia(limits, r.deps).UploadFromURL(t.Context(), m.who, scheme+"://rebind.example/a.png")
+			if !fault.Is(err, fault.Invalid) || !errors.Is(err, outbound.ErrBlocked) {
+				t.Errorf("%s, %s: %v, want that the address is blocked", name, scheme, err)
+			}
+		}
+	}
+	c.Silent(t)
+}
+
+func TestStream_KeepsRangesAndRefusesOthers(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	video := bytes.Repeat([]byte("0123456789"), 100)
+	server := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, q *http.Request) {
+		switch q.URL.Path {
+		case "/page.mp4":
+			_, _ = w.Write([]byte("<html>"))
+		case "/loop.mp4":
+			http.Redirect(w, q, "/loop.mp4", http.StatusFound)
+		case "/large.mp4":
+			w.Header().Set("Content-Type", "video/mp4")
+			w.Header().Set("Content-Length", "5000000")
+		case "/missing.mp4":
+			http.NotFound(w, q)
+		default:
+			w.Header().Set("Content-Type", "video/mp4")
+			http.ServeContent(w, q, "", time.Time{}, bytes.NewReader(video))
+		}
+	}))
+	t.Cleanup(server.Close)
+	r.deps.Fetch = server.Client().Transport
+	media := publishingservice.NewMedia(limits, r.deps)
+	v, err := media.Stream(t.Context(), server.URL+"/a.mp4", "bytes=3-5")
+	r.OK(err)
+	defer v.Body.Close()
+	var got bytes.Buffer
+	if _, err := got.ReadFrom(v.Body); err != nil || got.String() != "345" || v.ContentRange != "bytes 3-5/1000" || v.Size != 3 {
+		t.Errorf("read %q with error %v of %+v, want 345", got.String(), err, v)
+	}
+	for path, want := range map[string]fault.Kind{
+		"/page.mp4": fault.Invalid, "/a.mov": fault.Invalid, "/large.mp4": fault.Invalid, "/missing.mp4": fault.Upstream, "/loop.mp4": fault.Loop,
+	} {
+		if _, err := media.Stream(t.Context(), server.URL+path, ""); !fault.Is(err, want) {
+			t.Errorf("%s: %v, want %s", path, err, want)
+		}
+	}
+	server.Close()
+	if _, err := media.Stream(t.Context(), server.URL+"/a.mp4", ""); !fault.Is(err, fault.Upstream) {
+		t.Errorf("a server that is gone: %v, want %s", err, fault.Upstream)
+	}
+}

@@ -1,0 +1,6 @@
+//go:build long
+
+package bounds
+
+// videoSize is the size of the videos that are uploaded, in bytes: the default of MAX_VIDEO_BYTES.
+const videoSize = 1 << 30

@@ -1,0 +1,127 @@
+// Package canary checks that a service makes no request to addresses that are not public: listeners on this machine
+// that count who connects, a list of hostile URLs that lead to them and to other private addresses, a server that
+// redirects to them, and a name server that changes its answers.
+package canary
+
+import (
+	"errors"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"strconv"
+	"sync/atomic"
+	"testing"
+
+	"golang.org/x/net/dns/dnsmessage"
+)
+
+// Canary are the listeners. They listen on all addresses of this machine.
+type Canary struct {
+	// Port is one that is neither 80 nor 443.
+	Port  int
+	count atomic.Int64
+}
+
+// New returns listeners that run until the test ends: on the ports 80 and 443 where the test may listen there and no
+// other test does, and on one other port.
+func New(t testing.TB) *Canary {
+	t.Helper()
+	c := &Canary{}
+	for _, port := range []string{"80", "443", "0"} {
+		ln, err := new(net.ListenConfig).Listen(t.Context(), "tcp", ":"+port)
+		if err != nil && port != "0" {
+			t.Logf("the canary does not listen on port %s: %v", port, err)
+			continue
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = ln.Close() })
+		c.Port = ln.Addr().(*net.TCPAddr).Port
+		go c.accept(ln)
+	}
+	return c
+}
+
+func (c *Canary) accept(ln net.Listener) {
+	for {
+		conn, err := ln.Accept()
+		if errors.Is(err, net.ErrClosed) {
+			return
+		}
+		c.count.Add(1)
+		if err == nil {
+			_ = conn.Close()
+		}
+	}
+}
+
+// Connections returns how many connections have reached the listeners.
+func (c *Canary) Connections() int64 { return c.count.Load() }
+
+// Silent fails the test if a connection has reached a listener.
+func (c *Canary) Silent(t testing.TB) {
+	t.Helper()
+	if n := c.Connections(); n != 0 {
+		t.Errorf("%d connections have reached the canary, want none", n)
+	}
+}
+
+// Redirector runs a server on loopback until the test ends, which redirects /to?u=x to x with the status 302, or the one
+// of the query s. It returns its host:port, which the service under test must be allowed to reach, and a function that
+// returns the URL that redirects to another one.
+func Redirector(t testing.TB) (address string, to func(target string) string) {
+	t.Helper()
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		status := http.StatusFound
+		if s, err := strconv.Atoi(r.URL.Query().Get("s")); err == nil {
+			status = s
+		}
+		w.Header()["Location"] = []string{r.URL.Query().Get("u")}
+		w.WriteHeader(status)
+	}))
+	t.Cleanup(server.Close)
+	return server.Listener.Addr().String(), func(target string) string {
+		return server.URL + "/to?u=" + url.QueryEscape(target)
+	}
+}
+
+// NameServer runs a name server on loopback until the test ends. It answers the n-th question for an IPv4 address, n from
+// 1, with answer(n), and has no other answers.
+func NameServer(t testing.TB, answer func(n int) [4]byte) *net.Resolver {
+	t.Helper()
+	conn, err := new(net.ListenConfig).ListenPacket(t.Context(), "udp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = conn.Close() })
+	go serveNames(conn, answer)
+	return resolverOf(conn.LocalAddr().String())
+}
+
+func serveNames(conn net.PacketConn, answer func(n int) [4]byte) {
+	buf, n := make([]byte, 1500), 0
+	for {
+		size, from, err := conn.ReadFrom(buf)
+		if err != nil {
+			return
+		}
+		var m dnsmessage.Message
+		if m.Unpack(buf[:size]) != nil || len(m.Questions) != 1 {
+			continue
+		}
+		q := m.Questions[0]
+		reply := dnsmessage.Message{
+			Header: dnsmessage.Header{ID: m.ID, Response: true, Authoritative: true}, Questions: m.Questions,
+		}
+		if q.Type == dnsmessage.TypeA {
+			n++
+			head := dnsmessage.ResourceHeader{Name: q.Name, Type: q.Type, Class: q.Class}
+			reply.Answers = []dnsmessage.Resource{{Header: head, Body: &dnsmessage.AResource{A: answer(n)}}}
+		}
+		if out, err := reply.Pack(); err == nil {
+			_, _ = conn.WriteTo(out, from)
+		}
+	}
+}
