@@ -62,6 +62,7 @@ func benches() []bench {
 		{name: "retention", run: retention},
 		{name: "login", run: signingIn},
 		{name: "session", run: behindSession},
+		{name: "upload", run: uploading},
 		{name: "wall", run: walled},
 		{name: "webhook", run: webhooks},
 	}
@@ -72,7 +73,7 @@ func main() {
 	flag.IntVar(&opts.posts, "posts", 100_000, "posts of due_burst; the sizes of fairness scale with it")
 	flag.IntVar(&opts.organizations, "orgs", 10_000, "organizations of due_burst; idle has ten times as many")
 	flag.IntVar(&opts.rounds, "rounds", 3,
-		"bursts of due_burst, and turns of login, session and wall, each beside its floor; their means are compared")
+		"bursts of due_burst, and turns of login, session, upload and wall, each beside its floor; their means are compared")
 	flag.IntVar(&opts.rows, "rows", 1_000_000, "most rows in the tables of growth and wall")
 	flag.IntVar(&opts.year, "year", 100_000, "posts of a year of retention")
 	flag.IntVar(&opts.seconds, "seconds", 60, "length of what is measured over time")
