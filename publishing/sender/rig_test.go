@@ -206,7 +206,10 @@ func (m member) post(p *pictures.Maker, kind publishing.CreateType, media ...pub
 	for _, x := range media {
 		value.Media = append(value.Media, publishing.CreateMedium{ID: x.ID.String()})
 	}
-	return publishingservice.NewPosts(serviceConfig, publishingservice.Deps(deps)).Create(m.Context(), m.who, publishing.CreatePosts{
+	return publishingservice.NewPosts(serviceConfig, publishingservice.Deps{
+		DB: deps.DB, Blobs: deps.Blobs, Keyring: deps.Keyring, Connectors: deps.Connectors, HTTP: deps.HTTP,
+		Clock: deps.Clock, Waker: deps.Waker, Log: deps.Log, Pictures: deps.Pictures, Node: deps.Node,
+	}).Create(m.Context(), m.who, publishing.CreatePosts{
 		Type: kind, Date: time.Now().Add(time.Hour).UTC(), Method: publishing.MethodAPI,
 		Entries: []publishing.CreateEntry{{Channel: m.channel.String(), Parts: []publishing.CreatePart{value}}},
 	})

@@ -120,9 +120,9 @@ func (s *Posts) lookup(ctx context.Context, p tenancy.Principal, cmd publishing.
 
 // keyOf returns the media key of an address that this instance serves; ours is false for any other address. An address
 // without a host is one of this instance.
-func (s core) keyOf(raw string) (key string, ours bool) {
+func (c core) keyOf(raw string) (key string, ours bool) {
 	u, err := url.Parse(raw)
-	base, baseErr := url.Parse(s.cfg.BaseURL)
+	base, baseErr := url.Parse(c.cfg.BaseURL)
 	if err != nil || baseErr != nil || raw == "" {
 		return "", false
 	}

@@ -176,7 +176,6 @@ func TestDelete_RefusesFileOfPostInTheQueue(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
 	m := r.organization()
-	channel := m.Connect(m.who.Org)
 	media := publishingservice.NewMedia(limits, r.deps)
 	for state, want := range map[publishing.State]bool{
 		publishing.StateDraft: true, publishing.StateError: true, publishing.StatePublished: true,
@@ -185,7 +184,7 @@ func TestDelete_RefusesFileOfPostInTheQueue(t *testing.T) {
 		medium := fixture.Medium(m.who.Org, time.Now())
 		_, err := m.Store.SaveMedium(t.Context(), medium, nil, 0)
 		r.OK(err)
-		m.inState(channel, state, medium)
+		m.inState(m.Connect(m.who.Org), state, medium)
 		err = media.Delete(t.Context(), m.who, medium.ID.String())
 		if deleted := err == nil; deleted != want || !want && !fault.Is(err, fault.Conflict) {
 			t.Errorf("the file of a post in %s: %v, want it deleted: %v", state, err, want)

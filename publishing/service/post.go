@@ -25,9 +25,9 @@ func NewPosts(cfg Config, deps Deps) *Posts {
 
 // inOrg runs fn in a transaction of the organization, and again after a serialization failure. When fn has ended a post
 // that held its channel, it wakes the organization, because the next post of the channel may be due.
-func (s core) inOrg(ctx context.Context, org tenancy.OrgID, fn func(*publishingstore.Tx) error) error {
+func (c core) inOrg(ctx context.Context, org tenancy.OrgID, fn func(*publishingstore.Tx) error) error {
 	freed := false
-	err := s.store.InOrg(ctx, org, func(tx *publishingstore.Tx) error {
+	err := c.store.InOrg(ctx, org, func(tx *publishingstore.Tx) error {
 		err := fn(tx)
 		freed = tx.ChannelReleased()
 		return err
@@ -36,7 +36,7 @@ func (s core) inOrg(ctx context.Context, org tenancy.OrgID, fn func(*publishings
 		return err
 	}
 	if freed {
-		s.deps.Waker.Wake(ctx, org, time.Time{})
+		c.deps.Waker.Wake(ctx, org, time.Time{})
 	}
 	return nil
 }
