@@ -119,5 +119,3 @@ func freeSlot(
 	return time.Time{}, fault.New(fault.Conflict, "publishing.FindSlot",
 		"All posting times of the next 366 days are taken: add times to the queue plan, or choose a time yourself.")
 }
-
-func noChannel(op string) error { return fault.New(fault.NotFound, op, "There is no such channel.") }

@@ -38,8 +38,7 @@ type tenantFixture struct {
 	webhook    publishing.WebhookID
 	delivery   publishing.DeliveryID
 	// pending is the channel of a connect whose account is to be chosen.
-	pending  publishing.ChannelID
-	standing publishingstore.PostStatus
+	pending publishing.ChannelID
 }
 
 // copied returns the post under new ids.
