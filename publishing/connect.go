@@ -56,8 +56,9 @@ type FinishConnect struct {
 // ChannelConnected is the answer to FinishConnect. Onboarding and ReturnURL are those of BeginConnect.
 type ChannelConnected struct {
 	Channel Channel
-	// By is who began to connect it; zero when that account is gone.
+	// By or ByKey is who began to connect it; the other is zero.
 	By         tenancy.PersonID
+	ByKey      tenancy.KeyID
 	Onboarding bool
 	ReturnURL  string
 	// Candidates are set when an account must be chosen. Channel then has only the ID that it will have, its Org, its

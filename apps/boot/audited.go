@@ -77,6 +77,9 @@ func (c auditedChannels) ChooseByState(
 // recordConnected records a channel that was connected by a request without a session.
 func (c auditedChannels) recordConnected(ctx context.Context, done publishing.ChannelConnected) {
 	p := tenancy.Principal{Org: done.Channel.Org, Person: done.By, Via: tenancy.ViaSession, Name: "a member"}
+	if !done.ByKey.IsZero() {
+		p.Key, p.Via, p.Name = done.ByKey, tenancy.ViaKey, "an API key"
+	}
 	c.auditor.record(ctx, p, tenancy.ActionChannelConnected, done.Channel.Connector+" "+done.Channel.Name)
 }
 

@@ -445,8 +445,9 @@ create table connect_state (
   connector  text not null,
   -- The channel to connect again; null for a new one.
   channel_id uuid,
-  -- Who began it.
+  -- Who began it: a person, or an API key.
   person_id  uuid,
+  key_id     uuid,
   onboarding boolean not null default false,
   return_url text not null default '',
   -- How often credentials were tried with it, which needs no session: ConnectStateTry ends it.
@@ -1173,7 +1174,7 @@ grant select (org_id, id, hash, created_by, used_at, expires_at), update (used_a
 create policy gate on media for select to crier_gate using (deleted_at is null);
 grant select (key, org_id, id, name, ext, content_type, size, deleted_at) on media to crier_gate;
 create policy gate on connect_state for select to crier_gate using (true);
-grant select (hash, org_id, person_id, expires_at, state_until) on connect_state to crier_gate;
+grant select (hash, org_id, person_id, key_id, expires_at, state_until) on connect_state to crier_gate;
 
 -- crier_clock: claims, finishes, sweeps and reaps across organizations, and reads neither content nor credentials.
 grant select, insert, update, delete on node to crier_clock;

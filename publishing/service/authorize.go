@@ -232,7 +232,7 @@ func (s *Channels) storeCandidates(
 		Channel: publishing.Channel{
 			ID: st.Pending, Org: st.Org, Connector: st.Connector, Name: c.Describe().Name, Timezone: st.Timezone,
 		},
-		By: st.Person, Candidates: candidates(got.Candidates),
+		By: st.Person, ByKey: st.Key, Candidates: candidates(got.Candidates),
 	}, nil
 }
 

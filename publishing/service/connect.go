@@ -49,8 +49,11 @@ func (s *Channels) Begin(ctx context.Context, p tenancy.Principal, cmd publishin
 		return "", fault.New(fault.Invalid, op, c.Describe().Name+" is connected with a form in the dashboard.")
 	}
 	st := publishingstore.ConnectState{
-		Org: p.Org, Connector: cmd.Connector, Person: p.Person, Onboarding: cmd.Onboarding, ReturnURL: cmd.ReturnURL,
+		Org: p.Org, Connector: cmd.Connector, Key: p.Key, Onboarding: cmd.Onboarding, ReturnURL: cmd.ReturnURL,
 		ExpiresAt: s.deps.Clock.Now().Add(stateLife),
+	}
+	if p.Via != tenancy.ViaKey { // the person of a key is its creator, who may have left
+		st.Person = p.Person
 	}
 	if cmd.Refresh != "" {
 		channel, err := s.store.ChannelOfAccount(ctx, p.Org, cmd.Connector, cmd.Refresh)
@@ -201,7 +204,7 @@ func (s *Channels) storeChannel(
 		s.deps.Waker.Wake(ctx, st.Org, *next)
 	}
 	return publishing.ChannelConnected{
-		Channel: channel, By: st.Person, Onboarding: st.Onboarding, ReturnURL: st.ReturnURL,
+		Channel: channel, By: st.Person, ByKey: st.Key, Onboarding: st.Onboarding, ReturnURL: st.ReturnURL,
 	}, nil
 }
 

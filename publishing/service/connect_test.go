@@ -10,8 +10,10 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"crier/platform/fault"
+	"crier/platform/id"
 	"crier/platform/outbound"
 	"crier/platform/pg"
+	"crier/platform/secret"
 	"crier/publishing"
 	"crier/publishing/connector"
 	publishingservice "crier/publishing/service"
@@ -239,6 +241,32 @@ func TestFinishConnect_EndsWithAccessOfWhoBeganIt(t *testing.T) {
 		}
 		if d.attempts.Load() != tried {
 			t.Errorf("%s: the platform was called", name)
+		}
+	}
+}
+
+func TestFinishConnect_EndsWithTheKeyThatBeganIt(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	d := &passwordPlatform{platform: r.platform}
+	r.register(d)
+	for name, c := range map[string]struct {
+		end     string
+		refused bool
+	}{
+		"the creator leaves": {end: "delete from member"},
+		"the key is revoked": {end: "delete from api_key", refused: true},
+		"the key expires":    {end: "update api_key set expires_at = now()", refused: true},
+		"the key is rotated": {end: "update api_key set expires_at = now() + interval '1 hour'"},
+	} {
+		m := r.organization()
+		m.who.Via, m.who.Key = tenancy.ViaKey, id.New[tenancy.KeyTag]()
+		m.Tenant(m.who.Org, `insert into api_key (org_id, id, name, prefix, hash, created_by)
+			values ($1, $2, 'key', 'crier_', $3, $4)`, m.who.Org, m.who.Key, secret.HashToken(m.who.Key.String()), m.who.Person)
+		try := m.begin(limits)
+		m.Tenant(m.who.Org, c.end)
+		if err := try("right"); fault.Is(err, fault.Invalid) != c.refused || err != nil && !c.refused {
+			t.Errorf("%s: got %v, want refused %t", name, err, c.refused)
 		}
 	}
 }

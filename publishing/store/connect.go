@@ -19,10 +19,12 @@ type ConnectState struct {
 	// Connector is the identifier of the platform.
 	Connector string `db:"connector"`
 	// Channel is the channel to reconnect, zero for a new one.
-	Channel    publishing.ChannelID `db:"channel_id"`
-	Person     tenancy.PersonID     `db:"person_id"`
-	Onboarding bool                 `db:"onboarding"`
-	ReturnURL  string               `db:"return_url"`
+	Channel publishing.ChannelID `db:"channel_id"`
+	// Who began it is Person or Key; the other is zero.
+	Person     tenancy.PersonID `db:"person_id"`
+	Key        tenancy.KeyID    `db:"key_id"`
+	Onboarding bool             `db:"onboarding"`
+	ReturnURL  string           `db:"return_url"`
 	// Verifier is the sealed code verifier of a connect by OAuth; nil for one with a form.
 	Verifier []byte `db:"sealed_verifier"`
 	// AppID is the client id of the application of a connect by OAuth.
@@ -43,22 +45,24 @@ type ConnectState struct {
 var stateColumns = columns[ConnectState]("s")
 
 const stateInsert = `-- publishing.ConnectStateInsert
-insert into connect_state (org_id, hash, connector, channel_id, person_id, onboarding, return_url, expires_at,
+insert into connect_state (org_id, hash, connector, channel_id, person_id, key_id, onboarding, return_url, expires_at,
   sealed_verifier, app_id, pending_id, candidates, credential, timezone, state_until)
-values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15)`
+values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16)`
 
 // SaveState inserts a connect state under its hash. It returns pg.ErrOrgBusy or the error of Postgres, which is a
 // unique violation for a hash that exists.
 func (s *Store) SaveState(ctx context.Context, hash []byte, st ConnectState) error {
 	return s.db.WriteOrg(ctx, st.Org.UUID(), func(b *pgx.Batch) {
-		b.Queue(stateInsert, st.Org, hash, st.Connector, st.Channel, st.Person, st.Onboarding, st.ReturnURL,
-			st.ExpiresAt, st.Verifier, st.AppID, st.Pending, st.Candidates, st.Credential, st.Timezone, st.StateUntil)
+		b.Queue(stateInsert, st.Org, hash, st.Connector, st.Channel, st.Person, st.Key, st.Onboarding,
+			st.ReturnURL, st.ExpiresAt, st.Verifier, st.AppID, st.Pending, st.Candidates, st.Credential, st.Timezone, st.StateUntil)
 	})
 }
 
-// stateWanted is the condition that who began a connect may still finish it: a member, or an API key.
+// stateWanted is the condition that who began a connect still has access: a member, or an API key.
 const stateWanted = `(s.person_id is null
-  or exists (select from member m where m.org_id = s.org_id and m.person_id = s.person_id and not m.disabled))`
+  or exists (select from member m where m.org_id = s.org_id and m.person_id = s.person_id and not m.disabled))
+  and (s.key_id is null or exists (select from api_key k
+    where k.org_id = s.org_id and k.id = s.key_id and coalesce(k.expires_at > now(), true)))`
 
 const stateOwner = `-- publishing.ConnectStateOwner
 select s.org_id from connect_state s join organization o on o.id = s.org_id
@@ -66,7 +70,7 @@ where s.hash = $1 and coalesce(s.state_until, s.expires_at) > now() and o.delete
   and ` + stateWanted
 
 // stateOwner returns the organization of a connect state. It returns pgx.ErrNoRows when there is none that has not
-// expired, and when who began it is no member any more or nobody may use the organization.
+// expired, and when who began it has no access any more or nobody may use the organization.
 func (s *Store) stateOwner(ctx context.Context, hash []byte) (org tenancy.OrgID, err error) {
 	err = s.db.WriteRole(ctx, pg.Gate, func(b *pgx.Batch) {
 		b.Queue(stateOwner, hash).QueryRow(func(row pgx.Row) error { return row.Scan(&org) })
@@ -81,7 +85,7 @@ returning ` + stateColumns
 
 // TryState counts a try of the state of a connect with a form and returns the state, whose organization it finds by the
 // hash. It returns pgx.ErrNoRows when there is none that has not expired, when it was tried most times already, and when
-// who began it is no member any more or nobody may use the organization.
+// who began it has no access any more or nobody may use the organization.
 func (s *Store) TryState(
 	ctx context.Context, hash []byte, connector string, most int,
 ) (st ConnectState, err error) {
@@ -114,7 +118,7 @@ delete from connect_state s where s.hash = $1 and s.expires_at > now() and ` + s
 returning s.connector`
 
 // TakeState deletes a connect state, so that it is used once. It returns pgx.ErrNoRows when there is none that has not
-// expired, and when who began it is no member any more.
+// expired, and when who began it has no access any more.
 func (s *Store) TakeState(ctx context.Context, org tenancy.OrgID, hash []byte) error {
 	return s.db.WriteOrg(ctx, org.UUID(), func(b *pgx.Batch) {
 		b.Queue(stateTake, hash).QueryRow(func(row pgx.Row) error { return row.Scan(new(string)) })
@@ -128,8 +132,8 @@ returning ` + stateColumns
 
 // UseState deletes the state of a connect by OAuth and returns it, so that it is used once. pending asks for one whose
 // account is still to be chosen, and else for one that waits for the answer of the platform. It finds the organization
-// by the hash, and returns pgx.ErrNoRows when there is none that has not expired, and when who began it is no member any
-// more or nobody may use the organization.
+// by the hash, and returns pgx.ErrNoRows when there is none that has not expired, and when who began it has no access
+// any more or nobody may use the organization.
 func (s *Store) UseState(
 	ctx context.Context, hash []byte, connector string, pending bool,
 ) (st ConnectState, err error) {
