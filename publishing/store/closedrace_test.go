@@ -12,7 +12,8 @@ import (
 )
 
 // interruptedRig is a rig whose claims can be stopped after they have read the channels and before they lock them:
-// where a claim checks its lease, it waits for an advisory lock of the owner.
+// where a claim checks its lease, it waits for an advisory lock of the owner. It waits without a limit: after a time-out
+// the claim would be repeated, and the second statement would see the change from its start.
 func interruptedRig(t *testing.T) (r *rig, owner *pgx.Conn) {
 	t.Helper()
 	address := dbtest.URL(t)
@@ -22,7 +23,7 @@ func interruptedRig(t *testing.T) (r *rig, owner *pgx.Conn) {
 	t.Cleanup(func() { _ = owner.Close(context.WithoutCancel(t.Context())) })
 	_, err = owner.Exec(t.Context(), `
 		create function pass() returns boolean language plpgsql volatile as $$
-			begin perform pg_advisory_xact_lock_shared(1); return true; end $$;
+			begin perform set_config('lock_timeout', '0', true), pg_advisory_xact_lock_shared(1); return true; end $$;
 		alter table node enable row level security;
 		create policy pass on node using (pass())`)
 	r.ok(err)

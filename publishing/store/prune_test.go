@@ -531,7 +531,8 @@ func TestPrune_ContinuesBehindRowsThatAreKept(t *testing.T) {
 	ctx, over := context.WithCancel(t.Context())
 	defer over()
 	r.ok(r.db.InOrg(t.Context(), r.org.UUID(), func(tx pgx.Tx) error {
-		if _, err := tx.Exec(t.Context(), `lock table part in exclusive mode`); err != nil { // the first delete waits for this lock
+		// The first delete waits for this lock, which must not end because this transaction is idle.
+		if _, err := tx.Exec(t.Context(), `set local idle_in_transaction_session_timeout = 0; lock table part in exclusive mode`); err != nil {
 			return err
 		}
 		var n int
