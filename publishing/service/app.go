@@ -130,7 +130,7 @@ func (s *Channels) Platforms(ctx context.Context, p tenancy.Principal) ([]publis
 	var out []publishing.Platform
 	for _, c := range s.deps.Connectors.All() {
 		d := c.Describe()
-		v := publishing.Platform{ID: d.ID, Name: d.Name, Capabilities: d.Capabilities, Authorized: true}
+		v := publishing.Platform{ID: d.ID, Name: d.Name, Capabilities: d.Capabilities, Abilities: []string{}, Authorized: true}
 		for _, a := range connector.Abilities(c) {
 			v.Abilities = append(v.Abilities, string(a))
 		}

@@ -125,7 +125,8 @@ func storm(t *testing.T, o org, nodes []*rig) {
 	o.wantCount(t, 1)
 }
 
-// burst sends one request n times in parallel under one key.
+// burst sends one request n times in parallel under one key. Where too many are in progress, it waits as the answer says
+// and sends that one again.
 func burst(t *testing.T, o org, nodes []*rig, n int, body any) []answer {
 	t.Helper()
 	answers := make([]answer, n)
@@ -135,6 +136,11 @@ func burst(t *testing.T, o org, nodes []*rig, n int, body any) []answer {
 			mine := o
 			mine.rig = nodes[i%len(nodes)]
 			a, err := mine.attempt(t.Context(), http.MethodPost, "/posts", body, "Idempotency-Key", "k")
+			for err == nil && a.Status == http.StatusTooManyRequests {
+				wait, _ := strconv.Atoi(a.Header.Get("Retry-After"))
+				<-time.After(time.Duration(wait) * time.Second)
+				a, err = mine.attempt(t.Context(), http.MethodPost, "/posts", body, "Idempotency-Key", "k")
+			}
 			if err != nil {
 				t.Error(err)
 			}

@@ -49,7 +49,9 @@ type harness struct {
 	nodes         []*node
 	ledger        *ledger
 	client        *client
-	channels      []channel
+	// hashing is held while a password is hashed.
+	hashing  sync.Mutex
+	channels []channel
 	// drillChannels maps each kind of drill to the indexes of its channels.
 	drillChannels map[string][]int
 	// hangProxies are the proxies in front of drillPlatform that can stop answering.

@@ -57,8 +57,10 @@ func (w *harness) createOrganization(
 	ctx context.Context, tenants *tenancyservice.Accounts, name string, accounts []account,
 ) ([]channel, error) {
 	o := organization{name: name, email: name + "@crier.test"}
+	w.hashing.Lock() // one at a time: none waits for a slot to hash its password
 	owner, err := tenants.CreateOwner(ctx, tenancyservice.NewOwner{Email: o.email, Name: "Owner", Password: password,
 		Organization: o.name})
+	w.hashing.Unlock()
 	if err != nil {
 		return nil, err
 	}

@@ -134,6 +134,19 @@ func closeInTime(t testing.TB, d *pg.DB) {
 	}
 }
 
+// Patient returns the URL of a database with 30 seconds for each connect, for processes that start while others keep
+// all cores busy.
+func Patient(address string) string {
+	u, err := url.Parse(address)
+	if err != nil {
+		return address // refused by the process
+	}
+	q := u.Query()
+	q.Set("connect_timeout", "30")
+	u.RawQuery = q.Encode()
+	return u.String()
+}
+
 func withDatabase(address, name string) string {
 	u, err := url.Parse(address)
 	if err != nil {

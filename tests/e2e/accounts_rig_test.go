@@ -80,7 +80,7 @@ func startInstance(t *testing.T, settings map[string]string) *instance {
 	s := &instance{database: dbtest.URL(t), heard: &heard{}}
 	s.mail = smtptest.Start(t, smtptest.Plain(), smtptest.Refuse(stuck, 451))
 	s.settings = map[string]string{
-		"DATABASE_URL": s.database, "DATABASE_MAX_CONNS": "12", "ENCRYPTION_KEYS": key, "FILES_DIR": t.TempDir(),
+		"DATABASE_URL": dbtest.Patient(s.database), "DATABASE_MAX_CONNS": "12", "ENCRYPTION_KEYS": key, "FILES_DIR": t.TempDir(),
 		"REDIS_URL": "redis://" + miniredis.RunT(t).Addr(), "SMTP_URL": s.mail.URL(), "MAIL_FROM": "Crier <crier@crier.example>",
 		"BASE_URL": instanceURL, "REGISTRATION": "open", "TRUSTED_PROXIES": "127.0.0.1", "PORT": "0",
 		"METRICS_LISTEN": "127.0.0.1:0", "CLUSTER_LISTEN": "127.0.0.1:0", "LEASE_TTL": "3s", "HEARTBEAT_INTERVAL": "500ms",

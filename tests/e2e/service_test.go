@@ -49,7 +49,7 @@ func start(t *testing.T, settings map[string]string) *service {
 	}
 	s := &service{database: dbtest.URL(t), log: &record{}}
 	s.settings = map[string]string{
-		"DATABASE_URL": s.database, "CRIER_HOME": t.TempDir(), "PORT": "0", "ENCRYPTION_KEYS": key, "PLATFORM_TIMEOUT": deadline.String(),
+		"DATABASE_URL": dbtest.Patient(s.database), "CRIER_HOME": t.TempDir(), "PORT": "0", "ENCRYPTION_KEYS": key, "PLATFORM_TIMEOUT": deadline.String(),
 		"DATABASE_MAX_CONNS": "12", "API_LIMIT": "100000", "LOG_FORMAT": "json", "LOG_LEVEL": "info",
 	}
 	maps.Copy(s.settings, settings)

@@ -109,11 +109,12 @@ func decodeCreate(body []byte) (publishing.CreatePosts, error) {
 	if err != nil {
 		return publishing.CreatePosts{}, err
 	}
-	o := n.object("type", "date", "republish", "inter", "interCount", "interUntil", "creationMethod", "tags", "posts")
+	o := n.object("type", "date", "shortLink", "republish", "inter", "interCount", "interUntil", "creationMethod", "tags", "posts")
 	cmd := publishing.CreatePosts{
 		Type: publishing.CreateType(o.get("type").name()), Republish: o.get("republish").flag(),
 		Repeat: decodeRepeat(o), Method: decodeMethod(o.get("creationMethod")),
 	}
+	o.get("shortLink").flag() // no links are shortened yet: only its type is checked
 	if s := o.get("date").value; s.Type == gjson.String {
 		cmd.Date, _ = ParseDate(s.String())
 	}
