@@ -55,6 +55,15 @@ type Remedy string
 // RemedyEnroll means that the person must enable a second factor. It is set for Forbidden only.
 const RemedyEnroll Remedy = "enroll"
 
+// Limit is what a plan allows and what there is, of a Quota fault.
+type Limit struct {
+	// Name is that of what is limited, such as "channels".
+	Name string
+	// Current is how many there are, without those that were refused.
+	Current int
+	Allowed int
+}
+
 // Error is a failure with the text for the client. Message, Fields and Items are safe to show; Err is for the log
 // and never leaves the process. Code that collects faults keeps at most MaxListed in each list and counts the others in
 // More.
@@ -71,7 +80,9 @@ type Error struct {
 	RetryAfter time.Duration
 	// Remedy is what the client must do before the request can succeed, if that is more than to correct it.
 	Remedy Remedy
-	Err    error
+	// Limit is set only for Quota; nil means that no numbers are known.
+	Limit *Limit
+	Err   error
 }
 
 // New returns a fault without a cause. The client sees the message, or a general sentence for the kind when it is

@@ -17,8 +17,8 @@ var leaves = []string{"platform/fault", "platform/clock", "platform/id"}
 
 var layers = []layer{
 	{from: "apps/crier", to: []string{"apps/boot"}},
-	{from: "apps/boot", to: []string{"apps", "actors", "publishing", "tenancy", "platform"}},
-	{from: "apps/edge", to: []string{"apps/edge", "publishing", "tenancy", "actors/org", "platform"}},
+	{from: "apps/boot", to: []string{"apps", "actors", "publishing", "tenancy", "billing", "platform"}},
+	{from: "apps/edge", to: []string{"apps/edge", "publishing", "tenancy", "actors/org", "platform"}, root: []string{"billing"}},
 	{from: "apps/worker", to: []string{"apps/worker", "actors", "publishing", "tenancy", "platform"}},
 	{from: "apps/sim", to: []string{"apps/sim", "platform"}},
 
@@ -35,6 +35,8 @@ var layers = []layer{
 	{from: "publishing", to: []string{"publishing", "tenancy", "platform"}},
 	{from: "tenancy", self: true, to: leaves, pure: true},
 	{from: "tenancy", to: []string{"tenancy", "platform"}},
+	{from: "billing", self: true, to: leaves, root: []string{"tenancy"}, pure: true},
+	{from: "billing", to: []string{"billing", "tenancy", "platform"}},
 
 	{from: "platform/fault"},
 	{from: "platform/clock"},
@@ -43,7 +45,7 @@ var layers = []layer{
 	{from: "platform/ratelimit", pure: true},
 	{from: "platform", to: append([]string{"platform/limit"}, leaves...)}, // and a package's own sub-folders, see layerRule
 
-	{from: "tests", to: []string{"apps", "actors", "publishing", "tenancy", "platform", "tests"}},
+	{from: "tests", to: []string{"apps", "actors", "publishing", "tenancy", "billing", "platform", "tests"}},
 }
 
 // impure are the packages of the standard library that access the network, files, processes or databases.
@@ -62,6 +64,8 @@ var restricted = []restriction{
 	{path: "crier/publishing/sender", from: []string{"apps/worker", "apps/boot", "tests/bench"}},
 	{path: "crier/publishing/service", from: []string{"apps/boot"}},
 	{path: "crier/tenancy/store", from: []string{"tenancy/service"}},
+	{path: "crier/billing/store", from: []string{"billing/service"}},
+	{path: "crier/billing/service", from: []string{"apps/boot"}},
 	{path: "crier/publishing/connector/all", from: []string{"apps/boot"}},
 	{path: "crier/publishing/connector/conformance", from: []string{}},
 	{path: "testing", from: []string{"tests", "publishing/connector/conformance"}},
@@ -209,9 +213,9 @@ var exceptions = []exception{
 
 // topLevel lists the entries of the root; entries that begin with a dot are the configuration of tools.
 var topLevel = []string{
-	"actors/", "apps/", "docs/", "ops/", "platform/", "publishing/", "tenancy/", "tests/",
+	"actors/", "apps/", "billing/", "docs/", "ops/", "platform/", "publishing/", "tenancy/", "tests/",
 	"CHANGELOG.md", "CONTRIBUTING.md", "LICENSE", "NOTICE", "README.md", "SECURITY.md", "staticcheck.conf", "Taskfile.yml", "go.mod", "go.sum",
 }
 
 // domains have a store and a service package, which are imported under aliases such as publishingstore.
-var domains = []string{"publishing", "tenancy"}
+var domains = []string{"publishing", "tenancy", "billing"}

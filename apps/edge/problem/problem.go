@@ -31,6 +31,9 @@ type Fault struct {
 	Errors     []ChannelFault `json:"errors,omitempty" doc:"The channels at fault, at most 50 entries."`
 	More       int            `json:"more,omitempty" doc:"Number of faults that message and errors leave out."`
 	URL        string         `json:"url,omitempty" doc:"Where the plan can be changed; only with 402."`
+	Limit      string         `json:"limit,omitempty" doc:"What the plan limits: channels, posts, webhooks or members; only with 402."`
+	Current    *int           `json:"current,omitempty" doc:"How many there are; only with 402. Posts: of the billing month."`
+	Allowed    *int           `json:"allowed,omitempty" doc:"How many the plan allows; only with 402."`
 	Enroll     bool           `json:"mfaEnrollmentRequired,omitempty" doc:"Enable a second factor; only with 403."`
 
 	headers http.Header
@@ -161,6 +164,9 @@ func newFault(status int, message string) *Fault {
 // addDetails adds the remedy, the wait, the fields and the items of a fault. With items, both messages are that of the first item.
 func (b *Fault) addDetails(f *fault.Error) {
 	b.Enroll = f.Remedy == fault.RemedyEnroll
+	if f.Limit != nil {
+		b.Limit, b.Current, b.Allowed = f.Limit.Name, &f.Limit.Current, &f.Limit.Allowed
+	}
 	if f.RetryAfter > 0 || f.Kind == fault.RateLimited {
 		b.setRetryAfter(f.RetryAfter)
 	}

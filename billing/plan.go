@@ -1,0 +1,186 @@
+// Package billing defines the plans of the instance, their limits and the plan of each organization.
+package billing
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"math"
+	"slices"
+	"strings"
+
+	"crier/platform/id"
+	"crier/tenancy"
+)
+
+// Tier is the name of a plan.
+type Tier string
+
+// The tiers. A plan file may have fewer.
+const (
+	TierFree     Tier = "FREE"
+	TierStandard Tier = "STANDARD"
+	TierTeam     Tier = "TEAM"
+	TierPro      Tier = "PRO"
+	TierUltimate Tier = "ULTIMATE"
+)
+
+// Tiers returns every tier, the smallest first.
+func Tiers() []Tier { return []Tier{TierFree, TierStandard, TierTeam, TierPro, TierUltimate} }
+
+// Plan is what one tier allows and costs. A limit is a number or tenancy.Unlimited.
+type Plan struct {
+	Tier     Tier
+	Channels int
+	// Posts is the limit of a billing month.
+	Posts    int
+	Webhooks int
+	Members  int
+	// MonthPrice and YearPrice are in whole US dollars.
+	MonthPrice int
+	YearPrice  int
+}
+
+// Catalogue are the plans of an instance. The zero Catalogue is that of an instance without plans, on which nothing is
+// limited.
+type Catalogue struct {
+	// Plans are in the order of Tiers.
+	Plans []Plan
+	// Default is the tier of organizations that Assigned does not name.
+	Default Tier
+	// Assigned are the tiers that the plan file gives to organizations.
+	Assigned map[tenancy.OrgID]Tier
+}
+
+// Limited returns whether the instance has plans.
+func (c Catalogue) Limited() bool { return len(c.Plans) > 0 }
+
+// Of returns the plan of an organization, and that of the largest tier without limits when the instance has no plans.
+func (c Catalogue) Of(org tenancy.OrgID) Plan {
+	tier, ok := c.Assigned[org]
+	if !ok {
+		tier = c.Default
+	}
+	for _, p := range c.Plans {
+		if p.Tier == tier {
+			return p
+		}
+	}
+	return Plan{
+		Tier: TierUltimate, Channels: tenancy.Unlimited, Posts: tenancy.Unlimited, Webhooks: tenancy.Unlimited,
+		Members: tenancy.Unlimited,
+	}
+}
+
+// Limits returns what the plan allows. Since is not set.
+func (p Plan) Limits() tenancy.Limits {
+	return tenancy.Limits{
+		Plan: string(p.Tier), Channels: p.Channels, Posts: p.Posts, Webhooks: p.Webhooks, Members: p.Members,
+	}
+}
+
+// file is the JSON of a plan file.
+type file struct {
+	Default       Tier              `json:"default"`
+	Plans         map[Tier]filePlan `json:"plans"`
+	Organizations map[string]Tier   `json:"organizations"`
+}
+
+type filePlan struct {
+	Channels   fileLimit `json:"channels"`
+	Posts      fileLimit `json:"posts"`
+	Webhooks   fileLimit `json:"webhooks"`
+	Members    fileLimit `json:"members"`
+	MonthPrice int       `json:"monthPrice"`
+	YearPrice  int       `json:"yearPrice"`
+}
+
+// fileLimit is a number, or null for no limit. It must be written.
+type fileLimit struct {
+	written bool
+	most    int
+}
+
+// UnmarshalJSON returns an error for what is neither null nor a whole number from 0 on.
+func (l *fileLimit) UnmarshalJSON(raw []byte) error {
+	l.written, l.most = true, tenancy.Unlimited
+	if string(raw) == "null" {
+		return nil
+	}
+	if err := json.Unmarshal(raw, &l.most); err != nil || l.most < 0 || l.most > math.MaxInt32 {
+		return fmt.Errorf("a limit is %s, and must be a whole number from 0 to %d, or null for none", raw, math.MaxInt32)
+	}
+	return nil
+}
+
+// Parse returns the catalogue of a plan file. Its errors name the place in the file, for the operator.
+func Parse(raw []byte) (Catalogue, error) {
+	var f file
+	d := json.NewDecoder(bytes.NewReader(raw))
+	d.DisallowUnknownFields()
+	if err := d.Decode(&f); err != nil {
+		return Catalogue{}, fmt.Errorf("the JSON cannot be read: %w", err)
+	}
+	if d.More() {
+		return Catalogue{}, fmt.Errorf("there is more than one JSON value")
+	}
+	c := Catalogue{Default: f.Default, Assigned: map[tenancy.OrgID]Tier{}}
+	for _, tier := range slices.Sorted(maps.Keys(f.Plans)) {
+		if !slices.Contains(Tiers(), tier) {
+			return Catalogue{}, fmt.Errorf("plans.%s is no tier: they are %s", tier, tierNames(Tiers()))
+		}
+	}
+	for _, tier := range Tiers() {
+		p, ok := f.Plans[tier]
+		if !ok {
+			continue
+		}
+		if err := p.check(tier); err != nil {
+			return Catalogue{}, err
+		}
+		c.Plans = append(c.Plans, Plan{
+			Tier: tier, Channels: p.Channels.most, Posts: p.Posts.most, Webhooks: p.Webhooks.most,
+			Members: p.Members.most, MonthPrice: p.MonthPrice, YearPrice: p.YearPrice,
+		})
+	}
+	if _, ok := f.Plans[f.Default]; !ok {
+		return Catalogue{}, fmt.Errorf("default is %q, and must be the name of one of the plans", f.Default)
+	}
+	for _, text := range slices.Sorted(maps.Keys(f.Organizations)) {
+		org, ok := id.Parse[tenancy.OrgTag](text)
+		if !ok {
+			return Catalogue{}, fmt.Errorf("organizations.%s is not the id of an organization", text)
+		}
+		if _, ok := f.Plans[f.Organizations[text]]; !ok {
+			return Catalogue{}, fmt.Errorf("organizations.%s is %q, and must be the name of one of the plans",
+				text, f.Organizations[text])
+		}
+		c.Assigned[org] = f.Organizations[text]
+	}
+	return c, nil
+}
+
+// check returns an error for a limit that is not written or a price below 0.
+func (p filePlan) check(tier Tier) error {
+	limits := map[string]fileLimit{
+		"channels": p.Channels, "posts": p.Posts, "webhooks": p.Webhooks, "members": p.Members,
+	}
+	for _, name := range slices.Sorted(maps.Keys(limits)) {
+		if !limits[name].written {
+			return fmt.Errorf("plans.%s.%s is missing: a whole number, or null for no limit", tier, name)
+		}
+	}
+	if p.MonthPrice < 0 || p.YearPrice < 0 {
+		return fmt.Errorf("plans.%s has a price below 0", tier)
+	}
+	return nil
+}
+
+func tierNames(tiers []Tier) string {
+	names := make([]string, len(tiers))
+	for i, t := range tiers {
+		names[i] = string(t)
+	}
+	return strings.Join(names, ", ")
+}

@@ -1,0 +1,43 @@
+// Package service answers which plan an organization has, inside the transactions of others and for the routes of plans.
+package service
+
+import (
+	"context"
+
+	"crier/billing"
+	billingstore "crier/billing/store"
+	"crier/platform/pg"
+	"crier/tenancy"
+)
+
+// Plans are the use cases of plans. It is safe for concurrent use.
+//
+// It is the port that publishing and tenancy ask what an organization may have: Limits.
+type Plans struct{ catalogue billing.Catalogue }
+
+// New returns the plans of an instance.
+func New(catalogue billing.Catalogue) *Plans { return &Plans{catalogue: catalogue} }
+
+// Limits returns what the plan of an organization allows. It reads with q, which is a transaction of the organization.
+// It returns the error of Postgres, after which the transaction must end.
+func (s *Plans) Limits(ctx context.Context, q pg.Querier, org tenancy.OrgID) (tenancy.Limits, error) {
+	limits := s.catalogue.Of(org).Limits()
+	if !s.catalogue.Limited() {
+		return limits, nil
+	}
+	since, err := billingstore.MonthsSince(ctx, q, org)
+	limits.Since = since
+	return limits, err
+}
+
+// Tiers returns the plans of the instance, the smallest first; none on an instance without plans.
+func (s *Plans) Tiers() []billing.Plan { return s.catalogue.Plans }
+
+// Of returns the plan of an organization, and its subscription: nil with the plan FREE and on an instance without plans.
+func (s *Plans) Of(_ context.Context, o tenancy.Organization) (billing.Plan, *billing.Subscription, error) {
+	plan := s.catalogue.Of(o.ID)
+	if !s.catalogue.Limited() || plan.Tier == billing.TierFree {
+		return plan, nil, nil
+	}
+	return plan, &billing.Subscription{Org: o.ID, Plan: plan, CreatedAt: o.CreatedAt}, nil
+}

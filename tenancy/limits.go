@@ -1,0 +1,79 @@
+package tenancy
+
+import (
+	"fmt"
+	"math"
+	"time"
+
+	"crier/platform/fault"
+)
+
+// Unlimited is the limit that nothing reaches.
+const Unlimited = math.MaxInt
+
+// Limits are what the plan of an organization allows. Each is a number or Unlimited.
+type Limits struct {
+	// Plan is the name of the plan.
+	Plan string
+	// Channels counts connected channels, disabled ones too.
+	Channels int
+	// Posts counts the posts of one billing month: see Month.
+	Posts int
+	// Webhooks counts disabled webhooks too.
+	Webhooks int
+	// Members counts open invitations too when an invitation is made.
+	Members int
+	// Since is when the first billing month began.
+	Since time.Time
+}
+
+// NoLimits returns the limits of an instance without plans.
+func NoLimits() Limits {
+	return Limits{Channels: Unlimited, Posts: Unlimited, Webhooks: Unlimited, Members: Unlimited}
+}
+
+// Month returns the billing month that an instant belongs to: from is its first instant, to is the first of the next
+// one. Months begin at 0:00 UTC on the day of the month on which Since lies, and on the last day of a month that has no
+// such day.
+func (l Limits) Month(at time.Time) (from, to time.Time) {
+	at = at.UTC()
+	day := l.Since.UTC().Day()
+	year, month, _ := at.Date()
+	from = monthFrom(year, month, day)
+	if at.Before(from) {
+		return monthFrom(year, month-1, day), from
+	}
+	return from, monthFrom(year, month+1, day)
+}
+
+// monthFrom returns 0:00 UTC on a day of a month, or on its last day. The month may be 0 or 13.
+func monthFrom(year int, month time.Month, day int) time.Time {
+	last := time.Date(year, month+1, 0, 0, 0, 0, 0, time.UTC).Day()
+	return time.Date(year, month, min(day, last), 0, 0, 0, 0, time.UTC)
+}
+
+// LimitName is the name of one of Limits in answers and messages.
+type LimitName string
+
+// The limits.
+const (
+	LimitChannels LimitName = "channels"
+	LimitPosts    LimitName = "posts"
+	LimitWebhooks LimitName = "webhooks"
+	LimitMembers  LimitName = "members"
+)
+
+// OverLimit returns the Quota fault of an organization that has current things of a kind and may have allowed. Advice
+// begins the sentence that ends with "or choose a larger plan."
+func (l Limits) OverLimit(op string, name LimitName, current, allowed int, advice string) error {
+	what := string(name)
+	if name == LimitPosts {
+		what = "scheduled or published posts in a billing month"
+	}
+	return &fault.Error{
+		Kind: fault.Quota, Op: op,
+		Message: fmt.Sprintf("Your plan %s allows %d %s, and your organization has %d. %s or choose a larger plan.",
+			l.Plan, allowed, what, current, advice),
+		Limit: &fault.Limit{Name: string(name), Current: current, Allowed: allowed},
+	}
+}
