@@ -68,11 +68,11 @@ type Publishing interface {
 	Purge(ctx context.Context, org tenancy.OrgID) (int, error)
 }
 
-// Quota limits what organizations have.
+// Quota returns what the plan of an organization allows.
 type Quota interface {
-	// Members returns fault.Quota when the plan of the organization allows no more members than present. It is called in
-	// the transaction that adds one, with the organization locked.
-	Members(ctx context.Context, org tenancy.OrgID, present int) error
+	// Limits is called in the transaction that adds a member or an invitation, with the organization locked. It reads
+	// with q, and returns the error of Postgres.
+	Limits(ctx context.Context, q pg.Querier, org tenancy.OrgID) (tenancy.Limits, error)
 }
 
 const (

@@ -122,10 +122,19 @@ func (a *Accounts) checkSeats(ctx context.Context, tx *tenancystore.OrgTx, org t
 	if a.deps.Quota == nil {
 		return nil
 	}
+	limits, err := a.deps.Quota.Limits(ctx, tx.Querier(), org)
+	if err != nil {
+		return err
+	}
+	advice := "Remove one"
 	if inviting {
 		members += invitations
+		advice = "Remove one, or revoke an open invitation, each of which counts as one,"
 	}
-	return a.deps.Quota.Members(ctx, org, members)
+	if members < limits.Members {
+		return nil
+	}
+	return limits.OverLimit(op, tenancy.LimitMembers, members, limits.Members, advice)
 }
 
 // Invitations returns the open invitations of the principal's organization, the newest first.

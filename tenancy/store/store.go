@@ -69,6 +69,9 @@ func (t *OrgTx) Leave(ctx context.Context) (*GateTx, error) {
 	return &GateTx{store: t.store, tx: t.tx}, nil
 }
 
+// Querier returns what reads in the transaction, for a port.
+func (t *OrgTx) Querier() pg.Querier { return t.tx }
+
 // one returns the row of a query, or pgx.ErrNoRows.
 func one[T any](ctx context.Context, tx pgx.Tx, sql string, args ...any) (T, error) {
 	rows, err := tx.Query(ctx, sql, args...)

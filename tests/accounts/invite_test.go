@@ -12,6 +12,7 @@ import (
 	"crier/platform/clock"
 	"crier/platform/fault"
 	"crier/platform/id"
+	"crier/platform/pg"
 	"crier/tenancy"
 	tenancyservice "crier/tenancy/service"
 )
@@ -19,11 +20,10 @@ import (
 // seats is a Quota of a number of members.
 type seats struct{ most atomic.Int64 }
 
-func (s *seats) Members(_ context.Context, _ tenancy.OrgID, present int) error {
-	if int64(present) < s.most.Load() {
-		return nil
-	}
-	return fault.New(fault.Quota, "seats", "Your plan allows no more members.")
+func (s *seats) Limits(context.Context, pg.Querier, tenancy.OrgID) (tenancy.Limits, error) {
+	limits := tenancy.NoLimits()
+	limits.Members = int(s.most.Load())
+	return limits, nil
 }
 
 func (w *world) invite(p tenancy.Principal, email string, role tenancy.Role) (tenancy.Invitation, string) {
@@ -251,7 +251,11 @@ type hook struct {
 	present []int
 }
 
-func (h *hook) Members(_ context.Context, _ tenancy.OrgID, present int) error {
+func (h *hook) Limits(ctx context.Context, q pg.Querier, _ tenancy.OrgID) (tenancy.Limits, error) {
+	var present int
+	if err := q.QueryRow(ctx, "select count(*) from member").Scan(&present); err != nil {
+		return tenancy.Limits{}, err
+	}
 	h.mu.Lock()
 	run := h.run
 	h.run = nil
@@ -260,7 +264,7 @@ func (h *hook) Members(_ context.Context, _ tenancy.OrgID, present int) error {
 	if run != nil {
 		run()
 	}
-	return nil
+	return tenancy.NoLimits(), nil
 }
 
 // meanwhile makes the next change of the members run fn in the background, and wait until fn has ended or waits for a
