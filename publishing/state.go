@@ -46,6 +46,8 @@ const (
 	CodeChannelDisabled = "channel_disabled"
 	CodePredecessor     = "predecessor_failed"
 	CodeTooLong         = "took_too_long"
+	// CodeQuota is that of an occurrence of a repeated post for which the plan had no room when it was written.
+	CodeQuota = "quota"
 )
 
 // MaybeSentAdvice is appended to the error of a post that was given up and may have been published.

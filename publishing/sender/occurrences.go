@@ -42,7 +42,7 @@ func (s *Sender) WriteOccurrences(ctx context.Context, l publishing.Lease) (writ
 		if busy[e.Org] {
 			continue
 		}
-		wrote, err := s.store.Advance(ctx, e.Org, e.Series, false)
+		wrote, err := s.store.Advance(ctx, e.Org, e.Series, false, s.deps.Quota)
 		if err != nil && ctx.Err() == nil && !pg.IsOrgBusy(err) {
 			err = s.setSeriesAside(ctx, e, err)
 		}

@@ -68,7 +68,7 @@ func (c Config) Validate() error {
 	return faults.Err()
 }
 
-// Deps are what New needs. Only Pictures is optional.
+// Deps are what New needs. Only Pictures and Quota are optional.
 type Deps struct {
 	DB         *pg.DB
 	Blobs      blob.Store
@@ -82,6 +82,8 @@ type Deps struct {
 	Log    *slog.Logger
 	// Pictures makes smaller pictures in this process; nil when other processes do.
 	Pictures *pictures.Maker
+	// Quota limits the posts of an organization; nil without plans.
+	Quota publishingstore.Quota
 	// Node is the name of this process in timelines.
 	Node string
 }

@@ -292,7 +292,7 @@ func noChoice(op string) error {
 
 // Choose finishes a connect by OAuth with one of its candidates, for a member of the organization. It returns NotFound
 // for an id that names nothing, Invalid for a channel that is connected or a candidate that is not offered, and
-// Conflict at the limit of channels. After an error the choice can be made again.
+// Quota or Conflict at the limits of channels. After an error the choice can be made again.
 func (s *Channels) Choose(
 	ctx context.Context, p tenancy.Principal, cmd publishing.ChooseAccount,
 ) (publishing.ChannelConnected, error) {

@@ -37,7 +37,8 @@ const (
 // Begin starts a connect. It returns the address of the platform at which a person allows the access, and for a
 // platform with a form the state, which is valid for an hour and ten tries. A state can be used once. Begin returns
 // Invalid when there is no such platform, when it has no application, or when there is no such channel to reconnect,
-// NotFound for an unknown platform when cmd says so, and Conflict at the limit of channels.
+// NotFound for an unknown platform when cmd says so, and Quota when the plan allows no more channels and none is
+// reconnected.
 func (s *Channels) Begin(ctx context.Context, p tenancy.Principal, cmd publishing.BeginConnect) (string, error) {
 	const op = "publishing.BeginConnect"
 	c, ok := s.deps.Connectors.Get(cmd.Connector)
@@ -55,7 +56,11 @@ func (s *Channels) Begin(ctx context.Context, p tenancy.Principal, cmd publishin
 	if p.Via != tenancy.ViaKey { // the person of a key is its creator, who may have left
 		st.Person = p.Person
 	}
-	if cmd.Refresh != "" {
+	if cmd.Refresh == "" {
+		if err := s.mayConnect(ctx, p.Org, op); err != nil {
+			return "", err
+		}
+	} else {
 		channel, err := s.store.ChannelOfAccount(ctx, p.Org, cmd.Connector, cmd.Refresh)
 		if pg.IsNoRows(err) {
 			return "", fault.New(fault.Invalid, op, "There is no such channel to reconnect.")
@@ -73,6 +78,31 @@ func (s *Channels) Begin(ctx context.Context, p tenancy.Principal, cmd publishin
 		return s.beginOAuth(ctx, authorizer, st, state)
 	}
 	return state, internal(op, s.store.SaveState(ctx, secret.HashToken(state), st))
+}
+
+// mayConnect returns Quota when the plan allows no more channels, so that a person learns it before the platform is
+// asked. What counts is the check when the channel is stored.
+func (s *Channels) mayConnect(ctx context.Context, org tenancy.OrgID, op string) error {
+	if s.deps.Quota == nil {
+		return nil
+	}
+	err := s.store.InOrg(ctx, org, func(tx *publishingstore.Tx) error {
+		present, err := tx.CountChannels(ctx)
+		if err != nil {
+			return err
+		}
+		return s.checkPlan(ctx, tx, op, present)
+	})
+	return publicFault(op, err)
+}
+
+// checkPlan returns Quota when the plan allows no more channels than are present.
+func (s *Channels) checkPlan(ctx context.Context, tx *publishingstore.Tx, op string, present int) error {
+	limits, err := tx.Limits(ctx, s.deps.Quota)
+	if err != nil || present < limits.Channels {
+		return err
+	}
+	return limits.OverLimit(op, tenancy.LimitChannels, present, limits.Channels, "Disconnect one and begin again,")
 }
 
 // unknownPlatform returns the fault for a platform without a connector.
@@ -96,7 +126,7 @@ func unknownPlatform(op string, cmd publishing.BeginConnect) error {
 // needs no session. So that it cannot be used
 // to guess passwords or to make this instance call other hosts, the state is used up by a successful sign-in and by ten
 // tries, and Finish returns RateLimited while four connects of the organization are in progress, which counts as a try.
-// It returns Invalid for a state, a form or a credential that is not accepted, and Conflict at the limit of channels.
+// It returns Invalid for a state, a form or a credential that is not accepted, and Quota or Conflict at the limits of channels.
 func (s *Channels) Finish(ctx context.Context, cmd publishing.FinishConnect) (publishing.ChannelConnected, error) {
 	const op = "publishing.FinishConnect"
 	c, ok := s.deps.Connectors.Get(cmd.Connector)
@@ -162,7 +192,7 @@ func usedState(op string) error {
 }
 
 // storeChannel stores the connected account as a channel. It returns Invalid when the channel to reconnect is gone or
-// has another account, and Conflict at the limit of channels.
+// has another account, and Quota or Conflict at the limits of channels.
 func (s *Channels) storeChannel(
 	ctx context.Context, st publishingstore.ConnectState, zone tenancy.ZoneRequest, got connector.Connected,
 ) (publishing.ChannelConnected, error) {
@@ -191,14 +221,10 @@ func (s *Channels) storeChannel(
 	if channel.ID.IsZero() {
 		channel.ID = id.New[publishing.ChannelTag]()
 	}
-	channel, next, err := s.store.Connect(ctx, channel, sealed, s.refreshAt(st.Connector, got), s.cfg.MaxChannels)
-	if errors.Is(err, publishingstore.ErrTooManyChannels) {
-		message := fmt.Sprintf("Your organization has reached its limit of channels, which is %d. "+
-			"Disconnect one and begin again, or ask whoever runs this instance for more.", s.cfg.MaxChannels)
-		return publishing.ChannelConnected{}, fault.Wrap(fault.Conflict, op, message, err)
-	}
+	channel, next, err := s.store.Connect(ctx, channel, sealed, s.refreshAt(st.Connector, got),
+		func(tx *publishingstore.Tx, present int) error { return s.checkChannels(ctx, tx, op, present) })
 	if err != nil {
-		return publishing.ChannelConnected{}, internal(op, err)
+		return publishing.ChannelConnected{}, publicFault(op, err)
 	}
 	if next != nil {
 		s.deps.Waker.Wake(ctx, st.Org, *next)
@@ -206,6 +232,19 @@ func (s *Channels) storeChannel(
 	return publishing.ChannelConnected{
 		Channel: channel, By: st.Person, ByKey: st.Key, Onboarding: st.Onboarding, ReturnURL: st.ReturnURL,
 	}, nil
+}
+
+// checkChannels returns Quota when the plan allows no more channels than are present, and Conflict at the limit that all
+// organizations have.
+func (s *Channels) checkChannels(ctx context.Context, tx *publishingstore.Tx, op string, present int) error {
+	if err := s.checkPlan(ctx, tx, op, present); err != nil {
+		return err
+	}
+	if present >= s.cfg.MaxChannels {
+		return fault.New(fault.Conflict, op, fmt.Sprintf("Your organization has reached its limit of channels, which "+
+			"is %d. Disconnect one and begin again, or ask whoever runs this instance for more.", s.cfg.MaxChannels))
+	}
+	return nil
 }
 
 // refreshAt returns when the access of a new channel is to be refreshed, nil for never.

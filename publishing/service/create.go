@@ -19,7 +19,8 @@ import (
 // Create makes one post for each entry, or replaces the posts that entries name. It makes all of them or none.
 //
 // With an Idempotency-Key that has an answer already it makes nothing and returns that answer, with Replayed set. It
-// returns Invalid with the problems of all channels, Conflict while another request with the same key is running,
+// returns Invalid with the problems of all channels, Quota when the plan allows fewer posts in the billing month of the
+// date, Conflict while another request with the same key is running,
 // TooLarge when checking takes longer than the request may, and Unavailable when the database cannot be reached. After
 // Unavailable the posts may exist, because the connection may have broken during the commit; repeating the request
 // under its key makes them once.
@@ -90,6 +91,15 @@ func (s *Posts) write(
 	var pictures []publishingstore.PictureKey
 	err = s.inOrg(ctx, p.Org, func(tx *publishingstore.Tx) error {
 		out, due, pictures = publishing.CreateResult{}, nil, nil // fn may run again
+		quota, err := tx.PostQuota(ctx, s.deps.Quota)
+		if err != nil {
+			return err
+		}
+		month := s.dateOf(cmd)
+		before, err := quota.Count(ctx, month)
+		if err != nil {
+			return err
+		}
 		if err := holdChannels(ctx, tx, entries); err != nil {
 			return err
 		}
@@ -136,13 +146,24 @@ func (s *Posts) write(
 			}
 			pictures = append(pictures, keys...)
 		}
-		return s.repeat(ctx, tx, p, cmd, entries, plans)
+		if err := s.repeat(ctx, tx, p, cmd, entries, plans, quota); err != nil {
+			return err
+		}
+		return quota.Check(ctx, "publishing.CreatePosts", month, before)
 	})
 	if err != nil {
 		return out, due, err
 	}
 	s.deps.Pictures.Add(p.Org, pictures)
 	return out, due, nil
+}
+
+// dateOf returns the publish date of the posts of a command.
+func (s *Posts) dateOf(cmd publishing.CreatePosts) time.Time {
+	if cmd.Type == publishing.CreateNow {
+		return s.deps.Clock.Now()
+	}
+	return cmd.Date
 }
 
 // holdChannels locks the channels of the entries against disconnecting until the transaction ends. It returns Invalid

@@ -21,7 +21,7 @@ func (s *Posts) Delete(ctx context.Context, p tenancy.Principal, post string) er
 	}
 	var deleted []publishingstore.PostStatus
 	err := s.inOrg(ctx, p.Org, func(tx *publishingstore.Tx) error {
-		group, err := groupOf(ctx, tx, parsed)
+		group, _, err := groupOf(ctx, tx, parsed)
 		if err != nil {
 			return err
 		}
@@ -119,7 +119,7 @@ func (s *Posts) follow(ctx context.Context, org tenancy.OrgID, deleted []publish
 		if p.Series.IsZero() {
 			continue
 		}
-		if _, err := s.store.Advance(ctx, org, p.Series, true); err != nil {
+		if _, err := s.store.Advance(ctx, org, p.Series, true, s.deps.Quota); err != nil {
 			s.deps.Log.Warn("the next occurrence of a repeated post is left to the sweep",
 				"org", org, "series", p.Series, "error", err)
 		}

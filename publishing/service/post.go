@@ -42,13 +42,16 @@ func (c core) inOrg(ctx context.Context, org tenancy.OrgID, fn func(*publishings
 }
 
 // groupOf returns the group of a post. A later occurrence of a repeated post is stored first, so that it can be skipped
-// or changed by itself.
-func groupOf(ctx context.Context, tx *publishingstore.Tx, post publishing.PostID) (publishing.GroupID, error) {
-	group, err := tx.GroupOf(ctx, post)
-	if pg.IsNoRows(err) {
-		group, _, err = tx.Materialize(ctx, post.UUID(), false)
+// or changed by itself; stored is 1 then, the number of posts that it has added to the queue.
+func groupOf(
+	ctx context.Context, tx *publishingstore.Tx, post publishing.PostID,
+) (group publishing.GroupID, stored int, err error) {
+	group, err = tx.GroupOf(ctx, post)
+	if !pg.IsNoRows(err) {
+		return group, 0, err
 	}
-	return group, err
+	group, _, err = tx.Materialize(ctx, post.UUID(), false)
+	return group, 1, err
 }
 
 // by returns who acts, as the timeline of a post shows it.

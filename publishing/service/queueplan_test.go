@@ -115,7 +115,7 @@ func TestPlan_OfNewChannel(t *testing.T) {
 			channel := fixture.Channel(r.who.Org)
 			channel.Timezone = c.sent
 			for range 2 {
-				stored, _, err := r.Store.Connect(t.Context(), channel, []byte("sealed"), nil, publishing.MaxChannels)
+				stored, _, err := r.Store.Connect(t.Context(), channel, []byte("sealed"), nil, nil)
 				r.OK(err)
 				p, err := r.slots.Plan(t.Context(), r.who, stored.ID.String())
 				r.OK(err)

@@ -15,14 +15,14 @@ import (
 // occurrence may be changed by itself.
 func (s *Posts) repeat(
 	ctx context.Context, tx *publishingstore.Tx, p tenancy.Principal, cmd publishing.CreatePosts,
-	entries []checked, plans []plan,
+	entries []checked, plans []plan, quota publishingstore.PostQuota,
 ) error {
 	if cmd.Repeat.Days == 0 {
 		return nil
 	}
 	for i, pl := range plans {
 		e := entries[i]
-		if err := s.replaceSeries(ctx, tx, e, pl); err != nil {
+		if err := s.replaceSeries(ctx, tx, e, pl, quota); err != nil {
 			return err
 		}
 		e.parts = slices.Clone(e.parts)
@@ -45,14 +45,16 @@ func (s *Posts) repeat(
 
 // replaceSeries makes sure that only the next occurrence of a series changes the series, and deletes the other
 // occurrences that are stored. It returns Invalid for any other occurrence.
-func (s *Posts) replaceSeries(ctx context.Context, tx *publishingstore.Tx, e checked, pl plan) error {
+func (s *Posts) replaceSeries(
+	ctx context.Context, tx *publishingstore.Tx, e checked, pl plan, quota publishingstore.PostQuota,
+) error {
 	for _, old := range pl.old {
 		if old.Series.IsZero() {
 			continue
 		}
 		// An occurrence that has just ended is followed by the next one first. Invalid means an unknown time zone,
 		// which this change replaces.
-		if _, err := tx.Advance(ctx, old.Series, true); err != nil && !fault.Is(err, fault.Invalid) {
+		if _, err := tx.Advance(ctx, old.Series, true, quota); err != nil && !fault.Is(err, fault.Invalid) {
 			return err
 		}
 		next, over, err := tx.NextOf(ctx, old.Series)

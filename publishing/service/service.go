@@ -61,7 +61,7 @@ func (c Config) Validate() error {
 	return faults.Err()
 }
 
-// Deps are what the use cases need. Only Pictures is optional.
+// Deps are what the use cases need. Only Pictures and Quota are optional.
 type Deps struct {
 	DB         *pg.DB
 	Blobs      blob.Store
@@ -77,6 +77,8 @@ type Deps struct {
 	Log   *slog.Logger
 	// Pictures makes smaller pictures in this process; nil when other processes do.
 	Pictures *pictures.Maker
+	// Quota limits the posts, channels and webhooks of an organization; nil without plans.
+	Quota publishingstore.Quota
 	// Node is the name of this process in timelines.
 	Node string
 }

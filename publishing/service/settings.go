@@ -34,7 +34,11 @@ func (s *Posts) ChangeSettings(
 	problems, _ := s.channelRules(ctx, entry)
 	var out publishing.Post
 	err = s.inOrg(ctx, p.Org, func(tx *publishingstore.Tx) error {
-		group, err := groupOf(ctx, tx, parsed)
+		quota, err := tx.PostQuota(ctx, s.deps.Quota)
+		if err != nil {
+			return err
+		}
+		group, stored, err := groupOf(ctx, tx, parsed)
 		if err != nil {
 			return err
 		}
@@ -56,6 +60,11 @@ func (s *Posts) ChangeSettings(
 			return contentFault(problems)
 		}
 		root := rootOf(posts)
+		if stored > 0 {
+			if err := checkStored(ctx, quota, op, root.PublishDate, stored); err != nil {
+				return err
+			}
+		}
 		out = publishing.Post{ID: root.ID, Group: group, PublishDate: root.PublishDate}
 		return tx.SetSettings(ctx, group, root.ID, entry.settings, by(p))
 	})

@@ -12,7 +12,8 @@ import (
 )
 
 // ChangeStatus takes all posts of a thread to DRAFT or QUEUE and returns the new state of the root. A post that is
-// queued already keeps its place. It returns NotFound, Invalid for a status that does not exist or a post that breaks
+// queued already keeps its place. It returns NotFound, Quota when the plan allows no more posts in the billing month of
+// the post, Invalid for a status that does not exist or a post that breaks
 // its platform's rules, and Conflict when the post is being published, or is or may be published and Republish is not
 // set.
 func (s *Posts) ChangeStatus(
@@ -43,7 +44,7 @@ func (s *Posts) ChangeStatus(
 	var pictures []publishingstore.PictureKey
 	err := s.inOrg(ctx, p.Org, func(tx *publishingstore.Tx) (err error) {
 		moved := false
-		due, moved, err = move(ctx, tx, p, parsed, to, cmd.Republish)
+		due, moved, err = s.move(ctx, tx, p, parsed, to, cmd.Republish)
 		if err != nil || !moved || to == publishing.StateDraft {
 			return err
 		}
@@ -62,13 +63,20 @@ func (s *Posts) ChangeStatus(
 
 // move changes the state of the group of a post and returns when its first post is due. moved is false when the group
 // is queued already, which keeps its place in the queue. It returns NotFound for a post that is gone, Invalid when its
-// channel is, and Conflict when the state does not allow the move.
-func move(
+// channel is, Conflict when the state does not allow the move, and Quota.
+func (s *Posts) move(
 	ctx context.Context, tx *publishingstore.Tx, p tenancy.Principal,
 	post publishing.PostID, to publishing.State, republish bool,
 ) (due *time.Time, moved bool, err error) {
 	const op = "publishing.ChangeStatus"
-	group, err := groupOf(ctx, tx, post)
+	quota := publishingstore.PostQuota{}
+	if to == publishing.StateQueue {
+		quota, err = tx.PostQuota(ctx, s.deps.Quota)
+		if err != nil {
+			return nil, false, err
+		}
+	}
+	group, stored, err := groupOf(ctx, tx, post)
 	if err != nil {
 		return nil, false, err
 	}
@@ -89,8 +97,13 @@ func move(
 	if there == 0 {
 		return nil, false, disconnected(op)
 	}
+	at := rootOf(posts).PublishDate
 	if to == publishing.StateQueue && queued(posts) {
-		return nil, false, nil
+		return nil, false, checkStored(ctx, quota, op, at, stored)
+	}
+	before, err := quota.Count(ctx, at)
+	if err != nil {
+		return nil, false, err
 	}
 	if err := movable(posts, to, republish); err != nil {
 		return nil, false, err
@@ -107,7 +120,21 @@ func move(
 	}
 	keepUnknown := to == publishing.StateDraft && !republish
 	due, err = tx.Move(ctx, posts, to, keepUnknown, by(p))
-	return due, true, err
+	if err != nil {
+		return nil, false, err
+	}
+	return due, true, quota.Check(ctx, op, at, before)
+}
+
+// checkStored checks the quota after so many posts were stored in the queue at a time.
+func checkStored(
+	ctx context.Context, quota publishingstore.PostQuota, op string, at time.Time, stored int,
+) error {
+	n, err := quota.Count(ctx, at)
+	if err != nil || stored == 0 {
+		return err
+	}
+	return quota.Check(ctx, op, at, n-stored)
 }
 
 // queued returns whether every post waits for its time, and none may have been sent.

@@ -3,7 +3,6 @@ package service
 import (
 	"context"
 	"crypto/rand"
-	"errors"
 	"fmt"
 	"time"
 
@@ -34,7 +33,7 @@ func (s *Webhooks) List(ctx context.Context, p tenancy.Principal) ([]publishing.
 }
 
 // Create creates an endpoint and returns it with its secret, which is not shown again. It returns Invalid with the wrong
-// fields, and Conflict at the limit of webhooks.
+// fields, Quota when the plan allows no more webhooks, and Conflict at the limit of the instance.
 func (s *Webhooks) Create(
 	ctx context.Context, p tenancy.Principal, cmd publishing.SetWebhook,
 ) (w publishing.Webhook, shown string, err error) {
@@ -50,17 +49,34 @@ func (s *Webhooks) Create(
 	w = publishing.Webhook{ID: id.New[publishing.WebhookTag](), CreatedAt: now, UpdatedAt: now}
 	apply(&w, cmd, now)
 	err = s.store.InOrg(ctx, p.Org, func(tx *publishingstore.Tx) error {
+		if err := s.checkNumber(ctx, tx, op); err != nil {
+			return err
+		}
 		if err := chooseChannels(ctx, tx, op, &w, cmd); err != nil {
 			return err
 		}
-		return tx.AddWebhook(ctx, w, sealed, s.cfg.MaxWebhooks)
+		return tx.AddWebhook(ctx, w, sealed)
 	})
-	if errors.Is(err, publishingstore.ErrTooManyWebhooks) {
-		message := fmt.Sprintf("Your organization has reached its limit of webhooks, which is %d. Delete one first, "+
-			"or ask whoever runs this instance for more.", s.cfg.MaxWebhooks)
-		return w, "", fault.Wrap(fault.Conflict, op, message, err)
-	}
 	return w, shown, publicFault(op, err)
+}
+
+// checkNumber returns Quota when the plan allows no more webhooks, and Conflict at the limit that all organizations have.
+func (s *Webhooks) checkNumber(ctx context.Context, tx *publishingstore.Tx, op string) error {
+	limits, err := tx.Limits(ctx, s.deps.Quota)
+	if err != nil {
+		return err
+	}
+	present, err := tx.CountWebhooks(ctx)
+	switch {
+	case err != nil:
+		return err
+	case present >= limits.Webhooks:
+		return limits.OverLimit(op, tenancy.LimitWebhooks, present, limits.Webhooks, "Delete one first,")
+	case present >= s.cfg.MaxWebhooks:
+		return fault.New(fault.Conflict, op, fmt.Sprintf("Your organization has reached its limit of webhooks, which "+
+			"is %d. Delete one first, or ask whoever runs this instance for more.", s.cfg.MaxWebhooks))
+	}
+	return nil
 }
 
 // newSecret returns a secret as it is shown, the given one or a random one, and its key as it is stored.

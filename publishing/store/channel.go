@@ -3,7 +3,6 @@ package store
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -204,10 +203,10 @@ func (s *Store) Park(
 	return s.db.WriteOrg(ctx, org.UUID(), func(b *pgx.Batch) { b.Queue(channelPark, channel, refused, reason) })
 }
 
-// channelsFull has the parameters $1 int, the limit, $2 text, the connector, and $3 text, the account_id.
-const channelsFull = `-- publishing.ChannelsFull
-select (select count(*) from channel where deleted_at is null) >= $1
-  and not exists (select from channel where connector = $2 and account_id = $3 and deleted_at is null)`
+// channelsPresent has the parameters $1 text, the connector, and $2 text, the account_id.
+const channelsPresent = `-- publishing.ChannelsPresent
+select (select count(*) from channel where deleted_at is null),
+  exists (select from channel where connector = $1 and account_id = $2 and deleted_at is null)`
 
 const channelUpsert = `-- publishing.ChannelUpsert
 insert into channel (org_id, id, connector, name, profile, picture, account_id, account, grade, credential, timezone,
@@ -231,35 +230,35 @@ on conflict (channel_id) do update set parked = false, destination = excluded.de
 const queueNext = `-- publishing.QueueNext
 select min(due) from post where channel_id = $1 and state = 'QUEUE' and deleted_at is null`
 
-// ErrTooManyChannels means that a new channel would take its organization over the limit that was given to Connect,
-// which has then stored nothing.
-var ErrTooManyChannels = errors.New("the organization has as many channels as it may have")
-
 // Connect stores a channel. A connected channel of the same account gets the new credential and keeps its id, its name
 // and its queue, whose posts go on. A time zone that is given becomes the channel's; without one a new channel gets the
 // zone of its organization, and an existing one keeps its own. A new channel gets publishing.DefaultQueueTimes, for whose
 // choice UTC as the organization's zone counts as none. Connect returns the channel as it is stored, and when
 // its next post is due, nil for none.
 //
-// It returns ErrTooManyChannels when a new channel would be one more than most. That also holds for channels that are
-// connected at the same time. Disconnected channels do not count. at is when the credential is to be refreshed, nil for
-// never.
+// check is called with the number of channels before a new one is stored, with the organization locked, so that of
+// channels that are connected at the same time each one is counted. Disconnected channels do not count. An error of it
+// is returned, and nothing is stored. nil allows everything. at is when the credential is to be refreshed, nil for never.
 func (s *Store) Connect(
-	ctx context.Context, c publishing.Channel, credential []byte, at *time.Time, most int,
+	ctx context.Context, c publishing.Channel, credential []byte, at *time.Time, check func(tx *Tx, present int) error,
 ) (publishing.Channel, *time.Time, error) {
 	var next *time.Time
-	err := s.db.InOrg(ctx, c.Org.UUID(), func(tx pgx.Tx) error {
+	err := s.InOrg(ctx, c.Org, func(t *Tx) error {
+		tx := t.tx
 		// The lock makes connects of one organization sequential, so that each one sees the pauses and channels of
 		// those before it.
 		if _, err := tx.Exec(ctx, pausesLock, c.Org); err != nil {
 			return err
 		}
-		var full bool
-		if err := tx.QueryRow(ctx, channelsFull, most, c.Connector, c.AccountID).Scan(&full); err != nil {
+		var present int
+		var known bool
+		if err := tx.QueryRow(ctx, channelsPresent, c.Connector, c.AccountID).Scan(&present, &known); err != nil {
 			return err
 		}
-		if full {
-			return ErrTooManyChannels
+		if check != nil && !known {
+			if err := check(t, present); err != nil {
+				return err
+			}
 		}
 		var customer publishing.CustomerID
 		row := tx.QueryRow(ctx, channelUpsert, c.Org, c.ID, c.Connector, c.Name, c.Profile, c.Picture, c.AccountID,
@@ -276,3 +275,11 @@ func (s *Store) Connect(
 	})
 	return c, next, err
 }
+
+// CountChannels returns the number of channels that are connected.
+func (t *Tx) CountChannels(ctx context.Context) (n int, err error) {
+	return n, t.tx.QueryRow(ctx, channelCount).Scan(&n)
+}
+
+const channelCount = `-- publishing.ChannelCount
+select count(*) from channel where deleted_at is null`

@@ -47,7 +47,7 @@ func TestPark_LeavesReconnectedChannel(t *testing.T) {
 		sealed string
 		parked bool
 	}{{sealed: "old", parked: true}, {sealed: "new", parked: false}} {
-		_, _, err := r.store.Connect(t.Context(), c, []byte(step.sealed), nil, publishing.MaxChannels)
+		_, _, err := r.store.Connect(t.Context(), c, []byte(step.sealed), nil, nil)
 		r.ok(err)
 		r.ok(r.store.Park(t.Context(), r.org, c.ID, []byte("old"), "reason"))
 		r.post(c.ID, -time.Second)
@@ -63,30 +63,39 @@ func TestConnect_NewChannelHasZoneOfOrganization(t *testing.T) {
 	const move = "update organization set timezone = $2 where id = $1"
 	r.tenant(move, r.org, "Europe/Berlin")
 	c := fixture.Channel(r.org)
-	got, _, err := r.store.Connect(t.Context(), c, []byte("sealed"), nil, publishing.MaxChannels)
+	got, _, err := r.store.Connect(t.Context(), c, []byte("sealed"), nil, nil)
 	r.ok(err)
 	r.tenant(move, r.org, "Asia/Tokyo")
-	again, _, err := r.store.Connect(t.Context(), c, []byte("sealed"), nil, publishing.MaxChannels)
+	again, _, err := r.store.Connect(t.Context(), c, []byte("sealed"), nil, nil)
 	r.ok(err)
 	if got.Timezone != "Europe/Berlin" || again.Timezone != "Europe/Berlin" {
 		t.Errorf("connected in %s, reconnected in %s", got.Timezone, again.Timezone)
 	}
 }
 
-func TestConnect_KeepsLimitOfChannels(t *testing.T) {
+func TestConnect_ChecksEachNewChannelByTheNumberBefore(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
 	const most = 3
+	errFull := errors.New("full")
+	atMost := func(n int) func(*publishingstore.Tx, int) error {
+		return func(_ *publishingstore.Tx, present int) error {
+			if present >= n {
+				return errFull
+			}
+			return nil
+		}
+	}
 	ended := make(chan error)
 	for range 2 * most {
 		go func() {
-			_, _, err := r.store.Connect(t.Context(), fixture.Channel(r.org), []byte("sealed"), nil, most)
+			_, _, err := r.store.Connect(t.Context(), fixture.Channel(r.org), []byte("sealed"), nil, atMost(most))
 			ended <- err
 		}()
 	}
 	for range most {
 		for range 2 {
-			if err := <-ended; err != nil && !errors.Is(err, publishingstore.ErrTooManyChannels) {
+			if err := <-ended; err != nil && !errors.Is(err, errFull) {
 				t.Error(err)
 			}
 		}
@@ -98,15 +107,15 @@ func TestConnect_KeepsLimitOfChannels(t *testing.T) {
 	}
 	again := fixture.Channel(r.org)
 	again.AccountID = list[0].AccountID
-	if got, _, err := r.store.Connect(t.Context(), again, []byte("sealed"), nil, 1); err != nil || got.ID != list[0].ID {
+	if got, _, err := r.store.Connect(t.Context(), again, []byte("sealed"), nil, atMost(1)); err != nil || got.ID != list[0].ID {
 		t.Errorf("connecting an account again: channel %s, error %v, want %s", got.ID, err, list[0].ID)
 	}
 	r.ok(r.inOrg(func(tx *publishingstore.Tx) error {
 		_, err := tx.Disconnect(t.Context(), list[1].ID)
 		return err
 	}))
-	for _, want := range []error{nil, publishingstore.ErrTooManyChannels} {
-		if _, _, err := r.store.Connect(t.Context(), fixture.Channel(r.org), []byte("sealed"), nil, most); !errors.Is(err, want) {
+	for _, want := range []error{nil, errFull} {
+		if _, _, err := r.store.Connect(t.Context(), fixture.Channel(r.org), []byte("sealed"), nil, atMost(most)); !errors.Is(err, want) {
 			t.Errorf("a new channel after one was disconnected: got %v, want %v", err, want)
 		}
 	}
@@ -132,9 +141,9 @@ func TestCredential_IsBoundedInTheTable(t *testing.T) {
 	r := newRig(t)
 	c := fixture.Channel(r.org)
 	large := make([]byte, 32<<10+1)
-	_, _, err := r.store.Connect(t.Context(), c, large[1:], nil, publishing.MaxChannels)
+	_, _, err := r.store.Connect(t.Context(), c, large[1:], nil, nil)
 	r.ok(err)
-	if _, _, err := r.store.Connect(t.Context(), c, large, nil, publishing.MaxChannels); !pg.IsRefused(err) {
+	if _, _, err := r.store.Connect(t.Context(), c, large, nil, nil); !pg.IsRefused(err) {
 		t.Errorf("connecting with an access of %d bytes: %v, want a refusal", len(large), err)
 	}
 	if _, err := r.store.SwapCredential(t.Context(), r.org, c.ID, large[1:], large, "", nil); !pg.IsRefused(err) {

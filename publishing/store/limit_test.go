@@ -15,7 +15,7 @@ func (r *rig) on(platform string) publishing.ChannelID {
 	r.Helper()
 	c := fixture.Channel(r.org)
 	c.Connector = platform
-	_, _, err := r.store.Connect(r.Context(), c, []byte("sealed"), nil, publishing.MaxChannels)
+	_, _, err := r.store.Connect(r.Context(), c, []byte("sealed"), nil, nil)
 	r.ok(err)
 	return c.ID
 }

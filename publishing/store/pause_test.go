@@ -340,7 +340,7 @@ func TestPause_ReachesChannelThatIsConnectedMeanwhile(t *testing.T) {
 		var race sync.WaitGroup
 		race.Go(func() { r.pause(publishing.PauseOrganization, r.org, true, time.Hour) })
 		race.Go(func() {
-			_, _, err := r.store.Connect(t.Context(), c, []byte("sealed"), nil, publishing.MaxChannels)
+			_, _, err := r.store.Connect(t.Context(), c, []byte("sealed"), nil, nil)
 			r.ok(err)
 		})
 		race.Wait()

@@ -66,6 +66,7 @@ select p.occurrence as number, case
     when p.deleted_at is not null then 'passed_by'
     when p.state = 'PUBLISHED' then 'published'
     when p.state = 'ERROR' and p.error_code = 'missed' and (q.paused or p.due < q.resumed_at) then 'passed_by'
+    when p.state = 'ERROR' and p.error_code = 'quota' then 'passed_by'
     when p.state = 'ERROR' then 'failed'
     else 'open' end as state
 from series s
@@ -129,7 +130,7 @@ func (t *Tx) lockSeries(ctx context.Context, by seriesLock, low, high uuid.UUID)
 const seriesAdvance = `-- publishing.SeriesAdvance
 update series
 set number = $2, failures = $3, stopped_at = case when $4 <> '' then now() end, stopped_for = nullif($4, ''),
-  retries = 0, retry_at = null
+  retries = 0, retry_at = $5
 where id = $1`
 
 // occurrencesPass leaves rows that another transaction has locked to the next step: to wait for them in this order
@@ -146,7 +147,12 @@ insert into post_event (org_id, post_id, event, node, reason) values ($1, $2, 's
 // whether it inserted one. It may be repeated after a crash, and run in several processes at once: the lock on the
 // series and the unique key of the number let each occurrence be inserted once. Unless wait is set, it does nothing
 // with a series that another transaction has locked. It returns Invalid for an unknown zone.
-func (t *Tx) Advance(ctx context.Context, series publishing.SeriesID, wait bool) (written bool, err error) {
+//
+// An occurrence for which the quota has no room ends as ERROR, and the series goes on when its time has passed: each
+// date fails once and for itself.
+func (t *Tx) Advance(
+	ctx context.Context, series publishing.SeriesID, wait bool, quota PostQuota,
+) (written bool, err error) {
 	by := seriesIfFree
 	if wait {
 		by = seriesByID
@@ -171,13 +177,25 @@ func (t *Tx) Advance(ctx context.Context, series publishing.SeriesID, wait bool)
 		_, err := t.tx.Exec(ctx, occurrencesPass, row.ID, row.Number, false)
 		return false, err
 	}
+	var lookAgain *time.Time
 	if next.Write {
-		if err := t.writeOccurrence(ctx, row, next.Number, s.At(next.Number)); err != nil {
+		at := s.At(next.Number)
+		allowed, err := quota.allows(ctx, at)
+		if err != nil {
 			return false, err
+		}
+		if err := t.writeOccurrence(ctx, row, next.Number, at); err != nil {
+			return false, err
+		}
+		if !allowed {
+			lookAgain = &at
+			if err := t.refuseOccurrence(ctx, row.ID, row.Template, next.Number); err != nil {
+				return false, err
+			}
 		}
 	}
 	b := &pgx.Batch{}
-	b.Queue(seriesAdvance, row.ID, next.Number, next.Failures, next.Stop)
+	b.Queue(seriesAdvance, row.ID, next.Number, next.Failures, next.Stop, lookAgain)
 	b.Queue(occurrencesPass, row.ID, next.Number, next.Stop != "")
 	if next.Stop == publishing.StopFailed {
 		b.Queue(seriesStopped, t.org, occurrenceOf(row.ID, next.Number), t.node,
@@ -190,15 +208,19 @@ func (t *Tx) Advance(ctx context.Context, series publishing.SeriesID, wait bool)
 const advanceTime = 3 * time.Second
 
 // Advance is Tx.Advance in a transaction of its own, which takes at most advanceTime. It returns the errors of
-// Tx.Advance and pg.ErrOrgBusy; after an error of the commit for which pg.IsAway returns true the occurrence may be
+// Tx.Advance and Tx.PostQuota, and pg.ErrOrgBusy; after an error of the commit for which pg.IsAway returns true the occurrence may be
 // inserted, and the next call goes on from there.
 func (s *Store) Advance(
-	ctx context.Context, org tenancy.OrgID, series publishing.SeriesID, wait bool,
+	ctx context.Context, org tenancy.OrgID, series publishing.SeriesID, wait bool, q Quota,
 ) (written bool, err error) {
 	ctx, cancel := context.WithTimeout(ctx, advanceTime)
 	defer cancel()
 	err = s.InOrg(ctx, org, func(tx *Tx) error {
-		written, err = tx.Advance(ctx, series, wait)
+		quota, err := tx.PostQuota(ctx, q)
+		if err != nil {
+			return err
+		}
+		written, err = tx.Advance(ctx, series, wait, quota)
 		return err
 	})
 	if err != nil {

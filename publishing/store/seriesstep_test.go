@@ -76,7 +76,7 @@ func TestAdvance_WritesOnceAtTheSameMoment(t *testing.T) {
 		all.Go(func() {
 			var wrote bool
 			err := publishingstore.New(r.db).InOrg(t.Context(), r.org, func(tx *publishingstore.Tx) (err error) {
-				wrote, err = tx.Advance(t.Context(), id.FromUUID[publishing.SeriesTag](first.UUID()), true)
+				wrote, err = tx.Advance(t.Context(), id.FromUUID[publishing.SeriesTag](first.UUID()), true, publishingstore.PostQuota{})
 				return err
 			})
 			if err != nil {

@@ -2,7 +2,6 @@ package store
 
 import (
 	"context"
-	"errors"
 	"slices"
 	"time"
 
@@ -64,9 +63,6 @@ func (s *Store) Webhooks(ctx context.Context, org tenancy.OrgID) ([]publishing.W
 	return out, err
 }
 
-// ErrTooManyWebhooks is returned by AddWebhook at the limit.
-var ErrTooManyWebhooks = errors.New("the organization has as many webhooks as it may have")
-
 const webhookCount = `-- publishing.WebhookCount
 select count(*) from webhook`
 
@@ -75,19 +71,17 @@ insert into webhook (org_id, id, name, url, events, integrations, signing_key, c
   disabled_at, disabled_for)
 values ($1, $2, $3, $4, $5, $6, $7, $8, $8, $9, $10)`
 
-// AddWebhook inserts an endpoint with its sealed signing key, unless the organization has most of them already:
-// ErrTooManyWebhooks. Creations of one organization wait for each other.
-func (t *Tx) AddWebhook(ctx context.Context, w publishing.Webhook, sealed []byte, most int) error {
+// CountWebhooks locks the organization until the transaction ends, so that two transactions that count do it one after
+// the other, and returns the number of its endpoints.
+func (t *Tx) CountWebhooks(ctx context.Context) (n int, err error) {
 	if _, err := t.tx.Exec(ctx, pausesLock, t.org); err != nil {
-		return err
+		return 0, err
 	}
-	var n int
-	if err := t.tx.QueryRow(ctx, webhookCount).Scan(&n); err != nil {
-		return err
-	}
-	if n >= most {
-		return ErrTooManyWebhooks
-	}
+	return n, t.tx.QueryRow(ctx, webhookCount).Scan(&n)
+}
+
+// AddWebhook inserts an endpoint with its sealed signing key.
+func (t *Tx) AddWebhook(ctx context.Context, w publishing.Webhook, sealed []byte) error {
 	_, err := t.tx.Exec(ctx, webhookInsert, t.org, w.ID, w.Name, w.URL, texts(w.Events), uuids(w.Integrations), sealed,
 		w.CreatedAt, w.DisabledAt, w.DisabledFor)
 	return err

@@ -1,7 +1,6 @@
 package store_test
 
 import (
-	"errors"
 	"maps"
 	"slices"
 	"testing"
@@ -25,7 +24,7 @@ func (r *rig) webhook(change ...func(*publishing.Webhook)) publishing.WebhookID 
 	for _, c := range change {
 		c(&w)
 	}
-	r.ok(r.inOrg(func(tx *publishingstore.Tx) error { return tx.AddWebhook(r.Context(), w, []byte("sealed"), 100) }))
+	r.ok(r.inOrg(func(tx *publishingstore.Tx) error { return tx.AddWebhook(r.Context(), w, []byte("sealed")) }))
 	return w.ID
 }
 
@@ -198,18 +197,6 @@ func TestAddWebhookEvent_IsForOrganizationsWithAnEndpoint(t *testing.T) {
 	add()
 	if n := count(); n != 1 {
 		t.Errorf("got %d events, want 1", n)
-	}
-}
-
-func TestAddWebhook_StopsAtTheLimit(t *testing.T) {
-	t.Parallel()
-	r := newRig(t)
-	r.webhook()
-	err := r.inOrg(func(tx *publishingstore.Tx) error {
-		return tx.AddWebhook(r.Context(), publishing.Webhook{ID: id.New[publishing.WebhookTag](), Name: "x", URL: "https://x"}, []byte("x"), 1)
-	})
-	if !errors.Is(err, publishingstore.ErrTooManyWebhooks) {
-		t.Errorf("got %v, want %v", err, publishingstore.ErrTooManyWebhooks)
 	}
 }
 

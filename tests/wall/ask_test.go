@@ -1,6 +1,7 @@
 package wall
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"maps"
@@ -89,7 +90,7 @@ func newTenantFixture(t *testing.T, db *pg.DB) tenantFixture {
 	c := publishing.Channel{
 		ID: id.New[publishing.ChannelTag](), Org: e.org, Connector: "sandbox", Name: "c", AccountID: e.org.String(), Account: []byte(`{}`), Grade: "A",
 	}
-	e.channel, _, err = things.Connect(t.Context(), c, []byte("sealed"), nil, publishing.MaxChannels)
+	e.channel, _, err = things.Connect(t.Context(), c, []byte("sealed"), nil, nil)
 	must(t, err)
 	size := 1 + rand.Int64N(1<<40) // unique, so that it identifies the organization
 	e.medium = publishing.Medium{
@@ -218,6 +219,10 @@ func tagQuestions(s *publishingstore.Store) map[string]question {
 // channelQuestions returns the questions about channels and pauses.
 func channelQuestions(s *publishingstore.Store) map[string]question {
 	return map[string]question{
+		"Tx.CountChannels": inOrg(s, func(t *testing.T, tx *publishingstore.Tx, th tenantFixture) (bool, error) {
+			n, err := tx.CountChannels(t.Context())
+			return n <= 1, err
+		}),
 		"Store.Channels": func(t *testing.T, m, th tenantFixture) bool {
 			out, err := s.Channels(t.Context(), m.org, publishing.CustomerID{})
 			return err == nil && !slices.ContainsFunc(out, func(c publishing.Channel) bool { return c.ID == th.channel.ID })
@@ -486,7 +491,7 @@ func seriesQuestions(s *publishingstore.Store) map[string]question {
 			return len(out) == 0, err
 		}),
 		"Tx.Advance": inOrg(s, func(t *testing.T, tx *publishingstore.Tx, th tenantFixture) (bool, error) {
-			written, err := tx.Advance(t.Context(), th.series(), true)
+			written, err := tx.Advance(t.Context(), th.series(), true, publishingstore.PostQuota{})
 			return !written, err
 		}),
 		"Store.SetAsideSeries": func(t *testing.T, m, th tenantFixture) bool {
@@ -496,14 +501,42 @@ func seriesQuestions(s *publishingstore.Store) map[string]question {
 			zone, err := s.OrganizationZone(t.Context(), m.org)
 			return err == nil && zone != "Asia/Tokyo"
 		},
+		"Tx.Limits": inOrg(s, func(t *testing.T, tx *publishingstore.Tx, th tenantFixture) (bool, error) {
+			limits, err := tx.Limits(t.Context(), plansOf(th))
+			return limits.Posts != theirPosts, err
+		}),
+		"Tx.PostQuota": inOrg(s, func(t *testing.T, tx *publishingstore.Tx, th tenantFixture) (bool, error) {
+			quota, err := tx.PostQuota(t.Context(), plansOf(th))
+			if err != nil {
+				return false, err
+			}
+			n, err := quota.Count(t.Context(), th.post.PublishDate)
+			return n < 10, err
+		}),
 		"Tx.EndSeries": inOrg(s, func(t *testing.T, tx *publishingstore.Tx, th tenantFixture) (bool, error) {
 			return true, tx.EndSeries(t.Context(), th.series())
 		}),
 		"Store.Advance": func(t *testing.T, m, th tenantFixture) bool {
-			written, err := s.Advance(t.Context(), m.org, th.series(), true)
+			written, err := s.Advance(t.Context(), m.org, th.series(), true, nil)
 			return err == nil && !written
 		},
 	}
+}
+
+// plansOf is a quota with a plan of its own for one organization.
+func plansOf(e tenantFixture) publishingstore.Quota { return plans{theirs: e.org} }
+
+type plans struct{ theirs tenancy.OrgID }
+
+const theirPosts = 77
+
+func (p plans) Limits(_ context.Context, _ pg.Querier, org tenancy.OrgID) (tenancy.Limits, error) {
+	limits := tenancy.NoLimits()
+	limits.Posts = theirPosts + 1
+	if org == p.theirs {
+		limits.Posts = theirPosts
+	}
+	return limits, nil
 }
 
 // listQuestions returns the questions about lists and idempotency keys.

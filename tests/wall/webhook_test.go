@@ -16,7 +16,7 @@ func (e *tenantFixture) addWebhook(t *testing.T, s *publishingstore.Store) {
 	t.Helper()
 	e.webhook, e.delivery = id.New[publishing.WebhookTag](), id.New[publishing.DeliveryTag]()
 	must(t, s.InOrg(t.Context(), e.org, func(tx *publishingstore.Tx) error {
-		if err := tx.AddWebhook(t.Context(), e.hook(), []byte("sealed"), 10); err != nil {
+		if err := tx.AddWebhook(t.Context(), e.hook(), []byte("sealed")); err != nil {
 			return err
 		}
 		if err := tx.AddDeliveries(t.Context(), []publishingstore.NewDelivery{e.newDelivery(e.delivery)}, now, "x"); err != nil {
@@ -86,7 +86,11 @@ func webhookTxQuestions(later time.Time) map[string]txQuestion {
 		"Tx.AddWebhook": func(t *testing.T, tx *publishingstore.Tx, th tenantFixture) (bool, error) {
 			w := th.hook()
 			w.ID = id.New[publishing.WebhookTag]()
-			return true, tx.AddWebhook(t.Context(), w, []byte("sealed"), 10)
+			return true, tx.AddWebhook(t.Context(), w, []byte("sealed"))
+		},
+		"Tx.CountWebhooks": func(t *testing.T, tx *publishingstore.Tx, th tenantFixture) (bool, error) {
+			n, err := tx.CountWebhooks(t.Context())
+			return n <= 2, err // that of the fixture, and that of Tx.AddWebhook
 		},
 		"Tx.ChannelsConnected": func(t *testing.T, tx *publishingstore.Tx, th tenantFixture) (bool, error) {
 			all, err := tx.ChannelsConnected(t.Context(), []publishing.ChannelID{th.channel.ID})

@@ -1,0 +1,107 @@
+package store
+
+import (
+	"context"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"crier/platform/pg"
+	"crier/publishing"
+	"crier/tenancy"
+)
+
+// Quota returns what the plan of an organization allows. A nil Quota limits nothing.
+type Quota interface {
+	// Limits is called in a transaction of the organization, with which it reads. It returns the error of Postgres.
+	Limits(ctx context.Context, q pg.Querier, org tenancy.OrgID) (tenancy.Limits, error)
+}
+
+// Limits returns what the plan of the organization allows.
+func (t *Tx) Limits(ctx context.Context, q Quota) (tenancy.Limits, error) {
+	if q == nil {
+		return tenancy.NoLimits(), nil
+	}
+	return q.Limits(ctx, t.tx, t.org)
+}
+
+// PostQuota counts the posts of an organization in one transaction. Its zero value limits nothing.
+type PostQuota struct {
+	tx     *Tx
+	limits tenancy.Limits
+}
+
+// PostQuota returns the quota of posts. When the plan limits posts it locks the organization until the transaction ends,
+// so that transactions that count do it one after the other. It must come before the locks of channels, series and
+// posts: in another order two transactions could deadlock.
+func (t *Tx) PostQuota(ctx context.Context, q Quota) (PostQuota, error) {
+	limits, err := t.Limits(ctx, q)
+	if err != nil || limits.Posts == tenancy.Unlimited {
+		return PostQuota{}, err
+	}
+	_, err = t.tx.Exec(ctx, pausesLock, t.org)
+	return PostQuota{tx: t, limits: limits}, err
+}
+
+// monthPosts counts threads. What went out counts also when it was deleted later; a follower that an edit dropped is of
+// the thread of its root.
+const monthPosts = `-- publishing.MonthPosts
+select count(distinct p.group_id) from post p
+where p.org_id = $1 and p.publish_date >= $2 and p.publish_date < $3 and p.after_post is null
+  and (p.state in ('PUBLISHING', 'UNKNOWN', 'PUBLISHED') or p.state = 'QUEUE' and p.deleted_at is null)`
+
+// Count returns the number of threads of the billing month of an instant that are queued, on their way or published. It
+// returns 0 when nothing is limited.
+func (q PostQuota) Count(ctx context.Context, at time.Time) (n int, err error) {
+	if q.tx == nil {
+		return 0, nil
+	}
+	from, to := q.limits.Month(at)
+	return n, q.tx.tx.QueryRow(ctx, monthPosts, q.tx.org, from, to).Scan(&n)
+}
+
+// Check returns fault.Quota when the billing month of an instant has more threads than the plan allows and more than
+// before, which Count returned earlier in the transaction.
+func (q PostQuota) Check(ctx context.Context, op string, at time.Time, before int) error {
+	if q.tx == nil {
+		return nil
+	}
+	n, err := q.Count(ctx, at)
+	if err != nil || n <= before || n <= q.limits.Posts {
+		return err
+	}
+	from, _ := q.limits.Month(at)
+	return q.limits.OverLimit(op, tenancy.LimitPosts, before, q.limits.Posts,
+		"The month began on "+from.Format(time.DateOnly)+". Keep drafts, choose a later date,")
+}
+
+// allows returns whether the plan allows one more thread in the billing month of an instant.
+func (q PostQuota) allows(ctx context.Context, at time.Time) (bool, error) {
+	n, err := q.Count(ctx, at)
+	return q.tx == nil || n < q.limits.Posts, err
+}
+
+const (
+	overQuota = "The plan allows no more posts in this billing month."
+	// followerOverQuota is the error of the posts behind the first.
+	followerOverQuota = "The post before this one was not published."
+)
+
+// occurrenceRefused is an update, so that the trigger of webhooks sees the failure.
+const occurrenceRefused = `-- publishing.OccurrenceRefused
+update post set state = 'ERROR', updated_at = now(),
+  error = case when after_post is null then $2 else $3 end,
+  error_code = case when after_post is null then $4 else $5 end
+where group_id = $1`
+
+const occurrenceFailed = `-- publishing.OccurrenceFailed
+insert into post_event (org_id, post_id, event, node, reason) values ($1, $2, 'failed', nullif($3, ''), $4)`
+
+// refuseOccurrence ends an occurrence that was just written and that the plan does not allow.
+func (t *Tx) refuseOccurrence(ctx context.Context, series publishing.SeriesID, template publishing.GroupID, number int) error {
+	b := &pgx.Batch{}
+	b.Queue(occurrenceRefused, publishing.Occurrence(template, number), overQuota, followerOverQuota,
+		publishing.CodeQuota, publishing.CodePredecessor)
+	b.Queue(occurrenceFailed, t.org, occurrenceOf(series, number), t.node, overQuota)
+	return t.tx.SendBatch(ctx, b).Close()
+}
