@@ -46,6 +46,9 @@ func (a *App) accountDeps() (tenancyservice.Deps, error) {
 	deps := tenancyservice.Deps{
 		DB: a.db, Clock: clock.System{}, Keyring: a.keyring, Publishing: publishingOf{app: a}, Log: a.log,
 	}
+	if a.plans != nil {
+		deps.Quota = a.plans
+	}
 	switch {
 	case a.cfg.Mail.Enabled():
 		smtp, err := mail.NewSMTP(a.cfg.Mail, clock.System{}, nil)

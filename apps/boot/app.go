@@ -15,6 +15,7 @@ import (
 	"crier/actors/org"
 	"crier/apps/edge"
 	"crier/apps/worker"
+	billingservice "crier/billing/service"
 	"crier/platform/blob"
 	"crier/platform/clock"
 	"crier/platform/jobs"
@@ -69,7 +70,8 @@ type App struct {
 	endListening func()
 
 	http       *outbound.Client
-	sandbox    *outbound.Client // reaches the address of the sandbox only; nil without SANDBOX_URL
+	sandbox    *outbound.Client      // reaches the address of the sandbox only; nil without SANDBOX_URL
+	plans      *billingservice.Plans // nil in a command that is not `serve`
 	keyring    *secret.Keyring
 	connectors *connector.Registry
 	access     *access.Keeper
@@ -114,6 +116,7 @@ func (a *App) Start(ctx context.Context) error {
 // parts returns the parts in the order of their dependencies: the Start of a part uses those above it only.
 func (a *App) parts() []lifecycle.Part {
 	parts := []lifecycle.Part{
+		{Name: "plans", Start: a.openPlans},
 		{Name: "home", Start: a.openHome, Stop: func(context.Context) error { return a.home.Close() }},
 		{Name: "metrics", Start: a.serveMetrics, Stop: a.stopMetrics},
 		{Name: "postgres", Start: a.openPostgres, Stop: closing(&a.db)},

@@ -33,6 +33,8 @@ type Config struct {
 	FilesDir string `env:"FILES_DIR" doc:"Folder for uploads that all processes share; CRIER_HOME/files when not set."`
 	// SandboxURL is http with a loopback address and a port. The sandbox platform is offered only when it is set.
 	SandboxURL string `env:"SANDBOX_URL" doc:"Address of a running sandbox (crier sandbox), on loopback."`
+	// PlansFile is read at the start, see billing.Parse. Without it nothing is limited by plans.
+	PlansFile string `env:"PLANS_FILE" doc:"JSON file with the plans and their limits; without it there are none."`
 	// DrainDelay is part of StopTimeout.
 	DrainDelay time.Duration `env:"DRAIN_DELAY, default=3s" doc:"How long a stopping process still answers requests."`
 	// StopTimeout limits Close.

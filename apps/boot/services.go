@@ -91,7 +91,7 @@ func (a *App) openSender(context.Context) error {
 	a.sender = sender.New(a.cfg.Sender, sender.Deps{
 		DB: a.db, Blobs: a.blobs, Keyring: a.keyring, Connectors: a.connectors, Access: a.access,
 		HTTP:  httpAdapter{Client: a.http},
-		Clock: clock.System{}, Waker: a.actors, Log: a.log, Pictures: a.pictures, Node: a.nodeName(),
+		Clock: clock.System{}, Waker: a.actors, Log: a.log, Pictures: a.pictures, Node: a.nodeName(), Quota: a.plans,
 	})
 	return nil
 }
@@ -116,7 +116,7 @@ func (a *App) openEdge(context.Context) error {
 	deps := publishingservice.Deps{
 		DB: a.db, Blobs: a.blobs, Keyring: a.keyring, Connectors: a.connectors, Access: a.access,
 		HTTP: httpAdapter{Client: a.http}, Fetch: a.http.Transport(),
-		Clock: clock.System{}, Waker: a.actors, Log: a.log, Pictures: a.pictures, Node: a.nodeName(),
+		Clock: clock.System{}, Waker: a.actors, Log: a.log, Pictures: a.pictures, Node: a.nodeName(), Quota: a.plans,
 	}
 	statsDeps := deps
 	statsDeps.DB = a.queueDB
@@ -130,7 +130,7 @@ func (a *App) openEdge(context.Context) error {
 			auditor: audit,
 		},
 		Channels: auditedChannels{Channels: a.Channels, auditor: audit},
-		Slots:    publishingservice.NewSlots(a.cfg.Publishing, deps), Media: a.media, Accounts: a.Accounts,
+		Slots:    publishingservice.NewSlots(a.cfg.Publishing, deps), Media: a.media, Accounts: a.Accounts, Plans: a.plans,
 		Webhooks: auditedWebhooks{Webhooks: publishingservice.NewWebhooks(a.cfg.Publishing, deps, a.http), auditor: audit},
 		Limiter:  a.actors, Attempts: a.attempts(), Windows: a.windows(), AccountKey: accountKey, Health: a.health,
 		DevMail:    a.devMail(),

@@ -15,7 +15,7 @@ var accountRoutes = []struct {
 	parts                  []string
 	calls                  []string
 }{
-	{as: adminSession, method: "GET", path: "/user/subscription", status: 200, parts: []string{`{"subscription":null}`}},
+	{as: adminSession, method: "GET", path: "/user/subscription", status: 200, parts: []string{`{"subscription":null}`}, calls: []string{"Self"}},
 	{as: goodSession, method: "GET", path: "/user/subscription/tiers", status: 200, parts: []string{`{"month":[],"year":[],"tiers":[]}`}},
 	{
 		as: goodSession, method: "GET", path: "/user/personal", status: 200,

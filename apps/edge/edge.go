@@ -36,6 +36,7 @@ type Deps struct {
 	Media    Media
 	Webhooks publicv1.Webhooks
 	Accounts Accounts
+	Plans    appapi.Plans
 	Limiter  Limiter
 	// Attempts counts log-ins of all processes together. With nil this process counts its own.
 	Attempts appapi.Attempts
@@ -223,7 +224,7 @@ func (s *Server) appAPI() *appapi.API {
 		AppLimit: s.cfg.AppLimit, Timeout: s.cfg.Timeout, Version: s.deps.Version, MonitorToken: s.cfg.MonitorToken,
 	}, appapi.Deps{
 		Channels: s.deps.Channels, Connects: s.deps.Channels, Apps: s.deps.Channels, Tools: s.deps.Channels, Queue: s.deps.Queue, Accounts: s.deps.Accounts, Media: s.deps.Media,
-		Health: s.deps.Health, Attempts: s.deps.Attempts, Windows: s.deps.Windows, AccountKey: s.deps.AccountKey,
+		Plans: s.deps.Plans, Health: s.deps.Health, Attempts: s.deps.Attempts, Windows: s.deps.Windows, AccountKey: s.deps.AccountKey,
 		Draining: s.draining.Load, Clock: s.deps.Clock, Log: s.deps.Log,
 	})
 }

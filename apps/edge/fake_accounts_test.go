@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"crier/billing"
 	"crier/platform/fault"
 	"crier/platform/id"
 	"crier/tenancy"
@@ -517,3 +518,12 @@ func (a accounts) Impersonate(_ context.Context, p tenancy.Principal, to string)
 func (a accounts) CreateEnterpriseUser(_ context.Context, signed string, _ tenancy.Source) (tenancy.OrgID, string, error) {
 	return organization, goodKey, a.record("CreateEnterpriseUser", signed)
 }
+
+// plans are those of an instance without plans.
+type plans struct{}
+
+func (plans) Of(context.Context, tenancy.Organization) (billing.Plan, *billing.Subscription, error) {
+	return billing.Catalogue{}.Of(tenancy.OrgID{}), nil, nil
+}
+
+func (plans) Tiers() []billing.Plan { return nil }

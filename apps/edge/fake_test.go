@@ -108,8 +108,16 @@ func (w *world) note(ids ...string) error {
 	return w.err
 }
 
-// tags is a port that the tests do not call.
-type tags = publicv1.Tags
+// tags are those of an organization without any. The tests call only what needs no body.
+type tags struct{ otherTags }
+
+type otherTags = publicv1.Tags
+
+func (tags) Tags(context.Context, tenancy.Principal) ([]publishing.Tag, error) { return nil, nil }
+
+func (tags) DeleteTag(context.Context, tenancy.Principal, string) (publishing.Tag, error) {
+	return publishing.Tag{}, fault.New(fault.NotFound, "tags", "There is no such tag.")
+}
 
 type posts struct {
 	tags
@@ -454,7 +462,7 @@ func start(t testing.TB, vars map[string]string, change ...func(*edge.Deps)) *ru
 	deps := edge.Deps{
 		Posts: posts{world: w}, Queue: queue{world: w}, Channels: channels{world: w}, Slots: slots{world: w}, Media: media{world: w},
 		Webhooks: webhooks{world: w},
-		Accounts: accounts{world: w}, Limiter: limiter{world: w}, Health: health{world: w},
+		Accounts: accounts{world: w}, Plans: plans{}, Limiter: limiter{world: w}, Health: health{world: w},
 		Log: slog.New(slog.NewTextHandler(log, nil)), Metrics: prometheus.NewRegistry(), Version: "test",
 		Clock: clock.Func(func() time.Time { return clock.System{}.Now().Add(time.Duration(w.skew.Load())) }),
 	}

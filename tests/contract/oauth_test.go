@@ -21,7 +21,14 @@ const (
 // startOAuth runs a service with an application at its sandbox.
 func startOAuth(t *testing.T) *rig {
 	t.Helper()
-	r := start(t, map[string]string{"SANDBOX_OAUTH_CLIENT_ID": clientID, "SANDBOX_OAUTH_CLIENT_SECRET": clientSecret})
+	return startOAuthWith(t, map[string]string{})
+}
+
+// startOAuthWith is startOAuth with more settings, to which it adds.
+func startOAuthWith(t *testing.T, settings map[string]string) *rig {
+	t.Helper()
+	settings["SANDBOX_OAUTH_CLIENT_ID"], settings["SANDBOX_OAUTH_CLIENT_SECRET"] = clientID, clientSecret
+	r := start(t, settings)
 	for _, app := range []sandboxtest.App{
 		{ClientID: clientID, Secret: clientSecret, Redirects: []string{callback}},
 		{ClientID: "client-of-the-organization", Secret: "its secret", Redirects: []string{callback}},

@@ -27,7 +27,7 @@ type Channels interface {
 	// reconnect that does not exist.
 	Begin(ctx context.Context, p tenancy.Principal, cmd publishing.BeginConnect) (string, error)
 	// Finish connects the channel that Begin has started. The state names the principal. It returns Invalid for a
-	// state, a form or a credential that is not accepted, Conflict at the limit of channels, and RateLimited while too
+	// state, a form or a credential that is not accepted, Quota and Conflict at the limits of channels, and RateLimited while too
 	// many channels are being connected or when the platform limits requests. After a refusal the state can be used
 	// again, a few times.
 	Finish(ctx context.Context, cmd publishing.FinishConnect) (publishing.ChannelConnected, error)
@@ -119,6 +119,7 @@ type Deps struct {
 	Tools    publicv1.Tools
 	Queue    Queue
 	Accounts Accounts
+	Plans    Plans
 	Media    Media
 	Health   Health
 	// Draining returns whether the server is about to stop.

@@ -51,7 +51,7 @@ type callbackChoice struct {
 // ConnectCallback returns the endpoint of the page that redeems the code of a platform, and then says what happened or
 // shows the pages to choose from.
 func (a *API) ConnectCallback() route.Endpoint {
-	d := describe("Channels", "Finish connecting a channel in the browser", 400, 409, 429, 502)
+	d := describe("Channels", "Finish connecting a channel in the browser", 400, 402, 409, 429, 502)
 	d.Description = "Platforms redirect to this address. It is registered with them as <base URL>/connect/<platform>."
 	d.Parameters = []*huma.Param{
 		pathParam("integration", "Platform."), queryParam("state", "Of the address that was opened."),

@@ -26,9 +26,9 @@ type ImpersonableRecord struct {
 
 // ImpersonableOrganization is the organization of an ImpersonableRecord.
 type ImpersonableOrganization struct {
-	ID           string      `json:"id"`
-	Name         string      `json:"name"`
-	Subscription *PlanRecord `json:"subscription"`
+	ID           string              `json:"id"`
+	Name         string              `json:"name"`
+	Subscription *SubscriptionRecord `json:"subscription"`
 }
 
 // ImpersonablePerson is the person of an ImpersonableRecord.
@@ -53,10 +53,16 @@ func (a *API) impersonable(ctx context.Context, in *impersonableInput) (*imperso
 	}
 	out := &impersonableOutput{Body: make([]ImpersonableRecord, 0, len(list))}
 	for _, m := range list {
+		_, current, err := a.deps.Plans.Of(ctx, m.Organization)
+		if err != nil {
+			return nil, err
+		}
 		out.Body = append(out.Body, ImpersonableRecord{
 			ID: m.ID, Role: string(m.Role),
-			Organization: ImpersonableOrganization{ID: m.Organization.ID.String(), Name: m.Organization.Name},
-			User:         ImpersonablePerson{ID: m.Person.ID.String(), Name: m.Person.Name, Email: m.Person.Email},
+			Organization: ImpersonableOrganization{
+				ID: m.Organization.ID.String(), Name: m.Organization.Name, Subscription: newSubscription(current),
+			},
+			User: ImpersonablePerson{ID: m.Person.ID.String(), Name: m.Person.Name, Email: m.Person.Email},
 		})
 	}
 	return out, nil

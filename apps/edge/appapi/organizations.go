@@ -7,6 +7,7 @@ import (
 	"crier/apps/edge/publicv1"
 	"crier/apps/edge/request"
 	"crier/apps/edge/route"
+	"crier/billing"
 	"crier/tenancy"
 )
 
@@ -17,18 +18,18 @@ const shortlinkAsk = "ASK"
 
 // OrganizationRecord is an organization of the person.
 type OrganizationRecord struct {
-	ID           string             `json:"id"`
-	Name         string             `json:"name"`
-	Description  string             `json:"description"`
-	Shortlink    string             `json:"shortlink" enum:"ASK,YES,NO"`
-	AllowTrial   bool               `json:"allowTrial"`
-	IsTrailing   bool               `json:"isTrailing"`
-	StreakSince  *string            `json:"streakSince" nullable:"true" doc:"Always null."`
-	CreatedAt    string             `json:"createdAt" format:"date-time"`
-	Users        []MembershipRecord `json:"users" doc:"Your own membership."`
-	Subscription *PlanRecord        `json:"subscription"`
-	Suspended    bool               `json:"suspended" doc:"The operator of the service has suspended it."`
-	DeletedAt    *string            `json:"deletedAt" nullable:"true" format:"date-time" doc:"Of the request to delete it."`
+	ID           string              `json:"id"`
+	Name         string              `json:"name"`
+	Description  string              `json:"description"`
+	Shortlink    string              `json:"shortlink" enum:"ASK,YES,NO"`
+	AllowTrial   bool                `json:"allowTrial"`
+	IsTrailing   bool                `json:"isTrailing"`
+	StreakSince  *string             `json:"streakSince" nullable:"true" doc:"Always null."`
+	CreatedAt    string              `json:"createdAt" format:"date-time"`
+	Users        []MembershipRecord  `json:"users" doc:"Your own membership."`
+	Subscription *SubscriptionRecord `json:"subscription"`
+	Suspended    bool                `json:"suspended" doc:"The operator of the service has suspended it."`
+	DeletedAt    *string             `json:"deletedAt" nullable:"true" format:"date-time" doc:"Of the request to delete it."`
 }
 
 // MembershipRecord is the role of a member.
@@ -37,12 +38,12 @@ type MembershipRecord struct {
 	Disabled bool   `json:"disabled"`
 }
 
-func newOrganizationRecord(o tenancy.OrganizationOf) OrganizationRecord {
+func newOrganizationRecord(o tenancy.OrganizationOf, s *billing.Subscription) OrganizationRecord {
 	return OrganizationRecord{
 		ID: o.ID.String(), Name: o.Name, Description: o.Description, Shortlink: shortlinkAsk,
-		CreatedAt: publicv1.FormatTime(o.CreatedAt),
-		Users:     []MembershipRecord{{Role: string(o.Role), Disabled: o.Disabled}},
-		Suspended: o.SuspendedAt != nil, DeletedAt: optionalTime(o.DeletedAt),
+		CreatedAt:    publicv1.FormatTime(o.CreatedAt),
+		Users:        []MembershipRecord{{Role: string(o.Role), Disabled: o.Disabled}},
+		Subscription: newSubscription(s), Suspended: o.SuspendedAt != nil, DeletedAt: optionalTime(o.DeletedAt),
 	}
 }
 
@@ -69,7 +70,11 @@ func (a *API) organizations(ctx context.Context, _ *struct{}) (*organizationsOut
 	}
 	out := &organizationsOutput{Body: make([]OrganizationRecord, 0, len(list))}
 	for _, o := range list {
-		out.Body = append(out.Body, newOrganizationRecord(o))
+		_, current, err := a.deps.Plans.Of(ctx, o.Organization)
+		if err != nil {
+			return nil, err
+		}
+		out.Body = append(out.Body, newOrganizationRecord(o, current))
 	}
 	return out, nil
 }

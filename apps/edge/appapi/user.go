@@ -30,7 +30,7 @@ type Self struct {
 	EmailSwitches
 	OrgID         string  `json:"orgId" doc:"Empty for a member of no organization."`
 	TotalChannels int     `json:"totalChannels" doc:"Channels that the plan allows."`
-	Tier          string  `json:"tier" doc:"ULTIMATE on an instance without billing."`
+	Tier          string  `json:"tier" doc:"ULTIMATE on an instance without plans."`
 	Role          string  `json:"role" doc:"USER, ADMIN or SUPERADMIN; empty for a member of no organization."`
 	Access        string  `json:"access" enum:"full,none,suspended,enroll" doc:"Whether you may use the organization."`
 	IsLifetime    bool    `json:"isLifetime"`
@@ -52,12 +52,6 @@ type EmailSwitches struct {
 func newEmailSwitches(n tenancy.Notifications) EmailSwitches {
 	return EmailSwitches{Success: n.Success, Failure: n.Failure, Streak: n.Digest}
 }
-
-// What an instance without billing answers about plans: nothing is limited.
-const (
-	tierUnlimited     = "ULTIMATE"
-	channelsUnlimited = 10_000
-)
 
 type selfOutput struct{ Body Self }
 
@@ -84,12 +78,16 @@ func (a *API) self(ctx context.Context, _ *struct{}) (*selfOutput, error) {
 	if err != nil {
 		return nil, err
 	}
+	plan, _, err := a.deps.Plans.Of(ctx, org.Organization)
+	if err != nil {
+		return nil, err
+	}
 	out := Self{
 		ID: person.ID.String(), Email: person.Email, Name: person.Name, Bio: person.Bio, PictureID: person.Picture.ID,
 		ProviderName: provider, Timezone: org.Timezone, Activated: true, Verified: person.Verified,
 		CreatedAt:  publicv1.FormatTime(person.CreatedAt),
 		LastOnline: publicv1.FormatTime(a.deps.Clock.Now()), EmailSwitches: newEmailSwitches(mails),
-		TotalChannels: channelsUnlimited, Tier: tierUnlimited, Role: string(p.Role), Access: accessName(p.Access),
+		TotalChannels: totalChannels(plan), Tier: string(plan.Tier), Role: string(p.Role), Access: accessName(p.Access),
 		Admin: p.Instance, Impersonate: !p.Behind.IsZero(), PublicAPI: key,
 	}
 	if !p.Org.IsZero() {
@@ -129,41 +127,6 @@ func (a *API) maskedKey(ctx context.Context, p tenancy.Principal) (string, error
 		return "", err
 	}
 	return mask(keys[len(keys)-1].Prefix), nil
-}
-
-// PlanRecord is the subscription of an organization. It is always null: the instance has no billing.
-type PlanRecord struct {
-	_ struct{} `nullable:"true"`
-}
-
-// SubscriptionAnswer is the subscription of the organization.
-type SubscriptionAnswer struct {
-	Subscription *PlanRecord `json:"subscription"`
-}
-
-type subscriptionOutput struct{ Body SubscriptionAnswer }
-
-// Subscription returns the endpoint of the organization's subscription. There are none.
-func (a *API) Subscription() route.Endpoint {
-	return route.JSON(describe(tagUser, "Get the subscription of the organization"),
-		func(context.Context, *struct{}) (*subscriptionOutput, error) { return &subscriptionOutput{}, nil })
-}
-
-// TiersAnswer lists the plans of the instance.
-type TiersAnswer struct {
-	Month []string `json:"month" doc:"Always empty: the instance has no billing."`
-	Year  []string `json:"year" doc:"Always empty: the instance has no billing."`
-	Tiers []string `json:"tiers" doc:"Always empty: the instance has no billing."`
-}
-
-type tiersOutput struct{ Body TiersAnswer }
-
-// Tiers returns the endpoint that lists the plans. There are none.
-func (a *API) Tiers() route.Endpoint {
-	return route.JSON(describe(tagUser, "List the plans of the instance"),
-		func(context.Context, *struct{}) (*tiersOutput, error) {
-			return &tiersOutput{Body: TiersAnswer{Month: []string{}, Year: []string{}, Tiers: []string{}}}, nil
-		})
 }
 
 // ProfileRecord is what a person shows to others.

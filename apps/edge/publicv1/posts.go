@@ -334,7 +334,7 @@ func (a *API) deleteGroup(ctx context.Context, in *groupInput) (*namedOutput, er
 // ChangeStatus returns the endpoint that makes a post a draft or schedules it. It is Conflict while the post is being
 // published.
 func (a *API) ChangeStatus() route.Endpoint {
-	return route.JSON(describe("Make a post a draft, or schedule it", 400, 404, 409, 413), a.changeStatus)
+	return route.JSON(describe("Make a post a draft, or schedule it", 400, 402, 404, 409, 413), a.changeStatus)
 }
 
 // StatusRequest is the body that makes a post a draft or schedules it.

@@ -20,7 +20,7 @@ import (
 // another organization, or whose id does not parse, is NotFound. Every method can also return Unavailable and Internal.
 type Posts interface {
 	// Create creates or updates posts and returns one post for each entry. It returns Invalid with the wrong fields or
-	// with one entry for each wrong channel, TooLarge, and Conflict for a post that cannot be changed now or while
+	// with one entry for each wrong channel, Quota at the limit of posts, TooLarge, and Conflict for a post that cannot be changed now or while
 	// another request with the same idempotency key is running. The result of a key is stored in the transaction of
 	// its posts: after a crash a repeated request returns that result, or creates the posts.
 	Create(ctx context.Context, p tenancy.Principal, cmd publishing.CreatePosts) (publishing.CreateResult, error)
@@ -34,7 +34,7 @@ type Posts interface {
 	// DeleteGroup deletes a group of posts, and ends a repeated post. It returns Conflict like Delete.
 	DeleteGroup(ctx context.Context, p tenancy.Principal, group string) error
 	// ChangeStatus makes a post a draft or schedules it, and returns its new state. It returns Invalid for another
-	// status or a post that breaks the rules of its platform, and Conflict while the post is being published, or when
+	// status or a post that breaks the rules of its platform, Quota at the limit of posts, and Conflict while the post is being published, or when
 	// it is published and cmd.Republish is false.
 	ChangeStatus(
 		ctx context.Context, p tenancy.Principal, id string, cmd publishing.ChangeStatus,
@@ -80,7 +80,8 @@ type Connectors interface {
 	// Platforms returns the platforms of this instance.
 	Platforms(ctx context.Context, p tenancy.Principal) ([]publishing.Platform, error)
 	// Begin starts to connect a channel and returns the address of the platform. It returns Invalid for an unknown
-	// platform, one without an application or with a form, and for a channel to reconnect that does not exist.
+	// platform, one without an application or with a form, and for a channel to reconnect that does not exist, and Quota
+	// at the limit of channels unless one is reconnected.
 	Begin(ctx context.Context, p tenancy.Principal, cmd publishing.BeginConnect) (string, error)
 	// Authorize is Begin unless there is a channel that works and force is false; the URL is then empty. An unknown
 	// platform is NotFound.

@@ -29,7 +29,7 @@ type settingsOutput struct{ Body SettingsAnswer }
 
 // ChangeSettings returns the endpoint that replaces the settings of a post that is not published yet.
 func (a *API) ChangeSettings() route.Endpoint {
-	return route.JSON(describe("Replace the settings of a post", 400, 404, 409, 413), a.changeSettings)
+	return route.JSON(describe("Replace the settings of a post", 400, 402, 404, 409, 413), a.changeSettings)
 }
 
 func (a *API) changeSettings(ctx context.Context, in *settingsInput) (*settingsOutput, error) {

@@ -19,7 +19,7 @@ import (
 type Webhooks interface {
 	// List returns the webhooks of the organization.
 	List(ctx context.Context, p tenancy.Principal) ([]publishing.WebhookRecord, error)
-	// Create returns a new webhook and its secret. It returns Invalid, and Conflict at the limit of webhooks.
+	// Create returns a new webhook and its secret. It returns Invalid, and Quota and Conflict at the limits of webhooks.
 	Create(ctx context.Context, p tenancy.Principal, cmd publishing.SetWebhook) (publishing.Webhook, string, error)
 	// Update returns the webhook as it is then. It returns Invalid.
 	Update(
