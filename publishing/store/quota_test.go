@@ -117,42 +117,39 @@ func TestPostQuota_RefusesOnlyWhatAddsToTheMonth(t *testing.T) {
 	}
 }
 
-// TestPostQuota_OneOfManyAtTheLimit: transactions at the same moment are counted one after the other.
-func TestPostQuota_OneOfManyAtTheLimit(t *testing.T) {
+// A transaction that counts waits for one that has counted and not ended, so that both together keep to the limit.
+func TestPostQuota_CountsOneAfterTheOther(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
 	c, at := r.channel(), time.Now().Add(24*time.Hour)
-	const all = 6
-	ended := make(chan error, all)
-	for range all {
-		go func() {
-			ended <- publishingstore.New(r.db).InOrg(t.Context(), r.org, func(tx *publishingstore.Tx) error {
-				quota, err := tx.PostQuota(t.Context(), posts(1))
-				if err != nil {
-					return err
-				}
-				before, err := quota.Count(t.Context(), at)
-				if err != nil {
-					return err
-				}
-				if err := tx.Insert(t.Context(), written(fixture.Post(r.org, c, at))); err != nil {
-					return err
-				}
-				return quota.Check(t.Context(), "test", at, before)
-			})
-		}()
-	}
-	stored := 0
-	for range all {
-		switch err := <-ended; {
-		case err == nil:
-			stored++
-		case !fault.Is(err, fault.Quota):
-			t.Error(err)
+	add := func(tx *publishingstore.Tx) error {
+		quota, err := tx.PostQuota(t.Context(), posts(1))
+		if err != nil {
+			return err
 		}
+		before, err := quota.Count(t.Context(), at)
+		if err != nil {
+			return err
+		}
+		if err := tx.Insert(t.Context(), written(fixture.Post(r.org, c, at))); err != nil {
+			return err
+		}
+		return quota.Check(t.Context(), "test", at, before)
 	}
-	if got := r.monthOf(at); stored != 1 || got != 1 {
-		t.Errorf("%d transactions have stored a post and the count is %d, want 1 and 1", stored, got)
+	second := make(chan error, 1)
+	r.ok(r.inOrg(func(tx *publishingstore.Tx) error {
+		if err := add(tx); err != nil {
+			return err
+		}
+		go func() { second <- publishingstore.New(r.db).InOrg(t.Context(), r.org, add) }()
+		r.waitsIn("PausesLock", "Lock", second)
+		return nil
+	}))
+	if err := <-second; !fault.Is(err, fault.Quota) {
+		t.Errorf("the second of two at the limit: got %v, want a Quota fault", err)
+	}
+	if got := r.monthOf(at); got != 1 {
+		t.Errorf("got the count %d, want 1", got)
 	}
 }
 

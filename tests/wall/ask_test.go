@@ -219,10 +219,6 @@ func tagQuestions(s *publishingstore.Store) map[string]question {
 // channelQuestions returns the questions about channels and pauses.
 func channelQuestions(s *publishingstore.Store) map[string]question {
 	return map[string]question{
-		"Tx.CountChannels": inOrg(s, func(t *testing.T, tx *publishingstore.Tx, th tenantFixture) (bool, error) {
-			n, err := tx.CountChannels(t.Context())
-			return n <= 1, err
-		}),
 		"Store.Channels": func(t *testing.T, m, th tenantFixture) bool {
 			out, err := s.Channels(t.Context(), m.org, publishing.CustomerID{})
 			return err == nil && !slices.ContainsFunc(out, func(c publishing.Channel) bool { return c.ID == th.channel.ID })
@@ -504,14 +500,6 @@ func seriesQuestions(s *publishingstore.Store) map[string]question {
 		"Tx.Limits": inOrg(s, func(t *testing.T, tx *publishingstore.Tx, th tenantFixture) (bool, error) {
 			limits, err := tx.Limits(t.Context(), plansOf(th))
 			return limits.Posts != theirPosts, err
-		}),
-		"Tx.PostQuota": inOrg(s, func(t *testing.T, tx *publishingstore.Tx, th tenantFixture) (bool, error) {
-			quota, err := tx.PostQuota(t.Context(), plansOf(th))
-			if err != nil {
-				return false, err
-			}
-			n, err := quota.Count(t.Context(), th.post.PublishDate)
-			return n < 10, err
 		}),
 		"Tx.EndSeries": inOrg(s, func(t *testing.T, tx *publishingstore.Tx, th tenantFixture) (bool, error) {
 			return true, tx.EndSeries(t.Context(), th.series())

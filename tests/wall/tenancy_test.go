@@ -292,6 +292,9 @@ func invitationQuestions(s *tenancystore.Store) map[string]question {
 // crossing maps each method that takes an organization, or runs in one, and has no question to the reason.
 var crossing = map[string]string{
 	"Store.InOrg":                           "covered by the methods of Tx",
+	"Tx.CountChannels":                      "returns a number of rows that Store.Channels is asked for",
+	"Tx.CountWebhooks":                      "returns a number of rows that Store.Webhooks is asked for",
+	"Tx.PostQuota":                          "locks the organization of the transaction and returns numbers only",
 	"Store.WebhookOrgs":                     "the loop of webhooks goes from organization to organization; it reads ids only",
 	"tenancy.Store.InOrg":                   "covered by the methods of OrgTx",
 	"tenancy.GateTx.Enter":                  "covered by the methods of OrgTx",

@@ -88,10 +88,6 @@ func webhookTxQuestions(later time.Time) map[string]txQuestion {
 			w.ID = id.New[publishing.WebhookTag]()
 			return true, tx.AddWebhook(t.Context(), w, []byte("sealed"))
 		},
-		"Tx.CountWebhooks": func(t *testing.T, tx *publishingstore.Tx, th tenantFixture) (bool, error) {
-			n, err := tx.CountWebhooks(t.Context())
-			return n <= 2, err // that of the fixture, and that of Tx.AddWebhook
-		},
 		"Tx.ChannelsConnected": func(t *testing.T, tx *publishingstore.Tx, th tenantFixture) (bool, error) {
 			all, err := tx.ChannelsConnected(t.Context(), []publishing.ChannelID{th.channel.ID})
 			return !all, err
