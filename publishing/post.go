@@ -129,6 +129,13 @@ const (
 	EventDelayed        EventKind = "delayed"   // the next occurrence could not be written and is tried again
 	EventStopped        EventKind = "stopped"   // no further occurrence of the series is written
 	EventReleased       EventKind = "released"  // a person has given the platform's id of it
+
+	EventApprovalRequested EventKind = "approval_requested"
+	EventApproved          EventKind = "approved"
+	EventRejected          EventKind = "rejected"
+	EventApprovalExpired   EventKind = "approval_expired"
+	// EventApprovalVoid follows when a request or an approval does not count any more: the reason says why.
+	EventApprovalVoid EventKind = "approval_void"
 )
 
 // EventKinds returns every kind of event. A test compares them with the CHECK constraint of the table.
@@ -136,7 +143,8 @@ func EventKinds() []EventKind {
 	return []EventKind{
 		EventWritten, EventEdited, EventMoved, EventScheduled, EventUnscheduled, EventClaimed, EventSent, EventConfirmed,
 		EventRetried, EventFailed, EventReturned, EventUnknown, EventReconciled, EventPublishedTwice, EventSetAside,
-		EventDelayed, EventStopped, EventReleased,
+		EventDelayed, EventStopped, EventReleased, EventApprovalRequested, EventApproved, EventRejected,
+		EventApprovalExpired, EventApprovalVoid,
 	}
 }
 

@@ -81,4 +81,6 @@ type ThreadPage struct {
 type PostDetail struct {
 	Thread
 	Events []Event
+	// Approval is the status of the newest request for approval, as clients see it.
+	Approval ApprovalStatus
 }

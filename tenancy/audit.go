@@ -36,6 +36,10 @@ const (
 	ActionWebhookDeleted       Action = "webhook.deleted"
 	ActionWebhookSecret        Action = "webhook.secret-rotated"
 	ActionWebhookDisabled      Action = "webhook.disabled"
+	ActionApprovalRequested    Action = "approval.requested"
+	ActionApproved             Action = "approval.approved"
+	ActionRejected             Action = "approval.rejected"
+	ActionApprovalWithdrawn    Action = "approval.withdrawn"
 	ActionImpersonated         Action = "impersonation.started"
 	ActionImpersonationEnded   Action = "impersonation.ended"
 )

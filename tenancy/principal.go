@@ -15,6 +15,8 @@ const (
 	ViaAgent Via = "agent"
 	// ViaInstance is the operator of the instance, or the service itself.
 	ViaInstance Via = "instance"
+	// ViaGuest is the link of a review, which somebody without an account may have.
+	ViaGuest Via = "guest"
 )
 
 // Access is whether the person of a session may use the organization of the request.

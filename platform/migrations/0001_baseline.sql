@@ -321,7 +321,7 @@ create table audit (
   person_id uuid,
   -- How they were called then: an address, the name of a key.
   actor     text not null check (length(actor) <= 320),
-  via       text not null check (via in ('session', 'key', 'agent', 'instance')),
+  via       text not null check (via in ('session', 'key', 'agent', 'instance', 'guest')),
   key_id    uuid,
   -- The instance administrator who acted as the person; empty: nobody.
   behind    text not null default '' check (length(behind) <= 320),
@@ -889,7 +889,7 @@ create table post_event (
   at      timestamptz not null default clock_timestamp(),
   event   text not null check (event in ('written', 'edited', 'moved', 'scheduled', 'unscheduled', 'claimed', 'sent',
                   'confirmed', 'retried', 'failed', 'returned', 'unknown', 'looked', 'published_twice', 'set_aside', 'delayed',
-                  'stopped', 'released')),
+                  'stopped', 'released', 'approval_requested', 'approved', 'rejected', 'approval_expired', 'approval_void')),
   -- Host name of the process.
   node    text,
   -- Who, when it was a person.
@@ -1100,6 +1100,51 @@ create table platform_app (
   updated_at timestamptz not null default now(),
   constraint platform_app_pkey primary key (org_id, family)
 );
+
+
+-- Approvals: requests that somebody else looks at a draft ---------------------------------------------------------------
+
+-- A request and its answer. The newest one of a post counts. Whoever writes one has locked the posts of the group, or
+-- changes a pending one only.
+create table approval (
+  org_id         uuid not null references organization (id) on delete cascade,
+  -- A later request has a greater one.
+  id             uuid not null,
+  -- The first post of the thread.
+  post_id        uuid not null,
+  -- VOID: withdrawn, or the post was changed or scheduled.
+  status         text not null default 'PENDING' check (status in ('PENDING', 'APPROVED', 'REJECTED', 'EXPIRED', 'VOID')),
+  -- SHA-256 of the token in the review link, and the token, sealed like channel.credential, for those who may see it.
+  token_hash     bytea not null,
+  sealed_token   bytea not null check (octet_length(sealed_token) <= 1024),
+  auto_schedule  boolean not null default false,
+  note           text check (length(note) <= 2000),
+  reviewer_email text check (length(reviewer_email) <= 320),
+  -- Who asked. A person and a key that are gone stay.
+  requested_by   uuid,
+  requested_key  uuid,
+  requested_at   timestamptz not null,
+  expires_at     timestamptz not null,
+  -- When the reviewer is reminded; null: never, or it is done.
+  remind_at      timestamptz,
+  reviewer_note  text check (length(reviewer_note) <= 2000),
+  reviewer_name  text check (length(reviewer_name) <= 320),
+  -- The member who answered; null for a guest.
+  resolved_by    uuid,
+  resolved_at    timestamptz,
+  constraint approval_pkey primary key (org_id, id),
+  constraint approval_token_hash_key unique (token_hash),
+  constraint approval_org_id_post_id_fkey foreign key (org_id, post_id) references post (org_id, id) on delete cascade,
+  constraint approval_resolved check ((status = 'PENDING') = (resolved_at is null))
+);
+-- A post has one request that waits.
+create unique index approval_pending on approval (org_id, post_id) where status = 'PENDING';
+-- ApprovalOf. Deleting a post deletes its approvals.
+create index approval_post on approval (org_id, post_id, id);
+-- ApprovalsDue.
+create index approval_due on approval (least(expires_at, remind_at), id) where status = 'PENDING';
+-- ReviewMails.
+create index approval_mailed on approval (org_id, requested_at) where reviewer_email is not null;
 
 
 -- Who may see and do what ---------------------------------------------------------------------------------------------
@@ -1331,3 +1376,15 @@ create policy retention on webhook_delivery for delete to crier_retention using 
 create policy retention_lock on webhook_delivery for update to crier_retention using (true) with check (false);
 grant select (org_id, id, created_at) on webhook_delivery to crier_retention;
 grant delete, update (org_id) on webhook_delivery to crier_retention;
+
+-- Approvals. The gate finds whose a review link is, the scheduler which requests have expired or need a reminder.
+alter table approval enable row level security;
+alter table approval force row level security;
+create policy tenant on approval to crier_tenant
+  using (org_id = (select nullif(current_setting('app.org_id', true), '')::uuid))
+  with check (org_id = (select nullif(current_setting('app.org_id', true), '')::uuid));
+grant select, insert, update, delete on approval to crier_tenant;
+create policy gate on approval for select to crier_gate using (true);
+grant select (org_id, token_hash) on approval to crier_gate;
+create policy clock on approval for select to crier_clock using (true);
+grant select (org_id, id, status, expires_at, remind_at) on approval to crier_clock;

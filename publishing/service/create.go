@@ -126,6 +126,11 @@ func (s *Posts) write(
 			if pl.old == nil {
 				continue
 			}
+			root := pl.posts[0]
+			err := s.voidApproval(ctx, tx, p, root.ID, contentChanged, true, root.State == publishing.StateQueue)
+			if err != nil {
+				return err
+			}
 			if err := tx.Rewrite(ctx, pl.posts[0].Group, pl.old, pl.posts); err != nil {
 				return err
 			}
@@ -165,6 +170,9 @@ func (s *Posts) dateOf(cmd publishing.CreatePosts) time.Time {
 	}
 	return cmd.Date
 }
+
+// contentChanged is why a request for approval ends.
+const contentChanged = "The post was changed."
 
 // holdChannels locks the channels of the entries against disconnecting until the transaction ends. It returns Invalid
 // when one is gone.

@@ -32,7 +32,11 @@ func (s *Posts) Get(ctx context.Context, p tenancy.Principal, post string) (publ
 		return publishing.PostDetail{}, internal(op, err)
 	}
 	events, err := s.store.Events(ctx, p.Org, roots[0].Group)
-	return publishing.PostDetail{Thread: threads[0], Events: events}, internal(op, err)
+	if err != nil {
+		return publishing.PostDetail{}, internal(op, err)
+	}
+	approval, err := s.approvalStatus(ctx, p.Org, roots[0].ID)
+	return publishing.PostDetail{Thread: threads[0], Events: events, Approval: approval}, internal(op, err)
 }
 
 // rootsOf returns the root of the thread of a post, stored or not yet stored, and nothing when there is no such post.

@@ -66,6 +66,9 @@ func (s *Posts) ChangeSettings(
 			}
 		}
 		out = publishing.Post{ID: root.ID, Group: group, PublishDate: root.PublishDate}
+		if err := s.voidApproval(ctx, tx, p, root.ID, contentChanged, true, false); err != nil {
+			return err
+		}
 		return tx.SetSettings(ctx, group, root.ID, entry.settings, by(p))
 	})
 	return out, publicFault(op, err)

@@ -62,16 +62,17 @@ func (s *Posts) ChangeStatus(
 }
 
 // move changes the state of the group of a post and returns when its first post is due. moved is false when the group
-// is queued already, which keeps its place in the queue. It returns NotFound for a post that is gone, Invalid when its
-// channel is, Conflict when the state does not allow the move, and Quota.
-func (s *Posts) move(
+// is queued already, which keeps its place in the queue. A request for approval that is pending ends when the group is
+// queued. It returns NotFound for a post that is gone, Invalid when its channel is, Conflict when the state does not
+// allow the move, or a request for approval does not allow it to the principal, and Quota.
+func (c core) move(
 	ctx context.Context, tx *publishingstore.Tx, p tenancy.Principal,
 	post publishing.PostID, to publishing.State, republish bool,
 ) (due *time.Time, moved bool, err error) {
 	const op = "publishing.ChangeStatus"
 	quota := publishingstore.PostQuota{}
 	if to == publishing.StateQueue {
-		quota, err = tx.PostQuota(ctx, s.deps.Quota)
+		quota, err = tx.PostQuota(ctx, c.deps.Quota)
 		if err != nil {
 			return nil, false, err
 		}
@@ -116,6 +117,10 @@ func (s *Posts) move(
 		if !complete {
 			const message = "A file of this post was deleted: remove it from the post first."
 			return nil, false, fault.New(fault.Invalid, op, message)
+		}
+		const reason = "The post was scheduled without waiting for the answer."
+		if err := c.voidApproval(ctx, tx, p, rootOf(posts).ID, reason, false, true); err != nil {
+			return nil, false, err
 		}
 	}
 	keepUnknown := to == publishing.StateDraft && !republish

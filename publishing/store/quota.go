@@ -70,8 +70,21 @@ func (q PostQuota) Check(ctx context.Context, op string, at time.Time, before in
 	if err != nil || n <= before || n <= q.limits.Posts {
 		return err
 	}
+	return q.over(op, at, before)
+}
+
+// Room returns fault.Quota when the plan allows no more thread in the billing month of an instant.
+func (q PostQuota) Room(ctx context.Context, op string, at time.Time) error {
+	n, err := q.Count(ctx, at)
+	if err != nil || q.tx == nil || n < q.limits.Posts {
+		return err
+	}
+	return q.over(op, at, n)
+}
+
+func (q PostQuota) over(op string, at time.Time, n int) error {
 	from, _ := q.limits.Month(at)
-	return q.limits.OverLimit(op, tenancy.LimitPosts, before, q.limits.Posts,
+	return q.limits.OverLimit(op, tenancy.LimitPosts, n, q.limits.Posts,
 		"The month began on "+from.Format(time.DateOnly)+". Keep drafts, choose a later date,")
 }
 

@@ -1,0 +1,311 @@
+package publishing
+
+import (
+	"fmt"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"crier/platform/fault"
+	"crier/platform/id"
+	"crier/tenancy"
+)
+
+// ApprovalTag distinguishes the ids of approvals (platform/id).
+type ApprovalTag struct{}
+
+// ApprovalID is the id of one request for approval. A later request has a later id.
+type ApprovalID = id.ID[ApprovalTag]
+
+// ApprovalStatus is how a request for approval stands. A CHECK constraint of the table has the same list, without
+// ApprovalNone.
+type ApprovalStatus string
+
+// The statuses.
+const (
+	// ApprovalNone is that of a post without a request that counts, as clients see it. It is not stored.
+	ApprovalNone     ApprovalStatus = "NONE"
+	ApprovalPending  ApprovalStatus = "PENDING"
+	ApprovalApproved ApprovalStatus = "APPROVED"
+	ApprovalRejected ApprovalStatus = "REJECTED"
+	// ApprovalExpired means that nobody answered within ApprovalLife.
+	ApprovalExpired ApprovalStatus = "EXPIRED"
+	// ApprovalVoid is that of a request that was withdrawn, or whose post was changed or scheduled. Clients see
+	// ApprovalNone.
+	ApprovalVoid ApprovalStatus = "VOID"
+)
+
+// ApprovalStatuses returns the statuses that are stored.
+func ApprovalStatuses() []ApprovalStatus {
+	return []ApprovalStatus{ApprovalPending, ApprovalApproved, ApprovalRejected, ApprovalExpired, ApprovalVoid}
+}
+
+// The limits of approvals.
+const (
+	// ApprovalLife is how long a request can be answered.
+	ApprovalLife = 7 * 24 * time.Hour
+	// MaxApprovalNote and MaxReviewerName are in characters.
+	MaxApprovalNote = 2000
+	MaxReviewerName = 128
+	// MaxApprovalPage is the greatest number of approvals in one answer.
+	MaxApprovalPage     = 100
+	DefaultApprovalPage = 20
+	// MaxReviewMails is how many requests with the address of a reviewer an organization may make within an hour.
+	MaxReviewMails = 100
+	// reminderLead is how long before the end of a request, or the date of its post, the reviewer is reminded.
+	reminderLead = 24 * time.Hour
+	// reminderPause is the shortest time from the request to the reminder.
+	reminderPause = 12 * time.Hour
+)
+
+// Approval is a request for the approval of a draft, and its answer.
+type Approval struct {
+	ID ApprovalID
+	// Post is the first post of the thread.
+	Post   PostID
+	Status ApprovalStatus
+	// AutoSchedule means that the approval schedules the post.
+	AutoSchedule bool
+	// Note is that of who asked.
+	Note *string
+	// ReviewerEmail is the address that gets the link, nil when nobody is mailed.
+	ReviewerEmail *string
+	// Person and Key asked: the person of the session or the creator of the key.
+	Person tenancy.PersonID
+	Key    tenancy.KeyID
+	// PersonEmail is the address of Person, nil when that is no member any more.
+	PersonEmail  *string
+	RequestedAt  time.Time
+	ExpiresAt    time.Time
+	ReviewerNote *string
+	ReviewerName *string
+	// ResolvedBy is the member who answered, zero for a guest.
+	ResolvedBy tenancy.PersonID
+	// ResolvedAt is nil while the request is pending.
+	ResolvedAt *time.Time
+	// ReviewURL is the address of the review page, which whoever has it can answer. It is set for those who may see it.
+	ReviewURL string
+}
+
+// At returns the approval as it stands at a time: a request whose time is over has expired, also while the service has
+// not stored that yet.
+func (a Approval) At(now time.Time) Approval {
+	if a.Status == ApprovalPending && !now.Before(a.ExpiresAt) {
+		end := a.ExpiresAt
+		a.Status, a.ResolvedAt = ApprovalExpired, &end
+	}
+	return a
+}
+
+// Shown returns the status that clients see.
+func (a Approval) Shown() ApprovalStatus {
+	if a.Status == ApprovalVoid || a.Status == "" {
+		return ApprovalNone
+	}
+	return a.Status
+}
+
+// Requested reports whether the principal has asked: the same key, the person, whose key counts as the person, or the
+// administrator of the instance who acts as that person.
+func (a Approval) Requested(p tenancy.Principal) bool {
+	return !a.Key.IsZero() && a.Key == p.Key ||
+		!a.Person.IsZero() && (a.Person == p.Person || a.Person == p.Behind)
+}
+
+// ShowsLink reports whether the principal may see the review link: people other than who asked, while it can be used.
+func (a Approval) ShowsLink(p tenancy.Principal) bool {
+	return a.Status == ApprovalPending && p.Via == tenancy.ViaSession && !a.Requested(p)
+}
+
+// Open returns nil for a request that can be answered. It returns Conflict for one that is answered already, and Gone
+// for one that has expired or does not count any more.
+func (a Approval) Open(now time.Time) error {
+	const op = "publishing.Approval"
+	switch a.At(now).Status {
+	case ApprovalPending:
+		return nil
+	case ApprovalApproved, ApprovalRejected:
+		return fault.New(fault.Conflict, op, "This request was answered already.")
+	case ApprovalExpired:
+		return fault.New(fault.Gone, op, "This request has expired. Ask for a new one.")
+	}
+	return fault.New(fault.Gone, op, "This request was withdrawn, or its post has changed. Ask for a new one.")
+}
+
+// Readable returns nil while the review link shows the post: until the request expires, also when it is answered. Else
+// it returns Gone.
+func (a Approval) Readable(now time.Time) error {
+	err := a.Open(now)
+	if fault.Is(err, fault.Conflict) && now.Before(a.ExpiresAt) {
+		return nil
+	}
+	if fault.Is(err, fault.Conflict) {
+		return fault.New(fault.Gone, "publishing.Approval", "This link is not valid any more.")
+	}
+	return err
+}
+
+// MayResolve returns nil for a person who may answer the request. Keys and agents may not, and nobody answers a request
+// of their own: Forbidden.
+func (a Approval) MayResolve(p tenancy.Principal) error {
+	const op = "publishing.ResolveApproval"
+	if p.Via != tenancy.ViaSession {
+		return fault.New(fault.Forbidden, op, "Only people can answer a request for approval.")
+	}
+	if a.Requested(p) {
+		return fault.New(fault.Forbidden, op, "You have asked for this approval, so somebody else must answer it.")
+	}
+	return nil
+}
+
+// MayWithdraw returns nil for who asked and for administrators, as which keys act. Else it returns Forbidden.
+func (a Approval) MayWithdraw(p tenancy.Principal) error {
+	if p.Role.Manages() || a.Requested(p) {
+		return nil
+	}
+	return fault.New(fault.Forbidden, "publishing.WithdrawApproval",
+		"Only who asked for the approval, or an administrator, can withdraw the request.")
+}
+
+// MaySchedule returns Conflict when the principal may not take a post into the queue because of its request: while that
+// is pending, only administrators may.
+func (a Approval) MaySchedule(p tenancy.Principal, now time.Time) error {
+	if a.At(now).Status != ApprovalPending || p.Role.Manages() {
+		return nil
+	}
+	return fault.New(fault.Conflict, "publishing.ChangeStatus",
+		"The post waits for its approval: withdraw the request, or ask an administrator.")
+}
+
+// RemindAt returns when the reviewer is reminded of a request: a day before the post is to be published, or before the
+// request expires, whichever is first. It returns nil when that is too soon after the request.
+func RemindAt(requested, publishDate time.Time) *time.Time {
+	last := requested.Add(ApprovalLife)
+	if publishDate.After(requested) && publishDate.Before(last) {
+		last = publishDate
+	}
+	at := last.Add(-reminderLead)
+	if at.Before(requested.Add(reminderPause)) {
+		return nil
+	}
+	return &at
+}
+
+// RequestApproval asks for the approval of a draft.
+type RequestApproval struct {
+	// Note is for the reviewer; nil without one.
+	Note *string
+	// ReviewerEmail is the address to which the link is sent; nil: nobody is mailed.
+	ReviewerEmail *string
+	AutoSchedule  bool
+}
+
+// Cleaned returns the command as it is stored, and Invalid with every problem.
+func (c RequestApproval) Cleaned() (RequestApproval, error) {
+	var faults fault.List
+	c.Note = cleanNote(&faults, c.Note)
+	if c.ReviewerEmail != nil && strings.TrimSpace(*c.ReviewerEmail) == "" {
+		c.ReviewerEmail = nil
+	}
+	if c.ReviewerEmail != nil {
+		email, ok := tenancy.CleanEmail(*c.ReviewerEmail)
+		if !ok {
+			faults.Add("reviewerEmail", "must be an e-mail address")
+		}
+		c.ReviewerEmail = &email
+	}
+	return c, faults.Err("publishing.RequestApproval", "The request is not valid.")
+}
+
+// cleanNote returns a note without white space around it, nil for an empty one.
+func cleanNote(faults *fault.List, note *string) *string {
+	if note == nil {
+		return nil
+	}
+	clean := strings.TrimSpace(*note)
+	if !Storable(clean) || utf8.RuneCountInString(clean) > MaxApprovalNote {
+		faults.Add("note", fmt.Sprintf("must be at most %d characters of valid text", MaxApprovalNote))
+	}
+	if clean == "" {
+		return nil
+	}
+	return &clean
+}
+
+// ApprovalAction is the answer to a request.
+type ApprovalAction string
+
+// The answers.
+const (
+	ActionApprove ApprovalAction = "approve"
+	ActionReject  ApprovalAction = "reject"
+)
+
+// Status returns the status of a request that is answered with the action.
+func (a ApprovalAction) Status() ApprovalStatus {
+	if a == ActionApprove {
+		return ApprovalApproved
+	}
+	return ApprovalRejected
+}
+
+// ResolveApproval answers a request.
+type ResolveApproval struct {
+	Action ApprovalAction
+	Note   *string
+	// Name is how a guest is called; nil without one. That of a member is not read.
+	Name *string
+}
+
+// Cleaned returns the command as it is stored, and Invalid with every problem.
+func (c ResolveApproval) Cleaned() (ResolveApproval, error) {
+	var faults fault.List
+	if c.Action != ActionApprove && c.Action != ActionReject {
+		faults.Add("action", "must be one of: approve, reject")
+	}
+	c.Note = cleanNote(&faults, c.Note)
+	if c.Name != nil {
+		name, rule := tenancy.CleanName(*c.Name, 0, MaxReviewerName)
+		if rule != "" {
+			faults.Add("reviewerName", rule)
+		}
+		c.Name = &name
+		if name == "" {
+			c.Name = nil
+		}
+	}
+	return c, faults.Err("publishing.ResolveApproval", "The answer is not valid.")
+}
+
+// ListApprovals asks for the newest requests of an organization whose posts exist.
+type ListApprovals struct {
+	// Status is one of the statuses that clients see, or empty for all.
+	Status string
+	// Before is an approval of which older ones are asked for, as the client sent it; "" for the newest.
+	Before string
+	// Limit is from 1 to MaxApprovalPage.
+	Limit int
+}
+
+// Review is what a guest sees of a request.
+type Review struct {
+	Approval
+	// Organization is the name of the organization.
+	Organization string
+	Thread       Thread
+	// Org is for the audit log.
+	Org tenancy.OrgID
+}
+
+// ReviewMail is a mail with the link of a request for its reviewer.
+type ReviewMail struct {
+	To           string
+	Organization string
+	// By is the address of who asked, "" when that is not known.
+	By          string
+	Link        string
+	PublishDate time.Time
+	ExpiresAt   time.Time
+	// Reminder is set on the second mail.
+	Reminder bool
+}

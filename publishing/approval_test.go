@@ -1,0 +1,181 @@
+package publishing_test
+
+import (
+	"math/rand/v2"
+	"strings"
+	"testing"
+	"time"
+
+	"crier/platform/fault"
+	"crier/platform/id"
+	"crier/publishing"
+	"crier/tenancy"
+)
+
+var asked = time.Date(2027, 3, 1, 12, 0, 0, 0, time.UTC)
+
+func approval(status publishing.ApprovalStatus) publishing.Approval {
+	a := publishing.Approval{Status: status, RequestedAt: asked, ExpiresAt: asked.Add(publishing.ApprovalLife)}
+	if status != publishing.ApprovalPending {
+		at := asked.Add(time.Hour)
+		a.ResolvedAt = &at
+	}
+	return a
+}
+
+func TestApproval_OpenOnlyWhilePending(t *testing.T) {
+	t.Parallel()
+	before, end := asked.Add(publishing.ApprovalLife-time.Second), asked.Add(publishing.ApprovalLife)
+	for _, c := range []struct {
+		name           string
+		status         publishing.ApprovalStatus
+		at             time.Time
+		shown          publishing.ApprovalStatus
+		open, readable fault.Kind
+	}{
+		{"pending", publishing.ApprovalPending, before, publishing.ApprovalPending, "", ""},
+		{"pending at its end", publishing.ApprovalPending, end, publishing.ApprovalExpired, fault.Gone, fault.Gone},
+		{"approved", publishing.ApprovalApproved, before, publishing.ApprovalApproved, fault.Conflict, ""},
+		{"approved long ago", publishing.ApprovalApproved, end, publishing.ApprovalApproved, fault.Conflict, fault.Gone},
+		{"rejected", publishing.ApprovalRejected, before, publishing.ApprovalRejected, fault.Conflict, ""},
+		{"expired", publishing.ApprovalExpired, before, publishing.ApprovalExpired, fault.Gone, fault.Gone},
+		{"void", publishing.ApprovalVoid, before, publishing.ApprovalNone, fault.Gone, fault.Gone},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			a := approval(c.status)
+			if got := a.At(c.at).Shown(); got != c.shown {
+				t.Errorf("it is shown as %s, want %s", got, c.shown)
+			}
+			if err := a.Open(c.at); !isKind(err, c.open) {
+				t.Errorf("Open returned %v, want %q", err, c.open)
+			}
+			if err := a.Readable(c.at); !isKind(err, c.readable) {
+				t.Errorf("Readable returned %v, want %q", err, c.readable)
+			}
+		})
+	}
+}
+
+// isKind reports whether err is of a kind; "" is no error.
+func isKind(err error, kind fault.Kind) bool {
+	if kind == "" {
+		return err == nil
+	}
+	return fault.Is(err, kind)
+}
+
+func TestApproval_NobodyAnswersTheirOwnRequest(t *testing.T) {
+	t.Parallel()
+	author, other := id.New[tenancy.PersonTag](), id.New[tenancy.PersonTag]()
+	key, otherKey := id.New[tenancy.KeyTag](), id.New[tenancy.KeyTag]()
+	by := approval(publishing.ApprovalPending)
+	by.Person, by.Key = author, key
+	for _, c := range []struct {
+		name                           string
+		who                            tenancy.Principal
+		resolves, sees, withdraws, due bool
+	}{
+		{"another member", tenancy.Principal{Via: tenancy.ViaSession, Person: other, Role: tenancy.RoleUser}, true, true, false, false},
+		{"another administrator", tenancy.Principal{Via: tenancy.ViaSession, Person: other, Role: tenancy.RoleAdmin}, true, true, true, true},
+		{"the person", tenancy.Principal{Via: tenancy.ViaSession, Person: author, Role: tenancy.RoleUser}, false, false, true, false},
+		{"the person as administrator", tenancy.Principal{Via: tenancy.ViaSession, Person: author, Role: tenancy.RoleSuperAdmin}, false, false, true, true},
+		{"the person acting as another", tenancy.Principal{Via: tenancy.ViaSession, Person: other, Behind: author, Role: tenancy.RoleUser}, false, false, true, false},
+		{"the same key", tenancy.Principal{Via: tenancy.ViaKey, Person: author, Key: key, Role: tenancy.RoleSuperAdmin}, false, false, true, true},
+		{"another key", tenancy.Principal{Via: tenancy.ViaKey, Person: other, Key: otherKey, Role: tenancy.RoleSuperAdmin}, false, false, true, true},
+		{"an agent", tenancy.Principal{Via: tenancy.ViaAgent, Person: other, Role: tenancy.RoleUser}, false, false, false, false},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			if got := by.MayResolve(c.who) == nil; got != c.resolves {
+				t.Errorf("may answer is %v, want %v", got, c.resolves)
+			}
+			if got := by.ShowsLink(c.who); got != c.sees {
+				t.Errorf("sees the link is %v, want %v", got, c.sees)
+			}
+			if got := by.MayWithdraw(c.who) == nil; got != c.withdraws {
+				t.Errorf("may withdraw is %v, want %v", got, c.withdraws)
+			}
+			if got := by.MaySchedule(c.who, asked) == nil; got != c.due {
+				t.Errorf("may schedule is %v, want %v", got, c.due)
+			}
+			if by.MaySchedule(c.who, by.ExpiresAt) != nil {
+				t.Error("may not schedule after the request has expired, want that everybody may")
+			}
+		})
+	}
+}
+
+func TestApproval_KeyWithoutCreatorIsNotEverybody(t *testing.T) {
+	t.Parallel()
+	a := approval(publishing.ApprovalPending)
+	a.Key = id.New[tenancy.KeyTag]()
+	if a.Requested(tenancy.Principal{Via: tenancy.ViaSession, Person: id.New[tenancy.PersonTag]()}) {
+		t.Error("a person counts as who asked, want only the key")
+	}
+	if !a.Requested(tenancy.Principal{Via: tenancy.ViaKey, Key: a.Key}) {
+		t.Error("the key does not count as who asked")
+	}
+}
+
+func TestRemindAt_BeforeWhatComesFirst(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct{ date, want time.Time }{
+		"the post comes first":      {asked.Add(3 * 24 * time.Hour), asked.Add(2 * 24 * time.Hour)},
+		"the request ends first":    {asked.Add(30 * 24 * time.Hour), asked.Add(6 * 24 * time.Hour)},
+		"the post is too soon":      {asked.Add(24 * time.Hour), time.Time{}},
+		"the date has passed":       {asked.Add(-time.Hour), asked.Add(6 * 24 * time.Hour)},
+		"the post is at the limit":  {asked.Add(36 * time.Hour), asked.Add(12 * time.Hour)},
+		"the post is just too soon": {asked.Add(36*time.Hour - time.Second), time.Time{}},
+	} {
+		got := publishing.RemindAt(asked, c.date)
+		if got == nil && !c.want.IsZero() || got != nil && !got.Equal(c.want) {
+			t.Errorf("%s: got %v, want %v", name, got, c.want)
+		}
+	}
+	for range 1000 {
+		date := asked.Add(time.Duration(rand.Int64N(int64(20*24*time.Hour))) - 24*time.Hour)
+		at := publishing.RemindAt(asked, date)
+		if at != nil && (!at.After(asked) || !at.Before(asked.Add(publishing.ApprovalLife)) || date.After(asked) && !at.Before(date)) {
+			t.Fatalf("a post at %v is reminded of at %v, which is not between the request and its end", date, at)
+		}
+	}
+}
+
+func TestRequestApproval_Cleaned(t *testing.T) {
+	t.Parallel()
+	got, err := publishing.RequestApproval{Note: new("  please  "), ReviewerEmail: new(" Client@Example.com ")}.Cleaned()
+	if err != nil || *got.Note != "please" || *got.ReviewerEmail != "client@example.com" {
+		t.Errorf("got %v and %v, want cleaned texts", got, err)
+	}
+	got, err = publishing.RequestApproval{Note: new(" "), ReviewerEmail: new("")}.Cleaned()
+	if err != nil || got.Note != nil || got.ReviewerEmail != nil {
+		t.Errorf("got %v and %v, want no texts", got, err)
+	}
+	for name, c := range map[string]publishing.RequestApproval{
+		"long note": {Note: new(strings.Repeat("ä", publishing.MaxApprovalNote+1))}, "NUL": {Note: new("a\x00b")},
+		"no address": {ReviewerEmail: new("client")}, "two addresses": {ReviewerEmail: new("a@b.test, c@d.test")},
+	} {
+		if _, err := c.Cleaned(); !fault.Is(err, fault.Invalid) {
+			t.Errorf("%s: got %v, want Invalid", name, err)
+		}
+	}
+}
+
+func TestResolveApproval_Cleaned(t *testing.T) {
+	t.Parallel()
+	got, err := publishing.ResolveApproval{Action: "approve", Note: new(" "), Name: new(" Ada ")}.Cleaned()
+	if err != nil || got.Note != nil || *got.Name != "Ada" || got.Action.Status() != publishing.ApprovalApproved {
+		t.Errorf("got %v and %v, want the name Ada and no note", got, err)
+	}
+	for name, c := range map[string]publishing.ResolveApproval{
+		"no action": {}, "other action": {Action: "maybe"},
+		"long name":    {Action: "reject", Name: new(strings.Repeat("x", publishing.MaxReviewerName+1))},
+		"control name": {Action: "reject", Name: new("a\nb")},
+		"long note":    {Action: "reject", Note: new(strings.Repeat("x", publishing.MaxApprovalNote+1))},
+	} {
+		if _, err := c.Cleaned(); !fault.Is(err, fault.Invalid) {
+			t.Errorf("%s: got %v, want Invalid", name, err)
+		}
+	}
+}

@@ -1,0 +1,363 @@
+package service
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"crier/platform/fault"
+	"crier/platform/id"
+	"crier/platform/jobs"
+	"crier/platform/pg"
+	"crier/platform/secret"
+	"crier/publishing"
+	publishingstore "crier/publishing/store"
+	"crier/tenancy"
+)
+
+// Approvals are the use cases of the approval of drafts. It is safe for concurrent use.
+type Approvals struct {
+	*Posts
+	queue *jobs.Queue
+	// mailer is nil on an instance without mail.
+	mailer publishing.ReviewMailer
+	sweep  approvalSweep
+}
+
+// NewApprovals returns the use cases of approvals. mailer is nil on an instance that sends no mail: reviewers are not
+// mailed then.
+func NewApprovals(posts *Posts, queue *jobs.Queue, mailer publishing.ReviewMailer) *Approvals {
+	s := &Approvals{Posts: posts, queue: queue, mailer: mailer}
+	s.sweep = s.newSweep()
+	return s
+}
+
+// Request asks for the approval of a draft. In one transaction it stores the request, its events for the timeline and
+// for webhooks, and the mail to the reviewer. It returns NotFound, Invalid, Conflict for a post that is no draft or
+// waits already, and RateLimited when too many reviewers were mailed within an hour.
+func (s *Approvals) Request(
+	ctx context.Context, p tenancy.Principal, post string, cmd publishing.RequestApproval,
+) (publishing.Approval, error) {
+	const op = "publishing.RequestApproval"
+	parsed, ok := id.Parse[publishing.PostTag](post)
+	if !ok {
+		return publishing.Approval{}, noPost(op)
+	}
+	cmd, err := cmd.Cleaned()
+	if err != nil {
+		if _, found := s.Get(ctx, p, post); found != nil {
+			return publishing.Approval{}, found
+		}
+		return publishing.Approval{}, err
+	}
+	token, sealed, err := s.newReviewToken(p.Org)
+	if err != nil {
+		return publishing.Approval{}, internal(op, err)
+	}
+	var made publishing.Approval
+	err = s.inOrg(ctx, p.Org, func(tx *publishingstore.Tx) error {
+		root, err := lockDraft(ctx, tx, parsed)
+		if err != nil {
+			return err
+		}
+		now := s.deps.Clock.Now()
+		if err := s.expireBefore(ctx, tx, root.ID, now); err != nil {
+			return err
+		}
+		made = publishing.Approval{
+			ID: id.New[publishing.ApprovalTag](), Post: root.ID, Status: publishing.ApprovalPending,
+			AutoSchedule: cmd.AutoSchedule, Note: cmd.Note, ReviewerEmail: cmd.ReviewerEmail, Person: p.Person, Key: p.Key,
+			RequestedAt: now, ExpiresAt: now.Add(publishing.ApprovalLife),
+		}
+		if err := s.checkReviewer(ctx, tx, &made); err != nil {
+			return err
+		}
+		remind := publishing.RemindAt(now, root.PublishDate)
+		if err := tx.AddApproval(ctx, made, secret.HashToken(token), sealed, remind); err != nil {
+			return err
+		}
+		if err := tx.AddApprovalEvent(ctx, root.ID, publishing.EventApprovalRequested, by(p), ""); err != nil {
+			return err
+		}
+		if err := tx.AddWebhookEvent(ctx, publishing.WebhookApprovalRequested, root.ID, toldApproval(made)); err != nil {
+			return err
+		}
+		if made.ReviewerEmail == nil || s.mailer == nil {
+			return nil
+		}
+		return tx.AddReviewTask(ctx, s.queue, ReviewMailTask, made.ID)
+	})
+	if errors.Is(err, publishingstore.ErrApprovalPending) {
+		return publishing.Approval{}, fault.New(fault.Conflict, op, "This post waits for its approval already.")
+	}
+	return made, publicFault(op, err)
+}
+
+// reviewTokenLength is in characters: 256 random bits need 43.
+const reviewTokenLength = 44
+
+// newReviewToken returns the token of a review link, and the token as it is stored.
+func (c core) newReviewToken(org tenancy.OrgID) (token string, sealed []byte, err error) {
+	token, err = secret.Token("", reviewTokenLength)
+	if err != nil {
+		return "", nil, err
+	}
+	sealed, err = c.deps.Keyring.Seal([]byte(token), reviewBound(org))
+	return token, sealed, err
+}
+
+// reviewBound binds sealed tokens to their use.
+func reviewBound(org tenancy.OrgID) string { return "review " + org.String() }
+
+// reviewURL returns the address of the review page of a request.
+func (c core) reviewURL(org tenancy.OrgID, a publishingstore.StoredApproval) (string, error) {
+	token, err := c.deps.Keyring.Open(a.Token, reviewBound(org))
+	if err != nil {
+		return "", err
+	}
+	return c.cfg.BaseURL + "/review/" + string(token), nil
+}
+
+// lockDraft locks the group of a post and returns its root. It returns NotFound, and Conflict unless it is a draft.
+func lockDraft(
+	ctx context.Context, tx *publishingstore.Tx, post publishing.PostID,
+) (root publishingstore.PostStatus, err error) {
+	group, _, err := groupOf(ctx, tx, post)
+	if err != nil {
+		return root, err
+	}
+	posts, err := tx.LockGroup(ctx, group)
+	if err != nil {
+		return root, err
+	}
+	if len(posts) == 0 {
+		return root, noPost("publishing.lockDraft")
+	}
+	for _, p := range posts {
+		if p.State != publishing.StateDraft {
+			return root, fault.New(fault.Conflict, "publishing.lockDraft", "Only a draft can be sent for approval.")
+		}
+	}
+	return rootOf(posts), nil
+}
+
+// expireBefore ends a request of a post that has expired and is stored as pending still, so that a new one can be made.
+func (c core) expireBefore(
+	ctx context.Context, tx *publishingstore.Tx, post publishing.PostID, now time.Time,
+) error {
+	last, err := tx.ApprovalOf(ctx, post)
+	if pg.IsNoRows(err) {
+		return nil
+	}
+	if err != nil || last.Status != publishing.ApprovalPending || last.At(now).Status != publishing.ApprovalExpired {
+		return err
+	}
+	_, err = endApproval(ctx, tx, last.At(now), publishing.ApprovalPending, publishing.EventApprovalExpired, "", "")
+	return err
+}
+
+// endApproval stores the new status of a request with its events, if it still has the status from. ended is false when
+// another transaction was first.
+func endApproval(
+	ctx context.Context, tx *publishingstore.Tx, a publishing.Approval, from publishing.ApprovalStatus,
+	event publishing.EventKind, by, reason string,
+) (ended bool, err error) {
+	ended, err = tx.EndApproval(ctx, a, from)
+	if err != nil || !ended {
+		return false, err
+	}
+	if err := tx.AddApprovalEvent(ctx, a.Post, event, by, reason); err != nil {
+		return false, err
+	}
+	if from != publishing.ApprovalPending { // its answer was told
+		return true, nil
+	}
+	return true, tx.AddWebhookEvent(ctx, publishing.WebhookApprovalResolved, a.Post, toldApproval(a))
+}
+
+// checkReviewer returns Invalid when who asks is the reviewer, and RateLimited when too many reviewers were mailed. It
+// sets the address of who asks.
+func (c core) checkReviewer(ctx context.Context, tx *publishingstore.Tx, a *publishing.Approval) error {
+	email, err := tx.MemberEmail(ctx, a.Person)
+	if err != nil {
+		return err
+	}
+	if email != "" {
+		a.PersonEmail = &email
+	}
+	if a.ReviewerEmail == nil {
+		return nil
+	}
+	if strings.EqualFold(*a.ReviewerEmail, email) {
+		var faults fault.List
+		faults.Add("reviewerEmail", "must be the address of somebody else")
+		return faults.Err("publishing.RequestApproval", "Nobody can review a post of their own.")
+	}
+	n, err := tx.ReviewMails(ctx, a.RequestedAt.Add(-time.Hour))
+	if err != nil || n < publishing.MaxReviewMails {
+		return err
+	}
+	return &fault.Error{
+		Kind: fault.RateLimited, Op: "publishing.RequestApproval", RetryAfter: time.Hour,
+		Message: fmt.Sprintf("Your organization has mailed %d reviewers within an hour; wait before the next one.", n),
+	}
+}
+
+// Status returns the newest request of a post, as one with the status NONE when none counts. It returns NotFound.
+func (s *Approvals) Status(ctx context.Context, p tenancy.Principal, post string) (publishing.Approval, error) {
+	const op = "publishing.ApprovalStatus"
+	parsed, ok := id.Parse[publishing.PostTag](post)
+	if !ok {
+		return publishing.Approval{}, noPost(op)
+	}
+	roots, err := s.rootsOf(ctx, p.Org, parsed)
+	if err != nil {
+		return publishing.Approval{}, internal(op, err)
+	}
+	if len(roots) == 0 {
+		return publishing.Approval{}, noPost(op)
+	}
+	stored, err := s.store.ApprovalOf(ctx, p.Org, roots[0].ID)
+	if pg.IsNoRows(err) || err == nil && stored.Shown() == publishing.ApprovalNone {
+		return publishing.Approval{}, nil
+	}
+	if err != nil {
+		return publishing.Approval{}, internal(op, err)
+	}
+	return s.shown(p, stored), nil
+}
+
+// shown returns an approval as a principal may see it.
+func (s *Approvals) shown(p tenancy.Principal, stored publishingstore.StoredApproval) publishing.Approval {
+	a := stored.At(s.deps.Clock.Now())
+	if !a.ShowsLink(p) {
+		return a
+	}
+	link, err := s.reviewURL(p.Org, stored)
+	if err != nil {
+		s.deps.Log.Error("the link of a request for approval cannot be shown", "org", p.Org, "approval", a.ID, "error", err)
+	}
+	a.ReviewURL = link
+	return a
+}
+
+// approvalStatus returns the status of the newest request of a post, as clients see it.
+func (c core) approvalStatus(
+	ctx context.Context, org tenancy.OrgID, post publishing.PostID,
+) (publishing.ApprovalStatus, error) {
+	stored, err := c.store.ApprovalOf(ctx, org, post)
+	if pg.IsNoRows(err) {
+		return publishing.ApprovalNone, nil
+	}
+	return stored.At(c.deps.Clock.Now()).Shown(), err
+}
+
+// List returns requests of the organization, the newest first. It returns Invalid for a status that does not exist and
+// a Before that is no id.
+func (s *Approvals) List(
+	ctx context.Context, p tenancy.Principal, q publishing.ListApprovals,
+) ([]publishing.Approval, error) {
+	const op = "publishing.ListApprovals"
+	before, ok := id.Parse[publishing.ApprovalTag](q.Before)
+	var faults fault.List
+	if !ok && q.Before != "" {
+		faults.Add("before", "must be the id of an approval")
+	}
+	status := publishing.ApprovalStatus(q.Status)
+	switch status {
+	case "", publishing.ApprovalNone, publishing.ApprovalPending, publishing.ApprovalApproved,
+		publishing.ApprovalRejected, publishing.ApprovalExpired:
+	default:
+		faults.Add("status", "must be one of: PENDING, APPROVED, REJECTED, EXPIRED, NONE")
+	}
+	if err := faults.Err(op, "The query is not valid."); err != nil {
+		return nil, err
+	}
+	limit := min(max(q.Limit, 1), publishing.MaxApprovalPage)
+	all, err := s.store.Approvals(ctx, p.Org, before, string(status), s.deps.Clock.Now(), limit)
+	if err != nil {
+		return nil, internal(op, err)
+	}
+	out := make([]publishing.Approval, 0, len(all))
+	for _, stored := range all {
+		out = append(out, s.shown(p, stored))
+	}
+	return out, nil
+}
+
+// Withdraw ends a request: its link shows nothing any more, and an approval does not count any more. It returns the
+// request, NotFound for one that does not count, and Forbidden.
+func (s *Approvals) Withdraw(ctx context.Context, p tenancy.Principal, approval string) (publishing.Approval, error) {
+	const op = "publishing.WithdrawApproval"
+	var out publishing.Approval
+	stored, err := s.find(ctx, op, p.Org, approval)
+	if err != nil {
+		return out, err
+	}
+	if stored.Status == publishing.ApprovalVoid {
+		return out, noApproval(op)
+	}
+	if err := stored.MayWithdraw(p); err != nil {
+		return out, err
+	}
+	err = s.inOrg(ctx, p.Org, func(tx *publishingstore.Tx) error {
+		now := s.deps.Clock.Now()
+		out = stored.Approval
+		out.Status, out.ResolvedAt = publishing.ApprovalVoid, &now
+		ended, err := endApproval(ctx, tx, out, stored.Status, publishing.EventApprovalVoid, by(p), "The request was withdrawn.")
+		if err == nil && !ended {
+			err = fault.New(fault.Conflict, op, "The request was answered in this moment; look at it again.")
+		}
+		return err
+	})
+	return out, publicFault(op, err)
+}
+
+// find returns a request by its id as a client sent it, and NotFound.
+func (s *Approvals) find(
+	ctx context.Context, op string, org tenancy.OrgID, approval string,
+) (publishingstore.StoredApproval, error) {
+	parsed, ok := id.Parse[publishing.ApprovalTag](approval)
+	if !ok {
+		return publishingstore.StoredApproval{}, noApproval(op)
+	}
+	stored, err := s.store.Approval(ctx, org, parsed)
+	if pg.IsNoRows(err) {
+		return stored, noApproval(op)
+	}
+	return stored, internal(op, err)
+}
+
+func noApproval(op string) error {
+	return fault.New(fault.NotFound, op, "There is no such request for approval.")
+}
+
+// voidApproval ends the request or the approval of a post that is about to change, in the transaction of the change.
+// With schedule the change takes the post into the queue: an approval counts then, and a pending request is Conflict
+// unless the principal may override it.
+func (c core) voidApproval(
+	ctx context.Context, tx *publishingstore.Tx, p tenancy.Principal, post publishing.PostID, reason string,
+	edit, schedule bool,
+) error {
+	a, err := tx.ApprovalOf(ctx, post)
+	if pg.IsNoRows(err) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	now, stored := c.deps.Clock.Now(), a.Status
+	if schedule {
+		if err := a.MaySchedule(p, now); err != nil {
+			return err
+		}
+	}
+	if stored != publishing.ApprovalPending && (!edit || stored != publishing.ApprovalApproved) {
+		return nil
+	}
+	a.Status, a.ResolvedAt = publishing.ApprovalVoid, &now
+	_, err = endApproval(ctx, tx, a, stored, publishing.EventApprovalVoid, by(p), reason)
+	return err
+}

@@ -1,0 +1,161 @@
+package service
+
+import (
+	"context"
+	"time"
+
+	"crier/platform/batch"
+	"crier/platform/pg"
+	"crier/publishing"
+	publishingstore "crier/publishing/store"
+	"crier/tenancy"
+)
+
+// The kinds of the tasks whose ids SendReviewMail takes.
+const (
+	ReviewMailTask     = "review-mail"
+	ReviewReminderTask = "review-reminder"
+)
+
+// approvalsAtOnce is how many requests are searched at once.
+const approvalsAtOnce = 200
+
+type approvalSweep = *batch.Sweep[publishingstore.DueApproval]
+
+// SweepApprovals ends the requests that have expired and queues the reminders that are due, of all organizations, each
+// in its own transaction. It returns how many it has changed. One that fails does not stop the others and is tried again
+// by the next call; the first such error is returned at the end.
+func (s *Approvals) SweepApprovals(ctx context.Context) (int, error) { return s.sweep.Run(ctx) }
+
+func (s *Approvals) newSweep() approvalSweep {
+	return &batch.Sweep[publishingstore.DueApproval]{
+		Size: approvalsAtOnce, PauseFactor: 1,
+		IsItemError: func(err error) bool { return pg.IsRowError(err) || pg.IsOrgBusy(err) },
+		Find: func(
+			ctx context.Context, after publishingstore.DueApproval, limit int,
+		) ([]publishingstore.DueApproval, error) {
+			return s.store.ApprovalsDue(ctx, after, s.deps.Clock.Now(), limit)
+		},
+		Do: func(ctx context.Context, items []publishingstore.DueApproval) (n int, _ error) {
+			for _, item := range items {
+				if err := s.tend(ctx, item); err != nil {
+					return n, err
+				}
+				n++
+			}
+			return n, nil
+		},
+	}
+}
+
+// tend ends one request or queues its reminder. One that has changed since it was found is left.
+func (s *Approvals) tend(ctx context.Context, due publishingstore.DueApproval) error {
+	stored, err := s.store.ApprovalAny(ctx, due.Org, due.Approval)
+	if pg.IsNoRows(err) || err == nil && stored.Status != publishing.ApprovalPending {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	now := s.deps.Clock.Now()
+	return s.store.InOrg(ctx, due.Org, func(tx *publishingstore.Tx) error {
+		if a := stored.At(now); a.Status == publishing.ApprovalExpired {
+			_, err := endApproval(ctx, tx, a, publishing.ApprovalPending, publishing.EventApprovalExpired, "", "")
+			return err
+		}
+		remind, err := tx.Reminded(ctx, due.Approval, now)
+		if err != nil || !remind || s.mailer == nil {
+			return err
+		}
+		return tx.AddReviewTask(ctx, s.queue, ReviewReminderTask, due.Approval)
+	})
+}
+
+// SendReviewMail sends the link of a request to its reviewer. A request that cannot be answered any more is no error, and
+// nothing is sent. After a crash the mail may be sent twice. It returns the errors of the mailer.
+func (s *Approvals) SendReviewMail(
+	ctx context.Context, org tenancy.OrgID, approval publishing.ApprovalID, reminder bool,
+) error {
+	const op = "publishing.SendReviewMail"
+	stored, err := s.store.Approval(ctx, org, approval)
+	if pg.IsNoRows(err) {
+		return nil
+	}
+	if err != nil {
+		return internal(op, err)
+	}
+	if stored.Open(s.deps.Clock.Now()) != nil || stored.ReviewerEmail == nil || s.mailer == nil {
+		return nil
+	}
+	_, active, err := s.store.Reviewable(ctx, org)
+	if err != nil || !active {
+		return internal(op, err)
+	}
+	m, err := s.reviewMail(ctx, org, stored)
+	if err != nil {
+		return internal(op, err)
+	}
+	m.Reminder = reminder
+	return s.mailer.SendReview(ctx, m)
+}
+
+func (s *Approvals) reviewMail(
+	ctx context.Context, org tenancy.OrgID, stored publishingstore.StoredApproval,
+) (m publishing.ReviewMail, err error) {
+	m = publishing.ReviewMail{To: *stored.ReviewerEmail, ExpiresAt: stored.ExpiresAt}
+	if stored.PersonEmail != nil {
+		m.By = *stored.PersonEmail
+	}
+	m.Link, err = s.reviewURL(org, stored)
+	if err != nil {
+		return m, err
+	}
+	m.Organization, _, err = s.store.Reviewable(ctx, org)
+	if err != nil {
+		return m, err
+	}
+	roots, err := s.store.Root(ctx, org, stored.Post)
+	if err == nil && len(roots) > 0 {
+		m.PublishDate = roots[0].PublishDate
+	}
+	return m, err
+}
+
+// approvalTold is what webhooks are told of a request: the record of the API without its link.
+type approvalTold struct {
+	ID           string                    `json:"id"`
+	PostID       string                    `json:"postId"`
+	Status       publishing.ApprovalStatus `json:"status"`
+	Note         *string                   `json:"note"`
+	ReviewerNote *string                   `json:"reviewerNote"`
+	ReviewerName *string                   `json:"reviewerName"`
+	RequestedBy  *requesterTold            `json:"requestedBy"`
+	RequestedAt  string                    `json:"requestedAt"`
+	ResolvedAt   *string                   `json:"resolvedAt"`
+	ExpiresAt    string                    `json:"expiresAt"`
+	AutoSchedule bool                      `json:"autoSchedule"`
+	ReviewURL    *string                   `json:"reviewUrl"`
+}
+
+type requesterTold struct {
+	ID    string  `json:"id"`
+	Email *string `json:"email"`
+}
+
+func toldApproval(a publishing.Approval) approvalTold {
+	out := approvalTold{
+		ID: a.ID.String(), PostID: a.Post.String(), Status: a.Shown(), Note: a.Note, ReviewerNote: a.ReviewerNote,
+		ReviewerName: a.ReviewerName, RequestedAt: wireTime(a.RequestedAt), ExpiresAt: wireTime(a.ExpiresAt),
+		AutoSchedule: a.AutoSchedule,
+	}
+	if !a.Person.IsZero() {
+		out.RequestedBy = &requesterTold{ID: a.Person.String(), Email: a.PersonEmail}
+	}
+	if a.ResolvedAt != nil {
+		at := wireTime(*a.ResolvedAt)
+		out.ResolvedAt = &at
+	}
+	return out
+}
+
+func wireTime(t time.Time) string { return t.UTC().Format(publishing.WireTime) }

@@ -1,0 +1,276 @@
+package store
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"crier/platform/jobs"
+	"crier/platform/pg"
+	"crier/publishing"
+	"crier/tenancy"
+)
+
+// ErrApprovalPending means that the post has a request that waits already.
+var ErrApprovalPending = errors.New("the post waits for an approval already")
+
+const approvalPendingIndex = "approval_pending"
+
+// approvalRow is a row of approval as it is read. It converts to publishing.Approval, so that the two have the same
+// fields.
+type approvalRow struct {
+	ID            publishing.ApprovalID     `db:"id"`
+	Post          publishing.PostID         `db:"post_id"`
+	Status        publishing.ApprovalStatus `db:"status"`
+	AutoSchedule  bool                      `db:"auto_schedule"`
+	Note          *string                   `db:"note"`
+	ReviewerEmail *string                   `db:"reviewer_email"`
+	Person        tenancy.PersonID          `db:"requested_by"`
+	Key           tenancy.KeyID             `db:"requested_key"`
+	// PersonEmail is null for who is no member any more: the policy of the table person.
+	PersonEmail  *string          `db:"person_email" sql:"(select u.email from person u where u.id = a.requested_by)"`
+	RequestedAt  time.Time        `db:"requested_at"`
+	ExpiresAt    time.Time        `db:"expires_at"`
+	ReviewerNote *string          `db:"reviewer_note"`
+	ReviewerName *string          `db:"reviewer_name"`
+	ResolvedBy   tenancy.PersonID `db:"resolved_by"`
+	ResolvedAt   *time.Time       `db:"resolved_at"`
+	ReviewURL    string           `db:"review_url" sql:"''"`
+}
+
+var approvalColumns = columns[approvalRow]("a")
+
+// StoredApproval is an approval with its sealed token.
+type StoredApproval struct {
+	publishing.Approval
+	Token []byte
+}
+
+func scanApproval(row pgx.CollectableRow) (StoredApproval, error) {
+	r, err := pgx.RowToStructByName[struct {
+		approvalRow
+		Token []byte `db:"sealed_token"`
+	}](row)
+	return StoredApproval{Approval: publishing.Approval(r.approvalRow), Token: r.Token}, err
+}
+
+var approvalOf = `-- publishing.ApprovalOf
+select ` + approvalColumns + `, a.sealed_token from approval a where a.post_id = $1 order by a.id desc limit 1`
+
+// ApprovalOf returns the newest request of a post, and pgx.ErrNoRows when there is none.
+func (s *Store) ApprovalOf(
+	ctx context.Context, org tenancy.OrgID, post publishing.PostID,
+) (StoredApproval, error) {
+	return s.oneApproval(ctx, org, approvalOf, post)
+}
+
+var approvalByID = `-- publishing.ApprovalByID
+select ` + approvalColumns + `, a.sealed_token
+from approval a join post p on p.org_id = a.org_id and p.id = a.post_id
+where a.id = $1 and p.deleted_at is null`
+
+// Approval returns a request whose post exists, and pgx.ErrNoRows for others.
+func (s *Store) Approval(
+	ctx context.Context, org tenancy.OrgID, approval publishing.ApprovalID,
+) (StoredApproval, error) {
+	return s.oneApproval(ctx, org, approvalByID, approval)
+}
+
+var approvalAny = `-- publishing.ApprovalAny
+select ` + approvalColumns + `, a.sealed_token from approval a where a.id = $1`
+
+// ApprovalAny is Approval also for a request whose post is deleted.
+func (s *Store) ApprovalAny(
+	ctx context.Context, org tenancy.OrgID, approval publishing.ApprovalID,
+) (StoredApproval, error) {
+	return s.oneApproval(ctx, org, approvalAny, approval)
+}
+
+var approvalByHash = `-- publishing.ApprovalByHash
+select ` + approvalColumns + `, a.sealed_token from approval a where a.token_hash = $1`
+
+func (s *Store) oneApproval(
+	ctx context.Context, org tenancy.OrgID, statement string, arg any,
+) (StoredApproval, error) {
+	var out []StoredApproval
+	err := s.db.Read(ctx, org.UUID(), func(b *pgx.Batch) { b.Queue(statement, arg).Query(into(&out, scanApproval)) })
+	if err == nil && len(out) == 0 {
+		err = pgx.ErrNoRows
+	}
+	if err != nil {
+		return StoredApproval{}, err
+	}
+	return out[0], nil
+}
+
+const reviewOwner = `-- publishing.ReviewOwner
+select a.org_id from approval a join organization o on o.id = a.org_id
+where a.token_hash = $1 and o.deleted_at is null and o.suspended_at is null`
+
+// Reviewed returns the request with the hash of a review link, also when its post is gone, and its organization. It
+// returns pgx.ErrNoRows when there is none, and when nobody may use the organization.
+func (s *Store) Reviewed(ctx context.Context, hash []byte) (a StoredApproval, org tenancy.OrgID, err error) {
+	err = s.db.WriteRole(ctx, pg.Gate, func(b *pgx.Batch) {
+		b.Queue(reviewOwner, hash).QueryRow(func(row pgx.Row) error { return row.Scan(&org) })
+	})
+	if err != nil {
+		return a, org, err
+	}
+	a, err = s.oneApproval(ctx, org, approvalByHash, hash)
+	return a, org, err
+}
+
+var approvalList = `-- publishing.ApprovalList
+select ` + approvalColumns + `, a.sealed_token
+from approval a join post p on p.org_id = a.org_id and p.id = a.post_id
+where p.deleted_at is null and ($1::uuid is null or a.id < $1)
+  and case $2 when '' then true when 'NONE' then a.status = 'VOID'
+    when 'EXPIRED' then a.status = 'EXPIRED' or a.status = 'PENDING' and a.expires_at <= $3
+    when 'PENDING' then a.status = 'PENDING' and a.expires_at > $3 else a.status = $2 end
+order by a.id desc limit $4`
+
+// Approvals returns the newest requests of an organization whose posts exist: those before an id unless that is zero,
+// with a status at a time.
+func (s *Store) Approvals(
+	ctx context.Context, org tenancy.OrgID, before publishing.ApprovalID, status string, now time.Time, limit int,
+) (out []StoredApproval, err error) {
+	err = s.db.Read(ctx, org.UUID(), func(b *pgx.Batch) {
+		b.Queue(approvalList, before, status, now, limit).Query(into(&out, scanApproval))
+	})
+	return out, err
+}
+
+const reviewable = `-- publishing.Reviewable
+select name, suspended_at is null and deleted_at is null from organization where id = $1`
+
+// Reviewable returns the name of an organization and whether its people have access, and pgx.ErrNoRows when there is
+// none.
+func (s *Store) Reviewable(ctx context.Context, org tenancy.OrgID) (name string, active bool, err error) {
+	err = s.db.Read(ctx, org.UUID(), func(b *pgx.Batch) {
+		b.Queue(reviewable, org).QueryRow(func(row pgx.Row) error { return row.Scan(&name, &active) })
+	})
+	return name, active, err
+}
+
+// ApprovalOf is Store.ApprovalOf within the transaction.
+func (t *Tx) ApprovalOf(ctx context.Context, post publishing.PostID) (publishing.Approval, error) {
+	rows, err := t.tx.Query(ctx, approvalOf, post)
+	if err != nil {
+		return publishing.Approval{}, err
+	}
+	out, err := pgx.CollectExactlyOneRow(rows, scanApproval)
+	return out.Approval, err
+}
+
+const approvalInsert = `-- publishing.ApprovalInsert
+insert into approval (org_id, id, post_id, token_hash, sealed_token, auto_schedule, note, reviewer_email, requested_by,
+  requested_key, requested_at, expires_at, remind_at)
+values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13)`
+
+// AddApproval inserts a request with the hash of its token and the sealed token. It returns ErrApprovalPending.
+func (t *Tx) AddApproval(
+	ctx context.Context, a publishing.Approval, hash, sealed []byte, remind *time.Time,
+) error {
+	_, err := t.tx.Exec(ctx, approvalInsert, t.org, a.ID, a.Post, hash, sealed, a.AutoSchedule, a.Note, a.ReviewerEmail,
+		a.Person, a.Key, a.RequestedAt, a.ExpiresAt, remind)
+	if pg.IsUnique(err, approvalPendingIndex) {
+		return ErrApprovalPending
+	}
+	return err
+}
+
+const approvalEnd = `-- publishing.ApprovalEnd
+update approval set status = $3, reviewer_note = coalesce($4, reviewer_note), reviewer_name = coalesce($5, reviewer_name),
+  resolved_by = coalesce($6, resolved_by), resolved_at = coalesce($7, now()), remind_at = null
+where id = $1 and status = $2`
+
+// EndApproval stores the status and the answer of a request that has the status from. ended is false when it has
+// another one by now, because another transaction was first.
+func (t *Tx) EndApproval(
+	ctx context.Context, a publishing.Approval, from publishing.ApprovalStatus,
+) (ended bool, err error) {
+	tag, err := t.tx.Exec(ctx, approvalEnd, a.ID, from, a.Status, a.ReviewerNote, a.ReviewerName, a.ResolvedBy, a.ResolvedAt)
+	return err == nil && tag.RowsAffected() == 1, err
+}
+
+// AddApprovalEvent adds an event about a request to the timeline of its post; the reason may be empty.
+func (t *Tx) AddApprovalEvent(
+	ctx context.Context, post publishing.PostID, event publishing.EventKind, by, reason string,
+) error {
+	_, err := t.tx.Exec(ctx, eventReasoned, t.org, post, event, by, t.node, reason)
+	return err
+}
+
+const eventReasoned = `-- publishing.EventReasoned
+insert into post_event (org_id, post_id, event, by, node, reason)
+select $1, p.id, $3, nullif($4, ''), nullif($5, ''), nullif($6, '') from post p where p.id = $2`
+
+const reviewMails = `-- publishing.ReviewMails
+select count(*) from approval a where a.reviewer_email is not null and a.requested_at > $1`
+
+// ReviewMails locks the organization against other requests until the transaction ends, and returns how many requests
+// since a time have the address of a reviewer.
+func (t *Tx) ReviewMails(ctx context.Context, since time.Time) (n int, err error) {
+	b := &pgx.Batch{}
+	b.Queue(tagLock, t.org)
+	b.Queue(reviewMails, since).QueryRow(func(row pgx.Row) error { return row.Scan(&n) })
+	return n, t.tx.SendBatch(ctx, b).Close()
+}
+
+const memberEmail = `-- publishing.MemberEmail
+select email from person where id = $1`
+
+// MemberEmail returns the address of a member, "" for who is none.
+func (t *Tx) MemberEmail(ctx context.Context, person tenancy.PersonID) (email string, err error) {
+	err = t.tx.QueryRow(ctx, memberEmail, person).Scan(&email)
+	if pg.IsNoRows(err) {
+		return "", nil
+	}
+	return email, err
+}
+
+// AddReviewTask adds a task of a kind about a request.
+func (t *Tx) AddReviewTask(
+	ctx context.Context, queue *jobs.Queue, kind string, approval publishing.ApprovalID,
+) error {
+	return queue.Add(ctx, t.tx, jobs.Task{Kind: kind, Org: t.org.UUID(), ID: approval.UUID()})
+}
+
+const approvalReminded = `-- publishing.ApprovalReminded
+update approval set remind_at = null where id = $1 and status = 'PENDING' and remind_at <= $2
+returning reviewer_email is not null`
+
+// Reminded notes that the reminder of a pending request is due no more, and reports whether there is somebody to remind.
+func (t *Tx) Reminded(ctx context.Context, approval publishing.ApprovalID, now time.Time) (remind bool, err error) {
+	err = t.tx.QueryRow(ctx, approvalReminded, approval, now).Scan(&remind)
+	if pg.IsNoRows(err) {
+		return false, nil
+	}
+	return remind, err
+}
+
+// DueApproval is a pending request that has expired, or whose reviewer is to be reminded.
+type DueApproval struct {
+	At       time.Time             `db:"at"`
+	Org      tenancy.OrgID         `db:"org_id"`
+	Approval publishing.ApprovalID `db:"id"`
+}
+
+const approvalsDue = `-- publishing.ApprovalsDue
+select least(a.expires_at, a.remind_at) as at, a.org_id, a.id from approval a
+where a.status = 'PENDING' and least(a.expires_at, a.remind_at) <= $3
+  and (least(a.expires_at, a.remind_at), a.id) > ($1, $2)
+order by least(a.expires_at, a.remind_at), a.id limit $4`
+
+// ApprovalsDue returns requests of all organizations that are due at a time, behind another one.
+func (s *Store) ApprovalsDue(
+	ctx context.Context, after DueApproval, now time.Time, limit int,
+) (out []DueApproval, err error) {
+	err = s.db.WriteRole(ctx, pg.Clock, func(b *pgx.Batch) {
+		b.Queue(approvalsDue, after.At, [16]byte(after.Approval.UUID()), now, limit).
+			Query(into(&out, pgx.RowToStructByName[DueApproval]))
+	})
+	return out, err
+}
