@@ -112,9 +112,10 @@ func (a Approval) Requested(p tenancy.Principal) bool {
 		!a.Person.IsZero() && (a.Person == p.Person || a.Person == p.Behind)
 }
 
-// ShowsLink reports whether the principal may see the review link: people other than who asked, while it can be used.
+// ShowsLink reports whether the principal may see the review link: people other than who asked, while it can be used. An
+// administrator of the instance who acts as a member does not see it.
 func (a Approval) ShowsLink(p tenancy.Principal) bool {
-	return a.Status == ApprovalPending && p.Via == tenancy.ViaSession && !a.Requested(p)
+	return a.Status == ApprovalPending && p.Via == tenancy.ViaSession && p.Behind.IsZero() && !a.Requested(p)
 }
 
 // Open returns nil for a request that can be answered. It returns Conflict for one that is answered already, and Gone

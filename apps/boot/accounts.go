@@ -59,6 +59,7 @@ func (a *App) accountDeps() (tenancyservice.Deps, error) {
 	case a.box != nil:
 		deps.Mail = a.box
 	}
+	a.mailer = deps.Mail
 	providers, err := signin.New(a.cfg.SignIn, a.http, clock.System{})
 	deps.Providers = providers
 	return deps, err

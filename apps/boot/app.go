@@ -46,6 +46,10 @@ type App struct {
 	posts *publishingservice.Posts
 	// media are the use cases of files.
 	media *publishingservice.Media
+	// approvals are the use cases of the approval of drafts.
+	approvals *publishingservice.Approvals
+	// mailer sends mails; nil on an instance that sends none.
+	mailer tenancyservice.Mailer
 	// box takes the mails of `dev`; nil in other processes.
 	box *mail.Box
 

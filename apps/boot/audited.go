@@ -103,6 +103,65 @@ func (c auditedChannels) DeleteApp(
 	return app, n, err
 }
 
+// auditedApprovals records requests for approval and their answers.
+type auditedApprovals struct {
+	*publishingservice.Approvals
+	auditor auditor
+}
+
+func (s auditedApprovals) Request(
+	ctx context.Context, p tenancy.Principal, post string, cmd publishing.RequestApproval,
+) (publishing.Approval, error) {
+	out, err := s.Approvals.Request(ctx, p, post, cmd)
+	if err == nil {
+		s.auditor.record(ctx, p, tenancy.ActionApprovalRequested, "post "+out.Post.String())
+	}
+	return out, err
+}
+
+func (s auditedApprovals) Withdraw(
+	ctx context.Context, p tenancy.Principal, approval string,
+) (publishing.Approval, error) {
+	out, err := s.Approvals.Withdraw(ctx, p, approval)
+	if err == nil {
+		s.auditor.record(ctx, p, tenancy.ActionApprovalWithdrawn, "post "+out.Post.String())
+	}
+	return out, err
+}
+
+func (s auditedApprovals) Resolve(
+	ctx context.Context, p tenancy.Principal, approval string, cmd publishing.ResolveApproval,
+) (publishing.Approval, error) {
+	out, err := s.Approvals.Resolve(ctx, p, approval, cmd)
+	if err == nil {
+		s.auditor.record(ctx, p, resolved(out), "post "+out.Post.String())
+	}
+	return out, err
+}
+
+// ResolveByToken records a guest, whose name is what the guest has entered.
+func (s auditedApprovals) ResolveByToken(
+	ctx context.Context, token string, cmd publishing.ResolveApproval,
+) (publishing.Review, error) {
+	out, err := s.Approvals.ResolveByToken(ctx, token, cmd)
+	if err == nil {
+		guest := tenancy.Principal{Org: out.Org, Via: tenancy.ViaGuest, Name: "guest"}
+		if out.ReviewerName != nil {
+			guest.Name += " " + *out.ReviewerName
+		}
+		s.auditor.record(ctx, guest, resolved(out.Approval), "post "+out.Post.String())
+	}
+	return out, err
+}
+
+// resolved returns the action of an answer.
+func resolved(a publishing.Approval) tenancy.Action {
+	if a.Status == publishing.ApprovalApproved {
+		return tenancy.ActionApproved
+	}
+	return tenancy.ActionRejected
+}
+
 // auditedQueue records pauses.
 type auditedQueue struct {
 	queue

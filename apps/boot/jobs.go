@@ -10,6 +10,7 @@ import (
 	"crier/platform/jobs"
 	"crier/platform/pg"
 	"crier/publishing/sender"
+	publishingservice "crier/publishing/service"
 	"crier/publishing/webhook"
 	"crier/tenancy"
 	tenancyservice "crier/tenancy/service"
@@ -23,7 +24,7 @@ func (a *App) startJobs(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	a.jobs, err = jobs.Start(ctx, pool, append(a.pruneJobs(), a.purgeJob(), a.syncJob(), a.refreshJob(), a.filesJob()), a.tasks(), a.log)
+	a.jobs, err = jobs.Start(ctx, pool, append(a.pruneJobs(), a.purgeJob(), a.syncJob(), a.refreshJob(), a.filesJob(), a.approvalsJob()), a.tasks(), a.log)
 	if err != nil {
 		return err
 	}
@@ -137,7 +138,8 @@ func (a *App) tasks() []jobs.Handler {
 		GaveUp: func(ctx context.Context, t jobs.Task) {
 			a.Accounts.MailGivenUp(ctx, id.FromUUID[tenancy.MailTag](t.ID))
 		},
-	}, a.webhookHandler(webhook.TaskHealthy), a.webhookHandler(webhook.TaskFailing)}
+	}, a.webhookHandler(webhook.TaskHealthy), a.webhookHandler(webhook.TaskFailing),
+		a.reviewMailHandler(publishingservice.ReviewMailTask), a.reviewMailHandler(publishingservice.ReviewReminderTask)}
 }
 
 func (a *App) registerJob(name string, stats func() jobs.Stats) error {

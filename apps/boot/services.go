@@ -123,6 +123,9 @@ func (a *App) openEdge(context.Context) error {
 	a.posts = publishingservice.NewPosts(a.cfg.Publishing, deps)
 	a.Channels = publishingservice.NewChannels(a.cfg.Publishing, deps)
 	a.media = publishingservice.NewMedia(a.cfg.Publishing, deps)
+	if err := a.openApprovals(); err != nil {
+		return err
+	}
 	audit := auditor{accounts: a.Accounts, log: a.log}
 	a.edge, err = edge.New(a.cfg.Edge, edge.Deps{
 		Posts: a.posts, Queue: auditedQueue{
@@ -131,8 +134,9 @@ func (a *App) openEdge(context.Context) error {
 		},
 		Channels: auditedChannels{Channels: a.Channels, auditor: audit},
 		Slots:    publishingservice.NewSlots(a.cfg.Publishing, deps), Media: a.media, Accounts: a.Accounts, Plans: a.plans,
-		Webhooks: auditedWebhooks{Webhooks: publishingservice.NewWebhooks(a.cfg.Publishing, deps, a.http), auditor: audit},
-		Limiter:  a.actors, Attempts: a.attempts(), Windows: a.windows(), AccountKey: accountKey, Health: a.health,
+		Webhooks:  auditedWebhooks{Webhooks: publishingservice.NewWebhooks(a.cfg.Publishing, deps, a.http), auditor: audit},
+		Approvals: auditedApprovals{Approvals: a.approvals, auditor: audit},
+		Limiter:   a.actors, Attempts: a.attempts(), Windows: a.windows(), AccountKey: accountKey, Health: a.health,
 		DevMail:    a.devMail(),
 		SandboxURL: a.cfg.SandboxURL, Log: a.log, Metrics: a.registry, Clock: clock.System{}, Version: a.cfg.Version,
 	})

@@ -29,15 +29,16 @@ import (
 // Deps are the services and ports that a Server uses. Only Attempts, Windows, AccountKey, SandboxURL and DevMail are
 // optional.
 type Deps struct {
-	Posts    Posts
-	Queue    appapi.Queue
-	Channels Channels
-	Slots    publicv1.Slots
-	Media    Media
-	Webhooks publicv1.Webhooks
-	Accounts Accounts
-	Plans    appapi.Plans
-	Limiter  Limiter
+	Posts     Posts
+	Queue     appapi.Queue
+	Channels  Channels
+	Slots     publicv1.Slots
+	Media     Media
+	Webhooks  publicv1.Webhooks
+	Approvals Approvals
+	Accounts  Accounts
+	Plans     appapi.Plans
+	Limiter   Limiter
 	// Attempts counts log-ins of all processes together. With nil this process counts its own.
 	Attempts appapi.Attempts
 	// Windows counts requests of sessions, and of clients without one, for all processes together. With nil this
@@ -223,7 +224,7 @@ func (s *Server) appAPI() *appapi.API {
 		BaseURL: s.cfg.Base(), FrontendURL: s.cfg.Frontend(), MobileScheme: s.cfg.MobileScheme,
 		AppLimit: s.cfg.AppLimit, Timeout: s.cfg.Timeout, Version: s.deps.Version, MonitorToken: s.cfg.MonitorToken,
 	}, appapi.Deps{
-		Channels: s.deps.Channels, Connects: s.deps.Channels, Apps: s.deps.Channels, Tools: s.deps.Channels, Queue: s.deps.Queue, Accounts: s.deps.Accounts, Media: s.deps.Media,
+		Channels: s.deps.Channels, Connects: s.deps.Channels, Apps: s.deps.Channels, Tools: s.deps.Channels, Queue: s.deps.Queue, Accounts: s.deps.Accounts, Media: s.deps.Media, Reviews: s.deps.Approvals,
 		Plans: s.deps.Plans, Health: s.deps.Health, Attempts: s.deps.Attempts, Windows: s.deps.Windows, AccountKey: s.deps.AccountKey,
 		Draining: s.draining.Load, Clock: s.deps.Clock, Log: s.deps.Log,
 	})
@@ -233,6 +234,7 @@ func (s *Server) publicAPI() *publicv1.API {
 	return publicv1.New(publicv1.Config{BaseURL: s.cfg.Base(), UploadLimit: s.cfg.UploadLimit},
 		publicv1.Deps{
 			Posts: s.deps.Posts, Releases: s.deps.Posts, Channels: s.deps.Channels, Connectors: s.deps.Channels,
-			Tools: s.deps.Channels, Slots: s.deps.Slots, Media: s.deps.Media, Webhooks: s.deps.Webhooks, Clock: s.deps.Clock,
+			Tools: s.deps.Channels, Slots: s.deps.Slots, Media: s.deps.Media, Webhooks: s.deps.Webhooks,
+			Approvals: s.deps.Approvals, Clock: s.deps.Clock,
 		})
 }

@@ -57,6 +57,8 @@ const (
 	register Limits = "register"
 	// connect reads JSON of at most connectBody bytes, of all requests together connectBodies, and has REQUEST_TIMEOUT.
 	connect Limits = "connect"
+	// page reads a form of at most pageBody bytes, of all requests together pageBodies, and has REQUEST_TIMEOUT.
+	page Limits = "page"
 )
 
 // Limits of routes with an API key.
@@ -122,9 +124,10 @@ func (s *Server) newGuards() guards {
 		limits: map[Limits][]fiber.Handler{
 			quick:    {inTime},
 			download: {inLongTime},
-			login:    slices.Concat(jsonOnly, s.openBodies(loginBodies, loginBody)),
-			register: slices.Concat(jsonOnly, s.openBodies(registerBodies, registerBody)),
-			connect:  slices.Concat(jsonOnly, s.openBodies(connectBodies, connectBody)),
+			login:    slices.Concat(jsonOnly, s.openBodies(loginBodies, loginBody, s.readJSON)),
+			register: slices.Concat(jsonOnly, s.openBodies(registerBodies, registerBody, s.readJSON)),
+			connect:  slices.Concat(jsonOnly, s.openBodies(connectBodies, connectBody, s.readJSON)),
+			page:     s.openBodies(pageBodies, pageBody, readForm),
 			read:     {inTime, s.limitAnswers(maxReads)},
 			list:     {inTime, s.limitAnswers(maxLists)},
 			write:    {body, inTime, writes},
@@ -141,7 +144,7 @@ func (s *Server) newGuards() guards {
 // limitsOf has the limits that a route may have, by its credential. The guards of limits count requests by what the
 // guards of the credential store in the request.
 var limitsOf = map[Credential][]Limits{
-	none:     {quick, download, connect, register},
+	none:     {quick, download, connect, register, page},
 	signIn:   {quick, login, register},
 	visitor:  {quick, download, register},
 	operator: {quick},

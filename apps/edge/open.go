@@ -2,6 +2,8 @@ package edge
 
 import (
 	"context"
+	"mime"
+	"strings"
 	"time"
 
 	"github.com/gofiber/fiber/v2"
@@ -16,6 +18,7 @@ const (
 	loginBody    = 4 << 10   // an e-mail address and a password, each character escaped
 	registerBody = 8 << 10   // these and two names of 128 characters; a code of an identity provider
 	connectBody  = 150 << 10 // a code of 100,000 characters and a state of 1,000
+	pageBody     = 32 << 10  // a note of 2,000 characters and a name of 128, each of four escaped bytes
 )
 
 // The bytes of such bodies that this process reads at the same time. Log-ins have their own share, so that they still
@@ -24,13 +27,15 @@ const (
 	loginBodies    = 16 << 20
 	registerBodies = 16 << 20
 	connectBodies  = 48 << 20
+	pageBodies     = 16 << 20
 	siteShare      = 8
 )
 
-// openBodies returns the handlers that read the body, of at most longest bytes, of a request without a credential. All
+// openBodies returns the handlers that read the body, of at most longest bytes, of a request without a credential, with
+// the handler that read returns. All
 // such bodies together have at most all bytes. A request that does not get its share within placeTimeout is
 // Unavailable, others keep it until they are answered.
-func (s *Server) openBodies(all int, longest int64) []fiber.Handler {
+func (s *Server) openBodies(all int, longest int64, read func(longest int64) fiber.Handler) []fiber.Handler {
 	longest = min(longest, s.cfg.BodyLimit)
 	whole, sites := limit.New[struct{}](all), limit.New[string](all/siteShare)
 	places := func(c *fiber.Ctx) error {
@@ -49,7 +54,26 @@ func (s *Server) openBodies(all int, longest int64) []fiber.Handler {
 		defer release()
 		return c.Next()
 	}
-	return []fiber.Handler{places, s.readBody(longest, maxBodyValues), s.deadline(s.cfg.Timeout)}
+	return []fiber.Handler{places, read(longest), s.deadline(s.cfg.Timeout)}
+}
+
+func (s *Server) readJSON(longest int64) fiber.Handler { return s.readBody(longest, maxBodyValues) }
+
+// readForm returns the handler that reads a form of a page.
+func readForm(longest int64) fiber.Handler {
+	return func(c *fiber.Ctx) error {
+		kind, _, err := mime.ParseMediaType(c.Get(fiber.HeaderContentType))
+		if err != nil || kind != fiber.MIMEApplicationForm {
+			return fault.Wrap(fault.Invalid, "edge.readForm", "The body must be the form of the page.", err)
+		}
+		if encoding := c.Get(fiber.HeaderContentEncoding); encoding != "" && !strings.EqualFold(encoding, "identity") {
+			return fiber.ErrUnsupportedMediaType
+		}
+		if _, err := request.From(c.Context()).Body.Load(c.Context(), longest); err != nil {
+			return err
+		}
+		return c.Next()
+	}
 }
 
 func tooManyBodies(err error) error {

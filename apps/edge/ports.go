@@ -41,6 +41,12 @@ type Media interface {
 	Stream(ctx context.Context, address, requested string) (publishing.VideoStream, error)
 }
 
+// Approvals are the use cases of the approval of drafts in both APIs, and those of guests.
+type Approvals interface {
+	publicv1.Approvals
+	appapi.Reviews
+}
+
 // Accounts are the use cases of API keys, for the public API, and of sessions, for the application API.
 type Accounts interface {
 	// Authenticate returns the principal of an API key, and Unauthenticated when there is no such key.

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"crier/platform/batch"
+	"crier/platform/jobs"
 	"crier/platform/pg"
 	"crier/publishing"
 	publishingstore "crier/publishing/store"
@@ -72,7 +73,8 @@ func (s *Approvals) tend(ctx context.Context, due publishingstore.DueApproval) e
 }
 
 // SendReviewMail sends the link of a request to its reviewer. A request that cannot be answered any more is no error, and
-// nothing is sent. After a crash the mail may be sent twice. It returns the errors of the mailer.
+// nothing is sent. After a crash the mail may be sent twice. It returns the errors of the mailer, and jobs.ErrLater
+// without one, because another process may have one.
 func (s *Approvals) SendReviewMail(
 	ctx context.Context, org tenancy.OrgID, approval publishing.ApprovalID, reminder bool,
 ) error {
@@ -84,8 +86,11 @@ func (s *Approvals) SendReviewMail(
 	if err != nil {
 		return internal(op, err)
 	}
-	if stored.Open(s.deps.Clock.Now()) != nil || stored.ReviewerEmail == nil || s.mailer == nil {
+	if stored.Open(s.deps.Clock.Now()) != nil || stored.ReviewerEmail == nil {
 		return nil
+	}
+	if s.mailer == nil {
+		return jobs.ErrLater
 	}
 	_, active, err := s.store.Reviewable(ctx, org)
 	if err != nil || !active {

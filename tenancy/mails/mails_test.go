@@ -48,6 +48,10 @@ func samples() map[string]sample {
 			make: func(i Instance, _ string) mail.Message { return i.ResetPassword(to, link1, time.Hour) }},
 		"Invitation": {names: 3, timed: true, links: []string{link1},
 			make: func(i Instance, n string) mail.Message { return i.Invitation(to, n, n, n, link1, noon) }},
+		"Review": {names: 2, timed: true, links: []string{link1},
+			make: func(i Instance, n string) mail.Message {
+				return i.Review(Review{To: to, Organization: n, By: n, Link: link1, PublishDate: noon, ExpiresAt: noon, Reminder: true})
+			}},
 		"ConfirmNewAddress": {links: []string{link1},
 			make: func(i Instance, _ string) mail.Message { return i.ConfirmNewAddress(to, link1) }},
 		"ConfirmOldAddress": {names: 1, links: []string{link1},

@@ -121,6 +121,7 @@ type Deps struct {
 	Accounts Accounts
 	Plans    Plans
 	Media    Media
+	Reviews  Reviews
 	Health   Health
 	// Draining returns whether the server is about to stop.
 	Draining func() bool

@@ -143,6 +143,7 @@ type Deps struct {
 	Slots      Slots
 	Media      Media
 	Webhooks   Webhooks
+	Approvals  Approvals
 	Clock      clock.Clock
 }
 

@@ -1,6 +1,7 @@
 package publicv1
 
 import (
+	"cmp"
 	"encoding/json"
 	"time"
 
@@ -183,11 +184,10 @@ type Happening struct {
 }
 
 type approval struct {
-	Status string `json:"status"`
+	Status string `json:"status" enum:"NONE,PENDING,APPROVED,REJECTED,EXPIRED"`
 }
 
-// Detail is one post with its channel, its media and its timeline. Posts and Channels have one element each. Approval
-// is always NONE.
+// Detail is one post with its channel, its media and its timeline. Posts and Channels have one element each.
 type Detail struct {
 	core
 	Posts       []FullEntry `json:"posts"`
@@ -200,13 +200,19 @@ type Detail struct {
 	Approval approval `json:"approval"`
 }
 
-// image returns an attachment with its file. A deleted file has no address, and its type is image, even of a video.
+// image is ImageRecord.
 func (a *API) image(at publishing.Attachment, media map[publishing.MediaID]publishing.Medium) Image {
+	return ImageRecord(a.cfg.BaseURL, at, media)
+}
+
+// ImageRecord returns an attachment with its file, whose address begins with base. A deleted file has no address, and
+// its type is image, even of a video. Package appapi uses it too.
+func ImageRecord(base string, at publishing.Attachment, media map[publishing.MediaID]publishing.Medium) Image {
 	m, ok := media[at.Media]
 	if !ok {
 		return Image{ID: at.Media.String(), Type: "image", Alt: at.Alt}
 	}
-	url := a.cfg.BaseURL + m.Path()
+	url := base + m.Path()
 	out := Image{ID: m.ID.String(), URL: url, Path: url, Type: "image", Alt: at.Alt}
 	if m.Video() {
 		out.Type = "video"
@@ -284,7 +290,7 @@ func (a *API) detail(d publishing.PostDetail, format string) Detail {
 	channel := ChannelRecord(d.Channel)
 	out := Detail{
 		core: coreOf(d.Thread, format), Integration: channel, Channels: []Channel{channel},
-		Media: []Image{}, Timeline: []Happening{}, Approval: approval{Status: "NONE"},
+		Media: []Image{}, Timeline: []Happening{}, Approval: approval{Status: string(cmp.Or(d.Approval, publishing.ApprovalNone))},
 	}
 	r, shown := d.Root, d.Effective()
 	out.Posts = []FullEntry{{

@@ -1,0 +1,80 @@
+package boot
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"time"
+
+	"crier/platform/id"
+	"crier/platform/jobs"
+	"crier/platform/mail"
+	"crier/publishing"
+	publishingservice "crier/publishing/service"
+	"crier/tenancy"
+	"crier/tenancy/mails"
+	tenancyservice "crier/tenancy/service"
+)
+
+const (
+	// approvalsInterval is how often requests for approval are searched that have expired or need a reminder.
+	approvalsInterval = time.Minute
+	// reviewMailWorkers are fewer than those of accounts: nobody waits for these mails to sign in.
+	reviewMailWorkers = 2
+)
+
+// openApprovals creates the use cases of approvals.
+func (a *App) openApprovals() error {
+	queue, err := jobs.NewQueue()
+	if err != nil {
+		return err
+	}
+	var mailer publishing.ReviewMailer
+	if a.mailer != nil {
+		mailer = reviewMailer{
+			send: a.mailer, about: mails.Instance{Name: "Crier", URL: a.cfg.Edge.Base()}, log: a.log,
+		}
+	}
+	a.approvals = publishingservice.NewApprovals(a.posts, queue, mailer)
+	return nil
+}
+
+// approvalsJob returns the job that ends requests for approval and reminds reviewers.
+func (a *App) approvalsJob() jobs.Job {
+	return jobs.Job{Name: "approvals", Every: approvalsInterval, Timeout: jobTimeout,
+		Run: func(ctx context.Context) error {
+			_, err := a.approvals.SweepApprovals(ctx)
+			return err
+		},
+	}
+}
+
+// reviewMailHandler returns the handler of a kind of tasks that send a mail to a reviewer each.
+func (a *App) reviewMailHandler(kind string) jobs.Handler {
+	return jobs.Handler{
+		Kind: kind, Workers: reviewMailWorkers, Timeout: taskTimeout, Attempts: mailAttempts, MaxWait: mailMaxWait,
+		Run: func(ctx context.Context, t jobs.Task, _ jobs.Attempt) error {
+			org, approval := id.FromUUID[tenancy.OrgTag](t.Org), id.FromUUID[publishing.ApprovalTag](t.ID)
+			return a.approvals.SendReviewMail(ctx, org, approval, kind == publishingservice.ReviewReminderTask)
+		},
+	}
+}
+
+// reviewMailer is the port of approvals to mail.
+type reviewMailer struct {
+	send  tenancyservice.Mailer
+	about mails.Instance
+	log   *slog.Logger
+}
+
+// SendReview returns nil also for a mail that the recipient's server refuses for good, which it logs.
+func (m reviewMailer) SendReview(ctx context.Context, r publishing.ReviewMail) error {
+	err := m.send.Send(ctx, m.about.Review(mails.Review(r)))
+	if errors.Is(err, context.Canceled) || err != nil && !mail.IsPermanent(err) {
+		return err
+	}
+	if err != nil {
+		m.log.WarnContext(ctx, "a mail to a reviewer was refused", "to", r.To, "error", err)
+	}
+	return nil
+}

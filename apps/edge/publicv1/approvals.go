@@ -1,0 +1,245 @@
+package publicv1
+
+import (
+	"context"
+	"net/http"
+
+	"github.com/danielgtaylor/huma/v2"
+
+	"crier/apps/edge/request"
+	"crier/apps/edge/route"
+	"crier/platform/fault"
+	"crier/publishing"
+	"crier/tenancy"
+)
+
+// Approvals are the use cases of the approval of drafts. A post or a request that does not exist, that is of another
+// organization, or whose id does not parse, is NotFound.
+type Approvals interface {
+	// Request asks for the approval of a draft. It returns Invalid, Conflict for a post that is no draft or waits already,
+	// and RateLimited.
+	Request(
+		ctx context.Context, p tenancy.Principal, post string, cmd publishing.RequestApproval,
+	) (publishing.Approval, error)
+	// Status returns the newest request of a post; its status is NONE when none counts.
+	Status(ctx context.Context, p tenancy.Principal, post string) (publishing.Approval, error)
+	// List returns requests, the newest first, and Invalid for a query that is not valid.
+	List(ctx context.Context, p tenancy.Principal, q publishing.ListApprovals) ([]publishing.Approval, error)
+	// Withdraw ends a request and returns it. It returns Forbidden, and Conflict when it is answered in this moment.
+	Withdraw(ctx context.Context, p tenancy.Principal, approval string) (publishing.Approval, error)
+	// Resolve answers a request for a member and returns it. It returns Invalid, Forbidden for who has asked, Conflict
+	// for one that is answered, and Gone for one that cannot be answered any more.
+	Resolve(
+		ctx context.Context, p tenancy.Principal, approval string, cmd publishing.ResolveApproval,
+	) (publishing.Approval, error)
+}
+
+func describeApproval(summary string, errors ...int) huma.Operation {
+	d := describe(summary, errors...)
+	d.Tags = []string{"Approvals"}
+	return d
+}
+
+// ApprovalRecord is a request for the approval of a post, and its answer.
+type ApprovalRecord struct {
+	ID           string     `json:"id"`
+	PostID       string     `json:"postId"`
+	Status       string     `json:"status" enum:"NONE,PENDING,APPROVED,REJECTED,EXPIRED" doc:"NONE: it was withdrawn, or its post was changed or scheduled."`
+	Note         *string    `json:"note" nullable:"true" doc:"Of who asked."`
+	ReviewerNote *string    `json:"reviewerNote" nullable:"true"`
+	ReviewerName *string    `json:"reviewerName" nullable:"true"`
+	RequestedBy  *Requester `json:"requestedBy"`
+	RequestedAt  string     `json:"requestedAt" format:"date-time"`
+	ResolvedAt   *string    `json:"resolvedAt" nullable:"true" format:"date-time"`
+	ExpiresAt    string     `json:"expiresAt" format:"date-time"`
+	AutoSchedule bool       `json:"autoSchedule" doc:"The approval schedules the post."`
+	ReviewURL    *string    `json:"reviewUrl" nullable:"true" doc:"The review page. Whoever has the address can answer, so only members other than who asked see it, while it can be used."`
+}
+
+// Requester is the person who asked: that of the session, or the creator of the key.
+type Requester struct {
+	ID    string  `json:"id"`
+	Email *string `json:"email"`
+}
+
+// Schema returns the schema of a requester or null: huma has no nullable references.
+func (Requester) Schema(huma.Registry) *huma.Schema {
+	return &huma.Schema{
+		Type: huma.TypeObject, Nullable: true, Required: []string{"id", "email"},
+		Description: "The person who asked: that of the session, or the creator of the key. Null for a key without one.",
+		Properties: map[string]*huma.Schema{
+			"id":    {Type: huma.TypeString},
+			"email": {Type: huma.TypeString, Nullable: true, Description: "Null for who is no member any more."},
+		},
+	}
+}
+
+func approvalRecord(a publishing.Approval) ApprovalRecord {
+	out := ApprovalRecord{
+		ID: a.ID.String(), PostID: a.Post.String(), Status: string(a.Shown()), Note: a.Note, ReviewerNote: a.ReviewerNote,
+		ReviewerName: a.ReviewerName, RequestedAt: FormatTime(a.RequestedAt), ResolvedAt: optionalTime(a.ResolvedAt),
+		ExpiresAt: FormatTime(a.ExpiresAt), AutoSchedule: a.AutoSchedule,
+	}
+	if !a.Person.IsZero() {
+		out.RequestedBy = &Requester{ID: a.Person.String(), Email: a.PersonEmail}
+	}
+	if a.ReviewURL != "" {
+		out.ReviewURL = &a.ReviewURL
+	}
+	return out
+}
+
+// RequestApprovalRequest is the body of POST /posts/{id}/request-approval, which may be absent.
+type RequestApprovalRequest struct {
+	Note          *string `json:"note,omitempty" nullable:"true" maxLength:"8000" doc:"For the reviewer, at most 2000 characters."`
+	ReviewerEmail *string `json:"reviewerEmail,omitempty" nullable:"true" maxLength:"320" doc:"Gets a mail with the link of the review page, and a reminder. Not the address of who asks."`
+	AutoSchedule  bool    `json:"autoSchedule,omitempty" doc:"The approval schedules the post at its date, or at once when that has passed."`
+}
+
+type requestApprovalInput struct {
+	ID   string `path:"id" doc:"Post id."`
+	Body *RequestApprovalRequest
+}
+
+type approvalOutput struct{ Body ApprovalRecord }
+
+// RequestApproval returns the endpoint that asks for the approval of a draft.
+func (a *API) RequestApproval() route.Endpoint {
+	d := describeApproval("Ask for the approval of a draft", 400, 404, 409, 413, 429)
+	d.Description = "The request can be answered for 7 days. A change of the post ends it. While it is pending, only " +
+		"administrators can schedule the post, which ends it too."
+	d.DefaultStatus = http.StatusCreated
+	return route.JSON(d, a.requestApproval)
+}
+
+func (a *API) requestApproval(ctx context.Context, in *requestApprovalInput) (*approvalOutput, error) {
+	var cmd publishing.RequestApproval
+	if in.Body != nil {
+		cmd = publishing.RequestApproval{
+			Note: in.Body.Note, ReviewerEmail: in.Body.ReviewerEmail, AutoSchedule: in.Body.AutoSchedule,
+		}
+	}
+	made, err := a.deps.Approvals.Request(ctx, request.Principal(ctx), in.ID, cmd)
+	if err != nil {
+		return nil, err
+	}
+	return &approvalOutput{Body: approvalRecord(made)}, nil
+}
+
+// NoApproval is the answer for a post without a request that counts.
+type NoApproval struct {
+	Status string `json:"status" enum:"NONE"`
+}
+
+type approvalStatusOutput struct{ Body any }
+
+// GetApproval returns the endpoint of the newest request of a post.
+func (a *API) GetApproval() route.Endpoint {
+	d := describeApproval("Get the newest request for the approval of a post", 404)
+	d.Description = `{"status":"NONE"} when there is none that counts.`
+	return route.JSON(d, a.getApproval, route.Answer[ApprovalRecord](http.StatusOK, "OK"))
+}
+
+type approvalOfInput struct {
+	ID string `path:"id" doc:"Post id."`
+}
+
+func (a *API) getApproval(ctx context.Context, in *approvalOfInput) (*approvalStatusOutput, error) {
+	found, err := a.deps.Approvals.Status(ctx, request.Principal(ctx), in.ID)
+	if err != nil {
+		return nil, err
+	}
+	if found.Shown() == publishing.ApprovalNone {
+		return &approvalStatusOutput{Body: NoApproval{Status: string(publishing.ApprovalNone)}}, nil
+	}
+	return &approvalStatusOutput{Body: approvalRecord(found)}, nil
+}
+
+// ApprovalList is the answer of the list of requests.
+type ApprovalList struct {
+	Approvals []ApprovalRecord `json:"approvals"`
+}
+
+type listApprovalsInput struct {
+	Status string      `query:"status" enum:"PENDING,APPROVED,REJECTED,EXPIRED,NONE" doc:"Only these."`
+	Before string      `query:"before" maxLength:"64" doc:"Id of a request: only older ones."`
+	Limit  optionalInt `query:"limit" doc:"How many, 1 to 100 (default 20)."`
+}
+
+type approvalsOutput struct{ Body ApprovalList }
+
+// ListApprovals returns the endpoint that lists the requests of the organization.
+func (a *API) ListApprovals() route.Endpoint {
+	d := describeApproval("List requests for approval, the newest first", 400)
+	d.SkipValidateParams = true // see optionalInt
+	return route.JSON(d, a.listApprovals)
+}
+
+func (a *API) listApprovals(ctx context.Context, in *listApprovalsInput) (*approvalsOutput, error) {
+	limit, wrong := in.Limit.between("limit", 1, publishing.MaxApprovalPage, publishing.DefaultApprovalPage)
+	if len(wrong) > 0 {
+		return nil, &fault.Error{
+			Kind: fault.Invalid, Op: "publicv1.listApprovals", Message: "The query is not valid.", Fields: wrong,
+		}
+	}
+	all, err := a.deps.Approvals.List(ctx, request.Principal(ctx), publishing.ListApprovals{
+		Status: in.Status, Before: in.Before, Limit: limit,
+	})
+	if err != nil {
+		return nil, err
+	}
+	out := &approvalsOutput{Body: ApprovalList{Approvals: make([]ApprovalRecord, 0, len(all))}}
+	for _, x := range all {
+		out.Body.Approvals = append(out.Body.Approvals, approvalRecord(x))
+	}
+	return out, nil
+}
+
+// DeleteApproval returns the endpoint that withdraws a request.
+func (a *API) DeleteApproval() route.Endpoint {
+	d := describeApproval("Withdraw a request for approval", 403, 404, 409)
+	d.Description = "Its link shows nothing any more, and an approval does not count any more. Members can withdraw " +
+		"their own requests, administrators and keys all."
+	return route.JSON(d, a.deleteApproval)
+}
+
+type approvalInput struct {
+	ID string `path:"id" doc:"Id of the request."`
+}
+
+func (a *API) deleteApproval(ctx context.Context, in *approvalInput) (*approvalOutput, error) {
+	ended, err := a.deps.Approvals.Withdraw(ctx, request.Principal(ctx), in.ID)
+	if err != nil {
+		return nil, err
+	}
+	return &approvalOutput{Body: approvalRecord(ended)}, nil
+}
+
+// ResolveApprovalRequest is the answer of a member to a request.
+type ResolveApprovalRequest struct {
+	Action string  `json:"action,omitempty" maxLength:"100" doc:"approve or reject; required."`
+	Note   *string `json:"note,omitempty" nullable:"true" maxLength:"8000" doc:"At most 2000 characters."`
+}
+
+type resolveApprovalInput struct {
+	ID   string `path:"id" doc:"Id of the request."`
+	Body ResolveApprovalRequest
+}
+
+// ResolveApproval returns the endpoint with which a member answers a request. Keys have none: people answer.
+func (a *API) ResolveApproval() route.Endpoint {
+	d := describeApproval("Approve or reject a post", 400, 403, 404, 409, 410, 413)
+	d.Description = "Nobody can answer a request of their own, nor one of an API key that they have made."
+	d.DefaultStatus = http.StatusCreated
+	return route.JSON(d, a.resolveApproval)
+}
+
+func (a *API) resolveApproval(ctx context.Context, in *resolveApprovalInput) (*approvalOutput, error) {
+	resolved, err := a.deps.Approvals.Resolve(ctx, request.Principal(ctx), in.ID, publishing.ResolveApproval{
+		Action: publishing.ApprovalAction(in.Body.Action), Note: in.Body.Note,
+	})
+	if err != nil {
+		return nil, err
+	}
+	return &approvalOutput{Body: approvalRecord(resolved)}, nil
+}

@@ -1,0 +1,45 @@
+package mails
+
+import (
+	"fmt"
+	"time"
+
+	"crier/platform/mail"
+)
+
+// Review is what the mail to a reviewer names.
+type Review struct {
+	To           string
+	Organization string
+	// By is the address of who asked; it may be empty.
+	By   string
+	Link string
+	// PublishDate is when the post is to be published.
+	PublishDate time.Time
+	// ExpiresAt is until when the link can be used.
+	ExpiresAt time.Time
+	// Reminder is set on the second mail.
+	Reminder bool
+}
+
+// Review asks somebody, who may have no account, to approve a post. It quotes nothing of the post: the recipient has not
+// asked for it.
+func (i Instance) Review(r Review) mail.Message {
+	org := quoted(r.Organization, someOrganization)
+	subject := fmt.Sprintf("%s asks you to review a post", org)
+	if r.Reminder {
+		subject = fmt.Sprintf("Reminder: %s waits for your review of a post", org)
+	}
+	return i.message(content{
+		To:      r.To,
+		Subject: subject,
+		Paragraphs: []string{
+			fmt.Sprintf("%s asks you to review a post of %s that is to be published on %s.",
+				quoted(r.By, someone), org, at(r.PublishDate)),
+			fmt.Sprintf("You can approve or reject it until %s. You need no account.", at(r.ExpiresAt)),
+		},
+		Buttons: []button{{Label: "Review the post", URL: r.Link}},
+		Notes:   []string{"Do not forward this message: whoever has the link can answer in your place."},
+		Reason:  "You get this message because a member of an organization entered your e-mail address.",
+	})
+}
