@@ -38,6 +38,7 @@ type tenantFixture struct {
 	standing   publishingstore.PostStatus
 	webhook    publishing.WebhookID
 	delivery   publishing.DeliveryID
+	approval   publishing.ApprovalID
 	// pending is the channel of a connect whose account is to be chosen.
 	pending publishing.ChannelID
 }
@@ -139,6 +140,7 @@ func newTenantFixture(t *testing.T, db *pg.DB) tenantFixture {
 		Org: e.org, Connector: "sandbox", Person: e.person, ExpiresAt: time.Now().Add(time.Hour),
 	}))
 	e.addWebhook(t, things)
+	e.addApproval(t, things)
 	e.pending = id.New[publishing.ChannelTag]()
 	must(t, things.SaveState(t.Context(), secret.HashToken(e.pending.String()), publishingstore.ConnectState{
 		Org: e.org, Connector: "sandbox-oauth", Person: e.person, ExpiresAt: time.Now().Add(time.Hour),
@@ -179,7 +181,7 @@ func questions(t *testing.T, db *pg.DB) map[string]question {
 	s, all := publishingstore.New(db), map[string]question{}
 	for _, some := range append(tenancyQuestions(people(t, db)),
 		channelQuestions(s), accessQuestions(s), slotQuestions(s), listQuestions(s), postQuestions(s), seriesQuestions(s),
-		pictureQuestions(s), purgeQuestions(db, s), tagQuestions(s), webhookQuestions(s),
+		pictureQuestions(s), purgeQuestions(db, s), tagQuestions(s), webhookQuestions(s), approvalQuestions(s),
 	) {
 		maps.Copy(all, some)
 	}

@@ -19,7 +19,7 @@ var tenants = map[string]string{
 	"customer": "org_id", "channel": "org_id", "channel_queue": "org_id",
 	"pause": "org_id", "series": "org_id", "tag": "org_id", "media": "org_id", "derived_picture": "org_id", "post": "org_id",
 	"part": "org_id", "attachment": "org_id", "publication": "org_id", "post_event": "org_id", "idempotency": "org_id", "connect_state": "org_id", "platform_app": "org_id",
-	"slot_hold": "org_id", "webhook": "org_id", "webhook_event": "org_id", "webhook_delivery": "org_id",
+	"slot_hold": "org_id", "approval": "org_id", "webhook": "org_id", "webhook_event": "org_id", "webhook_delivery": "org_id",
 }
 
 // shared maps each table whose rows several organizations may see to the condition of the tenants' policy, which is for
@@ -55,6 +55,7 @@ var unscoped = map[string]string{
 	"connect_state_hash_key":   "found before the organization is known",
 	"invitation_link_hash_key": "found before the organization is known",
 	"media_key_key":            "found before the organization is known: the key is a file's address",
+	"approval_token_hash_key":  "found before the organization is known",
 	"channel_id_key":           "ids are unique everywhere; channel_queue refers to it",
 	"channel_queue_pkey":       "one row a channel, whose id is unique everywhere",
 	"post_id_key":              "ids are unique everywhere; the scheduler works by id across organizations",

@@ -269,6 +269,9 @@ func (w *world) addContent(t *testing.T) {
 		w.addWebhook(t, beginning)
 	}
 	w.ids["$WEBHOOK"] = w.ids["/webhooks/"]
+	for _, beginning := range []string{"/approvals/", "/public/v1/approvals/"} {
+		w.addApproval(t, beginning, w.post(t, channel))
+	}
 	medium, key, file := w.upload(t, 8)
 	unused, _, _ := w.upload(t, 9)
 	old, _, _ := w.upload(t, 10)
@@ -308,6 +311,17 @@ func (w *world) addWebhook(t *testing.T, beginning string) {
 		select org_id, gen_random_uuid(), id, 1, 'post.published', $2, 'delivered', now(), now() from hook
 		returning webhook_id::text, id::text`, w.first, ownWords).Scan(&hook, &delivery))
 	w.ids[beginning], w.ids[beginning+"{deliveryId}"] = hook, delivery
+}
+
+// addApproval creates a request that somebody else has made, for the routes that begin with a path.
+func (w *world) addApproval(t *testing.T, beginning, post string) {
+	t.Helper()
+	var approval string
+	must(t, w.super.QueryRow(t.Context(), `insert into approval (org_id, id, post_id, token_hash, sealed_token, note,
+			requested_by, requested_at, expires_at)
+		values ($1, gen_random_uuid(), $2, decode(md5($2), 'hex'), 'sealed', $3, gen_random_uuid(), now(), now() + interval '1 day')
+		returning id::text`, w.first, post, ownWords).Scan(&approval))
+	w.ids[beginning] = approval
 }
 
 // channel connects an account of the sandbox.

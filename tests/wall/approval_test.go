@@ -1,0 +1,78 @@
+package wall
+
+import (
+	"slices"
+	"testing"
+	"time"
+
+	"crier/platform/id"
+	"crier/platform/pg"
+	"crier/platform/secret"
+	"crier/publishing"
+	publishingstore "crier/publishing/store"
+)
+
+// addApproval adds a pending request whose reminder is due.
+func (e *tenantFixture) addApproval(t *testing.T, s *publishingstore.Store) {
+	t.Helper()
+	e.approval = id.New[publishing.ApprovalTag]()
+	must(t, s.InOrg(t.Context(), e.org, func(tx *publishingstore.Tx) error {
+		return tx.AddApproval(t.Context(), e.request(e.approval), secret.HashToken(e.approval.String()), []byte("sealed"), &now)
+	}))
+}
+
+func (e tenantFixture) request(approval publishing.ApprovalID) publishing.Approval {
+	note, reviewer := "secret words", "client@"+e.org.String()+".test"
+	return publishing.Approval{
+		ID: approval, Post: e.post.ID, Status: publishing.ApprovalPending, Note: &note, ReviewerEmail: &reviewer,
+		Person: e.person, RequestedAt: now, ExpiresAt: time.Now().Add(time.Hour),
+	}
+}
+
+// approvalQuestions returns the questions about requests for approval.
+func approvalQuestions(s *publishingstore.Store) map[string]question {
+	later := time.Now().Add(time.Minute)
+	return map[string]question{
+		"Store.ApprovalOf": func(t *testing.T, m, th tenantFixture) bool {
+			_, err := s.ApprovalOf(t.Context(), m.org, th.post.ID)
+			return pg.IsNoRows(err)
+		},
+		"Store.Approval": func(t *testing.T, m, th tenantFixture) bool {
+			_, err := s.Approval(t.Context(), m.org, th.approval)
+			return pg.IsNoRows(err)
+		},
+		"Store.ApprovalAny": func(t *testing.T, m, th tenantFixture) bool {
+			_, err := s.ApprovalAny(t.Context(), m.org, th.approval)
+			return pg.IsNoRows(err)
+		},
+		"Store.Approvals": func(t *testing.T, m, th tenantFixture) bool {
+			list, err := s.Approvals(t.Context(), m.org, publishing.ApprovalID{}, "", now, 10)
+			return err == nil && !slices.ContainsFunc(list, func(a publishingstore.StoredApproval) bool { return a.ID == th.approval })
+		},
+		"Tx.ApprovalOf": inOrg(s, func(t *testing.T, tx *publishingstore.Tx, th tenantFixture) (bool, error) {
+			_, err := tx.ApprovalOf(t.Context(), th.post.ID)
+			return false, err
+		}),
+		"Tx.AddApproval": inOrg(s, func(t *testing.T, tx *publishingstore.Tx, th tenantFixture) (bool, error) {
+			made := id.New[publishing.ApprovalTag]()
+			return true, tx.AddApproval(t.Context(), th.request(made), secret.HashToken(made.String()), []byte("sealed"), nil)
+		}),
+		"Tx.EndApproval": inOrg(s, func(t *testing.T, tx *publishingstore.Tx, th tenantFixture) (bool, error) {
+			a := th.request(th.approval)
+			a.Status = publishing.ApprovalApproved
+			ended, err := tx.EndApproval(t.Context(), a, publishing.ApprovalPending)
+			return !ended, err
+		}),
+		"Tx.AddApprovalEvent": inOrg(s, func(t *testing.T, tx *publishingstore.Tx, th tenantFixture) (bool, error) {
+			return true, tx.AddApprovalEvent(t.Context(), th.post.ID, publishing.EventApproved, "me", "stolen")
+		}),
+		"Tx.MemberEmail": inOrg(s, func(t *testing.T, tx *publishingstore.Tx, th tenantFixture) (bool, error) {
+			email, err := tx.MemberEmail(t.Context(), th.person)
+			return email == "", err
+		}),
+		"Tx.Reminded": inOrg(s, func(t *testing.T, tx *publishingstore.Tx, th tenantFixture) (bool, error) {
+			remind, err := tx.Reminded(t.Context(), th.approval, later)
+			return !remind, err
+		}),
+	}
+}
