@@ -28,7 +28,7 @@ const (
 	ApprovalPending  ApprovalStatus = "PENDING"
 	ApprovalApproved ApprovalStatus = "APPROVED"
 	ApprovalRejected ApprovalStatus = "REJECTED"
-	// ApprovalExpired means that nobody answered within ApprovalLife.
+	// ApprovalExpired means that no answer came within ApprovalLife.
 	ApprovalExpired ApprovalStatus = "EXPIRED"
 	// ApprovalVoid is that of a request that was withdrawn, or whose post was changed or scheduled. Clients see
 	// ApprovalNone.
@@ -68,7 +68,7 @@ type Approval struct {
 	AutoSchedule bool
 	// Note is that of who asked.
 	Note *string
-	// ReviewerEmail is the address that gets the link, nil when nobody is mailed.
+	// ReviewerEmail is the address that gets the link, nil without a mail.
 	ReviewerEmail *string
 	// Person and Key asked: the person of the session or the creator of the key.
 	Person tenancy.PersonID
@@ -83,7 +83,7 @@ type Approval struct {
 	ResolvedBy tenancy.PersonID
 	// ResolvedAt is nil while the request is pending.
 	ResolvedAt *time.Time
-	// ReviewURL is the address of the review page, which whoever has it can answer. It is set for those who may see it.
+	// ReviewURL is the address of the review page, with which guests can answer. It is set for those who may see it.
 	ReviewURL string
 }
 
@@ -146,7 +146,7 @@ func (a Approval) Readable(now time.Time) error {
 	return err
 }
 
-// MayResolve returns nil for a person who may answer the request. Keys and agents may not, and nobody answers a request
+// MayResolve returns nil for a person who may answer the request. Keys and agents may not, and no person answers a request
 // of their own: Forbidden.
 func (a Approval) MayResolve(p tenancy.Principal) error {
 	const op = "publishing.ResolveApproval"
@@ -196,7 +196,7 @@ func RemindAt(requested, publishDate time.Time) *time.Time {
 type RequestApproval struct {
 	// Note is for the reviewer; nil without one.
 	Note *string
-	// ReviewerEmail is the address to which the link is sent; nil: nobody is mailed.
+	// ReviewerEmail is the address to which the link is sent; nil: no mail is sent.
 	ReviewerEmail *string
 	AutoSchedule  bool
 }

@@ -65,7 +65,7 @@ func isKind(err error, kind fault.Kind) bool {
 	return fault.Is(err, kind)
 }
 
-func TestApproval_NobodyAnswersTheirOwnRequest(t *testing.T) {
+func TestApproval_RequesterMayNotAnswer(t *testing.T) {
 	t.Parallel()
 	author, other := id.New[tenancy.PersonTag](), id.New[tenancy.PersonTag]()
 	key, otherKey := id.New[tenancy.KeyTag](), id.New[tenancy.KeyTag]()
@@ -106,7 +106,7 @@ func TestApproval_NobodyAnswersTheirOwnRequest(t *testing.T) {
 	}
 }
 
-func TestApproval_KeyWithoutCreatorIsNotEverybody(t *testing.T) {
+func TestApproval_KeyWithoutCreatorIsNoPerson(t *testing.T) {
 	t.Parallel()
 	a := approval(publishing.ApprovalPending)
 	a.Key = id.New[tenancy.KeyTag]()

@@ -134,7 +134,7 @@ const (
 	EventApproved          EventKind = "approved"
 	EventRejected          EventKind = "rejected"
 	EventApprovalExpired   EventKind = "approval_expired"
-	// EventApprovalVoid follows when a request or an approval does not count any more: the reason says why.
+	// EventApprovalVoid follows when a request or an approval does not count any more, for a reason.
 	EventApprovalVoid EventKind = "approval_void"
 )
 

@@ -15,7 +15,7 @@ const (
 	ViaAgent Via = "agent"
 	// ViaInstance is the operator of the instance, or the service itself.
 	ViaInstance Via = "instance"
-	// ViaGuest is the link of a review, which somebody without an account may have.
+	// ViaGuest is the link of a review, which a person without an account may have.
 	ViaGuest Via = "guest"
 )
 

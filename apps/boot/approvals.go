@@ -19,7 +19,7 @@ import (
 const (
 	// approvalsInterval is how often requests for approval are searched that have expired or need a reminder.
 	approvalsInterval = time.Minute
-	// reviewMailWorkers are fewer than those of accounts: nobody waits for these mails to sign in.
+	// reviewMailWorkers are fewer than those of accounts: no sign-in waits for these mails.
 	reviewMailWorkers = 2
 )
 

@@ -81,7 +81,7 @@ func (s *Approvals) Request(
 		if err := tx.AddApprovalEvent(ctx, root.ID, publishing.EventApprovalRequested, by(p), ""); err != nil {
 			return err
 		}
-		if err := tx.AddWebhookEvent(ctx, publishing.WebhookApprovalRequested, root.ID, toldApproval(made)); err != nil {
+		if err := tx.AddWebhookEvent(ctx, publishing.WebhookApprovalRequested, root.ID, approvalData(made)); err != nil {
 			return err
 		}
 		if made.ReviewerEmail == nil || s.mailer == nil {
@@ -171,10 +171,10 @@ func endApproval(
 	if err := tx.AddApprovalEvent(ctx, a.Post, event, by, reason); err != nil {
 		return false, err
 	}
-	if from != publishing.ApprovalPending { // its answer was told
+	if from != publishing.ApprovalPending { // its event was written with its answer
 		return true, nil
 	}
-	return true, tx.AddWebhookEvent(ctx, publishing.WebhookApprovalResolved, a.Post, toldApproval(a))
+	return true, tx.AddWebhookEvent(ctx, publishing.WebhookApprovalResolved, a.Post, approvalData(a))
 }
 
 // checkReviewer returns Invalid when who asks is the reviewer, and RateLimited when too many reviewers were mailed. It

@@ -20,7 +20,7 @@ import (
 	"crier/tenancy"
 )
 
-// strict refuses drafts while it is told to.
+// strict refuses drafts while refuse is set.
 type strict struct {
 	lenient
 	refuse atomic.Bool
@@ -276,7 +276,7 @@ func TestApproval_OneOfManyAnswersCounts(t *testing.T) {
 	}
 }
 
-func TestApproval_NobodyAnswersTheirOwn(t *testing.T) {
+func TestApproval_RequesterMayNotAnswer(t *testing.T) {
 	t.Parallel()
 	r := newApprovalRig(t)
 	post := r.draft()
@@ -517,7 +517,7 @@ func TestSweepApprovals_BadRowStopsNoOthers(t *testing.T) {
 	}
 }
 
-func TestApproval_WebhooksAreToldOnce(t *testing.T) {
+func TestApproval_OneWebhookEventEach(t *testing.T) {
 	t.Parallel()
 	r := newApprovalRig(t)
 	r.Tenant(r.who.Org, `insert into webhook (org_id, id, name, url, signing_key, created_at, updated_at)

@@ -38,7 +38,7 @@ func (s *Approvals) Resolve(
 // guestName is how a guest without a name is called in timelines.
 const guestName = "a guest"
 
-// ResolveByToken is Resolve for whoever has the review link.
+// ResolveByToken is Resolve for a guest, who has the review link.
 func (s *Approvals) ResolveByToken(
 	ctx context.Context, token string, cmd publishing.ResolveApproval,
 ) (publishing.Review, error) {
@@ -110,7 +110,7 @@ func goneFault(err error) error {
 }
 
 // answer stores an answer with its events, and takes the post into the queue if that is wanted. A post that cannot be
-// scheduled stays an approved draft, and its timeline says why. It returns Conflict when another answer was first.
+// scheduled stays an approved draft, and its timeline has the reason. It returns Conflict when another answer was first.
 func (s *Approvals) answer(
 	ctx context.Context, tx *publishingstore.Tx, a publishing.Approval, p tenancy.Principal, entry checked,
 	schedule bool, problem error,

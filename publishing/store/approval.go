@@ -110,7 +110,7 @@ select a.org_id from approval a join organization o on o.id = a.org_id
 where a.token_hash = $1 and o.deleted_at is null and o.suspended_at is null`
 
 // Reviewed returns the request with the hash of a review link, also when its post is gone, and its organization. It
-// returns pgx.ErrNoRows when there is none, and when nobody may use the organization.
+// returns pgx.ErrNoRows when there is none, and for an organization without access.
 func (s *Store) Reviewed(ctx context.Context, hash []byte) (a StoredApproval, org tenancy.OrgID, err error) {
 	err = s.db.WriteRole(ctx, pg.Gate, func(b *pgx.Batch) {
 		b.Queue(reviewOwner, hash).QueryRow(func(row pgx.Row) error { return row.Scan(&org) })
@@ -187,7 +187,7 @@ update approval set status = $3, reviewer_note = coalesce($4, reviewer_note), re
 where id = $1 and status = $2`
 
 // EndApproval stores the status and the answer of a request that has the status from. ended is false when it has
-// another one by now, because another transaction was first.
+// another one already, because another transaction was first.
 func (t *Tx) EndApproval(
 	ctx context.Context, a publishing.Approval, from publishing.ApprovalStatus,
 ) (ended bool, err error) {
@@ -242,7 +242,7 @@ const approvalReminded = `-- publishing.ApprovalReminded
 update approval set remind_at = null where id = $1 and status = 'PENDING' and remind_at <= $2
 returning reviewer_email is not null`
 
-// Reminded notes that the reminder of a pending request is due no more, and reports whether there is somebody to remind.
+// Reminded notes that the reminder of a pending request is due no more, and reports whether it has the address of a reviewer.
 func (t *Tx) Reminded(ctx context.Context, approval publishing.ApprovalID, now time.Time) (remind bool, err error) {
 	err = t.tx.QueryRow(ctx, approvalReminded, approval, now).Scan(&remind)
 	if pg.IsNoRows(err) {

@@ -22,7 +22,7 @@ type Review struct {
 	Reminder bool
 }
 
-// Review asks somebody, who may have no account, to approve a post. It quotes nothing of the post: the recipient has not
+// Review asks a person, who may have no account, to approve a post. It quotes nothing of the post: the recipient has not
 // asked for it.
 func (i Instance) Review(r Review) mail.Message {
 	org := quoted(r.Organization, someOrganization)

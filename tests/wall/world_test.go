@@ -313,7 +313,7 @@ func (w *world) addWebhook(t *testing.T, beginning string) {
 	w.ids[beginning], w.ids[beginning+"{deliveryId}"] = hook, delivery
 }
 
-// addApproval creates a request that somebody else has made, for the routes that begin with a path.
+// addApproval creates a request of another person, for the routes that begin with a path.
 func (w *world) addApproval(t *testing.T, beginning, post string) {
 	t.Helper()
 	var approval string

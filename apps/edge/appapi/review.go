@@ -10,7 +10,7 @@ import (
 	"crier/publishing"
 )
 
-// Reviews are the use cases of whoever has the link of a request for approval. A token that is none is NotFound; one of
+// Reviews are the use cases of guests, who have the link of a request for approval. A token that is none is NotFound; one of
 // a request that cannot be answered any more is Gone.
 type Reviews interface {
 	// Review returns the post and the request, also when it is answered, until it expires.
@@ -92,7 +92,7 @@ func (a *API) reviewAnswer(r publishing.Review) ReviewAnswer {
 
 const tagApprovals = "Approvals"
 
-// Review returns the endpoint that shows a request for approval to whoever has its link.
+// Review returns the endpoint that shows a request for approval to a guest.
 func (a *API) Review() route.Endpoint {
 	return route.JSON(describe(tagApprovals, "Get the post of a review link", 404, 410, 429), a.review)
 }
@@ -124,13 +124,13 @@ type ReviewRequest struct {
 	ReviewerName *string `json:"reviewerName,omitempty" nullable:"true" maxLength:"1000" doc:"At most 128 characters."`
 }
 
-// ReviewResolved says how a request was answered.
+// ReviewResolved is the answer that is stored.
 type ReviewResolved struct {
 	Status     string `json:"status" enum:"APPROVED,REJECTED"`
 	ResolvedAt string `json:"resolvedAt" format:"date-time"`
 }
 
-// ResolveReview returns the endpoint with which whoever has the link answers a request. It needs no session and no
+// ResolveReview returns the endpoint with which a guest answers a request. It needs no session and no
 // header Origin: the token is the credential.
 func (a *API) ResolveReview() route.Endpoint {
 	d := describe(tagApprovals, "Approve or reject the post of a review link", 400, 404, 409, 410, 413, 429)

@@ -57,7 +57,7 @@ type reviewShown struct {
 	AutoSchedule bool
 	Note         string
 	Parts        []reviewShownPart
-	// Answer says how the request was answered, with the note of the reviewer.
+	// Answer is how the request was answered, with the note of the reviewer.
 	Answer string
 }
 
@@ -71,7 +71,7 @@ type reviewImage struct {
 	Video    bool
 }
 
-// ReviewPage returns the endpoint of the page that shows a request for approval to whoever has its link. It works
+// ReviewPage returns the endpoint of the page that shows a request for approval to a guest. It works
 // without JavaScript.
 func (a *API) ReviewPage() route.Endpoint {
 	d := describe(tagApprovals, "Get the page of a review link", 404, 410, 429)

@@ -39,7 +39,7 @@ func (s *Approvals) newSweep() approvalSweep {
 		},
 		Do: func(ctx context.Context, items []publishingstore.DueApproval) (n int, _ error) {
 			for _, item := range items {
-				if err := s.tend(ctx, item); err != nil {
+				if err := s.sweepOne(ctx, item); err != nil {
 					return n, err
 				}
 				n++
@@ -49,8 +49,8 @@ func (s *Approvals) newSweep() approvalSweep {
 	}
 }
 
-// tend ends one request or queues its reminder. One that has changed since it was found is left.
-func (s *Approvals) tend(ctx context.Context, due publishingstore.DueApproval) error {
+// sweepOne ends one request or queues its reminder. One that has changed since it was found is left.
+func (s *Approvals) sweepOne(ctx context.Context, due publishingstore.DueApproval) error {
 	stored, err := s.store.ApprovalAny(ctx, due.Org, due.Approval)
 	if pg.IsNoRows(err) || err == nil && stored.Status != publishing.ApprovalPending {
 		return nil
@@ -126,15 +126,15 @@ func (s *Approvals) reviewMail(
 	return m, err
 }
 
-// approvalTold is what webhooks are told of a request: the record of the API without its link.
-type approvalTold struct {
+// approvalBody is the member approval of webhooks: the record of the API without its link.
+type approvalBody struct {
 	ID           string                    `json:"id"`
 	PostID       string                    `json:"postId"`
 	Status       publishing.ApprovalStatus `json:"status"`
 	Note         *string                   `json:"note"`
 	ReviewerNote *string                   `json:"reviewerNote"`
 	ReviewerName *string                   `json:"reviewerName"`
-	RequestedBy  *requesterTold            `json:"requestedBy"`
+	RequestedBy  *requesterBody            `json:"requestedBy"`
 	RequestedAt  string                    `json:"requestedAt"`
 	ResolvedAt   *string                   `json:"resolvedAt"`
 	ExpiresAt    string                    `json:"expiresAt"`
@@ -142,19 +142,19 @@ type approvalTold struct {
 	ReviewURL    *string                   `json:"reviewUrl"`
 }
 
-type requesterTold struct {
+type requesterBody struct {
 	ID    string  `json:"id"`
 	Email *string `json:"email"`
 }
 
-func toldApproval(a publishing.Approval) approvalTold {
-	out := approvalTold{
+func approvalData(a publishing.Approval) approvalBody {
+	out := approvalBody{
 		ID: a.ID.String(), PostID: a.Post.String(), Status: a.Shown(), Note: a.Note, ReviewerNote: a.ReviewerNote,
 		ReviewerName: a.ReviewerName, RequestedAt: wireTime(a.RequestedAt), ExpiresAt: wireTime(a.ExpiresAt),
 		AutoSchedule: a.AutoSchedule,
 	}
 	if !a.Person.IsZero() {
-		out.RequestedBy = &requesterTold{ID: a.Person.String(), Email: a.PersonEmail}
+		out.RequestedBy = &requesterBody{ID: a.Person.String(), Email: a.PersonEmail}
 	}
 	if a.ResolvedAt != nil {
 		at := wireTime(*a.ResolvedAt)
