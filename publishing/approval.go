@@ -192,6 +192,9 @@ func RemindAt(requested, publishDate time.Time) *time.Time {
 	return &at
 }
 
+// Reminds reports whether a mail that is sent at a time is a reminder.
+func (a Approval) Reminds(now time.Time) bool { return !now.Before(a.RequestedAt.Add(reminderPause)) }
+
 // RequestApproval asks for the approval of a draft.
 type RequestApproval struct {
 	// Note is for the reviewer; nil without one.

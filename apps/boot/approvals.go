@@ -49,13 +49,13 @@ func (a *App) approvalsJob() jobs.Job {
 	}
 }
 
-// reviewMailHandler returns the handler of a kind of tasks that send a mail to a reviewer each.
-func (a *App) reviewMailHandler(kind string) jobs.Handler {
+// reviewMailHandler returns the handler of the tasks that send a mail to a reviewer each.
+func (a *App) reviewMailHandler() jobs.Handler {
 	return jobs.Handler{
-		Kind: kind, Workers: reviewMailWorkers, Timeout: taskTimeout, Attempts: mailAttempts, MaxWait: mailMaxWait,
+		Kind: publishingservice.ReviewMailTask, Workers: reviewMailWorkers, Timeout: taskTimeout, Attempts: mailAttempts, MaxWait: mailMaxWait,
 		Run: func(ctx context.Context, t jobs.Task, _ jobs.Attempt) error {
 			org, approval := id.FromUUID[tenancy.OrgTag](t.Org), id.FromUUID[publishing.ApprovalTag](t.ID)
-			return a.approvals.SendReviewMail(ctx, org, approval, kind == publishingservice.ReviewReminderTask)
+			return a.approvals.SendReviewMail(ctx, org, approval)
 		},
 	}
 }

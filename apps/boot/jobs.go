@@ -10,7 +10,6 @@ import (
 	"crier/platform/jobs"
 	"crier/platform/pg"
 	"crier/publishing/sender"
-	publishingservice "crier/publishing/service"
 	"crier/publishing/webhook"
 	"crier/tenancy"
 	tenancyservice "crier/tenancy/service"
@@ -138,8 +137,7 @@ func (a *App) tasks() []jobs.Handler {
 		GaveUp: func(ctx context.Context, t jobs.Task) {
 			a.Accounts.MailGivenUp(ctx, id.FromUUID[tenancy.MailTag](t.ID))
 		},
-	}, a.webhookHandler(webhook.TaskHealthy), a.webhookHandler(webhook.TaskFailing),
-		a.reviewMailHandler(publishingservice.ReviewMailTask), a.reviewMailHandler(publishingservice.ReviewReminderTask)}
+	}, a.webhookHandler(webhook.TaskHealthy), a.webhookHandler(webhook.TaskFailing), a.reviewMailHandler()}
 }
 
 func (a *App) registerJob(name string, stats func() jobs.Stats) error {

@@ -12,11 +12,8 @@ import (
 	"crier/tenancy"
 )
 
-// The kinds of the tasks whose ids SendReviewMail takes.
-const (
-	ReviewMailTask     = "review-mail"
-	ReviewReminderTask = "review-reminder"
-)
+// ReviewMailTask is the kind of the tasks whose ids SendReviewMail takes.
+const ReviewMailTask = "review-mail"
 
 // approvalsAtOnce is how many requests are searched at once.
 const approvalsAtOnce = 200
@@ -68,7 +65,7 @@ func (s *Approvals) sweepOne(ctx context.Context, due publishingstore.DueApprova
 		if err != nil || !remind || s.mailer == nil {
 			return err
 		}
-		return tx.AddReviewTask(ctx, s.queue, ReviewReminderTask, due.Approval)
+		return tx.AddReviewTask(ctx, s.queue, ReviewMailTask, due.Approval)
 	})
 }
 
@@ -76,7 +73,7 @@ func (s *Approvals) sweepOne(ctx context.Context, due publishingstore.DueApprova
 // nothing is sent. After a crash the mail may be sent twice. It returns the errors of the mailer, and jobs.ErrLater
 // without one, because another process may have one.
 func (s *Approvals) SendReviewMail(
-	ctx context.Context, org tenancy.OrgID, approval publishing.ApprovalID, reminder bool,
+	ctx context.Context, org tenancy.OrgID, approval publishing.ApprovalID,
 ) error {
 	const op = "publishing.SendReviewMail"
 	stored, err := s.store.Approval(ctx, org, approval)
@@ -100,7 +97,7 @@ func (s *Approvals) SendReviewMail(
 	if err != nil {
 		return internal(op, err)
 	}
-	m.Reminder = reminder
+	m.Reminder = stored.Reminds(s.deps.Clock.Now())
 	return s.mailer.SendReview(ctx, m)
 }
 

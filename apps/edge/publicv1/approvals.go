@@ -137,7 +137,7 @@ type approvalStatusOutput struct{ Body any }
 func (a *API) GetApproval() route.Endpoint {
 	d := describeApproval("Get the newest request for the approval of a post", 404)
 	d.Description = `{"status":"NONE"} when there is none that counts.`
-	return route.JSON(d, a.getApproval, route.Answer[ApprovalRecord](http.StatusOK, "OK"))
+	return route.JSON(d, a.getApproval, route.AnswerEither[ApprovalRecord, NoApproval](http.StatusOK, "OK"))
 }
 
 type approvalOfInput struct {

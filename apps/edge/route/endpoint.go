@@ -101,6 +101,14 @@ func Answer[T any](status int, description string) Detail {
 	}
 }
 
+// AnswerEither adds a JSON answer that has the schema of A or that of B.
+func AnswerEither[A, B any](status int, description string) Detail {
+	return func(schemas huma.Registry, op *huma.Operation) {
+		either := &huma.Schema{AnyOf: []*huma.Schema{schemaOf[A](schemas), schemaOf[B](schemas)}}
+		addResponse(op, status, description, fiber.MIMEApplicationJSON, either)
+	}
+}
+
 // Content adds an answer of a content type. With an empty content type the answer has no body.
 func Content(status int, description, contentType string, schema *huma.Schema) Detail {
 	return func(_ huma.Registry, op *huma.Operation) {
