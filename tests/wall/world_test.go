@@ -319,7 +319,7 @@ func (w *world) addApproval(t *testing.T, beginning, post string) {
 	var approval string
 	must(t, w.super.QueryRow(t.Context(), `insert into approval (org_id, id, post_id, token_hash, sealed_token, note,
 			requested_by, requested_at, expires_at)
-		values ($1, gen_random_uuid(), $2, decode(md5($2), 'hex'), 'sealed', $3, gen_random_uuid(), now(), now() + interval '1 day')
+		values ($1, gen_random_uuid(), $2::text::uuid, decode(md5($2::text), 'hex'), 'sealed', $3, gen_random_uuid(), now(), now() + interval '1 day')
 		returning id::text`, w.first, post, ownWords).Scan(&approval))
 	w.ids[beginning] = approval
 }
