@@ -179,7 +179,7 @@ func (a Approval) MaySchedule(p tenancy.Principal, now time.Time) error {
 }
 
 // RemindAt returns when the reviewer is reminded of a request: a day before the post is to be published, or before the
-// request expires, whichever is first. It returns nil when that is too soon after the request.
+// request expires, the earlier of the two. It returns nil when that is too soon after the request.
 func RemindAt(requested, publishDate time.Time) *time.Time {
 	last := requested.Add(ApprovalLife)
 	if publishDate.After(requested) && publishDate.Before(last) {

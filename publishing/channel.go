@@ -30,7 +30,7 @@ type Channel struct {
 	Customer      *Customer
 	Disabled      bool
 	RefreshNeeded bool
-	// RefreshReason says why RefreshNeeded is set, as a sentence for users. It may be empty.
+	// RefreshReason is why RefreshNeeded is set, as a sentence for users. It may be empty.
 	RefreshReason string
 	// AppID is the client id of the application that the account was connected with; empty for a platform with a form.
 	AppID string

@@ -46,7 +46,7 @@ type FinishConnect struct {
 	Fields map[string]string
 	// Code is that of a connect by OAuth.
 	Code string
-	// Denied is what the platform says instead of a Code when the person has not allowed the access.
+	// Denied is what the platform sends instead of a Code when the person has not allowed the access.
 	Denied string
 	// Zone is the time zone of a new channel; the zero value means that of the organization.
 	Zone    tenancy.ZoneRequest

@@ -77,7 +77,7 @@ type QueuePlan struct {
 	Times []QueueTime
 }
 
-// DefaultQueueTimes returns the plan of a new channel. In a zone that somebody has chosen, for the channel or for its
+// DefaultQueueTimes returns the plan of a new channel. In a zone that a person has chosen, for the channel or for its
 // organization, these are 09:20, 14:10 and 19:00, the hours of work and of the evening. Otherwise the zone is UTC, where
 // they are 02:00, 06:40 and 11:40.
 func DefaultQueueTimes(zoneChosen bool) []QueueTime {

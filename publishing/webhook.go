@@ -310,7 +310,7 @@ type Delivery struct {
 	NextAt    *time.Time
 	CreatedAt time.Time
 	EndedAt   *time.Time
-	// Error is why the delivery failed, when that is more than its last attempt says.
+	// Error is why the delivery failed, when that is more than the error of its last attempt.
 	Error *string
 	// Log has the last attempts, the oldest first.
 	Log  []WebhookAttempt
@@ -326,7 +326,7 @@ type WebhookAttempt struct {
 	Millis int64 `json:"ms"`
 	// Status is that of the answer, 0 without one.
 	Status int `json:"status,omitempty"`
-	// Error says why the attempt failed, for people; "" if it succeeded.
+	// Error is why the attempt failed, for people; "" if it succeeded.
 	Error string `json:"error,omitempty"`
 	// Answer is the beginning of the body of the answer.
 	Answer string `json:"answer,omitempty"`

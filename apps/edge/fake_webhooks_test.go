@@ -20,7 +20,7 @@ const (
 	knownDelivery = "018f0000-0000-7000-8000-0000000000bb"
 )
 
-// nobody has opened an address.
+// no other server has opened an address.
 func nobody(*url.URL) bool { return false }
 
 func (w webhooks) find(webhook string) (publishing.Webhook, error) {

@@ -100,7 +100,7 @@ func (s *S3) Create(ctx context.Context, key string, r io.Reader) (size int64, e
 	return size, nil
 }
 
-// completed returns whether a file was stored although err says that there is no such upload: the answer to the end of
+// completed returns whether a file was stored although err means that there is no such upload: the answer to the end of
 // an upload in parts did not come in time, and minio repeated it.
 func (s *S3) completed(ctx context.Context, key string, size int64, err error) bool {
 	if minio.ToErrorResponse(err).Code != minio.NoSuchUpload {
@@ -205,7 +205,7 @@ func (s *S3) Clean(ctx context.Context, before time.Time) error {
 	defer cancel() // ends the goroutine that fills the channel
 	for u := range s.core.Client.ListIncompleteUploads(ctx, s.bucket, "", true) {
 		if err := s3Fault(op, u.Err); err != nil {
-			if fault.Is(err, fault.NotFound) { // how some services say that there are none
+			if fault.Is(err, fault.NotFound) { // the answer of some services for none
 				return nil
 			}
 			return err

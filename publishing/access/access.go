@@ -45,7 +45,7 @@ func New(deps Deps) *Keeper { return &Keeper{deps: deps, store: publishingstore.
 const (
 	// storeGrace is how long a new credential is tried to be stored, because it cannot be had again.
 	storeGrace = 30 * time.Second
-	// poll is how often a refresh by somebody else is looked at.
+	// poll is how often a refresh by another process is looked at.
 	poll = 100 * time.Millisecond
 )
 
@@ -60,7 +60,7 @@ type Channel struct {
 }
 
 // Refresh replaces the credential of the channel by a new one, which it stores before it returns, or by the one that
-// somebody else has stored meanwhile. destination is the new destination of the channel's posts, "" for the same one.
+// another process has stored meanwhile. destination is the new destination of the channel's posts, "" for the same one.
 //
 // Only one refresh of a channel runs, in all processes; others wait for its result. It goes on when ctx is cancelled,
 // because the platform may have replaced the credential already. If the process ends before the new one is stored, the
@@ -113,7 +113,7 @@ func (k *Keeper) begin(ctx context.Context, c *Channel) (publishingstore.Refresh
 	}
 }
 
-// adopt takes over the credential that somebody else has stored.
+// adopt takes over the credential that another process has stored.
 func (k *Keeper) adopt(c *Channel, state publishingstore.RefreshState) error {
 	if string(state.Credential) == string(c.Sealed) {
 		return reauth(state.Reason)

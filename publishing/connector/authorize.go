@@ -106,7 +106,7 @@ type ToolField struct {
 	Required    bool
 }
 
-// Lister is a connector that can list what was recently published to an account, whoever published it.
+// Lister is a connector that can list what was recently published to an account, by this service or by others.
 type Lister interface {
 	// Recent returns at most limit items, the newest first.
 	Recent(ctx context.Context, s *Session, limit int) ([]RemoteItem, error)

@@ -13,7 +13,7 @@ import (
 )
 
 // The errors of Fetch. The address and every redirect are checked by the transport, too, after the resolution of their
-// names; its refusals match ErrBlocked if the caller says so.
+// names; its refusals match ErrBlocked if the caller makes them so.
 var (
 	// ErrAddress is for what is no http or https address.
 	ErrAddress = errors.New("no public http or https address")
@@ -67,7 +67,7 @@ func FileName(u *url.URL) string {
 	return name
 }
 
-// Fetch asks for a file and returns the answer to the last redirect, whatever its status. The transport follows none
+// Fetch asks for a file and returns the answer to the last redirect, of any status. The transport follows none
 // itself; it must refuse addresses that are not public at the time of the connection. The caller closes the body, whose
 // reads wait for 30 seconds at most. ctx limits all of it. Errors match ErrAddress, ErrRedirects or ErrUnreachable, and
 // the error of the transport.

@@ -320,7 +320,7 @@ func (s *Channels) Choose(
 
 func noChannel(op string) error { return fault.New(fault.NotFound, op, "There is no such channel.") }
 
-// ChooseByState is Choose for whoever has the state of the connect. platform is checked unless it is empty, and
+// ChooseByState is Choose for a caller who has the state of the connect. platform is checked unless it is empty, and
 // cmd.Channel too.
 func (s *Channels) ChooseByState(
 	ctx context.Context, platform string, cmd publishing.ChooseAccount,

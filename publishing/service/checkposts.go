@@ -9,7 +9,7 @@ import (
 	"crier/tenancy"
 )
 
-// Check returns what the rules say about each entry, as if it were to be scheduled, and stores nothing. It returns
+// Check returns what the rules find in each entry, as if it were to be scheduled, and stores nothing. It returns
 // Invalid for entries that break a limit of a request, TooLarge when checking takes longer than the request may, and
 // Unavailable while the database is away.
 func (s *Posts) Check(

@@ -37,7 +37,7 @@ const (
 // Begin starts a connect. It returns the address of the platform at which a person allows the access, and for a
 // platform with a form the state, which is valid for an hour and ten tries. A state can be used once. Begin returns
 // Invalid when there is no such platform, when it has no application, or when there is no such channel to reconnect,
-// NotFound for an unknown platform when cmd says so, and Quota when the plan allows no more channels and none is
+// NotFound for an unknown platform when cmd asks for that, and Quota when the plan allows no more channels and none is
 // reconnected.
 func (s *Channels) Begin(ctx context.Context, p tenancy.Principal, cmd publishing.BeginConnect) (string, error) {
 	const op = "publishing.BeginConnect"

@@ -17,8 +17,7 @@ import (
 const maxRecent = 50
 
 // Missing returns what was recently published to the channel of a post, to find the post among it, when the platform
-// has not said under which id it has published the post. It returns nothing for other posts and when the platform has
-// no such list, NotFound, Unauthenticated when the channel must be connected again, and Upstream when the platform
+// published the post without naming its id. It returns nothing for other posts and when the platform has no such list, NotFound, Unauthenticated when the channel must be connected again, and Upstream when the platform
 // fails.
 func (s *Posts) Missing(ctx context.Context, p tenancy.Principal, post string) ([]publishing.RemoteItem, error) {
 	const op = "publishing.Missing"

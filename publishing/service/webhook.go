@@ -143,7 +143,7 @@ func chooseChannels(
 }
 
 // Update changes an endpoint and returns it. A new secret replaces the one before as RotateSecret does. An endpoint that
-// is enabled again begins anew; what failed before can be replayed. It returns NotFound and Invalid.
+// is enabled again begins again; what failed before can be replayed. It returns NotFound and Invalid.
 func (s *Webhooks) Update(
 	ctx context.Context, p tenancy.Principal, webhook string, cmd publishing.SetWebhook,
 ) (w publishing.Webhook, err error) {

@@ -70,7 +70,7 @@ where s.hash = $1 and coalesce(s.state_until, s.expires_at) > now() and o.delete
   and ` + stateWanted
 
 // stateOwner returns the organization of a connect state. It returns pgx.ErrNoRows when there is none that has not
-// expired, and when who began it has no access any more or nobody may use the organization.
+// expired, and when who began it has no access any more or the organization is suspended or deleted.
 func (s *Store) stateOwner(ctx context.Context, hash []byte) (org tenancy.OrgID, err error) {
 	err = s.db.WriteRole(ctx, pg.Gate, func(b *pgx.Batch) {
 		b.Queue(stateOwner, hash).QueryRow(func(row pgx.Row) error { return row.Scan(&org) })
@@ -85,7 +85,7 @@ returning ` + stateColumns
 
 // TryState counts a try of the state of a connect with a form and returns the state, whose organization it finds by the
 // hash. It returns pgx.ErrNoRows when there is none that has not expired, when it was tried most times already, and when
-// who began it has no access any more or nobody may use the organization.
+// who began it has no access any more or the organization is suspended or deleted.
 func (s *Store) TryState(
 	ctx context.Context, hash []byte, connector string, most int,
 ) (st ConnectState, err error) {
@@ -133,7 +133,7 @@ returning ` + stateColumns
 // UseState deletes the state of a connect by OAuth and returns it, so that it is used once. pending asks for one whose
 // account is still to be chosen, and else for one that waits for the answer of the platform. It finds the organization
 // by the hash, and returns pgx.ErrNoRows when there is none that has not expired, and when who began it has no access
-// any more or nobody may use the organization.
+// any more or the organization is suspended or deleted.
 func (s *Store) UseState(
 	ctx context.Context, hash []byte, connector string, pending bool,
 ) (st ConnectState, err error) {

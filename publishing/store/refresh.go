@@ -51,7 +51,7 @@ type RefreshState struct {
 	// Interrupted is set when an earlier refresh of the same credential never ended, so that the platform may have
 	// replaced it.
 	Interrupted bool `db:"interrupted"`
-	// Credential is the sealed credential of the channel, which is another one than was asked for when somebody else has
+	// Credential is the sealed credential of the channel, which is another one than was asked for when another process has
 	// refreshed it or connected the channel again.
 	Credential []byte `db:"credential"`
 	// AppID is Channel.AppID.

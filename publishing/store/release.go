@@ -9,7 +9,7 @@ import (
 	"crier/tenancy"
 )
 
-// Release is what the platform says of a post.
+// Release is what the platform returns about a post.
 type Release struct {
 	Channel   publishing.ChannelID `db:"channel_id"`
 	State     publishing.State     `db:"state"`

@@ -118,7 +118,7 @@ func (t *Tx) LockWebhook(ctx context.Context, webhook publishing.WebhookID) (pub
 	return pgx.CollectExactlyOneRow(rows, scanWebhook)
 }
 
-// An endpoint that a person enables begins anew: what it failed before does not count.
+// An endpoint that a person enables begins again: what it failed before does not count.
 const webhookUpdate = `-- publishing.WebhookUpdate
 update webhook set name = $2, url = $3, events = $4, integrations = $5, updated_at = $6, disabled_at = $7,
   disabled_for = $8, failing_since = $9, not_before = case when $7::timestamptz is null then not_before end

@@ -71,7 +71,7 @@ func (r *rig) moveTo(post publishing.PostID, to publishing.State) {
 	}))
 }
 
-// Of a post with followers each change of what clients see is told once.
+// Of a post with followers each change of what clients see is one event.
 func TestWebhookEvents_FollowTheStateOfTheThread(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)

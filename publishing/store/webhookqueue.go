@@ -55,7 +55,7 @@ func (s *Store) WebhookOrgs(ctx context.Context, after tenancy.OrgID, limit int)
 //go:embed sql/webhook_sources.sql
 var webhookSources string
 
-// WebhookSource is an event and what its body says of the post.
+// WebhookSource is an event and what its body has of the post.
 type WebhookSource struct {
 	ID           int64                   `db:"id"`
 	At           time.Time               `db:"at"`
@@ -189,7 +189,7 @@ type takenWebhook struct {
 }
 
 // QueueWebhooks adds a task for each endpoint that still needs one: of the kind healthy, or failing when its last
-// attempt failed. Nobody adds another one for it before until. An organization whose people have no access sends
+// attempt failed. No process adds another one for it before until. An organization whose people have no access sends
 // nothing; its endpoints are looked at again at later.
 func (t *Tx) QueueWebhooks(
 	ctx context.Context, queue *jobs.Queue, webhooks []publishing.WebhookID, healthy, failing string,

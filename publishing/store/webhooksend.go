@@ -77,9 +77,9 @@ type AttemptResult struct {
 	State    publishing.DeliveryState
 	// NextAt is nil unless State is pending.
 	NextAt *time.Time
-	// Error says why the delivery is given up, when that is more than the attempt says; "" for none.
+	// Error is why the delivery is given up, when that is more than the error of the attempt; "" for none.
 	Error string
-	// IsTest is set for a delivery that says nothing of the endpoint's health.
+	// IsTest is set for a delivery that is no sign of the endpoint's health.
 	IsTest bool
 	// NotBefore is the end of the pause that the endpoint asked for; nil for none.
 	NotBefore *time.Time
@@ -110,7 +110,7 @@ update webhook w set running_until = $2 where w.id = $1`
 const webhookFailing = `-- publishing.WebhookFailing
 select w.failing_since from webhook w where w.id = $1`
 
-// SaveAttempt stores an attempt and what it says of the endpoint, which this process then has until a time. It returns
+// SaveAttempt stores an attempt and what it means for the endpoint, which this process then has until a time. It returns
 // since when the endpoint fails, nil when it does not.
 func (s *Store) SaveAttempt(
 	ctx context.Context, org tenancy.OrgID, webhook publishing.WebhookID, r AttemptResult, now, until time.Time,

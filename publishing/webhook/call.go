@@ -33,7 +33,7 @@ type HTTP interface {
 type answer struct {
 	// status is 0 without an answer.
 	status int
-	// problem says why the call failed, for people; "" if it succeeded.
+	// problem is why the call failed, for people; "" if it succeeded.
 	problem string
 	excerpt string
 	took    time.Duration

@@ -170,7 +170,7 @@ type received struct {
 	Body   string
 }
 
-// receiver is an HTTP server that answers as the test says and records what it gets.
+// receiver is an HTTP server that answers as the test sets and records what it gets.
 type receiver struct {
 	server *httptest.Server
 	mu     sync.Mutex

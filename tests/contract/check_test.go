@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// checkResult is what POST /posts/check says about one entry.
+// checkResult is what POST /posts/check returns for one entry.
 type checkResult struct {
 	ID, Identifier, Name string
 	Valid                bool
@@ -28,8 +28,8 @@ type checkAnswer struct {
 func TestCheckPosts(t *testing.T) {
 	t.Parallel()
 	subjects(t, start(t, nil), map[string]subject{
-		"says what is wrong with each entry": testCheck,
-		"bad requests are refused":           testBadCheck,
+		"returns what is wrong with each entry": testCheck,
+		"bad requests are refused":              testBadCheck,
 	})
 }
 

@@ -21,7 +21,7 @@ func TestClients(t *testing.T) {
 		"a bridge polls the envelope until it is out": testBridge,
 		"a client updates by the id of the post":      testUpdateByID,
 		"the .NET client reads each route":            testDotNet,
-		"uploads whose names say nothing are sniffed": testUploadNames,
+		"uploads with names of no type are sniffed":   testUploadNames,
 		"what is not offered is a JSON 404":           testNotOffered,
 		"every route answers JSON with its prefixes":  testEveryAnswerIsJSON,
 		"ids fit the pattern of clients":              testIDs,

@@ -107,8 +107,10 @@ type maker struct {
 	clean bool
 }
 
-// wrong tells whether to make something wrong, in one of n cases.
-func (m maker) wrong(t *rapid.T, n int) bool { return !m.clean && rapid.IntRange(1, n).Draw(t, "wrong") == 1 }
+// wrong returns whether to make something wrong, in one of n cases.
+func (m maker) wrong(t *rapid.T, n int) bool {
+	return !m.clean && rapid.IntRange(1, n).Draw(t, "wrong") == 1
+}
 
 // plausible are values of members by their name.
 var plausible = map[string][]string{

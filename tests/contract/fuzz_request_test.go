@@ -19,7 +19,7 @@ type made struct {
 	Method, Path string
 	Body         []byte
 	Header       map[string]string
-	// As is who asks: "key", "session" or "nobody".
+	// As is who asks: "key", "session" or "visitor".
 	As string
 }
 
@@ -60,7 +60,7 @@ func printable(v string) bool {
 // caller returns who asks: mostly who may.
 func (m maker) caller(t *rapid.T, op *operation) string {
 	if m.wrong(t, 12) || len(op.Security) == 0 {
-		return rapid.SampledFrom([]string{"key", "session", "nobody"}).Draw(t, "caller")
+		return rapid.SampledFrom([]string{"key", "session", "visitor"}).Draw(t, "caller")
 	}
 	for _, way := range op.Security {
 		if _, ok := way["key"]; ok {

@@ -125,7 +125,7 @@ func storm(t *testing.T, o org, nodes []*rig) {
 	o.wantCount(t, 1)
 }
 
-// burst sends one request n times in parallel under one key. Where too many are in progress, it waits as the answer says
+// burst sends one request n times in parallel under one key. Where too many are in progress, it waits as long as the answer asks
 // and sends that one again.
 func burst(t *testing.T, o org, nodes []*rig, n int, body any) []answer {
 	t.Helper()

@@ -14,7 +14,7 @@ import (
 	"testing"
 )
 
-// inputs are the inputs of one request by their names. A name with a prefix says where it is: "path ", "query ",
+// inputs are the inputs of one request by their names. The prefix of a name is where it is: "path ", "query ",
 // "header ", "file " for a part of a form, and none for a member of the JSON body.
 type inputs map[string]any
 
@@ -26,8 +26,7 @@ type rowInput struct {
 	wrong  []malformed
 }
 
-// malformed is a value of an input and the status that it is refused with; 0 means that it is taken, as the contract
-// tells for it.
+// malformed is a value of an input and the status that it is refused with; 0 means that it is taken, as in the contract.
 type malformed struct {
 	value  any
 	status int

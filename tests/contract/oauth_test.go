@@ -93,16 +93,16 @@ func (o org) connectPage(t *testing.T, user, name string) channel {
 func TestOAuth(t *testing.T) {
 	t.Parallel()
 	subjects(t, startOAuth(t), map[string]subject{
-		"a browser connects a page, and a post is published":         testOAuthConnect,
-		"a state works once, and refusals connect nothing":           testOAuthRefusals,
-		"a reconnect keeps the channel":                              testOAuthReconnect,
-		"the routes to authorize refuse wrong input":                 testOAuthInput,
-		"the session chooses a page":                                 testOAuthSession,
-		"tools, settings and a dead access":                          testTools,
-		"a lost id is found again":                                   testMissing,
-		"an organization has its own application":                    testProviderCredentials,
-		"groups are listed":                                          testGroups,
-		"a channel of a revoked access needs a refresh and says why": testRevokedAccess,
+		"a browser connects a page, and a post is published":             testOAuthConnect,
+		"a state works once, and refusals connect nothing":               testOAuthRefusals,
+		"a reconnect keeps the channel":                                  testOAuthReconnect,
+		"the routes to authorize refuse wrong input":                     testOAuthInput,
+		"the session chooses a page":                                     testOAuthSession,
+		"tools, settings and a dead access":                              testTools,
+		"a lost id is found again":                                       testMissing,
+		"an organization has its own application":                        testProviderCredentials,
+		"groups are listed":                                              testGroups,
+		"a channel of a revoked access needs a refresh and has a reason": testRevokedAccess,
 	})
 }
 

@@ -37,7 +37,7 @@ func TestQuota(t *testing.T) {
 		"a choice of an account":                      testChannelQuotaOfChoice,
 		"webhooks":                                    testWebhookQuota,
 		"members and invitations":                     testMemberQuota,
-		"the routes of plans tell the same":           testPlanRoutes,
+		"the routes of plans return the same plan":    testPlanRoutes,
 		"what a check asks counts for nothing":        testCheckCountsForNothing,
 		"an occurrence that is settled in the future": testPostQuotaOfOccurrences,
 	})

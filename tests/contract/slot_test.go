@@ -35,7 +35,7 @@ func TestSlots(t *testing.T) {
 		"a plan in UTC becomes one of the channel's zone":      testTimesOfUTC,
 		"plans that are not valid are refused":                 testBadPlans,
 		"slots are found with a key and with a session":        testFindSlot,
-		"without a slot the answer says why":                   testNoSlot,
+		"without a slot the answer has the reason":             testNoSlot,
 	})
 }
 

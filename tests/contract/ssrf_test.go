@@ -130,7 +130,7 @@ func TestUploadFromURL_StoresAsUpload(t *testing.T) {
 		"a text":                         {body: m{"url": server.URL + "/text.png"}, status: 400},
 		"an answer that breaks off":      {body: m{"url": server.URL + "/cut.png"}, status: 400},
 		"a large file":                   {body: m{"url": server.URL + "/large.mp4"}, status: 413},
-		"a file that says it is large":   {body: m{"url": server.URL + "/announced.mp4"}, status: 413},
+		"a file announced as large":      {body: m{"url": server.URL + "/announced.mp4"}, status: 413},
 		"no url":                         {body: m{}, status: 400},
 		"an empty url":                   {body: m{"url": ""}, status: 400},
 		"a number":                       {body: m{"url": 1}, status: 400},

@@ -41,7 +41,7 @@ type Connects interface {
 	Choose(
 		ctx context.Context, p tenancy.Principal, cmd publishing.ChooseAccount,
 	) (publishing.ChannelConnected, error)
-	// ChooseByState is Choose for whoever has the state. platform is checked unless it is empty.
+	// ChooseByState is Choose for a caller who has the state. platform is checked unless it is empty.
 	ChooseByState(
 		ctx context.Context, platform string, cmd publishing.ChooseAccount,
 	) (publishing.ChannelConnected, error)

@@ -48,7 +48,7 @@ type callbackChoice struct {
 	Query template.URL
 }
 
-// ConnectCallback returns the endpoint of the page that redeems the code of a platform, and then says what happened or
+// ConnectCallback returns the endpoint of the page that redeems the code of a platform, and then shows what happened or
 // shows the pages to choose from.
 func (a *API) ConnectCallback() route.Endpoint {
 	d := describe("Channels", "Finish connecting a channel in the browser", 400, 402, 409, 429, 502)

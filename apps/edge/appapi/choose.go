@@ -73,7 +73,7 @@ func (a *API) choose(ctx context.Context, in *chooseInput) (*chooseOutput, error
 	return &chooseOutput{Body: ChooseAnswer{Success: true}}, nil
 }
 
-// ChooseByStateRequest is ChooseRequest for whoever has the state of the connect.
+// ChooseByStateRequest is ChooseRequest for a caller who has the state of the connect.
 type ChooseByStateRequest struct {
 	ChooseRequest
 	State string `json:"state" minLength:"1" maxLength:"1000"`

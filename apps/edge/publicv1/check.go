@@ -24,7 +24,7 @@ type CheckAnswer struct {
 	Results []CheckResult `json:"results"`
 }
 
-// CheckResult is what the rules say about one entry. Checker is always empty.
+// CheckResult is what the rules find in one entry. Checker is always empty.
 type CheckResult struct {
 	ID                string      `json:"id" doc:"Channel id as it was sent."`
 	Identifier        string      `json:"identifier" doc:"Platform, empty for an unknown channel."`

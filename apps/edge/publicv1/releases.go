@@ -8,8 +8,8 @@ import (
 	"crier/apps/edge/route"
 )
 
-// Missing returns the endpoint that lists what a post may be on its platform, when the platform has not said under
-// which id it was published. It is part of the application API too.
+// Missing returns the endpoint that lists what a post may be on its platform, when the platform published it without
+// naming its id. It is part of the application API too.
 func (a *API) Missing() route.Endpoint {
 	d := describe("List what a post may be on its platform", 404, 502)
 	d.Description = "Empty unless releaseId is missing and the platform can list its posts. Send the id of the right one " +

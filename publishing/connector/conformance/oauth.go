@@ -40,7 +40,7 @@ type authorized struct {
 	code     connector.Code
 }
 
-// consent goes through the page of the platform once. The callback has whatever the platform sent.
+// consent goes through the page of the platform once. The callback has what the platform sent.
 func (s Suite) consent(t *testing.T, r *rig, decision Decision) authorized {
 	t.Helper()
 	a, ok := r.c.(connector.Authorizer)

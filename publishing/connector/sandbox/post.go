@@ -169,7 +169,7 @@ type created struct {
 	ID        string    `json:"id"`
 	URL       string    `json:"url"`
 	CreatedAt time.Time `json:"createdAt"`
-	// Status is "accepted" when the platform has published the post and does not say under which id.
+	// Status is "accepted" when the platform has published the post and does not name its id.
 	Status string `json:"status"`
 }
 

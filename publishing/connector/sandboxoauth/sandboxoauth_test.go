@@ -205,7 +205,7 @@ func TestRead_ToolsListAndStatistics(t *testing.T) {
 	}
 }
 
-// A platform may accept a post and not say under which id: the post is published, and its release is missing.
+// A platform may accept a post and not name its id: the post is published, and its release is missing.
 func TestCommit_LostIDIsNoUnknownOutcome(t *testing.T) {
 	t.Parallel()
 	w := open(t)
