@@ -38,7 +38,7 @@ func (r *rig) channel(t *testing.T) string {
 // TestLargestLists_TakeLittleMemory lists ten of the largest drafts, whose text grows when it is answered as HTML, four
 // times in parallel. Not parallel with other tests: it measures the memory of the whole process.
 func TestLargestLists_TakeLittleMemory(t *testing.T) {
-	const growth = 200 << 20
+	const growth = 256 << 20 // up to 190 MB were measured, with objects that the collector had not freed yet
 	r := start(t)
 	part := `{"content":"x` + strings.Repeat(`\n`, 99_000) + `"}`
 	draft := fmt.Sprintf(`{"type":"draft","date":"2030-01-01","posts":[{"integration":{"id":%q},"value":[%s%s]}]}`, r.channel(t), strings.Repeat(part+",", 9), part)

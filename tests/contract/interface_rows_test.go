@@ -115,6 +115,17 @@ func interfaceRows() map[string]row {
 			good: withPost("schedule", inputs{"releaseId": "1234"}), status: 200, shape: object("id", "releaseId"),
 			inputs: []rowInput{pathID("id"), {name: "releaseId", absent: 400, wrong: refusedWith(400, "", nil, 7, m{})}},
 		},
+		"POST /posts/:id/request-approval": {
+			good:   withPost("draft", inputs{"note": "Please read this.", "reviewerEmail": "reviewer@crier.test", "autoSchedule": false}),
+			status: 201, shape: approvalShape,
+			inputs: []rowInput{
+				pathID("id"), {name: "note", wrong: refusedWith(400, 7, strings.Repeat("x", 2001))},
+				{name: "reviewerEmail", wrong: refusedWith(400, "nobody", 7, "a@b\r\nBcc: c@d.test")}, {name: "autoSchedule", wrong: refusedWith(400, "maybe", 7)},
+			},
+		},
+		"GET /posts/:id/approval": {
+			good: withPost("draft", nil), status: 200, shape: object("status"), inputs: []rowInput{pathID("id")},
+		},
 		"GET /find-slot/:id": {good: withChannel(nil), status: 200, shape: object("date"), inputs: []rowInput{pathID("id")}},
 		"POST /upload": {
 			good:   func(t *testing.T, _ org) inputs { return inputs{"file file": png(t)} },
@@ -169,6 +180,12 @@ func interfaceRows() map[string]row {
 			},
 		},
 	}
+}
+
+func approvalShape(t *testing.T, a answer) {
+	t.Helper()
+	members(t, a.raw(), "id", "postId", "status", "note", "reviewerNote", "reviewerName", "requestedBy", "requestedAt", "resolvedAt", "expiresAt",
+		"reviewUrl", "autoSchedule?")
 }
 
 func connectorShape(t *testing.T, a answer) {
