@@ -27,7 +27,7 @@ var (
 	docsStyle string
 )
 
-// docsPage is the OpenAPI document as a web page, with its content policy. It is rendered once.
+// docsPage is the OpenAPI document as a web page, with its content policy.
 type docsPage struct {
 	html   []byte
 	policy string
@@ -193,17 +193,25 @@ const documentPath = "/openapi.json"
 func (s *Server) getDocument() route.Endpoint {
 	d := huma.Operation{Summary: "Get this document", Tags: []string{"Service"}}
 	return route.Raw(d, func(c *fiber.Ctx) error {
+		all, err := s.pages()
+		if err != nil {
+			return err
+		}
 		c.Set(fiber.HeaderContentType, fiber.MIMEApplicationJSON)
 		c.Set(fiber.HeaderAccessControlAllowOrigin, "*")
-		return c.Send(s.document)
+		return c.Send(all.document)
 	}, route.Content(http.StatusOK, "The document.", fiber.MIMEApplicationJSON, &huma.Schema{Type: huma.TypeObject}))
 }
 
 func (s *Server) getDocs() route.Endpoint {
 	d := huma.Operation{Summary: "Get this document as a web page", Tags: []string{"Service"}}
 	return route.Raw(d, func(c *fiber.Ctx) error {
+		all, err := s.pages()
+		if err != nil {
+			return err
+		}
 		c.Set(fiber.HeaderContentType, fiber.MIMETextHTMLCharsetUTF8)
-		c.Set(fiber.HeaderContentSecurityPolicy, s.page.policy)
-		return c.Send(s.page.html)
+		c.Set(fiber.HeaderContentSecurityPolicy, all.page.policy)
+		return c.Send(all.page.html)
 	}, route.Content(http.StatusOK, "The page.", fiber.MIMETextHTML, &huma.Schema{Type: huma.TypeString}))
 }

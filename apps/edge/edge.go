@@ -74,10 +74,10 @@ type Server struct {
 	// unreadLog limits the log of trusted proxies that name their clients in other headers than X-Forwarded-For.
 	unreadLog logLimit
 	patterns  map[string]bool // path patterns of all routes, for logs and metrics
-	document  []byte          // the OpenAPI document as JSON
-	page      *docsPage
-	streams   *limit.PerKey[string] // videos that are played, by the client's address
-	sandbox   *sandbox
+	// pages renders the OpenAPI document and the documentation page when one of them is first asked for.
+	pages   func() (pages, error)
+	streams *limit.PerKey[string] // videos that are played, by the client's address
+	sandbox *sandbox
 
 	mu      sync.Mutex // protects the fields below
 	ln      *listener
@@ -107,9 +107,10 @@ func New(cfg Config, deps Deps) (*Server, error) {
 		streams: limit.New[string](maxStreams),
 	}
 	s.buildRoutes()
-	if err := s.buildPages(); err != nil {
-		return nil, err
+	for _, r := range s.table {
+		s.patterns[r.Path] = true
 	}
+	s.pages = sync.OnceValues(s.renderPages)
 	s.buildApp()
 	return s, nil
 }
@@ -118,26 +119,26 @@ func New(cfg Config, deps Deps) (*Server, error) {
 // document of a running server names the version of the server.
 const interfaceVersion = "1.0.1"
 
-// buildPages renders the OpenAPI document and the documentation page once. The page names the Missing routes, but not
-// the Planned ones.
-func (s *Server) buildPages() error {
+// pages are the OpenAPI document as JSON and as a web page.
+type pages struct {
+	document []byte
+	page     *docsPage
+}
+
+// renderPages returns the pages. The web page names the Missing routes, but not the Planned ones. Its error is Internal.
+func (s *Server) renderPages() (pages, error) {
 	var notBuilt []Route
 	for _, r := range s.table {
-		s.patterns[r.Path] = true
 		if r.State == Missing {
 			notBuilt = append(notBuilt, r)
 		}
 	}
 	document, err := s.lines.Document()
 	if err != nil {
-		return err
+		return pages{}, err
 	}
 	page, err := newPage(s.lines.API().OpenAPI(), notBuilt)
-	if err != nil {
-		return err
-	}
-	s.document, s.page = document, page
-	return nil
+	return pages{document: document, page: page}, err
 }
 
 // describeService names the service and the credentials to which the lines of the table refer as key, cookie and
