@@ -13,6 +13,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"crier/platform/fault"
 	"crier/tenancy"
 	tenancyservice "crier/tenancy/service"
 	"crier/tests/call"
@@ -67,11 +68,14 @@ func TestFuzz_RequestsFromTheDocument(t *testing.T) {
 			f := newFuzzed(t, r, d, n, sums)
 			for sent := 0; ; sent++ {
 				i := next.Add(1) - 1
-				if i >= fuzzRequests || t.Failed() {
+				if i >= fuzzRequests || f == nil || t.Failed() {
 					return
 				}
 				if sent%500 == 499 || !f.hasAccess(t) { // it may have deleted its account, its key or its session
 					f = newFuzzed(t, r, d, int(i)+fuzzClients, sums)
+				}
+				if f == nil {
+					return
 				}
 				f.send(t, all[int(i)%len(all)], int(i))
 			}
@@ -81,11 +85,26 @@ func TestFuzz_RequestsFromTheDocument(t *testing.T) {
 	sums.report(t)
 }
 
-// newFuzzed returns a new organization with a channel, a post and a tag.
+// whileBusy repeats do while it finds no place to hash a password, for which it waits some seconds.
+func whileBusy(do func() error) (err error) {
+	for range 20 {
+		err = do()
+		if !fault.Is(err, fault.RateLimited) {
+			break
+		}
+	}
+	return err
+}
+
+// newFuzzed returns a new organization with a channel, a post and a tag, or nil after an error.
 func newFuzzed(t *testing.T, r *rig, d document, n int, sums *tally) *fuzzed {
 	email := fmt.Sprintf("fuzz-%d@crier.test", n)
-	who, err := r.app.Accounts.CreateOwner(t.Context(), tenancyservice.NewOwner{
-		Email: email, Name: "Owner", Password: password, Organization: "Fuzz",
+	var who tenancy.Principal
+	err := whileBusy(func() (err error) {
+		who, err = r.app.Accounts.CreateOwner(t.Context(), tenancyservice.NewOwner{
+			Email: email, Name: "Owner", Password: password, Organization: "Fuzz",
+		})
+		return err
 	})
 	if err != nil {
 		t.Error(err)
@@ -98,7 +117,11 @@ func newFuzzed(t *testing.T, r *rig, d document, n int, sums *tally) *fuzzed {
 		t.Error(err)
 		return nil
 	}
-	signIn, err := r.app.Accounts.Login(t.Context(), email, password, tenancy.Source{Client: "203.0.113.9", Site: "203.0.113.9"})
+	var signIn tenancy.SignIn
+	err = whileBusy(func() (err error) {
+		signIn, err = r.app.Accounts.Login(t.Context(), email, password, tenancy.Source{Client: "203.0.113.9", Site: "203.0.113.9"})
+		return err
+	})
 	if err != nil {
 		t.Error(err)
 		return nil
