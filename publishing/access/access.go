@@ -83,14 +83,14 @@ func (k *Keeper) Refresh(ctx context.Context, c *Channel) (destination string, e
 	}
 	c.Session.App, err = k.appOf(ctx, c, state.AppID)
 	if err != nil {
-		k.end(c, false)
+		k.end(ctx, c, false)
 		return "", err
 	}
 	fresh, err := refresher.Refresh(outbound.WithOwner(ctx, c.Org.String()), c.Session)
 	if err != nil {
-		return "", k.failed(c, state, err)
+		return "", k.failed(ctx, c, state, err)
 	}
-	return fresh.Destination, k.keep(c, fresh)
+	return fresh.Destination, k.keep(ctx, c, fresh)
 }
 
 // begin waits until no other refresh of the channel runs. It returns a state that has not Begun when the credential
@@ -131,9 +131,9 @@ func (k *Keeper) adopt(c *Channel, state publishingstore.RefreshState) error {
 
 // failed ends a refresh that has brought no credential. Unless the platform has refused it, the platform may have
 // replaced the credential.
-func (k *Keeper) failed(c *Channel, state publishingstore.RefreshState, err error) error {
+func (k *Keeper) failed(ctx context.Context, c *Channel, state publishingstore.RefreshState, err error) error {
 	kind := connector.KindOf(err, false)
-	k.end(c, kind == connector.KindTransient || kind == connector.KindUnknown)
+	k.end(ctx, c, kind == connector.KindTransient || kind == connector.KindUnknown)
 	var e *connector.Error
 	if kind != connector.KindReauth || !state.Interrupted || !errors.As(err, &e) {
 		return err
@@ -144,22 +144,23 @@ func (k *Keeper) failed(c *Channel, state publishingstore.RefreshState, err erro
 	return &lost
 }
 
-func (k *Keeper) end(c *Channel, lost bool) {
-	ctx, cancel := context.WithTimeout(context.Background(), storeGrace)
+// end stores that a refresh has ended, also when ctx is cancelled.
+func (k *Keeper) end(ctx context.Context, c *Channel, lost bool) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), storeGrace)
 	defer cancel()
 	if err := k.store.EndRefresh(ctx, c.Org, c.ID, c.Sealed, lost); err != nil {
 		k.deps.Log.Error("the end of a refresh could not be stored", "channel", c.ID, "error", err)
 	}
 }
 
-// keep stores a new credential, for storeGrace when the database does not answer.
-func (k *Keeper) keep(c *Channel, fresh connector.Refreshed) error {
+// keep stores a new credential, also when ctx is cancelled, and for storeGrace when the database does not answer.
+func (k *Keeper) keep(ctx context.Context, c *Channel, fresh connector.Refreshed) error {
 	sealed, err := k.deps.Keyring.Seal(fresh.Credential, c.Org.String())
 	if err != nil {
 		return err
 	}
 	at := RefreshAt(c.Connector.Describe().RefreshLead, k.deps.Clock.Now(), fresh.ExpiresAt)
-	ctx, cancel := context.WithTimeout(context.Background(), storeGrace)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), storeGrace)
 	defer cancel()
 	for {
 		stored, err := k.store.SwapCredential(ctx, c.Org, c.ID, c.Sealed, sealed, fresh.Destination, at)

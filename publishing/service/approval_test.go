@@ -503,7 +503,7 @@ func TestSweepApprovals_BadRowStopsNoOthers(t *testing.T) {
 	}
 	owner, err := pgx.Connect(t.Context(), r.Address)
 	r.OK(err)
-	defer owner.Close(context.Background())
+	defer owner.Close(context.WithoutCancel(t.Context()))
 	_, err = owner.Exec(t.Context(), `create function refuse() returns trigger language plpgsql as $f$ begin
 		if new.id = '`+first.ID.String()+`' then raise exception 'this row is bad' using errcode = '23514'; end if; return new; end $f$;
 		create trigger refuse before update on approval for each row execute function refuse()`)

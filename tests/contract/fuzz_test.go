@@ -136,7 +136,10 @@ func newFuzzed(t *testing.T, r *rig, d document, n int, sums *tally) *fuzzed {
 	f.seen["integration"] = []string{c.id}
 	f.learn("post", f.do(t, http.MethodPost, "/posts", later(c.id, part("first"))).raw())
 	f.learn("tag", f.do(t, http.MethodPost, "/tags", m{"name": "first", "color": "#123456"}).raw())
-	f.openDatabase(t)
+	if err := f.openDatabase(t); err != nil {
+		t.Error(err)
+		return nil
+	}
 	return f
 }
 
@@ -154,11 +157,10 @@ func (f *fuzzed) hasAccess(t *testing.T) bool {
 }
 
 // openDatabase connects as the role that sees the rows of one organization.
-func (f *fuzzed) openDatabase(t *testing.T) {
+func (f *fuzzed) openDatabase(t *testing.T) error {
 	db, err := pgx.Connect(t.Context(), f.database)
 	if err != nil {
-		t.Error(err)
-		return
+		return err
 	}
 	t.Cleanup(func() { db.Close(context.WithoutCancel(t.Context())) })
 	// A refused sign-in, and a connect that was tried, leave a row on purpose.
@@ -167,16 +169,16 @@ func (f *fuzzed) openDatabase(t *testing.T) {
 			and table_name not in ('audit', 'connect_state', 'idempotency', 'slot_hold') and has_any_column_privilege('crier_tenant', table_name, 'select')`
 	var columns string
 	if err := db.QueryRow(t.Context(), list).Scan(&columns); err != nil {
-		t.Error(err)
-		return
+		return err
 	}
 	if _, err := db.Exec(t.Context(), "set role crier_tenant"); err != nil {
-		t.Error(err)
+		return err
 	}
 	if _, err := db.Exec(t.Context(), "select set_config('app.org_id', $1, false)", f.who.Org.String()); err != nil {
-		t.Error(err)
+		return err
 	}
 	f.db, f.count = db, "select json_build_object("+columns+")::text"
+	return nil
 }
 
 func (f *fuzzed) rows(t *testing.T) (rows string) {

@@ -108,6 +108,9 @@ func (s Suite) choose(t *testing.T, r *rig, got connector.Authorized, candidate 
 // oauth has the cases of connecting by OAuth, and of an access that ends.
 func (s Suite) oauth(t *testing.T) {
 	if s.OAuth == nil {
+		if _, ok := connector.AuthorizerOf(s.New()); ok {
+			t.Fatal("the connector is an Authorizer, and the suite has no OAuth")
+		}
 		t.Skip("declared: accounts are connected with a form")
 	}
 	t.Run("every candidate can be chosen", s.everyCandidate)
