@@ -27,7 +27,7 @@ func NewSlots(cfg Config, deps Deps) *Slots { return &Slots{core: newCore(cfg, d
 func (s *Slots) Find(ctx context.Context, p tenancy.Principal, channel string) (time.Time, error) {
 	const op = "publishing.FindSlot"
 	parsed, ok := id.Parse[publishing.ChannelTag](channel)
-	if !ok {
+	if !ok || parsed.IsZero() { // find takes the zero id for all channels
 		return time.Time{}, noChannel(op)
 	}
 	return s.find(ctx, p, parsed)

@@ -24,7 +24,7 @@ func fromDocker(ctx context.Context) (server, error) {
 	password := rand.Text()
 	box, err := pool.RunWithOptions(&dockertest.RunOptions{
 		Repository: "postgres", Tag: "17", Env: []string{"POSTGRES_PASSWORD=" + password},
-		Cmd: []string{"postgres", "-c", "fsync=off", "-c", "max_connections=500", "-c",
+		Cmd: []string{"postgres", "-c", "fsync=off", "-c", "max_connections=1000", "-c",
 			"shared_preload_libraries=pg_stat_statements"},
 	}, func(h *docker.HostConfig) { h.AutoRemove = true })
 	if err != nil {

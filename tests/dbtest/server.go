@@ -74,7 +74,7 @@ func home() (dir, users string, err error) {
 func config(dir string) local.Config {
 	return local.Config{Dir: dir, Log: slog.New(slog.DiscardHandler), Detached: true,
 		Preload: []string{"pg_stat_statements"}, Extra: []string{
-			"synchronous_commit=off", "max_connections=500", "shared_buffers=64MB", "autovacuum=off",
+			"synchronous_commit=off", "max_connections=1000", "shared_buffers=64MB", "autovacuum=off",
 			"max_wal_size=256MB",
 		}}
 }
