@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
+	"golang.org/x/sys/unix"
 
 	"crier/platform/env"
 	"crier/platform/fault"
@@ -61,14 +62,49 @@ func choose(ctx context.Context) (server, error) {
 	return server{}, errors.Join(localErr, dockerErr)
 }
 
-// home returns the folder of the shared cluster and that in which its users register.
+// home returns the folder of the shared cluster and that in which its users register. It is in memory where there is
+// enough, because each test makes and drops a database of several hundred files: on ext4, which searches all inodes
+// deleted in the last seconds for each new file, that takes more time than all statements of the tests.
 func home() (dir, users string, err error) {
-	cache, err := os.UserCacheDir()
-	if err != nil {
-		return "", "", err
+	cache, ok := memory()
+	if !ok {
+		if cache, err = os.UserCacheDir(); err != nil {
+			return "", "", err
+		}
+		cache = filepath.Join(cache, "crier")
 	}
-	dir = filepath.Join(cache, "crier", "test-postgres")
+	dir = filepath.Join(cache, "test-postgres")
 	return dir, dir + "-users", nil
+}
+
+const (
+	memoryRoot = "/dev/shm"
+	// leastMemory is more than the databases of all tests take that run at the same time.
+	leastMemory = 4 << 30
+)
+
+// memory returns a folder of this user in memory, and false when there is none or too little memory. A folder that
+// exists is used on, so that all processes of a run choose the same.
+func memory() (dir string, ok bool) {
+	dir = filepath.Join(memoryRoot, "crier-"+strconv.Itoa(os.Getuid()))
+	if owned(dir) {
+		return dir, true
+	}
+	var fs unix.Statfs_t
+	if err := unix.Statfs(memoryRoot, &fs); err != nil || fs.Type != unix.TMPFS_MAGIC || fs.Bavail*uint64(fs.Bsize) < leastMemory {
+		return "", false
+	}
+	if err := os.Mkdir(dir, 0o700); err != nil && !errors.Is(err, os.ErrExist) {
+		return "", false
+	}
+	return dir, owned(dir)
+}
+
+// owned returns whether dir is a folder that only this user may write to. Everybody may write to the folder above.
+func owned(dir string) bool {
+	var st unix.Stat_t
+	err := unix.Lstat(dir, &st)
+	return err == nil && st.Mode == unix.S_IFDIR|0o700 && int(st.Uid) == os.Getuid()
 }
 
 func config(dir string) local.Config {
@@ -132,14 +168,20 @@ func watch(pg *local.Server, users string) error {
 	return cmd.Process.Release()
 }
 
-// Stop stops the shared cluster and keeps its data. It returns the errors of local.Stop; it is no error when the
-// cluster is not running.
+// Stop stops the shared cluster. It keeps its data, unless they are in memory. It returns the errors of local.Stop; it is
+// no error when the cluster is not running.
 func Stop(ctx context.Context) error {
 	dir, _, err := home()
 	if err != nil {
 		return err
 	}
-	return local.Stop(ctx, config(dir))
+	if err := local.Stop(ctx, config(dir)); err != nil {
+		return err
+	}
+	if in, ok := memory(); ok {
+		return os.RemoveAll(in)
+	}
+	return nil
 }
 
 func allowDatabases(ctx context.Context, super string) error {
