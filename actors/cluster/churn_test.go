@@ -202,3 +202,19 @@ func TestHeartbeat_RecoversAfterPostgresDidNotAnswer(t *testing.T) {
 	p.Set(faultnet.Pass)
 	eventually(t, "it owns every shard again", func() bool { return alive() && ownEachShardOnce(m) && ownedShards(t, db, m) == tenancy.Shards })
 }
+
+func TestLeave_EndsMembershipWhenItsConnectionIsSilent(t *testing.T) {
+	t.Parallel()
+	p, proxied, db := openProxied(t)
+	rare := quick
+	rare.HeartbeatInterval = rare.LeaseTTL / 2 // Leave finds the silent connection, not a heartbeat
+	m := join(t, rare, proxied)
+	p.Set(faultnet.Swallow)
+	p.Set(faultnet.Pass)
+	leave(t, m)
+	var member bool
+	query(t, db, &member, `select exists (select from node where id = $1)`, m.ID)
+	if n := ownedShards(t, db, m); member || n != 0 {
+		t.Errorf("after Leave: member %t with %d shards, want no member", member, n)
+	}
+}

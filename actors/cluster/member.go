@@ -67,7 +67,7 @@ func Join(ctx context.Context, cfg Config, address string, deps Deps) (*Member, 
 		Owners: deps.Owners, ID: me.ID, cfg: cfg, deps: deps,
 		store: clusterstore.New(deps.DB, me, cfg.LeaseTTL, cfg.callLimit()), released: make(chan struct{}),
 	}
-	if err := m.join(ctx); err != nil {
+	if err := whileAway(ctx, m.joinOnce); err != nil {
 		return nil, errors.Join(err, m.store.Close(ctx))
 	}
 	beat, cancel := context.WithCancel(context.WithoutCancel(ctx))
@@ -76,14 +76,14 @@ func Join(ctx context.Context, cfg Config, address string, deps Deps) (*Member, 
 	return m, nil
 }
 
-// joinTries is how many times join tries while Postgres does not answer: the limit of one statement is chosen for the
-// heartbeat and is short for a start.
-const joinTries = 3
+// awayTries is how many times a start and a stop try while Postgres does not answer: the limit of one statement is
+// chosen for the heartbeat and is short for them.
+const awayTries = 3
 
-func (m *Member) join(ctx context.Context) error {
+func whileAway(ctx context.Context, fn func(context.Context) error) error {
 	for try := 1; ; try++ {
-		err := m.joinOnce(ctx)
-		if !pg.IsAway(err) || ctx.Err() != nil || try == joinTries {
+		err := fn(ctx)
+		if !pg.IsAway(err) || ctx.Err() != nil || try == awayTries {
 			return err
 		}
 	}
@@ -263,11 +263,12 @@ func (m *Member) Release(ctx context.Context) error {
 	}
 }
 
-// Leave stops the heartbeat, gives the shards back and ends the membership. It closes the connection also when that
-// fails; the shards are then free when the lease expires.
+// Leave stops the heartbeat, gives the shards back and ends the membership. It tries again while Postgres does not answer
+// in time, and returns the error of the last try, or of ctx; the shards are then free when the lease expires. It closes
+// the connection in any case.
 func (m *Member) Leave(ctx context.Context) error {
 	m.stop()
 	m.done.Wait()
 	m.clear()
-	return errors.Join(m.store.Leave(ctx), m.store.Close(ctx))
+	return errors.Join(whileAway(ctx, m.store.Leave), m.store.Close(ctx))
 }
