@@ -119,7 +119,7 @@ var vendors = []restriction{
 	{path: "golang.org/x/net/idna", from: []string{"publishing/connector"}},
 	{path: "golang.org/x/sync/", from: []string{"platform", "tenancy/signin", "tests"}},
 	{path: "golang.org/x/time/rate", from: []string{"apps/worker"}},
-	{path: "golang.org/x/sys/", from: []string{"platform/clock", "tests/pds"}},
+	{path: "golang.org/x/sys/", from: []string{"platform/clock", "tests/dbtest", "tests/pds"}},
 	{path: "go.uber.org/goleak", from: []string{}},
 	{path: "pgregory.net/rapid", from: []string{}},
 }
