@@ -5,6 +5,7 @@ import (
 	"errors"
 	"net/http"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"crier/platform/clock"
@@ -38,7 +39,9 @@ func (d *Deliverer) Deliver(ctx context.Context, org tenancy.OrgID, webhook publ
 	if err != nil || !found {
 		return err
 	}
-	r := &run{Deliverer: d, org: org, webhook: webhook, target: target, failing: target.Failing}
+	r := &run{
+		Deliverer: d, org: org, webhook: webhook, target: target, failing: target.Failing, began: clock.Boot(),
+	}
 	notBefore := now
 	closed := r.openKeys()
 	if closed != nil {
@@ -64,6 +67,9 @@ type run struct {
 	webhook publishing.WebhookID
 	target  publishingstore.WebhookTarget
 	keys    [][]byte
+	// began is when the turn began, by clock.Boot. No call begins drainTime later, so that the turn ends within
+	// TaskTimeout and each call is stored, also when the endpoint answers slowly.
+	began time.Duration
 
 	mu sync.Mutex
 	// failing is set from the first attempt that fails: the turn ends then.
@@ -72,8 +78,7 @@ type run struct {
 }
 
 func (r *run) drain(ctx context.Context) error {
-	began := clock.Boot()
-	for clock.Boot()-began < drainTime {
+	for clock.Boot()-r.began < drainTime {
 		limit, at := drainBatch, inFlight
 		if r.failing {
 			limit, at = 1, 1
@@ -105,31 +110,29 @@ func (r *run) openKeys() error {
 	return nil
 }
 
-// sendAll sends deliveries, at of them at once, until one fails.
+// sendAll sends deliveries, at of them at once, until one fails or the turn is over. It sends at least the first one.
 func (r *run) sendAll(ctx context.Context, due []publishingstore.DueDelivery, at int) {
-	next := make(chan publishingstore.DueDelivery)
+	var taken atomic.Int64
 	var senders sync.WaitGroup
 	for range min(at, len(due)) {
 		senders.Go(func() {
-			for one := range next {
-				r.attempt(ctx, one)
+			for {
+				i := int(taken.Add(1)) - 1
+				if i >= len(due) || i > 0 && r.isOver(ctx) {
+					return
+				}
+				r.attempt(ctx, due[i])
 			}
 		})
 	}
-	for i, one := range due {
-		if i > 0 && r.isOver(ctx) {
-			break
-		}
-		next <- one
-	}
-	close(next)
 	senders.Wait()
 }
 
+// isOver returns whether no further call may begin in the turn.
 func (r *run) isOver(ctx context.Context) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return r.failing || r.err != nil || ctx.Err() != nil
+	return r.failing || r.err != nil || ctx.Err() != nil || clock.Boot()-r.began >= drainTime
 }
 
 // attempt sends one delivery once and stores how it ended. What was stopped by the end of ctx is not stored: it is sent

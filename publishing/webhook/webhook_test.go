@@ -570,3 +570,12 @@ func TestExpand_ApprovalHasItsRecord(t *testing.T) {
 		t.Errorf("got %+v", got)
 	}
 }
+
+// A turn ends by its time also while every call succeeds, so that it never reaches the limit of its task, where what was
+// answered is not stored.
+func TestDeliver_TurnEndsByItsTime(t *testing.T) {
+	t.Parallel()
+	if fresh, old := webhook.IsOverAfterDrainTime(t.Context()); fresh || !old {
+		t.Errorf("got over %v for a new turn and %v for an old one, want false and true", fresh, old)
+	}
+}
