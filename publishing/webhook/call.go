@@ -39,7 +39,7 @@ type answer struct {
 	took    time.Duration
 	// after is what the endpoint asked for by Retry-After, with 429 or 503.
 	after time.Duration
-	// cause is for the log.
+	// cause is for the log, withoutURL.
 	cause error
 }
 
@@ -115,6 +115,23 @@ func explain(err error) string {
 		return "The endpoint refused the connection."
 	}
 	return "The connection to the endpoint failed."
+}
+
+// withoutURL returns what is inside of the *url.Error in err: receivers have secrets in the paths of their URLs.
+func withoutURL(err error) error {
+	for failed := (*url.Error)(nil); errors.As(err, &failed); {
+		err = failed.Err
+	}
+	return err
+}
+
+// hostOf returns the host and the port of a URL, "" if it is not valid.
+func hostOf(address string) string {
+	u, err := url.Parse(address)
+	if err != nil {
+		return ""
+	}
+	return u.Host
 }
 
 // excerpt returns the beginning of an answer as text that can be stored and shown.

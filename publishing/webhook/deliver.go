@@ -173,7 +173,8 @@ func (r *run) result(one publishingstore.DueDelivery, a answer, now time.Time) p
 		return out
 	}
 	if a.cause != nil {
-		r.deps.Log.Info("a webhook could not be called", "org", r.org, "webhook", r.webhook, "error", a.cause)
+		r.deps.Log.Info("a webhook could not be called", "org", r.org, "webhook", r.webhook, "host", hostOf(r.target.URL),
+			"error", withoutURL(a.cause))
 	}
 	out.State = publishing.DeliveryFailed
 	if pause := publishing.WebhookPause(a.after); pause > 0 {

@@ -579,3 +579,21 @@ func TestDeliver_TurnEndsByItsTime(t *testing.T) {
 		t.Errorf("got over %v for a new turn and %v for an old one, want false and true", fresh, old)
 	}
 }
+
+// Receivers such as Slack have a secret in the path of their URL. It is in no log.
+func TestDeliver_LogsNoPath(t *testing.T) {
+	t.Parallel()
+	x := newReceiver(t, func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) })
+	r := newRig(t, x)
+	w, _ := r.create(x.server.URL + "/services/SecretOfThePath?key=SecretOfTheQuery")
+	r.publish("x")
+	r.step()
+	d := r.deliveries(w)[0]
+	if d.State != publishing.DeliveryPending || d.Log[0].Error == "" || strings.Contains(d.Log[0].Error, "SecretOf") {
+		t.Errorf("got the delivery %+v, want one that failed with an error without the path", d)
+	}
+	host := strings.TrimPrefix(x.server.URL, "http://")
+	if log := r.Log.String(); strings.Contains(log, "SecretOf") || !strings.Contains(log, host) {
+		t.Errorf("got the log %s, want the host %s and no path", log, host)
+	}
+}
