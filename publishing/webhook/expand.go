@@ -30,11 +30,9 @@ func (d *Deliverer) expand(ctx context.Context, shards map[int]bool) (more bool,
 	if err != nil {
 		return false, err
 	}
-	d.after = tenancy.OrgID{}
-	if len(orgs) == orgsPerRound {
-		d.after, more = orgs[len(orgs)-1], true
-	}
+	more = len(orgs) == orgsPerRound
 	for _, org := range orgs {
+		d.after = org // also when the round ends with it: the next one goes on behind it
 		if !shards[tenancy.Shard(org)] {
 			continue
 		}
@@ -43,6 +41,9 @@ func (d *Deliverer) expand(ctx context.Context, shards map[int]bool) (more bool,
 			return more, err
 		}
 		more = more || full
+	}
+	if len(orgs) < orgsPerRound {
+		d.after = tenancy.OrgID{}
 	}
 	return more, nil
 }

@@ -38,6 +38,8 @@ type rig struct {
 
 	mu  sync.Mutex
 	now time.Time
+	// asked is called when the deliverer asks for the time, nil for nothing.
+	asked func()
 }
 
 func newRig(t *testing.T, receivers ...*receiver) *rig {
@@ -74,6 +76,9 @@ func newRig(t *testing.T, receivers ...*receiver) *rig {
 func (r *rig) time() time.Time {
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	if r.asked != nil {
+		r.asked()
+	}
 	return r.now
 }
 
@@ -214,6 +219,15 @@ func (x *receiver) set(answer http.HandlerFunc) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	x.answer = answer
+}
+
+// another makes an organization with a channel that of the rig, and returns the one before.
+func (r *rig) another() (before tenancy.Principal) {
+	r.Helper()
+	before = r.org
+	r.org = r.Organization()
+	r.channel = r.Connect(r.org.Org)
+	return before
 }
 
 // suspend sets or ends the suspension of the organization.

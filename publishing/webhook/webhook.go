@@ -7,6 +7,7 @@ package webhook
 
 import (
 	"context"
+	"errors"
 	"log/slog"
 	"sync"
 	"time"
@@ -38,6 +39,8 @@ const (
 	pollInterval = time.Second
 	// stepTimeout limits one round of the loop.
 	stepTimeout = 30 * time.Second
+	// orgWait is the longest wait of a round for a connection of one organization.
+	orgWait = 200 * time.Millisecond
 )
 
 // Deps are what New needs. Only Disabled is optional.
@@ -60,7 +63,7 @@ type Deps struct {
 type Deliverer struct {
 	deps  Deps
 	store *publishingstore.Store
-	// after is the organization that the last round of events ended with.
+	// after is the last organization whose events the round reached, zero when it reached all.
 	after tenancy.OrgID
 
 	stop context.CancelFunc
@@ -93,7 +96,7 @@ func (d *Deliverer) round(ctx context.Context) (more bool) {
 	ctx, cancel := context.WithTimeout(ctx, stepTimeout)
 	defer cancel()
 	more, err := d.Step(ctx)
-	if err != nil && ctx.Err() == nil {
+	if err != nil && !errors.Is(ctx.Err(), context.Canceled) { // which is Stop
 		d.deps.Log.WarnContext(ctx, "webhooks are delivered later; trying again", "error", err)
 	}
 	return more && err == nil
@@ -117,12 +120,13 @@ func (d *Deliverer) Stop(ctx context.Context) error {
 
 // Step turns events into deliveries and adds tasks for endpoints with something to send, for organizations of the shards
 // of this process. It reports whether there were more events than it has taken. An organization whose rows the database
-// refuses does not stop the others.
+// refuses, or whose connections are all in use, does not stop the others.
 func (d *Deliverer) Step(ctx context.Context) (more bool, err error) {
 	shards := map[int]bool{}
 	for _, s := range d.deps.Shards() {
 		shards[int(s)] = true
 	}
+	ctx = pg.WithOrgWait(ctx, orgWait)
 	more, err = d.expand(ctx, shards)
 	if err != nil {
 		return more, err

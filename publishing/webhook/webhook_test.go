@@ -1,6 +1,7 @@
 package webhook_test
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 	"net/http"
@@ -12,6 +13,7 @@ import (
 	"crier/publishing"
 	publishingstore "crier/publishing/store"
 	"crier/publishing/webhook"
+	"crier/tests/dbtest"
 )
 
 // plan is the schedule that is promised to receivers: the times of the attempts after the first, without jitter.
@@ -595,5 +597,57 @@ func TestDeliver_LogsNoPath(t *testing.T) {
 	host := strings.TrimPrefix(x.server.URL, "http://")
 	if log := r.Log.String(); strings.Contains(log, "SecretOf") || !strings.Contains(log, host) {
 		t.Errorf("got the log %s, want the host %s and no path", log, host)
+	}
+}
+
+// An organization whose connections are all in use is left for a later round, and the round goes on with the others.
+func TestStep_BusyOrganizationStopsNoOther(t *testing.T) {
+	t.Parallel()
+	x := newReceiver(t, status(200))
+	r := newRig(t, x)
+	r.create(x.server.URL)
+	r.publish("busy")
+	busy := r.another()
+	w, _ := r.create(x.server.URL)
+	r.publish("other")
+	dbtest.Occupy(t, r.DB, busy.Org.UUID())
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+	defer cancel()
+	_, err := r.deliverer.Step(ctx)
+	r.OK(err)
+	if made := r.tasks(); len(made) != 1 || made[0].Webhook != w.ID {
+		t.Errorf("got the tasks %v, want that of the other organization", made)
+	}
+}
+
+// A round that ends within an organization is followed by one that begins behind it.
+func TestStep_GoesOnBehindTheLastOrganization(t *testing.T) {
+	t.Parallel()
+	x := newReceiver(t, status(200))
+	r := newRig(t, x)
+	first, _ := r.create(x.server.URL)
+	r.publish("first")
+	before := r.another()
+	second, _ := r.create(x.server.URL)
+	r.publish("second")
+	ctx, cancel := context.WithCancel(t.Context())
+	r.asked = cancel
+	if _, err := r.deliverer.Step(ctx); err == nil {
+		t.Fatal("got no error of a round that ended early")
+	}
+	r.asked = nil
+	after := r.org
+	count := func() (ofFirst, ofSecond int) {
+		r.org = before
+		ofFirst = len(r.deliveries(first))
+		r.org = after
+		return ofFirst, len(r.deliveries(second))
+	}
+	for round, want := range [][2]int{{0, 1}, {1, 1}} {
+		_, err := r.deliverer.Step(t.Context())
+		r.OK(err)
+		if a, b := count(); [2]int{a, b} != want {
+			t.Errorf("round %d: got %d and %d deliveries, want %v", round+2, a, b, want)
+		}
 	}
 }
