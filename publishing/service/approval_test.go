@@ -2,6 +2,7 @@ package service_test
 
 import (
 	"context"
+	"errors"
 	"path"
 	"slices"
 	"sync"
@@ -14,10 +15,12 @@ import (
 	"crier/platform/fault"
 	"crier/platform/id"
 	"crier/platform/jobs"
+	"crier/platform/pg"
 	"crier/publishing"
 	"crier/publishing/connector"
 	publishingservice "crier/publishing/service"
 	"crier/tenancy"
+	"crier/tests/dbtest"
 )
 
 // strict refuses drafts while refuse is set.
@@ -479,6 +482,50 @@ func TestApproval_ExpiryAndReminder(t *testing.T) {
 		t.Errorf("the mails are %+v, want the link twice, and none after the end", r.mails.sent)
 	}
 	r.request(post, false)
+}
+
+// The mail of an organization without access waits: the organization may get its access back.
+func TestSendReviewMail_WaitsForASuspendedOrganization(t *testing.T) {
+	t.Parallel()
+	r := newApprovalRig(t)
+	mail := publishing.RequestApproval{ReviewerEmail: new("client@example.com")}
+	a, err := r.approvals.Request(t.Context(), r.who, r.draft().String(), mail)
+	r.OK(err)
+	suspend := func(on bool) {
+		r.OK(r.DB.InRole(t.Context(), pg.Gate, func(tx pgx.Tx) error {
+			const set = `update organization set suspended_at = case when $2 then now() end where id = $1`
+			_, err := tx.Exec(t.Context(), set, r.who.Org, on)
+			return err
+		}))
+	}
+	suspend(true)
+	if err := r.approvals.SendReviewMail(t.Context(), r.who.Org, a.ID); !errors.Is(err, jobs.ErrLater) {
+		t.Errorf("a mail of a suspended organization: got %v, want ErrLater", err)
+	}
+	suspend(false)
+	r.OK(r.approvals.SendReviewMail(t.Context(), r.who.Org, a.ID))
+	if len(r.mails.sent) != 1 {
+		t.Errorf("got %d mails, want the one that waited", len(r.mails.sent))
+	}
+}
+
+// An organization whose connections are all in use is left for the next sweep, and the sweep goes on with the others.
+func TestSweepApprovals_BusyOrganizationStopsNoOther(t *testing.T) {
+	t.Parallel()
+	r := newApprovalRig(t)
+	r.request(r.draft(), false)
+	busy := r.who
+	r.who = r.Organization()
+	r.channel = r.Connect(r.who.Org).String()
+	r.request(r.draft(), false)
+	r.clock.ahead.Store(int64(publishing.ApprovalLife))
+	dbtest.Occupy(t, r.DB, busy.Org.UUID())
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+	defer cancel()
+	n, err := r.approvals.SweepApprovals(ctx)
+	if n != 1 || err == nil {
+		t.Errorf("the sweep changed %d and returned %v, want 1 and the error of the busy organization", n, err)
+	}
 }
 
 func TestApproval_ExpiredRequestThatIsNotSweptGivesWay(t *testing.T) {

@@ -15,15 +15,21 @@ import (
 // ReviewMailTask is the kind of the tasks whose ids SendReviewMail takes.
 const ReviewMailTask = "review-mail"
 
-// approvalsAtOnce is how many requests are searched at once.
-const approvalsAtOnce = 200
+const (
+	// approvalsAtOnce is how many requests are searched at once.
+	approvalsAtOnce = 200
+	// approvalWait is the longest wait for a connection of one organization.
+	approvalWait = 200 * time.Millisecond
+)
 
 type approvalSweep = *batch.Sweep[publishingstore.DueApproval]
 
 // SweepApprovals ends the requests that have expired and queues the reminders that are due, of all organizations, each
 // in its own transaction. It returns how many it has changed. One that fails does not stop the others and is tried again
 // by the next call; the first such error is returned at the end.
-func (s *Approvals) SweepApprovals(ctx context.Context) (int, error) { return s.sweep.Run(ctx) }
+func (s *Approvals) SweepApprovals(ctx context.Context) (int, error) {
+	return s.sweep.Run(pg.WithOrgWait(ctx, approvalWait))
+}
 
 func (s *Approvals) newSweep() approvalSweep {
 	return &batch.Sweep[publishingstore.DueApproval]{
@@ -71,7 +77,7 @@ func (s *Approvals) sweepOne(ctx context.Context, due publishingstore.DueApprova
 
 // SendReviewMail sends the link of a request to its reviewer. A request that cannot be answered any more is no error, and
 // nothing is sent. After a crash the mail may be sent twice. It returns the errors of the mailer, and jobs.ErrLater
-// without one, because another process may have one.
+// without one, because another process may have one, and while the organization has no access.
 func (s *Approvals) SendReviewMail(
 	ctx context.Context, org tenancy.OrgID, approval publishing.ApprovalID,
 ) error {
@@ -90,8 +96,11 @@ func (s *Approvals) SendReviewMail(
 		return jobs.ErrLater
 	}
 	_, active, err := s.store.Reviewable(ctx, org)
-	if err != nil || !active {
+	if err != nil {
 		return internal(op, err)
+	}
+	if !active {
+		return jobs.ErrLater // the organization may get its access back before the request expires
 	}
 	m, err := s.reviewMail(ctx, org, stored)
 	if err != nil {
