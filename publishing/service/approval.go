@@ -58,6 +58,11 @@ func (s *Approvals) Request(
 	}
 	var made publishing.Approval
 	err = s.inOrg(ctx, p.Org, func(tx *publishingstore.Tx) error {
+		if cmd.ReviewerEmail != nil {
+			if err := tx.LockReviewMails(ctx); err != nil {
+				return err
+			}
+		}
 		root, err := lockDraft(ctx, tx, parsed)
 		if err != nil {
 			return err

@@ -598,3 +598,42 @@ func TestApproval_MailsOfAnHourAreLimited(t *testing.T) {
 	r.wantKind("a request after too many mails", err, fault.RateLimited)
 	r.request(r.draft(), false)
 }
+
+// A request that mails a reviewer locks the organization before the post, as what counts posts does.
+func TestApproval_RequestLocksTheOrganizationFirst(t *testing.T) {
+	t.Parallel()
+	r := newApprovalRig(t)
+	post := r.draft()
+	ended := make(chan error, 1)
+	r.OK(r.DB.InOrg(t.Context(), r.who.Org.UUID(), func(tx pgx.Tx) error {
+		var database string
+		err := tx.QueryRow(t.Context(), `select current_database()::text from organization where id = $1 for no key update`,
+			r.who.Org).Scan(&database)
+		if err != nil {
+			return err
+		}
+		go func() {
+			mail := publishing.RequestApproval{ReviewerEmail: new("client@example.com")}
+			_, err := r.approvals.Request(t.Context(), r.who, post.String(), mail)
+			ended <- err
+		}()
+		super := dbtest.Super(t)
+		for waits := 0; waits == 0; {
+			if len(ended) > 0 {
+				t.Fatal("it was over before it waited:", <-ended)
+			}
+			r.OK(super.QueryRow(t.Context(), `select count(*) from pg_stat_activity
+				where datname = $1 and query like '-- publishing.TagLock%' and wait_event_type = 'Lock'`, database).Scan(&waits))
+		}
+		rows, err := tx.Query(t.Context(), `select id from post where id = $1 for update skip locked`, post)
+		if err != nil {
+			return err
+		}
+		free, err := pgx.CollectRows(rows, pgx.RowTo[publishing.PostID])
+		if err == nil && len(free) != 1 {
+			t.Error("the request that waits for the organization has locked the post")
+		}
+		return err
+	}))
+	r.OK(<-ended)
+}
