@@ -731,6 +731,8 @@ create table post (
 -- channel, so that the posts of others are passed in the index. Whole, so that the planner never reads it from end to end
 -- because all that it looks for meets its condition.
 create index post_range on post (org_id, publish_date, channel_id);
+-- MonthPosts: first posts that go out after their date.
+create index post_late on post (org_id, due) where due > publish_date and delay_minutes = 0;
 -- GroupLock and what is read of whole groups.
 create index post_group on post (group_id, org_id);
 -- The occurrences of a series. A number has one row, whoever writes it.

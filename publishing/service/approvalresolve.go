@@ -148,7 +148,7 @@ func (s *Approvals) answer(
 		}
 	}
 	if schedule && problem == nil {
-		problem = quota.Room(ctx, "publishing.answer", rootOf(posts).PublishDate)
+		problem = quota.Room(ctx, "publishing.answer", s.goesOut(rootOf(posts).PublishDate))
 		if problem != nil && !fault.Is(problem, fault.Quota) {
 			return nil, nil, problem
 		}

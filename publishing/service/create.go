@@ -163,12 +163,21 @@ func (s *Posts) write(
 	return out, due, nil
 }
 
-// dateOf returns the publish date of the posts of a command.
+// dateOf returns when the posts of a command go out.
 func (s *Posts) dateOf(cmd publishing.CreatePosts) time.Time {
 	if cmd.Type == publishing.CreateNow {
 		return s.deps.Clock.Now()
 	}
-	return cmd.Date
+	return s.goesOut(cmd.Date)
+}
+
+// goesOut returns when a post with a publish date goes out: one whose date has passed does so at once. The quota counts
+// it in the billing month of that time.
+func (c core) goesOut(date time.Time) time.Time {
+	if now := c.deps.Clock.Now(); date.Before(now) {
+		return now
+	}
+	return date
 }
 
 // contentChanged is why a request for approval ends.

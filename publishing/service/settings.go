@@ -61,7 +61,7 @@ func (s *Posts) ChangeSettings(
 		}
 		root := rootOf(posts)
 		if stored > 0 {
-			if err := checkStored(ctx, quota, op, root.PublishDate, stored); err != nil {
+			if err := checkStored(ctx, quota, op, s.goesOut(root.PublishDate), stored); err != nil {
 				return err
 			}
 		}

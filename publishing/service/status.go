@@ -98,7 +98,7 @@ func (c core) move(
 	if there == 0 {
 		return nil, false, disconnected(op)
 	}
-	at := rootOf(posts).PublishDate
+	at := c.goesOut(rootOf(posts).PublishDate)
 	if to == publishing.StateQueue && queued(posts) {
 		return nil, false, checkStored(ctx, quota, op, at, stored)
 	}

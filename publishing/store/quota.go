@@ -43,15 +43,21 @@ func (t *Tx) PostQuota(ctx context.Context, q Quota) (PostQuota, error) {
 	return PostQuota{tx: t, limits: limits}, err
 }
 
-// monthPosts counts threads. What went out counts also when it was deleted later; a follower that an edit dropped is of
-// the thread of its root.
+// monthPosts counts threads by when their first posts go out, which for a date that had passed is the due time. What
+// went out counts also when it was deleted later. The two parts are read by post_range and post_late.
 const monthPosts = `-- publishing.MonthPosts
-select count(distinct p.group_id) from post p
-where p.org_id = $1 and p.publish_date >= $2 and p.publish_date < $3 and p.after_post is null
-  and (p.state in ('PUBLISHING', 'UNKNOWN', 'PUBLISHED') or p.state = 'QUEUE' and p.deleted_at is null)`
+select count(distinct m.group_id) from (
+  select p.group_id, p.state, p.deleted_at from post p
+  where p.org_id = $1 and p.publish_date >= $2 and p.publish_date < $3 and p.after_post is null and p.delay_minutes = 0
+    and (p.due > p.publish_date) is not true
+  union all
+  select p.group_id, p.state, p.deleted_at from post p
+  where p.org_id = $1 and p.due >= $2 and p.due < $3 and p.after_post is null and p.delay_minutes = 0
+    and p.due > p.publish_date) m
+where m.state in ('PUBLISHING', 'UNKNOWN', 'PUBLISHED') or m.state = 'QUEUE' and m.deleted_at is null`
 
-// Count returns the number of threads of the billing month of an instant that are queued, on their way or published. It
-// returns 0 when nothing is limited.
+// Count returns the number of threads that go out in the billing month of an instant and are queued, on their way or
+// published. The instant is not before now. It returns 0 when nothing is limited.
 func (q PostQuota) Count(ctx context.Context, at time.Time) (n int, err error) {
 	if q.tx == nil {
 		return 0, nil

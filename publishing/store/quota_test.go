@@ -78,6 +78,27 @@ func TestPostQuota_CountsWhatIsQueuedOrOut(t *testing.T) {
 	want("a fourth has failed", 2)
 }
 
+// A post goes out at its date, or at once when that has passed, and counts in that month alone.
+func TestPostQuota_CountsPastDatesWhenTheyGoOut(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	const longAgo = 5 * 365 * 24 * time.Hour
+	made := fixture.Post(r.org, r.channel(), time.Now().Add(-longAgo))
+	r.ok(r.inOrg(func(tx *publishingstore.Tx) error { return tx.Insert(t.Context(), written(made)) }))
+	post := made[0].ID
+	if now, then := r.monthOf(time.Now()), r.monthOf(time.Now().Add(-longAgo)); now != 1 || then != 0 {
+		t.Errorf("queued: this month has the count %d and that of its date %d, want 1 and 0", now, then)
+	}
+	r.moveTo(post, publishing.StateDraft)
+	if now := r.monthOf(time.Now()); now != 0 {
+		t.Errorf("a draft: this month has the count %d, want 0", now)
+	}
+	r.moveTo(post, publishing.StateQueue)
+	if now, then := r.monthOf(time.Now()), r.monthOf(time.Now().Add(-longAgo)); now != 1 || then != 0 {
+		t.Errorf("scheduled again: this month has the count %d and that of its date %d, want 1 and 0", now, then)
+	}
+}
+
 func TestPostQuota_RefusesOnlyWhatAddsToTheMonth(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)

@@ -180,7 +180,11 @@ func (t *Tx) Advance(
 	var lookAgain *time.Time
 	if next.Write {
 		at := s.At(next.Number)
-		allowed, err := quota.allows(ctx, at)
+		goesOut := at
+		if at.Before(row.Now) {
+			goesOut = row.Now
+		}
+		allowed, err := quota.allows(ctx, goesOut)
 		if err != nil {
 			return false, err
 		}
