@@ -99,8 +99,8 @@ func apply(w *publishing.Webhook, cmd publishing.SetWebhook, now time.Time) {
 	if cmd.Name != nil {
 		w.Name, _ = tenancy.CleanName(*cmd.Name, 1, publishing.MaxWebhookName)
 	}
-	if cmd.URL != nil {
-		w.URL = *cmd.URL
+	if cmd.URL != nil && *cmd.URL != w.URL {
+		w.URL, w.FailingSince = *cmd.URL, nil // what failed was the one before
 	}
 	if cmd.Events != nil {
 		w.Events = nil
@@ -268,7 +268,7 @@ func (s *Webhooks) Deliveries(
 }
 
 // Replay sends a delivery again, with the same id and the same body, and with a new plan of retries unless it is still
-// on its way. It returns NotFound.
+// on its way. It returns NotFound, and Conflict while the endpoint is disabled.
 func (s *Webhooks) Replay(ctx context.Context, p tenancy.Principal, webhook, delivery string) error {
 	const op = "publishing.ReplayDelivery"
 	none := fault.New(fault.NotFound, op, "There is no such delivery.")
@@ -276,6 +276,9 @@ func (s *Webhooks) Replay(ctx context.Context, p tenancy.Principal, webhook, del
 	return s.change(ctx, p, op, webhook, func(tx *publishingstore.Tx, w publishing.Webhook) error {
 		if !ok {
 			return none
+		}
+		if w.DisabledAt != nil {
+			return fault.New(fault.Conflict, op, "The webhook is disabled, so nothing is sent to it. Enable it first.")
 		}
 		found, err := tx.Replay(ctx, w.ID, parsed, s.deps.Clock.Now())
 		if err != nil {

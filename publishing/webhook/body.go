@@ -3,6 +3,7 @@ package webhook
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"strings"
 	"time"
 	"unicode/utf8"
@@ -70,7 +71,10 @@ func render(s publishingstore.WebhookSource) (string, error) {
 	return fit(p)
 }
 
-// fit encodes a body, and cuts its content when it is too large.
+// errTooLarge is the error of a body that is too large without its content and its approval.
+var errTooLarge = errors.New("the body is too large without its content")
+
+// fit encodes a body, and cuts its content when it is too large. It returns errTooLarge.
 func fit(p post) (string, error) {
 	body, err := encode([]post{p})
 	if err != nil || len(body) <= publishing.MaxWebhookBody {
@@ -81,6 +85,9 @@ func fit(p post) (string, error) {
 	rest, err := encode([]post{p})
 	if err != nil {
 		return "", err
+	}
+	if len(rest) > publishing.MaxWebhookBody && p.Approval == nil {
+		return "", errTooLarge
 	}
 	if len(rest) > publishing.MaxWebhookBody {
 		p.Approval = nil

@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"crier/platform/fault"
 	"crier/publishing"
 	publishingstore "crier/publishing/store"
 	"crier/publishing/webhook"
@@ -649,5 +650,51 @@ func TestStep_GoesOnBehindTheLastOrganization(t *testing.T) {
 		if a, b := count(); [2]int{a, b} != want {
 			t.Errorf("round %d: got %d and %d deliveries, want %v", round+2, a, b, want)
 		}
+	}
+}
+
+// A disabled endpoint gets no replay, which would wait without end.
+func TestReplay_DisabledIsConflict(t *testing.T) {
+	t.Parallel()
+	x := newReceiver(t, status(200))
+	r := newRig(t, x)
+	w, _ := r.create(x.server.URL)
+	r.publish("x")
+	r.step()
+	off := true
+	_, err := r.hooks.Update(t.Context(), r.org, w.ID.String(), publishing.SetWebhook{Disabled: &off})
+	r.OK(err)
+	err = r.hooks.Replay(t.Context(), r.org, w.ID.String(), r.deliveries(w)[0].ID.String())
+	if !fault.Is(err, fault.Conflict) {
+		t.Errorf("got %v, want Conflict", err)
+	}
+	if d := r.deliveries(w)[0]; d.State != publishing.DeliveryDelivered {
+		t.Errorf("got the delivery %+v, want a delivered one", d)
+	}
+}
+
+// What failed at another address does not count against a new one.
+func TestUpdate_AnotherURLDoesNotFail(t *testing.T) {
+	t.Parallel()
+	x := newReceiver(t, status(500))
+	r := newRig(t, x)
+	w, _ := r.create(x.server.URL)
+	r.publish("x")
+	r.step()
+	for url, fails := range map[string]bool{w.URL: true, w.URL + "/other": false} {
+		r.Tenant(r.org.Org, `update webhook set failing_since = now() where id = $1`, w.ID)
+		got, err := r.hooks.Update(t.Context(), r.org, w.ID.String(), publishing.SetWebhook{URL: &url})
+		r.OK(err)
+		if (got.FailingSince != nil) != fails || (r.record(w).FailingSince != nil) != fails {
+			t.Errorf("%s: got failing since %v, want it set: %v", url, got.FailingSince, fails)
+		}
+		r.Tenant(r.org.Org, `update webhook set url = $2 where id = $1`, w.ID, w.URL)
+	}
+}
+
+func TestRender_TooLargeIsAnError(t *testing.T) {
+	t.Parallel()
+	if _, err := webhook.RenderLongName(publishing.MaxWebhookBody); err == nil {
+		t.Error("got no error of a body that is too large without its content and its approval")
 	}
 }
