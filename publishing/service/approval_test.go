@@ -439,6 +439,9 @@ func TestApproval_Links(t *testing.T) {
 	r.request(deleted, false)
 	token = r.token(deleted)
 	r.OK(r.posts.Delete(t.Context(), r.who, deleted.String()))
+	if n := r.count(`select count(*) from approval where post_id = $1 and status = 'VOID'`, deleted); n != 1 {
+		t.Errorf("%d requests of a deleted post have ended, want 1", n)
+	}
 	_, err = r.approvals.Review(t.Context(), token)
 	r.wantKind("the link of a deleted post", err, fault.Gone)
 	_, err = r.approvals.ResolveByToken(t.Context(), token, publishing.ResolveApproval{Action: publishing.ActionApprove})
@@ -636,4 +639,27 @@ func TestApproval_RequestLocksTheOrganizationFirst(t *testing.T) {
 		return err
 	}))
 	r.OK(<-ended)
+}
+
+func TestApproval_DeletedGroupEndsIt(t *testing.T) {
+	t.Parallel()
+	r := newApprovalRig(t)
+	post := r.draft()
+	r.request(post, false)
+	d := r.wantStatus(post, status{publishing.StateDraft, publishing.ApprovalPending})
+	r.OK(r.posts.DeleteGroup(t.Context(), r.who, d.Root.Group.String()))
+	if n := r.count(`select count(*) from approval where post_id = $1 and status = 'VOID'`, post); n != 1 {
+		t.Errorf("%d requests of a deleted group have ended, want 1", n)
+	}
+}
+
+// The id of an older request may be the greater one, because another process with another clock has made it.
+func TestApproval_PendingRequestComesBeforeGreaterID(t *testing.T) {
+	t.Parallel()
+	r := newApprovalRig(t)
+	post := r.draft()
+	r.Tenant(r.who.Org, `insert into approval (org_id, id, post_id, status, token_hash, sealed_token, requested_at, expires_at, resolved_at)
+		values ($1, 'ffffffff-ffff-7fff-bfff-ffffffffffff', $2, 'VOID', 'x', 'x', now(), now() + interval '7 days', now())`, r.who.Org, post)
+	r.request(post, false)
+	r.wantStatus(post, status{publishing.StateDraft, publishing.ApprovalPending})
 }

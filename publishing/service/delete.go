@@ -25,7 +25,7 @@ func (s *Posts) Delete(ctx context.Context, p tenancy.Principal, post string) er
 		if err != nil {
 			return err
 		}
-		deleted, err = deleteGroup(ctx, tx, group)
+		deleted, err = s.deleteGroup(ctx, tx, p, group)
 		return err
 	})
 	if err != nil {
@@ -43,17 +43,20 @@ func (s *Posts) DeleteGroup(ctx context.Context, p tenancy.Principal, group stri
 	if !ok {
 		return fault.New(fault.NotFound, op, "There is no such group of posts.")
 	}
-	err := s.inOrg(ctx, p.Org, func(tx *publishingstore.Tx) error { return deleteSeries(ctx, tx, parsed) })
+	err := s.inOrg(ctx, p.Org, func(tx *publishingstore.Tx) error { return s.deleteSeries(ctx, tx, p, parsed) })
 	if fault.Is(publicFault(op, err), fault.NotFound) {
 		return fault.New(fault.NotFound, op, "There is no such group of posts.")
 	}
 	return publicFault(op, err)
 }
 
-// deleteGroup deletes the posts of a group and returns their states from before. It returns NotFound for a group
-// without posts.
-func deleteGroup(
-	ctx context.Context, tx *publishingstore.Tx, group publishing.GroupID,
+// postDeleted is why a request for approval ends.
+const postDeleted = "The post was deleted."
+
+// deleteGroup deletes the posts of a group, ends a request for their approval, and returns their states from before. It
+// returns NotFound for a group without posts.
+func (c core) deleteGroup(
+	ctx context.Context, tx *publishingstore.Tx, p tenancy.Principal, group publishing.GroupID,
 ) ([]publishingstore.PostStatus, error) {
 	posts, err := tx.LockGroup(ctx, group)
 	if err != nil {
@@ -61,6 +64,9 @@ func deleteGroup(
 	}
 	if len(posts) == 0 {
 		return nil, noPost("publishing.deleteGroup")
+	}
+	if err := c.voidApproval(ctx, tx, p, rootOf(posts).ID, postDeleted, false, false); err != nil {
+		return nil, err
 	}
 	return posts, tx.Delete(ctx, posts)
 }
@@ -79,33 +85,43 @@ func lockOrMaterialize(
 	return tx.LockGroup(ctx, group)
 }
 
-func deleteSeries(ctx context.Context, tx *publishingstore.Tx, group publishing.GroupID) error {
+func (c core) deleteSeries(
+	ctx context.Context, tx *publishingstore.Tx, p tenancy.Principal, group publishing.GroupID,
+) error {
 	posts, err := lockOrMaterialize(ctx, tx, group)
 	if err != nil {
 		return err
 	}
-	for _, p := range posts {
-		if p.Series.IsZero() {
+	for _, post := range posts {
+		if post.Series.IsZero() {
 			continue
 		}
-		if err := tx.EndSeries(ctx, p.Series); err != nil {
+		if err := tx.EndSeries(ctx, post.Series); err != nil {
 			return err
 		}
-		if err := deletePending(ctx, tx, p); err != nil {
+		if err := c.deletePending(ctx, tx, p, post); err != nil {
 			return err
 		}
+	}
+	if len(posts) == 0 {
+		return nil
+	}
+	if err := c.voidApproval(ctx, tx, p, rootOf(posts).ID, postDeleted, false, false); err != nil {
+		return err
 	}
 	return tx.Delete(ctx, posts)
 }
 
 // deletePending removes the occurrences of a post's series that are stored beside it.
-func deletePending(ctx context.Context, tx *publishingstore.Tx, of publishingstore.PostStatus) error {
+func (c core) deletePending(
+	ctx context.Context, tx *publishingstore.Tx, p tenancy.Principal, of publishingstore.PostStatus,
+) error {
 	groups, err := tx.Pending(ctx, of.Series, of.Occurrence)
 	if err != nil {
 		return err
 	}
 	for _, g := range groups {
-		if _, err := deleteGroup(ctx, tx, g); err != nil {
+		if _, err := c.deleteGroup(ctx, tx, p, g); err != nil {
 			return err
 		}
 	}

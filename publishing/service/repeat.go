@@ -22,7 +22,7 @@ func (s *Posts) repeat(
 	}
 	for i, pl := range plans {
 		e := entries[i]
-		if err := s.replaceSeries(ctx, tx, e, pl, quota); err != nil {
+		if err := s.replaceSeries(ctx, tx, p, e, pl, quota); err != nil {
 			return err
 		}
 		e.parts = slices.Clone(e.parts)
@@ -46,7 +46,8 @@ func (s *Posts) repeat(
 // replaceSeries makes sure that only the next occurrence of a series changes the series, and deletes the other
 // occurrences that are stored. It returns Invalid for any other occurrence.
 func (s *Posts) replaceSeries(
-	ctx context.Context, tx *publishingstore.Tx, e checked, pl plan, quota publishingstore.PostQuota,
+	ctx context.Context, tx *publishingstore.Tx, p tenancy.Principal, e checked, pl plan,
+	quota publishingstore.PostQuota,
 ) error {
 	for _, old := range pl.old {
 		if old.Series.IsZero() {
@@ -65,7 +66,7 @@ func (s *Posts) replaceSeries(
 			return entryFault(e, "This is not the next occurrence of a repeated post: leave inter out to change "+
 				"this one alone, or change the next one to change all that follow.")
 		}
-		if err := deletePending(ctx, tx, old); err != nil {
+		if err := s.deletePending(ctx, tx, p, old); err != nil {
 			return err
 		}
 	}

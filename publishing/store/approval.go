@@ -57,9 +57,11 @@ func scanApproval(row pgx.CollectableRow) (StoredApproval, error) {
 }
 
 var approvalOf = `-- publishing.ApprovalOf
-select ` + approvalColumns + `, a.sealed_token from approval a where a.post_id = $1 order by a.id desc limit 1`
+select ` + approvalColumns + `, a.sealed_token from approval a where a.post_id = $1
+order by (a.status = 'PENDING') desc, a.id desc limit 1`
 
-// ApprovalOf returns the newest request of a post, and pgx.ErrNoRows when there is none.
+// ApprovalOf returns the pending request of a post, else the newest one: ids are made by several processes, whose clocks
+// differ. It returns pgx.ErrNoRows when there is none.
 func (s *Store) ApprovalOf(
 	ctx context.Context, org tenancy.OrgID, post publishing.PostID,
 ) (StoredApproval, error) {
