@@ -209,6 +209,23 @@ func TestRefresh_CancelledCallerStoresCredential(t *testing.T) {
 	}
 }
 
+// A send that is refused while a refresh runs parks the channel. Its posts then wait, so people must see why.
+func TestRefresh_ChannelParkedMeanwhileStaysFlagged(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	c := r.open()
+	r.platform.before = func(ctx context.Context) {
+		r.keeper.Flag(ctx, r.open(), &connector.Error{Kind: connector.KindReauth, Public: "Reconnect the channel."})
+	}
+	if _, err := r.keeper.Refresh(t.Context(), c); err != nil {
+		t.Fatal(err)
+	}
+	got := r.stored()
+	if string(got.Credential) != string(c.Sealed) || !got.Channel.RefreshNeeded || got.Channel.RefreshReason != "Reconnect the channel." {
+		t.Errorf("the channel is %v %q, want the new access and the flag", got.Channel.RefreshNeeded, got.Channel.RefreshReason)
+	}
+}
+
 func TestUse_RefreshesOnceAndRepeats(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)

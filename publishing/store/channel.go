@@ -165,8 +165,7 @@ func (t *Tx) Disconnect(ctx context.Context, channel publishing.ChannelID) (foun
 
 const credentialSwap = `-- publishing.CredentialSwap
 with c as (
-  update channel set credential = $3, refresh_needed = false, refresh_problem = '', refresh_at = $5, refreshing = null,
-    refreshing_until = null, updated_at = now()
+  update channel set credential = $3, refresh_at = $5, refreshing = null, refreshing_until = null, updated_at = now()
   where id = $1 and credential = $2 and deleted_at is null returning id
 ),
 moved as (
@@ -175,8 +174,9 @@ select exists (select 1 from c)`
 
 // SwapCredential replaces the sealed credential old by fresh, and ends a refresh that has begun. It returns false, and
 // changes nothing, when the channel has another credential or is disconnected. destination is the new destination of
-// the channel's posts, "" for the same one as before; at is when fresh is to be refreshed, nil for never. It returns pg.ErrOrgBusy or the error of Postgres; after one for which pg.IsAway returns true the
-// credential may have been replaced.
+// the channel's posts, "" for the same one as before; at is when fresh is to be refreshed, nil for never. A channel that
+// was parked since the refresh began stays parked and marked as one to connect again. It returns pg.ErrOrgBusy or the
+// error of Postgres; after one for which pg.IsAway returns true the credential may have been replaced.
 func (s *Store) SwapCredential(
 	ctx context.Context, org tenancy.OrgID, channel publishing.ChannelID, old, fresh []byte, destination string,
 	at *time.Time,
