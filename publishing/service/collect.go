@@ -21,7 +21,9 @@ const leftoverAge = 24 * time.Hour
 // in the store, too. It returns the number of deleted files, also with an error.
 //
 // It leaves what it does not know alone: keys of another form, and files of organizations that the database does not
-// have, so that a store that two databases share by mistake loses nothing. After a crash, or when ctx has ended, the
+// have, so that a store that two databases share by mistake loses nothing. Of an organization it deletes only what was
+// stored before the newest file that the database knows: a process on an older copy of the database does not know the
+// rest, which a newer one names. After a crash, or when ctx has ended, the
 // next call begins again. A file or an organization that fails does not stop the others; the error is returned at the
 // end.
 func (s *Media) CollectFiles(ctx context.Context) (int, error) {
@@ -48,41 +50,42 @@ type collector struct {
 
 // collect deletes the files of a page that nothing uses. It returns an error when the rest would fail, too.
 func (c *collector) collect(ctx context.Context, page []blob.Entry) error {
-	old := map[tenancy.OrgID][]string{} // blob keys
+	old := map[tenancy.OrgID][]blob.Entry{}
 	for _, e := range page {
 		if org, _, ok := parseBlobKey(e.Key); ok && e.Stored.Before(c.before) {
-			old[org] = append(old[org], e.Key)
+			old[org] = append(old[org], e)
 		}
 	}
-	for org, keys := range old {
-		if err := c.collectOrg(ctx, org, keys); err != nil {
+	for org, blobs := range old {
+		if err := c.collectOrg(ctx, org, blobs); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-func (c *collector) collectOrg(ctx context.Context, org tenancy.OrgID, blobs []string) error {
+func (c *collector) collectOrg(ctx context.Context, org tenancy.OrgID, blobs []blob.Entry) error {
 	keys := make([]string, len(blobs))
-	for i, key := range blobs {
-		_, keys[i], _ = parseBlobKey(key)
+	for i, e := range blobs {
+		_, keys[i], _ = parseBlobKey(e.Key)
 	}
-	used, known, err := c.store.UsedBlobs(ctx, org, keys)
+	found, err := c.store.UsedBlobs(ctx, org, keys)
 	if err != nil {
 		if pg.IsEnvironment(err) && !pg.IsOrgBusy(err) {
 			return err
 		}
 		return c.fail(err)
 	}
-	if !known {
+	if !found.Known {
 		c.unknown += len(blobs)
 		return nil
 	}
-	for _, key := range blobs {
-		if used[key] {
+	newest := found.Newest.Add(-c.cfg.UploadTimeout) // a file gets its row at the end of its upload
+	for _, e := range blobs {
+		if found.Used[e.Key] || !e.Stored.Before(newest) {
 			continue
 		}
-		if err := c.deleteKey(ctx, key); err != nil {
+		if err := c.deleteKey(ctx, e.Key); err != nil {
 			if err := c.fail(err); err != nil {
 				return err
 			}

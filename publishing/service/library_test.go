@@ -48,6 +48,12 @@ func (r *rig) blobs() map[string]bool {
 	return keys
 }
 
+// uploadsLater dates the files of the organization as if they were uploaded after all that is stored.
+func (m member) uploadsLater() {
+	m.Helper()
+	m.Tenant(m.who.Org, `update media set created_at = now() + interval '1 day'`)
+}
+
 // later is a clock that is ahead.
 type later time.Duration
 
@@ -103,6 +109,7 @@ func TestCollectFiles_DeletesOnlyWhatNothingUses(t *testing.T) {
 	for _, k := range append(append(use[1:], foreign...), unused...) {
 		m.create(k)
 	}
+	m.uploadsLater()
 	early := r.deps
 	early.Clock = later(24 * time.Hour)
 	cfg := limits
@@ -150,12 +157,38 @@ func TestCollectFiles_OneFailureStopsNothing(t *testing.T) {
 	for _, k := range keys {
 		m.create(k)
 	}
+	for _, o := range []member{m, other} {
+		o.medium()
+		o.uploadsLater()
+	}
 	broken := errors.New("it cannot be deleted")
 	r.deps.Blobs = failingDelete{Store: r.Disk, key: keys[0], err: broken}
 	r.deps.Clock = later(30 * time.Hour)
 	n, err := publishingservice.NewMedia(limits, r.deps).CollectFiles(t.Context())
 	if n != 1 || !errors.Is(err, broken) || r.blobs()[keys[1]] {
 		t.Fatalf("%d files were deleted with error %v, want the other one and the error", n, err)
+	}
+}
+
+// A copy of the database may be older than the file store: what was stored after its last file is not known to be unused.
+func TestCollectFiles_LeavesWhatIsNewerThanTheDatabase(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	m, empty := r.organization(), r.organization()
+	m.medium()
+	keys := []string{m.who.Org.String() + "/" + strings.Repeat("a", 24), empty.who.Org.String() + "/" + strings.Repeat("b", 24)}
+	for _, k := range keys {
+		m.create(k)
+	}
+	m.Tenant(m.who.Org, `update media set created_at = now() - interval '1 minute'`)
+	r.deps.Clock = later(30 * time.Hour)
+	collector := publishingservice.NewMedia(limits, r.deps)
+	for want := range 2 {
+		n, err := collector.CollectFiles(t.Context())
+		if left := r.blobs(); err != nil || n != want || left[keys[0]] != (want == 0) || !left[keys[1]] {
+			t.Fatalf("%d files were deleted, want %d; left are %v, with error %v", n, want, left, err)
+		}
+		m.uploadsLater()
 	}
 }
 

@@ -3,6 +3,7 @@ package store
 import (
 	"context"
 	"strings"
+	"time"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
@@ -127,6 +128,12 @@ const (
 	orgKnown = `-- publishing.OrgKnown
 select exists (select from organization where id = $1)`
 
+	// mediaNewest looks rows up by their ids, which are in the order of their times.
+	mediaNewest = `-- publishing.MediaNewest
+select greatest(
+  (select created_at from media where org_id = $1 and deleted_at is null and size > 0 order by id desc limit 1),
+  (select created_at from media where org_id = $1 and deleted_at is not null order by id desc limit 1))`
+
 	blobsOfMedia = `-- publishing.BlobsOfMedia
 select org_id || '/' || key from media where org_id = $1 and key = any ($2) and deleted_at is null`
 
@@ -135,20 +142,35 @@ select d.blob_key from derived_picture d join media m on m.org_id = d.org_id and
 where d.org_id = $1 and m.key = any ($2) and m.deleted_at is null and d.blob_key is not null`
 )
 
+// BlobUse is what the database knows of the blobs of an organization.
+type BlobUse struct {
+	// Known is false when the database has no such organization.
+	Known bool
+	// Newest is when the newest file got its row, zero without files. Deleted files count as long as they have a row.
+	Newest time.Time
+	// Used are the blob keys that rows name.
+	Used map[string]bool
+}
+
 // UsedBlobs returns those blob keys that rows of an organization name, of files with the given keys and of pictures that
-// are derived from them. known is false when the database has no such organization. It returns pg.ErrOrgBusy or the
-// error of Postgres.
-func (s *Store) UsedBlobs(
-	ctx context.Context, org tenancy.OrgID, keys []string,
-) (used map[string]bool, known bool, err error) {
+// are derived from them. It returns pg.ErrOrgBusy or the error of Postgres.
+func (s *Store) UsedBlobs(ctx context.Context, org tenancy.OrgID, keys []string) (out BlobUse, err error) {
 	err = s.db.Read(ctx, org.UUID(), func(b *pgx.Batch) {
-		used = map[string]bool{}
-		b.Queue(orgKnown, org).QueryRow(func(row pgx.Row) error { return row.Scan(&known) })
+		out = BlobUse{Used: map[string]bool{}}
+		var newest *time.Time
+		b.Queue(orgKnown, org).QueryRow(func(row pgx.Row) error { return row.Scan(&out.Known) })
+		b.Queue(mediaNewest, org).QueryRow(func(row pgx.Row) error {
+			err := row.Scan(&newest)
+			if newest != nil {
+				out.Newest = *newest
+			}
+			return err
+		})
 		for _, sql := range []string{blobsOfMedia, blobsOfPictures} {
-			b.Queue(sql, org, keys).Query(each(pgx.RowTo[string], func(key string) { used[key] = true }))
+			b.Queue(sql, org, keys).Query(each(pgx.RowTo[string], func(key string) { out.Used[key] = true }))
 		}
 	})
-	return used, known, err
+	return out, err
 }
 
 // The bytes of a file without a row are found by the list of the store.

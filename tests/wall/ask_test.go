@@ -545,8 +545,8 @@ func listQuestions(s *publishingstore.Store) map[string]question {
 			return err == nil && len(found) == 0
 		},
 		"Store.UsedBlobs": func(t *testing.T, m, th tenantFixture) bool {
-			used, known, err := s.UsedBlobs(t.Context(), m.org, []string{th.medium.Key})
-			return err == nil && known && len(used) == 0
+			found, err := s.UsedBlobs(t.Context(), m.org, []string{th.medium.Key})
+			return err == nil && found.Known && len(found.Used) == 0
 		},
 		"Store.ForgetMedia": func(t *testing.T, m, th tenantFixture) bool {
 			n, err := s.ForgetMedia(t.Context(), m.org, 100)
