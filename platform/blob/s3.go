@@ -203,7 +203,10 @@ func (s *S3) Clean(ctx context.Context, before time.Time) error {
 	const op = "blob.Clean"
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel() // ends the goroutine that fills the channel
+	stalled := time.AfterFunc(callTime, cancel)
+	defer stalled.Stop()
 	for u := range s.core.Client.ListIncompleteUploads(ctx, s.bucket, "", true) {
+		stalled.Reset(callTime)
 		if err := s3Fault(op, u.Err); err != nil {
 			if fault.Is(err, fault.NotFound) { // the answer of some services for none
 				return nil
@@ -213,14 +216,16 @@ func (s *S3) Clean(ctx context.Context, before time.Time) error {
 		if !ValidKey(u.Key) || !u.Initiated.Before(before) {
 			continue
 		}
+		stalled.Stop()
 		call, done := context.WithTimeout(ctx, callTime)
 		err := s.core.AbortMultipartUpload(call, s.bucket, u.Key, u.UploadID)
 		done()
 		if err = s3Fault(op, err); err != nil && !fault.Is(err, fault.NotFound) {
 			return err
 		}
+		stalled.Reset(callTime)
 	}
-	return nil
+	return s3Fault(op, ctx.Err())
 }
 
 // Check implements Store. It asks for the bucket and writes nothing.

@@ -2,6 +2,7 @@ package blob_test
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"io"
 	"math/rand/v2"
@@ -15,6 +16,7 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/minio/minio-go/v7"
@@ -219,6 +221,40 @@ func TestS3_CleanAbortsOldUploadsInParts(t *testing.T) {
 	if err := s.Clean(t.Context(), time.Now().Add(time.Hour)); err != nil || left() != 0 {
 		t.Fatalf("cleaning everything: %v, and %d uploads are left, want none", err, left())
 	}
+}
+
+// A service that accepts requests and never answers must not keep the one who lists its files.
+func TestS3_ListsEndWhenTheServiceHangs(t *testing.T) {
+	t.Parallel()
+	for name, list := range map[string]func(ctx context.Context, s *blob.S3) error{
+		"List": func(ctx context.Context, s *blob.S3) error {
+			return s.List(ctx, func([]blob.Entry) error { return nil })
+		},
+		"Clean": func(ctx context.Context, s *blob.S3) error { return s.Clean(ctx, time.Now()) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
+				defer cancel()
+				s, err := blob.NewS3(s3test.Config("http://127.0.0.1:1"), hangs{}, filepath.Join(t.TempDir(), "spool"))
+				if err != nil {
+					t.Fatal(err)
+				}
+				if err := list(ctx, s); !fault.Is(err, fault.Unavailable) || ctx.Err() != nil {
+					t.Errorf("got %v, want Unavailable before the caller gives up", err)
+				}
+			})
+		})
+	}
+}
+
+// hangs is a service that never answers.
+type hangs struct{}
+
+func (hangs) RoundTrip(r *http.Request) (*http.Response, error) {
+	<-r.Context().Done()
+	return nil, r.Context().Err()
 }
 
 func TestConfig_Validate(t *testing.T) {

@@ -16,6 +16,9 @@ import (
 // rest is for clocks that differ and for stores that date a file by the beginning of its upload.
 const leftoverAge = 24 * time.Hour
 
+// collectFailures is how many deletions may fail one after the other: then the file store itself is taken to be away.
+const collectFailures = 10
+
 // CollectFiles deletes bytes that no row names and that are older than any upload can be: of processes that died between
 // the bytes and the row, of deleted files and of old attempts at pictures. It deletes what unfinished uploads have left
 // in the store, too. It returns the number of deleted files, also with an error.
@@ -45,6 +48,7 @@ type collector struct {
 	before           time.Time
 	deleted, unknown int
 	failures         int
+	inARow           int   // failed deletions since the last one that succeeded
 	failed           error // the first failure
 }
 
@@ -86,12 +90,13 @@ func (c *collector) collectOrg(ctx context.Context, org tenancy.OrgID, blobs []b
 			continue
 		}
 		if err := c.deleteKey(ctx, e.Key); err != nil {
+			c.inARow++
 			if err := c.fail(err); err != nil {
 				return err
 			}
 			continue
 		}
-		c.deleted++
+		c.deleted, c.inARow = c.deleted+1, 0
 	}
 	if _, err := c.store.ForgetMedia(ctx, org, forgetAtOnce); err != nil {
 		return c.fail(err)
@@ -111,7 +116,7 @@ func (c *collector) fail(err error) error {
 	if c.failed == nil {
 		c.failed = err
 	}
-	if c.failures > maxFileErrors {
+	if c.failures > maxFileErrors || c.inARow >= collectFailures {
 		return err
 	}
 	return nil

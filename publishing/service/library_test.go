@@ -10,6 +10,7 @@ import (
 	"net/http/httptest"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -190,6 +191,36 @@ func TestCollectFiles_LeavesWhatIsNewerThanTheDatabase(t *testing.T) {
 		}
 		m.uploadsLater()
 	}
+}
+
+func TestCollectFiles_StopsWhenTheStoreIsAway(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	m := r.organization()
+	m.medium()
+	for i := range 20 {
+		m.create(m.who.Org.String() + "/" + strings.Repeat(string(rune('A'+i)), 24))
+	}
+	m.uploadsLater()
+	var calls atomic.Int64
+	broken := errors.New("it cannot be deleted")
+	r.deps.Blobs = refusingDelete{Store: r.Disk, calls: &calls, err: broken}
+	r.deps.Clock = later(30 * time.Hour)
+	n, err := publishingservice.NewMedia(limits, r.deps).CollectFiles(t.Context())
+	if n != 0 || !errors.Is(err, broken) || calls.Load() != 10 {
+		t.Fatalf("%d files were deleted with error %v in %d tries, want the error after 10", n, err, calls.Load())
+	}
+}
+
+type refusingDelete struct {
+	blob.Store
+	calls *atomic.Int64
+	err   error
+}
+
+func (f refusingDelete) Delete(context.Context, string) error {
+	f.calls.Add(1)
+	return f.err
 }
 
 type failingDelete struct {
