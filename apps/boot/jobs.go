@@ -19,11 +19,12 @@ import (
 const jobTimeout = 30 * time.Minute
 
 func (a *App) startJobs(ctx context.Context) error {
-	pool, err := a.db.DirectPool(context.WithoutCancel(ctx), pg.Jobs, jobs.Conns(a.tasks()))
+	all := append(a.pruneJobs(), a.purgeJob(), a.syncJob(), a.refreshJob(), a.filesJob(), a.approvalsJob())
+	pool, err := a.db.DirectPool(context.WithoutCancel(ctx), pg.Jobs, jobs.Conns(all, a.tasks()))
 	if err != nil {
 		return err
 	}
-	a.jobs, err = jobs.Start(ctx, pool, append(a.pruneJobs(), a.purgeJob(), a.syncJob(), a.refreshJob(), a.filesJob(), a.approvalsJob()), a.tasks(), a.log)
+	a.jobs, err = jobs.Start(ctx, pool, all, a.tasks(), a.log)
 	if err != nil {
 		return err
 	}
@@ -99,7 +100,7 @@ const filesInterval = 24 * time.Hour
 
 // filesJob returns the job that deletes files that nothing uses.
 func (a *App) filesJob() jobs.Job {
-	return jobs.Job{Name: "collect-files", Every: filesInterval, Timeout: jobTimeout,
+	return jobs.Job{Name: "collect-files", Every: filesInterval, Timeout: jobTimeout, Alone: true,
 		Run: func(ctx context.Context) error {
 			n, err := a.media.CollectFiles(ctx)
 			if n > 0 {

@@ -40,8 +40,17 @@ const (
 )
 
 // Conns returns the number of connections that the pool of a Runner needs: one for each queue, which are that of the
-// jobs and two of each handler, and one each for listening, for the election of a leader, and for the leader's tasks.
-func Conns(handlers []Handler) int32 { return 2*int32(len(handlers)) + 4 }
+// jobs, one of each job that is Alone and two of each handler, and one each for listening, for the election of a leader,
+// and for the leader's tasks.
+func Conns(jobs []Job, handlers []Handler) int32 {
+	n := 2*int32(len(handlers)) + 4
+	for _, j := range jobs {
+		if j.Alone {
+			n++
+		}
+	}
+	return n
+}
 
 // Job is periodic work. At most one run of a job is active in all processes. A run whose process has died is repeated a
 // minute after its Timeout, or up to 30 s later than that.
@@ -53,6 +62,9 @@ type Job struct {
 	Every time.Duration
 	// Timeout ends the context of a run.
 	Timeout time.Duration
+	// Alone gives the job a queue of its own. The other jobs of a process run one after the other, so that one of them
+	// that hangs keeps them waiting until its Timeout. It is for jobs that call other servers.
+	Alone bool
 	// Run does the work. It may be stopped at any point, and then starts again from the beginning. After an error or a
 	// panic it is repeated up to twice within minutes, and after that at the next interval.
 	Run func(ctx context.Context) error
@@ -137,6 +149,9 @@ func (r *Runner) addJobs(cfg *river.Config, jobs []Job) error {
 		river.AddWorkerArgs(cfg.Workers, args{Name: j.Name}, w)
 		cfg.PeriodicJobs = append(cfg.PeriodicJobs, river.NewPeriodicJob(river.PeriodicInterval(j.Every), w.insert,
 			&river.PeriodicJobOpts{ID: j.Name, RunOnStart: true}))
+		if j.Alone {
+			cfg.Queues[j.Name] = river.QueueConfig{MaxWorkers: 1}
+		}
 		repeatAfter(cfg, j.Timeout)
 	}
 	return nil
@@ -287,7 +302,11 @@ var unfinished = []rivertype.JobState{
 // insert returns the next run. River does not insert it while another run of the job is in one of the states
 // unfinished.
 func (w *worker) insert() (river.JobArgs, *river.InsertOpts) {
-	return args{Name: w.Name}, &river.InsertOpts{UniqueOpts: river.UniqueOpts{ByState: unfinished}}
+	queue := river.QueueDefault
+	if w.Alone {
+		queue = w.Name
+	}
+	return args{Name: w.Name}, &river.InsertOpts{Queue: queue, UniqueOpts: river.UniqueOpts{ByState: unfinished}}
 }
 
 // Timeout implements river.Worker. The margin is for the repetition of a run whose process died; Work applies the Job's

@@ -25,7 +25,7 @@ import (
 
 func pool(t *testing.T, address string, handlers ...jobs.Handler) *pgxpool.Pool {
 	t.Helper()
-	p, err := dbtest.OpenURL(t, address).DirectPool(t.Context(), pg.Jobs, jobs.Conns(handlers))
+	p, err := dbtest.OpenURL(t, address).DirectPool(t.Context(), pg.Jobs, jobs.Conns(nil, handlers)+1)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -125,6 +125,25 @@ func TestStart_FailedRunIsRepeatedAndHarmsNoOtherJob(t *testing.T) {
 	}
 }
 
+func TestStart_JobThatHangsAloneHarmsNoOtherJob(t *testing.T) {
+	t.Parallel()
+	hangs, works := make(chan struct{}), make(chan struct{}, 10)
+	start(t, dbtest.URL(t), quiet,
+		jobs.Job{Name: "hangs", Every: time.Hour, Timeout: time.Hour, Alone: true, Run: func(ctx context.Context) error {
+			close(hangs)
+			<-ctx.Done()
+			return ctx.Err()
+		}},
+		jobs.Job{Name: "works", Every: time.Second, Timeout: time.Hour, Run: func(context.Context) error {
+			works <- struct{}{}
+			return nil
+		}})
+	<-hangs
+	for range 3 { // the first ones may have run before
+		<-works
+	}
+}
+
 func TestStop_CancelsARunThatAnotherProcessRepeats(t *testing.T) {
 	t.Parallel()
 	address := dbtest.URL(t)
@@ -166,7 +185,7 @@ func TestChild(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	p, err := db.DirectPool(t.Context(), pg.Jobs, jobs.Conns(nil))
+	p, err := db.DirectPool(t.Context(), pg.Jobs, jobs.Conns(nil, nil))
 	if err != nil {
 		t.Fatal(err)
 	}
