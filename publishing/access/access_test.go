@@ -293,6 +293,22 @@ func TestSweep_LeavesFailingPlatformAlone(t *testing.T) {
 	}
 }
 
+// An organization whose own application is not accepted must not stop the refreshes of the others.
+func TestSweep_RefusedChannelsKeepNoOtherWaiting(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	for range 29 {
+		r.Connect(r.org.Org)
+	}
+	r.Tenant(r.org.Org, `update channel set refresh_at = now() - interval '1 second'`)
+	var calls atomic.Int64
+	r.platform.before = func(context.Context) { calls.Add(1) }
+	r.platform.silent = &connector.Error{Kind: connector.KindOperator, Public: "The application is not accepted."}
+	if _, err := r.keeper.Sweep(t.Context()); err != nil || calls.Load() != 30 {
+		t.Errorf("the platform was called for %d channels, want all 30; error %v", calls.Load(), err)
+	}
+}
+
 func TestRefreshAt(t *testing.T) {
 	t.Parallel()
 	now := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)

@@ -16,14 +16,16 @@ const (
 	sweepEach = 100
 	// sweepAtOnce is how many refreshes of one platform run at the same time.
 	sweepAtOnce = 4
-	// sweepFailures is after how many failures of one platform in a row the rest of it waits for a later sweep.
+	// sweepFailures is after how many failures of one platform in a row the rest of it waits for a later sweep. Only those
+	// count that may be the platform's: transient and unknown ones.
 	sweepFailures = 8
 	// sweepRest is how long a channel is left alone whose refresh has failed.
 	sweepRest = 10 * time.Minute
 )
 
 // Sweep refreshes the channels whose access ends soon. A platform that does not answer keeps no other platform waiting,
-// and a channel that fails is tried again after ten minutes. It returns the number of channels that have a new access.
+// and a channel that fails is tried again after ten minutes. Channels that are refused, such as all of an organization
+// whose application is not accepted, keep no other channels of the platform waiting. It returns the number of channels that have a new access.
 // Several processes may sweep at the same time. After a crash the next sweep goes on.
 func (k *Keeper) Sweep(ctx context.Context) (int, error) {
 	due, err := k.store.RefreshDue(ctx, sweepEach, sweepRest)
@@ -72,37 +74,42 @@ func (p *platformSweep) run(ctx context.Context, k *Keeper) {
 		if stop {
 			return
 		}
-		ok, err := k.refreshDue(ctx, d)
+		ok, refused, err := k.refreshDue(ctx, d)
 		p.mu.Lock()
-		p.inARow++
-		if ok {
+		switch {
+		case ok:
 			p.done, p.inARow = p.done+1, 0
+		case !refused:
+			p.inARow++
 		}
 		p.failed = errors.Join(p.failed, err)
 		p.mu.Unlock()
 	}
 }
 
-// refreshDue refreshes one channel. It returns an error of the database only: the others concern this channel, are
-// logged, and flag it where people must act.
-func (k *Keeper) refreshDue(ctx context.Context, d publishingstore.DueRefresh) (bool, error) {
+// refreshDue refreshes one channel. refused is true for a failure that concerns this channel or its application alone,
+// and not the platform. It returns an error of the database only: the others are logged, and flag the channel where
+// people must act.
+func (k *Keeper) refreshDue(ctx context.Context, d publishingstore.DueRefresh) (ok, refused bool, err error) {
 	a, err := k.store.ChannelAccess(ctx, d.Org, d.Channel)
 	if pg.IsNoRows(err) {
-		return false, nil
+		return false, true, nil
 	}
 	if err != nil {
-		return false, err
+		return false, false, err
 	}
 	c, err := k.Open(a)
 	if err == nil {
 		err = k.refreshGuarded(ctx, c)
 		k.Flag(ctx, c, err)
 	}
-	if err != nil {
-		k.deps.Log.Warn("the access of a channel could not be refreshed ahead of its end",
-			"org", d.Org, "channel", d.Channel, "connector", d.Connector, "error", err)
+	if err == nil {
+		return true, false, nil
 	}
-	return err == nil, nil
+	k.deps.Log.Warn("the access of a channel could not be refreshed ahead of its end",
+		"org", d.Org, "channel", d.Channel, "connector", d.Connector, "error", err)
+	kind := connector.KindOf(err, false)
+	return false, kind != connector.KindTransient && kind != connector.KindUnknown, nil
 }
 
 // refreshGuarded turns a panic into an error, because the sweep has goroutines of its own.
