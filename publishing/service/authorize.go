@@ -8,7 +8,6 @@ import (
 	"errors"
 	"slices"
 	"strings"
-	"time"
 
 	"crier/platform/fault"
 	"crier/platform/id"
@@ -85,7 +84,8 @@ func (s *Channels) beginOAuth(
 }
 
 // finishOAuth redeems the code of a connect. The state is used up before the platform is called, because a platform may
-// take a second use of the code for a theft and revoke what the first one gave.
+// take a second use of the code for a theft and revoke what the first one gave. It is stored again when the organization
+// has too many connects in progress for the platform to be called.
 func (s *Channels) finishOAuth(
 	ctx context.Context, c connector.Connector, cmd publishing.FinishConnect,
 ) (publishing.ChannelConnected, error) {
@@ -110,6 +110,11 @@ func (s *Channels) finishOAuth(
 		return none, fault.New(fault.Invalid, op, "You did not allow the access to "+c.Describe().Name+
 			", or the platform refused it ("+connector.Clean(cmd.Denied, 100)+"); nothing was connected.")
 	}
+	leave, err := s.acquireConnect(ctx, st.Org)
+	if err != nil {
+		return none, errors.Join(err, s.restore(ctx, st)) // the code was not redeemed
+	}
+	defer leave()
 	got, err := s.exchange(ctx, c, st, cmd.Code)
 	if err != nil {
 		return none, err
@@ -140,11 +145,6 @@ func (s *Channels) exchange(
 	if err != nil {
 		return connector.Authorized{}, internal(op, err)
 	}
-	leave, err := s.acquireConnect(ctx, st.Org)
-	if err != nil {
-		return connector.Authorized{}, err
-	}
-	defer leave()
 	ctx, cancel := context.WithTimeout(ctx, s.cfg.PlatformTimeout)
 	defer cancel()
 	got, err := a.Exchange(outbound.WithOwner(ctx, st.Org.String()), s.env(), app, connector.Code{
@@ -269,147 +269,4 @@ func candidates(all []connector.Candidate) []publishing.Candidate {
 		out = append(out, publishing.Candidate(c))
 	}
 	return out
-}
-
-// Candidates returns the accounts to choose from, for the state of a connect. It returns Invalid when there is no such
-// choice.
-func (s *Channels) Candidates(ctx context.Context, platform, state string) ([]publishing.Candidate, error) {
-	const op = "publishing.Candidates"
-	found, raw, err := s.store.PeekState(ctx, secret.HashToken(state))
-	if pg.IsNoRows(err) || err == nil && found != platform {
-		return nil, noChoice(op)
-	}
-	if err != nil {
-		return nil, internal(op, err)
-	}
-	var out []publishing.Candidate
-	return out, internal(op, json.Unmarshal(raw, &out))
-}
-
-func noChoice(op string) error {
-	return fault.New(fault.Invalid, op, "There is no account to choose: the choice was made, or is too old. Begin again.")
-}
-
-// Choose finishes a connect by OAuth with one of its candidates, for a member of the organization. It returns NotFound
-// for an id that names nothing, Invalid for a channel that is connected or a candidate that is not offered, and
-// Quota or Conflict at the limits of channels. After an error the choice can be made again.
-func (s *Channels) Choose(
-	ctx context.Context, p tenancy.Principal, cmd publishing.ChooseAccount,
-) (publishing.ChannelConnected, error) {
-	const op = "publishing.ChooseAccount"
-	none := publishing.ChannelConnected{}
-	channel, ok := id.Parse[publishing.ChannelTag](cmd.Channel)
-	if !ok {
-		return none, noChannel(op)
-	}
-	st, err := s.store.UsePending(ctx, p.Org, channel)
-	if pg.IsNoRows(err) {
-		switch _, err := s.store.ChannelAccess(ctx, p.Org, channel); {
-		case pg.IsNoRows(err):
-			return none, noChannel(op)
-		case err != nil:
-			return none, internal(op, err)
-		}
-		return none, fault.New(fault.Invalid, op, "This channel is connected already.")
-	}
-	if err != nil {
-		return none, internal(op, err)
-	}
-	return s.choose(ctx, st, cmd.Candidate)
-}
-
-func noChannel(op string) error { return fault.New(fault.NotFound, op, "There is no such channel.") }
-
-// ChooseByState is Choose for a caller who has the state of the connect. platform is checked unless it is empty, and
-// cmd.Channel too.
-func (s *Channels) ChooseByState(
-	ctx context.Context, platform string, cmd publishing.ChooseAccount,
-) (publishing.ChannelConnected, error) {
-	const op = "publishing.ChooseAccount"
-	none := publishing.ChannelConnected{}
-	hash := secret.HashToken(cmd.State)
-	found, _, err := s.store.PeekState(ctx, hash)
-	if pg.IsNoRows(err) || err == nil && platform != "" && found != platform {
-		return none, noChoice(op)
-	}
-	if err != nil {
-		return none, internal(op, err)
-	}
-	st, err := s.store.UseState(ctx, hash, found, true)
-	if pg.IsNoRows(err) {
-		return none, noChoice(op)
-	}
-	if err != nil {
-		return none, internal(op, err)
-	}
-	if cmd.Channel != "" && cmd.Channel != st.Pending.String() {
-		return none, errors.Join(noChannel(op), s.restore(ctx, st))
-	}
-	return s.choose(ctx, st, cmd.Candidate)
-}
-
-// choose selects a candidate. The state was used up; after an error it is stored again.
-func (s *Channels) choose(
-	ctx context.Context, st publishingstore.ConnectState, candidate string,
-) (publishing.ChannelConnected, error) {
-	const op = "publishing.ChooseAccount"
-	var offered []connector.Candidate
-	err := json.Unmarshal(st.Candidates, &offered)
-	if err == nil && !slices.ContainsFunc(offered, func(c connector.Candidate) bool { return c.ID == candidate }) {
-		err = fault.New(fault.Invalid, op, "Choose one of the accounts that the platform offers.")
-	}
-	var done publishing.ChannelConnected
-	if err == nil {
-		done, err = s.selectAccount(ctx, st, candidate)
-	}
-	if err != nil {
-		return publishing.ChannelConnected{ReturnURL: st.ReturnURL}, errors.Join(err, s.restore(ctx, st))
-	}
-	return done, nil
-}
-
-// restore stores a state again that was used up.
-func (s *Channels) restore(ctx context.Context, st publishingstore.ConnectState) error {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), restoreTimeout)
-	defer cancel()
-	return s.store.SaveState(ctx, st.Hash, st)
-}
-
-const restoreTimeout = 5 * time.Second
-
-// selectAccount asks the platform for the access to a candidate and stores the channel.
-func (s *Channels) selectAccount(
-	ctx context.Context, st publishingstore.ConnectState, candidate string,
-) (publishing.ChannelConnected, error) {
-	const op = "publishing.ChooseAccount"
-	none := publishing.ChannelConnected{}
-	c, ok := s.deps.Connectors.Get(st.Connector)
-	a, byOAuth := connector.AuthorizerOf(c)
-	if !ok || !byOAuth {
-		return none, fault.New(fault.Invalid, op, "This instance no longer offers the platform.")
-	}
-	app, err := s.appOf(ctx, a, st)
-	if err != nil {
-		return none, err
-	}
-	credential, err := s.deps.Keyring.Open(st.Credential, st.Org.String())
-	if err != nil {
-		return none, internal(op, err)
-	}
-	leave, err := s.acquireConnect(ctx, st.Org)
-	if err != nil {
-		return none, err
-	}
-	defer leave()
-	call, cancel := context.WithTimeout(outbound.WithOwner(ctx, st.Org.String()), s.cfg.PlatformTimeout)
-	defer cancel()
-	got, err := a.Select(call, s.env(), app, credential, candidate)
-	if err != nil {
-		s.logRefusal(st, err)
-		return none, oauthFault(op, err)
-	}
-	if got.Account.ID != candidate {
-		return none, fault.New(fault.Upstream, op, "The platform opened another account than the one that was chosen.")
-	}
-	return s.storeChannel(ctx, st, tenancy.ZoneRequest{Name: st.Timezone}, got)
 }

@@ -2,8 +2,10 @@ package service_test
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 
@@ -293,5 +295,76 @@ func TestFinishConnect_RemovedDuringTheSignInStoresNoChannel(t *testing.T) {
 	channels, err := m.Store.Channels(t.Context(), m.who.Org, publishing.CustomerID{})
 	if err != nil || len(channels) != 1 {
 		t.Errorf("got %d channels, %v, want the one from before", len(channels), err)
+	}
+}
+
+// blockingOAuth is a platform by OAuth whose Exchange returns when opened is closed.
+type blockingOAuth struct {
+	*platform
+	inside chan struct{} // receives a value for each call that has begun
+	opened chan struct{}
+}
+
+func (*blockingOAuth) Family() connector.Family {
+	return connector.Family{ID: "sandbox", Name: "Sandbox"}
+}
+
+func (*blockingOAuth) AuthorizeURL(a connector.Authorization) (string, error) {
+	return "https://platform.example/?state=" + a.State, nil
+}
+
+func (d *blockingOAuth) Exchange(
+	ctx context.Context, _ connector.Env, _ connector.App, _ connector.Code,
+) (connector.Authorized, error) {
+	d.inside <- struct{}{}
+	select {
+	case <-d.opened:
+	case <-ctx.Done():
+	}
+	return connector.Authorized{}, &connector.Error{Kind: connector.KindContent, Public: "The code is refused."}
+}
+
+func (*blockingOAuth) Select(
+	context.Context, connector.Env, connector.App, json.RawMessage, string,
+) (connector.Connected, error) {
+	return connector.Connected{}, errors.New("nothing is offered")
+}
+
+// The platform was not called, so the person may load the page again with the same code.
+func TestFinishConnect_OAuthRefusedForLoadKeepsState(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	d := &blockingOAuth{platform: r.platform, inside: make(chan struct{}, 10), opened: make(chan struct{})}
+	r.register(d)
+	r.deps.Access = r.Access(r.deps.Connectors, map[string]connector.App{"sandbox": {ClientID: "c", Secret: "s"}}, nil)
+	channels := publishingservice.NewChannels(limits, r.deps)
+	who := r.organization().who
+	var states []string
+	for range 5 {
+		address, err := channels.Begin(t.Context(), who, publishing.BeginConnect{Connector: "sandbox"})
+		r.OK(err)
+		_, state, _ := strings.Cut(address, "state=")
+		states = append(states, state)
+	}
+	finish := func(state string) error {
+		_, err := channels.Finish(t.Context(), publishing.FinishConnect{Connector: "sandbox", State: state, Code: "code"})
+		return err
+	}
+	var all sync.WaitGroup
+	for _, state := range states[:4] {
+		all.Go(func() { _ = finish(state) }) // it is refused in the end
+	}
+	for range 4 {
+		<-d.inside
+	}
+	if err := finish(states[4]); !fault.Is(err, fault.RateLimited) {
+		t.Errorf("the fifth connect of an organization: %v, want RateLimited", err)
+	}
+	close(d.opened)
+	all.Wait()
+	for _, want := range []string{"The code is refused.", "was used"} {
+		if err := finish(states[4]); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("the same again: %v, want %q", err, want)
+		}
 	}
 }
