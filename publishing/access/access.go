@@ -83,7 +83,7 @@ func (k *Keeper) Refresh(ctx context.Context, c *Channel) (destination string, e
 	}
 	c.Session.App, err = k.appOf(ctx, c, state.AppID)
 	if err != nil {
-		k.end(ctx, c, false)
+		k.end(ctx, c, state, false)
 		return "", err
 	}
 	fresh, err := refresher.Refresh(outbound.WithOwner(ctx, c.Org.String()), c.Session)
@@ -133,7 +133,7 @@ func (k *Keeper) adopt(c *Channel, state publishingstore.RefreshState) error {
 // replaced the credential.
 func (k *Keeper) failed(ctx context.Context, c *Channel, state publishingstore.RefreshState, err error) error {
 	kind := connector.KindOf(err, false)
-	k.end(ctx, c, kind == connector.KindTransient || kind == connector.KindUnknown)
+	k.end(ctx, c, state, kind == connector.KindTransient || kind == connector.KindUnknown)
 	var e *connector.Error
 	if kind != connector.KindReauth || !state.Interrupted || !errors.As(err, &e) {
 		return err
@@ -145,10 +145,10 @@ func (k *Keeper) failed(ctx context.Context, c *Channel, state publishingstore.R
 }
 
 // end stores that a refresh has ended, also when ctx is cancelled.
-func (k *Keeper) end(ctx context.Context, c *Channel, lost bool) {
+func (k *Keeper) end(ctx context.Context, c *Channel, state publishingstore.RefreshState, lost bool) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), storeGrace)
 	defer cancel()
-	if err := k.store.EndRefresh(ctx, c.Org, c.ID, c.Sealed, lost); err != nil {
+	if err := k.store.EndRefresh(ctx, c.Org, c.ID, state.Run, c.Sealed, lost); err != nil {
 		k.deps.Log.Error("the end of a refresh could not be stored", "channel", c.ID, "error", err)
 	}
 }

@@ -178,6 +178,28 @@ func TestRefresh_InterruptedBeforeRotationGoesOn(t *testing.T) {
 	}
 }
 
+// A refresh that took longer than its hold must not end the one that has begun since.
+func TestEndRefresh_LeavesLaterRefresh(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	c := r.open()
+	begin := func(hold time.Duration) publishingstore.RefreshState {
+		t.Helper()
+		state, err := r.Store.BeginRefresh(t.Context(), r.org.Org, r.channel, c.Sealed, hold)
+		r.OK(err)
+		return state
+	}
+	slow, later := begin(0), begin(time.Hour)
+	r.OK(r.Store.EndRefresh(t.Context(), r.org.Org, r.channel, slow.Run, c.Sealed, false))
+	if again := begin(time.Hour); !later.Begun || again.Begun {
+		t.Errorf("a third refresh began: %t, want the second one, which began: %t, to keep it off", again.Begun, later.Begun)
+	}
+	r.OK(r.Store.EndRefresh(t.Context(), r.org.Org, r.channel, later.Run, c.Sealed, false))
+	if !begin(0).Begun {
+		t.Error("no refresh begins after the last one has ended")
+	}
+}
+
 func TestRefresh_LostAnswerCountsAsInterrupted(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"time"
 
+	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
 
 	"crier/platform/pg"
@@ -48,6 +49,8 @@ func (s *Store) ChannelAccess(
 type RefreshState struct {
 	// Begun is true when the caller may refresh, and must then call SwapCredential, EndRefresh or Park.
 	Begun bool `db:"begun"`
+	// Run names the refresh that has begun, for EndRefresh; nil when none has.
+	Run *uuid.UUID `db:"run"`
 	// Interrupted is set when an earlier refresh of the same credential never ended, so that the platform may have
 	// replaced it.
 	Interrupted bool `db:"interrupted"`
@@ -69,8 +72,9 @@ with before as (
 ),
 taken as (
   update channel c set refreshing = gen_random_uuid(), refreshing_until = now() + $3 * interval '1 millisecond'
-  from before b where c.id = b.id and b.begun)
-select b.begun, b.interrupted, b.credential, b.app_id, b.refresh_needed, b.refresh_problem from before b`
+  from before b where c.id = b.id and b.begun returning c.refreshing)
+select b.begun, (select refreshing from taken) as run, b.interrupted, b.credential, b.app_id,
+  b.refresh_needed, b.refresh_problem from before b`
 
 // BeginRefresh begins the refresh of a channel that has the sealed credential, unless another one runs. What has begun
 // keeps others off for the time hold. It returns pgx.ErrNoRows for a channel that is disconnected.
@@ -93,15 +97,16 @@ func (s *Store) BeginRefresh(
 
 const refreshEnd = `-- publishing.RefreshEnd
 update channel set
-  refreshing = case when $3 then refreshing end, refreshing_until = case when $3 and refreshing is not null then now() end
-where id = $1 and credential = $2`
+  refreshing = case when $4 then refreshing end, refreshing_until = case when $4 then now() end
+where id = $1 and credential = $2 and refreshing = $3`
 
-// EndRefresh ends a refresh that has brought no new credential, so that another one may begin. lost is true when the
-// platform may have replaced the credential: the next one then counts the refresh as interrupted.
+// EndRefresh ends the refresh run, which has brought no new credential, so that another one may begin. lost is true when
+// the platform may have replaced the credential: the next one then counts the refresh as interrupted. It does nothing
+// when another refresh has begun by then, because this one took longer than its hold.
 func (s *Store) EndRefresh(
-	ctx context.Context, org tenancy.OrgID, channel publishing.ChannelID, credential []byte, lost bool,
+	ctx context.Context, org tenancy.OrgID, channel publishing.ChannelID, run *uuid.UUID, credential []byte, lost bool,
 ) error {
-	return s.db.WriteOrg(ctx, org.UUID(), func(b *pgx.Batch) { b.Queue(refreshEnd, channel, credential, lost) })
+	return s.db.WriteOrg(ctx, org.UUID(), func(b *pgx.Batch) { b.Queue(refreshEnd, channel, credential, run, lost) })
 }
 
 // DueRefresh is a channel whose credential ends soon.

@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
 
@@ -41,6 +42,8 @@ type tenantFixture struct {
 	approval   publishing.ApprovalID
 	// pending is the channel of a connect whose account is to be chosen.
 	pending publishing.ChannelID
+	// refresh is the run of the refresh that has begun, if any.
+	refresh *uuid.UUID
 }
 
 // copied returns the post under new ids.
@@ -141,7 +144,7 @@ func newTenantFixture(t *testing.T, db *pg.DB) tenantFixture {
 	}))
 	e.addWebhook(t, things)
 	e.addApproval(t, things)
-	e.pending = id.New[publishing.ChannelTag]()
+	e.pending, e.refresh = id.New[publishing.ChannelTag](), new(uuid.UUID)
 	must(t, things.SaveState(t.Context(), secret.HashToken(e.pending.String()), publishingstore.ConnectState{
 		Org: e.org, Connector: "sandbox-oauth", Person: e.person, ExpiresAt: time.Now().Add(time.Hour),
 		Verifier: []byte("sealed"), Pending: e.pending, Candidates: []byte(`[]`), Credential: []byte("sealed"),
@@ -314,7 +317,7 @@ func accessQuestions(s *publishingstore.Store) map[string]question {
 			return pg.IsNoRows(err)
 		},
 		"Store.EndRefresh": func(t *testing.T, m, th tenantFixture) bool {
-			return s.EndRefresh(t.Context(), m.org, th.channel.ID, []byte("sealed"), false) == nil
+			return s.EndRefresh(t.Context(), m.org, th.channel.ID, th.refresh, []byte("sealed"), false) == nil
 		},
 		"Store.UsePending": func(t *testing.T, m, th tenantFixture) bool {
 			_, err := s.UsePending(t.Context(), m.org, th.pending)
@@ -681,8 +684,9 @@ func preparations(db *pg.DB) map[string]func(*testing.T, tenantFixture) {
 		"Store.FindKeptBack":   func(t *testing.T, e tenantFixture) { keepBack(t, db, e) },
 		"Store.GiveUpKeptBack": func(t *testing.T, e tenantFixture) { keepBack(t, db, e) },
 		"Store.EndRefresh": func(t *testing.T, e tenantFixture) {
-			_, err := publishingstore.New(db).BeginRefresh(t.Context(), e.org, e.channel.ID, []byte("sealed"), time.Minute)
+			state, err := publishingstore.New(db).BeginRefresh(t.Context(), e.org, e.channel.ID, []byte("sealed"), time.Minute)
 			must(t, err)
+			*e.refresh = *state.Run
 		},
 		"Store.OrganizationZone": func(t *testing.T, e tenantFixture) {
 			must(t, people(t, db).InOrg(t.Context(), e.org, func(tx *tenancystore.OrgTx) error {
