@@ -161,7 +161,8 @@ func (s *Store) PeekState(ctx context.Context, hash []byte) (connector string, c
 }
 
 var stateUsePending = `-- publishing.ConnectStateUsePending
-delete from connect_state s where s.pending_id = $1 and s.expires_at > now() returning ` + stateColumns
+delete from connect_state s where s.pending_id = $1 and s.expires_at > now() and ` + stateWanted + `
+returning ` + stateColumns
 
 // UsePending is UseState for a connect whose account is still to be chosen, by the id that the channel will have.
 func (s *Store) UsePending(
