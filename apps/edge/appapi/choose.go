@@ -92,6 +92,9 @@ func (a *API) ChooseByState() route.Endpoint {
 }
 
 func (a *API) chooseByState(ctx context.Context, in *chooseByStateInput) (*chooseOutput, error) {
+	if err := a.admitClient(ctx, a.buckets.link); err != nil {
+		return nil, err
+	}
 	candidate, err := in.Body.candidate()
 	if err != nil {
 		return nil, err
