@@ -1,5 +1,3 @@
-//go:build long
-
 package contract
 
 import (
@@ -105,6 +103,8 @@ var words = []string{
 type maker struct {
 	document
 	seen map[string][]string
+	// channelID is of a channel of the organization.
+	channelID string
 	// clean leaves out what is wrong on purpose.
 	clean bool
 }

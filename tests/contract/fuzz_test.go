@@ -1,5 +1,3 @@
-//go:build long
-
 package contract
 
 import (
@@ -133,7 +131,7 @@ func newFuzzed(t *testing.T, r *rig, d document, n int, sums *tally) *fuzzed {
 		session: signIn.Session, tally: sums,
 	}
 	c := f.channel(t, "A")
-	f.seen["integration"] = []string{c.id}
+	f.seen["integration"], f.channelID = []string{c.id}, c.id
 	f.learn("post", f.do(t, http.MethodPost, "/posts", later(c.id, part("first"))).raw())
 	f.learn("tag", f.do(t, http.MethodPost, "/tags", m{"name": "first", "color": "#123456"}).raw())
 	if err := f.openDatabase(t); err != nil {
