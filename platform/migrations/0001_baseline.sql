@@ -961,6 +961,8 @@ create table webhook (
   disabled_for   text check (disabled_for in ('person', 'gone', 'failing')),
   -- The first failure since its last success.
   failing_since  timestamptz,
+  -- It took long to answer, so that it gets the workers of those that fail until then.
+  slow_until     timestamptz,
   -- It asked for a pause until then, by 429 or 503.
   not_before     timestamptz,
   -- Number of its last delivery.
@@ -1089,6 +1091,25 @@ create trigger post_webhook after update of state on post for each row
     and (old.state in ('DRAFT', 'PUBLISHED', 'ERROR') or new.state in ('DRAFT', 'PUBLISHED', 'ERROR')))
   execute function webhook_record();
 
+-- Posts that were published and are queued again or drafts now, by the day for which they were published first. The plan
+-- counts them, and a trigger does, because several statements begin a new round.
+create table republished (
+  org_id uuid not null references organization (id) on delete cascade,
+  day    date not null,
+  posts  integer not null check (posts > 0),
+  constraint republished_pkey primary key (org_id, day)
+);
+create function republished_record() returns trigger language plpgsql as $$
+begin
+  insert into republished (org_id, day, posts)
+  values (new.org_id, (greatest(old.publish_date, old.due) at time zone 'UTC')::date, 1)
+  on conflict (org_id, day) do update set posts = republished.posts + 1;
+  return null;
+end $$;
+create trigger post_republished after update of state on post for each row
+  when (old.state = 'PUBLISHED' and new.state <> 'PUBLISHED' and old.after_post is null and old.delay_minutes = 0)
+  execute function republished_record();
+
 -- Applications at platforms ---------------------------------------------------------------------------------------------
 
 -- An organization's own application at a family of platforms, in place of that of the instance.
@@ -1162,7 +1183,8 @@ declare t text;
 begin
   foreach t in array array[
     'member', 'invitation', 'invitation_link', 'api_key', 'customer', 'channel', 'connect_state', 'pause', 'media', 'derived_picture', 'series', 'tag', 'post',
-    'part', 'attachment', 'publication', 'channel_queue', 'post_event', 'idempotency', 'slot_hold', 'platform_app'
+    'part', 'attachment', 'publication', 'channel_queue', 'post_event', 'idempotency', 'slot_hold', 'platform_app',
+    'republished'
   ] loop
     execute format('alter table %I enable row level security', t);
     execute format('alter table %I force row level security', t);
@@ -1368,7 +1390,7 @@ begin
   end loop;
 end $$;
 create policy clock on webhook for select to crier_clock using (true);
-grant select (org_id, id, disabled_at, failing_since, next_at, queued_until, running_until) on webhook to crier_clock;
+grant select (org_id, id, disabled_at, failing_since, slow_until, next_at, queued_until, running_until) on webhook to crier_clock;
 create policy clock on webhook_event for insert to crier_clock with check (true);
 create policy clock_read on webhook_event for select to crier_clock using (true);
 grant select (org_id, id) on webhook_event to crier_clock;

@@ -18,8 +18,8 @@ type Retention struct {
 	Keys time.Duration `env:"IDEMPOTENCY_KEY_RETENTION, default=720h" doc:"How long a key is kept; 0s: forever."`
 	// Events is counted from the end of a post.
 	Events time.Duration `env:"EVENT_RETENTION, default=4320h" doc:"How long the timeline of a post is kept; 0s: forever."`
-	// Deleted is counted from the deletion.
-	Deleted time.Duration `env:"DELETED_POST_RETENTION, default=720h" doc:"How long a deleted post is kept; 0s: forever."`
+	// Deleted is counted from the deletion. It is longer than a billing month, whose quota counts what was published.
+	Deleted time.Duration `env:"DELETED_POST_RETENTION, default=768h" doc:"How long a deleted post is kept; 0s: forever."`
 	// Deliveries is counted from the event.
 	Deliveries time.Duration `env:"WEBHOOK_RETENTION, default=720h" doc:"How long a delivery is kept; 0s: forever."`
 }

@@ -44,9 +44,14 @@ func (t *Tx) PostQuota(ctx context.Context, q Quota) (PostQuota, error) {
 }
 
 // monthPosts counts threads by when their first posts go out, which for a date that had passed is the due time. What
-// went out counts also when it was deleted later. The two parts are read by post_range and post_late.
+// went out counts also when it was deleted, made a draft or queued again later. The two parts are read by post_range and
+// post_late.
 const monthPosts = `-- publishing.MonthPosts
-select count(distinct m.group_id) from (
+select count(distinct m.group_id) + (
+  select coalesce(sum(r.posts), 0) from republished r
+  where r.org_id = $1 and r.day >= ($2::timestamptz at time zone 'UTC')::date
+    and r.day < ($3::timestamptz at time zone 'UTC')::date)
+from (
   select p.group_id, p.state, p.deleted_at from post p
   where p.org_id = $1 and p.publish_date >= $2 and p.publish_date < $3 and p.after_post is null and p.delay_minutes = 0
     and (p.due > p.publish_date) is not true
@@ -57,7 +62,7 @@ select count(distinct m.group_id) from (
 where m.state in ('PUBLISHING', 'UNKNOWN', 'PUBLISHED') or m.state = 'QUEUE' and m.deleted_at is null`
 
 // Count returns the number of threads that go out in the billing month of an instant and are queued, on their way or
-// published. The instant is not before now. It returns 0 when nothing is limited.
+// published, each as often as it was published. The instant is not before now. It returns 0 when nothing is limited.
 func (q PostQuota) Count(ctx context.Context, at time.Time) (n int, err error) {
 	if q.tx == nil {
 		return 0, nil

@@ -78,6 +78,35 @@ func TestPostQuota_CountsWhatIsQueuedOrOut(t *testing.T) {
 	want("a fourth has failed", 2)
 }
 
+// What was published stays counted when it is published again, or is a draft.
+func TestPostQuota_CountsEachTimeThatAPostGoesOut(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	post := r.post(r.channel(), -time.Second, 0, time.Hour)
+	publish := func() { r.finish(r.claim(1)[0], publishing.ResultPublished, "") }
+	want := func(when string, n int) {
+		t.Helper()
+		if got := r.monthOf(time.Now()); got != n {
+			t.Errorf("%s: got the count %d, want %d", when, got, n)
+		}
+	}
+	publish()
+	want("published once", 1)
+	r.moveTo(post, publishing.StateQueue)
+	want("queued again", 2)
+	publish()
+	want("published twice", 2)
+	r.moveTo(post, publishing.StateDraft)
+	want("a draft", 2)
+	r.moveTo(post, publishing.StateQueue)
+	want("queued a third time", 3)
+	r.delete(post)
+	want("deleted before it went out", 2)
+	if got := r.monthOf(time.Now().AddDate(0, 0, 40)); got != 0 {
+		t.Errorf("another month has the count %d, want 0", got)
+	}
+}
+
 // A post goes out at its date, or at once when that has passed, and counts in that month alone.
 func TestPostQuota_CountsPastDatesWhenTheyGoOut(t *testing.T) {
 	t.Parallel()

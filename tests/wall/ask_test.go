@@ -131,6 +131,7 @@ func newTenantFixture(t *testing.T, db *pg.DB) tenantFixture {
 			`insert into tag (org_id, id, name, color) values ($1, $2, 'a tag', '#123456')`,
 			`insert into pause (org_id, subject, scope, by) values ($1, $2, 'customer', 'me')`,
 			`insert into slot_hold (org_id, subject, at, expires_at) values ($1, $2, now(), now() + interval '1 hour')`,
+			`insert into republished (org_id, day, posts) select $1, now()::date, 1 where $2::uuid is not null`,
 			`insert into publication (org_id, id, post_id, group_id, part_id, position, number, created_at) select org_id, $2, id, group_id, id, 0, 1, now() from post where org_id = $1`,
 		} {
 			if _, err := tx.Exec(t.Context(), sql, e.org, e.person); err != nil {
