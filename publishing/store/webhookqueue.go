@@ -163,7 +163,7 @@ type DueWebhook struct {
 }
 
 // DueWebhooks returns endpoints with something to send that no task has taken, at most perOrg of each organization that
-// work and as many that fail, less those under way.
+// work and as many that fail or are slow, less those under way.
 func (s *Store) DueWebhooks(ctx context.Context, now time.Time, perOrg, limit int) (out []DueWebhook, err error) {
 	err = s.db.WriteRole(ctx, pg.Clock, func(b *pgx.Batch) {
 		b.Queue(webhookDue, now, perOrg, limit).Query(into(&out, pgx.RowToStructByName[DueWebhook]))
@@ -181,15 +181,15 @@ const webhooksTake = `-- publishing.WebhooksTake
 update webhook w set queued_until = $3
 where w.id = any ($1) and w.next_at <= $2 and coalesce(w.queued_until <= $2, true)
   and coalesce(w.running_until <= $2, true)
-returning w.id, w.failing_since is not null as failing`
+returning w.id, w.failing_since is not null or coalesce(w.slow_until > $2, false) as aside`
 
 type takenWebhook struct {
-	ID      publishing.WebhookID `db:"id"`
-	Failing bool                 `db:"failing"`
+	ID    publishing.WebhookID `db:"id"`
+	Aside bool                 `db:"aside"`
 }
 
 // QueueWebhooks adds a task for each endpoint that still needs one: of the kind healthy, or failing when its last
-// attempt failed. No process adds another one for it before until. An organization whose people have no access sends
+// attempt failed or it is slow. No process adds another one for it before until. An organization whose people have no access sends
 // nothing; its endpoints are looked at again at later.
 func (t *Tx) QueueWebhooks(
 	ctx context.Context, queue *jobs.Queue, webhooks []publishing.WebhookID, healthy, failing string,
@@ -213,7 +213,7 @@ func (t *Tx) QueueWebhooks(
 	}
 	for _, w := range taken {
 		task := jobs.Task{Kind: healthy, Org: t.org.UUID(), ID: w.ID.UUID()}
-		if w.Failing {
+		if w.Aside {
 			task.Kind = failing
 		}
 		if err := queue.Add(ctx, t.tx, task); err != nil {

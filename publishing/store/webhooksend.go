@@ -20,13 +20,15 @@ type WebhookTarget struct {
 	Key     []byte `db:"signing_key"`
 	OldKey  []byte `db:"old_key"`
 	Failing bool   `db:"failing"`
+	// Slow is set for a while after an answer that took long.
+	Slow bool `db:"slow"`
 }
 
 const webhookBegin = `-- publishing.WebhookBegin
 update webhook w set running_until = $3, queued_until = null
 where w.id = $1 and coalesce(w.running_until <= $2, true)
 returning w.name, w.url, w.signing_key, case when w.old_key_until > $2 then w.old_key end as old_key,
-  w.failing_since is not null as failing`
+  w.failing_since is not null as failing, coalesce(w.slow_until > $2, false) as slow`
 
 // BeginWebhook makes this process the only one that sends to an endpoint, until a time that SaveAttempt moves. It
 // returns false when there is no such endpoint or another process has it.
@@ -81,6 +83,8 @@ type AttemptResult struct {
 	Error string
 	// IsTest is set for a delivery that is no sign of the endpoint's health.
 	IsTest bool
+	// SlowUntil is set when the answer took long: until then the endpoint counts as slow.
+	SlowUntil *time.Time
 	// NotBefore is the end of the pause that the endpoint asked for; nil for none.
 	NotBefore *time.Time
 }
@@ -95,8 +99,9 @@ where d.webhook_id = $1 and d.id = $2 and d.state = 'pending' and d.attempts = $
 
 // webhookWorks writes nothing for an endpoint that goes on working, but for the extension of its time now and then.
 const webhookWorks = `-- publishing.WebhookWorks
-update webhook w set running_until = $2, failing_since = null, not_before = null
-where w.id = $1 and (w.failing_since is not null or w.not_before is not null
+update webhook w set running_until = $2, failing_since = null, not_before = null,
+  slow_until = coalesce($3, w.slow_until)
+where w.id = $1 and (w.failing_since is not null or w.not_before is not null or $3::timestamptz is not null
   or w.running_until < $2::timestamptz - interval '5 seconds')`
 
 const webhookFails = `-- publishing.WebhookFails
@@ -126,7 +131,7 @@ func (s *Store) SaveAttempt(
 		case r.IsTest:
 			b.Queue(webhookExtend, webhook, until)
 		case r.State == publishing.DeliveryDelivered:
-			b.Queue(webhookWorks, webhook, until)
+			b.Queue(webhookWorks, webhook, until, r.SlowUntil)
 		default:
 			b.Queue(webhookFails, webhook, until, now, r.NotBefore)
 			b.Queue(webhookFailing, webhook).Query(func(rows pgx.Rows) error {

@@ -22,6 +22,10 @@ const (
 	drainBatch = 20
 	// inFlight is how many calls an endpoint that works gets at once. One that fails gets one call a turn.
 	inFlight = 2
+	// slowAnswer is what an answer takes, in milliseconds, that makes an endpoint slow for slowFor: then it gets the workers
+	// of those that fail, so that it can keep those of the others for one call at most.
+	slowAnswer = 2000
+	slowFor    = time.Hour
 	// hold is how long an endpoint belongs to a process without a stored attempt. It is longer than a call.
 	hold = publishing.WebhookTimeout + 15*time.Second
 	// errorPause is how long an endpoint waits after an error of the database.
@@ -74,7 +78,9 @@ type run struct {
 	mu sync.Mutex
 	// failing is set from the first attempt that fails: the turn ends then.
 	failing bool
-	err     error
+	// slowed is set from the first answer that makes the endpoint slow, which ends the turn too.
+	slowed bool
+	err    error
 }
 
 func (r *run) drain(ctx context.Context) error {
@@ -88,7 +94,7 @@ func (r *run) drain(ctx context.Context) error {
 			return err
 		}
 		r.sendAll(ctx, due, at)
-		if r.err != nil || r.failing {
+		if r.err != nil || r.failing || r.slowed {
 			return r.err
 		}
 	}
@@ -132,7 +138,7 @@ func (r *run) sendAll(ctx context.Context, due []publishingstore.DueDelivery, at
 func (r *run) isOver(ctx context.Context) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return r.failing || r.err != nil || ctx.Err() != nil || clock.Boot()-r.began >= drainTime
+	return r.failing || r.slowed || r.err != nil || ctx.Err() != nil || clock.Boot()-r.began >= drainTime
 }
 
 // attempt sends one delivery once and stores how it ended. What was stopped by the end of ctx is not stored: it is sent
@@ -157,6 +163,7 @@ func (r *run) attempt(ctx context.Context, one publishingstore.DueDelivery) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.failing = r.failing || a.problem != ""
+	r.slowed = r.slowed || result.SlowUntil != nil && !r.target.Slow
 	r.err = errors.Join(r.err, err)
 }
 
@@ -170,6 +177,10 @@ func (r *run) result(one publishingstore.DueDelivery, a answer, now time.Time) p
 		},
 	}
 	if a.problem == "" {
+		if a.took.Milliseconds() >= slowAnswer {
+			until := now.Add(slowFor)
+			out.SlowUntil = &until
+		}
 		return out
 	}
 	if a.cause != nil {

@@ -21,8 +21,8 @@ import (
 	"crier/tenancy"
 )
 
-// The kinds of the tasks whose ids Deliver takes. Endpoints whose last attempt failed have workers of their own, so that
-// those that work never wait behind them.
+// The kinds of the tasks whose ids Deliver takes. Endpoints whose last attempt failed, and those that answer slowly, have
+// workers of their own, so that the others never wait behind them.
 const (
 	TaskHealthy = "webhook"
 	TaskFailing = "webhook-failing"

@@ -698,3 +698,44 @@ func TestRender_TooLargeIsAnError(t *testing.T) {
 		t.Error("got no error of a body that is too large without its content and its approval")
 	}
 }
+
+// An endpoint that answers slowly takes a worker of those that work for one call, and then those of the others for an
+// hour.
+func TestDeliver_SlowEndpointMakesWay(t *testing.T) {
+	t.Parallel()
+	slow := newReceiver(t, func(w http.ResponseWriter, _ *http.Request) {
+		time.Sleep(2100 * time.Millisecond)
+		w.WriteHeader(http.StatusOK)
+	})
+	r := newRig(t, slow)
+	r.create(slow.server.URL)
+	for range 5 {
+		r.publish("an event")
+	}
+	kinds := func() (kinds []string) {
+		_, err := r.deliverer.Step(r.Context())
+		r.OK(err)
+		for _, made := range r.tasks() {
+			kinds = append(kinds, made.Kind)
+			r.OK(r.deliverer.Deliver(r.Context(), r.org.Org, made.Webhook))
+		}
+		return kinds
+	}
+	if got := kinds(); !slices.Equal(got, []string{webhook.TaskHealthy}) {
+		t.Fatalf("got the tasks %v, want one of an endpoint that works", got)
+	}
+	if n := len(slow.take()); n == 0 || n > 2 {
+		t.Errorf("got %d calls in the first turn, want those under way when the first was slow", n)
+	}
+	if got := kinds(); !slices.Equal(got, []string{webhook.TaskFailing}) {
+		t.Errorf("got the tasks %v after a slow answer, want one that keeps no fast endpoint waiting", got)
+	}
+	if n := len(slow.take()); n < 3 {
+		t.Errorf("got %d more calls, want the rest", n)
+	}
+	r.wait(2 * time.Hour)
+	r.publish("a late one")
+	if got := kinds(); !slices.Equal(got, []string{webhook.TaskHealthy}) {
+		t.Errorf("got the tasks %v after an hour, want one of an endpoint that works", got)
+	}
+}
