@@ -236,6 +236,6 @@ func (s *Server) publicAPI() *publicv1.API {
 		publicv1.Deps{
 			Posts: s.deps.Posts, Releases: s.deps.Posts, Channels: s.deps.Channels, Connectors: s.deps.Channels,
 			Tools: s.deps.Channels, Slots: s.deps.Slots, Media: s.deps.Media, Webhooks: s.deps.Webhooks,
-			Approvals: s.deps.Approvals, Clock: s.deps.Clock,
+			Approvals: s.deps.Approvals, Reviewers: s.session, Clock: s.deps.Clock,
 		})
 }

@@ -5,6 +5,7 @@ import (
 	"encoding/base64"
 	"net/http"
 	"net/url"
+	"strconv"
 	"strings"
 	"testing"
 )
@@ -66,5 +67,28 @@ func TestReviewPage_FormLeadsBackToThePage(t *testing.T) {
 	}
 	if status, _ := r.formOf(t, "/review/other", url.Values{"action": {"approve"}}); status != http.StatusNotFound {
 		t.Errorf("another token: got %d, want 404", status)
+	}
+}
+
+// Who has a key cannot fill the mailbox of a stranger with requests for reviews.
+func TestRequestApproval_AddressGetsThirtyMailsAnHour(t *testing.T) {
+	t.Parallel()
+	r := start(t, nil)
+	ask := func(email string) answer {
+		return r.call(t, "POST", "/public/v1/posts/p/request-approval", `{"reviewerEmail":`+strconv.Quote(email)+`}`, "Authorization", goodKey)
+	}
+	for i := range 30 {
+		if a := ask([]string{"ada@example.com", " ADA@example.com"}[i%2]); a.status != 201 {
+			t.Fatalf("request %d: got %d %s, want 201", i+1, a.status, a.body)
+		}
+	}
+	want(t, ask("ada@example.com"), 429, `"retryAfter"`)
+	for range 31 {
+		if a := ask(""); a.status != 201 {
+			t.Fatalf("without an address: got %d %s, want 201", a.status, a.body)
+		}
+	}
+	if a := ask("eve@example.com"); a.status != 201 {
+		t.Errorf("another address: got %d %s, want 201", a.status, a.body)
 	}
 }

@@ -3,6 +3,7 @@ package appapi
 import (
 	"context"
 	"log/slog"
+	"strings"
 	"sync/atomic"
 	"time"
 
@@ -86,6 +87,9 @@ type buckets struct {
 	inviteAddress addressBucket
 	// invitation counts the mails with invitations of an organization.
 	invitation bucket
+	// reviewAddress counts the requests for a review that one address gets by mail. They are not in anyMail: a reviewer
+	// may be asked for many posts at once.
+	reviewAddress addressBucket
 	// newAddress counts requests to change to one mail address, also those whose proof is wrong.
 	newAddress addressBucket
 	// anyMail counts the requests of all these kinds for one address together: what others can cause. Notices about an
@@ -124,6 +128,7 @@ func newBuckets(appLimit int, c clock.Clock) buckets {
 		resendAddress: address("resend-address", 5, time.Hour),
 		inviteAddress: address("invite-address", 5, time.Hour),
 		invitation:    one("invitation", 100, time.Hour),
+		reviewAddress: address("review-address", 30, time.Hour),
 		newAddress:    address("new-address", 10, time.Hour),
 		anyMail:       address("any-mail", 6, time.Hour),
 		deviceReset:   one("device-reset", 3, tenancy.ResetLife),
@@ -156,8 +161,18 @@ func (a *API) admitSource(ctx context.Context, b clientBucket, from tenancy.Sour
 // admitAddress counts a request of ctx for a mail to an address, which is not stored, and all such requests together. It
 // returns RateLimited when none is left.
 func (a *API) admitAddress(ctx context.Context, b addressBucket, email string) error {
+	return a.admitMail(ctx, email, b, a.buckets.anyMail)
+}
+
+// AdmitReviewer counts a request of ctx for a mail to a reviewer, as the client wrote the address. It returns RateLimited
+// when none is left.
+func (a *API) AdmitReviewer(ctx context.Context, email string) error {
+	return a.admitMail(ctx, strings.ToLower(strings.TrimSpace(email)), a.buckets.reviewAddress)
+}
+
+func (a *API) admitMail(ctx context.Context, email string, buckets ...addressBucket) error {
 	name := a.accountName(email)
-	for _, each := range []addressBucket{b, a.buckets.anyMail} {
+	for _, each := range buckets {
 		if err := a.admit(ctx, each.site, name+" "+request.From(ctx).From.Site); err != nil {
 			return err
 		}

@@ -3,6 +3,7 @@ package publicv1
 import (
 	"context"
 	"net/http"
+	"strings"
 
 	"github.com/danielgtaylor/huma/v2"
 
@@ -89,6 +90,12 @@ func approvalRecord(a publishing.Approval) ApprovalRecord {
 	return out
 }
 
+// Reviewers limits how often reviewers are mailed.
+type Reviewers interface {
+	// AdmitReviewer counts a mail to an address. It returns RateLimited when none is left.
+	AdmitReviewer(ctx context.Context, email string) error
+}
+
 // RequestApprovalRequest is the body of POST /posts/{id}/request-approval, which may be absent.
 type RequestApprovalRequest struct {
 	Note          *string `json:"note,omitempty" nullable:"true" maxLength:"8000" doc:"For the reviewer, at most 2000 characters."`
@@ -117,6 +124,11 @@ func (a *API) requestApproval(ctx context.Context, in *requestApprovalInput) (*a
 	if in.Body != nil {
 		cmd = publishing.RequestApproval{
 			Note: in.Body.Note, ReviewerEmail: in.Body.ReviewerEmail, AutoSchedule: in.Body.AutoSchedule,
+		}
+	}
+	if email := cmd.ReviewerEmail; email != nil && strings.TrimSpace(*email) != "" {
+		if err := a.deps.Reviewers.AdmitReviewer(ctx, *email); err != nil {
+			return nil, err
 		}
 	}
 	made, err := a.deps.Approvals.Request(ctx, request.Principal(ctx), in.ID, cmd)

@@ -144,6 +144,7 @@ type Deps struct {
 	Media      Media
 	Webhooks   Webhooks
 	Approvals  Approvals
+	Reviewers  Reviewers
 	Clock      clock.Clock
 }
 
