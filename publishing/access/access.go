@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"crier/platform/clock"
+	"crier/platform/fault"
+	"crier/platform/limit"
 	"crier/platform/outbound"
 	"crier/platform/pg"
 	"crier/platform/secret"
@@ -37,12 +39,21 @@ type Deps struct {
 type Keeper struct {
 	deps  Deps
 	store *publishingstore.Store
+	// uses limits the calls of Use of each organization.
+	uses *limit.PerKey[tenancy.OrgID]
 }
 
 // New returns a Keeper. It starts no goroutine.
-func New(deps Deps) *Keeper { return &Keeper{deps: deps, store: publishingstore.New(deps.DB)} }
+func New(deps Deps) *Keeper {
+	return &Keeper{deps: deps, store: publishingstore.New(deps.DB), uses: limit.New[tenancy.OrgID](usesAtOnce)}
+}
 
 const (
+	// usesAtOnce is how many calls of Use one organization may have in one process, so that a platform that does not
+	// answer cannot hold all requests of the organization.
+	usesAtOnce = 2
+	useWait    = time.Second
+	useRetry   = 5 * time.Second
 	// storeGrace is how long a new credential is tried to be stored, because it cannot be had again.
 	storeGrace = 30 * time.Second
 	// poll is how often a refresh by another process is looked at.
@@ -249,7 +260,7 @@ func (k *Keeper) Open(a publishingstore.Access) (*Channel, error) {
 
 // Use calls a platform for a channel: it calls fn, and once more with a new credential when the platform refuses the
 // first. fn must be repeatable. A channel that must be connected again is flagged, and is not called at all. The error
-// is that of the last call.
+// is that of the last call, or RateLimited while two calls of the organization are in progress.
 func (k *Keeper) Use(ctx context.Context, a publishingstore.Access, fn func(context.Context, *Channel) error) error {
 	if a.Channel.RefreshNeeded {
 		reason := a.Channel.RefreshReason
@@ -262,6 +273,11 @@ func (k *Keeper) Use(ctx context.Context, a publishingstore.Access, fn func(cont
 	if err != nil {
 		return err
 	}
+	leave, err := k.enter(ctx, a.Channel.Org)
+	if err != nil {
+		return err
+	}
+	defer leave()
 	err = k.call(ctx, c, fn)
 	if connector.KindOf(err, false) == connector.KindReauth && err != nil {
 		if _, err = k.Refresh(ctx, c); err == nil {
@@ -270,6 +286,19 @@ func (k *Keeper) Use(ctx context.Context, a publishingstore.Access, fn func(cont
 	}
 	k.Flag(ctx, c, err)
 	return err
+}
+
+func (k *Keeper) enter(ctx context.Context, org tenancy.OrgID) (leave func(), err error) {
+	ctx, cancel := context.WithTimeout(ctx, useWait)
+	defer cancel()
+	leave, err = k.uses.Enter(ctx, org)
+	if err != nil {
+		return nil, &fault.Error{
+			Kind: fault.RateLimited, Op: "access.Use", RetryAfter: useRetry, Err: err,
+			Message: "Your organization is waiting for the answers of too many platforms; try again in a few seconds.",
+		}
+	}
+	return leave, nil
 }
 
 func (k *Keeper) call(ctx context.Context, c *Channel, fn func(context.Context, *Channel) error) error {

@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"crier/platform/fault"
 	"crier/publishing"
 	"crier/publishing/access"
 	"crier/publishing/connector"
@@ -351,4 +352,37 @@ func TestRefreshAt(t *testing.T) {
 	if got := access.RefreshAt(time.Minute, now, time.Time{}); got != nil {
 		t.Errorf("an unknown end: got %v, want never", got)
 	}
+}
+
+// A platform that does not answer takes two calls of an organization, and none of another one.
+func TestUse_HangingPlatformHoldsTwoCalls(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	entered, hang := make(chan struct{}), make(chan struct{})
+	var hanging sync.WaitGroup
+	mine := r.stored()
+	for range 2 {
+		hanging.Go(func() {
+			err := r.keeper.Use(t.Context(), mine, func(context.Context, *access.Channel) error {
+				entered <- struct{}{}
+				<-hang
+				return nil
+			})
+			if err != nil {
+				t.Errorf("a call that was answered late: got %v, want nil", err)
+			}
+		})
+		<-entered
+	}
+	nothing := func(context.Context, *access.Channel) error { return nil }
+	var refused *fault.Error
+	if err := r.keeper.Use(t.Context(), mine, nothing); !errors.As(err, &refused) || refused.Kind != fault.RateLimited || refused.RetryAfter == 0 {
+		t.Errorf("the third call: got %v, want RateLimited with RetryAfter", err)
+	}
+	r.org = r.Organization()
+	r.channel = r.Connect(r.org.Org)
+	r.OK(r.keeper.Use(t.Context(), r.stored(), nothing))
+	close(hang)
+	hanging.Wait()
+	r.OK(r.keeper.Use(t.Context(), mine, nothing))
 }

@@ -56,7 +56,8 @@ func (s *Channels) access(
 
 // Trigger runs a tool of the platform of a channel and returns its output as JSON. Only the tools that the connector
 // lists can be run, with the data that they declare. It returns NotFound for an unknown channel or tool, Invalid for
-// wrong data, Unauthenticated when the channel must be connected again, and Upstream when the platform fails.
+// wrong data, Unauthenticated when the channel must be connected again, Upstream when the platform fails, and RateLimited
+// as access.Keeper.Use.
 func (s *Channels) Trigger(
 	ctx context.Context, p tenancy.Principal, cmd publishing.TriggerTool,
 ) (json.RawMessage, error) {
@@ -77,11 +78,6 @@ func (s *Channels) Trigger(
 	if err != nil {
 		return nil, err
 	}
-	leave, err := s.acquireConnect(ctx, p.Org)
-	if err != nil {
-		return nil, err
-	}
-	defer leave()
 	var out json.RawMessage
 	err = s.deps.Access.Use(ctx, a, func(ctx context.Context, c *access.Channel) (err error) {
 		out, err = box.Call(ctx, c.Session, tool.Name, data)
@@ -146,6 +142,9 @@ func hasType(v any, want string) bool {
 
 // platformFault returns the fault for a call of a platform that has failed.
 func platformFault(op string, err error) error {
+	if fault.Is(err, fault.RateLimited) {
+		return err
+	}
 	var e *connector.Error
 	if !errors.As(err, &e) {
 		return fault.Wrap(fault.Upstream, op, "The platform could not be asked.", err)
