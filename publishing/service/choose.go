@@ -136,6 +136,17 @@ func (s *Channels) selectInTurn(
 	return s.selectAccount(ctx, st, candidate)
 }
 
+// mayChoose returns Quota when the plan allows no more channels and the candidate is none yet. It is asked before the
+// platform is, which may accept what a choice uses up only once.
+func (s *Channels) mayChoose(ctx context.Context, st publishingstore.ConnectState, candidate string) error {
+	const op = "publishing.ChooseAccount"
+	_, err := s.store.ChannelOfAccount(ctx, st.Org, st.Connector, candidate)
+	if pg.IsNoRows(err) {
+		return s.mayConnect(ctx, st.Org, op)
+	}
+	return internal(op, err)
+}
+
 // selectAccount asks the platform for the access to a candidate and stores the channel. The caller holds a place of
 // acquireConnect.
 func (s *Channels) selectAccount(
@@ -155,6 +166,9 @@ func (s *Channels) selectAccount(
 	credential, err := s.deps.Keyring.Open(st.Credential, st.Org.String())
 	if err != nil {
 		return none, internal(op, err)
+	}
+	if err := s.mayChoose(ctx, st, candidate); err != nil {
+		return none, err
 	}
 	call, cancel := context.WithTimeout(outbound.WithOwner(ctx, st.Org.String()), s.cfg.PlatformTimeout)
 	defer cancel()
