@@ -2,6 +2,7 @@ package publishing
 
 import (
 	"cmp"
+	"context"
 	"fmt"
 	"slices"
 	"time"
@@ -144,9 +145,15 @@ func minuteOf(at time.Time) int64 { return at.Truncate(time.Minute).Unix() / 60 
 const slotStep = 4 * 24 * time.Hour
 
 // FreeSlot returns the first slot of the plans that is after an instant, not after another one, and not taken. ok is
-// false when there is none.
-func FreeSlot(plans []QueuePlan, after, until time.Time, taken TakenMinutes) (at time.Time, ok bool) {
+// false when there is none. It returns the error of ctx when that ends first.
+func FreeSlot(
+	ctx context.Context, plans []QueuePlan, after, until time.Time, taken TakenMinutes,
+) (at time.Time, ok bool, err error) {
+	plans = mergedByZone(plans)
 	for from := after; from.Before(until); from = from.Add(slotStep) {
+		if err := ctx.Err(); err != nil {
+			return time.Time{}, false, err
+		}
 		to := from.Add(slotStep)
 		if to.After(until) {
 			to = until
@@ -157,11 +164,35 @@ func FreeSlot(plans []QueuePlan, after, until time.Time, taken TakenMinutes) (at
 		}
 		for _, at := range sortedOnce(slots) {
 			if !taken.Has(at) {
-				return at, true
+				return at, true, nil
 			}
 		}
 	}
-	return time.Time{}, false
+	return time.Time{}, false, nil
+}
+
+// mergedByZone returns one plan for each zone, in which each time of the day occurs once: most channels of an
+// organization have the same times.
+func mergedByZone(plans []QueuePlan) (merged []QueuePlan) {
+	days := map[string]map[int]Weekdays{}
+	zones := map[string]*time.Location{}
+	for _, p := range plans {
+		zone := p.Zone.String()
+		if days[zone] == nil {
+			days[zone], zones[zone] = map[int]Weekdays{}, p.Zone
+		}
+		for _, t := range p.Times {
+			days[zone][t.Minute] |= t.Days
+		}
+	}
+	for zone, times := range days {
+		p := QueuePlan{Zone: zones[zone]}
+		for minute, on := range times {
+			p.Times = append(p.Times, QueueTime{Minute: minute, Days: on})
+		}
+		merged = append(merged, p)
+	}
+	return merged
 }
 
 // SetQueuePlan asks for other posting times of a channel.

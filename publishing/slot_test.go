@@ -1,6 +1,7 @@
 package publishing_test
 
 import (
+	"context"
 	"slices"
 	"testing"
 	"time"
@@ -156,7 +157,10 @@ func TestFreeSlot(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
-			at, ok := publishing.FreeSlot(c.plans, from, until, c.taken)
+			at, ok, err := publishing.FreeSlot(t.Context(), c.plans, from, until, c.taken)
+			if err != nil {
+				t.Fatal(err)
+			}
 			if got := formatted([]time.Time{at})[0]; ok != (c.want != "") || ok && got != c.want {
 				t.Errorf("got %s, %t; want %q", got, ok, c.want)
 			}
@@ -181,7 +185,10 @@ func TestFreeSlot_IsTheFirstOfAllThatIsNotTaken(t *testing.T) {
 		for _, at := range all[:min(len(all), rapid.IntRange(0, 60).Draw(t, "taken"))] {
 			taken.Add(at)
 		}
-		got, ok := publishing.FreeSlot(plans, from, until, taken)
+		got, ok, err := publishing.FreeSlot(context.Background(), plans, from, until, taken)
+		if err != nil {
+			t.Fatal(err)
+		}
 		i := slices.IndexFunc(all, func(at time.Time) bool { return !taken.Has(at) })
 		if ok != (i >= 0) || ok && !got.Equal(all[i]) {
 			t.Fatalf("got %v, %t of %v without %v", got, ok, all, taken)

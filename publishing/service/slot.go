@@ -111,8 +111,9 @@ func freeSlot(
 		if err != nil {
 			return time.Time{}, err
 		}
-		if at, ok := publishing.FreeSlot(plans, from, until, taken); ok {
-			return at, nil
+		at, ok, err := publishing.FreeSlot(ctx, plans, from, until, taken)
+		if ok || err != nil {
+			return at, err
 		}
 		from = until
 	}
