@@ -296,7 +296,7 @@ func TestFindAnySlot(t *testing.T) {
 	r.create(late, publishing.CreateDraft, want[2], publishing.Repeat{})
 	r.want("a post of any channel takes it", r.findAny(), want[3])
 	hold := r.find(early)
-	for _, at := range want[:4] {
+	for _, at := range []time.Time{want[0], want[1], want[3]} { // at want[2] the other channel has its post
 		if hold.Equal(at) {
 			t.Errorf("a channel gets %v, which is held for all channels", hold)
 		}
