@@ -91,7 +91,7 @@ func (m maker) addBody(t *rapid.T, op *operation, out *made) {
 	}
 	body := m.value(t, content["application/json"].Schema, kindOf(op.path), 0)
 	if strings.HasSuffix(op.path, "/posts") && rapid.Bool().Draw(t, "specimen") {
-		body = m.post(t)
+		body = postBody(t, m)
 	}
 	var err error
 	out.Body, err = json.Marshal(body)
@@ -100,9 +100,9 @@ func (m maker) addBody(t *rapid.T, op *operation, out *made) {
 	}
 }
 
-// post returns a body that makes posts, unless one of its values was replaced. From the schema alone almost none is
+// postBody returns a body that makes posts, unless one of its values was replaced. From the schema alone almost none is
 // accepted, because each of its values must fit the others.
-func (r maker) post(t *rapid.T) any {
+func postBody(t *rapid.T, r maker) any {
 	entries := []m{entry(r.channelID, part("first"), part("second", m{"path": rapid.SampledFrom(append(slices.Clip(r.seen["upload"]), "x")).Draw(t, "file")}))}
 	if r.clean || rapid.Bool().Draw(t, "short") {
 		entries = []m{entry(r.channelID, part(rapid.StringN(1, 40, 400).Draw(t, "content")))}
