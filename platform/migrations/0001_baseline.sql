@@ -1107,7 +1107,7 @@ begin
   return null;
 end $$;
 create trigger post_republished after update of state on post for each row
-  when (old.state = 'PUBLISHED' and new.state <> 'PUBLISHED' and old.after_post is null and old.delay_minutes = 0)
+  when (old.state = 'PUBLISHED' and new.state in ('QUEUE', 'DRAFT') and old.after_post is null and old.delay_minutes = 0)
   execute function republished_record();
 
 -- Applications at platforms ---------------------------------------------------------------------------------------------

@@ -279,7 +279,7 @@ func (w *world) addContent(t *testing.T) {
 		"{key}": key, "{file}": file,
 		"/": post, "/customers/": customer, "/integrations/": removable, "/integrations/social": "sandbox", "/auth/oauth/": "GITHUB", "/monitor/queue/": "publish",
 		"/public/v1/integrations/": removable, "/public/v1/posts/group/": groupID, "$CHANNEL": channel,
-		"/public/v1/find-slot/": channel, "/posts/find-slot/": channel,
+		"/public/v1/customers/": customer, "/public/v1/find-slot/": channel, "/posts/find-slot/": channel,
 		"/connect/": "sandbox-oauth", "/public/v1/social/": "sandbox-oauth", "/public/v1/connectors/": "sandbox-oauth",
 		"/settings/provider-credentials/": "sandbox-oauth", "/public/v1/integration-settings/": channel,
 		"/public/v1/integration-trigger/": channel,
@@ -298,14 +298,13 @@ func (w *world) addContent(t *testing.T) {
 	}
 }
 
-// addWebhook creates a webhook and a delivery for the routes that begin with a path. It is disabled, so that nothing is
-// sent between the calls.
+// addWebhook creates a webhook and a delivery for the routes that begin with a path. It wants no event that there is.
 func (w *world) addWebhook(t *testing.T, beginning string) {
 	t.Helper()
 	var hook, delivery string
 	must(t, w.super.QueryRow(t.Context(), `with hook as (
-			insert into webhook (org_id, id, name, url, signing_key, created_at, updated_at, disabled_at, disabled_for, last_number)
-			values ($1, gen_random_uuid(), 'firstling hook', 'https://127.0.0.1/firstling', 'sealed', now(), now(), now(), 'person', 1)
+			insert into webhook (org_id, id, name, url, signing_key, created_at, updated_at, events, last_number)
+			values ($1, gen_random_uuid(), 'firstling hook', 'https://127.0.0.1/firstling', 'sealed', now(), now(), '{none}', 1)
 			returning org_id, id)
 		insert into webhook_delivery (org_id, id, webhook_id, number, event, body, state, created_at, ended_at)
 		select org_id, gen_random_uuid(), id, 1, 'post.published', $2, 'delivered', now(), now() from hook

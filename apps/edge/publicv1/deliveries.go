@@ -95,7 +95,7 @@ type deliveryInput struct {
 
 // ReplayDelivery returns the endpoint that sends a delivery again.
 func (a *API) ReplayDelivery() route.Endpoint {
-	d := describeWebhook("Send a delivery again, with the same id and body", 404)
+	d := describeWebhook("Send a delivery again, with the same id and body", 404, 409)
 	d.DefaultStatus = http.StatusCreated
 	return route.JSON(d, a.replayDelivery)
 }
