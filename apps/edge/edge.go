@@ -234,7 +234,7 @@ func (s *Server) appAPI() *appapi.API {
 func (s *Server) publicAPI() *publicv1.API {
 	return publicv1.New(publicv1.Config{BaseURL: s.cfg.Base(), UploadLimit: s.cfg.UploadLimit},
 		publicv1.Deps{
-			Posts: s.deps.Posts, Releases: s.deps.Posts, Channels: s.deps.Channels, Connectors: s.deps.Channels,
+			Posts: s.deps.Posts, Releases: s.deps.Posts, Reports: s.deps.Posts, Channels: s.deps.Channels, Connectors: s.deps.Channels,
 			Tools: s.deps.Channels, Slots: s.deps.Slots, Media: s.deps.Media, Webhooks: s.deps.Webhooks,
 			Approvals: s.deps.Approvals, Reviewers: s.session, Clock: s.deps.Clock,
 		})

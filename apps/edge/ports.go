@@ -16,6 +16,7 @@ import (
 type Posts interface {
 	publicv1.Posts
 	publicv1.Releases
+	publicv1.Reports
 }
 
 // Channels are the use cases of channels and platforms in both APIs.

@@ -24,6 +24,24 @@ func pathID(name string) rowInput {
 	return rowInput{name: "path " + name, wrong: refusedWith(404, notThere, "no-id", "1", "%", strings.Repeat("x", tooLong))}
 }
 
+var reportDays = refusedWith(400, 0, -1, 367, "x", "1.5", "1e1")
+
+// reportShape checks the answer of both reports.
+func reportShape(t *testing.T, a answer) {
+	v := members(t, a.raw(), "days", "from", "to", "customer?", "posts", "channels", "byPlatform", "byDay", "recentErrors")
+	members(t, v["posts"], "total", "draft", "scheduled", "published", "failed")
+	members(t, v["channels"], "total", "active", "disabled", "refreshNeeded")
+	for _, p := range elements(t, v["byPlatform"]) {
+		members(t, p, "identifier", "channels", "scheduled", "published", "failed")
+	}
+	for _, d := range elements(t, v["byDay"]) {
+		members(t, d, "date", "scheduled", "published", "failed")
+	}
+	if c, ok := v["customer"]; ok {
+		members(t, c, "id", "name")
+	}
+}
+
 // withPost returns the id of a new post in the path, and more inputs.
 func withPost(kind string, more inputs) func(t *testing.T, o org) inputs {
 	return func(t *testing.T, o org) inputs {
@@ -145,6 +163,21 @@ func interfaceRows() map[string]row {
 				}
 			},
 			inputs: []rowInput{{name: "query group", wrong: refusedWith(0, notThere)}},
+		},
+		"GET /overview": {
+			good: func(t *testing.T, o org) inputs { o.channel(t, "A"); return inputs{"query days": 7} }, status: 200, shape: reportShape,
+			inputs: []rowInput{{name: "query days", wrong: reportDays}},
+		},
+		"GET /customers/:customerId/report": {
+			good: func(t *testing.T, o org) inputs {
+				o.tenant(t, `insert into customer (org_id, id, name) values ($1, $2, 'Acme') on conflict do nothing`, o.who.Org.String(), notThere)
+				return inputs{"query days": "30", "path customerId": notThere}
+			},
+			status: 200, shape: reportShape,
+			inputs: []rowInput{
+				{name: "query days", wrong: reportDays},
+				{name: "path customerId", wrong: refusedWith(404, "0191d1c5-0000-7000-8000-000000000001", "no-id", "%")},
+			},
 		},
 		"GET /groups": {good: plain(nil), status: 200, shape: listOf("id", "name")},
 		"GET /social/:integration": {

@@ -328,6 +328,11 @@ func accessQuestions(s *publishingstore.Store) map[string]question {
 			out, err := s.Customers(t.Context(), m.org)
 			return err == nil && !slices.ContainsFunc(out, func(c publishing.Customer) bool { return c.ID.UUID() == th.person.UUID() })
 		},
+		"Store.Report": func(t *testing.T, m, th tenantFixture) bool {
+			customer := id.FromUUID[publishing.CustomerTag](th.person.UUID())
+			out, err := s.Report(t.Context(), m.org, customer, []time.Time{{}, time.Now().AddDate(1, 0, 0)})
+			return err == nil && out.Customer == nil && len(out.Counts)+len(out.Channels)+len(out.Errors) == 0
+		},
 		"Store.PlatformApps": func(t *testing.T, m, th tenantFixture) bool {
 			out, err := s.PlatformApps(t.Context(), m.org, "")
 			return err == nil && !slices.ContainsFunc(out, func(a publishingstore.PlatformApp) bool { return a.ClientID == th.org.String() })

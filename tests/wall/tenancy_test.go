@@ -294,6 +294,7 @@ var crossing = map[string]string{
 	"Store.InOrg":                           "covered by the methods of Tx",
 	"Tx.CountChannels":                      "returns a number of rows that Store.Channels is asked for",
 	"Tx.CountWebhooks":                      "returns a number of rows that Store.Webhooks is asked for",
+	"Tx.LockReviewMails":                    "locks the organization of the transaction",
 	"Tx.PostQuota":                          "locks the organization of the transaction and returns numbers only",
 	"Store.Reviewable":                      "it reads the name of the one organization that it is asked about",
 	"Tx.ReviewMails":                        "it counts the rows of its own organization from a time on",

@@ -137,6 +137,7 @@ type Config struct {
 type Deps struct {
 	Posts      Posts
 	Releases   Releases
+	Reports    Reports
 	Channels   Channels
 	Connectors Connectors
 	Tools      Tools

@@ -1,0 +1,168 @@
+package publicv1
+
+import (
+	"context"
+	"time"
+
+	"github.com/danielgtaylor/huma/v2"
+
+	"crier/apps/edge/request"
+	"crier/apps/edge/route"
+	"crier/platform/fault"
+	"crier/publishing"
+	"crier/tenancy"
+)
+
+// Reports are the use cases of reports.
+type Reports interface {
+	// Report returns what became of the posts of the last days. A customer that does not exist, that is of another
+	// organization, or whose id does not parse, is NotFound.
+	Report(ctx context.Context, p tenancy.Principal, q publishing.GetReport) (publishing.Report, error)
+}
+
+const defaultReportDays = 30
+
+// PostCounts are numbers of posts by their state.
+type PostCounts struct {
+	Total     int `json:"total"`
+	Draft     int `json:"draft"`
+	Scheduled int `json:"scheduled" doc:"Queued, being published, or with an outcome that is not known yet."`
+	Published int `json:"published"`
+	Failed    int `json:"failed"`
+}
+
+// ChannelCounts are numbers of channels.
+type ChannelCounts struct {
+	Total         int `json:"total"`
+	Active        int `json:"active" doc:"Neither disabled nor to be reconnected."`
+	Disabled      int `json:"disabled"`
+	RefreshNeeded int `json:"refreshNeeded" doc:"To be reconnected."`
+}
+
+// PlatformReport is the part of a report that concerns one platform.
+type PlatformReport struct {
+	Identifier string `json:"identifier"`
+	Channels   int    `json:"channels"`
+	Scheduled  int    `json:"scheduled"`
+	Published  int    `json:"published"`
+	Failed     int    `json:"failed"`
+}
+
+// DayReport is the part of a report that concerns one day.
+type DayReport struct {
+	Date      string `json:"date" format:"date"`
+	Scheduled int    `json:"scheduled"`
+	Published int    `json:"published"`
+	Failed    int    `json:"failed"`
+}
+
+// RecentError is a post that failed.
+type RecentError struct {
+	PostID        string `json:"postId"`
+	IntegrationID string `json:"integrationId"`
+	Name          string `json:"name" doc:"Of the channel."`
+	Identifier    string `json:"identifier" doc:"Of the platform."`
+	Message       string `json:"message"`
+	Date          string `json:"date" format:"date-time"`
+}
+
+// Report is the answer of both reports.
+type Report struct {
+	Days         int              `json:"days"`
+	From         string           `json:"from" format:"date-time" doc:"The beginning of the first day."`
+	To           string           `json:"to" format:"date-time" doc:"The present."`
+	Customer     *ReportCustomer  `json:"customer,omitempty" doc:"Of the report of a customer."`
+	Posts        PostCounts       `json:"posts"`
+	Channels     ChannelCounts    `json:"channels"`
+	ByPlatform   []PlatformReport `json:"byPlatform" nullable:"false"`
+	ByDay        []DayReport      `json:"byDay" nullable:"false" doc:"One for each day, the first one first."`
+	RecentErrors []RecentError    `json:"recentErrors" nullable:"false" doc:"At most 20, the latest first."`
+}
+
+// ReportCustomer is whose posts a report counts.
+type ReportCustomer struct {
+	ID   string `json:"id"`
+	Name string `json:"name"`
+}
+
+type reportOutput struct{ Body Report }
+
+type overviewInput struct {
+	Days optionalInt `query:"days" doc:"How many days, 1 to 366 (default 30). Today is the last one."`
+}
+
+type customerReportInput struct {
+	CustomerID string      `path:"customerId" doc:"Id of a group."`
+	Days       optionalInt `query:"days" doc:"How many days, 1 to 366 (default 30). Today is the last one."`
+}
+
+func describeReport(summary string, errors ...int) huma.Operation {
+	d := describe(summary, errors...)
+	d.Description = "A post counts at its date, a thread as one post. Scheduled posts and drafts count also when their date " +
+		"is after today, but not in byDay. Days are those of the time zone of the organization. The occurrences of a repeated " +
+		"post count from when it is their turn."
+	d.SkipValidateParams = true // see optionalInt
+	return d
+}
+
+// Overview returns the endpoint of the report of the organization.
+func (a *API) Overview() route.Endpoint {
+	return route.JSON(describeReport("Count the posts of the last days", 400),
+		func(ctx context.Context, in *overviewInput) (*reportOutput, error) { return a.report(ctx, "", in.Days) })
+}
+
+// CustomerReport returns the endpoint of the report of one customer.
+func (a *API) CustomerReport() route.Endpoint {
+	return route.JSON(describeReport("Count the posts of a group in the last days", 400, 404),
+		func(ctx context.Context, in *customerReportInput) (*reportOutput, error) {
+			if in.CustomerID == "" {
+				return nil, fault.New(fault.NotFound, "publicv1.customerReport", "There is no such customer.")
+			}
+			return a.report(ctx, in.CustomerID, in.Days)
+		})
+}
+
+func (a *API) report(ctx context.Context, customer string, asked optionalInt) (*reportOutput, error) {
+	days, wrong := asked.between("days", 1, publishing.MaxReportDays, defaultReportDays)
+	if len(wrong) > 0 {
+		return nil, &fault.Error{
+			Kind: fault.Invalid, Op: "publicv1.report", Message: "The query is not valid.", Fields: wrong,
+		}
+	}
+	r, err := a.deps.Reports.Report(ctx, request.Principal(ctx), publishing.GetReport{Days: days, Customer: customer})
+	if err != nil {
+		return nil, err
+	}
+	out := Report{
+		Days: days, From: FormatTime(r.From), To: FormatTime(r.To), Posts: postCounts(r.Posts), Channels: ChannelCounts(r.Channels),
+		ByPlatform: []PlatformReport{}, ByDay: []DayReport{}, RecentErrors: []RecentError{},
+	}
+	if r.Customer != nil {
+		out.Customer = &ReportCustomer{ID: r.Customer.ID.String(), Name: r.Customer.Name}
+	}
+	for _, p := range r.Platforms {
+		out.ByPlatform = append(out.ByPlatform, PlatformReport{
+			Identifier: p.Platform, Channels: p.Channels, Scheduled: p.Posts.Scheduled, Published: p.Posts.Published,
+			Failed: p.Posts.Failed,
+		})
+	}
+	for _, d := range r.Days {
+		out.ByDay = append(out.ByDay, DayReport{
+			Date: d.Start.Format(time.DateOnly), Scheduled: d.Posts.Scheduled, Published: d.Posts.Published, Failed: d.Posts.Failed,
+		})
+	}
+	for _, e := range r.Errors {
+		out.RecentErrors = append(out.RecentErrors, RecentError{
+			PostID: e.Post.String(), IntegrationID: e.Channel.String(), Name: e.Name, Identifier: e.Platform,
+			Message: e.Message, Date: FormatTime(e.Date),
+		})
+	}
+	return &reportOutput{Body: out}, nil
+}
+
+func postCounts(n publishing.PostCounts) PostCounts {
+	return PostCounts{
+		Total: n.Draft + n.Scheduled + n.Published + n.Failed, Draft: n.Draft, Scheduled: n.Scheduled,
+		Published: n.Published, Failed: n.Failed,
+	}
+}

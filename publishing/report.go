@@ -1,0 +1,68 @@
+package publishing
+
+import "time"
+
+// The limits of reports.
+const (
+	// MaxReportDays is the longest window.
+	MaxReportDays = 366
+	// MaxReportErrors is the largest number of recent errors in a report.
+	MaxReportErrors = 20
+)
+
+// GetReport asks what became of the posts of an organization, or of one customer, in the last days.
+type GetReport struct {
+	// Days is the length of the window, from 1 to MaxReportDays. Today is its last day.
+	Days int
+	// Customer is the id of a customer, "" for the whole organization.
+	Customer string
+}
+
+// Report counts threads by their state, as Thread.Effective names it. A thread counts at its publish date.
+type Report struct {
+	// From is the beginning of the first day of the window, by the clocks of the organization, and To the present.
+	From, To time.Time
+	// Customer is nil in the report of a whole organization.
+	Customer *Customer
+	// Posts are those of the window, and the drafts and scheduled posts of all later days.
+	Posts    PostCounts
+	Channels ChannelCounts
+	// Platforms are in the order of their identifiers.
+	Platforms []PlatformReport
+	// Days are the days of the window, the first one first. Each begins at midnight of the organization.
+	Days []DayReport
+	// Errors are the latest failures of the window, the latest first.
+	Errors []PostFailure
+}
+
+// PostCounts are numbers of threads.
+type PostCounts struct{ Draft, Scheduled, Published, Failed int }
+
+// ChannelCounts are numbers of connected channels. One that needs to be reconnected or is disabled is not active.
+type ChannelCounts struct{ Total, Active, Disabled, RefreshNeeded int }
+
+// PlatformReport is the part of a report that concerns one platform.
+type PlatformReport struct {
+	Platform string
+	// Channels is the number of connected channels. It is 0 when only posts of disconnected ones are left.
+	Channels int
+	Posts    PostCounts
+}
+
+// DayReport is the part of a report that concerns one day.
+type DayReport struct {
+	Start time.Time
+	Posts PostCounts
+}
+
+// PostFailure is a thread that failed.
+type PostFailure struct {
+	// Post is the first post of the thread.
+	Post     PostID
+	Channel  ChannelID
+	Name     string
+	Platform string
+	// Message is for people.
+	Message string
+	Date    time.Time
+}

@@ -1,0 +1,33 @@
+-- publishing.ReportPosts
+--
+-- Counts the threads of a report by their state, those of each day and those of each platform. The state of a thread is
+-- that of publishing.Thread.Effective, as in the trigger post_webhook.
+--
+-- Result: the number of the day, or null; the platform, or null; how many are drafts, scheduled, published, failed.
+--
+--   $1 customer uuid: whose posts; null: those of all
+--   $2 days timestamptz[]: the starts of the days, and the end of the last one
+--
+--   PREPARE report_posts (uuid, timestamptz[]) AS
+--   EXPLAIN EXECUTE report_posts (null, null);
+with thread as (
+  -- What each thread shows.
+  select width_bucket(p.publish_date, $2) - 1 as day, c.connector,
+    case
+      when p.state <> 'PUBLISHED' then p.state
+      else coalesce((
+        select f.state from post f
+        where f.group_id = any (array[p.group_id]) and (f.org_id = p.org_id) is true and f.after_post is not null
+          and f.deleted_at is null and f.state <> 'PUBLISHED'
+        order by f.state <> 'ERROR', f.id limit 1), 'PUBLISHED') end as shown
+  from post p join channel c on c.org_id = p.org_id and c.id = p.channel_id
+  where p.publish_date >= ($2::timestamptz[])[1] and p.after_post is null and p.delay_minutes = 0
+    and p.deleted_at is null and ($1::uuid is null or c.customer_id = $1)
+)
+select t.day, t.connector,
+  count(*) filter (where t.shown = 'DRAFT') as draft,
+  count(*) filter (where t.shown in ('QUEUE', 'WAITING', 'PUBLISHING', 'UNKNOWN')) as scheduled,
+  count(*) filter (where t.shown = 'PUBLISHED') as published,
+  count(*) filter (where t.shown = 'ERROR') as failed
+from thread t
+group by grouping sets ((t.day), (t.connector))
