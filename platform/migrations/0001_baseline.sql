@@ -1091,8 +1091,8 @@ create trigger post_webhook after update of state on post for each row
     and (old.state in ('DRAFT', 'PUBLISHED', 'ERROR') or new.state in ('DRAFT', 'PUBLISHED', 'ERROR')))
   execute function webhook_record();
 
--- Posts that were published and are queued again or drafts now, by the day for which they were published first. The plan
--- counts them, and a trigger does, because several statements begin a new round.
+-- Posts that were published, at least in part, and are queued again or drafts now, by the day for which they were
+-- published first. The plan counts them, and a trigger does, because several statements begin a new round.
 create table republished (
   org_id uuid not null references organization (id) on delete cascade,
   day    date not null,
@@ -1101,13 +1101,18 @@ create table republished (
 );
 create function republished_record() returns trigger language plpgsql as $$
 begin
+  if old.state = 'ERROR' and not old.outcome_unknown and not exists (
+    select from publication x where x.post_id = old.id and x.number = old.republish and x.phase = 'done')
+  then
+    return null;
+  end if;
   insert into republished (org_id, day, posts)
   values (new.org_id, (greatest(old.publish_date, old.due) at time zone 'UTC')::date, 1)
   on conflict (org_id, day) do update set posts = republished.posts + 1;
   return null;
 end $$;
 create trigger post_republished after update of state on post for each row
-  when (old.state = 'PUBLISHED' and new.state in ('QUEUE', 'DRAFT') and old.after_post is null and old.delay_minutes = 0)
+  when (old.state in ('PUBLISHED', 'ERROR') and new.state in ('QUEUE', 'DRAFT') and old.after_post is null and old.delay_minutes = 0)
   execute function republished_record();
 
 -- Applications at platforms ---------------------------------------------------------------------------------------------

@@ -44,7 +44,8 @@ func (t *Tx) PostQuota(ctx context.Context, q Quota) (PostQuota, error) {
 }
 
 // monthPosts counts threads by when their first posts go out, which for a date that had passed is the due time. What
-// went out counts also when it was deleted, made a draft or queued again later. The two parts are read by post_range and
+// went out counts also when it was deleted, made a draft or queued again later, or failed with a part that is out or may
+// be. The two parts are read by post_range and
 // post_late.
 const monthPosts = `-- publishing.MonthPosts
 select count(distinct m.group_id) + (
@@ -52,14 +53,16 @@ select count(distinct m.group_id) + (
   where r.org_id = $1 and r.day >= ($2::timestamptz at time zone 'UTC')::date
     and r.day < ($3::timestamptz at time zone 'UTC')::date)
 from (
-  select p.group_id, p.state, p.deleted_at from post p
+  select p.id, p.group_id, p.state, p.deleted_at, p.outcome_unknown, p.republish from post p
   where p.org_id = $1 and p.publish_date >= $2 and p.publish_date < $3 and p.after_post is null and p.delay_minutes = 0
     and (p.due > p.publish_date) is not true
   union all
-  select p.group_id, p.state, p.deleted_at from post p
+  select p.id, p.group_id, p.state, p.deleted_at, p.outcome_unknown, p.republish from post p
   where p.org_id = $1 and p.due >= $2 and p.due < $3 and p.after_post is null and p.delay_minutes = 0
     and p.due > p.publish_date) m
-where m.state in ('PUBLISHING', 'UNKNOWN', 'PUBLISHED') or m.state = 'QUEUE' and m.deleted_at is null`
+where m.state in ('PUBLISHING', 'UNKNOWN', 'PUBLISHED') or m.state = 'QUEUE' and m.deleted_at is null
+  or m.state = 'ERROR' and (m.outcome_unknown or exists (
+    select from publication x where x.post_id = any (array[m.id]) and x.number = m.republish and x.phase = 'done'))`
 
 // Count returns the number of threads that go out in the billing month of an instant and are queued, on their way or
 // published, each as often as it was published. The instant is not before now. It returns 0 when nothing is limited.

@@ -107,6 +107,32 @@ func TestPostQuota_CountsEachTimeThatAPostGoesOut(t *testing.T) {
 	}
 }
 
+// Who fails a later part does not publish the first for nothing.
+func TestPostQuota_CountsThreadsThatAreOutInPart(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	post := r.post(r.channel(), -time.Second, 0)
+	claim := r.claim(1)[0]
+	works, err := r.store.Load(t.Context(), []publishing.PostID{post})
+	r.ok(err)
+	first, release := works[0].Parts[0], "first"
+	first.ReleaseID = &release
+	_, err = r.store.PartDone(t.Context(), post, claim.Token, first, time.Minute, "test")
+	r.ok(err)
+	r.finish(claim, publishing.ResultError, "rejected")
+	want := func(when string, n int) {
+		t.Helper()
+		if got := r.monthOf(time.Now()); got != n {
+			t.Errorf("%s: got the count %d, want %d", when, got, n)
+		}
+	}
+	want("stopped behind its first part", 1)
+	r.moveTo(post, publishing.StateDraft)
+	want("a draft", 1)
+	r.moveTo(post, publishing.StateQueue)
+	want("queued again", 2)
+}
+
 // A post goes out at its date, or at once when that has passed, and counts in that month alone.
 func TestPostQuota_CountsPastDatesWhenTheyGoOut(t *testing.T) {
 	t.Parallel()
