@@ -4,10 +4,12 @@ import (
 	"context"
 	"crypto/rand"
 	"fmt"
+	"slices"
 	"time"
 
 	"crier/platform/fault"
 	"crier/platform/id"
+	"crier/platform/limit"
 	"crier/platform/pg"
 	"crier/publishing"
 	publishingstore "crier/publishing/store"
@@ -19,11 +21,13 @@ import (
 type Webhooks struct {
 	core
 	client webhook.HTTP
+	// tries are the calls of TryURL of each organization in this process, one at a time.
+	tries *limit.PerKey[tenancy.OrgID]
 }
 
 // NewWebhooks returns the use cases of webhooks. The client is the one that calls endpoints.
 func NewWebhooks(cfg Config, deps Deps, client webhook.HTTP) *Webhooks {
-	return &Webhooks{core: newCore(cfg, deps), client: client}
+	return &Webhooks{core: newCore(cfg, deps), client: client, tries: limit.New[tenancy.OrgID](1)}
 }
 
 // List returns the endpoints of the organization, the oldest first.
@@ -118,7 +122,8 @@ func apply(w *publishing.Webhook, cmd publishing.SetWebhook, now time.Time) {
 	}
 }
 
-// chooseChannels sets the channels that a command chooses. It returns Invalid for one that the organization has not.
+// chooseChannels sets the channels that a command chooses. Those that the endpoint has may be disconnected meanwhile: a
+// client sends back what it has read. It returns Invalid for others that the organization has not.
 func chooseChannels(
 	ctx context.Context, tx *publishingstore.Tx, op string, w *publishing.Webhook, cmd publishing.SetWebhook,
 ) error {
@@ -127,7 +132,10 @@ func chooseChannels(
 	}
 	channels, ok := cmd.Channels()
 	if ok {
-		known, err := tx.ChannelsConnected(ctx, channels)
+		added := slices.DeleteFunc(slices.Clone(channels), func(c publishing.ChannelID) bool {
+			return slices.Contains(w.Integrations, c)
+		})
+		known, err := tx.ChannelsConnected(ctx, added)
 		if err != nil {
 			return err
 		}
@@ -277,15 +285,15 @@ func (s *Webhooks) Replay(ctx context.Context, p tenancy.Principal, webhook, del
 		if !ok {
 			return none
 		}
-		if w.DisabledAt != nil {
-			return fault.New(fault.Conflict, op, "The webhook is disabled, so nothing is sent to it. Enable it first.")
-		}
 		found, err := tx.Replay(ctx, w.ID, parsed, s.deps.Clock.Now())
 		if err != nil {
 			return err
 		}
 		if !found {
 			return none
+		}
+		if w.DisabledAt != nil { // the transaction is rolled back
+			return fault.New(fault.Conflict, op, "The webhook is disabled, so nothing is sent to it. Enable it first.")
 		}
 		return nil
 	})
@@ -311,9 +319,10 @@ func (s *Webhooks) Test(
 }
 
 // TryURL posts a body to a URL once, without a signature, and returns the status of the answer, 0 without one, and why
-// the call failed. It stores nothing. It returns Invalid for a URL that no endpoint can have or a body that is too large.
+// the call failed. It stores nothing. It returns Invalid for a URL that no endpoint can have or a body that is too large,
+// and RateLimited while another call of the organization waits for its answer.
 func (s *Webhooks) TryURL(
-	ctx context.Context, _ tenancy.Principal, address string, body []byte,
+	ctx context.Context, p tenancy.Principal, address string, body []byte,
 ) (status int, problem string, err error) {
 	if err := publishing.WebhookURL(address, s.client.IsOpen); err != nil {
 		return 0, "", err
@@ -323,6 +332,14 @@ func (s *Webhooks) TryURL(
 		faults.Add("body", fmt.Sprintf("must have at most %d bytes", publishing.MaxWebhookBody))
 		return 0, "", faults.Err("publishing.TryWebhook", "The body is not valid.")
 	}
+	leave, ok := s.tries.TryEnter(p.Org)
+	if !ok {
+		return 0, "", &fault.Error{
+			Kind: fault.RateLimited, Op: "publishing.TryWebhook", RetryAfter: publishing.WebhookTimeout,
+			Message: "Your organization is waiting for the answer of another endpoint; try again in a few seconds.",
+		}
+	}
+	defer leave()
 	status, problem = webhook.Try(ctx, s.client, address, string(body), s.deps.Clock.Now())
 	return status, problem, nil
 }

@@ -83,7 +83,7 @@ type AttemptResult struct {
 	Error string
 	// IsTest is set for a delivery that is no sign of the endpoint's health.
 	IsTest bool
-	// SlowUntil is set when the answer took long: until then the endpoint counts as slow.
+	// SlowUntil is set when the call took long: until then the endpoint counts as slow.
 	SlowUntil *time.Time
 	// NotBefore is the end of the pause that the endpoint asked for; nil for none.
 	NotBefore *time.Time
@@ -106,11 +106,11 @@ where w.id = $1 and (w.failing_since is not null or w.not_before is not null or 
 
 const webhookFails = `-- publishing.WebhookFails
 update webhook w set running_until = $2, failing_since = coalesce(w.failing_since, $3),
-  not_before = greatest(w.not_before, $4)
+  not_before = greatest(w.not_before, $4), slow_until = coalesce($5, w.slow_until)
 where w.id = $1`
 
 const webhookExtend = `-- publishing.WebhookExtend
-update webhook w set running_until = $2 where w.id = $1`
+update webhook w set running_until = $2, slow_until = coalesce($3, w.slow_until) where w.id = $1`
 
 const webhookFailing = `-- publishing.WebhookFailing
 select w.failing_since from webhook w where w.id = $1`
@@ -129,11 +129,11 @@ func (s *Store) SaveAttempt(
 			publishing.MaxWebhookAttempts)
 		switch {
 		case r.IsTest:
-			b.Queue(webhookExtend, webhook, until)
+			b.Queue(webhookExtend, webhook, until, r.SlowUntil)
 		case r.State == publishing.DeliveryDelivered:
 			b.Queue(webhookWorks, webhook, until, r.SlowUntil)
 		default:
-			b.Queue(webhookFails, webhook, until, now, r.NotBefore)
+			b.Queue(webhookFails, webhook, until, now, r.NotBefore, r.SlowUntil)
 			b.Queue(webhookFailing, webhook).Query(func(rows pgx.Rows) error {
 				list, err := pgx.CollectRows(rows, pgx.RowTo[*time.Time])
 				failing = append(list, nil)[0] // deleted meanwhile: nothing fails

@@ -22,8 +22,8 @@ const (
 	drainBatch = 20
 	// inFlight is how many calls an endpoint that works gets at once. One that fails gets one call a turn.
 	inFlight = 2
-	// slowAnswer is what an answer takes, in milliseconds, that makes an endpoint slow for slowFor: then it gets the workers
-	// of those that fail, so that it can keep those of the others for one call at most.
+	// slowAnswer is what a call takes, in milliseconds, that makes an endpoint slow for slowFor, however it ends: then it
+	// gets the workers of those that fail, so that it can keep those of the others for one call at most.
 	slowAnswer = 2000
 	slowFor    = time.Hour
 	// hold is how long an endpoint belongs to a process without a stored attempt. It is longer than a call.
@@ -176,11 +176,11 @@ func (r *run) result(one publishingstore.DueDelivery, a answer, now time.Time) p
 			Answer: a.excerpt,
 		},
 	}
+	if a.took.Milliseconds() >= slowAnswer {
+		until := now.Add(slowFor)
+		out.SlowUntil = &until
+	}
 	if a.problem == "" {
-		if a.took.Milliseconds() >= slowAnswer {
-			until := now.Add(slowFor)
-			out.SlowUntil = &until
-		}
 		return out
 	}
 	if a.cause != nil {

@@ -708,7 +708,7 @@ func TestDeliver_SlowEndpointMakesWay(t *testing.T) {
 		w.WriteHeader(http.StatusOK)
 	})
 	r := newRig(t, slow)
-	r.create(slow.server.URL)
+	hook, _ := r.create(slow.server.URL)
 	for range 5 {
 		r.publish("an event")
 	}
@@ -734,8 +734,14 @@ func TestDeliver_SlowEndpointMakesWay(t *testing.T) {
 		t.Errorf("got %d more calls, want the rest", n)
 	}
 	r.wait(2 * time.Hour)
-	r.publish("a late one")
+	_, err := r.hooks.Test(t.Context(), r.org, hook.ID.String())
+	r.OK(err)
 	if got := kinds(); !slices.Equal(got, []string{webhook.TaskHealthy}) {
 		t.Errorf("got the tasks %v after an hour, want one of an endpoint that works", got)
+	}
+	_, err = r.hooks.Test(t.Context(), r.org, hook.ID.String())
+	r.OK(err)
+	if got := kinds(); !slices.Equal(got, []string{webhook.TaskFailing}) {
+		t.Errorf("got the tasks %v after a slow test, want one that keeps no fast endpoint waiting", got)
 	}
 }

@@ -147,9 +147,9 @@ func testWebhookSession(t *testing.T, r *rig, url string) {
 	}
 	sent = ask(http.MethodPost, "/webhooks/send?url=https://127.0.0.1:1/", m{}).want(t, http.StatusCreated)
 	if tried := read[struct {
-		Send  bool
-		Error *string
-	}](t, sent); tried.Send || !strings.Contains(*tried.Error, "not a public one") {
+		Send    bool
+		Problem *string
+	}](t, sent); tried.Send || tried.Problem == nil || !strings.Contains(*tried.Problem, "not a public one") {
 		t.Errorf("got %s, want that it was refused", sent.Body)
 	}
 	ask(http.MethodDelete, "/webhooks/"+made.ID, nil).want(t, http.StatusOK)

@@ -129,9 +129,9 @@ type tryInput struct {
 
 // TriedURL is how a call of a URL ended.
 type TriedURL struct {
-	Send   bool    `json:"send" doc:"Whether the URL answered with 2xx."`
-	Status *int    `json:"status" nullable:"true" doc:"Status of the answer; null without one."`
-	Error  *string `json:"error" nullable:"true"`
+	Send    bool    `json:"send" doc:"Whether the URL answered with 2xx."`
+	Status  *int    `json:"status" nullable:"true" doc:"Status of the answer; null without one."`
+	Problem *string `json:"problem" nullable:"true" doc:"Why it did not."`
 }
 
 type tryOutput struct{ Body TriedURL }
@@ -163,7 +163,7 @@ func (a *API) tryWebhookURL(ctx context.Context, in *tryInput) (*tryOutput, erro
 		out.Body.Status = &status
 	}
 	if problem != "" {
-		out.Body.Error = &problem
+		out.Body.Problem = &problem
 	}
 	return out, nil
 }
