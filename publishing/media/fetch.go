@@ -10,6 +10,8 @@ import (
 	"path"
 	"strings"
 	"time"
+
+	"crier/platform/clock"
 )
 
 // The errors of Fetch. The address and every redirect are checked by the transport, too, after the resolution of their
@@ -29,6 +31,8 @@ const (
 	// bytes of its body.
 	firstByte = 30 * time.Second
 	silence   = 30 * time.Second
+	// minRate is what a server must send on average, in bytes a second, once it was waited for for as long as silence.
+	minRate = 4096
 )
 
 // Source is where and how a file is fetched.
@@ -127,17 +131,32 @@ func request(ctx context.Context, s Source, u *url.URL) *http.Request {
 	return req
 }
 
-// fetched is the body of an answer. A read that waits too long fails, and a slow reader of it has no limit.
+// fetched is the body of an answer. A read that waits too long fails, and so does one from a server that is slow on
+// average; a slow reader of it has no limit.
 type fetched struct {
 	io.ReadCloser
 	stalled *time.Timer
 	cancel  context.CancelFunc
+	waited  time.Duration // in Read
+	bytes   int64
 }
 
 func (f *fetched) Read(p []byte) (int, error) {
 	f.stalled.Reset(silence)
 	defer f.stalled.Stop()
-	return f.ReadCloser.Read(p)
+	began := clock.Boot()
+	n, err := f.ReadCloser.Read(p)
+	f.waited += clock.Boot() - began
+	f.bytes += int64(n)
+	if err == nil && isTooSlow(f.waited, f.bytes) {
+		err = fmt.Errorf("%w: %d bytes in %s", ErrUnreachable, f.bytes, f.waited)
+	}
+	return n, err
+}
+
+// isTooSlow returns whether a server that was waited for has sent too few bytes.
+func isTooSlow(waited time.Duration, bytes int64) bool {
+	return waited > silence && float64(bytes) < waited.Seconds()*minRate
 }
 
 func (f *fetched) Close() error {
