@@ -1,6 +1,7 @@
 package publishing
 
 import (
+	"context"
 	"fmt"
 	"strings"
 	"time"
@@ -202,6 +203,8 @@ type RequestApproval struct {
 	// ReviewerEmail is the address to which the link is sent; nil: no mail is sent.
 	ReviewerEmail *string
 	AutoSchedule  bool
+	// Admit is called before a mail is queued, and may refuse it; nil admits all.
+	Admit func(ctx context.Context, email string) error
 }
 
 // Cleaned returns the command as it is stored, and Invalid with every problem.

@@ -32,9 +32,13 @@ func (a approvals) find(approval string) (publishing.Approval, error) {
 }
 
 func (a approvals) Request(
-	_ context.Context, _ tenancy.Principal, _ string, cmd publishing.RequestApproval,
+	ctx context.Context, _ tenancy.Principal, _ string, cmd publishing.RequestApproval,
 ) (publishing.Approval, error) {
-	if _, err := cmd.Cleaned(); err != nil {
+	cmd, err := cmd.Cleaned()
+	if err == nil && cmd.ReviewerEmail != nil {
+		err = cmd.Admit(ctx, *cmd.ReviewerEmail)
+	}
+	if err != nil {
 		return publishing.Approval{}, err
 	}
 	return a.find(knownApproval)

@@ -92,6 +92,11 @@ func (s *Approvals) Request(
 		if made.ReviewerEmail == nil || s.mailer == nil {
 			return nil
 		}
+		if cmd.Admit != nil {
+			if err := cmd.Admit(ctx, *made.ReviewerEmail); err != nil {
+				return err
+			}
+		}
 		return tx.AddReviewTask(ctx, s.queue, ReviewMailTask, made.ID)
 	})
 	if errors.Is(err, publishingstore.ErrApprovalPending) {

@@ -3,7 +3,6 @@ package publicv1
 import (
 	"context"
 	"net/http"
-	"strings"
 
 	"github.com/danielgtaylor/huma/v2"
 
@@ -126,11 +125,7 @@ func (a *API) requestApproval(ctx context.Context, in *requestApprovalInput) (*a
 			Note: in.Body.Note, ReviewerEmail: in.Body.ReviewerEmail, AutoSchedule: in.Body.AutoSchedule,
 		}
 	}
-	if email := cmd.ReviewerEmail; email != nil && strings.TrimSpace(*email) != "" {
-		if err := a.deps.Reviewers.AdmitReviewer(ctx, *email); err != nil {
-			return nil, err
-		}
-	}
+	cmd.Admit = a.deps.Reviewers.AdmitReviewer
 	made, err := a.deps.Approvals.Request(ctx, request.Principal(ctx), in.ID, cmd)
 	if err != nil {
 		return nil, err
