@@ -180,9 +180,6 @@ func (v CreatePart) validate(at string, index int, add func(name, format string,
 	if v.Delay < 0 || v.Delay > MaxDelay {
 		add(at+".delay", "must be 0 to %d minutes", MaxDelay)
 	}
-	if index == 0 && v.Delay > 0 {
-		add(at+".delay", "must be 0 for the first part")
-	}
 	for j, m := range v.Media {
 		if len([]rune(m.Alt)) > MaxAlt || !Storable(m.Alt) {
 			add(fmt.Sprintf("%s.media.%d.alt", at, j), "must be at most %d characters of valid text", MaxAlt)

@@ -30,11 +30,11 @@ func CheckRelease(release string) error {
 	}
 }
 
-// ReleaseSettable returns whether people may set the release id of a post: the scheduler does not work on it, and no
-// id is known.
+// ReleaseSettable returns whether people may set the release id of a post: it is not going to be published, and no id is
+// known. A post with an id is published, so it is queued with republish only.
 func ReleaseSettable(state State, release *string) bool {
 	switch state {
-	case StatePublishing, StateUnknown:
+	case StateQueue, StateWaiting, StatePublishing, StateUnknown:
 		return false
 	}
 	return release == nil || *release == "" || *release == ReleaseMissing

@@ -70,8 +70,7 @@ func TestCreatePosts_Validate(t *testing.T) {
 			field: "entries.0.parts.0.content",
 			spoil: func(c *publishing.CreatePosts) { c.Entries[0].Parts[0].Content = "\xff" },
 		},
-		"a delayed first part": {field: "entries.0.parts.0.delay", spoil: func(c *publishing.CreatePosts) { c.Entries[0].Parts[0].Delay = 1 }},
-		"a negative delay":     {field: "entries.0.parts.1.delay", spoil: func(c *publishing.CreatePosts) { c.Entries[0].Parts[1].Delay = -1 }},
+		"a negative delay": {field: "entries.0.parts.1.delay", spoil: func(c *publishing.CreatePosts) { c.Entries[0].Parts[1].Delay = -1 }},
 		"a long alt text": {field: "entries.0.parts.0.media.0.alt", spoil: func(c *publishing.CreatePosts) {
 			c.Entries[0].Parts[0].Media = []publishing.CreateMedium{{ID: "i", Alt: strings.Repeat("x", 2001)}}
 		}},

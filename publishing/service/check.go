@@ -151,7 +151,9 @@ func (s *Posts) checkEntry(
 	for i, v := range e.Parts {
 		part := checkedPart{
 			id: strings.TrimSpace(v.ID), content: publishing.ReadContent(v.Content, v.Type),
-			delay: time.Duration(v.Delay) * time.Minute,
+		}
+		if i > 0 { // clients send the delay of all parts with the first one too, which has nothing to wait for
+			part.delay = time.Duration(v.Delay) * time.Minute
 		}
 		part.plain = part.content.Plain()
 		if utf8.RuneCountInString(part.content.Text) > publishing.MaxText {

@@ -64,7 +64,7 @@ func (s *Posts) Missing(ctx context.Context, p tenancy.Principal, post string) (
 }
 
 // SetRelease stores the id under which the platform has published a post, unless one is known. It returns NotFound,
-// Invalid for an id that cannot be stored, and Conflict when an id is known or the post is being published.
+// Invalid for an id that cannot be stored, and Conflict when an id is known or the post is scheduled or being published.
 func (s *Posts) SetRelease(ctx context.Context, p tenancy.Principal, post, release string) error {
 	const op = "publishing.SetRelease"
 	parsed, ok := id.Parse[publishing.PostTag](post)
@@ -83,7 +83,7 @@ func (s *Posts) SetRelease(ctx context.Context, p tenancy.Principal, post, relea
 			return err
 		}
 		if !publishing.ReleaseSettable(r.State, r.ReleaseID) {
-			return fault.New(fault.Conflict, op, "The platform's id of this post is known, or the post is being published.")
+			return fault.New(fault.Conflict, op, "The platform's id of this post is known, or the post is scheduled or being published: make it a draft first.")
 		}
 		return tx.SetRelease(ctx, parsed, release, by(p))
 	})

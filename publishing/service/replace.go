@@ -10,17 +10,13 @@ import (
 )
 
 // existing returns the group of posts that an entry replaces: it is named by its id, or by the id of any of its parts.
-// found is false when the entry names none. Invalid means that an id names nothing, or that the ids are of different
-// groups. A later occurrence of a repeated post that is named is stored, so that it can be changed by itself.
+// found is false when the entry names none. Clients choose groups for new posts, so a group that is not known is passed
+// over. Invalid means that the id of a part names nothing, or that the ids are of different groups. A later occurrence of a repeated post that is named is stored, so that it can be changed by itself.
 func existing(
 	ctx context.Context, tx *publishingstore.Tx, e checked,
 ) (group publishing.GroupID, found bool, err error) {
 	unknown := entryFault(e, "There is no such post or group to replace.")
-	if e.group != "" {
-		parsed, ok := id.Parse[publishing.GroupTag](e.group)
-		if !ok {
-			return group, false, unknown
-		}
+	if parsed, ok := id.Parse[publishing.GroupTag](e.group); ok {
 		posts, err := tx.LockGroup(ctx, parsed)
 		if err != nil {
 			return group, false, err
@@ -28,13 +24,12 @@ func existing(
 		if len(posts) == 0 {
 			_, _, err = tx.Materialize(ctx, parsed.UUID(), true)
 		}
-		if pg.IsNoRows(err) {
-			return group, false, unknown
-		}
-		if err != nil {
+		if err != nil && !pg.IsNoRows(err) {
 			return group, false, err
 		}
-		group = parsed
+		if err == nil {
+			group = parsed
+		}
 	}
 	for _, part := range e.parts {
 		if part.id == "" {

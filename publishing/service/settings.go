@@ -2,6 +2,7 @@ package service
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 
 	"crier/platform/fault"
@@ -11,8 +12,8 @@ import (
 	"crier/tenancy"
 )
 
-// ChangeSettings replaces the settings of a post with its followers, which keep their states. Of a repeated post it
-// changes this occurrence alone. It returns the root of the thread, NotFound, Invalid for settings that break the rules
+// ChangeSettings changes the members of the settings of a post with its followers that cmd names; null removes one. The
+// posts keep their states. Of a repeated post it changes this occurrence alone. It returns the root of the thread, NotFound, Invalid for settings that break the rules
 // of the platform unless the post is a draft, and Conflict for a post that is published, may be, or is being published.
 func (s *Posts) ChangeSettings(
 	ctx context.Context, p tenancy.Principal, post string, cmd publishing.ChangeSettings,
@@ -30,6 +31,10 @@ func (s *Posts) ChangeSettings(
 		return publishing.Post{}, err
 	}
 	entry := storedEntry(detail)
+	cmd.Settings = merged(entry.settings, cmd.Settings)
+	if err := cmd.Validate(); err != nil {
+		return publishing.Post{}, err
+	}
 	entry.settings = settingsFor(entry.channel, cmd.Settings)
 	problems, _ := s.channelRules(ctx, entry)
 	var out publishing.Post
@@ -69,7 +74,11 @@ func (s *Posts) ChangeSettings(
 		if err := s.voidApproval(ctx, tx, p, root.ID, contentChanged, true, false); err != nil {
 			return err
 		}
-		return tx.SetSettings(ctx, group, root.ID, entry.settings, by(p))
+		done, err := tx.SetSettings(ctx, group, root.ID, detail.Root.Settings, entry.settings, by(p))
+		if err == nil && !done {
+			return fault.New(fault.Conflict, op, "The settings of the post were changed meanwhile; try again.")
+		}
+		return err
 	})
 	return out, publicFault(op, err)
 }
@@ -82,4 +91,23 @@ func rootOf(posts []publishingstore.PostStatus) publishingstore.PostStatus {
 		}
 	}
 	return posts[0]
+}
+
+// merged returns stored settings with the members of a change, of which those that are null are removed.
+func merged(stored, change json.RawMessage) json.RawMessage {
+	members, changed := map[string]json.RawMessage{}, map[string]json.RawMessage{}
+	if json.Unmarshal(stored, &members) != nil || json.Unmarshal(change, &changed) != nil || members == nil {
+		return change // one of them is no object
+	}
+	for name, v := range changed {
+		members[name] = v
+		if string(v) == "null" {
+			delete(members, name)
+		}
+	}
+	out, err := json.Marshal(members)
+	if err != nil {
+		return change
+	}
+	return out
 }

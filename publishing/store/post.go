@@ -146,7 +146,7 @@ select 1 from post p where p.group_id = $1 and p.deleted_at is null order by p.i
 // later snapshot sees.
 const groupStatus = `-- publishing.GroupStatus
 select p.id, p.channel_id, p.state, p.maybe_sent or coalesce(x.begun, false) as outcome_unknown,
-  coalesce(x.out, false) as published, p.after_post, p.publish_date, p.tags, p.series_id,
+  coalesce(x.out, false) or p.release_id is not null as published, p.after_post, p.publish_date, p.tags, p.series_id,
   coalesce(p.occurrence, 0) as occurrence
 from post p left join lateral (
   select bool_or(x.phase = 'done') as out, bool_or(x.phase = 'committing') as begun from publication x
@@ -307,15 +307,19 @@ func dateOf(posts []PostStatus, post publishing.PostID) (at time.Time) {
 }
 
 const settingsSet = `-- publishing.SettingsSet
-update post set settings = $2, revision = revision + 1, updated_at = now() where group_id = $1 and deleted_at is null`
+update post set settings = $2, revision = revision + 1, updated_at = now()
+where group_id = $1 and deleted_at is null and exists (select from post r where r.id = $3 and r.settings = $4::jsonb)`
 
 // SetSettings replaces the settings of the posts of a locked group, and adds an event to the timeline of its root. A
-// claim that has read the old settings skips the post.
+// claim that has read the old settings skips the post. It returns false, and does nothing, when the root has other
+// settings than before.
 func (t *Tx) SetSettings(
-	ctx context.Context, group publishing.GroupID, root publishing.PostID, settings json.RawMessage, by string,
-) error {
-	b := &pgx.Batch{}
-	b.Queue(settingsSet, group, settings)
-	b.Queue(eventInsert, t.org, root, publishing.EventEdited, by, t.node)
-	return t.tx.SendBatch(ctx, b).Close()
+	ctx context.Context, group publishing.GroupID, root publishing.PostID, before, settings json.RawMessage, by string,
+) (done bool, err error) {
+	tag, err := t.tx.Exec(ctx, settingsSet, group, settings, root, before)
+	if err != nil || tag.RowsAffected() == 0 {
+		return false, err
+	}
+	_, err = t.tx.Exec(ctx, eventInsert, t.org, root, publishing.EventEdited, by, t.node)
+	return true, err
 }

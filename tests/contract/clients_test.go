@@ -57,7 +57,7 @@ func testCommandLine(t *testing.T, r *rig) {
 		"posts": []m{{
 			"integration": m{"id": c.id},
 			"value": []m{
-				{"content": "from the command line", "image": []m{{"id": "x8f2k1", "path": file.Path}}, "delay": 0},
+				{"content": "from the command line", "image": []m{{"id": "x8f2k1", "path": file.Path}}, "delay": 5},
 				{"content": "its comment", "image": []m{}, "delay": 5},
 			},
 		}},
@@ -82,6 +82,11 @@ func testCommandLine(t *testing.T, r *rig) {
 		t.Errorf("the missing content is %v, want []", got)
 	}
 	ask(http.MethodPut, "/posts/"+made[0].PostID+"/status", m{"status": "draft"}).want(t, http.StatusOK)
+	ask(http.MethodPut, "/posts/"+made[0].PostID+"/settings", m{"settings": m{"title": "Kept", "privacy": "public"}}).want(t, http.StatusOK)
+	ask(http.MethodPut, "/posts/"+made[0].PostID+"/settings", m{"settings": m{"privacy": "private", "title2": nil}}).want(t, http.StatusOK)
+	if got := o.post(t, made[0].PostID).Settings; got["title"] != "Kept" || got["privacy"] != "private" {
+		t.Errorf("the settings are %v, want the title kept and another privacy", got)
+	}
 	ask(http.MethodPut, "/posts/"+made[0].PostID+"/release-id", m{"releaseId": "123"})
 	ask(http.MethodPost, "/integration-trigger/"+c.id, m{"methodName": "none", "data": m{}}).refusal(t, http.StatusNotFound)
 	gone := ask(http.MethodDelete, "/posts/"+made[0].PostID, nil).want(t, http.StatusOK)
@@ -183,9 +188,11 @@ func testUpdateByID(t *testing.T, r *rig) {
 	c := o.channel(t, "A")
 	body := later(c.id, part("before"))
 	body["tags"] = []string{"campaign"}
+	body["posts"].([]m)[0]["group"] = "1764115200000" // of the client's own choice
 	post := o.create(t, body)
 	body = later(c.id, m{"id": post, "content": "after", "image": []any{}})
 	body["tags"] = []string{"campaign"}
+	body["posts"].([]m)[0]["group"] = "post" // what its client sends
 	if again := o.create(t, body); again != post {
 		t.Errorf("the update is answered with %s, want %s", again, post)
 	}

@@ -130,7 +130,7 @@ func interfaceRows() map[string]row {
 			},
 		},
 		"PUT /posts/:id/release-id": {
-			good: withPost("schedule", inputs{"releaseId": "1234"}), status: 200, shape: object("id", "releaseId"),
+			good: withPost("draft", inputs{"releaseId": "1234"}), status: 200, shape: object("id", "releaseId"),
 			inputs: []rowInput{pathID("id"), {name: "releaseId", absent: 400, wrong: refusedWith(400, "", nil, 7, m{})}},
 		},
 		"POST /posts/:id/request-approval": {

@@ -399,6 +399,13 @@ func testMissing(t *testing.T, r *rig) {
 	ask(http.MethodPut, path, m{"releaseId": "another"}).refusal(t, 409)
 	draft := o.create(t, request("draft", tomorrow(), entry(c.id, part("Draft"))))
 	ask(http.MethodPut, "/posts/"+draft+"/release-id", m{"releaseId": "by hand"}).want(t, 200)
+	// Who has found it on the platform does not get it a second time.
+	o.do(t, http.MethodPut, "/posts/"+draft+"/status", m{"status": "schedule"}).refusal(t, 409)
+	if got := o.post(t, draft); got.State != "DRAFT" || got.ReleaseID != "by hand" {
+		t.Errorf("the refused post is %+v, want a draft with its release", got)
+	}
+	o.do(t, http.MethodPut, "/posts/"+draft+"/status", m{"status": "schedule", "republish": true}).want(t, 200)
+	o.do(t, http.MethodPut, "/posts/"+draft+"/release-id", m{"releaseId": "while scheduled"}).refusal(t, 409)
 }
 
 func testProviderCredentials(t *testing.T, r *rig) {

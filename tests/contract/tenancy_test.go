@@ -114,9 +114,9 @@ func (e estate) askInBodies(t *testing.T) {
 			ids:  []string{e.medium.URL, noFile},
 			body: func(url string) m { return with(part("x", m{"url": url})) },
 		},
-		"group": {
+		"group of an update": {
 			ids:  []string{e.post.Group, e.unknown, "not-an-id"},
-			body: func(id string) m { return request("schedule", tomorrow(), byGroup(e.mine.id, id, part("x"))) },
+			body: func(id string) m { return request("update", tomorrow(), byGroup(e.mine.id, id, part("x"))) },
 		},
 		"first value id": {
 			ids:  []string{e.post.ID, e.unknown, "not-an-id", e.reply},

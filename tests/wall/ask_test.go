@@ -217,7 +217,8 @@ func tagQuestions(s *publishingstore.Store) map[string]question {
 			return !slices.Contains(out, th.tag()), err
 		}),
 		"Tx.SetSettings": inOrg(s, func(t *testing.T, tx *publishingstore.Tx, th tenantFixture) (bool, error) {
-			return true, tx.SetSettings(t.Context(), th.post.Group, th.post.ID, []byte(`{"stolen":true}`), "me")
+			done, err := tx.SetSettings(t.Context(), th.post.Group, th.post.ID, th.post.Settings, []byte(`{"stolen":true}`), "me")
+			return !done, err
 		}),
 	}
 }

@@ -70,7 +70,7 @@ type CreateValue struct {
 	Content string        `json:"content,omitempty"`
 	Type    string        `json:"contentType,omitempty" enum:"text,html"`
 	Image   []CreateImage `json:"image,omitempty"`
-	Delay   int           `json:"delay,omitempty" minimum:"0" doc:"Minutes after the previous part, not for the first."`
+	Delay   int           `json:"delay,omitempty" minimum:"0" doc:"Minutes after the previous part. That of the first part is passed over."`
 }
 
 // TransformSchema is called by huma. It adds the descriptions that are too long for a struct tag.

@@ -9,9 +9,9 @@ import (
 	"crier/publishing"
 )
 
-// SettingsRequest is the body that replaces the settings of a post.
+// SettingsRequest is the body that changes the settings of a post.
 type SettingsRequest struct {
-	Settings Settings `json:"settings" doc:"Settings of the platform. They replace all that the post has."`
+	Settings Settings `json:"settings" doc:"Settings of the platform. The post keeps those that are not named; null removes one."`
 }
 
 type settingsInput struct {
@@ -19,7 +19,7 @@ type settingsInput struct {
 	Body SettingsRequest
 }
 
-// SettingsAnswer names the post whose settings were replaced. PostID is the root of its thread.
+// SettingsAnswer names the post whose settings were changed. PostID is the root of its thread.
 type SettingsAnswer struct {
 	PostID      string `json:"postId"`
 	PublishDate string `json:"publishDate" format:"date-time"`
@@ -27,9 +27,9 @@ type SettingsAnswer struct {
 
 type settingsOutput struct{ Body SettingsAnswer }
 
-// ChangeSettings returns the endpoint that replaces the settings of a post that is not published yet.
+// ChangeSettings returns the endpoint that changes the settings of a post that is not published yet.
 func (a *API) ChangeSettings() route.Endpoint {
-	return route.JSON(describe("Replace the settings of a post", 400, 402, 404, 409, 413), a.changeSettings)
+	return route.JSON(describe("Change settings of a post", 400, 402, 404, 409, 413), a.changeSettings)
 }
 
 func (a *API) changeSettings(ctx context.Context, in *settingsInput) (*settingsOutput, error) {
