@@ -209,7 +209,7 @@ func TestLocks_RefusesMigrationsThatBlock(t *testing.T) {
 	t.Parallel()
 	checkSamples(t, map[string]sample{
 		"another type of a column is refused": {
-			sql:  "alter table post alter column delay_minutes type bigint",
+			sql:  "alter table post alter column looks type bigint",
 			want: "rewrites and reads post",
 		},
 		"a column with a volatile default is refused": {
