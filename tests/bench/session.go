@@ -40,7 +40,7 @@ func (w *crowd) sessionBesideKey(ctx context.Context, users int, sessions []stri
 	used := func() (cost, error) { return w.cost(ctx, w.node) }
 	all, err := alternate(users, time.Duration(w.opts.seconds)*time.Second/3, shortTurns*w.opts.rounds,
 		side{name: "session", used: used, call: func(i int) error {
-			return w.get(ctx, "/user/subscription", "auth", sessions[i%len(sessions)])
+			return w.get(ctx, "/user/subscription/tiers", "auth", sessions[i%len(sessions)])
 		}},
 		side{name: "key", used: used, call: func(i int) error {
 			return w.get(ctx, "/public/v1/is-connected", "Authorization", w.orgs[i%len(w.orgs)].key)
