@@ -92,3 +92,21 @@ func TestRequestApproval_AddressGetsThirtyMailsAnHour(t *testing.T) {
 		t.Errorf("another address: got %d %s, want 201", a.status, a.body)
 	}
 }
+
+// Requests that are refused send no mail, and count for none.
+func TestRequestApproval_RefusedCountsForNoMail(t *testing.T) {
+	t.Parallel()
+	r := start(t, nil)
+	ask := func(note string) answer {
+		body := `{"reviewerEmail":"ada@example.com","note":` + strconv.Quote(note) + `}`
+		return r.call(t, "POST", "/public/v1/posts/p/request-approval", body, "Authorization", goodKey)
+	}
+	for range 31 {
+		if a := ask(strings.Repeat("x", 2001)); a.status != 400 {
+			t.Fatalf("a note that is too long: got %d %s, want 400", a.status, a.body)
+		}
+	}
+	if a := ask("Please look."); a.status != 201 {
+		t.Errorf("after refusals: got %d %s, want 201", a.status, a.body)
+	}
+}

@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -743,5 +744,36 @@ func TestDeliver_SlowEndpointMakesWay(t *testing.T) {
 	r.OK(err)
 	if got := kinds(); !slices.Equal(got, []string{webhook.TaskFailing}) {
 		t.Errorf("got the tasks %v after a slow test, want one that keeps no fast endpoint waiting", got)
+	}
+}
+
+// A URL that hangs holds one call of its organization, and none of another one.
+func TestTryURL_OneAtATime(t *testing.T) {
+	t.Parallel()
+	entered, hang := make(chan struct{}), make(chan struct{})
+	slow := newReceiver(t, func(w http.ResponseWriter, _ *http.Request) {
+		entered <- struct{}{}
+		<-hang
+		w.WriteHeader(http.StatusNoContent)
+	})
+	good := newReceiver(t, status(204))
+	r := newRig(t, slow, good)
+	var first sync.WaitGroup
+	first.Go(func() {
+		if status, problem, err := r.hooks.TryURL(t.Context(), r.org, slow.server.URL, []byte(`{}`)); err != nil || status != 204 {
+			t.Errorf("the call that waited: got %d %q %v, want 204", status, problem, err)
+		}
+	})
+	<-entered
+	if _, _, err := r.hooks.TryURL(t.Context(), r.org, good.server.URL, []byte(`{}`)); !fault.Is(err, fault.RateLimited) {
+		t.Errorf("a second call of the organization: got %v, want RateLimited", err)
+	}
+	if status, _, err := r.hooks.TryURL(t.Context(), r.Organization(), good.server.URL, []byte(`{}`)); err != nil || status != 204 {
+		t.Errorf("a call of another organization: got %d %v, want 204", status, err)
+	}
+	close(hang)
+	first.Wait()
+	if status, _, err := r.hooks.TryURL(t.Context(), r.org, good.server.URL, []byte(`{}`)); err != nil || status != 204 {
+		t.Errorf("the next call: got %d %v, want 204", status, err)
 	}
 }
