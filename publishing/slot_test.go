@@ -1,7 +1,6 @@
 package publishing_test
 
 import (
-	"context"
 	"slices"
 	"testing"
 	"time"
@@ -185,7 +184,7 @@ func TestFreeSlot_IsTheFirstOfAllThatIsNotTaken(t *testing.T) {
 		for _, at := range all[:min(len(all), rapid.IntRange(0, 60).Draw(t, "taken"))] {
 			taken.Add(at)
 		}
-		got, ok, err := publishing.FreeSlot(context.Background(), plans, from, until, taken)
+		got, ok, err := publishing.FreeSlot(t.Context(), plans, from, until, taken)
 		if err != nil {
 			t.Fatal(err)
 		}

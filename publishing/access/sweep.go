@@ -25,8 +25,8 @@ const (
 
 // Sweep refreshes the channels whose access ends soon. A platform that does not answer keeps no other platform waiting,
 // and a channel that fails is tried again after ten minutes. Channels that are refused, such as all of an organization
-// whose application is not accepted, keep no other channels of the platform waiting. It returns the number of channels that have a new access.
-// Several processes may sweep at the same time. After a crash the next sweep goes on.
+// whose application is not accepted, keep no other channels of the platform waiting. It returns the number of channels
+// that have a new access. Several processes may sweep at the same time. After a crash the next sweep goes on.
 func (k *Keeper) Sweep(ctx context.Context) (int, error) {
 	due, err := k.store.RefreshDue(ctx, sweepEach, sweepRest)
 	if err != nil {
