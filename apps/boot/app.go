@@ -46,6 +46,8 @@ type App struct {
 	posts *publishingservice.Posts
 	// media are the use cases of files.
 	media *publishingservice.Media
+	// analytics are the use cases of statistics.
+	analytics *publishingservice.Analytics
 	// approvals are the use cases of the approval of drafts.
 	approvals *publishingservice.Approvals
 	// mailer sends mails; nil on an instance that sends none.

@@ -79,6 +79,7 @@ func (c Config) Validate() error {
 func (c Config) withDerived() Config {
 	c.Publishing.BaseURL, c.Sender.BaseURL = c.Edge.Base(), c.Edge.Base()
 	c.Publishing.PlatformTimeout, c.Publishing.UploadTimeout = c.Sender.PlatformTimeout, c.Edge.UploadTimeout
+	c.Publishing.SnapshotRate = publishingservice.SnapshotRate
 	c.Accounts.BaseURL, c.Accounts.FrontendURL = c.Edge.Base(), c.Edge.Frontend()
 	c.Worker.MaxReconcileRest = c.Sender.ReconcileWindow / 8 // so that a platform is asked several times
 	return c

@@ -19,7 +19,8 @@ import (
 const jobTimeout = 30 * time.Minute
 
 func (a *App) startJobs(ctx context.Context) error {
-	all := append(a.pruneJobs(), a.purgeJob(), a.syncJob(), a.refreshJob(), a.filesJob(), a.approvalsJob())
+	all := append(a.pruneJobs(), a.purgeJob(), a.syncJob(), a.refreshJob(), a.filesJob(), a.approvalsJob(),
+		a.snapshotsJob())
 	pool, err := a.db.DirectPool(context.WithoutCancel(ctx), pg.Jobs, jobs.Conns(all, a.tasks()))
 	if err != nil {
 		return err
@@ -105,6 +106,22 @@ func (a *App) filesJob() jobs.Job {
 			n, err := a.media.CollectFiles(ctx)
 			if n > 0 {
 				a.log.InfoContext(ctx, "files that nothing uses were deleted", "files", n)
+			}
+			return err
+		},
+	}
+}
+
+// snapshotsInterval is how often channels are searched whose statistics of the day are to be read.
+const snapshotsInterval = 10 * time.Minute
+
+// snapshotsJob returns the job that reads the statistics of channels once a day.
+func (a *App) snapshotsJob() jobs.Job {
+	return jobs.Job{Name: "analytics-snapshots", Every: snapshotsInterval, Timeout: jobTimeout, Alone: true,
+		Run: func(ctx context.Context) error {
+			n, err := a.analytics.TakeSnapshots(ctx)
+			if n > 0 {
+				a.log.InfoContext(ctx, "statistics of channels were read", "channels", n)
 			}
 			return err
 		},

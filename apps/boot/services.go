@@ -123,6 +123,7 @@ func (a *App) openEdge(context.Context) error {
 	a.posts = publishingservice.NewPosts(a.cfg.Publishing, deps)
 	a.Channels = publishingservice.NewChannels(a.cfg.Publishing, deps)
 	a.media = publishingservice.NewMedia(a.cfg.Publishing, deps)
+	a.analytics = publishingservice.NewAnalytics(a.cfg.Publishing, deps)
 	if err := a.openApprovals(); err != nil {
 		return err
 	}
@@ -134,6 +135,7 @@ func (a *App) openEdge(context.Context) error {
 		},
 		Channels: auditedChannels{Channels: a.Channels, auditor: audit},
 		Slots:    publishingservice.NewSlots(a.cfg.Publishing, deps), Media: a.media, Accounts: a.Accounts, Plans: a.plans,
+		Analytics: a.analytics,
 		Webhooks:  auditedWebhooks{Webhooks: publishingservice.NewWebhooks(a.cfg.Publishing, deps, a.http), auditor: audit},
 		Approvals: auditedApprovals{Approvals: a.approvals, auditor: audit},
 		Limiter:   a.actors, Attempts: a.attempts(), Windows: a.windows(), AccountKey: accountKey, Health: a.health,

@@ -33,6 +33,7 @@ type Deps struct {
 	Queue     appapi.Queue
 	Channels  Channels
 	Slots     publicv1.Slots
+	Analytics publicv1.Analytics
 	Media     Media
 	Webhooks  publicv1.Webhooks
 	Approvals Approvals
@@ -227,14 +228,16 @@ func (s *Server) appAPI() *appapi.API {
 	}, appapi.Deps{
 		Channels: s.deps.Channels, Connects: s.deps.Channels, Apps: s.deps.Channels, Tools: s.deps.Channels, Queue: s.deps.Queue, Accounts: s.deps.Accounts, Media: s.deps.Media, Reviews: s.deps.Approvals,
 		Plans: s.deps.Plans, Health: s.deps.Health, Attempts: s.deps.Attempts, Windows: s.deps.Windows, AccountKey: s.deps.AccountKey,
-		Draining: s.draining.Load, Clock: s.deps.Clock, Log: s.deps.Log,
+		Draining: s.draining.Load, Tracked: func(kind string) { s.metrics.tracked.WithLabelValues(kind).Inc() },
+		Clock: s.deps.Clock, Log: s.deps.Log,
 	})
 }
 
 func (s *Server) publicAPI() *publicv1.API {
 	return publicv1.New(publicv1.Config{BaseURL: s.cfg.Base(), UploadLimit: s.cfg.UploadLimit},
 		publicv1.Deps{
-			Posts: s.deps.Posts, Releases: s.deps.Posts, Reports: s.deps.Posts, Channels: s.deps.Channels, Connectors: s.deps.Channels,
+			Posts: s.deps.Posts, Releases: s.deps.Posts, Reports: s.deps.Posts,
+			Analytics: s.deps.Analytics, Channels: s.deps.Channels, Connectors: s.deps.Channels,
 			Tools: s.deps.Channels, Slots: s.deps.Slots, Media: s.deps.Media, Webhooks: s.deps.Webhooks,
 			Approvals: s.deps.Approvals, Reviewers: s.session, Clock: s.deps.Clock,
 		})

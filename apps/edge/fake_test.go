@@ -202,6 +202,23 @@ func (p posts) SetRelease(_ context.Context, _ tenancy.Principal, id, release st
 	return errors.Join(sql(release), p.note(id))
 }
 
+type analytics struct{ *world }
+
+func (a analytics) Channel(_ context.Context, _ tenancy.Principal, q publishing.GetAnalytics) (publishing.Analytics, error) {
+	return publishing.Analytics{
+		Metrics: []publishing.Metric{{Label: "Page views", Points: []publishing.MetricPoint{{Day: day, Value: float64(q.Days)}}, Change: 12.5}},
+		AsOf:    day,
+	}, a.note(q.Channel)
+}
+
+func (a analytics) Post(_ context.Context, _ tenancy.Principal, q publishing.GetPostAnalytics) (publishing.PostAnalytics, error) {
+	return publishing.PostAnalytics{Missing: q.Days == 30}, a.note(q.Post)
+}
+
+func (a analytics) Figures(_ context.Context, _ tenancy.Principal, q publishing.GetFigures) (publishing.DayFigures, error) {
+	return publishing.DayFigures{Day: q.Day, Counts: map[string]float64{"Page views": 3}, Levels: map[string]float64{"Followers": 1.5}}, a.note(q.Channel)
+}
+
 type queue struct{ *world }
 
 func (q queue) Pause(_ context.Context, p tenancy.Principal, cmd publishing.SetPause) (publishing.PauseResult, error) {
@@ -469,7 +486,8 @@ func start(t testing.TB, vars map[string]string, change ...func(*edge.Deps)) *ru
 	log := &syncbuffer.Buffer{}
 	deps := edge.Deps{
 		Posts: posts{world: w}, Queue: queue{world: w}, Channels: channels{world: w}, Slots: slots{world: w}, Media: media{world: w},
-		Webhooks: webhooks{world: w}, Approvals: approvals{world: w},
+		Analytics: analytics{world: w},
+		Webhooks:  webhooks{world: w}, Approvals: approvals{world: w},
 		Accounts: accounts{world: w}, Plans: plans{}, Limiter: limiter{world: w}, Health: health{world: w},
 		Log: slog.New(slog.NewTextHandler(log, nil)), Metrics: prometheus.NewRegistry(), Version: "test",
 		Clock: clock.Func(func() time.Time { return clock.System{}.Now().Add(time.Duration(w.skew.Load())) }),

@@ -144,7 +144,7 @@ func (s *Server) newGuards() guards {
 // limitsOf has the limits that a route may have, by its credential. The guards of limits count requests by what the
 // guards of the credential store in the request.
 var limitsOf = map[Credential][]Limits{
-	none:     {quick, download, connect, register, page},
+	none:     {quick, download, connect, login, register, page},
 	signIn:   {quick, login, register},
 	visitor:  {quick, download, register},
 	operator: {quick},

@@ -23,6 +23,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/valyala/fasthttp"
 
+	"crier/apps/edge/appapi"
 	"crier/apps/edge/problem"
 	"crier/apps/edge/request"
 	"crier/platform/clock"
@@ -192,13 +193,21 @@ func (s *Server) pattern(c *fiber.Ctx) string {
 	return pattern
 }
 
-type metrics struct{ took *prometheus.HistogramVec }
+type metrics struct {
+	took    *prometheus.HistogramVec
+	tracked *prometheus.CounterVec
+}
 
 func newMetrics(reg prometheus.Registerer) (*metrics, error) {
 	m := &metrics{took: prometheus.NewHistogramVec(prometheus.HistogramOpts{
 		Name: "crier_http_request_seconds", Help: "Time to answer a request.", Buckets: prometheus.DefBuckets,
-	}, []string{"method", "route", "status"})}
-	if err := reg.Register(m.took); err != nil {
+	}, []string{"method", "route", "status"}), tracked: prometheus.NewCounterVec(prometheus.CounterOpts{
+		Name: "crier_tracked_events_total", Help: "Events that pages have reported to POST /public/t and POST /user/t.",
+	}, []string{"kind"})}
+	for _, kind := range appapi.TrackedKinds {
+		m.tracked.WithLabelValues(kind) // so that each is 0 before its first event
+	}
+	if err := errors.Join(reg.Register(m.took), reg.Register(m.tracked)); err != nil {
 		return nil, fault.Wrap(fault.Internal, "edge.newMetrics", "", err)
 	}
 	return m, nil

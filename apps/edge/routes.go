@@ -25,12 +25,12 @@ func (s *Server) routes(public *publicv1.API, api *appapi.API) []Route {
 // publicRoutes returns the public API. It is served under /api/public/v1 too, see withAliases.
 func publicRoutes(api *publicv1.API) []Route {
 	return []Route{
-		planned("GET /public/v1/analytics/post/{postId}", apiKey, read),
-		missing("GET /public/v1/analytics/{integration}", apiKey, read),
+		built("GET /public/v1/analytics/post/{postId}", "get-post-analytics", apiKey, read, api.PostAnalytics()),
+		built("GET /public/v1/analytics/{integration}", "get-analytics", apiKey, read, api.ChannelAnalytics()),
 		built("GET /public/v1/approvals", "list-approvals", apiKey, read, api.ListApprovals()),
 		built("DELETE /public/v1/approvals/{id}", "delete-approval", apiKey, write, api.DeleteApproval()),
 		built("GET /public/v1/connectors", "list-connectors", apiKey, read, api.ListConnectors()),
-		missing("GET /public/v1/connectors/{id}/analytics", apiKey, read),
+		built("GET /public/v1/connectors/{id}/analytics", "get-figures", apiKey, read, api.Figures()),
 		built("POST /public/v1/connectors/{id}/authorize", "authorize-connector", apiKey, write, api.Authorize()),
 		built("GET /public/v1/customers/{customerId}/report", "get-customer-report", apiKey, read, api.CustomerReport()),
 		built("GET /public/v1/find-slot", "find-any-slot", apiKey, read, api.FindAnySlot()),
@@ -156,14 +156,14 @@ func userRoutes(api *appapi.API) []Route {
 		built("POST /user/setup", "setup", person, own, api.Setup()),
 		built("GET /user/subscription", "get-subscription", admin, user, api.Subscription()),
 		built("GET /user/subscription/tiers", "list-tiers", session, user, api.Tiers()),
-		missing("POST /user/t", session, user),
+		built("POST /user/t", "track-in-session", session, form, api.Track()),
 	}
 }
 
 func channelRoutes(public *publicv1.API, api *appapi.API) []Route {
 	return []Route{
-		missing("GET /analytics/post/{postId}", session, user),
-		missing("GET /analytics/{integration}", session, user),
+		built("GET /analytics/post/{postId}", "get-post-analytics-app", session, user, tagged("Analytics", public.PostAnalytics())),
+		built("GET /analytics/{integration}", "get-analytics-app", session, user, public.ChannelAnalyticsInSession()),
 		built("GET /connect/{integration}", "connect-callback", none, quick, api.ConnectCallback()),
 		built("POST /connect/{integration}", "connect-choice", none, quick, api.ConnectChoice()),
 		planned("POST /customers", session, user),
@@ -345,7 +345,7 @@ func visitorRoutes(s *Server, api *appapi.API) []Route {
 		planned("POST /public/posts/shared/{shareToken}/comments", none, quick),
 		missing("GET /public/posts/shared/{shareToken}/comments", none, quick),
 		built("GET /public/stream", "stream", visitor, download, s.getStream()),
-		missing("POST /public/t", none, quick),
+		built("POST /public/t", "track", none, login, api.Track()),
 		built("GET /review/{token}", "review-page", none, quick, api.ReviewPage()),
 		built("POST /review/{token}", "answer-review-page", none, page, api.AnswerReviewPage()),
 		planned("GET /s/{code}", none, quick),

@@ -1175,6 +1175,47 @@ create index approval_due on approval (least(expires_at, remind_at), id) where s
 create index approval_mailed on approval (org_id, requested_at) where reviewer_email is not null;
 
 
+-- Analytics -------------------------------------------------------------------------------------------------------------
+
+-- What was read of the statistics of a channel, or of a post: when, and when it is read again without being asked.
+create table insight (
+  org_id     uuid not null,
+  -- The id of the channel or of the post, which is the first of its thread.
+  subject    uuid not null,
+  channel_id uuid not null,
+  -- Null: the channel itself.
+  post_id    uuid,
+  read_at    timestamptz,
+  -- The last attempt. When it failed, problem says why, as a sentence for people.
+  tried_at   timestamptz,
+  problem    text not null default '' check (octet_length(problem) <= 1000),
+  -- When the snapshot of the day is due; null for a post, which is read with its channel.
+  next_at    timestamptz,
+  constraint insight_pkey primary key (org_id, subject),
+  constraint insight_subject check (subject = coalesce(post_id, channel_id)),
+  constraint insight_channel_fkey foreign key (org_id, channel_id) references channel (org_id, id) on delete cascade,
+  constraint insight_post_fkey foreign key (org_id, post_id) references post (org_id, id) on delete cascade
+);
+-- Deleting a post or a channel deletes what is known of it.
+create index insight_post on insight (post_id, org_id) where post_id is not null;
+create index insight_channel on insight (channel_id, org_id);
+
+-- The figures of one day of UTC, by the labels of the platform. What is not known has no member, and a day of which
+-- nothing is known has no row.
+create table insight_day (
+  org_id  uuid not null,
+  subject uuid not null,
+  day     date not null,
+  -- Numbers of what happened on that day, and values at its end.
+  counts  jsonb not null default '{}' check (jsonb_typeof(counts) = 'object' and octet_length(counts::text) <= 16384),
+  levels  jsonb not null default '{}' check (jsonb_typeof(levels) = 'object' and octet_length(levels::text) <= 16384),
+  constraint insight_day_pkey primary key (org_id, subject, day),
+  constraint insight_day_subject_fkey foreign key (org_id, subject) references insight (org_id, subject) on delete cascade
+);
+-- Retention.
+create index insight_day_day on insight_day (day, (subject::text));
+
+
 -- Who may see and do what ---------------------------------------------------------------------------------------------
 --
 -- Six roles without a log-in, made by crier migrate and entered by the service's connections (platform/pg). Columns
@@ -1189,7 +1230,7 @@ begin
   foreach t in array array[
     'member', 'invitation', 'invitation_link', 'api_key', 'customer', 'channel', 'connect_state', 'pause', 'media', 'derived_picture', 'series', 'tag', 'post',
     'part', 'attachment', 'publication', 'channel_queue', 'post_event', 'idempotency', 'slot_hold', 'platform_app',
-    'republished'
+    'republished', 'insight', 'insight_day'
   ] loop
     execute format('alter table %I enable row level security', t);
     execute format('alter table %I force row level security', t);
@@ -1282,6 +1323,9 @@ create policy clock on pause for select to crier_clock using (scope = 'instance'
 grant select (org_id, subject, scope) on pause to crier_clock;
 create policy clock on series for select to crier_clock using (true);
 grant select (org_id, id, number, stopped_at, retry_at) on series to crier_clock;
+create policy clock on insight to crier_clock using (true) with check (post_id is null);
+grant select (org_id, subject, next_at), insert (org_id, subject, channel_id, next_at), update (next_at)
+  on insight to crier_clock;
 create policy clock on derived_picture for select to crier_clock using (true);
 grant select (org_id, media_id, spec, shard, state, not_before) on derived_picture to crier_clock;
 
@@ -1352,6 +1396,11 @@ create policy retention on connect_state for delete to crier_retention using (ex
 grant select (org_id, hash, expires_at) on connect_state to crier_retention;
 grant delete on connect_state to crier_retention;
 
+create policy retention_read on insight_day for select to crier_retention using (true);
+create policy retention on insight_day for delete to crier_retention using (day < (now() - interval '1 day')::date);
+grant select (org_id, subject, day) on insight_day to crier_retention;
+grant delete on insight_day to crier_retention;
+
 -- What a purge deletes of an organization before the organization itself. Only the policy of the organization limits it
 -- to those that are to be deleted; nobody else may delete or change an entry of the audit log.
 create policy retention on organization for select to crier_retention using (deleted_at is not null);
@@ -1374,7 +1423,7 @@ grant select (org_id, person_id, role) on member to crier_retention;
 do $$
 declare t text;
 begin
-  foreach t in array array['post', 'post_event', 'idempotency', 'connect_state'] loop
+  foreach t in array array['post', 'post_event', 'idempotency', 'connect_state', 'insight_day'] loop
     execute format('create policy retention_lock on %I for update to crier_retention using (true) with check (false)', t);
     execute format('grant update (org_id) on %I to crier_retention', t);
   end loop;

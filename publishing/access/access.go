@@ -262,6 +262,19 @@ func (k *Keeper) Open(a publishingstore.Access) (*Channel, error) {
 // first. fn must be repeatable. A channel that must be connected again is flagged, and is not called at all. The error
 // is that of the last call, or RateLimited while two calls of the organization are in progress.
 func (k *Keeper) Use(ctx context.Context, a publishingstore.Access, fn func(context.Context, *Channel) error) error {
+	leave, err := k.enter(ctx, a.Channel.Org)
+	if err != nil {
+		return err
+	}
+	defer leave()
+	return k.UseInBackground(ctx, a, fn)
+}
+
+// UseInBackground is Use for work that nobody waits for. It takes no place of the organization: the caller bounds how
+// many calls are in progress.
+func (k *Keeper) UseInBackground(
+	ctx context.Context, a publishingstore.Access, fn func(context.Context, *Channel) error,
+) error {
 	if a.Channel.RefreshNeeded {
 		reason := a.Channel.RefreshReason
 		if reason == "" {
@@ -273,11 +286,6 @@ func (k *Keeper) Use(ctx context.Context, a publishingstore.Access, fn func(cont
 	if err != nil {
 		return err
 	}
-	leave, err := k.enter(ctx, a.Channel.Org)
-	if err != nil {
-		return err
-	}
-	defer leave()
 	err = k.call(ctx, c, fn)
 	if connector.KindOf(err, false) == connector.KindReauth && err != nil {
 		if _, err = k.Refresh(ctx, c); err == nil {

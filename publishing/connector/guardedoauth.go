@@ -3,6 +3,7 @@ package connector
 import (
 	"context"
 	"encoding/json"
+	"math"
 	"time"
 )
 
@@ -13,6 +14,7 @@ const (
 	maxOutput     = 256 << 10 // bytes of the output of a tool
 	maxSeries     = 50
 	maxPoints     = 400
+	maxValue      = 1e15 // smaller and larger values are no statistics
 )
 
 // unguarded returns the connector that a guarded one protects.
@@ -199,7 +201,8 @@ func AnalystOf(c Connector) (Analyst, bool) {
 
 type guardedAnalyst struct{ a Analyst }
 
-// Channel returns at most 50 series of at most 400 points, with clean labels. A panic is KindContent.
+// Channel returns at most 50 series of at most 400 points, with clean labels and values of at most a thousand million
+// million. A panic is KindContent.
 func (g guardedAnalyst) Channel(ctx context.Context, s *Session, since, until time.Time) ([]Series, error) {
 	return guardSeries(func() ([]Series, error) { return g.a.Channel(ctx, s, since, until) })
 }
@@ -220,8 +223,22 @@ func guardSeries(read func() ([]Series, error)) (out []Series, err error) {
 		return nil, cleanError(err, false)
 	}
 	for _, s := range all[:min(len(all), maxSeries)] {
-		s.Label, s.Points = Clean(s.Label, maxCode), s.Points[:min(len(s.Points), maxPoints)]
-		out = append(out, s)
+		s.Label = Clean(s.Label, maxCode)
+		if s.Label != "" {
+			s.Points = cleanPoints(s.Points)
+			out = append(out, s)
+		}
 	}
 	return out, nil
+}
+
+// cleanPoints returns the points with a value that people can read and that can be stored, at most 400.
+func cleanPoints(all []Point) []Point {
+	out := make([]Point, 0, min(len(all), maxPoints))
+	for _, p := range all {
+		if math.Abs(p.Value) <= maxValue && len(out) < maxPoints { // false for a value that is no number
+			out = append(out, p)
+		}
+	}
+	return out
 }

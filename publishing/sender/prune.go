@@ -22,6 +22,8 @@ type Retention struct {
 	Deleted time.Duration `env:"DELETED_POST_RETENTION, default=768h" doc:"How long a deleted post is kept; 0s: forever."`
 	// Deliveries is counted from the event.
 	Deliveries time.Duration `env:"WEBHOOK_RETENTION, default=720h" doc:"How long a delivery is kept; 0s: forever."`
+	// Figures is counted from the day that they are of.
+	Figures time.Duration `env:"ANALYTICS_RETENTION, default=17568h" doc:"How long daily figures are kept; 0s: forever."`
 }
 
 // Validate returns a fault for each duration that is not 0 and shorter than a day or longer than ten years.
@@ -35,6 +37,7 @@ func (r Retention) Validate() error {
 		{name: "EVENT_RETENTION", keep: r.Events},
 		{name: "DELETED_POST_RETENTION", keep: r.Deleted},
 		{name: "WEBHOOK_RETENTION", keep: r.Deliveries},
+		{name: "ANALYTICS_RETENTION", keep: r.Figures},
 	} {
 		if v.keep != 0 && (v.keep < minRetention || v.keep > maxRetention) {
 			faults.Add(v.name, "must be a duration from 24h to 87600h, or 0s to keep everything")
@@ -64,6 +67,7 @@ func NewPruner(cfg Retention, db *pg.DB) *Pruner {
 		publishingstore.PruneEvents:     cfg.Events,
 		publishingstore.PruneDeleted:    cfg.Deleted,
 		publishingstore.PruneDeliveries: cfg.Deliveries,
+		publishingstore.PruneFigures:    cfg.Figures,
 	}
 	maps.DeleteFunc(keeps, func(_ Prunable, keep time.Duration) bool { return keep == 0 })
 	keeps[publishingstore.PruneConnects] = 0 // an expired state cannot be used

@@ -20,8 +20,8 @@ import (
 	publishingstore "crier/publishing/store"
 )
 
-// Config configures the use cases. BaseURL, PlatformTimeout and UploadTimeout are not read from the environment: the
-// program sets them.
+// Config configures the use cases. BaseURL, PlatformTimeout, UploadTimeout and SnapshotRate are not read from the
+// environment: the program sets them.
 type Config struct {
 	// BaseURL is the public address of this instance.
 	BaseURL string
@@ -29,6 +29,8 @@ type Config struct {
 	PlatformTimeout time.Duration
 	// UploadTimeout is the longest time of an upload. CollectFiles takes older bytes without a row for orphans.
 	UploadTimeout time.Duration
+	// SnapshotRate is how many calls a second TakeSnapshots makes to one server, see SnapshotRate.
+	SnapshotRate float64
 
 	MaxImage int64 `env:"MAX_IMAGE_BYTES, default=10485760" doc:"Largest image that may be uploaded, in bytes."`
 	MaxVideo int64 `env:"MAX_VIDEO_BYTES, default=1073741824" doc:"Largest video that may be uploaded, in bytes."`

@@ -26,6 +26,8 @@ const (
 	PruneConnects Prunable = "connects"
 	// PruneDeliveries are deliveries to webhooks.
 	PruneDeliveries Prunable = "webhook-deliveries"
+	// PruneFigures are the figures of one day of a channel or of a post.
+	PruneFigures Prunable = "analytics"
 )
 
 // OldRow names a row that is old enough to be deleted. Of and ID are parts of its key.
@@ -73,6 +75,12 @@ order by c.expires_at, encode(c.hash, 'hex') limit $4`
 select d.created_at as at, d.org_id as of, d.id::text as id from webhook_delivery d
 where d.created_at < now() - $1 * interval '1 millisecond' and (d.created_at, d.id::text) > ($2::timestamptz, $3::text)
 order by d.created_at, d.id::text limit $4`
+
+	findOldFigures = `-- publishing.FindOldFigures
+select d.day::timestamp at time zone 'UTC' as at, d.org_id as of, d.subject::text as id from insight_day d
+where d.day < (now() at time zone 'UTC' - $1 * interval '1 millisecond')::date
+  and (d.day, d.subject::text) > (($2::timestamptz at time zone 'UTC')::date, $3::text)
+order by d.day, d.subject::text limit $4`
 )
 
 // FindOld returns at most limit rows of a kind that are older than age, the oldest first, starting behind the row
@@ -84,6 +92,7 @@ func (s *Store) FindOld(
 	sql := map[Prunable]string{
 		PruneKeys: findOldKeys, PruneEvents: findOldEvents,
 		PruneDeleted: findOldDeleted, PruneConnects: findOldConnects, PruneDeliveries: findOldDeliveries,
+		PruneFigures: findOldFigures,
 	}[kind]
 	err = s.db.WriteRole(ctx, pg.Retention, func(b *pgx.Batch) {
 		b.Queue(sql, age.Milliseconds(), after.At, after.ID, limit).Query(into(&rows, pgx.RowToStructByName[OldRow]))
@@ -118,6 +127,18 @@ with old as (
 )
 delete from webhook_delivery d using old where d.org_id = any (array[old.org_id]) and d.id = any (array[old.id])`
 
+// $4 are the days, because a subject has many.
+const pruneFigures = `-- publishing.PruneFigures
+with old as (
+  select d.org_id, d.subject, d.day from unnest($1::uuid[], $2::text[], $4::timestamptz[]) u(org, subject, at)
+  join insight_day d on d.org_id = any (array[u.org]) and d.subject = any (array[u.subject::uuid])
+    and d.day = any (array[(u.at at time zone 'UTC')::date])
+  where (d.day < (now() at time zone 'UTC' - $3 * interval '1 millisecond')::date) is true
+  order by u.subject, u.at for update of d skip locked
+)
+delete from insight_day d using old
+where d.org_id = any (array[old.org_id]) and d.subject = any (array[old.subject]) and d.day = any (array[old.day])`
+
 // Prune deletes, in one statement, those of the rows of a kind that are older than age and that nothing needs any more,
 // and returns the number of deleted rows. It skips rows that another transaction has locked. A deleted post is deleted
 // with its group; the number then counts all posts of the groups, so it may be larger than that of the rows. When
@@ -125,14 +146,18 @@ delete from webhook_delivery d using old where d.org_id = any (array[old.org_id]
 func (s *Store) Prune(ctx context.Context, kind Prunable, age time.Duration, rows []OldRow) (n int, err error) {
 	sql := map[Prunable]string{
 		PruneKeys: pruneKeys, PruneEvents: pruneEvents, PruneDeleted: pruneDeleted, PruneConnects: pruneConnects,
-		PruneDeliveries: pruneDeliveries,
+		PruneDeliveries: pruneDeliveries, PruneFigures: pruneFigures,
 	}[kind]
-	of, ids := make([][16]byte, len(rows)), make([]string, len(rows))
+	of, ids, at := make([][16]byte, len(rows)), make([]string, len(rows)), make([]time.Time, len(rows))
 	for i, r := range rows {
-		of[i], ids[i] = r.Of, r.ID
+		of[i], ids[i], at[i] = r.Of, r.ID, r.At
+	}
+	args := []any{of, ids, age.Milliseconds()}
+	if kind == PruneFigures {
+		args = append(args, at)
 	}
 	err = s.db.WriteRole(ctx, pg.Retention, func(b *pgx.Batch) {
-		b.Queue(sql, of, ids, age.Milliseconds()).Exec(func(tag pgconn.CommandTag) error {
+		b.Queue(sql, args...).Exec(func(tag pgconn.CommandTag) error {
 			n = int(tag.RowsAffected())
 			return nil
 		})

@@ -4,6 +4,7 @@ import (
 	"net/http"
 	"strings"
 	"testing"
+	"time"
 )
 
 // refusedWith returns malformed values that are all refused with the same status.
@@ -40,6 +41,39 @@ func reportShape(t *testing.T, a answer) {
 	if c, ok := v["customer"]; ok {
 		members(t, c, "id", "name")
 	}
+}
+
+// daysAgo returns a day of UTC.
+func daysAgo(n int) string { return time.Now().UTC().AddDate(0, 0, -n).Format(time.DateOnly) }
+
+// withPage returns the id of a page of the sandbox as one input, and more inputs. It connects the page once, because one
+// address may not connect often.
+func withPage(name string, more inputs) func(t *testing.T, o org) inputs {
+	var id string
+	return func(t *testing.T, o org) inputs {
+		if id == "" {
+			id = o.connectPage(t, "anna", "anna.shop").id
+		}
+		return more.with(name, id)
+	}
+}
+
+// metricsShape checks the statistics of a channel of the sandbox.
+func metricsShape(t *testing.T, a answer) {
+	all := elements(t, a.raw())
+	for _, m := range all {
+		for _, p := range elements(t, members(t, m, "label", "data", "percentageChange")["data"]) {
+			members(t, p, "total", "date")
+		}
+	}
+	if len(all) != 3 {
+		t.Errorf("got %d statistics, want the three of the sandbox: %s", len(all), a.Body)
+	}
+}
+
+// figuresShape checks the figures of a day of a channel of the sandbox.
+func figuresShape(t *testing.T, a answer) {
+	members(t, a.raw(), "date", "followers", "impressions", "likes")
 }
 
 // withPost returns the id of a new post in the path, and more inputs.
@@ -177,6 +211,21 @@ func interfaceRows() map[string]row {
 			inputs: []rowInput{
 				{name: "query days", wrong: reportDays},
 				{name: "path customerId", wrong: refusedWith(404, "0191d1c5-0000-7000-8000-000000000001", "no-id", "%")},
+			},
+		},
+		"GET /analytics/:integration": {
+			good:   withPage("path integration", inputs{"query date": 7}),
+			status: 200, shape: metricsShape,
+			inputs: []rowInput{
+				pathID("integration"),
+				{name: "query date", wrong: append(refusedWith(400, 0, -1, 367, "week", "2027-02-30", "3000-01-01", "7.5"), malformed{value: daysAgo(9), status: http.StatusOK})},
+			},
+		},
+		"GET /connectors/:id/analytics": {
+			good:   withPage("path id", inputs{"query date": daysAgo(1)}),
+			status: 200, shape: figuresShape,
+			inputs: []rowInput{
+				pathID("id"), {name: "query date", absent: 400, wrong: refusedWith(400, "", 7, "3000-01-01", "2026-11-31", "today")},
 			},
 		},
 		"GET /groups": {good: plain(nil), status: 200, shape: listOf("id", "name")},

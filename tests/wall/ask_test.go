@@ -113,6 +113,10 @@ func newTenantFixture(t *testing.T, db *pg.DB) tenantFixture {
 			Media: []publishing.Attachment{{Media: e.medium.ID}},
 		}}}
 	e.standing = publishingstore.PostStatus{ID: post, Channel: e.channel.ID, State: publishing.StateQueue, PublishDate: now}
+	must(t, things.SaveInsights(t.Context(), e.org, now, []publishingstore.ReadInsight{{
+		InsightOf: publishingstore.InsightOf{Channel: e.channel.ID},
+		Days:      []publishing.DayFigures{{Day: publishing.DayOf(now), Levels: map[string]float64{"followers": 7}}},
+	}}))
 	template := e.copied()
 	template.State = publishing.StateDraft
 	must(t, things.InOrg(t.Context(), e.org, func(tx *publishingstore.Tx) error {
@@ -185,7 +189,7 @@ func questions(t *testing.T, db *pg.DB) map[string]question {
 	s, all := publishingstore.New(db), map[string]question{}
 	for _, some := range append(tenancyQuestions(people(t, db)),
 		channelQuestions(s), accessQuestions(s), slotQuestions(s), listQuestions(s), postQuestions(s), seriesQuestions(s),
-		pictureQuestions(s), purgeQuestions(db, s), tagQuestions(s), webhookQuestions(s), approvalQuestions(s),
+		pictureQuestions(s), purgeQuestions(db, s), tagQuestions(s), webhookQuestions(s), approvalQuestions(s), analyticsQuestions(s),
 	) {
 		maps.Copy(all, some)
 	}
@@ -304,6 +308,35 @@ func slotQuestions(s *publishingstore.Store) map[string]question {
 			// The hold is one of the asking organization; Tx.TakenMinutes is asked whether it is seen by others.
 			return true, tx.HoldSlot(t.Context(), th.channel.ID, now, time.Minute)
 		}),
+	}
+}
+
+// analyticsQuestions returns the questions about statistics.
+func analyticsQuestions(s *publishingstore.Store) map[string]question {
+	at := func(n int) time.Time { return publishing.DayOf(now).AddDate(0, 0, n) }
+	return map[string]question{
+		"Store.Insight": func(t *testing.T, m, th tenantFixture) bool {
+			out, err := s.Insight(t.Context(), m.org, publishingstore.InsightOf{Channel: th.channel.ID}, at(0), at(0))
+			return err == nil && out.ReadAt == nil && len(out.Days) == 0
+		},
+		"Store.SaveInsights": func(t *testing.T, m, th tenantFixture) bool {
+			return s.SaveInsights(t.Context(), m.org, now, []publishingstore.ReadInsight{
+				{InsightOf: publishingstore.InsightOf{Channel: th.channel.ID}, Days: []publishing.DayFigures{{Day: at(1)}}},
+				{InsightOf: publishingstore.InsightOf{Channel: th.channel.ID, Post: th.post.ID}},
+			}) == nil
+		},
+		"Store.InsightFailed": func(t *testing.T, m, th tenantFixture) bool {
+			of := publishingstore.InsightOf{Channel: th.channel.ID, Post: th.post.ID}
+			return s.InsightFailed(t.Context(), m.org, of, now, "refused") == nil
+		},
+		"Store.Released": func(t *testing.T, m, th tenantFixture) bool {
+			_, err := s.Released(t.Context(), m.org, th.post.ID)
+			return pg.IsNoRows(err)
+		},
+		"Store.SnapshotSource": func(t *testing.T, m, th tenantFixture) bool {
+			_, err := s.SnapshotSource(t.Context(), m.org, th.channel.ID, now, 10)
+			return pg.IsNoRows(err)
+		},
 	}
 }
 

@@ -20,6 +20,7 @@ var tenants = map[string]string{
 	"pause": "org_id", "series": "org_id", "tag": "org_id", "media": "org_id", "derived_picture": "org_id", "post": "org_id",
 	"part": "org_id", "attachment": "org_id", "publication": "org_id", "post_event": "org_id", "idempotency": "org_id", "connect_state": "org_id", "platform_app": "org_id",
 	"slot_hold": "org_id", "republished": "org_id", "approval": "org_id", "webhook": "org_id", "webhook_event": "org_id", "webhook_delivery": "org_id",
+	"insight": "org_id", "insight_day": "org_id",
 }
 
 // shared maps each table whose rows several organizations may see to the condition of the tenants' policy, which is for

@@ -88,6 +88,8 @@ var bodies = map[string]string{
 	"POST /integrations/provider/{id}/connect":        `{"page":"page"}`,
 	"POST /integrations/public/provider/{id}/connect": `{"page":"page","state":"state"}`,
 	"PUT /posts/{id}/release-id":                      `{"releaseId":"release"}`,
+	"POST /public/t":                                  `{"tt":0}`,
+	"POST /user/t":                                    `{"tt":4}`,
 	"PUT /public/v1/posts/{id}/release-id":            `{"releaseId":"release"}`,
 	"POST /public/v1/integration-trigger/{id}":        `{"methodName":"topics"}`,
 	"POST /settings/provider-credentials/{provider}":  `{"credentials":{"clientId":"own","clientSecret":"own secret"}}`,
@@ -96,7 +98,7 @@ var bodies = map[string]string{
 // queries are added to the paths of routes that refuse a request without them.
 var queries = map[string]string{
 	"GET /public/stream": "?url=" + baseURL + "/files/{key}/{file}", "GET /public/v1/posts": "?page=0", "GET /user/impersonate": "?name=first",
-	"POST /webhooks/send": "?url=https://127.0.0.1/",
+	"POST /webhooks/send": "?url=https://127.0.0.1/", "GET /public/v1/connectors/{id}/analytics": "?date=2026-01-02",
 }
 
 // path returns the path of a call of the route: its parameters are ids of the first organization.

@@ -288,8 +288,9 @@ func (w *world) addContent(t *testing.T) {
 		"/public/v1/customers/": customer, "/public/v1/find-slot/": channel, "/posts/find-slot/": channel,
 		"/connect/": "sandbox-oauth", "/public/v1/social/": "sandbox-oauth", "/public/v1/connectors/": "sandbox-oauth",
 		"/settings/provider-credentials/": "sandbox-oauth", "/public/v1/integration-settings/": channel,
-		"/public/v1/integration-trigger/": channel,
-		"$MEDIUM":                         medium, "/media/": unused, "/public/v1/media/": old,
+		"/public/v1/integration-trigger/": channel, "/public/v1/analytics/": channel, "/analytics/": channel,
+		"/public/v1/analytics/post/": post, "/analytics/post/": post, "/public/v1/connectors/{id}/analytics": channel,
+		"$MEDIUM": medium, "/media/": unused, "/public/v1/media/": old,
 	} {
 		w.ids[beginning] = id
 	}

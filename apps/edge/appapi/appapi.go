@@ -125,8 +125,10 @@ type Deps struct {
 	Health   Health
 	// Draining returns whether the server is about to stop.
 	Draining func() bool
-	Clock    clock.Clock
-	Log      *slog.Logger
+	// Tracked counts an event of one of the TrackedKinds.
+	Tracked func(kind string)
+	Clock   clock.Clock
+	Log     *slog.Logger
 }
 
 // API is the application API. Its methods that return a route.Endpoint are for the route table; Session, Member,

@@ -138,6 +138,7 @@ type Deps struct {
 	Posts      Posts
 	Releases   Releases
 	Reports    Reports
+	Analytics  Analytics
 	Channels   Channels
 	Connectors Connectors
 	Tools      Tools

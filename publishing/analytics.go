@@ -1,0 +1,195 @@
+package publishing
+
+import (
+	"maps"
+	"math"
+	"slices"
+	"strings"
+	"time"
+)
+
+// The limits of analytics.
+const (
+	// MaxAnalyticsDays is the longest window.
+	MaxAnalyticsDays = 366
+	// AnalyticsHistory is how many days before today are read from a platform when nothing is known yet: the window of
+	// three months, and the three months before it.
+	AnalyticsHistory = 180
+)
+
+const (
+	day = 24 * time.Hour
+	// maxChange is in percent. A change from nearly nothing may be infinite.
+	maxChange = 1e9
+)
+
+// GetAnalytics asks for the statistics of a channel in a window of days. The days are those of UTC.
+type GetAnalytics struct {
+	// Channel is the id of a channel.
+	Channel string
+	// Days is the length of the window, from 1 to MaxAnalyticsDays. Today is its last day.
+	Days int
+	// Refresh reads figures that are older than a minute again; otherwise those of the last hour suffice.
+	Refresh bool
+}
+
+// GetPostAnalytics asks for the statistics of a post. The fields are those of GetAnalytics.
+type GetPostAnalytics struct {
+	Post    string
+	Days    int
+	Refresh bool
+}
+
+// GetFigures asks for the figures of one day of a channel.
+type GetFigures struct {
+	Channel string
+	// Day is midnight in UTC.
+	Day time.Time
+}
+
+// Analytics are the statistics of a channel or of a post.
+type Analytics struct {
+	// Metrics are in the order of their labels.
+	Metrics []Metric
+	// AsOf is when the platform was read; zero when it never was. It is older than an hour when the platform does not
+	// answer.
+	AsOf time.Time
+}
+
+// PostAnalytics are the statistics of a post.
+type PostAnalytics struct {
+	Analytics
+	// Missing is true for a post that the platform has published without naming its id, see ReleaseMissing.
+	Missing bool
+}
+
+// Metric is one statistic.
+type Metric struct {
+	// Label is for people, and unique among the metrics of a channel or a post.
+	Label string
+	// Points are the days of the window whose value is known, the first one first.
+	Points []MetricPoint
+	// Change is how much the statistic has changed, in percent, see Metrics.
+	Change float64
+}
+
+// MetricPoint is the value of one day.
+type MetricPoint struct {
+	// Day is midnight in UTC.
+	Day   time.Time
+	Value float64
+}
+
+// DayFigures are the values that are known of one day, by their labels.
+type DayFigures struct {
+	// Day is midnight in UTC.
+	Day time.Time
+	// Counts are numbers of what happened on that day, such as impressions.
+	Counts map[string]float64
+	// Levels are values at the end of that day, such as followers.
+	Levels map[string]float64
+}
+
+// Metrics returns the statistics of the days from first to last, both inclusive and midnight in UTC, out of all figures
+// that are known of these days and of as many days before.
+//
+// The change of a count compares the known days of the window with the days that are the length of the window earlier.
+// It is 0 when one of those is not known. The change of a level compares the last known day of the window with the first
+// one. From 0 to more is 100, and to less -100. The change is rounded to two decimals.
+func Metrics(figures []DayFigures, first, last time.Time) []Metric {
+	counts, levels := map[string]values{}, map[string]values{}
+	for _, f := range figures {
+		collectValues(counts, f.Day, f.Counts)
+		collectValues(levels, f.Day, f.Levels)
+	}
+	var out []Metric
+	for label, v := range counts {
+		if points := v.points(first, last); len(points) > 0 {
+			out = append(out, Metric{Label: label, Points: points, Change: v.changeOfCount(points, last.Sub(first)+day)})
+		}
+	}
+	for label, v := range levels {
+		if _, counted := counts[label]; counted {
+			continue
+		}
+		if points := v.points(first, last); len(points) > 0 {
+			change := percent(points[0].Value, points[len(points)-1].Value)
+			out = append(out, Metric{Label: label, Points: points, Change: change})
+		}
+	}
+	slices.SortFunc(out, func(a, b Metric) int { return strings.Compare(a.Label, b.Label) })
+	return out
+}
+
+// values are the values of one metric by the day.
+type values map[time.Time]float64
+
+func collectValues(all map[string]values, at time.Time, known map[string]float64) {
+	for label, v := range known {
+		if all[label] == nil {
+			all[label] = values{}
+		}
+		all[label][at] = v
+	}
+}
+
+// points returns the known days of a window.
+func (v values) points(first, last time.Time) []MetricPoint {
+	var out []MetricPoint
+	for at := first; !at.After(last); at = at.Add(day) {
+		if value, ok := v[at]; ok {
+			out = append(out, MetricPoint{Day: at, Value: value})
+		}
+	}
+	return out
+}
+
+// changeOfCount compares the sum of points with the sum of the same days so much earlier.
+func (v values) changeOfCount(points []MetricPoint, earlier time.Duration) float64 {
+	var before, now float64
+	for _, p := range points {
+		value, ok := v[p.Day.Add(-earlier)]
+		if !ok {
+			return 0
+		}
+		before, now = before+value, now+p.Value
+	}
+	return percent(before, now)
+}
+
+// percent returns the change from one value to another.
+func percent(from, to float64) float64 {
+	change := (to - from) / math.Abs(from) * 100
+	switch {
+	case to == from:
+		return 0
+	case from == 0:
+		change = math.Copysign(100, to)
+	}
+	return math.Round(min(max(change, -maxChange), maxChange)*100) / 100
+}
+
+// Latest returns the figures of a day or, where nothing is known of it, those of the last known day before. It returns
+// false when there are none.
+func Latest(figures []DayFigures, at time.Time) (DayFigures, bool) {
+	var out DayFigures
+	for _, f := range figures {
+		if !f.Day.After(at) && f.Day.After(out.Day) && len(f.Counts)+len(f.Levels) > 0 {
+			out = f
+		}
+	}
+	return out, !out.Day.IsZero()
+}
+
+// Values returns all values of the day by their labels.
+func (f DayFigures) Values() map[string]float64 {
+	out := maps.Clone(f.Levels)
+	if out == nil {
+		out = map[string]float64{}
+	}
+	maps.Copy(out, f.Counts)
+	return out
+}
+
+// DayOf returns the day of UTC that has the instant, as its midnight.
+func DayOf(at time.Time) time.Time { return at.UTC().Truncate(day) }

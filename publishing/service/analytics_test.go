@@ -1,0 +1,371 @@
+package service_test
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"crier/platform/clock"
+	"crier/platform/fault"
+	"crier/platform/id"
+	"crier/publishing"
+	"crier/publishing/connector"
+	publishingservice "crier/publishing/service"
+	publishingstore "crier/publishing/store"
+	"crier/tests/fixture"
+)
+
+// gauged is a platform with statistics: followers are 1,000 plus the day of the year, impressions are the day of the
+// month.
+type gauged struct {
+	platform
+	clock clock.Clock
+
+	mu     sync.Mutex
+	err    error // returned instead of statistics
+	asked  []string
+	before func(ctx context.Context) // called at the beginning of a call, unless it is nil
+	// judge returns the error of a call, and replace its answer, unless they are nil.
+	judge   func(*connector.Session) error
+	replace []connector.Series
+}
+
+func (g *gauged) fail(err error) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.err = err
+}
+
+// calls returns the calls since the last one, such as "channel 03-01 03-05".
+func (g *gauged) calls() []string {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	out := g.asked
+	g.asked = nil
+	return out
+}
+
+func (g *gauged) answer(
+	ctx context.Context, s *connector.Session, what string, since, until time.Time,
+) ([]connector.Series, error) {
+	g.mu.Lock()
+	g.asked = append(g.asked, fmt.Sprintf("%s %s %s", what, since.Format("01-02"), until.Format("01-02")))
+	err, before := g.err, g.before
+	g.mu.Unlock()
+	if before != nil {
+		before(ctx)
+	}
+	if err == nil && g.judge != nil {
+		err = g.judge(s)
+	}
+	if err != nil || g.replace != nil {
+		return g.replace, err
+	}
+	followers, impressions := connector.Series{Label: "followers", Level: true}, connector.Series{Label: "impressions"}
+	for at := since; !at.After(until); at = at.AddDate(0, 0, 1) {
+		if at.After(g.clock.Now()) {
+			break
+		}
+		impressions.Points = append(impressions.Points, connector.Point{Day: at, Value: float64(at.Day())})
+		followers.Points = append(followers.Points, connector.Point{Day: at, Value: float64(1000 + at.YearDay())})
+	}
+	return []connector.Series{followers, impressions}, nil
+}
+
+func (g *gauged) Channel(ctx context.Context, s *connector.Session, since, until time.Time) ([]connector.Series, error) {
+	return g.answer(ctx, s, "channel", since, until)
+}
+
+func (g *gauged) Post(
+	ctx context.Context, s *connector.Session, ref connector.Ref, since, until time.Time,
+) ([]connector.Series, error) {
+	return g.answer(ctx, s, ref.ID, since, until)
+}
+
+// analyticsRig is a member with a channel of such a platform. Its clock is at the noon of the tenth of March 2027.
+type analyticsRig struct {
+	member
+	platform  *gauged
+	channel   publishing.ChannelID
+	analytics *publishingservice.Analytics
+
+	mu  sync.Mutex
+	now time.Time
+}
+
+func newAnalyticsRig(t *testing.T) *analyticsRig {
+	t.Helper()
+	r := &analyticsRig{member: member{rig: newRig(t)}, now: time.Date(2027, time.March, 10, 12, 0, 0, 0, time.UTC)}
+	r.deps.Clock = clock.Func(func() time.Time {
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		return r.now
+	})
+	r.platform = &gauged{clock: r.deps.Clock}
+	r.register(r.platform)
+	r.who = r.Organization()
+	r.channel = r.Connect(r.who.Org)
+	r.analytics = r.process()
+	return r
+}
+
+// process returns the use cases of a process of its own.
+func (r *analyticsRig) process() *publishingservice.Analytics {
+	cfg := limits
+	cfg.SnapshotRate = 1e6
+	return publishingservice.NewAnalytics(cfg, r.deps)
+}
+
+func (r *analyticsRig) pass(d time.Duration) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.now = r.now.Add(d)
+}
+
+func (r *analyticsRig) read(days int) (publishing.Analytics, error) {
+	return r.analytics.Channel(r.Context(), r.who, publishing.GetAnalytics{Channel: r.channel.String(), Days: days})
+}
+
+// impressions returns the days and values of the impressions of a window, such as "03-09:9 03-10:10", with the change.
+func (r *analyticsRig) impressions(days int) string {
+	r.Helper()
+	out, err := r.read(days)
+	r.OK(err)
+	var text []string
+	for _, m := range out.Metrics {
+		if m.Label != "impressions" {
+			continue
+		}
+		for _, p := range m.Points {
+			text = append(text, fmt.Sprintf("%s:%v", p.Day.Format("01-02"), p.Value))
+		}
+		text = append(text, fmt.Sprint(m.Change))
+	}
+	return strings.Join(text, " ")
+}
+
+func (r *analyticsRig) want(got, want string) {
+	r.Helper()
+	if got != want {
+		r.Errorf("got %q, want %q", got, want)
+	}
+}
+
+func away() error {
+	return &connector.Error{Kind: connector.KindTransient, Public: "The platform does not answer."}
+}
+
+func TestAnalytics_PlatformIsAskedOnceAnHour(t *testing.T) {
+	t.Parallel()
+	r := newAnalyticsRig(t)
+	// 8+9+10 of the window against 5+6+7 before it.
+	r.want(r.impressions(3), "03-08:8 03-09:9 03-10:10 50")
+	r.want(fmt.Sprint(r.platform.calls()), "[channel 09-11 03-10]")
+	r.pass(59 * time.Minute)
+	r.want(r.impressions(1), "03-10:10 11.11")
+	r.want(fmt.Sprint(r.platform.calls()), "[]")
+	r.pass(time.Minute)
+	r.want(r.impressions(1), "03-10:10 11.11")
+	r.want(fmt.Sprint(r.platform.calls()), "[channel 03-08 03-10]") // two days more, which may not have been complete
+
+	again := publishing.GetAnalytics{Channel: r.channel.String(), Days: 1, Refresh: true}
+	_, err := r.analytics.Channel(r.Context(), r.who, again)
+	r.OK(err)
+	r.want(fmt.Sprint(r.platform.calls()), "[]") // read within a minute
+	r.pass(time.Minute)
+	_, err = r.analytics.Channel(r.Context(), r.who, again)
+	r.OK(err)
+	r.want(fmt.Sprint(r.platform.calls()), "[channel 03-08 03-10]")
+}
+
+func TestAnalytics_OutageShowsLastFiguresAndEndsWithTheTruth(t *testing.T) {
+	t.Parallel()
+	r := newAnalyticsRig(t)
+	r.impressions(1)
+	read := r.now
+	r.platform.fail(away())
+	r.pass(48 * time.Hour)
+	r.want(r.impressions(4), "03-09:9 03-10:10 72.73") // 19 against 5+6: the known days
+	out, err := r.read(4)
+	r.OK(err)
+	if !out.AsOf.Equal(read) {
+		t.Errorf("got the time of reading %v, want %v", out.AsOf, read)
+	}
+	day, err := r.analytics.Figures(t.Context(), r.who, publishing.GetFigures{Channel: r.channel.String(), Day: publishing.DayOf(r.now)})
+	r.OK(err)
+	if day.Day.Day() != 10 || !maps.Equal(day.Values(), map[string]float64{"impressions": 10, "followers": 1069}) {
+		t.Errorf("got %+v, want the figures of the tenth", day)
+	}
+	r.platform.fail(nil)
+	r.pass(time.Minute)
+	r.want(r.impressions(4), "03-09:9 03-10:10 03-11:11 03-12:12 61.54")
+	day, err = r.analytics.Figures(t.Context(), r.who, publishing.GetFigures{Channel: r.channel.String(), Day: publishing.DayOf(r.now)})
+	r.OK(err)
+	r.want(day.Day.Format(time.DateOnly), "2027-03-12")
+}
+
+func TestAnalytics_FailureIsToldWhenNothingIsKnown(t *testing.T) {
+	t.Parallel()
+	r := newAnalyticsRig(t)
+	r.platform.fail(away())
+	for range 2 { // the second time without a call
+		if _, err := r.read(7); !fault.Is(err, fault.Upstream) || !strings.Contains(err.Error(), "does not answer") {
+			t.Errorf("got the error %v, want the reason of the platform", err)
+		}
+	}
+	r.want(fmt.Sprint(r.platform.calls()), "[channel 09-11 03-10]")
+	r.platform.fail(nil)
+	r.pass(time.Minute)
+	r.want(r.impressions(1), "03-10:10 11.11")
+
+	r.platform.fail(&connector.Error{Kind: connector.KindReauth, Public: "Reconnect the channel."})
+	r.pass(time.Hour)
+	r.want(r.impressions(1), "03-10:10 11.11")
+	r.platform.calls()
+	r.pass(time.Hour)
+	r.want(r.impressions(1), "03-10:10 11.11")
+	r.want(fmt.Sprint(r.platform.calls()), "[]") // the channel must be connected again first
+}
+
+func TestAnalytics_OneCallForAllWhoAskAtTheSameTime(t *testing.T) {
+	t.Parallel()
+	r := newAnalyticsRig(t)
+	begun, release := make(chan struct{}, 1), make(chan struct{})
+	r.platform.before = func(context.Context) {
+		begun <- struct{}{}
+		<-release
+	}
+	results := make(chan error, 10)
+	for range cap(results) {
+		go func() {
+			_, err := r.read(7)
+			results <- err
+		}()
+	}
+	<-begun
+	close(release)
+	for range cap(results) {
+		r.OK(<-results)
+	}
+	r.want(fmt.Sprint(r.platform.calls()), "[channel 09-11 03-10]")
+}
+
+func TestAnalytics_RequestDoesNotWaitForHangingPlatform(t *testing.T) {
+	t.Parallel()
+	r := newAnalyticsRig(t)
+	r.impressions(1)
+	r.pass(time.Hour)
+	release := make(chan struct{})
+	t.Cleanup(func() { close(release) })
+	ctx, cancel := context.WithCancel(t.Context())
+	r.platform.before = func(context.Context) {
+		cancel() // the time of the request is over
+		<-release
+	}
+	out, err := r.analytics.Channel(ctx, r.who, publishing.GetAnalytics{Channel: r.channel.String(), Days: 1})
+	r.OK(err)
+	if len(out.Metrics) != 2 {
+		t.Errorf("got %+v, want the last figures", out)
+	}
+}
+
+func TestAnalytics_RefusesWhatIsNotThere(t *testing.T) {
+	t.Parallel()
+	r := newAnalyticsRig(t)
+	stranger := r.Organization()
+	channel := r.channel.String()
+	for name, ask := range map[string]func() error{
+		"a channel of somebody else": func() error {
+			_, err := r.analytics.Channel(t.Context(), stranger, publishing.GetAnalytics{Channel: channel, Days: 7})
+			return err
+		},
+		"figures of somebody else": func() error {
+			_, err := r.analytics.Figures(t.Context(), stranger, publishing.GetFigures{Channel: channel, Day: march10})
+			return err
+		},
+		"an id that does not parse": func() error {
+			_, err := r.analytics.Channel(t.Context(), r.who, publishing.GetAnalytics{Channel: "x", Days: 7})
+			return err
+		},
+		"a post that is not there": func() error {
+			post := id.New[publishing.PostTag]().String()
+			_, err := r.analytics.Post(t.Context(), r.who, publishing.GetPostAnalytics{Post: post, Days: 7})
+			return err
+		},
+	} {
+		if err := ask(); !fault.Is(err, fault.NotFound) {
+			t.Errorf("%s: got the error %v, want NotFound", name, err)
+		}
+	}
+	for _, days := range []int{-1, 0, 367} {
+		_, err := r.analytics.Channel(t.Context(), r.who, publishing.GetAnalytics{Channel: channel, Days: days})
+		if !fault.Is(err, fault.Invalid) {
+			t.Errorf("%d days: got the error %v, want Invalid", days, err)
+		}
+	}
+	_, err := r.analytics.Figures(t.Context(), r.who, publishing.GetFigures{Channel: channel, Day: march10.AddDate(0, 0, 1)})
+	if !fault.Is(err, fault.Invalid) {
+		t.Errorf("tomorrow: got the error %v, want Invalid", err)
+	}
+	if calls := r.platform.calls(); len(calls) != 0 {
+		t.Errorf("got the calls %v, want none", calls)
+	}
+}
+
+var march10 = time.Date(2027, time.March, 10, 0, 0, 0, 0, time.UTC)
+
+// publish stores a post that is published on a day, with the platform's id.
+func (r *analyticsRig) publish(channel publishing.ChannelID, at time.Time, release string) publishing.PostID {
+	r.Helper()
+	p := fixture.Post(r.who.Org, channel, at)[0]
+	r.OK(r.Store.InOrg(r.Context(), r.who.Org, func(tx *publishingstore.Tx) error {
+		return tx.Insert(r.Context(), []publishingstore.NewPost{{Post: p, By: "test"}})
+	}))
+	r.Tenant(r.who.Org, `update post set state = 'PUBLISHED', release_id = $2 where id = $1`, p.ID, release)
+	return p.ID
+}
+
+func (r *analyticsRig) post(post publishing.PostID) publishing.PostAnalytics {
+	r.Helper()
+	out, err := r.analytics.Post(r.Context(), r.who, publishing.GetPostAnalytics{Post: post.String(), Days: 30})
+	r.OK(err)
+	return out
+}
+
+func TestAnalytics_PostsAreReadFromTheirDayOn(t *testing.T) {
+	t.Parallel()
+	r := newAnalyticsRig(t)
+	post := r.publish(r.channel, march10.AddDate(0, 0, -3), "remote")
+	if out := r.post(post); len(out.Metrics) != 2 || len(out.Metrics[0].Points) != 4 || out.Missing {
+		t.Errorf("got %+v, want four days", out)
+	}
+	r.want(fmt.Sprint(r.platform.calls()), "[remote 03-07 03-10]")
+	if out := r.post(r.publish(r.channel, march10, publishing.ReleaseMissing)); !out.Missing {
+		t.Errorf("without the platform's id: got %+v, want missing", out)
+	}
+	scheduled := fixture.Post(r.who.Org, r.channel, march10)[0]
+	r.OK(r.Store.InOrg(t.Context(), r.who.Org, func(tx *publishingstore.Tx) error {
+		return tx.Insert(t.Context(), []publishingstore.NewPost{{Post: scheduled, By: "test"}})
+	}))
+	if out := r.post(scheduled.ID); out.Missing || len(out.Metrics) != 0 {
+		t.Errorf("not published: got %+v, want nothing", out)
+	}
+	r.platform.fail(&connector.Error{Kind: connector.KindContent, Public: "There is no such post."})
+	if out := r.post(r.publish(r.channel, march10, "gone")); out.Missing || len(out.Metrics) != 0 {
+		t.Errorf("gone from the platform: got %+v, want nothing", out)
+	}
+	r.platform.calls()
+	r.pass(2 * time.Hour)
+	r.Tenant(r.who.Org, `update channel set deleted_at = now(), credential = null where id = $1`, r.channel)
+	if out := r.post(post); len(out.Metrics) != 2 {
+		t.Errorf("of a channel that is disconnected: got %+v, want what was read", out)
+	}
+	if calls := r.platform.calls(); slices.Contains(calls, "remote 03-07 03-10") {
+		t.Errorf("got the calls %v of a disconnected channel, want none", calls)
+	}
+}

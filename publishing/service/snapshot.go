@@ -1,0 +1,249 @@
+package service
+
+import (
+	"context"
+	"encoding/binary"
+	"sync"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+	"golang.org/x/time/rate"
+
+	"crier/platform/clock"
+	"crier/platform/pg"
+	"crier/publishing"
+	"crier/publishing/access"
+	"crier/publishing/connector"
+	publishingstore "crier/publishing/store"
+	"crier/tenancy"
+)
+
+const (
+	// snapshotPosts and snapshotPostAge say which posts are read with their channel: the latest, of a week.
+	snapshotPosts   = 10
+	snapshotPostAge = 7 * 24 * time.Hour
+	// snapshotOrgs is how many organizations are read at the same time, one channel of each.
+	snapshotOrgs = 16
+	// snapshotBatch and snapshotOrgBatch are how many channels are taken at a time, in all and of one organization.
+	snapshotBatch    = 400
+	snapshotOrgBatch = 25
+	// snapshotOrgTime limits the time of the calls for one organization in a batch, without the time in which they wait
+	// for their turn. What is left is due later.
+	snapshotOrgTime = 2 * time.Minute
+	// snapshotFailures is after how many failures of one server in a row the rest of its channels is due later.
+	snapshotFailures = 3
+	// snapshotAgain is when a channel is due again that was not read.
+	snapshotAgain = time.Hour
+	// snapshotRest is the first part of a day, in which no snapshot is taken: platforms complete the figures of the day
+	// before.
+	snapshotRest = 2 * time.Hour
+)
+
+// SnapshotRate is how many calls a second TakeSnapshots makes to one server. The smallest limit for one client that a
+// platform documents is that of a Bluesky server, 3,000 calls in five minutes.
+const SnapshotRate = 4
+
+// TakeSnapshots reads the statistics of all channels whose snapshot of the day is due, with those of their latest posts,
+// and stores them. Each channel has a time of its own on every day. It returns the number of channels that were read,
+// also with an error, which is that of the database.
+//
+// A server that fails delays only its own channels, and an organization only its own, until an hour later. Only one
+// process should call it at a time, because the rate of calls is that of one process. After a crash the channels that
+// were taken are due an hour later.
+func (s *Analytics) TakeSnapshots(ctx context.Context) (int, error) {
+	platforms := s.analysts()
+	sweep := &snapshotSweep{Analytics: s, servers: map[string]*snapshotServer{}, perSecond: s.cfg.SnapshotRate}
+	for {
+		now := s.deps.Clock.Now()
+		due, err := s.store.SnapshotsDue(ctx, platforms, snapshotOrgBatch, snapshotBatch, now, now.Add(snapshotAgain))
+		if err != nil || len(due) == 0 {
+			return sweep.done, err
+		}
+		if err := sweep.batch(ctx, due); err != nil {
+			return sweep.done, err
+		}
+	}
+}
+
+// analysts returns the platforms with statistics.
+func (s *Analytics) analysts() []string {
+	out := []string{}
+	for _, c := range s.deps.Connectors.All() {
+		if _, ok := connector.AnalystOf(c); ok {
+			out = append(out, c.Describe().ID)
+		}
+	}
+	return out
+}
+
+// snapshotSweep is one call of TakeSnapshots.
+type snapshotSweep struct {
+	*Analytics
+	perSecond float64
+
+	mu      sync.Mutex // protects the fields below
+	servers map[string]*snapshotServer
+	done    int
+}
+
+// snapshotServer is a server that several channels have.
+type snapshotServer struct {
+	pace *rate.Limiter
+
+	mu     sync.Mutex
+	inARow int // failures
+}
+
+func (s *snapshotSweep) server(name string) *snapshotServer {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.servers[name] == nil {
+		s.servers[name] = &snapshotServer{pace: rate.NewLimiter(rate.Limit(s.perSecond), 1)}
+	}
+	return s.servers[name]
+}
+
+// batch reads channels, of each organization one after the other. It returns the first error of the database, after
+// which no other channel is begun.
+func (s *snapshotSweep) batch(ctx context.Context, due []publishingstore.DueSnapshot) error {
+	byOrg := map[tenancy.OrgID][]publishingstore.DueSnapshot{}
+	for _, d := range due {
+		byOrg[d.Org] = append(byOrg[d.Org], d)
+	}
+	group, ctx := errgroup.WithContext(ctx)
+	group.SetLimit(snapshotOrgs)
+	for _, channels := range byOrg {
+		group.Go(func() error { return s.organization(ctx, channels) })
+	}
+	return group.Wait()
+}
+
+func (s *snapshotSweep) organization(ctx context.Context, channels []publishingstore.DueSnapshot) error {
+	visit := &snapshotVisit{snapshotSweep: s}
+	for _, d := range channels {
+		if ctx.Err() != nil || visit.spent >= snapshotOrgTime {
+			return nil
+		}
+		server := s.server(d.Destination)
+		if server.isFailing() {
+			continue
+		}
+		err := visit.channel(ctx, d, server)
+		if pg.IsEnvironment(err) && !pg.IsOrgBusy(err) && ctx.Err() == nil {
+			return err
+		}
+		if err != nil {
+			s.deps.Log.WarnContext(ctx, "the statistics of a channel could not be stored",
+				"org", d.Org, "channel", d.Channel, "error", err)
+		}
+	}
+	return nil
+}
+
+// snapshotVisit is the part of a batch that concerns one organization. Only one goroutine uses it.
+type snapshotVisit struct {
+	*snapshotSweep
+	// spent is the time that the calls have taken.
+	spent time.Duration
+}
+
+// isFailing returns true for a server that has failed too often in a row to be asked again in this sweep.
+func (v *snapshotServer) isFailing() bool {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	return v.inARow >= snapshotFailures
+}
+
+// answered counts the result of a call. Only those failures count that may be the server's.
+func (v *snapshotServer) answered(err error) {
+	kind := connector.KindOf(err, false)
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	switch {
+	case err == nil:
+		v.inARow = 0
+	case kind == connector.KindTransient || kind == connector.KindUnknown:
+		v.inARow++
+	}
+}
+
+// channel reads and stores the statistics of a channel and of its latest posts. When the platform fails on a post, the
+// rest of them is left out. It returns an error of the database only.
+func (s *snapshotVisit) channel(ctx context.Context, d publishingstore.DueSnapshot, server *snapshotServer) error {
+	now := s.deps.Clock.Now()
+	source, err := s.store.SnapshotSource(ctx, d.Org, d.Channel, now.Add(-snapshotPostAge), snapshotPosts)
+	if pg.IsNoRows(err) || err == nil && !source.Active {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	next := nextSnapshot(d.Channel, now)
+	of := publishingstore.InsightOf{Channel: d.Channel}
+	days, err := s.ask(ctx, server, source.Access, insightTarget{of: of}, source.ReadAt, now)
+	if err != nil {
+		return s.notRead(ctx, source.Access, of, now, err)
+	}
+	all := []publishingstore.ReadInsight{{InsightOf: of, Days: days, Next: &next}}
+	for _, r := range source.Posts {
+		t := targetOf(r)
+		days, err := s.ask(ctx, server, source.Access, t, nil, now)
+		if err != nil {
+			s.deps.Log.WarnContext(ctx, "the statistics of a post could not be read", "org", d.Org, "post", r.Post, "error", err)
+			break
+		}
+		all = append(all, publishingstore.ReadInsight{InsightOf: t.of, Days: days})
+	}
+	if err := s.store.SaveInsights(ctx, d.Org, now, all); err != nil {
+		return err
+	}
+	s.mu.Lock()
+	s.done++
+	s.mu.Unlock()
+	return nil
+}
+
+// notRead stores why a channel was not read. It returns an error of the database only.
+func (s *snapshotVisit) notRead(
+	ctx context.Context, a publishingstore.Access, of publishingstore.InsightOf, now time.Time, err error,
+) error {
+	if ctx.Err() != nil {
+		return nil // the process stops
+	}
+	s.deps.Log.WarnContext(ctx, "the statistics of a channel could not be read for the snapshot of the day",
+		"org", a.Channel.Org, "channel", of.Channel, "connector", a.Channel.Connector, "error", err)
+	return s.store.InsightFailed(ctx, a.Channel.Org, of, now, connector.Clean(publicOf(err), maxProblem))
+}
+
+// ask waits for the server's turn and reads the days since the last reading. A panic of a connector is an error, because
+// the sweep has goroutines of its own.
+func (s *snapshotVisit) ask(
+	ctx context.Context, server *snapshotServer, a publishingstore.Access, t insightTarget, last *time.Time,
+	now time.Time,
+) (days []publishing.DayFigures, err error) {
+	if err := server.pace.Wait(ctx); err != nil {
+		return nil, err
+	}
+	c, _ := s.deps.Connectors.Get(a.Channel.Connector)
+	analyst, ok := connector.AnalystOf(c)
+	if !ok {
+		return nil, nil
+	}
+	began := clock.Boot()
+	err = s.deps.Access.UseInBackground(ctx, a, func(ctx context.Context, c *access.Channel) (err error) {
+		days, err = ask(ctx, analyst, c.Session, t, last, now)
+		return err
+	})
+	s.spent += clock.Boot() - began
+	server.answered(err)
+	return days, err
+}
+
+// nextSnapshot returns when the snapshot of the day after now is due: at a time of the day that is the channel's own, so
+// that the calls to a platform are spread over the day.
+func nextSnapshot(channel publishing.ChannelID, now time.Time) time.Time {
+	raw := channel.UUID()
+	spread := uint64(24*time.Hour - snapshotRest)
+	at := snapshotRest + time.Duration(binary.BigEndian.Uint64(raw[8:])%spread)
+	return publishing.DayOf(now).AddDate(0, 0, 1).Add(at)
+}

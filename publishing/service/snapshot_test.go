@@ -1,0 +1,191 @@
+package service_test
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"testing"
+	"time"
+
+	"crier/publishing"
+	"crier/publishing/connector"
+	publishingservice "crier/publishing/service"
+	publishingstore "crier/publishing/store"
+	"crier/tenancy"
+)
+
+func (r *analyticsRig) snapshots() int {
+	r.Helper()
+	n, err := r.analytics.TakeSnapshots(r.Context())
+	r.OK(err)
+	return n
+}
+
+// channelOn connects a channel of an organization to a server.
+func (r *analyticsRig) channelOn(org tenancy.OrgID, server string) publishing.ChannelID {
+	r.Helper()
+	c := r.Connect(org)
+	r.Tenant(org, `update channel set account_id = $2 where id = $1`, c, server+" "+c.String())
+	r.Tenant(org, `update channel_queue set destination = $2 where channel_id = $1`, c, server)
+	return c
+}
+
+// known returns how many days of a channel or of a post are stored.
+func (r *analyticsRig) known(org tenancy.OrgID, of publishingstore.InsightOf) int {
+	r.Helper()
+	out, err := r.Store.Insight(r.Context(), org, of, time.Time{}, march10.AddDate(1, 0, 0))
+	r.OK(err)
+	return len(out.Days)
+}
+
+func TestSnapshots_ReadEachChannelOnceADay(t *testing.T) {
+	t.Parallel()
+	r := newAnalyticsRig(t)
+	recent, old := r.publish(r.channel, march10.AddDate(0, 0, -2), "recent"), r.publish(r.channel, march10.AddDate(0, 0, -8), "old")
+	second := r.process() // of another process, at the same time
+	results := make(chan int, 2)
+	for _, p := range []*publishingservice.Analytics{r.analytics, second} {
+		go func() {
+			n, err := p.TakeSnapshots(r.Context())
+			if err != nil {
+				t.Error(err)
+			}
+			results <- n
+		}()
+	}
+	if n := <-results + <-results; n != 1 {
+		t.Errorf("got %d channels read, want one", n)
+	}
+	r.want(fmt.Sprint(r.platform.calls()), "[channel 09-11 03-10 recent 03-08 03-10]")
+	post := func(p publishing.PostID) publishingstore.InsightOf {
+		return publishingstore.InsightOf{Channel: r.channel, Post: p}
+	}
+	if n := r.known(r.who.Org, post(recent)); n != 3 {
+		t.Errorf("got %d days of the recent post, want three", n)
+	}
+	if n := r.known(r.who.Org, post(old)); n != 0 {
+		t.Errorf("got %d days of the old post, want none", n)
+	}
+	days := 0
+	for range 72 * 6 { // every ten minutes of the next three days
+		r.pass(10 * time.Minute)
+		days += r.snapshots()
+	}
+	if days != 3 && days != 2 { // the third one may be later than noon
+		t.Errorf("got %d snapshots in three days, want one a day", days)
+	}
+}
+
+func TestSnapshots_OutageOfTwoDaysLeavesNoHole(t *testing.T) {
+	t.Parallel()
+	r := newAnalyticsRig(t)
+	r.snapshots()
+	before := r.known(r.who.Org, publishingstore.InsightOf{Channel: r.channel})
+	r.platform.fail(away())
+	for range 48 {
+		r.pass(time.Hour)
+		if n := r.snapshots(); n != 0 {
+			t.Errorf("got %d channels read of a platform that is away", n)
+		}
+	}
+	if calls := len(r.platform.calls()); calls > 1+48 {
+		t.Errorf("got %d calls in two days, want one an hour", calls)
+	}
+	r.platform.fail(nil)
+	r.pass(2 * time.Hour)
+	if n := r.snapshots(); n != 1 {
+		t.Errorf("got %d channels read after the outage, want one", n)
+	}
+	if after := r.known(r.who.Org, publishingstore.InsightOf{Channel: r.channel}); after != before+2 {
+		t.Errorf("got %d days more, want those of the outage", after-before)
+	}
+	r.want(r.impressions(3), "03-10:10 03-11:11 03-12:12 37.5") // 33 against 7+8+9
+}
+
+// A server that hangs or fails, a channel that panics and an organization that is suspended delay nobody else.
+func TestSnapshots_FailuresStayOfTheirOwner(t *testing.T) {
+	t.Parallel()
+	r := newAnalyticsRig(t)
+	failing := r.Organization()
+	for range 20 {
+		r.channelOn(failing.Org, "failing.test")
+	}
+	r.channelOn(failing.Org, "works.test")
+	panics := r.Organization()
+	bad, good := r.channelOn(panics.Org, "bad.test"), r.channelOn(panics.Org, "works.test")
+	suspended := r.Organization()
+	r.channelOn(suspended.Org, "works.test")
+	r.gate(`update organization set suspended_at = now() where id = $1`, suspended.Org)
+	r.platform.judge = func(s *connector.Session) error {
+		switch {
+		case len(s.Account.ID) > 12 && s.Account.ID[:12] == "failing.test":
+			return away()
+		case s.Account.ID == "bad.test "+bad.String():
+			panic("a bad row")
+		}
+		return nil
+	}
+	if n := r.snapshots(); n != 3 { // the rig's own, and those on works.test but the suspended one
+		t.Errorf("got %d channels read, want three", n)
+	}
+	calls := r.platform.calls()
+	if n := len(calls); n != 3+3+1 {
+		t.Errorf("got the calls %v, want three of the server that fails", calls)
+	}
+	if n := r.known(panics.Org, publishingstore.InsightOf{Channel: good}); n == 0 {
+		t.Error("got no figures of the channel beside one that panics")
+	}
+}
+
+func TestSnapshots_TakeFewChannelsOfAnOrganizationAtATime(t *testing.T) {
+	t.Parallel()
+	r := newAnalyticsRig(t)
+	for range 30 {
+		r.channelOn(r.who.Org, "works.test")
+	}
+	other := r.Organization()
+	r.channelOn(other.Org, "works.test")
+	due, err := r.Store.SnapshotsDue(t.Context(), []string{"sandbox"}, 25, 400, r.now, r.now.Add(time.Hour))
+	r.OK(err)
+	if n := len(slices.DeleteFunc(due, func(d publishingstore.DueSnapshot) bool { return d.Org != other.Org })); n != 1 {
+		t.Errorf("got %d channels of the other organization, want one", n)
+	}
+	rest, err := r.Store.SnapshotsDue(t.Context(), []string{"sandbox"}, 25, 400, r.now, r.now.Add(time.Hour))
+	r.OK(err)
+	if len(rest) != 6 {
+		t.Errorf("got %d channels by the next call, want the six that are left", len(rest))
+	}
+	none, err := r.Store.SnapshotsDue(t.Context(), []string{}, 25, 400, r.now.Add(2*time.Hour), r.now)
+	r.OK(err)
+	if len(none) != 0 {
+		t.Errorf("got %d channels of other platforms, want none", len(none))
+	}
+}
+
+// What a platform answers is stored only as far as people can read it: no number that JSON cannot have, no day outside of
+// what was asked for.
+func TestSnapshots_BadAnswersAreCutDown(t *testing.T) {
+	t.Parallel()
+	r := newAnalyticsRig(t)
+	r.platform.replace = badSeries(march10)
+	if n := r.snapshots(); n != 1 {
+		t.Fatalf("got %d channels read, want one", n)
+	}
+	out, err := r.read(7)
+	r.OK(err)
+	if len(out.Metrics) != 1 || len(out.Metrics[0].Points) != 1 || out.Metrics[0].Points[0].Value != 5 {
+		t.Errorf("got %+v, want the one good value", out.Metrics)
+	}
+}
+
+// badSeries has one good value, on a day, and every kind of bad one.
+func badSeries(day time.Time) []connector.Series {
+	points := []connector.Point{{Day: day.Add(time.Hour), Value: 5}}
+	for i, v := range []float64{math.NaN(), math.Inf(1), math.Inf(-1), 1e300} {
+		points = append(points, connector.Point{Day: day.AddDate(0, 0, -i-1), Value: v})
+	}
+	points = append(points, connector.Point{Day: day.AddDate(0, 0, 1), Value: 1}, connector.Point{Value: 1})
+	return []connector.Series{
+		{Label: "good\x00", Points: points}, {Label: "\n", Points: points[:1]}, {Label: "empty"},
+	}
+}

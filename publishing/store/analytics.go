@@ -1,0 +1,235 @@
+package store
+
+import (
+	"context"
+	_ "embed"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
+
+	"crier/platform/pg"
+	"crier/publishing"
+	"crier/tenancy"
+)
+
+// InsightOf names a channel, or a post of it, whose statistics are stored.
+type InsightOf struct {
+	Channel publishing.ChannelID
+	// Post is the first post of a thread; zero for the channel itself.
+	Post publishing.PostID
+}
+
+func (i InsightOf) subject() uuid.UUID {
+	if i.Post.IsZero() {
+		return i.Channel.UUID()
+	}
+	return i.Post.UUID()
+}
+
+// Insight is what is stored of the statistics of a channel or of a post.
+type Insight struct {
+	// ReadAt is when the platform was last read; nil when it never was.
+	ReadAt *time.Time `db:"read_at"`
+	// TriedAt is when that was last tried, with Problem as the sentence for people when it failed since ReadAt.
+	TriedAt *time.Time `db:"tried_at"`
+	Problem string     `db:"problem"`
+	// Days are those that were asked for and of which something is known, the first one first.
+	Days []publishing.DayFigures `db:"-"`
+}
+
+const insightRead = `-- publishing.InsightRead
+select read_at, tried_at, problem from insight where subject = $1`
+
+const insightDays = `-- publishing.InsightDays
+select day, counts, levels from insight_day where subject = $1 and day >= $2 and day <= $3 order by day`
+
+// Insight returns what is stored, with the figures of the days from first to last. It is zero when nothing is.
+func (s *Store) Insight(
+	ctx context.Context, org tenancy.OrgID, of InsightOf, first, last time.Time,
+) (out Insight, err error) {
+	err = s.db.Read(ctx, org.UUID(), func(b *pgx.Batch) { queueInsight(b, of, first, last, &out) })
+	return out, err
+}
+
+func queueInsight(b *pgx.Batch, of InsightOf, first, last time.Time, out *Insight) {
+	var days []publishing.DayFigures
+	b.Queue(insightRead, of.subject()).Query(func(rows pgx.Rows) error {
+		*out = Insight{}
+		for rows.Next() {
+			if err := rows.Scan(&out.ReadAt, &out.TriedAt, &out.Problem); err != nil {
+				return err
+			}
+		}
+		return rows.Err()
+	})
+	b.Queue(insightDays, of.subject(), first, last).Query(func(rows pgx.Rows) error {
+		err := into(&days, scanDay)(rows)
+		out.Days = days
+		return err
+	})
+}
+
+func scanDay(row pgx.CollectableRow) (d publishing.DayFigures, err error) {
+	err = row.Scan(&d.Day, &d.Counts, &d.Levels)
+	d.Day = d.Day.UTC()
+	return d, err
+}
+
+//go:embed sql/insights_save.sql
+var insightsSave string
+
+// ReadInsight is what was read of the statistics of a channel or of a post.
+type ReadInsight struct {
+	InsightOf
+	// Next is when the snapshot of the next day is due; nil leaves that, and is the only value for a post.
+	Next *time.Time
+	Days []publishing.DayFigures
+}
+
+// SaveInsights adds what was read at a time, in one transaction. Figures of a day that has some already replace those
+// with the same label. What is read of a channel or a post that is gone by then is not stored.
+func (s *Store) SaveInsights(ctx context.Context, org tenancy.OrgID, now time.Time, all []ReadInsight) error {
+	return s.db.WriteOrg(ctx, org.UUID(), func(b *pgx.Batch) {
+		for _, r := range all {
+			days := make([]time.Time, len(r.Days))
+			counts, levels := make([]map[string]float64, len(r.Days)), make([]map[string]float64, len(r.Days))
+			for i, d := range r.Days {
+				days[i], counts[i], levels[i] = d.Day, orEmpty(d.Counts), orEmpty(d.Levels)
+			}
+			b.Queue(insightsSave, r.subject(), r.Channel, r.Post, now, r.Next, days, counts, levels)
+		}
+	})
+}
+
+func orEmpty(m map[string]float64) map[string]float64 {
+	if m == nil {
+		return map[string]float64{}
+	}
+	return m
+}
+
+const insightFailed = `-- publishing.InsightFailed
+insert into insight (org_id, subject, channel_id, post_id, tried_at, problem)
+select c.org_id, $1, $2, $3, $4, $5 from channel c
+where c.id = $2 and c.deleted_at is null
+  and ($3::uuid is null or exists (select from post p where p.id = $3 and p.channel_id = c.id))
+on conflict (org_id, subject) do update set tried_at = $4, problem = $5`
+
+// InsightFailed stores that the platform could not be read at a time, and why, as a sentence for people of at most 1,000
+// bytes.
+func (s *Store) InsightFailed(
+	ctx context.Context, org tenancy.OrgID, of InsightOf, now time.Time, problem string,
+) error {
+	return s.db.WriteOrg(ctx, org.UUID(), func(b *pgx.Batch) {
+		b.Queue(insightFailed, of.subject(), of.Channel, of.Post, now, problem)
+	})
+}
+
+// Released is a published post as its platform knows it.
+type Released struct {
+	Post    publishing.PostID
+	Channel publishing.ChannelID
+	// PublishedOn is the day on which it was published, as the calendar shows it.
+	PublishedOn time.Time
+	// ID is empty for a post that is not published, and publishing.ReleaseMissing when the platform did not say it.
+	ID, URL string
+	// Data is what a reply to the post needs; nil when it is not known.
+	Data []byte
+}
+
+const releasedColumns = `p.id, p.channel_id, greatest(p.publish_date, p.due) as published_on,
+  coalesce(p.release_id, '') as release_id, coalesce(p.release_url, '') as release_url, x.ref
+from post p
+left join lateral (
+  select x.ref from publication x
+  where x.post_id = p.id and x.phase = 'done' and x.release_id = p.release_id
+  order by x.number desc, x.position limit 1) x on true`
+
+const releasedPost = `-- publishing.ReleasedPost
+select ` + releasedColumns + `
+where p.id = $1 and p.deleted_at is null`
+
+// Released returns a post that is not deleted as its platform knows it, or pgx.ErrNoRows.
+func (s *Store) Released(ctx context.Context, org tenancy.OrgID, post publishing.PostID) (out Released, err error) {
+	var found []Released
+	err = s.db.Read(ctx, org.UUID(), func(b *pgx.Batch) {
+		b.Queue(releasedPost, post).Query(into(&found, scanReleased))
+	})
+	if err == nil && len(found) == 0 {
+		err = pgx.ErrNoRows
+	}
+	if err != nil {
+		return out, err
+	}
+	return found[0], nil
+}
+
+func scanReleased(row pgx.CollectableRow) (r Released, err error) {
+	return r, row.Scan(&r.Post, &r.Channel, &r.PublishedOn, &r.ID, &r.URL, &r.Data)
+}
+
+//go:embed sql/snapshots_due.sql
+var snapshotsDue string
+
+// DueSnapshot is a channel whose statistics are to be read for the snapshot of the day.
+type DueSnapshot struct {
+	Org       tenancy.OrgID        `db:"org_id"`
+	Channel   publishing.ChannelID `db:"channel_id"`
+	Connector string               `db:"connector"`
+	// Destination is the host that is asked, or the connector when it is not known.
+	Destination string `db:"destination"`
+}
+
+// SnapshotsDue returns channels of these platforms whose snapshot is due, at most perOrg of an organization and total
+// in all, those that have waited the longest. No call returns them again before the time again, unless SaveInsights
+// says so.
+func (s *Store) SnapshotsDue(
+	ctx context.Context, connectors []string, perOrg, total int, now, again time.Time,
+) (out []DueSnapshot, err error) {
+	err = s.db.WriteRole(ctx, pg.Clock, func(b *pgx.Batch) {
+		b.Queue(snapshotsDue, connectors, perOrg, total, now, again).
+			Query(into(&out, pgx.RowToStructByName[DueSnapshot]))
+	})
+	return out, err
+}
+
+// SnapshotSource is what a snapshot of a channel needs.
+type SnapshotSource struct {
+	Access Access
+	// Active is false when the people of the organization have no access.
+	Active bool
+	// ReadAt is when the statistics of the channel were last read; nil when they never were.
+	ReadAt *time.Time
+	// Posts are the latest that were published.
+	Posts []Released
+}
+
+const releasedLately = `-- publishing.ReleasedLately
+select ` + releasedColumns + `
+where p.channel_id = $1 and p.publish_date >= $2 and p.state = 'PUBLISHED' and p.after_post is null
+  and p.deleted_at is null and p.release_id <> $3
+order by p.publish_date desc, p.id desc limit $4`
+
+// SnapshotSource returns what a snapshot of a channel needs, with at most so many posts that were published since a
+// time, or pgx.ErrNoRows for a channel that is disconnected.
+func (s *Store) SnapshotSource(
+	ctx context.Context, org tenancy.OrgID, channel publishing.ChannelID, since time.Time, posts int,
+) (out SnapshotSource, err error) {
+	var rows []accessRow
+	var insight Insight
+	err = s.db.Read(ctx, org.UUID(), func(b *pgx.Batch) {
+		b.Queue(channelAccess, channel).Query(into(&rows, pgx.RowToStructByName[accessRow]))
+		b.Queue(orgActive, org).QueryRow(func(row pgx.Row) error { return row.Scan(&out.Active) })
+		b.Queue(releasedLately, channel, since, publishing.ReleaseMissing, posts).Query(into(&out.Posts, scanReleased))
+		queueInsight(b, InsightOf{Channel: channel}, since, since, &insight)
+	})
+	if err == nil && len(rows) == 0 {
+		err = pgx.ErrNoRows
+	}
+	if err != nil {
+		return out, err
+	}
+	out.Access, out.ReadAt = Access{Channel: rows[0].channel(), Credential: rows[0].Credential}, insight.ReadAt
+	return out, nil
+}

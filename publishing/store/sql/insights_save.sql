@@ -1,0 +1,37 @@
+-- publishing.InsightsSave
+--
+-- Stores what was read of the statistics of a channel or of posts. The figures of a day are added to those that are
+-- stored, and replace them where the label is the same. A channel or a post that is gone is left out.
+--
+-- Result: nothing.
+--
+--   $1 subject uuid: the channel or the post
+--   $2 channel uuid: its channel
+--   $3 post uuid: the post; null for a channel
+--   $4 now timestamptz: when it was read
+--   $5 next timestamptz: when the snapshot of the next day is due; null leaves it
+--   $6 days date[]: the days
+--   $7 counts jsonb[]: objects of numbers, one for each day
+--   $8 levels jsonb[]: objects of numbers, one for each day
+--
+--   PREPARE insights_save (uuid, uuid, uuid, timestamptz, timestamptz, date[], jsonb[], jsonb[]) AS
+--   EXPLAIN EXECUTE insights_save (null, null, null, null, null, null, null, null);
+with found as (
+  select c.org_id from channel c
+  where c.id = $2 and c.deleted_at is null
+    and ($3::uuid is null or exists (select from post p where p.id = $3 and p.channel_id = c.id))
+),
+read as (
+  insert into insight (org_id, subject, channel_id, post_id, read_at, tried_at, problem, next_at)
+  select org_id, $1, $2, $3, $4, $4, '', $5 from found
+  on conflict (org_id, subject) do update set read_at = $4, tried_at = $4, problem = '',
+    next_at = coalesce($5, insight.next_at)
+  returning org_id
+)
+insert into insight_day (org_id, subject, day, counts, levels)
+select r.org_id, $1, u.day, u.counts, u.levels
+from read r, unnest($6::date[], $7::jsonb[], $8::jsonb[]) u(day, counts, levels)
+on conflict (org_id, subject, day) do update
+  set counts = insight_day.counts || excluded.counts, levels = insight_day.levels || excluded.levels
+  where insight_day.counts || excluded.counts <> insight_day.counts
+    or insight_day.levels || excluded.levels <> insight_day.levels

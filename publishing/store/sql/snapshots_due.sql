@@ -1,0 +1,39 @@
+-- publishing.SnapshotsDue
+--
+-- Takes channels whose statistics are to be read for the snapshot of the day, those that have waited the longest, and
+-- lets no other call take them before a time. Channels that were never read come first. Of one organization it takes
+-- few, so that one with thousands of channels leaves room for the others. For the role of the scheduler.
+--
+-- Result: organization, channel, connector and the host that is asked, or the connector when it is not known.
+--
+--   $1 connectors text[]: the platforms that have statistics
+--   $2 per_org bigint: the largest number of channels of one organization
+--   $3 total bigint: the largest number of channels
+--   $4 now timestamptz: the time
+--   $5 again timestamptz: when a channel may be taken again
+--
+--   PREPARE snapshots_due (text[], bigint, bigint, timestamptz, timestamptz) AS
+--   EXPLAIN EXECUTE snapshots_due (null, null, null, null, null);
+with candidate as (
+  select c.org_id, c.id, c.connector, i.next_at,
+    row_number() over (partition by c.org_id order by i.next_at nulls first, c.id) as of_org
+  from channel c
+  left join insight i on i.org_id = c.org_id and i.subject = c.id
+  where c.connector = any ($1) and c.deleted_at is null and not c.refresh_needed
+    and (i.next_at is null or i.next_at <= $4)
+),
+due as (
+  select org_id, id, connector from candidate where of_org <= $2 order by next_at nulls first, id limit $3
+),
+-- A call that runs at the same time may have taken the channel.
+taken as (
+  insert into insight (org_id, subject, channel_id, next_at) select org_id, id, id, $5 from due
+  on conflict (org_id, subject) do update set next_at = excluded.next_at
+    where insight.next_at is null or insight.next_at <= $4
+  returning org_id, subject
+)
+select t.org_id, t.subject as channel_id, d.connector, coalesce(q.destination, d.connector) as destination
+from taken t
+join due d on d.org_id = t.org_id and d.id = t.subject
+left join channel_queue q on q.channel_id = t.subject
+order by t.org_id, t.subject
