@@ -66,6 +66,37 @@ func (s *Server) Records(t testing.TB, did, collection string) []Record {
 	}
 }
 
+// Put writes a record of an account, under a key that the server chooses, and returns its URI and CID.
+func (s *Server) Put(t testing.TB, a Account, collection string, record map[string]any) (uri, cid string) {
+	t.Helper()
+	var session struct{ AccessJwt string }
+	s.post(t, &session, "com.atproto.server.createSession", map[string]any{"identifier": a.Handle, "password": a.Password})
+	var out struct{ URI, CID string }
+	in := map[string]any{"repo": a.DID, "collection": collection, "record": record}
+	s.post(t, &out, "com.atproto.repo.createRecord", in, "Authorization", "Bearer "+session.AccessJwt)
+	return out.URI, out.CID
+}
+
+func (s *Server) post(t testing.TB, out any, method string, in any, headers ...string) {
+	t.Helper()
+	a, err := call.Do(t.Context(), s.client, http.MethodPost, s.URL+"/xrpc/"+method, in, headers...)
+	if err == nil {
+		err = a.Into(out)
+	}
+	if err != nil {
+		t.Fatalf("%s: got the error %v, want a success", method, err)
+	}
+}
+
+// AppViewAway makes the AppView answer 502 until it is called with false.
+func (s *Server) AppViewAway(t testing.TB, away bool) {
+	t.Helper()
+	path := map[bool]string{true: "/away", false: "/back"}[away]
+	if _, err := call.Do(t.Context(), s.client, http.MethodPost, s.appView+path, nil); err != nil {
+		t.Fatal(err)
+	}
+}
+
 // Blob returns the bytes of a blob. The server returns a blob only if a record refers to it.
 func (s *Server) Blob(t testing.TB, did, cid string) []byte {
 	t.Helper()

@@ -19,18 +19,23 @@ import (
 	"time"
 )
 
-//go:embed server.mjs
-var script string
+var (
+	//go:embed server.mjs
+	serverScript string
+	//go:embed appview.mjs
+	appViewScript string
+)
 
 // startLimit bounds the time from exec to the first answer; an idle machine needs about four seconds.
 const startLimit = 2 * time.Minute
 
-// Server is a PDS with an in-memory directory and an empty data folder. Handles end in ".test", invites are off, and
-// there is no AppView: app.bsky.* reads do not answer.
+// Server is a PDS with an in-memory directory and an empty data folder. Handles end in ".test" and invites are off. Of the
+// AppView there are only the calls that count followers, likes and the like.
 type Server struct {
 	// URL is http://127.0.0.1:port, without a trailing slash.
 	URL string
 
+	appView string
 	process *process
 	client  *http.Client
 }
@@ -69,7 +74,7 @@ func Run(ctx context.Context, log io.Writer) (s *Server, stop func() error, err 
 	ctx, cancel := context.WithTimeout(ctx, startLimit)
 	defer cancel()
 	failed := func(err error) error { return errors.Join(fmt.Errorf("%w\n%s", err, p.tail()), p.stop()) }
-	s.URL, err = p.ready(ctx)
+	s.URL, s.appView, err = p.ready(ctx)
 	if err != nil {
 		return nil, nil, failed(err)
 	}
@@ -122,7 +127,7 @@ func launch(dir string) (p *process, err error) {
 func (p *process) log(name string) string { return filepath.Join(p.data, name+".log") }
 
 func command(dir, data, log string) *exec.Cmd {
-	cmd := exec.Command(node(dir), "--input-type=module", "--eval", script, data)
+	cmd := exec.Command(node(dir), "--input-type=module", "--eval", appViewScript+serverScript, data)
 	cmd.Dir = dir // imports of an evaluated script are relative to the working folder
 	cmd.Env = []string{"TMPDIR=" + data, "LOG_ENABLED=true", "LOG_LEVEL=warn", "LOG_DESTINATION=" + log}
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
@@ -144,16 +149,16 @@ func (p *process) watch(stdout io.Reader) {
 	p.cmd.Wait()               // stop reports how the process ended
 }
 
-func (p *process) ready(ctx context.Context) (url string, err error) {
+func (p *process) ready(ctx context.Context) (url, appView string, err error) {
 	select {
 	case line := <-p.first:
-		var answer struct{ URL string }
+		var answer struct{ URL, AppView string }
 		if json.Unmarshal([]byte(line), &answer) != nil || answer.URL == "" {
-			return "", fmt.Errorf("it did not start: %q", line)
+			return "", "", fmt.Errorf("it did not start: %q", line)
 		}
-		return answer.URL, nil
+		return answer.URL, answer.AppView, nil
 	case <-ctx.Done():
-		return "", fmt.Errorf("it is not ready: %w", ctx.Err())
+		return "", "", fmt.Errorf("it is not ready: %w", ctx.Err())
 	}
 }
 

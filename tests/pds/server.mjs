@@ -1,5 +1,5 @@
 // Runs a directory (PLC, in memory) and a Bluesky PDS in one process, on loopback ports that the system chooses.
-// Argument: the data folder. Prints {"url"} once it answers. Ends when its standard input ends, so it never outlives its parent.
+// Argument: the data folder. Prints {"url", "appView"} once it answers. The code of appview.mjs stands before this. Ends when its standard input ends, so it never outlives its parent.
 import { randomBytes } from 'node:crypto'
 import { once } from 'node:events'
 import { createServer } from 'node:http'
@@ -24,6 +24,9 @@ const directory = await listen()
 directory.server.on('request', PlcServer.create({ db: Database.mock() }).app)
 
 const host = await listen()
+const plcUrl = `http://127.0.0.1:${directory.port}`
+const hostUrl = `http://127.0.0.1:${host.port}`
+const appView = await startAppView(hostUrl, plcUrl)
 const blobs = join(data, 'blobs')
 const blobsHalfDone = join(data, 'blobs-tmp')
 mkdirSync(blobs, { recursive: true })
@@ -35,7 +38,9 @@ const pds = await PDS.fromEnv({
   devMode: true,
   serviceHandleDomains: ['.test'],
   inviteRequired: false,
-  didPlcUrl: `http://127.0.0.1:${directory.port}`,
+  didPlcUrl: plcUrl,
+  bskyAppViewUrl: appView,
+  bskyAppViewDid: viewDid,
   dataDirectory: data,
   blobstoreDiskLocation: blobs,
   blobstoreDiskTmpLocation: blobsHalfDone,
@@ -47,4 +52,4 @@ const pds = await PDS.fromEnv({
 await pds.ctx.sequencer.start()
 host.server.on('request', pds.app)
 
-console.log(JSON.stringify({ url: `http://127.0.0.1:${host.port}` }))
+console.log(JSON.stringify({ url: hostUrl, appView }))

@@ -26,6 +26,7 @@ var _ interface {
 	connector.Connector
 	connector.Refresher
 	connector.Deriver
+	connector.Analyst
 } = (*Connector)(nil)
 
 // New returns the connector. It holds no state of any channel.

@@ -119,6 +119,7 @@ func TestServer(t *testing.T) {
 		t.Run("a key with other content is refused", w.taken)
 		t.Run("a lost answer gives one post", w.dropped)
 		t.Run("the profile names the account", w.profile)
+		t.Run("statistics are those of the present day", w.statistics)
 		t.Run("an expired refresh token leads to a sign-in", w.deadToken)
 	})
 }

@@ -1,0 +1,81 @@
+package bluesky
+
+import (
+	"context"
+	"net/url"
+	"time"
+
+	"crier/publishing/connector"
+)
+
+// Channel returns the followers, the followed accounts and the posts of the account. Bluesky says only how many there are
+// now, so that each series has the present day alone, and none when that is outside of the range.
+func (c *Connector) Channel(
+	ctx context.Context, s *connector.Session, since, until time.Time,
+) ([]connector.Series, error) {
+	var profile struct {
+		FollowersCount, FollowsCount, PostsCount *float64
+	}
+	cred, err := readCredential(s)
+	if err != nil {
+		return nil, err
+	}
+	err = cred.client(s.Env).query(ctx, "app.bsky.actor.getProfile", url.Values{"actor": {cred.DID}}, &profile)
+	if err != nil {
+		return nil, err
+	}
+	return levels(s.Clock.Now(), since, until, []level{
+		{"Followers", profile.FollowersCount}, {"Following", profile.FollowsCount}, {"Posts", profile.PostsCount},
+	}), nil
+}
+
+// Post returns the likes, reposts, replies and quotes of a post until now, in series like those of Channel. A post that
+// was deleted has none.
+func (c *Connector) Post(
+	ctx context.Context, s *connector.Session, ref connector.Ref, since, until time.Time,
+) ([]connector.Series, error) {
+	var found struct {
+		Posts []struct {
+			URI                                            string
+			LikeCount, RepostCount, ReplyCount, QuoteCount *float64
+		}
+	}
+	cred, err := readCredential(s)
+	if err != nil {
+		return nil, err
+	}
+	err = cred.client(s.Env).query(ctx, "app.bsky.feed.getPosts", url.Values{"uris": {ref.ID}}, &found)
+	if err != nil {
+		return nil, err
+	}
+	for _, p := range found.Posts {
+		if p.URI == ref.ID {
+			return levels(s.Clock.Now(), since, until, []level{
+				{"Likes", p.LikeCount}, {"Reposts", p.RepostCount}, {"Replies", p.ReplyCount}, {"Quotes", p.QuoteCount},
+			}), nil
+		}
+	}
+	return nil, nil
+}
+
+// level is a number that the server may leave out.
+type level struct {
+	label string
+	value *float64
+}
+
+// levels returns a series for each number that is there, with the day of now if it is in the range.
+func levels(now, since, until time.Time, all []level) []connector.Series {
+	today := now.UTC().Truncate(24 * time.Hour)
+	if today.Before(since) || today.After(until) {
+		return nil
+	}
+	var out []connector.Series
+	for _, l := range all {
+		if l.value != nil {
+			points := []connector.Point{{Day: today, Value: *l.value}}
+			out = append(out, connector.Series{Label: l.label, Level: true, Points: points})
+		}
+	}
+	return out
+}
