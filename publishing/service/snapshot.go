@@ -239,11 +239,14 @@ func (s *snapshotVisit) ask(
 	return days, err
 }
 
-// nextSnapshot returns when the snapshot of the day after now is due: at a time of the day that is the channel's own, so
-// that the calls to a platform are spread over the day.
+// nextSnapshot returns when the next snapshot after now is due: at a time of the day that is the channel's own, so that
+// the calls to a platform are spread over the day. A snapshot that was late, even after midnight, moves no later one.
 func nextSnapshot(channel publishing.ChannelID, now time.Time) time.Time {
 	raw := channel.UUID()
 	spread := uint64(24*time.Hour - snapshotRest)
-	at := snapshotRest + time.Duration(binary.BigEndian.Uint64(raw[8:])%spread)
-	return publishing.DayOf(now).AddDate(0, 0, 1).Add(at)
+	at := publishing.DayOf(now).Add(snapshotRest + time.Duration(binary.BigEndian.Uint64(raw[8:])%spread))
+	if !at.After(now) {
+		at = at.AddDate(0, 0, 1)
+	}
+	return at
 }

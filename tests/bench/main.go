@@ -66,6 +66,7 @@ func benches() []bench {
 		{name: "upload", run: uploading},
 		{name: "wall", run: walled},
 		{name: "webhook", run: webhooks},
+		{name: "snapshots", run: snapshots},
 	}
 }
 
