@@ -1,0 +1,344 @@
+package e2e
+
+import (
+	"bytes"
+	"fmt"
+	"html"
+	"image"
+	"image/png"
+	"mime/multipart"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"crier/tests/call"
+	"crier/tests/dbtest"
+	"crier/tests/sandboxtest"
+	"crier/tests/smtptest"
+	"crier/tests/standardwebhooks"
+)
+
+const (
+	agencyURL      = "https://crier.test"
+	agencyClient   = "client-of-the-agency"
+	agencySecret   = "secret-of-the-agency"
+	agencyCallback = agencyURL + "/connect/sandbox-oauth"
+	agencyCustomer = "0191d1c5-0000-7000-8000-00000000acce"
+)
+
+// agencySettings is an account of the sandbox whose service also has an application there, may call a webhook, and sends
+// mails.
+type agencySettings struct {
+	account
+	webhook string // host:port
+	mail    string // URL
+}
+
+func (a agencySettings) service() map[string]string {
+	out := a.account.service()
+	out["BASE_URL"], out["OUTBOUND_ALLOW"] = agencyURL, a.webhook
+	out["SMTP_URL"], out["MAIL_FROM"] = a.mail, "Crier <crier@crier.test>"
+	out["SANDBOX_OAUTH_CLIENT_ID"], out["SANDBOX_OAUTH_CLIENT_SECRET"] = agencyClient, agencySecret
+	return out
+}
+
+// agency is an organization of two processes behind a load balancer. Its methods are the steps of a day, each with the
+// requests that a person or a program sends.
+type agency struct {
+	*testing.T
+	cluster *cluster
+	judge   sandboxtest.Judge
+	box     *receiver
+	mail    *smtptest.Server
+	hookURL string
+	key     string
+
+	account, channel, medium, post string
+	hook                           struct{ ID, Secret string }
+	slot                           time.Time
+}
+
+func newAgency(t *testing.T) *agency {
+	t.Helper()
+	a := &agency{T: t, box: &receiver{}, mail: smtptest.Start(t, smtptest.Plain())}
+	server := httptest.NewServer(a.box)
+	t.Cleanup(server.Close)
+	a.hookURL = server.URL
+	sandbox := sandboxtest.Start(t)
+	a.judge = sandboxtest.Judge{URL: sandbox}
+	app := sandboxtest.App{ClientID: agencyClient, Secret: agencySecret, Redirects: []string{agencyCallback}}
+	if err := a.judge.AddApp(t.Context(), app); err != nil {
+		t.Fatal(err)
+	}
+	webhook := strings.TrimPrefix(server.URL, "http://")
+	a.cluster = startCluster(t, agencySettings{account: newSandbox(sandbox, gradeA), webhook: webhook, mail: a.mail.URL()}, 2)
+	a.key = a.cluster.nodes[0].key
+	return a
+}
+
+// send sends a request to one of the processes. A request without an answer is sent again, as a client does, when it
+// changes nothing.
+func (a *agency) send(method, path string, body any, headers ...string) call.Answer {
+	a.Helper()
+	client := &http.Client{
+		Transport:     &http.Transport{DialContext: a.cluster.balancer.Dial, DisableKeepAlives: true},
+		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }, Timeout: patience,
+	}
+	answer, err := call.Do(a.Context(), client, method, "http://crier.test"+path, body, headers...)
+	for tries := 0; err != nil && method == http.MethodGet && tries < 20; tries++ {
+		time.Sleep(100 * time.Millisecond)
+		answer, err = call.Do(a.Context(), client, method, "http://crier.test"+path, body, headers...)
+	}
+	if err != nil {
+		a.Fatalf("%s %s: got the error %v, want an answer", method, path, err)
+	}
+	return answer
+}
+
+// api calls the public API and decodes the answer of a success into out.
+func (a *agency) api(out any, method, path string, body any, headers ...string) {
+	a.Helper()
+	answer := a.send(method, "/public/v1"+path, body, append(headers, "Authorization", a.key)...)
+	if err := answer.Into(out); err != nil {
+		a.Fatalf("%s %s: got the error %v, want a success", method, path, err)
+	}
+}
+
+// giveToCustomer stores a customer and gives it all channels, for which there are no routes yet.
+func (a *agency) giveToCustomer() {
+	a.Helper()
+	own, err := pgx.ParseConfig(a.cluster.nodes[0].database)
+	if err != nil {
+		a.Fatal(err)
+	}
+	cfg := dbtest.Super(a.T).Config().Copy()
+	cfg.Database = own.Database
+	c, err := pgx.ConnectConfig(a.Context(), cfg)
+	if err != nil {
+		a.Fatal(err)
+	}
+	defer func() { _ = c.Close(a.Context()) }() // its work is done
+	for _, sql := range []string{
+		`insert into customer (org_id, id, name) select id, $1, 'Acme' from organization`, `update channel set customer_id = $1`,
+	} {
+		if _, err := c.Exec(a.Context(), sql, agencyCustomer); err != nil {
+			a.Fatal(err)
+		}
+	}
+}
+
+// TestAgency_DayOnTwoProcessesOneKilled is a day of an agency: a customer, a channel connected by OAuth, a file, the next
+// free slot, a draft, its approval by a guest, the publication while a process is killed, the webhook about it, and what
+// the customer is shown afterwards.
+func TestAgency_DayOnTwoProcessesOneKilled(t *testing.T) {
+	t.Parallel()
+	a := newAgency(t)
+	a.createWebhook()
+	a.connectPage()
+	a.upload()
+	a.findSlot()
+	a.draft()
+	a.approveAsGuest()
+	a.cluster.nodes[0].kill()
+	a.awaitPublished()
+	a.wantOnePost()
+	a.wantWebhook()
+	a.wantAnalytics()
+	a.wantReport()
+}
+
+func (a *agency) createWebhook() {
+	a.Helper()
+	a.api(&a.hook, http.MethodPost, "/webhooks", m{"name": "agency", "url": a.hookURL, "events": []string{"post.published"}})
+}
+
+var chooseForm = regexp.MustCompile(`action="(\?[^"]*)"><button>([^<]*)</button>`)
+
+// connectPage connects a page, by the pages of the platform and of the service, and gives it to the customer.
+func (a *agency) connectPage() {
+	a.Helper()
+	var begun struct{ URL string }
+	a.api(&begun, http.MethodGet, "/social/sandbox-oauth", nil)
+	back, err := a.judge.Browse(a.Context(), begun.URL, sandboxtest.Consent{User: "anna"})
+	if err != nil {
+		a.Fatal(err)
+	}
+	page := a.send(http.MethodGet, strings.TrimPrefix(back, agencyURL), nil)
+	choice := chooseForm.FindStringSubmatch(page.Body)
+	if choice == nil {
+		a.Fatalf("the page offers no account: %v", page)
+	}
+	u, err := url.Parse(back)
+	if err != nil {
+		a.Fatal(err)
+	}
+	if done := a.send(http.MethodPost, u.Path+html.UnescapeString(choice[1]), nil); done.Status != http.StatusOK {
+		a.Fatalf("the choice of the account is answered with %v", done)
+	}
+	a.giveToCustomer()
+	var groups, channels []struct{ ID, Name string }
+	a.api(&groups, http.MethodGet, "/groups", nil)
+	a.api(&channels, http.MethodGet, "/integrations?group="+agencyCustomer, nil)
+	if len(groups) != 1 || len(channels) != 1 || channels[0].Name != choice[2] {
+		a.Fatalf("got the groups %v and the channels %v, want Acme with %s", groups, channels, choice[2])
+	}
+	a.account, a.channel = choice[2], channels[0].ID
+}
+
+func (a *agency) upload() {
+	a.Helper()
+	var body bytes.Buffer
+	form := multipart.NewWriter(&body)
+	w, err := form.CreateFormFile("file", "cat.png")
+	if err == nil {
+		err = png.Encode(w, image.NewGray(image.Rect(0, 0, 8, 8)))
+	}
+	if err != nil || form.Close() != nil {
+		a.Fatal(err)
+	}
+	var made struct{ ID string }
+	a.api(&made, http.MethodPost, "/upload", body.Bytes(), "Content-Type", form.FormDataContentType())
+	a.medium = made.ID
+}
+
+// findSlot plans posts in each of the next minutes and takes the first one that is free.
+func (a *agency) findSlot() {
+	a.Helper()
+	var times []m
+	for n := range 5 {
+		at := time.Now().UTC().Add(time.Duration(n+1) * time.Minute)
+		times = append(times, m{"time": at.Hour()*60 + at.Minute()})
+	}
+	a.api(&m{}, http.MethodPut, "/integrations/"+a.channel+"/queue-plan", m{"timezone": "UTC", "time": times})
+	var found struct{ Date time.Time }
+	a.api(&found, http.MethodGet, "/find-slot/"+a.channel, nil)
+	if ahead := time.Until(found.Date); ahead > 2*time.Minute || ahead < -time.Minute {
+		a.Fatalf("got the slot %v, want one of the next minutes", found.Date)
+	}
+	a.slot = found.Date
+}
+
+func (a *agency) draft() {
+	a.Helper()
+	var made []struct{ PostID string }
+	a.api(&made, http.MethodPost, "/posts", m{
+		"type": "draft", "date": a.slot.Format(time.RFC3339),
+		"posts": []m{{
+			"integration": m{"id": a.channel},
+			"value":       []m{{"content": "Hello from Acme", "image": []m{{"id": a.medium, "alt": "a cat"}}}},
+		}},
+	}, "Idempotency-Key", "draft-of-the-day")
+	a.post = made[0].PostID
+}
+
+const agencyGuest = "ada@acme.example"
+
+var reviewLink = regexp.MustCompile(regexp.QuoteMeta(agencyURL) + `(/review/[0-9A-Za-z_-]+)`)
+
+// approveAsGuest asks for the approval of a guest, who opens the link of the mail and answers on its page.
+func (a *agency) approveAsGuest() {
+	a.Helper()
+	a.api(&m{}, http.MethodPost, "/posts/"+a.post+"/request-approval", m{
+		"note": "Please look", "reviewerEmail": agencyGuest, "autoSchedule": true,
+	})
+	var found []string
+	await(a.T, "the mail to the guest", time.Now().Add(patience), func() bool {
+		for _, m := range a.mail.Messages() {
+			if m.To == agencyGuest {
+				found = reviewLink.FindStringSubmatch(m.Text)
+			}
+		}
+		return found != nil
+	}, func() string { return fmt.Sprint(a.mail.Messages()) })
+	link := found[1]
+	page := a.send(http.MethodGet, link, nil)
+	if page.Status != http.StatusOK || !strings.Contains(page.Body, "Hello from Acme") {
+		a.Fatalf("the page of the review is %v, want the post", page)
+	}
+	form := url.Values{"action": {"approve"}, "reviewerName": {"Ada of Acme"}}.Encode()
+	done := a.send(http.MethodPost, link, []byte(form), "Content-Type", "application/x-www-form-urlencoded", "Origin", "null")
+	if done.Status != http.StatusSeeOther {
+		a.Fatalf("the answer of the guest is answered with %v, want a redirect", done)
+	}
+}
+
+func (a *agency) awaitPublished() {
+	a.Helper()
+	var p struct{ State, ReleaseID, Error string }
+	await(a.T, "the publication", time.Now().Add(patience+2*time.Minute), func() bool {
+		a.api(&p, http.MethodGet, "/posts/"+a.post, nil)
+		return p.State == "PUBLISHED" || p.State == "ERROR"
+	}, func() string { return fmt.Sprintf("%+v", p) })
+	if p.State != "PUBLISHED" || p.ReleaseID == "" {
+		a.Fatalf("got the post %+v, want it published", p)
+	}
+}
+
+// wantOnePost compares what the platform has with the draft.
+func (a *agency) wantOnePost() {
+	a.Helper()
+	all, err := a.judge.Posts(a.Context(), a.account)
+	if err != nil {
+		a.Fatal(err)
+	}
+	if len(all) != 1 || all[0].Text != "Hello from Acme" || len(all[0].Media) != 1 || all[0].Media[0].Alt != "a cat" {
+		a.Fatalf("the platform has %+v, want the post once", all)
+	}
+	if all[0].At.Before(a.slot) {
+		a.Errorf("got the post at %v, want it not before %v", all[0].At, a.slot)
+	}
+}
+
+func (a *agency) wantWebhook() {
+	a.Helper()
+	a.box.await(a.T, 1)
+	calls := a.box.got()
+	for i := range calls {
+		calls[i].Secret = a.hook.Secret
+	}
+	for i, problem := range standardwebhooks.Verify(a.T, calls...) {
+		if problem != "" || !strings.Contains(calls[i].Body, a.post) {
+			a.Errorf("the call %d of the webhook is wrong: %s %v", i, problem, calls[i])
+		}
+	}
+}
+
+type metric struct {
+	Label string
+	Data  []struct{ Total, Date string }
+}
+
+func (a *agency) wantAnalytics() {
+	a.Helper()
+	var ofChannel, ofPost []metric
+	a.api(&ofChannel, http.MethodGet, "/analytics/"+a.channel+"?date=30", nil)
+	a.api(&ofPost, http.MethodGet, "/analytics/post/"+a.post+"?date=7", nil)
+	if len(ofChannel) != 3 || len(ofChannel[0].Data) != 30 || len(ofPost) != 2 || len(ofPost[0].Data) == 0 {
+		a.Errorf("got the statistics %+v of the channel and %+v of the post", ofChannel, ofPost)
+	}
+	today := time.Now().UTC().Format(time.DateOnly)
+	var figures map[string]any
+	a.api(&figures, http.MethodGet, "/connectors/"+a.channel+"/analytics?date="+today, nil)
+	if figures["date"] != today || figures["followers"] == nil || figures["impressions"] == nil {
+		a.Errorf("got the figures %v, want those of today", figures)
+	}
+}
+
+func (a *agency) wantReport() {
+	a.Helper()
+	var report struct {
+		Customer struct{ Name string }
+		Posts    struct{ Total, Published int }
+		Channels struct{ Active int }
+	}
+	a.api(&report, http.MethodGet, "/customers/"+agencyCustomer+"/report?days=7", nil)
+	if report.Customer.Name != "Acme" || report.Posts.Published != 1 || report.Posts.Total != 1 || report.Channels.Active != 1 {
+		a.Errorf("got the report %+v, want one published post of Acme", report)
+	}
+}
