@@ -12,6 +12,7 @@ import (
 
 	"crier/platform/clock"
 	"crier/platform/mail"
+	"crier/tenancy"
 )
 
 var (
@@ -34,6 +35,35 @@ type sample struct {
 	timed bool
 }
 
+// report returns a report that has the name wherever that of a tenant goes.
+func report(kind tenancy.ReportKind, name string) tenancy.Report {
+	return tenancy.Report{
+		ID: "1", Kind: kind, Channel: name, Platform: "Bluesky", Reason: name, Posts: 1000, Since: noon,
+		Channels: []tenancy.ReportChannel{{Name: name, Platform: "Bluesky", Posts: 3}}, More: 2,
+	}
+}
+
+func TestReport_NamesWhatHappenedAndHowOften(t *testing.T) {
+	t.Parallel()
+	r := report(tenancy.ReportReconnect, "acme")
+	r.Reason = "The access was revoked."
+	m := here.Report(to, "Acme Inc", r)
+	if want := "“acme” (Bluesky) must be connected again"; m.Subject != want {
+		t.Errorf("got the subject %q, want %q", m.Subject, want)
+	}
+	for _, want := range []string{"“acme” (Bluesky)", "“Acme Inc”", "1000 posts could not be published", "The access was revoked."} {
+		if !strings.Contains(m.Text, want) {
+			t.Errorf("the mail has no %q: %s", want, m.Text)
+		}
+	}
+	m = here.Report(to, "Acme Inc", report(tenancy.ReportPublished, "acme"))
+	for _, want := range []string{"1000 posts of “Acme Inc” went out", "“acme” (Bluesky): 3", "And on 2 more channels."} {
+		if !strings.Contains(m.Text, want) {
+			t.Errorf("the mail has no %q: %s", want, m.Text)
+		}
+	}
+}
+
 // samples are all messages, by the name of their method.
 func samples() map[string]sample {
 	app := []string{here.URL}
@@ -52,6 +82,16 @@ func samples() map[string]sample {
 			make: func(i Instance, n string) mail.Message {
 				return i.Review(Review{To: to, Organization: n, By: n, Link: link1, PublishDate: noon, ExpiresAt: noon, Reminder: true})
 			}},
+		"Report of a channel": {names: 3, timed: true, links: app,
+			make: func(i Instance, n string) mail.Message { return i.Report(to, n, report(tenancy.ReportReconnect, n)) }},
+		"Report of failed posts": {names: 3, timed: true, links: app,
+			make: func(i Instance, n string) mail.Message { return i.Report(to, n, report(tenancy.ReportFailed, n)) }},
+		"Report of missed posts": {names: 3, timed: true, links: app,
+			make: func(i Instance, n string) mail.Message { return i.Report(to, n, report(tenancy.ReportMissed, n)) }},
+		"Report of unknown outcomes": {names: 3, timed: true, links: app,
+			make: func(i Instance, n string) mail.Message { return i.Report(to, n, report(tenancy.ReportUnknown, n)) }},
+		"Report of published posts": {names: 2, links: app,
+			make: func(i Instance, n string) mail.Message { return i.Report(to, n, report(tenancy.ReportPublished, n)) }},
 		"ConfirmNewAddress": {links: []string{link1},
 			make: func(i Instance, _ string) mail.Message { return i.ConfirmNewAddress(to, link1) }},
 		"ConfirmOldAddress": {names: 1, links: []string{link1},

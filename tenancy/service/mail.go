@@ -50,6 +50,8 @@ const (
 	// mailMembers is for a page of the members of an organization: its task queues a mail for each of them. The address of
 	// its row is the id of the organization.
 	mailMembers mailKind = "members"
+	// mailReport is about an incident of a channel, or about published posts.
+	mailReport mailKind = "report"
 )
 
 // notice is what a mail names. It is stored as JSON and holds nothing secret.
@@ -69,17 +71,27 @@ type notice struct {
 	// Kind is that of the mails which one of the kind mailMembers makes, for the members after a person.
 	Kind  mailKind         `json:"kind,omitempty"`
 	After tenancy.PersonID `json:"after,omitzero"`
+	// Report is set for mailReport.
+	Report *tenancy.Report `json:"report,omitempty"`
 }
 
 // isOptional returns whether the person can switch a mail off.
 func (n notice) isOptional(kind mailKind) bool {
 	switch kind {
-	case mailRole, mailRemoved:
+	case mailRole, mailRemoved, mailReport:
 		return true
 	case mailOrganizationDeletion, mailDeletionUndone:
 		return n.Role == tenancy.RoleUser
 	}
 	return false
+}
+
+// topic returns what the person switches off who wants no such mails.
+func (n notice) topic() tenancy.MailTopic {
+	if n.Report != nil {
+		return n.Report.Topic()
+	}
+	return tenancy.TopicTeam
 }
 
 // addMail queues a mail in a transaction. On an instance without mail it does nothing. What a person can switch off goes
@@ -93,8 +105,10 @@ func (a *Accounts) addMail(ctx context.Context, tx *tenancystore.GateTx, kind ma
 }
 
 const (
-	// maxNotices is how many notices of one kind to an address may wait to be sent when another one is added.
+	// maxNotices is how many notices of one kind to an address may wait to be sent when another one is added, and
+	// maxReports how many reports.
 	maxNotices = 20
+	maxReports = 100
 	// deleteTimeout is for the deletion of a mail that was sent.
 	deleteTimeout = 5 * time.Second
 	// noticeWindow excludes mails that were given up.
@@ -110,11 +124,15 @@ const (
 // account must not fill the queue that all mails go through. Mails of other kinds do not count, because others can cause
 // them: they could keep a notice from the person.
 func (a *Accounts) notify(ctx context.Context, tx *tenancystore.GateTx, kind mailKind, email string, n notice) error {
-	waiting, err := tx.CountMails(ctx, email, string(kind), a.clock.Now().Add(-noticeWindow), maxNotices)
+	most := maxNotices
+	if kind == mailReport {
+		most = maxReports
+	}
+	waiting, err := tx.CountMails(ctx, email, string(kind), a.clock.Now().Add(-noticeWindow), most)
 	if err != nil {
 		return err
 	}
-	if waiting >= maxNotices {
+	if waiting >= most {
 		a.log.WarnContext(ctx, "a mail is left out, because too many to its recipient wait", "to", email, "kind", kind)
 		return nil
 	}
@@ -205,7 +223,7 @@ func (a *Accounts) mailPage(ctx context.Context, queued tenancy.MailID) error {
 			return err
 		}
 		o, err := org.Organization(ctx)
-		if pg.IsNoRows(err) || err == nil && (o.DeletedAt != nil) != (n.Kind == mailOrganizationDeletion) {
+		if pg.IsNoRows(err) || err == nil && !n.isTrueOf(o) {
 			return nil
 		}
 		if err != nil {
@@ -226,10 +244,27 @@ func (a *Accounts) mailPage(ctx context.Context, queued tenancy.MailID) error {
 	return err
 }
 
+// isTrueOf reports whether a mail to the members of an organization still says what is true. Members who cannot use the
+// organization get no reports.
+func (n notice) isTrueOf(o tenancy.Organization) bool {
+	if n.Kind == mailReport && o.SuspendedAt != nil {
+		return false
+	}
+	return (o.DeletedAt != nil) == (n.Kind == mailOrganizationDeletion)
+}
+
+// isFor reports whether a member gets a mail to the members of an organization.
+func (n notice) isFor(to tenancystore.Recipient) bool {
+	return n.Kind != mailReport || !to.Disabled && to.Notifications.Mails(n.topic())
+}
+
 // mailAll queues the mails of a page, and the mail for the next page if there may be one.
 func (a *Accounts) mailAll(ctx context.Context, tx *tenancystore.GateTx, n notice, page []tenancystore.Recipient) error {
-	each := notice{Name: n.Name, By: n.By, Until: n.Until}
+	each := notice{Org: n.Org, Name: n.Name, By: n.By, Until: n.Until, Report: n.Report}
 	for _, to := range page {
+		if !n.isFor(to) {
+			continue
+		}
 		each.Role = to.Role
 		if err := a.notify(ctx, tx, n.Kind, to.Email, each); err != nil {
 			return err

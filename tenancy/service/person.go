@@ -200,12 +200,12 @@ func (a *Accounts) Organizations(ctx context.Context, p tenancy.Principal) (out 
 	}), err
 }
 
-// Unsubscribe switches the mails off that a link of List-Unsubscribe names, which are those about the person's own
-// memberships. A token that is not valid is fault.NotFound.
-// Nothing of a token is stored: it is the id of the person, sealed for this use.
+// Unsubscribe switches the mails off that a link of List-Unsubscribe names: those of one topic. The bell shows what it
+// did. A token that is not valid is fault.NotFound.
+// Nothing of a token is stored: it is the id of the person and the topic, sealed for this use.
 func (a *Accounts) Unsubscribe(ctx context.Context, token string) error {
 	const op = "tenancy.Unsubscribe"
-	person, err := a.openUnsubscribe(token)
+	person, topic, err := a.openUnsubscribe(token)
 	if err != nil {
 		return fault.Wrap(fault.NotFound, op, "This link is not valid.", err)
 	}
@@ -214,7 +214,10 @@ func (a *Accounts) Unsubscribe(ctx context.Context, token string) error {
 		if err != nil {
 			return err
 		}
-		n.Team = tenancy.DeliveryBell
+		n, ok := n.WithoutMails(topic)
+		if !ok {
+			return fault.New(fault.NotFound, op, "This link is not valid.")
+		}
 		return tx.SetNotifications(ctx, person, n)
 	})
 	if pg.IsNoRows(err) {

@@ -6,6 +6,8 @@ import (
 	"encoding/json"
 	"errors"
 	"net/url"
+	"slices"
+	"strings"
 
 	"crier/platform/fault"
 	"crier/platform/id"
@@ -79,6 +81,10 @@ func (a *Accounts) renderNotice(kind mailKind, to string, n notice) (mail.Messag
 		return a.mails.DeletionUndone(to, n.Name), nil
 	case mailImpersonated:
 		return a.mails.Impersonated(to, n.By, n.At), nil
+	case mailReport:
+		if n.Report != nil {
+			return a.mails.Report(to, n.Name, *n.Report), nil
+		}
 	}
 	return mail.Message{}, fault.New(fault.Internal, "tenancy.renderNotice", "There is no mail of the kind "+string(kind)+".")
 }
@@ -239,8 +245,11 @@ func (a *Accounts) renderOptional(ctx context.Context, m tenancystore.Mail, n no
 			return err
 		}
 		wants, err := tx.Notifications(ctx, person.ID)
-		if err == nil && wants.Team != tenancy.DeliveryMail {
+		if err == nil && !wants.Mails(n.topic()) {
 			err = errNoMail
+		}
+		if err == nil && n.Report != nil {
+			err = isStillMember(ctx, tx, person.ID, n.Org)
 		}
 		if err != nil {
 			return err
@@ -248,7 +257,7 @@ func (a *Accounts) renderOptional(ctx context.Context, m tenancystore.Mail, n no
 		if out, err = a.renderNotice(mailKind(m.Kind), m.Email, n); err != nil {
 			return err
 		}
-		out.Unsubscribe, err = a.unsubscribeURL(person.ID)
+		out.Unsubscribe, err = a.unsubscribeURL(person.ID, n.topic())
 		return err
 	})
 	if errors.Is(err, errNoMail) {
@@ -257,36 +266,54 @@ func (a *Accounts) renderOptional(ctx context.Context, m tenancystore.Mail, n no
 	return out, noMail(err)
 }
 
-// unsubscribeFor binds the tokens of unsubscribeURL to their use.
-const unsubscribeFor = "unsubscribe team"
+// isStillMember returns errNoMail for a person who cannot use the organization any more.
+func isStillMember(
+	ctx context.Context, tx *tenancystore.GateTx, person tenancy.PersonID, org tenancy.OrgID,
+) error {
+	all, err := tx.Memberships(ctx, person)
+	if err != nil {
+		return err
+	}
+	usable := func(o tenancy.OrganizationOf) bool {
+		return o.ID == org && !o.Disabled && o.SuspendedAt == nil && o.DeletedAt == nil
+	}
+	if !slices.ContainsFunc(all, usable) {
+		return errNoMail
+	}
+	return nil
+}
 
-// unsubscribeURL returns the address that Unsubscribe answers for a person, "" for an instance without https, whose
-// mails cannot have one.
-func (a *Accounts) unsubscribeURL(person tenancy.PersonID) (string, error) {
+// unsubscribeFor binds the tokens of unsubscribeURL to their use.
+const unsubscribeFor = "unsubscribe"
+
+// unsubscribeURL returns the address that Unsubscribe answers for a person and a kind of mails, "" for an instance
+// without https, whose mails cannot have one.
+func (a *Accounts) unsubscribeURL(person tenancy.PersonID, topic tenancy.MailTopic) (string, error) {
 	base, err := url.Parse(a.cfg.BaseURL)
 	if err != nil || base.Scheme != "https" {
 		return "", nil
 	}
-	sealed, err := a.deps.Keyring.Seal([]byte(person.String()), unsubscribeFor)
+	sealed, err := a.deps.Keyring.Seal([]byte(person.String()+" "+string(topic)), unsubscribeFor)
 	if err != nil {
 		return "", err
 	}
 	return a.cfg.BaseURL + "/auth/unsubscribe?token=" + base64.RawURLEncoding.EncodeToString(sealed), nil
 }
 
-// openUnsubscribe returns the person of a token of unsubscribeURL.
-func (a *Accounts) openUnsubscribe(token string) (tenancy.PersonID, error) {
+// openUnsubscribe returns the person and the kind of mails of a token of unsubscribeURL.
+func (a *Accounts) openUnsubscribe(token string) (tenancy.PersonID, tenancy.MailTopic, error) {
 	sealed, err := base64.RawURLEncoding.DecodeString(token)
 	if err != nil {
-		return tenancy.PersonID{}, err
+		return tenancy.PersonID{}, "", err
 	}
 	raw, err := a.deps.Keyring.Open(sealed, unsubscribeFor)
 	if err != nil {
-		return tenancy.PersonID{}, err
+		return tenancy.PersonID{}, "", err
 	}
-	person, ok := id.Parse[tenancy.PersonTag](string(raw))
+	name, topic, _ := strings.Cut(string(raw), " ")
+	person, ok := id.Parse[tenancy.PersonTag](name)
 	if !ok {
-		return person, errors.New("it names no person")
+		return person, "", errors.New("it names no person")
 	}
-	return person, nil
+	return person, tenancy.MailTopic(topic), nil
 }

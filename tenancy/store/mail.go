@@ -75,7 +75,7 @@ func (t *GateTx) DeleteMail(ctx context.Context, mail tenancy.MailID) error {
 }
 
 const mailRecipients = `-- tenancy.MailRecipients
-select p.id, p.email, m.role from member m join person p on p.id = m.person_id
+select p.id, p.email, m.role, m.disabled, p.notifications chosen from member m join person p on p.id = m.person_id
 where m.person_id > $1 order by m.person_id limit $2`
 
 // Recipient is a member who gets a mail.
@@ -83,9 +83,24 @@ type Recipient struct {
 	Person tenancy.PersonID `db:"id"`
 	Email  string           `db:"email"`
 	Role   tenancy.Role     `db:"role"`
+	// Disabled means that the person cannot use the organization.
+	Disabled      bool                  `db:"disabled"`
+	Notifications tenancy.Notifications `db:"-"`
 }
 
-// Recipients returns at most limit members of the organization after a person, by the ids of the people.
+type recipientRow struct {
+	Recipient
+	Chosen []byte `db:"chosen"`
+}
+
+// Recipients returns at most limit members of the organization after a person, by the ids of the people. A member whose
+// stored notifications cannot be read has the defaults.
 func (t *OrgTx) Recipients(ctx context.Context, after tenancy.PersonID, limit int) ([]Recipient, error) {
-	return list[Recipient](ctx, t.tx, mailRecipients, after.UUID(), limit)
+	rows, err := list[recipientRow](ctx, t.tx, mailRecipients, after.UUID(), limit)
+	out := make([]Recipient, len(rows))
+	for i, r := range rows {
+		out[i] = r.Recipient
+		out[i].Notifications = notificationsOf(r.Chosen)
+	}
+	return out, err
 }

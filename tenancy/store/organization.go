@@ -86,12 +86,19 @@ func (t *OrgTx) Members(ctx context.Context) ([]tenancy.Member, error) {
 	out := make([]tenancy.Member, len(rows))
 	for i, r := range rows {
 		out[i] = r.Member
-		out[i].Notifications = tenancy.DefaultNotifications()
-		if json.Unmarshal(r.Chosen, &out[i].Notifications) != nil {
-			out[i].Notifications = tenancy.DefaultNotifications()
-		}
+		out[i].Notifications = notificationsOf(r.Chosen)
 	}
 	return out, err
+}
+
+// notificationsOf parses stored notifications. It returns the defaults for what was never chosen, and for all when they
+// cannot be read.
+func notificationsOf(chosen []byte) tenancy.Notifications {
+	n := tenancy.DefaultNotifications()
+	if json.Unmarshal(chosen, &n) != nil {
+		return tenancy.DefaultNotifications()
+	}
+	return n
 }
 
 const memberLock = `-- tenancy.MemberLock

@@ -1,0 +1,94 @@
+package mails
+
+import (
+	"cmp"
+	"fmt"
+
+	"crier/platform/mail"
+	"crier/tenancy"
+)
+
+// maxReason is the number of characters of a reason that a message shows.
+const maxReason = 300
+
+// someChannel replaces an empty name.
+const someChannel = "a channel"
+
+// Report notifies a member of an incident of a channel, or of what was published on a day.
+func (i Instance) Report(to, organization string, r tenancy.Report) mail.Message {
+	c := i.incident(quoted(organization, someOrganization), r)
+	if r.Kind == tenancy.ReportPublished {
+		c = published(quoted(organization, someOrganization), r)
+	}
+	c.To = to
+	c.Buttons = []button{{Label: "Open " + i.Name, URL: i.URL}}
+	return i.message(c)
+}
+
+// incident returns the content of a report about an incident.
+func (i Instance) incident(org string, r tenancy.Report) content {
+	on := channelName(r.Channel, r.Platform)
+	n := count(r.Posts, "post")
+	var c content
+	switch r.Kind {
+	case tenancy.ReportReconnect:
+		c.Subject = fmt.Sprintf("%s must be connected again", on)
+		c.Paragraphs = []string{fmt.Sprintf("The channel %s of %s must be connected again. "+
+			"Until then nothing is published on it.", on, org)}
+		if r.Posts > 0 {
+			c.Paragraphs = append(c.Paragraphs, fmt.Sprintf("%s could not be published so far.", n))
+		}
+		c.Notes = []string{"Connect the channel again: its posts that wait are published then."}
+	case tenancy.ReportMissed:
+		c.Subject = fmt.Sprintf("%s on %s missed", n, on)
+		c.Paragraphs = []string{fmt.Sprintf("%s on %s of %s could not be published in time and will not be published.", n, on, org)}
+		c.Notes = []string{"Schedule them again if they are still wanted."}
+	case tenancy.ReportUnknown:
+		c.Subject = fmt.Sprintf("%s on %s: not known whether published", n, on)
+		c.Paragraphs = []string{fmt.Sprintf(
+			"%s on %s of %s may have been published, or not: the platform did not answer.", n, on, org)}
+		c.Notes = []string{"Look on the platform before you publish them again."}
+	default:
+		c.Subject = fmt.Sprintf("%s on %s failed", n, on)
+		c.Paragraphs = []string{fmt.Sprintf("%s on %s of %s could not be published.", n, on, org)}
+		c.Notes = []string{"Correct what is wrong and schedule them again."}
+	}
+	if reason := cut(unlink(clean(r.Reason)), maxReason); reason != "" {
+		c.Paragraphs = append(c.Paragraphs, "The reason: "+reason)
+	}
+	c.Paragraphs = append(c.Paragraphs, fmt.Sprintf(
+		"This began on %s. You get no further message while it goes on; the notifications of %s count what follows.",
+		at(r.Since), i.Name))
+	c.Reason = "You get this message because you are a member of this organization and want to know of problems."
+	return c
+}
+
+// published returns the content of a report about the posts of a day.
+func published(org string, r tenancy.Report) content {
+	c := content{
+		Subject: fmt.Sprintf("%s published for %s", count(r.Posts, "post"), org),
+		Paragraphs: []string{fmt.Sprintf("On %s, %s of %s went out.",
+			r.Since.UTC().Format("2 January 2006"), count(r.Posts, "post"), org)},
+		Reason: "You get this message because you are a member of this organization and want to know of published posts.",
+	}
+	for _, ch := range r.Channels {
+		c.Paragraphs = append(c.Paragraphs, fmt.Sprintf("%s: %d", channelName(ch.Name, ch.Platform), ch.Posts))
+	}
+	if r.More > 0 {
+		c.Paragraphs = append(c.Paragraphs, fmt.Sprintf("And on %s.", count(r.More, "more channel")))
+	}
+	return c
+}
+
+// channelName returns the name of a channel with its platform.
+func channelName(channel, platform string) string {
+	return fmt.Sprintf("%s (%s)", quoted(channel, someChannel), cmp.Or(name(platform, ""), "a platform"))
+}
+
+// count returns a number with a noun.
+func count(n int, noun string) string {
+	if n == 1 {
+		return "1 " + noun
+	}
+	return fmt.Sprintf("%d %ss", n, noun)
+}

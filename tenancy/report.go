@@ -1,0 +1,108 @@
+package tenancy
+
+import "time"
+
+// ReportKind is what a mail to the members of an organization is about. The kinds of incidents are those of
+// publishing.NotificationKind.
+type ReportKind string
+
+// The kinds.
+const (
+	ReportReconnect ReportKind = "reconnect"
+	ReportFailed    ReportKind = "failed"
+	ReportMissed    ReportKind = "missed"
+	ReportUnknown   ReportKind = "unknown"
+	ReportPublished ReportKind = "published"
+)
+
+// Report is a mail to each active member of an organization who wants mails of its kind. It is stored with the mails as
+// JSON. Names in it are those of tenants.
+type Report struct {
+	// ID identifies the report: one with the same id is queued once.
+	ID   string     `json:"id"`
+	Org  OrgID      `json:"org,omitzero"`
+	Kind ReportKind `json:"kind"`
+	// Channel, Platform and Reason are of an incident. The reason may be empty.
+	Channel  string `json:"channel,omitempty"`
+	Platform string `json:"platform,omitempty"`
+	Reason   string `json:"reason,omitempty"`
+	// Posts is the number of posts so far.
+	Posts int       `json:"posts"`
+	Since time.Time `json:"since,omitzero"`
+	// Channels are the channels of ReportPublished with the most posts, at most MaxReportChannels, and More is the number
+	// of the others.
+	Channels []ReportChannel `json:"channels,omitempty"`
+	More     int             `json:"more,omitempty"`
+}
+
+// MaxReportChannels is how many channels a mail lists.
+const MaxReportChannels = 20
+
+// ReportChannel is a channel and the number of its posts.
+type ReportChannel struct {
+	Name     string `json:"name"`
+	Platform string `json:"platform"`
+	Posts    int    `json:"posts"`
+}
+
+// MailTopic is a kind of mails that a person can switch off.
+type MailTopic string
+
+// The topics.
+const (
+	TopicTeam    MailTopic = "team"
+	TopicFailure MailTopic = "failure"
+	TopicChannel MailTopic = "channel"
+	TopicSuccess MailTopic = "success"
+)
+
+// Topic returns the topic of the mails of a report.
+func (r Report) Topic() MailTopic {
+	switch r.Kind {
+	case ReportReconnect:
+		return TopicChannel
+	case ReportPublished:
+		return TopicSuccess
+	}
+	return TopicFailure
+}
+
+// Mails returns whether mails of a topic are wanted.
+func (n Notifications) Mails(topic MailTopic) bool {
+	switch topic {
+	case TopicTeam:
+		return n.Team == DeliveryMail
+	case TopicFailure:
+		return n.Failure
+	case TopicChannel:
+		return n.Channel == DeliveryMail
+	case TopicSuccess:
+		return n.Success
+	}
+	return false
+}
+
+// WithoutMails returns the settings with the mails of a topic switched off. The bell stays as it is. ok is false for a
+// topic that does not exist.
+func (n Notifications) WithoutMails(topic MailTopic) (out Notifications, ok bool) {
+	switch topic {
+	case TopicTeam:
+		n.Team = bellAtMost(n.Team)
+	case TopicFailure:
+		n.Failure = false
+	case TopicChannel:
+		n.Channel = bellAtMost(n.Channel)
+	case TopicSuccess:
+		n.Success = false
+	default:
+		return n, false
+	}
+	return n, true
+}
+
+func bellAtMost(d Delivery) Delivery {
+	if d == DeliveryMail {
+		return DeliveryBell
+	}
+	return d
+}
