@@ -28,6 +28,7 @@ import (
 	"crier/platform/telemetry"
 	"crier/publishing/access"
 	"crier/publishing/connector"
+	"crier/publishing/incident"
 	"crier/publishing/pictures"
 	"crier/publishing/sender"
 	publishingservice "crier/publishing/service"
@@ -90,6 +91,7 @@ type App struct {
 	pictures *pictures.Maker
 	sender   *sender.Sender
 	webhooks *webhook.Deliverer
+	notifier *incident.Notifier
 	worker   *worker.Worker
 	edge     *edge.Server
 	queues   atomic.Pointer[edge.Server] // edge, once it can serve /monitor/queue
@@ -138,6 +140,7 @@ func (a *App) parts() []lifecycle.Part {
 		{Name: "actors", Start: a.openActors, Stop: func(ctx context.Context) error { return a.actors.Close(ctx) }},
 		{Name: "sender", Start: a.openSender},
 		{Name: "webhooks", Start: a.openWebhooks},
+		{Name: "notifications", Start: a.openNotifier},
 		{Name: "worker", Start: a.openWorker},
 		{Name: "edge", Start: a.openEdge},
 		{Name: "cluster", Start: a.joinCluster, Stop: func(ctx context.Context) error { return a.member.Leave(ctx) }},
@@ -169,6 +172,10 @@ func (a *App) workerParts() []lifecycle.Part {
 		{
 			Name: "webhook loop", Start: a.startWebhooks,
 			Stop: func(ctx context.Context) error { return a.webhooks.Stop(ctx) },
+		},
+		{
+			Name: "notification loop", Start: a.startNotifier,
+			Stop: func(ctx context.Context) error { return a.notifier.Stop(ctx) },
 		},
 	}
 }

@@ -35,7 +35,8 @@ func TestLoad_NamesVariableOutOfBounds(t *testing.T) {
 		"CLUSTER_ADVERTISE": {"x:1"}, "ENCRYPTION_KEYS": {"short"}, "FILES": {"ftp"},
 		"REGISTRATION": {"closed"}, "DELETE_GRACE": {"-1s", "8761h", "7d"}, "ENTERPRISE_SECRET": {"too short"},
 		"ORG_MAX_WEBHOOKS": {"0", "10001", "x"}, "WEBHOOK_RETENTION": {"1h", "87601h", "x"}, "ANALYTICS_RETENTION": {"1h", "87601h", "x"},
-		"GITHUB_URL": {"x"}, "MOBILE_APP_SCHEME": {"https://x", "javascript:x"},
+		"NOTIFICATION_RETENTION": {"1h", "87601h", "x"},
+		"GITHUB_URL":             {"x"}, "MOBILE_APP_SCHEME": {"https://x", "javascript:x"},
 	} {
 		for _, value := range values {
 			got := "no error"

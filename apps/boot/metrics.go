@@ -155,6 +155,14 @@ func (a *App) gauges() []metric {
 			help: "Time since this process renewed its lease.",
 		},
 		{
+			name: "crier_incident_events_waiting", read: a.notifier.Waiting,
+			help: "Events in the database that no notification counts yet, at most 100000; read every 5 seconds.",
+		},
+		{
+			name: "crier_incident_events_age_seconds", read: a.notifier.OldestSeconds,
+			help: "Age of the oldest event that no notification counts yet, 0 for none; read every 5 seconds.",
+		},
+		{
 			name: "crier_pictures_waiting", read: func() int64 { return int64(a.pictures.Stats().Waiting) },
 			help: "Pictures that wait in the memory of this process.",
 		},

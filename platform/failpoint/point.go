@@ -15,6 +15,10 @@ const (
 	WebhookSending = "webhook-sending"
 	WebhookSent    = "webhook-sent"
 
+	// ReportQueued is in publishing/incident, which calls At: after the mails of incidents are queued and before that is
+	// recorded.
+	ReportQueued = "report-queued"
+
 	// Preparing is at the start of the preparation in the connector of the sandbox.
 	Preparing = "preparing"
 	// Committed is after the answer of the sandbox and before its connector returns.

@@ -1115,6 +1115,109 @@ create trigger post_republished after update of state on post for each row
   when (old.state in ('PUBLISHED', 'ERROR') and new.state in ('QUEUE', 'DRAFT') and old.after_post is null and old.delay_minutes = 0)
   execute function republished_record();
 
+-- Notifications: what people are told of, and the events that become incidents -----------------------------------------
+
+-- What happened to posts and channels, written in the transaction in which it happened and deleted in the one that
+-- counts it in a notification. It refers to nothing, so that whoever publishes waits for no lock because of it: the
+-- purge of an organization deletes its rows.
+create table incident_event (
+  org_id     uuid not null,
+  id         bigint generated always as identity,
+  at         timestamptz not null default clock_timestamp(),
+  -- publishing.IncidentEventKind.
+  kind       text not null check (kind in ('failed', 'missed', 'unknown', 'published', 'refused', 'connected')),
+  channel_id uuid not null,
+  -- Null for an event of the channel itself.
+  post_id    uuid,
+  -- post.error_code, and why, for people.
+  code       text,
+  reason     text,
+  constraint incident_event_pkey primary key (org_id, id)
+);
+
+-- An entry of the bell: an incident of a channel with the number of its posts, or an approval.
+create table notification (
+  org_id      uuid not null references organization (id) on delete cascade,
+  id          uuid not null,
+  -- publishing.NotificationKind.
+  kind        text not null check (kind in ('reconnect', 'failed', 'missed', 'unknown', 'published', 'approval')),
+  -- Of an incident.
+  channel_id  uuid,
+  -- Of an approval, and what became of it; pending: it was asked for.
+  approval_id uuid,
+  answer      text check (answer in ('pending', 'approved', 'rejected')),
+  -- Who sees it; null: every member.
+  person_id   uuid,
+  -- The first post of it, null while it has none.
+  post_id     uuid,
+  -- Why the first post failed, or the channel must be connected again: a code for programs, and a sentence for people.
+  code        text check (length(code) <= 128),
+  reason      text check (length(reason) <= 500),
+  -- Posts so far.
+  posts       integer not null default 0 check (posts >= 0),
+  created_at  timestamptz not null,
+  -- When it was written last.
+  last_at     timestamptz not null,
+  -- The next event of the kind is another incident.
+  closed_at   timestamptz,
+  -- When its mails are queued; null: that is done, or there are none.
+  mail_at     timestamptz,
+  constraint notification_pkey primary key (org_id, id),
+  constraint notification_subject check ((kind = 'approval') = (channel_id is null)
+    and (kind = 'approval') = (approval_id is not null) and (kind = 'approval') = (answer is not null))
+);
+-- A channel has one open incident of a kind.
+create unique index notification_open on notification (org_id, channel_id, kind)
+  where closed_at is null and channel_id is not null;
+-- NotificationPage: the newest activity first.
+create index notification_last on notification (org_id, last_at desc, id desc);
+-- MailOrgs and the mails of an organization that are due.
+create index notification_mail on notification (org_id, mail_at) where mail_at is not null;
+-- Retention. An expression, so that no row is looked for by its key here.
+create index notification_old on notification (last_at, (id::text));
+
+-- Until when a member has read the notifications of the organization. Without a row: those before the membership.
+create table notification_read (
+  org_id    uuid not null,
+  person_id uuid not null,
+  -- notification.last_at of the newest one that was read.
+  read_at   timestamptz not null,
+  constraint notification_read_pkey primary key (org_id, person_id),
+  constraint notification_read_member foreign key (org_id, person_id) references member (org_id, person_id)
+    on delete cascade
+);
+
+-- As webhook_record: some fifteen statements end posts, and none of them may forget the event. A post that waits for an
+-- unknown outcome has none yet: the platform is asked, and tells of most of them within seconds. What failed because the
+-- part before it did is no event of its own.
+create function incident_record() returns trigger language plpgsql as $$
+begin
+  insert into incident_event (org_id, kind, channel_id, post_id, code, reason)
+  values (new.org_id,
+    case
+      when new.state = 'PUBLISHED' then 'published'
+      when new.outcome_unknown then 'unknown'
+      when new.error_code = 'missed' then 'missed'
+      else 'failed' end,
+    new.channel_id, new.id, left(new.error_code, 128), left(new.error, 500));
+  return null;
+end $$;
+create trigger post_incident after update of state on post for each row
+  when (new.deleted_at is null and old.state <> new.state
+    and (new.state = 'PUBLISHED' and new.after_post is null
+      or new.state = 'ERROR' and new.error_code is distinct from 'predecessor_failed'))
+  execute function incident_record();
+create function channel_incident_record() returns trigger language plpgsql as $$
+begin
+  insert into incident_event (org_id, kind, channel_id, reason)
+  values (new.org_id, case when new.refresh_needed and new.deleted_at is null then 'refused' else 'connected' end, new.id,
+    left(new.refresh_problem, 500));
+  return null;
+end $$;
+create trigger channel_incident after update of refresh_needed, deleted_at on channel for each row
+  when (old.refresh_needed <> new.refresh_needed or (old.deleted_at is null) <> (new.deleted_at is null))
+  execute function channel_incident_record();
+
 -- Applications at platforms ---------------------------------------------------------------------------------------------
 
 -- An organization's own application at a family of platforms, in place of that of the instance.
@@ -1466,3 +1569,29 @@ create policy gate on approval for select to crier_gate using (true);
 grant select (org_id, token_hash) on approval to crier_gate;
 create policy clock on approval for select to crier_clock using (true);
 grant select (org_id, id, status, expires_at, remind_at) on approval to crier_clock;
+
+-- Notifications. The scheduler writes what happened, and sees which organizations have something to do; it reads neither
+-- what failed nor what people are told.
+do $$
+declare t text;
+begin
+  foreach t in array array['incident_event', 'notification', 'notification_read'] loop
+    execute format('alter table %I enable row level security', t);
+    execute format('alter table %I force row level security', t);
+    execute format($p$create policy tenant on %I to crier_tenant
+      using (org_id = (select nullif(current_setting('app.org_id', true), '')::uuid))
+      with check (org_id = (select nullif(current_setting('app.org_id', true), '')::uuid))$p$, t);
+    execute format('grant select, insert, update, delete on %I to crier_tenant', t);
+  end loop;
+end $$;
+create policy clock on incident_event for insert to crier_clock with check (true);
+create policy clock_read on incident_event for select to crier_clock using (true);
+grant select (org_id, id, at) on incident_event to crier_clock;
+grant insert (org_id, kind, channel_id, post_id, code, reason) on incident_event to crier_clock;
+create policy clock on notification for select to crier_clock using (true);
+grant select (org_id, mail_at) on notification to crier_clock;
+create policy retention_read on notification for select to crier_retention using (true);
+create policy retention on notification for delete to crier_retention using (last_at < now() - interval '1 day');
+create policy retention_lock on notification for update to crier_retention using (true) with check (false);
+grant select (org_id, id, last_at) on notification to crier_retention;
+grant delete, update (org_id) on notification to crier_retention;

@@ -24,6 +24,8 @@ type Retention struct {
 	Deliveries time.Duration `env:"WEBHOOK_RETENTION, default=720h" doc:"How long a delivery is kept; 0s: forever."`
 	// Figures is counted from the day that they are of.
 	Figures time.Duration `env:"ANALYTICS_RETENTION, default=17568h" doc:"How long daily figures are kept; 0s: forever."`
+	// Notifications is counted from the last event of an incident.
+	Notifications time.Duration `env:"NOTIFICATION_RETENTION, default=2160h" doc:"How long a notification is kept; 0s: forever."`
 }
 
 // Validate returns a fault for each duration that is not 0 and shorter than a day or longer than ten years.
@@ -38,6 +40,7 @@ func (r Retention) Validate() error {
 		{name: "DELETED_POST_RETENTION", keep: r.Deleted},
 		{name: "WEBHOOK_RETENTION", keep: r.Deliveries},
 		{name: "ANALYTICS_RETENTION", keep: r.Figures},
+		{name: "NOTIFICATION_RETENTION", keep: r.Notifications},
 	} {
 		if v.keep != 0 && (v.keep < minRetention || v.keep > maxRetention) {
 			faults.Add(v.name, "must be a duration from 24h to 87600h, or 0s to keep everything")
@@ -67,7 +70,8 @@ func NewPruner(cfg Retention, db *pg.DB) *Pruner {
 		publishingstore.PruneEvents:     cfg.Events,
 		publishingstore.PruneDeleted:    cfg.Deleted,
 		publishingstore.PruneDeliveries: cfg.Deliveries,
-		publishingstore.PruneFigures:    cfg.Figures,
+
+		publishingstore.PruneFigures: cfg.Figures, publishingstore.PruneNotifications: cfg.Notifications,
 	}
 	maps.DeleteFunc(keeps, func(_ Prunable, keep time.Duration) bool { return keep == 0 })
 	keeps[publishingstore.PruneConnects] = 0 // an expired state cannot be used

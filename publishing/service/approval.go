@@ -89,6 +89,9 @@ func (s *Approvals) Request(
 		if err := tx.AddWebhookEvent(ctx, publishing.WebhookApprovalRequested, root.ID, approvalData(made)); err != nil {
 			return err
 		}
+		if err := notifyApproval(ctx, tx, made); err != nil {
+			return err
+		}
 		if made.ReviewerEmail == nil || s.mailer == nil {
 			return nil
 		}
@@ -183,6 +186,9 @@ func endApproval(
 	}
 	if from != publishing.ApprovalPending { // its event was written with its answer
 		return true, nil
+	}
+	if err := notifyApproval(ctx, tx, a); err != nil {
+		return false, err
 	}
 	return true, tx.AddWebhookEvent(ctx, publishing.WebhookApprovalResolved, a.Post, approvalData(a))
 }

@@ -589,6 +589,34 @@ func TestApproval_OneWebhookEventEach(t *testing.T) {
 	}
 }
 
+// A request and its answer by somebody else are one notification each; what ends without an answer is none.
+func TestApproval_NotifiesOfRequestAndAnswer(t *testing.T) {
+	t.Parallel()
+	r := newApprovalRig(t)
+	notified := func(answer publishing.ApprovalAnswer, approval publishing.ApprovalID) int {
+		return r.count(`select count(*) from notification where answer = $1 and approval_id = $2
+			and (person_id is not null) = (answer <> 'pending')`, answer, approval)
+	}
+	answered, withdrawn := r.request(r.draft(), false), r.request(r.draft(), false)
+	_, err := r.resolve(answered, publishing.ActionReject)
+	r.OK(err)
+	_, err = r.approvals.Withdraw(t.Context(), r.who, withdrawn.ID.String())
+	r.OK(err)
+	for _, c := range []struct {
+		answer publishing.ApprovalAnswer
+		of     publishing.ApprovalID
+		want   int
+	}{
+		{answer: publishing.AnswerPending, of: answered.ID, want: 1}, {answer: publishing.AnswerRejected, of: answered.ID, want: 1},
+		{answer: publishing.AnswerPending, of: withdrawn.ID, want: 1}, {answer: publishing.AnswerApproved, of: answered.ID},
+		{answer: publishing.AnswerRejected, of: withdrawn.ID},
+	} {
+		if got := notified(c.answer, c.of); got != c.want {
+			t.Errorf("got %d notifications of %s with the answer %s, want %d", got, c.of, c.answer, c.want)
+		}
+	}
+}
+
 func TestApproval_MailsOfAnHourAreLimited(t *testing.T) {
 	t.Parallel()
 	r := newApprovalRig(t)

@@ -86,7 +86,8 @@ func (p *purge) run(ctx context.Context) error {
 	case files:
 		return purgeLater("A picture of the organization is being made, or a file is being uploaded.")
 	}
-	return p.each(ctx, publishingstore.PurgePauses)
+	return p.each(ctx, publishingstore.PurgeIncidentEvents, publishingstore.PurgeNotifications,
+		publishingstore.PurgePauses)
 }
 
 // endSeries ends all series, so that no occurrence is written behind the deletion of posts.

@@ -23,7 +23,7 @@ import (
 // purged are the tables of which a purge leaves nothing.
 var purged = []string{
 	"customer", "channel", "connect_state", "pause", "media", "derived_picture", "series", "post", "part", "attachment",
-	"publication", "channel_queue", "post_event", "idempotency",
+	"publication", "channel_queue", "post_event", "idempotency", "notification", "incident_event",
 }
 
 func (m member) insert(posts ...publishing.Post) {
@@ -93,6 +93,8 @@ func (r *rig) filled() member {
 	c := m.Connect(org)
 	m.Tenant(org, `insert into customer (org_id, id, name) values ($1, gen_random_uuid(), 'a customer')`, org)
 	m.Tenant(org, `update channel set customer_id = (select id from customer) where id = $1`, c)
+	m.Tenant(org, `insert into notification (org_id, id, kind, channel_id, created_at, last_at)
+		select org_id, gen_random_uuid(), 'failed', id, now(), now() from channel`)
 	m.Tenant(org, `insert into pause (org_id, subject, scope, by) select org_id, id, 'customer', 'test' from customer`)
 	m.Tenant(org, `update post set deleted_at = now() where id = $1`, m.inState(c, publishing.StateQueue, m.medium()))
 	m.Tenant(org, `update media set deleted_at = now() where id = $1`, m.medium().ID)

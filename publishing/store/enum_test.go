@@ -27,10 +27,12 @@ func TestEnums_AreTheListsOfTheSchema(t *testing.T) {
 		publishing.PauseInstance, publishing.PauseOrganization, publishing.PauseCustomer, publishing.PauseChannel,
 	}
 	for constraint, want := range map[string][]string{
-		"pause_scope_check":       texts(scopes),
-		"post_state_check":        texts(publishing.States()),
-		"publication_phase_check": texts(phases),
-		"post_event_event_check":  texts(publishing.EventKinds()),
+		"pause_scope_check":         texts(scopes),
+		"post_state_check":          texts(publishing.States()),
+		"publication_phase_check":   texts(phases),
+		"post_event_event_check":    texts(publishing.EventKinds()),
+		"notification_kind_check":   texts(publishing.NotificationKinds()),
+		"incident_event_kind_check": texts(publishing.IncidentEventKinds()),
 	} {
 		const quoted = `
 select array(select m[1] from regexp_matches(pg_get_constraintdef(oid), '''([^'']+)''', 'g') m)

@@ -28,6 +28,8 @@ const (
 	PruneDeliveries Prunable = "webhook-deliveries"
 	// PruneFigures are the figures of one day of a channel or of a post.
 	PruneFigures Prunable = "analytics"
+	// PruneNotifications are entries of the bell.
+	PruneNotifications Prunable = "notifications"
 )
 
 // OldRow names a row that is old enough to be deleted. Of and ID are parts of its key.
@@ -81,6 +83,11 @@ select d.day::timestamp at time zone 'UTC' as at, d.org_id as of, d.subject::tex
 where d.day < (now() at time zone 'UTC' - $1 * interval '1 millisecond')::date
   and (d.day, d.subject::text) > (($2::timestamptz at time zone 'UTC')::date, $3::text)
 order by d.day, d.subject::text limit $4`
+
+	findOldNotifications = `-- publishing.FindOldNotifications
+select n.last_at as at, n.org_id as of, n.id::text as id from notification n
+where n.last_at < now() - $1 * interval '1 millisecond' and (n.last_at, n.id::text) > ($2::timestamptz, $3::text)
+order by n.last_at, n.id::text limit $4`
 )
 
 // FindOld returns at most limit rows of a kind that are older than age, the oldest first, starting behind the row
@@ -92,7 +99,7 @@ func (s *Store) FindOld(
 	sql := map[Prunable]string{
 		PruneKeys: findOldKeys, PruneEvents: findOldEvents,
 		PruneDeleted: findOldDeleted, PruneConnects: findOldConnects, PruneDeliveries: findOldDeliveries,
-		PruneFigures: findOldFigures,
+		PruneFigures: findOldFigures, PruneNotifications: findOldNotifications,
 	}[kind]
 	err = s.db.WriteRole(ctx, pg.Retention, func(b *pgx.Batch) {
 		b.Queue(sql, age.Milliseconds(), after.At, after.ID, limit).Query(into(&rows, pgx.RowToStructByName[OldRow]))
@@ -139,6 +146,15 @@ with old as (
 delete from insight_day d using old
 where d.org_id = any (array[old.org_id]) and d.subject = any (array[old.subject]) and d.day = any (array[old.day])`
 
+const pruneNotifications = `-- publishing.PruneNotifications
+with old as (
+  select n.org_id, n.id from unnest($1::uuid[], $2::text[]) u(org, id)
+  join notification n on n.org_id = any (array[u.org]) and n.id = any (array[u.id::uuid])
+  where (n.last_at < now() - $3 * interval '1 millisecond') is true
+  order by u.id for update of n skip locked
+)
+delete from notification n using old where n.org_id = any (array[old.org_id]) and n.id = any (array[old.id])`
+
 // Prune deletes, in one statement, those of the rows of a kind that are older than age and that nothing needs any more,
 // and returns the number of deleted rows. It skips rows that another transaction has locked. A deleted post is deleted
 // with its group; the number then counts all posts of the groups, so it may be larger than that of the rows. When
@@ -146,7 +162,7 @@ where d.org_id = any (array[old.org_id]) and d.subject = any (array[old.subject]
 func (s *Store) Prune(ctx context.Context, kind Prunable, age time.Duration, rows []OldRow) (n int, err error) {
 	sql := map[Prunable]string{
 		PruneKeys: pruneKeys, PruneEvents: pruneEvents, PruneDeleted: pruneDeleted, PruneConnects: pruneConnects,
-		PruneDeliveries: pruneDeliveries, PruneFigures: pruneFigures,
+		PruneDeliveries: pruneDeliveries, PruneFigures: pruneFigures, PruneNotifications: pruneNotifications,
 	}[kind]
 	of, ids, at := make([][16]byte, len(rows)), make([]string, len(rows)), make([]time.Time, len(rows))
 	for i, r := range rows {

@@ -27,6 +27,10 @@ const (
 	// PurgeDeliveries and PurgeWebhooks are what is sent to webhooks, and the webhooks themselves.
 	PurgeDeliveries Purgeable = "webhook-deliveries"
 	PurgeWebhooks   Purgeable = "webhooks"
+	// PurgeNotifications are entries of the bell, and PurgeIncidentEvents what is not counted in them yet. All posts and
+	// channels must be deleted before: they are what events come from, and nothing else deletes these.
+	PurgeNotifications  Purgeable = "notifications"
+	PurgeIncidentEvents Purgeable = "incident-events"
 	// PurgeSeries are series. All posts must be deleted before.
 	PurgeSeries Purgeable = "series"
 	// PurgeChannels are channels with their credentials and queues. All posts and series must be deleted before.
@@ -58,6 +62,13 @@ select id::text from webhook_delivery where org_id = $1 and id > ` + beforeAll +
 	findOwnedWebhooks = `-- publishing.FindOwnedWebhooks
 select id::text from webhook where org_id = $1 and id > ` + beforeAll + ` order by id limit $3`
 
+	findOwnedNotifications = `-- publishing.FindOwnedNotifications
+select id::text from notification where org_id = $1 and id > ` + beforeAll + ` order by id limit $3`
+
+	findOwnedIncidentEvents = `-- publishing.FindOwnedIncidentEvents
+select id::text from incident_event where org_id = $1 and id > coalesce(nullif($2::text, ''), '0')::bigint
+order by id limit $3`
+
 	findOwnedSeries = `-- publishing.FindOwnedSeries
 select id::text from series where org_id = $1 and id > ` + beforeAll + ` order by id limit $3`
 
@@ -82,6 +93,7 @@ func (s *Store) FindOwned(
 		PurgePosts: findOwnedPosts, PurgeKeys: findOwnedKeys, PurgeConnects: findOwnedConnects,
 		PurgeSeries: findOwnedSeries, PurgeChannels: findOwnedChannels, PurgeCustomers: findOwnedCustomers,
 		PurgePauses: findOwnedPauses, PurgeDeliveries: findOwnedDeliveries, PurgeWebhooks: findOwnedWebhooks,
+		PurgeNotifications: findOwnedNotifications, PurgeIncidentEvents: findOwnedIncidentEvents,
 	}[kind]
 	err = s.db.Read(ctx, org.UUID(), func(b *pgx.Batch) {
 		b.Queue(sql, org, after, limit).Query(into(&keys, pgx.RowTo[string]))
@@ -106,6 +118,12 @@ delete from webhook_delivery where org_id = $1 and id = any ($2::text[]::uuid[])
 	purgeWebhooks = `-- publishing.PurgeWebhooks
 delete from webhook where org_id = $1 and id = any ($2::text[]::uuid[])`
 
+	purgeNotifications = `-- publishing.PurgeNotifications
+delete from notification where org_id = $1 and id = any ($2::text[]::uuid[])`
+
+	purgeIncidentEvents = `-- publishing.PurgeIncidentEvents
+delete from incident_event where org_id = $1 and id = any ($2::text[]::bigint[])`
+
 	purgeSeries = `-- publishing.PurgeSeries
 delete from series where org_id = $1 and id = any ($2::text[]::uuid[])`
 
@@ -128,6 +146,7 @@ func (s *Store) Purge(ctx context.Context, org tenancy.OrgID, kind Purgeable, ke
 		PurgePosts: purgePosts, PurgeKeys: purgeKeys, PurgeConnects: purgeConnects, PurgeSeries: purgeSeries,
 		PurgeChannels: purgeChannels, PurgeCustomers: purgeCustomers, PurgePauses: purgePauses,
 		PurgeDeliveries: purgeDeliveries, PurgeWebhooks: purgeWebhooks,
+		PurgeNotifications: purgeNotifications, PurgeIncidentEvents: purgeIncidentEvents,
 	}[kind]
 	return s.purge(ctx, org, sql, org, keys)
 }

@@ -1,5 +1,5 @@
 // Package store reads and writes the tables of publishing. Only publishing/service, publishing/sender,
-// publishing/pictures and publishing/webhook use it.
+// publishing/pictures, publishing/webhook, publishing/incident and publishing/access use it.
 //
 // Statements of a few lines are beside the method that runs them. Long ones are files of the folder sql: its README
 // describes how they are written, why they look up rows by "x = any (array[y])", and how they lock.

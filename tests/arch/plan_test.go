@@ -60,7 +60,7 @@ type restriction struct {
 // restricted lists the packages of this module that may be imported from fewer folders than the import plan allows.
 var restricted = []restriction{
 	{path: "crier/actors/cluster/store", from: []string{"actors/cluster"}},
-	{path: "crier/publishing/store", from: []string{"publishing/service", "publishing/sender", "publishing/pictures", "publishing/webhook", "publishing/access"}},
+	{path: "crier/publishing/store", from: []string{"publishing/service", "publishing/sender", "publishing/pictures", "publishing/webhook", "publishing/incident", "publishing/access"}},
 	{path: "crier/publishing/sender", from: []string{"apps/worker", "apps/boot", "tests/bench"}},
 	{path: "crier/publishing/service", from: []string{"apps/boot", "tests/bench"}},
 	{path: "crier/tenancy/store", from: []string{"tenancy/service"}},

@@ -40,6 +40,9 @@ type tenantFixture struct {
 	webhook    publishing.WebhookID
 	delivery   publishing.DeliveryID
 	approval   publishing.ApprovalID
+	// notification is an open incident, event one that is not counted yet.
+	notification publishing.NotificationID
+	event        int64
 	// pending is the channel of a connect whose account is to be chosen.
 	pending publishing.ChannelID
 	// refresh is the run of the refresh that has begun, if any.
@@ -149,6 +152,7 @@ func newTenantFixture(t *testing.T, db *pg.DB) tenantFixture {
 	}))
 	e.addWebhook(t, things)
 	e.addApproval(t, things)
+	e.addNotifications(t, db, things)
 	e.pending, e.refresh = id.New[publishing.ChannelTag](), new(uuid.UUID)
 	must(t, things.SaveState(t.Context(), secret.HashToken(e.pending.String()), publishingstore.ConnectState{
 		Org: e.org, Connector: "sandbox-oauth", Person: e.person, ExpiresAt: time.Now().Add(time.Hour),
@@ -190,6 +194,7 @@ func questions(t *testing.T, db *pg.DB) map[string]question {
 	for _, some := range append(tenancyQuestions(people(t, db)),
 		channelQuestions(s), accessQuestions(s), slotQuestions(s), listQuestions(s), postQuestions(s), seriesQuestions(s),
 		pictureQuestions(s), purgeQuestions(db, s), tagQuestions(s), webhookQuestions(s), approvalQuestions(s), analyticsQuestions(s),
+		notificationQuestions(s),
 	) {
 		maps.Copy(all, some)
 	}
@@ -733,6 +738,8 @@ func preparations(db *pg.DB) map[string]func(*testing.T, tenantFixture) {
 				return tx.SetTimezone(t.Context(), "Asia/Tokyo")
 			}))
 		},
+		"Store.UnreadNotifications": func(t *testing.T, e tenantFixture) { e.addManyNotifications(t, db) },
+		"Store.PublishedMails":      func(t *testing.T, e tenantFixture) { e.addManyNotifications(t, db) },
 		"Store.EndWebhook": func(t *testing.T, e tenantFixture) {
 			_, _, err := publishingstore.New(db).BeginWebhook(t.Context(), e.org, e.webhook, now, now.Add(time.Hour))
 			must(t, err)
@@ -873,6 +880,14 @@ func TestRoles_LimitedToTheirColumns(t *testing.T) {
 		{role: pg.Clock, sql: `update webhook set next_at = null`},
 		{role: pg.Clock, sql: `select data from webhook_event`},
 		{role: pg.Clock, sql: `select id from webhook_delivery`},
+		{role: pg.Clock, sql: `select reason from incident_event`},
+		{role: pg.Clock, sql: `delete from incident_event`},
+		{role: pg.Clock, sql: `select reason from notification`},
+		{role: pg.Clock, sql: `update notification set mail_at = null`},
+		{role: pg.Clock, sql: `select read_at from notification_read`},
+		{role: pg.Gate, sql: `select id from notification`},
+		{role: pg.Sender, sql: `select id from incident_event`},
+		{role: pg.Retention, sql: `select reason from notification`},
 		{role: pg.Gate, sql: `select id from webhook`},
 		{role: pg.Sender, sql: `select id from webhook`},
 		{role: pg.Retention, sql: `select body from webhook_delivery`},

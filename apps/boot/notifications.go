@@ -1,0 +1,45 @@
+package boot
+
+import (
+	"context"
+
+	"crier/platform/clock"
+	"crier/publishing"
+	"crier/publishing/incident"
+	"crier/tenancy"
+	tenancyservice "crier/tenancy/service"
+)
+
+// openNotifier creates what counts incidents and queues the mails about them. Its loop runs from startNotifier on.
+func (a *App) openNotifier(context.Context) error {
+	a.notifier = incident.New(incident.Deps{
+		DB: a.db, Connectors: a.connectors, Mailer: a.Accounts, Clock: clock.System{}, Log: a.log,
+		Shards: func() []int16 { return a.owners.Lease().Shards },
+	})
+	return nil
+}
+
+func (a *App) startNotifier(ctx context.Context) error {
+	a.notifier.Start(ctx)
+	return nil
+}
+
+// preferences is the port of notifications to the settings of people.
+type preferences struct{ accounts *tenancyservice.Accounts }
+
+// MutedNotifications implements publishing.Preferences. What happened to posts cannot be switched off in the bell.
+func (p preferences) MutedNotifications(
+	ctx context.Context, of tenancy.Principal,
+) (muted []publishing.NotificationKind, err error) {
+	n, err := p.accounts.Notifications(ctx, of)
+	if err != nil {
+		return nil, err
+	}
+	if n.Channel == tenancy.DeliveryOff {
+		muted = append(muted, publishing.NotifyReconnect)
+	}
+	if n.Approval == tenancy.DeliveryOff {
+		muted = append(muted, publishing.NotifyApproval)
+	}
+	return muted, nil
+}

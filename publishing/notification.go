@@ -1,0 +1,350 @@
+package publishing
+
+import (
+	"context"
+	"slices"
+	"time"
+
+	"crier/platform/id"
+	"crier/tenancy"
+)
+
+// NotificationTag is the tag of the ids of notifications (platform/id).
+type NotificationTag struct{}
+
+// NotificationID is the id of a notification.
+type NotificationID = id.ID[NotificationTag]
+
+// NotificationKind is what a notification is about. A CHECK constraint of the table has the same list.
+type NotificationKind string
+
+// The kinds. All but NotifyApproval are incidents of a channel.
+const (
+	// NotifyReconnect is a channel whose platform refuses the credential. Posts that fail or are missed meanwhile are
+	// counted in it and are no incident of their own.
+	NotifyReconnect NotificationKind = "reconnect"
+	// NotifyFailed are posts that were given up.
+	NotifyFailed NotificationKind = "failed"
+	// NotifyMissed are posts that were too late to be published.
+	NotifyMissed NotificationKind = "missed"
+	// NotifyUnknown are posts that may be on the platform.
+	NotifyUnknown NotificationKind = "unknown"
+	// NotifyPublished are posts whose first part is out.
+	NotifyPublished NotificationKind = "published"
+	NotifyApproval  NotificationKind = "approval"
+)
+
+// NotificationKinds returns all kinds.
+func NotificationKinds() []NotificationKind {
+	return []NotificationKind{
+		NotifyReconnect, NotifyFailed, NotifyMissed, NotifyUnknown, NotifyPublished, NotifyApproval,
+	}
+}
+
+// IncidentEventKind is what has happened to a post or a channel. A CHECK constraint of the table has the same list.
+type IncidentEventKind string
+
+// The kinds of events. EventChannelRefused and EventChannelConnected are of a channel, the others of a post.
+const (
+	EventPostFailed    IncidentEventKind = "failed"
+	EventPostMissed    IncidentEventKind = "missed"
+	EventPostUnknown   IncidentEventKind = "unknown"
+	EventPostPublished IncidentEventKind = "published"
+	// EventChannelRefused means that the platform has refused the credential, EventChannelConnected that the channel was
+	// connected again or disconnected by a person.
+	EventChannelRefused   IncidentEventKind = "refused"
+	EventChannelConnected IncidentEventKind = "connected"
+)
+
+// IncidentEventKinds returns all kinds of events.
+func IncidentEventKinds() []IncidentEventKind {
+	return []IncidentEventKind{
+		EventPostFailed, EventPostMissed, EventPostUnknown, EventPostPublished, EventChannelRefused, EventChannelConnected,
+	}
+}
+
+// IncidentEvent is one event, which becomes a part of an incident.
+type IncidentEvent struct {
+	ID      int64             `db:"id"`
+	Kind    IncidentEventKind `db:"kind"`
+	Channel ChannelID         `db:"channel_id"`
+	// Post is zero for an event of the channel.
+	Post PostID `db:"post_id"`
+	// Code and Reason are those of the post that failed. Reason is for people.
+	Code   *string `db:"code"`
+	Reason *string `db:"reason"`
+}
+
+// ApprovalAnswer is what became of a request for approval. A CHECK constraint of the table has the same list.
+type ApprovalAnswer string
+
+// The answers. AnswerPending is the notification of the request itself.
+const (
+	AnswerPending  ApprovalAnswer = "pending"
+	AnswerApproved ApprovalAnswer = "approved"
+	AnswerRejected ApprovalAnswer = "rejected"
+)
+
+// Notification is an entry of the bell.
+type Notification struct {
+	ID   NotificationID   `db:"id"`
+	Kind NotificationKind `db:"kind"`
+	// Channel is zero for an approval. Approval and Answer are set for one only.
+	Channel  ChannelID       `db:"channel_id"`
+	Approval ApprovalID      `db:"approval_id"`
+	Answer   *ApprovalAnswer `db:"answer"`
+	// Person is who sees it, zero for all members.
+	Person tenancy.PersonID `db:"person_id"`
+	// Post is the first post of it, zero while it has none.
+	Post   PostID  `db:"post_id"`
+	Code   *string `db:"code"`
+	Reason *string `db:"reason"`
+	// Posts is the number of posts.
+	Posts     int       `db:"posts"`
+	CreatedAt time.Time `db:"created_at"`
+	// LastAt is the time of the last change.
+	LastAt time.Time `db:"last_at"`
+	// ClosedAt is when the incident ended, nil while it is open.
+	ClosedAt *time.Time `db:"closed_at"`
+	// MailAt is when its mails are queued, nil when that is done or there are none.
+	MailAt *time.Time `db:"mail_at"`
+}
+
+// ListedNotification is a notification with what its sentence names.
+type ListedNotification struct {
+	Notification
+	// ChannelName and Connector are empty for an approval whose post is gone. The name is that of today.
+	ChannelName string `db:"channel_name"`
+	Connector   string `db:"connector"`
+	// Content is one sentence for people, plain text.
+	Content string `db:"-"`
+}
+
+// NotificationPage is a page of notifications, the newest activity first.
+type NotificationPage struct {
+	Notifications []ListedNotification
+	// Total is the number of notifications on all pages.
+	Total int
+}
+
+const (
+	// NotificationsPerPage is the number of notifications in a page.
+	NotificationsPerPage = 100
+	// MaxNotifications is how many notifications an organization keeps; older ones are deleted.
+	MaxNotifications = 10_000
+	// MaxNotificationPage is the number of the last page, from 0.
+	MaxNotificationPage = MaxNotifications/NotificationsPerPage - 1
+)
+
+const (
+	// IncidentMailDelay is how long after an incident has begun its mails are queued, so that they name what came with it.
+	IncidentMailDelay = 30 * time.Second
+	// IncidentSilence ends an incident of failed or missed posts that has no further event.
+	IncidentSilence = 24 * time.Hour
+	// publishedMailDelay is the time after midnight UTC from which the mails about a day's posts are queued. They are
+	// spread by the shards of the organizations, publishedMailStep for each.
+	publishedMailDelay = 5 * time.Minute
+	publishedMailStep  = 10 * time.Second
+)
+
+// Preferences says which notifications a person does not want in the bell.
+type Preferences interface {
+	// MutedNotifications returns the kinds that the principal's person has switched off.
+	MutedNotifications(ctx context.Context, p tenancy.Principal) ([]NotificationKind, error)
+}
+
+// IncidentMailer queues mails to the members of an organization.
+type IncidentMailer interface {
+	// QueueReport queues a mail to each active member who wants it. A report with an id that was queued before is
+	// ignored, so that it may be repeated after a crash. It does nothing on an instance that sends no mail.
+	QueueReport(ctx context.Context, r tenancy.Report) error
+}
+
+// incidentKey identifies the open incident of a channel.
+type incidentKey struct {
+	Channel ChannelID
+	Kind    NotificationKind
+}
+
+// Incidents adds events to the incidents of one organization. The caller loads the open ones of the channels of the
+// events, adds the events in their order, and stores Changes. It is not safe for concurrent use.
+type Incidents struct {
+	org    tenancy.OrgID
+	now    time.Time
+	open   map[incidentKey]*Notification
+	stored map[NotificationID]bool
+	// touched are the incidents that were changed or begun, in this order; dropped are those to be deleted.
+	touched []*Notification
+	dropped []NotificationID
+}
+
+// NewIncidents returns the incidents of an organization. open are the stored ones that are open.
+func NewIncidents(org tenancy.OrgID, open []Notification, now time.Time) *Incidents {
+	s := &Incidents{
+		org: org, now: now.UTC(), open: map[incidentKey]*Notification{}, stored: map[NotificationID]bool{},
+	}
+	for _, n := range open {
+		s.open[incidentKey{Channel: n.Channel, Kind: n.Kind}] = &n
+		s.stored[n.ID] = true
+	}
+	return s
+}
+
+// Add adds an event.
+//
+// An incident of failed or missed posts ends when the channel publishes again or is connected again, and after
+// IncidentSilence. While a channel must be connected again, its failed and missed posts are counted in that incident,
+// which ends only with the connection. Unknown outcomes and published posts are counted by the day, in UTC.
+func (s *Incidents) Add(e IncidentEvent) {
+	switch e.Kind {
+	case EventPostPublished:
+		s.close(e.Channel, NotifyFailed, NotifyMissed)
+		s.count(NotifyPublished, e)
+	case EventPostUnknown:
+		s.count(NotifyUnknown, e)
+	case EventChannelConnected:
+		s.close(e.Channel, NotifyReconnect, NotifyFailed, NotifyMissed)
+	case EventChannelRefused:
+		s.refuse(e)
+	case EventPostFailed, EventPostMissed:
+		kind := NotifyFailed
+		if e.Kind == EventPostMissed {
+			kind = NotifyMissed
+		}
+		if s.open[incidentKey{Channel: e.Channel, Kind: NotifyReconnect}] != nil {
+			kind = NotifyReconnect
+		}
+		s.count(kind, e)
+	}
+}
+
+// refuse begins the incident of a channel that must be connected again. What the channel's posts have begun and nobody
+// was mailed about becomes a part of it.
+func (s *Incidents) refuse(e IncidentEvent) {
+	n := s.current(NotifyReconnect, e.Channel)
+	n.Reason = e.Reason
+	for _, kind := range []NotificationKind{NotifyFailed, NotifyMissed} {
+		key := incidentKey{Channel: e.Channel, Kind: kind}
+		other := s.open[key]
+		switch {
+		case other == nil:
+		case other.MailAt == nil:
+			s.close(e.Channel, kind)
+		default:
+			n.Posts += other.Posts
+			if n.Post.IsZero() {
+				n.Post, n.Code = other.Post, other.Code
+			}
+			s.drop(key)
+		}
+	}
+}
+
+// count adds the post of an event to the open incident of a kind.
+func (s *Incidents) count(kind NotificationKind, e IncidentEvent) {
+	n := s.current(kind, e.Channel)
+	n.Posts++
+	if !n.Post.IsZero() {
+		return
+	}
+	n.Post, n.Code = e.Post, e.Code
+	if n.Reason == nil {
+		n.Reason = e.Reason
+	}
+}
+
+// current returns the open incident of a kind, which it begins if there is none, or if that is over.
+func (s *Incidents) current(kind NotificationKind, channel ChannelID) *Notification {
+	key := incidentKey{Channel: channel, Kind: kind}
+	n := s.open[key]
+	if n != nil && s.isOver(*n) {
+		s.close(channel, kind)
+		n = nil
+	}
+	if n == nil {
+		n = &Notification{
+			ID: id.New[NotificationTag](), Kind: kind, Channel: channel, CreatedAt: s.now, MailAt: s.mailAt(kind),
+		}
+		s.open[key] = n
+	}
+	n.LastAt = s.now
+	s.touch(n)
+	return n
+}
+
+// isOver reports whether an open incident takes no further event.
+func (s *Incidents) isOver(n Notification) bool {
+	switch n.Kind {
+	case NotifyUnknown, NotifyPublished:
+		return dayOf(n.CreatedAt) != dayOf(s.now)
+	case NotifyFailed, NotifyMissed:
+		return s.now.Sub(n.LastAt) > IncidentSilence
+	}
+	return false
+}
+
+func dayOf(t time.Time) time.Time { return t.UTC().Truncate(24 * time.Hour) }
+
+func (s *Incidents) mailAt(kind NotificationKind) *time.Time {
+	at := s.now.Add(IncidentMailDelay)
+	if kind == NotifyPublished {
+		at = dayOf(s.now).Add(24*time.Hour + publishedMailDelay + time.Duration(tenancy.Shard(s.org))*publishedMailStep)
+	}
+	return &at
+}
+
+// close ends the open incidents of some kinds. A channel that was connected again before anybody was mailed, and that
+// has no post which suffered, needs no mail.
+func (s *Incidents) close(channel ChannelID, kinds ...NotificationKind) {
+	for _, kind := range kinds {
+		key := incidentKey{Channel: channel, Kind: kind}
+		n := s.open[key]
+		if n == nil {
+			continue
+		}
+		n.ClosedAt = &s.now
+		if kind == NotifyReconnect && n.Posts == 0 {
+			n.MailAt = nil
+		}
+		delete(s.open, key)
+		s.touch(n)
+	}
+}
+
+// drop removes an incident, as if it had not been.
+func (s *Incidents) drop(key incidentKey) {
+	n := s.open[key]
+	delete(s.open, key)
+	s.touched = slices.DeleteFunc(s.touched, func(t *Notification) bool { return t == n })
+	if s.stored[n.ID] {
+		s.dropped = append(s.dropped, n.ID)
+	}
+}
+
+func (s *Incidents) touch(n *Notification) {
+	if !slices.Contains(s.touched, n) {
+		s.touched = append(s.touched, n)
+	}
+}
+
+// IncidentChanges are what is to be stored.
+type IncidentChanges struct {
+	// Deleted are to be deleted first, then Changed updated, then Begun inserted: a channel has one open incident of a
+	// kind at any time.
+	Deleted []NotificationID
+	Changed []Notification
+	Begun   []Notification
+}
+
+// Changes returns what the events have changed.
+func (s *Incidents) Changes() (out IncidentChanges) {
+	out.Deleted = s.dropped
+	for _, n := range s.touched {
+		if s.stored[n.ID] {
+			out.Changed = append(out.Changed, *n)
+		} else {
+			out.Begun = append(out.Begun, *n)
+		}
+	}
+	return out
+}

@@ -1,0 +1,194 @@
+package service
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"time"
+
+	"crier/platform/fault"
+	"crier/platform/id"
+	"crier/publishing"
+	"crier/publishing/connector"
+	publishingstore "crier/publishing/store"
+	"crier/tenancy"
+)
+
+const (
+	// maxShownName and maxShownReason are in bytes of a sentence.
+	maxShownName   = 128
+	maxShownReason = 300
+)
+
+// Notifications are the use cases of the bell. It is safe for concurrent use.
+type Notifications struct {
+	core
+	preferences publishing.Preferences
+}
+
+// NewNotifications returns the use cases of the bell.
+func NewNotifications(cfg Config, deps Deps, preferences publishing.Preferences) *Notifications {
+	return &Notifications{core: newCore(cfg, deps), preferences: preferences}
+}
+
+// List returns a page, from 0, of the notifications of the organization: those for all members, and those for the person
+// of the principal. Activity between two calls moves notifications to the first page. It returns Invalid for a page that
+// cannot be.
+func (s *Notifications) List(
+	ctx context.Context, p tenancy.Principal, page int,
+) (publishing.NotificationPage, error) {
+	const op = "publishing.ListNotifications"
+	if page < 0 || page > publishing.MaxNotificationPage {
+		return publishing.NotificationPage{}, &fault.Error{
+			Kind: fault.Invalid, Op: op, Message: "The page is not valid.", Fields: []fault.Field{{
+				Name: "page", Message: fmt.Sprintf("must be from 0 to %d", publishing.MaxNotificationPage),
+			}},
+		}
+	}
+	out, err := s.store.Notifications(ctx, p.Org, p.Person, page, publishing.NotificationsPerPage)
+	if err != nil {
+		return out, internal(op, err)
+	}
+	s.describe(out.Notifications)
+	return out, nil
+}
+
+// Unread returns how many notifications the person has not read, without those that the person has switched off.
+func (s *Notifications) Unread(ctx context.Context, p tenancy.Principal) (int, error) {
+	const op = "publishing.UnreadNotifications"
+	muted, err := s.preferences.MutedNotifications(ctx, p)
+	if err != nil {
+		return 0, err
+	}
+	n, err := s.store.UnreadNotifications(ctx, p.Org, p.Person, muted)
+	if err != nil {
+		return 0, internal(op, err)
+	}
+	return n, nil
+}
+
+// Read returns the newest notifications of the person, at most publishing.NotificationsPerPage, and until when the person
+// had read before. The person has read all of this organization then, unless an administrator of the instance acts as
+// the person.
+func (s *Notifications) Read(
+	ctx context.Context, p tenancy.Principal,
+) ([]publishing.ListedNotification, time.Time, error) {
+	const op = "publishing.ReadNotifications"
+	muted, err := s.preferences.MutedNotifications(ctx, p)
+	if err != nil {
+		return nil, time.Time{}, err
+	}
+	out, before, err := s.store.ReadNotifications(
+		ctx, p.Org, p.Person, muted, publishing.NotificationsPerPage, p.Behind.IsZero())
+	if err != nil {
+		return nil, before, internal(op, err)
+	}
+	s.describe(out)
+	return out, before, nil
+}
+
+// describe sets the sentences of notifications.
+func (s *Notifications) describe(list []publishing.ListedNotification) {
+	for i := range list {
+		list[i].Content = s.sentence(list[i])
+	}
+}
+
+// sentence returns what a notification says. Names and reasons are text of others, which is bounded and has no line
+// breaks or control characters.
+func (s *Notifications) sentence(n publishing.ListedNotification) string {
+	channel := s.channelName(n)
+	posts := fmt.Sprintf("%d posts", n.Posts)
+	if n.Posts == 1 {
+		posts = "1 post"
+	}
+	what := ""
+	switch n.Kind {
+	case publishing.NotifyReconnect:
+		what = channel + " must be connected again"
+		if n.Posts > 0 {
+			what += ", and " + posts + " could not be published meanwhile"
+		}
+	case publishing.NotifyFailed:
+		what = posts + " on " + channel + " failed"
+	case publishing.NotifyMissed:
+		what = posts + " on " + channel + " could not be published in time"
+	case publishing.NotifyUnknown:
+		what = posts + " on " + channel + " may have been published or not"
+	case publishing.NotifyPublished:
+		what = "Published " + posts + " on " + channel
+	case publishing.NotifyApproval:
+		what = approvalSentence(n, channel)
+	}
+	if n.Reason == nil {
+		return what + "."
+	}
+	reason := connector.Clean(*n.Reason, maxShownReason)
+	if reason == "" {
+		return what + "."
+	}
+	return what + ": " + reason
+}
+
+func approvalSentence(n publishing.ListedNotification, channel string) string {
+	if n.Answer == nil || *n.Answer == publishing.AnswerPending {
+		return "A post for " + channel + " waits for approval"
+	}
+	if *n.Answer == publishing.AnswerApproved {
+		return "The post for " + channel + " was approved"
+	}
+	return "The post for " + channel + " was rejected"
+}
+
+// channelName returns the name of a channel and its platform.
+func (s *Notifications) channelName(n publishing.ListedNotification) string {
+	name := connector.Clean(n.ChannelName, maxShownName)
+	if name == "" {
+		return "a channel"
+	}
+	platform := n.Connector
+	if c, ok := s.deps.Connectors.Get(n.Connector); ok {
+		platform = cmp.Or(c.Describe().Name, platform)
+	}
+	return fmt.Sprintf("“%s” (%s)", name, platform)
+}
+
+// notifyApproval stores the notification of a request for approval or of its answer, if there is one.
+func notifyApproval(ctx context.Context, tx *publishingstore.Tx, a publishing.Approval) error {
+	n, ok := approvalNotification(a)
+	if !ok {
+		return nil
+	}
+	return tx.AddNotification(ctx, n)
+}
+
+// approvalNotification returns the notification of a request for approval and of its answers, for the person who asked
+// unless it is the request itself. It is false for what nobody is told of: an answer of who has asked, and a request that
+// ended without one.
+func approvalNotification(a publishing.Approval) (n publishing.Notification, ok bool) {
+	answers := map[publishing.ApprovalStatus]publishing.ApprovalAnswer{
+		publishing.ApprovalPending: publishing.AnswerPending, publishing.ApprovalApproved: publishing.AnswerApproved,
+		publishing.ApprovalRejected: publishing.AnswerRejected,
+	}
+	answer, ok := answers[a.Status]
+	if !ok {
+		return n, false
+	}
+	n = publishing.Notification{
+		ID: id.New[publishing.NotificationTag](), Kind: publishing.NotifyApproval, Approval: a.ID, Answer: &answer, Post: a.Post,
+		Posts: 1, CreatedAt: a.RequestedAt, LastAt: a.RequestedAt,
+	}
+	note := a.Note
+	if answer != publishing.AnswerPending {
+		if a.ResolvedAt == nil || !a.ResolvedBy.IsZero() && a.ResolvedBy == a.Person {
+			return n, false
+		}
+		n.Person, n.CreatedAt, n.LastAt = a.Person, *a.ResolvedAt, *a.ResolvedAt
+		note = a.ReviewerNote
+	}
+	if note != nil {
+		cut := connector.Clean(*note, maxShownReason)
+		n.Reason = &cut
+	}
+	return n, true
+}

@@ -1,0 +1,167 @@
+package store
+
+import (
+	"context"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgtype"
+
+	"crier/platform/pg"
+	"crier/publishing"
+	"crier/tenancy"
+)
+
+// incidentOrgs goes from organization to organization along the key, and reads one event of each.
+const incidentOrgs = `-- publishing.IncidentOrgs
+with recursive org as (
+  (select e.org_id from incident_event e where e.org_id > $1 order by e.org_id limit 1)
+  union all
+  select (select e.org_id from incident_event e where e.org_id > o.org_id order by e.org_id limit 1)
+  from org o where o.org_id is not null)
+select o.org_id from org o where o.org_id is not null limit $2`
+
+// IncidentOrgs returns organizations with events that are not counted yet, in the order of their ids behind one; the
+// zero id begins with the first.
+func (s *Store) IncidentOrgs(ctx context.Context, after tenancy.OrgID, limit int) (out []tenancy.OrgID, err error) {
+	err = s.db.WriteRole(ctx, pg.Clock, func(b *pgx.Batch) {
+		b.Queue(incidentOrgs, pgtype.UUID{Bytes: after.UUID(), Valid: true}, limit).
+			Query(into(&out, pgx.RowTo[tenancy.OrgID]))
+	})
+	return out, err
+}
+
+// mailOrgs is incidentOrgs for notifications whose mails are due. One scan of the index notification_mail reads those of
+// all organizations that the limit allows.
+const mailOrgs = `-- publishing.MailOrgs
+with recursive org as (
+  (select n.org_id from notification n where n.mail_at <= $2 and n.org_id > $1 order by n.org_id limit 1)
+  union all
+  select (select n.org_id from notification n where n.mail_at <= $2 and n.org_id > o.org_id order by n.org_id limit 1)
+  from org o where o.org_id is not null)
+select o.org_id from org o where o.org_id is not null limit $3`
+
+// MailOrgs returns organizations with notifications whose mails are due, as IncidentOrgs does.
+func (s *Store) MailOrgs(
+	ctx context.Context, after tenancy.OrgID, now time.Time, limit int,
+) (out []tenancy.OrgID, err error) {
+	err = s.db.WriteRole(ctx, pg.Clock, func(b *pgx.Batch) {
+		b.Queue(mailOrgs, pgtype.UUID{Bytes: after.UUID(), Valid: true}, now, limit).
+			Query(into(&out, pgx.RowTo[tenancy.OrgID]))
+	})
+	return out, err
+}
+
+// incidentBacklog reads at most a number of rows, so that it stays cheap when many wait.
+const incidentBacklog = `-- publishing.IncidentBacklog
+select count(*), coalesce(extract(epoch from clock_timestamp() - min(e.at)), 0)::bigint
+from (select at from incident_event limit $1) e`
+
+// IncidentBacklog returns how many events wait to be counted, at most limit, and the age of the oldest of them in
+// seconds.
+func (s *Store) IncidentBacklog(ctx context.Context, limit int) (rows, seconds int64, err error) {
+	err = s.db.WriteRole(ctx, pg.Clock, func(b *pgx.Batch) {
+		b.Queue(incidentBacklog, limit).QueryRow(func(row pgx.Row) error { return row.Scan(&rows, &seconds) })
+	})
+	return rows, seconds, err
+}
+
+const incidentsTryLock = `-- publishing.IncidentsTryLock
+select pg_try_advisory_xact_lock(hashtextextended('incidents/' || $1, 0))`
+
+// TryLockIncidents returns true for one transaction at a time of those that count the events of the organization.
+func (t *Tx) TryLockIncidents(ctx context.Context) (got bool, err error) {
+	err = t.tx.QueryRow(ctx, incidentsTryLock, t.org.String()).Scan(&got)
+	return got, err
+}
+
+const incidentEvents = `-- publishing.IncidentEvents
+select e.id, e.kind, e.channel_id, e.post_id, e.code, e.reason from incident_event e
+where e.org_id = $1 order by e.id limit $2 for update skip locked`
+
+// IncidentEvents locks and returns the oldest events of the organization.
+func (t *Tx) IncidentEvents(ctx context.Context, most int) ([]publishing.IncidentEvent, error) {
+	rows, err := t.tx.Query(ctx, incidentEvents, t.org, most)
+	if err != nil {
+		return nil, err
+	}
+	return pgx.CollectRows(rows, pgx.RowToStructByName[publishing.IncidentEvent])
+}
+
+const incidentEventsDelete = `-- publishing.IncidentEventsDelete
+delete from incident_event where org_id = $1 and id = any ($2)`
+
+// DeleteIncidentEvents deletes events that are counted.
+func (t *Tx) DeleteIncidentEvents(ctx context.Context, events []int64) error {
+	_, err := t.tx.Exec(ctx, incidentEventsDelete, t.org, events)
+	return err
+}
+
+var notificationColumns = columns[publishing.Notification]("n")
+
+// openIncidents waits for no lock: the organization is left for the next time then.
+var openIncidents = `-- publishing.OpenIncidents
+select ` + notificationColumns + ` from notification n
+where n.org_id = $1 and n.channel_id = any ($2) and n.closed_at is null
+order by n.id for no key update nowait`
+
+// OpenIncidents returns the open incidents of some channels, locked. An error for which pg.IsLocked returns true means
+// that another transaction has one of them.
+func (t *Tx) OpenIncidents(
+	ctx context.Context, channels []publishing.ChannelID,
+) ([]publishing.Notification, error) {
+	rows, err := t.tx.Query(ctx, openIncidents, t.org, uuids(channels))
+	if err != nil {
+		return nil, err
+	}
+	return pgx.CollectRows(rows, pgx.RowToStructByName[publishing.Notification])
+}
+
+const notificationsDelete = `-- publishing.NotificationsDelete
+delete from notification where org_id = $1 and id = any ($2)`
+
+const notificationUpdate = `-- publishing.NotificationUpdate
+update notification set post_id = $3, code = $4, reason = $5, posts = $6, last_at = $7, closed_at = $8, mail_at = $9
+where org_id = $1 and id = $2`
+
+const notificationInsert = `-- publishing.NotificationInsert
+insert into notification (org_id, id, kind, channel_id, approval_id, answer, person_id, post_id, code, reason, posts,
+  created_at, last_at, closed_at, mail_at)
+values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15)`
+
+// notificationsTrim deletes a bounded number, so that the next call goes on.
+const notificationsTrim = `-- publishing.NotificationsTrim
+delete from notification where org_id = $1 and id in (
+  select n.id from notification n where n.org_id = $1 order by n.last_at desc, n.id desc offset $2 limit $3)`
+
+// trimAtOnce is how many notifications are deleted by one transaction that adds some.
+const trimAtOnce = 1000
+
+// SaveIncidents stores changes of incidents, and keeps the number of notifications within publishing.MaxNotifications.
+func (t *Tx) SaveIncidents(ctx context.Context, c publishing.IncidentChanges) error {
+	b := &pgx.Batch{}
+	if len(c.Deleted) > 0 {
+		b.Queue(notificationsDelete, t.org, uuids(c.Deleted))
+	}
+	for _, n := range c.Changed {
+		b.Queue(notificationUpdate, t.org, n.ID, n.Post, n.Code, n.Reason, n.Posts, n.LastAt, n.ClosedAt,
+			n.MailAt)
+	}
+	for _, n := range c.Begun {
+		t.queueNotification(b, n)
+	}
+	if len(c.Begun) > 0 {
+		b.Queue(notificationsTrim, t.org, publishing.MaxNotifications, trimAtOnce)
+	}
+	return t.tx.SendBatch(ctx, b).Close()
+}
+
+// AddNotification stores a notification, as SaveIncidents does.
+func (t *Tx) AddNotification(ctx context.Context, n publishing.Notification) error {
+	return t.SaveIncidents(ctx, publishing.IncidentChanges{Begun: []publishing.Notification{n}})
+}
+
+func (t *Tx) queueNotification(b *pgx.Batch, n publishing.Notification) {
+	b.Queue(notificationInsert, t.org, n.ID, n.Kind, n.Channel, n.Approval, n.Answer,
+		n.Person, n.Post, n.Code, n.Reason, n.Posts, n.CreatedAt, n.LastAt, n.ClosedAt, n.MailAt)
+}

@@ -1,0 +1,129 @@
+package wall
+
+import (
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"crier/platform/id"
+	"crier/platform/pg"
+	"crier/publishing"
+	publishingstore "crier/publishing/store"
+)
+
+// addNotifications adds an open incident and a day of published posts whose mails are due, and an event.
+func (e *tenantFixture) addNotifications(t *testing.T, db *pg.DB, s *publishingstore.Store) {
+	t.Helper()
+	e.notification = id.New[publishing.NotificationTag]()
+	must(t, s.InOrg(t.Context(), e.org, func(tx *publishingstore.Tx) error {
+		day := e.incident(id.New[publishing.NotificationTag]())
+		day.Kind = publishing.NotifyPublished
+		return tx.SaveIncidents(t.Context(), publishing.IncidentChanges{
+			Begun: []publishing.Notification{e.incident(e.notification), day},
+		})
+	}))
+	_, _, err := s.ReadNotifications(t.Context(), e.org, e.person, nil, 1, true)
+	must(t, err)
+	must(t, db.InOrg(t.Context(), e.org.UUID(), func(tx pgx.Tx) error {
+		return tx.QueryRow(t.Context(), `insert into incident_event (org_id, kind, channel_id, post_id, reason)
+			values ($1, 'failed', $2, $3, 'secret words') returning id`, e.org, e.channel.ID, e.post.ID).Scan(&e.event)
+	}))
+}
+
+// manyPosts is more posts, and more notifications, than the questions give to the asking organization.
+const manyPosts = 777
+
+// addManyNotifications adds many notifications after the member has read, and makes the published posts many.
+func (e tenantFixture) addManyNotifications(t *testing.T, db *pg.DB) {
+	t.Helper()
+	must(t, db.InOrg(t.Context(), e.org.UUID(), func(tx pgx.Tx) error {
+		_, err := tx.Exec(t.Context(), `insert into notification (org_id, id, kind, channel_id, created_at, last_at, closed_at)
+			select $1, gen_random_uuid(), 'failed', $2, now(), now(), now() from generate_series(1, $3::int)`,
+			e.org, e.channel.ID, manyPosts)
+		if err != nil {
+			return err
+		}
+		_, err = tx.Exec(t.Context(), `update notification set posts = $1 where kind = 'published'`, manyPosts)
+		return err
+	}))
+}
+
+func (e tenantFixture) incident(n publishing.NotificationID) publishing.Notification {
+	reason := "secret words"
+	return publishing.Notification{
+		ID: n, Kind: publishing.NotifyFailed, Channel: e.channel.ID, Post: e.post.ID, Reason: &reason, Posts: 1,
+		CreatedAt: now, LastAt: now, MailAt: &now,
+	}
+}
+
+// hasIncident reports whether the notification of an organization is among some, or what it says.
+func (e tenantFixture) hasIncident(list []publishing.ListedNotification) bool {
+	return slices.ContainsFunc(list, func(n publishing.ListedNotification) bool {
+		return n.ID == e.notification || n.Channel == e.channel.ID
+	})
+}
+
+// notificationQuestions returns the questions about notifications and the events that they count.
+func notificationQuestions(s *publishingstore.Store) map[string]question {
+	later := time.Now().Add(time.Hour)
+	all := map[string]question{
+		"Store.Notifications": func(t *testing.T, m, th tenantFixture) bool {
+			page, err := s.Notifications(t.Context(), m.org, th.person, 0, 100)
+			return err == nil && !th.hasIncident(page.Notifications)
+		},
+		"Store.UnreadNotifications": func(t *testing.T, m, th tenantFixture) bool {
+			n, err := s.UnreadNotifications(t.Context(), m.org, th.person, nil)
+			return err == nil && n < manyPosts
+		},
+		"Store.ReadNotifications": func(t *testing.T, m, th tenantFixture) bool {
+			list, _, err := s.ReadNotifications(t.Context(), m.org, th.person, nil, 100, true)
+			return refused(err, foreign) || err == nil && !th.hasIncident(list)
+		},
+		"Store.IncidentMails": func(t *testing.T, m, th tenantFixture) bool {
+			list, err := s.IncidentMails(t.Context(), m.org, later, 100)
+			return err == nil && !th.hasIncident(list)
+		},
+		"Store.PublishedMails": func(t *testing.T, m, th tenantFixture) bool {
+			list, err := s.PublishedMails(t.Context(), m.org, later, 100)
+			return err == nil && (len(list) == 0 || list[0].AllPosts < manyPosts)
+		},
+		"Store.MailsQueued": func(t *testing.T, m, th tenantFixture) bool {
+			return s.MailsQueued(t.Context(), m.org, []publishing.NotificationID{th.notification}) == nil
+		},
+		"Store.PublishedQueued": func(t *testing.T, m, _ tenantFixture) bool {
+			return s.PublishedQueued(t.Context(), m.org, later, now.UTC().Truncate(24*time.Hour)) == nil
+		},
+	}
+	for name, ask := range notificationTxQuestions() {
+		all[name] = inOrg(s, ask)
+	}
+	return all
+}
+
+func notificationTxQuestions() map[string]txQuestion {
+	return map[string]txQuestion{
+		"Tx.IncidentEvents": func(t *testing.T, tx *publishingstore.Tx, th tenantFixture) (bool, error) {
+			list, err := tx.IncidentEvents(t.Context(), 100)
+			return !slices.ContainsFunc(list, func(e publishing.IncidentEvent) bool { return e.ID == th.event }), err
+		},
+		"Tx.DeleteIncidentEvents": func(t *testing.T, tx *publishingstore.Tx, th tenantFixture) (bool, error) {
+			return true, tx.DeleteIncidentEvents(t.Context(), []int64{th.event})
+		},
+		"Tx.OpenIncidents": func(t *testing.T, tx *publishingstore.Tx, th tenantFixture) (bool, error) {
+			list, err := tx.OpenIncidents(t.Context(), []publishing.ChannelID{th.channel.ID})
+			return len(list) == 0, err
+		},
+		"Tx.SaveIncidents": func(t *testing.T, tx *publishingstore.Tx, th tenantFixture) (bool, error) {
+			n := th.incident(th.notification)
+			n.Posts = 99
+			return true, tx.SaveIncidents(t.Context(), publishing.IncidentChanges{Changed: []publishing.Notification{n}})
+		},
+		"Tx.AddNotification": func(t *testing.T, tx *publishingstore.Tx, th tenantFixture) (bool, error) {
+			n := th.incident(id.New[publishing.NotificationTag]())
+			n.Kind = publishing.NotifyUnknown
+			return true, tx.AddNotification(t.Context(), n)
+		},
+	}
+}
