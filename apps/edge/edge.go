@@ -37,9 +37,11 @@ type Deps struct {
 	Media     Media
 	Webhooks  publicv1.Webhooks
 	Approvals Approvals
-	Accounts  Accounts
-	Plans     appapi.Plans
-	Limiter   Limiter
+	// Notifications are the use cases of the bell.
+	Notifications publicv1.Notifications
+	Accounts      Accounts
+	Plans         appapi.Plans
+	Limiter       Limiter
 	// Attempts counts log-ins of all processes together. With nil this process counts its own.
 	Attempts appapi.Attempts
 	// Windows counts requests of sessions, and of clients without one, for all processes together. With nil this
@@ -239,6 +241,6 @@ func (s *Server) publicAPI() *publicv1.API {
 			Posts: s.deps.Posts, Releases: s.deps.Posts, Reports: s.deps.Posts,
 			Analytics: s.deps.Analytics, Channels: s.deps.Channels, Connectors: s.deps.Channels,
 			Tools: s.deps.Channels, Slots: s.deps.Slots, Media: s.deps.Media, Webhooks: s.deps.Webhooks,
-			Approvals: s.deps.Approvals, Reviewers: s.session, Clock: s.deps.Clock,
+			Approvals: s.deps.Approvals, Notifications: s.deps.Notifications, Reviewers: s.session, Clock: s.deps.Clock,
 		})
 }

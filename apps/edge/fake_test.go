@@ -487,7 +487,7 @@ func start(t testing.TB, vars map[string]string, change ...func(*edge.Deps)) *ru
 	deps := edge.Deps{
 		Posts: posts{world: w}, Queue: queue{world: w}, Channels: channels{world: w}, Slots: slots{world: w}, Media: media{world: w},
 		Analytics: analytics{world: w},
-		Webhooks:  webhooks{world: w}, Approvals: approvals{world: w},
+		Webhooks:  webhooks{world: w}, Approvals: approvals{world: w}, Notifications: notifications{world: w},
 		Accounts: accounts{world: w}, Plans: plans{}, Limiter: limiter{world: w}, Health: health{world: w},
 		Log: slog.New(slog.NewTextHandler(log, nil)), Metrics: prometheus.NewRegistry(), Version: "test",
 		Clock: clock.Func(func() time.Time { return clock.System{}.Now().Add(time.Duration(w.skew.Load())) }),

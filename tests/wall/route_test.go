@@ -222,7 +222,7 @@ func TestDocumented_FindsMissingStatus(t *testing.T) {
 			t.Errorf("%s with %d: got %v, want %v", restore, status, got, want)
 		}
 	}
-	if !documented(t, edge.Route{Method: "GET", Path: "/notifications"}, 501) {
+	if !documented(t, edge.Route{Method: "GET", Path: "/sets"}, 501) {
 		t.Error("a route that is not built: got false, want true")
 	}
 }

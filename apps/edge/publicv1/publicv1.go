@@ -147,7 +147,9 @@ type Deps struct {
 	Webhooks   Webhooks
 	Approvals  Approvals
 	Reviewers  Reviewers
-	Clock      clock.Clock
+
+	Notifications Notifications
+	Clock         clock.Clock
 }
 
 // API is the public API. Each of its exported methods returns one endpoint for the route table. Endpoints are safe for

@@ -1,0 +1,162 @@
+package publicv1
+
+import (
+	"context"
+	"time"
+
+	"github.com/danielgtaylor/huma/v2"
+
+	"crier/apps/edge/request"
+	"crier/apps/edge/route"
+	"crier/platform/fault"
+	"crier/publishing"
+	"crier/tenancy"
+)
+
+// Notifications are the use cases of the bell.
+type Notifications interface {
+	// List returns a page, from 0, and Invalid for a page that cannot be.
+	List(ctx context.Context, p tenancy.Principal, page int) (publishing.NotificationPage, error)
+	// Unread returns how many notifications the person has not read.
+	Unread(ctx context.Context, p tenancy.Principal) (int, error)
+	// Read returns the newest notifications and until when the person had read before, and marks all as read.
+	Read(ctx context.Context, p tenancy.Principal) ([]publishing.ListedNotification, time.Time, error)
+}
+
+func describeNotifications(summary string, errors ...int) huma.Operation {
+	d := describe(summary, errors...)
+	d.Tags = []string{"Notifications"}
+	return d
+}
+
+// NotificationRecord is an entry of the bell.
+type NotificationRecord struct {
+	ID      string  `json:"id"`
+	Content string  `json:"content" doc:"One sentence, plain text. Names in it are those of today."`
+	Link    *string `json:"link" nullable:"true" doc:"Where to act; null while there is no such page."`
+	// CreatedAt is when the incident began.
+	CreatedAt     string  `json:"createdAt" format:"date-time"`
+	UpdatedAt     string  `json:"updatedAt" format:"date-time" doc:"When it was counted last."`
+	Kind          string  `json:"kind" enum:"reconnect,failed,missed,unknown,published,approval" doc:"reconnect: the channel must be connected again. unknown: the posts may have been published."`
+	Count         int     `json:"count" doc:"Posts so far. While a channel must be connected again, its failed and missed posts are counted there."`
+	Closed        bool    `json:"closed" doc:"The incident is over: what follows is another one."`
+	IntegrationID *string `json:"integrationId" nullable:"true" doc:"The channel; null for an approval."`
+	PostID        *string `json:"postId" nullable:"true" doc:"The first post of it; null while there is none."`
+	ErrorCode     *string `json:"errorCode" nullable:"true" doc:"That of the first post."`
+}
+
+func notificationRecord(n publishing.ListedNotification) NotificationRecord {
+	out := NotificationRecord{
+		ID: n.ID.String(), Content: n.Content, CreatedAt: FormatTime(n.CreatedAt), UpdatedAt: FormatTime(n.LastAt),
+		Kind: string(n.Kind), Count: n.Posts, Closed: n.ClosedAt != nil, ErrorCode: n.Code,
+	}
+	if !n.Channel.IsZero() {
+		channel := n.Channel.String()
+		out.IntegrationID = &channel
+	}
+	if !n.Post.IsZero() {
+		post := n.Post.String()
+		out.PostID = &post
+	}
+	return out
+}
+
+func notificationRecords(list []publishing.ListedNotification) []NotificationRecord {
+	out := make([]NotificationRecord, len(list))
+	for i, n := range list {
+		out[i] = notificationRecord(n)
+	}
+	return out
+}
+
+type listNotificationsInput struct {
+	Page optionalInt `query:"page" doc:"Number of the page, from 0 (default 0) to 99."`
+}
+
+// NotificationPage is a page of notifications.
+type NotificationPage struct {
+	Notifications []NotificationRecord `json:"notifications"`
+	Total         int                  `json:"total" doc:"Number of notifications on all pages."`
+	Page          int                  `json:"page"`
+	Limit         int                  `json:"limit" doc:"Notifications in a page: always 100."`
+	HasMore       bool                 `json:"hasMore"`
+}
+
+type notificationPageOutput struct{ Body NotificationPage }
+
+// ListNotifications returns the endpoint that lists the notifications of the organization.
+func (a *API) ListNotifications() route.Endpoint {
+	d := describeNotifications("List notifications, the newest activity first, 100 on a page", 400)
+	d.Description = "One notification counts everything of an incident: posts of a channel that fail until it publishes " +
+		"again, a channel that must be connected again with the posts that fail meanwhile, and the posts of a day that " +
+		"were published. An organization keeps the newest 10000. Activity between two calls moves notifications to the " +
+		"first page."
+	d.SkipValidateParams = true // see optionalInt
+	return route.JSON(d, a.listNotifications)
+}
+
+func (a *API) listNotifications(ctx context.Context, in *listNotificationsInput) (*notificationPageOutput, error) {
+	page, wrong := in.Page.between("page", 0, publishing.MaxNotificationPage, 0)
+	if len(wrong) > 0 {
+		return nil, &fault.Error{
+			Kind: fault.Invalid, Op: "publicv1.listNotifications", Message: "The page is not valid.", Fields: wrong,
+		}
+	}
+	list, err := a.deps.Notifications.List(ctx, request.Principal(ctx), page)
+	if err != nil {
+		return nil, err
+	}
+	return &notificationPageOutput{Body: NotificationPage{
+		Notifications: notificationRecords(list.Notifications), Total: list.Total, Page: page,
+		Limit:   publishing.NotificationsPerPage,
+		HasMore: (page+1)*publishing.NotificationsPerPage < list.Total && page < publishing.MaxNotificationPage,
+	}}, nil
+}
+
+// UnreadCount is the number of unread notifications.
+type UnreadCount struct {
+	Total int `json:"total"`
+}
+
+type unreadOutput struct{ Body UnreadCount }
+
+// UnreadNotifications returns the endpoint that counts what the person of the session has not read.
+func (a *API) UnreadNotifications() route.Endpoint {
+	d := describeNotifications("Count your unread notifications")
+	d.Description = "Those of this organization since you read them last, without what you have switched off."
+	return route.JSON(d, a.unreadNotifications)
+}
+
+func (a *API) unreadNotifications(ctx context.Context, _ *struct{}) (*unreadOutput, error) {
+	n, err := a.deps.Notifications.Unread(ctx, request.Principal(ctx))
+	if err != nil {
+		return nil, err
+	}
+	return &unreadOutput{Body: UnreadCount{Total: n}}, nil
+}
+
+// ReadList are the newest notifications of a person.
+type ReadList struct {
+	LastRead      string               `json:"lastReadNotifications" format:"date-time" doc:"Until when you had read before this call."`
+	Notifications []NotificationRecord `json:"notifications"`
+}
+
+type readListOutput struct{ Body ReadList }
+
+// ReadNotifications returns the endpoint that lists the newest notifications and marks them as read.
+func (a *API) ReadNotifications() route.Endpoint {
+	d := describeNotifications("Read your notifications")
+	d.Description = "Returns the newest 100 of this organization, and **marks all as read** for you in this organization: " +
+		"GET /notifications counts from there. An administrator of the instance who acts as you marks nothing."
+	return route.JSON(d, a.readNotifications)
+}
+
+func (a *API) readNotifications(ctx context.Context, _ *struct{}) (*readListOutput, error) {
+	list, before, err := a.deps.Notifications.Read(ctx, request.Principal(ctx))
+	if err != nil {
+		return nil, err
+	}
+	return &readListOutput{Body: ReadList{
+		LastRead: FormatTime(before), Notifications: notificationRecords(list),
+	}}, nil
+}
