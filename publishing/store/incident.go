@@ -67,9 +67,10 @@ func (s *Store) IncidentBacklog(ctx context.Context, limit int) (rows, seconds i
 }
 
 const incidentsTryLock = `-- publishing.IncidentsTryLock
-select pg_try_advisory_xact_lock(hashtextextended('incidents/' || $1, 0))`
+select pg_try_advisory_xact_lock(hashtextextended('incidents/' || $1, 0)) and set_config('lock_timeout', '100ms', true) <> ''`
 
-// TryLockIncidents returns true for one transaction at a time of those that count the events of the organization.
+// TryLockIncidents returns true for one transaction at a time of those that count the events of the organization. The
+// rest of the transaction waits 100 ms for a lock at most, so that one organization does not keep the others waiting.
 func (t *Tx) TryLockIncidents(ctx context.Context) (got bool, err error) {
 	err = t.tx.QueryRow(ctx, incidentsTryLock, t.org.String()).Scan(&got)
 	return got, err
