@@ -54,7 +54,7 @@ func (n *Notifier) inOrg(ctx context.Context, org tenancy.OrgID, fn func(tx *pub
 	})
 }
 
-// add stores the incidents of events and deletes the events.
+// add deletes events and stores the incidents of those that were still there.
 func (n *Notifier) add(
 	ctx context.Context, tx *publishingstore.Tx, org tenancy.OrgID, events []publishing.IncidentEvent,
 ) error {
@@ -67,18 +67,21 @@ func (n *Notifier) add(
 		ids[i] = e.ID
 		channels = append(channels, e.Channel)
 	}
+	taken, err := tx.DeleteIncidentEvents(ctx, ids)
+	if err != nil {
+		return err
+	}
 	open, err := tx.OpenIncidents(ctx, slices.Compact(slices.SortedFunc(slices.Values(channels), compare)))
 	if err != nil {
 		return err
 	}
 	incidents := publishing.NewIncidents(org, open, n.deps.Clock.Now())
 	for _, e := range events {
-		incidents.Add(e)
+		if slices.Contains(taken, e.ID) {
+			incidents.Add(e)
+		}
 	}
-	if err := tx.SaveIncidents(ctx, incidents.Changes()); err != nil {
-		return err
-	}
-	return tx.DeleteIncidentEvents(ctx, ids)
+	return tx.SaveIncidents(ctx, incidents.Changes())
 }
 
 func compare(a, b publishing.ChannelID) int {
@@ -107,5 +110,8 @@ func (n *Notifier) dropRefused(ctx context.Context, org tenancy.OrgID) error {
 	if err != nil || len(refused) == 0 {
 		return err
 	}
-	return n.store.InOrg(ctx, org, func(tx *publishingstore.Tx) error { return tx.DeleteIncidentEvents(ctx, refused) })
+	return n.store.InOrg(ctx, org, func(tx *publishingstore.Tx) error {
+		_, err := tx.DeleteIncidentEvents(ctx, refused)
+		return err
+	})
 }

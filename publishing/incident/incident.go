@@ -25,7 +25,7 @@ import (
 
 const (
 	// pollInterval is how often the database is asked for events.
-	pollInterval = time.Second
+	pollInterval = 2 * time.Second
 	// mailInterval is how often it is asked for mails that are due, and how many events wait.
 	mailInterval = 5 * time.Second
 	// stepTimeout limits one round of the loop.

@@ -177,6 +177,33 @@ func TestNotifier_RefusedEventStopsNoOther(t *testing.T) {
 	}
 }
 
+// Two processes that isolate the same refused event count each of the others once.
+func TestNotifier_RefusedEventIsIsolatedByTwoProcesses(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	o := r.organization()
+	broken := o
+	broken.channel = r.Connect(o.org)
+	r.super(`alter table notification add constraint refused check (reason is distinct from 'poison')`)
+	o.fails(200, "no")
+	broken.fails(1, "poison")
+	o.fails(200, "no")
+	var both sync.WaitGroup
+	for range 4 {
+		n := r.process()
+		both.Go(func() {
+			for r.events() > 0 {
+				if _, err := n.Count(t.Context()); err != nil {
+					t.Error(err)
+					return
+				}
+			}
+		})
+	}
+	both.Wait()
+	o.want("all processes", shown{Kind: "failed", Posts: 400, Open: true})
+}
+
 func TestNotifier_HangingOrganizationStopsNoOther(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)

@@ -90,12 +90,16 @@ func (t *Tx) IncidentEvents(ctx context.Context, most int) ([]publishing.Inciden
 }
 
 const incidentEventsDelete = `-- publishing.IncidentEventsDelete
-delete from incident_event where org_id = $1 and id = any ($2)`
+delete from incident_event where org_id = $1 and id = any ($2) returning id`
 
-// DeleteIncidentEvents deletes events that are counted.
-func (t *Tx) DeleteIncidentEvents(ctx context.Context, events []int64) error {
-	_, err := t.tx.Exec(ctx, incidentEventsDelete, t.org, events)
-	return err
+// DeleteIncidentEvents deletes events, and returns the ids of those that it has deleted. Only they may be counted in the
+// transaction: another one has counted the others.
+func (t *Tx) DeleteIncidentEvents(ctx context.Context, events []int64) ([]int64, error) {
+	rows, err := t.tx.Query(ctx, incidentEventsDelete, t.org, events)
+	if err != nil {
+		return nil, err
+	}
+	return pgx.CollectRows(rows, pgx.RowTo[int64])
 }
 
 var notificationColumns = columns[publishing.Notification]("n")

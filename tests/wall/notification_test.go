@@ -109,7 +109,8 @@ func notificationTxQuestions() map[string]txQuestion {
 			return !slices.ContainsFunc(list, func(e publishing.IncidentEvent) bool { return e.ID == th.event }), err
 		},
 		"Tx.DeleteIncidentEvents": func(t *testing.T, tx *publishingstore.Tx, th tenantFixture) (bool, error) {
-			return true, tx.DeleteIncidentEvents(t.Context(), []int64{th.event})
+			deleted, err := tx.DeleteIncidentEvents(t.Context(), []int64{th.event})
+			return len(deleted) == 0, err
 		},
 		"Tx.OpenIncidents": func(t *testing.T, tx *publishingstore.Tx, th tenantFixture) (bool, error) {
 			list, err := tx.OpenIncidents(t.Context(), []publishing.ChannelID{th.channel.ID})
