@@ -165,8 +165,8 @@ func TestNotifications_SurviveKills(t *testing.T) {
 	connector, form := a.form()
 	channel := c.connect(t, connector, form)
 	channelID, _ := id.Parse[struct{}](channel)
-	c.change(t, `update channel set refresh_needed = true, name = 'acme' where id = $1`, channelID)
 	uncounted := c.holds(t, "lock table notification in exclusive mode")
+	c.change(t, `update channel set refresh_needed = true, name = 'acme' where id = $1`, channelID)
 	c.change(t, `with p as (
 			insert into post (org_id, id, group_id, channel_id, shard, state, due, publish_date)
 			select $1, gen_random_uuid(), gen_random_uuid(), $2, $3::int, 'QUEUE', now() - interval '25 hours', now() from generate_series(1, $4::int)
