@@ -136,7 +136,7 @@ func (s *Server) renderPages() (pages, error) {
 			notBuilt = append(notBuilt, r)
 		}
 	}
-	document, err := s.lines.Document()
+	document, err := s.document()
 	if err != nil {
 		return pages{}, err
 	}

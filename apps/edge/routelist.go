@@ -124,7 +124,7 @@ func (r Route) line(g guards) route.Line {
 func Routes() []Route { return unstarted("").table }
 
 // OpenAPI returns the OpenAPI document of every route as JSON, the same bytes each time. Its error is Internal.
-func OpenAPI() ([]byte, error) { return unstarted(interfaceVersion).lines.Document() }
+func OpenAPI() ([]byte, error) { return unstarted(interfaceVersion).document() }
 
 // unstarted returns a server without dependencies, from which only the route table and the OpenAPI document can be
 // read.

@@ -126,7 +126,9 @@ func (Settings) Schema(huma.Registry) *huma.Schema {
 	return &huma.Schema{Type: huma.TypeObject, AdditionalProperties: true}
 }
 
-type core struct {
+// Core has the members that a post has in a list and alone. It is exported because huma leaves the members of other
+// embedded structs out of the document.
+type Core struct {
 	ID             string   `json:"id"`
 	Status         string   `json:"status" enum:"draft,scheduled,published,failed"`
 	Date           string   `json:"date" format:"date-time"`
@@ -152,7 +154,7 @@ type shortChannel struct {
 
 // Item is a post in a list. A Detail has no error members of its own: they are in its Posts.
 type Item struct {
-	core
+	Core
 	Posts       []Entry      `json:"posts"`
 	Integration shortChannel `json:"integration"`
 	Error       *string      `json:"error,omitempty" doc:"Why it failed."`
@@ -189,7 +191,7 @@ type approval struct {
 
 // Detail is one post with its channel, its media and its timeline. Posts and Channels have one element each.
 type Detail struct {
-	core
+	Core
 	Posts       []FullEntry `json:"posts"`
 	Integration Channel     `json:"integration"`
 	Channels    []Channel   `json:"channels"`
@@ -253,8 +255,8 @@ func (a *API) entry(t publishing.Thread, format string) Entry {
 	}
 }
 
-func coreOf(t publishing.Thread, format string) core {
-	out := core{
+func coreOf(t publishing.Thread, format string) Core {
+	out := Core{
 		ID: t.Root.ID.String(), Status: statusName(t.Effective().State), State: stateName(t.Effective().State),
 		Date: FormatTime(t.Root.PublishDate), PublishDate: FormatTime(t.Root.PublishDate), Group: t.Root.Group.String(),
 		ReleaseURL: t.Root.ReleaseURL, ReleaseID: t.Root.ReleaseID, CreationMethod: string(t.Root.CreationMethod),
@@ -278,7 +280,7 @@ func coreOf(t publishing.Thread, format string) core {
 func (a *API) item(t publishing.Thread, format string) Item {
 	shown := t.Effective()
 	return Item{
-		core: coreOf(t, format), Posts: []Entry{a.entry(t, format)}, Error: shown.Error, ErrorCode: shown.ErrorCode,
+		Core: coreOf(t, format), Posts: []Entry{a.entry(t, format)}, Error: shown.Error, ErrorCode: shown.ErrorCode,
 		Integration: shortChannel{
 			ID: t.Channel.ID.String(), ProviderIdentifier: t.Channel.Connector,
 			Name: t.Channel.Name, Picture: t.Channel.Picture,
@@ -289,7 +291,7 @@ func (a *API) item(t publishing.Thread, format string) Item {
 func (a *API) detail(d publishing.PostDetail, format string) Detail {
 	channel := ChannelRecord(d.Channel)
 	out := Detail{
-		core: coreOf(d.Thread, format), Integration: channel, Channels: []Channel{channel},
+		Core: coreOf(d.Thread, format), Integration: channel, Channels: []Channel{channel},
 		Media: []Image{}, Timeline: []Happening{}, Approval: approval{Status: string(cmp.Or(d.Approval, publishing.ApprovalNone))},
 	}
 	r, shown := d.Root, d.Effective()

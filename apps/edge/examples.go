@@ -1,0 +1,79 @@
+package edge
+
+import (
+	"net/http"
+	"strconv"
+
+	"github.com/danielgtaylor/huma/v2"
+
+	"crier/apps/edge/publicv1"
+	"crier/platform/fault"
+)
+
+// document returns the OpenAPI document with the examples of the public API as JSON, the same bytes each time. Its
+// error is Internal.
+func (s *Server) document() ([]byte, error) {
+	examples, err := publicv1.Examples()
+	if err != nil {
+		return nil, err
+	}
+	if err := addExamples(s.lines.API().OpenAPI(), examples); err != nil {
+		return nil, err
+	}
+	return s.lines.Document()
+}
+
+// addExamples adds examples to their operations. An example of an operation or a parameter that the document does not
+// have is Internal.
+func addExamples(doc *huma.OpenAPI, examples map[string]publicv1.Example) error {
+	added := map[string]bool{}
+	for _, item := range doc.Paths {
+		for _, op := range []*huma.Operation{item.Get, item.Post, item.Put, item.Delete} {
+			if op == nil {
+				continue
+			}
+			x, ok := examples[op.OperationID]
+			if !ok {
+				continue
+			}
+			added[op.OperationID] = true
+			if err := addExample(op, x); err != nil {
+				return err
+			}
+		}
+	}
+	for id := range examples {
+		if !added[id] {
+			return fault.New(fault.Internal, "edge.addExamples", "There is no operation "+id+" for its example.")
+		}
+	}
+	return nil
+}
+
+func addExample(op *huma.Operation, x publicv1.Example) error {
+	left := len(x.Parameters)
+	for _, p := range op.Parameters {
+		if value, ok := x.Parameters[p.Name]; ok {
+			p.Example = value
+			left--
+		}
+	}
+	if left > 0 {
+		return fault.New(fault.Internal, "edge.addExample", "The example of "+op.OperationID+" has an unknown parameter.")
+	}
+	if len(x.Body) > 0 {
+		setExample(op.RequestBody.Content, x.Body)
+	}
+	for status, r := range op.Responses {
+		if code, err := strconv.Atoi(status); err == nil && code < http.StatusMultipleChoices {
+			setExample(r.Content, x.Answer)
+		}
+	}
+	return nil
+}
+
+func setExample(content map[string]*huma.MediaType, value any) {
+	for _, m := range content {
+		m.Example = value
+	}
+}
