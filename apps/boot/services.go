@@ -140,7 +140,7 @@ func (a *App) openEdge(context.Context) error {
 		Approvals:     auditedApprovals{Approvals: a.approvals, auditor: audit},
 		Notifications: publishingservice.NewNotifications(a.cfg.Publishing, deps, preferences{accounts: a.Accounts}),
 		Limiter:       a.actors, Attempts: a.attempts(), Windows: a.windows(), AccountKey: accountKey, Health: a.health,
-		DevMail:    a.devMail(),
+		DevMail: a.devMail(), Limits: a.documentedLimits(),
 		SandboxURL: a.cfg.SandboxURL, Log: a.log, Metrics: a.registry, Clock: clock.System{}, Version: a.cfg.Version,
 	})
 	if err != nil {
@@ -197,4 +197,13 @@ type httpAdapter struct{ *outbound.Client }
 
 func (h httpAdapter) Websocket(ctx context.Context, url string) (*websocket.Conn, error) {
 	return h.DialWebsocket(ctx, url)
+}
+
+// documentedLimits returns the limits that the documentation of the API names.
+func (a *App) documentedLimits() edge.InstanceLimits {
+	p := a.cfg.Publishing
+	return edge.InstanceLimits{
+		Requests: a.cfg.Actors.Limit, Channels: p.MaxChannels, Webhooks: p.MaxWebhooks, Image: p.MaxImage, Video: p.MaxVideo,
+		Storage: p.MaxStorage, IdempotencyKeys: a.cfg.Sender.Retention.Keys,
+	}
 }

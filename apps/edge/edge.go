@@ -19,6 +19,7 @@ import (
 	"github.com/valyala/fasthttp"
 
 	"crier/apps/edge/appapi"
+	"crier/apps/edge/docs"
 	"crier/apps/edge/publicv1"
 	"crier/apps/edge/request"
 	"crier/apps/edge/route"
@@ -57,6 +58,8 @@ type Deps struct {
 	Log     *slog.Logger
 	Metrics prometheus.Registerer
 	Clock   clock.Clock
+	// Limits are only shown by the documentation.
+	Limits InstanceLimits
 	// Version is the version of the service, which /health and the OpenAPI document name.
 	Version string
 }
@@ -77,8 +80,8 @@ type Server struct {
 	// unreadLog limits the log of trusted proxies that name their clients in other headers than X-Forwarded-For.
 	unreadLog logLimit
 	patterns  map[string]bool // path patterns of all routes, for logs and metrics
-	// pages renders the OpenAPI document and the documentation page when one of them is first asked for.
-	pages   func() (pages, error)
+	// site renders the OpenAPI document and the documentation when one of their pages is first asked for.
+	site    func() (*docs.Site, error)
 	streams *limit.PerKey[string] // videos that are played, by the client's address
 	sandbox *sandbox
 
@@ -113,7 +116,7 @@ func New(cfg Config, deps Deps) (*Server, error) {
 	for _, r := range s.table {
 		s.patterns[r.Path] = true
 	}
-	s.pages = sync.OnceValues(s.renderPages)
+	s.site = sync.OnceValues(s.renderSite)
 	s.buildApp()
 	return s, nil
 }
@@ -122,32 +125,10 @@ func New(cfg Config, deps Deps) (*Server, error) {
 // document of a running server names the version of the server.
 const interfaceVersion = "1.0.1"
 
-// pages are the OpenAPI document as JSON and as a web page.
-type pages struct {
-	document []byte
-	page     *docsPage
-}
-
-// renderPages returns the pages. The web page names the Missing routes, but not the Planned ones. Its error is Internal.
-func (s *Server) renderPages() (pages, error) {
-	var notBuilt []Route
-	for _, r := range s.table {
-		if r.State == Missing {
-			notBuilt = append(notBuilt, r)
-		}
-	}
-	document, err := s.document()
-	if err != nil {
-		return pages{}, err
-	}
-	page, err := newPage(s.lines.API().OpenAPI(), notBuilt)
-	return pages{document: document, page: page}, err
-}
-
 // describeService names the service and the credentials to which the lines of the table refer as key, cookie and
 // session.
 func (s *Server) describeService(doc *huma.OpenAPI) {
-	doc.Info.Description = "Publish posts to social platforms, on time and once.\n\n" + webhookGuide
+	doc.Info.Description = "Publish posts to social platforms, on time and once.\n\n" + docs.WebhookGuide
 	doc.Components.SecuritySchemes = map[string]*huma.SecurityScheme{
 		"key": {Type: "apiKey", In: "header", Name: "Authorization",
 			Description: "The API key as it is, without Bearer."},

@@ -84,6 +84,8 @@ func serviceRoutes(s *Server, api *appapi.API) []Route {
 		built("GET /dev/mail", "dev-mails", none, quick, s.getDevMails()),
 		built("GET /dev/mail/{id}", "dev-mail", none, quick, s.getDevMail()),
 		built("GET /docs", "docs", none, quick, s.getDocs()),
+		built("GET /docs/{page}", "docs-page", none, quick, s.getDocsPage()),
+		built("GET /docs/console/{file}", "docs-console-file", none, quick, s.getConsoleFile()),
 		built("GET /files/{key}/{file}", "file", none, download, s.getFile()),
 		built("GET /health", "health", none, quick, api.GetHealth()),
 		built("GET /monitor/queue/{name}", "queue", operator, quick, api.QueueStats()),

@@ -74,7 +74,9 @@ func (w exampleWorld) posts(t *testing.T) {
 		body["date"], body["tags"] = exampleDate, []m{{"value": "launch", "label": "Launch"}}
 		return w.create(t, body)
 	}
-	draft := func() string { return w.create(t, request("draft", tomorrow(), entry(page.id, part("We ship today.")))) }
+	draft := func() string {
+		return w.create(t, request("draft", tomorrow(), entry(page.id, part("We ship today."))))
+	}
 	w.real[exampleID("04")], w.real[exampleID("0b")] = scheduled("We ship today."), scheduled("A second post.")
 	w.real[exampleID("0a")] = w.post(t, scheduled("A third post.")).Group
 	w.real[exampleID("06")], w.real[exampleID("07")] = draft(), draft()

@@ -204,3 +204,13 @@ func (l testLog) Write(p []byte) (int, error) {
 	l.t.Logf("%s", p)
 	return len(p), nil
 }
+
+// Node returns the Node.js of the install, and installs it first if this machine has none; the installer writes its
+// progress to log. It runs TypeScript without flags.
+func Node(ctx context.Context, log io.Writer) (string, error) {
+	dir, err := Install(ctx, log)
+	if err != nil {
+		return "", err
+	}
+	return node(dir), nil
+}

@@ -315,6 +315,8 @@ var noEffect = map[string]string{
 	"GET /auth/oauth-mobile-callback":                 "the instance has no app",
 	"GET /dev/mail":                                   "only in dev",
 	"GET /dev/mail/{id}":                              "only in dev",
+	"GET /docs/console/{file}":                        "there is no such file",
+	"GET /docs/{page}":                                "there is no such page",
 	"GET /sandbox/media/{file}":                       "nothing is published",
 	"GET /sandbox/picture/{file}":                     "nothing is published",
 	"POST /auth/activate":                             "needs a token",

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"log/slog"
+	"maps"
 	"math"
 	"net/http"
 	"slices"
@@ -83,6 +84,8 @@ type row struct {
 	status int
 	// message is for faults without a message of their own.
 	message string
+	// remedy is what a client can do.
+	remedy string
 }
 
 const (
@@ -92,19 +95,86 @@ const (
 
 // table has every kind of fault that has a status of its own. The others are 500.
 var table = map[fault.Kind]row{
-	fault.Invalid:         {status: http.StatusBadRequest, message: "The request is not valid."},
-	fault.Unauthenticated: {status: http.StatusUnauthorized, message: "Sign in, or send a valid API key."},
-	fault.Quota:           {status: http.StatusPaymentRequired, message: "The limit of your plan is reached."},
-	fault.Forbidden:       {status: http.StatusForbidden, message: "Forbidden"},
-	fault.NotFound:        {status: http.StatusNotFound, message: "There is nothing here."},
-	fault.Conflict:        {status: http.StatusConflict, message: "This does not fit the present state."},
-	fault.Gone:            {status: http.StatusGone, message: "This is no longer available."},
-	fault.TooLarge:        {status: http.StatusRequestEntityTooLarge, message: "The request body is too large."},
-	fault.RateLimited:     {status: http.StatusTooManyRequests, message: tooManyRequests},
-	fault.NotBuilt:        {status: http.StatusNotImplemented, message: "This is not built yet."},
-	fault.Upstream:        {status: http.StatusBadGateway, message: "Another server has failed."},
-	fault.Unavailable:     {status: http.StatusServiceUnavailable, message: serviceUnavailable},
-	fault.Loop:            {status: http.StatusLoopDetected, message: "The other server redirects too often."},
+	fault.Invalid: {
+		status: http.StatusBadRequest, message: "The request is not valid.",
+		remedy: "Correct what message names. The same request is refused again.",
+	},
+	fault.Unauthenticated: {
+		status: http.StatusUnauthorized, message: "Sign in, or send a valid API key.",
+		remedy: "Send the key as it is in the header Authorization, without Bearer. Of a tool or a platform it also means that the channel must be connected again.",
+	},
+	fault.Quota: {
+		status: http.StatusPaymentRequired, message: "The limit of your plan is reached.",
+		remedy: "limit names what is used up, url where the plan can be changed.",
+	},
+	fault.Forbidden: {
+		status: http.StatusForbidden, message: "Forbidden",
+		remedy: "The credential is valid and does not allow this, or the organization is suspended.",
+	},
+	fault.NotFound: {
+		status: http.StatusNotFound, message: "There is nothing here.",
+		remedy: "The address or an id in it is wrong, or it belongs to another organization.",
+	},
+	fault.Conflict: {
+		status: http.StatusConflict, message: "This does not fit the present state.",
+		remedy: "Read the present state. With Retry-After the same request may succeed after the wait.",
+	},
+	fault.Gone: {
+		status: http.StatusGone, message: "This is no longer available.", remedy: "Ask for a new link.",
+	},
+	fault.TooLarge: {
+		status: http.StatusRequestEntityTooLarge, message: "The request body is too large.",
+		remedy: "Send less; the limits are on the page of limits.",
+	},
+	fault.RateLimited: {
+		status: http.StatusTooManyRequests, message: tooManyRequests,
+		remedy: "Wait for as many seconds as Retry-After and retryAfter say, then send the request again.",
+	},
+	fault.NotBuilt: {
+		status: http.StatusNotImplemented, message: "This is not built yet.", remedy: "The route is planned and does nothing.",
+	},
+	fault.Upstream: {
+		status: http.StatusBadGateway, message: "Another server has failed.", remedy: "The platform of the channel failed: send the request again later.",
+	},
+	fault.Unavailable: {
+		status: http.StatusServiceUnavailable, message: serviceUnavailable,
+		remedy: "Send the request again after a wait. POST /public/v1/posts with an Idempotency-Key cannot publish twice.",
+	},
+	fault.Loop: {
+		status: http.StatusLoopDetected, message: "The other server redirects too often.", remedy: "Send the address to which it redirects.",
+	},
+}
+
+// Entry is one status of the catalogue of errors.
+type Entry struct {
+	Status int
+	// Name is the status in words.
+	Name string
+	// Messages are those of errors without a more precise one.
+	Messages []string
+	// Remedy is what a client can do, empty if the message says it.
+	Remedy string
+}
+
+// Catalogue returns every status with which the service refuses requests, in their order.
+func Catalogue() []Entry {
+	by := map[int]Entry{}
+	add := func(status int, message, remedy string) {
+		e := by[status]
+		e.Status, e.Name, e.Remedy = status, http.StatusText(status), cmp.Or(e.Remedy, remedy)
+		e.Messages = append(e.Messages, message)
+		by[status] = e
+	}
+	for _, r := range table {
+		add(r.status, r.message, r.remedy)
+	}
+	add(http.StatusInternalServerError, internal, "This is a failure of the service: send the request again later, and report it with the header X-Request-Id.")
+	for status, message := range routing {
+		add(status, message, "")
+	}
+	out := slices.Collect(maps.Values(by))
+	slices.SortFunc(out, func(a, b Entry) int { return cmp.Compare(a.Status, b.Status) })
+	return out
 }
 
 const internal = "Internal server error"

@@ -1,7 +1,7 @@
-package edge
+package docs
 
-// webhookGuide is a part of the OpenAPI document: what a receiver of webhooks must know.
-const webhookGuide = `## Webhooks
+// WebhookGuide is a part of the OpenAPI document: what a receiver of webhooks must know.
+const WebhookGuide = `## Webhooks
 
 The service sends a POST to each webhook that has chosen the event: post.published (all of the post is out, its delayed parts included), post.failed, post.status_changed (every other change: it was scheduled or made a draft), approval.requested and approval.resolved. The body is a JSON array with one post: id, event, occurredAt, group, state, content, contentType, publishDate, releaseId, releaseURL, error, errorCode, integration and, where there is one, customer; of an approval also approval. It has at most 20,000 bytes: a longer content is cut, and contentTruncated is true then.
 

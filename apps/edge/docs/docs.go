@@ -1,0 +1,224 @@
+// Package docs renders the OpenAPI document as pages for people: a reference of the public API with samples in five
+// languages, guides, and a console that makes calls. Pages are rendered once and kept compressed.
+package docs
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"embed"
+	"encoding/base64"
+	"encoding/json"
+	"html/template"
+	"net/url"
+	"strings"
+
+	"github.com/danielgtaylor/huma/v2"
+
+	"crier/apps/edge/problem"
+	"crier/platform/fault"
+)
+
+var (
+	//go:embed pages/*.html
+	pageFiles embed.FS
+	//go:embed style.css
+	style string
+)
+
+// Options are what the pages say besides the document.
+type Options struct {
+	// BaseURL is the address of the service, without a slash at the end.
+	BaseURL string
+	// Missing are the routes of the interface that are not built, as "METHOD path".
+	Missing []string
+	Limits  []LimitGroup
+}
+
+// LimitGroup is a table of the page of limits.
+type LimitGroup struct {
+	Title  string
+	Limits []Limit
+}
+
+// Limit is one limit of the service: what is limited, to how much, and what else is to be known of it.
+type Limit struct{ Subject, Value, Note string }
+
+// Site has all pages. It is safe for concurrent use.
+type Site struct {
+	// Document is the OpenAPI document.
+	Document *Asset
+
+	pages map[string]*Asset
+	files map[string]*Asset
+}
+
+// Page returns a page by its name, which is empty for the reference of the public API, and false for other names.
+func (s *Site) Page(name string) (*Asset, bool) {
+	a, ok := s.pages[name]
+	return a, ok
+}
+
+// ConsoleFile returns a file of the console by its name, and false for other names.
+func (s *Site) ConsoleFile(name string) (*Asset, bool) {
+	a, ok := s.files[name]
+	return a, ok
+}
+
+// New renders all pages. document is the JSON of doc. Its errors are Internal.
+func New(doc *huma.OpenAPI, document []byte, o Options) (*Site, error) {
+	s, err := newSite(doc, document, o)
+	if err != nil {
+		return nil, fault.Wrap(fault.Internal, "docs.New", "", err)
+	}
+	return s, nil
+}
+
+func newSite(doc *huma.OpenAPI, document []byte, o Options) (*Site, error) {
+	r, err := newRenderer(doc, o)
+	if err != nil {
+		return nil, err
+	}
+	s := &Site{pages: map[string]*Asset{}, files: map[string]*Asset{}}
+	if s.Document, err = newAsset("application/json", revalidate, document); err != nil {
+		return nil, err
+	}
+	for _, p := range pageList {
+		text, err := r.render(p)
+		if err != nil {
+			return nil, err
+		}
+		if s.pages[p.Name], err = newAsset("text/html; charset=utf-8", revalidate, text); err != nil {
+			return nil, err
+		}
+		s.pages[p.Name].policy = r.policy
+	}
+	return s, s.addConsole(document, r.view)
+}
+
+// page is one page of the site. Its template is the file pages/<File>.html.
+type page struct {
+	// Name is the last part of the address below /docs, empty for /docs.
+	Name, File, Title string
+	// Samples is whether the page has samples, in a language that the reader chooses.
+	Samples bool
+}
+
+// pageList has the pages in the order of the navigation.
+var pageList = []page{
+	{Name: "quick-start", File: "quick-start", Title: "Quick start", Samples: true},
+	{Name: "authentication", File: "authentication", Title: "Authentication", Samples: true},
+	{Name: "errors", File: "errors", Title: "Errors"},
+	{Name: "limits", File: "limits", Title: "Limits"},
+	{Name: "idempotency", File: "idempotency", Title: "Idempotency", Samples: true},
+	{Name: "webhooks", File: "webhooks", Title: "Webhooks", Samples: true},
+	{Name: "", File: "reference", Title: "Public API", Samples: true},
+	{Name: "application", File: "application", Title: "Application API"},
+}
+
+// renderer renders pages.
+type renderer struct {
+	pages  *template.Template
+	policy string
+	view   view
+}
+
+// view is what templates see.
+type view struct {
+	Page                page
+	Pages               []page
+	Languages           []language
+	Title, Text         string
+	Base, Root          string
+	Style               template.CSS
+	Public, Application []group
+	Missing             []string
+	Limits              []LimitGroup
+	Errors              []errorEntry
+	ErrorBodies         []errorBody
+	ErrorMembers        []line
+	Guide               []block
+	Events              []string
+	Verification        []sample
+	operations          map[string]operation
+}
+
+// Operation returns an operation by its id, for pages that show samples of it. An unknown id is an error.
+func (v view) Operation(id string) (operation, error) {
+	op, ok := v.operations[id]
+	if !ok {
+		return op, fault.New(fault.Internal, "docs.Operation", "There is no operation "+id+".")
+	}
+	return op, nil
+}
+
+// With returns an operation together with the path of the service.
+func (v view) With(op operation) struct {
+	Root      string
+	Operation operation
+} {
+	return struct {
+		Root      string
+		Operation operation
+	}{v.Root, op}
+}
+
+func newRenderer(doc *huma.OpenAPI, o Options) (*renderer, error) {
+	files, err := template.ParseFS(pageFiles, "pages/*.html")
+	if err != nil {
+		return nil, err
+	}
+	root, err := rootOf(o.BaseURL)
+	if err != nil {
+		return nil, err
+	}
+	operations, err := operationsOf(doc, o.BaseURL)
+	if err != nil {
+		return nil, err
+	}
+	v := view{
+		Pages: pageList, Languages: languages, Title: doc.Info.Title + " API " + doc.Info.Version,
+		Text: strings.SplitN(doc.Info.Description, "\n", 2)[0], Base: o.BaseURL, Root: root, Style: template.CSS(style),
+		Missing: o.Missing, Limits: o.Limits, Guide: blocks(WebhookGuide), Events: eventNames(), operations: operations,
+	}
+	v.Public, v.Application = groups(operations)
+	v.Errors = errorEntries(problem.Catalogue(), v.Public)
+	v.ErrorMembers = schemaLines(doc, doc.Components.Schemas.SchemaFromRef("#/components/schemas/Fault"), 0)
+	if v.ErrorBodies, err = errorBodies(); err != nil {
+		return nil, err
+	}
+	if v.Verification, err = verification(); err != nil {
+		return nil, err
+	}
+	return &renderer{pages: files, policy: pagePolicy(), view: v}, nil
+}
+
+// rootOf returns the path of the service, empty unless it is served below a path.
+func rootOf(base string) (string, error) {
+	u, err := url.Parse(base)
+	if err != nil {
+		return "", err
+	}
+	return strings.TrimRight(u.Path, "/"), nil
+}
+
+func (r *renderer) render(p page) ([]byte, error) {
+	v := r.view
+	v.Page = p
+	var b bytes.Buffer
+	err := r.pages.ExecuteTemplate(&b, p.File+".html", v)
+	return b.Bytes(), err
+}
+
+// pagePolicy returns the content security policy of the pages: their own style by hash, and no scripts.
+func pagePolicy() string {
+	sum := sha256.Sum256([]byte(style))
+	hash := "'sha256-" + base64.StdEncoding.EncodeToString(sum[:]) + "'"
+	return "default-src 'none'; style-src " + hash + "; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+}
+
+// indent returns JSON with one member a line.
+func indent(raw []byte) (string, error) {
+	var b bytes.Buffer
+	err := json.Indent(&b, raw, "", "  ")
+	return b.String(), err
+}

@@ -1,0 +1,105 @@
+package docs
+
+import (
+	"encoding/json"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"crier/apps/edge/problem"
+	"crier/platform/fault"
+	"crier/publishing"
+)
+
+// block is a heading, a paragraph or a list of a guide.
+type block struct {
+	Heading, Text string
+	Items         []string
+}
+
+// blocks parses the part of Markdown that the guides use: headings, paragraphs and lists, separated by empty lines.
+func blocks(markdown string) (out []block) {
+	for _, text := range strings.Split(markdown, "\n\n") {
+		heading, isHeading := strings.CutPrefix(text, "## ")
+		list, isList := strings.CutPrefix(text, "- ")
+		switch {
+		case isHeading:
+			out = append(out, block{Heading: heading})
+		case isList:
+			out = append(out, block{Items: strings.Split(list, "\n- ")})
+		default:
+			out = append(out, block{Text: text})
+		}
+	}
+	return out
+}
+
+func eventNames() (out []string) {
+	for _, e := range publishing.WebhookEvents() {
+		out = append(out, string(e))
+	}
+	return out
+}
+
+// errorEntry is one status of the catalogue with the operations of the public API that can answer it.
+type errorEntry struct {
+	problem.Entry
+	Operations []operation
+}
+
+func errorEntries(catalogue []problem.Entry, public []group) []errorEntry {
+	out := make([]errorEntry, len(catalogue))
+	for i, e := range catalogue {
+		out[i].Entry = e
+		for _, g := range public {
+			for _, o := range g.Operations {
+				if o.refusesWith(strconv.Itoa(e.Status)) {
+					out[i].Operations = append(out[i].Operations, o)
+				}
+			}
+		}
+	}
+	return out
+}
+
+func (o operation) refusesWith(status string) bool {
+	return slices.ContainsFunc(o.Refusals, func(a answer) bool { return a.Status == status })
+}
+
+// errorBody is the body of an error as the service answers it.
+type errorBody struct{ Title, JSON string }
+
+// errorBodies returns bodies of errors of each form, made by the code that answers.
+func errorBodies() ([]errorBody, error) {
+	const op, billing = "docs.errorBodies", "https://crier.example.com/app/billing"
+	examples := []struct {
+		title string
+		fault *fault.Error
+	}{
+		{title: "A refusal", fault: &fault.Error{Kind: fault.NotFound, Op: op, Message: "There is no such post."}},
+		{title: "Fields that break a rule", fault: &fault.Error{
+			Kind: fault.Invalid, Op: op, Message: "The post is not valid.",
+			Fields: []fault.Field{{Name: "type", Message: "must be one of: now, schedule, draft, update"}, {Name: "date", Message: "is required"}},
+		}},
+		{title: "Channels that do not take the post", fault: &fault.Error{
+			Kind: fault.Invalid, Op: op,
+			Items: []fault.Item{{ID: "0193b2c4-7d10-7a31-9c55-2f0e6b1a4d01", Kind: "sandbox", Name: "Acme", Message: "The text is too long."}},
+		}},
+		{title: "The limit of the plan", fault: &fault.Error{Kind: fault.Quota, Op: op, Limit: &fault.Limit{Name: "posts", Current: 30, Allowed: 30}}},
+		{title: "Too many requests", fault: &fault.Error{Kind: fault.RateLimited, Op: op, RetryAfter: 12 * time.Second}},
+	}
+	var out []errorBody
+	for _, x := range examples {
+		raw, err := json.Marshal(problem.Of(x.fault, billing))
+		if err != nil {
+			return nil, err
+		}
+		text, err := indent(raw)
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, errorBody{Title: x.title, JSON: text})
+	}
+	return out, nil
+}

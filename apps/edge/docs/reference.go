@@ -1,0 +1,244 @@
+package docs
+
+import (
+	"cmp"
+	"encoding/json"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/danielgtaylor/huma/v2"
+)
+
+const (
+	publicPrefix = "/public/v1/"
+	// aliasPrefix precedes the paths of the public API a second time.
+	aliasPrefix = "/api/public/v1/"
+)
+
+// group is a section of a reference.
+type group struct {
+	Name, Anchor string
+	Operations   []operation
+}
+
+// operation is one operation of the document.
+type operation struct {
+	*huma.Operation
+	Parameters []parameter
+	Body       []line
+	// BodyExample is the JSON of an example of the body, empty without one.
+	BodyExample string
+	Answers     []answer
+	// Refusals are the statuses of errors.
+	Refusals []answer
+	Samples  []sample
+}
+
+type parameter struct {
+	*huma.Param
+	Example string
+}
+
+type answer struct {
+	Status, Text, Example string
+	Lines                 []line
+}
+
+// line is one member of a schema.
+type line struct {
+	Name, Type, Text string
+	Required         bool
+	Depth            int
+}
+
+// Public returns whether the operation is one of the public API.
+func (o operation) Public() bool { return strings.HasPrefix(o.Path, publicPrefix) }
+
+// operationsOf returns the operations of the document by their id, without those of the alias mount.
+func operationsOf(doc *huma.OpenAPI, base string) (map[string]operation, error) {
+	out := map[string]operation{}
+	for _, item := range doc.Paths {
+		for _, op := range []*huma.Operation{item.Get, item.Post, item.Put, item.Delete} {
+			if op == nil || strings.HasPrefix(op.Path, aliasPrefix) {
+				continue
+			}
+			o, err := operationOf(doc, op, base)
+			if err != nil {
+				return nil, err
+			}
+			out[op.OperationID] = o
+		}
+	}
+	return out, nil
+}
+
+func operationOf(doc *huma.OpenAPI, op *huma.Operation, base string) (operation, error) {
+	out := operation{Operation: op}
+	for _, p := range op.Parameters {
+		example, err := exampleText(p.Example)
+		if err != nil {
+			return out, err
+		}
+		out.Parameters = append(out.Parameters, parameter{Param: p, Example: strings.Trim(example, `"`)})
+	}
+	if op.RequestBody != nil {
+		var err error
+		out.Body, out.BodyExample, err = contentOf(doc, op.RequestBody.Content)
+		if err != nil {
+			return out, err
+		}
+	}
+	for status, r := range op.Responses {
+		a := answer{Status: status, Text: r.Description}
+		if status >= "400" {
+			out.Refusals = append(out.Refusals, a)
+			continue
+		}
+		var err error
+		a.Lines, a.Example, err = contentOf(doc, r.Content)
+		if err != nil {
+			return out, err
+		}
+		out.Answers = append(out.Answers, a)
+	}
+	byStatus := func(a, b answer) int { return strings.Compare(a.Status, b.Status) }
+	slices.SortFunc(out.Answers, byStatus)
+	slices.SortFunc(out.Refusals, byStatus)
+	if !out.Public() {
+		return out, nil
+	}
+	var err error
+	out.Samples, err = samplesOf(out, base)
+	return out, err
+}
+
+// contentOf returns the members and the example of a body.
+func contentOf(doc *huma.OpenAPI, content map[string]*huma.MediaType) (lines []line, example string, err error) {
+	for _, m := range content {
+		if m.Schema != nil {
+			lines = schemaLines(doc, m.Schema, 0)
+		}
+		example, err = exampleText(m.Example)
+	}
+	return lines, example, err
+}
+
+// exampleText returns an example as JSON, empty without one.
+func exampleText(example any) (string, error) {
+	raw, ok := example.(json.RawMessage)
+	if !ok || len(raw) == 0 {
+		return "", nil
+	}
+	return indent(raw)
+}
+
+// nouns has the section of operations of the public API by the part of the path after the prefix. Operations with a tag
+// of their own are in the section of that name.
+var nouns = map[string]string{
+	"posts": "Posts", "tags": "Tags", "find-slot": "Posting times", "integrations": "Channels", "integration-settings": "Channels",
+	"integration-trigger": "Channels", "social": "Connecting channels", "connectors": "Connecting channels", "groups": "Customers",
+	"customers": "Customers", "media": "Files", "upload": "Files", "upload-from-url": "Files", "overview": "Analytics and reports",
+	"analytics": "Analytics and reports", "notifications": "Notifications", "is-connected": "The key",
+}
+
+// order has the sections of the public API in which a reader meets them. Others come after them.
+var order = []string{
+	"The key", "Channels", "Connecting channels", "Posts", "Files", "Tags", "Posting times", "Customers", "Approvals", "Webhooks",
+	"Analytics and reports", "Notifications",
+}
+
+// section returns the name of the section of an operation.
+func (o operation) section() string {
+	if !o.Public() || o.Tags[0] != "Public API" {
+		return o.Tags[0]
+	}
+	first, rest, _ := strings.Cut(strings.TrimPrefix(o.Path, publicPrefix), "/")
+	switch {
+	case strings.HasSuffix(rest, "/queue-plan"):
+		return nouns["find-slot"]
+	case strings.HasSuffix(rest, "/analytics"):
+		return nouns["analytics"]
+	}
+	return cmp.Or(nouns[first], "More")
+}
+
+// groups returns the sections of the public API and those of the others. An anchor that both have is that of the first.
+func groups(operations map[string]operation) (public, application []group) {
+	sections := map[bool]map[string][]operation{true: {}, false: {}}
+	for _, o := range operations {
+		of := sections[o.Public()]
+		of[o.section()] = append(of[o.section()], o)
+	}
+	public = sorted(sections[true], "")
+	place := func(g group) int {
+		if i := slices.Index(order, g.Name); i >= 0 {
+			return i
+		}
+		return len(order)
+	}
+	slices.SortStableFunc(public, func(a, b group) int { return cmp.Compare(place(a), place(b)) })
+	return public, sorted(sections[false], "application-")
+}
+
+// sorted returns sections in the order of their names. prefix precedes anchors.
+func sorted(sections map[string][]operation, prefix string) (out []group) {
+	for _, name := range slices.Sorted(maps.Keys(sections)) {
+		list := sections[name]
+		slices.SortFunc(list, func(a, b operation) int {
+			return cmp.Or(strings.Compare(a.Path, b.Path), strings.Compare(a.Method, b.Method))
+		})
+		anchor := prefix + strings.ReplaceAll(strings.ToLower(name), " ", "-")
+		out = append(out, group{Name: name, Anchor: anchor, Operations: list})
+	}
+	return out
+}
+
+// maxDepth is how deep the members of a schema are shown. Deeper ones are only named by their type.
+const maxDepth = 6
+
+// schemaLines returns the members of an object, or of the elements of an array, each followed by its own members.
+func schemaLines(doc *huma.OpenAPI, s *huma.Schema, depth int) (out []line) {
+	s = resolve(doc, s)
+	if s.Type == huma.TypeArray && s.Items != nil {
+		return schemaLines(doc, s.Items, depth)
+	}
+	if depth > maxDepth {
+		return nil
+	}
+	for _, name := range slices.Sorted(maps.Keys(s.Properties)) {
+		member := s.Properties[name]
+		full := resolve(doc, member)
+		out = append(out, line{
+			Name: name, Type: typeName(doc, member), Text: cmp.Or(member.Description, full.Description),
+			Required: slices.Contains(s.Required, name), Depth: depth,
+		})
+		out = append(out, schemaLines(doc, member, depth+1)...)
+	}
+	return out
+}
+
+func resolve(doc *huma.OpenAPI, s *huma.Schema) *huma.Schema {
+	if s.Ref == "" {
+		return s
+	}
+	return doc.Components.Schemas.SchemaFromRef(s.Ref)
+}
+
+func typeName(doc *huma.OpenAPI, s *huma.Schema) string {
+	s = resolve(doc, s)
+	switch {
+	case s.Type == huma.TypeArray && s.Items != nil:
+		return "array of " + typeName(doc, s.Items)
+	case len(s.OneOf) > 0:
+		names := make([]string, len(s.OneOf))
+		for i, one := range s.OneOf {
+			names[i] = typeName(doc, one)
+		}
+		return strings.Join(names, " or ")
+	case s.Format != "":
+		return s.Type + " (" + s.Format + ")"
+	default:
+		return s.Type
+	}
+}

@@ -1,0 +1,138 @@
+package docs
+
+import (
+	"embed"
+	"net/http"
+	"net/url"
+	"regexp"
+	"strings"
+	"text/template"
+
+	"github.com/gofiber/fiber/v2"
+)
+
+// sampleFiles has one template for each language, samples/<id>.tmpl, and the code that verifies webhooks,
+// verify/verify.<extension>.
+//
+//go:embed samples/*.tmpl verify/*
+var sampleFiles embed.FS
+
+// language is a language of samples.
+type language struct {
+	ID, Name string
+	// verify is the file that verifies webhooks, empty if the language cannot.
+	verify string
+}
+
+var languages = []language{
+	{ID: "curl", Name: "curl"},
+	{ID: "typescript", Name: "TypeScript", verify: "verify.ts"},
+	{ID: "python", Name: "Python", verify: "verify.py"},
+	{ID: "go", Name: "Go", verify: "verify.go.txt"},
+	{ID: "php", Name: "PHP", verify: "verify.php"},
+}
+
+// sample is code in one language. Operation is the id of the operation that it calls.
+type sample struct {
+	Language  language
+	Operation string
+	Code      string
+}
+
+// call is what the template of a language gets: one request.
+type call struct {
+	Method, URL string
+	Headers     []header
+	// Body is JSON, empty for a request without a body.
+	Body string
+	// File is whether a file is uploaded, in the field file of a form.
+	File bool
+}
+
+type header struct{ Name, Value string }
+
+// samplesOf returns samples of an operation in each language, which make the call of its example.
+func samplesOf(o operation, base string) (out []sample, err error) {
+	files, err := template.New("").Funcs(template.FuncMap{"python": python, "shell": shell, "indented": indented}).
+		ParseFS(sampleFiles, "samples/*.tmpl")
+	if err != nil {
+		return nil, err
+	}
+	c := callOf(o, base)
+	for _, l := range languages {
+		var b strings.Builder
+		if err := files.ExecuteTemplate(&b, l.ID+".tmpl", c); err != nil {
+			return nil, err
+		}
+		out = append(out, sample{Language: l, Operation: o.OperationID, Code: strings.TrimSpace(b.String())})
+	}
+	return out, nil
+}
+
+func callOf(o operation, base string) call {
+	c := call{Method: o.Method, Body: o.BodyExample}
+	path, query := o.Path, url.Values{}
+	for _, p := range o.Parameters {
+		switch {
+		case p.Example == "":
+		case p.In == "path":
+			path = strings.ReplaceAll(path, "{"+p.Name+"}", url.PathEscape(p.Example))
+		case p.In == "query":
+			query.Set(p.Name, p.Example)
+		case p.In == "header":
+			c.Headers = append(c.Headers, header{Name: p.Name, Value: p.Example})
+		}
+	}
+	c.URL = base + path
+	if len(query) > 0 {
+		c.URL += "?" + query.Encode()
+	}
+	if o.RequestBody != nil {
+		c.File = o.RequestBody.Content[fiber.MIMEMultipartForm] != nil
+	}
+	if c.Body != "" {
+		c.Headers = append(c.Headers, header{Name: fiber.HeaderContentType, Value: fiber.MIMEApplicationJSON})
+	}
+	return c
+}
+
+// Get returns whether the method is GET, the default of the clients.
+func (c call) Get() bool { return c.Method == http.MethodGet }
+
+var jsonToken = regexp.MustCompile(`"(?:[^"\\]|\\.)*"|true|false|null`)
+
+// python returns JSON as an expression of Python.
+func python(json string) string {
+	return jsonToken.ReplaceAllStringFunc(json, func(token string) string {
+		switch token {
+		case "true":
+			return "True"
+		case "false":
+			return "False"
+		case "null":
+			return "None"
+		}
+		return token
+	})
+}
+
+// shell returns text within single quotes of a shell.
+func shell(text string) string { return strings.ReplaceAll(text, "'", `'\''`) }
+
+// indented returns text with a prefix before each line but the first.
+func indented(prefix, text string) string { return strings.ReplaceAll(text, "\n", "\n"+prefix) }
+
+// verification returns the code that verifies webhooks in each language that can.
+func verification() (out []sample, err error) {
+	for _, l := range languages {
+		if l.verify == "" {
+			continue
+		}
+		code, err := sampleFiles.ReadFile("verify/" + l.verify)
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, sample{Language: l, Operation: "verify", Code: strings.TrimSpace(string(code))})
+	}
+	return out, nil
+}

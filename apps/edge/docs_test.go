@@ -1,0 +1,99 @@
+package edge_test
+
+import (
+	"compress/gzip"
+	"io"
+	"strings"
+	"testing"
+
+	"crier/apps/edge/docs/console"
+)
+
+func TestDocs_PublicAPIIsApart(t *testing.T) {
+	t.Parallel()
+	s := start(t, nil)
+	public, application := s.call(t, "GET", "/docs", "").body, s.call(t, "GET", "/docs/application", "").body
+	for _, article := range []string{`<article id="create-posts">`, `<span id="create-posts-alias">`, `<li id="login">`} {
+		if !strings.Contains(public, article) {
+			t.Errorf("/docs has no %s", article)
+		}
+	}
+	if strings.Contains(public, `<article id="login">`) || !strings.Contains(application, `<article id="login">`) {
+		t.Error("the log-in is described on /docs, want it on /docs/application only")
+	}
+	for page, text := range map[string]string{"/docs": public, "/docs/application": application} {
+		if strings.Contains(text, "<code>/api/public/v1/posts") {
+			t.Errorf("%s lists routes of the alias mount", page)
+		}
+	}
+	if strings.Contains(application, `<article id="create-posts">`) {
+		t.Error("/docs/application describes the public API")
+	}
+}
+
+func TestDocs_PagesHaveWhatTheirTablesHave(t *testing.T) {
+	t.Parallel()
+	s := start(t, nil)
+	for page, words := range map[string][]string{
+		"/docs/errors":         {`id="status-429"`, `id="status-503"`, "The limit of your plan is reached.", `&#34;retryAfter&#34;: 12`, "docs#create-posts"},
+		"/docs/limits":         {"10 MiB", "100,000", "20,000 bytes"},
+		"/docs/webhooks":       {"post.failed", "hmac.compare_digest", "hash_equals", "timingSafeEqual", "hmac.Equal"},
+		"/docs/idempotency":    {"Idempotent-Replayed"},
+		"/docs/authentication": {"crier_", `docs/errors#status-401`},
+		"/docs/quick-start":    {"urllib.request", "create-posts"},
+	} {
+		want(t, s.call(t, "GET", page, ""), 200, words...)
+	}
+	want(t, s.call(t, "GET", "/docs/nothing", ""), 404, "no such page")
+	want(t, s.call(t, "GET", "/docs/console/nothing.js", ""), 404, "no such file")
+}
+
+// TestDocs_AreCompressedAndCached: a client that takes gzip gets the compressed bytes, another the same text, and one
+// that has the page already nothing.
+func TestDocs_AreCompressedAndCached(t *testing.T) {
+	t.Parallel()
+	s := start(t, nil)
+	library := "/docs/console/elements-" + console.Version + ".js"
+	for path, caching := range map[string]string{
+		"/docs": "no-cache", "/openapi.json": "no-cache", "/docs/console/openapi.json": "no-cache", library: "public, max-age=31536000, immutable",
+	} {
+		plain := s.call(t, "GET", path, "", "Accept-Encoding", "identity")
+		packed := s.call(t, "GET", path, "", "Accept-Encoding", "gzip")
+		if packed.header.Get("Content-Encoding") != "gzip" || len(packed.body) > len(plain.body)/3 || plain.header.Get("Content-Encoding") != "" {
+			t.Fatalf("%s: got %d bytes (%s), compressed %d (%s)", path, len(plain.body), plain.header.Get("Content-Encoding"), len(packed.body), packed.header.Get("Content-Encoding"))
+		}
+		r, err := gzip.NewReader(strings.NewReader(packed.body))
+		if err != nil {
+			t.Fatal(err)
+		}
+		text, err := io.ReadAll(r)
+		if err != nil || string(text) != plain.body {
+			t.Errorf("%s: both forms differ (%v)", path, err)
+		}
+		if got := plain.header.Get("Cache-Control"); got != caching {
+			t.Errorf("%s: Cache-Control is %q, want %q", path, got, caching)
+		}
+		if a := s.call(t, "GET", path, "", "If-None-Match", plain.header.Get("ETag")); a.status != 304 || a.body != "" {
+			t.Errorf("%s: with its tag answered %d with %d bytes, want 304 without a body", path, a.status, len(a.body))
+		}
+	}
+}
+
+func TestConsole_HasAPolicyOfItsOwn(t *testing.T) {
+	t.Parallel()
+	s := start(t, nil)
+	page := s.call(t, "GET", "/docs/console", "")
+	want(t, page, 200, `tryItCredentialsPolicy="omit"`, "elements-"+console.Version+".js")
+	policy := page.header.Get("Content-Security-Policy")
+	const starts = "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; "
+	if !strings.HasPrefix(policy, starts) || strings.Contains(policy, "unsafe") || strings.Contains(policy, "http") {
+		t.Errorf("the policy is %q, want one that begins with %q, names no host and nothing unsafe", policy, starts)
+	}
+	public := s.call(t, "GET", "/docs/console/openapi.json", "")
+	want(t, public, 200, `"/public/v1/posts"`, `"Detail"`)
+	for _, other := range []string{`"/auth/login"`, `"/api/public/v1/posts"`} {
+		if strings.Contains(public.body, other) {
+			t.Errorf("the document of the console has %s", other)
+		}
+	}
+}

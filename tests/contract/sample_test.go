@@ -1,0 +1,55 @@
+package contract
+
+import (
+	"encoding/json"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// TestSamples_Work runs the samples of the reference, each language against an organization of its own. Each sample
+// writes an answer that has the members of the example.
+func TestSamples_Work(t *testing.T) {
+	t.Parallel()
+	r, receiver := startExamples(t)
+	_, all := publicOperations(t, r)
+	all = slices.DeleteFunc(all, func(op documented) bool { return !strings.HasPrefix(op.path, "/public/v1/") })
+	page := r.samples(t, "/docs")
+	for language, runner := range runners {
+		t.Run(language, func(t *testing.T) {
+			t.Parallel()
+			w := r.exampleWorld(t, receiver)
+			samples := w.samplesOf(t, page, language, all)
+			got := runner.run(t, samples, w.key)
+			for _, op := range all {
+				_, want := op.success()
+				var answer any
+				if err := json.Unmarshal([]byte(got[op.ID]), &answer); err != nil {
+					t.Errorf("%s: got %q, want the JSON of an answer", op.ID, got[op.ID])
+					continue
+				}
+				for _, difference := range differences(want.Example, answer, op.ID) {
+					t.Error(difference)
+				}
+			}
+		})
+	}
+}
+
+// samplesOf returns the samples of a language in the order of the operations, which call the service with the ids of
+// the organization. The page must have one for each operation.
+func (w exampleWorld) samplesOf(t *testing.T, page []sample, language string, all []documented) (out []sample) {
+	t.Helper()
+	for _, op := range all {
+		is := func(s sample) bool { return s.language == language && s.operation == op.ID }
+		i := slices.IndexFunc(page, is)
+		if i < 0 {
+			t.Errorf("%s has no sample in %s", op.ID, language)
+			continue
+		}
+		s := page[i]
+		s.code = strings.ReplaceAll(w.replace(s.code), base+"/public", "http://"+w.app.Addr()+"/public")
+		out = append(out, s)
+	}
+	return out
+}

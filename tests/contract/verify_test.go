@@ -1,0 +1,232 @@
+package contract
+
+import (
+	"encoding/json"
+	"net/http"
+	"net/http/httptest"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+)
+
+// verified is a delivery as a receiver checks it.
+type verified struct {
+	name, want string
+
+	Secret    string `json:"secret"`
+	ID        string `json:"id"`
+	Timestamp string `json:"timestamp"`
+	Signature string `json:"signature"`
+	Body      string `json:"body"`
+	Now       int64  `json:"now"`
+}
+
+// TestVerify_AcceptsOnlyDeliveriesOfTheService runs the code of the page of webhooks on deliveries that the service has
+// signed, as they are and changed.
+func TestVerify_AcceptsOnlyDeliveriesOfTheService(t *testing.T) {
+	t.Parallel()
+	box := &inbox{}
+	server := httptest.NewServer(box)
+	t.Cleanup(server.Close)
+	r := start(t, map[string]string{"OUTBOUND_ALLOW": strings.TrimPrefix(server.URL, "http://")})
+	cases := r.deliveries(t, server.URL, box)
+	input, err := json.Marshal(cases)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, s := range r.samples(t, "/docs/webhooks") {
+		if s.operation != "verify" {
+			continue
+		}
+		t.Run(s.language, func(t *testing.T) {
+			t.Parallel()
+			h, ok := verifiers[s.language]
+			if !ok {
+				t.Fatalf("got code in %s, want a test that runs it", s.language)
+			}
+			dir := t.TempDir()
+			files := h.files(s.code)
+			write(t, dir, files)
+			got := strings.Fields(execute(t, dir, input, nil, h.command(t)...))
+			if len(got) != len(cases) {
+				t.Fatalf("got the answers %q, want %d", got, len(cases))
+			}
+			for i, c := range cases {
+				if got[i] != c.want {
+					t.Errorf("%s is %s, want %s", c.name, got[i], c.want)
+				}
+			}
+		})
+	}
+}
+
+const (
+	accepted    = "accepted"
+	refusedWord = "refused"
+)
+
+// deliveries returns deliveries of the service before and after a rotation of the secret, and changed ones.
+func (r *rig) deliveries(t *testing.T, url string, box *inbox) []verified {
+	t.Helper()
+	o := r.organization(t)
+	made := read[hook](t, o.do(t, http.MethodPost, "/webhooks", m{"name": "Receiver", "url": url}).want(t, http.StatusCreated))
+	plain := o.delivered(t, made, box, 1)
+	rotated := read[hook](t, o.do(t, http.MethodPost, "/webhooks/"+made.ID+"/rotate-secret", m{}).want(t, http.StatusCreated))
+	both := o.delivered(t, made, box, 2)
+	if n := len(strings.Fields(both.Signature)); n != 2 {
+		t.Fatalf("got %d signatures after the rotation, want 2: %s", n, both.Signature)
+	}
+	change := func(name, want string, d verified, change func(*verified)) verified {
+		d.name, d.want = name, want
+		change(&d)
+		return d
+	}
+	fiveMinutes := int64(5 * time.Minute / time.Second)
+	return []verified{
+		change("a delivery", accepted, plain, func(*verified) {}),
+		change("a delivery of almost five minutes ago", accepted, plain, func(d *verified) { d.Now += fiveMinutes - 1 }),
+		change("the first secret after a rotation", accepted, both, func(*verified) {}),
+		change("the second secret after a rotation", accepted, both, func(d *verified) { d.Secret = rotated.Secret }),
+		change("a delivery of another secret", refusedWord, plain, func(d *verified) { d.Secret = rotated.Secret }),
+		change("a wrong signature", refusedWord, plain, func(d *verified) { d.Signature = "v1," + strings.Repeat("A", 43) + "=" }),
+		change("a signature of another version", refusedWord, plain, func(d *verified) { d.Signature = "v2" + strings.TrimPrefix(d.Signature, "v1") }),
+		change("no signature", refusedWord, plain, func(d *verified) { d.Signature = "" }),
+		change("a changed body", refusedWord, plain, func(d *verified) { d.Body += " " }),
+		change("a changed id", refusedWord, plain, func(d *verified) { d.ID += "0" }),
+		change("a changed timestamp", refusedWord, plain, func(d *verified) { d.Timestamp = strconv.FormatInt(d.Now+1, 10) }),
+		change("a timestamp that is no number", refusedWord, plain, func(d *verified) { d.Timestamp = "now" }),
+		change("a delivery of more than five minutes ago", refusedWord, plain, func(d *verified) { d.Now += fiveMinutes + 1 }),
+		change("a delivery of more than five minutes ahead", refusedWord, plain, func(d *verified) { d.Now -= fiveMinutes + 1 }),
+	}
+}
+
+// delivered sends a test to the webhook and returns it as the nth call of the receiver.
+func (o org) delivered(t *testing.T, h hook, box *inbox, n int) verified {
+	t.Helper()
+	o.do(t, http.MethodPost, "/webhooks/"+h.ID+"/test", nil).want(t, http.StatusCreated)
+	calls := func() int {
+		box.mu.Lock()
+		defer box.mu.Unlock()
+		return len(box.got)
+	}
+	eventually(t, "the delivery", func() bool { return calls() >= n }, func() any { return calls() })
+	box.mu.Lock()
+	defer box.mu.Unlock()
+	header := box.got[n-1]
+	at, err := strconv.ParseInt(header.Get("webhook-timestamp"), 10, 64)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return verified{
+		Secret: h.Secret, ID: header.Get("webhook-id"), Timestamp: header.Get("webhook-timestamp"),
+		Signature: header.Get("webhook-signature"), Body: box.body[n-1], Now: at,
+	}
+}
+
+// verifier runs code that verifies deliveries. It reads the deliveries from the standard input and writes one word for
+// each.
+type verifier struct {
+	files   func(code string) map[string]string
+	command func(t *testing.T) []string
+}
+
+var verifiers = map[string]verifier{
+	"go": {
+		files: func(code string) map[string]string {
+			return map[string]string{"go.mod": "module receiver\n\ngo 1.26\n", "verify.go": strings.Replace(code, "package webhook", "package main", 1), "main.go": verifyGo}
+		},
+		command: func(t *testing.T) []string { return []string{program(t, "go"), "run", "."} },
+	},
+	"typescript": {
+		files: func(code string) map[string]string {
+			return map[string]string{"package.json": `{"type": "module"}`, "verify.ts": code, "main.ts": verifyTypeScript}
+		},
+		command: func(t *testing.T) []string { return []string{node(t), "main.ts"} },
+	},
+	"python": {
+		files: func(code string) map[string]string {
+			return map[string]string{"verify.py": code, "main.py": verifyPython}
+		},
+		command: func(t *testing.T) []string { return []string{program(t, "python3"), "main.py"} },
+	},
+	"php": {
+		files: func(code string) map[string]string {
+			return map[string]string{"verify.php": code, "main.php": verifyPHP}
+		},
+		command: func(t *testing.T) []string { return []string{program(t, "php"), "main.php"} },
+	},
+}
+
+const verifyGo = `package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"os"
+	"time"
+)
+
+func main() {
+	var all []struct {
+		Secret, ID, Timestamp, Signature, Body string
+		Now                                    int64
+	}
+	if err := json.NewDecoder(os.Stdin).Decode(&all); err != nil {
+		panic(err)
+	}
+	for _, d := range all {
+		h := http.Header{}
+		h.Set("webhook-id", d.ID)
+		h.Set("webhook-timestamp", d.Timestamp)
+		h.Set("webhook-signature", d.Signature)
+		if Verify(d.Secret, h, []byte(d.Body), time.Unix(d.Now, 0)) == nil {
+			fmt.Println("accepted")
+		} else {
+			fmt.Println("refused")
+		}
+	}
+}
+`
+
+const verifyTypeScript = `import { readFileSync } from "node:fs";
+import { verify } from "./verify.ts";
+
+for (const d of JSON.parse(readFileSync(0, "utf8"))) {
+  const headers = { "webhook-id": d.id, "webhook-timestamp": d.timestamp, "webhook-signature": d.signature };
+  try {
+    verify(d.secret, headers, Buffer.from(d.body), new Date(d.now * 1000));
+    console.log("accepted");
+  } catch {
+    console.log("refused");
+  }
+}
+`
+
+const verifyPython = `import json
+import sys
+
+from verify import verify
+
+for d in json.load(sys.stdin):
+    headers = {"webhook-id": d["id"], "webhook-timestamp": d["timestamp"], "webhook-signature": d["signature"]}
+    try:
+        verify(d["secret"], headers, d["body"].encode(), d["now"])
+        print("accepted")
+    except ValueError:
+        print("refused")
+`
+
+const verifyPHP = `<?php
+require 'verify.php';
+foreach (json_decode(file_get_contents('php://stdin'), true) as $d) {
+    $headers = ['webhook-id' => $d['id'], 'webhook-timestamp' => $d['timestamp'], 'webhook-signature' => $d['signature']];
+    try {
+        verify($d['secret'], $headers, $d['body'], $d['now']);
+        echo "accepted\n";
+    } catch (RuntimeException $e) {
+        echo "refused\n";
+    }
+}
+`
