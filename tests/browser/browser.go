@@ -1,0 +1,85 @@
+// Package browser checks pages in Chromium.
+package browser
+
+import (
+	"bytes"
+	"context"
+	"embed"
+	"encoding/json"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"testing"
+	"time"
+)
+
+//go:embed package.json package-lock.json check.mjs
+var files embed.FS
+
+// runTime is for the install of two packages and for the pages, on a busy machine.
+const runTime = 5 * time.Minute
+
+// Console is a call that Check makes in the API console.
+type Console struct {
+	Path string `json:"path"`
+	// Operation is the id of an operation without required parameters.
+	Operation string `json:"operation"`
+	Key       string `json:"key"`
+	// Want is a text of the answer.
+	Want string `json:"want"`
+}
+
+// Check opens pages below base in Chromium, at a width of 360 pixels, light and dark, and makes a call in the console.
+// It returns a sentence for each fault: what axe finds, what is wider than the window, what the policy of a page
+// refuses, and each request to another host. It installs axe and a driver, which needs npm and its registry. A machine
+// without Chromium fails the test.
+func Check(t testing.TB, base string, pages []string, console Console) (wrong []string) {
+	t.Helper()
+	dir := t.TempDir()
+	for _, name := range []string{"package.json", "package-lock.json", "check.mjs"} {
+		text, err := files.ReadFile(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(filepath.Join(dir, name), text, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	run(t, dir, nil, "npm", "ci", "--ignore-scripts", "--no-audit", "--no-fund", "--loglevel=error")
+	raw, err := json.Marshal(map[string]any{"base": base, "chromium": chromium(t), "pages": pages, "console": console})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := json.Unmarshal(run(t, dir, raw, "node", "check.mjs"), &wrong); err != nil {
+		t.Fatal(err)
+	}
+	return wrong
+}
+
+// chromium returns the path of Chromium.
+func chromium(t testing.TB) string {
+	t.Helper()
+	for _, name := range []string{"chromium", "chromium-browser", "google-chrome"} {
+		if path, err := exec.LookPath(name); err == nil {
+			return path
+		}
+	}
+	t.Fatal("this machine has no Chromium: on Debian it is the package chromium")
+	return ""
+}
+
+func run(t testing.TB, dir string, input []byte, name string, args ...string) []byte {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), runTime)
+	defer cancel()
+	cmd := exec.CommandContext(ctx, name, args...)
+	cmd.Dir, cmd.Stdin, cmd.WaitDelay = dir, bytes.NewReader(input), 5*time.Second
+	var wrong bytes.Buffer
+	cmd.Stderr = &wrong
+	out, err := cmd.Output()
+	if err != nil {
+		t.Fatal(fmt.Errorf("%s %s: %w\n%s%s", name, args[0], err, out, wrong.Bytes()))
+	}
+	return out
+}

@@ -1,0 +1,90 @@
+// Reads {base, chromium, pages, console} from the standard input, opens the pages in Chromium and writes what is wrong
+// with them as a list of sentences.
+import { readFileSync } from "node:fs";
+import { createRequire } from "node:module";
+import { chromium } from "playwright-core";
+
+const input = JSON.parse(readFileSync(0, "utf8"));
+const axe = readFileSync(createRequire(import.meta.url).resolve("axe-core/axe.min.js"), "utf8");
+const wrong = [];
+const browser = await chromium.launch({
+  executablePath: input.chromium,
+  args: ["--no-sandbox", "--disable-gpu", "--disable-background-networking"],
+});
+
+// open returns a page in a context of its own. It adds to wrong what the page asks of other hosts and what its policy
+// refuses.
+async function open(name, options) {
+  const context = await browser.newContext(options);
+  const page = await context.newPage();
+  page.setDefaultTimeout(30_000);
+  page.on("request", (r) => {
+    if (!r.url().startsWith(input.base) && !r.url().startsWith("data:")) wrong.push(`${name} asks another host: ${r.url()}`);
+  });
+  page.on("pageerror", (e) => wrong.push(`${name} throws ${e}`));
+  await page.exposeFunction("reportViolation", (text) => wrong.push(`${name} violates its policy: ${text}`));
+  await page.addInitScript(() =>
+    addEventListener("securitypolicyviolation", (e) => window.reportViolation(`${e.effectiveDirective} ${e.blockedURI}`)),
+  );
+  return page;
+}
+
+async function checkPage(path, width) {
+  const page = await open(path, { colorScheme: "light", viewport: { width, height: 800 } });
+  const answer = await page.goto(input.base + path);
+  if (answer.status() !== 200) wrong.push(`${path} is answered with ${answer.status()}`);
+  const scroll = await page.evaluate(() => document.documentElement.scrollWidth);
+  if (scroll > width) wrong.push(`${path} is ${scroll} px wide, want ${width}`);
+  await page.evaluate(axe);
+  await checkRules(page, `${path} (light)`, {}, 10);
+  await page.emulateMedia({ colorScheme: "dark" });
+  await checkRules(page, `${path} (dark)`, { runOnly: ["color-contrast"] }, 1); // the other rules do not depend on colors
+  await page.context().close();
+}
+
+async function checkRules(page, name, only, least) {
+  const options = { resultTypes: ["violations"], selectors: false, preload: false, ...only };
+  const result = await page.evaluate((o) => window.axe.run(o), options);
+  if (result.passes.length < least) wrong.push(`${name}: axe has checked ${result.passes.length} rules, want ${least} or more`);
+  for (const v of result.violations) {
+    wrong.push(`${name}: ${v.id} (${v.impact}): ${v.nodes.slice(0, 3).map((n) => n.html.slice(0, 200)).join(" | ")}`);
+  }
+}
+
+// checkChoice: the language of the samples is chosen with the keyboard alone.
+async function checkChoice(path) {
+  const page = await open(path, { viewport: { width: 1280, height: 800 } });
+  await page.goto(input.base + path);
+  const shown = () => page.evaluate(() => [...new Set([...document.querySelectorAll(".sample")].filter((e) => e.offsetParent).map((e) => e.className))].join());
+  if ((await shown()) !== "sample curl") wrong.push(`${path} first shows ${await shown()}`);
+  await page.focus("#in-curl");
+  await page.keyboard.press("ArrowRight");
+  if ((await shown()) !== "sample typescript") wrong.push(`${path} shows ${await shown()} after the arrow key`);
+  await page.context().close();
+}
+
+// checkConsole makes a call in the console with the key.
+async function checkConsole({ key, path, operation, want }) {
+  const page = await open("the console", { viewport: { width: 1280, height: 1000 } });
+  await page.goto(`${input.base}${path}#/operations/${operation}`);
+  await page.getByRole("textbox", { name: "Authorization" }).fill(key);
+  const [answer] = await Promise.all([
+    page.waitForResponse((r) => r.url().includes("/public/v1/")),
+    page.getByRole("button", { name: /send/i }).click(),
+  ]);
+  if (answer.status() !== 200) wrong.push(`the call of the console is answered with ${answer.status()}: ${await answer.text()}`);
+  await page.getByText(want).first().waitFor();
+  const tab = await page.evaluate(() => JSON.stringify({ ...sessionStorage }));
+  if (!tab.includes(key)) wrong.push("the console does not keep the key in the tab");
+  const other = await page.context().newPage();
+  await other.goto(input.base + "/docs");
+  const disk = await other.evaluate(() => JSON.stringify({ ...localStorage }));
+  if (disk.includes(key)) wrong.push(`the console keeps the key beyond the tab: ${disk}`);
+  await page.context().close();
+}
+
+for (const path of input.pages) await checkPage(path, 360);
+await checkChoice("/docs/quick-start");
+if (input.console) await checkConsole(input.console);
+await browser.close();
+process.stdout.write(JSON.stringify(wrong));

@@ -1,0 +1,25 @@
+package contract
+
+import (
+	"testing"
+
+	"crier/tests/browser"
+)
+
+// TestDocs_InChromium: axe finds nothing on the pages of the documentation, and the console makes a call under its
+// policy.
+func TestDocs_InChromium(t *testing.T) {
+	t.Parallel()
+	r := start(t, nil)
+	o := r.organization(t)
+	c := o.channel(t, "A")
+	pages := []string{
+		"/docs", "/docs/application", "/docs/quick-start", "/docs/authentication", "/docs/errors", "/docs/limits", "/docs/idempotency", "/docs/webhooks",
+	}
+	wrong := browser.Check(t, "http://"+r.app.Addr(), pages, browser.Console{
+		Path: "/docs/console", Operation: "list-channels", Key: o.key, Want: c.account,
+	})
+	for _, sentence := range wrong {
+		t.Error(sentence)
+	}
+}
