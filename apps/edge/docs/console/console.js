@@ -43,5 +43,51 @@
     page.apiDescriptionDocument = description;
   }
 
-  document.addEventListener("DOMContentLoaded", show);
+  // Names, roles and keys that the library leaves out, for people who do not see the page or use no mouse: each row is
+  // a selector and what its elements need.
+  const repairs = [
+    ["[role=heading]:not([aria-level])", (e) => e.setAttribute("aria-level", "3")],
+    ["h4:not([aria-level])", (e) => e.setAttribute("aria-level", "2")],
+    ["[aria-controls]", dropMissingTarget],
+    ["[role=button]:not([aria-label])", (e) => nameUnlessText(e, "Show or hide the members")],
+    ["button:not([aria-label])", (e) => nameUnlessText(e, iconName(e))],
+    ["button[aria-label]", nameByText],
+    ["textarea:not([aria-label])", (e) => e.setAttribute("aria-label", "Body of the request")],
+    ["[aria-hidden=true] :is(select, input, button):not([tabindex='-1'])", (e) => e.setAttribute("tabindex", "-1")],
+    [".sl-panel__content-wrapper[role=region]", (e) => e.removeAttribute("role")],
+    [".sl-code-viewer__scroller:not([tabindex])", (e) => e.setAttribute("tabindex", "0")],
+  ];
+
+  function iconName(button) {
+    const icon = button.querySelector("svg")?.dataset.icon ?? "";
+    return { bars: "Show the contents", copy: "Copy", clone: "Copy" }[icon] ?? (icon || "Choose");
+  }
+
+  function nameUnlessText(element, name) {
+    if (!element.textContent.trim()) element.setAttribute("aria-label", name);
+  }
+
+  function dropMissingTarget(element) {
+    const target = element.getAttribute("aria-controls");
+    if (!document.getElementById(target)) element.removeAttribute("aria-controls");
+  }
+
+  // nameByText adds the text of a button to its name, so that it can be named by what it shows.
+  function nameByText(button) {
+    const text = button.textContent.trim();
+    const name = button.getAttribute("aria-label");
+    if (!text || name.includes(text)) return;
+    button.setAttribute("aria-label", `${name}: ${text}`);
+    button.removeAttribute("aria-labelledby");
+  }
+
+  function repair() {
+    for (const [selector, mend] of repairs) document.querySelectorAll(`elements-api ${selector}`).forEach(mend);
+  }
+
+  document.addEventListener("DOMContentLoaded", () => {
+    // Its own changes are of attributes alone, which are not observed.
+    new MutationObserver(repair).observe(document.body, { childList: true, subtree: true, characterData: true });
+    show();
+  });
 })();
