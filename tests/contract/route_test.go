@@ -58,7 +58,9 @@ func TestPages(t *testing.T) {
 	const markup = "<p>shown & <u>escaped</u> <script>alert(1)</script></p>"
 	o.reaches(t, o.create(t, now(c.id, part(markup, cat), part("its reply"))), "PUBLISHED")
 	o.prefix, o.key = "", ""
-	for _, path := range []string{"/docs", "/sandbox/"} {
+	for _, path := range []string{
+		"/docs", "/docs/application", "/docs/quick-start", "/docs/authentication", "/docs/errors", "/docs/limits", "/docs/idempotency", "/docs/webhooks", "/sandbox/",
+	} {
 		a := o.get(t, path).want(t, http.StatusOK)
 		kind, options := a.Header.Get("Content-Type"), a.Header.Get("X-Content-Type-Options")
 		if !strings.HasPrefix(kind, "text/html") || options != "nosniff" {
@@ -139,7 +141,11 @@ func follow(t *testing.T, o org, path, link, element string, ids map[string]bool
 	if err != nil {
 		t.Fatal(err)
 	}
-	if b := o.get(t, to.String()); b.Status != http.StatusOK {
+	b := o.get(t, to.String())
+	if b.Status != http.StatusOK {
 		t.Errorf("%s links to %s (%s), which is answered with %d, want 200", path, link, element, b.Status)
+	}
+	if to.Fragment != "" && !strings.Contains(b.Body, `id="`+to.Fragment+`"`) {
+		t.Errorf("%s links to %s, whose page has no such element", path, link)
 	}
 }
