@@ -34,22 +34,24 @@ func (s *Server) documentedLimits() []docs.LimitGroup {
 
 func (s *Server) requestLimits() []docs.Limit {
 	return []docs.Limit{
-		{Subject: "Requests of an organization", Value: count(s.deps.Limits.Requests), Note: "a minute, of all its keys together."},
-		{Subject: "Creates and edits at the same time", Value: count(maxWrites), Note: "in one process; others wait " + placeTimeout.String() + "."},
-		{Subject: "Reads at the same time", Value: count(maxReads), Note: "lists of posts " + count(maxLists) + "."},
-		{Subject: "Uploads at the same time", Value: count(maxUploads), Note: "from URLs " + count(maxFetches) + "."},
-		{Subject: "Time for a request", Value: s.cfg.Timeout.String(), Note: "with its body; for an upload " + s.cfg.UploadTimeout.String() + "."},
+		limitOf("Requests of an organization", count(s.deps.Limits.Requests), "a minute, of all its keys together."),
+		limitOf("Creates and edits at the same time", count(maxWrites),
+			"in one process; others wait "+placeTimeout.String()+"."),
+		limitOf("Reads at the same time", count(maxReads), "lists of posts "+count(maxLists)+"."),
+		limitOf("Uploads at the same time", count(maxUploads), "from URLs "+count(maxFetches)+"."),
+		limitOf("Time for a request", s.cfg.Timeout.String(),
+			"with its body; for an upload "+s.cfg.UploadTimeout.String()+"."),
 	}
 }
 
 func (s *Server) sizeLimits() []docs.Limit {
 	return []docs.Limit{
-		{Subject: "Body of POST /posts", Value: size(s.cfg.PostLimit)},
-		{Subject: "Other JSON bodies", Value: size(s.cfg.BodyLimit)},
-		{Subject: "Image", Value: size(s.deps.Limits.Image)},
-		{Subject: "Video", Value: size(s.deps.Limits.Video)},
-		{Subject: "Headers of a request", Value: size(headerLimit)},
-		{Subject: "Idempotency-Key", Value: size(publishing.MaxIdempotencyKey), Note: keyNote(s.deps.Limits.IdempotencyKeys)},
+		limitOf("Body of POST /posts", size(s.cfg.PostLimit), ""),
+		limitOf("Other JSON bodies", size(s.cfg.BodyLimit), ""),
+		limitOf("Image", size(s.deps.Limits.Image), ""),
+		limitOf("Video", size(s.deps.Limits.Video), ""),
+		limitOf("Headers of a request", size(headerLimit), ""),
+		limitOf("Idempotency-Key", size(publishing.MaxIdempotencyKey), keyNote(s.deps.Limits.IdempotencyKeys)),
 	}
 }
 
@@ -62,25 +64,30 @@ func keyNote(kept time.Duration) string {
 
 func postLimits() []docs.Limit {
 	return []docs.Limit{
-		{Subject: "Channels", Value: count(publishing.MaxEntries)},
-		{Subject: "Parts of one channel", Value: count(publishing.MaxParts), Note: "of all channels " + count(publishing.MaxAllParts) + "."},
-		{Subject: "Text of one part", Value: count(publishing.MaxText), Note: "characters; platforms allow less. All texts: " + size(publishing.MaxAllTexts) + "."},
-		{Subject: "Files of one part", Value: count(publishing.MaxAttachments), Note: "of all parts " + count(publishing.MaxAllImages) + "."},
-		{Subject: "Alternative text", Value: count(publishing.MaxAlt), Note: "characters."},
-		{Subject: "Tags", Value: count(publishing.MaxPostTags)},
-		{Subject: "Settings of one channel", Value: size(publishing.MaxSettings)},
-		{Subject: "Delay of a part", Value: days(publishing.MaxDelay * time.Minute)},
-		{Subject: "Repetition", Value: days(publishing.MaxInterval * 24 * time.Hour), Note: "between two posts, and " + count(publishing.MaxOccurrences) + " posts."},
+		limitOf("Channels", count(publishing.MaxEntries), ""),
+		limitOf("Parts of one channel", count(publishing.MaxParts),
+			"of all channels "+count(publishing.MaxAllParts)+"."),
+		limitOf("Text of one part", count(publishing.MaxText),
+			"characters; platforms allow less. All texts: "+size(publishing.MaxAllTexts)+"."),
+		limitOf("Files of one part", count(publishing.MaxAttachments),
+			"of all parts "+count(publishing.MaxAllImages)+"."),
+		limitOf("Alternative text", count(publishing.MaxAlt), "characters."),
+		limitOf("Tags", count(publishing.MaxPostTags), ""),
+		limitOf("Settings of one channel", size(publishing.MaxSettings), ""),
+		limitOf("Delay of a part", days(publishing.MaxDelay*time.Minute), ""),
+		limitOf("Repetition", days(publishing.MaxInterval*24*time.Hour),
+			"between two posts, and "+count(publishing.MaxOccurrences)+" posts."),
 	}
 }
 
 func listLimits() []docs.Limit {
 	return []docs.Limit{
-		{Subject: "Page of posts", Value: count(publishing.MaxPageLimit)},
-		{Subject: "Dates of a list of posts", Value: days(publishing.MaxRange), Note: "and " + count(publishing.MaxListed) + " posts."},
-		{Subject: "Days of a report", Value: count(publishing.MaxReportDays)},
-		{Subject: "Page of deliveries", Value: count(publishing.MaxDeliveryPage)},
-		{Subject: "Page of requests for approval", Value: count(publishing.MaxApprovalPage)},
+		limitOf("Page of posts", count(publishing.MaxPageLimit), ""),
+		limitOf("Dates of a list of posts", days(publishing.MaxRange),
+			"and "+count(publishing.MaxListed)+" posts."),
+		limitOf("Days of a report", count(publishing.MaxReportDays), ""),
+		limitOf("Page of deliveries", count(publishing.MaxDeliveryPage), ""),
+		limitOf("Page of requests for approval", count(publishing.MaxApprovalPage), ""),
 	}
 }
 
@@ -90,22 +97,27 @@ func (s *Server) organizationLimits() []docs.Limit {
 		storage = size(s.deps.Limits.Storage)
 	}
 	return []docs.Limit{
-		{Subject: "Channels", Value: count(s.deps.Limits.Channels), Note: "or what the plan allows, if that is less."},
-		{Subject: "Webhooks", Value: count(s.deps.Limits.Webhooks), Note: "or what the plan allows, if that is less."},
-		{Subject: "Tags", Value: count(publishing.MaxTags)},
-		{Subject: "Posting times of a channel", Value: count(publishing.MaxQueueTimes)},
-		{Subject: "Uploaded files", Value: storage},
+		limitOf("Channels", count(s.deps.Limits.Channels), "or what the plan allows, if that is less."),
+		limitOf("Webhooks", count(s.deps.Limits.Webhooks), "or what the plan allows, if that is less."),
+		limitOf("Tags", count(publishing.MaxTags), ""),
+		limitOf("Posting times of a channel", count(publishing.MaxQueueTimes), ""),
+		limitOf("Uploaded files", storage, ""),
 	}
 }
 
 func webhookLimits() []docs.Limit {
 	return []docs.Limit{
-		{Subject: "Body", Value: size(publishing.MaxWebhookBody)},
-		{Subject: "Time to answer", Value: publishing.WebhookTimeout.String()},
-		{Subject: "Attempts", Value: count(publishing.MaxWebhookAttempts), Note: "of one delivery."},
-		{Subject: "Waiting deliveries", Value: count(publishing.MaxWebhookPending), Note: "of one webhook; then the oldest are given up."},
-		{Subject: "Both secrets sign", Value: publishing.WebhookOverlap.String(), Note: "after a rotation."},
+		limitOf("Body", size(publishing.MaxWebhookBody), ""),
+		limitOf("Time to answer", publishing.WebhookTimeout.String(), ""),
+		limitOf("Attempts", count(publishing.MaxWebhookAttempts), "of one delivery."),
+		limitOf("Waiting deliveries", count(publishing.MaxWebhookPending),
+			"of one webhook; then the oldest are given up."),
+		limitOf("Both secrets sign", publishing.WebhookOverlap.String(), "after a rotation."),
 	}
+}
+
+func limitOf(subject, value, note string) docs.Limit {
+	return docs.Limit{Subject: subject, Value: value, Note: note}
 }
 
 // count returns a number with commas between thousands.

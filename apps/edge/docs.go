@@ -13,8 +13,8 @@ import (
 
 //go:generate go test . -run TestOpenAPI -update
 
-// renderSite returns the OpenAPI document and the pages of the documentation. The pages name the Missing routes, but not
-// the Planned ones. Its error is Internal.
+// renderSite returns the OpenAPI document and the pages of the documentation. They name the Missing routes, but not the
+// Planned ones. Its error is Internal.
 func (s *Server) renderSite() (*docs.Site, error) {
 	document, err := s.document()
 	if err != nil {

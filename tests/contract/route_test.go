@@ -51,7 +51,7 @@ func TestRoute_UnusualRequestsAreAnswered(t *testing.T) {
 
 func TestPages(t *testing.T) {
 	t.Parallel()
-	r := start(t, nil)
+	r := start(t, map[string]string{"API_LIMIT": "4321", "ORG_MAX_WEBHOOKS": "37", "MAX_IMAGE_BYTES": "2097152"})
 	o := r.organization(t)
 	c := o.channel(t, "A")
 	cat := o.stored(t, "cat.png", png(t))
@@ -67,6 +67,12 @@ func TestPages(t *testing.T) {
 			t.Fatalf("%s has the headers %v, want text/html and nosniff", path, a.Header)
 		}
 		page(t, o, path, a)
+	}
+	limits := o.get(t, "/docs/limits")
+	for _, value := range []string{"<b>4,321</b> a minute", "<b>37</b>", "<b>2 MiB</b>"} {
+		if !strings.Contains(limits.Body, value) {
+			t.Errorf("the page of limits has no %s, want the configuration of the instance", value)
+		}
 	}
 	shown := o.get(t, "/sandbox/")
 	for _, text := range []string{"shown &amp; escaped", "its reply"} {

@@ -1,10 +1,14 @@
 package docs
 
 import (
+	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/danielgtaylor/huma/v2"
+
+	"crier/publishing"
 )
 
 func TestPython_ConvertsTokensOutsideOfStrings(t *testing.T) {
@@ -58,5 +62,36 @@ func TestUseSchemas_FollowsReferences(t *testing.T) {
 	useSchemas([]any{ref("A")}, all, used)
 	if used["A"] == nil || used["B"] == nil || used["C"] != nil {
 		t.Errorf("got the schemas %v, want A and B", used)
+	}
+}
+
+// TestWebhookGuide_HasTheFiguresOfTheService: whoever changes a figure finds the sentence here.
+func TestWebhookGuide_HasTheFiguresOfTheService(t *testing.T) {
+	t.Parallel()
+	var waits []time.Duration
+	for failed := 1; ; failed++ {
+		wait, more := publishing.WebhookWait(failed, 0.5, 0)
+		if !more {
+			break
+		}
+		waits = append(waits, wait)
+	}
+	const hour = time.Hour
+	for sentence, holds := range map[string]bool{
+		"ten attempts in all, 5 seconds, 5 and 30 minutes, 2, 5, 10, 14, 20 and 24 hours apart, give or take 20 %": slices.Equal(waits,
+			[]time.Duration{5 * time.Second, 5 * time.Minute, 30 * time.Minute, 2 * hour, 5 * hour, 10 * hour, 14 * hour, 20 * hour, 24 * hour}),
+		"Answer with 2xx within 15 seconds.":                  publishing.WebhookTimeout == 15*time.Second,
+		"It has at most 20,000 bytes":                         publishing.MaxWebhookBody == 20_000,
+		"so do five days in which nothing succeeded":          publishing.WebhookGiveUp == 5*24*hour,
+		"For 24 hours after a rotation it has two signatures": publishing.WebhookOverlap == 24*hour,
+	} {
+		if !holds || !strings.Contains(WebhookGuide, sentence) {
+			t.Errorf("the guide says %q: %v, the service does so: %v, want both", sentence, strings.Contains(WebhookGuide, sentence), holds)
+		}
+	}
+	for _, event := range publishing.WebhookEvents() {
+		if !strings.Contains(WebhookGuide, string(event)) {
+			t.Errorf("the guide does not name the event %s", event)
+		}
 	}
 }

@@ -136,16 +136,29 @@ func exampleText(example any) (string, error) {
 // nouns has the section of operations of the public API by the part of the path after the prefix. Operations with a tag
 // of their own are in the section of that name.
 var nouns = map[string]string{
-	"posts": "Posts", "tags": "Tags", "find-slot": "Posting times", "integrations": "Channels", "integration-settings": "Channels",
-	"integration-trigger": "Channels", "social": "Connecting channels", "connectors": "Connecting channels", "groups": "Customers",
-	"customers": "Customers", "media": "Files", "upload": "Files", "upload-from-url": "Files", "overview": "Analytics and reports",
-	"analytics": "Analytics and reports", "notifications": "Notifications", "is-connected": "The key",
+	"posts":                "Posts",
+	"tags":                 "Tags",
+	"find-slot":            "Posting times",
+	"integrations":         "Channels",
+	"integration-settings": "Channels",
+	"integration-trigger":  "Channels",
+	"social":               "Connecting channels",
+	"connectors":           "Connecting channels",
+	"groups":               "Customers",
+	"customers":            "Customers",
+	"media":                "Files",
+	"upload":               "Files",
+	"upload-from-url":      "Files",
+	"overview":             "Analytics and reports",
+	"analytics":            "Analytics and reports",
+	"notifications":        "Notifications",
+	"is-connected":         "The key",
 }
 
 // order has the sections of the public API in which a reader meets them. Others come after them.
 var order = []string{
-	"The key", "Channels", "Connecting channels", "Posts", "Files", "Tags", "Posting times", "Customers", "Approvals", "Webhooks",
-	"Analytics and reports", "Notifications",
+	"The key", "Channels", "Connecting channels", "Posts", "Files", "Tags", "Posting times", "Customers",
+	"Approvals", "Webhooks", "Analytics and reports", "Notifications",
 }
 
 // section returns the name of the section of an operation.

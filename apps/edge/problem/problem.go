@@ -101,7 +101,8 @@ var table = map[fault.Kind]row{
 	},
 	fault.Unauthenticated: {
 		status: http.StatusUnauthorized, message: "Sign in, or send a valid API key.",
-		remedy: "Send the key as it is in the header Authorization, without Bearer. Of a tool or a platform it also means that the channel must be connected again.",
+		remedy: "Send the key as it is in the header Authorization, without Bearer. Of a tool or a platform it also " +
+			"means that the channel must be connected again.",
 	},
 	fault.Quota: {
 		status: http.StatusPaymentRequired, message: "The limit of your plan is reached.",
@@ -131,17 +132,21 @@ var table = map[fault.Kind]row{
 		remedy: "Wait for as many seconds as Retry-After and retryAfter say, then send the request again.",
 	},
 	fault.NotBuilt: {
-		status: http.StatusNotImplemented, message: "This is not built yet.", remedy: "The route is planned and does nothing.",
+		status: http.StatusNotImplemented, message: "This is not built yet.",
+		remedy: "The route is planned and does nothing.",
 	},
 	fault.Upstream: {
-		status: http.StatusBadGateway, message: "Another server has failed.", remedy: "The platform of the channel failed: send the request again later.",
+		status: http.StatusBadGateway, message: "Another server has failed.",
+		remedy: "The platform of the channel failed: send the request again later.",
 	},
 	fault.Unavailable: {
 		status: http.StatusServiceUnavailable, message: serviceUnavailable,
-		remedy: "Send the request again after a wait. POST /public/v1/posts with an Idempotency-Key cannot publish twice.",
+		remedy: "Send the request again after a wait. POST /public/v1/posts with an Idempotency-Key cannot publish " +
+			"twice.",
 	},
 	fault.Loop: {
-		status: http.StatusLoopDetected, message: "The other server redirects too often.", remedy: "Send the address to which it redirects.",
+		status: http.StatusLoopDetected, message: "The other server redirects too often.",
+		remedy: "Send the address to which it redirects.",
 	},
 }
 
@@ -168,7 +173,8 @@ func Catalogue() []Entry {
 	for _, r := range table {
 		add(r.status, r.message, r.remedy)
 	}
-	add(http.StatusInternalServerError, internal, "This is a failure of the service: send the request again later, and report it with the header X-Request-Id.")
+	add(http.StatusInternalServerError, internal,
+		"This is a failure of the service: send the request again later, and report it with the header X-Request-Id.")
 	for status, message := range routing {
 		add(status, message, "")
 	}
