@@ -22,12 +22,20 @@ const runTime = 5 * time.Minute
 
 // Console is a call that Check makes in the API console.
 type Console struct {
-	Path string `json:"path"`
-	// Operation is the id of an operation without required parameters.
-	Operation string `json:"operation"`
-	Key       string `json:"key"`
+	Path      string    `json:"path"`
+	Operation Operation `json:"operation"`
+	Key       string    `json:"key"`
 	// Want is a text of the answer.
 	Want string `json:"want"`
+}
+
+// Operation is an operation without required parameters, and how the search of the console finds it.
+type Operation struct {
+	ID string `json:"id"`
+	// Words are those of a search whose first result it is.
+	Words string `json:"words"`
+	// Heading is its summary.
+	Heading string `json:"heading"`
 }
 
 // Check opens pages below base in Chromium, at a width of 360 pixels, light and dark, and makes a call in the console.

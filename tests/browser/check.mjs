@@ -63,10 +63,31 @@ async function checkChoice(path) {
   await page.context().close();
 }
 
+// search finds an operation with the keyboard alone.
+async function search(page, { words, id, heading }) {
+  await page.getByRole("button", { name: "Show the contents" }).waitFor(); // the library has begun
+  await page.getByLabel("Search").fill(words);
+  await page.getByRole("link", { name: heading }).first().waitFor();
+  await page.keyboard.press("Tab");
+  await page.keyboard.press("Enter");
+  await page.getByRole("heading", { name: heading }).waitFor();
+  if (!page.url().endsWith(`#/operations/${id}`)) wrong.push(`the search of ${words} leads to ${page.url()}, want ${id}`);
+}
+
+// onDisk returns what pages of the service keep beyond the tab, as another tab sees it.
+async function onDisk(context) {
+  const other = await context.newPage();
+  await other.goto(input.base + "/docs/limits");
+  const disk = await other.evaluate(() => JSON.stringify({ ...localStorage }));
+  await other.close();
+  return disk;
+}
+
 // checkConsole makes a call in the console with the key, and looks where the key is kept.
 async function checkConsole({ key, path, operation, want }) {
   const page = await open("the console", { viewport: { width: 360, height: 800 } });
-  await page.goto(`${input.base}${path}#/operations/${operation}`);
+  await page.goto(input.base + path);
+  await search(page, operation);
   await page.getByRole("textbox", { name: "Authorization" }).fill(key);
   const [answer] = await Promise.all([
     page.waitForResponse((r) => r.url().includes("/public/v1/")),
@@ -81,10 +102,11 @@ async function checkConsole({ key, path, operation, want }) {
   if (scroll > 360) wrong.push(`the console is ${scroll} px wide, want 360`);
   const tab = await page.evaluate(() => JSON.stringify({ ...sessionStorage }));
   if (!tab.includes(key)) wrong.push("the console does not keep the key in the tab");
-  const other = await page.context().newPage();
-  await other.goto(input.base + "/docs");
-  const disk = await other.evaluate(() => JSON.stringify({ ...localStorage }));
-  if (disk.includes(key)) wrong.push(`the console keeps the key beyond the tab: ${disk}`);
+  if ((await onDisk(page.context())).includes(key)) wrong.push("the console keeps the key beyond the tab");
+  await Promise.all([page.waitForEvent("load"), page.check("#keep")]);
+  if (!(await onDisk(page.context())).includes(key)) wrong.push("the console does not keep the key that it is asked to keep");
+  await Promise.all([page.waitForEvent("load"), page.uncheck("#keep")]);
+  if ((await onDisk(page.context())).includes(key)) wrong.push("the console keeps the key after it is asked not to");
   await page.context().close();
 }
 

@@ -14,10 +14,12 @@ func TestDocs_InChromium(t *testing.T) {
 	o := r.organization(t)
 	c := o.channel(t, "A")
 	pages := []string{
-		"/docs", "/docs/application", "/docs/quick-start", "/docs/authentication", "/docs/errors", "/docs/limits", "/docs/idempotency", "/docs/webhooks",
+		"/docs", "/docs/application", "/docs/quick-start", "/docs/authentication", "/docs/errors", "/docs/limits",
+		"/docs/idempotency", "/docs/webhooks",
 	}
 	wrong := browser.Check(t, "http://"+r.app.Addr(), pages, browser.Console{
-		Path: "/docs/console", Operation: "list-channels", Key: o.key, Want: c.account,
+		Path: "/docs/console", Key: o.key, Want: c.account,
+		Operation: browser.Operation{ID: "list-channels", Words: "integrations CONNECTED", Heading: "List the connected channels"},
 	})
 	for _, sentence := range wrong {
 		t.Error(sentence)

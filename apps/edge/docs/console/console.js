@@ -41,6 +41,39 @@
     const description = await answer.json();
     description.servers = [{ url: window.location.origin + page.dataset.root }];
     page.apiDescriptionDocument = description;
+    searchIn(description);
+  }
+
+  // searchIn lists the operations that have all words of the search in their method, path or texts.
+  function searchIn(description) {
+    const field = document.getElementById("search");
+    const found = document.getElementById("found");
+    const operations = Object.entries(description.paths).flatMap(([path, methods]) =>
+      Object.entries(methods).map(([method, o]) => {
+        const name = `${method.toUpperCase()} ${path}: ${o.summary}`;
+        const parameters = (o.parameters ?? []).map((p) => `${p.name} ${p.description}`).join(" ");
+        return { id: o.operationId, name, text: `${name} ${o.description} ${o.tags} ${parameters}`.toLowerCase() };
+      }),
+    );
+    field.addEventListener("input", () => {
+      const words = field.value.toLowerCase().split(/\s+/).filter(Boolean);
+      const matching = words.length ? operations.filter((o) => words.every((w) => o.text.includes(w))) : [];
+      found.replaceChildren(...matching.map(resultOf));
+      found.hidden = matching.length === 0;
+      document.getElementById("count").textContent = words.length ? `${matching.length} found` : "";
+    });
+    found.addEventListener("click", () => {
+      found.hidden = true;
+    });
+  }
+
+  function resultOf(operation) {
+    const link = document.createElement("a");
+    link.href = `#/operations/${operation.id}`;
+    link.textContent = operation.name;
+    const item = document.createElement("li");
+    item.append(link);
+    return item;
   }
 
   // Names, roles and keys that the library leaves out, for people who do not see the page or use no mouse: each row is
