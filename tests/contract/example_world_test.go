@@ -11,6 +11,9 @@ import (
 // exampleDate is when the posts of the examples are scheduled.
 const exampleDate = "2040-03-01T09:30:00Z"
 
+// exampleDay is a past day in the examples.
+const exampleDay = "2026-11-25"
+
 // exampleID returns an id of the examples in the documentation.
 func exampleID(suffix string) string { return "0193b2c4-7d10-7a31-9c55-2f0e6b1a4d" + suffix }
 
@@ -82,9 +85,23 @@ func (w exampleWorld) posts(t *testing.T) {
 	w.real[exampleID("06")], w.real[exampleID("07")] = draft(), draft()
 	asked := w.do(t, http.MethodPost, "/posts/"+w.real[exampleID("07")]+"/request-approval", m{"note": "Please read this."})
 	w.real[exampleID("08")] = read[named](t, asked.want(t, http.StatusCreated)).ID
+	w.published(t, page.id)
 	w.fault(t, page, "lose_id", m{}, nil)
 	w.real[exampleID("09")] = w.create(t, now(page.id, part("Lost")))
 	w.reaches(t, w.real[exampleID("09")], "PUBLISHED")
+}
+
+// published publishes a post on a page, and waits for the notification of it. The day of the examples is yesterday.
+func (w exampleWorld) published(t *testing.T, page string) {
+	t.Helper()
+	w.real[exampleID("13")] = w.create(t, now(page, part("Out now.")))
+	w.reaches(t, w.real[exampleID("13")], "PUBLISHED")
+	w.real[exampleDay] = daysAgo(1)
+	var list struct{ Notifications []m }
+	eventually(t, "the notification of the post", func() bool {
+		list = read[struct{ Notifications []m }](t, w.get(t, "/notifications").want(t, http.StatusOK))
+		return len(list.Notifications) > 0
+	}, func() any { return list })
 }
 
 // webhook makes a webhook with one delivery that has arrived.
