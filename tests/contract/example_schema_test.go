@@ -51,8 +51,16 @@ func (d document) memberViolations(s *schema, object map[string]any, at string) 
 			out = append(out, at+"."+name+" is missing")
 		}
 	}
+	var others *schema
+	if json.Unmarshal(s.Additional, &others) != nil {
+		others = nil // absent or false
+	}
 	for name, v := range object {
-		if member := s.Properties[name]; member != nil {
+		member := s.Properties[name]
+		if member == nil {
+			member = others
+		}
+		if member != nil {
 			out = append(out, d.violations(member, v, at+"."+name)...)
 		} else if len(s.Properties) > 0 {
 			out = append(out, at+"."+name+" is not in the schema")

@@ -19,11 +19,13 @@ type schema struct {
 	Enum       []any              `json:"enum"`
 	Properties map[string]*schema `json:"properties"`
 	Required   []string           `json:"required"`
-	Items      *schema            `json:"items"`
-	OneOf      []*schema          `json:"oneOf"`
-	AnyOf      []*schema          `json:"anyOf"`
-	Minimum    *float64           `json:"minimum"`
-	Maximum    *float64           `json:"maximum"`
+	// Additional is false, or the schema of the members that Properties does not have.
+	Additional json.RawMessage `json:"additionalProperties"`
+	Items      *schema         `json:"items"`
+	OneOf      []*schema       `json:"oneOf"`
+	AnyOf      []*schema       `json:"anyOf"`
+	Minimum    *float64        `json:"minimum"`
+	Maximum    *float64        `json:"maximum"`
 }
 
 // parameter is an input of a route outside of its body.
