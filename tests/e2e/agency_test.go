@@ -151,6 +151,7 @@ func TestAgency_DayOnTwoProcessesOneKilled(t *testing.T) {
 	a.wantWebhook()
 	a.wantAnalytics()
 	a.wantReport()
+	a.wantNotification()
 }
 
 func (a *agency) createWebhook() {
@@ -341,4 +342,23 @@ func (a *agency) wantReport() {
 	if report.Customer.Name != "Acme" || report.Posts.Published != 1 || report.Posts.Total != 1 || report.Channels.Active != 1 {
 		a.Errorf("got the report %+v, want one published post of Acme", report)
 	}
+}
+
+func (a *agency) wantNotification() {
+	a.Helper()
+	var list struct {
+		Notifications []struct {
+			Kind, IntegrationID string
+			Count               int
+		}
+	}
+	await(a.T, "the notification of the publication", time.Now().Add(patience), func() bool {
+		a.api(&list, http.MethodGet, "/notifications?page=0", nil)
+		for _, n := range list.Notifications {
+			if n.Kind == "published" && n.IntegrationID == a.channel && n.Count == 1 {
+				return true
+			}
+		}
+		return false
+	}, func() string { return fmt.Sprintf("%+v", list) })
 }
