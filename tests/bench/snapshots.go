@@ -206,7 +206,9 @@ func (b *testDB) analytics(db *pg.DB, address string, at func() time.Time) (*pub
 // bareLine is a client that opens no websockets.
 type bareLine struct{ *outbound.Client }
 
-func (bareLine) Websocket(context.Context, string) (*websocket.Conn, error) { return nil, errors.ErrUnsupported }
+func (bareLine) Websocket(context.Context, string) (*websocket.Conn, error) {
+	return nil, errors.ErrUnsupported
+}
 
 // readBare makes calls with a bare client and stores the answer of each.
 func (b *testDB) readBare(ctx context.Context, g *gauges, calls int64) error {
