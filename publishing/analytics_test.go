@@ -36,7 +36,7 @@ func TestMetrics_ChangeIsThatOfTheWindowBefore(t *testing.T) {
 		// The window is the 8th to the 10th of March, and the one before it the 5th to the 7th.
 		"a count that grows": {days: map[int]float64{5: 1, 6: 2, 7: 3, 8: 2, 9: 3, 10: 4}, want: 50}, // 9 against 6
 		"a count that falls": {days: map[int]float64{5: 3, 6: 3, 7: 3, 8: 1, 9: 1, 10: 1}, want: -66.67},
-		// Today is not known yet: 3 against the 4 of the 5th and the 6th.
+		// The 10th is not known yet: 3 against the 4 of the 5th and the 6th.
 		"a day of the window is unknown":        {days: map[int]float64{5: 2, 6: 2, 7: 9, 8: 1, 9: 2}, want: -25},
 		"a day of the window before is unknown": {days: map[int]float64{5: 1, 7: 3, 8: 2, 9: 3, 10: 4}},
 		"the window before is unknown":          {days: map[int]float64{8: 2, 9: 3, 10: 4}},
@@ -49,10 +49,22 @@ func TestMetrics_ChangeIsThatOfTheWindowBefore(t *testing.T) {
 			level: true, days: map[int]float64{8: math.SmallestNonzeroFloat64, 10: 1e15}, want: 1e9,
 		},
 	} {
-		got := publishing.Metrics(known(c.level, c.days), march(8), march(10))
+		got := publishing.Metrics(known(c.level, c.days), march(8), march(10), march(11))
 		if len(got) != 1 || got[0].Change != c.want {
 			t.Errorf("%s: got %+v, want one metric with the change %v", name, got, c.want)
 		}
+	}
+}
+
+// A day that is not over would make every change of a short window a fall.
+func TestMetrics_ChangeLeavesOutToday(t *testing.T) {
+	t.Parallel()
+	days := map[int]float64{5: 10, 6: 10, 7: 10, 8: 10, 9: 10, 10: 3}
+	if got := publishing.Metrics(known(false, days), march(8), march(10), march(10))[0]; got.Change != 0 || len(got.Points) != 3 {
+		t.Errorf("got %+v, want no change and the three days", got)
+	}
+	if got := publishing.Metrics(known(false, days), march(10), march(10), march(10))[0]; got.Change != 0 {
+		t.Errorf("of today alone: got %+v, want no change", got)
 	}
 }
 
@@ -67,10 +79,10 @@ func TestMetrics_HaveKnownDaysOfTheWindowInOrder(t *testing.T) {
 		{Label: "a level", Points: []publishing.MetricPoint{point(9, 3)}},
 		{Label: "x", Points: []publishing.MetricPoint{point(8, 2), point(10, 4)}},
 	}
-	if got := publishing.Metrics(figures, march(8), march(10)); !reflect.DeepEqual(got, want) {
+	if got := publishing.Metrics(figures, march(8), march(10), march(10)); !reflect.DeepEqual(got, want) {
 		t.Errorf("got %+v, want %+v", got, want)
 	}
-	if none := publishing.Metrics(figures, march(20), march(27)); len(none) != 0 {
+	if none := publishing.Metrics(figures, march(20), march(27), march(27)); len(none) != 0 {
 		t.Errorf("of a window of which nothing is known: got %+v, want none", none)
 	}
 }

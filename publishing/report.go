@@ -5,7 +5,7 @@ import "time"
 // The limits of reports.
 const (
 	// MaxReportDays is the longest window.
-	MaxReportDays = 366
+	MaxReportDays = 365
 	// MaxReportErrors is the largest number of recent errors in a report.
 	MaxReportErrors = 20
 )

@@ -1294,6 +1294,8 @@ create table insight (
   problem    text not null default '' check (octet_length(problem) <= 1000),
   -- When the snapshot of the day is due; null for a post, which is read with its channel.
   next_at    timestamptz,
+  -- Snapshots that failed since the last one that did not: the next attempt waits the longer.
+  failures   smallint not null default 0 check (failures >= 0),
   constraint insight_pkey primary key (org_id, subject),
   constraint insight_subject check (subject = coalesce(post_id, channel_id)),
   constraint insight_channel_fkey foreign key (org_id, channel_id) references channel (org_id, id) on delete cascade,
@@ -1427,7 +1429,7 @@ grant select (org_id, subject, scope) on pause to crier_clock;
 create policy clock on series for select to crier_clock using (true);
 grant select (org_id, id, number, stopped_at, retry_at) on series to crier_clock;
 create policy clock on insight to crier_clock using (true) with check (post_id is null);
-grant select (org_id, subject, next_at), insert (org_id, subject, channel_id, next_at), update (next_at)
+grant select (org_id, subject, next_at, failures), insert (org_id, subject, channel_id, next_at), update (next_at)
   on insight to crier_clock;
 create policy clock on derived_picture for select to crier_clock using (true);
 grant select (org_id, media_id, spec, shard, state, not_before) on derived_picture to crier_clock;

@@ -267,13 +267,30 @@ func (k *Keeper) Use(ctx context.Context, a publishingstore.Access, fn func(cont
 		return err
 	}
 	defer leave()
-	return k.UseInBackground(ctx, a, fn)
+	return k.use(ctx, a, fn, false)
 }
 
-// UseInBackground is Use for work that nobody waits for. It takes no place of the organization: the caller bounds how
+// Read is Use for what only reads, such as statistics: a platform may refuse that to an access with which it takes posts,
+// so that only a refused refresh flags the channel.
+func (k *Keeper) Read(ctx context.Context, a publishingstore.Access, fn func(context.Context, *Channel) error) error {
+	leave, err := k.enter(ctx, a.Channel.Org)
+	if err != nil {
+		return err
+	}
+	defer leave()
+	return k.use(ctx, a, fn, true)
+}
+
+// ReadInBackground is Read for work that nobody waits for. It takes no place of the organization: the caller bounds how
 // many calls are in progress.
-func (k *Keeper) UseInBackground(
+func (k *Keeper) ReadInBackground(
 	ctx context.Context, a publishingstore.Access, fn func(context.Context, *Channel) error,
+) error {
+	return k.use(ctx, a, fn, true)
+}
+
+func (k *Keeper) use(
+	ctx context.Context, a publishingstore.Access, fn func(context.Context, *Channel) error, reading bool,
 ) error {
 	if a.Channel.RefreshNeeded {
 		reason := a.Channel.RefreshReason
@@ -287,12 +304,17 @@ func (k *Keeper) UseInBackground(
 		return err
 	}
 	err = k.call(ctx, c, fn)
+	flag := !reading
 	if connector.KindOf(err, false) == connector.KindReauth && err != nil {
 		if _, err = k.Refresh(ctx, c); err == nil {
 			err = k.call(ctx, c, fn)
+		} else if _, ok := c.Connector.(connector.Refresher); ok {
+			flag = true
 		}
 	}
-	k.Flag(ctx, c, err)
+	if flag {
+		k.Flag(ctx, c, err)
+	}
 	return err
 }
 

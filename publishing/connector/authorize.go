@@ -122,7 +122,8 @@ type RemoteItem struct {
 type Analyst interface {
 	// Channel returns the series of the account for the days from since until until, both inclusive.
 	Channel(ctx context.Context, s *Session, since, until time.Time) ([]Series, error)
-	// Post returns the series of one published part.
+	// Post returns the series of one published part. An error with the status 404 or 410 means that the platform no longer
+	// has it.
 	Post(ctx context.Context, s *Session, ref Ref, since, until time.Time) ([]Series, error)
 }
 

@@ -202,7 +202,7 @@ func AnalystOf(c Connector) (Analyst, bool) {
 type guardedAnalyst struct{ a Analyst }
 
 // Channel returns at most 50 series of at most 400 points, with clean labels and values of at most a thousand million
-// million. A panic is KindContent.
+// million. A panic is KindOperator.
 func (g guardedAnalyst) Channel(ctx context.Context, s *Session, since, until time.Time) ([]Series, error) {
 	return guardSeries(func() ([]Series, error) { return g.a.Channel(ctx, s, since, until) })
 }
@@ -215,7 +215,7 @@ func (g guardedAnalyst) Post(ctx context.Context, s *Session, ref Ref, since, un
 func guardSeries(read func() ([]Series, error)) (out []Series, err error) {
 	defer func() {
 		if v := recover(); v != nil {
-			out, err = nil, panicError(v, KindContent, "The connector failed to read the statistics.")
+			out, err = nil, panicError(v, KindOperator, "The connector failed to read the statistics.")
 		}
 	}()
 	all, err := read()

@@ -3,10 +3,12 @@ package service
 import (
 	"context"
 	"errors"
+	"net/http"
 	"strings"
 	"time"
 
 	"golang.org/x/sync/singleflight"
+	"golang.org/x/time/rate"
 
 	"crier/platform/fault"
 	"crier/platform/id"
@@ -32,6 +34,12 @@ const (
 	insightWait = 5 * time.Second
 	insightTime = 20 * time.Second
 	maxProblem  = 1000 // bytes, see publishingstore.InsightFailed
+	// storeTime is how long a result is tried to be stored after the request is gone.
+	storeTime = 10 * time.Second
+	// insightRate and insightBurst are how many calls a second, and at once, requests of all organizations make to one
+	// platform. With SnapshotRate that is less than what a Bluesky server takes from one client.
+	insightRate  = 4
+	insightBurst = 20
 )
 
 // Analytics are the use cases of the statistics of channels and posts. It is safe for concurrent use.
@@ -40,17 +48,28 @@ type Analytics struct {
 	channels *Channels
 	// reading has one call of a platform for each channel or post.
 	reading singleflight.Group
+	// wait is insightWait.
+	wait time.Duration
+	// pace limits the calls of requests to each platform.
+	pace map[string]*rate.Limiter
 }
 
 // NewAnalytics returns the use cases. It starts no goroutine.
 func NewAnalytics(cfg Config, deps Deps) *Analytics {
-	return &Analytics{core: newCore(cfg, deps), channels: NewChannels(cfg, deps)}
+	s := &Analytics{
+		core: newCore(cfg, deps), channels: NewChannels(cfg, deps), wait: insightWait, pace: map[string]*rate.Limiter{},
+	}
+	for _, platform := range s.analysts() {
+		s.pace[platform] = rate.NewLimiter(insightRate, insightBurst)
+	}
+	return s
 }
 
 // Channel returns the statistics of a channel in the last days of UTC. What was read within an hour is returned as it is
-// stored, and otherwise the platform is asked. When that fails, the stored figures are returned, which may end before
-// today. A platform without statistics has none. It returns NotFound, Invalid for a number of days that is out of range,
-// and Upstream when the platform cannot be asked and nothing is stored, RateLimited as access.Keeper.Use.
+// stored, and otherwise the platform is asked. When that fails, the stored figures are returned; if none is in the
+// window, it ends with the last known day instead of today. A platform without statistics has none. It returns NotFound,
+// Invalid for a number of days that is out of range, Upstream when the platform cannot be asked and nothing is stored,
+// and RateLimited as access.Keeper.Use and while too many requests wait for the platform.
 func (s *Analytics) Channel(
 	ctx context.Context, p tenancy.Principal, q publishing.GetAnalytics,
 ) (publishing.Analytics, error) {
@@ -63,11 +82,13 @@ func (s *Analytics) Channel(
 		return publishing.Analytics{}, err
 	}
 	w := s.window(q.Days)
-	stored, err := s.current(ctx, op, a, insightTarget{of: publishingstore.InsightOf{Channel: a.Channel.ID}}, w, q.Refresh)
+	t := insightTarget{of: publishingstore.InsightOf{Channel: a.Channel.ID}}
+	stored, err := s.current(ctx, op, a, t, w, q.Refresh)
 	if err != nil {
 		return publishing.Analytics{}, err
 	}
-	return analyticsOf(stored, w), nil
+	out, err := s.statistics(ctx, p.Org, t.of, stored, w)
+	return out, internal(op, err)
 }
 
 // Post returns the statistics of the first part of a post, as Channel does. A post that is not published has none, and
@@ -96,8 +117,12 @@ func (s *Analytics) Post(
 	w := s.window(q.Days)
 	a, err := s.store.ChannelAccess(ctx, p.Org, r.Channel)
 	if pg.IsNoRows(err) { // the channel was disconnected: what was read before is all that there is
-		stored, err := s.store.Insight(ctx, p.Org, publishingstore.InsightOf{Channel: r.Channel, Post: r.Post}, w.earlier, w.last)
-		return publishing.PostAnalytics{Analytics: analyticsOf(stored, w)}, internal(op, err)
+		stored, err := s.store.Insight(ctx, p.Org, targetOf(r).of, w.earlier, w.last)
+		if err != nil {
+			return publishing.PostAnalytics{}, internal(op, err)
+		}
+		out, err := s.statistics(ctx, p.Org, targetOf(r).of, stored, w)
+		return publishing.PostAnalytics{Analytics: out}, internal(op, err)
 	}
 	if err != nil {
 		return publishing.PostAnalytics{}, internal(op, err)
@@ -106,7 +131,8 @@ func (s *Analytics) Post(
 	if err != nil {
 		return publishing.PostAnalytics{}, err
 	}
-	return publishing.PostAnalytics{Analytics: analyticsOf(stored, w)}, nil
+	out, err := s.statistics(ctx, p.Org, targetOf(r).of, stored, w)
+	return publishing.PostAnalytics{Analytics: out}, internal(op, err)
 }
 
 // Figures returns what is known of a channel on a day of UTC or, where nothing is, on the last known day before. The day
@@ -151,12 +177,30 @@ func (s *Analytics) window(days int) insightWindow {
 	return insightWindow{earlier: last.AddDate(0, 0, 1-2*days), first: last.AddDate(0, 0, 1-days), last: last}
 }
 
-func analyticsOf(stored publishingstore.Insight, w insightWindow) publishing.Analytics {
-	out := publishing.Analytics{Metrics: publishing.Metrics(stored.Days, w.first, w.last)}
+// statistics returns the metrics of a window. If nothing of it is known, because the platform has not answered for longer,
+// the window ends with the last known day.
+func (s *Analytics) statistics(
+	ctx context.Context, org tenancy.OrgID, of publishingstore.InsightOf, stored publishingstore.Insight, w insightWindow,
+) (publishing.Analytics, error) {
+	if stored.LastDay != nil && stored.LastDay.Before(w.first) {
+		w = w.endingOn(*stored.LastDay)
+		var err error
+		if stored, err = s.store.Insight(ctx, org, of, w.earlier, w.last); err != nil {
+			return publishing.Analytics{}, err
+		}
+	}
+	today := publishing.DayOf(s.deps.Clock.Now())
+	out := publishing.Analytics{Metrics: publishing.Metrics(stored.Days, w.first, w.last, today)}
 	if stored.ReadAt != nil {
 		out.AsOf = *stored.ReadAt
 	}
-	return out
+	return out, nil
+}
+
+// endingOn returns the window of the same length that ends on a day.
+func (w insightWindow) endingOn(day time.Time) insightWindow {
+	moved := w.last.Sub(day)
+	return insightWindow{earlier: w.earlier.Add(-moved), first: w.first.Add(-moved), last: day}
 }
 
 // insightTarget is what the statistics are of: a channel, or a post, which has a ref and the day of its publication.
@@ -195,7 +239,7 @@ func (s *Analytics) current(
 		}
 		return stored, nil
 	}
-	if err := s.readOnce(ctx, a, analyst, t, stored.ReadAt); err != nil {
+	if err := s.readOnce(ctx, a, analyst, t, stored.ReadAt, refresh); err != nil {
 		if stored.ReadAt != nil {
 			return stored, nil
 		}
@@ -208,16 +252,19 @@ func (s *Analytics) current(
 // readOnce is read for all callers that ask for the same at the same time. It does not wait longer than ctx allows and,
 // when something was read before, no longer than insightWait. What it has begun goes on then.
 func (s *Analytics) readOnce(
-	ctx context.Context, a publishingstore.Access, analyst connector.Analyst, t insightTarget, last *time.Time,
+	ctx context.Context, a publishingstore.Access, analyst connector.Analyst, t insightTarget, last *time.Time, refresh bool,
 ) error {
+	detached := context.WithoutCancel(ctx)
 	result := s.reading.DoChan(t.of.Channel.String()+t.of.Post.String(), func() (any, error) {
-		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), insightTime)
-		defer cancel()
-		return nil, s.read(ctx, a, analyst, t, last)
+		stored, err := s.store.Insight(detached, a.Channel.Org, t.of, time.Time{}, time.Time{})
+		if err != nil || !isStale(stored, s.deps.Clock.Now(), refresh) {
+			return nil, err // another call has ended since the caller looked
+		}
+		return nil, s.read(detached, a, analyst, t, last)
 	})
 	if last != nil {
 		var cancel context.CancelFunc
-		ctx, cancel = context.WithTimeout(ctx, insightWait)
+		ctx, cancel = context.WithTimeout(ctx, s.wait)
 		defer cancel()
 	}
 	select {
@@ -245,15 +292,32 @@ func (s *Analytics) read(
 	ctx context.Context, a publishingstore.Access, analyst connector.Analyst, t insightTarget, last *time.Time,
 ) error {
 	now := s.deps.Clock.Now()
-	var days []publishing.DayFigures
-	err := s.deps.Access.Use(ctx, a, func(ctx context.Context, c *access.Channel) (err error) {
+	days, err := s.askInTime(ctx, a, analyst, t, last, now)
+	if err != nil {
+		s.failed(ctx, a, t.of, now, err)
+		return err
+	}
+	return s.store.SaveInsights(ctx, a.Channel.Org, now, []publishingstore.ReadInsight{{InsightOf: t.of, Days: days}})
+}
+
+// askInTime is ask when it is the turn of the platform and of the organization, within insightTime.
+func (s *Analytics) askInTime(
+	ctx context.Context, a publishingstore.Access, analyst connector.Analyst, t insightTarget, last *time.Time,
+	now time.Time,
+) (days []publishing.DayFigures, err error) {
+	ctx, cancel := context.WithTimeout(ctx, insightTime)
+	defer cancel()
+	if err := s.pace[a.Channel.Connector].Wait(ctx); err != nil {
+		return nil, &fault.Error{
+			Kind: fault.RateLimited, Op: "publishing.analytics", RetryAfter: insightTime, Err: err,
+			Message: "Too many statistics of this platform are asked for; try again in a minute.",
+		}
+	}
+	err = s.deps.Access.Read(ctx, a, func(ctx context.Context, c *access.Channel) (err error) {
 		days, err = ask(ctx, analyst, c.Session, t, last, now)
 		return err
 	})
-	if err != nil {
-		return s.failed(ctx, a, t.of, now, err)
-	}
-	return s.store.SaveInsights(ctx, a.Channel.Org, now, []publishingstore.ReadInsight{{InsightOf: t.of, Days: days}})
+	return days, err
 }
 
 // ask reads the days since the last reading from a platform. A post that the platform does not know has no figures.
@@ -275,7 +339,8 @@ func ask(
 		since = until
 	}
 	series, err := analyst.Post(ctx, session, t.ref, since, until)
-	if connector.KindOf(err, false) == connector.KindContent && err != nil {
+	var e *connector.Error
+	if errors.As(err, &e) && (e.Status == http.StatusNotFound || e.Status == http.StatusGone) {
 		return nil, nil
 	}
 	return figuresOf(series, since, until), err
@@ -316,21 +381,23 @@ func figuresOf(series []connector.Series, since, until time.Time) []publishing.D
 	return out
 }
 
-// failed stores and logs why a platform could not be asked, and returns err. Too many calls of the organization are no
-// failure of the platform.
+// failed logs why a platform could not be asked, and stores it also when ctx is over. Too many calls of the organization
+// are no failure of the platform.
 func (s *Analytics) failed(
 	ctx context.Context, a publishingstore.Access, of publishingstore.InsightOf, now time.Time, err error,
-) error {
+) {
 	if fault.Is(err, fault.RateLimited) {
-		return err
+		return
 	}
 	s.deps.Log.WarnContext(ctx, "the statistics of a channel could not be read",
 		"org", a.Channel.Org, "channel", of.Channel, "connector", a.Channel.Connector, "error", err)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), storeTime)
+	defer cancel()
 	problem := connector.Clean(publicOf(err), maxProblem)
-	if storing := s.store.InsightFailed(ctx, a.Channel.Org, of, now, problem); storing != nil {
-		return errors.Join(err, storing)
+	if err := s.store.InsightFailed(ctx, a.Channel.Org, of, now, problem); err != nil {
+		s.deps.Log.ErrorContext(ctx, "the failure of a reading of statistics could not be stored",
+			"org", a.Channel.Org, "channel", of.Channel, "error", err)
 	}
-	return err
 }
 
 // publicOf returns why a platform could not be asked, as a sentence for people.
@@ -345,7 +412,11 @@ func publicOf(err error) string {
 // upstreamFault returns the fault for figures that cannot be read. It is no Unauthenticated: the caller's own access is
 // fine.
 func upstreamFault(op string, err error) error {
-	if fault.Is(err, fault.RateLimited) || pg.IsEnvironment(err) {
+	if fault.Is(err, fault.RateLimited) {
+		return err
+	}
+	var e *connector.Error
+	if !errors.As(err, &e) && pg.IsEnvironment(err) && !errors.Is(err, context.DeadlineExceeded) {
 		return internal(op, err)
 	}
 	return fault.Wrap(fault.Upstream, op, publicOf(err), err)

@@ -163,14 +163,14 @@ func away() error {
 func TestAnalytics_PlatformIsAskedOnceAnHour(t *testing.T) {
 	t.Parallel()
 	r := newAnalyticsRig(t)
-	// 8+9+10 of the window against 5+6+7 before it.
-	r.want(r.impressions(3), "03-08:8 03-09:9 03-10:10 50")
+	// 8+9 of the window without today against 5+6 before it.
+	r.want(r.impressions(3), "03-08:8 03-09:9 03-10:10 54.55")
 	r.want(fmt.Sprint(r.platform.calls()), "[channel 09-11 03-10]")
 	r.pass(59 * time.Minute)
-	r.want(r.impressions(1), "03-10:10 11.11")
+	r.want(r.impressions(1), "03-10:10 0")
 	r.want(fmt.Sprint(r.platform.calls()), "[]")
 	r.pass(time.Minute)
-	r.want(r.impressions(1), "03-10:10 11.11")
+	r.want(r.impressions(1), "03-10:10 0")
 	r.want(fmt.Sprint(r.platform.calls()), "[channel 03-08 03-10]") // two days more, which may not have been complete
 
 	again := publishing.GetAnalytics{Channel: r.channel.String(), Days: 1, Refresh: true}
@@ -191,6 +191,7 @@ func TestAnalytics_OutageShowsLastFiguresAndEndsWithTheTruth(t *testing.T) {
 	r.platform.fail(away())
 	r.pass(48 * time.Hour)
 	r.want(r.impressions(4), "03-09:9 03-10:10 72.73") // 19 against 5+6: the known days
+	r.want(r.impressions(2), "03-09:9 03-10:10 26.67") // the last days that are known, against 7+8
 	out, err := r.read(4)
 	r.OK(err)
 	if !out.AsOf.Equal(read) {
@@ -203,7 +204,7 @@ func TestAnalytics_OutageShowsLastFiguresAndEndsWithTheTruth(t *testing.T) {
 	}
 	r.platform.fail(nil)
 	r.pass(time.Minute)
-	r.want(r.impressions(4), "03-09:9 03-10:10 03-11:11 03-12:12 61.54")
+	r.want(r.impressions(4), "03-09:9 03-10:10 03-11:11 03-12:12 66.67")
 	day, err = r.analytics.Figures(t.Context(), r.who, publishing.GetFigures{Channel: r.channel.String(), Day: publishing.DayOf(r.now)})
 	r.OK(err)
 	r.want(day.Day.Format(time.DateOnly), "2027-03-12")
@@ -221,14 +222,12 @@ func TestAnalytics_FailureIsToldWhenNothingIsKnown(t *testing.T) {
 	r.want(fmt.Sprint(r.platform.calls()), "[channel 09-11 03-10]")
 	r.platform.fail(nil)
 	r.pass(time.Minute)
-	r.want(r.impressions(1), "03-10:10 11.11")
+	r.want(r.impressions(1), "03-10:10 0")
 
-	r.platform.fail(&connector.Error{Kind: connector.KindReauth, Public: "Reconnect the channel."})
-	r.pass(time.Hour)
-	r.want(r.impressions(1), "03-10:10 11.11")
+	r.Tenant(r.who.Org, `update channel set refresh_needed = true where id = $1`, r.channel)
 	r.platform.calls()
 	r.pass(time.Hour)
-	r.want(r.impressions(1), "03-10:10 11.11")
+	r.want(r.impressions(1), "03-10:10 0")
 	r.want(fmt.Sprint(r.platform.calls()), "[]") // the channel must be connected again first
 }
 
@@ -262,15 +261,39 @@ func TestAnalytics_RequestDoesNotWaitForHangingPlatform(t *testing.T) {
 	r.pass(time.Hour)
 	release := make(chan struct{})
 	t.Cleanup(func() { close(release) })
-	ctx, cancel := context.WithCancel(t.Context())
-	r.platform.before = func(context.Context) {
-		cancel() // the time of the request is over
-		<-release
+	r.platform.before = func(context.Context) { <-release }
+	r.analytics.SetWait(time.Millisecond)
+	if out, err := r.read(1); err != nil || len(out.Metrics) != 2 {
+		t.Errorf("got %+v, %v, want the last figures", out, err)
 	}
-	out, err := r.analytics.Channel(ctx, r.who, publishing.GetAnalytics{Channel: r.channel.String(), Days: 1})
+}
+
+// A platform that hangs is no failure of the database, and is left alone for a minute.
+func TestAnalytics_HangingPlatformIsToldAsSuch(t *testing.T) {
+	t.Parallel()
+	r := newAnalyticsRig(t)
+	r.platform.fail(context.DeadlineExceeded) // what a call returns whose time is over
+	for range 2 {
+		if _, err := r.read(7); !fault.Is(err, fault.Upstream) {
+			t.Errorf("got the error %v, want that the platform could not be asked", err)
+		}
+	}
+	r.want(fmt.Sprint(r.platform.calls()), "[channel 09-11 03-10]")
+}
+
+// A platform may refuse statistics to an access with which it takes posts.
+func TestAnalytics_RefusedReadingKeepsChannelPublishing(t *testing.T) {
+	t.Parallel()
+	r := newAnalyticsRig(t)
+	r.platform.fail(&connector.Error{Kind: connector.KindReauth, Status: 401, Public: "Insights are not allowed."})
+	if _, err := r.read(7); !fault.Is(err, fault.Upstream) {
+		t.Errorf("got the error %v, want the reason of the platform", err)
+	}
+	r.snapshots()
+	a, err := r.Store.ChannelAccess(t.Context(), r.who.Org, r.channel)
 	r.OK(err)
-	if len(out.Metrics) != 2 {
-		t.Errorf("got %+v, want the last figures", out)
+	if a.Channel.RefreshNeeded {
+		t.Error("the channel must be connected again, want it unchanged")
 	}
 }
 
@@ -355,9 +378,14 @@ func TestAnalytics_PostsAreReadFromTheirDayOn(t *testing.T) {
 	if out := r.post(scheduled.ID); out.Missing || len(out.Metrics) != 0 {
 		t.Errorf("not published: got %+v, want nothing", out)
 	}
-	r.platform.fail(&connector.Error{Kind: connector.KindContent, Public: "There is no such post."})
+	r.platform.fail(&connector.Error{Kind: connector.KindContent, Status: 404, Public: "There is no such post."})
 	if out := r.post(r.publish(r.channel, march10, "gone")); out.Missing || len(out.Metrics) != 0 {
 		t.Errorf("gone from the platform: got %+v, want nothing", out)
+	}
+	r.platform.fail(&connector.Error{Kind: connector.KindContent, Status: 400, Public: "Not allowed."})
+	refused := r.publish(r.channel, march10, "refused").String()
+	if _, err := r.analytics.Post(t.Context(), r.who, publishing.GetPostAnalytics{Post: refused, Days: 7}); !fault.Is(err, fault.Upstream) {
+		t.Errorf("refused by the platform: got the error %v, want its reason", err)
 	}
 	r.platform.calls()
 	r.pass(2 * time.Hour)

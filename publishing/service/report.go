@@ -24,7 +24,7 @@ func (s *Posts) Report(ctx context.Context, p tenancy.Principal, q publishing.Ge
 	}
 	if q.Days < 1 || q.Days > publishing.MaxReportDays {
 		return publishing.Report{}, &fault.Error{Kind: fault.Invalid, Op: op, Message: "The number of days is out of range.",
-			Fields: []fault.Field{{Name: "days", Message: "must be from 1 to 366"}}}
+			Fields: []fault.Field{{Name: "days", Message: "must be from 1 to 365"}}}
 	}
 	name, err := s.store.OrganizationZone(ctx, p.Org)
 	if err != nil {
@@ -53,9 +53,20 @@ func lastDays(now time.Time, n int, zone *time.Location) []time.Time {
 	year, month, today := now.In(zone).Date()
 	days := make([]time.Time, 0, n+1)
 	for i := today - n + 1; i <= today+1; i++ {
-		days = append(days, time.Date(year, month, i, 0, 0, 0, 0, zone))
+		days = append(days, startOfDay(year, month, i, zone))
 	}
 	return days
+}
+
+// startOfDay returns the first instant of a day. In some zones the clocks are put forward at midnight, which then does not
+// exist.
+func startOfDay(year int, month time.Month, day int, zone *time.Location) time.Time {
+	want := time.Date(year, month, day, 12, 0, 0, 0, zone).Day()
+	at := time.Date(year, month, day, 0, 0, 0, 0, zone)
+	for at.Day() != want {
+		at = at.Add(15 * time.Minute)
+	}
+	return at
 }
 
 func report(data publishingstore.ReportData, days []time.Time) publishing.Report {

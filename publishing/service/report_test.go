@@ -1,6 +1,8 @@
 package service_test
 
 import (
+	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -120,6 +122,26 @@ func TestReport_CountsThreadsByDayAndPlatform(t *testing.T) {
 	}
 }
 
+// In Santiago the clocks are put forward at midnight of the sixth of September 2026, so that the day begins at one.
+func TestReport_HasEachDayOnceWhereMidnightIsSkipped(t *testing.T) {
+	t.Parallel()
+	r := newReportRig(t)
+	r.Tenant(r.who.Org, `update organization set timezone = 'America/Santiago'`)
+	r.deps.Clock = clock.Func(func() time.Time { return time.Date(2026, time.September, 7, 15, 0, 0, 0, time.UTC) })
+	r.posts = publishingservice.NewPosts(limits, r.deps)
+	first := time.Date(2026, time.September, 6, 4, 0, 0, 0, time.UTC)
+	r.add(r.a, first.Add(-time.Minute), publishing.StatePublished, publishing.StatePublished)
+	r.add(r.a, first, publishing.StatePublished, publishing.StatePublished)
+	r.add(r.a, first, publishing.StatePublished, publishing.StatePublished)
+	var got []string
+	for _, d := range r.report(3, "").Days {
+		got = append(got, fmt.Sprint(d.Start.Format(time.DateOnly), " ", d.Posts.Published))
+	}
+	if want := []string{"2026-09-05 1", "2026-09-06 2", "2026-09-07 0"}; !slices.Equal(got, want) {
+		t.Errorf("got the days %q, want %q", got, want)
+	}
+}
+
 func TestReport_RefusesWhatIsNotThere(t *testing.T) {
 	t.Parallel()
 	r := newReportRig(t)
@@ -130,7 +152,7 @@ func TestReport_RefusesWhatIsNotThere(t *testing.T) {
 		want fault.Kind
 	}{
 		"no days":                        {r.who, publishing.GetReport{}, fault.Invalid},
-		"too many days":                  {r.who, publishing.GetReport{Days: 367}, fault.Invalid},
+		"too many days":                  {r.who, publishing.GetReport{Days: 366}, fault.Invalid},
 		"an id that does not parse":      {r.who, publishing.GetReport{Days: 1, Customer: "x"}, fault.NotFound},
 		"the zero id":                    {r.who, publishing.GetReport{Days: 1, Customer: strings.Repeat("0", 8) + "-0000-0000-0000-000000000000"}, fault.NotFound},
 		"a customer that does not exist": {r.who, publishing.GetReport{Days: 1, Customer: id.New[publishing.CustomerTag]().String()}, fault.NotFound},

@@ -32,7 +32,7 @@ const (
 	snapshotOrgTime = 2 * time.Minute
 	// snapshotFailures is after how many failures of one server in a row the rest of its channels is due later.
 	snapshotFailures = 3
-	// snapshotAgain is when a channel is due again that was not read.
+	// snapshotAgain is when a channel is due again that was not tried.
 	snapshotAgain = time.Hour
 	// snapshotRest is the first part of a day, in which no snapshot is taken: platforms complete the figures of the day
 	// before.
@@ -47,8 +47,8 @@ const SnapshotRate = 4
 // and stores them. Each channel has a time of its own on every day. It returns the number of channels that were read,
 // also with an error, which is that of the database.
 //
-// A server that fails delays only its own channels, and an organization only its own, until an hour later. Only one
-// process should call it at a time, because the rate of calls is that of one process. After a crash the channels that
+// A server that fails delays only its own channels, and an organization only its own, until an hour later. A channel that
+// fails waits the longer the more often it does, and comes after the others. Only one process should call it at a time, because the rate of calls is that of one process. After a crash the channels that
 // were taken are due an hour later.
 func (s *Analytics) TakeSnapshots(ctx context.Context) (int, error) {
 	platforms := s.analysts()
@@ -182,7 +182,7 @@ func (s *snapshotVisit) channel(ctx context.Context, d publishingstore.DueSnapsh
 	of := publishingstore.InsightOf{Channel: d.Channel}
 	days, err := s.ask(ctx, server, source.Access, insightTarget{of: of}, source.ReadAt, now)
 	if err != nil {
-		return s.notRead(ctx, source.Access, of, now, err)
+		return s.notRead(ctx, source.Access, d.Channel, now, err)
 	}
 	all := []publishingstore.ReadInsight{{InsightOf: of, Days: days, Next: &next}}
 	for _, r := range source.Posts {
@@ -205,14 +205,14 @@ func (s *snapshotVisit) channel(ctx context.Context, d publishingstore.DueSnapsh
 
 // notRead stores why a channel was not read. It returns an error of the database only.
 func (s *snapshotVisit) notRead(
-	ctx context.Context, a publishingstore.Access, of publishingstore.InsightOf, now time.Time, err error,
+	ctx context.Context, a publishingstore.Access, channel publishing.ChannelID, now time.Time, err error,
 ) error {
 	if ctx.Err() != nil {
 		return nil // the process stops
 	}
 	s.deps.Log.WarnContext(ctx, "the statistics of a channel could not be read for the snapshot of the day",
-		"org", a.Channel.Org, "channel", of.Channel, "connector", a.Channel.Connector, "error", err)
-	return s.store.InsightFailed(ctx, a.Channel.Org, of, now, connector.Clean(publicOf(err), maxProblem))
+		"org", a.Channel.Org, "channel", channel, "connector", a.Channel.Connector, "error", err)
+	return s.store.SnapshotFailed(ctx, a.Channel.Org, channel, now, connector.Clean(publicOf(err), maxProblem))
 }
 
 // ask waits for the server's turn and reads the days since the last reading. A panic of a connector is an error, because
@@ -230,7 +230,7 @@ func (s *snapshotVisit) ask(
 		return nil, nil
 	}
 	began := clock.Boot()
-	err = s.deps.Access.UseInBackground(ctx, a, func(ctx context.Context, c *access.Channel) (err error) {
+	err = s.deps.Access.ReadInBackground(ctx, a, func(ctx context.Context, c *access.Channel) (err error) {
 		days, err = ask(ctx, analyst, c.Session, t, last, now)
 		return err
 	})

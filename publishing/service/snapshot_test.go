@@ -95,18 +95,18 @@ func TestSnapshots_OutageOfTwoDaysLeavesNoHole(t *testing.T) {
 			t.Errorf("got %d channels read of a platform that is away", n)
 		}
 	}
-	if calls := len(r.platform.calls()); calls > 1+48 {
-		t.Errorf("got %d calls in two days, want one an hour", calls)
+	if calls := len(r.platform.calls()); calls > 15 {
+		t.Errorf("got %d calls in two days, want one in four hours", calls)
 	}
 	r.platform.fail(nil)
-	r.pass(2 * time.Hour)
+	r.pass(4 * time.Hour)
 	if n := r.snapshots(); n != 1 {
 		t.Errorf("got %d channels read after the outage, want one", n)
 	}
 	if after := r.known(r.who.Org, publishingstore.InsightOf{Channel: r.channel}); after != before+2 {
 		t.Errorf("got %d days more, want those of the outage", after-before)
 	}
-	r.want(r.impressions(3), "03-10:10 03-11:11 03-12:12 37.5") // 33 against 7+8+9
+	r.want(r.impressions(3), "03-10:10 03-11:11 03-12:12 40") // 10+11 against 7+8
 }
 
 // A server that hangs or fails, a channel that panics and an organization that is suspended delay nobody else.
@@ -141,6 +141,36 @@ func TestSnapshots_FailuresStayOfTheirOwner(t *testing.T) {
 	}
 	if n := r.known(panics.Org, publishingstore.InsightOf{Channel: good}); n == 0 {
 		t.Error("got no figures of the channel beside one that panics")
+	}
+}
+
+// Channels that always fail, and that are older than the others of their server, keep those waiting only once.
+func TestSnapshots_FailingChannelsComeLast(t *testing.T) {
+	t.Parallel()
+	r := newAnalyticsRig(t)
+	org := r.Organization().Org
+	bad := map[string]bool{}
+	for range 6 {
+		bad["shared.test "+r.channelOn(org, "shared.test").String()] = true
+	}
+	var good []publishing.ChannelID
+	for range 5 {
+		good = append(good, r.channelOn(org, "shared.test"))
+	}
+	r.platform.judge = func(s *connector.Session) error {
+		if bad[s.Account.ID] {
+			return away()
+		}
+		return nil
+	}
+	for range 4 * 6 {
+		r.snapshots()
+		r.pass(10 * time.Minute)
+	}
+	for _, c := range good {
+		if r.known(org, publishingstore.InsightOf{Channel: c}) == 0 {
+			t.Errorf("nothing is known of the channel %v after four hours, want its snapshot", c)
+		}
 	}
 }
 

@@ -34,12 +34,15 @@ type Insight struct {
 	// TriedAt is when that was last tried, with Problem as the sentence for people when it failed since ReadAt.
 	TriedAt *time.Time `db:"tried_at"`
 	Problem string     `db:"problem"`
+	// LastDay is the last day of which anything is known; nil when there is none.
+	LastDay *time.Time `db:"last_day"`
 	// Days are those that were asked for and of which something is known, the first one first.
 	Days []publishing.DayFigures `db:"-"`
 }
 
 const insightRead = `-- publishing.InsightRead
-select read_at, tried_at, problem from insight where subject = $1`
+select i.read_at, i.tried_at, i.problem, (select max(d.day) from insight_day d where d.subject = i.subject) as last_day
+from insight i where i.subject = $1`
 
 const insightDays = `-- publishing.InsightDays
 select day, counts, levels from insight_day where subject = $1 and day >= $2 and day <= $3 order by day`
@@ -57,7 +60,7 @@ func queueInsight(b *pgx.Batch, of InsightOf, first, last time.Time, out *Insigh
 	b.Queue(insightRead, of.subject()).Query(func(rows pgx.Rows) error {
 		*out = Insight{}
 		for rows.Next() {
-			if err := rows.Scan(&out.ReadAt, &out.TriedAt, &out.Problem); err != nil {
+			if err := rows.Scan(&out.ReadAt, &out.TriedAt, &out.Problem, &out.LastDay); err != nil {
 				return err
 			}
 		}
@@ -107,6 +110,21 @@ func orEmpty(m map[string]float64) map[string]float64 {
 		return map[string]float64{}
 	}
 	return m
+}
+
+const snapshotFailed = `-- publishing.SnapshotFailed
+update insight set tried_at = $2::timestamptz, problem = $3, failures = least(failures + 1, 100),
+  next_at = $2::timestamptz + (2 + least(failures, 2)) * interval '1 hour'
+where subject = $1`
+
+// SnapshotFailed is InsightFailed for the snapshot of a channel. The channel is due again after 2 hours, then 3, and then
+// after 4 each time.
+func (s *Store) SnapshotFailed(
+	ctx context.Context, org tenancy.OrgID, channel publishing.ChannelID, now time.Time, problem string,
+) error {
+	return s.db.WriteOrg(ctx, org.UUID(), func(b *pgx.Batch) {
+		b.Queue(snapshotFailed, channel, now, problem)
+	})
 }
 
 const insightFailed = `-- publishing.InsightFailed
@@ -181,9 +199,9 @@ type DueSnapshot struct {
 	Destination string `db:"destination"`
 }
 
-// SnapshotsDue returns channels of these platforms whose snapshot is due, at most perOrg of an organization and total
-// in all, those that have waited the longest. No call returns them again before the time again, unless SaveInsights
-// says so.
+// SnapshotsDue returns channels of these platforms whose snapshot is due, at most perOrg of an organization and total in
+// all: those that have failed the least, and of these those that have waited the longest. No call returns them again
+// before the time again, unless SaveInsights or SnapshotFailed says so.
 func (s *Store) SnapshotsDue(
 	ctx context.Context, connectors []string, perOrg, total int, now, again time.Time,
 ) (out []DueSnapshot, err error) {

@@ -25,7 +25,7 @@ func pathID(name string) rowInput {
 	return rowInput{name: "path " + name, wrong: refusedWith(404, notThere, "no-id", "1", "%", strings.Repeat("x", tooLong))}
 }
 
-var reportDays = refusedWith(400, 0, -1, 367, "x", "1.5", "1e1")
+var reportDays = refusedWith(400, 0, -1, 366, "x", "1.5", "1e1")
 
 // reportShape checks the answer of both reports.
 func reportShape(t *testing.T, a answer) {

@@ -334,6 +334,9 @@ func analyticsQuestions(s *publishingstore.Store) map[string]question {
 			of := publishingstore.InsightOf{Channel: th.channel.ID, Post: th.post.ID}
 			return s.InsightFailed(t.Context(), m.org, of, now, "refused") == nil
 		},
+		"Store.SnapshotFailed": func(t *testing.T, m, th tenantFixture) bool {
+			return s.SnapshotFailed(t.Context(), m.org, th.channel.ID, now, "refused") == nil
+		},
 		"Store.Released": func(t *testing.T, m, th tenantFixture) bool {
 			_, err := s.Released(t.Context(), m.org, th.post.ID)
 			return pg.IsNoRows(err)

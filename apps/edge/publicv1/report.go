@@ -88,12 +88,12 @@ type ReportCustomer struct {
 type reportOutput struct{ Body Report }
 
 type overviewInput struct {
-	Days optionalInt `query:"days" doc:"How many days, 1 to 366 (default 30). Today is the last one."`
+	Days optionalInt `query:"days" doc:"How many days, 1 to 365 (default 30). Today is the last one."`
 }
 
 type customerReportInput struct {
 	CustomerID string      `path:"customerId" doc:"Id of a group."`
-	Days       optionalInt `query:"days" doc:"How many days, 1 to 366 (default 30). Today is the last one."`
+	Days       optionalInt `query:"days" doc:"How many days, 1 to 365 (default 30). Today is the last one."`
 }
 
 func describeReport(summary string, errors ...int) huma.Operation {

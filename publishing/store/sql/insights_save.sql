@@ -25,7 +25,7 @@ read as (
   insert into insight (org_id, subject, channel_id, post_id, read_at, tried_at, problem, next_at)
   select org_id, $1, $2, $3, $4, $4, '', $5 from found
   on conflict (org_id, subject) do update set read_at = $4, tried_at = $4, problem = '',
-    next_at = coalesce($5, insight.next_at)
+    next_at = coalesce($5, insight.next_at), failures = case when $5 is null then insight.failures else 0 end
   returning org_id
 )
 insert into insight_day (org_id, subject, day, counts, levels)
