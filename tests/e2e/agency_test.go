@@ -134,8 +134,8 @@ func (a *agency) giveToCustomer() {
 }
 
 // TestAgency_DayOnTwoProcessesOneKilled is a day of an agency: a customer, a channel connected by OAuth, a file, the next
-// free slot, a draft, its approval by a guest, the publication while a process is killed, the webhook about it, and what
-// the customer is shown afterwards.
+// free slot, a draft, its approval by a guest, the publication by a process that is killed before it has the answer, the
+// webhook about it, and what the customer is shown afterwards.
 func TestAgency_DayOnTwoProcessesOneKilled(t *testing.T) {
 	t.Parallel()
 	a := newAgency(t)
@@ -144,8 +144,9 @@ func TestAgency_DayOnTwoProcessesOneKilled(t *testing.T) {
 	a.upload()
 	a.findSlot()
 	a.draft()
+	held := a.holdAnswer()
 	a.approveAsGuest()
-	a.cluster.nodes[0].kill()
+	a.killPublisher(held)
 	a.awaitPublished()
 	a.wantOnePost()
 	a.wantWebhook()
@@ -269,6 +270,47 @@ func (a *agency) approveAsGuest() {
 	}
 }
 
+// holdAnswer makes the platform publish the next post and keep its answer back. It returns the id of the fault.
+func (a *agency) holdAnswer() string {
+	a.Helper()
+	fault := m{"match": m{"method": "POST", "path": "/api/posts"}, "action": "hold_answer"}
+	id, err := a.judge.Fault(a.Context(), a.account, fault)
+	if err != nil {
+		a.Fatal(err)
+	}
+	return id
+}
+
+// killPublisher kills the process that waits for the answer. It is one of both; the other one is started again if it was
+// killed first.
+func (a *agency) killPublisher(fault string) {
+	a.Helper()
+	a.awaitHeld(fault, 1, patience+2*time.Minute)
+	for _, n := range a.cluster.nodes {
+		n.kill()
+		if a.awaitHeld(fault, 0, 3*time.Second) {
+			return
+		}
+		a.cluster.replace(a.T, n)
+	}
+	a.Fatal("no process was waiting for the answer of the platform")
+}
+
+// awaitHeld waits until the platform keeps a number of answers back. It returns false after the limit.
+func (a *agency) awaitHeld(fault string, want int, limit time.Duration) bool {
+	a.Helper()
+	for end := time.Now().Add(limit); time.Now().Before(end); time.Sleep(50 * time.Millisecond) {
+		held, err := a.judge.Held(a.Context())
+		if err != nil {
+			a.Fatal(err)
+		}
+		if held[fault] == want {
+			return true
+		}
+	}
+	return false
+}
+
 func (a *agency) awaitPublished() {
 	a.Helper()
 	var p struct{ State, ReleaseID, Error string }
@@ -300,6 +342,13 @@ func (a *agency) wantWebhook() {
 	a.Helper()
 	a.box.await(a.T, 1)
 	calls := a.box.got()
+	ids := map[string]bool{}
+	for _, c := range calls {
+		ids[c.Headers["webhook-id"]] = true
+	}
+	if len(ids) != 1 {
+		a.Errorf("got the deliveries %v, want one", ids)
+	}
 	for i := range calls {
 		calls[i].Secret = a.hook.Secret
 	}
