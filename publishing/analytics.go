@@ -43,7 +43,7 @@ type GetPostAnalytics struct {
 // GetFigures asks for the figures of one day of a channel.
 type GetFigures struct {
 	Channel string
-	// Day is midnight in UTC.
+	// Day is midnight in UTC; zero when the client named none.
 	Day time.Time
 }
 

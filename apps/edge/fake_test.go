@@ -216,6 +216,9 @@ func (a analytics) Post(_ context.Context, _ tenancy.Principal, q publishing.Get
 }
 
 func (a analytics) Figures(_ context.Context, _ tenancy.Principal, q publishing.GetFigures) (publishing.DayFigures, error) {
+	if q.Day.IsZero() {
+		return publishing.DayFigures{}, fault.New(fault.Invalid, "figures", "date is required")
+	}
 	return publishing.DayFigures{Day: q.Day, Counts: map[string]float64{"Page views": 3}, Levels: map[string]float64{"Followers": 1.5}}, a.note(q.Channel)
 }
 

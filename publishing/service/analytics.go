@@ -136,8 +136,8 @@ func (s *Analytics) Post(
 }
 
 // Figures returns what is known of a channel on a day of UTC or, where nothing is, on the last known day before. The day
-// of the result is zero when nothing is known of any. It returns NotFound and Upstream as Channel does, and Invalid for a
-// day that has not begun.
+// of the result is zero when nothing is known of any. It returns NotFound and Upstream as Channel does, and Invalid for no day and
+// for one that has not begun.
 func (s *Analytics) Figures(
 	ctx context.Context, p tenancy.Principal, q publishing.GetFigures,
 ) (publishing.DayFigures, error) {
@@ -147,9 +147,9 @@ func (s *Analytics) Figures(
 		return publishing.DayFigures{}, err
 	}
 	w := s.window(1)
-	if q.Day.After(w.last) {
-		return publishing.DayFigures{}, &fault.Error{Kind: fault.Invalid, Op: op, Message: "The date is in the future.",
-			Fields: []fault.Field{{Name: "date", Message: "must not be after today, by the clocks of UTC"}}}
+	if problem := checkDay(q.Day, w.last); problem != "" {
+		return publishing.DayFigures{}, &fault.Error{Kind: fault.Invalid, Op: op, Message: "The date is not valid.",
+			Fields: []fault.Field{{Name: "date", Message: problem}}}
 	}
 	w.earlier, w.last = q.Day.AddDate(0, 0, -publishing.MaxAnalyticsDays), q.Day
 	stored, err := s.current(ctx, op, a, insightTarget{of: publishingstore.InsightOf{Channel: a.Channel.ID}}, w, false)
@@ -158,6 +158,17 @@ func (s *Analytics) Figures(
 	}
 	out, _ := publishing.Latest(stored.Days, q.Day)
 	return out, nil
+}
+
+// checkDay returns why figures of a day cannot be asked for, or "".
+func checkDay(at, today time.Time) string {
+	switch {
+	case at.IsZero():
+		return "is required, as a day such as 2027-03-01"
+	case at.After(today):
+		return "must not be after today, by the clocks of UTC"
+	}
+	return ""
 }
 
 func checkWindow(op string, days int) error {
