@@ -55,11 +55,12 @@ func (s *Server) sizeLimits() []docs.Limit {
 	}
 }
 
+// keyNote says how long an idempotency key is kept.
 func keyNote(kept time.Duration) string {
 	if kept == 0 {
-		return "It is kept for ever."
+		return "A key is kept for ever."
 	}
-	return "It is kept for " + days(kept) + " after its posts have ended."
+	return "A key is kept for " + days(kept) + " after its posts have been published, have failed or were deleted."
 }
 
 func postLimits() []docs.Limit {

@@ -20,7 +20,9 @@ func (s *Server) renderSite() (*docs.Site, error) {
 	if err != nil {
 		return nil, err
 	}
-	o := docs.Options{BaseURL: s.cfg.Base(), Limits: s.documentedLimits()}
+	o := docs.Options{
+		BaseURL: s.cfg.Base(), Limits: s.documentedLimits(), KeyLife: keyNote(s.deps.Limits.IdempotencyKeys),
+	}
 	for _, r := range s.table {
 		if r.State == Missing {
 			o.Missing = append(o.Missing, r.String())

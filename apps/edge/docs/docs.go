@@ -32,6 +32,8 @@ type Options struct {
 	// Missing are the routes of the interface that are not built, as "METHOD path".
 	Missing []string
 	Limits  []LimitGroup
+	// KeyLife is a sentence that says how long an idempotency key is kept.
+	KeyLife string
 }
 
 // LimitGroup is a table of the page of limits.
@@ -133,6 +135,7 @@ type view struct {
 	Public, Application []group
 	Missing             []string
 	Limits              []LimitGroup
+	KeyLife             string
 	Errors              []errorEntry
 	ErrorBodies         []errorBody
 	ErrorMembers        []line
@@ -178,7 +181,7 @@ func newRenderer(doc *huma.OpenAPI, o Options) (*renderer, error) {
 	v := view{
 		Pages: pageList, Languages: languages, Title: doc.Info.Title + " API " + doc.Info.Version,
 		Text: strings.SplitN(doc.Info.Description, "\n", 2)[0], Base: o.BaseURL, Root: root, Style: template.CSS(style),
-		Missing: o.Missing, Limits: o.Limits, Guide: blocks(WebhookGuide), Events: eventNames(), operations: operations,
+		Missing: o.Missing, Limits: o.Limits, KeyLife: o.KeyLife, Guide: blocks(WebhookGuide), Events: eventNames(), operations: operations,
 	}
 	v.Public, v.Application = groups(operations)
 	v.Errors = errorEntries(problem.Catalogue(), v.Public)

@@ -1,0 +1,81 @@
+package docs
+
+// repetition is what a second request with the same content does.
+type repetition struct {
+	// Operation is the id of an operation of the public API.
+	Operation string
+	Effect    Effect
+	// Text is what the reader must know of it, empty if the effect says everything.
+	Text string
+}
+
+// Effect is what the second of two equal requests does.
+type Effect string
+
+const (
+	// EffectSame leaves everything as the first request has left it, and has its answer.
+	EffectSame Effect = "same"
+	// EffectRefused changes nothing and is refused.
+	EffectRefused Effect = "refused"
+	// EffectAgain acts a second time.
+	EffectAgain Effect = "again"
+)
+
+// repetitions has each operation of the public API that changes something. Requests with GET that it does not name
+// change nothing. A test of tests/contract makes the calls.
+var repetitions = []repetition{
+	{Operation: "change-post-settings", Effect: EffectSame},
+	{Operation: "change-status", Effect: EffectSame, Text: "Only without republish, and until the post goes out; then it is refused with 409."},
+	{Operation: "check-posts", Effect: EffectSame, Text: "It changes nothing."},
+	{Operation: "set-queue-plan", Effect: EffectSame},
+	{Operation: "update-tag", Effect: EffectSame},
+	{Operation: "update-webhook", Effect: EffectSame, Text: "Only without secret: a secret that is sent twice replaces itself, and the one before it signs no longer."},
+	{Operation: "upload", Effect: EffectSame, Text: "The same bytes are one file of the organization."},
+	{Operation: "upload-from-url", Effect: EffectSame, Text: "If the address has the same bytes as before."},
+
+	{Operation: "create-tag", Effect: EffectRefused, Text: "409: a tag has this name. Find it in the list of tags."},
+	{Operation: "delete-approval", Effect: EffectRefused, Text: "409: the request has ended."},
+	{Operation: "delete-channel", Effect: EffectRefused, Text: "404: it is gone."},
+	{Operation: "delete-group", Effect: EffectRefused, Text: "404: the posts are gone."},
+	{Operation: "delete-media", Effect: EffectRefused, Text: "404: it is gone."},
+	{Operation: "delete-post", Effect: EffectRefused, Text: "404: it is gone."},
+	{Operation: "delete-tag", Effect: EffectRefused, Text: "404: it is gone."},
+	{Operation: "delete-webhook", Effect: EffectRefused, Text: "404: it is gone."},
+	{Operation: "request-approval", Effect: EffectRefused, Text: "409 while the first request is pending."},
+	{Operation: "set-release", Effect: EffectRefused, Text: "409: the post has a release id."},
+
+	{Operation: "change-status", Effect: EffectAgain, Text: "With republish: true. Each repetition publishes the post once more, where people see it."},
+	{Operation: "create-posts", Effect: EffectAgain, Text: "Without an Idempotency-Key. Each repetition makes other posts, and publishes an edited post once more with republish: true."},
+	{Operation: "authorize-connector", Effect: EffectAgain, Text: "It begins another connection. The first one expires."},
+	{Operation: "create-webhook", Effect: EffectAgain, Text: "It makes another webhook with a secret of its own. Look in the list of webhooks first."},
+	{Operation: "find-any-slot", Effect: EffectAgain, Text: "It holds another time. The first one is free again after two minutes."},
+	{Operation: "find-slot", Effect: EffectAgain, Text: "It holds another time. The first one is free again after two minutes."},
+	{Operation: "get-social-url", Effect: EffectAgain, Text: "It begins another connection. The first one expires."},
+	{Operation: "replay-delivery", Effect: EffectAgain, Text: "It sends the delivery once more when the replay before it has ended, with the same webhook-id."},
+	{Operation: "rotate-webhook-secret", Effect: EffectAgain, Text: "It replaces the secret once more. If you did not get the first new secret, repeat it: deliveries are signed with the last two."},
+	{Operation: "test-webhook", Effect: EffectAgain, Text: "It sends another test."},
+	{Operation: "trigger-tool", Effect: EffectAgain, Text: "What happens depends on the tool and the platform."},
+}
+
+// repeated is a repetition as the page shows it.
+type repeated struct {
+	repetition
+	Operation operation
+	Root      string
+}
+
+// Repeated returns what repeated requests do, those with one effect. An operation that the document does not have is
+// an error.
+func (v view) Repeated(e Effect) (out []repeated, err error) {
+	for _, r := range repetitions {
+		if r.Effect != e {
+			continue
+		}
+		op, err := v.Operation(r.Operation)
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, repeated{repetition: r, Operation: op, Root: v.Root})
+	}
+	return out, nil
+}

@@ -1,0 +1,126 @@
+package contract
+
+import (
+	"encoding/json"
+	"net/http"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"golang.org/x/net/html"
+)
+
+// repetitions returns what the page of idempotency says of the second of two equal requests, by the id of the operation.
+func (r *rig) repetitions(t *testing.T) map[string][]string {
+	t.Helper()
+	root, err := html.Parse(strings.NewReader(org{rig: r}.get(t, "/docs/idempotency").want(t, http.StatusOK).Body))
+	if err != nil {
+		t.Fatal(err)
+	}
+	out := map[string][]string{}
+	for n := range root.Descendants() {
+		if id := attribute(n, "data-repeated"); id != "" {
+			out[id] = append(out[id], attribute(n, "data-effect"))
+		}
+	}
+	return out
+}
+
+// attribute returns an attribute of an element, empty without it.
+func attribute(n *html.Node, name string) string {
+	for _, a := range n.Attr {
+		if a.Key == name {
+			return a.Val
+		}
+	}
+	return ""
+}
+
+// TestRepetition_HasTheEffectOfThePage makes the call of the example of each operation that changes something twice.
+func TestRepetition_HasTheEffectOfThePage(t *testing.T) {
+	t.Parallel()
+	r, receiver := startExamples(t)
+	page := r.repetitions(t)
+	_, all := publicOperations(t, r)
+	w := r.exampleWorld(t, receiver)
+	for _, op := range all {
+		effects := page[op.ID]
+		if len(effects) == 0 {
+			if op.method != http.MethodGet {
+				t.Errorf("the page does not say what a second %s does", op.ID)
+			}
+			continue
+		}
+		t.Run(op.ID, func(t *testing.T) {
+			status, _ := op.success()
+			first := op.unkeyed().call(t, w).want(t, status)
+			second := op.unkeyed().call(t, w)
+			switch {
+			case slices.Contains(effects, "same"):
+				second.want(t, status)
+				if a, b := lasting(t, first), lasting(t, second); a != b {
+					t.Errorf("the second answer is %s, want %s", b, a)
+				}
+			case slices.Contains(effects, "refused"):
+				if second.Status != http.StatusNotFound && second.Status != http.StatusConflict {
+					t.Errorf("the second answer is %v, want 404 or 409", second)
+				}
+			case op.ID == "replay-delivery": // the first replay may not have ended
+			default:
+				second.want(t, status)
+				if op.ID != "trigger-tool" && first.Body == second.Body {
+					t.Errorf("both answers are %s, want two things", first.Body)
+				}
+			}
+		})
+	}
+}
+
+// unkeyed returns the operation without the idempotency key of its example.
+func (op documented) unkeyed() documented {
+	op.Parameters = slices.Clone(op.Parameters)
+	for i, p := range op.Parameters {
+		if p.In == "header" {
+			op.Parameters[i].Example = nil
+		}
+	}
+	return op
+}
+
+// lasting returns an answer without the date of its last change.
+func lasting(t *testing.T, a answer) string {
+	t.Helper()
+	value := read[any](t, a)
+	if object, ok := value.(map[string]any); ok {
+		delete(object, "updatedAt")
+	}
+	raw, err := json.Marshal(value)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(raw)
+}
+
+// TestRepetition_RepublishPublishesAgain: a repeated change of the status with republish publishes once more, as the
+// page of idempotency warns. The release id shows that the first request has worked.
+func TestRepetition_RepublishPublishesAgain(t *testing.T) {
+	t.Parallel()
+	r := start(t, nil)
+	o := r.organization(t)
+	c := o.channel(t, "A")
+	id := o.create(t, request("now", time.Now(), entry(c.id, part("once more"))))
+	releases := []string{o.reaches(t, id, "PUBLISHED").ReleaseID}
+	for n := 2; n <= 3; n++ {
+		o.changeStatus(t, id, m{"status": "schedule", "republish": true}).want(t, http.StatusOK)
+		r.publishes(t, c, n)
+		release := o.reaches(t, id, "PUBLISHED").ReleaseID
+		if slices.Contains(releases, release) {
+			t.Fatalf("the release id of publication %d is %s, want one unlike %v", n, release, releases)
+		}
+		releases = append(releases, release)
+	}
+	if got := r.repetitions(t)["change-status"]; !slices.Contains(got, "again") {
+		t.Errorf("the page says of a second change of the status %v, want a warning", got)
+	}
+}
