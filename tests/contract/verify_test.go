@@ -1,7 +1,11 @@
 package contract
 
 import (
+	"crypto/hmac"
+	"crypto/sha256"
+	"encoding/base64"
 	"encoding/json"
+	"fmt"
 	"net/http"
 	"net/http/httptest"
 	"strconv"
@@ -82,6 +86,15 @@ func (r *rig) deliveries(t *testing.T, url string, box *inbox) []verified {
 		change(&d)
 		return d
 	}
+	// forge signs with what a receiver whose secret is not configured may take for its key.
+	forge := func(secret string, key []byte) func(*verified) {
+		return func(d *verified) {
+			mac := hmac.New(sha256.New, key)
+			fmt.Fprintf(mac, "%s.%s.%s", d.ID, d.Timestamp, d.Body)
+			d.Secret, d.Signature = secret, "v1,"+base64.StdEncoding.EncodeToString(mac.Sum(nil))
+		}
+	}
+	short := []byte(strings.Repeat("k", 23))
 	fiveMinutes := int64(5 * time.Minute / time.Second)
 	return []verified{
 		change("a delivery", accepted, plain, func(*verified) {}),
@@ -96,6 +109,17 @@ func (r *rig) deliveries(t *testing.T, url string, box *inbox) []verified {
 		change("a changed id", refusedWord, plain, func(d *verified) { d.ID += "0" }),
 		change("a changed timestamp", refusedWord, plain, func(d *verified) { d.Timestamp = strconv.FormatInt(d.Now+1, 10) }),
 		change("a timestamp that is no number", refusedWord, plain, func(d *verified) { d.Timestamp = "now" }),
+		change("a timestamp of a thousand digits", refusedWord, plain, func(d *verified) { d.Timestamp = strings.Repeat("9", 1000) }),
+		change("a timestamp of nineteen digits", refusedWord, plain, func(d *verified) { d.Timestamp = strings.Repeat("9", 19) }),
+		change("a timestamp in other digits", refusedWord, plain, func(d *verified) { d.Timestamp = "١٧٠٠٠٠٠٠٠٠" }),
+		change("no timestamp", refusedWord, plain, func(d *verified) { d.Timestamp = "" }),
+		change("no id", refusedWord, plain, func(d *verified) { d.ID = "" }),
+		change("an empty secret", refusedWord, plain, forge("", nil)),
+		change("a secret without its key", refusedWord, plain, forge("whsec_", nil)),
+		change("a secret that is hidden", refusedWord, plain, forge("***", nil)),
+		change("a hidden key", refusedWord, plain, forge("whsec_***", nil)),
+		change("a key of 23 bytes", refusedWord, plain, forge("whsec_"+base64.StdEncoding.EncodeToString(short), short)),
+		change("a key with characters that are not base64", refusedWord, plain, func(d *verified) { d.Secret += "!" }),
 		change("a delivery of more than five minutes ago", refusedWord, plain, func(d *verified) { d.Now += fiveMinutes + 1 }),
 		change("a delivery of more than five minutes ahead", refusedWord, plain, func(d *verified) { d.Now -= fiveMinutes + 1 }),
 	}

@@ -1,19 +1,28 @@
 import base64
 import hashlib
 import hmac
+import re
 import time
 
 
 def verify(secret: str, headers: dict[str, str], body: bytes, now: float | None = None) -> None:
     """Raises ValueError unless one of the signatures of a delivery is by the secret and the delivery is at most five
     minutes old. body is the body as it arrived, the names of headers are in lower case."""
-    key = base64.b64decode(secret.removeprefix("whsec_"))
+    text = secret.removeprefix("whsec_")
+    key = base64.b64decode(text, validate=True)
+    if len(key) < 24 or base64.b64encode(key).decode() != text:
+        raise ValueError("the secret is not whsec_ and the base64 of 24 bytes or more")
     id, timestamp = headers.get("webhook-id", ""), headers.get("webhook-timestamp", "")
+    signatures = headers.get("webhook-signature", "")
+    if not id or not timestamp or not signatures:
+        raise ValueError("the headers of the signature are missing")
+    if not re.fullmatch(r"[0-9]{1,12}", timestamp):
+        raise ValueError("the timestamp is not a number of seconds")
     if abs((time.time() if now is None else now) - int(timestamp)) > 300:
-        raise ValueError("the delivery is too old")
+        raise ValueError("the delivery is too old, or the clock is wrong")
     digest = hmac.new(key, f"{id}.{timestamp}.".encode() + body, hashlib.sha256).digest()
     want = base64.b64encode(digest).decode()
-    for one in headers.get("webhook-signature", "").split(" "):
+    for one in signatures.split(" "):
         version, _, got = one.partition(",")
         if version == "v1" and hmac.compare_digest(got.encode(), want.encode()):
             return

@@ -1,20 +1,26 @@
+// An ES module: save it as verify.mts, or set "type": "module" in package.json.
 import { createHmac, timingSafeEqual } from "node:crypto";
+import type { IncomingHttpHeaders } from "node:http";
 
 // verify throws unless one of the signatures of a delivery is by the secret and the delivery is at most five minutes
-// old. body is the body as it arrived.
-export function verify(
-  secret: string,
-  headers: Record<string, string | undefined>,
-  body: Buffer,
-  now: Date = new Date(),
-): void {
-  const key = Buffer.from(secret.replace(/^whsec_/, ""), "base64");
-  const id = headers["webhook-id"] ?? "";
-  const timestamp = headers["webhook-timestamp"] ?? "";
+// old. headers are those of a request as Node.js has them, with names in lower case; of a Request of fetch, give
+// Object.fromEntries(request.headers). body is the body as it arrived.
+export function verify(secret: string, headers: IncomingHttpHeaders, body: Buffer, now: Date = new Date()): void {
+  const text = secret.replace(/^whsec_/, "");
+  const key = Buffer.from(text, "base64");
+  if (key.length < 24 || key.toString("base64") !== text) {
+    throw new Error("the secret is not whsec_ and the base64 of 24 bytes or more");
+  }
+  const [id, timestamp, signatures] = ["webhook-id", "webhook-timestamp", "webhook-signature"].map((name) => {
+    const value = headers[name];
+    if (typeof value !== "string" || value === "") throw new Error(`the header ${name} is missing`);
+    return value;
+  }) as [string, string, string];
+  if (!/^[0-9]{1,12}$/.test(timestamp)) throw new Error("the timestamp is not a number of seconds");
   const age = Math.abs(now.getTime() / 1000 - Number(timestamp));
-  if (!/^\d+$/.test(timestamp) || age > 300) throw new Error("the delivery is too old");
+  if (!(age <= 300)) throw new Error("the delivery is too old, or the clock is wrong");
   const want = createHmac("sha256", key).update(`${id}.${timestamp}.`).update(body).digest();
-  for (const one of (headers["webhook-signature"] ?? "").split(" ")) {
+  for (const one of signatures.split(" ")) {
     const [version, encoded = ""] = one.split(",");
     const got = Buffer.from(encoded, "base64");
     if (version === "v1" && got.length === want.length && timingSafeEqual(got, want)) return;
