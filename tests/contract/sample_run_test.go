@@ -84,7 +84,7 @@ var runners = map[string]runner{
 	"python": {
 		extension: "py",
 		main: func(samples []sample) (string, string) {
-			const one = "print('== %s')\ntry:\n    exec(open('%s').read(), {})\nexcept Exception as e:\n    print(e)\n"
+			const one = "print('== %s')\ntry:\n    exec(open('%s').read(), {})\nexcept BaseException as e:\n    print(e)\n"
 			return "run.py", list(samples, one, "py")
 		},
 		command: func(t *testing.T, main string) []string { return []string{program(t, "python3"), main} },
@@ -143,12 +143,11 @@ func node(t *testing.T) string {
 }
 
 // run runs samples and returns what each has written, by its operation.
-func (r runner) run(t *testing.T, samples []sample, key string) map[string]string {
+func (r runner) run(t *testing.T, samples []sample, environment ...string) map[string]string {
 	t.Helper()
 	dir := t.TempDir()
-	files := map[string]string{
-		"go.mod": "module samples\n\ngo 1.26\n", "package.json": `{"type": "module"}`, "picture.png": string(png(t)),
-	}
+	files := project()
+	files["picture.png"] = string(png(t))
 	for i, s := range samples {
 		code := s.code
 		if r.prepare != nil {
@@ -159,13 +158,35 @@ func (r runner) run(t *testing.T, samples []sample, key string) map[string]strin
 	main, text := r.main(samples)
 	files[main] = text
 	write(t, dir, files)
-	output := execute(t, dir, []byte{}, []string{"CRIER_API_KEY=" + key}, r.command(t, main)...)
+	output := execute(t, dir, []byte{}, environment, r.command(t, main)...)
 	got := map[string]string{}
 	for _, part := range strings.Split(output, "== ")[1:] {
 		operation, written, _ := strings.Cut(part, "\n")
 		got[operation] = strings.TrimSpace(written)
 	}
 	return got
+}
+
+// project returns the files beside samples of all languages.
+func project() map[string]string {
+	return map[string]string{"go.mod": "module samples\n\ngo 1.26\n", "package.json": `{"type": "module"}`}
+}
+
+// alone runs one sample as the program that it is, and returns all that it writes. The error is nil if it exits with the
+// status 0.
+func (r runner) alone(t *testing.T, s sample, environment ...string) (string, error) {
+	t.Helper()
+	dir, files := t.TempDir(), project()
+	files[fileOf(0, r.extension)] = s.code
+	write(t, dir, files)
+	ctx, cancel := context.WithTimeout(t.Context(), sampleTime)
+	defer cancel()
+	command := r.command(t, fileOf(0, r.extension))
+	cmd := exec.CommandContext(ctx, command[0], command[1:]...)
+	cmd.Dir, cmd.WaitDelay = dir, 5*time.Second
+	cmd.Env = append(os.Environ(), environment...)
+	output, err := cmd.CombinedOutput()
+	return string(output), err
 }
 
 func write(t *testing.T, dir string, files map[string]string) {

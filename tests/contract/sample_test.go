@@ -20,7 +20,7 @@ func TestSamples_Work(t *testing.T) {
 			t.Parallel()
 			w := r.exampleWorld(t, receiver)
 			samples := w.samplesOf(t, page, language, all)
-			got := runner.run(t, samples, w.key)
+			got := runner.run(t, samples, "CRIER_API_KEY="+w.key)
 			for _, op := range all {
 				_, want := op.success()
 				var answer any

@@ -142,6 +142,7 @@ type view struct {
 	Guide               []block
 	Events              []string
 	Verification        []sample
+	QuickStart          map[string][]sample
 	operations          map[string]operation
 }
 
@@ -190,6 +191,9 @@ func newRenderer(doc *huma.OpenAPI, o Options) (*renderer, error) {
 		return nil, err
 	}
 	if v.Verification, err = verification(); err != nil {
+		return nil, err
+	}
+	if v.QuickStart, err = quickStart(operations, o.BaseURL); err != nil {
 		return nil, err
 	}
 	return &renderer{pages: files, policy: pagePolicy(), view: v}, nil

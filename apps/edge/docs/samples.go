@@ -47,24 +47,55 @@ type call struct {
 	Body string
 	// File is whether a file is uploaded, in the field file of a form.
 	File bool
+	// Key is whether the request has an Idempotency-Key, which the sample makes.
+	Key bool
+	// Variable is the name of a variable of the environment that stands in the URL or in a string of the body, empty
+	// without one.
+	Variable string
+}
+
+// InURL returns whether the URL has the variable.
+func (c call) InURL() bool { return c.Variable != "" && strings.Contains(c.URL, c.Variable) }
+
+// InBody returns whether the body has the variable.
+func (c call) InBody() bool { return c.Variable != "" && strings.Contains(c.Body, c.Variable) }
+
+// Insert returns text with before and after around the variable.
+func (c call) Insert(text, before, after string) string {
+	return c.around(text, c.Variable, before, after)
+}
+
+// Replace returns text with before and after around the variable in place of its quotes.
+func (c call) Replace(text, before, after string) string {
+	return c.around(text, `"`+c.Variable+`"`, before, after)
+}
+
+func (c call) around(text, old, before, after string) string {
+	if c.Variable == "" {
+		return text
+	}
+	return strings.ReplaceAll(text, old, before+c.Variable+after)
 }
 
 type header struct{ Name, Value string }
 
 // samplesOf returns samples of an operation in each language, which make the call of its example.
-func samplesOf(o operation, base string) (out []sample, err error) {
+func samplesOf(o operation, base string) ([]sample, error) {
+	return samplesOfCall(o.OperationID, callOf(o, base))
+}
+
+func samplesOfCall(operation string, c call) (out []sample, err error) {
 	files, err := template.New("").Funcs(template.FuncMap{"python": python, "shell": shell, "indented": indented}).
 		ParseFS(sampleFiles, "samples/*.tmpl")
 	if err != nil {
 		return nil, err
 	}
-	c := callOf(o, base)
 	for _, l := range languages {
 		var b strings.Builder
 		if err := files.ExecuteTemplate(&b, l.ID+".tmpl", c); err != nil {
 			return nil, err
 		}
-		out = append(out, sample{Language: l, Operation: o.OperationID, Code: strings.TrimSpace(b.String())})
+		out = append(out, sample{Language: l, Operation: operation, Code: strings.TrimSpace(b.String())})
 	}
 	return out, nil
 }
@@ -79,6 +110,8 @@ func callOf(o operation, base string) call {
 			path = strings.ReplaceAll(path, "{"+p.Name+"}", url.PathEscape(p.Example))
 		case p.In == "query":
 			query.Set(p.Name, p.Example)
+		case p.Name == "Idempotency-Key":
+			c.Key = true
 		case p.In == "header":
 			c.Headers = append(c.Headers, header{Name: p.Name, Value: p.Example})
 		}
