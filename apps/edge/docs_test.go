@@ -2,6 +2,9 @@ package edge_test
 
 import (
 	"compress/gzip"
+	"encoding/json"
+	"fmt"
+	"html"
 	"io"
 	"strings"
 	"testing"
@@ -94,6 +97,101 @@ func TestConsole_HasAPolicyOfItsOwn(t *testing.T) {
 	for _, other := range []string{`"/auth/login"`, `"/api/public/v1/posts"`} {
 		if strings.Contains(public.body, other) {
 			t.Errorf("the document of the console has %s", other)
+		}
+	}
+}
+
+// inSchemas is what a schema says that a reader must find: values of enumerations, and members of objects.
+type inSchemas struct{ values, members map[string]bool }
+
+// describe adds what a decoded schema and those to which it refers say. seen has the names of schemas that are done.
+func (d inSchemas) describe(v any, all map[string]any, seen map[string]bool) {
+	switch value := v.(type) {
+	case map[string]any:
+		ref, _ := value["$ref"].(string)
+		if name, ok := strings.CutPrefix(ref, "#/components/schemas/"); ok && !seen[name] {
+			seen[name] = true
+			d.describe(all[name], all, seen)
+		}
+		if enum, ok := value["enum"].([]any); ok {
+			for _, one := range enum {
+				if one != nil {
+					d.values[fmt.Sprint(one)] = true
+				}
+			}
+		}
+		properties, _ := value["properties"].(map[string]any)
+		for name, member := range properties {
+			null := ""
+			if types, ok := member.(map[string]any)["type"].([]any); ok && types[1] == "null" {
+				null = fmt.Sprint(types[0])
+			}
+			d.members[name+" "+null] = true
+			d.describe(member, all, seen)
+		}
+		for _, key := range []string{"items", "oneOf", "anyOf", "additionalProperties", "schema", "content", "application/json"} {
+			d.describe(value[key], all, seen)
+		}
+	case []any:
+		for _, one := range value {
+			d.describe(one, all, seen)
+		}
+	}
+}
+
+// TestDocs_ReferenceHasWhatTheSchemasHave: each operation of the public API shows every value of its enumerations,
+// every member of its bodies, those of each form of a union too, which of them may be null, and the headers of answers.
+func TestDocs_ReferenceHasWhatTheSchemasHave(t *testing.T) {
+	t.Parallel()
+	s := start(t, nil)
+	page := s.call(t, "GET", "/docs", "").body
+	var doc struct {
+		Paths map[string]map[string]struct {
+			ID          string `json:"operationId"`
+			Parameters  []any
+			RequestBody any
+			Responses   map[string]struct {
+				Headers map[string]any
+				Content any
+			}
+		}
+		Components struct{ Schemas map[string]any }
+	}
+	if err := json.Unmarshal([]byte(s.call(t, "GET", "/docs/console/openapi.json", "").body), &doc); err != nil {
+		t.Fatal(err)
+	}
+	for _, methods := range doc.Paths {
+		for _, op := range methods {
+			_, article, _ := strings.Cut(page, `<article id="`+op.ID+`">`)
+			article, _, _ = strings.Cut(article, "</article>")
+			has := func(format string, args ...any) {
+				if text := fmt.Sprintf(format, args...); !strings.Contains(article, text) {
+					t.Errorf("%s has no %s", op.ID, text)
+				}
+			}
+			d := inSchemas{values: map[string]bool{}, members: map[string]bool{}}
+			d.describe(op.Parameters, doc.Components.Schemas, map[string]bool{})
+			d.describe(op.RequestBody, doc.Components.Schemas, map[string]bool{})
+			for status, answer := range op.Responses {
+				if status >= "300" {
+					continue
+				}
+				d.describe(answer.Content, doc.Components.Schemas, map[string]bool{})
+				for name := range answer.Headers {
+					has("<code>%s</code>", name)
+				}
+			}
+			for value := range d.values {
+				has("<code>%s</code>", html.EscapeString(value))
+			}
+			for member := range d.members {
+				name, null, _ := strings.Cut(member, " ")
+				has("%s</code> <small>", name)
+				if null != "" {
+					has("%s</code> <small>%s", name, null)
+					has(" or null")
+				}
+			}
 		}
 	}
 }

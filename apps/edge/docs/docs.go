@@ -186,7 +186,7 @@ func newRenderer(doc *huma.OpenAPI, o Options) (*renderer, error) {
 	}
 	v.Public, v.Application = groups(operations)
 	v.Errors = errorEntries(problem.Catalogue(), v.Public)
-	v.ErrorMembers = schemaLines(doc, doc.Components.Schemas.SchemaFromRef("#/components/schemas/Fault"), 0)
+	v.ErrorMembers = schemaLines(doc, doc.Components.Schemas.SchemaFromRef("#/components/schemas/Fault"))
 	if v.ErrorBodies, err = errorBodies(); err != nil {
 		return nil, err
 	}

@@ -37,19 +37,14 @@ type operation struct {
 
 type parameter struct {
 	*huma.Param
-	Example string
+	Type, Example string
+	// Values are all values of the parameter, nil if it takes others.
+	Values []string
 }
 
 type answer struct {
 	Status, Text, Example string
-	Lines                 []line
-}
-
-// line is one member of a schema.
-type line struct {
-	Name, Type, Text string
-	Required         bool
-	Depth            int
+	Lines, Headers        []line
 }
 
 // Public returns whether the operation is one of the public API.
@@ -80,7 +75,9 @@ func operationOf(doc *huma.OpenAPI, op *huma.Operation, base string) (operation,
 		if err != nil {
 			return out, err
 		}
-		out.Parameters = append(out.Parameters, parameter{Param: p, Example: strings.Trim(example, `"`)})
+		out.Parameters = append(out.Parameters, parameter{
+			Param: p, Type: typeName(doc, p.Schema), Values: values(doc, p.Schema), Example: strings.Trim(example, `"`),
+		})
 	}
 	if op.RequestBody != nil {
 		var err error
@@ -90,7 +87,7 @@ func operationOf(doc *huma.OpenAPI, op *huma.Operation, base string) (operation,
 		}
 	}
 	for status, r := range op.Responses {
-		a := answer{Status: status, Text: r.Description}
+		a := answer{Status: status, Text: r.Description, Headers: headerLines(doc, r.Headers)}
 		if status >= "400" {
 			out.Refusals = append(out.Refusals, a)
 			continue
@@ -117,7 +114,7 @@ func operationOf(doc *huma.OpenAPI, op *huma.Operation, base string) (operation,
 func contentOf(doc *huma.OpenAPI, content map[string]*huma.MediaType) (lines []line, example string, err error) {
 	for _, m := range content {
 		if m.Schema != nil {
-			lines = schemaLines(doc, m.Schema, 0)
+			lines = schemaLines(doc, m.Schema)
 		}
 		example, err = exampleText(m.Example)
 	}
@@ -205,53 +202,4 @@ func sorted(sections map[string][]operation, prefix string) (out []group) {
 		out = append(out, group{Name: name, Anchor: anchor, Operations: list})
 	}
 	return out
-}
-
-// maxDepth is how deep the members of a schema are shown. Deeper ones are only named by their type.
-const maxDepth = 6
-
-// schemaLines returns the members of an object, or of the elements of an array, each followed by its own members.
-func schemaLines(doc *huma.OpenAPI, s *huma.Schema, depth int) (out []line) {
-	s = resolve(doc, s)
-	if s.Type == huma.TypeArray && s.Items != nil {
-		return schemaLines(doc, s.Items, depth)
-	}
-	if depth > maxDepth {
-		return nil
-	}
-	for _, name := range slices.Sorted(maps.Keys(s.Properties)) {
-		member := s.Properties[name]
-		full := resolve(doc, member)
-		out = append(out, line{
-			Name: name, Type: typeName(doc, member), Text: cmp.Or(member.Description, full.Description),
-			Required: slices.Contains(s.Required, name), Depth: depth,
-		})
-		out = append(out, schemaLines(doc, member, depth+1)...)
-	}
-	return out
-}
-
-func resolve(doc *huma.OpenAPI, s *huma.Schema) *huma.Schema {
-	if s.Ref == "" {
-		return s
-	}
-	return doc.Components.Schemas.SchemaFromRef(s.Ref)
-}
-
-func typeName(doc *huma.OpenAPI, s *huma.Schema) string {
-	s = resolve(doc, s)
-	switch {
-	case s.Type == huma.TypeArray && s.Items != nil:
-		return "array of " + typeName(doc, s.Items)
-	case len(s.OneOf) > 0:
-		names := make([]string, len(s.OneOf))
-		for i, one := range s.OneOf {
-			names[i] = typeName(doc, one)
-		}
-		return strings.Join(names, " or ")
-	case s.Format != "":
-		return s.Type + " (" + s.Format + ")"
-	default:
-		return s.Type
-	}
 }
