@@ -48,7 +48,64 @@ const (
 	CodeTooLong         = "took_too_long"
 	// CodeQuota is that of an occurrence of a repeated post for which the plan had no room when it was written.
 	CodeQuota = "quota"
+	// CodeDeleted is that of a post that was deleted while it was being published. Only webhooks see it.
+	CodeDeleted = "deleted"
 )
+
+// ErrorCode is an error code, with what it means and what a client can do, in sentences for its developers.
+type ErrorCode struct{ Code, Meaning, Remedy string }
+
+// ErrorCodes lists every error code.
+func ErrorCodes() []ErrorCode {
+	return []ErrorCode{
+		{
+			Code:    CodeRejected,
+			Meaning: "The platform refused the post, or it cannot be sent as it is. It was not published.",
+			Remedy:  "Correct what error says and schedule the post again.",
+		},
+		{
+			Code:    CodeRetriesUsedUp,
+			Meaning: "The platform failed or could not be reached until the retries ended.",
+			Remedy:  "Look at error, which also says whether a part of the thread is published, and schedule the post again later.",
+		},
+		{
+			Code:    CodeOutcomeUnknown,
+			Meaning: "The platform was called, and nobody could find out whether it published the post.",
+			Remedy: "Look on the platform first. Only if the post is not there, send PUT /posts/{id}/status " +
+				"with republish: true.",
+		},
+		{
+			Code:    CodeMissed,
+			Meaning: "The time of the post passed while it could not be sent, for example while the channel was paused.",
+			Remedy:  "Schedule the post again if it still matters.",
+		},
+		{
+			Code:    CodeChannelDisabled,
+			Meaning: "The channel was disabled or disconnected at the time of the post.",
+			Remedy:  "Enable or connect the channel, then schedule the post again.",
+		},
+		{
+			Code:    CodePredecessor,
+			Meaning: "The part before this one failed, so that this one was not sent.",
+			Remedy:  "Correct the part before it; its own error has the reason.",
+		},
+		{
+			Code:    CodeTooLong,
+			Meaning: "The service could not finish the post: its process ended again and again, or took too long.",
+			Remedy:  "Schedule the post again. If it fails again, tell the operator of the service.",
+		},
+		{
+			Code:    CodeQuota,
+			Meaning: "The plan had no room for this occurrence of a repeated post.",
+			Remedy:  "Change the plan, or wait for the next billing month.",
+		},
+		{
+			Code:    CodeDeleted,
+			Meaning: "The post was deleted while it was being published. Only webhooks have this code.",
+			Remedy:  "Look on the platform if a part of it was published before.",
+		},
+	}
+}
 
 // MaybeSentAdvice is appended to the error of a post that was given up and may have been published.
 const MaybeSentAdvice = " A call for it may have reached the platform and was never answered: " +

@@ -38,9 +38,9 @@ func TestDocs_PagesHaveWhatTheirTablesHave(t *testing.T) {
 	t.Parallel()
 	s := start(t, nil)
 	for page, words := range map[string][]string{
-		"/docs/errors":         {`id="status-429"`, `id="status-503"`, "The limit of your plan is reached.", `&#34;retryAfter&#34;: 12`, "docs#create-posts"},
+		"/docs/errors":         {`id="code-outcome_unknown"`, "Only webhooks have this code", `id="status-429"`, `id="status-503"`, "The limit of your plan is reached.", `&#34;retryAfter&#34;: 12`, "docs#create-posts"},
 		"/docs/limits":         {"10 MiB", "100,000", "20,000 bytes"},
-		"/docs/webhooks":       {"post.failed", "hmac.compare_digest", "hash_equals", "timingSafeEqual", "hmac.Equal"},
+		"/docs/webhooks":       {"webhook.test", "&#34;errorCode&#34;: &#34;rejected&#34;", "Webhook-Signature: v1,", "post.failed", "hmac.compare_digest", "hash_equals", "timingSafeEqual", "hmac.Equal"},
 		"/docs/idempotency":    {"Idempotent-Replayed"},
 		"/docs/authentication": {"crier_", `docs/errors#status-401`},
 		"/docs/quick-start":    {"urllib.request", "create-posts"},

@@ -1,6 +1,7 @@
 package contract
 
 import (
+	"bytes"
 	"crypto/hmac"
 	"crypto/sha256"
 	"encoding/base64"
@@ -12,6 +13,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"golang.org/x/net/html"
 )
 
 // verified is a delivery as a receiver checks it.
@@ -34,7 +37,7 @@ func TestVerify_AcceptsOnlyDeliveriesOfTheService(t *testing.T) {
 	server := httptest.NewServer(box)
 	t.Cleanup(server.Close)
 	r := start(t, map[string]string{"OUTBOUND_ALLOW": strings.TrimPrefix(server.URL, "http://")})
-	cases := r.deliveries(t, server.URL, box)
+	cases := append(r.deliveries(t, server.URL, box), r.documentedDelivery(t))
 	input, err := json.Marshal(cases)
 	if err != nil {
 		t.Fatal(err)
@@ -123,6 +126,54 @@ func (r *rig) deliveries(t *testing.T, url string, box *inbox) []verified {
 		change("a delivery of more than five minutes ago", refusedWord, plain, func(d *verified) { d.Now += fiveMinutes + 1 }),
 		change("a delivery of more than five minutes ahead", refusedWord, plain, func(d *verified) { d.Now -= fiveMinutes + 1 }),
 	}
+}
+
+// documentedDelivery returns the delivery that the page of webhooks shows.
+func (r *rig) documentedDelivery(t *testing.T) verified {
+	t.Helper()
+	page, err := html.Parse(strings.NewReader(org{rig: r}.get(t, "/docs/webhooks").want(t, http.StatusOK).Body))
+	if err != nil {
+		t.Fatal(err)
+	}
+	d := verified{name: "the delivery of the page", want: accepted}
+	for n := range page.Descendants() {
+		switch {
+		case attribute(n, "id") == "delivery-headers":
+			for line := range strings.Lines(inner(n)) {
+				name, value, _ := strings.Cut(strings.TrimSpace(line), ": ")
+				switch strings.ToLower(name) {
+				case "webhook-id":
+					d.ID = value
+				case "webhook-timestamp":
+					d.Timestamp = value
+				case "webhook-signature":
+					d.Signature = value
+				}
+			}
+		case attribute(n, "id") == "delivery-body":
+			var body bytes.Buffer
+			if err := json.Compact(&body, []byte(inner(n))); err != nil {
+				t.Fatal(err)
+			}
+			d.Body = body.String()
+		case n.Data == "code" && strings.HasPrefix(inner(n), "whsec_"):
+			d.Secret = inner(n)
+		}
+	}
+	if d.Now, err = strconv.ParseInt(d.Timestamp, 10, 64); err != nil {
+		t.Fatal(err)
+	}
+	return d
+}
+
+// inner returns the text of an element.
+func inner(n *html.Node) (text string) {
+	for child := range n.Descendants() {
+		if child.Type == html.TextNode {
+			text += child.Data
+		}
+	}
+	return text
 }
 
 // delivered sends a test to the webhook and returns it as the nth call of the receiver.

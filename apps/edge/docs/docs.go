@@ -16,6 +16,7 @@ import (
 
 	"crier/apps/edge/problem"
 	"crier/platform/fault"
+	"crier/publishing"
 )
 
 var (
@@ -142,6 +143,8 @@ type view struct {
 	Guide               []block
 	Events              []string
 	Verification        []sample
+	Codes               []publishing.ErrorCode
+	Delivery            delivery
 	QuickStart          map[string][]sample
 	operations          map[string]operation
 }
@@ -183,6 +186,7 @@ func newRenderer(doc *huma.OpenAPI, o Options) (*renderer, error) {
 		Pages: pageList, Languages: languages, Title: doc.Info.Title + " API " + doc.Info.Version,
 		Text: strings.SplitN(doc.Info.Description, "\n", 2)[0], Base: o.BaseURL, Root: root, Style: template.CSS(style),
 		Missing: o.Missing, Limits: o.Limits, KeyLife: o.KeyLife, Guide: blocks(WebhookGuide), Events: eventNames(), operations: operations,
+		Codes: publishing.ErrorCodes(),
 	}
 	v.Public, v.Application = groups(operations)
 	v.Errors = errorEntries(problem.Catalogue(), v.Public)
@@ -191,6 +195,9 @@ func newRenderer(doc *huma.OpenAPI, o Options) (*renderer, error) {
 		return nil, err
 	}
 	if v.Verification, err = verification(); err != nil {
+		return nil, err
+	}
+	if v.Delivery, err = exampleDelivery(); err != nil {
 		return nil, err
 	}
 	if v.QuickStart, err = quickStart(operations, o.BaseURL); err != nil {

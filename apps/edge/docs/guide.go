@@ -2,6 +2,7 @@ package docs
 
 import (
 	"encoding/json"
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -10,6 +11,7 @@ import (
 	"crier/apps/edge/problem"
 	"crier/platform/fault"
 	"crier/publishing"
+	"crier/publishing/webhook"
 )
 
 // block is a heading, a paragraph or a list of a guide.
@@ -107,6 +109,30 @@ func errorBodies() ([]errorBody, error) {
 			return nil, err
 		}
 		out = append(out, errorBody{Title: x.title, JSON: text})
+	}
+	return out, nil
+}
+
+// delivery is a webhook delivery as a receiver gets it.
+type delivery struct {
+	Secret  string
+	Headers []header
+	Body    string
+}
+
+// exampleDelivery returns a delivery, made by the code that delivers.
+func exampleDelivery() (delivery, error) {
+	x, err := webhook.NewExample()
+	if err != nil {
+		return delivery{}, err
+	}
+	body, err := indent([]byte(x.Body))
+	if err != nil {
+		return delivery{}, err
+	}
+	out := delivery{Secret: x.Secret, Body: body}
+	for _, name := range slices.Sorted(maps.Keys(x.Header)) {
+		out.Headers = append(out.Headers, header{Name: name, Value: x.Header.Get(name)})
 	}
 	return out, nil
 }

@@ -35,20 +35,20 @@ type NotificationRecord struct {
 	Content string  `json:"content" doc:"One sentence, plain text. Names in it are those of today."`
 	Link    *string `json:"link" nullable:"true" doc:"Where to act; null while there is no such page."`
 	// CreatedAt is when the incident began.
-	CreatedAt     string  `json:"createdAt" format:"date-time"`
-	UpdatedAt     string  `json:"updatedAt" format:"date-time" doc:"When it was counted last."`
-	Kind          string  `json:"kind" enum:"reconnect,failed,missed,unknown,published,approval" doc:"reconnect: the channel must be connected again. unknown: the posts may have been published."`
-	Count         int     `json:"count" doc:"Posts so far. While a channel must be connected again, its failed and missed posts are counted there."`
-	Closed        bool    `json:"closed" doc:"The incident is over: what follows is another one."`
-	IntegrationID *string `json:"integrationId" nullable:"true" doc:"The channel; null for an approval."`
-	PostID        *string `json:"postId" nullable:"true" doc:"The first post of it; null while there is none."`
-	ErrorCode     *string `json:"errorCode" nullable:"true" doc:"That of the first post."`
+	CreatedAt     string     `json:"createdAt" format:"date-time"`
+	UpdatedAt     string     `json:"updatedAt" format:"date-time" doc:"When it was counted last."`
+	Kind          string     `json:"kind" enum:"reconnect,failed,missed,unknown,published,approval" doc:"reconnect: the channel must be connected again. unknown: the posts may have been published."`
+	Count         int        `json:"count" doc:"Posts so far. While a channel must be connected again, its failed and missed posts are counted there."`
+	Closed        bool       `json:"closed" doc:"The incident is over: what follows is another one."`
+	IntegrationID *string    `json:"integrationId" nullable:"true" doc:"The channel; null for an approval."`
+	PostID        *string    `json:"postId" nullable:"true" doc:"The first post of it; null while there is none."`
+	ErrorCode     *ErrorCode `json:"errorCode" doc:"That of the first post. null while there is none."`
 }
 
 func notificationRecord(n publishing.ListedNotification) NotificationRecord {
 	out := NotificationRecord{
 		ID: n.ID.String(), Content: n.Content, CreatedAt: FormatTime(n.CreatedAt), UpdatedAt: FormatTime(n.LastAt),
-		Kind: string(n.Kind), Count: n.Posts, Closed: n.ClosedAt != nil, ErrorCode: n.Code,
+		Kind: string(n.Kind), Count: n.Posts, Closed: n.ClosedAt != nil, ErrorCode: (*ErrorCode)(n.Code),
 	}
 	if !n.Channel.IsZero() {
 		channel := n.Channel.String()

@@ -158,21 +158,21 @@ type Item struct {
 	Posts       []Entry      `json:"posts"`
 	Integration shortChannel `json:"integration"`
 	Error       *string      `json:"error,omitempty" doc:"Why it failed."`
-	ErrorCode   *string      `json:"errorCode,omitempty"`
+	ErrorCode   *ErrorCode   `json:"errorCode,omitempty"`
 }
 
 // FullEntry is an Entry with the outcome of the post. State and Error are those of Thread.Effective, ReleaseID and
 // ReleaseURL those of the first post of the thread.
 type FullEntry struct {
 	Entry
-	State          string  `json:"state" enum:"DRAFT,QUEUE,PUBLISHED,ERROR"`
-	ReleaseID      *string `json:"releaseId" nullable:"true"`
-	ReleaseURL     *string `json:"releaseURL" nullable:"true"`
-	Error          *string `json:"error" nullable:"true"`
-	ErrorCode      *string `json:"errorCode" nullable:"true"`
-	OutcomeUnknown bool    `json:"outcomeUnknown" doc:"It may be on the platform although nobody could confirm it."`
-	CreatedAt      string  `json:"createdAt" format:"date-time"`
-	UpdatedAt      string  `json:"updatedAt" format:"date-time"`
+	State          string     `json:"state" enum:"DRAFT,QUEUE,PUBLISHED,ERROR"`
+	ReleaseID      *string    `json:"releaseId" nullable:"true"`
+	ReleaseURL     *string    `json:"releaseURL" nullable:"true"`
+	Error          *string    `json:"error" nullable:"true"`
+	ErrorCode      *ErrorCode `json:"errorCode"`
+	OutcomeUnknown bool       `json:"outcomeUnknown" doc:"It may be on the platform although nobody could confirm it."`
+	CreatedAt      string     `json:"createdAt" format:"date-time"`
+	UpdatedAt      string     `json:"updatedAt" format:"date-time"`
 }
 
 // Happening is one event of the timeline of a post. Event is a publishing.EventKind, Node the host name of the process,
@@ -280,7 +280,7 @@ func coreOf(t publishing.Thread, format string) Core {
 func (a *API) item(t publishing.Thread, format string) Item {
 	shown := t.Effective()
 	return Item{
-		Core: coreOf(t, format), Posts: []Entry{a.entry(t, format)}, Error: shown.Error, ErrorCode: shown.ErrorCode,
+		Core: coreOf(t, format), Posts: []Entry{a.entry(t, format)}, Error: shown.Error, ErrorCode: (*ErrorCode)(shown.ErrorCode),
 		Integration: shortChannel{
 			ID: t.Channel.ID.String(), ProviderIdentifier: t.Channel.Connector,
 			Name: t.Channel.Name, Picture: t.Channel.Picture,
@@ -297,7 +297,7 @@ func (a *API) detail(d publishing.PostDetail, format string) Detail {
 	r, shown := d.Root, d.Effective()
 	out.Posts = []FullEntry{{
 		Entry: a.entry(d.Thread, format), State: stateName(shown.State), ReleaseID: r.ReleaseID, ReleaseURL: r.ReleaseURL,
-		Error: shown.Error, ErrorCode: shown.ErrorCode, OutcomeUnknown: r.OutcomeUnknown || shown.OutcomeUnknown,
+		Error: shown.Error, ErrorCode: (*ErrorCode)(shown.ErrorCode), OutcomeUnknown: r.OutcomeUnknown || shown.OutcomeUnknown,
 		CreatedAt: FormatTime(r.CreatedAt), UpdatedAt: FormatTime(r.UpdatedAt),
 	}}
 	for _, part := range r.Parts {
