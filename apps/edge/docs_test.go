@@ -86,7 +86,7 @@ func TestConsole_HasAPolicyOfItsOwn(t *testing.T) {
 	t.Parallel()
 	s := start(t, nil)
 	page := s.call(t, "GET", "/docs/console", "")
-	want(t, page, 200, `tryItCredentialsPolicy="omit"`, "elements-"+console.Version+".js")
+	want(t, page, 200, `tryItCredentialsPolicy="omit"`, "<noscript><p", `id="failed" role="alert"`, "elements-"+console.Version+".js")
 	policy := page.header.Get("Content-Security-Policy")
 	const starts = "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; "
 	if !strings.HasPrefix(policy, starts) || strings.Contains(policy, "unsafe") || strings.Contains(policy, "http") {

@@ -27,12 +27,14 @@ type Console struct {
 	Key       string    `json:"key"`
 	// Want is a text of the answer.
 	Want string `json:"want"`
+	// WithBody are the operations that have a body. The first one is sent with the body of its example.
+	WithBody []Operation `json:"withBody"`
 }
 
-// Operation is an operation without required parameters, and how the search of the console finds it.
+// Operation is an operation, and how the search of the console finds it.
 type Operation struct {
 	ID string `json:"id"`
-	// Words are those of a search whose first result it is.
+	// Words are those of a search whose first result it is. Those of WithBody have none.
 	Words string `json:"words"`
 	// Heading is its summary.
 	Heading string `json:"heading"`

@@ -66,11 +66,21 @@ async function checkChoice(path) {
 // search finds an operation with the keyboard alone.
 async function search(page, { words, id, heading }) {
   await page.getByRole("button", { name: "Show the contents" }).waitFor(); // the library has begun
-  await page.getByLabel("Search").fill(words);
+  const field = page.getByLabel("Search");
+  await field.focus();
+  await page.keyboard.press("Shift+Tab"); // a focus by the keyboard
+  await page.keyboard.press("Tab");
+  const look = await field.evaluate((e) => {
+    const { borderTopWidth, borderTopStyle, outlineStyle, outlineWidth } = getComputedStyle(e);
+    return `${borderTopWidth} ${borderTopStyle} ${outlineStyle} ${outlineWidth}`;
+  });
+  if (look !== "1px solid solid 2px") wrong.push(`the field of the search has the border and the outline ${look}, want both`);
+  await field.fill(words);
   await page.getByRole("link", { name: heading }).first().waitFor();
   await page.keyboard.press("Tab");
   await page.keyboard.press("Enter");
   await page.getByRole("heading", { name: heading }).waitFor();
+  await page.waitForFunction((h) => document.activeElement?.textContent.trim() === h, heading);
   if (!page.url().endsWith(`#/operations/${id}`)) wrong.push(`the search of ${words} leads to ${page.url()}, want ${id}`);
 }
 
@@ -81,6 +91,63 @@ async function onDisk(context) {
   const disk = await other.evaluate(() => JSON.stringify({ ...localStorage }));
   await other.close();
   return disk;
+}
+
+// checkBodies shows each operation that has a body, and sends the first one.
+async function checkBodies({ key, path, withBody }) {
+  const page = await open("the console with a body", { viewport: { width: 1280, height: 900 } });
+  await page.goto(input.base + path);
+  for (const [i, { id, heading }] of withBody.entries()) {
+    await page.evaluate((hash) => (location.hash = hash), `#/operations/${id}`);
+    await page.getByRole("heading", { name: heading, exact: true }).waitFor();
+    const editor = page.getByRole("textbox", { name: "Body of the request" });
+    await editor.waitFor();
+    const padding = await editor.evaluate((e) => parseFloat(getComputedStyle(e).paddingLeft));
+    if (padding < 20) wrong.push(`${id}: the padding of the editor is ${padding} px, want room for the numbers of lines`);
+    if (i > 0) continue;
+    await page.getByRole("textbox", { name: "Authorization" }).fill(key);
+    const [answer] = await Promise.all([
+      page.waitForResponse((r) => r.request().method() === "POST"),
+      page.getByRole("button", { name: /send/i }).click(),
+    ]);
+    if (answer.status() !== 201) wrong.push(`${id} of the console is answered with ${answer.status()}: ${await answer.text()}`);
+  }
+  await page.context().close();
+}
+
+// checkTabs: the key is kept nowhere after one of two tabs asks so, although the other one goes on.
+async function checkTabs({ key, path, operation: { id, heading } }) {
+  const first = await open("the first tab", {});
+  const context = first.context();
+  await first.goto(`${input.base}${path}#/operations/${id}`);
+  await Promise.all([first.waitForEvent("load"), first.check("#keep")]);
+  const second = await context.newPage();
+  await second.goto(`${input.base}${path}#/operations/${id}`);
+  await second.getByRole("textbox", { name: "Authorization" }).fill(key);
+  if (!(await onDisk(context)).includes(key)) wrong.push("the second tab does not keep the key that it is asked to keep");
+  await Promise.all([first.waitForEvent("load"), second.waitForEvent("load"), first.uncheck("#keep")]);
+  await second.getByRole("heading", { name: heading }).waitFor();
+  await second.getByRole("textbox", { name: "Authorization" }).fill(key);
+  if ((await onDisk(context)).includes(key)) wrong.push("a second tab keeps the key after the first was asked not to");
+  await context.close();
+}
+
+// checkTrouble: the console works without storage, and says when its document cannot be loaded.
+async function checkTrouble({ path, operation: { id, heading } }) {
+  const blocked = await open("the console without storage", {});
+  await blocked.addInitScript(() => {
+    for (const name of ["localStorage", "sessionStorage"]) {
+      Object.defineProperty(window, name, { configurable: true, get() { throw new DOMException("blocked", "SecurityError"); } });
+    }
+  });
+  await blocked.goto(`${input.base}${path}#/operations/${id}`);
+  await blocked.getByRole("heading", { name: heading }).waitFor();
+  await blocked.context().close();
+  const alone = await open("the console without its document", {});
+  await alone.route("**/openapi.json", (r) => r.abort());
+  await alone.goto(input.base + path);
+  await alone.getByText("could not be loaded").waitFor();
+  await alone.context().close();
 }
 
 // checkConsole makes a call in the console with the key, and looks where the key is kept.
@@ -112,6 +179,8 @@ async function checkConsole({ key, path, operation, want }) {
 
 for (const path of input.pages) await checkPage(path, 360);
 await checkChoice("/docs/quick-start");
-if (input.console) await checkConsole(input.console);
+if (input.console) {
+  for (const check of [checkConsole, checkBodies, checkTabs, checkTrouble]) await check(input.console);
+}
 await browser.close();
 process.stdout.write(JSON.stringify(wrong));

@@ -17,8 +17,15 @@ func TestDocs_InChromium(t *testing.T) {
 		"/docs", "/docs/application", "/docs/quick-start", "/docs/authentication", "/docs/errors", "/docs/limits",
 		"/docs/idempotency", "/docs/webhooks",
 	}
+	bodies := []browser.Operation{{ID: "create-tag", Heading: "Create a tag"}}
+	_, all := publicOperations(t, r)
+	for _, op := range all {
+		if op.Body != nil && op.Body.Content["application/json"].Schema != nil && op.ID != "create-tag" {
+			bodies = append(bodies, browser.Operation{ID: op.ID, Heading: op.Summary})
+		}
+	}
 	wrong := browser.Check(t, "http://"+r.app.Addr(), pages, browser.Console{
-		Path: "/docs/console", Key: o.key, Want: c.account,
+		Path: "/docs/console", Key: o.key, Want: c.account, WithBody: bodies,
 		Operation: browser.Operation{ID: "list-channels", Words: "integrations CONNECTED", Heading: "List the connected channels"},
 	})
 	for _, sentence := range wrong {

@@ -24,6 +24,7 @@ var updateExamples = flag.Bool("update-examples", false, "write the answers of t
 type documented struct {
 	operation
 	ID         string `json:"operationId"`
+	Summary    string `json:"summary"`
 	Parameters []struct {
 		Name    string          `json:"name"`
 		In      string          `json:"in"`

@@ -1,24 +1,72 @@
 "use strict";
 
 // The library keeps what the reader enters, the key too, in localStorage. Unless the reader asks to keep it, it gets
-// sessionStorage in its place, which ends with the tab.
+// sessionStorage in its place, which ends with the tab. Where a browser blocks one of them, the memory of the page stands
+// in for it.
 (() => {
   const choice = "crier-console-keep";
   const entered = "TryIt_"; // the names of the library begin with it
-  const disk = window.localStorage;
-  const tab = window.sessionStorage;
+  const lasting = storage("localStorage");
+  const disk = lasting ?? memory();
+  const tab = storage("sessionStorage") ?? memory();
   const keep = disk.getItem(choice) === "yes";
 
   // Its icons would insert a style element, which the policy of the page refuses; console.css has the style.
   window.FontAwesomeConfig = { autoAddCss: false };
-  if (!keep) Object.defineProperty(window, "localStorage", { configurable: true, get: () => tab });
+  Object.defineProperty(window, "localStorage", { configurable: true, get: () => (keep ? disk : tab) });
+  if (!keep) forget(disk); // what another tab has written since the reader asked not to keep it
+
+  // Its editor renders two style elements, which the policy refuses too. They become elements without an effect, and
+  // applyStyles gives their rules to the page through the object model, which no policy restricts.
+  const styleName = "crier-style";
+  const styles = new CSSStyleSheet();
+  document.adoptedStyleSheets.push(styles);
+  document.createElement = (name, options) =>
+    Document.prototype.createElement.call(document, String(name).toLowerCase() === "style" ? styleName : name, options);
+
+  function applyStyles() {
+    const text = [...document.querySelectorAll(styleName)].map((e) => e.textContent).join("\n");
+    if (text === applyStyles.last) return;
+    applyStyles.last = text;
+    styles.replaceSync(text);
+  }
+
+  // storage returns a storage of the browser, and null if it is blocked.
+  function storage(name) {
+    try {
+      const found = window[name];
+      found.getItem(choice);
+      return found;
+    } catch {
+      return null;
+    }
+  }
+
+  function memory() {
+    const values = new Map();
+    return {
+      getItem: (name) => values.get(name) ?? null,
+      setItem: (name, value) => void values.set(name, String(value)),
+      removeItem: (name) => void values.delete(name),
+      clear: () => values.clear(),
+      key: (i) => [...values.keys()][i] ?? null,
+      get length() {
+        return values.size;
+      },
+    };
+  }
+
+  function enteredIn(from) {
+    return Array.from({ length: from.length }, (_, i) => from.key(i)).filter((name) => name.startsWith(entered));
+  }
+
+  function forget(from) {
+    for (const name of enteredIn(from)) from.removeItem(name);
+  }
 
   function move(from, to) {
-    for (const name of Object.keys(from)) {
-      if (!name.startsWith(entered)) continue;
-      to.setItem(name, from.getItem(name));
-      from.removeItem(name);
-    }
+    for (const name of enteredIn(from)) to.setItem(name, from.getItem(name));
+    forget(from);
   }
 
   function choose(event) {
@@ -32,16 +80,29 @@
     window.location.reload();
   }
 
+  // Another tab has asked to keep the key, or not to keep it.
+  window.addEventListener("storage", (event) => {
+    if (event.storageArea === disk && (disk.getItem(choice) === "yes") !== keep) window.location.reload();
+  });
+
   async function show() {
     const box = document.getElementById("keep");
     box.checked = keep;
+    box.disabled = !lasting;
     box.addEventListener("change", choose);
     const page = document.querySelector("elements-api");
-    const answer = await fetch(page.dataset.document);
-    const description = await answer.json();
-    description.servers = [{ url: window.location.origin + page.dataset.root }];
-    page.apiDescriptionDocument = description;
-    searchIn(description);
+    try {
+      const answer = await fetch(page.dataset.document);
+      if (!answer.ok) throw new Error(`it is answered with ${answer.status}`);
+      const description = await answer.json();
+      description.servers = [{ url: window.location.origin + page.dataset.root }];
+      page.apiDescriptionDocument = description;
+      searchIn(description);
+    } catch (error) {
+      const line = document.getElementById("failed");
+      line.textContent = `The description of the API could not be loaded: ${error.message}. Reload the page to try again.`;
+      line.hidden = false;
+    }
   }
 
   // searchIn lists the operations that have all words of the search in their method, path or texts.
@@ -52,7 +113,7 @@
       Object.entries(methods).map(([method, o]) => {
         const name = `${method.toUpperCase()} ${path}: ${o.summary}`;
         const parameters = (o.parameters ?? []).map((p) => `${p.name} ${p.description}`).join(" ");
-        return { id: o.operationId, name, text: `${name} ${o.description} ${o.tags} ${parameters}`.toLowerCase() };
+        return { id: o.operationId, heading: o.summary, name, text: `${name} ${o.description} ${o.tags} ${parameters}`.toLowerCase() };
       }),
     );
     field.addEventListener("input", () => {
@@ -62,15 +123,29 @@
       found.hidden = matching.length === 0;
       document.getElementById("count").textContent = words.length ? `${matching.length} found` : "";
     });
-    found.addEventListener("click", () => {
-      found.hidden = true;
-    });
+  }
+
+  // wanted is the heading that gets the focus when the library has rendered it, null without one.
+  let wanted = null;
+
+  function focusWanted() {
+    const headings = [...document.querySelectorAll("elements-api :is(h1, h2)")];
+    const heading = wanted && headings.find((e) => e.textContent.trim() === wanted);
+    if (!heading) return;
+    wanted = null;
+    heading.setAttribute("tabindex", "-1");
+    heading.focus();
   }
 
   function resultOf(operation) {
     const link = document.createElement("a");
     link.href = `#/operations/${operation.id}`;
     link.textContent = operation.name;
+    link.addEventListener("click", () => {
+      document.getElementById("found").hidden = true;
+      wanted = operation.heading;
+      setTimeout(focusWanted); // the operation may be shown already; then nothing is rendered
+    });
     const item = document.createElement("li");
     item.append(link);
     return item;
@@ -116,6 +191,8 @@
 
   function repair() {
     for (const [selector, mend] of repairs) document.querySelectorAll(`elements-api ${selector}`).forEach(mend);
+    applyStyles();
+    focusWanted();
   }
 
   document.addEventListener("DOMContentLoaded", () => {
