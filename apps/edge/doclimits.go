@@ -1,7 +1,6 @@
 package edge
 
 import (
-	"fmt"
 	"strconv"
 	"time"
 
@@ -35,21 +34,27 @@ func (s *Server) documentedLimits() []docs.LimitGroup {
 func (s *Server) requestLimits() []docs.Limit {
 	return []docs.Limit{
 		limitOf("Requests of an organization", count(s.deps.Limits.Requests), "a minute, of all its keys together."),
-		limitOf("Creates and edits at the same time", count(maxWrites),
-			"in one process; others wait "+placeTimeout.String()+"."),
-		limitOf("Reads at the same time", count(maxReads), "lists of posts "+count(maxLists)+"."),
-		limitOf("Uploads at the same time", count(maxUploads), "from URLs "+count(maxFetches)+"."),
-		limitOf("Time for a request", s.cfg.Timeout.String(),
-			"with its body; for an upload "+s.cfg.UploadTimeout.String()+"."),
+		limitOf("Creates and edits at the same time", count(maxWrites), atOnce),
+		limitOf("Lists of posts at the same time", count(maxLists), atOnce),
+		limitOf("Other reads at the same time", count(maxReads), atOnce),
+		limitOf("Uploads at the same time", count(maxUploads), atOnce),
+		limitOf("Uploads from URLs at the same time", count(maxFetches), atOnce),
+		limitOf("Wait for one of these places", inWords(placeTimeout), "then the answer is 429."),
+		limitOf("Time for a request", inWords(s.cfg.Timeout), "with its body."),
+		limitOf("Time for an upload", inWords(s.cfg.UploadTimeout), "also for one from a URL."),
 	}
 }
 
+// atOnce is the note of limits of requests at the same time.
+const atOnce = "of one organization in one process; others wait."
+
 func (s *Server) sizeLimits() []docs.Limit {
 	return []docs.Limit{
-		limitOf("Body of POST /posts", size(s.cfg.PostLimit), ""),
-		limitOf("Other JSON bodies", size(s.cfg.BodyLimit), ""),
-		limitOf("Image", size(s.deps.Limits.Image), ""),
-		limitOf("Video", size(s.deps.Limits.Video), ""),
+		limitOf("Body of posts", size(s.cfg.PostLimit), "POST /posts and POST /posts/check."),
+		limitOf("Other JSON bodies", size(s.cfg.BodyLimit), "All other routes with a JSON body."),
+		limitOf("Body of an upload", size(s.cfg.UploadLimit), "POST /upload, with the frame of the form."),
+		limitOf("Image", size(s.deps.Limits.Image), "POST /upload and POST /upload-from-url."),
+		limitOf("Video", size(s.deps.Limits.Video), "POST /upload and POST /upload-from-url."),
 		limitOf("Headers of a request", size(headerLimit), ""),
 		limitOf("Idempotency-Key", size(publishing.MaxIdempotencyKey), keyNote(s.deps.Limits.IdempotencyKeys)),
 	}
@@ -60,32 +65,32 @@ func keyNote(kept time.Duration) string {
 	if kept == 0 {
 		return "A key is kept for ever."
 	}
-	return "A key is kept for " + days(kept) + " after its posts have been published, have failed or were deleted."
+	return "A key is kept for " + inWords(kept) + " after its posts have been published, have failed or were deleted."
 }
 
 func postLimits() []docs.Limit {
 	return []docs.Limit{
 		limitOf("Channels", count(publishing.MaxEntries), ""),
-		limitOf("Parts of one channel", count(publishing.MaxParts),
-			"of all channels "+count(publishing.MaxAllParts)+"."),
-		limitOf("Text of one part", count(publishing.MaxText),
-			"characters; platforms allow less. All texts: "+size(publishing.MaxAllTexts)+"."),
-		limitOf("Files of one part", count(publishing.MaxAttachments),
-			"of all parts "+count(publishing.MaxAllImages)+"."),
+		limitOf("Parts of one channel", count(publishing.MaxParts), ""),
+		limitOf("Parts of all channels", count(publishing.MaxAllParts), ""),
+		limitOf("Text of one part", count(publishing.MaxText), "characters; platforms allow less."),
+		limitOf("All texts", size(publishing.MaxAllTexts), ""),
+		limitOf("Files of one part", count(publishing.MaxAttachments), ""),
+		limitOf("Files of all parts", count(publishing.MaxAllImages), ""),
 		limitOf("Alternative text", count(publishing.MaxAlt), "characters."),
 		limitOf("Tags", count(publishing.MaxPostTags), ""),
 		limitOf("Settings of one channel", size(publishing.MaxSettings), ""),
-		limitOf("Delay of a part", days(publishing.MaxDelay*time.Minute), ""),
-		limitOf("Repetition", days(publishing.MaxInterval*24*time.Hour),
-			"between two posts, and "+count(publishing.MaxOccurrences)+" posts."),
+		limitOf("Delay of a part", inWords(publishing.MaxDelay*time.Minute), ""),
+		limitOf("Repetition", inWords(publishing.MaxInterval*24*time.Hour), "between two posts."),
+		limitOf("Posts of a repetition", count(publishing.MaxOccurrences), ""),
 	}
 }
 
 func listLimits() []docs.Limit {
 	return []docs.Limit{
 		limitOf("Page of posts", count(publishing.MaxPageLimit), ""),
-		limitOf("Dates of a list of posts", days(publishing.MaxRange),
-			"and "+count(publishing.MaxListed)+" posts."),
+		limitOf("Dates of a list of posts", inWords(publishing.MaxRange), "from the first to the last."),
+		limitOf("Posts of such a list", count(publishing.MaxListed), ""),
 		limitOf("Days of a report", count(publishing.MaxReportDays), ""),
 		limitOf("Page of deliveries", count(publishing.MaxDeliveryPage), ""),
 		limitOf("Page of requests for approval", count(publishing.MaxApprovalPage), ""),
@@ -109,11 +114,11 @@ func (s *Server) organizationLimits() []docs.Limit {
 func webhookLimits() []docs.Limit {
 	return []docs.Limit{
 		limitOf("Body", size(publishing.MaxWebhookBody), ""),
-		limitOf("Time to answer", publishing.WebhookTimeout.String(), ""),
+		limitOf("Time to answer", inWords(publishing.WebhookTimeout), ""),
 		limitOf("Attempts", count(publishing.MaxWebhookAttempts), "of one delivery."),
 		limitOf("Waiting deliveries", count(publishing.MaxWebhookPending),
 			"of one webhook; then the oldest are given up."),
-		limitOf("Both secrets sign", publishing.WebhookOverlap.String(), "after a rotation."),
+		limitOf("Both secrets sign", inWords(publishing.WebhookOverlap), "after a rotation."),
 	}
 }
 
@@ -140,4 +145,18 @@ func size(n int64) string {
 	return count(int(n)) + " " + units[i]
 }
 
-func days(d time.Duration) string { return fmt.Sprintf("%d days", int(d.Hours()/24)) }
+// inWords returns a duration in the largest unit of which it is a whole number, at least two, such as "24 hours".
+func inWords(d time.Duration) string {
+	for _, unit := range []struct {
+		length time.Duration
+		name   string
+	}{
+		{length: 24 * time.Hour, name: "days"}, {length: time.Hour, name: "hours"},
+		{length: time.Minute, name: "minutes"}, {length: time.Second, name: "seconds"},
+	} {
+		if d >= 2*unit.length && d%unit.length == 0 {
+			return count(int(d/unit.length)) + " " + unit.name
+		}
+	}
+	return count(int(d.Milliseconds())) + " milliseconds"
+}

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"html"
 	"io"
+	"regexp"
 	"strings"
 	"testing"
 
@@ -39,9 +40,9 @@ func TestDocs_PagesHaveWhatTheirTablesHave(t *testing.T) {
 	s := start(t, nil)
 	for page, words := range map[string][]string{
 		"/docs/errors":         {`id="code-outcome_unknown"`, "Only webhooks have this code", `id="status-429"`, `id="status-503"`, "The limit of your plan is reached.", `&#34;retryAfter&#34;: 12`, "docs#create-posts"},
-		"/docs/limits":         {"10 MiB", "100,000", "20,000 bytes"},
+		"/docs/limits":         {"10 MiB", "30 seconds", "24 hours", "POST /posts and POST /posts/check.", "A key is kept for ", "100,000", "20,000 bytes"},
 		"/docs/webhooks":       {"webhook.test", "&#34;errorCode&#34;: &#34;rejected&#34;", "Webhook-Signature: v1,", "post.failed", "hmac.compare_digest", "hash_equals", "timingSafeEqual", "hmac.Equal"},
-		"/docs/idempotency":    {"Idempotent-Replayed"},
+		"/docs/idempotency":    {"Idempotent-Replayed", "A key is kept for "},
 		"/docs/authentication": {"crier_", `docs/errors#status-401`},
 		"/docs/quick-start":    {"urllib.request", "create-posts"},
 	} {
@@ -192,6 +193,26 @@ func TestDocs_ReferenceHasWhatTheSchemasHave(t *testing.T) {
 					has(" or null")
 				}
 			}
+		}
+	}
+}
+
+// TestDocs_LimitsHaveDurationsInWords: the figures of the configuration are shown as people say them, each in a row of
+// its own, and both pages name the same life of a key.
+func TestDocs_LimitsHaveDurationsInWords(t *testing.T) {
+	t.Parallel()
+	s := start(t, nil)
+	limits, keys := s.call(t, "GET", "/docs/limits", "").body, s.call(t, "GET", "/docs/idempotency", "").body
+	if raw := regexp.MustCompile(`\b\d+[hms](\d+[ms])*\b`).FindString(limits); raw != "" {
+		t.Errorf("the page of limits has the duration %s, want words", raw)
+	}
+	life := regexp.MustCompile(`A key is kept for [^.<]*\.`)
+	if a, b := life.FindString(limits), life.FindString(keys); a == "" || a != b {
+		t.Errorf("the limits say %q and the page of idempotency %q, want one sentence", a, b)
+	}
+	for _, note := range regexp.MustCompile(`<dd><b>[^<]*</b>[^<]*</dd>`).FindAllString(limits, -1) {
+		if figures := regexp.MustCompile(`\d[\d,]*`).FindAllString(note, -1); len(figures) > 1 && !strings.Contains(note, "429") && !strings.Contains(note, "A key") {
+			t.Errorf("got %s, want one figure a row", note)
 		}
 	}
 }
