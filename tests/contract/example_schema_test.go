@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 	"time"
 )
 
@@ -99,9 +100,43 @@ func jsonType(v any) string {
 	}
 }
 
-// differences returns where the members of two decoded JSON values differ. Values of one type are alike, null is like
-// everything, and each element of an array is like one of the other array. at is the path of the values.
-func differences(example, got any, at string) []string {
+// volatile has the members of answers whose values of enumerations depend on when the call is made: which notifications
+// an organization has by then.
+var volatile = map[string]bool{"kind": true}
+
+// enumerated returns all values of the enumerations of a schema.
+func (d document) enumerated(s *schema) map[string]bool {
+	out, seen := map[string]bool{}, map[*schema]bool{}
+	var add func(*schema)
+	add = func(s *schema) {
+		s = d.resolve(s)
+		if s == nil || seen[s] {
+			return
+		}
+		seen[s] = true
+		for _, v := range s.Enum {
+			if text, ok := v.(string); ok {
+				out[text] = true
+			}
+		}
+		for _, form := range slices.Concat(s.OneOf, s.AnyOf, slices.Collect(maps.Values(s.Properties)), []*schema{s.Items}) {
+			add(form)
+		}
+	}
+	add(s)
+	return out
+}
+
+// comparison compares answers with those of examples.
+type comparison struct {
+	// enumerated are the values of enumerations of the answer.
+	enumerated map[string]bool
+}
+
+// differences returns where the members of two decoded JSON values differ. Booleans and values of enumerations are
+// compared; other values of one type are alike, null is like everything, and each element of an array is like one of the
+// other array. at is the path of the values.
+func (c comparison) differences(example, got any, at string) []string {
 	if example == nil || got == nil {
 		return nil
 	}
@@ -109,25 +144,33 @@ func differences(example, got any, at string) []string {
 		return []string{fmt.Sprintf("%s is %v, the example has the %s %v", at, got, want, example)}
 	}
 	switch e := example.(type) {
+	case bool:
+		if e != got && !volatile[at[strings.LastIndex(at, ".")+1:]] {
+			return []string{fmt.Sprintf("%s is %v, the example has %v", at, got, e)}
+		}
+	case string:
+		if c.enumerated[e] && e != got && !volatile[at[strings.LastIndex(at, ".")+1:]] {
+			return []string{fmt.Sprintf("%s is %v, the example has %v", at, got, e)}
+		}
 	case map[string]any:
-		return memberDifferences(e, got.(map[string]any), at)
+		return c.memberDifferences(e, got.(map[string]any), at)
 	case []any:
 		g := got.([]any)
 		if (len(e) == 0) != (len(g) == 0) {
 			return []string{fmt.Sprintf("%s has %d elements, the example %d", at, len(g), len(e))}
 		}
-		return append(unlike(e, g, at+" of the answer"), unlike(g, e, at+" of the example")...)
+		return append(c.unlike(e, g, at+" of the answer"), c.unlike(g, e, at+" of the example")...)
 	}
 	return nil
 }
 
-func memberDifferences(example, got map[string]any, at string) (out []string) {
+func (c comparison) memberDifferences(example, got map[string]any, at string) (out []string) {
 	for _, name := range slices.Sorted(maps.Keys(example)) {
 		if _, ok := got[name]; !ok {
 			out = append(out, at+"."+name+" is not in the answer")
 			continue
 		}
-		out = append(out, differences(example[name], got[name], at+"."+name)...)
+		out = append(out, c.differences(example[name], got[name], at+"."+name)...)
 	}
 	for _, name := range slices.Sorted(maps.Keys(got)) {
 		if _, ok := example[name]; !ok {
@@ -138,9 +181,9 @@ func memberDifferences(example, got map[string]any, at string) (out []string) {
 }
 
 // unlike returns the elements of list that are like no model.
-func unlike(models, list []any, at string) (out []string) {
+func (c comparison) unlike(models, list []any, at string) (out []string) {
 	for i, v := range list {
-		alike := func(model any) bool { return len(differences(model, v, "")) == 0 }
+		alike := func(model any) bool { return len(c.differences(model, v, "")) == 0 }
 		if !slices.ContainsFunc(models, alike) {
 			out = append(out, fmt.Sprintf("element %d of %s is like no other: %s", i, at, text(v)))
 		}

@@ -136,7 +136,8 @@ func TestExamples_AreTrue(t *testing.T) {
 			wantValid(t, d, want.Schema, want.Example, "the answer of the example")
 			got := read[any](t, a)
 			wantValid(t, d, want.Schema, got, "the answer")
-			for _, difference := range differences(want.Example, got, "answer") {
+			c := comparison{enumerated: d.enumerated(want.Schema)}
+			for _, difference := range c.differences(want.Example, got, "answer") {
 				t.Errorf("%s: %s", op.ID, difference)
 			}
 		})

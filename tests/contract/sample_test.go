@@ -12,7 +12,7 @@ import (
 func TestSamples_Work(t *testing.T) {
 	t.Parallel()
 	r, receiver := startExamples(t)
-	_, all := publicOperations(t, r)
+	d, all := publicOperations(t, r)
 	all = slices.DeleteFunc(all, func(op documented) bool { return !strings.HasPrefix(op.path, "/public/v1/") })
 	page := r.samples(t, "/docs")
 	for language, runner := range runners {
@@ -28,7 +28,8 @@ func TestSamples_Work(t *testing.T) {
 					t.Errorf("%s: got %q, want the JSON of an answer", op.ID, got[op.ID])
 					continue
 				}
-				for _, difference := range differences(want.Example, answer, op.ID) {
+				c := comparison{enumerated: d.enumerated(want.Schema)}
+				for _, difference := range c.differences(want.Example, answer, op.ID) {
 					t.Error(difference)
 				}
 			}
