@@ -30,6 +30,11 @@ func TestDocs_PublicAPIIsApart(t *testing.T) {
 			t.Errorf("%s lists routes of the alias mount", page)
 		}
 	}
+	for _, part := range []string{`<a href="#login"><b>POST</b>`, "Needs: cookie or session."} {
+		if !strings.Contains(application, part) {
+			t.Errorf("/docs/application has no %s", part)
+		}
+	}
 	if strings.Contains(application, `<article id="create-posts">`) {
 		t.Error("/docs/application describes the public API")
 	}

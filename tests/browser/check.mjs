@@ -129,6 +129,11 @@ async function checkTabs({ key, path, operation: { id, heading } }) {
   await second.getByRole("heading", { name: heading }).waitFor();
   await second.getByRole("textbox", { name: "Authorization" }).fill(key);
   if ((await onDisk(context)).includes(key)) wrong.push("a second tab keeps the key after the first was asked not to");
+  await first.goto(`${input.base}/docs/limits`);
+  await first.evaluate((k) => localStorage.setItem("TryIt_late", k), key); // what a tab has written in between
+  await second.reload();
+  await second.getByRole("heading", { name: heading }).waitFor();
+  if ((await onDisk(context)).includes(key)) wrong.push("the console leaves on the disk what is not to be kept");
   await context.close();
 }
 

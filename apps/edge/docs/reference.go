@@ -50,6 +50,15 @@ type answer struct {
 // Public returns whether the operation is one of the public API.
 func (o operation) Public() bool { return strings.HasPrefix(o.Path, publicPrefix) }
 
+// Needs returns the credentials of which a request needs one, empty if it needs none.
+func (o operation) Needs() string {
+	var names []string
+	for _, one := range o.Security {
+		names = append(names, strings.Join(slices.Sorted(maps.Keys(one)), " and "))
+	}
+	return strings.Join(names, " or ")
+}
+
 // operationsOf returns the operations of the document by their id, without those of the alias mount.
 func operationsOf(doc *huma.OpenAPI, base string) (map[string]operation, error) {
 	out := map[string]operation{}
