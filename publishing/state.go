@@ -66,7 +66,7 @@ func ErrorCodes() []ErrorCode {
 		{
 			Code:    CodeRetriesUsedUp,
 			Meaning: "The platform failed or could not be reached until the retries ended.",
-			Remedy:  "Look at error, which also says whether a part of the thread is published, and schedule the post again later.",
+			Remedy:  "Look at error, which also says whether a part of the thread is out, and schedule the post again later.",
 		},
 		{
 			Code:    CodeOutcomeUnknown,

@@ -25,11 +25,18 @@ const (
 // change nothing. A test of tests/contract makes the calls.
 var repetitions = []repetition{
 	{Operation: "change-post-settings", Effect: EffectSame},
-	{Operation: "change-status", Effect: EffectSame, Text: "Only without republish, and until the post goes out; then it is refused with 409."},
+	{
+		Operation: "change-status", Effect: EffectSame,
+		Text: "Only without republish, and until the post goes out; then it is refused with 409.",
+	},
 	{Operation: "check-posts", Effect: EffectSame, Text: "It changes nothing."},
 	{Operation: "set-queue-plan", Effect: EffectSame},
 	{Operation: "update-tag", Effect: EffectSame},
-	{Operation: "update-webhook", Effect: EffectSame, Text: "Only without secret: a secret that is sent twice replaces itself, and the one before it signs no longer."},
+	{
+		Operation: "update-webhook", Effect: EffectSame,
+		Text: "Only without secret: a secret that is sent twice replaces itself, and the one before it signs " +
+			"no longer.",
+	},
 	{Operation: "upload", Effect: EffectSame, Text: "The same bytes are one file of the organization."},
 	{Operation: "upload-from-url", Effect: EffectSame, Text: "If the address has the same bytes as before."},
 
@@ -44,15 +51,38 @@ var repetitions = []repetition{
 	{Operation: "request-approval", Effect: EffectRefused, Text: "409 while the first request is pending."},
 	{Operation: "set-release", Effect: EffectRefused, Text: "409: the post has a release id."},
 
-	{Operation: "change-status", Effect: EffectAgain, Text: "With republish: true. Each repetition publishes the post once more, where people see it."},
-	{Operation: "create-posts", Effect: EffectAgain, Text: "Without an Idempotency-Key. Each repetition makes other posts, and publishes an edited post once more with republish: true."},
+	{
+		Operation: "change-status", Effect: EffectAgain,
+		Text: "With republish: true. Each repetition publishes the post once more, where people see it.",
+	},
+	{
+		Operation: "create-posts", Effect: EffectAgain,
+		Text: "Without an Idempotency-Key. Each repetition makes other posts, and publishes an edited post " +
+			"once more with republish: true.",
+	},
 	{Operation: "authorize-connector", Effect: EffectAgain, Text: "It begins another connection. The first one expires."},
-	{Operation: "create-webhook", Effect: EffectAgain, Text: "It makes another webhook with a secret of its own. Look in the list of webhooks first."},
-	{Operation: "find-any-slot", Effect: EffectAgain, Text: "It holds another time. The first one is free again after two minutes."},
-	{Operation: "find-slot", Effect: EffectAgain, Text: "It holds another time. The first one is free again after two minutes."},
+	{
+		Operation: "create-webhook", Effect: EffectAgain,
+		Text: "It makes another webhook with a secret of its own. Look in the list of webhooks first.",
+	},
+	{
+		Operation: "find-any-slot", Effect: EffectAgain,
+		Text: "It holds another time. The first one is free again after two minutes.",
+	},
+	{
+		Operation: "find-slot", Effect: EffectAgain,
+		Text: "It holds another time. The first one is free again after two minutes.",
+	},
 	{Operation: "get-social-url", Effect: EffectAgain, Text: "It begins another connection. The first one expires."},
-	{Operation: "replay-delivery", Effect: EffectAgain, Text: "It sends the delivery once more when the replay before it has ended, with the same webhook-id."},
-	{Operation: "rotate-webhook-secret", Effect: EffectAgain, Text: "It replaces the secret once more. If you did not get the first new secret, repeat it: deliveries are signed with the last two."},
+	{
+		Operation: "replay-delivery", Effect: EffectAgain,
+		Text: "It sends the delivery once more when the replay before it has ended, with the same webhook-id.",
+	},
+	{
+		Operation: "rotate-webhook-secret", Effect: EffectAgain,
+		Text: "It replaces the secret once more. If you did not get the first new secret, repeat it: " +
+			"deliveries are signed with the last two.",
+	},
 	{Operation: "test-webhook", Effect: EffectAgain, Text: "It sends another test."},
 	{Operation: "trigger-tool", Effect: EffectAgain, Text: "What happens depends on the tool and the platform."},
 }
