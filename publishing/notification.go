@@ -108,6 +108,8 @@ type Notification struct {
 	ClosedAt *time.Time `db:"closed_at"`
 	// MailAt is when its mails are queued, nil when that is done or there are none.
 	MailAt *time.Time `db:"mail_at"`
+	// MailedPosts is Posts at the time when its mails were queued last, nil before that.
+	MailedPosts *int `db:"mailed_posts"`
 }
 
 // ListedNotification is a notification with what its sentence names.
@@ -149,7 +151,8 @@ const (
 
 // Preferences says which notifications a person does not want in the bell.
 type Preferences interface {
-	// MutedNotifications returns the kinds that the principal's person has switched off.
+	// MutedNotifications returns the kinds that the principal's person has switched off. A channel that must be connected
+	// again is shown nevertheless once posts have failed: what happened to posts cannot be switched off.
 	MutedNotifications(ctx context.Context, p tenancy.Principal) ([]NotificationKind, error)
 }
 
@@ -235,6 +238,7 @@ func (s *Incidents) refuse(e IncidentEvent) {
 			if n.Post.IsZero() {
 				n.Post, n.Code = other.Post, other.Code
 			}
+			s.mailPosts(n)
 			s.drop(key)
 		}
 	}
@@ -244,12 +248,21 @@ func (s *Incidents) refuse(e IncidentEvent) {
 func (s *Incidents) count(kind NotificationKind, e IncidentEvent) {
 	n := s.current(kind, e.Channel)
 	n.Posts++
+	s.mailPosts(n)
 	if !n.Post.IsZero() {
 		return
 	}
 	n.Post, n.Code = e.Post, e.Code
 	if n.Reason == nil {
 		n.Reason = e.Reason
+	}
+}
+
+// mailPosts plans the further mails of a channel that must be connected again, to those who want mails about posts only:
+// no post had failed when the first mails were queued.
+func (s *Incidents) mailPosts(n *Notification) {
+	if n.Kind == NotifyReconnect && n.Posts > 0 && n.MailedPosts != nil && *n.MailedPosts == 0 && n.MailAt == nil {
+		n.MailAt = s.mailAt(n.Kind)
 	}
 }
 

@@ -56,7 +56,8 @@ func (s *incidents) add(t *testing.T, at time.Time, channel publishing.ChannelID
 // mailed marks all mails as queued.
 func (s *incidents) mailed() {
 	for i := range s.all {
-		s.all[i].MailAt = nil
+		posts := s.all[i].Posts
+		s.all[i].MailAt, s.all[i].MailedPosts = nil, &posts
 	}
 }
 
@@ -142,6 +143,20 @@ func TestIncidents_DeadChannelIsOne(t *testing.T) {
 	s.add(t, morning.Add(101*time.Hour), one, "connected", "failed")
 	s.want(t, "connected again", shown{Kind: "failed", Posts: 1, Closed: true},
 		shown{Kind: "reconnect", Posts: 2, Closed: true}, shown{Kind: "failed", Posts: 1, Mails: true})
+}
+
+func TestIncidents_FirstPostOfDeadChannelIsMailedAfterIt(t *testing.T) {
+	t.Parallel()
+	s := &incidents{}
+	s.add(t, morning, one, "refused")
+	s.mailed()
+	s.add(t, morning.Add(time.Hour), one, "refused")
+	s.want(t, "no post has failed", shown{Kind: "reconnect"})
+	s.add(t, morning.Add(time.Hour), one, "failed")
+	s.want(t, "the first post", shown{Kind: "reconnect", Posts: 1, Mails: true})
+	s.mailed()
+	s.add(t, morning.Add(2*time.Hour), one, "failed")
+	s.want(t, "a further one", shown{Kind: "reconnect", Posts: 2})
 }
 
 func TestIncidents_ConnectedAtOnceNeedsNoMail(t *testing.T) {

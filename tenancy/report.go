@@ -22,6 +22,8 @@ type Report struct {
 	ID   string     `json:"id"`
 	Org  OrgID      `json:"org,omitzero"`
 	Kind ReportKind `json:"kind"`
+	// OnlyPosts makes ReportReconnect one about the posts that failed, for those who want no mails about channels.
+	OnlyPosts bool `json:"onlyPosts,omitempty"`
 	// Channel, Platform and Reason are of an incident. The reason may be empty.
 	Channel  string `json:"channel,omitempty"`
 	Platform string `json:"platform,omitempty"`
@@ -65,6 +67,21 @@ func (r Report) Topic() MailTopic {
 		return TopicSuccess
 	}
 	return TopicFailure
+}
+
+// IsFor reports whether a person with these settings is to get the report when it is queued. No two reports of an incident
+// are for the same settings.
+func (r Report) IsFor(n Notifications) bool {
+	if r.OnlyPosts {
+		return n.Failure && !n.Mails(TopicChannel)
+	}
+	return n.Mails(r.Topic())
+}
+
+// IsWantedBy reports whether a person with these settings still wants the report when it is sent. One about a channel that
+// must be connected again, whose posts have failed, is wanted by who wants mails about either.
+func (r Report) IsWantedBy(n Notifications) bool {
+	return n.Mails(r.Topic()) || r.Kind == ReportReconnect && r.Posts > 0 && n.Failure
 }
 
 // Mails returns whether mails of a topic are wanted.

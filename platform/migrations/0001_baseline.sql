@@ -1162,6 +1162,8 @@ create table notification (
   closed_at   timestamptz,
   -- When its mails are queued; null: that is done, or there are none.
   mail_at     timestamptz,
+  -- posts when its mails were queued last; null before that.
+  mailed_posts integer,
   constraint notification_pkey primary key (org_id, id),
   constraint notification_subject check ((kind = 'approval') = (channel_id is null)
     and (kind = 'approval') = (approval_id is not null) and (kind = 'approval') = (answer is not null))

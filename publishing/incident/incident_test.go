@@ -95,7 +95,7 @@ func TestNotifier_DeadChannelIsOneUntilItIsConnected(t *testing.T) {
 	o.want("dead", shown{Kind: "reconnect", Posts: 5, Open: true})
 	r.wait(time.Minute)
 	r.mail()
-	r.wantReports("dead", "reconnect 5")
+	r.wantReports("dead", "reconnect 5", "reconnect 5 of posts")
 	o.Clock(`update channel set refresh_needed = false where id = $1`, o.channel)
 	o.count()
 	o.want("connected", shown{Kind: "reconnect", Posts: 5})
@@ -103,6 +103,46 @@ func TestNotifier_DeadChannelIsOneUntilItIsConnected(t *testing.T) {
 	o.Tenant(o.org, `update channel set deleted_at = now(), credential = null where id = $1`, o.channel)
 	o.count()
 	o.want("disconnected", shown{Kind: "reconnect", Posts: 5}, shown{Kind: "failed", Posts: 1})
+}
+
+// The mails about a channel that must be connected again name no post when none has failed yet. Who wants mails about
+// posts only gets one when the first fails.
+func TestNotifier_FailuresOfDeadChannelAreReportedAfterIt(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	o := r.organization()
+	o.Clock(`update channel set refresh_needed = true where id = $1`, o.channel)
+	o.count()
+	r.wait(time.Minute)
+	r.mail()
+	r.wantReports("dead", "reconnect 0")
+	o.fails(3, "The platform refuses the account.")
+	o.count()
+	r.wait(time.Minute)
+	r.mail()
+	r.wantReports("posts fail", "reconnect 3 of posts")
+	o.fails(3, "The platform refuses the account.")
+	o.count()
+	r.wait(time.Minute)
+	r.mail()
+	r.wantReports("more posts fail")
+}
+
+// A post that fails between the report and its record keeps the mails due.
+func TestNotifier_FailureDuringTheReportIsReported(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	o := r.organization()
+	o.Clock(`update channel set refresh_needed = true where id = $1`, o.channel)
+	o.count()
+	r.wait(time.Minute)
+	due, err := o.Store.IncidentMails(t.Context(), o.org, r.time(), 10)
+	r.OK(err)
+	o.fails(1, "The platform refuses the account.")
+	o.count()
+	r.OK(o.Store.MailsQueued(t.Context(), o.org, due))
+	r.mail()
+	r.wantReports("a post failed meanwhile", "reconnect 1 of posts")
 }
 
 func TestNotifier_PublishedPostsOfADayAreOneReport(t *testing.T) {

@@ -39,12 +39,12 @@ func (n *Notifier) mailOrg(ctx context.Context, org tenancy.OrgID, now time.Time
 	if err != nil {
 		return false, err
 	}
-	var done []publishing.NotificationID
+	var done []publishing.ListedNotification
 	for _, d := range due {
-		if err = n.report(ctx, n.incidentReport(org, d)); err != nil {
+		if err = n.reportIncident(ctx, org, d); err != nil {
 			break
 		}
-		done = append(done, d.ID)
+		done = append(done, d)
 	}
 	failpoint.At(failpoint.ReportQueued, org.String())
 	if len(done) > 0 {
@@ -56,6 +56,22 @@ func (n *Notifier) mailOrg(ctx context.Context, org tenancy.OrgID, now time.Time
 		return false, err
 	}
 	return len(due) == mailsPerOrg, n.reportPublished(ctx, org, now)
+}
+
+// reportIncident gives the reports of an incident to the mailer. A channel that must be connected again has one for those
+// who want mails about channels, once, and one for the others who want mails about posts, as soon as posts have failed.
+func (n *Notifier) reportIncident(ctx context.Context, org tenancy.OrgID, d publishing.ListedNotification) error {
+	r := n.incidentReport(org, d)
+	if d.MailedPosts == nil {
+		if err := n.report(ctx, r); err != nil {
+			return err
+		}
+	}
+	if d.Kind != publishing.NotifyReconnect || d.Posts == 0 {
+		return nil
+	}
+	r.ID, r.OnlyPosts = r.ID+" posts", true
+	return n.report(ctx, r)
 }
 
 // report gives a report to the mailer. One that the database refuses is logged and dropped.

@@ -194,7 +194,11 @@ func (r *rig) wantReports(when string, want ...string) []tenancy.Report {
 	all := r.mailer.take()
 	var got []string
 	for _, x := range all {
-		got = append(got, fmt.Sprint(x.Kind, " ", x.Posts))
+		report := fmt.Sprint(x.Kind, " ", x.Posts)
+		if x.OnlyPosts {
+			report += " of posts"
+		}
+		got = append(got, report)
 	}
 	slices.Sort(got)
 	slices.Sort(want)

@@ -131,8 +131,8 @@ where org_id = $1 and id = $2`
 
 const notificationInsert = `-- publishing.NotificationInsert
 insert into notification (org_id, id, kind, channel_id, approval_id, answer, person_id, post_id, code, reason, posts,
-  created_at, last_at, closed_at, mail_at)
-values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15)`
+  created_at, last_at, closed_at, mail_at, mailed_posts)
+values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16)`
 
 // notificationsTrim deletes a bounded number, so that the next call goes on.
 const notificationsTrim = `-- publishing.NotificationsTrim
@@ -168,5 +168,5 @@ func (t *Tx) AddNotification(ctx context.Context, n publishing.Notification) err
 
 func (t *Tx) queueNotification(b *pgx.Batch, n publishing.Notification) {
 	b.Queue(notificationInsert, t.org, n.ID, n.Kind, n.Channel, n.Approval, n.Answer,
-		n.Person, n.Post, n.Code, n.Reason, n.Posts, n.CreatedAt, n.LastAt, n.ClosedAt, n.MailAt)
+		n.Person, n.Post, n.Code, n.Reason, n.Posts, n.CreatedAt, n.LastAt, n.ClosedAt, n.MailAt, n.MailedPosts)
 }

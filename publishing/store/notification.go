@@ -45,7 +45,9 @@ func (s *Store) Notifications(
 const readUntil = `coalesce((select r.read_at from notification_read r where r.org_id = $1 and r.person_id = $2),
   (select m.created_at from member m where m.org_id = $1 and m.person_id = $2), 'epoch'::timestamptz)`
 
-const wantedBy = `(n.person_id is null or n.person_id = $2) and n.kind <> all ($3::text[])`
+// wantedBy has the muted kinds in $3. A channel that must be connected again is muted only while no post has failed.
+const wantedBy = `(n.person_id is null or n.person_id = $2)
+  and (n.kind <> all ($3::text[]) or n.kind = 'reconnect' and n.posts > 0)`
 
 const notificationsUnread = `-- publishing.NotificationsUnread
 select count(*) from notification n where n.org_id = $1 and n.last_at > ` + readUntil + ` and ` + wantedBy
@@ -138,14 +140,21 @@ func (s *Store) PublishedMails(
 	return out, err
 }
 
-// Rows that another transaction has are left: the report is repeated then, and ignored.
+// Rows that another transaction has are left: the report is repeated then, and ignored. Posts that have failed since
+// the mails about their channel were queued keep the mails due.
 const mailsQueued = `-- publishing.MailsQueued
-update notification set mail_at = null where org_id = $1 and id in (
-  select n.id from notification n where n.org_id = $1 and n.id = any ($2) order by n.id for no key update skip locked)`
+update notification n set mailed_posts = x.posts,
+  mail_at = case when n.kind = 'reconnect' and x.posts = 0 and n.posts > 0 then n.mail_at end
+from unnest($2::uuid[], $3::integer[]) x (id, posts) where n.org_id = $1 and n.id = x.id and n.id in (
+  select o.id from notification o where o.org_id = $1 and o.id = any ($2) order by o.id for no key update skip locked)`
 
-// MailsQueued records that the mails of incidents are queued.
-func (s *Store) MailsQueued(ctx context.Context, org tenancy.OrgID, of []publishing.NotificationID) error {
-	return s.db.WriteOrg(ctx, org.UUID(), func(b *pgx.Batch) { b.Queue(mailsQueued, org, uuids(of)) })
+// MailsQueued records that the mails of incidents are queued, with the number of posts that they name.
+func (s *Store) MailsQueued(ctx context.Context, org tenancy.OrgID, of []publishing.ListedNotification) error {
+	ids, posts := make([]publishing.NotificationID, len(of)), make([]int, len(of))
+	for i, n := range of {
+		ids[i], posts[i] = n.ID, n.Posts
+	}
+	return s.db.WriteOrg(ctx, org.UUID(), func(b *pgx.Batch) { b.Queue(mailsQueued, org, uuids(ids), posts) })
 }
 
 const publishedQueued = `-- publishing.PublishedQueued

@@ -94,6 +94,14 @@ func (n notice) topic() tenancy.MailTopic {
 	return tenancy.TopicTeam
 }
 
+// isWantedBy reports whether a person with these settings gets a mail that can be switched off.
+func (n notice) isWantedBy(settings tenancy.Notifications) bool {
+	if n.Report != nil {
+		return n.Report.IsWantedBy(settings)
+	}
+	return settings.Mails(n.topic())
+}
+
 // addMail queues a mail in a transaction. On an instance without mail it does nothing. What a person can switch off goes
 // behind the mails that people wait for, because there may be thousands of it, and so do the further pages of members.
 func (a *Accounts) addMail(ctx context.Context, tx *tenancystore.GateTx, kind mailKind, email string, n notice) error {
@@ -255,7 +263,7 @@ func (n notice) isTrueOf(o tenancy.Organization) bool {
 
 // isFor reports whether a member gets a mail to the members of an organization.
 func (n notice) isFor(to tenancystore.Recipient) bool {
-	return n.Kind != mailReport || !to.Disabled && to.Notifications.Mails(n.topic())
+	return n.Kind != mailReport || !to.Disabled && n.Report != nil && n.Report.IsFor(to.Notifications)
 }
 
 // mailAll queues the mails of a page, and the mail for the next page if there may be one.

@@ -245,7 +245,7 @@ func (a *Accounts) renderOptional(ctx context.Context, m tenancystore.Mail, n no
 			return err
 		}
 		wants, err := tx.Notifications(ctx, person.ID)
-		if err == nil && !wants.Mails(n.topic()) {
+		if err == nil && !n.isWantedBy(wants) {
 			err = errNoMail
 		}
 		if err == nil && n.Report != nil {
@@ -257,7 +257,9 @@ func (a *Accounts) renderOptional(ctx context.Context, m tenancystore.Mail, n no
 		if out, err = a.renderNotice(mailKind(m.Kind), m.Email, n); err != nil {
 			return err
 		}
-		out.Unsubscribe, err = a.unsubscribeURL(person.ID, n.topic())
+		if n.Report == nil || wants.Mails(n.topic()) { // else it is about posts, and its link would end those about channels
+			out.Unsubscribe, err = a.unsubscribeURL(person.ID, n.topic())
+		}
 		return err
 	})
 	if errors.Is(err, errNoMail) {

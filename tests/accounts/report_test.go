@@ -62,6 +62,38 @@ func TestReport_GoesToMembersWhoWantItOnce(t *testing.T) {
 	w.wantCount(0, "mail")
 }
 
+// Posts that fail while their channel must be connected again are counted with it. A member who wants no mails about
+// channels gets one about the posts, whose link does not end those about posts.
+func TestReport_PostsOfDeadChannelAreMailedToWhoWantsOneOfBoth(t *testing.T) {
+	t.Parallel()
+	w := open(t, nil)
+	ada := w.owner("ada@example.com")
+	for email, set := range map[string]func(n *tenancy.Notifications){
+		"bell@example.com": func(n *tenancy.Notifications) { n.Channel = tenancy.DeliveryBell },
+		"off@example.com":  func(n *tenancy.Notifications) { n.Channel = tenancy.DeliveryOff },
+		"none@example.com": func(n *tenancy.Notifications) { n.Channel, n.Failure = tenancy.DeliveryOff, false },
+	} {
+		p := w.member(ada.Org, email, tenancy.RoleUser)
+		n, err := w.Notifications(t.Context(), p)
+		must(t, err)
+		set(&n)
+		must(t, w.SetNotifications(t.Context(), p, n))
+	}
+	w.deliver()
+	w.box.clear()
+	of, posts := report(ada.Org, tenancy.ReportReconnect, "channel"), report(ada.Org, tenancy.ReportReconnect, "posts")
+	posts.OnlyPosts = true
+	must(t, w.QueueReport(t.Context(), of))
+	must(t, w.QueueReport(t.Context(), posts))
+	w.deliver()
+	if m := w.mailTo("bell@example.com"); m.Unsubscribe != "" {
+		t.Errorf("got List-Unsubscribe %q in a mail about posts, want none: it would end those about channels or all about posts", m.Unsubscribe)
+	}
+	w.wantReports("both reports", map[string]int{
+		"ada@example.com": 1, "bell@example.com": 1, "off@example.com": 1, "none@example.com": 0,
+	})
+}
+
 func TestReport_IsQueuedOnceBySeveralProcesses(t *testing.T) {
 	t.Parallel()
 	w := open(t, nil)

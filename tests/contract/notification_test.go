@@ -254,4 +254,11 @@ func testMutedBell(t *testing.T, r *rig) {
 	if n := unread(t, bob); n != 0 || len(list.Notifications) != 0 {
 		t.Errorf("got %d unread and %+v for who switched them off, want none", n, list)
 	}
+	o.create(t, later(c.id, part("one")))
+	o.fails(t, c, "rejected", "No.")
+	eventually(t, "the failed post", func() bool { return unread(t, bob) == 1 }, func() any { return o.bell(t, "") })
+	list = read[readList](t, bob(http.MethodGet, "/notifications/list", nil).want(t, http.StatusOK))
+	if len(list.Notifications) != 1 || list.Notifications[0].Kind != "reconnect" || list.Notifications[0].Count != 1 {
+		t.Errorf("got %+v for who switched channels off, want the one whose post has failed", list)
+	}
 }

@@ -22,7 +22,8 @@ import (
 // failures is how many posts of the dead channel fail.
 const failures = 1000
 
-// crew is the organization of the service with its owner, a member who wants mails about failures, and one who does not.
+// crew is the organization of the service with its owner, a member who wants all mails, and one who wants mails about
+// failures and none about channels.
 type crew struct {
 	*service
 	org  tenancy.OrgID
@@ -31,8 +32,8 @@ type crew struct {
 }
 
 const (
-	wanting  = "bob@crier.test"
-	unwilled = "carl@crier.test"
+	wanting   = "bob@crier.test"
+	onlyPosts = "carl@crier.test"
 )
 
 func newCrew(t *testing.T, s *service, server *smtptest.Server) crew {
@@ -45,7 +46,7 @@ func newCrew(t *testing.T, s *service, server *smtptest.Server) crew {
 	c := crew{service: s, mail: server, db: db}
 	c.read(t, "crier_gate", `select id from organization`, nil, &c.org)
 	accounts := s.accounts(t)
-	for _, address := range []string{wanting, unwilled} {
+	for _, address := range []string{wanting, onlyPosts} {
 		p, err := accounts.CreateOwner(t.Context(), tenancyservice.NewOwner{
 			Email: address, Name: "Member", Password: password, Organization: address,
 		})
@@ -53,7 +54,7 @@ func newCrew(t *testing.T, s *service, server *smtptest.Server) crew {
 			t.Fatal(err)
 		}
 		c.change(t, `insert into member (org_id, person_id, role) values ($1, $2, 'USER')`, c.org, p.Person)
-		if address != unwilled {
+		if address != onlyPosts {
 			continue
 		}
 		n := tenancy.DefaultNotifications()
@@ -205,7 +206,8 @@ func TestNotifications_SurviveKills(t *testing.T) {
 		"select id from notification for update")
 	c.restart(t)
 	c.until(t, "the mails", func() bool {
-		return len(c.mailsTo(email)) > 0 && len(c.mailsTo(wanting)) > 0 && c.queuedMails(t) == 0
+		return len(c.mailsTo(email)) > 0 && len(c.mailsTo(wanting)) > 0 && len(c.mailsTo(onlyPosts)) > 0 &&
+			c.queuedMails(t) == 0
 	})
 	c.kill()
 	unrecorded()
@@ -214,7 +216,7 @@ func TestNotifications_SurviveKills(t *testing.T) {
 	}
 	c.restart(t)
 	c.until(t, "the record", func() bool { _, _, n := c.counted(t); return n == 0 && c.queuedMails(t) == 0 })
-	for address, want := range map[string]int{email: 1, wanting: 1, unwilled: 0} {
+	for address, want := range map[string]int{email: 1, wanting: 1, onlyPosts: 1} {
 		if got := c.mailsTo(address); len(got) != want || want == 1 && !strings.Contains(got[0].Text, "1000 posts could not be published") {
 			t.Errorf("got %d mails to %s, want %d that names all posts: %+v", len(got), address, want, got)
 		}

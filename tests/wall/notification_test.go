@@ -90,7 +90,7 @@ func notificationQuestions(s *publishingstore.Store) map[string]question {
 			return err == nil && (len(list) == 0 || list[0].AllPosts < manyPosts)
 		},
 		"Store.MailsQueued": func(t *testing.T, m, th tenantFixture) bool {
-			return s.MailsQueued(t.Context(), m.org, []publishing.NotificationID{th.notification}) == nil
+			return s.MailsQueued(t.Context(), m.org, []publishing.ListedNotification{{Notification: th.incident(th.notification)}}) == nil
 		},
 		"Store.PublishedQueued": func(t *testing.T, m, _ tenantFixture) bool {
 			return s.PublishedQueued(t.Context(), m.org, later, now.UTC().Truncate(24*time.Hour)) == nil
