@@ -18,7 +18,7 @@ type NotificationID = id.ID[NotificationTag]
 // NotificationKind is what a notification is about. A CHECK constraint of the table has the same list.
 type NotificationKind string
 
-// The kinds. All but NotifyApproval are incidents of a channel.
+// The kinds. All but NotifyPublished and NotifyApproval are incidents of a channel.
 const (
 	// NotifyReconnect is a channel whose platform refuses the credential. Posts that fail or are missed meanwhile are
 	// counted in it and are no incident of their own.
@@ -29,7 +29,7 @@ const (
 	NotifyMissed NotificationKind = "missed"
 	// NotifyUnknown are posts that may be on the platform.
 	NotifyUnknown NotificationKind = "unknown"
-	// NotifyPublished are posts whose first part is out.
+	// NotifyPublished are the posts of the organization whose first part is out, one notification for a day in UTC.
 	NotifyPublished NotificationKind = "published"
 	NotifyApproval  NotificationKind = "approval"
 )
@@ -66,6 +66,7 @@ func IncidentEventKinds() []IncidentEventKind {
 // IncidentEvent is one event, which becomes a part of an incident.
 type IncidentEvent struct {
 	ID      int64             `db:"id"`
+	At      time.Time         `db:"at"`
 	Kind    IncidentEventKind `db:"kind"`
 	Channel ChannelID         `db:"channel_id"`
 	// Post is zero for an event of the channel.
@@ -89,7 +90,7 @@ const (
 type Notification struct {
 	ID   NotificationID   `db:"id"`
 	Kind NotificationKind `db:"kind"`
-	// Channel is zero for an approval. Approval and Answer are set for one only.
+	// Channel is zero for an approval, and for the published posts of several channels. Approval and Answer are set for one only.
 	Channel  ChannelID       `db:"channel_id"`
 	Approval ApprovalID      `db:"approval_id"`
 	Answer   *ApprovalAnswer `db:"answer"`
@@ -163,14 +164,37 @@ type IncidentMailer interface {
 	QueueReport(ctx context.Context, r tenancy.Report) error
 }
 
-// incidentKey identifies the open incident of a channel.
+// incidentKey identifies the incident that takes an event. Day is set for the kinds that are counted by the day, and
+// Channel is zero for NotifyPublished.
 type incidentKey struct {
 	Channel ChannelID
 	Kind    NotificationKind
+	Day     time.Time
 }
 
-// Incidents adds events to the incidents of one organization. The caller loads the open ones of the channels of the
-// events, adds the events in their order, and stores Changes. It is not safe for concurrent use.
+func incidentKeyOf(kind NotificationKind, channel ChannelID, at time.Time) incidentKey {
+	key := incidentKey{Channel: channel, Kind: kind}
+	if kind.isDaily() {
+		key.Day = dayOf(at)
+	}
+	if kind == NotifyPublished {
+		key.Channel = ChannelID{}
+	}
+	return key
+}
+
+// isDaily reports whether a notification of the kind counts the events of one day, in UTC.
+func (k NotificationKind) isDaily() bool { return k == NotifyUnknown || k == NotifyPublished }
+
+// ChannelPosts are posts of a channel that a notification of several channels counts.
+type ChannelPosts struct {
+	Notification NotificationID
+	Channel      ChannelID
+	Posts        int
+}
+
+// Incidents adds events to the incidents of one organization. The caller loads those that may take the events, adds the
+// events in their order, and stores Changes. It is not safe for concurrent use.
 type Incidents struct {
 	org    tenancy.OrgID
 	now    time.Time
@@ -179,15 +203,18 @@ type Incidents struct {
 	// touched are the incidents that were changed or begun, in this order; dropped are those to be deleted.
 	touched []*Notification
 	dropped []NotificationID
+	// published are the posts by their channels, of those that were added.
+	published []ChannelPosts
 }
 
-// NewIncidents returns the incidents of an organization. open are the stored ones that are open.
-func NewIncidents(org tenancy.OrgID, open []Notification, now time.Time) *Incidents {
+// NewIncidents returns the incidents of an organization. known are the stored ones of the channels of the events that
+// are open, and those of the days of the events.
+func NewIncidents(org tenancy.OrgID, known []Notification, now time.Time) *Incidents {
 	s := &Incidents{
 		org: org, now: now.UTC(), open: map[incidentKey]*Notification{}, stored: map[NotificationID]bool{},
 	}
-	for _, n := range open {
-		s.open[incidentKey{Channel: n.Channel, Kind: n.Kind}] = &n
+	for _, n := range known {
+		s.open[incidentKeyOf(n.Kind, n.Channel, n.CreatedAt)] = &n
 		s.stored[n.ID] = true
 	}
 	return s
@@ -202,7 +229,7 @@ func (s *Incidents) Add(e IncidentEvent) {
 	switch e.Kind {
 	case EventPostPublished:
 		s.close(e.Channel, NotifyFailed, NotifyMissed)
-		s.count(NotifyPublished, e)
+		s.publish(e)
 	case EventPostUnknown:
 		s.count(NotifyUnknown, e)
 	case EventChannelConnected:
@@ -221,10 +248,25 @@ func (s *Incidents) Add(e IncidentEvent) {
 	}
 }
 
+// publish adds a post to those of its day.
+func (s *Incidents) publish(e IncidentEvent) {
+	n := s.count(NotifyPublished, e)
+	if n.Channel != e.Channel {
+		n.Channel = ChannelID{}
+	}
+	for i, p := range s.published {
+		if p.Notification == n.ID && p.Channel == e.Channel {
+			s.published[i].Posts++
+			return
+		}
+	}
+	s.published = append(s.published, ChannelPosts{Notification: n.ID, Channel: e.Channel, Posts: 1})
+}
+
 // refuse begins the incident of a channel that must be connected again. What the channel's posts have begun and nobody
 // was mailed about becomes a part of it.
 func (s *Incidents) refuse(e IncidentEvent) {
-	n := s.current(NotifyReconnect, e.Channel)
+	n := s.current(NotifyReconnect, e)
 	n.Reason = e.Reason
 	for _, kind := range []NotificationKind{NotifyFailed, NotifyMissed} {
 		key := incidentKey{Channel: e.Channel, Kind: kind}
@@ -244,39 +286,40 @@ func (s *Incidents) refuse(e IncidentEvent) {
 	}
 }
 
-// count adds the post of an event to the open incident of a kind.
-func (s *Incidents) count(kind NotificationKind, e IncidentEvent) {
-	n := s.current(kind, e.Channel)
+// count adds the post of an event to the incident of a kind that takes it, and returns that.
+func (s *Incidents) count(kind NotificationKind, e IncidentEvent) *Notification {
+	n := s.current(kind, e)
 	n.Posts++
 	s.mailPosts(n)
 	if !n.Post.IsZero() {
-		return
+		return n
 	}
 	n.Post, n.Code = e.Post, e.Code
 	if n.Reason == nil {
 		n.Reason = e.Reason
 	}
+	return n
 }
 
 // mailPosts plans the further mails of a channel that must be connected again, to those who want mails about posts only:
 // no post had failed when the first mails were queued.
 func (s *Incidents) mailPosts(n *Notification) {
 	if n.Kind == NotifyReconnect && n.Posts > 0 && n.MailedPosts != nil && *n.MailedPosts == 0 && n.MailAt == nil {
-		n.MailAt = s.mailAt(n.Kind)
+		n.MailAt = s.mailAt(n.Kind, s.now)
 	}
 }
 
-// current returns the open incident of a kind, which it begins if there is none, or if that is over.
-func (s *Incidents) current(kind NotificationKind, channel ChannelID) *Notification {
-	key := incidentKey{Channel: channel, Kind: kind}
+// current returns the incident of a kind that takes an event, which it begins if there is none, or if that is over.
+func (s *Incidents) current(kind NotificationKind, e IncidentEvent) *Notification {
+	key := incidentKeyOf(kind, e.Channel, e.At)
 	n := s.open[key]
 	if n != nil && s.isOver(*n) {
-		s.close(channel, kind)
+		s.close(e.Channel, kind)
 		n = nil
 	}
 	if n == nil {
 		n = &Notification{
-			ID: id.New[NotificationTag](), Kind: kind, Channel: channel, CreatedAt: s.now, MailAt: s.mailAt(kind),
+			ID: id.New[NotificationTag](), Kind: kind, Channel: e.Channel, CreatedAt: e.At.UTC(), MailAt: s.mailAt(kind, e.At),
 		}
 		s.open[key] = n
 	}
@@ -287,21 +330,16 @@ func (s *Incidents) current(kind NotificationKind, channel ChannelID) *Notificat
 
 // isOver reports whether an open incident takes no further event.
 func (s *Incidents) isOver(n Notification) bool {
-	switch n.Kind {
-	case NotifyUnknown, NotifyPublished:
-		return dayOf(n.CreatedAt) != dayOf(s.now)
-	case NotifyFailed, NotifyMissed:
-		return s.now.Sub(n.LastAt) > IncidentSilence
-	}
-	return false
+	return !n.Kind.isDaily() && n.Kind != NotifyReconnect && s.now.Sub(n.LastAt) > IncidentSilence
 }
 
 func dayOf(t time.Time) time.Time { return t.UTC().Truncate(24 * time.Hour) }
 
-func (s *Incidents) mailAt(kind NotificationKind) *time.Time {
+// mailAt returns when the mails of an incident are queued that an event of some time begins.
+func (s *Incidents) mailAt(kind NotificationKind, began time.Time) *time.Time {
 	at := s.now.Add(IncidentMailDelay)
 	if kind == NotifyPublished {
-		at = dayOf(s.now).Add(24*time.Hour + publishedMailDelay + time.Duration(tenancy.Shard(s.org))*publishedMailStep)
+		at = dayOf(began).Add(24*time.Hour + publishedMailDelay + time.Duration(tenancy.Shard(s.org))*publishedMailStep)
 	}
 	return &at
 }
@@ -347,11 +385,13 @@ type IncidentChanges struct {
 	Deleted []NotificationID
 	Changed []Notification
 	Begun   []Notification
+	// Published are posts to be added to those of their channels.
+	Published []ChannelPosts
 }
 
 // Changes returns what the events have changed.
 func (s *Incidents) Changes() (out IncidentChanges) {
-	out.Deleted = s.dropped
+	out.Deleted, out.Published = s.dropped, s.published
 	for _, n := range s.touched {
 		if s.stored[n.ID] {
 			out.Changed = append(out.Changed, *n)

@@ -1,6 +1,7 @@
 package publishing_test
 
 import (
+	"maps"
 	"slices"
 	"testing"
 	"time"
@@ -20,6 +21,8 @@ var (
 type incidents struct {
 	org tenancy.OrgID
 	all []publishing.Notification
+	// published are the posts by their channels.
+	published map[publishing.ChannelID]int
 }
 
 // add adds events of one channel at a time, as one transaction does, and checks that no two open ones are of one kind.
@@ -27,14 +30,15 @@ func (s *incidents) add(t *testing.T, at time.Time, channel publishing.ChannelID
 	t.Helper()
 	var open []publishing.Notification
 	for _, n := range s.all {
-		if n.ClosedAt == nil {
+		daily := n.Kind == publishing.NotifyUnknown || n.Kind == publishing.NotifyPublished
+		if daily && !n.CreatedAt.Before(at.Truncate(24*time.Hour)) || !daily && n.ClosedAt == nil {
 			open = append(open, n)
 		}
 	}
 	x := publishing.NewIncidents(s.org, open, at)
 	for _, kind := range kinds {
 		reason := string(kind)
-		x.Add(publishing.IncidentEvent{Kind: kind, Channel: channel, Post: id.New[publishing.PostTag](), Reason: &reason})
+		x.Add(publishing.IncidentEvent{At: at, Kind: kind, Channel: channel, Post: id.New[publishing.PostTag](), Reason: &reason})
 	}
 	c := x.Changes()
 	s.all = slices.DeleteFunc(s.all, func(n publishing.Notification) bool { return slices.Contains(c.Deleted, n.ID) })
@@ -43,9 +47,18 @@ func (s *incidents) add(t *testing.T, at time.Time, channel publishing.ChannelID
 		s.all[i] = changed
 	}
 	s.all = append(s.all, c.Begun...)
+	if s.published == nil {
+		s.published = map[publishing.ChannelID]int{}
+	}
+	for _, p := range c.Published {
+		s.published[p.Channel] += p.Posts
+	}
 	seen := map[string]bool{}
 	for _, n := range s.all {
 		key := n.Channel.String() + string(n.Kind)
+		if n.Kind == publishing.NotifyUnknown || n.Kind == publishing.NotifyPublished {
+			key += n.CreatedAt.Format(time.DateOnly)
+		}
 		if n.ClosedAt == nil && seen[key] {
 			t.Fatalf("two open incidents of the kind %s", n.Kind)
 		}
@@ -181,7 +194,25 @@ func TestIncidents_UnknownAndPublishedAreCountedByTheDay(t *testing.T) {
 		t.Errorf("the mail of a day is queued at %s, want within the hour after midnight", at)
 	}
 	s.add(t, midnight, one, "published", "unknown")
-	s.want(t, "of two days", shown{Kind: "unknown", Posts: 3, Closed: true, Mails: true},
-		shown{Kind: "published", Posts: 3, Closed: true, Mails: true},
+	s.want(t, "of two days", shown{Kind: "unknown", Posts: 3, Mails: true}, shown{Kind: "published", Posts: 3, Mails: true},
 		shown{Kind: "published", Posts: 1, Mails: true}, shown{Kind: "unknown", Posts: 1, Mails: true})
+}
+
+// The published posts of a day are one notification, which names the channel if there is one.
+func TestIncidents_PublishedOfSeveralChannelsAreOne(t *testing.T) {
+	t.Parallel()
+	s := &incidents{}
+	s.add(t, morning, one, "published", "published")
+	if got := s.all[0].Channel; got != one {
+		t.Errorf("got the channel %s, want that of the posts", got)
+	}
+	s.add(t, morning.Add(time.Hour), two, "published")
+	s.add(t, morning.Add(2*time.Hour), one, "published")
+	s.want(t, "two channels", shown{Kind: "published", Posts: 4, Mails: true})
+	if got := s.all[0].Channel; !got.IsZero() {
+		t.Errorf("got the channel %s, want none for several", got)
+	}
+	if want := map[publishing.ChannelID]int{one: 3, two: 1}; !maps.Equal(s.published, want) {
+		t.Errorf("got the posts of channels %v, want %v", s.published, want)
+	}
 }

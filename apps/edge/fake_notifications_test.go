@@ -33,7 +33,7 @@ func (n notifications) Unread(context.Context, tenancy.Principal) (int, error) {
 }
 
 func (n notifications) Read(
-	context.Context, tenancy.Principal,
+	context.Context, tenancy.Principal, int,
 ) ([]publishing.ListedNotification, time.Time, error) {
 	return []publishing.ListedNotification{n.one()}, day, n.note("read")
 }

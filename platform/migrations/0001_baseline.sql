@@ -1135,13 +1135,14 @@ create table incident_event (
   constraint incident_event_pkey primary key (org_id, id)
 );
 
--- An entry of the bell: an incident of a channel with the number of its posts, or an approval.
+-- An entry of the bell: an incident of a channel with the number of its posts, the published posts of a day, or an
+-- approval.
 create table notification (
   org_id      uuid not null references organization (id) on delete cascade,
   id          uuid not null,
   -- publishing.NotificationKind.
   kind        text not null check (kind in ('reconnect', 'failed', 'missed', 'unknown', 'published', 'approval')),
-  -- Of an incident.
+  -- Of an incident, and of published posts if all are of one channel.
   channel_id  uuid,
   -- Of an approval, and what became of it; pending: it was asked for.
   approval_id uuid,
@@ -1165,12 +1166,17 @@ create table notification (
   -- posts when its mails were queued last; null before that.
   mailed_posts integer,
   constraint notification_pkey primary key (org_id, id),
-  constraint notification_subject check ((kind = 'approval') = (channel_id is null)
+  constraint notification_subject check (
+    case kind when 'approval' then channel_id is null when 'published' then true else channel_id is not null end
     and (kind = 'approval') = (approval_id is not null) and (kind = 'approval') = (answer is not null))
 );
--- A channel has one open incident of a kind.
+-- A channel has one open incident of a kind, and one of unknown outcomes a day. The published posts of a day are one.
 create unique index notification_open on notification (org_id, channel_id, kind)
-  where closed_at is null and channel_id is not null;
+  where closed_at is null and kind in ('reconnect', 'failed', 'missed');
+create unique index notification_unknown on notification (org_id, channel_id, ((created_at at time zone 'UTC')::date))
+  where kind = 'unknown';
+create unique index notification_published on notification (org_id, ((created_at at time zone 'UTC')::date))
+  where kind = 'published';
 -- NotificationPage: the newest activity first.
 create index notification_last on notification (org_id, last_at desc, id desc);
 -- MailOrgs and the mails of an organization that are due.
@@ -1178,7 +1184,18 @@ create index notification_mail on notification (org_id, mail_at) where mail_at i
 -- Retention. An expression, so that no row is looked for by its key here.
 create index notification_old on notification (last_at, (id::text));
 
--- Until when a member has read the notifications of the organization. Without a row: those before the membership.
+-- The published posts of a notification by their channels, until its mails are queued.
+create table notification_posts (
+  org_id          uuid not null,
+  notification_id uuid not null,
+  channel_id      uuid not null,
+  posts           integer not null check (posts > 0),
+  constraint notification_posts_pkey primary key (org_id, notification_id, channel_id),
+  constraint notification_posts_of foreign key (org_id, notification_id) references notification (org_id, id)
+    on delete cascade
+);
+
+-- Until when a member has read all notifications of the organization. Without a row: those before the membership.
 create table notification_read (
   org_id    uuid not null,
   person_id uuid not null,
@@ -1188,6 +1205,22 @@ create table notification_read (
   constraint notification_read_member foreign key (org_id, person_id) references member (org_id, person_id)
     on delete cascade
 );
+
+-- What a member has read of those after notification_read.read_at.
+create table notification_seen (
+  org_id          uuid not null,
+  person_id       uuid not null,
+  notification_id uuid not null,
+  -- notification.last_at at that time: what is counted later is unread again.
+  last_at         timestamptz not null,
+  constraint notification_seen_pkey primary key (org_id, person_id, notification_id),
+  constraint notification_seen_member foreign key (org_id, person_id) references member (org_id, person_id)
+    on delete cascade,
+  constraint notification_seen_of foreign key (org_id, notification_id) references notification (org_id, id)
+    on delete cascade
+);
+-- The deletion of a notification.
+create index notification_seen_notification on notification_seen (org_id, notification_id);
 
 -- As webhook_record: some fifteen statements end posts, and none of them may forget the event. A post that waits for an
 -- unknown outcome has none yet: the platform is asked, and tells of most of them within seconds. What failed because the
@@ -1579,7 +1612,7 @@ grant select (org_id, id, status, expires_at, remind_at) on approval to crier_cl
 do $$
 declare t text;
 begin
-  foreach t in array array['incident_event', 'notification', 'notification_read'] loop
+  foreach t in array array['incident_event', 'notification', 'notification_posts', 'notification_read', 'notification_seen'] loop
     execute format('alter table %I enable row level security', t);
     execute format('alter table %I force row level security', t);
     execute format($p$create policy tenant on %I to crier_tenant

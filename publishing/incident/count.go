@@ -63,19 +63,23 @@ func (n *Notifier) add(
 	}
 	ids := make([]int64, len(events))
 	var channels []publishing.ChannelID
+	since := events[0].At
 	for i, e := range events {
 		ids[i] = e.ID
 		channels = append(channels, e.Channel)
+		if e.At.Before(since) {
+			since = e.At
+		}
 	}
 	taken, err := tx.DeleteIncidentEvents(ctx, ids)
 	if err != nil {
 		return err
 	}
-	open, err := tx.OpenIncidents(ctx, slices.Compact(slices.SortedFunc(slices.Values(channels), compare)))
+	known, err := tx.OpenIncidents(ctx, slices.Compact(slices.SortedFunc(slices.Values(channels), compare)), since)
 	if err != nil {
 		return err
 	}
-	incidents := publishing.NewIncidents(org, open, n.deps.Clock.Now())
+	incidents := publishing.NewIncidents(org, known, n.deps.Clock.Now())
 	for _, e := range events {
 		if slices.Contains(taken, e.ID) {
 			incidents.Add(e)

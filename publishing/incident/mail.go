@@ -114,7 +114,7 @@ func (n *Notifier) reportPublished(ctx context.Context, org tenancy.OrgID, now t
 	if err := n.report(ctx, r); err != nil {
 		return err
 	}
-	return n.store.PublishedQueued(ctx, org, now, all.Day)
+	return n.store.PublishedQueued(ctx, org, all.ID)
 }
 
 // platform returns the name of a platform for people.

@@ -38,12 +38,8 @@ func (s *Notifications) List(
 	ctx context.Context, p tenancy.Principal, page int,
 ) (publishing.NotificationPage, error) {
 	const op = "publishing.ListNotifications"
-	if page < 0 || page > publishing.MaxNotificationPage {
-		return publishing.NotificationPage{}, &fault.Error{
-			Kind: fault.Invalid, Op: op, Message: "The page is not valid.", Fields: []fault.Field{{
-				Name: "page", Message: fmt.Sprintf("must be from 0 to %d", publishing.MaxNotificationPage),
-			}},
-		}
+	if err := checkNotificationPage(op, page); err != nil {
+		return publishing.NotificationPage{}, err
 	}
 	out, err := s.store.Notifications(ctx, p.Org, p.Person, page, publishing.NotificationsPerPage)
 	if err != nil {
@@ -51,6 +47,18 @@ func (s *Notifications) List(
 	}
 	s.describe(out.Notifications)
 	return out, nil
+}
+
+// checkNotificationPage returns Invalid for a page that cannot be.
+func checkNotificationPage(op string, page int) error {
+	if page >= 0 && page <= publishing.MaxNotificationPage {
+		return nil
+	}
+	return &fault.Error{
+		Kind: fault.Invalid, Op: op, Message: "The page is not valid.", Fields: []fault.Field{{
+			Name: "page", Message: fmt.Sprintf("must be from 0 to %d", publishing.MaxNotificationPage),
+		}},
+	}
 }
 
 // Unread returns how many notifications the person has not read, without those that the person has switched off.
@@ -67,19 +75,23 @@ func (s *Notifications) Unread(ctx context.Context, p tenancy.Principal) (int, e
 	return n, nil
 }
 
-// Read returns the newest notifications of the person, at most publishing.NotificationsPerPage, and until when the person
-// had read before. The person has read all of this organization then, unless an administrator of the instance acts as
-// the person.
+// Read returns a page, from 0, of the notifications that the person wants to see, and until when the person had read all
+// before. The person has read what is returned then, unless an administrator of the instance acts as the person. It
+// returns Invalid for a page that cannot be.
 func (s *Notifications) Read(
-	ctx context.Context, p tenancy.Principal,
+	ctx context.Context, p tenancy.Principal, page int,
 ) ([]publishing.ListedNotification, time.Time, error) {
 	const op = "publishing.ReadNotifications"
+	if err := checkNotificationPage(op, page); err != nil {
+		return nil, time.Time{}, err
+	}
 	muted, err := s.preferences.MutedNotifications(ctx, p)
 	if err != nil {
 		return nil, time.Time{}, err
 	}
-	out, before, err := s.store.ReadNotifications(
-		ctx, p.Org, p.Person, muted, publishing.NotificationsPerPage, p.Behind.IsZero())
+	out, before, err := s.store.ReadNotifications(ctx, p.Org, publishingstore.NotificationsRead{
+		Person: p.Person, Muted: muted, Page: page, Limit: publishing.NotificationsPerPage, Mark: p.Behind.IsZero(),
+	})
 	if err != nil {
 		return nil, before, internal(op, err)
 	}
@@ -142,6 +154,9 @@ func approvalSentence(n publishing.ListedNotification, channel string) string {
 
 // channelName returns the name of a channel and its platform.
 func (s *Notifications) channelName(n publishing.ListedNotification) string {
+	if n.Kind == publishing.NotifyPublished && n.Channel.IsZero() {
+		return "several channels"
+	}
 	name := connector.Clean(n.ChannelName, maxShownName)
 	if name == "" {
 		return "a channel"

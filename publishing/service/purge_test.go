@@ -24,6 +24,7 @@ import (
 var purged = []string{
 	"customer", "channel", "connect_state", "pause", "media", "derived_picture", "series", "post", "part", "attachment",
 	"publication", "channel_queue", "post_event", "idempotency", "notification", "incident_event",
+	"notification_posts", "notification_seen",
 }
 
 func (m member) insert(posts ...publishing.Post) {
@@ -95,6 +96,10 @@ func (r *rig) filled() member {
 	m.Tenant(org, `update channel set customer_id = (select id from customer) where id = $1`, c)
 	m.Tenant(org, `insert into notification (org_id, id, kind, channel_id, created_at, last_at)
 		select org_id, gen_random_uuid(), 'failed', id, now(), now() from channel`)
+	m.Tenant(org, `insert into notification_posts (org_id, notification_id, channel_id, posts)
+		select org_id, id, channel_id, 1 from notification`)
+	m.Tenant(org, `insert into notification_seen (org_id, person_id, notification_id, last_at)
+		select org_id, $1, id, last_at from notification`, m.who.Person)
 	m.Tenant(org, `insert into pause (org_id, subject, scope, by) select org_id, id, 'customer', 'test' from customer`)
 	m.Tenant(org, `update post set deleted_at = now() where id = $1`, m.inState(c, publishing.StateQueue, m.medium()))
 	m.Tenant(org, `update media set deleted_at = now() where id = $1`, m.medium().ID)

@@ -77,7 +77,7 @@ func (t *Tx) TryLockIncidents(ctx context.Context) (got bool, err error) {
 }
 
 const incidentEvents = `-- publishing.IncidentEvents
-select e.id, e.kind, e.channel_id, e.post_id, e.code, e.reason from incident_event e
+select e.id, e.at, e.kind, e.channel_id, e.post_id, e.code, e.reason from incident_event e
 where e.org_id = $1 order by e.id limit $2 for update skip locked`
 
 // IncidentEvents locks and returns the oldest events of the organization.
@@ -107,15 +107,24 @@ var notificationColumns = columns[publishing.Notification]("n")
 // openIncidents waits for no lock: the organization is left for the next time then.
 var openIncidents = `-- publishing.OpenIncidents
 select ` + notificationColumns + ` from notification n
-where n.org_id = $1 and n.channel_id = any ($2) and n.closed_at is null
+where n.org_id = $1 and n.id = any (array(
+  select o.id from notification o where o.org_id = $1 and o.channel_id = any ($2) and o.closed_at is null
+    and o.kind in ('reconnect', 'failed', 'missed')
+  union all
+  select u.id from notification u where u.org_id = $1 and u.channel_id = any ($2) and u.kind = 'unknown'
+    and (u.created_at at time zone 'UTC')::date >= $3
+  union all
+  select d.id from notification d where d.org_id = $1 and d.kind = 'published'
+    and (d.created_at at time zone 'UTC')::date >= $3))
 order by n.id for no key update nowait`
 
-// OpenIncidents returns the open incidents of some channels, locked. An error for which pg.IsLocked returns true means
-// that another transaction has one of them.
+// OpenIncidents returns the open incidents of some channels, the unknown outcomes of these, and the published posts, of
+// the days from that of a time on, locked. An error for which pg.IsLocked returns true means that another transaction has
+// one of them.
 func (t *Tx) OpenIncidents(
-	ctx context.Context, channels []publishing.ChannelID,
+	ctx context.Context, channels []publishing.ChannelID, since time.Time,
 ) ([]publishing.Notification, error) {
-	rows, err := t.tx.Query(ctx, openIncidents, t.org, uuids(channels))
+	rows, err := t.tx.Query(ctx, openIncidents, t.org, uuids(channels), since.UTC().Truncate(24*time.Hour))
 	if err != nil {
 		return nil, err
 	}
@@ -126,13 +135,20 @@ const notificationsDelete = `-- publishing.NotificationsDelete
 delete from notification where org_id = $1 and id = any ($2)`
 
 const notificationUpdate = `-- publishing.NotificationUpdate
-update notification set post_id = $3, code = $4, reason = $5, posts = $6, last_at = $7, closed_at = $8, mail_at = $9
+update notification set post_id = $3, code = $4, reason = $5, posts = $6, last_at = $7, closed_at = $8, mail_at = $9,
+  channel_id = $10
 where org_id = $1 and id = $2`
 
 const notificationInsert = `-- publishing.NotificationInsert
 insert into notification (org_id, id, kind, channel_id, approval_id, answer, person_id, post_id, code, reason, posts,
   created_at, last_at, closed_at, mail_at, mailed_posts)
 values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16)`
+
+const notificationPostsAdd = `-- publishing.NotificationPostsAdd
+insert into notification_posts as p (org_id, notification_id, channel_id, posts)
+select $1, x.notification_id, x.channel_id, x.posts
+from unnest($2::uuid[], $3::uuid[], $4::integer[]) x (notification_id, channel_id, posts)
+on conflict (org_id, notification_id, channel_id) do update set posts = p.posts + excluded.posts`
 
 // notificationsTrim deletes a bounded number, so that the next call goes on.
 const notificationsTrim = `-- publishing.NotificationsTrim
@@ -150,11 +166,12 @@ func (t *Tx) SaveIncidents(ctx context.Context, c publishing.IncidentChanges) er
 	}
 	for _, n := range c.Changed {
 		b.Queue(notificationUpdate, t.org, n.ID, n.Post, n.Code, n.Reason, n.Posts, n.LastAt, n.ClosedAt,
-			n.MailAt)
+			n.MailAt, n.Channel)
 	}
 	for _, n := range c.Begun {
 		t.queueNotification(b, n)
 	}
+	t.queuePublished(b, c.Published)
 	if len(c.Begun) > 0 {
 		b.Queue(notificationsTrim, t.org, publishing.MaxNotifications, trimAtOnce)
 	}
@@ -164,6 +181,17 @@ func (t *Tx) SaveIncidents(ctx context.Context, c publishing.IncidentChanges) er
 // AddNotification stores a notification, as SaveIncidents does.
 func (t *Tx) AddNotification(ctx context.Context, n publishing.Notification) error {
 	return t.SaveIncidents(ctx, publishing.IncidentChanges{Begun: []publishing.Notification{n}})
+}
+
+func (t *Tx) queuePublished(b *pgx.Batch, list []publishing.ChannelPosts) {
+	if len(list) == 0 {
+		return
+	}
+	of, channels, posts := make([]publishing.NotificationID, len(list)), make([]publishing.ChannelID, len(list)), make([]int, len(list))
+	for i, p := range list {
+		of[i], channels[i], posts[i] = p.Notification, p.Channel, p.Posts
+	}
+	b.Queue(notificationPostsAdd, t.org, uuids(of), uuids(channels), posts)
 }
 
 func (t *Tx) queueNotification(b *pgx.Batch, n publishing.Notification) {

@@ -14,7 +14,7 @@ import (
 // its post.
 const channelNamed = `coalesce(c.name, '') as channel_name, coalesce(c.connector, '') as connector`
 
-const ofChannel = ` left join post p on p.org_id = n.org_id and p.id = n.post_id and n.channel_id is null
+const ofChannel = ` left join post p on p.org_id = n.org_id and p.id = n.post_id and n.kind = 'approval'
 left join channel c on c.org_id = n.org_id and c.id = coalesce(n.channel_id, p.channel_id)`
 
 var notificationPage = `-- publishing.NotificationPage
@@ -49,8 +49,12 @@ const readUntil = `coalesce((select r.read_at from notification_read r where r.o
 const wantedBy = `(n.person_id is null or n.person_id = $2)
   and (n.kind <> all ($3::text[]) or n.kind = 'reconnect' and n.posts > 0)`
 
+// unreadBy is true of what is after readUntil and was not read, or was counted again since then.
+const unreadBy = `n.last_at > ` + readUntil + ` and not exists (select from notification_seen s
+  where s.org_id = $1 and s.person_id = $2 and s.notification_id = n.id and s.last_at >= n.last_at)`
+
 const notificationsUnread = `-- publishing.NotificationsUnread
-select count(*) from notification n where n.org_id = $1 and n.last_at > ` + readUntil + ` and ` + wantedBy
+select count(*) from notification n where n.org_id = $1 and ` + wantedBy + ` and ` + unreadBy
 
 // UnreadNotifications returns how many notifications a member has not read, without those of the muted kinds.
 func (s *Store) UnreadNotifications(
@@ -67,27 +71,51 @@ func (s *Store) UnreadNotifications(
 var notificationsRead = `-- publishing.NotificationsRead
 with n as (
   select n.org_id, ` + notificationColumns + ` from notification n
-  where n.org_id = $1 and ` + wantedBy + ` order by n.last_at desc, n.id desc limit $4
+  where n.org_id = $1 and ` + wantedBy + ` order by n.last_at desc, n.id desc offset $4 limit $5
 ), marked as (
-  insert into notification_read as r (org_id, person_id, read_at)
-  select $1, $2, max(n.last_at) from n where $5 having count(*) > 0
-  on conflict (org_id, person_id) do update set read_at = greatest(r.read_at, excluded.read_at))
+  insert into notification_seen (org_id, person_id, notification_id, last_at)
+  select $1, $2, n.id, n.last_at from n where $6 and ` + unreadBy + `
+  on conflict (org_id, person_id, notification_id) do update set last_at = excluded.last_at)
 select ` + notificationColumns + `, ` + channelNamed + ` from n` + ofChannel + `
 order by n.last_at desc, n.id desc`
+
+// notificationsReadUntil moves the time until which all was read up to the oldest that was not, and deletes what is
+// known of single ones before it.
+const notificationsReadUntil = `-- publishing.NotificationsReadUntil
+with until as (
+  select max(n.last_at) as at from notification n
+  where n.org_id = $1 and ` + wantedBy + ` and n.last_at > ` + readUntil + ` and n.last_at < coalesce((
+    select min(n.last_at) from notification n where n.org_id = $1 and ` + wantedBy + ` and ` + unreadBy + `), 'infinity')
+), moved as (
+  insert into notification_read as r (org_id, person_id, read_at)
+  select $1, $2, u.at from until u where u.at is not null
+  on conflict (org_id, person_id) do update set read_at = greatest(r.read_at, excluded.read_at))
+delete from notification_seen s using until u where s.org_id = $1 and s.person_id = $2 and s.last_at <= u.at`
 
 const notificationsLastRead = `-- publishing.NotificationsLastRead
 select ` + readUntil
 
-// ReadNotifications returns the newest notifications that a member wants to see, and until when the member had read
-// before. With mark the member has read them now.
+// NotificationsRead is a question for a page, from 0, of the notifications that a member wants to see.
+type NotificationsRead struct {
+	Person      tenancy.PersonID
+	Muted       []publishing.NotificationKind
+	Page, Limit int
+	// Mark means that the member has read what is returned.
+	Mark bool
+}
+
+// ReadNotifications returns a page of the notifications that a member wants to see, the newest first, and until when the
+// member had read all before.
 func (s *Store) ReadNotifications(
-	ctx context.Context, org tenancy.OrgID, person tenancy.PersonID, muted []publishing.NotificationKind, limit int,
-	mark bool,
+	ctx context.Context, org tenancy.OrgID, q NotificationsRead,
 ) (out []publishing.ListedNotification, before time.Time, err error) {
 	err = s.db.WriteOrg(ctx, org.UUID(), func(b *pgx.Batch) {
-		b.Queue(notificationsLastRead, org, person).QueryRow(func(row pgx.Row) error { return row.Scan(&before) })
-		b.Queue(notificationsRead, org, person, texts(muted), limit, mark).
+		b.Queue(notificationsLastRead, org, q.Person).QueryRow(func(row pgx.Row) error { return row.Scan(&before) })
+		b.Queue(notificationsRead, org, q.Person, texts(q.Muted), q.Page*q.Limit, q.Limit, q.Mark).
 			Query(into(&out, pgx.RowToStructByName[publishing.ListedNotification]))
+		if q.Mark {
+			b.Queue(notificationsReadUntil, org, q.Person, texts(q.Muted))
+		}
 	})
 	return out, before, err
 }
@@ -111,23 +139,23 @@ func (s *Store) IncidentMails(
 // publishedMails is about the oldest day.
 const publishedMails = `-- publishing.PublishedMails
 with due as (
-  select n.channel_id, n.posts, date_trunc('day', n.created_at, 'UTC') as day from notification n
-  where n.org_id = $1 and n.mail_at <= $2 and n.kind = 'published'
-), counted as (
-  select d.channel_id, d.day, sum(d.posts) as posts from due d where d.day = (select min(day) from due) group by 1, 2)
-select d.day, coalesce(c.name, '') as name, coalesce(c.connector, '') as connector, d.posts::int as posts,
-  count(*) over ()::int as channels, sum(d.posts) over ()::int as all_posts
-from counted d left join channel c on c.org_id = $1 and c.id = d.channel_id
-order by d.posts desc, d.channel_id limit $3`
+  select n.id, n.posts, n.created_at from notification n
+  where n.org_id = $1 and n.mail_at <= $2 and n.kind = 'published' order by n.created_at limit 1)
+select d.id, date_trunc('day', d.created_at, 'UTC') as day, coalesce(c.name, '') as name,
+  coalesce(c.connector, '') as connector, p.posts, count(*) over ()::int as channels, d.posts as all_posts
+from due d join notification_posts p on p.org_id = $1 and p.notification_id = d.id
+left join channel c on c.org_id = $1 and c.id = p.channel_id
+order by p.posts desc, p.channel_id limit $3`
 
 // PublishedOn is a channel and its posts of a day, with the numbers of all channels of the organization.
 type PublishedOn struct {
-	Day       time.Time `db:"day"`
-	Name      string    `db:"name"`
-	Connector string    `db:"connector"`
-	Posts     int       `db:"posts"`
-	Channels  int       `db:"channels"`
-	AllPosts  int       `db:"all_posts"`
+	ID        publishing.NotificationID `db:"id"`
+	Day       time.Time                 `db:"day"`
+	Name      string                    `db:"name"`
+	Connector string                    `db:"connector"`
+	Posts     int                       `db:"posts"`
+	Channels  int                       `db:"channels"`
+	AllPosts  int                       `db:"all_posts"`
 }
 
 // PublishedMails returns the channels with the most posts on the oldest day about which mails are due, at most limit.
@@ -158,12 +186,14 @@ func (s *Store) MailsQueued(ctx context.Context, org tenancy.OrgID, of []publish
 }
 
 const publishedQueued = `-- publishing.PublishedQueued
-update notification set mail_at = null where org_id = $1 and id in (
-  select n.id from notification n
-  where n.org_id = $1 and n.mail_at <= $2 and n.kind = 'published' and date_trunc('day', n.created_at, 'UTC') = $3
-  order by n.id for no key update skip locked)`
+with queued as (
+  update notification set mail_at = null, mailed_posts = posts where org_id = $1 and id in (
+    select n.id from notification n where n.org_id = $1 and n.id = $2 for no key update skip locked)
+  returning id)
+delete from notification_posts p using queued q where p.org_id = $1 and p.notification_id = q.id`
 
-// PublishedQueued records that the mails about the posts of a day are queued.
-func (s *Store) PublishedQueued(ctx context.Context, org tenancy.OrgID, now, day time.Time) error {
-	return s.db.WriteOrg(ctx, org.UUID(), func(b *pgx.Batch) { b.Queue(publishedQueued, org, now, day) })
+// PublishedQueued records that the mails about the published posts of a notification are queued. If another transaction
+// has the notification it does nothing: the report is repeated then, and ignored.
+func (s *Store) PublishedQueued(ctx context.Context, org tenancy.OrgID, of publishing.NotificationID) error {
+	return s.db.WriteOrg(ctx, org.UUID(), func(b *pgx.Batch) { b.Queue(publishedQueued, org, of) })
 }

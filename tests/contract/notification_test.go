@@ -71,6 +71,7 @@ func TestNotifications(t *testing.T) {
 		"are read by each person":                 testRead,
 		"of approvals":                            testApprovalBell,
 		"have pages that are bounded":             testBellPages,
+		"are read page by page":                   testReadPages,
 		"of another organization do not exist":    testForeignBell,
 		"that a person switched off are not told": testMutedBell,
 	})
@@ -218,6 +219,35 @@ func testBellPages(t *testing.T, r *rig) {
 	if len(list.Notifications) != 100 {
 		t.Errorf("got %d notifications, want the newest 100", len(list.Notifications))
 	}
+}
+
+// What a page of the list does not return stays unread.
+func testReadPages(t *testing.T, r *rig) {
+	t.Parallel()
+	o := r.organization(t)
+	c := o.channel(t, "A")
+	o.tenant(t, `insert into notification (org_id, id, kind, channel_id, posts, created_at, last_at, closed_at)
+		select $1::text::uuid, gen_random_uuid(), 'failed', $2::text::uuid, n, now(), now() + n / 10 * interval '1 second', now()
+		from generate_series(1, 250) n`, o.who.Org.String(), c.id)
+	ask := o.dashboard(t)
+	for _, step := range []struct {
+		query        string
+		shown, after int
+	}{
+		{query: "", shown: 100, after: 150}, {query: "?page=0", shown: 100, after: 150},
+		{query: "?page=2", shown: 50, after: 100}, {query: "?page=1", shown: 100, after: 0}, {query: "?page=3", shown: 0, after: 0},
+	} {
+		list := read[readList](t, ask(http.MethodGet, "/notifications/list"+step.query, nil).want(t, http.StatusOK))
+		if n := unread(t, ask); len(list.Notifications) != step.shown || n != step.after {
+			t.Errorf("list%s: got %d notifications and %d unread after it, want %d and %d",
+				step.query, len(list.Notifications), n, step.shown, step.after)
+		}
+	}
+	o.tenant(t, `update notification set last_at = now() + interval '1 minute' where posts = 7`)
+	if n := unread(t, ask); n != 1 {
+		t.Errorf("got %d unread after one was counted again, want 1", n)
+	}
+	ask(http.MethodGet, "/notifications/list?page=100", nil).refusal(t, http.StatusBadRequest)
 }
 
 func testForeignBell(t *testing.T, r *rig) {

@@ -41,8 +41,9 @@ type tenantFixture struct {
 	delivery   publishing.DeliveryID
 	approval   publishing.ApprovalID
 	// notification is an open incident, event one that is not counted yet.
-	notification publishing.NotificationID
-	event        int64
+	// day are the published posts of a day.
+	notification, day publishing.NotificationID
+	event             int64
 	// pending is the channel of a connect whose account is to be chosen.
 	pending publishing.ChannelID
 	// refresh is the run of the refresh that has begun, if any.

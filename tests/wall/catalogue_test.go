@@ -22,6 +22,7 @@ var tenants = map[string]string{
 	"slot_hold": "org_id", "republished": "org_id", "approval": "org_id", "webhook": "org_id", "webhook_event": "org_id", "webhook_delivery": "org_id",
 	"insight": "org_id", "insight_day": "org_id",
 	"incident_event": "org_id", "notification": "org_id", "notification_read": "org_id",
+	"notification_posts": "org_id", "notification_seen": "org_id",
 }
 
 // shared maps each table whose rows several organizations may see to the condition of the tenants' policy, which is for

@@ -19,14 +19,19 @@ func (e *tenantFixture) addNotifications(t *testing.T, db *pg.DB, s *publishings
 	e.notification = id.New[publishing.NotificationTag]()
 	must(t, s.InOrg(t.Context(), e.org, func(tx *publishingstore.Tx) error {
 		day := e.incident(id.New[publishing.NotificationTag]())
-		day.Kind = publishing.NotifyPublished
+		day.Kind, e.day = publishing.NotifyPublished, day.ID
 		return tx.SaveIncidents(t.Context(), publishing.IncidentChanges{
-			Begun: []publishing.Notification{e.incident(e.notification), day},
+			Begun:     []publishing.Notification{e.incident(e.notification), day},
+			Published: []publishing.ChannelPosts{{Notification: day.ID, Channel: e.channel.ID, Posts: 1}},
 		})
 	}))
-	_, _, err := s.ReadNotifications(t.Context(), e.org, e.person, nil, 1, true)
-	must(t, err)
 	must(t, db.InOrg(t.Context(), e.org.UUID(), func(tx pgx.Tx) error {
+		if _, err := tx.Exec(t.Context(), `insert into notification_read values ($1, $2, now())`, e.org, e.person); err != nil {
+			return err
+		}
+		if _, err := tx.Exec(t.Context(), `insert into notification_seen values ($1, $2, $3, now())`, e.org, e.person, e.notification); err != nil {
+			return err
+		}
 		return tx.QueryRow(t.Context(), `insert into incident_event (org_id, kind, channel_id, post_id, reason)
 			values ($1, 'failed', $2, $3, 'secret words') returning id`, e.org, e.channel.ID, e.post.ID).Scan(&e.event)
 	}))
@@ -48,6 +53,11 @@ func (e tenantFixture) addManyNotifications(t *testing.T, db *pg.DB) {
 		_, err = tx.Exec(t.Context(), `update notification set posts = $1 where kind = 'published'`, manyPosts)
 		return err
 	}))
+}
+
+// read returns the question of the member for a page.
+func (e tenantFixture) read(mark bool) publishingstore.NotificationsRead {
+	return publishingstore.NotificationsRead{Person: e.person, Limit: 100, Mark: mark}
 }
 
 func (e tenantFixture) incident(n publishing.NotificationID) publishing.Notification {
@@ -78,7 +88,7 @@ func notificationQuestions(s *publishingstore.Store) map[string]question {
 			return err == nil && n < manyPosts
 		},
 		"Store.ReadNotifications": func(t *testing.T, m, th tenantFixture) bool {
-			list, _, err := s.ReadNotifications(t.Context(), m.org, th.person, nil, 100, true)
+			list, _, err := s.ReadNotifications(t.Context(), m.org, th.read(true))
 			return refused(err, foreign) || err == nil && !th.hasIncident(list)
 		},
 		"Store.IncidentMails": func(t *testing.T, m, th tenantFixture) bool {
@@ -92,8 +102,8 @@ func notificationQuestions(s *publishingstore.Store) map[string]question {
 		"Store.MailsQueued": func(t *testing.T, m, th tenantFixture) bool {
 			return s.MailsQueued(t.Context(), m.org, []publishing.ListedNotification{{Notification: th.incident(th.notification)}}) == nil
 		},
-		"Store.PublishedQueued": func(t *testing.T, m, _ tenantFixture) bool {
-			return s.PublishedQueued(t.Context(), m.org, later, now.UTC().Truncate(24*time.Hour)) == nil
+		"Store.PublishedQueued": func(t *testing.T, m, th tenantFixture) bool {
+			return s.PublishedQueued(t.Context(), m.org, th.day) == nil
 		},
 	}
 	for name, ask := range notificationTxQuestions() {
@@ -113,8 +123,10 @@ func notificationTxQuestions() map[string]txQuestion {
 			return len(deleted) == 0, err
 		},
 		"Tx.OpenIncidents": func(t *testing.T, tx *publishingstore.Tx, th tenantFixture) (bool, error) {
-			list, err := tx.OpenIncidents(t.Context(), []publishing.ChannelID{th.channel.ID})
-			return len(list) == 0, err
+			list, err := tx.OpenIncidents(t.Context(), []publishing.ChannelID{th.channel.ID}, now)
+			return !slices.ContainsFunc(list, func(n publishing.Notification) bool {
+				return n.ID == th.notification || n.ID == th.day
+			}), err
 		},
 		"Tx.SaveIncidents": func(t *testing.T, tx *publishingstore.Tx, th tenantFixture) (bool, error) {
 			n := th.incident(th.notification)

@@ -19,8 +19,9 @@ type Notifications interface {
 	List(ctx context.Context, p tenancy.Principal, page int) (publishing.NotificationPage, error)
 	// Unread returns how many notifications the person has not read.
 	Unread(ctx context.Context, p tenancy.Principal) (int, error)
-	// Read returns the newest notifications and until when the person had read before, and marks all as read.
-	Read(ctx context.Context, p tenancy.Principal) ([]publishing.ListedNotification, time.Time, error)
+	// Read returns a page, from 0, and until when the person had read all before, and marks what it returns as read. It
+	// returns Invalid for a page that cannot be.
+	Read(ctx context.Context, p tenancy.Principal, page int) ([]publishing.ListedNotification, time.Time, error)
 }
 
 func describeNotifications(summary string, errors ...int) huma.Operation {
@@ -40,7 +41,7 @@ type NotificationRecord struct {
 	Kind          string     `json:"kind" enum:"reconnect,failed,missed,unknown,published,approval" doc:"reconnect: the channel must be connected again. unknown: the posts may have been published."`
 	Count         int        `json:"count" doc:"Posts so far. While a channel must be connected again, its failed and missed posts are counted there."`
 	Closed        bool       `json:"closed" doc:"The incident is over: what follows is another one."`
-	IntegrationID *string    `json:"integrationId" nullable:"true" doc:"The channel; null for an approval."`
+	IntegrationID *string    `json:"integrationId" nullable:"true" doc:"The channel; null for an approval, and for published posts of several channels."`
 	PostID        *string    `json:"postId" nullable:"true" doc:"The first post of it; null while there is none."`
 	ErrorCode     *ErrorCode `json:"errorCode" doc:"That of the first post. null while there is none."`
 }
@@ -73,6 +74,15 @@ type listNotificationsInput struct {
 	Page optionalInt `query:"page" doc:"Number of the page, from 0 (default 0) to 99."`
 }
 
+// number returns the page, and Invalid for one that cannot be.
+func (in listNotificationsInput) number(op string) (int, error) {
+	page, wrong := in.Page.between("page", 0, publishing.MaxNotificationPage, 0)
+	if len(wrong) > 0 {
+		return 0, &fault.Error{Kind: fault.Invalid, Op: op, Message: "The page is not valid.", Fields: wrong}
+	}
+	return page, nil
+}
+
 // NotificationPage is a page of notifications.
 type NotificationPage struct {
 	Notifications []NotificationRecord `json:"notifications"`
@@ -89,18 +99,16 @@ func (a *API) ListNotifications() route.Endpoint {
 	d := describeNotifications("List notifications, the newest activity first, 100 on a page", 400)
 	d.Description = "One notification counts everything of an incident: posts of a channel that fail until it publishes " +
 		"again, a channel that must be connected again with the posts that fail meanwhile, and the posts of a day that " +
-		"were published. An organization keeps the newest 10000. Activity between two calls moves notifications to the " +
+		"were published on any channel, in UTC. An organization keeps the newest 10000. Activity between two calls moves notifications to the " +
 		"first page."
 	d.SkipValidateParams = true // see optionalInt
 	return route.JSON(d, a.listNotifications)
 }
 
 func (a *API) listNotifications(ctx context.Context, in *listNotificationsInput) (*notificationPageOutput, error) {
-	page, wrong := in.Page.between("page", 0, publishing.MaxNotificationPage, 0)
-	if len(wrong) > 0 {
-		return nil, &fault.Error{
-			Kind: fault.Invalid, Op: "publicv1.listNotifications", Message: "The page is not valid.", Fields: wrong,
-		}
+	page, err := in.number("publicv1.listNotifications")
+	if err != nil {
+		return nil, err
 	}
 	list, err := a.deps.Notifications.List(ctx, request.Principal(ctx), page)
 	if err != nil {
@@ -135,24 +143,30 @@ func (a *API) unreadNotifications(ctx context.Context, _ *struct{}) (*unreadOutp
 	return &unreadOutput{Body: UnreadCount{Total: n}}, nil
 }
 
-// ReadList are the newest notifications of a person.
+// ReadList is a page of the notifications of a person.
 type ReadList struct {
-	LastRead      string               `json:"lastReadNotifications" format:"date-time" doc:"Until when you had read before this call."`
+	LastRead      string               `json:"lastReadNotifications" format:"date-time" doc:"Until when you had read all before this call."`
 	Notifications []NotificationRecord `json:"notifications"`
 }
 
 type readListOutput struct{ Body ReadList }
 
-// ReadNotifications returns the endpoint that lists the newest notifications and marks them as read.
+// ReadNotifications returns the endpoint that lists notifications and marks them as read.
 func (a *API) ReadNotifications() route.Endpoint {
-	d := describeNotifications("Read your notifications")
-	d.Description = "Returns the newest 100 of this organization, and **marks all as read** for you in this organization: " +
-		"GET /notifications counts from there. An administrator of the instance who acts as you marks nothing."
+	d := describeNotifications("Read your notifications", 400)
+	d.Description = "Returns the newest 100 of this organization, or a further page of them, and **marks those that it " +
+		"returns as read** for you in this organization. One that is counted again is unread again. An administrator of " +
+		"the instance who acts as you marks nothing."
+	d.SkipValidateParams = true // see optionalInt
 	return route.JSON(d, a.readNotifications)
 }
 
-func (a *API) readNotifications(ctx context.Context, _ *struct{}) (*readListOutput, error) {
-	list, before, err := a.deps.Notifications.Read(ctx, request.Principal(ctx))
+func (a *API) readNotifications(ctx context.Context, in *listNotificationsInput) (*readListOutput, error) {
+	page, err := in.number("publicv1.readNotifications")
+	if err != nil {
+		return nil, err
+	}
+	list, before, err := a.deps.Notifications.Read(ctx, request.Principal(ctx), page)
 	if err != nil {
 		return nil, err
 	}
