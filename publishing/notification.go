@@ -144,6 +144,9 @@ const (
 	IncidentMailDelay = 30 * time.Second
 	// IncidentSilence ends an incident of failed or missed posts that has no further event.
 	IncidentSilence = 24 * time.Hour
+	// IncidentReopening is how long after its end an incident of a channel goes on with the next event of its kind, without
+	// a further mail.
+	IncidentReopening = time.Hour
 	// publishedMailDelay is the time after midnight UTC from which the mails about a day's posts are queued. They are
 	// spread by the shards of the organizations, publishedMailStep for each.
 	publishedMailDelay = 5 * time.Minute
@@ -159,9 +162,10 @@ type Preferences interface {
 
 // IncidentMailer queues mails to the members of an organization.
 type IncidentMailer interface {
-	// QueueReport queues a mail to each active member who wants it. A report with an id that was queued before is
-	// ignored, so that it may be repeated after a crash. It does nothing on an instance that sends no mail.
-	QueueReport(ctx context.Context, r tenancy.Report) error
+	// QueueReports queues one mail with reports of an organization to each active member who wants some of them. A report
+	// with an id that was queued before is ignored, so that it may be repeated after a crash. It does nothing on an
+	// instance that sends no mail.
+	QueueReports(ctx context.Context, org tenancy.OrgID, list []tenancy.Report) error
 }
 
 // incidentKey identifies the incident that takes an event. Day is set for the kinds that are counted by the day, and
@@ -196,9 +200,11 @@ type ChannelPosts struct {
 // Incidents adds events to the incidents of one organization. The caller loads those that may take the events, adds the
 // events in their order, and stores Changes. It is not safe for concurrent use.
 type Incidents struct {
-	org    tenancy.OrgID
-	now    time.Time
-	open   map[incidentKey]*Notification
+	org  tenancy.OrgID
+	now  time.Time
+	open map[incidentKey]*Notification
+	// closed are those that ended within IncidentReopening.
+	closed map[incidentKey]*Notification
 	stored map[NotificationID]bool
 	// touched are the incidents that were changed or begun, in this order; dropped are those to be deleted.
 	touched []*Notification
@@ -208,13 +214,18 @@ type Incidents struct {
 }
 
 // NewIncidents returns the incidents of an organization. known are the stored ones of the channels of the events that
-// are open, and those of the days of the events.
+// are open or ended within IncidentReopening, in the order of their ids, and those of the days of the events.
 func NewIncidents(org tenancy.OrgID, known []Notification, now time.Time) *Incidents {
 	s := &Incidents{
-		org: org, now: now.UTC(), open: map[incidentKey]*Notification{}, stored: map[NotificationID]bool{},
+		org: org, now: now.UTC(), open: map[incidentKey]*Notification{}, closed: map[incidentKey]*Notification{},
+		stored: map[NotificationID]bool{},
 	}
 	for _, n := range known {
-		s.open[incidentKeyOf(n.Kind, n.Channel, n.CreatedAt)] = &n
+		in := s.open
+		if n.ClosedAt != nil {
+			in = s.closed
+		}
+		in[incidentKeyOf(n.Kind, n.Channel, n.CreatedAt)] = &n
 		s.stored[n.ID] = true
 	}
 	return s
@@ -315,7 +326,11 @@ func (s *Incidents) current(kind NotificationKind, e IncidentEvent) *Notificatio
 	n := s.open[key]
 	if n != nil && s.isOver(*n) {
 		s.close(e.Channel, kind)
+		delete(s.closed, key)
 		n = nil
+	}
+	if n == nil {
+		n = s.reopen(key)
 	}
 	if n == nil {
 		n = &Notification{
@@ -325,6 +340,21 @@ func (s *Incidents) current(kind NotificationKind, e IncidentEvent) *Notificatio
 	}
 	n.LastAt = s.now
 	s.touch(n)
+	return n
+}
+
+// reopen returns the incident that ended a short time ago, open again, or nil. Its mails are not repeated.
+func (s *Incidents) reopen(key incidentKey) *Notification {
+	n := s.closed[key]
+	if n == nil || s.now.Sub(*n.ClosedAt) >= IncidentReopening {
+		return nil
+	}
+	delete(s.closed, key)
+	n.ClosedAt = nil
+	if n.MailedPosts == nil && n.MailAt == nil { // it ended before anybody was mailed
+		n.MailAt = s.mailAt(n.Kind, s.now)
+	}
+	s.open[key] = n
 	return n
 }
 
@@ -353,11 +383,13 @@ func (s *Incidents) close(channel ChannelID, kinds ...NotificationKind) {
 		if n == nil {
 			continue
 		}
-		n.ClosedAt = &s.now
+		at := s.now
+		n.ClosedAt = &at
 		if kind == NotifyReconnect && n.Posts == 0 {
 			n.MailAt = nil
 		}
 		delete(s.open, key)
+		s.closed[key] = n
 		s.touch(n)
 	}
 }

@@ -31,7 +31,7 @@ func (s *incidents) add(t *testing.T, at time.Time, channel publishing.ChannelID
 	var open []publishing.Notification
 	for _, n := range s.all {
 		daily := n.Kind == publishing.NotifyUnknown || n.Kind == publishing.NotifyPublished
-		if daily && !n.CreatedAt.Before(at.Truncate(24*time.Hour)) || !daily && n.ClosedAt == nil {
+		if daily && !n.CreatedAt.Before(at.Truncate(24*time.Hour)) || !daily && (n.ClosedAt == nil || at.Sub(*n.ClosedAt) < publishing.IncidentReopening) {
 			open = append(open, n)
 		}
 	}
@@ -103,7 +103,8 @@ func TestIncidents_CountUntilTheChannelPublishes(t *testing.T) {
 		t.Errorf("got %+v, want the times of the first and the last failure, and the mail after the first", n)
 	}
 	s.mailed()
-	s.add(t, morning.Add(2*time.Hour), one, "published", "failed", "failed")
+	s.add(t, morning.Add(2*time.Hour), one, "published")
+	s.add(t, morning.Add(3*time.Hour), one, "failed", "failed")
 	s.want(t, "a success between failures", shown{Kind: "failed", Posts: 3, Closed: true},
 		shown{Kind: "published", Posts: 1, Mails: true}, shown{Kind: "failed", Posts: 2, Mails: true})
 	s.add(t, morning.Add(3*time.Hour), two, "failed", "missed")
@@ -215,4 +216,26 @@ func TestIncidents_PublishedOfSeveralChannelsAreOne(t *testing.T) {
 	if want := map[publishing.ChannelID]int{one: 3, two: 1}; !maps.Equal(s.published, want) {
 		t.Errorf("got the posts of channels %v, want %v", s.published, want)
 	}
+}
+
+// A channel whose posts fail and are published by turns makes one incident with one mail.
+func TestIncidents_EndedShortlyBeforeGoesOn(t *testing.T) {
+	t.Parallel()
+	s := &incidents{}
+	s.add(t, morning, one, "failed")
+	s.mailed()
+	for n := range 50 {
+		s.add(t, morning.Add(time.Duration(n)*time.Minute), one, "published", "failed")
+		s.add(t, morning.Add(time.Duration(n)*time.Minute), one, "published")
+		s.add(t, morning.Add(time.Duration(n)*time.Minute), one, "failed", "published")
+	}
+	s.want(t, "by turns", shown{Kind: "failed", Posts: 101, Closed: true}, shown{Kind: "published", Posts: 150, Mails: true})
+	s.add(t, morning.Add(49*time.Minute+publishing.IncidentReopening), one, "failed")
+	s.want(t, "an hour later", shown{Kind: "failed", Posts: 101, Closed: true},
+		shown{Kind: "published", Posts: 150, Mails: true}, shown{Kind: "failed", Posts: 1, Mails: true})
+	s = &incidents{}
+	s.add(t, morning, one, "refused")
+	s.add(t, morning.Add(10*time.Second), one, "connected")
+	s.add(t, morning.Add(20*time.Second), one, "refused")
+	s.want(t, "refused again before anybody was mailed", shown{Kind: "reconnect", Mails: true})
 }

@@ -15,8 +15,8 @@ const (
 	ReportPublished ReportKind = "published"
 )
 
-// Report is a mail to each active member of an organization who wants mails of its kind. It is stored with the mails as
-// JSON. Names in it are those of tenants.
+// Report is what members of an organization are mailed who want mails of its kind. It is stored with the mails as JSON.
+// Names in it are those of tenants.
 type Report struct {
 	// ID identifies the report: one with the same id is queued once.
 	ID   string     `json:"id"`
@@ -36,6 +36,15 @@ type Report struct {
 	Channels []ReportChannel `json:"channels,omitempty"`
 	More     int             `json:"more,omitempty"`
 }
+
+const (
+	// MaxListedReports is how many reports a mail lists. It names the number of the others.
+	MaxListedReports = 20
+	// MaxReportMails is how many mails with reports a person gets within ReportWindow. What comes then is listed by the
+	// next one.
+	MaxReportMails = 10
+	ReportWindow   = time.Hour
+)
 
 // MaxReportChannels is how many channels a mail lists.
 const MaxReportChannels = 20

@@ -62,6 +62,9 @@ create table person (
   -- The sign-ins of the hour that began then.
   sign_ins       integer not null default 0,
   sign_ins_since timestamptz not null default '-infinity',
+  -- Mails with reports in the hour from reports_since on, which may be in the future: tenancy.GateTx.CountReport.
+  reports        integer not null default 0,
+  reports_since  timestamptz not null default '-infinity',
   created_at     timestamptz not null default now()
 );
 -- What is to be purged.
@@ -305,7 +308,9 @@ create table mail (
   email      text not null check (length(email) between 3 and 254),
   -- What the text names, such as the name of an organization; nothing secret.
   data       jsonb not null default '{}',
-  created_at timestamptz not null default now()
+  created_at timestamptz not null default now(),
+  -- Until when its task waits: further reports are added to it. Null: it does not wait.
+  held_until timestamptz
 );
 -- Retention.
 create index mail_created on mail (created_at, id);
@@ -1173,6 +1178,8 @@ create table notification (
 -- A channel has one open incident of a kind, and one of unknown outcomes a day. The published posts of a day are one.
 create unique index notification_open on notification (org_id, channel_id, kind)
   where closed_at is null and kind in ('reconnect', 'failed', 'missed');
+-- Incidents that have ended a short time ago.
+create index notification_closed on notification (org_id, closed_at) where closed_at is not null;
 create unique index notification_unknown on notification (org_id, channel_id, ((created_at at time zone 'UTC')::date))
   where kind = 'unknown';
 create unique index notification_published on notification (org_id, ((created_at at time zone 'UTC')::date))
@@ -1407,6 +1414,7 @@ create policy gate on person to crier_gate using (true) with check (true);
 grant select, insert, update, delete on person to crier_gate;
 grant select, insert, update, delete on session, device, confirmation, confirmation_link, mfa, sign_in_step to crier_gate;
 grant select, insert, delete on recovery_code, sign_in_state, identity_claim, used_request, mail to crier_gate;
+grant update (data) on mail to crier_gate;
 grant select, insert, delete on identity to crier_gate;
 grant select, insert, delete on impersonation to crier_gate;
 grant select, insert on instance_event to crier_gate;

@@ -75,7 +75,8 @@ func (n *Notifier) add(
 	if err != nil {
 		return err
 	}
-	known, err := tx.OpenIncidents(ctx, slices.Compact(slices.SortedFunc(slices.Values(channels), compare)), since)
+	known, err := tx.OpenIncidents(ctx, slices.Compact(slices.SortedFunc(slices.Values(channels), compare)), since,
+		n.deps.Clock.Now().Add(-publishing.IncidentReopening))
 	if err != nil {
 		return err
 	}

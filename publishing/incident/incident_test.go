@@ -42,6 +42,8 @@ func TestNotifier_ThousandFailuresAreOneNotificationAndOneReport(t *testing.T) {
 	r.mail()
 	r.wantReports("a further failure")
 	o.publishes(1)
+	o.count()
+	r.wait(publishing.IncidentReopening)
 	o.fails(1, "Another incident.")
 	o.count()
 	r.wait(publishing.IncidentMailDelay)
@@ -327,5 +329,26 @@ func TestNotifications_AreBounded(t *testing.T) {
 	if page.Total != publishing.MaxNotifications || page.Notifications[0].Reason == nil {
 		t.Errorf("got %d notifications and first %+v, want %d with the new one first",
 			page.Total, page.Notifications[0], publishing.MaxNotifications)
+	}
+}
+
+// An outage of a platform, in which all channels of an organization fail, is one mail to each member.
+func TestNotifier_IncidentsOfARoundAreReportedTogether(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	o := r.organization()
+	var want []string
+	for range 60 {
+		each := o
+		each.channel = r.Connect(o.org)
+		each.fails(1, "The platform is away.")
+		want = append(want, "failed 1")
+	}
+	o.count()
+	r.wait(publishing.IncidentMailDelay)
+	r.mail()
+	r.wantReports("all", want...)
+	if r.mailer.calls != 1 {
+		t.Errorf("the mailer was called %d times, want once", r.mailer.calls)
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"context"
 	"time"
 
+	"crier/platform/batch"
 	"crier/platform/failpoint"
 	"crier/platform/pg"
 	"crier/publishing"
@@ -13,7 +14,7 @@ import (
 
 const (
 	// mailsPerOrg bounds one round; organizations take turns.
-	mailsPerOrg = 50
+	mailsPerOrg = 500
 	// maxWaiting bounds the count of the events that wait.
 	maxWaiting = 100_000
 )
@@ -33,21 +34,15 @@ func (n *Notifier) Mail(ctx context.Context) (more bool, err error) {
 	}, func(ctx context.Context, org tenancy.OrgID) (bool, error) { return n.mailOrg(ctx, org, now) })
 }
 
-// mailOrg reports the incidents of an organization that are due, and one day of published posts.
+// mailOrg reports the incidents of an organization that are due together, and one day of published posts.
 func (n *Notifier) mailOrg(ctx context.Context, org tenancy.OrgID, now time.Time) (full bool, err error) {
 	due, err := n.store.IncidentMails(ctx, org, now, mailsPerOrg)
 	if err != nil {
 		return false, err
 	}
-	var done []publishing.ListedNotification
-	for _, d := range due {
-		if err = n.reportIncident(ctx, org, d); err != nil {
-			break
-		}
-		done = append(done, d)
-	}
+	left, err := n.reportIncidents(ctx, org, due)
 	failpoint.At(failpoint.ReportQueued, org.String())
-	if len(done) > 0 {
+	if done := due[:len(due)-len(left)]; len(done) > 0 {
 		if err := n.store.MailsQueued(ctx, org, done); err != nil {
 			return false, err
 		}
@@ -58,30 +53,36 @@ func (n *Notifier) mailOrg(ctx context.Context, org tenancy.OrgID, now time.Time
 	return len(due) == mailsPerOrg, n.reportPublished(ctx, org, now)
 }
 
-// reportIncident gives the reports of an incident to the mailer. A channel that must be connected again has one for those
-// who want mails about channels, once, and one for the others who want mails about posts, as soon as posts have failed.
-func (n *Notifier) reportIncident(ctx context.Context, org tenancy.OrgID, d publishing.ListedNotification) error {
-	r := n.incidentReport(org, d)
-	if d.MailedPosts == nil {
-		if err := n.report(ctx, r); err != nil {
-			return err
+// reportIncidents gives the reports of incidents to the mailer, and returns those that it could not take. One that the
+// database refuses is logged and dropped.
+func (n *Notifier) reportIncidents(
+	ctx context.Context, org tenancy.OrgID, due []publishing.ListedNotification,
+) (left []publishing.ListedNotification, err error) {
+	return batch.Isolate(due, func(some []publishing.ListedNotification) error {
+		var list []tenancy.Report
+		for _, d := range some {
+			list = append(list, n.incidentReports(org, d)...)
 		}
-	}
-	if d.Kind != publishing.NotifyReconnect || d.Posts == 0 {
-		return nil
-	}
-	r.ID, r.OnlyPosts = r.ID+" posts", true
-	return n.report(ctx, r)
+		return n.deps.Mailer.QueueReports(ctx, org, list)
+	}, pg.IsRefused, func(d publishing.ListedNotification, cause error) { n.logRefused(ctx, org, d.ID.String(), cause) })
 }
 
-// report gives a report to the mailer. One that the database refuses is logged and dropped.
-func (n *Notifier) report(ctx context.Context, r tenancy.Report) error {
-	err := n.deps.Mailer.QueueReport(ctx, r)
-	if !pg.IsRefused(err) {
-		return err
+func (n *Notifier) logRefused(ctx context.Context, org tenancy.OrgID, report string, cause error) {
+	n.deps.Log.ErrorContext(ctx, "the mails of an incident cannot be queued", "org", org, "report", report, "error", cause)
+}
+
+// incidentReports returns the reports of an incident. A channel that must be connected again has one for those who want
+// mails about channels, once, and one for the others who want mails about posts, as soon as posts have failed.
+func (n *Notifier) incidentReports(org tenancy.OrgID, d publishing.ListedNotification) (out []tenancy.Report) {
+	r := n.incidentReport(org, d)
+	if d.MailedPosts == nil {
+		out = append(out, r)
 	}
-	n.deps.Log.ErrorContext(ctx, "the mails of an incident cannot be queued", "org", r.Org, "report", r.ID, "error", err)
-	return nil
+	if d.Kind == publishing.NotifyReconnect && d.Posts > 0 {
+		r.ID, r.OnlyPosts = r.ID+" posts", true
+		out = append(out, r)
+	}
+	return out
 }
 
 func (n *Notifier) incidentReport(org tenancy.OrgID, d publishing.ListedNotification) tenancy.Report {
@@ -111,7 +112,12 @@ func (n *Notifier) reportPublished(ctx context.Context, org tenancy.OrgID, now t
 			Name: c.Name, Platform: n.platform(c.Connector), Posts: c.Posts,
 		})
 	}
-	if err := n.report(ctx, r); err != nil {
+	err = n.deps.Mailer.QueueReports(ctx, org, []tenancy.Report{r})
+	if pg.IsRefused(err) {
+		n.logRefused(ctx, org, r.ID, err)
+		err = nil
+	}
+	if err != nil {
 		return err
 	}
 	return n.store.PublishedQueued(ctx, org, all.ID)

@@ -29,17 +29,20 @@ func (platform) Describe() connector.Descriptor {
 type mailer struct {
 	mu      sync.Mutex
 	reports []tenancy.Report
-	fail    error
-	of      tenancy.OrgID
+	// calls is how often there were some: each is a mail to a member.
+	calls int
+	fail  error
+	of    tenancy.OrgID
 }
 
-func (m *mailer) QueueReport(_ context.Context, r tenancy.Report) error {
+func (m *mailer) QueueReports(_ context.Context, org tenancy.OrgID, list []tenancy.Report) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if m.fail != nil && (m.of.IsZero() || m.of == r.Org) {
+	if m.fail != nil && (m.of.IsZero() || m.of == org) {
 		return m.fail
 	}
-	m.reports = append(m.reports, r)
+	m.reports = append(m.reports, list...)
+	m.calls++
 	return nil
 }
 

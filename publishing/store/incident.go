@@ -111,6 +111,8 @@ where n.org_id = $1 and n.id = any (array(
   select o.id from notification o where o.org_id = $1 and o.channel_id = any ($2) and o.closed_at is null
     and o.kind in ('reconnect', 'failed', 'missed')
   union all
+  select r.id from notification r where r.org_id = $1 and r.channel_id = any ($2) and r.closed_at > $4
+  union all
   select u.id from notification u where u.org_id = $1 and u.channel_id = any ($2) and u.kind = 'unknown'
     and (u.created_at at time zone 'UTC')::date >= $3
   union all
@@ -118,13 +120,13 @@ where n.org_id = $1 and n.id = any (array(
     and (d.created_at at time zone 'UTC')::date >= $3))
 order by n.id for no key update nowait`
 
-// OpenIncidents returns the open incidents of some channels, the unknown outcomes of these, and the published posts, of
-// the days from that of a time on, locked. An error for which pg.IsLocked returns true means that another transaction has
+// OpenIncidents returns the incidents of some channels that are open or have ended after a time, the unknown outcomes of these, and the published posts, of
+// the days from that of since on, locked. An error for which pg.IsLocked returns true means that another transaction has
 // one of them.
 func (t *Tx) OpenIncidents(
-	ctx context.Context, channels []publishing.ChannelID, since time.Time,
+	ctx context.Context, channels []publishing.ChannelID, since, ended time.Time,
 ) ([]publishing.Notification, error) {
-	rows, err := t.tx.Query(ctx, openIncidents, t.org, uuids(channels), since.UTC().Truncate(24*time.Hour))
+	rows, err := t.tx.Query(ctx, openIncidents, t.org, uuids(channels), since.UTC().Truncate(24*time.Hour), ended)
 	if err != nil {
 		return nil, err
 	}

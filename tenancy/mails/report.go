@@ -25,6 +25,52 @@ func (i Instance) Report(to, organization string, r tenancy.Report) mail.Message
 	return i.message(c)
 }
 
+// Reports notifies a member of several incidents, or as Report does of one. more is the number of those that are not in
+// the list.
+func (i Instance) Reports(to, organization string, list []tenancy.Report, more int) mail.Message {
+	if len(list) == 1 && more == 0 {
+		return i.Report(to, organization, list[0])
+	}
+	org := quoted(organization, someOrganization)
+	c := content{
+		To: to, Subject: fmt.Sprintf("%s of %s", count(len(list)+more, "problem"), org),
+		Paragraphs: []string{fmt.Sprintf("%s of %s:", count(len(list)+more, "problem"), org)},
+		Notes:      []string{fmt.Sprintf("The notifications of %s have all of them, and count what follows.", i.Name)},
+		Buttons:    []button{{Label: "Open " + i.Name, URL: i.URL}},
+		Reason:     "You get this message because you are a member of this organization and want to know of problems.",
+	}
+	for _, r := range list {
+		c.Paragraphs = append(c.Paragraphs, line(r))
+	}
+	if more > 0 {
+		c.Paragraphs = append(c.Paragraphs, fmt.Sprintf("And %d more.", more))
+	}
+	return i.message(c)
+}
+
+// line returns a report in one sentence, with its reason.
+func line(r tenancy.Report) string {
+	on, n := channelName(r.Channel, r.Platform), count(r.Posts, "post")
+	what := ""
+	switch r.Kind {
+	case tenancy.ReportReconnect:
+		what = on + " must be connected again"
+		if r.Posts > 0 {
+			what += ", " + n + " could not be published so far"
+		}
+	case tenancy.ReportMissed:
+		what = n + " on " + on + " missed"
+	case tenancy.ReportUnknown:
+		what = n + " on " + on + ": not known whether published"
+	default:
+		what = n + " on " + on + " failed"
+	}
+	if reason := cut(unlink(clean(r.Reason)), maxReason); reason != "" {
+		return what + ". The reason: " + reason
+	}
+	return what + "."
+}
+
 // incident returns the content of a report about an incident.
 func (i Instance) incident(org string, r tenancy.Report) content {
 	on := channelName(r.Channel, r.Platform)

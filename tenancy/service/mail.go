@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"slices"
 	"strings"
 	"time"
 
@@ -71,8 +72,9 @@ type notice struct {
 	// Kind is that of the mails which one of the kind mailMembers makes, for the members after a person.
 	Kind  mailKind         `json:"kind,omitempty"`
 	After tenancy.PersonID `json:"after,omitzero"`
-	// Report is set for mailReport.
-	Report *tenancy.Report `json:"report,omitempty"`
+	// Reports are set for mailReport, and More is the number of reports that the mail does not list.
+	Reports []tenancy.Report `json:"reports,omitempty"`
+	More    int              `json:"more,omitempty"`
 }
 
 // isOptional returns whether the person can switch a mail off.
@@ -86,20 +88,27 @@ func (n notice) isOptional(kind mailKind) bool {
 	return false
 }
 
-// topic returns what the person switches off who wants no such mails.
-func (n notice) topic() tenancy.MailTopic {
-	if n.Report != nil {
-		return n.Report.Topic()
+// topics returns what a person with these settings can switch off to get no such mails.
+func (n notice) topics(settings tenancy.Notifications) (out []tenancy.MailTopic) {
+	if len(n.Reports) == 0 {
+		return []tenancy.MailTopic{tenancy.TopicTeam}
 	}
-	return tenancy.TopicTeam
+	for _, r := range n.Reports {
+		// A channel whose posts failed may be here for those only: the link must not end all mails about posts.
+		if t := r.Topic(); settings.Mails(t) && !slices.Contains(out, t) {
+			out = append(out, t)
+		}
+	}
+	return out
 }
 
-// isWantedBy reports whether a person with these settings gets a mail that can be switched off.
-func (n notice) isWantedBy(settings tenancy.Notifications) bool {
-	if n.Report != nil {
-		return n.Report.IsWantedBy(settings)
+// wantedBy returns the mail as a person with these settings gets it. ok is false when the person wants nothing of it.
+func (n notice) wantedBy(settings tenancy.Notifications) (out notice, ok bool) {
+	if len(n.Reports) == 0 {
+		return n, settings.Mails(tenancy.TopicTeam)
 	}
-	return settings.Mails(n.topic())
+	n.Reports = slices.DeleteFunc(slices.Clone(n.Reports), func(r tenancy.Report) bool { return !r.IsWantedBy(settings) })
+	return n, len(n.Reports) > 0
 }
 
 // addMail queues a mail in a transaction. On an instance without mail it does nothing. What a person can switch off goes
@@ -113,10 +122,8 @@ func (a *Accounts) addMail(ctx context.Context, tx *tenancystore.GateTx, kind ma
 }
 
 const (
-	// maxNotices is how many notices of one kind to an address may wait to be sent when another one is added, and
-	// maxReports how many reports.
+	// maxNotices is how many notices of one kind to an address may wait to be sent when another one is added.
 	maxNotices = 20
-	maxReports = 100
 	// deleteTimeout is for the deletion of a mail that was sent.
 	deleteTimeout = 5 * time.Second
 	// noticeWindow excludes mails that were given up.
@@ -132,15 +139,11 @@ const (
 // account must not fill the queue that all mails go through. Mails of other kinds do not count, because others can cause
 // them: they could keep a notice from the person.
 func (a *Accounts) notify(ctx context.Context, tx *tenancystore.GateTx, kind mailKind, email string, n notice) error {
-	most := maxNotices
-	if kind == mailReport {
-		most = maxReports
-	}
-	waiting, err := tx.CountMails(ctx, email, string(kind), a.clock.Now().Add(-noticeWindow), most)
+	waiting, err := tx.CountMails(ctx, email, string(kind), a.clock.Now().Add(-noticeWindow), maxNotices)
 	if err != nil {
 		return err
 	}
-	if waiting >= most {
+	if waiting >= maxNotices {
 		a.log.WarnContext(ctx, "a mail is left out, because too many to its recipient wait", "to", email, "kind", kind)
 		return nil
 	}
@@ -261,20 +264,20 @@ func (n notice) isTrueOf(o tenancy.Organization) bool {
 	return (o.DeletedAt != nil) == (n.Kind == mailOrganizationDeletion)
 }
 
-// isFor reports whether a member gets a mail to the members of an organization.
-func (n notice) isFor(to tenancystore.Recipient) bool {
-	return n.Kind != mailReport || !to.Disabled && n.Report != nil && n.Report.IsFor(to.Notifications)
+// reportsFor returns the reports that a member is to get.
+func (n notice) reportsFor(to tenancystore.Recipient) (out []tenancy.Report) {
+	for _, r := range n.Reports {
+		if !to.Disabled && r.IsFor(to.Notifications) {
+			out = append(out, r)
+		}
+	}
+	return out
 }
 
 // mailAll queues the mails of a page, and the mail for the next page if there may be one.
 func (a *Accounts) mailAll(ctx context.Context, tx *tenancystore.GateTx, n notice, page []tenancystore.Recipient) error {
-	each := notice{Org: n.Org, Name: n.Name, By: n.By, Until: n.Until, Report: n.Report}
 	for _, to := range page {
-		if !n.isFor(to) {
-			continue
-		}
-		each.Role = to.Role
-		if err := a.notify(ctx, tx, n.Kind, to.Email, each); err != nil {
+		if err := a.mailMember(ctx, tx, n, to); err != nil {
 			return err
 		}
 	}
@@ -283,6 +286,18 @@ func (a *Accounts) mailAll(ctx context.Context, tx *tenancystore.GateTx, n notic
 	}
 	n.After = page[len(page)-1].Person
 	return a.mailMembers(ctx, tx, n.Kind, n)
+}
+
+// mailMember queues the mail of a member, or none.
+func (a *Accounts) mailMember(ctx context.Context, tx *tenancystore.GateTx, n notice, to tenancystore.Recipient) error {
+	each := notice{Org: n.Org, Name: n.Name, By: n.By, Until: n.Until, Role: to.Role}
+	if n.Kind != mailReport {
+		return a.notify(ctx, tx, n.Kind, to.Email, each)
+	}
+	if each.Reports = n.reportsFor(to); len(each.Reports) == 0 {
+		return nil
+	}
+	return a.mailReports(ctx, tx, to, each)
 }
 
 func (a *Accounts) queuedMail(ctx context.Context, op string, queued tenancy.MailID) (m tenancystore.Mail, err error) {

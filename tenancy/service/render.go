@@ -82,8 +82,8 @@ func (a *Accounts) renderNotice(kind mailKind, to string, n notice) (mail.Messag
 	case mailImpersonated:
 		return a.mails.Impersonated(to, n.By, n.At), nil
 	case mailReport:
-		if n.Report != nil {
-			return a.mails.Report(to, n.Name, *n.Report), nil
+		if len(n.Reports) > 0 {
+			return a.mails.Reports(to, n.Name, n.Reports, n.More), nil
 		}
 	}
 	return mail.Message{}, fault.New(fault.Internal, "tenancy.renderNotice", "There is no mail of the kind "+string(kind)+".")
@@ -245,20 +245,23 @@ func (a *Accounts) renderOptional(ctx context.Context, m tenancystore.Mail, n no
 			return err
 		}
 		wants, err := tx.Notifications(ctx, person.ID)
-		if err == nil && !n.isWantedBy(wants) {
-			err = errNoMail
-		}
-		if err == nil && n.Report != nil {
-			err = isStillMember(ctx, tx, person.ID, n.Org)
-		}
 		if err != nil {
 			return err
+		}
+		n, ok := n.wantedBy(wants)
+		if !ok {
+			return errNoMail
+		}
+		if len(n.Reports) > 0 {
+			if err := isStillMember(ctx, tx, person.ID, n.Org); err != nil {
+				return err
+			}
 		}
 		if out, err = a.renderNotice(mailKind(m.Kind), m.Email, n); err != nil {
 			return err
 		}
-		if n.Report == nil || wants.Mails(n.topic()) { // else it is about posts, and its link would end those about channels
-			out.Unsubscribe, err = a.unsubscribeURL(person.ID, n.topic())
+		if topics := n.topics(wants); len(topics) == 1 { // the header has one link
+			out.Unsubscribe, err = a.unsubscribeURL(person.ID, topics[0])
 		}
 		return err
 	})

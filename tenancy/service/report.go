@@ -2,29 +2,38 @@ package service
 
 import (
 	"context"
+	"encoding/json"
+	"slices"
 	"time"
 
+	"crier/platform/fault"
 	"crier/platform/pg"
 	"crier/tenancy"
 	tenancystore "crier/tenancy/store"
 )
 
-// reportMemory is how long the id of a report is remembered. It is longer than whoever queues one repeats it.
-const reportMemory = 14 * 24 * time.Hour
+const (
+	// reportMemory is how long the id of a report is remembered. It is longer than whoever queues one repeats it.
+	reportMemory = 14 * 24 * time.Hour
+	// heldMargin is how long before the end of its wait a mail takes no further reports, so that none is added while it is
+	// being sent.
+	heldMargin = time.Minute
+)
 
-// QueueReport queues a mail to each active member of an organization who wants mails of its kind, page by page: a task
-// that begins at once queues those of the first page. A report with an id that was queued before is ignored, so that the
-// caller may repeat it after a crash or an error. It does nothing on an instance without mail.
-func (a *Accounts) QueueReport(ctx context.Context, r tenancy.Report) error {
-	const op = "tenancy.QueueReport"
-	if a.deps.Mail == nil {
+// QueueReports queues one mail with reports of an organization to each active member who wants some of them, page by page:
+// a task that begins at once queues those of the first page. A report with an id that was queued before is left out, so
+// that the caller may repeat it after a crash or an error. It does nothing on an instance without mail.
+func (a *Accounts) QueueReports(ctx context.Context, of tenancy.OrgID, list []tenancy.Report) error {
+	const op = "tenancy.QueueReports"
+	if a.deps.Mail == nil || len(list) == 0 {
 		return nil
 	}
 	err := a.inGate(ctx, op, func(tx *tenancystore.GateTx) error {
-		if err := tx.UseRequest(ctx, "report "+r.ID, a.clock.Now().Add(reportMemory)); err != nil {
+		fresh, err := a.unused(ctx, tx, list)
+		if err != nil || len(fresh) == 0 {
 			return err
 		}
-		org, err := tx.Enter(ctx, r.Org)
+		org, err := tx.Enter(ctx, of)
 		if err != nil {
 			return err
 		}
@@ -35,10 +44,67 @@ func (a *Accounts) QueueReport(ctx context.Context, r tenancy.Report) error {
 		if tx, err = org.Leave(ctx); err != nil {
 			return err
 		}
-		return a.mailMembers(ctx, tx, mailReport, notice{Org: r.Org, Name: o.Name, Report: &r})
+		return a.mailMembers(ctx, tx, mailReport, notice{Org: of, Name: o.Name, Reports: fresh})
 	})
-	if pg.IsNoRows(err) { // it was queued before, or the organization is gone
+	if pg.IsNoRows(err) { // the organization is gone
 		return nil
 	}
 	return err
+}
+
+// unused records the ids of reports, and returns the reports whose ids were not used before.
+func (a *Accounts) unused(ctx context.Context, tx *tenancystore.GateTx, list []tenancy.Report) ([]tenancy.Report, error) {
+	ids := make([]string, len(list))
+	for i, r := range list {
+		ids[i] = "report " + r.ID
+	}
+	used, err := tx.UseRequests(ctx, ids, a.clock.Now().Add(reportMemory))
+	if err != nil {
+		return nil, err
+	}
+	return slices.DeleteFunc(slices.Clone(list), func(r tenancy.Report) bool {
+		return !slices.Contains(used, "report "+r.ID)
+	}), nil
+}
+
+// mailReports queues a mail with reports to a member. When the member had tenancy.MaxReportMails within the hour, the mail
+// waits for the next one, and further reports of the organization are added to it.
+func (a *Accounts) mailReports(ctx context.Context, tx *tenancystore.GateTx, to tenancystore.Recipient, n notice) error {
+	n.bound()
+	now := a.clock.Now()
+	held, err := tx.HeldMail(ctx, string(mailReport), to.Email, n.Org, now.Add(heldMargin))
+	if err == nil && n.Reports[0].Kind != tenancy.ReportPublished {
+		return a.addToHeld(ctx, tx, held, n)
+	}
+	if err != nil && !pg.IsNoRows(err) {
+		return err
+	}
+	at, err := tx.CountReport(ctx, to.Person, now)
+	if err != nil {
+		return err
+	}
+	n.At = now
+	if at.After(now) {
+		return tx.AddHeldMail(ctx, string(mailReport), to.Email, n, now, at)
+	}
+	return tx.AddMail(ctx, string(mailReport), to.Email, n, now, true)
+}
+
+// addToHeld adds the reports of a mail to one that waits.
+func (a *Accounts) addToHeld(ctx context.Context, tx *tenancystore.GateTx, held tenancystore.Mail, n notice) error {
+	var all notice
+	if err := json.Unmarshal(held.Data, &all); err != nil {
+		return fault.Wrap(fault.Internal, "tenancy.addToHeld", "", err)
+	}
+	all.Reports = append(all.Reports, n.Reports...)
+	all.More += n.More
+	all.bound()
+	return tx.SetMailData(ctx, held.ID, all)
+}
+
+// bound leaves the reports that a mail lists, and counts the others.
+func (n *notice) bound() {
+	if extra := len(n.Reports) - tenancy.MaxListedReports; extra > 0 {
+		n.Reports, n.More = n.Reports[:tenancy.MaxListedReports], n.More+extra
+	}
 }

@@ -4,6 +4,8 @@ import (
 	"context"
 	"time"
 
+	"github.com/jackc/pgx/v5"
+
 	"crier/platform/id"
 	"crier/tenancy"
 )
@@ -120,6 +122,18 @@ func (t *GateTx) TakeClaim(ctx context.Context, hash []byte, now time.Time) (Cla
 
 const requestInsert = `-- tenancy.RequestInsert
 insert into used_request (id, expires_at) values ($1, $2) on conflict (id) do nothing`
+
+const requestsInsert = `-- tenancy.RequestInsertMany
+insert into used_request (id, expires_at) select unnest($1::text[]), $2 on conflict (id) do nothing returning id`
+
+// UseRequests records ids, and returns those that were not used before.
+func (t *GateTx) UseRequests(ctx context.Context, ids []string, expires time.Time) ([]string, error) {
+	rows, err := t.tx.Query(ctx, requestsInsert, ids, expires)
+	if err != nil {
+		return nil, err
+	}
+	return pgx.CollectRows(rows, pgx.RowTo[string])
+}
 
 // UseRequest records the id of a signed request, or returns pgx.ErrNoRows when it was used before.
 func (t *GateTx) UseRequest(ctx context.Context, id string, expires time.Time) error {

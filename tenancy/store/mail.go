@@ -40,6 +40,60 @@ func (t *GateTx) AddMail(ctx context.Context, kind, email string, data any, now 
 	return t.store.queue.Add(ctx, t.tx, jobs.Task{Kind: MailTask, ID: mail.UUID(), Later: later})
 }
 
+const mailInsertHeld = `-- tenancy.MailInsertHeld
+insert into mail (id, kind, email, data, created_at, held_until) values ($1, $2, $3, $4, $5, $6)`
+
+// AddHeldMail is AddMail for a mail whose task waits until a time, behind what others wait for.
+func (t *GateTx) AddHeldMail(ctx context.Context, kind, email string, data any, now, until time.Time) error {
+	raw, err := json.Marshal(data)
+	if err != nil {
+		return err
+	}
+	mail := id.New[tenancy.MailTag]()
+	if _, err := exec(ctx, t.tx, mailInsertHeld, mail, kind, email, raw, now, until); err != nil {
+		return err
+	}
+	return t.store.queue.Add(ctx, t.tx, jobs.Task{Kind: MailTask, ID: mail.UUID(), Later: true, After: until.Sub(now)})
+}
+
+const mailHeld = `-- tenancy.MailHeld
+select id, kind, email, data, created_at from mail
+where email = $1 and kind = $2 and held_until > $3 and data ->> 'org' = $4 and data #>> '{reports,0,kind}' <> 'published'
+order by held_until limit 1 for update`
+
+// HeldMail returns a mail about incidents of an organization to an address that waits until after a time, locked, or
+// pgx.ErrNoRows.
+func (t *GateTx) HeldMail(ctx context.Context, kind, email string, of tenancy.OrgID, after time.Time) (Mail, error) {
+	return one[Mail](ctx, t.tx, mailHeld, email, kind, after, of.String())
+}
+
+const mailSetData = `-- tenancy.MailSetData
+update mail set data = $2 where id = $1`
+
+// SetMailData replaces what a mail names. It returns pgx.ErrNoRows when the mail is gone.
+func (t *GateTx) SetMailData(ctx context.Context, mail tenancy.MailID, data any) error {
+	raw, err := json.Marshal(data)
+	if err != nil {
+		return err
+	}
+	return change(ctx, t.tx, mailSetData, mail, raw)
+}
+
+// reportCount begins the next hour when the one that is counted is over or full. The next hour after a full one is in the
+// future.
+const reportCount = `-- tenancy.ReportCount
+update person set reports = case when reports_since + $3 > $2 and reports < $4 then reports + 1 else 1 end,
+  reports_since = case when reports_since + $3 <= $2 then $2 when reports < $4 then reports_since
+    else reports_since + $3 end
+where id = $1 returning reports_since`
+
+// CountReport counts a mail with reports to a person, and returns when it may be sent, which may be in the past: at most
+// tenancy.MaxReportMails within tenancy.ReportWindow. It returns pgx.ErrNoRows for a person who is gone.
+func (t *GateTx) CountReport(ctx context.Context, person tenancy.PersonID, now time.Time) (at time.Time, err error) {
+	err = t.tx.QueryRow(ctx, reportCount, person, now, tenancy.ReportWindow, tenancy.MaxReportMails).Scan(&at)
+	return at, err
+}
+
 const mailCount = `-- tenancy.MailCount
 select count(*) from (select from mail where email = $1 and kind = $2 and created_at > $3 limit $4) queued`
 

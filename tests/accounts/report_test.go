@@ -1,6 +1,7 @@
 package accounts
 
 import (
+	"fmt"
 	"net/url"
 	"strings"
 	"sync"
@@ -13,6 +14,11 @@ import (
 
 func report(org tenancy.OrgID, kind tenancy.ReportKind, name string) tenancy.Report {
 	return tenancy.Report{ID: name, Org: org, Kind: kind, Channel: "acme", Platform: "Bluesky", Reason: "No.", Posts: 3}
+}
+
+func (w *world) queueReport(list ...tenancy.Report) error {
+	w.t.Helper()
+	return w.QueueReports(w.t.Context(), list[0].Org, list)
 }
 
 // wantReports checks how many mails each address got since the last call, and forgets them.
@@ -50,15 +56,15 @@ func TestReport_GoesToMembersWhoWantItOnce(t *testing.T) {
 		{kind: tenancy.ReportReconnect, want: map[string]int{"ada@example.com": 1, "bob@example.com": 0}},
 		{kind: tenancy.ReportPublished, want: map[string]int{"ada@example.com": 0, "bob@example.com": 1}},
 	} {
-		must(t, w.QueueReport(t.Context(), report(ada.Org, c.kind, string(c.kind))))
+		must(t, w.queueReport(report(ada.Org, c.kind, string(c.kind))))
 		c.want["eve@example.com"], c.want["off@example.com"] = 0, 0
 		w.wantReports(string(c.kind), c.want)
-		must(t, w.QueueReport(t.Context(), report(ada.Org, c.kind, string(c.kind)))) // a repetition after a crash
+		must(t, w.queueReport(report(ada.Org, c.kind, string(c.kind)))) // a repetition after a crash
 		w.wantReports("again", map[string]int{"ada@example.com": 0, "bob@example.com": 0})
 	}
-	must(t, w.QueueReport(t.Context(), report(eve.Org, tenancy.ReportFailed, "of another organization")))
+	must(t, w.queueReport(report(eve.Org, tenancy.ReportFailed, "of another organization")))
 	w.wantReports("another organization", map[string]int{"ada@example.com": 0, "eve@example.com": 1})
-	must(t, w.QueueReport(t.Context(), report(id.New[tenancy.OrgTag](), tenancy.ReportFailed, "of none")))
+	must(t, w.queueReport(report(id.New[tenancy.OrgTag](), tenancy.ReportFailed, "of none")))
 	w.wantCount(0, "mail")
 }
 
@@ -83,8 +89,8 @@ func TestReport_PostsOfDeadChannelAreMailedToWhoWantsOneOfBoth(t *testing.T) {
 	w.box.clear()
 	of, posts := report(ada.Org, tenancy.ReportReconnect, "channel"), report(ada.Org, tenancy.ReportReconnect, "posts")
 	posts.OnlyPosts = true
-	must(t, w.QueueReport(t.Context(), of))
-	must(t, w.QueueReport(t.Context(), posts))
+	must(t, w.queueReport(of))
+	must(t, w.queueReport(posts))
 	w.deliver()
 	if m := w.mailTo("bell@example.com"); m.Unsubscribe != "" {
 		t.Errorf("got List-Unsubscribe %q in a mail about posts, want none: it would end those about channels or all about posts", m.Unsubscribe)
@@ -104,7 +110,7 @@ func TestReport_IsQueuedOnceBySeveralProcesses(t *testing.T) {
 	for range 4 {
 		a := w.instance()
 		all.Go(func() {
-			if err := a.QueueReport(t.Context(), report(ada.Org, tenancy.ReportFailed, "one")); err != nil {
+			if err := a.QueueReports(t.Context(), ada.Org, []tenancy.Report{report(ada.Org, tenancy.ReportFailed, "one")}); err != nil {
 				t.Error(err)
 			}
 		})
@@ -121,13 +127,13 @@ func TestReport_IsNotSentToWhoLeftMeanwhile(t *testing.T) {
 	w.member(ada.Org, "carl@example.com", tenancy.RoleUser)
 	w.deliver()
 	w.box.clear()
-	must(t, w.QueueReport(t.Context(), report(ada.Org, tenancy.ReportFailed, "one")))
+	must(t, w.queueReport(report(ada.Org, tenancy.ReportFailed, "one")))
 	w.sendQueued() // the page
 	w.wantCount(3, "mail")
 	w.exec(`delete from member using person p where p.id = person_id and p.email = 'bob@example.com'`)
 	w.exec(`update member set disabled = true from person p where p.id = person_id and p.email = 'carl@example.com'`)
 	w.wantReports("one left, one is disabled", map[string]int{"ada@example.com": 1, "bob@example.com": 0, "carl@example.com": 0})
-	must(t, w.QueueReport(t.Context(), report(ada.Org, tenancy.ReportFailed, "two")))
+	must(t, w.queueReport(report(ada.Org, tenancy.ReportFailed, "two")))
 	w.exec(`update organization set suspended_at = now()`)
 	w.wantReports("suspended before the page", map[string]int{"ada@example.com": 0})
 	w.wantCount(0, "mail")
@@ -151,7 +157,7 @@ func TestReport_UnsubscribeEndsItsKind(t *testing.T) {
 		{kind: tenancy.ReportPublished, after: func(n *tenancy.Notifications) { n.Success = false }},
 	} {
 		w.box.clear()
-		must(t, w.QueueReport(t.Context(), report(ada.Org, c.kind, string(c.kind))))
+		must(t, w.queueReport(report(ada.Org, c.kind, string(c.kind))))
 		w.deliver()
 		link, err := url.Parse(w.mailTo("ada@example.com").Unsubscribe)
 		must(t, err)
@@ -161,7 +167,7 @@ func TestReport_UnsubscribeEndsItsKind(t *testing.T) {
 		if got, err := w.Notifications(t.Context(), ada); err != nil || got != n {
 			t.Errorf("%d: got the settings %+v, %v, want %+v", i, got, err, n)
 		}
-		must(t, w.QueueReport(t.Context(), report(ada.Org, c.kind, string(c.kind)+" again")))
+		must(t, w.queueReport(report(ada.Org, c.kind, string(c.kind)+" again")))
 		w.wantReports("unsubscribed", map[string]int{"ada@example.com": 0})
 	}
 }
@@ -177,9 +183,9 @@ func TestReport_HugeOrganizationLeavesTurnsToOthers(t *testing.T) {
 		insert into member (org_id, person_id, role, created_at) select $1, id, 'USER', $2 from p`, huge.Org, w.time())
 	w.deliver()
 	w.box.clear()
-	must(t, w.QueueReport(t.Context(), report(huge.Org, tenancy.ReportFailed, "huge")))
+	must(t, w.queueReport(report(huge.Org, tenancy.ReportFailed, "huge")))
 	w.sendQueued()
-	must(t, w.QueueReport(t.Context(), report(small.Org, tenancy.ReportFailed, "small")))
+	must(t, w.queueReport(report(small.Org, tenancy.ReportFailed, "small")))
 	w.sendQueued() // all that is queued: a page of the huge one, and the page of the small one
 	w.sendQueued()
 	if got := w.box.to("eve@example.com"); len(got) != 1 || !strings.Contains(got[0].Subject, "3 posts on “acme” (Bluesky) failed") {
@@ -193,4 +199,81 @@ func TestReport_HugeOrganizationLeavesTurnsToOthers(t *testing.T) {
 	}
 	w.advance(time.Hour)
 	w.wantReports("the rest", map[string]int{"p999@example.com": 1})
+}
+
+// What becomes due together is one mail with a list, and says how many it does not list.
+func TestReport_SeveralAreOneMail(t *testing.T) {
+	t.Parallel()
+	w := open(t, nil)
+	ada := w.owner("ada@example.com")
+	w.deliver()
+	w.box.clear()
+	var all []tenancy.Report
+	for n := range 150 {
+		all = append(all, report(ada.Org, tenancy.ReportFailed, fmt.Sprint("failed ", n)))
+	}
+	must(t, w.queueReport(all...))
+	w.deliver()
+	if got := w.box.to("ada@example.com"); len(got) != 1 || !strings.HasPrefix(got[0].Subject, "150 problems of ") ||
+		strings.Count(got[0].Text, "3 posts on “acme” (Bluesky) failed. The reason: No.") != 20 || !strings.Contains(got[0].Text, "And 130 more.") {
+		t.Errorf("got the mails %+v, want one that lists 20 and counts 130 more", got)
+	}
+	w.box.clear()
+	must(t, w.queueReport(append(all[:10:10], report(ada.Org, tenancy.ReportMissed, "another"))...)) // a repetition with one more
+	if m := w.mailTo("ada@example.com"); m.Subject != "3 posts on “acme” (Bluesky) missed" {
+		t.Errorf("got the mail %q, want only the report that was not queued before", m.Subject)
+	}
+}
+
+// A person gets ten mails with reports within an hour, of all organizations. What comes then waits for the next hour, in
+// one mail for each organization.
+func TestReport_PersonGetsTenMailsAnHour(t *testing.T) {
+	t.Parallel()
+	w := open(t, nil)
+	ada, eve := w.owner("ada@example.com"), w.owner("eve@example.com")
+	w.exec(`insert into member (org_id, person_id, role, created_at) values ($1, $2, 'USER', now())`, eve.Org, ada.Person)
+	w.deliver()
+	w.box.clear()
+	const reports = 100
+	for n := range reports {
+		must(t, w.queueReport(report(ada.Org, tenancy.ReportFailed, fmt.Sprint("failed ", n))))
+		w.sendPages()
+	}
+	must(t, w.queueReport(report(eve.Org, tenancy.ReportMissed, "of another")))
+	w.sendPages()
+	held := w.count(`select count(*) from mail where email = 'ada@example.com' and held_until = $1`, w.time().Add(time.Hour))
+	if n := w.count(`select count(*) from mail where email = 'ada@example.com'`); n != 12 || held != 2 {
+		t.Errorf("got %d mails, %d of them in an hour, want ten, and one of each organization in an hour", n, held)
+	}
+	delayed := w.count(`select count(*) from jobs.river_job j join mail m on m.id::text = j.args ->> 'id'
+		where m.held_until is not null and j.scheduled_at > now() + interval '50 minutes' and j.state = 'scheduled'`)
+	if delayed != 2 {
+		t.Errorf("the tasks of %d mails wait, want 2", delayed)
+	}
+	w.deliver()
+	total := 0
+	for _, m := range w.box.to("ada@example.com") {
+		listed := strings.Count(m.Text, "“acme” (Bluesky)")
+		if strings.HasPrefix(m.Subject, "90 problems") && (listed != 20 || !strings.Contains(m.Text, "And 70 more.")) {
+			t.Errorf("got %s, want 20 of 90 listed", m.Text)
+		}
+		total++
+	}
+	if total != 12 {
+		t.Errorf("got %d mails, want 12", total)
+	}
+	w.box.clear()
+	w.advance(2 * time.Hour)
+	must(t, w.queueReport(report(ada.Org, tenancy.ReportFailed, "hours later")))
+	w.wantReports("hours later", map[string]int{"ada@example.com": 1})
+}
+
+// sendPages makes the mails of members, and sends none of them.
+func (w *world) sendPages() {
+	w.t.Helper()
+	for _, queued := range w.queued() {
+		if w.count(`select count(*) from mail where id = $1 and kind = 'members'`, queued) == 1 {
+			must(w.t, w.SendMail(w.t.Context(), queued, true))
+		}
+	}
 }

@@ -123,7 +123,7 @@ func notificationTxQuestions() map[string]txQuestion {
 			return len(deleted) == 0, err
 		},
 		"Tx.OpenIncidents": func(t *testing.T, tx *publishingstore.Tx, th tenantFixture) (bool, error) {
-			list, err := tx.OpenIncidents(t.Context(), []publishing.ChannelID{th.channel.ID}, now)
+			list, err := tx.OpenIncidents(t.Context(), []publishing.ChannelID{th.channel.ID}, now, now)
 			return !slices.ContainsFunc(list, func(n publishing.Notification) bool {
 				return n.ID == th.notification || n.ID == th.day
 			}), err

@@ -315,6 +315,7 @@ var crossing = map[string]string{
 	"tenancy.GateTx.MarkedOrgs":             "the instance compares the stops of all organizations; the id is where a page begins",
 	"tenancy.Store.FindOwned":               "the purge of the instance finds rows of an organization that nobody can enter any more",
 	"tenancy.Store.Purge":                   "the purge of the instance deletes rows of an organization that nobody can enter any more",
+	"tenancy.GateTx.HeldMail":               "the mails of the instance belong to no organization; it finds one to an address by what the mail is about",
 	"tenancy.GateTx.DueOrganizations":       "the purge of the instance finds what is due; the id is where a page begins",
 	"tenancy.GateTx.PurgeOrganization":      "the purge of the instance deletes organizations that nobody can enter any more",
 }
