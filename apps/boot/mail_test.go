@@ -7,8 +7,11 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/jackc/pgx/v5"
+
 	"crier/platform/pg"
 	"crier/tenancy"
+	tenancyservice "crier/tenancy/service"
 	"crier/tests/smtptest"
 	"crier/tests/syncbuffer"
 )
@@ -57,6 +60,60 @@ func TestMails_StallingDomainDelaysNoOther(t *testing.T) {
 	for n := range stalled {
 		server.Wait(t, fmt.Sprintf("p%d@stalls.example", n), "Invitation")
 	}
+}
+
+// TestMails_StallingOrganizationDelaysNoOther queues more reports of an organization, to domains that stall, than there are
+// workers of the second queue.
+func TestMails_StallingOrganizationDelaysNoOther(t *testing.T) {
+	t.Parallel()
+	server := smtptest.Start(t, smtptest.Plain(), smtptest.Hold(".stalls"))
+	s := serveMail(t, server, &syncbuffer.Buffer{})
+	members := func(org tenancy.OrgID, address string, n int) {
+		if err := s.db.InRole(t.Context(), pg.Gate, func(tx pgx.Tx) error {
+			_, err := tx.Exec(t.Context(), `insert into person (id, email, name, password_hash, verified, created_at)
+				select gen_random_uuid(), 'p@d' || n || '.' || $1, '', '', true, now() from generate_series(1, $2::int) n`, address, n)
+			return err
+		}); err != nil {
+			t.Fatal(err)
+		}
+		var people [][16]byte
+		if err := s.db.InRole(t.Context(), pg.Gate, func(tx pgx.Tx) (err error) {
+			rows, err := tx.Query(t.Context(), `select id from person where email like '%.' || $1`, address)
+			if err != nil {
+				return err
+			}
+			people, err = pgx.CollectRows(rows, pgx.RowTo[[16]byte])
+			return err
+		}); err != nil {
+			t.Fatal(err)
+		}
+		if err := s.db.InOrg(t.Context(), org.UUID(), func(tx pgx.Tx) error {
+			_, err := tx.Exec(t.Context(), `insert into member (org_id, person_id, role) select $1, unnest($2::uuid[]), 'USER'`, org, people)
+			return err
+		}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	other, err := s.Accounts.CreateOwner(t.Context(), tenancyservice.NewOwner{
+		Email: "other@works.example", Name: "Other", Password: "correct horse battery staple 7", Organization: "other",
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	members(s.owner.Org, "stalls", 3*mailWorkers)
+	report := func(org tenancy.OrgID, name string) {
+		r := tenancy.Report{ID: name, Org: org, Kind: tenancy.ReportFailed, Channel: "acme", Platform: "X", Posts: 1}
+		if err := s.Accounts.QueueReports(t.Context(), org, []tenancy.Report{r}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	report(s.owner.Org, "stalling")
+	for range 2 {
+		<-server.Held()
+	}
+	report(other.Org, "working")
+	server.Wait(t, "other@works.example", "acme")
+	server.Release()
 }
 
 func TestMails_GivenUpOneIsLoggedAndCounted(t *testing.T) {

@@ -133,6 +133,9 @@ func (w *taskWorker) Work(ctx context.Context, job *river.Job[taskArgs]) error {
 	}
 	if errors.Is(err, ErrLater) {
 		w.moveLater(ctx, job.JobRow)
+		if job.Queue == w.Kind+laterSuffix {
+			return river.JobSnooze(laterAgain)
+		}
 		return river.JobSnooze(laterWait)
 	}
 	if errors.Is(ctx.Err(), context.Canceled) && !isPermanent(err) {
@@ -149,8 +152,10 @@ func (w *taskWorker) run(ctx context.Context, job *river.Job[taskArgs]) error {
 }
 
 const (
-	// laterWait is how long a task waits at least that returned ErrLater.
-	laterWait = time.Second
+	// laterWait is how long a task waits at least that returned ErrLater, and laterAgain how long in the second queue: the
+	// tasks behind it have turns meanwhile, and thousands that wait for one server cost few queries.
+	laterWait  = time.Second
+	laterAgain = 2 * time.Second
 	// afterTimeout limits what follows a run that failed.
 	afterTimeout = 5 * time.Second
 )

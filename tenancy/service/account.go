@@ -98,10 +98,12 @@ type Accounts struct {
 	slots    *limit.Fair[string] // limits concurrent hashing of passwords, fairly by site
 	// audits limits queries of audit logs, fairly by organization: one can read a whole log.
 	audits *limit.Fair[tenancy.OrgID]
-	// sending limits first attempts to send mails, by the domain of the recipient.
-	sending *limit.PerKey[string]
-	decoy   string       // the hash that is compared when the person is unknown
-	hashed  atomic.Int64 // passwords that were hashed or compared
+	// sending limits first attempts to send mails, and sendingLater those of the second queue, by the domain of the
+	// recipient. sendingOrg limits the mails to members in the second queue, by their organization.
+	sending, sendingLater *limit.PerKey[string]
+	sendingOrg            *limit.PerKey[tenancy.OrgID]
+	decoy                 string       // the hash that is compared when the person is unknown
+	hashed                atomic.Int64 // passwords that were hashed or compared
 
 	// purgeOrgs and purgePeople hold where the next Purge goes on.
 	purgeOrgs   *batch.Sweep[tenancy.OrgID]
@@ -126,8 +128,9 @@ func New(cfg Config, d Deps) (*Accounts, error) {
 		cfg: cfg, deps: d, store: store, clock: d.Clock, log: d.Log,
 		mails: mails.Instance{Name: "Crier", URL: cfg.BaseURL}, slots: newSlots(hashesAtOnce(runtime.GOMAXPROCS(0))),
 		audits:  limit.NewFair[tenancy.OrgID](auditsAtOnce, auditsWaiting),
-		sending: limit.New[string](sendingPerDomain),
-		hash:    &argon2id.Params{Memory: 19 * 1024, Iterations: 2, Parallelism: 1, SaltLength: 16, KeyLength: 32},
+		sending: limit.New[string](sendingPerDomain), sendingLater: limit.New[string](sendingPerDomain),
+		sendingOrg: limit.New[tenancy.OrgID](sendingPerOrg),
+		hash:       &argon2id.Params{Memory: 19 * 1024, Iterations: 2, Parallelism: 1, SaltLength: 16, KeyLength: 32},
 	}
 	a.keys = newKeyCache(d.Clock, d.Revocations, a.findKeys)
 	a.purgeOrgs, a.purgePeople, a.purgeShare = a.orgSweep(), a.personSweep(), purgeShare

@@ -128,9 +128,11 @@ const (
 	deleteTimeout = 5 * time.Second
 	// noticeWindow excludes mails that were given up.
 	noticeWindow = 24 * time.Hour
-	// sendingPerDomain is how many mails to the recipients of one mail domain this process sends at once by first attempts:
-	// fewer than these have workers, so that a domain whose server stalls does not delay the mails to others.
+	// sendingPerDomain is how many mails to the recipients of one mail domain this process sends at once from each of the two
+	// queues: fewer than these have workers, so that a domain whose server stalls does not delay the mails to others.
 	sendingPerDomain = 3
+	// sendingPerOrg is how many mails to the members of one organization it sends at once from the second queue.
+	sendingPerOrg = 2
 	// membersPage is how many members get a mail by one transaction.
 	membersPage = 100
 )
@@ -153,7 +155,8 @@ func (a *Accounts) notify(ctx context.Context, tx *tenancystore.GateTx, kind mai
 // SendMail renders and sends a queued mail and deletes it. One that is gone is no error, and neither is one that the
 // recipient's server refuses for good: it is logged. After another error the caller repeats it, and a link gets a new
 // token then. After a crash the mail may be sent twice. It returns jobs.ErrLater in a process without a mail server,
-// because others may have one, and with first while too many mails to the domain of the recipient are being sent.
+// because others may have one, and while too many mails to the domain of the recipient are being sent from the queue, which
+// is the second one without first, or too many to members of one organization from that.
 func (a *Accounts) SendMail(ctx context.Context, queued tenancy.MailID, first bool) error {
 	const op = "tenancy.SendMail"
 	m, err := a.queuedMail(ctx, op, queued)
@@ -169,13 +172,11 @@ func (a *Accounts) SendMail(ctx context.Context, queued tenancy.MailID, first bo
 	if mailKind(m.Kind) == mailMembers {
 		return a.mailPage(ctx, m.ID)
 	}
-	if first {
-		leave, ok := a.sending.TryEnter(domainOf(m.Email))
-		if !ok {
-			return jobs.ErrLater
-		}
-		defer leave()
+	leave, ok := a.enterSending(m, first)
+	if !ok {
+		return jobs.ErrLater
 	}
+	defer leave()
 	message, err := a.render(ctx, m)
 	if err == nil {
 		err = a.deps.Mail.Send(ctx, message)
@@ -194,6 +195,27 @@ func (a *Accounts) SendMail(ctx context.Context, queued tenancy.MailID, first bo
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), deleteTimeout)
 	defer cancel()
 	return a.inGate(ctx, op, func(tx *tenancystore.GateTx) error { return tx.DeleteMail(ctx, m.ID) })
+}
+
+// enterSending takes the places of a mail among those that are being sent. ok is false when there is none.
+func (a *Accounts) enterSending(m tenancystore.Mail, first bool) (leave func(), ok bool) {
+	if first {
+		return a.sending.TryEnter(domainOf(m.Email))
+	}
+	leaveDomain, ok := a.sendingLater.TryEnter(domainOf(m.Email))
+	if !ok {
+		return nil, false
+	}
+	var n notice
+	if err := json.Unmarshal(m.Data, &n); err != nil || n.Org.IsZero() || !n.isOptional(mailKind(m.Kind)) { // render returns the error
+		return leaveDomain, true
+	}
+	leaveOrg, ok := a.sendingOrg.TryEnter(n.Org)
+	if !ok {
+		leaveDomain()
+		return nil, false
+	}
+	return func() { leaveOrg(); leaveDomain() }, true
 }
 
 // domainOf returns the domain of a mail address.
