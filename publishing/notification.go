@@ -121,6 +121,8 @@ type ListedNotification struct {
 	Connector   string `db:"connector"`
 	// Content is one sentence for people, plain text.
 	Content string `db:"-"`
+	// IsClosed is true when what follows is another notification.
+	IsClosed bool `db:"-"`
 }
 
 // NotificationPage is a page of notifications, the newest activity first.
@@ -356,6 +358,19 @@ func (s *Incidents) reopen(key incidentKey) *Notification {
 	}
 	s.open[key] = n
 	return n
+}
+
+// TakesNoMore returns whether what happens after a time is another notification.
+func (n Notification) TakesNoMore(after time.Time) bool {
+	switch {
+	case n.Kind == NotifyApproval:
+		return n.Answer == nil || *n.Answer != AnswerPending
+	case n.ClosedAt != nil:
+		return true
+	case n.Kind.isDaily():
+		return dayOf(n.CreatedAt) != dayOf(after)
+	}
+	return n.Kind != NotifyReconnect && after.Sub(n.LastAt) > IncidentSilence
 }
 
 // isOver reports whether an open incident takes no further event.

@@ -239,3 +239,26 @@ func TestIncidents_EndedShortlyBeforeGoesOn(t *testing.T) {
 	s.add(t, morning.Add(20*time.Second), one, "refused")
 	s.want(t, "refused again before anybody was mailed", shown{Kind: "reconnect", Mails: true})
 }
+
+func TestNotification_TakesNoMore(t *testing.T) {
+	t.Parallel()
+	now := time.Date(2027, time.March, 10, 12, 0, 0, 0, time.UTC)
+	yesterday, pending, approved := now.Add(-20*time.Hour), publishing.AnswerPending, publishing.AnswerApproved
+	for name, c := range map[string]struct {
+		n    publishing.Notification
+		want bool
+	}{
+		"one that was closed":       {n: publishing.Notification{Kind: publishing.NotifyReconnect, ClosedAt: &yesterday}, want: true},
+		"a channel to be connected": {n: publishing.Notification{Kind: publishing.NotifyReconnect, LastAt: now.AddDate(-1, 0, 0)}},
+		"failures of yesterday":     {n: publishing.Notification{Kind: publishing.NotifyFailed, LastAt: yesterday}},
+		"failures of last week":     {n: publishing.Notification{Kind: publishing.NotifyFailed, LastAt: now.AddDate(0, 0, -7)}, want: true},
+		"posts of today":            {n: publishing.Notification{Kind: publishing.NotifyPublished, CreatedAt: now.Add(-11 * time.Hour)}},
+		"posts of yesterday":        {n: publishing.Notification{Kind: publishing.NotifyPublished, CreatedAt: yesterday, LastAt: now}, want: true},
+		"a request that waits":      {n: publishing.Notification{Kind: publishing.NotifyApproval, Answer: &pending}},
+		"an answered request":       {n: publishing.Notification{Kind: publishing.NotifyApproval, Answer: &approved}, want: true},
+	} {
+		if got := c.n.TakesNoMore(now); got != c.want {
+			t.Errorf("%s: got %v, want %v", name, got, c.want)
+		}
+	}
+}

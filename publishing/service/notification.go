@@ -99,10 +99,10 @@ func (s *Notifications) Read(
 	return out, before, nil
 }
 
-// describe sets the sentences of notifications.
+// describe sets the sentences of notifications, and whether they are closed.
 func (s *Notifications) describe(list []publishing.ListedNotification) {
 	for i := range list {
-		list[i].Content = s.sentence(list[i])
+		list[i].Content, list[i].IsClosed = s.sentence(list[i]), list[i].TakesNoMore(s.deps.Clock.Now())
 	}
 }
 

@@ -23,7 +23,12 @@ type Instance struct {
 	Name string
 	// URL is the public http or https address of the service.
 	URL string
+	// Stop are the links of the footer that end mails; none in mails that nobody can switch off.
+	Stop []StopLink
 }
+
+// StopLink ends the mails about what Words name.
+type StopLink struct{ Words, URL string }
 
 // content is what the layout shows.
 type content struct {
@@ -59,7 +64,7 @@ const maxSubject = 120
 
 // message returns c in both forms.
 func (i Instance) message(c content) mail.Message {
-	c.Instance = Instance{Name: cut(clean(i.Name), maxName), URL: i.URL}
+	c.Instance = Instance{Name: cut(clean(i.Name), maxName), URL: i.URL, Stop: i.Stop}
 	c.Subject = cut(clean(c.Subject), maxSubject)
 	return mail.Message{To: c.To, Subject: c.Subject, Text: execute(textLayout, c), HTML: execute(htmlLayout, c)}
 }

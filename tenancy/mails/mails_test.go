@@ -298,3 +298,18 @@ func TestSpan_IsWhole(t *testing.T) {
 		}
 	}
 }
+
+func TestMessage_FooterHasLinksThatEndMails(t *testing.T) {
+	t.Parallel()
+	from := here
+	from.Stop = []StopLink{{Words: "posts that fail", URL: link1}, {Words: "published posts", URL: link2}}
+	m := from.Report(to, "Acme", report(tenancy.ReportFailed, "Acme"))
+	for _, want := range []string{"No more mails about posts that fail: " + link1, "No more mails about published posts: " + link2} {
+		if !strings.Contains(m.Text, want) {
+			t.Errorf("got the text %s, want it to have %q", m.Text, want)
+		}
+	}
+	if !strings.Contains(m.HTML, `<a href="`+html.EscapeString(link2)+`">No more mails about published posts</a>`) {
+		t.Errorf("got the page %s, want the links in it", m.HTML)
+	}
+}

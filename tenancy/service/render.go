@@ -14,6 +14,7 @@ import (
 	"crier/platform/mail"
 	"crier/platform/pg"
 	"crier/tenancy"
+	"crier/tenancy/mails"
 	tenancystore "crier/tenancy/store"
 )
 
@@ -39,51 +40,51 @@ func (a *Accounts) render(ctx context.Context, m tenancystore.Mail) (mail.Messag
 	if n.isOptional(mailKind(m.Kind)) {
 		return a.renderOptional(ctx, m, n)
 	}
-	return a.renderNotice(mailKind(m.Kind), m.Email, n)
+	return a.renderNotice(a.mails, mailKind(m.Kind), m.Email, n)
 }
 
 // renderNotice returns the message of a mail that has no link.
-func (a *Accounts) renderNotice(kind mailKind, to string, n notice) (mail.Message, error) {
+func (a *Accounts) renderNotice(from mails.Instance, kind mailKind, to string, n notice) (mail.Message, error) {
 	switch kind {
 	case mailAddressChanged:
-		return a.mails.AddressChanged(to, n.Name), nil
+		return from.AddressChanged(to, n.Name), nil
 	case mailNewDevice:
-		return a.mails.NewDevice(to, n.At, n.Agent, n.Address), nil
+		return from.NewDevice(to, n.At, n.Agent, n.Address), nil
 	case mailPasswordChanged:
-		return a.mails.PasswordChanged(to, n.At, n.Address), nil
+		return from.PasswordChanged(to, n.At, n.Address), nil
 	case mailMFAOn:
-		return a.mails.SecondFactorOn(to, n.At, n.Address), nil
+		return from.SecondFactorOn(to, n.At, n.Address), nil
 	case mailMFAOff:
-		return a.mails.SecondFactorOff(to, n.At, n.Address), nil
+		return from.SecondFactorOff(to, n.At, n.Address), nil
 	case mailRecoveryCodes:
-		return a.mails.RecoveryCodesReplaced(to, n.At, n.Address), nil
+		return from.RecoveryCodesReplaced(to, n.At, n.Address), nil
 	case mailIdentityLinked:
-		return a.mails.IdentityLinked(to, n.Name, n.At, n.Address), nil
+		return from.IdentityLinked(to, n.Name, n.At, n.Address), nil
 	case mailIdentityUnlinked:
-		return a.mails.IdentityUnlinked(to, n.Name, n.At, n.Address), nil
+		return from.IdentityUnlinked(to, n.Name, n.At, n.Address), nil
 	case mailKeyCreated:
-		return a.mails.KeyCreated(to, n.Name, n.Key, n.By, n.At), nil
+		return from.KeyCreated(to, n.Name, n.Key, n.By, n.At), nil
 	case mailKeyRotated:
-		return a.mails.KeyRotated(to, n.Name, n.Key, n.By, n.At), nil
+		return from.KeyRotated(to, n.Name, n.Key, n.By, n.At), nil
 	case mailKeyRevoked:
-		return a.mails.KeyRevoked(to, n.Name, n.Key, n.By, n.At), nil
+		return from.KeyRevoked(to, n.Name, n.Key, n.By, n.At), nil
 	case mailRole:
-		return a.mails.RoleChanged(to, n.Name, string(n.Role), n.By), nil
+		return from.RoleChanged(to, n.Name, string(n.Role), n.By), nil
 	case mailRemoved:
-		return a.mails.RemovedFromOrganization(to, n.Name), nil
+		return from.RemovedFromOrganization(to, n.Name), nil
 	case mailOwner:
-		return a.mails.OwnershipReceived(to, n.Name, n.By), nil
+		return from.OwnershipReceived(to, n.Name, n.By), nil
 	case mailAccountDeletion:
-		return a.mails.AccountDeletion(to, n.Until), nil
+		return from.AccountDeletion(to, n.Until), nil
 	case mailOrganizationDeletion:
-		return a.mails.OrganizationDeletion(to, n.Name, n.By, n.Until), nil
+		return from.OrganizationDeletion(to, n.Name, n.By, n.Until), nil
 	case mailDeletionUndone:
-		return a.mails.DeletionUndone(to, n.Name), nil
+		return from.DeletionUndone(to, n.Name), nil
 	case mailImpersonated:
-		return a.mails.Impersonated(to, n.By, n.At), nil
+		return from.Impersonated(to, n.By, n.At), nil
 	case mailReport:
 		if len(n.Reports) > 0 {
-			return a.mails.Reports(to, n.Name, n.Reports, n.More), nil
+			return from.Reports(to, n.Name, n.Reports, n.More), nil
 		}
 	}
 	return mail.Message{}, fault.New(fault.Internal, "tenancy.renderNotice", "There is no mail of the kind "+string(kind)+".")
@@ -257,11 +258,13 @@ func (a *Accounts) renderOptional(ctx context.Context, m tenancystore.Mail, n no
 				return err
 			}
 		}
-		if out, err = a.renderNotice(mailKind(m.Kind), m.Email, n); err != nil {
+		from := a.mails
+		if from.Stop, err = a.stopLinks(person.ID, n.topics(wants)); err != nil {
 			return err
 		}
-		if topics := n.topics(wants); len(topics) == 1 { // the header has one link
-			out.Unsubscribe, err = a.unsubscribeURL(person.ID, topics[0])
+		out, err = a.renderNotice(from, mailKind(m.Kind), m.Email, n)
+		if len(from.Stop) == 1 && strings.HasPrefix(from.Stop[0].URL, "https:") { // the header has one link
+			out.Unsubscribe = from.Stop[0].URL
 		}
 		return err
 	})
@@ -291,13 +294,26 @@ func isStillMember(
 // unsubscribeFor binds the tokens of unsubscribeURL to their use.
 const unsubscribeFor = "unsubscribe"
 
-// unsubscribeURL returns the address that Unsubscribe answers for a person and a kind of mails, "" for an instance
-// without https, whose mails cannot have one.
-func (a *Accounts) unsubscribeURL(person tenancy.PersonID, topic tenancy.MailTopic) (string, error) {
-	base, err := url.Parse(a.cfg.BaseURL)
-	if err != nil || base.Scheme != "https" {
-		return "", nil
+// stopWords are what the mails of a topic are about, for the footer.
+var stopWords = map[tenancy.MailTopic]string{
+	tenancy.TopicTeam: "your organizations", tenancy.TopicFailure: "posts that fail",
+	tenancy.TopicChannel: "channels that must be connected again", tenancy.TopicSuccess: "published posts",
+}
+
+// stopLinks returns the links of the footer that end the mails of some topics.
+func (a *Accounts) stopLinks(person tenancy.PersonID, topics []tenancy.MailTopic) (out []mails.StopLink, err error) {
+	for _, t := range topics {
+		address, err := a.unsubscribeURL(person, t)
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, mails.StopLink{Words: stopWords[t], URL: address})
 	}
+	return out, nil
+}
+
+// unsubscribeURL returns the address that Unsubscribe answers for a person and a kind of mails.
+func (a *Accounts) unsubscribeURL(person tenancy.PersonID, topic tenancy.MailTopic) (string, error) {
 	sealed, err := a.deps.Keyring.Seal([]byte(person.String()+" "+string(topic)), unsubscribeFor)
 	if err != nil {
 		return "", err

@@ -119,6 +119,9 @@ func TestMail_PreferencesAndUnsubscribe(t *testing.T) {
 	if !strings.HasPrefix(m.Subject, "Your role in ") {
 		t.Fatalf("got the mail %q, want that the role has changed", m.Subject)
 	}
+	if !strings.Contains(m.Text, "No more mails about your organizations: "+m.Unsubscribe) {
+		t.Errorf("got the mail %q, want the link in its footer too", m.Text)
+	}
 	link, err := url.Parse(m.Unsubscribe)
 	if err != nil || link.Scheme != "https" || link.Query().Get("token") == "" {
 		t.Fatalf("got List-Unsubscribe %q, %v", m.Unsubscribe, err)

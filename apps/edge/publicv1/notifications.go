@@ -49,7 +49,7 @@ type NotificationRecord struct {
 func notificationRecord(n publishing.ListedNotification) NotificationRecord {
 	out := NotificationRecord{
 		ID: n.ID.String(), Content: n.Content, CreatedAt: FormatTime(n.CreatedAt), UpdatedAt: FormatTime(n.LastAt),
-		Kind: string(n.Kind), Count: n.Posts, Closed: n.ClosedAt != nil, ErrorCode: (*ErrorCode)(n.Code),
+		Kind: string(n.Kind), Count: n.Posts, Closed: n.IsClosed, ErrorCode: (*ErrorCode)(n.Code),
 	}
 	if !n.Channel.IsZero() {
 		channel := n.Channel.String()
