@@ -95,7 +95,7 @@ func (r *rig) run(t *testing.T, settings map[string]string) {
 	values := map[string]string{
 		"DATABASE_URL": r.database, "DATABASE_MAX_CONNS": "12", "SANDBOX_URL": r.sandbox, "ENCRYPTION_KEYS": r.sealing,
 		"CRIER_HOME": t.TempDir(), "PORT": "0", "BASE_URL": base, "API_LIMIT": "100000", "ACTOR_TIMEOUT": "20s",
-		"SWEEP_INTERVAL": "200ms", "PLATFORM_TIMEOUT": "20s",
+		"SWEEP_INTERVAL": "1s", "PLATFORM_TIMEOUT": "20s",
 		"DRAIN_DELAY": "0s", "DRAIN_TIMEOUT": "2s", "STOP_TIMEOUT": "20s",
 	}
 	maps.Copy(values, settings)
