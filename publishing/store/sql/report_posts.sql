@@ -10,17 +10,21 @@
 --
 --   PREPARE report_posts (uuid, timestamptz[]) AS
 --   EXPLAIN EXECUTE report_posts (null, null);
-with thread as (
+with follower as (
+  -- The first follower of each thread that is not published; one that failed comes first. A follower has at least the
+  -- date of its thread.
+  select distinct on (f.group_id) f.group_id, f.state
+  from post f
+  where f.publish_date >= ($2::timestamptz[])[1] and f.after_post is not null and f.deleted_at is null
+    and f.state <> 'PUBLISHED'
+  order by f.group_id, f.state <> 'ERROR', f.id
+), thread as (
   -- What each thread shows.
   select width_bucket(p.publish_date, $2) - 1 as day, c.connector,
-    case
-      when p.state <> 'PUBLISHED' then p.state
-      else coalesce((
-        select f.state from post f
-        where f.group_id = any (array[p.group_id]) and (f.org_id = p.org_id) is true and f.after_post is not null
-          and f.deleted_at is null and f.state <> 'PUBLISHED'
-        order by f.state <> 'ERROR', f.id limit 1), 'PUBLISHED') end as shown
-  from post p join channel c on c.org_id = p.org_id and c.id = p.channel_id
+    case when p.state <> 'PUBLISHED' then p.state else coalesce(f.state, 'PUBLISHED') end as shown
+  from post p
+  join channel c on c.org_id = p.org_id and c.id = p.channel_id
+  left join follower f on f.group_id = p.group_id
   where p.publish_date >= ($2::timestamptz[])[1] and p.after_post is null and p.delay_minutes = 0
     and p.deleted_at is null and ($1::uuid is null or c.customer_id = $1)
 )
