@@ -271,21 +271,9 @@ func (k *Keeper) Use(ctx context.Context, a publishingstore.Access, fn func(cont
 }
 
 // Read is Use for what only reads, such as statistics: a platform may refuse that to an access with which it takes posts,
-// so that only a refused refresh flags the channel.
+// so that only a refused refresh flags the channel. It takes no place of the organization: the caller bounds how many
+// calls are in progress.
 func (k *Keeper) Read(ctx context.Context, a publishingstore.Access, fn func(context.Context, *Channel) error) error {
-	leave, err := k.enter(ctx, a.Channel.Org)
-	if err != nil {
-		return err
-	}
-	defer leave()
-	return k.use(ctx, a, fn, true)
-}
-
-// ReadInBackground is Read for work that nobody waits for. It takes no place of the organization: the caller bounds how
-// many calls are in progress.
-func (k *Keeper) ReadInBackground(
-	ctx context.Context, a publishingstore.Access, fn func(context.Context, *Channel) error,
-) error {
 	return k.use(ctx, a, fn, true)
 }
 

@@ -10,6 +10,8 @@ import (
 	"testing"
 	"time"
 
+	"golang.org/x/time/rate"
+
 	"crier/platform/clock"
 	"crier/platform/fault"
 	"crier/platform/id"
@@ -265,6 +267,43 @@ func TestAnalytics_RequestDoesNotWaitForHangingPlatform(t *testing.T) {
 	r.analytics.SetWait(time.Millisecond)
 	if out, err := r.read(1); err != nil || len(out.Metrics) != 2 {
 		t.Errorf("got %+v, %v, want the last figures", out, err)
+	}
+}
+
+// An organization that asks for the figures of many channels of a slow platform leaves others their turn, and gets all of
+// them in the end.
+func TestAnalytics_ManyRequestsOfOneOrganizationLeaveRoomForOthers(t *testing.T) {
+	t.Parallel()
+	r := newAnalyticsRig(t)
+	other := r.Organization()
+	theirs := r.Connect(other.Org)
+	begun, release := make(chan struct{}, 20), make(chan struct{})
+	r.platform.judge = func(s *connector.Session) error {
+		if strings.HasPrefix(s.Account.ID, "slow") {
+			begun <- struct{}{}
+			<-release
+		}
+		return nil
+	}
+	pace := r.analytics.SetPace(5) // one more than the places of an organization
+	results := make(chan error, 12)
+	for range cap(results) {
+		c := r.channelOn(r.who.Org, "slow")
+		go func() {
+			_, err := r.analytics.Channel(r.Context(), r.who, publishing.GetAnalytics{Channel: c.String(), Days: 7})
+			results <- err
+		}()
+	}
+	for range 4 {
+		<-begun
+	}
+	_, err := r.analytics.Channel(r.Context(), other, publishing.GetAnalytics{Channel: theirs.String(), Days: 7})
+	r.OK(err)
+	pace.SetBurst(100)
+	pace.SetLimit(rate.Inf)
+	close(release)
+	for range cap(results) {
+		r.OK(<-results)
 	}
 }
 

@@ -29,7 +29,7 @@ type Config struct {
 	PlatformTimeout time.Duration
 	// UploadTimeout is the longest time of an upload. CollectFiles takes older bytes without a row for orphans.
 	UploadTimeout time.Duration
-	// SnapshotRate is how many calls a second TakeSnapshots makes to one server, see SnapshotRate.
+	// SnapshotRate is how many readings a second TakeSnapshots begins at one server, see SnapshotRate.
 	SnapshotRate float64
 
 	MaxImage int64 `env:"MAX_IMAGE_BYTES, default=10485760" doc:"Largest image that may be uploaded, in bytes."`

@@ -3,6 +3,7 @@ package service
 import (
 	"context"
 	"encoding/binary"
+	"errors"
 	"sync"
 	"time"
 
@@ -24,14 +25,18 @@ const (
 	snapshotPostAge = 7 * 24 * time.Hour
 	// snapshotOrgs is how many organizations are read at the same time, one channel of each.
 	snapshotOrgs = 16
-	// snapshotBatch and snapshotOrgBatch are how many channels are taken at a time, in all and of one organization.
-	snapshotBatch    = 400
-	snapshotOrgBatch = 25
+	// snapshotBatch, snapshotServerBatch and snapshotOrgBatch are how many channels are taken at a time: in all, of one
+	// server, which at SnapshotRate makes less than five minutes, and of one organization.
+	snapshotBatch       = 400
+	snapshotServerBatch = 100
+	snapshotOrgBatch    = 25
 	// snapshotOrgTime limits the time of the calls for one organization in a batch, without the time in which they wait
 	// for their turn. What is left is due later.
 	snapshotOrgTime = 2 * time.Minute
-	// snapshotFailures is after how many failures of one server in a row the rest of its channels is due later.
+	// snapshotFailures is after how many failures of one server in a row the rest of its channels is due later. A call
+	// that takes snapshotSlow is one of them.
 	snapshotFailures = 3
+	snapshotSlow     = insightTime / 2
 	// snapshotAgain is when a channel is due again that was not tried.
 	snapshotAgain = time.Hour
 	// snapshotRest is the first part of a day, in which no snapshot is taken: platforms complete the figures of the day
@@ -39,8 +44,8 @@ const (
 	snapshotRest = 2 * time.Hour
 )
 
-// SnapshotRate is how many calls a second TakeSnapshots makes to one server. The smallest limit for one client that a
-// platform documents is that of a Bluesky server, 3,000 calls in five minutes.
+// SnapshotRate is how many readings a second TakeSnapshots begins at one server, see insightRate. The smallest limit for
+// one client that a platform documents is that of a Bluesky server, 3,000 calls in five minutes.
 const SnapshotRate = 4
 
 // TakeSnapshots reads the statistics of all channels whose snapshot of the day is due, with those of their latest posts,
@@ -48,22 +53,33 @@ const SnapshotRate = 4
 // also with an error, which is that of the database.
 //
 // A server that fails delays only its own channels, and an organization only its own, until an hour later. A channel that
-// fails waits the longer the more often it does, and comes after the others. Only one process should call it at a time, because the rate of calls is that of one process. After a crash the channels that
-// were taken are due an hour later.
+// fails waits the longer the more often it does, and comes after the others. Only one process should call it at a time,
+// because the rate of calls is that of one process. When ctx ends, or in a crash, the channels that were taken but not
+// read are due an hour later.
 func (s *Analytics) TakeSnapshots(ctx context.Context) (int, error) {
 	platforms := s.analysts()
 	sweep := &snapshotSweep{Analytics: s, servers: map[string]*snapshotServer{}, perSecond: s.cfg.SnapshotRate}
 	for {
 		now := s.deps.Clock.Now()
-		due, err := s.store.SnapshotsDue(ctx, platforms, snapshotOrgBatch, snapshotBatch, now, now.Add(snapshotAgain))
+		due, err := s.store.SnapshotsDue(ctx, publishingstore.SnapshotBatch{
+			Platforms: platforms, OfOrg: snapshotOrgBatch, OfServer: snapshotServerBatch, Total: snapshotBatch,
+			Now: now, Again: now.Add(snapshotAgain),
+		})
 		if err != nil || len(due) == 0 {
 			return sweep.done, err
 		}
-		if err := sweep.batch(ctx, due); err != nil {
+		err = sweep.batch(ctx, due)
+		if errors.Is(err, errNoTurn) {
+			return sweep.done, nil
+		}
+		if err != nil {
 			return sweep.done, err
 		}
 	}
 }
+
+// errNoTurn is returned for a channel that was not asked for, because ctx ends before it would be its turn.
+var errNoTurn = errors.New("the time for the snapshots is over")
 
 // analysts returns the platforms with statistics.
 func (s *Analytics) analysts() []string {
@@ -103,8 +119,8 @@ func (s *snapshotSweep) server(name string) *snapshotServer {
 	return s.servers[name]
 }
 
-// batch reads channels, of each organization one after the other. It returns the first error of the database, after
-// which no other channel is begun.
+// batch reads channels, of each organization one after the other. It returns the first error of the database, or
+// errNoTurn, after which no other channel is begun.
 func (s *snapshotSweep) batch(ctx context.Context, due []publishingstore.DueSnapshot) error {
 	byOrg := map[tenancy.OrgID][]publishingstore.DueSnapshot{}
 	for _, d := range due {
@@ -129,6 +145,9 @@ func (s *snapshotSweep) organization(ctx context.Context, channels []publishings
 			continue
 		}
 		err := visit.channel(ctx, d, server)
+		if errors.Is(err, errNoTurn) {
+			return err
+		}
 		if pg.IsEnvironment(err) && !pg.IsOrgBusy(err) && ctx.Err() == nil {
 			return err
 		}
@@ -154,46 +173,41 @@ func (v *snapshotServer) isFailing() bool {
 	return v.inARow >= snapshotFailures
 }
 
-// answered counts the result of a call. Only those failures count that may be the server's.
-func (v *snapshotServer) answered(err error) {
+// answered counts the result of a call, and how long it took. Only those failures count that may be the server's.
+func (v *snapshotServer) answered(err error, took time.Duration) {
 	kind := connector.KindOf(err, false)
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	switch {
+	case took >= snapshotSlow, err != nil && (kind == connector.KindTransient || kind == connector.KindUnknown):
+		v.inARow++
 	case err == nil:
 		v.inARow = 0
-	case kind == connector.KindTransient || kind == connector.KindUnknown:
-		v.inARow++
 	}
 }
 
-// channel reads and stores the statistics of a channel and of its latest posts. When the platform fails on a post, the
-// rest of them is left out. It returns an error of the database only.
+// channel reads and stores the statistics of a channel and of its latest posts. It returns an error of the database, or
+// errNoTurn.
 func (s *snapshotVisit) channel(ctx context.Context, d publishingstore.DueSnapshot, server *snapshotServer) error {
 	now := s.deps.Clock.Now()
 	source, err := s.store.SnapshotSource(ctx, d.Org, d.Channel, now.Add(-snapshotPostAge), snapshotPosts)
-	if pg.IsNoRows(err) || err == nil && !source.Active {
+	if pg.IsNoRows(err) {
 		return nil
 	}
 	if err != nil {
 		return err
 	}
 	next := nextSnapshot(d.Channel, now)
-	of := publishingstore.InsightOf{Channel: d.Channel}
-	days, err := s.ask(ctx, server, source.Access, insightTarget{of: of}, source.ReadAt, now)
+	if !source.Active {
+		return s.store.PutOffSnapshot(ctx, d.Org, d.Channel, next)
+	}
+	r := reading{access: source.Access, insightTarget: targetOfChannel(source.Access), last: source.ReadAt}
+	days, err := s.ask(ctx, server, &r, now)
 	if err != nil {
 		return s.notRead(ctx, source.Access, d.Channel, now, err)
 	}
-	all := []publishingstore.ReadInsight{{InsightOf: of, Days: days, Next: &next}}
-	for _, r := range source.Posts {
-		t := targetOf(r)
-		days, err := s.ask(ctx, server, source.Access, t, nil, now)
-		if err != nil {
-			s.deps.Log.WarnContext(ctx, "the statistics of a post could not be read", "org", d.Org, "post", r.Post, "error", err)
-			break
-		}
-		all = append(all, publishingstore.ReadInsight{InsightOf: t.of, Days: days})
-	}
+	all := []publishingstore.ReadInsight{{InsightOf: r.of, Days: days, Next: &next}}
+	all = append(all, s.posts(ctx, server, r.access, source.Posts, now)...)
 	if err := s.store.SaveInsights(ctx, d.Org, now, all); err != nil {
 		return err
 	}
@@ -203,39 +217,68 @@ func (s *snapshotVisit) channel(ctx context.Context, d publishingstore.DueSnapsh
 	return nil
 }
 
-// notRead stores why a channel was not read. It returns an error of the database only.
+// posts reads the statistics of posts. When the platform fails on one, or the time of the organization is over, the rest
+// of them is left out.
+func (s *snapshotVisit) posts(
+	ctx context.Context, server *snapshotServer, a publishingstore.Access, posts []publishingstore.Released, now time.Time,
+) (out []publishingstore.ReadInsight) {
+	for _, p := range posts {
+		if s.spent >= snapshotOrgTime {
+			break
+		}
+		r := reading{access: a, insightTarget: targetOf(p)}
+		days, err := s.ask(ctx, server, &r, now)
+		if errors.Is(err, errNoTurn) {
+			break
+		}
+		if err != nil {
+			s.deps.Log.WarnContext(ctx, "the statistics of a post could not be read",
+				"org", r.org(), "post", p.Post, "error", err)
+			break
+		}
+		a = r.access
+		out = append(out, publishingstore.ReadInsight{InsightOf: r.of, Days: days})
+	}
+	return out
+}
+
+// notRead stores why a channel was not read. It returns an error of the database, or errNoTurn.
 func (s *snapshotVisit) notRead(
 	ctx context.Context, a publishingstore.Access, channel publishing.ChannelID, now time.Time, err error,
 ) error {
-	if ctx.Err() != nil {
-		return nil // the process stops
+	if errors.Is(err, errNoTurn) || ctx.Err() != nil {
+		return errNoTurn
 	}
 	s.deps.Log.WarnContext(ctx, "the statistics of a channel could not be read for the snapshot of the day",
 		"org", a.Channel.Org, "channel", channel, "connector", a.Channel.Connector, "error", err)
 	return s.store.SnapshotFailed(ctx, a.Channel.Org, channel, now, connector.Clean(publicOf(err), maxProblem))
 }
 
-// ask waits for the server's turn and reads the days since the last reading. A panic of a connector is an error, because
-// the sweep has goroutines of its own.
+// ask waits for the server's turn and reads the days since the last reading. The access of r is then the one that was
+// used, which may be a new one. It returns errNoTurn when ctx ends before the turn. A panic of a connector is an error,
+// because the sweep has goroutines of its own.
 func (s *snapshotVisit) ask(
-	ctx context.Context, server *snapshotServer, a publishingstore.Access, t insightTarget, last *time.Time,
-	now time.Time,
+	ctx context.Context, server *snapshotServer, r *reading, now time.Time,
 ) (days []publishing.DayFigures, err error) {
-	if err := server.pace.Wait(ctx); err != nil {
-		return nil, err
+	if server.pace.Wait(ctx) != nil {
+		return nil, errNoTurn
 	}
-	c, _ := s.deps.Connectors.Get(a.Channel.Connector)
-	analyst, ok := connector.AnalystOf(c)
-	if !ok {
+	c, _ := s.deps.Connectors.Get(r.access.Channel.Connector)
+	var ok bool
+	if r.analyst, ok = connector.AnalystOf(c); !ok {
 		return nil, nil
 	}
 	began := clock.Boot()
-	err = s.deps.Access.ReadInBackground(ctx, a, func(ctx context.Context, c *access.Channel) (err error) {
-		days, err = ask(ctx, analyst, c.Session, t, last, now)
+	ctx, cancel := context.WithTimeout(ctx, insightTime)
+	defer cancel()
+	err = s.deps.Access.Read(ctx, r.access, func(ctx context.Context, c *access.Channel) (err error) {
+		r.access.Credential = c.Sealed
+		days, err = r.ask(ctx, c.Session, now)
 		return err
 	})
-	s.spent += clock.Boot() - began
-	server.answered(err)
+	took := clock.Boot() - began
+	s.spent += took
+	server.answered(err, took)
 	return days, err
 }
 

@@ -1,6 +1,7 @@
 package service_test
 
 import (
+	"context"
 	"fmt"
 	"math"
 	"slices"
@@ -139,6 +140,12 @@ func TestSnapshots_FailuresStayOfTheirOwner(t *testing.T) {
 	if n := len(calls); n != 3+3+1 {
 		t.Errorf("got the calls %v, want three of the server that fails", calls)
 	}
+	r.pass(2 * time.Hour)
+	for _, d := range r.due(publishingstore.SnapshotBatch{OfOrg: 25}) {
+		if d.Org == suspended.Org {
+			t.Error("the channel of the suspended organization is due again, want that on the next day")
+		}
+	}
 	if n := r.known(panics.Org, publishingstore.InsightOf{Channel: good}); n == 0 {
 		t.Error("got no figures of the channel beside one that panics")
 	}
@@ -182,20 +189,73 @@ func TestSnapshots_TakeFewChannelsOfAnOrganizationAtATime(t *testing.T) {
 	}
 	other := r.Organization()
 	r.channelOn(other.Org, "works.test")
-	due, err := r.Store.SnapshotsDue(t.Context(), []string{"sandbox"}, 25, 400, r.now, r.now.Add(time.Hour))
-	r.OK(err)
+	due := r.due(publishingstore.SnapshotBatch{OfOrg: 25})
 	if n := len(slices.DeleteFunc(due, func(d publishingstore.DueSnapshot) bool { return d.Org != other.Org })); n != 1 {
 		t.Errorf("got %d channels of the other organization, want one", n)
 	}
-	rest, err := r.Store.SnapshotsDue(t.Context(), []string{"sandbox"}, 25, 400, r.now, r.now.Add(time.Hour))
-	r.OK(err)
-	if len(rest) != 6 {
+	if rest := r.due(publishingstore.SnapshotBatch{OfOrg: 25}); len(rest) != 6 {
 		t.Errorf("got %d channels by the next call, want the six that are left", len(rest))
 	}
-	none, err := r.Store.SnapshotsDue(t.Context(), []string{}, 25, 400, r.now.Add(2*time.Hour), r.now)
-	r.OK(err)
-	if len(none) != 0 {
+	r.pass(2 * time.Hour)
+	if none := r.due(publishingstore.SnapshotBatch{OfOrg: 25, Platforms: []string{"another"}}); len(none) != 0 {
 		t.Errorf("got %d channels of other platforms, want none", len(none))
+	}
+}
+
+func TestSnapshots_TakeFewChannelsOfAServerAtATime(t *testing.T) {
+	t.Parallel()
+	r := newAnalyticsRig(t)
+	for range 3 {
+		org := r.Organization().Org
+		r.channelOn(org, "large.test")
+		r.channelOn(org, "large.test")
+	}
+	r.channelOn(r.Organization().Org, "small.test")
+	of := map[string]int{}
+	for _, d := range r.due(publishingstore.SnapshotBatch{OfOrg: 25, OfServer: 4}) {
+		of[d.Destination]++
+	}
+	if of["large.test"] != 4 || of["small.test"] != 1 {
+		t.Errorf("got %v channels of the servers, want four of the large one and that of the small one", of)
+	}
+}
+
+// due takes channels whose snapshot is due now, and leaves them an hour.
+func (r *analyticsRig) due(q publishingstore.SnapshotBatch) []publishingstore.DueSnapshot {
+	r.Helper()
+	q.Now, q.Again, q.Total = r.deps.Clock.Now(), r.deps.Clock.Now().Add(time.Hour), 400
+	if q.Platforms == nil {
+		q.Platforms = []string{"sandbox"}
+	}
+	if q.OfServer == 0 {
+		q.OfServer = 400
+	}
+	out, err := r.Store.SnapshotsDue(r.Context(), q)
+	r.OK(err)
+	return out
+}
+
+// When the time is over, what was not asked for is due later, and is no failure of its platform.
+func TestSnapshots_EndOfTimeIsNoFailure(t *testing.T) {
+	t.Parallel()
+	r := newAnalyticsRig(t)
+	for range 5 {
+		r.channelOn(r.Organization().Org, "one.test")
+	}
+	cfg := limits
+	cfg.SnapshotRate = 1e-6 // the second call would be after the time
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	n, err := publishingservice.NewAnalytics(cfg, r.deps).TakeSnapshots(ctx)
+	if n != 1 && n != 2 || err != nil { // one of this server, and that of the rig, which has another, if it came first
+		t.Errorf("got %d channels read, %v, want one of the server and no error", n, err)
+	}
+	if calls := len(r.platform.calls()); calls != n {
+		t.Errorf("got %d calls, want %d", calls, n)
+	}
+	r.pass(time.Hour)
+	if due := r.due(publishingstore.SnapshotBatch{OfOrg: 25}); len(due) != 6-n {
+		t.Errorf("got %d channels that are due an hour later, want the %d others", len(due), 6-n)
 	}
 }
 
@@ -224,5 +284,13 @@ func badSeries(day time.Time) []connector.Series {
 	points = append(points, connector.Point{Day: day.AddDate(0, 0, 1), Value: 1}, connector.Point{Value: 1})
 	return []connector.Series{
 		{Label: "good\x00", Points: points}, {Label: "\n", Points: points[:1]}, {Label: "empty"},
+	}
+}
+
+// A server that answers, but slowly, would hold a batch.
+func TestSnapshots_SlowServerIsLeftAlone(t *testing.T) {
+	t.Parallel()
+	if publishingservice.IsLeftAlone(10, 9*time.Second) || !publishingservice.IsLeftAlone(3, 10*time.Second) {
+		t.Error("want a server left alone after three answers in a row that take ten seconds, and none before")
 	}
 }

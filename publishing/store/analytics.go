@@ -199,17 +199,35 @@ type DueSnapshot struct {
 	Destination string `db:"destination"`
 }
 
-// SnapshotsDue returns channels of these platforms whose snapshot is due, at most perOrg of an organization and total in
-// all: those that have failed the least, and of these those that have waited the longest. No call returns them again
-// before the time again, unless SaveInsights or SnapshotFailed says so.
-func (s *Store) SnapshotsDue(
-	ctx context.Context, connectors []string, perOrg, total int, now, again time.Time,
-) (out []DueSnapshot, err error) {
+// SnapshotBatch says which channels SnapshotsDue takes.
+type SnapshotBatch struct {
+	Platforms []string
+	// OfOrg, OfServer and Total are the largest numbers of channels of one organization, of one server and in all.
+	OfOrg, OfServer, Total int
+	Now                    time.Time
+	// Again is when the channels may be taken again.
+	Again time.Time
+}
+
+// SnapshotsDue returns channels of these platforms whose snapshot is due: those that have failed the least, and of these
+// those that have waited the longest. No call returns them again before the time Again, unless SaveInsights,
+// SnapshotFailed or PutOffSnapshot says so.
+func (s *Store) SnapshotsDue(ctx context.Context, q SnapshotBatch) (out []DueSnapshot, err error) {
 	err = s.db.WriteRole(ctx, pg.Clock, func(b *pgx.Batch) {
-		b.Queue(snapshotsDue, connectors, perOrg, total, now, again).
+		b.Queue(snapshotsDue, q.Platforms, q.OfOrg, q.OfServer, q.Total, q.Now, q.Again).
 			Query(into(&out, pgx.RowToStructByName[DueSnapshot]))
 	})
 	return out, err
+}
+
+const snapshotPutOff = `-- publishing.SnapshotPutOff
+update insight set next_at = $2 where subject = $1`
+
+// PutOffSnapshot stores when the snapshot of a channel is due that is not read now.
+func (s *Store) PutOffSnapshot(
+	ctx context.Context, org tenancy.OrgID, channel publishing.ChannelID, next time.Time,
+) error {
+	return s.db.WriteOrg(ctx, org.UUID(), func(b *pgx.Batch) { b.Queue(snapshotPutOff, channel, next) })
 }
 
 // SnapshotSource is what a snapshot of a channel needs.

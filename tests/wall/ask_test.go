@@ -338,6 +338,9 @@ func analyticsQuestions(s *publishingstore.Store) map[string]question {
 		"Store.SnapshotFailed": func(t *testing.T, m, th tenantFixture) bool {
 			return s.SnapshotFailed(t.Context(), m.org, th.channel.ID, now, "refused") == nil
 		},
+		"Store.PutOffSnapshot": func(t *testing.T, m, th tenantFixture) bool {
+			return s.PutOffSnapshot(t.Context(), m.org, th.channel.ID, now) == nil
+		},
 		"Store.Released": func(t *testing.T, m, th tenantFixture) bool {
 			_, err := s.Released(t.Context(), m.org, th.post.ID)
 			return pg.IsNoRows(err)

@@ -37,7 +37,7 @@ type Metric struct {
 	Label string        `json:"label" doc:"As the platform calls it."`
 	Data  []MetricPoint `json:"data" nullable:"false" doc:"The days whose value is known, the first one first. A day that the platform has not told yet is missing."`
 	// PercentageChange is publishing.Metric.Change.
-	PercentageChange float64 `json:"percentageChange" doc:"Of a count, the days of data together against the same number of days before the window; 0 when those are not known. Of a level such as followers, the last day of data against the first. From 0 to more is 100."`
+	PercentageChange float64 `json:"percentageChange" doc:"In percent. Of a count: the days of data without today, which is not over, against those days that are the length of the window earlier; 0 when one of these is not known. Of a level such as followers: the last day of data against the first. From 0 to more is 100."`
 }
 
 // MetricPoint is the value of one day.

@@ -1,0 +1,281 @@
+package service
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"strings"
+	"time"
+
+	"crier/platform/fault"
+	"crier/platform/pg"
+	"crier/publishing"
+	"crier/publishing/access"
+	"crier/publishing/connector"
+	publishingstore "crier/publishing/store"
+	"crier/tenancy"
+)
+
+const (
+	// insightAge is how old figures may be that are returned without asking the platform.
+	insightAge = time.Hour
+	// insightPause is how long a platform is not asked again after a failure, and the age of figures that Refresh reads
+	// again.
+	insightPause = time.Minute
+	// insightOverlap is how many days before the last reading are read again, because platforms complete the figures of a
+	// day later.
+	insightOverlap = 2
+	// insightWait is how long a request waits for the platform when there are figures that it can return, and insightTime
+	// how long the platform has to answer.
+	insightWait = 5 * time.Second
+	insightTime = 20 * time.Second
+	// insightPlaces is how many calls of requests of one organization are in progress at one platform, so that no
+	// organization takes the whole rate of the platform. Others wait for a place for as long as for the answer.
+	insightPlaces = 4
+	maxProblem    = 1000 // bytes, see publishingstore.InsightFailed
+	// storeTime is how long a result is tried to be stored after the request is gone.
+	storeTime = 10 * time.Second
+	// insightRate and insightBurst are how many readings a second, and at once, the requests of all organizations begin
+	// at one platform in one process. A reading is one call, or three when its access is refreshed. With SnapshotRate,
+	// three processes make as many calls as a Bluesky server takes from one client.
+	insightRate  = 2
+	insightBurst = 20
+)
+
+// insightTarget is what the statistics are of: a channel, or a post, which has a ref and the day of its publication.
+type insightTarget struct {
+	of        publishingstore.InsightOf
+	ref       connector.Ref
+	published time.Time
+}
+
+func targetOfChannel(a publishingstore.Access) insightTarget {
+	return insightTarget{of: publishingstore.InsightOf{Channel: a.Channel.ID}}
+}
+
+func targetOf(r publishingstore.Released) insightTarget {
+	return insightTarget{
+		of:  publishingstore.InsightOf{Channel: r.Channel, Post: r.Post},
+		ref: connector.Ref{ID: r.ID, URL: r.URL, Data: r.Data}, published: r.PublishedOn,
+	}
+}
+
+// reading is what is asked of a platform.
+type reading struct {
+	access publishingstore.Access
+	insightTarget
+	analyst connector.Analyst
+	// last is when the target was last read; nil when it never was.
+	last *time.Time
+	// refresh asks for figures that are no older than insightPause.
+	refresh bool
+}
+
+func (r reading) org() tenancy.OrgID { return r.access.Channel.Org }
+
+// current returns what is stored, after it has asked the platform where that is too old. It returns an error when the
+// platform cannot be asked and nothing was ever read.
+func (s *Analytics) current(
+	ctx context.Context, op string, r reading, w insightWindow,
+) (publishingstore.Insight, error) {
+	c, _ := s.deps.Connectors.Get(r.access.Channel.Connector)
+	var ok bool
+	if r.analyst, ok = connector.AnalystOf(c); !ok {
+		return publishingstore.Insight{}, nil
+	}
+	stored, err := s.store.Insight(ctx, r.org(), r.of, w.earlier, w.last)
+	if err != nil {
+		return stored, internal(op, err)
+	}
+	if !isStale(stored, s.deps.Clock.Now(), r.refresh) {
+		if stored.ReadAt == nil {
+			return stored, fault.New(fault.Upstream, op, stored.Problem)
+		}
+		return stored, nil
+	}
+	r.last = stored.ReadAt
+	if err := s.readOnce(ctx, r); err != nil {
+		if stored.ReadAt != nil {
+			return stored, nil
+		}
+		return stored, upstreamFault(op, err)
+	}
+	stored, err = s.store.Insight(ctx, r.org(), r.of, w.earlier, w.last)
+	return stored, internal(op, err)
+}
+
+// readOnce is read for all callers that ask for the same at the same time. It does not wait longer than ctx allows and,
+// when something was read before, no longer than insightWait. What it has begun goes on then.
+func (s *Analytics) readOnce(ctx context.Context, r reading) error {
+	detached := context.WithoutCancel(ctx)
+	result := s.reading.DoChan(r.of.Channel.String()+r.of.Post.String(), func() (any, error) {
+		stored, err := s.store.Insight(detached, r.org(), r.of, time.Time{}, time.Time{})
+		if err != nil || !isStale(stored, s.deps.Clock.Now(), r.refresh) {
+			return nil, err // another call has ended since the caller looked
+		}
+		return nil, s.read(detached, r)
+	})
+	if r.last != nil {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeout(ctx, s.wait)
+		defer cancel()
+	}
+	select {
+	case r := <-result:
+		return r.Err
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+func isStale(stored publishingstore.Insight, now time.Time, refresh bool) bool {
+	age := insightAge
+	if refresh {
+		age = insightPause
+	}
+	if stored.ReadAt != nil && now.Sub(*stored.ReadAt) < age {
+		return false
+	}
+	return stored.TriedAt == nil || now.Sub(*stored.TriedAt) >= insightPause
+}
+
+// read asks the platform and stores the answer, or why it failed. It returns the error of the platform or of the
+// database.
+func (s *Analytics) read(ctx context.Context, r reading) error {
+	now := s.deps.Clock.Now()
+	days, err := s.askInTurn(ctx, r, now)
+	if err != nil {
+		s.failed(ctx, r, now, err)
+		return err
+	}
+	return s.store.SaveInsights(ctx, r.org(), now, []publishingstore.ReadInsight{{InsightOf: r.of, Days: days}})
+}
+
+// askInTurn is ask when the organization has a place and it is its turn, within insightTime. The place comes first, so
+// that an organization with many requests has few of them in the queue of all.
+func (s *Analytics) askInTurn(
+	ctx context.Context, r reading, now time.Time,
+) (days []publishing.DayFigures, err error) {
+	ctx, cancel := context.WithTimeout(ctx, insightTime)
+	defer cancel()
+	platform := r.access.Channel.Connector
+	leave, err := s.places.Enter(ctx, insightPlace{org: r.org(), platform: platform})
+	if err != nil {
+		return nil, tooManyReadings(err)
+	}
+	defer leave()
+	if err := s.pace[platform].Wait(ctx); err != nil {
+		return nil, tooManyReadings(err)
+	}
+	err = s.deps.Access.Read(ctx, r.access, func(ctx context.Context, c *access.Channel) (err error) {
+		days, err = r.ask(ctx, c.Session, now)
+		return err
+	})
+	return days, err
+}
+
+func tooManyReadings(err error) error {
+	return &fault.Error{
+		Kind: fault.RateLimited, Op: "publishing.analytics", RetryAfter: insightTime, Err: err,
+		Message: "Too many statistics of this platform are asked for; try again in a minute.",
+	}
+}
+
+// ask reads the days since the last reading from a platform. A post that the platform does not know has no figures.
+func (r reading) ask(
+	ctx context.Context, session *connector.Session, now time.Time,
+) ([]publishing.DayFigures, error) {
+	until := publishing.DayOf(now)
+	since := until.AddDate(0, 0, -publishing.AnalyticsHistory)
+	if r.last != nil {
+		since = latest(since, publishing.DayOf(*r.last).AddDate(0, 0, -insightOverlap))
+	}
+	if r.of.Post.IsZero() {
+		series, err := r.analyst.Channel(ctx, session, since, until)
+		return figuresOf(series, since, until), err
+	}
+	since = latest(since, publishing.DayOf(r.published))
+	if since.After(until) {
+		since = until
+	}
+	series, err := r.analyst.Post(ctx, session, r.ref, since, until)
+	var e *connector.Error
+	if errors.As(err, &e) && (e.Status == http.StatusNotFound || e.Status == http.StatusGone) {
+		return nil, nil
+	}
+	return figuresOf(series, since, until), err
+}
+
+func latest(a, b time.Time) time.Time {
+	if a.After(b) {
+		return a
+	}
+	return b
+}
+
+// figuresOf returns the series by their days, without the days outside of the range.
+func figuresOf(series []connector.Series, since, until time.Time) []publishing.DayFigures {
+	byDay := map[time.Time]publishing.DayFigures{}
+	for _, one := range series {
+		for _, point := range one.Points {
+			at := publishing.DayOf(point.Day)
+			if at.Before(since) || at.After(until) {
+				continue
+			}
+			f, ok := byDay[at]
+			if !ok {
+				f = publishing.DayFigures{Day: at, Counts: map[string]float64{}, Levels: map[string]float64{}}
+				byDay[at] = f
+			}
+			if one.Level {
+				f.Levels[one.Label] = point.Value
+			} else {
+				f.Counts[one.Label] = point.Value
+			}
+		}
+	}
+	out := make([]publishing.DayFigures, 0, len(byDay))
+	for _, f := range byDay {
+		out = append(out, f)
+	}
+	return out
+}
+
+// failed logs why a platform could not be asked, and stores it also when ctx is over. Too many calls of the organization
+// are no failure of the platform.
+func (s *Analytics) failed(ctx context.Context, r reading, now time.Time, err error) {
+	if fault.Is(err, fault.RateLimited) {
+		return
+	}
+	s.deps.Log.WarnContext(ctx, "the statistics of a channel could not be read",
+		"org", r.org(), "channel", r.of.Channel, "connector", r.access.Channel.Connector, "error", err)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), storeTime)
+	defer cancel()
+	problem := connector.Clean(publicOf(err), maxProblem)
+	if err := s.store.InsightFailed(ctx, r.org(), r.of, now, problem); err != nil {
+		s.deps.Log.ErrorContext(ctx, "the failure of a reading of statistics could not be stored",
+			"org", r.org(), "channel", r.of.Channel, "error", err)
+	}
+}
+
+// publicOf returns why a platform could not be asked, as a sentence for people.
+func publicOf(err error) string {
+	var e *connector.Error
+	if errors.As(err, &e) && strings.TrimSpace(e.Public) != "" {
+		return strings.TrimSpace(e.Public)
+	}
+	return "The platform could not be asked."
+}
+
+// upstreamFault returns the fault for figures that cannot be read. It is no Unauthenticated: the caller's own access is
+// fine.
+func upstreamFault(op string, err error) error {
+	if fault.Is(err, fault.RateLimited) {
+		return err
+	}
+	var e *connector.Error
+	if !errors.As(err, &e) && pg.IsEnvironment(err) && !errors.Is(err, context.DeadlineExceeded) {
+		return internal(op, err)
+	}
+	return fault.Wrap(fault.Upstream, op, publicOf(err), err)
+}
