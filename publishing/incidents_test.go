@@ -1,0 +1,241 @@
+package publishing_test
+
+import (
+	"maps"
+	"slices"
+	"testing"
+	"time"
+
+	"crier/platform/id"
+	"crier/publishing"
+	"crier/tenancy"
+)
+
+var (
+	morning = time.Date(2026, 5, 4, 9, 0, 0, 0, time.UTC)
+	one     = id.New[publishing.ChannelTag]()
+	two     = id.New[publishing.ChannelTag]()
+)
+
+// incidents has the notifications of an organization, in the order in which they began.
+type incidents struct {
+	org tenancy.OrgID
+	all []publishing.Notification
+	// published are the posts by their channels.
+	published map[publishing.ChannelID]int
+}
+
+// add adds events of one channel at a time, as one transaction does, and checks that no two open ones are of one kind.
+func (s *incidents) add(t *testing.T, at time.Time, channel publishing.ChannelID, kinds ...publishing.IncidentEventKind) {
+	t.Helper()
+	var open []publishing.Notification
+	for _, n := range s.all {
+		daily := n.Kind == publishing.NotifyUnknown || n.Kind == publishing.NotifyPublished
+		if daily && !n.CreatedAt.Before(at.Truncate(24*time.Hour)) || !daily && (n.ClosedAt == nil || at.Sub(*n.ClosedAt) < publishing.IncidentReopening) {
+			open = append(open, n)
+		}
+	}
+	x := publishing.NewIncidents(s.org, open, at)
+	for _, kind := range kinds {
+		reason := string(kind)
+		x.Add(publishing.IncidentEvent{At: at, Kind: kind, Channel: channel, Post: id.New[publishing.PostTag](), Reason: &reason})
+	}
+	c := x.Changes()
+	s.all = slices.DeleteFunc(s.all, func(n publishing.Notification) bool { return slices.Contains(c.Deleted, n.ID) })
+	for _, changed := range c.Changed {
+		i := slices.IndexFunc(s.all, func(n publishing.Notification) bool { return n.ID == changed.ID })
+		s.all[i] = changed
+	}
+	s.all = append(s.all, c.Begun...)
+	if s.published == nil {
+		s.published = map[publishing.ChannelID]int{}
+	}
+	for _, p := range c.Published {
+		s.published[p.Channel] += p.Posts
+	}
+	seen := map[string]bool{}
+	for _, n := range s.all {
+		key := n.Channel.String() + string(n.Kind)
+		if n.Kind == publishing.NotifyUnknown || n.Kind == publishing.NotifyPublished {
+			key += n.CreatedAt.Format(time.DateOnly)
+		}
+		if n.ClosedAt == nil && seen[key] {
+			t.Fatalf("two open incidents of the kind %s", n.Kind)
+		}
+		seen[key] = seen[key] || n.ClosedAt == nil
+	}
+}
+
+// mailed marks all mails as queued.
+func (s *incidents) mailed() {
+	for i := range s.all {
+		posts := s.all[i].Posts
+		s.all[i].MailAt, s.all[i].MailedPosts = nil, &posts
+	}
+}
+
+// shown is a notification as far as tests compare it.
+type shown struct {
+	Kind   publishing.NotificationKind
+	Posts  int
+	Closed bool
+	Mails  bool
+}
+
+func (s *incidents) want(t *testing.T, when string, want ...shown) {
+	t.Helper()
+	var got []shown
+	for _, n := range s.all {
+		got = append(got, shown{Kind: n.Kind, Posts: n.Posts, Closed: n.ClosedAt != nil, Mails: n.MailAt != nil})
+	}
+	if !slices.Equal(got, want) {
+		t.Errorf("%s: got %+v, want %+v", when, got, want)
+	}
+}
+
+func TestIncidents_CountUntilTheChannelPublishes(t *testing.T) {
+	t.Parallel()
+	s := &incidents{}
+	s.add(t, morning, one, "failed", "failed")
+	s.add(t, morning.Add(time.Hour), one, "failed")
+	s.want(t, "three failures", shown{Kind: "failed", Posts: 3, Mails: true})
+	if n := s.all[0]; !n.CreatedAt.Equal(morning) || !n.LastAt.Equal(morning.Add(time.Hour)) || !n.MailAt.Equal(morning.Add(publishing.IncidentMailDelay)) {
+		t.Errorf("got %+v, want the times of the first and the last failure, and the mail after the first", n)
+	}
+	s.mailed()
+	s.add(t, morning.Add(2*time.Hour), one, "published")
+	s.add(t, morning.Add(3*time.Hour), one, "failed", "failed")
+	s.want(t, "a success between failures", shown{Kind: "failed", Posts: 3, Closed: true},
+		shown{Kind: "published", Posts: 1, Mails: true}, shown{Kind: "failed", Posts: 2, Mails: true})
+	s.add(t, morning.Add(3*time.Hour), two, "failed", "missed")
+	s.want(t, "another channel", shown{Kind: "failed", Posts: 3, Closed: true},
+		shown{Kind: "published", Posts: 1, Mails: true}, shown{Kind: "failed", Posts: 2, Mails: true},
+		shown{Kind: "failed", Posts: 1, Mails: true}, shown{Kind: "missed", Posts: 1, Mails: true})
+}
+
+func TestIncidents_EndAfterSilence(t *testing.T) {
+	t.Parallel()
+	s := &incidents{}
+	s.add(t, morning, one, "failed")
+	s.add(t, morning.Add(publishing.IncidentSilence), one, "failed")
+	s.want(t, "at the end of the silence", shown{Kind: "failed", Posts: 2, Mails: true})
+	s.add(t, morning.Add(2*publishing.IncidentSilence+time.Second), one, "failed")
+	s.want(t, "after it", shown{Kind: "failed", Posts: 2, Closed: true, Mails: true},
+		shown{Kind: "failed", Posts: 1, Mails: true})
+}
+
+func TestIncidents_DeadChannelIsOne(t *testing.T) {
+	t.Parallel()
+	dead := shown{Kind: "reconnect", Posts: 4, Mails: true}
+	for name, events := range map[string][]publishing.IncidentEventKind{
+		"refused first":      {"refused", "failed", "missed", "failed", "failed"},
+		"refused last":       {"failed", "missed", "failed", "failed", "refused"},
+		"refused in between": {"failed", "missed", "refused", "failed", "failed"},
+		"refused twice":      {"failed", "refused", "missed", "refused", "failed", "failed"},
+	} {
+		s := &incidents{}
+		s.add(t, morning, one, events...)
+		s.want(t, name+", in one transaction", dead)
+		s = &incidents{}
+		for _, e := range events {
+			s.add(t, morning, one, e)
+		}
+		s.want(t, name+", one by one", dead)
+		if n := s.all[0]; n.Post.IsZero() || n.Reason == nil || *n.Reason != "refused" {
+			t.Errorf("%s: got %+v, want the first post and the reason of the refusal", name, n)
+		}
+	}
+	s := &incidents{}
+	s.add(t, morning, one, "failed")
+	s.mailed()
+	s.add(t, morning.Add(time.Minute), one, "refused", "failed")
+	s.want(t, "refused after people were mailed", shown{Kind: "failed", Posts: 1, Closed: true},
+		shown{Kind: "reconnect", Posts: 1, Mails: true})
+	s.mailed()
+	s.add(t, morning.Add(100*time.Hour), one, "missed")
+	s.want(t, "days later", shown{Kind: "failed", Posts: 1, Closed: true}, shown{Kind: "reconnect", Posts: 2})
+	s.add(t, morning.Add(101*time.Hour), one, "connected", "failed")
+	s.want(t, "connected again", shown{Kind: "failed", Posts: 1, Closed: true},
+		shown{Kind: "reconnect", Posts: 2, Closed: true}, shown{Kind: "failed", Posts: 1, Mails: true})
+}
+
+func TestIncidents_FirstPostOfDeadChannelIsMailedAfterIt(t *testing.T) {
+	t.Parallel()
+	s := &incidents{}
+	s.add(t, morning, one, "refused")
+	s.mailed()
+	s.add(t, morning.Add(time.Hour), one, "refused")
+	s.want(t, "no post has failed", shown{Kind: "reconnect"})
+	s.add(t, morning.Add(time.Hour), one, "failed")
+	s.want(t, "the first post", shown{Kind: "reconnect", Posts: 1, Mails: true})
+	s.mailed()
+	s.add(t, morning.Add(2*time.Hour), one, "failed")
+	s.want(t, "a further one", shown{Kind: "reconnect", Posts: 2})
+}
+
+func TestIncidents_ConnectedAtOnceNeedsNoMail(t *testing.T) {
+	t.Parallel()
+	s := &incidents{}
+	s.add(t, morning, one, "refused")
+	s.add(t, morning.Add(10*time.Second), one, "connected")
+	s.want(t, "without a post", shown{Kind: "reconnect", Closed: true})
+	s = &incidents{}
+	s.add(t, morning, one, "refused", "failed", "connected")
+	s.want(t, "with a post that failed", shown{Kind: "reconnect", Posts: 1, Closed: true, Mails: true})
+}
+
+func TestIncidents_UnknownAndPublishedAreCountedByTheDay(t *testing.T) {
+	t.Parallel()
+	s := &incidents{org: id.New[tenancy.OrgTag]()}
+	s.add(t, morning, one, "unknown", "published", "unknown", "published")
+	midnight := morning.Add(15 * time.Hour)
+	s.add(t, midnight.Add(-time.Second), one, "published", "unknown")
+	s.want(t, "of a day", shown{Kind: "unknown", Posts: 3, Mails: true}, shown{Kind: "published", Posts: 3, Mails: true})
+	if at := s.all[1].MailAt; at.Before(midnight) || at.After(midnight.Add(time.Hour)) {
+		t.Errorf("the mail of a day is queued at %s, want within the hour after midnight", at)
+	}
+	s.add(t, midnight, one, "published", "unknown")
+	s.want(t, "of two days", shown{Kind: "unknown", Posts: 3, Mails: true}, shown{Kind: "published", Posts: 3, Mails: true},
+		shown{Kind: "published", Posts: 1, Mails: true}, shown{Kind: "unknown", Posts: 1, Mails: true})
+}
+
+// The published posts of a day are one notification, which names the channel if there is one.
+func TestIncidents_PublishedOfSeveralChannelsAreOne(t *testing.T) {
+	t.Parallel()
+	s := &incidents{}
+	s.add(t, morning, one, "published", "published")
+	if got := s.all[0].Channel; got != one {
+		t.Errorf("got the channel %s, want that of the posts", got)
+	}
+	s.add(t, morning.Add(time.Hour), two, "published")
+	s.add(t, morning.Add(2*time.Hour), one, "published")
+	s.want(t, "two channels", shown{Kind: "published", Posts: 4, Mails: true})
+	if got := s.all[0].Channel; !got.IsZero() {
+		t.Errorf("got the channel %s, want none for several", got)
+	}
+	if want := map[publishing.ChannelID]int{one: 3, two: 1}; !maps.Equal(s.published, want) {
+		t.Errorf("got the posts of channels %v, want %v", s.published, want)
+	}
+}
+
+// A channel whose posts fail and are published by turns makes one incident with one mail.
+func TestIncidents_EndedShortlyBeforeGoesOn(t *testing.T) {
+	t.Parallel()
+	s := &incidents{}
+	s.add(t, morning, one, "failed")
+	s.mailed()
+	for n := range 50 {
+		s.add(t, morning.Add(time.Duration(n)*time.Minute), one, "published", "failed")
+		s.add(t, morning.Add(time.Duration(n)*time.Minute), one, "published")
+		s.add(t, morning.Add(time.Duration(n)*time.Minute), one, "failed", "published")
+	}
+	s.want(t, "by turns", shown{Kind: "failed", Posts: 101, Closed: true}, shown{Kind: "published", Posts: 150, Mails: true})
+	s.add(t, morning.Add(49*time.Minute+publishing.IncidentReopening), one, "failed")
+	s.want(t, "an hour later", shown{Kind: "failed", Posts: 101, Closed: true},
+		shown{Kind: "published", Posts: 150, Mails: true}, shown{Kind: "failed", Posts: 1, Mails: true})
+	s = &incidents{}
+	s.add(t, morning, one, "refused")
+	s.add(t, morning.Add(10*time.Second), one, "connected")
+	s.add(t, morning.Add(20*time.Second), one, "refused")
+	s.want(t, "refused again before anybody was mailed", shown{Kind: "reconnect", Mails: true})
+}
