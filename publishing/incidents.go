@@ -48,8 +48,8 @@ const (
 	IncidentMailDelay = 30 * time.Second
 	// IncidentSilence ends an incident of failed or missed posts that has no further event.
 	IncidentSilence = 24 * time.Hour
-	// IncidentReopening is how long after its end an incident of a channel goes on with the next event of its kind, without
-	// a further mail.
+	// IncidentReopening is how long after its end an incident of a channel goes on with the next event of its kind. It is
+	// also the shortest time between the mails about an incident and those about its going on.
 	IncidentReopening = time.Hour
 	// publishedMailDelay is the time after midnight UTC from which the mails about a day's posts are queued. They are
 	// spread by the shards of the organizations, publishedMailStep for each.
@@ -173,14 +173,25 @@ func (s *Incidents) refuse(e IncidentEvent) {
 		case other.MailAt == nil:
 			s.close(e.Channel, kind)
 		default:
-			n.Posts += other.Posts
-			if n.Post.IsZero() {
-				n.Post, n.Code = other.Post, other.Code
-			}
-			s.mailPosts(n)
-			s.drop(key)
+			s.merge(n, key)
 		}
 	}
+}
+
+// merge moves the posts of an open incident that nobody was mailed about to another incident.
+func (s *Incidents) merge(to *Notification, key incidentKey) {
+	other := s.open[key]
+	to.Posts += other.Posts - other.EarlierPosts
+	if to.Post.IsZero() {
+		to.Post, to.Code = other.Post, other.Code
+	}
+	s.mailPosts(to)
+	if other.Reopened == 0 {
+		s.drop(key)
+		return
+	}
+	other.Posts = other.EarlierPosts
+	s.close(key.Channel, key.Kind)
 }
 
 // count adds the post of an event to the incident of a kind that takes it, and returns that.
@@ -199,9 +210,12 @@ func (s *Incidents) count(kind NotificationKind, e IncidentEvent) *Notification 
 }
 
 // mailPosts plans the further mails of a channel that must be connected again, to those who want mails about posts only:
-// no post had failed when the first mails were queued.
+// no post had failed when the first mails were queued, since the channel was refused last.
 func (s *Incidents) mailPosts(n *Notification) {
-	if n.Kind == NotifyReconnect && n.Posts > 0 && n.MailedPosts != nil && *n.MailedPosts == 0 && n.MailAt == nil {
+	if n.Kind != NotifyReconnect || n.MailedPosts == nil || n.MailAt != nil {
+		return
+	}
+	if *n.MailedPosts == n.EarlierPosts && n.Posts > n.EarlierPosts {
 		n.MailAt = s.mailAt(n.Kind, s.now)
 	}
 }
@@ -229,7 +243,8 @@ func (s *Incidents) current(kind NotificationKind, e IncidentEvent) *Notificatio
 	return n
 }
 
-// reopen returns the incident that ended a short time ago, open again, or nil. Its mails are not repeated.
+// reopen returns the incident that ended a short time ago, open again, or nil. People who were mailed about it are mailed
+// once more if it is still open IncidentReopening after that.
 func (s *Incidents) reopen(key incidentKey) *Notification {
 	n := s.closed[key]
 	if n == nil || s.now.Sub(*n.ClosedAt) >= IncidentReopening {
@@ -237,11 +252,27 @@ func (s *Incidents) reopen(key incidentKey) *Notification {
 	}
 	delete(s.closed, key)
 	n.ClosedAt = nil
-	if n.MailedPosts == nil && n.MailAt == nil { // it ended before anybody was mailed
-		n.MailAt = s.mailAt(n.Kind, s.now)
+	if n.MailedPosts != nil {
+		n.Reopened++
+		n.EarlierPosts, n.MailedPosts, n.MailAt = *n.MailedPosts, nil, nil
+	}
+	if n.MailAt == nil {
+		n.MailAt = s.nextMailAt(n)
 	}
 	s.open[key] = n
 	return n
+}
+
+// nextMailAt returns when the mails of an incident that goes on are queued.
+func (s *Incidents) nextMailAt(n *Notification) *time.Time {
+	at := s.mailAt(n.Kind, s.now)
+	if n.MailedAt == nil {
+		return at
+	}
+	if next := n.MailedAt.Add(IncidentReopening); next.After(*at) {
+		return &next
+	}
+	return at
 }
 
 // isOver reports whether an open incident takes no further event.
@@ -259,7 +290,7 @@ func (s *Incidents) mailAt(kind NotificationKind, began time.Time) *time.Time {
 }
 
 // close ends the open incidents of some kinds. A channel that was connected again before anybody was mailed, and that
-// has no post which suffered, needs no mail.
+// has no post which suffered, needs no mail, and neither does an incident that went on for a while only.
 func (s *Incidents) close(channel ChannelID, kinds ...NotificationKind) {
 	for _, kind := range kinds {
 		key := incidentKey{Channel: channel, Kind: kind}
@@ -269,7 +300,7 @@ func (s *Incidents) close(channel ChannelID, kinds ...NotificationKind) {
 		}
 		at := s.now
 		n.ClosedAt = &at
-		if kind == NotifyReconnect && n.Posts == 0 {
+		if kind == NotifyReconnect && n.Posts == 0 || n.Reopened > 0 && n.MailedPosts == nil {
 			n.MailAt = nil
 		}
 		delete(s.open, key)

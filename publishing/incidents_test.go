@@ -21,6 +21,8 @@ var (
 type incidents struct {
 	org tenancy.OrgID
 	all []publishing.Notification
+	// now is the time of the last events.
+	now time.Time
 	// published are the posts by their channels.
 	published map[publishing.ChannelID]int
 }
@@ -28,6 +30,7 @@ type incidents struct {
 // add adds events of one channel at a time, as one transaction does, and checks that no two open ones are of one kind.
 func (s *incidents) add(t *testing.T, at time.Time, channel publishing.ChannelID, kinds ...publishing.IncidentEventKind) {
 	t.Helper()
+	s.now = at
 	var open []publishing.Notification
 	for _, n := range s.all {
 		daily := n.Kind == publishing.NotifyUnknown || n.Kind == publishing.NotifyPublished
@@ -66,11 +69,14 @@ func (s *incidents) add(t *testing.T, at time.Time, channel publishing.ChannelID
 	}
 }
 
-// mailed marks all mails as queued.
+// mailed marks all mails that are planned as queued at the time of the last events.
 func (s *incidents) mailed() {
 	for i := range s.all {
-		posts := s.all[i].Posts
-		s.all[i].MailAt, s.all[i].MailedPosts = nil, &posts
+		if s.all[i].MailAt == nil {
+			continue
+		}
+		posts, at := s.all[i].Posts, s.now
+		s.all[i].MailAt, s.all[i].MailedPosts, s.all[i].MailedAt = nil, &posts, &at
 	}
 }
 
@@ -218,7 +224,84 @@ func TestIncidents_PublishedOfSeveralChannelsAreOne(t *testing.T) {
 	}
 }
 
-// A channel whose posts fail and are published by turns makes one incident with one mail.
+// wantMail checks when the mails of the first notification are queued; zero: never.
+func (s *incidents) wantMail(t *testing.T, when string, want time.Time) {
+	t.Helper()
+	got := s.all[0].MailAt
+	if want.IsZero() && got != nil || !want.IsZero() && (got == nil || !got.Equal(want)) {
+		t.Errorf("%s: got the mails at %v, want %v", when, got, want)
+	}
+}
+
+// What goes on within an hour of its end is mailed about once more, an hour after the last mails, if it does not end
+// before that.
+func TestIncidents_ReopenedIsMailedAnHourAfterTheLastMails(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct{ begins, ends publishing.IncidentEventKind }{
+		{begins: "refused", ends: "connected"},
+		{begins: "failed", ends: "published"},
+		{begins: "missed", ends: "connected"},
+	} {
+		name, s := string(c.begins), &incidents{}
+		minute := func(n int) time.Time { return morning.Add(time.Duration(n) * time.Minute) }
+		s.add(t, morning, one, c.begins)
+		s.mailed()
+		s.add(t, minute(20), one, c.ends)
+		s.wantMail(t, name+", ended", time.Time{})
+		s.add(t, minute(50), one, c.begins)
+		s.wantMail(t, name+", reopened", minute(60))
+		s.add(t, minute(55), one, c.ends)
+		s.wantMail(t, name+", ended again before the mails", time.Time{})
+		s.add(t, minute(57), one, c.begins)
+		s.wantMail(t, name+", reopened again", minute(60))
+		s.add(t, minute(61), one, c.begins)
+		s.mailed()
+		if n := s.all[0]; n.Reopened != 1 || n.ClosedAt != nil {
+			t.Errorf("%s: got reopened %d times and closed at %v, want once and open", name, n.Reopened, n.ClosedAt)
+		}
+		s.add(t, minute(90), one, c.begins)
+		s.wantMail(t, name+", a further event", time.Time{})
+		s.add(t, minute(100), one, c.ends, c.begins)
+		s.wantMail(t, name+", reopened after the second mails", minute(121))
+		s.add(t, minute(159), one, c.ends)
+		s.add(t, minute(200), one, c.begins)
+		s.wantMail(t, name+", reopened after more than an hour without mails", minute(200).Add(publishing.IncidentMailDelay))
+	}
+}
+
+// The first post that fails after a channel was refused again is mailed to those who want mails about posts only.
+func TestIncidents_FirstPostOfChannelThatDiedAgainIsMailed(t *testing.T) {
+	t.Parallel()
+	s := &incidents{}
+	s.add(t, morning, one, "refused", "failed")
+	s.mailed()
+	s.add(t, morning.Add(20*time.Minute), one, "connected", "refused")
+	s.now = morning.Add(time.Hour)
+	s.mailed()
+	s.add(t, morning.Add(2*time.Hour), one, "failed")
+	s.wantMail(t, "the first post", morning.Add(2*time.Hour+publishing.IncidentMailDelay))
+	if n := s.all[0]; n.EarlierPosts != 1 || n.Posts != 2 {
+		t.Errorf("got %d earlier posts of %d, want 1 of 2", n.EarlierPosts, n.Posts)
+	}
+	s.mailed()
+	s.add(t, morning.Add(3*time.Hour), one, "failed")
+	s.wantMail(t, "a further one", time.Time{})
+}
+
+// Posts that failed after their incident was reopened become a part of that of their dead channel, and those of which
+// people knew do not.
+func TestIncidents_ReopenedFailuresOfDeadChannelMoveToIt(t *testing.T) {
+	t.Parallel()
+	s := &incidents{}
+	s.add(t, morning, one, "failed", "failed")
+	s.mailed()
+	s.add(t, morning.Add(10*time.Minute), one, "connected")
+	s.add(t, morning.Add(20*time.Minute), one, "failed")
+	s.add(t, morning.Add(21*time.Minute), one, "refused")
+	s.want(t, "refused", shown{Kind: "failed", Posts: 2, Closed: true}, shown{Kind: "reconnect", Posts: 1, Mails: true})
+}
+
+// A channel whose posts fail and are published by turns makes one incident with one mail an hour.
 func TestIncidents_EndedShortlyBeforeGoesOn(t *testing.T) {
 	t.Parallel()
 	s := &incidents{}

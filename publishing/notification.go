@@ -73,8 +73,14 @@ type Notification struct {
 	ClosedAt *time.Time `db:"closed_at"`
 	// MailAt is when its mails are queued, nil when that is done or there are none.
 	MailAt *time.Time `db:"mail_at"`
-	// MailedPosts is Posts at the time when its mails were queued last, nil before that.
+	// MailedPosts is Posts at the time when its mails were queued last, nil before that and again once it was reopened.
 	MailedPosts *int `db:"mailed_posts"`
+	// MailedAt is when its mails were queued last, nil before that.
+	MailedAt *time.Time `db:"mailed_at"`
+	// Reopened is how often it went on after people were mailed, and EarlierPosts is the number of posts of which they knew
+	// when it did so last.
+	Reopened     int `db:"reopened"`
+	EarlierPosts int `db:"earlier_posts"`
 }
 
 // ListedNotification is a notification with what its sentence names.

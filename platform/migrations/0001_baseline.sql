@@ -1168,8 +1168,13 @@ create table notification (
   closed_at   timestamptz,
   -- When its mails are queued; null: that is done, or there are none.
   mail_at     timestamptz,
-  -- posts when its mails were queued last; null before that.
+  -- posts when its mails were queued last; null before that, and again once it was reopened.
   mailed_posts integer,
+  -- When its mails were queued last; null before that.
+  mailed_at    timestamptz,
+  -- How often it went on after people were mailed, and the posts of which they knew when it did so last.
+  reopened      integer not null default 0 check (reopened >= 0),
+  earlier_posts integer not null default 0 check (earlier_posts >= 0),
   constraint notification_pkey primary key (org_id, id),
   constraint notification_subject check (
     case kind when 'approval' then channel_id is null when 'published' then true else channel_id is not null end

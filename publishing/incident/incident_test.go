@@ -142,9 +142,73 @@ func TestNotifier_FailureDuringTheReportIsReported(t *testing.T) {
 	r.OK(err)
 	o.fails(1, "The platform refuses the account.")
 	o.count()
-	r.OK(o.Store.MailsQueued(t.Context(), o.org, due))
+	r.OK(o.Store.MailsQueued(t.Context(), o.org, due, r.time()))
 	r.mail()
 	r.wantReports("a post failed meanwhile", "reconnect 1 of posts")
+}
+
+// A channel that dies again within an hour of its connection is reported once more, with another id.
+func TestNotifier_ChannelThatDiesAgainIsReportedOnceMore(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	o := r.organization()
+	refused := func(is bool) {
+		o.Clock(`update channel set refresh_needed = $2 where id = $1`, o.channel, is)
+		o.count()
+	}
+	refused(true)
+	r.wait(time.Minute)
+	r.mail()
+	first := r.wantReports("dead", "reconnect 0")
+	r.wait(19 * time.Minute)
+	refused(false)
+	r.wait(30 * time.Minute)
+	refused(true)
+	r.wait(time.Minute)
+	r.mail()
+	r.wantReports("dead again, within an hour of the mail")
+	r.wait(10 * time.Minute)
+	r.mail()
+	again := r.wantReports("an hour after it", "reconnect 0")
+	if len(first) == 1 && len(again) == 1 && first[0].ID == again[0].ID {
+		t.Errorf("got the id %s twice, want two", first[0].ID)
+	}
+	for range 3 {
+		r.wait(24 * time.Hour)
+		o.fails(10, "The platform refuses the account.")
+		o.count()
+		r.wait(time.Minute)
+		r.mail()
+	}
+	r.wantReports("lost posts", "reconnect 10 of posts")
+	o.want("all in one", shown{Kind: "reconnect", Posts: 30, Open: true})
+}
+
+func TestNotifier_FailuresAfterASuccessAreReportedOnceMore(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	o := r.organization()
+	o.fails(1, "no")
+	o.count()
+	r.wait(time.Minute)
+	r.mail()
+	r.wantReports("the first", "failed 1")
+	o.publishes(1)
+	o.count()
+	r.wait(30 * time.Minute)
+	o.fails(5, "no")
+	o.count()
+	r.mail()
+	r.wantReports("within the hour")
+	r.wait(30 * time.Minute)
+	r.mail()
+	r.wantReports("an hour after the mail", "failed 6")
+	r.wait(2 * time.Hour)
+	o.fails(1, "no")
+	o.count()
+	r.wait(time.Minute)
+	r.mail()
+	r.wantReports("while it goes on")
 }
 
 func TestNotifier_PublishedPostsOfADayAreOneReport(t *testing.T) {

@@ -3,6 +3,7 @@ package incident
 import (
 	"cmp"
 	"context"
+	"fmt"
 	"time"
 
 	"crier/platform/batch"
@@ -43,7 +44,7 @@ func (n *Notifier) mailOrg(ctx context.Context, org tenancy.OrgID, now time.Time
 	left, err := n.reportIncidents(ctx, org, due)
 	failpoint.At(failpoint.ReportQueued, org.String())
 	if done := due[:len(due)-len(left)]; len(done) > 0 {
-		if err := n.store.MailsQueued(ctx, org, done); err != nil {
+		if err := n.store.MailsQueued(ctx, org, done, now); err != nil {
 			return false, err
 		}
 	}
@@ -72,13 +73,14 @@ func (n *Notifier) logRefused(ctx context.Context, org tenancy.OrgID, report str
 }
 
 // incidentReports returns the reports of an incident. A channel that must be connected again has one for those who want
-// mails about channels, once, and one for the others who want mails about posts, as soon as posts have failed.
+// mails about channels, once, and one for the others who want mails about posts, as soon as posts have failed. An incident
+// that was reopened has them once more, with other ids.
 func (n *Notifier) incidentReports(org tenancy.OrgID, d publishing.ListedNotification) (out []tenancy.Report) {
 	r := n.incidentReport(org, d)
 	if d.MailedPosts == nil {
 		out = append(out, r)
 	}
-	if d.Kind == publishing.NotifyReconnect && d.Posts > 0 {
+	if d.Kind == publishing.NotifyReconnect && d.Posts > d.EarlierPosts {
 		r.ID, r.OnlyPosts = r.ID+" posts", true
 		out = append(out, r)
 	}
@@ -89,6 +91,9 @@ func (n *Notifier) incidentReport(org tenancy.OrgID, d publishing.ListedNotifica
 	r := tenancy.Report{
 		ID: "incident " + d.ID.String(), Org: org, Kind: tenancy.ReportKind(d.Kind), Channel: d.ChannelName,
 		Platform: n.platform(d.Connector), Posts: d.Posts, Since: d.CreatedAt,
+	}
+	if d.Reopened > 0 {
+		r.ID += fmt.Sprintf(" again %d", d.Reopened)
 	}
 	if d.Reason != nil {
 		r.Reason = *d.Reason
@@ -120,7 +125,7 @@ func (n *Notifier) reportPublished(ctx context.Context, org tenancy.OrgID, now t
 	if err != nil {
 		return err
 	}
-	return n.store.PublishedQueued(ctx, org, all.ID)
+	return n.store.PublishedQueued(ctx, org, all.ID, now)
 }
 
 // platform returns the name of a platform for people.

@@ -120,9 +120,9 @@ where n.org_id = $1 and n.id = any (array(
     and (d.created_at at time zone 'UTC')::date >= $3))
 order by n.id for no key update nowait`
 
-// OpenIncidents returns the incidents of some channels that are open or have ended after a time, the unknown outcomes of these, and the published posts, of
-// the days from that of since on, locked. An error for which pg.IsLocked returns true means that another transaction has
-// one of them.
+// OpenIncidents returns the incidents of some channels that are open or have ended after a time, the unknown outcomes of
+// these, and the published posts, of the days from that of since on, locked. An error for which pg.IsLocked returns true
+// means that another transaction has one of them.
 func (t *Tx) OpenIncidents(
 	ctx context.Context, channels []publishing.ChannelID, since, ended time.Time,
 ) ([]publishing.Notification, error) {
@@ -138,7 +138,7 @@ delete from notification where org_id = $1 and id = any ($2)`
 
 const notificationUpdate = `-- publishing.NotificationUpdate
 update notification set post_id = $3, code = $4, reason = $5, posts = $6, last_at = $7, closed_at = $8, mail_at = $9,
-  channel_id = $10
+  channel_id = $10, mailed_posts = $11, reopened = $12, earlier_posts = $13
 where org_id = $1 and id = $2`
 
 const notificationInsert = `-- publishing.NotificationInsert
@@ -168,7 +168,7 @@ func (t *Tx) SaveIncidents(ctx context.Context, c publishing.IncidentChanges) er
 	}
 	for _, n := range c.Changed {
 		b.Queue(notificationUpdate, t.org, n.ID, n.Post, n.Code, n.Reason, n.Posts, n.LastAt, n.ClosedAt,
-			n.MailAt, n.Channel)
+			n.MailAt, n.Channel, n.MailedPosts, n.Reopened, n.EarlierPosts)
 	}
 	for _, n := range c.Begun {
 		t.queueNotification(b, n)

@@ -169,31 +169,37 @@ func (s *Store) PublishedMails(
 }
 
 // Rows that another transaction has are left: the report is repeated then, and ignored. Posts that have failed since
-// the mails about their channel were queued keep the mails due.
+// the mails about their channel were queued keep the mails due, and so does an incident that was reopened meanwhile.
 const mailsQueued = `-- publishing.MailsQueued
-update notification n set mailed_posts = x.posts,
-  mail_at = case when n.kind = 'reconnect' and x.posts = 0 and n.posts > 0 then n.mail_at end
-from unnest($2::uuid[], $3::integer[]) x (id, posts) where n.org_id = $1 and n.id = x.id and n.id in (
+update notification n set mailed_posts = x.posts, mailed_at = $5,
+  mail_at = case when n.kind = 'reconnect' and x.posts = n.earlier_posts and n.posts > x.posts then n.mail_at end
+from unnest($2::uuid[], $3::integer[], $4::integer[]) x (id, posts, reopened)
+where n.org_id = $1 and n.id = x.id and n.reopened = x.reopened and n.id in (
   select o.id from notification o where o.org_id = $1 and o.id = any ($2) order by o.id for no key update skip locked)`
 
-// MailsQueued records that the mails of incidents are queued, with the number of posts that they name.
-func (s *Store) MailsQueued(ctx context.Context, org tenancy.OrgID, of []publishing.ListedNotification) error {
+// MailsQueued records that the mails of incidents were queued at a time, with the number of posts that they name.
+func (s *Store) MailsQueued(
+	ctx context.Context, org tenancy.OrgID, of []publishing.ListedNotification, at time.Time,
+) error {
 	ids, posts := make([]publishing.NotificationID, len(of)), make([]int, len(of))
+	reopened := make([]int, len(of))
 	for i, n := range of {
-		ids[i], posts[i] = n.ID, n.Posts
+		ids[i], posts[i], reopened[i] = n.ID, n.Posts, n.Reopened
 	}
-	return s.db.WriteOrg(ctx, org.UUID(), func(b *pgx.Batch) { b.Queue(mailsQueued, org, uuids(ids), posts) })
+	return s.db.WriteOrg(ctx, org.UUID(), func(b *pgx.Batch) { b.Queue(mailsQueued, org, uuids(ids), posts, reopened, at) })
 }
 
 const publishedQueued = `-- publishing.PublishedQueued
 with queued as (
-  update notification set mail_at = null, mailed_posts = posts where org_id = $1 and id in (
+  update notification set mail_at = null, mailed_posts = posts, mailed_at = $3 where org_id = $1 and id in (
     select n.id from notification n where n.org_id = $1 and n.id = $2 for no key update skip locked)
   returning id)
 delete from notification_posts p using queued q where p.org_id = $1 and p.notification_id = q.id`
 
-// PublishedQueued records that the mails about the published posts of a notification are queued. If another transaction
-// has the notification it does nothing: the report is repeated then, and ignored.
-func (s *Store) PublishedQueued(ctx context.Context, org tenancy.OrgID, of publishing.NotificationID) error {
-	return s.db.WriteOrg(ctx, org.UUID(), func(b *pgx.Batch) { b.Queue(publishedQueued, org, of) })
+// PublishedQueued records that the mails about the published posts of a notification were queued at a time. If another
+// transaction has the notification it does nothing: the report is repeated then, and ignored.
+func (s *Store) PublishedQueued(
+	ctx context.Context, org tenancy.OrgID, of publishing.NotificationID, at time.Time,
+) error {
+	return s.db.WriteOrg(ctx, org.UUID(), func(b *pgx.Batch) { b.Queue(publishedQueued, org, of, at) })
 }

@@ -100,10 +100,10 @@ func notificationQuestions(s *publishingstore.Store) map[string]question {
 			return err == nil && (len(list) == 0 || list[0].AllPosts < manyPosts)
 		},
 		"Store.MailsQueued": func(t *testing.T, m, th tenantFixture) bool {
-			return s.MailsQueued(t.Context(), m.org, []publishing.ListedNotification{{Notification: th.incident(th.notification)}}) == nil
+			return s.MailsQueued(t.Context(), m.org, []publishing.ListedNotification{{Notification: th.incident(th.notification)}}, now) == nil
 		},
 		"Store.PublishedQueued": func(t *testing.T, m, th tenantFixture) bool {
-			return s.PublishedQueued(t.Context(), m.org, th.day) == nil
+			return s.PublishedQueued(t.Context(), m.org, th.day, now) == nil
 		},
 	}
 	for name, ask := range notificationTxQuestions() {
