@@ -40,8 +40,8 @@ type Report struct {
 const (
 	// MaxListedReports is how many reports a mail lists. It names the number of the others.
 	MaxListedReports = 20
-	// MaxReportMails is how many mails with reports a person gets within ReportWindow. What comes then is listed by the
-	// next one.
+	// MaxReportMails is how many mails with reports a person gets within ReportWindow, and how many about published posts,
+	// which are counted apart. What comes then is listed by the next one.
 	MaxReportMails = 10
 	ReportWindow   = time.Hour
 )

@@ -62,9 +62,12 @@ create table person (
   -- The sign-ins of the hour that began then.
   sign_ins       integer not null default 0,
   sign_ins_since timestamptz not null default '-infinity',
-  -- Mails with reports in the hour from reports_since on, which may be in the future: tenancy.GateTx.CountReport.
+  -- Mails with reports in the hour from reports_since on, which may be in the future: tenancy.GateTx.CountReport. Those
+  -- about published posts have a count of their own.
   reports        integer not null default 0,
   reports_since  timestamptz not null default '-infinity',
+  digests        integer not null default 0,
+  digests_since  timestamptz not null default '-infinity',
   created_at     timestamptz not null default now()
 );
 -- What is to be purged.

@@ -112,13 +112,18 @@ func (n notice) wantedBy(settings tenancy.Notifications) (out notice, ok bool) {
 }
 
 // addMail queues a mail in a transaction. On an instance without mail it does nothing. What a person can switch off goes
-// behind the mails that people wait for, because there may be thousands of it, and so do the further pages of members.
+// behind the mails that people wait for, because there may be thousands of it, and so do the pages of members who get it
+// and the further pages of all mails.
 func (a *Accounts) addMail(ctx context.Context, tx *tenancystore.GateTx, kind mailKind, email string, n notice) error {
 	if a.deps.Mail == nil {
 		return nil
 	}
 	n.At = a.clock.Now()
-	return tx.AddMail(ctx, string(kind), email, n, n.At, n.isOptional(kind) || !n.After.IsZero())
+	of := kind
+	if kind == mailMembers {
+		of = n.Kind
+	}
+	return tx.AddMail(ctx, string(kind), email, n, n.At, n.isOptional(of) || !n.After.IsZero())
 }
 
 const (

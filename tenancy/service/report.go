@@ -68,18 +68,25 @@ func (a *Accounts) unused(ctx context.Context, tx *tenancystore.GateTx, list []t
 }
 
 // mailReports queues a mail with reports to a member. When the member had tenancy.MaxReportMails within the hour, the mail
-// waits for the next one, and further reports of the organization are added to it.
+// waits for the next one, and further reports of the organization are added to it. Mails about published posts are counted
+// apart, so that they delay no other. A member whose account is gone gets none.
 func (a *Accounts) mailReports(ctx context.Context, tx *tenancystore.GateTx, to tenancystore.Recipient, n notice) error {
 	n.bound()
-	now := a.clock.Now()
-	held, err := tx.HeldMail(ctx, string(mailReport), to.Email, n.Org, now.Add(heldMargin))
-	if err == nil && n.Reports[0].Kind != tenancy.ReportPublished {
-		return a.addToHeld(ctx, tx, held, n)
+	now, count := a.clock.Now(), tx.CountDigest
+	if n.Reports[0].Kind != tenancy.ReportPublished {
+		held, err := tx.HeldMail(ctx, string(mailReport), to.Email, n.Org, now.Add(heldMargin))
+		if err == nil {
+			return a.addToHeld(ctx, tx, held, n)
+		}
+		if !pg.IsNoRows(err) {
+			return err
+		}
+		count = tx.CountReport
 	}
-	if err != nil && !pg.IsNoRows(err) {
-		return err
+	at, err := count(ctx, to.Person, now)
+	if pg.IsNoRows(err) {
+		return nil
 	}
-	at, err := tx.CountReport(ctx, to.Person, now)
 	if err != nil {
 		return err
 	}

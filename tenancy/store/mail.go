@@ -87,10 +87,27 @@ update person set reports = case when reports_since + $3 > $2 and reports < $4 t
     else reports_since + $3 end
 where id = $1 returning reports_since`
 
+const digestCount = `-- tenancy.DigestCount
+update person set digests = case when digests_since + $3 > $2 and digests < $4 then digests + 1 else 1 end,
+  digests_since = case when digests_since + $3 <= $2 then $2 when digests < $4 then digests_since
+    else digests_since + $3 end
+where id = $1 returning digests_since`
+
 // CountReport counts a mail with reports to a person, and returns when it may be sent, which may be in the past: at most
 // tenancy.MaxReportMails within tenancy.ReportWindow. It returns pgx.ErrNoRows for a person who is gone.
-func (t *GateTx) CountReport(ctx context.Context, person tenancy.PersonID, now time.Time) (at time.Time, err error) {
-	err = t.tx.QueryRow(ctx, reportCount, person, now, tenancy.ReportWindow, tenancy.MaxReportMails).Scan(&at)
+func (t *GateTx) CountReport(ctx context.Context, person tenancy.PersonID, now time.Time) (time.Time, error) {
+	return t.countMail(ctx, reportCount, person, now)
+}
+
+// CountDigest is CountReport for a mail about published posts. These take no places of the others.
+func (t *GateTx) CountDigest(ctx context.Context, person tenancy.PersonID, now time.Time) (time.Time, error) {
+	return t.countMail(ctx, digestCount, person, now)
+}
+
+func (t *GateTx) countMail(
+	ctx context.Context, sql string, person tenancy.PersonID, now time.Time,
+) (at time.Time, err error) {
+	err = t.tx.QueryRow(ctx, sql, person, now, tenancy.ReportWindow, tenancy.MaxReportMails).Scan(&at)
 	return at, err
 }
 

@@ -268,6 +268,62 @@ func TestReport_PersonGetsTenMailsAnHour(t *testing.T) {
 	w.wantReports("hours later", map[string]int{"ada@example.com": 1})
 }
 
+// Mails about published posts of many organizations leave those about incidents their places, and wait for the next hour
+// themselves.
+func TestReport_DigestsTakeNoPlacesOfIncidents(t *testing.T) {
+	t.Parallel()
+	w := open(t, nil)
+	ada := w.owner("ada@example.com")
+	n, err := w.Notifications(t.Context(), ada)
+	must(t, err)
+	n.Success = true
+	must(t, w.SetNotifications(t.Context(), ada, n))
+	for day := range 25 {
+		must(t, w.queueReport(report(ada.Org, tenancy.ReportPublished, fmt.Sprint("published ", day))))
+		w.sendPages()
+	}
+	must(t, w.queueReport(report(ada.Org, tenancy.ReportFailed, "failed")))
+	w.sendPages()
+	const waiting = `mail where held_until is not null and data #>> '{reports,0,kind}' = $1`
+	w.wantCount(15, waiting, "published")
+	w.wantCount(0, waiting, "failed")
+}
+
+// The tasks that queue reports for members are not before the mails that people wait for.
+func TestReport_FirstPageIsInTheSecondQueue(t *testing.T) {
+	t.Parallel()
+	w := open(t, nil)
+	ada := w.owner("ada@example.com")
+	w.deliver()
+	must(t, w.queueReport(report(ada.Org, tenancy.ReportFailed, "one")))
+	const pages = `jobs.river_job j join mail m on m.id::text = j.args ->> 'id' where m.kind = 'members' and j.queue = $1`
+	w.wantCount(1, pages, "mail-later")
+	w.wantCount(0, pages, "mail")
+}
+
+// An account that is purged while the mails of its page are queued costs the other members nothing.
+func TestReport_PurgedAccountLeavesThePageToOthers(t *testing.T) {
+	t.Parallel()
+	w := open(t, nil)
+	ada := w.owner("ada@example.com")
+	gone := w.member(ada.Org, "gone@example.com", tenancy.RoleUser)
+	w.deliver()
+	w.box.clear()
+	must(t, w.queueReport(report(ada.Org, tenancy.ReportFailed, "one")))
+	purge, err := superuser(t, w.db).Begin(t.Context())
+	must(t, err)
+	_, err = purge.Exec(t.Context(), `delete from person where id = $1`, gone.Person)
+	must(t, err)
+	sent := make(chan error, 1)
+	page := w.queued()[0]
+	go func() { sent <- w.SendMail(t.Context(), page, false) }()
+	w.awaitBlocked(1)
+	must(t, purge.Commit(t.Context()))
+	must(t, <-sent)
+	w.wantCount(0, "mail where kind = 'members'") // its task does not run again
+	w.wantReports("one was purged", map[string]int{"ada@example.com": 1, "gone@example.com": 0})
+}
+
 // sendPages makes the mails of members, and sends none of them.
 func (w *world) sendPages() {
 	w.t.Helper()
