@@ -86,9 +86,9 @@ type ChannelPosts struct {
 // Incidents adds events to the incidents of one organization. The caller loads those that may take the events, adds the
 // events in their order, and stores Changes. It is not safe for concurrent use.
 type Incidents struct {
-	org  tenancy.OrgID
-	now  time.Time
-	open map[incidentKey]*Notification
+	org           tenancy.OrgID
+	now, activity time.Time
+	open          map[incidentKey]*Notification
 	// closed are those that ended within IncidentReopening.
 	closed map[incidentKey]*Notification
 	stored map[NotificationID]bool
@@ -100,11 +100,12 @@ type Incidents struct {
 }
 
 // NewIncidents returns the incidents of an organization. known are the stored ones of the channels of the events that
-// are open or ended within IncidentReopening, in the order of their ids, and those of the days of the events.
-func NewIncidents(org tenancy.OrgID, known []Notification, now time.Time) *Incidents {
+// are open or ended within IncidentReopening, in the order of their ids, and those of the days of the events. activity is now,
+// or a later time that is after Notification.LastAt of all notifications of the organization.
+func NewIncidents(org tenancy.OrgID, known []Notification, now, activity time.Time) *Incidents {
 	s := &Incidents{
-		org: org, now: now.UTC(), open: map[incidentKey]*Notification{}, closed: map[incidentKey]*Notification{},
-		stored: map[NotificationID]bool{},
+		org: org, now: now.UTC(), activity: activity.UTC(), stored: map[NotificationID]bool{},
+		open: map[incidentKey]*Notification{}, closed: map[incidentKey]*Notification{},
 	}
 	for _, n := range known {
 		in := s.open
@@ -238,7 +239,7 @@ func (s *Incidents) current(kind NotificationKind, e IncidentEvent) *Notificatio
 		}
 		s.open[key] = n
 	}
-	n.LastAt = s.now
+	n.LastAt = s.activity
 	s.touch(n)
 	return n
 }

@@ -38,7 +38,7 @@ func (s *incidents) add(t *testing.T, at time.Time, channel publishing.ChannelID
 			open = append(open, n)
 		}
 	}
-	x := publishing.NewIncidents(s.org, open, at)
+	x := publishing.NewIncidents(s.org, open, at, at)
 	for _, kind := range kinds {
 		reason := string(kind)
 		x.Add(publishing.IncidentEvent{At: at, Kind: kind, Channel: channel, Post: id.New[publishing.PostTag](), Reason: &reason})

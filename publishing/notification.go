@@ -67,7 +67,7 @@ type Notification struct {
 	// Posts is the number of posts.
 	Posts     int       `db:"posts"`
 	CreatedAt time.Time `db:"created_at"`
-	// LastAt is the time of the last change.
+	// LastAt is the time of the last event. A transaction that commits after another one has the later time.
 	LastAt time.Time `db:"last_at"`
 	// ClosedAt is when the incident ended, nil while it is open.
 	ClosedAt *time.Time `db:"closed_at"`

@@ -1165,7 +1165,7 @@ create table notification (
   -- Posts so far.
   posts       integer not null default 0 check (posts >= 0),
   created_at  timestamptz not null,
-  -- When it was written last.
+  -- When an event was counted last; later than that of all others in the organization at the time.
   last_at     timestamptz not null,
   -- The next event of the kind is another incident.
   closed_at   timestamptz,

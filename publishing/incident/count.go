@@ -75,12 +75,17 @@ func (n *Notifier) add(
 	if err != nil {
 		return err
 	}
-	known, err := tx.OpenIncidents(ctx, slices.Compact(slices.SortedFunc(slices.Values(channels), compare)), since,
-		n.deps.Clock.Now().Add(-publishing.IncidentReopening))
+	now := n.deps.Clock.Now()
+	activity, err := tx.ActivityTime(ctx, now)
 	if err != nil {
 		return err
 	}
-	incidents := publishing.NewIncidents(org, known, n.deps.Clock.Now())
+	known, err := tx.OpenIncidents(ctx, slices.Compact(slices.SortedFunc(slices.Values(channels), compare)), since,
+		now.Add(-publishing.IncidentReopening))
+	if err != nil {
+		return err
+	}
+	incidents := publishing.NewIncidents(org, known, now, activity)
 	for _, e := range events {
 		if slices.Contains(taken, e.ID) {
 			incidents.Add(e)

@@ -69,11 +69,24 @@ func (s *Store) IncidentBacklog(ctx context.Context, limit int) (rows, seconds i
 const incidentsTryLock = `-- publishing.IncidentsTryLock
 select pg_try_advisory_xact_lock(hashtextextended('incidents/' || $1, 0)) and set_config('lock_timeout', '100ms', true) <> ''`
 
-// TryLockIncidents returns true for one transaction at a time of those that count the events of the organization. The
-// rest of the transaction waits 100 ms for a lock at most, so that one organization does not keep the others waiting.
+// TryLockIncidents returns true for one transaction at a time of those that count the events of the organization or add a
+// notification. The rest of the transaction waits 100 ms for a lock at most, so that one organization does not keep the
+// others waiting.
 func (t *Tx) TryLockIncidents(ctx context.Context) (got bool, err error) {
 	err = t.tx.QueryRow(ctx, incidentsTryLock, t.org.String()).Scan(&got)
 	return got, err
+}
+
+const activityTime = `-- publishing.ActivityTime
+select greatest($2::timestamptz, (select n.last_at + interval '1 microsecond' from notification n
+  where n.org_id = $1 order by n.last_at desc, n.id desc limit 1))`
+
+// ActivityTime returns a time, or a later one if that is not after Notification.LastAt of all notifications of the
+// organization. The transaction must be the only one that writes these, see TryLockIncidents: whoever has read all until a
+// time has then read all that can ever be there.
+func (t *Tx) ActivityTime(ctx context.Context, now time.Time) (at time.Time, err error) {
+	err = t.tx.QueryRow(ctx, activityTime, t.org, now).Scan(&at)
+	return at, err
 }
 
 const incidentEvents = `-- publishing.IncidentEvents
@@ -160,7 +173,8 @@ delete from notification where org_id = $1 and id in (
 // trimAtOnce is how many notifications are deleted by one transaction that adds some.
 const trimAtOnce = 1000
 
-// SaveIncidents stores changes of incidents, and keeps the number of notifications within publishing.MaxNotifications.
+// SaveIncidents stores changes of incidents, whose LastAt is of ActivityTime, and keeps the number of notifications within
+// publishing.MaxNotifications.
 func (t *Tx) SaveIncidents(ctx context.Context, c publishing.IncidentChanges) error {
 	b := &pgx.Batch{}
 	if len(c.Deleted) > 0 {
@@ -180,8 +194,18 @@ func (t *Tx) SaveIncidents(ctx context.Context, c publishing.IncidentChanges) er
 	return t.tx.SendBatch(ctx, b).Close()
 }
 
-// AddNotification stores a notification, as SaveIncidents does.
-func (t *Tx) AddNotification(ctx context.Context, n publishing.Notification) error {
+const incidentsLock = `-- publishing.IncidentsLock
+select pg_advisory_xact_lock(hashtextextended('incidents/' || $1, 0))`
+
+// AddNotification stores a notification, as SaveIncidents does. It waits for the transaction that counts the events of the
+// organization, or adds a notification, and may change Notification.LastAt as ActivityTime does.
+func (t *Tx) AddNotification(ctx context.Context, n publishing.Notification) (err error) {
+	if _, err := t.tx.Exec(ctx, incidentsLock, t.org.String()); err != nil {
+		return err
+	}
+	if n.LastAt, err = t.ActivityTime(ctx, n.LastAt); err != nil {
+		return err
+	}
 	return t.SaveIncidents(ctx, publishing.IncidentChanges{Begun: []publishing.Notification{n}})
 }
 

@@ -4,10 +4,14 @@ import (
 	"testing"
 	"time"
 
+	"github.com/jackc/pgx/v5"
+
 	"crier/platform/id"
 	"crier/publishing"
 	"crier/publishing/sender"
 	publishingstore "crier/publishing/store"
+	"crier/tenancy"
+	"crier/tests/dbtest"
 )
 
 // incidentOf returns an open incident of a channel whose last event was some time ago.
@@ -55,4 +59,94 @@ func TestNotification_ChannelHasOneOpenIncidentOfAKind(t *testing.T) {
 	if err := add(incidentOf(c, 0)); err == nil {
 		t.Error("a second open incident is stored, want it refused")
 	}
+}
+
+// bell is what a member of the organization reads.
+type bell struct {
+	*rig
+	person   tenancy.PersonID
+	database string
+}
+
+func newBell(t *testing.T) bell {
+	t.Helper()
+	r := newRig(t)
+	b := bell{rig: r}
+	r.ok(r.db.InOrg(t.Context(), r.org.UUID(), func(tx pgx.Tx) error {
+		return tx.QueryRow(t.Context(), `select person_id, current_database()::text from member`).Scan(&b.person, &b.database)
+	}))
+	return b
+}
+
+// adds adds a notification in a transaction that commits after then has returned.
+func (b bell) adds(at time.Time, then func()) error {
+	n := incidentOf(b.channel(), 0)
+	n.LastAt = at
+	return b.inOrg(func(tx *publishingstore.Tx) error {
+		err := tx.AddNotification(b.Context(), n)
+		then()
+		return err
+	})
+}
+
+// reads marks all that is there as read, and returns how many notifications these are.
+func (b bell) reads() int {
+	b.Helper()
+	list, _, err := b.store.ReadNotifications(b.Context(), b.org, publishingstore.NotificationsRead{
+		Person: b.person, Limit: 100, Mark: true,
+	})
+	b.ok(err)
+	return len(list)
+}
+
+func (b bell) wantUnread(when string, want int) {
+	b.Helper()
+	n, err := b.store.UnreadNotifications(b.Context(), b.org, b.person, nil)
+	if err != nil || n != want {
+		b.Errorf("%s: got %d unread, %v, want %d", when, n, err, want)
+	}
+}
+
+// A notification that commits after a later one was read is unread.
+func TestNotification_IsUnreadUntilItWasShown(t *testing.T) {
+	t.Parallel()
+	b, now := newBell(t), time.Now().Add(time.Minute)
+	added, release := make(chan struct{}), make(chan struct{})
+	first, second := make(chan error, 1), make(chan error, 1)
+	go func() { first <- b.adds(now, func() { close(added); <-release }) }()
+	<-added
+	go func() { second <- b.adds(now.Add(time.Second), func() {}) }()
+	super := dbtest.Super(t)
+	committed := false
+	for waits := false; !waits && !committed; {
+		select {
+		case err := <-second:
+			b.ok(err)
+			committed = true
+		default:
+			b.ok(super.QueryRow(t.Context(), `select exists (select from pg_locks where locktype = 'advisory' and not granted
+				and database = (select oid from pg_database where datname = $1))`, b.database).Scan(&waits))
+		}
+	}
+	shown := b.reads()
+	close(release)
+	b.ok(<-first)
+	if !committed {
+		b.ok(<-second)
+	}
+	b.wantUnread("both are there", 2-shown)
+	if n := b.reads(); n != 2 {
+		t.Errorf("got %d notifications, want 2", n)
+	}
+	b.wantUnread("both were read", 0)
+}
+
+// A process whose clock is behind adds a notification that is unread too.
+func TestNotification_OfClockThatIsBehindIsUnread(t *testing.T) {
+	t.Parallel()
+	b, now := newBell(t), time.Now().Add(time.Minute)
+	b.ok(b.adds(now, func() {}))
+	b.reads()
+	b.ok(b.adds(now.Add(-10*time.Second), func() {}))
+	b.wantUnread("a notification with an earlier time", 1)
 }

@@ -302,6 +302,7 @@ var crossing = map[string]string{
 	"Store.WebhookOrgs":                     "the loop of webhooks goes from organization to organization; it reads ids only",
 	"Store.IncidentOrgs":                    "the loop of notifications goes from organization to organization; it reads ids only",
 	"Store.MailOrgs":                        "as Store.IncidentOrgs",
+	"Tx.ActivityTime":                       "returns a time, for what the organization of the transaction writes",
 	"Tx.TryLockIncidents":                   "locks what the organization of the transaction counts",
 	"tenancy.Store.InOrg":                   "covered by the methods of OrgTx",
 	"tenancy.GateTx.Enter":                  "covered by the methods of OrgTx",
