@@ -1,6 +1,9 @@
 package tenancy
 
-import "time"
+import (
+	"fmt"
+	"time"
+)
 
 // ReportKind is what a mail to the members of an organization is about. The kinds of incidents are those of
 // publishing.NotificationKind.
@@ -56,7 +59,7 @@ type ReportChannel struct {
 	Posts    int    `json:"posts"`
 }
 
-// MailTopic is a kind of mails that a person can switch off.
+// MailTopic is a kind of mails that a person can switch off. It has no comma and no space.
 type MailTopic string
 
 // The topics.
@@ -69,13 +72,34 @@ const (
 
 // Topic returns the topic of the mails of a report.
 func (r Report) Topic() MailTopic {
-	switch r.Kind {
-	case ReportReconnect:
+	switch {
+	case r.Kind == ReportReconnect && !r.OnlyPosts:
 		return TopicChannel
-	case ReportPublished:
+	case r.Kind == ReportPublished:
 		return TopicSuccess
 	}
 	return TopicFailure
+}
+
+// What returns in a phrase what the report is about, for the bell and for mails. on is the name of the channel.
+func (r Report) What(on string) string {
+	posts := fmt.Sprintf("%d posts", r.Posts)
+	if r.Posts == 1 {
+		posts = "1 post"
+	}
+	switch {
+	case r.Kind == ReportReconnect && !r.OnlyPosts && r.Posts == 0:
+		return on + " must be connected again"
+	case r.Kind == ReportReconnect && !r.OnlyPosts:
+		return on + " must be connected again, and " + posts + " could not be published meanwhile"
+	case r.Kind == ReportMissed:
+		return posts + " on " + on + " could not be published in time"
+	case r.Kind == ReportUnknown:
+		return posts + " on " + on + " may have been published or not"
+	case r.Kind == ReportPublished:
+		return "Published " + posts + " on " + on
+	}
+	return posts + " on " + on + " failed"
 }
 
 // IsFor reports whether a person with these settings is to get the report when it is queued. No two reports of an incident
@@ -87,10 +111,29 @@ func (r Report) IsFor(n Notifications) bool {
 	return n.Mails(r.Topic())
 }
 
-// IsWantedBy reports whether a person with these settings still wants the report when it is sent. One about a channel that
-// must be connected again, whose posts have failed, is wanted by who wants mails about either.
-func (r Report) IsWantedBy(n Notifications) bool {
-	return n.Mails(r.Topic()) || r.Kind == ReportReconnect && r.Posts > 0 && n.Failure
+// For returns the report as a person with these settings gets it when it is sent. ok is false when the person does not
+// want it any more. One about a channel that must be connected again becomes one about its posts for who wants mails about
+// these only.
+func (r Report) For(n Notifications) (out Report, ok bool) {
+	if r.Kind == ReportReconnect && r.Posts > 0 && !n.Mails(TopicChannel) {
+		r.OnlyPosts = true
+	}
+	return r, n.Mails(r.Topic())
+}
+
+// About returns what the mails of a topic are about, for people; "" for a topic that does not exist.
+func (t MailTopic) About() string {
+	switch t {
+	case TopicTeam:
+		return "your organizations"
+	case TopicFailure:
+		return "posts that fail"
+	case TopicChannel:
+		return "channels that must be connected again"
+	case TopicSuccess:
+		return "published posts"
+	}
+	return ""
 }
 
 // Mails returns whether mails of a topic are wanted.

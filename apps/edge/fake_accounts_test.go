@@ -300,6 +300,13 @@ func (a accounts) SetNotifications(_ context.Context, _ tenancy.Principal, n ten
 	return a.record("SetNotifications", n.Success, n.Failure, n.Digest, string(n.Approval), string(n.Comment), string(n.Channel), string(n.Billing))
 }
 
+func (a accounts) UnsubscribeTopics(token string) ([]tenancy.MailTopic, error) {
+	if token != "mail-token" {
+		return nil, fault.New(fault.NotFound, "fake", "The link is not valid.")
+	}
+	return []tenancy.MailTopic{tenancy.TopicFailure, tenancy.TopicChannel}, nil
+}
+
 func (a accounts) Unsubscribe(_ context.Context, token string) error {
 	if token != "mail-token" {
 		return fault.New(fault.NotFound, "fake", "The link is not valid.")

@@ -308,16 +308,18 @@ func TestUnsubscribe_ByMailProgramAndByPerson(t *testing.T) {
 	const path = "/auth/unsubscribe?token=mail-token"
 	page := s.call(t, "GET", path, "", "Accept", "text/html")
 	want(t, page, 200, `<form method="post">`)
+	want(t, page, 200, "mails about posts that fail and channels that must be connected again?")
 	if policy := page.header.Get("Content-Security-Policy"); !strings.Contains(policy, "form-action 'self'") || !strings.HasPrefix(policy, "default-src 'none'") {
 		t.Errorf("the policy is %q", policy)
 	}
 	s.wantCalls(t) // a program that follows links changes nothing
 	form := []string{"Content-Type", "application/x-www-form-urlencoded"}
 	want(t, s.call(t, "POST", path, "List-Unsubscribe=One-Click", form...), 201, `{"unsubscribed":true}`)
-	want(t, s.call(t, "POST", path, "", append(form, "Accept", "text/html,*/*;q=0.5")...), 201, "no more mails")
+	want(t, s.call(t, "POST", path, "", append(form, "Accept", "text/html,*/*;q=0.5")...), 201, "no more mails about posts that fail and channels")
 	s.wantCalls(t, "Unsubscribe mail-token", "Unsubscribe mail-token")
 	for _, bad := range []string{"/auth/unsubscribe", "/auth/unsubscribe?token=nope"} {
 		want(t, s.call(t, "POST", bad, "", form...), 404)
+		want(t, s.call(t, "GET", bad, ""), 404)
 	}
 }
 

@@ -110,26 +110,8 @@ func (s *Notifications) describe(list []publishing.ListedNotification) {
 // breaks or control characters.
 func (s *Notifications) sentence(n publishing.ListedNotification) string {
 	channel := s.channelName(n)
-	posts := fmt.Sprintf("%d posts", n.Posts)
-	if n.Posts == 1 {
-		posts = "1 post"
-	}
-	what := ""
-	switch n.Kind {
-	case publishing.NotifyReconnect:
-		what = channel + " must be connected again"
-		if n.Posts > 0 {
-			what += ", and " + posts + " could not be published meanwhile"
-		}
-	case publishing.NotifyFailed:
-		what = posts + " on " + channel + " failed"
-	case publishing.NotifyMissed:
-		what = posts + " on " + channel + " could not be published in time"
-	case publishing.NotifyUnknown:
-		what = posts + " on " + channel + " may have been published or not"
-	case publishing.NotifyPublished:
-		what = "Published " + posts + " on " + channel
-	case publishing.NotifyApproval:
+	what := tenancy.Report{Kind: tenancy.ReportKind(n.Kind), Posts: n.Posts}.What(channel)
+	if n.Kind == publishing.NotifyApproval {
 		what = approvalSentence(n, channel)
 	}
 	if n.Reason == nil {

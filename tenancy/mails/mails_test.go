@@ -48,7 +48,7 @@ func TestReport_NamesWhatHappenedAndHowOften(t *testing.T) {
 	r := report(tenancy.ReportReconnect, "acme")
 	r.Reason = "The access was revoked."
 	m := here.Report(to, "Acme Inc", r)
-	if want := "“acme” (Bluesky) must be connected again"; m.Subject != want {
+	if want := "“acme” (Bluesky) must be connected again, and 1000 posts could not be published meanwhile"; m.Subject != want {
 		t.Errorf("got the subject %q, want %q", m.Subject, want)
 	}
 	for _, want := range []string{"“acme” (Bluesky)", "“Acme Inc”", "1000 posts could not be published", "The access was revoked."} {

@@ -50,21 +50,7 @@ func (i Instance) Reports(to, organization string, list []tenancy.Report, more i
 
 // line returns a report in one sentence, with its reason.
 func line(r tenancy.Report) string {
-	on, n := channelName(r.Channel, r.Platform), count(r.Posts, "post")
-	what := ""
-	switch r.Kind {
-	case tenancy.ReportReconnect:
-		what = on + " must be connected again"
-		if r.Posts > 0 {
-			what += ", " + n + " could not be published so far"
-		}
-	case tenancy.ReportMissed:
-		what = n + " on " + on + " missed"
-	case tenancy.ReportUnknown:
-		what = n + " on " + on + ": not known whether published"
-	default:
-		what = n + " on " + on + " failed"
-	}
+	what := r.What(channelName(r.Channel, r.Platform))
 	if reason := cut(unlink(clean(r.Reason)), maxReason); reason != "" {
 		return what + ". The reason: " + reason
 	}
@@ -75,27 +61,26 @@ func line(r tenancy.Report) string {
 func (i Instance) incident(org string, r tenancy.Report) content {
 	on := channelName(r.Channel, r.Platform)
 	n := count(r.Posts, "post")
-	var c content
-	switch r.Kind {
-	case tenancy.ReportReconnect:
-		c.Subject = fmt.Sprintf("%s must be connected again", on)
+	c := content{Subject: r.What(on)}
+	switch {
+	case r.Kind == tenancy.ReportReconnect && r.OnlyPosts:
+		c.Paragraphs = []string{fmt.Sprintf("%s could not be published on %s of %s: the channel must be connected again.", n, on, org)}
+		c.Notes = []string{"Connect the channel again: its posts that wait are published then."}
+	case r.Kind == tenancy.ReportReconnect:
 		c.Paragraphs = []string{fmt.Sprintf("The channel %s of %s must be connected again. "+
 			"Until then nothing is published on it.", on, org)}
 		if r.Posts > 0 {
 			c.Paragraphs = append(c.Paragraphs, fmt.Sprintf("%s could not be published so far.", n))
 		}
 		c.Notes = []string{"Connect the channel again: its posts that wait are published then."}
-	case tenancy.ReportMissed:
-		c.Subject = fmt.Sprintf("%s on %s missed", n, on)
+	case r.Kind == tenancy.ReportMissed:
 		c.Paragraphs = []string{fmt.Sprintf("%s on %s of %s could not be published in time and will not be published.", n, on, org)}
 		c.Notes = []string{"Schedule them again if they are still wanted."}
-	case tenancy.ReportUnknown:
-		c.Subject = fmt.Sprintf("%s on %s: not known whether published", n, on)
+	case r.Kind == tenancy.ReportUnknown:
 		c.Paragraphs = []string{fmt.Sprintf(
 			"%s on %s of %s may have been published, or not: the platform did not answer.", n, on, org)}
 		c.Notes = []string{"Look on the platform before you publish them again."}
 	default:
-		c.Subject = fmt.Sprintf("%s on %s failed", n, on)
 		c.Paragraphs = []string{fmt.Sprintf("%s on %s of %s could not be published.", n, on, org)}
 		c.Notes = []string{"Correct what is wrong and schedule them again."}
 	}

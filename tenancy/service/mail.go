@@ -88,14 +88,13 @@ func (n notice) isOptional(kind mailKind) bool {
 	return false
 }
 
-// topics returns what a person with these settings can switch off to get no such mails.
-func (n notice) topics(settings tenancy.Notifications) (out []tenancy.MailTopic) {
+// topics returns what the person can switch off to get no such mails.
+func (n notice) topics() (out []tenancy.MailTopic) {
 	if len(n.Reports) == 0 {
 		return []tenancy.MailTopic{tenancy.TopicTeam}
 	}
 	for _, r := range n.Reports {
-		// A channel whose posts failed may be here for those only: the link must not end all mails about posts.
-		if t := r.Topic(); settings.Mails(t) && !slices.Contains(out, t) {
+		if t := r.Topic(); !slices.Contains(out, t) {
 			out = append(out, t)
 		}
 	}
@@ -107,8 +106,14 @@ func (n notice) wantedBy(settings tenancy.Notifications) (out notice, ok bool) {
 	if len(n.Reports) == 0 {
 		return n, settings.Mails(tenancy.TopicTeam)
 	}
-	n.Reports = slices.DeleteFunc(slices.Clone(n.Reports), func(r tenancy.Report) bool { return !r.IsWantedBy(settings) })
-	return n, len(n.Reports) > 0
+	var wanted []tenancy.Report
+	for _, r := range n.Reports {
+		if r, ok := r.For(settings); ok {
+			wanted = append(wanted, r)
+		}
+	}
+	n.Reports = wanted
+	return n, len(wanted) > 0
 }
 
 // addMail queues a mail in a transaction. On an instance without mail it does nothing. What a person can switch off goes

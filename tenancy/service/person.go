@@ -200,12 +200,22 @@ func (a *Accounts) Organizations(ctx context.Context, p tenancy.Principal) (out 
 	}), err
 }
 
-// Unsubscribe switches the mails off that a link of List-Unsubscribe names: those of one topic. The bell shows what it
+// UnsubscribeTopics returns the topics of the mails that a link of List-Unsubscribe ends, without ending them. A token that
+// is not valid is fault.NotFound.
+func (a *Accounts) UnsubscribeTopics(token string) ([]tenancy.MailTopic, error) {
+	_, topics, err := a.openUnsubscribe(token)
+	if err != nil {
+		return nil, fault.Wrap(fault.NotFound, "tenancy.UnsubscribeTopics", "This link is not valid.", err)
+	}
+	return topics, nil
+}
+
+// Unsubscribe switches the mails off that a link of List-Unsubscribe names: those of some topics. The bell shows what it
 // did. A token that is not valid is fault.NotFound.
-// Nothing of a token is stored: it is the id of the person and the topic, sealed for this use.
+// Nothing of a token is stored: it is the id of the person and the topics, sealed for this use.
 func (a *Accounts) Unsubscribe(ctx context.Context, token string) error {
 	const op = "tenancy.Unsubscribe"
-	person, topic, err := a.openUnsubscribe(token)
+	person, topics, err := a.openUnsubscribe(token)
 	if err != nil {
 		return fault.Wrap(fault.NotFound, op, "This link is not valid.", err)
 	}
@@ -214,9 +224,8 @@ func (a *Accounts) Unsubscribe(ctx context.Context, token string) error {
 		if err != nil {
 			return err
 		}
-		n, ok := n.WithoutMails(topic)
-		if !ok {
-			return fault.New(fault.NotFound, op, "This link is not valid.")
+		for _, t := range topics {
+			n, _ = n.WithoutMails(t) // openUnsubscribe returns only topics that exist
 		}
 		return tx.SetNotifications(ctx, person, n)
 	})

@@ -259,13 +259,13 @@ func (a *Accounts) renderOptional(ctx context.Context, m tenancystore.Mail, n no
 			}
 		}
 		from := a.mails
-		if from.Stop, err = a.stopLinks(person.ID, n.topics(wants)); err != nil {
+		if from.Stop, err = a.stopLinks(person.ID, n.topics()); err != nil {
 			return err
 		}
-		out, err = a.renderNotice(from, mailKind(m.Kind), m.Email, n)
-		if len(from.Stop) == 1 && strings.HasPrefix(from.Stop[0].URL, "https:") { // the header has one link
-			out.Unsubscribe = from.Stop[0].URL
+		if out, err = a.renderNotice(from, mailKind(m.Kind), m.Email, n); err != nil {
+			return err
 		}
+		out.Unsubscribe, err = a.headerLink(person.ID, n.topics(), from.Stop)
 		return err
 	})
 	if errors.Is(err, errNoMail) {
@@ -294,12 +294,6 @@ func isStillMember(
 // unsubscribeFor binds the tokens of unsubscribeURL to their use.
 const unsubscribeFor = "unsubscribe"
 
-// stopWords are what the mails of a topic are about, for the footer.
-var stopWords = map[tenancy.MailTopic]string{
-	tenancy.TopicTeam: "your organizations", tenancy.TopicFailure: "posts that fail",
-	tenancy.TopicChannel: "channels that must be connected again", tenancy.TopicSuccess: "published posts",
-}
-
 // stopLinks returns the links of the footer that end the mails of some topics.
 func (a *Accounts) stopLinks(person tenancy.PersonID, topics []tenancy.MailTopic) (out []mails.StopLink, err error) {
 	for _, t := range topics {
@@ -307,34 +301,62 @@ func (a *Accounts) stopLinks(person tenancy.PersonID, topics []tenancy.MailTopic
 		if err != nil {
 			return nil, err
 		}
-		out = append(out, mails.StopLink{Words: stopWords[t], URL: address})
+		out = append(out, mails.StopLink{Words: t.About(), URL: address})
 	}
 	return out, nil
 }
 
-// unsubscribeURL returns the address that Unsubscribe answers for a person and a kind of mails.
-func (a *Accounts) unsubscribeURL(person tenancy.PersonID, topic tenancy.MailTopic) (string, error) {
-	sealed, err := a.deps.Keyring.Seal([]byte(person.String()+" "+string(topic)), unsubscribeFor)
+// headerLink returns the link of List-Unsubscribe, which ends the mails of all topics of a message, or "" where that may not
+// have one. footer are the links of the single topics.
+func (a *Accounts) headerLink(
+	person tenancy.PersonID, topics []tenancy.MailTopic, footer []mails.StopLink,
+) (string, error) {
+	if !strings.HasPrefix(a.cfg.BaseURL, "https:") {
+		return "", nil
+	}
+	if len(footer) == 1 {
+		return footer[0].URL, nil
+	}
+	return a.unsubscribeURL(person, topics...)
+}
+
+// unsubscribeURL returns the address that Unsubscribe answers for a person and some kinds of mails.
+func (a *Accounts) unsubscribeURL(person tenancy.PersonID, topics ...tenancy.MailTopic) (string, error) {
+	text := person.String() + " "
+	for i, t := range topics {
+		if i > 0 {
+			text += ","
+		}
+		text += string(t)
+	}
+	sealed, err := a.deps.Keyring.Seal([]byte(text), unsubscribeFor)
 	if err != nil {
 		return "", err
 	}
 	return a.cfg.BaseURL + "/auth/unsubscribe?token=" + base64.RawURLEncoding.EncodeToString(sealed), nil
 }
 
-// openUnsubscribe returns the person and the kind of mails of a token of unsubscribeURL.
-func (a *Accounts) openUnsubscribe(token string) (tenancy.PersonID, tenancy.MailTopic, error) {
+// openUnsubscribe returns the person and the kinds of mails of a token of unsubscribeURL. All of the kinds exist.
+func (a *Accounts) openUnsubscribe(token string) (person tenancy.PersonID, topics []tenancy.MailTopic, err error) {
 	sealed, err := base64.RawURLEncoding.DecodeString(token)
 	if err != nil {
-		return tenancy.PersonID{}, "", err
+		return person, nil, err
 	}
 	raw, err := a.deps.Keyring.Open(sealed, unsubscribeFor)
 	if err != nil {
-		return tenancy.PersonID{}, "", err
+		return person, nil, err
 	}
-	name, topic, _ := strings.Cut(string(raw), " ")
+	name, list, _ := strings.Cut(string(raw), " ")
 	person, ok := id.Parse[tenancy.PersonTag](name)
 	if !ok {
-		return person, "", errors.New("it names no person")
+		return person, nil, errors.New("it names no person")
 	}
-	return person, tenancy.MailTopic(topic), nil
+	for topic := range strings.SplitSeq(list, ",") {
+		t := tenancy.MailTopic(topic)
+		if t.About() == "" {
+			return person, nil, errors.New("it names no kind of mails")
+		}
+		topics = append(topics, t)
+	}
+	return person, topics, nil
 }

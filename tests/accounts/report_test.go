@@ -3,11 +3,13 @@ package accounts
 import (
 	"fmt"
 	"net/url"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
 	"time"
 
+	"crier/platform/fault"
 	"crier/platform/id"
 	"crier/tenancy"
 )
@@ -69,7 +71,7 @@ func TestReport_GoesToMembersWhoWantItOnce(t *testing.T) {
 }
 
 // Posts that fail while their channel must be connected again are counted with it. A member who wants no mails about
-// channels gets one about the posts, whose link does not end those about posts.
+// channels gets one about the posts, and can end these mails.
 func TestReport_PostsOfDeadChannelAreMailedToWhoWantsOneOfBoth(t *testing.T) {
 	t.Parallel()
 	w := open(t, nil)
@@ -92,8 +94,14 @@ func TestReport_PostsOfDeadChannelAreMailedToWhoWantsOneOfBoth(t *testing.T) {
 	must(t, w.queueReport(of))
 	must(t, w.queueReport(posts))
 	w.deliver()
-	if m := w.mailTo("bell@example.com"); m.Unsubscribe != "" {
-		t.Errorf("got List-Unsubscribe %q in a mail about posts, want none: it would end those about channels or all about posts", m.Unsubscribe)
+	for _, email := range []string{"bell@example.com", "off@example.com"} {
+		m := w.mailTo(email)
+		if m.Subject != "3 posts on “acme” (Bluesky) failed" || !strings.Contains(m.Text, "No more mails about posts that fail: "+m.Unsubscribe) {
+			t.Errorf("got the mail %q to %s with List-Unsubscribe %q, want one about posts with a link that ends those", m.Text, email, m.Unsubscribe)
+		}
+	}
+	if m := w.mailTo("ada@example.com"); !strings.Contains(m.Text, "No more mails about channels that must be connected again: "+m.Unsubscribe) {
+		t.Errorf("got the mail %q, want one about the channel", m.Text)
 	}
 	w.wantReports("both reports", map[string]int{
 		"ada@example.com": 1, "bell@example.com": 1, "off@example.com": 1, "none@example.com": 0,
@@ -172,6 +180,55 @@ func TestReport_UnsubscribeEndsItsKind(t *testing.T) {
 	}
 }
 
+// The header of a mail of several topics has one link, which ends all of them. Those of the footer end one each.
+func TestReport_UnsubscribeEndsAllKindsOfTheMail(t *testing.T) {
+	t.Parallel()
+	w := open(t, nil)
+	ada := w.owner("ada@example.com")
+	w.deliver()
+	before, err := w.Notifications(t.Context(), ada)
+	must(t, err)
+	must(t, w.queueReport(report(ada.Org, tenancy.ReportReconnect, "one"), report(ada.Org, tenancy.ReportMissed, "two")))
+	m := w.mailTo("ada@example.com")
+	link, err := url.Parse(m.Unsubscribe)
+	must(t, err)
+	token := link.Query().Get("token")
+	topics, err := w.UnsubscribeTopics(token)
+	if want := []tenancy.MailTopic{tenancy.TopicChannel, tenancy.TopicFailure}; err != nil || !slices.Equal(topics, want) {
+		t.Errorf("got the topics %v, %v, want %v", topics, err, want)
+	}
+	if n := strings.Count(m.Text, "No more mails about "); n != 2 || strings.Contains(m.Text, m.Unsubscribe) {
+		t.Errorf("got %d links in the footer of %s, want one for each topic", n, m.Text)
+	}
+	must(t, w.Unsubscribe(t.Context(), token))
+	want := before
+	want.Failure, want.Channel = false, tenancy.DeliveryBell
+	if got, err := w.Notifications(t.Context(), ada); err != nil || got != want {
+		t.Errorf("got the settings %+v, %v, want %+v", got, err, want)
+	}
+	_, err = w.UnsubscribeTopics(token[:len(token)-2])
+	wantFault(t, "a token that is not valid", err, fault.NotFound)
+}
+
+// Who switches off mails about channels after the report was queued gets it as one about posts, and can end it.
+func TestReport_IsAboutPostsForWhoSwitchedOffChannels(t *testing.T) {
+	t.Parallel()
+	w := open(t, nil)
+	ada := w.owner("ada@example.com")
+	w.deliver()
+	w.box.clear()
+	must(t, w.queueReport(report(ada.Org, tenancy.ReportReconnect, "one")))
+	w.sendPages()
+	n, err := w.Notifications(t.Context(), ada)
+	must(t, err)
+	n.Channel = tenancy.DeliveryOff
+	must(t, w.SetNotifications(t.Context(), ada, n))
+	m := w.mailTo("ada@example.com")
+	if m.Subject != "3 posts on “acme” (Bluesky) failed" || !strings.Contains(m.Text, "No more mails about posts that fail: "+m.Unsubscribe) {
+		t.Errorf("got the mail %q with List-Unsubscribe %q, want one about posts", m.Text, m.Unsubscribe)
+	}
+}
+
 // A member whose server stalls or refuses, and an organization with many members, delay no other organization: reports
 // go page by page, behind the mails that people wait for.
 func TestReport_HugeOrganizationLeavesTurnsToOthers(t *testing.T) {
@@ -220,7 +277,7 @@ func TestReport_SeveralAreOneMail(t *testing.T) {
 	}
 	w.box.clear()
 	must(t, w.queueReport(append(all[:10:10], report(ada.Org, tenancy.ReportMissed, "another"))...)) // a repetition with one more
-	if m := w.mailTo("ada@example.com"); m.Subject != "3 posts on “acme” (Bluesky) missed" {
+	if m := w.mailTo("ada@example.com"); m.Subject != "3 posts on “acme” (Bluesky) could not be published in time" {
 		t.Errorf("got the mail %q, want only the report that was not queued before", m.Subject)
 	}
 }

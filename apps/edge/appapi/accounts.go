@@ -108,6 +108,8 @@ type People interface {
 	SetProfile(ctx context.Context, p tenancy.Principal, profile tenancy.Profile) (tenancy.Person, error)
 	Notifications(ctx context.Context, p tenancy.Principal) (tenancy.Notifications, error)
 	SetNotifications(ctx context.Context, p tenancy.Principal, n tenancy.Notifications) error
+	// UnsubscribeTopics returns what mails Unsubscribe ends, and changes nothing. A token that is not valid is NotFound.
+	UnsubscribeTopics(token string) ([]tenancy.MailTopic, error)
 	// Unsubscribe switches the mails off that a link of List-Unsubscribe names. A token that is not valid is NotFound.
 	Unsubscribe(ctx context.Context, token string) error
 	// Setup fills the name of the person, and of an owner the name and the time zone of the organization, where they

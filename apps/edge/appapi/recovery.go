@@ -2,7 +2,9 @@ package appapi
 
 import (
 	"context"
+	"fmt"
 	"net/http"
+	"strings"
 
 	"github.com/danielgtaylor/huma/v2"
 	"github.com/gofiber/fiber/v2"
@@ -141,13 +143,13 @@ type UnsubscribeAnswer struct {
 // UnsubscribePage returns the endpoint of the page to which the link in a mail leads. The page changes nothing itself,
 // because programs follow the links of mails to check them: its form does.
 func (a *API) UnsubscribePage() route.Endpoint {
-	return route.Raw(describeUnsubscribe("Get the page that ends mails of a kind"), a.unsubscribePage,
+	return route.Raw(describeUnsubscribe("Get the page that ends mails of some kinds", 404), a.unsubscribePage,
 		route.Content(http.StatusOK, "The page.", fiber.MIMETextHTML, &huma.Schema{Type: huma.TypeString}))
 }
 
 // Unsubscribe returns the endpoint that ends the mails which its link names (RFC 8058). It reads no body.
 func (a *API) Unsubscribe() route.Endpoint {
-	return route.Raw(describeUnsubscribe("End mails of a kind", 404, 429), a.unsubscribe,
+	return route.Raw(describeUnsubscribe("End mails of some kinds", 404, 429), a.unsubscribe,
 		route.Answer[UnsubscribeAnswer](http.StatusCreated, "No more such mails are sent. Browsers get a page."))
 }
 
@@ -160,7 +162,7 @@ func describeUnsubscribe(summary string, errors ...int) huma.Operation {
 	return d
 }
 
-// The pages of the two steps. The form posts to the address of the page itself.
+// The pages of the two steps, for Sprintf with what the mails are about. The form posts to the address of the page itself.
 const (
 	unsubscribeHead = `<!DOCTYPE html>
 <html lang="en">
@@ -170,20 +172,38 @@ const (
 <h1>Mails of Crier</h1>
 `
 	unsubscribeForm = unsubscribeHead + `<form method="post">
-<p>Shall we stop sending you mails of this kind?</p>
+<p>Shall we stop sending you mails about %s?</p>
 <button>Stop sending them</button>
 </form>
 </body>
 </html>
 `
-	unsubscribeDone = unsubscribeHead + `<p>You will get no more mails of this kind.
+	unsubscribeDone = unsubscribeHead + `<p>You will get no more mails about %s.
 The settings of your account can switch them on again.</p>
 </body>
 </html>
 `
 )
 
-func (a *API) unsubscribePage(c *fiber.Ctx) error { return sendPage(c, unsubscribeForm) }
+func (a *API) unsubscribePage(c *fiber.Ctx) error {
+	topics, err := a.deps.Accounts.UnsubscribeTopics(c.Query("token"))
+	if err != nil {
+		return err
+	}
+	return sendPage(c, fmt.Sprintf(unsubscribeForm, about(topics)))
+}
+
+// about returns what the mails of topics are about, in words of the service.
+func about(topics []tenancy.MailTopic) string {
+	var all []string
+	for _, t := range topics {
+		all = append(all, t.About())
+	}
+	if last := len(all) - 1; last > 0 {
+		return strings.Join(all[:last], ", ") + " and " + all[last]
+	}
+	return strings.Join(all, "")
+}
 
 func sendPage(c *fiber.Ctx, page string) error {
 	c.Set(fiber.HeaderContentType, fiber.MIMETextHTMLCharsetUTF8)
@@ -196,12 +216,16 @@ func (a *API) unsubscribe(c *fiber.Ctx) error {
 	if err := a.admitSource(c.UserContext(), a.buckets.link, request.From(c.Context()).From); err != nil {
 		return err
 	}
+	topics, err := a.deps.Accounts.UnsubscribeTopics(c.Query("token"))
+	if err != nil {
+		return err
+	}
 	if err := a.deps.Accounts.Unsubscribe(c.UserContext(), c.Query("token")); err != nil {
 		return err
 	}
 	c.Status(http.StatusCreated)
 	if c.Accepts(fiber.MIMEApplicationJSON, fiber.MIMETextHTML) == fiber.MIMETextHTML {
-		return sendPage(c, unsubscribeDone)
+		return sendPage(c, fmt.Sprintf(unsubscribeDone, about(topics)))
 	}
 	return c.JSON(UnsubscribeAnswer{Unsubscribed: true})
 }
