@@ -53,6 +53,27 @@ func (b *mailBox) clear() {
 	b.all = nil
 }
 
+// stallingBox is a mailBox that keeps mails to a domain until it is released.
+type stallingBox struct {
+	*mailBox
+	domain string
+	// entered gets each address of the domain whose mail is being sent.
+	entered chan string
+	release chan struct{}
+}
+
+func (b *stallingBox) Send(ctx context.Context, m mail.Message) error {
+	if strings.HasSuffix(m.To, "@"+b.domain) {
+		b.entered <- m.To
+		select {
+		case <-b.release:
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+	return b.mailBox.Send(ctx, m)
+}
+
 // publishing records what it is asked for.
 type publishing struct {
 	mu      sync.Mutex

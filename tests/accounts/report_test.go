@@ -1,6 +1,7 @@
 package accounts
 
 import (
+	"errors"
 	"fmt"
 	"net/url"
 	"slices"
@@ -11,6 +12,7 @@ import (
 
 	"crier/platform/fault"
 	"crier/platform/id"
+	"crier/platform/jobs"
 	"crier/tenancy"
 )
 
@@ -379,6 +381,50 @@ func TestReport_PurgedAccountLeavesThePageToOthers(t *testing.T) {
 	must(t, <-sent)
 	w.wantCount(0, "mail where kind = 'members'") // its task does not run again
 	w.wantReports("one was purged", map[string]int{"ada@example.com": 1, "gone@example.com": 0})
+}
+
+// A mail server that stalls takes three workers of the second queue, whatever organizations the mails are of.
+func TestReport_StallingDomainLeavesWorkersToOthers(t *testing.T) {
+	t.Parallel()
+	box := &stallingBox{domain: "slow.example", entered: make(chan string, 10), release: make(chan struct{})}
+	w := open(t, func(w *world) { box.mailBox, w.deps.Mail = w.box, box })
+	for n := range 4 {
+		w.queueReportTo(fmt.Sprintf("p%d@slow.example", n))
+	}
+	w.queueReportTo("ada@fast.example")
+	w.sendPages()
+	queued := w.queued() // in the order of the reports
+	sent, refused := make(chan error, 3), make(chan error, 1)
+	for _, m := range queued[:3] {
+		go func() { sent <- w.SendMail(t.Context(), m, false) }()
+		<-box.entered
+	}
+	go func() { refused <- w.SendMail(t.Context(), queued[3], false) }()
+	select {
+	case err := <-refused:
+		if !errors.Is(err, jobs.ErrLater) {
+			t.Errorf("the fourth mail to the domain: got %v, want jobs.ErrLater", err)
+		}
+	case to := <-box.entered:
+		t.Errorf("the mail to %s takes a fourth worker, want three at most", to)
+	}
+	must(t, w.SendMail(t.Context(), queued[4], false))
+	close(box.release)
+	for range 3 {
+		must(t, <-sent)
+	}
+	w.wantReports("released", map[string]int{
+		"ada@fast.example": 1, "p0@slow.example": 1, "p1@slow.example": 1, "p2@slow.example": 1, "p3@slow.example": 1,
+	})
+}
+
+// queueReportTo queues a report for a person, who gets an organization.
+func (w *world) queueReportTo(email string) {
+	w.t.Helper()
+	p := w.person(email)
+	o, err := w.CreateOrganization(w.t.Context(), tenancy.Principal{Person: p, Via: tenancy.ViaSession}, "One")
+	must(w.t, err)
+	must(w.t, w.queueReport(report(o.ID, tenancy.ReportFailed, "to "+email)))
 }
 
 // sendPages makes the mails of members, and sends none of them.
