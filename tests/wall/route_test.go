@@ -319,6 +319,7 @@ var noEffect = map[string]string{
 	"GET /docs/{page}":                                "there is no such page",
 	"GET /sandbox/media/{file}":                       "nothing is published",
 	"GET /sandbox/picture/{file}":                     "nothing is published",
+	"GET /auth/unsubscribe":                           "needs a token",
 	"POST /auth/activate":                             "needs a token",
 	"POST /auth/confirm-email":                        "needs a token",
 	"POST /auth/forgot-return":                        "needs a token",
