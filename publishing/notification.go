@@ -86,12 +86,19 @@ type Notification struct {
 // ListedNotification is a notification with what its sentence names.
 type ListedNotification struct {
 	Notification
-	// ChannelName and Connector are empty for an approval whose post is gone. The name is that of today.
+	// ChannelName, Connector and Picture are empty for an approval whose post is gone. They are those of today. Picture is the
+	// address of the picture of the channel; it may be empty.
 	ChannelName string `db:"channel_name"`
 	Connector   string `db:"connector"`
+	Picture     string `db:"channel_picture"`
+	// PostDate is the date of Post, nil without one or when that is gone.
+	PostDate *time.Time `db:"post_date"`
+	// AskedBy is who asked for an approval, zero for others and when that is not known. Waits is true while that has no answer.
+	AskedBy tenancy.PersonID `db:"asked_by"`
+	Waits   bool             `db:"waits"`
 	// Content is one sentence for people, plain text.
 	Content string `db:"-"`
-	// IsClosed is true when what follows is another notification.
+	// IsClosed is true when what follows is another notification, for good.
 	IsClosed bool `db:"-"`
 }
 
@@ -129,13 +136,30 @@ type IncidentMailer interface {
 // isDaily reports whether a notification of the kind counts the events of one day, in UTC.
 func (k NotificationKind) isDaily() bool { return k == NotifyUnknown || k == NotifyPublished }
 
-// TakesNoMore returns whether what happens after a time is another notification.
+// Report returns the notification for people, without the names of its organization and its channel.
+func (n Notification) Report() tenancy.Report {
+	r := tenancy.Report{Kind: tenancy.ReportKind(n.Kind), Posts: n.Posts, Since: n.CreatedAt}
+	if n.Reason != nil {
+		r.Reason = *n.Reason
+	}
+	if n.Answer != nil && *n.Answer != AnswerPending {
+		approved := *n.Answer == AnswerApproved
+		r.Approved = &approved
+	}
+	if !n.Post.IsZero() {
+		r.Post = n.Post.String()
+	}
+	return r
+}
+
+// TakesNoMore returns whether what happens from a time on is another notification, for good: an incident that ended may go
+// on until IncidentReopening later.
 func (n Notification) TakesNoMore(after time.Time) bool {
 	switch {
 	case n.Kind == NotifyApproval:
 		return n.Answer == nil || *n.Answer != AnswerPending
 	case n.ClosedAt != nil:
-		return true
+		return after.Sub(*n.ClosedAt) >= IncidentReopening
 	case n.Kind.isDaily():
 		return dayOf(n.CreatedAt) != dayOf(after)
 	}

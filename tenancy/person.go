@@ -55,7 +55,7 @@ func (d Delivery) Valid() bool { return d == DeliveryMail || d == DeliveryBell |
 type Notifications struct {
 	Success bool `json:"success"`
 	Failure bool `json:"failure"`
-	// Digest is the weekly summary. The interface calls it streak.
+	// Digest is the weekly summary. The interface calls it streak. Nothing uses it yet, nor Comment and Billing.
 	Digest   bool     `json:"digest"`
 	Approval Delivery `json:"approval"`
 	Comment  Delivery `json:"comment"`

@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// ReportKind is what a mail to the members of an organization is about. The kinds of incidents are those of
+// ReportKind is what a mail to the members of an organization is about. The kinds are those of
 // publishing.NotificationKind.
 type ReportKind string
 
@@ -16,7 +16,13 @@ const (
 	ReportMissed    ReportKind = "missed"
 	ReportUnknown   ReportKind = "unknown"
 	ReportPublished ReportKind = "published"
+	ReportApproval  ReportKind = "approval"
 )
+
+// ReportKinds returns all kinds.
+func ReportKinds() []ReportKind {
+	return []ReportKind{ReportReconnect, ReportFailed, ReportMissed, ReportUnknown, ReportPublished, ReportApproval}
+}
 
 // Report is what members of an organization are mailed who want mails of its kind. It is stored with the mails as JSON.
 // Names in it are those of tenants.
@@ -27,13 +33,21 @@ type Report struct {
 	Kind ReportKind `json:"kind"`
 	// OnlyPosts makes ReportReconnect one about the posts that failed, for those who want no mails about channels.
 	OnlyPosts bool `json:"onlyPosts,omitempty"`
-	// Channel, Platform and Reason are of an incident. The reason may be empty.
+	// To is the only member who gets the report, zero for all. Except is one who gets none.
+	To     PersonID `json:"to,omitzero"`
+	Except PersonID `json:"except,omitzero"`
+	// Approved is the answer to a request for approval, nil while it waits.
+	Approved *bool `json:"approved,omitempty"`
+	// Channel, Platform and Reason are of an incident or an approval. The reason may be empty; that of an approval is a note.
 	Channel  string `json:"channel,omitempty"`
 	Platform string `json:"platform,omitempty"`
 	Reason   string `json:"reason,omitempty"`
 	// Posts is the number of posts so far.
 	Posts int       `json:"posts"`
 	Since time.Time `json:"since,omitzero"`
+	// Post is the id of the first post, "" while there is none, and PostAt its date.
+	Post   string    `json:"post,omitempty"`
+	PostAt time.Time `json:"postAt,omitzero"`
 	// Channels are the channels of ReportPublished with the most posts, at most MaxReportChannels, and More is the number
 	// of the others.
 	Channels []ReportChannel `json:"channels,omitempty"`
@@ -68,6 +82,8 @@ const (
 	TopicFailure MailTopic = "failure"
 	TopicChannel MailTopic = "channel"
 	TopicSuccess MailTopic = "success"
+	// TopicApproval are requests for approval that wait, and their results.
+	TopicApproval MailTopic = "approval"
 )
 
 // Topic returns the topic of the mails of a report.
@@ -77,6 +93,8 @@ func (r Report) Topic() MailTopic {
 		return TopicChannel
 	case r.Kind == ReportPublished:
 		return TopicSuccess
+	case r.Kind == ReportApproval:
+		return TopicApproval
 	}
 	return TopicFailure
 }
@@ -98,13 +116,22 @@ func (r Report) What(on string) string {
 		return posts + " on " + on + " may have been published or not"
 	case r.Kind == ReportPublished:
 		return "Published " + posts + " on " + on
+	case r.Kind == ReportApproval && r.Approved == nil:
+		return "A post for " + on + " waits for approval"
+	case r.Kind == ReportApproval && *r.Approved:
+		return "The post for " + on + " was approved"
+	case r.Kind == ReportApproval:
+		return "The post for " + on + " was rejected"
 	}
 	return posts + " on " + on + " failed"
 }
 
-// IsFor reports whether a person with these settings is to get the report when it is queued. No two reports of an incident
+// IsFor reports whether a member with these settings is to get the report when it is queued. No two reports of an incident
 // are for the same settings.
-func (r Report) IsFor(n Notifications) bool {
+func (r Report) IsFor(member PersonID, n Notifications) bool {
+	if !r.To.IsZero() && r.To != member || r.Except == member {
+		return false
+	}
 	if r.OnlyPosts {
 		return n.Failure && !n.Mails(TopicChannel)
 	}
@@ -132,6 +159,8 @@ func (t MailTopic) About() string {
 		return "channels that must be connected again"
 	case TopicSuccess:
 		return "published posts"
+	case TopicApproval:
+		return "approvals"
 	}
 	return ""
 }
@@ -147,6 +176,8 @@ func (n Notifications) Mails(topic MailTopic) bool {
 		return n.Channel == DeliveryMail
 	case TopicSuccess:
 		return n.Success
+	case TopicApproval:
+		return n.Approval == DeliveryMail
 	}
 	return false
 }
@@ -163,6 +194,8 @@ func (n Notifications) WithoutMails(topic MailTopic) (out Notifications, ok bool
 		n.Channel = bellAtMost(n.Channel)
 	case TopicSuccess:
 		n.Success = false
+	case TopicApproval:
+		n.Approval = bellAtMost(n.Approval)
 	default:
 		return n, false
 	}

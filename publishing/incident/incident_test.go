@@ -2,12 +2,14 @@ package incident_test
 
 import (
 	"errors"
+	"fmt"
 	"strings"
 	"sync"
 	"testing"
 	"time"
 
 	"crier/platform/fault"
+	"crier/platform/id"
 	"crier/publishing"
 	"crier/tenancy"
 )
@@ -33,7 +35,7 @@ func TestNotifier_ThousandFailuresAreOneNotificationAndOneReport(t *testing.T) {
 			ID: x.ID, Org: o.org, Kind: tenancy.ReportFailed, Channel: x.Channel, Platform: "Sandbox",
 			Reason: "The account is closed.", Posts: 1000, Since: x.Since,
 		}
-		if x.Channel == "" || x.ID == "" || x.Since.IsZero() || !sameReport(x, want) {
+		if x.Channel == "" || x.ID == "" || x.Since.IsZero() || x.Post == "" || x.PostAt.IsZero() || !sameReport(x, want) {
 			t.Errorf("got the report %+v, want %+v", x, want)
 		}
 	}
@@ -211,6 +213,38 @@ func TestNotifier_FailuresAfterASuccessAreReportedOnceMore(t *testing.T) {
 	r.wantReports("while it goes on")
 }
 
+// A request for approval is reported to all but who asked, while it waits, and its answer to who asked.
+func TestNotifier_ApprovalsAreReportedToWhomTheyConcern(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	o := r.organization()
+	o.queued(1)
+	asked := id.New[tenancy.PersonTag]()
+	o.approval(asked, "PENDING", "pending", tenancy.PersonID{})
+	o.approval(asked, "VOID", "pending", tenancy.PersonID{})
+	o.approval(asked, "APPROVED", "approved", asked)
+	o.approval(asked, "REJECTED", "rejected", asked)
+	o.approval(tenancy.PersonID{}, "APPROVED", "approved", tenancy.PersonID{})
+	r.wait(publishing.IncidentMailDelay)
+	r.mail()
+	yes, no := true, false
+	want := map[string]tenancy.Report{"<nil>": {Except: asked}, "true": {To: asked, Approved: &yes}, "false": {To: asked, Approved: &no}}
+	for _, x := range r.wantReports("all", "approval 1", "approval 1", "approval 1") {
+		answer := "<nil>"
+		if x.Approved != nil {
+			answer = fmt.Sprint(*x.Approved)
+		}
+		w, ok := want[answer]
+		if !ok || x.To != w.To || x.Except != w.Except || x.Channel == "" || x.Post == "" || x.PostAt.IsZero() || x.Reason != "Please." {
+			t.Errorf("got the report %+v, want one to %s but %s with the channel and the post", x, w.To, w.Except)
+		}
+		delete(want, answer)
+	}
+	r.wait(time.Hour)
+	r.mail()
+	r.wantReports("later")
+}
+
 func TestNotifier_PublishedPostsOfADayAreOneReport(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
@@ -268,9 +302,7 @@ func TestNotifier_RefusedEventStopsNoOther(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
 	bad, other := r.organization(), r.organization()
-	broken := bad
-	broken.channel = r.Connect(bad.org)
-	r.super(`alter table notification add constraint refused check (reason is distinct from 'poison')`)
+	broken := bad.refusing("poison")
 	bad.fails(3, "before")
 	broken.fails(1, "poison")
 	bad.fails(3, "after")
@@ -291,9 +323,7 @@ func TestNotifier_RefusedEventIsIsolatedByTwoProcesses(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
 	o := r.organization()
-	broken := o
-	broken.channel = r.Connect(o.org)
-	r.super(`alter table notification add constraint refused check (reason is distinct from 'poison')`)
+	broken := o.refusing("poison")
 	o.fails(200, "no")
 	broken.fails(1, "poison")
 	o.fails(200, "no")

@@ -72,10 +72,13 @@ func (n *Notifier) logRefused(ctx context.Context, org tenancy.OrgID, report str
 	n.deps.Log.ErrorContext(ctx, "the mails of an incident cannot be queued", "org", org, "report", report, "error", cause)
 }
 
-// incidentReports returns the reports of an incident. A channel that must be connected again has one for those who want
+// incidentReports returns the reports of an incident or an approval. A channel that must be connected again has one for those who want
 // mails about channels, once, and one for the others who want mails about posts, as soon as posts have failed. An incident
 // that was reopened has them once more, with other ids.
 func (n *Notifier) incidentReports(org tenancy.OrgID, d publishing.ListedNotification) (out []tenancy.Report) {
+	if d.Kind == publishing.NotifyApproval {
+		return n.approvalReports(org, d)
+	}
 	r := n.incidentReport(org, d)
 	if d.MailedPosts == nil {
 		out = append(out, r)
@@ -88,17 +91,30 @@ func (n *Notifier) incidentReports(org tenancy.OrgID, d publishing.ListedNotific
 }
 
 func (n *Notifier) incidentReport(org tenancy.OrgID, d publishing.ListedNotification) tenancy.Report {
-	r := tenancy.Report{
-		ID: "incident " + d.ID.String(), Org: org, Kind: tenancy.ReportKind(d.Kind), Channel: d.ChannelName,
-		Platform: n.platform(d.Connector), Posts: d.Posts, Since: d.CreatedAt,
-	}
+	r := d.Report()
+	r.ID, r.Org, r.Channel, r.Platform = "incident "+d.ID.String(), org, d.ChannelName, n.platform(d.Connector)
 	if d.Reopened > 0 {
 		r.ID += fmt.Sprintf(" again %d", d.Reopened)
 	}
-	if d.Reason != nil {
-		r.Reason = *d.Reason
+	if d.PostDate != nil {
+		r.PostAt = *d.PostDate
 	}
 	return r
+}
+
+// approvalReports returns the report of a request for approval, to all who can answer it, or of an answer, to who asked.
+// There is none of a request that was answered or ended meanwhile, and none when it is not known who asked.
+func (n *Notifier) approvalReports(org tenancy.OrgID, d publishing.ListedNotification) []tenancy.Report {
+	r := n.incidentReport(org, d)
+	switch {
+	case r.Approved == nil && d.Waits:
+		r.Except = d.AskedBy
+	case r.Approved != nil && !d.Person.IsZero():
+		r.To = d.Person
+	default:
+		return nil
+	}
+	return []tenancy.Report{r}
 }
 
 // reportPublished reports the published posts of the oldest day that is due.

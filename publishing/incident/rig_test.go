@@ -11,6 +11,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"crier/platform/clock"
+	"crier/platform/id"
 	"crier/publishing"
 	"crier/publishing/connector"
 	"crier/publishing/incident"
@@ -108,6 +109,32 @@ func (r *rig) organization() organization {
 	o := organization{rig: r, org: r.Organization().Org}
 	o.channel = r.Connect(o.org)
 	return o
+}
+
+// refusing returns the organization with another channel, after the database was told to refuse notifications with a reason.
+func (o organization) refusing(reason string) organization {
+	o.Helper()
+	o.super(`alter table notification add constraint refused check (reason is distinct from '` + reason + `')`)
+	o.channel = o.Connect(o.org)
+	return o
+}
+
+// approval adds a request for the approval of a post of the channel by a person, and a notification of it or of its answer
+// to a person; zero: to all.
+func (o organization) approval(
+	by tenancy.PersonID, status publishing.ApprovalStatus, answer publishing.ApprovalAnswer, to tenancy.PersonID,
+) {
+	o.Helper()
+	approval := id.New[publishing.ApprovalTag]()
+	o.Tenant(o.org, `insert into approval (org_id, id, post_id, status, token_hash, sealed_token, requested_by, requested_at, expires_at,
+		resolved_at)
+		select org_id, $2::uuid, id, $3::text, uuid_send($2::uuid), '', $4::uuid, $5::timestamptz, $5 + interval '7 days',
+			case when $3 <> 'PENDING' then $5 end
+		from post where channel_id = $1 limit 1`, o.channel, approval, string(status), by, o.time())
+	o.Tenant(o.org, `insert into notification (org_id, id, kind, approval_id, answer, person_id, post_id, reason, posts, created_at, last_at,
+		mail_at)
+		select org_id, id, 'approval', id, $2, $3, post_id, 'Please.', 1, $4, $4, $5 from approval where id = $1`,
+		approval, string(answer), to, o.time(), o.time().Add(publishing.IncidentMailDelay))
 }
 
 // queued adds queued posts to the channel.

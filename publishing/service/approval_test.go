@@ -595,7 +595,7 @@ func TestApproval_NotifiesOfRequestAndAnswer(t *testing.T) {
 	r := newApprovalRig(t)
 	notified := func(answer publishing.ApprovalAnswer, approval publishing.ApprovalID) int {
 		return r.count(`select count(*) from notification where answer = $1 and approval_id = $2
-			and (person_id is not null) = (answer <> 'pending')`, answer, approval)
+			and (person_id is not null) = (answer <> 'pending') and mail_at > last_at`, answer, approval)
 	}
 	answered, withdrawn := r.request(r.draft(), false), r.request(r.draft(), false)
 	_, err := r.resolve(answered, publishing.ActionReject)

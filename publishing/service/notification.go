@@ -109,11 +109,7 @@ func (s *Notifications) describe(list []publishing.ListedNotification) {
 // sentence returns what a notification says. Names and reasons are text of others, which is bounded and has no line
 // breaks or control characters.
 func (s *Notifications) sentence(n publishing.ListedNotification) string {
-	channel := s.channelName(n)
-	what := tenancy.Report{Kind: tenancy.ReportKind(n.Kind), Posts: n.Posts}.What(channel)
-	if n.Kind == publishing.NotifyApproval {
-		what = approvalSentence(n, channel)
-	}
+	what := n.Report().What(s.channelName(n))
 	if n.Reason == nil {
 		return what + "."
 	}
@@ -122,16 +118,6 @@ func (s *Notifications) sentence(n publishing.ListedNotification) string {
 		return what + "."
 	}
 	return what + ": " + reason
-}
-
-func approvalSentence(n publishing.ListedNotification, channel string) string {
-	if n.Answer == nil || *n.Answer == publishing.AnswerPending {
-		return "A post for " + channel + " waits for approval"
-	}
-	if *n.Answer == publishing.AnswerApproved {
-		return "The post for " + channel + " was approved"
-	}
-	return "The post for " + channel + " was rejected"
 }
 
 // channelName returns the name of a channel and its platform.
@@ -183,6 +169,8 @@ func approvalNotification(a publishing.Approval) (n publishing.Notification, ok 
 		n.Person, n.CreatedAt, n.LastAt = a.Person, *a.ResolvedAt, *a.ResolvedAt
 		note = a.ReviewerNote
 	}
+	mailAt := n.LastAt.Add(publishing.IncidentMailDelay)
+	n.MailAt = &mailAt
 	if note != nil {
 		cut := connector.Clean(*note, maxShownReason)
 		n.Reason = &cut

@@ -6,6 +6,7 @@ import (
 
 	"crier/platform/pg"
 	"crier/publishing"
+	"crier/tenancy"
 	"crier/tests/dbtest"
 )
 
@@ -47,5 +48,16 @@ from pg_constraint where conname = $1`
 		if !slices.Equal(got, want) {
 			t.Errorf("%s has %v, want %v", constraint, got, want)
 		}
+	}
+}
+
+// What is in the bell is mailed about, so that reports have the kinds of notifications.
+func TestEnums_ReportsHaveTheKindsOfNotifications(t *testing.T) {
+	t.Parallel()
+	got, want := texts(tenancy.ReportKinds()), texts(publishing.NotificationKinds())
+	slices.Sort(got)
+	slices.Sort(want)
+	if !slices.Equal(got, want) {
+		t.Errorf("reports have the kinds %v, want %v", got, want)
 	}
 }

@@ -10,19 +10,23 @@ import (
 	"crier/tenancy"
 )
 
-// channelNamed name the channel as it is called today, also one that was disconnected. An approval has the channel of
-// its post.
-const channelNamed = `coalesce(c.name, '') as channel_name, coalesce(c.connector, '') as connector`
+// shownWith are the columns of publishing.ListedNotification beside those of the table. The channel is called as it is
+// today, also one that was disconnected. An approval has the channel of its post.
+const shownWith = `coalesce(c.name, '') as channel_name, coalesce(c.connector, '') as connector,
+  coalesce(c.picture, '') as channel_picture, p.publish_date as post_date, a.requested_by as asked_by,
+  coalesce(a.status = 'PENDING', false) as waits`
 
-const ofChannel = ` left join post p on p.org_id = n.org_id and p.id = n.post_id and n.kind = 'approval'
-left join channel c on c.org_id = n.org_id and c.id = coalesce(n.channel_id, p.channel_id)`
+const withChannel = ` left join post p on p.org_id = n.org_id and p.id = n.post_id
+left join approval a on a.org_id = n.org_id and a.id = n.approval_id
+left join channel c on c.org_id = n.org_id
+  and c.id = coalesce(n.channel_id, case n.kind when 'approval' then p.channel_id end)`
 
 var notificationPage = `-- publishing.NotificationPage
 with n as (
   select n.org_id, ` + notificationColumns + ` from notification n
   where n.org_id = $1 and (n.person_id is null or n.person_id = $2)
   order by n.last_at desc, n.id desc offset $3 limit $4)
-select ` + notificationColumns + `, ` + channelNamed + ` from n` + ofChannel + `
+select ` + notificationColumns + `, ` + shownWith + ` from n` + withChannel + `
 order by n.last_at desc, n.id desc`
 
 const notificationCount = `-- publishing.NotificationCount
@@ -76,7 +80,7 @@ with n as (
   insert into notification_seen (org_id, person_id, notification_id, last_at)
   select $1, $2, n.id, n.last_at from n where $6 and ` + unreadBy + `
   on conflict (org_id, person_id, notification_id) do update set last_at = excluded.last_at)
-select ` + notificationColumns + `, ` + channelNamed + ` from n` + ofChannel + `
+select ` + notificationColumns + `, ` + shownWith + ` from n` + withChannel + `
 order by n.last_at desc, n.id desc`
 
 // notificationsReadUntil moves the time until which all was read up to the oldest that was not, and deletes what is
@@ -121,8 +125,8 @@ func (s *Store) ReadNotifications(
 }
 
 var incidentMails = `-- publishing.IncidentMails
-select ` + notificationColumns + `, ` + channelNamed + `
-from notification n` + ofChannel + `
+select ` + notificationColumns + `, ` + shownWith + `
+from notification n` + withChannel + `
 where n.org_id = $1 and n.mail_at <= $2 and n.kind <> 'published' order by n.mail_at, n.id limit $3`
 
 // IncidentMails returns incidents whose mails are due, without published posts.

@@ -39,6 +39,7 @@ type sample struct {
 func report(kind tenancy.ReportKind, name string) tenancy.Report {
 	return tenancy.Report{
 		ID: "1", Kind: kind, Channel: name, Platform: "Bluesky", Reason: name, Posts: 1000, Since: noon,
+		Post: "0193b2c4-7d10-7a31-9c55-2f0e6b1a4d07", PostAt: noon,
 		Channels: []tenancy.ReportChannel{{Name: name, Platform: "Bluesky", Posts: 3}}, More: 2,
 	}
 }
@@ -51,7 +52,7 @@ func TestReport_NamesWhatHappenedAndHowOften(t *testing.T) {
 	if want := "“acme” (Bluesky) must be connected again, and 1000 posts could not be published meanwhile"; m.Subject != want {
 		t.Errorf("got the subject %q, want %q", m.Subject, want)
 	}
-	for _, want := range []string{"“acme” (Bluesky)", "“Acme Inc”", "1000 posts could not be published", "The access was revoked."} {
+	for _, want := range []string{"“acme” (Bluesky)", "“Acme Inc”", "1000 posts could not be published", "The access was revoked.", "The first post is 0193b2c4-7d10-7a31-9c55-2f0e6b1a4d07, of "} {
 		if !strings.Contains(m.Text, want) {
 			t.Errorf("the mail has no %q: %s", want, m.Text)
 		}
@@ -90,6 +91,8 @@ func samples() map[string]sample {
 			make: func(i Instance, n string) mail.Message { return i.Report(to, n, report(tenancy.ReportMissed, n)) }},
 		"Report of unknown outcomes": {names: 3, timed: true, links: app,
 			make: func(i Instance, n string) mail.Message { return i.Report(to, n, report(tenancy.ReportUnknown, n)) }},
+		"Report of an approval": {names: 3, timed: true, links: app,
+			make: func(i Instance, n string) mail.Message { return i.Report(to, n, report(tenancy.ReportApproval, n)) }},
 		"Report of published posts": {names: 2, links: app,
 			make: func(i Instance, n string) mail.Message { return i.Report(to, n, report(tenancy.ReportPublished, n)) }},
 		"ConfirmNewAddress": {links: []string{link1},

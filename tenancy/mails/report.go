@@ -3,6 +3,7 @@ package mails
 import (
 	"cmp"
 	"fmt"
+	"slices"
 
 	"crier/platform/mail"
 	"crier/tenancy"
@@ -14,30 +15,39 @@ const maxReason = 300
 // someChannel replaces an empty name.
 const someChannel = "a channel"
 
-// Report notifies a member of an incident of a channel, or of what was published on a day.
+// Report notifies a member of an incident of a channel, of what was published on a day, or of an approval.
 func (i Instance) Report(to, organization string, r tenancy.Report) mail.Message {
-	c := i.incident(quoted(organization, someOrganization), r)
-	if r.Kind == tenancy.ReportPublished {
-		c = published(quoted(organization, someOrganization), r)
+	var c content
+	switch org := quoted(organization, someOrganization); r.Kind {
+	case tenancy.ReportPublished:
+		c = published(org, r)
+	case tenancy.ReportApproval:
+		c = approval(org, r)
+	default:
+		c = i.incident(org, r)
 	}
 	c.To = to
 	c.Buttons = []button{{Label: "Open " + i.Name, URL: i.URL}}
 	return i.message(c)
 }
 
-// Reports notifies a member of several incidents, or as Report does of one. more is the number of those that are not in
+// Reports notifies a member of several incidents and approvals, or as Report does of one. more is the number of those that are not in
 // the list.
 func (i Instance) Reports(to, organization string, list []tenancy.Report, more int) mail.Message {
 	if len(list) == 1 && more == 0 {
 		return i.Report(to, organization, list[0])
 	}
-	org := quoted(organization, someOrganization)
+	isApproval := func(r tenancy.Report) bool { return r.Kind == tenancy.ReportApproval }
+	noun, reason := "problem", "problems"
+	if slices.ContainsFunc(list, isApproval) {
+		noun, reason = "notification", "problems and approvals"
+	}
+	title := fmt.Sprintf("%s of %s", count(len(list)+more, noun), quoted(organization, someOrganization))
 	c := content{
-		To: to, Subject: fmt.Sprintf("%s of %s", count(len(list)+more, "problem"), org),
-		Paragraphs: []string{fmt.Sprintf("%s of %s:", count(len(list)+more, "problem"), org)},
-		Notes:      []string{fmt.Sprintf("The notifications of %s have all of them, and count what follows.", i.Name)},
-		Buttons:    []button{{Label: "Open " + i.Name, URL: i.URL}},
-		Reason:     "You get this message because you are a member of this organization and want to know of problems.",
+		To: to, Subject: title, Paragraphs: []string{title + ":"},
+		Notes:   []string{fmt.Sprintf("The notifications of %s have all of them, and count what follows.", i.Name)},
+		Buttons: []button{{Label: "Open " + i.Name, URL: i.URL}},
+		Reason:  "You get this message because you are a member of this organization and want to know of " + reason + ".",
 	}
 	for _, r := range list {
 		c.Paragraphs = append(c.Paragraphs, line(r))
@@ -48,13 +58,54 @@ func (i Instance) Reports(to, organization string, list []tenancy.Report, more i
 	return i.message(c)
 }
 
-// line returns a report in one sentence, with its reason.
+// line returns a report in one or two sentences, with its reason and its first post.
 func line(r tenancy.Report) string {
-	what := r.What(channelName(r.Channel, r.Platform))
+	what := r.What(channelName(r.Channel, r.Platform)) + "."
 	if reason := cut(unlink(clean(r.Reason)), maxReason); reason != "" {
-		return what + ". The reason: " + reason
+		what += " " + reasonOf(r) + reason
 	}
-	return what + "."
+	if post := firstPost(r); post != "" {
+		what += " " + post
+	}
+	return what
+}
+
+// reasonOf returns what stands before the reason of a report.
+func reasonOf(r tenancy.Report) string {
+	if r.Kind == tenancy.ReportApproval {
+		return "The note: "
+	}
+	return "The reason: "
+}
+
+// firstPost returns a sentence that names the first post of a report, or "".
+func firstPost(r tenancy.Report) string {
+	switch {
+	case r.Post == "":
+		return ""
+	case r.PostAt.IsZero(): // it was deleted
+		return fmt.Sprintf("The first post is %s.", name(r.Post, ""))
+	}
+	return fmt.Sprintf("The first post is %s, of %s.", name(r.Post, ""), at(r.PostAt))
+}
+
+// approval returns the content of a report about a request for approval or its answer.
+func approval(org string, r tenancy.Report) content {
+	on := channelName(r.Channel, r.Platform)
+	c := content{
+		Subject: r.What(on), Paragraphs: []string{fmt.Sprintf("%s of %s.", r.What(on), org)},
+		Reason: "You get this message because you are a member of this organization and want to know of approvals.",
+	}
+	if note := cut(unlink(clean(r.Reason)), maxReason); note != "" {
+		c.Paragraphs = append(c.Paragraphs, reasonOf(r)+note)
+	}
+	if post := firstPost(r); post != "" {
+		c.Paragraphs = append(c.Paragraphs, post)
+	}
+	if r.Approved == nil {
+		c.Notes = []string{"Any member who has not asked can approve or reject it."}
+	}
+	return c
 }
 
 // incident returns the content of a report about an incident.
@@ -85,7 +136,10 @@ func (i Instance) incident(org string, r tenancy.Report) content {
 		c.Notes = []string{"Correct what is wrong and schedule them again."}
 	}
 	if reason := cut(unlink(clean(r.Reason)), maxReason); reason != "" {
-		c.Paragraphs = append(c.Paragraphs, "The reason: "+reason)
+		c.Paragraphs = append(c.Paragraphs, reasonOf(r)+reason)
+	}
+	if post := firstPost(r); post != "" {
+		c.Paragraphs = append(c.Paragraphs, post)
 	}
 	c.Paragraphs = append(c.Paragraphs, fmt.Sprintf(
 		"This began on %s. You get no further message while it goes on; the notifications of %s count what follows.",

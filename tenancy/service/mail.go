@@ -299,7 +299,7 @@ func (n notice) isTrueOf(o tenancy.Organization) bool {
 // reportsFor returns the reports that a member is to get.
 func (n notice) reportsFor(to tenancystore.Recipient) (out []tenancy.Report) {
 	for _, r := range n.Reports {
-		if !to.Disabled && r.IsFor(to.Notifications) {
+		if !to.Disabled && r.IsFor(to.Person, to.Notifications) {
 			out = append(out, r)
 		}
 	}

@@ -212,6 +212,44 @@ func TestReport_UnsubscribeEndsAllKindsOfTheMail(t *testing.T) {
 	wantFault(t, "a token that is not valid", err, fault.NotFound)
 }
 
+// A request for approval goes to the members who want to know of it, but not to who asked, and the answer to who asked.
+func TestReport_ApprovalsGoToWhomTheyConcern(t *testing.T) {
+	t.Parallel()
+	w := open(t, nil)
+	ada := w.owner("ada@example.com")
+	bob := w.member(ada.Org, "bob@example.com", tenancy.RoleUser)
+	bell := w.member(ada.Org, "bell@example.com", tenancy.RoleAdmin)
+	n, err := w.Notifications(t.Context(), bell)
+	must(t, err)
+	n.Approval = tenancy.DeliveryBell
+	must(t, w.SetNotifications(t.Context(), bell, n))
+	w.deliver()
+	w.box.clear()
+	request, answer := report(ada.Org, tenancy.ReportApproval, "request"), report(ada.Org, tenancy.ReportApproval, "answer")
+	request.Except, answer.To, answer.Approved = bob.Person, bob.Person, new(bool)
+	must(t, w.queueReport(request))
+	if m := w.mailTo("ada@example.com"); m.Subject != "A post for “acme” (Bluesky) waits for approval" || !strings.Contains(m.Text, "The note: No.") {
+		t.Errorf("got the mail %q, want the request with its note", m.Text)
+	}
+	w.wantReports("the request", map[string]int{"ada@example.com": 1, "bob@example.com": 0, "bell@example.com": 0})
+	must(t, w.queueReport(answer))
+	m := w.mailTo("bob@example.com")
+	if m.Subject != "The post for “acme” (Bluesky) was rejected" || !strings.Contains(m.Text, "No more mails about approvals: "+m.Unsubscribe) {
+		t.Errorf("got the mail %q, want the answer with a link that ends mails about approvals", m.Text)
+	}
+	link, err := url.Parse(m.Unsubscribe)
+	must(t, err)
+	w.wantReports("the answer", map[string]int{"ada@example.com": 0, "bob@example.com": 1, "bell@example.com": 0})
+	must(t, w.Unsubscribe(t.Context(), link.Query().Get("token")))
+	answer.ID = "another"
+	must(t, w.queueReport(answer))
+	w.wantReports("unsubscribed", map[string]int{"ada@example.com": 0, "bob@example.com": 0})
+	must(t, w.queueReport(report(ada.Org, tenancy.ReportApproval, "one"), report(ada.Org, tenancy.ReportFailed, "two")))
+	if m := w.mailTo("ada@example.com"); !strings.HasPrefix(m.Subject, "2 notifications of ") {
+		t.Errorf("got the mail %q, want one about both", m.Subject)
+	}
+}
+
 // Who switches off mails about channels after the report was queued gets it as one about posts, and can end it.
 func TestReport_IsAboutPostsForWhoSwitchedOffChannels(t *testing.T) {
 	t.Parallel()

@@ -20,13 +20,14 @@ type bell struct {
 
 type notification struct {
 	ID, Content, CreatedAt, UpdatedAt, Kind string
-	Link, IntegrationID, PostID, ErrorCode  *string
+	Link, IntegrationID, Picture            *string
+	PostID, ErrorCode                       *string
 	Count                                   int
 	Closed                                  bool
 }
 
 var notificationMembers = []string{
-	"id", "content", "link", "createdAt", "updatedAt", "kind", "count", "closed", "integrationId", "postId", "errorCode",
+	"id", "content", "link", "createdAt", "updatedAt", "kind", "count", "closed", "integrationId", "picture", "postId", "errorCode",
 }
 
 func (o org) bell(t *testing.T, query string) bell {
@@ -86,7 +87,7 @@ func testIncident(t *testing.T, r *rig) {
 		t.Errorf("got %+v for an organization without notifications", got)
 	}
 	c := o.channel(t, "A")
-	o.tenant(t, `update channel set name = e'Ca\nfé <b>' where id = $1`, c.id)
+	o.tenant(t, `update channel set name = e'Ca\nfé <b>', picture = 'https://pictures.example/1' where id = $1`, c.id)
 	first := o.create(t, later(c.id, part("one")))
 	o.create(t, later(c.id, part("two")))
 	o.fails(t, c, "rejected", "The text is too long.")
@@ -101,14 +102,21 @@ func testIncident(t *testing.T, r *rig) {
 	if again.Total != 1 || n.ID != page.Notifications[0].ID || n.Count != 3 || n.Kind != "failed" || n.Closed || *n.IntegrationID != c.id || *n.ErrorCode != "rejected" || n.Link != nil {
 		t.Errorf("got %+v, want one notification of the kind failed with the count 3", again)
 	}
+	if n.Picture == nil || *n.Picture != "https://pictures.example/1" {
+		t.Errorf("got the picture %v, want that of the channel", n.Picture)
+	}
 	if n.PostID == nil || n.CreatedAt > n.UpdatedAt || o.post(t, *n.PostID).Posts == nil {
 		t.Errorf("got %+v, want its first post, such as %s", n, first)
 	}
 	published := o.create(t, request("now", tomorrow(), entry(c.id, part("out"))))
 	o.reaches(t, published, "PUBLISHED")
 	out := o.rings(t, "Published 1 post on “Ca fé <b>” (Sandbox).")
-	if len(out.Notifications) != 2 || !out.Notifications[1].Closed || out.Notifications[0].Kind != "published" {
-		t.Errorf("got %+v, want the incident closed", out)
+	if len(out.Notifications) != 2 || out.Notifications[1].Closed || out.Notifications[0].Kind != "published" {
+		t.Errorf("got %+v, want the incident not closed while it may go on", out)
+	}
+	o.tenant(t, `update notification set closed_at = closed_at - interval '1 hour' where closed_at is not null`)
+	if out = o.bell(t, ""); len(out.Notifications) != 2 || !out.Notifications[1].Closed {
+		t.Errorf("got %+v, want the incident closed an hour after its end", out)
 	}
 }
 

@@ -16,10 +16,10 @@ type EmailNotifications struct {
 
 // NotificationEvents are where notifications of other kinds go.
 type NotificationEvents struct {
-	Approval string `json:"approval" enum:"mail,bell,off" doc:"Reviews that wait for you, and their results."`
-	Comment  string `json:"comment" enum:"mail,bell,off"`
+	Approval string `json:"approval" enum:"mail,bell,off" doc:"Requests for approval that you can answer, and the answers to yours."`
+	Comment  string `json:"comment" enum:"mail,bell,off" doc:"Stored for later: there are no notifications of comments yet."`
 	Channel  string `json:"channel" enum:"mail,bell,off" doc:"Channels that must be connected again."`
-	Billing  string `json:"billing" enum:"mail,bell,off"`
+	Billing  string `json:"billing" enum:"mail,bell,off" doc:"Stored for later: there are no notifications of billing yet."`
 	Team     string `json:"team" enum:"mail,bell,off" doc:"Your own memberships, such as a new role."`
 }
 
@@ -54,9 +54,9 @@ type EmailNotificationsDto struct {
 // NotificationEventsDto are the events that a request sets.
 type NotificationEventsDto struct {
 	Approval *string `json:"approval,omitempty" enum:"mail,bell,off"`
-	Comment  *string `json:"comment,omitempty" enum:"mail,bell,off"`
+	Comment  *string `json:"comment,omitempty" enum:"mail,bell,off" doc:"Stored for later: there are no notifications of comments yet."`
 	Channel  *string `json:"channel,omitempty" enum:"mail,bell,off"`
-	Billing  *string `json:"billing,omitempty" enum:"mail,bell,off"`
+	Billing  *string `json:"billing,omitempty" enum:"mail,bell,off" doc:"Stored for later: there are no notifications of billing yet."`
 	Team     *string `json:"team,omitempty" enum:"mail,bell,off"`
 }
 

@@ -46,7 +46,7 @@ type Self struct {
 type EmailSwitches struct {
 	Success bool `json:"sendSuccessEmails" doc:"Mails about posts that were published."`
 	Failure bool `json:"sendFailureEmails" doc:"Mails about posts that failed."`
-	Streak  bool `json:"sendStreakEmails" doc:"The weekly summary."`
+	Streak  bool `json:"sendStreakEmails" doc:"The weekly summary. Stored for later: it is not sent yet."`
 }
 
 func newEmailSwitches(n tenancy.Notifications) EmailSwitches {

@@ -32,16 +32,18 @@ func describeNotifications(summary string, errors ...int) huma.Operation {
 
 // NotificationRecord is an entry of the bell.
 type NotificationRecord struct {
-	ID      string  `json:"id"`
-	Content string  `json:"content" doc:"One sentence, plain text. Names in it are those of today."`
-	Link    *string `json:"link" nullable:"true" doc:"Where to act; null while there is no such page."`
+	ID      string `json:"id"`
+	Content string `json:"content" doc:"One sentence, plain text. Names in it are those of today."`
+	// Link is null: the dashboard has no page of a post or a channel yet, and no document names the address of one.
+	Link *string `json:"link" nullable:"true" doc:"Where to act; null while there is no such page."`
 	// CreatedAt is when the incident began.
 	CreatedAt     string     `json:"createdAt" format:"date-time"`
 	UpdatedAt     string     `json:"updatedAt" format:"date-time" doc:"When it was counted last."`
 	Kind          string     `json:"kind" enum:"reconnect,failed,missed,unknown,published,approval" doc:"reconnect: the channel must be connected again. unknown: the posts may have been published."`
 	Count         int        `json:"count" doc:"Posts so far. While a channel must be connected again, its failed and missed posts are counted there."`
-	Closed        bool       `json:"closed" doc:"The incident is over: what follows is another one."`
+	Closed        bool       `json:"closed" doc:"It counts nothing more: what follows is another one. An incident that has ended is closed an hour later, because until then it goes on when it begins again."`
 	IntegrationID *string    `json:"integrationId" nullable:"true" doc:"The channel; null for an approval, and for published posts of several channels."`
+	Picture       *string    `json:"picture" nullable:"true" doc:"URL of the picture of the channel; null without one, and for published posts of several channels."`
 	PostID        *string    `json:"postId" nullable:"true" doc:"The first post of it; null while there is none."`
 	ErrorCode     *ErrorCode `json:"errorCode" doc:"That of the first post. null while there is none."`
 }
@@ -54,6 +56,9 @@ func notificationRecord(n publishing.ListedNotification) NotificationRecord {
 	if !n.Channel.IsZero() {
 		channel := n.Channel.String()
 		out.IntegrationID = &channel
+	}
+	if n.Picture != "" {
+		out.Picture = &n.Picture
 	}
 	if !n.Post.IsZero() {
 		post := n.Post.String()
