@@ -245,7 +245,7 @@ func (s *Incidents) current(kind NotificationKind, e IncidentEvent) *Notificatio
 }
 
 // reopen returns the incident that ended a short time ago, open again, or nil. People who were mailed about it are mailed
-// once more if it is still open IncidentReopening after that.
+// once more IncidentReopening after that, unless it ends before and isHarmless.
 func (s *Incidents) reopen(key incidentKey) *Notification {
 	n := s.closed[key]
 	if n == nil || s.now.Sub(*n.ClosedAt) >= IncidentReopening {
@@ -290,8 +290,7 @@ func (s *Incidents) mailAt(kind NotificationKind, began time.Time) *time.Time {
 	return &at
 }
 
-// close ends the open incidents of some kinds. A channel that was connected again before anybody was mailed, and that
-// has no post which suffered, needs no mail, and neither does an incident that went on for a while only.
+// close ends the open incidents of some kinds. One that was harmless needs no mail that is not queued yet.
 func (s *Incidents) close(channel ChannelID, kinds ...NotificationKind) {
 	for _, kind := range kinds {
 		key := incidentKey{Channel: channel, Kind: kind}
@@ -301,13 +300,21 @@ func (s *Incidents) close(channel ChannelID, kinds ...NotificationKind) {
 		}
 		at := s.now
 		n.ClosedAt = &at
-		if kind == NotifyReconnect && n.Posts == 0 || n.Reopened > 0 && n.MailedPosts == nil {
+		if n.isHarmless() {
 			n.MailAt = nil
 		}
 		delete(s.open, key)
 		s.closed[key] = n
 		s.touch(n)
 	}
+}
+
+// isHarmless reports whether no post has failed since people were mailed last, or at all when nobody was.
+func (n *Notification) isHarmless() bool {
+	if n.Reopened > 0 && n.MailedPosts == nil {
+		return n.Posts == n.EarlierPosts
+	}
+	return n.Kind == NotifyReconnect && n.Posts == 0
 }
 
 // drop removes an incident, as if it had not been.
