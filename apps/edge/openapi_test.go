@@ -178,7 +178,6 @@ func TestRoutes_AskForTheirCredential(t *testing.T) {
 }
 
 type described struct {
-	Info  struct{ Version string }
 	Paths map[string]map[string]struct {
 		Security    []map[string]any
 		RequestBody struct{ Content map[string]any }
@@ -228,28 +227,5 @@ func TestDocument_DescribesAnswers(t *testing.T) {
 	}
 	if r := doc.Paths["/integrations/social-connect/{integration}"]["post"].Responses; len(r) == 0 || r["503"].Headers == nil {
 		t.Errorf("connecting answers %v", r)
-	}
-}
-
-func TestDocument_HasVersionOfHealth(t *testing.T) {
-	t.Parallel()
-	s := start(t, nil)
-	served := s.call(t, "GET", "/openapi.json", "")
-	version := decode[struct{ Version string }](t, s.call(t, "GET", "/health", "")).Version
-	doc := decode[described](t, served)
-	if version == "" || doc.Info.Version != version {
-		t.Errorf("the document is of %q, the service of %q", doc.Info.Version, version)
-	}
-	want(t, s.call(t, "GET", "/docs", ""), 200, "API "+version)
-	b, err := edge.OpenAPI()
-	if err != nil {
-		t.Fatal(err)
-	}
-	var kept described
-	if err := json.Unmarshal(b, &kept); err != nil {
-		t.Fatal(err)
-	}
-	if strings.Replace(served.body, `"version": "`+version+`"`, `"version": "`+kept.Info.Version+`"`, 1) != string(b) {
-		t.Error("the served document differs from the committed one in more than its version")
 	}
 }

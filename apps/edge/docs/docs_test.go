@@ -1,4 +1,4 @@
-package edge_test
+package docs_test
 
 import (
 	"compress/gzip"
@@ -10,13 +10,30 @@ import (
 	"strings"
 	"testing"
 
+	"crier/apps/edge"
 	"crier/apps/edge/docs/console"
 )
 
+func TestDocs_AreServed(t *testing.T) {
+	t.Parallel()
+	a := get(t, "/openapi.json")
+	want(t, a, 200, `"openapi": "3.1`, `"$ref": "#/components/schemas/CreateRequest"`, `"$ref": "#/components/schemas/Fault"`)
+	page := get(t, "/docs")
+	want(t, page, 200, "/public/v1/posts/{id}/status", "Idempotency-Key", "posts", "Not built yet", "postId", "shortLink")
+	policy := page.header.Get("Content-Security-Policy")
+	if !strings.HasPrefix(policy, "default-src 'none'; style-src 'sha256-") || strings.Contains(policy, "unsafe") {
+		t.Errorf("the policy is %q, want nothing but one style", policy)
+	}
+	for _, bad := range []string{"<script", "ZgotmplZ"} {
+		if strings.Contains(page.body, bad) {
+			t.Errorf("the page has %s, want no script and every value shown", bad)
+		}
+	}
+}
+
 func TestDocs_PublicAPIIsApart(t *testing.T) {
 	t.Parallel()
-	s := start(t, nil)
-	public, application := s.call(t, "GET", "/docs", "").body, s.call(t, "GET", "/docs/application", "").body
+	public, application := get(t, "/docs").body, get(t, "/docs/application").body
 	for _, article := range []string{`<article id="create-posts">`, `<span id="create-posts-alias">`, `<li id="login">`} {
 		if !strings.Contains(public, article) {
 			t.Errorf("/docs has no %s", article)
@@ -42,7 +59,6 @@ func TestDocs_PublicAPIIsApart(t *testing.T) {
 
 func TestDocs_PagesHaveWhatTheirTablesHave(t *testing.T) {
 	t.Parallel()
-	s := start(t, nil)
 	for page, words := range map[string][]string{
 		"/docs/errors":         {`id="code-outcome_unknown"`, "Only webhooks have this code", `id="status-429"`, `id="status-503"`, "The limit of your plan is reached.", `&#34;retryAfter&#34;: 12`, "docs#create-posts"},
 		"/docs/limits":         {"10 MiB", "30 seconds", "24 hours", "POST /posts and POST /posts/check.", "A key is kept for ", "100,000", "20,000 bytes"},
@@ -51,23 +67,22 @@ func TestDocs_PagesHaveWhatTheirTablesHave(t *testing.T) {
 		"/docs/authentication": {"crier_", `docs/errors#status-401`},
 		"/docs/quick-start":    {"urllib.request", "create-posts"},
 	} {
-		want(t, s.call(t, "GET", page, ""), 200, words...)
+		want(t, get(t, page), 200, words...)
 	}
-	want(t, s.call(t, "GET", "/docs/nothing", ""), 404, "no such page")
-	want(t, s.call(t, "GET", "/docs/console/nothing.js", ""), 404, "no such file")
+	want(t, get(t, "/docs/nothing"), 404, "no such page")
+	want(t, get(t, "/docs/console/nothing.js"), 404, "no such file")
 }
 
 // TestDocs_AreCompressedAndCached: a client that takes gzip gets the compressed bytes, another the same text, and one
 // that has the page already nothing.
 func TestDocs_AreCompressedAndCached(t *testing.T) {
 	t.Parallel()
-	s := start(t, nil)
 	library := "/docs/console/elements-" + console.Version + ".js"
 	for path, caching := range map[string]string{
 		"/docs": "no-cache", "/openapi.json": "no-cache", "/docs/console/openapi.json": "no-cache", library: "public, max-age=31536000, immutable",
 	} {
-		plain := s.call(t, "GET", path, "", "Accept-Encoding", "identity")
-		packed := s.call(t, "GET", path, "", "Accept-Encoding", "gzip")
+		plain := get(t, path, "Accept-Encoding", "identity")
+		packed := get(t, path, "Accept-Encoding", "gzip")
 		if packed.header.Get("Content-Encoding") != "gzip" || len(packed.body) > len(plain.body)/3 || plain.header.Get("Content-Encoding") != "" {
 			t.Fatalf("%s: got %d bytes (%s), compressed %d (%s)", path, len(plain.body), plain.header.Get("Content-Encoding"), len(packed.body), packed.header.Get("Content-Encoding"))
 		}
@@ -82,7 +97,7 @@ func TestDocs_AreCompressedAndCached(t *testing.T) {
 		if got := plain.header.Get("Cache-Control"); got != caching {
 			t.Errorf("%s: Cache-Control is %q, want %q", path, got, caching)
 		}
-		if a := s.call(t, "GET", path, "", "If-None-Match", plain.header.Get("ETag")); a.status != 304 || a.body != "" {
+		if a := get(t, path, "If-None-Match", plain.header.Get("ETag")); a.status != 304 || a.body != "" {
 			t.Errorf("%s: with its tag answered %d with %d bytes, want 304 without a body", path, a.status, len(a.body))
 		}
 	}
@@ -90,15 +105,14 @@ func TestDocs_AreCompressedAndCached(t *testing.T) {
 
 func TestConsole_HasAPolicyOfItsOwn(t *testing.T) {
 	t.Parallel()
-	s := start(t, nil)
-	page := s.call(t, "GET", "/docs/console", "")
+	page := get(t, "/docs/console")
 	want(t, page, 200, `tryItCredentialsPolicy="omit"`, "<noscript><p", `id="failed" role="alert"`, "elements-"+console.Version+".js")
 	policy := page.header.Get("Content-Security-Policy")
 	const starts = "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; "
 	if !strings.HasPrefix(policy, starts) || strings.Contains(policy, "unsafe") || strings.Contains(policy, "http") {
 		t.Errorf("the policy is %q, want one that begins with %q, names no host and nothing unsafe", policy, starts)
 	}
-	public := s.call(t, "GET", "/docs/console/openapi.json", "")
+	public := get(t, "/docs/console/openapi.json")
 	want(t, public, 200, `"/public/v1/posts"`, `"Detail"`)
 	for _, other := range []string{`"/auth/login"`, `"/api/public/v1/posts"`} {
 		if strings.Contains(public.body, other) {
@@ -149,8 +163,7 @@ func (d inSchemas) describe(v any, all map[string]any, seen map[string]bool) {
 // every member of its bodies, those of each form of a union too, which of them may be null, and the headers of answers.
 func TestDocs_ReferenceHasWhatTheSchemasHave(t *testing.T) {
 	t.Parallel()
-	s := start(t, nil)
-	page := s.call(t, "GET", "/docs", "").body
+	page := get(t, "/docs").body
 	var doc struct {
 		Paths map[string]map[string]struct {
 			ID          string `json:"operationId"`
@@ -163,7 +176,7 @@ func TestDocs_ReferenceHasWhatTheSchemasHave(t *testing.T) {
 		}
 		Components struct{ Schemas map[string]any }
 	}
-	if err := json.Unmarshal([]byte(s.call(t, "GET", "/docs/console/openapi.json", "").body), &doc); err != nil {
+	if err := json.Unmarshal([]byte(get(t, "/docs/console/openapi.json").body), &doc); err != nil {
 		t.Fatal(err)
 	}
 	for _, methods := range doc.Paths {
@@ -206,8 +219,7 @@ func TestDocs_ReferenceHasWhatTheSchemasHave(t *testing.T) {
 // its own, and both pages name the same life of a key.
 func TestDocs_LimitsHaveDurationsInWords(t *testing.T) {
 	t.Parallel()
-	s := start(t, nil)
-	limits, keys := s.call(t, "GET", "/docs/limits", "").body, s.call(t, "GET", "/docs/idempotency", "").body
+	limits, keys := get(t, "/docs/limits").body, get(t, "/docs/idempotency").body
 	if raw := regexp.MustCompile(`\b\d+[hms](\d+[ms])*\b`).FindString(limits); raw != "" {
 		t.Errorf("the page of limits has the duration %s, want words", raw)
 	}
@@ -219,5 +231,27 @@ func TestDocs_LimitsHaveDurationsInWords(t *testing.T) {
 		if figures := regexp.MustCompile(`\d[\d,]*`).FindAllString(note, -1); len(figures) > 1 && !strings.Contains(note, "429") && !strings.Contains(note, "A key") {
 			t.Errorf("got %s, want one figure a row", note)
 		}
+	}
+}
+
+// described is what tests read of an OpenAPI document.
+type described struct{ Info struct{ Version string } }
+
+func TestDocument_HasVersionOfHealth(t *testing.T) {
+	t.Parallel()
+	served := get(t, "/openapi.json")
+	version := decode[struct{ Version string }](t, get(t, "/health").body).Version
+	doc := decode[described](t, served.body)
+	if version == "" || doc.Info.Version != version {
+		t.Errorf("the document is of %q, the service of %q", doc.Info.Version, version)
+	}
+	want(t, get(t, "/docs"), 200, "API "+version)
+	b, err := edge.OpenAPI()
+	if err != nil {
+		t.Fatal(err)
+	}
+	kept := decode[described](t, string(b))
+	if strings.Replace(served.body, `"version": "`+version+`"`, `"version": "`+kept.Info.Version+`"`, 1) != string(b) {
+		t.Error("the served document differs from the committed one in more than its version")
 	}
 }
