@@ -253,11 +253,6 @@ func settingsRule(settings json.RawMessage) string {
 	return ""
 }
 
-// CheckPosts asks what the rules find in entries. Nothing is stored.
-type CheckPosts struct {
-	Entries []CreateEntry
-}
-
 // Checked is what the rules find in one entry.
 type Checked struct {
 	// ID is the channel id as the client sent it.

@@ -131,7 +131,7 @@ func (p posts) ChangeSettings(_ context.Context, _ tenancy.Principal, id string,
 	return publishing.Post{}, p.note(id)
 }
 
-func (p posts) Check(_ context.Context, _ tenancy.Principal, cmd publishing.CheckPosts) ([]publishing.Checked, error) {
+func (p posts) Check(_ context.Context, _ tenancy.Principal, cmd publishing.CreatePosts) ([]publishing.Checked, error) {
 	return make([]publishing.Checked, len(cmd.Entries)), p.note()
 }
 

@@ -46,14 +46,10 @@ func (s *Posts) check(ctx context.Context, p tenancy.Principal, cmd publishing.C
 	}
 	var out []checked
 	var problems []fault.Item
-	texts := 0
 	for i, e := range cmd.Entries {
 		entry, bad := s.checkEntry(ctx, known, e, cmd.Type)
 		if ctx.Err() != nil {
 			return nil, fault.Wrap(fault.TooLarge, "publishing.check", checkTooSlow, ctx.Err())
-		}
-		for _, part := range entry.parts {
-			texts += len(part.content.Text)
 		}
 		if len(bad) > 0 && i > 0 && bad[0].Kind == "" {
 			bad[0].Message = fmt.Sprintf("Entry %d: %s", i+1, bad[0].Message)
@@ -64,17 +60,28 @@ func (s *Posts) check(ctx context.Context, p tenancy.Principal, cmd publishing.C
 			break // one more than an answer lists, so that it says that there are others
 		}
 	}
-	if len(problems) == 0 && texts > publishing.MaxAllTexts {
-		message := fmt.Sprintf("must hold at most %d bytes of text in all, markup included", publishing.MaxAllTexts)
-		return nil, &fault.Error{
-			Kind: fault.Invalid, Op: "publishing.check", Message: "The post is not valid.",
-			Fields: []fault.Field{{Name: "entries", Message: message}},
-		}
-	}
 	if len(problems) > 0 {
 		return nil, contentFault(problems)
 	}
-	return out, nil
+	return out, checkTexts(out)
+}
+
+// checkTexts returns Invalid when the texts of all entries, as they are stored, are too large together.
+func checkTexts(entries []checked) error {
+	size := 0
+	for _, e := range entries {
+		for _, part := range e.parts {
+			size += len(part.content.Text)
+		}
+	}
+	if size <= publishing.MaxAllTexts {
+		return nil
+	}
+	message := fmt.Sprintf("must hold at most %d bytes of text in all, markup included", publishing.MaxAllTexts)
+	return &fault.Error{
+		Kind: fault.Invalid, Op: "publishing.check", Message: "The post is not valid.",
+		Fields: []fault.Field{{Name: "entries", Message: message}},
+	}
 }
 
 const checkTooSlow = "To check these posts takes longer than a request may: send fewer at once."

@@ -10,29 +10,31 @@ import (
 )
 
 // Check returns what the rules find in each entry, as if it were to be scheduled, and stores nothing. It returns
-// Invalid for entries that break a limit of a request, TooLarge when checking takes longer than the request may, and
-// Unavailable while the database is away.
+// Invalid for a command that breaks a rule without regard to its channels, TooLarge when checking takes longer than the
+// request may, and Unavailable while the database is away. It does not look at the plan and at stored posts.
 func (s *Posts) Check(
-	ctx context.Context, p tenancy.Principal, cmd publishing.CheckPosts,
+	ctx context.Context, p tenancy.Principal, cmd publishing.CreatePosts,
 ) ([]publishing.Checked, error) {
 	const op = "publishing.CheckPosts"
-	create := publishing.CreatePosts{
-		Type: publishing.CreateSchedule, Date: s.deps.Clock.Now(), Entries: cmd.Entries, Method: publishing.MethodAPI,
-	}
-	if err := create.Validate(); err != nil {
+	if err := cmd.Validate(); err != nil {
 		return nil, err
 	}
-	known, err := s.lookup(ctx, p, create)
+	known, err := s.lookup(ctx, p, cmd)
 	if err != nil {
 		return nil, internal(op, err)
 	}
 	out := make([]publishing.Checked, 0, len(cmd.Entries))
+	entries := make([]checked, 0, len(cmd.Entries))
 	for _, e := range cmd.Entries {
-		entry, problems := s.checkEntry(ctx, known, e, create.Type)
+		entry, problems := s.checkEntry(ctx, known, e, publishing.CreateSchedule)
 		if ctx.Err() != nil {
 			return nil, fault.Wrap(fault.TooLarge, op, checkTooSlow, ctx.Err())
 		}
+		entries = append(entries, entry)
 		out = append(out, s.resultOf(e, entry, problems))
+	}
+	if err := checkTexts(entries); err != nil {
+		return nil, err
 	}
 	return out, nil
 }

@@ -2,6 +2,7 @@ package contract
 
 import (
 	"encoding/json"
+	"maps"
 	"net/http"
 	"strings"
 	"testing"
@@ -30,6 +31,7 @@ func TestCheckPosts(t *testing.T) {
 	subjects(t, start(t, nil), map[string]subject{
 		"returns what is wrong with each entry": testCheck,
 		"bad requests are refused":              testBadCheck,
+		"what POST /posts refuses is refused":   testCheckAndCreate,
 	})
 }
 
@@ -83,6 +85,42 @@ func testBadCheck(t *testing.T, r *rig) {
 	} {
 		o.do(t, http.MethodPost, "/posts/check", body).refusal(t, http.StatusBadRequest)
 	}
+}
+
+// testCheckAndCreate sends bodies with one wrong member to both routes. The check takes each member alone, too.
+func testCheckAndCreate(t *testing.T, r *rig) {
+	t.Parallel()
+	o := r.organization(t)
+	channel := o.channel(t, "A").id
+	for field, wrong := range map[string]m{
+		"type":         {"type": "bogus"},
+		"date":         {"date": "not a date"},
+		"date missing": {"date": nil},
+		"date far":     {"date": "2900-01-01"},
+		"inter":        {"inter": 9999},
+		"inter type":   {"inter": "often"},
+		"interCount":   {"inter": 1, "interCount": 20_000},
+		"interUntil":   {"inter": 1, "interUntil": "2020-01-01"},
+		"until alone":  {"interUntil": "2099-01-01"},
+		"tags":         {"tags": "news"},
+		"republish":    {"republish": "perhaps"},
+	} {
+		body := m{"type": "schedule", "date": tomorrow(), "posts": []m{entry(channel, part("x"))}}
+		maps.Copy(body, wrong)
+		created, checked := o.do(t, http.MethodPost, "/posts", body), o.do(t, http.MethodPost, "/posts/check", body)
+		if created.refusal(t, 400); string(checked.Body) != string(created.Body) || checked.Status != 400 {
+			t.Errorf("%s: the check answers %d %s, want what POST /posts answers: %s", field, checked.Status, checked.Body, created.Body)
+		}
+	}
+	posts := []m{entry(channel, part("x"))}
+	for _, alone := range []m{{}, {"date": tomorrow()}, {"inter": 7}, {"tags": []string{"news"}}, {"type": nil, "date": nil}} {
+		body := m{"posts": posts}
+		maps.Copy(body, alone)
+		if got := read[checkAnswer](t, o.do(t, http.MethodPost, "/posts/check", body).want(t, 201)); !got.Passed {
+			t.Errorf("%v: got %+v, want a pass", alone, got)
+		}
+	}
+	o.wantCount(t, 0)
 }
 
 func TestChangeSettings(t *testing.T) {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"net/http"
+	"time"
 
 	"github.com/danielgtaylor/huma/v2"
 
@@ -12,10 +13,16 @@ import (
 	"crier/publishing"
 )
 
-// CheckPostDto documents the body of POST /posts/check. Its entries are decoded like those of POST /posts.
+// CheckPostDto documents the body of POST /posts/check: that of POST /posts, of which only the entries are required.
 type CheckPostDto struct {
-	Posts []CreateEntry `json:"posts" minItems:"1" doc:"One entry per channel."`
-	AI    bool          `json:"ai,omitempty" doc:"Has no effect yet."`
+	Type       string        `json:"type,omitempty" enum:"now,schedule,draft,update" doc:"As in POST /posts."`
+	Date       string        `json:"date,omitempty" doc:"As in POST /posts. Required with type."`
+	Tags       []CreateTag   `json:"tags,omitempty" doc:"As in POST /posts."`
+	Inter      int           `json:"inter,omitempty" minimum:"0" maximum:"365" doc:"As in POST /posts."`
+	InterUntil string        `json:"interUntil,omitempty" doc:"As in POST /posts."`
+	InterCount int           `json:"interCount,omitempty" minimum:"1" maximum:"10000" doc:"As in POST /posts."`
+	Posts      []CreateEntry `json:"posts" minItems:"1" doc:"One entry per channel."`
+	AI         bool          `json:"ai,omitempty" doc:"Has no effect yet."`
 }
 
 // CheckAnswer has one result for each entry, in their order. Passed is true if all are valid.
@@ -61,15 +68,20 @@ func (CheckErrors) Schema(huma.Registry) *huma.Schema {
 
 type checkOutput struct{ Body CheckAnswer }
 
-// CheckPosts returns the endpoint that applies all rules to posts without storing them. It counts for no quota.
+// CheckPosts returns the endpoint that applies rules to posts without storing them. It counts for no quota.
 func (a *API) CheckPosts() route.Endpoint {
-	d := describe("Check posts by all rules without storing them", 400, 413)
+	d := describe("Check posts by the rules of their platforms without storing them", 400, 413)
+	d.Description = "Send the body that POST /posts is to have, or its posts alone. What POST /posts refuses before it looks " +
+		"at the channels, such as a wrong type or date, is 400 here too. Each entry is then judged as one to be scheduled, " +
+		"also if the type is draft, which POST /posts takes as long as it is not empty. Not checked is what depends on " +
+		"other posts and on the moment: the limit of the plan (402); whether group and value[].id name a post that may " +
+		"be changed now (400, 409); whether a repetition can begin at this post; and the Idempotency-Key."
 	d.DefaultStatus = http.StatusCreated
 	return route.JSON(d, a.checkPosts, route.RequestBody[CheckPostDto]())
 }
 
 func (a *API) checkPosts(ctx context.Context, _ *struct{}) (*checkOutput, error) {
-	cmd, err := decodeCheck(request.From(ctx).Body.Loaded())
+	cmd, err := decodeCheck(request.From(ctx).Body.Loaded(), a.deps.Clock.Now())
 	if err != nil {
 		return nil, err
 	}
@@ -97,14 +109,21 @@ func checkResult(r publishing.Checked) CheckResult {
 	return out
 }
 
-// decodeCheck decodes a body of POST /posts/check. Its error is Invalid, like that of decodeCreate.
-func decodeCheck(body []byte) (publishing.CheckPosts, error) {
+// decodeCheck decodes a body of POST /posts/check. Without a type it is that of posts to be scheduled, and without a date
+// too at now. Its error is Invalid, like that of decodeCreate.
+func decodeCheck(body []byte, now time.Time) (publishing.CreatePosts, error) {
 	n, err := parse(body, "publicv1.check")
 	if err != nil {
-		return publishing.CheckPosts{}, err
+		return publishing.CreatePosts{}, err
 	}
-	o := n.object("posts", "ai")
+	o := n.object(append([]string{"ai"}, createMembers...)...)
 	o.get("ai").flag()
-	cmd := publishing.CheckPosts{Entries: decodeEntries(o.get("posts"))}
-	return cmd, n.faults.Err("publicv1.check", "The post is not valid.")
+	cmd := decodePosts(o)
+	if o.get("type").null() {
+		cmd.Type = publishing.CreateSchedule
+		if o.get("date").null() {
+			cmd.Date = now
+		}
+	}
+	return cmd, withRules(n.faults, cmd)
 }

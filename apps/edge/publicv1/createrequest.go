@@ -109,7 +109,21 @@ func decodeCreate(body []byte) (publishing.CreatePosts, error) {
 	if err != nil {
 		return publishing.CreatePosts{}, err
 	}
-	o := n.object("type", "date", "shortLink", "republish", "inter", "interCount", "interUntil", "creationMethod", "tags", "posts")
+	cmd := decodePosts(n.object(createMembers...))
+	if err := withRules(n.faults, cmd); err != nil {
+		return cmd, err
+	}
+	cmd.RequestHash, err = hashRequest("POST", "/posts", cmd)
+	return cmd, err
+}
+
+// createMembers are the members of a body of POST /posts that are read.
+var createMembers = []string{
+	"type", "date", "shortLink", "republish", "inter", "interCount", "interUntil", "creationMethod", "tags", "posts",
+}
+
+// decodePosts decodes the members of a body of POST /posts. A date that does not parse is the zero time.
+func decodePosts(o object) publishing.CreatePosts {
 	cmd := publishing.CreatePosts{
 		Type: publishing.CreateType(o.get("type").name()), Republish: o.get("republish").flag(),
 		Repeat: decodeRepeat(o), Method: decodeMethod(o.get("creationMethod")),
@@ -120,11 +134,7 @@ func decodeCreate(body []byte) (publishing.CreatePosts, error) {
 	}
 	cmd.Tags = decodeTags(o.get("tags"))
 	cmd.Entries = decodeEntries(o.get("posts"))
-	if err := withRules(n.faults, cmd); err != nil {
-		return cmd, err
-	}
-	cmd.RequestHash, err = hashRequest("POST", "/posts", cmd)
-	return cmd, err
+	return cmd
 }
 
 // withRules returns the faults of types together with the broken rules of cmd, and nil if there are no faults of types.
@@ -183,7 +193,7 @@ func decodeTags(n node) []string {
 // have.
 type counts struct{ parts, images int }
 
-// decodeEntries decodes the entries of a create or a check.
+// decodeEntries decodes the entries of a body.
 func decodeEntries(n node) (out []publishing.CreateEntry) {
 	var read counts
 	for _, e := range n.list(publishing.MaxEntries) {

@@ -47,7 +47,7 @@ type Posts interface {
 	) (publishing.Post, error)
 	// Check applies all rules to entries and stores nothing. It returns Invalid for what is no list of entries, and
 	// TooLarge.
-	Check(ctx context.Context, p tenancy.Principal, cmd publishing.CheckPosts) ([]publishing.Checked, error)
+	Check(ctx context.Context, p tenancy.Principal, cmd publishing.CreatePosts) ([]publishing.Checked, error)
 	Tags
 }
 
