@@ -33,9 +33,10 @@ type WebhookEvent string
 const (
 	// WebhookPublished means that the whole thread is out, its delayed parts included.
 	WebhookPublished WebhookEvent = "post.published"
-	// WebhookFailed means that a part was given up.
+	// WebhookFailed means that a part was given up, and the thread is in the state ERROR.
 	WebhookFailed WebhookEvent = "post.failed"
-	// WebhookStatus is every other change: the post was scheduled, or made a draft.
+	// WebhookStatus is every other change of the state of a stored thread: a draft was scheduled, or the thread was made a
+	// draft or, when it was out or had failed, scheduled again. Creating, editing, moving and deleting send nothing.
 	WebhookStatus            WebhookEvent = "post.status_changed"
 	WebhookApprovalRequested WebhookEvent = "approval.requested"
 	WebhookApprovalResolved  WebhookEvent = "approval.resolved"

@@ -128,7 +128,9 @@ const interfaceVersion = "1.0.1"
 // describeService names the service and the credentials to which the lines of the table refer as key, cookie and
 // session.
 func (s *Server) describeService(doc *huma.OpenAPI) {
-	doc.Info.Description = "Publish posts to social platforms, on time and once.\n\n" + docs.WebhookGuide
+	doc.Info.Description = "Publish posts to social platforms, on time and once.\n\n" +
+		"What becomes of posts is sent to webhooks, signed: /docs/webhooks describes events, deliveries and signatures. " +
+		"/docs has the guides."
 	doc.Components.SecuritySchemes = map[string]*huma.SecurityScheme{
 		"key": {Type: "apiKey", In: "header", Name: "Authorization",
 			Description: "The API key as it is, without Bearer."},

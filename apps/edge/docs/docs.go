@@ -140,8 +140,7 @@ type view struct {
 	Errors              []errorEntry
 	ErrorBodies         []errorBody
 	ErrorMembers        []line
-	Guide               []block
-	Events              []string
+	Events              []webhookEvent
 	Verification        []sample
 	Codes               []publishing.ErrorCode
 	Delivery            delivery
@@ -185,7 +184,7 @@ func newRenderer(doc *huma.OpenAPI, o Options) (*renderer, error) {
 	v := view{
 		Pages: pageList, Languages: languages, Title: doc.Info.Title + " API " + doc.Info.Version,
 		Text: strings.SplitN(doc.Info.Description, "\n", 2)[0], Base: o.BaseURL, Root: root, Style: template.CSS(style),
-		Missing: o.Missing, Limits: o.Limits, KeyLife: o.KeyLife, Guide: blocks(WebhookGuide), Events: eventNames(), operations: operations,
+		Missing: o.Missing, Limits: o.Limits, KeyLife: o.KeyLife, Events: webhookEvents, operations: operations,
 		Codes: publishing.ErrorCodes(),
 	}
 	v.Public, v.Application = groups(operations)

@@ -2,47 +2,13 @@ package docs
 
 import (
 	"encoding/json"
-	"maps"
 	"slices"
 	"strconv"
-	"strings"
 	"time"
 
 	"crier/apps/edge/problem"
 	"crier/platform/fault"
-	"crier/publishing"
-	"crier/publishing/webhook"
 )
-
-// block is a heading, a paragraph or a list of a guide.
-type block struct {
-	Heading, Text string
-	Items         []string
-}
-
-// blocks parses the part of Markdown that the guides use: headings, paragraphs and lists, separated by empty lines.
-func blocks(markdown string) (out []block) {
-	for _, text := range strings.Split(markdown, "\n\n") {
-		heading, isHeading := strings.CutPrefix(text, "## ")
-		list, isList := strings.CutPrefix(text, "- ")
-		switch {
-		case isHeading:
-			out = append(out, block{Heading: heading})
-		case isList:
-			out = append(out, block{Items: strings.Split(list, "\n- ")})
-		default:
-			out = append(out, block{Text: text})
-		}
-	}
-	return out
-}
-
-func eventNames() (out []string) {
-	for _, e := range publishing.WebhookEvents() {
-		out = append(out, string(e))
-	}
-	return out
-}
 
 // errorEntry is one status of the catalogue with the operations of the public API that can answer it.
 type errorEntry struct {
@@ -109,30 +75,6 @@ func errorBodies() ([]errorBody, error) {
 			return nil, err
 		}
 		out = append(out, errorBody{Title: x.title, JSON: text})
-	}
-	return out, nil
-}
-
-// delivery is a webhook delivery as a receiver gets it.
-type delivery struct {
-	Secret  string
-	Headers []header
-	Body    string
-}
-
-// exampleDelivery returns a delivery, made by the code that delivers.
-func exampleDelivery() (delivery, error) {
-	x, err := webhook.NewExample()
-	if err != nil {
-		return delivery{}, err
-	}
-	body, err := indent([]byte(x.Body))
-	if err != nil {
-		return delivery{}, err
-	}
-	out := delivery{Secret: x.Secret, Body: body}
-	for _, name := range slices.Sorted(maps.Keys(x.Header)) {
-		out.Headers = append(out.Headers, header{Name: name, Value: x.Header.Get(name)})
 	}
 	return out, nil
 }

@@ -1,0 +1,58 @@
+package docs
+
+import (
+	"maps"
+	"slices"
+
+	"crier/publishing"
+	"crier/publishing/webhook"
+)
+
+// webhookEvent is an event that a webhook can choose, and what sends it. A test of tests/contract makes each case happen.
+type webhookEvent struct {
+	Event publishing.WebhookEvent
+	When  string
+}
+
+var webhookEvents = []webhookEvent{
+	{Event: publishing.WebhookPublished, When: "All of the post is out, its delayed parts included."},
+	{Event: publishing.WebhookFailed, When: "The post, or a part of it, was given up: its state is ERROR now."},
+	{
+		Event: publishing.WebhookStatus,
+		When: "A draft was scheduled, by a change of its status, an edit or an approval; a scheduled post was made a draft; " +
+			"or a post that is out or has failed was scheduled again or made a draft.",
+	},
+	{Event: publishing.WebhookApprovalRequested, When: "Somebody was asked for the approval of a draft."},
+	{
+		Event: publishing.WebhookApprovalResolved,
+		When: "The request was answered, withdrawn or has expired, or its post was changed or scheduled: " +
+			"approval.status says what.",
+	},
+}
+
+// delivery is a webhook delivery as a receiver gets it.
+type delivery struct {
+	Secret string
+	// Now is a time at which it is not too old, in seconds since 1970.
+	Now     string
+	Headers []header
+	// Body is the body as it is sent, Indented the same with one member a line.
+	Body, Indented string
+}
+
+// exampleDelivery returns a delivery, made by the code that delivers.
+func exampleDelivery() (delivery, error) {
+	x, err := webhook.NewExample()
+	if err != nil {
+		return delivery{}, err
+	}
+	indented, err := indent([]byte(x.Body))
+	if err != nil {
+		return delivery{}, err
+	}
+	out := delivery{Secret: x.Secret, Now: x.Header.Get("webhook-timestamp"), Body: x.Body, Indented: indented}
+	for _, name := range slices.Sorted(maps.Keys(x.Header)) {
+		out.Headers = append(out.Headers, header{Name: name, Value: x.Header.Get(name)})
+	}
+	return out, nil
+}
