@@ -5,6 +5,7 @@ import (
 	"errors"
 	"net/http"
 	"os/exec"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -67,6 +68,30 @@ func TestQuickStart_PublishesWithTheKeyAlone(t *testing.T) {
 				t.Errorf("got the post %s in the state %s, want %s, PUBLISHED", post.ID, post.State, first[0].PostID)
 			}
 		})
+	}
+}
+
+// TestQuickStart_DraftGoesOutAtItsDate: who makes the post of the page a draft and schedules it waits for its date. A
+// draft whose date is past goes out at once, as the page says.
+func TestQuickStart_DraftGoesOutAtItsDate(t *testing.T) {
+	t.Parallel()
+	r := start(t, nil)
+	o := r.organization(t)
+	c := o.channel(t, "A")
+	code := r.find(t, r.samples(t, "/docs/quick-start"), "curl", "create-posts").code
+	found := regexp.MustCompile(`"date": "([^"]*)"`).FindStringSubmatch(code)
+	if found == nil {
+		t.Fatalf("the sample has no date:\n%s", code)
+	}
+	draft := func(date string) (id string) {
+		id = o.create(t, m{"type": "draft", "date": date, "posts": []m{entry(c.id, part(date))}})
+		o.changeStatus(t, id, m{"status": "schedule"}).want(t, http.StatusOK)
+		return id
+	}
+	shown, past := draft(found[1]), draft("2020-01-01T00:00:00Z")
+	o.reaches(t, past, "PUBLISHED")
+	if got := o.wantState(t, shown, "QUEUE").PublishDate; !strings.HasPrefix(got, found[1][:19]) {
+		t.Errorf("the date of the scheduled draft is %s, want %s", got, found[1])
 	}
 }
 

@@ -2,10 +2,11 @@ package docs
 
 import "strings"
 
-// firstPost is the body of the first post of a reader: text alone, published at once.
+// firstPost is the body of the first post of a reader: text alone, published at once. Its date has no effect, and lies
+// ahead for who makes it a draft and schedules that.
 const firstPost = `{
   "type": "now",
-  "date": "2026-01-01T00:00:00Z",
+  "date": "2035-01-01T09:00:00Z",
   "posts": [
     {
       "integration": {

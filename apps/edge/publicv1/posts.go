@@ -334,7 +334,11 @@ func (a *API) deleteGroup(ctx context.Context, in *groupInput) (*namedOutput, er
 // ChangeStatus returns the endpoint that makes a post a draft or schedules it. It is Conflict while the post is being
 // published.
 func (a *API) ChangeStatus() route.Endpoint {
-	return route.JSON(describe("Make a post a draft, or schedule it", 400, 402, 404, 409, 413), a.changeStatus)
+	d := describe("Make a post a draft, or schedule it", 400, 402, 404, 409, 413)
+	d.Description = "A post that is scheduled goes out at its date, and at once if the date is past. The date stays as it " +
+		"is: to set another one, send POST /posts with the group of the post, type schedule and the date. A draft is not " +
+		"published before it is scheduled. All posts of the group change together."
+	return route.JSON(d, a.changeStatus)
 }
 
 // StatusRequest is the body that makes a post a draft or schedules it.
@@ -346,6 +350,7 @@ type StatusRequest struct {
 // TransformSchema lists the values of status in the document only. The service refuses others, after it has found the
 // post, so that an unknown post is 404.
 func (StatusRequest) TransformSchema(_ huma.Registry, s *huma.Schema) *huma.Schema {
+	s.Properties["status"].Description = "draft takes the post out of the queue; schedule puts it there."
 	s.Properties["status"].Extensions = map[string]any{"enum": []string{"draft", "schedule"}}
 	return s
 }
