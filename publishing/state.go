@@ -1,6 +1,10 @@
 package publishing
 
-import "crier/platform/fault"
+import (
+	"time"
+
+	"crier/platform/fault"
+)
 
 // State is the state of a post. A CHECK constraint of the table carries the same list.
 type State string
@@ -111,13 +115,19 @@ func ErrorCodes() []ErrorCode {
 const MaybeSentAdvice = " A call for it may have reached the platform and was never answered: " +
 	"look there before publishing it again."
 
+// publishingWait is when to ask again whether a post is still being published.
+const publishingWait = 5 * time.Second
+
 // Move returns nil when a person may move a post to DRAFT or QUEUE, and else a Conflict with the reason. A claimed post
-// cannot move. A post that is published, or may be, moves only with republish, except that one that may be published
+// cannot move: that Conflict has a RetryAfter. A post that is published, or may be, moves only with republish, except that one that may be published
 // can be moved to DRAFT; it stays marked as such. published means that a part of the post has a release.
 func Move(state, to State, outcomeUnknown, published, republish bool) error {
 	const op = "publishing.Move"
 	if state.Claimed() {
-		return fault.New(fault.Conflict, op, "The post is being published right now; try again in a moment.")
+		return &fault.Error{
+			Kind: fault.Conflict, Op: op, RetryAfter: publishingWait,
+			Message: "The post is being published right now; try again in a moment.",
+		}
 	}
 	if republish {
 		return nil

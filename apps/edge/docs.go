@@ -60,7 +60,7 @@ func (s *Server) getDocsPage() route.Endpoint {
 		Summary: "Get another page of the documentation", Tags: []string{"Service"}, Errors: []int{http.StatusNotFound},
 		Parameters: []*huma.Param{{
 			Name: "page", In: "path", Required: true, Schema: &huma.Schema{Type: huma.TypeString},
-			Description: "quick-start, authentication, errors, limits, idempotency, webhooks, application or console.",
+			Description: "quick-start, authentication, editing, errors, limits, idempotency, webhooks, application or console.",
 		}},
 	}
 	return route.Raw(d, func(c *fiber.Ctx) error { return s.sendPage(c, c.Params("page")) }, htmlPage)

@@ -11,8 +11,8 @@ import (
 )
 
 // Delete removes the thread of a post. What is published stays on the platform. Of a repeated post it skips this
-// occurrence, and the next one is stored before it returns. It returns NotFound, and Conflict while the post is being
-// published.
+// occurrence, and the next one is stored before it returns. A post that is being published may go out all the same. It
+// returns NotFound.
 func (s *Posts) Delete(ctx context.Context, p tenancy.Principal, post string) error {
 	const op = "publishing.DeletePost"
 	parsed, ok := id.Parse[publishing.PostTag](post)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"time"
 
 	"crier/platform/fault"
 	"crier/platform/id"
@@ -76,7 +77,10 @@ func (s *Posts) ChangeSettings(
 		}
 		done, err := tx.SetSettings(ctx, group, root.ID, detail.Root.Settings, entry.settings, by(p))
 		if err == nil && !done {
-			return fault.New(fault.Conflict, op, "The settings of the post were changed meanwhile; try again.")
+			return &fault.Error{
+				Kind: fault.Conflict, Op: op, RetryAfter: time.Second,
+				Message: "The settings of the post were changed meanwhile; try again.",
+			}
 		}
 		return err
 	})

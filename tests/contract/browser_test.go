@@ -16,7 +16,7 @@ func TestDocs_InChromium(t *testing.T) {
 	o := r.organization(t)
 	c := o.channel(t, "A")
 	pages := []string{
-		"/docs", "/docs/application", "/docs/quick-start", "/docs/authentication", "/docs/errors", "/docs/limits",
+		"/docs", "/docs/application", "/docs/quick-start", "/docs/authentication", "/docs/editing", "/docs/errors", "/docs/limits",
 		"/docs/idempotency", "/docs/webhooks",
 	}
 	bodies := []browser.Operation{{ID: "create-tag", Heading: "Create a tag"}}

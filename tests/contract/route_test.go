@@ -59,7 +59,7 @@ func TestPages(t *testing.T) {
 	o.reaches(t, o.create(t, now(c.id, part(markup, cat), part("its reply"))), "PUBLISHED")
 	o.prefix, o.key = "", ""
 	for _, path := range []string{
-		"/docs", "/docs/application", "/docs/quick-start", "/docs/authentication", "/docs/errors", "/docs/limits", "/docs/idempotency", "/docs/webhooks", "/sandbox/",
+		"/docs", "/docs/application", "/docs/quick-start", "/docs/authentication", "/docs/editing", "/docs/errors", "/docs/limits", "/docs/idempotency", "/docs/webhooks", "/sandbox/",
 	} {
 		a := o.get(t, path).want(t, http.StatusOK)
 		kind, options := a.Header.Get("Content-Type"), a.Header.Get("X-Content-Type-Options")

@@ -110,6 +110,7 @@ type page struct {
 var pageList = []page{
 	{Name: "quick-start", File: "quick-start", Title: "Quick start", Samples: true},
 	{Name: "authentication", File: "authentication", Title: "Authentication", Samples: true},
+	{Name: "editing", File: "editing", Title: "Edit, move and cancel", Samples: true},
 	{Name: "errors", File: "errors", Title: "Errors"},
 	{Name: "limits", File: "limits", Title: "Limits"},
 	{Name: "idempotency", File: "idempotency", Title: "Idempotency", Samples: true},
@@ -144,7 +145,7 @@ type view struct {
 	Verification        []sample
 	Codes               []publishing.ErrorCode
 	Delivery            delivery
-	QuickStart          map[string][]sample
+	QuickStart, Editing map[string][]sample
 	operations          map[string]operation
 }
 
@@ -200,6 +201,9 @@ func newRenderer(doc *huma.OpenAPI, o Options) (*renderer, error) {
 		return nil, err
 	}
 	if v.QuickStart, err = quickStart(operations, o.BaseURL); err != nil {
+		return nil, err
+	}
+	if v.Editing, err = editing(operations, o.BaseURL); err != nil {
 		return nil, err
 	}
 	return &renderer{pages: files, policy: pagePolicy(), view: v}, nil

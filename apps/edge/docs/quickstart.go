@@ -1,6 +1,10 @@
 package docs
 
-import "strings"
+import (
+	"strings"
+
+	"github.com/gofiber/fiber/v2"
+)
 
 // firstPost is the body of the first post of a reader: text alone, published at once. Its date has no effect, and lies
 // ahead for who makes it a draft and schedules that.
@@ -21,20 +25,69 @@ const firstPost = `{
   ]
 }`
 
+// editedPost is the body of the edit of a post that has one part. Its type and its date are to be filled in.
+const editedPost = `{
+  "type": "TYPE",
+  "date": "DATE",
+  "posts": [
+    {
+      "integration": {
+        "id": "CHANNEL_ID"
+      },
+      "value": [
+        {
+          "id": "POST_ID",
+          "content": "Hello again."
+        }
+      ]
+    }
+  ]
+}`
+
 // quickStart returns the samples of the steps of the quick start by the id of their operation. They need CRIER_API_KEY,
 // CHANNEL_ID and POST_ID in the environment, and nothing that the organization does not have.
 func quickStart(operations map[string]operation, base string) (map[string][]sample, error) {
-	at := func(id string) call { return call{Method: operations[id].Method, URL: base + operations[id].Path} }
-	list, create, get := at("list-channels"), callOf(operations["create-posts"], base), at("get-post")
-	create.Body, create.Variable = firstPost, "CHANNEL_ID"
-	get.Variable = "POST_ID"
-	get.URL = strings.Replace(get.URL, "{id}", get.Variable, 1)
+	create := callOf(operations["create-posts"], base)
+	create.Body, create.Variables = firstPost, []string{"CHANNEL_ID"}
+	return samplesOfCalls(map[string]call{
+		"is-connected": callWithPost(operations["is-connected"], base), "create-posts": create,
+		"list-channels": callWithPost(operations["list-channels"], base), "get-post": callWithPost(operations["get-post"], base),
+	})
+}
+
+// editing returns the samples of the page that says how to edit, move and cancel a post, by the name of the step. They
+// need the same variables as the quick start.
+func editing(operations map[string]operation, base string) (map[string][]sample, error) {
+	edit := func(kind, date string) call {
+		c := callOf(operations["create-posts"], base)
+		c.Variables = []string{"CHANNEL_ID", "POST_ID"}
+		c.Body = strings.NewReplacer("TYPE", kind, "DATE", date).Replace(editedPost)
+		return c
+	}
+	draft := callWithPost(operations["change-status"], base)
+	draft.Body = "{\n  \"status\": \"draft\"\n}"
+	draft.Headers = []header{{Name: fiber.HeaderContentType, Value: fiber.MIMEApplicationJSON}}
+	return samplesOfCalls(map[string]call{
+		"get-post": callWithPost(operations["get-post"], base), "edit": edit("update", "2035-01-01T09:00:00Z"),
+		"move": edit("schedule", "2035-02-01T09:00:00Z"), "unschedule": draft,
+		"delete-post": callWithPost(operations["delete-post"], base),
+	})
+}
+
+// callWithPost returns the call of an operation without a body, with POST_ID as the id in its path.
+func callWithPost(o operation, base string) call {
+	c := call{Method: o.Method, URL: base + o.Path}
+	if strings.Contains(o.Path, "{id}") {
+		c.URL, c.Variables = base+strings.Replace(o.Path, "{id}", "POST_ID", 1), []string{"POST_ID"}
+	}
+	return c
+}
+
+func samplesOfCalls(calls map[string]call) (map[string][]sample, error) {
 	out := map[string][]sample{}
-	for id, c := range map[string]call{
-		"is-connected": at("is-connected"), "list-channels": list, "create-posts": create, "get-post": get,
-	} {
+	for name, c := range calls {
 		var err error
-		if out[id], err = samplesOfCall(id, c); err != nil {
+		if out[name], err = samplesOfCall(name, c); err != nil {
 			return nil, err
 		}
 	}

@@ -5,6 +5,7 @@ import (
 	"net/http"
 	"net/url"
 	"regexp"
+	"slices"
 	"strings"
 	"text/template"
 
@@ -49,32 +50,35 @@ type call struct {
 	File bool
 	// Key is whether the request has an Idempotency-Key, which the sample makes.
 	Key bool
-	// Variable is the name of a variable of the environment that stands in the URL or in a string of the body, empty
-	// without one.
-	Variable string
+	// Variables are the names of variables of the environment that stand in the URL or in strings of the body. None is a
+	// part of another one.
+	Variables []string
 }
 
-// InURL returns whether the URL has the variable.
-func (c call) InURL() bool { return c.Variable != "" && strings.Contains(c.URL, c.Variable) }
+// InURL returns whether the URL has a variable.
+func (c call) InURL() bool { return c.in(c.URL) }
 
-// InBody returns whether the body has the variable.
-func (c call) InBody() bool { return c.Variable != "" && strings.Contains(c.Body, c.Variable) }
+// InBody returns whether the body has a variable.
+func (c call) InBody() bool { return c.in(c.Body) }
 
-// Insert returns text with before and after around the variable.
+func (c call) in(text string) bool {
+	return slices.ContainsFunc(c.Variables, func(name string) bool { return strings.Contains(text, name) })
+}
+
+// Insert returns text with before and after around each variable.
 func (c call) Insert(text, before, after string) string {
-	return c.around(text, c.Variable, before, after)
-}
-
-// Replace returns text with before and after around the variable in place of its quotes.
-func (c call) Replace(text, before, after string) string {
-	return c.around(text, `"`+c.Variable+`"`, before, after)
-}
-
-func (c call) around(text, old, before, after string) string {
-	if c.Variable == "" {
-		return text
+	for _, name := range c.Variables {
+		text = strings.ReplaceAll(text, name, before+name+after)
 	}
-	return strings.ReplaceAll(text, old, before+c.Variable+after)
+	return text
+}
+
+// Replace returns text with before and after around each variable in place of its quotes.
+func (c call) Replace(text, before, after string) string {
+	for _, name := range c.Variables {
+		text = strings.ReplaceAll(text, `"`+name+`"`, before+name+after)
+	}
+	return text
 }
 
 type header struct{ Name, Value string }
