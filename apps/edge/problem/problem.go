@@ -43,9 +43,9 @@ type Fault struct {
 // ChannelFault is the fault of one channel in a request that names several.
 type ChannelFault struct {
 	Integration string `json:"integration" doc:"Channel id as it was sent."`
-	Provider    string `json:"provider"`
-	Name        string `json:"name"`
-	Message     string `json:"message"`
+	Provider    string `json:"provider" doc:"Its platform."`
+	Name        string `json:"name" doc:"Name of the channel."`
+	Message     string `json:"message" doc:"What is wrong, one sentence."`
 }
 
 // Text is one sentence or, if Many is not nil, a list of sentences.

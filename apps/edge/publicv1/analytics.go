@@ -48,7 +48,7 @@ type MetricPoint struct {
 
 // MissingRelease is the answer for a post whose id on the platform is not known.
 type MissingRelease struct {
-	Missing bool `json:"missing" enum:"true"`
+	Missing bool `json:"missing" enum:"true" doc:"Always true: the platform did not name the post, so it has no statistics."`
 }
 
 type analyticsOutput struct {

@@ -42,16 +42,16 @@ func describeApproval(summary string, errors ...int) huma.Operation {
 
 // ApprovalRecord is a request for the approval of a post, and its answer.
 type ApprovalRecord struct {
-	ID           string     `json:"id"`
-	PostID       string     `json:"postId"`
+	ID           string     `json:"id" doc:"Id of the request."`
+	PostID       string     `json:"postId" doc:"The draft that is to be approved."`
 	Status       string     `json:"status" enum:"NONE,PENDING,APPROVED,REJECTED,EXPIRED" doc:"NONE: it was withdrawn, or its post was changed or scheduled."`
 	Note         *string    `json:"note" nullable:"true" doc:"Of who asked."`
-	ReviewerNote *string    `json:"reviewerNote" nullable:"true"`
-	ReviewerName *string    `json:"reviewerName" nullable:"true"`
+	ReviewerNote *string    `json:"reviewerNote" nullable:"true" doc:"Of who answered."`
+	ReviewerName *string    `json:"reviewerName" nullable:"true" doc:"As the guest wrote it, or that of the member."`
 	RequestedBy  *Requester `json:"requestedBy"`
-	RequestedAt  string     `json:"requestedAt" format:"date-time"`
-	ResolvedAt   *string    `json:"resolvedAt" nullable:"true" format:"date-time"`
-	ExpiresAt    string     `json:"expiresAt" format:"date-time"`
+	RequestedAt  string     `json:"requestedAt" format:"date-time" doc:"When it was asked for."`
+	ResolvedAt   *string    `json:"resolvedAt" nullable:"true" format:"date-time" doc:"When it was answered or ended; null: it is pending."`
+	ExpiresAt    string     `json:"expiresAt" format:"date-time" doc:"Until when it can be answered."`
 	AutoSchedule bool       `json:"autoSchedule" doc:"The approval schedules the post."`
 	ReviewURL    *string    `json:"reviewUrl" nullable:"true" doc:"The review page. Whoever has the address can answer, so only members other than who asked see it, while it can be used."`
 }
@@ -68,7 +68,7 @@ func (Requester) Schema(huma.Registry) *huma.Schema {
 		Type: huma.TypeObject, Nullable: true, Required: []string{"id", "email"},
 		Description: "The person who asked: that of the session, or the creator of the key. Null for a key without one.",
 		Properties: map[string]*huma.Schema{
-			"id":    {Type: huma.TypeString},
+			"id":    {Type: huma.TypeString, Description: "Id of the person."},
 			"email": {Type: huma.TypeString, Nullable: true, Description: "Null for who is no member any more."},
 		},
 	}
@@ -135,7 +135,7 @@ func (a *API) requestApproval(ctx context.Context, in *requestApprovalInput) (*a
 
 // NoApproval is the answer for a post without a request that counts.
 type NoApproval struct {
-	Status string `json:"status" enum:"NONE"`
+	Status string `json:"status" enum:"NONE" doc:"There is no request."`
 }
 
 type approvalStatusOutput struct{ Body any }
@@ -164,7 +164,7 @@ func (a *API) getApproval(ctx context.Context, in *approvalOfInput) (*approvalSt
 
 // ApprovalList is the answer of the list of requests.
 type ApprovalList struct {
-	Approvals []ApprovalRecord `json:"approvals"`
+	Approvals []ApprovalRecord `json:"approvals" doc:"The newest first."`
 }
 
 type listApprovalsInput struct {
@@ -178,6 +178,7 @@ type approvalsOutput struct{ Body ApprovalList }
 // ListApprovals returns the endpoint that lists the requests of the organization.
 func (a *API) ListApprovals() route.Endpoint {
 	d := describeApproval("List requests for approval, the newest first", 400)
+	d.Description = "Without status they are those of all states. For more, send the id of the last one as before."
 	d.SkipValidateParams = true // see optionalInt
 	return route.JSON(d, a.listApprovals)
 }

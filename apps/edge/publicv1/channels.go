@@ -10,7 +10,9 @@ import (
 // ListChannels returns the endpoint that lists the connected channels. If a query has both group and customer, group
 // counts.
 func (a *API) ListChannels() route.Endpoint {
-	return route.JSON(describe("List the connected channels"), a.listChannels)
+	return route.JSON(explain(describe("List the connected channels"),
+		"Without group those of all customers. The id of a channel is integration.id of POST /posts. A "+
+			"channel with refreshNeeded publishes nothing until a person has connected it again."), a.listChannels)
 }
 
 type channelsInput struct {
@@ -38,9 +40,12 @@ func (a *API) listChannels(ctx context.Context, in *channelsInput) (*channelsOut
 
 // DeleteChannel returns the endpoint that disconnects a channel and removes its scheduled posts.
 func (a *API) DeleteChannel() route.Endpoint {
-	return route.JSON(describe(
+	d := describe(
 		"Disconnect a channel and remove the posts scheduled to it; published posts stay on the platform", 404,
-	), a.deleteChannel)
+	)
+	d.Description = "Its access to the platform is deleted here. To hold the posts back instead, pause the channel in " +
+		"the dashboard."
+	return route.JSON(d, a.deleteChannel)
 }
 
 type channelInput struct {
@@ -57,7 +62,9 @@ func (a *API) deleteChannel(ctx context.Context, in *channelInput) (*namedOutput
 // IsConnected returns the endpoint that checks an API key. The guards of its route check it; the handler itself cannot
 // fail.
 func (a *API) IsConnected() route.Endpoint {
-	return route.JSON(describe("Check the API key"), func(context.Context, *struct{}) (*connectedOutput, error) {
+	d := describe("Check the API key")
+	d.Description = "Use it to test a key and the address of the service: it changes nothing."
+	return route.JSON(d, func(context.Context, *struct{}) (*connectedOutput, error) {
 		return &connectedOutput{Body: Connected{Connected: true}}, nil
 	})
 }
@@ -65,7 +72,7 @@ func (a *API) IsConnected() route.Endpoint {
 // Connected is the answer of GET /is-connected. It is always true, because a key that is not valid is answered with
 // 401.
 type Connected struct {
-	Connected bool `json:"connected"`
+	Connected bool `json:"connected" doc:"Always true: a key that is not valid is refused."`
 }
 
 type connectedOutput struct{ Body Connected }

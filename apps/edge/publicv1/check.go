@@ -27,8 +27,8 @@ type CheckPostDto struct {
 
 // CheckAnswer has one result for each entry, in their order. Passed is true if all are valid.
 type CheckAnswer struct {
-	Passed  bool          `json:"passed"`
-	Results []CheckResult `json:"results"`
+	Passed  bool          `json:"passed" doc:"All entries are valid."`
+	Results []CheckResult `json:"results" doc:"One for each entry, in the order of the request."`
 }
 
 // CheckResult is what the rules find in one entry. Checker is always empty.
@@ -36,11 +36,11 @@ type CheckResult struct {
 	ID                string      `json:"id" doc:"Channel id as it was sent."`
 	Identifier        string      `json:"identifier" doc:"Platform, empty for an unknown channel."`
 	Name              string      `json:"name" doc:"Name of the channel."`
-	Valid             bool        `json:"valid"`
+	Valid             bool        `json:"valid" doc:"It breaks no rule."`
 	SettingsError     bool        `json:"settingsError" doc:"Whether a setting of the platform is wrong or missing."`
 	Errors            CheckErrors `json:"errors"`
 	EmptyContent      bool        `json:"emptyContent" doc:"Whether the first part has neither text nor media."`
-	TooLong           bool        `json:"tooLong"`
+	TooLong           bool        `json:"tooLong" doc:"A part is longer than the platform allows."`
 	MaximumCharacters int         `json:"maximumCharacters" doc:"Of one part, in the unit of the platform; 0: no limit."`
 	Length            int         `json:"length" doc:"Of the longest part, in the unit of the platform."`
 	Problems          []string    `json:"problems" doc:"Every problem, as a sentence."`

@@ -15,7 +15,9 @@ import (
 
 // ListGroups returns the endpoint that lists the channel groups.
 func (a *API) ListGroups() route.Endpoint {
-	return route.JSON(describe("List the channel groups"), a.listGroups)
+	return route.JSON(explain(describe("List the channel groups"),
+		"A group has the channels of one customer, such as a client of an agency. Its id is group of GET "+
+			"/integrations and of GET /posts."), a.listGroups)
 }
 
 type groupsOutput struct{ Body []Customer }
@@ -34,7 +36,9 @@ func (a *API) listGroups(ctx context.Context, _ *struct{}) (*groupsOutput, error
 
 // SocialURL returns the endpoint that begins to connect a channel by OAuth.
 func (a *API) SocialURL() route.Endpoint {
-	return route.JSON(describe("Get the address at which an account is connected", 400, 402, 409), a.socialURL)
+	return route.JSON(explain(describe("Get the address at which an account is connected", 400, 402, 409),
+		"Open url in the browser of who owns the account, once, within an hour; the channel is in GET "+
+			"/integrations then. 402 and 409: the organization has as many channels as it may."), a.socialURL)
 }
 
 type socialInput struct {
@@ -44,7 +48,7 @@ type socialInput struct {
 
 // SocialAddress is the URL to open in a browser. It can be used once, within an hour.
 type SocialAddress struct {
-	URL string `json:"url"`
+	URL string `json:"url" doc:"Where a person connects the account."`
 }
 
 type socialOutput struct{ Body SocialAddress }
@@ -61,13 +65,14 @@ func (a *API) socialURL(ctx context.Context, in *socialInput) (*socialOutput, er
 
 // ListConnectors returns the endpoint that lists the platforms of this instance.
 func (a *API) ListConnectors() route.Endpoint {
-	return route.JSON(describe("List the platforms that channels can be connected to"), a.listConnectors)
+	return route.JSON(explain(describe("List the platforms that channels can be connected to"),
+		"Connect an account of one with POST /connectors/{id}/authorize."), a.listConnectors)
 }
 
 // Connector is a platform. A planned one cannot be connected yet.
 type Connector struct {
-	ID           string   `json:"id"`
-	Name         string   `json:"name"`
+	ID           string   `json:"id" doc:"The platform in other routes and answers."`
+	Name         string   `json:"name" doc:"Its name for people."`
 	Authorized   bool     `json:"authorized" doc:"Accounts can be connected: there is an application, or none is needed."`
 	Capabilities []string `json:"capabilities" doc:"Of text, image and video."`
 	Features     []string `json:"features" doc:"Of oauth, refresh, analytics, tools and list."`
@@ -105,6 +110,9 @@ func (a *API) listConnectors(ctx context.Context, in *connectorsInput) (*connect
 // Authorize returns the endpoint that begins to connect a channel by OAuth, unless there is one that works.
 func (a *API) Authorize() route.Endpoint {
 	d := describe("Begin to connect an account of a platform", 400, 402, 404, 409, 413)
+	d.Description = "Open url in the browser of who owns the account, once, within an hour; the channel is in GET " +
+		"/integrations then. When a channel of the platform works already, authorized is true and there " +
+		"is no url, unless force is true. 402 and 409: the organization has as many channels as it may."
 	d.DefaultStatus = http.StatusCreated
 	return route.JSON(d, a.authorize)
 }
@@ -122,8 +130,8 @@ type authorizeInput struct {
 
 // AuthorizeAnswer has the URL to open in a browser, or Authorized when a channel of the platform works.
 type AuthorizeAnswer struct {
-	URL        string `json:"url,omitempty"`
-	Authorized bool   `json:"authorized,omitempty"`
+	URL        string `json:"url,omitempty" doc:"Where a person connects an account; absent if authorized."`
+	Authorized bool   `json:"authorized,omitempty" doc:"A channel of the platform is connected already."`
 }
 
 type authorizeOutput struct{ Body AuthorizeAnswer }
@@ -143,7 +151,9 @@ func (a *API) authorize(ctx context.Context, in *authorizeInput) (*authorizeOutp
 
 // ChannelSettings returns the endpoint of the rules, the settings and the tools of the platform of a channel.
 func (a *API) ChannelSettings() route.Endpoint {
-	return route.JSON(describe("Get the rules, the settings and the tools of a channel", 404), a.channelSettings)
+	return route.JSON(explain(describe("Get the rules, the settings and the tools of a channel", 404),
+		"Read it before you write posts for a channel: settings has the schema of posts[].settings of "+
+			"POST /posts, and maxLength says how long a part may be."), a.channelSettings)
 }
 
 // SettingsSchema is the JSON schema of the settings of a post, or a sentence when the platform has none.
@@ -166,31 +176,31 @@ func (SettingsSchema) Schema(huma.Registry) *huma.Schema {
 
 // ToolField is one member of the data of a tool.
 type ToolField struct {
-	Key         string `json:"key"`
-	Type        string `json:"type" enum:"string,number,boolean"`
-	Description string `json:"description"`
-	Required    bool   `json:"required"`
+	Key         string `json:"key" doc:"Name of the member."`
+	Type        string `json:"type" enum:"string,number,boolean" doc:"JSON type of its value."`
+	Description string `json:"description" doc:"What it is."`
+	Required    bool   `json:"required" doc:"It must be there."`
 }
 
 // Tool can be run with POST /integration-trigger/{id}.
 type Tool struct {
-	MethodName  string      `json:"methodName"`
-	Description string      `json:"description"`
-	DataSchema  []ToolField `json:"dataSchema"`
+	MethodName  string      `json:"methodName" doc:"Names the tool in POST /integration-trigger/{id}."`
+	Description string      `json:"description" doc:"What it does."`
+	DataSchema  []ToolField `json:"dataSchema" doc:"The members of data that it takes."`
 }
 
 // ChannelRules are what a post of a channel must keep to.
 type ChannelRules struct {
 	Rules      string         `json:"rules" doc:"The rules of the platform, as text."`
 	MaxLength  int            `json:"maxLength" doc:"Of one part, in lengthUnit."`
-	LengthUnit string         `json:"lengthUnit" enum:"graphemes,utf16,codepoints,bytes"`
-	Settings   SettingsSchema `json:"settings"`
-	Tools      []Tool         `json:"tools"`
+	LengthUnit string         `json:"lengthUnit" enum:"graphemes,utf16,codepoints,bytes" doc:"What maxLength counts."`
+	Settings   SettingsSchema `json:"settings" doc:"JSON Schema of posts[].settings of POST /posts, or a sentence if there are none."`
+	Tools      []Tool         `json:"tools" doc:"What the platform can be asked for, with POST /integration-trigger/{id}."`
 }
 
 // RulesAnswer is the answer of GET /integration-settings/{id}.
 type RulesAnswer struct {
-	Output ChannelRules `json:"output"`
+	Output ChannelRules `json:"output" doc:"What the channel takes."`
 }
 
 type rulesOutput struct{ Body RulesAnswer }
@@ -237,7 +247,7 @@ type triggerInput struct {
 
 // ToolOutput is what a tool has returned.
 type ToolOutput struct {
-	Output any `json:"output"`
+	Output any `json:"output" doc:"What the platform answered, in the form of the tool."`
 }
 
 type triggerOutput struct{ Body ToolOutput }

@@ -46,8 +46,8 @@ func (CreateRequest) TransformSchema(_ huma.Registry, s *huma.Schema) *huma.Sche
 
 // CreateTag is a tag of a post. A string is accepted too.
 type CreateTag struct {
-	Value string `json:"value"`
-	Label string `json:"label"`
+	Value string `json:"value" doc:"The same as label, which wins."`
+	Label string `json:"label" doc:"Name of a tag of the organization."`
 }
 
 // CreateEntry is the post on one channel. A string with the JSON of Settings is accepted too.
@@ -55,7 +55,7 @@ type CreateEntry struct {
 	Integration Named          `json:"integration" doc:"The channel."`
 	Value       []CreateValue  `json:"value" minItems:"1"`
 	Group       string         `json:"group,omitempty" doc:"Existing group to replace; none if empty."`
-	Settings    map[string]any `json:"settings,omitempty" doc:"Settings of the platform."`
+	Settings    map[string]any `json:"settings,omitempty" doc:"Settings of the platform: GET /integration-settings/{id} has their schema."`
 }
 
 // TransformSchema is called by huma. It adds the descriptions that are too long for a struct tag.
@@ -69,7 +69,7 @@ type CreateValue struct {
 	ID      string        `json:"id,omitempty" doc:"Existing part to change; none if empty."`
 	Content string        `json:"content,omitempty"`
 	Type    string        `json:"contentType,omitempty" enum:"text,html"`
-	Image   []CreateImage `json:"image,omitempty"`
+	Image   []CreateImage `json:"image,omitempty" doc:"Uploaded files."`
 	Delay   int           `json:"delay,omitempty" minimum:"0" doc:"Minutes after the previous part. That of the first part is passed over."`
 }
 

@@ -13,13 +13,13 @@ import (
 // DeliveryRecord is one event on its way to one webhook.
 type DeliveryRecord struct {
 	ID            string            `json:"id" doc:"The value of the headers X-Service-Delivery and webhook-id."`
-	Event         string            `json:"event"`
-	PostID        *string           `json:"postId" nullable:"true"`
-	State         string            `json:"state" enum:"pending,delivered,failed"`
-	Attempts      int               `json:"attempts"`
-	NextAttemptAt *string           `json:"nextAttemptAt" nullable:"true" format:"date-time"`
-	CreatedAt     string            `json:"createdAt" format:"date-time"`
-	EndedAt       *string           `json:"endedAt" nullable:"true" format:"date-time"`
+	Event         string            `json:"event" doc:"What it tells."`
+	PostID        *string           `json:"postId" nullable:"true" doc:"The post of the event; null: a test."`
+	State         string            `json:"state" enum:"pending,delivered,failed" doc:"pending: it is to be sent, perhaps again."`
+	Attempts      int               `json:"attempts" doc:"Calls so far."`
+	NextAttemptAt *string           `json:"nextAttemptAt" nullable:"true" format:"date-time" doc:"When it is sent next; null: it has ended."`
+	CreatedAt     string            `json:"createdAt" format:"date-time" doc:"When the event happened."`
+	EndedAt       *string           `json:"endedAt" nullable:"true" format:"date-time" doc:"When it was delivered or given up; null: it is pending."`
 	Error         *string           `json:"error" nullable:"true" doc:"Why it was given up, when that is more than the last attempt says."`
 	Log           []DeliveryAttempt `json:"log" doc:"The last ten attempts, the oldest first."`
 	Body          string            `json:"body" doc:"What is sent, byte for byte."`
@@ -27,9 +27,9 @@ type DeliveryRecord struct {
 
 // DeliveryAttempt is one call of a webhook.
 type DeliveryAttempt struct {
-	Attempt    int     `json:"attempt"`
-	At         string  `json:"at" format:"date-time"`
-	DurationMS int64   `json:"durationMs"`
+	Attempt    int     `json:"attempt" doc:"Its number, from 1."`
+	At         string  `json:"at" format:"date-time" doc:"When it began."`
+	DurationMS int64   `json:"durationMs" doc:"Milliseconds to the answer or the failure."`
 	Status     *int    `json:"status" nullable:"true" doc:"Status of the answer; null without one."`
 	Error      *string `json:"error" nullable:"true" doc:"Null: it succeeded."`
 	Answer     string  `json:"answer" doc:"The beginning of the answer."`
@@ -96,6 +96,7 @@ type deliveryInput struct {
 // ReplayDelivery returns the endpoint that sends a delivery again.
 func (a *API) ReplayDelivery() route.Endpoint {
 	d := describeWebhook("Send a delivery again, with the same id and body", 404, 409)
+	d.Description = "It has ten attempts again, unless it is still on its way. 409: the webhook is disabled."
 	d.DefaultStatus = http.StatusCreated
 	return route.JSON(d, a.replayDelivery)
 }

@@ -21,7 +21,7 @@ func (a *API) UploadFromURL() route.Endpoint {
 
 type fromURLInput struct {
 	Body struct {
-		URL string `json:"url" minLength:"1" maxLength:"4096" example:"https://example.com/cat.png"`
+		URL string `json:"url" minLength:"1" maxLength:"4096" example:"https://example.com/cat.png" doc:"Address of the image or the video."`
 	}
 }
 
@@ -38,6 +38,7 @@ func (a *API) uploadFromURL(ctx context.Context, in *fromURLInput) (*mediumOutpu
 // ListMedia returns the endpoint that lists the files of the organization.
 func (a *API) ListMedia() route.Endpoint {
 	d := describe("List uploaded files, the newest first, 18 on a page", 400)
+	d.Description = "pages says how many pages there are. The address of a file is public."
 	d.SkipValidateParams = true // see optionalInt
 	return route.JSON(d, a.listMedia)
 }
@@ -50,7 +51,7 @@ type listMediaInput struct {
 // MediaPage is a page of uploaded files.
 type MediaPage struct {
 	Pages   int      `json:"pages" doc:"Number of pages; 0 without files."`
-	Results []Medium `json:"results"`
+	Results []Medium `json:"results" doc:"Files of the page, the newest first."`
 }
 
 type mediaPageOutput struct{ Body MediaPage }
@@ -73,7 +74,9 @@ func (a *API) listMedia(ctx context.Context, in *listMediaInput) (*mediaPageOutp
 
 // DeleteMedium returns the endpoint that deletes a file.
 func (a *API) DeleteMedium() route.Endpoint {
-	return route.JSON(describe("Delete an uploaded file, unless a scheduled post uses it", 404, 409), a.deleteMedium)
+	return route.JSON(explain(describe("Delete an uploaded file, unless a scheduled post uses it", 404, 409),
+		"409: a scheduled post uses it. Published posts keep it on the platform; drafts that use it "+
+			"cannot be scheduled before it is removed from them."), a.deleteMedium)
 }
 
 type mediumInput struct {

@@ -32,12 +32,12 @@ func describeNotifications(summary string, errors ...int) huma.Operation {
 
 // NotificationRecord is an entry of the bell.
 type NotificationRecord struct {
-	ID      string `json:"id"`
+	ID      string `json:"id" doc:"Id of the notification."`
 	Content string `json:"content" doc:"One sentence, plain text. Names in it are those of today."`
 	// Link is null: the dashboard has no page of a post or a channel yet, and no document names the address of one.
 	Link *string `json:"link" nullable:"true" doc:"Where to act; null while there is no such page."`
 	// CreatedAt is when the incident began.
-	CreatedAt     string     `json:"createdAt" format:"date-time"`
+	CreatedAt     string     `json:"createdAt" format:"date-time" doc:"When the incident began."`
 	UpdatedAt     string     `json:"updatedAt" format:"date-time" doc:"When it was counted last."`
 	Kind          string     `json:"kind" enum:"reconnect,failed,missed,unknown,published,approval" doc:"reconnect: the channel must be connected again. unknown: the posts may have been published."`
 	Count         int        `json:"count" doc:"Posts so far. While a channel must be connected again, its failed and missed posts are counted there."`
@@ -90,11 +90,11 @@ func (in listNotificationsInput) number(op string) (int, error) {
 
 // NotificationPage is a page of notifications.
 type NotificationPage struct {
-	Notifications []NotificationRecord `json:"notifications"`
+	Notifications []NotificationRecord `json:"notifications" doc:"Those of the page, the newest first."`
 	Total         int                  `json:"total" doc:"Number of notifications on all pages."`
-	Page          int                  `json:"page"`
+	Page          int                  `json:"page" doc:"Number of the page, from 0."`
 	Limit         int                  `json:"limit" doc:"Notifications in a page: always 100."`
-	HasMore       bool                 `json:"hasMore"`
+	HasMore       bool                 `json:"hasMore" doc:"There is a page after this one."`
 }
 
 type notificationPageOutput struct{ Body NotificationPage }

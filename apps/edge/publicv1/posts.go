@@ -25,7 +25,7 @@ type createInput struct {
 
 // Created is the answer to one entry of POST /posts.
 type Created struct {
-	PostID      string `json:"postId"`
+	PostID      string `json:"postId" doc:"Id of the post."`
 	Integration string `json:"integration" doc:"Channel id."`
 }
 
@@ -39,7 +39,10 @@ type createOutput struct {
 // send more forms than the schema has.
 func (a *API) CreatePosts() route.Endpoint {
 	d := describe("Publish, schedule or draft a post on one or more channels", 400, 402, 409, 413)
-	d.Description = "A request that repeats an Idempotency-Key creates nothing and returns the first result."
+	d.Description = "A request that repeats an Idempotency-Key creates nothing and returns the first result. An entry that " +
+		"names a post with group or value[].id replaces it; the page /docs/editing says how. 409 with Retry-After: a " +
+		"request with the same key is running, or the post to replace is being published; repeat it after the wait. 409 " +
+		"without it: the post is or may be published, and republish: true publishes it once more."
 	d.DefaultStatus = http.StatusCreated
 	return route.JSON(d, a.createPosts, route.RequestBody[CreateRequest]())
 }
@@ -270,7 +273,8 @@ func (a *API) items(threads []publishing.Thread, format string, enveloped bool) 
 
 // GetPost returns the endpoint of one post with its timeline. An id that does not parse is NotFound, not Invalid.
 func (a *API) GetPost() route.Endpoint {
-	return route.JSON(describe("Get a post with its channel, media and timeline", 400, 404), a.getPost)
+	return route.JSON(explain(describe("Get a post with its channel, media and timeline", 400, 404),
+		"posts[0] says what became of it: state, releaseURL, error and errorCode."), a.getPost)
 }
 
 type getInput struct {
@@ -290,8 +294,11 @@ func (a *API) getPost(ctx context.Context, in *getInput) (*detailOutput, error) 
 
 // DeletePost returns the endpoint that deletes a post with its group. Of a repeated post it skips one occurrence.
 func (a *API) DeletePost() route.Endpoint {
-	return route.JSON(describe("Delete a post with its whole group; published posts stay on the platform. "+
-		"Of a repeated post this skips one occurrence", 404), a.deletePost)
+	d := describe("Delete a post with its whole group; published posts stay on the platform. "+
+		"Of a repeated post this skips one occurrence", 404)
+	d.Description = "A post that is being published may go out all the same. To take a post out of the queue and keep it, " +
+		"make it a draft with PUT /posts/{id}/status."
+	return route.JSON(d, a.deletePost)
 }
 
 type idInput struct {
@@ -300,7 +307,7 @@ type idInput struct {
 
 // Named is the id of an entity: the answer of routes that delete it, and a channel in a request.
 type Named struct {
-	ID string `json:"id"`
+	ID string `json:"id" doc:"Id, in lower case."`
 }
 
 type namedOutput struct{ Body Named }
@@ -317,7 +324,9 @@ func (a *API) deletePost(ctx context.Context, in *idInput) (*namedOutput, error)
 
 // DeleteGroup returns the endpoint that deletes a group of posts. It ends a repeated post.
 func (a *API) DeleteGroup() route.Endpoint {
-	return route.JSON(describe("Delete a whole group of posts; this ends a repeated post", 404), a.deleteGroup)
+	return route.JSON(explain(describe("Delete a whole group of posts; this ends a repeated post", 404),
+		"group is that of the post. What is published stays on the platform, and a post that is being "+
+			"published may go out all the same."), a.deleteGroup)
 }
 
 type groupInput struct {
@@ -337,7 +346,9 @@ func (a *API) ChangeStatus() route.Endpoint {
 	d := describe("Make a post a draft, or schedule it", 400, 402, 404, 409, 413)
 	d.Description = "A post that is scheduled goes out at its date, and at once if the date is past. The date stays as it " +
 		"is: to set another one, send POST /posts with the group of the post, type schedule and the date. A draft is not " +
-		"published before it is scheduled. All posts of the group change together."
+		"published before it is scheduled. All posts of the group change together. 409 with Retry-After: the post is being " +
+		"published, so read it after the wait. 409 without it: the post is or may be published, and republish: true " +
+		"publishes it once more."
 	return route.JSON(d, a.changeStatus)
 }
 
@@ -362,8 +373,8 @@ type statusInput struct {
 
 // StatusAnswer is the new state of a post. ID is in lower case, also if the request has it in upper case.
 type StatusAnswer struct {
-	ID    string `json:"id"`
-	State string `json:"state" enum:"DRAFT,QUEUE"`
+	ID    string `json:"id" doc:"Id of the post."`
+	State string `json:"state" enum:"DRAFT,QUEUE" doc:"Its state now."`
 }
 
 type statusOutput struct{ Body StatusAnswer }

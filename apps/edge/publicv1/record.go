@@ -3,6 +3,7 @@ package publicv1
 import (
 	"cmp"
 	"encoding/json"
+	"slices"
 	"time"
 
 	"github.com/danielgtaylor/huma/v2"
@@ -12,13 +13,13 @@ import (
 
 // Channel is a connected account, without its credentials.
 type Channel struct {
-	ID                 string    `json:"id"`
-	Name               string    `json:"name"`
+	ID                 string    `json:"id" doc:"Channel id: integration.id of a request."`
+	Name               string    `json:"name" doc:"Name of the account, or the one that people gave it."`
 	Identifier         string    `json:"identifier" doc:"Platform, lower case."`
 	ProviderIdentifier string    `json:"providerIdentifier" doc:"The same as identifier."`
 	Picture            string    `json:"picture,omitempty" doc:"URL of the profile picture."`
 	Profile            string    `json:"profile" doc:"Handle on the platform."`
-	Disabled           bool      `json:"disabled"`
+	Disabled           bool      `json:"disabled" doc:"People have disabled it: nothing is published on it."`
 	Customer           *Customer `json:"customer,omitempty" doc:"The channel group."`
 	RefreshNeeded      bool      `json:"refreshNeeded" doc:"The channel must be connected again before it publishes."`
 	RefreshReason      string    `json:"refreshReason,omitempty" doc:"Why it must be connected again."`
@@ -26,8 +27,8 @@ type Channel struct {
 
 // Customer is a channel group.
 type Customer struct {
-	ID   string `json:"id"`
-	Name string `json:"name"`
+	ID   string `json:"id" doc:"Id of the group."`
+	Name string `json:"name" doc:"Name of the group."`
 }
 
 // ChannelRecord returns the JSON record of a channel. Package appapi uses it too.
@@ -45,13 +46,13 @@ func ChannelRecord(c publishing.Channel) Channel {
 
 // Medium is an uploaded file. Thumbnail is always null, and Alt is null when it is empty.
 type Medium struct {
-	ID           string  `json:"id"`
+	ID           string  `json:"id" doc:"Id of the file: image[].id of POST /posts."`
 	URL          string  `json:"url" doc:"Public address of the file."`
 	Path         string  `json:"path" doc:"The same as url."`
-	Name         string  `json:"name"`
-	OriginalName string  `json:"originalName,omitempty"`
-	Thumbnail    *string `json:"thumbnail" nullable:"true"`
-	Alt          *string `json:"alt" nullable:"true"`
+	Name         string  `json:"name" doc:"Name with the extension of what the file is."`
+	OriginalName string  `json:"originalName,omitempty" doc:"Name as it was uploaded."`
+	Thumbnail    *string `json:"thumbnail" nullable:"true" doc:"Always null."`
+	Alt          *string `json:"alt" nullable:"true" doc:"Text for people who do not see it; null: none."`
 }
 
 func (a *API) medium(m publishing.Medium) Medium {
@@ -65,42 +66,42 @@ func (a *API) medium(m publishing.Medium) Medium {
 
 // Image is an image or a video of a part, or of all parts of a post.
 type Image struct {
-	ID   string `json:"id"`
-	URL  string `json:"url"`
-	Path string `json:"path"`
-	Type string `json:"type" enum:"image,video"`
-	Alt  string `json:"alt,omitempty"`
+	ID   string `json:"id" doc:"Id of the file."`
+	URL  string `json:"url" doc:"Address of the file; empty: it was deleted."`
+	Path string `json:"path" doc:"The same as url."`
+	Type string `json:"type" enum:"image,video" doc:"A deleted file is an image."`
+	Alt  string `json:"alt,omitempty" doc:"Text for people who do not see it; absent: none."`
 }
 
 // Value is one part of a post: a thread part, or with a Delay a follow-up part.
 type Value struct {
-	ID      string  `json:"id"`
-	Content string  `json:"content"`
+	ID      string  `json:"id" doc:"Id of the part; that of the first is the id of the post."`
+	Content string  `json:"content" doc:"Text of the part."`
 	Type    string  `json:"contentType" enum:"text,html" doc:"Of content: plain text as it was sent, which a page must escape, or sanitised HTML."`
-	Image   []Image `json:"image"`
+	Image   []Image `json:"image" doc:"Files of the part."`
 	Delay   int     `json:"delay" doc:"Minutes after the part before."`
 }
 
 type channelName struct {
-	ID   string `json:"id"`
-	Name string `json:"name"`
+	ID   string `json:"id" doc:"Id of the group."`
+	Name string `json:"name" doc:"Name of the group."`
 }
 
 // Entry is a post on its channel with its parts.
 type Entry struct {
-	Integration channelName `json:"integration"`
-	ID          string      `json:"id"`
-	Value       []Value     `json:"value"`
+	Integration channelName `json:"integration" doc:"The channel."`
+	ID          string      `json:"id" doc:"Id of the post."`
+	Value       []Value     `json:"value" doc:"The parts: the post, then its thread or comments."`
 }
 
 type tag struct {
-	Tag tagName `json:"tag"`
+	Tag tagName `json:"tag" doc:"A tag of the organization."`
 }
 
 type tagName struct {
-	ID    string `json:"id"`
-	Name  string `json:"name"`
-	Color string `json:"color"`
+	ID    string `json:"id" doc:"Id of the tag."`
+	Name  string `json:"name" doc:"Its name."`
+	Color string `json:"color" doc:"Its color, such as #1F6FEB."`
 }
 
 // Settings is the JSON object of the settings of a post, with numbers as they were sent.
@@ -129,77 +130,96 @@ func (Settings) Schema(huma.Registry) *huma.Schema {
 // Core has the members that a post has in a list and alone. It is exported because huma leaves the members of other
 // embedded structs out of the document.
 type Core struct {
-	ID             string   `json:"id"`
-	Status         string   `json:"status" enum:"draft,scheduled,published,failed"`
-	Date           string   `json:"date" format:"date-time"`
-	State          string   `json:"state" enum:"DRAFT,QUEUE,PUBLISHED,ERROR"`
+	ID             string   `json:"id" doc:"Id of the post and of its first part."`
+	Status         string   `json:"status" enum:"draft,scheduled,published,failed" doc:"The same as state in older words."`
+	Date           string   `json:"date" format:"date-time" doc:"When it goes or went out."`
+	State          string   `json:"state" enum:"DRAFT,QUEUE,PUBLISHED,ERROR" doc:"QUEUE: it waits or is being published. PUBLISHED: all of it is out."`
 	PublishDate    string   `json:"publishDate" format:"date-time" doc:"The same as date."`
 	Content        string   `json:"content" doc:"Content of the first part, whose contentType says what it is."`
-	Group          string   `json:"group"`
-	ReleaseURL     *string  `json:"releaseURL" nullable:"true"`
-	ReleaseID      *string  `json:"releaseId" nullable:"true"`
-	IntervalInDays *int     `json:"intervalInDays" nullable:"true"`
-	CreationMethod string   `json:"creationMethod"`
-	Settings       Settings `json:"settings"`
-	Tags           []tag    `json:"tags"`
+	Group          string   `json:"group" doc:"Id of the posts that belong together; names the post in an edit."`
+	ReleaseURL     *string  `json:"releaseURL" nullable:"true" doc:"Address on the platform; null until it is out."`
+	ReleaseID      *string  `json:"releaseId" nullable:"true" doc:"Id on the platform; null until it is out."`
+	IntervalInDays *int     `json:"intervalInDays" nullable:"true" doc:"Days between the occurrences of a repeated post; null: it is not repeated."`
+	CreationMethod string   `json:"creationMethod" doc:"How it was made, such as API or CLI."`
+	Settings       Settings `json:"settings" doc:"Settings of the platform: GET /integration-settings/{id} has their schema."`
+	Tags           []tag    `json:"tags" doc:"Its tags, in the order of their names."`
 	ActualDate     string   `json:"actualDate,omitempty" format:"date-time" doc:"Only on a later occurrence of a repeated post: when the next one, which alone is stored, goes out."`
 }
 
 type shortChannel struct {
-	ID                 string `json:"id"`
-	ProviderIdentifier string `json:"providerIdentifier"`
-	Name               string `json:"name"`
-	Picture            string `json:"picture"`
+	ID                 string `json:"id" doc:"Channel id."`
+	ProviderIdentifier string `json:"providerIdentifier" doc:"Its platform."`
+	Name               string `json:"name" doc:"Name of the channel."`
+	Picture            string `json:"picture" doc:"Address of its picture; empty: none."`
 }
 
 // Item is a post in a list. A Detail has no error members of its own: they are in its Posts.
 type Item struct {
 	Core
-	Posts       []Entry      `json:"posts"`
-	Integration shortChannel `json:"integration"`
+	Posts       []Entry      `json:"posts" doc:"The post with its parts: always one element."`
+	Integration shortChannel `json:"integration" doc:"The channel."`
 	Error       *string      `json:"error,omitempty" doc:"Why it failed."`
-	ErrorCode   *ErrorCode   `json:"errorCode,omitempty"`
+	ErrorCode   *ErrorCode   `json:"errorCode,omitempty"` // never null, see TransformSchema
+}
+
+// TransformSchema is called by huma. An item has no errorCode where another record has null.
+func (Item) TransformSchema(_ huma.Registry, s *huma.Schema) *huma.Schema {
+	code := s.Properties["errorCode"]
+	code.Nullable = false
+	code.Enum = slices.DeleteFunc(code.Enum, func(v any) bool { return v == nil })
+	return s
 }
 
 // FullEntry is an Entry with the outcome of the post. State and Error are those of Thread.Effective, ReleaseID and
 // ReleaseURL those of the first post of the thread.
 type FullEntry struct {
 	Entry
-	State          string     `json:"state" enum:"DRAFT,QUEUE,PUBLISHED,ERROR"`
-	ReleaseID      *string    `json:"releaseId" nullable:"true"`
-	ReleaseURL     *string    `json:"releaseURL" nullable:"true"`
-	Error          *string    `json:"error" nullable:"true"`
+	State          string     `json:"state" enum:"DRAFT,QUEUE,PUBLISHED,ERROR" doc:"That of the post."`
+	ReleaseID      *string    `json:"releaseId" nullable:"true" doc:"Of the first part on the platform; null until it is out."`
+	ReleaseURL     *string    `json:"releaseURL" nullable:"true" doc:"Of the first part on the platform; null until it is out."`
+	Error          *string    `json:"error" nullable:"true" doc:"Why it failed, one sentence for people; null: it has not."`
 	ErrorCode      *ErrorCode `json:"errorCode"`
 	OutcomeUnknown bool       `json:"outcomeUnknown" doc:"It may be on the platform although nobody could confirm it."`
-	CreatedAt      string     `json:"createdAt" format:"date-time"`
-	UpdatedAt      string     `json:"updatedAt" format:"date-time"`
+	CreatedAt      string     `json:"createdAt" format:"date-time" doc:"When it was made."`
+	UpdatedAt      string     `json:"updatedAt" format:"date-time" doc:"When it was changed last, by people or by being published."`
 }
 
 // Happening is one event of the timeline of a post. Event is a publishing.EventKind, Node the host name of the process,
 // By the person.
 type Happening struct {
-	At     string  `json:"at" format:"date-time"`
+	At     string  `json:"at" format:"date-time" doc:"When it happened."`
 	Event  string  `json:"event"`
-	Node   *string `json:"node,omitempty"`
-	By     *string `json:"by,omitempty"`
-	Reason *string `json:"reason,omitempty"`
+	Node   *string `json:"node,omitempty" doc:"The process that did it; absent: unknown."`
+	By     *string `json:"by,omitempty" doc:"Who did it, such as key or person and its id; absent: the service."`
+	Reason *string `json:"reason,omitempty" doc:"Why, one sentence; absent: nothing more is to be said."`
+}
+
+// TransformSchema is called by huma. It adds the kinds of events.
+func (Happening) TransformSchema(_ huma.Registry, s *huma.Schema) *huma.Schema {
+	event := s.Properties["event"]
+	event.Description = "sent: one part is on the platform; confirmed: all of the post is; unknown: the platform did not " +
+		"say whether it has published the post; looked: it was asked, and could not tell."
+	for _, kind := range publishing.EventKinds() {
+		event.Enum = append(event.Enum, string(kind))
+	}
+	return s
 }
 
 type approval struct {
-	Status string `json:"status" enum:"NONE,PENDING,APPROVED,REJECTED,EXPIRED"`
+	Status string `json:"status" enum:"NONE,PENDING,APPROVED,REJECTED,EXPIRED" doc:"NONE: there is none, or it was withdrawn."`
 }
 
 // Detail is one post with its channel, its media and its timeline. Posts and Channels have one element each.
 type Detail struct {
 	Core
-	Posts       []FullEntry `json:"posts"`
-	Integration Channel     `json:"integration"`
-	Channels    []Channel   `json:"channels"`
-	Media       []Image     `json:"media"`
-	Timeline    []Happening `json:"timeline"`
+	Posts       []FullEntry `json:"posts" doc:"The post with its parts and its outcome: always one element."`
+	Integration Channel     `json:"integration" doc:"The channel."`
+	Channels    []Channel   `json:"channels" doc:"The channel: always one element."`
+	Media       []Image     `json:"media" doc:"Files of all parts."`
+	Timeline    []Happening `json:"timeline" doc:"What happened to the post, the oldest first."`
 	// Comments is always 0: the service stores no comments.
-	Comments int      `json:"comments"`
-	Approval approval `json:"approval"`
+	Comments int      `json:"comments" doc:"Always 0: no comments are stored."`
+	Approval approval `json:"approval" doc:"The newest request for its approval."`
 }
 
 // image is ImageRecord.

@@ -19,8 +19,8 @@ func (a *API) Missing() route.Endpoint {
 
 // RemoteItem is a published item on a platform.
 type RemoteItem struct {
-	ID  string `json:"id"`
-	URL string `json:"url"`
+	ID  string `json:"id" doc:"Id on the platform."`
+	URL string `json:"url" doc:"Address on the platform."`
 }
 
 type missingOutput struct{ Body []RemoteItem }
@@ -39,7 +39,10 @@ func (a *API) missing(ctx context.Context, in *idInput) (*missingOutput, error) 
 
 // SetRelease returns the endpoint that stores the platform's id of a post. It is part of the application API too.
 func (a *API) SetRelease() route.Endpoint {
-	return route.JSON(describe("Set the platform's id of a post whose id is missing", 400, 404, 409, 413), a.setRelease)
+	return route.JSON(explain(describe("Set the platform's id of a post whose id is missing", 400, 404, 409, 413),
+		"For a published post that the platform did not name: GET /posts/{id}/missing lists what it may "+
+			"be. With the id the post has statistics. 409: an id is known, or the post is scheduled or being "+
+			"published."), a.setRelease)
 }
 
 // ReleaseRequest is the body of PUT /posts/{id}/release-id. The service refuses one without an id, after it has found
@@ -55,8 +58,8 @@ type releaseInput struct {
 
 // ReleaseAnswer is the post with its new release id.
 type ReleaseAnswer struct {
-	ID        string `json:"id"`
-	ReleaseID string `json:"releaseId"`
+	ID        string `json:"id" doc:"Id of the post."`
+	ReleaseID string `json:"releaseId" doc:"Its id on the platform now."`
 }
 
 type releaseOutput struct{ Body ReleaseAnswer }

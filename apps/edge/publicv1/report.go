@@ -24,65 +24,65 @@ const defaultReportDays = 30
 
 // PostCounts are numbers of posts by their state.
 type PostCounts struct {
-	Total     int `json:"total"`
-	Draft     int `json:"draft"`
+	Total     int `json:"total" doc:"All of them."`
+	Draft     int `json:"draft" doc:"Drafts."`
 	Scheduled int `json:"scheduled" doc:"Queued, being published, or with an outcome that is not known yet."`
-	Published int `json:"published"`
-	Failed    int `json:"failed"`
+	Published int `json:"published" doc:"Posts that are out."`
+	Failed    int `json:"failed" doc:"Posts that failed."`
 }
 
 // ChannelCounts are numbers of channels.
 type ChannelCounts struct {
-	Total         int `json:"total"`
+	Total         int `json:"total" doc:"Connected channels."`
 	Active        int `json:"active" doc:"Neither disabled nor to be reconnected."`
-	Disabled      int `json:"disabled"`
+	Disabled      int `json:"disabled" doc:"Of them those that are disabled."`
 	RefreshNeeded int `json:"refreshNeeded" doc:"To be reconnected."`
 }
 
 // PlatformReport is the part of a report that concerns one platform.
 type PlatformReport struct {
-	Identifier string `json:"identifier"`
-	Channels   int    `json:"channels"`
-	Scheduled  int    `json:"scheduled"`
-	Published  int    `json:"published"`
-	Failed     int    `json:"failed"`
+	Identifier string `json:"identifier" doc:"The platform."`
+	Channels   int    `json:"channels" doc:"Its connected channels."`
+	Scheduled  int    `json:"scheduled" doc:"Its posts that wait."`
+	Published  int    `json:"published" doc:"Its posts that are out."`
+	Failed     int    `json:"failed" doc:"Its posts that failed."`
 }
 
 // DayReport is the part of a report that concerns one day.
 type DayReport struct {
-	Date      string `json:"date" format:"date"`
-	Scheduled int    `json:"scheduled"`
-	Published int    `json:"published"`
-	Failed    int    `json:"failed"`
+	Date      string `json:"date" format:"date" doc:"Day, such as 2027-03-01."`
+	Scheduled int    `json:"scheduled" doc:"Posts of the day that wait."`
+	Published int    `json:"published" doc:"Posts of the day that are out."`
+	Failed    int    `json:"failed" doc:"Posts of the day that failed."`
 }
 
 // RecentError is a post that failed.
 type RecentError struct {
-	PostID        string `json:"postId"`
-	IntegrationID string `json:"integrationId"`
+	PostID        string `json:"postId" doc:"The post that failed."`
+	IntegrationID string `json:"integrationId" doc:"Its channel."`
 	Name          string `json:"name" doc:"Of the channel."`
 	Identifier    string `json:"identifier" doc:"Of the platform."`
-	Message       string `json:"message"`
-	Date          string `json:"date" format:"date-time"`
+	Message       string `json:"message" doc:"Why it failed."`
+	Date          string `json:"date" format:"date-time" doc:"When the post was to go out."`
 }
 
 // Report is the answer of both reports.
 type Report struct {
-	Days         int              `json:"days"`
+	Days         int              `json:"days" doc:"Days of the report, today included."`
 	From         string           `json:"from" format:"date-time" doc:"The beginning of the first day."`
 	To           string           `json:"to" format:"date-time" doc:"The present."`
 	Customer     *ReportCustomer  `json:"customer,omitempty" doc:"Of the report of a customer."`
-	Posts        PostCounts       `json:"posts"`
-	Channels     ChannelCounts    `json:"channels"`
-	ByPlatform   []PlatformReport `json:"byPlatform" nullable:"false"`
+	Posts        PostCounts       `json:"posts" doc:"Posts of these days by their state."`
+	Channels     ChannelCounts    `json:"channels" doc:"Channels of the organization or the customer."`
+	ByPlatform   []PlatformReport `json:"byPlatform" nullable:"false" doc:"The same by platform."`
 	ByDay        []DayReport      `json:"byDay" nullable:"false" doc:"One for each day, the first one first."`
 	RecentErrors []RecentError    `json:"recentErrors" nullable:"false" doc:"At most 20, the latest first."`
 }
 
 // ReportCustomer is whose posts a report counts.
 type ReportCustomer struct {
-	ID   string `json:"id"`
-	Name string `json:"name"`
+	ID   string `json:"id" doc:"Id of the customer."`
+	Name string `json:"name" doc:"Name of the customer."`
 }
 
 type reportOutput struct{ Body Report }

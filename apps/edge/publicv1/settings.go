@@ -21,15 +21,19 @@ type settingsInput struct {
 
 // SettingsAnswer names the post whose settings were changed. PostID is the root of its thread.
 type SettingsAnswer struct {
-	PostID      string `json:"postId"`
-	PublishDate string `json:"publishDate" format:"date-time"`
+	PostID      string `json:"postId" doc:"Id of the post."`
+	PublishDate string `json:"publishDate" format:"date-time" doc:"When it goes out."`
 }
 
 type settingsOutput struct{ Body SettingsAnswer }
 
 // ChangeSettings returns the endpoint that changes the settings of a post that is not published yet.
 func (a *API) ChangeSettings() route.Endpoint {
-	return route.JSON(describe("Change settings of a post", 400, 402, 404, 409, 413), a.changeSettings)
+	return route.JSON(explain(describe("Change settings of a post", 400, 402, 404, 409, 413),
+		"The members that are sent replace those of the post, null removes one, and the others stay, as "+
+			"do the state and the date. Of a repeated post this occurrence alone is changed. 409 with Retry- "+
+			"After: the post is being published, or was changed in this moment; repeat the request after the "+
+			"wait. 409 without it: the post is or may be published."), a.changeSettings)
 }
 
 func (a *API) changeSettings(ctx context.Context, in *settingsInput) (*settingsOutput, error) {

@@ -12,13 +12,13 @@ import (
 
 // TagRecord is a tag of the organization. DeletedAt is null except in the answer that deletes it.
 type TagRecord struct {
-	ID        string  `json:"id"`
-	Name      string  `json:"name"`
-	Color     string  `json:"color" example:"#1f6feb"`
-	OrgID     string  `json:"orgId"`
-	CreatedAt string  `json:"createdAt" format:"date-time"`
-	UpdatedAt string  `json:"updatedAt" format:"date-time"`
-	DeletedAt *string `json:"deletedAt" nullable:"true" format:"date-time"`
+	ID        string  `json:"id" doc:"Id of the tag."`
+	Name      string  `json:"name" doc:"Unique in the organization, without regard to case."`
+	Color     string  `json:"color" example:"#1f6feb" doc:"Such as #1F6FEB."`
+	OrgID     string  `json:"orgId" doc:"Id of the organization."`
+	CreatedAt string  `json:"createdAt" format:"date-time" doc:"When it was made."`
+	UpdatedAt string  `json:"updatedAt" format:"date-time" doc:"When it was changed last."`
+	DeletedAt *string `json:"deletedAt" nullable:"true" format:"date-time" doc:"null, but in the answer that deletes it."`
 }
 
 func tagRecord(p tenancy.Principal, t publishing.Tag) TagRecord {
@@ -30,14 +30,15 @@ func tagRecord(p tenancy.Principal, t publishing.Tag) TagRecord {
 
 // TagList is the answer of the list of tags.
 type TagList struct {
-	Tags []TagRecord `json:"tags"`
+	Tags []TagRecord `json:"tags" doc:"In the order of their names."`
 }
 
 type tagsOutput struct{ Body TagList }
 
 // ListTags returns the endpoint that lists the tags of the organization in the order of their names.
 func (a *API) ListTags() route.Endpoint {
-	return route.JSON(describe("List the tags of the organization"), a.listTags)
+	return route.JSON(explain(describe("List the tags of the organization"),
+		"Posts get tags by their names, with tags of POST /posts."), a.listTags)
 }
 
 func (a *API) listTags(ctx context.Context, _ *struct{}) (*tagsOutput, error) {
@@ -70,6 +71,8 @@ type tagOutput struct{ Body TagRecord }
 // CreateTag returns the endpoint that creates a tag.
 func (a *API) CreateTag() route.Endpoint {
 	d := describe("Create a tag", 400, 409, 413)
+	d.Description = "409: a tag has this name, without regard to case, or the organization has as many tags as it " +
+		"may."
 	d.DefaultStatus = http.StatusCreated
 	return route.JSON(d, a.createTag)
 }
@@ -85,7 +88,8 @@ func (a *API) createTag(ctx context.Context, in *tagInput) (*tagOutput, error) {
 
 // UpdateTag returns the endpoint that changes the name and the color of a tag, which all its posts then show.
 func (a *API) UpdateTag() route.Endpoint {
-	return route.JSON(describe("Change a tag", 400, 404, 409, 413), a.updateTag)
+	return route.JSON(explain(describe("Change a tag", 400, 404, 409, 413),
+		"Its posts show the new name and the new color. 409: another tag has this name."), a.updateTag)
 }
 
 type updateTagInput struct {
@@ -104,7 +108,8 @@ func (a *API) updateTag(ctx context.Context, in *updateTagInput) (*tagOutput, er
 
 // DeleteTag returns the endpoint that deletes a tag. Its posts stay and lose it.
 func (a *API) DeleteTag() route.Endpoint {
-	return route.JSON(describe("Delete a tag; its posts stay", 404), a.deleteTag)
+	return route.JSON(explain(describe("Delete a tag; its posts stay", 404),
+		"It is taken from all posts that have it."), a.deleteTag)
 }
 
 type deleteTagInput struct {

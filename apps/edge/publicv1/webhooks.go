@@ -58,37 +58,38 @@ func describeWebhook(summary string, errors ...int) huma.Operation {
 
 // WebhookRecord is a webhook without its secret.
 type WebhookRecord struct {
-	ID           string           `json:"id"`
-	Name         string           `json:"name"`
-	URL          string           `json:"url"`
+	ID           string           `json:"id" doc:"Id of the webhook."`
+	Name         string           `json:"name" doc:"Its name for people."`
+	URL          string           `json:"url" doc:"Where deliveries are sent."`
 	Events       []string         `json:"events" doc:"The events that it gets; empty: all."`
 	Integrations []WebhookChannel `json:"integrations" doc:"The channels whose events it gets; empty: all."`
 	SecretSet    bool             `json:"secretSet" doc:"Always true: every webhook has a secret."`
-	Disabled     bool             `json:"disabled"`
+	Disabled     bool             `json:"disabled" doc:"It gets no deliveries."`
 	// DisabledReason is a publishing.WebhookDisabled.
 	DisabledReason *string `json:"disabledReason" nullable:"true" enum:"person,gone,failing" doc:"gone: it answered 410; failing: all deliveries of five days failed."`
-	DisabledAt     *string `json:"disabledAt" nullable:"true" format:"date-time"`
+	DisabledAt     *string `json:"disabledAt" nullable:"true" format:"date-time" doc:"Since when; null: it is not disabled."`
 	FailingSince   *string `json:"failingSince" nullable:"true" format:"date-time" doc:"The first failure since its last success; null: it works."`
-	CreatedAt      string  `json:"createdAt" format:"date-time"`
-	UpdatedAt      string  `json:"updatedAt" format:"date-time"`
+	CreatedAt      string  `json:"createdAt" format:"date-time" doc:"When it was made."`
+	UpdatedAt      string  `json:"updatedAt" format:"date-time" doc:"When it was changed last."`
 }
 
 // WebhookChannel is a channel that a webhook has chosen.
 type WebhookChannel struct {
-	Integration channelPicture `json:"integration"`
+	Integration channelPicture `json:"integration" doc:"The channel."`
 }
 
 type channelPicture struct {
-	ID      string `json:"id"`
-	Name    string `json:"name"`
-	Picture string `json:"picture"`
+	ID      string `json:"id" doc:"Channel id."`
+	Name    string `json:"name" doc:"Name of the channel."`
+	Picture string `json:"picture" doc:"Address of its picture."`
 }
 
 type webhooksOutput struct{ Body []WebhookRecord }
 
 // ListWebhooks returns the endpoint that lists the webhooks.
 func (a *API) ListWebhooks() route.Endpoint {
-	return route.JSON(describeWebhook("List the webhooks"), a.listWebhooks)
+	return route.JSON(explain(describeWebhook("List the webhooks"),
+		"Without their secrets. failingSince and disabledReason say which do not work."), a.listWebhooks)
 }
 
 func (a *API) listWebhooks(ctx context.Context, _ *struct{}) (*webhooksOutput, error) {
@@ -164,7 +165,7 @@ type createWebhookInput struct{ Body CreateWebhookRequest }
 
 // NewWebhook is a new webhook with its secret.
 type NewWebhook struct {
-	ID     string `json:"id"`
+	ID     string `json:"id" doc:"Id of the webhook."`
 	Secret string `json:"secret" doc:"What deliveries are signed with. It is shown only here."`
 }
 
@@ -174,8 +175,8 @@ type createWebhookOutput struct{ Body NewWebhook }
 func (a *API) CreateWebhook() route.Endpoint {
 	d := describeWebhook("Create a webhook", 400, 402, 409, 413)
 	d.DefaultStatus = http.StatusCreated
-	d.Description = "The service calls the URL when posts are published, fail or change their status. How deliveries " +
-		"are signed and repeated is described at the head of this document."
+	d.Description = "The service calls the URL when posts are published, fail or change their status. The page /docs/webhooks " +
+		"describes the events, and how deliveries are signed and repeated."
 	return route.JSON(d, a.createWebhook)
 }
 
@@ -250,7 +251,8 @@ type webhookInput struct {
 
 // DeleteWebhook returns the endpoint that deletes a webhook and its deliveries.
 func (a *API) DeleteWebhook() route.Endpoint {
-	return route.JSON(describeWebhook("Delete a webhook and its deliveries", 404), a.deleteWebhook)
+	return route.JSON(explain(describeWebhook("Delete a webhook and its deliveries", 404),
+		"What waits to be sent to it is not sent."), a.deleteWebhook)
 }
 
 func (a *API) deleteWebhook(ctx context.Context, in *webhookInput) (*namedOutput, error) {
@@ -273,7 +275,7 @@ type rotateWebhookInput struct {
 
 // RotatedWebhook is a webhook with its new secret.
 type RotatedWebhook struct {
-	ID       string `json:"id"`
+	ID       string `json:"id" doc:"Id of the webhook."`
 	Secret   string `json:"secret" doc:"It is shown only here."`
 	OldUntil string `json:"previousSecretUntil" format:"date-time" doc:"Until then webhook-signature has a second signature, by the secret before."`
 }
@@ -283,6 +285,8 @@ type rotateWebhookOutput struct{ Body RotatedWebhook }
 // RotateWebhookSecret returns the endpoint that replaces the secret of a webhook.
 func (a *API) RotateWebhookSecret() route.Endpoint {
 	d := describeWebhook("Replace the secret of a webhook", 400, 404, 413)
+	d.Description = "For 24 hours deliveries are signed with the secret before, too. A second rotation drops the " +
+		"older one at once."
 	d.DefaultStatus = http.StatusCreated
 	return route.JSON(d, a.rotateWebhookSecret)
 }
