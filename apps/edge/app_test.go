@@ -239,7 +239,7 @@ func TestCORS_AllowsDashboardOnly(t *testing.T) {
 	if got := a.header.Get("Access-Control-Expose-Headers"); !strings.Contains(got, "reload") {
 		t.Errorf("Access-Control-Expose-Headers is %q, want reload in it", got)
 	}
-	for _, path := range []string{"/openapi.json", "/openapi.json/"} {
+	for _, path := range []string{"/openapi.json", "/openapi.json/", "/public/v1/openapi.json"} {
 		a = s.call(t, "GET", path, "", "Origin", "https://app.test")
 		if a.status != 200 || a.header.Get("Access-Control-Allow-Origin") != "*" || a.header.Get("Access-Control-Allow-Credentials") != "" {
 			t.Errorf("%s: answered %d %v, want 200 for all origins, without credentials", path, a.status, a.header)

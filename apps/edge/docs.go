@@ -33,16 +33,27 @@ func (s *Server) renderSite() (*docs.Site, error) {
 
 const documentPath = "/openapi.json"
 
-// getDocument returns the endpoint of the OpenAPI document, which pages of all origins may read.
+// getDocument returns the endpoint of the OpenAPI document of all routes.
 func (s *Server) getDocument() route.Endpoint {
-	d := huma.Operation{Summary: "Get this document", Tags: []string{"Service"}}
+	return s.sendDocument("Get this document", func(site *docs.Site) *docs.Asset { return site.Document })
+}
+
+// getPublicDocument returns the endpoint of the OpenAPI document of the public API.
+func (s *Server) getPublicDocument() route.Endpoint {
+	return s.sendDocument("Get the OpenAPI document of the public API alone",
+		func(site *docs.Site) *docs.Asset { return site.PublicDocument })
+}
+
+// sendDocument returns the endpoint of a document that pages of all origins may read.
+func (s *Server) sendDocument(summary string, of func(*docs.Site) *docs.Asset) route.Endpoint {
+	d := huma.Operation{Summary: summary, Tags: []string{"Service"}}
 	return route.Raw(d, func(c *fiber.Ctx) error {
 		site, err := s.site()
 		if err != nil {
 			return err
 		}
 		c.Set(fiber.HeaderAccessControlAllowOrigin, "*")
-		return site.Document.Send(c)
+		return of(site).Send(c)
 	}, route.Content(http.StatusOK, "The document.", fiber.MIMEApplicationJSON, &huma.Schema{Type: huma.TypeObject}))
 }
 

@@ -24,6 +24,7 @@ import (
 	"github.com/valyala/fasthttp"
 
 	"crier/apps/edge/appapi"
+	"crier/apps/edge/docs"
 	"crier/apps/edge/problem"
 	"crier/apps/edge/request"
 	"crier/platform/clock"
@@ -237,7 +238,8 @@ func (s *Server) secureHeaders(c *fiber.Ctx) error {
 func (s *Server) cors() fiber.Handler {
 	return cors.New(cors.Config{
 		Next: func(c *fiber.Ctx) bool { // the router ignores a slash at the end of the path
-			return strings.TrimRight(c.Path(), "/") == documentPath
+			path := strings.TrimRight(c.Path(), "/")
+			return path == documentPath || path == docs.PublicDocumentPath
 		},
 		AllowOrigins: strings.Join(s.cfg.dashboards(), ","), AllowCredentials: true, MaxAge: 600,
 		AllowMethods: "GET,HEAD,POST,PUT,DELETE",

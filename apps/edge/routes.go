@@ -90,6 +90,7 @@ func serviceRoutes(s *Server, api *appapi.API) []Route {
 		built("GET /health", "health", none, quick, api.GetHealth()),
 		built("GET /monitor/queue/{name}", "queue", operator, quick, api.QueueStats()),
 		built("GET /openapi.json", "openapi", none, quick, s.getDocument()),
+		built("GET /public/v1/openapi.json", "public-openapi", none, quick, s.getPublicDocument()),
 		built("GET /sandbox", "sandbox", none, quick, s.getSandbox()),
 		built("GET /sandbox/media/{file}", "sandbox-media", none, quick, s.getSandboxFile("media")),
 		built("GET /sandbox/picture/{file}", "sandbox-picture", none, quick, s.getSandboxFile("picture")),

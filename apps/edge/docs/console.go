@@ -5,7 +5,6 @@ import (
 	"crypto/sha256"
 	"encoding/binary"
 	"encoding/hex"
-	"encoding/json"
 	"html/template"
 	"path"
 	"strings"
@@ -29,7 +28,7 @@ type consoleView struct {
 }
 
 // addConsole adds the page of the console and its files.
-func (s *Site) addConsole(document []byte, v view) error {
+func (s *Site) addConsole(v view) error {
 	c := consoleView{
 		Title: v.Title, Root: v.Root,
 		ElementsStyle: "elements-" + console.Version + ".css", ElementsScript: "elements-" + console.Version + ".js",
@@ -45,13 +44,6 @@ func (s *Site) addConsole(document []byte, v view) error {
 		return err
 	}
 	if c.OwnScript, err = s.addOwn("console.js", typeScript); err != nil {
-		return err
-	}
-	public, err := publicDocument(document)
-	if err != nil {
-		return err
-	}
-	if s.files["openapi.json"], err = newAsset("application/json", revalidate, public); err != nil {
 		return err
 	}
 	return s.addConsolePage(c)
@@ -97,47 +89,4 @@ func (s *Site) addOwn(file, contentType string) (name string, err error) {
 	name = strings.TrimSuffix(file, extension) + "-" + hex.EncodeToString(sum[:6]) + extension
 	s.files[name], err = newAsset(contentType, immutable, content)
 	return name, err
-}
-
-// publicDocument returns the part of the OpenAPI document that describes the public API, with the schemas to which it
-// refers.
-func publicDocument(document []byte) ([]byte, error) {
-	var doc map[string]any
-	if err := json.Unmarshal(document, &doc); err != nil {
-		return nil, err
-	}
-	paths, _ := doc["paths"].(map[string]any)
-	for p := range paths {
-		if !strings.HasPrefix(p, publicPrefix) {
-			delete(paths, p)
-		}
-	}
-	components, _ := doc["components"].(map[string]any)
-	all, _ := components["schemas"].(map[string]any)
-	used := map[string]any{}
-	useSchemas(paths, all, used)
-	components["schemas"] = used
-	return json.Marshal(doc)
-}
-
-const schemaPrefix = "#/components/schemas/"
-
-// useSchemas copies the schemas to which a decoded JSON value refers, and those to which they refer, from all to used.
-func useSchemas(v any, all, used map[string]any) {
-	switch value := v.(type) {
-	case map[string]any:
-		ref, _ := value["$ref"].(string)
-		name, isSchema := strings.CutPrefix(ref, schemaPrefix)
-		if isSchema && used[name] == nil {
-			used[name] = all[name]
-			useSchemas(all[name], all, used)
-		}
-		for _, member := range value {
-			useSchemas(member, all, used)
-		}
-	case []any:
-		for _, member := range value {
-			useSchemas(member, all, used)
-		}
-	}
 }

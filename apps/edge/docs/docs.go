@@ -48,8 +48,8 @@ type Limit struct{ Subject, Value, Note string }
 
 // Site has all pages. It is safe for concurrent use.
 type Site struct {
-	// Document is the OpenAPI document.
-	Document *Asset
+	// Document is the OpenAPI document, and PublicDocument that of the public API alone.
+	Document, PublicDocument *Asset
 
 	pages map[string]*Asset
 	files map[string]*Asset
@@ -85,6 +85,13 @@ func newSite(doc *huma.OpenAPI, document []byte, o Options) (*Site, error) {
 	if s.Document, err = newAsset("application/json", revalidate, document); err != nil {
 		return nil, err
 	}
+	public, err := publicDocument(document, o.BaseURL)
+	if err != nil {
+		return nil, err
+	}
+	if s.PublicDocument, err = newAsset("application/json", revalidate, public); err != nil {
+		return nil, err
+	}
 	for _, p := range pageList {
 		text, err := r.render(p)
 		if err != nil {
@@ -95,7 +102,7 @@ func newSite(doc *huma.OpenAPI, document []byte, o Options) (*Site, error) {
 		}
 		s.pages[p.Name].policy = r.policy
 	}
-	return s, s.addConsole(document, r.view)
+	return s, s.addConsole(r.view)
 }
 
 // page is one page of the site. Its template is the file pages/<File>.html.

@@ -79,7 +79,7 @@ func TestDocs_AreCompressedAndCached(t *testing.T) {
 	t.Parallel()
 	library := "/docs/console/elements-" + console.Version + ".js"
 	for path, caching := range map[string]string{
-		"/docs": "no-cache", "/openapi.json": "no-cache", "/docs/console/openapi.json": "no-cache", library: "public, max-age=31536000, immutable",
+		"/docs": "no-cache", "/openapi.json": "no-cache", "/public/v1/openapi.json": "no-cache", library: "public, max-age=31536000, immutable",
 	} {
 		plain := get(t, path, "Accept-Encoding", "identity")
 		packed := get(t, path, "Accept-Encoding", "gzip")
@@ -112,11 +112,41 @@ func TestConsole_HasAPolicyOfItsOwn(t *testing.T) {
 	if !strings.HasPrefix(policy, starts) || strings.Contains(policy, "unsafe") || strings.Contains(policy, "http") {
 		t.Errorf("the policy is %q, want one that begins with %q, names no host and nothing unsafe", policy, starts)
 	}
-	public := get(t, "/docs/console/openapi.json")
-	want(t, public, 200, `"/public/v1/posts"`, `"Detail"`)
-	for _, other := range []string{`"/auth/login"`, `"/api/public/v1/posts"`} {
-		if strings.Contains(public.body, other) {
-			t.Errorf("the document of the console has %s", other)
+	want(t, get(t, "/docs/console/openapi.json"), 404)
+}
+
+// TestPublicDocument_IsForClientsOfThePublicAPI: it has each operation once, in the sections of the reference, the key
+// alone, and the address of the service.
+func TestPublicDocument_IsForClientsOfThePublicAPI(t *testing.T) {
+	t.Parallel()
+	a := get(t, "/public/v1/openapi.json")
+	want(t, a, 200, `"/public/v1/posts"`, `"Detail"`, "/api/public/v1, for clients that have this prefix")
+	for _, other := range []string{`"/auth/login"`, `"/api/public/v1/posts"`, `"/public/v1/openapi.json"`, `"cookie"`} {
+		if strings.Contains(a.body, other) {
+			t.Errorf("it has %s", other)
+		}
+	}
+	doc := decode[struct {
+		Servers []struct{ URL string }
+		Tags    []struct{ Name string }
+		Paths   map[string]map[string]struct{ Tags []string }
+	}](t, a.body)
+	if len(doc.Servers) != 1 || doc.Servers[0].URL != "http://crier.test" {
+		t.Errorf("got the servers %v, want http://crier.test", doc.Servers)
+	}
+	sections := map[string]bool{}
+	for _, tag := range doc.Tags {
+		sections[tag.Name] = true
+		want(t, get(t, "/docs"), 200, ">"+tag.Name+"</h2>")
+	}
+	if len(doc.Tags) != 12 {
+		t.Errorf("got %d tags, want the 12 sections of the reference: %v", len(doc.Tags), doc.Tags)
+	}
+	for path, methods := range doc.Paths {
+		for method, op := range methods {
+			if len(op.Tags) != 1 || !sections[op.Tags[0]] {
+				t.Errorf("%s %s has the tags %v, want one of %v", method, path, op.Tags, doc.Tags)
+			}
 		}
 	}
 }
@@ -176,7 +206,7 @@ func TestDocs_ReferenceHasWhatTheSchemasHave(t *testing.T) {
 		}
 		Components struct{ Schemas map[string]any }
 	}
-	if err := json.Unmarshal([]byte(get(t, "/docs/console/openapi.json").body), &doc); err != nil {
+	if err := json.Unmarshal([]byte(get(t, "/public/v1/openapi.json").body), &doc); err != nil {
 		t.Fatal(err)
 	}
 	for _, methods := range doc.Paths {

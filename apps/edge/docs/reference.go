@@ -48,7 +48,7 @@ type answer struct {
 }
 
 // Public returns whether the operation is one of the public API.
-func (o operation) Public() bool { return strings.HasPrefix(o.Path, publicPrefix) }
+func (o operation) Public() bool { return isPublic(o.Path) }
 
 // Needs returns the credentials of which a request needs one, empty if it needs none.
 func (o operation) Needs() string {
@@ -167,6 +167,9 @@ var order = []string{
 	"Approvals", "Webhooks", "Analytics and reports", "Notifications",
 }
 
+// otherSection has what is in no other section.
+const otherSection = "More"
+
 // section returns the name of the section of an operation.
 func (o operation) section() string {
 	if !o.Public() || o.Tags[0] != "Public API" {
@@ -179,7 +182,7 @@ func (o operation) section() string {
 	case strings.HasSuffix(rest, "/analytics"):
 		return nouns["analytics"]
 	}
-	return cmp.Or(nouns[first], "More")
+	return cmp.Or(nouns[first], otherSection)
 }
 
 // groups returns the sections of the public API and those of the others. An anchor that both have is that of the first.

@@ -21,7 +21,7 @@ func TestDocument_DescribesOperationsAndMembers(t *testing.T) {
 			Parameters  []struct{ Name, Description string }
 		}
 		Components struct{ Schemas map[string]any }
-	}](t, get(t, "/docs/console/openapi.json").body)
+	}](t, get(t, "/public/v1/openapi.json").body)
 	var bare []string
 	for _, methods := range doc.Paths {
 		for _, op := range methods {

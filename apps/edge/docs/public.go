@@ -1,0 +1,95 @@
+package docs
+
+import (
+	"encoding/json"
+	"strings"
+
+	"github.com/danielgtaylor/huma/v2"
+)
+
+// PublicDocumentPath is the address of the OpenAPI document of the public API. It is no operation of that API itself.
+const PublicDocumentPath = publicPrefix + "openapi.json"
+
+// aliasNote is the sentence of the public document for the routes of the alias mount.
+const aliasNote = "Each route is also served below /api/public/v1, for clients that have this prefix; there GET /posts " +
+	"answers {\"posts\": [...]} in place of the list alone."
+
+// publicDocument returns the part of the OpenAPI document that describes the public API, with the schemas to which it
+// refers, the address of the service, and the sections of the reference as tags.
+func publicDocument(document []byte, base string) ([]byte, error) {
+	var doc map[string]any
+	if err := json.Unmarshal(document, &doc); err != nil {
+		return nil, err
+	}
+	doc["servers"] = []any{map[string]any{"url": base}}
+	if info, ok := doc["info"].(map[string]any); ok {
+		text, _ := info["description"].(string)
+		info["description"] = text + "\n\n" + aliasNote
+	}
+	paths, _ := doc["paths"].(map[string]any)
+	used := map[string]bool{}
+	for path, methods := range paths {
+		if !isPublic(path) {
+			delete(paths, path)
+			continue
+		}
+		for _, op := range methods.(map[string]any) {
+			used[setSection(path, op.(map[string]any))] = true
+		}
+	}
+	var tags []any
+	for _, name := range append(order, otherSection) {
+		if used[name] {
+			tags = append(tags, map[string]any{"name": name})
+		}
+	}
+	doc["tags"] = tags
+	components, _ := doc["components"].(map[string]any)
+	all, _ := components["schemas"].(map[string]any)
+	schemas := map[string]any{}
+	useSchemas(paths, all, schemas)
+	components["schemas"] = schemas
+	security, _ := components["securitySchemes"].(map[string]any)
+	components["securitySchemes"] = map[string]any{"key": security["key"]}
+	return json.Marshal(doc)
+}
+
+// isPublic returns whether a path is one of the public API, and not of its alias mount.
+func isPublic(path string) bool {
+	return strings.HasPrefix(path, publicPrefix) && path != PublicDocumentPath
+}
+
+// setSection sets the tag of a decoded operation to its section, and returns that.
+func setSection(path string, op map[string]any) string {
+	var tags []string
+	list, _ := op["tags"].([]any)
+	for _, tag := range list {
+		name, _ := tag.(string)
+		tags = append(tags, name)
+	}
+	section := operation{Operation: &huma.Operation{Path: path, Tags: tags}}.section()
+	op["tags"] = []any{section}
+	return section
+}
+
+const schemaPrefix = "#/components/schemas/"
+
+// useSchemas copies the schemas to which a decoded JSON value refers, and those to which they refer, from all to used.
+func useSchemas(v any, all, used map[string]any) {
+	switch value := v.(type) {
+	case map[string]any:
+		ref, _ := value["$ref"].(string)
+		name, isSchema := strings.CutPrefix(ref, schemaPrefix)
+		if isSchema && used[name] == nil {
+			used[name] = all[name]
+			useSchemas(all[name], all, used)
+		}
+		for _, member := range value {
+			useSchemas(member, all, used)
+		}
+	case []any:
+		for _, member := range value {
+			useSchemas(member, all, used)
+		}
+	}
+}
