@@ -150,6 +150,7 @@ type view struct {
 	ErrorMembers        []line
 	Events              []webhookEvent
 	Verification        []sample
+	Receivers           []sample
 	Codes               []publishing.ErrorCode
 	Delivery            delivery
 	QuickStart, Editing map[string][]sample
@@ -201,7 +202,10 @@ func newRenderer(doc *huma.OpenAPI, o Options) (*renderer, error) {
 	if v.ErrorBodies, err = errorBodies(); err != nil {
 		return nil, err
 	}
-	if v.Verification, err = verification(); err != nil {
+	if v.Verification, err = forReceivers("verify"); err != nil {
+		return nil, err
+	}
+	if v.Receivers, err = forReceivers("receiver"); err != nil {
 		return nil, err
 	}
 	if v.Delivery, err = exampleDelivery(); err != nil {

@@ -12,8 +12,8 @@ import (
 	"github.com/gofiber/fiber/v2"
 )
 
-// sampleFiles has one template for each language, samples/<id>.tmpl, and the code that verifies webhooks,
-// verify/verify.<extension>.
+// sampleFiles has one template for each language, samples/<id>.tmpl, the code that verifies webhooks,
+// verify/verify.<extension>, and servers that receive them, verify/receiver.<extension>.
 //
 //go:embed samples/*.tmpl verify/*
 var sampleFiles embed.FS
@@ -21,16 +21,16 @@ var sampleFiles embed.FS
 // language is a language of samples.
 type language struct {
 	ID, Name string
-	// verify is the file that verifies webhooks, empty if the language cannot.
-	verify string
+	// extension is that of the files for receivers of webhooks, empty if the language has none.
+	extension string
 }
 
 var languages = []language{
 	{ID: "curl", Name: "curl"},
-	{ID: "typescript", Name: "TypeScript", verify: "verify.ts"},
-	{ID: "python", Name: "Python", verify: "verify.py"},
-	{ID: "go", Name: "Go", verify: "verify.go.txt"},
-	{ID: "php", Name: "PHP", verify: "verify.php"},
+	{ID: "typescript", Name: "TypeScript", extension: "ts"},
+	{ID: "python", Name: "Python", extension: "py"},
+	{ID: "go", Name: "Go", extension: "go.txt"},
+	{ID: "php", Name: "PHP", extension: "php"},
 }
 
 // sample is code in one language. Operation is the id of the operation that it calls.
@@ -159,17 +159,17 @@ func shell(text string) string { return strings.ReplaceAll(text, "'", `'\''`) }
 // indented returns text with a prefix before each line but the first.
 func indented(prefix, text string) string { return strings.ReplaceAll(text, "\n", "\n"+prefix) }
 
-// verification returns the code that verifies webhooks in each language that can.
-func verification() (out []sample, err error) {
+// forReceivers returns the code of the files verify/<name>.<extension> in each language that has one.
+func forReceivers(name string) (out []sample, err error) {
 	for _, l := range languages {
-		if l.verify == "" {
+		if l.extension == "" {
 			continue
 		}
-		code, err := sampleFiles.ReadFile("verify/" + l.verify)
+		code, err := sampleFiles.ReadFile("verify/" + name + "." + l.extension)
 		if err != nil {
 			return nil, err
 		}
-		out = append(out, sample{Language: l, Operation: "verify", Code: strings.TrimSpace(string(code))})
+		out = append(out, sample{Language: l, Operation: name, Code: strings.TrimSpace(string(code))})
 	}
 	return out, nil
 }
