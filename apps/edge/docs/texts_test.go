@@ -11,7 +11,7 @@ import (
 const withoutText = 0
 
 // TestDocument_DescribesOperationsAndMembers: each operation of the public API has a description, and so have its
-// parameters and the members of its schemas.
+// parameters and the members of its schemas. One that can answer 409 says what that means.
 func TestDocument_DescribesOperationsAndMembers(t *testing.T) {
 	t.Parallel()
 	doc := decode[struct {
@@ -19,6 +19,7 @@ func TestDocument_DescribesOperationsAndMembers(t *testing.T) {
 			ID          string `json:"operationId"`
 			Description string
 			Parameters  []struct{ Name, Description string }
+			Responses   map[string]any
 		}
 		Components struct{ Schemas map[string]any }
 	}](t, get(t, "/public/v1/openapi.json").body)
@@ -27,6 +28,9 @@ func TestDocument_DescribesOperationsAndMembers(t *testing.T) {
 		for _, op := range methods {
 			if op.Description == "" {
 				t.Errorf("%s has no description", op.ID)
+			}
+			if op.Responses["409"] != nil && !strings.Contains(op.Description, "409") {
+				t.Errorf("%s does not say what its 409 means", op.ID)
 			}
 			for _, p := range op.Parameters {
 				if p.Description == "" {

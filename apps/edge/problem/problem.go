@@ -118,7 +118,9 @@ var table = map[fault.Kind]row{
 	},
 	fault.Conflict: {
 		status: http.StatusConflict, message: "This does not fit the present state.",
-		remedy: "Read the present state. With Retry-After the same request may succeed after the wait.",
+		remedy: "With Retry-After the conflict ends by itself, such as while a post is being published: send the same " +
+			"request again after the wait. Without it never repeat the request as it is: read the present state, and " +
+			"the operation says what its conflicts mean.",
 	},
 	fault.Gone: {
 		status: http.StatusGone, message: "This is no longer available.", remedy: "Ask for a new link.",

@@ -113,7 +113,8 @@ type approvalOutput struct{ Body ApprovalRecord }
 func (a *API) RequestApproval() route.Endpoint {
 	d := describeApproval("Ask for the approval of a draft", 400, 404, 409, 413, 429)
 	d.Description = "The request can be answered for 7 days. A change of the post ends it. While it is pending, only " +
-		"administrators can schedule the post, which ends it too."
+		"administrators can schedule the post, which ends it too. 409: the post is no " +
+		"draft, or waits for its approval already."
 	d.DefaultStatus = http.StatusCreated
 	return route.JSON(d, a.requestApproval)
 }
@@ -207,7 +208,7 @@ func (a *API) listApprovals(ctx context.Context, in *listApprovalsInput) (*appro
 func (a *API) DeleteApproval() route.Endpoint {
 	d := describeApproval("Withdraw a request for approval", 403, 404, 409)
 	d.Description = "Its link shows nothing any more, and an approval does not count any more. Members can withdraw " +
-		"their own requests, administrators and keys all."
+		"their own requests, administrators and keys all. 409: it has ended."
 	return route.JSON(d, a.deleteApproval)
 }
 

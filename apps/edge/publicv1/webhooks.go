@@ -176,7 +176,8 @@ func (a *API) CreateWebhook() route.Endpoint {
 	d := describeWebhook("Create a webhook", 400, 402, 409, 413)
 	d.DefaultStatus = http.StatusCreated
 	d.Description = "The service calls the URL when posts are published, fail or change their status. The page /docs/webhooks " +
-		"describes the events, and how deliveries are signed and repeated."
+		"describes the events, and how deliveries are signed and repeated. 409: the organization has as many webhooks as " +
+		"it may."
 	return route.JSON(d, a.createWebhook)
 }
 
