@@ -66,6 +66,13 @@ func TestTrack_CountsKindsAndNamesTheBrowser(t *testing.T) {
 	if want(t, forged, 201, `{"track":"`); forged.body == first.body || forged.header.Get("Set-Cookie") == "" {
 		t.Errorf("with a forged cookie: got %s, want a new name", forged.body)
 	}
+	for _, ignored := range []string{
+		`{"tt":0,"fbclid":"` + strings.Repeat("x", 2000) + `"}`, `{"tt":0,"additional":[]}`, `{"tt":0,"fbclid":1,"additional":"x"}`, `{"tt":0,"fbclid":null,"additional":null}`,
+	} {
+		want(t, s.call(t, "POST", "/public/t", ignored, "Content-Type", "application/json"), 201)
+	}
+	want(t, s.call(t, "POST", "/public/t", `{"tt":0}`, "Content-Type", "text/plain;charset=UTF-8"), 201, `{"track":"`)
+	want(t, s.call(t, "POST", "/auth/login", `{}`, "Content-Type", "text/plain"), 400)
 	for _, wrong := range []string{`{}`, `{"tt":5}`, `{"tt":-1}`, `{"tt":"1"}`} {
 		want(t, s.call(t, "POST", "/public/t", wrong, "Content-Type", "application/json"), 400, "tt")
 	}

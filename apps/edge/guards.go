@@ -52,6 +52,9 @@ const (
 	download Limits = "download"
 	// login reads JSON of at most loginBody bytes, of all requests together loginBodies, and has REQUEST_TIMEOUT.
 	login Limits = "login"
+	// beacon is like login, and takes text/plain for JSON, which pages send with navigator.sendBeacon. It is for routes
+	// that do nothing for the person of a session.
+	beacon Limits = "beacon"
 	// register reads JSON of at most registerBody bytes, of all requests together registerBodies, and has
 	// REQUEST_TIMEOUT.
 	register Limits = "register"
@@ -105,6 +108,7 @@ func (s *Server) newGuards() guards {
 	body := s.readBody(s.cfg.BodyLimit, maxBodyValues)
 	writes, sessions := s.limitRequests(maxWrites), s.limitRequests(maxSessions)
 	jsonOnly := []fiber.Handler{appapi.JSONOnly}
+	logins := slices.Concat(jsonOnly, s.openBodies(loginBodies, loginBody, s.readJSON))
 	member := []fiber.Handler{s.session.Session, s.session.Member}
 	return guards{
 		startConfirm: s.startConfirm,
@@ -124,7 +128,8 @@ func (s *Server) newGuards() guards {
 		limits: map[Limits][]fiber.Handler{
 			quick:    {inTime},
 			download: {inLongTime},
-			login:    slices.Concat(jsonOnly, s.openBodies(loginBodies, loginBody, s.readJSON)),
+			login:    logins,
+			beacon:   slices.Concat([]fiber.Handler{textAsJSON}, logins),
 			register: slices.Concat(jsonOnly, s.openBodies(registerBodies, registerBody, s.readJSON)),
 			connect:  slices.Concat(jsonOnly, s.openBodies(connectBodies, connectBody, s.readJSON)),
 			page:     s.openBodies(pageBodies, pageBody, readForm),
@@ -144,7 +149,7 @@ func (s *Server) newGuards() guards {
 // limitsOf has the limits that a route may have, by its credential. The guards of limits count requests by what the
 // guards of the credential store in the request.
 var limitsOf = map[Credential][]Limits{
-	none:     {quick, download, connect, login, register, page},
+	none:     {quick, download, connect, login, beacon, register, page},
 	signIn:   {quick, login, register},
 	visitor:  {quick, download, register},
 	operator: {quick},

@@ -293,6 +293,15 @@ func (s *Server) readBody(limit int64, maxValues int) fiber.Handler {
 	}
 }
 
+// textAsJSON gives a body of text/plain the type of JSON for the handlers that follow.
+func textAsJSON(c *fiber.Ctx) error {
+	kind, _, err := mime.ParseMediaType(c.Get(fiber.HeaderContentType))
+	if err == nil && kind == fiber.MIMETextPlain {
+		c.Request().Header.SetContentType(fiber.MIMEApplicationJSON)
+	}
+	return c.Next()
+}
+
 // countValues returns an upper bound of the values in valid JSON: one, and one for each comma and each opening bracket
 // or brace outside of strings.
 func countValues(data []byte) int {

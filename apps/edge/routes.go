@@ -348,7 +348,7 @@ func visitorRoutes(s *Server, api *appapi.API) []Route {
 		planned("POST /public/posts/shared/{shareToken}/comments", none, quick),
 		missing("GET /public/posts/shared/{shareToken}/comments", none, quick),
 		built("GET /public/stream", "stream", visitor, download, s.getStream()),
-		built("POST /public/t", "track", none, login, api.Track()),
+		built("POST /public/t", "track", none, beacon, api.Track()),
 		built("GET /review/{token}", "review-page", none, quick, api.ReviewPage()),
 		built("POST /review/{token}", "answer-review-page", none, page, api.AnswerReviewPage()),
 		planned("GET /s/{code}", none, quick),

@@ -21,9 +21,9 @@ var TrackedKinds = []string{
 // TrackRequest is the body of POST /public/t and of POST /user/t.
 type TrackRequest struct {
 	Kind int `json:"tt" minimum:"0" maximum:"4" doc:"0 a view, 1 a registration, 2 a checkout begun, 3 a trial begun, 4 a purchase."`
-	// Click and Additional are accepted for clients of other services, and are dropped.
-	Click      *string        `json:"fbclid,omitempty" nullable:"true" maxLength:"1024" doc:"Ignored."`
-	Additional map[string]any `json:"additional,omitempty" nullable:"true" doc:"Ignored."`
+	// Click and Additional are accepted from clients of other services, whatever they are, and are dropped.
+	Click      any `json:"fbclid,omitempty" doc:"Ignored."`
+	Additional any `json:"additional,omitempty" doc:"Ignored."`
 }
 
 // TrackAnswer names the browser.
@@ -45,7 +45,8 @@ type trackOutput struct {
 // the instance counts the events of each kind.
 func (a *API) Track() route.Endpoint {
 	d := describe("Tracking", "Count an event of a page", 400, 413, 415)
-	d.Description = "Only counts the event, by its kind: nothing of the request is stored or sent to anybody."
+	d.Description = "Only counts the event, by its kind: nothing of the request is stored or sent to anybody. A body of the type " +
+		"text/plain is taken as JSON on /public/t, so that pages can use navigator.sendBeacon."
 	d.DefaultStatus = http.StatusCreated
 	return route.JSON(d, a.track)
 }
