@@ -17,8 +17,8 @@ import (
 //go:embed package.json package-lock.json check.mjs
 var files embed.FS
 
-// runTime is for the install of two packages and for the pages, on a busy machine.
-const runTime = 5 * time.Minute
+// runTime is for the install of two packages, for the pages and for all operations in the console, on a busy machine.
+const runTime = 8 * time.Minute
 
 // Console is a call that Check makes in the API console.
 type Console struct {
@@ -27,17 +27,19 @@ type Console struct {
 	Key       string    `json:"key"`
 	// Want is a text of the answer.
 	Want string `json:"want"`
-	// WithBody are the operations that have a body. The first one is sent with the body of its example.
-	WithBody []Operation `json:"withBody"`
+	// Operations are all operations. The first one has a body, with that of its example it is sent.
+	Operations []Operation `json:"operations"`
 }
 
 // Operation is an operation, and how the search of the console finds it.
 type Operation struct {
 	ID string `json:"id"`
-	// Words are those of a search whose first result it is. Those of WithBody have none.
+	// Words are those of a search whose first result it is. Those of Operations have none.
 	Words string `json:"words"`
 	// Heading is its summary.
 	Heading string `json:"heading"`
+	// HasBody is whether a request has a JSON body.
+	HasBody bool `json:"hasBody"`
 }
 
 // Check opens pages below base in Chromium, at a width of 360 pixels, light and dark, and makes a call in the console.

@@ -19,15 +19,16 @@ func TestDocs_InChromium(t *testing.T) {
 		"/docs", "/docs/application", "/docs/quick-start", "/docs/authentication", "/docs/editing", "/docs/errors", "/docs/limits",
 		"/docs/idempotency", "/docs/webhooks",
 	}
-	bodies := []browser.Operation{{ID: "create-tag", Heading: "Create a tag"}}
+	operations := []browser.Operation{{ID: "create-tag", Heading: "Create a tag", HasBody: true}}
 	_, all := publicOperations(t, r)
 	for _, op := range all {
-		if op.Body != nil && op.Body.Content["application/json"].Schema != nil && op.ID != "create-tag" {
-			bodies = append(bodies, browser.Operation{ID: op.ID, Heading: op.Summary})
+		if op.ID != "create-tag" && op.ID != "list-posts-alias" {
+			body := op.Body != nil && op.Body.Content["application/json"].Schema != nil
+			operations = append(operations, browser.Operation{ID: op.ID, Heading: op.Summary, HasBody: body})
 		}
 	}
 	wrong := browser.Check(t, "http://"+r.app.Addr(), pages, browser.Console{
-		Path: "/docs/console", Key: o.key, Want: c.account, WithBody: bodies,
+		Path: "/docs/console", Key: o.key, Want: c.account, Operations: operations,
 		Operation: browser.Operation{ID: "list-channels", Words: "integrations CONNECTED", Heading: "List the connected channels"},
 	})
 	for _, sentence := range wrong {

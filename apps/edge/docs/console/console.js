@@ -80,6 +80,11 @@
     window.location.reload();
   }
 
+  // A browser that goes back to the page restores its forms, and may show the choice of before.
+  window.addEventListener("pageshow", () => {
+    document.getElementById("keep").checked = keep;
+  });
+
   // Another tab has asked to keep the key, or not to keep it.
   window.addEventListener("storage", (event) => {
     if (event.storageArea === disk && (disk.getItem(choice) === "yes") !== keep) window.location.reload();
@@ -87,12 +92,11 @@
 
   async function show() {
     const box = document.getElementById("keep");
-    box.checked = keep;
     box.disabled = !lasting;
     box.addEventListener("change", choose);
     const page = document.querySelector("elements-api");
     try {
-      const answer = await fetch(page.dataset.document);
+      const answer = await ask(page.dataset.document);
       if (!answer.ok) throw new Error(`it is answered with ${answer.status}`);
       const description = await answer.json();
       description.servers = [{ url: window.location.origin + page.dataset.root }];
@@ -103,6 +107,37 @@
       line.textContent = `The description of the API could not be loaded: ${error.message}. Reload the page to try again.`;
       line.hidden = false;
     }
+  }
+
+  // The library says nothing of an answer to who does not see it, and disables the button that has the focus.
+  const ask = window.fetch.bind(window);
+  window.fetch = async (...call) => {
+    announce("");
+    try {
+      const answer = await ask(...call);
+      announce(`The answer is ${answer.status} ${answer.statusText}`);
+      return answer;
+    } catch (error) {
+      announce(`There is no answer: ${error.message}`);
+      throw error;
+    }
+  };
+
+  // unfocused is whether the button that sends has lost the focus.
+  let unfocused = false;
+
+  function announce(text) {
+    document.getElementById("answered").textContent = text;
+    unfocused = text !== "";
+    if (unfocused) setTimeout(returnFocus, 100); // what is rendered may change the button alone, which is not observed
+  }
+
+  function returnFocus() {
+    if (!unfocused) return;
+    const button = [...document.querySelectorAll("elements-api button")].find((e) => /^send/i.test(e.textContent.trim()));
+    if (!button || button.disabled) return;
+    unfocused = false;
+    if (document.activeElement === document.body) button.focus();
   }
 
   // searchIn lists the operations that have all words of the search in their method, path or texts.
@@ -157,14 +192,29 @@
     ["[role=heading]:not([aria-level])", (e) => e.setAttribute("aria-level", "3")],
     ["h4:not([aria-level])", (e) => e.setAttribute("aria-level", "2")],
     ["[aria-controls]", dropMissingTarget],
+    ["div[aria-haspopup]:not([role])", makeButton],
+    ["label[role=button]", (e) => e.removeAttribute("role")],
     ["[role=button]:not([aria-label])", (e) => nameUnlessText(e, "Show or hide the members")],
     ["button:not([aria-label])", (e) => nameUnlessText(e, iconName(e))],
     ["button[aria-label]", nameByText],
+    ["input[aria-label=Authorization]:not([type=password])", hideKey],
     ["textarea:not([aria-label])", (e) => e.setAttribute("aria-label", "Body of the request")],
     ["[aria-hidden=true] :is(select, input, button):not([tabindex='-1'])", (e) => e.setAttribute("tabindex", "-1")],
     [".sl-panel__content-wrapper[role=region]", (e) => e.removeAttribute("role")],
     [".sl-code-viewer__scroller:not([tabindex])", (e) => e.setAttribute("tabindex", "0")],
   ];
+
+  function makeButton(element) {
+    element.setAttribute("role", "button");
+    element.setAttribute("tabindex", "0");
+    nameByText(element);
+  }
+
+  function hideKey(field) {
+    field.type = "password";
+    field.autocomplete = "off";
+    field.spellcheck = false;
+  }
 
   function iconName(button) {
     const icon = button.querySelector("svg")?.dataset.icon ?? "";
@@ -193,6 +243,7 @@
     for (const [selector, mend] of repairs) document.querySelectorAll(`elements-api ${selector}`).forEach(mend);
     applyStyles();
     focusWanted();
+    returnFocus();
   }
 
   document.addEventListener("DOMContentLoaded", () => {
