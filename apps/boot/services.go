@@ -204,6 +204,6 @@ func (a *App) documentedLimits() edge.InstanceLimits {
 	p := a.cfg.Publishing
 	return edge.InstanceLimits{
 		Requests: a.cfg.Actors.Limit, Channels: p.MaxChannels, Webhooks: p.MaxWebhooks, Image: p.MaxImage, Video: p.MaxVideo,
-		Storage: p.MaxStorage, IdempotencyKeys: a.cfg.Sender.Retention.Keys,
+		Storage: p.MaxStorage, IdempotencyKeys: a.cfg.Sender.Retention.Keys, Deliveries: a.cfg.Sender.Retention.Deliveries,
 	}
 }

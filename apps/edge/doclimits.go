@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"crier/apps/edge/docs"
+	"crier/apps/edge/publicv1"
 	"crier/publishing"
 )
 
@@ -17,6 +18,8 @@ type InstanceLimits struct {
 	Image, Video, Storage int64
 	// IdempotencyKeys is how long a key is kept, 0 for ever.
 	IdempotencyKeys time.Duration
+	// Deliveries is how long a delivery of a webhook is kept, 0 for ever.
+	Deliveries time.Duration
 }
 
 // documentedLimits returns the limits that clients of the public API meet, as they are configured.
@@ -27,7 +30,7 @@ func (s *Server) documentedLimits() []docs.LimitGroup {
 		{Title: "One request to create posts", Limits: postLimits()},
 		{Title: "Lists", Limits: listLimits()},
 		{Title: "An organization", Limits: s.organizationLimits()},
-		{Title: "Webhooks", Limits: webhookLimits()},
+		{Title: "Webhooks", Limits: s.webhookLimits()},
 	}
 }
 
@@ -92,6 +95,10 @@ func listLimits() []docs.Limit {
 		limitOf("Dates of a list of posts", inWords(publishing.MaxRange), "from the first to the last."),
 		limitOf("Posts of such a list", count(publishing.MaxListed), ""),
 		limitOf("Days of a report", count(publishing.MaxReportDays), ""),
+		limitOf("Texts of the posts of a list", size(publishing.MaxListedBytes), "and the same of settings."),
+		limitOf("JSON of a list of posts", size(publicv1.MaxListAnswer), ""),
+		limitOf("Page of files", count(publishing.MediaPerPage), ""),
+		limitOf("Page of notifications", count(publishing.NotificationsPerPage), ""),
 		limitOf("Page of deliveries", count(publishing.MaxDeliveryPage), ""),
 		limitOf("Page of requests for approval", count(publishing.MaxApprovalPage), ""),
 	}
@@ -111,13 +118,19 @@ func (s *Server) organizationLimits() []docs.Limit {
 	}
 }
 
-func webhookLimits() []docs.Limit {
+func (s *Server) webhookLimits() []docs.Limit {
+	kept := "for ever"
+	if s.deps.Limits.Deliveries > 0 {
+		kept = inWords(s.deps.Limits.Deliveries)
+	}
 	return []docs.Limit{
 		limitOf("Body", size(publishing.MaxWebhookBody), ""),
 		limitOf("Time to answer", inWords(publishing.WebhookTimeout), ""),
 		limitOf("Attempts", count(publishing.MaxWebhookAttempts), "of one delivery."),
 		limitOf("Waiting deliveries", count(publishing.MaxWebhookPending),
 			"of one webhook; then the oldest are given up."),
+		limitOf("Deliveries that are kept", count(publishing.MaxWebhookLog), "of one webhook; then the oldest are deleted."),
+		limitOf("A delivery is kept", kept, "after its event."),
 		limitOf("Both secrets sign", inWords(publishing.WebhookOverlap), "after a rotation."),
 	}
 }

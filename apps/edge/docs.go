@@ -2,6 +2,8 @@ package edge
 
 import (
 	"net/http"
+	"slices"
+	"strings"
 
 	"github.com/danielgtaylor/huma/v2"
 	"github.com/gofiber/fiber/v2"
@@ -71,7 +73,8 @@ func (s *Server) getDocsPage() route.Endpoint {
 		Summary: "Get another page of the documentation", Tags: []string{"Service"}, Errors: []int{http.StatusNotFound},
 		Parameters: []*huma.Param{{
 			Name: "page", In: "path", Required: true, Schema: &huma.Schema{Type: huma.TypeString},
-			Description: "quick-start, authentication, editing, errors, limits, idempotency, webhooks, application or console.",
+			Description: strings.Join(slices.DeleteFunc(docs.Pages(), func(name string) bool { return name == "" }), ", ") +
+				" or console.",
 		}},
 	}
 	return route.Raw(d, func(c *fiber.Ctx) error { return s.sendPage(c, c.Params("page")) }, htmlPage)

@@ -15,10 +15,6 @@ func TestDocs_InChromium(t *testing.T) {
 	r := start(t, nil)
 	o := r.organization(t)
 	c := o.channel(t, "A")
-	pages := []string{
-		"/docs", "/docs/application", "/docs/quick-start", "/docs/authentication", "/docs/editing", "/docs/errors", "/docs/limits",
-		"/docs/idempotency", "/docs/webhooks",
-	}
 	operations := []browser.Operation{{ID: "create-tag", Heading: "Create a tag", HasBody: true}}
 	_, all := publicOperations(t, r)
 	for _, op := range all {
@@ -27,7 +23,7 @@ func TestDocs_InChromium(t *testing.T) {
 			operations = append(operations, browser.Operation{ID: op.ID, Heading: op.Summary, HasBody: body})
 		}
 	}
-	wrong := browser.Check(t, "http://"+r.app.Addr(), pages, browser.Console{
+	wrong := browser.Check(t, "http://"+r.app.Addr(), docPages(), browser.Console{
 		Path: "/docs/console", Key: o.key, Want: c.account, Operations: operations,
 		Operation: browser.Operation{ID: "list-channels", Words: "integrations CONNECTED", Heading: "List the connected channels"},
 	})

@@ -91,16 +91,16 @@ func (w exampleWorld) posts(t *testing.T) {
 	w.reaches(t, w.real[exampleID("09")], "PUBLISHED")
 }
 
-// published publishes a post on a page, and waits for the notification of it. The day of the examples is yesterday.
+// published publishes a post on a page, and waits for the notifications of it and of the request for approval. The day of the examples is yesterday.
 func (w exampleWorld) published(t *testing.T, page string) {
 	t.Helper()
 	w.real[exampleID("13")] = w.create(t, now(page, part("Out now.")))
 	w.reaches(t, w.real[exampleID("13")], "PUBLISHED")
 	w.real[exampleDay] = daysAgo(1)
 	var list struct{ Notifications []m }
-	eventually(t, "the notification of the post", func() bool {
+	eventually(t, "both notifications", func() bool {
 		list = read[struct{ Notifications []m }](t, w.get(t, "/notifications").want(t, http.StatusOK))
-		return len(list.Notifications) > 0
+		return len(list.Notifications) == 2
 	}, func() any { return list })
 }
 

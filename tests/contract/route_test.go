@@ -9,6 +9,7 @@ import (
 	"golang.org/x/net/html"
 
 	"crier/apps/edge"
+	"crier/apps/edge/docs"
 )
 
 func TestRoute_UnusualRequestsAreAnswered(t *testing.T) {
@@ -61,9 +62,7 @@ func TestPages(t *testing.T) {
 	const markup = "<p>shown & <u>escaped</u> <script>alert(1)</script></p>"
 	o.reaches(t, o.create(t, now(c.id, part(markup, cat), part("its reply"))), "PUBLISHED")
 	o.prefix, o.key = "", ""
-	for _, path := range []string{
-		"/docs", "/docs/application", "/docs/quick-start", "/docs/authentication", "/docs/editing", "/docs/errors", "/docs/limits", "/docs/idempotency", "/docs/webhooks", "/sandbox/",
-	} {
+	for _, path := range append(docPages(), "/sandbox/") {
 		a := o.get(t, path).want(t, http.StatusOK)
 		kind, options := a.Header.Get("Content-Type"), a.Header.Get("X-Content-Type-Options")
 		if !strings.HasPrefix(kind, "text/html") || options != "nosniff" {
@@ -86,6 +85,14 @@ func TestPages(t *testing.T) {
 	if got := o.get(t, "/sandbox").want(t, http.StatusFound).Header.Get("Location"); got != "/sandbox/" {
 		t.Fatalf("/sandbox redirects to %q, want /sandbox/", got)
 	}
+}
+
+// docPages returns the addresses of the pages of the documentation.
+func docPages() (out []string) {
+	for _, name := range docs.Pages() {
+		out = append(out, strings.TrimSuffix("/docs/"+name, "/"))
+	}
+	return out
 }
 
 // page checks that nothing on a page violates its policy, and that every link has a target.

@@ -126,6 +126,15 @@ var pageList = []page{
 	{Name: "application", File: "application", Title: "Application API"},
 }
 
+// Pages returns the names of the pages in the order of the navigation, the empty one of the reference among them. The
+// console is not one of them.
+func Pages() (out []string) {
+	for _, p := range pageList {
+		out = append(out, p.Name)
+	}
+	return out
+}
+
 // renderer renders pages.
 type renderer struct {
 	pages  *template.Template

@@ -61,7 +61,7 @@ func TestDocs_PagesHaveWhatTheirTablesHave(t *testing.T) {
 	t.Parallel()
 	for page, words := range map[string][]string{
 		"/docs/errors":         {`id="code-outcome_unknown"`, "Only webhooks have this code", `id="status-429"`, `id="status-503"`, "With Retry-After the conflict ends by itself", "Without it never repeat the request as it is", "The limit of your plan is reached.", `&#34;retryAfter&#34;: 12`, "docs#create-posts"},
-		"/docs/limits":         {"10 MiB", "30 seconds", "24 hours", "POST /posts and POST /posts/check.", "A key is kept for ", "100,000", "20,000 bytes"},
+		"/docs/limits":         {"10 MiB", "30 seconds", "24 hours", "POST /posts and POST /posts/check.", "A key is kept for ", "100,000", "20,000 bytes", "<b>18</b>", "<b>24 MiB</b>", "<b>8 MiB</b>", "<b>11,000</b> of one webhook", "<b>30 days</b> after its event"},
 		"/docs/webhooks":       {"webhook.test", "&#34;errorCode&#34;: &#34;rejected&#34;", "Webhook-Signature: v1,", "post.failed", "hmac.compare_digest", "hash_equals", "timingSafeEqual", "hmac.Equal"},
 		"/docs/idempotency":    {"Idempotent-Replayed", "A key is kept for "},
 		"/docs/authentication": {"crier_", `docs/errors#status-401`},

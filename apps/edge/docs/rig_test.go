@@ -43,7 +43,7 @@ func serve(run func() int) (code int, err error) {
 	}
 	s, err := edge.New(cfg, edge.Deps{
 		Health: healthy{}, Log: slog.New(slog.DiscardHandler), Metrics: prometheus.NewRegistry(), Version: "test",
-		Clock: clock.System{},
+		Clock: clock.System{}, Limits: edge.InstanceLimits{Deliveries: 30 * 24 * time.Hour},
 	})
 	if err != nil {
 		return 0, err

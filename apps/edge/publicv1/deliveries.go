@@ -46,7 +46,7 @@ type deliveriesOutput struct{ Body []DeliveryRecord }
 // ListDeliveries returns the endpoint that lists the deliveries of a webhook.
 func (a *API) ListDeliveries() route.Endpoint {
 	d := describeWebhook("List the deliveries of a webhook, the newest first", 400, 404)
-	d.Description = "Deliveries are kept for 30 days, and at most 11,000 of one webhook."
+	d.Description = "The page /docs/limits says how long deliveries are kept, and how many of one webhook."
 	return route.JSON(d, a.listDeliveries)
 }
 

@@ -236,7 +236,8 @@ func (o *optionalInt) between(name string, least, most, otherwise int) (int, []f
 }
 
 const (
-	maxListAnswer = 24 << 20  // bytes of JSON; 10,000 ordinary posts take less
+	// MaxListAnswer is the size of a list of posts, in bytes of JSON; 10,000 ordinary posts take less.
+	MaxListAnswer = 24 << 20
 	listPiece     = 256 << 10 // bytes
 )
 
@@ -259,7 +260,7 @@ func (a *API) items(threads []publishing.Thread, format string, enveloped bool) 
 		if err := e.Encode(a.item(t, format)); err != nil {
 			return nil, fault.Wrap(fault.Internal, "publicv1.items", "", err)
 		}
-		if size+b.Len() > maxListAnswer {
+		if size+b.Len() > MaxListAnswer {
 			return nil, fault.New(fault.Invalid, "publicv1.items",
 				"The list would be larger than 24 MB; ask for a shorter range, or for fewer posts a page.")
 		}
