@@ -25,7 +25,7 @@ type (
 	DeliveryID = id.ID[DeliveryTag]
 )
 
-// WebhookEvent is what an endpoint is told. A CHECK constraint of the table webhook_event has the same list, without
+// WebhookEvent is what is sent to an endpoint. A CHECK constraint of the table webhook_event has the same list, without
 // WebhookTest.
 type WebhookEvent string
 

@@ -63,7 +63,7 @@ func (s *Server) sizeLimits() []docs.Limit {
 	}
 }
 
-// keyNote says how long an idempotency key is kept.
+// keyNote returns a sentence with how long an idempotency key is kept.
 func keyNote(kept time.Duration) string {
 	if kept == 0 {
 		return "A key is kept for ever."

@@ -11,7 +11,7 @@ import (
 )
 
 // Delete removes the thread of a post. What is published stays on the platform. Of a repeated post it skips this
-// occurrence, and the next one is stored before it returns. A post that is being published may go out all the same. It
+// occurrence, and the next one is stored before it returns. A post that is being published may still go out. It
 // returns NotFound.
 func (s *Posts) Delete(ctx context.Context, p tenancy.Principal, post string) error {
 	const op = "publishing.DeletePost"

@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-// TestEditing_StepsOfThePageWork runs the samples of the page that says how to edit, move and cancel a post.
+// TestEditing_StepsOfThePageWork runs the samples of the page about editing, moving and cancelling a post.
 func TestEditing_StepsOfThePageWork(t *testing.T) {
 	t.Parallel()
 	r := start(t, nil)
@@ -105,9 +105,9 @@ func TestEditing_ReplacesTheWholePost(t *testing.T) {
 	}
 }
 
-// TestConflict_RetryAfterSaysThatTheSameRequestMaySucceed: of the refusals with 409 only those that end by themselves
-// have the header, as the page of errors says.
-func TestConflict_RetryAfterSaysThatTheSameRequestMaySucceed(t *testing.T) {
+// TestConflict_HasRetryAfterIfItEndsByItself: of the refusals with 409 only those that end by themselves
+// have the header, as on the page of errors.
+func TestConflict_HasRetryAfterIfItEndsByItself(t *testing.T) {
 	t.Parallel()
 	r := start(t, nil)
 	o := r.organization(t)

@@ -72,7 +72,7 @@ func TestQuickStart_PublishesWithTheKeyAlone(t *testing.T) {
 }
 
 // TestQuickStart_DraftGoesOutAtItsDate: who makes the post of the page a draft and schedules it waits for its date. A
-// draft whose date is past goes out at once, as the page says.
+// draft whose date is past goes out at once, as on the page.
 func TestQuickStart_DraftGoesOutAtItsDate(t *testing.T) {
 	t.Parallel()
 	r := start(t, nil)

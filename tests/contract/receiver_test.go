@@ -116,7 +116,7 @@ func receive(t *testing.T, page []sample, language, port, secret string) *syncbu
 	return output
 }
 
-// postForged sends a body with a signature that nobody made, and returns the status of the answer.
+// postForged sends a body with a wrong signature, and returns the status of the answer.
 func postForged(t *testing.T, url, id string) int {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)

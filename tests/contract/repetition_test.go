@@ -11,7 +11,7 @@ import (
 	"golang.org/x/net/html"
 )
 
-// repetitions returns what the page of idempotency says of the second of two equal requests, by the id of the operation.
+// repetitions returns the effects of the second of two equal requests on the page of idempotency, by the id of the operation.
 func (r *rig) repetitions(t *testing.T) map[string][]string {
 	t.Helper()
 	root, err := html.Parse(strings.NewReader(org{rig: r}.get(t, "/docs/idempotency").want(t, http.StatusOK).Body))

@@ -13,14 +13,14 @@ import (
 	"crier/tenancy"
 )
 
-// eventCase is what somebody does with one post, and the events that it sends.
+// eventCase is what is done with one post, and the events that it sends.
 type eventCase struct {
 	name string
 	do   func(t *testing.T) (post string)
 	want []string
 }
 
-// TestWebhookEvents_AreThoseOfThePage does with posts what the page of webhooks names, and what it says sends nothing, and
+// TestWebhookEvents_AreThoseOfThePage does with posts what the page of webhooks names, and what sends nothing there, and
 // compares the deliveries of each post.
 func TestWebhookEvents_AreThoseOfThePage(t *testing.T) {
 	t.Parallel()

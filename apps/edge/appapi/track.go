@@ -21,7 +21,7 @@ var TrackedKinds = []string{
 // TrackRequest is the body of POST /public/t and of POST /user/t.
 type TrackRequest struct {
 	Kind int `json:"tt" minimum:"0" maximum:"4" doc:"0 a view, 1 a registration, 2 a checkout begun, 3 a trial begun, 4 a purchase."`
-	// Click and Additional are accepted from clients of other services, whatever they are, and are dropped.
+	// Click and Additional are accepted from clients of other services, with any value, and are dropped.
 	Click      any `json:"fbclid,omitempty" doc:"Ignored."`
 	Additional any `json:"additional,omitempty" doc:"Ignored."`
 }
@@ -41,7 +41,7 @@ type trackOutput struct {
 	Body      TrackAnswer
 }
 
-// Track returns the endpoint with which a page counts an event. Nothing is stored, and nobody else is told: a metric of
+// Track returns the endpoint with which a page counts an event. Nothing is stored or sent to other services: a metric of
 // the instance counts the events of each kind.
 func (a *API) Track() route.Endpoint {
 	d := describe("Tracking", "Count an event of a page", 400, 413, 415)

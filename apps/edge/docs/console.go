@@ -12,7 +12,7 @@ import (
 	"crier/apps/edge/docs/console"
 )
 
-// consolePolicy is the content security policy of the console. console/README.md says why it has each directive.
+// consolePolicy is the content security policy of the console. console/README.md has the reason for each directive.
 const consolePolicy = "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src 'self'; " +
 	"base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
 

@@ -26,14 +26,14 @@ var (
 	style string
 )
 
-// Options are what the pages say besides the document.
+// Options are what the pages have besides the document.
 type Options struct {
 	// BaseURL is the address of the service, without a slash at the end.
 	BaseURL string
 	// Missing are the routes of the interface that are not built, as "METHOD path".
 	Missing []string
 	Limits  []LimitGroup
-	// KeyLife is a sentence that says how long an idempotency key is kept.
+	// KeyLife is a sentence with how long an idempotency key is kept.
 	KeyLife string
 }
 

@@ -58,7 +58,7 @@ func TestUseSchemas_FollowsReferences(t *testing.T) {
 	}
 }
 
-// TestWebhooksPage_HasTheFiguresOfTheService: whoever changes a figure finds the sentence here.
+// TestWebhooksPage_HasTheFiguresOfTheService fails when a figure of the page and the constant differ.
 func TestWebhooksPage_HasTheFiguresOfTheService(t *testing.T) {
 	t.Parallel()
 	file, err := pageFiles.ReadFile("pages/webhooks.html")

@@ -60,9 +60,18 @@ func TestDocs_PublicAPIIsApart(t *testing.T) {
 func TestDocs_PagesHaveWhatTheirTablesHave(t *testing.T) {
 	t.Parallel()
 	for page, words := range map[string][]string{
-		"/docs/errors":         {`id="code-outcome_unknown"`, "Only webhooks have this code", `id="status-429"`, `id="status-503"`, "With Retry-After the conflict ends by itself", "Without it never repeat the request as it is", "The limit of your plan is reached.", `&#34;retryAfter&#34;: 12`, "docs#create-posts"},
-		"/docs/limits":         {"10 MiB", "30 seconds", "24 hours", "POST /posts and POST /posts/check.", "A key is kept for ", "100,000", "20,000 bytes", "<b>18</b>", "<b>24 MiB</b>", "<b>8 MiB</b>", "<b>11,000</b> of one webhook", "<b>30 days</b> after its event"},
-		"/docs/webhooks":       {"webhook.test", "&#34;errorCode&#34;: &#34;rejected&#34;", "Webhook-Signature: v1,", "post.failed", "hmac.compare_digest", "hash_equals", "timingSafeEqual", "hmac.Equal"},
+		"/docs/errors": {
+			`id="code-outcome_unknown"`, "Only webhooks have this code", `id="status-429"`, `id="status-503"`, "With Retry-After the conflict ends by itself",
+			"Without it never repeat the request as it is", "The limit of your plan is reached.", `&#34;retryAfter&#34;: 12`, "docs#create-posts",
+		},
+		"/docs/limits": {
+			"10 MiB", "30 seconds", "24 hours", "POST /posts and POST /posts/check.", "A key is kept for ", "100,000",
+			"20,000 bytes", "<b>18</b>", "<b>24 MiB</b>", "<b>8 MiB</b>", "<b>11,000</b> of one webhook", "<b>30 days</b> after its event",
+		},
+		"/docs/webhooks": {
+			"webhook.test", "&#34;errorCode&#34;: &#34;rejected&#34;", "Webhook-Signature: v1,", "post.failed",
+			"hmac.compare_digest", "hash_equals", "timingSafeEqual", "hmac.Equal",
+		},
 		"/docs/idempotency":    {"Idempotent-Replayed", "A key is kept for "},
 		"/docs/authentication": {"crier_", `docs/errors#status-401`},
 		"/docs/quick-start":    {"urllib.request", "create-posts"},
@@ -151,10 +160,10 @@ func TestPublicDocument_IsForClientsOfThePublicAPI(t *testing.T) {
 	}
 }
 
-// inSchemas is what a schema says that a reader must find: values of enumerations, and members of objects.
+// inSchemas is what a reader must find of a schema: values of enumerations, and members of objects.
 type inSchemas struct{ values, members map[string]bool }
 
-// describe adds what a decoded schema and those to which it refers say. seen has the names of schemas that are done.
+// describe adds what a decoded schema and those to which it refers have. seen has the names of schemas that are done.
 func (d inSchemas) describe(v any, all map[string]any, seen map[string]bool) {
 	switch value := v.(type) {
 	case map[string]any:
@@ -245,7 +254,7 @@ func TestDocs_ReferenceHasWhatTheSchemasHave(t *testing.T) {
 	}
 }
 
-// TestDocs_LimitsHaveDurationsInWords: the figures of the configuration are shown as people say them, each in a row of
+// TestDocs_LimitsHaveDurationsInWords: the figures of the configuration are shown in words, each in a row of
 // its own, and both pages name the same life of a key.
 func TestDocs_LimitsHaveDurationsInWords(t *testing.T) {
 	t.Parallel()

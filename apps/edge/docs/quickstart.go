@@ -55,7 +55,7 @@ func quickStart(operations map[string]operation, base string) (map[string][]samp
 	})
 }
 
-// editing returns the samples of the page that says how to edit, move and cancel a post, by the name of the step. They
+// editing returns the samples of the page about editing, moving and cancelling a post, by the name of the step. They
 // need the same variables as the quick start.
 func editing(operations map[string]operation, base string) (map[string][]sample, error) {
 	edit := func(kind, date string) call {

@@ -5,7 +5,7 @@ type repetition struct {
 	// Operation is the id of an operation of the public API.
 	Operation string
 	Effect    Effect
-	// Text is what the reader must know of it, empty if the effect says everything.
+	// Text is what the reader must know of it, empty if the effect is enough.
 	Text string
 }
 

@@ -50,7 +50,7 @@ type call struct {
 	File bool
 	// Key is whether the request has an Idempotency-Key, which the sample makes.
 	Key bool
-	// Variables are the names of variables of the environment that stand in the URL or in strings of the body. None is a
+	// Variables are the names of variables of the environment that are used in the URL or in strings of the body. None is a
 	// part of another one.
 	Variables []string
 }

@@ -92,7 +92,7 @@ func values(doc *huma.OpenAPI, s *huma.Schema) (out []string) {
 			out = append(out, fmt.Sprint(v))
 		}
 	}
-	// What only the document says, and huma does not check, is an extension.
+	// What only the document has, and huma does not check, is an extension.
 	documented, _ := s.Extensions["enum"].([]string)
 	out = append(out, documented...)
 	for _, form := range forms(s) {

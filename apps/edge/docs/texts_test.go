@@ -11,7 +11,7 @@ import (
 const withoutText = 0
 
 // TestDocument_DescribesOperationsAndMembers: each operation of the public API has a description, and so have its
-// parameters and the members of its schemas. One that can answer 409 says what that means.
+// parameters and the members of its schemas. One that can answer 409 explains it.
 func TestDocument_DescribesOperationsAndMembers(t *testing.T) {
 	t.Parallel()
 	doc := decode[struct {
