@@ -2,16 +2,12 @@
 package browser
 
 import (
-	"bytes"
-	"context"
 	"embed"
-	"encoding/json"
-	"fmt"
-	"os"
 	"os/exec"
-	"path/filepath"
 	"testing"
 	"time"
+
+	"crier/tests/npm"
 )
 
 //go:embed package.json package-lock.json check.mjs
@@ -48,24 +44,8 @@ type Operation struct {
 // without Chromium fails the test.
 func Check(t testing.TB, base string, pages []string, console Console) (wrong []string) {
 	t.Helper()
-	dir := t.TempDir()
-	for _, name := range []string{"package.json", "package-lock.json", "check.mjs"} {
-		text, err := files.ReadFile(name)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(filepath.Join(dir, name), text, 0o600); err != nil {
-			t.Fatal(err)
-		}
-	}
-	run(t, dir, nil, "npm", "ci", "--ignore-scripts", "--no-audit", "--no-fund", "--loglevel=error")
-	raw, err := json.Marshal(map[string]any{"base": base, "chromium": chromium(t), "pages": pages, "console": console})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := json.Unmarshal(run(t, dir, raw, "node", "check.mjs"), &wrong); err != nil {
-		t.Fatal(err)
-	}
+	input := map[string]any{"base": base, "chromium": chromium(t), "pages": pages, "console": console}
+	npm.Run(t, files, "check.mjs", runTime, input, &wrong)
 	return wrong
 }
 
@@ -79,19 +59,4 @@ func chromium(t testing.TB) string {
 	}
 	t.Fatal("this machine has no Chromium: on Debian it is the package chromium")
 	return ""
-}
-
-func run(t testing.TB, dir string, input []byte, name string, args ...string) []byte {
-	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), runTime)
-	defer cancel()
-	cmd := exec.CommandContext(ctx, name, args...)
-	cmd.Dir, cmd.Stdin, cmd.WaitDelay = dir, bytes.NewReader(input), 5*time.Second
-	var wrong bytes.Buffer
-	cmd.Stderr = &wrong
-	out, err := cmd.Output()
-	if err != nil {
-		t.Fatal(fmt.Errorf("%s %s: %w\n%s%s", name, args[0], err, out, wrong.Bytes()))
-	}
-	return out
 }
