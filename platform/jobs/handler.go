@@ -19,8 +19,8 @@ import (
 const mostAttempts = 99
 
 // ErrLater is returned by Run for a task that is not to be run now, such as one that would take more than its part of
-// what tasks share. The task is run later in the second queue of its kind, with the same Number: after seconds first, and
-// after a minute when it was put off several times. The run counts as neither done nor failed.
+// what tasks share. The task is run some seconds later in the second queue of its kind, with the same Number. The run
+// counts as neither done nor failed.
 var ErrLater = errors.New("the task is run later")
 
 // Handler runs the tasks of one kind. Each kind has two queues of its own, with their own workers: one for first
@@ -133,7 +133,10 @@ func (w *taskWorker) Work(ctx context.Context, job *river.Job[taskArgs]) error {
 	}
 	if errors.Is(err, ErrLater) {
 		w.moveLater(ctx, job.JobRow)
-		return river.JobSnooze(waitOf(job.JobRow))
+		if job.Queue == w.Kind+laterSuffix {
+			return river.JobSnooze(laterAgain)
+		}
+		return river.JobSnooze(laterWait)
 	}
 	if errors.Is(ctx.Err(), context.Canceled) && !isPermanent(err) {
 		return errors.Join(err, ctx.Err()) // River repeats a stopped run only if it sees this error
@@ -149,29 +152,14 @@ func (w *taskWorker) run(ctx context.Context, job *river.Job[taskArgs]) error {
 }
 
 const (
-	// laterWait is how long a task waits at least that returned ErrLater for the first time. It waits twice as long with each
-	// further time, at most laterMost: the tasks behind it have turns meanwhile, and of thousands that wait for one server
-	// each costs a few queries a minute.
-	laterWait = time.Second
-	laterMost = time.Minute
+	// laterWait is how long a task waits at least that returned ErrLater, and laterAgain how long in the second queue: the
+	// tasks behind it have turns meanwhile. It is short, so that what tasks share is not idle while many wait for it. Each
+	// that waits costs a few queries in that time, of all together not more than the workers of the queue make.
+	laterWait  = time.Second
+	laterAgain = 2 * time.Second
 	// afterTimeout limits what follows a run that failed.
 	afterTimeout = 5 * time.Second
 )
-
-// waitOf returns how long a task waits that has returned ErrLater. River counts how often it did so before.
-func waitOf(job *rivertype.JobRow) time.Duration {
-	var counted struct {
-		Snoozes int `json:"snoozes"`
-	}
-	if err := json.Unmarshal(job.Metadata, &counted); err != nil {
-		return laterMost // it is not known how often
-	}
-	wait := laterWait
-	for n := 0; n < counted.Snoozes && wait < laterMost; n++ {
-		wait *= 2
-	}
-	return min(wait, laterMost)
-}
 
 const taskLater = `-- jobs.TaskLater
 update jobs.river_job set queue = $2 where id = $1`

@@ -76,26 +76,6 @@ func TestRun_TaskThatIsPutOffIsNoFailure(t *testing.T) {
 	}
 }
 
-// A task that is put off again and again waits longer each time, and a minute at most.
-func TestRun_WaitGrowsWithEachTimeThatATaskIsPutOff(t *testing.T) {
-	t.Parallel()
-	r := newRig(t)
-	r.serve(t, quiet, handler("kind", func(context.Context, jobs.Task, jobs.Attempt) error { return jobs.ErrLater }))
-	tasks := map[int]jobs.Task{}
-	for _, before := range []int{3, 5, 6, 1000} {
-		tasks[before] = r.add(t, jobs.Task{Kind: "kind", ID: uuid.New(), After: time.Hour})
-		runSQL(t, r.address, fmt.Sprintf(`set role crier_jobs; update jobs.river_job set state = 'available', queue = 'kind-later',
-			scheduled_at = now(), metadata = '{"snoozes": %d}' where args ->> 'id' = '%s'`, before, tasks[before].ID))
-	}
-	for before, want := range map[int]string{3: "8", 5: "32", 6: "60", 1000: "60"} {
-		putOff := fmt.Sprintf("(metadata ->> 'snoozes')::int > %d", before)
-		eventually(t, "it is put off", func() bool { return r.row(t, putOff, tasks[before]) == "true" })
-		if got := r.row(t, "round(extract(epoch from scheduled_at - attempted_at))::int", tasks[before]); got != want {
-			t.Errorf("put off %d times before: got a wait of %s s, want %s s", before, got, want)
-		}
-	}
-}
-
 func TestRun_GivenUpTaskIsReportedOnce(t *testing.T) {
 	t.Parallel()
 	r, gone := newRig(t), make(chan jobs.Task, 10)

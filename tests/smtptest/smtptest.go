@@ -184,10 +184,10 @@ func (s *Server) Messages() []Received {
 	return slices.Clone(s.received)
 }
 
-// waitLimit is how long Wait waits: longer than a mail waits that was put off because its domain stalled.
-const waitLimit = 90 * time.Second
+// waitLimit is how long Wait waits.
+const waitLimit = 30 * time.Second
 
-// Wait returns the oldest message to an address whose decoded subject contains a text. It waits for one at most 90 s,
+// Wait returns the oldest message to an address whose decoded subject contains a text. It waits for one at most 30 s,
 // then it fails the test.
 func (s *Server) Wait(t testing.TB, to, subjectContains string) Received {
 	t.Helper()
