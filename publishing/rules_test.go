@@ -36,6 +36,10 @@ func TestMove(t *testing.T) {
 							t.Errorf("%s to %s unknown=%v published=%v republish=%v: got %v, want it allowed: %v",
 								s, to, unknown, published, republish, err, allowed)
 						}
+						var f *fault.Error
+						if s.Claimed() && (!errors.As(err, &f) || (f.RetryAfter > 0) == republish) {
+							t.Errorf("%s, republish=%v: got %+v, want a time to try again without republish only", s, republish, f)
+						}
 					}
 				}
 			}

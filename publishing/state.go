@@ -105,7 +105,7 @@ func ErrorCodes() []ErrorCode {
 		},
 		{
 			Code:    CodeDeleted,
-			Meaning: "The post was deleted while it was being published. Only webhooks have this code.",
+			Meaning: "The post was deleted while it was being published.",
 			Remedy:  "Look on the platform if a part of it was published before.",
 		},
 	}
@@ -115,17 +115,29 @@ func ErrorCodes() []ErrorCode {
 const MaybeSentAdvice = " A call for it may have reached the platform and was never answered: " +
 	"look there before publishing it again."
 
-// publishingWait is when to ask again whether a post is still being published.
-const publishingWait = 5 * time.Second
+// publishingWait and unknownWait are when to ask again whether a post is still being published, or its outcome unknown.
+const (
+	publishingWait = 5 * time.Second
+	unknownWait    = time.Minute
+)
 
 // Move returns nil when a person may move a post to DRAFT or QUEUE, and else a Conflict with the reason. A claimed post
-// cannot move: that Conflict has a RetryAfter. A post that is published, or may be, moves only with republish, except that one that may be published
+// cannot move: that Conflict has a RetryAfter, but not with republish, because an earlier such request may be what is
+// being published. A post that is published, or may be, moves only with republish, except that one that may be published
 // can be moved to DRAFT; it stays marked as such. published means that a part of the post has a release.
 func Move(state, to State, outcomeUnknown, published, republish bool) error {
 	const op = "publishing.Move"
+	if state.Claimed() && republish {
+		return fault.New(fault.Conflict, op, "The post is being published right now, perhaps by an earlier request to "+
+			"publish it again; read it before you ask for that.")
+	}
 	if state.Claimed() {
+		wait := publishingWait
+		if state == StateUnknown {
+			wait = unknownWait
+		}
 		return &fault.Error{
-			Kind: fault.Conflict, Op: op, RetryAfter: publishingWait,
+			Kind: fault.Conflict, Op: op, RetryAfter: wait,
 			Message: "The post is being published right now; try again in a moment.",
 		}
 	}

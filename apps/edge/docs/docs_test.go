@@ -61,7 +61,7 @@ func TestDocs_PagesHaveWhatTheirTablesHave(t *testing.T) {
 	t.Parallel()
 	for page, words := range map[string][]string{
 		"/docs/errors": {
-			`id="code-outcome_unknown"`, "Only webhooks have this code", `id="status-429"`, `id="status-503"`, "With Retry-After the conflict ends by itself",
+			`id="code-outcome_unknown"`, `id="status-429"`, `id="status-503"`, "With Retry-After the conflict ends by itself",
 			"Without it never repeat the request as it is", "The limit of your plan is reached.", `&#34;retryAfter&#34;: 12`, "docs#create-posts",
 		},
 		"/docs/limits": {
