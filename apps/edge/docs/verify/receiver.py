@@ -1,9 +1,11 @@
 import os
-from http.server import BaseHTTPRequestHandler, HTTPServer
+import threading
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 from verify import verify
 
 done: set[str] = set()  # better a table of your database: it outlives the program
+one_at_a_time = threading.Lock()
 
 
 class Receiver(BaseHTTPRequestHandler):
@@ -16,19 +18,20 @@ class Receiver(BaseHTTPRequestHandler):
 
     def receive(self) -> int:
         """Returns the status of the answer."""
-        length = int(self.headers.get("Content-Length", 0))
-        if length > 20_000:
+        length = self.headers.get("Content-Length", "")
+        if not length.isascii() or not length.isdigit() or int(length) > 20_000:
             return 413
-        body = self.rfile.read(length)
+        body = self.rfile.read(int(length))
         headers = {name.lower(): value for name, value in self.headers.items()}
         try:
             verify(os.environ["WEBHOOK_SECRET"], headers, body)
         except ValueError:
             return 401
-        if headers["webhook-id"] not in done:
-            print(body.decode(), flush=True)  # your work, or store the body for it: answer within 15 seconds
-            done.add(headers["webhook-id"])
+        with one_at_a_time:
+            if headers["webhook-id"] not in done:
+                print(body.decode(), flush=True)  # your work, or store the body for it: answer within 15 seconds
+                done.add(headers["webhook-id"])
         return 200
 
 
-HTTPServer(("", int(os.environ["PORT"])), Receiver).serve_forever()
+ThreadingHTTPServer(("", int(os.environ["PORT"])), Receiver).serve_forever()
