@@ -256,6 +256,7 @@ func (s *Incidents) reopen(key incidentKey) *Notification {
 	if n.MailedPosts != nil {
 		n.Reopened++
 		n.EarlierPosts, n.MailedPosts, n.MailAt = *n.MailedPosts, nil, nil
+		n.Post, n.Code, n.Reason = PostID{}, nil, nil // of the next event
 	}
 	if n.MailAt == nil {
 		n.MailAt = s.nextMailAt(n)

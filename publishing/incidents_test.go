@@ -294,6 +294,26 @@ func TestIncidents_FirstPostOfChannelThatDiedAgainIsMailed(t *testing.T) {
 	s.wantMail(t, "a further one", time.Time{})
 }
 
+// An incident that goes on names the post and the reason of what has happened since, which people do not know yet.
+func TestIncidents_ReopenedNamesWhatHappenedSince(t *testing.T) {
+	t.Parallel()
+	s := &incidents{}
+	s.add(t, morning, one, "failed")
+	s.mailed()
+	known := s.all[0].Post
+	old := "corrected meanwhile"
+	s.all[0].Reason, s.all[0].Code = &old, &old
+	s.add(t, morning.Add(20*time.Minute), one, "published")
+	if n := s.all[0]; n.Post != known || n.Reason != &old {
+		t.Errorf("ended: got the post %v and the reason %v, want those it had", n.Post, n.Reason)
+	}
+	s.add(t, morning.Add(30*time.Minute), one, "failed", "failed")
+	n := s.all[0]
+	if n.Post == known || n.Post.IsZero() || n.Reason == nil || *n.Reason != "failed" || n.Code != nil {
+		t.Errorf("got the post %v, the reason %v and the code %v, want those of the first event since", n.Post, n.Reason, n.Code)
+	}
+}
+
 // Posts that failed after their incident was reopened become a part of that of their dead channel, and those of which
 // people knew do not.
 func TestIncidents_ReopenedFailuresOfDeadChannelMoveToIt(t *testing.T) {

@@ -98,7 +98,7 @@ type ListedNotification struct {
 	Waits   bool             `db:"waits"`
 	// Content is one sentence for people, plain text.
 	Content string `db:"-"`
-	// IsClosed is true when what follows is another notification, for good.
+	// IsClosed is Notification.IsOver now.
 	IsClosed bool `db:"-"`
 }
 
@@ -152,18 +152,17 @@ func (n Notification) Report() tenancy.Report {
 	return r
 }
 
-// TakesNoMore returns whether what happens from a time on is another notification, for good: an incident that ended may go
-// on until IncidentReopening later.
-func (n Notification) TakesNoMore(after time.Time) bool {
+// IsOver returns whether it is over at a time. An incident that ended may go on until IncidentReopening later.
+func (n Notification) IsOver(at time.Time) bool {
 	switch {
 	case n.Kind == NotifyApproval:
 		return n.Answer == nil || *n.Answer != AnswerPending
 	case n.ClosedAt != nil:
-		return after.Sub(*n.ClosedAt) >= IncidentReopening
+		return true
 	case n.Kind.isDaily():
-		return dayOf(n.CreatedAt) != dayOf(after)
+		return dayOf(n.CreatedAt) != dayOf(at)
 	}
-	return n.Kind != NotifyReconnect && after.Sub(n.LastAt) > IncidentSilence
+	return n.Kind != NotifyReconnect && at.Sub(n.LastAt) > IncidentSilence
 }
 
 func dayOf(t time.Time) time.Time { return t.UTC().Truncate(24 * time.Hour) }

@@ -7,7 +7,7 @@ import (
 	"crier/publishing"
 )
 
-func TestNotification_TakesNoMore(t *testing.T) {
+func TestNotification_IsOver(t *testing.T) {
 	t.Parallel()
 	now := time.Date(2027, time.March, 10, 12, 0, 0, 0, time.UTC)
 	yesterday, pending, approved := now.Add(-20*time.Hour), publishing.AnswerPending, publishing.AnswerApproved
@@ -17,7 +17,7 @@ func TestNotification_TakesNoMore(t *testing.T) {
 		want bool
 	}{
 		"one that was closed":       {n: publishing.Notification{Kind: publishing.NotifyReconnect, ClosedAt: &yesterday}, want: true},
-		"one that may go on":        {n: publishing.Notification{Kind: publishing.NotifyFailed, LastAt: now, ClosedAt: &recently}},
+		"one that may begin again":  {n: publishing.Notification{Kind: publishing.NotifyFailed, LastAt: now, ClosedAt: &recently}, want: true},
 		"a channel to be connected": {n: publishing.Notification{Kind: publishing.NotifyReconnect, LastAt: now.AddDate(-1, 0, 0)}},
 		"failures of yesterday":     {n: publishing.Notification{Kind: publishing.NotifyFailed, LastAt: yesterday}},
 		"failures of last week":     {n: publishing.Notification{Kind: publishing.NotifyFailed, LastAt: now.AddDate(0, 0, -7)}, want: true},
@@ -26,7 +26,7 @@ func TestNotification_TakesNoMore(t *testing.T) {
 		"a request that waits":      {n: publishing.Notification{Kind: publishing.NotifyApproval, Answer: &pending}},
 		"an answered request":       {n: publishing.Notification{Kind: publishing.NotifyApproval, Answer: &approved}, want: true},
 	} {
-		if got := c.n.TakesNoMore(now); got != c.want {
+		if got := c.n.IsOver(now); got != c.want {
 			t.Errorf("%s: got %v, want %v", name, got, c.want)
 		}
 	}

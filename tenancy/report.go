@@ -42,8 +42,10 @@ type Report struct {
 	Channel  string `json:"channel,omitempty"`
 	Platform string `json:"platform,omitempty"`
 	Reason   string `json:"reason,omitempty"`
-	// Posts is the number of posts so far.
+	// Posts is the number of posts so far; with Again that of those since members were mailed last, because the incident
+	// had ended and has begun again.
 	Posts int       `json:"posts"`
+	Again bool      `json:"again,omitempty"`
 	Since time.Time `json:"since,omitzero"`
 	// Post is the id of the first post, "" while there is none, and PostAt its date.
 	Post   string    `json:"post,omitempty"`
@@ -57,8 +59,8 @@ type Report struct {
 const (
 	// MaxListedReports is how many reports a mail lists. It names the number of the others.
 	MaxListedReports = 20
-	// MaxReportMails is how many mails with reports a person gets within ReportWindow, and how many about published posts,
-	// which are counted apart. What comes then is listed by the next one.
+	// MaxReportMails is how many mails about problems a person gets within ReportWindow, and how many about published posts
+	// and approvals, which are counted apart. What comes then is listed by the next one.
 	MaxReportMails = 10
 	ReportWindow   = time.Hour
 )

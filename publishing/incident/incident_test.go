@@ -204,7 +204,7 @@ func TestNotifier_FailuresAfterASuccessAreReportedOnceMore(t *testing.T) {
 	r.wantReports("within the hour")
 	r.wait(30 * time.Minute)
 	r.mail()
-	r.wantReports("an hour after the mail", "failed 6")
+	r.wantReports("an hour after the mail", "failed 5")
 	r.wait(2 * time.Hour)
 	o.fails(1, "no")
 	o.count()

@@ -95,6 +95,7 @@ func (n *Notifier) incidentReport(org tenancy.OrgID, d publishing.ListedNotifica
 	r.ID, r.Org, r.Channel, r.Platform = "incident "+d.ID.String(), org, d.ChannelName, n.platform(d.Connector)
 	if d.Reopened > 0 {
 		r.ID += fmt.Sprintf(" again %d", d.Reopened)
+		r.Posts, r.Again = r.Posts-d.EarlierPosts, true
 	}
 	if d.PostDate != nil {
 		r.PostAt = *d.PostDate

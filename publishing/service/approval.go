@@ -89,18 +89,17 @@ func (s *Approvals) Request(
 		if err := tx.AddWebhookEvent(ctx, publishing.WebhookApprovalRequested, root.ID, approvalData(made)); err != nil {
 			return err
 		}
-		if err := notifyApproval(ctx, tx, made); err != nil {
-			return err
-		}
-		if made.ReviewerEmail == nil || s.mailer == nil {
-			return nil
-		}
-		if cmd.Admit != nil {
-			if err := cmd.Admit(ctx, *made.ReviewerEmail); err != nil {
+		if made.ReviewerEmail != nil && s.mailer != nil {
+			if cmd.Admit != nil {
+				if err := cmd.Admit(ctx, *made.ReviewerEmail); err != nil {
+					return err
+				}
+			}
+			if err := tx.AddReviewTask(ctx, s.queue, ReviewMailTask, made.ID); err != nil {
 				return err
 			}
 		}
-		return tx.AddReviewTask(ctx, s.queue, ReviewMailTask, made.ID)
+		return notifyApproval(ctx, tx, made) // last, because it locks the incidents of the organization
 	})
 	if errors.Is(err, publishingstore.ErrApprovalPending) {
 		return publishing.Approval{}, fault.New(fault.Conflict, op, "This post waits for its approval already.")

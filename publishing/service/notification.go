@@ -102,7 +102,7 @@ func (s *Notifications) Read(
 // describe sets the sentences of notifications, and whether they are closed.
 func (s *Notifications) describe(list []publishing.ListedNotification) {
 	for i := range list {
-		list[i].Content, list[i].IsClosed = s.sentence(list[i]), list[i].TakesNoMore(s.deps.Clock.Now())
+		list[i].Content, list[i].IsClosed = s.sentence(list[i]), list[i].IsOver(s.deps.Clock.Now())
 	}
 }
 

@@ -176,8 +176,8 @@ func (s *Analytics) askInTurn(
 
 func tooManyReadings(err error) error {
 	return &fault.Error{
-		Kind: fault.RateLimited, Op: "publishing.analytics", RetryAfter: insightTime, Err: err,
-		Message: "Too many statistics of this platform are asked for; try again in a minute.",
+		Kind: fault.RateLimited, Op: "publishing.analytics", RetryAfter: 30 * time.Second, Err: err,
+		Message: "Too many statistics of this platform are asked for; try again in half a minute.",
 	}
 }
 

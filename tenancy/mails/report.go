@@ -31,8 +31,8 @@ func (i Instance) Report(to, organization string, r tenancy.Report) mail.Message
 	return i.message(c)
 }
 
-// Reports notifies a member of several incidents and approvals, or as Report does of one. more is the number of those that are not in
-// the list.
+// Reports notifies a member of several incidents and approvals, or as Report does of one. more is the number of those that
+// are not in the list.
 func (i Instance) Reports(to, organization string, list []tenancy.Report, more int) mail.Message {
 	if len(list) == 1 && more == 0 {
 		return i.Report(to, organization, list[0])
@@ -80,13 +80,17 @@ func reasonOf(r tenancy.Report) string {
 
 // firstPost returns a sentence that names the first post of a report, or "".
 func firstPost(r tenancy.Report) string {
+	which := "The first post"
+	if r.Kind == tenancy.ReportApproval {
+		which = "The post"
+	}
 	switch {
 	case r.Post == "":
 		return ""
 	case r.PostAt.IsZero(): // it was deleted
-		return fmt.Sprintf("The first post is %s.", name(r.Post, ""))
+		return fmt.Sprintf("%s is %s.", which, name(r.Post, ""))
 	}
-	return fmt.Sprintf("The first post is %s, of %s.", name(r.Post, ""), at(r.PostAt))
+	return fmt.Sprintf("%s is %s, of %s.", which, name(r.Post, ""), at(r.PostAt))
 }
 
 // approval returns the content of a report about a request for approval or its answer.
@@ -141,9 +145,12 @@ func (i Instance) incident(org string, r tenancy.Report) content {
 	if post := firstPost(r); post != "" {
 		c.Paragraphs = append(c.Paragraphs, post)
 	}
+	began := fmt.Sprintf("This began on %s.", at(r.Since))
+	if r.Again {
+		began = fmt.Sprintf("This began on %s, ended, and has begun again.", at(r.Since))
+	}
 	c.Paragraphs = append(c.Paragraphs, fmt.Sprintf(
-		"This began on %s. You get no further message while it goes on; the notifications of %s count what follows.",
-		at(r.Since), i.Name))
+		"%s You get no further message while it goes on; the notifications of %s count what follows.", began, i.Name))
 	c.Reason = "You get this message because you are a member of this organization and want to know of problems."
 	return c
 }

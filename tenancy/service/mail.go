@@ -241,7 +241,8 @@ func (a *Accounts) MailGivenUp(ctx context.Context, queued tenancy.MailID) {
 	a.log.WarnContext(ctx, "a mail was given up", "to", m.Email, "kind", m.Kind, "queued", m.CreatedAt)
 }
 
-// mailMembers queues a mail about an organization for each of its members: the first page by a task that begins at once.
+// mailMembers queues a mail about an organization for each of its members: the first page by a task, which is in the second
+// queue for reports.
 func (a *Accounts) mailMembers(ctx context.Context, tx *tenancystore.GateTx, kind mailKind, n notice) error {
 	n.Kind = kind
 	return a.addMail(ctx, tx, mailMembers, n.Org.String(), n)

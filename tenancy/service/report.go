@@ -21,7 +21,7 @@ const (
 )
 
 // QueueReports queues one mail with reports of an organization to each active member who wants some of them, page by page:
-// a task that begins at once queues those of the first page. A report with an id that was queued before is left out, so
+// a task of the second queue queues those of the first page. A report with an id that was queued before is left out, so
 // that the caller may repeat it after a crash or an error. It does nothing on an instance without mail.
 func (a *Accounts) QueueReports(ctx context.Context, of tenancy.OrgID, list []tenancy.Report) error {
 	const op = "tenancy.QueueReports"
@@ -68,20 +68,23 @@ func (a *Accounts) unused(ctx context.Context, tx *tenancystore.GateTx, list []t
 }
 
 // mailReports queues a mail with reports to a member. When the member had tenancy.MaxReportMails within the hour, the mail
-// waits for the next one, and further reports of the organization are added to it. Mails about published posts are counted
-// apart, so that they delay no other. A member whose account is gone gets none.
+// waits for the next one, and further reports of the organization are added to it. Mails about published posts and
+// approvals alone are counted apart, so that they delay none about a problem. A member whose account is gone gets none.
 func (a *Accounts) mailReports(ctx context.Context, tx *tenancystore.GateTx, to tenancystore.Recipient, n notice) error {
 	n.bound()
-	now, count := a.clock.Now(), tx.CountDigest
-	if n.Reports[0].Kind != tenancy.ReportPublished {
-		held, err := tx.HeldMail(ctx, string(mailReport), to.Email, n.Org, now.Add(heldMargin))
+	now, first := a.clock.Now(), n.Reports[0].Kind
+	if first != tenancy.ReportPublished {
+		held, err := tx.HeldMail(ctx, string(mailReport), to.Email, n.Org, now.Add(heldMargin), first == tenancy.ReportApproval)
 		if err == nil {
 			return a.addToHeld(ctx, tx, held, n)
 		}
 		if !pg.IsNoRows(err) {
 			return err
 		}
-		count = tx.CountReport
+	}
+	count := tx.CountReport
+	if !isProblem(n.Reports[0]) {
+		count = tx.CountDigest
 	}
 	at, err := count(ctx, to.Person, now)
 	if pg.IsNoRows(err) {
@@ -97,6 +100,10 @@ func (a *Accounts) mailReports(ctx context.Context, tx *tenancystore.GateTx, to 
 	return tx.AddMail(ctx, string(mailReport), to.Email, n, now, true)
 }
 
+func isProblem(r tenancy.Report) bool {
+	return r.Kind != tenancy.ReportPublished && r.Kind != tenancy.ReportApproval
+}
+
 // addToHeld adds the reports of a mail to one that waits.
 func (a *Accounts) addToHeld(ctx context.Context, tx *tenancystore.GateTx, held tenancystore.Mail, n notice) error {
 	var all notice
@@ -109,8 +116,17 @@ func (a *Accounts) addToHeld(ctx context.Context, tx *tenancystore.GateTx, held 
 	return tx.SetMailData(ctx, held.ID, all)
 }
 
-// bound leaves the reports that a mail lists, and counts the others.
+// bound leaves the reports that a mail lists, those of problems first, and counts the others.
 func (n *notice) bound() {
+	slices.SortStableFunc(n.Reports, func(a, b tenancy.Report) int {
+		switch {
+		case isProblem(a) == isProblem(b):
+			return 0
+		case isProblem(a):
+			return -1
+		}
+		return 1
+	})
 	if extra := len(n.Reports) - tenancy.MaxListedReports; extra > 0 {
 		n.Reports, n.More = n.Reports[:tenancy.MaxListedReports], n.More+extra
 	}

@@ -59,12 +59,15 @@ func (t *GateTx) AddHeldMail(ctx context.Context, kind, email string, data any, 
 const mailHeld = `-- tenancy.MailHeld
 select id, kind, email, data, created_at from mail
 where email = $1 and kind = $2 and held_until > $3 and data ->> 'org' = $4 and data #>> '{reports,0,kind}' <> 'published'
+  and (data #>> '{reports,0,kind}' = 'approval') = $5
 order by held_until limit 1 for update`
 
-// HeldMail returns a mail about incidents of an organization to an address that waits until after a time, locked, or
-// pgx.ErrNoRows.
-func (t *GateTx) HeldMail(ctx context.Context, kind, email string, of tenancy.OrgID, after time.Time) (Mail, error) {
-	return one[Mail](ctx, t.tx, mailHeld, email, kind, after, of.String())
+// HeldMail returns a mail about incidents of an organization, or one about approvals alone, to an address that waits until
+// after a time, locked, or pgx.ErrNoRows.
+func (t *GateTx) HeldMail(
+	ctx context.Context, kind, email string, of tenancy.OrgID, after time.Time, approvals bool,
+) (Mail, error) {
+	return one[Mail](ctx, t.tx, mailHeld, email, kind, after, of.String(), approvals)
 }
 
 const mailSetData = `-- tenancy.MailSetData

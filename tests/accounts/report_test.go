@@ -386,6 +386,27 @@ func TestReport_DigestsTakeNoPlacesOfIncidents(t *testing.T) {
 	w.wantCount(0, waiting, "failed")
 }
 
+// Requests for approval take no places of problems, and are listed behind them.
+func TestReport_ApprovalsTakeNoPlacesOfIncidents(t *testing.T) {
+	t.Parallel()
+	w := open(t, nil)
+	ada := w.owner("ada@example.com")
+	for n := range 25 {
+		must(t, w.queueReport(report(ada.Org, tenancy.ReportApproval, fmt.Sprint("approval ", n))))
+		w.sendPages()
+	}
+	const waiting = `mail where held_until is not null and data #>> '{reports,0,kind}' = $1`
+	w.wantCount(1, waiting, "approval") // with the fifteen behind the first ten
+	all := []tenancy.Report{}
+	for n := range tenancy.MaxListedReports {
+		all = append(all, report(ada.Org, tenancy.ReportApproval, fmt.Sprint("another approval ", n)))
+	}
+	must(t, w.queueReport(append(all, report(ada.Org, tenancy.ReportFailed, "failed"))...))
+	w.sendPages()
+	w.wantCount(0, waiting, "failed")
+	w.wantCount(1, `mail where data #>> '{reports,0,kind}' = $1 and data ->> 'more' = '1'`, "failed")
+}
+
 // The tasks that queue reports for members are not before the mails that people wait for.
 func TestReport_FirstPageIsInTheSecondQueue(t *testing.T) {
 	t.Parallel()

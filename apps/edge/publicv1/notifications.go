@@ -41,7 +41,7 @@ type NotificationRecord struct {
 	UpdatedAt     string     `json:"updatedAt" format:"date-time" doc:"When it was counted last."`
 	Kind          string     `json:"kind" enum:"reconnect,failed,missed,unknown,published,approval" doc:"reconnect: the channel must be connected again. unknown: the posts may have been published."`
 	Count         int        `json:"count" doc:"Posts so far. While a channel must be connected again, its failed and missed posts are counted there."`
-	Closed        bool       `json:"closed" doc:"It counts nothing more: what follows is another one. An incident that has ended is closed an hour later, because until then it goes on when it begins again."`
+	Closed        bool       `json:"closed" doc:"It is over. An incident that begins again within an hour goes on as the same entry, which is open then."`
 	IntegrationID *string    `json:"integrationId" nullable:"true" doc:"The channel; null for an approval, and for published posts of several channels."`
 	Picture       *string    `json:"picture" nullable:"true" doc:"URL of the picture of the channel; null without one, and for published posts of several channels."`
 	PostID        *string    `json:"postId" nullable:"true" doc:"The first post of it; null while there is none."`

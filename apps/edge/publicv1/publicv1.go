@@ -162,13 +162,13 @@ type API struct {
 // New returns an API. It does not check that deps are complete.
 func New(cfg Config, deps Deps) *API { return &API{cfg: cfg, deps: deps} }
 
-// describe returns the description of an endpoint that can refuse a request with the statuses of errors, or with 500.
 // explain returns the operation with a description.
 func explain(d huma.Operation, text string) huma.Operation {
 	d.Description = text
 	return d
 }
 
+// describe returns the description of an endpoint that can refuse a request with the statuses of errors, or with 500.
 func describe(summary string, errors ...int) huma.Operation {
 	return huma.Operation{
 		Summary: summary, Tags: []string{"Public API"}, Errors: append(errors, http.StatusInternalServerError),
