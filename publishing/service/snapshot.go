@@ -68,11 +68,7 @@ func (s *Analytics) TakeSnapshots(ctx context.Context) (int, error) {
 		if err != nil || len(due) == 0 {
 			return sweep.done, err
 		}
-		err = sweep.batch(ctx, due)
-		if errors.Is(err, errNoTurn) {
-			return sweep.done, nil
-		}
-		if err != nil {
+		if err := sweep.batch(ctx, due); err != nil || sweep.isOver() {
 			return sweep.done, err
 		}
 	}
@@ -100,6 +96,20 @@ type snapshotSweep struct {
 	mu      sync.Mutex // protects the fields below
 	servers map[string]*snapshotServer
 	done    int
+	over    bool // no other channel is begun
+}
+
+func (s *snapshotSweep) isOver() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.over
+}
+
+// end lets no other channel begin. Calls in progress go on.
+func (s *snapshotSweep) end() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.over = true
 }
 
 // snapshotServer is a server that several channels have.
@@ -119,8 +129,8 @@ func (s *snapshotSweep) server(name string) *snapshotServer {
 	return s.servers[name]
 }
 
-// batch reads channels, of each organization one after the other. It returns the first error of the database, or
-// errNoTurn, after which no other channel is begun.
+// batch reads channels, of each organization one after the other. It returns the first error of the database, after
+// which no other channel is begun.
 func (s *snapshotSweep) batch(ctx context.Context, due []publishingstore.DueSnapshot) error {
 	byOrg := map[tenancy.OrgID][]publishingstore.DueSnapshot{}
 	for _, d := range due {
@@ -137,7 +147,7 @@ func (s *snapshotSweep) batch(ctx context.Context, due []publishingstore.DueSnap
 func (s *snapshotSweep) organization(ctx context.Context, channels []publishingstore.DueSnapshot) error {
 	visit := &snapshotVisit{snapshotSweep: s}
 	for _, d := range channels {
-		if ctx.Err() != nil || visit.spent >= snapshotOrgTime {
+		if ctx.Err() != nil || s.isOver() || visit.spent >= snapshotOrgTime {
 			return nil
 		}
 		server := s.server(d.Destination)
@@ -146,7 +156,8 @@ func (s *snapshotSweep) organization(ctx context.Context, channels []publishings
 		}
 		err := visit.channel(ctx, d, server)
 		if errors.Is(err, errNoTurn) {
-			return err
+			s.end()
+			return nil
 		}
 		if pg.IsEnvironment(err) && !pg.IsOrgBusy(err) && ctx.Err() == nil {
 			return err
