@@ -39,7 +39,7 @@ type insightPlace struct {
 func NewAnalytics(cfg Config, deps Deps) *Analytics {
 	s := &Analytics{
 		core: newCore(cfg, deps), channels: NewChannels(cfg, deps), wait: insightWait,
-		places: limit.New[insightPlace](insightPlaces), pace: map[string]*rate.Limiter{},
+		places: limit.NewBounded[insightPlace](insightPlaces, insightWaiting), pace: map[string]*rate.Limiter{},
 	}
 	for _, platform := range s.analysts() {
 		s.pace[platform] = rate.NewLimiter(insightRate, insightBurst)

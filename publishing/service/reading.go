@@ -30,9 +30,11 @@ const (
 	insightWait = 5 * time.Second
 	insightTime = 20 * time.Second
 	// insightPlaces is how many calls of requests of one organization are in progress at one platform, so that no
-	// organization takes the whole rate of the platform. Others wait for a place for as long as for the answer.
-	insightPlaces = 4
-	maxProblem    = 1000 // bytes, see publishingstore.InsightFailed
+	// organization takes the whole rate of the platform. insightWaiting more wait for a place, for as long as for the
+	// answer.
+	insightPlaces  = 4
+	insightWaiting = 200
+	maxProblem     = 1000 // bytes, see publishingstore.InsightFailed
 	// storeTime is how long a result is tried to be stored after the request is gone.
 	storeTime = 10 * time.Second
 	// insightRate and insightBurst are how many readings a second, and at once, the requests of all organizations begin
