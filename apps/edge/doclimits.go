@@ -38,7 +38,7 @@ func (s *Server) requestLimits() []docs.Limit {
 	return []docs.Limit{
 		limitOf("Requests of an organization", count(s.deps.Limits.Requests), "a minute, of all its keys together."),
 		limitOf("Creates and edits at the same time", count(maxWrites), atOnce),
-		limitOf("Lists of posts at the same time", count(maxLists), atOnce),
+		limitOf("Lists of posts and reports at the same time", count(maxLists), atOnce),
 		limitOf("Other reads at the same time", count(maxReads), atOnce),
 		limitOf("Uploads at the same time", count(maxUploads), atOnce),
 		limitOf("Uploads from URLs at the same time", count(maxFetches), atOnce),

@@ -21,7 +21,7 @@ const (
 	maxWrites   = 4 // creates and edits of posts
 	maxBodies   = 4 // largest bodies of such requests, or smaller ones with as many bytes
 	maxReads    = 8 // other reads of the public API
-	maxLists    = 2 // lists of posts
+	maxLists    = 2 // lists of posts, and reports
 	maxUploads  = 4
 	maxFetches  = 2 // downloads of files from URLs
 	maxStreams  = 2 // videos that one address plays through the service
