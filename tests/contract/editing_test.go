@@ -1,7 +1,6 @@
 package contract
 
 import (
-	"encoding/json"
 	"maps"
 	"net/http"
 	"slices"
@@ -12,53 +11,41 @@ import (
 // TestEditing_StepsOfThePageWork runs the samples of the page about editing, moving and cancelling a post.
 func TestEditing_StepsOfThePageWork(t *testing.T) {
 	t.Parallel()
-	r := start(t, nil)
-	page := r.samples(t, "/docs/editing")
-	for language, runner := range runners {
-		t.Run(language, func(t *testing.T) {
-			t.Parallel()
-			o := r.organization(t)
-			c := o.channel(t, "A")
-			id := o.create(t, later(c.id, part("first"), part("its reply")))
-			step := func(name string, answer any) {
-				t.Helper()
-				output, err := runner.alone(t, r.find(t, page, language, name), "CRIER_API_KEY="+o.key, "CHANNEL_ID="+c.id, "POST_ID="+id)
-				if err == nil {
-					err = json.Unmarshal([]byte(output), answer)
-				}
-				if err != nil {
-					t.Fatalf("%s: %v, want an answer:\n%s", name, err, output)
-				}
+	start(t, nil).inEachLanguage(t, "/docs/editing", func(t *testing.T, l *reader) {
+		c := l.channel(t, "A")
+		id := l.create(t, later(c.id, part("first"), part("its reply")))
+		date := l.post(t, id).PublishDate
+		l.sets("CHANNEL_ID="+c.id, "POST_ID="+id, "PUBLISH_DATE="+date)
+		wants := func(step, state, date string) {
+			t.Helper()
+			got := l.post(t, id)
+			if got.State != state || got.contents() != "Hello again." || !strings.HasPrefix(got.PublishDate, date) {
+				t.Errorf("after %s the post is %s, %q at %s, want %s, %q at %s",
+					step, got.State, got.contents(), got.PublishDate, state, "Hello again.", date)
 			}
-			wants := func(step, state, date string) {
-				t.Helper()
-				got := o.post(t, id)
-				if got.State != state || got.contents() != "Hello again." || !strings.HasPrefix(got.PublishDate, date) {
-					t.Errorf("after %s the post is %s, %q at %s, want %s, %q at %s",
-						step, got.State, got.contents(), got.PublishDate, state, "Hello again.", date)
-				}
-			}
-			var read record
-			step("get-post", &read)
-			if read.ID != id || read.values()[0].ID != id {
-				t.Errorf("got the post %s whose first part is %s, want %s for both", read.ID, read.values()[0].ID, id)
-			}
-			var edited []created
-			step("edit", &edited)
-			wants("the edit", "QUEUE", "2035-01-01T09:00")
-			step("move", &edited)
-			wants("the move", "QUEUE", "2035-02-01T09:00")
-			var draft named
-			step("unschedule", &draft)
-			wants("the cancellation", "DRAFT", "2035-02-01T09:00")
-			step("move", &edited)
-			wants("the move of a draft", "QUEUE", "2035-02-01T09:00")
-			var gone named
-			step("delete-post", &gone)
-			o.get(t, "/posts/"+id).refusal(t, http.StatusNotFound)
-			o.wantCount(t, 0)
-		})
-	}
+		}
+		var read record
+		l.step(t, "get-post", &read)
+		if read.ID != id || read.values()[0].ID != id {
+			t.Errorf("got the post %s whose first part is %s, want %s for both", read.ID, read.values()[0].ID, id)
+		}
+		var edited []created
+		l.step(t, "edit", &edited)
+		wants("the edit", "QUEUE", date)
+		const moved = "2035-02-01T09:00"
+		l.sets("PUBLISH_DATE=" + moved + ":00Z")
+		l.step(t, "move", &edited)
+		wants("the move", "QUEUE", moved)
+		var draft named
+		l.step(t, "unschedule", &draft)
+		wants("the cancellation", "DRAFT", moved)
+		l.step(t, "move", &edited)
+		wants("the move of a draft", "QUEUE", moved)
+		var gone named
+		l.step(t, "delete-post", &gone)
+		l.get(t, "/posts/"+id).refusal(t, http.StatusNotFound)
+		l.wantCount(t, 0)
+	})
 }
 
 // TestEditing_ReplacesTheWholePost: what an edit leaves out is gone, but the tags.

@@ -23,52 +23,79 @@ func (r *rig) find(t *testing.T, page []sample, language, operation string) samp
 	return s
 }
 
+// reader follows the samples of a page in one language, as an organization of its own.
+type reader struct {
+	org
+	page     []sample
+	language string
+	// environment is what the reader has set, in the form NAME=value. The key is in it.
+	environment []string
+}
+
+// inEachLanguage runs a test of a page once for each language.
+func (r *rig) inEachLanguage(t *testing.T, page string, test func(t *testing.T, l *reader)) {
+	t.Helper()
+	samples := r.samples(t, page)
+	for language := range runners {
+		t.Run(language, func(t *testing.T) {
+			t.Parallel()
+			o := r.organization(t)
+			test(t, &reader{org: o, page: samples, language: language, environment: []string{"CRIER_API_KEY=" + o.key}})
+		})
+	}
+}
+
+// runs runs the sample of an operation and returns what it has written, and an error unless it exits with the status 0.
+func (l *reader) runs(t *testing.T, operation string) (string, error) {
+	t.Helper()
+	return runners[l.language].alone(t, l.find(t, l.page, l.language, operation), l.environment...)
+}
+
+// step runs the sample of an operation and decodes what it has written.
+func (l *reader) step(t *testing.T, operation string, answer any) {
+	t.Helper()
+	output, err := l.runs(t, operation)
+	if err == nil {
+		err = json.Unmarshal([]byte(output), answer)
+	}
+	if err != nil {
+		t.Fatalf("%s: %v, want an answer:\n%s", operation, err, output)
+	}
+}
+
+// sets sets variables for the steps that follow, each in the form NAME=value.
+func (l *reader) sets(variables ...string) { l.environment = append(l.environment, variables...) }
+
 // TestQuickStart_PublishesWithTheKeyAlone follows the steps in their order: what a step needs besides the key is in the
 // answer of the step before.
 func TestQuickStart_PublishesWithTheKeyAlone(t *testing.T) {
 	t.Parallel()
 	r := start(t, nil)
-	page := r.samples(t, "/docs/quick-start")
-	for language, runner := range runners {
-		t.Run(language, func(t *testing.T) {
-			t.Parallel()
-			o := r.organization(t)
-			c := o.channel(t, "A")
-			environment := []string{"CRIER_API_KEY=" + o.key}
-			step := func(operation string, answer any) {
-				t.Helper()
-				output, err := runner.alone(t, r.find(t, page, language, operation), environment...)
-				if err == nil {
-					err = json.Unmarshal([]byte(output), answer)
-				}
-				if err != nil {
-					t.Fatalf("%s: %v, want an answer:\n%s", operation, err, output)
-				}
-			}
-			var connected struct{ Connected bool }
-			step("is-connected", &connected)
-			var channels []named
-			step("list-channels", &channels)
-			if len(channels) != 1 {
-				t.Fatalf("got the channels %+v, want one", channels)
-			}
-			environment = append(environment, "CHANNEL_ID="+channels[0].ID)
-			var first, second []created
-			step("create-posts", &first)
-			step("create-posts", &second)
-			if len(first) != 1 || len(second) != 1 || first[0].PostID == second[0].PostID {
-				t.Fatalf("made are %+v and %+v, want two posts", first, second)
-			}
-			r.publishes(t, c, 2)
-			o.reaches(t, first[0].PostID, "PUBLISHED")
-			environment = append(environment, "POST_ID="+first[0].PostID)
-			var post record
-			step("get-post", &post)
-			if post.ID != first[0].PostID || post.State != "PUBLISHED" {
-				t.Errorf("got the post %s in the state %s, want %s, PUBLISHED", post.ID, post.State, first[0].PostID)
-			}
-		})
-	}
+	r.inEachLanguage(t, "/docs/quick-start", func(t *testing.T, l *reader) {
+		c := l.channel(t, "A")
+		var connected struct{ Connected bool }
+		l.step(t, "is-connected", &connected)
+		var channels []named
+		l.step(t, "list-channels", &channels)
+		if len(channels) != 1 {
+			t.Fatalf("got the channels %+v, want one", channels)
+		}
+		l.sets("CHANNEL_ID=" + channels[0].ID)
+		var first, second []created
+		l.step(t, "create-posts", &first)
+		l.step(t, "create-posts", &second)
+		if len(first) != 1 || len(second) != 1 || first[0].PostID == second[0].PostID {
+			t.Fatalf("made are %+v and %+v, want two posts", first, second)
+		}
+		r.publishes(t, c, 2)
+		l.reaches(t, first[0].PostID, "PUBLISHED")
+		l.sets("POST_ID=" + first[0].PostID)
+		var post record
+		l.step(t, "get-post", &post)
+		if post.ID != first[0].PostID || post.State != "PUBLISHED" {
+			t.Errorf("got the post %s in the state %s, want %s, PUBLISHED", post.ID, post.State, first[0].PostID)
+		}
+	})
 }
 
 // TestQuickStart_DraftGoesOutAtItsDate: who makes the post of the page a draft and schedules it waits for its date. A
@@ -98,18 +125,12 @@ func TestQuickStart_DraftGoesOutAtItsDate(t *testing.T) {
 // TestSamples_SayWhyTheyAreRefused: a sample that is refused writes the reason of the service and exits with an error.
 func TestSamples_SayWhyTheyAreRefused(t *testing.T) {
 	t.Parallel()
-	r := start(t, nil)
-	page := r.samples(t, "/docs")
-	for language, runner := range runners {
-		t.Run(language, func(t *testing.T) {
-			t.Parallel()
-			o := r.organization(t)
-			reason := o.do(t, http.MethodDelete, "/posts/"+exampleID("0b"), nil).refusal(t, http.StatusNotFound)
-			output, err := runner.alone(t, r.find(t, page, language, "delete-post"), "CRIER_API_KEY="+o.key)
-			var exit *exec.ExitError
-			if !errors.As(err, &exit) || !strings.Contains(output, reason) {
-				t.Errorf("it ends with %v and writes %q, want an error and the reason %q", err, output, reason)
-			}
-		})
-	}
+	start(t, nil).inEachLanguage(t, "/docs", func(t *testing.T, l *reader) {
+		reason := l.do(t, http.MethodDelete, "/posts/"+exampleID("0b"), nil).refusal(t, http.StatusNotFound)
+		output, err := l.runs(t, "delete-post")
+		var exit *exec.ExitError
+		if !errors.As(err, &exit) || !strings.Contains(output, reason) {
+			t.Errorf("it ends with %v and writes %q, want an error and the reason %q", err, output, reason)
+		}
+	})
 }

@@ -25,10 +25,10 @@ const firstPost = `{
   ]
 }`
 
-// editedPost is the body of the edit of a post that has one part. Its type and its date are to be filled in.
+// editedPost is the body of the edit of a post that has one part. Its type is to be filled in.
 const editedPost = `{
   "type": "TYPE",
-  "date": "DATE",
+  "date": "PUBLISH_DATE",
   "posts": [
     {
       "integration": {
@@ -56,20 +56,20 @@ func quickStart(operations map[string]operation, base string) (map[string][]samp
 }
 
 // editing returns the samples of the page about editing, moving and cancelling a post, by the name of the step. They
-// need the same variables as the quick start.
+// need the same variables as the quick start and PUBLISH_DATE.
 func editing(operations map[string]operation, base string) (map[string][]sample, error) {
-	edit := func(kind, date string) call {
+	edit := func(kind string) call {
 		c := callOf(operations["create-posts"], base)
-		c.Variables = []string{"CHANNEL_ID", "POST_ID"}
-		c.Body = strings.NewReplacer("TYPE", kind, "DATE", date).Replace(editedPost)
+		c.Variables = []string{"CHANNEL_ID", "POST_ID", "PUBLISH_DATE"}
+		c.Body = strings.Replace(editedPost, "TYPE", kind, 1)
 		return c
 	}
 	draft := callWithPost(operations["change-status"], base)
 	draft.Body = "{\n  \"status\": \"draft\"\n}"
 	draft.Headers = []header{{Name: fiber.HeaderContentType, Value: fiber.MIMEApplicationJSON}}
 	return samplesOfCalls(map[string]call{
-		"get-post": callWithPost(operations["get-post"], base), "edit": edit("update", "2035-01-01T09:00:00Z"),
-		"move": edit("schedule", "2035-02-01T09:00:00Z"), "unschedule": draft,
+		"get-post": callWithPost(operations["get-post"], base), "edit": edit("update"),
+		"move": edit("schedule"), "unschedule": draft,
 		"delete-post": callWithPost(operations["delete-post"], base),
 	})
 }
