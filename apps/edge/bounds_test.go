@@ -1,6 +1,7 @@
 package edge_test
 
 import (
+	"context"
 	"encoding/json"
 	"io"
 	"net"
@@ -9,9 +10,11 @@ import (
 	"testing"
 	"time"
 
+	"crier/apps/edge"
 	"crier/platform/fault"
 	"crier/platform/pg"
 	"crier/publishing"
+	"crier/tenancy"
 )
 
 // list returns a JSON array of equal elements with about so many bytes.
@@ -97,6 +100,56 @@ func TestSession_LimitsParallelRequestsOfOrganization(t *testing.T) {
 		want(t, <-answers, 200)
 	}
 	want(t, pause(), 200)
+}
+
+// waitingAnalytics are statistics of a platform that does not answer until release is closed.
+type waitingAnalytics struct {
+	analytics
+	release, waiting chan struct{}
+}
+
+func (a waitingAnalytics) Channel(
+	ctx context.Context, p tenancy.Principal, q publishing.GetAnalytics,
+) (publishing.Analytics, error) {
+	a.waiting <- struct{}{}
+	<-a.release
+	return a.analytics.Channel(ctx, p, q)
+}
+
+// Requests that wait for the server of a platform leave the places of all other requests free, the pause among them.
+func TestStatistics_ThatWaitDelayNothingElse(t *testing.T) {
+	t.Parallel()
+	const requests = 20
+	waiting := waitingAnalytics{release: make(chan struct{}), waiting: make(chan struct{}, requests)}
+	s := start(t, nil, func(d *edge.Deps) {
+		waiting.analytics = d.Analytics.(analytics)
+		d.Analytics = waiting
+	})
+	release := sync.OnceFunc(func() { close(waiting.release) })
+	t.Cleanup(release)
+	answers := make(chan answer, requests)
+	for i := range requests {
+		go func() {
+			if i%2 == 0 {
+				answers <- s.call(t, "GET", "/public/v1/analytics/channel", "", "Authorization", goodKey)
+			} else {
+				answers <- s.call(t, "GET", "/analytics/channel", "", "auth", goodSession)
+			}
+		}()
+	}
+	for range requests {
+		select {
+		case <-waiting.waiting:
+		case a := <-answers:
+			t.Fatalf("got %d, want that it waits: %s", a.status, a.body)
+		}
+	}
+	want(t, s.call(t, "GET", "/public/v1/integrations", "", "Authorization", goodKey), 200)
+	want(t, s.call(t, "PUT", "/integrations/c1/pause", `{"paused":true}`, "auth", goodSession, "Content-Type", "application/json"), 200)
+	release()
+	for range requests {
+		want(t, <-answers, 200)
+	}
 }
 
 // TestOrgBusy_Is429WithRetryAfter is about the share of database connections that an organization has over all

@@ -40,6 +40,7 @@ func (s *Server) requestLimits() []docs.Limit {
 		limitOf("Creates and edits at the same time", count(maxWrites), atOnce),
 		limitOf("Lists of posts and reports at the same time", count(maxLists), atOnce),
 		limitOf("Other reads at the same time", count(maxReads), atOnce),
+		limitOf("Reads of statistics at the same time", count(maxStatistics), atOnce),
 		limitOf("Uploads at the same time", count(maxUploads), atOnce),
 		limitOf("Uploads from URLs at the same time", count(maxFetches), atOnce),
 		limitOf("Wait for one of these places", inWords(placeTimeout), "then the answer is 429."),

@@ -81,6 +81,13 @@ const (
 	fetch Limits = "fetch"
 )
 
+// Limits of routes with an API key or a session.
+const (
+	// statistics reads no body and has REQUEST_TIMEOUT. At most maxStatistics run until their answers are written. They may
+	// wait for the servers of platforms, and take no places of other requests.
+	statistics Limits = "statistics"
+)
+
 // Limits of routes with a session.
 const (
 	// user reads JSON of at most BODY_LIMIT and has REQUEST_TIMEOUT. At most maxSessions run, those of form included.
@@ -142,6 +149,8 @@ func (s *Server) newGuards() guards {
 			user:     {body, inTime, sessions},
 			form:     {body, inTime, sessions, appapi.JSONOnly},
 			own:      {body, inTime, s.limitPersons(maxSessions), appapi.JSONOnly},
+
+			statistics: {inTime, s.limitAnswers(maxStatistics)},
 		},
 	}
 }
@@ -153,8 +162,8 @@ var limitsOf = map[Credential][]Limits{
 	signIn:   {quick, login, register},
 	visitor:  {quick, download, register},
 	operator: {quick},
-	apiKey:   {read, list, write, post, upload, fetch},
-	session:  {user, form},
+	apiKey:   {read, list, write, post, upload, fetch, statistics},
+	session:  {user, form, statistics},
 	joined:   {user},
 	admin:    {user, form},
 	owner:    {user, form},

@@ -18,14 +18,16 @@ import (
 // How many requests of a kind one organization may have in this process at the same time, so that it never takes all
 // connections to the database, nor all memory. Further requests wait for placeTimeout.
 const (
-	maxWrites   = 4 // creates and edits of posts
-	maxBodies   = 4 // largest bodies of such requests, or smaller ones with as many bytes
-	maxReads    = 8 // other reads of the public API
-	maxLists    = 2 // lists of posts, and reports
-	maxUploads  = 4
-	maxFetches  = 2 // downloads of files from URLs
-	maxStreams  = 2 // videos that one address plays through the service
-	maxSessions = 4 // requests with a session, besides those of the public API; of a person outside organizations, too
+	maxWrites  = 4 // creates and edits of posts
+	maxBodies  = 4 // largest bodies of such requests, or smaller ones with as many bytes
+	maxReads   = 8 // other reads of the public API
+	maxLists   = 2 // lists of posts, and reports
+	maxUploads = 4
+	maxFetches = 2 // downloads of files from URLs
+	maxStreams = 2 // videos that one address plays through the service
+	// maxStatistics is for reads of statistics, which may wait for the servers of platforms, with keys and sessions together.
+	maxStatistics = 32
+	maxSessions   = 4 // requests with a session, besides those of the public API; of a person outside organizations, too
 
 	placeTimeout = 5 * time.Second
 )

@@ -25,12 +25,12 @@ func (s *Server) routes(public *publicv1.API, api *appapi.API) []Route {
 // publicRoutes returns the public API. It is served under /api/public/v1 too, see withAliases.
 func publicRoutes(api *publicv1.API) []Route {
 	return []Route{
-		built("GET /public/v1/analytics/post/{postId}", "get-post-analytics", apiKey, read, api.PostAnalytics()),
-		built("GET /public/v1/analytics/{integration}", "get-analytics", apiKey, read, api.ChannelAnalytics()),
+		built("GET /public/v1/analytics/post/{postId}", "get-post-analytics", apiKey, statistics, api.PostAnalytics()),
+		built("GET /public/v1/analytics/{integration}", "get-analytics", apiKey, statistics, api.ChannelAnalytics()),
 		built("GET /public/v1/approvals", "list-approvals", apiKey, read, api.ListApprovals()),
 		built("DELETE /public/v1/approvals/{id}", "delete-approval", apiKey, write, api.DeleteApproval()),
 		built("GET /public/v1/connectors", "list-connectors", apiKey, read, api.ListConnectors()),
-		built("GET /public/v1/connectors/{id}/analytics", "get-figures", apiKey, read, api.Figures()),
+		built("GET /public/v1/connectors/{id}/analytics", "get-figures", apiKey, statistics, api.Figures()),
 		built("POST /public/v1/connectors/{id}/authorize", "authorize-connector", apiKey, write, api.Authorize()),
 		built("GET /public/v1/customers/{customerId}/report", "get-customer-report", apiKey, list, api.CustomerReport()),
 		built("GET /public/v1/find-slot", "find-any-slot", apiKey, read, api.FindAnySlot()),
@@ -165,8 +165,8 @@ func userRoutes(api *appapi.API) []Route {
 
 func channelRoutes(public *publicv1.API, api *appapi.API) []Route {
 	return []Route{
-		built("GET /analytics/post/{postId}", "get-post-analytics-app", session, user, tagged("Analytics", public.PostAnalytics())),
-		built("GET /analytics/{integration}", "get-analytics-app", session, user, public.ChannelAnalyticsInSession()),
+		built("GET /analytics/post/{postId}", "get-post-analytics-app", session, statistics, tagged("Analytics", public.PostAnalytics())),
+		built("GET /analytics/{integration}", "get-analytics-app", session, statistics, public.ChannelAnalyticsInSession()),
 		built("GET /connect/{integration}", "connect-callback", none, quick, api.ConnectCallback()),
 		built("POST /connect/{integration}", "connect-choice", none, quick, api.ConnectChoice()),
 		planned("POST /customers", session, user),
