@@ -66,6 +66,10 @@ func TestMetrics_ChangeLeavesOutToday(t *testing.T) {
 	if got := publishing.Metrics(known(false, days), march(10), march(10), march(10))[0]; got.Change != 0 {
 		t.Errorf("of today alone: got %+v, want no change", got)
 	}
+	days[3], days[4], days[11] = 10, 10, 1
+	if got := publishing.Metrics(known(false, days), march(9), march(14), march(10))[0]; got.Change != 0 {
+		t.Errorf("of a platform that was read on the 10th for the last time: got %+v, want no change", got)
+	}
 }
 
 func TestMetrics_HaveKnownDaysOfTheWindowInOrder(t *testing.T) {

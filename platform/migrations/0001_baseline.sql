@@ -1338,10 +1338,14 @@ create table insight (
   channel_id uuid not null,
   -- Null: the channel itself.
   post_id    uuid,
+  -- The id of the post on its platform, which publishing again replaces; empty for a channel.
+  release    text not null default '',
   read_at    timestamptz,
   -- The last attempt. When it failed, problem says why, as a sentence for people.
   tried_at   timestamptz,
   problem    text not null default '' check (octet_length(problem) <= 1000),
+  -- The platform has asked to wait until then.
+  again_at   timestamptz,
   -- When the snapshot of the day is due; null for a post, which is read with its channel.
   next_at    timestamptz,
   -- Snapshots that failed since the last one that did not: the next attempt waits the longer.

@@ -5,11 +5,9 @@ import (
 	"time"
 
 	"golang.org/x/sync/singleflight"
-	"golang.org/x/time/rate"
 
 	"crier/platform/fault"
 	"crier/platform/id"
-	"crier/platform/limit"
 	"crier/platform/pg"
 	"crier/publishing"
 	publishingstore "crier/publishing/store"
@@ -24,32 +22,19 @@ type Analytics struct {
 	reading singleflight.Group
 	// wait is insightWait.
 	wait time.Duration
-	// places are those of an organization at a platform, and pace limits the readings of requests of each platform.
-	places *limit.PerKey[insightPlace]
-	pace   map[string]*rate.Limiter
-}
-
-// insightPlace is an organization at a platform.
-type insightPlace struct {
-	org      tenancy.OrgID
-	platform string
+	// turns are those of the readings of requests.
+	turns *turns
 }
 
 // NewAnalytics returns the use cases. It starts no goroutine.
 func NewAnalytics(cfg Config, deps Deps) *Analytics {
-	s := &Analytics{
-		core: newCore(cfg, deps), channels: NewChannels(cfg, deps), wait: insightWait,
-		places: limit.NewBounded[insightPlace](insightPlaces, insightWaiting), pace: map[string]*rate.Limiter{},
-	}
-	for _, platform := range s.analysts() {
-		s.pace[platform] = rate.NewLimiter(insightRate, insightBurst)
-	}
-	return s
+	return &Analytics{core: newCore(cfg, deps), channels: NewChannels(cfg, deps), wait: insightWait, turns: newTurns()}
 }
 
 // Channel returns the statistics of a channel in the last days of UTC. What was read within an hour is returned as it is
-// stored, and otherwise the platform is asked. When that fails, the stored figures are returned; if none is in the
-// window, it ends with the last known day instead of today. A platform without statistics has none. It returns NotFound,
+// stored, and otherwise the platform is asked. When that fails, the stored figures are returned; if the platform has not
+// answered since the window began, it ends with the last known day instead of today. A platform without statistics has
+// none. It returns NotFound,
 // Invalid for a number of days that is out of range, Upstream when the platform cannot be asked and nothing is stored,
 // and RateLimited when nothing is stored and too many requests wait for the platform.
 func (s *Analytics) Channel(
@@ -155,7 +140,7 @@ func (s *Analytics) Figures(
 func checkDay(at, today time.Time) string {
 	switch {
 	case at.IsZero():
-		return "is required, as a day such as 2027-03-01"
+		return "must be a day such as 2027-03-01"
 	case at.After(today):
 		return "must not be after today, by the clocks of UTC"
 	}
@@ -179,24 +164,25 @@ func (s *Analytics) window(days int) insightWindow {
 	return insightWindow{earlier: last.AddDate(0, 0, 1-2*days), first: last.AddDate(0, 0, 1-days), last: last}
 }
 
-// statistics returns the metrics of a window. If nothing of it is known, because the platform has not answered for longer,
-// the window ends with the last known day.
+// statistics returns the metrics of a window. If the platform has not answered since the window began, it ends with the
+// last known day.
 func (s *Analytics) statistics(
 	ctx context.Context, org tenancy.OrgID, of publishingstore.InsightOf, stored publishingstore.Insight, w insightWindow,
 ) (publishing.Analytics, error) {
-	if stored.LastDay != nil && stored.LastDay.Before(w.first) {
+	if stored.ReadAt == nil {
+		return publishing.Analytics{}, nil
+	}
+	readOn := publishing.DayOf(*stored.ReadAt)
+	if stored.LastDay != nil && readOn.Before(w.first) {
 		w = w.endingOn(*stored.LastDay)
 		var err error
 		if stored, err = s.store.Insight(ctx, org, of, w.earlier, w.last); err != nil {
 			return publishing.Analytics{}, err
 		}
 	}
-	today := publishing.DayOf(s.deps.Clock.Now())
-	out := publishing.Analytics{Metrics: publishing.Metrics(stored.Days, w.first, w.last, today)}
-	if stored.ReadAt != nil {
-		out.AsOf = *stored.ReadAt
-	}
-	return out, nil
+	return publishing.Analytics{
+		Metrics: publishing.Metrics(stored.Days, w.first, w.last, readOn), AsOf: *stored.ReadAt,
+	}, nil
 }
 
 // endingOn returns the window of the same length that ends on a day.

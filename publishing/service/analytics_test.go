@@ -192,8 +192,8 @@ func TestAnalytics_OutageShowsLastFiguresAndEndsWithTheTruth(t *testing.T) {
 	read := r.now
 	r.platform.fail(away())
 	r.pass(48 * time.Hour)
-	r.want(r.impressions(4), "03-09:9 03-10:10 72.73") // 19 against 5+6: the known days
-	r.want(r.impressions(2), "03-09:9 03-10:10 26.67") // the last days that are known, against 7+8
+	r.want(r.impressions(4), "03-09:9 03-10:10 80")    // 9 against 5: the tenth was not over
+	r.want(r.impressions(2), "03-09:9 03-10:10 28.57") // the last days that are known, 9 against 7
 	out, err := r.read(4)
 	r.OK(err)
 	if !out.AsOf.Equal(read) {
@@ -277,6 +277,7 @@ func TestAnalytics_ManyRequestsOfOneOrganizationLeaveRoomForOthers(t *testing.T)
 	r := newAnalyticsRig(t)
 	other := r.Organization()
 	theirs := r.Connect(other.Org)
+	r.Tenant(other.Org, `update channel_queue set destination = 'slow' where channel_id = $1`, theirs)
 	begun, release := make(chan struct{}, 20), make(chan struct{})
 	r.platform.judge = func(s *connector.Session) error {
 		if strings.HasPrefix(s.Account.ID, "slow") {
@@ -285,7 +286,7 @@ func TestAnalytics_ManyRequestsOfOneOrganizationLeaveRoomForOthers(t *testing.T)
 		}
 		return nil
 	}
-	pace := r.analytics.SetPace(5) // one more than the places of an organization
+	pace := r.analytics.SetPace("slow", 5) // one more than the places of an organization
 	results := make(chan error, 12)
 	for range cap(results) {
 		c := r.channelOn(r.who.Org, "slow")
@@ -305,6 +306,124 @@ func TestAnalytics_ManyRequestsOfOneOrganizationLeaveRoomForOthers(t *testing.T)
 	for range cap(results) {
 		r.OK(<-results)
 	}
+}
+
+// What waits for its turn at a server is no failure of the server, and delays nothing at others.
+func TestAnalytics_ServersHaveTheirOwnTurns(t *testing.T) {
+	t.Parallel()
+	r := newAnalyticsRig(t)
+	r.analytics.SetPace("busy", 1)
+	ask := func(c publishing.ChannelID) error {
+		_, err := r.analytics.Channel(r.Context(), r.who, publishing.GetAnalytics{Channel: c.String(), Days: 7})
+		return err
+	}
+	first, second := r.channelOn(r.who.Org, "busy"), r.channelOn(r.who.Org, "busy")
+	r.OK(ask(first))
+	if err := ask(second); !fault.Is(err, fault.RateLimited) {
+		t.Errorf("got the error %v, want RateLimited", err)
+	}
+	r.OK(ask(r.channelOn(r.who.Org, "idle")))
+	r.analytics.SetPace("busy", 1)
+	r.OK(ask(second)) // at once: nothing has failed
+}
+
+// A platform that asks to wait is left alone for that time, and told so where nothing is known.
+func TestAnalytics_RetryAfterIsHonoured(t *testing.T) {
+	t.Parallel()
+	r := newAnalyticsRig(t)
+	r.impressions(1)
+	r.platform.calls()
+	r.platform.fail(&connector.Error{Kind: connector.KindTransient, Status: 429, After: 30 * time.Hour, Public: "Slow down."})
+	r.pass(2 * time.Hour)
+	r.want(r.impressions(1), "03-10:10 0")
+	r.platform.fail(nil)
+	r.pass(23 * time.Hour)
+	r.impressions(1)
+	r.snapshots()
+	r.want(fmt.Sprint(r.platform.calls()), "[channel 03-08 03-10]")
+	r.pass(time.Hour) // a day, the longest wait
+	r.want(r.impressions(1), "03-11:11 0")
+}
+
+// A platform that does not know a post for some days leaves no hole.
+func TestAnalytics_DaysOfNoAnswerAreReadLater(t *testing.T) {
+	t.Parallel()
+	r := newAnalyticsRig(t)
+	post := r.publish(r.channel, march10, "remote")
+	r.post(post)
+	r.platform.fail(&connector.Error{Kind: connector.KindContent, Status: 404, Public: "There is no such post."})
+	for range 6 {
+		r.pass(24 * time.Hour)
+		r.post(post)
+	}
+	r.platform.fail(nil)
+	r.pass(24 * time.Hour)
+	if out := r.post(post); len(out.Metrics) != 2 || len(out.Metrics[0].Points) != 8 {
+		t.Errorf("got %+v, want the eight days since the tenth", out)
+	}
+}
+
+// A post that the platform no longer knows has no figures in a window that began later; an outage shows the last ones.
+func TestAnalytics_OnlyAnOutageMovesTheWindow(t *testing.T) {
+	t.Parallel()
+	r := newAnalyticsRig(t)
+	post := r.publish(r.channel, march10, "remote")
+	r.post(post)
+	r.pass(40 * 24 * time.Hour)
+	r.platform.fail(away())
+	if out := r.post(post); len(out.Metrics) != 2 || !out.AsOf.Equal(r.now.AddDate(0, 0, -40)) {
+		t.Errorf("in an outage: got %+v, want the figures of then", out)
+	}
+	r.pass(time.Hour)
+	r.platform.fail(&connector.Error{Kind: connector.KindContent, Status: 404, Public: "There is no such post."})
+	if out := r.post(post); len(out.Metrics) != 0 || !out.AsOf.Equal(r.now) {
+		t.Errorf("gone from the platform: got %+v, want nothing", out)
+	}
+}
+
+// A post that was published again has the figures of its new publication only, also when an old reading ends late.
+func TestAnalytics_PublishedAgainBeginsAnew(t *testing.T) {
+	t.Parallel()
+	r := newAnalyticsRig(t)
+	post := r.publish(r.channel, march10.AddDate(0, 0, -3), "first")
+	if out := r.post(post); len(out.Metrics) != 2 || len(out.Metrics[0].Points) != 4 {
+		t.Fatalf("got %+v, want four days", out)
+	}
+	r.Tenant(r.who.Org, `update post set release_id = 'second', publish_date = $2, due = $2 where id = $1`, post, march10)
+	r.platform.calls()
+	if out := r.post(post); len(out.Metrics) != 2 || len(out.Metrics[0].Points) != 1 {
+		t.Errorf("got %+v, want one day", out)
+	}
+	r.want(fmt.Sprint(r.platform.calls()), "[second 03-10 03-10]") // within the hour
+	late := publishingstore.ReadInsight{
+		InsightOf: publishingstore.InsightOf{Channel: r.channel, Post: post, Release: "first"},
+		Days:      []publishing.DayFigures{{Day: march10, Counts: map[string]float64{"impressions": 465}}},
+	}
+	r.OK(r.Store.SaveInsights(r.Context(), r.who.Org, r.now, []publishingstore.ReadInsight{late}))
+	r.OK(r.Store.InsightFailed(r.Context(), r.who.Org, late.InsightOf, publishingstore.InsightFailure{At: r.now, Problem: "late"}))
+	if out := r.post(post); len(out.Metrics) != 2 || len(out.Metrics[1].Points) != 1 || out.Metrics[1].Points[0].Value != 10 {
+		t.Errorf("after a late answer: got %+v, want the figures of the second publication", out)
+	}
+}
+
+// A platform whose labels change all the time has the latest of a day.
+func TestAnalytics_LabelsOfADayAreBounded(t *testing.T) {
+	t.Parallel()
+	r := newAnalyticsRig(t)
+	for round := range 9 {
+		r.platform.replace = nil
+		for i := range 20 {
+			label := fmt.Sprint(strings.Repeat("x", 90), " ", round, " ", i)
+			r.platform.replace = append(r.platform.replace, connector.Series{Label: label, Points: []connector.Point{{Day: march10, Value: 1}}})
+		}
+		out, err := r.read(1)
+		r.OK(err)
+		if n := len(out.Metrics); n < 20 {
+			t.Errorf("round %d: got %d metrics, want those of the last answer", round, n)
+		}
+		r.pass(time.Hour)
+	}
+	r.want(fmt.Sprint(len(r.platform.calls())), "9")
 }
 
 // A platform that hangs is no failure of the database, and is left alone for a minute.

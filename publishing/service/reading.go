@@ -25,23 +25,16 @@ const (
 	// insightOverlap is how many days before the last reading are read again, because platforms complete the figures of a
 	// day later.
 	insightOverlap = 2
-	// insightWait is how long a request waits for the platform when there are figures that it can return, and insightTime
-	// how long the platform has to answer.
+	// insightWait is how long a request waits for the platform when there are figures that it can return, insightTurn how
+	// long a reading waits for its turn, and insightTime how long the platform then has to answer.
 	insightWait = 5 * time.Second
+	insightTurn = 8 * time.Second
 	insightTime = 20 * time.Second
-	// insightPlaces is how many calls of requests of one organization are in progress at one platform, so that no
-	// organization takes the whole rate of the platform. insightWaiting more wait for a place, for as long as for the
-	// answer.
-	insightPlaces  = 4
-	insightWaiting = 200
-	maxProblem     = 1000 // bytes, see publishingstore.InsightFailed
+	// insightAgain is the longest time that a platform that asks to wait is left alone.
+	insightAgain = 24 * time.Hour
+	maxProblem   = 1000 // bytes, see publishingstore.InsightFailure
 	// storeTime is how long a result is tried to be stored after the request is gone.
 	storeTime = 10 * time.Second
-	// insightRate and insightBurst are how many readings a second, and at once, the requests of all organizations begin
-	// at one platform in one process. A reading is one call, or three when its access is refreshed. With SnapshotRate,
-	// three processes make as many calls as a Bluesky server takes from one client.
-	insightRate  = 2
-	insightBurst = 20
 )
 
 // insightTarget is what the statistics are of: a channel, or a post, which has a ref and the day of its publication.
@@ -57,7 +50,7 @@ func targetOfChannel(a publishingstore.Access) insightTarget {
 
 func targetOf(r publishingstore.Released) insightTarget {
 	return insightTarget{
-		of:  publishingstore.InsightOf{Channel: r.Channel, Post: r.Post},
+		of:  publishingstore.InsightOf{Channel: r.Channel, Post: r.Post, Release: r.ID},
 		ref: connector.Ref{ID: r.ID, URL: r.URL, Data: r.Data}, published: r.PublishedOn,
 	}
 }
@@ -67,8 +60,9 @@ type reading struct {
 	access publishingstore.Access
 	insightTarget
 	analyst connector.Analyst
-	// last is when the target was last read; nil when it never was.
-	last *time.Time
+	// last is when the target was last read, and lastDay the last day of which anything is known; nil when it never was,
+	// and when nothing is.
+	last, lastDay *time.Time
 	// refresh asks for figures that are no older than insightPause.
 	refresh bool
 }
@@ -95,7 +89,7 @@ func (s *Analytics) current(
 		}
 		return stored, nil
 	}
-	r.last = stored.ReadAt
+	r.last, r.lastDay = stored.ReadAt, stored.LastDay
 	if err := s.readOnce(ctx, r); err != nil {
 		if stored.ReadAt != nil {
 			return stored, nil
@@ -110,7 +104,7 @@ func (s *Analytics) current(
 // when something was read before, no longer than insightWait. What it has begun goes on then.
 func (s *Analytics) readOnce(ctx context.Context, r reading) error {
 	detached := context.WithoutCancel(ctx)
-	result := s.reading.DoChan(r.of.Channel.String()+r.of.Post.String(), func() (any, error) {
+	result := s.reading.DoChan(r.of.Channel.String()+r.of.Post.String()+r.of.Release, func() (any, error) {
 		stored, err := s.store.Insight(detached, r.org(), r.of, time.Time{}, time.Time{})
 		if err != nil || !isStale(stored, s.deps.Clock.Now(), r.refresh) {
 			return nil, err // another call has ended since the caller looked
@@ -135,40 +129,39 @@ func isStale(stored publishingstore.Insight, now time.Time, refresh bool) bool {
 	if refresh {
 		age = insightPause
 	}
-	if stored.ReadAt != nil && now.Sub(*stored.ReadAt) < age {
+	if stored.ReadAt != nil && now.Sub(*stored.ReadAt) < age || stored.AgainAt != nil && now.Before(*stored.AgainAt) {
 		return false
 	}
 	return stored.TriedAt == nil || now.Sub(*stored.TriedAt) >= insightPause
 }
 
-// read asks the platform and stores the answer, or why it failed. It returns the error of the platform or of the
-// database.
+// read waits for its turn, asks the platform and stores the answer, or why it failed. It returns the error of the
+// platform or of the database, and RateLimited when its turn does not come within insightTurn.
 func (s *Analytics) read(ctx context.Context, r reading) error {
+	leave, err := s.turns.enter(ctx, r.org(), r.access.Destination)
+	if err != nil {
+		return err
+	}
+	defer leave()
 	now := s.deps.Clock.Now()
-	days, err := s.askInTurn(ctx, r, now)
+	days, err := s.askNow(ctx, r, now)
 	if err != nil {
 		s.failed(ctx, r, now, err)
 		return err
 	}
-	return s.store.SaveInsights(ctx, r.org(), now, []publishingstore.ReadInsight{{InsightOf: r.of, Days: days}})
+	err = s.store.SaveInsights(ctx, r.org(), now, []publishingstore.ReadInsight{{InsightOf: r.of, Days: days}})
+	if pg.IsRefused(err) {
+		err = &connector.Error{
+			Kind: connector.KindOperator, Public: "The statistics that the platform has sent cannot be stored.", Err: err,
+		}
+		s.failed(ctx, r, now, err)
+	}
+	return err
 }
 
-// askInTurn is ask when the organization has a place and it is its turn, within insightTime. The place comes first, so
-// that an organization with many requests has few of them in the queue of all.
-func (s *Analytics) askInTurn(
-	ctx context.Context, r reading, now time.Time,
-) (days []publishing.DayFigures, err error) {
+func (s *Analytics) askNow(ctx context.Context, r reading, now time.Time) (days []publishing.DayFigures, err error) {
 	ctx, cancel := context.WithTimeout(ctx, insightTime)
 	defer cancel()
-	platform := r.access.Channel.Connector
-	leave, err := s.places.Enter(ctx, insightPlace{org: r.org(), platform: platform})
-	if err != nil {
-		return nil, tooManyReadings(err)
-	}
-	defer leave()
-	if err := s.pace[platform].Wait(ctx); err != nil {
-		return nil, tooManyReadings(err)
-	}
 	err = s.deps.Access.Read(ctx, r.access, func(ctx context.Context, c *access.Channel) (err error) {
 		days, err = r.ask(ctx, c.Session, now)
 		return err
@@ -176,21 +169,19 @@ func (s *Analytics) askInTurn(
 	return days, err
 }
 
-func tooManyReadings(err error) error {
-	return &fault.Error{
-		Kind: fault.RateLimited, Op: "publishing.analytics", RetryAfter: 30 * time.Second, Err: err,
-		Message: "Too many statistics of this platform are asked for; try again in half a minute.",
-	}
-}
-
-// ask reads the days since the last reading from a platform. A post that the platform does not know has no figures.
+// ask reads the days since the last one that is known, at most publishing.AnalyticsHistory, from a platform. A post that
+// the platform does not know has no figures.
 func (r reading) ask(
 	ctx context.Context, session *connector.Session, now time.Time,
 ) ([]publishing.DayFigures, error) {
 	until := publishing.DayOf(now)
 	since := until.AddDate(0, 0, -publishing.AnalyticsHistory)
-	if r.last != nil {
-		since = latest(since, publishing.DayOf(*r.last).AddDate(0, 0, -insightOverlap))
+	if r.last != nil && r.lastDay != nil {
+		known := publishing.DayOf(*r.last)
+		if r.lastDay.Before(known) {
+			known = publishing.DayOf(*r.lastDay)
+		}
+		since = latest(since, known.AddDate(0, 0, -insightOverlap))
 	}
 	if r.of.Post.IsZero() {
 		series, err := r.analyst.Channel(ctx, session, since, until)
@@ -243,21 +234,26 @@ func figuresOf(series []connector.Series, since, until time.Time) []publishing.D
 	return out
 }
 
-// failed logs why a platform could not be asked, and stores it also when ctx is over. Too many calls of the organization
-// are no failure of the platform.
+// failed logs why a platform could not be read, and stores it also when ctx is over.
 func (s *Analytics) failed(ctx context.Context, r reading, now time.Time, err error) {
-	if fault.Is(err, fault.RateLimited) {
-		return
-	}
 	s.deps.Log.WarnContext(ctx, "the statistics of a channel could not be read",
 		"org", r.org(), "channel", r.of.Channel, "connector", r.access.Channel.Connector, "error", err)
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), storeTime)
 	defer cancel()
-	problem := connector.Clean(publicOf(err), maxProblem)
-	if err := s.store.InsightFailed(ctx, r.org(), r.of, now, problem); err != nil {
+	if err := s.store.InsightFailed(ctx, r.org(), r.of, failureOf(now, err)); err != nil {
 		s.deps.Log.ErrorContext(ctx, "the failure of a reading of statistics could not be stored",
 			"org", r.org(), "channel", r.of.Channel, "error", err)
 	}
+}
+
+func failureOf(now time.Time, err error) publishingstore.InsightFailure {
+	out := publishingstore.InsightFailure{At: now, Problem: connector.Clean(publicOf(err), maxProblem)}
+	var e *connector.Error
+	if errors.As(err, &e) && e.After > 0 {
+		again := now.Add(min(e.After, insightAgain))
+		out.Again = &again
+	}
+	return out
 }
 
 // publicOf returns why a platform could not be asked, as a sentence for people.

@@ -44,7 +44,7 @@ const (
 	snapshotRest = 2 * time.Hour
 )
 
-// SnapshotRate is how many readings a second TakeSnapshots begins at one server, see insightRate. The smallest limit for
+// SnapshotRate is how many readings a second TakeSnapshots begins at one server, see turnRate. The smallest limit for
 // one client that a platform documents is that of a Bluesky server, 3,000 calls in five minutes.
 const SnapshotRate = 4
 
@@ -212,13 +212,13 @@ func (s *snapshotVisit) channel(ctx context.Context, d publishingstore.DueSnapsh
 	if !source.Active {
 		return s.store.PutOffSnapshot(ctx, d.Org, d.Channel, next)
 	}
-	r := reading{access: source.Access, insightTarget: targetOfChannel(source.Access), last: source.ReadAt}
-	days, err := s.ask(ctx, server, &r, now)
+	r := reading{access: source.Access, insightTarget: targetOfChannel(source.Access), last: source.ReadAt, lastDay: source.LastDay}
+	days, err := s.ask(ctx, server, &r)
 	if err != nil {
 		return s.notRead(ctx, source.Access, d.Channel, now, err)
 	}
 	all := []publishingstore.ReadInsight{{InsightOf: r.of, Days: days, Next: &next}}
-	all = append(all, s.posts(ctx, server, r.access, source.Posts, now)...)
+	all = append(all, s.posts(ctx, server, r.access, source.Posts)...)
 	if err := s.store.SaveInsights(ctx, d.Org, now, all); err != nil {
 		return err
 	}
@@ -231,14 +231,14 @@ func (s *snapshotVisit) channel(ctx context.Context, d publishingstore.DueSnapsh
 // posts reads the statistics of posts. When the platform fails on one, or the time of the organization is over, the rest
 // of them is left out.
 func (s *snapshotVisit) posts(
-	ctx context.Context, server *snapshotServer, a publishingstore.Access, posts []publishingstore.Released, now time.Time,
+	ctx context.Context, server *snapshotServer, a publishingstore.Access, posts []publishingstore.Released,
 ) (out []publishingstore.ReadInsight) {
 	for _, p := range posts {
 		if s.spent >= snapshotOrgTime {
 			break
 		}
 		r := reading{access: a, insightTarget: targetOf(p)}
-		days, err := s.ask(ctx, server, &r, now)
+		days, err := s.ask(ctx, server, &r)
 		if errors.Is(err, errNoTurn) {
 			break
 		}
@@ -262,14 +262,14 @@ func (s *snapshotVisit) notRead(
 	}
 	s.deps.Log.WarnContext(ctx, "the statistics of a channel could not be read for the snapshot of the day",
 		"org", a.Channel.Org, "channel", channel, "connector", a.Channel.Connector, "error", err)
-	return s.store.SnapshotFailed(ctx, a.Channel.Org, channel, now, connector.Clean(publicOf(err), maxProblem))
+	return s.store.SnapshotFailed(ctx, a.Channel.Org, channel, failureOf(now, err))
 }
 
 // ask waits for the server's turn and reads the days since the last reading. The access of r is then the one that was
 // used, which may be a new one. It returns errNoTurn when ctx ends before the turn. A panic of a connector is an error,
 // because the sweep has goroutines of its own.
 func (s *snapshotVisit) ask(
-	ctx context.Context, server *snapshotServer, r *reading, now time.Time,
+	ctx context.Context, server *snapshotServer, r *reading,
 ) (days []publishing.DayFigures, err error) {
 	if server.pace.Wait(ctx) != nil {
 		return nil, errNoTurn
@@ -284,7 +284,7 @@ func (s *snapshotVisit) ask(
 	defer cancel()
 	err = s.deps.Access.Read(ctx, r.access, func(ctx context.Context, c *access.Channel) (err error) {
 		r.access.Credential = c.Sealed
-		days, err = r.ask(ctx, c.Session, now)
+		days, err = r.ask(ctx, c.Session, s.deps.Clock.Now())
 		return err
 	})
 	took := clock.Boot() - began

@@ -61,13 +61,13 @@ func TestSnapshots_ReadEachChannelOnceADay(t *testing.T) {
 		t.Errorf("got %d channels read, want one", n)
 	}
 	r.want(fmt.Sprint(r.platform.calls()), "[channel 09-11 03-10 recent 03-08 03-10]")
-	post := func(p publishing.PostID) publishingstore.InsightOf {
-		return publishingstore.InsightOf{Channel: r.channel, Post: p}
+	post := func(p publishing.PostID, release string) publishingstore.InsightOf {
+		return publishingstore.InsightOf{Channel: r.channel, Post: p, Release: release}
 	}
-	if n := r.known(r.who.Org, post(recent)); n != 3 {
+	if n := r.known(r.who.Org, post(recent, "recent")); n != 3 {
 		t.Errorf("got %d days of the recent post, want three", n)
 	}
-	if n := r.known(r.who.Org, post(old)); n != 0 {
+	if n := r.known(r.who.Org, post(old, "old")); n != 0 {
 		t.Errorf("got %d days of the old post, want none", n)
 	}
 	days := 0

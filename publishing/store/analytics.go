@@ -18,6 +18,9 @@ type InsightOf struct {
 	Channel publishing.ChannelID
 	// Post is the first post of a thread; zero for the channel itself.
 	Post publishing.PostID
+	// Release is the id of the post on its platform. What is stored of another one, which the post had before it was
+	// published again, is neither returned nor added to.
+	Release string
 }
 
 func (i InsightOf) subject() uuid.UUID {
@@ -34,6 +37,8 @@ type Insight struct {
 	// TriedAt is when that was last tried, with Problem as the sentence for people when it failed since ReadAt.
 	TriedAt *time.Time `db:"tried_at"`
 	Problem string     `db:"problem"`
+	// AgainAt is when the platform may be asked again, if it has asked to wait.
+	AgainAt *time.Time `db:"again_at"`
 	// LastDay is the last day of which anything is known; nil when there is none.
 	LastDay *time.Time `db:"last_day"`
 	// Days are those that were asked for and of which something is known, the first one first.
@@ -41,11 +46,14 @@ type Insight struct {
 }
 
 const insightRead = `-- publishing.InsightRead
-select i.read_at, i.tried_at, i.problem, (select max(d.day) from insight_day d where d.subject = i.subject) as last_day
-from insight i where i.subject = $1`
+select i.read_at, i.tried_at, i.problem, i.again_at,
+  (select max(d.day) from insight_day d where d.subject = i.subject) as last_day
+from insight i where i.subject = $1 and i.release = $2`
 
 const insightDays = `-- publishing.InsightDays
-select day, counts, levels from insight_day where subject = $1 and day >= $2 and day <= $3 order by day`
+select d.day, d.counts, d.levels
+from insight i join insight_day d on d.org_id = i.org_id and d.subject = i.subject
+where i.subject = $1 and i.release = $2 and d.day >= $3 and d.day <= $4 order by d.day`
 
 // Insight returns what is stored, with the figures of the days from first to last. It is zero when nothing is.
 func (s *Store) Insight(
@@ -57,16 +65,16 @@ func (s *Store) Insight(
 
 func queueInsight(b *pgx.Batch, of InsightOf, first, last time.Time, out *Insight) {
 	var days []publishing.DayFigures
-	b.Queue(insightRead, of.subject()).Query(func(rows pgx.Rows) error {
+	b.Queue(insightRead, of.subject(), of.Release).Query(func(rows pgx.Rows) error {
 		*out = Insight{}
 		for rows.Next() {
-			if err := rows.Scan(&out.ReadAt, &out.TriedAt, &out.Problem, &out.LastDay); err != nil {
+			if err := rows.Scan(&out.ReadAt, &out.TriedAt, &out.Problem, &out.AgainAt, &out.LastDay); err != nil {
 				return err
 			}
 		}
 		return rows.Err()
 	})
-	b.Queue(insightDays, of.subject(), first, last).Query(func(rows pgx.Rows) error {
+	b.Queue(insightDays, of.subject(), of.Release, first, last).Query(func(rows pgx.Rows) error {
 		err := into(&days, scanDay)(rows)
 		out.Days = days
 		return err
@@ -90,8 +98,14 @@ type ReadInsight struct {
 	Days []publishing.DayFigures
 }
 
+// insightForget deletes what is known of a post under the id that it had on its platform before this one.
+const insightForget = `-- publishing.InsightForget
+delete from insight i
+where i.subject = $1 and i.release <> $2 and exists (select from post p where p.id = i.post_id and p.release_id = $2)`
+
 // SaveInsights adds what was read at a time, in one transaction. Figures of a day that has some already replace those
-// with the same label. What is read of a channel or a post that is gone by then is not stored.
+// with the same label. What is read of a channel or a post that is gone by then, or of a post that was published again,
+// is not stored.
 func (s *Store) SaveInsights(ctx context.Context, org tenancy.OrgID, now time.Time, all []ReadInsight) error {
 	return s.db.WriteOrg(ctx, org.UUID(), func(b *pgx.Batch) {
 		for _, r := range all {
@@ -100,7 +114,8 @@ func (s *Store) SaveInsights(ctx context.Context, org tenancy.OrgID, now time.Ti
 			for i, d := range r.Days {
 				days[i], counts[i], levels[i] = d.Day, orEmpty(d.Counts), orEmpty(d.Levels)
 			}
-			b.Queue(insightsSave, r.subject(), r.Channel, r.Post, now, r.Next, days, counts, levels)
+			b.Queue(insightForget, r.subject(), r.Release)
+			b.Queue(insightsSave, r.subject(), r.Channel, r.Post, now, r.Next, days, counts, levels, r.Release)
 		}
 	})
 }
@@ -113,34 +128,44 @@ func orEmpty(m map[string]float64) map[string]float64 {
 }
 
 const snapshotFailed = `-- publishing.SnapshotFailed
-update insight set tried_at = $2::timestamptz, problem = $3, failures = least(failures + 1, 100),
-  next_at = $2::timestamptz + (2 + least(failures, 2)) * interval '1 hour'
+update insight set tried_at = $2::timestamptz, problem = $3, again_at = $4, failures = least(failures + 1, 100),
+  next_at = greatest($4, $2::timestamptz + (2 + least(failures, 2)) * interval '1 hour')
 where subject = $1`
 
+// InsightFailure is why a platform could not be read.
+type InsightFailure struct {
+	At time.Time
+	// Problem is a sentence for people of at most 1,000 bytes.
+	Problem string
+	// Again is when the platform may be asked again, if it has asked to wait; nil otherwise.
+	Again *time.Time
+}
+
 // SnapshotFailed is InsightFailed for the snapshot of a channel. The channel is due again after 2 hours, then 3, and then
-// after 4 each time.
+// after 4 each time, and not before the time Again.
 func (s *Store) SnapshotFailed(
-	ctx context.Context, org tenancy.OrgID, channel publishing.ChannelID, now time.Time, problem string,
+	ctx context.Context, org tenancy.OrgID, channel publishing.ChannelID, f InsightFailure,
 ) error {
 	return s.db.WriteOrg(ctx, org.UUID(), func(b *pgx.Batch) {
-		b.Queue(snapshotFailed, channel, now, problem)
+		b.Queue(snapshotFailed, channel, f.At, f.Problem, f.Again)
 	})
 }
 
 const insightFailed = `-- publishing.InsightFailed
-insert into insight (org_id, subject, channel_id, post_id, tried_at, problem)
-select c.org_id, $1, $2, $3, $4, $5 from channel c
+insert into insight (org_id, subject, channel_id, post_id, tried_at, problem, again_at, release, next_at)
+select c.org_id, $1, $2, $3, $4, $5, $6, $7, case when $3::uuid is null then $6::timestamptz end from channel c
 where c.id = $2 and c.deleted_at is null
-  and ($3::uuid is null or exists (select from post p where p.id = $3 and p.channel_id = c.id))
-on conflict (org_id, subject) do update set tried_at = $4, problem = $5`
+  and ($3::uuid is null or exists (
+    select from post p where p.id = $3 and p.channel_id = c.id and p.release_id = $7))
+on conflict (org_id, subject) do update set tried_at = $4, problem = $5, again_at = $6,
+  next_at = case when $3::uuid is null then greatest(insight.next_at, $6) end`
 
-// InsightFailed stores that the platform could not be read at a time, and why, as a sentence for people of at most 1,000
-// bytes.
-func (s *Store) InsightFailed(
-	ctx context.Context, org tenancy.OrgID, of InsightOf, now time.Time, problem string,
-) error {
+// InsightFailed stores that the platform could not be read. A snapshot of the channel also waits as long as the platform
+// has asked for.
+func (s *Store) InsightFailed(ctx context.Context, org tenancy.OrgID, of InsightOf, f InsightFailure) error {
 	return s.db.WriteOrg(ctx, org.UUID(), func(b *pgx.Batch) {
-		b.Queue(insightFailed, of.subject(), of.Channel, of.Post, now, problem)
+		b.Queue(insightForget, of.subject(), of.Release)
+		b.Queue(insightFailed, of.subject(), of.Channel, of.Post, f.At, f.Problem, f.Again, of.Release)
 	})
 }
 
@@ -235,8 +260,9 @@ type SnapshotSource struct {
 	Access Access
 	// Active is false when the people of the organization have no access.
 	Active bool
-	// ReadAt is when the statistics of the channel were last read; nil when they never were.
-	ReadAt *time.Time
+	// ReadAt is when the statistics of the channel were last read, and LastDay the last day of which anything is known;
+	// nil when they never were, and when nothing is.
+	ReadAt, LastDay *time.Time
 	// Posts are the latest that were published.
 	Posts []Released
 }
@@ -266,6 +292,6 @@ func (s *Store) SnapshotSource(
 	if err != nil {
 		return out, err
 	}
-	out.Access, out.ReadAt = Access{Channel: rows[0].channel(), Credential: rows[0].Credential}, insight.ReadAt
+	out.Access, out.ReadAt, out.LastDay = rows[0].access(), insight.ReadAt, insight.LastDay
 	return out, nil
 }

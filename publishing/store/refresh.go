@@ -16,16 +16,25 @@ import (
 type Access struct {
 	Channel    publishing.Channel
 	Credential []byte
+	// Destination is the host that is asked, or the connector when it is not known.
+	Destination string
 }
 
 type accessRow struct {
 	listedChannel
-	Credential []byte `db:"credential"`
+	Credential  []byte `db:"credential"`
+	Destination string `db:"destination" sql:"coalesce(nullif(q.destination, ''), c.connector)"`
+}
+
+func (r accessRow) access() Access {
+	return Access{Channel: r.channel(), Credential: r.Credential, Destination: r.Destination}
 }
 
 var channelAccess = `-- publishing.ChannelAccess
 select ` + columns[accessRow]("c") + `
-from channel c left join customer u on u.org_id = c.org_id and u.id = c.customer_id
+from channel c
+left join customer u on u.org_id = c.org_id and u.id = c.customer_id
+left join channel_queue q on q.org_id = c.org_id and q.channel_id = c.id
 where c.id = $1 and c.deleted_at is null`
 
 // ChannelAccess returns a connected channel with its sealed credential, or pgx.ErrNoRows.
@@ -42,7 +51,7 @@ func (s *Store) ChannelAccess(
 	if len(rows) == 0 {
 		return out, pgx.ErrNoRows
 	}
-	return Access{Channel: rows[0].channel(), Credential: rows[0].Credential}, nil
+	return rows[0].access(), nil
 }
 
 // RefreshState is what BeginRefresh found.

@@ -333,10 +333,10 @@ func analyticsQuestions(s *publishingstore.Store) map[string]question {
 		},
 		"Store.InsightFailed": func(t *testing.T, m, th tenantFixture) bool {
 			of := publishingstore.InsightOf{Channel: th.channel.ID, Post: th.post.ID}
-			return s.InsightFailed(t.Context(), m.org, of, now, "refused") == nil
+			return s.InsightFailed(t.Context(), m.org, of, publishingstore.InsightFailure{At: now, Problem: "refused"}) == nil
 		},
 		"Store.SnapshotFailed": func(t *testing.T, m, th tenantFixture) bool {
-			return s.SnapshotFailed(t.Context(), m.org, th.channel.ID, now, "refused") == nil
+			return s.SnapshotFailed(t.Context(), m.org, th.channel.ID, publishingstore.InsightFailure{At: now, Problem: "refused"}) == nil
 		},
 		"Store.PutOffSnapshot": func(t *testing.T, m, th tenantFixture) bool {
 			return s.PutOffSnapshot(t.Context(), m.org, th.channel.ID, now) == nil

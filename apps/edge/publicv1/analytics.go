@@ -37,7 +37,7 @@ type Metric struct {
 	Label string        `json:"label" doc:"As the platform calls it."`
 	Data  []MetricPoint `json:"data" nullable:"false" doc:"The days whose value is known, the first one first. A day that the platform has not told yet is missing."`
 	// PercentageChange is publishing.Metric.Change.
-	PercentageChange float64 `json:"percentageChange" doc:"In percent. Of a count: the days of data without today, which is not over, against those days that are the length of the window earlier; 0 when one of these is not known. Of a level such as followers: the last day of data against the first. From 0 to more is 100."`
+	PercentageChange float64 `json:"percentageChange" doc:"In percent. Of a count: the days of data that were over when the platform was read, against those days that are the length of the window earlier; 0 when one of these is not known. Of a level such as followers: the last day of data against the first. From 0 to more is 100."`
 }
 
 // MetricPoint is the value of one day.
@@ -115,8 +115,8 @@ type postAnalyticsInput struct {
 // PostAnalytics returns the endpoint of the statistics of a post. It is part of the application API too.
 func (a *API) PostAnalytics() route.Endpoint {
 	d := describeAnalytics("Get the statistics of a post", 400, 404, 502)
-	d.Description += " They are those of the first part of a thread. Empty for a post that is not published, and when the " +
-		"platform has no statistics or no longer the post; {missing: true} when the platform did not name the post, see " +
+	d.Description += " They are those of the first part of a thread, since it was last published. Empty for a post that is " +
+		"not published, and when the platform has told nothing of these days, as of a post that it no longer has; {missing: true} when the platform did not name the post, see " +
 		"GET /posts/{id}/missing."
 	return route.JSON(d, a.postAnalytics, route.AnswerEither[[]Metric, MissingRelease](http.StatusOK, "OK"))
 }

@@ -43,7 +43,8 @@ func (a *API) DeleteChannel() route.Endpoint {
 	d := describe(
 		"Disconnect a channel and remove the posts scheduled to it; published posts stay on the platform", 404,
 	)
-	d.Description = "Its access to the platform is deleted here. To hold the posts back instead, pause the channel in " +
+	d.Description = "Its access to the platform is deleted here. The account that is connected again is a new channel, " +
+		"without the statistics of this one; those of posts stay as they were read last. To hold the posts back instead, pause the channel in " +
 		"the dashboard."
 	return route.JSON(d, a.deleteChannel)
 }

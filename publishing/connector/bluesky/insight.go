@@ -64,9 +64,13 @@ type level struct {
 	value *float64
 }
 
-// levels returns a series for each number that is there, with the day of now if it is in the range.
+// levels returns a series for each number that is there, with the day of now if it is in the range. A number of the first
+// minute after the range is that of its last day: midnight has passed since the call began.
 func levels(now, since, until time.Time, all []level) []connector.Series {
 	today := now.UTC().Truncate(24 * time.Hour)
+	if end := until.Add(24 * time.Hour); today.Equal(end) && now.Sub(end) < time.Minute {
+		today = until
+	}
 	if today.Before(since) || today.After(until) {
 		return nil
 	}

@@ -48,7 +48,7 @@ func (w *world) statistics(t *testing.T) {
 	posts := len(w.server.Records(t, w.account.DID, "app.bsky.feed.post"))
 	wantSeries(t, series, err, today, "Followers 2", "Following 0", fmt.Sprint("Posts ", posts))
 
-	past, err := analyst.Channel(t.Context(), w.session, since, today.AddDate(0, 0, -1))
+	past, err := analyst.Channel(t.Context(), w.session, since, today.AddDate(0, 0, -2))
 	wantSeries(t, past, err, today)
 	gone, err := analyst.Post(t.Context(), w.session, connector.Ref{ID: ref.ID + "x"}, since, today)
 	wantSeries(t, gone, err, today)

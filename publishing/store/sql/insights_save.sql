@@ -1,7 +1,8 @@
 -- publishing.InsightsSave
 --
 -- Stores what was read of the statistics of a channel or of posts. The figures of a day are added to those that are
--- stored, and replace them where the label is the same. A channel or a post that is gone is left out.
+-- stored, and replace them where the label is the same; when all of a day together are too large, only the new ones are
+-- kept. A channel or a post that is gone is left out, and so is a post that has another id on its platform by now.
 --
 -- Result: nothing.
 --
@@ -13,18 +14,20 @@
 --   $6 days date[]: the days
 --   $7 counts jsonb[]: objects of numbers, one for each day
 --   $8 levels jsonb[]: objects of numbers, one for each day
+--   $9 release text: the id of the post on its platform; empty for a channel
 --
---   PREPARE insights_save (uuid, uuid, uuid, timestamptz, timestamptz, date[], jsonb[], jsonb[]) AS
---   EXPLAIN EXECUTE insights_save (null, null, null, null, null, null, null, null);
+--   PREPARE insights_save (uuid, uuid, uuid, timestamptz, timestamptz, date[], jsonb[], jsonb[], text) AS
+--   EXPLAIN EXECUTE insights_save (null, null, null, null, null, null, null, null, null);
 with found as (
   select c.org_id from channel c
   where c.id = $2 and c.deleted_at is null
-    and ($3::uuid is null or exists (select from post p where p.id = $3 and p.channel_id = c.id))
+    and ($3::uuid is null or exists (
+      select from post p where p.id = $3 and p.channel_id = c.id and p.release_id = $9))
 ),
 read as (
-  insert into insight (org_id, subject, channel_id, post_id, read_at, tried_at, problem, next_at)
-  select org_id, $1, $2, $3, $4, $4, '', $5 from found
-  on conflict (org_id, subject) do update set read_at = $4, tried_at = $4, problem = '',
+  insert into insight (org_id, subject, channel_id, post_id, read_at, tried_at, problem, next_at, release)
+  select org_id, $1, $2, $3, $4, $4, '', $5, $9 from found
+  on conflict (org_id, subject) do update set read_at = $4, tried_at = $4, problem = '', again_at = null,
     next_at = coalesce($5, insight.next_at), failures = case when $5 is null then insight.failures else 0 end
   returning org_id
 )
@@ -32,6 +35,10 @@ insert into insight_day (org_id, subject, day, counts, levels)
 select r.org_id, $1, u.day, u.counts, u.levels
 from read r, unnest($6::date[], $7::jsonb[], $8::jsonb[]) u(day, counts, levels)
 on conflict (org_id, subject, day) do update
-  set counts = insight_day.counts || excluded.counts, levels = insight_day.levels || excluded.levels
+  set
+    counts = case when octet_length((insight_day.counts || excluded.counts)::text) <= 16384
+      then insight_day.counts || excluded.counts else excluded.counts end,
+    levels = case when octet_length((insight_day.levels || excluded.levels)::text) <= 16384
+      then insight_day.levels || excluded.levels else excluded.levels end
   where insight_day.counts || excluded.counts <> insight_day.counts
     or insight_day.levels || excluded.levels <> insight_day.levels

@@ -18,7 +18,7 @@
 --   PREPARE snapshots_due (text[], bigint, bigint, bigint, timestamptz, timestamptz) AS
 --   EXPLAIN EXECUTE snapshots_due (null, null, null, null, null, null);
 with candidate as (
-  select c.org_id, c.id, c.connector, coalesce(q.destination, c.connector) as destination, i.next_at,
+  select c.org_id, c.id, c.connector, coalesce(nullif(q.destination, ''), c.connector) as destination, i.next_at,
     coalesce(i.failures, 0) as failures,
     row_number() over (
       partition by c.org_id order by coalesce(i.failures, 0), i.next_at nulls first, c.id) as of_org
