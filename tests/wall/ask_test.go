@@ -332,7 +332,7 @@ func analyticsQuestions(s *publishingstore.Store) map[string]question {
 			}) == nil
 		},
 		"Store.InsightFailed": func(t *testing.T, m, th tenantFixture) bool {
-			of := publishingstore.InsightOf{Channel: th.channel.ID, Post: th.post.ID}
+			of := publishingstore.InsightOf{Channel: th.channel.ID}
 			return s.InsightFailed(t.Context(), m.org, of, publishingstore.InsightFailure{At: now, Problem: "refused"}) == nil
 		},
 		"Store.SnapshotFailed": func(t *testing.T, m, th tenantFixture) bool {
