@@ -88,25 +88,27 @@ type DayFigures struct {
 	Counts map[string]float64
 	// Levels are values at the end of that day, such as followers.
 	Levels map[string]float64
+	// Whole is true when the day was over when it was read last.
+	Whole bool
 }
 
 // Metrics returns the statistics of the days from first to last, both inclusive and midnight in UTC, out of all figures
 // that are known of these days and of as many days before.
 //
-// The change of a count compares the known days of the window that were over when they were read with the days that are
-// the length of the window earlier: those before readOn, the day of the last reading. It is 0 when one of those is not
-// known. The change of a level compares the last known day of the window with the first one. From 0 to more is 100, and
-// to less -100. The change is rounded to two decimals.
-func Metrics(figures []DayFigures, first, last, readOn time.Time) []Metric {
-	counts, levels := map[string]values{}, map[string]values{}
+// The change of a count compares the known days of the window that are whole with the days that are the length of the
+// window earlier. It is 0 when one of those is not known. The change of a level compares the last known day of the window
+// with the first one. From 0 to more is 100, and to less -100. The change is rounded to two decimals.
+func Metrics(figures []DayFigures, first, last time.Time) []Metric {
+	counts, levels, whole := map[string]values{}, map[string]values{}, map[time.Time]bool{}
 	for _, f := range figures {
+		whole[f.Day] = f.Whole
 		collectValues(counts, f.Day, f.Counts)
 		collectValues(levels, f.Day, f.Levels)
 	}
 	var out []Metric
 	for label, v := range counts {
 		if points := v.points(first, last); len(points) > 0 {
-			out = append(out, Metric{Label: label, Points: points, Change: v.changeOfCount(points, last.Sub(first)+day, readOn)})
+			out = append(out, Metric{Label: label, Points: points, Change: v.changeOfCount(points, last.Sub(first)+day, whole)})
 		}
 	}
 	for label, v := range levels {
@@ -145,11 +147,11 @@ func (v values) points(first, last time.Time) []MetricPoint {
 	return out
 }
 
-// changeOfCount compares the sum of the points before a day with the sum of the same days so much earlier.
-func (v values) changeOfCount(points []MetricPoint, earlier time.Duration, end time.Time) float64 {
+// changeOfCount compares the sum of the points of whole days with the sum of the same days so much earlier.
+func (v values) changeOfCount(points []MetricPoint, earlier time.Duration, whole map[time.Time]bool) float64 {
 	var before, now float64
 	for _, p := range points {
-		if !p.Day.Before(end) {
+		if !whole[p.Day] {
 			continue
 		}
 		value, ok := v[p.Day.Add(-earlier)]

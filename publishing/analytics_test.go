@@ -12,10 +12,10 @@ import (
 // march returns a day of March 2027.
 func march(n int) time.Time { return time.Date(2027, time.March, n, 0, 0, 0, 0, time.UTC) }
 
-// known returns figures of one metric on days of March.
+// known returns figures of one metric on whole days of March.
 func known(level bool, byDay map[int]float64) (out []publishing.DayFigures) {
 	for n, v := range byDay {
-		f := publishing.DayFigures{Day: march(n)}
+		f := publishing.DayFigures{Day: march(n), Whole: true}
 		if level {
 			f.Levels = map[string]float64{"x": v}
 		} else {
@@ -49,26 +49,23 @@ func TestMetrics_ChangeIsThatOfTheWindowBefore(t *testing.T) {
 			level: true, days: map[int]float64{8: math.SmallestNonzeroFloat64, 10: 1e15}, want: 1e9,
 		},
 	} {
-		got := publishing.Metrics(known(c.level, c.days), march(8), march(10), march(11))
+		got := publishing.Metrics(known(c.level, c.days), march(8), march(10))
 		if len(got) != 1 || got[0].Change != c.want {
 			t.Errorf("%s: got %+v, want one metric with the change %v", name, got, c.want)
 		}
 	}
 }
 
-// A day that is not over would make every change of a short window a fall.
-func TestMetrics_ChangeLeavesOutToday(t *testing.T) {
+// A day that was not over when it was read would make every change of a short window a fall.
+func TestMetrics_ChangeLeavesOutDaysThatWereNotOver(t *testing.T) {
 	t.Parallel()
-	days := map[int]float64{5: 10, 6: 10, 7: 10, 8: 10, 9: 10, 10: 3}
-	if got := publishing.Metrics(known(false, days), march(8), march(10), march(10))[0]; got.Change != 0 || len(got.Points) != 3 {
+	figures := append(known(false, map[int]float64{5: 10, 6: 10, 7: 10, 8: 10, 9: 10}),
+		publishing.DayFigures{Day: march(10), Counts: map[string]float64{"x": 3}})
+	if got := publishing.Metrics(figures, march(8), march(10))[0]; got.Change != 0 || len(got.Points) != 3 {
 		t.Errorf("got %+v, want no change and the three days", got)
 	}
-	if got := publishing.Metrics(known(false, days), march(10), march(10), march(10))[0]; got.Change != 0 {
-		t.Errorf("of today alone: got %+v, want no change", got)
-	}
-	days[3], days[4], days[11] = 10, 10, 1
-	if got := publishing.Metrics(known(false, days), march(9), march(14), march(10))[0]; got.Change != 0 {
-		t.Errorf("of a platform that was read on the 10th for the last time: got %+v, want no change", got)
+	if got := publishing.Metrics(figures, march(10), march(10))[0]; got.Change != 0 {
+		t.Errorf("of that day alone: got %+v, want no change", got)
 	}
 }
 
@@ -83,10 +80,10 @@ func TestMetrics_HaveKnownDaysOfTheWindowInOrder(t *testing.T) {
 		{Label: "a level", Points: []publishing.MetricPoint{point(9, 3)}},
 		{Label: "x", Points: []publishing.MetricPoint{point(8, 2), point(10, 4)}},
 	}
-	if got := publishing.Metrics(figures, march(8), march(10), march(10)); !reflect.DeepEqual(got, want) {
+	if got := publishing.Metrics(figures, march(8), march(10)); !reflect.DeepEqual(got, want) {
 		t.Errorf("got %+v, want %+v", got, want)
 	}
-	if none := publishing.Metrics(figures, march(20), march(27), march(27)); len(none) != 0 {
+	if none := publishing.Metrics(figures, march(20), march(27)); len(none) != 0 {
 		t.Errorf("of a window of which nothing is known: got %+v, want none", none)
 	}
 }

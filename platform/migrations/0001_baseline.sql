@@ -1344,7 +1344,9 @@ create table insight (
   -- The last attempt. When it failed, problem says why, as a sentence for people.
   tried_at   timestamptz,
   problem    text not null default '' check (octet_length(problem) <= 1000),
-  -- The platform has asked to wait until then.
+  -- The last answer had no figures, as of a post that the platform no longer has.
+  empty      boolean not null default false,
+  -- The platform has asked to wait until then with the channel and its posts; null for a post.
   again_at   timestamptz,
   -- When the snapshot of the day is due; null for a post, which is read with its channel.
   next_at    timestamptz,
@@ -1368,6 +1370,8 @@ create table insight_day (
   -- Numbers of what happened on that day, and values at its end.
   counts  jsonb not null default '{}' check (jsonb_typeof(counts) = 'object' and octet_length(counts::text) <= 16384),
   levels  jsonb not null default '{}' check (jsonb_typeof(levels) = 'object' and octet_length(levels::text) <= 16384),
+  -- The day was over when it was read last.
+  whole   boolean not null,
   constraint insight_day_pkey primary key (org_id, subject, day),
   constraint insight_day_subject_fkey foreign key (org_id, subject) references insight (org_id, subject) on delete cascade
 );

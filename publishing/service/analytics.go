@@ -32,8 +32,8 @@ func NewAnalytics(cfg Config, deps Deps) *Analytics {
 }
 
 // Channel returns the statistics of a channel in the last days of UTC. What was read within an hour is returned as it is
-// stored, and otherwise the platform is asked. When that fails, the stored figures are returned; if the platform has not
-// answered since the window began, it ends with the last known day instead of today. A platform without statistics has
+// stored, and otherwise the platform is asked. When that fails, the stored figures are returned; if none is in the window
+// and the platform has not answered that it has none, it ends with the last known day instead of today. A platform without statistics has
 // none. It returns NotFound,
 // Invalid for a number of days that is out of range, Upstream when the platform cannot be asked and nothing is stored,
 // and RateLimited when nothing is stored and too many requests wait for the platform.
@@ -164,25 +164,24 @@ func (s *Analytics) window(days int) insightWindow {
 	return insightWindow{earlier: last.AddDate(0, 0, 1-2*days), first: last.AddDate(0, 0, 1-days), last: last}
 }
 
-// statistics returns the metrics of a window. If the platform has not answered since the window began, it ends with the
-// last known day.
+// statistics returns the metrics of a window. If nothing of it is known, because the platform does not answer or tells its
+// figures later, it ends with the last known day, but not after an answer without any figures.
 func (s *Analytics) statistics(
 	ctx context.Context, org tenancy.OrgID, of publishingstore.InsightOf, stored publishingstore.Insight, w insightWindow,
 ) (publishing.Analytics, error) {
 	if stored.ReadAt == nil {
 		return publishing.Analytics{}, nil
 	}
-	readOn := publishing.DayOf(*stored.ReadAt)
-	if stored.LastDay != nil && readOn.Before(w.first) {
+	out := publishing.Analytics{AsOf: *stored.ReadAt}
+	if stored.LastDay != nil && stored.LastDay.Before(w.first) && !stored.Empty {
 		w = w.endingOn(*stored.LastDay)
 		var err error
 		if stored, err = s.store.Insight(ctx, org, of, w.earlier, w.last); err != nil {
 			return publishing.Analytics{}, err
 		}
 	}
-	return publishing.Analytics{
-		Metrics: publishing.Metrics(stored.Days, w.first, w.last, readOn), AsOf: *stored.ReadAt,
-	}, nil
+	out.Metrics = publishing.Metrics(stored.Days, w.first, w.last)
+	return out, nil
 }
 
 // endingOn returns the window of the same length that ends on a day.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"maps"
+	"math"
 	"slices"
 	"strings"
 	"sync"
@@ -32,6 +33,7 @@ type gauged struct {
 	err    error // returned instead of statistics
 	asked  []string
 	before func(ctx context.Context) // called at the beginning of a call, unless it is nil
+	lag    int                       // days after which a day is told
 	// judge returns the error of a call, and replace its answer, unless they are nil.
 	judge   func(*connector.Session) error
 	replace []connector.Series
@@ -70,7 +72,7 @@ func (g *gauged) answer(
 	}
 	followers, impressions := connector.Series{Label: "followers", Level: true}, connector.Series{Label: "impressions"}
 	for at := since; !at.After(until); at = at.AddDate(0, 0, 1) {
-		if at.After(g.clock.Now()) {
+		if at.AddDate(0, 0, g.lag).After(g.clock.Now()) {
 			break
 		}
 		impressions.Points = append(impressions.Points, connector.Point{Day: at, Value: float64(at.Day())})
@@ -173,7 +175,7 @@ func TestAnalytics_PlatformIsAskedOnceAnHour(t *testing.T) {
 	r.want(fmt.Sprint(r.platform.calls()), "[]")
 	r.pass(time.Minute)
 	r.want(r.impressions(1), "03-10:10 0")
-	r.want(fmt.Sprint(r.platform.calls()), "[channel 03-08 03-10]") // two days more, which may not have been complete
+	r.want(fmt.Sprint(r.platform.calls()), "[channel 03-03 03-10]") // seven days more, which may not have been complete
 
 	again := publishing.GetAnalytics{Channel: r.channel.String(), Days: 1, Refresh: true}
 	_, err := r.analytics.Channel(r.Context(), r.who, again)
@@ -182,7 +184,7 @@ func TestAnalytics_PlatformIsAskedOnceAnHour(t *testing.T) {
 	r.pass(time.Minute)
 	_, err = r.analytics.Channel(r.Context(), r.who, again)
 	r.OK(err)
-	r.want(fmt.Sprint(r.platform.calls()), "[channel 03-08 03-10]")
+	r.want(fmt.Sprint(r.platform.calls()), "[channel 03-03 03-10]")
 }
 
 func TestAnalytics_OutageShowsLastFiguresAndEndsWithTheTruth(t *testing.T) {
@@ -323,6 +325,10 @@ func TestAnalytics_ServersHaveTheirOwnTurns(t *testing.T) {
 		t.Errorf("got the error %v, want RateLimited", err)
 	}
 	r.OK(ask(r.channelOn(r.who.Org, "idle")))
+	named := r.channelOn(r.who.Org, "busy,made-up")
+	if err := ask(named); !fault.Is(err, fault.RateLimited) {
+		t.Errorf("with another name beside it: got the error %v, want RateLimited", err)
+	}
 	r.analytics.SetPace("busy", 1)
 	r.OK(ask(second)) // at once: nothing has failed
 }
@@ -340,9 +346,79 @@ func TestAnalytics_RetryAfterIsHonoured(t *testing.T) {
 	r.pass(23 * time.Hour)
 	r.impressions(1)
 	r.snapshots()
-	r.want(fmt.Sprint(r.platform.calls()), "[channel 03-08 03-10]")
+	r.want(fmt.Sprint(r.platform.calls()), "[channel 03-03 03-10]")
 	r.pass(time.Hour) // a day, the longest wait
 	r.want(r.impressions(1), "03-11:11 0")
+
+	first, second := r.publish(r.channel, march10, "first"), r.publish(r.channel, march10, "second")
+	r.platform.fail(&connector.Error{Kind: connector.KindTransient, Status: 429, After: time.Hour, Public: "Slow down."})
+	ask := func(post publishing.PostID) {
+		t.Helper()
+		_, err := r.analytics.Post(r.Context(), r.who, publishing.GetPostAnalytics{Post: post.String(), Days: 7})
+		if !fault.Is(err, fault.Upstream) {
+			t.Errorf("got the error %v, want that the platform asks to wait", err)
+		}
+	}
+	r.platform.calls()
+	ask(first)
+	r.pass(time.Minute)
+	ask(second) // which has the same access
+	ask(first)
+	r.want(fmt.Sprint(r.platform.calls()), "[first 03-10 03-11]")
+	a, err := r.Store.ChannelAccess(r.Context(), r.who.Org, r.channel)
+	r.OK(err)
+	_, _, err = r.Store.Connect(r.Context(), a.Channel, a.Credential, nil, nil)
+	r.OK(err)
+	r.platform.fail(nil)
+	r.post(second) // another access
+}
+
+// A post of a snapshot that is told to wait keeps the others of its channel waiting.
+func TestSnapshots_RetryAfterIsHonoured(t *testing.T) {
+	t.Parallel()
+	r := newAnalyticsRig(t)
+	post := r.publish(r.channel, march10, "remote")
+	r.platform.judge = func(*connector.Session) error {
+		if len(r.platform.asked) == 1 {
+			return nil
+		}
+		return &connector.Error{Kind: connector.KindTransient, Status: 429, After: 30 * time.Hour, Public: "Slow down."}
+	}
+	if n := r.snapshots(); n != 1 {
+		t.Errorf("got %d channels read, want one", n)
+	}
+	r.want(fmt.Sprint(r.platform.calls()), "[channel 09-11 03-10 remote 03-10 03-10]")
+	for range 23 {
+		r.pass(time.Hour)
+		r.impressions(1)
+		r.snapshots()
+		_, err := r.analytics.Post(r.Context(), r.who, publishing.GetPostAnalytics{Post: post.String(), Days: 7})
+		if !fault.Is(err, fault.Upstream) {
+			t.Errorf("got the error %v, want that the platform asks to wait", err)
+		}
+	}
+	r.want(fmt.Sprint(r.platform.calls()), "[]")
+}
+
+// The figures of a platform that tells them days later are shown, whatever the window and the time of the day.
+func TestAnalytics_LateFiguresAreShown(t *testing.T) {
+	t.Parallel()
+	r := newAnalyticsRig(t)
+	r.platform.lag = 3
+	for range 30 {
+		day := r.now.AddDate(0, 0, -3)
+		r.want(r.impressions(1), fmt.Sprintf("%s:%d %v", day.Format("01-02"), day.Day(), change(day.Day(), day.Day()-1)))
+		r.pass(7 * time.Hour)
+	}
+	r.platform.fail(away())
+	r.pass(3 * 24 * time.Hour)
+	if got := r.impressions(7); strings.Count(got, ":") == 0 {
+		t.Errorf("in an outage: got %q, want the last known days", got)
+	}
+}
+
+func change(now, before int) float64 {
+	return math.Round(float64(now-before)/float64(before)*1e4) / 100
 }
 
 // A platform that does not know a post for some days leaves no hole.
@@ -378,6 +454,39 @@ func TestAnalytics_OnlyAnOutageMovesTheWindow(t *testing.T) {
 	r.platform.fail(&connector.Error{Kind: connector.KindContent, Status: 404, Public: "There is no such post."})
 	if out := r.post(post); len(out.Metrics) != 0 || !out.AsOf.Equal(r.now) {
 		t.Errorf("gone from the platform: got %+v, want nothing", out)
+	}
+}
+
+// A post that is published again while the platform is asked, and does not answer, has no figures yet.
+func TestAnalytics_PublishedAgainDuringAnOutage(t *testing.T) {
+	t.Parallel()
+	r := newAnalyticsRig(t)
+	post := r.publish(r.channel, march10, "first")
+	r.post(post)
+	r.pass(40 * 24 * time.Hour)
+	r.platform.fail(away())
+	r.platform.before = func(context.Context) {
+		r.Tenant(r.who.Org, `update post set release_id = 'second' where id = $1`, post)
+		of := publishingstore.InsightOf{Channel: r.channel, Post: post, Release: "second"}
+		r.OK(r.Store.SaveInsights(r.Context(), r.who.Org, r.now, []publishingstore.ReadInsight{{InsightOf: of}}))
+	}
+	if out := r.post(post); len(out.Metrics) != 0 {
+		t.Errorf("got %+v, want no figures of the first publication", out)
+	}
+}
+
+// A day that was not over when the platform told it for the last time is not compared, however often it is asked.
+func TestAnalytics_DayThatWasNeverWholeIsNotCompared(t *testing.T) {
+	t.Parallel()
+	r := newAnalyticsRig(t)
+	post := r.publish(r.channel, march10.AddDate(0, 0, -9), "remote")
+	r.post(post)
+	r.platform.fail(&connector.Error{Kind: connector.KindContent, Status: 404, Public: "There is no such post."})
+	r.pass(24 * time.Hour)
+	out, err := r.analytics.Post(r.Context(), r.who, publishing.GetPostAnalytics{Post: post.String(), Days: 2})
+	r.OK(err)
+	if len(out.Metrics) != 2 || out.Metrics[1].Change != 0 {
+		t.Errorf("got %+v, want no change of impressions", out.Metrics)
 	}
 }
 

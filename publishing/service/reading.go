@@ -22,9 +22,9 @@ const (
 	// insightPause is how long a platform is not asked again after a failure, and the age of figures that Refresh reads
 	// again.
 	insightPause = time.Minute
-	// insightOverlap is how many days before the last reading are read again, because platforms complete the figures of a
-	// day later.
-	insightOverlap = 2
+	// insightOverlap is how many days before the last known one are read again, because platforms tell some figures of a
+	// day, or complete them, only days later.
+	insightOverlap = 7
 	// insightWait is how long a request waits for the platform when there are figures that it can return, insightTurn how
 	// long a reading waits for its turn, and insightTime how long the platform then has to answer.
 	insightWait = 5 * time.Second
@@ -84,10 +84,7 @@ func (s *Analytics) current(
 		return stored, internal(op, err)
 	}
 	if !isStale(stored, s.deps.Clock.Now(), r.refresh) {
-		if stored.ReadAt == nil {
-			return stored, fault.New(fault.Upstream, op, stored.Problem)
-		}
-		return stored, nil
+		return stored, neverRead(op, stored)
 	}
 	r.last, r.lastDay = stored.ReadAt, stored.LastDay
 	if err := s.readOnce(ctx, r); err != nil {
@@ -96,8 +93,21 @@ func (s *Analytics) current(
 		}
 		return stored, upstreamFault(op, err)
 	}
-	stored, err = s.store.Insight(ctx, r.org(), r.of, w.earlier, w.last)
-	return stored, internal(op, err)
+	if stored, err = s.store.Insight(ctx, r.org(), r.of, w.earlier, w.last); err != nil {
+		return stored, internal(op, err)
+	}
+	return stored, neverRead(op, stored)
+}
+
+// neverRead returns why nothing is known, or nil if the platform was read.
+func neverRead(op string, stored publishingstore.Insight) error {
+	switch {
+	case stored.ReadAt != nil:
+		return nil
+	case stored.Problem == "":
+		return fault.New(fault.Upstream, op, "The platform asks to wait before it is asked again; try again later.")
+	}
+	return fault.New(fault.Upstream, op, stored.Problem)
 }
 
 // readOnce is read for all callers that ask for the same at the same time. It does not wait longer than ctx allows and,
@@ -185,7 +195,7 @@ func (r reading) ask(
 	}
 	if r.of.Post.IsZero() {
 		series, err := r.analyst.Channel(ctx, session, since, until)
-		return figuresOf(series, since, until), err
+		return figuresOf(series, since, until, now), err
 	}
 	since = latest(since, publishing.DayOf(r.published))
 	if since.After(until) {
@@ -196,7 +206,7 @@ func (r reading) ask(
 	if errors.As(err, &e) && (e.Status == http.StatusNotFound || e.Status == http.StatusGone) {
 		return nil, nil
 	}
-	return figuresOf(series, since, until), err
+	return figuresOf(series, since, until, now), err
 }
 
 func latest(a, b time.Time) time.Time {
@@ -207,7 +217,7 @@ func latest(a, b time.Time) time.Time {
 }
 
 // figuresOf returns the series by their days, without the days outside of the range.
-func figuresOf(series []connector.Series, since, until time.Time) []publishing.DayFigures {
+func figuresOf(series []connector.Series, since, until, now time.Time) []publishing.DayFigures {
 	byDay := map[time.Time]publishing.DayFigures{}
 	for _, one := range series {
 		for _, point := range one.Points {
@@ -217,7 +227,9 @@ func figuresOf(series []connector.Series, since, until time.Time) []publishing.D
 			}
 			f, ok := byDay[at]
 			if !ok {
-				f = publishing.DayFigures{Day: at, Counts: map[string]float64{}, Levels: map[string]float64{}}
+				f = publishing.DayFigures{
+					Day: at, Counts: map[string]float64{}, Levels: map[string]float64{}, Whole: at.Before(publishing.DayOf(now)),
+				}
 				byDay[at] = f
 			}
 			if one.Level {

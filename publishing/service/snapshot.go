@@ -243,14 +243,27 @@ func (s *snapshotVisit) posts(
 			break
 		}
 		if err != nil {
-			s.deps.Log.WarnContext(ctx, "the statistics of a post could not be read",
-				"org", r.org(), "post", p.Post, "error", err)
+			s.postNotRead(ctx, r, err)
 			break
 		}
 		a = r.access
 		out = append(out, publishingstore.ReadInsight{InsightOf: r.of, Days: days})
 	}
 	return out
+}
+
+// postNotRead logs why a post was not read, and stores it if the platform has asked to wait.
+func (s *snapshotVisit) postNotRead(ctx context.Context, r reading, err error) {
+	s.deps.Log.WarnContext(ctx, "the statistics of a post could not be read",
+		"org", r.org(), "post", r.of.Post, "error", err)
+	failure := failureOf(s.deps.Clock.Now(), err)
+	if failure.Again == nil {
+		return
+	}
+	if err := s.store.InsightFailed(ctx, r.org(), r.of, failure); err != nil {
+		s.deps.Log.ErrorContext(ctx, "the failure of a reading of statistics could not be stored",
+			"org", r.org(), "post", r.of.Post, "error", err)
+	}
 }
 
 // notRead stores why a channel was not read. It returns an error of the database, or errNoTurn.

@@ -2,6 +2,7 @@ package service
 
 import (
 	"context"
+	"strings"
 	"sync"
 	"time"
 
@@ -60,25 +61,34 @@ func newTurns() *turns {
 	}
 }
 
-// enter waits for the turn of an organization at a server. leave must be called once, after the reading. It returns
-// RateLimited when the organization has too many readings in progress, and when its turn does not come within
+// enter waits for the turn of an organization at each server of a destination, see connector.Destination: one of them
+// alone may be any name that the person who connected the channel has made up. The servers of a destination are sorted, so
+// that readings never wait for each other. leave must be called once, after the reading. It returns RateLimited when the organization has too many readings in progress, and when its turn does not come within
 // insightTurn or before ctx ends.
-func (t *turns) enter(ctx context.Context, org tenancy.OrgID, server string) (leave func(), err error) {
+func (t *turns) enter(ctx context.Context, org tenancy.OrgID, destination string) (leave func(), err error) {
 	ctx, cancel := context.WithTimeout(ctx, insightTurn)
 	defer cancel()
 	leaveAll, ok := t.readings.TryEnter(org)
 	if !ok {
 		return nil, tooManyReadings(limit.ErrFull)
 	}
-	leavePlace, err := t.places.Enter(ctx, turnPlace{org: org, server: server})
-	if err != nil {
-		leaveAll()
-		return nil, tooManyReadings(err)
+	held := []func(){leaveAll}
+	leave = func() {
+		for _, l := range held {
+			l()
+		}
 	}
-	leave = func() { leavePlace(); leaveAll() }
-	if err := t.wait(ctx, org, server); err != nil {
-		leave()
-		return nil, tooManyReadings(err)
+	for host := range strings.SplitSeq(destination, ",") {
+		leavePlace, err := t.places.Enter(ctx, turnPlace{org: org, server: host})
+		if err != nil {
+			leave()
+			return nil, tooManyReadings(err)
+		}
+		held = append(held, leavePlace)
+		if err := t.wait(ctx, org, host); err != nil {
+			leave()
+			return nil, tooManyReadings(err)
+		}
 	}
 	return leave, nil
 }

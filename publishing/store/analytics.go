@@ -37,7 +37,9 @@ type Insight struct {
 	// TriedAt is when that was last tried, with Problem as the sentence for people when it failed since ReadAt.
 	TriedAt *time.Time `db:"tried_at"`
 	Problem string     `db:"problem"`
-	// AgainAt is when the platform may be asked again, if it has asked to wait.
+	// Empty is true when the last answer had no figures, as of a post that the platform no longer has.
+	Empty bool `db:"empty"`
+	// AgainAt is when the platform may be asked again of the channel and its posts, if it has asked to wait.
 	AgainAt *time.Time `db:"again_at"`
 	// LastDay is the last day of which anything is known; nil when there is none.
 	LastDay *time.Time `db:"last_day"`
@@ -46,12 +48,13 @@ type Insight struct {
 }
 
 const insightRead = `-- publishing.InsightRead
-select i.read_at, i.tried_at, i.problem, i.again_at,
+select i.read_at, i.tried_at, coalesce(i.problem, '') as problem, coalesce(i.empty, false) as empty,
+  (select a.again_at from insight a where a.subject = $3) as again_at,
   (select max(d.day) from insight_day d where d.subject = i.subject) as last_day
-from insight i where i.subject = $1 and i.release = $2`
+from (select) one left join insight i on i.subject = $1 and i.release = $2`
 
 const insightDays = `-- publishing.InsightDays
-select d.day, d.counts, d.levels
+select d.day, d.counts, d.levels, d.whole
 from insight i join insight_day d on d.org_id = i.org_id and d.subject = i.subject
 where i.subject = $1 and i.release = $2 and d.day >= $3 and d.day <= $4 order by d.day`
 
@@ -65,10 +68,10 @@ func (s *Store) Insight(
 
 func queueInsight(b *pgx.Batch, of InsightOf, first, last time.Time, out *Insight) {
 	var days []publishing.DayFigures
-	b.Queue(insightRead, of.subject(), of.Release).Query(func(rows pgx.Rows) error {
+	b.Queue(insightRead, of.subject(), of.Release, of.Channel).Query(func(rows pgx.Rows) error {
 		*out = Insight{}
 		for rows.Next() {
-			if err := rows.Scan(&out.ReadAt, &out.TriedAt, &out.Problem, &out.AgainAt, &out.LastDay); err != nil {
+			if err := rows.Scan(&out.ReadAt, &out.TriedAt, &out.Problem, &out.Empty, &out.AgainAt, &out.LastDay); err != nil {
 				return err
 			}
 		}
@@ -82,7 +85,7 @@ func queueInsight(b *pgx.Batch, of InsightOf, first, last time.Time, out *Insigh
 }
 
 func scanDay(row pgx.CollectableRow) (d publishing.DayFigures, err error) {
-	err = row.Scan(&d.Day, &d.Counts, &d.Levels)
+	err = row.Scan(&d.Day, &d.Counts, &d.Levels, &d.Whole)
 	d.Day = d.Day.UTC()
 	return d, err
 }
@@ -111,11 +114,12 @@ func (s *Store) SaveInsights(ctx context.Context, org tenancy.OrgID, now time.Ti
 		for _, r := range all {
 			days := make([]time.Time, len(r.Days))
 			counts, levels := make([]map[string]float64, len(r.Days)), make([]map[string]float64, len(r.Days))
+			whole := make([]bool, len(r.Days))
 			for i, d := range r.Days {
-				days[i], counts[i], levels[i] = d.Day, orEmpty(d.Counts), orEmpty(d.Levels)
+				days[i], counts[i], levels[i], whole[i] = d.Day, orEmpty(d.Counts), orEmpty(d.Levels), d.Whole
 			}
 			b.Queue(insightForget, r.subject(), r.Release)
-			b.Queue(insightsSave, r.subject(), r.Channel, r.Post, now, r.Next, days, counts, levels, r.Release)
+			b.Queue(insightsSave, r.subject(), r.Channel, r.Post, now, r.Next, days, counts, levels, whole, r.Release)
 		}
 	})
 }
@@ -128,7 +132,7 @@ func orEmpty(m map[string]float64) map[string]float64 {
 }
 
 const snapshotFailed = `-- publishing.SnapshotFailed
-update insight set tried_at = $2::timestamptz, problem = $3, again_at = $4, failures = least(failures + 1, 100),
+update insight set tried_at = $2::timestamptz, problem = $3, again_at = greatest(again_at, $4), failures = least(failures + 1, 100),
   next_at = greatest($4, $2::timestamptz + (2 + least(failures, 2)) * interval '1 hour')
 where subject = $1`
 
@@ -152,20 +156,28 @@ func (s *Store) SnapshotFailed(
 }
 
 const insightFailed = `-- publishing.InsightFailed
-insert into insight (org_id, subject, channel_id, post_id, tried_at, problem, again_at, release, next_at)
-select c.org_id, $1, $2, $3, $4, $5, $6, $7, case when $3::uuid is null then $6::timestamptz end from channel c
+insert into insight (org_id, subject, channel_id, post_id, tried_at, problem, release)
+select c.org_id, $1, $2, $3, $4, $5, $6 from channel c
 where c.id = $2 and c.deleted_at is null
   and ($3::uuid is null or exists (
-    select from post p where p.id = $3 and p.channel_id = c.id and p.release_id = $7))
-on conflict (org_id, subject) do update set tried_at = $4, problem = $5, again_at = $6,
-  next_at = case when $3::uuid is null then greatest(insight.next_at, $6) end`
+    select from post p where p.id = $3 and p.channel_id = c.id and p.release_id = $6))
+on conflict (org_id, subject) do update set tried_at = $4, problem = $5 where insight.release = $6`
 
-// InsightFailed stores that the platform could not be read. A snapshot of the channel also waits as long as the platform
-// has asked for.
+const insightWait = `-- publishing.InsightWait
+insert into insight (org_id, subject, channel_id, again_at, next_at)
+select c.org_id, c.id, c.id, $2, $2 from channel c where c.id = $1 and c.deleted_at is null
+on conflict (org_id, subject) do update
+  set again_at = greatest(insight.again_at, $2), next_at = greatest(insight.next_at, $2)`
+
+// InsightFailed stores that the platform could not be read. If it has asked to wait, nothing of the channel is read again
+// before that, nor its posts.
 func (s *Store) InsightFailed(ctx context.Context, org tenancy.OrgID, of InsightOf, f InsightFailure) error {
 	return s.db.WriteOrg(ctx, org.UUID(), func(b *pgx.Batch) {
 		b.Queue(insightForget, of.subject(), of.Release)
-		b.Queue(insightFailed, of.subject(), of.Channel, of.Post, f.At, f.Problem, f.Again, of.Release)
+		b.Queue(insightFailed, of.subject(), of.Channel, of.Post, f.At, f.Problem, of.Release)
+		if f.Again != nil {
+			b.Queue(insightWait, of.Channel, *f.Again)
+		}
 	})
 }
 

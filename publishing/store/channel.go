@@ -227,6 +227,10 @@ values ($1, $2, $3, $4, $5, exists (select 1 from pause where subject = $2))
 on conflict (channel_id) do update set parked = false, destination = excluded.destination,
   resumed_at = case when channel_queue.parked then now() else channel_queue.resumed_at end`
 
+// insightAsk ends the time for which the platform has asked to wait with the access before.
+const insightAsk = `-- publishing.InsightAsk
+update insight set again_at = null where subject = $1 and again_at is not null`
+
 const queueNext = `-- publishing.QueueNext
 select min(due) from post where channel_id = $1 and state = 'QUEUE' and deleted_at is null`
 
@@ -269,6 +273,9 @@ func (s *Store) Connect(
 		}
 		_, err := tx.Exec(ctx, queueInsert, c.ID, c.Org, tenancy.Shard(c.Org), c.Connector, c.Destination)
 		if err != nil {
+			return err
+		}
+		if _, err := tx.Exec(ctx, insightAsk, c.ID); err != nil {
 			return err
 		}
 		return tx.QueryRow(ctx, queueNext, c.ID).Scan(&next)
