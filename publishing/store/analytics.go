@@ -101,16 +101,35 @@ type ReadInsight struct {
 	Days []publishing.DayFigures
 }
 
-// insightForget deletes what is known of a post under the id that it had on its platform before this one.
+// insightForget deletes what is known of posts under the ids that they had on their platform before these.
 const insightForget = `-- publishing.InsightForget
-delete from insight i
-where i.subject = $1 and i.release <> $2 and exists (select from post p where p.id = i.post_id and p.release_id = $2)`
+delete from insight i using unnest($1::uuid[], $2::text[]) u(post, release)
+where i.subject = u.post and i.release <> u.release
+  and exists (select from post p where p.id = u.post and p.release_id = u.release)`
+
+func queueForget(b *pgx.Batch, all ...InsightOf) {
+	var posts []publishing.PostID
+	var releases []string
+	for _, of := range all {
+		if !of.Post.IsZero() {
+			posts, releases = append(posts, of.Post), append(releases, of.Release)
+		}
+	}
+	if len(posts) > 0 {
+		b.Queue(insightForget, uuids(posts), releases)
+	}
+}
 
 // SaveInsights adds what was read at a time, in one transaction. Figures of a day that has some already replace those
 // with the same label. What is read of a channel or a post that is gone by then, or of a post that was published again,
 // is not stored.
 func (s *Store) SaveInsights(ctx context.Context, org tenancy.OrgID, now time.Time, all []ReadInsight) error {
 	return s.db.WriteOrg(ctx, org.UUID(), func(b *pgx.Batch) {
+		subjects := make([]InsightOf, len(all))
+		for i, r := range all {
+			subjects[i] = r.InsightOf
+		}
+		queueForget(b, subjects...)
 		for _, r := range all {
 			days := make([]time.Time, len(r.Days))
 			counts, levels := make([]map[string]float64, len(r.Days)), make([]map[string]float64, len(r.Days))
@@ -118,7 +137,6 @@ func (s *Store) SaveInsights(ctx context.Context, org tenancy.OrgID, now time.Ti
 			for i, d := range r.Days {
 				days[i], counts[i], levels[i], whole[i] = d.Day, orEmpty(d.Counts), orEmpty(d.Levels), d.Whole
 			}
-			b.Queue(insightForget, r.subject(), r.Release)
 			b.Queue(insightsSave, r.subject(), r.Channel, r.Post, now, r.Next, days, counts, levels, whole, r.Release)
 		}
 	})
@@ -173,7 +191,7 @@ on conflict (org_id, subject) do update
 // before that, nor its posts.
 func (s *Store) InsightFailed(ctx context.Context, org tenancy.OrgID, of InsightOf, f InsightFailure) error {
 	return s.db.WriteOrg(ctx, org.UUID(), func(b *pgx.Batch) {
-		b.Queue(insightForget, of.subject(), of.Release)
+		queueForget(b, of)
 		b.Queue(insightFailed, of.subject(), of.Channel, of.Post, f.At, f.Problem, of.Release)
 		if f.Again != nil {
 			b.Queue(insightWait, of.Channel, *f.Again)
