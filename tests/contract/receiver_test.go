@@ -2,6 +2,7 @@ package contract
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net"
 	"net/http"
@@ -39,21 +40,21 @@ var receivers = map[string]struct {
 // refuse what the service has not signed.
 func TestReceivers_DoTheWorkOfADeliveryOnce(t *testing.T) {
 	t.Parallel()
-	ports := map[string]string{}
+	ports := map[string]net.Listener{}
 	var allowed []string
 	for language := range receivers {
-		ports[language] = freePort(t)
-		allowed = append(allowed, "127.0.0.1:"+ports[language])
+		ports[language] = heldPort(t)
+		allowed = append(allowed, ports[language].Addr().String())
 	}
 	r := start(t, map[string]string{"OUTBOUND_ALLOW": strings.Join(allowed, ",")})
 	page := r.samples(t, "/docs/webhooks")
-	for language, port := range ports {
+	for language, held := range ports {
 		t.Run(language, func(t *testing.T) {
 			t.Parallel()
 			o := r.organization(t)
-			url := "http://127.0.0.1:" + port + "/"
+			url := "http://" + held.Addr().String() + "/"
 			h := read[hook](t, o.do(t, http.MethodPost, "/webhooks", m{"name": "Receiver", "url": url}).want(t, http.StatusCreated))
-			output := receive(t, page, language, port, h.Secret)
+			output := receive(t, page, language, held, h.Secret)
 			path := "/webhooks/" + h.ID
 			id := read[named](t, o.do(t, http.MethodPost, path+"/test", nil).want(t, http.StatusCreated)).ID
 			o.attempted(t, path, id, 1)
@@ -72,17 +73,23 @@ func TestReceivers_DoTheWorkOfADeliveryOnce(t *testing.T) {
 // attempted waits until a delivery has succeeded with its nth attempt.
 func (o org) attempted(t *testing.T, path, id string, n int) {
 	t.Helper()
-	var got []delivery
+	var a answer
 	eventually(t, fmt.Sprintf("attempt %d", n), func() bool {
-		got = read[[]delivery](t, o.get(t, path+"/deliveries").want(t, http.StatusOK))
+		a = o.get(t, path+"/deliveries").want(t, http.StatusOK)
+		got := read[[]delivery](t, a)
 		i := slices.IndexFunc(got, func(d delivery) bool { return d.ID == id })
 		return i >= 0 && got[i].State == "delivered" && got[i].Attempts == n
-	}, func() any { return got })
+	}, func() any { return a.Body })
 }
 
-// receive starts the server of a language and returns what it writes. It listens when receive returns.
-func receive(t *testing.T, page []sample, language, port, secret string) *syncbuffer.Buffer {
+// receive starts the server of a language on a port, which it gives up at the last moment, and returns what the server
+// writes. It listens when receive returns.
+func receive(t *testing.T, page []sample, language string, held net.Listener, secret string) *syncbuffer.Buffer {
 	t.Helper()
+	_, port, err := net.SplitHostPort(held.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
 	code := func(operation string) string {
 		i := slices.IndexFunc(page, func(s sample) bool { return s.language == language && s.operation == operation })
 		if i < 0 {
@@ -99,7 +106,7 @@ func receive(t *testing.T, page []sample, language, port, secret string) *syncbu
 	output := &syncbuffer.Buffer{}
 	cmd.Dir, cmd.Stdout, cmd.Stderr, cmd.WaitDelay = dir, output, output, 5*time.Second
 	cmd.Env = append(os.Environ(), "PORT="+port, "WEBHOOK_SECRET="+secret, "TMPDIR="+dir)
-	if err := cmd.Start(); err != nil {
+	if err := errors.Join(held.Close(), cmd.Start()); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
@@ -136,17 +143,13 @@ func postForged(t *testing.T, url, id string) int {
 	return res.StatusCode
 }
 
-// freePort returns a port on which nothing listens.
-func freePort(t *testing.T) string {
+// heldPort returns a listener on a port of its own, which no other server gets until it is closed.
+func heldPort(t *testing.T) net.Listener {
 	t.Helper()
 	ln, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer ln.Close()
-	_, port, err := net.SplitHostPort(ln.Addr().String())
-	if err != nil {
-		t.Fatal(err)
-	}
-	return port
+	t.Cleanup(func() { ln.Close() })
+	return ln
 }
