@@ -24,7 +24,7 @@ const (
 	// all servers, with those that wait.
 	turnPlaces   = 4
 	turnReadings = 200
-	// turnsForget is how often servers are forgotten that nobody uses.
+	// turnsForget is how often the servers that nobody uses are deleted from the map.
 	turnsForget = time.Minute
 )
 
@@ -37,9 +37,7 @@ type turns struct {
 
 	mu        sync.Mutex
 	servers   map[string]*turnServer
-	forgotten time.Duration // when the servers were last looked through, by clock.Boot
-	rate      rate.Limit
-	burst     int
+	forgotten time.Duration // when unused servers were last deleted, by clock.Boot
 }
 
 // turnPlace is an organization at a server.
@@ -57,14 +55,14 @@ type turnServer struct {
 func newTurns() *turns {
 	return &turns{
 		places: limit.New[turnPlace](turnPlaces), readings: limit.New[tenancy.OrgID](turnReadings),
-		servers: map[string]*turnServer{}, rate: turnRate, burst: turnBurst,
+		servers: map[string]*turnServer{},
 	}
 }
 
 // enter waits for the turn of an organization at each server of a destination, see connector.Destination: one of them
-// alone may be any name that the person who connected the channel has made up. The servers of a destination are sorted, so
-// that readings never wait for each other. leave must be called once, after the reading. It returns RateLimited when the organization has too many readings in progress, and when its turn does not come within
-// insightTurn or before ctx ends.
+// alone may be any name that the person who connected the channel has made up. The servers are sorted, so that two
+// readings never wait for each other. leave must be called once, after the reading. enter returns RateLimited when the
+// organization has too many readings in progress, and when its turn does not come within insightTurn or before ctx ends.
 func (t *turns) enter(ctx context.Context, org tenancy.OrgID, destination string) (leave func(), err error) {
 	ctx, cancel := context.WithTimeout(ctx, insightTurn)
 	defer cancel()
@@ -110,7 +108,7 @@ func (t *turns) join(name string) *turnServer {
 	t.forget()
 	server := t.servers[name]
 	if server == nil {
-		server = &turnServer{queue: limit.NewFair[tenancy.OrgID](1, turnPlaces), pace: rate.NewLimiter(t.rate, t.burst)}
+		server = &turnServer{queue: limit.NewFair[tenancy.OrgID](1, turnPlaces), pace: rate.NewLimiter(turnRate, turnBurst)}
 		t.servers[name] = server
 	}
 	server.users++
@@ -131,7 +129,7 @@ func (t *turns) forget() {
 	}
 	t.forgotten = now
 	for name, server := range t.servers {
-		if server.users == 0 && server.pace.Tokens() >= float64(t.burst) {
+		if server.users == 0 && server.pace.Tokens() >= turnBurst {
 			delete(t.servers, name)
 		}
 	}

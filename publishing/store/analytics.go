@@ -250,7 +250,7 @@ type DueSnapshot struct {
 	Org       tenancy.OrgID        `db:"org_id"`
 	Channel   publishing.ChannelID `db:"channel_id"`
 	Connector string               `db:"connector"`
-	// Destination is the host that is asked, or the connector when it is not known.
+	// Destination has the hosts that may be asked, joined by commas, or the connector when none is known.
 	Destination string `db:"destination"`
 }
 

@@ -16,7 +16,7 @@ import (
 type Access struct {
 	Channel    publishing.Channel
 	Credential []byte
-	// Destination is the host that is asked, or the connector when it is not known.
+	// Destination has the hosts that may be asked, see connector.Destination, or the connector when none is known.
 	Destination string
 }
 
