@@ -125,11 +125,14 @@ type InstanceEvent struct {
 func (p Principal) Event(action Action, subject string) AuditEvent {
 	return AuditEvent{
 		Person: p.Person, Actor: p.Name, Via: p.Via, Key: p.Key, Behind: p.BehindName, Action: action,
-		Subject: cut(subject, maxSubject), Address: p.From.Client,
+		Subject: CutSubject(subject), Address: p.From.Client,
 	}
 }
 
 const maxSubject = 320
+
+// CutSubject returns the first characters of a subject, as many as an entry holds.
+func CutSubject(subject string) string { return cut(subject, maxSubject) }
 
 // cut returns the first most characters of a text.
 func cut(text string, most int) string {

@@ -49,6 +49,32 @@ type Invitation struct {
 	ExpiresAt time.Time `db:"expires_at"`
 }
 
+// MadeBy is what a member has made with the role of an administrator, and may know the secrets of.
+type MadeBy struct {
+	// Keys and Webhooks work, unless they were revoked with the member.
+	Keys     []APIKey
+	Webhooks []MadeWebhook
+	// Invitations have ended.
+	Invitations []Invitation
+}
+
+// MadeWebhook is a webhook that a member has made.
+type MadeWebhook struct {
+	ID   string `db:"id"`
+	Name string `db:"name"`
+	// URL is where it delivers to.
+	URL string `db:"url"`
+}
+
+// RoleChange is the input of a change of a member's role.
+type RoleChange struct {
+	Role Role
+	// Proof is needed to hand the organization over.
+	Proof Proof
+	// Revoke deletes the API keys and webhooks that the member has made. It is only for RoleUser.
+	Revoke bool
+}
+
 // NewInvitation is the input of an invitation.
 type NewInvitation struct {
 	// Email is required with Send. With it only the person who has that address, verified, can join.

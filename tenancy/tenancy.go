@@ -72,6 +72,9 @@ func (r Role) Outranks(other Role) bool {
 	return r == RoleSuperAdmin && other != RoleSuperAdmin || r == RoleAdmin && other != RoleSuperAdmin
 }
 
+// Covers reports whether the role may do everything that the other role may.
+func (r Role) Covers(other Role) bool { return r == other || r.Outranks(other) }
+
 // Membership is the role of a person in an organization. A disabled membership gives no access.
 type Membership struct {
 	Org      OrgID
@@ -98,8 +101,27 @@ type APIKey struct {
 	CreatedAt time.Time
 	// UsedAt is nil for a key that was never used, else to the minute.
 	UsedAt *time.Time
-	// ExpiresAt is nil for a key that does not expire.
+	// ExpiresAt is the end that a person chose, nil for a key that does not expire.
 	ExpiresAt *time.Time
+	// OverlapUntil is set for a key that was replaced: it works until then, or until ExpiresAt if that is earlier.
+	OverlapUntil *time.Time
+}
+
+// Ends returns when the key stops working, nil for a key that does not.
+func (k APIKey) Ends() *time.Time {
+	if k.OverlapUntil != nil && (k.ExpiresAt == nil || k.OverlapUntil.Before(*k.ExpiresAt)) {
+		return k.OverlapUntil
+	}
+	return k.ExpiresAt
+}
+
+// Rotation is a key that has replaced another one.
+type Rotation struct {
+	// Full is the new key in full, which cannot be read later.
+	Full string
+	New  APIKey
+	// Old is the replaced key, zero when there was none.
+	Old APIKey
 }
 
 // NewKey is the input of an API key.
@@ -107,6 +129,8 @@ type NewKey struct {
 	Name string
 	// ExpiresAt is nil for a key that does not expire.
 	ExpiresAt *time.Time
+	// Proof is needed when the last sign-in is more than RecentSignIn ago.
+	Proof Proof
 }
 
 // KeyOf is an API key with the address of its creator, "" when that account is gone.

@@ -7,6 +7,7 @@ import (
 	"crier/apps/edge"
 	"crier/platform/clock"
 	"crier/platform/mail"
+	"crier/platform/pg"
 	"crier/tenancy"
 	tenancyservice "crier/tenancy/service"
 	"crier/tenancy/signin"
@@ -86,6 +87,12 @@ func (p publishingOf) Resume(ctx context.Context, org tenancy.OrgID, by string, 
 
 func (p publishingOf) Stopped(ctx context.Context, orgs []tenancy.OrgID) ([]tenancy.OrgID, error) {
 	return p.app.posts.Stopped(ctx, orgs)
+}
+
+func (p publishingOf) WebhooksBy(
+	ctx context.Context, q pg.Querier, person tenancy.PersonID, remove bool,
+) ([]tenancy.MadeWebhook, error) {
+	return p.app.hooks.WebhooksBy(ctx, q, person, remove)
 }
 
 func (p publishingOf) Purge(ctx context.Context, org tenancy.OrgID) (int, error) {

@@ -47,6 +47,8 @@ type App struct {
 	posts *publishingservice.Posts
 	// media are the use cases of files.
 	media *publishingservice.Media
+	// hooks are the use cases of webhooks.
+	hooks *publishingservice.Webhooks
 	// analytics are the use cases of statistics.
 	analytics *publishingservice.Analytics
 	// approvals are the use cases of the approval of drafts.

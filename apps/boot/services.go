@@ -117,6 +117,7 @@ func (a *App) openEdge(context.Context) error {
 		DB: a.db, Blobs: a.blobs, Keyring: a.keyring, Connectors: a.connectors, Access: a.access,
 		HTTP: httpAdapter{Client: a.http}, Fetch: a.http.Transport(),
 		Clock: clock.System{}, Waker: a.actors, Log: a.log, Pictures: a.pictures, Node: a.nodeName(), Quota: a.plans,
+		Authority: a.Accounts,
 	}
 	statsDeps := deps
 	statsDeps.DB = a.queueDB
@@ -124,6 +125,7 @@ func (a *App) openEdge(context.Context) error {
 	a.Channels = publishingservice.NewChannels(a.cfg.Publishing, deps)
 	a.media = publishingservice.NewMedia(a.cfg.Publishing, deps)
 	a.analytics = publishingservice.NewAnalytics(a.cfg.Publishing, deps)
+	a.hooks = publishingservice.NewWebhooks(a.cfg.Publishing, deps, a.http)
 	if err := a.openApprovals(); err != nil {
 		return err
 	}
@@ -136,7 +138,7 @@ func (a *App) openEdge(context.Context) error {
 		Channels: auditedChannels{Channels: a.Channels, auditor: audit},
 		Slots:    publishingservice.NewSlots(a.cfg.Publishing, deps), Media: a.media, Accounts: a.Accounts, Plans: a.plans,
 		Analytics:     a.analytics,
-		Webhooks:      auditedWebhooks{Webhooks: publishingservice.NewWebhooks(a.cfg.Publishing, deps, a.http), auditor: audit},
+		Webhooks:      auditedWebhooks{Webhooks: a.hooks, auditor: audit},
 		Approvals:     auditedApprovals{Approvals: a.approvals, auditor: audit},
 		Notifications: publishingservice.NewNotifications(a.cfg.Publishing, deps, preferences{accounts: a.Accounts}),
 		Limiter:       a.actors, Attempts: a.attempts(), Windows: a.windows(), AccountKey: accountKey, Health: a.health,

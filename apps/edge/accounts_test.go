@@ -120,14 +120,14 @@ var accountRoutes = []struct {
 	},
 	{as: adminSession, method: "POST", path: "/settings/team", body: `{"role":"USER","sendEmail":true}`, status: 400, parts: []string{"email is required"}},
 	{as: adminSession, method: "POST", path: "/settings/team", body: `{"role":"SUPERADMIN","sendEmail":false}`, status: 400, parts: []string{"role must be one of"}},
-	{as: goodSession, method: "DELETE", path: "/settings/team/u1", status: 200, parts: []string{`{"id":"u1","keys":[]}`}, calls: []string{"RemoveMember u1 false"}},
+	{as: goodSession, method: "DELETE", path: "/settings/team/u1", status: 200, parts: []string{`{"id":"u1","keys":[],"webhooks":[],"invitations":[]}`}, calls: []string{"RemoveMember u1 false"}},
 	{
 		as: adminSession, method: "DELETE", path: "/settings/team/u1?revokeKeys=true", status: 200,
 		parts: []string{`"keys":[{"id":"`, `"name":"Key"`, `"revoked":true`}, calls: []string{"RemoveMember u1 true"},
 	},
 	{
 		as: adminSession, method: "PUT", path: "/settings/team/u1/role", body: `{"role":"ADMIN"}`,
-		status: 200, parts: []string{`{"id":"u1","role":"ADMIN"}`}, calls: []string{"SetRole u1 ADMIN"},
+		status: 200, parts: []string{`{"id":"u1","role":"ADMIN","keys":[],"webhooks":[],"invitations":[]}`}, calls: []string{"SetRole u1 ADMIN"},
 	},
 	{
 		as: ownerSession, method: "PUT", path: "/settings/team/u1/role", body: `{"role":"SUPERADMIN","password":"right"}`,
@@ -141,7 +141,7 @@ var accountRoutes = []struct {
 	{as: adminSession, method: "DELETE", path: "/settings/invitations/i1", status: 200, parts: []string{`{"id":"i1"}`}, calls: []string{"RevokeInvitation i1"}},
 	{
 		as: adminSession, method: "GET", path: "/settings/api-keys", status: 200, calls: []string{"Keys"},
-		parts: []string{`"prefix":"crier_ab12…"`, `"lastUsedAt":"2026-01-02T03:04:05.000Z","expiresAt":null`, `"createdBy":{"id":"` + personID.String() + `","email":"ada@example.org"}`},
+		parts: []string{`"prefix":"crier_ab12…"`, `"lastUsedAt":"2026-01-02T03:04:05.000Z","expiresAt":null,"overlapUntil":null`, `"createdBy":{"id":"` + personID.String() + `","email":"ada@example.org"}`},
 	},
 	{
 		as: adminSession, method: "POST", path: "/settings/api-keys", body: `{"name":"n","expiresAt":"2999-01-01"}`, status: 201,

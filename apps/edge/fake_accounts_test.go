@@ -326,11 +326,11 @@ func prove(password string) error {
 	return nil
 }
 
-func (a accounts) ChangePassword(_ context.Context, _ tenancy.Principal, old, password string) error {
-	if err := prove(old); err != nil {
+func (a accounts) ChangePassword(_ context.Context, _ tenancy.Principal, proof tenancy.Proof, password string) error {
+	if err := prove(proof.Password); err != nil {
 		return err
 	}
-	return a.record("ChangePassword", old, password)
+	return a.record("ChangePassword", proof.Password, password)
 }
 
 func (a accounts) ChangeAddress(_ context.Context, _ tenancy.Principal, email string, proof tenancy.Proof) (bool, error) {
@@ -469,17 +469,17 @@ func (a accounts) RevokeInvitation(_ context.Context, _ tenancy.Principal, invit
 	return a.record("RevokeInvitation", invitation)
 }
 
-func (a accounts) RemoveMember(_ context.Context, _ tenancy.Principal, person string, revokeKeys bool) ([]tenancy.APIKey, error) {
-	return []tenancy.APIKey{aKey()}, a.record("RemoveMember", person, revokeKeys)
+func (a accounts) RemoveMember(_ context.Context, _ tenancy.Principal, person string, revokeKeys bool) (tenancy.MadeBy, error) {
+	return tenancy.MadeBy{Keys: []tenancy.APIKey{aKey()}}, a.record("RemoveMember", person, revokeKeys)
 }
 
-func (a accounts) SetRole(_ context.Context, _ tenancy.Principal, person string, role tenancy.Role, proof tenancy.Proof) error {
-	if role == tenancy.RoleSuperAdmin {
-		if err := prove(proof.Password); err != nil {
-			return err
+func (a accounts) SetRole(_ context.Context, _ tenancy.Principal, person string, change tenancy.RoleChange) (tenancy.MadeBy, error) {
+	if change.Role == tenancy.RoleSuperAdmin {
+		if err := prove(change.Proof.Password); err != nil {
+			return tenancy.MadeBy{}, err
 		}
 	}
-	return a.record("SetRole", person, string(role))
+	return tenancy.MadeBy{}, a.record("SetRole", person, string(change.Role))
 }
 
 func aKey() tenancy.APIKey {
@@ -509,8 +509,8 @@ func (a accounts) DeleteKey(_ context.Context, _ tenancy.Principal, key string) 
 	return a.record("DeleteKey", key)
 }
 
-func (a accounts) RotateKey(_ context.Context, _ tenancy.Principal, key string, overlap int) (string, tenancy.APIKey, error) {
-	return goodKey, aKey(), a.record("RotateKey", key, overlap)
+func (a accounts) RotateKey(_ context.Context, _ tenancy.Principal, key string, overlap int, _ tenancy.Proof) (tenancy.Rotation, error) {
+	return tenancy.Rotation{Full: goodKey, New: aKey()}, a.record("RotateKey", key, overlap)
 }
 
 func (a accounts) Impersonable(_ context.Context, _ tenancy.Principal, text string) ([]tenancy.Impersonable, error) {

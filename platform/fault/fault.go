@@ -55,6 +55,9 @@ type Remedy string
 // RemedyEnroll means that the person must enable a second factor. It is set for Forbidden only.
 const RemedyEnroll Remedy = "enroll"
 
+// RemedyCode means that the request must be repeated with a code of the second factor. It is set for Invalid only.
+const RemedyCode Remedy = "code"
+
 // Limit is what a plan allows and what there is, of a Quota fault.
 type Limit struct {
 	// Name is that of what is limited, such as "channels".

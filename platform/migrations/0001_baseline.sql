@@ -30,6 +30,9 @@ create table organization (
   suspended_at timestamptz,
   -- Its deletion was requested then: nobody reaches it, and it is purged after DELETE_GRACE. An undo sets null.
   deleted_at   timestamptz,
+  -- The person whose account took it along when its deletion was requested, and who restores both; null: it was
+  -- deleted by itself.
+  deleted_with uuid,
   -- What becomes of the posts that fell due meanwhile when neither of the two is set any more: after a suspension they
   -- are published late, after a deletion they are missed.
   catch_up     boolean not null default true,
@@ -126,8 +129,12 @@ create table api_key (
   created_at timestamptz not null default now(),
   -- The last look-up, to the minute: processes look a key up once a minute at most.
   used_at    timestamptz,
-  -- Null: it does not expire. Infinity cannot be read.
+  -- The end that a person chose; null: it does not expire. Infinity cannot be read.
   expires_at timestamptz check (isfinite(expires_at)),
+  -- Another key has replaced it, and both work until then; null: none has. It ends at the earlier of the two times.
+  overlap_until timestamptz check (isfinite(overlap_until)),
+  -- It was made to replace another key.
+  rotated    boolean not null default false,
   constraint api_key_pkey primary key (org_id, id)
 );
 
@@ -141,6 +148,8 @@ create table session (
   -- The last request, to the minute: a session that is not used for tenancy.SessionIdle is over.
   seen_at    timestamptz not null default now(),
   expires_at timestamptz not null check (isfinite(expires_at)),
+  -- Its sign-in proved the second factor, or the factor was enabled in it.
+  by_factor  boolean not null default false,
   -- Where it was made: the network and the User-Agent of the browser, for the person who reads the list of sessions.
   address    text not null default '' check (length(address) <= 64),
   agent      text not null default '' check (length(agent) <= 256)
@@ -954,6 +963,8 @@ create table webhook (
   id             uuid not null,
   name           text not null check (length(name) between 1 and 128),
   url            text not null check (octet_length(url) between 1 and 2048),
+  -- Who made it; null when that account is gone.
+  created_by     uuid references person (id) on delete set null,
   -- Which events it wants, and of which channels; empty: all.
   events         text[] not null default '{}',
   integrations   uuid[] not null default '{}',
@@ -1437,8 +1448,8 @@ grant select, insert on instance_event to crier_gate;
 create policy gate on audit for insert to crier_gate with check (true);
 grant insert on audit to crier_gate;
 create policy gate on organization to crier_gate using (true) with check (true);
-grant select (id, name, description, mfa_required, suspended_at, deleted_at, catch_up, created_at),
-  update (suspended_at, deleted_at, catch_up), delete on organization to crier_gate;
+grant select (id, name, description, mfa_required, suspended_at, deleted_at, deleted_with, catch_up, created_at),
+  update (suspended_at, deleted_at, deleted_with, catch_up), delete on organization to crier_gate;
 create policy gate_delete on organization as restrictive for delete to crier_gate using (deleted_at is not null);
 create policy gate on member for select to crier_gate using (true);
 grant select (org_id, person_id, role, disabled, created_at) on member to crier_gate;
@@ -1449,7 +1460,7 @@ grant delete on invitation to crier_gate;
 create policy gate on invitation_link for select to crier_gate using (true);
 grant select (org_id, invitation_id, hash) on invitation_link to crier_gate;
 create policy gate on api_key to crier_gate using (true) with check (true);
-grant select (org_id, id, hash, created_by, used_at, expires_at), update (used_at) on api_key to crier_gate;
+grant select (org_id, id, hash, created_by, used_at, expires_at, overlap_until), update (used_at) on api_key to crier_gate;
 create policy gate on media for select to crier_gate using (deleted_at is null);
 grant select (key, org_id, id, name, ext, content_type, size, deleted_at) on media to crier_gate;
 create policy gate on connect_state for select to crier_gate using (true);

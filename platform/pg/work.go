@@ -270,3 +270,15 @@ func (d *DB) EnterRole(ctx context.Context, tx pgx.Tx, r Role) error {
 	_, err := tx.Exec(ctx, "set local role "+d.cfg.roleName(r)+"; set local app.org_id = ''")
 	return err
 }
+
+// AsGate runs fn as the role Gate in a transaction of the role Tenant, which continues as Tenant in its organization when
+// fn returns nil. The transaction must end after an error, which is that of fn or of Postgres.
+func (d *DB) AsGate(ctx context.Context, tx pgx.Tx, org uuid.UUID, fn func(q Querier) error) error {
+	if err := d.EnterRole(ctx, tx, Gate); err != nil {
+		return err
+	}
+	if err := fn(tx); err != nil {
+		return err
+	}
+	return d.EnterOrg(ctx, tx, org)
+}

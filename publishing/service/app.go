@@ -54,9 +54,13 @@ func (s *Channels) SetApp(
 		return publishing.PlatformApp{}, 0, internal(op, err)
 	}
 	stored := publishingstore.PlatformApp{Family: f.Family, ClientID: cmd.ClientID, Secret: sealed}
-	channels, err := s.store.SavePlatformApp(ctx, p.Org, stored, f.Platforms)
+	var channels int
+	err = s.inOrgAs(ctx, p, func(tx *publishingstore.Tx) (err error) {
+		channels, err = tx.SavePlatformApp(ctx, stored, f.Platforms)
+		return err
+	})
 	if err != nil {
-		return publishing.PlatformApp{}, 0, internal(op, err)
+		return publishing.PlatformApp{}, 0, publicFault(op, err)
 	}
 	out, err := s.describeApp(ctx, p, f)
 	return out, channels, err
@@ -73,9 +77,13 @@ func (s *Channels) DeleteApp(
 	if err != nil {
 		return publishing.PlatformApp{}, 0, err
 	}
-	channels, err := s.store.DeletePlatformApp(ctx, p.Org, f.Family, f.Platforms)
+	var channels int
+	err = s.inOrgAs(ctx, p, func(tx *publishingstore.Tx) (err error) {
+		channels, err = tx.DeletePlatformApp(ctx, f.Family, f.Platforms)
+		return err
+	})
 	if err != nil {
-		return publishing.PlatformApp{}, 0, internal(op, err)
+		return publishing.PlatformApp{}, 0, publicFault(op, err)
 	}
 	out, err := s.describeApp(ctx, p, f)
 	return out, channels, err

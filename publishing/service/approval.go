@@ -57,7 +57,7 @@ func (s *Approvals) Request(
 		return publishing.Approval{}, internal(op, err)
 	}
 	var made publishing.Approval
-	err = s.inOrg(ctx, p.Org, func(tx *publishingstore.Tx) error {
+	err = s.inOrgAs(ctx, p, func(tx *publishingstore.Tx) error {
 		if cmd.ReviewerEmail != nil {
 			if err := tx.LockReviewMails(ctx); err != nil {
 				return err
@@ -317,7 +317,7 @@ func (s *Approvals) Withdraw(ctx context.Context, p tenancy.Principal, approval 
 	if err := stored.MayWithdraw(p); err != nil {
 		return out, err
 	}
-	err = s.inOrg(ctx, p.Org, func(tx *publishingstore.Tx) error {
+	err = s.inOrgAs(ctx, p, func(tx *publishingstore.Tx) error {
 		now := s.deps.Clock.Now()
 		out = stored.Approval
 		out.Status, out.ResolvedAt = publishing.ApprovalVoid, &now

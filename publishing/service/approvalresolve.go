@@ -83,7 +83,8 @@ func (s *Approvals) resolve(
 	var due *time.Time
 	var pictures []publishingstore.PictureKey
 	answer := a
-	err := s.inOrg(ctx, org, func(tx *publishingstore.Tx) (err error) {
+	p.Org = org
+	err := s.inOrgAs(ctx, p, func(tx *publishingstore.Tx) (err error) {
 		answer = a
 		now := s.deps.Clock.Now()
 		answer.Status, answer.ResolvedAt = cmd.Action.Status(), &now

@@ -55,12 +55,12 @@ func (s *Channels) Disconnect(ctx context.Context, p tenancy.Principal, channel 
 		return none
 	}
 	found := false
-	err := s.store.InOrg(ctx, p.Org, func(tx *publishingstore.Tx) (err error) {
+	err := s.inOrgAs(ctx, p, func(tx *publishingstore.Tx) (err error) {
 		found, err = tx.Disconnect(ctx, parsed)
 		return err
 	})
 	if err != nil {
-		return internal(op, err)
+		return publicFault(op, err)
 	}
 	if !found {
 		return none

@@ -55,7 +55,7 @@ func (s *Media) Delete(ctx context.Context, p tenancy.Principal, medium string) 
 		return noFile(op)
 	}
 	var found []publishing.Medium
-	err := s.inOrg(ctx, p.Org, func(tx *publishingstore.Tx) (err error) {
+	err := s.inOrgAs(ctx, p, func(tx *publishingstore.Tx) (err error) {
 		found, err = tx.LockMedium(ctx, parsed)
 		if err != nil {
 			return err

@@ -38,7 +38,7 @@ func (s *Posts) Pause(
 	if !known {
 		return out, nothingToPause(op, cmd.Scope)
 	}
-	err = s.inOrg(ctx, p.Org, func(tx *publishingstore.Tx) error {
+	err = s.inOrgAs(ctx, p, func(tx *publishingstore.Tx) error {
 		if cmd.Paused {
 			if err := tx.Revoke(ctx, cmd.Scope, subject, by(p)); err != nil {
 				return err
@@ -64,7 +64,7 @@ func (s *Posts) setPause(
 			Scope: cmd.Scope, Subject: subject, Hold: s.cfg.PauseMaxAge, By: by(p),
 		})
 	}
-	err = s.inOrg(ctx, p.Org, func(tx *publishingstore.Tx) error {
+	err = s.inOrgAs(ctx, p, func(tx *publishingstore.Tx) error {
 		known, err = tx.Pause(ctx, cmd.Scope, subject, by(p))
 		return err
 	})

@@ -41,6 +41,17 @@ func (c core) inOrg(ctx context.Context, org tenancy.OrgID, fn func(*publishings
 	return nil
 }
 
+// inOrgAs is inOrg for a command of a principal: the transaction begins by confirming it. Commands that only write posts
+// for an API key use inOrg: they are the most frequent, and leave nothing behind that acts.
+func (c core) inOrgAs(ctx context.Context, p tenancy.Principal, fn func(*publishingstore.Tx) error) error {
+	return c.inOrg(ctx, p.Org, func(tx *publishingstore.Tx) error {
+		if err := tx.Confirm(ctx, c.deps.Authority, p); err != nil {
+			return err
+		}
+		return fn(tx)
+	})
+}
+
 // groupOf returns the group of a post. A later occurrence of a repeated post is stored first, so that it can be skipped
 // or changed by itself; stored is 1 then, the number of posts that it has added to the queue.
 func groupOf(

@@ -45,7 +45,7 @@ func (s *Slots) SetPlan(
 	}
 	now := s.deps.Clock.Now()
 	var plan publishingstore.StoredPlan
-	err := s.store.InOrg(ctx, p.Org, func(tx *publishingstore.Tx) error {
+	err := s.inOrgAs(ctx, p, func(tx *publishingstore.Tx) error {
 		old, err := tx.LockPlan(ctx, parsed)
 		if pg.IsNoRows(err) {
 			return noChannel(op)

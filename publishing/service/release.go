@@ -77,7 +77,7 @@ func (s *Posts) SetRelease(ctx context.Context, p tenancy.Principal, post, relea
 		}
 		return err
 	}
-	err := s.store.InOrg(ctx, p.Org, func(tx *publishingstore.Tx) error {
+	err := s.inOrgAs(ctx, p, func(tx *publishingstore.Tx) error {
 		r, err := tx.LockRelease(ctx, parsed)
 		if err != nil {
 			return err

@@ -63,7 +63,7 @@ func (c Config) Validate() error {
 	return faults.Err()
 }
 
-// Deps are what the use cases need. Only Pictures and Quota are optional.
+// Deps are what the use cases need. Only Pictures, Authority and Quota are optional.
 type Deps struct {
 	DB         *pg.DB
 	Blobs      blob.Store
@@ -79,6 +79,8 @@ type Deps struct {
 	Log   *slog.Logger
 	// Pictures makes smaller pictures in this process; nil when other processes do.
 	Pictures *pictures.Maker
+	// Authority confirms principals; nil allows everything, which is for tests.
+	Authority publishingstore.Authority
 	// Quota limits the posts, channels and webhooks of an organization; nil without plans.
 	Quota publishingstore.Quota
 	// Node is the name of this process in timelines.

@@ -66,7 +66,7 @@ func (s *Posts) DeleteTag(ctx context.Context, p tenancy.Principal, tag string) 
 
 func (s *Posts) changeTag(ctx context.Context, p tenancy.Principal, op string,
 	change func(*publishingstore.Tx) (publishing.Tag, error)) (out publishing.Tag, err error) {
-	err = s.inOrg(ctx, p.Org, func(tx *publishingstore.Tx) (err error) {
+	err = s.inOrgAs(ctx, p, func(tx *publishingstore.Tx) (err error) {
 		out, err = change(tx)
 		return err
 	})

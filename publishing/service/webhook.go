@@ -52,16 +52,24 @@ func (s *Webhooks) Create(
 	now := s.deps.Clock.Now()
 	w = publishing.Webhook{ID: id.New[publishing.WebhookTag](), CreatedAt: now, UpdatedAt: now}
 	apply(&w, cmd, now)
-	err = s.store.InOrg(ctx, p.Org, func(tx *publishingstore.Tx) error {
+	err = s.inOrgAs(ctx, p, func(tx *publishingstore.Tx) error {
 		if err := s.checkNumber(ctx, tx, op); err != nil {
 			return err
 		}
 		if err := chooseChannels(ctx, tx, op, &w, cmd); err != nil {
 			return err
 		}
-		return tx.AddWebhook(ctx, w, sealed)
+		return tx.AddWebhook(ctx, w, sealed, p.Person)
 	})
 	return w, shown, publicFault(op, err)
+}
+
+// WebhooksBy returns the endpoints that a person has made in the organization of q, and deletes them with remove, in the
+// transaction of q. It returns the error of Postgres.
+func (s *Webhooks) WebhooksBy(
+	ctx context.Context, q pg.Querier, person tenancy.PersonID, remove bool,
+) ([]tenancy.MadeWebhook, error) {
+	return publishingstore.WebhooksBy(ctx, q, person, remove)
 }
 
 // checkNumber returns Quota when the plan allows no more webhooks, and Conflict at the limit that all organizations have.
@@ -200,7 +208,7 @@ func (s *Webhooks) change(
 	if !ok {
 		return noWebhook(op)
 	}
-	err := s.store.InOrg(ctx, p.Org, func(tx *publishingstore.Tx) error {
+	err := s.inOrgAs(ctx, p, func(tx *publishingstore.Tx) error {
 		w, err := tx.LockWebhook(ctx, parsed)
 		if pg.IsNoRows(err) {
 			return noWebhook(op)

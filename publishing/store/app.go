@@ -45,13 +45,8 @@ select ` + appChannels
 
 // SavePlatformApp stores the application of an organization for a family, whose connectors are given. It returns the
 // number of channels that were connected with the application that it replaces.
-func (s *Store) SavePlatformApp(
-	ctx context.Context, org tenancy.OrgID, app PlatformApp, connectors []string,
-) (channels int, err error) {
-	err = s.db.WriteOrg(ctx, org.UUID(), func(b *pgx.Batch) {
-		b.Queue(appSave, connectors, app.Family, app.ClientID, org, app.Secret).
-			QueryRow(func(row pgx.Row) error { return row.Scan(&channels) })
-	})
+func (t *Tx) SavePlatformApp(ctx context.Context, app PlatformApp, connectors []string) (channels int, err error) {
+	err = t.tx.QueryRow(ctx, appSave, connectors, app.Family, app.ClientID, t.org, app.Secret).Scan(&channels)
 	return channels, err
 }
 
@@ -61,11 +56,7 @@ select ` + appChannels
 
 // DeletePlatformApp deletes the application of an organization for a family, whose connectors are given. It returns the
 // number of channels that were connected with it. There need not be one.
-func (s *Store) DeletePlatformApp(
-	ctx context.Context, org tenancy.OrgID, family string, connectors []string,
-) (channels int, err error) {
-	err = s.db.WriteOrg(ctx, org.UUID(), func(b *pgx.Batch) {
-		b.Queue(appDelete, connectors, family, "").QueryRow(func(row pgx.Row) error { return row.Scan(&channels) })
-	})
+func (t *Tx) DeletePlatformApp(ctx context.Context, family string, connectors []string) (channels int, err error) {
+	err = t.tx.QueryRow(ctx, appDelete, connectors, family, "").Scan(&channels)
 	return channels, err
 }

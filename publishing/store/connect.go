@@ -62,7 +62,8 @@ func (s *Store) SaveState(ctx context.Context, hash []byte, st ConnectState) err
 const stateWanted = `(s.person_id is null
   or exists (select from member m where m.org_id = s.org_id and m.person_id = s.person_id and not m.disabled))
   and (s.key_id is null or exists (select from api_key k
-    where k.org_id = s.org_id and k.id = s.key_id and coalesce(k.expires_at > now(), true)))`
+    where k.org_id = s.org_id and k.id = s.key_id
+      and coalesce(least(k.expires_at, k.overlap_until) > now(), true)))`
 
 const stateOwner = `-- publishing.ConnectStateOwner
 select s.org_id from connect_state s join organization o on o.id = s.org_id

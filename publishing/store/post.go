@@ -9,6 +9,7 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
 
+	"crier/platform/pg"
 	"crier/publishing"
 	"crier/tenancy"
 )
@@ -16,6 +17,7 @@ import (
 // Tx is a transaction of one organization. It is not safe for concurrent use. Unless a method names another error, it
 // returns the error of Postgres, after which the transaction must end.
 type Tx struct {
+	db    *pg.DB
 	tx    pgx.Tx
 	org   tenancy.OrgID
 	node  string
@@ -25,7 +27,22 @@ type Tx struct {
 // InOrg runs fn in one transaction of the organization, which is committed when fn returns nil. It returns the error of
 // fn, or that of Postgres. After a deadlock or a lock timeout fn may run again, so it must overwrite what it sets.
 func (s *Store) InOrg(ctx context.Context, org tenancy.OrgID, fn func(*Tx) error) error {
-	return s.db.InOrg(ctx, org.UUID(), func(tx pgx.Tx) error { return fn(&Tx{tx: tx, org: org, node: s.node}) })
+	return s.db.InOrg(ctx, org.UUID(), func(tx pgx.Tx) error { return fn(&Tx{db: s.db, tx: tx, org: org, node: s.node}) })
+}
+
+// Authority confirms that a principal may still do what it could when its request was permitted.
+type Authority interface {
+	// Confirm is called at the beginning of a transaction, which runs as pg.Gate meanwhile. What it confirms stays so
+	// until the transaction ends. It returns Unauthenticated, Forbidden or NotFound, and the errors of Postgres.
+	Confirm(ctx context.Context, q pg.Querier, p tenancy.Principal) error
+}
+
+// Confirm returns the error of the authority for a principal. A nil authority allows everything.
+func (t *Tx) Confirm(ctx context.Context, a Authority, p tenancy.Principal) error {
+	if a == nil {
+		return nil
+	}
+	return t.db.AsGate(ctx, t.tx, t.org.UUID(), func(q pg.Querier) error { return a.Confirm(ctx, q, p) })
 }
 
 // ChannelReleased reports whether the transaction has released a channel, so that the next post of its queue may be

@@ -8,6 +8,7 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
 
+	"crier/platform/pg"
 	"crier/publishing"
 	"crier/tenancy"
 )
@@ -68,8 +69,8 @@ select count(*) from webhook`
 
 const webhookInsert = `-- publishing.WebhookInsert
 insert into webhook (org_id, id, name, url, events, integrations, signing_key, created_at, updated_at,
-  disabled_at, disabled_for)
-values ($1, $2, $3, $4, $5, $6, $7, $8, $8, $9, $10)`
+  disabled_at, disabled_for, created_by)
+values ($1, $2, $3, $4, $5, $6, $7, $8, $8, $9, $10, $11)`
 
 // CountWebhooks locks the organization until the transaction ends, so that two transactions that count do it one after
 // the other, and returns the number of its endpoints.
@@ -80,11 +81,31 @@ func (t *Tx) CountWebhooks(ctx context.Context) (n int, err error) {
 	return n, t.tx.QueryRow(ctx, webhookCount).Scan(&n)
 }
 
-// AddWebhook inserts an endpoint with its sealed signing key.
-func (t *Tx) AddWebhook(ctx context.Context, w publishing.Webhook, sealed []byte) error {
+// AddWebhook inserts an endpoint that a person has made, zero for nobody, with its sealed signing key.
+func (t *Tx) AddWebhook(ctx context.Context, w publishing.Webhook, sealed []byte, by tenancy.PersonID) error {
 	_, err := t.tx.Exec(ctx, webhookInsert, t.org, w.ID, w.Name, w.URL, texts(w.Events), uuids(w.Integrations), sealed,
-		w.CreatedAt, w.DisabledAt, w.DisabledFor)
+		w.CreatedAt, w.DisabledAt, w.DisabledFor, by)
 	return err
+}
+
+const webhooksBy = `-- publishing.WebhooksBy
+select id, name, url from webhook where created_by = $1 order by created_at, id`
+
+const webhooksDeleteBy = `-- publishing.WebhooksDeleteBy
+delete from webhook where created_by = $1 returning id, name, url`
+
+// WebhooksBy returns the endpoints that a person has made in the organization of q, and deletes them with remove. It is
+// for a transaction of accounts.
+func WebhooksBy(ctx context.Context, q pg.Querier, person tenancy.PersonID, remove bool) ([]tenancy.MadeWebhook, error) {
+	sql := webhooksBy
+	if remove {
+		sql = webhooksDeleteBy
+	}
+	rows, err := q.Query(ctx, sql, person)
+	if err != nil {
+		return nil, err
+	}
+	return pgx.CollectRows(rows, pgx.RowToStructByName[tenancy.MadeWebhook])
 }
 
 // texts returns the values as a parameter of the type text[], which is never null.

@@ -12,6 +12,7 @@ import (
 	"crier/platform/id"
 	"crier/publishing"
 	publishingstore "crier/publishing/store"
+	"crier/tenancy"
 )
 
 // webhook adds an endpoint of the organization.
@@ -24,7 +25,9 @@ func (r *rig) webhook(change ...func(*publishing.Webhook)) publishing.WebhookID 
 	for _, c := range change {
 		c(&w)
 	}
-	r.ok(r.inOrg(func(tx *publishingstore.Tx) error { return tx.AddWebhook(r.Context(), w, []byte("sealed")) }))
+	r.ok(r.inOrg(func(tx *publishingstore.Tx) error {
+		return tx.AddWebhook(r.Context(), w, []byte("sealed"), tenancy.PersonID{})
+	}))
 	return w.ID
 }
 

@@ -66,6 +66,9 @@ type Publishing interface {
 	// Purge deletes all posts, channels and files of an organization and returns how many rows it deleted. It returns
 	// Conflict when a call to a platform is still in progress.
 	Purge(ctx context.Context, org tenancy.OrgID) (int, error)
+	// WebhooksBy returns the webhooks of the organization of q that a person has made, and deletes them with remove. It
+	// runs in the transaction of q, and returns the error of Postgres.
+	WebhooksBy(ctx context.Context, q pg.Querier, person tenancy.PersonID, remove bool) ([]tenancy.MadeWebhook, error)
 }
 
 // Quota returns what the plan of an organization allows.

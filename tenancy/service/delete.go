@@ -13,16 +13,22 @@ import (
 
 // DeleteAccount requests the deletion of the account of the principal's person, and of the organizations whose only
 // member the person is. All sessions end at once, nothing of these organizations is published any more, and Purge deletes
-// everything after DELETE_GRACE, unless the person signs in and undoes it. It is fault.Invalid while the person owns an
-// organization that has other members.
+// everything after DELETE_GRACE, unless the person signs in and undoes it. A repetition changes nothing. It is
+// fault.Invalid while the person owns an organization that has other members.
 func (a *Accounts) DeleteAccount(ctx context.Context, p tenancy.Principal, proof tenancy.Proof) error {
 	const op = "tenancy.DeleteAccount"
-	person, err := a.prove(ctx, op, p, proof)
-	if err != nil {
+	if _, err := a.prove(ctx, op, p, proof); err != nil {
 		return err
 	}
 	var owned []tenancy.OrgID
-	err = a.inGate(ctx, op, func(tx *tenancystore.GateTx) error {
+	err := a.inGate(ctx, op, func(tx *tenancystore.GateTx) error {
+		person, err := tx.LockPerson(ctx, p.Person)
+		if err != nil || person.DeletedAt != nil { // another request came first
+			return err
+		}
+		if err := a.confirmSession(ctx, tx.Querier(), p); err != nil {
+			return err
+		}
 		owned, err = a.markAccount(ctx, tx, op, p, person)
 		return err
 	})
@@ -33,23 +39,21 @@ func (a *Accounts) DeleteAccount(ctx context.Context, p tenancy.Principal, proof
 	return a.syncPublishing(ctx, owned...)
 }
 
-// markAccount stores the request for the deletion of an account, and returns the organizations that go with it.
+// markAccount stores the request for the deletion of a locked account, and returns the organizations that go with it. It
+// ends the sessions before it waits for commands in these organizations, which have locked theirs.
 func (a *Accounts) markAccount(ctx context.Context, tx *tenancystore.GateTx, op string, p tenancy.Principal,
 	person tenancy.Person) (marked []tenancy.OrgID, err error) {
-	if _, err := tx.LockPerson(ctx, person.ID); err != nil {
-		return nil, err
-	}
 	now := a.clock.Now()
 	if err := tx.AuditPerson(ctx, person.ID, p.Event(tenancy.ActionAccountDeleted, ""), now); err != nil {
+		return nil, err
+	}
+	if _, err := tx.EndSessions(ctx, person.ID, tenancy.SessionID{}, ""); err != nil {
 		return nil, err
 	}
 	if marked, err = a.markOwned(ctx, tx, op, person.ID, now); err != nil {
 		return nil, err
 	}
 	if err := tx.SetPersonDeleted(ctx, person.ID, &now); err != nil {
-		return nil, err
-	}
-	if _, err := tx.EndSessions(ctx, person.ID, tenancy.SessionID{}, ""); err != nil {
 		return nil, err
 	}
 	until := now.Add(a.cfg.DeleteGrace)
@@ -68,7 +72,7 @@ func (a *Accounts) markOwned(ctx context.Context, tx *tenancystore.GateTx, op st
 		if o.Deleted {
 			continue
 		}
-		if err := tx.SetOrganizationDeleted(ctx, o.Org, &now); err != nil {
+		if err := tx.SetOrganizationDeleted(ctx, o.Org, &now, person); err != nil {
 			return nil, err
 		}
 		marked = append(marked, o.Org)
@@ -85,7 +89,7 @@ func (a *Accounts) markOwned(ctx context.Context, tx *tenancystore.GateTx, op st
 	return marked, nil
 }
 
-// restoreAccount undoes the deletion of an account, and of the organizations that were marked with it.
+// restoreAccount undoes the deletion of an account, and of the organizations that it took along.
 func (a *Accounts) restoreAccount(ctx context.Context, tx *tenancystore.GateTx, person tenancy.Person,
 	from tenancy.Source) (restored []tenancy.OrgID, err error) {
 	if person.DeletedAt == nil {
@@ -94,18 +98,13 @@ func (a *Accounts) restoreAccount(ctx context.Context, tx *tenancystore.GateTx, 
 	if a.graceIsOver(person.DeletedAt) {
 		return nil, fault.New(fault.Gone, "tenancy.Restore", "The time in which the account could be restored is over.")
 	}
-	memberships, err := tx.Memberships(ctx, person.ID)
-	if err != nil {
+	if restored, err = tx.DeletedWith(ctx, person.ID); err != nil {
 		return nil, err
 	}
-	for _, o := range memberships {
-		if o.Role != tenancy.RoleSuperAdmin || o.DeletedAt == nil || !o.DeletedAt.Equal(*person.DeletedAt) {
-			continue
-		}
-		if err := tx.SetOrganizationDeleted(ctx, o.ID, nil); err != nil {
+	for _, org := range restored {
+		if err := tx.SetOrganizationDeleted(ctx, org, nil, tenancy.PersonID{}); err != nil {
 			return nil, err
 		}
-		restored = append(restored, o.ID)
 	}
 	if err := tx.SetPersonDeleted(ctx, person.ID, nil); err != nil {
 		return nil, err
@@ -138,14 +137,7 @@ func (a *Accounts) DeleteOrganization(ctx context.Context, p tenancy.Principal, 
 		return err
 	}
 	now := a.clock.Now()
-	err := a.inOrg(ctx, op, p.Org, func(tx *tenancystore.OrgTx) error {
-		caller, err := tx.LockMember(ctx, p.Person) // the role may have changed since the request began
-		if err != nil {
-			return err
-		}
-		if caller.Role != tenancy.RoleSuperAdmin {
-			return notOwner(op)
-		}
+	err := a.inOrgAlone(ctx, op, p, func(tx *tenancystore.OrgTx) error {
 		o, err := tx.Organization(ctx)
 		if err != nil {
 			return err
@@ -157,7 +149,7 @@ func (a *Accounts) DeleteOrganization(ctx context.Context, p tenancy.Principal, 
 		if err != nil {
 			return err
 		}
-		if err := gate.SetOrganizationDeleted(ctx, p.Org, &now); err != nil {
+		if err := gate.SetOrganizationDeleted(ctx, p.Org, &now, tenancy.PersonID{}); err != nil {
 			return err
 		}
 		return a.mailMembers(ctx, gate, mailOrganizationDeletion,
@@ -182,7 +174,7 @@ func (a *Accounts) RestoreOrganization(ctx context.Context, p tenancy.Principal,
 		return err
 	}
 	parsed, _ := id.Parse[tenancy.OrgTag](org)
-	err := a.inGate(ctx, op, func(tx *tenancystore.GateTx) error {
+	err := a.inPerson(ctx, op, p, func(tx *tenancystore.GateTx, _ tenancy.Person) error {
 		memberships, err := tx.Memberships(ctx, p.Person)
 		if err != nil {
 			return err
@@ -194,7 +186,7 @@ func (a *Accounts) RestoreOrganization(ctx context.Context, p tenancy.Principal,
 		if i < 0 {
 			return fault.New(fault.NotFound, op, "There is no such organization to be restored.")
 		}
-		if err := tx.SetOrganizationDeleted(ctx, parsed, nil); err != nil {
+		if err := tx.SetOrganizationDeleted(ctx, parsed, nil, tenancy.PersonID{}); err != nil {
 			return err
 		}
 		org, err := tx.Enter(ctx, parsed)

@@ -80,7 +80,7 @@ func (a *Accounts) firstKey(ctx context.Context, tx *tenancystore.GateTx, op str
 	if err != nil {
 		return "", err
 	}
-	full, k, err := a.makeKey(ctx, entered, op, p, tenancy.NewKey{Name: "default"})
+	full, k, err := a.makeKey(ctx, entered, op, p, tenancy.NewKey{Name: "default"}, false)
 	if err != nil {
 		return "", err
 	}

@@ -162,6 +162,9 @@ func (a *Accounts) Impersonate(ctx context.Context, p tenancy.Principal, members
 	const op = "tenancy.Impersonate"
 	return a.inGate(ctx, op, func(tx *tenancystore.GateTx) error {
 		if membership != "" {
+			if err := a.confirmSession(ctx, tx.Querier(), p); err != nil {
+				return err
+			}
 			if err := checkInstance(ctx, tx, op, p); err != nil {
 				return err
 			}

@@ -34,7 +34,7 @@ func (a *Accounts) Invite(ctx context.Context, p tenancy.Principal, n tenancy.Ne
 		ID: id.New[tenancy.InvitationTag](), Email: n.Email, Role: n.Role, InvitedBy: p.Name, CreatedAt: now,
 		ExpiresAt: now.Add(tenancy.InvitationLife),
 	}
-	err = a.inOrg(ctx, op, p.Org, func(tx *tenancystore.OrgTx) error {
+	err = a.inOrgAs(ctx, op, p, func(tx *tenancystore.OrgTx) error {
 		if err := a.replaceInvitation(ctx, tx, p, n.Email); err != nil {
 			return err
 		}
@@ -155,7 +155,7 @@ func (a *Accounts) RevokeInvitation(ctx context.Context, p tenancy.Principal, in
 	if !ok {
 		return absent
 	}
-	err := a.inOrg(ctx, op, p.Org, func(tx *tenancystore.OrgTx) error {
+	err := a.inOrgAlone(ctx, op, p, func(tx *tenancystore.OrgTx) error {
 		taken, err := tx.TakeInvitation(ctx, parsed)
 		if err != nil {
 			return err
@@ -176,11 +176,7 @@ func (a *Accounts) JoinOrganization(ctx context.Context, p tenancy.Principal, li
 	if err := refuseBehind(op, p); err != nil {
 		return org, err
 	}
-	err = a.inGate(ctx, op, func(tx *tenancystore.GateTx) error {
-		person, err := tx.LockPerson(ctx, p.Person)
-		if err != nil {
-			return err
-		}
+	err = a.inPerson(ctx, op, p, func(tx *tenancystore.GateTx, person tenancy.Person) error {
 		org, err = a.useInvitation(ctx, tx, op, person, secret.HashToken(link), p.From)
 		return err
 	})

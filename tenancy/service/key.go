@@ -23,7 +23,7 @@ const (
 	maxOverlap = 72
 )
 
-// Keys returns the keys of the principal's organization that have not expired, the newest first.
+// Keys returns the keys of the principal's organization that have not ended, the newest first.
 func (a *Accounts) Keys(ctx context.Context, p tenancy.Principal) ([]tenancy.KeyOf, error) {
 	var out []tenancy.KeyOf
 	err := a.inOrg(ctx, "tenancy.Keys", p.Org, func(tx *tenancystore.OrgTx) error {
@@ -38,14 +38,11 @@ func (a *Accounts) Keys(ctx context.Context, p tenancy.Principal) ([]tenancy.Key
 }
 
 // CreateKey creates an API key of the principal's organization and returns it in full, which is not possible later. The
-// name has 1 to 64 characters, and ExpiresAt is in the future: otherwise it is fault.Invalid. An organization has at most
-// 1000 keys: fault.Conflict.
+// name has 1 to 64 characters, and ExpiresAt is in the future: otherwise it is fault.Invalid. It needs a sign-in in the
+// last ten minutes, or the proof. An organization has at most 1000 keys: fault.Conflict.
 func (a *Accounts) CreateKey(ctx context.Context, p tenancy.Principal, n tenancy.NewKey) (
 	full string, k tenancy.APIKey, err error) {
 	const op = "tenancy.CreateKey"
-	if err := refuseBehind(op, p); err != nil {
-		return "", k, err
-	}
 	var in tenancy.Inputs
 	n.Name = in.Name("name", n.Name, 1, 64)
 	in.Check(n.ExpiresAt == nil || n.ExpiresAt.After(a.clock.Now()), "expiresAt", "must be in the future")
@@ -53,8 +50,11 @@ func (a *Accounts) CreateKey(ctx context.Context, p tenancy.Principal, n tenancy
 	if err := in.Err(op); err != nil {
 		return "", k, err
 	}
-	err = a.inOrg(ctx, op, p.Org, func(tx *tenancystore.OrgTx) error {
-		full, k, err = a.makeKey(ctx, tx, op, p, n)
+	if err := a.proveLately(ctx, op, p, n.Proof); err != nil {
+		return "", k, err
+	}
+	err = a.inOrgAs(ctx, op, p, func(tx *tenancystore.OrgTx) error {
+		full, k, err = a.makeKey(ctx, tx, op, p, n, false)
 		if err != nil {
 			return err
 		}
@@ -63,9 +63,12 @@ func (a *Accounts) CreateKey(ctx context.Context, p tenancy.Principal, n tenancy
 	return full, k, err
 }
 
-// makeKey inserts a new key.
+// makeKey inserts a new key. It locks the organization, so that two requests do not count the same keys.
 func (a *Accounts) makeKey(ctx context.Context, tx *tenancystore.OrgTx, op string, p tenancy.Principal,
-	n tenancy.NewKey) (string, tenancy.APIKey, error) {
+	n tenancy.NewKey, rotated bool) (string, tenancy.APIKey, error) {
+	if _, err := tx.LockOrganization(ctx); err != nil {
+		return "", tenancy.APIKey{}, err
+	}
 	now := a.clock.Now()
 	count, err := tx.CountKeys(ctx, now)
 	if err == nil && count >= maxKeys {
@@ -82,7 +85,7 @@ func (a *Accounts) makeKey(ctx context.Context, tx *tenancystore.OrgTx, op strin
 		ID: id.New[tenancy.KeyTag](), Org: p.Org, Name: n.Name, Prefix: full[:len(tenancy.KeyPrefix)+shownOfKey],
 		CreatedBy: p.Person, CreatedAt: now, ExpiresAt: n.ExpiresAt,
 	}
-	return full, k, tx.CreateKey(ctx, k, secret.HashToken(full))
+	return full, k, tx.CreateKey(ctx, k, secret.HashToken(full), rotated)
 }
 
 // describeKey returns the name of a key with the first characters of the key, because several may have one name.
@@ -139,27 +142,28 @@ func (a *Accounts) RenameKey(ctx context.Context, p tenancy.Principal, key, name
 // mayBeStored reports whether a change that failed with the error may have been committed.
 func mayBeStored(err error) bool { return pg.IsAway(err) || fault.Is(err, fault.Unavailable) }
 
-// changeKey runs fn in a transaction that has locked a key. It returns NotFound for a key that is not the
-// organization's or has expired.
+// changeKey runs fn in a transaction that has locked a key, alone as inOrgAlone does. It returns NotFound for a key that
+// is not the organization's or has ended.
 func (a *Accounts) changeKey(ctx context.Context, op string, p tenancy.Principal, key string,
 	fn func(tx *tenancystore.OrgTx, stored tenancystore.Key) error) error {
-	absent := fault.New(fault.NotFound, op, "There is no such API key.")
 	parsed, ok := id.Parse[tenancy.KeyTag](key)
 	if !ok {
-		return absent
+		return noKey(op)
 	}
-	err := a.inOrg(ctx, op, p.Org, func(tx *tenancystore.OrgTx) error {
-		stored, err := tx.LockKey(ctx, parsed, a.clock.Now())
+	err := a.inOrgAlone(ctx, op, p, func(tx *tenancystore.OrgTx) error {
+		stored, err := tx.LockKey(ctx, parsed, a.clock.Now)
 		if err != nil {
 			return err
 		}
 		return fn(tx, stored)
 	})
 	if pg.IsNoRows(err) {
-		return absent
+		return noKey(op)
 	}
 	return err
 }
+
+func noKey(op string) error { return fault.New(fault.NotFound, op, "There is no such API key.") }
 
 // DeleteKey revokes a key. This process refuses the key at once, the others when they receive the revocation, which
 // Postgres sends with the commit, and within five seconds if they receive none. A key that is not the organization's is
@@ -179,54 +183,90 @@ func (a *Accounts) DeleteKey(ctx context.Context, p tenancy.Principal, key strin
 	return err
 }
 
-// RotateKey replaces a key, the oldest one with "", by a new one of the same name and expiry, which it returns in full.
-// The old one works for overlap hours more, 0 to 72, and ends at once with 0. Without any key it creates the first.
-func (a *Accounts) RotateKey(ctx context.Context, p tenancy.Principal, key string, overlap int) (
-	full string, k tenancy.APIKey, err error) {
+// rotationRest is how long RotateKey without a key does not replace a key that a rotation made: a second click, or a
+// repetition of a request whose answer was lost, would end the key that the first one returned.
+const rotationRest = 10 * time.Minute
+
+// RotateKey replaces a key, the oldest one that was not replaced with "", by a new one of the same name and expiry. The
+// old one works for overlap hours more, 0 to 72, and ends at once with 0. Without any key it creates the first. It needs
+// what CreateKey needs. It returns fault.NotFound for a key that has ended, and fault.Conflict for one that was replaced
+// and still works, and, with "", for one that a rotation has made in the last ten minutes.
+func (a *Accounts) RotateKey(ctx context.Context, p tenancy.Principal, key string, overlap int, proof tenancy.Proof) (
+	out tenancy.Rotation, err error) {
 	const op = "tenancy.RotateKey"
-	if err := refuseBehind(op, p); err != nil {
-		return "", k, err
-	}
 	var in tenancy.Inputs
 	in.Check(overlap >= 0 && overlap <= maxOverlap, "overlapHours", "must be from 0 to 72")
 	if err := in.Err(op); err != nil {
-		return "", k, err
+		return out, err
 	}
-	if key == "" {
-		key, err = a.oldestKey(ctx, op, p)
-		if pg.IsNoRows(err) {
-			return a.CreateKey(ctx, p, tenancy.NewKey{Name: "default"})
-		}
-		if err != nil {
-			return "", k, err
-		}
+	parsed, ok := id.Parse[tenancy.KeyTag](key)
+	if key != "" && !ok {
+		return out, noKey(op)
+	}
+	if err := a.proveLately(ctx, op, p, proof); err != nil {
+		return out, err
 	}
 	var hash []byte
-	err = a.changeKey(ctx, op, p, key, func(tx *tenancystore.OrgTx, stored tenancystore.Key) error {
-		hash = stored.Hash
-		ends := a.clock.Now().Add(time.Duration(overlap) * time.Hour)
-		if err := tx.ExpireKey(ctx, stored.ID, ends); err != nil {
+	err = a.inOrgAlone(ctx, op, p, func(tx *tenancystore.OrgTx) error {
+		stored, err := a.keyToRotate(ctx, tx, op, parsed)
+		if pg.IsNoRows(err) && key == "" {
+			return a.makeFirstKey(ctx, tx, op, p, &out)
+		}
+		if err != nil {
+			return err
+		}
+		hash, out.Old = stored.Hash, stored.APIKey
+		until := a.clock.Now().Add(time.Duration(overlap) * time.Hour)
+		out.Old.OverlapUntil = &until
+		if err := tx.ReplaceKey(ctx, stored.ID, until); err != nil {
 			return err
 		}
 		next := tenancy.NewKey{Name: stored.Name, ExpiresAt: stored.ExpiresAt}
-		if full, k, err = a.makeKey(ctx, tx, op, p, next); err != nil {
+		if out.Full, out.New, err = a.makeKey(ctx, tx, op, p, next, true); err != nil {
 			return err
 		}
 		return a.recordKey(ctx, tx, p, tenancy.ActionKeyRotated, mailKeyRotated, stored.APIKey)
 	})
-	if hash != nil && (err == nil || mayBeStored(err)) {
-		a.keys.forget(hexOf(hash)) // the cache holds the old end
+	if hash != nil {
+		a.forgetRevoked(err, [][]byte{hash}) // the cache holds the old end
 	}
-	return full, k, err
+	if pg.IsNoRows(err) {
+		return out, noKey(op)
+	}
+	return out, err
 }
 
-func (a *Accounts) oldestKey(ctx context.Context, op string, p tenancy.Principal) (string, error) {
-	var oldest tenancy.KeyID
-	err := a.inOrg(ctx, op, p.Org, func(tx *tenancystore.OrgTx) (err error) {
-		oldest, err = tx.OldestKey(ctx, a.clock.Now())
+// makeFirstKey makes the key of an organization that has none.
+func (a *Accounts) makeFirstKey(ctx context.Context, tx *tenancystore.OrgTx, op string, p tenancy.Principal,
+	out *tenancy.Rotation) (err error) {
+	if out.Full, out.New, err = a.makeKey(ctx, tx, op, p, tenancy.NewKey{Name: "default"}, true); err != nil {
 		return err
-	})
-	return oldest.String(), err
+	}
+	return a.recordKey(ctx, tx, p, tenancy.ActionKeyCreated, mailKeyCreated, out.New)
+}
+
+// keyToRotate locks and returns a key, the oldest one for the zero id, or pgx.ErrNoRows. It returns Conflict for a key
+// that must not be replaced now.
+func (a *Accounts) keyToRotate(ctx context.Context, tx *tenancystore.OrgTx, op string, key tenancy.KeyID) (
+	stored tenancystore.Key, err error) {
+	chosen := !key.IsZero()
+	if !chosen {
+		if key, err = tx.OldestKey(ctx, a.clock.Now()); err != nil {
+			return stored, err
+		}
+	}
+	if stored, err = tx.LockKey(ctx, key, a.clock.Now); err != nil {
+		return stored, err
+	}
+	if stored.OverlapUntil != nil {
+		return stored, fault.New(fault.Conflict, op, "This API key was replaced already; it works until "+
+			stored.Ends().UTC().Format(time.RFC3339)+".")
+	}
+	if rests := stored.CreatedAt.Add(rotationRest).Sub(a.clock.Now()); !chosen && stored.Rotated && rests > 0 {
+		return stored, &fault.Error{Kind: fault.Conflict, Op: op, RetryAfter: rests,
+			Message: "The oldest API key was made by a rotation minutes ago: name its id to replace it now."}
+	}
+	return stored, nil
 }
 
 // Authenticate returns the principal of the API key in an Authorization header. A value that is not a live key is
@@ -250,7 +290,7 @@ func (a *Accounts) Authenticate(ctx context.Context, authorization string) (tena
 		f.RetryAfter = pg.RetryAfter
 		return tenancy.Principal{}, f
 	}
-	if !found || k.ExpiresAt != nil && !a.clock.Now().Before(*k.ExpiresAt) {
+	if !found || k.EndsAt != nil && !a.clock.Now().Before(*k.EndsAt) {
 		return tenancy.Principal{}, denied
 	}
 	if k.Suspended {

@@ -50,12 +50,12 @@ func (a *Accounts) MFAStatus(ctx context.Context, p tenancy.Principal) (out tena
 // when there is one.
 func (a *Accounts) BeginMFA(ctx context.Context, p tenancy.Principal, proof tenancy.Proof) (tenancy.Secret, error) {
 	const op = "tenancy.BeginMFA"
-	person, err := a.prove(ctx, op, p, proof)
+	_, _, err := a.provePassword(ctx, op, p, proof.Password) // there is no second factor yet
 	if err != nil {
 		return tenancy.Secret{}, err
 	}
 	var out tenancy.Secret
-	err = a.inGate(ctx, op, func(tx *tenancystore.GateTx) error {
+	err = a.inPerson(ctx, op, p, func(tx *tenancystore.GateTx, person tenancy.Person) error {
 		out, err = a.beginFactor(ctx, tx, op, person)
 		return err
 	})
@@ -88,9 +88,12 @@ func (a *Accounts) ConfirmMFA(ctx context.Context, p tenancy.Principal, code str
 		return nil, err
 	}
 	var refusal error
-	err = a.inGate(ctx, op, func(tx *tenancystore.GateTx) error {
+	err = a.inPerson(ctx, op, p, func(tx *tenancystore.GateTx, _ tenancy.Person) error {
 		codes, refusal, err = a.confirmFactor(ctx, tx, op, p.Person, code, p.From)
-		return err
+		if err != nil || refusal != nil {
+			return err
+		}
+		return tx.SetSessionByFactor(ctx, p.Session)
 	})
 	return codes, firstError(err, ofInput(op, refusal))
 }
@@ -204,15 +207,11 @@ func matchingStep(secret, code string, now time.Time) (int64, bool) {
 // authenticator can enroll another one, and has no access to that organization before.
 func (a *Accounts) DisableMFA(ctx context.Context, p tenancy.Principal, proof tenancy.Proof) error {
 	const op = "tenancy.DisableMFA"
-	person, err := a.prove(ctx, op, p, proof)
-	if err != nil {
+	if _, _, err := a.provePassword(ctx, op, p, proof.Password); err != nil {
 		return err
 	}
-	code, recovery := proof.Code, ""
-	if len(strings.TrimSpace(code)) == recoveryLength {
-		code, recovery = "", code
-	}
-	return a.withCode(ctx, op, p, code, recovery, func(tx *tenancystore.GateTx) error {
+	code, recovery := splitCode(proof.Code)
+	return a.withCode(ctx, op, p, code, recovery, func(tx *tenancystore.GateTx, person tenancy.Person) error {
 		required, err := tx.RequiresMFA(ctx, p.Person)
 		if err != nil {
 			return err
@@ -230,20 +229,28 @@ func (a *Accounts) DisableMFA(ctx context.Context, p tenancy.Principal, proof te
 	})
 }
 
+// splitCode returns a code of the second factor, or a recovery code, and "" for the other.
+func splitCode(text string) (code, recovery string) {
+	if len(strings.TrimSpace(text)) == recoveryLength {
+		return "", text
+	}
+	return text, ""
+}
+
 // ReplaceRecoveryCodes replaces all recovery codes of the principal's person. It needs a code of the second factor.
 func (a *Accounts) ReplaceRecoveryCodes(ctx context.Context, p tenancy.Principal, code string) (codes []string, err error) {
 	const op = "tenancy.ReplaceRecoveryCodes"
 	if err := refuseBehind(op, p); err != nil {
 		return nil, err
 	}
-	err = a.withCode(ctx, op, p, code, "", func(tx *tenancystore.GateTx) error {
+	err = a.withCode(ctx, op, p, code, "", func(tx *tenancystore.GateTx, person tenancy.Person) error {
 		if codes, err = a.newRecoveryCodes(ctx, tx, op, p.Person); err != nil {
 			return err
 		}
 		if err := tx.AuditPerson(ctx, p.Person, p.Event(tenancy.ActionRecoveryCodes, ""), a.clock.Now()); err != nil {
 			return err
 		}
-		return a.notify(ctx, tx, mailRecoveryCodes, p.Name, notice{Address: p.From.Client})
+		return a.notify(ctx, tx, mailRecoveryCodes, person.Email, notice{Address: p.From.Client})
 	})
 	return codes, err
 }
@@ -252,10 +259,9 @@ func (a *Accounts) ReplaceRecoveryCodes(ctx context.Context, p tenancy.Principal
 // A wrong code is fault.Invalid, and fault.Conflict means that there is no second factor. After an error of fn the code
 // has not been used.
 func (a *Accounts) withCode(ctx context.Context, op string, p tenancy.Principal, code, recovery string,
-	fn func(tx *tenancystore.GateTx) error) error {
+	fn func(tx *tenancystore.GateTx, person tenancy.Person) error) error {
 	var refusal error
-	person := tenancy.Person{ID: p.Person, Email: p.Name}
-	err := a.inGate(ctx, op, func(tx *tenancystore.GateTx) error {
+	err := a.inPerson(ctx, op, p, func(tx *tenancystore.GateTx, person tenancy.Person) error {
 		f, err := tx.LockFactor(ctx, p.Person)
 		if pg.IsNoRows(err) || err == nil && f.ConfirmedAt == nil {
 			return fault.New(fault.Conflict, op, "No second factor is enabled.")
@@ -267,7 +273,7 @@ func (a *Accounts) withCode(ctx context.Context, op string, p tenancy.Principal,
 		if err != nil || refusal != nil {
 			return err
 		}
-		return fn(tx)
+		return fn(tx, person)
 	})
 	return firstError(err, ofInput(op, refusal))
 }
@@ -275,7 +281,8 @@ func (a *Accounts) withCode(ctx context.Context, op string, p tenancy.Principal,
 // ofInput returns the refusal of a code for a request with a session, where a wrong code is an input and no sign-in.
 func ofInput(op string, refusal error) error {
 	if fault.Is(refusal, fault.Unauthenticated) {
-		return fault.New(fault.Invalid, op, "The code is wrong, or was used before.")
+		return &fault.Error{Kind: fault.Invalid, Op: op, Message: "The code is wrong, or was used before.",
+			Fields: []fault.Field{{Name: "code", Message: "is wrong, or was used before"}}}
 	}
 	return refusal
 }
@@ -293,13 +300,16 @@ func (a *Accounts) SetMFAPolicy(ctx context.Context, p tenancy.Principal, requir
 	if err := refuseBehind(op, p); err != nil {
 		return err
 	}
-	return a.inGate(ctx, op, func(tx *tenancystore.GateTx) error {
+	return a.inPerson(ctx, op, p, func(tx *tenancystore.GateTx, _ tenancy.Person) error {
 		f, err := tx.LockFactor(ctx, p.Person)
 		if err != nil && !pg.IsNoRows(err) {
 			return err
 		}
 		if required && f.ConfirmedAt == nil {
 			return fault.New(fault.Conflict, op, "Enable a second factor of your own first.")
+		}
+		if err := a.Confirm(ctx, tx.Querier(), p); err != nil {
+			return err
 		}
 		org, err := tx.Enter(ctx, p.Org)
 		if err != nil {

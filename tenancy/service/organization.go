@@ -33,14 +33,7 @@ func (a *Accounts) CreateOrganization(ctx context.Context, p tenancy.Principal, 
 	if err := in.Err(op); err != nil {
 		return out, err
 	}
-	err = a.inGate(ctx, op, func(tx *tenancystore.GateTx) error {
-		person, err := tx.LockPerson(ctx, p.Person)
-		if err != nil {
-			return err
-		}
-		if person.DeletedAt != nil { // requested since this request began; the organization would be left behind
-			return fault.New(fault.Unauthenticated, op, "Sign in first.")
-		}
+	err = a.inPerson(ctx, op, p, func(tx *tenancystore.GateTx, _ tenancy.Person) error {
 		if err := checkMemberships(ctx, tx, op, p.Person); err != nil {
 			return err
 		}
@@ -93,7 +86,7 @@ func (a *Accounts) UpdateOrganization(ctx context.Context, p tenancy.Principal, 
 	if err := c.Clean(op); err != nil {
 		return out, err
 	}
-	err = a.inOrg(ctx, op, p.Org, func(tx *tenancystore.OrgTx) error {
+	err = a.inOrgAs(ctx, op, p, func(tx *tenancystore.OrgTx) error {
 		if out, err = tx.LockOrganization(ctx); err != nil {
 			return err
 		}

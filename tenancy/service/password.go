@@ -84,44 +84,99 @@ func (a *Accounts) slot(ctx context.Context, site string) (release func(), err e
 	return release, nil
 }
 
-// prove checks the proof of the principal's person: the password or, of a person without one, a recent sign-in. A wrong
-// one is Invalid. It returns the person. A principal that acts as another person is Forbidden.
+// prove checks the proof of the principal's person: the password or, of a person without one, a recent sign-in; and, of a
+// person with a second factor, a code of it, unless the sign-in proved it in the last ten minutes. A wrong one is Invalid,
+// and a missing code too, with RemedyCode. prove returns the person, whom the caller must lock and confirm again before it
+// acts. A principal that acts as another person is Forbidden.
 func (a *Accounts) prove(ctx context.Context, op string, p tenancy.Principal, proof tenancy.Proof) (
 	person tenancy.Person, err error) {
-	if err := refuseBehind(op, p); err != nil {
+	person, signIn, err := a.provePassword(ctx, op, p, proof.Password)
+	if err != nil {
 		return person, err
 	}
-	recent := false
+	return person, a.proveFactor(ctx, op, p, signIn, proof.Code)
+}
+
+// proveLately is prove, for which a sign-in in the last ten minutes is enough, with the second factor if there is one. The
+// operator needs none.
+func (a *Accounts) proveLately(ctx context.Context, op string, p tenancy.Principal, proof tenancy.Proof) error {
+	if p.Via == tenancy.ViaInstance { // the operator has no session
+		return nil
+	}
+	if err := refuseBehind(op, p); err != nil {
+		return err
+	}
+	_, signIn, err := a.proofOf(ctx, op, p)
+	if err != nil {
+		return err
+	}
+	if a.isRecent(signIn) {
+		return a.proveFactor(ctx, op, p, signIn, proof.Code)
+	}
+	if proof.Password == "" {
+		return &fault.Error{Kind: fault.Invalid, Op: op, Message: "Prove that it is you.", Fields: []fault.Field{
+			{Name: "password", Message: "is required, because your last sign-in is more than ten minutes ago"}}}
+	}
+	_, err = a.prove(ctx, op, p, proof)
+	return err
+}
+
+// proofOf returns the principal's person and what the sign-in of the session proved.
+func (a *Accounts) proofOf(ctx context.Context, op string, p tenancy.Principal) (
+	person tenancy.Person, signIn tenancystore.SessionProof, err error) {
 	err = a.inGate(ctx, op, func(tx *tenancystore.GateTx) error {
-		created, err := tx.SessionCreated(ctx, p.Session)
-		if err != nil {
+		if signIn, err = tx.SessionProof(ctx, p.Session); err != nil {
 			return err
 		}
-		recent = a.clock.Now().Sub(created) < tenancy.RecentSignIn
 		person, err = tx.Person(ctx, p.Person)
 		return err
 	})
 	if pg.IsNoRows(err) { // it has ended since the request began
-		return person, fault.New(fault.Unauthenticated, op, "Sign in first.")
+		err = fault.New(fault.Unauthenticated, op, "Sign in first.")
 	}
+	return person, signIn, err
+}
+
+func (a *Accounts) isRecent(s tenancystore.SessionProof) bool {
+	return a.clock.Now().Sub(s.CreatedAt) < tenancy.RecentSignIn
+}
+
+// provePassword is the part of prove that is about the password.
+func (a *Accounts) provePassword(ctx context.Context, op string, p tenancy.Principal, password string) (
+	person tenancy.Person, signIn tenancystore.SessionProof, err error) {
+	if err := refuseBehind(op, p); err != nil {
+		return person, signIn, err
+	}
+	person, signIn, err = a.proofOf(ctx, op, p)
 	if err != nil {
-		return person, err
+		return person, signIn, err
 	}
 	if person.PasswordHash == "" {
-		if !recent {
-			return person, &fault.Error{Kind: fault.Invalid, Op: op, Message: "Sign in again first.", Fields: []fault.Field{
+		if !a.isRecent(signIn) {
+			err = &fault.Error{Kind: fault.Invalid, Op: op, Message: "Sign in again first.", Fields: []fault.Field{
 				{Name: "session", Message: "must be at most ten minutes old, because you have no password"}}}
 		}
-		return person, nil
+		return person, signIn, err
 	}
-	ok, err := a.matches(ctx, p.From.Site, proof.Password, person.PasswordHash)
-	if err != nil {
-		return person, err
+	ok, err := a.matches(ctx, p.From.Site, password, person.PasswordHash)
+	if err == nil && !ok {
+		err = fault.New(fault.Invalid, op, "The password is wrong.")
 	}
-	if !ok {
-		return person, fault.New(fault.Invalid, op, "The password is wrong.")
+	return person, signIn, err
+}
+
+// proveFactor is the part of prove that is about the second factor. A code, which may be a recovery code, works once.
+func (a *Accounts) proveFactor(ctx context.Context, op string, p tenancy.Principal, signIn tenancystore.SessionProof,
+	code string) error {
+	if !signIn.HasFactor || signIn.ByFactor && a.isRecent(signIn) {
+		return nil
 	}
-	return person, nil
+	if strings.TrimSpace(code) == "" {
+		return &fault.Error{Kind: fault.Invalid, Op: op, Message: "Your second factor is required.",
+			Remedy: fault.RemedyCode, Fields: []fault.Field{{Name: "code", Message: "of the second factor is required"}}}
+	}
+	code, recovery := splitCode(code)
+	return a.withCode(ctx, op, p, code, recovery, func(*tenancystore.GateTx, tenancy.Person) error { return nil })
 }
 
 // refuseBehind returns Forbidden for an administrator of the instance who acts as another person.
@@ -132,14 +187,14 @@ func refuseBehind(op string, p tenancy.Principal) error {
 	return fault.New(fault.Forbidden, op, "This cannot be done while acting as another person.")
 }
 
-// ChangePassword sets the password of the principal's person and ends all other sessions. A person without a password
-// sets the first one, see prove.
-func (a *Accounts) ChangePassword(ctx context.Context, p tenancy.Principal, old, password string) error {
+// ChangePassword sets the password of the principal's person and ends all other sessions. The password of the proof is
+// the old one. A person without a password sets the first one, see prove.
+func (a *Accounts) ChangePassword(ctx context.Context, p tenancy.Principal, proof tenancy.Proof, password string) error {
 	const op = "tenancy.ChangePassword"
 	if err := checkPassword(op, "newPassword", password); err != nil {
 		return err
 	}
-	proved, err := a.prove(ctx, op, p, tenancy.Proof{Password: old})
+	proved, err := a.prove(ctx, op, p, proof)
 	if err != nil {
 		return err
 	}
@@ -148,11 +203,7 @@ func (a *Accounts) ChangePassword(ctx context.Context, p tenancy.Principal, old,
 		return err
 	}
 	now := a.clock.Now()
-	return a.inGate(ctx, op, func(tx *tenancystore.GateTx) error {
-		person, err := tx.LockPerson(ctx, p.Person)
-		if err != nil {
-			return err
-		}
+	return a.inPerson(ctx, op, p, func(tx *tenancystore.GateTx, person tenancy.Person) error {
 		if person.PasswordHash != proved.PasswordHash { // a reset came first
 			return fault.New(fault.Invalid, op, "The password is wrong.")
 		}

@@ -44,7 +44,7 @@ func (a *Accounts) SetProfile(ctx context.Context, p tenancy.Principal, profile 
 	if err := in.Err(op); err != nil {
 		return person, err
 	}
-	err = a.inGate(ctx, op, func(tx *tenancystore.GateTx) error {
+	err = a.inPerson(ctx, op, p, func(tx *tenancystore.GateTx, _ tenancy.Person) error {
 		if err := tx.SetProfile(ctx, p.Person, profile); err != nil {
 			return err
 		}
@@ -85,7 +85,7 @@ func (a *Accounts) SetNotifications(ctx context.Context, p tenancy.Principal, n 
 	if err := in.Err(op); err != nil {
 		return err
 	}
-	return a.inGate(ctx, op, func(tx *tenancystore.GateTx) error {
+	return a.inPerson(ctx, op, p, func(tx *tenancystore.GateTx, _ tenancy.Person) error {
 		if err := tx.SetNotifications(ctx, p.Person, n); err != nil {
 			return err
 		}
@@ -103,13 +103,16 @@ func (a *Accounts) Setup(ctx context.Context, p tenancy.Principal, s tenancy.Set
 	if err := in.Err(op); err != nil {
 		return err
 	}
-	return a.inGate(ctx, op, func(tx *tenancystore.GateTx) error {
+	return a.inPerson(ctx, op, p, func(tx *tenancystore.GateTx, _ tenancy.Person) error {
 		if err := a.fillName(ctx, tx, p, name); err != nil {
 			return err
 		}
 		zone := zoneOf(s.Timezone)
 		if p.Role != tenancy.RoleSuperAdmin || p.Org.IsZero() || zone == "" {
 			return nil
+		}
+		if err := a.Confirm(ctx, tx.Querier(), p); err != nil {
+			return err
 		}
 		org, err := tx.Enter(ctx, p.Org)
 		if err != nil {
@@ -160,11 +163,7 @@ func (a *Accounts) UnlinkIdentity(ctx context.Context, p tenancy.Principal, iden
 		return err
 	}
 	one, _ := id.Parse[tenancy.IdentityTag](identity)
-	err := a.inGate(ctx, op, func(tx *tenancystore.GateTx) error {
-		person, err := tx.LockPerson(ctx, p.Person)
-		if err != nil {
-			return err
-		}
+	err := a.inPerson(ctx, op, p, func(tx *tenancystore.GateTx, person tenancy.Person) error {
 		all, err := tx.Identities(ctx, p.Person)
 		if err != nil {
 			return err

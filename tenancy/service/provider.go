@@ -75,10 +75,14 @@ func (a *Accounts) FinishSignIn(ctx context.Context, provider string, cb tenancy
 	if err != nil {
 		return out, err
 	}
-	err = a.inGate(ctx, op, func(tx *tenancystore.GateTx) error {
+	use := func(tx *tenancystore.GateTx) error {
 		out, err = a.useIdentity(ctx, tx, op, identity, state.Person, cb.From)
 		return err
-	})
+	}
+	if state.Person.IsZero() {
+		return out, accountFault(op, a.inGate(ctx, op, use))
+	}
+	err = a.inPerson(ctx, op, p, func(tx *tenancystore.GateTx, _ tenancy.Person) error { return use(tx) })
 	return out, accountFault(op, err)
 }
 

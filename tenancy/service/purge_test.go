@@ -44,6 +44,12 @@ func (p *publishing) Stopped(_ context.Context, orgs []tenancy.OrgID) (out []ten
 	return out, nil
 }
 
+func (p *publishing) WebhooksBy(
+	context.Context, pg.Querier, tenancy.PersonID, bool,
+) ([]tenancy.MadeWebhook, error) {
+	return nil, nil
+}
+
 func (p *publishing) Purge(ctx context.Context, org tenancy.OrgID) (int, error) {
 	if org == p.slow {
 		<-ctx.Done()

@@ -95,7 +95,7 @@ func (a *Accounts) ChangeAddress(ctx context.Context, p tenancy.Principal, email
 		return false, err
 	}
 	if a.deps.Mail == nil {
-		err := a.inGate(ctx, op, func(tx *tenancystore.GateTx) error {
+		err := a.inPerson(ctx, op, p, func(tx *tenancystore.GateTx, person tenancy.Person) error {
 			return a.setAddress(ctx, tx, person, clean, false, p.From)
 		})
 		return err == nil, accountFault(op, err)
@@ -105,7 +105,7 @@ func (a *Accounts) ChangeAddress(ctx context.Context, p tenancy.Principal, email
 		ID: id.New[tenancy.ConfirmationTag](), Kind: tenancystore.ConfirmAddress, Email: clean, Person: person.ID, CreatedAt: now,
 		ExpiresAt: now.Add(tenancy.ConfirmationLife),
 	}
-	return false, a.inGate(ctx, op, func(tx *tenancystore.GateTx) error {
+	return false, a.inPerson(ctx, op, p, func(tx *tenancystore.GateTx, person tenancy.Person) error {
 		if err := tx.DeleteConfirmations(ctx, person.ID, tenancystore.ConfirmAddress); err != nil {
 			return err
 		}

@@ -107,7 +107,7 @@ func (a *Accounts) EndSessions(ctx context.Context, p tenancy.Principal, session
 	if session != "" && !ok {
 		return 0, noSession(op)
 	}
-	err = a.inGate(ctx, op, func(tx *tenancystore.GateTx) error {
+	err = a.inPerson(ctx, op, p, func(tx *tenancystore.GateTx, _ tenancy.Person) error {
 		if n, err = a.endSessions(ctx, tx, p, one); err != nil {
 			return err
 		}

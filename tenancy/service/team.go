@@ -2,6 +2,7 @@ package service
 
 import (
 	"context"
+	"time"
 
 	"crier/platform/fault"
 	"crier/platform/id"
@@ -21,57 +22,120 @@ func (a *Accounts) Team(ctx context.Context, p tenancy.Principal) (out []tenancy
 }
 
 // RemoveMember removes a member of the principal's organization, or lets the principal's person leave it. The member's
-// next request finds no access, in all processes, and the member's invitations end. Keys that the member made belong to
-// the organization: RemoveMember returns those that work, which the person may know, or revokes them with revokeKeys,
-// which only who manages the organization may. Without the second factor that the organization requires, a person can
-// only leave. It returns fault.Forbidden for the owner and for a member who outranks the principal, and fault.NotFound
-// for the id of no member.
+// next request finds no access, in all processes, and the member's invitations end. Keys and webhooks that the member
+// made belong to the organization: RemoveMember returns those that work, whose secrets the person may know, and with
+// revoke, which only who manages the organization may set, it deletes them. Without the second factor that the
+// organization requires, a person can only leave. It returns fault.Forbidden for the owner and for a member who outranks
+// the principal, and fault.NotFound for the id of no member.
 func (a *Accounts) RemoveMember(
-	ctx context.Context, p tenancy.Principal, member string, revokeKeys bool,
-) (keys []tenancy.APIKey, err error) {
+	ctx context.Context, p tenancy.Principal, member string, revoke bool,
+) (made tenancy.MadeBy, err error) {
 	const op = "tenancy.RemoveMember"
 	target, ok := id.Parse[tenancy.PersonTag](member)
 	if !ok {
-		return nil, noMember(op)
+		return made, noMember(op)
 	}
 	if target == p.Person {
 		if err := refuseBehind(op, p); err != nil {
-			return nil, err
+			return made, err
 		}
 	} else if p.Access != tenancy.AccessFull {
-		refusal := fault.New(fault.Forbidden, op, "The organization requires a second factor: enable one first.")
-		refusal.Remedy = fault.RemedyEnroll
-		return nil, refusal
+		return made, unenrolled(op)
 	}
-	var made []tenancystore.Key
-	err = a.inOrg(ctx, op, p.Org, func(tx *tenancystore.OrgTx) error {
+	var hashes [][]byte
+	err = a.inMember(ctx, op, p, target, func(tx *tenancystore.OrgTx, m tenancy.Membership) error {
+		if err := mayRemove(op, p, m, revoke); err != nil {
+			return err
+		}
+		if made, hashes, err = a.takeMade(ctx, tx, p, target, revoke); err != nil {
+			return err
+		}
+		return a.removeMember(ctx, tx, p, target)
+	})
+	a.forgetRevoked(err, hashes)
+	return made, err
+}
+
+// inMember runs fn in a transaction that has locked a member, alone as inOrgAlone does. It returns NotFound when there is
+// no such member.
+func (a *Accounts) inMember(ctx context.Context, op string, p tenancy.Principal, target tenancy.PersonID,
+	fn func(tx *tenancystore.OrgTx, m tenancy.Membership) error) error {
+	return a.inOrgAlone(ctx, op, p, func(tx *tenancystore.OrgTx) error {
 		m, err := tx.LockMember(ctx, target)
+		if pg.IsNoRows(err) {
+			return noMember(op)
+		}
 		if err != nil {
 			return err
 		}
-		if err := mayRemove(op, p, m, revokeKeys); err != nil {
-			return err
-		}
-		if made, err = tx.KeysBy(ctx, target, a.clock.Now()); err != nil {
-			return err
-		}
-		return a.removeMember(ctx, tx, p, target, made, revokeKeys)
+		return fn(tx, m)
 	})
-	if pg.IsNoRows(err) {
-		return nil, noMember(op)
-	}
-	for _, k := range made {
-		if revokeKeys && (err == nil || mayBeStored(err)) {
-			a.keys.forget(hexOf(k.Hash))
-		}
-		keys = append(keys, k.APIKey)
-	}
-	return keys, err
 }
 
-// removeMember removes a locked member, with the invitations and, if revoke is set, the keys that the person has made.
+// takeMade ends the invitations of a locked member, and returns them with the keys and webhooks that the person has made
+// and the hashes of these keys. With revoke it deletes the keys and the webhooks. The member's own commands have ended or
+// wait, so that nothing is made later.
+func (a *Accounts) takeMade(ctx context.Context, tx *tenancystore.OrgTx, p tenancy.Principal, target tenancy.PersonID,
+	revoke bool) (made tenancy.MadeBy, hashes [][]byte, err error) {
+	now := a.clock.Now()
+	if made.Invitations, err = tx.TakeInvitationsBy(ctx, target); err != nil {
+		return made, nil, err
+	}
+	keys, err := tx.KeysBy(ctx, target, now)
+	if err != nil {
+		return made, nil, err
+	}
+	for _, k := range keys {
+		made.Keys, hashes = append(made.Keys, k.APIKey), append(hashes, k.Hash)
+	}
+	if a.deps.Publishing != nil {
+		if made.Webhooks, err = a.deps.Publishing.WebhooksBy(ctx, tx.Querier(), target, revoke); err != nil {
+			return made, nil, err
+		}
+	}
+	if !revoke {
+		return made, nil, a.auditMade(ctx, tx, p, tenancy.MadeBy{Invitations: made.Invitations}, now)
+	}
+	if err := tx.DeleteKeysBy(ctx, target); err != nil {
+		return made, nil, err
+	}
+	return made, hashes, a.auditMade(ctx, tx, p, made, now)
+}
+
+// auditMade records what ended of what a member had made.
+func (a *Accounts) auditMade(ctx context.Context, tx *tenancystore.OrgTx, p tenancy.Principal, ended tenancy.MadeBy,
+	now time.Time) error {
+	subjects := map[tenancy.Action][]string{}
+	for _, i := range ended.Invitations {
+		subjects[tenancy.ActionInvitationRevoked] = append(subjects[tenancy.ActionInvitationRevoked], invitee(i))
+	}
+	for _, k := range ended.Keys {
+		subjects[tenancy.ActionKeyRevoked] = append(subjects[tenancy.ActionKeyRevoked], describeKey(k))
+	}
+	for _, w := range ended.Webhooks {
+		subjects[tenancy.ActionWebhookDeleted] = append(subjects[tenancy.ActionWebhookDeleted], w.Name)
+	}
+	for action, list := range subjects {
+		if err := tx.AuditEach(ctx, p.Event(action, ""), list, now); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// forgetRevoked makes this process refuse the keys with these hashes, unless they remain because of the error.
+func (a *Accounts) forgetRevoked(err error, hashes [][]byte) {
+	if err != nil && !mayBeStored(err) {
+		return
+	}
+	for _, hash := range hashes {
+		a.keys.forget(hexOf(hash))
+	}
+}
+
+// removeMember removes a locked member.
 func (a *Accounts) removeMember(ctx context.Context, tx *tenancystore.OrgTx, p tenancy.Principal,
-	target tenancy.PersonID, made []tenancystore.Key, revoke bool) error {
+	target tenancy.PersonID) error {
 	email, err := tx.MemberEmail(ctx, target)
 	if err != nil {
 		return err
@@ -82,20 +146,6 @@ func (a *Accounts) removeMember(ctx context.Context, tx *tenancystore.OrgTx, p t
 	}
 	if err := tx.RemoveMember(ctx, target); err != nil {
 		return err
-	}
-	if err := tx.DeleteInvitationsBy(ctx, target); err != nil {
-		return err
-	}
-	for _, k := range made {
-		if !revoke {
-			break
-		}
-		if err := tx.DeleteKey(ctx, k.ID); err != nil {
-			return err
-		}
-		if err := tx.Audit(ctx, p.Event(tenancy.ActionKeyRevoked, describeKey(k.APIKey)), a.clock.Now()); err != nil {
-			return err
-		}
 	}
 	if target == p.Person {
 		return tx.Audit(ctx, p.Event(tenancy.ActionLeft, email), a.clock.Now())
@@ -126,70 +176,73 @@ func mayRemove(op string, p tenancy.Principal, m tenancy.Membership, revokeKeys 
 
 // SetRole changes the role of a member of the principal's organization. With RoleSuperAdmin the owner, who is the
 // principal, and the member swap: the member becomes the owner, and the principal an administrator; this needs the proof.
+// The invitations of a member who no longer manages the organization end. SetRole returns them, and the keys and webhooks
+// that the person has made, which are deleted with revoke as RemoveMember does.
 // It returns fault.Forbidden for the owner's role and for a principal who may not, and fault.NotFound for the id of no member.
-func (a *Accounts) SetRole(ctx context.Context, p tenancy.Principal, member string, role tenancy.Role,
-	proof tenancy.Proof) error {
+func (a *Accounts) SetRole(ctx context.Context, p tenancy.Principal, member string, change tenancy.RoleChange) (
+	made tenancy.MadeBy, err error) {
 	const op = "tenancy.SetRole"
 	if err := refuseBehind(op, p); err != nil {
-		return err
+		return made, err
 	}
 	target, ok := id.Parse[tenancy.PersonTag](member)
 	if !ok {
-		return noMember(op)
+		return made, noMember(op)
 	}
+	if err := a.mayChangeRole(ctx, op, p, change); err != nil {
+		return made, err
+	}
+	var hashes [][]byte
+	err = a.inMember(ctx, op, p, target, func(tx *tenancystore.OrgTx, m tenancy.Membership) error {
+		made, hashes = tenancy.MadeBy{}, nil
+		if m.Role == change.Role && p.Role.Manages() {
+			return nil
+		}
+		if m.Disabled && change.Role == tenancy.RoleSuperAdmin || !p.Role.Outranks(m.Role) {
+			return fault.New(fault.Forbidden, op, "You may not change the role of this member.")
+		}
+		if !change.Role.Manages() {
+			if made, hashes, err = a.takeMade(ctx, tx, p, target, change.Revoke); err != nil {
+				return err
+			}
+		}
+		return a.setRole(ctx, tx, op, p, m, change.Role)
+	})
+	a.forgetRevoked(err, hashes)
+	return made, err
+}
+
+// mayChangeRole checks the input of SetRole and, of a hand-over, the proof.
+func (a *Accounts) mayChangeRole(ctx context.Context, op string, p tenancy.Principal, change tenancy.RoleChange) error {
 	var in tenancy.Inputs
-	in.Check(role.Valid(), "role", "must be USER, ADMIN or SUPERADMIN")
-	if err := in.Err(op); err != nil {
+	in.Check(change.Role.Valid(), "role", "must be USER, ADMIN or SUPERADMIN")
+	in.Check(!change.Revoke || change.Role == tenancy.RoleUser, "revokeKeys", "is for the role USER only")
+	if err := in.Err(op); err != nil || change.Role != tenancy.RoleSuperAdmin {
 		return err
 	}
-	handOver := role == tenancy.RoleSuperAdmin
-	if handOver {
-		if p.Role != tenancy.RoleSuperAdmin {
-			return fault.New(fault.Forbidden, op, "Only the owner may hand the organization over.")
-		}
-		if _, err := a.prove(ctx, op, p, proof); err != nil {
-			return err
-		}
+	if p.Role != tenancy.RoleSuperAdmin {
+		return fault.New(fault.Forbidden, op, "Only the owner may hand the organization over.")
 	}
-	err := a.inOrg(ctx, op, p.Org, func(tx *tenancystore.OrgTx) error {
-		return a.setRole(ctx, tx, op, p, target, role, handOver)
-	})
-	if pg.IsNoRows(err) {
-		return noMember(op)
-	}
+	_, err := a.prove(ctx, op, p, change.Proof)
 	return err
 }
 
+// setRole changes the role of a locked member. The principal has been confirmed in the transaction.
 func (a *Accounts) setRole(ctx context.Context, tx *tenancystore.OrgTx, op string, p tenancy.Principal,
-	target tenancy.PersonID, role tenancy.Role, handOver bool) error {
-	caller, err := tx.LockMember(ctx, p.Person) // the role may have changed since the request began
-	if err != nil {
-		return err
-	}
-	m, err := tx.LockMember(ctx, target)
-	if err != nil || m.Role == role && caller.Role.Manages() {
-		return err
-	}
-	if m.Disabled && handOver || !caller.Role.Outranks(m.Role) || handOver && caller.Role != tenancy.RoleSuperAdmin {
-		return fault.New(fault.Forbidden, op, "You may not change the role of this member.")
-	}
+	m tenancy.Membership, role tenancy.Role) (err error) {
+	handOver := role == tenancy.RoleSuperAdmin
 	if handOver {
-		if tx, err = checkStays(ctx, tx, op, p, target); err != nil {
+		if tx, err = checkStays(ctx, tx, op, p, m.Person); err != nil {
 			return err
 		}
 		if err := tx.SetRole(ctx, p.Person, tenancy.RoleAdmin); err != nil {
 			return err
 		}
 	}
-	if err := tx.SetRole(ctx, target, role); err != nil {
+	if err := tx.SetRole(ctx, m.Person, role); err != nil {
 		return err
 	}
-	if !role.Manages() {
-		if err := tx.DeleteInvitationsBy(ctx, target); err != nil {
-			return err
-		}
-	}
-	return a.recordRole(ctx, tx, p, target, role, handOver)
+	return a.recordRole(ctx, tx, p, m.Person, role, handOver)
 }
 
 // checkStays returns Conflict when the account of a member is to be deleted, because the organization would be left

@@ -19,6 +19,22 @@ func (t *OrgTx) Audit(ctx context.Context, e tenancy.AuditEvent, now time.Time) 
 	return err
 }
 
+const auditInsertEach = `-- tenancy.AuditInsertEach
+insert into audit (org_id, id, at, person_id, actor, via, key_id, behind, action, subject, address)
+select $1, u.id, $3, $4, $5, $6, $7, $8, $9, u.subject, $11
+from unnest($2::uuid[], $10::text[]) u(id, subject)`
+
+// AuditEach is Audit for several subjects, with an entry for each. The subject of e is not used.
+func (t *OrgTx) AuditEach(ctx context.Context, e tenancy.AuditEvent, subjects []string, now time.Time) error {
+	ids, cut := make([][16]byte, len(subjects)), make([]string, len(subjects))
+	for i, s := range subjects {
+		ids[i], cut[i] = id.New[tenancy.AuditTag]().UUID(), tenancy.CutSubject(s)
+	}
+	_, err := exec(ctx, t.tx, auditInsertEach, t.org, ids, now, e.Person, e.Actor, e.Via, e.Key, e.Behind, e.Action,
+		cut, e.Address)
+	return err
+}
+
 const auditPerson = `-- tenancy.AuditPerson
 insert into audit (org_id, id, at, person_id, actor, via, key_id, behind, action, subject, address)
 select m.org_id, $2, $3, $1, $4, $5, $6, $7, $8, $9, $10 from member m where m.person_id = $1 and not m.disabled`

@@ -74,12 +74,12 @@ func (t *OrgTx) IsMember(ctx context.Context, email string) (is bool, err error)
 }
 
 const invitationsDelete = `-- tenancy.InvitationsDelete
-delete from invitation where invited_by = $1`
+delete from invitation where invited_by = $1
+returning id, coalesce(email, '') email, role, '' invited_by, created_at, expires_at`
 
-// DeleteInvitationsBy deletes the invitations of a person, with their links.
-func (t *OrgTx) DeleteInvitationsBy(ctx context.Context, person tenancy.PersonID) error {
-	_, err := exec(ctx, t.tx, invitationsDelete, person)
-	return err
+// TakeInvitationsBy deletes the invitations of a person, with their links, and returns them.
+func (t *OrgTx) TakeInvitationsBy(ctx context.Context, person tenancy.PersonID) ([]tenancy.Invitation, error) {
+	return list[tenancy.Invitation](ctx, t.tx, invitationsDelete, person)
 }
 
 const invitationByHash = `-- tenancy.InvitationByHash

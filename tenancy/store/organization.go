@@ -5,6 +5,8 @@ import (
 	"encoding/json"
 	"time"
 
+	"github.com/jackc/pgx/v5"
+
 	"crier/platform/jobs"
 	"crier/tenancy"
 )
@@ -158,6 +160,19 @@ select (select count(*) from member), (select count(*) from invitation where exp
 	return members, invitations, err
 }
 
+const deletedWith = `-- tenancy.OrganizationsDeletedWith
+select o.id from member m join organization o on o.id = m.org_id
+where m.person_id = $1 and m.role = 'SUPERADMIN' and o.deleted_with = $1 order by o.id`
+
+// DeletedWith returns the organizations that the account of a person has taken along when its deletion was requested.
+func (t *GateTx) DeletedWith(ctx context.Context, person tenancy.PersonID) ([]tenancy.OrgID, error) {
+	rows, err := t.tx.Query(ctx, deletedWith, person)
+	if err != nil {
+		return nil, err
+	}
+	return pgx.CollectRows(rows, pgx.RowTo[tenancy.OrgID])
+}
+
 const membershipList = `-- tenancy.MembershipList
 select o.id, o.name, o.description, '' timezone, o.mfa_required, o.suspended_at, o.deleted_at, o.created_at, m.role,
   m.disabled
@@ -200,13 +215,19 @@ func (t *GateTx) OwnedOrganizations(ctx context.Context, person tenancy.PersonID
 }
 
 const organizationDeleted = `-- tenancy.OrganizationDeleted
-update organization set deleted_at = $2, catch_up = false where id = $1
+update organization set deleted_at = $2, deleted_with = $3, catch_up = false where id = $1
 returning pg_notify('` + revocationChannel + `', id::text)`
 
 // SetOrganizationDeleted stores when the deletion of an organization was requested, nil for an undo, and adds the task
-// that stops or resumes its publishing. All processes are notified that its keys end, or work again.
-func (t *GateTx) SetOrganizationDeleted(ctx context.Context, org tenancy.OrgID, at *time.Time) error {
-	if err := change(ctx, t.tx, organizationDeleted, org, at); err != nil {
+// that stops or resumes its publishing. With is the person whose account takes the organization along, or zero. All
+// processes are notified that its keys end, or work again.
+func (t *GateTx) SetOrganizationDeleted(
+	ctx context.Context, org tenancy.OrgID, at *time.Time, with tenancy.PersonID,
+) error {
+	if err := LockAuthority(ctx, t.tx, org, true); err != nil {
+		return err
+	}
+	if err := change(ctx, t.tx, organizationDeleted, org, at, with); err != nil {
 		return err
 	}
 	return t.store.queue.Add(ctx, t.tx, jobs.Task{Kind: PublishingTask, ID: org.UUID()})
@@ -255,6 +276,9 @@ returning pg_notify('` + revocationChannel + `', id::text)`
 // SetSuspended stores when an organization was suspended, nil when that is over, and adds the task that stops or resumes
 // its publishing. All processes are notified that its keys end, or work again.
 func (t *GateTx) SetSuspended(ctx context.Context, org tenancy.OrgID, at *time.Time) error {
+	if err := LockAuthority(ctx, t.tx, org, true); err != nil {
+		return err
+	}
 	if err := change(ctx, t.tx, organizationSuspended, org, at); err != nil {
 		return err
 	}

@@ -23,8 +23,9 @@ type NewSession struct {
 }
 
 const sessionInsert = `-- tenancy.SessionInsert
-insert into session (id, person_id, hash, created_at, seen_at, expires_at, address, agent)
-values ($1, $2, $3, $4, $4, $5, $6, $7)`
+insert into session (id, person_id, hash, created_at, seen_at, expires_at, address, agent, by_factor)
+values ($1, $2, $3, $4, $4, $5, $6, $7,
+  exists (select from mfa where person_id = $2 and confirmed_at is not null))`
 
 // maxSessions is the number of sessions that a person has.
 const maxSessions = 100
@@ -33,7 +34,7 @@ const sessionForget = `-- tenancy.SessionForget
 delete from session where id in
   (select id from session where person_id = $1 order by seen_at desc, id offset $2)`
 
-// CreateSession inserts a session, and deletes those that were not used for the longest time, if there are too many. It
+// CreateSession inserts a session of a person who has proved the second factor if there is one, and deletes those that were not used for the longest time, if there are too many. It
 // returns the error of Postgres, which is a violation of a foreign key when the person does not exist.
 func (t *GateTx) CreateSession(ctx context.Context, s NewSession) error {
 	if _, err := exec(ctx, t.tx, sessionForget, s.Person, maxSessions-1); err != nil {
@@ -181,13 +182,32 @@ func (t *GateTx) EndSessions(ctx context.Context, person tenancy.PersonID, keep 
 	return exec(ctx, t.tx, sessionEndOthers, person, keep)
 }
 
-const sessionCreated = `-- tenancy.SessionCreated
-select created_at from session where id = $1`
+const sessionFactor = `-- tenancy.SessionFactor
+update session set by_factor = true where id = $1`
 
-// SessionCreated returns when a session was made, or pgx.ErrNoRows.
-func (t *GateTx) SessionCreated(ctx context.Context, session tenancy.SessionID) (at time.Time, err error) {
-	err = t.tx.QueryRow(ctx, sessionCreated, session).Scan(&at)
-	return at, err
+// SetSessionByFactor stores that the person of a session has proved the second factor in it.
+func (t *GateTx) SetSessionByFactor(ctx context.Context, session tenancy.SessionID) error {
+	_, err := exec(ctx, t.tx, sessionFactor, session)
+	return err
+}
+
+const sessionProof = `-- tenancy.SessionProof
+select created_at, by_factor,
+  exists (select from mfa where person_id = s.person_id and confirmed_at is not null) has_factor
+from session s where id = $1`
+
+// SessionProof is what the sign-in of a session proved.
+type SessionProof struct {
+	CreatedAt time.Time `db:"created_at"`
+	// ByFactor means that the sign-in proved the second factor, or that the factor was enabled in the session.
+	ByFactor bool `db:"by_factor"`
+	// HasFactor means that the person has a second factor now.
+	HasFactor bool `db:"has_factor"`
+}
+
+// SessionProof returns what the sign-in of a session proved, or pgx.ErrNoRows.
+func (t *GateTx) SessionProof(ctx context.Context, session tenancy.SessionID) (SessionProof, error) {
+	return one[SessionProof](ctx, t.tx, sessionProof, session)
 }
 
 const deviceSeen = `-- tenancy.DeviceSeen
@@ -265,9 +285,11 @@ func (t *GateTx) EndImpersonations(ctx context.Context, session tenancy.SessionI
 }
 
 const actingSessions = `-- tenancy.ActingSessions
-select distinct s.id from session s join impersonation i on i.session_id = s.id where s.person_id = $1 order by s.id`
+select s.id from session s
+where s.person_id = $1 and exists (select from impersonation i where i.session_id = s.id) order by s.id for update`
 
-// ActingSessions returns the sessions of an administrator that act as somebody else.
+// ActingSessions returns the sessions of an administrator that act as somebody else, and locks them until the end of the
+// transaction.
 func (t *GateTx) ActingSessions(ctx context.Context, admin tenancy.PersonID) ([]tenancy.SessionID, error) {
 	rows, err := t.tx.Query(ctx, actingSessions, admin)
 	if err != nil {

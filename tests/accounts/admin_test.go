@@ -18,6 +18,7 @@ func TestSuspend_TakesAccessAndResumes(t *testing.T) {
 	session := w.login("ada@example.com", tenancy.StepDone).Session
 	wantKey(t, "before", key, "", w.Accounts, other)
 	w.publishing.taken()
+	_, link := w.invite(p, "", tenancy.RoleUser)
 	for range 2 {
 		must(t, w.Suspend(t.Context(), p.Org.String(), true))
 		if got := w.publishing.taken(); got != "stop "+p.Org.String() {
@@ -29,7 +30,6 @@ func TestSuspend_TakesAccessAndResumes(t *testing.T) {
 	if got := w.principal(session, p.Org.String()).Access; got != tenancy.AccessSuspended {
 		t.Errorf("got the access %q, want suspended", got)
 	}
-	_, link := w.invite(p, "", tenancy.RoleUser)
 	w.wantJoined("join a suspended organization", eve, link, tenancy.OrgID{})
 	must(t, w.Suspend(t.Context(), p.Org.String(), false))
 	if got := w.publishing.taken(); got != "resume(true) "+p.Org.String() {
@@ -44,8 +44,8 @@ func TestSuspend_TakesAccessAndResumes(t *testing.T) {
 	w.wantCount(1, "instance_event where action = $1 and subject = $2", tenancy.ActionOrgResumed, p.Org.String())
 	wantFault(t, "nobody's", w.Suspend(t.Context(), id.New[tenancy.OrgTag]().String(), true), fault.NotFound)
 	wantFault(t, "no id", w.Suspend(t.Context(), "x", true), fault.NotFound)
-	must(t, w.Suspend(t.Context(), p.Org.String(), true))
 	must(t, w.DeleteOrganization(t.Context(), p, tenancy.Proof{Password: password}))
+	must(t, w.Suspend(t.Context(), p.Org.String(), true))
 	w.publishing.taken()
 	must(t, w.Suspend(t.Context(), p.Org.String(), false))
 	if got := w.publishing.taken(); got != "stop "+p.Org.String() && got != "" {
@@ -258,7 +258,7 @@ func TestImpersonate_ReachesNoSecrets(t *testing.T) {
 	proof := tenancy.Proof{Password: password}
 	ctx := t.Context()
 	for name, try := range map[string]func() error{
-		"the password":       func() error { return w.ChangePassword(ctx, p, password, newPassword) },
+		"the password":       func() error { return w.ChangePassword(ctx, p, proof, newPassword) },
 		"the address":        func() error { _, err := w.ChangeAddress(ctx, p, "x@example.com", proof); return err },
 		"begin MFA":          func() error { _, err := w.BeginMFA(ctx, p, proof); return err },
 		"confirm MFA":        func() error { _, err := w.ConfirmMFA(ctx, p, "000000"); return err },
@@ -266,7 +266,7 @@ func TestImpersonate_ReachesNoSecrets(t *testing.T) {
 		"recovery codes":     func() error { _, err := w.ReplaceRecoveryCodes(ctx, p, "000000"); return err },
 		"the MFA policy":     func() error { return w.SetMFAPolicy(ctx, p, true) },
 		"a key":              func() error { _, _, err := w.CreateKey(ctx, p, tenancy.NewKey{Name: "x"}); return err },
-		"a rotation":         func() error { _, _, err := w.RotateKey(ctx, p, k.ID.String(), 0); return err },
+		"a rotation":         func() error { _, err := w.RotateKey(ctx, p, k.ID.String(), 0, proof); return err },
 		"the sessions":       func() error { _, err := w.ListSessions(ctx, p); return err },
 		"end the sessions":   func() error { _, err := w.EndSessions(ctx, p, ""); return err },
 		"an invitation":      func() error { _, _, err := w.Invite(ctx, p, tenancy.NewInvitation{Role: tenancy.RoleUser}); return err },
@@ -274,7 +274,7 @@ func TestImpersonate_ReachesNoSecrets(t *testing.T) {
 		"the account":        func() error { return w.DeleteAccount(ctx, p, proof) },
 		"the organization":   func() error { return w.DeleteOrganization(ctx, p, proof) },
 		"a restoration":      func() error { return w.RestoreOrganization(ctx, p, p.Org.String()) },
-		"the ownership":      func() error { return w.SetRole(ctx, p, p.Person.String(), tenancy.RoleSuperAdmin, proof) },
+		"the ownership":      func() error { return w.setRole(p, p.Person.String(), tenancy.RoleSuperAdmin, proof) },
 		"a sign-in to link":  func() error { _, _, err := w.BeginSignIn(ctx, "GITHUB", "", p); return err },
 		"the end of linking": func() error { _, err := w.FinishSignIn(ctx, "GITHUB", tenancy.Callback{}, p); return err },
 	} {

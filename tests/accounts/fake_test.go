@@ -7,6 +7,7 @@ import (
 	"sync"
 
 	"crier/platform/mail"
+	"crier/platform/pg"
 	"crier/tenancy"
 )
 
@@ -97,6 +98,12 @@ func (p *publishing) Resume(_ context.Context, org tenancy.OrgID, _ string, catc
 }
 
 func (p *publishing) Stopped(context.Context, []tenancy.OrgID) ([]tenancy.OrgID, error) {
+	return nil, nil
+}
+
+func (p *publishing) WebhooksBy(
+	context.Context, pg.Querier, tenancy.PersonID, bool,
+) ([]tenancy.MadeWebhook, error) {
 	return nil, nil
 }
 

@@ -38,7 +38,7 @@ func TestCredentials_EndWithThePassword(t *testing.T) {
 		}},
 		"a change of password": {identities: 1, change: func(w *world, p tenancy.Principal) {
 			p.From.Device = "own"
-			must(t, w.ChangePassword(t.Context(), p, password, newPassword))
+			must(t, w.ChangePassword(t.Context(), p, tenancy.Proof{Password: password}, newPassword))
 		}},
 		"a change of address": {intruders: 1, change: func(w *world, p tenancy.Principal) {
 			old, fresh := w.changeAddress(p, "byron@example.com")

@@ -394,7 +394,7 @@ func TestInvite_EndsWithTheInvitersRights(t *testing.T) {
 			w.wantCount(0, "invitation where invited_by = $1", admin.Person)
 		},
 		"demoted": func(admin tenancy.Principal) {
-			must(t, w.SetRole(t.Context(), p, admin.Person.String(), tenancy.RoleUser, tenancy.Proof{}))
+			must(t, w.setRole(p, admin.Person.String(), tenancy.RoleUser, tenancy.Proof{}))
 			w.wantCount(0, "invitation where invited_by = $1", admin.Person)
 		},
 		"disabled": func(admin tenancy.Principal) {

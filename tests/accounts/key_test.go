@@ -107,7 +107,7 @@ func TestKey_CreateListRenameDelete(t *testing.T) {
 		wantFault(t, "rename another's", err, fault.NotFound)
 		wantFault(t, "delete another's", w.DeleteKey(t.Context(), eve, bad), fault.NotFound)
 		if bad != "" {
-			_, _, err = w.RotateKey(t.Context(), eve, bad, 0)
+			_, err = w.rotate(eve, bad, 0)
 			wantFault(t, "rotate another's", err, fault.NotFound)
 		}
 	}
@@ -147,18 +147,20 @@ func TestKey_RotationOverlaps(t *testing.T) {
 	t.Parallel()
 	w, other := pair(t)
 	p := w.owner("ada@example.com")
-	first, k, err := w.RotateKey(t.Context(), p, "", 0) // creates the first
+	made, err := w.rotate(p, "", 0) // creates the first
 	must(t, err)
+	first, k := made.Full, made.New
 	if k.Name != "default" {
 		t.Errorf("got the name %q, want default", k.Name)
 	}
 	for _, bad := range []int{-1, 73} {
-		_, _, err := w.RotateKey(t.Context(), p, k.ID.String(), bad)
+		_, err := w.rotate(p, k.ID.String(), bad)
 		wantFault(t, "overlap", err, fault.Invalid)
 	}
 	wantKey(t, "the first", first, "", w.Accounts, other)
-	second, _, err := w.RotateKey(t.Context(), p, k.ID.String(), 2)
+	made, err = w.rotate(p, k.ID.String(), 2)
 	must(t, err)
+	second := made.Full
 	wantKey(t, "the new one", second, "", w.Accounts, other)
 	wantKey(t, "the old one", first, "", w.Accounts, other)
 	w.advance(2*time.Hour - time.Second)
@@ -166,10 +168,11 @@ func TestKey_RotationOverlaps(t *testing.T) {
 	w.advance(time.Second)
 	wantKey(t, "the old one after two hours", first, fault.Unauthenticated, w.Accounts, other)
 	wantKey(t, "the new one", second, "", w.Accounts, other)
-	_, _, err = w.RotateKey(t.Context(), p, k.ID.String(), 0)
+	_, err = w.rotate(p, k.ID.String(), 0)
 	wantFault(t, "one that is over", err, fault.NotFound)
-	third, _, err := w.RotateKey(t.Context(), p, "", 0)
+	made, err = w.rotate(p, "", 0)
 	must(t, err)
+	third := made.Full
 	wantKey(t, "the second, without overlap", second, fault.Unauthenticated, w.Accounts, other)
 	wantKey(t, "the third", third, "", w.Accounts, other)
 	if all, err := w.Keys(t.Context(), p); err != nil || len(all) != 1 {
@@ -185,14 +188,14 @@ func TestKey_ExpiresAndKeepsItsEndWhenRotated(t *testing.T) {
 	ends := w.time().Add(time.Hour)
 	full, k, err := w.CreateKey(t.Context(), p, tenancy.NewKey{Name: "CI", ExpiresAt: &ends})
 	must(t, err)
-	next, rotated, err := w.RotateKey(t.Context(), p, k.ID.String(), 72)
-	if err != nil || rotated.ExpiresAt == nil || !rotated.ExpiresAt.Equal(ends) {
-		t.Fatalf("got %+v, %v, want the end of the old one", rotated, err)
+	made, err := w.rotate(p, k.ID.String(), 72)
+	if err != nil || made.New.ExpiresAt == nil || !made.New.ExpiresAt.Equal(ends) {
+		t.Fatalf("got %+v, %v, want the end of the old one", made, err)
 	}
 	wantKey(t, "before the end", full, "", w.Accounts, other)
 	w.advance(time.Hour)
 	wantKey(t, "the old one at the end", full, fault.Unauthenticated, w.Accounts, other)
-	wantKey(t, "the new one at the end", next, fault.Unauthenticated, w.Accounts, other)
+	wantKey(t, "the new one at the end", made.Full, fault.Unauthenticated, w.Accounts, other)
 }
 
 func TestKey_AThousandOfAnOrganization(t *testing.T) {
@@ -205,9 +208,9 @@ func TestKey_AThousandOfAnOrganization(t *testing.T) {
 	_, k := w.key(p, "the last")
 	_, _, err := w.CreateKey(t.Context(), p, tenancy.NewKey{Name: "too many"})
 	wantFault(t, "the 1001st", err, fault.Conflict)
-	_, _, err = w.RotateKey(t.Context(), p, k.ID.String(), 1)
+	_, err = w.rotate(p, k.ID.String(), 1)
 	wantFault(t, "a rotation with overlap", err, fault.Conflict)
-	if _, _, err = w.RotateKey(t.Context(), p, k.ID.String(), 0); err != nil {
+	if _, err = w.rotate(p, k.ID.String(), 0); err != nil {
 		t.Errorf("a rotation without overlap: %v", err)
 	}
 	if all, err := w.Keys(t.Context(), p); err != nil || len(all) != 1000 {

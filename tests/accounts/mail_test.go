@@ -87,7 +87,7 @@ func TestMail_NoticesThatWaitAreBounded(t *testing.T) {
 		must(t, w.Forgot(t.Context(), "ada@example.com")) // the edge limits these
 	}
 	w.login("ada@example.com", tenancy.StepDone)
-	must(t, w.ChangePassword(t.Context(), p, password, newPassword))
+	must(t, w.ChangePassword(t.Context(), p, tenancy.Proof{Password: password}, newPassword))
 	for _, kind := range []string{"new-device", "password-changed"} {
 		w.wantCount(1, "mail where email = 'ada@example.com' and kind = $1", kind)
 	}
@@ -107,7 +107,7 @@ func TestMail_PreferencesAndUnsubscribe(t *testing.T) {
 	bob := w.member(p.Org, "bob@example.com", tenancy.RoleUser)
 	setRole := func(role tenancy.Role) mail.Message {
 		w.box.clear()
-		must(t, w.SetRole(t.Context(), p, bob.Person.String(), role, proof))
+		must(t, w.setRole(p, bob.Person.String(), role, proof))
 		w.deliver()
 		all := w.box.to("bob@example.com")
 		if len(all) == 0 {

@@ -163,12 +163,12 @@ func TestChangePassword_EndsOtherSessions(t *testing.T) {
 	p := w.owner("ada@example.com")
 	other := w.login("ada@example.com", tenancy.StepDone).Session
 	reset := w.forgot("ada@example.com")
-	err := w.ChangePassword(t.Context(), p, "wrong", newPassword)
+	err := w.ChangePassword(t.Context(), p, tenancy.Proof{Password: "wrong"}, newPassword)
 	wantFault(t, "a wrong old password", err, fault.Invalid)
-	err = w.ChangePassword(t.Context(), p, password, "12345678")
+	err = w.ChangePassword(t.Context(), p, tenancy.Proof{Password: password}, "12345678")
 	wantFault(t, "a common password", err, fault.Invalid)
 	w.wantAlive("the other session", other)
-	must(t, w.ChangePassword(t.Context(), p, password, newPassword))
+	must(t, w.ChangePassword(t.Context(), p, tenancy.Proof{Password: password}, newPassword))
 	w.wantEnded("the other session", other)
 	w.wantReset("a link from before", reset, false)
 	w.wantCount(1, "session where id = $1", p.Session)
@@ -183,14 +183,14 @@ func TestChangePassword_FirstOneNeedsARecentSignIn(t *testing.T) {
 	p := w.owner("ada@example.com")
 	w.exec("update person set password_hash = ''")
 	w.advance(tenancy.RecentSignIn)
-	err := w.ChangePassword(t.Context(), p, "", newPassword)
+	err := w.ChangePassword(t.Context(), p, tenancy.Proof{Password: ""}, newPassword)
 	wantFault(t, "ten minutes after the sign-in", err, fault.Invalid)
 	w.advance(-time.Second)
-	must(t, w.ChangePassword(t.Context(), p, "", newPassword))
+	must(t, w.ChangePassword(t.Context(), p, tenancy.Proof{Password: ""}, newPassword))
 	w.wantPassword("ada@example.com", newPassword, true)
 	must(t, w.Logout(t.Context(), "", from(""))) // of no session
 	w.exec("delete from session where id = $1", p.Session)
-	err = w.ChangePassword(t.Context(), p, newPassword, password)
+	err = w.ChangePassword(t.Context(), p, tenancy.Proof{Password: newPassword}, password)
 	wantFault(t, "a session that ended meanwhile", err, fault.Unauthenticated)
 }
 

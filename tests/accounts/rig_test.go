@@ -210,6 +210,18 @@ func (w *world) member(org tenancy.OrgID, email string, role tenancy.Role) tenan
 	return w.enter(email, org.String())
 }
 
+// rotate replaces a key by another one.
+func (w *world) rotate(p tenancy.Principal, key string, overlap int) (tenancy.Rotation, error) {
+	w.t.Helper()
+	return w.RotateKey(w.t.Context(), p, key, overlap, tenancy.Proof{Password: password})
+}
+
+// setRole changes the role of a member.
+func (w *world) setRole(p tenancy.Principal, member string, role tenancy.Role, proof tenancy.Proof) error {
+	_, err := w.SetRole(w.t.Context(), p, member, tenancy.RoleChange{Role: role, Proof: proof})
+	return err
+}
+
 func (w *world) join(org tenancy.OrgID, person tenancy.PersonID, role tenancy.Role) {
 	w.t.Helper()
 	w.exec("insert into member (org_id, person_id, role, created_at) values ($1, $2, $3, $4)", org, person, role, w.time())

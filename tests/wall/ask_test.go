@@ -159,8 +159,10 @@ func newTenantFixture(t *testing.T, db *pg.DB) tenantFixture {
 		Org: e.org, Connector: "sandbox-oauth", Person: e.person, ExpiresAt: time.Now().Add(time.Hour),
 		Verifier: []byte("sealed"), Pending: e.pending, Candidates: []byte(`[]`), Credential: []byte("sealed"),
 	}))
-	_, err = things.SavePlatformApp(t.Context(), e.org, publishingstore.PlatformApp{Family: "f", ClientID: e.org.String(), Secret: []byte("sealed")}, nil)
-	must(t, err)
+	must(t, things.InOrg(t.Context(), e.org, func(tx *publishingstore.Tx) error {
+		_, err := tx.SavePlatformApp(t.Context(), publishingstore.PlatformApp{Family: "f", ClientID: e.org.String(), Secret: []byte("sealed")}, nil)
+		return err
+	}))
 	return e
 }
 
@@ -383,15 +385,15 @@ func accessQuestions(s *publishingstore.Store) map[string]question {
 			out, err := s.PlatformApps(t.Context(), m.org, "")
 			return err == nil && !slices.ContainsFunc(out, func(a publishingstore.PlatformApp) bool { return a.ClientID == th.org.String() })
 		},
-		"Store.SavePlatformApp": func(t *testing.T, m, th tenantFixture) bool {
+		"Tx.SavePlatformApp": inOrg(s, func(t *testing.T, tx *publishingstore.Tx, th tenantFixture) (bool, error) {
 			app := publishingstore.PlatformApp{Family: "f", ClientID: "another", Secret: []byte("sealed")}
-			_, err := s.SavePlatformApp(t.Context(), m.org, app, nil)
-			return err == nil
-		},
-		"Store.DeletePlatformApp": func(t *testing.T, m, th tenantFixture) bool {
-			_, err := s.DeletePlatformApp(t.Context(), m.org, "f", nil)
-			return err == nil
-		},
+			_, err := tx.SavePlatformApp(t.Context(), app, nil)
+			return true, err
+		}),
+		"Tx.DeletePlatformApp": inOrg(s, func(t *testing.T, tx *publishingstore.Tx, th tenantFixture) (bool, error) {
+			_, err := tx.DeletePlatformApp(t.Context(), "f", nil)
+			return true, err
+		}),
 		"Store.Release": func(t *testing.T, m, th tenantFixture) bool {
 			_, err := s.Release(t.Context(), m.org, th.post.ID)
 			return pg.IsNoRows(err)

@@ -32,7 +32,7 @@ func (e tenantFixture) addTenancy(t *testing.T, db *pg.DB) {
 	owner := tenancy.Person{ID: e.person, Email: e.person.String() + "@example.com", CreatedAt: now}
 	must(t, tenant.Add(t.Context(), db, owner, tenancy.Organization{ID: e.org, Name: "x", Timezone: "UTC", CreatedAt: now}))
 	must(t, people(t, db).InOrg(t.Context(), e.org, func(tx *tenancystore.OrgTx) error {
-		if err := tx.CreateKey(t.Context(), e.newKey(e.key), secret.HashToken(e.key.String())); err != nil {
+		if err := tx.CreateKey(t.Context(), e.newKey(e.key), secret.HashToken(e.key.String()), false); err != nil {
 			return err
 		}
 		if err := tx.CreateInvitation(t.Context(), newInvitation(e.invitation), e.person); err != nil {
@@ -117,7 +117,7 @@ func (e tenantFixture) addOne(ctx context.Context, tx *tenancystore.OrgTx, perso
 		return err
 	}
 	key := id.New[tenancy.KeyTag]()
-	return tx.CreateKey(ctx, e.newKey(key), secret.HashToken(key.String()))
+	return tx.CreateKey(ctx, e.newKey(key), secret.HashToken(key.String()), false)
 }
 
 // askTenancy is inOrg for the tenancy store.
@@ -170,8 +170,12 @@ func organizationQuestions(s *tenancystore.Store) map[string]question {
 			_, err := tx.FillTimezone(t.Context(), "Europe/Paris")
 			return true, err
 		}),
-		"tenancy.OrgTx.DeleteInvitationsBy": askTenancy(s, func(t *testing.T, tx *tenancystore.OrgTx, th tenantFixture) (bool, error) {
-			return true, tx.DeleteInvitationsBy(t.Context(), th.person)
+		"tenancy.OrgTx.TakeInvitationsBy": askTenancy(s, func(t *testing.T, tx *tenancystore.OrgTx, th tenantFixture) (bool, error) {
+			taken, err := tx.TakeInvitationsBy(t.Context(), th.person)
+			return len(taken) == 0, err
+		}),
+		"tenancy.OrgTx.DeleteKeysBy": askTenancy(s, func(t *testing.T, tx *tenancystore.OrgTx, th tenantFixture) (bool, error) {
+			return true, tx.DeleteKeysBy(t.Context(), th.person)
 		}),
 		"tenancy.OrgTx.KeysBy": askTenancy(s, func(t *testing.T, tx *tenancystore.OrgTx, th tenantFixture) (bool, error) {
 			keys, err := tx.KeysBy(t.Context(), th.person, now)
@@ -181,6 +185,9 @@ func organizationQuestions(s *tenancystore.Store) map[string]question {
 			e := th.auditEvent()
 			e.Subject = "not theirs"
 			return true, tx.Audit(t.Context(), e, now)
+		}),
+		"tenancy.OrgTx.AuditEach": askTenancy(s, func(t *testing.T, tx *tenancystore.OrgTx, th tenantFixture) (bool, error) {
+			return true, tx.AuditEach(t.Context(), th.auditEvent(), []string{"not theirs"}, now)
 		}),
 		"tenancy.OrgTx.AuditEvents": askTenancy(s, func(t *testing.T, tx *tenancystore.OrgTx, th tenantFixture) (bool, error) {
 			out, err := tx.AuditEvents(t.Context(), tenancy.AuditQuery{Limit: 1000})
@@ -232,14 +239,14 @@ func keyQuestions(s *tenancystore.Store) map[string]question {
 	return map[string]question{
 		"tenancy.OrgTx.CreateKey": askTenancy(s, func(t *testing.T, tx *tenancystore.OrgTx, th tenantFixture) (bool, error) {
 			key := id.New[tenancy.KeyTag]()
-			return true, tx.CreateKey(t.Context(), th.newKey(key), secret.HashToken(key.String()))
+			return true, tx.CreateKey(t.Context(), th.newKey(key), secret.HashToken(key.String()), false)
 		}),
 		"tenancy.OrgTx.Keys": askTenancy(s, func(t *testing.T, tx *tenancystore.OrgTx, th tenantFixture) (bool, error) {
 			out, err := tx.Keys(t.Context(), now, 1000)
 			return !slices.ContainsFunc(out, func(k tenancystore.Key) bool { return k.ID == th.key }), err
 		}),
 		"tenancy.OrgTx.LockKey": askTenancy(s, func(t *testing.T, tx *tenancystore.OrgTx, th tenantFixture) (bool, error) {
-			_, err := tx.LockKey(t.Context(), th.key, now)
+			_, err := tx.LockKey(t.Context(), th.key, func() time.Time { return now })
 			return false, err
 		}),
 		"tenancy.OrgTx.OldestKey": askTenancy(s, func(t *testing.T, tx *tenancystore.OrgTx, th tenantFixture) (bool, error) {
@@ -249,8 +256,8 @@ func keyQuestions(s *tenancystore.Store) map[string]question {
 		"tenancy.OrgTx.RenameKey": askTenancy(s, func(t *testing.T, tx *tenancystore.OrgTx, th tenantFixture) (bool, error) {
 			return false, tx.RenameKey(t.Context(), th.key, "stolen")
 		}),
-		"tenancy.OrgTx.ExpireKey": askTenancy(s, func(t *testing.T, tx *tenancystore.OrgTx, th tenantFixture) (bool, error) {
-			return false, tx.ExpireKey(t.Context(), th.key, now)
+		"tenancy.OrgTx.ReplaceKey": askTenancy(s, func(t *testing.T, tx *tenancystore.OrgTx, th tenantFixture) (bool, error) {
+			return false, tx.ReplaceKey(t.Context(), th.key, now)
 		}),
 		"tenancy.OrgTx.DeleteKey": askTenancy(s, func(t *testing.T, tx *tenancystore.OrgTx, th tenantFixture) (bool, error) {
 			return false, tx.DeleteKey(t.Context(), th.key)
@@ -292,6 +299,8 @@ func invitationQuestions(s *tenancystore.Store) map[string]question {
 // crossing maps each method that takes an organization, or runs in one, and has no question to the reason.
 var crossing = map[string]string{
 	"Store.InOrg":                           "covered by the methods of Tx",
+	"Tx.Confirm":                            "it returns an error or nothing; TestCommands_AreConfirmedInTheirTransaction",
+	"tenancy.OrgTx.AsGate":                  "as tenancy.OrgTx.Leave, and returns to the organization",
 	"Tx.CountChannels":                      "returns a number of rows that Store.Channels is asked for",
 	"Tx.CountWebhooks":                      "returns a number of rows that Store.Webhooks is asked for",
 	"Tx.LockReviewMails":                    "locks the organization of the transaction",

@@ -9,6 +9,7 @@ import (
 	"crier/platform/jobs"
 	"crier/publishing"
 	publishingstore "crier/publishing/store"
+	"crier/tenancy"
 )
 
 // addWebhook adds an endpoint with a pending delivery and an event.
@@ -16,7 +17,7 @@ func (e *tenantFixture) addWebhook(t *testing.T, s *publishingstore.Store) {
 	t.Helper()
 	e.webhook, e.delivery = id.New[publishing.WebhookTag](), id.New[publishing.DeliveryTag]()
 	must(t, s.InOrg(t.Context(), e.org, func(tx *publishingstore.Tx) error {
-		if err := tx.AddWebhook(t.Context(), e.hook(), []byte("sealed")); err != nil {
+		if err := tx.AddWebhook(t.Context(), e.hook(), []byte("sealed"), tenancy.PersonID{}); err != nil {
 			return err
 		}
 		if err := tx.AddDeliveries(t.Context(), []publishingstore.NewDelivery{e.newDelivery(e.delivery)}, now, "x"); err != nil {
@@ -86,7 +87,7 @@ func webhookTxQuestions(later time.Time) map[string]txQuestion {
 		"Tx.AddWebhook": func(t *testing.T, tx *publishingstore.Tx, th tenantFixture) (bool, error) {
 			w := th.hook()
 			w.ID = id.New[publishing.WebhookTag]()
-			return true, tx.AddWebhook(t.Context(), w, []byte("sealed"))
+			return true, tx.AddWebhook(t.Context(), w, []byte("sealed"), tenancy.PersonID{})
 		},
 		"Tx.ChannelsConnected": func(t *testing.T, tx *publishingstore.Tx, th tenantFixture) (bool, error) {
 			all, err := tx.ChannelsConnected(t.Context(), []publishing.ChannelID{th.channel.ID})

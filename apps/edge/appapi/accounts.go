@@ -119,9 +119,9 @@ type People interface {
 
 // Security are the use cases of a person's password and address. A proof that is wrong is Invalid.
 type Security interface {
-	// ChangePassword sets the password and ends all other sessions. Without a password the first one is set; a sign-in
-	// in the last ten minutes is the proof then.
-	ChangePassword(ctx context.Context, p tenancy.Principal, old, password string) error
+	// ChangePassword sets the password and ends all other sessions. The password of the proof is the old one. Without one
+	// the first is set; a sign-in in the last ten minutes is the proof then.
+	ChangePassword(ctx context.Context, p tenancy.Principal, proof tenancy.Proof, password string) error
 	// ChangeAddress sends links to the old and the new address. The address changes when both were followed; without
 	// mail at once. It returns whether it has changed.
 	ChangeAddress(ctx context.Context, p tenancy.Principal, email string, proof tenancy.Proof) (bool, error)
@@ -182,25 +182,28 @@ type Team interface {
 	Invite(ctx context.Context, p tenancy.Principal, n tenancy.NewInvitation) (tenancy.Invitation, string, error)
 	Invitations(ctx context.Context, p tenancy.Principal) ([]tenancy.Invitation, error)
 	RevokeInvitation(ctx context.Context, p tenancy.Principal, invitation string) error
-	// RemoveMember removes a member, or lets the caller leave, and returns the keys that the member has made, which work
-	// unless revokeKeys is set. Forbidden means that the member outranks the caller or is the owner, or that the caller
-	// may not revoke keys.
-	RemoveMember(ctx context.Context, p tenancy.Principal, person string, revokeKeys bool) ([]tenancy.APIKey, error)
-	// SetRole changes the role of a member. With RoleSuperAdmin the owner and the member swap their roles, after the
-	// proof of the owner.
-	SetRole(ctx context.Context, p tenancy.Principal, person string, role tenancy.Role, proof tenancy.Proof) error
+	// RemoveMember removes a member, or lets the caller leave, and returns what the member has made. The keys and webhooks
+	// work unless revoke is set. Forbidden means that the member outranks the caller or is the owner, or that the caller
+	// may not revoke.
+	RemoveMember(ctx context.Context, p tenancy.Principal, person string, revoke bool) (tenancy.MadeBy, error)
+	// SetRole changes the role of a member, and returns what an administrator has made who becomes a USER. With
+	// RoleSuperAdmin the owner and the member swap their roles, after the proof of the owner.
+	SetRole(ctx context.Context, p tenancy.Principal, person string, change tenancy.RoleChange) (tenancy.MadeBy, error)
 }
 
 // Keys are the use cases of API keys. The keys themselves are returned only when they are made.
 type Keys interface {
 	// Keys returns the live keys, the newest first, with the addresses of their creators.
 	Keys(ctx context.Context, p tenancy.Principal) ([]tenancy.KeyOf, error)
+	// CreateKey needs a sign-in in the last ten minutes, or the proof. A missing or wrong one is Invalid.
 	CreateKey(ctx context.Context, p tenancy.Principal, n tenancy.NewKey) (string, tenancy.APIKey, error)
 	RenameKey(ctx context.Context, p tenancy.Principal, key, name string) (tenancy.APIKey, error)
 	DeleteKey(ctx context.Context, p tenancy.Principal, key string) error
-	// RotateKey replaces a key, the oldest one with "", by a new one of the same name. The old one works for overlap
-	// hours more. Without any key it creates the first.
-	RotateKey(ctx context.Context, p tenancy.Principal, key string, overlap int) (string, tenancy.APIKey, error)
+	// RotateKey replaces a key, the oldest one with "", by a new one of the same name and end. The old one works for
+	// overlap hours more. Without any key it creates the first. It needs what CreateKey needs. Conflict means that the key
+	// was replaced already, or, with "", made by a rotation minutes ago.
+	RotateKey(ctx context.Context, p tenancy.Principal, key string, overlap int, proof tenancy.Proof) (
+		tenancy.Rotation, error)
 }
 
 // Instance are the use cases of administrators of the instance, and of the company that runs it.

@@ -18,7 +18,8 @@ type KeyRecord struct {
 	Prefix     string      `json:"prefix" doc:"Beginning of the key, to recognize it." example:"crier_ab12…"`
 	CreatedAt  string      `json:"createdAt" format:"date-time"`
 	LastUsedAt *string     `json:"lastUsedAt" nullable:"true" format:"date-time" doc:"To the minute; null if never used."`
-	ExpiresAt  *string     `json:"expiresAt" nullable:"true" format:"date-time" doc:"Null: it does not expire."`
+	ExpiresAt  *string     `json:"expiresAt" nullable:"true" format:"date-time" doc:"The end that was chosen; null: it does not expire."`
+	Overlap    *string     `json:"overlapUntil" nullable:"true" format:"date-time" doc:"Another key has replaced it, and it works until then at most; null: none has."`
 	CreatedBy  *KeyCreator `json:"createdBy" doc:"Null when that account is gone."`
 }
 
@@ -48,7 +49,7 @@ func (a *API) keys(ctx context.Context, _ *struct{}) (*keysOutput, error) {
 	for _, k := range list {
 		record := KeyRecord{
 			ID: k.ID.String(), Name: k.Name, Prefix: mask(k.Prefix), CreatedAt: publicv1.FormatTime(k.CreatedAt),
-			LastUsedAt: optionalTime(k.UsedAt), ExpiresAt: optionalTime(k.ExpiresAt),
+			LastUsedAt: optionalTime(k.UsedAt), ExpiresAt: optionalTime(k.ExpiresAt), Overlap: optionalTime(k.OverlapUntil),
 		}
 		if k.CreatedByEmail != "" {
 			record.CreatedBy = &KeyCreator{ID: k.CreatedBy.String(), Email: k.CreatedByEmail}
@@ -62,6 +63,7 @@ func (a *API) keys(ctx context.Context, _ *struct{}) (*keysOutput, error) {
 type CreateKeyRequest struct {
 	Name      string  `json:"name" minLength:"1" maxLength:"128" doc:"1 to 64 characters." example:"Newsletter"`
 	ExpiresAt *string `json:"expiresAt,omitempty" nullable:"true" doc:"ISO 8601; absent: never."`
+	ProofRequest
 }
 
 type createKeyInput struct{ Body CreateKeyRequest }
@@ -80,11 +82,13 @@ type createKeyOutput struct{ Body NewKeyAnswer }
 
 // CreateKey returns the endpoint that makes an API key.
 func (a *API) CreateKey() route.Endpoint {
-	return route.JSON(created(tagKeys, "Create an API key", 400, 402, 409, 413), a.createKey)
+	return route.JSON(described(created(tagKeys, "Create an API key", 400, 402, 409, 413),
+		"When you signed in more than 10 minutes ago, it needs your password, and a code of your second factor if you have one."),
+		a.createKey)
 }
 
 func (a *API) createKey(ctx context.Context, in *createKeyInput) (*createKeyOutput, error) {
-	n := tenancy.NewKey{Name: in.Body.Name}
+	n := tenancy.NewKey{Name: in.Body.Name, Proof: in.Body.proof()}
 	if in.Body.ExpiresAt != nil && *in.Body.ExpiresAt != "" {
 		at, ok := publicv1.ParseDate(*in.Body.ExpiresAt)
 		var faults tenancy.Inputs
@@ -94,7 +98,12 @@ func (a *API) createKey(ctx context.Context, in *createKeyInput) (*createKeyOutp
 		}
 		n.ExpiresAt = &at
 	}
-	secret, k, err := a.deps.Accounts.CreateKey(ctx, request.Principal(ctx), n)
+	var secret string
+	var k tenancy.APIKey
+	err := a.proveIfSent(ctx, in.Body.ProofRequest, func(ctx context.Context, p tenancy.Principal) (err error) {
+		secret, k, err = a.deps.Accounts.CreateKey(ctx, p, n)
+		return err
+	})
 	if err != nil {
 		return nil, err
 	}
@@ -149,8 +158,9 @@ func (a *API) deleteKey(ctx context.Context, in *pathID) (*idOutput, error) {
 
 // RotateKeyRequest is the body of POST /user/api-key/rotate, which may be absent.
 type RotateKeyRequest struct {
-	ID      string `json:"id,omitempty" maxLength:"64" doc:"The key; without it the oldest one."`
+	ID      string `json:"id,omitempty" maxLength:"64" doc:"The key; without it the oldest one that was not replaced."`
 	Overlap int    `json:"overlapHours,omitempty" minimum:"0" maximum:"72" doc:"How long both keys work."`
+	ProofRequest
 }
 
 type rotateKeyInput struct{ Body *RotateKeyRequest }
@@ -160,6 +170,10 @@ type RotatedKeyAnswer struct {
 	ID     string `json:"id"`
 	Name   string `json:"name"`
 	APIKey string `json:"apiKey" doc:"The whole key. It is shown only here."`
+	// The new key's end is that of the old one.
+	ExpiresAt     *string `json:"expiresAt" nullable:"true" format:"date-time" doc:"When the new key expires; null: never."`
+	Previous      *string `json:"previousKeyId" nullable:"true" doc:"The replaced key; null when there was none."`
+	PreviousUntil *string `json:"previousKeyUntil" nullable:"true" format:"date-time" doc:"When the replaced key ends; null when there was none."`
 }
 
 type rotateKeyOutput struct{ Body RotatedKeyAnswer }
@@ -167,7 +181,9 @@ type rotateKeyOutput struct{ Body RotatedKeyAnswer }
 // RotateKey returns the endpoint that replaces an API key by a new one.
 func (a *API) RotateKey() route.Endpoint {
 	return route.JSON(described(created(tagKeys, "Replace an API key", 400, 404, 409, 413),
-		"The old key stops working at once, or after overlapHours. Without any key the first one is made."),
+		"The old key stops working at once, or after overlapHours, and is not replaced again meanwhile: 409. Without an id, "+
+			"a key that a rotation has made in the last 10 minutes is not replaced either, so that a repeated request ends "+
+			"no key that was just returned. Without any key the first one is made. It needs what creating a key needs."),
 		a.rotateKey)
 }
 
@@ -176,9 +192,20 @@ func (a *API) rotateKey(ctx context.Context, in *rotateKeyInput) (*rotateKeyOutp
 	if in.Body != nil {
 		b = *in.Body
 	}
-	secret, k, err := a.deps.Accounts.RotateKey(ctx, request.Principal(ctx), b.ID, b.Overlap)
+	var r tenancy.Rotation
+	err := a.proveIfSent(ctx, b.ProofRequest, func(ctx context.Context, p tenancy.Principal) (err error) {
+		r, err = a.deps.Accounts.RotateKey(ctx, p, b.ID, b.Overlap, b.proof())
+		return err
+	})
 	if err != nil {
 		return nil, err
 	}
-	return &rotateKeyOutput{Body: RotatedKeyAnswer{ID: k.ID.String(), Name: k.Name, APIKey: secret}}, nil
+	out := &rotateKeyOutput{Body: RotatedKeyAnswer{
+		ID: r.New.ID.String(), Name: r.New.Name, APIKey: r.Full, ExpiresAt: optionalTime(r.New.ExpiresAt),
+	}}
+	if !r.Old.ID.IsZero() {
+		old := r.Old.ID.String()
+		out.Body.Previous, out.Body.PreviousUntil = &old, optionalTime(r.Old.Ends())
+	}
+	return out, nil
 }

@@ -12,7 +12,7 @@ import (
 // ProofRequest are the members by which a person with a session shows again who makes the request.
 type ProofRequest struct {
 	Password string `json:"password,omitempty" maxLength:"128" doc:"Absent without one: sign in again before."`
-	Code     string `json:"code,omitempty" maxLength:"64" doc:"Of the second factor, where it is required."`
+	Code     string `json:"code,omitempty" maxLength:"64" doc:"Of your second factor, if you have one and did not use it in the last 10 minutes."`
 }
 
 func (r ProofRequest) proof() tenancy.Proof { return tenancy.Proof{Password: r.Password, Code: r.Code} }
@@ -41,11 +41,22 @@ func (a *API) prove(ctx context.Context, do func(context.Context, tenancy.Princi
 	return err
 }
 
+// proveIfSent is prove if the request has a proof, and else do alone: the proof is optional, and without one there is
+// nothing to guess.
+func (a *API) proveIfSent(
+	ctx context.Context, sent ProofRequest, do func(context.Context, tenancy.Principal) error,
+) error {
+	if sent == (ProofRequest{}) {
+		return do(ctx, request.Principal(ctx))
+	}
+	return a.prove(ctx, do)
+}
+
 // isWrongProof reports whether an error can be that of a wrong proof: it is Invalid, and its fields, if it has any,
 // name one of the proof.
 func isWrongProof(err error) bool {
 	var f *fault.Error
-	if !errors.As(err, &f) || f.Kind != fault.Invalid {
+	if !errors.As(err, &f) || f.Kind != fault.Invalid || f.Remedy == fault.RemedyCode {
 		return false
 	}
 	for _, field := range f.Fields {

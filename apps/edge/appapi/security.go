@@ -16,6 +16,7 @@ type ChangePasswordRequest struct {
 	Old    string  `json:"oldPassword,omitempty" maxLength:"128" doc:"Absent without one: sign in again before."`
 	New    string  `json:"newPassword" maxLength:"128" doc:"8 to 128 characters."`
 	Repeat *string `json:"repeatPassword,omitempty" maxLength:"128" doc:"The same again, if it is sent."`
+	Code   string  `json:"code,omitempty" maxLength:"64" doc:"Of your second factor, if you have one and did not use it in the last 10 minutes."`
 }
 
 type changePasswordInput struct{ Body ChangePasswordRequest }
@@ -43,7 +44,7 @@ func (a *API) changePassword(ctx context.Context, in *changePasswordInput) (*cha
 		return nil, err
 	}
 	err := a.prove(ctx, func(ctx context.Context, p tenancy.Principal) error {
-		return a.deps.Accounts.ChangePassword(ctx, p, b.Old, b.New)
+		return a.deps.Accounts.ChangePassword(ctx, p, tenancy.Proof{Password: b.Old, Code: b.Code}, b.New)
 	})
 	if err != nil {
 		return nil, err

@@ -179,20 +179,29 @@ func (a *API) revokeInvitation(ctx context.Context, in *pathID) (*idOutput, erro
 func (a *API) RemoveMember() route.Endpoint {
 	return route.JSON(described(describe(tagTeam, "Remove a member, or leave the organization", 400, 404, 409),
 		"With your own id you leave, which the owner cannot. "+
-			"Only administrators remove others, and nobody removes the owner: 403. The API keys that the member has "+
-			"made belong to the organization: the answer lists them, and with revokeKeys=true they are revoked."),
+			"Only administrators remove others, and nobody removes the owner: 403. The API keys and webhooks that the "+
+			"member has made belong to the organization: the answer lists them, and with revokeKeys=true they are deleted. "+
+			"The member's open invitations end."),
 		a.removeMember)
 }
 
 type removeInput struct {
 	ID         string `path:"id"`
-	RevokeKeys bool   `query:"revokeKeys" doc:"Revoke the API keys that the member has made."`
+	RevokeKeys bool   `query:"revokeKeys" doc:"Delete the API keys and webhooks that the member has made."`
 }
 
 // RemovedMember is the answer to the removal of a member.
 type RemovedMember struct {
-	ID   string       `json:"id"`
-	Keys []RemovedKey `json:"keys" doc:"API keys that the member has made and may know."`
+	ID string `json:"id"`
+	MadeByMember
+}
+
+// MadeByMember is what a member has made who was removed or is no longer an administrator. It is empty for a member who
+// leaves without having been one.
+type MadeByMember struct {
+	Keys        []RemovedKey        `json:"keys" doc:"API keys that the member has made and may know."`
+	Webhooks    []RemovedWebhook    `json:"webhooks" doc:"Webhooks that the member has made and whose secrets the member may know."`
+	Invitations []RemovedInvitation `json:"invitations" doc:"Open invitations of the member, which have ended."`
 }
 
 // RemovedKey is an API key that a removed member has made.
@@ -203,28 +212,56 @@ type RemovedKey struct {
 	Revoked bool   `json:"revoked"`
 }
 
+// RemovedWebhook is a webhook that a removed member has made.
+type RemovedWebhook struct {
+	ID      string `json:"id"`
+	Name    string `json:"name"`
+	URL     string `json:"url"`
+	Deleted bool   `json:"deleted"`
+}
+
+// RemovedInvitation is an invitation of a removed member.
+type RemovedInvitation struct {
+	ID    string  `json:"id"`
+	Email *string `json:"email" nullable:"true" doc:"Who could use it; null: anybody with the link."`
+	Role  string  `json:"role" enum:"USER,ADMIN"`
+}
+
+// newMadeByMember returns what a member has made as those see it who manage the organization. Others get empty lists.
+func newMadeByMember(p tenancy.Principal, made tenancy.MadeBy, revoked bool) MadeByMember {
+	out := MadeByMember{Keys: []RemovedKey{}, Webhooks: []RemovedWebhook{}, Invitations: []RemovedInvitation{}}
+	if !p.Role.Manages() {
+		return out
+	}
+	for _, k := range made.Keys {
+		out.Keys = append(out.Keys, RemovedKey{ID: k.ID.String(), Name: k.Name, Prefix: mask(k.Prefix), Revoked: revoked})
+	}
+	for _, w := range made.Webhooks {
+		out.Webhooks = append(out.Webhooks, RemovedWebhook{ID: w.ID, Name: w.Name, URL: w.URL, Deleted: revoked})
+	}
+	for _, i := range made.Invitations {
+		out.Invitations = append(out.Invitations, RemovedInvitation{
+			ID: i.ID.String(), Email: optionalText(i.Email), Role: string(i.Role),
+		})
+	}
+	return out
+}
+
 type removeOutput struct{ Body RemovedMember }
 
 func (a *API) removeMember(ctx context.Context, in *removeInput) (*removeOutput, error) {
 	p := request.Principal(ctx)
-	keys, err := a.deps.Accounts.RemoveMember(ctx, p, in.ID, in.RevokeKeys)
+	made, err := a.deps.Accounts.RemoveMember(ctx, p, in.ID, in.RevokeKeys)
 	if err != nil {
 		return nil, err
 	}
-	out := &removeOutput{Body: RemovedMember{ID: in.ID, Keys: []RemovedKey{}}}
-	for _, k := range keys {
-		if p.Role.Manages() {
-			out.Body.Keys = append(out.Body.Keys, RemovedKey{
-				ID: k.ID.String(), Name: k.Name, Prefix: mask(k.Prefix), Revoked: in.RevokeKeys,
-			})
-		}
-	}
-	return out, nil
+	return &removeOutput{Body: RemovedMember{ID: in.ID, MadeByMember: newMadeByMember(p, made, in.RevokeKeys)}}, nil
 }
 
 // RoleRequest is the body of PUT /settings/team/{id}/role.
 type RoleRequest struct {
-	Role string `json:"role" enum:"USER,ADMIN,SUPERADMIN" doc:"SUPERADMIN: see above."`
+	Role       string `json:"role" enum:"USER,ADMIN,SUPERADMIN" doc:"SUPERADMIN: see above."`
+	RevokeKeys bool   `json:"revokeKeys,omitempty" doc:"With the role USER: delete the API keys and webhooks that the member has made."`
 	ProofRequest
 }
 
@@ -237,6 +274,7 @@ type roleInput struct {
 type RoleAnswer struct {
 	ID   string `json:"id"`
 	Role string `json:"role"`
+	MadeByMember
 }
 
 type roleOutput struct{ Body RoleAnswer }
@@ -244,14 +282,20 @@ type roleOutput struct{ Body RoleAnswer }
 // SetRole returns the endpoint that changes the role of a member.
 func (a *API) SetRole() route.Endpoint {
 	return route.JSON(described(describe(tagTeam, "Change the role of a member", 400, 404, 409, 413),
-		"SUPERADMIN hands the ownership over: you become an administrator. Only the owner may, with the password."),
+		"SUPERADMIN hands the ownership over: you become an administrator. Only the owner may, with the password. The open "+
+			"invitations of an administrator who becomes a USER end; the answer lists them, with the API keys and webhooks "+
+			"that the member has made, which still work unless revokeKeys is true."),
 		a.setRole)
 }
 
 func (a *API) setRole(ctx context.Context, in *roleInput) (*roleOutput, error) {
 	role := tenancy.Role(in.Body.Role)
-	change := func(ctx context.Context, p tenancy.Principal) error {
-		return a.deps.Accounts.SetRole(ctx, p, in.ID, role, in.Body.proof())
+	var made tenancy.MadeBy
+	change := func(ctx context.Context, p tenancy.Principal) (err error) {
+		made, err = a.deps.Accounts.SetRole(ctx, p, in.ID, tenancy.RoleChange{
+			Role: role, Proof: in.Body.proof(), Revoke: in.Body.RevokeKeys,
+		})
+		return err
 	}
 	var err error
 	if role == tenancy.RoleSuperAdmin {
@@ -262,5 +306,7 @@ func (a *API) setRole(ctx context.Context, in *roleInput) (*roleOutput, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &roleOutput{Body: RoleAnswer{ID: in.ID, Role: in.Body.Role}}, nil
+	return &roleOutput{Body: RoleAnswer{
+		ID: in.ID, Role: in.Body.Role, MadeByMember: newMadeByMember(request.Principal(ctx), made, in.Body.RevokeKeys),
+	}}, nil
 }

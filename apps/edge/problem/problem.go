@@ -36,6 +36,7 @@ type Fault struct {
 	Current    *int           `json:"current,omitempty" doc:"How many there are; only with 402. Posts: of the billing month."`
 	Allowed    *int           `json:"allowed,omitempty" doc:"How many the plan allows; only with 402."`
 	Enroll     bool           `json:"mfaEnrollmentRequired,omitempty" doc:"Enable a second factor; only with 403."`
+	Code       bool           `json:"mfaCodeRequired,omitempty" doc:"Repeat it with a code of your second factor; only with 400."`
 
 	headers http.Header
 }
@@ -241,7 +242,7 @@ func newFault(status int, message string) *Fault {
 
 // addDetails adds the remedy, the wait, the fields and the items of a fault. With items, both messages are that of the first item.
 func (b *Fault) addDetails(f *fault.Error) {
-	b.Enroll = f.Remedy == fault.RemedyEnroll
+	b.Enroll, b.Code = f.Remedy == fault.RemedyEnroll, f.Remedy == fault.RemedyCode
 	if f.Limit != nil {
 		b.Limit, b.Current, b.Allowed = f.Limit.Name, &f.Limit.Current, &f.Limit.Allowed
 	}
