@@ -32,9 +32,13 @@ func (s *Media) SetAlt(ctx context.Context, p tenancy.Principal, medium, alt str
 		return publishing.Medium{}, &fault.Error{Kind: fault.Invalid, Op: op, Message: "The input is not valid.",
 			Fields: []fault.Field{{Name: "alt", Message: "must be at most 2000 characters of valid text"}}}
 	}
-	found, err := s.store.SetAlt(ctx, p.Org, parsed, alt)
+	var found []publishing.Medium
+	err := s.inOrgAs(ctx, p, func(tx *publishingstore.Tx) (err error) {
+		found, err = tx.SetAlt(ctx, parsed, alt)
+		return err
+	})
 	if err != nil {
-		return publishing.Medium{}, internal(op, err)
+		return publishing.Medium{}, publicFault(op, err)
 	}
 	if len(found) == 0 {
 		return publishing.Medium{}, noFile(op)

@@ -50,15 +50,14 @@ func (s *Store) ListMedia(
 var mediaAlt = `-- publishing.MediaAlt
 update media m set alt_text = $2 where m.id = $1 and m.deleted_at is null returning ` + mediaColumns
 
-// SetAlt changes the alternative text of a file and returns the file, or none if there is no such file. It returns
-// pg.ErrOrgBusy or the error of Postgres.
-func (s *Store) SetAlt(
-	ctx context.Context, org tenancy.OrgID, medium publishing.MediaID, alt string,
-) (found []publishing.Medium, err error) {
-	err = s.db.WriteOrg(ctx, org.UUID(), func(b *pgx.Batch) {
-		b.Queue(mediaAlt, medium, alt).Query(into(&found, scanMedium))
-	})
-	return found, err
+// SetAlt changes the alternative text of a file and returns the file, or none if there is no such file. It returns the
+// error of Postgres.
+func (t *Tx) SetAlt(ctx context.Context, medium publishing.MediaID, alt string) ([]publishing.Medium, error) {
+	rows, err := t.tx.Query(ctx, mediaAlt, medium, alt)
+	if err != nil {
+		return nil, err
+	}
+	return pgx.CollectRows(rows, scanMedium)
 }
 
 // mediaLock waits for transactions that attach the file, and makes later ones wait: see AttachmentInsert, mediaHeld.

@@ -33,7 +33,7 @@ func (s *Store) InOrg(ctx context.Context, org tenancy.OrgID, fn func(*Tx) error
 // Authority confirms that a principal may still do what it could when its request was permitted.
 type Authority interface {
 	// Confirm is called at the beginning of a transaction, which runs as pg.Gate meanwhile. What it confirms stays so
-	// until the transaction ends. It returns Unauthenticated, Forbidden or NotFound, and the errors of Postgres.
+	// until the transaction ends. It returns Unauthenticated or Forbidden, and the errors of Postgres.
 	Confirm(ctx context.Context, q pg.Querier, p tenancy.Principal) error
 }
 

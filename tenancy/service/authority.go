@@ -19,7 +19,7 @@ import (
 // guest, whose link the use case looks up, and the operator are not confirmed.
 //
 // Confirm returns fault.Unauthenticated when the session or the key has ended, fault.Forbidden when the person or the
-// organization has lost what it had, fault.NotFound when the organization will be deleted, and the errors of Postgres.
+// organization has lost what it had, and the errors of Postgres.
 func (a *Accounts) Confirm(ctx context.Context, q pg.Querier, p tenancy.Principal) error {
 	return a.confirmPrincipal(ctx, q, p, false)
 }
@@ -90,7 +90,7 @@ func confirmMember(ctx context.Context, q pg.Querier, p tenancy.Principal) error
 	case err != nil:
 		return err
 	case m.Deleted:
-		return fault.New(fault.NotFound, op, "The organization will be deleted.")
+		return fault.New(fault.Forbidden, op, "The organization will be deleted.")
 	case m.Suspended:
 		return suspended(op)
 	case !m.Role.Covers(p.Role):

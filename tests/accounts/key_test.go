@@ -2,6 +2,7 @@ package accounts
 
 import (
 	"context"
+	"fmt"
 	"testing"
 	"time"
 
@@ -261,4 +262,59 @@ func TestKey_DeletionOfAnOrganizationForgetsItsKeysOnly(t *testing.T) {
 	}
 	must(t, w.RestoreOrganization(t.Context(), p, p.Org.String()))
 	wantKey(t, "after the undo", key, "", w.Accounts, other)
+}
+
+func TestKey_RotatedAgainInItsOverlapKeepsBothPromises(t *testing.T) {
+	t.Parallel()
+	w, other := pair(t)
+	p := w.owner("ada@example.com")
+	first, k := w.key(p, "CI")
+	made, err := w.rotate(p, k.ID.String(), 24)
+	must(t, err)
+	if made.New.ExpiresAt != nil || made.Old.ID != k.ID || !made.Old.Ends().Equal(w.time().Add(24*time.Hour)) {
+		t.Errorf("got %+v, want a new key without an end, and the old one for a day", made)
+	}
+	for _, id := range []string{k.ID.String(), ""} { // the oldest is the new one, made a moment ago
+		_, err = w.rotate(p, id, 0)
+		wantFault(t, "a second rotation of "+id, err, fault.Conflict)
+	}
+	w.advance(10 * time.Minute)
+	next, err := w.rotate(p, "", 0)
+	if err != nil || next.Old.ID != made.New.ID || next.New.ExpiresAt != nil {
+		t.Errorf("got %+v, %v, want the new key replaced by one without an end", next, err)
+	}
+	wantKey(t, "the first in its overlap", first, "", w.Accounts, other)
+	wantKey(t, "the second without an overlap", made.Full, fault.Unauthenticated, w.Accounts, other)
+	w.advance(24 * time.Hour)
+	wantKey(t, "the first behind its overlap", first, fault.Unauthenticated, w.Accounts, other)
+	wantKey(t, "the third", next.Full, "", w.Accounts, other)
+}
+
+func TestKey_TwoRotationsAtOnceEndNoNewKey(t *testing.T) {
+	t.Parallel()
+	w, other := pair(t)
+	for _, overlap := range []int{0, 24} {
+		p := w.owner(fmt.Sprintf("ada%d@example.com", overlap))
+		_, k := w.key(p, "CI")
+		for _, id := range []string{"", k.ID.String()} {
+			type result struct {
+				tenancy.Rotation
+				err error
+			}
+			made := together(2, func(i int) result {
+				r, err := []*tenancyservice.Accounts{w.Accounts, other}[i].RotateKey(t.Context(), p, id, overlap, tenancy.Proof{})
+				return result{Rotation: r, err: err}
+			})
+			for _, r := range made {
+				if r.err == nil {
+					wantKey(t, "a key that was returned", r.Full, "", w.Accounts, other)
+				}
+				if r.err == nil && r.New.ExpiresAt != nil {
+					t.Errorf("got the end %v, want none", r.New.ExpiresAt)
+				}
+			}
+			w.advance(time.Minute)
+		}
+		w.wantCount(2, "api_key where org_id = $1", p.Org)
+	}
 }

@@ -597,10 +597,10 @@ func listQuestions(s *publishingstore.Store) map[string]question {
 			page, err := s.ListMedia(t.Context(), m.org, publishing.ListMedia{Page: 1})
 			return err == nil && len(page.Media) == 1 && page.Media[0].ID != th.medium.ID
 		},
-		"Store.SetAlt": func(t *testing.T, m, th tenantFixture) bool {
-			found, err := s.SetAlt(t.Context(), m.org, th.medium.ID, "theirs")
-			return err == nil && len(found) == 0
-		},
+		"Tx.SetAlt": inOrg(s, func(t *testing.T, tx *publishingstore.Tx, th tenantFixture) (bool, error) {
+			found, err := tx.SetAlt(t.Context(), th.medium.ID, "theirs")
+			return len(found) == 0, err
+		}),
 		"Store.UsedBlobs": func(t *testing.T, m, th tenantFixture) bool {
 			found, err := s.UsedBlobs(t.Context(), m.org, []string{th.medium.Key})
 			return err == nil && found.Known && len(found.Used) == 0

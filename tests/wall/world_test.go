@@ -63,6 +63,7 @@ type world struct {
 	app      *boot.App
 	http     *http.Client
 	super    *pgx.Conn
+	database string
 	sandbox  string
 	calls    int
 	accounts map[caller]*account
@@ -120,11 +121,19 @@ func (w *world) start(t *testing.T) {
 	}
 	own, err := pgx.ParseConfig(database)
 	must(t, err)
-	super := dbtest.Super(t).Config().Copy()
-	super.Database = own.Database
-	w.super, err = pgx.ConnectConfig(t.Context(), super)
+	w.database = own.Database
+	w.super = w.superuser(t)
+}
+
+// superuser returns another connection that sees all rows.
+func (w *world) superuser(t *testing.T) *pgx.Conn {
+	t.Helper()
+	cfg := dbtest.Super(t).Config().Copy()
+	cfg.Database = w.database
+	conn, err := pgx.ConnectConfig(t.Context(), cfg)
 	must(t, err)
-	t.Cleanup(func() { _ = w.super.Close(context.Background()) }) // the database is dropped anyway
+	t.Cleanup(func() { _ = conn.Close(context.Background()) }) // the database is dropped anyway
+	return conn
 }
 
 // source returns a client in a network of its own, so that no call waits because of the failures of another one.
@@ -396,7 +405,13 @@ func (w *world) exec(t *testing.T, sql string, args ...any) {
 // administrator of the instance acts as somebody: that is recorded also when the request is refused.
 func (w *world) rows(t *testing.T) string {
 	t.Helper()
-	columns, err := w.super.Query(t.Context(), `
+	return w.rowsOf(t, w.super)
+}
+
+// rowsOf is rows as a connection of the superuser sees them, in its transaction.
+func (w *world) rowsOf(t *testing.T, super *pgx.Conn) string {
+	t.Helper()
+	columns, err := super.Query(t.Context(), `
 		select c.table_name::text, array_agg(c.column_name::text) from information_schema.columns c
 		join information_schema.tables using (table_schema, table_name)
 		where c.table_schema = 'public' and table_type = 'BASE TABLE' group by 1 order by 1`)
@@ -427,7 +442,7 @@ func (w *world) rows(t *testing.T) string {
 			continue
 		}
 		var text string
-		must(t, w.super.QueryRow(t.Context(), `select coalesce(string_agg(row, e'\n' order by row), '') from
+		must(t, super.QueryRow(t.Context(), `select coalesce(string_agg(row, e'\n' order by row), '') from
 			(select (to_jsonb(x) - 'seen_at' - 'used_at')::text as row from `+table.Name+` x where `+condition+`) rows`,
 			w.first, w.people).Scan(&text))
 		fmt.Fprintf(&all, "%s:\n%s\n", table.Name, text)
