@@ -87,6 +87,8 @@ const (
 	// MaxWebhookAnswer is how much of an answer is read, in bytes. MaxWebhookExcerpt of it are stored.
 	MaxWebhookAnswer  = 8 << 10
 	MaxWebhookExcerpt = 512
+	// maxPreviousSecrets is how many secrets before the current one may sign.
+	maxPreviousSecrets = 3
 	// MaxWebhookPending is how many deliveries of an endpoint may wait; then the oldest are given up.
 	MaxWebhookPending = 10_000
 	// MaxWebhookLog is how many deliveries of an endpoint are kept.
@@ -101,7 +103,7 @@ const (
 	WebhookTimeout = 15 * time.Second
 	// WebhookGiveUp is how long an endpoint may fail without a success before it is disabled.
 	WebhookGiveUp = 5 * 24 * time.Hour
-	// WebhookOverlap is how long the old secret signs beside the new one.
+	// WebhookOverlap is how long a secret signs beside the one that replaced it.
 	WebhookOverlap = 24 * time.Hour
 	// maxRetryAfter is the longest pause that an endpoint can ask for; it is that of the plan.
 	maxRetryAfter = 24 * time.Hour
@@ -147,6 +149,38 @@ type Webhook struct {
 	DisabledFor *WebhookDisabled
 	// FailingSince is the first failure since the last success; nil if the last attempt succeeded.
 	FailingSince *time.Time
+	// PreviousUntil has the time at which each earlier secret ends, the soonest first. Until then it signs too.
+	PreviousUntil []time.Time
+}
+
+// Origin returns the scheme and the host of the URL: the rest may hold a token.
+func (w Webhook) Origin() string {
+	u, err := url.Parse(w.URL)
+	if err != nil {
+		return ""
+	}
+	return (&url.URL{Scheme: u.Scheme, Host: u.Host}).String()
+}
+
+// Rotate returns the webhook as it is when another secret replaces its own, which then signs for WebhookOverlap more.
+// Earlier secrets keep their ends. It returns Conflict while maxPreviousSecrets still sign.
+func (w Webhook) Rotate(now time.Time) (Webhook, error) {
+	w.PreviousUntil = w.StillSign(now)
+	if len(w.PreviousUntil) >= maxPreviousSecrets {
+		first := w.PreviousUntil[0]
+		return w, &fault.Error{
+			Kind: fault.Conflict, Op: "publishing.RotateWebhookSecret", RetryAfter: first.Sub(now),
+			Message: fmt.Sprintf("The webhook has %d earlier secrets that still sign, and no more are kept. "+
+				"The first of them ends at %s: rotate again then.", maxPreviousSecrets, first.UTC().Format(WireTime)),
+		}
+	}
+	w.PreviousUntil, w.UpdatedAt = append(w.PreviousUntil, now.Add(WebhookOverlap)), now
+	return w, nil
+}
+
+// StillSign returns the ends of the earlier secrets that sign at a time, the soonest first.
+func (w Webhook) StillSign(now time.Time) []time.Time {
+	return slices.DeleteFunc(slices.Clone(w.PreviousUntil), func(end time.Time) bool { return !end.After(now) })
 }
 
 // Wants reports whether the endpoint gets an event of a channel.

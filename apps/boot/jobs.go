@@ -155,7 +155,7 @@ func (a *App) tasks() []jobs.Handler {
 		GaveUp: func(ctx context.Context, t jobs.Task) {
 			a.Accounts.MailGivenUp(ctx, id.FromUUID[tenancy.MailTag](t.ID))
 		},
-	}, a.webhookHandler(webhook.TaskHealthy), a.webhookHandler(webhook.TaskFailing), a.reviewMailHandler()}
+	}, a.webhookHandler(webhook.TaskHealthy), a.webhookHandler(webhook.TaskAside), a.reviewMailHandler()}
 }
 
 func (a *App) registerJob(name string, stats func() jobs.Stats) error {

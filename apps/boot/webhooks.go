@@ -4,7 +4,6 @@ import (
 	"context"
 	"math/rand/v2"
 	"net/url"
-	"time"
 
 	"crier/platform/clock"
 	"crier/platform/id"
@@ -15,12 +14,8 @@ import (
 	"crier/tenancy"
 )
 
-const (
-	// webhookWorkers is how many endpoints this process sends to at once: as many that work, and as many that fail.
-	webhookWorkers = 16
-	// webhookAttempts of a task, for errors of the database only: the loop adds another task a few minutes later.
-	webhookAttempts = 2
-)
+// webhookAttempts of a task, for errors of the database only: the loop adds another task a few minutes later.
+const webhookAttempts = 2
 
 // openWebhooks creates what delivers events to webhooks. Its loop runs from startWebhooks on.
 func (a *App) openWebhooks(context.Context) error {
@@ -48,7 +43,7 @@ func (a *App) startWebhooks(ctx context.Context) error {
 // webhookHandler returns the handler of a kind of tasks that send to one endpoint each.
 func (a *App) webhookHandler(kind string) jobs.Handler {
 	return jobs.Handler{
-		Kind: kind, Workers: webhookWorkers, Timeout: webhook.TaskTimeout, Attempts: webhookAttempts,
+		Kind: kind, Workers: webhook.Workers, Timeout: webhook.TaskTimeout, Attempts: webhookAttempts,
 		Run: func(ctx context.Context, t jobs.Task, _ jobs.Attempt) error {
 			return a.webhooks.Deliver(ctx, id.FromUUID[tenancy.OrgTag](t.Org), id.FromUUID[publishing.WebhookTag](t.ID))
 		},
@@ -85,10 +80,10 @@ func (w auditedWebhooks) Delete(ctx context.Context, p tenancy.Principal, webhoo
 
 func (w auditedWebhooks) RotateSecret(
 	ctx context.Context, p tenancy.Principal, webhook string, given *string,
-) (publishing.Webhook, string, time.Time, error) {
-	out, secret, until, err := w.Webhooks.RotateSecret(ctx, p, webhook, given)
+) (publishing.Webhook, string, error) {
+	out, secret, err := w.Webhooks.RotateSecret(ctx, p, webhook, given)
 	w.record(ctx, p, tenancy.ActionWebhookSecret, out, err)
-	return out, secret, until, err
+	return out, secret, err
 }
 
 func (w auditedWebhooks) record(

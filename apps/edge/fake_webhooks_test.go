@@ -64,9 +64,10 @@ func (w webhooks) Delete(_ context.Context, _ tenancy.Principal, webhook string)
 
 func (w webhooks) RotateSecret(
 	_ context.Context, _ tenancy.Principal, webhook string, _ *string,
-) (publishing.Webhook, string, time.Time, error) {
+) (publishing.Webhook, string, error) {
 	hook, err := w.find(webhook)
-	return hook, "whsec_", time.Unix(0, 0), err
+	hook.PreviousUntil = []time.Time{time.Unix(0, 0)}
+	return hook, "whsec_", err
 }
 
 func (w webhooks) Deliveries(

@@ -76,6 +76,11 @@ create table person (
 -- What is to be purged.
 create index person_deleted on person (deleted_at) where deleted_at is not null;
 
+-- Who made an organization, for what organizations of one person share: limits and fairness. Null: nobody who still has
+-- an account.
+alter table organization add column created_by uuid references person (id) on delete set null;
+create index organization_created_by on organization (created_by) where created_by is not null;
+
 -- That a person belongs to an organization, and as what.
 create table member (
   org_id     uuid not null references organization (id) on delete cascade,
@@ -968,11 +973,8 @@ create table webhook (
   -- Which events it wants, and of which channels; empty: all.
   events         text[] not null default '{}',
   integrations   uuid[] not null default '{}',
-  -- The signing secret, sealed with an encryption key that is not in the database, and the one before it, which also
-  -- signs until old_key_until.
+  -- The signing secret, sealed with an encryption key that is not in the database. webhook_old_key has those before it.
   signing_key    bytea not null check (octet_length(signing_key) <= 1024),
-  old_key        bytea check (octet_length(old_key) <= 1024),
-  old_key_until  timestamptz,
   created_at     timestamptz not null,
   updated_at     timestamptz not null,
   -- It gets no events from then on, because a person said so, it answered 410, or all deliveries of days failed.
@@ -980,7 +982,9 @@ create table webhook (
   disabled_for   text check (disabled_for in ('person', 'gone', 'failing')),
   -- The first failure since its last success.
   failing_since  timestamptz,
-  -- It took long to answer, so that it gets the workers of those that fail until then.
+  -- It has workers apart from those of endpoints that work: until a call of its URL has succeeded, after one that failed,
+  -- and until slow_until after one that took long. The next success ends it.
+  aside          boolean not null default true,
   slow_until     timestamptz,
   -- It asked for a pause until then, by 429 or 503.
   not_before     timestamptz,
@@ -994,8 +998,26 @@ create table webhook (
   constraint webhook_pkey primary key (org_id, id),
   constraint webhook_disabled check ((disabled_at is null) = (disabled_for is null))
 );
--- DueWebhooks.
-create index webhook_next on webhook (next_at) where next_at is not null;
+-- WebhookDue: those that are due, from the longest due on; those of one organization; and those under way.
+create index webhook_next on webhook (aside, next_at) where next_at is not null;
+create index webhook_turn on webhook (org_id, aside, next_at) where next_at is not null;
+create index webhook_under_way on webhook (org_id) where queued_until is not null or running_until is not null;
+
+-- A secret that an endpoint had before, which signs beside the current one until its own end.
+create table webhook_old_key (
+  org_id     uuid not null references organization (id) on delete cascade,
+  id         uuid not null,
+  webhook_id uuid not null,
+  -- Sealed as webhook.signing_key.
+  key        bytea not null check (octet_length(key) <= 1024),
+  ends_at    timestamptz not null,
+  constraint webhook_old_key_pkey primary key (org_id, id),
+  constraint webhook_old_key_webhook_fkey foreign key (org_id, webhook_id)
+    references webhook (org_id, id) on delete cascade
+);
+create index webhook_old_key_webhook on webhook_old_key (org_id, webhook_id, ends_at);
+-- Retention. An expression, as in webhook_delivery_created.
+create index webhook_old_key_ends on webhook_old_key (ends_at, (id::text));
 
 -- What endpoints are to be told, written in the transaction in which it happened and deleted in the one that writes the
 -- deliveries. Organizations without an endpoint that is enabled have none.
@@ -1470,7 +1492,7 @@ grant select (hash, org_id, person_id, key_id, expires_at, state_until) on conne
 grant select, insert, update, delete on node to crier_clock;
 grant select, update on shard to crier_clock;
 create policy clock on organization for select to crier_clock using (true);
-grant select (id) on organization to crier_clock;
+grant select (id, created_by) on organization to crier_clock;
 create policy clock on channel to crier_clock using (true) with check (true);
 grant select (org_id, id, connector, grade, disabled, refresh_needed, refresh_at, deleted_at) on channel to crier_clock;
 grant update (refresh_needed, refresh_at, updated_at) on channel to crier_clock;
@@ -1609,7 +1631,7 @@ end $$;
 do $$
 declare t text;
 begin
-  foreach t in array array['webhook', 'webhook_event', 'webhook_delivery'] loop
+  foreach t in array array['webhook', 'webhook_old_key', 'webhook_event', 'webhook_delivery'] loop
     execute format('alter table %I enable row level security', t);
     execute format('alter table %I force row level security', t);
     execute format($p$create policy tenant on %I to crier_tenant
@@ -1619,7 +1641,7 @@ begin
   end loop;
 end $$;
 create policy clock on webhook for select to crier_clock using (true);
-grant select (org_id, id, disabled_at, failing_since, slow_until, next_at, queued_until, running_until) on webhook to crier_clock;
+grant select (org_id, id, disabled_at, aside, next_at, queued_until, running_until) on webhook to crier_clock;
 create policy clock on webhook_event for insert to crier_clock with check (true);
 create policy clock_read on webhook_event for select to crier_clock using (true);
 grant select (org_id, id) on webhook_event to crier_clock;
@@ -1629,6 +1651,11 @@ create policy retention on webhook_delivery for delete to crier_retention using 
 create policy retention_lock on webhook_delivery for update to crier_retention using (true) with check (false);
 grant select (org_id, id, created_at) on webhook_delivery to crier_retention;
 grant delete, update (org_id) on webhook_delivery to crier_retention;
+create policy retention_read on webhook_old_key for select to crier_retention using (true);
+create policy retention on webhook_old_key for delete to crier_retention using (ends_at < now());
+create policy retention_lock on webhook_old_key for update to crier_retention using (true) with check (false);
+grant select (org_id, id, ends_at) on webhook_old_key to crier_retention;
+grant delete, update (org_id) on webhook_old_key to crier_retention;
 
 -- Approvals. The gate finds whose a review link is, the scheduler which requests have expired or need a reminder.
 alter table approval enable row level security;

@@ -49,6 +49,9 @@ func (r Retention) Validate() error {
 	return faults.Err()
 }
 
+// secretRetention is longer than the clocks of processes differ: none of them signs with the secret by then.
+const secretRetention = time.Hour
+
 // minRetention is longer than the time in which clients repeat requests, and than the time in which an outcome can
 // arrive late.
 const minRetention = 24 * time.Hour
@@ -75,6 +78,7 @@ func NewPruner(cfg Retention, db *pg.DB) *Pruner {
 	}
 	maps.DeleteFunc(keeps, func(_ Prunable, keep time.Duration) bool { return keep == 0 })
 	keeps[publishingstore.PruneConnects] = 0 // an expired state cannot be used
+	keeps[publishingstore.PruneSecrets] = secretRetention
 	p := &Pruner{sweeps: map[Prunable]*batch.Sweep[publishingstore.OldRow]{}}
 	for kind, keep := range keeps {
 		p.sweeps[kind] = pruning(publishingstore.New(db), kind, keep)
@@ -82,7 +86,8 @@ func NewPruner(cfg Retention, db *pg.DB) *Pruner {
 	return p
 }
 
-// Kinds returns the kinds of rows that are not kept forever. publishingstore.PruneConnects is always among them.
+// Kinds returns the kinds of rows that are not kept forever. publishingstore.PruneConnects and publishingstore.PruneSecrets
+// are always among them.
 func (p *Pruner) Kinds() []Prunable { return slices.Sorted(maps.Keys(p.sweeps)) }
 
 // Prune deletes the rows of one kind whose retention is over, in short transactions with pauses between them, and

@@ -2,6 +2,7 @@ package service
 
 import (
 	"context"
+	"crypto/hmac"
 	"crypto/rand"
 	"fmt"
 	"slices"
@@ -33,6 +34,10 @@ func NewWebhooks(cfg Config, deps Deps, client webhook.HTTP) *Webhooks {
 // List returns the endpoints of the organization, the oldest first.
 func (s *Webhooks) List(ctx context.Context, p tenancy.Principal) ([]publishing.WebhookRecord, error) {
 	out, err := s.store.Webhooks(ctx, p.Org)
+	now := s.deps.Clock.Now()
+	for i := range out {
+		out[i].PreviousUntil = out[i].StillSign(now)
+	}
 	return out, internal("publishing.ListWebhooks", err)
 }
 
@@ -45,7 +50,7 @@ func (s *Webhooks) Create(
 	if err := cmd.Validate(true, s.client.IsOpen); err != nil {
 		return w, "", err
 	}
-	shown, sealed, err := s.newSecret(p.Org, cmd.Secret)
+	key, sealed, err := s.newKey(p.Org, cmd.Secret)
 	if err != nil {
 		return w, "", internal(op, err)
 	}
@@ -61,7 +66,7 @@ func (s *Webhooks) Create(
 		}
 		return tx.AddWebhook(ctx, w, sealed, p.Person)
 	})
-	return w, shown, publicFault(op, err)
+	return w, publishing.FormatWebhookSecret(key), publicFault(op, err)
 }
 
 // WebhooksBy returns the endpoints that a person has made in the organization of q, and deletes them with remove, in the
@@ -91,19 +96,19 @@ func (s *Webhooks) checkNumber(ctx context.Context, tx *publishingstore.Tx, op s
 	return nil
 }
 
-// newSecret returns a secret as it is shown, the given one or a random one, and its key as it is stored.
-func (s *Webhooks) newSecret(org tenancy.OrgID, given *string) (shown string, sealed []byte, err error) {
-	key := make([]byte, publishing.NewWebhookSecret)
+// newKey returns the key of a secret, the given one or a random one, and the key as it is stored.
+func (s *Webhooks) newKey(org tenancy.OrgID, given *string) (key, sealed []byte, err error) {
+	key = make([]byte, publishing.NewWebhookSecret)
 	if given != nil {
 		key, err = publishing.ParseWebhookSecret(*given)
 	} else {
 		_, err = rand.Read(key)
 	}
 	if err != nil {
-		return "", nil, err
+		return nil, nil, err
 	}
 	sealed, err = s.deps.Keyring.Seal(key, org.String())
-	return publishing.FormatWebhookSecret(key), sealed, err
+	return key, sealed, err
 }
 
 // apply sets what a command changes, but for the channels and the secret.
@@ -159,20 +164,15 @@ func chooseChannels(
 }
 
 // Update changes an endpoint and returns it. A new secret replaces the one before as RotateSecret does. An endpoint that
-// is enabled again begins again; what failed before can be replayed. It returns NotFound and Invalid.
+// is enabled again begins again; what failed before can be replayed. Once it has returned, no call begins to the URL
+// before, and none at all to an endpoint that it has disabled; a call that has begun is not stopped. It returns NotFound,
+// Invalid, and Conflict as RotateSecret does.
 func (s *Webhooks) Update(
 	ctx context.Context, p tenancy.Principal, webhook string, cmd publishing.SetWebhook,
 ) (w publishing.Webhook, err error) {
 	const op = "publishing.UpdateWebhook"
 	if err := cmd.Validate(false, s.client.IsOpen); err != nil {
 		return w, err
-	}
-	var sealed []byte
-	if cmd.Secret != nil {
-		_, sealed, err = s.newSecret(p.Org, cmd.Secret)
-		if err != nil {
-			return w, internal(op, err)
-		}
 	}
 	err = s.change(ctx, p, op, webhook, func(tx *publishingstore.Tx, stored publishing.Webhook) error {
 		now := s.deps.Clock.Now()
@@ -190,16 +190,43 @@ func (s *Webhooks) Update(
 				return err
 			}
 		}
-		if sealed == nil {
+		if cmd.Secret == nil {
 			return nil
 		}
-		return tx.RotateWebhook(ctx, w.ID, sealed, now.Add(publishing.WebhookOverlap), now)
+		w, _, err = s.rotate(ctx, tx, p.Org, w, cmd.Secret)
+		return err
 	})
 	return w, err
 }
 
-// change runs fn in a transaction that has locked an endpoint. It returns NotFound for one that is not the
-// organization's.
+// rotate replaces the secret of a locked endpoint by the given one, or by a random one, and returns it and the endpoint.
+// A given one that is the endpoint's already, as in a repeated request, changes nothing. It returns Conflict.
+func (s *Webhooks) rotate(
+	ctx context.Context, tx *publishingstore.Tx, org tenancy.OrgID, w publishing.Webhook, given *string,
+) (_ publishing.Webhook, shown string, err error) {
+	key, sealed, err := s.newKey(org, given)
+	if err != nil {
+		return w, "", err
+	}
+	stored, err := tx.WebhookKey(ctx, w.ID)
+	if err != nil {
+		return w, "", err
+	}
+	shown = publishing.FormatWebhookSecret(key)
+	current, err := s.deps.Keyring.Open(stored, org.String())
+	if err == nil && hmac.Equal(current, key) { // one that cannot be opened, as its encryption key is lost, is replaced
+		return w, shown, nil
+	}
+	now := s.deps.Clock.Now()
+	w, err = w.Rotate(now)
+	if err != nil {
+		return w, "", err
+	}
+	return w, shown, tx.RotateWebhook(ctx, w.ID, sealed, now.Add(publishing.WebhookOverlap), now)
+}
+
+// change runs fn in a transaction that has locked an endpoint, which comes with the earlier secrets that still sign. It
+// returns NotFound for one that is not the organization's.
 func (s *Webhooks) change(
 	ctx context.Context, p tenancy.Principal, op, webhook string,
 	fn func(tx *publishingstore.Tx, w publishing.Webhook) error,
@@ -216,6 +243,7 @@ func (s *Webhooks) change(
 		if err != nil {
 			return err
 		}
+		w.PreviousUntil = w.StillSign(s.deps.Clock.Now())
 		return fn(tx, w)
 	})
 	return publicFault(op, err)
@@ -223,8 +251,8 @@ func (s *Webhooks) change(
 
 func noWebhook(op string) error { return fault.New(fault.NotFound, op, "There is no such webhook.") }
 
-// Delete deletes an endpoint with its deliveries and returns it. A call that has begun is not stopped. It returns
-// NotFound.
+// Delete deletes an endpoint with its deliveries and returns it. Once it has returned no call begins; one that has begun
+// is not stopped. It returns NotFound.
 func (s *Webhooks) Delete(ctx context.Context, p tenancy.Principal, webhook string) (w publishing.Webhook, err error) {
 	err = s.change(ctx, p, "publishing.DeleteWebhook", webhook,
 		func(tx *publishingstore.Tx, stored publishing.Webhook) error {
@@ -236,25 +264,21 @@ func (s *Webhooks) Delete(ctx context.Context, p tenancy.Principal, webhook stri
 }
 
 // RotateSecret replaces the secret of an endpoint by the given one, or by a random one, and returns the endpoint and the
-// secret, which is not shown again. The one before signs too until the time that it returns. It returns NotFound and
-// Invalid.
+// secret, which is not shown again. Every call that begins later is signed by it. The one before signs too until the last
+// of the endpoint's PreviousUntil; what earlier rotations have promised stays. It returns NotFound, Invalid, and Conflict
+// when too many earlier secrets still sign.
 func (s *Webhooks) RotateSecret(
 	ctx context.Context, p tenancy.Principal, webhook string, given *string,
-) (w publishing.Webhook, shown string, until time.Time, err error) {
+) (w publishing.Webhook, shown string, err error) {
 	const op = "publishing.RotateWebhookSecret"
 	if err := (publishing.SetWebhook{Secret: given}).Validate(false, s.client.IsOpen); err != nil {
-		return w, "", until, err
-	}
-	shown, sealed, err := s.newSecret(p.Org, given)
-	if err != nil {
-		return w, "", until, internal(op, err)
+		return w, "", err
 	}
 	err = s.change(ctx, p, op, webhook, func(tx *publishingstore.Tx, stored publishing.Webhook) error {
-		now := s.deps.Clock.Now()
-		w, until = stored, now.Add(publishing.WebhookOverlap)
-		return tx.RotateWebhook(ctx, stored.ID, sealed, until, now)
+		w, shown, err = s.rotate(ctx, tx, p.Org, stored, given)
+		return err
 	})
-	return w, shown, until, err
+	return w, shown, err
 }
 
 // Deliveries returns the newest deliveries of an endpoint, with what was sent. It returns NotFound, and Invalid for a

@@ -26,6 +26,8 @@ const (
 	PruneConnects Prunable = "connects"
 	// PruneDeliveries are deliveries to webhooks.
 	PruneDeliveries Prunable = "webhook-deliveries"
+	// PruneSecrets are earlier secrets of webhooks that do not sign any longer.
+	PruneSecrets Prunable = "webhook-secrets"
 	// PruneFigures are the figures of one day of a channel or of a post.
 	PruneFigures Prunable = "analytics"
 	// PruneNotifications are entries of the bell.
@@ -78,6 +80,11 @@ select d.created_at as at, d.org_id as of, d.id::text as id from webhook_deliver
 where d.created_at < now() - $1 * interval '1 millisecond' and (d.created_at, d.id::text) > ($2::timestamptz, $3::text)
 order by d.created_at, d.id::text limit $4`
 
+	findOldSecrets = `-- publishing.FindOldSecrets
+select k.ends_at as at, k.org_id as of, k.id::text as id from webhook_old_key k
+where k.ends_at < now() - $1 * interval '1 millisecond' and (k.ends_at, k.id::text) > ($2::timestamptz, $3::text)
+order by k.ends_at, k.id::text limit $4`
+
 	findOldFigures = `-- publishing.FindOldFigures
 select d.day::timestamp at time zone 'UTC' as at, d.org_id as of, d.subject::text as id from insight_day d
 where d.day < (now() at time zone 'UTC' - $1 * interval '1 millisecond')::date
@@ -99,6 +106,7 @@ func (s *Store) FindOld(
 	sql := map[Prunable]string{
 		PruneKeys: findOldKeys, PruneEvents: findOldEvents,
 		PruneDeleted: findOldDeleted, PruneConnects: findOldConnects, PruneDeliveries: findOldDeliveries,
+		PruneSecrets: findOldSecrets,
 		PruneFigures: findOldFigures, PruneNotifications: findOldNotifications,
 	}[kind]
 	err = s.db.WriteRole(ctx, pg.Retention, func(b *pgx.Batch) {
@@ -134,6 +142,15 @@ with old as (
 )
 delete from webhook_delivery d using old where d.org_id = any (array[old.org_id]) and d.id = any (array[old.id])`
 
+const pruneSecrets = `-- publishing.PruneSecrets
+with old as (
+  select k.org_id, k.id from unnest($1::uuid[], $2::text[]) u(org, id)
+  join webhook_old_key k on k.org_id = any (array[u.org]) and k.id = any (array[u.id::uuid])
+  where (k.ends_at < now() - $3 * interval '1 millisecond') is true
+  order by u.id for update of k skip locked
+)
+delete from webhook_old_key k using old where k.org_id = any (array[old.org_id]) and k.id = any (array[old.id])`
+
 // $4 are the days, because a subject has many.
 const pruneFigures = `-- publishing.PruneFigures
 with old as (
@@ -162,7 +179,8 @@ delete from notification n using old where n.org_id = any (array[old.org_id]) an
 func (s *Store) Prune(ctx context.Context, kind Prunable, age time.Duration, rows []OldRow) (n int, err error) {
 	sql := map[Prunable]string{
 		PruneKeys: pruneKeys, PruneEvents: pruneEvents, PruneDeleted: pruneDeleted, PruneConnects: pruneConnects,
-		PruneDeliveries: pruneDeliveries, PruneFigures: pruneFigures, PruneNotifications: pruneNotifications,
+		PruneDeliveries: pruneDeliveries, PruneSecrets: pruneSecrets, PruneFigures: pruneFigures,
+		PruneNotifications: pruneNotifications,
 	}[kind]
 	of, ids, at := make([][16]byte, len(rows)), make([]string, len(rows)), make([]time.Time, len(rows))
 	for i, r := range rows {

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
 
@@ -26,6 +27,8 @@ type webhookRow struct {
 	DisabledAt   *time.Time                  `db:"disabled_at"`
 	DisabledFor  *publishing.WebhookDisabled `db:"disabled_for"`
 	FailingSince *time.Time                  `db:"failing_since"`
+	// PreviousUntil is read in a statement of its own after a lock, see LockWebhook.
+	PreviousUntil []time.Time `db:"previous_until" sql:"array(select k.ends_at from webhook_old_key k where k.org_id = w.org_id and k.webhook_id = w.id order by k.ends_at)"`
 }
 
 var webhookColumns = columns[webhookRow]("w")
@@ -127,23 +130,32 @@ func (t *Tx) ChannelsConnected(ctx context.Context, channels []publishing.Channe
 	return n == len(channels), err
 }
 
-var webhookLock = `-- publishing.WebhookLock
-select ` + webhookColumns + ` from webhook w where w.id = $1 for no key update`
+var webhookRead = `-- publishing.WebhookRead
+select ` + webhookColumns + ` from webhook w where w.id = $1`
 
-// LockWebhook returns an endpoint that no other transaction changes until this one ends, or pgx.ErrNoRows.
-func (t *Tx) LockWebhook(ctx context.Context, webhook publishing.WebhookID) (publishing.Webhook, error) {
-	rows, err := t.tx.Query(ctx, webhookLock, webhook)
-	if err != nil {
-		return publishing.Webhook{}, err
-	}
-	return pgx.CollectExactlyOneRow(rows, scanWebhook)
+// LockWebhook returns an endpoint that no other transaction changes until this one ends, or pgx.ErrNoRows. It reads in a
+// second statement, which sees what the transaction that held the lock has written to other tables.
+func (t *Tx) LockWebhook(ctx context.Context, webhook publishing.WebhookID) (w publishing.Webhook, err error) {
+	b := &pgx.Batch{}
+	b.Queue(webhookHold, webhook)
+	b.Queue(webhookRead, webhook).Query(func(rows pgx.Rows) error {
+		w, err = pgx.CollectExactlyOneRow(rows, scanWebhook)
+		return err
+	})
+	return w, t.tx.SendBatch(ctx, b).Close()
 }
 
-// An endpoint that a person enables begins again: what it failed before does not count.
+// An endpoint that a person enables begins again: what it failed before does not count. Another URL begins again in
+// everything: how the one before answered, and the pause that it asked for, say nothing about it.
 const webhookUpdate = `-- publishing.WebhookUpdate
-update webhook set name = $2, url = $3, events = $4, integrations = $5, updated_at = $6, disabled_at = $7,
-  disabled_for = $8, failing_since = $9, not_before = case when $7::timestamptz is null then not_before end
-where id = $1`
+update webhook w set name = $2, url = $3, events = $4, integrations = $5, updated_at = $6, disabled_at = $7,
+  disabled_for = $8, failing_since = $9,
+  not_before = case when $7::timestamptz is null and w.url = $3 then w.not_before end,
+  aside = w.aside or w.url <> $3, slow_until = case when w.url = $3 then w.slow_until end,
+  next_at = case when w.url = $3 then w.next_at else (
+    select min(d.next_at) from webhook_delivery d
+    where d.org_id = w.org_id and d.webhook_id = w.id and d.state = 'pending') end
+where w.id = $1`
 
 // UpdateWebhook stores the fields of a locked endpoint.
 func (t *Tx) UpdateWebhook(ctx context.Context, w publishing.Webhook) error {
@@ -152,15 +164,30 @@ func (t *Tx) UpdateWebhook(ctx context.Context, w publishing.Webhook) error {
 	return err
 }
 
-const webhookRotate = `-- publishing.WebhookRotate
-update webhook set old_key = signing_key, old_key_until = $3, signing_key = $2, updated_at = $4 where id = $1`
+const webhookKey = `-- publishing.WebhookKey
+select w.signing_key from webhook w where w.id = $1`
 
-// RotateWebhook replaces the signing key of an endpoint. The one before signs beside it until a time.
+// WebhookKey returns the sealed signing key of an endpoint, or pgx.ErrNoRows.
+func (t *Tx) WebhookKey(ctx context.Context, webhook publishing.WebhookID) (sealed []byte, err error) {
+	return sealed, t.tx.QueryRow(ctx, webhookKey, webhook).Scan(&sealed)
+}
+
+const webhookKeepKey = `-- publishing.WebhookKeepKey
+insert into webhook_old_key (org_id, id, webhook_id, key, ends_at)
+select w.org_id, $2, w.id, w.signing_key, $3 from webhook w where w.id = $1`
+
+const webhookRotate = `-- publishing.WebhookRotate
+update webhook set signing_key = $2, updated_at = $3 where id = $1`
+
+// RotateWebhook replaces the signing key of a locked endpoint. The one before signs beside it until a time, and those
+// before that until their own.
 func (t *Tx) RotateWebhook(
 	ctx context.Context, webhook publishing.WebhookID, sealed []byte, until, now time.Time,
 ) error {
-	_, err := t.tx.Exec(ctx, webhookRotate, webhook, sealed, until, now)
-	return err
+	b := &pgx.Batch{}
+	b.Queue(webhookKeepKey, webhook, uuid.Must(uuid.NewV7()), until)
+	b.Queue(webhookRotate, webhook, sealed, now)
+	return t.tx.SendBatch(ctx, b).Close()
 }
 
 const webhookDelete = `-- publishing.WebhookDelete

@@ -234,3 +234,22 @@ func TestAddDeliveries_KeepsWithinTheBounds(t *testing.T) {
 		t.Errorf("got %v deliveries, want %v", got, want)
 	}
 }
+
+// An earlier secret stays until an hour after its end, when no process can take it for one that signs.
+func TestPrune_EndedSecrets(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	hook := r.webhook()
+	now := time.Now()
+	for _, end := range []time.Duration{-2 * time.Hour, -30 * time.Minute, time.Hour} {
+		r.ok(r.inOrg(func(tx *publishingstore.Tx) error {
+			return tx.RotateWebhook(r.Context(), hook, []byte("sealed"), now.Add(end), now)
+		}))
+	}
+	if n := r.prune(publishingstore.PruneSecrets); n != 1 {
+		t.Errorf("%d secrets were deleted, want 1", n)
+	}
+	if n := r.countOf("webhook_old_key", "ends_at > now() - interval '1 hour'"); n != 2 {
+		t.Errorf("%d secrets are left, want those that sign or ended just now", n)
+	}
+}

@@ -162,11 +162,39 @@ type DueWebhook struct {
 	Webhook publishing.WebhookID `db:"id"`
 }
 
-// DueWebhooks returns endpoints with something to send that no task has taken, at most perOrg of each organization that
-// work and as many that fail or are slow, less those under way.
-func (s *Store) DueWebhooks(ctx context.Context, now time.Time, perOrg, limit int) (out []DueWebhook, err error) {
+// WebhookShares are the most endpoints that may be under way at once, of those that work and of those aside each.
+type WebhookShares struct {
+	// PerCreator is for all organizations that one person has made.
+	PerOrg, PerCreator int
+}
+
+// dueFirst is how many of the longest due endpoints DueWebhooks looks at, of those that work and of those aside each.
+const dueFirst = 1000
+
+// DueWebhooks returns at most limit endpoints with something to send that no task has taken, within the shares. It looks
+// at the dueFirst that are longest due and at those of the organizations turns, and at no others however many are due.
+func (s *Store) DueWebhooks(
+	ctx context.Context, now time.Time, shares WebhookShares, turns []tenancy.OrgID, limit int,
+) (out []DueWebhook, err error) {
 	err = s.db.WriteRole(ctx, pg.Clock, func(b *pgx.Batch) {
-		b.Queue(webhookDue, now, perOrg, limit).Query(into(&out, pgx.RowToStructByName[DueWebhook]))
+		b.Queue(webhookDue, now, shares.PerOrg, shares.PerCreator, dueFirst, uuids(turns), limit).
+			Query(into(&out, pgx.RowToStructByName[DueWebhook]))
+	})
+	return out, err
+}
+
+//go:embed sql/webhook_turns.sql
+var webhookTurns string
+
+// WebhookTurns returns the next organizations behind one in the order of their ids that have something to send, so that
+// those with endpoints that are longest due do not keep the others waiting. It returns none while DueWebhooks looks at
+// everything that is due.
+func (s *Store) WebhookTurns(
+	ctx context.Context, now time.Time, after tenancy.OrgID, limit int,
+) (out []tenancy.OrgID, err error) {
+	err = s.db.WriteRole(ctx, pg.Clock, func(b *pgx.Batch) {
+		b.Queue(webhookTurns, now, dueFirst, pgtype.UUID{Bytes: after.UUID(), Valid: true}, limit).
+			Query(into(&out, pgx.RowTo[tenancy.OrgID]))
 	})
 	return out, err
 }
@@ -175,24 +203,24 @@ const orgActive = `-- publishing.OrgActive
 select o.suspended_at is null and o.deleted_at is null from organization o where o.id = $1`
 
 const webhooksPostpone = `-- publishing.WebhooksPostpone
-update webhook set next_at = $2 where id = any ($1)`
+update webhook set next_at = $2 where next_at <= $1`
 
 const webhooksTake = `-- publishing.WebhooksTake
 update webhook w set queued_until = $3
 where w.id = any ($1) and w.next_at <= $2 and coalesce(w.queued_until <= $2, true)
   and coalesce(w.running_until <= $2, true)
-returning w.id, w.failing_since is not null or coalesce(w.slow_until > $2, false) as aside`
+returning w.id, w.aside`
 
 type takenWebhook struct {
 	ID    publishing.WebhookID `db:"id"`
 	Aside bool                 `db:"aside"`
 }
 
-// QueueWebhooks adds a task for each endpoint that still needs one: of the kind healthy, or failing when its last
-// attempt failed or it is slow. No process adds another one for it before until. An organization whose people have no access sends
-// nothing; its endpoints are looked at again at later.
+// QueueWebhooks adds a task for each endpoint that still needs one, of the kind healthy or aside. No process adds another
+// one for it before until. An organization whose people have no access sends nothing; all of its endpoints are looked at
+// again at later.
 func (t *Tx) QueueWebhooks(
-	ctx context.Context, queue *jobs.Queue, webhooks []publishing.WebhookID, healthy, failing string,
+	ctx context.Context, queue *jobs.Queue, webhooks []publishing.WebhookID, healthy, aside string,
 	now, until, later time.Time,
 ) error {
 	var active bool
@@ -200,7 +228,7 @@ func (t *Tx) QueueWebhooks(
 		return err
 	}
 	if !active {
-		_, err := t.tx.Exec(ctx, webhooksPostpone, uuids(webhooks), later)
+		_, err := t.tx.Exec(ctx, webhooksPostpone, now, later)
 		return err
 	}
 	rows, err := t.tx.Query(ctx, webhooksTake, uuids(webhooks), now, until)
@@ -214,7 +242,7 @@ func (t *Tx) QueueWebhooks(
 	for _, w := range taken {
 		task := jobs.Task{Kind: healthy, Org: t.org.UUID(), ID: w.ID.UUID()}
 		if w.Aside {
-			task.Kind = failing
+			task.Kind = aside
 		}
 		if err := queue.Add(ctx, t.tx, task); err != nil {
 			return err

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"time"
 
+	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
 
@@ -12,35 +13,33 @@ import (
 	"crier/tenancy"
 )
 
-// WebhookTarget is an endpoint that this process sends to.
-type WebhookTarget struct {
+// WebhookTurn is what a turn of an endpoint begins with.
+type WebhookTurn struct {
 	Name string `db:"name"`
-	URL  string `db:"url"`
-	// Key is the sealed signing key, and OldKey the one before, which also signs; null when there is none any more.
-	Key     []byte `db:"signing_key"`
-	OldKey  []byte `db:"old_key"`
-	Failing bool   `db:"failing"`
-	// Slow is set for a while after an answer that took long.
-	Slow bool `db:"slow"`
+	// Creator is the person who made the organization, or the organization itself when that is not known.
+	Creator uuid.UUID `db:"creator"`
+	Failing bool      `db:"failing"`
+	// Aside is set for an endpoint that has workers apart: it fails, is slow, or has never answered with success.
+	Aside bool `db:"aside"`
 }
 
 const webhookBegin = `-- publishing.WebhookBegin
 update webhook w set running_until = $3, queued_until = null
-where w.id = $1 and coalesce(w.running_until <= $2, true)
-returning w.name, w.url, w.signing_key, case when w.old_key_until > $2 then w.old_key end as old_key,
-  w.failing_since is not null as failing, coalesce(w.slow_until > $2, false) as slow`
+from organization o
+where w.id = $1 and o.id = w.org_id and coalesce(w.running_until <= $2, true)
+returning w.name, coalesce(o.created_by, o.id) as creator, w.failing_since is not null as failing, w.aside`
 
-// BeginWebhook makes this process the only one that sends to an endpoint, until a time that SaveAttempt moves. It
-// returns false when there is no such endpoint or another process has it.
+// BeginWebhook makes this process the only one that sends to an endpoint, until a time. It returns false when there is
+// no such endpoint or another process has it.
 func (s *Store) BeginWebhook(
 	ctx context.Context, org tenancy.OrgID, webhook publishing.WebhookID, now, until time.Time,
-) (target WebhookTarget, found bool, err error) {
-	var rows []WebhookTarget
+) (turn WebhookTurn, found bool, err error) {
+	var rows []WebhookTurn
 	err = s.db.WriteOrg(ctx, org.UUID(), func(b *pgx.Batch) {
-		b.Queue(webhookBegin, webhook, now, until).Query(into(&rows, pgx.RowToStructByName[WebhookTarget]))
+		b.Queue(webhookBegin, webhook, now, until).Query(into(&rows, pgx.RowToStructByName[WebhookTurn]))
 	})
 	if err != nil || len(rows) == 0 {
-		return target, false, err
+		return turn, false, err
 	}
 	return rows[0], true, nil
 }
@@ -58,11 +57,13 @@ type DueDelivery struct {
 const deliveriesDue = `-- publishing.DeliveriesDue
 select d.id, d.event, d.body, d.attempts, d.planned_from from webhook_delivery d
 join webhook w on w.org_id = d.org_id and w.id = d.webhook_id
+join organization o on o.id = d.org_id
 where d.webhook_id = $1 and d.state = 'pending' and d.next_at <= $2 and coalesce(w.not_before <= $2, true)
+  and o.suspended_at is null and o.deleted_at is null
 order by d.next_at, d.number limit $3`
 
 // DueDeliveries returns deliveries of an endpoint that may be sent, the longest due first. It returns none while the
-// endpoint has asked for a pause.
+// endpoint has asked for a pause, and none of an organization that is suspended or deleted.
 func (s *Store) DueDeliveries(
 	ctx context.Context, org tenancy.OrgID, webhook publishing.WebhookID, now time.Time, limit int,
 ) (out []DueDelivery, err error) {
@@ -72,11 +73,46 @@ func (s *Store) DueDeliveries(
 	return out, err
 }
 
+// WebhookTarget is where and how a delivery is sent.
+type WebhookTarget struct {
+	URL string `db:"url"`
+	// Keys are the sealed signing keys: the current one, and each one before it that has not ended.
+	Keys [][]byte `db:"keys"`
+}
+
+const deliveryTarget = `-- publishing.DeliveryTarget
+select w.url, array_prepend(w.signing_key, array(
+  select k.key from webhook_old_key k where k.org_id = w.org_id and k.webhook_id = w.id and k.ends_at > $4
+  order by k.ends_at desc)) as keys
+from webhook_delivery d
+join webhook w on w.org_id = d.org_id and w.id = d.webhook_id
+join organization o on o.id = d.org_id
+where d.webhook_id = $1 and d.id = $2 and d.state = 'pending' and d.attempts = $3
+  and (w.disabled_at is null or d.event = 'webhook.test') and o.suspended_at is null and o.deleted_at is null`
+
+// DeliveryTarget returns where a delivery is sent now. It returns false when it is not to be sent: somebody deleted or
+// disabled the endpoint, the organization is suspended or deleted, or the delivery was given up or sent since the
+// caller has read it.
+func (s *Store) DeliveryTarget(
+	ctx context.Context, org tenancy.OrgID, webhook publishing.WebhookID, d DueDelivery, now time.Time,
+) (target WebhookTarget, found bool, err error) {
+	var rows []WebhookTarget
+	err = s.db.Read(ctx, org.UUID(), func(b *pgx.Batch) {
+		b.Queue(deliveryTarget, webhook, d.ID, d.Attempts, now).Query(into(&rows, pgx.RowToStructByName[WebhookTarget]))
+	})
+	if err != nil || len(rows) == 0 {
+		return target, false, err
+	}
+	return rows[0], true, nil
+}
+
 // AttemptResult is how one attempt ended, and what follows.
 type AttemptResult struct {
 	Delivery publishing.DeliveryID
-	Attempt  publishing.WebhookAttempt
-	State    publishing.DeliveryState
+	// URL is the one that was called. What follows for the endpoint does not concern another one.
+	URL     string
+	Attempt publishing.WebhookAttempt
+	State   publishing.DeliveryState
 	// NextAt is nil unless State is pending.
 	NextAt *time.Time
 	// Error is why the delivery is given up, when that is more than the error of the attempt; "" for none.
@@ -97,28 +133,32 @@ update webhook_delivery d set attempts = $3, state = $4, next_at = $5, error = n
   log = case when jsonb_array_length(d.log) >= $9 then d.log - 0 else d.log end || $8::jsonb
 where d.webhook_id = $1 and d.id = $2 and d.state = 'pending' and d.attempts = $3 - 1`
 
-// webhookWorks writes nothing for an endpoint that goes on working, but for the extension of its time now and then.
+// webhookWorks writes nothing for an endpoint that goes on working.
 const webhookWorks = `-- publishing.WebhookWorks
-update webhook w set running_until = $2, failing_since = null, not_before = null,
-  slow_until = coalesce($3, w.slow_until)
-where w.id = $1 and (w.failing_since is not null or w.not_before is not null or $3::timestamptz is not null
-  or w.running_until < $2::timestamptz - interval '5 seconds')`
+update webhook w set failing_since = null, not_before = null, slow_until = coalesce($4, w.slow_until),
+  aside = coalesce(coalesce($4, w.slow_until) > $3, false)
+where w.id = $1 and w.url = $2 and (w.failing_since is not null or w.not_before is not null
+  or $4::timestamptz is not null or w.aside and coalesce(w.slow_until <= $3, true))`
 
 const webhookFails = `-- publishing.WebhookFails
-update webhook w set running_until = $2, failing_since = coalesce(w.failing_since, $3),
-  not_before = greatest(w.not_before, $4), slow_until = coalesce($5, w.slow_until)
-where w.id = $1`
+update webhook w set failing_since = coalesce(w.failing_since, $3), not_before = greatest(w.not_before, $4),
+  slow_until = coalesce($5, w.slow_until), aside = true
+where w.id = $1 and w.url = $2`
 
-const webhookExtend = `-- publishing.WebhookExtend
-update webhook w set running_until = $2, slow_until = coalesce($3, w.slow_until) where w.id = $1`
+// webhookTested is for a test, which is no sign of health, but shows an endpoint that answers for the first time.
+const webhookTested = `-- publishing.WebhookTested
+update webhook w set slow_until = coalesce($4, w.slow_until),
+  aside = $4::timestamptz is not null or w.aside
+    and not ($5 and w.failing_since is null and coalesce(w.slow_until <= $3, true))
+where w.id = $1 and w.url = $2 and (w.aside or $4::timestamptz is not null)`
 
 const webhookFailing = `-- publishing.WebhookFailing
-select w.failing_since from webhook w where w.id = $1`
+select w.failing_since from webhook w where w.id = $1 and w.url = $2`
 
-// SaveAttempt stores an attempt and what it means for the endpoint, which this process then has until a time. It returns
+// SaveAttempt stores an attempt and what it means for the endpoint: nothing, when that has another URL now. It returns
 // since when the endpoint fails, nil when it does not.
 func (s *Store) SaveAttempt(
-	ctx context.Context, org tenancy.OrgID, webhook publishing.WebhookID, r AttemptResult, now, until time.Time,
+	ctx context.Context, org tenancy.OrgID, webhook publishing.WebhookID, r AttemptResult, now time.Time,
 ) (failing *time.Time, err error) {
 	attempt, err := json.Marshal([]publishing.WebhookAttempt{r.Attempt})
 	if err != nil {
@@ -129,14 +169,14 @@ func (s *Store) SaveAttempt(
 			publishing.MaxWebhookAttempts)
 		switch {
 		case r.IsTest:
-			b.Queue(webhookExtend, webhook, until, r.SlowUntil)
+			b.Queue(webhookTested, webhook, r.URL, now, r.SlowUntil, r.State == publishing.DeliveryDelivered)
 		case r.State == publishing.DeliveryDelivered:
-			b.Queue(webhookWorks, webhook, until, r.SlowUntil)
+			b.Queue(webhookWorks, webhook, r.URL, now, r.SlowUntil)
 		default:
-			b.Queue(webhookFails, webhook, until, now, r.NotBefore, r.SlowUntil)
-			b.Queue(webhookFailing, webhook).Query(func(rows pgx.Rows) error {
+			b.Queue(webhookFails, webhook, r.URL, now, r.NotBefore, r.SlowUntil)
+			b.Queue(webhookFailing, webhook, r.URL).Query(func(rows pgx.Rows) error {
 				list, err := pgx.CollectRows(rows, pgx.RowTo[*time.Time])
-				failing = append(list, nil)[0] // deleted meanwhile: nothing fails
+				failing = append(list, nil)[0] // deleted or moved meanwhile: nothing fails
 				return err
 			})
 		}
@@ -168,17 +208,18 @@ func (s *Store) EndWebhook(
 }
 
 const webhookDisable = `-- publishing.WebhookDisable
-update webhook set disabled_at = $2, disabled_for = $3, updated_at = $2 where id = $1 and disabled_at is null`
+update webhook set disabled_at = $2, disabled_for = $3, updated_at = $2
+where id = $1 and url = $4 and disabled_at is null`
 
-// DisableWebhook disables an endpoint and gives up what it has not been sent; the explanation is for people. It returns
-// false when it is disabled already or gone.
+// DisableWebhook disables an endpoint with a URL and gives up what it has not been sent; the explanation is for people.
+// It returns false when it is disabled already or gone, or has another URL now.
 func (s *Store) DisableWebhook(
-	ctx context.Context, org tenancy.OrgID, webhook publishing.WebhookID, reason publishing.WebhookDisabled,
+	ctx context.Context, org tenancy.OrgID, webhook publishing.WebhookID, url string, reason publishing.WebhookDisabled,
 	explanation string, now time.Time,
 ) (done bool, err error) {
 	err = s.InOrg(ctx, org, func(tx *Tx) error {
 		var tag pgconn.CommandTag
-		tag, err := tx.tx.Exec(ctx, webhookDisable, webhook, now, reason)
+		tag, err := tx.tx.Exec(ctx, webhookDisable, webhook, now, reason, url)
 		done = tag.RowsAffected() > 0
 		if err != nil || !done {
 			return err

@@ -3,10 +3,13 @@ package webhook
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net/http"
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"github.com/google/uuid"
 
 	"crier/platform/clock"
 	"crier/platform/failpoint"
@@ -26,8 +29,8 @@ const (
 	// gets the workers of those that fail, so that it can keep those of the others for one call at most.
 	slowAnswer = 2000
 	slowFor    = time.Hour
-	// hold is how long an endpoint belongs to a process without a stored attempt. It is longer than a call.
-	hold = publishing.WebhookTimeout + 15*time.Second
+	// hold is how long an endpoint belongs to a process. It is longer than a turn.
+	hold = TaskTimeout
 	// errorPause is how long an endpoint waits after an error of the database.
 	errorPause = time.Minute
 	// saveTimeout is for storing an attempt, also while the process stops.
@@ -36,27 +39,32 @@ const (
 
 // Deliver sends the deliveries of one endpoint that are due: those of one that works for a while, of one that fails a
 // single one. What is left is for the next task, which the loop adds. It does nothing when another process sends to the
-// endpoint. After a crash in between a call is repeated with the same id, once hold is over.
+// endpoint, or when this one sends to as many of its creator as it may. After a crash in between a call is repeated with
+// the same id, once hold is over.
+//
+// Each call goes to the URL and is signed with the keys that were stored just before it. None begins once the endpoint is
+// deleted or disabled, or its organization is suspended or deleted; one that has begun is not stopped.
 func (d *Deliverer) Deliver(ctx context.Context, org tenancy.OrgID, webhook publishing.WebhookID) error {
 	now := d.deps.Clock.Now()
-	target, found, err := d.store.BeginWebhook(ctx, org, webhook, now, now.Add(hold))
+	turn, found, err := d.store.BeginWebhook(ctx, org, webhook, now, now.Add(hold))
 	if err != nil || !found {
 		return err
 	}
 	r := &run{
-		Deliverer: d, org: org, webhook: webhook, target: target, failing: target.Failing, began: clock.Boot(),
+		Deliverer: d, org: org, webhook: webhook, WebhookTurn: turn, failing: turn.Failing, began: clock.Boot(),
 	}
 	notBefore := now
-	closed := r.openKeys()
-	if closed != nil {
-		d.deps.Log.ErrorContext(ctx, "a webhook's secret cannot be opened, so nothing is sent to it", "org", org,
-			"webhook", webhook, "error", closed)
-		notBefore = now.Add(inactiveFor)
-	}
-	if closed == nil {
+	leave, ok := d.shares.TryEnter(share{creator: turn.Creator, aside: turn.Aside})
+	if ok {
 		err = r.drain(ctx)
+		leave()
 	}
-	if err != nil {
+	switch {
+	case errors.Is(err, errClosed):
+		d.deps.Log.ErrorContext(ctx, "a webhook's secret cannot be opened, so nothing is sent to it", "org", org,
+			"webhook", webhook, "error", err)
+		notBefore, err = now.Add(inactiveFor), nil
+	case err != nil:
 		notBefore = r.deps.Clock.Now().Add(errorPause) // so that a call is not repeated again and again
 	}
 	end, cancel := context.WithTimeout(context.WithoutCancel(ctx), saveTimeout)
@@ -64,13 +72,18 @@ func (d *Deliverer) Deliver(ctx context.Context, org tenancy.OrgID, webhook publ
 	return errors.Join(err, d.store.EndWebhook(end, org, webhook, notBefore))
 }
 
+// share is what a creator has of the workers of one kind.
+type share struct {
+	creator uuid.UUID
+	aside   bool
+}
+
 // run is one turn of an endpoint.
 type run struct {
 	*Deliverer
+	publishingstore.WebhookTurn
 	org     tenancy.OrgID
 	webhook publishing.WebhookID
-	target  publishingstore.WebhookTarget
-	keys    [][]byte
 	// began is when the turn began, by clock.Boot. No call begins drainTime later, so that the turn ends within
 	// TaskTimeout and each call is stored, also when the endpoint answers slowly.
 	began time.Duration
@@ -78,7 +91,7 @@ type run struct {
 	mu sync.Mutex
 	// failing is set from the first attempt that fails: the turn ends then.
 	failing bool
-	// slowed is set from the first answer that makes the endpoint slow, which ends the turn too.
+	// slowed is set from the first slow answer of an endpoint that is not aside, which ends the turn too.
 	slowed bool
 	err    error
 }
@@ -101,19 +114,20 @@ func (r *run) drain(ctx context.Context) error {
 	return nil
 }
 
-// openKeys opens the signing keys, the current one first.
-func (r *run) openKeys() error {
-	for _, sealed := range [][]byte{r.target.Key, r.target.OldKey} {
-		if sealed == nil {
-			continue
-		}
-		key, err := r.deps.Keyring.Open(sealed, r.org.String())
+// errClosed is the error of a secret that cannot be opened.
+var errClosed = errors.New("closed")
+
+// openKeys opens sealed keys. It returns errClosed.
+func (r *run) openKeys(sealed [][]byte) ([][]byte, error) {
+	keys := make([][]byte, len(sealed))
+	for i, s := range sealed {
+		key, err := r.deps.Keyring.Open(s, r.org.String())
 		if err != nil {
-			return err
+			return nil, fmt.Errorf("%w: %w", errClosed, err)
 		}
-		r.keys = append(r.keys, key)
+		keys[i] = key
 	}
-	return nil
+	return keys, nil
 }
 
 // sendAll sends deliveries, at of them at once, until one fails or the turn is over. It sends at least the first one.
@@ -141,36 +155,47 @@ func (r *run) isOver(ctx context.Context) bool {
 	return r.failing || r.slowed || r.err != nil || ctx.Err() != nil || clock.Boot()-r.began >= drainTime
 }
 
-// attempt sends one delivery once and stores how it ended. What was stopped by the end of ctx is not stored: it is sent
-// again.
+// attempt sends one delivery once, if it still is to be sent, and stores how it ended. What was stopped by the end of ctx
+// is not stored: it is sent again.
 func (r *run) attempt(ctx context.Context, one publishingstore.DueDelivery) {
 	failpoint.At(failpoint.WebhookSending, one.ID.String())
 	now := r.deps.Clock.Now()
-	c := call{id: one.ID, event: one.Event, attempt: one.Attempts + 1, at: now, body: one.Body, keys: r.keys}
-	a := send(ctx, r.deps.HTTP, r.target.URL, c.headers(), one.Body, now)
+	target, found, err := r.store.DeliveryTarget(ctx, r.org, r.webhook, one, now)
+	keys, closed := r.openKeys(target.Keys)
+	if err := errors.Join(err, closed); err != nil || !found {
+		r.ended(false, false, err)
+		return
+	}
+	c := call{id: one.ID, event: one.Event, attempt: one.Attempts + 1, at: now, body: one.Body, keys: keys}
+	a := send(ctx, r.deps.HTTP, target.URL, c.headers(), one.Body, now)
 	if ctx.Err() != nil {
 		return
 	}
 	failpoint.At(failpoint.WebhookSent, one.ID.String())
-	result := r.result(one, a, now)
+	result := r.result(one, target.URL, a, now)
 	save, cancel := context.WithTimeout(context.WithoutCancel(ctx), saveTimeout)
 	defer cancel()
 	now = r.deps.Clock.Now()
-	since, err := r.store.SaveAttempt(save, r.org, r.webhook, result, now, now.Add(hold))
+	since, err := r.store.SaveAttempt(save, r.org, r.webhook, result, now)
 	if err == nil && a.problem != "" && !result.IsTest {
-		err = r.judge(save, a, since, now)
+		err = r.judge(save, target.URL, a, since, now)
 	}
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.failing = r.failing || a.problem != ""
-	r.slowed = r.slowed || result.SlowUntil != nil && !r.target.Slow
-	r.err = errors.Join(r.err, err)
+	r.ended(a.problem != "", result.SlowUntil != nil && !r.Aside, err)
 }
 
-// result returns what follows from an answer.
-func (r *run) result(one publishingstore.DueDelivery, a answer, now time.Time) publishingstore.AttemptResult {
+// ended records what an attempt says of the turn.
+func (r *run) ended(failing, slowed bool, err error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.failing, r.slowed, r.err = r.failing || failing, r.slowed || slowed, errors.Join(r.err, err)
+}
+
+// result returns what follows from the answer of a URL.
+func (r *run) result(
+	one publishingstore.DueDelivery, url string, a answer, now time.Time,
+) publishingstore.AttemptResult {
 	out := publishingstore.AttemptResult{
-		Delivery: one.ID, State: publishing.DeliveryDelivered, IsTest: one.Event == publishing.WebhookTest,
+		Delivery: one.ID, URL: url, State: publishing.DeliveryDelivered, IsTest: one.Event == publishing.WebhookTest,
 		Attempt: publishing.WebhookAttempt{
 			Number: one.Attempts + 1, At: now, Millis: a.took.Milliseconds(), Status: a.status, Error: a.problem,
 			Answer: a.excerpt,
@@ -184,7 +209,7 @@ func (r *run) result(one publishingstore.DueDelivery, a answer, now time.Time) p
 		return out
 	}
 	if a.cause != nil {
-		r.deps.Log.Info("a webhook could not be called", "org", r.org, "webhook", r.webhook, "host", hostOf(r.target.URL),
+		r.deps.Log.Info("a webhook could not be called", "org", r.org, "webhook", r.webhook, "host", hostOf(url),
 			"error", withoutURL(a.cause))
 	}
 	out.State = publishing.DeliveryFailed
@@ -200,8 +225,8 @@ func (r *run) result(one publishingstore.DueDelivery, a answer, now time.Time) p
 	return out
 }
 
-// judge disables an endpoint that is gone, or that has failed for too long.
-func (r *run) judge(ctx context.Context, a answer, since *time.Time, now time.Time) error {
+// judge disables an endpoint whose URL is gone, or that has failed for too long.
+func (r *run) judge(ctx context.Context, url string, a answer, since *time.Time, now time.Time) error {
 	why, text := publishing.WebhookDisabled(""), ""
 	switch {
 	case a.status == http.StatusGone:
@@ -211,11 +236,11 @@ func (r *run) judge(ctx context.Context, a answer, since *time.Time, now time.Ti
 	default:
 		return nil
 	}
-	done, err := r.store.DisableWebhook(ctx, r.org, r.webhook, why, text, now)
+	done, err := r.store.DisableWebhook(ctx, r.org, r.webhook, url, why, text, now)
 	if err != nil || !done {
 		return err
 	}
 	r.deps.Log.WarnContext(ctx, "a webhook was disabled", "org", r.org, "webhook", r.webhook, "reason", why)
-	r.deps.Disabled(ctx, r.org, r.target.Name, why)
+	r.deps.Disabled(ctx, r.org, r.Name, why)
 	return nil
 }

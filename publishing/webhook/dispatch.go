@@ -14,16 +14,27 @@ const (
 	duePerRound = 1000
 	// queuedFor is how long a task may wait for a worker before another one is added. A second one finds nothing to do.
 	queuedFor = 5 * time.Minute
+	// turnsPerRound is how many organizations have their turn in one round, when more is due than a round looks at.
+	turnsPerRound = 1000
 	// inactiveFor is how long an organization whose people have no access is left alone.
 	inactiveFor = time.Hour
 )
 
-// dispatch adds a task for each endpoint that has something to send, within the bounds of its organization.
+// dispatch adds a task for each endpoint that has something to send, within the bounds of its organization and of that
+// one's creator.
 func (d *Deliverer) dispatch(ctx context.Context, shards map[int]bool) error {
 	now := d.deps.Clock.Now()
-	due, err := d.store.DueWebhooks(ctx, now, perOrg, duePerRound)
+	turns, err := d.store.WebhookTurns(ctx, now, d.turn, turnsPerRound)
 	if err != nil {
 		return err
+	}
+	due, err := d.store.DueWebhooks(ctx, now, perOwner, turns, duePerRound)
+	if err != nil {
+		return err
+	}
+	d.turn = tenancy.OrgID{}
+	if len(turns) == turnsPerRound {
+		d.turn = turns[len(turns)-1]
 	}
 	byOrg := map[tenancy.OrgID][]publishing.WebhookID{}
 	var orgs []tenancy.OrgID
@@ -38,7 +49,7 @@ func (d *Deliverer) dispatch(ctx context.Context, shards map[int]bool) error {
 	}
 	for _, org := range orgs {
 		err := d.store.InOrg(ctx, org, func(tx *publishingstore.Tx) error {
-			return tx.QueueWebhooks(ctx, d.deps.Queue, byOrg[org], TaskHealthy, TaskFailing, now,
+			return tx.QueueWebhooks(ctx, d.deps.Queue, byOrg[org], TaskHealthy, TaskAside, now,
 				now.Add(queuedFor), now.Add(inactiveFor))
 		})
 		if err := d.carryOn(ctx, org, err); err != nil {

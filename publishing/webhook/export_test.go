@@ -8,6 +8,9 @@ import (
 	publishingstore "crier/publishing/store"
 )
 
+// PerCreator is how many endpoints of one creator may be under way.
+const PerCreator = perCreator
+
 // IsOverAfterDrainTime returns whether a turn that has just begun is over, and whether one that began drainTime ago is.
 func IsOverAfterDrainTime(ctx context.Context) (fresh, old bool) {
 	now := clock.Boot()

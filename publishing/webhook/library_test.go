@@ -34,7 +34,7 @@ func TestDeliver_IsAcceptedByTheLibrary(t *testing.T) {
 		r.step()
 	}
 	x.set(status(200))
-	_, fresh, _, err := r.hooks.RotateSecret(r.Context(), r.org, w.ID.String(), nil)
+	_, fresh, err := r.hooks.RotateSecret(r.Context(), r.org, w.ID.String(), nil)
 	r.OK(err)
 	r.publish("after the rotation")
 	r.step()

@@ -22,6 +22,7 @@ import (
 	publishingstore "crier/publishing/store"
 	"crier/publishing/webhook"
 	"crier/tenancy"
+	"crier/tests/dbtest"
 	"crier/tests/fixture"
 	"crier/tests/publishtest"
 )
@@ -32,6 +33,7 @@ type rig struct {
 	org       tenancy.Principal
 	channel   publishing.ChannelID
 	deliverer *webhook.Deliverer
+	client    *outbound.Client
 	hooks     *publishingservice.Webhooks
 	disabled  []string
 	lastTask  int64
@@ -54,6 +56,7 @@ func newRig(t *testing.T, receivers ...*receiver) *rig {
 	client, err := outbound.New(outbound.Config{Allow: allow}, outbound.Deps{Log: r.Logger})
 	r.OK(err)
 	t.Cleanup(client.Close)
+	r.client = client
 	queue, err := jobs.NewQueue()
 	r.OK(err)
 	var shards []int16
@@ -247,4 +250,29 @@ func (r *rig) refuse(condition string) {
 	defer c.Close(context.WithoutCancel(r.Context()))
 	_, err = c.Exec(r.Context(), `alter table webhook_delivery add constraint refused check (not (`+condition+`))`)
 	r.OK(err)
+}
+
+// super returns a connection past the wall, until the test ends.
+func (r *rig) super() *pgx.Conn {
+	r.Helper()
+	cfg := dbtest.Super(r.T).Config()
+	database, err := pgx.ParseConfig(r.Address)
+	r.OK(err)
+	cfg.Database = database.Database
+	c, err := pgx.ConnectConfig(r.Context(), cfg)
+	r.OK(err)
+	r.Cleanup(func() { _ = c.Close(context.WithoutCancel(r.Context())) })
+	return c
+}
+
+// queued returns how many tasks each organization got since the last call.
+func (r *rig) queued() map[tenancy.OrgID]int {
+	r.Helper()
+	rows, err := r.super().Query(r.Context(), `select id, (args->>'org')::uuid from jobs.river_job where id > $1 order by id`, r.lastTask)
+	r.OK(err)
+	out := map[tenancy.OrgID]int{}
+	var org tenancy.OrgID
+	_, err = pgx.ForEachRow(rows, []any{&r.lastTask, &org}, func() error { out[org]++; return nil })
+	r.OK(err)
+	return out
 }

@@ -14,6 +14,7 @@ import (
 
 	"crier/platform/clock"
 	"crier/platform/jobs"
+	"crier/platform/limit"
 	"crier/platform/pg"
 	"crier/platform/secret"
 	"crier/publishing"
@@ -21,20 +22,25 @@ import (
 	"crier/tenancy"
 )
 
-// The kinds of the tasks whose ids Deliver takes. Endpoints whose last attempt failed, and those that answer slowly, have
-// workers of their own, so that the others never wait behind them.
+// The kinds of the tasks whose ids Deliver takes. Endpoints that have never answered with success, whose last attempt
+// failed, or that answer slowly, have workers of their own, so that the others do not wait behind them.
 const (
 	TaskHealthy = "webhook"
-	TaskFailing = "webhook-failing"
+	TaskAside   = "webhook-aside"
 )
+
+// Workers is how many tasks of a kind a process runs at a time. Most of them only wait for an answer. It is a multiple of
+// what one creator may have, so that no one person keeps the others waiting.
+const Workers = 4 * perCreator
 
 // TaskTimeout is for one run of Deliver.
 const TaskTimeout = drainTime + publishing.WebhookTimeout + 15*time.Second
 
 const (
-	// perOrg is how many endpoints of one organization may be under way at once, of those that work and of those that
-	// fail.
-	perOrg = 4
+	// perOrg is how many endpoints of one organization may be under way at once, of those that work and of those aside
+	// each, and perCreator how many of all organizations that one person has made.
+	perOrg     = 4
+	perCreator = 16
 	// pollInterval is how often the database is asked for events and for endpoints with something to send.
 	pollInterval = time.Second
 	// stepTimeout limits one round of the loop.
@@ -42,6 +48,8 @@ const (
 	// orgWait is the longest wait of a round for a connection of one organization.
 	orgWait = 200 * time.Millisecond
 )
+
+var perOwner = publishingstore.WebhookShares{PerOrg: perOrg, PerCreator: perCreator}
 
 // Deps are what New needs. Only Disabled is optional.
 type Deps struct {
@@ -63,8 +71,11 @@ type Deps struct {
 type Deliverer struct {
 	deps  Deps
 	store *publishingstore.Store
-	// after is the last organization whose events the round reached, zero when it reached all.
-	after tenancy.OrgID
+	// shares are the turns of this process: the bounds of dispatch do not see endpoints that are deleted meanwhile.
+	shares *limit.PerKey[share]
+	// after is the last organization whose events the round reached, and turn the last whose endpoints had their turn;
+	// zero when it was the last of all.
+	after, turn tenancy.OrgID
 
 	stop context.CancelFunc
 	loop sync.WaitGroup
@@ -75,7 +86,7 @@ func New(deps Deps) *Deliverer {
 	if deps.Disabled == nil {
 		deps.Disabled = func(context.Context, tenancy.OrgID, string, publishing.WebhookDisabled) {}
 	}
-	return &Deliverer{deps: deps, store: publishingstore.New(deps.DB)}
+	return &Deliverer{deps: deps, store: publishingstore.New(deps.DB), shares: limit.New[share](perCreator)}
 }
 
 // Start starts the loop, which ends with Stop and not with ctx. It is called once.

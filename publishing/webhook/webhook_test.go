@@ -319,10 +319,10 @@ func TestRotateSecret_BothSignForADay(t *testing.T) {
 	x := newReceiver(t, status(200))
 	r := newRig(t, x)
 	w, old := r.create(x.server.URL)
-	_, fresh, until, err := r.hooks.RotateSecret(r.Context(), r.org, w.ID.String(), nil)
+	got, fresh, err := r.hooks.RotateSecret(r.Context(), r.org, w.ID.String(), nil)
 	r.OK(err)
-	if old == fresh || !until.Equal(r.time().Add(24*time.Hour)) {
-		t.Errorf("got the secret %q until %s", fresh, until)
+	if want := []time.Time{r.time().Add(24 * time.Hour)}; old == fresh || !slices.Equal(got.PreviousUntil, want) {
+		t.Errorf("got the secret %q and the ends %s, want another one and %s", fresh, got.PreviousUntil, want)
 	}
 	r.publish("x")
 	r.step()
@@ -389,10 +389,11 @@ func TestStep_KeepsFailingEndpointsApart(t *testing.T) {
 	for range 6 {
 		r.create(bad.server.URL)
 	}
+	working, _ := r.create(good.server.URL)
 	r.publish("one")
 	r.step()
 	r.step()
-	working, _ := r.create(good.server.URL)
+	good.take()
 	r.publish("two")
 	_, err := r.deliverer.Step(r.Context())
 	r.OK(err)
@@ -403,7 +404,7 @@ func TestStep_KeepsFailingEndpointsApart(t *testing.T) {
 		}
 		kinds[made.Kind]++
 	}
-	if kinds[webhook.TaskHealthy] != 1 || kinds[webhook.TaskFailing] != 4 {
+	if kinds[webhook.TaskHealthy] != 1 || kinds[webhook.TaskAside] != 4 {
 		t.Errorf("got the tasks %v, want one of the endpoint that works and four of those that fail", kinds)
 	}
 	_, err = r.deliverer.Step(r.Context())
@@ -722,28 +723,46 @@ func TestDeliver_SlowEndpointMakesWay(t *testing.T) {
 		}
 		return kinds
 	}
+	r.Tenant(r.org.Org, `update webhook set aside = false`) // it has worked before
 	if got := kinds(); !slices.Equal(got, []string{webhook.TaskHealthy}) {
 		t.Fatalf("got the tasks %v, want one of an endpoint that works", got)
 	}
 	if n := len(slow.take()); n == 0 || n > 2 {
 		t.Errorf("got %d calls in the first turn, want those under way when the first was slow", n)
 	}
-	if got := kinds(); !slices.Equal(got, []string{webhook.TaskFailing}) {
+	if got := kinds(); !slices.Equal(got, []string{webhook.TaskAside}) {
 		t.Errorf("got the tasks %v after a slow answer, want one that keeps no fast endpoint waiting", got)
 	}
 	if n := len(slow.take()); n < 3 {
 		t.Errorf("got %d more calls, want the rest", n)
 	}
-	r.wait(2 * time.Hour)
-	_, err := r.hooks.Test(t.Context(), r.org, hook.ID.String())
-	r.OK(err)
-	if got := kinds(); !slices.Equal(got, []string{webhook.TaskHealthy}) {
-		t.Errorf("got the tasks %v after an hour, want one of an endpoint that works", got)
+	test := func() string {
+		t.Helper()
+		_, err := r.hooks.Test(t.Context(), r.org, hook.ID.String())
+		r.OK(err)
+		got := kinds()
+		if len(got) != 1 {
+			t.Fatalf("got the tasks %v, want one", got)
+		}
+		return got[0]
 	}
-	_, err = r.hooks.Test(t.Context(), r.org, hook.ID.String())
-	r.OK(err)
-	if got := kinds(); !slices.Equal(got, []string{webhook.TaskFailing}) {
-		t.Errorf("got the tasks %v after a slow test, want one that keeps no fast endpoint waiting", got)
+	quick := status(http.StatusOK)
+	answer := slow.answer
+	slow.set(quick)
+	if got := test(); got != webhook.TaskAside {
+		t.Errorf("got the task %s, want one that keeps no fast endpoint waiting", got)
+	}
+	if got := test(); got != webhook.TaskAside {
+		t.Errorf("got the task %s after a quick answer within the hour, want one that keeps no fast endpoint waiting", got)
+	}
+	r.wait(2 * time.Hour)
+	test()
+	slow.set(answer)
+	if got := test(); got != webhook.TaskHealthy {
+		t.Errorf("got the task %s after a quick answer, want one of an endpoint that works", got)
+	}
+	if got := test(); got != webhook.TaskAside {
+		t.Errorf("got the task %s after a slow test, want one that keeps no fast endpoint waiting", got)
 	}
 }
 

@@ -5,9 +5,12 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
+
+	"crier/tenancy"
 )
 
 // hook is a webhook in an answer.
@@ -17,6 +20,8 @@ type hook struct {
 	Integrations          []struct{ Integration struct{ ID, Name string } }
 	SecretSet, Disabled   bool
 	DisabledReason        *string
+	PreviousSecretUntil   string
+	PreviousSecretsUntil  []string
 }
 
 // delivery is a delivery in an answer.
@@ -24,7 +29,10 @@ type delivery struct {
 	ID, Event, State, Body string
 	PostID                 *string
 	Attempts               int
-	Log                    []struct{ Status *int }
+	Log                    []struct {
+		Status *int
+		Answer string
+	}
 }
 
 // inbox is a receiver of webhooks.
@@ -39,6 +47,10 @@ func (i *inbox) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	i.got, i.body = append(i.got, r.Header.Clone()), append(i.body, string(body))
+	if strings.HasPrefix(r.URL.Path, "/talks/") {
+		_, _ = io.WriteString(w, "words of the endpoint") // the receiver is gone
+		return
+	}
 	w.WriteHeader(http.StatusNoContent)
 }
 
@@ -51,6 +63,8 @@ func TestWebhooks(t *testing.T) {
 	subjects(t, r, map[string]subject{
 		"a webhook lives with a key":     func(t *testing.T, r *rig) { testWebhookLife(t, r, server.URL, box) },
 		"a webhook lives with a session": func(t *testing.T, r *rig) { testWebhookSession(t, r, server.URL) },
+		"a USER sees no tokens":          func(t *testing.T, r *rig) { testWebhookForUser(t, r, server.URL) },
+		"every secret keeps its end":     testWebhookRotation,
 		"bad requests are refused":       testBadWebhooks,
 		"the limit is refused":           testWebhookLimit,
 	})
@@ -153,6 +167,96 @@ func testWebhookSession(t *testing.T, r *rig, url string) {
 		t.Errorf("got %s, want that it was refused", sent.Body)
 	}
 	ask(http.MethodDelete, "/webhooks/"+made.ID, nil).want(t, http.StatusOK)
+}
+
+// The path and the query of a URL may hold a token, and an answer whatever the endpoint says: a member who may not change
+// webhooks sees neither.
+func testWebhookForUser(t *testing.T, r *rig, url string) {
+	t.Parallel()
+	o := r.organization(t)
+	whole := url + "/talks/token-of-the-path?key=token-of-the-query"
+	made := read[hook](t, o.do(t, http.MethodPost, "/webhooks", m{"name": "Mine", "url": whole}).want(t, http.StatusCreated))
+	path := "/webhooks/" + made.ID + "/deliveries"
+	o.do(t, http.MethodPost, "/webhooks/"+made.ID+"/test", nil).want(t, http.StatusCreated)
+	eventually(t, "the test", func() bool {
+		log := read[[]delivery](t, o.do(t, http.MethodGet, path, nil).want(t, http.StatusOK))
+		return len(log) == 1 && log[0].State == "delivered"
+	}, func() any { return o.do(t, http.MethodGet, path, nil) })
+	key := func(method, path string, body any, _ ...string) answer { return o.do(t, method, path, body) }
+	for name, who := range map[string]struct {
+		ask         signedIn
+		url, answer string
+	}{
+		"a key":   {ask: key, url: whole, answer: "words of the endpoint"},
+		"owner":   {ask: o.dashboard(t), url: whole, answer: "words of the endpoint"},
+		"admin":   {ask: o.colleague(t, tenancy.RoleAdmin), url: whole, answer: "words of the endpoint"},
+		"a USER":  {ask: o.colleague(t, tenancy.RoleUser), url: url},
+		"another": {ask: o.colleague(t, tenancy.RoleUser), url: url},
+	} {
+		if got := read[[]hook](t, who.ask(http.MethodGet, "/webhooks", nil).want(t, http.StatusOK)); got[0].URL != who.url {
+			t.Errorf("%s: got the URL %s, want %s", name, got[0].URL, who.url)
+		}
+		log := read[[]delivery](t, who.ask(http.MethodGet, path, nil).want(t, http.StatusOK))
+		if got := log[0].Log[0]; got.Answer != who.answer || *got.Status != http.StatusOK || log[0].Body == "" {
+			t.Errorf("%s: got the delivery %+v, want its body, its status and the answer %q", name, log[0], who.answer)
+		}
+	}
+	ask := o.colleague(t, tenancy.RoleUser)
+	for _, path := range []string{"/webhooks", path, "/notifications"} {
+		if a := ask(http.MethodGet, path, nil).want(t, http.StatusOK); strings.Contains(a.Body, "token-of-") {
+			t.Errorf("%s shows a USER a token: %s", path, a.Body)
+		}
+	}
+}
+
+// Every answer shows when each earlier secret ends, and none ends before.
+func testWebhookRotation(t *testing.T, r *rig) {
+	t.Parallel()
+	o := r.organization(t)
+	made := read[hook](t, o.do(t, http.MethodPost, "/webhooks", m{"name": "x", "url": "https://example.com/"}).want(t, http.StatusCreated))
+	path := "/webhooks/" + made.ID
+	listed := func() []string {
+		t.Helper()
+		return read[[]hook](t, o.get(t, "/webhooks").want(t, http.StatusOK))[0].PreviousSecretsUntil
+	}
+	if got := listed(); len(got) != 0 {
+		t.Errorf("got the ends %v of a new webhook, want none", got)
+	}
+	var ends []string
+	grows := func(got hook) {
+		t.Helper()
+		n := len(ends)
+		if len(got.PreviousSecretsUntil) != n+1 || !slices.Equal(got.PreviousSecretsUntil[:n], ends) {
+			t.Fatalf("got the ends %v, want %v and one more", got.PreviousSecretsUntil, ends)
+		}
+		ends = got.PreviousSecretsUntil
+		if got := listed(); !slices.Equal(got, ends) {
+			t.Errorf("got the ends %v in the list, want %v", got, ends)
+		}
+	}
+	secret := "whsec_" + base64.StdEncoding.EncodeToString([]byte(strings.Repeat("k", 24)))
+	for range 2 {
+		got := read[hook](t, o.do(t, http.MethodPost, path+"/rotate-secret", nil).want(t, http.StatusCreated))
+		grows(got)
+		if got.PreviousSecretUntil != ends[len(ends)-1] {
+			t.Errorf("got previousSecretUntil %s, want the last of %v", got.PreviousSecretUntil, ends)
+		}
+	}
+	grows(read[hook](t, o.do(t, http.MethodPut, path, m{"secret": secret}).want(t, http.StatusOK)))
+	for _, a := range []answer{
+		o.do(t, http.MethodPost, path+"/rotate-secret", nil),
+		o.do(t, http.MethodPost, path+"/rotate-secret", m{"secret": strings.Replace(secret, "a", "b", 1)}),
+		o.do(t, http.MethodPut, path, m{"secret": strings.Replace(secret, "a", "b", 1), "name": "not stored"}),
+	} {
+		if text := a.refusal(t, http.StatusConflict); !strings.Contains(text, ends[0]) {
+			t.Errorf("got %q, want a sentence that names %s", text, ends[0])
+		}
+	}
+	again := read[hook](t, o.do(t, http.MethodPost, path+"/rotate-secret", m{"secret": secret}).want(t, http.StatusCreated))
+	other := read[hook](t, o.do(t, http.MethodPut, path, m{"name": "y"}).want(t, http.StatusOK))
+	if again.Secret != secret || !slices.Equal(again.PreviousSecretsUntil, ends) || !slices.Equal(other.PreviousSecretsUntil, ends) {
+		t.Errorf("got %+v for the same secret and %+v for another change, want %v", again, other, ends)
+	}
 }
 
 func testBadWebhooks(t *testing.T, r *rig) {

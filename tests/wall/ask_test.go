@@ -900,6 +900,7 @@ func TestRoles_LimitedToTheirColumns(t *testing.T) {
 		{role: pg.Gate, sql: `select id from webhook`},
 		{role: pg.Sender, sql: `select id from webhook`},
 		{role: pg.Retention, sql: `select body from webhook_delivery`},
+		{role: pg.Retention, sql: `select key from webhook_old_key`},
 		{role: pg.Retention, sql: `select id from webhook`},
 		{role: pg.Gate, sql: `select content from part`},
 		{role: pg.Gate, sql: `select name from api_key`},

@@ -19,7 +19,7 @@ var tenants = map[string]string{
 	"customer": "org_id", "channel": "org_id", "channel_queue": "org_id",
 	"pause": "org_id", "series": "org_id", "tag": "org_id", "media": "org_id", "derived_picture": "org_id", "post": "org_id",
 	"part": "org_id", "attachment": "org_id", "publication": "org_id", "post_event": "org_id", "idempotency": "org_id", "connect_state": "org_id", "platform_app": "org_id",
-	"slot_hold": "org_id", "republished": "org_id", "approval": "org_id", "webhook": "org_id", "webhook_event": "org_id", "webhook_delivery": "org_id",
+	"slot_hold": "org_id", "republished": "org_id", "approval": "org_id", "webhook": "org_id", "webhook_old_key": "org_id", "webhook_event": "org_id", "webhook_delivery": "org_id",
 	"insight": "org_id", "insight_day": "org_id",
 	"incident_event": "org_id", "notification": "org_id", "notification_read": "org_id",
 	"notification_posts": "org_id", "notification_seen": "org_id",

@@ -309,6 +309,7 @@ var crossing = map[string]string{
 	"Tx.ReviewMails":                        "it counts the rows of its own organization from a time on",
 	"Tx.AddReviewTask":                      "a task belongs to the organization of the transaction, and its handler finds the request there",
 	"Store.WebhookOrgs":                     "the loop of webhooks goes from organization to organization; it reads ids only",
+	"Store.WebhookTurns":                    "as Store.WebhookOrgs",
 	"Store.IncidentOrgs":                    "the loop of notifications goes from organization to organization; it reads ids only",
 	"Store.MailOrgs":                        "as Store.IncidentOrgs",
 	"Tx.ActivityTime":                       "returns a time, for what the organization of the transaction writes",

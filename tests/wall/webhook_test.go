@@ -20,6 +20,9 @@ func (e *tenantFixture) addWebhook(t *testing.T, s *publishingstore.Store) {
 		if err := tx.AddWebhook(t.Context(), e.hook(), []byte("sealed"), tenancy.PersonID{}); err != nil {
 			return err
 		}
+		if err := tx.RotateWebhook(t.Context(), e.webhook, []byte("sealed too"), now.Add(time.Hour), now); err != nil {
+			return err
+		}
 		if err := tx.AddDeliveries(t.Context(), []publishingstore.NewDelivery{e.newDelivery(e.delivery)}, now, "x"); err != nil {
 			return err
 		}
@@ -60,17 +63,21 @@ func webhookQuestions(s *publishingstore.Store) map[string]question {
 			list, err := s.DueDeliveries(t.Context(), m.org, th.webhook, later, 10)
 			return err == nil && len(list) == 0
 		},
+		"Store.DeliveryTarget": func(t *testing.T, m, th tenantFixture) bool {
+			_, found, err := s.DeliveryTarget(t.Context(), m.org, th.webhook, publishingstore.DueDelivery{ID: th.delivery}, now)
+			return err == nil && !found
+		},
 		"Store.SaveAttempt": func(t *testing.T, m, th tenantFixture) bool {
 			since, err := s.SaveAttempt(t.Context(), m.org, th.webhook, publishingstore.AttemptResult{
-				Delivery: th.delivery, Attempt: publishing.WebhookAttempt{Number: 1}, State: publishing.DeliveryFailed,
-			}, now, later)
+				Delivery: th.delivery, URL: th.hook().URL, Attempt: publishing.WebhookAttempt{Number: 1}, State: publishing.DeliveryFailed,
+			}, now)
 			return err == nil && since == nil
 		},
 		"Store.EndWebhook": func(t *testing.T, m, th tenantFixture) bool {
 			return s.EndWebhook(t.Context(), m.org, th.webhook, now) == nil // see preparations
 		},
 		"Store.DisableWebhook": func(t *testing.T, m, th tenantFixture) bool {
-			done, err := s.DisableWebhook(t.Context(), m.org, th.webhook, publishing.DisabledGone, "x", now)
+			done, err := s.DisableWebhook(t.Context(), m.org, th.webhook, th.hook().URL, publishing.DisabledGone, "x", now)
 			return err == nil && !done
 		},
 	}
@@ -101,6 +108,10 @@ func webhookTxQuestions(later time.Time) map[string]txQuestion {
 			w := th.hook()
 			w.Name = "renamed"
 			return true, tx.UpdateWebhook(t.Context(), w)
+		},
+		"Tx.WebhookKey": func(t *testing.T, tx *publishingstore.Tx, th tenantFixture) (bool, error) {
+			_, err := tx.WebhookKey(t.Context(), th.webhook)
+			return false, err
 		},
 		"Tx.RotateWebhook": func(t *testing.T, tx *publishingstore.Tx, th tenantFixture) (bool, error) {
 			return true, tx.RotateWebhook(t.Context(), th.webhook, []byte("another"), later, now)

@@ -21,17 +21,17 @@ type Webhooks interface {
 	List(ctx context.Context, p tenancy.Principal) ([]publishing.WebhookRecord, error)
 	// Create returns a new webhook and its secret. It returns Invalid, and Quota and Conflict at the limits of webhooks.
 	Create(ctx context.Context, p tenancy.Principal, cmd publishing.SetWebhook) (publishing.Webhook, string, error)
-	// Update returns the webhook as it is then. It returns Invalid.
+	// Update returns the webhook as it is then. It returns Invalid, and Conflict as RotateSecret does.
 	Update(
 		ctx context.Context, p tenancy.Principal, webhook string, cmd publishing.SetWebhook,
 	) (publishing.Webhook, error)
 	// Delete deletes a webhook with its deliveries, and returns it.
 	Delete(ctx context.Context, p tenancy.Principal, webhook string) (publishing.Webhook, error)
-	// RotateSecret replaces the secret by the given one, or by a random one if that is nil. It returns the new one, and
-	// until when the old one signs too.
+	// RotateSecret replaces the secret by the given one, or by a random one if that is nil. It returns the webhook as it is
+	// then, and the new secret. It returns Invalid, and Conflict when too many earlier secrets still sign.
 	RotateSecret(
 		ctx context.Context, p tenancy.Principal, webhook string, given *string,
-	) (publishing.Webhook, string, time.Time, error)
+	) (publishing.Webhook, string, error)
 	WebhookDeliveries
 }
 
@@ -60,17 +60,31 @@ func describeWebhook(summary string, errors ...int) huma.Operation {
 type WebhookRecord struct {
 	ID           string           `json:"id" doc:"Id of the webhook."`
 	Name         string           `json:"name" doc:"Its name for people."`
-	URL          string           `json:"url" doc:"Where deliveries are sent."`
+	URL          string           `json:"url" doc:"Where deliveries are sent. Members who do not manage the organization see the scheme and the host only."`
 	Events       []string         `json:"events" doc:"The events that it gets; empty: all."`
 	Integrations []WebhookChannel `json:"integrations" doc:"The channels whose events it gets; empty: all."`
 	SecretSet    bool             `json:"secretSet" doc:"Always true: every webhook has a secret."`
-	Disabled     bool             `json:"disabled" doc:"It gets no deliveries."`
+	PreviousSecrets
+	Disabled bool `json:"disabled" doc:"It gets no deliveries."`
 	// DisabledReason is a publishing.WebhookDisabled.
 	DisabledReason *string `json:"disabledReason" nullable:"true" enum:"person,gone,failing" doc:"gone: it answered 410; failing: all deliveries of five days failed."`
 	DisabledAt     *string `json:"disabledAt" nullable:"true" format:"date-time" doc:"Since when; null: it is not disabled."`
 	FailingSince   *string `json:"failingSince" nullable:"true" format:"date-time" doc:"The first failure since its last success; null: it works."`
 	CreatedAt      string  `json:"createdAt" format:"date-time" doc:"When it was made."`
 	UpdatedAt      string  `json:"updatedAt" format:"date-time" doc:"When it was changed last."`
+}
+
+// PreviousSecrets are the earlier secrets of a webhook, by their ends.
+type PreviousSecrets struct {
+	Until []string `json:"previousSecretsUntil" format:"date-time" doc:"When each earlier secret ends, the soonest first. Until then deliveries are signed with it, too."`
+}
+
+func previousSecrets(w publishing.Webhook) PreviousSecrets {
+	out := PreviousSecrets{Until: make([]string, len(w.PreviousUntil))}
+	for i, end := range w.PreviousUntil {
+		out.Until[i] = FormatTime(end)
+	}
+	return out
 }
 
 // WebhookChannel is a channel that a webhook has chosen.
@@ -93,29 +107,39 @@ func (a *API) ListWebhooks() route.Endpoint {
 }
 
 func (a *API) listWebhooks(ctx context.Context, _ *struct{}) (*webhooksOutput, error) {
-	list, err := a.deps.Webhooks.List(ctx, request.Principal(ctx))
+	p := request.Principal(ctx)
+	list, err := a.deps.Webhooks.List(ctx, p)
 	if err != nil {
 		return nil, err
 	}
 	out := &webhooksOutput{Body: make([]WebhookRecord, 0, len(list))}
 	for _, w := range list {
-		record := WebhookRecord{
-			ID: w.ID.String(), Name: w.Name, URL: w.URL, Events: []string{}, Integrations: []WebhookChannel{},
-			SecretSet: true, Disabled: w.DisabledAt != nil, DisabledReason: (*string)(w.DisabledFor),
-			DisabledAt: optionalTime(w.DisabledAt), FailingSince: optionalTime(w.FailingSince),
-			CreatedAt: FormatTime(w.CreatedAt), UpdatedAt: FormatTime(w.UpdatedAt),
-		}
-		for _, e := range w.Events {
-			record.Events = append(record.Events, string(e))
-		}
-		for _, c := range w.Channels {
-			record.Integrations = append(record.Integrations, WebhookChannel{
-				Integration: channelPicture{ID: c.ID.String(), Name: c.Name, Picture: c.Picture},
-			})
-		}
-		out.Body = append(out.Body, record)
+		out.Body = append(out.Body, webhookRecord(w, p.Role.Manages()))
 	}
 	return out, nil
+}
+
+// webhookRecord returns the record of a webhook. Its whole URL, which may hold a token, is for those who manage the
+// organization, as API keys do.
+func webhookRecord(w publishing.WebhookRecord, manages bool) WebhookRecord {
+	out := WebhookRecord{
+		ID: w.ID.String(), Name: w.Name, URL: w.URL, Events: []string{}, Integrations: []WebhookChannel{},
+		SecretSet: true, PreviousSecrets: previousSecrets(w.Webhook), Disabled: w.DisabledAt != nil,
+		DisabledReason: (*string)(w.DisabledFor), DisabledAt: optionalTime(w.DisabledAt),
+		FailingSince: optionalTime(w.FailingSince), CreatedAt: FormatTime(w.CreatedAt), UpdatedAt: FormatTime(w.UpdatedAt),
+	}
+	if !manages {
+		out.URL = w.Origin()
+	}
+	for _, e := range w.Events {
+		out.Events = append(out.Events, string(e))
+	}
+	for _, c := range w.Channels {
+		out.Integrations = append(out.Integrations, WebhookChannel{
+			Integration: channelPicture{ID: c.ID.String(), Name: c.Name, Picture: c.Picture},
+		})
+	}
+	return out
 }
 
 func optionalTime(t *time.Time) *string {
@@ -210,13 +234,22 @@ type updateWebhookInput struct {
 }
 
 const updateWebhookText = "Members that are absent are left as they are. The secret before a new one signs beside it " +
-	"for 24 hours. With disabled: false a webhook that was disabled begins anew."
+	"for 24 hours. With disabled: false a webhook that was disabled begins anew. After the answer no call begins to the " +
+	"URL before, and none to a webhook that is disabled. 409: three earlier secrets still sign."
+
+// UpdatedWebhook is a webhook that was changed.
+type UpdatedWebhook struct {
+	ID string `json:"id" doc:"Id of the webhook."`
+	PreviousSecrets
+}
+
+type updateWebhookOutput struct{ Body UpdatedWebhook }
 
 // UpdateWebhook returns the endpoint that changes a webhook.
 func (a *API) UpdateWebhook() route.Endpoint {
-	d := describeWebhook("Change a webhook", 400, 404, 413)
+	d := describeWebhook("Change a webhook", 400, 404, 409, 413)
 	d.Description = updateWebhookText
-	return route.JSON(d, func(ctx context.Context, in *updateWebhookInput) (*namedOutput, error) {
+	return route.JSON(d, func(ctx context.Context, in *updateWebhookInput) (*updateWebhookOutput, error) {
 		return a.updateWebhook(ctx, in.ID, in.Body.command())
 	})
 }
@@ -231,19 +264,21 @@ type replaceWebhookInput struct{ Body ReplaceWebhookRequest }
 
 // UpdateWebhookByBody returns the same endpoint with the id in the body.
 func (a *API) UpdateWebhookByBody() route.Endpoint {
-	d := describeWebhook("Change a webhook that the body names", 400, 404, 413)
+	d := describeWebhook("Change a webhook that the body names", 400, 404, 409, 413)
 	d.Description = updateWebhookText
-	return route.JSON(d, func(ctx context.Context, in *replaceWebhookInput) (*namedOutput, error) {
+	return route.JSON(d, func(ctx context.Context, in *replaceWebhookInput) (*updateWebhookOutput, error) {
 		return a.updateWebhook(ctx, in.Body.ID, in.Body.command())
 	})
 }
 
-func (a *API) updateWebhook(ctx context.Context, id string, cmd publishing.SetWebhook) (*namedOutput, error) {
+func (a *API) updateWebhook(
+	ctx context.Context, id string, cmd publishing.SetWebhook,
+) (*updateWebhookOutput, error) {
 	w, err := a.deps.Webhooks.Update(ctx, request.Principal(ctx), id, cmd)
 	if err != nil {
 		return nil, err
 	}
-	return named(w.ID.String()), nil
+	return &updateWebhookOutput{Body: UpdatedWebhook{ID: w.ID.String(), PreviousSecrets: previousSecrets(w)}}, nil
 }
 
 type webhookInput struct {
@@ -253,7 +288,7 @@ type webhookInput struct {
 // DeleteWebhook returns the endpoint that deletes a webhook and its deliveries.
 func (a *API) DeleteWebhook() route.Endpoint {
 	return route.JSON(explain(describeWebhook("Delete a webhook and its deliveries", 404),
-		"What waits to be sent to it is not sent."), a.deleteWebhook)
+		"What waits to be sent to it is not sent: after the answer no call begins."), a.deleteWebhook)
 }
 
 func (a *API) deleteWebhook(ctx context.Context, in *webhookInput) (*namedOutput, error) {
@@ -276,18 +311,20 @@ type rotateWebhookInput struct {
 
 // RotatedWebhook is a webhook with its new secret.
 type RotatedWebhook struct {
-	ID       string `json:"id" doc:"Id of the webhook."`
-	Secret   string `json:"secret" doc:"It is shown only here."`
-	OldUntil string `json:"previousSecretUntil" format:"date-time" doc:"Until then webhook-signature has a second signature, by the secret before."`
+	ID       string  `json:"id" doc:"Id of the webhook."`
+	Secret   string  `json:"secret" doc:"It is shown only here."`
+	OldUntil *string `json:"previousSecretUntil" nullable:"true" format:"date-time" doc:"When the secret before ends; null: there is none, because the given one was the secret already."`
+	PreviousSecrets
 }
 
 type rotateWebhookOutput struct{ Body RotatedWebhook }
 
 // RotateWebhookSecret returns the endpoint that replaces the secret of a webhook.
 func (a *API) RotateWebhookSecret() route.Endpoint {
-	d := describeWebhook("Replace the secret of a webhook", 400, 404, 413)
-	d.Description = "For 24 hours deliveries are signed with the secret before, too. A second rotation drops the " +
-		"older one at once."
+	d := describeWebhook("Replace the secret of a webhook", 400, 404, 409, 413)
+	d.Description = "For 24 hours deliveries are signed with the secret before, too: webhook-signature has a signature by " +
+		"each. Another rotation meanwhile shortens nothing. 409: three earlier secrets still sign; the message says " +
+		"when the first of them ends."
 	d.DefaultStatus = http.StatusCreated
 	return route.JSON(d, a.rotateWebhookSecret)
 }
@@ -297,11 +334,13 @@ func (a *API) rotateWebhookSecret(ctx context.Context, in *rotateWebhookInput) (
 	if in.Body != nil {
 		given = in.Body.Secret
 	}
-	w, secret, until, err := a.deps.Webhooks.RotateSecret(ctx, request.Principal(ctx), in.ID, given)
+	w, secret, err := a.deps.Webhooks.RotateSecret(ctx, request.Principal(ctx), in.ID, given)
 	if err != nil {
 		return nil, err
 	}
-	return &rotateWebhookOutput{Body: RotatedWebhook{
-		ID: w.ID.String(), Secret: secret, OldUntil: FormatTime(until),
-	}}, nil
+	out := RotatedWebhook{ID: w.ID.String(), Secret: secret, PreviousSecrets: previousSecrets(w)}
+	if n := len(w.PreviousUntil); n > 0 {
+		out.OldUntil = &out.Until[n-1]
+	}
+	return &rotateWebhookOutput{Body: out}, nil
 }

@@ -1,26 +1,58 @@
 -- publishing.WebhookDue
 --
--- Finds endpoints with something to send that no task has taken: of each organization as many as it may have under way
--- at once, those that work and those that fail or are slow counted apart, so that one of these keeps no other waiting.
+-- Finds endpoints with something to send that no task has taken: of each organization, and of all organizations of one
+-- creator, as many as may be under way at once. Those that work and those aside are counted apart, so that one of these
+-- keeps no other waiting. It looks at a bounded number of endpoints, however many are due.
 --
 -- Result: organization and endpoint, the longest due first.
 --
 --   $1 now timestamptz: the time
---   $2 most bigint: endpoints of one organization that may be under way at once
---   $3 all_of_them bigint: how many at most
+--   $2 per_org bigint: endpoints of one organization that may be under way at once
+--   $3 per_creator bigint: endpoints of all organizations of one creator that may be under way at once
+--   $4 first bigint: how many of the longest due are looked at, of those that work and of those aside each
+--   $5 turns uuid[]: organizations whose endpoints are looked at too
+--   $6 all_of_them bigint: how many at most
 --
---   PREPARE webhook_due (timestamptz, bigint, bigint) AS
---   EXPLAIN EXECUTE webhook_due (null, null, null);
-with due as (
-  -- Those that wait, numbered within their organization.
-  select w.org_id, w.id, w.next_at, a.aside,
-    row_number() over (partition by w.org_id, a.aside order by w.next_at, w.id) as place
-  from webhook w, lateral (select w.failing_since is not null or coalesce(w.slow_until > $1, false) as aside) a
-  where w.next_at <= $1 and coalesce(w.queued_until <= $1, true) and coalesce(w.running_until <= $1, true)
+--   PREPARE webhook_due (timestamptz, bigint, bigint, bigint, uuid[], bigint) AS
+--   EXPLAIN EXECUTE webhook_due (null, null, null, null, null, null);
+with kind as (
+  select k.aside from (values (false), (true)) k(aside)
+), candidate as (
+  -- The longest due of all, and the longest due of each organization whose turn it is.
+  select w.org_id, w.id, w.aside, w.next_at
+  from kind k, lateral (
+    select w.org_id, w.id, w.aside, w.next_at from webhook w
+    where w.aside = k.aside and w.next_at <= $1
+      and coalesce(w.queued_until <= $1, true) and coalesce(w.running_until <= $1, true)
+    order by w.next_at limit $4) w
+  union
+  select w.org_id, w.id, w.aside, w.next_at
+  from unnest($5::uuid[]) t(org_id), kind k, lateral (
+    select w.org_id, w.id, w.aside, w.next_at from webhook w
+    where w.org_id = t.org_id and w.aside = k.aside and w.next_at <= $1
+      and coalesce(w.queued_until <= $1, true) and coalesce(w.running_until <= $1, true)
+    order by w.next_at limit $2) w
+), busy as (
+  -- What is under way.
+  select w.org_id, coalesce(o.created_by, o.id) as creator, w.aside, count(*) as number
+  from webhook w join organization o on o.id = w.org_id
+  where (w.queued_until is not null or w.running_until is not null) and (w.queued_until > $1 or w.running_until > $1)
+  group by 1, 2, 3
+), placed as (
+  -- The candidates, numbered within their organization behind what is under way there.
+  select c.org_id, c.id, c.aside, c.next_at, coalesce(o.created_by, o.id) as creator,
+    coalesce(b.number, 0) + row_number() over (partition by c.org_id, c.aside order by c.next_at, c.id) as place
+  from candidate c join organization o on o.id = c.org_id
+  left join busy b on b.org_id = c.org_id and b.aside = c.aside
+), shared as (
+  -- Those within the share of their organization, numbered within that of their creator, whose organizations take
+  -- turns.
+  select p.org_id, p.id, p.aside, p.next_at, p.creator,
+    row_number() over (partition by p.creator, p.aside order by p.place, p.next_at, p.id) as place
+  from placed p where p.place <= $2
 )
-select d.org_id, d.id from due d
-where d.place + (
-    select count(*) from webhook b
-    where b.org_id = d.org_id and (b.failing_since is not null or coalesce(b.slow_until > $1, false)) = d.aside
-      and (b.queued_until > $1 or b.running_until > $1)) <= $2
-order by d.next_at, d.id limit $3
+select s.org_id, s.id from shared s
+left join (select b.creator, b.aside, sum(b.number)::bigint as number from busy b group by 1, 2) b
+  on b.creator = s.creator and b.aside = s.aside
+where s.place + coalesce(b.number, 0) <= $3
+order by s.next_at, s.id limit $6
