@@ -32,7 +32,7 @@ type DeliveryAttempt struct {
 	DurationMS int64   `json:"durationMs" doc:"Milliseconds to the answer or the failure."`
 	Status     *int    `json:"status" nullable:"true" doc:"Status of the answer; null without one."`
 	Error      *string `json:"error" nullable:"true" doc:"Null: it succeeded."`
-	Answer     string  `json:"answer" doc:"The beginning of the answer."`
+	Answer     string  `json:"answer" doc:"The beginning of the answer; empty for members who do not manage the organization."`
 }
 
 type deliveriesInput struct {
@@ -51,19 +51,21 @@ func (a *API) ListDeliveries() route.Endpoint {
 }
 
 func (a *API) listDeliveries(ctx context.Context, in *deliveriesInput) (*deliveriesOutput, error) {
-	q := publishing.ListDeliveries{Before: in.Before, Limit: in.Limit}
-	list, err := a.deps.Webhooks.Deliveries(ctx, request.Principal(ctx), in.ID, q)
+	p, q := request.Principal(ctx), publishing.ListDeliveries{Before: in.Before, Limit: in.Limit}
+	list, err := a.deps.Webhooks.Deliveries(ctx, p, in.ID, q)
 	if err != nil {
 		return nil, err
 	}
 	out := &deliveriesOutput{Body: make([]DeliveryRecord, 0, len(list))}
 	for _, d := range list {
-		out.Body = append(out.Body, deliveryRecord(d))
+		out.Body = append(out.Body, deliveryRecord(d, p.Role.Manages()))
 	}
 	return out, nil
 }
 
-func deliveryRecord(d publishing.Delivery) DeliveryRecord {
+// deliveryRecord returns the record of a delivery. What the endpoint answered is for those who manage the organization,
+// as API keys do.
+func deliveryRecord(d publishing.Delivery, manages bool) DeliveryRecord {
 	out := DeliveryRecord{
 		ID: d.ID.String(), Event: string(d.Event), State: string(d.State), Attempts: d.Attempts, Error: d.Error,
 		NextAttemptAt: optionalTime(d.NextAt), CreatedAt: FormatTime(d.CreatedAt), EndedAt: optionalTime(d.EndedAt),
@@ -75,7 +77,10 @@ func deliveryRecord(d publishing.Delivery) DeliveryRecord {
 	}
 	for _, t := range d.Log {
 		attempt := DeliveryAttempt{
-			Attempt: t.Number, At: FormatTime(t.At), DurationMS: t.Millis, Answer: t.Answer,
+			Attempt: t.Number, At: FormatTime(t.At), DurationMS: t.Millis,
+		}
+		if manages {
+			attempt.Answer = t.Answer
 		}
 		if t.Status != 0 {
 			attempt.Status = &t.Status
