@@ -58,7 +58,8 @@ func newMailbox(ctx context.Context) (*mailbox, error) {
 
 // webhooks measures how fast events become deliveries, from the moment at which all events are there until the last
 // delivery is stored. The floor is as many signed POSTs by a bare client to the same receiver in the same run; its
-// processor time is that of this process, the receiver included, while ours is that of the service and Postgres.
+// processor time is that of this process, the receiver included, while ours is that of the service and Postgres. Then it
+// measures what one person's many webhooks cost others.
 func webhooks(ctx context.Context, r *rig) error {
 	deliveries := min(10_000, max(hookOrgs, r.opts.posts/10))
 	var ours, floors, cpu, floorCPU []float64
@@ -92,7 +93,7 @@ func webhooks(ctx context.Context, r *rig) error {
 			return err
 		}
 	}
-	return nil
+	return errors.Join(r.crowded(ctx), r.dueQuery(ctx))
 }
 
 // deliver has the service deliver events about as many posts to the receiver.
