@@ -76,10 +76,11 @@ create table person (
 -- What is to be purged.
 create index person_deleted on person (deleted_at) where deleted_at is not null;
 
--- Who made an organization, for what organizations of one person share: limits and fairness. Null: nobody who still has
--- an account.
+-- Who created an organization, whose limits and fair shares all organizations of the person have together; a new owner does
+-- not change it. Null: the operator of the instance, or somebody whose account is gone.
 alter table organization add column created_by uuid references person (id) on delete set null;
-create index organization_created_by on organization (created_by) where created_by is not null;
+-- CreatedOrganizations, and what the purge of a person sets to null.
+create index organization_created_by on organization (created_by, created_at desc) where created_by is not null;
 
 -- That a person belongs to an organization, and as what.
 create table member (

@@ -77,6 +77,9 @@ func (s *Analytics) TakeSnapshots(ctx context.Context) (int, error) {
 // errNoTurn is returned for a channel that was not asked for, because ctx ends before it would be its turn.
 var errNoTurn = errors.New("the time for the snapshots is over")
 
+// errInactive is returned for a channel that was disconnected, or whose organization lost its access, while it waited.
+var errInactive = errors.New("the channel is not active")
+
 // analysts returns the platforms with statistics.
 func (s *Analytics) analysts() []string {
 	out := []string{}
@@ -214,6 +217,9 @@ func (s *snapshotVisit) channel(ctx context.Context, d publishingstore.DueSnapsh
 	}
 	r := reading{access: source.Access, insightTarget: targetOfChannel(source.Access), last: source.ReadAt, lastDay: source.LastDay}
 	days, err := s.ask(ctx, server, &r)
+	if errors.Is(err, errInactive) {
+		return s.store.PutOffSnapshot(ctx, d.Org, d.Channel, next)
+	}
 	if err != nil {
 		return s.notRead(ctx, source.Access, d.Channel, now, err)
 	}
@@ -239,7 +245,7 @@ func (s *snapshotVisit) posts(
 		}
 		r := reading{access: a, insightTarget: targetOf(p)}
 		days, err := s.ask(ctx, server, &r)
-		if errors.Is(err, errNoTurn) {
+		if errors.Is(err, errNoTurn) || errors.Is(err, errInactive) {
 			break
 		}
 		if err != nil {
@@ -279,13 +285,21 @@ func (s *snapshotVisit) notRead(
 }
 
 // ask waits for the server's turn and reads the days since the last reading. The access of r is then the one that was
-// used, which may be a new one. It returns errNoTurn when ctx ends before the turn. A panic of a connector is an error,
-// because the sweep has goroutines of its own.
+// used, which may be a new one. It returns errNoTurn when ctx ends before the turn, and errInactive when the channel may
+// not be asked any longer: the turn may be minutes away. A panic of a connector is an error, because the sweep has
+// goroutines of its own.
 func (s *snapshotVisit) ask(
 	ctx context.Context, server *snapshotServer, r *reading,
 ) (days []publishing.DayFigures, err error) {
 	if server.pace.Wait(ctx) != nil {
 		return nil, errNoTurn
+	}
+	active, err := s.store.ChannelActive(ctx, r.org(), r.access.Channel.ID)
+	if err != nil {
+		return nil, err
+	}
+	if !active {
+		return nil, errInactive
 	}
 	c, _ := s.deps.Connectors.Get(r.access.Channel.Connector)
 	var ok bool

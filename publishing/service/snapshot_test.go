@@ -304,3 +304,31 @@ func TestSnapshots_SlowServerIsLeftAlone(t *testing.T) {
 		t.Error("want a server left alone after three answers in a row that take ten seconds, and none before")
 	}
 }
+
+// A channel that is disconnected while it is read, or whose organization is suspended or deleted, is not asked again.
+func TestSnapshots_StopWhenTheChannelIsNoLongerActive(t *testing.T) {
+	t.Parallel()
+	for name, sql := range map[string]string{
+		"disconnected": `update channel set deleted_at = now(), credential = null where org_id = $1`,
+		"suspended":    `update organization set suspended_at = now() where id = $1`,
+		"deleted":      `update organization set deleted_at = now() where id = $1`,
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			r := newAnalyticsRig(t)
+			r.publish(r.channel, march10.AddDate(0, 0, -2), "recent")
+			r.platform.before = func(ctx context.Context) {
+				if name == "disconnected" {
+					r.Tenant(r.who.Org, sql, r.who.Org)
+					return
+				}
+				r.OK(r.DB.InRole(ctx, pg.Gate, func(tx pgx.Tx) error {
+					_, err := tx.Exec(ctx, sql, r.who.Org)
+					return err
+				}))
+			}
+			r.snapshots()
+			r.want(fmt.Sprint(r.platform.calls()), "[channel 09-11 03-10]")
+		})
+	}
+}

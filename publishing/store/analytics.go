@@ -285,6 +285,21 @@ func (s *Store) PutOffSnapshot(
 	return s.db.WriteOrg(ctx, org.UUID(), func(b *pgx.Batch) { b.Queue(snapshotPutOff, channel, next) })
 }
 
+const channelActive = `-- publishing.ChannelActive
+select exists (
+  select from channel c join organization o on o.id = c.org_id
+  where c.id = $1 and c.deleted_at is null and o.suspended_at is null and o.deleted_at is null)`
+
+// ChannelActive reports whether a channel is connected and the people of its organization have access.
+func (s *Store) ChannelActive(
+	ctx context.Context, org tenancy.OrgID, channel publishing.ChannelID,
+) (active bool, err error) {
+	err = s.db.Read(ctx, org.UUID(), func(b *pgx.Batch) {
+		b.Queue(channelActive, channel).QueryRow(func(row pgx.Row) error { return row.Scan(&active) })
+	})
+	return active, err
+}
+
 // SnapshotSource is what a snapshot of a channel needs.
 type SnapshotSource struct {
 	Access Access

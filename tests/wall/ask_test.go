@@ -327,6 +327,10 @@ func analyticsQuestions(s *publishingstore.Store) map[string]question {
 			out, err := s.Insight(t.Context(), m.org, publishingstore.InsightOf{Channel: th.channel.ID}, at(0), at(0))
 			return err == nil && out.ReadAt == nil && len(out.Days) == 0
 		},
+		"Store.ChannelActive": func(t *testing.T, m, th tenantFixture) bool {
+			active, err := s.ChannelActive(t.Context(), m.org, th.channel.ID)
+			return err == nil && !active
+		},
 		"Store.SaveInsights": func(t *testing.T, m, th tenantFixture) bool {
 			return s.SaveInsights(t.Context(), m.org, now, []publishingstore.ReadInsight{
 				{InsightOf: publishingstore.InsightOf{Channel: th.channel.ID}, Days: []publishing.DayFigures{{Day: at(1)}}},
