@@ -107,7 +107,7 @@ func (a Approval) Shown() ApprovalStatus {
 }
 
 // Requested reports whether the principal has asked: the same key, the person, whose key counts as the person, or the
-// administrator of the instance who acts as that person.
+// administrator of the instance who asked as a member or acts as one.
 func (a Approval) Requested(p tenancy.Principal) bool {
 	return !a.Key.IsZero() && a.Key == p.Key ||
 		!a.Person.IsZero() && (a.Person == p.Person || a.Person == p.Behind)
@@ -147,8 +147,8 @@ func (a Approval) Readable(now time.Time) error {
 	return err
 }
 
-// MayResolve returns nil for a person who may answer the request. Keys and agents may not, and no person answers a request
-// of their own: Forbidden.
+// MayResolve returns nil for a person who may answer the request. Keys, agents and administrators of the instance who act
+// as a member may not, and no person answers a request of their own: Forbidden.
 func (a Approval) MayResolve(p tenancy.Principal) error {
 	const op = "publishing.ResolveApproval"
 	if p.Via != tenancy.ViaSession {
@@ -177,6 +177,33 @@ func (a Approval) MaySchedule(p tenancy.Principal, now time.Time) error {
 	}
 	return fault.New(fault.Conflict, "publishing.ChangeStatus",
 		"The post waits for its approval: withdraw the request, or ask an administrator.")
+}
+
+// ApprovalEffect is what a change of a post does to its approval.
+type ApprovalEffect struct {
+	// Void means that the post was approved, and no longer is, because its content has changed.
+	Void bool
+	// Draft means that the change would have left the post in the queue, and made it a draft because nobody has approved
+	// the content.
+	Draft bool
+	// OverriddenBy is the address of the administrator in whose name the post is in the queue nevertheless, "" without an
+	// override.
+	OverriddenBy string
+}
+
+// MayOverride returns nil for who may publish content that is not what was approved: an administrator, or a key, which
+// acts as one. Whoever has a key can also withdraw an approval, or create the post once more, so refusing keys would
+// protect nothing; but an override is somebody's word, so the key needs a creator who is an administrator still, which
+// the caller checks. Else it returns Forbidden, as for an administrator of the instance who acts as a member.
+func MayOverride(p tenancy.Principal) error {
+	const op = "publishing.Override"
+	if !p.Behind.IsZero() {
+		return fault.New(fault.Forbidden, op, "Only the person can override an approval, not an operator for them.")
+	}
+	if !p.Role.Manages() {
+		return fault.New(fault.Forbidden, op, "Only an administrator can override an approval.")
+	}
+	return nil
 }
 
 // RemindAt returns when the reviewer is reminded of a request: a day before the post is to be published, or before the

@@ -59,7 +59,9 @@ type CreatePosts struct {
 	Date      time.Time
 	Entries   []CreateEntry
 	Republish bool
-	Repeat    Repeat
+	// Override lets an administrator schedule content that is not what was approved: see MayOverride.
+	Override bool
+	Repeat   Repeat
 	// Tags are names of tags. With nil a new post has none, and an existing one keeps its own. A name that no tag has is
 	// left out.
 	Tags   []string
@@ -199,6 +201,8 @@ func (v CreatePart) textSize() int {
 type Created struct {
 	Post    PostID
 	Channel ChannelID
+	// Approval is what the entry has done to the approval of a post that it replaces.
+	Approval ApprovalEffect
 }
 
 // CreateResult is the answer to CreatePosts, in the order of the entries.
@@ -215,6 +219,16 @@ type ChangeStatus struct {
 	// To is CreateDraft or CreateSchedule.
 	To        CreateType
 	Republish bool
+	// Override lets an administrator schedule content that is not what was approved: see MayOverride.
+	Override bool
+}
+
+// StatusChanged is the result of ChangeStatus.
+type StatusChanged struct {
+	// Post is the root of the thread.
+	Post     PostID
+	State    State
+	Approval ApprovalEffect
 }
 
 // Validate returns Invalid for any other type.
@@ -230,6 +244,17 @@ func (c ChangeStatus) Validate() error {
 type ChangeSettings struct {
 	// Settings is a JSON object.
 	Settings json.RawMessage
+	// Override lets an administrator keep the post in the queue with settings that are not what was approved: see
+	// MayOverride.
+	Override bool
+}
+
+// SettingsChanged is the result of ChangeSettings.
+type SettingsChanged struct {
+	// Post is the root of the thread.
+	Post        PostID
+	PublishDate time.Time
+	Approval    ApprovalEffect
 }
 
 // Validate returns Invalid for settings that cannot be stored.

@@ -48,6 +48,8 @@ const (
 	AnswerPending  ApprovalAnswer = "pending"
 	AnswerApproved ApprovalAnswer = "approved"
 	AnswerRejected ApprovalAnswer = "rejected"
+	// AnswerVoid means that an approval ended, because the post was changed or the request was withdrawn.
+	AnswerVoid ApprovalAnswer = "void"
 )
 
 // Notification is an entry of the bell.
@@ -142,7 +144,8 @@ func (n Notification) Report() tenancy.Report {
 	if n.Reason != nil {
 		r.Reason = *n.Reason
 	}
-	if n.Answer != nil && *n.Answer != AnswerPending {
+	r.Void = n.Answer != nil && *n.Answer == AnswerVoid
+	if n.Answer != nil && *n.Answer != AnswerPending && !r.Void {
 		approved := *n.Answer == AnswerApproved
 		r.Approved = &approved
 	}

@@ -50,6 +50,8 @@ const (
 	CodeChannelDisabled = "channel_disabled"
 	CodePredecessor     = "predecessor_failed"
 	CodeTooLong         = "took_too_long"
+	// CodeUnapproved is that of a post whose content is not the one that was approved.
+	CodeUnapproved = "unapproved"
 	// CodeQuota is that of an occurrence of a repeated post for which the plan had no room when it was written.
 	CodeQuota = "quota"
 	// CodeDeleted is that of a post that was deleted while it was being published. Only webhooks see it.
@@ -97,6 +99,11 @@ func ErrorCodes() []ErrorCode {
 			Code:    CodeTooLong,
 			Meaning: "The service could not finish the post: its process ended again and again, or took too long.",
 			Remedy:  "Schedule the post again. If it fails again, tell the operator of the service.",
+		},
+		{
+			Code:    CodeUnapproved,
+			Meaning: "The content of the post is not what was approved, so it was not published.",
+			Remedy:  "Make the post a draft, and ask for its approval again.",
 		},
 		{
 			Code:    CodeQuota,

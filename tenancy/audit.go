@@ -40,6 +40,7 @@ const (
 	ActionApproved             Action = "approval.approved"
 	ActionRejected             Action = "approval.rejected"
 	ActionApprovalWithdrawn    Action = "approval.withdrawn"
+	ActionApprovalOverridden   Action = "approval.overridden"
 	ActionImpersonated         Action = "impersonation.started"
 	ActionImpersonationEnded   Action = "impersonation.ended"
 )

@@ -38,6 +38,8 @@ type Report struct {
 	Except PersonID `json:"except,omitzero"`
 	// Approved is the answer to a request for approval, nil while it waits.
 	Approved *bool `json:"approved,omitempty"`
+	// Void means that the approval has ended, because the post was changed or the request was withdrawn.
+	Void bool `json:"void,omitempty"`
 	// Channel, Platform and Reason are of an incident or an approval. The reason may be empty; that of an approval is a note.
 	Channel  string `json:"channel,omitempty"`
 	Platform string `json:"platform,omitempty"`
@@ -118,6 +120,8 @@ func (r Report) What(on string) string {
 		return posts + " on " + on + " may have been published or not"
 	case r.Kind == ReportPublished:
 		return "Published " + posts + " on " + on
+	case r.Kind == ReportApproval && r.Void:
+		return "The approval of the post for " + on + " has ended"
 	case r.Kind == ReportApproval && r.Approved == nil:
 		return "A post for " + on + " waits for approval"
 	case r.Kind == ReportApproval && *r.Approved:

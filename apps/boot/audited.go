@@ -103,6 +103,53 @@ func (c auditedChannels) DeleteApp(
 	return app, n, err
 }
 
+// auditedPosts records the overrides of approvals.
+type auditedPosts struct {
+	*publishingservice.Posts
+	auditor auditor
+}
+
+func (s auditedPosts) Create(
+	ctx context.Context, p tenancy.Principal, cmd publishing.CreatePosts,
+) (publishing.CreateResult, error) {
+	out, err := s.Posts.Create(ctx, p, cmd)
+	for _, c := range out.Created {
+		s.recordOverride(ctx, p, c.Post, c.Approval)
+	}
+	return out, err
+}
+
+func (s auditedPosts) ChangeStatus(
+	ctx context.Context, p tenancy.Principal, post string, cmd publishing.ChangeStatus,
+) (publishing.StatusChanged, error) {
+	out, err := s.Posts.ChangeStatus(ctx, p, post, cmd)
+	if err == nil {
+		s.recordOverride(ctx, p, out.Post, out.Approval)
+	}
+	return out, err
+}
+
+func (s auditedPosts) ChangeSettings(
+	ctx context.Context, p tenancy.Principal, post string, cmd publishing.ChangeSettings,
+) (publishing.SettingsChanged, error) {
+	out, err := s.Posts.ChangeSettings(ctx, p, post, cmd)
+	if err == nil {
+		s.recordOverride(ctx, p, out.Post, out.Approval)
+	}
+	return out, err
+}
+
+// recordOverride names the administrator, also behind a key.
+func (s auditedPosts) recordOverride(
+	ctx context.Context, p tenancy.Principal, post publishing.PostID, effect publishing.ApprovalEffect,
+) {
+	if effect.OverriddenBy == "" {
+		return
+	}
+	subject := "post " + post.String() + " by " + effect.OverriddenBy
+	s.auditor.record(ctx, p, tenancy.ActionApprovalOverridden, subject)
+}
+
 // auditedApprovals records requests for approval and their answers.
 type auditedApprovals struct {
 	*publishingservice.Approvals

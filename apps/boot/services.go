@@ -131,7 +131,7 @@ func (a *App) openEdge(context.Context) error {
 	}
 	audit := auditor{accounts: a.Accounts, log: a.log}
 	a.edge, err = edge.New(a.cfg.Edge, edge.Deps{
-		Posts: a.posts, Queue: auditedQueue{
+		Posts: auditedPosts{Posts: a.posts, auditor: audit}, Queue: auditedQueue{
 			queue:   queue{Posts: a.posts, stats: publishingservice.NewPosts(a.cfg.Publishing, statsDeps)},
 			auditor: audit,
 		},

@@ -124,11 +124,11 @@ type posts struct {
 	*world
 }
 
-func (p posts) ChangeSettings(_ context.Context, _ tenancy.Principal, id string, cmd publishing.ChangeSettings) (publishing.Post, error) {
+func (p posts) ChangeSettings(_ context.Context, _ tenancy.Principal, id string, cmd publishing.ChangeSettings) (publishing.SettingsChanged, error) {
 	if err := cmd.Validate(); err != nil {
-		return publishing.Post{}, err
+		return publishing.SettingsChanged{}, err
 	}
-	return publishing.Post{}, p.note(id)
+	return publishing.SettingsChanged{}, p.note(id)
 }
 
 func (p posts) Check(_ context.Context, _ tenancy.Principal, cmd publishing.CreatePosts) ([]publishing.Checked, error) {
@@ -176,14 +176,14 @@ func (p posts) DeleteGroup(_ context.Context, _ tenancy.Principal, group string)
 	return p.note(group)
 }
 
-func (p posts) ChangeStatus(_ context.Context, _ tenancy.Principal, id string, cmd publishing.ChangeStatus) (publishing.State, error) {
+func (p posts) ChangeStatus(_ context.Context, _ tenancy.Principal, id string, cmd publishing.ChangeStatus) (publishing.StatusChanged, error) {
 	if err := cmd.Validate(); err != nil {
-		return "", err
+		return publishing.StatusChanged{}, err
 	}
 	if cmd.To == publishing.CreateDraft {
-		return publishing.StateDraft, p.note(id)
+		return publishing.StatusChanged{State: publishing.StateDraft}, p.note(id)
 	}
-	return publishing.StateWaiting, p.note(id)
+	return publishing.StatusChanged{State: publishing.StateWaiting}, p.note(id)
 }
 
 func (p posts) Missing(_ context.Context, _ tenancy.Principal, id string) ([]publishing.RemoteItem, error) {

@@ -674,6 +674,10 @@ create table post (
   creation_method text not null default 'API',
   -- Of a root: ids of rows of tag. One that was deleted may still be among them, and counts for nothing.
   tags            uuid[] not null default '{}' check (cardinality(tags) <= 100),
+  -- SHA-256 of what the post publishes, as it was approved: with other content it does not go out. Null: it needs no
+  -- approval. Empty: its content has changed since, or it is an occurrence or the template of a series that nobody has
+  -- approved; it goes out after a new approval only.
+  approved        bytea,
 
   -- The current claim and what came of those before. Written by the scheduler only.
 
@@ -1188,7 +1192,7 @@ create table notification (
   channel_id  uuid,
   -- Of an approval, and what became of it; pending: it was asked for.
   approval_id uuid,
-  answer      text check (answer in ('pending', 'approved', 'rejected')),
+  answer      text check (answer in ('pending', 'approved', 'rejected', 'void')),
   -- Who sees it; null: every member.
   person_id   uuid,
   -- The first post of it, null while it has none.

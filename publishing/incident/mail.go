@@ -103,14 +103,15 @@ func (n *Notifier) incidentReport(org tenancy.OrgID, d publishing.ListedNotifica
 	return r
 }
 
-// approvalReports returns the report of a request for approval, to all who can answer it, or of an answer, to who asked.
+// approvalReports returns the report of a request for approval, to all who can answer it, or of an answer or the end of an
+// approval, to the person of the notification.
 // There is none of a request that was answered or ended meanwhile, and none when it is not known who asked.
 func (n *Notifier) approvalReports(org tenancy.OrgID, d publishing.ListedNotification) []tenancy.Report {
 	r := n.incidentReport(org, d)
 	switch {
-	case r.Approved == nil && d.Waits:
+	case r.Approved == nil && !r.Void && d.Waits:
 		r.Except = d.AskedBy
-	case r.Approved != nil && !d.Person.IsZero():
+	case (r.Approved != nil || r.Void) && !d.Person.IsZero():
 		r.To = d.Person
 	default:
 		return nil

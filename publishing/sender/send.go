@@ -31,6 +31,9 @@ func (s *Sender) Send(
 	if failed != nil {
 		return *failed
 	}
+	if w.Unapproved {
+		return unapprovedOutcome(w)
+	}
 	r = opened
 	r.yield = yield
 	ctx = outbound.WithOwner(ctx, w.Org.String())
@@ -58,6 +61,15 @@ func (s *Sender) Send(
 		}
 	}
 	return r.publishedOutcome(r.work.Parts[len(r.work.Parts)-1])
+}
+
+// unapprovedOutcome returns the outcome of a post whose content is not what was approved. A change of the content takes
+// the post out of the queue, so nothing should reach the sender like that; if something does, it is not sent.
+func unapprovedOutcome(w publishing.Work) publishing.Outcome {
+	return publishing.Outcome{
+		Org: w.Org, Post: w.Post, Token: w.Token, Result: publishing.ResultError, Code: publishing.CodeUnapproved,
+		Error: "The content of the post is not what was approved.",
+	}
 }
 
 // claimHold returns how long a claim lasts from its last renewal.

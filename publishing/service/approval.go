@@ -83,6 +83,9 @@ func (s *Approvals) Request(
 		if err := tx.AddApproval(ctx, made, secret.HashToken(token), sealed, remind); err != nil {
 			return err
 		}
+		if err := tx.MarkTemplate(ctx, root.ID, publishingstore.TemplateAsked); err != nil {
+			return err
+		}
 		if err := tx.AddApprovalEvent(ctx, root.ID, publishing.EventApprovalRequested, by(p), ""); err != nil {
 			return err
 		}
@@ -147,12 +150,11 @@ func lockDraft(
 	if len(posts) == 0 {
 		return root, noPost("publishing.lockDraft")
 	}
-	for _, p := range posts {
-		if p.State != publishing.StateDraft {
-			return root, fault.New(fault.Conflict, "publishing.lockDraft", "Only a draft can be sent for approval.")
-		}
+	root = rootOf(posts) // the parts with a delay wait for it
+	if root.State != publishing.StateDraft {
+		return root, fault.New(fault.Conflict, "publishing.lockDraft", "Only a draft can be sent for approval.")
 	}
-	return rootOf(posts), nil
+	return root, nil
 }
 
 // expireBefore ends a request of a post that has expired and is stored as pending still, so that a new one can be made.
@@ -302,8 +304,9 @@ func (s *Approvals) List(
 	return out, nil
 }
 
-// Withdraw ends a request: its link shows nothing any more, and an approval does not count any more. It returns the
-// request, NotFound for one that does not count, and Forbidden.
+// Withdraw ends a request: its link stops working and any approval is void, so that a post that is in the queue because of
+// it becomes a draft. It returns the request, NotFound for one that is void, Forbidden, and Conflict while the post is
+// being published.
 func (s *Approvals) Withdraw(ctx context.Context, p tenancy.Principal, approval string) (publishing.Approval, error) {
 	const op = "publishing.WithdrawApproval"
 	var out publishing.Approval
@@ -321,13 +324,31 @@ func (s *Approvals) Withdraw(ctx context.Context, p tenancy.Principal, approval 
 		now := s.deps.Clock.Now()
 		out = stored.Approval
 		out.Status, out.ResolvedAt = publishing.ApprovalVoid, &now
-		ended, err := endApproval(ctx, tx, out, stored.Status, publishing.EventApprovalVoid, by(p), "The request was withdrawn.")
+		ended, err := s.withdraw(ctx, tx, p, out, stored.Status)
 		if err == nil && !ended {
 			err = fault.New(fault.Conflict, op, "The request was answered in this moment; look at it again.")
 		}
 		return err
 	})
 	return out, publicFault(op, err)
+}
+
+// withdraw ends a request that has the status from, or the approval that it has become. ended is false when another
+// transaction was first.
+func (s *Approvals) withdraw(
+	ctx context.Context, tx *publishingstore.Tx, p tenancy.Principal, a publishing.Approval, from publishing.ApprovalStatus,
+) (ended bool, err error) {
+	if from == publishing.ApprovalApproved {
+		gone, err := s.withdrawApproved(ctx, tx, p, a.Post, a.ID)
+		if err != nil {
+			return false, err
+		}
+		return gone != nil, notifyEnded(ctx, tx, gone, withdrawn)
+	}
+	if err := tx.MarkTemplate(ctx, a.Post, publishingstore.TemplateFree); err != nil {
+		return false, err
+	}
+	return endApproval(ctx, tx, a, from, publishing.EventApprovalVoid, by(p), withdrawn)
 }
 
 // find returns a request by its id as a client sent it, and NotFound.
@@ -349,30 +370,26 @@ func noApproval(op string) error {
 	return fault.New(fault.NotFound, op, "There is no such request for approval.")
 }
 
-// voidApproval ends the request or the approval of a post that is about to change, in the transaction of the change.
-// With schedule the change takes the post into the queue: an approval counts then, and a pending request is Conflict
-// unless the principal may override it.
-func (c core) voidApproval(
-	ctx context.Context, tx *publishingstore.Tx, p tenancy.Principal, post publishing.PostID, reason string,
-	edit, schedule bool,
+// voidPending ends the pending request of a post that is about to change, in the transaction of the change. With schedule
+// the change takes the post into the queue, which a pending request allows to administrators only: else it returns
+// Conflict.
+func (c core) voidPending(
+	ctx context.Context, tx *publishingstore.Tx, p tenancy.Principal, post publishing.PostID, reason string, schedule bool,
 ) error {
 	a, err := tx.ApprovalOf(ctx, post)
-	if pg.IsNoRows(err) {
+	if pg.IsNoRows(err) || err == nil && a.Status != publishing.ApprovalPending {
 		return nil
 	}
 	if err != nil {
 		return err
 	}
-	now, stored := c.deps.Clock.Now(), a.Status
+	now := c.deps.Clock.Now()
 	if schedule {
 		if err := a.MaySchedule(p, now); err != nil {
 			return err
 		}
 	}
-	if stored != publishing.ApprovalPending && (!edit || stored != publishing.ApprovalApproved) {
-		return nil
-	}
 	a.Status, a.ResolvedAt = publishing.ApprovalVoid, &now
-	_, err = endApproval(ctx, tx, a, stored, publishing.EventApprovalVoid, by(p), reason)
+	_, err = endApproval(ctx, tx, a, publishing.ApprovalPending, publishing.EventApprovalVoid, by(p), reason)
 	return err
 }

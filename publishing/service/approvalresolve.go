@@ -171,11 +171,26 @@ func (s *Approvals) answer(
 	if !ended {
 		return nil, nil, fault.New(fault.Conflict, "publishing.answer", "This request was answered in this moment.")
 	}
+	if a.Status == publishing.ApprovalApproved {
+		if err := approve(ctx, tx, group, a.Post); err != nil {
+			return nil, nil, err
+		}
+	}
 	if !schedule || problem != nil {
 		return nil, nil, nil
 	}
 	due, err = tx.Move(ctx, posts, publishing.StateQueue, false, reviewer(p, a))
 	return due, pictures, err
+}
+
+// approve stores what a reviewer has approved: the content of a locked group, and that of its series if it is the same.
+func approve(
+	ctx context.Context, tx *publishingstore.Tx, group publishing.GroupID, root publishing.PostID,
+) error {
+	if err := tx.ApproveContent(ctx, group); err != nil {
+		return err
+	}
+	return tx.MarkTemplate(ctx, root, publishingstore.TemplateApproved)
 }
 
 // sentence returns the message of a fault for people.

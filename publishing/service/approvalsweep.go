@@ -169,4 +169,12 @@ func approvalData(a publishing.Approval) approvalBody {
 	return out
 }
 
+// voidData is approvalData of an approval that has ended. Clients see such an approval as NONE, but the webhook says what
+// has become of it.
+func voidData(a publishing.Approval) approvalBody {
+	out := approvalData(a)
+	out.Status = publishing.ApprovalVoid
+	return out
+}
+
 func wireTime(t time.Time) string { return t.UTC().Format(publishing.WireTime) }

@@ -112,28 +112,20 @@ func (s *Posts) write(
 			return err
 		}
 		var added []publishingstore.NewPost
-		for _, pl := range plans {
-			root := pl.posts[0]
-			out.Created = append(out.Created, publishing.Created{Post: root.ID, Channel: root.Channel})
+		for i := range plans {
+			pl := &plans[i]
 			if pl.old == nil {
 				added = append(added, pl.posts...)
+			} else if err := s.rewrite(ctx, tx, p, cmd, pl); err != nil {
+				return err
 			}
+			root := pl.posts[0]
+			out.Created = append(out.Created, publishing.Created{
+				Post: root.ID, Channel: root.Channel, Approval: pl.held.ApprovalEffect,
+			})
 		}
 		if err := remember(ctx, tx, cmd, out.Created); err != nil {
 			return err
-		}
-		for _, pl := range plans {
-			if pl.old == nil {
-				continue
-			}
-			root := pl.posts[0]
-			err := s.voidApproval(ctx, tx, p, root.ID, contentChanged, true, root.State == publishing.StateQueue)
-			if err != nil {
-				return err
-			}
-			if err := tx.Rewrite(ctx, pl.posts[0].Group, pl.old, pl.posts); err != nil {
-				return err
-			}
 		}
 		if len(added) > 0 {
 			if err := tx.Insert(ctx, added); err != nil {
@@ -154,13 +146,52 @@ func (s *Posts) write(
 		if err := s.repeat(ctx, tx, p, cmd, entries, plans, quota); err != nil {
 			return err
 		}
-		return quota.Check(ctx, "publishing.CreatePosts", month, before)
+		if err := quota.Check(ctx, "publishing.CreatePosts", month, before); err != nil {
+			return err
+		}
+		for _, pl := range plans {
+			if err := notifyEnded(ctx, tx, pl.held.ended, contentChanged); err != nil {
+				return err
+			}
+		}
+		return nil
 	})
 	if err != nil {
 		return out, due, err
 	}
 	s.deps.Pictures.Add(p.Org, pictures)
 	return out, due, nil
+}
+
+// rewrite replaces the posts of a plan. A pending request for their approval ends, and so does an approval of other
+// content, after which the root of the plan is a draft unless the command overrides that.
+func (s *Posts) rewrite(
+	ctx context.Context, tx *publishingstore.Tx, p tenancy.Principal, cmd publishing.CreatePosts, pl *plan,
+) error {
+	root := &pl.posts[0]
+	before, err := tx.Content(ctx, root.Group)
+	if err != nil {
+		return err
+	}
+	schedule := root.State == publishing.StateQueue
+	if err := s.voidPending(ctx, tx, p, root.ID, contentChanged, schedule); err != nil {
+		return err
+	}
+	if err := tx.Rewrite(ctx, root.Group, pl.old, pl.posts); err != nil {
+		return err
+	}
+	if !before.NeedsApproval() {
+		if schedule && cmd.Repeat.Days == 0 {
+			return tx.MarkTemplate(ctx, root.ID, publishingstore.TemplateFree)
+		}
+		return nil
+	}
+	pl.needsApproval = true
+	pl.held, err = s.holdApproval(ctx, tx, p, root.Group, before, cmd.Override)
+	if pl.held.Draft {
+		root.State = publishing.StateDraft
+	}
+	return err
 }
 
 // dateOf returns when the posts of a command go out.
@@ -204,6 +235,10 @@ func holdChannels(ctx context.Context, tx *publishingstore.Tx, entries []checked
 type plan struct {
 	posts []publishingstore.NewPost    // the root first
 	old   []publishingstore.PostStatus // the posts that are replaced; nil for new ones
+	// needsApproval is set when the posts that are replaced go out only as they were approved, and held is what has become
+	// of that.
+	needsApproval bool
+	held          heldApproval
 }
 
 // plan returns what is written for each entry and locks the posts that entries replace. Invalid means that an entry
@@ -375,6 +410,8 @@ func (k *keys) enter(ctx context.Context, org tenancy.OrgID, key string) (leave 
 type answer struct {
 	Post    publishing.PostID    `json:"post"`
 	Channel publishing.ChannelID `json:"channel"`
+	Void    bool                 `json:"void,omitempty"`
+	Draft   bool                 `json:"draft,omitempty"`
 }
 
 // remembered returns the answer that the key of a request has already; Mismatch is set when that request differed.
@@ -392,7 +429,9 @@ func (s *Posts) remembered(
 	}
 	out = publishing.CreateResult{Replayed: true, Mismatch: r.Mismatch}
 	for _, a := range answers {
-		out.Created = append(out.Created, publishing.Created{Post: a.Post, Channel: a.Channel})
+		out.Created = append(out.Created, publishing.Created{
+			Post: a.Post, Channel: a.Channel, Approval: publishing.ApprovalEffect{Void: a.Void, Draft: a.Draft},
+		})
 	}
 	return out, true, nil
 }
@@ -407,7 +446,7 @@ func remember(
 	}
 	answers := make([]answer, len(created))
 	for i, c := range created {
-		answers[i] = answer{Post: c.Post, Channel: c.Channel}
+		answers[i] = answer{Post: c.Post, Channel: c.Channel, Void: c.Approval.Void, Draft: c.Approval.Draft}
 	}
 	body, err := json.Marshal(answers)
 	if err != nil {

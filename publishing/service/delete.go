@@ -65,7 +65,7 @@ func (c core) deleteGroup(
 	if len(posts) == 0 {
 		return nil, noPost("publishing.deleteGroup")
 	}
-	if err := c.voidApproval(ctx, tx, p, rootOf(posts).ID, postDeleted, false, false); err != nil {
+	if err := c.voidPending(ctx, tx, p, rootOf(posts).ID, postDeleted, false); err != nil {
 		return nil, err
 	}
 	return posts, tx.Delete(ctx, posts)
@@ -106,7 +106,7 @@ func (c core) deleteSeries(
 	if len(posts) == 0 {
 		return nil
 	}
-	if err := c.voidApproval(ctx, tx, p, rootOf(posts).ID, postDeleted, false, false); err != nil {
+	if err := c.voidPending(ctx, tx, p, rootOf(posts).ID, postDeleted, false); err != nil {
 		return err
 	}
 	return tx.Delete(ctx, posts)

@@ -177,3 +177,21 @@ func approvalNotification(a publishing.Approval) (n publishing.Notification, ok 
 	}
 	return n, true
 }
+
+// endedNotifications returns the notifications of an approval that has ended: to whoever asked, and to the member who
+// approved. A guest has no bell.
+func endedNotifications(a publishing.Approval, reason string) (out []publishing.Notification) {
+	answer := publishing.AnswerVoid
+	mailAt := a.ResolvedAt.Add(publishing.IncidentMailDelay)
+	for _, person := range []tenancy.PersonID{a.Person, a.ResolvedBy} {
+		if person.IsZero() || len(out) > 0 && out[0].Person == person {
+			continue
+		}
+		out = append(out, publishing.Notification{
+			ID: id.New[publishing.NotificationTag](), Kind: publishing.NotifyApproval, Approval: a.ID, Answer: &answer,
+			Post: a.Post, Posts: 1, Person: person, CreatedAt: *a.ResolvedAt, LastAt: *a.ResolvedAt, MailAt: &mailAt,
+			Reason: &reason,
+		})
+	}
+	return out
+}

@@ -31,12 +31,23 @@ func (s *Posts) repeat(
 		}
 		post, group := id.New[publishing.PostTag](), id.New[publishing.GroupTag]()
 		template := s.build(p, cmd, e, post, group, publishing.StateDraft)
-		err := tx.Repeat(ctx, pl.posts[0].ID, cmd.Repeat, e.channel.Timezone, template)
+		root := pl.posts[0]
+		marked, err := tx.TemplateMarked(ctx, root.ID)
+		if err != nil {
+			return err
+		}
+		err = tx.Repeat(ctx, root.ID, cmd.Repeat, e.channel.Timezone, template)
 		if fault.Is(err, fault.Invalid) {
 			return entryFault(e, "This server does not know the channel's time zone "+quoted(e.channel.Timezone)+
 				": connect the channel again with another one.")
 		}
 		if err != nil {
+			return err
+		}
+		if !pl.needsApproval && (!marked || root.State == publishing.StateQueue) {
+			continue
+		}
+		if err := tx.MarkTemplate(ctx, root.ID, pl.held.template()); err != nil {
 			return err
 		}
 	}

@@ -14,31 +14,32 @@ import (
 )
 
 // ChangeSettings changes the members of the settings of a post with its followers that cmd names; null removes one. The
-// posts keep their states. Of a repeated post it changes this occurrence alone. It returns the root of the thread, NotFound, Invalid for settings that break the rules
-// of the platform unless the post is a draft, and Conflict for a post that is published, may be, or is being published.
+// posts keep their states, except that approved posts in the queue become drafts unless cmd overrides that. For a repeated
+// post it changes this occurrence alone. It returns NotFound, Invalid for settings that break the rules of the platform
+// unless the post is a draft, Conflict for a post that is published, may be, or is being published, and Forbidden for who
+// may not override.
 func (s *Posts) ChangeSettings(
 	ctx context.Context, p tenancy.Principal, post string, cmd publishing.ChangeSettings,
-) (publishing.Post, error) {
+) (out publishing.SettingsChanged, err error) {
 	const op = "publishing.ChangeSettings"
 	parsed, ok := id.Parse[publishing.PostTag](post)
 	if !ok {
-		return publishing.Post{}, noPost(op)
+		return out, noPost(op)
 	}
 	detail, err := s.Get(ctx, p, post)
 	if err != nil {
-		return publishing.Post{}, err
+		return out, err
 	}
 	if err := cmd.Validate(); err != nil {
-		return publishing.Post{}, err
+		return out, err
 	}
 	entry := storedEntry(detail)
 	cmd.Settings = merged(entry.settings, cmd.Settings)
 	if err := cmd.Validate(); err != nil {
-		return publishing.Post{}, err
+		return out, err
 	}
 	entry.settings = settingsFor(entry.channel, cmd.Settings)
 	problems, _ := s.channelRules(ctx, entry)
-	var out publishing.Post
 	err = s.inOrg(ctx, p.Org, func(tx *publishingstore.Tx) error {
 		quota, err := tx.PostQuota(ctx, s.deps.Quota)
 		if err != nil {
@@ -71,18 +72,33 @@ func (s *Posts) ChangeSettings(
 				return err
 			}
 		}
-		out = publishing.Post{ID: root.ID, Group: group, PublishDate: root.PublishDate}
-		if err := s.voidApproval(ctx, tx, p, root.ID, contentChanged, true, false); err != nil {
+		before, err := tx.Content(ctx, group)
+		if err != nil {
+			return err
+		}
+		out = publishing.SettingsChanged{Post: root.ID, PublishDate: root.PublishDate}
+		if err := s.voidPending(ctx, tx, p, root.ID, contentChanged, false); err != nil {
 			return err
 		}
 		done, err := tx.SetSettings(ctx, group, root.ID, detail.Root.Settings, entry.settings, by(p))
-		if err == nil && !done {
+		if err != nil {
+			return err
+		}
+		if !done {
 			return &fault.Error{
 				Kind: fault.Conflict, Op: op, RetryAfter: time.Second,
 				Message: "The settings of the post were changed meanwhile; try again.",
 			}
 		}
-		return err
+		if !before.NeedsApproval() {
+			return nil
+		}
+		held, err := s.holdApproval(ctx, tx, p, group, before, cmd.Override)
+		if err != nil {
+			return err
+		}
+		out.Approval = held.ApprovalEffect
+		return notifyEnded(ctx, tx, held.ended, contentChanged)
 	})
 	return out, publicFault(op, err)
 }

@@ -13,122 +13,141 @@ import (
 
 // ChangeStatus takes all posts of a thread to DRAFT or QUEUE and returns the new state of the root. A post that is
 // queued already keeps its place. It returns NotFound, Quota when the plan allows no more posts in the billing month of
-// the post, Invalid for a status that does not exist or a post that breaks
-// its platform's rules, and Conflict when the post is being published, or is or may be published and Republish is not
-// set.
+// the post, Invalid for a status that does not exist or a post that breaks its platform's rules, and Conflict when the
+// post is being published, is or may be published and Republish is not set, or has other content than was approved and
+// Override is not set.
 func (s *Posts) ChangeStatus(
 	ctx context.Context, p tenancy.Principal, post string, cmd publishing.ChangeStatus,
-) (publishing.State, error) {
+) (publishing.StatusChanged, error) {
 	const op = "publishing.ChangeStatus"
+	out := publishing.StatusChanged{State: publishing.StateDraft}
 	parsed, ok := id.Parse[publishing.PostTag](post)
 	if !ok {
-		return "", noPost(op)
+		return out, noPost(op)
 	}
 	if err := cmd.Validate(); err != nil {
 		if _, found := s.Get(ctx, p, post); found != nil {
-			return "", found
+			return out, found
 		}
-		return "", err
+		return out, err
 	}
-	to := publishing.StateDraft
 	var entry checked
 	if cmd.To == publishing.CreateSchedule {
-		to = publishing.StateQueue
+		out.State = publishing.StateQueue
 		var err error
 		entry, err = s.recheck(ctx, p, post)
 		if err != nil {
-			return "", err
+			return out, err
 		}
 	}
 	var due *time.Time
 	var pictures []publishingstore.PictureKey
-	err := s.inOrg(ctx, p.Org, func(tx *publishingstore.Tx) (err error) {
-		moved := false
-		due, moved, err = s.move(ctx, tx, p, parsed, to, cmd.Republish)
-		if err != nil || !moved || to == publishing.StateDraft {
+	err := s.inOrg(ctx, p.Org, func(tx *publishingstore.Tx) error {
+		m, err := s.move(ctx, tx, p, parsed, out.State, cmd)
+		if err != nil {
 			return err
 		}
-		pictures, err = s.wantPictures(ctx, tx, entry)
-		return err
+		due, out.Post, out.Approval = m.due, m.root, m.held.ApprovalEffect
+		if m.moved && out.State == publishing.StateQueue {
+			if pictures, err = s.wantPictures(ctx, tx, entry); err != nil {
+				return err
+			}
+		}
+		return notifyEnded(ctx, tx, m.held.ended, contentChanged)
 	})
 	if err != nil {
-		return "", publicFault(op, err)
+		return out, publicFault(op, err)
 	}
 	s.deps.Pictures.Add(p.Org, pictures)
-	if due != nil && to == publishing.StateQueue {
+	if due != nil && out.State == publishing.StateQueue {
 		s.deps.Waker.Wake(ctx, p.Org, *due)
 	}
-	return to, nil
+	return out, nil
 }
 
-// move changes the state of the group of a post and returns when its first post is due. moved is false when the group
-// is queued already, which keeps its place in the queue. A request for approval that is pending ends when the group is
-// queued. It returns NotFound for a post that is gone, Invalid when its channel is, Conflict when the state does not
-// allow the move, or a request for approval does not allow it to the principal, and Quota.
+// movement is what move has done.
+type movement struct {
+	root publishing.PostID
+	// due is when the first post is due.
+	due *time.Time
+	// moved is false for a group that is queued already, which keeps its place in the queue.
+	moved bool
+	held  heldApproval
+}
+
+// move changes the state of the group of a post. A request for approval that is pending ends when the group is queued. It
+// returns NotFound for a post that is gone, Invalid when its channel is, Conflict when the state does not allow the move,
+// or an approval does not allow it to the principal, and Quota.
 func (c core) move(
 	ctx context.Context, tx *publishingstore.Tx, p tenancy.Principal,
-	post publishing.PostID, to publishing.State, republish bool,
-) (due *time.Time, moved bool, err error) {
+	post publishing.PostID, to publishing.State, cmd publishing.ChangeStatus,
+) (out movement, err error) {
 	const op = "publishing.ChangeStatus"
 	quota := publishingstore.PostQuota{}
 	if to == publishing.StateQueue {
 		quota, err = tx.PostQuota(ctx, c.deps.Quota)
 		if err != nil {
-			return nil, false, err
+			return out, err
 		}
 	}
 	group, stored, err := groupOf(ctx, tx, post)
 	if err != nil {
-		return nil, false, err
+		return out, err
 	}
 	there := 1
 	if to == publishing.StateQueue {
 		there, err = tx.HoldChannels(ctx, nil, group)
 		if err != nil {
-			return nil, false, err
+			return out, err
 		}
 	}
 	posts, err := tx.LockGroup(ctx, group)
 	if err != nil {
-		return nil, false, err
+		return out, err
 	}
 	if len(posts) == 0 {
-		return nil, false, noPost(op)
+		return out, noPost(op)
 	}
 	if there == 0 {
-		return nil, false, disconnected(op)
+		return out, disconnected(op)
 	}
+	out.root = rootOf(posts).ID
 	at := c.goesOut(rootOf(posts).PublishDate)
 	if to == publishing.StateQueue && queued(posts) {
-		return nil, false, checkStored(ctx, quota, op, at, stored)
+		return out, checkStored(ctx, quota, op, at, stored)
 	}
 	before, err := quota.Count(ctx, at)
 	if err != nil {
-		return nil, false, err
+		return out, err
 	}
-	if err := movable(posts, to, republish); err != nil {
-		return nil, false, err
+	if err := movable(posts, to, cmd.Republish); err != nil {
+		return out, err
 	}
 	if to == publishing.StateQueue {
 		complete, err := tx.HoldMedia(ctx, group)
 		if err != nil {
-			return nil, false, err
+			return out, err
 		}
 		if !complete {
 			const message = "A file of this post was deleted: remove it from the post first."
-			return nil, false, fault.New(fault.Invalid, op, message)
+			return out, fault.New(fault.Invalid, op, message)
 		}
 		const reason = "The post was scheduled without waiting for the answer."
-		if err := c.voidApproval(ctx, tx, p, rootOf(posts).ID, reason, false, true); err != nil {
-			return nil, false, err
+		if err := c.voidPending(ctx, tx, p, out.root, reason, true); err != nil {
+			return out, err
+		}
+		out.held, err = c.holdSchedule(ctx, tx, p, group, out.root, cmd.Override)
+		if err != nil {
+			return out, err
 		}
 	}
-	keepUnknown := to == publishing.StateDraft && !republish
-	due, err = tx.Move(ctx, posts, to, keepUnknown, by(p))
+	keepUnknown := to == publishing.StateDraft && !cmd.Republish
+	out.moved = true
+	out.due, err = tx.Move(ctx, posts, to, keepUnknown, by(p))
 	if err != nil {
-		return nil, false, err
+		return out, err
 	}
-	return due, true, quota.Check(ctx, op, at, before)
+	return out, quota.Check(ctx, op, at, before)
 }
 
 // checkStored checks the quota after so many posts were stored in the queue at a time.

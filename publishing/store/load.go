@@ -63,6 +63,7 @@ func (r *workRow) columns() []column {
 	return []column{
 		col("org_id", &w.Org), col("post_id", &w.Post), col("group_id", &w.Group), col("claim_token", &w.Token),
 		col("attempt", &w.Attempt), col("failing", &w.Failing), col("due", &w.Due), col("settings", &w.Settings),
+		col("unapproved", &w.Unapproved),
 		col("committing_at", &r.committing), col("call_ended", &w.CallEnded), col("looks", &w.ReconcileAttempts),
 		col("reaps", &w.Reaps), col("maybe_sent", &w.MaybeSent),
 

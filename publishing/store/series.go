@@ -171,5 +171,6 @@ func (t *Tx) Materialize(
 			return row.Template, row.ID, pgx.ErrNoRows // it was deleted
 		}
 	}
-	return publishing.Occurrence(row.Template, number), row.ID, t.writeOccurrence(ctx, row, number, s.At(number))
+	_, err = t.writeOccurrence(ctx, row, number, s.At(number))
+	return publishing.Occurrence(row.Template, number), row.ID, err
 }

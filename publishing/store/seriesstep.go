@@ -188,10 +188,11 @@ func (t *Tx) Advance(
 		if err != nil {
 			return false, err
 		}
-		if err := t.writeOccurrence(ctx, row, next.Number, at); err != nil {
+		held, err := t.writeOccurrence(ctx, row, next.Number, at)
+		if err != nil {
 			return false, err
 		}
-		if !allowed {
+		if !allowed && !held {
 			lookAgain = &at
 			if err := t.refuseOccurrence(ctx, row.ID, row.Template, next.Number); err != nil {
 				return false, err
@@ -284,27 +285,43 @@ func (t *Tx) template(ctx context.Context, group publishing.GroupID) ([]publishi
 const occurrenceWritten = `-- publishing.OccurrenceWritten
 insert into post_event (org_id, post_id, event, node, reason) values ($1, $2, 'written', nullif($3, ''), $4)`
 
-// writeOccurrence inserts an occurrence of a locked series as a copy of its template. It returns a unique violation for
-// a number that has a row.
-func (t *Tx) writeOccurrence(ctx context.Context, s lockedSeries, number int, at time.Time) error {
+// writeOccurrence inserts an occurrence of a locked series as a copy of its template. It is a draft, and held is true,
+// while nobody has approved the template. It returns a unique violation for a number that has a row.
+func (t *Tx) writeOccurrence(
+	ctx context.Context, s lockedSeries, number int, at time.Time,
+) (held bool, err error) {
 	template, err := t.template(ctx, s.Template)
 	if err != nil {
-		return err
+		return false, err
 	}
-	posts := make([]NewPost, len(template))
+	approved, held, err := t.templateApprovals(ctx, s.Template)
+	if err != nil {
+		return false, err
+	}
+	posts, ids, digests := make([]NewPost, len(template)), make([][16]byte, len(template)), make([][]byte, len(template))
 	for i, p := range template {
+		digests[i] = approved[p.ID]
 		p = copyOf(p, template[0].ID, s.ID, number)
+		ids[i] = p.ID.UUID()
 		p.State, p.Due, p.PublishDate = publishing.StateWaiting, nil, at
 		posts[i] = NewPost{Post: p}
 	}
 	// Only the root belongs to the series; the followers wait for it.
 	root := &posts[0]
 	root.State, root.Due = publishing.StateQueue, &at
+	reason := fmt.Sprintf("repeated every %d days", s.Days)
+	if held {
+		root.State = publishing.StateDraft
+		reason += "; its content waits for an approval"
+	}
 	root.Series, root.Occurrence, root.Interval = s.ID, number, s.Days
 	b := &pgx.Batch{}
 	t.queueHidden(b, posts)
-	b.Queue(occurrenceWritten, t.org, root.ID, t.node, fmt.Sprintf("repeated every %d days", s.Days))
-	return t.tx.SendBatch(ctx, b).Close()
+	if len(approved) > 0 {
+		b.Queue(approvedCopy, ids, digests)
+	}
+	b.Queue(occurrenceWritten, t.org, root.ID, t.node, reason)
+	return held, t.tx.SendBatch(ctx, b).Close()
 }
 
 // copyOf returns a post of a template with the ids that it has in an occurrence: the root of an occurrence has the id

@@ -72,7 +72,7 @@ func line(r tenancy.Report) string {
 
 // reasonOf returns what stands before the reason of a report.
 func reasonOf(r tenancy.Report) string {
-	if r.Kind == tenancy.ReportApproval {
+	if r.Kind == tenancy.ReportApproval && !r.Void {
 		return "The note: "
 	}
 	return "The reason: "

@@ -152,7 +152,8 @@ func (a *Accounts) personSweep() *batch.Sweep[tenancy.PersonID] {
 	}
 }
 
-// purgePerson deletes a person. An owner goes after the organization, so that none is left without an owner.
+// purgePerson deletes a person, and before that the address wherever an organization has entered it for a review. An owner
+// goes after the organization, so that none is left without an owner.
 func (a *Accounts) purgePerson(ctx context.Context, person tenancy.PersonID, before time.Time) (int, error) {
 	const op = "tenancy.Purge"
 	now := a.clock.Now()

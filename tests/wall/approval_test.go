@@ -66,6 +66,34 @@ func approvalQuestions(s *publishingstore.Store) map[string]question {
 		"Tx.AddApprovalEvent": inOrg(s, func(t *testing.T, tx *publishingstore.Tx, th tenantFixture) (bool, error) {
 			return true, tx.AddApprovalEvent(t.Context(), th.post.ID, publishing.EventApproved, "me", "stolen")
 		}),
+		"Tx.Content": inOrg(s, func(t *testing.T, tx *publishingstore.Tx, th tenantFixture) (bool, error) {
+			content, err := tx.Content(t.Context(), th.post.Group)
+			return len(content) == 0, err
+		}),
+		"Tx.ApproveContent": inOrg(s, func(t *testing.T, tx *publishingstore.Tx, th tenantFixture) (bool, error) {
+			return true, tx.ApproveContent(t.Context(), th.post.Group)
+		}),
+		"Tx.RejectContent": inOrg(s, func(t *testing.T, tx *publishingstore.Tx, th tenantFixture) (bool, error) {
+			return true, tx.RejectContent(t.Context(), th.post.Group)
+		}),
+		"Tx.FreeContent": inOrg(s, func(t *testing.T, tx *publishingstore.Tx, th tenantFixture) (bool, error) {
+			return true, tx.FreeContent(t.Context(), th.post.Group)
+		}),
+		"Tx.MarkTemplate": inOrg(s, func(t *testing.T, tx *publishingstore.Tx, th tenantFixture) (bool, error) {
+			return true, tx.MarkTemplate(t.Context(), th.post.ID, publishingstore.TemplateHeld)
+		}),
+		"Tx.TemplateMarked": inOrg(s, func(t *testing.T, tx *publishingstore.Tx, th tenantFixture) (bool, error) {
+			marked, err := tx.TemplateMarked(t.Context(), th.post.ID)
+			return !marked, err
+		}),
+		"Tx.ApprovalInForce": inOrg(s, func(t *testing.T, tx *publishingstore.Tx, th tenantFixture) (bool, error) {
+			_, err := tx.ApprovalInForce(t.Context(), th.post.ID)
+			return false, err
+		}),
+		"Tx.ManagerEmail": inOrg(s, func(t *testing.T, tx *publishingstore.Tx, th tenantFixture) (bool, error) {
+			_, err := tx.ManagerEmail(t.Context(), th.person)
+			return false, err
+		}),
 		"Tx.MemberEmail": inOrg(s, func(t *testing.T, tx *publishingstore.Tx, th tenantFixture) (bool, error) {
 			email, err := tx.MemberEmail(t.Context(), th.person)
 			return email == "", err

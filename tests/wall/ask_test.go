@@ -724,13 +724,17 @@ func preparations(db *pg.DB) map[string]func(*testing.T, tenantFixture) {
 		}
 	}
 	return map[string]func(*testing.T, tenantFixture){
-		"Store.FindFiles":   change(unused),
-		"Tx.DeleteMedium":   change(unused),
-		"Tx.HoldMedia":      change(deleted),
-		"Store.ForgetMedia": change(deleted, unused),
-		"Tx.Advance":        func(t *testing.T, e tenantFixture) { force(t, db, e, publishing.StatePublished, "committing") },
-		"Store.Advance":     func(t *testing.T, e tenantFixture) { force(t, db, e, publishing.StatePublished, "committing") },
-		"Store.RepairHold":  func(t *testing.T, e tenantFixture) { force(t, db, e, publishing.StatePublishing, "committing") },
+		"Store.FindFiles":    change(unused),
+		"Tx.FreeContent":     change(`update post set approved = '\x'`),
+		"Tx.MarkTemplate":    change(unused), // so that the template has the content of the post
+		"Tx.TemplateMarked":  change(`update post set approved = '\x'`),
+		"Tx.ApprovalInForce": change(`update approval set status = 'APPROVED', resolved_at = now()`),
+		"Tx.DeleteMedium":    change(unused),
+		"Tx.HoldMedia":       change(deleted),
+		"Store.ForgetMedia":  change(deleted, unused),
+		"Tx.Advance":         func(t *testing.T, e tenantFixture) { force(t, db, e, publishing.StatePublished, "committing") },
+		"Store.Advance":      func(t *testing.T, e tenantFixture) { force(t, db, e, publishing.StatePublished, "committing") },
+		"Store.RepairHold":   func(t *testing.T, e tenantFixture) { force(t, db, e, publishing.StatePublishing, "committing") },
 		"Tx.Revoke": func(t *testing.T, e tenantFixture) {
 			force(t, db, e, publishing.StatePublishing, "preparing")
 			must(t, publishingstore.New(db).InOrg(t.Context(), e.org, func(tx *publishingstore.Tx) error {

@@ -26,7 +26,8 @@ var webhookEvents = []webhookEvent{
 	{
 		Event: publishing.WebhookApprovalResolved,
 		When: "The request was answered, withdrawn or has expired, or its post was changed or scheduled: " +
-			"approval.status says what.",
+			"approval.status says what. VOID means that an approval has ended, because it was withdrawn or the post has " +
+			"changed since.",
 	},
 }
 

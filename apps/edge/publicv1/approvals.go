@@ -47,7 +47,7 @@ type ApprovalRecord struct {
 	Status       string     `json:"status" enum:"NONE,PENDING,APPROVED,REJECTED,EXPIRED" doc:"NONE: it was withdrawn, or its post was changed or scheduled."`
 	Note         *string    `json:"note" nullable:"true" doc:"Of who asked."`
 	ReviewerNote *string    `json:"reviewerNote" nullable:"true" doc:"Of who answered."`
-	ReviewerName *string    `json:"reviewerName" nullable:"true" doc:"As the guest wrote it, or that of the member."`
+	ReviewerName *string    `json:"reviewerName" nullable:"true" doc:"As the guest wrote it, or the address of the member."`
 	RequestedBy  *Requester `json:"requestedBy"`
 	RequestedAt  string     `json:"requestedAt" format:"date-time" doc:"When it was asked for."`
 	ResolvedAt   *string    `json:"resolvedAt" nullable:"true" format:"date-time" doc:"When it was answered or ended; null: it is pending."`
@@ -85,6 +85,22 @@ func approvalRecord(a publishing.Approval) ApprovalRecord {
 	}
 	if a.ReviewURL != "" {
 		out.ReviewURL = &a.ReviewURL
+	}
+	return out
+}
+
+// ApprovalEffect is what a change has done to the approval of a post.
+type ApprovalEffect struct {
+	State    string `json:"state,omitempty" enum:"DRAFT" doc:"The post was in the queue with another content, which was approved. It is a draft until it is approved again. Absent otherwise."`
+	Approval string `json:"approval,omitempty" enum:"VOID" doc:"The post was approved, and no longer is, because its content has changed. Absent otherwise."`
+}
+
+func approvalEffect(e publishing.ApprovalEffect) (out ApprovalEffect) {
+	if e.Draft {
+		out.State = string(publishing.StateDraft)
+	}
+	if e.Void {
+		out.Approval = string(publishing.ApprovalVoid)
 	}
 	return out
 }

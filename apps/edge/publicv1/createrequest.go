@@ -27,6 +27,7 @@ type CreateRequest struct {
 	// InterCount is the number of occurrences.
 	InterCount     int           `json:"interCount,omitempty" minimum:"1" maximum:"10000"`
 	Republish      bool          `json:"republish,omitempty" doc:"Must be true for a post that is or may be published."`
+	Override       bool          `json:"override,omitempty" doc:"Keeps an approved post in the queue with other content than was approved. For administrators and their keys; recorded in the audit log."`
 	CreationMethod string        `json:"creationMethod,omitempty" doc:"API or CLI; other values count as API."`
 	Posts          []CreateEntry `json:"posts" minItems:"1" doc:"One entry per channel."`
 }
@@ -119,14 +120,15 @@ func decodeCreate(body []byte) (publishing.CreatePosts, error) {
 
 // createMembers are the members of a body of POST /posts that are read.
 var createMembers = []string{
-	"type", "date", "shortLink", "republish", "inter", "interCount", "interUntil", "creationMethod", "tags", "posts",
+	"type", "date", "shortLink", "republish", "override", "inter", "interCount", "interUntil", "creationMethod", "tags", "posts",
 }
 
 // decodePosts decodes the members of a body of POST /posts. A date that does not parse is the zero time.
 func decodePosts(o object) publishing.CreatePosts {
 	cmd := publishing.CreatePosts{
 		Type: publishing.CreateType(o.get("type").name()), Republish: o.get("republish").flag(),
-		Repeat: decodeRepeat(o), Method: decodeMethod(o.get("creationMethod")),
+		Override: o.get("override").flag(),
+		Repeat:   decodeRepeat(o), Method: decodeMethod(o.get("creationMethod")),
 	}
 	o.get("shortLink").flag() // no links are shortened yet: only its type is checked
 	if s := o.get("date").value; s.Type == gjson.String {

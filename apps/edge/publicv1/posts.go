@@ -27,6 +27,7 @@ type createInput struct {
 type Created struct {
 	PostID      string `json:"postId" doc:"Id of the post."`
 	Integration string `json:"integration" doc:"Channel id."`
+	ApprovalEffect
 }
 
 type createOutput struct {
@@ -38,11 +39,13 @@ type createOutput struct {
 // CreatePosts returns the endpoint that creates and updates posts. It decodes the body without huma, because clients
 // send more forms than the schema has.
 func (a *API) CreatePosts() route.Endpoint {
-	d := describe("Publish, schedule or draft a post on one or more channels", 400, 402, 409, 413)
+	d := describe("Publish, schedule or draft a post on one or more channels", 400, 402, 403, 409, 413)
 	d.Description = "A request that repeats an Idempotency-Key creates nothing and returns the first result. An entry that " +
 		"names a post with group or value[].id replaces it; the page /docs/editing says how. 409 with Retry-After: a " +
 		"request with the same key is running, or the post to replace is being published; repeat it after the wait. 409 " +
-		"without it: the post is or may be published, and republish: true publishes it once more."
+		"without it: the post is or may be published, and republish: true publishes it once more. A post that was approved " +
+		"keeps its approval if its content stays the same; with other content it is a draft until it is approved again, " +
+		"and the answer has state and approval."
 	d.DefaultStatus = http.StatusCreated
 	return route.JSON(d, a.createPosts, route.RequestBody[CreateRequest]())
 }
@@ -66,7 +69,9 @@ func (a *API) createPosts(ctx context.Context, in *createInput) (*createOutput, 
 func created(res publishing.CreateResult) *createOutput {
 	out := &createOutput{Body: make([]Created, 0, len(res.Created))}
 	for _, c := range res.Created {
-		out.Body = append(out.Body, Created{PostID: c.Post.String(), Integration: c.Channel.String()})
+		out.Body = append(out.Body, Created{
+			PostID: c.Post.String(), Integration: c.Channel.String(), ApprovalEffect: approvalEffect(c.Approval),
+		})
 	}
 	if res.Replayed {
 		out.Replayed = "true"
@@ -344,12 +349,12 @@ func (a *API) deleteGroup(ctx context.Context, in *groupInput) (*namedOutput, er
 // ChangeStatus returns the endpoint that makes a post a draft or schedules it. It is Conflict while the post is being
 // published.
 func (a *API) ChangeStatus() route.Endpoint {
-	d := describe("Make a post a draft, or schedule it", 400, 402, 404, 409, 413)
+	d := describe("Make a post a draft, or schedule it", 400, 402, 403, 404, 409, 413)
 	d.Description = "A post that is scheduled goes out at its date, and at once if the date is past. The date stays as it " +
 		"is: to set another one, send POST /posts with the group of the post, type schedule and the date. A draft is not " +
 		"published before it is scheduled. All posts of the group change together. 409 with Retry-After: the post is being " +
 		"published, so read it after the wait. 409 without it: the post is or may be published, and republish: true " +
-		"publishes it once more."
+		"publishes it once more; or its content is not what was approved, and override: true schedules it nevertheless."
 	return route.JSON(d, a.changeStatus)
 }
 
@@ -357,6 +362,7 @@ func (a *API) ChangeStatus() route.Endpoint {
 type StatusRequest struct {
 	Status    string `json:"status"`
 	Republish bool   `json:"republish,omitempty" doc:"Must be true for a post that is or may be published."`
+	Override  bool   `json:"override,omitempty" doc:"Schedules a post whose content is not what was approved. For administrators and their keys; recorded in the audit log."`
 }
 
 // TransformSchema lists the values of status in the document only. The service refuses others, after it has found the
@@ -381,10 +387,12 @@ type StatusAnswer struct {
 type statusOutput struct{ Body StatusAnswer }
 
 func (a *API) changeStatus(ctx context.Context, in *statusInput) (*statusOutput, error) {
-	cmd := publishing.ChangeStatus{To: publishing.CreateType(in.Body.Status), Republish: in.Body.Republish}
-	state, err := a.deps.Posts.ChangeStatus(ctx, request.Principal(ctx), in.ID, cmd)
+	cmd := publishing.ChangeStatus{
+		To: publishing.CreateType(in.Body.Status), Republish: in.Body.Republish, Override: in.Body.Override,
+	}
+	changed, err := a.deps.Posts.ChangeStatus(ctx, request.Principal(ctx), in.ID, cmd)
 	if err != nil {
 		return nil, withJSONNames(err)
 	}
-	return &statusOutput{Body: StatusAnswer{ID: strings.ToLower(in.ID), State: stateName(state)}}, nil
+	return &statusOutput{Body: StatusAnswer{ID: strings.ToLower(in.ID), State: stateName(changed.State)}}, nil
 }

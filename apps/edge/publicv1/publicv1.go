@@ -34,17 +34,18 @@ type Posts interface {
 	// DeleteGroup deletes a group of posts, and ends a repeated post. It returns Conflict like Delete.
 	DeleteGroup(ctx context.Context, p tenancy.Principal, group string) error
 	// ChangeStatus makes a post a draft or schedules it, and returns its new state. It returns Invalid for another
-	// status or a post that breaks the rules of its platform, Quota at the limit of posts, and Conflict while the post is being published, or when
-	// it is published and cmd.Republish is false.
+	// status or a post that breaks the rules of its platform, Quota at the limit of posts, Conflict while the post is being
+	// published, when it is published and cmd.Republish is false, or when its content is not what was approved and
+	// cmd.Override is false, and Forbidden for who may not override.
 	ChangeStatus(
 		ctx context.Context, p tenancy.Principal, id string, cmd publishing.ChangeStatus,
-	) (publishing.State, error)
-	// ChangeSettings replaces the settings of a post, which keeps its state, and returns the root of its thread. It
-	// returns Invalid for settings that a queued post may not have, and Conflict for a post that is published or is
-	// being published.
+	) (publishing.StatusChanged, error)
+	// ChangeSettings replaces the settings of a post, which keeps its state unless it was approved with other ones. It
+	// returns Invalid for settings that a queued post may not have, Conflict for a post that is published or is being
+	// published, and Forbidden for who may not override.
 	ChangeSettings(
 		ctx context.Context, p tenancy.Principal, id string, cmd publishing.ChangeSettings,
-	) (publishing.Post, error)
+	) (publishing.SettingsChanged, error)
 	// Check applies all rules to entries and stores nothing. It returns Invalid for what is no list of entries, and
 	// TooLarge.
 	Check(ctx context.Context, p tenancy.Principal, cmd publishing.CreatePosts) ([]publishing.Checked, error)

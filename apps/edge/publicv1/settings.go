@@ -12,6 +12,7 @@ import (
 // SettingsRequest is the body that changes the settings of a post.
 type SettingsRequest struct {
 	Settings Settings `json:"settings" doc:"Settings of the platform. The post keeps those that are not named; null removes one."`
+	Override bool     `json:"override,omitempty" doc:"Keeps an approved post in the queue with settings that were not approved. For administrators and their keys; recorded in the audit log."`
 }
 
 type settingsInput struct {
@@ -23,26 +24,29 @@ type settingsInput struct {
 type SettingsAnswer struct {
 	PostID      string `json:"postId" doc:"Id of the post."`
 	PublishDate string `json:"publishDate" format:"date-time" doc:"When it goes out."`
+	ApprovalEffect
 }
 
 type settingsOutput struct{ Body SettingsAnswer }
 
 // ChangeSettings returns the endpoint that changes the settings of a post that is not published yet.
 func (a *API) ChangeSettings() route.Endpoint {
-	return route.JSON(explain(describe("Change settings of a post", 400, 402, 404, 409, 413),
+	return route.JSON(explain(describe("Change settings of a post", 400, 402, 403, 404, 409, 413),
 		"The members that are sent replace those of the post, null removes one, and the others stay, as "+
-			"do the state and the date. Of a repeated post this occurrence alone is changed. 409 with Retry- "+
+			"do the state and the date. An approved post becomes a draft until it is approved again, and the answer "+
+			"has state and approval. Of a repeated post this occurrence alone is changed. 409 with Retry- "+
 			"After: the post is being published, or was changed in this moment; repeat the request after the "+
 			"wait. 409 without it: the post is or may be published."), a.changeSettings)
 }
 
 func (a *API) changeSettings(ctx context.Context, in *settingsInput) (*settingsOutput, error) {
-	cmd := publishing.ChangeSettings{Settings: json.RawMessage(in.Body.Settings)}
-	post, err := a.deps.Posts.ChangeSettings(ctx, request.Principal(ctx), in.ID, cmd)
+	cmd := publishing.ChangeSettings{Settings: json.RawMessage(in.Body.Settings), Override: in.Body.Override}
+	changed, err := a.deps.Posts.ChangeSettings(ctx, request.Principal(ctx), in.ID, cmd)
 	if err != nil {
 		return nil, withJSONNames(err)
 	}
 	return &settingsOutput{Body: SettingsAnswer{
-		PostID: post.ID.String(), PublishDate: FormatTime(post.PublishDate),
+		PostID: changed.Post.String(), PublishDate: FormatTime(changed.PublishDate),
+		ApprovalEffect: approvalEffect(changed.Approval),
 	}}, nil
 }

@@ -4,7 +4,8 @@
 --
 -- Result: one row for each publication of a post, in the order of the parts, or one row without a publication. The
 -- publications are those of the post itself and those of the parts before it that are published. The first row of a
--- post has its settings. The last column is true when the part has media.
+-- post has its settings, and whether its content is another one than was approved (postDigest in approved.go has the
+-- same expression). The last column is true when the part has media.
 --
 --   $1 posts uuid[]: the posts
 --
@@ -17,6 +18,14 @@ select
     else now() - greatest(p.failing_since, q.resumed_at) end as failing,
   p.due,
   case when row_number() over (partition by want.id order by x.position, x.number) = 1 then p.settings end as settings,
+  case
+    when p.approved is null or row_number() over (partition by want.id order by x.position, x.number) > 1 then false
+    else p.approved <> sha256(convert_to(jsonb_build_array(p.channel_id, p.delay_minutes, p.settings, (
+      select jsonb_agg(jsonb_build_array(a.content, a.html, (
+        select jsonb_agg(jsonb_build_array(t.media_id, t.alt) order by t.position) from attachment t
+        where t.part_id = any (array[a.id]) and (t.org_id = a.org_id) is true)) order by a.position)
+      from part a where a.post_id = any (array[p.id]) and (a.org_id = p.org_id) is true))::text, 'UTF8'))
+  end as unapproved,
   p.committing_at, p.call_ended, p.looks, p.reaps, p.maybe_sent,
   -- the channel
   c.id as channel_id, c.connector, c.name, c.profile, c.picture, c.account_id, c.account, c.grade,
