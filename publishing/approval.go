@@ -74,6 +74,8 @@ type Approval struct {
 	// Person and Key asked: the person of the session or the creator of the key.
 	Person tenancy.PersonID
 	Key    tenancy.KeyID
+	// Behind is the administrator of the instance who asked as Person, zero if the person did.
+	Behind tenancy.PersonID
 	// PersonEmail is the address of Person, nil when that is no member any more.
 	PersonEmail  *string
 	RequestedAt  time.Time
@@ -110,7 +112,8 @@ func (a Approval) Shown() ApprovalStatus {
 // administrator of the instance who asked as a member or acts as one.
 func (a Approval) Requested(p tenancy.Principal) bool {
 	return !a.Key.IsZero() && a.Key == p.Key ||
-		!a.Person.IsZero() && (a.Person == p.Person || a.Person == p.Behind)
+		!a.Person.IsZero() && (a.Person == p.Person || a.Person == p.Behind) ||
+		!a.Behind.IsZero() && (a.Behind == p.Person || a.Behind == p.Behind)
 }
 
 // ShowsLink reports whether the principal may see the review link: people other than who asked, while it can be used. An
@@ -153,6 +156,9 @@ func (a Approval) MayResolve(p tenancy.Principal) error {
 	const op = "publishing.ResolveApproval"
 	if p.Via != tenancy.ViaSession {
 		return fault.New(fault.Forbidden, op, "Only people can answer a request for approval.")
+	}
+	if !p.Behind.IsZero() {
+		return fault.New(fault.Forbidden, op, "Only the person can answer, not an operator for them.")
 	}
 	if a.Requested(p) {
 		return fault.New(fault.Forbidden, op, "You have asked for this approval, so somebody else must answer it.")

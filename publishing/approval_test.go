@@ -67,7 +67,7 @@ func isKind(err error, kind fault.Kind) bool {
 
 func TestApproval_RequesterMayNotAnswer(t *testing.T) {
 	t.Parallel()
-	author, other := id.New[tenancy.PersonTag](), id.New[tenancy.PersonTag]()
+	author, other, operator := id.New[tenancy.PersonTag](), id.New[tenancy.PersonTag](), id.New[tenancy.PersonTag]()
 	key, otherKey := id.New[tenancy.KeyTag](), id.New[tenancy.KeyTag]()
 	by := approval(publishing.ApprovalPending)
 	by.Person, by.Key = author, key
@@ -81,6 +81,7 @@ func TestApproval_RequesterMayNotAnswer(t *testing.T) {
 		{"the person", tenancy.Principal{Via: tenancy.ViaSession, Person: author, Role: tenancy.RoleUser}, false, false, true, false},
 		{"the person as administrator", tenancy.Principal{Via: tenancy.ViaSession, Person: author, Role: tenancy.RoleSuperAdmin}, false, false, true, true},
 		{"the person acting as another", tenancy.Principal{Via: tenancy.ViaSession, Person: other, Behind: author, Role: tenancy.RoleUser}, false, false, true, false},
+		{"an operator acting as another member", tenancy.Principal{Via: tenancy.ViaSession, Person: other, Behind: operator, Role: tenancy.RoleAdmin}, false, false, true, true},
 		{"the same key", tenancy.Principal{Via: tenancy.ViaKey, Person: author, Key: key, Role: tenancy.RoleSuperAdmin}, false, false, true, true},
 		{"another key", tenancy.Principal{Via: tenancy.ViaKey, Person: other, Key: otherKey, Role: tenancy.RoleSuperAdmin}, false, false, true, true},
 		{"an agent", tenancy.Principal{Via: tenancy.ViaAgent, Person: other, Role: tenancy.RoleUser}, false, false, false, false},
@@ -103,6 +104,39 @@ func TestApproval_RequesterMayNotAnswer(t *testing.T) {
 				t.Error("may not schedule after the request has expired, want that everybody may")
 			}
 		})
+	}
+}
+
+// An operator who has asked as a member cannot answer as themselves.
+func TestApproval_OperatorMayNotAnswerOwnRequest(t *testing.T) {
+	t.Parallel()
+	by := approval(publishing.ApprovalPending)
+	by.Person, by.Behind = id.New[tenancy.PersonTag](), id.New[tenancy.PersonTag]()
+	operator := tenancy.Principal{Via: tenancy.ViaSession, Person: by.Behind, Role: tenancy.RoleAdmin}
+	if err := by.MayResolve(operator); !fault.Is(err, fault.Forbidden) {
+		t.Errorf("MayResolve returned %v, want Forbidden", err)
+	}
+	if by.ShowsLink(operator) {
+		t.Error("the operator sees the review link")
+	}
+}
+
+func TestMayOverride(t *testing.T) {
+	t.Parallel()
+	person, operator := id.New[tenancy.PersonTag](), id.New[tenancy.PersonTag]()
+	for name, c := range map[string]struct {
+		who tenancy.Principal
+		may bool
+	}{
+		"a member":                         {tenancy.Principal{Via: tenancy.ViaSession, Person: person, Role: tenancy.RoleUser}, false},
+		"an administrator":                 {tenancy.Principal{Via: tenancy.ViaSession, Person: person, Role: tenancy.RoleAdmin}, true},
+		"the owner":                        {tenancy.Principal{Via: tenancy.ViaSession, Person: person, Role: tenancy.RoleSuperAdmin}, true},
+		"a key":                            {tenancy.Principal{Via: tenancy.ViaKey, Person: person, Role: tenancy.RoleSuperAdmin}, true},
+		"an operator for an administrator": {tenancy.Principal{Via: tenancy.ViaSession, Person: person, Behind: operator, Role: tenancy.RoleAdmin}, false},
+	} {
+		if err := publishing.MayOverride(c.who); (err == nil) != c.may || err != nil && !fault.Is(err, fault.Forbidden) {
+			t.Errorf("%s: MayOverride returned %v, want that it is allowed: %v", name, err, c.may)
+		}
 	}
 }
 

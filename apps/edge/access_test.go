@@ -112,7 +112,7 @@ func TestPersonal_RoutesOfSecrets(t *testing.T) {
 		"POST /user/change-email", "POST /user/change-password", "POST /user/mfa/begin", "POST /user/mfa/confirm", "POST /user/mfa/disable",
 		"PUT /user/mfa/policy", "POST /user/mfa/recovery-codes", "DELETE /user/identities/{id}", "DELETE /user/sessions", "GET /user/sessions", "POST /user/join-org", "POST /user/restore-organization",
 		"POST /user/organizations", "POST /user/personal",
-		"POST /webhooks", "PUT /webhooks", "POST /webhooks/{id}/rotate-secret",
+		"POST /approvals/{id}/resolve", "POST /webhooks", "PUT /webhooks", "POST /webhooks/{id}/rotate-secret",
 		"POST /settings/provider-credentials/{provider}", "DELETE /settings/provider-credentials/{provider}",
 	}
 	slices.Sort(got)

@@ -19,8 +19,8 @@ type Route struct {
 	Operation  string
 	Credential Credential
 	Limits     Limits
-	// Personal routes reveal or change secrets. They are refused while an administrator of the instance acts as the
-	// person.
+	// Personal routes reveal or change secrets, or are a person's own word. They are refused while an administrator of the
+	// instance acts as the person.
 	Personal bool
 
 	endpoint route.Endpoint
@@ -50,7 +50,7 @@ func built(pattern, operation string, credential Credential, limits Limits, endp
 	}
 }
 
-// personal returns a route as one that reveals or changes secrets, see Route.
+// personal returns a route as a personal one, see Route.
 func personal(r Route) Route {
 	r.Personal = true
 	return r

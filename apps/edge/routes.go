@@ -252,7 +252,7 @@ func contentRoutes(public *publicv1.API) []Route {
 	return []Route{
 		built("GET /approvals", "list-approvals-app", session, user, public.ListApprovals()),
 		built("DELETE /approvals/{id}", "delete-approval-app", session, user, public.DeleteApproval()),
-		built("POST /approvals/{id}/resolve", "resolve-approval", session, form, public.ResolveApproval()),
+		personal(built("POST /approvals/{id}/resolve", "resolve-approval", session, form, public.ResolveApproval())),
 		planned("POST /autopost", session, user),
 		planned("GET /autopost", session, user),
 		planned("PUT /autopost/{id}", session, user),

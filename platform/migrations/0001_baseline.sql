@@ -1342,6 +1342,8 @@ create table approval (
   -- Who asked. A person and a key that are gone stay.
   requested_by   uuid,
   requested_key  uuid,
+  -- The administrator of the instance who asked as the person; null: the person did.
+  requested_behind uuid,
   requested_at   timestamptz not null,
   expires_at     timestamptz not null,
   -- When the reviewer is reminded; null: never, or it is done.

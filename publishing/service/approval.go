@@ -73,7 +73,7 @@ func (s *Approvals) Request(
 		}
 		made = publishing.Approval{
 			ID: id.New[publishing.ApprovalTag](), Post: root.ID, Status: publishing.ApprovalPending,
-			AutoSchedule: cmd.AutoSchedule, Note: cmd.Note, ReviewerEmail: cmd.ReviewerEmail, Person: p.Person, Key: p.Key,
+			AutoSchedule: cmd.AutoSchedule, Note: cmd.Note, ReviewerEmail: cmd.ReviewerEmail, Person: p.Person, Key: p.Key, Behind: p.Behind,
 			RequestedAt: now, ExpiresAt: now.Add(publishing.ApprovalLife),
 		}
 		if err := s.checkReviewer(ctx, tx, &made); err != nil {

@@ -2,6 +2,7 @@ package service
 
 import (
 	"context"
+	"strings"
 	"time"
 
 	"crier/platform/batch"
@@ -117,6 +118,9 @@ func (s *Approvals) reviewMail(
 	if stored.PersonEmail != nil {
 		m.By = *stored.PersonEmail
 	}
+	if !stored.Behind.IsZero() {
+		m.By = strings.TrimSpace("an operator for " + m.By)
+	}
 	m.Link, err = s.reviewURL(org, stored)
 	if err != nil {
 		return m, err
@@ -149,8 +153,9 @@ type approvalBody struct {
 }
 
 type requesterBody struct {
-	ID    string  `json:"id"`
-	Email *string `json:"email"`
+	ID       string  `json:"id"`
+	Email    *string `json:"email"`
+	Operator bool    `json:"operator,omitempty"`
 }
 
 func approvalData(a publishing.Approval) approvalBody {
@@ -160,7 +165,7 @@ func approvalData(a publishing.Approval) approvalBody {
 		AutoSchedule: a.AutoSchedule,
 	}
 	if !a.Person.IsZero() {
-		out.RequestedBy = &requesterBody{ID: a.Person.String(), Email: a.PersonEmail}
+		out.RequestedBy = &requesterBody{ID: a.Person.String(), Email: a.PersonEmail, Operator: !a.Behind.IsZero()}
 	}
 	if a.ResolvedAt != nil {
 		at := wireTime(*a.ResolvedAt)

@@ -65,12 +65,17 @@ func groupOf(
 	return group, 1, err
 }
 
-// by returns who acts, as the timeline of a post shows it.
+// by returns who acts, as the timeline of a post shows it, for example "operator for person 0192f0c1-…". Addresses are not
+// part of it, because timelines stay when people are gone.
 func by(p tenancy.Principal) string {
 	if p.Via == tenancy.ViaKey {
 		return "key " + p.Key.String()
 	}
-	return "person " + p.Person.String()
+	who := "person " + p.Person.String()
+	if !p.Behind.IsZero() {
+		return "operator for " + who
+	}
+	return who
 }
 
 // publicFault returns an error of a transaction as a fault: faults as they are, a missing row as NotFound, the others

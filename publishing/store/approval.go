@@ -29,6 +29,7 @@ type approvalRow struct {
 	ReviewerEmail *string                   `db:"reviewer_email"`
 	Person        tenancy.PersonID          `db:"requested_by"`
 	Key           tenancy.KeyID             `db:"requested_key"`
+	Behind        tenancy.PersonID          `db:"requested_behind"`
 	// PersonEmail is null for who is no member any more: the policy of the table person.
 	PersonEmail  *string          `db:"person_email" sql:"(select u.email from person u where u.id = a.requested_by)"`
 	RequestedAt  time.Time        `db:"requested_at"`
@@ -168,15 +169,15 @@ func (t *Tx) ApprovalOf(ctx context.Context, post publishing.PostID) (publishing
 
 const approvalInsert = `-- publishing.ApprovalInsert
 insert into approval (org_id, id, post_id, token_hash, sealed_token, auto_schedule, note, reviewer_email, requested_by,
-  requested_key, requested_at, expires_at, remind_at)
-values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13)`
+  requested_key, requested_behind, requested_at, expires_at, remind_at)
+values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14)`
 
 // AddApproval inserts a request with the hash of its token and the sealed token. It returns ErrApprovalPending.
 func (t *Tx) AddApproval(
 	ctx context.Context, a publishing.Approval, hash, sealed []byte, remind *time.Time,
 ) error {
 	_, err := t.tx.Exec(ctx, approvalInsert, t.org, a.ID, a.Post, hash, sealed, a.AutoSchedule, a.Note, a.ReviewerEmail,
-		a.Person, a.Key, a.RequestedAt, a.ExpiresAt, remind)
+		a.Person, a.Key, a.Behind, a.RequestedAt, a.ExpiresAt, remind)
 	if pg.IsUnique(err, approvalPendingIndex) {
 		return ErrApprovalPending
 	}

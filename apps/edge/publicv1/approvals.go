@@ -58,8 +58,9 @@ type ApprovalRecord struct {
 
 // Requester is the person who asked: that of the session, or the creator of the key.
 type Requester struct {
-	ID    string  `json:"id"`
-	Email *string `json:"email"`
+	ID       string  `json:"id"`
+	Email    *string `json:"email"`
+	Operator bool    `json:"operator,omitempty"`
 }
 
 // Schema returns the schema of a requester or null: huma has no nullable references.
@@ -69,7 +70,10 @@ func (Requester) Schema(huma.Registry) *huma.Schema {
 		Description: "The person who asked: that of the session, or the creator of the key. Null for a key without one.",
 		Properties: map[string]*huma.Schema{
 			"id":    {Type: huma.TypeString, Description: "Id of the person."},
-			"email": {Type: huma.TypeString, Nullable: true, Description: "Null for who is no member any more."},
+			"email": {Type: huma.TypeString, Nullable: true, Description: "Null for former members."},
+			"operator": {
+				Type: huma.TypeBoolean, Description: "An administrator of the instance asked for the person. Absent if the person did.",
+			},
 		},
 	}
 }
@@ -81,7 +85,7 @@ func approvalRecord(a publishing.Approval) ApprovalRecord {
 		ExpiresAt: FormatTime(a.ExpiresAt), AutoSchedule: a.AutoSchedule,
 	}
 	if !a.Person.IsZero() {
-		out.RequestedBy = &Requester{ID: a.Person.String(), Email: a.PersonEmail}
+		out.RequestedBy = &Requester{ID: a.Person.String(), Email: a.PersonEmail, Operator: !a.Behind.IsZero()}
 	}
 	if a.ReviewURL != "" {
 		out.ReviewURL = &a.ReviewURL
