@@ -98,3 +98,7 @@ func (p publishingOf) WebhooksBy(
 func (p publishingOf) Purge(ctx context.Context, org tenancy.OrgID) (int, error) {
 	return p.app.posts.Purge(ctx, org)
 }
+
+func (p publishingOf) ForgetReviewer(ctx context.Context, email string) error {
+	return p.app.posts.ForgetReviewer(ctx, email)
+}

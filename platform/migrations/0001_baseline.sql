@@ -1349,6 +1349,7 @@ create table approval (
   -- When the reviewer is reminded; null: never, or it is done.
   remind_at      timestamptz,
   reviewer_note  text check (length(reviewer_note) <= 2000),
+  -- How a guest is called. A member is resolved_by alone, so that no address stays of whoever is gone.
   reviewer_name  text check (length(reviewer_name) <= 320),
   -- The member who answered; null for a guest.
   resolved_by    uuid,
@@ -1356,12 +1357,15 @@ create table approval (
   constraint approval_pkey primary key (org_id, id),
   constraint approval_token_hash_key unique (token_hash),
   constraint approval_org_id_post_id_fkey foreign key (org_id, post_id) references post (org_id, id) on delete cascade,
-  constraint approval_resolved check ((status = 'PENDING') = (resolved_at is null))
+  constraint approval_resolved check ((status = 'PENDING') = (resolved_at is null)),
+  constraint approval_reviewer check (resolved_by is null or reviewer_name is null)
 );
 -- A post has one request that waits.
 create unique index approval_pending on approval (org_id, post_id) where status = 'PENDING';
 -- ApprovalOf. Deleting a post deletes its approvals.
 create index approval_post on approval (org_id, post_id, id);
+-- ReviewerOrgs, ReviewerForget.
+create index approval_reviewer_email on approval (reviewer_email) where reviewer_email is not null;
 -- ApprovalsDue.
 create index approval_due on approval (least(expires_at, remind_at), id) where status = 'PENDING';
 -- ReviewMails.
@@ -1675,6 +1679,9 @@ create policy gate on approval for select to crier_gate using (true);
 grant select (org_id, token_hash) on approval to crier_gate;
 create policy clock on approval for select to crier_clock using (true);
 grant select (org_id, id, status, expires_at, remind_at) on approval to crier_clock;
+-- Which organizations have asked a person who is being purged.
+create policy retention_read on approval for select to crier_retention using (true);
+grant select (org_id, reviewer_email) on approval to crier_retention;
 
 -- Notifications. The scheduler writes what happened, and sees which organizations have something to do; it reads neither
 -- what failed nor what people are told.

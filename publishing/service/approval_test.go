@@ -5,6 +5,7 @@ import (
 	"errors"
 	"path"
 	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -298,6 +299,58 @@ func TestApproval_RequesterMayNotAnswer(t *testing.T) {
 	_, err = r.approvals.Request(t.Context(), r.who, r.draft().String(), publishing.RequestApproval{ReviewerEmail: &r.who.Name})
 	r.wantKind("a request to oneself", err, fault.Invalid)
 	r.wantStatus(post, status{publishing.StateDraft, publishing.ApprovalPending})
+}
+
+// An operator who acts as a member cannot approve. What operators may do names them in the record and the timeline.
+func TestApproval_OperatorIsNamedAndMayNotAnswer(t *testing.T) {
+	t.Parallel()
+	r := newApprovalRig(t)
+	acting := r.who
+	acting.Behind, acting.BehindName = id.New[tenancy.PersonTag](), "root@crier.test"
+	post, reviewer := r.draft(), "client@crier.test"
+	_, err := r.approvals.Request(t.Context(), acting, post.String(), publishing.RequestApproval{ReviewerEmail: &reviewer})
+	r.OK(err)
+	a, err := r.approvals.Status(t.Context(), r.who, post.String())
+	r.OK(err)
+	if a.Behind != acting.Behind || a.Person != r.who.Person {
+		t.Errorf("the request is of %s behind %s, want %s behind %s", a.Behind, a.Person, acting.Behind, r.who.Person)
+	}
+	r.OK(r.approvals.SendReviewMail(t.Context(), r.who.Org, a.ID))
+	if by := r.mails.sent[0].By; !strings.HasPrefix(by, "an operator for") {
+		t.Errorf("the mail is by %q, want the operator", by)
+	}
+	other := r.colleague(tenancy.RoleAdmin)
+	other.Behind = id.New[tenancy.PersonTag]()
+	_, err = r.approvals.Resolve(t.Context(), other, a.ID.String(), publishing.ResolveApproval{Action: publishing.ActionApprove})
+	r.wantKind("an answer of an operator", err, fault.Forbidden)
+	_, err = r.approvals.Withdraw(t.Context(), acting, a.ID.String())
+	r.OK(err)
+	d := r.wantStatus(post, status{publishing.StateDraft, publishing.ApprovalNone})
+	for _, e := range d.Events[1:] {
+		if want := "operator for person " + r.who.Person.String(); e.By == nil || *e.By != want {
+			t.Errorf("%s is by %v, want %s", e.Kind, e.By, want)
+		}
+	}
+}
+
+// TestForgetReviewer takes the address out of the requests of every organization, and leaves the requests.
+func TestForgetReviewer(t *testing.T) {
+	t.Parallel()
+	r := newApprovalRig(t)
+	gone, other := "gone@crier.test", "other@crier.test"
+	for _, email := range []*string{&gone, &other} {
+		_, err := r.approvals.Request(t.Context(), r.who, r.draft().String(), publishing.RequestApproval{ReviewerEmail: email})
+		r.OK(err)
+	}
+	for range 2 {
+		r.OK(r.posts.ForgetReviewer(t.Context(), gone))
+		if n := r.count("select count(*) from approval where reviewer_email = $1", gone); n != 0 {
+			t.Errorf("%d requests have the address, want none", n)
+		}
+	}
+	if n := r.count("select count(*) from approval where reviewer_email = $1", other); n != 1 || r.count("select count(*) from approval") != 2 {
+		t.Errorf("%d requests have the other address, want 1 of 2", n)
+	}
 }
 
 func TestApproval_EditsEndIt(t *testing.T) {

@@ -90,6 +90,23 @@ func (p *purge) run(ctx context.Context) error {
 		publishingstore.PurgePauses)
 }
 
+// ForgetReviewer takes the address of a person who is being purged out of the requests for approval of all organizations.
+// After a crash or an error, which is Unavailable while the database is away, the next call goes on.
+func (s *Posts) ForgetReviewer(ctx context.Context, email string) error {
+	const op = "publishing.ForgetReviewer"
+	for {
+		orgs, err := s.store.ReviewerOrgs(ctx, email, purgeSize)
+		if err != nil || len(orgs) == 0 {
+			return internal(op, err)
+		}
+		for _, org := range orgs {
+			if err := s.store.ForgetReviewer(ctx, org, email); err != nil {
+				return internal(op, err)
+			}
+		}
+	}
+}
+
 // endSeries ends all series, so that no occurrence is written behind the deletion of posts.
 func (p *purge) endSeries(ctx context.Context) error {
 	for {

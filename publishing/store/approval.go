@@ -31,11 +31,12 @@ type approvalRow struct {
 	Key           tenancy.KeyID             `db:"requested_key"`
 	Behind        tenancy.PersonID          `db:"requested_behind"`
 	// PersonEmail is null for who is no member any more: the policy of the table person.
-	PersonEmail  *string          `db:"person_email" sql:"(select u.email from person u where u.id = a.requested_by)"`
-	RequestedAt  time.Time        `db:"requested_at"`
-	ExpiresAt    time.Time        `db:"expires_at"`
-	ReviewerNote *string          `db:"reviewer_note"`
-	ReviewerName *string          `db:"reviewer_name"`
+	PersonEmail  *string   `db:"person_email" sql:"(select u.email from person u where u.id = a.requested_by)"`
+	RequestedAt  time.Time `db:"requested_at"`
+	ExpiresAt    time.Time `db:"expires_at"`
+	ReviewerNote *string   `db:"reviewer_note"`
+	// ReviewerName of a member is the address of today: it is not stored, so nothing remains of whoever is gone.
+	ReviewerName *string          `db:"reviewer_name" sql:"case when a.resolved_by is null then a.reviewer_name else coalesce((select email from person where id = a.resolved_by), 'a former member') end"`
 	ResolvedBy   tenancy.PersonID `db:"resolved_by"`
 	ResolvedAt   *time.Time       `db:"resolved_at"`
 	ReviewURL    string           `db:"review_url" sql:"''"`
@@ -194,7 +195,11 @@ where id = $1 and status = $2`
 func (t *Tx) EndApproval(
 	ctx context.Context, a publishing.Approval, from publishing.ApprovalStatus,
 ) (ended bool, err error) {
-	tag, err := t.tx.Exec(ctx, approvalEnd, a.ID, from, a.Status, a.ReviewerNote, a.ReviewerName, a.ResolvedBy, a.ResolvedAt)
+	guest := a.ReviewerName
+	if !a.ResolvedBy.IsZero() {
+		guest = nil
+	}
+	tag, err := t.tx.Exec(ctx, approvalEnd, a.ID, from, a.Status, a.ReviewerNote, guest, a.ResolvedBy, a.ResolvedAt)
 	return err == nil && tag.RowsAffected() == 1, err
 }
 
@@ -281,4 +286,24 @@ func (s *Store) ApprovalsDue(
 			Query(into(&out, pgx.RowToStructByName[DueApproval]))
 	})
 	return out, err
+}
+
+const reviewerOrgs = `-- publishing.ReviewerOrgs
+select distinct org_id from approval where reviewer_email = $1 limit $2`
+
+// ReviewerOrgs returns at most limit organizations that have entered an address for a review.
+func (s *Store) ReviewerOrgs(ctx context.Context, email string, limit int) (out []tenancy.OrgID, err error) {
+	err = s.db.WriteRole(ctx, pg.Retention, func(b *pgx.Batch) {
+		b.Queue(reviewerOrgs, email, limit).Query(into(&out, pgx.RowTo[tenancy.OrgID]))
+	})
+	return out, err
+}
+
+const reviewerForget = `-- publishing.ReviewerForget
+update approval set reviewer_email = null where reviewer_email = $1`
+
+// ForgetReviewer deletes an address from the requests of an organization, which stay. It returns pg.ErrOrgBusy or the
+// error of Postgres.
+func (s *Store) ForgetReviewer(ctx context.Context, org tenancy.OrgID, email string) error {
+	return s.db.WriteOrg(ctx, org.UUID(), func(b *pgx.Batch) { b.Queue(reviewerForget, email) })
 }

@@ -63,6 +63,9 @@ type Publishing interface {
 	Resume(ctx context.Context, org tenancy.OrgID, by string, catchUp bool) error
 	// Stopped returns those of the organizations that Stop has stopped.
 	Stopped(ctx context.Context, orgs []tenancy.OrgID) ([]tenancy.OrgID, error)
+	// ForgetReviewer takes the address of a person who is being purged out of the requests for approval of all
+	// organizations.
+	ForgetReviewer(ctx context.Context, email string) error
 	// Purge deletes all posts, channels and files of an organization and returns how many rows it deleted. It returns
 	// Conflict when a call to a platform is still in progress.
 	Purge(ctx context.Context, org tenancy.OrgID) (int, error)

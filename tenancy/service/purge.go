@@ -157,6 +157,9 @@ func (a *Accounts) personSweep() *batch.Sweep[tenancy.PersonID] {
 func (a *Accounts) purgePerson(ctx context.Context, person tenancy.PersonID, before time.Time) (int, error) {
 	const op = "tenancy.Purge"
 	now := a.clock.Now()
+	if err := a.forgetReviewer(ctx, op, person); err != nil && !pg.IsNoRows(err) {
+		return 0, err
+	}
 	err := a.inGate(ctx, op, func(tx *tenancystore.GateTx) error {
 		owned, err := tx.OwnedOrganizations(ctx, person)
 		if err != nil {
@@ -179,4 +182,22 @@ func (a *Accounts) purgePerson(ctx context.Context, person tenancy.PersonID, bef
 		return 0, err
 	}
 	return 1, nil
+}
+
+// forgetReviewer takes the address of a person out of the requests for approval of all organizations. It returns
+// pgx.ErrNoRows for a person who is gone.
+func (a *Accounts) forgetReviewer(ctx context.Context, op string, person tenancy.PersonID) error {
+	if a.deps.Publishing == nil {
+		return nil
+	}
+	var email string
+	err := a.inGate(ctx, op, func(tx *tenancystore.GateTx) error {
+		p, err := tx.Person(ctx, person)
+		email = p.Email
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	return a.deps.Publishing.ForgetReviewer(ctx, email)
 }

@@ -50,6 +50,8 @@ func (p *publishing) WebhooksBy(
 	return nil, nil
 }
 
+func (p *publishing) ForgetReviewer(context.Context, string) error { return nil }
+
 func (p *publishing) Purge(ctx context.Context, org tenancy.OrgID) (int, error) {
 	if org == p.slow {
 		<-ctx.Done()

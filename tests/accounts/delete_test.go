@@ -3,6 +3,7 @@ package accounts
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -218,6 +219,9 @@ func TestPurge_LeavesNothing(t *testing.T) {
 	w.purge(2, "")
 	if got := w.publishing.taken(); got != fmt.Sprintf("stop %s, purge %s", p.Org, p.Org) {
 		t.Errorf("got the calls %q, want stop and purge", got)
+	}
+	if !slices.Contains(w.publishing.forgotten, "ada@example.com") {
+		t.Errorf("publishing forgets %v, want the address of the purged person", w.publishing.forgotten)
 	}
 	// The instance's own log says that they were purged.
 	if got := w.mentions(p.Org.String(), p.Person.String(), "ada@example.com"); len(got) != 1 || got["public.instance_event"] != 2 {

@@ -80,6 +80,8 @@ type publishing struct {
 	mu      sync.Mutex
 	calls   []string
 	failing map[tenancy.OrgID]error
+	// forgotten are the addresses of purged people.
+	forgotten []string
 }
 
 func (p *publishing) note(call string, org tenancy.OrgID) error {
@@ -109,6 +111,13 @@ func (p *publishing) WebhooksBy(
 
 func (p *publishing) Purge(_ context.Context, org tenancy.OrgID) (int, error) {
 	return 1, p.note("purge", org)
+}
+
+func (p *publishing) ForgetReviewer(_ context.Context, email string) error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.forgotten = append(p.forgotten, email)
+	return nil
 }
 
 // taken returns the calls since the last one of taken.

@@ -327,6 +327,7 @@ func TestApprovalHolds(t *testing.T) {
 		"a series does not begin before its approval": testUnapprovedSeries,
 		"a withdrawal holds the series":               testWithdrawnSeries,
 		"the sender publishes only what was approved": testApprovalOfSender,
+		"members are named as they are called today":  testReviewerNames,
 	})
 }
 
@@ -559,4 +560,30 @@ func testApprovalOfSender(t *testing.T, r *rig) {
 		events = whole.post(t, whole.id).events()
 		return slices.Contains(events, "sent")
 	}, func() any { return events })
+}
+
+func testReviewerNames(t *testing.T, r *rig) {
+	t.Parallel()
+	d := r.desk(t)
+	a := d.approved(t, nil)
+	found := read[approvalRecord](t, a.get(t, "/posts/"+a.id+"/approval").want(t, http.StatusOK))
+	if found.ReviewerName == nil || !strings.HasPrefix(*found.ReviewerName, "colleague-") {
+		t.Errorf("the reviewer is %v, want the member", found.ReviewerName)
+	}
+	a.tenant(t, `select 1 / (select count(*)::int from approval where resolved_by is not null and reviewer_name is null)`)
+	team := read[struct {
+		Users []struct {
+			Role string
+			User struct{ ID string }
+		}
+	}](t, a.own(http.MethodGet, "/settings/team", nil).want(t, http.StatusOK))
+	for _, member := range team.Users {
+		if member.Role != "SUPERADMIN" {
+			a.own(http.MethodDelete, "/settings/team/"+member.User.ID, nil).want(t, http.StatusOK)
+		}
+	}
+	found = read[approvalRecord](t, a.get(t, "/posts/"+a.id+"/approval").want(t, http.StatusOK))
+	if *found.ReviewerName != "a former member" {
+		t.Errorf("the reviewer is %q, want a former member", *found.ReviewerName)
+	}
 }

@@ -49,6 +49,9 @@ func approvalQuestions(s *publishingstore.Store) map[string]question {
 			list, err := s.Approvals(t.Context(), m.org, publishing.ApprovalID{}, "", now, 10)
 			return err == nil && !slices.ContainsFunc(list, func(a publishingstore.StoredApproval) bool { return a.ID == th.approval })
 		},
+		"Store.ForgetReviewer": func(t *testing.T, m, th tenantFixture) bool {
+			return s.ForgetReviewer(t.Context(), m.org, "client@"+th.org.String()+".test") == nil
+		},
 		"Tx.ApprovalOf": inOrg(s, func(t *testing.T, tx *publishingstore.Tx, th tenantFixture) (bool, error) {
 			_, err := tx.ApprovalOf(t.Context(), th.post.ID)
 			return false, err
