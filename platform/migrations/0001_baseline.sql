@@ -9,8 +9,8 @@
 --   mentions find a row by its id. A check of one column has Postgres' own name for it, <table>_<column>_check.
 --   Every row of an organization has its org_id, and foreign keys between such rows include it.
 --   The keys and indexes of part, attachment, media, publication and post_event begin with an id and not with org_id,
---   but for media_org: the scheduler looks rows up by id across organizations, and one that begins with org_id would
---   tempt the planner to read all that an organization has.
+--   but for those of media that have "size > 0": the scheduler looks rows up by id across organizations, and one that
+--   begins with org_id would tempt the planner to read all that an organization has.
 
 
 -- Tenancy: organizations, people, and how they prove who they are -----------------------------------------------------
@@ -512,12 +512,15 @@ create table pause (
 
 -- Media ---------------------------------------------------------------------------------------------------------------
 
--- An uploaded file. Its bytes are in the file store, under its key.
+-- An uploaded file. Its bytes are in the file store.
 create table media (
   org_id        uuid not null references organization (id) on delete cascade,
   id            uuid not null,
   -- Unguessable, and part of the file's public address. MediaByKey finds whose it is.
   key           text not null constraint media_key_key unique check (length(key) >= 22),
+  -- Where its bytes are in the file store: the key of the first upload of the same bytes. The files of an organization
+  -- that have it share the bytes, which go with the last of them.
+  blob          text not null,
   name          text not null,
   ext           text not null check (ext in ('png', 'jpg', 'jpeg', 'gif', 'mp4')),
   content_type  text not null,
@@ -532,19 +535,21 @@ create table media (
   original_name text not null default '',
   -- What posts have as alternative text that give none.
   alt_text      text not null default '',
-  -- Of the bytes. The same file is stored once in an organization.
+  -- Of the bytes. An upload shares the blob of a file with the same hash.
   sha256        bytea check (octet_length(sha256) = 32),
   created_at    timestamptz not null default now(),
   -- Its bytes may be gone from then on. The row stays as long as a part has it.
   deleted_at    timestamptz,
   constraint media_pkey primary key (id, org_id)
 );
--- MediaStored, MediaInsert: how many bytes the files of an organization have; MediaList: a page of them. It holds what
--- they sum, so that they read no row. "size > 0", which all have, keeps everything else off it: a look-up of some files
--- would read all of the organization's.
-create index media_org on media (org_id, id desc) include (size) where deleted_at is null and size > 0;
--- MediaInsert: uploads of the same bytes at the same time end with one row.
-create unique index media_content on media (org_id, sha256) where deleted_at is null and sha256 is not null;
+-- MediaList: a page of the files of an organization. "size > 0", which all have, keeps everything else off this index and
+-- the next one: a look-up of some files would read all of the organization's.
+create index media_org on media (org_id, id desc) where deleted_at is null and size > 0;
+-- MediaStored, MediaInsert: how many bytes an organization has in the file store. It holds what they sum, so that they
+-- read no row. MediaSharing, BlobsOfMedia: the files that have a blob.
+create index media_blob on media (org_id, blob) include (size) where deleted_at is null and size > 0;
+-- MediaInsert: a file with the same bytes.
+create index media_content on media (org_id, sha256) where deleted_at is null and sha256 is not null;
 -- MediaForget: rows of deleted files.
 create index media_deleted on media (org_id, id) where deleted_at is not null;
 
@@ -1495,7 +1500,7 @@ grant select (org_id, invitation_id, hash) on invitation_link to crier_gate;
 create policy gate on api_key to crier_gate using (true) with check (true);
 grant select (org_id, id, hash, created_by, used_at, expires_at, overlap_until), update (used_at) on api_key to crier_gate;
 create policy gate on media for select to crier_gate using (deleted_at is null);
-grant select (key, org_id, id, name, ext, content_type, size, deleted_at) on media to crier_gate;
+grant select (key, org_id, id, blob, name, ext, content_type, size, deleted_at) on media to crier_gate;
 create policy gate on connect_state for select to crier_gate using (true);
 grant select (hash, org_id, person_id, key_id, expires_at, state_until) on connect_state to crier_gate;
 

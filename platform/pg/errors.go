@@ -106,6 +106,13 @@ func IsRefused(err error) bool {
 // serialization failure. It may work soon, and at once without the contended row.
 func IsLocked(err error) bool { return hasCode(err, codeLockTimeout, codeDeadlock, codeSerialization) }
 
+// IsRolledBack returns true when Postgres answered with an error that ended a transaction and not the connection, so that
+// nothing of it was committed.
+func IsRolledBack(err error) bool {
+	var pe *pgconn.PgError
+	return errors.As(err, &pe) && pe.SeverityUnlocalized == "ERROR"
+}
+
 // IsRowError returns true when a statement may work with fewer rows, because one of them may be the cause: it was
 // refused, met a lock, or reached the statement timeout. It returns false for a statement that the caller itself
 // cancelled.

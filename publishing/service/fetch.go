@@ -23,15 +23,15 @@ const (
 )
 
 // UploadFromURL stores the file at a public http or https address and returns its row, as Upload does; the extension of
-// the address may be another than that of the content. The address of a file of this instance returns that file if the
-// organization has it. It returns Invalid for an address that is not public, and for a file that cannot be downloaded or
+// the address may be another than that of the content. The address of a file of this instance works like the upload of
+// its bytes if the organization has the file. It returns Invalid for an address that is not public, and for a file that cannot be downloaded or
 // is of no known kind, and TooLarge as Upload does.
 func (s *Media) UploadFromURL(
 	ctx context.Context, p tenancy.Principal, address string,
 ) (publishing.Medium, error) {
 	const op = "publishing.UploadFromURL"
 	if key, ours := s.keyOf(address); ours {
-		return s.byKey(ctx, op, p, key)
+		return s.copyOwn(ctx, op, p, key)
 	}
 	u, err := publishingmedia.ParseAddress(address)
 	if err != nil {
@@ -60,8 +60,8 @@ func (s *Media) UploadFromURL(
 	return s.save(ctx, op, p, upload{name: publishingmedia.FileName(u), r: &remoteFile{op: op, r: resp.Body}})
 }
 
-// byKey returns a file of the organization by its key.
-func (s *Media) byKey(ctx context.Context, op string, p tenancy.Principal, key string) (publishing.Medium, error) {
+// copyOwn stores a file of the organization as another one, which shares its bytes.
+func (s *Media) copyOwn(ctx context.Context, op string, p tenancy.Principal, key string) (publishing.Medium, error) {
 	known, err := s.store.Lookup(ctx, p.Org, nil, nil, []string{key})
 	if err != nil {
 		return publishing.Medium{}, internal(op, err)
@@ -69,7 +69,13 @@ func (s *Media) byKey(ctx context.Context, op string, p tenancy.Principal, key s
 	if len(known.Media) == 0 {
 		return publishing.Medium{}, fault.New(fault.Invalid, op, "There is no such file on this service.")
 	}
-	return known.Media[0], nil
+	m := known.Media[0]
+	file, err := s.deps.Blobs.Open(ctx, m.BlobKey())
+	if err != nil {
+		return publishing.Medium{}, internal(op, err)
+	}
+	defer func() { _ = file.Close() }() // only read
+	return s.save(ctx, op, p, upload{name: m.OriginalName, r: file})
 }
 
 // remoteFile makes errors of the server of a file Invalid.

@@ -4,8 +4,10 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"fmt"
 	"image"
 	"image/png"
+	"io"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -60,29 +62,150 @@ type later time.Duration
 
 func (l later) Now() time.Time { return time.Now().Add(time.Duration(l)) }
 
-func TestUpload_SameBytesAtOnceAreOneFile(t *testing.T) {
+// wantServed fails the test unless the file is served with these bytes.
+func (r *rig) wantServed(media *publishingservice.Media, m publishing.Medium, want []byte) {
+	r.Helper()
+	_, file, err := media.Open(r.Context(), m.Key, m.Name+"."+m.Ext)
+	if err != nil {
+		r.Errorf("%s: got the error %v, want its bytes", m.Name, err)
+		return
+	}
+	got, err := io.ReadAll(file)
+	if err = errors.Join(err, file.Close()); err != nil || !bytes.Equal(got, want) {
+		r.Errorf("%s: got %d bytes and the error %v, want %d bytes", m.Name, len(got), err, len(want))
+	}
+}
+
+func TestUpload_SameBytesAreFilesApartThatAreStoredOnce(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
 	media := publishingservice.NewMedia(limits, r.deps)
 	m, data := r.organization(), r.picture(3)
-	var mu sync.Mutex
-	ids := map[publishing.MediaID]bool{}
+	files := make([]publishing.Medium, 8)
 	var all sync.WaitGroup
-	for range 8 {
+	for i := range files {
 		all.Go(func() {
-			stored, err := media.Upload(t.Context(), m.who, "a.png", bytes.NewReader(data))
-			mu.Lock()
-			defer mu.Unlock()
-			ids[stored.ID] = true
+			var err error
+			files[i], err = media.Upload(t.Context(), m.who, fmt.Sprintf("a %d.png", i), bytes.NewReader(data))
 			if err != nil {
 				t.Error(err)
 			}
 		})
 	}
 	all.Wait()
-	if blobs := r.blobs(); len(ids) != 1 || len(blobs) != 1 {
-		t.Fatalf("8 uploads made the files %v and stored %d times, want one", ids, len(blobs))
+	ids := map[publishing.MediaID]bool{}
+	for i, x := range files {
+		ids[x.ID] = true
+		if want := fmt.Sprintf("a-%d", i); x.Name != want || x.OriginalName != fmt.Sprintf("a %d.png", i) {
+			t.Errorf("got the name %s of %q, want %s", x.Name, x.OriginalName, want)
+		}
+		r.wantServed(media, x, data)
 	}
+	if blobs := r.blobs(); len(ids) != len(files) || len(blobs) != 1 {
+		t.Fatalf("8 uploads made %d files and stored %d times, want 8 and one", len(ids), len(blobs))
+	}
+	_, err := media.SetAlt(t.Context(), m.who, files[0].ID.String(), "a text")
+	r.OK(err)
+	for i, x := range files {
+		if own, err := media.Own(t.Context(), m.who, x.ID.String()); err != nil || (own.Alt == "a text") != (i == 0) {
+			t.Errorf("file %d has the text %q, %v; want it on the first one alone", i, own.Alt, err)
+		}
+		r.OK(media.Delete(t.Context(), m.who, x.ID.String()))
+		for _, left := range files[i+1:] {
+			r.wantServed(media, left, data)
+		}
+	}
+	if blobs := r.blobs(); len(blobs) != 0 {
+		t.Errorf("%d blobs are left of 8 deleted files, want none", len(blobs))
+	}
+}
+
+// TestDelete_RaceWithUploadsOfTheSameBytes deletes the only file that has the bytes while others are uploaded with them.
+func TestDelete_RaceWithUploadsOfTheSameBytes(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	media := publishingservice.NewMedia(limits, r.deps)
+	m, data := r.organization(), r.picture(3)
+	upload := func() publishing.Medium {
+		x, err := media.Upload(t.Context(), m.who, "a.png", bytes.NewReader(data))
+		if err != nil {
+			t.Error(err)
+		}
+		return x
+	}
+	for range 10 {
+		first, others := upload(), make([]publishing.Medium, 3)
+		var all sync.WaitGroup
+		all.Go(func() {
+			if err := media.Delete(t.Context(), m.who, first.ID.String()); err != nil {
+				t.Error(err)
+			}
+		})
+		for i := range others {
+			all.Go(func() { others[i] = upload() })
+		}
+		all.Wait()
+		for _, x := range others {
+			r.wantServed(media, x, data)
+		}
+		for _, x := range others {
+			all.Go(func() {
+				if err := media.Delete(t.Context(), m.who, x.ID.String()); err != nil {
+					t.Error(err)
+				}
+			})
+		}
+		all.Wait()
+		if blobs := r.blobs(); len(blobs) != 0 {
+			t.Fatalf("%d blobs are left when all files are deleted, want none", len(blobs))
+		}
+	}
+}
+
+// An upload whose outcome is not known leaves its bytes: another file may share them already.
+func TestUpload_UnknownOutcomeKeepsTheBytes(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	m := r.organization()
+	ctx, cancel := context.WithCancel(t.Context())
+	r.deps.Blobs = endingStore{Store: r.Disk, end: cancel}
+	_, err := publishingservice.NewMedia(limits, r.deps).Upload(ctx, m.who, "a.png", bytes.NewReader(r.picture(2)))
+	if blobs := r.blobs(); err == nil || len(blobs) != 1 {
+		t.Errorf("got the error %v and %d blobs, want an error and the bytes", err, len(blobs))
+	}
+}
+
+// endingStore calls end when it has stored a file.
+type endingStore struct {
+	blob.Store
+	end func()
+}
+
+func (s endingStore) Create(ctx context.Context, key string, r io.Reader) (int64, error) {
+	n, err := s.Store.Create(ctx, key, r)
+	s.end()
+	return n, err
+}
+
+func TestCollectFiles_KeepsBytesOfTheFileThatIsLeft(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	m, data := r.organization(), r.picture(4)
+	media := publishingservice.NewMedia(limits, r.deps)
+	var files [2]publishing.Medium
+	for i := range files {
+		var err error
+		files[i], err = media.Upload(t.Context(), m.who, "a.png", bytes.NewReader(data))
+		r.OK(err)
+	}
+	r.OK(media.Delete(t.Context(), m.who, files[0].ID.String()))
+	m.uploadsLater()
+	r.deps.Clock = later(30 * time.Hour)
+	n, err := publishingservice.NewMedia(limits, r.deps).CollectFiles(t.Context())
+	if err != nil || n != 0 {
+		t.Errorf("%d files were deleted, %v; want none", n, err)
+	}
+	r.wantServed(media, files[1], data)
 }
 
 func TestCollectFiles_DeletesOnlyWhatNothingUses(t *testing.T) {
@@ -93,8 +216,8 @@ func TestCollectFiles_DeletesOnlyWhatNothingUses(t *testing.T) {
 	kept, err := media.Upload(t.Context(), m.who, "a.png", bytes.NewReader(r.picture(1)))
 	r.OK(err)
 	derived := m.medium() // with the files of three attempts, of which the last counts
-	m.Tenant(m.who.Org, `update media set key = $2 where id = $1`, derived.ID, strings.Repeat("k", 24))
-	derived.Key = strings.Repeat("k", 24)
+	m.Tenant(m.who.Org, `update media set key = $2, blob = $2 where id = $1`, derived.ID, strings.Repeat("k", 24))
+	derived.Key, derived.Blob = strings.Repeat("k", 24), strings.Repeat("k", 24)
 	m.Tenant(m.who.Org, `update derived_picture set blob_key = $2 where media_id = $1 and state = 'ready'`,
 		derived.ID, derived.DerivedKey("jpeg-1000-1000", 3))
 	key := func() string {

@@ -49,7 +49,8 @@ func (s *Media) SetAlt(ctx context.Context, p tenancy.Principal, medium, alt str
 // forgetAtOnce is how many rows of deleted files one call of Delete deletes.
 const forgetAtOnce = 100
 
-// Delete deletes a file. Posts that were published with it keep their record of it. It returns NotFound, and Conflict
+// Delete deletes a file. Its bytes go with the last file that has them. Posts that were published with it keep their
+// record of it. It returns NotFound, and Conflict
 // while a post that is queued or being sent, or a repeated one, has the file. After a crash behind the commit the file is
 // deleted; CollectFiles deletes the rest.
 func (s *Media) Delete(ctx context.Context, p tenancy.Principal, medium string) error {
@@ -59,6 +60,7 @@ func (s *Media) Delete(ctx context.Context, p tenancy.Principal, medium string) 
 		return noFile(op)
 	}
 	var found []publishing.Medium
+	shared := false
 	err := s.inOrgAs(ctx, p, func(tx *publishingstore.Tx) (err error) {
 		found, err = tx.LockMedium(ctx, parsed)
 		if err != nil {
@@ -68,17 +70,21 @@ func (s *Media) Delete(ctx context.Context, p tenancy.Principal, medium string) 
 			return noFile(op)
 		}
 		deleted, err := tx.DeleteMedium(ctx, parsed)
-		if err == nil && !deleted {
+		if err != nil {
+			return err
+		}
+		if !deleted {
 			return fault.New(fault.Conflict, op,
 				"A scheduled post uses the file: remove the file from the post, or the post, first.")
 		}
+		shared, err = tx.IsBlobUsed(ctx, found[0].Blob)
 		return err
 	})
 	if err != nil {
 		return publicFault(op, err)
 	}
 	_, err = s.store.ForgetMedia(ctx, p.Org, forgetAtOnce)
-	if err == nil {
+	if err == nil && !shared {
 		err = s.deleteBlob(ctx, found[0])
 	}
 	if err != nil {

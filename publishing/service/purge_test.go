@@ -257,6 +257,39 @@ func TestPurge_WaitsForWhatIsUnderWay(t *testing.T) {
 	m.expectNothing(files)
 }
 
+// A purge deletes the bytes with the last file that has them, and none that a post needs which is being sent.
+func TestPurge_DeletesSharedBytesWithTheLastFile(t *testing.T) {
+	t.Parallel()
+	for _, attached := range []int{0, 1, 2} {
+		t.Run(fmt.Sprintf("file %d is being sent", attached), func(t *testing.T) {
+			t.Parallel()
+			r := newRig(t)
+			m := r.organization()
+			files := make([]publishing.Medium, 3)
+			for i := range files {
+				files[i] = fixture.Medium(m.who.Org, time.Now())
+				files[i].Blob = files[0].Key
+				_, err := m.Store.SaveMedium(t.Context(), files[i], nil, 0)
+				r.OK(err)
+			}
+			m.create(files[0].BlobKey())
+			sent := m.inState(m.Connect(m.who.Org), publishing.StatePublishing, files[attached])
+			r.Clock(`update post set claim_until = now() + interval '1 hour' where id = $1`, sent)
+			if _, err := m.posts().Purge(t.Context(), m.who.Org); !fault.Is(err, fault.Conflict) {
+				t.Fatalf("got %v while a post is being sent, want Conflict", err)
+			}
+			rows, left := m.rows()["media"], m.existing([]string{files[0].BlobKey()})
+			if strings.Contains(rows, "\n") || !strings.Contains(rows, files[attached].ID.String()) || len(left) != 1 {
+				t.Fatalf("the rows %s and the bytes %v are left, want what is being sent", rows, left)
+			}
+			r.Clock(`update post set claim_until = now() where id = $1`, sent)
+			_, err := m.posts().Purge(t.Context(), m.who.Org)
+			r.OK(err)
+			m.expectNothing([]string{files[0].BlobKey()})
+		})
+	}
+}
+
 // failingFiles is a blob store whose Delete calls fail first, which may return an error.
 type failingFiles struct {
 	blob.Store

@@ -9,6 +9,7 @@ import (
 
 	"crier/platform/fault"
 	"crier/platform/id"
+	"crier/platform/pg"
 	"crier/platform/secret"
 	"crier/publishing"
 	publishingmedia "crier/publishing/media"
@@ -19,8 +20,8 @@ import (
 // originalName is in characters.
 const originalName = 255
 
-// Upload stores a file and returns its row. If the organization has a file with the same bytes, it returns that one and
-// stores nothing. It returns Invalid for a file that is of no known kind or incomplete, and TooLarge for one that is
+// Upload stores a file and returns its row. If the organization has a file with the same bytes, the two share the stored
+// bytes and nothing else. It returns Invalid for a file that is of no known kind or incomplete, and TooLarge for one that is
 // larger than its limit or than the rest of the organization's storage. The content is stored before the row, so that a
 // crash leaves content that is never served, which CollectFiles deletes.
 func (s *Media) Upload(
@@ -52,7 +53,7 @@ func (s *Media) save(ctx context.Context, op string, p tenancy.Principal, u uplo
 		return publishing.Medium{}, internal(op, err)
 	}
 	m := publishing.Medium{
-		ID: id.New[publishing.MediaTag](), Org: p.Org, Key: key, Name: publishingmedia.Name(u.name),
+		ID: id.New[publishing.MediaTag](), Org: p.Org, Key: key, Blob: key, Name: publishingmedia.Name(u.name),
 		Ext: kind.Ext, ContentType: kind.ContentType, Width: kind.Width, Height: kind.Height,
 		OriginalName: storableName(u.name), CreatedAt: s.deps.Clock.Now(),
 	}
@@ -75,15 +76,29 @@ func (s *Media) save(ctx context.Context, op string, p tenancy.Principal, u uplo
 	}
 	stored, err := s.store.SaveMedium(ctx, m, hash.Sum(nil), s.cfg.MaxStorage)
 	if err != nil {
-		return publishing.Medium{}, errors.Join(saveFault(op, err), s.deleteBlob(ctx, m))
+		return publishing.Medium{}, s.unsaved(ctx, op, m, err)
 	}
-	if stored.ID == m.ID {
-		return m, nil
+	if stored.Blob == m.Blob {
+		return stored, nil
 	}
 	if err := s.deleteBlob(ctx, m); err != nil {
 		s.deps.Log.WarnContext(ctx, "the second copy of a file is deleted later", "org", p.Org, "error", err)
 	}
 	return stored, nil
+}
+
+// unsaved returns the fault of a file whose row may be missing. It deletes the bytes if no row can name them. Otherwise
+// other files may share them already, and CollectFiles deletes them if nothing names them.
+func (s *Media) unsaved(ctx context.Context, op string, m publishing.Medium, err error) error {
+	failure := internal(op, err)
+	full := errors.Is(err, publishingstore.ErrStorageFull)
+	if full {
+		failure = storageFull(op)
+	}
+	if full || pg.IsRolledBack(err) || pg.IsOrgBusy(err) {
+		return errors.Join(failure, s.deleteBlob(ctx, m))
+	}
+	return failure
 }
 
 // deleteBlob deletes the bytes of a file, also when ctx has ended. CollectFiles deletes what it could not.
@@ -113,13 +128,6 @@ func (s *Media) maxSize(m publishing.Medium) int64 {
 		return s.cfg.MaxVideo
 	}
 	return s.cfg.MaxImage
-}
-
-func saveFault(op string, err error) error {
-	if errors.Is(err, publishingstore.ErrStorageFull) {
-		return storageFull(op)
-	}
-	return internal(op, err)
 }
 
 func storageFull(op string) error {

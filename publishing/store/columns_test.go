@@ -41,7 +41,7 @@ func TestColumns_AreThoseOfTheStatements(t *testing.T) {
 		followersOf: tags[postRow](), templatePosts: tags[postRow](),
 		groupStatus: tags[PostStatus](), partsOf: tags[partRow](), settingsOf: tags[settingsRow](),
 		attachmentsOf: tags[attachmentRow](), workMedia: tags[attachmentRow](), mediaFind: tags[mediumRow](),
-		mediaByHash: tags[mediumRow](), mediaList: tags[mediumRow](), mediaAlt: tags[mediumRow](), mediaLock: tags[mediumRow](),
+		mediaList: tags[mediumRow](), mediaAlt: tags[mediumRow](), mediaLock: tags[mediumRow](),
 		eventsOf: tags[publishing.Event](), heldPosts: tags[heldRow](),
 		channelList: tags[listedChannel](), channelsByID: tags[listedChannel](), channelsOf: tags[listedChannel](),
 		findUnknown: tags[unknownRow](), claimUnknown: tags[ClaimedUnknown](),

@@ -6,7 +6,6 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
-	"github.com/jackc/pgx/v5/pgconn"
 
 	"crier/platform/pg"
 	"crier/publishing"
@@ -18,6 +17,7 @@ type mediumRow struct {
 	ID           publishing.MediaID `db:"id"`
 	Org          tenancy.OrgID      `db:"org_id"`
 	Key          string             `db:"key"`
+	Blob         string             `db:"blob"`
 	Name         string             `db:"name"`
 	Ext          string             `db:"ext"`
 	ContentType  string             `db:"content_type"`
@@ -47,14 +47,16 @@ type attachmentRow struct {
 
 var attachmentColumns = "t.part_id, t.alt, " + mediaColumns
 
-// storedBytes has the condition of the index media_org, which has all that it reads.
-const storedBytes = `select coalesce(sum(size), 0)::bigint from media
-where org_id = $1 and deleted_at is null and size > 0`
+// storedBytes counts the bytes that files share once. It has the condition of the index media_blob, which has all that
+// it reads.
+const storedBytes = `select coalesce(sum(size), 0)::bigint from (
+  select distinct on (blob) size from media where org_id = $1 and deleted_at is null and size > 0 order by blob) x`
 
 const mediaStored = `-- publishing.MediaStored
 ` + storedBytes
 
-// StoredBytes returns the number of bytes of the files of an organization. It returns pg.ErrOrgBusy or the error of
+// StoredBytes returns the number of bytes that an organization has in the file store: files with the same bytes count
+// once. It returns pg.ErrOrgBusy or the error of
 // Postgres.
 func (s *Store) StoredBytes(ctx context.Context, org tenancy.OrgID) (bytes int64, err error) {
 	err = s.db.Read(ctx, org.UUID(), func(b *pgx.Batch) {
@@ -63,59 +65,57 @@ func (s *Store) StoredBytes(ctx context.Context, org tenancy.OrgID) (bytes int64
 	return bytes, err
 }
 
-const mediaInsert = `-- publishing.MediaInsert
-insert into media (org_id, id, key, name, ext, content_type, size, width, height, duration_ms, original_name, sha256,
-  created_at)
-select $1, $2, $3, $4, $5, $6, $7::bigint, $8, $9, $10, $11, $12, $13
-where $14::bigint = 0 or (` + storedBytes + `) + $7::bigint <= $14
-on conflict (org_id, sha256) where deleted_at is null and sha256 is not null do nothing`
+// mediaShare makes uploads and deletions of an organization follow each other, so that no upload begins to share bytes
+// that are about to be deleted.
+const mediaShare = `-- publishing.MediaShare
+select pg_advisory_xact_lock(hashtextextended('media/' || $1, 0))`
 
-var mediaByHash = `-- publishing.MediaByHash
-select ` + mediaColumns + ` from media m
-where m.org_id = $1 and m.sha256 = $2 and m.deleted_at is null`
+const mediaInsert = `-- publishing.MediaInsert
+with same as (
+  select blob from media where org_id = $1 and sha256 = $12 and deleted_at is null limit 1)
+insert into media (org_id, id, key, name, ext, content_type, size, width, height, duration_ms, original_name, sha256,
+  created_at, blob)
+select $1, $2, $3, $4, $5, $6, $7::bigint, $8, $9, $10, $11, $12, $13, coalesce((select blob from same), $15)
+where $14::bigint = 0 or exists (select from same) or (` + storedBytes + `) + $7::bigint <= $14
+returning blob`
 
 // ErrStorageFull means that a file would take its organization over the limit that was given to SaveMedium, which has
 // then inserted no row. The bytes of the file are stored all the same.
 var ErrStorageFull = errors.New("the storage of the organization is full")
 
-// SaveMedium inserts a file whose bytes are stored already, and returns it. If the organization has a file with the same
-// SHA-256 it inserts nothing and returns that one, whose ID differs. It returns ErrStorageFull when the files of the
-// organization would have more than most bytes in all; 0 means no limit. A file that is inserted at the same time is
-// not counted. A file without a hash is never equal to another one.
+// SaveMedium inserts a file whose bytes are stored already, as m.Blob, and returns it. If the organization has a file
+// with the same SHA-256, the returned one has its Blob instead, and nothing names the given one. It returns
+// ErrStorageFull when the organization would have more than most bytes in the file store; 0 means no limit. A file
+// without a hash is never equal to another one.
 func (s *Store) SaveMedium(
 	ctx context.Context, m publishing.Medium, hash []byte, most int64,
 ) (publishing.Medium, error) {
-	saved := false
-	var same []publishing.Medium
+	var blobs []string
 	err := s.db.WriteOrg(ctx, m.Org.UUID(), func(b *pgx.Batch) {
+		b.Queue(mediaShare, m.Org.String())
 		b.Queue(mediaInsert, m.Org, m.ID, m.Key, m.Name, m.Ext, m.ContentType, m.Size, m.Width, m.Height, m.DurationMS,
-			m.OriginalName, hash, m.CreatedAt, most).Exec(func(tag pgconn.CommandTag) error {
-			saved = tag.RowsAffected() == 1
-			return nil
-		})
-		b.Queue(mediaByHash, m.Org, hash).Query(into(&same, scanMedium))
+			m.OriginalName, hash, m.CreatedAt, most, m.Blob).Query(into(&blobs, pgx.RowTo[string]))
 	})
-	switch {
-	case err != nil:
+	if err != nil {
 		return publishing.Medium{}, err
-	case saved:
-		return m, nil
-	case len(same) == 0:
+	}
+	if len(blobs) == 0 {
 		return publishing.Medium{}, ErrStorageFull
 	}
-	return same[0], nil
+	m.Blob = blobs[0]
+	return m, nil
 }
 
 // The role that serves files reads these columns only.
 const mediaByKey = `-- publishing.MediaByKey
-select org_id, id, key, name, ext, content_type, size from media where key = $1 and deleted_at is null`
+select org_id, id, key, blob, name, ext, content_type, size from media where key = $1 and deleted_at is null`
 
 // MediumByKey returns the file of any organization with an unguessable key, or pgx.ErrNoRows. Width, Height,
 // OriginalName and CreatedAt are not set.
 func (s *Store) MediumByKey(ctx context.Context, key string) (m publishing.Medium, err error) {
 	err = s.db.WriteRole(ctx, pg.Gate, func(b *pgx.Batch) {
 		b.Queue(mediaByKey, key).QueryRow(func(row pgx.Row) error {
-			return row.Scan(&m.Org, &m.ID, &m.Key, &m.Name, &m.Ext, &m.ContentType, &m.Size)
+			return row.Scan(&m.Org, &m.ID, &m.Key, &m.Blob, &m.Name, &m.Ext, &m.ContentType, &m.Size)
 		})
 	})
 	return m, err

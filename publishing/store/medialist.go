@@ -65,13 +65,12 @@ var mediaLock = `-- publishing.MediaLock
 select ` + mediaColumns + ` from media m where m.id = $1 and m.deleted_at is null for update`
 
 // LockMedium returns a file, or none if there is no such file. Until the end of the transaction no other one attaches
-// it. It returns the error of Postgres.
-func (t *Tx) LockMedium(ctx context.Context, medium publishing.MediaID) ([]publishing.Medium, error) {
-	rows, err := t.tx.Query(ctx, mediaLock, medium)
-	if err != nil {
-		return nil, err
-	}
-	return pgx.CollectRows(rows, scanMedium)
+// it, and no upload begins to share its bytes. It returns the error of Postgres.
+func (t *Tx) LockMedium(ctx context.Context, medium publishing.MediaID) (found []publishing.Medium, err error) {
+	b := &pgx.Batch{}
+	b.Queue(mediaShare, t.org.String())
+	b.Queue(mediaLock, medium).Query(into(&found, scanMedium))
+	return found, t.tx.SendBatch(ctx, b).Close()
 }
 
 const mediaDelete = `-- publishing.MediaDelete
@@ -88,6 +87,15 @@ update media m set deleted_at = now() where m.id = $1 and not exists (
 func (t *Tx) DeleteMedium(ctx context.Context, medium publishing.MediaID) (bool, error) {
 	tag, err := t.tx.Exec(ctx, mediaDelete, medium)
 	return tag.RowsAffected() == 1, err
+}
+
+const mediaSharing = `-- publishing.MediaSharing
+select exists (select from media where org_id = $1 and blob = $2 and deleted_at is null and size > 0)`
+
+// IsBlobUsed returns whether a file of the organization that is not deleted has the blob. It returns the error of
+// Postgres.
+func (t *Tx) IsBlobUsed(ctx context.Context, blob string) (used bool, err error) {
+	return used, t.tx.QueryRow(ctx, mediaSharing, t.org, blob).Scan(&used)
 }
 
 // mediaHeld locks the files of a group against LockMedium.
@@ -134,7 +142,8 @@ select greatest(
   (select created_at from media where org_id = $1 and deleted_at is not null order by id desc limit 1))`
 
 	blobsOfMedia = `-- publishing.BlobsOfMedia
-select org_id || '/' || key from media where org_id = $1 and key = any ($2) and deleted_at is null`
+select distinct org_id || '/' || blob from media
+where org_id = $1 and blob = any ($2) and deleted_at is null and size > 0`
 
 	blobsOfPictures = `-- publishing.BlobsOfPictures
 select d.blob_key from derived_picture d join media m on m.org_id = d.org_id and m.id = d.media_id
@@ -151,8 +160,8 @@ type BlobUse struct {
 	Used map[string]bool
 }
 
-// UsedBlobs returns those blob keys that rows of an organization name, of files with the given keys and of pictures that
-// are derived from them. It returns pg.ErrOrgBusy or the error of Postgres.
+// UsedBlobs returns those blob keys that rows of an organization name, of files with the given blobs and of pictures that
+// are derived from files with the given keys. It returns pg.ErrOrgBusy or the error of Postgres.
 func (s *Store) UsedBlobs(ctx context.Context, org tenancy.OrgID, keys []string) (out BlobUse, err error) {
 	err = s.db.Read(ctx, org.UUID(), func(b *pgx.Batch) {
 		out = BlobUse{Used: map[string]bool{}}

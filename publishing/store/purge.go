@@ -193,7 +193,8 @@ type StoredFile struct {
 	Spec string `db:"spec"`
 	// Attempts is the number of attempts at a picture.
 	Attempts int `db:"attempts"`
-	// Key is publishing.Medium.Key of the medium.
+	// Key is publishing.Medium.Key of the medium of a picture. Of a medium it is Blob, or empty if another medium keeps
+	// the bytes.
 	Key string `db:"key"`
 }
 
@@ -208,8 +209,11 @@ func (f StoredFile) String() string {
 // BlobKeys returns the keys under which the row may have files: of a picture one for each attempt, most of which do not
 // exist.
 func (f StoredFile) BlobKeys(org tenancy.OrgID) []string {
-	m := publishing.Medium{Org: org, Key: f.Key}
-	if f.Spec == "" {
+	m := publishing.Medium{Org: org, Key: f.Key, Blob: f.Key}
+	switch {
+	case f.Key == "":
+		return nil
+	case f.Spec == "":
 		return []string{m.BlobKey()}
 	}
 	keys := make([]string, f.Attempts)
@@ -221,6 +225,13 @@ func (f StoredFile) BlobKeys(org tenancy.OrgID) []string {
 
 // unattached is the condition that no part has the medium m.
 const unattached = `not exists (select from attachment a where a.org_id = m.org_id and a.media_id = m.id)`
+
+// keptBytes is the condition that another medium keeps the bytes of the medium m: one that a part has, or one that is
+// deleted later. So the last of several goes with the bytes.
+const keptBytes = `exists (select from media o
+  where o.org_id = m.org_id and o.blob = m.blob and o.id <> m.id and o.deleted_at is null and o.size > 0
+    and (o.id > m.id or m.deleted_at is not null
+      or exists (select from attachment a where a.org_id = o.org_id and a.media_id = o.id)))`
 
 // findOwnedPictures leaves out a picture while a process may be writing its file.
 const findOwnedPictures = `-- publishing.FindOwnedPictures
@@ -234,8 +245,8 @@ order by d.media_id, d.spec limit $4`
 // not in the order of their ids among those of all organizations. Those that are marked as deleted have no index.
 func ownedMedia(name, kind string) string {
 	return `-- publishing.` + name + `
-select m.id as media_id, '' as spec, 0 as attempts, m.key from (
-  select org_id, id, key from media where org_id = $1 and ` + kind + ` offset 0) m
+select m.id as media_id, '' as spec, 0 as attempts, case when ` + keptBytes + ` then '' else m.blob end as key from (
+  select org_id, id, blob, deleted_at from media where org_id = $1 and ` + kind + ` offset 0) m
 where (m.id, '') > (` + beforeAll + `, $3) and ` + unattached + `
   and not exists (select from derived_picture d where d.org_id = m.org_id and d.media_id = m.id)
 order by m.id limit $4`

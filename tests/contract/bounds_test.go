@@ -255,12 +255,14 @@ func TestUpload_StorageOfOrganizationIsLimited(t *testing.T) {
 	file := gifImage(t)
 	r := start(t, map[string]string{"ORG_MAX_STORAGE_BYTES": "1500"})
 	o, other := r.organization(t), r.organization(t)
-	stored := 0
-	for stored+len(file) <= 1500 {
+	for range 1500/len(file) + 1 { // the same bytes count once
 		o.upload(t, "a.gif", file).want(t, http.StatusCreated)
-		stored += len(file)
-		file = append(file, 0) // the same bytes are stored once
 	}
+	for stored := len(file); stored+len(file)+1 <= 1500; stored += len(file) {
+		file = append(file, 0)
+		o.upload(t, "a.gif", file).want(t, http.StatusCreated)
+	}
+	file = append(file, 0)
 	o.upload(t, "a.gif", file).want(t, http.StatusRequestEntityTooLarge)
 	other.upload(t, "a.gif", file).want(t, http.StatusCreated)
 }

@@ -43,7 +43,7 @@ func TestLibrary(t *testing.T) {
 		"files are listed in pages and searched":        testListed,
 		"a file is deleted unless a post needs it":      testDeleted,
 		"a deleted file leaves a draft that cannot run": testDeletedOfDraft,
-		"the same bytes are one file":                   testSameBytes,
+		"the same bytes are files apart":                testSameBytes,
 		"posts get the alternative text of a file":      testAlt,
 		"own videos are played without a session":       testOwnStream,
 	})
@@ -115,13 +115,16 @@ func testSameBytes(t *testing.T, r *rig) {
 	t.Parallel()
 	o := r.organization(t)
 	first := o.stored(t, "a.png", png(t))
-	if second := o.stored(t, "b.png", png(t)); second.ID != first.ID || second.URL != first.URL {
-		t.Errorf("the same bytes are %+v and %+v, want one file", first, second)
+	second := o.stored(t, "b.png", png(t))
+	if second.ID == first.ID || second.URL == first.URL || second.Name != "b.png" {
+		t.Errorf("the same bytes are %+v and %+v, want two files", first, second)
 	}
 	if other := r.organization(t).stored(t, "a.png", png(t)); other.ID == first.ID || other.URL == first.URL {
 		t.Error("another organization got the same file")
 	}
 	o.do(t, http.MethodDelete, "/media/"+first.ID, nil).want(t, http.StatusOK)
+	served(t, org{rig: o.rig, prefix: strings.TrimPrefix(second.URL, base)}, png(t), "image/png")
+	o.do(t, http.MethodDelete, "/media/"+second.ID, nil).want(t, http.StatusOK)
 	again := o.stored(t, "a.png", png(t))
 	if again.ID == first.ID || again.URL == first.URL {
 		t.Error("a deleted file came back")
@@ -193,6 +196,6 @@ func TestMedia_InBucket(t *testing.T) {
 		"other files are refused":                         testRefused,
 		"a file with a wrong key or name is not found":    testWrongFile,
 		"a file is deleted unless a post needs it":        testDeleted,
-		"the same bytes are one file":                     testSameBytes,
+		"the same bytes are files apart":                  testSameBytes,
 	})
 }

@@ -114,8 +114,15 @@ func TestUploadFromURL_StoresAsUpload(t *testing.T) {
 	for name, address := range map[string]string{
 		"the same bytes": server.URL + "/other.png", "a redirect": server.URL + "/again", "its own address": first.URL,
 	} {
-		if again := read[medium](t, fetch(o, m{"url": address}).want(t, http.StatusCreated)); again.ID != first.ID {
-			t.Errorf("%s: the file is %s, want %s", name, again.ID, first.ID)
+		again := read[medium](t, fetch(o, m{"url": address}).want(t, http.StatusCreated))
+		if again.ID == first.ID || again.URL == first.URL {
+			t.Errorf("%s: the file is %s at %s, want one of its own", name, again.ID, again.URL)
+		}
+		o.do(t, http.MethodDelete, "/media/"+again.ID, nil).want(t, http.StatusOK)
+		file := o
+		file.prefix, file.key = strings.TrimPrefix(first.URL, base), ""
+		if got := file.get(t, "").want(t, http.StatusOK); got.Body != string(picture) {
+			t.Errorf("%s: the first file has %d bytes after the deletion, want %d", name, len(got.Body), len(picture))
 		}
 	}
 	if theirs := read[medium](t, fetch(other, m{"url": server.URL + "/cat.png"}).want(t, http.StatusCreated)); theirs.ID == first.ID {

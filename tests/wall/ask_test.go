@@ -102,7 +102,7 @@ func newTenantFixture(t *testing.T, db *pg.DB) tenantFixture {
 	must(t, err)
 	size := 1 + rand.Int64N(1<<40) // unique, so that it identifies the organization
 	e.medium = publishing.Medium{
-		ID: id.New[publishing.MediaTag](), Org: e.org, Key: e.org.String(), Name: "f", Ext: "png",
+		ID: id.New[publishing.MediaTag](), Org: e.org, Key: e.org.String(), Blob: e.org.String(), Name: "f", Ext: "png",
 		ContentType: "image/png", Size: size, CreatedAt: now,
 	}
 	_, err = things.SaveMedium(t.Context(), e.medium, nil, 0)
@@ -620,6 +620,10 @@ func listQuestions(s *publishingstore.Store) map[string]question {
 		"Tx.DeleteMedium": inOrg(s, func(t *testing.T, tx *publishingstore.Tx, th tenantFixture) (bool, error) {
 			deleted, err := tx.DeleteMedium(t.Context(), th.medium.ID)
 			return !deleted, err
+		}),
+		"Tx.IsBlobUsed": inOrg(s, func(t *testing.T, tx *publishingstore.Tx, th tenantFixture) (bool, error) {
+			used, err := tx.IsBlobUsed(t.Context(), th.medium.Blob)
+			return !used, err
 		}),
 		"Tx.HoldMedia": inOrg(s, func(t *testing.T, tx *publishingstore.Tx, th tenantFixture) (bool, error) {
 			all, err := tx.HoldMedia(t.Context(), th.post.Group)

@@ -37,8 +37,6 @@ var repetitions = []repetition{
 		Text: "Only without secret: a secret that is sent twice replaces itself, and the one before it signs " +
 			"no longer.",
 	},
-	{Operation: "upload", Effect: EffectSame, Text: "The same bytes are one file of the organization."},
-	{Operation: "upload-from-url", Effect: EffectSame, Text: "If the address has the same bytes as before."},
 
 	{Operation: "create-tag", Effect: EffectRefused, Text: "409: a tag has this name. Find it in the list of tags."},
 	{Operation: "delete-approval", Effect: EffectRefused, Text: "409: the request has ended."},
@@ -84,6 +82,11 @@ var repetitions = []repetition{
 			"deliveries are signed with the last two.",
 	},
 	{Operation: "test-webhook", Effect: EffectAgain, Text: "It sends another test."},
+	{
+		Operation: "upload", Effect: EffectAgain,
+		Text: "It makes another file, with a name and an address of its own. The same bytes are stored once and count once.",
+	},
+	{Operation: "upload-from-url", Effect: EffectAgain, Text: "It makes another file, as a second upload does."},
 	{Operation: "trigger-tool", Effect: EffectAgain, Text: "What happens depends on the tool and the platform."},
 }
 
