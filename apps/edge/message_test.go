@@ -2,6 +2,7 @@ package edge_test
 
 import (
 	"net/url"
+	"strings"
 	"testing"
 	"time"
 
@@ -25,11 +26,54 @@ func TestBody_FaultsAreReadable(t *testing.T) {
 	s := start(t, nil)
 	for body, words := range map[string]string{
 		`{"status":"published"}`: "status must be one of: draft, schedule", `{"status":5}`: "status must be a string", `{"status":"draft","republish":1}`: "republish must be true or false",
-		`{`: "body must be valid JSON", `[]`: "body must be an object", "\xef\xbb\xbf": "body is required", "\xef\xbb\xbf{}": "status is required",
+		`{`: "body must be valid JSON: unexpected end of JSON input", `[]`: "body must be an object", "\xef\xbb\xbf": "body is required", "\xef\xbb\xbf{}": "status is required",
 	} {
 		want(t, s.api(t, "PUT", "/public/v1/posts/p/status", body), 400, `"msg":"`+words+`"`)
 	}
 	want(t, s.api(t, "POST", "/integrations/social-connect/sandbox", `{"state":"","code":""}`), 400, "state must be a string with a length of at least 1")
+}
+
+// An error of the decoder names the member and what it takes, on routes of sessions and of keys.
+func TestBody_FaultsOfTheDecoderNameTheMember(t *testing.T) {
+	t.Parallel()
+	s := start(t, nil)
+	const plan, whole = "/integrations/c/queue-plan", "must be a whole number from -9223372036854775808 to 9223372036854775807"
+	for _, v := range []struct{ method, path, body, words string }{
+		{method: "PUT", path: plan, body: `{"time":[{"time":9223372036854775808}]}`, words: "time.0.time " + whole},
+		{method: "PUT", path: plan, body: `{"time":[{"time":1e400}]}`, words: "time.0.time must be a number of at most 64 bits"},
+		{method: "PUT", path: plan, body: `{"time":[{"time":1},{"time":"1"}]}`, words: "time.1.time must be a whole number"},
+		{method: "PUT", path: plan, body: `{"time":[{"time":1.5}]}`, words: "time.0.time must be a whole number"},
+		{method: "PUT", path: plan, body: `{"time":[{"time":null}]}`, words: "time.0.time must be a whole number"},
+		{method: "PUT", path: plan, body: `{"time":[]} {}`, words: "body must be valid JSON: invalid character '{' after top-level value"},
+		{method: "PUT", path: plan, body: "{\"time\":\"\xff\"}", words: "body must be UTF-8"},
+		{method: "POST", path: "/user/api-key/rotate", body: `{"overlapHours":1e30}`, words: "overlapHours must be a number <= 72"},
+	} {
+		want(t, s.call(t, v.method, v.path, v.body, "auth", adminSession, "Content-Type", "application/json"), 400, v.words)
+		if strings.HasPrefix(v.path, plan) {
+			want(t, s.api(t, v.method, "/public/v1"+v.path, v.body), 400, v.words)
+		}
+	}
+	for query, words := range map[string]string{
+		"99999999999999999999": "limit must be a whole number of at most 64 bits", "1.5": "limit must be a whole number",
+		"1000": "limit must be a number <= 50",
+	} {
+		want(t, s.api(t, "GET", "/public/v1/webhooks/w/deliveries?limit="+query, ""), 400, words)
+	}
+	post := strings.Replace(goodPost, `"type"`, `"inter":1e30,"type"`, 1)
+	want(t, s.api(t, "POST", "/public/v1/posts", post), 400, "inter must be a whole number of at most 64 bits")
+}
+
+func TestBody_WholeNumbersHaveSeveralForms(t *testing.T) {
+	t.Parallel()
+	s := start(t, nil)
+	for _, number := range []string{"1000", "1000.0", "1e3", "1.0E+3", "10000e-1"} {
+		body := `{"time":[{"time":` + number + `}]}`
+		want(t, s.call(t, "PUT", "/integrations/c/queue-plan", body, "auth", goodSession, "Content-Type", "application/json"), 200)
+		want(t, s.api(t, "PUT", "/public/v1/integrations/c/queue-plan", body), 200)
+	}
+	for _, number := range []string{"30", "30.0", "3e1"} {
+		want(t, s.api(t, "POST", "/public/v1/posts", strings.Replace(goodPost, `"type"`, `"inter":`+number+`,"type"`, 1)), 201)
+	}
 }
 
 func TestCreate_UnstorableTextIsFieldFault(t *testing.T) {

@@ -3,8 +3,11 @@ package appapi
 import (
 	"bytes"
 	"encoding/json"
+	"strconv"
 
 	"github.com/danielgtaylor/huma/v2"
+
+	"crier/apps/edge/route"
 )
 
 // Timezone is the time zone of a channel in a request, text or a number. tenancy.ParseZone parses it.
@@ -41,6 +44,9 @@ func unmarshalZone(data []byte, to *string) error {
 	var number json.Number
 	if err := json.Unmarshal(data, &number); err != nil {
 		return err
+	}
+	if whole, ok := route.ParseWhole(number.String()); ok { // also one that is written like 60.0
+		number = json.Number(strconv.FormatInt(whole, 10))
 	}
 	*to = number.String()
 	return nil

@@ -1,7 +1,9 @@
 package problem
 
 import (
+	"cmp"
 	"errors"
+	"fmt"
 	"net/http"
 	"regexp"
 	"strings"
@@ -11,8 +13,23 @@ import (
 
 var (
 	index   = regexp.MustCompile(`\[(\d+)\]`)
+	digits  = regexp.MustCompile(`^[+-]?[0-9]+$`)
 	missing = regexp.MustCompile(`^expected required property (.+) to be present$`)
 )
+
+// notDecoded begins the messages of DecodeError. huma keeps only the text of an error of the decoder.
+const notDecoded = "the body cannot be decoded: "
+
+// DecodeError says why a body cannot be decoded.
+type DecodeError struct {
+	// Field is the path of the member, such as posts.0.value, and empty for the body.
+	Field string
+	// Rule is what the field must be, such as "must be a string".
+	Rule string
+}
+
+// Error returns the field and the rule in a form that FromHuma knows.
+func (e DecodeError) Error() string { return notDecoded + cmp.Or(e.Field, "body") + " " + e.Rule }
 
 // FromHuma returns the body of an error that huma found. Its 422 and 415 become 400, and a 5xx does not show its cause.
 func FromHuma(status int, msg string, errs ...error) huma.StatusError {
@@ -56,13 +73,16 @@ func rule(d *huma.ErrorDetail) string {
 	if m := missing.FindStringSubmatch(d.Message); m != nil {
 		return strings.TrimPrefix(field+"."+m[1], "body.") + " is required"
 	}
-	if d.Location == "body" && !strings.HasPrefix(d.Message, "expected ") { // an error of the JSON parser
-		return "body must be valid JSON"
+	if text, ok := strings.CutPrefix(d.Message, notDecoded); ok {
+		return text
+	}
+	if d.Message == "invalid integer" && digits.MatchString(fmt.Sprint(d.Value)) {
+		return field + " must be a whole number of at most 64 bits"
 	}
 	text := strings.ReplaceAll(d.Message, `"`, "")
 	for _, swap := range [][2]string{
 		{"invalid integer", "must be a whole number"}, {"expected integer", "must be a whole number"},
-		{"invalid boolean", "must be true or false"}, {"expected boolean", "must be true or false"},
+		{"invalid float", "must be a number"}, {"invalid boolean", "must be true or false"}, {"expected boolean", "must be true or false"},
 		{"expected value to be one of", "must be one of"},
 		{"expected length >=", "must be a string with a length of at least"},
 		{"expected length <=", "must be a string with a length of at most"},

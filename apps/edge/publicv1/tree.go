@@ -3,12 +3,14 @@ package publicv1
 import (
 	"bytes"
 	"encoding/json"
+	"math"
 	"slices"
 	"strconv"
 	"unicode/utf8"
 
 	"github.com/tidwall/gjson"
 
+	"crier/apps/edge/route"
 	"crier/platform/fault"
 	"crier/publishing"
 )
@@ -145,11 +147,12 @@ func (n node) number() int {
 	case n.null(), n.value.Type == gjson.String && n.value.String() == "":
 		return 0
 	case n.value.Type == gjson.Number:
-		if i, err := strconv.Atoi(n.value.Raw); err == nil {
-			return i
+		if i, ok := route.ParseWhole(n.value.Raw); ok {
+			return int(i)
 		}
-		if f := n.value.Float(); f == float64(int32(f)) {
-			return int(f)
+		if f := n.value.Float(); f == math.Trunc(f) {
+			n.addFault("must be a whole number of at most 64 bits")
+			return 0
 		}
 	}
 	n.addFault("must be a whole number")

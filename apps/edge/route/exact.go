@@ -2,31 +2,108 @@ package route
 
 import (
 	"encoding/json"
+	"errors"
+	"math"
 	"reflect"
+	"strconv"
 	"strings"
+	"unicode/utf8"
 
 	"github.com/danielgtaylor/huma/v2"
+
+	"crier/apps/edge/problem"
 )
 
-// exactJSON is the JSON of huma, but names of members are compared with regard to case: encoding/json stores "Role" in
-// the field role, behind the validation of the member role.
+// exactJSON is the JSON of huma with three differences. Names of members are compared with regard to case: encoding/json
+// stores "Role" in the field role, behind the validation of the member role. A whole number may be written like 1000.0 or
+// 1e3. Errors name the member.
 var exactJSON = huma.Format{Marshal: huma.DefaultJSONFormat.Marshal, Unmarshal: unmarshalExact}
 
 // unmarshalExact is json.Unmarshal without the members of objects that no field of their struct has exactly the name
-// of.
+// of. Its errors are problem.DecodeError.
 func unmarshalExact(data []byte, v any) error {
-	exact, err := dropInexact(data, reflect.TypeOf(v))
-	if err != nil {
-		return err
+	if !utf8.Valid(data) {
+		return problem.DecodeError{Rule: "must be UTF-8"}
 	}
-	return json.Unmarshal(exact, v)
+	exact, err := toExact(data, reflect.TypeOf(v))
+	if err != nil {
+		return decodeError(data, err)
+	}
+	if err := json.Unmarshal(exact, v); err != nil {
+		return decodeError(data, err)
+	}
+	return nil
+}
+
+// decodeError returns an error of the decoder in words for the client.
+func decodeError(data []byte, err error) error {
+	var known problem.DecodeError
+	var syntax *json.SyntaxError
+	var wrong *json.UnmarshalTypeError
+	switch {
+	case errors.As(err, &known):
+		return known
+	case errors.As(err, &syntax):
+		return problem.DecodeError{Rule: "must be valid JSON: " + syntax.Error()}
+	case !errors.As(err, &wrong):
+		return problem.DecodeError{Rule: "must be valid JSON"}
+	}
+	if field, found := findHuge(data); found {
+		return problem.DecodeError{Field: field, Rule: "must be a number of at most 64 bits"}
+	}
+	return problem.DecodeError{Field: wrong.Field, Rule: "must not be of the type " + strings.Fields(wrong.Value)[0]}
+}
+
+// findHuge returns the path of a number that no float64 can hold.
+func findHuge(data []byte) (path string, found bool) {
+	d := json.NewDecoder(strings.NewReader(string(data)))
+	d.UseNumber()
+	var v any
+	if d.Decode(&v) != nil {
+		return "", false
+	}
+	return hugeIn(v)
+}
+
+func hugeIn(v any) (path string, found bool) {
+	switch v := v.(type) {
+	case json.Number:
+		_, err := v.Float64()
+		return "", err != nil
+	case map[string]any:
+		for name, member := range v {
+			if path, found := hugeIn(member); found {
+				return joinPath(name, path), true
+			}
+		}
+	case []any:
+		for i, element := range v {
+			if path, found := hugeIn(element); found {
+				return joinPath(strconv.Itoa(i), path), true
+			}
+		}
+	}
+	return "", false
+}
+
+func joinPath(name, rest string) string { return strings.TrimSuffix(name+"."+rest, ".") }
+
+// within adds the name of a member, or the index of an element, to the field of an error.
+func within(name string, err error) error {
+	var known problem.DecodeError
+	if errors.As(err, &known) {
+		known.Field = joinPath(name, known.Field)
+		return known
+	}
+	return err
 }
 
 var unmarshaler = reflect.TypeFor[json.Unmarshaler]()
 
-// dropInexact returns JSON for a value of a type without the members whose names are not exactly those of its structs.
-// JSON that does not fit the type stays as it is. The error is that of JSON that is not valid.
-func dropInexact(data json.RawMessage, t reflect.Type) (json.RawMessage, error) {
+// toExact returns JSON for a value of a type without the members whose names are not exactly those of its structs, and
+// with whole numbers in digits. JSON that does not fit the type stays as it is. It returns the error of encoding/json for
+// invalid JSON, and a problem.DecodeError for a whole number that is too large.
+func toExact(data json.RawMessage, t reflect.Type) (json.RawMessage, error) {
 	for t != nil && t.Kind() == reflect.Pointer && !t.Implements(unmarshaler) {
 		t = t.Elem()
 	}
@@ -46,9 +123,9 @@ func dropInexact(data json.RawMessage, t reflect.Type) (json.RawMessage, error) 
 				delete(members, name)
 				continue
 			}
-			exact, err := dropInexact(value, field)
+			exact, err := toExact(value, field)
 			if err != nil {
-				return nil, err
+				return nil, within(name, err)
 			}
 			members[name] = exact
 		}
@@ -59,15 +136,51 @@ func dropInexact(data json.RawMessage, t reflect.Type) (json.RawMessage, error) 
 			return nil, err
 		}
 		for i := range elements {
-			exact, err := dropInexact(elements[i], t.Elem())
+			exact, err := toExact(elements[i], t.Elem())
 			if err != nil {
-				return nil, err
+				return nil, within(strconv.Itoa(i), err)
 			}
 			elements[i] = exact
 		}
 		return json.Marshal(elements)
+	case t.Kind() == reflect.Int || t.Kind() == reflect.Int64:
+		return toDigits(data)
 	}
 	return data, nil
+}
+
+// toDigits returns a whole number in digits, and other JSON as it is.
+func toDigits(data json.RawMessage) (json.RawMessage, error) {
+	var number json.Number
+	if firstByte(data) == '"' || json.Unmarshal(data, &number) != nil || number == "" {
+		return data, nil
+	}
+	n, ok := ParseWhole(number.String())
+	if !ok {
+		return nil, problem.DecodeError{
+			Rule: "must be a whole number from -9223372036854775808 to 9223372036854775807",
+		}
+	}
+	return strconv.AppendInt(nil, n, 10), nil
+}
+
+// maxExact is the largest whole number up to which a float64 holds all of them.
+const maxExact = 1 << 53
+
+// ParseWhole returns the value of a JSON number that is whole, in whatever form: 1000, 1000.0 or 1e3. ok is false for
+// a fraction and for a number that needs more than 64 bits, or more than 53 in a form with an exponent.
+func ParseWhole(number string) (n int64, ok bool) {
+	digits, fraction, _ := strings.Cut(number, ".")
+	if strings.Trim(fraction, "0") == "" {
+		if n, err := strconv.ParseInt(digits, 10, 64); err == nil {
+			return n, true
+		}
+	}
+	f, err := strconv.ParseFloat(number, 64)
+	if err != nil || f != math.Trunc(f) || math.Abs(f) > maxExact {
+		return 0, false
+	}
+	return int64(f), true
 }
 
 // firstByte returns the first byte of JSON that is no space, 0 for none.
