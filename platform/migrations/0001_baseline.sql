@@ -225,6 +225,8 @@ create table mfa (
   secret       bytea not null check (octet_length(secret) <= 1024),
   -- Null: begun and not confirmed, so it counts for nothing.
   confirmed_at timestamptz,
+  -- SHA-256 of the session or the sign-in that began it. When the same one begins again it gets the same secret.
+  begun_by     bytea not null check (length(begun_by) = 32),
   -- The time step of the last accepted code. It and those before are refused.
   last_step    bigint not null default 0,
   -- Codes tried since the time, wrong ones and those under way.

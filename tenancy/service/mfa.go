@@ -1,6 +1,7 @@
 package service
 
 import (
+	"bytes"
 	"context"
 	"strings"
 	"time"
@@ -46,8 +47,8 @@ func (a *Accounts) MFAStatus(ctx context.Context, p tenancy.Principal) (out tena
 	return out, err
 }
 
-// BeginMFA returns a new second factor, which counts when ConfirmMFA has got a code of it. It returns fault.Conflict
-// when there is one.
+// BeginMFA returns a new second factor, which counts when ConfirmMFA has got a code of it. A session that begins twice
+// gets the same factor twice. It returns fault.Conflict when the person has a confirmed factor.
 func (a *Accounts) BeginMFA(ctx context.Context, p tenancy.Principal, proof tenancy.Proof) (tenancy.Secret, error) {
 	const op = "tenancy.BeginMFA"
 	_, _, err := a.provePassword(ctx, op, p, proof.Password) // there is no second factor yet
@@ -56,14 +57,16 @@ func (a *Accounts) BeginMFA(ctx context.Context, p tenancy.Principal, proof tena
 	}
 	var out tenancy.Secret
 	err = a.inPerson(ctx, op, p, func(tx *tenancystore.GateTx, person tenancy.Person) error {
-		out, err = a.beginFactor(ctx, tx, op, person)
+		out, err = a.beginFactor(ctx, tx, op, person, secret.HashToken(p.Session.String()))
 		return err
 	})
 	return out, err
 }
 
-func (a *Accounts) beginFactor(ctx context.Context, tx *tenancystore.GateTx, op string, person tenancy.Person) (
-	tenancy.Secret, error) {
+// beginFactor begins a second factor. by is the hash of the session or the sign-in.
+func (a *Accounts) beginFactor(
+	ctx context.Context, tx *tenancystore.GateTx, op string, person tenancy.Person, by []byte,
+) (tenancy.Secret, error) {
 	key, err := totp.Generate(totp.GenerateOpts{
 		Issuer: "Crier " + a.cfg.host(), AccountName: person.Email, Period: codePeriod, SecretSize: 20,
 	})
@@ -74,11 +77,22 @@ func (a *Accounts) beginFactor(ctx context.Context, tx *tenancystore.GateTx, op 
 	if err != nil {
 		return tenancy.Secret{}, err
 	}
-	err = tx.BeginFactor(ctx, person.ID, sealed, a.clock.Now())
+	stored, err := tx.BeginFactor(ctx, person.ID, sealed, a.clock.Now(), by)
 	if pg.IsNoRows(err) {
 		return tenancy.Secret{}, fault.New(fault.Conflict, op, "A second factor is enabled; disable it first.")
 	}
-	return tenancy.Secret{Text: key.Secret(), URL: key.URL()}, err
+	if err != nil {
+		return tenancy.Secret{}, err
+	}
+	if bytes.Equal(stored.Secret, sealed) {
+		return tenancy.Secret{Text: key.Secret(), URL: key.URL()}, nil
+	}
+	begun, err := a.deps.Keyring.Open(stored.Secret, person.ID.String())
+	if err != nil {
+		return tenancy.Secret{}, err
+	}
+	link := strings.Replace(key.URL(), "secret="+key.Secret(), "secret="+string(begun), 1)
+	return tenancy.Secret{Text: string(begun), URL: link}, nil
 }
 
 // ConfirmMFA enables the second factor that was begun, with its first code, and returns the recovery codes.

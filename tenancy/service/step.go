@@ -101,7 +101,7 @@ func (a *Accounts) BeginEnrollment(ctx context.Context, token string) (out tenan
 		if err != nil || refusal != nil {
 			return err
 		}
-		out, err = a.beginFactor(ctx, tx, op, person)
+		out, err = a.beginFactor(ctx, tx, op, person, secret.HashToken(token))
 		return err
 	})
 	return out, firstError(err, refusal)

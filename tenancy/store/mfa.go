@@ -30,13 +30,19 @@ func (t *GateTx) LockFactor(ctx context.Context, person tenancy.PersonID) (Facto
 }
 
 const factorBegin = `-- tenancy.FactorBegin
-insert into mfa (person_id, secret, tries_since) values ($1, $2, $3)
-on conflict (person_id) do update set secret = excluded.secret, last_step = 0 where mfa.confirmed_at is null`
+insert into mfa (person_id, secret, tries_since, begun_by) values ($1, $2, $3, $4)
+on conflict (person_id) do update set last_step = 0, begun_by = excluded.begun_by,
+  secret = case when mfa.begun_by = excluded.begun_by then mfa.secret else excluded.secret end
+where mfa.confirmed_at is null
+returning secret, confirmed_at, last_step, tries, tries_since`
 
-// BeginFactor stores a second factor that is not confirmed, in place of an earlier one. It returns pgx.ErrNoRows when
-// the person has a confirmed one. The tries remain.
-func (t *GateTx) BeginFactor(ctx context.Context, person tenancy.PersonID, sealed []byte, now time.Time) error {
-	return change(ctx, t.tx, factorBegin, person, sealed, now)
+// BeginFactor stores a second factor that is not confirmed and returns it. It replaces an earlier one, unless the same
+// by began that: then it returns the earlier one. It returns pgx.ErrNoRows when the person has a confirmed one. The tries
+// remain.
+func (t *GateTx) BeginFactor(
+	ctx context.Context, person tenancy.PersonID, sealed []byte, now time.Time, by []byte,
+) (Factor, error) {
+	return one[Factor](ctx, t.tx, factorBegin, person, sealed, now, by)
 }
 
 const factorConfirm = `-- tenancy.FactorConfirm
