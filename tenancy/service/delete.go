@@ -89,13 +89,14 @@ func (a *Accounts) markOwned(ctx context.Context, tx *tenancystore.GateTx, op st
 	return marked, nil
 }
 
-// restoreAccount undoes the deletion of an account, and of the organizations that it took along.
+// restoreAccount undoes the deletion of an account, and of the organizations that it took along. now is the time of the
+// database.
 func (a *Accounts) restoreAccount(ctx context.Context, tx *tenancystore.GateTx, person tenancy.Person,
-	from tenancy.Source) (restored []tenancy.OrgID, err error) {
+	now time.Time, from tenancy.Source) (restored []tenancy.OrgID, err error) {
 	if person.DeletedAt == nil {
 		return nil, nil
 	}
-	if a.graceIsOver(person.DeletedAt) {
+	if a.graceIsOver(person.DeletedAt, now) {
 		return nil, fault.New(fault.Gone, "tenancy.Restore", "The time in which the account could be restored is over.")
 	}
 	if restored, err = tx.DeletedWith(ctx, person.ID); err != nil {
@@ -118,12 +119,13 @@ func (a *Accounts) restoreAccount(ctx context.Context, tx *tenancystore.GateTx, 
 
 // isGone returns whether an account is only waiting to be purged.
 func (a *Accounts) isGone(p tenancy.Person) bool {
-	return p.DeletedAt != nil && a.graceIsOver(p.DeletedAt)
+	return p.DeletedAt != nil && a.graceIsOver(p.DeletedAt, a.clock.Now())
 }
 
-// graceIsOver returns whether what was requested to be deleted is being purged.
-func (a *Accounts) graceIsOver(deletedAt *time.Time) bool {
-	return !a.clock.Now().Before(deletedAt.Add(a.cfg.DeleteGrace))
+// graceIsOver returns whether a deletion cannot be undone any more. What undoes it decides by the time of the database: a
+// purge that has begun, see dueBefore, must not meet an undo that a slow clock allows.
+func (a *Accounts) graceIsOver(deletedAt *time.Time, now time.Time) bool {
+	return !now.Before(deletedAt.Add(a.cfg.DeleteGrace))
 }
 
 // DeleteOrganization requests the deletion of the principal's organization. It cannot be reached from then on, nothing of it
@@ -174,14 +176,18 @@ func (a *Accounts) RestoreOrganization(ctx context.Context, p tenancy.Principal,
 		return err
 	}
 	parsed, _ := id.Parse[tenancy.OrgTag](org)
-	err := a.inPerson(ctx, op, p, func(tx *tenancystore.GateTx, _ tenancy.Person) error {
+	now, err := a.databaseTime(ctx, op)
+	if err != nil {
+		return err
+	}
+	err = a.inPerson(ctx, op, p, func(tx *tenancystore.GateTx, _ tenancy.Person) error {
 		memberships, err := tx.Memberships(ctx, p.Person)
 		if err != nil {
 			return err
 		}
 		i := slices.IndexFunc(memberships, func(o tenancy.OrganizationOf) bool {
 			return o.ID == parsed && o.Role == tenancy.RoleSuperAdmin && !o.Disabled &&
-				o.DeletedAt != nil && !a.graceIsOver(o.DeletedAt)
+				o.DeletedAt != nil && !a.graceIsOver(o.DeletedAt, now)
 		})
 		if i < 0 {
 			return fault.New(fault.NotFound, op, "There is no such organization to be restored.")

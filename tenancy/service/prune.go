@@ -35,9 +35,9 @@ func (a *Accounts) PruneSessions(ctx context.Context, keep time.Duration) (int, 
 	return sweep.Run(ctx)
 }
 
-// PruneExpired deletes links, steps of sign-ins, states and devices that are over, and returns their number. It uses
-// short transactions with pauses between them, and a row that the database refuses to delete does not stop the others:
-// the first such error of each kind is returned at the end. It deletes nothing and returns an error when the clock of
+// PruneExpired deletes links, steps of sign-ins, states, devices and used requests that are over for every process, and
+// returns their number. It uses short transactions with pauses between them, and a row that the database refuses to delete
+// does not stop the others: the first such error of each kind is returned at the end. It deletes nothing and returns an error when the clock of
 // the process is wrong: see checkClock.
 func (a *Accounts) PruneExpired(ctx context.Context) (total int, err error) {
 	const op = "tenancy.PruneExpired"
@@ -45,9 +45,9 @@ func (a *Accounts) PruneExpired(ctx context.Context) (total int, err error) {
 		return 0, err
 	}
 	var faults []error
-	now := a.clock.Now()
+	before := a.clock.Now().Add(-2 * maxSkew) // the processes that use these rows may be behind as far as this one is ahead
 	for _, kind := range tenancystore.Expirables() {
-		n, err := a.pruneExpired(ctx, kind, now)
+		n, err := a.pruneExpired(ctx, kind, before)
 		total += n
 		if err != nil {
 			faults = append(faults, fmt.Errorf("%s: %w", kind, err))
@@ -56,16 +56,16 @@ func (a *Accounts) PruneExpired(ctx context.Context) (total int, err error) {
 	return total, asFault(op, errors.Join(faults...))
 }
 
-func (a *Accounts) pruneExpired(ctx context.Context, kind tenancystore.Expirable, now time.Time) (int, error) {
+func (a *Accounts) pruneExpired(ctx context.Context, kind tenancystore.Expirable, before time.Time) (int, error) {
 	sweep := batch.Sweep[tenancystore.ExpiredRow]{
 		Size: prunePage, PauseFactor: pruneRest, IsItemError: pg.IsRowError,
 		Find: func(
 			ctx context.Context, after tenancystore.ExpiredRow, limit int,
 		) ([]tenancystore.ExpiredRow, error) {
-			return a.store.FindExpired(ctx, kind, now, after, limit)
+			return a.store.FindExpired(ctx, kind, before, after, limit)
 		},
 		Do: func(ctx context.Context, rows []tenancystore.ExpiredRow) (int, error) {
-			return a.store.PruneExpired(ctx, kind, now, rows)
+			return a.store.PruneExpired(ctx, kind, before, rows)
 		},
 	}
 	return sweep.Run(ctx)
@@ -74,15 +74,21 @@ func (a *Accounts) pruneExpired(ctx context.Context, kind tenancystore.Expirable
 // maxSkew is by how much the clock of a process that purges may differ from that of the database.
 const maxSkew = 5 * time.Minute
 
-// checkClock returns fault.Unavailable when the clock of the process differs from that of the database by more than
-// maxSkew: what it takes for over may not be. A clock that was injected is never wrong.
-func (a *Accounts) checkClock(ctx context.Context, op string) error {
+// databaseTime returns the time of the database, which all processes share. A clock that was injected is never wrong.
+func (a *Accounts) databaseTime(ctx context.Context, op string) (time.Time, error) {
 	if a.clockInjected {
-		return nil
+		return a.clock.Now(), nil
 	}
-	database, err := a.store.Now(ctx)
+	now, err := a.store.Now(ctx)
+	return now, asFault(op, err)
+}
+
+// checkClock returns fault.Unavailable when the clock of the process differs from that of the database by more than
+// maxSkew: what it takes for over may not be.
+func (a *Accounts) checkClock(ctx context.Context, op string) error {
+	database, err := a.databaseTime(ctx, op)
 	if err != nil {
-		return asFault(op, err)
+		return err
 	}
 	skew := a.clock.Now().Sub(database).Round(time.Second)
 	if skew.Abs() > maxSkew {

@@ -24,8 +24,8 @@ const (
 	organizationsTime = 20 * time.Minute
 )
 
-// Purge deletes the organizations and accounts whose deletion was requested longer than DELETE_GRACE ago, with all that
-// they have, and returns their number. One that cannot be purged does not stop the others: the first such error is
+// Purge deletes the organizations and accounts whose deletion was requested longer than DELETE_GRACE and maxSkew ago, with
+// all that they have, and returns their number. One that cannot be purged does not stop the others: the first such error is
 // returned at the end, and a later call tries it again. A crash leaves the request in place.
 //
 // An organization that takes longer than its share of a call is left to the next one, which goes on with it. When the
@@ -65,7 +65,9 @@ func (a *Accounts) orgSweep() *batch.Sweep[tenancy.OrgID] {
 	}
 }
 
-func (a *Accounts) dueBefore() time.Time { return a.clock.Now().Add(-a.cfg.DeleteGrace) }
+// dueBefore returns before which time a deletion must have been requested. A restore is possible for DELETE_GRACE by the
+// clock of the database, and this process may be ahead of it by maxSkew.
+func (a *Accounts) dueBefore() time.Time { return a.clock.Now().Add(-a.cfg.DeleteGrace - maxSkew) }
 
 // purgeInShare is purgeOrganization within purgeShare. The end of that is no error.
 func (a *Accounts) purgeInShare(ctx context.Context, org tenancy.OrgID) (int, error) {

@@ -174,7 +174,7 @@ func TestPruneExpired_RefusedRowStaysAlone(t *testing.T) {
 	t.Parallel()
 	p := newPurging(t, 0)
 	p.gate(`insert into used_request (id, expires_at)
-		select 'r' || n, now() - n * interval '1 minute' from generate_series(1, 250) n`)
+		select 'r' || n, now() - (10 + n) * interval '1 minute' from generate_series(1, 250) n`)
 	alter(t, p.address, `create function harm() returns trigger language plpgsql as $$ begin
 			if old.id = 'r120' then raise exception 'no'; end if; return old; end $$`,
 		`create trigger harm before delete on used_request for each row execute function harm()`)
@@ -184,6 +184,41 @@ func TestPruneExpired_RefusedRowStaysAlone(t *testing.T) {
 	alter(t, p.address, `drop trigger harm on used_request`)
 	if n, err := p.PruneExpired(t.Context()); n != 1 || err != nil {
 		t.Errorf("prune: got %d, %v, want 1", n, err)
+	}
+}
+
+// TestPruneExpired_LeavesWhatASlowClockStillUses: a signed request can be sent again as long as the clock of a process
+// allows it, so its id must be known for as long.
+func TestPruneExpired_LeavesWhatASlowClockStillUses(t *testing.T) {
+	t.Parallel()
+	p := newPurging(t, 0)
+	p.gate(`insert into used_request (id, expires_at)
+		select 'r' || n, now() - n * interval '1 minute' from unnest('{1, 9, 11}'::int[]) n`)
+	if n, err := p.PruneExpired(t.Context()); n != 1 || err != nil {
+		t.Errorf("prune: got %d, %v, want only what expired more than ten minutes ago", n, err)
+	}
+}
+
+func TestRestoreOrganization_DecidesByTheTimeOfTheDatabase(t *testing.T) {
+	t.Parallel()
+	p := newPurging(t, -10*time.Minute)
+	p.TrustClock(false)
+	o := owner(t, p.Accounts, "a@example.com")
+	p.gate(`update organization set deleted_at = now() - interval '61 minutes'`)
+	if err := p.RestoreOrganization(t.Context(), o, o.Org.String()); !fault.Is(err, fault.NotFound) {
+		t.Errorf("restore after the grace by a slow clock: got %v, want NotFound", err)
+	}
+	p.gate(`update person set deleted_at = now() - interval '61 minutes'`)
+	signIn, err := p.Login(t.Context(), "a@example.com", password, here)
+	if err != nil || signIn.Step != tenancy.StepRestore {
+		t.Fatalf("log-in: got %+v, %v, want the confirmation of the undo", signIn, err)
+	}
+	if _, err := p.Restore(t.Context(), signIn.Token, here); !fault.Is(err, fault.Gone) {
+		t.Errorf("restore of the account: got %v, want Gone", err)
+	}
+	p.gate(`update organization set deleted_at = now() - interval '59 minutes'`)
+	if err := p.RestoreOrganization(t.Context(), o, o.Org.String()); err != nil {
+		t.Errorf("restore within the grace: %v", err)
 	}
 }
 

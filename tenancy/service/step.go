@@ -141,6 +141,10 @@ func (a *Accounts) Restore(ctx context.Context, token string, from tenancy.Sourc
 	var refusal error
 	var restored []tenancy.OrgID
 	hash := secret.HashToken(token)
+	now, err := a.databaseTime(ctx, op)
+	if err != nil {
+		return out, err
+	}
 	err = a.inGate(ctx, op, func(tx *tenancystore.GateTx) error {
 		var person tenancy.Person
 		person, refusal, err = a.takeStep(ctx, tx, op, hash, tenancy.StepRestore)
@@ -150,7 +154,7 @@ func (a *Accounts) Restore(ctx context.Context, token string, from tenancy.Sourc
 		if err := tx.DeleteStep(ctx, hash); err != nil {
 			return err
 		}
-		if restored, err = a.restoreAccount(ctx, tx, person, from); err != nil {
+		if restored, err = a.restoreAccount(ctx, tx, person, now, from); err != nil {
 			return err
 		}
 		out, err = a.startSession(ctx, tx, op, person, from)

@@ -8,12 +8,17 @@ import (
 	"testing"
 	"time"
 
+	"crier/platform/clock"
 	"crier/platform/fault"
 	"crier/platform/id"
 	"crier/tenancy"
 )
 
-const grace = 7 * 24 * time.Hour
+const (
+	grace = 7 * 24 * time.Hour
+	// skew is how far the clock of a process may be from that of the database, and how long a purge waits after the grace.
+	skew = 5 * time.Minute
+)
 
 var proof = tenancy.Proof{Password: password}
 
@@ -89,7 +94,7 @@ func TestDeleteAccount_RefusedWhileOthersRemain(t *testing.T) {
 	if got := w.publishing.taken(); got != "" {
 		t.Errorf("got the calls %q, want none: the organization stays", got)
 	}
-	w.advance(grace + time.Second)
+	w.advance(grace + skew + time.Second)
 	w.purge(1, "")
 	w.wantCount(1, "person")
 	w.wantCount(1, "member")
@@ -193,6 +198,43 @@ func TestDeleteAccount_EarlierDeletedOrganizationStaysDeleted(t *testing.T) {
 	w.wantCount(1, "organization where deleted_at is not null and id = $1", second.ID)
 }
 
+// TestPurge_NeverMeetsARestore purges by the clock of a process that is ahead as far as it may be, while another process
+// still allows a restore.
+func TestPurge_NeverMeetsARestore(t *testing.T) {
+	t.Parallel()
+	w := open(t, nil)
+	exact := w.deps.Clock
+	w.deps.Clock = clock.Func(func() time.Time { return exact.Now().Add(skew) })
+	ahead := w.instance()
+	p := w.owner("ada@example.com")
+	second, err := w.CreateOrganization(t.Context(), p, "Second")
+	must(t, err)
+	session := w.login("ada@example.com", tenancy.StepDone).Session
+	must(t, w.DeleteOrganization(t.Context(), w.principal(session, second.ID.String()), proof))
+	w.advance(time.Second)
+	must(t, w.DeleteAccount(t.Context(), p, proof))
+	w.advance(grace - 2*time.Second)
+	w.publishing.taken()
+	n, err := ahead.Purge(t.Context())
+	if got := w.publishing.taken(); n != 0 || err != nil || got != "" {
+		t.Errorf("purge while a restore is allowed: got %d, %v and the calls %q, want nothing", n, err, got)
+	}
+	in, err := w.Restore(t.Context(), w.login("ada@example.com", tenancy.StepRestore).Token, from(""))
+	must(t, err)
+	must(t, w.RestoreOrganization(t.Context(), w.principal(in.Session, ""), second.ID.String()))
+	w.wantCount(2, "organization where deleted_at is null")
+	w.advance(2 * time.Second)
+	must(t, w.DeleteAccount(t.Context(), w.principal(in.Session, ""), proof))
+	w.advance(grace)
+	if n, err := ahead.Purge(t.Context()); n != 0 || err != nil {
+		t.Errorf("purge at the end of the grace: got %d, %v, want nothing yet", n, err)
+	}
+	w.advance(time.Second)
+	if n, err := ahead.Purge(t.Context()); n != 3 || err != nil {
+		t.Errorf("purge when no clock allows a restore: got %d, %v, want 3", n, err)
+	}
+}
+
 func TestPurge_LeavesNothing(t *testing.T) {
 	t.Parallel()
 	w := open(t, nil)
@@ -215,7 +257,7 @@ func TestPurge_LeavesNothing(t *testing.T) {
 	}
 	w.publishing.taken()
 	w.exec("delete from jobs.river_job") // as River does an hour after a task
-	w.advance(grace + time.Second)
+	w.advance(grace + skew + time.Second)
 	w.purge(2, "")
 	if got := w.publishing.taken(); got != fmt.Sprintf("stop %s, purge %s", p.Org, p.Org) {
 		t.Errorf("got the calls %q, want stop and purge", got)
@@ -244,7 +286,7 @@ func TestPurge_OneThatFailsDoesNotStopTheOthers(t *testing.T) {
 		all = append(all, p)
 	}
 	w.publishing.failing[all[0].Org] = errors.New("the disk is full")
-	w.advance(grace + time.Second)
+	w.advance(grace + skew + time.Second)
 	w.purge(4, "the disk is full")
 	w.wantCount(1, "organization where id = $1", all[0].Org)
 	w.wantCount(1, "person where id = $1", all[0].Person)
@@ -259,7 +301,7 @@ func TestPurge_CrashBetweenOrganizationAndPerson(t *testing.T) {
 	w := open(t, nil)
 	p := w.owner("ada@example.com")
 	must(t, w.DeleteAccount(t.Context(), p, proof))
-	w.advance(grace + time.Second)
+	w.advance(grace + skew + time.Second)
 	w.exec("delete from organization") // what a purge that died had done
 	w.purge(1, "")
 	w.wantCount(0, "person")
@@ -311,7 +353,7 @@ func TestDeleteOrganization_ByItsOwnerAndUndone(t *testing.T) {
 	must(t, w.DeleteOrganization(t.Context(), p, proof))
 	w.advance(grace)
 	wantFault(t, "after the grace", w.RestoreOrganization(t.Context(), p, p.Org.String()), fault.NotFound)
-	w.advance(time.Second)
+	w.advance(skew + time.Second)
 	w.purge(1, "")
 	w.wantCount(3, "person")
 	w.wantCount(0, "organization")

@@ -116,7 +116,7 @@ func TestEnterprise_OnceInParallel(t *testing.T) {
 		wantFault(t, fmt.Sprintf("an address in use, %d", i), err, fault.Conflict)
 	}
 	w.wantCount(1, "organization")
-	w.advance(5*time.Minute + 31*time.Second)
+	w.advance(5*time.Minute + 31*time.Second + 2*skew)
 	if _, err := w.PruneExpired(t.Context()); err != nil {
 		t.Error(err)
 	}

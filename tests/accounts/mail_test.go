@@ -228,7 +228,7 @@ func TestBadRows_HarmOnlyTheirPerson(t *testing.T) {
 	w.login("eve@example.com", tenancy.StepMFA)
 	w.exec("update person set deleted_at = $1", w.time())
 	w.exec("update organization set deleted_at = $1", w.time())
-	w.advance(grace + time.Second)
+	w.advance(grace + skew + time.Second)
 	w.purge(4, "")
 	if _, err := w.PruneExpired(t.Context()); err != nil {
 		t.Errorf("prune: %v", err)
