@@ -135,7 +135,8 @@ func (s *Server) describeService(doc *huma.OpenAPI) {
 		"key": {Type: "apiKey", In: "header", Name: "Authorization",
 			Description: "The API key as it is, without Bearer."},
 		"cookie": {Type: "apiKey", In: "cookie", Name: "auth",
-			Description: "The dashboard's session. Unsafe requests must come from the service's own pages."},
+			Description: "The dashboard's session. Unsafe requests must come from the service's own pages. On https the " +
+				"cookie __Host-auth has it too, and is used instead."},
 		"session": {Type: "apiKey", In: "header", Name: "auth", Description: "The same session in a header."},
 	}
 }
@@ -149,7 +150,7 @@ func (s *Server) buildApp() {
 		ErrorHandler: s.refuse, EnableTrustedProxyCheck: true,
 		ReadTimeout: s.cfg.Timeout, WriteTimeout: s.cfg.Timeout, IdleTimeout: idleTimeout, ReadBufferSize: headerLimit,
 	})
-	s.app.Use(s.observe, s.recovering(), s.warnForwarded, s.noteSource, s.secureHeaders, s.cors(), s.checkQuery)
+	s.app.Use(s.observe, s.recovering(), s.warnForwarded, s.session.GuardCookies, s.noteSource, s.secureHeaders, s.cors(), s.checkQuery)
 	s.lines.Mount(s.app)
 	server := s.app.Server()
 	server.Handler = guardBodies(s.app.Handler(), s.refuseEarly, s.draining.Load)

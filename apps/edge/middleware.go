@@ -34,7 +34,7 @@ import (
 )
 
 // Every request passes, in this order: guardBodies, observe (request id, log, metrics), recovering, warnForwarded,
-// noteSource, secureHeaders, cors, checkQuery; then the guards of its route, see newGuards.
+// GuardCookies, noteSource, secureHeaders, cors, checkQuery; then the guards of its route, see newGuards.
 
 const (
 	idleTimeout = time.Minute

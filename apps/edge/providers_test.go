@@ -36,17 +36,17 @@ func TestProvider_FinishSignsInRegistersOrLinks(t *testing.T) {
 	body := `{"code":"c","state":"st","iss":"https://issuer.test","redirect_uri":"` + baseURL + `/cb"}`
 	a := s.open(t, path, body, "Cookie", "oauth_state=kept")
 	want(t, a, 201, `{"login":true}`)
-	if got := names(setCookies(t, a)); got != "auth device -oauth_state" {
+	if got := names(unprefixed(t, setCookies(t, a))); got != "auth device -oauth_state" {
 		t.Errorf("a sign-in sets %q", got)
 	}
 	a = s.open(t, path, `{"code":"stranger","state":"st"}`)
 	want(t, a, 201, `{"token":"`+newToken+`"}`)
-	if got := names(setCookies(t, a)); got != "-oauth_state" {
+	if got := names(unprefixed(t, setCookies(t, a))); got != "-oauth_state" {
 		t.Errorf("a stranger gets %q", got)
 	}
 	a = s.open(t, path, `{"code":"c","state":"st"}`, "Cookie", "oauth_state=kept; auth="+goodSession)
 	want(t, a, 201, `{"linked":true,"login":true}`)
-	if got := names(setCookies(t, a)); got != "-oauth_state" || len(s.ids) != 0 {
+	if got := names(unprefixed(t, setCookies(t, a))); got != "-oauth_state" || len(s.ids) != 0 {
 		t.Errorf("linking sets %q and ends %q, want the session to stay", got, s.ids)
 	}
 	s.wantCalls(t, "FinishSignIn GITHUB c st kept https://issuer.test "+baseURL+"/cb", "FinishSignIn GITHUB stranger st",

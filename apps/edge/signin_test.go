@@ -30,6 +30,23 @@ func setCookies(t *testing.T, a answer) map[string]*http.Cookie {
 	return out
 }
 
+// unprefixed returns the cookies without those of the prefix __Host-, each of which must be like the one without it.
+func unprefixed(t *testing.T, cookies map[string]*http.Cookie) map[string]*http.Cookie {
+	t.Helper()
+	out := map[string]*http.Cookie{}
+	for name, c := range cookies {
+		plain, prefixed := strings.CutPrefix(name, "__Host-")
+		if !prefixed {
+			out[name] = c
+			continue
+		}
+		if same := cookies[plain]; same == nil || same.Value != c.Value || same.MaxAge != c.MaxAge {
+			t.Errorf("%s is not like the cookie without the prefix: %v", c, same)
+		}
+	}
+	return out
+}
+
 // names returns the sorted names of cookies, those that are deleted with a minus.
 func names(cookies map[string]*http.Cookie) string {
 	var out []string
@@ -107,7 +124,7 @@ func TestSignIn_AnswersEachStep(t *testing.T) {
 			if a.status != 201 || strings.TrimSpace(a.body) != not+step.rest {
 				t.Errorf("%s, %s: answered %d %s, want 201 %s", name, step.result.Step, a.status, a.body, not+step.rest)
 			}
-			if got := names(setCookies(t, a)); strings.TrimPrefix(got, "-oauth_state") != "" || a.header.Get("Reload")+a.header.Get("Onboarding") != "" {
+			if got := names(unprefixed(t, setCookies(t, a))); strings.TrimPrefix(got, "-oauth_state") != "" || a.header.Get("Reload")+a.header.Get("Onboarding") != "" {
 				t.Errorf("%s, %s: sets %s with %v, want no session", name, step.result.Step, got, a.header)
 			}
 		}
@@ -127,7 +144,7 @@ func TestSignIn_BeginsSession(t *testing.T) {
 		if name == "provider" {
 			state = " -oauth_state"
 		}
-		if want := "auth device -impersonate" + state; names(got) != want {
+		if want := "auth device -impersonate" + state; names(unprefixed(t, got)) != want {
 			t.Errorf("%s: sets %q, want %q", name, names(got), want)
 		}
 		if got["auth"].Value != goodSession || got["device"].Value != "device-token" || got["device"].MaxAge != 365*24*60*60 {
@@ -159,7 +176,11 @@ func TestSignIn_CookiesHaveAttributes(t *testing.T) {
 		json := []string{"Content-Type", "application/json", "Origin", base}
 		all := setCookies(t, s.call(t, "POST", "/auth/login", goodLogin, append(json, "Cookie", "org=x; impersonate=y")...))
 		maps.Copy(all, setCookies(t, s.call(t, "GET", "/auth/oauth/GITHUB", "")))
-		if got := names(all); got != "auth device -impersonate oauth_state -org showorg" {
+		want := "auth device -impersonate oauth_state -org showorg"
+		if secure {
+			want = "__Host-auth __Host-device -__Host-impersonate __Host-oauth_state " + want
+		}
+		if got := names(all); got != want {
 			t.Errorf("%s: sets %s", base, got)
 		}
 		for name, c := range all {

@@ -80,7 +80,7 @@ func (a *API) keysOf(ctx context.Context, email string, from tenancy.Source) [3]
 				"client", from.Client, "error", err)
 		}
 		if known {
-			return deviceKeys(a.nameOf(CookieDevice, from.Device), account)
+			return deviceKeys(a.nameOf(cookieDevice, from.Device), account)
 		}
 	}
 	return loginKeys(from.Client, from.Site, account)

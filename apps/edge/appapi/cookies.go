@@ -2,6 +2,7 @@ package appapi
 
 import (
 	"net/http"
+	"slices"
 	"time"
 
 	"github.com/gofiber/fiber/v2"
@@ -17,9 +18,43 @@ const (
 	// cookieInvite has the token of an invitation. Pages of the dashboard set it.
 	cookieInvite = "org"
 	cookieState  = "oauth_state"
-	// CookieDevice has the token by which a browser is known that has signed in before.
-	CookieDevice = "device"
+	// cookieDevice has the token by which a browser is known that has signed in before.
+	cookieDevice = "device"
 )
+
+// hostPrefix begins the names of cookies that browsers accept only over https and only from the host itself, without a
+// Domain. Other hosts of the same domain can plant cookies of other names.
+const hostPrefix = "__Host-"
+
+// guarded returns the names of the cookies that prove something, so that they must be those that this service has set. On
+// https each is set twice: with hostPrefix for browsers, and under its own name for clients that know only that.
+func guarded() []string { return []string{cookieAuth, cookiePerson, cookieState, cookieDevice} }
+
+// GuardCookies runs before everything that reads a cookie. On https, a guarded cookie with hostPrefix replaces the one
+// without it. A browser that has none with hostPrefix was not given one, so what it sends without is removed: somebody
+// else may have planted it. That does not apply to auth, which clients had before there was a prefix; a sign-in ends the
+// session of a planted one.
+func (a *API) GuardCookies(c *fiber.Ctx) error {
+	if !a.cfg.Secure {
+		return c.Next()
+	}
+	header := &c.Request().Header
+	browser := c.Get("Sec-Fetch-Site") != ""
+	for _, name := range guarded() {
+		own := string(header.Cookie(hostPrefix + name))
+		if own == "" && (name == cookieAuth || !browser) {
+			continue
+		}
+		header.DelCookie(name)
+		if own != "" {
+			header.SetCookie(name, own)
+		}
+	}
+	return c.Next()
+}
+
+// Device returns the token of a browser that has signed in before, "" if it has none. GuardCookies has run.
+func Device(c *fiber.Ctx) string { return c.Cookies(cookieDevice) }
 
 // The headers of answers that the dashboard reads.
 const (
@@ -33,19 +68,33 @@ const (
 	personLife = tenancy.SessionIdle
 )
 
-// cookie returns the Set-Cookie of a cookie for this host alone. Scripts cannot read it, and other sites cannot send it
+// cookie returns each Set-Cookie of a cookie for this host alone. Scripts cannot read it, and other sites cannot send it
 // with requests that change something.
-func (a *API) cookie(name, value string, life time.Duration) string {
+func (a *API) cookie(name, value string, life time.Duration) []string {
 	c := a.newCookie(name, value)
 	c.MaxAge = int(life / time.Second)
-	return c.String()
+	return a.lines(c)
 }
 
-// expired returns the Set-Cookie that deletes a cookie.
-func (a *API) expired(name string) string {
-	c := a.newCookie(name, "")
-	c.MaxAge, c.Expires = -1, time.Unix(1, 0).UTC()
-	return c.String()
+// expired returns each Set-Cookie that deletes cookies.
+func (a *API) expired(names ...string) (lines []string) {
+	for _, name := range names {
+		c := a.newCookie(name, "")
+		c.MaxAge, c.Expires = -1, time.Unix(1, 0).UTC()
+		lines = append(lines, a.lines(c)...)
+	}
+	return lines
+}
+
+// lines returns the Set-Cookie of a cookie, and the one with hostPrefix of a guarded cookie on https.
+func (a *API) lines(c *http.Cookie) []string {
+	out := []string{c.String()}
+	if a.cfg.Secure && slices.Contains(guarded(), c.Name) {
+		own := *c
+		own.Name = hostPrefix + c.Name
+		out = append(out, own.String())
+	}
+	return out
 }
 
 // newCookie returns a cookie with the attributes that all cookies have: a browser keeps a cookie whose deletion has
@@ -57,7 +106,12 @@ func (a *API) newCookie(name, value string) *http.Cookie {
 }
 
 func (a *API) clearCookies(c *fiber.Ctx, names ...string) {
-	for _, name := range names {
-		c.Response().Header.Add(fiber.HeaderSetCookie, a.expired(name))
+	addCookies(c, a.expired(names...))
+}
+
+// addCookies adds each Set-Cookie to the response.
+func addCookies(c *fiber.Ctx, lines []string) {
+	for _, line := range lines {
+		c.Response().Header.Add(fiber.HeaderSetCookie, line)
 	}
 }

@@ -47,7 +47,7 @@ func (a *API) deleteAccount(ctx context.Context, in *deletionInput) (*deletedOut
 		return nil, err
 	}
 	return &deletedOutput{
-		Cookies: []string{a.expired(cookieAuth), a.expired(cookieOrg), a.expired(cookiePerson)},
+		Cookies: a.expired(cookieAuth, cookieOrg, cookiePerson),
 		Logout:  "true", Body: DeletedAnswer{Deleted: true},
 	}, nil
 }
@@ -66,7 +66,7 @@ func (a *API) deleteOrganization(ctx context.Context, in *deletionInput) (*delet
 	if err != nil {
 		return nil, err
 	}
-	return &deletedOutput{Cookies: []string{a.expired(cookieOrg)}, Body: DeletedAnswer{Deleted: true}}, nil
+	return &deletedOutput{Cookies: a.expired(cookieOrg), Body: DeletedAnswer{Deleted: true}}, nil
 }
 
 // RestoredAnswer is the answer of POST /user/restore-organization.

@@ -80,9 +80,9 @@ func (a *API) impersonate(ctx context.Context, in *idInput) (*cookiesOutput, err
 		return nil, err
 	}
 	if in.Body.ID == "" {
-		return &cookiesOutput{Cookies: []string{a.expired(cookiePerson)}}, nil
+		return &cookiesOutput{Cookies: a.expired(cookiePerson)}, nil
 	}
-	return &cookiesOutput{Cookies: []string{a.cookie(cookiePerson, in.Body.ID, personLife)}}, nil
+	return &cookiesOutput{Cookies: a.cookie(cookiePerson, in.Body.ID, personLife)}, nil
 }
 
 // EnterpriseRequest is the body of the routes for the company that runs the instance.

@@ -108,7 +108,7 @@ func (a *API) createOrganization(ctx context.Context, in *createOrganizationInpu
 		return nil, err
 	}
 	return &createOrganizationOutput{
-		Cookies: []string{a.cookie(cookieOrg, o.ID.String(), sessionLife)},
+		Cookies: a.cookie(cookieOrg, o.ID.String(), sessionLife),
 		Body:    OrganizationName{ID: o.ID.String(), Name: o.Name},
 	}, nil
 }
@@ -135,7 +135,7 @@ func (a *API) chooseOrganization(ctx context.Context, in *idInput) (*cookiesOutp
 	if err := a.deps.Accounts.ChooseOrganization(ctx, request.Principal(ctx), in.Body.ID); err != nil {
 		return nil, err
 	}
-	return &cookiesOutput{Cookies: []string{a.cookie(cookieOrg, in.Body.ID, sessionLife)}}, nil
+	return &cookiesOutput{Cookies: a.cookie(cookieOrg, in.Body.ID, sessionLife)}, nil
 }
 
 // JoinRequest is the body of POST /user/join-org.

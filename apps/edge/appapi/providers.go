@@ -52,7 +52,7 @@ func (a *API) beginSignIn(c *fiber.Ctx) error {
 	if err != nil {
 		return err
 	}
-	c.Response().Header.Add(fiber.HeaderSetCookie, a.cookie(cookieState, state, tenancy.SignInStateLife))
+	addCookies(c, a.cookie(cookieState, state, tenancy.SignInStateLife))
 	return c.SendString(address)
 }
 
@@ -136,7 +136,7 @@ func (a *API) finishSignIn(ctx context.Context, in *providerInput) (*providerOut
 		out.Body.Linked, out.Body.Login = signIn.Linked, isDone(signIn.SignIn)
 		out.Body.SignInStep = newSignInStep(signIn.SignIn)
 	}
-	out.Cookies = append(out.Cookies, a.expired(cookieState))
+	out.Cookies = append(out.Cookies, a.expired(cookieState)...)
 	return out, nil
 }
 

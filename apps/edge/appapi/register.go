@@ -117,7 +117,7 @@ func (a *API) dropInvitation(ctx context.Context, r *tenancy.Registration) (cook
 	if err != nil || valid {
 		return nil, err
 	}
-	cookies, r.Invitation = []string{a.expired(cookieInvite)}, ""
+	cookies, r.Invitation = a.expired(cookieInvite), ""
 	can, err := a.deps.Accounts.CanRegister(ctx)
 	if err == nil && !can {
 		err = fault.New(fault.Invalid, "appapi.register", "The invitation is not valid any more; ask for another one.")

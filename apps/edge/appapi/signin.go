@@ -84,7 +84,7 @@ func (a *API) signInHeaders(ctx context.Context, s tenancy.SignIn, b BrowserCook
 	case tenancy.StepConfirm:
 		h := SignInHeaders{Activate: "true"}
 		if s.Device != "" { // by which Activate recognizes the browser
-			h.Cookies = []string{a.cookie(CookieDevice, s.Device, tenancy.DeviceMemory)}
+			h.Cookies = a.cookie(cookieDevice, s.Device, tenancy.DeviceMemory)
 		}
 		return h, nil
 	default:
@@ -95,12 +95,12 @@ func (a *API) signInHeaders(ctx context.Context, s tenancy.SignIn, b BrowserCook
 			return SignInHeaders{}, err
 		}
 	}
-	h := SignInHeaders{Cookies: []string{a.cookie(cookieAuth, s.Session, sessionLife)}}
+	h := SignInHeaders{Cookies: a.cookie(cookieAuth, s.Session, sessionLife)}
 	if device := cmp.Or(s.Device, request.From(ctx).From.Device); device != "" { // a known browser is known for longer
-		h.Cookies = append(h.Cookies, a.cookie(CookieDevice, device, tenancy.DeviceMemory))
+		h.Cookies = append(h.Cookies, a.cookie(cookieDevice, device, tenancy.DeviceMemory)...)
 	}
 	if b.Person != "" {
-		h.Cookies = append(h.Cookies, a.expired(cookiePerson))
+		h.Cookies = append(h.Cookies, a.expired(cookiePerson)...)
 	}
 	h.Cookies = append(h.Cookies, a.invitationCookies(ctx, s, b.Invitation)...)
 	if s.Onboarding {
@@ -128,10 +128,10 @@ func (a *API) invitationCookies(ctx context.Context, s tenancy.SignIn, token str
 	}
 	var cookies []string
 	if !org.IsZero() {
-		cookies = append(cookies, a.cookie(cookieOrg, org.String(), sessionLife))
+		cookies = append(cookies, a.cookie(cookieOrg, org.String(), sessionLife)...)
 	}
 	if token != "" {
-		cookies = append(cookies, a.expired(cookieInvite))
+		cookies = append(cookies, a.expired(cookieInvite)...)
 	}
 	return cookies
 }

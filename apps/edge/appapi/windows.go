@@ -198,7 +198,7 @@ func (a *API) admitDevice(ctx context.Context, email string) bool {
 	if !known {
 		return false
 	}
-	return a.admit(ctx, a.buckets.deviceReset, a.nameOf(CookieDevice, from.Device)+" "+a.accountName(email)) == nil
+	return a.admit(ctx, a.buckets.deviceReset, a.nameOf(cookieDevice, from.Device)+" "+a.accountName(email)) == nil
 }
 
 func (a *API) admit(ctx context.Context, b bucket, key string) error {
