@@ -75,6 +75,13 @@ type RoleChange struct {
 	Revoke bool
 }
 
+// Offer is what an invitation offers to a person who can use it.
+type Offer struct {
+	// Organization is the name of the organization.
+	Organization string
+	Role         Role
+}
+
 // NewInvitation is the input of an invitation.
 type NewInvitation struct {
 	// Email is required with Send. With it only the person who has that address, verified, can join.

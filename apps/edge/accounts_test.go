@@ -56,6 +56,7 @@ var accountRoutes = []struct {
 	{as: homelessSession, method: "POST", path: "/user/organizations", body: `{"name":"New"}`, status: 201, parts: []string{`"name":"New"`}, calls: []string{"CreateOrganization New"}},
 	{as: goodSession, method: "POST", path: "/user/organizations", body: `{"name":"ab"}`, status: 400, parts: []string{"name must be"}},
 	{as: goodSession, method: "POST", path: "/user/join-org", body: `{"org":"spent"}`, status: 201, parts: []string{`{"id":null}`}, calls: []string{"JoinOrganization " + ada + " spent"}},
+	{as: goodSession, method: "POST", path: "/user/join-org", body: `{}`, status: 400, parts: []string{"org is required"}},
 	{as: goodSession, method: "POST", path: "/user/join-org", body: `{"org":"foreign"}`, status: 403, calls: []string{"JoinOrganization " + ada + " foreign"}},
 	{as: goodSession, method: "POST", path: "/user/change-org", body: `{"id":"other"}`, status: 403},
 	{as: goodSession, method: "POST", path: "/user/restore-organization", body: `{"id":"o1"}`, status: 201, parts: []string{`{"restored":true}`}, calls: []string{"RestoreOrganization o1"}},
@@ -116,7 +117,7 @@ var accountRoutes = []struct {
 	},
 	{
 		as: adminSession, method: "POST", path: "/settings/team", body: `{"role":"USER","sendEmail":false}`, status: 201, calls: []string{"Invite  USER false"},
-		parts: []string{`"url":"` + baseURL + `/app/?org=` + newToken + `"`, `"expiresAt":"2026-01-02T03:04:05.000Z"`},
+		parts: []string{`"url":"` + baseURL + `/app/#org=` + newToken + `"`, `"expiresAt":"2026-01-02T03:04:05.000Z"`},
 	},
 	{as: adminSession, method: "POST", path: "/settings/team", body: `{"role":"USER","sendEmail":true}`, status: 400, parts: []string{"email is required"}},
 	{as: adminSession, method: "POST", path: "/settings/team", body: `{"role":"SUPERADMIN","sendEmail":false}`, status: 400, parts: []string{"role must be one of"}},

@@ -174,8 +174,15 @@ func (a accounts) CanRegister(context.Context) (bool, error) {
 	return !a.private.Load(), a.record("CanRegister")
 }
 
-func (a accounts) IsInvited(_ context.Context, link string) (bool, error) {
-	return link != "spent", a.record("IsInvited", link)
+func (a accounts) Offer(_ context.Context, p tenancy.Principal, token string) (tenancy.Offer, bool, error) {
+	err := a.record("Offer", p.Name, token)
+	switch token {
+	case "spent":
+		return tenancy.Offer{}, false, err
+	case "later":
+		return tenancy.Offer{}, false, fault.New(fault.Unavailable, "fake", "The service is not available.")
+	}
+	return tenancy.Offer{Organization: "Acme", Role: tenancy.RoleAdmin}, true, err
 }
 
 func (a accounts) Register(_ context.Context, r tenancy.Registration) (tenancy.SignIn, error) {

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"maps"
 	"net/http"
+	"net/url"
 	"slices"
 	"strings"
 	"testing"
@@ -72,29 +73,20 @@ var signIns = map[string]struct{ path, body, done string }{
 
 const goodRegistration = `{"provider":"LOCAL","email":" Ada@Example.org","password":"correct horse","company":"Acme","fullname":"Ada"}`
 
-func TestRegister_DropsAnInvitationThatIsOver(t *testing.T) {
+// TestRegister_UsesOnlyTheInvitationOfTheBody: a link of somebody else can put an invitation into the cookie.
+func TestRegister_UsesOnlyTheInvitationOfTheBody(t *testing.T) {
 	t.Parallel()
 	s := start(t, nil)
 	s.signsIn(tenancy.SignIn{Step: tenancy.StepConfirm})
-	a := s.open(t, "/auth/register", goodRegistration, "Cookie", "org=spent")
-	want(t, a, 201, `"activate":true`)
-	if got := names(setCookies(t, a)); got != "-org" {
-		t.Errorf("an open instance: sets %q, want the cookie deleted", got)
+	a := s.open(t, "/auth/register", goodRegistration, "Cookie", "org=fresh")
+	want(t, a, 201, `{"activate":true}`)
+	if got := names(setCookies(t, a)); got != "" || a.header.Get("Activate") != "true" {
+		t.Errorf("sets %q with %v, want activate only: the invitation is offered after the confirmation", got, a.header)
 	}
-	s.wantCalls(t, "IsInvited spent", "CanRegister", "Register "+ada+" Ada correct horse Acme")
-	a = s.open(t, "/auth/register", goodRegistration, "Cookie", "org=good")
-	if got := names(setCookies(t, a)); a.status != 201 || got != "" {
-		t.Errorf("a good invitation: answered %d, sets %q, want it kept for the confirmation", a.status, got)
-	}
-	s.wantCalls(t, "IsInvited good", "Register "+ada+" Ada correct horse Acme good")
-
-	s.closes()
-	a = s.open(t, "/auth/register", goodRegistration, "Cookie", "org=spent")
-	want(t, a, 400, "invitation is not valid any more")
-	if got := names(setCookies(t, a)); got != "-org" {
-		t.Errorf("a closed instance: sets %q, want the cookie deleted", got)
-	}
-	s.wantCalls(t, "IsInvited spent", "CanRegister")
+	s.wantCalls(t, "Register "+ada+" Ada correct horse Acme")
+	body := strings.Replace(goodRegistration, "{", `{"org":"of the body",`, 1)
+	want(t, s.open(t, "/auth/register", body, "Cookie", "org=of-the-cookie"), 201)
+	s.wantCalls(t, "Register "+ada+" Ada correct horse Acme of the body")
 }
 
 func (r *running) open(t *testing.T, path, body string, headers ...string) answer {
@@ -157,7 +149,7 @@ func TestSignIn_BeginsSession(t *testing.T) {
 			t.Errorf("%s: got the headers %v and the source %+v", name, a.header, s.from)
 		}
 		s.signsIn(tenancy.SignIn{Session: goodSession, Onboarding: true, Org: organization})
-		a = s.open(t, c.path, c.body, "Cookie", "device=known; org=used")
+		a = s.open(t, c.path, c.body, "Cookie", "device=known; org=spent")
 		got = setCookies(t, a)
 		if a.header.Get("Onboarding") != "true" || a.header.Get("Reload") != "" || got["showorg"] == nil || got["showorg"].Value != organization.String() {
 			t.Errorf("%s of a new person: %v", name, a.header)
@@ -174,7 +166,7 @@ func TestSignIn_CookiesHaveAttributes(t *testing.T) {
 		s := start(t, map[string]string{"BASE_URL": base})
 		s.signsIn(tenancy.SignIn{Session: goodSession, Device: "d", Org: organization})
 		json := []string{"Content-Type", "application/json", "Origin", base}
-		all := setCookies(t, s.call(t, "POST", "/auth/login", goodLogin, append(json, "Cookie", "org=x; impersonate=y")...))
+		all := setCookies(t, s.call(t, "POST", "/auth/login", goodLogin, append(json, "Cookie", "org=spent; impersonate=y")...))
 		maps.Copy(all, setCookies(t, s.call(t, "GET", "/auth/oauth/GITHUB", "")))
 		want := "auth device -impersonate oauth_state -org showorg"
 		if secure {
@@ -194,36 +186,78 @@ func TestSignIn_CookiesHaveAttributes(t *testing.T) {
 	}
 }
 
-func TestSignIn_UsesInvitationOfBrowser(t *testing.T) {
+// TestSignIn_OffersInvitationOfBrowser: the end of a sign-in says what the cookie offers. Nobody joins, and the browser
+// stays in its organization.
+func TestSignIn_OffersInvitationOfBrowser(t *testing.T) {
 	t.Parallel()
-	for token, c := range map[string]struct{ cookies, call string }{
-		"fresh":   {cookies: "auth device -org showorg", call: "JoinOrganization " + ada + " fresh"},
-		"spent":   {cookies: "auth device -org", call: "JoinOrganization " + ada + " spent"},
-		"foreign": {cookies: "auth device -org", call: "JoinOrganization " + ada + " foreign"},
-		"later":   {cookies: "auth device", call: "JoinOrganization " + ada + " later"},
-	} {
+	const offer = `"invitation":{"organization":"Acme","role":"ADMIN"}`
+	for name, c := range signIns {
 		s := start(t, nil)
-		a := s.open(t, "/auth/login", goodLogin, "Cookie", "org="+token)
-		want(t, a, 201, `{"login":true`)
-		if got := names(setCookies(t, a)); got != c.cookies {
-			t.Errorf("%s: sets %q, want %q", token, got, c.cookies)
+		for token, cookies := range map[string]string{
+			"fresh": "auth device",
+			"spent": "auth device -org",
+			"later": "auth device",
+		} {
+			a := s.open(t, c.path, c.body, "Cookie", "showorg=mine; org="+token)
+			want(t, a, 201, c.done)
+			got := unprefixed(t, setCookies(t, a))
+			delete(got, "oauth_state")
+			if names(got) != cookies {
+				t.Errorf("%s, %s: sets %q, want %q", name, token, names(got), cookies)
+			}
+			if offered := strings.Contains(a.body, "invitation"); offered != (token == "fresh") || offered && !strings.Contains(a.body, offer) {
+				t.Errorf("%s, %s: answered %s", name, token, a.body)
+			}
+			if calls := s.called(); len(calls) == 0 || calls[len(calls)-1] != "Offer "+ada+" "+token {
+				t.Errorf("%s, %s: calls %q, want the look-up last", name, token, calls)
+			}
 		}
-		s.wantCalls(t, c.call)
-		want(t, s.open(t, "/auth/register", goodRegistration, "Cookie", "org="+token), 201)
-		if token == "spent" { // the cookie is dropped
-			s.wantCalls(t, "IsInvited spent", "CanRegister", "Register ada@example.org Ada correct horse Acme")
-			continue
+		for _, step := range []tenancy.Step{tenancy.StepMFA, tenancy.StepEnroll, tenancy.StepRestore} {
+			s.signsIn(tenancy.SignIn{Step: step, Token: "t"})
+			a := s.open(t, c.path, c.body, "Cookie", "org=fresh")
+			if strings.Contains(a.body, "invitation") || setCookies(t, a)["org"] != nil {
+				t.Errorf("%s, %s: answered %s and sets %v, want nothing before the end", name, step, a.body, setCookies(t, a))
+			}
 		}
-		s.wantCalls(t, "IsInvited "+token, "Register ada@example.org Ada correct horse Acme "+token, c.call)
 	}
+}
+
+func TestJoinOrganization_ByTheCookie(t *testing.T) {
+	t.Parallel()
 	s := start(t, nil)
-	s.signsIn(tenancy.SignIn{Step: tenancy.StepConfirm})
-	a := s.open(t, "/auth/register", strings.Replace(goodRegistration, "{", `{"org":"of the body",`, 1), "Cookie", "org=of-the-cookie")
-	want(t, a, 201, `{"activate":true}`)
-	if got := setCookies(t, a); len(got) != 0 || a.header.Get("Activate") != "true" {
-		t.Errorf("a registration to be confirmed sets %v with %v, want activate only", got, a.header)
+	session := "auth=" + goodSession
+	a := s.open(t, "/user/join-org", `{}`, "Cookie", session+"; org=fresh")
+	want(t, a, 201, `{"id":"`+organization.String()+`"}`)
+	if got := names(setCookies(t, a)); got != "-org" {
+		t.Errorf("sets %q, want the used invitation deleted", got)
 	}
-	s.wantCalls(t, "Register ada@example.org Ada correct horse Acme of the body")
+	a = s.open(t, "/user/join-org", `{"org":"spent"}`, "Cookie", session+"; org=fresh")
+	want(t, a, 201, `{"id":null}`)
+	if got := names(setCookies(t, a)); got != "" {
+		t.Errorf("another invitation: sets %q, want the cookie to stay", got)
+	}
+	s.wantCalls(t, "JoinOrganization "+ada+" fresh", "JoinOrganization "+ada+" spent")
+}
+
+func TestRoot_LinkWithTokenInQueryLeadsToTheQuestion(t *testing.T) {
+	t.Parallel()
+	s := start(t, nil)
+	token := strings.Repeat("aB3", 14) + "z"
+	a := s.call(t, "GET", "/?org="+token, "", "Cookie", "auth="+goodSession)
+	if got := a.header.Get("Location"); a.status != 303 || got != baseURL+"/app/#org="+token {
+		t.Errorf("answered %d to %q, want the dashboard with the token in the fragment", a.status, got)
+	}
+	got := setCookies(t, a)
+	if names(got) != "org" || got["org"].Value != token || got["org"].MaxAge != 48*60*60 {
+		t.Errorf("sets %v, want the invitation alone, for as long as it works", got)
+	}
+	s.wantCalls(t)
+	for _, other := range []string{"", "x", token + "x", strings.Repeat("=", 43), "https://evil.test"} {
+		a := s.call(t, "GET", "/?org="+url.QueryEscape(other), "")
+		if want(t, a, 200, "App is running!"); len(setCookies(t, a)) != 0 {
+			t.Errorf("%q: sets %v, want nothing", other, setCookies(t, a))
+		}
+	}
 }
 
 // TestSignIn_SameForKnownAndUnknownAddress compares everything that an answer has, but its id, date and times.
@@ -247,7 +281,7 @@ func TestSignIn_SameForKnownAndUnknownAddress(t *testing.T) {
 		if known, unknown := shown(ada), shown("nobody@example.org"); known != unknown {
 			t.Errorf("%s: answered\n%s to a known address and\n%s to an unknown one", path, known, unknown)
 		}
-		calls := slices.DeleteFunc(s.called(), func(call string) bool { return call == "IsInvited x" })
+		calls := s.called()
 		if path != "/auth/login" && len(calls) != 2 {
 			t.Errorf("%s: calls %q, want one for each address", path, calls)
 		}

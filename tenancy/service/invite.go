@@ -2,6 +2,7 @@ package service
 
 import (
 	"context"
+	"slices"
 	"time"
 
 	"crier/platform/fault"
@@ -186,9 +187,45 @@ func (a *Accounts) JoinOrganization(ctx context.Context, p tenancy.Principal, li
 	return org, err
 }
 
-// useInvitation makes a person a member. It returns pgx.ErrNoRows for an invitation that cannot be used any more,
-// Forbidden for a person whom it is not for, and Conflict for one with too many organizations. An instance without mail
+// Offer returns what the invitation of a link offers to the principal's person. It returns false for an invitation that is
+// not valid, was used or is over, for one that is for another address or for one that the person has not confirmed, and for
+// a member of the organization.
+func (a *Accounts) Offer(ctx context.Context, p tenancy.Principal, link string) (out tenancy.Offer, ok bool, err error) {
+	err = a.inGate(ctx, "tenancy.Offer", func(tx *tenancystore.GateTx) error {
+		open, err := tx.InvitationByHash(ctx, secret.HashToken(link), a.clock.Now())
+		if err != nil {
+			return err
+		}
+		person, err := tx.Person(ctx, p.Person)
+		if err != nil {
+			return err
+		}
+		all, err := tx.Memberships(ctx, p.Person)
+		if err != nil {
+			return err
+		}
+		isMember := slices.ContainsFunc(all, func(o tenancy.OrganizationOf) bool { return o.ID == open.Org })
+		ok = !isMember && a.isFor(open, person)
+		out = tenancy.Offer{Organization: open.Name, Role: open.Role}
+		return nil
+	})
+	if pg.IsNoRows(err) {
+		err = nil
+	}
+	if err != nil || !ok {
+		return tenancy.Offer{}, false, err
+	}
+	return out, true, nil
+}
+
+// isFor returns whether a person has the address of an invitation, verified, if it has one. An instance without mail
 // verifies no addresses, so the link is enough there.
+func (a *Accounts) isFor(open tenancystore.OpenInvitation, person tenancy.Person) bool {
+	return open.Email == "" || open.Email == person.Email && (person.Verified || a.deps.Mail == nil)
+}
+
+// useInvitation makes a person a member. It returns pgx.ErrNoRows for an invitation that cannot be used any more,
+// Forbidden for a person whom it is not for, and Conflict for one with too many organizations.
 func (a *Accounts) useInvitation(ctx context.Context, tx *tenancystore.GateTx, op string, person tenancy.Person,
 	hash []byte, from tenancy.Source) (tenancy.OrgID, error) {
 	now := a.clock.Now()
@@ -196,7 +233,7 @@ func (a *Accounts) useInvitation(ctx context.Context, tx *tenancystore.GateTx, o
 	if err != nil {
 		return tenancy.OrgID{}, err
 	}
-	if open.Email != "" && (open.Email != person.Email || !person.Verified && a.deps.Mail != nil) {
+	if !a.isFor(open, person) {
 		return tenancy.OrgID{}, fault.New(fault.Forbidden, op,
 			"This invitation is for another address, or for one that you have not confirmed.")
 	}

@@ -154,25 +154,14 @@ func (a *Accounts) checkAdmission(
 	}
 	can, err := a.takesRegistrations(ctx, tx, lock)
 	if err == nil && !can {
-		return fault.New(fault.Forbidden, op, "This instance takes no registrations; ask for an invitation.")
+		return fault.New(fault.Forbidden, op,
+			"This instance takes no registrations without an invitation: ask for one, and send its token as org.")
 	}
 	return err
 }
 
 func spentInvitation(op string) error {
 	return fault.New(fault.Forbidden, op, "The invitation is not valid any more; ask for another one.")
-}
-
-// IsInvited returns whether the invitation of a link can be used now, by the person whom it is for.
-func (a *Accounts) IsInvited(ctx context.Context, link string) (bool, error) {
-	err := a.inGate(ctx, "tenancy.IsInvited", func(tx *tenancystore.GateTx) error {
-		_, err := tx.InvitationByHash(ctx, secret.HashToken(link), a.clock.Now())
-		return err
-	})
-	if pg.IsNoRows(err) {
-		return false, nil
-	}
-	return err == nil, err
 }
 
 // createAccount makes a person and what they join or own, and signs them in.

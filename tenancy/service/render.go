@@ -230,8 +230,7 @@ func (a *Accounts) renderInvitation(ctx context.Context, m tenancystore.Mail, n 
 		if err != nil {
 			return err
 		}
-		link := a.cfg.FrontendURL + "/?org=" + url.QueryEscape(code)
-		out = a.mails.Invitation(m.Email, o.Name, n.By, string(i.Role), link, i.ExpiresAt)
+		out = a.mails.Invitation(m.Email, o.Name, n.By, string(i.Role), a.link("/", "org", code), i.ExpiresAt)
 		return tx.AddInvitationLink(ctx, i.ID, hash)
 	})
 	return out, noMail(err)

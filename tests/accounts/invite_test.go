@@ -139,6 +139,41 @@ func TestInvite_ExpiresAndIsRevoked(t *testing.T) {
 	wantFault(t, "register with one that is over", err, fault.Invalid)
 }
 
+// wantOffer compares what an invitation offers to a person; role is "" for nothing.
+func (w *world) wantOffer(name string, p tenancy.Principal, link string, role tenancy.Role) {
+	w.t.Helper()
+	want := tenancy.Offer{}
+	if role != "" {
+		want = tenancy.Offer{Organization: "Organization of ada@example.com", Role: role}
+	}
+	got, ok, err := w.Offer(w.t.Context(), p, link)
+	if err != nil || ok != (role != "") || got != want {
+		w.t.Errorf("%s: got %+v, %v, %v, want %+v", name, got, ok, err, want)
+	}
+}
+
+func TestOffer_OnlyToWhoCanUseIt(t *testing.T) {
+	t.Parallel()
+	w := open(t, nil)
+	p, bob, eve := w.owner("ada@example.com"), w.owner("bob@example.com"), w.owner("eve@example.com")
+	_, anybody := w.invite(p, "", tenancy.RoleUser)
+	_, forBob := w.invite(p, "bob@example.com", tenancy.RoleAdmin)
+	w.wantOffer("anybody", eve, anybody, tenancy.RoleUser)
+	w.wantOffer("a member", p, anybody, "")
+	w.wantOffer("Bob", bob, forBob, tenancy.RoleAdmin)
+	w.wantOffer("another address", eve, forBob, "")
+	w.wantOffer("no token", eve, "x", "")
+	w.wantCount(0, "member where org_id = $1 and person_id <> $2", p.Org, p.Person) // nobody joins by a question
+	w.wantCount(2, "invitation")
+	w.exec("update person set verified = false where id = $1", bob.Person)
+	w.wantOffer("an address that is not confirmed", bob, forBob, "")
+	w.exec("update person set verified = true where id = $1", bob.Person)
+	w.wantJoined("Eve", eve, anybody, p.Org)
+	w.wantOffer("a used one", bob, anybody, "")
+	w.advance(tenancy.InvitationLife)
+	w.wantOffer("one that is over", bob, forBob, "")
+}
+
 func TestInvite_OnceInParallel(t *testing.T) {
 	t.Parallel()
 	w := open(t, nil)
@@ -234,11 +269,6 @@ func TestRegister_WithInvitation(t *testing.T) {
 	w.wantCount(confirmations, "confirmation")
 	if got := w.Hashed(); got != hashed {
 		t.Errorf("got %d hashes of a refused registration, want 0", got-hashed)
-	}
-	for link, want := range map[string]bool{forCarl: true, link: false, "x": false, "": false} {
-		if got, err := w.IsInvited(t.Context(), link); err != nil || got != want {
-			t.Errorf("IsInvited: got %v, %v, want %v", got, err, want)
-		}
 	}
 	w.wantCount(2, "person")
 }

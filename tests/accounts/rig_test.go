@@ -341,7 +341,7 @@ func (w *world) link(email string) string {
 	return token
 }
 
-var linkForm = regexp.MustCompile(`(?:#code|#token|\?org)=([0-9A-Za-z]{43})`)
+var linkForm = regexp.MustCompile(`#(?:code|token|org)=([0-9A-Za-z]{43})`)
 
 // tokenOf returns the token of the link in a mail, or "".
 func tokenOf(m mail.Message) string {

@@ -200,7 +200,7 @@ func (b *browser) invite(t *testing.T, email, role string, send bool) (token, id
 	t.Helper()
 	var made struct{ ID, URL string }
 	b.want(t, http.StatusCreated, &made, http.MethodPost, "/settings/team", m{"email": email, "role": role, "sendEmail": send})
-	token, ok := strings.CutPrefix(made.URL, frontendURL+"/?org=")
+	token, ok := strings.CutPrefix(made.URL, frontendURL+"/#org=")
 	if !ok {
 		t.Fatalf("got the link %s, want one of the dashboard", made.URL)
 	}

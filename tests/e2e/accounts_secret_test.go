@@ -113,7 +113,7 @@ func (p *secretive) shareSecrets(t *testing.T, guest *secretive) {
 	if guest.on(1).join(t, mailed) == "" {
 		t.Fatal("the invitation was refused")
 	}
-	guest.cookies["org"] = anybody // used at the next sign-in
+	guest.cookies["org"] = anybody // offered by the next sign-in
 	guest.want(t, http.StatusCreated, nil, http.MethodPost, "/auth/login", m{"email": guest.email, "password": guest.password})
 	p.keepSession(guest.browser)
 }

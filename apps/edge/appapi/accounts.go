@@ -44,8 +44,6 @@ type Sessions interface {
 type SignUp interface {
 	// CanRegister returns whether a person without an invitation can register.
 	CanRegister(ctx context.Context) (bool, error)
-	// IsInvited returns whether the invitation of a link can be used now.
-	IsInvited(ctx context.Context, link string) (bool, error)
 	// Register begins a registration. With mail the result is StepConfirm, for every address; without mail it is a
 	// session. Invalid also means that the instance takes no registrations, or none without an invitation, that the
 	// invitation is not valid or is for another address, or that the address is in use on an instance without mail.
@@ -153,6 +151,9 @@ type Organizations interface {
 	CreateOrganization(ctx context.Context, p tenancy.Principal, name string) (tenancy.Organization, error)
 	// ChooseOrganization checks that the person is a member. It is Forbidden otherwise.
 	ChooseOrganization(ctx context.Context, p tenancy.Principal, org string) error
+	// Offer returns what an invitation offers to the person. It returns false for one that the person cannot use, and for
+	// a member of the organization.
+	Offer(ctx context.Context, p tenancy.Principal, token string) (offer tenancy.Offer, ok bool, err error)
 	// JoinOrganization uses an invitation. It returns the zero id when the invitation is not valid, has been used or is
 	// over, and Forbidden when it is for another address or for one that the person has not confirmed.
 	JoinOrganization(ctx context.Context, p tenancy.Principal, token string) (tenancy.OrgID, error)

@@ -15,7 +15,8 @@ const (
 	cookieAuth   = "auth"
 	cookieOrg    = "showorg"
 	cookiePerson = "impersonate"
-	// cookieInvite has the token of an invitation. Pages of the dashboard set it.
+	// cookieInvite has the token of an invitation, which the next sign-in offers. Pages of the dashboard set it, and
+	// root.
 	cookieInvite = "org"
 	cookieState  = "oauth_state"
 	// cookieDevice has the token by which a browser is known that has signed in before.

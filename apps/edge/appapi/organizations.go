@@ -1,6 +1,7 @@
 package appapi
 
 import (
+	"cmp"
 	"context"
 	"time"
 
@@ -140,17 +141,23 @@ func (a *API) chooseOrganization(ctx context.Context, in *idInput) (*cookiesOutp
 
 // JoinRequest is the body of POST /user/join-org.
 type JoinRequest struct {
-	Token string `json:"org" minLength:"1" maxLength:"512" doc:"Token of an invitation."`
+	Token string `json:"org,omitempty" maxLength:"512" doc:"Token of an invitation; else that of the cookie org."`
 }
 
-type joinInput struct{ Body JoinRequest }
+type joinInput struct {
+	Invitation string `cookie:"org" doc:"Token of an invitation. Deleted when it was used or is of no use."`
+	Body       JoinRequest
+}
 
 // JoinAnswer is the answer of POST /user/join-org.
 type JoinAnswer struct {
 	ID *string `json:"id" nullable:"true" doc:"Null when the invitation is not valid, was used or is over."`
 }
 
-type joinOutput struct{ Body JoinAnswer }
+type joinOutput struct {
+	Cookies []string `header:"Set-Cookie"`
+	Body    JoinAnswer
+}
 
 // JoinOrganization returns the endpoint that uses an invitation.
 func (a *API) JoinOrganization() route.Endpoint {
@@ -160,12 +167,25 @@ func (a *API) JoinOrganization() route.Endpoint {
 }
 
 func (a *API) joinOrganization(ctx context.Context, in *joinInput) (*joinOutput, error) {
-	org, err := a.deps.Accounts.JoinOrganization(ctx, request.Principal(ctx), in.Body.Token)
-	if err != nil || org.IsZero() {
-		return &joinOutput{}, err
+	token := cmp.Or(in.Body.Token, in.Invitation)
+	var faults tenancy.Inputs
+	faults.Check(token != "", "org", "is required without the cookie org")
+	if err := faults.Err("appapi.joinOrganization"); err != nil {
+		return nil, err
 	}
-	joined := org.String()
-	return &joinOutput{Body: JoinAnswer{ID: &joined}}, nil
+	org, err := a.deps.Accounts.JoinOrganization(ctx, request.Principal(ctx), token)
+	if err != nil {
+		return nil, err
+	}
+	out := &joinOutput{}
+	if token == in.Invitation {
+		out.Cookies = a.expired(cookieInvite)
+	}
+	if !org.IsZero() {
+		joined := org.String()
+		out.Body.ID = &joined
+	}
+	return out, nil
 }
 
 // OrganizationSettings are the settings of an organization.

@@ -129,12 +129,11 @@ func (a *API) finishSignIn(ctx context.Context, in *providerInput) (*providerOut
 	case signIn.Linked && signIn.Session == "":
 		out.Body.Linked, out.Body.Login = true, isDone(signIn.SignIn)
 	default:
-		out.SignInHeaders, err = a.signInHeaders(ctx, signIn.SignIn, in.BrowserCookies)
+		out.SignInHeaders, out.Body.SignInStep, err = a.signInAnswer(ctx, signIn.SignIn, in.BrowserCookies)
 		if err != nil {
 			return nil, err
 		}
 		out.Body.Linked, out.Body.Login = signIn.Linked, isDone(signIn.SignIn)
-		out.Body.SignInStep = newSignInStep(signIn.SignIn)
 	}
 	out.Cookies = append(out.Cookies, a.expired(cookieState)...)
 	return out, nil

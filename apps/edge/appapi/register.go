@@ -1,10 +1,8 @@
 package appapi
 
 import (
-	"cmp"
 	"context"
 
-	"crier/apps/edge/problem"
 	"crier/apps/edge/request"
 	"crier/apps/edge/route"
 	"crier/platform/fault"
@@ -39,7 +37,7 @@ type CreateOrgUserDto struct {
 	ProviderToken string `json:"providerToken,omitempty" maxLength:"512" doc:"Of POST /auth/oauth/{provider}/exists."`
 	Company       string `json:"company,omitempty" maxLength:"256" doc:"Of the organization, 3 to 128 characters." example:"Acme"`
 	Name          string `json:"fullname,omitempty" maxLength:"256" doc:"Name of the person." example:"Ada Lovelace"`
-	Invitation    string `json:"org,omitempty" maxLength:"512" doc:"Invitation; else that of the cookie org."`
+	Invitation    string `json:"org,omitempty" maxLength:"512" doc:"Token of an invitation that the person accepts."`
 }
 
 type registerInput struct {
@@ -66,7 +64,7 @@ func (a *API) Register() route.Endpoint {
 		"On an instance that sends mails the answer is always activate, whether or not the address has an account: "+
 			"the owner of the address gets a mail. The name of the organization is not used with an "+
 			"invitation. An answer of 400 also means that the instance takes no registrations, or none without an "+
-			"invitation. The cookie org is deleted when its invitation is not valid any more."), a.register)
+			"invitation. The invitation of the cookie org is not used: the complete sign-in offers it."), a.register)
 }
 
 func (a *API) register(ctx context.Context, in *registerInput) (*registerOutput, error) {
@@ -83,46 +81,21 @@ func (a *API) register(ctx context.Context, in *registerInput) (*registerOutput,
 		}
 	}
 	r.From = request.From(ctx).From
-	var cookies []string
-	if in.Body.Invitation == "" && r.Invitation != "" {
-		if cookies, err = a.dropInvitation(ctx, &r); err != nil {
-			return nil, err
-		}
-	}
 	signIn, err := a.deps.Accounts.Register(ctx, r)
-	if err != nil {
-		return nil, problem.WithCookies(err, cookies...)
-	}
-	if cookies != nil { // or its invitation would be tried again
-		in.Invitation = ""
-	}
-	headers, err := a.signInHeaders(ctx, signIn, in.BrowserCookies)
 	if err != nil {
 		return nil, err
 	}
-	headers.Cookies = append(headers.Cookies, cookies...)
-	body := RegisterAnswer{SignInStep: newSignInStep(signIn)}
+	headers, step, err := a.signInAnswer(ctx, signIn, in.BrowserCookies)
+	if err != nil {
+		return nil, err
+	}
+	body := RegisterAnswer{SignInStep: step}
 	if signIn.Step == tenancy.StepConfirm {
 		body.Activate = true
 	} else {
 		body.Register, body.Login = true, isDone(signIn)
 	}
 	return &registerOutput{SignInHeaders: headers, Body: body}, nil
-}
-
-// dropInvitation removes the invitation from a registration, which is that of the cookie, if it is not valid any more,
-// and returns the deletion of the cookie. It is Invalid when the instance takes no registration without one.
-func (a *API) dropInvitation(ctx context.Context, r *tenancy.Registration) (cookies []string, err error) {
-	valid, err := a.deps.Accounts.IsInvited(ctx, r.Invitation)
-	if err != nil || valid {
-		return nil, err
-	}
-	cookies, r.Invitation = a.expired(cookieInvite), ""
-	can, err := a.deps.Accounts.CanRegister(ctx)
-	if err == nil && !can {
-		err = fault.New(fault.Invalid, "appapi.register", "The invitation is not valid any more; ask for another one.")
-	}
-	return cookies, problem.WithCookies(err, cookies...)
 }
 
 func isDone(s tenancy.SignIn) *bool {
@@ -146,7 +119,7 @@ func (in *registerInput) registration() (tenancy.Registration, error) {
 	}
 	return tenancy.Registration{
 		Email: b.Email, Name: b.Name, Password: b.Password, Organization: b.Company,
-		Invitation: cmp.Or(b.Invitation, in.Invitation), Provider: b.ProviderToken,
+		Invitation: b.Invitation, Provider: b.ProviderToken,
 	}, faults.Err("appapi.register")
 }
 
@@ -193,11 +166,11 @@ func (a *API) activate(ctx context.Context, in *activateInput) (*activateOutput,
 	if !ok {
 		return &activateOutput{Body: ActivateAnswer{PasswordRequired: signIn.Step == tenancy.StepPassword}}, nil
 	}
-	headers, err := a.signInHeaders(ctx, signIn, in.BrowserCookies)
+	headers, step, err := a.signInAnswer(ctx, signIn, in.BrowserCookies)
 	if err != nil {
 		return nil, err
 	}
-	body := ActivateAnswer{Can: true, Login: isDone(signIn), SignInStep: newSignInStep(signIn)}
+	body := ActivateAnswer{Can: true, Login: isDone(signIn), SignInStep: step}
 	return &activateOutput{SignInHeaders: headers, Body: body}, nil
 }
 

@@ -2,19 +2,38 @@ package appapi
 
 import (
 	"net/http"
+	"regexp"
 
 	"github.com/danielgtaylor/huma/v2"
 	"github.com/gofiber/fiber/v2"
 
 	"crier/apps/edge/route"
+	"crier/tenancy"
 )
 
 // Root returns the endpoint of the path /. It checks no dependency: see GetHealth.
 func (a *API) Root() route.Endpoint {
 	text := &huma.Schema{Type: huma.TypeString}
-	return route.Raw(describe("Service", "Check that the service runs"),
-		func(c *fiber.Ctx) error { return c.SendString("App is running!") },
-		route.Content(http.StatusOK, "It runs.", fiber.MIMETextPlain, text))
+	d := describe("Service", "Check that the service runs")
+	d.Parameters = []*huma.Param{{
+		Name: cookieInvite, In: "query", Schema: text,
+		Description: "Token of an invitation that was mailed with the token in the query: it is only offered.",
+	}}
+	return route.Raw(d, a.root, route.Content(http.StatusOK, "It runs.", fiber.MIMETextPlain, text),
+		route.Content(http.StatusSeeOther, "To the dashboard, with the invitation in the fragment.", "", nil))
+}
+
+var tokenForm = regexp.MustCompile(`^[0-9A-Za-z]{43}$`)
+
+// root answers that the service runs. A link of an invitation with the token in the query leads to the question to which
+// present links lead: the dashboard gets the token in the fragment, and the next sign-in of the browser offers it.
+func (a *API) root(c *fiber.Ctx) error {
+	token := c.Query(cookieInvite)
+	if !tokenForm.MatchString(token) {
+		return c.SendString("App is running!")
+	}
+	addCookies(c, a.cookie(cookieInvite, token, tenancy.InvitationLife))
+	return c.Redirect(a.invitationLink(token), http.StatusSeeOther)
 }
 
 // GetHealth returns the endpoint of the health of the service. It answers 503 when the service is not healthy or is

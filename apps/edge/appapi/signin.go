@@ -9,7 +9,6 @@ import (
 
 	"crier/apps/edge/publicv1"
 	"crier/apps/edge/request"
-	"crier/platform/fault"
 	"crier/tenancy"
 )
 
@@ -18,13 +17,13 @@ const tagSignIn = "Sign-in"
 // BrowserCookies are the cookies that a sign-in reads.
 type BrowserCookies struct {
 	Auth       string `cookie:"auth" doc:"The session that the browser had before. It ends when a new one begins."`
-	Invitation string `cookie:"org" doc:"Token of an invitation, which is used when the sign-in is complete."`
+	Invitation string `cookie:"org" doc:"Token of an invitation, which the complete sign-in offers and does not use."`
 	Person     string `cookie:"impersonate" doc:"Deleted when the sign-in is complete."`
 }
 
 // SignInHeaders are the headers of an answer that can begin a session.
 type SignInHeaders struct {
-	Cookies    []string `header:"Set-Cookie" doc:"auth, device and showorg of a complete sign-in."`
+	Cookies    []string `header:"Set-Cookie" doc:"auth and device of a complete sign-in, and showorg of a registration."`
 	Reload     string   `header:"reload" doc:"true when somebody has signed in again."`
 	Onboarding string   `header:"onboarding" doc:"true when a new person has signed in."`
 	Activate   string   `header:"activate" doc:"true when a link in a mail must be followed first."`
@@ -40,6 +39,14 @@ type SignInStep struct {
 	RestoreToken          string   `json:"restoreToken,omitempty" doc:"For /auth/restore."`
 	Until                 string   `json:"until,omitempty" format:"date-time" doc:"When the account will be gone."`
 	RecoveryCodes         []string `json:"recoveryCodes,omitempty" doc:"Shown only here. Each works once."`
+
+	Invitation *InvitationOffer `json:"invitation,omitempty" doc:"Of the cookie org: ask the person, then POST /user/join-org."`
+}
+
+// InvitationOffer is what an invitation offers to the person who has signed in.
+type InvitationOffer struct {
+	Organization string `json:"organization" doc:"Name of the organization." example:"Acme"`
+	Role         string `json:"role" enum:"USER,ADMIN"`
 }
 
 func newSignInStep(s tenancy.SignIn) SignInStep {
@@ -68,28 +75,36 @@ type loginOutput struct {
 
 // loginAnswer returns the answer to a step of a sign-in.
 func (a *API) loginAnswer(ctx context.Context, s tenancy.SignIn, b BrowserCookies) (*loginOutput, error) {
-	headers, err := a.signInHeaders(ctx, s, b)
+	headers, step, err := a.signInAnswer(ctx, s, b)
 	if err != nil {
 		return nil, err
 	}
-	body := LoginAnswer{Login: s.Step == tenancy.StepDone, SignInStep: newSignInStep(s)}
+	body := LoginAnswer{Login: s.Step == tenancy.StepDone, SignInStep: step}
 	return &loginOutput{SignInHeaders: headers, Body: body}, nil
 }
 
-// signInHeaders returns the headers of a step of a sign-in. When the sign-in is complete, it ends the session that the
-// browser had before: another site may have planted it there. Then it uses the invitation of the browser.
-func (a *API) signInHeaders(ctx context.Context, s tenancy.SignIn, b BrowserCookies) (SignInHeaders, error) {
+// signInAnswer returns the headers and the members of the answer to a step of a sign-in.
+func (a *API) signInAnswer(ctx context.Context, s tenancy.SignIn, b BrowserCookies) (
+	h SignInHeaders, step SignInStep, err error) {
+	step = newSignInStep(s)
 	switch s.Step {
 	case tenancy.StepDone:
+		h, err = a.completeSignIn(ctx, s, b)
+		if err == nil && b.Invitation != "" {
+			step.Invitation = a.offer(ctx, s.Session, b.Invitation, &h)
+		}
 	case tenancy.StepConfirm:
-		h := SignInHeaders{Activate: "true"}
+		h.Activate = "true"
 		if s.Device != "" { // by which Activate recognizes the browser
 			h.Cookies = a.cookie(cookieDevice, s.Device, tenancy.DeviceMemory)
 		}
-		return h, nil
-	default:
-		return SignInHeaders{}, nil
 	}
+	return h, step, err
+}
+
+// completeSignIn returns the headers of a complete sign-in. It ends the session that the browser had before: another site
+// may have planted it there.
+func (a *API) completeSignIn(ctx context.Context, s tenancy.SignIn, b BrowserCookies) (SignInHeaders, error) {
 	if b.Auth != "" {
 		if err := a.deps.Accounts.Logout(ctx, b.Auth, request.From(ctx).From); err != nil {
 			return SignInHeaders{}, err
@@ -102,7 +117,9 @@ func (a *API) signInHeaders(ctx context.Context, s tenancy.SignIn, b BrowserCook
 	if b.Person != "" {
 		h.Cookies = append(h.Cookies, a.expired(cookiePerson)...)
 	}
-	h.Cookies = append(h.Cookies, a.invitationCookies(ctx, s, b.Invitation)...)
+	if !s.Org.IsZero() {
+		h.Cookies = append(h.Cookies, a.cookie(cookieOrg, s.Org.String(), sessionLife)...)
+	}
 	if s.Onboarding {
 		h.Onboarding = "true"
 	} else {
@@ -111,40 +128,25 @@ func (a *API) signInHeaders(ctx context.Context, s tenancy.SignIn, b BrowserCook
 	return h, nil
 }
 
-// invitationCookies uses the invitation of a browser whose person has signed in, unless the sign-in has used one. It
-// returns the cookies that choose the organization and delete the invitation. An invitation that is refused is deleted
-// too; one that could not be used now stays for the next sign-in.
-func (a *API) invitationCookies(ctx context.Context, s tenancy.SignIn, token string) []string {
-	org := s.Org
-	if org.IsZero() && token != "" {
-		var err error
-		org, err = a.join(ctx, s.Session, token)
-		switch fault.KindOf(err) {
-		case "", fault.Forbidden, fault.Quota, fault.Conflict, fault.NotFound, fault.Invalid:
-		default:
-			a.deps.Log.WarnContext(ctx, "an invitation could not be used after a sign-in", "error", err)
-			return nil
-		}
-	}
-	var cookies []string
-	if !org.IsZero() {
-		cookies = append(cookies, a.cookie(cookieOrg, org.String(), sessionLife)...)
-	}
-	if token != "" {
-		cookies = append(cookies, a.expired(cookieInvite)...)
-	}
-	return cookies
-}
-
-// join lets the person of a session token use an invitation.
-func (a *API) join(ctx context.Context, session, token string) (tenancy.OrgID, error) {
-	from := request.From(ctx).From
-	p, err := a.deps.Accounts.Session(ctx, session, "", "", from)
+// offer returns what the invitation of a browser offers to the person who has signed in. Nobody joins by it: anybody can
+// send a link that puts an invitation into a browser. One that the person cannot use is deleted, and one that cannot be
+// looked up now stays for the next sign-in.
+func (a *API) offer(ctx context.Context, session, token string, h *SignInHeaders) *InvitationOffer {
+	p, err := a.deps.Accounts.Session(ctx, session, "", "", request.From(ctx).From)
 	if err != nil {
-		return tenancy.OrgID{}, err
+		a.deps.Log.WarnContext(ctx, "an invitation could not be looked up after a sign-in", "error", err)
+		return nil
 	}
-	p.From = from
-	return a.deps.Accounts.JoinOrganization(ctx, p, token)
+	offer, ok, err := a.deps.Accounts.Offer(ctx, p, token)
+	if err != nil {
+		a.deps.Log.WarnContext(ctx, "an invitation could not be looked up after a sign-in", "error", err)
+		return nil
+	}
+	if !ok {
+		h.Cookies = append(h.Cookies, a.expired(cookieInvite)...)
+		return nil
+	}
+	return &InvitationOffer{Organization: offer.Organization, Role: string(offer.Role)}
 }
 
 // created returns the description of a POST endpoint. See describe.

@@ -107,9 +107,15 @@ func (a *API) invite(ctx context.Context, in *inviteInput) (*inviteOutput, error
 		return nil, err
 	}
 	return &inviteOutput{Body: InvitationAnswer{
-		ID: invitation.ID.String(), URL: a.cfg.FrontendURL + "/?org=" + url.QueryEscape(token),
+		ID: invitation.ID.String(), URL: a.invitationLink(token),
 		ExpiresAt: publicv1.FormatTime(invitation.ExpiresAt),
 	}}, nil
+}
+
+// invitationLink returns the address of the dashboard that asks about an invitation. Browsers send no fragment to a server,
+// so the token is in no log.
+func (a *API) invitationLink(token string) string {
+	return a.cfg.FrontendURL + "/#org=" + url.QueryEscape(token)
 }
 
 // InvitationRecord is an invitation that was not used yet.

@@ -199,12 +199,6 @@ func Of(err error, billing string) *Fault {
 	if errors.As(err, &fe) {
 		return ofFiber(fe)
 	}
-	var with *cookieError
-	if errors.As(err, &with) {
-		answer := Of(with.error, billing)
-		answer.headers["Set-Cookie"] = with.cookies
-		return answer
-	}
 	var f *fault.Error
 	if !errors.As(err, &f) {
 		return newFault(http.StatusInternalServerError, internal)
@@ -220,21 +214,6 @@ func Of(err error, billing string) *Fault {
 	}
 	return b
 }
-
-// WithCookies returns an error whose answer has Set-Cookie headers too. It returns nil for nil.
-func WithCookies(err error, cookies ...string) error {
-	if err == nil || len(cookies) == 0 {
-		return err
-	}
-	return &cookieError{error: err, cookies: cookies}
-}
-
-type cookieError struct {
-	error
-	cookies []string
-}
-
-func (e *cookieError) Unwrap() error { return e.error }
 
 func newFault(status int, message string) *Fault {
 	return &Fault{StatusCode: status, Message: Text{One: message}, Msg: message, headers: http.Header{}}
