@@ -73,6 +73,11 @@ func (c Catalogue) Of(org tenancy.OrgID) Plan {
 	}
 }
 
+// LimitsAnything returns whether the plan limits something.
+func (p Plan) LimitsAnything() bool {
+	return min(p.Channels, p.Posts, p.Webhooks, p.Members) < tenancy.Unlimited
+}
+
 // Limits returns what the plan allows. Since is not set.
 func (p Plan) Limits() tenancy.Limits {
 	return tenancy.Limits{

@@ -61,6 +61,8 @@ const (
 	LimitPosts    LimitName = "posts"
 	LimitWebhooks LimitName = "webhooks"
 	LimitMembers  LimitName = "members"
+	// LimitOrganizations is how many organizations with the default plan one person may have created.
+	LimitOrganizations LimitName = "organizations"
 )
 
 // OverLimit returns the Quota fault of an organization that has current things of a kind and may have allowed. Advice

@@ -22,6 +22,8 @@ type Organization struct {
 	DeletedAt *time.Time `db:"deleted_at"`
 	// CreatedAt is in UTC, as all times of the service.
 	CreatedAt time.Time `db:"created_at"`
+	// Creator is set only for the creation. It is zero for an organization of the operator.
+	Creator PersonID `db:"-"`
 }
 
 // OrganizationChange are the settings that a request sets; nil leaves one as it is.

@@ -48,7 +48,7 @@ func (a *App) accountDeps() (tenancyservice.Deps, error) {
 		DB: a.db, Clock: clock.System{}, Keyring: a.keyring, Publishing: publishingOf{app: a}, Log: a.log,
 	}
 	if a.plans != nil {
-		deps.Quota = a.plans
+		deps.Quota, deps.Plans = a.plans, a.plans
 	}
 	switch {
 	case a.cfg.Mail.Enabled():

@@ -33,6 +33,7 @@ func TestLoad_NamesVariableOutOfBounds(t *testing.T) {
 		"DATABASE_MAX_CONNS": {"3", "10001", "x"}, "POOLER": {"session"}, "ROLE_PREFIX": {"A B"}, "REDIS_URL": {"localhost:6379", "redis://x:y@host:0"},
 		"OUTBOUND_ALLOW": {"localhost"}, "LOG_LEVEL": {"loud"}, "LOG_FORMAT": {"xml"}, "METRICS_LISTEN": {"4899"}, "CLUSTER_LISTEN": {"x"},
 		"CLUSTER_ADVERTISE": {"x:1"}, "ENCRYPTION_KEYS": {"short"}, "FILES": {"ftp"},
+		"ORGANIZATIONS_PER_DAY": {"-1", "1001", "x"}, "ORGANIZATIONS_PER_PERSON": {"-1", "1001", "x"}, "DEFAULT_PLAN_ORGANIZATIONS": {"-1", "1001", "x"},
 		"REGISTRATION": {"closed"}, "DELETE_GRACE": {"-1s", "8761h", "7d"}, "ENTERPRISE_SECRET": {"too short"},
 		"ORG_MAX_WEBHOOKS": {"0", "10001", "x"}, "WEBHOOK_RETENTION": {"1h", "87601h", "x"}, "ANALYTICS_RETENTION": {"1h", "87601h", "x"},
 		"NOTIFICATION_RETENTION": {"1h", "87601h", "x"},

@@ -1,6 +1,7 @@
 package edge_test
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -132,7 +133,9 @@ func (a accounts) Authenticate(_ context.Context, authorization string) (tenancy
 	if authorization != goodKey || a.revoked.Load() {
 		return tenancy.Principal{}, fault.New(fault.Unauthenticated, "fake", "Invalid API key")
 	}
-	return tenancy.Principal{Org: organization, Role: tenancy.RoleSuperAdmin, Via: tenancy.ViaKey}, nil
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return tenancy.Principal{Org: cmp.Or(a.org, organization), Role: tenancy.RoleSuperAdmin, Via: tenancy.ViaKey}, nil
 }
 
 func (a accounts) Session(_ context.Context, token, org, impersonate string, from tenancy.Source) (tenancy.Principal, error) {
@@ -148,6 +151,9 @@ func (a accounts) Session(_ context.Context, token, org, impersonate string, fro
 	defer a.mu.Unlock()
 	a.orgs = append(a.orgs, org)
 	a.from = from
+	if !a.org.IsZero() {
+		p.Org = a.org
+	}
 	if impersonate == "gone" {
 		return tenancy.Principal{}, fault.New(fault.NotFound, "fake", "There is no such membership.")
 	}
@@ -172,6 +178,12 @@ func (a accounts) EndSessions(_ context.Context, _ tenancy.Principal, session st
 
 func (a accounts) CanRegister(context.Context) (bool, error) {
 	return !a.private.Load(), a.record("CanRegister")
+}
+
+func (a accounts) Creator(_ context.Context, p tenancy.Principal) (tenancy.PersonID, error) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.creator, nil
 }
 
 func (a accounts) Offer(_ context.Context, p tenancy.Principal, token string) (tenancy.Offer, bool, error) {

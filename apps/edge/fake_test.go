@@ -54,6 +54,9 @@ type world struct {
 	signIn tenancy.SignIn // the result of sign-ins that succeed
 	calls  []string       // of accounts, see record
 	from   tenancy.Source // of the last call that has one
+	// creator has created all organizations. org, if set, is the organization of all credentials.
+	creator tenancy.PersonID
+	org     tenancy.OrgID
 
 	err       error // returned by every call if it is set
 	result    publishing.CreateResult

@@ -31,7 +31,7 @@ func setCookies(t *testing.T, a answer) map[string]*http.Cookie {
 	return out
 }
 
-// unprefixed returns the cookies without those of the prefix __Host-, each of which must be like the one without it.
+// unprefixed returns the cookies that have no prefix __Host-. A cookie with the prefix must equal its twin without.
 func unprefixed(t *testing.T, cookies map[string]*http.Cookie) map[string]*http.Cookie {
 	t.Helper()
 	out := map[string]*http.Cookie{}

@@ -30,6 +30,18 @@ func (s *Plans) Limits(ctx context.Context, q pg.Querier, org tenancy.OrgID) (te
 	return limits, err
 }
 
+// OnDefault returns the name of the default plan and how many of the organizations have it: 0 when it limits nothing, as on
+// an instance without plans.
+func (s *Plans) OnDefault(orgs []tenancy.OrgID) (plan string, n int) {
+	plan = string(s.catalogue.Default)
+	for _, org := range orgs {
+		if p := s.catalogue.Of(org); p.Tier == s.catalogue.Default && p.LimitsAnything() {
+			n++
+		}
+	}
+	return plan, n
+}
+
 // Tiers returns the plans of the instance, the smallest first; none on an instance without plans.
 func (s *Plans) Tiers() []billing.Plan { return s.catalogue.Plans }
 

@@ -1459,7 +1459,7 @@ alter table organization force row level security;
 create policy tenant on organization to crier_tenant
   using (id = (select nullif(current_setting('app.org_id', true), '')::uuid))
   with check (id = (select nullif(current_setting('app.org_id', true), '')::uuid));
-grant select, insert (id, name, description, timezone, created_at), update (name, description, timezone, timezone_chosen, mfa_required)
+grant select, insert (id, name, description, timezone, created_at, created_by), update (name, description, timezone, timezone_chosen, mfa_required)
   on organization to crier_tenant;
 -- Of people, those who are members: the policy of member applies inside of this one.
 alter table person enable row level security;
@@ -1488,7 +1488,7 @@ grant select, insert on instance_event to crier_gate;
 create policy gate on audit for insert to crier_gate with check (true);
 grant insert on audit to crier_gate;
 create policy gate on organization to crier_gate using (true) with check (true);
-grant select (id, name, description, mfa_required, suspended_at, deleted_at, deleted_with, catch_up, created_at),
+grant select (id, name, description, mfa_required, suspended_at, deleted_at, deleted_with, catch_up, created_at, created_by),
   update (suspended_at, deleted_at, deleted_with, catch_up), delete on organization to crier_gate;
 create policy gate_delete on organization as restrictive for delete to crier_gate using (deleted_at is not null);
 create policy gate on member for select to crier_gate using (true);

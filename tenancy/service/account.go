@@ -23,7 +23,7 @@ import (
 	tenancystore "crier/tenancy/store"
 )
 
-// Deps are what New needs. Revocations, Mail, Providers, Publishing, Quota and Log may be nil.
+// Deps are what New needs. Only DB, Clock and Keyring are required.
 type Deps struct {
 	DB    *pg.DB
 	Clock clock.Clock
@@ -37,8 +37,9 @@ type Deps struct {
 	Providers Providers
 	// Publishing is nil in programs that publish nothing.
 	Publishing Publishing
-	// Quota is nil on an instance without limits.
+	// Quota is nil on an instance without limits, and so is Plans.
 	Quota Quota
+	Plans Plans
 	Log   *slog.Logger
 }
 
@@ -79,6 +80,12 @@ type Quota interface {
 	// Limits is called in the transaction that adds a member or an invitation, with the organization locked. It reads
 	// with q, and returns the error of Postgres.
 	Limits(ctx context.Context, q pg.Querier, org tenancy.OrgID) (tenancy.Limits, error)
+}
+
+// Plans returns which plans organizations have.
+type Plans interface {
+	// OnDefault returns the name of the default plan and how many of the organizations have it: 0 when it limits nothing.
+	OnDefault(orgs []tenancy.OrgID) (plan string, n int)
 }
 
 const (

@@ -50,7 +50,7 @@ func (a *Accounts) CreateOwner(ctx context.Context, n NewOwner) (tenancy.Princip
 		if err := tx.CreatePerson(ctx, person); err != nil {
 			return err
 		}
-		if p.Org, err = a.makeOrganization(ctx, tx, p, organization); err != nil {
+		if p.Org, err = a.makeOrganization(ctx, tx, p, tenancy.PersonID{}, organization); err != nil {
 			return err
 		}
 		return a.addInstanceEvent(ctx, tx, tenancy.ActionPersonCreated, email)

@@ -27,6 +27,11 @@ type Config struct {
 	Registration Registrations `env:"REGISTRATION, default=first" doc:"Who may register: first (until there is an organization), invite, or open."`
 	// DeleteGrace is counted from the request.
 	DeleteGrace time.Duration `env:"DELETE_GRACE, default=168h" doc:"How long the deletion of an account or organization can be undone."`
+	// The next three limit the organizations that one person creates; 0 means no limit. The operator is not limited.
+	OrganizationsPerDay    int `env:"ORGANIZATIONS_PER_DAY, default=5" doc:"How many organizations one person may create in 24 hours; 0: any number."`
+	OrganizationsPerPerson int `env:"ORGANIZATIONS_PER_PERSON, default=20" doc:"How many organizations one person may have created in all; 0: any number."`
+	// DefaultPlanOrganizations applies while the default plan limits something.
+	DefaultPlanOrganizations int `env:"DEFAULT_PLAN_ORGANIZATIONS, default=3" doc:"How many of them may have the default plan of PLANS_FILE; 0: any number."`
 	// EnterpriseSecret is empty on an instance without the enterprise routes.
 	EnterpriseSecret secret.Text `env:"ENTERPRISE_SECRET" doc:"Key of signed /enterprise requests, 32 bytes or more; empty: no such routes."`
 
@@ -39,6 +44,7 @@ type Config struct {
 const (
 	minEnterpriseSecret = 32
 	maxDeleteGrace      = 365 * 24 * time.Hour
+	maxOrganizations    = 1000
 )
 
 // Validate returns every fault of the configuration, joined; errors.As finds an env.Fault in it.
@@ -48,6 +54,9 @@ func (c Config) Validate() error {
 		faults.Add("REGISTRATION", "must be first, invite or open")
 	}
 	faults.Duration("DELETE_GRACE", c.DeleteGrace, 0, maxDeleteGrace)
+	faults.Number("ORGANIZATIONS_PER_DAY", int64(c.OrganizationsPerDay), 0, maxOrganizations)
+	faults.Number("ORGANIZATIONS_PER_PERSON", int64(c.OrganizationsPerPerson), 0, maxOrganizations)
+	faults.Number("DEFAULT_PLAN_ORGANIZATIONS", int64(c.DefaultPlanOrganizations), 0, maxOrganizations)
 	if n := len(c.EnterpriseSecret); n > 0 && n < minEnterpriseSecret {
 		faults.Add("ENTERPRISE_SECRET", "must have at least 32 bytes")
 	}

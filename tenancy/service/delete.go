@@ -122,8 +122,8 @@ func (a *Accounts) isGone(p tenancy.Person) bool {
 	return p.DeletedAt != nil && a.graceIsOver(p.DeletedAt, a.clock.Now())
 }
 
-// graceIsOver returns whether a deletion cannot be undone any more. What undoes it decides by the time of the database: a
-// purge that has begun, see dueBefore, must not meet an undo that a slow clock allows.
+// graceIsOver returns whether it is too late to undo a deletion. An undo decides by the time of the database, because a slow
+// clock must not allow one after a purge has begun: see dueBefore.
 func (a *Accounts) graceIsOver(deletedAt *time.Time, now time.Time) bool {
 	return !now.Before(deletedAt.Add(a.cfg.DeleteGrace))
 }

@@ -63,7 +63,7 @@ func (a *Accounts) CreateEnterpriseUser(ctx context.Context, signed string, from
 			return err
 		}
 		p := tenancy.Principal{Person: person.ID, Name: person.Email, Via: tenancy.ViaInstance, From: from}
-		if org, err = a.makeOrganization(ctx, tx, p, company); err != nil {
+		if org, err = a.makeOrganization(ctx, tx, p, tenancy.PersonID{}, company); err != nil {
 			return err
 		}
 		p.Org = org

@@ -187,9 +187,9 @@ func (a *Accounts) JoinOrganization(ctx context.Context, p tenancy.Principal, li
 	return org, err
 }
 
-// Offer returns what the invitation of a link offers to the principal's person. It returns false for an invitation that is
-// not valid, was used or is over, for one that is for another address or for one that the person has not confirmed, and for
-// a member of the organization.
+// Offer returns what the invitation of a link offers to the principal's person. It returns false if the invitation is
+// unknown, used or expired, if it names another address or one that the person has not confirmed, and if the person is a
+// member already.
 func (a *Accounts) Offer(ctx context.Context, p tenancy.Principal, link string) (out tenancy.Offer, ok bool, err error) {
 	err = a.inGate(ctx, "tenancy.Offer", func(tx *tenancystore.GateTx) error {
 		open, err := tx.InvitationByHash(ctx, secret.HashToken(link), a.clock.Now())

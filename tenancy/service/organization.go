@@ -2,6 +2,7 @@ package service
 
 import (
 	"context"
+	"fmt"
 	"time"
 
 	"crier/platform/fault"
@@ -23,8 +24,56 @@ func checkMemberships(ctx context.Context, tx *tenancystore.GateTx, op string, p
 	return err
 }
 
-// CreateOrganization creates an organization that the principal's person owns. The name has 3 to 128 characters. A
-// person with too many organizations is fault.Conflict.
+// creationWindow is the day of ORGANIZATIONS_PER_DAY.
+const creationWindow = 24 * time.Hour
+
+// checkCreations returns the refusal of another organization for a locked person: Conflict or RateLimited at the limits of
+// the instance, and Quota when the person has created too many with the default plan.
+func (a *Accounts) checkCreations(
+	ctx context.Context, tx *tenancystore.GateTx, op string, person tenancy.PersonID,
+) error {
+	created, err := tx.CreatedOrganizations(ctx, person, maxOrganizations)
+	if err != nil {
+		return err
+	}
+	if most := a.cfg.OrganizationsPerPerson; most > 0 && len(created) >= most {
+		return fault.New(fault.Conflict, op, fmt.Sprintf("You have created %d organizations, and one person may create %d: "+
+			"delete one, which counts until it is purged, or ask the operator.", len(created), most))
+	}
+	if most := a.cfg.OrganizationsPerDay; most > 0 && len(created) >= most {
+		if wait := created[most-1].At.Add(creationWindow).Sub(a.clock.Now()); wait > 0 {
+			return &fault.Error{Kind: fault.RateLimited, Op: op, RetryAfter: wait,
+				Message: fmt.Sprintf("One person may create %d organizations in 24 hours; wait before the next one.", most)}
+		}
+	}
+	return a.checkDefaultPlan(op, created)
+}
+
+// checkDefaultPlan returns Quota when too many of the organizations that a person has created have the default plan: each of
+// them has the limits of that plan anew.
+func (a *Accounts) checkDefaultPlan(op string, created []tenancystore.Created) error {
+	most := a.cfg.DefaultPlanOrganizations
+	if a.deps.Plans == nil || most == 0 {
+		return nil
+	}
+	orgs := make([]tenancy.OrgID, len(created))
+	for i, c := range created {
+		orgs[i] = c.Org
+	}
+	plan, n := a.deps.Plans.OnDefault(orgs)
+	if n < most {
+		return nil
+	}
+	return &fault.Error{
+		Kind: fault.Quota, Op: op, Limit: &fault.Limit{Name: string(tenancy.LimitOrganizations), Current: n, Allowed: most},
+		Message: fmt.Sprintf("You have created %d organizations with the plan %s, and one person may have %d. "+
+			"Choose a larger plan for one, or delete one, which counts until it is purged.", n, plan, most),
+	}
+}
+
+// CreateOrganization creates an organization that the principal's person owns. The name has 3 to 128 characters. It
+// returns fault.Conflict for a person with too many organizations, RateLimited for one who has created too many in a day,
+// and Quota for one who has created too many with the default plan.
 func (a *Accounts) CreateOrganization(ctx context.Context, p tenancy.Principal, name string) (
 	out tenancy.Organization, err error) {
 	const op = "tenancy.CreateOrganization"
@@ -37,11 +86,25 @@ func (a *Accounts) CreateOrganization(ctx context.Context, p tenancy.Principal, 
 		if err := checkMemberships(ctx, tx, op, p.Person); err != nil {
 			return err
 		}
-		made, err := a.makeOrganization(ctx, tx, p, name)
+		if err := a.checkCreations(ctx, tx, op, p.Person); err != nil {
+			return err
+		}
+		made, err := a.makeOrganization(ctx, tx, p, p.Person, name)
 		out = tenancy.Organization{ID: made, Name: name}
 		return err
 	})
 	return out, err
+}
+
+// Creator returns the person who created the principal's organization, or the zero id if the operator did or the account is
+// gone.
+func (a *Accounts) Creator(ctx context.Context, p tenancy.Principal) (creator tenancy.PersonID, err error) {
+	const op = "tenancy.Creator"
+	err = a.inGate(ctx, op, func(tx *tenancystore.GateTx) error {
+		creator, err = tx.Creator(ctx, p.Org)
+		return err
+	})
+	return creator, noOrganization(op, err)
 }
 
 // ChooseOrganization returns fault.Forbidden unless the principal's person can choose the organization.

@@ -209,7 +209,11 @@ func (a *Accounts) makeAccount(ctx context.Context, tx *tenancystore.GateTx, op 
 		org, err = a.useInvitation(ctx, tx, op, person, c.Invitation, from)
 	} else {
 		by := tenancy.Principal{Person: person.ID, Via: tenancy.ViaSession, Name: person.Email, From: from}
-		org, err = a.makeOrganization(ctx, tx, by, c.Organization)
+		creator := person.ID
+		if a.cfg.Registration == RegisterFirst { // who sets the instance up
+			creator = tenancy.PersonID{}
+		}
+		org, err = a.makeOrganization(ctx, tx, by, creator, c.Organization)
 	}
 	if pg.IsNoRows(err) { // somebody else has used it since checkAdmission
 		return out, spentInvitation(op)
@@ -222,10 +226,14 @@ func (a *Accounts) makeAccount(ctx context.Context, tx *tenancystore.GateTx, op 
 	return out, err
 }
 
-// makeOrganization creates an organization that the principal's person owns.
-func (a *Accounts) makeOrganization(ctx context.Context, tx *tenancystore.GateTx, by tenancy.Principal, name string) (
-	tenancy.OrgID, error) {
-	o := tenancy.Organization{ID: id.New[tenancy.OrgTag](), Name: name, Timezone: "UTC", CreatedAt: a.clock.Now()}
+// makeOrganization creates an organization that the principal's person owns. It counts for the creator, who is zero when
+// the operator makes it.
+func (a *Accounts) makeOrganization(
+	ctx context.Context, tx *tenancystore.GateTx, by tenancy.Principal, creator tenancy.PersonID, name string,
+) (tenancy.OrgID, error) {
+	o := tenancy.Organization{
+		ID: id.New[tenancy.OrgTag](), Name: name, Timezone: "UTC", CreatedAt: a.clock.Now(), Creator: creator,
+	}
 	org, err := tx.Enter(ctx, o.ID)
 	if err != nil {
 		return o.ID, err

@@ -98,7 +98,7 @@ type OpenInvitation struct {
 	// Email is "" for an invitation that anybody can use.
 	Email string       `db:"email"`
 	Role  tenancy.Role `db:"role"`
-	// Name is that of the organization.
+	// Name is the name of the organization.
 	Name string `db:"name"`
 }
 

@@ -12,7 +12,7 @@ import (
 )
 
 const organizationInsert = `-- tenancy.OrganizationInsert
-insert into organization (id, name, description, timezone, created_at) values ($1, $2, $3, $4, $5)`
+insert into organization (id, name, description, timezone, created_at, created_by) values ($1, $2, $3, $4, $5, $6)`
 
 const memberInsert = `-- tenancy.MemberInsert
 insert into member (org_id, person_id, role, created_at) values ($1, $2, $3, $4)`
@@ -20,7 +20,7 @@ insert into member (org_id, person_id, role, created_at) values ($1, $2, $3, $4)
 // CreateOrganization inserts the organization of the transaction and its owner. It returns the error of Postgres, which
 // is a violation of a foreign key when the person does not exist.
 func (t *OrgTx) CreateOrganization(ctx context.Context, o tenancy.Organization, owner tenancy.PersonID) error {
-	_, err := exec(ctx, t.tx, organizationInsert, t.org, o.Name, o.Description, o.Timezone, o.CreatedAt)
+	_, err := exec(ctx, t.tx, organizationInsert, t.org, o.Name, o.Description, o.Timezone, o.CreatedAt, o.Creator)
 	if err != nil {
 		return err
 	}
@@ -32,6 +32,30 @@ func (t *OrgTx) CreateOrganization(ctx context.Context, o tenancy.Organization, 
 func (t *OrgTx) AddMember(ctx context.Context, m tenancy.Membership, now time.Time) error {
 	_, err := exec(ctx, t.tx, memberInsert, t.org, m.Person, m.Role, now)
 	return err
+}
+
+const organizationsCreated = `-- tenancy.CreatedOrganizations
+select id, created_at from organization where created_by = $1 order by created_at desc, id limit $2`
+
+// Created is an organization and when it was created.
+type Created struct {
+	Org tenancy.OrgID `db:"id"`
+	At  time.Time     `db:"created_at"`
+}
+
+// CreatedOrganizations returns at most limit organizations that a person has created, the newest first. Those count that
+// have another owner by now, and those that are to be deleted until they are purged.
+func (t *GateTx) CreatedOrganizations(ctx context.Context, creator tenancy.PersonID, limit int) ([]Created, error) {
+	return list[Created](ctx, t.tx, organizationsCreated, creator, limit)
+}
+
+const organizationCreator = `-- tenancy.OrganizationCreator
+select created_by from organization where id = $1`
+
+// Creator returns who has created an organization, the zero id for one of the operator, or pgx.ErrNoRows.
+func (t *GateTx) Creator(ctx context.Context, org tenancy.OrgID) (creator tenancy.PersonID, err error) {
+	err = t.tx.QueryRow(ctx, organizationCreator, org).Scan(&creator)
+	return creator, err
 }
 
 const organizationGet = `-- tenancy.OrganizationGet

@@ -16,7 +16,7 @@ import (
 
 const (
 	grace = 7 * 24 * time.Hour
-	// skew is how far the clock of a process may be from that of the database, and how long a purge waits after the grace.
+	// skew is how far a process may be ahead of the database, and how long a purge waits after the grace.
 	skew = 5 * time.Minute
 )
 

@@ -1,6 +1,7 @@
 package accounts
 
 import (
+	"errors"
 	"fmt"
 	"strings"
 	"sync"
@@ -10,6 +11,7 @@ import (
 	"crier/platform/fault"
 	"crier/platform/id"
 	"crier/tenancy"
+	tenancyservice "crier/tenancy/service"
 )
 
 func TestOrganization_CreateAndChoose(t *testing.T) {
@@ -472,4 +474,135 @@ func TestHandOver_ParallelToTwoPeople(t *testing.T) {
 	}
 	w.wantCount(1, "member where role = 'SUPERADMIN'")
 	w.wantCount(0, "member where role = 'SUPERADMIN' and person_id = $1", p.Person)
+}
+
+// create makes an organization for a person, as the route does.
+func (w *world) create(p tenancy.Principal) (tenancy.Organization, error) {
+	return w.CreateOrganization(w.t.Context(), p, "Another one")
+}
+
+func TestOrganization_CreationsOfOnePersonADayAreLimited(t *testing.T) {
+	t.Parallel()
+	w := open(t, func(w *world) { w.cfg.OrganizationsPerDay = 3 })
+	p, bob := w.owner("ada@example.com"), w.owner("bob@example.com")
+	w.advance(time.Hour)
+	faults := together(6, func(int) error { _, err := w.create(p); return err })
+	made := 0
+	for _, err := range faults {
+		if err == nil {
+			made++
+			continue
+		}
+		wantFault(t, "at once", err, fault.RateLimited)
+	}
+	if made != 2 {
+		t.Errorf("got %d organizations by 6 requests at once, want 2 beside the first", made)
+	}
+	w.wantCount(3, "organization where created_by = $1", p.Person)
+	w.member(p.Org, "eve@example.com", tenancy.RoleAdmin)
+	eve := w.enter("eve@example.com", p.Org.String())
+	must(t, w.SetRole(t.Context(), p, eve.Person.String(), tenancy.RoleSuperAdmin, proof))
+	_, err := w.RemoveMember(t.Context(), w.enter("ada@example.com", p.Org.String()), p.Person.String(), false)
+	must(t, err)
+	w.wantCount(1, "organization where created_by = $1 and id = $2", p.Person, p.Org)
+	_, err = w.create(p)
+	wantFault(t, "after the first was handed over and left", err, fault.RateLimited)
+	if got := asFault(t, err); got.RetryAfter != 23*time.Hour || !strings.Contains(got.Message, "3 organizations in 24 hours") {
+		t.Errorf("got %q, to be tried again in %v, want the limit and 23 hours", got.Message, got.RetryAfter)
+	}
+	_, err = w.create(bob)
+	must(t, err)
+	w.advance(23 * time.Hour)
+	_, err = w.create(p)
+	must(t, err)
+	_, err = w.create(p)
+	wantFault(t, "before the second is a day old", err, fault.RateLimited)
+}
+
+func asFault(t *testing.T, err error) *fault.Error {
+	t.Helper()
+	var f *fault.Error
+	if !errors.As(err, &f) {
+		t.Fatalf("got %v, want a fault", err)
+	}
+	return f
+}
+
+func TestOrganization_CreationsOfOnePersonInAllAreLimited(t *testing.T) {
+	t.Parallel()
+	w := open(t, func(w *world) { w.cfg.OrganizationsPerPerson = 3 })
+	p := w.owner("ada@example.com")
+	second, err := w.create(p)
+	must(t, err)
+	session := w.login("ada@example.com", tenancy.StepDone).Session
+	must(t, w.DeleteOrganization(t.Context(), w.principal(session, second.ID.String()), proof))
+	_, err = w.create(p)
+	must(t, err)
+	_, err = w.create(p)
+	wantFault(t, "while one is to be deleted", err, fault.Conflict)
+	if got := asFault(t, err).Message; !strings.Contains(got, "You have created 3 organizations, and one person may create 3") {
+		t.Errorf("got %q, want the limit", got)
+	}
+	w.advance(grace + skew + time.Second)
+	w.purge(1, "")
+	_, err = w.create(p)
+	must(t, err)
+}
+
+// defaults is a Plans in which all organizations but the larger ones have the default plan.
+type defaults struct{ larger map[tenancy.OrgID]bool }
+
+func (d defaults) OnDefault(orgs []tenancy.OrgID) (plan string, n int) {
+	for _, org := range orgs {
+		if !d.larger[org] {
+			n++
+		}
+	}
+	return "FREE", n
+}
+
+func TestOrganization_CreationsWithTheDefaultPlanAreLimited(t *testing.T) {
+	t.Parallel()
+	plans := defaults{larger: map[tenancy.OrgID]bool{}}
+	w := open(t, func(w *world) { w.cfg.DefaultPlanOrganizations, w.deps.Plans = 2, plans })
+	p := w.owner("ada@example.com")
+	second, err := w.create(p)
+	must(t, err)
+	_, err = w.create(p)
+	wantFault(t, "a third with the default plan", err, fault.Quota)
+	if got := asFault(t, err); got.Limit == nil || *got.Limit != (fault.Limit{Name: "organizations", Current: 2, Allowed: 2}) ||
+		!strings.Contains(got.Message, "the plan FREE, and one person may have 2") {
+		t.Errorf("got %+v, want the limit", got)
+	}
+	w.wantCount(2, "organization")
+	plans.larger[second.ID] = true
+	_, err = w.create(p)
+	must(t, err)
+}
+
+func TestOrganization_CreatorIsThePersonAndNotTheOperator(t *testing.T) {
+	t.Parallel()
+	for who, want := range map[tenancyservice.Registrations]int{
+		tenancyservice.RegisterOpen: 1, tenancyservice.RegisterFirst: 0,
+	} {
+		w := open(t, func(w *world) { w.cfg.Registration = who })
+		w.register(registration("ada@example.com", "Acme"))
+		in := w.activate(w.link("ada@example.com"))
+		p := w.principal(in.Session, "")
+		w.wantCount(want, "organization where id = $1 and created_by = $2", in.Org, p.Person)
+		creator, err := w.Creator(t.Context(), p)
+		if err != nil || creator.IsZero() != (want == 0) {
+			t.Errorf("%s: got the creator %q, %v", who, creator, err)
+		}
+	}
+	w := open(t, func(w *world) { w.cfg.OrganizationsPerDay, w.cfg.OrganizationsPerPerson = 1, 2 })
+	p, err := w.CreateOwner(t.Context(), tenancyservice.NewOwner{
+		Email: "ada@example.com", Password: password, Organization: "Acme", Name: "Ada",
+	})
+	must(t, err)
+	w.wantCount(1, "organization where created_by is null")
+	_, err = w.create(p)
+	must(t, err)
+	w.exec("delete from person where id = $1", p.Person)
+	w.wantCount(2, "organization where created_by is null")
 }

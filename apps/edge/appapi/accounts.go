@@ -148,7 +148,11 @@ type Organizations interface {
 	// Organizations returns the organizations of which the person is an enabled member, the oldest membership first,
 	// also those of the owner that are to be deleted.
 	Organizations(ctx context.Context, p tenancy.Principal) ([]tenancy.OrganizationOf, error)
+	// CreateOrganization is Conflict, RateLimited and Quota when the person has created too many: in all, in 24 hours, and
+	// with the default plan.
 	CreateOrganization(ctx context.Context, p tenancy.Principal, name string) (tenancy.Organization, error)
+	// Creator returns who has created the organization of the principal, the zero id if nobody has an account.
+	Creator(ctx context.Context, p tenancy.Principal) (tenancy.PersonID, error)
 	// ChooseOrganization checks that the person is a member. It is Forbidden otherwise.
 	ChooseOrganization(ctx context.Context, p tenancy.Principal, org string) error
 	// Offer returns what an invitation offers to the person. It returns false for one that the person cannot use, and for

@@ -100,7 +100,9 @@ type createOrganizationOutput struct {
 
 // CreateOrganization returns the endpoint that creates an organization and chooses it.
 func (a *API) CreateOrganization() route.Endpoint {
-	return route.JSON(created(tagOrganizations, "Create an organization", 400, 402, 409, 413), a.createOrganization)
+	return route.JSON(described(created(tagOrganizations, "Create an organization", 400, 402, 409, 413),
+		"The organizations that one person has created are limited: 402 with the default plan, 409 in all, and 429 in 24 hours, "+
+			"with Retry-After."), a.createOrganization)
 }
 
 func (a *API) createOrganization(ctx context.Context, in *createOrganizationInput) (*createOrganizationOutput, error) {
@@ -141,7 +143,7 @@ func (a *API) chooseOrganization(ctx context.Context, in *idInput) (*cookiesOutp
 
 // JoinRequest is the body of POST /user/join-org.
 type JoinRequest struct {
-	Token string `json:"org,omitempty" maxLength:"512" doc:"Token of an invitation; else that of the cookie org."`
+	Token string `json:"org,omitempty" maxLength:"512" doc:"Token of an invitation. Without it the cookie org is used."`
 }
 
 type joinInput struct {
