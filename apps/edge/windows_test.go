@@ -11,6 +11,7 @@ import (
 
 	"crier/apps/edge"
 	"crier/platform/fault"
+	"crier/platform/id"
 	"crier/tenancy"
 )
 
@@ -280,6 +281,88 @@ func TestLimits_OfAllMailsToAnAddress(t *testing.T) {
 	d.forward(time.Hour)
 	send(1, "/auth/forgot", "")
 	wantMails("the next hour", 1)
+}
+
+// TestLimits_TaggedAddressesAreOneMailbox asks for mails to the tags of one mailbox.
+func TestLimits_TaggedAddressesAreOneMailbox(t *testing.T) {
+	t.Parallel()
+	tagged := func(n int) string { return fmt.Sprintf("Victim+%d@example.org", n) }
+	for name, c := range map[string]struct {
+		method, path, body string
+		passing, status    int
+		calls              int // of the use case
+	}{
+		"registration": {path: "/auth/register", body: `{"email":%q,"password":"correct horse","company":"Acme"}`, passing: 5, status: 429, calls: 5},
+		"forgot":       {path: "/auth/forgot", body: `{"email":%q}`, passing: 5, status: 201, calls: 5},
+		"resend":       {path: "/auth/resend-activation", body: `{"email":%q}`, passing: 5, status: 201, calls: 5},
+		"invitation":   {path: "/settings/team", body: `{"email":%q,"role":"USER","sendEmail":true}`, passing: 5, status: 429, calls: 5},
+		"new address":  {path: "/user/change-email", body: `{"email":%q,"password":"right"}`, passing: 6, status: 429, calls: 6},
+		"review":       {path: "/public/v1/posts/p/request-approval", body: `{"reviewerEmail":%q}`, passing: 30, status: 429},
+	} {
+		d := openDoor(t)
+		n := 0
+		send := func() answer {
+			n++
+			headers := []string{"Content-Type", "application/json", "Authorization", goodKey}
+			if !strings.HasPrefix(c.path, "/auth/") {
+				headers = append(headers, "auth", adminSession)
+			}
+			return d.call(t, "POST", c.path, fmt.Sprintf(c.body, tagged(n)), headers...)
+		}
+		for range c.passing {
+			if a := send(); a.status != 201 {
+				t.Fatalf("%s, request %d: answered %d %s", name, n, a.status, a.body)
+			}
+		}
+		if a := send(); a.status != c.status {
+			t.Errorf("%s beyond the limit of the mailbox: answered %d %s, want %d", name, a.status, a.body, c.status)
+		}
+		if calls := d.called(); len(calls) != c.calls {
+			t.Errorf("%s: %d calls, want %d: %q", name, len(calls), c.calls, calls)
+		}
+	}
+}
+
+// TestLimits_OfSender: organizations with one creator send no more mails than one, whoever sends them.
+func TestLimits_OfSender(t *testing.T) {
+	t.Parallel()
+	d := openDoor(t)
+	d.creator = id.New[tenancy.PersonTag]()
+	n := 0
+	invite := func() answer {
+		n++
+		return d.call(t, "POST", "/settings/team", fmt.Sprintf(`{"email":"p%d@d%d.example","role":"USER","sendEmail":true}`, n, n),
+			"Content-Type", "application/json", "auth", adminSession)
+	}
+	review := func() answer {
+		n++
+		return d.call(t, "POST", "/public/v1/posts/p/request-approval", fmt.Sprintf(`{"reviewerEmail":"p%d@d%d.example"}`, n, n),
+			"Content-Type", "application/json", "Authorization", goodKey)
+	}
+	for range 60 {
+		want(t, invite(), 201)
+	}
+	for range 40 {
+		want(t, review(), 201)
+	}
+	a := invite()
+	want(t, a, 429, "sent too many mails")
+	if a.header.Get("Retry-After") != "3600" {
+		t.Errorf("Retry-After is %q, want the rest of the hour", a.header.Get("Retry-After"))
+	}
+	want(t, review(), 429, "sent too many mails")
+	d.org = id.New[tenancy.OrgTag]() // another organization of the same creator, in which the same person is
+	want(t, invite(), 429)
+	want(t, review(), 429)
+	d.creator = id.New[tenancy.PersonTag]()
+	want(t, review(), 201)
+	for range 40 {
+		want(t, invite(), 201)
+	}
+	want(t, invite(), 429) // the 101st of the person, in organizations of two creators
+	want(t, review(), 201)
+	d.forward(time.Hour)
+	want(t, invite(), 201)
 }
 
 func (d door) proof(t *testing.T, from, path, password string, want int) {

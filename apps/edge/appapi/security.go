@@ -75,6 +75,9 @@ func (a *API) changeEmail(ctx context.Context, in *changeEmailInput) (*changedOu
 	}
 	var out changedOutput
 	err := a.prove(ctx, func(ctx context.Context, p tenancy.Principal) (err error) {
+		if err := a.admit(ctx, a.buckets.newAddressOf, p.Person.String()); err != nil {
+			return err
+		}
 		if err := a.admitAddress(ctx, a.buckets.newAddress, email); err != nil {
 			return err
 		}

@@ -95,11 +95,16 @@ func (a *API) invite(ctx context.Context, in *inviteInput) (*inviteOutput, error
 		return nil, err
 	}
 	if n.Send {
-		if err := a.admit(ctx, a.buckets.invitation, request.Principal(ctx).Org.String()); err != nil {
+		senders, err := a.senders(ctx)
+		if err != nil {
+			return nil, err
+		}
+		if err := a.admitSenders(ctx, senders); err != nil {
 			return nil, err
 		}
 		if err := a.admitAddress(ctx, a.buckets.inviteAddress, n.Email); err != nil {
-			return nil, err
+			return nil, limitedMail(err, "This address has got too many mails; wait before the next one, or send the link "+
+				"that an invitation without sendEmail answers.")
 		}
 	}
 	invitation, token, err := a.deps.Accounts.Invite(ctx, request.Principal(ctx), n)

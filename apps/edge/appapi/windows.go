@@ -2,7 +2,9 @@ package appapi
 
 import (
 	"context"
+	"errors"
 	"log/slog"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"time"
@@ -85,13 +87,16 @@ type buckets struct {
 	resetAddress  addressBucket
 	resendAddress addressBucket
 	inviteAddress addressBucket
-	// invitation counts the mails with invitations of an organization.
-	invitation bucket
-	// reviewAddress counts the requests for a review that one address gets by mail. They are not in anyMail: a reviewer
-	// may be asked for many posts at once.
-	reviewAddress addressBucket
-	// newAddress counts requests to change to one mail address, also those whose proof is wrong.
-	newAddress addressBucket
+	// sender counts the mails to addresses of others, such as invitations, that an organization causes, and those that its
+	// creator and the person cause in all organizations. So it also limits what each of them sends to one mail domain.
+	sender bucket
+	// reviewAddress counts the requests for a review that one address gets by mail, of all organizations. They are not in
+	// anyMail: a reviewer may be asked for many posts at once.
+	reviewAddress bucket
+	// newAddress counts requests to change to one mail address, also with a wrong proof. newAddressOf counts the
+	// requests of one person.
+	newAddress   addressBucket
+	newAddressOf bucket
 	// anyMail counts the requests of all these kinds for one address together: what others can cause. Notices about an
 	// account are not in it.
 	anyMail addressBucket
@@ -127,9 +132,10 @@ func newBuckets(appLimit int, c clock.Clock) buckets {
 		resetAddress:  address("reset-address", 5, tenancy.ResetLife),
 		resendAddress: address("resend-address", 5, time.Hour),
 		inviteAddress: address("invite-address", 5, time.Hour),
-		invitation:    one("invitation", 100, time.Hour),
-		reviewAddress: address("review-address", 30, time.Hour),
+		sender:        one("sender", 100, time.Hour),
+		reviewAddress: one("review-address", 30, time.Hour),
 		newAddress:    address("new-address", 10, time.Hour),
+		newAddressOf:  one("new-address-person", 20, time.Hour),
 		anyMail:       address("any-mail", 6, time.Hour),
 		deviceReset:   one("device-reset", 3, tenancy.ResetLife),
 		factor:        client("factor", 30, 5*time.Minute),
@@ -161,18 +167,8 @@ func (a *API) admitSource(ctx context.Context, b clientBucket, from tenancy.Sour
 // admitAddress counts a request of ctx for a mail to an address, which is not stored, and all such requests together. It
 // returns RateLimited when none is left.
 func (a *API) admitAddress(ctx context.Context, b addressBucket, email string) error {
-	return a.admitMail(ctx, email, b, a.buckets.anyMail)
-}
-
-// AdmitReviewer counts a request of ctx for a mail to a reviewer, as the client wrote the address. It returns RateLimited
-// when none is left.
-func (a *API) AdmitReviewer(ctx context.Context, email string) error {
-	return a.admitMail(ctx, strings.ToLower(strings.TrimSpace(email)), a.buckets.reviewAddress)
-}
-
-func (a *API) admitMail(ctx context.Context, email string, buckets ...addressBucket) error {
-	name := a.accountName(email)
-	for _, each := range buckets {
+	name := a.mailboxName(email)
+	for _, each := range []addressBucket{b, a.buckets.anyMail} {
 		if err := a.admit(ctx, each.site, name+" "+request.From(ctx).From.Site); err != nil {
 			return err
 		}
@@ -181,6 +177,77 @@ func (a *API) admitMail(ctx context.Context, email string, buckets ...addressBuc
 		}
 	}
 	return nil
+}
+
+// ReviewerAdmission returns a function that counts a request of ctx for a mail to a reviewer, as the client wrote the
+// address. It returns RateLimited when none is left, and does not use the database.
+func (a *API) ReviewerAdmission(ctx context.Context) (func(ctx context.Context, email string) error, error) {
+	senders, err := a.senders(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return func(ctx context.Context, email string) error {
+		if err := a.admitSenders(ctx, senders); err != nil {
+			return err
+		}
+		return limitedMail(a.admit(ctx, a.buckets.reviewAddress, a.mailboxName(email)),
+			"This address has got too many mails; wait before the next one, or send the link of the review yourself.")
+	}, nil
+}
+
+// senders returns under which names a mail counts that the principal of ctx sends to an address of somebody else: the
+// organization, its creator and the person, so that more organizations send no more mails.
+func (a *API) senders(ctx context.Context) ([]string, error) {
+	p := request.Principal(ctx)
+	creator, err := a.deps.Accounts.Creator(ctx, p)
+	if err != nil {
+		return nil, err
+	}
+	names := []string{"organization " + p.Org.String()}
+	for _, person := range []tenancy.PersonID{creator, p.Person} {
+		if name := "person " + person.String(); !person.IsZero() && !slices.Contains(names, name) {
+			names = append(names, name)
+		}
+	}
+	return names, nil
+}
+
+// admitSenders counts a mail under the names of its senders. It returns RateLimited when one of them has none left.
+func (a *API) admitSenders(ctx context.Context, senders []string) error {
+	for _, name := range senders {
+		if err := a.admit(ctx, a.buckets.sender, name); err != nil {
+			return limitedMail(err, "You, or your organizations, have sent too many mails; wait before the next one.")
+		}
+	}
+	return nil
+}
+
+// limitedMail returns a refusal of admit with a message that says what is limited.
+func limitedMail(err error, message string) error {
+	var f *fault.Error
+	if !errors.As(err, &f) {
+		return err
+	}
+	told := *f
+	told.Message = message
+	return &told
+}
+
+// mailboxName returns the name under which mails to an address are counted, which is the same for all addresses of one
+// mailbox.
+func (a *API) mailboxName(email string) string { return a.accountName(mailbox(email)) }
+
+// mailbox returns the address without case, without the tag of local+tag@domain and, at Gmail, without the dots in the local
+// part: Gmail delivers all of these to one mailbox, and googlemail.com is its other name.
+func mailbox(email string) string {
+	local, domain, _ := strings.Cut(strings.ToLower(strings.TrimSpace(email)), "@")
+	if tagged, _, _ := strings.Cut(local, "+"); tagged != "" {
+		local = tagged
+	}
+	if domain == "gmail.com" || domain == "googlemail.com" {
+		local, domain = strings.ReplaceAll(local, ".", ""), "gmail.com"
+	}
+	return local + "@" + domain
 }
 
 // admitDevice counts a request of a browser for a new password for an address. It returns false when the person with the

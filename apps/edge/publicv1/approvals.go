@@ -111,8 +111,9 @@ func approvalEffect(e publishing.ApprovalEffect) (out ApprovalEffect) {
 
 // Reviewers limits how often reviewers are mailed.
 type Reviewers interface {
-	// AdmitReviewer counts a mail to an address. It returns RateLimited when none is left.
-	AdmitReviewer(ctx context.Context, email string) error
+	// ReviewerAdmission returns a function that counts a mail of the principal of ctx to an address. The function returns
+	// RateLimited when none is left, and may be called in a transaction.
+	ReviewerAdmission(ctx context.Context) (admit func(ctx context.Context, email string) error, err error)
 }
 
 // RequestApprovalRequest is the body of POST /posts/{id}/request-approval, which may be absent.
@@ -146,7 +147,13 @@ func (a *API) requestApproval(ctx context.Context, in *requestApprovalInput) (*a
 			Note: in.Body.Note, ReviewerEmail: in.Body.ReviewerEmail, AutoSchedule: in.Body.AutoSchedule,
 		}
 	}
-	cmd.Admit = a.deps.Reviewers.AdmitReviewer
+	if cmd.ReviewerEmail != nil {
+		admit, err := a.deps.Reviewers.ReviewerAdmission(ctx)
+		if err != nil {
+			return nil, err
+		}
+		cmd.Admit = admit
+	}
 	made, err := a.deps.Approvals.Request(ctx, request.Principal(ctx), in.ID, cmd)
 	if err != nil {
 		return nil, err
