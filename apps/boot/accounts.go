@@ -7,6 +7,7 @@ import (
 	"crier/apps/edge"
 	"crier/platform/clock"
 	"crier/platform/mail"
+	"crier/platform/outbound"
 	"crier/platform/pg"
 	"crier/tenancy"
 	tenancyservice "crier/tenancy/service"
@@ -39,12 +40,15 @@ func (a *App) closeAccounts(context.Context) error {
 	if a.endListening != nil {
 		a.endListening()
 	}
+	if a.providers != nil {
+		a.providers.Close()
+	}
 	return nil
 }
 
 // accountDeps returns what the use cases of accounts need, without the revocations of keys.
-func (a *App) accountDeps() (tenancyservice.Deps, error) {
-	deps := tenancyservice.Deps{
+func (a *App) accountDeps() (deps tenancyservice.Deps, err error) {
+	deps = tenancyservice.Deps{
 		DB: a.db, Clock: clock.System{}, Keyring: a.keyring, Publishing: publishingOf{app: a}, Log: a.log,
 	}
 	if a.plans != nil {
@@ -61,8 +65,8 @@ func (a *App) accountDeps() (tenancyservice.Deps, error) {
 		deps.Mail = a.box
 	}
 	a.mailer = deps.Mail
-	providers, err := signin.New(a.cfg.SignIn, a.http, clock.System{})
-	deps.Providers = providers
+	a.providers, err = signin.New(a.cfg.SignIn, outbound.Deps{Log: a.log}, clock.System{})
+	deps.Providers = a.providers
 	return deps, err
 }
 

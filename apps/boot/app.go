@@ -34,6 +34,7 @@ import (
 	publishingservice "crier/publishing/service"
 	"crier/publishing/webhook"
 	tenancyservice "crier/tenancy/service"
+	"crier/tenancy/signin"
 )
 
 // App is the whole service in one process. Start, Wait and Close are called once each, in this order. Start sets the
@@ -79,6 +80,7 @@ type App struct {
 	endListening func()
 
 	http       *outbound.Client
+	providers  *signin.Providers     // identity providers
 	sandbox    *outbound.Client      // reaches the address of the sandbox only; nil without SANDBOX_URL
 	plans      *billingservice.Plans // nil in a command that is not `serve`
 	keyring    *secret.Keyring

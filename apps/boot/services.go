@@ -24,12 +24,12 @@ func (a *App) openHome(context.Context) (err error) {
 	return err
 }
 
-// openOutbound creates the client for platforms and, with SANDBOX_URL, one that may also reach the address of the
-// sandbox, which is on loopback.
+// openOutbound creates the client for the addresses that tenants name, which are webhooks, files and servers of
+// platforms, and, with SANDBOX_URL, one that may also reach the address of the sandbox, which is on loopback. What only
+// the operator names, such as the bucket and the identity providers, has clients of its own.
 func (a *App) openOutbound(context.Context) (err error) {
-	if len(a.cfg.Outbound.Allow) > 0 {
-		a.log.Info("outgoing requests may also reach", "addresses", a.cfg.Outbound.Allow)
-	}
+	a.log.Info("requests of tenants may reach public addresses, and those of OUTBOUND_ALLOW",
+		"addresses", a.cfg.Outbound.Allow)
 	a.http, err = outbound.New(a.cfg.Outbound, outbound.Deps{Log: a.log})
 	if err != nil || a.cfg.SandboxURL == "" {
 		return err

@@ -43,8 +43,9 @@ const (
 
 // Config lists the private addresses that every user of the client may reach. The guard cannot be switched off.
 type Config struct {
-	// Allow are host:port of private addresses, or of other ports than those of http and https.
-	Allow []string `env:"OUTBOUND_ALLOW" doc:"host:port list that outgoing requests may reach besides public sites."`
+	// Allow are host:port of private addresses, or of other ports than those of http and https. From the environment they
+	// are for the calls of tenants: what the service itself calls has a client of To.
+	Allow []string `env:"OUTBOUND_ALLOW" doc:"host:port list that webhooks, fetched files and channels of all tenants may reach besides public sites."`
 }
 
 // Validate returns an error for each entry that is not host:port.

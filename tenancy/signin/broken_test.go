@@ -25,9 +25,9 @@ func TestFinish_HangingProviderEndsByTheLimit(t *testing.T) {
 		t.Run(path, func(t *testing.T) {
 			t.Parallel()
 			s := startProvider(t)
-			start := begin(t, openProviders(t, generic(s.server), finishLimit, s.server), ProviderGeneric)
+			start := begin(t, openProviders(t, generic(s.server), finishLimit), ProviderGeneric)
 			cb := callback(start, s.signIn(t, start, "ada").Get("code"))
-			p := openProviders(t, generic(s.server), hangLimit, s.server)
+			p := openProviders(t, generic(s.server), hangLimit)
 			s.hang(path)
 			_, err := p.Finish(t.Context(), ProviderGeneric, cb)
 			wantFault(t, err, fault.Unavailable, "SSO does not answer", cb.Code, cb.Verifier)
@@ -44,7 +44,7 @@ func TestBegin_HangingIssuerDoesNotBlockOthers(t *testing.T) {
 	s.hang(wellKnown)
 	cfg := generic(s.server)
 	cfg.GitHubID, cfg.GitHubSecret = "id", "secret"
-	p := openProviders(t, cfg, 3*hangLimit, s.server)
+	p := openProviders(t, cfg, 3*hangLimit)
 	var waiting sync.WaitGroup
 	for range 8 {
 		waiting.Go(func() {
@@ -71,7 +71,7 @@ func TestBegin_CallerThatLeavesDoesNotEndTheFetch(t *testing.T) {
 	t.Parallel()
 	f := startForger(t)
 	f.mu.Lock() // holds the answer
-	p := openProviders(t, generic(f.server), finishLimit, f.server)
+	p := openProviders(t, generic(f.server), finishLimit)
 	ctx, leave := context.WithCancel(t.Context())
 	left := make(chan error)
 	go func() {
@@ -93,13 +93,8 @@ func TestBegin_CallerThatLeavesDoesNotEndTheFetch(t *testing.T) {
 func TestBegin_MetadataAreReadAgainAfterAnHour(t *testing.T) {
 	t.Parallel()
 	f := startForger(t)
-	out, err := outbound.New(outbound.Config{Allow: []string{f.host()}}, outbound.Deps{})
-	if err != nil {
-		t.Fatalf("outbound: %v", err)
-	}
-	t.Cleanup(out.Close)
 	now := time.Now()
-	p, err := New(generic(f.server), out, clock.Func(func() time.Time { return now }))
+	p, err := New(generic(f.server), outbound.Deps{}, clock.Func(func() time.Time { return now }))
 	if err != nil {
 		t.Fatalf("New: %v", err)
 	}
@@ -134,7 +129,7 @@ func TestBegin_UnusableMetadata(t *testing.T) {
 			for key, value := range change {
 				f.metadata[key] = value
 			}
-			p := openProviders(t, generic(f.server), finishLimit, f.server)
+			p := openProviders(t, generic(f.server), finishLimit)
 			_, err := p.Begin(t.Context(), ProviderGeneric, redirectURI)
 			wantFault(t, err, fault.Unavailable, "SSO does not answer as it should", "another.example", "alert")
 		})

@@ -42,7 +42,7 @@ type Config struct {
 	GoogleSecret secret.Text `env:"GOOGLE_CLIENT_SECRET" doc:"Client secret of the web application at Google."`
 
 	// Issuer is exactly the issuer that the metadata of the provider names, with or without a slash at the end.
-	Issuer string      `env:"OIDC_ISSUER" doc:"Issuer of any OpenID Connect provider; see OUTBOUND_ALLOW."`
+	Issuer string      `env:"OIDC_ISSUER" doc:"Issuer of any OpenID Connect provider; it may be in a private network."`
 	ID     string      `env:"OIDC_CLIENT_ID" doc:"Client id at the OpenID Connect provider."`
 	Secret secret.Text `env:"OIDC_CLIENT_SECRET" doc:"Client secret at the OpenID Connect provider."`
 	Label  string      `env:"OIDC_NAME, default=SSO" doc:"Name of the OpenID Connect provider on the sign-in page."`

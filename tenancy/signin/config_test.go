@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"crier/platform/env"
+	"crier/platform/outbound"
 )
 
 func load(t *testing.T, values map[string]string) (Config, error) {
@@ -66,7 +67,7 @@ func oidcValues(issuer string) map[string]string {
 
 func TestNew_InvalidConfigFails(t *testing.T) {
 	t.Parallel()
-	if _, err := New(Config{GitHubID: "a"}, nil, nil); err == nil {
+	if _, err := New(Config{GitHubID: "a"}, outbound.Deps{}, nil); err == nil {
 		t.Error("got no error for a client id without its secret, want one")
 	}
 }

@@ -21,6 +21,8 @@ var (
 	errUnverified = errors.New("the account at the provider has no verified address")
 	errAnswer     = errors.New("the answer is not as documented")
 	errRequest    = errors.New("the request failed")
+	errPrivate    = errors.New("the provider names an address that is neither public nor on the host and port of " +
+		"OIDC_ISSUER or GITHUB_URL: configure the provider to name its endpoints there")
 )
 
 // refused returns an error for a code or a token that proves nothing. The reason must not hold a text of the provider.
@@ -34,7 +36,7 @@ func (s site) fault(op string, err error) error {
 		kind, message = fault.Invalid, "The sign-in with "+s.Label+" was refused: begin again."
 	case errors.Is(err, errUnverified):
 		kind, message = fault.Invalid, "Verify your e-mail address at "+s.Label+", then begin the sign-in again."
-	case errors.Is(err, errSetup):
+	case errors.Is(err, errSetup), errors.Is(err, errPrivate):
 		message = "The sign-in with " + s.Label + " is not set up correctly: tell the operator of this service."
 	}
 	return fault.Wrap(kind, op, message, err)
@@ -77,8 +79,11 @@ func tokenError(err error) error {
 // transportError returns the part of err that names what failed on this side. Its other texts may hold what the provider
 // sent.
 func transportError(err error) error {
+	if errors.Is(err, outbound.ErrBlocked) {
+		return fmt.Errorf("%w: %w", errPrivate, outbound.ErrBlocked)
+	}
 	for _, known := range []error{
-		context.DeadlineExceeded, context.Canceled, outbound.ErrBlocked, outbound.ErrTooLarge, io.ErrUnexpectedEOF, io.EOF,
+		context.DeadlineExceeded, context.Canceled, outbound.ErrTooLarge, io.ErrUnexpectedEOF, io.EOF,
 	} {
 		if errors.Is(err, known) {
 			return known

@@ -10,7 +10,7 @@ import (
 func TestBegin_URLHasTheParameters(t *testing.T) {
 	t.Parallel()
 	s := startProvider(t)
-	p := openProviders(t, generic(s.server), finishLimit, s.server)
+	p := openProviders(t, generic(s.server), finishLimit)
 	first, second := begin(t, p, ProviderGeneric), begin(t, p, ProviderGeneric)
 	if first.State == second.State || first.Nonce == second.Nonce || first.Verifier == second.Verifier {
 		t.Errorf("got the same values in two sign-ins, want new ones")
@@ -36,7 +36,7 @@ func TestBegin_URLHasTheParameters(t *testing.T) {
 func TestFinish_VerifiedAddress(t *testing.T) {
 	t.Parallel()
 	s := startProvider(t)
-	p := openProviders(t, generic(s.server), finishLimit, s.server)
+	p := openProviders(t, generic(s.server), finishLimit)
 	start := begin(t, p, ProviderGeneric)
 	cb := callback(start, s.signIn(t, start, "ada").Get("code"))
 	cb.Issuer = s.url
@@ -53,7 +53,7 @@ func TestFinish_VerifiedAddress(t *testing.T) {
 func TestFinish_UnverifiedAddressIsLeftOut(t *testing.T) {
 	t.Parallel()
 	s := startProvider(t)
-	p := openProviders(t, generic(s.server), finishLimit, s.server)
+	p := openProviders(t, generic(s.server), finishLimit)
 	start := begin(t, p, ProviderGeneric)
 	got, err := p.Finish(t.Context(), ProviderGeneric, callback(start, s.signIn(t, start, "bob").Get("code")))
 	want := Identity{Provider: ProviderGeneric, Issuer: s.url, Subject: "bob", Name: "Bob"}
@@ -65,7 +65,7 @@ func TestFinish_UnverifiedAddressIsLeftOut(t *testing.T) {
 func TestFinish_ReplayedCodeIsRefused(t *testing.T) {
 	t.Parallel()
 	s := startProvider(t)
-	p := openProviders(t, generic(s.server), finishLimit, s.server)
+	p := openProviders(t, generic(s.server), finishLimit)
 	start := begin(t, p, ProviderGeneric)
 	cb := callback(start, s.signIn(t, start, "ada").Get("code"))
 	if _, err := p.Finish(t.Context(), ProviderGeneric, cb); err != nil {
@@ -81,7 +81,7 @@ func TestFinish_ReplayedCodeIsRefused(t *testing.T) {
 func TestFinish_MismatchIsRefused(t *testing.T) {
 	t.Parallel()
 	s := startProvider(t)
-	p := openProviders(t, generic(s.server), finishLimit, s.server)
+	p := openProviders(t, generic(s.server), finishLimit)
 	for name, change := range map[string]func(*Callback){
 		"nonce of another sign-in":    func(cb *Callback) { cb.Nonce = "another" },
 		"no nonce":                    func(cb *Callback) { cb.Nonce = "" },
@@ -110,8 +110,8 @@ func TestFinish_MismatchIsRefused(t *testing.T) {
 func TestFinish_CodeOfAnotherProviderIsRefused(t *testing.T) {
 	t.Parallel()
 	honest, other := startProvider(t), startProvider(t)
-	p := openProviders(t, generic(honest.server), finishLimit, honest.server)
-	q := openProviders(t, generic(other.server), finishLimit, other.server)
+	p := openProviders(t, generic(honest.server), finishLimit)
+	q := openProviders(t, generic(other.server), finishLimit)
 	for _, iss := range []string{"", other.url} {
 		start := begin(t, p, ProviderGeneric)
 		foreign := begin(t, q, ProviderGeneric)
@@ -130,7 +130,7 @@ func TestFinish_WrongClientSecretIsASetupFault(t *testing.T) {
 	s := startProvider(t)
 	cfg := generic(s.server)
 	cfg.Secret = "wrong-secret-77"
-	p := openProviders(t, cfg, finishLimit, s.server)
+	p := openProviders(t, cfg, finishLimit)
 	start := begin(t, p, ProviderGeneric)
 	cb := callback(start, s.signIn(t, start, "ada").Get("code"))
 	_, err := p.Finish(t.Context(), ProviderGeneric, cb)
@@ -140,7 +140,7 @@ func TestFinish_WrongClientSecretIsASetupFault(t *testing.T) {
 func TestFinish_RotatedKeyIsFetched(t *testing.T) {
 	t.Parallel()
 	s := startProvider(t)
-	p := openProviders(t, generic(s.server), finishLimit, s.server)
+	p := openProviders(t, generic(s.server), finishLimit)
 	// The third key has the id of the second one.
 	for _, id := range []string{"first", "second", "second"} {
 		s.Rotate(t, id)

@@ -66,7 +66,7 @@ func startHub(t *testing.T) *hub {
 
 func (h *hub) open(t *testing.T) *Providers {
 	t.Helper()
-	return openProviders(t, Config{GitHubURL: h.url + "/", GitHubID: clientID, GitHubSecret: clientSecret}, finishLimit, h.server)
+	return openProviders(t, Config{GitHubURL: h.url + "/", GitHubID: clientID, GitHubSecret: clientSecret}, finishLimit)
 }
 
 func TestGitHub_VerifiedAddress(t *testing.T) {

@@ -120,7 +120,7 @@ func (f *forger) grant(idToken string) {
 // finish begins a sign-in, lets prepare set the answers, and finishes it.
 func (f *forger) finish(t *testing.T, prepare func(nonce string)) (Identity, error) {
 	t.Helper()
-	p := openProviders(t, generic(f.server), finishLimit, f.server)
+	p := openProviders(t, generic(f.server), finishLimit)
 	start := begin(t, p, ProviderGeneric)
 	prepare(start.Nonce)
 	return p.Finish(t.Context(), ProviderGeneric, callback(start, "code-8b2d"))
@@ -282,7 +282,7 @@ func TestFinish_IssuerInTheCallback(t *testing.T) {
 	t.Parallel()
 	f := startForger(t)
 	f.metadata["authorization_response_iss_parameter_supported"] = true
-	p := openProviders(t, generic(f.server), finishLimit, f.server)
+	p := openProviders(t, generic(f.server), finishLimit)
 	start := begin(t, p, ProviderGeneric)
 	f.grant(sign(t, f.key, f.claims(start.Nonce)))
 	cb := callback(start, "code-8b2d")

@@ -124,22 +124,14 @@ func (s *server) hang(path string) { s.hangs.Store(&path) }
 
 func (s *server) host() string { return strings.TrimPrefix(s.url, "http://") }
 
-// openProviders returns providers that may reach the servers.
-func openProviders(t *testing.T, cfg Config, limit time.Duration, servers ...*server) *Providers {
+// openProviders returns providers, which reach the servers that cfg names.
+func openProviders(t *testing.T, cfg Config, limit time.Duration) *Providers {
 	t.Helper()
-	var allow []string
-	for _, s := range servers {
-		allow = append(allow, s.host())
-	}
-	out, err := outbound.New(outbound.Config{Allow: allow}, outbound.Deps{})
-	if err != nil {
-		t.Fatalf("outbound: %v", err)
-	}
-	t.Cleanup(out.Close)
-	p, err := newProviders(cfg, out, clock.System{}, limit)
+	p, err := newProviders(cfg, outbound.Deps{}, clock.System{}, limit)
 	if err != nil {
 		t.Fatalf("providers: %v", err)
 	}
+	t.Cleanup(p.Close)
 	return p
 }
 

@@ -5,6 +5,7 @@ package signin
 import (
 	"cmp"
 	"context"
+	"errors"
 	"strings"
 	"time"
 
@@ -81,39 +82,64 @@ type site struct {
 
 // Providers are the configured identity providers. It is safe for concurrent use.
 type Providers struct {
-	sites []site
-	limit time.Duration
+	sites   []site
+	limit   time.Duration
+	clients []*outbound.Client
 }
 
 // New returns the providers that the configuration has, and makes no request. It fails when the configuration is not
-// valid. All requests go through out.
-func New(cfg Config, out *outbound.Client, c clock.Clock) (*Providers, error) {
-	return newProviders(cfg, out, c, finishLimit)
+// valid. The clients of the requests are made from deps. That of each provider reaches the configured host and port, also
+// in a private network, and otherwise public addresses only. Close closes them.
+func New(cfg Config, deps outbound.Deps, c clock.Clock) (*Providers, error) {
+	return newProviders(cfg, deps, c, finishLimit)
 }
 
 // newProviders is New with another limit of Begin and Finish.
-func newProviders(cfg Config, out *outbound.Client, c clock.Clock, limit time.Duration) (*Providers, error) {
+func newProviders(cfg Config, deps outbound.Deps, c clock.Clock, limit time.Duration) (*Providers, error) {
 	if err := cfg.Validate(); err != nil {
 		return nil, err
 	}
-	w, p := web{out: out}, &Providers{limit: limit}
+	p := &Providers{limit: limit}
 	// A third each for metadata, keys and the exchange.
 	fetch := fetching{clock: c, limit: limit / 3}
+	var faults []error
 	if cfg.GitHubID != "" {
 		address := strings.TrimRight(cmp.Or(cfg.GitHubURL, gitHubURL), "/")
-		p.add(ProviderGitHub, "GitHub", newGitHub(address, cfg.GitHubID, cfg.GitHubSecret, w))
+		faults = append(faults, p.add(ProviderGitHub, "GitHub", address, deps, func(w web) source {
+			return newGitHub(address, cfg.GitHubID, cfg.GitHubSecret, w)
+		}))
 	}
 	if cfg.GoogleID != "" {
-		p.add(ProviderGoogle, "Google", newIssuer(googleIssuer, cfg.GoogleID, cfg.GoogleSecret, w, fetch))
+		faults = append(faults, p.add(ProviderGoogle, "Google", googleIssuer, deps, func(w web) source {
+			return newIssuer(googleIssuer, cfg.GoogleID, cfg.GoogleSecret, w, fetch)
+		}))
 	}
 	if cfg.ID != "" {
-		p.add(ProviderGeneric, cmp.Or(cfg.Label, "SSO"), newIssuer(cfg.Issuer, cfg.ID, cfg.Secret, w, fetch))
+		faults = append(faults, p.add(ProviderGeneric, cmp.Or(cfg.Label, "SSO"), cfg.Issuer, deps, func(w web) source {
+			return newIssuer(cfg.Issuer, cfg.ID, cfg.Secret, w, fetch)
+		}))
 	}
-	return p, nil
+	return p, errors.Join(faults...)
 }
 
-func (p *Providers) add(provider Provider, label string, s source) {
-	p.sites = append(p.sites, site{Name: Name{Provider: provider, Label: label}, source: s})
+// add adds a provider at an address, with a client of its own.
+func (p *Providers) add(
+	provider Provider, label, address string, deps outbound.Deps, newSource func(web) source,
+) error {
+	out, err := outbound.To(address, deps)
+	if err != nil {
+		return err
+	}
+	p.clients = append(p.clients, out)
+	p.sites = append(p.sites, site{Name: Name{Provider: provider, Label: label}, source: newSource(web{out: out})})
+	return nil
+}
+
+// Close closes idle connections.
+func (p *Providers) Close() {
+	for _, out := range p.clients {
+		out.Close()
+	}
 }
 
 // Has reports whether the provider is configured.

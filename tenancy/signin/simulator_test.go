@@ -64,7 +64,7 @@ func authorize(t *testing.T, start Start) Callback {
 
 func simulated(t *testing.T, s *server, limit time.Duration) *Providers {
 	t.Helper()
-	return openProviders(t, Config{GitHubURL: s.url, GitHubID: clientID, GitHubSecret: clientSecret}, limit, s)
+	return openProviders(t, Config{GitHubURL: s.url, GitHubID: clientID, GitHubSecret: clientSecret}, limit)
 }
 
 func TestSimulatedGitHub_Identity(t *testing.T) {

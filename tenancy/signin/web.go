@@ -56,8 +56,8 @@ func (c commit) RoundTrip(req *http.Request) (*http.Response, error) {
 	return resp, nil
 }
 
-// getJSON reads a JSON document. With an access token it follows no redirect, and a token that the provider does not
-// accept is an error that matches errRefused. Any other answer with another status than 200 is a *statusError.
+// getJSON reads a JSON document. It follows redirects on the same host only, and none with an access token. A token that
+// the provider does not accept is an error that matches errRefused. Any other answer with another status than 200 is a *statusError.
 func (w web) getJSON(ctx context.Context, address, token string, into any) error {
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, address, nil)
 	if err != nil {
@@ -66,9 +66,15 @@ func (w web) getJSON(ctx context.Context, address, token string, into any) error
 	req.Header.Set("Accept", "application/json")
 	req.Header.Set("User-Agent", "Crier") // GitHub requires one
 	client := w.out.HTTP()
+	check := client.CheckRedirect
+	client.CheckRedirect = func(next *http.Request, via []*http.Request) error {
+		if token != "" || next.URL.Host != via[0].URL.Host {
+			return http.ErrUseLastResponse
+		}
+		return check(next, via)
+	}
 	if token != "" {
 		req.Header.Set("Authorization", "Bearer "+token)
-		client.CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
 	}
 	resp, err := client.Do(req)
 	if err != nil {
