@@ -20,6 +20,13 @@ import (
 // ErrBlocked is matched by every refusal of the guard: an address, a port, a host or a redirect that is not allowed.
 var ErrBlocked = errors.New("outgoing address refused")
 
+// IsUnreachable returns true for an address that was refused and for a host name that was not resolved. Whoever names an
+// address must not learn which, because that shows the names of the private network.
+func IsUnreachable(err error) bool {
+	var name *net.DNSError
+	return errors.Is(err, ErrBlocked) || errors.As(err, &name)
+}
+
 // ErrTooLarge is returned by ReadAll for a body above the limit.
 var ErrTooLarge = errors.New("response is too large")
 

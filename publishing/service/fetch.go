@@ -95,8 +95,10 @@ func (f *remoteFile) Read(p []byte) (int, error) {
 func fetchFault(op string, err error) error {
 	message := "The file cannot be downloaded: its server does not answer."
 	switch {
-	case errors.Is(err, publishingmedia.ErrAddress), errors.Is(err, outbound.ErrBlocked):
-		message = "The file cannot be downloaded: the address must be http or https, on port 80 or 443, and public."
+	case errors.Is(err, publishingmedia.ErrAddress):
+		message = "The file cannot be downloaded: the address must be http or https."
+	case outbound.IsUnreachable(err):
+		message = "The file cannot be downloaded: its host was not found, or its address is not public, on port 80 or 443."
 	case errors.Is(err, publishingmedia.ErrRedirects):
 		message = "The file cannot be downloaded: its server redirects too often."
 	}

@@ -80,8 +80,9 @@ type limitedBody struct {
 
 func streamFault(op string, err error) error {
 	switch {
-	case errors.Is(err, publishingmedia.ErrAddress), errors.Is(err, outbound.ErrBlocked):
-		return fault.Wrap(fault.Invalid, op, "The address of the video, or of a redirect, is not public https.", err)
+	case errors.Is(err, publishingmedia.ErrAddress), outbound.IsUnreachable(err):
+		return fault.Wrap(fault.Invalid, op,
+			"The host of the video, or of a redirect, was not found, or its address is not public https.", err)
 	case errors.Is(err, publishingmedia.ErrRedirects):
 		return fault.Wrap(fault.Loop, op, "The server of the video redirects too often.", err)
 	}

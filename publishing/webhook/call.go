@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"net"
 	"net/http"
 	"net/url"
 	"strconv"
@@ -98,17 +97,14 @@ func retryAfter(header string, now time.Time) time.Duration {
 
 // explain returns why there was no answer, in words that name nothing of this instance's network.
 func explain(err error) string {
-	var name *net.DNSError
 	var certificate *tls.CertificateVerificationError
 	var authority x509.UnknownAuthorityError
 	var host x509.HostnameError
 	switch {
-	case errors.Is(err, outbound.ErrBlocked):
-		return "The address of the endpoint is not a public one, so it was not called."
+	case outbound.IsUnreachable(err):
+		return "The host of the endpoint was not found, or its address is not public, so it was not called."
 	case errors.Is(err, context.DeadlineExceeded):
 		return fmt.Sprintf("The endpoint did not answer within %d seconds.", int(publishing.WebhookTimeout.Seconds()))
-	case errors.As(err, &name):
-		return "The name of the endpoint's host was not found."
 	case errors.As(err, &certificate), errors.As(err, &authority), errors.As(err, &host):
 		return "The certificate of the endpoint is not valid."
 	case errors.Is(err, syscall.ECONNREFUSED):

@@ -474,7 +474,7 @@ func TestDeliver_CallsNoPrivateAddress(t *testing.T) {
 		r.Tenant(r.org.Org, `update webhook set url = $2 where id = $1`, w.ID, url) // past the rules of the API
 		r.publish("x")
 		r.step()
-		if d := r.deliveries(w)[0]; d.Log[0].Error != "The address of the endpoint is not a public one, so it was not called." {
+		if d := r.deliveries(w)[0]; d.Log[0].Error != "The host of the endpoint was not found, or its address is not public, so it was not called." {
 			t.Errorf("%s: got the delivery %+v, want a refusal", url, d)
 		}
 		r.Tenant(r.org.Org, `delete from webhook_delivery`)

@@ -163,7 +163,7 @@ func testWebhookSession(t *testing.T, r *rig, url string) {
 	if tried := read[struct {
 		Send    bool
 		Problem *string
-	}](t, sent); tried.Send || tried.Problem == nil || !strings.Contains(*tried.Problem, "not a public one") {
+	}](t, sent); tried.Send || tried.Problem == nil || !strings.Contains(*tried.Problem, "not public") {
 		t.Errorf("got %s, want that it was refused", sent.Body)
 	}
 	ask(http.MethodDelete, "/webhooks/"+made.ID, nil).want(t, http.StatusOK)

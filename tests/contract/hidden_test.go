@@ -1,0 +1,53 @@
+package contract
+
+import (
+	"errors"
+	"net/http"
+	"net/url"
+	"testing"
+
+	"crier/platform/fault"
+	"crier/publishing"
+)
+
+// TestOutgoing_SaysTheSameOfHiddenAndMissingHosts: who names an address must not learn whether the network of the
+// instance knows its name.
+func TestOutgoing_SaysTheSameOfHiddenAndMissingHosts(t *testing.T) {
+	t.Parallel()
+	r := start(t, map[string]string{})
+	o := r.organization(t)
+	ask := o.dashboard(t)
+	calls := map[string]func(host string) string{
+		"upload-from-url": func(host string) string {
+			return o.do(t, http.MethodPost, "/upload-from-url", m{"url": "https://" + host + "/a.png"}).want(t, 400).Body
+		},
+		"a stream": func(host string) string {
+			a := ask(http.MethodGet, "/public/stream?url="+url.QueryEscape("https://"+host+"/a.mp4"), nil)
+			return a.want(t, 400).Body
+		},
+		"a try": func(host string) string {
+			path := "/webhooks/send?url=" + url.QueryEscape("https://"+host+"/")
+			return ask(http.MethodPost, path, m{}).Body
+		},
+		"a connect": func(host string) string {
+			state, err := o.app.Channels.Begin(t.Context(), o.who, publishing.BeginConnect{Connector: "bluesky"})
+			if err != nil {
+				t.Fatal(err)
+			}
+			_, err = o.app.Channels.Finish(t.Context(), publishing.FinishConnect{Connector: "bluesky", State: state, Fields: map[string]string{
+				"service": "https://" + host, "identifier": "somebody.example.com", "password": "abcd-efgh-ijkl-mnop",
+			}})
+			var f *fault.Error
+			if !errors.As(err, &f) || f.Kind != fault.Invalid {
+				t.Fatalf("a connect: %v, want Invalid", err)
+			}
+			return f.Message
+		},
+	}
+	for name, call := range calls {
+		hidden, missing := call("localhost"), call("no-such-host.invalid")
+		if hidden != missing || hidden == "" {
+			t.Errorf("%s says %q of a host that is not public and %q of one that does not exist", name, hidden, missing)
+		}
+	}
+}
