@@ -114,11 +114,10 @@ var limits = map[string]struct {
 	"verify":       {method: "POST", path: "/auth/mfa/verify", body: `{"mfaToken":"t%d","code":"1"}`, passing: 30, window: 5 * time.Minute},
 	"enroll":       {method: "POST", path: "/auth/mfa/enroll/begin", body: `{"mfaToken":"t%d"}`, passing: 30, window: 5 * time.Minute},
 	"confirm":      {method: "POST", path: "/auth/mfa/enroll/confirm", body: `{"mfaToken":"t%d","code":"1"}`, passing: 30, window: 5 * time.Minute},
-	"activate":     {method: "POST", path: "/auth/activate", body: `{"code":"c%d"}`, passing: 60, window: 5 * time.Minute},
-	"reset":        {method: "POST", path: "/auth/forgot-return", body: `{"token":"token%d","password":"correct horse","repeatPassword":"correct horse"}`, passing: 60, window: 5 * time.Minute},
-	"address":      {method: "POST", path: "/auth/confirm-email", body: `{"token":"t%d"}`, passing: 60, window: 5 * time.Minute},
-	"restore":      {method: "POST", path: "/auth/restore", body: `{"token":"t%d"}`, passing: 60, window: 5 * time.Minute},
-	"unsubscribe":  {method: "POST", path: "/auth/unsubscribe?token=mail-token", body: "", passing: 60, window: 5 * time.Minute},
+	"activate":     {method: "POST", path: "/auth/activate", body: `{"code":"c%d"}`, passing: 600, window: 5 * time.Minute},
+	"reset":        {method: "POST", path: "/auth/forgot-return", body: `{"token":"token%d","password":"correct horse","repeatPassword":"correct horse"}`, passing: 600, window: 5 * time.Minute},
+	"address":      {method: "POST", path: "/auth/confirm-email", body: `{"token":"t%d"}`, passing: 600, window: 5 * time.Minute},
+	"restore":      {method: "POST", path: "/auth/restore", body: `{"token":"t%d"}`, passing: 600, window: 5 * time.Minute},
 	"provider":     {method: "GET", path: "/auth/oauth/GITHUB", body: "", passing: 60, window: 5 * time.Minute},
 	"callback":     {method: "POST", path: "/auth/oauth/GITHUB/exists", body: `{"code":"c%d","state":"s"}`, passing: 60, window: 5 * time.Minute},
 	"enterprise":   {method: "POST", path: "/enterprise/create-user", body: `{"params":"p%d"}`, passing: 60, window: time.Minute},
@@ -152,6 +151,34 @@ func TestLimits_OfClient(t *testing.T) {
 		if a := do(home); a.status >= 300 {
 			t.Errorf("%s in the next window: answered %d", name, a.status)
 		}
+	}
+}
+
+// TestLimits_OfLink: the guests of an office share an address, and each has a link of their own.
+func TestLimits_OfLink(t *testing.T) {
+	t.Parallel()
+	d := openDoor(t)
+	use := func(token, from string) answer {
+		return d.call(t, "POST", "/auth/unsubscribe?token="+token, "", "X-Forwarded-For", from)
+	}
+	for n := range 60 {
+		if a := use("mail-token", home); a.status != 201 {
+			t.Fatalf("use %d of a link: answered %d %s", n+1, a.status, a.body)
+		}
+	}
+	for _, from := range []string{home, "203.0.113.10"} {
+		if a := use("mail-token", from); a.status != 429 || a.header.Get("Retry-After") != "300" {
+			t.Errorf("from %s after 60 uses: answered %d, Retry-After %s, want 429 and 300", from, a.status, a.header.Get("Retry-After"))
+		}
+	}
+	for n := range 200 {
+		if a := use(fmt.Sprintf("another-%d", n), home); a.status == 429 {
+			t.Fatalf("another link of the same address, use %d: answered 429", n+1)
+		}
+	}
+	d.forward(5 * time.Minute)
+	if a := use("mail-token", home); a.status != 201 {
+		t.Errorf("in the next window: answered %d", a.status)
 	}
 }
 

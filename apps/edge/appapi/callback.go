@@ -85,7 +85,7 @@ func queryParam(name, description string) *huma.Param {
 }
 
 func (a *API) connectCallback(c *fiber.Ctx) error {
-	if err := a.admitSource(c.UserContext(), a.buckets.link, request.From(c.Context()).From); err != nil {
+	if err := a.admitPage(c, c.Query("state")); err != nil {
 		return a.sendCallback(c, err, publishing.ChannelConnected{})
 	}
 	platform, state := c.Params("integration"), c.Query("state")
@@ -99,7 +99,7 @@ func (a *API) connectCallback(c *fiber.Ctx) error {
 }
 
 func (a *API) connectChoice(c *fiber.Ctx) error {
-	if err := a.admitSource(c.UserContext(), a.buckets.link, request.From(c.Context()).From); err != nil {
+	if err := a.admitPage(c, c.Query("state")); err != nil {
 		return a.sendCallback(c, err, publishing.ChannelConnected{})
 	}
 	done, err := a.deps.Connects.ChooseByState(c.UserContext(), c.Params("integration"), publishing.ChooseAccount{

@@ -174,7 +174,7 @@ type ConnectedChannel struct {
 type finishOutput struct{ Body ConnectedChannel }
 
 func (a *API) finish(ctx context.Context, in *finishInput) (*finishOutput, error) {
-	if err := a.admitClient(ctx, a.buckets.link); err != nil {
+	if err := a.admitLink(ctx, in.Body.State); err != nil {
 		return nil, err
 	}
 	cmd := publishing.FinishConnect{Connector: in.Integration, State: in.Body.State, Refresh: in.Body.Refresh}

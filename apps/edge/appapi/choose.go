@@ -92,7 +92,7 @@ func (a *API) ChooseByState() route.Endpoint {
 }
 
 func (a *API) chooseByState(ctx context.Context, in *chooseByStateInput) (*chooseOutput, error) {
-	if err := a.admitClient(ctx, a.buckets.link); err != nil {
+	if err := a.admitLink(ctx, in.Body.State); err != nil {
 		return nil, err
 	}
 	candidate, err := in.Body.candidate()

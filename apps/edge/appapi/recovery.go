@@ -64,7 +64,7 @@ func (a *API) ForgotReturn() route.Endpoint {
 }
 
 func (a *API) forgotReturn(ctx context.Context, in *forgotReturnInput) (*forgotReturnOutput, error) {
-	if err := a.admitClient(ctx, a.buckets.link); err != nil {
+	if err := a.admitLink(ctx, in.Body.Token); err != nil {
 		return nil, err
 	}
 	var faults tenancy.Inputs
@@ -102,7 +102,7 @@ func (a *API) ConfirmAddress() route.Endpoint {
 }
 
 func (a *API) confirm(ctx context.Context, in *tokenInput) (*confirmOutput, error) {
-	if err := a.admitClient(ctx, a.buckets.link); err != nil {
+	if err := a.admitLink(ctx, in.Body.Token); err != nil {
 		return nil, err
 	}
 	changed, err := a.deps.Accounts.ConfirmAddress(ctx, in.Body.Token, request.From(ctx).From)
@@ -125,7 +125,7 @@ func (a *API) Restore() route.Endpoint {
 }
 
 func (a *API) restore(ctx context.Context, in *restoreInput) (*loginOutput, error) {
-	if err := a.admitClient(ctx, a.buckets.link); err != nil {
+	if err := a.admitLink(ctx, in.Body.Token); err != nil {
 		return nil, err
 	}
 	signIn, err := a.deps.Accounts.Restore(ctx, in.Body.Token, request.From(ctx).From)
@@ -213,7 +213,7 @@ func sendPage(c *fiber.Ctx, page string) error {
 }
 
 func (a *API) unsubscribe(c *fiber.Ctx) error {
-	if err := a.admitSource(c.UserContext(), a.buckets.link, request.From(c.Context()).From); err != nil {
+	if err := a.admitPage(c, c.Query("token")); err != nil {
 		return err
 	}
 	topics, err := a.deps.Accounts.UnsubscribeTopics(c.Query("token"))

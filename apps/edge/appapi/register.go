@@ -156,7 +156,7 @@ func (a *API) Activate() route.Endpoint {
 }
 
 func (a *API) activate(ctx context.Context, in *activateInput) (*activateOutput, error) {
-	if err := a.admitClient(ctx, a.buckets.link); err != nil {
+	if err := a.admitLink(ctx, in.Body.Code); err != nil {
 		return nil, err
 	}
 	signIn, ok, err := a.deps.Accounts.Activate(ctx, in.Body.Code, in.Body.Password, request.From(ctx).From)

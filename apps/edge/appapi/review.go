@@ -107,7 +107,7 @@ type reviewOutput struct {
 }
 
 func (a *API) review(ctx context.Context, in *reviewInput) (*reviewOutput, error) {
-	if err := a.admitClient(ctx, a.buckets.link); err != nil {
+	if err := a.admitLink(ctx, in.Token); err != nil {
 		return nil, err
 	}
 	r, err := a.deps.Reviews.Review(ctx, in.Token)
@@ -146,7 +146,7 @@ type resolveReviewInput struct {
 type resolveReviewOutput struct{ Body ReviewResolved }
 
 func (a *API) resolveReview(ctx context.Context, in *resolveReviewInput) (*resolveReviewOutput, error) {
-	if err := a.admitClient(ctx, a.buckets.link); err != nil {
+	if err := a.admitLink(ctx, in.Token); err != nil {
 		return nil, err
 	}
 	r, err := a.deps.Reviews.ResolveByToken(ctx, in.Token, publishing.ResolveApproval{

@@ -95,7 +95,7 @@ func (a *API) AnswerReviewPage() route.Endpoint {
 }
 
 func (a *API) reviewPage(c *fiber.Ctx) error {
-	if err := a.admitSource(c.UserContext(), a.buckets.link, request.From(c.Context()).From); err != nil {
+	if err := a.admitPage(c, c.Params("token")); err != nil {
 		return a.sendReview(c, publishing.Review{}, err, nil)
 	}
 	r, err := a.deps.Reviews.Review(c.UserContext(), c.Params("token"))
@@ -103,7 +103,7 @@ func (a *API) reviewPage(c *fiber.Ctx) error {
 }
 
 func (a *API) answerReviewPage(c *fiber.Ctx) error {
-	if err := a.admitSource(c.UserContext(), a.buckets.link, request.From(c.Context()).From); err != nil {
+	if err := a.admitPage(c, c.Params("token")); err != nil {
 		return a.sendReview(c, publishing.Review{}, err, nil)
 	}
 	form, err := url.ParseQuery(string(request.From(c.Context()).Body.Loaded()))

@@ -9,6 +9,8 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/gofiber/fiber/v2"
+
 	"crier/apps/edge/request"
 	"crier/platform/clock"
 	"crier/platform/fault"
@@ -105,8 +107,10 @@ type buckets struct {
 	deviceReset bucket
 	// factor counts codes of second factors.
 	factor clientBucket
-	// link counts uses of links in mails and of other tokens.
-	link clientBucket
+	// link counts uses of one link of a mail or of another token. linkClient counts those of all tokens of a client: it only
+	// bounds the guessing, because the guests of an office may share one address.
+	link       bucket
+	linkClient clientBucket
 	// provider counts sign-ins at identity providers.
 	provider   clientBucket
 	enterprise clientBucket
@@ -139,7 +143,8 @@ func newBuckets(appLimit int, c clock.Clock) buckets {
 		anyMail:       address("any-mail", 6, time.Hour),
 		deviceReset:   one("device-reset", 3, tenancy.ResetLife),
 		factor:        client("factor", 30, 5*time.Minute),
-		link:          client("link", 60, 5*time.Minute),
+		link:          one("link", 60, 5*time.Minute),
+		linkClient:    client("link-client", 600, 5*time.Minute),
 		provider:      client("provider", 60, 5*time.Minute),
 		enterprise:    client("enterprise", 60, time.Minute),
 		stream:        client("stream", 30, time.Minute),
@@ -149,6 +154,23 @@ func newBuckets(appLimit int, c clock.Clock) buckets {
 // admitClient counts the request of ctx, see admitSource.
 func (a *API) admitClient(ctx context.Context, b clientBucket) error {
 	return a.admitSource(ctx, b, request.From(ctx).From)
+}
+
+// admitLink counts a use of a token by the client of ctx, see buckets. It returns RateLimited when none is left.
+func (a *API) admitLink(ctx context.Context, token string) error {
+	return a.admitToken(ctx, request.From(ctx).From, token)
+}
+
+// admitPage is admitLink for the handler of a page.
+func (a *API) admitPage(c *fiber.Ctx, token string) error {
+	return a.admitToken(c.UserContext(), request.From(c.Context()).From, token)
+}
+
+func (a *API) admitToken(ctx context.Context, from tenancy.Source, token string) error {
+	if err := a.admitSource(ctx, a.buckets.linkClient, from); err != nil || token == "" {
+		return err
+	}
+	return a.admit(ctx, a.buckets.link, a.nameOf("link", token))
 }
 
 // AdmitStream counts a video that a client plays. It returns RateLimited when none is left.
