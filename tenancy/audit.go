@@ -45,6 +45,12 @@ const (
 	ActionImpersonationEnded   Action = "impersonation.ended"
 )
 
+const (
+	// ActionImpersonatedRequest is a request to change something that an administrator of the instance made while acting as
+	// the person. The subject has its method, the id of its operation in the API document, and its path.
+	ActionImpersonatedRequest Action = "impersonation.request"
+)
+
 // The actions of a person, which the audit log of each organization has that the person is a member of.
 const (
 	ActionSignedIn         Action = "person.signed-in"

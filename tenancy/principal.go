@@ -1,6 +1,9 @@
 package tenancy
 
-import "strings"
+import (
+	"cmp"
+	"strings"
+)
 
 // Via is the kind of credential that authenticated a request.
 type Via string
@@ -86,3 +89,7 @@ type Principal struct {
 	BehindName string
 	From       Source
 }
+
+// Doer returns how the one who really acts is called: the administrator of the instance while acting as a person, else
+// Name.
+func (p Principal) Doer() string { return cmp.Or(p.BehindName, p.Name) }

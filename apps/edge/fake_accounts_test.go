@@ -553,3 +553,5 @@ func (plans) Of(context.Context, tenancy.Organization) (billing.Plan, *billing.S
 }
 
 func (plans) Tiers() []billing.Plan { return nil }
+
+func (a accounts) RecordActed(context.Context, tenancy.Principal, string) error { return a.note() }

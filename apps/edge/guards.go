@@ -106,6 +106,7 @@ type guards struct {
 	limits      map[Limits][]fiber.Handler
 	// startConfirm and the guard confirm enclose the limits, which read the body.
 	startConfirm func(Route) fiber.Handler
+	recordActed  func(Route) []fiber.Handler
 }
 
 // newGuards returns the guards of the server. Those of credentials find the principal; see permissions for who may go
@@ -119,6 +120,7 @@ func (s *Server) newGuards() guards {
 	member := []fiber.Handler{s.session.Session, s.session.Member}
 	return guards{
 		startConfirm: s.startConfirm,
+		recordActed:  s.recordActed,
 		credentials: map[Credential][]fiber.Handler{
 			none:     nil,
 			signIn:   {s.session.CheckSignInOrigin},
@@ -181,5 +183,7 @@ func (g guards) before(r Route) []fiber.Handler {
 		}}
 	}
 	permitted := []fiber.Handler{permit(r), g.startConfirm(r)}
-	return slices.Concat(g.credentials[r.Credential], permitted, g.limits[r.Limits], []fiber.Handler{confirm})
+	return slices.Concat(
+		g.credentials[r.Credential], permitted, g.limits[r.Limits], []fiber.Handler{confirm}, g.recordActed(r),
+	)
 }

@@ -23,6 +23,8 @@ type Route struct {
 	// instance acts as the person.
 	Personal bool
 
+	// changing is set for a GET that changes something, see Changing.
+	changing bool
 	endpoint route.Endpoint
 }
 

@@ -191,7 +191,7 @@ func channelRoutes(public *publicv1.API, api *appapi.API) []Route {
 		missing("PUT /integrations/plugs/{id}/activate", session, user),
 		built("POST /integrations/provider/{id}/connect", "choose-account", session, form, api.Choose()),
 		built("POST /integrations/public/provider/{id}/connect", "choose-account-by-state", none, connect, api.ChooseByState()),
-		built("GET /integrations/social/{integration}", "begin-connect", session, user, api.BeginConnect()),
+		changing(built("GET /integrations/social/{integration}", "begin-connect", session, user, api.BeginConnect())),
 		built("POST /integrations/social-connect/{integration}", "finish-connect", none, connect, api.FinishConnect()),
 		missing("GET /integrations/telegram/updates", session, user),
 		missing("GET /integrations/{identifier}/internal-plugs", session, user),

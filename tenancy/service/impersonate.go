@@ -1,7 +1,6 @@
 package service
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"slices"
@@ -55,7 +54,7 @@ func (a *Accounts) impersonate(
 // auditActing records that an administrator began or ended to act as a person. The administrator is p, or behind it.
 func (a *Accounts) auditActing(ctx context.Context, tx *tenancystore.GateTx, p tenancy.Principal, action tenancy.Action,
 	org tenancy.OrgID, person tenancy.Person) error {
-	now, admin := a.clock.Now(), cmp.Or(p.BehindName, p.Name)
+	now, admin := a.clock.Now(), p.Doer()
 	event := tenancy.Principal{
 		Person: person.ID, Name: person.Email, Via: tenancy.ViaInstance, BehindName: admin, From: p.From,
 	}.Event(action, person.Email)
@@ -72,6 +71,12 @@ func (a *Accounts) auditActed(ctx context.Context, tx *tenancystore.GateTx, p te
 		return nil
 	}
 	return tx.AuditOrg(ctx, p.Org, p.Event(action, p.Name), a.clock.Now())
+}
+
+// RecordActed appends an entry for a request to change something that an administrator of the instance makes while acting
+// as a member.
+func (a *Accounts) RecordActed(ctx context.Context, p tenancy.Principal, request string) error {
+	return a.Record(ctx, p, tenancy.ActionImpersonatedRequest, request)
 }
 
 // endActing ends what a session of an administrator acts as, and records that. The administrator is p, or behind it.

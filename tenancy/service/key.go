@@ -113,7 +113,7 @@ func (a *Accounts) recordKey(ctx context.Context, tx *tenancystore.OrgTx, p tena
 		if m.Role != tenancy.RoleSuperAdmin && m.Person != p.Person {
 			continue
 		}
-		if err := a.notify(ctx, gate, kind, m.Email, notice{Name: o.Name, Key: key.Name, By: p.Name}); err != nil {
+		if err := a.notify(ctx, gate, kind, m.Email, notice{Name: o.Name, Key: key.Name, By: p.Doer()}); err != nil {
 			return err
 		}
 	}

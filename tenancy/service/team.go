@@ -288,5 +288,5 @@ func (a *Accounts) recordRole(ctx context.Context, tx *tenancystore.OrgTx, p ten
 	if err != nil {
 		return err
 	}
-	return a.notify(ctx, gate, kind, email, notice{Name: o.Name, Role: role, By: p.Name})
+	return a.notify(ctx, gate, kind, email, notice{Name: o.Name, Role: role, By: p.Doer()})
 }

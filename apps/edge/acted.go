@@ -1,0 +1,42 @@
+package edge
+
+import (
+	"net/http"
+	"net/url"
+
+	"github.com/gofiber/fiber/v2"
+
+	"crier/apps/edge/request"
+)
+
+// recordActed returns the handlers that record in the audit log of the organization what an administrator of the instance
+// asks for while acting as a member: every request of a route that changes something, before it is carried out, whatever
+// its use case records too. A request that cannot be recorded is refused.
+func (s *Server) recordActed(r Route) []fiber.Handler {
+	if r.State != Built || !r.Changing() {
+		return nil
+	}
+	return []fiber.Handler{func(c *fiber.Ctx) error {
+		p := request.Principal(c.Context())
+		if p.Behind.IsZero() {
+			return c.Next()
+		}
+		path := url.URL{Path: c.Path()} // escaped: the ids in it are text of the client
+		err := s.deps.Accounts.RecordActed(c.UserContext(), p, c.Method()+" "+r.Operation+" "+path.EscapedPath())
+		if err != nil {
+			return err
+		}
+		return c.Next()
+	}}
+}
+
+// Changing returns whether requests of the route may change something.
+func (r Route) Changing() bool {
+	return r.changing || r.Method != http.MethodGet && r.Method != http.MethodHead
+}
+
+// changing returns a route whose GET begins something that is finished later.
+func changing(r Route) Route {
+	r.changing = true
+	return r
+}
