@@ -40,6 +40,8 @@ type Channel struct {
 	Destination string
 	// CreatedAt is when the account was first connected; a reconnect does not change it.
 	CreatedAt time.Time
+	// ConnectedAt is when the account was last connected.
+	ConnectedAt time.Time
 }
 
 // Grade is what a platform offers so that a post goes out exactly once. The letter is what the table stores.

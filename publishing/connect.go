@@ -1,6 +1,10 @@
 package publishing
 
-import "crier/tenancy"
+import (
+	"time"
+
+	"crier/tenancy"
+)
 
 // BeginConnect asks to connect an account of a platform. ReturnURL is stored as it is: the caller checks that it is no
 // foreign address.
@@ -37,6 +41,21 @@ type Candidate struct {
 	Picture string `json:"picture,omitempty"`
 }
 
+// ConnectRequest is a connect that was begun and is not finished: who asks for the account, and for which organization.
+type ConnectRequest struct {
+	Org tenancy.OrgID
+	// Organization is the name of the organization, Platform that of the platform.
+	Organization, Platform string
+	// By is who began it, as they were called then.
+	By tenancy.Principal
+	// KeyName is the name of the API key of By, and KeyCreator the address of the member who made it; empty for none.
+	KeyName, KeyCreator string
+	// Candidates are the accounts to choose from, none before the code of the platform is redeemed.
+	Candidates []Candidate
+	// ReturnURL is that of BeginConnect.
+	ReturnURL string
+}
+
 // FinishConnect carries what the person or the platform sent back. Refresh has no effect: the state of the connect
 // names the channel to reconnect.
 type FinishConnect struct {
@@ -51,17 +70,34 @@ type FinishConnect struct {
 	// Zone is the time zone of a new channel; the zero value means that of the organization.
 	Zone    tenancy.ZoneRequest
 	Refresh string
+	// OwnState lets the account be chosen with a state that who began the connect does not know.
+	OwnState bool
 }
 
 // ChannelConnected is the answer to FinishConnect. Onboarding and ReturnURL are those of BeginConnect.
 type ChannelConnected struct {
 	Channel Channel
-	// By or ByKey is who began to connect it; the other is zero.
-	By         tenancy.PersonID
-	ByKey      tenancy.KeyID
+	// By is who began to connect it.
+	By         tenancy.Principal
 	Onboarding bool
 	ReturnURL  string
 	// Candidates are set when an account must be chosen. Channel then has only the ID that it will have, its Org, its
-	// Connector, and a name.
+	// Connector, and a name. State chooses one.
 	Candidates []Candidate
+	State      string
+	// Disown is a token that disconnects the channel until DisownUntil; empty while an account must be chosen.
+	Disown      string
+	DisownUntil time.Time
+}
+
+// Disowned is the answer to whoever gave access to an account and takes it back.
+type Disowned struct {
+	Org tenancy.OrgID `db:"-"`
+	// Organization and Channel are names, Connector is the identifier of the platform.
+	Organization string `db:"organization"`
+	Channel      string `db:"channel"`
+	Connector    string `db:"connector"`
+	// Disconnected is set if the channel was disconnected now. It is false if that was done before, or if its account was
+	// connected again since.
+	Disconnected bool `db:"-"`
 }

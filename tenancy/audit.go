@@ -46,6 +46,8 @@ const (
 )
 
 const (
+	// ActionChannelDisowned is a channel that was disconnected by whoever had allowed the access to its account.
+	ActionChannelDisowned Action = "channel.disowned"
 	// ActionImpersonatedRequest is a request to change something that an administrator of the instance made while acting as
 	// the person. The subject has its method, the id of its operation in the API document, and its path.
 	ActionImpersonatedRequest Action = "impersonation.request"

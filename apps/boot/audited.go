@@ -29,6 +29,17 @@ func (a auditor) record(ctx context.Context, p tenancy.Principal, action tenancy
 	}
 }
 
+// recordDisowned appends the entry of a channel that was disconnected by whoever had allowed the access to it.
+func (a auditor) recordDisowned(ctx context.Context, d publishing.Disowned) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), recordTimeout)
+	defer cancel()
+	guest := tenancy.Principal{Org: d.Org, Via: tenancy.ViaGuest, Name: "guest"}
+	if err := a.accounts.RecordDisowned(ctx, guest, d.Connector, d.Channel); err != nil {
+		a.log.ErrorContext(ctx, "an entry of the audit log and its mails are lost", "org", d.Org,
+			"action", tenancy.ActionChannelDisowned, "error", err)
+	}
+}
+
 // auditedChannels records the channels that are connected and disconnected.
 type auditedChannels struct {
 	*publishingservice.Channels
@@ -43,7 +54,7 @@ func (c auditedChannels) Disconnect(ctx context.Context, p tenancy.Principal, ch
 	return err
 }
 
-// Finish records the person who began to connect the channel: its own request has no session.
+// Finish records who began to connect the channel: its own request has no session.
 func (c auditedChannels) Finish(ctx context.Context, cmd publishing.FinishConnect) (publishing.ChannelConnected, error) {
 	done, err := c.Channels.Finish(ctx, cmd)
 	if err == nil && len(done.Candidates) == 0 {
@@ -63,7 +74,7 @@ func (c auditedChannels) Choose(
 	return done, err
 }
 
-// ChooseByState records the person who began to connect the channel.
+// ChooseByState records who began to connect the channel.
 func (c auditedChannels) ChooseByState(
 	ctx context.Context, platform string, cmd publishing.ChooseAccount,
 ) (publishing.ChannelConnected, error) {
@@ -74,13 +85,18 @@ func (c auditedChannels) ChooseByState(
 	return done, err
 }
 
+// Disown records a guest, and mails the administrators of the organization.
+func (c auditedChannels) Disown(ctx context.Context, token string) (publishing.Disowned, error) {
+	out, err := c.Channels.Disown(ctx, token)
+	if err == nil && out.Disconnected {
+		c.auditor.recordDisowned(ctx, out)
+	}
+	return out, err
+}
+
 // recordConnected records a channel that was connected by a request without a session.
 func (c auditedChannels) recordConnected(ctx context.Context, done publishing.ChannelConnected) {
-	p := tenancy.Principal{Org: done.Channel.Org, Person: done.By, Via: tenancy.ViaSession, Name: "a member"}
-	if !done.ByKey.IsZero() {
-		p.Key, p.Via, p.Name = done.ByKey, tenancy.ViaKey, "an API key"
-	}
-	c.auditor.record(ctx, p, tenancy.ActionChannelConnected, done.Channel.Connector+" "+done.Channel.Name)
+	c.auditor.record(ctx, done.By, tenancy.ActionChannelConnected, done.Channel.Connector+" "+done.Channel.Name)
 }
 
 func (c auditedChannels) SetApp(

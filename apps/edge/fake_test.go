@@ -338,8 +338,18 @@ func (c channels) ChooseByState(_ context.Context, _ string, cmd publishing.Choo
 	return publishing.ChannelConnected{Channel: c.thread.Channel}, errors.Join(sql(cmd.State, cmd.Candidate), c.note(cmd.Channel))
 }
 
-func (c channels) Candidates(context.Context, string, string) ([]publishing.Candidate, error) {
-	return nil, c.note()
+func (c channels) Started(context.Context, string, string) (publishing.ConnectRequest, error) {
+	return publishing.ConnectRequest{}, c.note()
+}
+
+func (c channels) HoldCode(publishing.FinishConnect) (string, error) { return "held", c.note() }
+
+func (c channels) ReleaseCode(string, string) (publishing.FinishConnect, error) {
+	return publishing.FinishConnect{}, c.note()
+}
+
+func (c channels) Disown(context.Context, string) (publishing.Disowned, error) {
+	return publishing.Disowned{Disconnected: true}, c.note()
 }
 
 func (c channels) Apps(context.Context, tenancy.Principal) ([]publishing.PlatformApp, error) {

@@ -168,7 +168,7 @@ func channelRoutes(public *publicv1.API, api *appapi.API) []Route {
 		built("GET /analytics/post/{postId}", "get-post-analytics-app", session, statistics, tagged("Analytics", public.PostAnalytics())),
 		built("GET /analytics/{integration}", "get-analytics-app", session, statistics, public.ChannelAnalyticsInSession()),
 		built("GET /connect/{integration}", "connect-callback", none, quick, api.ConnectCallback()),
-		built("POST /connect/{integration}", "connect-choice", none, quick, api.ConnectChoice()),
+		built("POST /connect/{integration}", "connect-choice", none, quick, api.ConnectAnswer()),
 		planned("POST /customers", session, user),
 		planned("PUT /customers/{id}", session, user),
 		planned("DELETE /customers/{id}", session, user),

@@ -447,6 +447,8 @@ create table channel (
   -- midnight, and days, the sum of 1 for Sunday, 2 for Monday and so on to 64 for Saturday.
   queue_plan     jsonb not null default '[]' check (jsonb_typeof(queue_plan) = 'array' and jsonb_array_length(queue_plan) <= 100),
   created_at     timestamptz not null default now(),
+  -- When its account was connected last: what undoes a connect leaves a later one alone.
+  connected_at   timestamptz not null default now(),
   updated_at     timestamptz not null default now(),
   deleted_at     timestamptz,
   constraint channel_pkey primary key (org_id, id),
@@ -470,9 +472,14 @@ create table connect_state (
   connector  text not null,
   -- The channel to connect again; null for a new one.
   channel_id uuid,
-  -- Who began it: a person, or an API key.
+  -- Who began it: a person, or an API key and the person who made it, null if that person has left.
   person_id  uuid,
   key_id     uuid,
+  -- Their address or the name of the key then, for the audit log.
+  actor      text not null default '' check (length(actor) <= 320),
+  -- The instance administrator who acted as the person, and their address; null and empty: nobody.
+  behind_id  uuid,
+  behind     text not null default '' check (length(behind) <= 320),
   onboarding boolean not null default false,
   return_url text not null default '',
   -- How often credentials were tried with it, which needs no session: ConnectStateTry ends it.
@@ -1504,7 +1511,7 @@ grant select (org_id, id, hash, created_by, used_at, expires_at, overlap_until),
 create policy gate on media for select to crier_gate using (deleted_at is null);
 grant select (key, org_id, id, blob, name, ext, content_type, size, deleted_at) on media to crier_gate;
 create policy gate on connect_state for select to crier_gate using (true);
-grant select (hash, org_id, person_id, key_id, expires_at, state_until) on connect_state to crier_gate;
+grant select (hash, org_id, person_id, key_id, behind_id, expires_at, state_until) on connect_state to crier_gate;
 
 -- crier_clock: claims, finishes, sweeps and reaps across organizations, and reads neither content nor credentials.
 grant select, insert, update, delete on node to crier_clock;

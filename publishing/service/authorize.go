@@ -99,8 +99,7 @@ func (s *Channels) finishOAuth(
 	}
 	st, err := s.store.UseState(ctx, secret.HashToken(cmd.State), cmd.Connector, false)
 	if pg.IsNoRows(err) {
-		return none, fault.New(fault.Invalid, op,
-			"This connection attempt is unknown, was used, or is older than an hour; begin again.")
+		return none, unknownState(op)
 	}
 	if err != nil {
 		return none, internal(op, err)
@@ -215,9 +214,15 @@ func (s *Channels) storeCandidates(
 	if err != nil {
 		return none, internal(op, err)
 	}
+	state := cmd.State
+	if cmd.OwnState {
+		if state, err = secret.Token("", 43); err != nil {
+			return none, internal(op, err)
+		}
+	}
 	now := s.deps.Clock.Now()
 	until := now.Add(stateLife)
-	st.StateUntil, st.ExpiresAt, st.Hash = &until, now.Add(pendingLife), secret.HashToken(cmd.State)
+	st.StateUntil, st.ExpiresAt, st.Hash = &until, now.Add(pendingLife), secret.HashToken(state)
 	chosen, err := s.onlyCandidate(ctx, st, got.Candidates)
 	if err != nil {
 		return none, err
@@ -232,7 +237,7 @@ func (s *Channels) storeCandidates(
 		Channel: publishing.Channel{
 			ID: st.Pending, Org: st.Org, Connector: st.Connector, Name: c.Describe().Name, Timezone: st.Timezone,
 		},
-		By: st.Person, ByKey: st.Key, Candidates: candidates(got.Candidates),
+		By: st.By(), Candidates: candidates(got.Candidates), State: state,
 	}, nil
 }
 

@@ -18,21 +18,6 @@ import (
 	"crier/tenancy"
 )
 
-// Candidates returns the accounts to choose from, for the state of a connect. It returns Invalid when there is no such
-// choice.
-func (s *Channels) Candidates(ctx context.Context, platform, state string) ([]publishing.Candidate, error) {
-	const op = "publishing.Candidates"
-	found, raw, err := s.store.PeekState(ctx, secret.HashToken(state))
-	if pg.IsNoRows(err) || err == nil && found != platform {
-		return nil, noChoice(op)
-	}
-	if err != nil {
-		return nil, internal(op, err)
-	}
-	var out []publishing.Candidate
-	return out, internal(op, json.Unmarshal(raw, &out))
-}
-
 func noChoice(op string) error {
 	return fault.New(fault.Invalid, op, "There is no account to choose: the choice was made, or is too old. Begin again.")
 }
@@ -75,14 +60,14 @@ func (s *Channels) ChooseByState(
 	const op = "publishing.ChooseAccount"
 	none := publishing.ChannelConnected{}
 	hash := secret.HashToken(cmd.State)
-	found, _, err := s.store.PeekState(ctx, hash)
-	if pg.IsNoRows(err) || err == nil && platform != "" && found != platform {
+	found, err := s.store.PeekState(ctx, hash)
+	if pg.IsNoRows(err) || err == nil && platform != "" && found.Connector != platform {
 		return none, noChoice(op)
 	}
 	if err != nil {
 		return none, internal(op, err)
 	}
-	st, err := s.store.UseState(ctx, hash, found, true)
+	st, err := s.store.UseState(ctx, hash, found.Connector, true)
 	if pg.IsNoRows(err) {
 		return none, noChoice(op)
 	}

@@ -50,11 +50,9 @@ func (s *Channels) Begin(ctx context.Context, p tenancy.Principal, cmd publishin
 		return "", fault.New(fault.Invalid, op, c.Describe().Name+" is connected with a form in the dashboard.")
 	}
 	st := publishingstore.ConnectState{
-		Org: p.Org, Connector: cmd.Connector, Key: p.Key, Onboarding: cmd.Onboarding, ReturnURL: cmd.ReturnURL,
+		Org: p.Org, Connector: cmd.Connector, Person: p.Person, Key: p.Key, Actor: p.Name, Behind: p.Behind,
+		BehindName: p.BehindName, Onboarding: cmd.Onboarding, ReturnURL: cmd.ReturnURL,
 		ExpiresAt: s.deps.Clock.Now().Add(stateLife),
-	}
-	if p.Via != tenancy.ViaKey { // the person of a key is its creator, who may have left
-		st.Person = p.Person
 	}
 	if cmd.Refresh == "" {
 		if err := s.mayConnect(ctx, p.Org, op); err != nil {
@@ -229,9 +227,11 @@ func (s *Channels) storeChannel(
 	if next != nil {
 		s.deps.Waker.Wake(ctx, st.Org, *next)
 	}
-	return publishing.ChannelConnected{
-		Channel: channel, By: st.Person, ByKey: st.Key, Onboarding: st.Onboarding, ReturnURL: st.ReturnURL,
-	}, nil
+	done := publishing.ChannelConnected{
+		Channel: channel, By: st.By(), Onboarding: st.Onboarding, ReturnURL: st.ReturnURL,
+	}
+	done.Disown, done.DisownUntil, err = s.disownToken(channel)
+	return done, internal(op, err)
 }
 
 // checkChannels returns Quota when the plan allows no more channels than are present, and Conflict at the limit that all

@@ -31,6 +31,7 @@ type channelRow struct {
 	Timezone      string               `db:"timezone"`
 	Destination   string               `db:"-"`
 	CreatedAt     time.Time            `db:"created_at"`
+	ConnectedAt   time.Time            `db:"connected_at"`
 }
 
 type listedChannel struct {
@@ -163,6 +164,32 @@ func (t *Tx) Disconnect(ctx context.Context, channel publishing.ChannelID) (foun
 	return tag.RowsAffected() == 1, err
 }
 
+const channelConnectedAt = `-- publishing.ChannelConnectedAt
+select o.name organization, c.name channel, c.connector, c.connected_at = $2 and c.deleted_at is null same
+from channel c join organization o on o.id = c.org_id where c.id = $1`
+
+// Disown disconnects a channel unless its account was connected again after at. It returns pgx.ErrNoRows when there was
+// never such a channel.
+func (t *Tx) Disown(ctx context.Context, channel publishing.ChannelID, at time.Time) (publishing.Disowned, error) {
+	if _, err := t.tx.Exec(ctx, channelLock, channel); err != nil {
+		return publishing.Disowned{}, err
+	}
+	rows, err := t.tx.Query(ctx, channelConnectedAt, channel, at)
+	if err != nil {
+		return publishing.Disowned{}, err
+	}
+	found, err := pgx.CollectExactlyOneRow(rows, pgx.RowToStructByName[struct {
+		publishing.Disowned
+		Same bool `db:"same"`
+	}])
+	found.Org = t.org
+	if err != nil || !found.Same {
+		return found.Disowned, err
+	}
+	found.Disconnected, err = t.Disconnect(ctx, channel)
+	return found.Disowned, err
+}
+
 const credentialSwap = `-- publishing.CredentialSwap
 with c as (
   update channel set credential = $3, refresh_at = $5, refreshing = null, refreshing_until = null, updated_at = now()
@@ -218,8 +245,8 @@ on conflict (org_id, connector, account_id) where deleted_at is null do update s
   profile = excluded.profile, picture = excluded.picture, account = excluded.account, grade = excluded.grade,
   credential = excluded.credential, refresh_needed = false, refresh_problem = '', app_id = excluded.app_id,
   refresh_at = excluded.refresh_at, refreshing = null, refreshing_until = null, timezone = coalesce(nullif($11, ''), channel.timezone),
-  updated_at = now()
-returning id, name, customer_id, disabled, timezone, created_at`
+  connected_at = now(), updated_at = now()
+returning id, name, customer_id, disabled, timezone, created_at, connected_at`
 
 const queueInsert = `-- publishing.QueueInsert
 insert into channel_queue (channel_id, org_id, shard, connector, destination, paused)
@@ -268,7 +295,7 @@ func (s *Store) Connect(
 		row := tx.QueryRow(ctx, channelUpsert, c.Org, c.ID, c.Connector, c.Name, c.Profile, c.Picture, c.AccountID,
 			c.Account, c.Grade, credential, c.Timezone,
 			storedTimes(publishing.DefaultQueueTimes(false)), storedTimes(publishing.DefaultQueueTimes(true)), c.AppID, at)
-		if err := row.Scan(&c.ID, &c.Name, &customer, &c.Disabled, &c.Timezone, &c.CreatedAt); err != nil {
+		if err := row.Scan(&c.ID, &c.Name, &customer, &c.Disabled, &c.Timezone, &c.CreatedAt, &c.ConnectedAt); err != nil {
 			return err
 		}
 		_, err := tx.Exec(ctx, queueInsert, c.ID, c.Org, tenancy.Shard(c.Org), c.Connector, c.Destination)

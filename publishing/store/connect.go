@@ -20,9 +20,15 @@ type ConnectState struct {
 	Connector string `db:"connector"`
 	// Channel is the channel to reconnect, zero for a new one.
 	Channel publishing.ChannelID `db:"channel_id"`
-	// Who began it is Person or Key; the other is zero.
-	Person     tenancy.PersonID `db:"person_id"`
-	Key        tenancy.KeyID    `db:"key_id"`
+	// Person is who began it, or who made the API key that did; zero if that person had left.
+	Person tenancy.PersonID `db:"person_id"`
+	// Key is zero if a person began it.
+	Key tenancy.KeyID `db:"key_id"`
+	// Actor is the address of the person or the name of the key, as it was then.
+	Actor string `db:"actor"`
+	// Behind is the administrator of the instance who acted as Person, and BehindName their address; zero for none.
+	Behind     tenancy.PersonID `db:"behind_id"`
+	BehindName string           `db:"behind"`
 	Onboarding bool             `db:"onboarding"`
 	ReturnURL  string           `db:"return_url"`
 	// Verifier is the sealed code verifier of a connect by OAuth; nil for one with a form.
@@ -42,24 +48,38 @@ type ConnectState struct {
 	ExpiresAt time.Time `db:"expires_at"`
 }
 
+// By returns the principal who began the connect.
+func (s ConnectState) By() tenancy.Principal {
+	p := tenancy.Principal{
+		Org: s.Org, Person: s.Person, Key: s.Key, Via: tenancy.ViaSession, Name: s.Actor, Behind: s.Behind,
+		BehindName: s.BehindName,
+	}
+	if !s.Key.IsZero() {
+		p.Via = tenancy.ViaKey
+	}
+	return p
+}
+
 var stateColumns = columns[ConnectState]("s")
 
 const stateInsert = `-- publishing.ConnectStateInsert
 insert into connect_state (org_id, hash, connector, channel_id, person_id, key_id, onboarding, return_url, expires_at,
-  sealed_verifier, app_id, pending_id, candidates, credential, timezone, state_until)
-values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16)`
+  sealed_verifier, app_id, pending_id, candidates, credential, timezone, state_until, actor, behind_id, behind)
+values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19)`
 
 // SaveState inserts a connect state under its hash. It returns pg.ErrOrgBusy or the error of Postgres, which is a
 // unique violation for a hash that exists.
 func (s *Store) SaveState(ctx context.Context, hash []byte, st ConnectState) error {
 	return s.db.WriteOrg(ctx, st.Org.UUID(), func(b *pgx.Batch) {
 		b.Queue(stateInsert, st.Org, hash, st.Connector, st.Channel, st.Person, st.Key, st.Onboarding,
-			st.ReturnURL, st.ExpiresAt, st.Verifier, st.AppID, st.Pending, st.Candidates, st.Credential, st.Timezone, st.StateUntil)
+			st.ReturnURL, st.ExpiresAt, st.Verifier, st.AppID, st.Pending, st.Candidates, st.Credential, st.Timezone,
+			st.StateUntil, st.Actor, st.Behind, st.BehindName)
 	})
 }
 
-// stateWanted is the condition that who began a connect still has access: a member, or an API key.
-const stateWanted = `(s.person_id is null
+// stateWanted is the condition that who began a connect still has access: a member, or an API key, whose maker may have
+// left.
+const stateWanted = `(s.person_id is null or s.key_id is not null
   or exists (select from member m where m.org_id = s.org_id and m.person_id = s.person_id and not m.disabled))
   and (s.key_id is null or exists (select from api_key k
     where k.org_id = s.org_id and k.id = s.key_id
@@ -68,6 +88,8 @@ const stateWanted = `(s.person_id is null
 const stateOwner = `-- publishing.ConnectStateOwner
 select s.org_id from connect_state s join organization o on o.id = s.org_id
 where s.hash = $1 and coalesce(s.state_until, s.expires_at) > now() and o.deleted_at is null and o.suspended_at is null
+  and (s.behind_id is null or exists (select from person b
+    where b.id = s.behind_id and b.instance_admin and b.deleted_at is null))
   and ` + stateWanted
 
 // stateOwner returns the organization of a connect state. It returns pgx.ErrNoRows when there is none that has not
@@ -145,20 +167,36 @@ func (s *Store) UseState(
 	return s.oneState(ctx, org, stateUse, hash, connector, pending)
 }
 
-const statePeek = `-- publishing.ConnectStatePeek
-select s.connector, s.candidates from connect_state s
-where s.hash = $1 and s.expires_at > now() and s.pending_id is not null`
+// StartedConnect is what a connect says of itself before it is finished.
+type StartedConnect struct {
+	ConnectState
+	// Organization is the name of the organization.
+	Organization string `db:"organization" sql:"o.name"`
+	// KeyName is the name of the API key that began it, and Creator the address of the member who made the key; empty for
+	// none.
+	KeyName string `db:"key_name" sql:"coalesce(k.name, '')"`
+	Creator string `db:"creator" sql:"coalesce(p.email, '')"`
+}
 
-// PeekState returns the platform and the candidates of a connect whose account is still to be chosen, or pgx.ErrNoRows.
-func (s *Store) PeekState(ctx context.Context, hash []byte) (connector string, candidates json.RawMessage, err error) {
+var statePeek = `-- publishing.ConnectStatePeek
+select ` + columns[StartedConnect]("s") + `
+from connect_state s join organization o on o.id = s.org_id
+left join api_key k on k.org_id = s.org_id and k.id = s.key_id left join person p on p.id = k.created_by
+where s.hash = $1 and s.expires_at > now()`
+
+// PeekState returns a connect by its state, which remains. It returns pgx.ErrNoRows when UseState would not find it.
+func (s *Store) PeekState(ctx context.Context, hash []byte) (out StartedConnect, err error) {
 	org, err := s.stateOwner(ctx, hash)
 	if err != nil {
-		return "", nil, err
+		return out, err
 	}
 	err = s.db.Read(ctx, org.UUID(), func(b *pgx.Batch) {
-		b.Queue(statePeek, hash).QueryRow(func(row pgx.Row) error { return row.Scan(&connector, &candidates) })
+		b.Queue(statePeek, hash).Query(func(rows pgx.Rows) (err error) {
+			out, err = pgx.CollectExactlyOneRow(rows, pgx.RowToStructByName[StartedConnect])
+			return err
+		})
 	})
-	return connector, candidates, err
+	return out, err
 }
 
 var stateUsePending = `-- publishing.ConnectStateUsePending

@@ -120,6 +120,8 @@ func samples() map[string]sample {
 			make: func(i Instance, n string) mail.Message { return i.KeyRotated(to, n, n, n, noon) }},
 		"KeyRevoked": {names: 3, timed: true, links: app,
 			make: func(i Instance, n string) mail.Message { return i.KeyRevoked(to, n, n, n, noon) }},
+		"ChannelDisowned": {names: 2, timed: true, links: app,
+			make: func(i Instance, n string) mail.Message { return i.ChannelDisowned(to, n, n, noon) }},
 		"RoleChanged": {names: 3, links: app,
 			make: func(i Instance, n string) mail.Message { return i.RoleChanged(to, n, n, n) }},
 		"RemovedFromOrganization": {names: 1,

@@ -48,6 +48,7 @@ const (
 	mailOrganizationDeletion mailKind = "organization-deletion"
 	mailDeletionUndone       mailKind = "deletion-undone"
 	mailImpersonated         mailKind = "impersonated"
+	mailChannelDisowned      mailKind = "channel-disowned"
 	// mailMembers is for a page of the members of an organization: its task queues a mail for each of them. The address of
 	// its row is the id of the organization.
 	mailMembers mailKind = "members"
@@ -63,6 +64,7 @@ type notice struct {
 	// Name is that of an organization, or the new address.
 	Name    string       `json:"name,omitempty"`
 	Key     string       `json:"key,omitempty"`
+	Channel string       `json:"channel,omitempty"`
 	By      string       `json:"by,omitempty"`
 	Role    tenancy.Role `json:"role,omitempty"`
 	Address string       `json:"address,omitempty"`
@@ -323,7 +325,10 @@ func (a *Accounts) mailAll(ctx context.Context, tx *tenancystore.GateTx, n notic
 
 // mailMember queues the mail of a member, or none.
 func (a *Accounts) mailMember(ctx context.Context, tx *tenancystore.GateTx, n notice, to tenancystore.Recipient) error {
-	each := notice{Org: n.Org, Name: n.Name, By: n.By, Until: n.Until, Role: to.Role}
+	each := notice{Org: n.Org, Name: n.Name, Channel: n.Channel, By: n.By, Until: n.Until, Role: to.Role}
+	if n.Kind == mailChannelDisowned && (to.Disabled || !to.Role.Manages()) {
+		return nil
+	}
 	if n.Kind != mailReport {
 		return a.notify(ctx, tx, n.Kind, to.Email, each)
 	}

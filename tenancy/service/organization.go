@@ -230,3 +230,26 @@ func (a *Accounts) Record(ctx context.Context, p tenancy.Principal, action tenan
 		return tx.Audit(ctx, p.Event(action, subject), a.clock.Now())
 	})
 }
+
+// RecordDisowned appends the entry of a channel that was disconnected by whoever had allowed the access to its account,
+// and queues a mail for each administrator of the organization.
+func (a *Accounts) RecordDisowned(ctx context.Context, p tenancy.Principal, platform, channel string) error {
+	return a.inGate(ctx, "tenancy.RecordDisowned", func(tx *tenancystore.GateTx) error {
+		org, err := tx.Enter(ctx, p.Org)
+		if err != nil {
+			return err
+		}
+		o, err := org.Organization(ctx)
+		if err != nil {
+			return err
+		}
+		if err := org.Audit(ctx, p.Event(tenancy.ActionChannelDisowned, platform+" "+channel), a.clock.Now()); err != nil {
+			return err
+		}
+		tx, err = org.Leave(ctx)
+		if err != nil {
+			return err
+		}
+		return a.mailMembers(ctx, tx, mailChannelDisowned, notice{Org: p.Org, Name: o.Name, Channel: channel})
+	})
+}

@@ -82,6 +82,8 @@ func (a *Accounts) renderNotice(from mails.Instance, kind mailKind, to string, n
 		return from.DeletionUndone(to, n.Name), nil
 	case mailImpersonated:
 		return from.Impersonated(to, n.By, n.At), nil
+	case mailChannelDisowned:
+		return from.ChannelDisowned(to, n.Name, n.Channel, n.At), nil
 	case mailReport:
 		if len(n.Reports) > 0 {
 			return from.Reports(to, n.Name, n.Reports, n.More), nil

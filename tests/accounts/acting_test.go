@@ -24,3 +24,27 @@ func TestImpersonate_MailsNameTheAdministrator(t *testing.T) {
 		t.Errorf("the mail says %s, want that root revoked the key", m.Text)
 	}
 }
+
+// TestRecordDisowned_TellsAdministrators: members who manage nothing, and those who are disabled, get no mail.
+func TestRecordDisowned_TellsAdministrators(t *testing.T) {
+	t.Parallel()
+	w := open(t, nil)
+	p := w.owner("ada@example.com")
+	w.member(p.Org, "admin@example.com", tenancy.RoleAdmin)
+	w.member(p.Org, "user@example.com", tenancy.RoleUser)
+	disabled := w.member(p.Org, "disabled@example.com", tenancy.RoleAdmin)
+	w.exec("update member set disabled = true where person_id = $1", disabled.Person)
+	guest := tenancy.Principal{Org: p.Org, Via: tenancy.ViaGuest, Name: "guest"}
+	must(t, w.RecordDisowned(t.Context(), guest, "bluesky", "ada.example"))
+	w.wantAudit(p.Org, tenancy.ActionChannelDisowned, 1)
+	for _, email := range []string{"ada@example.com", "admin@example.com"} {
+		if m := w.mailTo(email); !strings.Contains(m.Text, "This was not me") || !strings.Contains(m.Subject, "was disconnected") {
+			t.Errorf("the mail to %s is %q: %s", email, m.Subject, m.Text)
+		}
+	}
+	for _, email := range []string{"user@example.com", "disabled@example.com"} {
+		if all := w.box.to(email); len(all) != 0 {
+			t.Errorf("%s got %d mails, want none", email, len(all))
+		}
+	}
+}

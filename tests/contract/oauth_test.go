@@ -71,11 +71,31 @@ func forms(a answer) map[string]string {
 	return out
 }
 
+// form returns the address of a form on the callback page whose query has a parameter, "" for none.
+func form(a answer, parameter string) string {
+	for _, address := range forms(a) {
+		if strings.HasPrefix(address, callback+"?"+parameter+"=") {
+			return address
+		}
+	}
+	return ""
+}
+
+// arrive opens the callback address as a browser without a session, and allows what the page asks for.
+func (o org) arrive(t *testing.T, address string) answer {
+	t.Helper()
+	page := o.visit(t, http.MethodGet, address)
+	if confirm := form(page, "confirm"); confirm != "" {
+		return o.visit(t, http.MethodPost, confirm)
+	}
+	return page
+}
+
 // connectPage connects a page of a user of the sandbox over the public API and the callback page.
 func (o org) connectPage(t *testing.T, user, name string) channel {
 	t.Helper()
 	begun := read[next](t, o.get(t, "/social/sandbox-oauth").want(t, http.StatusOK))
-	page := o.visit(t, http.MethodGet, o.consent(t, begun.URL, sandboxtest.Consent{User: user})).want(t, http.StatusOK)
+	page := o.arrive(t, o.consent(t, begun.URL, sandboxtest.Consent{User: user})).want(t, http.StatusOK)
 	chosen := forms(page)[name]
 	if chosen == "" {
 		t.Fatalf("the page offers %v, want %s among them: %s", forms(page), name, page.Body)
@@ -98,6 +118,11 @@ func TestOAuth(t *testing.T) {
 		"a reconnect keeps the channel":                                  testOAuthReconnect,
 		"the routes to authorize refuse wrong input":                     testOAuthInput,
 		"the session chooses a page":                                     testOAuthSession,
+		"a stranger is asked before anything is given":                   testConsent,
+		"a member of the organization is not asked":                      testConsentOfMember,
+		"this was not me disconnects once":                               testDisown,
+		"an old page leaves a later connect alone":                       testDisownOld,
+		"who acts as a member is named to the end":                       testConnectActing,
 		"tools, settings and a dead access":                              testTools,
 		"a lost id is found again":                                       testMissing,
 		"an organization has its own application":                        testProviderCredentials,
@@ -120,7 +145,7 @@ func testOAuthRefusals(t *testing.T, r *rig) {
 	begin := func() string { return read[next](t, o.get(t, "/social/sandbox-oauth")).URL }
 	refused := func(address string, status int, words string) {
 		t.Helper()
-		a := o.visit(t, http.MethodGet, address).want(t, status)
+		a := o.arrive(t, address).want(t, status)
 		kind := a.Header.Get("Content-Type")
 		if !strings.HasPrefix(kind, "text/html") || !strings.Contains(a.Body, words) {
 			t.Errorf("got the page %s (%s), want %q in it", a.Body, kind, words)
@@ -131,12 +156,12 @@ func testOAuthRefusals(t *testing.T, r *rig) {
 	refused(wrong, http.StatusBadRequest, "begin again")
 	refused(callback, http.StatusBadRequest, "code")
 	refused(strings.Replace(good, "sandbox-oauth", "sandbox", 1), http.StatusBadRequest, "not connected in this way")
-	o.visit(t, http.MethodGet, good).want(t, http.StatusOK)
+	o.arrive(t, good).want(t, http.StatusOK)
 	refused(good, http.StatusBadRequest, "begin again")
 	refused(o.consent(t, begin(), sandboxtest.Consent{User: "bob", Deny: true}), http.StatusBadRequest, "did not allow")
 	refused(o.consent(t, begin(), sandboxtest.Consent{User: "bob", Withhold: "publish"}), http.StatusConflict, "permission")
 
-	page := o.visit(t, http.MethodGet, o.consent(t, begin(), sandboxtest.Consent{User: "bob"}))
+	page := o.arrive(t, o.consent(t, begin(), sandboxtest.Consent{User: "bob"}))
 	chosen := forms(page)["bob.news"]
 	bad, err := url.Parse(chosen)
 	if err != nil {
@@ -160,8 +185,8 @@ func testOAuthReconnect(t *testing.T, r *rig) {
 	o := r.organization(t)
 	c := o.connectPage(t, "carl", "carl.news")
 	address := read[next](t, o.get(t, "/social/sandbox-oauth?refresh="+c.id)).URL
-	a := o.visit(t, http.MethodGet, o.consent(t, address, sandboxtest.Consent{User: "carl"})).want(t, http.StatusOK)
-	if len(forms(a)) != 0 || !strings.Contains(a.Body, "carl.news") {
+	a := o.arrive(t, o.consent(t, address, sandboxtest.Consent{User: "carl"})).want(t, http.StatusOK)
+	if form(a, "disown") == "" || len(forms(a)) != 1 || !strings.Contains(a.Body, "carl.news") {
 		t.Errorf("a reconnect is answered with %s, want the channel without a choice", a.Body)
 	}
 	list := read[[]channelRecord](t, o.get(t, "/integrations"))
@@ -169,7 +194,7 @@ func testOAuthReconnect(t *testing.T, r *rig) {
 		t.Errorf("the channels are %+v, want the one with the id %s", list, c.id)
 	}
 	address = read[next](t, o.get(t, "/social/sandbox-oauth?refresh="+c.id)).URL
-	o.visit(t, http.MethodGet, o.consent(t, address, sandboxtest.Consent{User: "somebody"})).want(t, http.StatusBadRequest)
+	o.arrive(t, o.consent(t, address, sandboxtest.Consent{User: "somebody"})).want(t, http.StatusBadRequest)
 }
 
 func testOAuthInput(t *testing.T, r *rig) {
@@ -490,6 +515,6 @@ func testRevokedAccess(t *testing.T, r *rig) {
 	}
 	// Connecting again publishes what waited.
 	address := read[next](t, o.get(t, "/social/sandbox-oauth?refresh="+c.id)).URL
-	o.visit(t, http.MethodGet, o.consent(t, address, sandboxtest.Consent{User: "jana"})).want(t, http.StatusOK)
+	o.arrive(t, o.consent(t, address, sandboxtest.Consent{User: "jana"})).want(t, http.StatusOK)
 	r.publishes(t, c, 1)
 }

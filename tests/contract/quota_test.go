@@ -219,7 +219,7 @@ func testChannelQuotaOfChoice(t *testing.T, r *rig) {
 	o := r.organization(t)
 	begun := read[next](t, o.get(t, "/social/sandbox-oauth").want(t, http.StatusOK))
 	user := "choice-" + o.who.Org.String()[:13]
-	page := o.visit(t, http.MethodGet, o.consent(t, begun.URL, sandboxtest.Consent{User: user})).want(t, http.StatusOK)
+	page := o.arrive(t, o.consent(t, begun.URL, sandboxtest.Consent{User: user})).want(t, http.StatusOK)
 	var choice string
 	for _, address := range forms(page) {
 		choice = address

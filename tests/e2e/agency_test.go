@@ -171,14 +171,19 @@ func (a *agency) connectPage() {
 	if err != nil {
 		a.Fatal(err)
 	}
-	page := a.send(http.MethodGet, strings.TrimPrefix(back, agencyURL), nil)
-	choice := chooseForm.FindStringSubmatch(page.Body)
-	if choice == nil {
-		a.Fatalf("the page offers no account: %v", page)
-	}
 	u, err := url.Parse(back)
 	if err != nil {
 		a.Fatal(err)
+	}
+	page := a.send(http.MethodGet, strings.TrimPrefix(back, agencyURL), nil)
+	consent := chooseForm.FindStringSubmatch(page.Body)
+	if consent == nil {
+		a.Fatalf("the page does not ask for consent: %v", page)
+	}
+	page = a.send(http.MethodPost, u.Path+html.UnescapeString(consent[1]), nil)
+	choice := chooseForm.FindStringSubmatch(page.Body)
+	if choice == nil {
+		a.Fatalf("the page offers no account: %v", page)
 	}
 	if done := a.send(http.MethodPost, u.Path+html.UnescapeString(choice[1]), nil); done.Status != http.StatusOK {
 		a.Fatalf("the choice of the account is answered with %v", done)

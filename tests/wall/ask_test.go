@@ -287,6 +287,13 @@ func channelQuestions(s *publishingstore.Store) map[string]question {
 			found, err := tx.Disconnect(t.Context(), th.channel.ID)
 			return !found, err
 		}),
+		"Tx.Disown": inOrg(s, func(t *testing.T, tx *publishingstore.Tx, th tenantFixture) (bool, error) {
+			found, err := tx.Disown(t.Context(), th.channel.ID, th.channel.ConnectedAt)
+			if pg.IsNoRows(err) {
+				return true, nil
+			}
+			return !found.Disconnected, err
+		}),
 	}
 }
 

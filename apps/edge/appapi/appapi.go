@@ -45,8 +45,15 @@ type Connects interface {
 	ChooseByState(
 		ctx context.Context, platform string, cmd publishing.ChooseAccount,
 	) (publishing.ChannelConnected, error)
-	// Candidates returns the accounts to choose from, and Invalid when there is no choice.
-	Candidates(ctx context.Context, platform, state string) ([]publishing.Candidate, error)
+	// Started returns a connect that was begun and is not finished, and Invalid when there is none.
+	Started(ctx context.Context, platform, state string) (publishing.ConnectRequest, error)
+	// HoldCode returns a token that keeps the code of a platform until its person consents. ReleaseCode returns the code
+	// for Finish, and Invalid for a token that is wrong or too old.
+	HoldCode(cmd publishing.FinishConnect) (string, error)
+	ReleaseCode(platform, token string) (publishing.FinishConnect, error)
+	// Disown disconnects a channel for whoever allowed the access to its account, and may be repeated. It returns Invalid
+	// for a wrong token and Gone for an old one.
+	Disown(ctx context.Context, token string) (publishing.Disowned, error)
 }
 
 // Apps are the use cases of an organization's applications at platforms. A family that does not exist is NotFound.

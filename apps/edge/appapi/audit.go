@@ -33,7 +33,7 @@ type AuditRecord struct {
 	Action  string  `json:"action" example:"key.created"`
 	Actor   string  `json:"actor" doc:"Who did it, as they were called then: an address, or the name of a key."`
 	ActorID *string `json:"actorId" nullable:"true" doc:"Id of the person; null for the operator and the service."`
-	Via     string  `json:"via" enum:"key,session,agent,instance"`
+	Via     string  `json:"via" enum:"key,session,agent,instance,guest"`
 	KeyID   *string `json:"keyId" nullable:"true" doc:"The API key, if it was one."`
 	Behind  *string `json:"behind" nullable:"true" doc:"The administrator of the instance who acted as the actor."`
 	Subject string  `json:"subject" doc:"What it was done to."`

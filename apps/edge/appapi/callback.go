@@ -1,6 +1,9 @@
 package appapi
 
 import (
+	"cmp"
+	"context"
+	_ "embed"
 	"html/template"
 	"net/http"
 	"net/url"
@@ -14,45 +17,41 @@ import (
 	"crier/apps/edge/route"
 	"crier/platform/fault"
 	"crier/publishing"
+	"crier/tenancy"
 )
 
 // callbackPage is the page to which platforms send the browser back. It works without JavaScript.
-const callbackPage = `<!DOCTYPE html>
-<html lang="en">
-<head><meta charset="utf-8"><meta name="viewport" content="width=device-width, initial-scale=1">
-<meta name="robots" content="noindex"><meta name="color-scheme" content="light dark"><title>{{.Title}} - Crier</title></head>
-<body>
-<main>
-<h1>{{.Title}}</h1>
-<p>{{.Text}}</p>
-{{- range .Pages}}
-<form method="post" action="?{{.Query}}"><button>{{.Name}}</button></form>
-{{- end}}
-{{- with .Back}}
-<p><a href="{{.}}">Go on</a></p>
-{{- end}}
-</main>
-</body>
-</html>
-`
+//
+//go:embed callback.html
+var callbackPage string
 
 type callbackView struct {
 	Title, Text string
-	Pages       []callbackChoice
-	Back        string
+	// Asked is who asked for the account. Warning is what to do about a connect that was not meant.
+	Asked, Warning string
+	Buttons        []callbackButton
+	// Back is a page of the dashboard or of this service.
+	Back string
 }
 
-type callbackChoice struct {
+type callbackButton struct {
 	Name string
-	// Query is the query of the address that chooses the page.
+	// Query is the query of the address of the form.
 	Query template.URL
 }
 
-// ConnectCallback returns the endpoint of the page that redeems the code of a platform, and then shows what happened or
-// shows the pages to choose from.
+func newButton(name string, query url.Values) callbackButton {
+	return callbackButton{Name: name, Query: template.URL(query.Encode())}
+}
+
+// ConnectCallback returns the endpoint of the page to which platforms redirect. For a member of the organization it
+// redeems the code of the platform, and shows what happened or the pages to choose from. Anybody else is asked first: who
+// opens a link to a platform sees there that Crier wants the access, but not for which organization.
 func (a *API) ConnectCallback() route.Endpoint {
 	d := describe("Channels", "Finish connecting a channel in the browser", 400, 402, 409, 429, 502)
-	d.Description = "Platforms redirect to this address. It is registered with them as <base URL>/connect/<platform>."
+	d.Description = "Platforms redirect to this address. It is registered with them as <base URL>/connect/<platform>. " +
+		"The page names the organization and who asked for the account. Without a session of a member of the " +
+		"organization it waits for a button before the code is used."
 	d.Parameters = []*huma.Param{
 		pathParam("integration", "Platform."), queryParam("state", "Of the address that was opened."),
 		queryParam("code", "Of the platform."), queryParam("error", "Instead of a code, when the access is not allowed."),
@@ -60,14 +59,18 @@ func (a *API) ConnectCallback() route.Endpoint {
 	return route.Raw(d, a.connectCallback, htmlAnswer("The page."))
 }
 
-// ConnectChoice returns the endpoint that chooses the account of a connect with the form of the page. It reads no body.
-func (a *API) ConnectChoice() route.Endpoint {
-	d := describe("Channels", "Choose the account of a new channel in the browser", 400, 402, 409, 429, 502)
+// ConnectAnswer returns the endpoint of the forms of the page. It reads no body. Each form has a token in its address
+// that nobody else knows, so that a page of another site can send none.
+func (a *API) ConnectAnswer() route.Endpoint {
+	d := describe("Channels", "Answer the page that connects a channel", 400, 402, 409, 410, 429, 502)
 	d.Parameters = []*huma.Param{
-		pathParam("integration", "Platform."), queryParam("state", "Of the address that was opened."),
+		pathParam("integration", "Platform."),
+		queryParam("confirm", "Of the form that allows the connect: it is finished."),
+		queryParam("state", "Of a form that chooses an account, with page."),
 		queryParam("page", "Id of one of the pages."),
+		queryParam("disown", "Of the form of a connect that was not meant: the channel is disconnected."),
 	}
-	return route.Raw(d, a.connectChoice, htmlAnswer("The page."))
+	return route.Raw(d, a.connectAnswer, htmlAnswer("The page."))
 }
 
 func htmlAnswer(description string) route.Detail {
@@ -85,32 +88,209 @@ func queryParam(name, description string) *huma.Param {
 }
 
 func (a *API) connectCallback(c *fiber.Ctx) error {
-	if err := a.admitPage(c, c.Query("state")); err != nil {
-		return a.sendCallback(c, err, publishing.ChannelConnected{})
-	}
 	platform, state := c.Params("integration"), c.Query("state")
-	cmd := publishing.FinishConnect{Connector: platform, State: state, Code: c.Query("code"), Denied: c.Query("error")}
+	if err := a.admitPage(c, state); err != nil {
+		return a.sendRefusal(c, err, nil)
+	}
 	if !a.byOAuth(platform) {
 		err := fault.New(fault.Invalid, "appapi.connectCallback", "This platform is not connected in this way.")
-		return a.sendCallback(c, err, publishing.ChannelConnected{})
+		return a.sendRefusal(c, err, nil)
 	}
-	done, err := a.deps.Channels.Finish(c.UserContext(), cmd)
-	return a.sendCallback(c, err, done)
+	cmd := publishing.FinishConnect{
+		Connector: platform, State: state, Code: c.Query("code"), Denied: c.Query("error"), OwnState: true,
+	}
+	if cmd.Code == "" || cmd.Denied != "" { // nothing can be connected
+		done, err := a.deps.Channels.Finish(c.UserContext(), cmd)
+		return a.sendRefusal(c, err, &callbackView{Back: done.ReturnURL})
+	}
+	asked, err := a.deps.Connects.Started(c.UserContext(), platform, state)
+	if err != nil {
+		return a.sendRefusal(c, err, nil)
+	}
+	member, err := a.isMember(c, asked.Org)
+	if err != nil {
+		return a.sendRefusal(c, err, nil)
+	}
+	if !member || c.Method() != http.MethodGet {
+		return a.askConsent(c, asked, cmd)
+	}
+	return a.finishInBrowser(c, asked, cmd, member)
 }
 
-func (a *API) connectChoice(c *fiber.Ctx) error {
-	if err := a.admitPage(c, c.Query("state")); err != nil {
-		return a.sendCallback(c, err, publishing.ChannelConnected{})
+// isMember returns whether the browser has a live session of a member of an organization who may use it. An administrator
+// of the instance who acts as a member is none.
+func (a *API) isMember(c *fiber.Ctx, org tenancy.OrgID) (bool, error) {
+	token := c.Cookies(cookieAuth)
+	if token == "" || c.Cookies(cookiePerson) != "" {
+		return false, nil
 	}
-	done, err := a.deps.Connects.ChooseByState(c.UserContext(), c.Params("integration"), publishing.ChooseAccount{
-		State: c.Query("state"), Candidate: c.Query("page"),
+	ctx, cancel := context.WithTimeout(c.UserContext(), a.cfg.Timeout)
+	defer cancel()
+	p, err := a.deps.Accounts.Session(ctx, token, org.String(), "", request.From(c.Context()).From)
+	if fault.Is(err, fault.Unauthenticated) {
+		return false, nil
+	}
+	return p.Org == org && p.Access == tenancy.AccessFull, err
+}
+
+// askConsent answers with the page that names the organization and waits for a button. Until then the code is not used.
+func (a *API) askConsent(c *fiber.Ctx, asked publishing.ConnectRequest, cmd publishing.FinishConnect) error {
+	token, err := a.deps.Connects.HoldCode(cmd)
+	if err != nil {
+		return a.sendRefusal(c, err, nil)
+	}
+	return a.sendCallback(c, http.StatusOK, callbackView{
+		Title: "Connect this account to “" + asked.Organization + "”?",
+		Text: "The organization “" + asked.Organization + "” wants to publish with your account at " + asked.Platform +
+			". It could then post in your name.",
+		Asked:   askedBy(asked),
+		Warning: "If you did not expect this, close this page: nothing is connected until you choose the button.",
+		Buttons: []callbackButton{newButton("Connect to “"+asked.Organization+"”", url.Values{"confirm": {token}})},
 	})
-	if err == nil {
-		return a.sendCallback(c, nil, done)
+}
+
+// askedBy returns the sentence about who began a connect.
+func askedBy(r publishing.ConnectRequest) string {
+	who := cmp.Or(r.By.Name, "A member")
+	if !r.By.Key.IsZero() {
+		who = "The API key “" + r.KeyName + "”"
+		if r.KeyCreator != "" {
+			who += ", made by " + r.KeyCreator + ","
+		}
 	}
-	// The choice can be made again while the state lives.
-	done.Candidates, _ = a.deps.Connects.Candidates(c.UserContext(), c.Params("integration"), c.Query("state"))
-	return a.sendCallback(c, err, done)
+	if r.By.BehindName != "" {
+		who = r.By.BehindName + ", an administrator of this service who acted as " + who + ","
+	}
+	return who + " asked for this."
+}
+
+func (a *API) connectAnswer(c *fiber.Ctx) error {
+	confirm, state, disown := c.Query("confirm"), c.Query("state"), c.Query("disown")
+	if err := a.admitPage(c, cmp.Or(confirm, disown, state)); err != nil {
+		return a.sendRefusal(c, err, nil)
+	}
+	switch {
+	case confirm != "":
+		return a.confirmConnect(c, confirm)
+	case disown != "":
+		return a.disown(c, disown)
+	}
+	return a.chooseInBrowser(c, state)
+}
+
+// confirmConnect finishes a connect to which the person has consented.
+func (a *API) confirmConnect(c *fiber.Ctx, token string) error {
+	cmd, err := a.deps.Connects.ReleaseCode(c.Params("integration"), token)
+	if err != nil {
+		return a.sendRefusal(c, err, nil)
+	}
+	asked, err := a.deps.Connects.Started(c.UserContext(), cmd.Connector, cmd.State)
+	if err != nil {
+		return a.sendRefusal(c, err, nil)
+	}
+	cmd.OwnState = true
+	return a.finishInBrowser(c, asked, cmd, false)
+}
+
+// finishInBrowser redeems the code. member tells whether a member of the organization is in front of the browser.
+func (a *API) finishInBrowser(
+	c *fiber.Ctx, asked publishing.ConnectRequest, cmd publishing.FinishConnect, member bool,
+) error {
+	done, err := a.deps.Channels.Finish(c.UserContext(), cmd)
+	if fault.Is(err, fault.RateLimited) && !member { // the code can still be used
+		return a.retryConsent(c, err, cmd)
+	}
+	if err != nil {
+		return a.sendRefusal(c, err, &callbackView{Back: done.ReturnURL})
+	}
+	if len(done.Candidates) > 0 {
+		asked.Candidates = done.Candidates
+		return a.sendCallback(c, http.StatusOK, choiceView(asked, done.State))
+	}
+	return a.sendConnected(c, asked, done, member)
+}
+
+// retryConsent answers with a refusal that a repetition may overcome, and the button again.
+func (a *API) retryConsent(c *fiber.Ctx, refused error, cmd publishing.FinishConnect) error {
+	token, err := a.deps.Connects.HoldCode(cmd)
+	if err != nil {
+		return a.sendRefusal(c, err, nil)
+	}
+	return a.sendRefusal(c, refused, &callbackView{
+		Buttons: []callbackButton{newButton("Try again", url.Values{"confirm": {token}})},
+	})
+}
+
+// choiceView returns the page with the accounts to choose from.
+func choiceView(asked publishing.ConnectRequest, state string) callbackView {
+	view := callbackView{
+		Title: "Choose an account", Asked: askedBy(asked),
+		Text: "This sign-in gives access to several accounts. Which one do you want to connect to the organization “" +
+			asked.Organization + "”?",
+	}
+	for _, page := range asked.Candidates {
+		view.Buttons = append(view.Buttons, newButton(page.Name, url.Values{"state": {state}, "page": {page.ID}}))
+	}
+	return view
+}
+
+func (a *API) chooseInBrowser(c *fiber.Ctx, state string) error {
+	ctx, platform := c.UserContext(), c.Params("integration")
+	asked, err := a.deps.Connects.Started(ctx, platform, state)
+	if err != nil {
+		return a.sendRefusal(c, err, nil)
+	}
+	member, err := a.isMember(c, asked.Org)
+	if err != nil {
+		return a.sendRefusal(c, err, nil)
+	}
+	done, err := a.deps.Connects.ChooseByState(ctx, platform, publishing.ChooseAccount{
+		State: state, Candidate: c.Query("page"),
+	})
+	if err != nil { // the choice can be made again while the state lives
+		view := choiceView(asked, state)
+		return a.sendRefusal(c, err, &callbackView{Buttons: view.Buttons, Back: done.ReturnURL})
+	}
+	return a.sendConnected(c, asked, done, member)
+}
+
+// sendConnected redirects a member to where the connect began, and shows anybody else what was connected.
+func (a *API) sendConnected(
+	c *fiber.Ctx, asked publishing.ConnectRequest, done publishing.ChannelConnected, member bool,
+) error {
+	if member && done.ReturnURL != "" {
+		return c.Redirect(done.ReturnURL, http.StatusSeeOther)
+	}
+	return a.sendCallback(c, http.StatusOK, callbackView{
+		Title: "The account is connected",
+		Text: "The organization “" + asked.Organization + "” can publish as " + done.Channel.Name +
+			" now. You can close this page.",
+		Asked: askedBy(asked),
+		Warning: "If this was not you, or you did not mean to give access to this organization, disconnect the account " +
+			"here until " + done.DisownUntil.Format(pageTime) + ".",
+		Buttons: []callbackButton{newButton("This was not me", url.Values{"disown": {done.Disown}})},
+		Back:    done.ReturnURL,
+	})
+}
+
+// disown disconnects a channel for whoever allowed the access.
+func (a *API) disown(c *fiber.Ctx, token string) error {
+	out, err := a.deps.Connects.Disown(c.UserContext(), token)
+	if err != nil {
+		return a.sendRefusal(c, err, &callbackView{Title: "The account was not disconnected"})
+	}
+	view := callbackView{
+		Title: "The account is disconnected",
+		Text: "The organization “" + out.Organization + "” can no longer publish as " + out.Channel +
+			". Its administrators are told.",
+		Warning: "You can also remove Crier from the apps that the platform lists in the settings of your account.",
+	}
+	if !out.Disconnected {
+		view.Title = "Nothing was changed"
+		view.Text = "The account " + out.Channel + " was disconnected before, or it was connected to “" + out.Organization +
+			"” again since."
+	}
+	return a.sendCallback(c, http.StatusOK, view)
 }
 
 // byOAuth returns whether a platform of this instance is connected by OAuth, so that it has no form.
@@ -123,26 +303,21 @@ func (a *API) byOAuth(platform string) bool {
 	return false
 }
 
-// sendCallback answers with the page, or redirects the browser to where it began once the channel is connected.
-func (a *API) sendCallback(c *fiber.Ctx, err error, done publishing.ChannelConnected) error {
-	view := callbackView{Back: done.ReturnURL}
-	status := http.StatusOK
-	for _, page := range done.Candidates {
-		q := url.Values{"state": {c.Query("state")}, "page": {page.ID}}
-		view.Pages = append(view.Pages, callbackChoice{Name: page.Name, Query: template.URL(q.Encode())})
+// sendRefusal answers with the page that says why nothing was done. view may have its title, buttons and a way back.
+func (a *API) sendRefusal(c *fiber.Ctx, err error, view *callbackView) error {
+	if view == nil {
+		view = &callbackView{}
 	}
-	switch {
-	case err != nil:
-		request.From(c.Context()).Err = err
-		p := problem.Of(err, "")
-		status, view.Title, view.Text = p.StatusCode, "The account was not connected", p.Msg
-	case len(view.Pages) > 0:
-		view.Title, view.Text = "Choose an account", "This sign-in gives access to several accounts. Which one do you want to connect?"
-	case done.ReturnURL != "":
-		return c.Redirect(done.ReturnURL, http.StatusSeeOther)
-	default:
-		view.Title, view.Text = "The account is connected", done.Channel.Name+" can publish now. You can close this page."
+	request.From(c.Context()).Err = err
+	p := problem.Of(err, "")
+	shown := callbackView{
+		Title: cmp.Or(view.Title, "The account was not connected"), Text: p.Msg, Buttons: view.Buttons, Back: view.Back,
 	}
+	return a.sendCallback(c, p.StatusCode, shown)
+}
+
+// sendCallback answers with the page.
+func (a *API) sendCallback(c *fiber.Ctx, status int, view callbackView) error {
 	var b strings.Builder
 	page, err := template.New("callback").Parse(callbackPage)
 	if err == nil {
@@ -154,6 +329,7 @@ func (a *API) sendCallback(c *fiber.Ctx, err error, done publishing.ChannelConne
 	c.Set(fiber.HeaderContentType, fiber.MIMETextHTMLCharsetUTF8)
 	c.Set(fiber.HeaderCacheControl, "no-store")
 	c.Set(fiber.HeaderReferrerPolicy, "no-referrer")
+	c.Set("X-Robots-Tag", noIndex)
 	c.Set(fiber.HeaderContentSecurityPolicy, "default-src 'none'; form-action 'self' "+strings.Join(a.cfg.Origins, " ")+
 		"; base-uri 'none'; frame-ancestors 'none'")
 	return c.Status(status).SendString(b.String())
