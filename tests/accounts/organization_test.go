@@ -501,7 +501,7 @@ func TestOrganization_CreationsOfOnePersonADayAreLimited(t *testing.T) {
 	w.wantCount(3, "organization where created_by = $1", p.Person)
 	w.member(p.Org, "eve@example.com", tenancy.RoleAdmin)
 	eve := w.enter("eve@example.com", p.Org.String())
-	must(t, w.SetRole(t.Context(), p, eve.Person.String(), tenancy.RoleSuperAdmin, proof))
+	must(t, w.setRole(p, eve.Person.String(), tenancy.RoleSuperAdmin, proof))
 	_, err := w.RemoveMember(t.Context(), w.enter("ada@example.com", p.Org.String()), p.Person.String(), false)
 	must(t, err)
 	w.wantCount(1, "organization where created_by = $1 and id = $2", p.Person, p.Org)
