@@ -216,6 +216,7 @@ func TestRestoreOrganization_DecidesByTheTimeOfTheDatabase(t *testing.T) {
 	if _, err := p.Restore(t.Context(), signIn.Token, here); !fault.Is(err, fault.Gone) {
 		t.Errorf("restore of the account: got %v, want Gone", err)
 	}
+	p.gate(`update person set deleted_at = null`)
 	p.gate(`update organization set deleted_at = now() - interval '59 minutes'`)
 	if err := p.RestoreOrganization(t.Context(), o, o.Org.String()); err != nil {
 		t.Errorf("restore within the grace: %v", err)

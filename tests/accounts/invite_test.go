@@ -396,7 +396,7 @@ func TestInvite_AnotherOneReplacesThatOfTheAddress(t *testing.T) {
 	w.wantCount(0, "invitation where org_id = $1", p.Org)
 	w.exec("update organization set deleted_at = $1 where id = $2", w.time(), p.Org)
 	_, _, err = w.Invite(t.Context(), p, tenancy.NewInvitation{Email: "new@example.com", Role: tenancy.RoleUser})
-	wantFault(t, "an organization that will be deleted", err, fault.NotFound)
+	wantFault(t, "an organization that will be deleted", err, fault.Forbidden)
 }
 
 func TestInvite_InParallelLeavesOneForAnAddress(t *testing.T) {

@@ -317,6 +317,7 @@ var crossing = map[string]string{
 	"tenancy.Store.InOrg":                   "covered by the methods of OrgTx",
 	"tenancy.GateTx.Enter":                  "covered by the methods of OrgTx",
 	"tenancy.OrgTx.Leave":                   "returns to the gate's role, which has no organization",
+	"tenancy.GateTx.Creator":                "it returns the creator's id for the limits of that person's mails, which no answer shows",
 	"tenancy.GateTx.AuditOrg":               "the operator and people act on organizations that they name; it appends and reads nothing",
 	"tenancy.GateTx.BeginImpersonation":     "an administrator of the instance acts as a member; its caller checks both",
 	"tenancy.GateTx.SetOrganizationDeleted": "an undo has no session in the organization, which nobody can enter; its caller checks who owns it",
