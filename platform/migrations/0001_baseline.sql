@@ -1501,7 +1501,7 @@ create policy gate_delete on organization as restrictive for delete to crier_gat
 create policy gate on member for select to crier_gate using (true);
 grant select (org_id, person_id, role, disabled, created_at) on member to crier_gate;
 create policy gate on invitation for select to crier_gate using (true);
-grant select (org_id, id, email, role, invited_by, expires_at) on invitation to crier_gate;
+grant select (org_id, id, email, invited_by, expires_at) on invitation to crier_gate;
 create policy gate_delete on invitation for delete to crier_gate using (expires_at < now());
 grant delete on invitation to crier_gate;
 create policy gate on invitation_link for select to crier_gate using (true);

@@ -204,10 +204,19 @@ func (a *Accounts) Offer(ctx context.Context, p tenancy.Principal, link string) 
 		if err != nil {
 			return err
 		}
+		org, err := tx.Enter(ctx, open.Org)
+		if err != nil {
+			return err
+		}
+		invitation, err := org.Invitation(ctx, open.ID)
+		if err != nil {
+			return err
+		}
 		isMember := slices.ContainsFunc(all, func(o tenancy.OrganizationOf) bool { return o.ID == open.Org })
 		ok = !isMember && a.isFor(open, person)
-		out = tenancy.Offer{Organization: open.Name, Role: open.Role}
-		return nil
+		out = tenancy.Offer{Organization: open.Name, Role: invitation.Role}
+		_, err = org.Leave(ctx)
+		return err
 	})
 	if pg.IsNoRows(err) {
 		err = nil

@@ -100,8 +100,8 @@ func (a *Accounts) CreateOrganization(ctx context.Context, p tenancy.Principal, 
 // gone.
 func (a *Accounts) Creator(ctx context.Context, p tenancy.Principal) (creator tenancy.PersonID, err error) {
 	const op = "tenancy.Creator"
-	err = a.inGate(ctx, op, func(tx *tenancystore.GateTx) error {
-		creator, err = tx.Creator(ctx, p.Org)
+	err = a.inOrg(ctx, op, p.Org, func(tx *tenancystore.OrgTx) error {
+		creator, err = tx.Creator(ctx)
 		return err
 	})
 	return creator, noOrganization(op, err)

@@ -83,7 +83,7 @@ func (t *OrgTx) TakeInvitationsBy(ctx context.Context, person tenancy.PersonID) 
 }
 
 const invitationByHash = `-- tenancy.InvitationByHash
-select i.org_id, i.id, coalesce(i.email, '') email, i.role, o.name from invitation_link l
+select i.org_id, i.id, coalesce(i.email, '') email, o.name from invitation_link l
 join invitation i on i.org_id = l.org_id and i.id = l.invitation_id
 join organization o on o.id = i.org_id
 join member m on m.org_id = i.org_id and m.person_id = i.invited_by
@@ -96,8 +96,7 @@ type OpenInvitation struct {
 	Org tenancy.OrgID        `db:"org_id"`
 	ID  tenancy.InvitationID `db:"id"`
 	// Email is "" for an invitation that anybody can use.
-	Email string       `db:"email"`
-	Role  tenancy.Role `db:"role"`
+	Email string `db:"email"`
 	// Name is the name of the organization.
 	Name string `db:"name"`
 }

@@ -52,9 +52,10 @@ func (t *GateTx) CreatedOrganizations(ctx context.Context, creator tenancy.Perso
 const organizationCreator = `-- tenancy.OrganizationCreator
 select created_by from organization where id = $1`
 
-// Creator returns who has created an organization, the zero id for one of the operator, or pgx.ErrNoRows.
-func (t *GateTx) Creator(ctx context.Context, org tenancy.OrgID) (creator tenancy.PersonID, err error) {
-	err = t.tx.QueryRow(ctx, organizationCreator, org).Scan(&creator)
+// Creator returns the person who created the organization of the transaction, the zero id if the operator did, or
+// pgx.ErrNoRows.
+func (t *OrgTx) Creator(ctx context.Context) (creator tenancy.PersonID, err error) {
+	err = t.tx.QueryRow(ctx, organizationCreator, t.org).Scan(&creator)
 	return creator, err
 }
 

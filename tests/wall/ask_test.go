@@ -929,7 +929,7 @@ func TestRoles_LimitedToTheirColumns(t *testing.T) {
 		{role: pg.Gate, sql: `update api_key set expires_at = null`},
 		{role: pg.Gate, sql: `update organization set mfa_required = false`},
 		{role: pg.Gate, sql: `update member set role = 'ADMIN'`},
-		{role: pg.Gate, sql: `select created_at from invitation`},
+		{role: pg.Gate, sql: `select role from invitation`},
 		{role: pg.Gate, sql: `select subject from audit`},
 		{role: pg.Sender, sql: `update post set state = 'QUEUE'`},
 		{role: pg.Sender, sql: `delete from part`},

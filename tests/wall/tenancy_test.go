@@ -30,7 +30,7 @@ func people(t *testing.T, db *pg.DB) *tenancystore.Store {
 func (e tenantFixture) addTenancy(t *testing.T, db *pg.DB) {
 	t.Helper()
 	owner := tenancy.Person{ID: e.person, Email: e.person.String() + "@example.com", CreatedAt: now}
-	must(t, tenant.Add(t.Context(), db, owner, tenancy.Organization{ID: e.org, Name: "x", Timezone: "UTC", CreatedAt: now}))
+	must(t, tenant.Add(t.Context(), db, owner, tenancy.Organization{ID: e.org, Name: "x", Timezone: "UTC", CreatedAt: now, Creator: owner.ID}))
 	must(t, people(t, db).InOrg(t.Context(), e.org, func(tx *tenancystore.OrgTx) error {
 		if err := tx.CreateKey(t.Context(), e.newKey(e.key), secret.HashToken(e.key.String()), false); err != nil {
 			return err
@@ -155,6 +155,10 @@ func organizationQuestions(s *tenancystore.Store) map[string]question {
 		"tenancy.OrgTx.Organization": askTenancy(s, func(t *testing.T, tx *tenancystore.OrgTx, th tenantFixture) (bool, error) {
 			o, err := tx.Organization(t.Context())
 			return o.ID != th.org, err
+		}),
+		"tenancy.OrgTx.Creator": askTenancy(s, func(t *testing.T, tx *tenancystore.OrgTx, th tenantFixture) (bool, error) {
+			creator, err := tx.Creator(t.Context())
+			return creator != th.person, err
 		}),
 		"tenancy.OrgTx.LockOrganization": askTenancy(s, func(t *testing.T, tx *tenancystore.OrgTx, th tenantFixture) (bool, error) {
 			o, err := tx.LockOrganization(t.Context())
@@ -317,7 +321,6 @@ var crossing = map[string]string{
 	"tenancy.Store.InOrg":                   "covered by the methods of OrgTx",
 	"tenancy.GateTx.Enter":                  "covered by the methods of OrgTx",
 	"tenancy.OrgTx.Leave":                   "returns to the gate's role, which has no organization",
-	"tenancy.GateTx.Creator":                "it returns the creator's id for the limits of that person's mails, which no answer shows",
 	"tenancy.GateTx.AuditOrg":               "the operator and people act on organizations that they name; it appends and reads nothing",
 	"tenancy.GateTx.BeginImpersonation":     "an administrator of the instance acts as a member; its caller checks both",
 	"tenancy.GateTx.SetOrganizationDeleted": "an undo has no session in the organization, which nobody can enter; its caller checks who owns it",
