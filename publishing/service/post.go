@@ -68,11 +68,8 @@ func groupOf(
 // by returns who acts, as the timeline of a post shows it, for example "operator for person 0192f0c1-…". Addresses are not
 // part of it, because timelines stay when people are gone.
 func by(p tenancy.Principal) string {
-	switch {
-	case p.Via == tenancy.ViaKey:
+	if p.Via == tenancy.ViaKey {
 		return "key " + p.Key.String()
-	case !p.Behind.IsZero():
-		return "person " + p.Person.String() + " by administrator " + p.Behind.String()
 	}
 	who := "person " + p.Person.String()
 	if !p.Behind.IsZero() {
