@@ -118,9 +118,6 @@ func (w *world) fail(err error) {
 	w.err = err
 }
 
-// closes makes the instance take no registrations.
-func (w *world) closes() { w.private.Store(true) }
-
 // signsIn sets the result of sign-ins.
 func (w *world) signsIn(s tenancy.SignIn) {
 	w.mu.Lock()

@@ -122,8 +122,6 @@ func (s *server) await(t *testing.T, path string) {
 
 func (s *server) hang(path string) { s.hangs.Store(&path) }
 
-func (s *server) host() string { return strings.TrimPrefix(s.url, "http://") }
-
 // openProviders returns providers, which reach the servers that cfg names.
 func openProviders(t *testing.T, cfg Config, limit time.Duration) *Providers {
 	t.Helper()

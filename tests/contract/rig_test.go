@@ -97,6 +97,8 @@ func (r *rig) run(t *testing.T, settings map[string]string) {
 		"CRIER_HOME": t.TempDir(), "PORT": "0", "BASE_URL": base, "API_LIMIT": "100000", "ACTOR_TIMEOUT": "20s",
 		"SWEEP_INTERVAL": "1s", "PLATFORM_TIMEOUT": "20s",
 		"DRAIN_DELAY": "0s", "DRAIN_TIMEOUT": "2s", "STOP_TIMEOUT": "20s",
+		// The owner has an organization for each subject.
+		"ORGANIZATIONS_PER_DAY": "0", "ORGANIZATIONS_PER_PERSON": "0", "DEFAULT_PLAN_ORGANIZATIONS": "0",
 	}
 	maps.Copy(values, settings)
 	var cfg boot.Config

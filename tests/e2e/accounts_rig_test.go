@@ -256,7 +256,7 @@ func (s *instance) letter(t *testing.T, to, subject string, nth int) (out smtpte
 	return out
 }
 
-var linkForm = regexp.MustCompile(`(?:#code|#token|\?org)=([0-9A-Za-z]{43})`)
+var linkForm = regexp.MustCompile(`#(?:code|token|org)=([0-9A-Za-z]{43})`)
 
 // link returns the token of the link in a mail.
 func link(t *testing.T, m smtptest.Received) string {
