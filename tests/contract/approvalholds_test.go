@@ -402,7 +402,7 @@ func testApprovalOverride(t *testing.T, r *rig) {
 	}
 	a := d.approved(t, nil)
 	a.tenant(t, `update api_key set created_by = null`)
-	key, _, err := d.app.Accounts.CreateKey(t.Context(), d.who, tenancy.NewKey{Name: "other"})
+	key, _, err := d.app.Accounts.CreateKey(t.Context(), asOperator(d.who), tenancy.NewKey{Name: "other"})
 	if err != nil {
 		t.Fatal(err)
 	}

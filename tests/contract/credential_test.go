@@ -12,7 +12,7 @@ import (
 // newKey creates another API key of the organization. same is the organization with that key.
 func (o org) newKey(t *testing.T) (same org, revoke func()) {
 	t.Helper()
-	full, key, err := o.app.Accounts.CreateKey(t.Context(), o.who, tenancy.NewKey{Name: "another"})
+	full, key, err := o.app.Accounts.CreateKey(t.Context(), asOperator(o.who), tenancy.NewKey{Name: "another"})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -150,6 +150,12 @@ type org struct {
 	who    tenancy.Principal
 }
 
+// asOperator returns a principal that proves nothing again before it makes a key, because it has no session.
+func asOperator(p tenancy.Principal) tenancy.Principal {
+	p.Via = tenancy.ViaInstance
+	return p
+}
+
 // organization creates an organization.
 func (r *rig) organization(t *testing.T) org {
 	t.Helper()
@@ -160,7 +166,7 @@ func (r *rig) organization(t *testing.T) org {
 	who := tenancy.Principal{
 		Org: made.ID, Person: r.owner.Person, Role: tenancy.RoleSuperAdmin, Via: tenancy.ViaSession, Name: r.email,
 	}
-	key, _, err := r.app.Accounts.CreateKey(t.Context(), who, tenancy.NewKey{Name: "tests"})
+	key, _, err := r.app.Accounts.CreateKey(t.Context(), asOperator(who), tenancy.NewKey{Name: "tests"})
 	if err != nil {
 		t.Fatal(err)
 	}
