@@ -75,7 +75,7 @@ var losses = map[string][]loss{
 // unconfirmed has the commands of members and keys that begin no transaction with a confirmation, with the reason.
 var unconfirmed = map[string]string{
 	"POST /integrations/function":               "it asks the platform and stores nothing",
-	"POST /integrations/provider/{id}/connect":  "nothing is to be chosen here; TestConnect_LostAccessConnectsNothing",
+	"POST /integrations/provider/{id}/connect":  "it ends a connect, whose state is looked up with the access of who began it",
 	"POST /posts/check":                         "it stores nothing",
 	"POST /user/t":                              "it counts a metric",
 	"POST /webhooks/send":                       "it calls a URL and stores nothing",
