@@ -2,14 +2,10 @@ package service
 
 import (
 	"context"
-	"encoding/json"
 	"maps"
 	"slices"
-	"sync"
 	"time"
 
-	"crier/platform/clock"
-	"crier/platform/fault"
 	"crier/platform/id"
 	"crier/publishing"
 	publishingstore "crier/publishing/store"
@@ -52,35 +48,6 @@ func (s *Posts) Create(
 		s.deps.Waker.Wake(ctx, p.Org, *due)
 	}
 	return out, nil
-}
-
-// writeOnce writes the posts and returns when the first of them is due, nil when none is queued. While another process
-// writes under the same key it waits, keyWait at most, and returns that answer. A write that fails for another reason
-// may have met the same request on another process, whose answer it then returns.
-func (s *Posts) writeOnce(
-	ctx context.Context, p tenancy.Principal, cmd publishing.CreatePosts, entries []checked,
-) (publishing.CreateResult, *time.Time, error) {
-	for waited := time.Duration(0); ; waited += keyPoll {
-		out, due, err := s.write(ctx, p, cmd, entries)
-		switch err {
-		case nil:
-			return out, due, nil
-		case publishingstore.ErrKeyBusy:
-			if waited >= keyWait || clock.Sleep(ctx, keyPoll) != nil {
-				return publishing.CreateResult{}, nil, keyBusy()
-			}
-			continue
-		case publishingstore.ErrKeyTaken:
-			out, _, err = s.remembered(ctx, p, cmd)
-			return out, nil, err
-		}
-		if cmd.IdempotencyKey != "" {
-			if out, found, _ := s.remembered(ctx, p, cmd); found { // it finds nothing when it fails
-				return out, nil, nil
-			}
-		}
-		return publishing.CreateResult{}, nil, publicFault("publishing.CreatePosts", err)
-	}
 }
 
 // write stores everything in one transaction: the idempotency key, the posts, the pictures that they need, and the
@@ -356,101 +323,4 @@ func firstDue(plans []plan) (first *time.Time) {
 		}
 	}
 	return first
-}
-
-const (
-	keyWait = 5 * time.Second        // how long a request waits for another one with its key
-	keyPoll = 100 * time.Millisecond // how often it looks whether a request on another process has ended
-)
-
-func keyBusy() error {
-	return &fault.Error{
-		Kind: fault.Conflict, Op: "publishing.CreatePosts", RetryAfter: time.Second,
-		Message: "A request with this Idempotency-Key is still running; ask again in a moment.",
-	}
-}
-
-// keys are the idempotency keys that requests of this process are working under. The lock in Postgres
-// (publishingstore.ErrKeyBusy) is what holds between processes.
-type keys struct {
-	mu      sync.Mutex
-	running map[string]chan struct{} // closed when the request ends
-}
-
-// enter waits until no other request of this process works under the key. It returns Conflict when that takes longer
-// than keyWait. leave must be called once.
-func (k *keys) enter(ctx context.Context, org tenancy.OrgID, key string) (leave func(), err error) {
-	key = org.String() + "/" + key
-	ctx, cancel := context.WithTimeout(ctx, keyWait)
-	defer cancel()
-	for {
-		k.mu.Lock()
-		other, busy := k.running[key]
-		if !busy {
-			mine := make(chan struct{})
-			k.running[key] = mine
-			k.mu.Unlock()
-			return func() {
-				k.mu.Lock()
-				delete(k.running, key)
-				k.mu.Unlock()
-				close(mine)
-			}, nil
-		}
-		k.mu.Unlock()
-		select {
-		case <-other:
-		case <-ctx.Done():
-			return nil, keyBusy()
-		}
-	}
-}
-
-// answer is what is stored with an idempotency key, for each entry.
-type answer struct {
-	Post    publishing.PostID    `json:"post"`
-	Channel publishing.ChannelID `json:"channel"`
-	Void    bool                 `json:"void,omitempty"`
-	Draft   bool                 `json:"draft,omitempty"`
-}
-
-// remembered returns the answer that the key of a request has already; Mismatch is set when that request differed.
-func (s *Posts) remembered(
-	ctx context.Context, p tenancy.Principal, cmd publishing.CreatePosts,
-) (out publishing.CreateResult, found bool, err error) {
-	const op = "publishing.remembered"
-	r, found, err := s.store.Remembered(ctx, p.Org, cmd.IdempotencyKey, cmd.RequestHash)
-	if err != nil || !found {
-		return publishing.CreateResult{}, false, internal(op, err)
-	}
-	var answers []answer
-	if err := json.Unmarshal(r.Body, &answers); err != nil {
-		return publishing.CreateResult{}, false, internal(op, err)
-	}
-	out = publishing.CreateResult{Replayed: true, Mismatch: r.Mismatch}
-	for _, a := range answers {
-		out.Created = append(out.Created, publishing.Created{
-			Post: a.Post, Channel: a.Channel, Approval: publishing.ApprovalEffect{Void: a.Void, Draft: a.Draft},
-		})
-	}
-	return out, true, nil
-}
-
-// remember stores the answer under the key of a request, in the transaction of its posts. It returns
-// publishingstore.ErrKeyBusy while another request has the key, and ErrKeyTaken when it has an answer.
-func remember(
-	ctx context.Context, tx *publishingstore.Tx, cmd publishing.CreatePosts, created []publishing.Created,
-) error {
-	if cmd.IdempotencyKey == "" {
-		return nil
-	}
-	answers := make([]answer, len(created))
-	for i, c := range created {
-		answers[i] = answer{Post: c.Post, Channel: c.Channel, Void: c.Approval.Void, Draft: c.Approval.Draft}
-	}
-	body, err := json.Marshal(answers)
-	if err != nil {
-		return err
-	}
-	return tx.Remember(ctx, cmd.IdempotencyKey, cmd.RequestHash, body)
 }
