@@ -208,6 +208,7 @@ func (a *Accounts) RotateKey(ctx context.Context, p tenancy.Principal, key strin
 	}
 	var hash []byte
 	err = a.inOrgAlone(ctx, op, p, func(tx *tenancystore.OrgTx) error {
+		out, hash = tenancy.Rotation{}, nil // it may run again
 		stored, err := a.keyToRotate(ctx, tx, op, parsed)
 		if pg.IsNoRows(err) && key == "" {
 			return a.makeFirstKey(ctx, tx, op, p, &out)

@@ -108,7 +108,7 @@ func (a *Accounts) Setup(ctx context.Context, p tenancy.Principal, s tenancy.Set
 			return err
 		}
 		zone := zoneOf(s.Timezone)
-		if p.Role != tenancy.RoleSuperAdmin || p.Org.IsZero() || zone == "" {
+		if p.Role != tenancy.RoleSuperAdmin || p.Org.IsZero() || zone == "" || p.Access == tenancy.AccessSuspended {
 			return nil
 		}
 		if err := a.Confirm(ctx, tx.Querier(), p); err != nil {

@@ -132,7 +132,7 @@ func (w *world) superuser(t *testing.T) *pgx.Conn {
 	cfg.Database = w.database
 	conn, err := pgx.ConnectConfig(t.Context(), cfg)
 	must(t, err)
-	t.Cleanup(func() { _ = conn.Close(context.Background()) }) // the database is dropped anyway
+	t.Cleanup(func() { _ = conn.Close(context.WithoutCancel(t.Context())) }) // the database is dropped anyway
 	return conn
 }
 
