@@ -219,8 +219,15 @@ func (s *Channels) storeChannel(
 	if channel.ID.IsZero() {
 		channel.ID = id.New[publishing.ChannelTag]()
 	}
-	channel, next, err := s.store.Connect(ctx, channel, sealed, s.refreshAt(st.Connector, got),
-		func(tx *publishingstore.Tx, present int) error { return s.checkChannels(ctx, tx, op, present) })
+	var stored publishing.Channel
+	var next *time.Time
+	// Whoever began the connect may have lost access while the platform answered.
+	err = s.inOrgAs(ctx, st.By(), func(tx *publishingstore.Tx) (err error) {
+		stored, next, err = tx.Connect(ctx, channel, sealed, s.refreshAt(st.Connector, got),
+			func(tx *publishingstore.Tx, present int) error { return s.checkChannels(ctx, tx, op, present) })
+		return err
+	})
+	channel = stored
 	if err != nil {
 		return publishing.ChannelConnected{}, publicFault(op, err)
 	}

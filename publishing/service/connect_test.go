@@ -368,3 +368,41 @@ func TestFinishConnect_OAuthRefusedForLoadKeepsState(t *testing.T) {
 		}
 	}
 }
+
+// authority refuses everybody once it is lost.
+type authority struct{ lost atomic.Bool }
+
+func (a *authority) Confirm(context.Context, pg.Querier, tenancy.Principal) error {
+	if a.lost.Load() {
+		return fault.New(fault.Forbidden, "test", "You are no longer a member of this organization.")
+	}
+	return nil
+}
+
+// losingPlatform takes the access of whoever connects while it answers.
+type losingPlatform struct {
+	*passwordPlatform
+	authority *authority
+}
+
+func (d losingPlatform) Connect(ctx context.Context, env connector.Env, fields map[string]string) (
+	connector.Connected, error) {
+	d.authority.lost.Store(true)
+	return d.passwordPlatform.Connect(ctx, env, fields)
+}
+
+func TestFinishConnect_AccessLostMeanwhileConnectsNothing(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	a := &authority{}
+	r.register(losingPlatform{passwordPlatform: &passwordPlatform{platform: r.platform}, authority: a})
+	r.deps.Authority = a
+	m := r.organization()
+	if err := m.begin(limits)("right"); !fault.Is(err, fault.Forbidden) {
+		t.Errorf("got %v, want Forbidden", err)
+	}
+	channels, err := m.Store.Channels(t.Context(), m.who.Org, publishing.CustomerID{})
+	if err != nil || len(channels) != 1 {
+		t.Errorf("got the channels %+v, %v, want only the one from before", channels, err)
+	}
+}

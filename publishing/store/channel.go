@@ -261,52 +261,58 @@ update insight set again_at = null where subject = $1 and again_at is not null`
 const queueNext = `-- publishing.QueueNext
 select min(due) from post where channel_id = $1 and state = 'QUEUE' and deleted_at is null`
 
+// Connect is Tx.Connect in a transaction of its own.
+func (s *Store) Connect(
+	ctx context.Context, c publishing.Channel, credential []byte, at *time.Time, check func(tx *Tx, present int) error,
+) (stored publishing.Channel, next *time.Time, err error) {
+	err = s.InOrg(ctx, c.Org, func(t *Tx) error {
+		stored, next, err = t.Connect(ctx, c, credential, at, check)
+		return err
+	})
+	return stored, next, err
+}
+
 // Connect stores a channel. A connected channel of the same account gets the new credential and keeps its id, its name
-// and its queue, whose posts go on. A time zone that is given becomes the channel's; without one a new channel gets the
-// zone of its organization, and an existing one keeps its own. A new channel gets publishing.DefaultQueueTimes, for whose
-// choice UTC as the organization's zone counts as none. Connect returns the channel as it is stored, and when
-// its next post is due, nil for none.
+// and its queue, whose posts are published as planned. A time zone that is given becomes the channel's; without one a
+// new channel gets the zone of its organization, and an existing one keeps its own. A new channel gets
+// publishing.DefaultQueueTimes, for whose choice UTC as the organization's zone counts as none. Connect returns the
+// channel as it is stored, and when its next post is due, nil for none.
 //
 // check is called with the number of channels before a new one is stored, with the organization locked, so that of
 // channels that are connected at the same time each one is counted. Disconnected channels do not count. An error of it
 // is returned, and nothing is stored. nil allows everything. at is when the credential is to be refreshed, nil for never.
-func (s *Store) Connect(
+func (t *Tx) Connect(
 	ctx context.Context, c publishing.Channel, credential []byte, at *time.Time, check func(tx *Tx, present int) error,
-) (publishing.Channel, *time.Time, error) {
-	var next *time.Time
-	err := s.InOrg(ctx, c.Org, func(t *Tx) error {
-		tx := t.tx
-		// The lock makes connects of one organization sequential, so that each one sees the pauses and channels of
-		// those before it.
-		if _, err := tx.Exec(ctx, pausesLock, c.Org); err != nil {
-			return err
+) (stored publishing.Channel, next *time.Time, err error) {
+	// The lock makes connects of one organization sequential, so that each one sees the pauses and channels of those
+	// before it.
+	if _, err := t.tx.Exec(ctx, pausesLock, c.Org); err != nil {
+		return c, nil, err
+	}
+	var present int
+	var known bool
+	if err := t.tx.QueryRow(ctx, channelsPresent, c.Connector, c.AccountID).Scan(&present, &known); err != nil {
+		return c, nil, err
+	}
+	if check != nil && !known {
+		if err := check(t, present); err != nil {
+			return c, nil, err
 		}
-		var present int
-		var known bool
-		if err := tx.QueryRow(ctx, channelsPresent, c.Connector, c.AccountID).Scan(&present, &known); err != nil {
-			return err
-		}
-		if check != nil && !known {
-			if err := check(t, present); err != nil {
-				return err
-			}
-		}
-		var customer publishing.CustomerID
-		row := tx.QueryRow(ctx, channelUpsert, c.Org, c.ID, c.Connector, c.Name, c.Profile, c.Picture, c.AccountID,
-			c.Account, c.Grade, credential, c.Timezone,
-			storedTimes(publishing.DefaultQueueTimes(false)), storedTimes(publishing.DefaultQueueTimes(true)), c.AppID, at)
-		if err := row.Scan(&c.ID, &c.Name, &customer, &c.Disabled, &c.Timezone, &c.CreatedAt, &c.ConnectedAt); err != nil {
-			return err
-		}
-		_, err := tx.Exec(ctx, queueInsert, c.ID, c.Org, tenancy.Shard(c.Org), c.Connector, c.Destination)
-		if err != nil {
-			return err
-		}
-		if _, err := tx.Exec(ctx, insightAsk, c.ID); err != nil {
-			return err
-		}
-		return tx.QueryRow(ctx, queueNext, c.ID).Scan(&next)
-	})
+	}
+	var customer publishing.CustomerID
+	row := t.tx.QueryRow(ctx, channelUpsert, c.Org, c.ID, c.Connector, c.Name, c.Profile, c.Picture, c.AccountID,
+		c.Account, c.Grade, credential, c.Timezone,
+		storedTimes(publishing.DefaultQueueTimes(false)), storedTimes(publishing.DefaultQueueTimes(true)), c.AppID, at)
+	if err := row.Scan(&c.ID, &c.Name, &customer, &c.Disabled, &c.Timezone, &c.CreatedAt, &c.ConnectedAt); err != nil {
+		return c, nil, err
+	}
+	if _, err := t.tx.Exec(ctx, queueInsert, c.ID, c.Org, tenancy.Shard(c.Org), c.Connector, c.Destination); err != nil {
+		return c, nil, err
+	}
+	if _, err := t.tx.Exec(ctx, insightAsk, c.ID); err != nil {
+		return c, nil, err
+	}
+	err = t.tx.QueryRow(ctx, queueNext, c.ID).Scan(&next)
 	return c, next, err
 }
 

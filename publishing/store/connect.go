@@ -48,11 +48,11 @@ type ConnectState struct {
 	ExpiresAt time.Time `db:"expires_at"`
 }
 
-// By returns the principal who began the connect.
+// By returns the principal who began the connect, with the role that a connect needs.
 func (s ConnectState) By() tenancy.Principal {
 	p := tenancy.Principal{
 		Org: s.Org, Person: s.Person, Key: s.Key, Via: tenancy.ViaSession, Name: s.Actor, Behind: s.Behind,
-		BehindName: s.BehindName,
+		BehindName: s.BehindName, Role: tenancy.RoleUser,
 	}
 	if !s.Key.IsZero() {
 		p.Via = tenancy.ViaKey

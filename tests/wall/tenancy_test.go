@@ -303,6 +303,7 @@ func invitationQuestions(s *tenancystore.Store) map[string]question {
 // crossing maps each method that takes an organization, or runs in one, and has no question to the reason.
 var crossing = map[string]string{
 	"Store.InOrg":                           "covered by the methods of Tx",
+	"Tx.Connect":                            "covered by Store.Connect",
 	"Tx.Confirm":                            "it returns an error or nothing; TestCommands_AreConfirmedInTheirTransaction",
 	"tenancy.OrgTx.AsGate":                  "as tenancy.OrgTx.Leave, and returns to the organization",
 	"Tx.CountChannels":                      "returns a number of rows that Store.Channels is asked for",
