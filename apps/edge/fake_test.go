@@ -545,7 +545,7 @@ type answer struct {
 // call sends one request over a kept connection. Headers are pairs of names and values.
 func (r *running) call(t testing.TB, method, path, body string, headers ...string) answer {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
 	req, err := http.NewRequestWithContext(ctx, method, r.url+path, strings.NewReader(body))
 	if err != nil {

@@ -44,6 +44,7 @@ const (
 	codeOutOfRange     = "22003"
 	codeCanceled       = "57014"
 	codeIdleInTx       = "25P03"
+	codeStarting       = "57P03"
 )
 
 // awayClasses are the SQLSTATE classes of a server that cannot execute any statement now: connection exceptions,
@@ -91,6 +92,11 @@ func IsAway(err error) bool {
 	var ce *pgconn.ConnectError
 	var ne net.Error
 	return errors.As(err, &ce) || errors.As(err, &ne)
+}
+
+// IsSlow returns true when the database is there, and did not answer in time or does not accept connections yet.
+func IsSlow(err error) bool {
+	return errors.Is(err, context.DeadlineExceeded) || hasCode(err, codeStarting)
 }
 
 // IsRefused returns true when the database refused a statement because of a row or a value in it, so that the

@@ -59,6 +59,25 @@ func TestIsAway_SeparatesDatabaseFromCaller(t *testing.T) {
 	}
 }
 
+func TestIsSlow(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		err  error
+		want bool
+	}{
+		"nothing":      {err: nil, want: false},
+		"out of time":  {err: fmt.Errorf("x: %w", context.DeadlineExceeded), want: true},
+		"starting":     {err: &pgconn.PgError{Code: "57P03"}, want: true},
+		"refused":      {err: &net.OpError{Op: "dial", Err: os.NewSyscallError("connect", syscall.ECONNREFUSED)}, want: false},
+		"a wrong name": {err: &net.DNSError{Err: "no such host"}, want: false},
+		"shut down":    {err: &pgconn.PgError{Code: "57P01"}, want: false},
+	} {
+		if got := pg.IsSlow(c.err); got != c.want {
+			t.Errorf("%s: IsSlow returned %v, want %v", name, got, c.want)
+		}
+	}
+}
+
 func TestFault_ValueThatCannotBeStoredIsInvalid(t *testing.T) {
 	t.Parallel()
 	d := open(t, blank(t), "")

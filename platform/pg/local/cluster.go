@@ -50,7 +50,8 @@ func (p place) initialize(ctx context.Context, bin binaries, durable bool, proce
 	return nil
 }
 
-// failureReason returns the first fatal message in the server's log, or its last line, and whether the port was in use.
+// failureReason returns the first message in the server's log that says why it ended, or its last line, and whether the
+// port was in use. What a client is told while the server starts or stops is passed over.
 func (p place) failureReason() (why string, portTaken bool) {
 	b, err := os.ReadFile(p.join("server.log"))
 	if err != nil {
@@ -59,8 +60,11 @@ func (p place) failureReason() (why string, portTaken bool) {
 	text := string(b)
 	portTaken = strings.Contains(text, "Address already in use")
 	for line := range strings.Lines(text) {
-		if _, after, ok := strings.Cut(line, "FATAL:"); ok {
-			return strings.TrimSpace(after), portTaken
+		for _, level := range []string{"FATAL:", "PANIC:"} {
+			_, after, ok := strings.Cut(line, level)
+			if after = strings.TrimSpace(after); ok && !strings.HasPrefix(after, "the database system is ") {
+				return after, portTaken
+			}
 		}
 	}
 	return lastLine(text), portTaken

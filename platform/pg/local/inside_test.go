@@ -61,3 +61,23 @@ func TestHydrate_CreatesTheListedLinks(t *testing.T) {
 		}
 	})
 }
+
+func TestFailureReason_IsNotWhatAClientWasTold(t *testing.T) {
+	t.Parallel()
+	const (
+		starting = "2026-01-01 [1] FATAL:  the database system is starting up\n"
+		cause    = "2026-01-01 [2] PANIC:  could not open file \"global/pg_control\"\n"
+	)
+	for name, c := range map[string]struct{ log, want string }{
+		"a client before the cause": {log: starting + cause, want: `could not open file "global/pg_control"`},
+		"no cause":                  {log: starting + "2026-01-01 [2] LOG:  ended\n", want: "2026-01-01 [2] LOG:  ended"},
+	} {
+		p := place{root: t.TempDir()}
+		if err := os.WriteFile(p.join("server.log"), []byte(c.log), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if why, _ := p.failureReason(); why != c.want {
+			t.Errorf("%s: got %q, want %q", name, why, c.want)
+		}
+	}
+}
