@@ -1,0 +1,199 @@
+package accounts
+
+import (
+	"fmt"
+	"net/http"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/tidwall/gjson"
+
+	"crier/platform/clock"
+	"crier/tenancy"
+	"crier/tests/call"
+)
+
+// making is what an administrator makes who is being removed, and which of it was answered with success.
+type making struct {
+	*owner
+	path string // of the receiver of the webhooks
+
+	mu                          sync.Mutex
+	keys, webhooks, invitations []gjson.Result
+	refused                     int
+	failed                      []error
+}
+
+// made collects an answer.
+func (k *making) made(list *[]gjson.Result, a call.Answer, err error) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	switch {
+	case err != nil:
+		k.failed = append(k.failed, err)
+	case a.Status >= 500 && a.Status != http.StatusServiceUnavailable:
+		k.failed = append(k.failed, fmt.Errorf("an answer of a request while the member is removed: %v", a))
+	case a.Status >= 300:
+		k.refused++
+	default:
+		*list = append(*list, gjson.Parse(a.Body))
+	}
+}
+
+// lastKey returns the newest of the member's keys, or "".
+func (k *making) lastKey() string {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if len(k.keys) == 0 {
+		return ""
+	}
+	last := k.keys[len(k.keys)-1]
+	return last.Get("key").String() + last.Get("apiKey").String()
+}
+
+// request sends the i-th request, to the processes by turns.
+func (k *making) request(i int) {
+	node, key := i/5%2, k.lastKey()
+	hook := m{"name": fmt.Sprintf("hook %d", i), "url": k.receiver + k.path, "integrations": []any{}}
+	switch i % 5 {
+	case 0:
+		a, err := k.send(node, http.MethodPost, "/settings/api-keys", m{"name": fmt.Sprintf("key %d", i)})
+		k.made(&k.keys, a, err)
+	case 1:
+		a, err := k.send(node, http.MethodPost, "/webhooks", hook)
+		k.made(&k.webhooks, a, err)
+	case 2:
+		a, err := k.send(node, http.MethodPost, "/settings/team", m{"role": "ADMIN", "sendEmail": false})
+		k.made(&k.invitations, a, err)
+	case 3:
+		a, err := k.send(node, http.MethodPost, "/public/v1/webhooks", hook, "Authorization", key)
+		k.made(&k.webhooks, a, err)
+	case 4:
+		a, err := k.send(node, http.MethodPost, "/user/api-key/rotate", m{"overlapHours": 24})
+		k.made(&k.keys, a, err)
+	}
+}
+
+// makes sends requests at a rate, none waiting for another one, until stop is closed, and waits for their answers.
+func (k *making) makes(perSecond int, stop <-chan struct{}) {
+	var sent sync.WaitGroup
+	defer sent.Wait()
+	tick := time.NewTicker(time.Second / time.Duration(perSecond))
+	defer tick.Stop()
+	for i := 0; ; i++ {
+		sent.Go(func() { k.request(i) })
+		select {
+		case <-stop:
+			return
+		case <-tick.C:
+		}
+	}
+}
+
+// TestRemoved_KeepsNothing removes and demotes administrators while they make keys, webhooks and invitations on two
+// processes: what the answers gave them is named by the answer of the removal, and nothing of it works, is listed or comes
+// back with a new membership.
+func TestRemoved_KeepsNothing(t *testing.T) {
+	t.Parallel()
+	p := startProcesses(t)
+	for round := range 30 {
+		for _, perSecond := range []int{10, 100} {
+			t.Run(fmt.Sprintf("round %d at %d a second", round, perSecond), func(t *testing.T) {
+				t.Parallel()
+				o := p.owner(t)
+				channel := o.channel()
+				member := &making{owner: o.member(tenancy.RoleAdmin)}
+				member.path = "/" + member.name
+				stop, ended := make(chan struct{}), make(chan struct{})
+				go func() {
+					defer close(ended)
+					member.makes(perSecond, stop)
+				}()
+				must(t, clock.Sleep(t.Context(), time.Duration(100+13*round)*time.Millisecond))
+				answer := o.removes(member, round%2 == 0)
+				must(t, clock.Sleep(t.Context(), 200*time.Millisecond))
+				close(stop)
+				<-ended
+				for _, err := range member.failed {
+					t.Error(err)
+				}
+				o.wantNamed(answer, member)
+				o.wantNothingOf(member)
+				o.exec(t, `insert into member (org_id, person_id, role, created_at) values ($1, $2, 'ADMIN', now())
+					on conflict (org_id, person_id) do update set role = 'ADMIN'`, o.org, member.person)
+				o.wantNothingOf(member)
+				o.wantNotCalled(member, channel)
+			})
+		}
+	}
+}
+
+// removes ends the membership, or its rights, and returns the answer.
+func (o *owner) removes(member *making, whole bool) gjson.Result {
+	o.t.Helper()
+	if whole {
+		return o.ask(http.MethodDelete, "/settings/team/"+member.person+"?revokeKeys=true", nil)
+	}
+	return o.ask(http.MethodPut, "/settings/team/"+member.person+"/role", m{"role": "USER", "revokeKeys": true})
+}
+
+// wantNamed compares what the answer of the removal names with what the member was answered.
+func (o *owner) wantNamed(answer gjson.Result, member *making) {
+	o.t.Helper()
+	for name, made := range map[string][]gjson.Result{
+		"keys": member.keys, "webhooks": member.webhooks, "invitations": member.invitations,
+	} {
+		var want, got []string
+		for _, x := range made {
+			want = append(want, x.Get("id").String())
+		}
+		for _, x := range answer.Get(name + ".#.id").Array() {
+			got = append(got, x.String())
+		}
+		slices.Sort(want)
+		slices.Sort(got)
+		if !slices.Equal(got, want) {
+			o.t.Errorf("%s: the removal named %q, want %q", name, got, want)
+		}
+	}
+}
+
+// wantNothingOf checks that nothing works or is listed that the member has made.
+func (o *owner) wantNothingOf(member *making) {
+	o.t.Helper()
+	for _, x := range member.keys {
+		key := x.Get("key").String() + x.Get("apiKey").String()
+		if key == "" {
+			o.t.Errorf("%v has no key", x)
+		}
+		o.wantStatus(http.StatusUnauthorized, http.MethodGet, "/public/v1/is-connected", "Authorization", key)
+	}
+	o.wantValue(o.get("/settings/api-keys"), "#", "1") // the owner's
+	o.wantValue(o.get("/webhooks"), "#", "0")
+	o.wantValue(o.get("/settings/invitations"), "#", "0")
+	for i, x := range member.invitations {
+		other := o.visitor(o.t)
+		other.insertPerson(other.email)
+		other.session = other.login(other.email, password)
+		a, err := other.send(i%2, http.MethodPost, "/user/join-org", m{"org": tokenIn(x.Get("url").String())})
+		must(o.t, err)
+		if gjson.Get(a.Body, "id").String() == o.org {
+			o.t.Errorf("joining with an invitation of the removed member: got %v, want a refusal", a)
+		}
+	}
+}
+
+// wantNotCalled checks that an event reaches no endpoint of the member. That the owner's is called shows that it is out.
+func (o *owner) wantNotCalled(member *making, channel string) {
+	o.t.Helper()
+	o.webhook()
+	before := len(o.received.to(member.path))
+	post := o.post201("/posts", o.newPost("draft", channel)).Get("0.postId").String()
+	o.post201("/posts/"+post+"/request-approval", m{})
+	eventually(o.t, "the call of the owner's webhook", func() bool { return len(o.received.to("/"+o.name)) > 0 })
+	if after := len(o.received.to(member.path)); after != before {
+		o.t.Errorf("the removed member's endpoints were called %d times", after-before)
+	}
+}
