@@ -73,7 +73,7 @@ func (c Catalogue) Of(org tenancy.OrgID) Plan {
 	}
 }
 
-// LimitsAnything returns whether the plan limits something.
+// LimitsAnything reports whether the plan has any limit.
 func (p Plan) LimitsAnything() bool {
 	return min(p.Channels, p.Posts, p.Webhooks, p.Members) < tenancy.Unlimited
 }

@@ -107,7 +107,7 @@ func TestApproval_RequesterMayNotAnswer(t *testing.T) {
 	}
 }
 
-// An operator who has asked as a member cannot answer as themselves.
+// An operator who made the request as a member cannot answer it under their own name.
 func TestApproval_OperatorMayNotAnswerOwnRequest(t *testing.T) {
 	t.Parallel()
 	by := approval(publishing.ApprovalPending)

@@ -201,7 +201,7 @@ func (v CreatePart) textSize() int {
 type Created struct {
 	Post    PostID
 	Channel ChannelID
-	// Approval is what the entry has done to the approval of a post that it replaces.
+	// Approval is the effect of the entry on the approval of the post that it replaces.
 	Approval ApprovalEffect
 }
 

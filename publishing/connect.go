@@ -41,18 +41,20 @@ type Candidate struct {
 	Picture string `json:"picture,omitempty"`
 }
 
-// ConnectRequest is a connect that was begun and is not finished: who asks for the account, and for which organization.
+// ConnectRequest is a connect that was started and not finished: who asks for the account, and for
+// which organization.
 type ConnectRequest struct {
 	Org tenancy.OrgID
-	// Organization is the name of the organization, Platform that of the platform.
+	// Organization and Platform are names.
 	Organization, Platform string
-	// By is who began it, as they were called then.
+	// By is who started it, with the name used at that time.
 	By tenancy.Principal
 	// KeyName is the name of the API key of By, and KeyCreator the address of the member who made it; empty for none.
 	KeyName, KeyCreator string
-	// Candidates are the accounts to choose from, none before the code of the platform is redeemed.
+	// Candidates are the accounts to choose from. It is empty before the platform's code is
+	// redeemed.
 	Candidates []Candidate
-	// ReturnURL is that of BeginConnect.
+	// ReturnURL is the return URL given to BeginConnect.
 	ReturnURL string
 }
 
@@ -70,14 +72,15 @@ type FinishConnect struct {
 	// Zone is the time zone of a new channel; the zero value means that of the organization.
 	Zone    tenancy.ZoneRequest
 	Refresh string
-	// OwnState lets the account be chosen with a state that who began the connect does not know.
+	// OwnState lets the account be chosen with a state that the person who started the connect does
+	// not know.
 	OwnState bool
 }
 
 // ChannelConnected is the answer to FinishConnect. Onboarding and ReturnURL are those of BeginConnect.
 type ChannelConnected struct {
 	Channel Channel
-	// By is who began to connect it.
+	// By is who started connecting it.
 	By         tenancy.Principal
 	Onboarding bool
 	ReturnURL  string
@@ -90,14 +93,14 @@ type ChannelConnected struct {
 	DisownUntil time.Time
 }
 
-// Disowned is the answer to whoever gave access to an account and takes it back.
+// Disowned is the result when the person who granted access to an account takes it back.
 type Disowned struct {
 	Org tenancy.OrgID `db:"-"`
 	// Organization and Channel are names, Connector is the identifier of the platform.
 	Organization string `db:"organization"`
 	Channel      string `db:"channel"`
 	Connector    string `db:"connector"`
-	// Disconnected is set if the channel was disconnected now. It is false if that was done before, or if its account was
-	// connected again since.
+	// Disconnected is true if this call disconnected the channel. It is false if the channel was
+	// already disconnected, or if its account has been connected again since.
 	Disconnected bool `db:"-"`
 }

@@ -21,7 +21,8 @@ type Medium struct {
 	Org tenancy.OrgID
 	// Key is an unguessable part of its URL.
 	Key string
-	// Blob is the Key of the first of the files that have the same bytes. The bytes are stored once, under this name.
+	// Blob is the Key of the first file with the same bytes. The bytes are stored once, under this
+	// name.
 	Blob string
 	// Name is the file name without extension, in characters that are safe in a URL.
 	Name string
@@ -46,11 +47,13 @@ type Medium struct {
 // Path returns where the file is served, under the base URL: /files/{key}/{name}.{ext}.
 func (m Medium) Path() string { return "/files/" + m.Key + "/" + m.Name + "." + m.Ext }
 
-// BlobKey returns the key of the bytes in the blob store: {org}/{blob}. Nothing that a client chose is in it.
+// BlobKey returns the key of the bytes in the blob store: {org}/{blob}. It contains nothing chosen
+// by a client.
 func (m Medium) BlobKey() string { return m.Org.String() + "/" + m.Blob }
 
-// DerivedKey returns the blob key of a picture that is derived from this image: {org}/{key}.{spec}.{attempt}. Files with
-// the same bytes have pictures of their own, and each attempt has its own key.
+// DerivedKey returns the blob key of a picture that is derived from this image:
+// {org}/{key}.{spec}.{attempt}. Files with the same bytes have separate pictures, and each attempt
+// has its own key.
 func (m Medium) DerivedKey(spec string, attempt int) string {
 	return m.Org.String() + "/" + m.Key + "." + spec + "." + strconv.Itoa(attempt)
 }

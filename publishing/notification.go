@@ -48,7 +48,8 @@ const (
 	AnswerPending  ApprovalAnswer = "pending"
 	AnswerApproved ApprovalAnswer = "approved"
 	AnswerRejected ApprovalAnswer = "rejected"
-	// AnswerVoid means that an approval ended, because the post was changed or the request was withdrawn.
+	// AnswerVoid means that an approval ended because the post was changed or the request was
+	// withdrawn.
 	AnswerVoid ApprovalAnswer = "void"
 )
 

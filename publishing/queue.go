@@ -163,7 +163,8 @@ type Work struct {
 	Channel  Channel
 	// Disconnected is set when the channel was disconnected: the post fails with CodeChannelDisabled.
 	Disconnected bool
-	// Unapproved is set when the post was approved with other content: it fails with CodeUnapproved.
+	// Unapproved is set if the post was approved with other content. The post then fails with
+	// CodeUnapproved.
 	Unapproved bool
 	// Credential is sealed with the keyring of the credentials.
 	Credential []byte

@@ -50,7 +50,7 @@ const (
 	CodeChannelDisabled = "channel_disabled"
 	CodePredecessor     = "predecessor_failed"
 	CodeTooLong         = "took_too_long"
-	// CodeUnapproved is that of a post whose content is not the one that was approved.
+	// CodeUnapproved is the code of a post whose content is not what was approved.
 	CodeUnapproved = "unapproved"
 	// CodeQuota is that of an occurrence of a repeated post for which the plan had no room when it was written.
 	CodeQuota = "quota"

@@ -87,7 +87,7 @@ const (
 	// MaxWebhookAnswer is how much of an answer is read, in bytes. MaxWebhookExcerpt of it are stored.
 	MaxWebhookAnswer  = 8 << 10
 	MaxWebhookExcerpt = 512
-	// maxPreviousSecrets is how many secrets before the current one may sign.
+	// maxPreviousSecrets is how many earlier secrets may sign beside the current one.
 	maxPreviousSecrets = 3
 	// MaxWebhookPending is how many deliveries of an endpoint may wait; then the oldest are given up.
 	MaxWebhookPending = 10_000
@@ -149,7 +149,8 @@ type Webhook struct {
 	DisabledFor *WebhookDisabled
 	// FailingSince is the first failure since the last success; nil if the last attempt succeeded.
 	FailingSince *time.Time
-	// PreviousUntil has the time at which each earlier secret ends, the soonest first. Until then it signs too.
+	// PreviousUntil has the time at which each earlier secret ends, the soonest first. Until then
+	// the secret still signs.
 	PreviousUntil []time.Time
 }
 
@@ -162,15 +163,16 @@ func (w Webhook) Origin() string {
 	return (&url.URL{Scheme: u.Scheme, Host: u.Host}).String()
 }
 
-// Rotate returns the webhook as it is when another secret replaces its own, which then signs for WebhookOverlap more.
-// Earlier secrets keep their ends. It returns Conflict while maxPreviousSecrets still sign.
+// Rotate returns the webhook after its secret has been replaced. The replaced secret still signs
+// for WebhookOverlap. Earlier secrets keep their ends. It returns Conflict while maxPreviousSecrets
+// still sign.
 func (w Webhook) Rotate(now time.Time) (Webhook, error) {
 	w.PreviousUntil = w.StillSign(now)
 	if len(w.PreviousUntil) >= maxPreviousSecrets {
 		first := w.PreviousUntil[0]
 		return w, &fault.Error{
 			Kind: fault.Conflict, Op: "publishing.RotateWebhookSecret", RetryAfter: first.Sub(now),
-			Message: fmt.Sprintf("The webhook has %d earlier secrets that still sign, and no more are kept. "+
+			Message: fmt.Sprintf("The webhook already has %d earlier secrets that still sign, which is the maximum. "+
 				"The first of them ends at %s: rotate again then.", maxPreviousSecrets, first.UTC().Format(WireTime)),
 		}
 	}
@@ -178,7 +180,8 @@ func (w Webhook) Rotate(now time.Time) (Webhook, error) {
 	return w, nil
 }
 
-// StillSign returns the ends of the earlier secrets that sign at a time, the soonest first.
+// StillSign returns the ends of the earlier secrets that still sign at a given time, the soonest
+// first.
 func (w Webhook) StillSign(now time.Time) []time.Time {
 	return slices.DeleteFunc(slices.Clone(w.PreviousUntil), func(end time.Time) bool { return !end.After(now) })
 }

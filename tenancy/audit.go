@@ -46,10 +46,12 @@ const (
 )
 
 const (
-	// ActionChannelDisowned is a channel that was disconnected by whoever had allowed the access to its account.
+	// ActionChannelDisowned is a channel that was disconnected by the person who had granted access
+	// to its account.
 	ActionChannelDisowned Action = "channel.disowned"
-	// ActionImpersonatedRequest is a request to change something that an administrator of the instance made while acting as
-	// the person. The subject has its method, the id of its operation in the API document, and its path.
+	// ActionImpersonatedRequest is a request to change something that an instance administrator
+	// made while impersonating the person. The subject has its method, the id of its operation in
+	// the API document, and its path.
 	ActionImpersonatedRequest Action = "impersonation.request"
 )
 
@@ -140,7 +142,7 @@ func (p Principal) Event(action Action, subject string) AuditEvent {
 
 const maxSubject = 320
 
-// CutSubject returns the first characters of a subject, as many as an entry holds.
+// CutSubject returns a subject truncated to the length that an entry holds.
 func CutSubject(subject string) string { return cut(subject, maxSubject) }
 
 // cut returns the first most characters of a text.

@@ -61,7 +61,8 @@ const (
 	LimitPosts    LimitName = "posts"
 	LimitWebhooks LimitName = "webhooks"
 	LimitMembers  LimitName = "members"
-	// LimitOrganizations is how many organizations with the default plan one person may have created.
+	// LimitOrganizations is the limit of organizations with the default plan that one person may
+	// create.
 	LimitOrganizations LimitName = "organizations"
 )
 

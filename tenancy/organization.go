@@ -22,7 +22,7 @@ type Organization struct {
 	DeletedAt *time.Time `db:"deleted_at"`
 	// CreatedAt is in UTC, as all times of the service.
 	CreatedAt time.Time `db:"created_at"`
-	// Creator is set only for the creation. It is zero for an organization of the operator.
+	// Creator is set only on creation. It is zero for an organization created by the operator.
 	Creator PersonID `db:"-"`
 }
 
@@ -51,20 +51,20 @@ type Invitation struct {
 	ExpiresAt time.Time `db:"expires_at"`
 }
 
-// MadeBy is what a member has made with the role of an administrator, and may know the secrets of.
+// MadeBy is what a member made as an administrator and may know the secrets of.
 type MadeBy struct {
-	// Keys and Webhooks work, unless they were revoked with the member.
+	// Keys and Webhooks keep working unless they were revoked with the member.
 	Keys     []APIKey
 	Webhooks []MadeWebhook
 	// Invitations have ended.
 	Invitations []Invitation
 }
 
-// MadeWebhook is a webhook that a member has made.
+// MadeWebhook is a webhook that a member made.
 type MadeWebhook struct {
 	ID   string `db:"id"`
 	Name string `db:"name"`
-	// URL is where it delivers to.
+	// URL is the address it delivers to.
 	URL string `db:"url"`
 }
 
@@ -73,7 +73,7 @@ type RoleChange struct {
 	Role Role
 	// Proof is needed to hand the organization over.
 	Proof Proof
-	// Revoke deletes the API keys and webhooks that the member has made. It is only for RoleUser.
+	// Revoke deletes the API keys and webhooks that the member made. It is valid only for RoleUser.
 	Revoke bool
 }
 

@@ -90,6 +90,6 @@ type Principal struct {
 	From       Source
 }
 
-// Doer returns how the one who really acts is called: the administrator of the instance while acting as a person, else
-// Name.
+// Doer returns the name of the real actor: the instance administrator during an impersonation,
+// otherwise Name.
 func (p Principal) Doer() string { return cmp.Or(p.BehindName, p.Name) }

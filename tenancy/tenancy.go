@@ -101,13 +101,14 @@ type APIKey struct {
 	CreatedAt time.Time
 	// UsedAt is nil for a key that was never used, else to the minute.
 	UsedAt *time.Time
-	// ExpiresAt is the end that a person chose, nil for a key that does not expire.
+	// ExpiresAt is the expiry that a person chose, or nil for a key that does not expire.
 	ExpiresAt *time.Time
-	// OverlapUntil is set for a key that was replaced: it works until then, or until ExpiresAt if that is earlier.
+	// OverlapUntil is set for a key that has been replaced: the key works until then, or until
+	// ExpiresAt if that is earlier.
 	OverlapUntil *time.Time
 }
 
-// Ends returns when the key stops working, nil for a key that does not.
+// Ends returns when the key stops working, or nil if it does not.
 func (k APIKey) Ends() *time.Time {
 	if k.OverlapUntil != nil && (k.ExpiresAt == nil || k.OverlapUntil.Before(*k.ExpiresAt)) {
 		return k.OverlapUntil
@@ -117,10 +118,10 @@ func (k APIKey) Ends() *time.Time {
 
 // Rotation is a key that has replaced another one.
 type Rotation struct {
-	// Full is the new key in full, which cannot be read later.
+	// Full is the new key in full. It cannot be read later.
 	Full string
 	New  APIKey
-	// Old is the replaced key, zero when there was none.
+	// Old is the replaced key, or zero if there was none.
 	Old APIKey
 }
 

@@ -29,13 +29,14 @@ func (a auditor) record(ctx context.Context, p tenancy.Principal, action tenancy
 	}
 }
 
-// recordDisowned appends the entry of a channel that was disconnected by whoever had allowed the access to it.
+// recordDisowned appends the audit entry for a channel that was disconnected by the person who had
+// granted access to it.
 func (a auditor) recordDisowned(ctx context.Context, d publishing.Disowned) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), recordTimeout)
 	defer cancel()
 	guest := tenancy.Principal{Org: d.Org, Via: tenancy.ViaGuest, Name: "guest"}
 	if err := a.accounts.RecordDisowned(ctx, guest, d.Connector, d.Channel); err != nil {
-		a.log.ErrorContext(ctx, "an entry of the audit log and its mails are lost", "org", d.Org,
+		a.log.ErrorContext(ctx, "audit entry and its mails lost: channel disowned", "org", d.Org,
 			"action", tenancy.ActionChannelDisowned, "error", err)
 	}
 }
@@ -54,7 +55,7 @@ func (c auditedChannels) Disconnect(ctx context.Context, p tenancy.Principal, ch
 	return err
 }
 
-// Finish records who began to connect the channel: its own request has no session.
+// Finish records who started connecting the channel: the finishing request has no session.
 func (c auditedChannels) Finish(ctx context.Context, cmd publishing.FinishConnect) (publishing.ChannelConnected, error) {
 	done, err := c.Channels.Finish(ctx, cmd)
 	if err == nil && len(done.Candidates) == 0 {
@@ -74,7 +75,7 @@ func (c auditedChannels) Choose(
 	return done, err
 }
 
-// ChooseByState records who began to connect the channel.
+// ChooseByState records who started connecting the channel.
 func (c auditedChannels) ChooseByState(
 	ctx context.Context, platform string, cmd publishing.ChooseAccount,
 ) (publishing.ChannelConnected, error) {
@@ -155,7 +156,7 @@ func (s auditedPosts) ChangeSettings(
 	return out, err
 }
 
-// recordOverride names the administrator, also behind a key.
+// recordOverride names the administrator, even when a key was used.
 func (s auditedPosts) recordOverride(
 	ctx context.Context, p tenancy.Principal, post publishing.PostID, effect publishing.ApprovalEffect,
 ) {

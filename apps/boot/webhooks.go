@@ -14,7 +14,8 @@ import (
 	"crier/tenancy"
 )
 
-// webhookAttempts of a task, for errors of the database only: the loop adds another task a few minutes later.
+// webhookAttempts is how often a task is attempted. Only database errors fail an attempt, and the
+// loop adds another task a few minutes later.
 const webhookAttempts = 2
 
 // openWebhooks creates what delivers events to webhooks. Its loop runs from startWebhooks on.

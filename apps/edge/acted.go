@@ -9,9 +9,10 @@ import (
 	"crier/apps/edge/request"
 )
 
-// recordActed returns the handlers that record in the audit log of the organization what an administrator of the instance
-// asks for while acting as a member: every request of a route that changes something, before it is carried out, whatever
-// its use case records too. A request that cannot be recorded is refused.
+// recordActed returns the handlers that record in the organization's audit log what an instance
+// administrator does while impersonating a member. They record every request of a route that
+// changes something before it is carried out, even if its use case records an entry too. A request
+// that cannot be recorded is refused.
 func (s *Server) recordActed(r Route) []fiber.Handler {
 	if r.State != Built || !r.Changing() {
 		return nil
@@ -21,7 +22,7 @@ func (s *Server) recordActed(r Route) []fiber.Handler {
 		if p.Behind.IsZero() {
 			return c.Next()
 		}
-		path := url.URL{Path: c.Path()} // escaped: the ids in it are text of the client
+		path := url.URL{Path: c.Path()} // escaped: the ids in it come from the client
 		err := s.deps.Accounts.RecordActed(c.UserContext(), p, c.Method()+" "+r.Operation+" "+path.EscapedPath())
 		if err != nil {
 			return err
@@ -35,7 +36,7 @@ func (r Route) Changing() bool {
 	return r.changing || r.Method != http.MethodGet && r.Method != http.MethodHead
 }
 
-// changing returns a route whose GET begins something that is finished later.
+// changing returns a route whose GET starts something that is finished later.
 func changing(r Route) Route {
 	r.changing = true
 	return r

@@ -5,8 +5,8 @@ import (
 	"testing"
 )
 
-// TestCookies_PlantedOneLosesToThatOfTheHost sends what a browser has after another host of the domain has planted
-// cookies: both, in any order.
+// TestCookies_PlantedOneLosesToThatOfTheHost sends what a browser sends after another host of the
+// domain has planted cookies: both cookies, in either order.
 func TestCookies_PlantedOneLosesToThatOfTheHost(t *testing.T) {
 	t.Parallel()
 	s := start(t, nil)
@@ -25,7 +25,7 @@ func TestCookies_PlantedOneLosesToThatOfTheHost(t *testing.T) {
 		t.Errorf("a session that is over: sets %q, want both deleted", got)
 	}
 	want(t, s.call(t, "GET", "/user/self", "", "Cookie", "__Host-auth=over", "auth", goodSession), 200)
-	want(t, s.call(t, "GET", "/user/self", "", "Cookie", "auth="+goodSession), 200) // a client that knows no prefix
+	want(t, s.call(t, "GET", "/user/self", "", "Cookie", "auth="+goodSession), 200) // a client that does not know the prefix
 }
 
 func TestCookies_LogoutEndsTheSessionOfTheHost(t *testing.T) {

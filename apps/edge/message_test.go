@@ -33,7 +33,7 @@ func TestBody_FaultsAreReadable(t *testing.T) {
 	want(t, s.api(t, "POST", "/integrations/social-connect/sandbox", `{"state":"","code":""}`), 400, "state must be a string with a length of at least 1")
 }
 
-// An error of the decoder names the member and what it takes, on routes of sessions and of keys.
+// A decoder error names the member and what it accepts, on routes for sessions and for keys.
 func TestBody_FaultsOfTheDecoderNameTheMember(t *testing.T) {
 	t.Parallel()
 	s := start(t, nil)

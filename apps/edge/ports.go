@@ -52,7 +52,8 @@ type Approvals interface {
 type Accounts interface {
 	// Authenticate returns the principal of an API key, and Unauthenticated when there is no such key.
 	Authenticate(ctx context.Context, authorization string) (tenancy.Principal, error)
-	// RecordActed appends an entry for a request that an administrator of the instance makes while acting as a member.
+	// RecordActed appends an audit entry for a request that an instance administrator makes while
+	// impersonating a member.
 	RecordActed(ctx context.Context, p tenancy.Principal, request string) error
 	appapi.Accounts
 }

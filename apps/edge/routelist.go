@@ -19,8 +19,8 @@ type Route struct {
 	Operation  string
 	Credential Credential
 	Limits     Limits
-	// Personal routes reveal or change secrets, or are a person's own word. They are refused while an administrator of the
-	// instance acts as the person.
+	// Personal routes reveal or change secrets, or give a person's own consent. They are refused
+	// while an instance administrator is impersonating the person.
 	Personal bool
 
 	// changing is set for a GET that changes something, see Changing.
@@ -52,7 +52,7 @@ func built(pattern, operation string, credential Credential, limits Limits, endp
 	}
 }
 
-// personal returns a route as a personal one, see Route.
+// personal marks a route as personal, see Route.
 func personal(r Route) Route {
 	r.Personal = true
 	return r

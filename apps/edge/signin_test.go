@@ -31,7 +31,8 @@ func setCookies(t *testing.T, a answer) map[string]*http.Cookie {
 	return out
 }
 
-// unprefixed returns the cookies that have no prefix __Host-. A cookie with the prefix must equal its twin without.
+// unprefixed returns the cookies without the prefix __Host-. A cookie with the prefix must equal
+// its twin without the prefix.
 func unprefixed(t *testing.T, cookies map[string]*http.Cookie) map[string]*http.Cookie {
 	t.Helper()
 	out := map[string]*http.Cookie{}
@@ -73,7 +74,8 @@ var signIns = map[string]struct{ path, body, done string }{
 
 const goodRegistration = `{"provider":"LOCAL","email":" Ada@Example.org","password":"correct horse","company":"Acme","fullname":"Ada"}`
 
-// TestRegister_UsesOnlyTheInvitationOfTheBody: a link of somebody else can put an invitation into the cookie.
+// TestRegister_UsesOnlyTheInvitationOfTheBody: somebody else's link can put an invitation into the
+// cookie.
 func TestRegister_UsesOnlyTheInvitationOfTheBody(t *testing.T) {
 	t.Parallel()
 	s := start(t, nil)
@@ -186,8 +188,8 @@ func TestSignIn_CookiesHaveAttributes(t *testing.T) {
 	}
 }
 
-// TestSignIn_OffersInvitationOfBrowser: the end of a sign-in says what the cookie offers. Nobody joins, and the browser
-// stays in its organization.
+// TestSignIn_OffersInvitationOfBrowser: a completed sign-in says what the cookie offers. Nobody
+// joins, and the browser stays in its organization.
 func TestSignIn_OffersInvitationOfBrowser(t *testing.T) {
 	t.Parallel()
 	const offer = `"invitation":{"organization":"Acme","role":"ADMIN"}`

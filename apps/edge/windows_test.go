@@ -154,7 +154,7 @@ func TestLimits_OfClient(t *testing.T) {
 	}
 }
 
-// TestLimits_OfLink: the guests of an office share an address, and each has a link of their own.
+// TestLimits_OfLink: the guests of an office share an address, and each has their own link.
 func TestLimits_OfLink(t *testing.T) {
 	t.Parallel()
 	d := openDoor(t)
@@ -350,7 +350,8 @@ func TestLimits_TaggedAddressesAreOneMailbox(t *testing.T) {
 	}
 }
 
-// TestLimits_OfSender: organizations with one creator send no more mails than one, whoever sends them.
+// TestLimits_OfSender: all organizations of one creator together may send no more mails than one
+// organization, whoever sends them.
 func TestLimits_OfSender(t *testing.T) {
 	t.Parallel()
 	d := openDoor(t)

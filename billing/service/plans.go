@@ -30,8 +30,8 @@ func (s *Plans) Limits(ctx context.Context, q pg.Querier, org tenancy.OrgID) (te
 	return limits, err
 }
 
-// OnDefault returns the name of the default plan and how many of the organizations have it: 0 when it limits nothing, as on
-// an instance without plans.
+// OnDefault returns the name of the default plan and how many of the organizations have it. The
+// number is 0 if the plan has no limits, as on an instance without plans.
 func (s *Plans) OnDefault(orgs []tenancy.OrgID) (plan string, n int) {
 	plan = string(s.catalogue.Default)
 	for _, org := range orgs {

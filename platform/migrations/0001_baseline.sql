@@ -30,8 +30,8 @@ create table organization (
   suspended_at timestamptz,
   -- Its deletion was requested then: nobody reaches it, and it is purged after DELETE_GRACE. An undo sets null.
   deleted_at   timestamptz,
-  -- The person whose account took it along when its deletion was requested, and who restores both; null: it was
-  -- deleted by itself.
+  -- The person whose account deletion also deleted this organization; restoring the account
+  -- restores both. Null: the organization was deleted by itself.
   deleted_with uuid,
   -- What becomes of the posts that fell due meanwhile when neither of the two is set any more: after a suspension they
   -- are published late, after a deletion they are missed.
@@ -76,8 +76,9 @@ create table person (
 -- What is to be purged.
 create index person_deleted on person (deleted_at) where deleted_at is not null;
 
--- Who created an organization, whose limits and fair shares all organizations of the person have together; a new owner does
--- not change it. Null: the operator of the instance, or somebody whose account is gone.
+-- Who created the organization. All organizations of one creator share that person's limits and
+-- fair shares; a new owner does not change the creator. Null: the operator of the instance, or a
+-- person whose account is gone.
 alter table organization add column created_by uuid references person (id) on delete set null;
 -- CreatedOrganizations, and what the purge of a person sets to null.
 create index organization_created_by on organization (created_by, created_at desc) where created_by is not null;
@@ -135,9 +136,10 @@ create table api_key (
   created_at timestamptz not null default now(),
   -- The last look-up, to the minute: processes look a key up once a minute at most.
   used_at    timestamptz,
-  -- The end that a person chose; null: it does not expire. Infinity cannot be read.
+  -- The expiry that a person chose; null: the key does not expire. Infinity cannot be read.
   expires_at timestamptz check (isfinite(expires_at)),
-  -- Another key has replaced it, and both work until then; null: none has. It ends at the earlier of the two times.
+  -- Set when another key has replaced it: both keys work until then. Null: not replaced. The key
+  -- ends at the earlier of the two times.
   overlap_until timestamptz check (isfinite(overlap_until)),
   -- It was made to replace another key.
   rotated    boolean not null default false,
@@ -154,7 +156,7 @@ create table session (
   -- The last request, to the minute: a session that is not used for tenancy.SessionIdle is over.
   seen_at    timestamptz not null default now(),
   expires_at timestamptz not null check (isfinite(expires_at)),
-  -- Its sign-in proved the second factor, or the factor was enabled in it.
+  -- Its sign-in proved the second factor, or the factor was enabled in this session.
   by_factor  boolean not null default false,
   -- Where it was made: the network and the User-Agent of the browser, for the person who reads the list of sessions.
   address    text not null default '' check (length(address) <= 64),
@@ -225,7 +227,8 @@ create table mfa (
   secret       bytea not null check (octet_length(secret) <= 1024),
   -- Null: begun and not confirmed, so it counts for nothing.
   confirmed_at timestamptz,
-  -- SHA-256 of the session or the sign-in that began it. When the same one begins again it gets the same secret.
+  -- SHA-256 of the session or the sign-in that began the enrollment. If the same one begins again,
+  -- it gets the same secret.
   begun_by     bytea not null check (length(begun_by) = 32),
   -- The time step of the last accepted code. It and those before are refused.
   last_step    bigint not null default 0,
@@ -447,7 +450,7 @@ create table channel (
   -- midnight, and days, the sum of 1 for Sunday, 2 for Monday and so on to 64 for Saturday.
   queue_plan     jsonb not null default '[]' check (jsonb_typeof(queue_plan) = 'array' and jsonb_array_length(queue_plan) <= 100),
   created_at     timestamptz not null default now(),
-  -- When its account was connected last: what undoes a connect leaves a later one alone.
+  -- When its account was last connected, so that undoing one connect leaves a later connect alone.
   connected_at   timestamptz not null default now(),
   updated_at     timestamptz not null default now(),
   deleted_at     timestamptz,
@@ -472,7 +475,8 @@ create table connect_state (
   connector  text not null,
   -- The channel to connect again; null for a new one.
   channel_id uuid,
-  -- Who began it: a person, or an API key and the person who made it, null if that person has left.
+  -- Who began it: a person, or an API key and the person who made the key; null if that person has
+  -- left.
   person_id  uuid,
   key_id     uuid,
   -- Their address or the name of the key then, for the audit log.
@@ -527,8 +531,9 @@ create table media (
   id            uuid not null,
   -- Unguessable, and part of the file's public address. MediaByKey finds whose it is.
   key           text not null constraint media_key_key unique check (length(key) >= 22),
-  -- Where its bytes are in the file store: the key of the first upload of the same bytes. The files of an organization
-  -- that have it share the bytes, which go with the last of them.
+  -- Where its bytes are in the file store: the key of the first upload of the same bytes. Files of
+  -- an organization with the same blob share the bytes, which are deleted with the last of these
+  -- files.
   blob          text not null,
   name          text not null,
   ext           text not null check (ext in ('png', 'jpg', 'jpeg', 'gif', 'mp4')),
@@ -551,11 +556,12 @@ create table media (
   deleted_at    timestamptz,
   constraint media_pkey primary key (id, org_id)
 );
--- MediaList: a page of the files of an organization. "size > 0", which all have, keeps everything else off this index and
--- the next one: a look-up of some files would read all of the organization's.
+-- MediaList: a page of the files of an organization. "size > 0", which is true for all files, keeps
+-- other statements from using this index and the next one: a look-up of a few files would read all
+-- of the organization's files.
 create index media_org on media (org_id, id desc) where deleted_at is null and size > 0;
--- MediaStored, MediaInsert: how many bytes an organization has in the file store. It holds what they sum, so that they
--- read no row. MediaSharing, BlobsOfMedia: the files that have a blob.
+-- MediaStored, MediaInsert: how many bytes an organization has in the file store. The index holds
+-- the sizes, so that they read no row. MediaSharing, BlobsOfMedia: the files that have a blob.
 create index media_blob on media (org_id, blob) include (size) where deleted_at is null and size > 0;
 -- MediaInsert: a file with the same bytes.
 create index media_content on media (org_id, sha256) where deleted_at is null and sha256 is not null;
@@ -688,9 +694,9 @@ create table post (
   creation_method text not null default 'API',
   -- Of a root: ids of rows of tag. One that was deleted may still be among them, and counts for nothing.
   tags            uuid[] not null default '{}' check (cardinality(tags) <= 100),
-  -- SHA-256 of what the post publishes, as it was approved: with other content it does not go out. Null: it needs no
-  -- approval. Empty: its content has changed since, or it is an occurrence or the template of a series that nobody has
-  -- approved; it goes out after a new approval only.
+  -- SHA-256 of what the post publishes, as it was approved: with other content it is not published.
+  -- Null: it needs no approval. Empty: its content has changed since, or it is an occurrence or the
+  -- template of a series that nobody has approved; it is published only after a new approval.
   approved        bytea,
 
   -- The current claim and what came of those before. Written by the scheduler only.
@@ -992,7 +998,8 @@ create table webhook (
   -- Which events it wants, and of which channels; empty: all.
   events         text[] not null default '{}',
   integrations   uuid[] not null default '{}',
-  -- The signing secret, sealed with an encryption key that is not in the database. webhook_old_key has those before it.
+  -- The signing secret, sealed with an encryption key that is not in the database. webhook_old_key
+  -- has the earlier secrets.
   signing_key    bytea not null check (octet_length(signing_key) <= 1024),
   created_at     timestamptz not null,
   updated_at     timestamptz not null,
@@ -1001,8 +1008,9 @@ create table webhook (
   disabled_for   text check (disabled_for in ('person', 'gone', 'failing')),
   -- The first failure since its last success.
   failing_since  timestamptz,
-  -- It has workers apart from those of endpoints that work: until a call of its URL has succeeded, after one that failed,
-  -- and until slow_until after one that took long. The next success ends it.
+  -- The endpoint is served by other workers than endpoints that work: until a call to its URL has
+  -- succeeded, after a failed call, and until slow_until after a slow call. The next success ends
+  -- this.
   aside          boolean not null default true,
   slow_until     timestamptz,
   -- It asked for a pause until then, by 429 or 503.
@@ -1017,12 +1025,13 @@ create table webhook (
   constraint webhook_pkey primary key (org_id, id),
   constraint webhook_disabled check ((disabled_at is null) = (disabled_for is null))
 );
--- WebhookDue: those that are due, from the longest due on; those of one organization; and those under way.
+-- WebhookDue: the endpoints that are due, the longest due first; those of one organization; and
+-- those being called.
 create index webhook_next on webhook (aside, next_at) where next_at is not null;
 create index webhook_turn on webhook (org_id, aside, next_at) where next_at is not null;
 create index webhook_under_way on webhook (org_id) where queued_until is not null or running_until is not null;
 
--- A secret that an endpoint had before, which signs beside the current one until its own end.
+-- An earlier secret of an endpoint, which signs beside the current one until its own end.
 create table webhook_old_key (
   org_id     uuid not null references organization (id) on delete cascade,
   id         uuid not null,
@@ -1363,7 +1372,8 @@ create table approval (
   -- When the reviewer is reminded; null: never, or it is done.
   remind_at      timestamptz,
   reviewer_note  text check (length(reviewer_note) <= 2000),
-  -- How a guest is called. A member is resolved_by alone, so that no address stays of whoever is gone.
+  -- The name of a guest. A member is stored in resolved_by only, so that no address remains when
+  -- the account is gone.
   reviewer_name  text check (length(reviewer_name) <= 320),
   -- The member who answered; null for a guest.
   resolved_by    uuid,

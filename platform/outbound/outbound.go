@@ -20,8 +20,9 @@ import (
 // ErrBlocked is matched by every refusal of the guard: an address, a port, a host or a redirect that is not allowed.
 var ErrBlocked = errors.New("outgoing address refused")
 
-// IsUnreachable returns true for an address that was refused and for a host name that was not resolved. Whoever names an
-// address must not learn which, because that shows the names of the private network.
+// IsUnreachable returns true for an address that was refused and for a host name that did not
+// resolve. A tenant who names an address must not learn which, because the difference reveals names
+// in the private network.
 func IsUnreachable(err error) bool {
 	var name *net.DNSError
 	return errors.Is(err, ErrBlocked) || errors.As(err, &name)
@@ -50,8 +51,9 @@ const (
 
 // Config lists the private addresses that every user of the client may reach. The guard cannot be switched off.
 type Config struct {
-	// Allow are host:port of private addresses, or of other ports than those of http and https. From the environment they
-	// are for the calls of tenants: what the service itself calls has a client of To.
+	// Allow lists the host:port of private addresses, or of ports other than those of http and
+	// https. The list from the environment applies to tenants' calls: servers that the service
+	// itself calls have a client made by To.
 	Allow []string `env:"OUTBOUND_ALLOW" doc:"host:port list that webhooks, fetched files and channels of all tenants may reach besides public sites."`
 }
 

@@ -112,8 +112,8 @@ func IsRefused(err error) bool {
 // serialization failure. It may work soon, and at once without the contended row.
 func IsLocked(err error) bool { return hasCode(err, codeLockTimeout, codeDeadlock, codeSerialization) }
 
-// IsRolledBack returns true when Postgres answered with an error that ended a transaction and not the connection, so that
-// nothing of it was committed.
+// IsRolledBack returns true if Postgres returned an error that ended the transaction but not the
+// connection, so nothing was committed.
 func IsRolledBack(err error) bool {
 	var pe *pgconn.PgError
 	return errors.As(err, &pe) && pe.SeverityUnlocalized == "ERROR"

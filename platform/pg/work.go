@@ -271,8 +271,9 @@ func (d *DB) EnterRole(ctx context.Context, tx pgx.Tx, r Role) error {
 	return err
 }
 
-// AsGate runs fn as the role Gate in a transaction of the role Tenant, which continues as Tenant in its organization when
-// fn returns nil. The transaction must end after an error, which is that of fn or of Postgres.
+// AsGate runs fn as the role Gate in a transaction of the role Tenant. If fn returns nil, the
+// transaction continues as Tenant in its organization. AsGate returns the error of fn or of
+// Postgres, after which the transaction must end.
 func (d *DB) AsGate(ctx context.Context, tx pgx.Tx, org uuid.UUID, fn func(q Querier) error) error {
 	if err := d.EnterRole(ctx, tx, Gate); err != nil {
 		return err

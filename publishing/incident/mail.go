@@ -103,9 +103,9 @@ func (n *Notifier) incidentReport(org tenancy.OrgID, d publishing.ListedNotifica
 	return r
 }
 
-// approvalReports returns the report of a request for approval, to all who can answer it, or of an answer or the end of an
-// approval, to the person of the notification.
-// There is none of a request that was answered or ended meanwhile, and none when it is not known who asked.
+// approvalReports returns the reports about an approval: of a request, to everyone who can answer
+// it; of an answer or an end, to the person of the notification. There is none of a request that
+// was answered or ended meanwhile, and none when it is not known who asked.
 func (n *Notifier) approvalReports(org tenancy.OrgID, d publishing.ListedNotification) []tenancy.Report {
 	r := n.incidentReport(org, d)
 	switch {

@@ -49,7 +49,8 @@ func (r Retention) Validate() error {
 	return faults.Err()
 }
 
-// secretRetention is longer than the clocks of processes differ: none of them signs with the secret by then.
+// secretRetention is longer than the clocks of processes differ, so no process still signs with the
+// secret.
 const secretRetention = time.Hour
 
 // minRetention is longer than the time in which clients repeat requests, and than the time in which an outcome can
@@ -86,8 +87,8 @@ func NewPruner(cfg Retention, db *pg.DB) *Pruner {
 	return p
 }
 
-// Kinds returns the kinds of rows that are not kept forever. publishingstore.PruneConnects and publishingstore.PruneSecrets
-// are always among them.
+// Kinds returns the kinds of rows that are not kept forever. It always includes
+// publishingstore.PruneConnects and publishingstore.PruneSecrets.
 func (p *Pruner) Kinds() []Prunable { return slices.Sorted(maps.Keys(p.sweeps)) }
 
 // Prune deletes the rows of one kind whose retention is over, in short transactions with pauses between them, and

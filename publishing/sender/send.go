@@ -63,8 +63,9 @@ func (s *Sender) Send(
 	return r.publishedOutcome(r.work.Parts[len(r.work.Parts)-1])
 }
 
-// unapprovedOutcome returns the outcome of a post whose content is not what was approved. A change of the content takes
-// the post out of the queue, so nothing should reach the sender like that; if something does, it is not sent.
+// unapprovedOutcome returns the outcome of a post whose content is not what was approved. Changing
+// the content takes the post out of the queue, so no such post should reach the sender; if one
+// does, it is not sent.
 func unapprovedOutcome(w publishing.Work) publishing.Outcome {
 	return publishing.Outcome{
 		Org: w.Org, Post: w.Post, Token: w.Token, Result: publishing.ResultError, Code: publishing.CodeUnapproved,

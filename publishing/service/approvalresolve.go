@@ -183,7 +183,8 @@ func (s *Approvals) answer(
 	return due, pictures, err
 }
 
-// approve stores what a reviewer has approved: the content of a locked group, and that of its series if it is the same.
+// approve stores what a reviewer has approved: the content of a locked group, and the content of
+// its series if that is the same.
 func approve(
 	ctx context.Context, tx *publishingstore.Tx, group publishing.GroupID, root publishing.PostID,
 ) error {

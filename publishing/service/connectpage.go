@@ -12,14 +12,15 @@ import (
 	"crier/publishing"
 )
 
-// codeLife is how long a code waits for the consent of who brought it. Few platforms accept one for longer.
+// codeLife is how long a code waits for the consent of the person who brought it. Few platforms
+// accept a code for longer.
 const codeLife = 10 * time.Minute
 
 // codeBound binds the sealed tokens of HoldCode.
 const codeBound = "code of a connect"
 
-// Started returns a connect that was begun by its state, which remains. It returns Invalid when Finish or ChooseByState
-// would not find it.
+// Started returns the connect that was started with a state, and leaves the state usable. It
+// returns Invalid if Finish or ChooseByState would not find it.
 func (s *Channels) Started(ctx context.Context, platform, state string) (publishing.ConnectRequest, error) {
 	const op = "publishing.StartedConnect"
 	st, err := s.store.PeekState(ctx, secret.HashToken(state))
@@ -47,7 +48,7 @@ func unknownState(op string) error {
 		"This connection attempt is unknown, was used, or is older than an hour; begin again.")
 }
 
-// heldCode is the content of a token of HoldCode.
+// heldCode is the content of a token made by HoldCode.
 type heldCode struct {
 	Connector string    `json:"connector"`
 	State     string    `json:"state"`
@@ -55,8 +56,9 @@ type heldCode struct {
 	Until     time.Time `json:"until"`
 }
 
-// HoldCode returns a token for ReleaseCode with the code of a connect by OAuth. Neither the state nor the code is used:
-// who began the connect knows the state, and only the browser that the platform sent back has the code.
+// HoldCode returns a token for ReleaseCode that holds the code of an OAuth connect. It uses neither
+// the state nor the code. The person who started the connect knows the state, but only the browser
+// that the platform sent back has the code.
 func (s *Channels) HoldCode(cmd publishing.FinishConnect) (string, error) {
 	token, err := s.sealToken(codeBound, heldCode{
 		Connector: cmd.Connector, State: cmd.State, Code: cmd.Code, Until: s.deps.Clock.Now().Add(codeLife),
@@ -64,7 +66,8 @@ func (s *Channels) HoldCode(cmd publishing.FinishConnect) (string, error) {
 	return token, internal("publishing.HoldCode", err)
 }
 
-// ReleaseCode returns what a token of HoldCode holds. It returns Invalid for a wrong token, and after ten minutes.
+// ReleaseCode returns what a token made by HoldCode holds. It returns Invalid for a wrong token,
+// and for any token after ten minutes.
 func (s *Channels) ReleaseCode(platform, token string) (publishing.FinishConnect, error) {
 	var held heldCode
 	if !s.openToken(codeBound, token, &held) || held.Connector != platform || !s.deps.Clock.Now().Before(held.Until) {
@@ -74,7 +77,7 @@ func (s *Channels) ReleaseCode(platform, token string) (publishing.FinishConnect
 	return publishing.FinishConnect{Connector: held.Connector, State: held.State, Code: held.Code}, nil
 }
 
-// sealToken returns a value as a token that only openToken reads, with the same bound.
+// sealToken returns a value as a token that only openToken with the same bound can read.
 func (s *Channels) sealToken(bound string, value any) (string, error) {
 	plain, err := json.Marshal(value)
 	if err != nil {
@@ -84,7 +87,7 @@ func (s *Channels) sealToken(bound string, value any) (string, error) {
 	return base64.RawURLEncoding.EncodeToString(sealed), err
 }
 
-// openToken returns false for what is no token of sealToken with the bound.
+// openToken opens a token. It returns false if sealToken did not make the token with this bound.
 func (s *Channels) openToken(bound, token string, into any) bool {
 	sealed, err := base64.RawURLEncoding.DecodeString(token)
 	if err != nil {

@@ -11,7 +11,8 @@ import (
 	publishingservice "crier/publishing/service"
 )
 
-// TestHoldCode_EndsAfterTenMinutes: a page that waits for consent is useless later, also to who finds it.
+// TestHoldCode_EndsAfterTenMinutes: a page that waits for consent is useless later, even to
+// somebody who finds it.
 func TestHoldCode_EndsAfterTenMinutes(t *testing.T) {
 	t.Parallel()
 	r, now := newRig(t), time.Now()

@@ -130,8 +130,9 @@ func (s *Posts) write(
 	return out, due, nil
 }
 
-// rewrite replaces the posts of a plan. A pending request for their approval ends, and so does an approval of other
-// content, after which the root of the plan is a draft unless the command overrides that.
+// rewrite replaces the posts of a plan. A pending request for their approval ends. An approval of
+// other content ends too, and the root of the plan then becomes a draft unless the command
+// overrides that.
 func (s *Posts) rewrite(
 	ctx context.Context, tx *publishingstore.Tx, p tenancy.Principal, cmd publishing.CreatePosts, pl *plan,
 ) error {
@@ -202,8 +203,8 @@ func holdChannels(ctx context.Context, tx *publishingstore.Tx, entries []checked
 type plan struct {
 	posts []publishingstore.NewPost    // the root first
 	old   []publishingstore.PostStatus // the posts that are replaced; nil for new ones
-	// needsApproval is set when the posts that are replaced go out only as they were approved, and held is what has become
-	// of that.
+	// needsApproval is set if the replaced posts may be published only as approved, and held is the
+	// effect of the change on that approval.
 	needsApproval bool
 	held          heldApproval
 }

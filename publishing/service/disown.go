@@ -12,14 +12,14 @@ import (
 	"crier/tenancy"
 )
 
-// disownLife is how long after a connect whoever gave the access can take it back.
+// disownLife is how long after a connect the person who granted access can take it back.
 const disownLife = 7 * 24 * time.Hour
 
 // disownBound binds the sealed tokens of Disown.
 const disownBound = "disown a channel"
 
-// disowning is the content of a token of Disown. At is channel.connected_at in microseconds since 1970, which is its
-// precision.
+// disowning is the content of a token for Disown. At is channel.connected_at in microseconds since
+// 1970, which is its precision.
 type disowning struct {
 	Org     tenancy.OrgID        `json:"org"`
 	Channel publishing.ChannelID `json:"channel"`
@@ -36,9 +36,10 @@ func (s *Channels) disownToken(c publishing.Channel) (token string, until time.T
 	return token, until, err
 }
 
-// Disown disconnects a channel for whoever allowed the access to its account, with the token of ChannelConnected, and
-// tells the members in the bell. It needs no session and can be repeated: it does nothing once the channel is
-// disconnected, or its account was connected again. It returns Invalid for a wrong token and Gone for an old one.
+// Disown disconnects a channel at the request of the person who granted access to its account, with
+// the token of ChannelConnected, and notifies the members in the bell. It needs no session and can
+// be repeated: it does nothing if the channel is already disconnected or its account has been
+// connected again. It returns Invalid for a wrong token and Gone for an expired one.
 func (s *Channels) Disown(ctx context.Context, token string) (out publishing.Disowned, err error) {
 	const op = "publishing.Disown"
 	wrong := fault.New(fault.Invalid, op, "This link does not belong to a connected account.")
@@ -47,7 +48,7 @@ func (s *Channels) Disown(ctx context.Context, token string) (out publishing.Dis
 		return out, wrong
 	}
 	if !s.deps.Clock.Now().Before(d.Until) {
-		return out, fault.New(fault.Gone, op, "The time to disconnect the account here is over. Remove Crier from the apps "+
+		return out, fault.New(fault.Gone, op, "The account can no longer be disconnected here. Remove Crier from the apps "+
 			"that the platform lists in the settings of your account.")
 	}
 	err = s.store.InOrg(ctx, d.Org, func(tx *publishingstore.Tx) error {
@@ -63,10 +64,10 @@ func (s *Channels) Disown(ctx context.Context, token string) (out publishing.Dis
 	return out, internal(op, err)
 }
 
-// disownNotification returns the entry of the bell. Its mails are queued by the caller of Disown.
+// disownNotification returns the entry in the bell. The caller of Disown queues the mails.
 func (s *Channels) disownNotification(channel publishing.ChannelID) publishing.Notification {
 	now := s.deps.Clock.Now()
-	reason := "Whoever allowed the access said that it was not meant, so the account was disconnected."
+	reason := "The person who granted access said that it was not meant, so the account was disconnected."
 	return publishing.Notification{
 		ID: id.New[publishing.NotificationTag](), Kind: publishing.NotifyReconnect, Channel: channel, Reason: &reason,
 		CreatedAt: now, LastAt: now, ClosedAt: &now,

@@ -60,7 +60,7 @@ func (s *Media) UploadFromURL(
 	return s.save(ctx, op, p, upload{name: publishingmedia.FileName(u), r: &remoteFile{op: op, r: resp.Body}})
 }
 
-// copyOwn stores a file of the organization as another one, which shares its bytes.
+// copyOwn stores a file of the organization as another file, which shares its bytes.
 func (s *Media) copyOwn(ctx context.Context, op string, p tenancy.Principal, key string) (publishing.Medium, error) {
 	known, err := s.store.Lookup(ctx, p.Org, nil, nil, []string{key})
 	if err != nil {

@@ -13,9 +13,10 @@ import (
 	"crier/tenancy"
 )
 
-// writeOnce writes the posts and returns when the first of them is due, nil when none is queued. While another process
-// writes under the same key it waits, keyWait at most, and returns that answer. A write that fails for another reason
-// may have met the same request on another process, whose answer it then returns.
+// writeOnce writes the posts and returns when the first of them is due, nil when none is queued. If
+// another process is writing under the same key, it waits for at most keyWait and returns that
+// process's answer. If the write fails for another reason, the same request may have succeeded on
+// another process; writeOnce then returns that answer.
 func (s *Posts) writeOnce(
 	ctx context.Context, p tenancy.Principal, cmd publishing.CreatePosts, entries []checked,
 ) (publishing.CreateResult, *time.Time, error) {
@@ -34,7 +35,7 @@ func (s *Posts) writeOnce(
 			return out, nil, err
 		}
 		if cmd.IdempotencyKey != "" {
-			if out, found, _ := s.remembered(ctx, p, cmd); found { // it finds nothing when it fails
+			if out, found, _ := s.remembered(ctx, p, cmd); found { // an error counts as not found
 				return out, nil, nil
 			}
 		}
@@ -44,25 +45,25 @@ func (s *Posts) writeOnce(
 
 const (
 	keyWait = 5 * time.Second        // how long a request waits for another one with its key
-	keyPoll = 100 * time.Millisecond // how often it looks whether a request on another process has ended
+	keyPoll = 100 * time.Millisecond // how often it checks whether a request on another process has ended
 )
 
 func keyBusy() error {
 	return &fault.Error{
 		Kind: fault.Conflict, Op: "publishing.CreatePosts", RetryAfter: time.Second,
-		Message: "A request with this Idempotency-Key is still running; ask again in a moment.",
+		Message: "A request with this Idempotency-Key is still running; try again in a moment.",
 	}
 }
 
-// keys are the idempotency keys that requests of this process are working under. The lock in Postgres
-// (publishingstore.ErrKeyBusy) is what holds between processes.
+// keys are the idempotency keys of requests running in this process. Between processes, the lock in
+// Postgres (publishingstore.ErrKeyBusy) excludes.
 type keys struct {
 	mu      sync.Mutex
 	running map[string]chan struct{} // closed when the request ends
 }
 
-// enter waits until no other request of this process works under the key. It returns Conflict when that takes longer
-// than keyWait. leave must be called once.
+// enter waits until no other request of this process runs under the key. It returns Conflict if
+// that takes longer than keyWait. leave must be called once.
 func (k *keys) enter(ctx context.Context, org tenancy.OrgID, key string) (leave func(), err error) {
 	key = org.String() + "/" + key
 	ctx, cancel := context.WithTimeout(ctx, keyWait)
@@ -90,7 +91,7 @@ func (k *keys) enter(ctx context.Context, org tenancy.OrgID, key string) (leave 
 	}
 }
 
-// answer is what is stored with an idempotency key, for each entry.
+// answer is stored with an idempotency key for each entry.
 type answer struct {
 	Post    publishing.PostID    `json:"post"`
 	Channel publishing.ChannelID `json:"channel"`
@@ -98,7 +99,8 @@ type answer struct {
 	Draft   bool                 `json:"draft,omitempty"`
 }
 
-// remembered returns the answer that the key of a request has already; Mismatch is set when that request differed.
+// remembered returns the answer that is already stored under the key of a request; Mismatch is set
+// if the earlier request differed.
 func (s *Posts) remembered(
 	ctx context.Context, p tenancy.Principal, cmd publishing.CreatePosts,
 ) (out publishing.CreateResult, found bool, err error) {
@@ -120,8 +122,9 @@ func (s *Posts) remembered(
 	return out, true, nil
 }
 
-// remember stores the answer under the key of a request, in the transaction of its posts. It returns
-// publishingstore.ErrKeyBusy while another request has the key, and ErrKeyTaken when it has an answer.
+// remember stores the answer under the key of a request, in the transaction of its posts. It
+// returns publishingstore.ErrKeyBusy while another request has the key, and ErrKeyTaken if an
+// answer is already stored.
 func remember(
 	ctx context.Context, tx *publishingstore.Tx, cmd publishing.CreatePosts, created []publishing.Created,
 ) error {

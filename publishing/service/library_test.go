@@ -120,7 +120,8 @@ func TestUpload_SameBytesAreFilesApartThatAreStoredOnce(t *testing.T) {
 	}
 }
 
-// TestDelete_RaceWithUploadsOfTheSameBytes deletes the only file that has the bytes while others are uploaded with them.
+// TestDelete_RaceWithUploadsOfTheSameBytes deletes the only file with some bytes while other files
+// with the same bytes are uploaded.
 func TestDelete_RaceWithUploadsOfTheSameBytes(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
@@ -162,7 +163,7 @@ func TestDelete_RaceWithUploadsOfTheSameBytes(t *testing.T) {
 	}
 }
 
-// An upload whose outcome is not known leaves its bytes: another file may share them already.
+// An upload whose outcome is unknown keeps its bytes: another file may already share them.
 func TestUpload_UnknownOutcomeKeepsTheBytes(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
@@ -175,7 +176,7 @@ func TestUpload_UnknownOutcomeKeepsTheBytes(t *testing.T) {
 	}
 }
 
-// endingStore calls end when it has stored a file.
+// endingStore calls end after it has stored a file.
 type endingStore struct {
 	blob.Store
 	end func()

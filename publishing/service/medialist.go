@@ -49,10 +49,10 @@ func (s *Media) SetAlt(ctx context.Context, p tenancy.Principal, medium, alt str
 // forgetAtOnce is how many rows of deleted files one call of Delete deletes.
 const forgetAtOnce = 100
 
-// Delete deletes a file. Its bytes go with the last file that has them. Posts that were published with it keep their
-// record of it. It returns NotFound, and Conflict
-// while a post that is queued or being sent, or a repeated one, has the file. After a crash behind the commit the file is
-// deleted; CollectFiles deletes the rest.
+// Delete deletes a file. Its bytes are deleted with the last file that has them. Posts that were
+// published with it keep their record of it. It returns NotFound, and Conflict while a post that is
+// queued or being sent, or a repeated one, has the file. After a crash behind the commit the file
+// is deleted; CollectFiles deletes the rest.
 func (s *Media) Delete(ctx context.Context, p tenancy.Principal, medium string) error {
 	const op = "publishing.DeleteMedia"
 	parsed, ok := id.Parse[publishing.MediaTag](medium)

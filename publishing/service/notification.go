@@ -178,8 +178,8 @@ func approvalNotification(a publishing.Approval) (n publishing.Notification, ok 
 	return n, true
 }
 
-// endedNotifications returns the notifications of an approval that has ended: to whoever asked, and to the member who
-// approved. A guest has no bell.
+// endedNotifications returns the notifications for an approval that has ended: to the requester and
+// to the member who approved. A guest has no bell.
 func endedNotifications(a publishing.Approval, reason string) (out []publishing.Notification) {
 	answer := publishing.AnswerVoid
 	mailAt := a.ResolvedAt.Add(publishing.IncidentMailDelay)

@@ -41,8 +41,9 @@ func (c core) inOrg(ctx context.Context, org tenancy.OrgID, fn func(*publishings
 	return nil
 }
 
-// inOrgAs is inOrg for a command of a principal: the transaction begins by confirming it. Commands that only write posts
-// for an API key use inOrg: they are the most frequent, and leave nothing behind that acts.
+// inOrgAs is inOrg for a command of a principal: the transaction begins by confirming the
+// principal. Commands that only write posts for an API key use inOrg: they are the most frequent,
+// and they create nothing that acts later.
 func (c core) inOrgAs(ctx context.Context, p tenancy.Principal, fn func(*publishingstore.Tx) error) error {
 	return c.inOrg(ctx, p.Org, func(tx *publishingstore.Tx) error {
 		if err := tx.Confirm(ctx, c.deps.Authority, p); err != nil {
@@ -65,8 +66,8 @@ func groupOf(
 	return group, 1, err
 }
 
-// by returns who acts, as the timeline of a post shows it, for example "operator for person 0192f0c1-…". Addresses are not
-// part of it, because timelines stay when people are gone.
+// by returns who acts, as the timeline of a post shows it, for example "operator for person
+// 0192f0c1-…". It contains no addresses, because timelines outlive accounts.
 func by(p tenancy.Principal) string {
 	if p.Via == tenancy.ViaKey {
 		return "key " + p.Key.String()

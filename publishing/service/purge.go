@@ -90,8 +90,9 @@ func (p *purge) run(ctx context.Context) error {
 		publishingstore.PurgePauses)
 }
 
-// ForgetReviewer takes the address of a person who is being purged out of the requests for approval of all organizations.
-// After a crash or an error, which is Unavailable while the database is away, the next call goes on.
+// ForgetReviewer removes the address of a person who is being purged from the approval requests of
+// all organizations. It returns Unavailable if the database cannot be reached. After a crash or an
+// error, the next call continues.
 func (s *Posts) ForgetReviewer(ctx context.Context, email string) error {
 	const op = "publishing.ForgetReviewer"
 	for {

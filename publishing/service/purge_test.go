@@ -257,7 +257,8 @@ func TestPurge_WaitsForWhatIsUnderWay(t *testing.T) {
 	m.expectNothing(files)
 }
 
-// A purge deletes the bytes with the last file that has them, and none that a post needs which is being sent.
+// A purge deletes the bytes with the last file that has them, but not the bytes needed by a post
+// that is being sent.
 func TestPurge_DeletesSharedBytesWithTheLastFile(t *testing.T) {
 	t.Parallel()
 	for _, attached := range []int{0, 1, 2} {

@@ -13,11 +13,12 @@ import (
 	"crier/tenancy"
 )
 
-// ChangeSettings changes the members of the settings of a post with its followers that cmd names; null removes one. The
-// posts keep their states, except that approved posts in the queue become drafts unless cmd overrides that. For a repeated
-// post it changes this occurrence alone. It returns NotFound, Invalid for settings that break the rules of the platform
-// unless the post is a draft, Conflict for a post that is published, may be, or is being published, and Forbidden for who
-// may not override.
+// ChangeSettings changes the members of the settings of a post with its followers that cmd names;
+// null removes one. The posts keep their states, except that approved posts in the queue become
+// drafts unless cmd overrides that. For a repeated post it changes this occurrence alone. It
+// returns NotFound, Invalid for settings that break the rules of the platform unless the post is a
+// draft, Conflict for a post that is published, may be, or is being published, and Forbidden if the
+// principal may not override.
 func (s *Posts) ChangeSettings(
 	ctx context.Context, p tenancy.Principal, post string, cmd publishing.ChangeSettings,
 ) (out publishing.SettingsChanged, err error) {

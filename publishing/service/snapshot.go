@@ -77,7 +77,8 @@ func (s *Analytics) TakeSnapshots(ctx context.Context) (int, error) {
 // errNoTurn is returned for a channel that was not asked for, because ctx ends before it would be its turn.
 var errNoTurn = errors.New("the time for the snapshots is over")
 
-// errInactive is returned for a channel that was disconnected, or whose organization lost its access, while it waited.
+// errInactive is returned if the channel was disconnected, or its organization lost access, while
+// the snapshot waited.
 var errInactive = errors.New("the channel is not active")
 
 // analysts returns the platforms with statistics.
@@ -284,10 +285,10 @@ func (s *snapshotVisit) notRead(
 	return s.store.SnapshotFailed(ctx, a.Channel.Org, channel, failureOf(now, err))
 }
 
-// ask waits for the server's turn and reads the days since the last reading. The access of r is then the one that was
-// used, which may be a new one. It returns errNoTurn when ctx ends before the turn, and errInactive when the channel may
-// not be asked any longer: the turn may be minutes away. A panic of a connector is an error, because the sweep has
-// goroutines of its own.
+// ask waits for the server's turn and reads the days since the last reading. The access of r is
+// then the one that was used, which may be a new one. It returns errNoTurn when ctx ends before the
+// turn, and errInactive if the channel may no longer be asked: the turn may be minutes away. A
+// panic of a connector is returned as an error, because the sweep runs in its own goroutines.
 func (s *snapshotVisit) ask(
 	ctx context.Context, server *snapshotServer, r *reading,
 ) (days []publishing.DayFigures, err error) {

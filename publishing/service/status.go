@@ -65,19 +65,20 @@ func (s *Posts) ChangeStatus(
 	return out, nil
 }
 
-// movement is what move has done.
+// movement is the result of move.
 type movement struct {
 	root publishing.PostID
 	// due is when the first post is due.
 	due *time.Time
-	// moved is false for a group that is queued already, which keeps its place in the queue.
+	// moved is false for a group that is already queued, which keeps its place in the queue.
 	moved bool
 	held  heldApproval
 }
 
-// move changes the state of the group of a post. A request for approval that is pending ends when the group is queued. It
-// returns NotFound for a post that is gone, Invalid when its channel is, Conflict when the state does not allow the move,
-// or an approval does not allow it to the principal, and Quota.
+// move changes the state of the group of a post. A request for approval that is pending ends when
+// the group is queued. It returns NotFound if the post is gone, Invalid if its channel is gone,
+// Conflict if the state does not allow the move or an approval does not allow the principal to make
+// it, and Quota.
 func (c core) move(
 	ctx context.Context, tx *publishingstore.Tx, p tenancy.Principal,
 	post publishing.PostID, to publishing.State, cmd publishing.ChangeStatus,

@@ -20,10 +20,11 @@ import (
 // originalName is in characters.
 const originalName = 255
 
-// Upload stores a file and returns its row. If the organization has a file with the same bytes, the two share the stored
-// bytes and nothing else. It returns Invalid for a file that is of no known kind or incomplete, and TooLarge for one that is
-// larger than its limit or than the rest of the organization's storage. The content is stored before the row, so that a
-// crash leaves content that is never served, which CollectFiles deletes.
+// Upload stores a file and returns its row. If the organization has a file with the same bytes, the
+// two share the stored bytes and nothing else. It returns Invalid for a file that is of an unknown
+// kind or incomplete, and TooLarge for one that is larger than its limit or than the rest of the
+// organization's storage. The content is stored before the row, so that a crash leaves content that
+// is never served, which CollectFiles deletes.
 func (s *Media) Upload(
 	ctx context.Context, p tenancy.Principal, filename string, r io.Reader,
 ) (publishing.Medium, error) {
@@ -87,8 +88,9 @@ func (s *Media) save(ctx context.Context, op string, p tenancy.Principal, u uplo
 	return stored, nil
 }
 
-// unsaved returns the fault of a file whose row may be missing. It deletes the bytes if no row can name them. Otherwise
-// other files may share them already, and CollectFiles deletes them if nothing names them.
+// unsaved returns the fault for a file whose row may be missing. It deletes the bytes if no row can
+// name them. Otherwise other files may already share the bytes, and CollectFiles deletes them if no
+// row names them.
 func (s *Media) unsaved(ctx context.Context, op string, m publishing.Medium, err error) error {
 	failure := internal(op, err)
 	full := errors.Is(err, publishingstore.ErrStorageFull)

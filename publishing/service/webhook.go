@@ -69,8 +69,8 @@ func (s *Webhooks) Create(
 	return w, publishing.FormatWebhookSecret(key), publicFault(op, err)
 }
 
-// WebhooksBy returns the endpoints that a person has made in the organization of q, and deletes them with remove, in the
-// transaction of q. It returns the error of Postgres.
+// WebhooksBy returns the endpoints that a person made in the organization of q and, with remove,
+// deletes them, in the transaction of q. It returns the error of Postgres.
 func (s *Webhooks) WebhooksBy(
 	ctx context.Context, q pg.Querier, person tenancy.PersonID, remove bool,
 ) ([]tenancy.MadeWebhook, error) {
@@ -96,7 +96,7 @@ func (s *Webhooks) checkNumber(ctx context.Context, tx *publishingstore.Tx, op s
 	return nil
 }
 
-// newKey returns the key of a secret, the given one or a random one, and the key as it is stored.
+// newKey returns the key of the given secret, or of a random one, and the key as it is stored.
 func (s *Webhooks) newKey(org tenancy.OrgID, given *string) (key, sealed []byte, err error) {
 	key = make([]byte, publishing.NewWebhookSecret)
 	if given != nil {
@@ -163,10 +163,11 @@ func chooseChannels(
 	return nil
 }
 
-// Update changes an endpoint and returns it. A new secret replaces the one before as RotateSecret does. An endpoint that
-// is enabled again begins again; what failed before can be replayed. Once it has returned, no call begins to the URL
-// before, and none at all to an endpoint that it has disabled; a call that has begun is not stopped. It returns NotFound,
-// Invalid, and Conflict as RotateSecret does.
+// Update changes an endpoint and returns it. A new secret replaces the one before as RotateSecret
+// does. An endpoint that is enabled again begins again; what failed before can be replayed. Once it
+// has returned, no call to the previous URL starts, and no call at all to an endpoint that it has
+// disabled; a call in flight is not stopped. It returns NotFound, Invalid, and Conflict as
+// RotateSecret does.
 func (s *Webhooks) Update(
 	ctx context.Context, p tenancy.Principal, webhook string, cmd publishing.SetWebhook,
 ) (w publishing.Webhook, err error) {
@@ -199,8 +200,9 @@ func (s *Webhooks) Update(
 	return w, err
 }
 
-// rotate replaces the secret of a locked endpoint by the given one, or by a random one, and returns it and the endpoint.
-// A given one that is the endpoint's already, as in a repeated request, changes nothing. It returns Conflict.
+// rotate replaces the secret of a locked endpoint with the given one, or with a random one, and
+// returns the secret and the endpoint. If the endpoint already has the given secret, as in a
+// repeated request, nothing changes. It returns Conflict.
 func (s *Webhooks) rotate(
 	ctx context.Context, tx *publishingstore.Tx, org tenancy.OrgID, w publishing.Webhook, given *string,
 ) (_ publishing.Webhook, shown string, err error) {
@@ -214,7 +216,7 @@ func (s *Webhooks) rotate(
 	}
 	shown = publishing.FormatWebhookSecret(key)
 	current, err := s.deps.Keyring.Open(stored, org.String())
-	if err == nil && hmac.Equal(current, key) { // one that cannot be opened, as its encryption key is lost, is replaced
+	if err == nil && hmac.Equal(current, key) { // a key that cannot be opened because its encryption key is lost is replaced
 		return w, shown, nil
 	}
 	now := s.deps.Clock.Now()
@@ -225,8 +227,8 @@ func (s *Webhooks) rotate(
 	return w, shown, tx.RotateWebhook(ctx, w.ID, sealed, now.Add(publishing.WebhookOverlap), now)
 }
 
-// change runs fn in a transaction that has locked an endpoint, which comes with the earlier secrets that still sign. It
-// returns NotFound for one that is not the organization's.
+// change runs fn in a transaction that has locked an endpoint. fn gets the endpoint with the
+// earlier secrets that still sign. It returns NotFound if the endpoint is not the organization's.
 func (s *Webhooks) change(
 	ctx context.Context, p tenancy.Principal, op, webhook string,
 	fn func(tx *publishingstore.Tx, w publishing.Webhook) error,
@@ -251,8 +253,8 @@ func (s *Webhooks) change(
 
 func noWebhook(op string) error { return fault.New(fault.NotFound, op, "There is no such webhook.") }
 
-// Delete deletes an endpoint with its deliveries and returns it. Once it has returned no call begins; one that has begun
-// is not stopped. It returns NotFound.
+// Delete deletes an endpoint with its deliveries and returns it. Once it has returned, no call
+// starts; a call in flight is not stopped. It returns NotFound.
 func (s *Webhooks) Delete(ctx context.Context, p tenancy.Principal, webhook string) (w publishing.Webhook, err error) {
 	err = s.change(ctx, p, "publishing.DeleteWebhook", webhook,
 		func(tx *publishingstore.Tx, stored publishing.Webhook) error {
@@ -263,10 +265,11 @@ func (s *Webhooks) Delete(ctx context.Context, p tenancy.Principal, webhook stri
 	return w, err
 }
 
-// RotateSecret replaces the secret of an endpoint by the given one, or by a random one, and returns the endpoint and the
-// secret, which is not shown again. Every call that begins later is signed by it. The one before signs too until the last
-// of the endpoint's PreviousUntil; what earlier rotations have promised stays. It returns NotFound, Invalid, and Conflict
-// when too many earlier secrets still sign.
+// RotateSecret replaces the secret of an endpoint by the given one, or by a random one, and returns
+// the endpoint and the secret, which is not shown again. Every call that starts later is signed
+// with it. The previous secret also signs until the last of the endpoint's PreviousUntil; the ends
+// set by earlier rotations stay. It returns NotFound, Invalid, and Conflict when too many earlier
+// secrets still sign.
 func (s *Webhooks) RotateSecret(
 	ctx context.Context, p tenancy.Principal, webhook string, given *string,
 ) (w publishing.Webhook, shown string, err error) {

@@ -290,7 +290,7 @@ select exists (
   select from channel c join organization o on o.id = c.org_id
   where c.id = $1 and c.deleted_at is null and o.suspended_at is null and o.deleted_at is null)`
 
-// ChannelActive reports whether a channel is connected and the people of its organization have access.
+// ChannelActive reports whether a channel is connected and its organization is accessible.
 func (s *Store) ChannelActive(
 	ctx context.Context, org tenancy.OrgID, channel publishing.ChannelID,
 ) (active bool, err error) {

@@ -35,7 +35,8 @@ type approvalRow struct {
 	RequestedAt  time.Time `db:"requested_at"`
 	ExpiresAt    time.Time `db:"expires_at"`
 	ReviewerNote *string   `db:"reviewer_note"`
-	// ReviewerName of a member is the address of today: it is not stored, so nothing remains of whoever is gone.
+	// ReviewerName of a member is the current address. It is not stored, so nothing remains when
+	// the account is gone.
 	ReviewerName *string          `db:"reviewer_name" sql:"case when a.resolved_by is null then a.reviewer_name else coalesce((select email from person where id = a.resolved_by), 'a former member') end"`
 	ResolvedBy   tenancy.PersonID `db:"resolved_by"`
 	ResolvedAt   *time.Time       `db:"resolved_at"`
@@ -302,8 +303,8 @@ func (s *Store) ReviewerOrgs(ctx context.Context, email string, limit int) (out 
 const reviewerForget = `-- publishing.ReviewerForget
 update approval set reviewer_email = null where reviewer_email = $1`
 
-// ForgetReviewer deletes an address from the requests of an organization, which stay. It returns pg.ErrOrgBusy or the
-// error of Postgres.
+// ForgetReviewer deletes an address from the requests of an organization, and keeps the requests.
+// It returns pg.ErrOrgBusy or the error of Postgres.
 func (s *Store) ForgetReviewer(ctx context.Context, org tenancy.OrgID, email string) error {
 	return s.db.WriteOrg(ctx, org.UUID(), func(b *pgx.Batch) { b.Queue(reviewerForget, email) })
 }

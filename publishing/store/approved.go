@@ -23,21 +23,21 @@ const postDigest = `sha256(convert_to(jsonb_build_array(p.channel_id, p.delay_mi
 const postPlace = `(select min(a.position) from part a
   where a.post_id = any (array[p.id]) and (a.org_id = p.org_id) is true)`
 
-// Content has the digests of what the posts of a group publish, in their order.
+// Content has the digests of what the posts of a group publish, in order.
 type Content []PostContent
 
-// PostContent is the digest of what one post publishes, and the one that was approved: nil if
+// PostContent has the digest of what one post publishes and the approved digest, which is nil if
 // nobody was asked, and empty if the content needs an approval and has none.
 type PostContent struct {
 	Digest   []byte `db:"digest"`
 	Approved []byte `db:"approved"`
 }
 
-// NeedsApproval reports whether the group may go out only with content that was approved.
+// NeedsApproval reports whether the group may be published only with content that was approved.
 func (c Content) NeedsApproval() bool { return len(c) > 0 && c[0].Approved != nil }
 
-// IsApproved reports whether the content of the group is what was approved in before, the group as
-// it was earlier.
+// IsApproved reports whether the content of the group is what was approved in before, which is the
+// group before a change.
 func (c Content) IsApproved(before Content) bool {
 	if len(c) != len(before) {
 		return false
@@ -76,8 +76,8 @@ func (t *Tx) ApproveContent(ctx context.Context, group publishing.GroupID) error
 const contentReject = `-- publishing.ContentReject
 update post set approved = '\x' where group_id = $1`
 
-// RejectContent stores that a locked group goes out only after a new approval, whatever its content
-// is. It returns the error of Postgres.
+// RejectContent stores that a locked group is published only after a new approval, whatever its
+// content is. It returns the error of Postgres.
 func (t *Tx) RejectContent(ctx context.Context, group publishing.GroupID) error {
 	_, err := t.tx.Exec(ctx, contentReject, group)
 	return err
@@ -92,19 +92,20 @@ func (t *Tx) FreeContent(ctx context.Context, group publishing.GroupID) error {
 	return err
 }
 
-// TemplateMark is what becomes of the template of a series, and with it of the occurrences that are
-// written later.
+// TemplateMark says whether the template of a series, and the occurrences written from it later,
+// need an approval.
 type TemplateMark string
 
 const (
-	// TemplateAsked means that approval was asked for. A template with another mark keeps that.
+	// TemplateAsked means that approval was requested. A template that already has another mark
+	// keeps it.
 	TemplateAsked TemplateMark = "asked"
-	// TemplateHeld means that nobody has approved the content: occurrences are drafts.
+	// TemplateHeld means that nobody has approved the content, so occurrences are drafts.
 	TemplateHeld TemplateMark = "held"
 	// TemplateApproved means that the content is approved.
 	TemplateApproved TemplateMark = "approved"
-	// TemplateFree means that the content needs no approval after all. A template that is approved
-	// stays so.
+	// TemplateFree means that the content needs no approval after all. An approved template stays
+	// approved.
 	TemplateFree TemplateMark = "free"
 )
 
@@ -176,8 +177,9 @@ where a.status = 'APPROVED' and a.post_id = any (array(
   where p.id = $1))
 order by (a.post_id = $1) desc, a.id desc limit 1`
 
-// ApprovalInForce returns the approval under which a post goes out: its own, or for an occurrence
-// that of an earlier one of its series. It returns pgx.ErrNoRows when there is none.
+// ApprovalInForce returns the approval under which a post is published: its own or, for an
+// occurrence, the approval of an earlier occurrence of its series. It returns pgx.ErrNoRows if
+// there is none.
 func (t *Tx) ApprovalInForce(ctx context.Context, post publishing.PostID) (publishing.Approval, error) {
 	rows, err := t.tx.Query(ctx, approvalInForce, post)
 	if err != nil {
@@ -191,8 +193,8 @@ const managerEmail = `-- publishing.ManagerEmail
 select u.email from member m join person u on u.id = m.person_id
 where m.person_id = $1 and m.role in ('ADMIN', 'SUPERADMIN') and not m.disabled`
 
-// ManagerEmail returns the address of an administrator or the owner, or pgx.ErrNoRows for who is
-// neither.
+// ManagerEmail returns the address of a person who is an administrator or the owner, or
+// pgx.ErrNoRows for anyone else.
 func (t *Tx) ManagerEmail(ctx context.Context, person tenancy.PersonID) (email string, err error) {
 	return email, t.tx.QueryRow(ctx, managerEmail, person).Scan(&email)
 }

@@ -168,8 +168,8 @@ const channelConnectedAt = `-- publishing.ChannelConnectedAt
 select o.name organization, c.name channel, c.connector, c.connected_at = $2 and c.deleted_at is null same
 from channel c join organization o on o.id = c.org_id where c.id = $1`
 
-// Disown disconnects a channel unless its account was connected again after at. It returns pgx.ErrNoRows when there was
-// never such a channel.
+// Disown disconnects a channel unless its account was connected again after at. It returns
+// pgx.ErrNoRows if there was never such a channel.
 func (t *Tx) Disown(ctx context.Context, channel publishing.ChannelID, at time.Time) (publishing.Disowned, error) {
 	if _, err := t.tx.Exec(ctx, channelLock, channel); err != nil {
 		return publishing.Disowned{}, err

@@ -20,11 +20,12 @@ type ConnectState struct {
 	Connector string `db:"connector"`
 	// Channel is the channel to reconnect, zero for a new one.
 	Channel publishing.ChannelID `db:"channel_id"`
-	// Person is who began it, or who made the API key that did; zero if that person had left.
+	// Person is who started it, or who made the API key that started it; zero if that person had
+	// left.
 	Person tenancy.PersonID `db:"person_id"`
-	// Key is zero if a person began it.
+	// Key is zero if a person started it.
 	Key tenancy.KeyID `db:"key_id"`
-	// Actor is the address of the person or the name of the key, as it was then.
+	// Actor is the address of the person or the name of the key at that time.
 	Actor string `db:"actor"`
 	// Behind is the administrator of the instance who acted as Person, and BehindName their address; zero for none.
 	Behind     tenancy.PersonID `db:"behind_id"`
@@ -48,7 +49,7 @@ type ConnectState struct {
 	ExpiresAt time.Time `db:"expires_at"`
 }
 
-// By returns the principal who began the connect, with the role that a connect needs.
+// By returns the principal who started the connect, with the role that a connect needs.
 func (s ConnectState) By() tenancy.Principal {
 	p := tenancy.Principal{
 		Org: s.Org, Person: s.Person, Key: s.Key, Via: tenancy.ViaSession, Name: s.Actor, Behind: s.Behind,
@@ -77,8 +78,8 @@ func (s *Store) SaveState(ctx context.Context, hash []byte, st ConnectState) err
 	})
 }
 
-// stateWanted is the condition that who began a connect still has access: a member, or an API key, whose maker may have
-// left.
+// stateWanted is the condition that whoever started a connect still has access: a member, or an API
+// key, even if its creator has left.
 const stateWanted = `(s.person_id is null or s.key_id is not null
   or exists (select from member m where m.org_id = s.org_id and m.person_id = s.person_id and not m.disabled))
   and (s.key_id is null or exists (select from api_key k
@@ -167,7 +168,7 @@ func (s *Store) UseState(
 	return s.oneState(ctx, org, stateUse, hash, connector, pending)
 }
 
-// StartedConnect is what a connect says of itself before it is finished.
+// StartedConnect describes a connect before it is finished.
 type StartedConnect struct {
 	ConnectState
 	// Organization is the name of the organization.
@@ -184,7 +185,8 @@ from connect_state s join organization o on o.id = s.org_id
 left join api_key k on k.org_id = s.org_id and k.id = s.key_id left join person p on p.id = k.created_by
 where s.hash = $1 and s.expires_at > now()`
 
-// PeekState returns a connect by its state, which remains. It returns pgx.ErrNoRows when UseState would not find it.
+// PeekState returns a connect by its state without using the state. It returns pgx.ErrNoRows if
+// UseState would not find it.
 func (s *Store) PeekState(ctx context.Context, hash []byte) (out StartedConnect, err error) {
 	org, err := s.stateOwner(ctx, hash)
 	if err != nil {

@@ -47,8 +47,8 @@ type attachmentRow struct {
 
 var attachmentColumns = "t.part_id, t.alt, " + mediaColumns
 
-// storedBytes counts the bytes that files share once. It has the condition of the index media_blob, which has all that
-// it reads.
+// storedBytes counts shared bytes once. It uses the condition of the index media_blob, which has
+// every column that it reads.
 const storedBytes = `select coalesce(sum(size), 0)::bigint from (
   select distinct on (blob) size from media where org_id = $1 and deleted_at is null and size > 0 order by blob) x`
 
@@ -65,8 +65,8 @@ func (s *Store) StoredBytes(ctx context.Context, org tenancy.OrgID) (bytes int64
 	return bytes, err
 }
 
-// mediaShare makes uploads and deletions of an organization follow each other, so that no upload begins to share bytes
-// that are about to be deleted.
+// mediaShare serializes the uploads and deletions of an organization, so that no upload starts to
+// share bytes that are about to be deleted.
 const mediaShare = `-- publishing.MediaShare
 select pg_advisory_xact_lock(hashtextextended('media/' || $1, 0))`
 
@@ -83,10 +83,10 @@ returning blob`
 // then inserted no row. The bytes of the file are stored all the same.
 var ErrStorageFull = errors.New("the storage of the organization is full")
 
-// SaveMedium inserts a file whose bytes are stored already, as m.Blob, and returns it. If the organization has a file
-// with the same SHA-256, the returned one has its Blob instead, and nothing names the given one. It returns
-// ErrStorageFull when the organization would have more than most bytes in the file store; 0 means no limit. A file
-// without a hash is never equal to another one.
+// SaveMedium inserts a file whose bytes are stored already, as m.Blob, and returns it. If the
+// organization has a file with the same SHA-256, the returned file has that file's Blob, and no row
+// names the given Blob. It returns ErrStorageFull when the organization would have more than most
+// bytes in the file store; 0 means no limit. A file without a hash never equals another file.
 func (s *Store) SaveMedium(
 	ctx context.Context, m publishing.Medium, hash []byte, most int64,
 ) (publishing.Medium, error) {

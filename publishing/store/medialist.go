@@ -64,8 +64,8 @@ func (t *Tx) SetAlt(ctx context.Context, medium publishing.MediaID, alt string) 
 var mediaLock = `-- publishing.MediaLock
 select ` + mediaColumns + ` from media m where m.id = $1 and m.deleted_at is null for update`
 
-// LockMedium returns a file, or none if there is no such file. Until the end of the transaction no other one attaches
-// it, and no upload begins to share its bytes. It returns the error of Postgres.
+// LockMedium returns a file, or none if there is no such file. Until the end of the transaction no
+// other one attaches it, and no upload starts to share its bytes. It returns the error of Postgres.
 func (t *Tx) LockMedium(ctx context.Context, medium publishing.MediaID) (found []publishing.Medium, err error) {
 	b := &pgx.Batch{}
 	b.Queue(mediaShare, t.org.String())
@@ -92,8 +92,8 @@ func (t *Tx) DeleteMedium(ctx context.Context, medium publishing.MediaID) (bool,
 const mediaSharing = `-- publishing.MediaSharing
 select exists (select from media where org_id = $1 and blob = $2 and deleted_at is null and size > 0)`
 
-// IsBlobUsed returns whether a file of the organization that is not deleted has the blob. It returns the error of
-// Postgres.
+// IsBlobUsed reports whether a file of the organization that is not deleted has the blob. It
+// returns the error of Postgres.
 func (t *Tx) IsBlobUsed(ctx context.Context, blob string) (used bool, err error) {
 	return used, t.tx.QueryRow(ctx, mediaSharing, t.org, blob).Scan(&used)
 }
@@ -160,8 +160,9 @@ type BlobUse struct {
 	Used map[string]bool
 }
 
-// UsedBlobs returns those blob keys that rows of an organization name, of files with the given blobs and of pictures that
-// are derived from files with the given keys. It returns pg.ErrOrgBusy or the error of Postgres.
+// UsedBlobs returns the blob keys that rows of an organization name: of files with the given blobs,
+// and of pictures derived from files with the given keys. It returns pg.ErrOrgBusy or the error of
+// Postgres.
 func (s *Store) UsedBlobs(ctx context.Context, org tenancy.OrgID, keys []string) (out BlobUse, err error) {
 	err = s.db.Read(ctx, org.UUID(), func(b *pgx.Batch) {
 		out = BlobUse{Used: map[string]bool{}}

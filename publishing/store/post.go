@@ -30,10 +30,12 @@ func (s *Store) InOrg(ctx context.Context, org tenancy.OrgID, fn func(*Tx) error
 	return s.db.InOrg(ctx, org.UUID(), func(tx pgx.Tx) error { return fn(&Tx{db: s.db, tx: tx, org: org, node: s.node}) })
 }
 
-// Authority confirms that a principal may still do what it could when its request was permitted.
+// Authority confirms that a principal still has the permissions that it had when its request was
+// permitted.
 type Authority interface {
-	// Confirm is called at the beginning of a transaction, which runs as pg.Gate meanwhile. What it confirms stays so
-	// until the transaction ends. It returns Unauthenticated or Forbidden, and the errors of Postgres.
+	// Confirm is called at the beginning of a transaction, which runs as pg.Gate during the call.
+	// What it confirms remains true until the transaction ends. It returns Unauthenticated or
+	// Forbidden, and the errors of Postgres.
 	Confirm(ctx context.Context, q pg.Querier, p tenancy.Principal) error
 }
 

@@ -26,7 +26,7 @@ const (
 	PruneConnects Prunable = "connects"
 	// PruneDeliveries are deliveries to webhooks.
 	PruneDeliveries Prunable = "webhook-deliveries"
-	// PruneSecrets are earlier secrets of webhooks that do not sign any longer.
+	// PruneSecrets are earlier secrets of webhooks that no longer sign.
 	PruneSecrets Prunable = "webhook-secrets"
 	// PruneFigures are the figures of one day of a channel or of a post.
 	PruneFigures Prunable = "analytics"

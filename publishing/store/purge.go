@@ -226,8 +226,8 @@ func (f StoredFile) BlobKeys(org tenancy.OrgID) []string {
 // unattached is the condition that no part has the medium m.
 const unattached = `not exists (select from attachment a where a.org_id = m.org_id and a.media_id = m.id)`
 
-// keptBytes is the condition that another medium keeps the bytes of the medium m: one that a part has, or one that is
-// deleted later. So the last of several goes with the bytes.
+// keptBytes is the condition that another medium keeps the bytes of the medium m: one that a part
+// uses, or one that is deleted later. So the bytes are deleted with the last of several media.
 const keptBytes = `exists (select from media o
   where o.org_id = m.org_id and o.blob = m.blob and o.id <> m.id and o.deleted_at is null and o.size > 0
     and (o.id > m.id or m.deleted_at is not null

@@ -285,8 +285,9 @@ func (t *Tx) template(ctx context.Context, group publishing.GroupID) ([]publishi
 const occurrenceWritten = `-- publishing.OccurrenceWritten
 insert into post_event (org_id, post_id, event, node, reason) values ($1, $2, 'written', nullif($3, ''), $4)`
 
-// writeOccurrence inserts an occurrence of a locked series as a copy of its template. It is a draft, and held is true,
-// while nobody has approved the template. It returns a unique violation for a number that has a row.
+// writeOccurrence inserts an occurrence of a locked series as a copy of its template. If nobody has
+// approved the template, the occurrence is a draft and held is true. It returns a unique violation
+// if the number already has a row.
 func (t *Tx) writeOccurrence(
 	ctx context.Context, s lockedSeries, number int, at time.Time,
 ) (held bool, err error) {

@@ -84,7 +84,7 @@ func (t *Tx) CountWebhooks(ctx context.Context) (n int, err error) {
 	return n, t.tx.QueryRow(ctx, webhookCount).Scan(&n)
 }
 
-// AddWebhook inserts an endpoint that a person has made, zero for nobody, with its sealed signing key.
+// AddWebhook inserts an endpoint made by a person (zero for nobody) with its sealed signing key.
 func (t *Tx) AddWebhook(ctx context.Context, w publishing.Webhook, sealed []byte, by tenancy.PersonID) error {
 	_, err := t.tx.Exec(ctx, webhookInsert, t.org, w.ID, w.Name, w.URL, texts(w.Events), uuids(w.Integrations), sealed,
 		w.CreatedAt, w.DisabledAt, w.DisabledFor, by)
@@ -97,8 +97,8 @@ select id, name, url from webhook where created_by = $1 order by created_at, id`
 const webhooksDeleteBy = `-- publishing.WebhooksDeleteBy
 delete from webhook where created_by = $1 returning id, name, url`
 
-// WebhooksBy returns the endpoints that a person has made in the organization of q, and deletes them with remove. It is
-// for a transaction of accounts.
+// WebhooksBy returns the endpoints that a person made in the organization of q and, with remove,
+// deletes them. It is called in transactions of accounts.
 func WebhooksBy(ctx context.Context, q pg.Querier, person tenancy.PersonID, remove bool) ([]tenancy.MadeWebhook, error) {
 	sql := webhooksBy
 	if remove {
@@ -133,8 +133,9 @@ func (t *Tx) ChannelsConnected(ctx context.Context, channels []publishing.Channe
 var webhookRead = `-- publishing.WebhookRead
 select ` + webhookColumns + ` from webhook w where w.id = $1`
 
-// LockWebhook returns an endpoint that no other transaction changes until this one ends, or pgx.ErrNoRows. It reads in a
-// second statement, which sees what the transaction that held the lock has written to other tables.
+// LockWebhook locks an endpoint until the transaction ends and returns it, or pgx.ErrNoRows. It
+// reads in a second statement, which sees what the previous holder of the lock wrote to other
+// tables.
 func (t *Tx) LockWebhook(ctx context.Context, webhook publishing.WebhookID) (w publishing.Webhook, err error) {
 	b := &pgx.Batch{}
 	b.Queue(webhookHold, webhook)
@@ -145,8 +146,9 @@ func (t *Tx) LockWebhook(ctx context.Context, webhook publishing.WebhookID) (w p
 	return w, t.tx.SendBatch(ctx, b).Close()
 }
 
-// An endpoint that a person enables begins again: what it failed before does not count. Another URL begins again in
-// everything: how the one before answered, and the pause that it asked for, say nothing about it.
+// An endpoint that a person enables starts afresh: earlier failures do not count. A new URL resets
+// everything: how the previous URL responded, and the pause that it asked for, say nothing about
+// the new one.
 const webhookUpdate = `-- publishing.WebhookUpdate
 update webhook w set name = $2, url = $3, events = $4, integrations = $5, updated_at = $6, disabled_at = $7,
   disabled_for = $8, failing_since = $9,
@@ -179,8 +181,8 @@ select w.org_id, $2, w.id, w.signing_key, $3 from webhook w where w.id = $1`
 const webhookRotate = `-- publishing.WebhookRotate
 update webhook set signing_key = $2, updated_at = $3 where id = $1`
 
-// RotateWebhook replaces the signing key of a locked endpoint. The one before signs beside it until a time, and those
-// before that until their own.
+// RotateWebhook replaces the signing key of a locked endpoint. The previous key signs beside it
+// until a given time, and earlier keys until their own ends.
 func (t *Tx) RotateWebhook(
 	ctx context.Context, webhook publishing.WebhookID, sealed []byte, until, now time.Time,
 ) error {

@@ -235,7 +235,7 @@ func TestAddDeliveries_KeepsWithinTheBounds(t *testing.T) {
 	}
 }
 
-// An earlier secret stays until an hour after its end, when no process can take it for one that signs.
+// An earlier secret stays until an hour after its end, when no process can still sign with it.
 func TestPrune_EndedSecrets(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)

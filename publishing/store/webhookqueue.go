@@ -162,17 +162,20 @@ type DueWebhook struct {
 	Webhook publishing.WebhookID `db:"id"`
 }
 
-// WebhookShares are the most endpoints that may be under way at once, of those that work and of those aside each.
+// WebhookShares limits how many endpoints may be under way at once. Endpoints that work and
+// endpoints set aside are counted separately.
 type WebhookShares struct {
-	// PerCreator is for all organizations that one person has made.
+	// PerCreator is the limit for all organizations that one person created.
 	PerOrg, PerCreator int
 }
 
-// dueFirst is how many of the longest due endpoints DueWebhooks looks at, of those that work and of those aside each.
+// dueFirst is how many of the longest due endpoints DueWebhooks looks at, separately for endpoints
+// that work and endpoints set aside.
 const dueFirst = 1000
 
-// DueWebhooks returns at most limit endpoints with something to send that no task has taken, within the shares. It looks
-// at the dueFirst that are longest due and at those of the organizations turns, and at no others however many are due.
+// DueWebhooks returns at most limit endpoints with something to send that no task has taken, within
+// the shares. It looks only at the dueFirst endpoints that are longest due and at the endpoints of
+// the organizations turns, however many are due.
 func (s *Store) DueWebhooks(
 	ctx context.Context, now time.Time, shares WebhookShares, turns []tenancy.OrgID, limit int,
 ) (out []DueWebhook, err error) {
@@ -186,9 +189,9 @@ func (s *Store) DueWebhooks(
 //go:embed sql/webhook_turns.sql
 var webhookTurns string
 
-// WebhookTurns returns the next organizations behind one in the order of their ids that have something to send, so that
-// those with endpoints that are longest due do not keep the others waiting. It returns none while DueWebhooks looks at
-// everything that is due.
+// WebhookTurns returns the next organizations after one, in the order of their ids, that have
+// something to send, so that organizations with the longest due endpoints do not delay the others.
+// It returns none while DueWebhooks looks at everything that is due.
 func (s *Store) WebhookTurns(
 	ctx context.Context, now time.Time, after tenancy.OrgID, limit int,
 ) (out []tenancy.OrgID, err error) {
@@ -216,9 +219,9 @@ type takenWebhook struct {
 	Aside bool                 `db:"aside"`
 }
 
-// QueueWebhooks adds a task for each endpoint that still needs one, of the kind healthy or aside. No process adds another
-// one for it before until. An organization whose people have no access sends nothing; all of its endpoints are looked at
-// again at later.
+// QueueWebhooks adds a task for each endpoint that still needs one, of the kind healthy or aside.
+// No process adds another task for the endpoint before until. An organization that is not
+// accessible sends nothing; all of its endpoints are checked again at later.
 func (t *Tx) QueueWebhooks(
 	ctx context.Context, queue *jobs.Queue, webhooks []publishing.WebhookID, healthy, aside string,
 	now, until, later time.Time,

@@ -13,13 +13,15 @@ import (
 	"crier/tenancy"
 )
 
-// WebhookTurn is what a turn of an endpoint begins with.
+// WebhookTurn is the state with which a turn of an endpoint starts.
 type WebhookTurn struct {
 	Name string `db:"name"`
-	// Creator is the person who made the organization, or the organization itself when that is not known.
+	// Creator is the person who created the organization, or the organization itself if that person
+	// is unknown.
 	Creator uuid.UUID `db:"creator"`
 	Failing bool      `db:"failing"`
-	// Aside is set for an endpoint that has workers apart: it fails, is slow, or has never answered with success.
+	// Aside is set for an endpoint that is served by separate workers because it fails, is slow, or
+	// has never succeeded.
 	Aside bool `db:"aside"`
 }
 
@@ -29,8 +31,8 @@ from organization o
 where w.id = $1 and o.id = w.org_id and coalesce(w.running_until <= $2, true)
 returning w.name, coalesce(o.created_by, o.id) as creator, w.failing_since is not null as failing, w.aside`
 
-// BeginWebhook makes this process the only one that sends to an endpoint, until a time. It returns false when there is
-// no such endpoint or another process has it.
+// BeginWebhook makes this process the only one that sends to an endpoint until a given time. It
+// returns false if there is no such endpoint or another process has it.
 func (s *Store) BeginWebhook(
 	ctx context.Context, org tenancy.OrgID, webhook publishing.WebhookID, now, until time.Time,
 ) (turn WebhookTurn, found bool, err error) {
@@ -76,7 +78,7 @@ func (s *Store) DueDeliveries(
 // WebhookTarget is where and how a delivery is sent.
 type WebhookTarget struct {
 	URL string `db:"url"`
-	// Keys are the sealed signing keys: the current one, and each one before it that has not ended.
+	// Keys are the sealed signing keys: the current one, and each earlier one that has not ended.
 	Keys [][]byte `db:"keys"`
 }
 
@@ -90,9 +92,9 @@ join organization o on o.id = d.org_id
 where d.webhook_id = $1 and d.id = $2 and d.state = 'pending' and d.attempts = $3
   and (w.disabled_at is null or d.event = 'webhook.test') and o.suspended_at is null and o.deleted_at is null`
 
-// DeliveryTarget returns where a delivery is sent now. It returns false when it is not to be sent: somebody deleted or
-// disabled the endpoint, the organization is suspended or deleted, or the delivery was given up or sent since the
-// caller has read it.
+// DeliveryTarget returns where a delivery is sent now. It returns false if the delivery must not be
+// sent: the endpoint was deleted or disabled, the organization is suspended or deleted, or the
+// delivery was given up or sent since the caller read it.
 func (s *Store) DeliveryTarget(
 	ctx context.Context, org tenancy.OrgID, webhook publishing.WebhookID, d DueDelivery, now time.Time,
 ) (target WebhookTarget, found bool, err error) {
@@ -109,7 +111,8 @@ func (s *Store) DeliveryTarget(
 // AttemptResult is how one attempt ended, and what follows.
 type AttemptResult struct {
 	Delivery publishing.DeliveryID
-	// URL is the one that was called. What follows for the endpoint does not concern another one.
+	// URL is the URL that was called. If the endpoint has another URL now, the result does not
+	// affect it.
 	URL     string
 	Attempt publishing.WebhookAttempt
 	State   publishing.DeliveryState
@@ -133,7 +136,7 @@ update webhook_delivery d set attempts = $3, state = $4, next_at = $5, error = n
   log = case when jsonb_array_length(d.log) >= $9 then d.log - 0 else d.log end || $8::jsonb
 where d.webhook_id = $1 and d.id = $2 and d.state = 'pending' and d.attempts = $3 - 1`
 
-// webhookWorks writes nothing for an endpoint that goes on working.
+// webhookWorks writes nothing for an endpoint that was already working.
 const webhookWorks = `-- publishing.WebhookWorks
 update webhook w set failing_since = null, not_before = null, slow_until = coalesce($4, w.slow_until),
   aside = coalesce(coalesce($4, w.slow_until) > $3, false)
@@ -145,7 +148,8 @@ update webhook w set failing_since = coalesce(w.failing_since, $3), not_before =
   slow_until = coalesce($5, w.slow_until), aside = true
 where w.id = $1 and w.url = $2`
 
-// webhookTested is for a test, which is no sign of health, but shows an endpoint that answers for the first time.
+// webhookTested is for a test delivery. It is not a sign of health, but it shows when an endpoint
+// succeeds for the first time.
 const webhookTested = `-- publishing.WebhookTested
 update webhook w set slow_until = coalesce($4, w.slow_until),
   aside = $4::timestamptz is not null or w.aside
@@ -155,8 +159,8 @@ where w.id = $1 and w.url = $2 and (w.aside or $4::timestamptz is not null)`
 const webhookFailing = `-- publishing.WebhookFailing
 select w.failing_since from webhook w where w.id = $1 and w.url = $2`
 
-// SaveAttempt stores an attempt and what it means for the endpoint: nothing, when that has another URL now. It returns
-// since when the endpoint fails, nil when it does not.
+// SaveAttempt stores an attempt and updates the endpoint, unless the endpoint has another URL now.
+// It returns since when the endpoint fails, nil when it does not.
 func (s *Store) SaveAttempt(
 	ctx context.Context, org tenancy.OrgID, webhook publishing.WebhookID, r AttemptResult, now time.Time,
 ) (failing *time.Time, err error) {
@@ -211,8 +215,9 @@ const webhookDisable = `-- publishing.WebhookDisable
 update webhook set disabled_at = $2, disabled_for = $3, updated_at = $2
 where id = $1 and url = $4 and disabled_at is null`
 
-// DisableWebhook disables an endpoint with a URL and gives up what it has not been sent; the explanation is for people.
-// It returns false when it is disabled already or gone, or has another URL now.
+// DisableWebhook disables an endpoint with a URL and gives up the deliveries that were not sent;
+// the explanation is for people. It returns false if the endpoint is already disabled, is gone, or
+// has another URL now.
 func (s *Store) DisableWebhook(
 	ctx context.Context, org tenancy.OrgID, webhook publishing.WebhookID, url string, reason publishing.WebhookDisabled,
 	explanation string, now time.Time,

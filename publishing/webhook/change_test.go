@@ -20,7 +20,8 @@ import (
 // backlog is how many deliveries wait when a turn begins; a turn reads 20 at once.
 const backlog = 50
 
-// holding is a receiver that keeps its first two calls, as many as a turn makes at once, until they are let go.
+// holding is a receiver that holds its first two calls, as many as a turn makes at once, until they
+// are released.
 type holding struct {
 	*receiver
 	held sync.WaitGroup
@@ -69,7 +70,8 @@ func (r *rig) during(h *holding, w publishing.Webhook, change func(other *publis
 	return n, len(h.take())
 }
 
-// A turn that has read a backlog sends nothing more to an address once the change of it has been answered.
+// A turn that has read a backlog sends nothing more to an address once the request that changes the
+// address has returned.
 func TestUpdate_NoCallBeginsToTheURLBefore(t *testing.T) {
 	t.Parallel()
 	old, fresh := newHolding(t), newReceiver(t, status(204))
@@ -98,7 +100,7 @@ func TestUpdate_NoCallBeginsOnceDisabled(t *testing.T) {
 		if err != nil {
 			return err
 		}
-		// Enabled at once, it still gets nothing of what was given up.
+		// Even if enabled again at once, it gets none of the deliveries that were given up.
 		_, err = other.Update(r.Context(), r.org, w.ID.String(), publishing.SetWebhook{Disabled: &on})
 		return err
 	})
@@ -137,7 +139,7 @@ func TestDeliver_NoCallBeginsOnceSuspended(t *testing.T) {
 	}
 }
 
-// After a rotation the new key signs the rest of a running turn, and the one before too.
+// After a rotation, both the new and the previous key sign the rest of a running turn.
 func TestRotateSecret_SignsTheRestOfATurn(t *testing.T) {
 	t.Parallel()
 	x := newHolding(t)
@@ -165,7 +167,7 @@ func TestRotateSecret_SignsTheRestOfATurn(t *testing.T) {
 	verifyStandard(t, old, rest)
 }
 
-// The answer of an address says nothing about the one that has replaced it meanwhile.
+// The response of an address says nothing about the address that has replaced it meanwhile.
 func TestDeliver_AnswerOfTheURLBeforeDoesNotCount(t *testing.T) {
 	t.Parallel()
 	for name, code := range map[string]int{"410": 410, "500": 500, "429 with a pause": 429} {
@@ -196,7 +198,8 @@ func TestDeliver_AnswerOfTheURLBeforeDoesNotCount(t *testing.T) {
 	}
 }
 
-// Another address gets at once what waits for the end of a pause that the one before asked for.
+// A new address gets at once what was waiting for the end of a pause that the previous address
+// asked for.
 func TestUpdate_AnotherURLEndsThePause(t *testing.T) {
 	t.Parallel()
 	old, fresh := newReceiver(t, func(w http.ResponseWriter, _ *http.Request) {
@@ -273,7 +276,7 @@ func wantFull(t *testing.T, err error, first time.Time) {
 	}
 }
 
-// Two rotations at once both keep what they promise: both earlier secrets and the current one sign.
+// Two concurrent rotations both keep their promise: both earlier secrets and the current one sign.
 func TestRotateSecret_TwoAtOnceKeepBothPromises(t *testing.T) {
 	t.Parallel()
 	x := newReceiver(t, status(200))
@@ -304,7 +307,8 @@ func TestRotateSecret_TwoAtOnceKeepBothPromises(t *testing.T) {
 	}
 }
 
-// A repeated request with the same secret changes nothing: it takes no place of an earlier secret.
+// A repeated request with the same secret changes nothing: it does not use up a place for an
+// earlier secret.
 func TestRotateSecret_SameSecretChangesNothing(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
@@ -324,7 +328,8 @@ func TestRotateSecret_SameSecretChangesNothing(t *testing.T) {
 	}
 }
 
-// fill makes endpoints of organizations of one person that have never answered, each with something to send.
+// fill creates endpoints that have never responded, each with something to send, in organizations
+// of one person.
 func (r *rig) fill(organizations, endpoints int) {
 	r.Helper()
 	_, err := r.super().Exec(r.Context(), `with maker as (
@@ -338,8 +343,8 @@ func (r *rig) fill(organizations, endpoints int) {
 	r.OK(err)
 }
 
-// The organizations of one person share what one person may have under way, and another one's are served at once,
-// however many endpoints were due before.
+// The organizations of one person share that person's limit, and another person's endpoints are
+// served at once, however many endpoints were due before.
 func TestStep_OrganizationsOfOnePersonShare(t *testing.T) {
 	t.Parallel()
 	x := newReceiver(t, status(200))
@@ -370,8 +375,8 @@ func TestStep_OrganizationsOfOnePersonShare(t *testing.T) {
 	}
 }
 
-// A process has no more turns of one person's endpoints at once than the share, also of those that are deleted while
-// their calls wait: the database no longer counts these.
+// A process runs no more turns of one person's endpoints at once than the share allows, including
+// endpoints that are deleted while their calls wait, which the database no longer counts.
 func TestDeliver_DeletedEndpointsCountUntilTheirCallsEnd(t *testing.T) {
 	t.Parallel()
 	var arrived sync.WaitGroup
@@ -413,7 +418,7 @@ func TestDeliver_DeletedEndpointsCountUntilTheirCallsEnd(t *testing.T) {
 	}
 }
 
-// An endpoint belongs to those aside until a call of its URL succeeds.
+// An endpoint is set aside until a call to its URL succeeds.
 func TestStep_NewEndpointIsAsideUntilItsFirstSuccess(t *testing.T) {
 	t.Parallel()
 	x, other := newReceiver(t, status(200)), newReceiver(t, status(200))

@@ -42,8 +42,9 @@ const (
 // endpoint, or when this one sends to as many of its creator as it may. After a crash in between a call is repeated with
 // the same id, once hold is over.
 //
-// Each call goes to the URL and is signed with the keys that were stored just before it. None begins once the endpoint is
-// deleted or disabled, or its organization is suspended or deleted; one that has begun is not stopped.
+// Each call uses the URL and the signing keys that are stored just before it. No call starts once
+// the endpoint is deleted or disabled, or its organization is suspended or deleted; a call in
+// flight is not stopped.
 func (d *Deliverer) Deliver(ctx context.Context, org tenancy.OrgID, webhook publishing.WebhookID) error {
 	now := d.deps.Clock.Now()
 	turn, found, err := d.store.BeginWebhook(ctx, org, webhook, now, now.Add(hold))
@@ -72,7 +73,7 @@ func (d *Deliverer) Deliver(ctx context.Context, org tenancy.OrgID, webhook publ
 	return errors.Join(err, d.store.EndWebhook(end, org, webhook, notBefore))
 }
 
-// share is what a creator has of the workers of one kind.
+// share is a creator's part of the workers of one kind.
 type share struct {
 	creator uuid.UUID
 	aside   bool
@@ -91,7 +92,8 @@ type run struct {
 	mu sync.Mutex
 	// failing is set from the first attempt that fails: the turn ends then.
 	failing bool
-	// slowed is set from the first slow answer of an endpoint that is not aside, which ends the turn too.
+	// slowed is set by the first slow response of an endpoint that is not aside. It also ends the
+	// turn.
 	slowed bool
 	err    error
 }
@@ -114,7 +116,7 @@ func (r *run) drain(ctx context.Context) error {
 	return nil
 }
 
-// errClosed is the error of a secret that cannot be opened.
+// errClosed means that a secret cannot be opened.
 var errClosed = errors.New("closed")
 
 // openKeys opens sealed keys. It returns errClosed.
@@ -155,8 +157,8 @@ func (r *run) isOver(ctx context.Context) bool {
 	return r.failing || r.slowed || r.err != nil || ctx.Err() != nil || clock.Boot()-r.began >= drainTime
 }
 
-// attempt sends one delivery once, if it still is to be sent, and stores how it ended. What was stopped by the end of ctx
-// is not stored: it is sent again.
+// attempt sends one delivery once, if it should still be sent, and stores how it ended. An attempt
+// that was stopped by the end of ctx is not stored, and the delivery is sent again.
 func (r *run) attempt(ctx context.Context, one publishingstore.DueDelivery) {
 	failpoint.At(failpoint.WebhookSending, one.ID.String())
 	now := r.deps.Clock.Now()
@@ -183,14 +185,14 @@ func (r *run) attempt(ctx context.Context, one publishingstore.DueDelivery) {
 	r.ended(a.problem != "", result.SlowUntil != nil && !r.Aside, err)
 }
 
-// ended records what an attempt says of the turn.
+// ended records what an attempt means for the turn.
 func (r *run) ended(failing, slowed bool, err error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.failing, r.slowed, r.err = r.failing || failing, r.slowed || slowed, errors.Join(r.err, err)
 }
 
-// result returns what follows from the answer of a URL.
+// result returns what follows from the response of a URL.
 func (r *run) result(
 	one publishingstore.DueDelivery, url string, a answer, now time.Time,
 ) publishingstore.AttemptResult {

@@ -14,14 +14,15 @@ const (
 	duePerRound = 1000
 	// queuedFor is how long a task may wait for a worker before another one is added. A second one finds nothing to do.
 	queuedFor = 5 * time.Minute
-	// turnsPerRound is how many organizations have their turn in one round, when more is due than a round looks at.
+	// turnsPerRound is how many organizations have their turn in one round if more endpoints are
+	// due than a round looks at.
 	turnsPerRound = 1000
 	// inactiveFor is how long an organization whose people have no access is left alone.
 	inactiveFor = time.Hour
 )
 
-// dispatch adds a task for each endpoint that has something to send, within the bounds of its organization and of that
-// one's creator.
+// dispatch adds a task for each endpoint that has something to send, within the limits of its
+// organization and of the organization's creator.
 func (d *Deliverer) dispatch(ctx context.Context, shards map[int]bool) error {
 	now := d.deps.Clock.Now()
 	turns, err := d.store.WebhookTurns(ctx, now, d.turn, turnsPerRound)

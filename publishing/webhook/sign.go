@@ -33,7 +33,8 @@ type call struct {
 	attempt int
 	at      time.Time
 	body    string
-	// keys sign: the current one first, then each one before it that has not ended. Without keys nothing is signed.
+	// keys sign: the current one first, then each earlier one that has not ended. Without keys
+	// nothing is signed.
 	keys [][]byte
 }
 

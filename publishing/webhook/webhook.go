@@ -22,23 +22,25 @@ import (
 	"crier/tenancy"
 )
 
-// The kinds of the tasks whose ids Deliver takes. Endpoints that have never answered with success, whose last attempt
-// failed, or that answer slowly, have workers of their own, so that the others do not wait behind them.
+// The kinds of the tasks whose ids Deliver takes. Endpoints that have never succeeded, whose last
+// attempt failed, or that respond slowly have their own workers, so that the others do not wait
+// behind them.
 const (
 	TaskHealthy = "webhook"
 	TaskAside   = "webhook-aside"
 )
 
-// Workers is how many tasks of a kind a process runs at a time. Most of them only wait for an answer. It is a multiple of
-// what one creator may have, so that no one person keeps the others waiting.
+// Workers is how many tasks of a kind a process runs at a time. Most of them only wait for a
+// response. It is a multiple of what one creator may have, so that no one person delays the others.
 const Workers = 4 * perCreator
 
 // TaskTimeout is for one run of Deliver.
 const TaskTimeout = drainTime + publishing.WebhookTimeout + 15*time.Second
 
 const (
-	// perOrg is how many endpoints of one organization may be under way at once, of those that work and of those aside
-	// each, and perCreator how many of all organizations that one person has made.
+	// perOrg is how many endpoints of one organization may be under way at once, separately for
+	// endpoints that work and endpoints set aside, and perCreator is the same limit for all
+	// organizations that one person created.
 	perOrg     = 4
 	perCreator = 16
 	// pollInterval is how often the database is asked for events and for endpoints with something to send.

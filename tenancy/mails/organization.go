@@ -62,16 +62,17 @@ func (i Instance) key(to, organization, key, by, done string, when time.Time) ma
 	})
 }
 
-// ChannelDisowned notifies an administrator that whoever allowed the access to the account of a channel took it back.
+// ChannelDisowned notifies an administrator that the person who granted access to a channel's
+// account took it back.
 func (i Instance) ChannelDisowned(to, organization, channel string, when time.Time) mail.Message {
 	org := quoted(organization, someOrganization)
 	return i.message(content{
 		To:      to,
 		Subject: "A channel of " + org + " was disconnected",
 		Paragraphs: []string{
-			fmt.Sprintf("The channel %s of %s was disconnected on %s: whoever allowed the access to the account "+
+			fmt.Sprintf("The channel %s of %s was disconnected on %s: the person who granted access to the account "+
 				"chose “This was not me”.", quoted(channel, someKey), org, at(when)),
-			"Posts for the channel that were not published are deleted. The audit log says who began to connect it.",
+			"Unpublished posts for the channel were deleted. The audit log says who started connecting it.",
 		},
 		Buttons: []button{{Label: "Open " + i.Name, URL: i.URL}},
 		Reason:  "You get this message because you manage this organization.",

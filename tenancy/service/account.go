@@ -23,7 +23,7 @@ import (
 	tenancystore "crier/tenancy/store"
 )
 
-// Deps are what New needs. Only DB, Clock and Keyring are required.
+// Deps are the dependencies of New. Only DB, Clock and Keyring are required.
 type Deps struct {
 	DB    *pg.DB
 	Clock clock.Clock
@@ -37,7 +37,7 @@ type Deps struct {
 	Providers Providers
 	// Publishing is nil in programs that publish nothing.
 	Publishing Publishing
-	// Quota is nil on an instance without limits, and so is Plans.
+	// Quota and Plans are nil on an instance without limits.
 	Quota Quota
 	Plans Plans
 	Log   *slog.Logger
@@ -64,14 +64,14 @@ type Publishing interface {
 	Resume(ctx context.Context, org tenancy.OrgID, by string, catchUp bool) error
 	// Stopped returns those of the organizations that Stop has stopped.
 	Stopped(ctx context.Context, orgs []tenancy.OrgID) ([]tenancy.OrgID, error)
-	// ForgetReviewer takes the address of a person who is being purged out of the requests for approval of all
-	// organizations.
+	// ForgetReviewer removes the address of a person who is being purged from the approval requests
+	// of all organizations.
 	ForgetReviewer(ctx context.Context, email string) error
 	// Purge deletes all posts, channels and files of an organization and returns how many rows it deleted. It returns
 	// Conflict when a call to a platform is still in progress.
 	Purge(ctx context.Context, org tenancy.OrgID) (int, error)
-	// WebhooksBy returns the webhooks of the organization of q that a person has made, and deletes them with remove. It
-	// runs in the transaction of q, and returns the error of Postgres.
+	// WebhooksBy returns the webhooks that a person made in the organization of q and, with remove,
+	// deletes them. It runs in the transaction of q, and returns the error of Postgres.
 	WebhooksBy(ctx context.Context, q pg.Querier, person tenancy.PersonID, remove bool) ([]tenancy.MadeWebhook, error)
 }
 
@@ -82,9 +82,10 @@ type Quota interface {
 	Limits(ctx context.Context, q pg.Querier, org tenancy.OrgID) (tenancy.Limits, error)
 }
 
-// Plans returns which plans organizations have.
+// Plans reports which plans organizations have.
 type Plans interface {
-	// OnDefault returns the name of the default plan and how many of the organizations have it: 0 when it limits nothing.
+	// OnDefault returns the name of the default plan and how many of the organizations have it. The
+	// number is 0 if the plan has no limits.
 	OnDefault(orgs []tenancy.OrgID) (plan string, n int)
 }
 

@@ -9,23 +9,25 @@ import (
 	tenancystore "crier/tenancy/store"
 )
 
-// Confirm returns nil if a principal may still do what it could when its request was permitted: the session or the key
-// has not ended, the person is a member with at least the same role, and the organization is accessible. It is called at
-// the beginning of each transaction that acts for the principal, and this stays so until the transaction ends: a removal,
-// a demotion, a log-out, a suspension or a deletion either has taken effect, or waits and finds what was written. It
-// runs as pg.Gate.
+// Confirm returns nil if a principal still has the permissions that it had when its request was
+// permitted: the session or the key has not ended, the person is a member with at least the same
+// role, and the organization is accessible. It is called at the beginning of each transaction that
+// acts for the principal, and what it confirms remains true until the transaction ends: a removal,
+// a demotion, a log-out, a suspension or a deletion has either taken effect already, or waits and
+// then finds what was written. It runs as pg.Gate.
 //
-// A principal without a session, such as one who began what a link finishes, is confirmed by the membership alone. A
-// guest, whose link the use case looks up, and the operator are not confirmed.
+// For a principal without a session, such as a person who started something that a link finishes,
+// only the membership is confirmed. A guest, whose link the use case looks up, and the operator are
+// not confirmed.
 //
-// Confirm returns fault.Unauthenticated when the session or the key has ended, fault.Forbidden when the person or the
-// organization has lost what it had, and the errors of Postgres.
+// Confirm returns fault.Unauthenticated when the session or the key has ended, fault.Forbidden when
+// the person or the organization has lost the permission, and the errors of Postgres.
 func (a *Accounts) Confirm(ctx context.Context, q pg.Querier, p tenancy.Principal) error {
 	return a.confirmPrincipal(ctx, q, p, false)
 }
 
-// confirmPrincipal is Confirm. With alone the transaction is one that takes an authority away: it waits for all commands
-// in the organization that have been confirmed.
+// confirmPrincipal is Confirm. With alone, the transaction takes a permission away: it waits for
+// all confirmed commands in the organization.
 func (a *Accounts) confirmPrincipal(ctx context.Context, q pg.Querier, p tenancy.Principal, alone bool) error {
 	if p.Via == tenancy.ViaGuest || p.Via == tenancy.ViaInstance {
 		return nil
@@ -59,9 +61,9 @@ func (a *Accounts) confirmKey(ctx context.Context, q pg.Querier, p tenancy.Princ
 	return nil
 }
 
-// confirmSession returns Unauthenticated when the session of a principal has ended, and Forbidden when it may no longer
-// act as the principal's person. It locks the session until the end of the transaction. A principal without a session
-// has nothing to confirm.
+// confirmSession returns Unauthenticated when the session of a principal has ended, and Forbidden
+// when it may no longer act as the principal's person. It locks the session until the end of the
+// transaction. It returns nil for a principal without a session.
 func (a *Accounts) confirmSession(ctx context.Context, q pg.Querier, p tenancy.Principal) error {
 	const op = "tenancy.Confirm"
 	if p.Session.IsZero() {
@@ -117,9 +119,9 @@ func (a *Accounts) inOrgAs(ctx context.Context, op string, p tenancy.Principal,
 	return a.inOrgConfirmed(ctx, op, p, false, fn)
 }
 
-// inOrgAlone is inOrgAs for a command that takes an authority away: of a member, a key, an invitation or the
-// organization. What other commands in the organization have made is there when fn runs, and they make nothing more
-// before it ends.
+// inOrgAlone is inOrgAs for a command that takes a permission away from a member, a key, an
+// invitation or the organization. When fn runs, it sees everything that other commands in the
+// organization have written, and they write nothing more before it ends.
 func (a *Accounts) inOrgAlone(ctx context.Context, op string, p tenancy.Principal,
 	fn func(tx *tenancystore.OrgTx) error) error {
 	return a.inOrgConfirmed(ctx, op, p, true, fn)
@@ -136,9 +138,10 @@ func (a *Accounts) inOrgConfirmed(ctx context.Context, op string, p tenancy.Prin
 	})
 }
 
-// inPerson runs fn in a transaction of the gate role that has locked the principal's person. It returns Unauthenticated
-// when the session has ended since the request was permitted, or the account will be deleted, and Forbidden when an
-// administrator of the instance no longer acts as the person.
+// inPerson runs fn in a transaction of the gate role that has locked the principal's person. It
+// returns Unauthenticated if the session has ended since the request was permitted or the account
+// is marked for deletion, and Forbidden if an instance administrator is no longer impersonating the
+// person.
 func (a *Accounts) inPerson(ctx context.Context, op string, p tenancy.Principal,
 	fn func(tx *tenancystore.GateTx, person tenancy.Person) error) error {
 	return a.inGate(ctx, op, func(tx *tenancystore.GateTx) error {

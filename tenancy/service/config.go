@@ -27,10 +27,11 @@ type Config struct {
 	Registration Registrations `env:"REGISTRATION, default=first" doc:"Who may register: first (until there is an organization), invite, or open."`
 	// DeleteGrace is counted from the request.
 	DeleteGrace time.Duration `env:"DELETE_GRACE, default=168h" doc:"How long the deletion of an account or organization can be undone."`
-	// The next three limit the organizations that one person creates; 0 means no limit. The operator is not limited.
+	// The next three limit the organizations that one person creates; 0 means no limit. The limits
+	// do not apply to the operator.
 	OrganizationsPerDay    int `env:"ORGANIZATIONS_PER_DAY, default=5" doc:"How many organizations one person may create in 24 hours; 0: any number."`
 	OrganizationsPerPerson int `env:"ORGANIZATIONS_PER_PERSON, default=20" doc:"How many organizations one person may have created in all; 0: any number."`
-	// DefaultPlanOrganizations applies while the default plan limits something.
+	// DefaultPlanOrganizations applies only if the default plan has limits.
 	DefaultPlanOrganizations int `env:"DEFAULT_PLAN_ORGANIZATIONS, default=3" doc:"How many of them may have the default plan of PLANS_FILE; 0: any number."`
 	// EnterpriseSecret is empty on an instance without the enterprise routes.
 	EnterpriseSecret secret.Text `env:"ENTERPRISE_SECRET" doc:"Key of signed /enterprise requests, 32 bytes or more; empty: no such routes."`

@@ -11,10 +11,11 @@ import (
 	tenancystore "crier/tenancy/store"
 )
 
-// DeleteAccount requests the deletion of the account of the principal's person, and of the organizations whose only
-// member the person is. All sessions end at once, nothing of these organizations is published any more, and Purge deletes
-// everything after DELETE_GRACE, unless the person signs in and undoes it. A repetition changes nothing. It is
-// fault.Invalid while the person owns an organization that has other members.
+// DeleteAccount requests the deletion of the account of the principal's person, and of the
+// organizations whose only member the person is. All sessions end at once, nothing of these
+// organizations is published any more, and Purge deletes everything after DELETE_GRACE, unless the
+// person signs in and undoes it. Repeating the request changes nothing. It returns fault.Invalid
+// while the person owns an organization that has other members.
 func (a *Accounts) DeleteAccount(ctx context.Context, p tenancy.Principal, proof tenancy.Proof) error {
 	const op = "tenancy.DeleteAccount"
 	if _, err := a.prove(ctx, op, p, proof); err != nil {
@@ -39,8 +40,9 @@ func (a *Accounts) DeleteAccount(ctx context.Context, p tenancy.Principal, proof
 	return a.syncPublishing(ctx, owned...)
 }
 
-// markAccount stores the request for the deletion of a locked account, and returns the organizations that go with it. It
-// ends the sessions before it waits for commands in these organizations, which have locked theirs.
+// markAccount marks a locked account for deletion, and returns the organizations that are deleted
+// with it. It ends the sessions before it waits for commands in these organizations, because the
+// commands have locked their own sessions.
 func (a *Accounts) markAccount(ctx context.Context, tx *tenancystore.GateTx, op string, p tenancy.Principal,
 	person tenancy.Person) (marked []tenancy.OrgID, err error) {
 	now := a.clock.Now()
@@ -89,8 +91,8 @@ func (a *Accounts) markOwned(ctx context.Context, tx *tenancystore.GateTx, op st
 	return marked, nil
 }
 
-// restoreAccount undoes the deletion of an account, and of the organizations that it took along. now is the time of the
-// database.
+// restoreAccount undoes the deletion of an account and of the organizations that were deleted with
+// it. now is the time of the database.
 func (a *Accounts) restoreAccount(ctx context.Context, tx *tenancystore.GateTx, person tenancy.Person,
 	now time.Time, from tenancy.Source) (restored []tenancy.OrgID, err error) {
 	if person.DeletedAt == nil {
@@ -122,8 +124,8 @@ func (a *Accounts) isGone(p tenancy.Person) bool {
 	return p.DeletedAt != nil && a.graceIsOver(p.DeletedAt, a.clock.Now())
 }
 
-// graceIsOver returns whether it is too late to undo a deletion. An undo decides by the time of the database, because a slow
-// clock must not allow one after a purge has begun: see dueBefore.
+// graceIsOver reports whether it is too late to undo a deletion. It uses the time of the database,
+// because a slow process clock must not allow an undo after a purge has begun: see dueBefore.
 func (a *Accounts) graceIsOver(deletedAt *time.Time, now time.Time) bool {
 	return !now.Before(deletedAt.Add(a.cfg.DeleteGrace))
 }

@@ -73,8 +73,8 @@ func (a *Accounts) auditActed(ctx context.Context, tx *tenancystore.GateTx, p te
 	return tx.AuditOrg(ctx, p.Org, p.Event(action, p.Name), a.clock.Now())
 }
 
-// RecordActed appends an entry for a request to change something that an administrator of the instance makes while acting
-// as a member.
+// RecordActed appends an audit entry for a request to change something that an instance
+// administrator makes while impersonating a member.
 func (a *Accounts) RecordActed(ctx context.Context, p tenancy.Principal, request string) error {
 	return a.Record(ctx, p, tenancy.ActionImpersonatedRequest, request)
 }

@@ -187,9 +187,9 @@ func (a *Accounts) JoinOrganization(ctx context.Context, p tenancy.Principal, li
 	return org, err
 }
 
-// Offer returns what the invitation of a link offers to the principal's person. It returns false if the invitation is
-// unknown, used or expired, if it names another address or one that the person has not confirmed, and if the person is a
-// member already.
+// Offer returns what a link's invitation offers to the principal's person. It returns false if the
+// invitation is unknown, used or expired, if it names another address or one that the person has
+// not confirmed, or if the person is already a member.
 func (a *Accounts) Offer(ctx context.Context, p tenancy.Principal, link string) (out tenancy.Offer, ok bool, err error) {
 	err = a.inGate(ctx, "tenancy.Offer", func(tx *tenancystore.GateTx) error {
 		open, err := tx.InvitationByHash(ctx, secret.HashToken(link), a.clock.Now())
@@ -227,14 +227,16 @@ func (a *Accounts) Offer(ctx context.Context, p tenancy.Principal, link string) 
 	return out, true, nil
 }
 
-// isFor returns whether a person has the address of an invitation, verified, if it has one. An instance without mail
-// verifies no addresses, so the link is enough there.
+// isFor reports whether an invitation is open to a person: if it names an address, the person must
+// have that address, verified. An instance without mail verifies no addresses, so the link is
+// enough there.
 func (a *Accounts) isFor(open tenancystore.OpenInvitation, person tenancy.Person) bool {
 	return open.Email == "" || open.Email == person.Email && (person.Verified || a.deps.Mail == nil)
 }
 
-// useInvitation makes a person a member. It returns pgx.ErrNoRows for an invitation that cannot be used any more,
-// Forbidden for a person whom it is not for, and Conflict for one with too many organizations.
+// useInvitation makes a person a member. It returns pgx.ErrNoRows if the invitation can no longer
+// be used, Forbidden if it is for somebody else, and Conflict if the person has too many
+// organizations.
 func (a *Accounts) useInvitation(ctx context.Context, tx *tenancystore.GateTx, op string, person tenancy.Person,
 	hash []byte, from tenancy.Source) (tenancy.OrgID, error) {
 	now := a.clock.Now()

@@ -37,9 +37,10 @@ func (a *Accounts) Keys(ctx context.Context, p tenancy.Principal) ([]tenancy.Key
 	return out, err
 }
 
-// CreateKey creates an API key of the principal's organization and returns it in full, which is not possible later. The
-// name has 1 to 64 characters, and ExpiresAt is in the future: otherwise it is fault.Invalid. It needs a sign-in in the
-// last ten minutes, or the proof. An organization has at most 1000 keys: fault.Conflict.
+// CreateKey creates an API key of the principal's organization and returns it in full, which is not
+// possible later. The name has 1 to 64 characters, and ExpiresAt is in the future: otherwise it is
+// fault.Invalid. It needs a sign-in in the last ten minutes, or a proof. It returns fault.Conflict
+// if the organization already has 1000 keys.
 func (a *Accounts) CreateKey(ctx context.Context, p tenancy.Principal, n tenancy.NewKey) (
 	full string, k tenancy.APIKey, err error) {
 	const op = "tenancy.CreateKey"
@@ -63,7 +64,8 @@ func (a *Accounts) CreateKey(ctx context.Context, p tenancy.Principal, n tenancy
 	return full, k, err
 }
 
-// makeKey inserts a new key. It locks the organization, so that two requests do not count the same keys.
+// makeKey inserts a new key. It locks the organization, so that concurrent requests cannot exceed
+// the limit.
 func (a *Accounts) makeKey(ctx context.Context, tx *tenancystore.OrgTx, op string, p tenancy.Principal,
 	n tenancy.NewKey, rotated bool) (string, tenancy.APIKey, error) {
 	if _, err := tx.LockOrganization(ctx); err != nil {
@@ -142,8 +144,8 @@ func (a *Accounts) RenameKey(ctx context.Context, p tenancy.Principal, key, name
 // mayBeStored reports whether a change that failed with the error may have been committed.
 func mayBeStored(err error) bool { return pg.IsAway(err) || fault.Is(err, fault.Unavailable) }
 
-// changeKey runs fn in a transaction that has locked a key, alone as inOrgAlone does. It returns NotFound for a key that
-// is not the organization's or has ended.
+// changeKey runs fn in a transaction that has locked a key, alone as inOrgAlone does. It returns
+// NotFound if the key is not the organization's or has ended.
 func (a *Accounts) changeKey(ctx context.Context, op string, p tenancy.Principal, key string,
 	fn func(tx *tenancystore.OrgTx, stored tenancystore.Key) error) error {
 	parsed, ok := id.Parse[tenancy.KeyTag](key)
@@ -183,14 +185,16 @@ func (a *Accounts) DeleteKey(ctx context.Context, p tenancy.Principal, key strin
 	return err
 }
 
-// rotationRest is how long RotateKey without a key does not replace a key that a rotation made: a second click, or a
-// repetition of a request whose answer was lost, would end the key that the first one returned.
+// rotationRest is how long RotateKey without an id refuses to replace a key that was made by a
+// rotation. Without this pause, a second click, or a retry after a lost response, would end the key
+// that the first request returned.
 const rotationRest = 10 * time.Minute
 
-// RotateKey replaces a key, the oldest one that was not replaced with "", by a new one of the same name and expiry. The
-// old one works for overlap hours more, 0 to 72, and ends at once with 0. Without any key it creates the first. It needs
-// what CreateKey needs. It returns fault.NotFound for a key that has ended, and fault.Conflict for one that was replaced
-// and still works, and, with "", for one that a rotation has made in the last ten minutes.
+// RotateKey replaces a key with a new one of the same name and expiry. With the id "" it replaces
+// the oldest key that has not been replaced. The old key works for overlap more hours, 0 to 72;
+// with 0 it ends at once. If there is no key, it creates the first one. It needs what CreateKey
+// needs. It returns fault.NotFound for a key that has ended, and fault.Conflict for a key that has
+// been replaced and still works or, with "", that was made by a rotation in the last ten minutes.
 func (a *Accounts) RotateKey(ctx context.Context, p tenancy.Principal, key string, overlap int, proof tenancy.Proof) (
 	out tenancy.Rotation, err error) {
 	const op = "tenancy.RotateKey"
@@ -237,7 +241,7 @@ func (a *Accounts) RotateKey(ctx context.Context, p tenancy.Principal, key strin
 	return out, err
 }
 
-// makeFirstKey makes the key of an organization that has none.
+// makeFirstKey makes the first key of an organization.
 func (a *Accounts) makeFirstKey(ctx context.Context, tx *tenancystore.OrgTx, op string, p tenancy.Principal,
 	out *tenancy.Rotation) (err error) {
 	if out.Full, out.New, err = a.makeKey(ctx, tx, op, p, tenancy.NewKey{Name: "default"}, true); err != nil {
@@ -246,8 +250,8 @@ func (a *Accounts) makeFirstKey(ctx context.Context, tx *tenancystore.OrgTx, op 
 	return a.recordKey(ctx, tx, p, tenancy.ActionKeyCreated, mailKeyCreated, out.New)
 }
 
-// keyToRotate locks and returns a key, the oldest one for the zero id, or pgx.ErrNoRows. It returns Conflict for a key
-// that must not be replaced now.
+// keyToRotate locks and returns a key, or the oldest key for the zero id. It returns pgx.ErrNoRows
+// if there is none, and Conflict for a key that must not be replaced now.
 func (a *Accounts) keyToRotate(ctx context.Context, tx *tenancystore.OrgTx, op string, key tenancy.KeyID) (
 	stored tenancystore.Key, err error) {
 	chosen := !key.IsZero()
@@ -260,12 +264,12 @@ func (a *Accounts) keyToRotate(ctx context.Context, tx *tenancystore.OrgTx, op s
 		return stored, err
 	}
 	if stored.OverlapUntil != nil {
-		return stored, fault.New(fault.Conflict, op, "This API key was replaced already; it works until "+
+		return stored, fault.New(fault.Conflict, op, "This API key has already been replaced; it works until "+
 			stored.Ends().UTC().Format(time.RFC3339)+".")
 	}
 	if rests := stored.CreatedAt.Add(rotationRest).Sub(a.clock.Now()); !chosen && stored.Rotated && rests > 0 {
 		return stored, &fault.Error{Kind: fault.Conflict, Op: op, RetryAfter: rests,
-			Message: "The oldest API key was made by a rotation minutes ago: name its id to replace it now."}
+			Message: "The oldest API key was created by a rotation minutes ago: send its id to replace it now."}
 	}
 	return stored, nil
 }

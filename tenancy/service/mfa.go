@@ -47,8 +47,9 @@ func (a *Accounts) MFAStatus(ctx context.Context, p tenancy.Principal) (out tena
 	return out, err
 }
 
-// BeginMFA returns a new second factor, which counts when ConfirmMFA has got a code of it. A session that begins twice
-// gets the same factor twice. It returns fault.Conflict when the person has a confirmed factor.
+// BeginMFA returns a new second factor, which takes effect once ConfirmMFA has received a code of
+// it. A session that begins twice gets the same factor both times. It returns fault.Conflict when
+// the person has a confirmed factor.
 func (a *Accounts) BeginMFA(ctx context.Context, p tenancy.Principal, proof tenancy.Proof) (tenancy.Secret, error) {
 	const op = "tenancy.BeginMFA"
 	_, _, err := a.provePassword(ctx, op, p, proof.Password) // there is no second factor yet
@@ -243,7 +244,8 @@ func (a *Accounts) DisableMFA(ctx context.Context, p tenancy.Principal, proof te
 	})
 }
 
-// splitCode returns a code of the second factor, or a recovery code, and "" for the other.
+// splitCode returns the code as a code of the second factor or as a recovery code, and "" for the
+// other.
 func splitCode(text string) (code, recovery string) {
 	if len(strings.TrimSpace(text)) == recoveryLength {
 		return "", text

@@ -24,11 +24,12 @@ func checkMemberships(ctx context.Context, tx *tenancystore.GateTx, op string, p
 	return err
 }
 
-// creationWindow is the day of ORGANIZATIONS_PER_DAY.
+// creationWindow is the period of ORGANIZATIONS_PER_DAY.
 const creationWindow = 24 * time.Hour
 
-// checkCreations returns the refusal of another organization for a locked person: Conflict or RateLimited at the limits of
-// the instance, and Quota when the person has created too many with the default plan.
+// checkCreations returns an error if a locked person may not create another organization: Conflict
+// or RateLimited at the limits of the instance, and Quota if the person has created too many
+// organizations with the default plan.
 func (a *Accounts) checkCreations(
 	ctx context.Context, tx *tenancystore.GateTx, op string, person tenancy.PersonID,
 ) error {
@@ -38,7 +39,7 @@ func (a *Accounts) checkCreations(
 	}
 	if most := a.cfg.OrganizationsPerPerson; most > 0 && len(created) >= most {
 		return fault.New(fault.Conflict, op, fmt.Sprintf("You have created %d organizations, and one person may create %d: "+
-			"delete one, which counts until it is purged, or ask the operator.", len(created), most))
+			"delete one (it counts until it is purged) or ask the operator.", len(created), most))
 	}
 	if most := a.cfg.OrganizationsPerDay; most > 0 && len(created) >= most {
 		if wait := created[most-1].At.Add(creationWindow).Sub(a.clock.Now()); wait > 0 {
@@ -49,8 +50,8 @@ func (a *Accounts) checkCreations(
 	return a.checkDefaultPlan(op, created)
 }
 
-// checkDefaultPlan returns Quota when too many of the organizations that a person has created have the default plan: each of
-// them has the limits of that plan anew.
+// checkDefaultPlan returns Quota if too many of the organizations that a person created have the
+// default plan. Otherwise a person could multiply the plan's limits with further organizations.
 func (a *Accounts) checkDefaultPlan(op string, created []tenancystore.Created) error {
 	most := a.cfg.DefaultPlanOrganizations
 	if a.deps.Plans == nil || most == 0 {
@@ -67,13 +68,14 @@ func (a *Accounts) checkDefaultPlan(op string, created []tenancystore.Created) e
 	return &fault.Error{
 		Kind: fault.Quota, Op: op, Limit: &fault.Limit{Name: string(tenancy.LimitOrganizations), Current: n, Allowed: most},
 		Message: fmt.Sprintf("You have created %d organizations with the plan %s, and one person may have %d. "+
-			"Choose a larger plan for one, or delete one, which counts until it is purged.", n, plan, most),
+			"Choose a larger plan for one, or delete one (it counts until it is purged).", n, plan, most),
 	}
 }
 
-// CreateOrganization creates an organization that the principal's person owns. The name has 3 to 128 characters. It
-// returns fault.Conflict for a person with too many organizations, RateLimited for one who has created too many in a day,
-// and Quota for one who has created too many with the default plan.
+// CreateOrganization creates an organization that the principal's person owns. The name has 3 to
+// 128 characters. It returns fault.Conflict if the person has too many organizations, RateLimited
+// if the person has created too many in a day, and Quota if the person has created too many with
+// the default plan.
 func (a *Accounts) CreateOrganization(ctx context.Context, p tenancy.Principal, name string) (
 	out tenancy.Organization, err error) {
 	const op = "tenancy.CreateOrganization"
@@ -231,8 +233,8 @@ func (a *Accounts) Record(ctx context.Context, p tenancy.Principal, action tenan
 	})
 }
 
-// RecordDisowned appends the entry of a channel that was disconnected by whoever had allowed the access to its account,
-// and queues a mail for each administrator of the organization.
+// RecordDisowned appends the audit entry for a channel that was disconnected by the person who had
+// granted access to its account, and queues a mail for each administrator of the organization.
 func (a *Accounts) RecordDisowned(ctx context.Context, p tenancy.Principal, platform, channel string) error {
 	return a.inGate(ctx, "tenancy.RecordDisowned", func(tx *tenancystore.GateTx) error {
 		org, err := tx.Enter(ctx, p.Org)

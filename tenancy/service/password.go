@@ -84,10 +84,11 @@ func (a *Accounts) slot(ctx context.Context, site string) (release func(), err e
 	return release, nil
 }
 
-// prove checks the proof of the principal's person: the password or, of a person without one, a recent sign-in; and, of a
-// person with a second factor, a code of it, unless the sign-in proved it in the last ten minutes. A wrong one is Invalid,
-// and a missing code too, with RemedyCode. prove returns the person, whom the caller must lock and confirm again before it
-// acts. A principal that acts as another person is Forbidden.
+// prove checks the proof of the principal's person: the password or, if the person has none, a
+// recent sign-in; and, if the person has a second factor, a code of it, unless the sign-in proved
+// the factor in the last ten minutes. It returns Invalid for a wrong proof, Invalid with RemedyCode
+// for a missing code, and Forbidden for a principal that is impersonating somebody. prove returns
+// the person, whom the caller must lock and confirm again before it acts.
 func (a *Accounts) prove(ctx context.Context, op string, p tenancy.Principal, proof tenancy.Proof) (
 	person tenancy.Person, err error) {
 	person, signIn, err := a.provePassword(ctx, op, p, proof.Password)
@@ -97,8 +98,8 @@ func (a *Accounts) prove(ctx context.Context, op string, p tenancy.Principal, pr
 	return person, a.proveFactor(ctx, op, p, signIn, proof.Code)
 }
 
-// proveLately is prove, for which a sign-in in the last ten minutes is enough, with the second factor if there is one. The
-// operator needs none.
+// proveLately is prove, except that a sign-in in the last ten minutes is enough, with the second
+// factor if there is one. The operator needs no proof.
 func (a *Accounts) proveLately(ctx context.Context, op string, p tenancy.Principal, proof tenancy.Proof) error {
 	if p.Via == tenancy.ViaInstance { // the operator has no session
 		return nil
@@ -141,7 +142,7 @@ func (a *Accounts) isRecent(s tenancystore.SessionProof) bool {
 	return a.clock.Now().Sub(s.CreatedAt) < tenancy.RecentSignIn
 }
 
-// provePassword is the part of prove that is about the password.
+// provePassword is the password part of prove.
 func (a *Accounts) provePassword(ctx context.Context, op string, p tenancy.Principal, password string) (
 	person tenancy.Person, signIn tenancystore.SessionProof, err error) {
 	if err := refuseBehind(op, p); err != nil {
@@ -165,7 +166,7 @@ func (a *Accounts) provePassword(ctx context.Context, op string, p tenancy.Princ
 	return person, signIn, err
 }
 
-// proveFactor is the part of prove that is about the second factor. A code, which may be a recovery code, works once.
+// proveFactor is the second-factor part of prove. A code, which may be a recovery code, works once.
 func (a *Accounts) proveFactor(ctx context.Context, op string, p tenancy.Principal, signIn tenancystore.SessionProof,
 	code string) error {
 	if !signIn.HasFactor || signIn.ByFactor && a.isRecent(signIn) {
@@ -187,8 +188,9 @@ func refuseBehind(op string, p tenancy.Principal) error {
 	return fault.New(fault.Forbidden, op, "This cannot be done while acting as another person.")
 }
 
-// ChangePassword sets the password of the principal's person and ends all other sessions. The password of the proof is
-// the old one. A person without a password sets the first one, see prove.
+// ChangePassword sets the password of the principal's person and ends all other sessions. The
+// password of the proof is the old password. A person without a password sets a first one, see
+// prove.
 func (a *Accounts) ChangePassword(ctx context.Context, p tenancy.Principal, proof tenancy.Proof, password string) error {
 	const op = "tenancy.ChangePassword"
 	if err := checkPassword(op, "newPassword", password); err != nil {

@@ -35,17 +35,18 @@ func (a *Accounts) PruneSessions(ctx context.Context, keep time.Duration) (int, 
 	return sweep.Run(ctx)
 }
 
-// PruneExpired deletes links, steps of sign-ins, states, devices and used requests that are over for every process, and
-// returns their number. It uses short transactions with pauses between them, and a row that the database refuses to delete
-// does not stop the others: the first such error of each kind is returned at the end. It deletes nothing and returns an error when the clock of
-// the process is wrong: see checkClock.
+// PruneExpired deletes links, sign-in steps, states, devices and used requests that have expired
+// for every process, and returns their number. It uses short transactions with pauses between them,
+// and a row that the database refuses to delete does not stop the others: the first such error of
+// each kind is returned at the end. It deletes nothing and returns an error when the clock of the
+// process is wrong: see checkClock.
 func (a *Accounts) PruneExpired(ctx context.Context) (total int, err error) {
 	const op = "tenancy.PruneExpired"
 	if err := a.checkClock(ctx, op); err != nil {
 		return 0, err
 	}
 	var faults []error
-	before := a.clock.Now().Add(-2 * maxSkew) // the processes that use these rows may be behind as far as this one is ahead
+	before := a.clock.Now().Add(-2 * maxSkew) // other processes that use these rows may be as far behind as this one is ahead
 	for _, kind := range tenancystore.Expirables() {
 		n, err := a.pruneExpired(ctx, kind, before)
 		total += n
@@ -74,7 +75,8 @@ func (a *Accounts) pruneExpired(ctx context.Context, kind tenancystore.Expirable
 // maxSkew is by how much the clock of a process that purges may differ from that of the database.
 const maxSkew = 5 * time.Minute
 
-// databaseTime returns the time of the database, which all processes share. A clock that was injected is never wrong.
+// databaseTime returns the time of the database, which all processes share. An injected clock is
+// always right.
 func (a *Accounts) databaseTime(ctx context.Context, op string) (time.Time, error) {
 	if a.clockInjected {
 		return a.clock.Now(), nil
@@ -83,8 +85,8 @@ func (a *Accounts) databaseTime(ctx context.Context, op string) (time.Time, erro
 	return now, asFault(op, err)
 }
 
-// checkClock returns fault.Unavailable when the clock of the process differs from that of the database by more than
-// maxSkew: what it takes for over may not be.
+// checkClock returns fault.Unavailable if the clock of the process differs from the database's
+// clock by more than maxSkew: rows that look expired may not be.
 func (a *Accounts) checkClock(ctx context.Context, op string) error {
 	database, err := a.databaseTime(ctx, op)
 	if err != nil {

@@ -24,9 +24,10 @@ const (
 	organizationsTime = 20 * time.Minute
 )
 
-// Purge deletes the organizations and accounts whose deletion was requested longer than DELETE_GRACE and maxSkew ago, with
-// all that they have, and returns their number. One that cannot be purged does not stop the others: the first such error is
-// returned at the end, and a later call tries it again. A crash leaves the request in place.
+// Purge deletes the organizations and accounts whose deletion was requested longer than
+// DELETE_GRACE and maxSkew ago, with everything that belongs to them, and returns their number. One
+// that cannot be purged does not stop the others: the first such error is returned at the end, and
+// a later call tries it again. A crash leaves the request in place.
 //
 // An organization that takes longer than its share of a call is left to the next one, which goes on with it. When the
 // time for organizations ends, the next one of this process begins behind the last organization that had its share. It
@@ -65,8 +66,9 @@ func (a *Accounts) orgSweep() *batch.Sweep[tenancy.OrgID] {
 	}
 }
 
-// dueBefore returns before which time a deletion must have been requested. A restore is possible for DELETE_GRACE by the
-// clock of the database, and this process may be ahead of it by maxSkew.
+// dueBefore returns the time before which a deletion must have been requested. A restore is
+// possible for DELETE_GRACE by the database's clock, and this process may be ahead of that clock by
+// maxSkew.
 func (a *Accounts) dueBefore() time.Time { return a.clock.Now().Add(-a.cfg.DeleteGrace - maxSkew) }
 
 // purgeInShare is purgeOrganization within purgeShare. The end of that is no error.
@@ -154,8 +156,9 @@ func (a *Accounts) personSweep() *batch.Sweep[tenancy.PersonID] {
 	}
 }
 
-// purgePerson deletes a person, and before that the address wherever an organization has entered it for a review. An owner
-// goes after the organization, so that none is left without an owner.
+// purgePerson deletes a person, after removing the person's address wherever an organization has
+// entered it for a review. An owner is deleted after the organization, so that no organization is
+// left without an owner.
 func (a *Accounts) purgePerson(ctx context.Context, person tenancy.PersonID, before time.Time) (int, error) {
 	const op = "tenancy.Purge"
 	now := a.clock.Now()
@@ -186,8 +189,8 @@ func (a *Accounts) purgePerson(ctx context.Context, person tenancy.PersonID, bef
 	return 1, nil
 }
 
-// forgetReviewer takes the address of a person out of the requests for approval of all organizations. It returns
-// pgx.ErrNoRows for a person who is gone.
+// forgetReviewer removes a person's address from the approval requests of all organizations. It
+// returns pgx.ErrNoRows if the person is gone.
 func (a *Accounts) forgetReviewer(ctx context.Context, op string, person tenancy.PersonID) error {
 	if a.deps.Publishing == nil {
 		return nil

@@ -187,8 +187,8 @@ func TestPruneExpired_RefusedRowStaysAlone(t *testing.T) {
 	}
 }
 
-// TestPruneExpired_LeavesWhatASlowClockStillUses: a signed request can be sent again as long as the clock of a process
-// allows it, so its id must be known for as long.
+// TestPruneExpired_LeavesWhatASlowClockStillUses: a signed request can be replayed as long as the
+// clock of any process allows it, so its id must be kept for that long.
 func TestPruneExpired_LeavesWhatASlowClockStillUses(t *testing.T) {
 	t.Parallel()
 	p := newPurging(t, 0)

@@ -155,7 +155,7 @@ func (a *Accounts) checkAdmission(
 	can, err := a.takesRegistrations(ctx, tx, lock)
 	if err == nil && !can {
 		return fault.New(fault.Forbidden, op,
-			"This instance takes no registrations without an invitation: ask for one, and send its token as org.")
+			"This instance accepts no registrations without an invitation: ask for one, and send its token as org.")
 	}
 	return err
 }
@@ -210,7 +210,7 @@ func (a *Accounts) makeAccount(ctx context.Context, tx *tenancystore.GateTx, op 
 	} else {
 		by := tenancy.Principal{Person: person.ID, Via: tenancy.ViaSession, Name: person.Email, From: from}
 		creator := person.ID
-		if a.cfg.Registration == RegisterFirst { // who sets the instance up
+		if a.cfg.Registration == RegisterFirst { // the person who sets up the instance
 			creator = tenancy.PersonID{}
 		}
 		org, err = a.makeOrganization(ctx, tx, by, creator, c.Organization)
@@ -226,8 +226,8 @@ func (a *Accounts) makeAccount(ctx context.Context, tx *tenancystore.GateTx, op 
 	return out, err
 }
 
-// makeOrganization creates an organization that the principal's person owns. It counts for the creator, who is zero when
-// the operator makes it.
+// makeOrganization creates an organization that the principal's person owns. It counts toward the
+// creator's limits; the creator is zero if the operator creates it.
 func (a *Accounts) makeOrganization(
 	ctx context.Context, tx *tenancystore.GateTx, by tenancy.Principal, creator tenancy.PersonID, name string,
 ) (tenancy.OrgID, error) {

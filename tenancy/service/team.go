@@ -21,12 +21,13 @@ func (a *Accounts) Team(ctx context.Context, p tenancy.Principal) (out []tenancy
 	return out, err
 }
 
-// RemoveMember removes a member of the principal's organization, or lets the principal's person leave it. The member's
-// next request finds no access, in all processes, and the member's invitations end. Keys and webhooks that the member
-// made belong to the organization: RemoveMember returns those that work, whose secrets the person may know, and with
-// revoke, which only who manages the organization may set, it deletes them. Without the second factor that the
-// organization requires, a person can only leave. It returns fault.Forbidden for the owner and for a member who outranks
-// the principal, and fault.NotFound for the id of no member.
+// RemoveMember removes a member of the principal's organization, or lets the principal's person
+// leave it. The member's next request finds no access, in all processes, and the member's
+// invitations end. Keys and webhooks that the member made belong to the organization: RemoveMember
+// returns the working ones, because the person may know their secrets, and with revoke it deletes
+// them. Only a person who manages the organization may set revoke. Without the second factor that
+// the organization requires, a person can only leave. It returns fault.Forbidden for the owner and
+// for a member who outranks the principal, and fault.NotFound if there is no such member.
 func (a *Accounts) RemoveMember(
 	ctx context.Context, p tenancy.Principal, member string, revoke bool,
 ) (made tenancy.MadeBy, err error) {
@@ -72,9 +73,9 @@ func (a *Accounts) inMember(ctx context.Context, op string, p tenancy.Principal,
 	})
 }
 
-// takeMade ends the invitations of a locked member, and returns them with the keys and webhooks that the person has made
-// and the hashes of these keys. With revoke it deletes the keys and the webhooks. The member's own commands have ended or
-// wait, so that nothing is made later.
+// takeMade ends the invitations of a locked member, and returns them with the keys and webhooks
+// that the person made and the hashes of these keys. With revoke it deletes the keys and the
+// webhooks. The member's own commands have ended or are waiting, so they create nothing later.
 func (a *Accounts) takeMade(ctx context.Context, tx *tenancystore.OrgTx, p tenancy.Principal, target tenancy.PersonID,
 	revoke bool) (made tenancy.MadeBy, hashes [][]byte, err error) {
 	now := a.clock.Now()
@@ -102,7 +103,7 @@ func (a *Accounts) takeMade(ctx context.Context, tx *tenancystore.OrgTx, p tenan
 	return made, hashes, a.auditMade(ctx, tx, p, made, now)
 }
 
-// auditMade records what ended of what a member had made.
+// auditMade records which of the things that a member had made have ended.
 func (a *Accounts) auditMade(ctx context.Context, tx *tenancystore.OrgTx, p tenancy.Principal, ended tenancy.MadeBy,
 	now time.Time) error {
 	subjects := map[tenancy.Action][]string{}
@@ -123,7 +124,8 @@ func (a *Accounts) auditMade(ctx context.Context, tx *tenancystore.OrgTx, p tena
 	return nil
 }
 
-// forgetRevoked makes this process refuse the keys with these hashes, unless they remain because of the error.
+// forgetRevoked makes this process refuse the keys with these hashes, unless err means that they
+// still exist.
 func (a *Accounts) forgetRevoked(err error, hashes [][]byte) {
 	if err != nil && !mayBeStored(err) {
 		return
@@ -174,11 +176,12 @@ func mayRemove(op string, p tenancy.Principal, m tenancy.Membership, revokeKeys 
 	return nil
 }
 
-// SetRole changes the role of a member of the principal's organization. With RoleSuperAdmin the owner, who is the
-// principal, and the member swap: the member becomes the owner, and the principal an administrator; this needs the proof.
-// The invitations of a member who no longer manages the organization end. SetRole returns them, and the keys and webhooks
-// that the person has made, which are deleted with revoke as RemoveMember does.
-// It returns fault.Forbidden for the owner's role and for a principal who may not, and fault.NotFound for the id of no member.
+// SetRole changes the role of a member of the principal's organization. With RoleSuperAdmin the
+// owner, who is the principal, and the member swap: the member becomes the owner, and the principal
+// an administrator; this needs the proof. The invitations of a member who no longer manages the
+// organization end. SetRole returns them with the keys and webhooks that the person made. With
+// revoke it deletes the keys and webhooks, as RemoveMember does. It returns fault.Forbidden for the
+// owner's role and for a principal who may not, and fault.NotFound for the id of no member.
 func (a *Accounts) SetRole(ctx context.Context, p tenancy.Principal, member string, change tenancy.RoleChange) (
 	made tenancy.MadeBy, err error) {
 	const op = "tenancy.SetRole"
@@ -212,7 +215,7 @@ func (a *Accounts) SetRole(ctx context.Context, p tenancy.Principal, member stri
 	return made, err
 }
 
-// mayChangeRole checks the input of SetRole and, of a hand-over, the proof.
+// mayChangeRole checks the input of SetRole and, for a hand-over, the proof.
 func (a *Accounts) mayChangeRole(ctx context.Context, op string, p tenancy.Principal, change tenancy.RoleChange) error {
 	var in tenancy.Inputs
 	in.Check(change.Role.Valid(), "role", "must be USER, ADMIN or SUPERADMIN")

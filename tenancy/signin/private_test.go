@@ -9,8 +9,8 @@ import (
 	"crier/platform/fault"
 )
 
-// TestFinish_PrivateEndpointsElsewhereAreRefused: the operator has named the host and port of the issuer. What the issuer
-// names besides is not called unless it is public.
+// TestFinish_PrivateEndpointsElsewhereAreRefused: the operator names the host and port of the
+// issuer. Any other address that the issuer names is called only if it is public.
 func TestFinish_PrivateEndpointsElsewhereAreRefused(t *testing.T) {
 	t.Parallel()
 	for _, endpoint := range []string{"token_endpoint", "jwks_uri", "userinfo_endpoint"} {
@@ -18,7 +18,7 @@ func TestFinish_PrivateEndpointsElsewhereAreRefused(t *testing.T) {
 		f.metadata[endpoint] = other.url + "/elsewhere"
 		_, err := f.finish(t, func(nonce string) {
 			claims := f.claims(nonce)
-			delete(claims, "email_verified") // so that userinfo is asked
+			delete(claims, "email_verified") // so that userinfo is requested
 			f.grant(sign(t, f.key, claims))
 		})
 		if !fault.Is(err, fault.Unavailable) || !errors.Is(err, errPrivate) {

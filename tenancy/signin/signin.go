@@ -87,9 +87,10 @@ type Providers struct {
 	clients []*outbound.Client
 }
 
-// New returns the providers that the configuration has, and makes no request. It fails when the configuration is not
-// valid. The clients of the requests are made from deps. That of each provider reaches the configured host and port, also
-// in a private network, and otherwise public addresses only. Close closes them.
+// New returns the providers that the configuration has, and makes no request. It fails when the
+// configuration is not valid. The HTTP clients are made from deps. Each provider's client reaches
+// the configured host and port, even in a private network, and otherwise only public addresses.
+// Close closes the clients.
 func New(cfg Config, deps outbound.Deps, c clock.Clock) (*Providers, error) {
 	return newProviders(cfg, deps, c, finishLimit)
 }
@@ -122,7 +123,7 @@ func newProviders(cfg Config, deps outbound.Deps, c clock.Clock, limit time.Dura
 	return p, errors.Join(faults...)
 }
 
-// add adds a provider at an address, with a client of its own.
+// add adds a provider at an address, with its own client.
 func (p *Providers) add(
 	provider Provider, label, address string, deps outbound.Deps, newSource func(web) source,
 ) error {

@@ -56,8 +56,9 @@ func (c commit) RoundTrip(req *http.Request) (*http.Response, error) {
 	return resp, nil
 }
 
-// getJSON reads a JSON document. It follows redirects on the same host only, and none with an access token. A token that
-// the provider does not accept is an error that matches errRefused. Any other answer with another status than 200 is a *statusError.
+// getJSON reads a JSON document. It follows redirects on the same host only, and none with an
+// access token. If the provider does not accept the token, the error matches errRefused. Any other
+// status than 200 is a *statusError.
 func (w web) getJSON(ctx context.Context, address, token string, into any) error {
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, address, nil)
 	if err != nil {

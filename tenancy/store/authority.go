@@ -16,9 +16,10 @@ select pg_advisory_xact_lock(hashtextextended('crier.authority ' || $1::uuid, 0)
 const authorityShare = `-- tenancy.AuthorityShare
 select pg_advisory_xact_lock_shared(hashtextextended('crier.authority ' || $1::uuid, 0))`
 
-// LockAuthority locks who may do what in an organization until the end of the transaction: alone for one that takes
-// something away, and otherwise together with other commands. Postgres grants the lock in the order of the requests, so
-// that commands cannot keep a removal waiting, as they could with locks of rows. A transaction locks a session first.
+// LockAuthority locks the permissions in an organization until the end of the transaction:
+// exclusively for a transaction that takes something away, and otherwise shared with other
+// commands. Postgres grants the lock in the order of the requests, so commands cannot keep a
+// removal waiting, as they could with row locks. A transaction must lock its session first.
 func LockAuthority(ctx context.Context, q pg.Querier, org tenancy.OrgID, alone bool) error {
 	sql := authorityShare
 	if alone {
@@ -43,8 +44,8 @@ type ConfirmedSession struct {
 	Instance bool `db:"instance_admin"`
 }
 
-// ConfirmSession returns a session that has not ended, or pgx.ErrNoRows. The session ends only after the transaction.
-// It runs as pg.Gate.
+// ConfirmSession returns a session that has not ended, or pgx.ErrNoRows. The session cannot end
+// before the transaction does. It runs as pg.Gate.
 func ConfirmSession(ctx context.Context, q pg.Querier, session tenancy.SessionID, now time.Time) (
 	ConfirmedSession, error) {
 	return confirm[ConfirmedSession](ctx, q, sessionConfirm, session, now)
@@ -53,7 +54,7 @@ func ConfirmSession(ctx context.Context, q pg.Querier, session tenancy.SessionID
 const impersonationConfirm = `-- tenancy.ImpersonationConfirm
 select exists (select from impersonation where session_id = $1 and org_id = $2 and person_id = $3)`
 
-// IsImpersonated returns whether a session acts as a member. It runs as pg.Gate.
+// IsImpersonated reports whether a session is impersonating a member. It runs as pg.Gate.
 func IsImpersonated(
 	ctx context.Context, q pg.Querier, session tenancy.SessionID, org tenancy.OrgID, person tenancy.PersonID,
 ) (is bool, err error) {
@@ -68,18 +69,19 @@ select m.role, m.disabled, o.suspended_at is not null suspended, o.deleted_at is
 from member m join organization o on o.id = m.org_id
 where m.org_id = $1 and m.person_id = $2`
 
-// ConfirmedMember is a membership with what limits the access to its organization.
+// ConfirmedMember is a membership with the restrictions on access to its organization.
 type ConfirmedMember struct {
 	Role     tenancy.Role `db:"role"`
 	Disabled bool         `db:"disabled"`
-	// Suspended and Deleted are what the operator and the owner have requested for the organization.
+	// Suspended and Deleted mean that the operator has suspended the organization, or that its
+	// owner has requested its deletion.
 	Suspended bool `db:"suspended"`
 	Deleted   bool `db:"deleted"`
 	// Unenrolled means that the organization requires a second factor and the person has none.
 	Unenrolled bool `db:"unenrolled"`
 }
 
-// ConfirmMember returns a membership, or pgx.ErrNoRows. It runs as pg.Gate, behind LockAuthority.
+// ConfirmMember returns a membership, or pgx.ErrNoRows. It runs as pg.Gate, after LockAuthority.
 func ConfirmMember(ctx context.Context, q pg.Querier, org tenancy.OrgID, person tenancy.PersonID) (
 	ConfirmedMember, error) {
 	return confirm[ConfirmedMember](ctx, q, memberConfirm, org, person)
@@ -96,8 +98,8 @@ type ConfirmedKey struct {
 	Deleted   bool `db:"deleted"`
 }
 
-// ConfirmKey returns the organization of a key that has not ended, or pgx.ErrNoRows. It runs as pg.Gate, behind
-// LockAuthority.
+// ConfirmKey returns the organization of a key that has not ended, or pgx.ErrNoRows. It runs as
+// pg.Gate, after LockAuthority.
 func ConfirmKey(ctx context.Context, q pg.Querier, org tenancy.OrgID, key tenancy.KeyID, now time.Time) (
 	ConfirmedKey, error) {
 	return confirm[ConfirmedKey](ctx, q, keyConfirm, now, org, key)
@@ -118,5 +120,5 @@ func (t *OrgTx) AsGate(ctx context.Context, fn func(q pg.Querier) error) error {
 	return t.store.db.AsGate(ctx, t.tx, t.org.UUID(), fn)
 }
 
-// Querier returns what reads in the transaction.
+// Querier returns a querier that reads in the transaction.
 func (t *GateTx) Querier() pg.Querier { return t.tx }

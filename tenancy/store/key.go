@@ -14,8 +14,8 @@ const keyInsert = `-- tenancy.KeyInsert
 insert into api_key (org_id, id, name, prefix, hash, created_by, created_at, expires_at, rotated)
 values ($1, $2, $3, $4, $5, $6, $7, $8, $9)`
 
-// CreateKey inserts an API key with its hash. Rotated means that it replaces another one. CreateKey returns the error of
-// Postgres, which is a unique violation for a hash that exists.
+// CreateKey inserts an API key with its hash. Rotated means that the key replaces another one.
+// CreateKey returns the error of Postgres, which is a unique violation if the hash exists.
 func (t *OrgTx) CreateKey(ctx context.Context, k tenancy.APIKey, hash []byte, rotated bool) error {
 	_, err := exec(ctx, t.tx, keyInsert,
 		t.org, k.ID, k.Name, k.Prefix, hash, k.CreatedBy, k.CreatedAt, k.ExpiresAt, rotated)
@@ -47,7 +47,7 @@ type keyRow struct {
 // Key is an API key with its hash.
 type Key struct {
 	tenancy.KeyOf
-	// Rotated means that it was made to replace another key.
+	// Rotated means that the key was made to replace another key.
 	Rotated bool
 	Hash    []byte
 }
@@ -82,8 +82,8 @@ const keysBy = `-- tenancy.KeysBy
 select ` + keyColumns + ` from api_key k left join person p on p.id = k.created_by
 where k.created_by = $2 and ` + keyWorks + ` order by k.created_at, k.id for update of k`
 
-// KeysBy returns the keys that a person has made and that have not ended, the oldest first, and locks them until the end
-// of the transaction.
+// KeysBy returns the keys made by a person that have not ended, the oldest first, and locks them
+// until the end of the transaction.
 func (t *OrgTx) KeysBy(ctx context.Context, person tenancy.PersonID, now time.Time) ([]Key, error) {
 	rows, err := list[keyRow](ctx, t.tx, keysBy, now, person)
 	return keysOf(rows), err
@@ -92,7 +92,7 @@ func (t *OrgTx) KeysBy(ctx context.Context, person tenancy.PersonID, now time.Ti
 const keysDeleteBy = `-- tenancy.KeysDeleteBy
 delete from api_key where created_by = $1 returning pg_notify('` + revocationChannel + `', encode(hash, 'hex'))`
 
-// DeleteKeysBy deletes the keys that a person has made. All processes are notified.
+// DeleteKeysBy deletes the keys made by a person. All processes are notified.
 func (t *OrgTx) DeleteKeysBy(ctx context.Context, person tenancy.PersonID) error {
 	_, err := exec(ctx, t.tx, keysDeleteBy, person)
 	return err
@@ -102,8 +102,9 @@ const keyLock = `-- tenancy.KeyLock
 select ` + keyColumns + ` from api_key k left join person p on p.id = k.created_by
 where k.id = $1 for update of k`
 
-// LockKey returns a key and locks it until the end of the transaction, or returns pgx.ErrNoRows for a key that has ended
-// or does not exist. The time is read when the lock is held, because the key may have ended while it was waited for.
+// LockKey returns a key and locks it until the end of the transaction. It returns pgx.ErrNoRows if
+// the key has ended or does not exist. It reads the time after it has the lock, because the key may
+// have ended during the wait.
 func (t *OrgTx) LockKey(ctx context.Context, key tenancy.KeyID, now func() time.Time) (Key, error) {
 	row, err := one[keyRow](ctx, t.tx, keyLock, key)
 	found := row.key()
@@ -116,7 +117,8 @@ func (t *OrgTx) LockKey(ctx context.Context, key tenancy.KeyID, now func() time.
 const keyOldest = `-- tenancy.KeyOldest
 select k.id from api_key k where k.overlap_until is null and ` + keyWorks + ` order by k.created_at, k.id limit 1`
 
-// OldestKey returns the id of the oldest key that has not ended and was not replaced, or pgx.ErrNoRows.
+// OldestKey returns the id of the oldest key that has neither ended nor been replaced, or
+// pgx.ErrNoRows.
 func (t *OrgTx) OldestKey(ctx context.Context, now time.Time) (key tenancy.KeyID, err error) {
 	err = t.tx.QueryRow(ctx, keyOldest, now).Scan(&key)
 	return key, err
@@ -134,8 +136,8 @@ const keyReplace = `-- tenancy.KeyReplace
 update api_key set overlap_until = $2 where id = $1
 returning pg_notify('` + revocationChannel + `', encode(hash, 'hex'))`
 
-// ReplaceKey stores that another key has replaced a key, which works until a time, or returns pgx.ErrNoRows. All
-// processes are notified.
+// ReplaceKey stores that a key has been replaced and works until a given time. It returns
+// pgx.ErrNoRows if there is no such key. All processes are notified.
 func (t *OrgTx) ReplaceKey(ctx context.Context, key tenancy.KeyID, until time.Time) error {
 	return change(ctx, t.tx, keyReplace, key, until)
 }

@@ -36,9 +36,9 @@ on conflict (person_id) do update set last_step = 0, begun_by = excluded.begun_b
 where mfa.confirmed_at is null
 returning secret, confirmed_at, last_step, tries, tries_since`
 
-// BeginFactor stores a second factor that is not confirmed and returns it. It replaces an earlier one, unless the same
-// by began that: then it returns the earlier one. It returns pgx.ErrNoRows when the person has a confirmed one. The tries
-// remain.
+// BeginFactor stores an unconfirmed second factor and returns it. It replaces an earlier
+// unconfirmed factor, unless the same by began that one; then it returns the earlier factor. It
+// returns pgx.ErrNoRows if the person has a confirmed factor. The number of tries is kept.
 func (t *GateTx) BeginFactor(
 	ctx context.Context, person tenancy.PersonID, sealed []byte, now time.Time, by []byte,
 ) (Factor, error) {

@@ -43,8 +43,9 @@ type Created struct {
 	At  time.Time     `db:"created_at"`
 }
 
-// CreatedOrganizations returns at most limit organizations that a person has created, the newest first. Those count that
-// have another owner by now, and those that are to be deleted until they are purged.
+// CreatedOrganizations returns at most limit organizations that a person created, the newest first.
+// It includes organizations that have another owner by now, and organizations marked for deletion
+// until they are purged.
 func (t *GateTx) CreatedOrganizations(ctx context.Context, creator tenancy.PersonID, limit int) ([]Created, error) {
 	return list[Created](ctx, t.tx, organizationsCreated, creator, limit)
 }
@@ -52,8 +53,8 @@ func (t *GateTx) CreatedOrganizations(ctx context.Context, creator tenancy.Perso
 const organizationCreator = `-- tenancy.OrganizationCreator
 select created_by from organization where id = $1`
 
-// Creator returns the person who created the organization of the transaction, the zero id if the operator did, or
-// pgx.ErrNoRows.
+// Creator returns the person who created the organization of the transaction, or the zero id if the
+// operator did. It returns pgx.ErrNoRows if the organization is gone.
 func (t *OrgTx) Creator(ctx context.Context) (creator tenancy.PersonID, err error) {
 	err = t.tx.QueryRow(ctx, organizationCreator, t.org).Scan(&creator)
 	return creator, err
@@ -189,7 +190,8 @@ const deletedWith = `-- tenancy.OrganizationsDeletedWith
 select o.id from member m join organization o on o.id = m.org_id
 where m.person_id = $1 and m.role = 'SUPERADMIN' and o.deleted_with = $1 order by o.id`
 
-// DeletedWith returns the organizations that the account of a person has taken along when its deletion was requested.
+// DeletedWith returns the organizations that were marked for deletion together with a person's
+// account.
 func (t *GateTx) DeletedWith(ctx context.Context, person tenancy.PersonID) ([]tenancy.OrgID, error) {
 	rows, err := t.tx.Query(ctx, deletedWith, person)
 	if err != nil {
@@ -243,9 +245,10 @@ const organizationDeleted = `-- tenancy.OrganizationDeleted
 update organization set deleted_at = $2, deleted_with = $3, catch_up = false where id = $1
 returning pg_notify('` + revocationChannel + `', id::text)`
 
-// SetOrganizationDeleted stores when the deletion of an organization was requested, nil for an undo, and adds the task
-// that stops or resumes its publishing. With is the person whose account takes the organization along, or zero. All
-// processes are notified that its keys end, or work again.
+// SetOrganizationDeleted stores when the deletion of an organization was requested, nil for an
+// undo, and adds the task that stops or resumes its publishing. With is the person whose account is
+// deleted together with the organization, or zero. All processes are notified that its keys end, or
+// work again.
 func (t *GateTx) SetOrganizationDeleted(
 	ctx context.Context, org tenancy.OrgID, at *time.Time, with tenancy.PersonID,
 ) error {

@@ -34,8 +34,9 @@ const sessionForget = `-- tenancy.SessionForget
 delete from session where id in
   (select id from session where person_id = $1 order by seen_at desc, id offset $2)`
 
-// CreateSession inserts a session of a person who has proved the second factor if there is one, and deletes those that were not used for the longest time, if there are too many. It
-// returns the error of Postgres, which is a violation of a foreign key when the person does not exist.
+// CreateSession inserts a session of a person who has proved the second factor, if there is one. If
+// the person has too many sessions, it deletes the least recently used ones. It returns the error
+// of Postgres, which is a violation of a foreign key when the person does not exist.
 func (t *GateTx) CreateSession(ctx context.Context, s NewSession) error {
 	if _, err := exec(ctx, t.tx, sessionForget, s.Person, maxSessions-1); err != nil {
 		return err
@@ -288,8 +289,8 @@ const actingSessions = `-- tenancy.ActingSessions
 select s.id from session s
 where s.person_id = $1 and exists (select from impersonation i where i.session_id = s.id) order by s.id for update`
 
-// ActingSessions returns the sessions of an administrator that act as somebody else, and locks them until the end of the
-// transaction.
+// ActingSessions returns an administrator's sessions that are impersonating somebody, and locks
+// them until the end of the transaction.
 func (t *GateTx) ActingSessions(ctx context.Context, admin tenancy.PersonID) ([]tenancy.SessionID, error) {
 	rows, err := t.tx.Query(ctx, actingSessions, admin)
 	if err != nil {

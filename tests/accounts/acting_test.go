@@ -8,8 +8,8 @@ import (
 	"crier/tenancy"
 )
 
-// TestImpersonate_MailsNameTheAdministrator: a mail about what an administrator of the instance did as a member does not
-// put it on the member.
+// TestImpersonate_MailsNameTheAdministrator: a mail about what an instance administrator did as a
+// member names the administrator, not the member.
 func TestImpersonate_MailsNameTheAdministrator(t *testing.T) {
 	t.Parallel()
 	w := open(t, nil)
@@ -25,7 +25,8 @@ func TestImpersonate_MailsNameTheAdministrator(t *testing.T) {
 	}
 }
 
-// TestRecordDisowned_TellsAdministrators: members who manage nothing, and those who are disabled, get no mail.
+// TestRecordDisowned_TellsAdministrators: members who are not administrators, and disabled members,
+// get no mail.
 func TestRecordDisowned_TellsAdministrators(t *testing.T) {
 	t.Parallel()
 	w := open(t, nil)

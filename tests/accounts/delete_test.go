@@ -198,8 +198,8 @@ func TestDeleteAccount_EarlierDeletedOrganizationStaysDeleted(t *testing.T) {
 	w.wantCount(1, "organization where deleted_at is not null and id = $1", second.ID)
 }
 
-// TestPurge_NeverMeetsARestore purges by the clock of a process that is ahead as far as it may be, while another process
-// still allows a restore.
+// TestPurge_NeverMeetsARestore purges by the clock of a process that is as far ahead as allowed,
+// while another process still allows a restore.
 func TestPurge_NeverMeetsARestore(t *testing.T) {
 	t.Parallel()
 	w := open(t, nil)

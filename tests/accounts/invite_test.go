@@ -163,7 +163,7 @@ func TestOffer_OnlyToWhoCanUseIt(t *testing.T) {
 	w.wantOffer("Bob", bob, forBob, tenancy.RoleAdmin)
 	w.wantOffer("another address", eve, forBob, "")
 	w.wantOffer("no token", eve, "x", "")
-	w.wantCount(0, "member where org_id = $1 and person_id <> $2", p.Org, p.Person) // nobody joins by a question
+	w.wantCount(0, "member where org_id = $1 and person_id <> $2", p.Org, p.Person) // looking up an offer joins nobody
 	w.wantCount(2, "invitation")
 	w.exec("update person set verified = false where id = $1", bob.Person)
 	w.wantOffer("an address that is not confirmed", bob, forBob, "")

@@ -397,8 +397,8 @@ func TestMFA_ParallelSignInsDoNotFail(t *testing.T) {
 	}
 }
 
-// A person who begins twice, as by a double click, may have scanned either answer. Another session gets another factor:
-// its secret is known to nobody else.
+// A person who begins twice, as by a double click, may have scanned either answer. Another session
+// gets a different factor, whose secret nobody else knows.
 func TestBeginMFA_SameSessionGetsTheSameFactor(t *testing.T) {
 	t.Parallel()
 	w := open(t, nil)

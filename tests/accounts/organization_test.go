@@ -476,7 +476,7 @@ func TestHandOver_ParallelToTwoPeople(t *testing.T) {
 	w.wantCount(0, "member where role = 'SUPERADMIN' and person_id = $1", p.Person)
 }
 
-// create makes an organization for a person, as the route does.
+// create creates an organization for a person, as the route does.
 func (w *world) create(p tenancy.Principal) (tenancy.Organization, error) {
 	return w.CreateOrganization(w.t.Context(), p, "Another one")
 }
@@ -549,7 +549,7 @@ func TestOrganization_CreationsOfOnePersonInAllAreLimited(t *testing.T) {
 	must(t, err)
 }
 
-// defaults is a Plans in which all organizations but the larger ones have the default plan.
+// defaults is a Plans in which every organization has the default plan, except the larger ones.
 type defaults struct{ larger map[tenancy.OrgID]bool }
 
 func (d defaults) OnDefault(orgs []tenancy.OrgID) (plan string, n int) {

@@ -18,7 +18,7 @@ func needsCode(t *testing.T, name string, err error) {
 	}
 }
 
-// proven are the commands that ask again who makes the request, with a proof.
+// proven are the commands that require a proof of who makes the request.
 func (w *world) proven(p tenancy.Principal) map[string]func(proof tenancy.Proof) error {
 	ctx := w.t.Context()
 	return map[string]func(proof tenancy.Proof) error{
@@ -133,7 +133,7 @@ func TestCreateKey_NeedsARecentSignInOrThePassword(t *testing.T) {
 	w.wantCount(2, "api_key")
 }
 
-// ended are the commands of a person, each of which must find that the session has ended.
+// ended are a person's commands. Each must notice that the session has ended.
 func (w *world) ended(p tenancy.Principal) map[string]func() error {
 	ctx := w.t.Context()
 	out := map[string]func() error{

@@ -34,7 +34,7 @@ func twiceCases() map[string]prepare {
 	return all
 }
 
-// wantIDs fails the test unless the answers have different ids, all of which are in a list.
+// wantIDs fails the test unless the responses have different ids and a list has all of them.
 func (o *owner) wantIDs(kept []call.Answer, list gjson.Result) {
 	o.t.Helper()
 	o.wantListed(list, fields(kept, "id")...)
@@ -61,7 +61,7 @@ func (o *owner) wantGone(list gjson.Result, ids ...string) {
 	}
 }
 
-// wantValue compares a member of an answer.
+// wantValue compares a member of a response.
 func (o *owner) wantValue(body gjson.Result, path, want string) {
 	o.t.Helper()
 	if got := body.Get(path).String(); got != want {
@@ -69,7 +69,7 @@ func (o *owner) wantValue(body gjson.Result, path, want string) {
 	}
 }
 
-// fields returns a member of each answer.
+// fields returns a member of each response.
 func fields(answers []call.Answer, path string) (out []string) {
 	for _, a := range answers {
 		out = append(out, gjson.Get(a.Body, path).String())
@@ -350,7 +350,8 @@ func channelCases() map[string]prepare {
 	connected := func(o *owner, want int) func([]call.Answer) {
 		return func([]call.Answer) { o.wantValue(o.get("/public/v1/integrations"), "#", "1") }
 	}
-	// chooser begins a connect by OAuth and returns its state, its channel, and the first of the pages to choose from.
+	// chooser starts an OAuth connect and returns its state, its channel, and the first of the
+	// pages to choose from.
 	chooser := func(o *owner) (state, channel, page string) {
 		begun := o.get("/public/v1/social/sandbox-oauth").Get("url").String()
 		back, err := o.judge.Browse(o.t.Context(), begun, sandboxtest.Consent{User: o.name})
@@ -500,7 +501,8 @@ func signInCases() map[string]prepare {
 }
 
 func factorCases() map[string]prepare {
-	// recovers fails the test unless each answer has recovery codes of which one signs the person in.
+	// recovers fails the test unless each response has recovery codes, one of which signs the
+	// person in.
 	recovers := func(o *owner, email string) func(kept []call.Answer) {
 		return func(kept []call.Answer) {
 			for i, a := range kept {
@@ -685,7 +687,7 @@ func (o *owner) invite(body m) string {
 
 func tokenIn(address string) string { return address[strings.LastIndex(address, "=")+1:] }
 
-// wantKeys fails the test unless the keys work at both processes.
+// wantKeys fails the test unless the keys work on both processes.
 func (o *owner) wantKeys(keys ...string) {
 	o.t.Helper()
 	for i, key := range keys {

@@ -37,7 +37,7 @@ import (
 	"crier/tests/smtptest"
 )
 
-// twiceURL is BASE_URL: no such host, the clients dial a process whatever the name is.
+// twiceURL is BASE_URL. The host does not exist; the clients dial a process whatever the name is.
 const twiceURL = "http://twice.test"
 
 // processes is a service of two processes on one database.
@@ -71,7 +71,7 @@ func (r *received) ServeHTTP(w http.ResponseWriter, q *http.Request) {
 		return
 	}
 	var body bytes.Buffer
-	_, _ = body.ReadFrom(q.Body) // a call that breaks off is not signed
+	_, _ = body.ReadFrom(q.Body) // an interrupted call is not signed
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.all = append(r.all, receivedCall{path: q.URL.Path, body: body.String(), header: q.Header})
@@ -151,13 +151,13 @@ func (p *processes) exec(t *testing.T, sql string, args ...any) {
 	}
 }
 
-// owner is a person who owns an organization, and whose test it is.
+// owner is a person who owns an organization, with the test that created them.
 type owner struct {
 	*processes
 	t                                            *testing.T
 	name, email, person, org, session, key, from string
 	as                                           tenancy.Principal
-	// reader is the process that the next check asks.
+	// reader is the process that the next check queries.
 	reader int
 }
 
@@ -178,7 +178,7 @@ func (p *processes) owner(t *testing.T) *owner {
 	return o
 }
 
-// visitor returns a client in a network of its own, with names that nobody has.
+// visitor returns a client in its own network, with unused names.
 func (p *processes) visitor(t *testing.T) *owner {
 	n := p.made.Add(1)
 	return &owner{
@@ -205,7 +205,8 @@ func (o *owner) member(role tenancy.Role) *owner {
 	return other
 }
 
-// send sends a request to a process: routes of the public API with the key, others with the session.
+// send sends a request to a process, with the key for routes of the public API and with the session
+// for others.
 func (o *owner) send(node int, method, path string, body any, headers ...string) (call.Answer, error) {
 	all := []string{"X-Forwarded-For", o.from, "Origin", twiceURL}
 	switch {
@@ -217,7 +218,7 @@ func (o *owner) send(node int, method, path string, body any, headers ...string)
 	return call.Do(o.t.Context(), o.clients[node], method, twiceURL+path, body, append(all, headers...)...)
 }
 
-// ask sends a request that must work to the processes by turns, and returns the body.
+// ask sends a request that must succeed to the processes in turn, and returns the body.
 func (o *owner) ask(method, path string, body any, headers ...string) gjson.Result {
 	o.t.Helper()
 	o.reader = 1 - o.reader
@@ -241,7 +242,7 @@ func (o *owner) post201(path string, body any) gjson.Result {
 	return o.ask(http.MethodPost, "/public/v1"+path, body)
 }
 
-// wantStatus asks both processes without a body.
+// wantStatus sends a request without a body to both processes.
 func (o *owner) wantStatus(want int, method, path string, headers ...string) {
 	o.t.Helper()
 	for node := range o.clients {
@@ -291,7 +292,8 @@ func (o *owner) letters(email string) (tokens []string) {
 	return tokens
 }
 
-// redeem sends the tokens of the mails to some addresses, also of those that are still to come, until the person signs in.
+// redeem sends the tokens from mails to some addresses, including mails that have yet to arrive,
+// until the person signs in.
 func (o *owner) redeem(path string, body func(token string) m, email, password string, addresses ...string) {
 	o.t.Helper()
 	tried := map[string]bool{}
@@ -329,7 +331,7 @@ func (o *owner) channel() string {
 	return o.ask(http.MethodPost, "/integrations/social-connect/sandbox", o.connect()).Get("id").String()
 }
 
-// connect begins a connect to the sandbox and returns the body that finishes it.
+// connect starts a connect to the sandbox and returns the body that finishes it.
 func (o *owner) connect() m {
 	o.t.Helper()
 	fields, err := json.Marshal(o.form())
@@ -357,7 +359,8 @@ func (o *owner) post(kind string) (post string) {
 	return o.post201("/posts", o.newPost(kind, o.channel())).Get("0.postId").String()
 }
 
-// approval asks for an approval of a draft and returns the ids of both and the token of the link.
+// approval requests approval of a draft and returns the ids of the draft and the request, and the
+// token of the link.
 func (o *owner) approval() (approval, post, token string) {
 	o.t.Helper()
 	post = o.post("draft")
@@ -365,7 +368,8 @@ func (o *owner) approval() (approval, post, token string) {
 	return approval, post, o.reviewToken()
 }
 
-// reviewToken returns the token of the only approval. Members other than who asked see the address of its page.
+// reviewToken returns the token of the only approval. All members except the requester see the
+// address of its page.
 func (o *owner) reviewToken() string {
 	o.t.Helper()
 	list := o.member(tenancy.RoleAdmin).get("/approvals")
@@ -374,7 +378,7 @@ func (o *owner) reviewToken() string {
 	return address[strings.LastIndex(address, "/")+1:]
 }
 
-// upload returns the body and the header of an upload of a picture.
+// upload returns the body and the header of a picture upload.
 func uploadForm(t *testing.T) (body []byte, kind string) {
 	t.Helper()
 	var form bytes.Buffer
@@ -389,7 +393,7 @@ func uploadForm(t *testing.T) (body []byte, kind string) {
 
 func pictureOf(side int) []byte {
 	var b bytes.Buffer
-	_ = png.Encode(&b, image.NewGray(image.Rect(0, 0, side, side))) // a buffer takes all
+	_ = png.Encode(&b, image.NewGray(image.Rect(0, 0, side, side))) // a buffer never fails
 	return b.Bytes()
 }
 
@@ -413,7 +417,7 @@ func (o *owner) enroll() (factor string, recovery []gjson.Result) {
 	return factor, o.session201("/user/mfa/confirm", m{"code": codeOf(o.t, factor, 0)}).Get("recoveryCodes").Array()
 }
 
-// codeOf returns the code of a factor some steps of 30 seconds from now.
+// codeOf returns the code of a factor a number of 30-second steps from now.
 func codeOf(t *testing.T, factor string, steps int) string {
 	t.Helper()
 	code, err := totp.GenerateCode(factor, time.Now().Add(time.Duration(steps)*30*time.Second))

@@ -14,18 +14,19 @@ import (
 )
 
 const (
-	// crowdOrgs organizations of one person have crowdHooks webhooks each that never answer.
+	// crowdOrgs organizations of one person have crowdHooks webhooks each, which never respond.
 	crowdOrgs, crowdHooks = 30, 20
-	crowdGoal             = 2 * time.Second // the goal for how much later another organization's delivery is
+	crowdGoal             = 2 * time.Second // the goal for the added delay of another organization's delivery
 	// dueOrgs organizations of one person have dueHooks webhooks each with something to send.
 	dueOrgs, dueHooks = 250, 100
-	dueGoal           = 50 * time.Millisecond // the goal for the statements that find them
+	dueGoal           = 50 * time.Millisecond // the goal for the statements that find the due webhooks
 	dueSpan           = 15 * time.Second
 )
 
-// crowded measures how late an organization's delivery is while the organizations of one person have many webhooks that
-// accept calls and never answer. The floor is its deliveries before, in the same run. Each delivery is the first of a
-// new webhook, which has the workers that those have.
+// crowded measures how late an organization's delivery is while the organizations of one person
+// have many webhooks that accept calls and never respond. The floor is the same organization's
+// deliveries before that, in the same run. Each delivery is the first one of a new webhook, which
+// is served by the same workers as the hanging webhooks.
 func (r *rig) crowded(ctx context.Context) error {
 	box, err := newMailbox(ctx)
 	if err != nil {
@@ -84,8 +85,8 @@ func (r *rig) crowded(ctx context.Context) error {
 	})
 }
 
-// firstDeliveries returns how long the first delivery of a new webhook takes from its event on, several times, the
-// shortest first.
+// firstDeliveries measures several times how long the first delivery of a new webhook takes after
+// its event, and returns the durations, the shortest first.
 func (b *testDB) firstDeliveries(ctx context.Context, t tenant, box *mailbox) (took []time.Duration, err error) {
 	for range 10 {
 		if _, err := b.super.Exec(ctx, `delete from webhook where org_id = $1`, t.org.UUID()); err != nil {
@@ -115,7 +116,7 @@ func (b *testDB) firstDeliveries(ctx context.Context, t tenant, box *mailbox) (t
 	return took, nil
 }
 
-// told adds an event about the post of each organization.
+// told adds an event about each organization's post.
 func (b *testDB) told(ctx context.Context, all []tenant) error {
 	orgs := make([]uuid.UUID, len(all))
 	for i, t := range all {
@@ -126,7 +127,7 @@ func (b *testDB) told(ctx context.Context, all []tenant) error {
 	return err
 }
 
-// insertCrowd makes the organizations those of one person, and adds webhooks to each.
+// insertCrowd assigns the organizations to one creator, and adds webhooks to each.
 func (b *testDB) insertCrowd(ctx context.Context, all []tenant, each int, url string) error {
 	person := uuid.Must(uuid.NewV7())
 	if _, err := b.super.Exec(ctx, `insert into person (id, email) values ($1, 'crowd@example.com')`, person); err != nil {
@@ -145,8 +146,9 @@ func (b *testDB) insertCrowd(ctx context.Context, all []tenant, each int, url st
 	return nil
 }
 
-// dueQuery measures the statements with which the loop finds what is due, while the organizations of one person have
-// many webhooks that are due: Postgres' own times, of the rounds of the running service.
+// dueQuery measures the statements with which the loop finds due webhooks while the organizations
+// of one person have many of them. The times are Postgres' own, from the rounds of the running
+// service.
 func (r *rig) dueQuery(ctx context.Context) error {
 	hang, err := silentServer()
 	if err != nil {

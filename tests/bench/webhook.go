@@ -56,10 +56,11 @@ func newMailbox(ctx context.Context) (*mailbox, error) {
 	return box, nil
 }
 
-// webhooks measures how fast events become deliveries, from the moment at which all events are there until the last
-// delivery is stored. The floor is as many signed POSTs by a bare client to the same receiver in the same run; its
-// processor time is that of this process, the receiver included, while ours is that of the service and Postgres. Then it
-// measures what one person's many webhooks cost others.
+// webhooks measures how fast events become deliveries, from the moment at which all events are
+// there until the last delivery is stored. The floor is as many signed POSTs by a bare client to
+// the same receiver in the same run; its processor time is measured in this process, including the
+// receiver, while ours is measured in the service and Postgres. Then it measures what one person's
+// many webhooks cost others.
 func webhooks(ctx context.Context, r *rig) error {
 	deliveries := min(10_000, max(hookOrgs, r.opts.posts/10))
 	var ours, floors, cpu, floorCPU []float64

@@ -15,7 +15,8 @@ import (
 	"crier/tenancy"
 )
 
-// desk is an organization with two files and two people: the owner, whose key asks, and the reviewer.
+// desk is an organization with two files and two people: the owner, whose key requests approvals,
+// and the reviewer.
 type desk struct {
 	org
 	cat, dog      medium
@@ -31,7 +32,7 @@ func (r *rig) desk(t *testing.T) desk {
 	}
 }
 
-// square returns a PNG of a size.
+// square returns a square PNG of the given size.
 func square(t *testing.T, size int) []byte {
 	t.Helper()
 	var out bytes.Buffer
@@ -52,13 +53,13 @@ type approvedPost struct {
 type outcome string
 
 const (
-	// keeps leaves the post in the queue as it was approved.
+	// keeps means that the post stays in the queue as it was approved.
 	keeps outcome = "keeps"
-	// drafts makes it a draft whose approval does not count.
+	// drafts means that it becomes a draft and the approval is void.
 	drafts outcome = "drafts"
-	// refuses is answered with an error and changes nothing.
+	// refuses means that the request fails and changes nothing.
 	refuses outcome = "refuses"
-	// removes takes the post away.
+	// removes means that the post is gone.
 	removes outcome = "removes"
 )
 
@@ -69,7 +70,8 @@ type approvalChange struct {
 	do   func(t *testing.T, a approvedPost) answer
 }
 
-// approved returns a post that is approved and in the queue. more are members of the request that creates it.
+// approved returns a post that is approved and in the queue. more has additional members for the
+// request that creates it.
 func (d desk) approved(t *testing.T, more m) approvedPost {
 	t.Helper()
 	a := approvedPost{desk: d, c: d.channel(t, "A")}
@@ -88,7 +90,7 @@ func (d desk) parts() []m {
 	}
 }
 
-// approves asks for the approval of the draft with autoSchedule, and lets the colleague give it.
+// approves requests approval of the draft with autoSchedule, and has the colleague approve it.
 func (a *approvedPost) approves(t *testing.T) {
 	t.Helper()
 	made := a.do(t, http.MethodPost, "/posts/"+a.id+"/request-approval", m{"autoSchedule": true}).want(t, http.StatusCreated)
@@ -107,7 +109,7 @@ func (a approvedPost) request(kind string, at time.Time, change func(e m, parts 
 	return request(kind, at, e)
 }
 
-// approvalEdits are the changes that POST /posts can make, of one type.
+// approvalEdits are the changes that POST /posts can make, for one type.
 func approvalEdits(kind string) (out []approvalChange) {
 	changes := map[string]func(e m, parts []m){
 		"another text":            func(_ m, parts []m) { parts[0]["content"] = "changed" },
@@ -152,7 +154,8 @@ func postPath(suffix string) func(approvedPost) string {
 	return func(a approvedPost) string { return "/posts/" + a.id + suffix }
 }
 
-// approvalRoutes has the changes of each route that can touch a post, its files or its channel.
+// approvalRoutes has the changes that can be made through each route that affects a post, its files
+// or its channel.
 func approvalRoutes() map[string][]approvalChange {
 	posts := slices.Concat(approvalEdits("update"), approvalEdits("schedule"), []approvalChange{
 		{name: "update with another date", want: keeps, do: func(t *testing.T, a approvedPost) answer {
@@ -220,8 +223,8 @@ func approvalRoutes() map[string][]approvalChange {
 	}
 }
 
-// harmless has the other routes that change something, by a part of their path, with the reason why what goes out stays
-// the same.
+// harmless lists the other routes that change something, by a part of their path, with the reason
+// why the published content stays the same.
 var harmless = map[string]string{
 	"/auth/": "it is about a session", "/user/": "it is about a person or a membership", "/enterprise/": "it makes an account",
 	"/settings/api-keys": "it is about a key", "/settings/delete": "nothing is published any more",
@@ -283,7 +286,7 @@ func (a approvedPost) check(t *testing.T, c approvalChange, before record, got a
 		t.Fatalf("%s is answered with %v, want that it %s", c.name, got, c.want)
 	}
 	if c.want == removes {
-		return // what is gone, or has no channel, is not published
+		return // a post that is gone, or has no channel, is not published
 	}
 	state, approval := "QUEUE", `"status":"APPROVED"`
 	if c.want == drafts {
@@ -331,7 +334,7 @@ func TestApprovalHolds(t *testing.T) {
 	})
 }
 
-// changes sends another text for an approved post.
+// changes replaces the text of an approved post.
 func (a approvedPost) changes(t *testing.T, kind string, more m) answer {
 	t.Helper()
 	body := a.request(kind, tomorrow(), func(_ m, parts []m) { parts[0]["content"] = "changed" })
@@ -426,7 +429,7 @@ func testApprovalScheduling(t *testing.T, r *rig) {
 		a.changes(t, kind, nil).want(t, http.StatusCreated)
 		a.wantState(t, a.id, "DRAFT")
 	}
-	// The approval has ended, so the old content needs a new one too.
+	// The approval has ended, so even the old content needs a new approval.
 	a.do(t, http.MethodPost, "/posts", a.request("schedule", tomorrow(), nil)).want(t, http.StatusCreated)
 	a.wantState(t, a.id, "DRAFT")
 	a.changeStatus(t, a.id, m{"status": "schedule"}).refusal(t, http.StatusConflict)
@@ -481,7 +484,8 @@ func testApprovedSeries(t *testing.T, r *rig) {
 	if len(list) != 4 {
 		t.Fatalf("got %d occurrences, want 4", len(list))
 	}
-	// One occurrence changes alone, before it is stored: it goes out only when somebody has approved it.
+	// One occurrence is changed alone, before it is stored: it is published only after somebody has
+	// approved it.
 	a.do(t, http.MethodPost, "/posts", request("update", begin.Add(2*day), entry(a.c.id, m{"id": list[2].ID, "content": "alone"}))).want(t, 201)
 	a.wantState(t, list[2].ID, "DRAFT")
 	a.deletes(t, "/posts/", a.id) // skips the first: the next one is stored as it was approved
@@ -489,7 +493,8 @@ func testApprovedSeries(t *testing.T, r *rig) {
 	if !strings.HasPrefix(next.contents(), "first") {
 		t.Errorf("the next occurrence is %q", next.contents())
 	}
-	// The series changes: nothing of it goes out before somebody has approved the new content.
+	// The series is changed: no occurrence is published before somebody has approved the new
+	// content.
 	body := request("update", begin.Add(day), byGroup(a.c.id, next.Group, part("new")))
 	got := a.do(t, http.MethodPost, "/posts", repeating(body, m{"inter": 1})).want(t, http.StatusCreated)
 	if !strings.Contains(got.Body, `"state":"DRAFT"`) {
@@ -543,7 +548,7 @@ func testWithdrawnSeries(t *testing.T, r *rig) {
 	}
 }
 
-// A way to change content that forgets the approval does not publish it.
+// Content that was changed by code that does not check the approval is not published.
 func testApprovalOfSender(t *testing.T, r *rig) {
 	t.Parallel()
 	a := r.desk(t).approved(t, nil)

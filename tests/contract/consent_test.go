@@ -31,14 +31,16 @@ func (o org) audit(t *testing.T, action tenancy.Action) []tenancy.AuditEvent {
 	return out
 }
 
-// callbackOf begins a connect with the API key and returns the callback address of a user's browser.
+// callbackOf starts a connect with the API key and returns the callback address for a user's
+// browser.
 func (o org) callbackOf(t *testing.T, user string) string {
 	t.Helper()
 	begun := read[next](t, o.get(t, "/social/sandbox-oauth?force=true").want(t, http.StatusOK))
 	return o.consent(t, begun.URL, sandboxtest.Consent{User: user})
 }
 
-// testConsent: who opens a link of an organization sees its name, and gives nothing before the button.
+// testConsent: a person who opens an organization's link sees its name, and grants nothing before
+// pressing the button.
 func testConsent(t *testing.T, r *rig) {
 	t.Parallel()
 	o := r.organization(t)
@@ -78,7 +80,8 @@ func testConsent(t *testing.T, r *rig) {
 		t.Fatalf("the page offers %v, want two accounts for the organization: %s", forms(choice), choice.Body)
 	}
 	o.visit(t, http.MethodPost, form(page, "confirm")).want(t, http.StatusBadRequest)
-	// Who began the connect knows its state, and does not choose for the person.
+	// The person who started the connect knows its state, but cannot choose for the person who
+	// consents.
 	o.visit(t, http.MethodPost, callback+"?"+known.Encode()+"&page=hanna.news").want(t, http.StatusBadRequest)
 	done := o.visit(t, http.MethodPost, forms(choice)["hanna.shop"]).want(t, http.StatusOK)
 	for _, want := range []string{"“Organization”", "hanna.shop", "This was not me", "API key “tests”"} {
@@ -115,7 +118,7 @@ func (o org) cookie(t *testing.T, more string) []string {
 	return []string{"Cookie", "auth=" + signIn.Session + more}
 }
 
-// open is visit with headers.
+// open is visit with request headers.
 func (o org) open(t *testing.T, method, address string, headers ...string) answer {
 	t.Helper()
 	o.prefix, o.key = "", ""
@@ -154,7 +157,7 @@ func testConsentOfMember(t *testing.T, r *rig) {
 	if a := o.open(t, http.MethodHead, begin(), cookie...); a.Status != http.StatusOK || len(o.connectedNames(t)) != 1 {
 		t.Errorf("HEAD is answered with %v, and the channels are %v", a, o.connectedNames(t))
 	}
-	// A stranger sees what was connected, and is not led away.
+	// A stranger sees what was connected, and is not redirected.
 	page := o.arrive(t, begin())
 	done := o.visit(t, http.MethodPost, forms(page)["ida.shop"]).want(t, http.StatusOK)
 	if form(done, "disown") == "" || !strings.Contains(done.Body, `href="/done"`) {
@@ -169,7 +172,7 @@ func testDisown(t *testing.T, r *rig) {
 	done := o.visit(t, http.MethodPost, forms(page)["jane.news"]).want(t, http.StatusOK)
 	disown := form(done, "disown")
 	o.visit(t, http.MethodPost, callback+"?disown=x").want(t, http.StatusBadRequest)
-	o.visit(t, http.MethodGet, disown).want(t, http.StatusBadRequest) // a link that is only opened does nothing
+	o.visit(t, http.MethodGet, disown).want(t, http.StatusBadRequest) // merely opening the link does nothing
 	if got := o.connectedNames(t); len(got) != 1 {
 		t.Fatalf("the channels are %v, want one", got)
 	}
@@ -207,7 +210,8 @@ func testDisownOld(t *testing.T, r *rig) {
 	}
 }
 
-// testConnectActing: an administrator of the instance begins a connect as a member, and a stranger finishes it.
+// testConnectActing: an instance administrator starts a connect as a member, and a stranger
+// finishes it.
 func testConnectActing(t *testing.T, r *rig) {
 	t.Parallel()
 	o := r.organization(t)
@@ -221,7 +225,7 @@ func testConnectActing(t *testing.T, r *rig) {
 		}
 		return o.consent(t, begun, sandboxtest.Consent{User: "lena"})
 	}
-	o.visit(t, http.MethodGet, begin()).want(t, http.StatusBadRequest) // the operator is no administrator any more
+	o.visit(t, http.MethodGet, begin()).want(t, http.StatusBadRequest) // the operator is no longer an administrator
 	if err := o.app.Accounts.SetInstanceAdmin(t.Context(), r.email, true); err != nil {
 		t.Fatal(err)
 	}

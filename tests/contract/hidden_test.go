@@ -10,8 +10,8 @@ import (
 	"crier/publishing"
 )
 
-// TestOutgoing_SaysTheSameOfHiddenAndMissingHosts: who names an address must not learn whether the network of the
-// instance knows its name.
+// TestOutgoing_SaysTheSameOfHiddenAndMissingHosts: a tenant who names an address must not learn
+// whether its host name exists in the instance's network.
 func TestOutgoing_SaysTheSameOfHiddenAndMissingHosts(t *testing.T) {
 	t.Parallel()
 	r := start(t, map[string]string{})

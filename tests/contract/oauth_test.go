@@ -71,7 +71,8 @@ func forms(a answer) map[string]string {
 	return out
 }
 
-// form returns the address of a form on the callback page whose query has a parameter, "" for none.
+// form returns the address of the form on the callback page whose query has a parameter, or "" if
+// there is none.
 func form(a answer, parameter string) string {
 	for _, address := range forms(a) {
 		if strings.HasPrefix(address, callback+"?"+parameter+"=") {
@@ -81,7 +82,8 @@ func form(a answer, parameter string) string {
 	return ""
 }
 
-// arrive opens the callback address as a browser without a session, and allows what the page asks for.
+// arrive opens the callback address in a browser without a session, and consents to what the page
+// asks for.
 func (o org) arrive(t *testing.T, address string) answer {
 	t.Helper()
 	page := o.visit(t, http.MethodGet, address)

@@ -21,8 +21,8 @@ import (
 	"crier/tests/s3test"
 )
 
-// TestOutgoing_TenantsReachNothingOfTheOperator: the service itself calls private addresses without a list, and no call
-// of a tenant reaches them for that.
+// TestOutgoing_TenantsReachNothingOfTheOperator: the service itself may call private addresses
+// without OUTBOUND_ALLOW, but a tenant's calls do not reach them.
 func TestOutgoing_TenantsReachNothingOfTheOperator(t *testing.T) {
 	t.Parallel()
 	var issuer atomic.Pointer[oidctest.Provider]
@@ -95,7 +95,8 @@ func silentPort(t *testing.T, connections *atomic.Int64) string {
 	return ln.Addr().String()
 }
 
-// postgresAddress returns the host and port of a database, those of its default when it has a socket.
+// postgresAddress returns the host and port of a database, or the defaults if it is reached through
+// a socket.
 func postgresAddress(t *testing.T, database string) string {
 	t.Helper()
 	cfg, err := pgx.ParseConfig(database)
@@ -108,8 +109,8 @@ func postgresAddress(t *testing.T, database string) string {
 	return net.JoinHostPort(cfg.Host, "5432")
 }
 
-// outgoing returns the calls of a tenant that name an address. Each returns the answer, and whether it is a refusal of
-// the address.
+// outgoing returns a tenant's calls that name an address. Each returns the response, and whether
+// the address was refused.
 func (o org) outgoing(
 	t *testing.T, ask func(method, path string, body any, headers ...string) answer,
 ) map[string]func(address string) (string, bool) {

@@ -150,7 +150,8 @@ type org struct {
 	who    tenancy.Principal
 }
 
-// asOperator returns a principal that proves nothing again before it makes a key, because it has no session.
+// asOperator returns a principal that can create a key without another proof, because it has no
+// session.
 func asOperator(p tenancy.Principal) tenancy.Principal {
 	p.Via = tenancy.ViaInstance
 	return p

@@ -169,8 +169,8 @@ func testWebhookSession(t *testing.T, r *rig, url string) {
 	ask(http.MethodDelete, "/webhooks/"+made.ID, nil).want(t, http.StatusOK)
 }
 
-// The path and the query of a URL may hold a token, and an answer whatever the endpoint says: a member who may not change
-// webhooks sees neither.
+// The path and the query of a URL may hold a token, and a response can hold anything: a member who
+// may not change webhooks sees neither.
 func testWebhookForUser(t *testing.T, r *rig, url string) {
 	t.Parallel()
 	o := r.organization(t)
@@ -209,7 +209,7 @@ func testWebhookForUser(t *testing.T, r *rig, url string) {
 	}
 }
 
-// Every answer shows when each earlier secret ends, and none ends before.
+// Every response shows when each earlier secret ends, and no secret ends earlier than shown.
 func testWebhookRotation(t *testing.T, r *rig) {
 	t.Parallel()
 	o := r.organization(t)

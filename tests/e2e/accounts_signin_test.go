@@ -31,7 +31,8 @@ func startIssuer(t *testing.T) (*oidctest.Provider, string) {
 	return handler.Load(), server.URL
 }
 
-// startWithIssuer starts an instance that has the provider. What the instance itself calls needs no OUTBOUND_ALLOW.
+// startWithIssuer starts an instance that has the provider. Servers that the instance itself calls
+// need no OUTBOUND_ALLOW.
 func startWithIssuer(t *testing.T, issuer string) *instance {
 	t.Helper()
 	return startInstance(t, map[string]string{

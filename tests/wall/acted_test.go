@@ -9,8 +9,9 @@ import (
 	"crier/tenancy"
 )
 
-// TestRoutes_ActingIsPersonalOrRecorded calls every route with a session that may change something as an administrator of
-// the instance who acts as the owner. The route refuses that, or the audit log names the administrator and the request.
+// TestRoutes_ActingIsPersonalOrRecorded calls every session route that may change something, as an
+// instance administrator who is impersonating the owner. Either the route refuses, or the audit log
+// names the administrator and the request.
 func TestRoutes_ActingIsPersonalOrRecorded(t *testing.T) {
 	t.Parallel()
 	table, w := readPermissions(t), newWorld(t)
@@ -43,7 +44,8 @@ func TestRoutes_ActingIsPersonalOrRecorded(t *testing.T) {
 	}
 }
 
-// acted returns the number of entries of the first organization about requests of a route, with the administrator behind.
+// acted returns the number of audit entries of the first organization about requests of a route
+// that name the administrator.
 func (w *world) acted(t *testing.T, r edge.Route) (n int) {
 	t.Helper()
 	must(t, w.super.QueryRow(t.Context(), `select count(*) from audit where org_id = $1 and action = $2 and behind = $3

@@ -737,7 +737,7 @@ func preparations(db *pg.DB) map[string]func(*testing.T, tenantFixture) {
 	return map[string]func(*testing.T, tenantFixture){
 		"Store.FindFiles":    change(unused),
 		"Tx.FreeContent":     change(`update post set approved = '\x'`),
-		"Tx.MarkTemplate":    change(unused), // so that the template has the content of the post
+		"Tx.MarkTemplate":    change(unused), // so that the template matches the content of the post
 		"Tx.TemplateMarked":  change(`update post set approved = '\x'`),
 		"Tx.ApprovalInForce": change(`update approval set status = 'APPROVED', resolved_at = now()`),
 		"Tx.DeleteMedium":    change(unused),

@@ -16,20 +16,21 @@ import (
 	"crier/tests/call"
 )
 
-// loss is something that a caller loses between the guard of a request and the transaction of its command.
+// loss is a permission that a caller loses between the guard of a request and the transaction of
+// its command.
 type loss struct {
 	name string
-	// lock is what the statement holds that takes something away; a confirmed command waits for it. $1 is the first
-	// organization, $2 the caller's person, $3 the session or the key.
+	// lock takes the lock that the removing statement holds; a confirmed command waits for it. $1
+	// is the first organization, $2 the caller's person, $3 the session or the key.
 	lock string
-	// take takes it away, and restore gives it back.
+	// take takes the permission away, and restore gives it back.
 	take, restore string
 	status        int
 }
 
 const authority = `select pg_advisory_xact_lock(hashtextextended('crier.authority ' || $1::uuid, 0)), $2::uuid, $3::uuid`
 
-// losses are by the kind of credential.
+// losses are keyed by the kind of credential.
 var losses = map[string][]loss{
 	"session": {
 		{
@@ -72,7 +73,8 @@ var losses = map[string][]loss{
 	},
 }
 
-// unconfirmed has the commands of members and keys that begin no transaction with a confirmation, with the reason.
+// unconfirmed lists the commands of members and keys whose transactions do not begin with a
+// confirmation, with the reason.
 var unconfirmed = map[string]string{
 	"POST /integrations/function":               "it asks the platform and stores nothing",
 	"POST /integrations/provider/{id}/connect":  "it ends a connect, whose state is looked up with the access of who began it",
@@ -91,7 +93,8 @@ var unconfirmed = map[string]string{
 	"POST /public/v1/connectors/{id}/authorize": "it begins a connect, which ends with the key",
 }
 
-// commandBodies are bodies with which a command comes to its transaction, where those of bodies do not.
+// commandBodies are request bodies with which a command reaches its transaction, where the entries
+// of bodies do not.
 var commandBodies = map[string]string{
 	"POST /settings/delete-organization":          `{"confirm":"DELETE","password":"` + goodPassword + `"}`,
 	"POST /public/v1/posts/{id}/request-approval": `{}`,
@@ -99,7 +102,8 @@ var commandBodies = map[string]string{
 	"POST /public/v1/webhooks/{id}/rotate-secret": `{}`,
 }
 
-// commands returns the commands of members and keys: the unsafe routes that change something of an organization.
+// commands returns the commands of members and keys: the unsafe routes that change an
+// organization's data.
 func commands() (out []edge.Route) {
 	for _, r := range edge.Routes() {
 		credential := slices.Contains([]edge.Credential{"session", "joined", "admin", "owner", "api key"}, r.Credential)
@@ -110,10 +114,10 @@ func commands() (out []edge.Route) {
 	return out
 }
 
-// commander is who gives a command.
+// commander is the caller of a command.
 type commander struct {
 	headers []string
-	// args are those of the statements of a loss.
+	// args are the arguments of a loss's statements.
 	args []any
 	role string
 	kind string
@@ -136,8 +140,9 @@ func (w *world) commander(t *testing.T, r edge.Route) commander {
 	}
 }
 
-// lose sends a command and takes something away when the guard has let it pass. It returns the answer and what the
-// command has changed. waited is false when the command ended without a look at what was taken away.
+// lose sends a command and takes a permission away after the guard has let the command pass. It
+// returns the response and what the command changed. waited is false if the command ended without
+// checking the permission.
 func (w *world) lose(t *testing.T, held *pgx.Conn, send func() (call.Answer, error), c commander, l loss) (
 	a call.Answer, changed string, waited bool) {
 	t.Helper()
@@ -181,7 +186,7 @@ func (w *world) lose(t *testing.T, held *pgx.Conn, send func() (call.Answer, err
 	return got.Answer, changed, !ended
 }
 
-// waitsFor returns whether another connection waits for a lock of one.
+// waitsFor reports whether another connection is waiting for a lock held by a connection.
 func (w *world) waitsFor(t *testing.T, held *pgx.Conn) (waits bool) {
 	t.Helper()
 	must(t, w.super.QueryRow(t.Context(), `select exists (select from pg_stat_activity
@@ -189,7 +194,7 @@ func (w *world) waitsFor(t *testing.T, held *pgx.Conn) (waits bool) {
 	return waits
 }
 
-// refusal returns what is wrong with the answer to a command whose caller has lost something.
+// refusal returns what is wrong with the response to a command whose caller has lost a permission.
 func refusal(r edge.Route, l loss, a call.Answer, changed string, waited bool) (wrong []string) {
 	if !waited {
 		wrong = append(wrong, fmt.Sprintf("%s, %s: its transaction does not begin with a confirmation: %v", r, l.name, a))
@@ -203,7 +208,7 @@ func refusal(r edge.Route, l loss, a call.Answer, changed string, waited bool) (
 	return wrong
 }
 
-// commandOf returns what sends the command of a route.
+// commandOf returns a function that sends the command of a route.
 func (w *world) commandOf(t *testing.T, table permissionTable, r edge.Route, c commander) func() (call.Answer, error) {
 	t.Helper()
 	w.calls++
@@ -217,8 +222,8 @@ func (w *world) commandOf(t *testing.T, table permissionTable, r edge.Route, c c
 	}
 }
 
-// TestCommands_AreConfirmedInTheirTransaction gives every command of members and keys, and takes the authority away
-// between its guard and its transaction: it writes nothing.
+// TestCommands_AreConfirmedInTheirTransaction sends every command of members and keys, and takes
+// the permission away between its guard and its transaction. The command must write nothing.
 func TestCommands_AreConfirmedInTheirTransaction(t *testing.T) {
 	t.Parallel()
 	table, w := readPermissions(t), newWorld(t)
@@ -245,7 +250,7 @@ func TestCommands_AreConfirmedInTheirTransaction(t *testing.T) {
 	t.Logf("%d commands, %d losses", len(commands())-len(unconfirmed), count)
 }
 
-// TestCommands_MissingConfirmationIsReported gives a command that confirms nothing.
+// TestCommands_MissingConfirmationIsReported sends a command that confirms nothing.
 func TestCommands_MissingConfirmationIsReported(t *testing.T) {
 	t.Parallel()
 	table, w := readPermissions(t), newWorld(t)

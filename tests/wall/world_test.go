@@ -125,7 +125,7 @@ func (w *world) start(t *testing.T) {
 	w.super = w.superuser(t)
 }
 
-// superuser returns another connection that sees all rows.
+// superuser returns a separate connection that sees all rows.
 func (w *world) superuser(t *testing.T) *pgx.Conn {
 	t.Helper()
 	cfg := dbtest.Super(t).Config().Copy()
@@ -408,7 +408,7 @@ func (w *world) rows(t *testing.T) string {
 	return w.rowsOf(t, w.super)
 }
 
-// rowsOf is rows as a connection of the superuser sees them, in its transaction.
+// rowsOf is rows as a superuser connection sees them in its transaction.
 func (w *world) rowsOf(t *testing.T, super *pgx.Conn) string {
 	t.Helper()
 	columns, err := super.Query(t.Context(), `

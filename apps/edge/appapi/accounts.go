@@ -117,8 +117,9 @@ type People interface {
 
 // Security are the use cases of a person's password and address. A proof that is wrong is Invalid.
 type Security interface {
-	// ChangePassword sets the password and ends all other sessions. The password of the proof is the old one. Without one
-	// the first is set; a sign-in in the last ten minutes is the proof then.
+	// ChangePassword sets the password and ends all other sessions. The password of the proof is
+	// the old password. A person without a password sets a first one; the proof is then a sign-in
+	// in the last ten minutes.
 	ChangePassword(ctx context.Context, p tenancy.Principal, proof tenancy.Proof, password string) error
 	// ChangeAddress sends links to the old and the new address. The address changes when both were followed; without
 	// mail at once. It returns whether it has changed.
@@ -148,15 +149,16 @@ type Organizations interface {
 	// Organizations returns the organizations of which the person is an enabled member, the oldest membership first,
 	// also those of the owner that are to be deleted.
 	Organizations(ctx context.Context, p tenancy.Principal) ([]tenancy.OrganizationOf, error)
-	// CreateOrganization is Conflict, RateLimited and Quota when the person has created too many: in all, in 24 hours, and
-	// with the default plan.
+	// CreateOrganization returns Conflict, RateLimited or Quota if the person has created too many
+	// organizations: in total, in 24 hours, or with the default plan.
 	CreateOrganization(ctx context.Context, p tenancy.Principal, name string) (tenancy.Organization, error)
-	// Creator returns who has created the organization of the principal, the zero id if nobody has an account.
+	// Creator returns the person who created the principal's organization, or the zero id if the
+	// creator has no account.
 	Creator(ctx context.Context, p tenancy.Principal) (tenancy.PersonID, error)
 	// ChooseOrganization checks that the person is a member. It is Forbidden otherwise.
 	ChooseOrganization(ctx context.Context, p tenancy.Principal, org string) error
-	// Offer returns what an invitation offers to the person. It returns false for one that the person cannot use, and for
-	// a member of the organization.
+	// Offer returns what an invitation offers to the person. It returns false if the person cannot
+	// use the invitation or is already a member of the organization.
 	Offer(ctx context.Context, p tenancy.Principal, token string) (offer tenancy.Offer, ok bool, err error)
 	// JoinOrganization uses an invitation. It returns the zero id when the invitation is not valid, has been used or is
 	// over, and Forbidden when it is for another address or for one that the person has not confirmed.
@@ -187,12 +189,13 @@ type Team interface {
 	Invite(ctx context.Context, p tenancy.Principal, n tenancy.NewInvitation) (tenancy.Invitation, string, error)
 	Invitations(ctx context.Context, p tenancy.Principal) ([]tenancy.Invitation, error)
 	RevokeInvitation(ctx context.Context, p tenancy.Principal, invitation string) error
-	// RemoveMember removes a member, or lets the caller leave, and returns what the member has made. The keys and webhooks
-	// work unless revoke is set. Forbidden means that the member outranks the caller or is the owner, or that the caller
-	// may not revoke.
+	// RemoveMember removes a member, or lets the caller leave, and returns what the member made.
+	// The keys and webhooks keep working unless revoke is set. Forbidden means that the member
+	// outranks the caller or is the owner, or that the caller may not revoke.
 	RemoveMember(ctx context.Context, p tenancy.Principal, person string, revoke bool) (tenancy.MadeBy, error)
-	// SetRole changes the role of a member, and returns what an administrator has made who becomes a USER. With
-	// RoleSuperAdmin the owner and the member swap their roles, after the proof of the owner.
+	// SetRole changes the role of a member. If an administrator becomes a USER, it returns what
+	// that member made. With RoleSuperAdmin the owner, who must give a proof, and the member swap
+	// roles.
 	SetRole(ctx context.Context, p tenancy.Principal, person string, change tenancy.RoleChange) (tenancy.MadeBy, error)
 }
 
@@ -200,13 +203,15 @@ type Team interface {
 type Keys interface {
 	// Keys returns the live keys, the newest first, with the addresses of their creators.
 	Keys(ctx context.Context, p tenancy.Principal) ([]tenancy.KeyOf, error)
-	// CreateKey needs a sign-in in the last ten minutes, or the proof. A missing or wrong one is Invalid.
+	// CreateKey needs a sign-in in the last ten minutes, or a proof. It returns Invalid if the
+	// proof is missing or wrong.
 	CreateKey(ctx context.Context, p tenancy.Principal, n tenancy.NewKey) (string, tenancy.APIKey, error)
 	RenameKey(ctx context.Context, p tenancy.Principal, key, name string) (tenancy.APIKey, error)
 	DeleteKey(ctx context.Context, p tenancy.Principal, key string) error
-	// RotateKey replaces a key, the oldest one with "", by a new one of the same name and end. The old one works for
-	// overlap hours more. Without any key it creates the first. It needs what CreateKey needs. Conflict means that the key
-	// was replaced already, or, with "", made by a rotation minutes ago.
+	// RotateKey replaces a key, or the oldest key if the id is "", with a new key that has the same
+	// name and expiry. The old key works for overlap more hours. If there is no key, it creates the
+	// first one. It needs what CreateKey needs. Conflict means that the key has already been
+	// replaced or, with "", that it was made by a rotation minutes ago.
 	RotateKey(ctx context.Context, p tenancy.Principal, key string, overlap int, proof tenancy.Proof) (
 		tenancy.Rotation, error)
 }

@@ -45,14 +45,15 @@ type Connects interface {
 	ChooseByState(
 		ctx context.Context, platform string, cmd publishing.ChooseAccount,
 	) (publishing.ChannelConnected, error)
-	// Started returns a connect that was begun and is not finished, and Invalid when there is none.
+	// Started returns a connect that was started and not finished. It returns Invalid if there is
+	// none.
 	Started(ctx context.Context, platform, state string) (publishing.ConnectRequest, error)
-	// HoldCode returns a token that keeps the code of a platform until its person consents. ReleaseCode returns the code
-	// for Finish, and Invalid for a token that is wrong or too old.
+	// HoldCode returns a token that holds a platform's code until the person consents. ReleaseCode
+	// returns the code for Finish, or Invalid if the token is wrong or too old.
 	HoldCode(cmd publishing.FinishConnect) (string, error)
 	ReleaseCode(platform, token string) (publishing.FinishConnect, error)
-	// Disown disconnects a channel for whoever allowed the access to its account, and may be repeated. It returns Invalid
-	// for a wrong token and Gone for an old one.
+	// Disown disconnects a channel at the request of the person who granted access to its account.
+	// It may be repeated. It returns Invalid for a wrong token and Gone for an expired one.
 	Disown(ctx context.Context, token string) (publishing.Disowned, error)
 }
 

@@ -27,16 +27,16 @@ var callbackPage string
 
 type callbackView struct {
 	Title, Text string
-	// Asked is who asked for the account. Warning is what to do about a connect that was not meant.
+	// Asked says who asked for the account. Warning says what to do about an unintended connect.
 	Asked, Warning string
 	Buttons        []callbackButton
-	// Back is a page of the dashboard or of this service.
+	// Back is the address of a page of the dashboard or of this service.
 	Back string
 }
 
 type callbackButton struct {
 	Name string
-	// Query is the query of the address of the form.
+	// Query is the query string of the form's address.
 	Query template.URL
 }
 
@@ -44,9 +44,10 @@ func newButton(name string, query url.Values) callbackButton {
 	return callbackButton{Name: name, Query: template.URL(query.Encode())}
 }
 
-// ConnectCallback returns the endpoint of the page to which platforms redirect. For a member of the organization it
-// redeems the code of the platform, and shows what happened or the pages to choose from. Anybody else is asked first: who
-// opens a link to a platform sees there that Crier wants the access, but not for which organization.
+// ConnectCallback returns the endpoint of the page to which platforms redirect. For a member of the
+// organization it redeems the platform's code and shows the result or the pages to choose from.
+// Anyone else is asked first, because the platform's own page says that Crier wants access but not
+// for which organization.
 func (a *API) ConnectCallback() route.Endpoint {
 	d := describe("Channels", "Finish connecting a channel in the browser", 400, 402, 409, 429, 502)
 	d.Description = "Platforms redirect to this address. It is registered with them as <base URL>/connect/<platform>. " +
@@ -59,8 +60,8 @@ func (a *API) ConnectCallback() route.Endpoint {
 	return route.Raw(d, a.connectCallback, htmlAnswer("The page."))
 }
 
-// ConnectAnswer returns the endpoint of the forms of the page. It reads no body. Each form has a token in its address
-// that nobody else knows, so that a page of another site can send none.
+// ConnectAnswer returns the endpoint to which the forms of the page post. It reads no body. The
+// address of each form has a secret token, so a page of another site cannot send the form.
 func (a *API) ConnectAnswer() route.Endpoint {
 	d := describe("Channels", "Answer the page that connects a channel", 400, 402, 409, 410, 429, 502)
 	d.Parameters = []*huma.Param{
@@ -99,7 +100,7 @@ func (a *API) connectCallback(c *fiber.Ctx) error {
 	cmd := publishing.FinishConnect{
 		Connector: platform, State: state, Code: c.Query("code"), Denied: c.Query("error"), OwnState: true,
 	}
-	if cmd.Code == "" || cmd.Denied != "" { // nothing can be connected
+	if cmd.Code == "" || cmd.Denied != "" { // there is nothing to connect
 		done, err := a.deps.Channels.Finish(c.UserContext(), cmd)
 		return a.sendRefusal(c, err, &callbackView{Back: done.ReturnURL})
 	}
@@ -117,8 +118,8 @@ func (a *API) connectCallback(c *fiber.Ctx) error {
 	return a.finishInBrowser(c, asked, cmd, member)
 }
 
-// isMember returns whether the browser has a live session of a member of an organization who may use it. An administrator
-// of the instance who acts as a member is none.
+// isMember reports whether the browser has a live session of a member who may use the organization.
+// It returns false for an instance administrator who is impersonating a member.
 func (a *API) isMember(c *fiber.Ctx, org tenancy.OrgID) (bool, error) {
 	token := c.Cookies(cookieAuth)
 	if token == "" || c.Cookies(cookiePerson) != "" {
@@ -133,7 +134,8 @@ func (a *API) isMember(c *fiber.Ctx, org tenancy.OrgID) (bool, error) {
 	return p.Org == org && p.Access == tenancy.AccessFull, err
 }
 
-// askConsent answers with the page that names the organization and waits for a button. Until then the code is not used.
+// askConsent responds with the page that names the organization and waits for a button press. The
+// code is not used before that.
 func (a *API) askConsent(c *fiber.Ctx, asked publishing.ConnectRequest, cmd publishing.FinishConnect) error {
 	token, err := a.deps.Connects.HoldCode(cmd)
 	if err != nil {
@@ -149,7 +151,7 @@ func (a *API) askConsent(c *fiber.Ctx, asked publishing.ConnectRequest, cmd publ
 	})
 }
 
-// askedBy returns the sentence about who began a connect.
+// askedBy returns the sentence that says who started a connect.
 func askedBy(r publishing.ConnectRequest) string {
 	who := cmp.Or(r.By.Name, "A member")
 	if !r.By.Key.IsZero() {
@@ -192,7 +194,8 @@ func (a *API) confirmConnect(c *fiber.Ctx, token string) error {
 	return a.finishInBrowser(c, asked, cmd, false)
 }
 
-// finishInBrowser redeems the code. member tells whether a member of the organization is in front of the browser.
+// finishInBrowser redeems the code. member is true if the browser has a session of a member of the
+// organization.
 func (a *API) finishInBrowser(
 	c *fiber.Ctx, asked publishing.ConnectRequest, cmd publishing.FinishConnect, member bool,
 ) error {
@@ -210,7 +213,7 @@ func (a *API) finishInBrowser(
 	return a.sendConnected(c, asked, done, member)
 }
 
-// retryConsent answers with a refusal that a repetition may overcome, and the button again.
+// retryConsent responds with a refusal that may succeed on a retry, and shows the button again.
 func (a *API) retryConsent(c *fiber.Ctx, refused error, cmd publishing.FinishConnect) error {
 	token, err := a.deps.Connects.HoldCode(cmd)
 	if err != nil {
@@ -247,14 +250,15 @@ func (a *API) chooseInBrowser(c *fiber.Ctx, state string) error {
 	done, err := a.deps.Connects.ChooseByState(ctx, platform, publishing.ChooseAccount{
 		State: state, Candidate: c.Query("page"),
 	})
-	if err != nil { // the choice can be made again while the state lives
+	if err != nil { // the choice can be repeated while the state is valid
 		view := choiceView(asked, state)
 		return a.sendRefusal(c, err, &callbackView{Buttons: view.Buttons, Back: done.ReturnURL})
 	}
 	return a.sendConnected(c, asked, done, member)
 }
 
-// sendConnected redirects a member to where the connect began, and shows anybody else what was connected.
+// sendConnected redirects a member back to where the connect started, and shows anyone else what
+// was connected.
 func (a *API) sendConnected(
 	c *fiber.Ctx, asked publishing.ConnectRequest, done publishing.ChannelConnected, member bool,
 ) error {
@@ -273,7 +277,7 @@ func (a *API) sendConnected(
 	})
 }
 
-// disown disconnects a channel for whoever allowed the access.
+// disown disconnects a channel at the request of the person who granted access.
 func (a *API) disown(c *fiber.Ctx, token string) error {
 	out, err := a.deps.Connects.Disown(c.UserContext(), token)
 	if err != nil {
@@ -282,7 +286,7 @@ func (a *API) disown(c *fiber.Ctx, token string) error {
 	view := callbackView{
 		Title: "The account is disconnected",
 		Text: "The organization “" + out.Organization + "” can no longer publish as " + out.Channel +
-			". Its administrators are told.",
+			". Its administrators have been notified.",
 		Warning: "You can also remove Crier from the apps that the platform lists in the settings of your account.",
 	}
 	if !out.Disconnected {
@@ -303,7 +307,8 @@ func (a *API) byOAuth(platform string) bool {
 	return false
 }
 
-// sendRefusal answers with the page that says why nothing was done. view may have its title, buttons and a way back.
+// sendRefusal responds with the page that says why nothing was done. view may set the title, the
+// buttons and a link back.
 func (a *API) sendRefusal(c *fiber.Ctx, err error, view *callbackView) error {
 	if view == nil {
 		view = &callbackView{}
@@ -316,7 +321,7 @@ func (a *API) sendRefusal(c *fiber.Ctx, err error, view *callbackView) error {
 	return a.sendCallback(c, p.StatusCode, shown)
 }
 
-// sendCallback answers with the page.
+// sendCallback responds with the page.
 func (a *API) sendCallback(c *fiber.Ctx, status int, view callbackView) error {
 	var b strings.Builder
 	page, err := template.New("callback").Parse(callbackPage)

@@ -19,22 +19,25 @@ const (
 	// root.
 	cookieInvite = "org"
 	cookieState  = "oauth_state"
-	// cookieDevice has the token by which a browser is known that has signed in before.
+	// cookieDevice has the token that identifies a browser that has signed in before.
 	cookieDevice = "device"
 )
 
-// hostPrefix begins the names of cookies that browsers accept only over https and only from the host itself, without a
-// Domain. Other hosts of the same domain can plant cookies of other names.
+// hostPrefix starts the names of cookies that browsers accept only over https, only from the host
+// itself, and without a Domain. Other hosts of the same domain can plant cookies without the
+// prefix.
 const hostPrefix = "__Host-"
 
-// guarded returns the names of the cookies that prove something, so that they must be those that this service has set. On
-// https each is set twice: with hostPrefix for browsers, and under its own name for clients that know only that.
+// guarded returns the names of the cookies that prove something and must therefore have been set by
+// this service. Over https each is set twice: with hostPrefix for browsers, and under its own name
+// for clients that know only that name.
 func guarded() []string { return []string{cookieAuth, cookiePerson, cookieState, cookieDevice} }
 
-// GuardCookies runs before everything that reads a cookie. On https, a guarded cookie with hostPrefix replaces the one
-// without it. A browser that has none with hostPrefix was not given one, so what it sends without is removed: somebody
-// else may have planted it. That does not apply to auth, which clients had before there was a prefix; a sign-in ends the
-// session of a planted one.
+// GuardCookies runs before everything that reads a cookie. On https, a guarded cookie with
+// hostPrefix replaces the one without it. If a browser sends no cookie with hostPrefix, this
+// service has not set one, so the cookie without the prefix is removed: somebody else may have
+// planted it. This does not apply to auth, which clients used before the prefix existed; a sign-in
+// ends the session of a planted auth cookie.
 func (a *API) GuardCookies(c *fiber.Ctx) error {
 	if !a.cfg.Secure {
 		return c.Next()
@@ -69,15 +72,15 @@ const (
 	personLife = tenancy.SessionIdle
 )
 
-// cookie returns each Set-Cookie of a cookie for this host alone. Scripts cannot read it, and other sites cannot send it
-// with requests that change something.
+// cookie returns the Set-Cookie lines of a cookie for this host only. Scripts cannot read it, and
+// other sites cannot send it with requests that change something.
 func (a *API) cookie(name, value string, life time.Duration) []string {
 	c := a.newCookie(name, value)
 	c.MaxAge = int(life / time.Second)
 	return a.lines(c)
 }
 
-// expired returns each Set-Cookie that deletes cookies.
+// expired returns the Set-Cookie lines that delete cookies.
 func (a *API) expired(names ...string) (lines []string) {
 	for _, name := range names {
 		c := a.newCookie(name, "")
@@ -87,7 +90,8 @@ func (a *API) expired(names ...string) (lines []string) {
 	return lines
 }
 
-// lines returns the Set-Cookie of a cookie, and the one with hostPrefix of a guarded cookie on https.
+// lines returns the Set-Cookie line of a cookie and, for a guarded cookie over https, the line with
+// hostPrefix.
 func (a *API) lines(c *http.Cookie) []string {
 	out := []string{c.String()}
 	if a.cfg.Secure && slices.Contains(guarded(), c.Name) {
@@ -110,7 +114,7 @@ func (a *API) clearCookies(c *fiber.Ctx, names ...string) {
 	addCookies(c, a.expired(names...))
 }
 
-// addCookies adds each Set-Cookie to the response.
+// addCookies adds the Set-Cookie lines to the response.
 func addCookies(c *fiber.Ctx, lines []string) {
 	for _, line := range lines {
 		c.Response().Header.Add(fiber.HeaderSetCookie, line)

@@ -170,7 +170,7 @@ type RotatedKeyAnswer struct {
 	ID     string `json:"id"`
 	Name   string `json:"name"`
 	APIKey string `json:"apiKey" doc:"The whole key. It is shown only here."`
-	// The new key's end is that of the old one.
+	// The new key expires when the old one would have.
 	ExpiresAt     *string `json:"expiresAt" nullable:"true" format:"date-time" doc:"When the new key expires; null: never."`
 	Previous      *string `json:"previousKeyId" nullable:"true" doc:"The replaced key; null when there was none."`
 	PreviousUntil *string `json:"previousKeyUntil" nullable:"true" format:"date-time" doc:"When the replaced key ends; null when there was none."`

@@ -41,8 +41,8 @@ func (a *API) prove(ctx context.Context, do func(context.Context, tenancy.Princi
 	return err
 }
 
-// proveIfSent is prove if the request has a proof, and else do alone: the proof is optional, and without one there is
-// nothing to guess.
+// proveIfSent calls prove if the request has a proof, and otherwise only do: the proof is optional,
+// and without one there is nothing to guess.
 func (a *API) proveIfSent(
 	ctx context.Context, sent ProofRequest, do func(context.Context, tenancy.Principal) error,
 ) error {

@@ -25,8 +25,9 @@ func (a *API) Root() route.Endpoint {
 
 var tokenForm = regexp.MustCompile(`^[0-9A-Za-z]{43}$`)
 
-// root answers that the service runs. A link of an invitation with the token in the query leads to the question to which
-// present links lead: the dashboard gets the token in the fragment, and the next sign-in of the browser offers it.
+// root says that the service is running. An invitation link with the token in the query redirects
+// to the dashboard with the token in the fragment, as current links have it, and the browser's next
+// sign-in offers the invitation.
 func (a *API) root(c *fiber.Ctx) error {
 	token := c.Query(cookieInvite)
 	if !tokenForm.MatchString(token) {

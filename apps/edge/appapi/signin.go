@@ -83,7 +83,7 @@ func (a *API) loginAnswer(ctx context.Context, s tenancy.SignIn, b BrowserCookie
 	return &loginOutput{SignInHeaders: headers, Body: body}, nil
 }
 
-// signInAnswer returns the headers and the members of the answer to a step of a sign-in.
+// signInAnswer returns the headers and the members of the response to a sign-in step.
 func (a *API) signInAnswer(ctx context.Context, s tenancy.SignIn, b BrowserCookies) (
 	h SignInHeaders, step SignInStep, err error) {
 	step = newSignInStep(s)
@@ -102,8 +102,8 @@ func (a *API) signInAnswer(ctx context.Context, s tenancy.SignIn, b BrowserCooki
 	return h, step, err
 }
 
-// completeSignIn returns the headers of a complete sign-in. It ends the session that the browser had before: another site
-// may have planted it there.
+// completeSignIn returns the headers of a complete sign-in. It ends the browser's previous session,
+// because another site may have planted it.
 func (a *API) completeSignIn(ctx context.Context, s tenancy.SignIn, b BrowserCookies) (SignInHeaders, error) {
 	if b.Auth != "" {
 		if err := a.deps.Accounts.Logout(ctx, b.Auth, request.From(ctx).From); err != nil {
@@ -128,9 +128,10 @@ func (a *API) completeSignIn(ctx context.Context, s tenancy.SignIn, b BrowserCoo
 	return h, nil
 }
 
-// offer returns what the invitation of a browser offers to the person who has signed in. Nobody joins by it: anybody can
-// send a link that puts an invitation into a browser. One that the person cannot use is deleted, and one that cannot be
-// looked up now stays for the next sign-in.
+// offer returns what the browser's invitation offers to the person who has signed in. It does not
+// join the organization, because anybody can send a link that puts an invitation into a browser. An
+// invitation that the person cannot use is deleted; one that cannot be looked up now stays for the
+// next sign-in.
 func (a *API) offer(ctx context.Context, session, token string, h *SignInHeaders) *InvitationOffer {
 	p, err := a.deps.Accounts.Session(ctx, session, "", "", request.From(ctx).From)
 	if err != nil {

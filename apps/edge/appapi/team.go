@@ -103,8 +103,8 @@ func (a *API) invite(ctx context.Context, in *inviteInput) (*inviteOutput, error
 			return nil, err
 		}
 		if err := a.admitAddress(ctx, a.buckets.inviteAddress, n.Email); err != nil {
-			return nil, limitedMail(err, "This address has got too many mails; wait before the next one, or send the link "+
-				"that an invitation without sendEmail answers.")
+			return nil, limitedMail(err, "This address has received too many mails; wait before the next one, or send the link "+
+				"that an invitation without sendEmail returns.")
 		}
 	}
 	invitation, token, err := a.deps.Accounts.Invite(ctx, request.Principal(ctx), n)
@@ -117,8 +117,8 @@ func (a *API) invite(ctx context.Context, in *inviteInput) (*inviteOutput, error
 	}}, nil
 }
 
-// invitationLink returns the address of the dashboard that asks about an invitation. Browsers send no fragment to a server,
-// so the token is in no log.
+// invitationLink returns the dashboard address that asks whether to accept an invitation. Browsers
+// do not send the fragment to a server, so the token is in no log.
 func (a *API) invitationLink(token string) string {
 	return a.cfg.FrontendURL + "/#org=" + url.QueryEscape(token)
 }
@@ -207,8 +207,8 @@ type RemovedMember struct {
 	MadeByMember
 }
 
-// MadeByMember is what a member has made who was removed or is no longer an administrator. It is empty for a member who
-// leaves without having been one.
+// MadeByMember is what a member made who was removed or is no longer an administrator. It is empty
+// for a member who leaves without having been an administrator.
 type MadeByMember struct {
 	Keys        []RemovedKey        `json:"keys" doc:"API keys that the member has made and may know."`
 	Webhooks    []RemovedWebhook    `json:"webhooks" doc:"Webhooks that the member has made and whose secrets the member may know."`
@@ -223,7 +223,7 @@ type RemovedKey struct {
 	Revoked bool   `json:"revoked"`
 }
 
-// RemovedWebhook is a webhook that a removed member has made.
+// RemovedWebhook is a webhook that a removed member made.
 type RemovedWebhook struct {
 	ID      string `json:"id"`
 	Name    string `json:"name"`
@@ -238,7 +238,8 @@ type RemovedInvitation struct {
 	Role  string  `json:"role" enum:"USER,ADMIN"`
 }
 
-// newMadeByMember returns what a member has made as those see it who manage the organization. Others get empty lists.
+// newMadeByMember returns what a member made, for callers who manage the organization. Others get
+// empty lists.
 func newMadeByMember(p tenancy.Principal, made tenancy.MadeBy, revoked bool) MadeByMember {
 	out := MadeByMember{Keys: []RemovedKey{}, Webhooks: []RemovedWebhook{}, Invitations: []RemovedInvitation{}}
 	if !p.Role.Manages() {

@@ -89,14 +89,15 @@ type buckets struct {
 	resetAddress  addressBucket
 	resendAddress addressBucket
 	inviteAddress addressBucket
-	// sender counts the mails to addresses of others, such as invitations, that an organization causes, and those that its
-	// creator and the person cause in all organizations. So it also limits what each of them sends to one mail domain.
+	// sender counts the mails to other people's addresses, such as invitations, by organization,
+	// and by creator and person across all organizations. So it also limits what each of them sends
+	// to one mail domain.
 	sender bucket
-	// reviewAddress counts the requests for a review that one address gets by mail, of all organizations. They are not in
-	// anyMail: a reviewer may be asked for many posts at once.
+	// reviewAddress counts the review-request mails that one address gets from all organizations.
+	// They are not in anyMail: a reviewer may be asked about many posts at once.
 	reviewAddress bucket
-	// newAddress counts requests to change to one mail address, also with a wrong proof. newAddressOf counts the
-	// requests of one person.
+	// newAddress counts requests to change to one mail address, including requests with a wrong
+	// proof. newAddressOf counts one person's requests.
 	newAddress   addressBucket
 	newAddressOf bucket
 	// anyMail counts the requests of all these kinds for one address together: what others can cause. Notices about an
@@ -107,8 +108,8 @@ type buckets struct {
 	deviceReset bucket
 	// factor counts codes of second factors.
 	factor clientBucket
-	// link counts uses of one link of a mail or of another token. linkClient counts those of all tokens of a client: it only
-	// bounds the guessing, because the guests of an office may share one address.
+	// link counts uses of one mailed link or other token. linkClient counts a client's uses of all
+	// tokens: it only bounds guessing, because the guests of an office may share one address.
 	link       bucket
 	linkClient clientBucket
 	// provider counts sign-ins at identity providers.
@@ -201,8 +202,9 @@ func (a *API) admitAddress(ctx context.Context, b addressBucket, email string) e
 	return nil
 }
 
-// ReviewerAdmission returns a function that counts a request of ctx for a mail to a reviewer, as the client wrote the
-// address. It returns RateLimited when none is left, and does not use the database.
+// ReviewerAdmission returns a function that counts a request of ctx for a mail to a reviewer, with
+// the address as the client wrote it. It returns RateLimited when the limit is reached, and does
+// not use the database.
 func (a *API) ReviewerAdmission(ctx context.Context) (func(ctx context.Context, email string) error, error) {
 	senders, err := a.senders(ctx)
 	if err != nil {
@@ -213,12 +215,13 @@ func (a *API) ReviewerAdmission(ctx context.Context) (func(ctx context.Context, 
 			return err
 		}
 		return limitedMail(a.admit(ctx, a.buckets.reviewAddress, a.mailboxName(email)),
-			"This address has got too many mails; wait before the next one, or send the link of the review yourself.")
+			"This address has received too many mails; wait before the next one, or send the review link yourself.")
 	}, nil
 }
 
-// senders returns under which names a mail counts that the principal of ctx sends to an address of somebody else: the
-// organization, its creator and the person, so that more organizations send no more mails.
+// senders returns the names under which a mail from the principal of ctx to somebody else's address
+// counts: the organization, its creator and the person. Creating more organizations therefore
+// allows no more mails.
 func (a *API) senders(ctx context.Context) ([]string, error) {
 	p := request.Principal(ctx)
 	creator, err := a.deps.Accounts.Creator(ctx, p)
@@ -234,7 +237,8 @@ func (a *API) senders(ctx context.Context) ([]string, error) {
 	return names, nil
 }
 
-// admitSenders counts a mail under the names of its senders. It returns RateLimited when one of them has none left.
+// admitSenders counts a mail under the names of its senders. It returns RateLimited when one of
+// them has reached its limit.
 func (a *API) admitSenders(ctx context.Context, senders []string) error {
 	for _, name := range senders {
 		if err := a.admit(ctx, a.buckets.sender, name); err != nil {

@@ -45,7 +45,7 @@ func unmarshalZone(data []byte, to *string) error {
 	if err := json.Unmarshal(data, &number); err != nil {
 		return err
 	}
-	if whole, ok := route.ParseWhole(number.String()); ok { // also one that is written like 60.0
+	if whole, ok := route.ParseWhole(number.String()); ok { // including a number written as 60.0
 		number = json.Number(strconv.FormatInt(whole, 10))
 	}
 	*to = number.String()

@@ -84,9 +84,9 @@ var repetitions = []repetition{
 	{Operation: "test-webhook", Effect: EffectAgain, Text: "It sends another test."},
 	{
 		Operation: "upload", Effect: EffectAgain,
-		Text: "It makes another file, with a name and an address of its own. The same bytes are stored once and count once.",
+		Text: "It creates another file, with its own name and address. Identical bytes are stored once and count once.",
 	},
-	{Operation: "upload-from-url", Effect: EffectAgain, Text: "It makes another file, as a second upload does."},
+	{Operation: "upload-from-url", Effect: EffectAgain, Text: "It creates another file, as a second upload does."},
 	{Operation: "trigger-tool", Effect: EffectAgain, Text: "What happens depends on the tool and the platform."},
 }
 

@@ -17,18 +17,19 @@ var (
 	missing = regexp.MustCompile(`^expected required property (.+) to be present$`)
 )
 
-// notDecoded begins the messages of DecodeError. huma keeps only the text of an error of the decoder.
+// notDecoded is the prefix of every DecodeError message. huma keeps only the text of a decoder
+// error.
 const notDecoded = "the body cannot be decoded: "
 
 // DecodeError says why a body cannot be decoded.
 type DecodeError struct {
 	// Field is the path of the member, such as posts.0.value, and empty for the body.
 	Field string
-	// Rule is what the field must be, such as "must be a string".
+	// Rule says what the field must be, such as "must be a string".
 	Rule string
 }
 
-// Error returns the field and the rule in a form that FromHuma knows.
+// Error returns the field and the rule in a form that FromHuma parses.
 func (e DecodeError) Error() string { return notDecoded + cmp.Or(e.Field, "body") + " " + e.Rule }
 
 // FromHuma returns the body of an error that huma found. Its 422 and 415 become 400, and a 5xx does not show its cause.

@@ -93,7 +93,7 @@ func approvalRecord(a publishing.Approval) ApprovalRecord {
 	return out
 }
 
-// ApprovalEffect is what a change has done to the approval of a post.
+// ApprovalEffect is the effect of a change on a post's approval.
 type ApprovalEffect struct {
 	State    string `json:"state,omitempty" enum:"DRAFT" doc:"The post was in the queue with another content, which was approved. It is a draft until it is approved again. Absent otherwise."`
 	Approval string `json:"approval,omitempty" enum:"VOID" doc:"The post was approved, and no longer is, because its content has changed. Absent otherwise."`
@@ -111,8 +111,9 @@ func approvalEffect(e publishing.ApprovalEffect) (out ApprovalEffect) {
 
 // Reviewers limits how often reviewers are mailed.
 type Reviewers interface {
-	// ReviewerAdmission returns a function that counts a mail of the principal of ctx to an address. The function returns
-	// RateLimited when none is left, and may be called in a transaction.
+	// ReviewerAdmission returns a function that counts a mail of the principal of ctx to an
+	// address. The function returns RateLimited when the limit is reached, and may be called in a
+	// transaction.
 	ReviewerAdmission(ctx context.Context) (admit func(ctx context.Context, email string) error, err error)
 }
 

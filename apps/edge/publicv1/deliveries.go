@@ -63,8 +63,8 @@ func (a *API) listDeliveries(ctx context.Context, in *deliveriesInput) (*deliver
 	return out, nil
 }
 
-// deliveryRecord returns the record of a delivery. What the endpoint answered is for those who manage the organization,
-// as API keys do.
+// deliveryRecord returns the record of a delivery. Only principals who manage the organization,
+// including API keys, see the endpoint's response.
 func deliveryRecord(d publishing.Delivery, manages bool) DeliveryRecord {
 	out := DeliveryRecord{
 		ID: d.ID.String(), Event: string(d.Event), State: string(d.State), Attempts: d.Attempts, Error: d.Error,

@@ -33,16 +33,18 @@ type Posts interface {
 	Delete(ctx context.Context, p tenancy.Principal, id string) error
 	// DeleteGroup deletes a group of posts, and ends a repeated post. It returns Conflict like Delete.
 	DeleteGroup(ctx context.Context, p tenancy.Principal, group string) error
-	// ChangeStatus makes a post a draft or schedules it, and returns its new state. It returns Invalid for another
-	// status or a post that breaks the rules of its platform, Quota at the limit of posts, Conflict while the post is being
-	// published, when it is published and cmd.Republish is false, or when its content is not what was approved and
-	// cmd.Override is false, and Forbidden for who may not override.
+	// ChangeStatus makes a post a draft or schedules it, and returns its new state. It returns
+	// Invalid for another status or a post that breaks the rules of its platform, Quota at the
+	// limit of posts, Conflict while the post is being published, when it is published and
+	// cmd.Republish is false, or when its content is not what was approved and cmd.Override is
+	// false, and Forbidden if the principal may not override.
 	ChangeStatus(
 		ctx context.Context, p tenancy.Principal, id string, cmd publishing.ChangeStatus,
 	) (publishing.StatusChanged, error)
-	// ChangeSettings replaces the settings of a post, which keeps its state unless it was approved with other ones. It
-	// returns Invalid for settings that a queued post may not have, Conflict for a post that is published or is being
-	// published, and Forbidden for who may not override.
+	// ChangeSettings replaces the settings of a post, which keeps its state unless it was approved
+	// with different settings. It returns Invalid for settings that a queued post may not have,
+	// Conflict for a post that is published or is being published, and Forbidden if the principal
+	// may not override.
 	ChangeSettings(
 		ctx context.Context, p tenancy.Principal, id string, cmd publishing.ChangeSettings,
 	) (publishing.SettingsChanged, error)

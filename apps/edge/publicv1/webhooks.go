@@ -21,14 +21,15 @@ type Webhooks interface {
 	List(ctx context.Context, p tenancy.Principal) ([]publishing.WebhookRecord, error)
 	// Create returns a new webhook and its secret. It returns Invalid, and Quota and Conflict at the limits of webhooks.
 	Create(ctx context.Context, p tenancy.Principal, cmd publishing.SetWebhook) (publishing.Webhook, string, error)
-	// Update returns the webhook as it is then. It returns Invalid, and Conflict as RotateSecret does.
+	// Update returns the updated webhook. It returns Invalid, and Conflict as RotateSecret does.
 	Update(
 		ctx context.Context, p tenancy.Principal, webhook string, cmd publishing.SetWebhook,
 	) (publishing.Webhook, error)
 	// Delete deletes a webhook with its deliveries, and returns it.
 	Delete(ctx context.Context, p tenancy.Principal, webhook string) (publishing.Webhook, error)
-	// RotateSecret replaces the secret by the given one, or by a random one if that is nil. It returns the webhook as it is
-	// then, and the new secret. It returns Invalid, and Conflict when too many earlier secrets still sign.
+	// RotateSecret replaces the secret with the given one, or with a random one if it is nil. It
+	// returns the updated webhook and the new secret. It returns Invalid, and Conflict when too
+	// many earlier secrets still sign.
 	RotateSecret(
 		ctx context.Context, p tenancy.Principal, webhook string, given *string,
 	) (publishing.Webhook, string, error)
@@ -74,7 +75,7 @@ type WebhookRecord struct {
 	UpdatedAt      string  `json:"updatedAt" format:"date-time" doc:"When it was changed last."`
 }
 
-// PreviousSecrets are the earlier secrets of a webhook, by their ends.
+// PreviousSecrets lists when each earlier secret of a webhook ends.
 type PreviousSecrets struct {
 	Until []string `json:"previousSecretsUntil" format:"date-time" doc:"When each earlier secret ends, the soonest first. Until then deliveries are signed with it, too."`
 }
@@ -119,8 +120,8 @@ func (a *API) listWebhooks(ctx context.Context, _ *struct{}) (*webhooksOutput, e
 	return out, nil
 }
 
-// webhookRecord returns the record of a webhook. Its whole URL, which may hold a token, is for those who manage the
-// organization, as API keys do.
+// webhookRecord returns the record of a webhook. Only principals who manage the organization,
+// including API keys, see the whole URL, which may hold a token.
 func webhookRecord(w publishing.WebhookRecord, manages bool) WebhookRecord {
 	out := WebhookRecord{
 		ID: w.ID.String(), Name: w.Name, URL: w.URL, Events: []string{}, Integrations: []WebhookChannel{},

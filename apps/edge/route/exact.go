@@ -14,9 +14,9 @@ import (
 	"crier/apps/edge/problem"
 )
 
-// exactJSON is the JSON of huma with three differences. Names of members are compared with regard to case: encoding/json
-// stores "Role" in the field role, behind the validation of the member role. A whole number may be written like 1000.0 or
-// 1e3. Errors name the member.
+// exactJSON is huma's JSON format with three differences. Member names are case-sensitive:
+// encoding/json stores "Role" in the field role, bypassing the validation of the member role. A
+// whole number may be written as 1000.0 or 1e3. Errors name the member.
 var exactJSON = huma.Format{Marshal: huma.DefaultJSONFormat.Marshal, Unmarshal: unmarshalExact}
 
 // unmarshalExact is json.Unmarshal without the members of objects that no field of their struct has exactly the name
@@ -35,7 +35,7 @@ func unmarshalExact(data []byte, v any) error {
 	return nil
 }
 
-// decodeError returns an error of the decoder in words for the client.
+// decodeError returns a decoder error in words for the client.
 func decodeError(data []byte, err error) error {
 	var known problem.DecodeError
 	var syntax *json.SyntaxError
@@ -54,7 +54,7 @@ func decodeError(data []byte, err error) error {
 	return problem.DecodeError{Field: wrong.Field, Rule: "must not be of the type " + strings.Fields(wrong.Value)[0]}
 }
 
-// findHuge returns the path of a number that no float64 can hold.
+// findHuge returns the path of a number that does not fit into a float64.
 func findHuge(data []byte) (path string, found bool) {
 	d := json.NewDecoder(strings.NewReader(string(data)))
 	d.UseNumber()
@@ -100,9 +100,10 @@ func within(name string, err error) error {
 
 var unmarshaler = reflect.TypeFor[json.Unmarshaler]()
 
-// toExact returns JSON for a value of a type without the members whose names are not exactly those of its structs, and
-// with whole numbers in digits. JSON that does not fit the type stays as it is. It returns the error of encoding/json for
-// invalid JSON, and a problem.DecodeError for a whole number that is too large.
+// toExact returns the JSON for a value of a type. It drops members whose names do not match a
+// struct field exactly, and writes whole numbers in digits. JSON that does not fit the type stays
+// as it is. It returns the error of encoding/json for invalid JSON, and a problem.DecodeError for a
+// whole number that is too large.
 func toExact(data json.RawMessage, t reflect.Type) (json.RawMessage, error) {
 	for t != nil && t.Kind() == reflect.Pointer && !t.Implements(unmarshaler) {
 		t = t.Elem()
@@ -149,7 +150,7 @@ func toExact(data json.RawMessage, t reflect.Type) (json.RawMessage, error) {
 	return data, nil
 }
 
-// toDigits returns a whole number in digits, and other JSON as it is.
+// toDigits returns a whole number in digits, and other JSON unchanged.
 func toDigits(data json.RawMessage) (json.RawMessage, error) {
 	var number json.Number
 	if firstByte(data) == '"' || json.Unmarshal(data, &number) != nil || number == "" {
@@ -167,8 +168,9 @@ func toDigits(data json.RawMessage) (json.RawMessage, error) {
 // maxExact is the largest whole number up to which a float64 holds all of them.
 const maxExact = 1 << 53
 
-// ParseWhole returns the value of a JSON number that is whole, in whatever form: 1000, 1000.0 or 1e3. ok is false for
-// a fraction and for a number that needs more than 64 bits, or more than 53 in a form with an exponent.
+// ParseWhole returns the value of a whole JSON number in any form: 1000, 1000.0 or 1e3. ok is false
+// for a fraction and for a number that needs more than 64 bits, or more than 53 in a form with an
+// exponent.
 func ParseWhole(number string) (n int64, ok bool) {
 	digits, fraction, _ := strings.Cut(number, ".")
 	if strings.Trim(fraction, "0") == "" {

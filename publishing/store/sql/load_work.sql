@@ -2,10 +2,11 @@
 --
 -- Reads claimed posts with everything that sending them needs. The role of the sender sees no other posts.
 --
--- Result: one row for each publication of a post, in the order of the parts, or one row without a publication. The
--- publications are those of the post itself and those of the parts before it that are published. The first row of a
--- post has its settings, and whether its content is another one than was approved (postDigest in approved.go has the
--- same expression). The last column is true when the part has media.
+-- Result: one row for each publication of a post, in the order of the parts, or one row without a
+-- publication. The publications are those of the post itself and those of the parts before it that
+-- are published. The first row of a post has its settings, and whether its content differs from
+-- what was approved (postDigest in approved.go has the same expression). The last column is true
+-- when the part has media.
 --
 --   $1 posts uuid[]: the posts
 --

@@ -1,8 +1,9 @@
 -- publishing.WebhookDue
 --
--- Finds endpoints with something to send that no task has taken: of each organization, and of all organizations of one
--- creator, as many as may be under way at once. Those that work and those aside are counted apart, so that one of these
--- keeps no other waiting. It looks at a bounded number of endpoints, however many are due.
+-- Finds endpoints with something to send that no task has taken: for each organization, and for all
+-- organizations of one creator, as many as may be under way at once. Endpoints that work and
+-- endpoints set aside are counted separately, so that neither kind delays the other. It looks at a
+-- bounded number of endpoints, however many are due.
 --
 -- Result: organization and endpoint, the longest due first.
 --

@@ -1,7 +1,7 @@
 -- publishing.WebhookTurns
 --
--- Goes from organization to organization along the index, and finds those with something to send, now or later. It
--- finds none unless more is due than WebhookDue looks at by itself.
+-- Goes from organization to organization along the index, and finds those with something to send,
+-- now or later. It finds none unless more endpoints are due than WebhookDue looks at by itself.
 --
 -- Result: organizations in the order of their ids.
 --
