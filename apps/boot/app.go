@@ -132,7 +132,7 @@ func (a *App) parts() []lifecycle.Part {
 		{Name: "home", Start: a.openHome, Stop: func(context.Context) error { return a.home.Close() }},
 		{Name: "metrics", Start: a.serveMetrics, Stop: a.stopMetrics},
 		{Name: "postgres", Start: a.openPostgres, Stop: closing(&a.db)},
-		{Name: "schema", Start: a.checkSchema},
+		{Name: "schema", Start: a.patient(a.checkSchema)},
 		{Name: "postgres for health", Start: a.openHealthDB, Stop: closing(&a.healthDB)},
 		{Name: "postgres for queues", Start: a.openQueueDB, Stop: closing(&a.queueDB)},
 		{Name: "redis", Start: a.openRedis, Stop: a.closeRedis},
@@ -147,7 +147,7 @@ func (a *App) parts() []lifecycle.Part {
 		{Name: "notifications", Start: a.openNotifier},
 		{Name: "worker", Start: a.openWorker},
 		{Name: "edge", Start: a.openEdge},
-		{Name: "cluster", Start: a.joinCluster, Stop: func(ctx context.Context) error { return a.member.Leave(ctx) }},
+		{Name: "cluster", Start: a.patient(a.joinCluster), Stop: func(ctx context.Context) error { return a.member.Leave(ctx) }},
 		{Name: "service metrics", Start: a.registerMetrics},
 	}
 	if a.cfg.Cluster.Has(cluster.RoleWorker) {
@@ -172,7 +172,7 @@ func (a *App) workerParts() []lifecycle.Part {
 			Name: "worker loops", Start: a.startWorker, Timeout: a.cfg.Worker.DrainTimeout + 5*time.Second,
 			Stop: func(ctx context.Context) error { return a.worker.Stop(ctx) },
 		},
-		{Name: "jobs", Start: a.startJobs, Stop: func(ctx context.Context) error { return a.jobs.Stop(ctx) }},
+		{Name: "jobs", Start: a.patient(a.startJobs), Stop: func(ctx context.Context) error { return a.jobs.Stop(ctx) }},
 		{
 			Name: "webhook loop", Start: a.startWebhooks,
 			Stop: func(ctx context.Context) error { return a.webhooks.Stop(ctx) },

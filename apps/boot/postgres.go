@@ -44,25 +44,28 @@ func closing(db **pg.DB) func(context.Context) error {
 	}
 }
 
-// databaseWait is how long checkSchema waits for a database that is there and does not answer yet.
+// databaseWait is how long a start waits for a database that is there and does not answer yet.
 const databaseWait = 30 * time.Second
 
-// checkSchema connects to the database, and waits for one that is still starting or too busy to answer. It returns
-// Unavailable when the database cannot be reached, and when its schema is older than this binary.
-func (a *App) checkSchema(ctx context.Context) error {
-	waited, cancel := context.WithTimeout(ctx, databaseWait)
-	defer cancel()
-	for {
-		err := a.compareSchema(ctx)
-		if err == nil || !pg.IsSlow(err) || clock.Sleep(waited, time.Second) != nil {
-			return err
+// patient returns the start of a part that is tried again while the database is still starting or too busy to answer. A
+// failed attempt must leave nothing behind.
+func (a *App) patient(start func(context.Context) error) func(context.Context) error {
+	return func(ctx context.Context) error {
+		waited, cancel := context.WithTimeout(ctx, databaseWait)
+		defer cancel()
+		for {
+			err := start(ctx)
+			if err == nil || !pg.IsSlow(err) || clock.Sleep(waited, time.Second) != nil {
+				return err
+			}
+			a.log.Warn("the database is starting or too busy to answer; trying again", "error", err)
 		}
-		a.log.Warn("the database is starting or too busy to answer; trying again", "error", err)
 	}
 }
 
-// compareSchema returns Unavailable when the schema is older than this binary.
-func (a *App) compareSchema(ctx context.Context) error {
+// checkSchema connects to the database. It returns Unavailable when the database cannot be reached, and when its schema is
+// older than this binary.
+func (a *App) checkSchema(ctx context.Context) error {
 	have, want, err := migrations.Version(ctx, a.schema())
 	if err != nil {
 		return err
