@@ -150,8 +150,8 @@ func (a Approval) Readable(now time.Time) error {
 	return err
 }
 
-// MayResolve returns nil for a person who may answer the request. Keys, agents and administrators of the instance who act
-// as a member may not, and no person answers a request of their own: Forbidden.
+// MayResolve returns nil if the person may answer the request. It returns Forbidden for keys,
+// agents, impersonating instance administrators, and people who would answer their own request.
 func (a Approval) MayResolve(p tenancy.Principal) error {
 	const op = "publishing.ResolveApproval"
 	if p.Via != tenancy.ViaSession {
@@ -187,20 +187,21 @@ func (a Approval) MaySchedule(p tenancy.Principal, now time.Time) error {
 
 // ApprovalEffect is what a change of a post does to its approval.
 type ApprovalEffect struct {
-	// Void means that the post was approved, and no longer is, because its content has changed.
+	// Void means that the post was approved but no longer is, because its content has changed.
 	Void bool
-	// Draft means that the change would have left the post in the queue, and made it a draft because nobody has approved
-	// the content.
+	// Draft means that the post would have stayed in the queue, but became a draft because nobody
+	// has approved the new content.
 	Draft bool
-	// OverriddenBy is the address of the administrator in whose name the post is in the queue nevertheless, "" without an
-	// override.
+	// OverriddenBy is the address of the administrator in whose name the approval was overridden,
+	// "" without an override.
 	OverriddenBy string
 }
 
-// MayOverride returns nil for who may publish content that is not what was approved: an administrator, or a key, which
-// acts as one. Whoever has a key can also withdraw an approval, or create the post once more, so refusing keys would
-// protect nothing; but an override is somebody's word, so the key needs a creator who is an administrator still, which
-// the caller checks. Else it returns Forbidden, as for an administrator of the instance who acts as a member.
+// MayOverride returns nil if the principal may publish content that is not what was approved: an
+// administrator, or a key, which acts as one. The holder of a key can also withdraw an approval or
+// create the post again, so refusing keys would protect nothing. But somebody must answer for an
+// override, so the creator of the key must still be an administrator; the caller checks this.
+// Everyone else gets Forbidden, including impersonating instance administrators.
 func MayOverride(p tenancy.Principal) error {
 	const op = "publishing.Override"
 	if !p.Behind.IsZero() {
@@ -348,4 +349,6 @@ type ReviewMail struct {
 	ExpiresAt   time.Time
 	// Reminder is set on the second mail.
 	Reminder bool
+	// Ended is set on the mail to a guest whose approval no longer applies.
+	Ended bool
 }

@@ -24,19 +24,14 @@ const (
 )
 
 // openApprovals creates the use cases of approvals.
-func (a *App) openApprovals() error {
-	queue, err := jobs.NewQueue()
-	if err != nil {
-		return err
-	}
+func (a *App) openApprovals() {
 	var mailer publishing.ReviewMailer
 	if a.mailer != nil {
 		mailer = reviewMailer{
 			send: a.mailer, about: mails.Instance{Name: "Crier", URL: a.cfg.Edge.Base()}, log: a.log,
 		}
 	}
-	a.approvals = publishingservice.NewApprovals(a.posts, queue, mailer)
-	return nil
+	a.approvals = publishingservice.NewApprovals(a.posts, mailer)
 }
 
 // approvalsJob returns the job that ends requests for approval and reminds reviewers.
@@ -56,6 +51,17 @@ func (a *App) reviewMailHandler() jobs.Handler {
 		Run: func(ctx context.Context, t jobs.Task, _ jobs.Attempt) error {
 			org, approval := id.FromUUID[tenancy.OrgTag](t.Org), id.FromUUID[publishing.ApprovalTag](t.ID)
 			return a.approvals.SendReviewMail(ctx, org, approval)
+		},
+	}
+}
+
+// reviewEndedHandler returns the handler of the tasks that tell a guest that an approval has ended.
+func (a *App) reviewEndedHandler() jobs.Handler {
+	return jobs.Handler{
+		Kind: publishingservice.ReviewEndedTask, Workers: 1, Timeout: taskTimeout, Attempts: mailAttempts, MaxWait: mailMaxWait,
+		Run: func(ctx context.Context, t jobs.Task, _ jobs.Attempt) error {
+			org, approval := id.FromUUID[tenancy.OrgTag](t.Org), id.FromUUID[publishing.ApprovalTag](t.ID)
+			return a.approvals.SendReviewEnded(ctx, org, approval)
 		},
 	}
 }

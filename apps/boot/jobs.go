@@ -27,6 +27,7 @@ func (a *App) startJobs(ctx context.Context) error {
 	}
 	a.jobs, err = jobs.Start(ctx, pool, all, a.tasks(), a.log)
 	if err != nil {
+		pool.Close()
 		return err
 	}
 	for name := range a.jobs.Stats() {
@@ -155,7 +156,7 @@ func (a *App) tasks() []jobs.Handler {
 		GaveUp: func(ctx context.Context, t jobs.Task) {
 			a.Accounts.MailGivenUp(ctx, id.FromUUID[tenancy.MailTag](t.ID))
 		},
-	}, a.webhookHandler(webhook.TaskHealthy), a.webhookHandler(webhook.TaskAside), a.reviewMailHandler()}
+	}, a.webhookHandler(webhook.TaskHealthy), a.webhookHandler(webhook.TaskAside), a.reviewMailHandler(), a.reviewEndedHandler()}
 }
 
 func (a *App) registerJob(name string, stats func() jobs.Stats) error {

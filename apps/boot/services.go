@@ -11,6 +11,7 @@ import (
 	"crier/apps/worker"
 	"crier/platform/clock"
 	"crier/platform/env"
+	"crier/platform/jobs"
 	"crier/platform/outbound"
 	"crier/publishing/connector"
 	"crier/publishing/connector/all"
@@ -24,11 +25,12 @@ func (a *App) openHome(context.Context) (err error) {
 	return err
 }
 
-// openOutbound creates the client for the addresses that tenants name, which are webhooks, files and servers of
-// platforms, and, with SANDBOX_URL, one that may also reach the address of the sandbox, which is on loopback. What only
-// the operator names, such as the bucket and the identity providers, has clients of its own.
+// openOutbound creates the client for addresses that tenants name: webhooks, files and platform
+// servers. With SANDBOX_URL it also creates one that may reach the sandbox, which is on loopback.
+// Servers that only the operator names, such as the bucket and the identity providers, have their
+// own clients.
 func (a *App) openOutbound(context.Context) (err error) {
-	a.log.Info("requests of tenants may reach public addresses, and those of OUTBOUND_ALLOW",
+	a.log.Info("requests of tenants may reach public addresses and the addresses in OUTBOUND_ALLOW",
 		"addresses", a.cfg.Outbound.Allow)
 	a.http, err = outbound.New(a.cfg.Outbound, outbound.Deps{Log: a.log})
 	if err != nil || a.cfg.SandboxURL == "" {
@@ -119,6 +121,11 @@ func (a *App) openEdge(context.Context) error {
 		Clock: clock.System{}, Waker: a.actors, Log: a.log, Pictures: a.pictures, Node: a.nodeName(), Quota: a.plans,
 		Authority: a.Accounts,
 	}
+	if a.mailer != nil {
+		if deps.ReviewMails, err = jobs.NewQueue(); err != nil {
+			return err
+		}
+	}
 	statsDeps := deps
 	statsDeps.DB = a.queueDB
 	a.posts = publishingservice.NewPosts(a.cfg.Publishing, deps)
@@ -126,9 +133,7 @@ func (a *App) openEdge(context.Context) error {
 	a.media = publishingservice.NewMedia(a.cfg.Publishing, deps)
 	a.analytics = publishingservice.NewAnalytics(a.cfg.Publishing, deps)
 	a.hooks = publishingservice.NewWebhooks(a.cfg.Publishing, deps, a.http)
-	if err := a.openApprovals(); err != nil {
-		return err
-	}
+	a.openApprovals()
 	audit := auditor{accounts: a.Accounts, log: a.log}
 	a.edge, err = edge.New(a.cfg.Edge, edge.Deps{
 		Posts: auditedPosts{Posts: a.posts, auditor: audit}, Queue: auditedQueue{

@@ -9,7 +9,6 @@ import (
 
 	"crier/platform/fault"
 	"crier/platform/id"
-	"crier/platform/jobs"
 	"crier/platform/pg"
 	"crier/platform/secret"
 	"crier/publishing"
@@ -20,7 +19,6 @@ import (
 // Approvals are the use cases of the approval of drafts. It is safe for concurrent use.
 type Approvals struct {
 	*Posts
-	queue *jobs.Queue
 	// mailer is nil on an instance without mail.
 	mailer publishing.ReviewMailer
 	sweep  approvalSweep
@@ -28,8 +26,8 @@ type Approvals struct {
 
 // NewApprovals returns the use cases of approvals. mailer is nil on an instance that sends no mail: reviewers are not
 // mailed then.
-func NewApprovals(posts *Posts, queue *jobs.Queue, mailer publishing.ReviewMailer) *Approvals {
-	s := &Approvals{Posts: posts, queue: queue, mailer: mailer}
+func NewApprovals(posts *Posts, mailer publishing.ReviewMailer) *Approvals {
+	s := &Approvals{Posts: posts, mailer: mailer}
 	s.sweep = s.newSweep()
 	return s
 }
@@ -92,13 +90,13 @@ func (s *Approvals) Request(
 		if err := tx.AddWebhookEvent(ctx, publishing.WebhookApprovalRequested, root.ID, approvalData(made)); err != nil {
 			return err
 		}
-		if made.ReviewerEmail != nil && s.mailer != nil {
+		if made.ReviewerEmail != nil && s.deps.ReviewMails != nil {
 			if cmd.Admit != nil {
 				if err := cmd.Admit(ctx, *made.ReviewerEmail); err != nil {
 					return err
 				}
 			}
-			if err := tx.AddReviewTask(ctx, s.queue, ReviewMailTask, made.ID); err != nil {
+			if err := tx.AddReviewTask(ctx, s.deps.ReviewMails, ReviewMailTask, made.ID); err != nil {
 				return err
 			}
 		}
@@ -304,9 +302,9 @@ func (s *Approvals) List(
 	return out, nil
 }
 
-// Withdraw ends a request: its link stops working and any approval is void, so that a post that is in the queue because of
-// it becomes a draft. It returns the request, NotFound for one that is void, Forbidden, and Conflict while the post is
-// being published.
+// Withdraw ends a request: its link stops working and any approval is void, so a post that was
+// queued by the approval becomes a draft. It returns the request. It returns NotFound for a void
+// request, Forbidden, and Conflict while the post is being published.
 func (s *Approvals) Withdraw(ctx context.Context, p tenancy.Principal, approval string) (publishing.Approval, error) {
 	const op = "publishing.WithdrawApproval"
 	var out publishing.Approval
@@ -333,8 +331,8 @@ func (s *Approvals) Withdraw(ctx context.Context, p tenancy.Principal, approval 
 	return out, publicFault(op, err)
 }
 
-// withdraw ends a request that has the status from, or the approval that it has become. ended is false when another
-// transaction was first.
+// withdraw ends a request that has the status from, or the approval that resulted from it. ended is
+// false if another transaction was first.
 func (s *Approvals) withdraw(
 	ctx context.Context, tx *publishingstore.Tx, p tenancy.Principal, a publishing.Approval, from publishing.ApprovalStatus,
 ) (ended bool, err error) {
@@ -370,9 +368,9 @@ func noApproval(op string) error {
 	return fault.New(fault.NotFound, op, "There is no such request for approval.")
 }
 
-// voidPending ends the pending request of a post that is about to change, in the transaction of the change. With schedule
-// the change takes the post into the queue, which a pending request allows to administrators only: else it returns
-// Conflict.
+// voidPending ends the pending request of a post that is about to change, in the transaction of the
+// change. With schedule the change also queues the post, which only administrators may do while a
+// request is pending; others get Conflict.
 func (c core) voidPending(
 	ctx context.Context, tx *publishingstore.Tx, p tenancy.Principal, post publishing.PostID, reason string, schedule bool,
 ) error {

@@ -70,11 +70,12 @@ func newApprovalRig(t *testing.T) *approvalRig {
 	out := &approvalRig{clock: &settable{}, rules: &strict{}, mails: &mailbox{}}
 	r.register(out.rules)
 	r.deps.Clock = out.clock
-	posts := publishingservice.NewPosts(limits, r.deps)
-	out.slotRig = &slotRig{rig: r, who: r.Organization(), posts: posts}
 	queue, err := jobs.NewQueue()
 	r.OK(err)
-	out.approvals = publishingservice.NewApprovals(posts, queue, out.mails)
+	r.deps.ReviewMails = queue
+	posts := publishingservice.NewPosts(limits, r.deps)
+	out.slotRig = &slotRig{rig: r, who: r.Organization(), posts: posts}
+	out.approvals = publishingservice.NewApprovals(posts, out.mails)
 	out.channel = r.Connect(out.who.Org).String()
 	return out
 }
@@ -301,7 +302,8 @@ func TestApproval_RequesterMayNotAnswer(t *testing.T) {
 	r.wantStatus(post, status{publishing.StateDraft, publishing.ApprovalPending})
 }
 
-// An operator who acts as a member cannot approve. What operators may do names them in the record and the timeline.
+// An operator who is impersonating a member cannot approve. The record and the timeline name the
+// operator for anything an operator may do.
 func TestApproval_OperatorIsNamedAndMayNotAnswer(t *testing.T) {
 	t.Parallel()
 	r := newApprovalRig(t)
@@ -538,6 +540,39 @@ func TestApproval_ExpiryAndReminder(t *testing.T) {
 		t.Errorf("the mails are %+v, want the link twice, and none after the end", r.mails.sent)
 	}
 	r.request(post, false)
+}
+
+// TestApproval_GuestIsToldOfItsEnd: a guest has no bell, and only a guest who approved is told.
+func TestApproval_GuestIsToldOfItsEnd(t *testing.T) {
+	t.Parallel()
+	r := newApprovalRig(t)
+	settings := publishing.ChangeSettings{Settings: []byte(`{"a":1}`)}
+	for name, answer := range map[string]publishing.ApprovalAction{"approved": publishing.ActionApprove, "did not answer": "", "rejected": publishing.ActionReject} {
+		post := r.draft()
+		a, err := r.approvals.Request(t.Context(), r.who, post.String(), publishing.RequestApproval{ReviewerEmail: new("client@example.com")})
+		r.OK(err)
+		if answer != "" {
+			note := "A note."
+			_, err = r.approvals.ResolveByToken(t.Context(), r.token(post), publishing.ResolveApproval{Action: answer, Note: &note})
+			r.OK(err)
+		}
+		_, err = r.posts.ChangeSettings(t.Context(), r.who, post.String(), settings)
+		r.OK(err)
+		want := 0
+		if name == "approved" {
+			want = 1
+		}
+		tasks := r.count(`select count(*) from jobs.river_job where kind = $1 and args->>'id' = $2`, publishingservice.ReviewEndedTask, a.ID.String())
+		if tasks != want {
+			t.Errorf("a guest who %s: got %d tasks, want %d", name, tasks, want)
+		}
+		if want > 0 {
+			r.OK(r.approvals.SendReviewEnded(t.Context(), r.who.Org, a.ID))
+		}
+	}
+	if len(r.mails.sent) != 1 || !r.mails.sent[0].Ended || r.mails.sent[0].To != "client@example.com" {
+		t.Errorf("got the mails %+v, want one about the end", r.mails.sent)
+	}
 }
 
 // The mail of an organization without access waits: the organization may get its access back.

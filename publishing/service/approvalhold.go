@@ -10,18 +10,18 @@ import (
 	"crier/tenancy"
 )
 
-// heldApproval is what a change has done to an approval. Whoever asked and whoever approved are
-// notified of ended at the end of the transaction (notifyEnded), because that locks the
-// notifications of the organization.
+// heldApproval is the effect of a change on an approval. The requester and the approver are
+// notified about ended at the end of the transaction (notifyEnded), because notifying locks the
+// organization's notifications.
 type heldApproval struct {
 	publishing.ApprovalEffect
 	// approved means that the post is approved with its new content.
 	approved bool
-	// ended is the approval that has ended, nil if none has.
+	// ended is the approval that has ended, or nil.
 	ended *publishing.Approval
 }
 
-// template returns what becomes of the template of a series that begins with the changed post.
+// template returns the mark for the template of a series that begins with the changed post.
 func (h heldApproval) template() publishingstore.TemplateMark {
 	switch {
 	case h.approved:
@@ -32,10 +32,10 @@ func (h heldApproval) template() publishingstore.TemplateMark {
 	return publishingstore.TemplateHeld
 }
 
-// holdApproval follows a change of the content of a locked group, which was before as it was
-// approved then. The same content, for example at another time, keeps its approval. Otherwise the
-// approval ends, and a post in the queue becomes a draft, unless the principal overrides that. It
-// returns Forbidden for a principal who may not.
+// holdApproval applies a change of the content of a locked group to its approval; before is the
+// group before the change. If the content is the same, for example only the time has changed, the
+// approval stays. Otherwise the approval ends and a post in the queue becomes a draft, unless the
+// principal overrides that. It returns Forbidden if the principal may not override.
 func (c core) holdApproval(
 	ctx context.Context, tx *publishingstore.Tx, p tenancy.Principal, group publishing.GroupID,
 	before publishingstore.Content, override bool,
@@ -46,7 +46,7 @@ func (c core) holdApproval(
 	}
 	if content.IsApproved(before) {
 		out.approved = true
-		return out, tx.ApproveContent(ctx, group) // followers are new posts
+		return out, tx.ApproveContent(ctx, group) // followers are inserted anew
 	}
 	posts, err := tx.LockGroup(ctx, group)
 	if err != nil {
@@ -78,8 +78,8 @@ func (c core) holdApproval(
 
 const overridden = "The post was changed after its approval, and an administrator has overridden that."
 
-// holdSchedule is holdApproval for a locked draft that is about to be scheduled as it is. It
-// returns Conflict for content that is not what was approved.
+// holdSchedule is holdApproval for a locked draft that is about to be scheduled unchanged. It
+// returns Conflict if the content is not what was approved.
 func (c core) holdSchedule(
 	ctx context.Context, tx *publishingstore.Tx, p tenancy.Principal, group publishing.GroupID,
 	root publishing.PostID, override bool,
@@ -96,7 +96,7 @@ func (c core) holdSchedule(
 		return out, nil
 	case !override:
 		return out, fault.New(fault.Conflict, "publishing.ChangeStatus", "The content of the post is not what was "+
-			"approved: ask for its approval again, or send override: true as an administrator.")
+			"approved: request approval again, or send override: true as an administrator.")
 	}
 	if out.OverriddenBy, err = overrideApproval(ctx, tx, p, group); err != nil {
 		return out, err
@@ -110,8 +110,8 @@ func (c core) holdSchedule(
 }
 
 // overrideApproval frees a locked group from its approval, and returns the address of the
-// administrator who answers for that: the person, or the creator of the key. It returns Forbidden
-// when there is none.
+// administrator who answers for the override: the person, or the creator of the key. It returns
+// Forbidden if there is no such administrator.
 func overrideApproval(
 	ctx context.Context, tx *publishingstore.Tx, p tenancy.Principal, group publishing.GroupID,
 ) (email string, err error) {
@@ -120,8 +120,8 @@ func overrideApproval(
 	}
 	email, err = tx.ManagerEmail(ctx, p.Person)
 	if pg.IsNoRows(err) {
-		return "", fault.New(fault.Forbidden, "publishing.Override", "An approval is overridden in the name of an "+
-			"administrator, and whoever made this API key is none.")
+		return "", fault.New(fault.Forbidden, "publishing.Override", "An approval can be overridden only in the name of an "+
+			"administrator, and the creator of this API key is not an administrator.")
 	}
 	if err != nil {
 		return "", err
@@ -129,9 +129,9 @@ func overrideApproval(
 	return email, tx.FreeContent(ctx, group)
 }
 
-// endInForce ends the approval under which a post goes out, and returns it; nil when there is none.
-// That of a series stays with its other occurrences, and ends for this one alone, if that was in
-// the queue.
+// endInForce ends the approval under which a post is published, and returns it, or nil if there is
+// none. The approval of a series remains in force for the other occurrences: it ends only for this
+// one, if it was in the queue.
 func (c core) endInForce(
 	ctx context.Context, tx *publishingstore.Tx, p tenancy.Principal, root publishing.PostID, inQueue bool, reason string,
 ) (*publishing.Approval, error) {
@@ -149,6 +149,9 @@ func (c core) endInForce(
 		if err != nil || !ended {
 			return nil, err
 		}
+		if err := c.tellGuest(ctx, tx, a); err != nil {
+			return nil, err
+		}
 	}
 	if err := tx.AddApprovalEvent(ctx, root, publishing.EventApprovalVoid, by(p), reason); err != nil {
 		return nil, err
@@ -156,7 +159,15 @@ func (c core) endInForce(
 	return &a, tx.AddWebhookEvent(ctx, publishing.WebhookApprovalResolved, root, voidData(a))
 }
 
-// notifyEnded notifies whoever asked and the member who approved of an approval that has ended.
+// tellGuest queues the mail to a guest whose approval has ended. A guest has no bell.
+func (c core) tellGuest(ctx context.Context, tx *publishingstore.Tx, a publishing.Approval) error {
+	if c.deps.ReviewMails == nil || a.ReviewerEmail == nil || !a.ResolvedBy.IsZero() {
+		return nil
+	}
+	return tx.AddReviewTask(ctx, c.deps.ReviewMails, ReviewEndedTask, a.ID)
+}
+
+// notifyEnded notifies the requester and the member who approved that an approval has ended.
 func notifyEnded(ctx context.Context, tx *publishingstore.Tx, ended *publishing.Approval, reason string) error {
 	if ended == nil {
 		return nil
@@ -169,9 +180,9 @@ func notifyEnded(ctx context.Context, tx *publishingstore.Tx, ended *publishing.
 	return nil
 }
 
-// withdrawApproved takes back the approval of a post, which becomes a draft if it is in the queue,
-// as do the occurrences of its series that are. It returns Conflict while one of them is being
-// published.
+// withdrawApproved takes back the approval of a post. The post becomes a draft if it is in the
+// queue, and so does every queued occurrence of its series. It returns Conflict while one of them
+// is being published.
 func (c core) withdrawApproved(
 	ctx context.Context, tx *publishingstore.Tx, p tenancy.Principal, root publishing.PostID, approval publishing.ApprovalID,
 ) (*publishing.Approval, error) {
@@ -204,8 +215,8 @@ func (c core) withdrawApproved(
 
 const withdrawn = "The request was withdrawn."
 
-// unschedule takes the posts of a group out of the queue, if they go out under an approval, and
-// frees them from it.
+// unschedule takes the posts of a group out of the queue if they are published under an approval,
+// and frees them from it.
 func (c core) unschedule(
 	ctx context.Context, tx *publishingstore.Tx, p tenancy.Principal, group publishing.GroupID, approval publishing.ApprovalID,
 ) error {

@@ -13,10 +13,11 @@ import (
 	"crier/tenancy"
 )
 
-// ReviewMailTask is the kind of the tasks whose ids SendReviewMail takes.
-const ReviewMailTask = "review-mail"
-
 const (
+	// ReviewMailTask is the kind of the tasks whose ids SendReviewMail takes.
+	ReviewMailTask = "review-mail"
+	// ReviewEndedTask is the kind of the tasks whose ids SendReviewEnded takes.
+	ReviewEndedTask = "review-ended-mail"
 	// approvalsAtOnce is how many requests are searched at once.
 	approvalsAtOnce = 200
 	// approvalWait is the longest wait for a connection of one organization.
@@ -69,10 +70,10 @@ func (s *Approvals) sweepOne(ctx context.Context, due publishingstore.DueApprova
 			return err
 		}
 		remind, err := tx.Reminded(ctx, due.Approval, now)
-		if err != nil || !remind || s.mailer == nil {
+		if err != nil || !remind || s.deps.ReviewMails == nil {
 			return err
 		}
-		return tx.AddReviewTask(ctx, s.queue, ReviewMailTask, due.Approval)
+		return tx.AddReviewTask(ctx, s.deps.ReviewMails, ReviewMailTask, due.Approval)
 	})
 }
 
@@ -93,6 +94,29 @@ func (s *Approvals) SendReviewMail(
 	if stored.Open(s.deps.Clock.Now()) != nil || stored.ReviewerEmail == nil {
 		return nil
 	}
+	return s.sendReview(ctx, op, org, stored, false)
+}
+
+// SendReviewEnded tells the guest who approved a post that the approval no longer applies. It sends
+// nothing if the guest's address is not known or has been forgotten since. Its errors, and what
+// holds after a crash, are those of SendReviewMail.
+func (s *Approvals) SendReviewEnded(
+	ctx context.Context, org tenancy.OrgID, approval publishing.ApprovalID,
+) error {
+	const op = "publishing.SendReviewEnded"
+	stored, err := s.store.Approval(ctx, org, approval)
+	if pg.IsNoRows(err) || err == nil && stored.ReviewerEmail == nil {
+		return nil
+	}
+	if err != nil {
+		return internal(op, err)
+	}
+	return s.sendReview(ctx, op, org, stored, true)
+}
+
+func (s *Approvals) sendReview(
+	ctx context.Context, op string, org tenancy.OrgID, stored publishingstore.StoredApproval, ended bool,
+) error {
 	if s.mailer == nil {
 		return jobs.ErrLater
 	}
@@ -101,13 +125,13 @@ func (s *Approvals) SendReviewMail(
 		return internal(op, err)
 	}
 	if !active {
-		return jobs.ErrLater // the organization may get its access back before the request expires
+		return jobs.ErrLater // the organization may get its access back
 	}
 	m, err := s.reviewMail(ctx, org, stored)
 	if err != nil {
 		return internal(op, err)
 	}
-	m.Reminder = stored.Reminds(s.deps.Clock.Now())
+	m.Ended, m.Reminder = ended, !ended && stored.Reminds(s.deps.Clock.Now())
 	return s.mailer.SendReview(ctx, m)
 }
 
@@ -174,8 +198,8 @@ func approvalData(a publishing.Approval) approvalBody {
 	return out
 }
 
-// voidData is approvalData of an approval that has ended. Clients see such an approval as NONE, but the webhook says what
-// has become of it.
+// voidData is approvalData for an approval that has ended. Clients see such an approval as NONE,
+// but the webhook reports how it ended.
 func voidData(a publishing.Approval) approvalBody {
 	out := approvalData(a)
 	out.Status = publishing.ApprovalVoid

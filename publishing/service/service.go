@@ -11,6 +11,7 @@ import (
 	"crier/platform/blob"
 	"crier/platform/clock"
 	"crier/platform/env"
+	"crier/platform/jobs"
 	"crier/platform/pg"
 	"crier/platform/secret"
 	"crier/publishing"
@@ -83,6 +84,8 @@ type Deps struct {
 	Authority publishingstore.Authority
 	// Quota limits the posts, channels and webhooks of an organization; nil without plans.
 	Quota publishingstore.Quota
+	// ReviewMails takes the tasks of mails to reviewers; nil on an instance that sends no mail.
+	ReviewMails *jobs.Queue
 	// Node is the name of this process in timelines.
 	Node string
 }

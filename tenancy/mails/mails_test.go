@@ -83,6 +83,10 @@ func samples() map[string]sample {
 			make: func(i Instance, n string) mail.Message {
 				return i.Review(Review{To: to, Organization: n, By: n, Link: link1, PublishDate: noon, ExpiresAt: noon, Reminder: true})
 			}},
+		"Review ended": {names: 1, timed: true,
+			make: func(i Instance, n string) mail.Message {
+				return i.Review(Review{To: to, Organization: n, PublishDate: noon, Ended: true})
+			}},
 		"Report of a channel": {names: 3, timed: true, links: app,
 			make: func(i Instance, n string) mail.Message { return i.Report(to, n, report(tenancy.ReportReconnect, n)) }},
 		"Report of failed posts": {names: 3, timed: true, links: app,

@@ -20,11 +20,36 @@ type Review struct {
 	ExpiresAt time.Time
 	// Reminder is set on the second mail.
 	Reminder bool
+	// Ended is set on the mail to somebody whose approval no longer applies.
+	Ended bool
 }
 
-// Review asks a person, who may have no account, to approve a post. It quotes nothing of the post: the recipient has not
-// asked for it.
+// Review returns the mail about a request for approval: the request, its reminder, or the end of the
+// approval that was given.
 func (i Instance) Review(r Review) mail.Message {
+	if r.Ended {
+		return i.reviewEnded(r)
+	}
+	return i.reviewRequest(r)
+}
+
+func (i Instance) reviewEnded(r Review) mail.Message {
+	org := quoted(r.Organization, someOrganization)
+	return i.message(content{
+		To:      r.To,
+		Subject: fmt.Sprintf("A post of %s that you approved has changed", org),
+		Paragraphs: []string{
+			fmt.Sprintf("You approved a post of %s that was to be published on %s. It was changed afterwards, or the request "+
+				"was withdrawn, so your approval no longer applies to it.", org, at(r.PublishDate)),
+			"If it needs your approval again, you will get another message. You do not need to do anything.",
+		},
+		Reason: "You get this message because you answered a request for a review by e-mail.",
+	})
+}
+
+// reviewRequest asks a person, who may have no account, to approve a post. It quotes nothing of the post: the recipient has not
+// asked for it.
+func (i Instance) reviewRequest(r Review) mail.Message {
 	org := quoted(r.Organization, someOrganization)
 	subject := fmt.Sprintf("%s asks you to review a post", org)
 	if r.Reminder {
