@@ -98,7 +98,11 @@ func (k *making) makes(perSecond int, stop <-chan struct{}) {
 func TestRemoved_KeepsNothing(t *testing.T) {
 	t.Parallel()
 	p := startProcesses(t)
-	for round := range 30 {
+	rounds := 30
+	if testing.Short() {
+		rounds = 2
+	}
+	for round := range rounds {
 		for _, perSecond := range []int{10, 100} {
 			t.Run(fmt.Sprintf("round %d at %d a second", round, perSecond), func(t *testing.T) {
 				t.Parallel()
