@@ -10,8 +10,8 @@ import (
 	"unicode"
 
 	"golang.org/x/net/html"
-	"golang.org/x/net/html/atom"
 
+	"crier/publishing/richtext"
 	"crier/tenancy"
 )
 
@@ -84,7 +84,8 @@ func shortNumber(number string) bool {
 // ContentType is a form of content. A client that sends none lets ReadContent detect it.
 type ContentType string
 
-// The forms. HTML is a subset: p h1 h2 h3 u strong a ul li br, and of attributes only the href of a link.
+// The forms. HTML is a subset: p h1 h2 h3 u strong a ul ol li br, and of attributes the href of a link, and the start and
+// type of a list with numbers.
 const (
 	ContentText ContentType = "text"
 	ContentHTML ContentType = "html"
@@ -96,14 +97,18 @@ type Content struct {
 	HTML bool
 }
 
-// ReadContent returns the content that a client sent, sanitised if it is HTML. When form is empty, the content is HTML
-// if it begins with a tag of the subset, white space aside, or if one of its tags is closed, and plain text otherwise.
+// ReadContent returns the content that a client sent, in the subset if it is HTML. When form is empty, the content is HTML
+// if it begins with a tag, white space aside, or if an element of the subset is closed in it, and plain text otherwise.
 // The time is linear.
 func ReadContent(sent string, form ContentType) Content {
-	if form == ContentText || form == "" && !isHTML(sent) {
+	if form == ContentText || form == "" && !richtext.IsHTML(sent) {
 		return Content{Text: sent}
 	}
-	return Content{Text: sanitize(sent), HTML: true}
+	markup := richtext.Parse(sent).HTML()
+	if markup == "" {
+		markup = "<p></p>" // so that it is HTML when it is sent again
+	}
+	return Content{Text: markup, HTML: true}
 }
 
 // Type returns the form of the content, never the empty one.
@@ -114,19 +119,13 @@ func (c Content) Type() ContentType {
 	return ContentText
 }
 
-// Plain returns the text for a platform without markup: blocks become lines, list items get a dash, a link whose text
-// differs keeps its address. White space that only lays out the markup, a line feed with indentation beside a block, is
-// left out. The time is linear.
+// Plain returns the text for a platform without markup, in the lines that a browser would draw: items of lists get a dash
+// or their number, and a link whose text differs keeps its address. The time is linear.
 func (c Content) Plain() string {
 	if !c.HTML {
 		return c.Text
 	}
-	var w plainWriter
-	for z := html.NewTokenizer(strings.NewReader(c.Text)); z.Next() != html.ErrorToken; {
-		w.writeToken(z.Token())
-	}
-	w.endLink()
-	return strings.Trim(w.String(), "\n")
+	return richtext.Parse(c.Text).Plain()
 }
 
 // Excerpt returns the first 200 characters of the plain text, without a mark where it was cut.
@@ -152,91 +151,4 @@ func (c Content) Markup() string {
 		b.WriteString("<p>" + html.EscapeString(strings.TrimRight(line, "\r\n")) + "</p>")
 	}
 	return b.String()
-}
-
-type plainWriter struct {
-	strings.Builder
-	// href is the address of the open link, begin where its text begins.
-	href  string
-	begin int
-	// layout is white space with a line feed at the end of the text. It is dropped if a block begins or ends next.
-	layout string
-}
-
-// writeText writes text without the layout around it.
-func (w *plainWriter) writeText(s string) {
-	w.writeLayout()
-	if words := strings.TrimLeft(s, " \t\r\n"); w.atLineStart() && strings.Contains(s[:len(s)-len(words)], "\n") {
-		s = words
-	}
-	words := strings.TrimRight(s, " \t\r\n")
-	if end := s[len(words):]; strings.Contains(end, "\n") {
-		s, w.layout = words, end
-	}
-	w.WriteString(s)
-}
-
-// writeLayout writes the pending layout, because text follows it.
-func (w *plainWriter) writeLayout() {
-	w.WriteString(w.layout)
-	w.layout = ""
-}
-
-func (w *plainWriter) atLineStart() bool {
-	s := w.String()
-	return s == "" || strings.HasSuffix(s, "\n")
-}
-
-func (w *plainWriter) writeToken(t html.Token) {
-	end := t.Type == html.EndTagToken
-	switch {
-	case t.Type == html.TextToken:
-		w.writeText(t.Data)
-	case t.DataAtom == atom.Br:
-		w.layout = ""
-		w.WriteString("\n")
-	case t.DataAtom == atom.A:
-		w.writeLayout()
-		w.endLink()
-		if !end {
-			w.href, w.begin = href(t), w.Len()
-		}
-	case !isBlock(t.DataAtom):
-	case end:
-		w.layout = ""
-		w.WriteString("\n")
-	default:
-		w.layout = ""
-		w.startLine()
-		if t.DataAtom == atom.Li {
-			w.WriteString("- ")
-		}
-	}
-}
-
-func isBlock(a atom.Atom) bool {
-	return a == atom.P || a == atom.H1 || a == atom.H2 || a == atom.H3 || a == atom.Ul || a == atom.Li
-}
-
-// endLink writes the address of the open link unless its text contains it. Links are not nested.
-func (w *plainWriter) endLink() {
-	if w.href != "" && !strings.Contains(w.String()[w.begin:], strings.TrimPrefix(w.href, "mailto:")) {
-		w.WriteString(" (" + w.href + ")")
-	}
-	w.href = ""
-}
-
-func (w *plainWriter) startLine() {
-	if !w.atLineStart() {
-		w.WriteString("\n")
-	}
-}
-
-func href(t html.Token) string {
-	for _, a := range t.Attr {
-		if a.Key == "href" {
-			return a.Val
-		}
-	}
-	return ""
 }

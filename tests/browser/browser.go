@@ -10,7 +10,7 @@ import (
 	"crier/tests/npm"
 )
 
-//go:embed package.json package-lock.json check.mjs
+//go:embed package.json package-lock.json check.mjs lines.mjs
 var files embed.FS
 
 // runTime is for the install of two packages, for the pages and for all operations in the console, on a busy machine.

@@ -1,0 +1,179 @@
+package richtext
+
+import (
+	"net/url"
+	"strconv"
+	"strings"
+	"unicode"
+
+	"golang.org/x/net/html"
+	"golang.org/x/net/html/atom"
+)
+
+// look is how the text of an element looks.
+type look struct {
+	form
+	space spacing
+}
+
+// spacing is what becomes of white space: the white-space of CSS.
+type spacing int
+
+const (
+	collapse  spacing = iota // normal, nowrap
+	keepLines                // pre-line
+	keepAll                  // pre
+	wrapAll                  // pre-wrap, break-spaces
+)
+
+func (s spacing) keepsLines() bool { return s != collapse }
+
+// of returns the look of an element in it.
+func (l look) of(n *html.Node) look {
+	switch n.DataAtom {
+	case atom.Strong, atom.B:
+		l.Strong = true
+	case atom.U, atom.Ins:
+		l.Underline = true
+	case atom.Pre, atom.Listing, atom.Xmp, atom.Textarea:
+		l.space = wrapAll
+	case atom.Table:
+		l.space = collapse
+	case atom.A:
+		if hasAttr(n, "href") {
+			l.Href = address(attr(n, "href"))
+		}
+	}
+	css := styleOf(n)
+	switch weight := css["font-weight"]; weight {
+	case "":
+	case "bold", "bolder":
+		l.Strong = true
+	default:
+		n, err := strconv.Atoi(weight)
+		l.Strong = err == nil && n >= 600
+	}
+	switch decoration := css["text-decoration"] + " " + css["text-decoration-line"]; {
+	case strings.Contains(decoration, "underline") && l.Href == "":
+		l.Underline = true
+	case strings.HasPrefix(decoration, "none"):
+		l.Underline = false
+	}
+	switch css["white-space"] {
+	case "normal", "nowrap":
+		l.space = collapse
+	case "pre-line":
+		l.space = keepLines
+	case "pre":
+		l.space = keepAll
+	case "pre-wrap", "break-spaces":
+		l.space = wrapAll
+	}
+	return l
+}
+
+// address returns the address of a link to a page or a mailbox, "" for any other.
+func address(href string) string {
+	href = strings.TrimFunc(href, func(r rune) bool { return unicode.IsSpace(r) || unicode.IsControl(r) })
+	if strings.IndexFunc(href, func(r rune) bool { return unicode.IsSpace(r) || unicode.IsControl(r) }) >= 0 {
+		return ""
+	}
+	u, err := url.Parse(href)
+	if err != nil {
+		return ""
+	}
+	switch u.Scheme {
+	case "http", "https":
+		if u.Host == "" {
+			return ""
+		}
+	case "mailto":
+	default:
+		return ""
+	}
+	return href
+}
+
+// display is how an element is laid out.
+type display int
+
+const (
+	displayInline display = iota
+	displayBlock
+	displayNone
+)
+
+func displayOf(n *html.Node) display {
+	if hasAttr(n, "hidden") {
+		return displayNone
+	}
+	d := displayOfTag(n)
+	if d == displayNone {
+		return d
+	}
+	css := styleOf(n)
+	if css["mso-hide"] == "all" || css["mso-list"] == "ignore" || css["visibility"] == "hidden" {
+		return displayNone
+	}
+	switch css["display"] {
+	case "":
+		return d
+	case "none":
+		return displayNone
+	case "block", "flex", "grid", "list-item", "table", "flow-root", "table-row":
+		return displayBlock
+	case "inline", "contents":
+		return displayInline
+	default:
+		return d
+	}
+}
+
+func displayOfTag(n *html.Node) display {
+	if n.Namespace == "svg" {
+		return displayNone
+	}
+	switch n.DataAtom {
+	case atom.Script, atom.Style, atom.Template, atom.Head, atom.Title, atom.Meta, atom.Link, atom.Iframe, atom.Noframes,
+		atom.Noembed, atom.Audio, atom.Video, atom.Canvas, atom.Datalist, atom.Noscript:
+		return displayNone
+	case atom.Option, atom.Optgroup, atom.Caption, atom.Tbody, atom.Thead, atom.Tfoot:
+		return displayBlock
+	case atom.Td, atom.Th:
+		return displayBlock
+	}
+	if endsParagraph(n.Data) {
+		return displayBlock
+	}
+	return displayInline
+}
+
+// styleOf returns the declarations of the style attribute, in lower case.
+func styleOf(n *html.Node) map[string]string {
+	style := attr(n, "style")
+	if style == "" {
+		return nil
+	}
+	out := map[string]string{}
+	for d := range strings.SplitSeq(strings.ToLower(style), ";") {
+		if name, value, ok := strings.Cut(d, ":"); ok {
+			value, _, _ = strings.Cut(value, "!")
+			out[strings.TrimSpace(name)] = strings.TrimSpace(value)
+		}
+	}
+	return out
+}
+
+// isEmoji reports whether a text is emoji only, as pictures of emoji have it instead of a description.
+func isEmoji(text string) bool {
+	found := false
+	for _, r := range text {
+		switch {
+		case unicode.IsLetter(r) || unicode.IsSpace(r):
+			return false
+		case r > 0x2000 && unicode.Is(unicode.So, r), r == '\u20e3', r >= 0x1f1e6 && r <= 0x1f1ff:
+			found = true
+		}
+	}
+	return found
+}

@@ -1,0 +1,179 @@
+package richtext
+
+import (
+	"regexp"
+	"strings"
+	"unicode"
+)
+
+// IsHTML reports whether a text is HTML rather than plain text: it begins with a tag of HTML, white space aside, or an
+// element of the subset is closed in it. A tag that is only mentioned makes no HTML. The time is linear.
+func IsHTML(text string) bool {
+	start := len(text) - len(strings.TrimLeftFunc(text, unicode.IsSpace))
+	tags := tagsOf(text)
+	ends := endsOf(tags)
+	opened := map[string]bool{}
+	for _, t := range tags {
+		class := classOf(t.name)
+		if t.start == start && !t.isComment() && isMarkup(t, class, ends) && isOfText(t.name) {
+			return true
+		}
+		switch {
+		case t.isComment():
+			if t.start == start { // a clipboard has <!--StartFragment--> before the first tag
+				start = t.end + len(text[t.end:]) - len(strings.TrimLeftFunc(text[t.end:], unicode.IsSpace))
+			}
+		case class != inSubset:
+		case t.closing && opened[t.name]:
+			return true
+		case !t.closing:
+			opened[t.name] = true
+		}
+	}
+	return false
+}
+
+// isOfText reports whether a text may begin with an element because an editor wrote it. Others are rather shown than drawn.
+func isOfText(name string) bool {
+	switch name {
+	case "applet", "audio", "base", "button", "canvas", "embed", "form", "frame", "frameset", "iframe", "img", "input",
+		"math", "noscript", "object", "param", "picture", "script", "select", "source", "svg", "template", "textarea",
+		"track", "video":
+		return false
+	default:
+		return true
+	}
+}
+
+// escape escapes every < that begins no markup, so that the parser does not take what follows it for a tag. An element
+// that should end and does not is no markup either: as in a<b and c>d, or a script that would swallow the rest. The end
+// of a paragraph that is not open ends the line only: the parser would make a blank line of it.
+func escape(sent string) string {
+	tags := tagsOf(sent)
+	ends := endsOf(tags)
+	var out strings.Builder
+	out.Grow(len(sent))
+	done, inParagraph, inTable := 0, false, false
+	for _, t := range tags {
+		if !isMarkup(t, classOf(t.name), ends) {
+			continue
+		}
+		out.WriteString(strings.ReplaceAll(sent[done:t.start], "<", "&lt;"))
+		done = t.end
+		switch {
+		case t.name == "p":
+			if t.closing && !inParagraph {
+				out.WriteString("<div></div>")
+				continue
+			}
+			inParagraph = !t.closing
+		case endsParagraph(t.name):
+			inParagraph = false
+		}
+		if isRow := t.name == "tr" || t.name == "td" || t.name == "th"; t.name == "table" {
+			inTable = inTable || !t.closing
+		} else if isRow && !inTable { // a spreadsheet copies cells without their table
+			out.WriteString("<table>")
+			inTable = true
+		}
+		out.WriteString(sent[t.start:t.end])
+	}
+	out.WriteString(strings.ReplaceAll(sent[done:], "<", "&lt;"))
+	return out.String()
+}
+
+// tag is a piece of text in the form of a tag, of any name. A comment, a doctype or an instruction has an empty name.
+type tag struct {
+	start, end int
+	name       string // lower case
+	closing    bool
+}
+
+func (t tag) isComment() bool { return t.name == "" }
+
+// markup matches a whole comment, a doctype, a condition or an instruction as Word writes them, or a tag in which no other
+// begins. The tokenizer of x/net/html does not fit: it takes every "<!", "<?" and half a tag to reach to the next ">", with
+// the tags and the text on the way.
+var markup = regexp.MustCompile(
+	`(?s)<!--.*?-->|<!(?i:doctype)[^>]*>|<!\[(?i:if|endif)[^>]*>|<\?(?i:xml)[^>]*>|` +
+		`<(/?)([a-zA-Z][a-zA-Z0-9]*(?:[:-][a-zA-Z0-9]+)*)(?:[ \t\r\n\f/](?:[^<>"']|"[^"]*"|'[^']*')*)?>`)
+
+func tagsOf(content string) (out []tag) {
+	// A comment without an end is hidden: to look for its end, for each of many, takes quadratic time.
+	open := strings.LastIndex(content, "-->") + 1
+	searched := content[:open] + strings.ReplaceAll(content[open:], "<!--", "<!  ")
+	for _, m := range markup.FindAllStringSubmatchIndex(searched, -1) {
+		t := tag{start: m[0], end: m[1]}
+		if m[4] >= 0 {
+			t.name, t.closing = strings.ToLower(content[m[4]:m[5]]), m[2] < m[3]
+		}
+		out = append(out, t)
+	}
+	return out
+}
+
+// endsOf returns where the last end tag of each name begins.
+func endsOf(tags []tag) map[string]int {
+	ends := map[string]int{}
+	for _, t := range tags {
+		if t.closing {
+			ends[t.name] = t.start
+		}
+	}
+	return ends
+}
+
+func isMarkup(t tag, class tagClass, ends map[string]int) bool {
+	return class != unknown && (class != endRequired || t.closing || ends[t.name] >= t.end)
+}
+
+type tagClass int
+
+const (
+	unknown     tagClass = iota
+	inSubset             // kept
+	endOptional          // another element of HTML, which may have no end tag
+	endRequired          // another one, which must have one
+)
+
+func classOf(name string) tagClass {
+	switch name {
+	case "p", "h1", "h2", "h3", "u", "strong", "a", "ul", "ol", "li", "br":
+		return inSubset
+	case "", "area", "base", "body", "col", "colgroup", "dd", "dt", "embed", "head", "hr", "html", "img", "input",
+		"link", "meta", "optgroup", "option", "param", "rp", "rt", "source", "tbody", "td", "tfoot", "th", "thead",
+		"tr", "track", "wbr":
+		return endOptional
+	case "abbr", "acronym", "address", "applet", "article", "aside", "audio", "b", "bdi", "bdo", "big", "blink",
+		"blockquote", "button", "canvas", "caption", "center", "cite", "code", "data", "datalist", "del", "details",
+		"dfn", "dialog", "dir", "div", "dl", "em", "fieldset", "figcaption", "figure", "font", "footer", "form",
+		"frame", "frameset", "h4", "h5", "h6", "header", "hgroup", "i", "iframe", "ins", "kbd", "label", "legend",
+		"main", "map", "mark", "marquee", "math", "menu", "meter", "nav", "nobr", "noembed", "noframes", "noscript",
+		"object", "output", "picture", "pre", "progress", "q", "ruby", "s", "samp", "script", "search", "section",
+		"select", "slot", "small", "span", "strike", "style", "sub", "summary", "sup", "svg", "table", "template",
+		"textarea", "time", "title", "tt", "var", "video", "xmp":
+		return endRequired
+	}
+	switch prefix, _, _ := strings.Cut(name, ":"); {
+	case prefix != name:
+		if strings.Contains(" o w v m x st1 st2 u1 ", " "+prefix+" ") { // Office
+			return endOptional
+		}
+	case strings.Contains(name, "-"): // an element of a page's own, such as google-sheets-html-origin
+		return endRequired
+	}
+	return unknown
+}
+
+// endsParagraph reports whether the begin or the end of an element ends an open paragraph.
+func endsParagraph(name string) bool {
+	switch name {
+	case "address", "article", "aside", "blockquote", "center", "dd", "details", "dialog", "dir", "div", "dl", "dt",
+		"fieldset", "figcaption", "figure", "footer", "form", "h1", "h2", "h3", "h4", "h5", "h6", "header", "hgroup",
+		"hr", "li", "main", "menu", "nav", "ol", "pre", "search", "section", "summary", "table", "td", "th", "tr", "ul",
+		"xmp":
+		return true
+	default:
+		return false
+	}
+}

@@ -1,0 +1,72 @@
+package richtext
+
+import "strings"
+
+// Plain returns the text for a platform without markup: blocks become lines, items get a dash or their number, and lists
+// in lists are indented by two spaces for each level. A link whose text does not show its address is followed by it.
+func (d Doc) Plain() string {
+	var w plainWriter
+	w.blocks(d.Blocks, "", "")
+	return strings.Trim(w.String(), "\n")
+}
+
+type plainWriter struct {
+	strings.Builder
+}
+
+// blocks writes blocks, the first line behind the prefix first, the others behind rest.
+func (w *plainWriter) blocks(all []Block, first, rest string) {
+	for _, b := range all {
+		if b.Kind.IsList() {
+			w.list(b, first, rest)
+		} else {
+			w.lines(text(b.Spans), first, rest)
+		}
+		first = rest
+	}
+}
+
+func (w *plainWriter) list(b Block, first, rest string) {
+	for i, item := range b.Items {
+		marker := "- "
+		if b.Kind == Numbers {
+			marker = b.Form.write(b.Start+i) + ". "
+		}
+		switch {
+		case len(item.Blocks) == 0:
+			w.lines("", first+marker, rest)
+		case item.Blocks[0].Kind.IsList(): // a browser draws both markers in one line
+			w.blocks(item.Blocks, rest+"  ", rest+"  ")
+		default:
+			w.blocks(item.Blocks, first+marker, rest+"  ")
+		}
+		first = rest
+	}
+}
+
+// lines writes the lines of a text. A line has no spaces at its end, also none that do not break.
+func (w *plainWriter) lines(text, first, rest string) {
+	for line := range strings.SplitSeq(text, "\n") {
+		w.WriteString(strings.TrimRight(first+line, " \u00a0") + "\n")
+		first = rest
+	}
+}
+
+// text returns the text of a block, with the addresses of its links.
+func text(spans []Span) string {
+	var b strings.Builder
+	begin := 0 // of the text of the link
+	for i, s := range spans {
+		if i == 0 || spans[i-1].Href != s.Href {
+			begin = b.Len()
+		}
+		b.WriteString(s.Text)
+		if s.Href == "" || i+1 < len(spans) && spans[i+1].Href == s.Href {
+			continue
+		}
+		if shown := b.String()[begin:]; !strings.Contains(shown, strings.TrimPrefix(s.Href, "mailto:")) {
+			b.WriteString(" (" + s.Href + ")")
+		}
+	}
+	return b.String()
+}

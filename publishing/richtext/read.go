@@ -1,0 +1,221 @@
+package richtext
+
+import (
+	"strings"
+
+	"golang.org/x/net/html"
+	"golang.org/x/net/html/atom"
+)
+
+// Parse reads HTML, whole or a part of a page, as a browser draws it. A < that begins no markup of HTML is text. What is
+// nested too deeply loses its structure and keeps its text. The time is linear.
+func Parse(sent string) Doc {
+	body := &html.Node{Type: html.ElementNode, Data: "body", DataAtom: atom.Body}
+	markup := escape(sent)
+	nodes, err := html.ParseFragmentWithOptions(strings.NewReader(markup), body, html.ParseOptionEnableScripting(false))
+	if err != nil {
+		return parseFlat(markup)
+	}
+	var doc Doc
+	r := reader{out: &doc.Blocks}
+	for _, n := range nodes {
+		r.node(n, look{})
+	}
+	r.endBlock()
+	return doc
+}
+
+// parseFlat reads the text of HTML that the parser refuses, each block as a paragraph.
+func parseFlat(markup string) Doc {
+	var doc Doc
+	r := reader{out: &doc.Blocks}
+	for z := html.NewTokenizer(strings.NewReader(markup)); ; {
+		switch z.Next() {
+		case html.ErrorToken:
+			r.endBlock()
+			return doc
+		case html.TextToken:
+			r.text(z.Token().Data, look{})
+		case html.StartTagToken, html.SelfClosingTagToken, html.EndTagToken:
+			name, _ := z.TagName()
+			if a := atom.Lookup(name); a == atom.Br || a == atom.P || endsParagraph(a.String()) {
+				r.endBlock()
+			}
+		}
+	}
+}
+
+// reader collects the blocks of a tree.
+type reader struct {
+	// out takes the next block: the document's or an item's.
+	out *[]Block
+	// line is the block that is open.
+	line line
+	// kind is the kind of the paragraphs that begin.
+	kind BlockKind
+	// flat is set in a cell beside others: its blocks stand in one line.
+	flat bool
+}
+
+func (r *reader) node(n *html.Node, l look) {
+	switch n.Type {
+	case html.TextNode:
+		r.text(n.Data, l)
+	case html.ElementNode:
+		if d := displayOf(n); d != displayNone {
+			r.element(n, d, l.of(n))
+		}
+	}
+}
+
+func (r *reader) nodes(n *html.Node, l look) {
+	for c := n.FirstChild; c != nil; c = c.NextSibling {
+		r.node(c, l)
+	}
+}
+
+func (r *reader) text(text string, l look) {
+	r.line.write(text, l)
+}
+
+func (r *reader) element(n *html.Node, d display, l look) {
+	switch n.DataAtom {
+	case atom.Br:
+		if r.flat {
+			r.line.write(" ", l)
+		} else {
+			r.line.breakLine(l)
+		}
+	case atom.Img:
+		if alt := attr(n, "alt"); isEmoji(alt) {
+			r.text(alt, l)
+		}
+	case atom.A:
+		r.link(n, l)
+	case atom.Q:
+		r.text("“", l)
+		r.nodes(n, l)
+		r.text("”", l)
+	case atom.Ul, atom.Ol, atom.Menu, atom.Dir:
+		r.list(n, l)
+	case atom.Li:
+		r.list(&html.Node{Type: html.ElementNode, Data: "ul", DataAtom: atom.Ul, FirstChild: alone(n)}, l)
+	case atom.Tr:
+		r.row(n, l)
+	case atom.P, atom.H1, atom.H2, atom.H3:
+		r.paragraph(n, l)
+	default:
+		if d == displayBlock {
+			r.block(func() { r.nodes(n, l) })
+		} else {
+			r.nodes(n, l)
+		}
+	}
+}
+
+// alone returns a copy of a node without siblings.
+func alone(n *html.Node) *html.Node {
+	c := *n
+	c.NextSibling, c.PrevSibling = nil, nil
+	return &c
+}
+
+// link writes a link. One without a text has its address as its text.
+func (r *reader) link(n *html.Node, l look) {
+	before := r.line.written
+	r.nodes(n, l)
+	if r.line.written == before && l.Href != "" && !r.flat {
+		r.text(strings.TrimPrefix(l.Href, "mailto:"), l)
+	}
+}
+
+// block reads what stands on lines of its own.
+func (r *reader) block(read func()) {
+	r.endBlock()
+	read()
+	r.endBlock()
+}
+
+// paragraph reads a paragraph or a heading. An empty one is a blank line, as editors show it.
+func (r *reader) paragraph(n *html.Node, l look) {
+	if r.flat {
+		r.block(func() { r.nodes(n, l) })
+		return
+	}
+	if level, text, ok := wordMarkerOf(n); ok {
+		r.wordItem(n, level, text, l)
+		return
+	}
+	r.endBlock()
+	outer, before := r.kind, len(*r.out)
+	if kind, ok := headings[n.DataAtom]; ok {
+		r.kind = kind
+	}
+	r.nodes(n, l)
+	r.endBlock()
+	if len(*r.out) == before {
+		*r.out = append(*r.out, Block{Kind: r.kind})
+	}
+	r.kind = outer
+}
+
+var headings = map[atom.Atom]BlockKind{atom.H1: Heading1, atom.H2: Heading2, atom.H3: Heading3}
+
+// endBlock ends the block that is open.
+func (r *reader) endBlock() {
+	if r.flat {
+		r.line.space(look{})
+		return
+	}
+	spans, ok := r.line.end()
+	if ok {
+		*r.out = append(*r.out, Block{Kind: r.kind, Spans: spans})
+	}
+}
+
+// row reads a row of a table. Cells beside each other are in one line, and the only one with content has lines as elsewhere.
+func (r *reader) row(n *html.Node, l look) {
+	filled := 0
+	for c := n.FirstChild; c != nil; c = c.NextSibling {
+		if c.Type == html.ElementNode && hasContent(c) {
+			filled++
+		}
+	}
+	r.block(func() {
+		outer := r.flat
+		r.flat = outer || filled > 1
+		r.nodes(n, l)
+		r.flat = outer
+	})
+}
+
+// hasContent reports whether something of an element is drawn.
+func hasContent(n *html.Node) bool {
+	for c := n.FirstChild; c != nil; c = c.NextSibling {
+		switch {
+		case c.Type == html.TextNode && strings.Trim(c.Data, whiteSpace) != "":
+			return true
+		case c.Type == html.ElementNode && displayOf(c) != displayNone && (isEmoji(attr(c, "alt")) || hasContent(c)):
+			return true
+		}
+	}
+	return false
+}
+
+func attr(n *html.Node, name string) string {
+	for _, a := range n.Attr {
+		if a.Key == name && a.Namespace == "" {
+			return a.Val
+		}
+	}
+	return ""
+}
+
+func hasAttr(n *html.Node, name string) bool {
+	for _, a := range n.Attr {
+		if a.Key == name && a.Namespace == "" {
+			return true
+		}
+	}
+	return false
+}
