@@ -484,6 +484,8 @@ create table connect_state (
   -- The instance administrator who acted as the person, and their address; null and empty: nobody.
   behind_id  uuid,
   behind     text not null default '' check (length(behind) <= 320),
+  -- The session in which they began it, and with which it ends; null for a key.
+  session_id uuid,
   onboarding boolean not null default false,
   return_url text not null default '',
   -- How often credentials were tried with it, which needs no session: ConnectStateTry ends it.
@@ -995,6 +997,8 @@ create table webhook (
   url            text not null check (octet_length(url) between 1 and 2048),
   -- Who made it; null when that account is gone.
   created_by     uuid references person (id) on delete set null,
+  -- Who has chosen its URL or a secret, and so may read what is sent to it.
+  known_to       uuid[] not null default '{}',
   -- Which events it wants, and of which channels; empty: all.
   events         text[] not null default '{}',
   integrations   uuid[] not null default '{}',
@@ -1521,7 +1525,7 @@ grant select (org_id, id, hash, created_by, used_at, expires_at, overlap_until),
 create policy gate on media for select to crier_gate using (deleted_at is null);
 grant select (key, org_id, id, blob, name, ext, content_type, size, deleted_at) on media to crier_gate;
 create policy gate on connect_state for select to crier_gate using (true);
-grant select (hash, org_id, person_id, key_id, behind_id, expires_at, state_until) on connect_state to crier_gate;
+grant select (hash, org_id, person_id, key_id, behind_id, session_id, expires_at, state_until) on connect_state to crier_gate;
 
 -- crier_clock: claims, finishes, sweeps and reaps across organizations, and reads neither content nor credentials.
 grant select, insert, update, delete on node to crier_clock;

@@ -69,8 +69,8 @@ func (s *Webhooks) Create(
 	return w, publishing.FormatWebhookSecret(key), publicFault(op, err)
 }
 
-// WebhooksBy returns the endpoints that a person made in the organization of q and, with remove,
-// deletes them, in the transaction of q. It returns the error of Postgres.
+// WebhooksBy returns the endpoints that a person made in the organization of q, or whose URL or
+// secret the person has chosen, and, with remove, deletes them, in the transaction of q. It returns the error of Postgres.
 func (s *Webhooks) WebhooksBy(
 	ctx context.Context, q pg.Querier, person tenancy.PersonID, remove bool,
 ) ([]tenancy.MadeWebhook, error) {
@@ -186,6 +186,11 @@ func (s *Webhooks) Update(
 		if err := tx.UpdateWebhook(ctx, w); err != nil {
 			return err
 		}
+		if w.URL != stored.URL || cmd.Secret != nil {
+			if err := tx.WebhookKnownTo(ctx, w.ID, p.Person); err != nil {
+				return err
+			}
+		}
 		if w.DisabledAt != nil && stored.DisabledAt == nil {
 			if err := tx.StopDeliveries(ctx, w.ID, now, "The webhook was disabled."); err != nil {
 				return err
@@ -278,8 +283,10 @@ func (s *Webhooks) RotateSecret(
 		return w, "", err
 	}
 	err = s.change(ctx, p, op, webhook, func(tx *publishingstore.Tx, stored publishing.Webhook) error {
-		w, shown, err = s.rotate(ctx, tx, p.Org, stored, given)
-		return err
+		if w, shown, err = s.rotate(ctx, tx, p.Org, stored, given); err != nil {
+			return err
+		}
+		return tx.WebhookKnownTo(ctx, stored.ID, p.Person)
 	})
 	return w, shown, err
 }

@@ -72,8 +72,8 @@ select count(*) from webhook`
 
 const webhookInsert = `-- publishing.WebhookInsert
 insert into webhook (org_id, id, name, url, events, integrations, signing_key, created_at, updated_at,
-  disabled_at, disabled_for, created_by)
-values ($1, $2, $3, $4, $5, $6, $7, $8, $8, $9, $10, $11)`
+  disabled_at, disabled_for, created_by, known_to)
+values ($1, $2, $3, $4, $5, $6, $7, $8, $8, $9, $10, $11, array_remove(array[$11::uuid], null))`
 
 // CountWebhooks locks the organization until the transaction ends, so that two transactions that count do it one after
 // the other, and returns the number of its endpoints.
@@ -92,13 +92,25 @@ func (t *Tx) AddWebhook(ctx context.Context, w publishing.Webhook, sealed []byte
 }
 
 const webhooksBy = `-- publishing.WebhooksBy
-select id, name, url from webhook where created_by = $1 order by created_at, id`
+select id, name, url from webhook where created_by = $1 or $1 = any (known_to) order by created_at, id`
 
 const webhooksDeleteBy = `-- publishing.WebhooksDeleteBy
-delete from webhook where created_by = $1 returning id, name, url`
+delete from webhook where created_by = $1 or $1 = any (known_to) returning id, name, url`
 
-// WebhooksBy returns the endpoints that a person made in the organization of q and, with remove,
-// deletes them. It is called in transactions of accounts.
+const webhookKnownTo = `-- publishing.WebhookKnownTo
+update webhook set known_to = array_append(known_to, $2) where id = $1 and not $2 = any (known_to)`
+
+// WebhookKnownTo notes that a person, who is not zero, has chosen the URL or a secret of an endpoint.
+func (t *Tx) WebhookKnownTo(ctx context.Context, webhook publishing.WebhookID, person tenancy.PersonID) error {
+	if person.IsZero() {
+		return nil
+	}
+	_, err := t.tx.Exec(ctx, webhookKnownTo, webhook, person)
+	return err
+}
+
+// WebhooksBy returns the endpoints that a person made in the organization of q, or whose URL or
+// secret the person has chosen, and, with remove, deletes them. It is called in transactions of accounts.
 func WebhooksBy(ctx context.Context, q pg.Querier, person tenancy.PersonID, remove bool) ([]tenancy.MadeWebhook, error) {
 	sql := webhooksBy
 	if remove {

@@ -28,6 +28,9 @@ func (a *Accounts) Team(ctx context.Context, p tenancy.Principal) (out []tenancy
 // them. Only a person who manages the organization may set revoke. Without the second factor that
 // the organization requires, a person can only leave. It returns fault.Forbidden for the owner and
 // for a member who outranks the principal, and fault.NotFound if there is no such member.
+//
+// Somebody who has already left is found as long as anything is left of what they made: leaving first
+// keeps no key.
 func (a *Accounts) RemoveMember(
 	ctx context.Context, p tenancy.Principal, member string, revoke bool,
 ) (made tenancy.MadeBy, err error) {
@@ -44,14 +47,30 @@ func (a *Accounts) RemoveMember(
 		return made, unenrolled(op)
 	}
 	var hashes [][]byte
-	err = a.inMember(ctx, op, p, target, func(tx *tenancystore.OrgTx, m tenancy.Membership) error {
-		if err := mayRemove(op, p, m, revoke); err != nil {
+	err = a.inOrgAlone(ctx, op, p, func(tx *tenancystore.OrgTx) error {
+		m, err := tx.LockMember(ctx, target)
+		isFormer := pg.IsNoRows(err) && p.Role.Manages()
+		switch {
+		case isFormer:
+		case pg.IsNoRows(err):
+			return noMember(op)
+		case err != nil:
 			return err
+		default:
+			if err := mayRemove(op, p, m, revoke); err != nil {
+				return err
+			}
 		}
 		if made, hashes, err = a.takeMade(ctx, tx, p, target, revoke); err != nil {
 			return err
 		}
-		return a.removeMember(ctx, tx, p, target)
+		if !isFormer {
+			return a.removeMember(ctx, tx, p, target)
+		}
+		if len(made.Keys)+len(made.Webhooks)+len(made.Invitations) == 0 {
+			return noMember(op)
+		}
+		return nil
 	})
 	a.forgetRevoked(err, hashes)
 	return made, err

@@ -201,3 +201,76 @@ func (o *owner) wantNotCalled(member *making, channel string) {
 		o.t.Errorf("the removed member's endpoints were called %d times", after-before)
 	}
 }
+
+// TestRemoved_BentWebhooksAreTheirs: whoever has chosen the URL or the secret of a webhook may read what is sent to it.
+func TestRemoved_BentWebhooksAreTheirs(t *testing.T) {
+	t.Parallel()
+	p := startProcesses(t)
+	for name, bend := range map[string]func(member *owner, hook string){
+		"by the URL": func(member *owner, hook string) {
+			member.ask(http.MethodPut, "/webhooks", m{"id": hook, "url": p.receiver + "/bent"})
+		},
+		"by the URL, with a key": func(member *owner, hook string) {
+			member.key = member.session201("/settings/api-keys", m{"name": "of the member"}).Get("key").String()
+			member.ask(http.MethodPut, "/public/v1/webhooks/"+hook, m{"url": p.receiver + "/bent"})
+		},
+		"by the secret": func(member *owner, hook string) {
+			member.ask(http.MethodPost, "/webhooks/"+hook+"/rotate-secret", m{})
+		},
+	} {
+		o := p.owner(t)
+		kept, _ := o.webhook()
+		hook, _ := o.webhook()
+		member := o.member(tenancy.RoleAdmin)
+		bend(member, hook)
+		answer := o.removes(&making{owner: member}, true)
+		if got := answer.Get("webhooks.#.id").String(); got != `["`+hook+`"]` {
+			t.Errorf("%s: the removal named %s, want %s", name, got, hook)
+		}
+		if got := o.get("/webhooks").Get("#.id").String(); got != `["`+kept+`"]` {
+			t.Errorf("%s: the webhooks are %s, want %s", name, got, kept)
+		}
+	}
+}
+
+// TestRemoved_LeavingFirstKeepsNothing: a person who leaves before the removal is removed nevertheless.
+func TestRemoved_LeavingFirstKeepsNothing(t *testing.T) {
+	t.Parallel()
+	o := startProcesses(t).owner(t)
+	member := o.member(tenancy.RoleAdmin)
+	made := member.session201("/settings/api-keys", m{"name": "of the member"})
+	member.ask(http.MethodDelete, "/settings/team/"+member.person, nil)
+	list := o.get("/settings/api-keys")
+	creator := list.Get(`#(id=="` + made.Get("id").String() + `").createdBy`)
+	if creator.Get("id").String() != member.person || creator.Get("email").String() != "" {
+		t.Errorf("the key that was left is of %s, want the id of the person alone", creator)
+	}
+	path := "/settings/team/" + member.person + "?revokeKeys=true"
+	if got := o.ask(http.MethodDelete, path, nil).Get("keys.#.id").String(); got != `["`+made.Get("id").String()+`"]` {
+		t.Errorf("the removal named the keys %s, want %s", got, made.Get("id"))
+	}
+	o.wantStatus(http.StatusUnauthorized, http.MethodGet, "/public/v1/is-connected", "Authorization", made.Get("key").String())
+	o.wantStatus(http.StatusNotFound, http.MethodDelete, path)
+}
+
+// TestRemoved_ConnectEndsWithItsSession: a session that was stolen connects nothing after the password was changed.
+func TestRemoved_ConnectEndsWithItsSession(t *testing.T) {
+	t.Parallel()
+	o := startProcesses(t).owner(t)
+	finish := o.connect()
+	o.ask(http.MethodPost, "/user/logout", m{})
+	a, err := o.send(0, http.MethodPost, "/integrations/social-connect/sandbox", finish)
+	must(t, err)
+	if a.Status < 400 || a.Status > 499 {
+		t.Errorf("a connect whose session has ended: got %v, want a refusal", a)
+	}
+}
+
+// TestRemoved_ConnectsNothingElsewhere: a browser that still names the old organization begins no connect for another.
+func TestRemoved_ConnectsNothingElsewhere(t *testing.T) {
+	t.Parallel()
+	o := startProcesses(t).owner(t)
+	other := o.processes.owner(t)
+	o.wantStatus(http.StatusForbidden, http.MethodGet, "/integrations/social/sandbox", "showorg", other.org)
+	o.wantStatus(http.StatusOK, http.MethodGet, "/integrations/social/sandbox")
+}

@@ -116,6 +116,9 @@ func webhookTxQuestions(later time.Time) map[string]txQuestion {
 		"Tx.RotateWebhook": func(t *testing.T, tx *publishingstore.Tx, th tenantFixture) (bool, error) {
 			return true, tx.RotateWebhook(t.Context(), th.webhook, []byte("another"), later, now)
 		},
+		"Tx.WebhookKnownTo": func(t *testing.T, tx *publishingstore.Tx, th tenantFixture) (bool, error) {
+			return true, tx.WebhookKnownTo(t.Context(), th.webhook, th.person)
+		},
 		"Tx.DeleteWebhook": func(t *testing.T, tx *publishingstore.Tx, th tenantFixture) (bool, error) {
 			found, err := tx.DeleteWebhook(t.Context(), th.webhook)
 			return !found, err

@@ -27,7 +27,7 @@ type KeyRecord struct {
 type KeyCreator struct {
 	_     struct{} `nullable:"true"`
 	ID    string   `json:"id"`
-	Email string   `json:"email"`
+	Email string   `json:"email" doc:"Empty: the person is no longer a member."`
 }
 
 // mask returns the beginning of a key with a mark that it is cut.
@@ -51,7 +51,7 @@ func (a *API) keys(ctx context.Context, _ *struct{}) (*keysOutput, error) {
 			ID: k.ID.String(), Name: k.Name, Prefix: mask(k.Prefix), CreatedAt: publicv1.FormatTime(k.CreatedAt),
 			LastUsedAt: optionalTime(k.UsedAt), ExpiresAt: optionalTime(k.ExpiresAt), Overlap: optionalTime(k.OverlapUntil),
 		}
-		if k.CreatedByEmail != "" {
+		if !k.CreatedBy.IsZero() {
 			record.CreatedBy = &KeyCreator{ID: k.CreatedBy.String(), Email: k.CreatedByEmail}
 		}
 		out.Body = append(out.Body, record)
