@@ -107,6 +107,8 @@ type guards struct {
 	// startConfirm and the guard confirm enclose the limits, which read the body.
 	startConfirm func(Route) fiber.Handler
 	recordActed  func(Route) []fiber.Handler
+	// chosen refuses an organization that is not the person's.
+	chosen fiber.Handler
 }
 
 // newGuards returns the guards of the server. Those of credentials find the principal; see permissions for who may go
@@ -121,6 +123,7 @@ func (s *Server) newGuards() guards {
 	return guards{
 		startConfirm: s.startConfirm,
 		recordActed:  s.recordActed,
+		chosen:       s.session.Chosen,
 		credentials: map[Credential][]fiber.Handler{
 			none:     nil,
 			signIn:   {s.session.CheckSignInOrigin},
@@ -183,6 +186,9 @@ func (g guards) before(r Route) []fiber.Handler {
 		}}
 	}
 	permitted := []fiber.Handler{permit(r), g.startConfirm(r)}
+	if r.changing && r.Credential != apiKey {
+		permitted = slices.Insert(permitted, 0, g.chosen)
+	}
 	return slices.Concat(
 		g.credentials[r.Credential], permitted, g.limits[r.Limits], []fiber.Handler{confirm}, g.recordActed(r),
 	)

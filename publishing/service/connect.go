@@ -51,7 +51,7 @@ func (s *Channels) Begin(ctx context.Context, p tenancy.Principal, cmd publishin
 	}
 	st := publishingstore.ConnectState{
 		Org: p.Org, Connector: cmd.Connector, Person: p.Person, Key: p.Key, Actor: p.Name, Behind: p.Behind,
-		BehindName: p.BehindName, Onboarding: cmd.Onboarding, ReturnURL: cmd.ReturnURL,
+		BehindName: p.BehindName, Session: p.Session, Onboarding: cmd.Onboarding, ReturnURL: cmd.ReturnURL,
 		ExpiresAt: s.deps.Clock.Now().Add(stateLife),
 	}
 	if cmd.Refresh == "" {

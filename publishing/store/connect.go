@@ -30,8 +30,10 @@ type ConnectState struct {
 	// Behind is the administrator of the instance who acted as Person, and BehindName their address; zero for none.
 	Behind     tenancy.PersonID `db:"behind_id"`
 	BehindName string           `db:"behind"`
-	Onboarding bool             `db:"onboarding"`
-	ReturnURL  string           `db:"return_url"`
+	// Session is the session in which it was started, zero for a key. The connect ends with it.
+	Session    tenancy.SessionID `db:"session_id"`
+	Onboarding bool              `db:"onboarding"`
+	ReturnURL  string            `db:"return_url"`
 	// Verifier is the sealed code verifier of a connect by OAuth; nil for one with a form.
 	Verifier []byte `db:"sealed_verifier"`
 	// AppID is the client id of the application of a connect by OAuth.
@@ -53,7 +55,7 @@ type ConnectState struct {
 func (s ConnectState) By() tenancy.Principal {
 	p := tenancy.Principal{
 		Org: s.Org, Person: s.Person, Key: s.Key, Via: tenancy.ViaSession, Name: s.Actor, Behind: s.Behind,
-		BehindName: s.BehindName, Role: tenancy.RoleUser,
+		BehindName: s.BehindName, Session: s.Session, Role: tenancy.RoleUser,
 	}
 	if !s.Key.IsZero() {
 		p.Via = tenancy.ViaKey
@@ -65,8 +67,8 @@ var stateColumns = columns[ConnectState]("s")
 
 const stateInsert = `-- publishing.ConnectStateInsert
 insert into connect_state (org_id, hash, connector, channel_id, person_id, key_id, onboarding, return_url, expires_at,
-  sealed_verifier, app_id, pending_id, candidates, credential, timezone, state_until, actor, behind_id, behind)
-values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19)`
+  sealed_verifier, app_id, pending_id, candidates, credential, timezone, state_until, actor, behind_id, behind, session_id)
+values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20)`
 
 // SaveState inserts a connect state under its hash. It returns pg.ErrOrgBusy or the error of Postgres, which is a
 // unique violation for a hash that exists.
@@ -74,7 +76,7 @@ func (s *Store) SaveState(ctx context.Context, hash []byte, st ConnectState) err
 	return s.db.WriteOrg(ctx, st.Org.UUID(), func(b *pgx.Batch) {
 		b.Queue(stateInsert, st.Org, hash, st.Connector, st.Channel, st.Person, st.Key, st.Onboarding,
 			st.ReturnURL, st.ExpiresAt, st.Verifier, st.AppID, st.Pending, st.Candidates, st.Credential, st.Timezone,
-			st.StateUntil, st.Actor, st.Behind, st.BehindName)
+			st.StateUntil, st.Actor, st.Behind, st.BehindName, st.Session)
 	})
 }
 
@@ -91,6 +93,9 @@ select s.org_id from connect_state s join organization o on o.id = s.org_id
 where s.hash = $1 and coalesce(s.state_until, s.expires_at) > now() and o.deleted_at is null and o.suspended_at is null
   and (s.behind_id is null or exists (select from person b
     where b.id = s.behind_id and b.instance_admin and b.deleted_at is null))
+  and (s.session_id is null or exists (select from session x where x.id = s.session_id and x.expires_at > now()))
+  and (s.session_id is null or s.behind_id is null or exists (select from impersonation i
+    where i.session_id = s.session_id and i.org_id = s.org_id and i.person_id = s.person_id))
   and ` + stateWanted
 
 // stateOwner returns the organization of a connect state. It returns pgx.ErrNoRows when there is none that has not

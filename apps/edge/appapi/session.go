@@ -105,8 +105,16 @@ func chosenOrg(c *fiber.Ctx) string { return c.Get(cookieOrg, c.Cookies(cookieOr
 // one. Who acts as somebody else has the organization of that membership, whatever showorg names. Member clears the
 // cookie showorg, so that the next request is for the first organization of the person.
 func (a *API) Member(c *fiber.Ctx) error {
+	if safe(c) {
+		return c.Next()
+	}
+	return a.Chosen(c)
+}
+
+// Chosen is Member for requests that begin something whatever their method is.
+func (a *API) Chosen(c *fiber.Ctx) error {
 	chosen, p := chosenOrg(c), request.From(c.Context()).Principal
-	if safe(c) || !p.Behind.IsZero() || chosen == "" || strings.EqualFold(chosen, p.Org.String()) {
+	if !p.Behind.IsZero() || chosen == "" || strings.EqualFold(chosen, p.Org.String()) {
 		return c.Next()
 	}
 	a.clearCookies(c, cookieOrg)
