@@ -177,7 +177,7 @@ func (a accounts) CanRegister(context.Context) (bool, error) {
 	return !a.private.Load(), a.record("CanRegister")
 }
 
-func (a accounts) Creator(_ context.Context, p tenancy.Principal) (tenancy.PersonID, error) {
+func (a accounts) Answerable(_ context.Context, p tenancy.Principal) (tenancy.PersonID, error) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	return a.creator, nil

@@ -98,15 +98,16 @@ func (a *Accounts) CreateOrganization(ctx context.Context, p tenancy.Principal, 
 	return out, err
 }
 
-// Creator returns the person who created the principal's organization, or the zero id if the operator did or the account is
-// gone.
-func (a *Accounts) Creator(ctx context.Context, p tenancy.Principal) (creator tenancy.PersonID, err error) {
-	const op = "tenancy.Creator"
+// Answerable returns the person under whose name the principal's organization is counted: its creator
+// while a member of it, otherwise its owner, or the zero id if it has none. Somebody who has left it
+// neither spends nor shares its limits.
+func (a *Accounts) Answerable(ctx context.Context, p tenancy.Principal) (person tenancy.PersonID, err error) {
+	const op = "tenancy.Answerable"
 	err = a.inOrg(ctx, op, p.Org, func(tx *tenancystore.OrgTx) error {
-		creator, err = tx.Creator(ctx)
+		person, err = tx.Answerable(ctx)
 		return err
 	})
-	return creator, noOrganization(op, err)
+	return person, noOrganization(op, err)
 }
 
 // ChooseOrganization returns fault.Forbidden unless the principal's person can choose the organization.

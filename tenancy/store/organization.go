@@ -50,14 +50,18 @@ func (t *GateTx) CreatedOrganizations(ctx context.Context, creator tenancy.Perso
 	return list[Created](ctx, t.tx, organizationsCreated, creator, limit)
 }
 
-const organizationCreator = `-- tenancy.OrganizationCreator
-select created_by from organization where id = $1`
+const organizationAnswerable = `-- tenancy.OrganizationAnswerable
+select coalesce(
+  (select m.person_id from member m where m.org_id = o.id and m.person_id = o.created_by),
+  (select m.person_id from member m where m.org_id = o.id and m.role = 'SUPERADMIN'))
+from organization o where o.id = $1`
 
-// Creator returns the person who created the organization of the transaction, or the zero id if the
-// operator did. It returns pgx.ErrNoRows if the organization is gone.
-func (t *OrgTx) Creator(ctx context.Context) (creator tenancy.PersonID, err error) {
-	err = t.tx.QueryRow(ctx, organizationCreator, t.org).Scan(&creator)
-	return creator, err
+// Answerable returns the person under whose name the organization of the transaction is counted: its
+// creator while a member of it, otherwise its owner, zero if it has none. It returns pgx.ErrNoRows
+// if the organization is gone.
+func (t *OrgTx) Answerable(ctx context.Context) (person tenancy.PersonID, err error) {
+	err = t.tx.QueryRow(ctx, organizationAnswerable, t.org).Scan(&person)
+	return person, err
 }
 
 const organizationGet = `-- tenancy.OrganizationGet

@@ -580,6 +580,31 @@ func TestOrganization_CreationsWithTheDefaultPlanAreLimited(t *testing.T) {
 	must(t, err)
 }
 
+// TestOrganization_IsAnsweredForByItsCreatorOrItsOwner: who has left spends no limits of those who stay.
+func TestOrganization_IsAnsweredForByItsCreatorOrItsOwner(t *testing.T) {
+	t.Parallel()
+	w := open(t, nil)
+	p, err := w.CreateOwner(t.Context(), tenancyservice.NewOwner{
+		Email: "ada@example.com", Password: password, Organization: "Acme", Name: "Ada",
+	})
+	must(t, err)
+	made, err := w.create(p)
+	must(t, err)
+	p.Org = made.ID
+	bob := w.member(p.Org, "bob@example.com", tenancy.RoleAdmin)
+	want := func(who tenancy.PersonID) {
+		t.Helper()
+		if got, err := w.Answerable(t.Context(), bob); err != nil || got != who {
+			t.Errorf("%s answers for the organization, %v; want %s", got, err, who)
+		}
+	}
+	want(p.Person)
+	w.exec("update member set role = case role when 'ADMIN' then 'SUPERADMIN' else 'ADMIN' end where org_id = $1", p.Org)
+	want(p.Person)
+	w.exec("delete from member where org_id = $1 and person_id = $2", p.Org, p.Person)
+	want(bob.Person)
+}
+
 func TestOrganization_CreatorIsThePersonAndNotTheOperator(t *testing.T) {
 	t.Parallel()
 	for who, want := range map[tenancyservice.Registrations]int{
@@ -590,9 +615,8 @@ func TestOrganization_CreatorIsThePersonAndNotTheOperator(t *testing.T) {
 		in := w.activate(w.link("ada@example.com"))
 		p := w.principal(in.Session, "")
 		w.wantCount(want, "organization where id = $1 and created_by = $2", in.Org, p.Person)
-		creator, err := w.Creator(t.Context(), p)
-		if err != nil || creator.IsZero() != (want == 0) {
-			t.Errorf("%s: got the creator %q, %v", who, creator, err)
+		if person, err := w.Answerable(t.Context(), p); err != nil || person != p.Person {
+			t.Errorf("%s: %q answers for the organization, %v; want the owner", who, person, err)
 		}
 	}
 	w := open(t, func(w *world) { w.cfg.OrganizationsPerDay, w.cfg.OrganizationsPerPerson = 1, 2 })

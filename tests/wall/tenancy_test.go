@@ -156,8 +156,8 @@ func organizationQuestions(s *tenancystore.Store) map[string]question {
 			o, err := tx.Organization(t.Context())
 			return o.ID != th.org, err
 		}),
-		"tenancy.OrgTx.Creator": askTenancy(s, func(t *testing.T, tx *tenancystore.OrgTx, th tenantFixture) (bool, error) {
-			creator, err := tx.Creator(t.Context())
+		"tenancy.OrgTx.Answerable": askTenancy(s, func(t *testing.T, tx *tenancystore.OrgTx, th tenantFixture) (bool, error) {
+			creator, err := tx.Answerable(t.Context())
 			return creator != th.person, err
 		}),
 		"tenancy.OrgTx.LockOrganization": askTenancy(s, func(t *testing.T, tx *tenancystore.OrgTx, th tenantFixture) (bool, error) {

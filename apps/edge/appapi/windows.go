@@ -220,16 +220,16 @@ func (a *API) ReviewerAdmission(ctx context.Context) (func(ctx context.Context, 
 }
 
 // senders returns the names under which a mail from the principal of ctx to somebody else's address
-// counts: the organization, its creator and the person. Creating more organizations therefore
-// allows no more mails.
+// counts: the organization, the person who answers for it, and the sender. Creating more
+// organizations therefore allows no more mails.
 func (a *API) senders(ctx context.Context) ([]string, error) {
 	p := request.Principal(ctx)
-	creator, err := a.deps.Accounts.Creator(ctx, p)
+	answerable, err := a.deps.Accounts.Answerable(ctx, p)
 	if err != nil {
 		return nil, err
 	}
 	names := []string{"organization " + p.Org.String()}
-	for _, person := range []tenancy.PersonID{creator, p.Person} {
+	for _, person := range []tenancy.PersonID{answerable, p.Person} {
 		if name := "person " + person.String(); !person.IsZero() && !slices.Contains(names, name) {
 			names = append(names, name)
 		}
