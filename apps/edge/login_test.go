@@ -298,8 +298,11 @@ func TestMember_RefusesChangesInForeignOrganization(t *testing.T) {
 		if a.status != c.status || (c.status == 403) != strings.Contains(a.body, "showorg") {
 			t.Errorf("%s: answered %d %s, want %d", name, a.status, a.body, c.status)
 		}
-		if a := s.call(t, "GET", "/integrations/social/sandbox", "", "auth", goodSession, "showorg", c.organization); a.status != 200 {
+		if a := s.call(t, "GET", "/approvals", "", "auth", goodSession, "showorg", c.organization); a.status != 200 {
 			t.Errorf("%s, reading: %d %s", name, a.status, a.body)
+		}
+		if a := s.call(t, "GET", "/integrations/social/sandbox", "", "auth", goodSession, "showorg", c.organization); a.status != c.status {
+			t.Errorf("%s, beginning a connect: %d %s, want %d", name, a.status, a.body, c.status)
 		}
 	}
 }
