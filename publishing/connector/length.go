@@ -5,7 +5,7 @@ import (
 	"unicode/utf16"
 	"unicode/utf8"
 
-	"github.com/rivo/uniseg"
+	"github.com/clipperhouse/uax29/v2/graphemes"
 
 	"crier/publishing"
 )
@@ -14,7 +14,11 @@ import (
 func Length(text string, unit Unit) int {
 	switch unit {
 	case Graphemes:
-		return uniseg.GraphemeClusterCount(text)
+		n := 0
+		for clusters := graphemes.FromString(text); clusters.Next(); {
+			n++
+		}
+		return n
 	case UTF16:
 		n := 0
 		for _, r := range text {

@@ -108,7 +108,7 @@ var vendors = []restriction{
 	{path: "github.com/minio/minio-go/v7", from: []string{"platform/blob"}},
 	{path: "github.com/johannesboyne/gofakes3", from: []string{"tests/s3test"}},
 	{path: "github.com/gabriel-vasile/mimetype", from: []string{"publishing/media"}},
-	{path: "github.com/rivo/uniseg", from: []string{"publishing/connector", "apps/sim/sandbox"}},
+	{path: "github.com/clipperhouse/uax29/v2/graphemes", from: []string{"publishing/connector", "apps/sim/sandbox"}},
 	{path: "github.com/btcsuite/btcd/", from: []string{"publishing/connector/nostr"}},
 	{path: "github.com/tidwall/gjson", from: []string{"apps/edge/publicv1"}},
 	{path: "github.com/ory/dockertest/", from: []string{"tests/dbtest"}},

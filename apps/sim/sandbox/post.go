@@ -10,7 +10,7 @@ import (
 	"time"
 	"unicode/utf8"
 
-	"github.com/rivo/uniseg"
+	"github.com/clipperhouse/uax29/v2/graphemes"
 
 	"crier/platform/id"
 )
@@ -41,13 +41,20 @@ type createdView struct {
 	CreatedAt time.Time `json:"createdAt"`
 }
 
+// characters counts what people take for characters.
+func characters(text string) (n int) {
+	for all := graphemes.FromString(text); all.Next(); {
+		n++
+	}
+	return n
+}
+
 func (in postInput) check(a *account) error {
 	switch {
 	case strings.TrimSpace(in.Text) == "" && len(in.Media) == 0:
 		return refuse(422, "empty", "A post needs text or media.")
-	case uniseg.GraphemeClusterCount(in.Text) > a.MaxLength:
-		return refuse(422, "too_long", "The text has %d characters, %d are allowed.",
-			uniseg.GraphemeClusterCount(in.Text), a.MaxLength)
+	case characters(in.Text) > a.MaxLength:
+		return refuse(422, "too_long", "The text has %d characters, %d are allowed.", characters(in.Text), a.MaxLength)
 	case len(in.Media) > maxAttachments:
 		return refuse(422, "too_many_media", "A post may carry %d media.", maxAttachments)
 	case a.Grade == gradeA && in.Key == "":
