@@ -21,7 +21,13 @@ type line struct {
 	opened bool
 	// written counts the characters, across blocks.
 	written int
+	// linked counts the bytes of the addresses of links, across blocks.
+	linked int
 }
+
+// maxLinked bounds the addresses of all links together: a link around many blocks is written in each of them. What is
+// beyond keeps its text.
+const maxLinked = 1 << 20
 
 // write adds text as its look says.
 func (b *line) write(text string, l look) {
@@ -97,6 +103,9 @@ func (b *line) put(r rune, f form) {
 
 func (b *line) endSpan() {
 	if b.text.Len() > 0 {
+		if b.linked += len(b.form.Href); b.linked > maxLinked {
+			b.form.Href = ""
+		}
 		b.spans = append(b.spans, Span{Text: b.text.String(), form: b.form})
 		b.text.Reset()
 	}
@@ -113,6 +122,6 @@ func (b *line) end() (spans []Span, ok bool) {
 			spans = spans[:n-1]
 		}
 	}
-	*b = line{written: b.written}
+	*b = line{written: b.written, linked: b.linked}
 	return spans, ok
 }

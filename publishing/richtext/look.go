@@ -72,6 +72,9 @@ func (l look) of(n *html.Node) look {
 	return l
 }
 
+// maxAddress is in bytes.
+const maxAddress = 2048
+
 // address returns the address of a link to a page or a mailbox, "" for any other.
 func address(href string) string {
 	href = strings.TrimFunc(href, func(r rune) bool { return unicode.IsSpace(r) || unicode.IsControl(r) })
@@ -79,7 +82,7 @@ func address(href string) string {
 		return ""
 	}
 	u, err := url.Parse(href)
-	if err != nil {
+	if err != nil || len(href) > maxAddress {
 		return ""
 	}
 	switch u.Scheme {

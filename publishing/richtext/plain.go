@@ -10,6 +10,11 @@ func (d Doc) Plain() string {
 	return strings.Trim(w.String(), "\n")
 }
 
+// maxIndent bounds the indentation, so that a few bytes of nested lists do not become megabytes of spaces.
+const maxIndent = 16
+
+func indented(prefix string) string { return prefix[:min(len(prefix), maxIndent)] }
+
 type plainWriter struct {
 	strings.Builder
 }
@@ -36,9 +41,9 @@ func (w *plainWriter) list(b Block, first, rest string) {
 		case len(item.Blocks) == 0:
 			w.lines("", first+marker, rest)
 		case item.Blocks[0].Kind.IsList(): // a browser draws both markers in one line
-			w.blocks(item.Blocks, rest+"  ", rest+"  ")
+			w.blocks(item.Blocks, indented(rest+"  "), indented(rest+"  "))
 		default:
-			w.blocks(item.Blocks, first+marker, rest+"  ")
+			w.blocks(item.Blocks, first+marker, indented(rest+"  "))
 		}
 		first = rest
 	}

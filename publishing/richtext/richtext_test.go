@@ -63,3 +63,18 @@ func TestParse_KeepsTheTextOfDeepNesting(t *testing.T) {
 		t.Errorf("got %q, want both lines", got)
 	}
 }
+
+// TestParse_IsNotMuchLargerThanItsSource: nested lists and a link around many blocks are short in HTML.
+func TestParse_IsNotMuchLargerThanItsSource(t *testing.T) {
+	t.Parallel()
+	for name, sent := range map[string]string{
+		"nested lists":               strings.Repeat("<ul><li>", 200) + strings.Repeat("a<li>", 20_000),
+		"a long link around blocks":  `<a href="https://a.example/` + strings.Repeat("x", 50_000) + `">` + strings.Repeat("<p>a</p>", 10_000),
+		"a short link around blocks": `<a href="https://a.example/` + strings.Repeat("x", 1_000) + `">` + strings.Repeat("<p>a</p>", 20_000),
+	} {
+		d := richtext.Parse(sent)
+		if markup, plain := len(d.HTML()), len(d.Plain()); markup > 4<<20 || plain > 4<<20 {
+			t.Errorf("%s: %d bytes became %d of HTML and %d of text", name, len(sent), markup, plain)
+		}
+	}
+}
