@@ -12,14 +12,15 @@ import (
 // out must not act by a request whose headers were sent before.
 const confirmAfter = 500 * time.Millisecond
 
-// startConfirm stores that the request was permitted now, and how its handler confirms that later.
+// startConfirm stores how the handler of a request confirms later that it is still permitted. It runs before the
+// credential is looked up: what the look-up reads is at most as old as the time stored here.
 func (s *Server) startConfirm(r Route) fiber.Handler {
 	again := s.credentialCheck(r.Credential)
 	permitted := permission{needs: needsOf(r)}
 	return func(c *fiber.Ctx) error {
-		info, at := request.From(c.Context()), s.deps.Clock.Now()
+		info, before := request.From(c.Context()), s.deps.Clock.Now()
 		info.Confirm = func() error {
-			if age := s.deps.Clock.Now().Sub(at); again == nil || age >= 0 && age < confirmAfter {
+			if age := s.deps.Clock.Now().Sub(before); again == nil || age >= 0 && age < confirmAfter {
 				return nil
 			}
 			if err := again(c); err != nil {
@@ -31,7 +32,7 @@ func (s *Server) startConfirm(r Route) fiber.Handler {
 	}
 }
 
-// confirm refuses a request whose credential was permitted longer than confirmAfter ago and is not any more.
+// confirm refuses a request whose credential was looked up longer than confirmAfter ago and is not permitted any more.
 func confirm(c *fiber.Ctx) error {
 	if err := request.From(c.Context()).Confirm(); err != nil {
 		return err

@@ -104,7 +104,7 @@ const (
 type guards struct {
 	credentials map[Credential][]fiber.Handler
 	limits      map[Limits][]fiber.Handler
-	// startConfirm and the guard confirm enclose the limits, which read the body.
+	// startConfirm comes before the credential, and the guard confirm after the limits, which read the body.
 	startConfirm func(Route) fiber.Handler
 	recordActed  func(Route) []fiber.Handler
 	// chosen refuses an organization that is not the person's.
@@ -185,11 +185,12 @@ func (g guards) before(r Route) []fiber.Handler {
 			return fault.New(fault.Internal, "edge.guards", "This route has no valid guards.")
 		}}
 	}
-	permitted := []fiber.Handler{permit(r), g.startConfirm(r)}
+	permitted := []fiber.Handler{permit(r)}
 	if r.changing && r.Credential != apiKey {
 		permitted = slices.Insert(permitted, 0, g.chosen)
 	}
 	return slices.Concat(
+		[]fiber.Handler{g.startConfirm(r)},
 		g.credentials[r.Credential], permitted, g.limits[r.Limits], []fiber.Handler{confirm}, g.recordActed(r),
 	)
 }
