@@ -86,7 +86,8 @@ type Approval struct {
 	ResolvedBy tenancy.PersonID
 	// ResolvedAt is nil while the request is pending.
 	ResolvedAt *time.Time
-	// ReviewURL is the address of the review page, with which guests can answer. It is set for those who may see it.
+	// ReviewURL is the address of the review page, with which guests can answer, for the member who asks for it. It is set
+	// for those who may see it.
 	ReviewURL string
 }
 
@@ -98,6 +99,16 @@ func (a Approval) At(now time.Time) Approval {
 		a.Status, a.ResolvedAt = ApprovalExpired, &end
 	}
 	return a
+}
+
+// EndedEarly reports whether the request expired before its time, because who asked for it or who had its link left the
+// organization.
+func (a Approval) EndedEarly() bool { return a.ExpiresAt.Before(a.RequestedAt.Add(ApprovalLife)) }
+
+// ByGuest reports whether a guest has answered. Nobody has checked the name of a guest.
+func (a Approval) ByGuest() bool {
+	answered := a.Status == ApprovalApproved || a.Status == ApprovalRejected || a.ReviewerName != nil
+	return answered && a.ResolvedBy.IsZero()
 }
 
 // Shown returns the status that clients see.

@@ -59,6 +59,20 @@ func isBidiControl(r rune) bool {
 	return r == 0x61c || r == 0x200e || r == 0x200f || r >= 0x202a && r <= 0x202e || r >= 0x2066 && r <= 0x2069
 }
 
+// Mailbox returns an address without case, without the tag of local+tag@domain and, at Gmail, without the dots in the
+// local part: Gmail delivers all of these to one mailbox, and googlemail.com is its other name. It serves to count and to
+// compare only; mails go to the address itself. The column person.mailbox has the same rules.
+func Mailbox(email string) string {
+	local, domain, _ := strings.Cut(strings.ToLower(strings.TrimSpace(email)), "@")
+	if untagged, _, _ := strings.Cut(local, "+"); untagged != "" {
+		local = untagged
+	}
+	if domain == "gmail.com" || domain == "googlemail.com" {
+		local, domain = strings.ReplaceAll(local, ".", ""), "gmail.com"
+	}
+	return local + "@" + domain
+}
+
 // CleanEmail returns an address in the form in which it is stored: in lower case, without spaces around it. It returns
 // false when the text cannot be the address of a mailbox.
 func CleanEmail(email string) (string, bool) {

@@ -93,10 +93,8 @@ func (p publishingOf) Stopped(ctx context.Context, orgs []tenancy.OrgID) ([]tena
 	return p.app.posts.Stopped(ctx, orgs)
 }
 
-func (p publishingOf) WebhooksBy(
-	ctx context.Context, q pg.Querier, person tenancy.PersonID, remove bool,
-) ([]tenancy.MadeWebhook, error) {
-	return p.app.hooks.WebhooksBy(ctx, q, person, remove)
+func (p publishingOf) TakeMade(ctx context.Context, q pg.Querier, m tenancy.Maker) (tenancy.MadeBy, error) {
+	return p.app.posts.TakeMade(ctx, q, m)
 }
 
 func (p publishingOf) Purge(ctx context.Context, org tenancy.OrgID) (int, error) {

@@ -121,14 +121,14 @@ var accountRoutes = []struct {
 	},
 	{as: adminSession, method: "POST", path: "/settings/team", body: `{"role":"USER","sendEmail":true}`, status: 400, parts: []string{"email is required"}},
 	{as: adminSession, method: "POST", path: "/settings/team", body: `{"role":"SUPERADMIN","sendEmail":false}`, status: 400, parts: []string{"role must be one of"}},
-	{as: goodSession, method: "DELETE", path: "/settings/team/u1", status: 200, parts: []string{`{"id":"u1","keys":[],"webhooks":[],"invitations":[]}`}, calls: []string{"RemoveMember u1 false"}},
+	{as: goodSession, method: "DELETE", path: "/settings/team/u1", status: 200, parts: []string{`{"id":"u1","keys":[],"webhooks":[],"invitations":[],"providerCredentials":[],"approvals":[]}`}, calls: []string{"RemoveMember u1 false"}},
 	{
 		as: adminSession, method: "DELETE", path: "/settings/team/u1?revokeKeys=true", status: 200,
 		parts: []string{`"keys":[{"id":"`, `"name":"Key"`, `"revoked":true`}, calls: []string{"RemoveMember u1 true"},
 	},
 	{
 		as: adminSession, method: "PUT", path: "/settings/team/u1/role", body: `{"role":"ADMIN"}`,
-		status: 200, parts: []string{`{"id":"u1","role":"ADMIN","keys":[],"webhooks":[],"invitations":[]}`}, calls: []string{"SetRole u1 ADMIN"},
+		status: 200, parts: []string{`{"id":"u1","role":"ADMIN","keys":[],"webhooks":[],"invitations":[],"providerCredentials":[],"approvals":[]}`}, calls: []string{"SetRole u1 ADMIN"},
 	},
 	{
 		as: ownerSession, method: "PUT", path: "/settings/team/u1/role", body: `{"role":"SUPERADMIN","password":"right"}`,

@@ -177,10 +177,14 @@ func (a accounts) CanRegister(context.Context) (bool, error) {
 	return !a.private.Load(), a.record("CanRegister")
 }
 
-func (a accounts) Answerable(_ context.Context, p tenancy.Principal) (tenancy.PersonID, error) {
+func (a accounts) Senders(_ context.Context, p tenancy.Principal) ([]string, error) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	return a.creator, nil
+	out := []string{"creator " + a.creator.String()}
+	if !p.Person.IsZero() {
+		out = append(out, "person "+p.Person.String())
+	}
+	return out, nil
 }
 
 func (a accounts) Offer(_ context.Context, p tenancy.Principal, token string) (tenancy.Offer, bool, error) {

@@ -47,6 +47,13 @@ create table person (
   -- PersonByEmail signs in by it.
   email          text not null constraint person_email_key unique
                  check (email = lower(email) and length(email) between 3 and 254),
+  -- What all addresses of one mailbox have in common, by the rules of tenancy.Mailbox: a hash, so that roles that may not
+  -- see addresses can count by it.
+  mailbox        uuid not null generated always as (md5(
+                   case when email ~ '@(gmail|googlemail)[.]com$'
+                     then replace(coalesce(nullif(split_part(split_part(email, '@', 1), '+', 1), ''), split_part(email, '@', 1)), '.', '') || '@gmail.com'
+                     else coalesce(nullif(split_part(split_part(email, '@', 1), '+', 1), ''), split_part(email, '@', 1)) || substr(email, strpos(email, '@'))
+                   end)::uuid) stored,
   name           text not null default '' check (length(name) <= 128),
   bio            text not null default '' check (length(bio) <= 500),
   -- A medium and its public address; of an organization that the person was a member of.
@@ -92,6 +99,8 @@ create table member (
   created_at timestamptz not null default now(),
   constraint member_pkey primary key (org_id, person_id)
 );
+-- CreatedOrganizations: the accounts of one mailbox.
+create index person_mailbox on person (mailbox);
 -- SessionsByHash: the organizations of who is signed in, the oldest membership first.
 create index member_person on member (person_id, created_at);
 -- An organization has one owner.
@@ -1343,6 +1352,8 @@ create table platform_app (
   client_id  text not null,
   -- Sealed like channel.credential.
   sealed_secret bytea not null check (octet_length(sealed_secret) <= 4096),
+  -- Who entered the secret and may know it. A person who is gone stays.
+  set_by     uuid,
   updated_at timestamptz not null default now(),
   constraint platform_app_pkey primary key (org_id, family)
 );
@@ -1487,7 +1498,7 @@ alter table person enable row level security;
 alter table person force row level security;
 create policy tenant on person for select to crier_tenant using (exists (
   select 1 from member m where m.person_id = person.id));
-grant select (id, email, name, picture, notifications, created_at) on person to crier_tenant;
+grant select (id, email, mailbox, name, picture, notifications, created_at) on person to crier_tenant;
 grant usage on sequence post_seq to crier_tenant;
 alter table audit enable row level security;
 alter table audit force row level security;
@@ -1532,6 +1543,10 @@ grant select, insert, update, delete on node to crier_clock;
 grant select, update on shard to crier_clock;
 create policy clock on organization for select to crier_clock using (true);
 grant select (id, created_by) on organization to crier_clock;
+create policy clock on member for select to crier_clock using (true);
+grant select (org_id, person_id, role) on member to crier_clock;
+create policy clock on person for select to crier_clock using (true);
+grant select (id, mailbox) on person to crier_clock;
 create policy clock on channel to crier_clock using (true) with check (true);
 grant select (org_id, id, connector, grade, disabled, refresh_needed, refresh_at, deleted_at) on channel to crier_clock;
 grant update (refresh_needed, refresh_at, updated_at) on channel to crier_clock;
@@ -1704,7 +1719,7 @@ create policy tenant on approval to crier_tenant
   with check (org_id = (select nullif(current_setting('app.org_id', true), '')::uuid));
 grant select, insert, update, delete on approval to crier_tenant;
 create policy gate on approval for select to crier_gate using (true);
-grant select (org_id, token_hash) on approval to crier_gate;
+grant select (org_id, id, token_hash) on approval to crier_gate;
 create policy clock on approval for select to crier_clock using (true);
 grant select (org_id, id, status, expires_at, remind_at) on approval to crier_clock;
 -- Which organizations have asked a person who is being purged.

@@ -56,7 +56,7 @@ func (s *Channels) SetApp(
 	stored := publishingstore.PlatformApp{Family: f.Family, ClientID: cmd.ClientID, Secret: sealed}
 	var channels int
 	err = s.inOrgAs(ctx, p, func(tx *publishingstore.Tx) (err error) {
-		channels, err = tx.SavePlatformApp(ctx, stored, f.Platforms)
+		channels, err = tx.SavePlatformApp(ctx, stored, f.Platforms, p.Person)
 		return err
 	})
 	if err != nil {

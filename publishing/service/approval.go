@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strings"
 	"time"
 
 	"crier/platform/fault"
@@ -108,31 +107,6 @@ func (s *Approvals) Request(
 	return made, publicFault(op, err)
 }
 
-// reviewTokenLength is in characters: 256 random bits need 43.
-const reviewTokenLength = 44
-
-// newReviewToken returns the token of a review link, and the token as it is stored.
-func (c core) newReviewToken(org tenancy.OrgID) (token string, sealed []byte, err error) {
-	token, err = secret.Token("", reviewTokenLength)
-	if err != nil {
-		return "", nil, err
-	}
-	sealed, err = c.deps.Keyring.Seal([]byte(token), reviewBound(org))
-	return token, sealed, err
-}
-
-// reviewBound binds sealed tokens to their use.
-func reviewBound(org tenancy.OrgID) string { return "review " + org.String() }
-
-// reviewURL returns the address of the review page of a request.
-func (c core) reviewURL(org tenancy.OrgID, a publishingstore.StoredApproval) (string, error) {
-	token, err := c.deps.Keyring.Open(a.Token, reviewBound(org))
-	if err != nil {
-		return "", err
-	}
-	return c.cfg.BaseURL + "/review/" + string(token), nil
-}
-
 // lockDraft locks the group of a post and returns its root. It returns NotFound, and Conflict unless it is a draft.
 func lockDraft(
 	ctx context.Context, tx *publishingstore.Tx, post publishing.PostID,
@@ -166,7 +140,16 @@ func (c core) expireBefore(
 	if err != nil || last.Status != publishing.ApprovalPending || last.At(now).Status != publishing.ApprovalExpired {
 		return err
 	}
-	_, err = endApproval(ctx, tx, last.At(now), publishing.ApprovalPending, publishing.EventApprovalExpired, "", "")
+	return expire(ctx, tx, last.At(now))
+}
+
+// expire stores that a pending request has expired.
+func expire(ctx context.Context, tx *publishingstore.Tx, a publishing.Approval) error {
+	reason := ""
+	if a.EndedEarly() {
+		reason = "Who asked for it, or who had its link, is not a member any more."
+	}
+	_, err := endApproval(ctx, tx, a, publishing.ApprovalPending, publishing.EventApprovalExpired, "", reason)
 	return err
 }
 
@@ -205,7 +188,7 @@ func (c core) checkReviewer(ctx context.Context, tx *publishingstore.Tx, a *publ
 	if a.ReviewerEmail == nil {
 		return nil
 	}
-	if strings.EqualFold(*a.ReviewerEmail, email) {
+	if email != "" && tenancy.Mailbox(*a.ReviewerEmail) == tenancy.Mailbox(email) {
 		var faults fault.List
 		faults.Add("reviewerEmail", "must be the address of somebody else")
 		return faults.Err("publishing.RequestApproval", "Nobody can review a post of their own.")
@@ -250,7 +233,7 @@ func (s *Approvals) shown(p tenancy.Principal, stored publishingstore.StoredAppr
 	if !a.ShowsLink(p) {
 		return a
 	}
-	link, err := s.reviewURL(p.Org, stored)
+	link, err := s.sharedURL(p, stored)
 	if err != nil {
 		s.deps.Log.Error("the link of a request for approval cannot be shown", "org", p.Org, "approval", a.ID, "error", err)
 	}

@@ -22,6 +22,7 @@ import (
 	publishingservice "crier/publishing/service"
 	"crier/tenancy"
 	"crier/tests/dbtest"
+	"crier/tests/tenant"
 )
 
 // strict refuses drafts while refuse is set.
@@ -88,9 +89,8 @@ func (r *approvalRig) draft() publishing.PostID {
 
 // colleague is another member.
 func (r *approvalRig) colleague(role tenancy.Role) tenancy.Principal {
-	p := r.who
-	p.Person, p.Role, p.Name = id.New[tenancy.PersonTag](), role, "colleague@crier.test"
-	return p
+	r.Helper()
+	return tenant.Join(r.T, r.DB, r.who.Org, role)
 }
 
 func (r *approvalRig) request(post publishing.PostID, auto bool) publishing.Approval {
@@ -510,8 +510,10 @@ func TestApproval_ExpiryAndReminder(t *testing.T) {
 	mail := publishing.RequestApproval{ReviewerEmail: new("client@example.com")}
 	a, err := r.approvals.Request(t.Context(), r.who, post.String(), mail)
 	r.OK(err)
-	link := r.token(post)
 	r.OK(r.approvals.SendReviewMail(t.Context(), r.who.Org, a.ID))
+	link := path.Base(r.mails.sent[0].Link)
+	_, err = r.approvals.Review(t.Context(), link)
+	r.OK(err)
 	sweep := func(ahead time.Duration, want int) {
 		t.Helper()
 		r.clock.ahead.Store(int64(ahead))
@@ -535,11 +537,62 @@ func TestApproval_ExpiryAndReminder(t *testing.T) {
 		t.Errorf("the timeline has %v, want that the request expired", got)
 	}
 	r.OK(r.approvals.SendReviewMail(t.Context(), r.who.Org, a.ID))
-	if len(r.mails.sent) != 2 || path.Base(r.mails.sent[0].Link) != link || r.mails.sent[0].To != "client@example.com" ||
+	if len(r.mails.sent) != 2 || path.Base(r.mails.sent[1].Link) != link || r.mails.sent[0].To != "client@example.com" ||
 		r.mails.sent[0].Reminder || !r.mails.sent[1].Reminder {
 		t.Errorf("the mails are %+v, want the link twice, and none after the end", r.mails.sent)
 	}
 	r.request(post, false)
+}
+
+// TestTakeMade_EndsReviewsOfWhoLeaves: a link that a removed person has stops working at once, and the timeline has the
+// reason when the request is swept.
+func TestTakeMade_EndsReviewsOfWhoLeaves(t *testing.T) {
+	t.Parallel()
+	r := newApprovalRig(t)
+	own, mailed, other := r.draft(), r.draft(), r.draft()
+	asks := tenant.Join(t, r.DB, r.who.Org, tenancy.RoleAdmin)
+	ask := func(p tenancy.Principal, post publishing.PostID, email string) {
+		t.Helper()
+		_, err := r.approvals.Request(t.Context(), p, post.String(), publishing.RequestApproval{ReviewerEmail: &email})
+		r.OK(err)
+	}
+	local, domain, _ := strings.Cut(asks.Name, "@")
+	tagged := local + "+review@" + domain
+	ask(asks, own, "client@example.com")
+	ask(r.who, mailed, tagged)
+	ask(r.who, other, "client@example.com")
+	_, err := r.approvals.Request(t.Context(), asks, r.draft().String(), publishing.RequestApproval{ReviewerEmail: &tagged})
+	r.wantKind("a request to a tag of one's own mailbox", err, fault.Invalid)
+	take := func(m tenancy.Maker) (made tenancy.MadeBy) {
+		t.Helper()
+		r.OK(r.DB.InOrg(t.Context(), r.who.Org.UUID(), func(tx pgx.Tx) (err error) {
+			made, err = r.posts.TakeMade(t.Context(), tx, m)
+			return err
+		}))
+		return made
+	}
+	maker := tenancy.Maker{Person: asks.Person, Email: asks.Name, At: time.Now()}
+	if made := take(maker); len(made.Reviews) != 0 {
+		t.Errorf("a demotion ended %v, want nothing", made.Reviews)
+	}
+	maker.Leaves = true
+	ended := take(maker).Reviews
+	if len(ended) != 2 || ended[0].Post != own.String() || ended[1].Post != mailed.String() {
+		t.Errorf("a removal ended the requests for %v, want those for %v and %v", ended, own, mailed)
+	}
+	if again := take(maker).Reviews; len(again) != 0 {
+		t.Errorf("a second removal ended %v, want nothing", again)
+	}
+	n, err := r.approvals.SweepApprovals(t.Context())
+	r.OK(err)
+	if n != 2 {
+		t.Errorf("a sweep changed %d requests, want 2", n)
+	}
+	d := r.wantStatus(own, status{publishing.StateDraft, publishing.ApprovalExpired})
+	if last := d.Events[len(d.Events)-1]; last.Kind != publishing.EventApprovalExpired || last.Reason == nil || !strings.Contains(*last.Reason, "not a member any more") {
+		t.Errorf("the last event is %+v, want that the request expired and why", last)
+	}
+	r.wantStatus(other, status{publishing.StateDraft, publishing.ApprovalPending})
 }
 
 // TestApproval_GuestIsToldOfItsEnd: a guest has no bell, and only a guest who approved is told.

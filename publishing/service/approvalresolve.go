@@ -7,7 +7,6 @@ import (
 
 	"crier/platform/fault"
 	"crier/platform/pg"
-	"crier/platform/secret"
 	"crier/publishing"
 	publishingstore "crier/publishing/store"
 	"crier/tenancy"
@@ -32,7 +31,7 @@ func (s *Approvals) Resolve(
 		return publishing.Approval{}, err
 	}
 	cmd.Name = &p.Name
-	return s.resolve(ctx, p.Org, stored.Approval, cmd, p)
+	return s.resolve(ctx, p, stored.Approval, cmd)
 }
 
 // guestName is how a guest without a name is called in timelines.
@@ -43,29 +42,31 @@ func (s *Approvals) ResolveByToken(
 	ctx context.Context, token string, cmd publishing.ResolveApproval,
 ) (publishing.Review, error) {
 	const op = "publishing.ResolveByToken"
-	stored, org, err := s.store.Reviewed(ctx, secret.HashToken(token))
+	stored, guest, err := s.reviewed(ctx, op, token)
 	if err != nil {
-		return publishing.Review{}, reviewFault(op, err)
+		return publishing.Review{}, err
 	}
 	cmd, err = cmd.Cleaned()
 	if err != nil {
 		return publishing.Review{}, err
 	}
-	a, err := s.resolve(ctx, org, stored.Approval, cmd, tenancy.Principal{Org: org, Via: tenancy.ViaGuest})
-	return publishing.Review{Approval: a, Org: org}, err
+	a, err := s.resolve(ctx, guest, stored.Approval, cmd)
+	return publishing.Review{Approval: a, Org: guest.Org}, err
 }
 
 func reviewFault(op string, err error) error {
 	if pg.IsNoRows(err) {
-		return fault.New(fault.NotFound, op, "This link is not valid.")
+		return invalidLink(op)
 	}
 	return internal(op, err)
 }
 
+func invalidLink(op string) error { return fault.New(fault.NotFound, op, "This link is not valid.") }
+
 // resolve stores the answer of a reviewer. Of several answers at the same time one is stored, and the others are
 // Conflict.
 func (s *Approvals) resolve(
-	ctx context.Context, org tenancy.OrgID, a publishing.Approval, cmd publishing.ResolveApproval, p tenancy.Principal,
+	ctx context.Context, p tenancy.Principal, a publishing.Approval, cmd publishing.ResolveApproval,
 ) (publishing.Approval, error) {
 	const op = "publishing.resolve"
 	if err := a.Open(s.deps.Clock.Now()); err != nil {
@@ -83,21 +84,23 @@ func (s *Approvals) resolve(
 	var due *time.Time
 	var pictures []publishingstore.PictureKey
 	answer := a
-	p.Org = org
 	err := s.inOrgAs(ctx, p, func(tx *publishingstore.Tx) (err error) {
 		answer = a
 		now := s.deps.Clock.Now()
 		answer.Status, answer.ResolvedAt = cmd.Action.Status(), &now
-		answer.ReviewerNote, answer.ReviewerName, answer.ResolvedBy = cmd.Note, cmd.Name, p.Person
+		answer.ReviewerNote, answer.ReviewerName = cmd.Note, cmd.Name
+		if p.Via == tenancy.ViaSession {
+			answer.ResolvedBy = p.Person
+		}
 		due, pictures, err = s.answer(ctx, tx, answer, p, entry, schedule, problem)
 		return err
 	})
 	if err != nil {
 		return a, publicFault(op, goneFault(err))
 	}
-	s.deps.Pictures.Add(org, pictures)
+	s.deps.Pictures.Add(p.Org, pictures)
 	if due != nil {
-		s.deps.Waker.Wake(ctx, org, *due)
+		s.deps.Waker.Wake(ctx, p.Org, *due)
 	}
 	return answer, nil
 }
@@ -237,11 +240,11 @@ func schedulable(
 // that has expired or does not count any more.
 func (s *Approvals) Review(ctx context.Context, token string) (publishing.Review, error) {
 	const op = "publishing.Review"
-	stored, org, err := s.store.Reviewed(ctx, secret.HashToken(token))
+	stored, guest, err := s.reviewed(ctx, op, token)
 	if err != nil {
-		return publishing.Review{}, reviewFault(op, err)
+		return publishing.Review{}, err
 	}
-	now := s.deps.Clock.Now()
+	now, org := s.deps.Clock.Now(), guest.Org
 	if err := stored.Readable(now); err != nil {
 		return publishing.Review{}, err
 	}
@@ -261,9 +264,9 @@ func (s *Approvals) Review(ctx context.Context, token string) (publishing.Review
 		return publishing.Review{}, internal(op, err)
 	}
 	// An edit between the two reads has ended the request, and its content is not what was asked about.
-	again, _, err := s.store.Reviewed(ctx, secret.HashToken(token))
+	again, _, err := s.reviewed(ctx, op, token)
 	if err != nil {
-		return publishing.Review{}, reviewFault(op, err)
+		return publishing.Review{}, err
 	}
 	if err := again.Readable(now); err != nil {
 		return publishing.Review{}, err

@@ -66,8 +66,7 @@ func (s *Approvals) sweepOne(ctx context.Context, due publishingstore.DueApprova
 	now := s.deps.Clock.Now()
 	return s.store.InOrg(ctx, due.Org, func(tx *publishingstore.Tx) error {
 		if a := stored.At(now); a.Status == publishing.ApprovalExpired {
-			_, err := endApproval(ctx, tx, a, publishing.ApprovalPending, publishing.EventApprovalExpired, "", "")
-			return err
+			return expire(ctx, tx, a)
 		}
 		remind, err := tx.Reminded(ctx, due.Approval, now)
 		if err != nil || !remind || s.deps.ReviewMails == nil {
@@ -168,6 +167,7 @@ type approvalBody struct {
 	Note         *string                   `json:"note"`
 	ReviewerNote *string                   `json:"reviewerNote"`
 	ReviewerName *string                   `json:"reviewerName"`
+	Guest        bool                      `json:"guest"`
 	RequestedBy  *requesterBody            `json:"requestedBy"`
 	RequestedAt  string                    `json:"requestedAt"`
 	ResolvedAt   *string                   `json:"resolvedAt"`
@@ -185,7 +185,7 @@ type requesterBody struct {
 func approvalData(a publishing.Approval) approvalBody {
 	out := approvalBody{
 		ID: a.ID.String(), PostID: a.Post.String(), Status: a.Shown(), Note: a.Note, ReviewerNote: a.ReviewerNote,
-		ReviewerName: a.ReviewerName, RequestedAt: wireTime(a.RequestedAt), ExpiresAt: wireTime(a.ExpiresAt),
+		ReviewerName: a.ReviewerName, Guest: a.ByGuest(), RequestedAt: wireTime(a.RequestedAt), ExpiresAt: wireTime(a.ExpiresAt),
 		AutoSchedule: a.AutoSchedule,
 	}
 	if !a.Person.IsZero() {

@@ -69,14 +69,6 @@ func (s *Webhooks) Create(
 	return w, publishing.FormatWebhookSecret(key), publicFault(op, err)
 }
 
-// WebhooksBy returns the endpoints that a person made in the organization of q, or whose URL or
-// secret the person has chosen, and, with remove, deletes them, in the transaction of q. It returns the error of Postgres.
-func (s *Webhooks) WebhooksBy(
-	ctx context.Context, q pg.Querier, person tenancy.PersonID, remove bool,
-) ([]tenancy.MadeWebhook, error) {
-	return publishingstore.WebhooksBy(ctx, q, person, remove)
-}
-
 // checkNumber returns Quota when the plan allows no more webhooks, and Conflict at the limit that all organizations have.
 func (s *Webhooks) checkNumber(ctx context.Context, tx *publishingstore.Tx, op string) error {
 	limits, err := tx.Limits(ctx, s.deps.Quota)

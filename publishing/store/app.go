@@ -6,6 +6,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"crier/platform/pg"
 	"crier/tenancy"
 )
 
@@ -37,17 +38,33 @@ const appChannels = `(
 
 const appSave = `-- publishing.PlatformAppSave
 with saved as (
-  insert into platform_app (org_id, family, client_id, sealed_secret) values ($4, $2, $3, $5)
+  insert into platform_app (org_id, family, client_id, sealed_secret, set_by) values ($4, $2, $3, $5, $6)
   on conflict (org_id, family) do update
-  set client_id = excluded.client_id, sealed_secret = excluded.sealed_secret, updated_at = now()
+  set client_id = excluded.client_id, sealed_secret = excluded.sealed_secret, set_by = excluded.set_by, updated_at = now()
 )
 select ` + appChannels
 
 // SavePlatformApp stores the application of an organization for a family, whose connectors are given. It returns the
-// number of channels that were connected with the application that it replaces.
-func (t *Tx) SavePlatformApp(ctx context.Context, app PlatformApp, connectors []string) (channels int, err error) {
-	err = t.tx.QueryRow(ctx, appSave, connectors, app.Family, app.ClientID, t.org, app.Secret).Scan(&channels)
+// number of channels that were connected with the application that it replaces. by is the person who may know the
+// secret, zero for nobody.
+func (t *Tx) SavePlatformApp(
+	ctx context.Context, app PlatformApp, connectors []string, by tenancy.PersonID,
+) (channels int, err error) {
+	err = t.tx.QueryRow(ctx, appSave, connectors, app.Family, app.ClientID, t.org, app.Secret, by).Scan(&channels)
 	return channels, err
+}
+
+const appsBy = `-- publishing.PlatformAppsBy
+select family from platform_app where set_by = $1 order by family`
+
+// AppsBy returns the families for which a person has entered the application in the organization of q. It is called in
+// transactions of accounts.
+func AppsBy(ctx context.Context, q pg.Querier, person tenancy.PersonID) ([]string, error) {
+	rows, err := q.Query(ctx, appsBy, person)
+	if err != nil {
+		return nil, err
+	}
+	return pgx.CollectRows(rows, pgx.RowTo[string])
 }
 
 const appDelete = `-- publishing.PlatformAppDelete

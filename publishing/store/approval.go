@@ -110,6 +110,28 @@ func (s *Store) oneApproval(
 	return out[0], nil
 }
 
+const reviewSharer = `-- publishing.ReviewSharer
+select a.org_id from member m
+join person u on u.id = m.person_id
+join organization o on o.id = m.org_id
+join approval a on a.org_id = m.org_id and a.id = $1
+where m.person_id = $2 and not m.disabled and u.deleted_at is null and o.deleted_at is null and o.suspended_at is null`
+
+// Shared returns a request that a member has shared, as Reviewed does. It returns pgx.ErrNoRows also when the person is
+// no member any more.
+func (s *Store) Shared(
+	ctx context.Context, approval publishing.ApprovalID, sharer tenancy.PersonID,
+) (a StoredApproval, org tenancy.OrgID, err error) {
+	err = s.db.WriteRole(ctx, pg.Gate, func(b *pgx.Batch) {
+		b.Queue(reviewSharer, approval, sharer).QueryRow(func(row pgx.Row) error { return row.Scan(&org) })
+	})
+	if err != nil {
+		return a, org, err
+	}
+	a, err = s.ApprovalAny(ctx, org, approval)
+	return a, org, err
+}
+
 const reviewOwner = `-- publishing.ReviewOwner
 select a.org_id from approval a join organization o on o.id = a.org_id
 where a.token_hash = $1 and o.deleted_at is null and o.suspended_at is null`
@@ -189,10 +211,10 @@ func (t *Tx) AddApproval(
 const approvalEnd = `-- publishing.ApprovalEnd
 update approval set status = $3, reviewer_note = coalesce($4, reviewer_note), reviewer_name = coalesce($5, reviewer_name),
   resolved_by = coalesce($6, resolved_by), resolved_at = coalesce($7, now()), remind_at = null
-where id = $1 and status = $2`
+where id = $1 and status = $2 and ($3 not in ('APPROVED', 'REJECTED') or expires_at > coalesce($7, now()))`
 
 // EndApproval stores the status and the answer of a request that has the status from. ended is false when it has
-// another one already, because another transaction was first.
+// another one already, because another transaction was first, and when an answer comes after the end of the request.
 func (t *Tx) EndApproval(
 	ctx context.Context, a publishing.Approval, from publishing.ApprovalStatus,
 ) (ended bool, err error) {
@@ -287,6 +309,39 @@ func (s *Store) ApprovalsDue(
 			Query(into(&out, pgx.RowToStructByName[DueApproval]))
 	})
 	return out, err
+}
+
+const reviewAddresses = `-- publishing.ReviewAddresses
+select distinct reviewer_email from approval where reviewer_email is not null and expires_at > $1`
+
+// ReviewAddresses returns the addresses in the organization of q whose review links work. It is called
+// in transactions of accounts.
+func ReviewAddresses(ctx context.Context, q pg.Querier, now time.Time) ([]string, error) {
+	rows, err := q.Query(ctx, reviewAddresses, now)
+	if err != nil {
+		return nil, err
+	}
+	return pgx.CollectRows(rows, pgx.RowTo[string])
+}
+
+const reviewsEnd = `-- publishing.ReviewsEnd
+with ended as (
+  update approval set expires_at = $3
+  where expires_at > $3 and (requested_by = $1 or reviewer_email = any ($2))
+  returning id, post_id, status)
+select id, post_id from ended where status = 'PENDING' order by id`
+
+// EndReviews lets the review links in the organization of q expire that a person could use: those of
+// the person's own requests, and those mailed to the addresses. It returns the requests that were
+// pending. It is called in transactions of accounts.
+func EndReviews(
+	ctx context.Context, q pg.Querier, person tenancy.PersonID, emails []string, now time.Time,
+) ([]tenancy.EndedReview, error) {
+	rows, err := q.Query(ctx, reviewsEnd, person, texts(emails), now)
+	if err != nil {
+		return nil, err
+	}
+	return pgx.CollectRows(rows, pgx.RowToStructByName[tenancy.EndedReview])
 }
 
 const reviewerOrgs = `-- publishing.ReviewerOrgs

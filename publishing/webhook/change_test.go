@@ -336,7 +336,9 @@ func (r *rig) fill(organizations, endpoints int) {
 			insert into person (id, email) values (gen_random_uuid(), 'maker@example.com') returning id),
 		made as (
 			insert into organization (id, name, created_by) select gen_random_uuid(), 'one of many', m.id
-			from maker m, generate_series(1, $1) returning id)
+			from maker m, generate_series(1, $1) returning id),
+		owned as (
+			insert into member (org_id, person_id, role) select o.id, m.id, 'SUPERADMIN' from made o, maker m)
 		insert into webhook (org_id, id, name, url, signing_key, created_at, updated_at, next_at)
 		select m.id, gen_random_uuid(), 'h', 'https://example.com', 'sealed', now(), now(), $3
 		from made m, generate_series(1, $2)`, organizations, endpoints, r.time().Add(-time.Hour))

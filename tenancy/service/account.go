@@ -70,9 +70,10 @@ type Publishing interface {
 	// Purge deletes all posts, channels and files of an organization and returns how many rows it deleted. It returns
 	// Conflict when a call to a platform is still in progress.
 	Purge(ctx context.Context, org tenancy.OrgID) (int, error)
-	// WebhooksBy returns the webhooks that a person made in the organization of q and, with remove,
-	// deletes them. It runs in the transaction of q, and returns the error of Postgres.
-	WebhooksBy(ctx context.Context, q pg.Querier, person tenancy.PersonID, remove bool) ([]tenancy.MadeWebhook, error)
+	// TakeMade returns the webhooks and provider credentials that a person made in the organization of
+	// q and, if the person leaves, ends the requests for approval that the person could still answer.
+	// It runs in the transaction of q, and returns the error of Postgres.
+	TakeMade(ctx context.Context, q pg.Querier, m tenancy.Maker) (tenancy.MadeBy, error)
 }
 
 // Quota returns what the plan of an organization allows.

@@ -17,8 +17,8 @@ import (
 // then finds what was written. It runs as pg.Gate.
 //
 // For a principal without a session, such as a person who started something that a link finishes,
-// only the membership is confirmed. A guest, whose link the use case looks up, and the operator are
-// not confirmed.
+// only the membership is confirmed. For a guest, whose link the use case looks up, the organization
+// is, and the membership of the person who passed the link on. The operator is not confirmed.
 //
 // Confirm returns fault.Unauthenticated when the session or the key has ended, fault.Forbidden when
 // the person or the organization has lost the permission, and the errors of Postgres.
@@ -29,7 +29,7 @@ func (a *Accounts) Confirm(ctx context.Context, q pg.Querier, p tenancy.Principa
 // confirmPrincipal is Confirm. With alone, the transaction takes a permission away: it waits for
 // all confirmed commands in the organization.
 func (a *Accounts) confirmPrincipal(ctx context.Context, q pg.Querier, p tenancy.Principal, alone bool) error {
-	if p.Via == tenancy.ViaGuest || p.Via == tenancy.ViaInstance {
+	if p.Via == tenancy.ViaInstance {
 		return nil
 	}
 	if err := a.confirmSession(ctx, q, p); err != nil {
@@ -43,6 +43,8 @@ func (a *Accounts) confirmPrincipal(ctx context.Context, q pg.Querier, p tenancy
 		return a.confirmKey(ctx, q, p)
 	case tenancy.ViaSession, tenancy.ViaAgent:
 		return confirmMember(ctx, q, p)
+	case tenancy.ViaGuest:
+		return confirmGuest(ctx, q, p)
 	}
 	return fault.New(fault.Internal, "tenancy.Confirm", "")
 }
@@ -101,6 +103,15 @@ func confirmMember(ctx context.Context, q pg.Querier, p tenancy.Principal) error
 		return unenrolled(op)
 	}
 	return nil
+}
+
+// confirmGuest returns NotFound when the link of a guest does not work any more.
+func confirmGuest(ctx context.Context, q pg.Querier, p tenancy.Principal) error {
+	works, err := tenancystore.ConfirmGuest(ctx, q, p.Org, p.Person)
+	if err == nil && !works {
+		return fault.New(fault.NotFound, "tenancy.Confirm", "This link is not valid.")
+	}
+	return err
 }
 
 func suspended(op string) error {

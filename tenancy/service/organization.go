@@ -27,12 +27,15 @@ func checkMemberships(ctx context.Context, tx *tenancystore.GateTx, op string, p
 // creationWindow is the period of ORGANIZATIONS_PER_DAY.
 const creationWindow = 24 * time.Hour
 
-// checkCreations returns an error if a locked person may not create another organization: Conflict
-// or RateLimited at the limits of the instance, and Quota if the person has created too many
+// checkCreations returns an error if a locked person may not create another organization, counting
+// those of all accounts of the same mailbox: Conflict or RateLimited at the limits of the instance, and Quota if the person has created too many
 // organizations with the default plan.
 func (a *Accounts) checkCreations(
 	ctx context.Context, tx *tenancystore.GateTx, op string, person tenancy.PersonID,
 ) error {
+	if err := tx.LockMailbox(ctx, person); err != nil {
+		return err
+	}
 	created, err := tx.CreatedOrganizations(ctx, person, maxOrganizations)
 	if err != nil {
 		return err
@@ -98,16 +101,17 @@ func (a *Accounts) CreateOrganization(ctx context.Context, p tenancy.Principal, 
 	return out, err
 }
 
-// Answerable returns the person under whose name the principal's organization is counted: its creator
-// while a member of it, otherwise its owner, or the zero id if it has none. Somebody who has left it
-// neither spends nor shares its limits.
-func (a *Accounts) Answerable(ctx context.Context, p tenancy.Principal) (person tenancy.PersonID, err error) {
-	const op = "tenancy.Answerable"
+// Senders returns the mailboxes for which what the principal sends is counted: that of the creator of
+// its organization, or of the owner if the creator has left, and that of its person. Somebody who has
+// left an organization neither spends nor shares its limits. The mailboxes are hashes, which all
+// addresses of one mailbox have in common.
+func (a *Accounts) Senders(ctx context.Context, p tenancy.Principal) (mailboxes []string, err error) {
+	const op = "tenancy.Senders"
 	err = a.inOrg(ctx, op, p.Org, func(tx *tenancystore.OrgTx) error {
-		person, err = tx.Answerable(ctx)
+		mailboxes, err = tx.Senders(ctx, p.Person)
 		return err
 	})
-	return person, noOrganization(op, err)
+	return mailboxes, err
 }
 
 // ChooseOrganization returns fault.Forbidden unless the principal's person can choose the organization.

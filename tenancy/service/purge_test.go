@@ -44,10 +44,8 @@ func (p *publishing) Stopped(_ context.Context, orgs []tenancy.OrgID) (out []ten
 	return out, nil
 }
 
-func (p *publishing) WebhooksBy(
-	context.Context, pg.Querier, tenancy.PersonID, bool,
-) ([]tenancy.MadeWebhook, error) {
-	return nil, nil
+func (p *publishing) TakeMade(context.Context, pg.Querier, tenancy.Maker) (tenancy.MadeBy, error) {
+	return tenancy.MadeBy{}, nil
 }
 
 func (p *publishing) ForgetReviewer(context.Context, string) error { return nil }

@@ -213,6 +213,9 @@ func (a *Accounts) makeAccount(ctx context.Context, tx *tenancystore.GateTx, op 
 		if a.cfg.Registration == RegisterFirst { // the person who sets up the instance
 			creator = tenancy.PersonID{}
 		}
+		if err := a.checkCreations(ctx, tx, op, person.ID); err != nil {
+			return out, err
+		}
 		org, err = a.makeOrganization(ctx, tx, by, creator, c.Organization)
 	}
 	if pg.IsNoRows(err) { // somebody else has used it since checkAdmission

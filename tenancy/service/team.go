@@ -25,7 +25,8 @@ func (a *Accounts) Team(ctx context.Context, p tenancy.Principal) (out []tenancy
 // leave it. The member's next request finds no access, in all processes, and the member's
 // invitations end. Keys and webhooks that the member made belong to the organization: RemoveMember
 // returns the working ones, because the person may know their secrets, and with revoke it deletes
-// them. Only a person who manages the organization may set revoke. Without the second factor that
+// them. Requests for approval that the person could still answer end: own ones, whose link may have
+// gone to another address of the person, and those whose link went to the person. Only a person who manages the organization may set revoke. Without the second factor that
 // the organization requires, a person can only leave. It returns fault.Forbidden for the owner and
 // for a member who outranks the principal, and fault.NotFound if there is no such member.
 //
@@ -61,13 +62,19 @@ func (a *Accounts) RemoveMember(
 				return err
 			}
 		}
-		if made, hashes, err = a.takeMade(ctx, tx, p, target, revoke); err != nil {
+		maker := tenancy.Maker{Person: target, Revoke: revoke, Leaves: true}
+		if !isFormer {
+			if maker.Email, err = tx.MemberEmail(ctx, target); err != nil {
+				return err
+			}
+		}
+		if made, hashes, err = a.takeMade(ctx, tx, p, maker); err != nil {
 			return err
 		}
 		if !isFormer {
-			return a.removeMember(ctx, tx, p, target)
+			return a.removeMember(ctx, tx, p, target, maker.Email)
 		}
-		if len(made.Keys)+len(made.Webhooks)+len(made.Invitations) == 0 {
+		if made.IsEmpty() {
 			return noMember(op)
 		}
 		return nil
@@ -92,31 +99,34 @@ func (a *Accounts) inMember(ctx context.Context, op string, p tenancy.Principal,
 	})
 }
 
-// takeMade ends the invitations of a locked member, and returns them with the keys and webhooks
-// that the person made and the hashes of these keys. With revoke it deletes the keys and the
-// webhooks. The member's own commands have ended or are waiting, so they create nothing later.
-func (a *Accounts) takeMade(ctx context.Context, tx *tenancystore.OrgTx, p tenancy.Principal, target tenancy.PersonID,
-	revoke bool) (made tenancy.MadeBy, hashes [][]byte, err error) {
+// takeMade ends the invitations of a locked member, and the requests for approval of one who leaves,
+// and returns them with everything else that the person made and the hashes of the keys. With Revoke
+// it deletes the keys and the webhooks. The member's own commands have ended or are waiting, so they
+// create nothing later.
+func (a *Accounts) takeMade(ctx context.Context, tx *tenancystore.OrgTx, p tenancy.Principal, maker tenancy.Maker) (
+	made tenancy.MadeBy, hashes [][]byte, err error) {
 	now := a.clock.Now()
-	if made.Invitations, err = tx.TakeInvitationsBy(ctx, target); err != nil {
+	maker.At = now
+	if a.deps.Publishing != nil {
+		if made, err = a.deps.Publishing.TakeMade(ctx, tx.Querier(), maker); err != nil {
+			return made, nil, err
+		}
+	}
+	if made.Invitations, err = tx.TakeInvitationsBy(ctx, maker.Person); err != nil {
 		return made, nil, err
 	}
-	keys, err := tx.KeysBy(ctx, target, now)
+	keys, err := tx.KeysBy(ctx, maker.Person, now)
 	if err != nil {
 		return made, nil, err
 	}
 	for _, k := range keys {
 		made.Keys, hashes = append(made.Keys, k.APIKey), append(hashes, k.Hash)
 	}
-	if a.deps.Publishing != nil {
-		if made.Webhooks, err = a.deps.Publishing.WebhooksBy(ctx, tx.Querier(), target, revoke); err != nil {
-			return made, nil, err
-		}
+	if !maker.Revoke {
+		ended := tenancy.MadeBy{Invitations: made.Invitations, Reviews: made.Reviews}
+		return made, nil, a.auditMade(ctx, tx, p, ended, now)
 	}
-	if !revoke {
-		return made, nil, a.auditMade(ctx, tx, p, tenancy.MadeBy{Invitations: made.Invitations}, now)
-	}
-	if err := tx.DeleteKeysBy(ctx, target); err != nil {
+	if err := tx.DeleteKeysBy(ctx, maker.Person); err != nil {
 		return made, nil, err
 	}
 	return made, hashes, a.auditMade(ctx, tx, p, made, now)
@@ -134,6 +144,9 @@ func (a *Accounts) auditMade(ctx context.Context, tx *tenancystore.OrgTx, p tena
 	}
 	for _, w := range ended.Webhooks {
 		subjects[tenancy.ActionWebhookDeleted] = append(subjects[tenancy.ActionWebhookDeleted], w.Name)
+	}
+	for _, r := range ended.Reviews {
+		subjects[tenancy.ActionApprovalWithdrawn] = append(subjects[tenancy.ActionApprovalWithdrawn], "post "+r.Post)
 	}
 	for action, list := range subjects {
 		if err := tx.AuditEach(ctx, p.Event(action, ""), list, now); err != nil {
@@ -156,11 +169,7 @@ func (a *Accounts) forgetRevoked(err error, hashes [][]byte) {
 
 // removeMember removes a locked member.
 func (a *Accounts) removeMember(ctx context.Context, tx *tenancystore.OrgTx, p tenancy.Principal,
-	target tenancy.PersonID) error {
-	email, err := tx.MemberEmail(ctx, target)
-	if err != nil {
-		return err
-	}
+	target tenancy.PersonID, email string) error {
 	o, err := tx.Organization(ctx)
 	if err != nil {
 		return err
@@ -224,7 +233,8 @@ func (a *Accounts) SetRole(ctx context.Context, p tenancy.Principal, member stri
 			return fault.New(fault.Forbidden, op, "You may not change the role of this member.")
 		}
 		if !change.Role.Manages() {
-			if made, hashes, err = a.takeMade(ctx, tx, p, target, change.Revoke); err != nil {
+			maker := tenancy.Maker{Person: target, Revoke: change.Revoke}
+			if made, hashes, err = a.takeMade(ctx, tx, p, maker); err != nil {
 				return err
 			}
 		}

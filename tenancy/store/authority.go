@@ -87,6 +87,21 @@ func ConfirmMember(ctx context.Context, q pg.Querier, org tenancy.OrgID, person 
 	return confirm[ConfirmedMember](ctx, q, memberConfirm, org, person)
 }
 
+const guestConfirm = `-- tenancy.GuestConfirm
+select exists (
+  select from organization o where o.id = $1 and o.suspended_at is null and o.deleted_at is null
+    and ($2::uuid is null or exists (
+      select from member m where m.org_id = o.id and m.person_id = $2 and not m.disabled)))`
+
+// ConfirmGuest reports whether an organization is accessible and the person who passed a link on is a
+// member of it. The person is zero for a link that nobody passed on. It runs as pg.Gate, after
+// LockAuthority.
+func ConfirmGuest(ctx context.Context, q pg.Querier, org tenancy.OrgID, sharer tenancy.PersonID) (
+	works bool, err error) {
+	err = q.QueryRow(ctx, guestConfirm, org, sharer).Scan(&works)
+	return works, err
+}
+
 const keyConfirm = `-- tenancy.KeyConfirm
 select o.suspended_at is not null suspended, o.deleted_at is not null deleted
 from api_key k join organization o on o.id = k.org_id

@@ -35,7 +35,18 @@ func (t *OrgTx) AddMember(ctx context.Context, m tenancy.Membership, now time.Ti
 }
 
 const organizationsCreated = `-- tenancy.CreatedOrganizations
-select id, created_at from organization where created_by = $1 order by created_at desc, id limit $2`
+select o.id, o.created_at from person p join person c on c.mailbox = p.mailbox join organization o on o.created_by = c.id
+where p.id = $1 order by o.created_at desc, o.id limit $2`
+
+const mailboxLock = `-- tenancy.MailboxLock
+select pg_advisory_xact_lock(hashtextextended('crier.mailbox ' || mailbox, 0)) from person where id = $1`
+
+// LockMailbox locks the mailbox of a person until the end of the transaction, against others who
+// create organizations from the same mailbox.
+func (t *GateTx) LockMailbox(ctx context.Context, person tenancy.PersonID) error {
+	_, err := exec(ctx, t.tx, mailboxLock, person)
+	return err
+}
 
 // Created is an organization and when it was created.
 type Created struct {
@@ -43,25 +54,29 @@ type Created struct {
 	At  time.Time     `db:"created_at"`
 }
 
-// CreatedOrganizations returns at most limit organizations that a person created, the newest first.
-// It includes organizations that have another owner by now, and organizations marked for deletion
+// CreatedOrganizations returns at most limit organizations that a person, or another account of the
+// same mailbox, created, the newest first. It includes organizations that have another owner by now, and organizations marked for deletion
 // until they are purged.
 func (t *GateTx) CreatedOrganizations(ctx context.Context, creator tenancy.PersonID, limit int) ([]Created, error) {
 	return list[Created](ctx, t.tx, organizationsCreated, creator, limit)
 }
 
-const organizationAnswerable = `-- tenancy.OrganizationAnswerable
-select coalesce(
+const organizationSenders = `-- tenancy.OrganizationSenders
+select distinct p.mailbox::text from organization o
+join person p on p.id = $2 or p.id = coalesce(
   (select m.person_id from member m where m.org_id = o.id and m.person_id = o.created_by),
   (select m.person_id from member m where m.org_id = o.id and m.role = 'SUPERADMIN'))
-from organization o where o.id = $1`
+where o.id = $1 order by 1`
 
-// Answerable returns the person under whose name the organization of the transaction is counted: its
-// creator while a member of it, otherwise its owner, zero if it has none. It returns pgx.ErrNoRows
-// if the organization is gone.
-func (t *OrgTx) Answerable(ctx context.Context) (person tenancy.PersonID, err error) {
-	err = t.tx.QueryRow(ctx, organizationAnswerable, t.org).Scan(&person)
-	return person, err
+// Senders returns the mailboxes for which what a person sends from the organization of the transaction
+// is counted: that of the organization's creator, or of its owner if the creator is no longer a member,
+// and that of the person. They are hashes. People who are no longer members have none.
+func (t *OrgTx) Senders(ctx context.Context, person tenancy.PersonID) (mailboxes []string, err error) {
+	rows, err := t.tx.Query(ctx, organizationSenders, t.org, person)
+	if err != nil {
+		return nil, err
+	}
+	return pgx.CollectRows(rows, pgx.RowTo[string])
 }
 
 const organizationGet = `-- tenancy.OrganizationGet

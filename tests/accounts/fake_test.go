@@ -103,10 +103,8 @@ func (p *publishing) Stopped(context.Context, []tenancy.OrgID) ([]tenancy.OrgID,
 	return nil, nil
 }
 
-func (p *publishing) WebhooksBy(
-	context.Context, pg.Querier, tenancy.PersonID, bool,
-) ([]tenancy.MadeWebhook, error) {
-	return nil, nil
+func (p *publishing) TakeMade(context.Context, pg.Querier, tenancy.Maker) (tenancy.MadeBy, error) {
+	return tenancy.MadeBy{}, nil
 }
 
 func (p *publishing) Purge(_ context.Context, org tenancy.OrgID) (int, error) {

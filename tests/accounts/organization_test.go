@@ -3,6 +3,7 @@ package accounts
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -592,17 +593,76 @@ func TestOrganization_IsAnsweredForByItsCreatorOrItsOwner(t *testing.T) {
 	must(t, err)
 	p.Org = made.ID
 	bob := w.member(p.Org, "bob@example.com", tenancy.RoleAdmin)
+	key := bob
+	key.Person = tenancy.PersonID{}
 	want := func(who tenancy.PersonID) {
 		t.Helper()
-		if got, err := w.Answerable(t.Context(), bob); err != nil || got != who {
-			t.Errorf("%s answers for the organization, %v; want %s", got, err, who)
-		}
+		w.wantSenders(key, who)
+		w.wantSenders(bob, who, bob.Person)
 	}
 	want(p.Person)
 	w.exec("update member set role = case role when 'ADMIN' then 'SUPERADMIN' else 'ADMIN' end where org_id = $1", p.Org)
 	want(p.Person)
 	w.exec("delete from member where org_id = $1 and person_id = $2", p.Org, p.Person)
 	want(bob.Person)
+}
+
+// wantSenders checks for whose mailboxes the mails of a principal count.
+func (w *world) wantSenders(p tenancy.Principal, people ...tenancy.PersonID) {
+	w.t.Helper()
+	got, err := w.Senders(w.t.Context(), p)
+	must(w.t, err)
+	var want []string
+	for _, person := range people {
+		var mailbox string
+		must(w.t, w.super.QueryRow(w.t.Context(), "select mailbox::text from person where id = $1", person).Scan(&mailbox))
+		want = append(want, mailbox)
+	}
+	slices.Sort(want)
+	if want = slices.Compact(want); !slices.Equal(got, want) {
+		w.t.Errorf("mails count for %v, want %v", got, want)
+	}
+}
+
+// TestOrganization_CreationsOfOneMailboxAreLimited: accounts with tagged addresses of one mailbox count as one person.
+func TestOrganization_CreationsOfOneMailboxAreLimited(t *testing.T) {
+	t.Parallel()
+	w := open(t, func(w *world) { w.cfg.Registration, w.cfg.OrganizationsPerDay = tenancyservice.RegisterOpen, 4 })
+	w.owner("ada+1@gmail.com")
+	p := w.owner("a.d.a@googlemail.com")
+	other := w.owner("ada+1@example.com")
+	for _, err := range together(3, func(i int) error {
+		_, err := w.create([]tenancy.Principal{p, p, other}[i])
+		return err
+	}) {
+		must(t, err)
+	}
+	_, err := w.create(p)
+	wantFault(t, "the fifth of the mailbox", err, fault.RateLimited)
+	w.register(registration("ada+2@gmail.com", "Acme"))
+	_, _, err = w.Activate(t.Context(), w.link("ada+2@gmail.com"), password, from(""))
+	wantFault(t, "a registration", err, fault.RateLimited)
+	w.wantCount(0, "person where email = 'ada+2@gmail.com'")
+	w.advance(25 * time.Hour)
+	_, err = w.create(p)
+	must(t, err)
+}
+
+// TestOrganization_MailboxIsThatOfTenancy compares the column with the function.
+func TestOrganization_MailboxIsThatOfTenancy(t *testing.T) {
+	t.Parallel()
+	w := open(t, nil)
+	for _, email := range []string{
+		"ada@example.com", "ada+1@example.com", "a.d.a+b+c@gmail.com", "ada@googlemail.com", "+1@example.com", "+1@gmail.com",
+		"a.b@sub.gmail.com", "ada@gmailxcom.example", "ada@notgmail.com", "ä+x@exämple.com", "ada+@example.com",
+	} {
+		p := w.owner(email)
+		var same bool
+		must(t, w.super.QueryRow(t.Context(), "select mailbox = md5($2)::uuid from person where id = $1", p.Person, tenancy.Mailbox(email)).Scan(&same))
+		if !same {
+			t.Errorf("%s: the mailbox of the table is not %s", email, tenancy.Mailbox(email))
+		}
+	}
 }
 
 func TestOrganization_CreatorIsThePersonAndNotTheOperator(t *testing.T) {
@@ -615,9 +675,7 @@ func TestOrganization_CreatorIsThePersonAndNotTheOperator(t *testing.T) {
 		in := w.activate(w.link("ada@example.com"))
 		p := w.principal(in.Session, "")
 		w.wantCount(want, "organization where id = $1 and created_by = $2", in.Org, p.Person)
-		if person, err := w.Answerable(t.Context(), p); err != nil || person != p.Person {
-			t.Errorf("%s: %q answers for the organization, %v; want the owner", who, person, err)
-		}
+		w.wantSenders(p, p.Person)
 	}
 	w := open(t, func(w *world) { w.cfg.OrganizationsPerDay, w.cfg.OrganizationsPerPerson = 1, 2 })
 	p, err := w.CreateOwner(t.Context(), tenancyservice.NewOwner{

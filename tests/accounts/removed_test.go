@@ -3,7 +3,9 @@ package accounts
 import (
 	"fmt"
 	"net/http"
+	"path"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -273,4 +275,114 @@ func TestRemoved_ConnectsNothingElsewhere(t *testing.T) {
 	other := o.processes.owner(t)
 	o.wantStatus(http.StatusForbidden, http.MethodGet, "/integrations/social/sandbox", "showorg", other.org)
 	o.wantStatus(http.StatusOK, http.MethodGet, "/integrations/social/sandbox")
+}
+
+// reviewLinks returns the tokens of the review links that an address was sent.
+func (o *owner) reviewLinks(email string) (tokens []string) {
+	for _, msg := range o.mail.Messages() {
+		if _, rest, found := strings.Cut(msg.Text, "/review/"); found && msg.To == email {
+			tokens = append(tokens, strings.Fields(rest)[0])
+		}
+	}
+	return tokens
+}
+
+// answers sends the answer of a guest to a review link.
+func (o *owner) answers(node int, token, name string) call.Answer {
+	o.t.Helper()
+	a, err := o.visitor(o.t).send(node, http.MethodPost, "/public/approval-review/"+token+"/resolve", m{"action": "approve", "reviewerName": name})
+	must(o.t, err)
+	return a
+}
+
+// sharedLink returns the token of the review link that a member is shown for a post.
+func (o *owner) sharedLink(post string) string {
+	o.t.Helper()
+	address := o.get("/approvals").Get(`approvals.#(postId=="` + post + `").reviewUrl`).String()
+	if address == "" {
+		o.t.Fatalf("no review link of the post %s is shown", post)
+	}
+	return path.Base(address)
+}
+
+// TestRemoved_ReviewLinksEnd: who was a member approves nothing with a link that was shown or mailed to them.
+func TestRemoved_ReviewLinksEnd(t *testing.T) {
+	t.Parallel()
+	o := startProcesses(t).owner(t)
+	shown, kept := o.member(tenancy.RoleUser), o.member(tenancy.RoleUser)
+	asks := o.member(tenancy.RoleAdmin)
+	asks.key = asks.session201("/settings/api-keys", m{"name": "of the member"}).Get("key").String()
+	local, domain, _ := strings.Cut(asks.email, "@")
+	tagged := local + "+r@" + domain
+	post := func(by *owner, request m) string {
+		post := o.post("draft")
+		by.post201("/posts/"+post+"/request-approval", request)
+		return post
+	}
+	shared := post(o, m{"autoSchedule": true})
+	link, other := shown.sharedLink(shared), kept.sharedLink(shared)
+	if link == other || link == kept.sharedLink(post(o, m{})) {
+		t.Error("two review links are the same")
+	}
+	own := post(asks, m{"autoSchedule": true, "reviewerEmail": "of-" + asks.email})
+	asksSelf, err := asks.send(0, http.MethodPost, "/public/v1/posts/"+o.post("draft")+"/request-approval", m{"reviewerEmail": tagged},
+		"Authorization", asks.key)
+	must(t, err)
+	if asksSelf.Status != http.StatusBadRequest {
+		t.Errorf("a request to the own mailbox: got %v, want 400", asksSelf)
+	}
+	mailed := post(o, m{"autoSchedule": true, "reviewerEmail": tagged})
+	links := func(email string) string {
+		eventually(t, "the mail to the reviewer", func() bool { return len(o.reviewLinks(email)) == 1 })
+		return o.reviewLinks(email)[0]
+	}
+	ownLink, mailedLink := links("of-"+asks.email), links(tagged)
+
+	o.removes(&making{owner: shown}, true)
+	if got := o.answers(0, link, o.email); got.Status != http.StatusNotFound {
+		t.Errorf("the link of a removed member: got %v, want 404", got)
+	}
+	if got := o.answers(1, other[:44]+link[44:], "x"); got.Status != http.StatusNotFound {
+		t.Errorf("a link with the proof of another: got %v, want 404", got)
+	}
+	removal := o.removes(&making{owner: asks}, true)
+	want := map[string]bool{own: true, mailed: true}
+	for _, ended := range removal.Get("approvals.#.postId").Array() {
+		if !want[ended.String()] {
+			t.Errorf("the removal named the post %s", ended)
+		}
+		delete(want, ended.String())
+	}
+	if len(want) > 0 {
+		t.Errorf("the removal did not name %v: %s", want, removal)
+	}
+	for name, link := range map[string]string{"of the own request": ownLink, "mailed to the member": mailedLink} {
+		for node := range 2 {
+			if got := o.answers(node, link, ""); got.Status != http.StatusGone {
+				t.Errorf("the link %s: got %v, want 410", name, got)
+			}
+		}
+	}
+	if got := o.answers(0, other, o.email); got.Status != http.StatusCreated {
+		t.Errorf("the link of a member: got %v, want 201", got)
+	}
+	answered := o.get("/approvals").Get(`approvals.#(postId=="` + shared + `")`)
+	if !answered.Get("guest").Bool() || answered.Get("reviewerName").String() != o.email {
+		t.Errorf("the answer of a guest with the name of a member is %s, want one of a guest", answered)
+	}
+}
+
+// TestRemoved_CredentialsAreNamed: whoever has entered a secret may know it.
+func TestRemoved_CredentialsAreNamed(t *testing.T) {
+	t.Parallel()
+	o := startProcesses(t).owner(t)
+	credentials := m{"credentials": m{"clientId": "of the member", "clientSecret": "known to the member"}}
+	member := o.member(tenancy.RoleAdmin)
+	member.ask(http.MethodPost, "/settings/provider-credentials/sandbox-oauth", credentials)
+	answer := o.ask(http.MethodPut, "/settings/team/"+member.person+"/role", m{"role": "USER"})
+	o.wantValue(answer, "providerCredentials.#", "1")
+	answer = o.removes(&making{owner: member}, true)
+	o.wantValue(answer, "providerCredentials.#", "1")
+	o.ask(http.MethodPost, "/settings/provider-credentials/sandbox-oauth", credentials)
+	o.wantStatus(http.StatusNotFound, http.MethodDelete, "/settings/team/"+member.person)
 }

@@ -24,6 +24,30 @@ func New(t testing.TB, db *pg.DB) tenancy.Principal {
 	}
 }
 
+// Join stores a person who is a member of an organization, and returns the person with a session.
+func Join(t testing.TB, db *pg.DB, org tenancy.OrgID, role tenancy.Role) tenancy.Principal {
+	t.Helper()
+	person, _ := fixture.Owner(time.Now())
+	store, err := tenancystore.New(db)
+	if err != nil {
+		t.Fatal(err)
+	}
+	err = store.InGate(t.Context(), func(tx *tenancystore.GateTx) error {
+		if err := tx.CreatePerson(t.Context(), person); err != nil {
+			return err
+		}
+		entered, err := tx.Enter(t.Context(), org)
+		if err != nil {
+			return err
+		}
+		return entered.AddMember(t.Context(), tenancy.Membership{Person: person.ID, Role: role}, time.Now())
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return tenancy.Principal{Org: org, Person: person.ID, Role: role, Via: tenancy.ViaSession, Name: person.Email}
+}
+
 // Add stores a person and an organization that the person owns, in one transaction. It returns the error of Postgres.
 func Add(ctx context.Context, db *pg.DB, owner tenancy.Person, o tenancy.Organization) error {
 	store, err := tenancystore.New(db)

@@ -160,7 +160,7 @@ func newTenantFixture(t *testing.T, db *pg.DB) tenantFixture {
 		Verifier: []byte("sealed"), Pending: e.pending, Candidates: []byte(`[]`), Credential: []byte("sealed"),
 	}))
 	must(t, things.InOrg(t.Context(), e.org, func(tx *publishingstore.Tx) error {
-		_, err := tx.SavePlatformApp(t.Context(), publishingstore.PlatformApp{Family: "f", ClientID: e.org.String(), Secret: []byte("sealed")}, nil)
+		_, err := tx.SavePlatformApp(t.Context(), publishingstore.PlatformApp{Family: "f", ClientID: e.org.String(), Secret: []byte("sealed")}, nil, tenancy.PersonID{})
 		return err
 	}))
 	return e
@@ -398,7 +398,7 @@ func accessQuestions(s *publishingstore.Store) map[string]question {
 		},
 		"Tx.SavePlatformApp": inOrg(s, func(t *testing.T, tx *publishingstore.Tx, th tenantFixture) (bool, error) {
 			app := publishingstore.PlatformApp{Family: "f", ClientID: "another", Secret: []byte("sealed")}
-			_, err := tx.SavePlatformApp(t.Context(), app, nil)
+			_, err := tx.SavePlatformApp(t.Context(), app, nil, tenancy.PersonID{})
 			return true, err
 		}),
 		"Tx.DeletePlatformApp": inOrg(s, func(t *testing.T, tx *publishingstore.Tx, th tenantFixture) (bool, error) {

@@ -156,9 +156,17 @@ func organizationQuestions(s *tenancystore.Store) map[string]question {
 			o, err := tx.Organization(t.Context())
 			return o.ID != th.org, err
 		}),
-		"tenancy.OrgTx.Answerable": askTenancy(s, func(t *testing.T, tx *tenancystore.OrgTx, th tenantFixture) (bool, error) {
-			creator, err := tx.Answerable(t.Context())
-			return creator != th.person, err
+		"tenancy.OrgTx.Senders": askTenancy(s, func(t *testing.T, tx *tenancystore.OrgTx, th tenantFixture) (bool, error) {
+			var their []string
+			err := s.InOrg(t.Context(), th.org, func(tx *tenancystore.OrgTx) (err error) {
+				their, err = tx.Senders(t.Context(), th.person)
+				return err
+			})
+			if err != nil {
+				return false, err
+			}
+			got, err := tx.Senders(t.Context(), th.person)
+			return len(their) == 1 && !slices.Contains(got, their[0]), err
 		}),
 		"tenancy.OrgTx.LockOrganization": askTenancy(s, func(t *testing.T, tx *tenancystore.OrgTx, th tenantFixture) (bool, error) {
 			o, err := tx.LockOrganization(t.Context())

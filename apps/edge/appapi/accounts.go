@@ -152,9 +152,9 @@ type Organizations interface {
 	// CreateOrganization returns Conflict, RateLimited or Quota if the person has created too many
 	// organizations: in total, in 24 hours, or with the default plan.
 	CreateOrganization(ctx context.Context, p tenancy.Principal, name string) (tenancy.Organization, error)
-	// Answerable returns the person under whose name the principal's organization is counted, or the
-	// zero id for none.
-	Answerable(ctx context.Context, p tenancy.Principal) (tenancy.PersonID, error)
+	// Senders returns hashes of the mailboxes for which what the principal sends is counted: that of the
+	// person who answers for its organization, and that of its own person.
+	Senders(ctx context.Context, p tenancy.Principal) ([]string, error)
 	// ChooseOrganization checks that the person is a member. It is Forbidden otherwise.
 	ChooseOrganization(ctx context.Context, p tenancy.Principal, org string) error
 	// Offer returns what an invitation offers to the person. It returns false if the person cannot

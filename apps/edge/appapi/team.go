@@ -213,6 +213,14 @@ type MadeByMember struct {
 	Keys        []RemovedKey        `json:"keys" doc:"API keys that the member has made and may know."`
 	Webhooks    []RemovedWebhook    `json:"webhooks" doc:"Webhooks that the member has made and whose secrets the member may know."`
 	Invitations []RemovedInvitation `json:"invitations" doc:"Open invitations of the member, which have ended."`
+	Credentials []string            `json:"providerCredentials" doc:"Families of platforms whose application the member has entered, and whose secret the member may know. They are kept: replace the secret at the platform."`
+	Approvals   []EndedApproval     `json:"approvals" doc:"Requests for approval that have ended because the member left and could still have answered them with a review link: the member's own, and those mailed to the member."`
+}
+
+// EndedApproval is a request for approval that has ended with a membership.
+type EndedApproval struct {
+	ID     string `json:"id"`
+	PostID string `json:"postId"`
 }
 
 // RemovedKey is an API key that a removed member has made.
@@ -241,7 +249,10 @@ type RemovedInvitation struct {
 // newMadeByMember returns what a member made, for callers who manage the organization. Others get
 // empty lists.
 func newMadeByMember(p tenancy.Principal, made tenancy.MadeBy, revoked bool) MadeByMember {
-	out := MadeByMember{Keys: []RemovedKey{}, Webhooks: []RemovedWebhook{}, Invitations: []RemovedInvitation{}}
+	out := MadeByMember{
+		Keys: []RemovedKey{}, Webhooks: []RemovedWebhook{}, Invitations: []RemovedInvitation{},
+		Credentials: []string{}, Approvals: []EndedApproval{},
+	}
 	if !p.Role.Manages() {
 		return out
 	}
@@ -255,6 +266,10 @@ func newMadeByMember(p tenancy.Principal, made tenancy.MadeBy, revoked bool) Mad
 		out.Invitations = append(out.Invitations, RemovedInvitation{
 			ID: i.ID.String(), Email: optionalText(i.Email), Role: string(i.Role),
 		})
+	}
+	out.Credentials = append(out.Credentials, made.Apps...)
+	for _, r := range made.Reviews {
+		out.Approvals = append(out.Approvals, EndedApproval{ID: r.ID, PostID: r.Post})
 	}
 	return out
 }

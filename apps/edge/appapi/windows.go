@@ -4,8 +4,6 @@ import (
 	"context"
 	"errors"
 	"log/slog"
-	"slices"
-	"strings"
 	"sync/atomic"
 	"time"
 
@@ -220,19 +218,17 @@ func (a *API) ReviewerAdmission(ctx context.Context) (func(ctx context.Context, 
 }
 
 // senders returns the names under which a mail from the principal of ctx to somebody else's address
-// counts: the organization, the person who answers for it, and the sender. Creating more
-// organizations therefore allows no more mails.
+// counts: the organization, and the mailboxes of the person who answers for it and of the sender.
+// Creating more organizations or accounts therefore allows no more mails.
 func (a *API) senders(ctx context.Context) ([]string, error) {
 	p := request.Principal(ctx)
-	answerable, err := a.deps.Accounts.Answerable(ctx, p)
+	mailboxes, err := a.deps.Accounts.Senders(ctx, p)
 	if err != nil {
 		return nil, err
 	}
 	names := []string{"organization " + p.Org.String()}
-	for _, person := range []tenancy.PersonID{answerable, p.Person} {
-		if name := "person " + person.String(); !person.IsZero() && !slices.Contains(names, name) {
-			names = append(names, name)
-		}
+	for _, mailbox := range mailboxes {
+		names = append(names, "mailbox "+mailbox)
 	}
 	return names, nil
 }
@@ -261,20 +257,7 @@ func limitedMail(err error, message string) error {
 
 // mailboxName returns the name under which mails to an address are counted, which is the same for all addresses of one
 // mailbox.
-func (a *API) mailboxName(email string) string { return a.accountName(mailbox(email)) }
-
-// mailbox returns the address without case, without the tag of local+tag@domain and, at Gmail, without the dots in the local
-// part: Gmail delivers all of these to one mailbox, and googlemail.com is its other name.
-func mailbox(email string) string {
-	local, domain, _ := strings.Cut(strings.ToLower(strings.TrimSpace(email)), "@")
-	if tagged, _, _ := strings.Cut(local, "+"); tagged != "" {
-		local = tagged
-	}
-	if domain == "gmail.com" || domain == "googlemail.com" {
-		local, domain = strings.ReplaceAll(local, ".", ""), "gmail.com"
-	}
-	return local + "@" + domain
-}
+func (a *API) mailboxName(email string) string { return a.accountName(tenancy.Mailbox(email)) }
 
 // admitDevice counts a request of a browser for a new password for an address. It returns false when the person with the
 // address has not signed in in the browser before, and when none is left.

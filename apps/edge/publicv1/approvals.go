@@ -48,12 +48,13 @@ type ApprovalRecord struct {
 	Note         *string    `json:"note" nullable:"true" doc:"Of who asked."`
 	ReviewerNote *string    `json:"reviewerNote" nullable:"true" doc:"Of who answered."`
 	ReviewerName *string    `json:"reviewerName" nullable:"true" doc:"As the guest wrote it, or the address of the member."`
+	Guest        bool       `json:"guest" doc:"A guest answered, with the link: nobody has checked reviewerName."`
 	RequestedBy  *Requester `json:"requestedBy"`
 	RequestedAt  string     `json:"requestedAt" format:"date-time" doc:"When it was asked for."`
 	ResolvedAt   *string    `json:"resolvedAt" nullable:"true" format:"date-time" doc:"When it was answered or ended; null: it is pending."`
 	ExpiresAt    string     `json:"expiresAt" format:"date-time" doc:"Until when it can be answered."`
 	AutoSchedule bool       `json:"autoSchedule" doc:"The approval schedules the post."`
-	ReviewURL    *string    `json:"reviewUrl" nullable:"true" doc:"The review page. Whoever has the address can answer, so only members other than who asked see it, while it can be used."`
+	ReviewURL    *string    `json:"reviewUrl" nullable:"true" doc:"The review page. Whoever has the address can answer, so only members other than who asked see it, while it can be used. Each member has an address of their own, which works no longer than their membership."`
 }
 
 // Requester is the person who asked: that of the session, or the creator of the key.
@@ -81,7 +82,7 @@ func (Requester) Schema(huma.Registry) *huma.Schema {
 func approvalRecord(a publishing.Approval) ApprovalRecord {
 	out := ApprovalRecord{
 		ID: a.ID.String(), PostID: a.Post.String(), Status: string(a.Shown()), Note: a.Note, ReviewerNote: a.ReviewerNote,
-		ReviewerName: a.ReviewerName, RequestedAt: FormatTime(a.RequestedAt), ResolvedAt: optionalTime(a.ResolvedAt),
+		ReviewerName: a.ReviewerName, Guest: a.ByGuest(), RequestedAt: FormatTime(a.RequestedAt), ResolvedAt: optionalTime(a.ResolvedAt),
 		ExpiresAt: FormatTime(a.ExpiresAt), AutoSchedule: a.AutoSchedule,
 	}
 	if !a.Person.IsZero() {

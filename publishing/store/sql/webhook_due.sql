@@ -3,7 +3,8 @@
 -- Finds endpoints with something to send that no task has taken: for each organization, and for all
 -- organizations of one creator, as many as may be under way at once. Endpoints that work and
 -- endpoints set aside are counted separately, so that neither kind delays the other. It looks at a
--- bounded number of endpoints, however many are due.
+-- bounded number of endpoints, however many are due. The creator of an organization is the mailbox of
+-- the person who created it or, if that is no member, of its owner.
 --
 -- Result: organization and endpoint, the longest due first.
 --
@@ -35,15 +36,21 @@ with kind as (
     order by w.next_at limit $2) w
 ), busy as (
   -- What is under way.
-  select w.org_id, coalesce(o.created_by, o.id) as creator, w.aside, count(*) as number
+  select w.org_id, coalesce(u.mailbox, o.id) as creator, w.aside, count(*) as number
   from webhook w join organization o on o.id = w.org_id
+  left join member m on m.org_id = o.id and m.person_id = o.created_by
+  left join member s on s.org_id = o.id and s.role = 'SUPERADMIN'
+  left join person u on u.id = coalesce(m.person_id, s.person_id)
   where (w.queued_until is not null or w.running_until is not null) and (w.queued_until > $1 or w.running_until > $1)
   group by 1, 2, 3
 ), placed as (
   -- The candidates, numbered within their organization behind what is under way there.
-  select c.org_id, c.id, c.aside, c.next_at, coalesce(o.created_by, o.id) as creator,
+  select c.org_id, c.id, c.aside, c.next_at, coalesce(u.mailbox, o.id) as creator,
     coalesce(b.number, 0) + row_number() over (partition by c.org_id, c.aside order by c.next_at, c.id) as place
   from candidate c join organization o on o.id = c.org_id
+  left join member m on m.org_id = o.id and m.person_id = o.created_by
+  left join member s on s.org_id = o.id and s.role = 'SUPERADMIN'
+  left join person u on u.id = coalesce(m.person_id, s.person_id)
   left join busy b on b.org_id = c.org_id and b.aside = c.aside
 ), shared as (
   -- Those within the share of their organization, numbered within that of their creator, whose organizations take

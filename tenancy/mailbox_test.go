@@ -1,6 +1,10 @@
-package appapi
+package tenancy_test
 
-import "testing"
+import (
+	"testing"
+
+	"crier/tenancy"
+)
 
 func TestMailbox_IsTheSameForAllItsAddresses(t *testing.T) {
 	t.Parallel()
@@ -15,7 +19,7 @@ func TestMailbox_IsTheSameForAllItsAddresses(t *testing.T) {
 		"ada@sub.example.com":             "ada@sub.example.com",
 		"victim+anything@victim.example ": "victim@victim.example",
 	} {
-		if got := mailbox(email); got != want {
+		if got := tenancy.Mailbox(email); got != want {
 			t.Errorf("%q: got %q, want %q", email, got, want)
 		}
 	}
