@@ -101,10 +101,6 @@ func (a Approval) At(now time.Time) Approval {
 	return a
 }
 
-// EndedEarly reports whether the request expired before its time, because who asked for it or who had its link left the
-// organization.
-func (a Approval) EndedEarly() bool { return a.ExpiresAt.Before(a.RequestedAt.Add(ApprovalLife)) }
-
 // ByGuest reports whether a guest has answered. Nobody has checked the name of a guest.
 func (a Approval) ByGuest() bool {
 	answered := a.Status == ApprovalApproved || a.Status == ApprovalRejected || a.ReviewerName != nil
@@ -119,11 +115,12 @@ func (a Approval) Shown() ApprovalStatus {
 	return a.Status
 }
 
-// Requested reports whether the principal has asked: the same key, the person, whose key counts as the person, or the
-// administrator of the instance who asked as a member or acts as one.
+// Requested reports whether the principal has asked: the same key, the person, whose key counts as the person, another
+// account of the person's mailbox, or the administrator of the instance who asked as a member or acts as one.
 func (a Approval) Requested(p tenancy.Principal) bool {
 	return !a.Key.IsZero() && a.Key == p.Key ||
 		!a.Person.IsZero() && (a.Person == p.Person || a.Person == p.Behind) ||
+		a.PersonEmail != nil && p.Via == tenancy.ViaSession && tenancy.Mailbox(*a.PersonEmail) == tenancy.Mailbox(p.Name) ||
 		!a.Behind.IsZero() && (a.Behind == p.Person || a.Behind == p.Behind)
 }
 
@@ -345,8 +342,9 @@ type Review struct {
 	// Organization is the name of the organization.
 	Organization string
 	Thread       Thread
-	// Org is for the audit log.
-	Org tenancy.OrgID
+	// Org and Sharer are for the audit log. Sharer is the address of the member who passed the link on, "" for a mailed link.
+	Org    tenancy.OrgID
+	Sharer string
 }
 
 // ReviewMail is a mail with the link of a request for its reviewer.

@@ -60,8 +60,8 @@ type MadeBy struct {
 	Invitations []Invitation
 	// Apps are the families of platforms whose credentials the member entered last. They are kept.
 	Apps []string
-	// Reviews are requests for approval that have ended, because the member left: those that the
-	// member made, and those whose link was mailed to the member.
+	// Reviews are pending requests for approval whose mailed link has ended, because the member left:
+	// those that the member made, and those mailed to the member.
 	Reviews []EndedReview
 }
 
@@ -70,7 +70,7 @@ func (m MadeBy) IsEmpty() bool {
 	return len(m.Keys)+len(m.Webhooks)+len(m.Invitations)+len(m.Apps)+len(m.Reviews) == 0
 }
 
-// EndedReview is a request for approval that has ended, and its post.
+// EndedReview is a request for approval whose mailed link has ended, and its post.
 type EndedReview struct {
 	ID   string `db:"id"`
 	Post string `db:"post_id"`
@@ -79,13 +79,10 @@ type EndedReview struct {
 // Maker is a member who has lost the rights of an administrator or has left.
 type Maker struct {
 	Person PersonID
-	// Email is "" for somebody who left earlier.
-	Email string
 	// Revoke means that the webhooks are deleted.
 	Revoke bool
 	// Leaves means that the person is no member any more, not even a USER.
 	Leaves bool
-	At     time.Time
 }
 
 // MadeWebhook is a webhook that a member made.

@@ -213,6 +213,9 @@ func (s auditedApprovals) ResolveByToken(
 		if out.ReviewerName != nil {
 			guest.Name += " " + *out.ReviewerName
 		}
+		if out.Sharer != "" {
+			guest.Name += " with the link of " + out.Sharer
+		}
 		s.auditor.record(ctx, guest, resolved(out.Approval), "post "+out.Post.String())
 	}
 	return out, err

@@ -49,8 +49,10 @@ create table person (
                  check (email = lower(email) and length(email) between 3 and 254),
   -- What all addresses of one mailbox have in common, by the rules of tenancy.Mailbox: a hash, so that roles that may not
   -- see addresses can count by it.
+  -- An address that nobody has verified has nothing in common with others.
   mailbox        uuid not null generated always as (md5(
-                   case when email ~ '@(gmail|googlemail)[.]com$'
+                   case when not verified then id::text
+                     when email ~ '@(gmail|googlemail)[.]com$'
                      then replace(coalesce(nullif(split_part(split_part(email, '@', 1), '+', 1), ''), split_part(email, '@', 1)), '.', '') || '@gmail.com'
                      else coalesce(nullif(split_part(split_part(email, '@', 1), '+', 1), ''), split_part(email, '@', 1)) || substr(email, strpos(email, '@'))
                    end)::uuid) stored,
@@ -1371,12 +1373,15 @@ create table approval (
   post_id        uuid not null,
   -- VOID: withdrawn, or the post was changed or scheduled.
   status         text not null default 'PENDING' check (status in ('PENDING', 'APPROVED', 'REJECTED', 'EXPIRED', 'VOID')),
-  -- SHA-256 of the token in the review link, and the token, sealed like channel.credential, for those who may see it.
+  -- SHA-256 of the token in the mailed review link, and the secret from which the tokens of all its links are made,
+  -- sealed like channel.credential.
   token_hash     bytea not null,
   sealed_token   bytea not null check (octet_length(sealed_token) <= 1024),
   auto_schedule  boolean not null default false,
   note           text check (length(note) <= 2000),
   reviewer_email text check (length(reviewer_email) <= 320),
+  -- The members to whose mailbox the link was mailed.
+  reviewer_people uuid[] not null default '{}',
   -- Who asked. A person and a key that are gone stay.
   requested_by   uuid,
   requested_key  uuid,
@@ -1719,7 +1724,7 @@ create policy tenant on approval to crier_tenant
   with check (org_id = (select nullif(current_setting('app.org_id', true), '')::uuid));
 grant select, insert, update, delete on approval to crier_tenant;
 create policy gate on approval for select to crier_gate using (true);
-grant select (org_id, id, token_hash) on approval to crier_gate;
+grant select (org_id, id, token_hash, requested_by, reviewer_people) on approval to crier_gate;
 create policy clock on approval for select to crier_clock using (true);
 grant select (org_id, id, status, expires_at, remind_at) on approval to crier_clock;
 -- Which organizations have asked a person who is being purged.

@@ -9,7 +9,6 @@ import (
 	"crier/platform/fault"
 	"crier/platform/id"
 	"crier/platform/pg"
-	"crier/platform/secret"
 	"crier/publishing"
 	publishingstore "crier/publishing/store"
 	"crier/tenancy"
@@ -49,7 +48,7 @@ func (s *Approvals) Request(
 		}
 		return publishing.Approval{}, err
 	}
-	token, sealed, err := s.newReviewToken(p.Org)
+	link, err := s.newReviewLink(p.Org)
 	if err != nil {
 		return publishing.Approval{}, internal(op, err)
 	}
@@ -73,11 +72,12 @@ func (s *Approvals) Request(
 			AutoSchedule: cmd.AutoSchedule, Note: cmd.Note, ReviewerEmail: cmd.ReviewerEmail, Person: p.Person, Key: p.Key, Behind: p.Behind,
 			RequestedAt: now, ExpiresAt: now.Add(publishing.ApprovalLife),
 		}
-		if err := s.checkReviewer(ctx, tx, &made); err != nil {
+		reviewers, err := s.checkReviewer(ctx, tx, &made)
+		if err != nil {
 			return err
 		}
 		remind := publishing.RemindAt(now, root.PublishDate)
-		if err := tx.AddApproval(ctx, made, secret.HashToken(token), sealed, remind); err != nil {
+		if err := tx.AddApproval(ctx, made, link.hash, link.sealed, remind, reviewers); err != nil {
 			return err
 		}
 		if err := tx.MarkTemplate(ctx, root.ID, publishingstore.TemplateAsked); err != nil {
@@ -140,16 +140,7 @@ func (c core) expireBefore(
 	if err != nil || last.Status != publishing.ApprovalPending || last.At(now).Status != publishing.ApprovalExpired {
 		return err
 	}
-	return expire(ctx, tx, last.At(now))
-}
-
-// expire stores that a pending request has expired.
-func expire(ctx context.Context, tx *publishingstore.Tx, a publishing.Approval) error {
-	reason := ""
-	if a.EndedEarly() {
-		reason = "Who asked for it, or who had its link, is not a member any more."
-	}
-	_, err := endApproval(ctx, tx, a, publishing.ApprovalPending, publishing.EventApprovalExpired, "", reason)
+	_, err = endApproval(ctx, tx, last.At(now), publishing.ApprovalPending, publishing.EventApprovalExpired, "", "")
 	return err
 }
 
@@ -175,32 +166,44 @@ func endApproval(
 	return true, tx.AddWebhookEvent(ctx, publishing.WebhookApprovalResolved, a.Post, approvalData(a))
 }
 
-// checkReviewer returns Invalid when who asks is the reviewer, and RateLimited when too many reviewers were mailed. It
-// sets the address of who asks.
-func (c core) checkReviewer(ctx context.Context, tx *publishingstore.Tx, a *publishing.Approval) error {
+// checkReviewer returns the members to whose mailbox the link will be mailed. It returns Invalid when who asks is the
+// reviewer, and when nobody answers for a mailed link, and RateLimited when too many reviewers were mailed. It sets the
+// address of who asks.
+func (c core) checkReviewer(
+	ctx context.Context, tx *publishingstore.Tx, a *publishing.Approval,
+) ([]tenancy.PersonID, error) {
+	const op = "publishing.RequestApproval"
 	email, err := tx.MemberEmail(ctx, a.Person)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	if email != "" {
 		a.PersonEmail = &email
 	}
 	if a.ReviewerEmail == nil {
-		return nil
+		return nil, nil
 	}
-	if email != "" && tenancy.Mailbox(*a.ReviewerEmail) == tenancy.Mailbox(email) {
-		var faults fault.List
+	mailbox := tenancy.Mailbox(*a.ReviewerEmail)
+	var faults fault.List
+	switch {
+	case email != "" && tenancy.Mailbox(email) == mailbox:
 		faults.Add("reviewerEmail", "must be the address of somebody else")
-		return faults.Err("publishing.RequestApproval", "Nobody can review a post of their own.")
+		return nil, faults.Err(op, "Nobody can review a post of their own.")
+	case email == "" && !a.Person.IsZero():
+		faults.Add("reviewerEmail", "must not be sent with the API key of a former member: its link would not work")
+		return nil, faults.Err(op, "A review link works only while the person who asked is a member.")
 	}
 	n, err := tx.ReviewMails(ctx, a.RequestedAt.Add(-time.Hour))
-	if err != nil || n < publishing.MaxReviewMails {
-		return err
+	if err != nil {
+		return nil, err
 	}
-	return &fault.Error{
-		Kind: fault.RateLimited, Op: "publishing.RequestApproval", RetryAfter: time.Hour,
-		Message: fmt.Sprintf("Your organization has mailed %d reviewers within an hour; wait before the next one.", n),
+	if n >= publishing.MaxReviewMails {
+		return nil, &fault.Error{
+			Kind: fault.RateLimited, Op: op, RetryAfter: time.Hour,
+			Message: fmt.Sprintf("Your organization has mailed %d reviewers within an hour; wait before the next one.", n),
+		}
 	}
+	return tx.MailboxMembers(ctx, mailbox)
 }
 
 // Status returns the newest request of a post, as one with the status NONE when none counts. It returns NotFound.

@@ -544,55 +544,79 @@ func TestApproval_ExpiryAndReminder(t *testing.T) {
 	r.request(post, false)
 }
 
-// TestTakeMade_EndsReviewsOfWhoLeaves: a link that a removed person has stops working at once, and the timeline has the
-// reason when the request is swept.
-func TestTakeMade_EndsReviewsOfWhoLeaves(t *testing.T) {
+// TestApproval_MailedLinkEndsWithMemberships: a link that a removed person can have, at any address, answers nothing.
+func TestApproval_MailedLinkEndsWithMemberships(t *testing.T) {
 	t.Parallel()
 	r := newApprovalRig(t)
-	own, mailed, other := r.draft(), r.draft(), r.draft()
-	asks := tenant.Join(t, r.DB, r.who.Org, tenancy.RoleAdmin)
-	ask := func(p tenancy.Principal, post publishing.PostID, email string) {
-		t.Helper()
-		_, err := r.approvals.Request(t.Context(), p, post.String(), publishing.RequestApproval{ReviewerEmail: &email})
-		r.OK(err)
+	asks, reads := tenant.Join(t, r.DB, r.who.Org, tenancy.RoleAdmin), tenant.Join(t, r.DB, r.who.Org, tenancy.RoleUser)
+	tagged := func(p tenancy.Principal) string {
+		local, domain, _ := strings.Cut(p.Name, "@")
+		return local + "+review@" + domain
 	}
-	local, domain, _ := strings.Cut(asks.Name, "@")
-	tagged := local + "+review@" + domain
-	ask(asks, own, "client@example.com")
-	ask(r.who, mailed, tagged)
-	ask(r.who, other, "client@example.com")
-	_, err := r.approvals.Request(t.Context(), asks, r.draft().String(), publishing.RequestApproval{ReviewerEmail: &tagged})
-	r.wantKind("a request to a tag of one's own mailbox", err, fault.Invalid)
-	take := func(m tenancy.Maker) (made tenancy.MadeBy) {
+	ask := func(p tenancy.Principal, email string) (publishing.PostID, string) {
 		t.Helper()
-		r.OK(r.DB.InOrg(t.Context(), r.who.Org.UUID(), func(tx pgx.Tx) (err error) {
-			made, err = r.posts.TakeMade(t.Context(), tx, m)
+		post := r.draft()
+		a, err := r.approvals.Request(t.Context(), p, post.String(), publishing.RequestApproval{ReviewerEmail: &email})
+		r.OK(err)
+		r.OK(r.approvals.SendReviewMail(t.Context(), r.who.Org, a.ID))
+		return post, path.Base(r.mails.sent[len(r.mails.sent)-1].Link)
+	}
+	own, ownLink := ask(asks, "client@example.com")
+	mailed, mailedLink := ask(r.who, tagged(reads))
+	other, otherLink := ask(r.who, "client@example.com")
+	_, err := r.approvals.Request(t.Context(), asks, r.draft().String(), publishing.RequestApproval{ReviewerEmail: new(tagged(asks))})
+	r.wantKind("a request to a tag of one's own mailbox", err, fault.Invalid)
+	take := func(m tenancy.Maker) (posts []string) {
+		t.Helper()
+		r.OK(r.DB.InOrg(t.Context(), r.who.Org.UUID(), func(tx pgx.Tx) error {
+			made, err := r.posts.TakeMade(t.Context(), tx, m)
+			posts = nil
+			for _, a := range made.Reviews {
+				posts = append(posts, a.Post)
+			}
 			return err
 		}))
-		return made
+		return posts
 	}
-	maker := tenancy.Maker{Person: asks.Person, Email: asks.Name, At: time.Now()}
-	if made := take(maker); len(made.Reviews) != 0 {
-		t.Errorf("a demotion ended %v, want nothing", made.Reviews)
+	if got := take(tenancy.Maker{Person: asks.Person}); got != nil {
+		t.Errorf("a demotion names %v, want nothing", got)
 	}
-	maker.Leaves = true
-	ended := take(maker).Reviews
-	if len(ended) != 2 || ended[0].Post != own.String() || ended[1].Post != mailed.String() {
-		t.Errorf("a removal ended the requests for %v, want those for %v and %v", ended, own, mailed)
+	for p, want := range map[tenancy.Principal]publishing.PostID{asks: own, reads: mailed} {
+		if got := take(tenancy.Maker{Person: p.Person, Leaves: true}); !slices.Equal(got, []string{want.String()}) {
+			t.Errorf("a removal names %v, want %v", got, want)
+		}
+		tenant.Leave(t, r.DB, p)
 	}
-	if again := take(maker).Reviews; len(again) != 0 {
-		t.Errorf("a second removal ended %v, want nothing", again)
+	sent := len(r.mails.sent)
+	for name, link := range map[string]string{"of a request by who left": ownLink, "mailed to who left": mailedLink} {
+		_, err := r.approvals.Review(t.Context(), link)
+		r.wantKind("the link "+name, err, fault.Gone)
+		_, err = r.approvals.ResolveByToken(t.Context(), link, publishing.ResolveApproval{Action: publishing.ActionApprove})
+		r.wantKind("an answer by the link "+name, err, fault.Gone)
 	}
-	n, err := r.approvals.SweepApprovals(t.Context())
+	for _, post := range []publishing.PostID{own, mailed} {
+		r.wantStatus(post, status{publishing.StateDraft, publishing.ApprovalPending})
+		a, err := r.approvals.Status(t.Context(), r.colleague(tenancy.RoleUser), post.String())
+		r.OK(err)
+		r.OK(r.approvals.SendReviewMail(t.Context(), r.who.Org, a.ID))
+	}
+	if len(r.mails.sent) != sent {
+		t.Errorf("links that do not work were mailed: %+v", r.mails.sent[sent:])
+	}
+	_, err = r.approvals.ResolveByToken(t.Context(), r.token(own), publishing.ResolveApproval{Action: publishing.ActionApprove})
 	r.OK(err)
-	if n != 2 {
-		t.Errorf("a sweep changed %d requests, want 2", n)
+	_, err = r.approvals.ResolveByToken(t.Context(), otherLink, publishing.ResolveApproval{Action: publishing.ActionReject})
+	r.OK(err)
+	if events := r.wantStatus(own, status{publishing.StateDraft, publishing.ApprovalApproved}).Events; !strings.Contains(*events[len(events)-1].By, "with the link of person ") {
+		t.Errorf("the answer is by %q, want that it names the member who passed the link on", *events[len(events)-1].By)
 	}
-	d := r.wantStatus(own, status{publishing.StateDraft, publishing.ApprovalExpired})
-	if last := d.Events[len(d.Events)-1]; last.Kind != publishing.EventApprovalExpired || last.Reason == nil || !strings.Contains(*last.Reason, "not a member any more") {
-		t.Errorf("the last event is %+v, want that the request expired and why", last)
-	}
-	r.wantStatus(other, status{publishing.StateDraft, publishing.ApprovalPending})
+	r.wantStatus(other, status{publishing.StateDraft, publishing.ApprovalRejected})
+	key := asks
+	key.Via, key.Key = tenancy.ViaKey, id.New[tenancy.KeyTag]()
+	_, err = r.approvals.Request(t.Context(), key, r.draft().String(), publishing.RequestApproval{ReviewerEmail: new("client@example.com")})
+	r.wantKind("a request with a link by the key of a former member", err, fault.Invalid)
+	_, err = r.approvals.Request(t.Context(), key, r.draft().String(), publishing.RequestApproval{})
+	r.OK(err)
 }
 
 // TestApproval_GuestIsToldOfItsEnd: a guest has no bell, and only a guest who approved is told.

@@ -51,7 +51,16 @@ func (s *Approvals) ResolveByToken(
 		return publishing.Review{}, err
 	}
 	a, err := s.resolve(ctx, guest, stored.Approval, cmd)
-	return publishing.Review{Approval: a, Org: guest.Org}, err
+	out := publishing.Review{Approval: a, Org: guest.Org}
+	if err != nil || guest.Person.IsZero() {
+		return out, err
+	}
+	out.Sharer, err = s.store.MemberEmail(ctx, guest.Org, guest.Person)
+	if err != nil { // the answer is stored
+		s.deps.Log.ErrorContext(ctx, "who passed a review link on cannot be named", "org", guest.Org, "error", err)
+		out.Sharer = guest.Person.String()
+	}
+	return out, nil
 }
 
 func reviewFault(op string, err error) error {
@@ -86,6 +95,9 @@ func (s *Approvals) resolve(
 	answer := a
 	err := s.inOrgAs(ctx, p, func(tx *publishingstore.Tx) (err error) {
 		answer = a
+		if err := confirmLink(ctx, tx, p, a.ID); err != nil {
+			return err
+		}
 		now := s.deps.Clock.Now()
 		answer.Status, answer.ResolvedAt = cmd.Action.Status(), &now
 		answer.ReviewerNote, answer.ReviewerName = cmd.Note, cmd.Name
@@ -212,9 +224,17 @@ func reviewer(p tenancy.Principal, a publishing.Approval) string {
 	case p.Via == tenancy.ViaSession:
 		return by(p)
 	case a.ReviewerName != nil:
-		return "guest " + *a.ReviewerName
+		return "guest " + *a.ReviewerName + sharedBy(p)
 	}
-	return guestName
+	return guestName + sharedBy(p)
+}
+
+// sharedBy returns who passed the link of a guest on, as the timeline of a post shows it, "" for a mailed link.
+func sharedBy(guest tenancy.Principal) string {
+	if guest.Person.IsZero() {
+		return ""
+	}
+	return " with the link of person " + guest.Person.String()
 }
 
 // schedulable returns why a locked draft cannot be taken into the queue, nil if it can.

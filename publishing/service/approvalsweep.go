@@ -66,7 +66,8 @@ func (s *Approvals) sweepOne(ctx context.Context, due publishingstore.DueApprova
 	now := s.deps.Clock.Now()
 	return s.store.InOrg(ctx, due.Org, func(tx *publishingstore.Tx) error {
 		if a := stored.At(now); a.Status == publishing.ApprovalExpired {
-			return expire(ctx, tx, a)
+			_, err := endApproval(ctx, tx, a, publishing.ApprovalPending, publishing.EventApprovalExpired, "", "")
+			return err
 		}
 		remind, err := tx.Reminded(ctx, due.Approval, now)
 		if err != nil || !remind || s.deps.ReviewMails == nil {
@@ -123,6 +124,12 @@ func (s *Approvals) sendReview(
 	if err != nil {
 		return internal(op, err)
 	}
+	if !ended && active {
+		works, err := s.linkWorks(ctx, org, stored.ID)
+		if err != nil || !works {
+			return internal(op, err)
+		}
+	}
 	if !active {
 		return jobs.ErrLater // the organization may get its access back
 	}
@@ -144,7 +151,7 @@ func (s *Approvals) reviewMail(
 	if !stored.Behind.IsZero() {
 		m.By = strings.TrimSpace("an operator for " + m.By)
 	}
-	m.Link, err = s.reviewURL(org, stored)
+	m.Link, err = s.mailedURL(org, stored)
 	if err != nil {
 		return m, err
 	}
@@ -167,7 +174,7 @@ type approvalBody struct {
 	Note         *string                   `json:"note"`
 	ReviewerNote *string                   `json:"reviewerNote"`
 	ReviewerName *string                   `json:"reviewerName"`
-	Guest        bool                      `json:"guest"`
+	Guest        bool                      `json:"guest,omitempty"`
 	RequestedBy  *requesterBody            `json:"requestedBy"`
 	RequestedAt  string                    `json:"requestedAt"`
 	ResolvedAt   *string                   `json:"resolvedAt"`

@@ -5,9 +5,12 @@ import (
 	"crypto/hmac"
 	"crypto/sha256"
 	"encoding/base64"
+	"encoding/hex"
+	"errors"
 
 	"github.com/google/uuid"
 
+	"crier/platform/fault"
 	"crier/platform/id"
 	"crier/platform/secret"
 	"crier/publishing"
@@ -15,65 +18,70 @@ import (
 	"crier/tenancy"
 )
 
-// A request has two kinds of review links. One is mailed to its reviewer: it holds the token of the request and works
-// until the request expires. The other is shown to members, who pass it on: it names its member, and works only as long
-// as that is one.
+// A request has two kinds of review links. One is mailed to its reviewer, and works while who asked is a member. The
+// others are shown to members, who pass them on: each names its member, and works while that is one. The tokens of all
+// links of a request are made with one secret, which is stored sealed and leaves the service in none of them.
 
-// reviewTokenLength is in characters: 256 random bits need 43.
-const reviewTokenLength = 44
+// reviewSecretLength is in characters: 256 random bits need 43.
+const reviewSecretLength = 44
 
-// newReviewToken returns the token of a review link, and the token as it is stored.
-func (c core) newReviewToken(org tenancy.OrgID) (token string, sealed []byte, err error) {
-	token, err = secret.Token("", reviewTokenLength)
+// reviewLink is the secret of a new request as it is stored, and the hash of the token of its mailed link.
+type reviewLink struct{ sealed, hash []byte }
+
+func (c core) newReviewLink(org tenancy.OrgID) (out reviewLink, err error) {
+	random, err := secret.Token("", reviewSecretLength)
 	if err != nil {
-		return "", nil, err
+		return out, err
 	}
-	sealed, err = c.deps.Keyring.Seal([]byte(token), reviewBound(org))
-	return token, sealed, err
+	out.hash = secret.HashToken(mailedToken([]byte(random)))
+	out.sealed, err = c.deps.Keyring.Seal([]byte(random), reviewBound(org))
+	return out, err
 }
 
-// reviewBound binds sealed tokens to their use.
+// reviewBound binds sealed secrets to their use.
 func reviewBound(org tenancy.OrgID) string { return "review " + org.String() }
 
-// reviewURL returns the address of the review page of a request, for its reviewer.
-func (c core) reviewURL(org tenancy.OrgID, a publishingstore.StoredApproval) (string, error) {
-	token, err := c.deps.Keyring.Open(a.Token, reviewBound(org))
+// mailedURL returns the address of the review page of a request, for its reviewer.
+func (c core) mailedURL(org tenancy.OrgID, a publishingstore.StoredApproval) (string, error) {
+	key, err := c.deps.Keyring.Open(a.Secret, reviewBound(org))
 	if err != nil {
 		return "", err
 	}
-	return c.reviewPage(string(token)), nil
+	return c.reviewPage(mailedToken(key)), nil
 }
 
 // sharedURL returns the address of the review page of a request, for a member who passes it on.
 func (c core) sharedURL(p tenancy.Principal, a publishingstore.StoredApproval) (string, error) {
-	token, err := c.deps.Keyring.Open(a.Token, reviewBound(p.Org))
+	key, err := c.deps.Keyring.Open(a.Secret, reviewBound(p.Org))
 	if err != nil {
 		return "", err
 	}
-	return c.reviewPage(shareToken(token, a.ID, p.Person)), nil
+	return c.reviewPage(sharedToken(key, a.ID, p.Person)), nil
 }
 
 func (c core) reviewPage(token string) string { return c.cfg.BaseURL + "/review/" + token }
 
-const idBytes = len(uuid.UUID{})
-
-// shareToken returns the token of a link that a member passes on: the request, the member, and a proof of both that is
-// made with the token of the request.
-func shareToken(token []byte, approval publishing.ApprovalID, sharer tenancy.PersonID) string {
-	a, p := approval.UUID(), sharer.UUID()
-	names := append(a[:], p[:]...)
-	return base64.RawURLEncoding.EncodeToString(append(names, shareProof(token, names)...))
-}
-
-func shareProof(token, names []byte) []byte {
-	mac := hmac.New(sha256.New, token)
-	mac.Write(names)
+func proof(key, of []byte) []byte {
+	mac := hmac.New(sha256.New, key)
+	mac.Write(of)
 	return mac.Sum(nil)
 }
 
-// parseShareToken returns the request and the member that a token names, and false for one of another kind. It does not
+// mailedToken returns the token of the link that is mailed.
+func mailedToken(key []byte) string { return hex.EncodeToString(proof(key, []byte("mailed"))) }
+
+const idBytes = len(uuid.UUID{})
+
+// sharedToken returns the token of the link that a member passes on: the request, the member, and a proof of both.
+func sharedToken(key []byte, approval publishing.ApprovalID, sharer tenancy.PersonID) string {
+	a, p := approval.UUID(), sharer.UUID()
+	names := append(a[:], p[:]...)
+	return base64.RawURLEncoding.EncodeToString(append(names, proof(key, names)...))
+}
+
+// parseSharedToken returns the request and the member that a token names, and false for one of another kind. It does not
 // check the proof.
-func parseShareToken(token string) (approval publishing.ApprovalID, sharer tenancy.PersonID, ok bool) {
+func parseSharedToken(token string) (approval publishing.ApprovalID, sharer tenancy.PersonID, ok bool) {
 	raw, err := base64.RawURLEncoding.Strict().DecodeString(token)
 	if err != nil || len(raw) != 2*idBytes+sha256.Size {
 		return approval, sharer, false
@@ -83,13 +91,18 @@ func parseShareToken(token string) (approval publishing.ApprovalID, sharer tenan
 }
 
 // reviewed returns the request of a review link, and the guest who has the link: the member who passed it on is its
-// Person. It returns NotFound for a link that is not valid, or whose member is none any more.
-func (s *Approvals) reviewed(ctx context.Context, op, token string) (publishingstore.StoredApproval, tenancy.Principal, error) {
+// Person. It returns NotFound for a link that is not valid, and Gone for one that ended with a membership.
+func (s *Approvals) reviewed(
+	ctx context.Context, op, token string,
+) (publishingstore.StoredApproval, tenancy.Principal, error) {
 	guest := tenancy.Principal{Via: tenancy.ViaGuest}
-	approval, sharer, ok := parseShareToken(token)
+	approval, sharer, ok := parseSharedToken(token)
 	if !ok {
 		stored, org, err := s.store.Reviewed(ctx, secret.HashToken(token))
 		guest.Org = org
+		if errors.Is(err, publishingstore.ErrLinkEnded) {
+			return stored, guest, endedLink(op)
+		}
 		return stored, guest, reviewFault(op, err)
 	}
 	stored, org, err := s.store.Shared(ctx, approval, sharer)
@@ -97,12 +110,39 @@ func (s *Approvals) reviewed(ctx context.Context, op, token string) (publishings
 		return stored, guest, reviewFault(op, err)
 	}
 	guest.Org, guest.Person = org, sharer
-	own, err := s.deps.Keyring.Open(stored.Token, reviewBound(org))
+	key, err := s.deps.Keyring.Open(stored.Secret, reviewBound(org))
 	if err != nil {
 		return stored, guest, internal(op, err)
 	}
-	if !secret.Equal(token, secret.Text(shareToken(own, approval, sharer))) {
+	if !secret.Equal(token, secret.Text(sharedToken(key, approval, sharer))) {
 		return publishingstore.StoredApproval{}, guest, invalidLink(op)
 	}
 	return stored, guest, nil
+}
+
+func endedLink(op string) error {
+	return fault.New(fault.Gone, op, "This link is not valid any more. Ask for a new one.")
+}
+
+// confirmLink returns Gone when a mailed link has ended with a membership. Confirm checks one that a member passed on.
+func confirmLink(
+	ctx context.Context, tx *publishingstore.Tx, guest tenancy.Principal, approval publishing.ApprovalID,
+) error {
+	if guest.Via != tenancy.ViaGuest || !guest.Person.IsZero() {
+		return nil
+	}
+	works, err := tx.LinkWorks(ctx, approval)
+	if err == nil && !works {
+		return endedLink("publishing.resolve")
+	}
+	return err
+}
+
+// linkWorks reports whether the mailed link of a request works.
+func (c core) linkWorks(ctx context.Context, org tenancy.OrgID, approval publishing.ApprovalID) (works bool, err error) {
+	err = c.inOrg(ctx, org, func(tx *publishingstore.Tx) error {
+		works, err = tx.LinkWorks(ctx, approval)
+		return err
+	})
+	return works, err
 }

@@ -45,18 +45,18 @@ type approvalRow struct {
 
 var approvalColumns = columns[approvalRow]("a")
 
-// StoredApproval is an approval with its sealed token.
+// StoredApproval is an approval with the sealed secret of its links.
 type StoredApproval struct {
 	publishing.Approval
-	Token []byte
+	Secret []byte
 }
 
 func scanApproval(row pgx.CollectableRow) (StoredApproval, error) {
 	r, err := pgx.RowToStructByName[struct {
 		approvalRow
-		Token []byte `db:"sealed_token"`
+		Secret []byte `db:"sealed_token"`
 	}](row)
-	return StoredApproval{Approval: publishing.Approval(r.approvalRow), Token: r.Token}, err
+	return StoredApproval{Approval: publishing.Approval(r.approvalRow), Secret: r.Secret}, err
 }
 
 var approvalOf = `-- publishing.ApprovalOf
@@ -133,15 +133,28 @@ func (s *Store) Shared(
 }
 
 const reviewOwner = `-- publishing.ReviewOwner
-select a.org_id from approval a join organization o on o.id = a.org_id
+select a.org_id, not exists (
+  select from unnest(array_append(a.reviewer_people, a.requested_by)) who (id)
+  where who.id is not null and not exists (
+    select from member m join person u on u.id = m.person_id
+    where m.org_id = a.org_id and m.person_id = who.id and not m.disabled and u.deleted_at is null))
+from approval a join organization o on o.id = a.org_id
 where a.token_hash = $1 and o.deleted_at is null and o.suspended_at is null`
 
-// Reviewed returns the request with the hash of a review link, also when its post is gone, and its organization. It
-// returns pgx.ErrNoRows when there is none, and for an organization without access.
+// ErrLinkEnded means that the mailed link of a request ended with a membership: that of who asked for it, or of a member
+// to whom it was mailed.
+var ErrLinkEnded = errors.New("the review link ended with a membership")
+
+// Reviewed returns the request with the hash of its mailed link, also when its post is gone, and its organization. It
+// returns ErrLinkEnded, and pgx.ErrNoRows when there is none, and for an organization without access.
 func (s *Store) Reviewed(ctx context.Context, hash []byte) (a StoredApproval, org tenancy.OrgID, err error) {
+	works := false
 	err = s.db.WriteRole(ctx, pg.Gate, func(b *pgx.Batch) {
-		b.Queue(reviewOwner, hash).QueryRow(func(row pgx.Row) error { return row.Scan(&org) })
+		b.Queue(reviewOwner, hash).QueryRow(func(row pgx.Row) error { return row.Scan(&org, &works) })
 	})
+	if err == nil && !works {
+		err = ErrLinkEnded
+	}
 	if err != nil {
 		return a, org, err
 	}
@@ -193,15 +206,16 @@ func (t *Tx) ApprovalOf(ctx context.Context, post publishing.PostID) (publishing
 
 const approvalInsert = `-- publishing.ApprovalInsert
 insert into approval (org_id, id, post_id, token_hash, sealed_token, auto_schedule, note, reviewer_email, requested_by,
-  requested_key, requested_behind, requested_at, expires_at, remind_at)
-values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14)`
+  requested_key, requested_behind, requested_at, expires_at, remind_at, reviewer_people)
+values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15)`
 
-// AddApproval inserts a request with the hash of its token and the sealed token. It returns ErrApprovalPending.
+// AddApproval inserts a request with its sealed secret, the hash of the token of its mailed link, and the members to whom
+// that is mailed. It returns ErrApprovalPending.
 func (t *Tx) AddApproval(
-	ctx context.Context, a publishing.Approval, hash, sealed []byte, remind *time.Time,
+	ctx context.Context, a publishing.Approval, hash, sealed []byte, remind *time.Time, reviewers []tenancy.PersonID,
 ) error {
 	_, err := t.tx.Exec(ctx, approvalInsert, t.org, a.ID, a.Post, hash, sealed, a.AutoSchedule, a.Note, a.ReviewerEmail,
-		a.Person, a.Key, a.Behind, a.RequestedAt, a.ExpiresAt, remind)
+		a.Person, a.Key, a.Behind, a.RequestedAt, a.ExpiresAt, remind, uuids(reviewers))
 	if pg.IsUnique(err, approvalPendingIndex) {
 		return ErrApprovalPending
 	}
@@ -258,6 +272,17 @@ func (t *Tx) ReviewMails(ctx context.Context, since time.Time) (n int, err error
 const memberEmail = `-- publishing.MemberEmail
 select email from person where id = $1`
 
+// MemberEmail is Tx.MemberEmail in a transaction of its own.
+func (s *Store) MemberEmail(ctx context.Context, org tenancy.OrgID, person tenancy.PersonID) (email string, err error) {
+	err = s.db.Read(ctx, org.UUID(), func(b *pgx.Batch) {
+		b.Queue(memberEmail, person).QueryRow(func(row pgx.Row) error { return row.Scan(&email) })
+	})
+	if pg.IsNoRows(err) {
+		return "", nil
+	}
+	return email, err
+}
+
 // MemberEmail returns the address of a member, "" for who is none.
 func (t *Tx) MemberEmail(ctx context.Context, person tenancy.PersonID) (email string, err error) {
 	err = t.tx.QueryRow(ctx, memberEmail, person).Scan(&email)
@@ -311,37 +336,48 @@ func (s *Store) ApprovalsDue(
 	return out, err
 }
 
-const reviewAddresses = `-- publishing.ReviewAddresses
-select distinct reviewer_email from approval where reviewer_email is not null and expires_at > $1`
+const reviewsMailed = `-- publishing.ReviewsMailed
+select id, post_id from approval
+where status = 'PENDING' and reviewer_email is not null and requested_at > $2
+  and (requested_by = $1 or $1 = any (reviewer_people))
+order by id limit 100`
 
-// ReviewAddresses returns the addresses in the organization of q whose review links work. It is called
-// in transactions of accounts.
-func ReviewAddresses(ctx context.Context, q pg.Querier, now time.Time) ([]string, error) {
-	rows, err := q.Query(ctx, reviewAddresses, now)
-	if err != nil {
-		return nil, err
-	}
-	return pgx.CollectRows(rows, pgx.RowTo[string])
-}
-
-const reviewsEnd = `-- publishing.ReviewsEnd
-with ended as (
-  update approval set expires_at = $3
-  where expires_at > $3 and (requested_by = $1 or reviewer_email = any ($2))
-  returning id, post_id, status)
-select id, post_id from ended where status = 'PENDING' order by id`
-
-// EndReviews lets the review links in the organization of q expire that a person could use: those of
-// the person's own requests, and those mailed to the addresses. It returns the requests that were
-// pending. It is called in transactions of accounts.
-func EndReviews(
-	ctx context.Context, q pg.Querier, person tenancy.PersonID, emails []string, now time.Time,
+// ReviewsMailed returns at most 100 pending requests in the organization of q, made since a time, whose
+// mailed link works only while a person is a member: those of the person, and those mailed to the person.
+// It is called in transactions of accounts.
+func ReviewsMailed(
+	ctx context.Context, q pg.Querier, person tenancy.PersonID, since time.Time,
 ) ([]tenancy.EndedReview, error) {
-	rows, err := q.Query(ctx, reviewsEnd, person, texts(emails), now)
+	rows, err := q.Query(ctx, reviewsMailed, person, since)
 	if err != nil {
 		return nil, err
 	}
 	return pgx.CollectRows(rows, pgx.RowToStructByName[tenancy.EndedReview])
+}
+
+const mailboxMembers = `-- publishing.MailboxMembers
+select id from person where mailbox = md5($1)::uuid order by id`
+
+// MailboxMembers returns the members whose verified addresses belong to a mailbox (tenancy.Mailbox).
+func (t *Tx) MailboxMembers(ctx context.Context, mailbox string) ([]tenancy.PersonID, error) {
+	rows, err := t.tx.Query(ctx, mailboxMembers, mailbox)
+	if err != nil {
+		return nil, err
+	}
+	return pgx.CollectRows(rows, pgx.RowTo[tenancy.PersonID])
+}
+
+const linkWorks = `-- publishing.LinkWorks
+select not exists (
+  select from unnest(array_append(a.reviewer_people, a.requested_by)) who (id)
+  where who.id is not null and not exists (select from person u where u.id = who.id))
+from approval a where a.id = $1`
+
+// LinkWorks reports whether the mailed link of a request works: while who asked for it, and the members to
+// whom it was mailed, are members. The policy of the table person hides all others.
+func (t *Tx) LinkWorks(ctx context.Context, approval publishing.ApprovalID) (works bool, err error) {
+	err = t.tx.QueryRow(ctx, linkWorks, approval).Scan(&works)
+	return works, err
 }
 
 const reviewerOrgs = `-- publishing.ReviewerOrgs

@@ -70,9 +70,8 @@ type Publishing interface {
 	// Purge deletes all posts, channels and files of an organization and returns how many rows it deleted. It returns
 	// Conflict when a call to a platform is still in progress.
 	Purge(ctx context.Context, org tenancy.OrgID) (int, error)
-	// TakeMade returns the webhooks and provider credentials that a person made in the organization of
-	// q and, if the person leaves, ends the requests for approval that the person could still answer.
-	// It runs in the transaction of q, and returns the error of Postgres.
+	// TakeMade returns what a person made in the organization of q except keys and invitations, and
+	// deletes the webhooks with Revoke. It runs in the transaction of q, and returns the error of Postgres.
 	TakeMade(ctx context.Context, q pg.Querier, m tenancy.Maker) (tenancy.MadeBy, error)
 }
 

@@ -3,6 +3,7 @@ package service
 import (
 	"bytes"
 	"context"
+	"errors"
 
 	"crier/platform/fault"
 	"crier/platform/id"
@@ -214,7 +215,7 @@ func (a *Accounts) makeAccount(ctx context.Context, tx *tenancystore.GateTx, op 
 			creator = tenancy.PersonID{}
 		}
 		if err := a.checkCreations(ctx, tx, op, person.ID); err != nil {
-			return out, err
+			return out, refusedCreation(op, err)
 		}
 		org, err = a.makeOrganization(ctx, tx, by, creator, c.Organization)
 	}
@@ -227,6 +228,15 @@ func (a *Accounts) makeAccount(ctx context.Context, tx *tenancystore.GateTx, op 
 	out, err = a.nextStep(ctx, tx, op, person, from)
 	out.Onboarding, out.Org = true, org
 	return out, err
+}
+
+// refusedCreation returns a Conflict of checkCreations as Forbidden: Activate takes a Conflict for a link that was used.
+func refusedCreation(op string, err error) error {
+	var f *fault.Error
+	if !errors.As(err, &f) || f.Kind != fault.Conflict {
+		return err
+	}
+	return fault.Wrap(fault.Forbidden, op, f.Message, err)
 }
 
 // makeOrganization creates an organization that the principal's person owns. It counts toward the

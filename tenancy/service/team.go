@@ -25,8 +25,9 @@ func (a *Accounts) Team(ctx context.Context, p tenancy.Principal) (out []tenancy
 // leave it. The member's next request finds no access, in all processes, and the member's
 // invitations end. Keys and webhooks that the member made belong to the organization: RemoveMember
 // returns the working ones, because the person may know their secrets, and with revoke it deletes
-// them. Requests for approval that the person could still answer end: own ones, whose link may have
-// gone to another address of the person, and those whose link went to the person. Only a person who manages the organization may set revoke. Without the second factor that
+// them. The person could still answer requests for approval by review links, so these end too: the
+// mailed links of the person's own requests, which may have gone to another address of the person, and
+// those mailed to the person. Only a person who manages the organization may set revoke. Without the second factor that
 // the organization requires, a person can only leave. It returns fault.Forbidden for the owner and
 // for a member who outranks the principal, and fault.NotFound if there is no such member.
 //
@@ -63,16 +64,11 @@ func (a *Accounts) RemoveMember(
 			}
 		}
 		maker := tenancy.Maker{Person: target, Revoke: revoke, Leaves: true}
-		if !isFormer {
-			if maker.Email, err = tx.MemberEmail(ctx, target); err != nil {
-				return err
-			}
-		}
 		if made, hashes, err = a.takeMade(ctx, tx, p, maker); err != nil {
 			return err
 		}
 		if !isFormer {
-			return a.removeMember(ctx, tx, p, target, maker.Email)
+			return a.removeMember(ctx, tx, p, target)
 		}
 		if made.IsEmpty() {
 			return noMember(op)
@@ -99,14 +95,12 @@ func (a *Accounts) inMember(ctx context.Context, op string, p tenancy.Principal,
 	})
 }
 
-// takeMade ends the invitations of a locked member, and the requests for approval of one who leaves,
-// and returns them with everything else that the person made and the hashes of the keys. With Revoke
-// it deletes the keys and the webhooks. The member's own commands have ended or are waiting, so they
-// create nothing later.
+// takeMade ends the invitations of a locked member, and returns them with everything else that the
+// person made and the hashes of the keys. With Revoke it deletes the keys and the webhooks. The
+// member's own commands have ended or are waiting, so they create nothing later.
 func (a *Accounts) takeMade(ctx context.Context, tx *tenancystore.OrgTx, p tenancy.Principal, maker tenancy.Maker) (
 	made tenancy.MadeBy, hashes [][]byte, err error) {
 	now := a.clock.Now()
-	maker.At = now
 	if a.deps.Publishing != nil {
 		if made, err = a.deps.Publishing.TakeMade(ctx, tx.Querier(), maker); err != nil {
 			return made, nil, err
@@ -123,8 +117,7 @@ func (a *Accounts) takeMade(ctx context.Context, tx *tenancystore.OrgTx, p tenan
 		made.Keys, hashes = append(made.Keys, k.APIKey), append(hashes, k.Hash)
 	}
 	if !maker.Revoke {
-		ended := tenancy.MadeBy{Invitations: made.Invitations, Reviews: made.Reviews}
-		return made, nil, a.auditMade(ctx, tx, p, ended, now)
+		return made, nil, a.auditMade(ctx, tx, p, tenancy.MadeBy{Invitations: made.Invitations}, now)
 	}
 	if err := tx.DeleteKeysBy(ctx, maker.Person); err != nil {
 		return made, nil, err
@@ -144,9 +137,6 @@ func (a *Accounts) auditMade(ctx context.Context, tx *tenancystore.OrgTx, p tena
 	}
 	for _, w := range ended.Webhooks {
 		subjects[tenancy.ActionWebhookDeleted] = append(subjects[tenancy.ActionWebhookDeleted], w.Name)
-	}
-	for _, r := range ended.Reviews {
-		subjects[tenancy.ActionApprovalWithdrawn] = append(subjects[tenancy.ActionApprovalWithdrawn], "post "+r.Post)
 	}
 	for action, list := range subjects {
 		if err := tx.AuditEach(ctx, p.Event(action, ""), list, now); err != nil {
@@ -169,7 +159,11 @@ func (a *Accounts) forgetRevoked(err error, hashes [][]byte) {
 
 // removeMember removes a locked member.
 func (a *Accounts) removeMember(ctx context.Context, tx *tenancystore.OrgTx, p tenancy.Principal,
-	target tenancy.PersonID, email string) error {
+	target tenancy.PersonID) error {
+	email, err := tx.MemberEmail(ctx, target)
+	if err != nil {
+		return err
+	}
 	o, err := tx.Organization(ctx)
 	if err != nil {
 		return err

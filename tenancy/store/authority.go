@@ -91,7 +91,8 @@ const guestConfirm = `-- tenancy.GuestConfirm
 select exists (
   select from organization o where o.id = $1 and o.suspended_at is null and o.deleted_at is null
     and ($2::uuid is null or exists (
-      select from member m where m.org_id = o.id and m.person_id = $2 and not m.disabled)))`
+      select from member m join person u on u.id = m.person_id
+      where m.org_id = o.id and m.person_id = $2 and not m.disabled and u.deleted_at is null)))`
 
 // ConfirmGuest reports whether an organization is accessible and the person who passed a link on is a
 // member of it. The person is zero for a link that nobody passed on. It runs as pg.Gate, after

@@ -652,6 +652,9 @@ func TestOrganization_CreationsOfOneMailboxAreLimited(t *testing.T) {
 func TestOrganization_MailboxIsThatOfTenancy(t *testing.T) {
 	t.Parallel()
 	w := open(t, nil)
+	unverified := w.owner("ada@example.org")
+	w.exec("update person set verified = false where id = $1", unverified.Person)
+	w.wantCount(1, "person where id = $1 and mailbox = md5(id::text)::uuid", unverified.Person)
 	for _, email := range []string{
 		"ada@example.com", "ada+1@example.com", "a.d.a+b+c@gmail.com", "ada@googlemail.com", "+1@example.com", "+1@gmail.com",
 		"a.b@sub.gmail.com", "ada@gmailxcom.example", "ada@notgmail.com", "ä+x@exämple.com", "ada+@example.com",

@@ -106,7 +106,7 @@ func TestApprovals(t *testing.T) {
 }
 
 var approvalMembers = []string{
-	"id", "postId", "status", "note", "reviewerNote", "reviewerName", "guest", "requestedBy", "requestedAt", "resolvedAt", "expiresAt",
+	"id", "postId", "status", "note", "reviewerNote", "reviewerName", "requestedBy", "requestedAt", "resolvedAt", "expiresAt",
 	"autoSchedule", "reviewUrl",
 }
 

@@ -28,6 +28,7 @@ func New(t testing.TB, db *pg.DB) tenancy.Principal {
 func Join(t testing.TB, db *pg.DB, org tenancy.OrgID, role tenancy.Role) tenancy.Principal {
 	t.Helper()
 	person, _ := fixture.Owner(time.Now())
+	person.Verified = true
 	store, err := tenancystore.New(db)
 	if err != nil {
 		t.Fatal(err)
@@ -46,6 +47,18 @@ func Join(t testing.TB, db *pg.DB, org tenancy.OrgID, role tenancy.Role) tenancy
 		t.Fatal(err)
 	}
 	return tenancy.Principal{Org: org, Person: person.ID, Role: role, Via: tenancy.ViaSession, Name: person.Email}
+}
+
+// Leave ends the membership of a principal.
+func Leave(t testing.TB, db *pg.DB, p tenancy.Principal) {
+	t.Helper()
+	store, err := tenancystore.New(db)
+	if err == nil {
+		err = store.InOrg(t.Context(), p.Org, func(tx *tenancystore.OrgTx) error { return tx.RemoveMember(t.Context(), p.Person) })
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
 }
 
 // Add stores a person and an organization that the person owns, in one transaction. It returns the error of Postgres.

@@ -17,7 +17,7 @@ func (e *tenantFixture) addApproval(t *testing.T, s *publishingstore.Store) {
 	t.Helper()
 	e.approval = id.New[publishing.ApprovalTag]()
 	must(t, s.InOrg(t.Context(), e.org, func(tx *publishingstore.Tx) error {
-		return tx.AddApproval(t.Context(), e.request(e.approval), secret.HashToken(e.approval.String()), []byte("sealed"), &now)
+		return tx.AddApproval(t.Context(), e.request(e.approval), secret.HashToken(e.approval.String()), []byte("sealed"), &now, nil)
 	}))
 }
 
@@ -58,7 +58,7 @@ func approvalQuestions(s *publishingstore.Store) map[string]question {
 		}),
 		"Tx.AddApproval": inOrg(s, func(t *testing.T, tx *publishingstore.Tx, th tenantFixture) (bool, error) {
 			made := id.New[publishing.ApprovalTag]()
-			return true, tx.AddApproval(t.Context(), th.request(made), secret.HashToken(made.String()), []byte("sealed"), nil)
+			return true, tx.AddApproval(t.Context(), th.request(made), secret.HashToken(made.String()), []byte("sealed"), nil, nil)
 		}),
 		"Tx.EndApproval": inOrg(s, func(t *testing.T, tx *publishingstore.Tx, th tenantFixture) (bool, error) {
 			a := th.request(th.approval)
@@ -100,6 +100,18 @@ func approvalQuestions(s *publishingstore.Store) map[string]question {
 		"Tx.MemberEmail": inOrg(s, func(t *testing.T, tx *publishingstore.Tx, th tenantFixture) (bool, error) {
 			email, err := tx.MemberEmail(t.Context(), th.person)
 			return email == "", err
+		}),
+		"Store.MemberEmail": func(t *testing.T, m, th tenantFixture) bool {
+			email, err := s.MemberEmail(t.Context(), m.org, th.person)
+			return email == "" && err == nil
+		},
+		"Tx.MailboxMembers": inOrg(s, func(t *testing.T, tx *publishingstore.Tx, th tenantFixture) (bool, error) {
+			members, err := tx.MailboxMembers(t.Context(), th.person.String()) // the mailbox of an address that is not verified
+			return len(members) == 0, err
+		}),
+		"Tx.LinkWorks": inOrg(s, func(t *testing.T, tx *publishingstore.Tx, th tenantFixture) (bool, error) {
+			works, err := tx.LinkWorks(t.Context(), th.approval)
+			return !works, err
 		}),
 		"Tx.Reminded": inOrg(s, func(t *testing.T, tx *publishingstore.Tx, th tenantFixture) (bool, error) {
 			remind, err := tx.Reminded(t.Context(), th.approval, later)

@@ -214,10 +214,10 @@ type MadeByMember struct {
 	Webhooks    []RemovedWebhook    `json:"webhooks" doc:"Webhooks that the member has made and whose secrets the member may know."`
 	Invitations []RemovedInvitation `json:"invitations" doc:"Open invitations of the member, which have ended."`
 	Credentials []string            `json:"providerCredentials" doc:"Families of platforms whose application the member has entered, and whose secret the member may know. They are kept: replace the secret at the platform."`
-	Approvals   []EndedApproval     `json:"approvals" doc:"Requests for approval that have ended because the member left and could still have answered them with a review link: the member's own, and those mailed to the member."`
+	Approvals   []EndedApproval     `json:"approvals" doc:"At most 100 pending requests for approval whose mailed review link works no longer, because the member could still have answered with it: the member's own, and those mailed to the member. Members can answer them, or pass on links of their own."`
 }
 
-// EndedApproval is a request for approval that has ended with a membership.
+// EndedApproval is a request for approval whose mailed link has ended with a membership.
 type EndedApproval struct {
 	ID     string `json:"id"`
 	PostID string `json:"postId"`

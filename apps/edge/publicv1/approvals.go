@@ -48,7 +48,7 @@ type ApprovalRecord struct {
 	Note         *string    `json:"note" nullable:"true" doc:"Of who asked."`
 	ReviewerNote *string    `json:"reviewerNote" nullable:"true" doc:"Of who answered."`
 	ReviewerName *string    `json:"reviewerName" nullable:"true" doc:"As the guest wrote it, or the address of the member."`
-	Guest        bool       `json:"guest" doc:"A guest answered, with the link: nobody has checked reviewerName."`
+	Guest        bool       `json:"guest,omitempty" doc:"A guest answered, with a review link: nobody has checked reviewerName. Absent otherwise."`
 	RequestedBy  *Requester `json:"requestedBy"`
 	RequestedAt  string     `json:"requestedAt" format:"date-time" doc:"When it was asked for."`
 	ResolvedAt   *string    `json:"resolvedAt" nullable:"true" format:"date-time" doc:"When it was answered or ended; null: it is pending."`

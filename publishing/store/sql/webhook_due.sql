@@ -4,7 +4,8 @@
 -- organizations of one creator, as many as may be under way at once. Endpoints that work and
 -- endpoints set aside are counted separately, so that neither kind delays the other. It looks at a
 -- bounded number of endpoints, however many are due. The creator of an organization is the mailbox of
--- the person who created it or, if that is no member, of its owner.
+-- the person who created it or, if that is no member, of its owner; an organization that the operator created has a share
+-- of its own.
 --
 -- Result: organization and endpoint, the longest due first.
 --
@@ -39,7 +40,7 @@ with kind as (
   select w.org_id, coalesce(u.mailbox, o.id) as creator, w.aside, count(*) as number
   from webhook w join organization o on o.id = w.org_id
   left join member m on m.org_id = o.id and m.person_id = o.created_by
-  left join member s on s.org_id = o.id and s.role = 'SUPERADMIN'
+  left join member s on s.org_id = o.id and s.role = 'SUPERADMIN' and o.created_by is not null
   left join person u on u.id = coalesce(m.person_id, s.person_id)
   where (w.queued_until is not null or w.running_until is not null) and (w.queued_until > $1 or w.running_until > $1)
   group by 1, 2, 3
@@ -49,7 +50,7 @@ with kind as (
     coalesce(b.number, 0) + row_number() over (partition by c.org_id, c.aside order by c.next_at, c.id) as place
   from candidate c join organization o on o.id = c.org_id
   left join member m on m.org_id = o.id and m.person_id = o.created_by
-  left join member s on s.org_id = o.id and s.role = 'SUPERADMIN'
+  left join member s on s.org_id = o.id and s.role = 'SUPERADMIN' and o.created_by is not null
   left join person u on u.id = coalesce(m.person_id, s.person_id)
   left join busy b on b.org_id = c.org_id and b.aside = c.aside
 ), shared as (
