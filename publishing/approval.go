@@ -29,7 +29,7 @@ const (
 	ApprovalPending  ApprovalStatus = "PENDING"
 	ApprovalApproved ApprovalStatus = "APPROVED"
 	ApprovalRejected ApprovalStatus = "REJECTED"
-	// ApprovalExpired means that no answer came within ApprovalLife.
+	// ApprovalExpired means that no answer came within ApprovalLife, or before the request ended early (EndedEarly).
 	ApprovalExpired ApprovalStatus = "EXPIRED"
 	// ApprovalVoid is that of a request that was withdrawn, or whose post was changed or scheduled. Clients see
 	// ApprovalNone.
@@ -86,8 +86,8 @@ type Approval struct {
 	ResolvedBy tenancy.PersonID
 	// ResolvedAt is nil while the request is pending.
 	ResolvedAt *time.Time
-	// ReviewURL is the address of the review page, with which guests can answer, for the member who asks for it. It is set
-	// for those who may see it.
+	// ReviewURL is the review link of the member who reads the approval, with which a guest can answer. It is "" for
+	// readers who may not see it.
 	ReviewURL string
 }
 
@@ -101,7 +101,7 @@ func (a Approval) At(now time.Time) Approval {
 	return a
 }
 
-// ByGuest reports whether a guest has answered. Nobody has checked the name of a guest.
+// ByGuest reports whether a guest answered. A guest's name is not verified.
 func (a Approval) ByGuest() bool {
 	answered := a.Status == ApprovalApproved || a.Status == ApprovalRejected || a.ReviewerName != nil
 	return answered && a.ResolvedBy.IsZero()
@@ -347,7 +347,7 @@ type Review struct {
 	Sharer string
 }
 
-// ReviewMail is a mail with the link of a request for its reviewer.
+// ReviewMail is a mail to the reviewer of a request.
 type ReviewMail struct {
 	To           string
 	Organization string

@@ -84,8 +84,8 @@ func shortNumber(number string) bool {
 // ContentType is a form of content. A client that sends none lets ReadContent detect it.
 type ContentType string
 
-// The forms. HTML is a subset: p h1 h2 h3 u strong a ul ol li br, and of attributes the href of a link, and the start and
-// type of a list with numbers.
+// The forms. HTML is a subset: the elements p h1 h2 h3 u strong a ul ol li br, and the attributes href of a link and
+// start and type of a numbered list.
 const (
 	ContentText ContentType = "text"
 	ContentHTML ContentType = "html"
@@ -97,16 +97,15 @@ type Content struct {
 	HTML bool
 }
 
-// ReadContent returns the content that a client sent, in the subset if it is HTML. When form is empty, the content is HTML
-// if it begins with a tag, white space aside, or if an element of the subset is closed in it, and plain text otherwise.
-// The time is linear.
+// ReadContent returns the content that a client sent, reduced to the subset if it is HTML. If form is empty,
+// richtext.IsHTML decides whether the content is HTML or plain text. The time is linear.
 func ReadContent(sent string, form ContentType) Content {
 	if form == ContentText || form == "" && !richtext.IsHTML(sent) {
 		return Content{Text: sent}
 	}
 	markup := richtext.Parse(sent).HTML()
 	if markup == "" {
-		markup = "<p></p>" // so that it is HTML when it is sent again
+		markup = "<p></p>" // so that it is still HTML if it is sent again
 	}
 	return Content{Text: markup, HTML: true}
 }
@@ -119,8 +118,8 @@ func (c Content) Type() ContentType {
 	return ContentText
 }
 
-// Plain returns the text for a platform without markup, in the lines that a browser would draw: items of lists get a dash
-// or their number, and a link whose text differs keeps its address. The time is linear.
+// Plain returns the text for a platform without markup, in the lines that a browser would draw: list items get a dash
+// or their number, and a link is followed by its address unless its text contains it. The time is linear.
 func (c Content) Plain() string {
 	if !c.HTML {
 		return c.Text

@@ -54,12 +54,12 @@ func TestReadContent_KeepsTheSubset(t *testing.T) {
 		"handlers go":                 {in: `<p onclick="x()">a</p>`, want: "<p>a</p>"},
 		"other schemes are removed":   {in: `<p><a href="javascript:x()">a</a></p>`, want: "<p>a</p>"},
 		"the subset stays":            {in: "<h1>a</h1><ul><li><strong>b</strong></li></ul>", want: "<h1>a</h1><ul><li><strong>b</strong></li></ul>"},
-		"numbers stay":                {in: `<ol start="3" type="a"><li value="5">a</li></ol>`, want: `<ol type="a" start="5"><li>a</li></ol>`},
+		"list numbers stay":           {in: `<ol start="3" type="a"><li value="5">a</li></ol>`, want: `<ol type="a" start="5"><li>a</li></ol>`},
 		"other elements are removed":  {in: "<p><em>a</em></p>", want: "<p>a</p>"},
 		"bold by another element":     {in: `<b>a</b> <span style="font-weight: 700">b</span>`, want: "<p><strong>a</strong> <strong>b</strong></p>"},
-		"a text has a paragraph":      {in: "one<BR>two <STRONG>x</STRONG>", want: "<p>one<br>two <strong>x</strong></p>"},
+		"bare text gets a paragraph":  {in: "one<BR>two <STRONG>x</STRONG>", want: "<p>one<br>two <strong>x</strong></p>"},
 		"a leading break is enough":   {in: " <br/>a < b", want: "<p><br>a &lt; b</p>"},
-		"a leading division, too":     {in: "<div>a</div><div>b</div>", want: "<p>a</p><p>b</p>"},
+		"a leading div is, too":       {in: "<div>a</div><div>b</div>", want: "<p>a</p><p>b</p>"},
 		"a mentioned tag is not HTML": {in: "C++ <p> tag & a<b", want: "C++ <p> tag & a<b"},
 		"nor is a leading script":     {in: "<script> is a tag", want: "<script> is a tag"},
 		"nor a leading picture":       {in: "<img src=x onerror=y>a", want: "<img src=x onerror=y>a"},
@@ -79,8 +79,8 @@ func TestReadContent_KeepsTheSubset(t *testing.T) {
 			in:   `<a href="https://evil.test/">Sign in again<ul><li>x`,
 			want: `<p><a href="https://evil.test/">Sign in again</a></p><ul><li><a href="https://evil.test/">x</a></li></ul>`,
 		},
-		"ends without a beginning end the line": {in: "<p>a</u></strong></p>b</p>c", want: "<p>a</p><p>b</p><p>c</p>"},
-		"a paragraph ends before a block":       {in: "<p>a<p><u>b</u><h1>c</h1>d", want: "<p>a</p><p><u>b</u></p><h1>c</h1><p>d</p>"},
+		"stray end tags end the line":     {in: "<p>a</u></strong></p>b</p>c", want: "<p>a</p><p>b</p><p>c</p>"},
+		"a paragraph ends before a block": {in: "<p>a<p><u>b</u><h1>c</h1>d", want: "<p>a</p><p><u>b</u></p><h1>c</h1><p>d</p>"},
 		"a list item ends before the next": {
 			in:   "<ul><li>a<ul><li>b</ul><li>c</ul>d",
 			want: "<ul><li>a<ul><li>b</li></ul></li><li>c</li></ul><p>d</p>",
@@ -192,7 +192,7 @@ func TestContent_PlainTextIsUnchanged(t *testing.T) {
 	})
 }
 
-// White space is as HTML has it: a run of it is one space.
+// TestContent_TextWithinMarkupIsUnchanged expects every run of white space to become one space, as in HTML.
 func TestContent_TextWithinMarkupIsUnchanged(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {

@@ -58,14 +58,14 @@ type MadeBy struct {
 	Webhooks []MadeWebhook
 	// Invitations have ended.
 	Invitations []Invitation
-	// Apps are the families of platforms whose credentials the member entered last. They are kept.
+	// Apps are the families of platforms whose current credentials the member entered. They are kept.
 	Apps []string
 	// Reviews are pending requests for approval whose mailed link has ended, because the member left:
 	// those that the member made, and those mailed to the member.
 	Reviews []EndedReview
 }
 
-// IsEmpty reports whether the member made nothing that is left or has just ended.
+// IsEmpty reports whether nothing that the member made is left or has just ended.
 func (m MadeBy) IsEmpty() bool {
 	return len(m.Keys)+len(m.Webhooks)+len(m.Invitations)+len(m.Apps)+len(m.Reviews) == 0
 }
@@ -76,16 +76,16 @@ type EndedReview struct {
 	Post string `db:"post_id"`
 }
 
-// Maker is a member who has lost the rights of an administrator or has left.
+// Maker is a person who loses the rights of an administrator, or leaves or has left the organization.
 type Maker struct {
 	Person PersonID
 	// Revoke means that the webhooks are deleted.
 	Revoke bool
-	// Leaves means that the person is no member any more, not even a USER.
+	// Leaves means that the person leaves or has left, and does not remain as a USER.
 	Leaves bool
 }
 
-// MadeWebhook is a webhook that a member made.
+// MadeWebhook is a webhook that a member made, or whose URL or secret the member chose.
 type MadeWebhook struct {
 	ID   string `db:"id"`
 	Name string `db:"name"`

@@ -59,9 +59,9 @@ func isBidiControl(r rune) bool {
 	return r == 0x61c || r == 0x200e || r == 0x200f || r >= 0x202a && r <= 0x202e || r >= 0x2066 && r <= 0x2069
 }
 
-// Mailbox returns an address without case, without the tag of local+tag@domain and, at Gmail, without the dots in the
-// local part: Gmail delivers all of these to one mailbox, and googlemail.com is its other name. It serves to count and to
-// compare only; mails go to the address itself. The column person.mailbox has the same rules.
+// Mailbox returns an address in lower case, without the tag of local+tag@domain and, at Gmail, without the dots in the
+// local part: Gmail delivers all of these to one mailbox, and googlemail.com is its other name. The result is only for
+// counting and comparing; mails go to the address itself. The column person.mailbox follows the same rules.
 func Mailbox(email string) string {
 	local, domain, _ := strings.Cut(strings.ToLower(strings.TrimSpace(email)), "@")
 	if untagged, _, _ := strings.Cut(local, "+"); untagged != "" {

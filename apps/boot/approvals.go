@@ -55,7 +55,7 @@ func (a *App) reviewMailHandler() jobs.Handler {
 	}
 }
 
-// reviewEndedHandler returns the handler of the tasks that tell a guest that an approval has ended.
+// reviewEndedHandler returns the handler of the tasks that tell a guest that their approval has ended.
 func (a *App) reviewEndedHandler() jobs.Handler {
 	return jobs.Handler{
 		Kind: publishingservice.ReviewEndedTask, Workers: 1, Timeout: taskTimeout, Attempts: mailAttempts, MaxWait: mailMaxWait,

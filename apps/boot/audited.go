@@ -213,10 +213,11 @@ func (s auditedApprovals) ResolveByToken(
 		if out.ReviewerName != nil {
 			guest.Name += " " + *out.ReviewerName
 		}
+		subject := "post " + out.Post.String()
 		if out.Sharer != "" {
-			guest.Name += " with the link of " + out.Sharer
+			subject += ", with the link of " + out.Sharer
 		}
-		s.auditor.record(ctx, guest, resolved(out.Approval), "post "+out.Post.String())
+		s.auditor.record(ctx, guest, resolved(out.Approval), subject)
 	}
 	return out, err
 }

@@ -44,11 +44,11 @@ func closing(db **pg.DB) func(context.Context) error {
 	}
 }
 
-// databaseWait is how long a start waits for a database that is there and does not answer yet.
+// databaseWait is how long a part waits at its start for a database that is there but does not answer yet.
 const databaseWait = 30 * time.Second
 
-// patient returns the start of a part that is tried again while the database is still starting or too busy to answer. A
-// failed attempt must leave nothing behind.
+// patient returns a function that calls start again, for databaseWait, while the database is still starting or too
+// busy to answer. A failed attempt must leave nothing behind.
 func (a *App) patient(start func(context.Context) error) func(context.Context) error {
 	return func(ctx context.Context) error {
 		waited, cancel := context.WithTimeout(ctx, databaseWait)
@@ -63,7 +63,7 @@ func (a *App) patient(start func(context.Context) error) func(context.Context) e
 	}
 }
 
-// checkSchema connects to the database. It returns Unavailable when the database cannot be reached, and when its schema is
+// checkSchema connects to the database. It returns Unavailable if the database cannot be reached or its schema is
 // older than this binary.
 func (a *App) checkSchema(ctx context.Context) error {
 	have, want, err := migrations.Version(ctx, a.schema())

@@ -12,8 +12,8 @@ import (
 // out must not act by a request whose headers were sent before.
 const confirmAfter = 500 * time.Millisecond
 
-// startConfirm stores how the handler of a request confirms later that it is still permitted. It runs before the
-// credential is looked up: what the look-up reads is at most as old as the time stored here.
+// startConfirm stores how the handler of a request confirms later that the request is still permitted. It runs before
+// the credential is looked up, so that what the look-up reads is no older than the time stored here.
 func (s *Server) startConfirm(r Route) fiber.Handler {
 	again := s.credentialCheck(r.Credential)
 	permitted := permission{needs: needsOf(r)}
@@ -32,7 +32,7 @@ func (s *Server) startConfirm(r Route) fiber.Handler {
 	}
 }
 
-// confirm refuses a request whose credential was looked up longer than confirmAfter ago and is not permitted any more.
+// confirm refuses a request whose credential was looked up more than confirmAfter ago and that is no longer permitted.
 func confirm(c *fiber.Ctx) error {
 	if err := request.From(c.Context()).Confirm(); err != nil {
 		return err

@@ -104,10 +104,11 @@ const (
 type guards struct {
 	credentials map[Credential][]fiber.Handler
 	limits      map[Limits][]fiber.Handler
-	// startConfirm comes before the credential, and the guard confirm after the limits, which read the body.
+	// startConfirm runs before the credential is looked up, and the guard confirm after the limits, which read the
+	// body.
 	startConfirm func(Route) fiber.Handler
 	recordActed  func(Route) []fiber.Handler
-	// chosen refuses an organization that is not the person's.
+	// chosen refuses requests that name an organization of which the person is not a member.
 	chosen fiber.Handler
 }
 

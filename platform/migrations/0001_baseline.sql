@@ -47,9 +47,8 @@ create table person (
   -- PersonByEmail signs in by it.
   email          text not null constraint person_email_key unique
                  check (email = lower(email) and length(email) between 3 and 254),
-  -- What all addresses of one mailbox have in common, by the rules of tenancy.Mailbox: a hash, so that roles that may not
-  -- see addresses can count by it.
-  -- An address that nobody has verified has nothing in common with others.
+  -- A hash that is the same for all verified addresses of one mailbox, by the rules of tenancy.Mailbox. Roles that may not
+  -- see addresses count by it. That of an unverified address is the person's own.
   mailbox        uuid not null generated always as (md5(
                    case when not verified then id::text
                      when email ~ '@(gmail|googlemail)[.]com$'
@@ -85,9 +84,9 @@ create table person (
 -- What is to be purged.
 create index person_deleted on person (deleted_at) where deleted_at is not null;
 
--- Who created the organization. All organizations of one creator share that person's limits and
--- fair shares; a new owner does not change the creator. Null: the operator of the instance, or a
--- person whose account is gone.
+-- Who created the organization. All organizations of one creator share that person's limits and,
+-- while the creator is a member, fair shares; a new owner does not change the creator. Null: the
+-- operator of the instance, or a person whose account is gone.
 alter table organization add column created_by uuid references person (id) on delete set null;
 -- CreatedOrganizations, and what the purge of a person sets to null.
 create index organization_created_by on organization (created_by, created_at desc) where created_by is not null;
@@ -495,7 +494,7 @@ create table connect_state (
   -- The instance administrator who acted as the person, and their address; null and empty: nobody.
   behind_id  uuid,
   behind     text not null default '' check (length(behind) <= 320),
-  -- The session in which they began it, and with which it ends; null for a key.
+  -- The session that began it and with which it ends; null for a key.
   session_id uuid,
   onboarding boolean not null default false,
   return_url text not null default '',
@@ -1008,7 +1007,7 @@ create table webhook (
   url            text not null check (octet_length(url) between 1 and 2048),
   -- Who made it; null when that account is gone.
   created_by     uuid references person (id) on delete set null,
-  -- Who has chosen its URL or a secret, and so may read what is sent to it.
+  -- Who chose its URL or a secret, and so may be able to read what is sent to it.
   known_to       uuid[] not null default '{}',
   -- Which events it wants, and of which channels; empty: all.
   events         text[] not null default '{}',
@@ -1354,7 +1353,7 @@ create table platform_app (
   client_id  text not null,
   -- Sealed like channel.credential.
   sealed_secret bytea not null check (octet_length(sealed_secret) <= 4096),
-  -- Who entered the secret and may know it. A person who is gone stays.
+  -- Who entered the secret and may know it. It is kept when the account is gone.
   set_by     uuid,
   updated_at timestamptz not null default now(),
   constraint platform_app_pkey primary key (org_id, family)

@@ -12,7 +12,7 @@ import (
 	"crier/tests/segmenter"
 )
 
-// TestLength_CountsGraphemes has counts that are known from Unicode's rules.
+// TestLength_CountsGraphemes checks counts that follow from Unicode's rules.
 func TestLength_CountsGraphemes(t *testing.T) {
 	t.Parallel()
 	for text, want := range map[string]int{
@@ -25,7 +25,7 @@ func TestLength_CountsGraphemes(t *testing.T) {
 	}
 }
 
-// TestGraphemes_AreThoseOfNode compares the counts of random texts with those of Intl.Segmenter.
+// TestGraphemes_AreThoseOfNode compares the counts of random texts with the counts of Intl.Segmenter.
 func TestGraphemes_AreThoseOfNode(t *testing.T) {
 	t.Parallel()
 	if testing.Short() {
@@ -51,11 +51,11 @@ func TestGraphemes_AreThoseOfNode(t *testing.T) {
 		}
 	}
 	if differ > 0 {
-		t.Errorf("%d of %d texts have another length", differ, len(texts))
+		t.Errorf("%d of %d texts have a different count", differ, len(texts))
 	}
 }
 
-// texts draws texts of every script, with the characters that join and part others.
+// texts generates texts in every script, mixed with characters that join or separate others.
 type texts struct {
 	*rand.Rand
 	scripts []*unicode.RangeTable
@@ -69,7 +69,7 @@ func newTexts(r *rand.Rand) *texts {
 	return g
 }
 
-// joiners are characters that Unicode's rules name.
+// joiners are characters that Unicode's rules treat specially.
 var joiners = []rune{
 	'\u200d', '\u200c', '\u0301', '\u0308', '\ufe0f', '\ufe0e', '\u20e3', '\r', '\n', '\u094d', '\u09cd', '\u0d4d', '\u0acd', '\u0c4d',
 	'\u0b4d', '\u1039', '\u17d2', '\u1b44', '\u0600', '\u06dd', 0x110bd, '\u0903', '\u0e33', '\u0eb3', '\u1100', '\u1161', '\u11a8',
@@ -99,7 +99,7 @@ func (g *texts) text() string {
 	return b.String()
 }
 
-// of returns a character of a table.
+// of returns a random character of a table.
 func (g *texts) of(table *unicode.RangeTable) rune {
 	n := g.IntN(len(table.R16) + len(table.R32))
 	if n < len(table.R16) {

@@ -14,7 +14,7 @@ import (
 	"crier/tests/browser"
 )
 
-// TestBrowser_DrawsTheSameLines compares the lines of documents with those that Chromium draws.
+// TestBrowser_DrawsTheSameLines compares the lines of documents with the lines that Chromium draws.
 func TestBrowser_DrawsTheSameLines(t *testing.T) {
 	seed := rand.Uint64()
 	t.Logf("seed %d", seed)
@@ -40,13 +40,13 @@ func TestBrowser_DrawsTheSameLines(t *testing.T) {
 		}
 	}
 	if differ > 0 {
-		t.Errorf("%d of %d documents have other lines", differ, len(documents))
+		t.Errorf("the lines of %d of %d documents differ from Chromium's", differ, len(documents))
 	}
 }
 
 var marker = regexp.MustCompile(`^\s*(?:-|[0-9]+\.|[a-zA-Z]\.|[ivxIVX]+\.)(?:\s|$)`)
 
-// drawn returns the lines of a plain text as browser.Lines returns them.
+// drawn returns the lines of plain text in the form that browser.Lines returns.
 func drawn(plain string) (out []string) {
 	for line := range strings.SplitSeq(plain, "\n") {
 		line = strings.Join(strings.Fields(marker.ReplaceAllString(line, "")), " ")
@@ -57,8 +57,8 @@ func drawn(plain string) (out []string) {
 	return out
 }
 
-// generator writes documents as editors and people do: with blocks in blocks, in items and in bold text, with white space
-// of layout, breaks anywhere and tags that are left out.
+// generator writes documents as editors and people do: with blocks in blocks, in items and in bold text, with white
+// space for layout, with breaks anywhere, and with missing tags.
 type generator struct {
 	*rand.Rand
 	words int

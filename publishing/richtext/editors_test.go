@@ -21,7 +21,7 @@ func editorDocuments(t testing.TB) (out []editorDocument) {
 		name, rest, _ := strings.Cut(d, " ===\n")
 		html, want, ok := strings.Cut(rest, "\n---\n")
 		if !ok {
-			t.Fatalf("%s has no text", name)
+			t.Fatalf("%s has no expected text", name)
 		}
 		out = append(out, editorDocument{name: name, html: html, want: strings.TrimSuffix(want, "\n")})
 	}
@@ -33,7 +33,7 @@ func TestEditors(t *testing.T) {
 	t.Parallel()
 	all := editorDocuments(t)
 	if len(all) < 60 {
-		t.Errorf("there are %d documents, want 60", len(all))
+		t.Errorf("got %d documents, want at least 60", len(all))
 	}
 	for _, d := range all {
 		doc := richtext.Parse(d.html)

@@ -2,34 +2,34 @@ package richtext
 
 import "strings"
 
-// whiteSpace is what HTML collapses. A no-break space is none.
+// whiteSpace is the white space that HTML collapses. It does not include the no-break space.
 const whiteSpace = " \t\n\f\r"
 
-// placeholder is what editors write into an empty line to have a place for the cursor. It is never drawn.
+// placeholder is the character that editors put in an empty line to hold the cursor. It is never drawn.
 const placeholder = '\ufeff'
 
-// line is an open block: its spans and the white space that may follow.
+// line is the open block: its spans, and white space that may follow.
 type line struct {
 	spans []Span
 	text  strings.Builder // of the last span
 	form  form            // of the last span
 	// last is the last character, 0 at the beginning.
 	last rune
-	// pending is the form of white space that is written if text follows in the line.
+	// pending is the form of white space that is written only if text follows on the line.
 	pending *form
-	// opened is set when the block is drawn: it has text or a break.
+	// opened is set once the block has text or a break to draw.
 	opened bool
-	// written counts the characters, across blocks.
+	// written counts the characters of all blocks so far.
 	written int
-	// linked counts the bytes of the addresses of links, across blocks.
+	// linked counts the bytes of the link addresses of all blocks so far.
 	linked int
 }
 
-// maxLinked bounds the addresses of all links together: a link around many blocks is written in each of them. What is
-// beyond keeps its text.
+// maxLinked limits the bytes of all link addresses together, because a link around many blocks is written in each of
+// them. Links beyond the limit keep only their text.
 const maxLinked = 1 << 20
 
-// write adds text as its look says.
+// write adds text with its look.
 func (b *line) write(text string, l look) {
 	for _, r := range text {
 		b.char(r, l)
@@ -52,8 +52,8 @@ func (b *line) char(r rune, l look) {
 	}
 }
 
-// kept writes white space that is drawn as it is. HTML would collapse it when it is read again, so that every other space
-// is a no-break space.
+// kept writes white space that is drawn as it is. Every other space becomes a no-break space, because HTML would
+// collapse them when it is read again.
 func (b *line) kept(r rune, l look) {
 	b.writePending()
 	n := 1
@@ -69,14 +69,14 @@ func (b *line) kept(r rune, l look) {
 	}
 }
 
-// space notes white space.
+// space records white space that is written if text follows.
 func (b *line) space(l look) {
 	if b.pending == nil && b.last != 0 && b.last != '\n' && b.last != ' ' {
 		b.pending = &l.form
 	}
 }
 
-// writePending writes white space, because text follows it.
+// writePending writes the pending white space, because text follows.
 func (b *line) writePending() {
 	if b.pending != nil {
 		f := *b.pending
@@ -85,7 +85,7 @@ func (b *line) writePending() {
 	}
 }
 
-// breakLine ends the line. White space before it is not drawn.
+// breakLine ends the line. White space before the break is not drawn.
 func (b *line) breakLine(l look) {
 	b.pending = nil
 	b.put('\n', l.form)
@@ -111,8 +111,8 @@ func (b *line) endSpan() {
 	}
 }
 
-// end returns the spans of the block and begins the next one. ok is false when nothing of it is drawn. A break at the end
-// of a block makes no further line.
+// end returns the spans of the block and begins the next block. ok is false if the block draws nothing. A break at
+// the end of a block adds no line.
 func (b *line) end() (spans []Span, ok bool) {
 	b.endSpan()
 	spans, ok = b.spans, b.opened

@@ -10,7 +10,7 @@ import (
 	"golang.org/x/net/html/atom"
 )
 
-// list reads the items of a list. What stands in it and is no item belongs to the item before.
+// list reads a list. A child that is not an item belongs to the item before it.
 func (r *reader) list(n *html.Node, l look) {
 	r.endBlock()
 	if r.flat || isUnmarked(n) {
@@ -45,14 +45,14 @@ func isMarked(n *html.Node) bool {
 	return n.DataAtom == atom.Li && displayOf(n) != displayNone && !isUnmarked(n)
 }
 
-// plainItems reads the items of a list without markers.
+// plainItems reads a list that is drawn without markers.
 func (r *reader) plainItems(n *html.Node, l look) {
 	for c := n.FirstChild; c != nil; c = c.NextSibling {
 		r.stray(c, l)
 	}
 }
 
-// stray reads a child of a list that has no marker.
+// stray reads a child of a list that is drawn without a marker.
 func (r *reader) stray(n *html.Node, l look) {
 	if n.DataAtom != atom.Li {
 		r.node(n, l)
@@ -63,7 +63,7 @@ func (r *reader) stray(n *html.Node, l look) {
 	}
 }
 
-// inItem reads what belongs to an item. Blank lines at its ends are not drawn.
+// inItem calls read to add blocks to an item. Blank lines at the beginning and end of the item are dropped.
 func (r *reader) inItem(item *Item, read func()) {
 	out, kind := r.out, r.kind
 	r.out, r.kind = &item.Blocks, Paragraph
@@ -82,8 +82,8 @@ func (r *reader) inItem(item *Item, read func()) {
 
 func isBlank(b Block) bool { return !b.Kind.IsList() && len(b.Spans) == 0 }
 
-// addItem adds an item to the list at the end of blocks, or to a list in its last item, as many levels down. The list is
-// as given: another one begins when the last is of another kind or its next number is another.
+// addItem adds an item to the list at the end of blocks or, level levels down, to a list in its last item. It begins
+// a new list, as given, unless that list continues the last one: its kind, its form, and its number as the next.
 func addItem(blocks *[]Block, level int, list Block) *Item {
 	if level > 0 {
 		if last := lastItem(*blocks); last != nil {
@@ -104,7 +104,7 @@ func (b Block) continues(next Block) bool {
 	return b.Kind == next.Kind && b.Kind.IsList() && (b.Kind == Bullets || b.Form == next.Form && b.Start+len(b.Items) == next.Start)
 }
 
-// lastItem returns the last item of the list at the end of blocks, nil if there is none.
+// lastItem returns the last item of the list at the end of blocks, or nil if blocks do not end with a list.
 func lastItem(blocks []Block) *Item {
 	if len(blocks) == 0 || !blocks[len(blocks)-1].Kind.IsList() {
 		return nil
@@ -119,7 +119,7 @@ func isUnmarked(n *html.Node) bool {
 	return css["list-style-type"] == "none" || strings.Contains(" "+css["list-style"]+" ", " none ")
 }
 
-// counters are the next numbers of the levels of a list.
+// counters holds the next number of each level of a list.
 type counters struct {
 	at   []int
 	step int
@@ -141,7 +141,7 @@ func countersOf(n *html.Node) *counters {
 	return c
 }
 
-// next returns the list that an item is in, with the number of the item.
+// next returns an empty list of the kind that an item belongs to, which starts with the number of the item.
 func (c *counters) next(list, item *html.Node, level int) Block {
 	for len(c.at) <= level {
 		c.at = append(c.at, 1)
@@ -159,7 +159,8 @@ func (c *counters) next(list, item *html.Node, level int) Block {
 	return b
 }
 
-// markerOf returns the kind of the markers of a list, and the form of its numbers. Quill writes all lists as <ol>.
+// markerOf returns the kind of list that an item belongs to, and the form of its numbers. Quill writes every list as
+// <ol> and names the kind in data-list.
 func markerOf(list, item *html.Node) (BlockKind, NumberForm) {
 	switch attr(item, "data-list") {
 	case "":
@@ -190,7 +191,7 @@ func markerOf(list, item *html.Node) (BlockKind, NumberForm) {
 
 var quillIndent = regexp.MustCompile(`(?:^|\s)ql-indent-([1-9])(?:\s|$)`)
 
-// quillLevel returns how deep an item of Quill is, which writes nested lists as one.
+// quillLevel returns the nesting level of an item written by Quill, which writes nested lists as one flat list.
 func quillLevel(item *html.Node) int {
 	m := quillIndent.FindStringSubmatch(attr(item, "class"))
 	if m == nil {
@@ -201,8 +202,8 @@ func quillLevel(item *html.Node) int {
 
 var wordLevel = regexp.MustCompile(`\blevel([1-9])\b`)
 
-// wordMarkerOf returns how deep an item is that Word has written as a paragraph, and its marker. ok is false for any other
-// paragraph.
+// wordMarkerOf returns the nesting level and the marker of a list item that Word wrote as a paragraph. ok is false
+// for any other paragraph.
 func wordMarkerOf(n *html.Node) (level int, marker *html.Node, ok bool) {
 	m := wordLevel.FindStringSubmatch(styleOf(n)["mso-list"])
 	if m == nil {
@@ -212,7 +213,7 @@ func wordMarkerOf(n *html.Node) (level int, marker *html.Node, ok bool) {
 	return int(m[1][0] - '1'), marker, marker != nil
 }
 
-// wordMarker finds the marker in a paragraph of Word.
+// wordMarker returns the marker in a paragraph written by Word, at most depth levels down, or nil.
 func wordMarker(n *html.Node, depth int) *html.Node {
 	for c := n.FirstChild; c != nil && depth > 0; c = c.NextSibling {
 		if isWordMarker(c) {
@@ -229,14 +230,15 @@ func isWordMarker(n *html.Node) bool {
 	return n.Type == html.ElementNode && styleOf(n)["mso-list"] == "ignore"
 }
 
-// wordItem reads an item that Word has written as a paragraph.
+// wordItem reads a list item that Word wrote as a paragraph.
 func (r *reader) wordItem(n *html.Node, level int, marker *html.Node, l look) {
 	r.endBlock()
 	item := addItem(r.out, level, wordList(textOf(marker), styleOf(marker.Parent)["font-family"]+styleOf(marker)["font-family"]))
 	r.inItem(item, func() { r.nodes(n, l) })
 }
 
-// wordList returns the list that a marker of Word belongs to. Bullets are characters of fonts of signs.
+// wordList returns an empty list of the kind that a marker of Word belongs to. Word draws bullets with characters of
+// symbol fonts.
 func wordList(marker, font string) Block {
 	for _, signs := range []string{"symbol", "wingdings", "courier"} {
 		if strings.Contains(font, signs) {

@@ -10,13 +10,13 @@ import (
 	"golang.org/x/net/html/atom"
 )
 
-// look is how the text of an element looks.
+// look is how the text of an element is drawn.
 type look struct {
 	form
 	space spacing
 }
 
-// spacing is what becomes of white space: the white-space of CSS.
+// spacing says how white space is treated, as the CSS property white-space does.
 type spacing int
 
 const (
@@ -28,7 +28,7 @@ const (
 
 func (s spacing) keepsLines() bool { return s != collapse }
 
-// of returns the look of an element in it.
+// of returns the look of an element inside an element with the look l.
 func (l look) of(n *html.Node) look {
 	switch n.DataAtom {
 	case atom.Strong, atom.B:
@@ -75,7 +75,7 @@ func (l look) of(n *html.Node) look {
 // maxAddress is in bytes.
 const maxAddress = 2048
 
-// address returns the address of a link to a page or a mailbox, "" for any other.
+// address returns the address of a link to a page or a mailbox, "" for any other link.
 func address(href string) string {
 	href = strings.TrimFunc(href, func(r rune) bool { return unicode.IsSpace(r) || unicode.IsControl(r) })
 	if strings.IndexFunc(href, func(r rune) bool { return unicode.IsSpace(r) || unicode.IsControl(r) }) >= 0 {
@@ -167,7 +167,7 @@ func styleOf(n *html.Node) map[string]string {
 	return out
 }
 
-// isEmoji reports whether a text is emoji only, as pictures of emoji have it instead of a description.
+// isEmoji reports whether text is only emoji, like the alternative text of an emoji picture.
 func isEmoji(text string) bool {
 	found := false
 	for _, r := range text {

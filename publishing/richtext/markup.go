@@ -6,8 +6,9 @@ import (
 	"unicode"
 )
 
-// IsHTML reports whether a text is HTML rather than plain text: it begins with a tag of HTML, white space aside, or an
-// element of the subset is closed in it. A tag that is only mentioned makes no HTML. The time is linear.
+// IsHTML reports whether text is HTML rather than plain text: after white space and comments it begins with a tag
+// that editors write, such as <div>, or it contains an element of the subset with its end tag. Merely mentioning a
+// tag does not make it HTML. The time is linear.
 func IsHTML(text string) bool {
 	start := len(text) - len(strings.TrimLeftFunc(text, unicode.IsSpace))
 	tags := tagsOf(text)
@@ -20,7 +21,7 @@ func IsHTML(text string) bool {
 		}
 		switch {
 		case t.isComment():
-			if t.start == start { // a clipboard has <!--StartFragment--> before the first tag
+			if t.start == start { // clipboards have <!--StartFragment--> before the first tag
 				start = t.end + len(text[t.end:]) - len(strings.TrimLeftFunc(text[t.end:], unicode.IsSpace))
 			}
 		case class != inSubset:
@@ -33,7 +34,8 @@ func IsHTML(text string) bool {
 	return false
 }
 
-// isOfText reports whether a text may begin with an element because an editor wrote it. Others are rather shown than drawn.
+// isOfText reports whether text that begins with this element is likely to come from an editor. Text that begins with
+// any other element, such as <script>, is more likely to be about that element.
 func isOfText(name string) bool {
 	switch name {
 	case "applet", "audio", "base", "button", "canvas", "embed", "form", "frame", "frameset", "iframe", "img", "input",
@@ -45,9 +47,9 @@ func isOfText(name string) bool {
 	}
 }
 
-// escape escapes every < that begins no markup, so that the parser does not take what follows it for a tag. An element
-// that should end and does not is no markup either: as in a<b and c>d, or a script that would swallow the rest. The end
-// of a paragraph that is not open ends the line only: the parser would make a blank line of it.
+// escape escapes every < that does not begin markup, so that the parser does not take what follows for a tag. A tag
+// whose required end tag is missing is not markup, as in a<b and c>d, or a script that would swallow the rest. The
+// end tag of a paragraph that is not open only ends the line; the parser would turn it into a blank line.
 func escape(sent string) string {
 	tags := tagsOf(sent)
 	ends := endsOf(tags)
@@ -82,7 +84,8 @@ func escape(sent string) string {
 	return out.String()
 }
 
-// tag is a piece of text in the form of a tag, of any name. A comment, a doctype or an instruction has an empty name.
+// tag is a piece of text that has the form of a tag, with any name. A comment, a doctype or an instruction has an
+// empty name.
 type tag struct {
 	start, end int
 	name       string // lower case
@@ -91,15 +94,15 @@ type tag struct {
 
 func (t tag) isComment() bool { return t.name == "" }
 
-// markup matches a whole comment, a doctype, a condition or an instruction as Word writes them, or a tag in which no other
-// begins. The tokenizer of x/net/html does not fit: it takes every "<!", "<?" and half a tag to reach to the next ">", with
-// the tags and the text on the way.
+// markup matches a whole comment, a doctype, a condition or an instruction as Word writes them, or a tag in which no
+// other tag begins. The tokenizer of x/net/html does not fit: it extends every "<!", "<?" and incomplete tag to the
+// next ">", across the tags and the text between.
 var markup = regexp.MustCompile(
 	`(?s)<!--.*?-->|<!(?i:doctype)[^>]*>|<!\[(?i:if|endif)[^>]*>|<\?(?i:xml)[^>]*>|` +
 		`<(/?)([a-zA-Z][a-zA-Z0-9]*(?:[:-][a-zA-Z0-9]+)*)(?:[ \t\r\n\f/](?:[^<>"']|"[^"]*"|'[^']*')*)?>`)
 
 func tagsOf(content string) (out []tag) {
-	// A comment without an end is hidden: to look for its end, for each of many, takes quadratic time.
+	// Comments without an end are hidden: searching for the end of each of many would take quadratic time.
 	open := strings.LastIndex(content, "-->") + 1
 	searched := content[:open] + strings.ReplaceAll(content[open:], "<!--", "<!  ")
 	for _, m := range markup.FindAllStringSubmatchIndex(searched, -1) {
@@ -132,8 +135,8 @@ type tagClass int
 const (
 	unknown     tagClass = iota
 	inSubset             // kept
-	endOptional          // another element of HTML, which may have no end tag
-	endRequired          // another one, which must have one
+	endOptional          // another HTML element, which may have no end tag
+	endRequired          // another HTML element, which must have an end tag
 )
 
 func classOf(name string) tagClass {
@@ -159,13 +162,13 @@ func classOf(name string) tagClass {
 		if strings.Contains(" o w v m x st1 st2 u1 ", " "+prefix+" ") { // Office
 			return endOptional
 		}
-	case strings.Contains(name, "-"): // an element of a page's own, such as google-sheets-html-origin
+	case strings.Contains(name, "-"): // a custom element, such as google-sheets-html-origin
 		return endRequired
 	}
 	return unknown
 }
 
-// endsParagraph reports whether the begin or the end of an element ends an open paragraph.
+// endsParagraph reports whether the start tag or the end tag of an element ends an open paragraph.
 func endsParagraph(name string) bool {
 	switch name {
 	case "address", "article", "aside", "blockquote", "center", "dd", "details", "dialog", "dir", "div", "dl", "dt",

@@ -2,15 +2,15 @@ package richtext
 
 import "strings"
 
-// Plain returns the text for a platform without markup: blocks become lines, items get a dash or their number, and lists
-// in lists are indented by two spaces for each level. A link whose text does not show its address is followed by it.
+// Plain returns the text for a platform without markup: blocks become lines, items get a dash or their number, and
+// nested lists are indented by two spaces a level. A link is followed by its address unless its text contains it.
 func (d Doc) Plain() string {
 	var w plainWriter
 	w.blocks(d.Blocks, "", "")
 	return strings.Trim(w.String(), "\n")
 }
 
-// maxIndent bounds the indentation, so that a few bytes of nested lists do not become megabytes of spaces.
+// maxIndent limits the indentation, so that a few bytes of nested lists do not become megabytes of spaces.
 const maxIndent = 16
 
 func indented(prefix string) string { return prefix[:min(len(prefix), maxIndent)] }
@@ -19,7 +19,7 @@ type plainWriter struct {
 	strings.Builder
 }
 
-// blocks writes blocks, the first line behind the prefix first, the others behind rest.
+// blocks writes all, with the prefix first on the first line and rest on the others.
 func (w *plainWriter) blocks(all []Block, first, rest string) {
 	for _, b := range all {
 		if b.Kind.IsList() {
@@ -40,7 +40,7 @@ func (w *plainWriter) list(b Block, first, rest string) {
 		switch {
 		case len(item.Blocks) == 0:
 			w.lines("", first+marker, rest)
-		case item.Blocks[0].Kind.IsList(): // a browser draws both markers in one line
+		case item.Blocks[0].Kind.IsList(): // browsers draw both markers on one line; only the inner one is kept
 			w.blocks(item.Blocks, indented(rest+"  "), indented(rest+"  "))
 		default:
 			w.blocks(item.Blocks, first+marker, indented(rest+"  "))
@@ -49,7 +49,7 @@ func (w *plainWriter) list(b Block, first, rest string) {
 	}
 }
 
-// lines writes the lines of a text. A line has no spaces at its end, also none that do not break.
+// lines writes the lines of text, without spaces and no-break spaces at their ends.
 func (w *plainWriter) lines(text, first, rest string) {
 	for line := range strings.SplitSeq(text, "\n") {
 		w.WriteString(strings.TrimRight(first+line, " \u00a0") + "\n")
@@ -60,7 +60,7 @@ func (w *plainWriter) lines(text, first, rest string) {
 // text returns the text of a block, with the addresses of its links.
 func text(spans []Span) string {
 	var b strings.Builder
-	begin := 0 // of the text of the link
+	begin := 0 // where the text of the link begins
 	for i, s := range spans {
 		if i == 0 || spans[i-1].Href != s.Href {
 			begin = b.Len()

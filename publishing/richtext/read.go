@@ -7,8 +7,8 @@ import (
 	"golang.org/x/net/html/atom"
 )
 
-// Parse reads HTML, whole or a part of a page, as a browser draws it. A < that begins no markup of HTML is text. What is
-// nested too deeply loses its structure and keeps its text. The time is linear.
+// Parse reads HTML, a whole page or a part of one, as a browser draws it. A < that does not begin HTML markup is
+// text. HTML that is nested too deeply keeps its text but loses its structure. The time is linear.
 func Parse(sent string) Doc {
 	body := &html.Node{Type: html.ElementNode, Data: "body", DataAtom: atom.Body}
 	markup := escape(sent)
@@ -25,7 +25,7 @@ func Parse(sent string) Doc {
 	return doc
 }
 
-// parseFlat reads the text of HTML that the parser refuses, each block as a paragraph.
+// parseFlat reads the text of HTML that the parser refuses. Each block becomes a paragraph.
 func parseFlat(markup string) Doc {
 	var doc Doc
 	r := reader{out: &doc.Blocks}
@@ -47,13 +47,13 @@ func parseFlat(markup string) Doc {
 
 // reader collects the blocks of a tree.
 type reader struct {
-	// out takes the next block: the document's or an item's.
+	// out is where the next block goes: the blocks of the document or of an item.
 	out *[]Block
-	// line is the block that is open.
+	// line is the open block.
 	line line
-	// kind is the kind of the paragraphs that begin.
+	// kind is the kind of new paragraphs.
 	kind BlockKind
-	// flat is set in a cell beside others: its blocks stand in one line.
+	// flat is set in a row with several filled cells: their blocks are joined on one line.
 	flat bool
 }
 
@@ -120,7 +120,7 @@ func alone(n *html.Node) *html.Node {
 	return &c
 }
 
-// link writes a link. One without a text has its address as its text.
+// link reads a link. A link without text gets its address as its text.
 func (r *reader) link(n *html.Node, l look) {
 	before := r.line.written
 	r.nodes(n, l)
@@ -129,14 +129,14 @@ func (r *reader) link(n *html.Node, l look) {
 	}
 }
 
-// block reads what stands on lines of its own.
+// block calls read, and puts what it reads on lines of its own.
 func (r *reader) block(read func()) {
 	r.endBlock()
 	read()
 	r.endBlock()
 }
 
-// paragraph reads a paragraph or a heading. An empty one is a blank line, as editors show it.
+// paragraph reads a paragraph or a heading. An empty one is a blank line, as in editors.
 func (r *reader) paragraph(n *html.Node, l look) {
 	if r.flat {
 		r.block(func() { r.nodes(n, l) })
@@ -161,7 +161,7 @@ func (r *reader) paragraph(n *html.Node, l look) {
 
 var headings = map[atom.Atom]BlockKind{atom.H1: Heading1, atom.H2: Heading2, atom.H3: Heading3}
 
-// endBlock ends the block that is open.
+// endBlock ends the open block.
 func (r *reader) endBlock() {
 	if r.flat {
 		r.line.space(look{})
@@ -173,7 +173,7 @@ func (r *reader) endBlock() {
 	}
 }
 
-// row reads a row of a table. Cells beside each other are in one line, and the only one with content has lines as elsewhere.
+// row reads a row of a table. If several cells have content, they are joined on one line; a single one keeps its lines.
 func (r *reader) row(n *html.Node, l look) {
 	filled := 0
 	for c := n.FirstChild; c != nil; c = c.NextSibling {
@@ -189,7 +189,7 @@ func (r *reader) row(n *html.Node, l look) {
 	})
 }
 
-// hasContent reports whether something of an element is drawn.
+// hasContent reports whether an element draws anything.
 func hasContent(n *html.Node) bool {
 	for c := n.FirstChild; c != nil; c = c.NextSibling {
 		switch {

@@ -1,6 +1,6 @@
-// Package richtext reads the HTML that editors write and the texts in it, as a browser would draw them.
+// Package richtext reads the HTML that editors write, as a browser would draw it.
 //
-// Parse returns a Doc, which has what is kept: paragraphs, headings, lists, bold and underlined text, and links. A Doc is
+// Parse returns a Doc, which keeps paragraphs, headings, lists, bold and underlined text, and links. A Doc can be
 // written as the HTML subset that is stored, or as plain text.
 package richtext
 
@@ -30,25 +30,25 @@ type Block struct {
 	Kind  BlockKind
 	Spans []Span
 	Items []Item
-	// Start is the number of the first item of a list with numbers, and Form how the numbers are written.
+	// Start is the number of the first item of a numbered list, and Form is how its numbers are written.
 	Start int
 	Form  NumberForm
 }
 
-// Item is an item of a list. A paragraph at its beginning stands beside the marker.
+// Item is an item of a list. A paragraph that begins it is drawn beside the marker.
 type Item struct {
 	Blocks []Block
 }
 
-// Span is a piece of text of one form. A line feed in it is a line break.
+// Span is a piece of text with one form. A line feed in it is a line break.
 type Span struct {
 	Text string
 	form
 }
 
-// form is how a text looks, and where it leads.
+// form is how text looks, and where it leads.
 type form struct {
 	Strong, Underline bool
-	// Href is an address with http, https or mailto, "" for a text that is no link.
+	// Href is an http, https or mailto address, "" for text that is not a link.
 	Href string
 }

@@ -23,8 +23,8 @@ func TestPlain(t *testing.T) {
 		"white space":              {"<p>\n  Some text\n  and more.\n</p>\n<p> x </p>", "Some text and more.\nx"},
 		"a break at the end":       {`<p>a<br></p><p>b<br/></p>`, "a\nb"},
 		"blank paragraphs":         {`<p>a</p><p></p><p>b</p><p><br></p><p>c</p>`, "a\n\nb\n\nc"},
-		"an end that is too many":  {`<p>a<ul><li>b</li></ul></p><p>c</p>`, "a\n- b\nc"},
-		"divisions":                {`<div>a</div><div><br></div><div>b<div>c</div></div>d`, "a\n\nb\nc\nd"},
+		"an extra end tag":         {`<p>a<ul><li>b</li></ul></p><p>c</p>`, "a\n- b\nc"},
+		"divs":                     {`<div>a</div><div><br></div><div>b<div>c</div></div>d`, "a\n\nb\nc\nd"},
 		"bold at the beginning":    {`<b>a</b> b<div>c</div>`, "a b\nc"},
 		"a paragraph in bold":      {`<b style="font-weight:normal;" id="docs-internal-guid-1"><p dir="ltr"><span style="white-space:pre-wrap;">a  b</span></p><br><p>c</p></b>`, "a \u00a0b\n\nc"},
 		"cells with paragraphs":    {`<table><tbody><tr><td><p>a</p></td><td><p>b</p></td></tr><tr><td><p>c</p><p>d</p></td></tr></table>`, "a b\nc\nd"},
@@ -38,7 +38,7 @@ func TestPlain(t *testing.T) {
 		"what is hidden":         {`<p>a<span style="display: none">b</span><span hidden>c</span></p>`, "a"},
 		"emoji as pictures":      {`<p>a <img alt="😀" src="x"><img alt="a cat" src="y"></p>`, "a 😀"},
 		"links":                  {`<p><a href="https://example.com/">here</a>, <a href="https://a.example">https://a.example</a>, <a href="#x">y</a></p>`, "here (https://example.com/), https://a.example, y"},
-		"a link without a text":  {`<a href="https://example.com/"><img src="x"></a>`, "https://example.com/"},
+		"a link without text":    {`<a href="https://example.com/"><img src="x"></a>`, "https://example.com/"},
 		"a line feed in Chinese": {"<p>汉字\n汉字 a\nb</p>", "汉字 汉字 a b"},
 		"unknown tags":           {"<p>Dear <name>, List<String>, a<b and c>d <https://a.example> <ann@a.example></p>", "Dear <name>, List<String>, a<b and c>d <https://a.example> <ann@a.example>"},
 	} {
@@ -64,7 +64,8 @@ func TestParse_KeepsTheTextOfDeepNesting(t *testing.T) {
 	}
 }
 
-// TestParse_IsNotMuchLargerThanItsSource: nested lists and a link around many blocks are short in HTML.
+// TestParse_IsNotMuchLargerThanItsSource covers nested lists and links around many blocks, which need only a few
+// bytes of HTML for each block.
 func TestParse_IsNotMuchLargerThanItsSource(t *testing.T) {
 	t.Parallel()
 	for name, sent := range map[string]string{

@@ -303,7 +303,7 @@ func TestApproval_RequesterMayNotAnswer(t *testing.T) {
 }
 
 // An operator who is impersonating a member cannot approve. The record and the timeline name the
-// operator for anything an operator may do.
+// operator for everything that an operator may do.
 func TestApproval_OperatorIsNamedAndMayNotAnswer(t *testing.T) {
 	t.Parallel()
 	r := newApprovalRig(t)
@@ -539,7 +539,7 @@ func TestApproval_ExpiryAndReminder(t *testing.T) {
 	r.OK(r.approvals.SendReviewMail(t.Context(), r.who.Org, a.ID))
 	if len(r.mails.sent) != 2 || path.Base(r.mails.sent[1].Link) != link || r.mails.sent[0].To != "client@example.com" ||
 		r.mails.sent[0].Reminder || !r.mails.sent[1].Reminder {
-		t.Errorf("the mails are %+v, want the link twice, and none after the end", r.mails.sent)
+		t.Errorf("the mails are %+v, want two with the link, and none after the end", r.mails.sent)
 	}
 	r.request(post, false)
 }
@@ -619,7 +619,8 @@ func TestApproval_MailedLinkEndsWithMemberships(t *testing.T) {
 	r.OK(err)
 }
 
-// TestApproval_GuestIsToldOfItsEnd: a guest has no bell, and only a guest who approved is told.
+// TestApproval_GuestIsToldOfItsEnd checks that only a guest who approved gets a mail, because guests get no
+// notifications.
 func TestApproval_GuestIsToldOfItsEnd(t *testing.T) {
 	t.Parallel()
 	r := newApprovalRig(t)

@@ -159,7 +159,7 @@ func (c core) endInForce(
 	return &a, tx.AddWebhookEvent(ctx, publishing.WebhookApprovalResolved, root, voidData(a))
 }
 
-// tellGuest queues the mail to a guest whose approval has ended. A guest has no bell.
+// tellGuest queues a mail to a guest whose approval has ended, because guests get no notifications.
 func (c core) tellGuest(ctx context.Context, tx *publishingstore.Tx, a publishing.Approval) error {
 	if c.deps.ReviewMails == nil || a.ReviewerEmail == nil || !a.ResolvedBy.IsZero() {
 		return nil

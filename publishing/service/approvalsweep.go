@@ -98,8 +98,8 @@ func (s *Approvals) SendReviewMail(
 }
 
 // SendReviewEnded tells the guest who approved a post that the approval no longer applies. It sends
-// nothing if the guest's address is not known or has been forgotten since. Its errors, and what
-// holds after a crash, are those of SendReviewMail.
+// nothing if the guest's address is unknown or has been removed since. It returns the errors of
+// SendReviewMail, and may send the mail twice after a crash.
 func (s *Approvals) SendReviewEnded(
 	ctx context.Context, org tenancy.OrgID, approval publishing.ApprovalID,
 ) error {

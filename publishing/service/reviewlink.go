@@ -50,7 +50,7 @@ func (c core) mailedURL(org tenancy.OrgID, a publishingstore.StoredApproval) (st
 	return c.reviewPage(mailedToken(key)), nil
 }
 
-// sharedURL returns the address of the review page of a request, for a member who passes it on.
+// sharedURL returns the review link of a request for a member to pass on.
 func (c core) sharedURL(p tenancy.Principal, a publishingstore.StoredApproval) (string, error) {
 	key, err := c.deps.Keyring.Open(a.Secret, reviewBound(p.Org))
 	if err != nil {

@@ -84,7 +84,7 @@ type Deps struct {
 	Authority publishingstore.Authority
 	// Quota limits the posts, channels and webhooks of an organization; nil without plans.
 	Quota publishingstore.Quota
-	// ReviewMails takes the tasks of mails to reviewers; nil on an instance that sends no mail.
+	// ReviewMails is the queue of mails to reviewers; nil on an instance that sends no mail.
 	ReviewMails *jobs.Queue
 	// Node is the name of this process in timelines.
 	Node string

@@ -45,8 +45,8 @@ with saved as (
 select ` + appChannels
 
 // SavePlatformApp stores the application of an organization for a family, whose connectors are given. It returns the
-// number of channels that were connected with the application that it replaces. by is the person who may know the
-// secret, zero for nobody.
+// number of channels that were connected with the application that it replaces. by is the person who entered the
+// secret and may know it, zero for nobody.
 func (t *Tx) SavePlatformApp(
 	ctx context.Context, app PlatformApp, connectors []string, by tenancy.PersonID,
 ) (channels int, err error) {
@@ -57,8 +57,8 @@ func (t *Tx) SavePlatformApp(
 const appsBy = `-- publishing.PlatformAppsBy
 select family from platform_app where set_by = $1 order by family`
 
-// AppsBy returns the families for which a person has entered the application in the organization of q. It is called in
-// transactions of accounts.
+// AppsBy returns the families for which a person entered the current application in the organization of q. It is
+// called in transactions of accounts.
 func AppsBy(ctx context.Context, q pg.Querier, person tenancy.PersonID) ([]string, error) {
 	rows, err := q.Query(ctx, appsBy, person)
 	if err != nil {

@@ -117,8 +117,8 @@ join organization o on o.id = m.org_id
 join approval a on a.org_id = m.org_id and a.id = $1
 where m.person_id = $2 and not m.disabled and u.deleted_at is null and o.deleted_at is null and o.suspended_at is null`
 
-// Shared returns a request that a member has shared, as Reviewed does. It returns pgx.ErrNoRows also when the person is
-// no member any more.
+// Shared returns a request that a member has shared, as Reviewed does. It also returns pgx.ErrNoRows if the person is
+// no longer a member.
 func (s *Store) Shared(
 	ctx context.Context, approval publishing.ApprovalID, sharer tenancy.PersonID,
 ) (a StoredApproval, org tenancy.OrgID, err error) {
@@ -227,8 +227,8 @@ update approval set status = $3, reviewer_note = coalesce($4, reviewer_note), re
   resolved_by = coalesce($6, resolved_by), resolved_at = coalesce($7, now()), remind_at = null
 where id = $1 and status = $2 and ($3 not in ('APPROVED', 'REJECTED') or expires_at > coalesce($7, now()))`
 
-// EndApproval stores the status and the answer of a request that has the status from. ended is false when it has
-// another one already, because another transaction was first, and when an answer comes after the end of the request.
+// EndApproval stores the status and the answer of a request that has the status from. ended is false if another
+// transaction has changed the status first, or if an answer comes after the request has expired.
 func (t *Tx) EndApproval(
 	ctx context.Context, a publishing.Approval, from publishing.ApprovalStatus,
 ) (ended bool, err error) {

@@ -30,7 +30,7 @@ type ConnectState struct {
 	// Behind is the administrator of the instance who acted as Person, and BehindName their address; zero for none.
 	Behind     tenancy.PersonID `db:"behind_id"`
 	BehindName string           `db:"behind"`
-	// Session is the session in which it was started, zero for a key. The connect ends with it.
+	// Session is the session that started the connect, zero for a key. The connect ends with it.
 	Session    tenancy.SessionID `db:"session_id"`
 	Onboarding bool              `db:"onboarding"`
 	ReturnURL  string            `db:"return_url"`

@@ -100,7 +100,7 @@ delete from webhook where created_by = $1 or $1 = any (known_to) returning id, n
 const webhookKnownTo = `-- publishing.WebhookKnownTo
 update webhook set known_to = array_append(known_to, $2) where id = $1 and not $2 = any (known_to)`
 
-// WebhookKnownTo notes that a person, who is not zero, has chosen the URL or a secret of an endpoint.
+// WebhookKnownTo records that a person chose the URL or a secret of an endpoint. It does nothing for the zero person.
 func (t *Tx) WebhookKnownTo(ctx context.Context, webhook publishing.WebhookID, person tenancy.PersonID) error {
 	if person.IsZero() {
 		return nil
@@ -110,7 +110,7 @@ func (t *Tx) WebhookKnownTo(ctx context.Context, webhook publishing.WebhookID, p
 }
 
 // WebhooksBy returns the endpoints that a person made in the organization of q, or whose URL or
-// secret the person has chosen, and, with remove, deletes them. It is called in transactions of accounts.
+// secret the person chose, and, with remove, deletes them. It is called in transactions of accounts.
 func WebhooksBy(ctx context.Context, q pg.Querier, person tenancy.PersonID, remove bool) ([]tenancy.MadeWebhook, error) {
 	sql := webhooksBy
 	if remove {

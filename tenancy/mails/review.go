@@ -20,12 +20,12 @@ type Review struct {
 	ExpiresAt time.Time
 	// Reminder is set on the second mail.
 	Reminder bool
-	// Ended is set on the mail to somebody whose approval no longer applies.
+	// Ended is set on the mail to a guest whose approval no longer applies.
 	Ended bool
 }
 
-// Review returns the mail about a request for approval: the request, its reminder, or the end of the
-// approval that was given.
+// Review returns a mail about a request for approval: the request itself, a reminder, or the news that
+// the approval no longer applies.
 func (i Instance) Review(r Review) mail.Message {
 	if r.Ended {
 		return i.reviewEnded(r)
@@ -37,18 +37,18 @@ func (i Instance) reviewEnded(r Review) mail.Message {
 	org := quoted(r.Organization, someOrganization)
 	return i.message(content{
 		To:      r.To,
-		Subject: fmt.Sprintf("A post of %s that you approved has changed", org),
+		Subject: fmt.Sprintf("Your approval of a post of %s no longer applies", org),
 		Paragraphs: []string{
-			fmt.Sprintf("You approved a post of %s that was to be published on %s. It was changed afterwards, or the request "+
-				"was withdrawn, so your approval no longer applies to it.", org, at(r.PublishDate)),
-			"If it needs your approval again, you will get another message. You do not need to do anything.",
+			fmt.Sprintf("You were asked to review a post of %s, and it was approved. It was to be published on %s. The post has changed since, or the request "+
+				"was withdrawn, so your approval no longer applies.", org, at(r.PublishDate)),
+			"You do not need to do anything. If the post needs your approval again, you will get another message.",
 		},
-		Reason: "You get this message because you answered a request for a review by e-mail.",
+		Reason: "You get this message because you answered a request for a review that was sent to this address.",
 	})
 }
 
-// reviewRequest asks a person, who may have no account, to approve a post. It quotes nothing of the post: the recipient has not
-// asked for it.
+// reviewRequest asks a person, who may have no account, to approve a post. It quotes nothing of the post, because the
+// recipient has not asked for it.
 func (i Instance) reviewRequest(r Review) mail.Message {
 	org := quoted(r.Organization, someOrganization)
 	subject := fmt.Sprintf("%s asks you to review a post", org)

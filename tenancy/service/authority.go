@@ -18,7 +18,8 @@ import (
 //
 // For a principal without a session, such as a person who started something that a link finishes,
 // only the membership is confirmed. For a guest, whose link the use case looks up, the organization
-// is, and the membership of the person who passed the link on. The operator is not confirmed.
+// is confirmed, and the membership of the person who passed the link on, if any. The operator is not
+// confirmed.
 //
 // Confirm returns fault.Unauthenticated when the session or the key has ended, fault.Forbidden when
 // the person or the organization has lost the permission, and the errors of Postgres.
@@ -105,7 +106,7 @@ func confirmMember(ctx context.Context, q pg.Querier, p tenancy.Principal) error
 	return nil
 }
 
-// confirmGuest returns NotFound when the link of a guest does not work any more.
+// confirmGuest returns NotFound if the link of a guest no longer works.
 func confirmGuest(ctx context.Context, q pg.Querier, p tenancy.Principal) error {
 	works, err := tenancystore.ConfirmGuest(ctx, q, p.Org, p.Person)
 	if err == nil && !works {

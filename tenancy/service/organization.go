@@ -27,9 +27,9 @@ func checkMemberships(ctx context.Context, tx *tenancystore.GateTx, op string, p
 // creationWindow is the period of ORGANIZATIONS_PER_DAY.
 const creationWindow = 24 * time.Hour
 
-// checkCreations returns an error if a locked person may not create another organization, counting
-// those of all accounts of the same mailbox: Conflict or RateLimited at the limits of the instance, and Quota if the person has created too many
-// organizations with the default plan.
+// checkCreations returns an error if a locked person may not create another organization: Conflict
+// or RateLimited at the limits of the instance, and Quota if the person has created too many
+// organizations with the default plan. It counts the organizations of all accounts of one mailbox.
 func (a *Accounts) checkCreations(
 	ctx context.Context, tx *tenancystore.GateTx, op string, person tenancy.PersonID,
 ) error {
@@ -101,10 +101,10 @@ func (a *Accounts) CreateOrganization(ctx context.Context, p tenancy.Principal, 
 	return out, err
 }
 
-// Senders returns the mailboxes for which what the principal sends is counted: that of the creator of
-// its organization, or of the owner if the creator has left, and that of its person. Somebody who has
-// left an organization neither spends nor shares its limits. The mailboxes are hashes, which all
-// addresses of one mailbox have in common.
+// Senders returns the mailboxes against which the principal's mails count: the mailbox of the creator
+// of the organization, or of its owner if the creator has left, and the mailbox of the principal's
+// person. People who have left an organization neither use up nor share its limits. A mailbox is
+// returned as a hash, which is the same for all its addresses.
 func (a *Accounts) Senders(ctx context.Context, p tenancy.Principal) (mailboxes []string, err error) {
 	const op = "tenancy.Senders"
 	err = a.inOrg(ctx, op, p.Org, func(tx *tenancystore.OrgTx) error {

@@ -31,8 +31,8 @@ func (a *Accounts) Team(ctx context.Context, p tenancy.Principal) (out []tenancy
 // the organization requires, a person can only leave. It returns fault.Forbidden for the owner and
 // for a member who outranks the principal, and fault.NotFound if there is no such member.
 //
-// Somebody who has already left is found as long as anything is left of what they made: leaving first
-// keeps no key.
+// A person who has already left can be removed as long as anything that they made is left, so that
+// nobody keeps a key by leaving first.
 func (a *Accounts) RemoveMember(
 	ctx context.Context, p tenancy.Principal, member string, revoke bool,
 ) (made tenancy.MadeBy, err error) {
@@ -201,9 +201,10 @@ func mayRemove(op string, p tenancy.Principal, m tenancy.Membership, revokeKeys 
 // SetRole changes the role of a member of the principal's organization. With RoleSuperAdmin the
 // owner, who is the principal, and the member swap: the member becomes the owner, and the principal
 // an administrator; this needs the proof. The invitations of a member who no longer manages the
-// organization end. SetRole returns them with the keys and webhooks that the person made. With
-// revoke it deletes the keys and webhooks, as RemoveMember does. It returns fault.Forbidden for the
-// owner's role and for a principal who may not, and fault.NotFound for the id of no member.
+// organization end. SetRole returns them with the keys, webhooks and provider credentials that the
+// person made. With revoke it deletes the keys and webhooks, as RemoveMember does. It returns
+// fault.Forbidden for the owner's role and for a principal who may not, and fault.NotFound for the
+// id of no member.
 func (a *Accounts) SetRole(ctx context.Context, p tenancy.Principal, member string, change tenancy.RoleChange) (
 	made tenancy.MadeBy, err error) {
 	const op = "tenancy.SetRole"

@@ -94,9 +94,9 @@ select exists (
       select from member m join person u on u.id = m.person_id
       where m.org_id = o.id and m.person_id = $2 and not m.disabled and u.deleted_at is null)))`
 
-// ConfirmGuest reports whether an organization is accessible and the person who passed a link on is a
-// member of it. The person is zero for a link that nobody passed on. It runs as pg.Gate, after
-// LockAuthority.
+// ConfirmGuest reports whether an organization is accessible and the person who passed a link on is
+// still a member of it. The person is zero for a link that no member passed on. It runs as pg.Gate,
+// after LockAuthority.
 func ConfirmGuest(ctx context.Context, q pg.Querier, org tenancy.OrgID, sharer tenancy.PersonID) (
 	works bool, err error) {
 	err = q.QueryRow(ctx, guestConfirm, org, sharer).Scan(&works)

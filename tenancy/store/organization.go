@@ -41,8 +41,8 @@ where p.id = $1 order by o.created_at desc, o.id limit $2`
 const mailboxLock = `-- tenancy.MailboxLock
 select pg_advisory_xact_lock(hashtextextended('crier.mailbox ' || mailbox, 0)) from person where id = $1`
 
-// LockMailbox locks the mailbox of a person until the end of the transaction, against others who
-// create organizations from the same mailbox.
+// LockMailbox locks the mailbox of a person until the end of the transaction, so that accounts of one
+// mailbox create organizations one after the other.
 func (t *GateTx) LockMailbox(ctx context.Context, person tenancy.PersonID) error {
 	_, err := exec(ctx, t.tx, mailboxLock, person)
 	return err
@@ -55,8 +55,8 @@ type Created struct {
 }
 
 // CreatedOrganizations returns at most limit organizations that a person, or another account of the
-// same mailbox, created, the newest first. It includes organizations that have another owner by now, and organizations marked for deletion
-// until they are purged.
+// same mailbox, created, the newest first. It includes organizations that now have another owner, and
+// organizations marked for deletion until they are purged.
 func (t *GateTx) CreatedOrganizations(ctx context.Context, creator tenancy.PersonID, limit int) ([]Created, error) {
 	return list[Created](ctx, t.tx, organizationsCreated, creator, limit)
 }
@@ -68,9 +68,9 @@ join person p on p.id = $2 or p.id = coalesce(
   (select m.person_id from member m where m.org_id = o.id and m.role = 'SUPERADMIN'))
 where o.id = $1 order by 1`
 
-// Senders returns the mailboxes for which what a person sends from the organization of the transaction
-// is counted: that of the organization's creator, or of its owner if the creator is no longer a member,
-// and that of the person. They are hashes. People who are no longer members have none.
+// Senders returns hashes of the mailboxes against which the mails of a person from the organization of
+// the transaction count: the mailbox of the creator, or of the owner if the creator is no longer a
+// member, and the mailbox of the person. It leaves out people who are no longer members.
 func (t *OrgTx) Senders(ctx context.Context, person tenancy.PersonID) (mailboxes []string, err error) {
 	rows, err := t.tx.Query(ctx, organizationSenders, t.org, person)
 	if err != nil {

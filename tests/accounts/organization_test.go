@@ -581,7 +581,8 @@ func TestOrganization_CreationsWithTheDefaultPlanAreLimited(t *testing.T) {
 	must(t, err)
 }
 
-// TestOrganization_IsAnsweredForByItsCreatorOrItsOwner: who has left spends no limits of those who stay.
+// TestOrganization_IsAnsweredForByItsCreatorOrItsOwner checks that a person who has left uses up no limits of those who
+// stay.
 func TestOrganization_IsAnsweredForByItsCreatorOrItsOwner(t *testing.T) {
 	t.Parallel()
 	w := open(t, nil)
@@ -607,7 +608,7 @@ func TestOrganization_IsAnsweredForByItsCreatorOrItsOwner(t *testing.T) {
 	want(bob.Person)
 }
 
-// wantSenders checks for whose mailboxes the mails of a principal count.
+// wantSenders checks against whose mailboxes the mails of a principal count.
 func (w *world) wantSenders(p tenancy.Principal, people ...tenancy.PersonID) {
 	w.t.Helper()
 	got, err := w.Senders(w.t.Context(), p)
@@ -620,11 +621,12 @@ func (w *world) wantSenders(p tenancy.Principal, people ...tenancy.PersonID) {
 	}
 	slices.Sort(want)
 	if want = slices.Compact(want); !slices.Equal(got, want) {
-		w.t.Errorf("mails count for %v, want %v", got, want)
+		w.t.Errorf("mails count against %v, want %v", got, want)
 	}
 }
 
-// TestOrganization_CreationsOfOneMailboxAreLimited: accounts with tagged addresses of one mailbox count as one person.
+// TestOrganization_CreationsOfOneMailboxAreLimited checks that accounts with tagged addresses of one mailbox count as
+// one person.
 func TestOrganization_CreationsOfOneMailboxAreLimited(t *testing.T) {
 	t.Parallel()
 	w := open(t, func(w *world) { w.cfg.Registration, w.cfg.OrganizationsPerDay = tenancyservice.RegisterOpen, 4 })
@@ -638,7 +640,7 @@ func TestOrganization_CreationsOfOneMailboxAreLimited(t *testing.T) {
 		must(t, err)
 	}
 	_, err := w.create(p)
-	wantFault(t, "the fifth of the mailbox", err, fault.RateLimited)
+	wantFault(t, "the fifth organization of the mailbox", err, fault.RateLimited)
 	w.register(registration("ada+2@gmail.com", "Acme"))
 	_, _, err = w.Activate(t.Context(), w.link("ada+2@gmail.com"), password, from(""))
 	wantFault(t, "a registration", err, fault.RateLimited)
@@ -663,7 +665,7 @@ func TestOrganization_MailboxIsThatOfTenancy(t *testing.T) {
 		var same bool
 		must(t, w.super.QueryRow(t.Context(), "select mailbox = md5($2)::uuid from person where id = $1", p.Person, tenancy.Mailbox(email)).Scan(&same))
 		if !same {
-			t.Errorf("%s: the mailbox of the table is not %s", email, tenancy.Mailbox(email))
+			t.Errorf("%s: the column mailbox is not the hash of %s", email, tenancy.Mailbox(email))
 		}
 	}
 }

@@ -204,7 +204,8 @@ func (o *owner) wantNotCalled(member *making, channel string) {
 	}
 }
 
-// TestRemoved_BentWebhooksAreTheirs: whoever has chosen the URL or the secret of a webhook may read what is sent to it.
+// TestRemoved_BentWebhooksAreTheirs checks that a removal takes the webhooks whose URL or secret the member has chosen,
+// because the member may be able to read what is sent to them.
 func TestRemoved_BentWebhooksAreTheirs(t *testing.T) {
 	t.Parallel()
 	p := startProcesses(t)
@@ -235,7 +236,7 @@ func TestRemoved_BentWebhooksAreTheirs(t *testing.T) {
 	}
 }
 
-// TestRemoved_LeavingFirstKeepsNothing: a person who leaves before the removal is removed nevertheless.
+// TestRemoved_LeavingFirstKeepsNothing checks that a person who has already left can still be removed.
 func TestRemoved_LeavingFirstKeepsNothing(t *testing.T) {
 	t.Parallel()
 	o := startProcesses(t).owner(t)
@@ -245,7 +246,7 @@ func TestRemoved_LeavingFirstKeepsNothing(t *testing.T) {
 	list := o.get("/settings/api-keys")
 	creator := list.Get(`#(id=="` + made.Get("id").String() + `").createdBy`)
 	if creator.Get("id").String() != member.person || creator.Get("email").String() != "" {
-		t.Errorf("the key that was left is of %s, want the id of the person alone", creator)
+		t.Errorf("the creator of the remaining key is %s, want only the id of the person", creator)
 	}
 	path := "/settings/team/" + member.person + "?revokeKeys=true"
 	if got := o.ask(http.MethodDelete, path, nil).Get("keys.#.id").String(); got != `["`+made.Get("id").String()+`"]` {
@@ -255,7 +256,8 @@ func TestRemoved_LeavingFirstKeepsNothing(t *testing.T) {
 	o.wantStatus(http.StatusNotFound, http.MethodDelete, path)
 }
 
-// TestRemoved_ConnectEndsWithItsSession: a session that was stolen connects nothing after the password was changed.
+// TestRemoved_ConnectEndsWithItsSession checks that a connect cannot be finished after its session has ended, for
+// example a stolen session that a change of the password ended.
 func TestRemoved_ConnectEndsWithItsSession(t *testing.T) {
 	t.Parallel()
 	o := startProcesses(t).owner(t)
@@ -268,7 +270,8 @@ func TestRemoved_ConnectEndsWithItsSession(t *testing.T) {
 	}
 }
 
-// TestRemoved_ConnectsNothingElsewhere: a browser that still names the old organization begins no connect for another.
+// TestRemoved_ConnectsNothingElsewhere checks that a browser that still names an organization of which the person is
+// not a member begins no connect for another one.
 func TestRemoved_ConnectsNothingElsewhere(t *testing.T) {
 	t.Parallel()
 	o := startProcesses(t).owner(t)
@@ -277,7 +280,7 @@ func TestRemoved_ConnectsNothingElsewhere(t *testing.T) {
 	o.wantStatus(http.StatusOK, http.MethodGet, "/integrations/social/sandbox")
 }
 
-// reviewLinks returns the tokens of the review links that an address was sent.
+// reviewLinks returns the tokens of the review links that were mailed to an address.
 func (o *owner) reviewLinks(email string) (tokens []string) {
 	for _, msg := range o.mail.Messages() {
 		if _, rest, found := strings.Cut(msg.Text, "/review/"); found && msg.To == email {
@@ -287,7 +290,7 @@ func (o *owner) reviewLinks(email string) (tokens []string) {
 	return tokens
 }
 
-// answers sends the answer of a guest to a review link.
+// answers approves a post as a guest with a review link.
 func (o *owner) answers(node int, token, name string) call.Answer {
 	o.t.Helper()
 	a, err := o.visitor(o.t).send(node, http.MethodPost, "/public/approval-review/"+token+"/resolve", m{"action": "approve", "reviewerName": name})
@@ -300,12 +303,13 @@ func (o *owner) sharedLink(post string) string {
 	o.t.Helper()
 	address := o.get("/approvals").Get(`approvals.#(postId=="` + post + `").reviewUrl`).String()
 	if address == "" {
-		o.t.Fatalf("no review link of the post %s is shown", post)
+		o.t.Fatalf("no review link is shown for the post %s", post)
 	}
 	return path.Base(address)
 }
 
-// TestRemoved_ReviewLinksEnd: who was a member approves nothing with a link that was shown or mailed to them.
+// TestRemoved_ReviewLinksEnd checks that a former member cannot approve anything with a link that was shown or mailed
+// to them.
 func TestRemoved_ReviewLinksEnd(t *testing.T) {
 	t.Parallel()
 	o := startProcesses(t).owner(t)
@@ -329,7 +333,7 @@ func TestRemoved_ReviewLinksEnd(t *testing.T) {
 		"Authorization", asks.key)
 	must(t, err)
 	if asksSelf.Status != http.StatusBadRequest {
-		t.Errorf("a request to the own mailbox: got %v, want 400", asksSelf)
+		t.Errorf("a request to the requester's own mailbox: got %v, want 400", asksSelf)
 	}
 	mailed := post(o, m{"autoSchedule": true, "reviewerEmail": tagged})
 	links := func(email string) string {
@@ -343,7 +347,7 @@ func TestRemoved_ReviewLinksEnd(t *testing.T) {
 		t.Errorf("the link of a removed member: got %v, want 404", got)
 	}
 	if got := o.answers(1, other[:44]+link[44:], "x"); got.Status != http.StatusNotFound {
-		t.Errorf("a link with the proof of another: got %v, want 404", got)
+		t.Errorf("a link with the proof of another link: got %v, want 404", got)
 	}
 	removal := o.removes(&making{owner: asks}, true)
 	var named []string
@@ -353,7 +357,7 @@ func TestRemoved_ReviewLinksEnd(t *testing.T) {
 	if !slices.Equal(named, []string{own, mailed}) {
 		t.Errorf("the removal named the posts %v, want %s and %s", named, own, mailed)
 	}
-	for name, link := range map[string]string{"of the own request": ownLink, "mailed to the member": mailedLink} {
+	for name, link := range map[string]string{"of the member's own request": ownLink, "mailed to the member": mailedLink} {
 		for node := range 2 {
 			if got := o.answers(node, link, ""); got.Status != http.StatusGone {
 				t.Errorf("the link %s: got %v, want 410", name, got)
@@ -365,11 +369,12 @@ func TestRemoved_ReviewLinksEnd(t *testing.T) {
 	}
 	answered := o.get("/approvals").Get(`approvals.#(postId=="` + shared + `")`)
 	if !answered.Get("guest").Bool() || answered.Get("reviewerName").String() != o.email {
-		t.Errorf("the answer of a guest with the name of a member is %s, want one of a guest", answered)
+		t.Errorf("a guest answered with a member's name: got %s, want an answer that is marked as a guest's", answered)
 	}
 }
 
-// TestRemoved_CredentialsAreNamed: whoever has entered a secret may know it.
+// TestRemoved_CredentialsAreNamed checks that a demotion and a removal list the provider credentials that the member
+// entered, because the member may know the secret.
 func TestRemoved_CredentialsAreNamed(t *testing.T) {
 	t.Parallel()
 	o := startProcesses(t).owner(t)

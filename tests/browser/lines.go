@@ -6,10 +6,10 @@ import (
 	"crier/tests/npm"
 )
 
-// Lines returns the lines that Chromium draws for each document of HTML: their words with single spaces, without blank
-// lines and without the markers of lists. The address of a link follows its text, in parentheses, unless the text has it,
-// and a picture whose alternative text is an emoji is that emoji. Documents are parsed as innerHTML is. It needs what
-// Check needs.
+// Lines returns the lines that Chromium draws for each HTML document, with single spaces between words, and without
+// blank lines and list markers. A link is followed by its address in parentheses unless its text contains it, and a
+// picture whose alternative text is an emoji becomes that emoji. Documents are parsed like innerHTML. Lines needs
+// what Check needs.
 func Lines(t testing.TB, documents []string) (lines [][]string) {
 	t.Helper()
 	input := map[string]any{"chromium": chromium(t), "documents": documents}

@@ -1,5 +1,5 @@
-// Reads {chromium, documents} from the standard input, opens each document in Chromium and writes the lines that it draws,
-// without blank ones and without the markers of lists.
+// Reads {chromium, documents} from the standard input, opens each document in Chromium, and writes the lines that it
+// draws, without blank lines and list markers.
 import { readFileSync } from "node:fs";
 import { chromium } from "playwright-core";
 
@@ -17,7 +17,7 @@ const css = `* { font: 16px/24px monospace !important; vertical-align: baseline 
   font-style: normal !important; letter-spacing: 0 !important; text-transform: none !important; float: none !important }
   td, th { padding: 0 12px !important } body { margin: 8px }`;
 
-// draw puts a document into the page as innerHTML does, whose parser is that of editors, and returns its lines.
+// draw puts a document into the page with innerHTML, which parses as editors do, and returns its lines.
 function draw({ html, css }) {
   document.head.innerHTML = "";
   document.body.innerHTML = html;
@@ -30,7 +30,7 @@ function draw({ html, css }) {
       a.append(a.textContent.trim() === "" ? href : ` (${href})`);
     }
   }
-  for (const marker of document.querySelectorAll('[style*="mso-list:Ignore"]')) marker.remove(); // of Word
+  for (const marker of document.querySelectorAll('[style*="mso-list:Ignore"]')) marker.remove(); // Word's own markers
   for (const img of document.querySelectorAll("img[alt]")) {
     if (/^\p{Extended_Pictographic}+$/u.test(img.alt)) img.replaceWith(img.alt);
     else img.remove();

@@ -1,5 +1,5 @@
-// Reads a list of texts from the standard input and writes how many grapheme clusters each has by Intl.Segmenter. It runs
-// itself with the newer Node.js of its package, whose Unicode is that of its ICU.
+// Reads a list of texts from the standard input and writes how many grapheme clusters Intl.Segmenter finds in each.
+// It runs itself again with the newer Node.js from its package, whose ICU knows a newer Unicode.
 import { execFileSync } from "node:child_process";
 import { readFileSync } from "node:fs";
 import { createRequire } from "node:module";

@@ -1,4 +1,4 @@
-// Package segmenter counts grapheme clusters as the Intl.Segmenter of a new Node.js does, for tests.
+// Package segmenter counts grapheme clusters with the Intl.Segmenter of a recent Node.js, for tests.
 package segmenter
 
 import (
@@ -12,11 +12,11 @@ import (
 //go:embed package.json package-lock.json count.mjs
 var files embed.FS
 
-// runTime is for the install of Node.js and for hundreds of thousands of texts.
+// runTime is long enough to install Node.js and to count hundreds of thousands of texts.
 const runTime = 4 * time.Minute
 
-// Counts returns how many grapheme clusters each text has, and the version of Unicode that says so. It needs npm and its
-// registry.
+// Counts returns the number of grapheme clusters of each text, and the version of Unicode that Node.js counts by. It
+// needs npm and its registry.
 func Counts(t testing.TB, texts []string) (unicode string, counts []int) {
 	t.Helper()
 	var out struct {

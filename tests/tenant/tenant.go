@@ -24,7 +24,7 @@ func New(t testing.TB, db *pg.DB) tenancy.Principal {
 	}
 }
 
-// Join stores a person who is a member of an organization, and returns the person with a session.
+// Join stores a new member of an organization, and returns the member as a principal with a session.
 func Join(t testing.TB, db *pg.DB, org tenancy.OrgID, role tenancy.Role) tenancy.Principal {
 	t.Helper()
 	person, _ := fixture.Owner(time.Now())

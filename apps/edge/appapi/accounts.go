@@ -152,8 +152,8 @@ type Organizations interface {
 	// CreateOrganization returns Conflict, RateLimited or Quota if the person has created too many
 	// organizations: in total, in 24 hours, or with the default plan.
 	CreateOrganization(ctx context.Context, p tenancy.Principal, name string) (tenancy.Organization, error)
-	// Senders returns hashes of the mailboxes for which what the principal sends is counted: that of the
-	// person who answers for its organization, and that of its own person.
+	// Senders returns hashes of the mailboxes against which the principal's mails count: the mailbox of
+	// the person who answers for the organization, and the mailbox of the principal's person.
 	Senders(ctx context.Context, p tenancy.Principal) ([]string, error)
 	// ChooseOrganization checks that the person is a member. It is Forbidden otherwise.
 	ChooseOrganization(ctx context.Context, p tenancy.Principal, org string) error

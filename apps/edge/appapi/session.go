@@ -102,8 +102,8 @@ func (a *API) authenticate(c *fiber.Ctx, token string) error {
 func chosenOrg(c *fiber.Ctx) string { return c.Get(cookieOrg, c.Cookies(cookieOrg)) }
 
 // Member refuses unsafe requests that name an organization of which the person is no member: Session has chosen another
-// one. Who acts as somebody else has the organization of that membership, whatever showorg names. Member clears the
-// cookie showorg, so that the next request is for the first organization of the person.
+// one. When impersonating, the member's organization is used and showorg is ignored. Member clears the cookie
+// showorg, so that the next request is for the first organization of the person.
 func (a *API) Member(c *fiber.Ctx) error {
 	if safe(c) {
 		return c.Next()
@@ -111,7 +111,7 @@ func (a *API) Member(c *fiber.Ctx) error {
 	return a.Chosen(c)
 }
 
-// Chosen is Member for requests that begin something whatever their method is.
+// Chosen is Member for requests that change something whatever their method, such as the GET that begins a connect.
 func (a *API) Chosen(c *fiber.Ctx) error {
 	chosen, p := chosenOrg(c), request.From(c.Context()).Principal
 	if !p.Behind.IsZero() || chosen == "" || strings.EqualFold(chosen, p.Org.String()) {

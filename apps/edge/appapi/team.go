@@ -192,13 +192,14 @@ func (a *API) RemoveMember() route.Endpoint {
 		"With your own id you leave, which the owner cannot. "+
 			"Only administrators remove others, and nobody removes the owner: 403. The API keys and webhooks that the "+
 			"member has made belong to the organization: the answer lists them, and with revokeKeys=true they are deleted. "+
-			"The member's open invitations end."),
+			"The member's open invitations end, and so do requests for approval that the member could still answer. "+
+			"A person who has already left can still be removed while anything that they made is left."),
 		a.removeMember)
 }
 
 type removeInput struct {
 	ID         string `path:"id"`
-	RevokeKeys bool   `query:"revokeKeys" doc:"Delete the API keys and webhooks that the member has made."`
+	RevokeKeys bool   `query:"revokeKeys" doc:"Delete the API keys and webhooks that the answer lists."`
 }
 
 // RemovedMember is the answer to the removal of a member.
@@ -211,10 +212,10 @@ type RemovedMember struct {
 // for a member who leaves without having been an administrator.
 type MadeByMember struct {
 	Keys        []RemovedKey        `json:"keys" doc:"API keys that the member has made and may know."`
-	Webhooks    []RemovedWebhook    `json:"webhooks" doc:"Webhooks that the member has made and whose secrets the member may know."`
+	Webhooks    []RemovedWebhook    `json:"webhooks" doc:"Webhooks that the member made, or whose URL or secret the member set."`
 	Invitations []RemovedInvitation `json:"invitations" doc:"Open invitations of the member, which have ended."`
-	Credentials []string            `json:"providerCredentials" doc:"Families of platforms whose application the member has entered, and whose secret the member may know. They are kept: replace the secret at the platform."`
-	Approvals   []EndedApproval     `json:"approvals" doc:"At most 100 pending requests for approval whose mailed review link works no longer, because the member could still have answered with it: the member's own, and those mailed to the member. Members can answer them, or pass on links of their own."`
+	Credentials []string            `json:"providerCredentials" doc:"Families of platforms for which the member entered the application, whose secret the member may know. They are kept: replace the secret at the platform."`
+	Approvals   []EndedApproval     `json:"approvals" doc:"At most 100 pending requests for approval whose mailed review link no longer works, because the member left and could have answered with it: the member's own requests, and requests mailed to the member. Members can still answer them, or pass on their own links."`
 }
 
 // EndedApproval is a request for approval whose mailed link has ended with a membership.
@@ -231,7 +232,7 @@ type RemovedKey struct {
 	Revoked bool   `json:"revoked"`
 }
 
-// RemovedWebhook is a webhook that a removed member made.
+// RemovedWebhook is a webhook that a removed member made, or whose URL or secret the member set.
 type RemovedWebhook struct {
 	ID      string `json:"id"`
 	Name    string `json:"name"`
@@ -288,7 +289,7 @@ func (a *API) removeMember(ctx context.Context, in *removeInput) (*removeOutput,
 // RoleRequest is the body of PUT /settings/team/{id}/role.
 type RoleRequest struct {
 	Role       string `json:"role" enum:"USER,ADMIN,SUPERADMIN" doc:"SUPERADMIN: see above."`
-	RevokeKeys bool   `json:"revokeKeys,omitempty" doc:"With the role USER: delete the API keys and webhooks that the member has made."`
+	RevokeKeys bool   `json:"revokeKeys,omitempty" doc:"With the role USER: delete the API keys and webhooks that the answer lists."`
 	ProofRequest
 }
 

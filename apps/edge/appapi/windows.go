@@ -219,7 +219,7 @@ func (a *API) ReviewerAdmission(ctx context.Context) (func(ctx context.Context, 
 
 // senders returns the names under which a mail from the principal of ctx to somebody else's address
 // counts: the organization, and the mailboxes of the person who answers for it and of the sender.
-// Creating more organizations or accounts therefore allows no more mails.
+// Creating more organizations or accounts therefore does not allow more mails.
 func (a *API) senders(ctx context.Context) ([]string, error) {
 	p := request.Principal(ctx)
 	mailboxes, err := a.deps.Accounts.Senders(ctx, p)

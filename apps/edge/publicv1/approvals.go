@@ -48,13 +48,13 @@ type ApprovalRecord struct {
 	Note         *string    `json:"note" nullable:"true" doc:"Of who asked."`
 	ReviewerNote *string    `json:"reviewerNote" nullable:"true" doc:"Of who answered."`
 	ReviewerName *string    `json:"reviewerName" nullable:"true" doc:"As the guest wrote it, or the address of the member."`
-	Guest        bool       `json:"guest,omitempty" doc:"A guest answered, with a review link: nobody has checked reviewerName. Absent otherwise."`
+	Guest        bool       `json:"guest,omitempty" doc:"A guest answered, with a review link. The reviewerName of a guest is not verified. Absent otherwise."`
 	RequestedBy  *Requester `json:"requestedBy"`
 	RequestedAt  string     `json:"requestedAt" format:"date-time" doc:"When it was asked for."`
 	ResolvedAt   *string    `json:"resolvedAt" nullable:"true" format:"date-time" doc:"When it was answered or ended; null: it is pending."`
 	ExpiresAt    string     `json:"expiresAt" format:"date-time" doc:"Until when it can be answered."`
 	AutoSchedule bool       `json:"autoSchedule" doc:"The approval schedules the post."`
-	ReviewURL    *string    `json:"reviewUrl" nullable:"true" doc:"The review page. Whoever has the address can answer, so only members other than who asked see it, while it can be used. Each member has an address of their own, which works no longer than their membership."`
+	ReviewURL    *string    `json:"reviewUrl" nullable:"true" doc:"The review page. Anybody who has the address can answer, so only members other than the requester see it, and only while it can be used. Each member sees a different address, which works only while they are a member."`
 }
 
 // Requester is the person who asked: that of the session, or the creator of the key.

@@ -41,7 +41,7 @@ type createdView struct {
 	CreatedAt time.Time `json:"createdAt"`
 }
 
-// characters counts what people take for characters.
+// characters returns the number of grapheme clusters, which people see as characters.
 func characters(text string) (n int) {
 	for all := graphemes.FromString(text); all.Next(); {
 		n++
