@@ -37,13 +37,13 @@ func (i Instance) reviewEnded(r Review) mail.Message {
 	org := quoted(r.Organization, someOrganization)
 	return i.message(content{
 		To:      r.To,
-		Subject: fmt.Sprintf("Your approval of a post of %s no longer applies", org),
+		Subject: fmt.Sprintf("The approval of a post of %s no longer applies", org),
 		Paragraphs: []string{
-			fmt.Sprintf("You were asked to review a post of %s, and it was approved. It was to be published on %s. The post has changed since, or the request "+
-				"was withdrawn, so your approval no longer applies.", org, at(r.PublishDate)),
+			fmt.Sprintf("A post of %s that you were asked to review was approved, and was to be published on %s. It has changed since, or the request "+
+				"was withdrawn, so the approval no longer applies.", org, at(r.PublishDate)),
 			"You do not need to do anything. If the post needs your approval again, you will get another message.",
 		},
-		Reason: "You get this message because you answered a request for a review that was sent to this address.",
+		Reason: "You get this message because a request for a review was sent to this address.",
 	})
 }
 
