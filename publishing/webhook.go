@@ -10,6 +10,7 @@ import (
 
 	"crier/platform/fault"
 	"crier/platform/id"
+	"crier/platform/paste"
 	"crier/tenancy"
 )
 
@@ -192,6 +193,15 @@ func (w Webhook) Wants(event WebhookEvent, channel ChannelID) bool {
 		(len(w.Integrations) == 0 || slices.Contains(w.Integrations, channel))
 }
 
+// Pasted returns the command without what people paste with a URL.
+func (c SetWebhook) Pasted() SetWebhook {
+	if c.URL != nil {
+		clean := paste.Line(*c.URL)
+		c.URL = &clean
+	}
+	return c
+}
+
 // WebhookRecord is an endpoint with the channels that it has chosen, also those that are disconnected.
 type WebhookRecord struct {
 	Webhook
@@ -319,7 +329,7 @@ const webhookSecretRule = "must be whsec_ and the base64 of 24 to 64 bytes"
 // ParseWebhookSecret returns the key bytes of a secret, which are those after whsec_, decoded. The error does not repeat
 // the secret.
 func ParseWebhookSecret(text string) ([]byte, error) {
-	encoded, ok := strings.CutPrefix(text, webhookSecretPrefix)
+	encoded, ok := strings.CutPrefix(paste.Word(text), webhookSecretPrefix)
 	if !ok {
 		return nil, fault.New(fault.Invalid, "publishing.ParseWebhookSecret", "The secret "+webhookSecretRule+".")
 	}

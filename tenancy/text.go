@@ -7,6 +7,7 @@ import (
 	"unicode/utf8"
 
 	"crier/platform/fault"
+	"crier/platform/paste"
 )
 
 // Storable reports whether a text column of Postgres can hold the text: it must be valid UTF-8 without NUL.
@@ -73,14 +74,14 @@ func Mailbox(email string) string {
 	return local + "@" + domain
 }
 
-// CleanEmail returns an address in the form in which it is stored: in lower case, without spaces around it. It returns
-// false when the text cannot be the address of a mailbox.
+// CleanEmail returns an address in the form in which it is stored: in lower case, without spaces around it and hidden
+// characters. It returns false when the text cannot be the address of a mailbox.
 func CleanEmail(email string) (string, bool) {
-	trimmed := strings.TrimSpace(email)
-	clean := strings.ToLower(trimmed)
-	if foldsToASCII(trimmed) {
+	line := paste.Line(email)
+	if foldsToASCII(line) || strings.ContainsFunc(line, isGap) {
 		return "", false
 	}
+	clean := strings.ToLower(paste.Word(line))
 	at := strings.LastIndexByte(clean, '@')
 	unfit := func(r rune) bool {
 		return r <= ' ' || r == 0x7f || unicode.IsControl(r) || unicode.IsSpace(r) || unicode.Is(unicode.Cf, r) || isFiller(r) ||
@@ -96,6 +97,9 @@ func CleanEmail(email string) (string, bool) {
 	}
 	return clean, true
 }
+
+// isGap reports whether a character cannot be in an address: without it, the address would be that of another mailbox.
+func isGap(r rune) bool { return unicode.IsSpace(r) || unicode.IsControl(r) }
 
 // foldsToASCII reports whether a text has a letter outside of ASCII whose lower case is in ASCII, such as the Kelvin sign:
 // the lower case of an address would be the address of another mailbox.

@@ -76,6 +76,17 @@ func TestUnauthenticated_NamesScheme(t *testing.T) {
 	}
 }
 
+// TestKey_IsTakenAsPeoplePasteIt: what a file of settings or a clipboard adds to a key is not part of it.
+func TestKey_IsTakenAsPeoplePasteIt(t *testing.T) {
+	t.Parallel()
+	s := start(t, nil)
+	for _, pasted := range []string{goodKey, goodKey + "\u200b", "\u202a" + goodKey + "\u202c", `"` + goodKey + `"`, "“" + goodKey + "”", goodKey + "\u00a0"} {
+		if a := s.call(t, "GET", "/public/v1/is-connected", "", "Authorization", pasted); a.status != 200 {
+			t.Errorf("the key %+q: got %d %s, want 200", pasted, a.status, a.body)
+		}
+	}
+}
+
 func TestCORS_ExposesEveryHeaderOfAnswers(t *testing.T) {
 	t.Parallel()
 	s := start(t, map[string]string{"FRONTEND_URL": "https://app.test/ui"})

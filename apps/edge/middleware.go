@@ -29,6 +29,7 @@ import (
 	"crier/apps/edge/request"
 	"crier/platform/clock"
 	"crier/platform/fault"
+	"crier/platform/paste"
 	"crier/platform/telemetry"
 	"crier/publishing"
 )
@@ -350,7 +351,7 @@ func (s *Server) authenticateKey(c *fiber.Ctx) error {
 	}
 	ctx, cancel := context.WithTimeout(c.UserContext(), s.cfg.Timeout)
 	defer cancel()
-	p, err := s.deps.Accounts.Authenticate(ctx, value)
+	p, err := s.deps.Accounts.Authenticate(ctx, paste.Word(value))
 	if err != nil {
 		return err
 	}

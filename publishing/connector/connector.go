@@ -117,6 +117,9 @@ type Field struct {
 	// Type is text or password.
 	Type string
 	Hint string
+	// Word means that the value holds no white space: a key, a code, an address or a handle. What people paste with it is
+	// removed before Connect.
+	Word bool
 }
 
 // Unit is how a platform measures the length of a text.

@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"crier/platform/fault"
+	"crier/platform/paste"
 	"crier/publishing"
 	"crier/publishing/connector"
 	publishingstore "crier/publishing/store"
@@ -46,6 +47,7 @@ func (s *Channels) SetApp(
 	if err != nil {
 		return publishing.PlatformApp{}, 0, err
 	}
+	cmd.ClientID, cmd.Secret = paste.Word(cmd.ClientID), paste.Word(cmd.Secret)
 	if err := cmd.Validate(); err != nil {
 		return publishing.PlatformApp{}, 0, err
 	}

@@ -12,6 +12,7 @@ import (
 	"crier/platform/fault"
 	"crier/platform/id"
 	"crier/platform/outbound"
+	"crier/platform/paste"
 	"crier/platform/pg"
 	"crier/platform/secret"
 	"crier/publishing"
@@ -301,14 +302,20 @@ func orEmpty(data json.RawMessage) json.RawMessage {
 	return data
 }
 
-// formFields returns the fields of a form with the default values of those that are empty. It returns Invalid for a
-// value that cannot be stored.
+// formFields returns the fields of a form, without what people paste with them and with the default values of those that
+// are empty. A password stays as it is unless it is a Word. It returns Invalid for a value that cannot be stored.
 func formFields(d connector.Descriptor, sent map[string]string) (map[string]string, error) {
 	fields := maps.Clone(sent)
 	if fields == nil {
 		fields = map[string]string{}
 	}
 	for _, f := range d.Fields {
+		switch {
+		case f.Word:
+			fields[f.Key] = paste.Word(fields[f.Key])
+		case f.Type != "password":
+			fields[f.Key] = paste.Line(fields[f.Key])
+		}
 		if fields[f.Key] == "" && f.DefaultValue != "" {
 			fields[f.Key] = f.DefaultValue
 		}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"maps"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -404,5 +405,22 @@ func TestFinishConnect_AccessLostMeanwhileConnectsNothing(t *testing.T) {
 	channels, err := m.Store.Channels(t.Context(), m.who.Org, publishing.CustomerID{})
 	if err != nil || len(channels) != 1 {
 		t.Errorf("got the channels %+v, %v, want only the one from before", channels, err)
+	}
+}
+
+// TestFormFields_TakeWhatPeoplePaste: a field that can hold no white space gets its value without what comes along with
+// it, and a password stays as it is.
+func TestFormFields_TakeWhatPeoplePaste(t *testing.T) {
+	t.Parallel()
+	d := connector.Descriptor{Fields: []connector.Field{
+		{Key: "key", Type: "password", Word: true}, {Key: "password", Type: "password"}, {Key: "name", Type: "text"},
+		{Key: "service", Type: "text", Word: true, DefaultValue: "https://example.com"},
+	}}
+	got, err := publishingservice.FormFields(d, map[string]string{
+		"key": "\u202ansec1–abc\u200b\u202c \r\n", "password": " a – b ", "name": "\u2066Ann\u2069 Lee\u00a0", "service": " \u200b",
+	})
+	want := map[string]string{"key": "nsec1-abc", "password": " a – b ", "name": "Ann Lee", "service": "https://example.com"}
+	if err != nil || !maps.Equal(got, want) {
+		t.Errorf("got %+q, %v, want %+q", got, err, want)
 	}
 }

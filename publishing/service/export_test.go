@@ -4,7 +4,14 @@ import (
 	"time"
 
 	"golang.org/x/time/rate"
+
+	"crier/publishing/connector"
 )
+
+// FormFields returns the fields of a connect form as the connector gets them.
+func FormFields(d connector.Descriptor, sent map[string]string) (map[string]string, error) {
+	return formFields(d, sent)
+}
 
 // SetWait changes how long a request waits for a platform when there are figures that it can return.
 func (s *Analytics) SetWait(d time.Duration) { s.wait = d }

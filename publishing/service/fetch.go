@@ -10,6 +10,7 @@ import (
 
 	"crier/platform/fault"
 	"crier/platform/outbound"
+	"crier/platform/paste"
 	"crier/publishing"
 	publishingmedia "crier/publishing/media"
 	"crier/tenancy"
@@ -30,6 +31,7 @@ func (s *Media) UploadFromURL(
 	ctx context.Context, p tenancy.Principal, address string,
 ) (publishing.Medium, error) {
 	const op = "publishing.UploadFromURL"
+	address = paste.Line(address)
 	if key, ours := s.keyOf(address); ours {
 		return s.copyOwn(ctx, op, p, key)
 	}

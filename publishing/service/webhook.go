@@ -11,6 +11,7 @@ import (
 	"crier/platform/fault"
 	"crier/platform/id"
 	"crier/platform/limit"
+	"crier/platform/paste"
 	"crier/platform/pg"
 	"crier/publishing"
 	publishingstore "crier/publishing/store"
@@ -47,6 +48,7 @@ func (s *Webhooks) Create(
 	ctx context.Context, p tenancy.Principal, cmd publishing.SetWebhook,
 ) (w publishing.Webhook, shown string, err error) {
 	const op = "publishing.CreateWebhook"
+	cmd = cmd.Pasted()
 	if err := cmd.Validate(true, s.client.IsOpen); err != nil {
 		return w, "", err
 	}
@@ -164,6 +166,7 @@ func (s *Webhooks) Update(
 	ctx context.Context, p tenancy.Principal, webhook string, cmd publishing.SetWebhook,
 ) (w publishing.Webhook, err error) {
 	const op = "publishing.UpdateWebhook"
+	cmd = cmd.Pasted()
 	if err := cmd.Validate(false, s.client.IsOpen); err != nil {
 		return w, err
 	}
@@ -358,6 +361,7 @@ func (s *Webhooks) Test(
 func (s *Webhooks) TryURL(
 	ctx context.Context, p tenancy.Principal, address string, body []byte,
 ) (status int, problem string, err error) {
+	address = paste.Line(address)
 	if err := publishing.WebhookURL(address, s.client.IsOpen); err != nil {
 		return 0, "", err
 	}

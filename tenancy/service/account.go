@@ -15,6 +15,7 @@ import (
 	"crier/platform/fault"
 	"crier/platform/limit"
 	"crier/platform/mail"
+	"crier/platform/paste"
 	"crier/platform/pg"
 	"crier/platform/secret"
 	"crier/tenancy"
@@ -190,6 +191,9 @@ func token(op string) (string, []byte, error) {
 	}
 	return t, secret.HashToken(t), nil
 }
+
+// pastedHash returns the hash of a token or a code that a person may have copied from a mail.
+func pastedHash(text string) []byte { return secret.HashToken(paste.Word(text)) }
 
 // instanceEvent returns an entry of the audit log for what the operator or the service itself did.
 func instanceEvent(actor string, action tenancy.Action, subject string) tenancy.AuditEvent {

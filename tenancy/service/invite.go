@@ -8,7 +8,6 @@ import (
 	"crier/platform/fault"
 	"crier/platform/id"
 	"crier/platform/pg"
-	"crier/platform/secret"
 	"crier/tenancy"
 	tenancystore "crier/tenancy/store"
 )
@@ -178,7 +177,7 @@ func (a *Accounts) JoinOrganization(ctx context.Context, p tenancy.Principal, li
 		return org, err
 	}
 	err = a.inPerson(ctx, op, p, func(tx *tenancystore.GateTx, person tenancy.Person) error {
-		org, err = a.useInvitation(ctx, tx, op, person, secret.HashToken(link), p.From)
+		org, err = a.useInvitation(ctx, tx, op, person, pastedHash(link), p.From)
 		return err
 	})
 	if pg.IsNoRows(err) {
@@ -192,7 +191,7 @@ func (a *Accounts) JoinOrganization(ctx context.Context, p tenancy.Principal, li
 // not confirmed, or if the person is already a member.
 func (a *Accounts) Offer(ctx context.Context, p tenancy.Principal, link string) (out tenancy.Offer, ok bool, err error) {
 	err = a.inGate(ctx, "tenancy.Offer", func(tx *tenancystore.GateTx) error {
-		open, err := tx.InvitationByHash(ctx, secret.HashToken(link), a.clock.Now())
+		open, err := tx.InvitationByHash(ctx, pastedHash(link), a.clock.Now())
 		if err != nil {
 			return err
 		}

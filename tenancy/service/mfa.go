@@ -10,6 +10,7 @@ import (
 	"github.com/pquerna/otp/totp"
 
 	"crier/platform/fault"
+	"crier/platform/paste"
 	"crier/platform/pg"
 	"crier/platform/secret"
 	"crier/tenancy"
@@ -203,7 +204,7 @@ func wrongCode(op string) error {
 
 // matchingStep returns the time step whose code is code, of the present step and its neighbours.
 func matchingStep(secret, code string, now time.Time) (int64, bool) {
-	code = strings.TrimSpace(code)
+	code = strings.ReplaceAll(paste.Word(code), "-", "")
 	found, ok := int64(0), false
 	for _, offset := range []int64{-1, 0, 1} {
 		at := now.Add(time.Duration(offset) * codePeriod * time.Second)
@@ -247,7 +248,7 @@ func (a *Accounts) DisableMFA(ctx context.Context, p tenancy.Principal, proof te
 // splitCode returns the code as a code of the second factor or as a recovery code, and "" for the
 // other.
 func splitCode(text string) (code, recovery string) {
-	if len(strings.TrimSpace(text)) == recoveryLength {
+	if len(paste.Word(text)) == recoveryLength {
 		return "", text
 	}
 	return text, ""

@@ -82,7 +82,7 @@ func (a *Accounts) newRegistration(ctx context.Context, op string, r tenancy.Reg
 		ExpiresAt: now.Add(tenancy.ConfirmationLife),
 	}
 	if r.Invitation != "" {
-		c.Invitation = secret.HashToken(r.Invitation)
+		c.Invitation = pastedHash(r.Invitation)
 	}
 	var in tenancy.Inputs
 	if r.Invitation == "" {
@@ -270,7 +270,7 @@ func (a *Accounts) makeOrganization(
 func (a *Accounts) Activate(ctx context.Context, code, password string, from tenancy.Source) (
 	out tenancy.SignIn, ok bool, err error) {
 	const op = "tenancy.Activate"
-	hash := secret.HashToken(code)
+	hash := pastedHash(code)
 	step, err := a.proveRegistrant(ctx, op, hash, password, from)
 	if pg.IsNoRows(err) {
 		return tenancy.SignIn{}, false, nil

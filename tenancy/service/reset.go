@@ -6,7 +6,6 @@ import (
 	"crier/platform/fault"
 	"crier/platform/id"
 	"crier/platform/pg"
-	"crier/platform/secret"
 	"crier/tenancy"
 	tenancystore "crier/tenancy/store"
 )
@@ -25,7 +24,7 @@ func (a *Accounts) ResetPassword(ctx context.Context, token, password string, fr
 	if err := checkPassword(op, "password", password); err != nil {
 		return false, err
 	}
-	now, link := a.clock.Now(), secret.HashToken(token)
+	now, link := a.clock.Now(), pastedHash(token)
 	err := a.inGate(ctx, op, func(tx *tenancystore.GateTx) error { // nothing is hashed for a link that is not valid
 		_, err := tx.ConfirmationByHash(ctx, link, tenancystore.ConfirmReset, now)
 		return err
@@ -123,7 +122,7 @@ func (a *Accounts) ChangeAddress(ctx context.Context, p tenancy.Principal, email
 // NotFound for a link that is not valid any more, and Conflict when another account has got the address meanwhile.
 func (a *Accounts) ConfirmAddress(ctx context.Context, token string, from tenancy.Source) (done bool, err error) {
 	const op = "tenancy.ConfirmAddress"
-	hash, now := secret.HashToken(token), a.clock.Now()
+	hash, now := pastedHash(token), a.clock.Now()
 	err = a.inGate(ctx, op, func(tx *tenancystore.GateTx) error {
 		c, err := tx.LockConfirmation(ctx, hash, tenancystore.ConfirmAddress, now)
 		if err != nil {

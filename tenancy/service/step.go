@@ -2,7 +2,6 @@ package service
 
 import (
 	"context"
-	"strings"
 
 	"crier/platform/fault"
 	"crier/platform/pg"
@@ -80,7 +79,7 @@ func (a *Accounts) checkEither(ctx context.Context, tx *tenancystore.GateTx, op 
 	if refusal != nil {
 		return refusal, nil
 	}
-	err = tx.UseRecoveryCode(ctx, person.ID, secret.HashToken(strings.TrimSpace(recovery)))
+	err = tx.UseRecoveryCode(ctx, person.ID, pastedHash(recovery))
 	if pg.IsNoRows(err) {
 		return wrongCode(op), tx.SaveTries(ctx, person.ID, counted)
 	}

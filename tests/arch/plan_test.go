@@ -13,7 +13,7 @@ type layer struct {
 	pure bool
 }
 
-var leaves = []string{"platform/fault", "platform/clock", "platform/id"}
+var leaves = []string{"platform/fault", "platform/clock", "platform/id", "platform/paste"}
 
 var layers = []layer{
 	{from: "apps/crier", to: []string{"apps/boot"}},
@@ -28,7 +28,7 @@ var layers = []layer{
 	{from: "publishing/connector/all", to: []string{"publishing/connector"}},
 	{
 		from: "publishing/connector",
-		to:   []string{"publishing/connector", "publishing/media/picture", "platform/fault", "platform/clock", "platform/outbound"},
+		to:   []string{"publishing/connector", "publishing/media/picture", "platform/fault", "platform/clock", "platform/outbound", "platform/paste"},
 		root: []string{"publishing"},
 	},
 	{from: "publishing", self: true, to: leaves, root: []string{"tenancy", "publishing/richtext"}, pure: true},
@@ -116,6 +116,7 @@ var vendors = []restriction{
 	{path: "golang.org/x/image/draw", from: []string{"publishing/media/picture"}},
 	{path: "golang.org/x/net/dns/dnsmessage", from: []string{"tests/canary"}},
 	{path: "golang.org/x/net/html", from: []string{"publishing"}},
+	{path: "golang.org/x/text/width", from: []string{"platform/paste"}},
 	{path: "golang.org/x/net/idna", from: []string{"publishing/connector"}},
 	{path: "golang.org/x/sync/", from: []string{"platform", "tenancy/signin", "publishing/service", "tests"}},
 	{path: "golang.org/x/time/rate", from: []string{"apps/worker", "publishing/service"}},

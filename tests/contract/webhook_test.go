@@ -331,3 +331,18 @@ func testWebhookLimit(t *testing.T, r *rig) {
 	}
 	o.do(t, http.MethodPost, "/webhooks", body).refusal(t, http.StatusConflict)
 }
+
+// TestWebhook_TakesWhatPeoplePaste: hidden characters around a URL and a secret are not part of them.
+func TestWebhook_TakesWhatPeoplePaste(t *testing.T) {
+	t.Parallel()
+	o := start(t, nil).organization(t)
+	const secret = "whsec_QUFBQUFBQUFBQUFBQUFBQUFBQUFBQUFBQUFBQUFBQUE="
+	body := m{"name": "pasted", "url": "\u200bhttps://example.com/hook\u00a0\n", "secret": "\u202a" + secret + "\u202c "}
+	made := o.do(t, http.MethodPost, "/webhooks", body).want(t, http.StatusCreated)
+	if !strings.Contains(made.Body, `"secret":"`+secret+`"`) {
+		t.Errorf("got %s, want the secret without hidden characters", made.Body)
+	}
+	if list := o.do(t, http.MethodGet, "/webhooks", nil).want(t, http.StatusOK); !strings.Contains(list.Body, `"url":"https://example.com/hook"`) {
+		t.Errorf("got %s, want the URL without hidden characters", list.Body)
+	}
+}

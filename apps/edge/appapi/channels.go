@@ -68,7 +68,9 @@ func catalogueOf(all []connector.Descriptor) Catalogue {
 			if strings.Contains(f.DefaultValue, "://") {
 				f.DefaultValue = "" // the list is public, and the address may be of an internal network
 			}
-			p.CustomFields = append(p.CustomFields, PlatformField(f))
+			p.CustomFields = append(p.CustomFields, PlatformField{
+				Key: f.Key, Label: f.Label, DefaultValue: f.DefaultValue, Validation: f.Validation, Type: f.Type, Hint: f.Hint,
+			})
 		}
 		out.Social = append(out.Social, p)
 	}

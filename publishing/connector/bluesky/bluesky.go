@@ -41,10 +41,11 @@ func (c *Connector) Describe() connector.Descriptor {
 			{
 				Key: "service", Label: "Service", DefaultValue: entryway, Type: "text",
 				Hint:       "The server of your account",
+				Word:       true,
 				Validation: `^(https:\/\/[^\s\/@?#]+|http:\/\/(localhost|127\.[0-9.]+|\[::1\])(:[0-9]+)?)\/?$`,
 			},
 			{
-				Key: "identifier", Label: "Identifier", Type: "text", Hint: "Your handle or e-mail address",
+				Key: "identifier", Label: "Identifier", Type: "text", Hint: "Your handle or e-mail address", Word: true,
 				Validation: `^\s*\S{3,}\s*$`,
 			},
 			{

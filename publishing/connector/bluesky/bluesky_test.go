@@ -113,6 +113,7 @@ func TestServer(t *testing.T) {
 	t.Run("own", func(t *testing.T) {
 		w := &world{server: server, account: server.CreateAccount(t, "alice.test", "alice-alice-1")}
 		w.session = w.connect(t, w.account)
+		t.Run("a pasted handle connects", w.pastedHandle)
 		t.Run("facets and white space are published unchanged", w.facets)
 		t.Run("a large image is published smaller", w.bigImage)
 		t.Run("preparing twice gives the same record", w.sameRecord)
@@ -168,6 +169,17 @@ func (w *world) connectAt(t *testing.T, service string, account pds.Account) *co
 		t.Fatalf("got the account %+v, want %s", done.Account, account.DID)
 	}
 	return &connector.Session{Env: env, Account: done.Account, Credential: done.Credential}
+}
+
+// pastedHandle connects with what browsers copy from a profile.
+func (w *world) pastedHandle(t *testing.T) {
+	for _, pasted := range []string{"\u202a" + w.account.Handle + "\u202c", "@" + w.account.Handle + "\u200b", "https://bsky.app/profile/" + w.account.Handle} {
+		env := connector.Env{HTTP: conformance.NewLine(t, hostOf(t, w.server.URL)), Clock: clock.System{}}
+		form := map[string]string{"service": w.server.URL, "identifier": pasted, "password": w.account.Password}
+		if done, err := bluesky.New().Connect(t.Context(), env, form); err != nil || done.Account.ID != w.account.DID {
+			t.Errorf("connecting with %+q: got %+v, %v, want %s", pasted, done.Account, err, w.account.DID)
+		}
+	}
 }
 
 func (w *world) item(text string) connector.Item { return item(w.session.Clock.Now(), text) }

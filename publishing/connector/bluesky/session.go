@@ -8,8 +8,10 @@ import (
 	"net/http"
 	"net/netip"
 	"net/url"
+	"regexp"
 	"strings"
 
+	"crier/platform/paste"
 	"crier/publishing"
 	"crier/publishing/connector"
 )
@@ -49,8 +51,7 @@ func (c *Connector) Connect(
 	if err != nil {
 		return connector.Connected{}, err
 	}
-	identifier := strings.TrimPrefix(strings.TrimSpace(fields["identifier"]), "@")
-	cred := credential{Service: base, Identifier: identifier, Password: fields["password"]}
+	cred := credential{Service: base, Identifier: identifierOf(fields["identifier"]), Password: appPassword(fields["password"])}
 	if cred.Identifier == "" || cred.Password == "" {
 		return connector.Connected{}, badForm("Type in your handle and an app password.", nil)
 	}
@@ -267,4 +268,25 @@ func loopback(host string) bool {
 
 func badForm(public string, err error) *connector.Error {
 	return &connector.Error{Kind: connector.KindContent, Public: public, Err: err}
+}
+
+// identifierOf returns the handle, the DID or the e-mail address in what people copy from a profile: a handle with its @,
+// or the address of the profile itself.
+func identifierOf(pasted string) string {
+	word := paste.Word(pasted)
+	for _, before := range []string{"https://", "http://", "bsky.app/profile/", "at://", "@"} {
+		word = strings.TrimPrefix(word, before)
+	}
+	return strings.TrimSuffix(word, "/")
+}
+
+var appPasswordForm = regexp.MustCompile(`^[a-z0-9]{4}(-[a-z0-9]{4}){3}$`)
+
+// appPassword returns a password without what people paste with it if that makes it an app password. Any other password may
+// have spaces and dashes of every kind.
+func appPassword(pasted string) string {
+	if word := paste.Word(pasted); appPasswordForm.MatchString(word) {
+		return word
+	}
+	return pasted
 }

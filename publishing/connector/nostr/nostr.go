@@ -41,6 +41,7 @@ func (c *Connector) Describe() connector.Descriptor {
 			{
 				Key: "key", Label: "Private key", Type: "password",
 				Hint:       "nsec1… or 64 hexadecimal digits",
+				Word:       true,
 				Validation: `^\s*([0-9a-fA-F]{64}|nsec1[02-9ac-hj-np-z]{58}|NSEC1[02-9AC-HJ-NP-Z]{58})\s*$`,
 			},
 			{
