@@ -74,14 +74,14 @@ func Mailbox(email string) string {
 	return local + "@" + domain
 }
 
-// CleanEmail returns an address in the form in which it is stored: in lower case, without spaces around it and hidden
-// characters. It returns false when the text cannot be the address of a mailbox.
+// CleanEmail returns an address in the form in which it is stored: in lower case, without spaces and hidden characters
+// around it. Those inside are not removed: the address would be that of another mailbox. It returns false when the text cannot be the address of a mailbox.
 func CleanEmail(email string) (string, bool) {
-	line := paste.Line(email)
-	if foldsToASCII(line) || strings.ContainsFunc(line, isGap) {
+	trimmed := paste.Trim(email)
+	clean := strings.ToLower(trimmed)
+	if foldsToASCII(trimmed) {
 		return "", false
 	}
-	clean := strings.ToLower(paste.Word(line))
 	at := strings.LastIndexByte(clean, '@')
 	unfit := func(r rune) bool {
 		return r <= ' ' || r == 0x7f || unicode.IsControl(r) || unicode.IsSpace(r) || unicode.Is(unicode.Cf, r) || isFiller(r) ||
@@ -97,9 +97,6 @@ func CleanEmail(email string) (string, bool) {
 	}
 	return clean, true
 }
-
-// isGap reports whether a character cannot be in an address: without it, the address would be that of another mailbox.
-func isGap(r rune) bool { return unicode.IsSpace(r) || unicode.IsControl(r) }
 
 // foldsToASCII reports whether a text has a letter outside of ASCII whose lower case is in ASCII, such as the Kelvin sign:
 // the lower case of an address would be the address of another mailbox.

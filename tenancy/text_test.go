@@ -22,7 +22,7 @@ func TestCleanEmail_IsNotTheAddressOfAnotherMailbox(t *testing.T) {
 	t.Parallel()
 	for email, want := range map[string]string{
 		" Ada@Example.ORG ": "ada@example.org", "\u00e9@example.org": "\u00e9@example.org", "\u00c9@example.org": "\u00e9@example.org",
-		"x@gma\u0130l.com": "", "\u212aate@example.org": "", "a\u200bda@example.org": "ada@example.org", "\u202aada@example.org\u202c\u00a0": "ada@example.org", "a\ufffd@example.org": "",
+		"x@gma\u0130l.com": "", "\u212aate@example.org": "", "a\u200bda@example.org": "", "a\u00adda@example.org": "", "\u202aada@example.org\u202c\u00a0": "ada@example.org", "a\ufffd@example.org": "",
 	} {
 		if got, ok := tenancy.CleanEmail(email); got != want || ok != (want != "") {
 			t.Errorf("CleanEmail(%q): got %q, %v, want %q", email, got, ok, want)

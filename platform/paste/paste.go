@@ -20,6 +20,11 @@ func Line(s string) string {
 	}, s))
 }
 
+// Trim returns a text without white space and hidden characters around it.
+func Trim(s string) string {
+	return strings.TrimFunc(s, func(r rune) bool { return unicode.IsSpace(r) || isHidden(r) })
+}
+
 // quotes are what people put around a word in a message.
 const quotes = "\"'`\u00b4\u2018\u2019\u201a\u201c\u201d\u201e\u00ab\u00bb\u2039\u203a\u300c\u300d<>"
 

@@ -33,6 +33,17 @@ func TestWord(t *testing.T) {
 	}
 }
 
+func TestTrim(t *testing.T) {
+	t.Parallel()
+	for in, want := range map[string]string{
+		"": "", "\u202a\u200b ada@example.org\u202c\u00a0\ufeff\n": "ada@example.org", "a\u202eb": "a\u202eb", "a b": "a b",
+	} {
+		if got := paste.Trim(in); got != want {
+			t.Errorf("Trim(%+q): got %+q, want %+q", in, got, want)
+		}
+	}
+}
+
 func TestLine(t *testing.T) {
 	t.Parallel()
 	for in, want := range map[string]string{
