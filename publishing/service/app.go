@@ -47,7 +47,8 @@ func (s *Channels) SetApp(
 	if err != nil {
 		return publishing.PlatformApp{}, 0, err
 	}
-	cmd.ClientID, cmd.Secret = paste.Word(cmd.ClientID), paste.Word(cmd.Secret)
+	// A space inside is part of a secret (RFC 6749, appendix A.2).
+	cmd.ClientID, cmd.Secret = paste.Trim(cmd.ClientID), paste.Trim(cmd.Secret)
 	if err := cmd.Validate(); err != nil {
 		return publishing.PlatformApp{}, 0, err
 	}
