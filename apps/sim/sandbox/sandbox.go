@@ -127,7 +127,11 @@ func Listen(ctx context.Context, addr string) (net.Listener, error) {
 	return ln, nil
 }
 
-// Serve serves requests on ln until ctx ends. Then it waits five seconds for running requests and closes the Platform.
+// shutdownTime is how long Serve waits for requests when it ends. It is longer than the five seconds for which net/http
+// waits for the first request of a connection: clients open some that they do not use.
+const shutdownTime = 15 * time.Second
+
+// Serve serves requests on ln until ctx ends. Then it waits shutdownTime for running requests and closes the Platform.
 // It returns nil when all requests have ended in that time.
 func (p *Platform) Serve(ctx context.Context, ln net.Listener) error {
 	srv := &http.Server{
@@ -142,7 +146,7 @@ func (p *Platform) Serve(ctx context.Context, ln net.Listener) error {
 	case <-ctx.Done():
 	}
 	p.endHeld()
-	grace, cancel := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
+	grace, cancel := context.WithTimeout(context.WithoutCancel(ctx), shutdownTime)
 	defer cancel()
 	if err := srv.Shutdown(grace); err != nil {
 		return errors.Join(err, srv.Close(), p.Close())
