@@ -4,8 +4,8 @@
 -- organizations of one creator, as many as may be under way at once. Endpoints that work and
 -- endpoints set aside are counted separately, so that neither kind delays the other. It looks at a
 -- bounded number of endpoints, however many are due. The creator of an organization is the mailbox of
--- the person who created it or, if that is no member, of its owner; an organization that the operator created has a share
--- of its own.
+-- the person who created it or, if that person is no longer a member, of its owner. An organization
+-- that the operator created has a share of its own.
 --
 -- Result: organization and endpoint, the longest due first.
 --
