@@ -1,5 +1,5 @@
-// Package paste repairs what comes along when people paste keys, codes, addresses and names: characters that nobody sees,
-// white space around, and the dashes and wide letters that editors and keyboards put in place of others.
+// Package paste cleans pasted keys, codes, addresses and names: it removes invisible characters and surrounding
+// white space, and undoes the typographic dashes and full-width letters of editors and keyboards.
 package paste
 
 import (
@@ -9,8 +9,9 @@ import (
 	"golang.org/x/text/width"
 )
 
-// Line returns a text of one line, such as a name, without hidden characters and without white space around. Joiners of
-// letters and emoji stay, and so do control characters, which nobody pastes unawares: the rules of the field name them.
+// Line returns a text of one line, such as a name, without hidden characters and surrounding white space.
+// It keeps the joiners that letters and emoji need. It also keeps control characters, so that the
+// validation of the field can report them.
 func Line(s string) string {
 	return strings.TrimSpace(strings.Map(func(r rune) rune {
 		if isHidden(r) {
@@ -20,17 +21,17 @@ func Line(s string) string {
 	}, s))
 }
 
-// Trim returns a text without white space and hidden characters around it.
+// Trim returns a text without surrounding white space and hidden characters.
 func Trim(s string) string {
 	return strings.TrimFunc(s, func(r rune) bool { return unicode.IsSpace(r) || isHidden(r) })
 }
 
-// quotes are what people put around a word in a message.
+// quotes are the quotation marks that Word removes from both ends.
 const quotes = "\"'`\u00b4\u2018\u2019\u201a\u201c\u201d\u201e\u00ab\u00bb\u2039\u203a\u300c\u300d<>"
 
-// Word returns a text that can hold no white space, such as a key, a code, an address or a handle: without white space and
-// without characters that have no shape, without quotation marks around it, with wide letters and digits as ASCII, and each
-// dash as a hyphen.
+// Word returns a text that cannot contain white space, such as a key, a code or a handle. It removes white
+// space and invisible characters everywhere and quotation marks at both ends, and replaces full-width
+// letters and digits by ASCII and every dash by a hyphen.
 func Word(s string) string {
 	return strings.Trim(strings.Map(wordRune, s), quotes)
 }
@@ -56,7 +57,7 @@ func wordRune(r rune) rune {
 	return r
 }
 
-// isHidden reports whether a character sets the direction of writing, has no width, or shows only where a word is parted.
+// isHidden reports whether a character controls the direction of text, has no width, or is a soft hyphen.
 func isHidden(r rune) bool {
 	return unicode.Is(unicode.Bidi_Control, r) || r == '\u200b' || r == '\u2060' || r == '\ufeff' || r == '\u00ad'
 }

@@ -166,9 +166,9 @@ func endApproval(
 	return true, tx.AddWebhookEvent(ctx, publishing.WebhookApprovalResolved, a.Post, approvalData(a))
 }
 
-// checkReviewer returns the members to whose mailbox the link will be mailed. It returns Invalid when who asks is the
-// reviewer, and when nobody answers for a mailed link, and RateLimited when too many reviewers were mailed. It sets the
-// address of who asks.
+// checkReviewer returns the members whose mailbox the link will be mailed to, and sets the requester's
+// address. It returns Invalid if the requester is the reviewer, or is no longer a member, so that the
+// mailed link would not work, and RateLimited if too many reviewers were mailed.
 func (c core) checkReviewer(
 	ctx context.Context, tx *publishingstore.Tx, a *publishing.Approval,
 ) ([]tenancy.PersonID, error) {

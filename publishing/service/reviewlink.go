@@ -18,9 +18,10 @@ import (
 	"crier/tenancy"
 )
 
-// A request has two kinds of review links. One is mailed to its reviewer, and works while who asked is a member. The
-// others are shown to members, who pass them on: each names its member, and works while that is one. The tokens of all
-// links of a request are made with one secret, which is stored sealed and leaves the service in none of them.
+// A request has two kinds of review links. One is mailed to the reviewer. It works only while the requester
+// is a member, and so is the reviewer if it was mailed to a member. Every other member is shown a link to
+// pass on, which works only while that person is a member. The tokens of all links of a request are
+// derived from one secret, which is stored sealed and is part of none of them.
 
 // reviewSecretLength is in characters: 256 random bits need 43.
 const reviewSecretLength = 44
@@ -90,8 +91,9 @@ func parseSharedToken(token string) (approval publishing.ApprovalID, sharer tena
 		id.FromUUID[tenancy.PersonTag](uuid.UUID(raw[idBytes : 2*idBytes])), true
 }
 
-// reviewed returns the request of a review link, and the guest who has the link: the member who passed it on is its
-// Person. It returns NotFound for a link that is not valid, and Gone for one that ended with a membership.
+// reviewed returns the request of a review link, and the guest who uses it. The guest's Person is the
+// member who passed the link on, zero for a mailed link. It returns NotFound for a link that is not valid,
+// or whose member has left, and Gone for a mailed link that ended with a membership.
 func (s *Approvals) reviewed(
 	ctx context.Context, op, token string,
 ) (publishingstore.StoredApproval, tenancy.Principal, error) {
