@@ -21,7 +21,7 @@ const jobTimeout = 30 * time.Minute
 func (a *App) startJobs(ctx context.Context) error {
 	all := append(a.pruneJobs(), a.purgeJob(), a.syncJob(), a.refreshJob(), a.filesJob(), a.approvalsJob(),
 		a.snapshotsJob())
-	pool, err := a.db.DirectPool(context.WithoutCancel(ctx), pg.Jobs, jobs.Conns(all, a.tasks()))
+	pool, err := a.db.DirectPool(context.WithoutCancel(ctx), pg.Jobs, jobs.Conns)
 	if err != nil {
 		return err
 	}

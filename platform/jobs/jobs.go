@@ -39,18 +39,10 @@ const (
 	keepFailed = 24 * time.Hour
 )
 
-// Conns returns the number of connections that the pool of a Runner needs: one for each queue, which are that of the
-// jobs, one of each job that is Alone and two of each handler, and one each for listening, for the election of a leader,
-// and for the leader's tasks.
-func Conns(jobs []Job, handlers []Handler) int32 {
-	n := 2*int32(len(handlers)) + 4
-	for _, j := range jobs {
-		if j.Alone {
-			n++
-		}
-	}
-	return n
-}
+// Conns is the number of connections that the pool of a Runner needs. One listens, and each other use of the pool is a
+// single short call: the queues take turns, because each connection costs the server a process that reads the catalogue
+// and plans the statements again. The functions of jobs and handlers do not use this pool.
+const Conns = 6
 
 // Job is periodic work. At most one run of a job is active in all processes. A run whose process has died is repeated a
 // minute after its Timeout, or up to 30 s later than that.
@@ -94,7 +86,7 @@ type Runner struct {
 }
 
 // Start starts to run jobs and the tasks of the handlers; ctx is for starting only. The connections of pool must use
-// the database role of the jobs, and there must be Conns of them. The pool is closed by Stop, or by Start if it fails.
+// the database role of the jobs, and the pool must have Conns of them. The pool is closed by Stop, or by Start if it fails.
 // The error is fault.Unavailable when the database cannot be reached or its tables for River are missing or out of
 // date, and fault.Internal when a job or a handler is incomplete or two have the same name.
 func Start(

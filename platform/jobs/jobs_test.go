@@ -23,9 +23,9 @@ import (
 	"crier/tests/syncbuffer"
 )
 
-func pool(t *testing.T, address string, handlers ...jobs.Handler) *pgxpool.Pool {
+func pool(t *testing.T, address string) *pgxpool.Pool {
 	t.Helper()
-	p, err := dbtest.OpenURL(t, address).DirectPool(t.Context(), pg.Jobs, jobs.Conns(nil, handlers)+1)
+	p, err := dbtest.OpenURL(t, address).DirectPool(t.Context(), pg.Jobs, jobs.Conns)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -185,7 +185,7 @@ func TestChild(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	p, err := db.DirectPool(t.Context(), pg.Jobs, jobs.Conns(nil, nil))
+	p, err := db.DirectPool(t.Context(), pg.Jobs, jobs.Conns)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -45,7 +45,7 @@ func newRig(t *testing.T) rig {
 // serve runs tasks until the test ends.
 func (r rig) serve(t *testing.T, log *slog.Logger, handlers ...jobs.Handler) *jobs.Runner {
 	t.Helper()
-	runner, err := jobs.Start(t.Context(), pool(t, r.address, handlers...), nil, handlers, log)
+	runner, err := jobs.Start(t.Context(), pool(t, r.address), nil, handlers, log)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -129,6 +129,36 @@ func record(kind string, calls chan<- run) jobs.Handler {
 		calls <- run{task: t, attempt: a}
 		return nil
 	})
+}
+
+// A connection for each queue is not needed: a run that is active holds none.
+func TestRunner_ManyQueuesShareTheConnections(t *testing.T) {
+	t.Parallel()
+	const kinds = 5 * jobs.Conns
+	r, began, end := newRig(t), make(chan struct{}, kinds), make(chan struct{})
+	var handlers []jobs.Handler
+	for i := range kinds {
+		handlers = append(handlers, handler(fmt.Sprintf("kind-%d", i), func(ctx context.Context, _ jobs.Task, _ jobs.Attempt) error {
+			began <- struct{}{}
+			select {
+			case <-end:
+				return nil
+			case <-ctx.Done():
+				return ctx.Err()
+			}
+		}))
+	}
+	runner := r.serve(t, quiet, handlers...)
+	for _, h := range handlers {
+		r.add(t, jobs.Task{Kind: h.Kind, Org: uuid.New(), ID: uuid.New()})
+	}
+	for range kinds {
+		<-began
+	}
+	close(end)
+	for _, h := range handlers {
+		eventually(t, "done "+h.Kind, func() bool { return runner.TaskStats()[h.Kind].Done == 1 })
+	}
 }
 
 func TestAdd_RunsTheTaskOnceAfterTheCommit(t *testing.T) {
@@ -382,7 +412,7 @@ func TestStop_CancelsATaskThatAnotherProcessRepeats(t *testing.T) {
 		return errors.New("an error that does not name the cancellation")
 	})
 	long.Attempts = 1
-	first, err := jobs.Start(t.Context(), pool(t, r.address, long), nil, []jobs.Handler{long}, quiet)
+	first, err := jobs.Start(t.Context(), pool(t, r.address), nil, []jobs.Handler{long}, quiet)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -445,7 +475,7 @@ func TestStart_RefusesAnIncompleteHandler(t *testing.T) {
 		broken.Kind = "broken"
 		change(&broken)
 		handlers := []jobs.Handler{whole, broken}
-		_, err := jobs.Start(t.Context(), pool(t, address, handlers...), []jobs.Job{job}, handlers, quiet)
+		_, err := jobs.Start(t.Context(), pool(t, address), []jobs.Job{job}, handlers, quiet)
 		if !fault.Is(err, fault.Internal) {
 			t.Errorf("%s: got %v, want fault.Internal", name, err)
 		}
