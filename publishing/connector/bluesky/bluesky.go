@@ -63,7 +63,8 @@ func (c *Connector) Describe() connector.Descriptor {
 			"(9 million if it is progressive), a PNG of at most 33.5 million " +
 			"(16 million if it is interlaced or has 16 bits a channel, 8 million if both); " +
 			"GIFs over that size are refused. " +
-			"Links that begin with http:// or https://, @handles and #hashtags become links. " +
+			"Links that begin with http:// or https://, domain names such as example.com, @handles and #hashtags " +
+			"become links. " +
 			"Threads are chains of replies.",
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"unicode/utf8"
 
 	"crier/publishing/connector"
+	"crier/publishing/connector/links"
 )
 
 const (
@@ -32,25 +33,37 @@ var handlePattern = regexp.MustCompile(
 // findFacets returns the links, mentions and hashtags of the text, in order and without overlap.
 func findFacets(text string) []facet {
 	var out []facet
-	before := ' '
+	before, found := ' ', links.Find(text)
 	for i := 0; i < len(text); {
-		if f, ok := facetAt(text, i, before); ok {
+		for len(found) > 0 && found[0].Start < i {
+			found = found[1:] // inside another facet
+		}
+		var f facet
+		var ok bool
+		if len(found) > 0 && found[0].Start == i {
+			f = facet{Start: i, End: found[0].End}
+			f.URI, ok = asciiURI(found[0].Address)
+		} else {
+			f, ok = facetAt(text, i, before)
+		}
+		if ok {
 			out = append(out, f)
 			before, _ = utf8.DecodeLastRuneInString(text[:f.End])
 			i = f.End
 			continue
 		}
 		r, size := utf8.DecodeRuneInString(text[i:])
-		before, i = r, i+size
+		if !connector.Hidden(r) {
+			before = r
+		}
+		i += size
 	}
 	return out
 }
 
-// facetAt returns the facet that starts at byte i, after the character before.
+// facetAt returns the mention or hashtag that starts at byte i. before is the visible character before it.
 func facetAt(text string, i int, before rune) (facet, bool) {
 	switch text[i] {
-	case 'h', 'H':
-		return linkAt(text, i, before)
 	case '@':
 		return mentionAt(text, i, before)
 	case '#':
@@ -62,65 +75,36 @@ func facetAt(text string, i int, before rune) (facet, bool) {
 	return facet{}, false
 }
 
-func linkAt(text string, i int, before rune) (facet, bool) {
-	scheme := 0
-	for _, s := range []string{"https://", "http://"} {
-		if rest := text[i:]; len(rest) > len(s) && strings.EqualFold(rest[:len(s)], s) {
-			scheme = len(s)
-			break
-		}
-	}
-	if scheme == 0 || asciiWord(before) {
-		return facet{}, false
-	}
-	end := i + scheme + strings.IndexFunc(text[i+scheme:]+" ", endsLink)
-	end = i + trimLink(text[i:end])
-	if end <= i+scheme {
-		return facet{}, false
-	}
-	uri, ok := asciiURI(text[i:end])
-	return facet{Start: i, End: end, URI: uri}, ok
-}
-
-func endsLink(r rune) bool {
-	return unicode.IsSpace(r) || unicode.IsControl(r) || r == utf8.RuneError ||
-		strings.ContainsRune("<>\"`“”«»„、。，！？；：（）「」『』【】《》\u200b\ufeff", r)
-}
-
-// trimLink returns the length of a link without the punctuation of the sentence around it. A closing bracket that was
-// opened inside the link stays.
-func trimLink(link string) int {
-	for {
-		r, size := utf8.DecodeLastRuneInString(link)
-		opener, closes := map[rune]string{')': "(", ']': "[", '}': "{"}[r]
-		switch {
-		case closes && strings.Count(link, string(r)) > strings.Count(link, opener), strings.ContainsRune(".,;:!?'’…", r):
-			link = link[:len(link)-size]
-		default:
-			return len(link)
-		}
-	}
-}
-
+// mentionAt returns the mention at byte i. Invisible characters, which a copied handle often has around or inside it, are
+// part of the facet but not of the handle.
 func mentionAt(text string, i int, before rune) (facet, bool) {
 	if asciiWord(before) || unicode.IsLetter(before) || strings.ContainsRune("@./-", before) {
 		return facet{}, false // part of an e-mail address or a path
 	}
-	rest := text[i+1:]
-	end := strings.IndexFunc(rest+" ", func(r rune) bool { return r == '_' || !asciiWord(r) && r != '.' && r != '-' })
-	if end < len(rest) && (rest[end] == '_' || rest[end] == '@') {
-		return facet{}, false
+	var name []byte
+	var ends []int // of each character of name, in text
+	for at, r := range text[i+1:] {
+		if unicode.Is(unicode.Cf, r) {
+			continue
+		}
+		if r == '_' || r == '@' {
+			return facet{}, false
+		}
+		if !asciiWord(r) && r != '.' && r != '-' {
+			break
+		}
+		name, ends = append(name, byte(r)), append(ends, i+1+at+1)
 	}
-	handle := strings.TrimRight(rest[:end], ".-")
+	handle := strings.TrimRight(string(name), ".-")
 	if len(handle) > 253 || !handlePattern.MatchString(handle) {
 		return facet{}, false
 	}
-	return facet{Start: i, End: i + 1 + len(handle), Mention: handle}, true
+	return facet{Start: i, End: ends[len(handle)-1], Mention: handle}, true
 }
 
 // tagAt returns the hashtag at byte i whose word begins at byte word.
 func tagAt(text string, i, word int, before rune) (facet, bool) {
-	if !unicode.IsSpace(before) && !strings.ContainsRune("([{\"'“‘「『（【", before) {
+	if !unicode.IsSpace(before) && !unicode.In(before, unicode.Ps, unicode.Pi) && before != '"' && before != '\'' {
 		return facet{}, false
 	}
 	rest := text[word:]
@@ -136,9 +120,12 @@ func tagAt(text string, i, word int, before rune) (facet, bool) {
 	return facet{Start: i, End: word + len(tag), Tag: tag}, true
 }
 
+// endsTag returns true for a character that no hashtag contains. The punctuation of ASCII ends one only before a space.
 func endsTag(r rune) bool {
-	return unicode.IsSpace(r) || unicode.IsControl(r) || r == utf8.RuneError ||
-		strings.ContainsRune("#＃、。，！？；：（）「」『』【】《》\u00ad\u200b\u2060\ufeff", r)
+	if unicode.IsSpace(r) || unicode.IsControl(r) || connector.Hidden(r) || strings.ContainsRune("#＃\u00ad\ufffd", r) {
+		return true
+	}
+	return r >= utf8.RuneSelf && unicode.In(r, unicode.Terminal_Punctuation, unicode.Ps, unicode.Pe)
 }
 
 func asciiWord(r rune) bool {

@@ -72,13 +72,17 @@ func TestFindFacets_Links(t *testing.T) {
 			text: "https://a.example\nhttps://b.example",
 			want: []seen{link("https://a.example"), link("https://b.example")},
 		},
-		"no host is no link":                {text: "https:// http://. https:///x", want: nil},
-		"a password is no link":             {text: "https://me:secret@a.example/", want: nil},
-		"another scheme is no link":         {text: "ftp://a.example javascript:alert(1)", want: nil},
-		"a bare domain is no link":          {text: "a.example", want: nil},
-		"a scheme inside a word is no link": {text: "xhttps://a.example", want: nil},
-		"an endless link stays plain":       {text: "https://a.example/" + strings.Repeat("a", 2000), want: nil},
-		"all kinds together":                {text: "#a @b.test https://c.example", want: []seen{tag("a"), mention("b.test"), link("https://c.example")}},
+		"no host is no link":                      {text: "https:// http://. https:///x", want: nil},
+		"a password is no link":                   {text: "https://me:secret@a.example/", want: nil},
+		"another scheme is no link":               {text: "ftp://a.example javascript:alert(1)", want: nil},
+		"a bare domain is a link":                 {text: "plain example.com/foo, yes", want: []seen{{text: "example.com/foo", target: "https://example.com/foo"}}},
+		"a bare domain without a known top level": {text: "a.example photo.jpg 1.2.3", want: nil},
+		"an e-mail address is no link":            {text: "john.me@example.com", want: nil},
+		"a link in a tag belongs to the tag":      {text: "#a/(example.com)", want: []seen{tag("a/(example.com")}},
+		"a comma of another script":               {text: "https://a.example/x، b", want: []seen{link("https://a.example/x")}},
+		"a scheme inside a word is no link":       {text: "xhttps://a.example", want: nil},
+		"an endless link stays plain":             {text: "https://a.example/" + strings.Repeat("a", 2000), want: nil},
+		"all kinds together":                      {text: "#a @b.test https://c.example", want: []seen{tag("a"), mention("b.test"), link("https://c.example")}},
 	})
 }
 
@@ -95,6 +99,12 @@ func TestFindFacets_Mentions(t *testing.T) {
 		"another network is no mention":      {text: "@alice@mastodon.example @al.ice@x.example", want: nil},
 		"an underscore is no mention":        {text: "@alice.te_st", want: nil},
 		"a hyphen at the edge is no mention": {text: "@-alice.test", want: nil},
+		"a mention in isolates":              {text: "hi \u2068@alice.test\u2069!", want: []seen{mention("alice.test")}},
+		"a mention copied from a profile":    {text: "hi @\u202aalice.test\u202c!", want: []seen{{text: "@\u202aalice.test", target: "alice.test"}}},
+		"a mention with characters of no width": {
+			text: "@alice\u200b.te\u00adst\ufeff, @\u2060bob.test\u200d.", want: []seen{{text: "@alice\u200b.te\u00adst", target: "alice.test"}, {text: "@\u2060bob.test", target: "bob.test"}},
+		},
+		"a hidden character does not split an e-mail address": {text: "me\u200b@alice.test", want: nil},
 	})
 }
 
@@ -111,6 +121,9 @@ func TestFindFacets_Tags(t *testing.T) {
 		"a number is no tag":                 {text: "#1 #2026 #!", want: nil},
 		"a sign alone is no tag":             {text: "# ## #", want: nil},
 		"a keycap is no tag":                 {text: "#️⃣ one", want: nil},
+		"a tag in isolates":                  {text: "\u2068#Go\u2069 #Go\u202c", want: []seen{tag("Go"), tag("Go")}},
+		"a tag before marks of any script":   {text: "#سلام، #हिन्दी। #日本、次 #中文）", want: []seen{tag("سلام"), tag("हिन्दी"), tag("日本"), tag("中文")}},
+		"a tag after quotes of any kind":     {text: "„#one“ «#two» 《#three》 ⟨#four⟩", want: []seen{tag("one"), tag("two"), tag("three"), tag("four")}},
 		"a tag inside a word is no tag":      {text: "C#sharp a#b", want: nil},
 		"a fragment is no tag":               {text: "https://a.example/#top", want: []seen{link("https://a.example/#top")}},
 		"a tag of 64 characters":             {text: "#" + strings.Repeat("é", 64), want: []seen{tag(strings.Repeat("é", 64))}},
@@ -121,13 +134,14 @@ func TestFindFacets_Tags(t *testing.T) {
 func TestFindFacets_OffsetsCountBytes(t *testing.T) {
 	t.Parallel()
 	for text, want := range map[string][2]int{
-		"https://a.example":       {0, 17},
-		"é https://a.example":     {3, 20},
-		"日本 https://a.example":    {7, 24},
-		"👍 https://a.example.":    {5, 22},
-		"👩‍👩‍👧 #tag":              {19, 23},
-		"\n\t #tag ":              {3, 7},
-		"e\u0301 @alice.test yes": {4, 15},
+		"https://a.example":                   {0, 17},
+		"é https://a.example":                 {3, 20},
+		"日本 https://a.example":                {7, 24},
+		"👍 https://a.example.":                {5, 22},
+		"👩‍👩‍👧 #tag":                          {19, 23},
+		"\n\t #tag ":                          {3, 7},
+		"e\u0301 @alice.test yes":             {4, 15},
+		"日 @\u202aalice\u200b.test\u202c yes": {4, 21},
 	} {
 		got := findFacets(text)
 		if len(got) != 1 || got[0].Start != want[0] || got[0].End != want[1] {

@@ -1,0 +1,239 @@
+// Package links finds the web addresses in plain text.
+package links
+
+import (
+	"slices"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+
+	"golang.org/x/net/idna"
+	"golang.org/x/net/publicsuffix"
+	"golang.org/x/text/unicode/bidi"
+	"golang.org/x/text/width"
+
+	"crier/publishing/connector"
+)
+
+// Link is a range of bytes of a text that leads to an address.
+type Link struct {
+	Start, End int
+	// Address is the text of the link. A link without a scheme gets https:// before it. It may still be an address that
+	// nothing can open, such as one without a host.
+	Address string
+}
+
+// Find returns the links of a text, in order and without overlap: addresses that begin with http:// or https://, and
+// domain names under a known top-level domain, with what follows them.
+//
+// A link ends by the rules of UTS #58: before white space, before a closing bracket that was not opened inside the link,
+// and before the punctuation and quotation marks at its end, in any script. Find departs from the standard in two
+// places. The characters < > " and ` end a link, because no address holds them. While the host, or what follows the
+// host, is ASCII, so do wide punctuation and quotation marks outside ASCII: Chinese and Japanese put no space after them.
+func Find(text string) []Link {
+	var out []Link
+	before := ' '
+	for i := 0; i < len(text); {
+		if l, ok := linkAt(text, i, before); ok {
+			out = append(out, l)
+			before, _ = utf8.DecodeLastRuneInString(text[:l.End])
+			i = l.End
+			continue
+		}
+		r, size := utf8.DecodeRuneInString(text[i:])
+		if !connector.Hidden(r) {
+			before = r
+		}
+		i += size
+	}
+	return out
+}
+
+func linkAt(text string, i int, before rune) (Link, bool) {
+	if wordRune(before) {
+		return Link{}, false
+	}
+	for _, scheme := range []string{"https://", "http://"} {
+		if len(text)-i <= len(scheme) || !strings.EqualFold(text[i:i+len(scheme)], scheme) {
+			continue
+		}
+		start := i + len(scheme)
+		end := endOf(text, start)
+		return Link{Start: i, End: end, Address: text[i:end]}, end > start
+	}
+	if !mayPrecede(before) {
+		return Link{}, false
+	}
+	end, ok := bareEnd(text, i)
+	if !ok {
+		return Link{}, false
+	}
+	return Link{Start: i, End: end, Address: "https://" + text[i:end]}, true
+}
+
+func wordRune(r rune) bool {
+	return r == '_' || r < utf8.RuneSelf && (unicode.IsLetter(r) || unicode.IsDigit(r))
+}
+
+// endOf returns the end of the link whose host begins at byte i, or i if there is none.
+func endOf(text string, i int) int {
+	var closers []rune
+	end, host, ascii := i, true, true
+	for j, r := range text[i:] {
+		after := i + j + utf8.RuneLen(r)
+		if host && strings.ContainsRune("/?#", r) {
+			host, ascii = false, true
+		}
+		if endsLink(r) || ascii && endsASCII(r) {
+			return end
+		}
+		ascii = ascii && r < utf8.RuneSelf
+		switch closer, kind := bracket(r); {
+		case kind == opening:
+			closers = append(closers, closer)
+		case kind == closing:
+			last := len(closers) - 1
+			if last < 0 || closers[last] != r {
+				return end
+			}
+			closers, end = closers[:last], after
+		case !trailing(r):
+			end = after
+		}
+	}
+	return end
+}
+
+// endsLink returns true for a character that no link contains.
+func endsLink(r rune) bool {
+	return unicode.IsSpace(r) || unicode.IsControl(r) || r == utf8.RuneError || connector.Hidden(r) ||
+		strings.ContainsRune("<>\"`", r)
+}
+
+// endsASCII returns true for a character that ends an address in ASCII. An apostrophe is often part of a title.
+func endsASCII(r rune) bool {
+	if r < utf8.RuneSelf || r == '‘' || r == '’' {
+		return false
+	}
+	return unicode.Is(unicode.Quotation_Mark, r) || unicode.IsPunct(r) && wide(r)
+}
+
+func wide(r rune) bool {
+	switch width.LookupRune(r).Kind() {
+	case width.EastAsianWide, width.EastAsianFullwidth, width.EastAsianHalfwidth:
+		return true
+	}
+	return false
+}
+
+// trailing returns true for a character that belongs to a link only if more of the link follows it.
+func trailing(r rune) bool {
+	return r == '…' || r == '‥' || unicode.In(r, unicode.Terminal_Punctuation, unicode.Sentence_Terminal,
+		unicode.Quotation_Mark, unicode.Pi, unicode.Pf, unicode.Ps, unicode.Pe)
+}
+
+type bracketKind int
+
+const (
+	noBracket bracketKind = iota
+	opening
+	closing
+)
+
+// bracket returns what kind of a bracket r is, and for an opening one its closing partner.
+func bracket(r rune) (closer rune, kind bracketKind) {
+	p, _ := bidi.LookupRune(r)
+	switch {
+	case !p.IsBracket():
+		return 0, noBracket
+	case !p.IsOpeningBracket():
+		return 0, closing
+	}
+	closer, _ = utf8.DecodeRuneInString(bidi.ReverseString(string(r))) // which mirrors brackets
+	return closer, opening
+}
+
+// mayPrecede returns true for a character after which a domain name begins a link: not inside a word, a path, an e-mail
+// address or a mention.
+func mayPrecede(r rune) bool {
+	return unicode.IsSpace(r) || unicode.In(r, unicode.Ps, unicode.Quotation_Mark, unicode.Pi) ||
+		unicode.IsPunct(r) && wide(r)
+}
+
+// bareEnd returns the end of the link that begins with a domain name at byte i. It returns false if there is no domain
+// name, or if it is part of an e-mail address or of a longer word.
+func bareEnd(text string, i int) (end int, ok bool) {
+	name := text[i : i+lengthOf(text[i:], inDomain)]
+	name = strings.TrimRight(name, ".") // of the sentence
+	if !domain(name) {
+		return 0, false
+	}
+	end = i + len(name)
+	rest := text[end:]
+	next, _ := utf8.DecodeRuneInString(rest)
+	if rest != "" && strings.ContainsRune("/?#", next) {
+		return endOf(text, i), true
+	}
+	local := rest[:min(len(rest), maxLocal)]
+	local = local[lengthOf(local, inLocal):]
+	if strings.HasPrefix(local, "@") {
+		return 0, false
+	}
+	if next == ':' && lengthOf(rest[1:], unicode.IsDigit) > 0 {
+		return endOf(text, i), true
+	}
+	part := next == '_' || unicode.In(next, unicode.L, unicode.M, unicode.N) && !wide(next)
+	return end, !part
+}
+
+const (
+	maxLocal  = 64   // bytes of an e-mail address before its @
+	maxDomain = 253  // bytes in ASCII
+	maxName   = 1000 // bytes of a domain name that may be in other scripts
+)
+
+// inLocal returns true for a character of an e-mail address before its @.
+func inLocal(r rune) bool { return wordRune(r) || strings.ContainsRune(".!$%&'*+=^`{|}~-", r) }
+
+// lengthOf returns the number of bytes before the first character that is not in a set.
+func lengthOf(text string, in func(rune) bool) int {
+	if n := strings.IndexFunc(text, func(r rune) bool { return !in(r) }); n >= 0 {
+		return n
+	}
+	return len(text)
+}
+
+// inDomain returns true for a character of a domain name. Scripts without spaces are left out, because their words cannot
+// be told from the name.
+func inDomain(r rune) bool {
+	if r < utf8.RuneSelf {
+		return wordRune(r) && r != '_' || r == '.' || r == '-'
+	}
+	return unicode.In(r, unicode.Latin, unicode.Greek, unicode.Cyrillic, unicode.Mn) && !wide(r)
+}
+
+// domain returns true for a domain name under a top-level domain that ICANN knows. The first label has a letter, so that
+// a version such as 1.2 is none. The top-level domain is in lower case, so that two sentences without a space between
+// them are none: "Read it.It is good."
+func domain(name string) bool {
+	if len(name) > maxName {
+		return false
+	}
+	labels := strings.Split(name, ".")
+	top := labels[len(labels)-1]
+	if len(labels) < 2 || !strings.ContainsFunc(labels[0], unicode.IsLetter) || top != strings.ToLower(top) {
+		return false
+	}
+	ascii, err := idna.Lookup.ToASCII(name)
+	if err != nil || len(ascii) > maxDomain {
+		return false
+	}
+	labels = strings.Split(ascii, ".")
+	if slices.ContainsFunc(labels, func(l string) bool {
+		return l == "" || len(l) > 63 || strings.HasPrefix(l, "-") || strings.HasSuffix(l, "-")
+	}) {
+		return false
+	}
+	_, known := publicsuffix.PublicSuffix(labels[len(labels)-1])
+	return known
+}
