@@ -75,11 +75,11 @@ func TestCommit_PublishesOnlyTagsOfNIPs(t *testing.T) {
 	t.Parallel()
 	r := relay.Start(t)
 	s := session(t, r)
-	root := commit(t, s, prepared(t, s, item("first #one", photo("a cat"))))
+	root := commit(t, s, prepared(t, s, item("first #one by nostr:"+npub+" in nostr:"+nip19(t, "note", eventID), photo("a cat"))))
 	reply := item("second #two")
 	reply.Root, reply.Parent = &root, &root
 	commit(t, s, prepared(t, s, reply))
-	defined := map[string]string{"e": "NIP-10", "p": "NIP-10", "t": "NIP-24", "imeta": "NIP-92", "nonce": "NIP-13"}
+	defined := map[string]string{"e": "NIP-10", "p": "NIP-10", "q": "NIP-18", "t": "NIP-24", "imeta": "NIP-92", "nonce": "NIP-13"}
 	for _, e := range notes(r) {
 		for _, tag := range e.Tags {
 			if defined[tag[0]] == "" {

@@ -57,6 +57,7 @@ func (w signer) note(item connector.Item) (event, error) {
 		return event{}, contentError(unclear)
 	}
 	tags := thread(item, w.pub)
+	tags = append(tags, referenceTags(item.Text, tags)...)
 	for _, m := range item.Media {
 		if m.URL == "" {
 			const public = "The files of this instance have no public address."
@@ -65,8 +66,19 @@ func (w signer) note(item connector.Item) (event, error) {
 		tags = append(tags, imeta(m))
 	}
 	tags = append(append(tags, hashtags(item.Text)...), nonce(item))
-	e := event{CreatedAt: item.CreatedAt.Unix(), Kind: kindNote, Tags: tags, Content: content(item.Text, item.Media)}
+	e := event{CreatedAt: w.createdAt(item), Kind: kindNote, Tags: tags, Content: content(item.Text, item.Media)}
 	return e.signed(w.key)
+}
+
+// createdAt returns the time of a note in Unix seconds. That of a part is later than that of the part before it, because
+// clients show notes of one second in any order. It depends only on what never changes between retries, and so does the
+// id.
+func (w signer) createdAt(item connector.Item) int64 {
+	at := item.CreatedAt.Unix()
+	if item.Parent == nil {
+		return at
+	}
+	return max(at, parseRef(*item.Parent, w.pub).CreatedAt+1)
 }
 
 // nonce returns a tag that distinguishes equal texts of the same second, which would otherwise be one event. It is
@@ -97,6 +109,8 @@ func thread(item connector.Item, self string) [][]string {
 type refData struct {
 	ID     string `json:"id"`
 	PubKey string `json:"pubkey"`
+	// CreatedAt is in Unix seconds; 0 when it is not known.
+	CreatedAt int64 `json:"created_at,omitempty"`
 	// Relays are the public addresses of the relays that have the event.
 	Relays []string `json:"relays"`
 }
@@ -138,7 +152,7 @@ func imeta(m connector.Media) []string {
 // ref returns the Ref of a published event; relays are those that have it.
 func ref(e event, relays []string) (connector.Ref, error) {
 	known := slices.DeleteFunc(slices.Clone(relays), func(r string) bool { return publicAddress(r) == "" })
-	data, err := json.Marshal(refData{ID: e.ID, PubKey: e.PubKey, Relays: known})
+	data, err := json.Marshal(refData{ID: e.ID, PubKey: e.PubKey, CreatedAt: e.CreatedAt, Relays: known})
 	if err != nil {
 		return connector.Ref{}, err
 	}

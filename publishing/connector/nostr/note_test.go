@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"crier/publishing/connector"
 	"crier/tests/relay"
@@ -75,6 +76,39 @@ func TestNote_MarksThreadOfThree(t *testing.T) {
 		if e.ID != refs[i].ID || !reflect.DeepEqual([][]string(e.Tags[:len(e.Tags)-1]), want[i]) {
 			t.Errorf("part %d: got %s with the tags %q, want %s with %q", i, e.ID, e.Tags, refs[i].ID, want[i])
 		}
+	}
+}
+
+// Clients order the parts of a thread by seconds.
+func TestNote_SecondsRiseByPart(t *testing.T) {
+	t.Parallel()
+	r := relay.Start(t)
+	s := session(t, r)
+	var refs []connector.Ref
+	for i := range 5 {
+		it := item(strings.Repeat("part ", 1+4_000*(i%2))) // one that fits into the handle, one that is made again
+		it.Due = it.Due.Add(time.Duration(i) * time.Millisecond)
+		it.CreatedAt = it.Due
+		if i == 4 {
+			it.Due, it.CreatedAt = it.Due.Add(time.Minute), it.CreatedAt.Add(time.Minute) // a part with a delay
+		}
+		if i > 0 {
+			it.Root, it.Parent = &refs[0], &refs[i-1]
+		}
+		it = prepared(t, s, it)
+		first, again := commit(t, s, it), commit(t, s, it)
+		if v := wantOutcome(t, s, it, connector.Published); first.ID != again.ID || v.Ref.ID != first.ID {
+			t.Errorf("part %d: got %s, %s and %s; want one event", i, first.ID, again.ID, v.Ref.ID)
+		}
+		refs = append(refs, first)
+	}
+	begin := item("").CreatedAt.Unix()
+	var got []int64
+	for _, e := range notes(r) {
+		got = append(got, e.CreatedAt-begin)
+	}
+	if want := []int64{0, 1, 2, 3, 60}; !slices.Equal(got, want) {
+		t.Errorf("got the seconds %v, want %v", got, want)
 	}
 }
 

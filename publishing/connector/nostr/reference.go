@@ -1,0 +1,182 @@
+package nostr
+
+import (
+	"encoding/binary"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"net/url"
+	"regexp"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+
+	"crier/publishing/connector/links"
+)
+
+// maxReferences is how many references of one note get tags: relays refuse notes with very many.
+const maxReferences = 50
+
+// reference is what an identifier of NIP-19 names: an event, an address or, without a target, a profile.
+type reference struct {
+	// target is the id of an event, or the address of a replaceable one: kind, author and name with colons between them.
+	target string
+	// author is the public key of the event or of the profile in hex; empty when it is not known.
+	author string
+	// relay is the address of a relay that has it, or empty.
+	relay   string
+	address bool
+}
+
+// referencePattern matches a URI of NIP-21. Private keys are none.
+var referencePattern = regexp.MustCompile(`(?i)nostr:((?:note|nevent|naddr|npub|nprofile)1[0-9a-z]+)`)
+
+// referenceTags returns the tags for what the text refers to by nostr: URIs, each once and without those in present: "q"
+// for events (NIP-18), "p" for their authors and for profiles (NIP-27). A URI inside of a word or of a link, and one whose
+// checksum or content is wrong, is plain text.
+func referenceTags(text string, present [][]string) [][]string {
+	seen := map[string]bool{}
+	for _, tag := range present {
+		seen[tag[0]+tag[1]] = true
+	}
+	var out [][]string
+	add := func(tag ...string) {
+		if key := tag[0] + tag[1]; !seen[key] {
+			seen[key] = true
+			out = append(out, tag)
+		}
+	}
+	for i, r := range references(text) {
+		if i == maxReferences {
+			break
+		}
+		switch {
+		case r.target == "" && r.relay != "":
+			add("p", r.author, r.relay)
+			continue
+		case r.target == "":
+		case r.author != "" && !r.address:
+			add("q", r.target, r.relay, r.author)
+		case r.relay != "":
+			add("q", r.target, r.relay)
+		default:
+			add("q", r.target)
+		}
+		if r.author != "" {
+			add("p", r.author)
+		}
+	}
+	return out
+}
+
+func references(text string) []reference {
+	found := referencePattern.FindAllStringSubmatchIndex(text, -1)
+	if len(found) == 0 {
+		return nil
+	}
+	var out []reference
+	addresses := links.Find(text)
+	for _, at := range found {
+		for len(addresses) > 0 && addresses[0].End <= at[0] {
+			addresses = addresses[1:]
+		}
+		before, _ := utf8.DecodeLastRuneInString(text[:at[0]])
+		inWord := unicode.In(before, unicode.L, unicode.N) || strings.ContainsRune("_+-/", before)
+		if inWord && at[0] > 0 || len(addresses) > 0 && addresses[0].Start <= at[0] {
+			continue
+		}
+		if r, err := decodeReference(text[at[2]:at[3]]); err == nil {
+			out = append(out, r)
+		}
+	}
+	return out
+}
+
+var errReference = errors.New("not the content of this identifier")
+
+// decodeReference decodes an identifier of NIP-19.
+func decodeReference(identifier string) (reference, error) {
+	prefix, data, err := decodeBech32(identifier)
+	if err != nil {
+		return reference{}, err
+	}
+	if prefix == "note" || prefix == "npub" {
+		key, err := hexKey(data)
+		if prefix == "note" {
+			return reference{target: key}, err
+		}
+		return reference{author: key}, err
+	}
+	return decodeFields(prefix, data)
+}
+
+// The types of the fields of an identifier.
+const (
+	fieldSpecial = iota // the event, the profile or the name of an address
+	fieldRelay
+	fieldAuthor
+	fieldKind
+)
+
+// decodeFields decodes triples of type, length and value. It ignores unknown types, and takes the first of each type, of
+// the relays the first that can be published.
+func decodeFields(prefix string, data []byte) (reference, error) {
+	fields := map[byte][]byte{}
+	var r reference
+	for len(data) > 0 {
+		if len(data) < 2 || len(data) < 2+int(data[1]) {
+			return r, errReference
+		}
+		kind, value := data[0], data[2:2+int(data[1])]
+		data = data[2+len(value):]
+		if kind == fieldRelay && r.relay == "" {
+			r.relay = relayHint(string(value))
+		} else if _, known := fields[kind]; !known {
+			fields[kind] = value
+		}
+	}
+	special, named := fields[fieldSpecial]
+	author, authored := fields[fieldAuthor]
+	var err error
+	switch prefix {
+	case "nprofile":
+		r.author, err = hexKey(special)
+		return r, err
+	case "nevent":
+		if r.target, err = hexKey(special); err == nil && authored {
+			r.author, err = hexKey(author)
+		}
+		return r, err
+	case "naddr":
+		kind := fields[fieldKind]
+		if r.author, err = hexKey(author); err != nil {
+			return r, err
+		}
+		if !named || len(kind) != 4 || binary.BigEndian.Uint32(kind) > 0xffff || !publishable(string(special)) {
+			return r, errReference
+		}
+		r.target, r.address = fmt.Sprintf("%d:%s:%s", binary.BigEndian.Uint32(kind), r.author, special), true
+		return r, nil
+	}
+	return r, errReference
+}
+
+func hexKey(raw []byte) (string, error) {
+	if len(raw) != 32 {
+		return "", errReference
+	}
+	return hex.EncodeToString(raw), nil
+}
+
+// relayHint returns the address of a relay, or an empty string for one that must not be published.
+func relayHint(address string) string {
+	u, err := url.Parse(address)
+	if err != nil || u.Scheme != "wss" && u.Scheme != "ws" || u.Host == "" || u.User != nil ||
+		!publishable(address) || strings.ContainsFunc(address, unicode.IsSpace) {
+		return ""
+	}
+	return publicAddress(address)
+}
+
+// publishable returns true for text that all relays hash in the same way.
+func publishable(s string) bool { return utf8.ValidString(s) && !strings.ContainsFunc(s, unicode.IsControl) }
