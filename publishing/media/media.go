@@ -16,6 +16,7 @@ import (
 	"github.com/gabriel-vasile/mimetype"
 
 	"crier/platform/fault"
+	"crier/publishing/media/picture"
 )
 
 // Limits are the greatest sizes of files in bytes.
@@ -32,15 +33,17 @@ type Kind struct {
 	Ext         string
 	ContentType string
 	Video       bool
-	// Width is in pixels. It is 0 for a video.
-	Width int
-	// Height is in pixels. It is 0 for a video.
-	Height int
+	// Width and Height are in pixels, of the image as it is shown: EXIF may say that it is to be rotated. They are 0 for a
+	// video.
+	Width, Height int
 }
 
 // MaxPixels is the greatest number of pixels, width by height, of an image. A file of a few bytes can declare an image
 // that exhausts the memory of every program that decodes it.
 const MaxPixels = 100_000_000
+
+// maxAfterSize is how much of an image is read behind its size for the rest of the header, in bytes.
+const maxAfterSize = 256 << 10
 
 const sniffLen = 3 << 10 // bytes from which the type is detected
 
@@ -127,6 +130,14 @@ func measure(k Kind, r io.Reader) (Kind, io.Reader, error) {
 			c.Width, c.Height, MaxPixels/1_000_000))
 	}
 	k.Width, k.Height = c.Width, c.Height
+	// A header that only we cannot read leaves the size of the stored pixels.
+	header := io.MultiReader(bytes.NewReader(seen.Bytes()), io.LimitReader(source, maxAfterSize))
+	if h, err := picture.Inspect(header); err == nil {
+		k.Width, k.Height = h.Width, h.Height
+	}
+	if source.err != nil {
+		return Kind{}, nil, source.err
+	}
 	return k, &completeReader{r: io.MultiReader(&seen, r), parser: newBlockParser(k.Ext)}, nil
 }
 

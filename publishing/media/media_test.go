@@ -93,6 +93,34 @@ func reads(name string, r io.Reader) ([]byte, error) {
 	return io.ReadAll(r)
 }
 
+// Cameras store the pixels as the sensor has them, and say in EXIF how they are shown.
+func TestSniff_SizeIsAsShown(t *testing.T) {
+	t.Parallel()
+	plain := picture(t, func(w io.Writer, m image.Image) error { return jpeg.Encode(w, m, nil) })
+	turned := func(orientation byte) []byte {
+		tiff := append([]byte("Exif\x00\x00II*\x00\x08\x00\x00\x00\x01\x00\x12\x01\x03\x00\x01\x00\x00\x00"), orientation, 0, 0, 0, 0, 0, 0, 0)
+		segment := append([]byte{0xff, 0xe1, 0, byte(2 + len(tiff))}, tiff...)
+		return slices.Concat(plain[:2], segment, plain[2:])
+	}
+	for orientation := range byte(10) {
+		file := turned(orientation)
+		kind, r, err := media.Sniff("a.jpg", bytes.NewReader(file), limits)
+		if err != nil {
+			t.Fatal(err)
+		}
+		want := [2]int{7, 5}
+		if orientation > 4 && orientation < 9 {
+			want = [2]int{5, 7}
+		}
+		if got := [2]int{kind.Width, kind.Height}; got != want {
+			t.Errorf("orientation %d: got %v, want %v", orientation, got, want)
+		}
+		if got, err := io.ReadAll(r); err != nil || !bytes.Equal(got, file) {
+			t.Errorf("orientation %d: got %d bytes, %v; want the whole file", orientation, len(got), err)
+		}
+	}
+}
+
 func TestSniff_RefusesIncompleteImages(t *testing.T) {
 	t.Parallel()
 	noisy := image.NewPaletted(image.Rect(0, 0, 40, 30), palette.WebSafe)

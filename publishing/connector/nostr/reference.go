@@ -179,4 +179,6 @@ func relayHint(address string) string {
 }
 
 // publishable returns true for text that all relays hash in the same way.
-func publishable(s string) bool { return utf8.ValidString(s) && !strings.ContainsFunc(s, unicode.IsControl) }
+func publishable(s string) bool {
+	return utf8.ValidString(s) && !strings.ContainsFunc(s, unicode.IsControl)
+}
