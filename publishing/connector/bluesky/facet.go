@@ -61,13 +61,15 @@ func findFacets(text string) []facet {
 	return out
 }
 
-// facetAt returns the mention or hashtag that starts at byte i. before is the visible character before it.
+// facetAt returns the mention, hashtag or cashtag that starts at byte i. before is the visible character before it.
 func facetAt(text string, i int, before rune) (facet, bool) {
 	switch text[i] {
 	case '@':
 		return mentionAt(text, i, before)
 	case '#':
 		return tagAt(text, i, i+1, before)
+	case '$':
+		return cashtagAt(text, i, before)
 	}
 	if strings.HasPrefix(text[i:], "＃") {
 		return tagAt(text, i, i+len("＃"), before)
@@ -118,6 +120,18 @@ func tagAt(text string, i, word int, before rune) (facet, bool) {
 		return facet{}, false
 	}
 	return facet{Start: i, End: word + len(tag), Tag: tag}, true
+}
+
+// cashtagPattern matches the symbol of a share, such as $TSLA, and what may follow it.
+var cashtagPattern = regexp.MustCompile(`^(\$[A-Za-z][A-Za-z0-9]{0,4})(?:[\s\p{Cf}\p{Pe}\p{Pf}.,;:!?"']|$)`)
+
+// cashtagAt returns the cashtag at byte i: a tag that keeps its sign and is in capitals.
+func cashtagAt(text string, i int, before rune) (facet, bool) {
+	match := cashtagPattern.FindStringSubmatch(text[i:])
+	if match == nil || !unicode.IsSpace(before) && !unicode.In(before, unicode.Ps, unicode.Pi) {
+		return facet{}, false
+	}
+	return facet{Start: i, End: i + len(match[1]), Tag: strings.ToUpper(match[1])}, true
 }
 
 // endsTag returns true for a character that no hashtag contains. The punctuation of ASCII ends one only before a space.

@@ -131,6 +131,16 @@ func TestFindFacets_Tags(t *testing.T) {
 	})
 }
 
+func TestFindFacets_Cashtags(t *testing.T) {
+	t.Parallel()
+	checkFacets(t, map[string]facets{
+		"a cashtag is in capitals":         {text: "($tsla) and $AAPL.", want: []seen{{text: "$tsla", target: "$TSLA"}, {text: "$AAPL", target: "$AAPL"}}},
+		"a price is no cashtag":            {text: "$5 $1a US$ a$b $$ $", want: nil},
+		"a longer word is no cashtag":      {text: "$variable $a_b $a-b", want: nil},
+		"a cashtag before another's comma": {text: "$BTC، $ETH”", want: []seen{{text: "$ETH", target: "$ETH"}}},
+	})
+}
+
 func TestFindFacets_OffsetsCountBytes(t *testing.T) {
 	t.Parallel()
 	for text, want := range map[string][2]int{

@@ -234,6 +234,8 @@ func domain(name string) bool {
 	}) {
 		return false
 	}
-	_, known := publicsuffix.PublicSuffix(labels[len(labels)-1])
-	return known
+	top = labels[len(labels)-1]
+	_, known := publicsuffix.PublicSuffix(top)
+	_, knownBelow := publicsuffix.PublicSuffix("x." + top) // some are listed as *.ck only
+	return known || knownBelow
 }

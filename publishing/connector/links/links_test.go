@@ -89,7 +89,7 @@ func TestFind_BareDomains(t *testing.T) {
 		"plain ⸠example.com/foo⸡", "⸠example.com⸡", "See ⸠example.com⸡. And ⸠my-site.co.uk/a?b#c⸡, (⸠example.org⸡)", "⸠example.com:8080/x⸡ ⸠example.com⸡: yes",
 		"⸠example.com?q=1⸡ ⸠example.com#top⸡ ⸠9gag.com⸡ ⸠x.ai⸡ ⸠sub.domain.example.com⸡! “⸠example.com⸡”",
 		"⸠münchen.de/straße⸡ ⸠пример.рф⸡ ⸠xn--mnchen-3ya.de⸡ ⸠example.xn--p1ai⸡", "⸠example.com⸡を見て", "見て、⸠example.com⸡。",
-		"⸠example.com/@user⸡ ⸠example.com/x⸡) l'⸠example.com⸡",
+		"⸠example.com.ck⸡ ⸠example.com/@user⸡ ⸠example.com/x⸡) l'⸠example.com⸡",
 		"me@example.com first.last@example.com john.me@example.com john.me+tag@example.com @alice.bsky.social #example.com",
 		"photo.jpg main.go index.html 1.2.3 v1.2.3 3.14 e.g. i.e. a.example b.test localhost end.The done.In Example.COM",
 		"a/example.com x:example.com .example.com example..com -example.com example-.com example.com- example.com_x example.coma example.comé foo_example.com",
