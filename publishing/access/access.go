@@ -171,10 +171,13 @@ func (k *Keeper) keep(ctx context.Context, c *Channel, fresh connector.Refreshed
 		return err
 	}
 	at := RefreshAt(c.Connector.Describe().RefreshLead, k.deps.Clock.Now(), fresh.ExpiresAt)
+	renewal := publishingstore.Renewal{
+		Destination: fresh.Destination, Name: fresh.Name, Profile: fresh.Profile, Picture: fresh.Picture,
+	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), storeGrace)
 	defer cancel()
 	for {
-		stored, err := k.store.SwapCredential(ctx, c.Org, c.ID, c.Sealed, sealed, fresh.Destination, at)
+		stored, err := k.store.SwapCredential(ctx, c.Org, c.ID, c.Sealed, sealed, renewal, at)
 		if err == nil && !stored {
 			return k.replaced(ctx, c, sealed)
 		}

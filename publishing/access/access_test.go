@@ -32,6 +32,8 @@ type rotating struct {
 	fail error
 	// silent makes the refresh fail before the rotation.
 	silent error
+	// names are returned by a refresh.
+	names connector.Refreshed
 }
 
 func (p *rotating) Describe() connector.Descriptor {
@@ -57,7 +59,9 @@ func (p *rotating) Refresh(ctx context.Context, s *connector.Session) (connector
 	if p.fail != nil {
 		return connector.Refreshed{}, p.fail
 	}
-	return connector.Refreshed{Credential: json.RawMessage(p.valid), ExpiresAt: time.Now().Add(time.Hour)}, nil
+	fresh := p.names
+	fresh.Credential, fresh.ExpiresAt = json.RawMessage(p.valid), time.Now().Add(time.Hour)
+	return fresh, nil
 }
 
 // rig is a channel of a platform.
@@ -91,6 +95,23 @@ func (r *rig) open() *access.Channel {
 	c, err := r.keeper.Open(r.stored())
 	r.OK(err)
 	return c
+}
+
+// A person renames the account on its platform.
+func TestRefresh_RenewsNames(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	before := r.stored().Channel
+	names := []connector.Refreshed{{}, {Name: "New", Profile: "new.test", Picture: "https://new.test/a.png"}, {Profile: "newer.test"}}
+	want := []string{before.Name + before.Profile + before.Picture, "Newnew.testhttps://new.test/a.png", "Newnewer.testhttps://new.test/a.png"}
+	for i, shown := range names {
+		r.platform.names = shown
+		_, err := r.keeper.Refresh(t.Context(), r.open())
+		r.OK(err)
+		if c := r.stored().Channel; c.Name+c.Profile+c.Picture != want[i] {
+			t.Errorf("after %+v: got %s, %s and %s; want %s", shown, c.Name, c.Profile, c.Picture, want[i])
+		}
+	}
 }
 
 func TestRefresh_ParallelCallsRotateOnce(t *testing.T) {

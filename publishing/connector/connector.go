@@ -54,7 +54,7 @@ type Refresher interface {
 	Refresh(ctx context.Context, s *Session) (Refreshed, error)
 }
 
-// Refreshed is what a Refresh may change. The account keeps its ID, name, Data and Grade.
+// Refreshed is what a Refresh may change. The account keeps its ID, Data and Grade.
 type Refreshed struct {
 	// Credential is the new access; the engine seals it.
 	Credential json.RawMessage
@@ -62,6 +62,8 @@ type Refreshed struct {
 	Destination string
 	// ExpiresAt is when the new access ends, by the clock of the Session; zero when that is not known.
 	ExpiresAt time.Time
+	// Name, Profile and Picture replace those of the Account, because people rename their accounts; "" leaves one unchanged.
+	Name, Profile, Picture string
 }
 
 // Deriver is a connector that does not take every image as it is. The engine makes one picture for each image and

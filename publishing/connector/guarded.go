@@ -144,7 +144,7 @@ func (g guarded) Reconcile(ctx context.Context, s *Session, item Item) (v Verdic
 	}
 }
 
-// Refresh returns a credential of at most 16 KB and a clean destination. A larger credential is KindTransient, like
+// Refresh returns a credential of at most 16 KB, and a clean destination and names. A larger credential is KindTransient, like
 // other unusable answers: the channel keeps the one that it has. A panic is KindContent.
 func (g guardedRefresher) Refresh(ctx context.Context, s *Session) (out Refreshed, err error) {
 	defer func() {
@@ -160,6 +160,8 @@ func (g guardedRefresher) Refresh(ctx context.Context, s *Session) (out Refreshe
 		return Refreshed{}, tooLarge(KindTransient, out.Credential)
 	}
 	out.Destination = Clean(out.Destination, maxDestination)
+	out.Name, out.Profile = Clean(out.Name, maxName), Clean(out.Profile, maxName)
+	out.Picture = cleanURL(out.Picture)
 	return out, nil
 }
 

@@ -192,24 +192,31 @@ func (t *Tx) Disown(ctx context.Context, channel publishing.ChannelID, at time.T
 
 const credentialSwap = `-- publishing.CredentialSwap
 with c as (
-  update channel set credential = $3, refresh_at = $5, refreshing = null, refreshing_until = null, updated_at = now()
+  update channel set credential = $3, refresh_at = $5, refreshing = null, refreshing_until = null, updated_at = now(),
+    name = coalesce(nullif($6, ''), name), profile = coalesce(nullif($7, ''), profile),
+    picture = coalesce(nullif($8, ''), picture)
   where id = $1 and credential = $2 and deleted_at is null returning id
 ),
 moved as (
   update channel_queue q set destination = $4 from c where q.channel_id = c.id and $4 not in ('', q.destination))
 select exists (select 1 from c)`
 
+// Renewal is what changes of a channel when its credential is refreshed. An empty member leaves what is stored.
+type Renewal struct {
+	// Destination is the new destination of the channel's posts.
+	Destination            string
+	Name, Profile, Picture string
+}
+
 // SwapCredential replaces the sealed credential old by fresh, and ends a refresh that has begun. It returns false, and
-// changes nothing, when the channel has another credential or is disconnected. destination is the new destination of
-// the channel's posts, "" for the same one as before; at is when fresh is to be refreshed, nil for never. A channel that
-// was parked since the refresh began stays parked and marked as one to connect again. It returns pg.ErrOrgBusy or the
+// changes nothing, when the channel has another credential or is disconnected. at is when fresh is to be refreshed, nil
+// for never. A channel that was parked since the refresh began stays parked and marked as one to connect again. It returns pg.ErrOrgBusy or the
 // error of Postgres; after one for which pg.IsAway returns true the credential may have been replaced.
 func (s *Store) SwapCredential(
-	ctx context.Context, org tenancy.OrgID, channel publishing.ChannelID, old, fresh []byte, destination string,
-	at *time.Time,
+	ctx context.Context, org tenancy.OrgID, channel publishing.ChannelID, old, fresh []byte, r Renewal, at *time.Time,
 ) (swapped bool, err error) {
 	err = s.db.WriteOrg(ctx, org.UUID(), func(b *pgx.Batch) {
-		b.Queue(credentialSwap, channel, old, fresh, destination, at).
+		b.Queue(credentialSwap, channel, old, fresh, r.Destination, at, r.Name, r.Profile, r.Picture).
 			QueryRow(func(row pgx.Row) error { return row.Scan(&swapped) })
 	})
 	return swapped, err
@@ -242,7 +249,7 @@ select $1, $2, $3, $4, $5, $6, $7, $8, $9, $10, coalesce(nullif($11, ''), o.time
   case when $11 = '' and o.timezone = 'UTC' then $12::jsonb else $13::jsonb end, $14, $15
 from organization o where o.id = $1
 on conflict (org_id, connector, account_id) where deleted_at is null do update set
-  profile = excluded.profile, picture = excluded.picture, account = excluded.account, grade = excluded.grade,
+  name = excluded.name, profile = excluded.profile, picture = excluded.picture, account = excluded.account, grade = excluded.grade,
   credential = excluded.credential, refresh_needed = false, refresh_problem = '', app_id = excluded.app_id,
   refresh_at = excluded.refresh_at, refreshing = null, refreshing_until = null, timezone = coalesce(nullif($11, ''), channel.timezone),
   connected_at = now(), updated_at = now()
@@ -272,8 +279,8 @@ func (s *Store) Connect(
 	return stored, next, err
 }
 
-// Connect stores a channel. A connected channel of the same account gets the new credential and keeps its id, its name
-// and its queue, whose posts are published as planned. A time zone that is given becomes the channel's; without one a
+// Connect stores a channel. A connected channel of the same account gets the new credential and the names of the account, and keeps
+// its id and its queue, whose posts are published as planned. A time zone that is given becomes the channel's; without one a
 // new channel gets the zone of its organization, and an existing one keeps its own. A new channel gets
 // publishing.DefaultQueueTimes, for whose choice UTC as the organization's zone counts as none. Connect returns the
 // channel as it is stored, and when its next post is due, nil for none.

@@ -25,7 +25,7 @@ func TestSwapCredential_MovesDestination(t *testing.T) {
 		{old: "sealed", fresh: "b", swapped: true, want: "@first.example"},
 		{old: "b", fresh: "c", destination: "second.example", swapped: true, want: "@second.example"},
 	} {
-		swapped, err := r.store.SwapCredential(t.Context(), r.org, channel, []byte(step.old), []byte(step.fresh), step.destination, nil)
+		swapped, err := r.store.SwapCredential(t.Context(), r.org, channel, []byte(step.old), []byte(step.fresh), publishingstore.Renewal{Destination: step.destination}, nil)
 		if r.ok(err); swapped != step.swapped {
 			t.Errorf("%s replaced by %s: %t", step.old, step.fresh, swapped)
 		}
@@ -35,6 +35,21 @@ func TestSwapCredential_MovesDestination(t *testing.T) {
 			t.Fatalf("after %s the claim is %+v, want one to %s", step.fresh, claims, step.want)
 		}
 		r.finish(claims[0], publishing.ResultError, "refused")
+	}
+}
+
+// The names are those that the account has on its platform.
+func TestConnect_AgainRenewsNames(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	c := fixture.Channel(r.org)
+	first, _, err := r.store.Connect(t.Context(), c, []byte("old"), nil, nil)
+	r.ok(err)
+	c.Name, c.Profile = "Renamed", "renamed.test"
+	again, _, err := r.store.Connect(t.Context(), c, []byte("new"), nil, nil)
+	r.ok(err)
+	if again.ID != first.ID || again.Name != "Renamed" || again.Profile != "renamed.test" {
+		t.Errorf("got %+v, want the channel %s with the new names", again, first.ID)
 	}
 }
 
@@ -146,7 +161,7 @@ func TestCredential_IsBoundedInTheTable(t *testing.T) {
 	if _, _, err := r.store.Connect(t.Context(), c, large, nil, nil); !pg.IsRefused(err) {
 		t.Errorf("connecting with an access of %d bytes: %v, want a refusal", len(large), err)
 	}
-	if _, err := r.store.SwapCredential(t.Context(), r.org, c.ID, large[1:], large, "", nil); !pg.IsRefused(err) {
+	if _, err := r.store.SwapCredential(t.Context(), r.org, c.ID, large[1:], large, publishingstore.Renewal{}, nil); !pg.IsRefused(err) {
 		t.Errorf("an access of %d bytes instead of one of %d: %v, want a refusal", len(large), len(large)-1, err)
 	}
 }

@@ -247,7 +247,7 @@ func channelQuestions(s *publishingstore.Store) map[string]question {
 			return pg.IsNoRows(err)
 		},
 		"Store.SwapCredential": func(t *testing.T, m, th tenantFixture) bool {
-			swapped, err := s.SwapCredential(t.Context(), m.org, th.channel.ID, []byte("sealed"), []byte("stolen"), "stolen.example", nil)
+			swapped, err := s.SwapCredential(t.Context(), m.org, th.channel.ID, []byte("sealed"), []byte("stolen"), publishingstore.Renewal{Destination: "stolen.example"}, nil)
 			return err == nil && !swapped
 		},
 		"Store.Park": func(t *testing.T, m, th tenantFixture) bool {
