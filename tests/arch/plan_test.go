@@ -117,6 +117,7 @@ var vendors = []restriction{
 	{path: "golang.org/x/net/dns/dnsmessage", from: []string{"tests/canary"}},
 	{path: "golang.org/x/net/html", from: []string{"publishing"}},
 	{path: "golang.org/x/text/width", from: []string{"platform/paste", "publishing/connector/links"}},
+	{path: "golang.org/x/text/language", from: []string{"publishing/connector"}},
 	{path: "golang.org/x/text/unicode/bidi", from: []string{"publishing/connector/links"}},
 	{path: "golang.org/x/net/idna", from: []string{"publishing/connector"}},
 	{path: "golang.org/x/net/publicsuffix", from: []string{"publishing/connector/links"}},

@@ -3,6 +3,8 @@
 package bluesky
 
 import (
+	"encoding/json"
+	"errors"
 	"fmt"
 	"unicode/utf8"
 
@@ -56,7 +58,7 @@ func (c *Connector) Describe() connector.Descriptor {
 		Editor: "normal", MaxLength: maxGraphemes, Unit: connector.Graphemes,
 		Media:   connector.MediaRules{MaxImages: maxImages},
 		Grade:   publishing.GradeIdempotent,
-		KeyOnly: true,
+		KeyOnly: true, Settings: json.RawMessage(settingsSchema),
 		Rules: "Plain text of up to 300 characters (graphemes) and 3,000 bytes, " +
 			"with up to 4 images (PNG, JPEG or GIF) and no video. " +
 			"Images over 1,000,000 bytes are made smaller: a JPEG of at most 40 million pixels " +
@@ -65,7 +67,7 @@ func (c *Connector) Describe() connector.Descriptor {
 			"GIFs over that size are refused. " +
 			"Links that begin with http:// or https://, domain names such as example.com, @handles and #hashtags " +
 			"become links. " +
-			"Threads are chains of replies.",
+			"Threads are chains of replies. The setting langs names up to 3 languages of the text.",
 	}
 }
 
@@ -81,6 +83,11 @@ func (c *Connector) Validate(draft connector.Draft) []connector.Problem {
 		for _, p := range problems {
 			out = append(out, connector.Problem{Part: i, Message: p.Message})
 		}
+	}
+	if _, err := langsOf(draft.Settings); err != nil {
+		var e *connector.Error
+		errors.As(err, &e)
+		out = append(out, connector.Problem{Message: e.Public, Settings: true})
 	}
 	return out
 }

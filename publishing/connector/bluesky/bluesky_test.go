@@ -53,6 +53,7 @@ type post struct {
 	Type      string `json:"$type"`
 	Text      string
 	CreatedAt string
+	Langs     []string
 	Facets    []struct {
 		Index    struct{ ByteStart, ByteEnd int }
 		Features []map[string]string
@@ -122,6 +123,8 @@ func TestServer(t *testing.T) {
 		t.Run("the profile names the account", w.profile)
 		t.Run("statistics are those of the present day", w.statistics)
 		t.Run("an expired refresh token leads to a sign-in", w.deadToken)
+		t.Run("the languages are published", w.langs)
+		t.Run("an account that changes its handle stays the same", w.renamed)
 	})
 }
 
@@ -204,7 +207,7 @@ func (w *world) facets(t *testing.T) {
 		t.Fatal(err)
 	}
 	rkey := ref.ID[strings.LastIndex(ref.ID, "/")+1:]
-	if ref.URL != "https://bsky.app/profile/alice.test/post/"+rkey {
+	if ref.URL != "https://bsky.app/profile/"+w.account.DID+"/post/"+rkey {
 		t.Errorf("got the URL %s, want the page of the post", ref.URL)
 	}
 	p := w.find(t, ref)
@@ -349,6 +352,50 @@ func (w *world) deadToken(t *testing.T) {
 	}
 	if _, err := conformance.Publish(t.Context(), bluesky.New(), w.session, w.item("alive")); err != nil {
 		t.Error(err)
+	}
+}
+
+func (w *world) langs(t *testing.T) {
+	for settings, want := range map[string]string{
+		`{"langs":["pt-br","de","DE"]}`: "pt-BR de", `{"langs":null}`: "", `{}`: "", "": "",
+	} {
+		it := w.item("Hallo")
+		it.Settings = json.RawMessage(settings)
+		ref, err := conformance.Publish(t.Context(), bluesky.New(), w.session, it)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := strings.Join(w.find(t, ref).Langs, " "); got != want {
+			t.Errorf("%s: got the languages %q, want %q", settings, got, want)
+		}
+	}
+}
+
+// renamed changes the handle of an account, which another account then takes.
+func (w *world) renamed(t *testing.T) {
+	own := &world{server: w.server, account: w.server.CreateAccount(t, "carol.test", "carol-carol-1")}
+	own.session = own.connect(t, own.account)
+	own.call(t, "com.atproto.identity.updateHandle", own.token(t, "accessJwt"), `{"handle":"carola.test"}`)
+	other := &world{server: w.server, account: w.server.CreateAccount(t, "dora.test", "another-another")}
+	other.session = other.connect(t, other.account)
+	other.call(t, "com.atproto.identity.updateHandle", other.token(t, "accessJwt"), `{"handle":"carol.test"}`)
+	ref, err := conformance.Publish(t.Context(), bluesky.New(), own.session, own.item("still here"))
+	if err != nil || !strings.HasPrefix(ref.URL, "https://bsky.app/profile/"+own.account.DID+"/post/") {
+		t.Errorf("got %+v, %v; want a URL with the DID", ref, err)
+	}
+	for _, refused := range []bool{false, true} {
+		if refused {
+			own.call(t, "com.atproto.server.deleteSession", own.token(t, "refreshJwt"), "")
+		}
+		fresh, err := bluesky.New().Refresh(t.Context(), own.session)
+		if err != nil || fresh.Profile != "carola.test" || fresh.Name != "carola.test" {
+			t.Fatalf("a refresh that is refused, %t: got %+v, %v; want the new handle", refused, fresh, err)
+		}
+		own.session.Credential = fresh.Credential
+	}
+	own.account.Handle = "carola.test"
+	if s := own.connect(t, own.account); s.Account.Name != "carola.test" {
+		t.Errorf("got the account %+v, want the new name", s.Account)
 	}
 }
 

@@ -15,6 +15,7 @@ type record struct {
 	Type      string        `json:"$type"`
 	Text      string        `json:"text"`
 	CreatedAt string        `json:"createdAt"`
+	Langs     []string      `json:"langs,omitempty"`
 	Facets    []recordFacet `json:"facets,omitempty"`
 	Embed     *embed        `json:"embed,omitempty"`
 	Reply     *reply        `json:"reply,omitempty"`
@@ -88,11 +89,13 @@ func makeRecord(item connector.Item, h handle) (json.RawMessage, error) {
 	for i, up := range h.Images {
 		rec.Embed.Images = append(rec.Embed.Images, up.embed(item.Media[i].Alt))
 	}
-	reply, err := replyTo(item)
-	if err != nil {
+	var err error
+	if rec.Langs, err = langsOf(item.Settings); err != nil {
 		return nil, err
 	}
-	rec.Reply = reply
+	if rec.Reply, err = replyTo(item); err != nil {
+		return nil, err
+	}
 	var b bytes.Buffer
 	enc := json.NewEncoder(&b)
 	enc.SetEscapeHTML(false)
@@ -176,15 +179,12 @@ func decodeExactly(raw json.RawMessage, into *any) error {
 	return dec.Decode(into)
 }
 
-// refOf returns the Ref of a published record. The URL has the DID in place of an invalid handle.
+// refOf returns the Ref of a published record. Its URL has the DID, because a handle may change, and then belong to
+// another account.
 func refOf(cred credential, rkey, cid string) (connector.Ref, error) {
 	uri := "at://" + cred.DID + "/" + collection + "/" + rkey
 	data, err := json.Marshal(strongRef{URI: uri, CID: cid})
-	who := cred.Handle
-	if who == "handle.invalid" || !handlePattern.MatchString(who) {
-		who = cred.DID
-	}
-	return connector.Ref{ID: uri, URL: "https://bsky.app/profile/" + who + "/post/" + rkey, Data: data}, err
+	return connector.Ref{ID: uri, URL: "https://bsky.app/profile/" + cred.DID + "/post/" + rkey, Data: data}, err
 }
 
 // stale returns true for an upload that the server may soon delete because no record names it yet.

@@ -10,6 +10,7 @@ import (
 	"net/url"
 	"regexp"
 	"strings"
+	"time"
 
 	"crier/platform/paste"
 	"crier/publishing"
@@ -70,8 +71,11 @@ func (c *Connector) Connect(
 	return connector.Connected{Account: account, Credential: raw}, err
 }
 
-// Refresh exchanges the refresh token, which is valid once. It signs in only if the server refuses the token, because
-// the number of sign-ins a day is limited.
+// profileTime is how long a refresh waits for the profile of the account.
+const profileTime = 3 * time.Second
+
+// Refresh exchanges the refresh token, which is valid once, and reads the names of the account. It signs in only if the
+// server refuses the token, because the number of sign-ins a day is limited.
 func (c *Connector) Refresh(ctx context.Context, s *connector.Session) (connector.Refreshed, error) {
 	cred, err := readCredential(s)
 	if err != nil {
@@ -79,13 +83,28 @@ func (c *Connector) Refresh(ctx context.Context, s *connector.Session) (connecto
 	}
 	fresh, err := refreshSession(ctx, s.Env, cred)
 	if err != nil && connector.KindOf(err, false) == connector.KindReauth {
+		cred.Identifier = cred.DID // the typed handle may belong to another account by now
 		fresh, err = signIn(ctx, s.Env, cred)
 	}
 	if err != nil {
 		return connector.Refreshed{}, err
 	}
 	raw, err := json.Marshal(fresh)
-	return connector.Refreshed{Credential: raw, Destination: fresh.destination()}, err
+	if err != nil {
+		return connector.Refreshed{}, err
+	}
+	out := connector.Refreshed{Credential: raw, Destination: fresh.destination()}
+	if !fresh.hasHandle() {
+		return out, nil // for a while, such as when a domain does not answer
+	}
+	out.Profile = fresh.Handle
+	ctx, cancel := context.WithTimeout(ctx, profileTime)
+	defer cancel()
+	// The new tokens must be stored in any case: without an answer the account keeps its name until the next refresh.
+	if account, err := fetchAccount(ctx, s.Env, fresh); err == nil {
+		out.Name, out.Picture = account.Name, account.Picture
+	}
+	return out, nil
 }
 
 func signIn(ctx context.Context, env connector.Env, cred credential) (credential, error) {
@@ -192,8 +211,8 @@ func fetchAccount(ctx context.Context, env connector.Env, cred credential) (conn
 		ID: cred.DID, Name: cred.Handle, Profile: cred.Handle, Grade: publishing.GradeIdempotent,
 		Destination: cred.destination(),
 	}
-	if out.Name == "" {
-		out.Name = cred.DID
+	if !cred.hasHandle() {
+		out.Name, out.Profile = cred.DID, cred.DID
 	}
 	var answer struct {
 		Value struct {
@@ -218,6 +237,9 @@ func fetchAccount(ctx context.Context, env connector.Env, cred credential) (conn
 	}
 	return out, nil
 }
+
+// hasHandle returns false for an account whose handle the server could not verify. It then says handle.invalid.
+func (cred credential) hasHandle() bool { return cred.Handle != "" && cred.Handle != "handle.invalid" }
 
 func readCredential(s *connector.Session) (credential, error) {
 	var cred credential

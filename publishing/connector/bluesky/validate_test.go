@@ -7,6 +7,19 @@ import (
 	"crier/publishing/connector"
 )
 
+func TestValidate_Langs(t *testing.T) {
+	t.Parallel()
+	for settings, refused := range map[string]bool{
+		"": false, "{}": false, `{"langs":null}`: false, `{"langs":[]}`: false, `{"langs":["de"]}`: false, `{"langs":["zh-Hant-TW","sr-Latn","pt-BR"]}`: false,
+		`{"langs":["de","fr","it","en"]}`: true, `{"langs":["german"]}`: true, `{"langs":["de_DE!"]}`: true, `{"langs":[""]}`: true, `{"langs":"de"}`: true, `{"langs":[1]}`: true,
+	} {
+		problems := New().Validate(connector.Draft{Settings: []byte(settings), Parts: []connector.DraftPart{{Text: "x"}}})
+		if (len(problems) > 0) != refused || refused && (!problems[0].Settings || problems[0].Message == "") {
+			t.Errorf("%s: got %+v, want refused: %t", settings, problems, refused)
+		}
+	}
+}
+
 func TestValidate_Limits(t *testing.T) {
 	t.Parallel()
 	family := "👩‍👩‍👧" // one grapheme of 18 bytes

@@ -1,0 +1,50 @@
+package bluesky
+
+import (
+	"encoding/json"
+	"slices"
+
+	"golang.org/x/text/language"
+
+	"crier/publishing/connector"
+)
+
+const maxLangs = 3
+
+// settingsSchema is the JSON schema of the settings of a post.
+const settingsSchema = `{"type":"object","properties":{"langs":{"type":["array","null"],"maxItems":3,` +
+	`"items":{"type":"string"},"description":"The languages of the text as BCP 47 tags, such as de or pt-BR."}},` +
+	`"additionalProperties":true}`
+
+// langsOf returns the languages in the settings of a post, in their canonical form and each once; none if the settings name
+// none. The error is KindContent for settings that Validate refuses.
+func langsOf(settings json.RawMessage) ([]string, error) {
+	var in struct {
+		Langs json.RawMessage `json:"langs"`
+	}
+	if len(settings) == 0 || json.Unmarshal(settings, &in) != nil || len(in.Langs) == 0 {
+		return nil, nil
+	}
+	var tags []string
+	if err := json.Unmarshal(in.Langs, &tags); err != nil {
+		return nil, badLangs("The setting langs must be a list of language tags.", err)
+	}
+	var out []string
+	for _, tag := range tags {
+		parsed, err := language.Parse(tag)
+		if err != nil || parsed == language.Und {
+			return nil, badLangs("The setting langs holds "+tag+", which is not a language tag such as de or pt-BR.", err)
+		}
+		if !slices.Contains(out, parsed.String()) {
+			out = append(out, parsed.String())
+		}
+	}
+	if len(out) > maxLangs {
+		return nil, badLangs("The setting langs may hold at most 3 languages.", nil)
+	}
+	return out, nil
+}
+
+func badLangs(public string, err error) error {
+	return &connector.Error{Kind: connector.KindContent, Public: public, Err: err}
+}
