@@ -62,7 +62,8 @@ type Refreshed struct {
 	Destination string
 	// ExpiresAt is when the new access ends, by the clock of the Session; zero when that is not known.
 	ExpiresAt time.Time
-	// Name, Profile and Picture replace those of the Account, because people rename their accounts; "" leaves one unchanged.
+	// Name, Profile and Picture are new values for the Account, because people rename their
+	// accounts; "" leaves one unchanged.
 	Name, Profile, Picture string
 }
 

@@ -144,8 +144,9 @@ func (g guarded) Reconcile(ctx context.Context, s *Session, item Item) (v Verdic
 	}
 }
 
-// Refresh returns a credential of at most 16 KB, and a clean destination and names. A larger credential is KindTransient, like
-// other unusable answers: the channel keeps the one that it has. A panic is KindContent.
+// Refresh returns a credential of at most 16 KB, and a clean destination and names. A larger
+// credential is KindTransient, like other unusable answers: the channel keeps the one that it has.
+// A panic is KindContent.
 func (g guardedRefresher) Refresh(ctx context.Context, s *Session) (out Refreshed, err error) {
 	defer func() {
 		if v := recover(); v != nil {

@@ -33,8 +33,8 @@ type Kind struct {
 	Ext         string
 	ContentType string
 	Video       bool
-	// Width and Height are in pixels, of the image as it is shown: EXIF may say that it is to be rotated. They are 0 for a
-	// video.
+	// Width and Height are in pixels, of the image as it is shown: EXIF may say that it is to be
+	// rotated. They are 0 for a video.
 	Width, Height int
 }
 
@@ -42,7 +42,8 @@ type Kind struct {
 // that exhausts the memory of every program that decodes it.
 const MaxPixels = 100_000_000
 
-// maxAfterSize is how much of an image is read behind its size for the rest of the header, in bytes.
+// maxAfterSize is how much of an image is read behind its size for the rest of the header, in
+// bytes.
 const maxAfterSize = 256 << 10
 
 const sniffLen = 3 << 10 // bytes from which the type is detected

@@ -201,17 +201,19 @@ moved as (
   update channel_queue q set destination = $4 from c where q.channel_id = c.id and $4 not in ('', q.destination))
 select exists (select 1 from c)`
 
-// Renewal is what changes of a channel when its credential is refreshed. An empty member leaves what is stored.
+// Renewal is what changes of a channel when its credential is refreshed. An empty member leaves
+// what is stored.
 type Renewal struct {
 	// Destination is the new destination of the channel's posts.
 	Destination            string
 	Name, Profile, Picture string
 }
 
-// SwapCredential replaces the sealed credential old by fresh, and ends a refresh that has begun. It returns false, and
-// changes nothing, when the channel has another credential or is disconnected. at is when fresh is to be refreshed, nil
-// for never. A channel that was parked since the refresh began stays parked and marked as one to connect again. It returns pg.ErrOrgBusy or the
-// error of Postgres; after one for which pg.IsAway returns true the credential may have been replaced.
+// SwapCredential replaces the sealed credential old by fresh, and ends a refresh that has begun. It
+// returns false, and changes nothing, when the channel has another credential or is disconnected.
+// at is when fresh is to be refreshed, nil for never. A channel that was parked since the refresh
+// began stays parked and marked as one to connect again. It returns pg.ErrOrgBusy or the error of
+// Postgres; after one for which pg.IsAway returns true the credential may have been replaced.
 func (s *Store) SwapCredential(
 	ctx context.Context, org tenancy.OrgID, channel publishing.ChannelID, old, fresh []byte, r Renewal, at *time.Time,
 ) (swapped bool, err error) {
@@ -249,8 +251,9 @@ select $1, $2, $3, $4, $5, $6, $7, $8, $9, $10, coalesce(nullif($11, ''), o.time
   case when $11 = '' and o.timezone = 'UTC' then $12::jsonb else $13::jsonb end, $14, $15
 from organization o where o.id = $1
 on conflict (org_id, connector, account_id) where deleted_at is null do update set
-  name = excluded.name, profile = excluded.profile, picture = excluded.picture, account = excluded.account, grade = excluded.grade,
-  credential = excluded.credential, refresh_needed = false, refresh_problem = '', app_id = excluded.app_id,
+  name = excluded.name, profile = excluded.profile, picture = excluded.picture, account = excluded.account,
+  grade = excluded.grade, credential = excluded.credential, refresh_needed = false, refresh_problem = '',
+  app_id = excluded.app_id,
   refresh_at = excluded.refresh_at, refreshing = null, refreshing_until = null, timezone = coalesce(nullif($11, ''), channel.timezone),
   connected_at = now(), updated_at = now()
 returning id, name, customer_id, disabled, timezone, created_at, connected_at`
@@ -279,11 +282,12 @@ func (s *Store) Connect(
 	return stored, next, err
 }
 
-// Connect stores a channel. A connected channel of the same account gets the new credential and the names of the account, and keeps
-// its id and its queue, whose posts are published as planned. A time zone that is given becomes the channel's; without one a
-// new channel gets the zone of its organization, and an existing one keeps its own. A new channel gets
-// publishing.DefaultQueueTimes, for whose choice UTC as the organization's zone counts as none. Connect returns the
-// channel as it is stored, and when its next post is due, nil for none.
+// Connect stores a channel. A connected channel of the same account gets the new credential and the
+// names of the account, and keeps its id and its queue, whose posts are published as planned. A
+// time zone that is given becomes the channel's; without one a new channel gets the zone of its
+// organization, and an existing one keeps its own. A new channel gets publishing.DefaultQueueTimes,
+// for whose choice UTC as the organization's zone counts as none. Connect returns the channel as it
+// is stored, and when its next post is due, nil for none.
 //
 // check is called with the number of channels before a new one is stored, with the organization locked, so that of
 // channels that are connected at the same time each one is counted. Disconnected channels do not count. An error of it

@@ -61,7 +61,8 @@ func findFacets(text string) []facet {
 	return out
 }
 
-// facetAt returns the mention, hashtag or cashtag that starts at byte i. before is the visible character before it.
+// facetAt returns the mention, hashtag or cashtag that starts at byte i. before is the visible
+// character before it.
 func facetAt(text string, i int, before rune) (facet, bool) {
 	switch text[i] {
 	case '@':
@@ -77,8 +78,8 @@ func facetAt(text string, i int, before rune) (facet, bool) {
 	return facet{}, false
 }
 
-// mentionAt returns the mention at byte i. Invisible characters, which a copied handle often has around or inside it, are
-// part of the facet but not of the handle.
+// mentionAt returns the mention at byte i. Invisible characters, which a copied handle often has
+// around or inside it, are part of the facet but not of the handle.
 func mentionAt(text string, i int, before rune) (facet, bool) {
 	if asciiWord(before) || unicode.IsLetter(before) || strings.ContainsRune("@./-", before) {
 		return facet{}, false // part of an e-mail address or a path
@@ -134,7 +135,8 @@ func cashtagAt(text string, i int, before rune) (facet, bool) {
 	return facet{Start: i, End: i + len(match[1]), Tag: strings.ToUpper(match[1])}, true
 }
 
-// endsTag returns true for a character that no hashtag contains. The punctuation of ASCII ends one only before a space.
+// endsTag returns true for a character that no hashtag contains. The punctuation of ASCII ends one
+// only before a space.
 func endsTag(r rune) bool {
 	if unicode.IsSpace(r) || unicode.IsControl(r) || connector.Hidden(r) || strings.ContainsRune("#＃\u00ad\ufffd", r) {
 		return true

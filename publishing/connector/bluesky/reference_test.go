@@ -43,7 +43,7 @@ func inOrder(facets []richtext.Facet) []richtext.Facet {
 	return slices.SortedFunc(slices.Values(facets), func(a, b richtext.Facet) int { return a.Start - b.Start })
 }
 
-func TestFindFacets_AreThoseOfReferenceSample(t *testing.T) {
+func TestFindFacets_EqualReferenceSample(t *testing.T) {
 	t.Parallel()
 	for _, e := range examples(t) {
 		if got := own(e.Text); !slices.Equal(got, inOrder(e.Facets)) {
@@ -52,10 +52,10 @@ func TestFindFacets_AreThoseOfReferenceSample(t *testing.T) {
 	}
 }
 
-// TestFindFacets_AreThoseOfReference compares the facets of random texts with those of Bluesky's reference library.
-// The texts have no link that the library ends differently (see links.Find), no handle that it refuses without asking, and
-// no tag that it cuts at a joiner.
-func TestFindFacets_AreThoseOfReference(t *testing.T) {
+// TestFindFacets_EqualReference compares the facets of random texts with the facets that Bluesky's
+// reference library finds. The texts have no link that the library ends differently (see links.Find), no
+// handle that it refuses without asking, and no tag that it cuts at a joiner.
+func TestFindFacets_EqualReference(t *testing.T) {
 	t.Parallel()
 	if testing.Short() {
 		t.Skip("it installs a package of npm")

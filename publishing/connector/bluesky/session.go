@@ -74,8 +74,8 @@ func (c *Connector) Connect(
 // profileTime is how long a refresh waits for the profile of the account.
 const profileTime = 3 * time.Second
 
-// Refresh exchanges the refresh token, which is valid once, and reads the names of the account. It signs in only if the
-// server refuses the token, because the number of sign-ins a day is limited.
+// Refresh exchanges the refresh token, which is valid once, and reads the names of the account. It
+// signs in only if the server refuses the token, because the number of sign-ins a day is limited.
 func (c *Connector) Refresh(ctx context.Context, s *connector.Session) (connector.Refreshed, error) {
 	cred, err := readCredential(s)
 	if err != nil {
@@ -100,7 +100,8 @@ func (c *Connector) Refresh(ctx context.Context, s *connector.Session) (connecto
 	out.Profile = fresh.Handle
 	ctx, cancel := context.WithTimeout(ctx, profileTime)
 	defer cancel()
-	// The new tokens must be stored in any case: without an answer the account keeps its name until the next refresh.
+	// The new tokens must be stored in any case: without an answer the account keeps its name until
+	// the next refresh.
 	if account, err := fetchAccount(ctx, s.Env, fresh); err == nil {
 		out.Name, out.Picture = account.Name, account.Picture
 	}
@@ -238,7 +239,8 @@ func fetchAccount(ctx context.Context, env connector.Env, cred credential) (conn
 	return out, nil
 }
 
-// hasHandle returns false for an account whose handle the server could not verify. It then says handle.invalid.
+// hasHandle returns false for an account whose handle the server could not verify. It then says
+// handle.invalid.
 func (cred credential) hasHandle() bool { return cred.Handle != "" && cred.Handle != "handle.invalid" }
 
 func readCredential(s *connector.Session) (credential, error) {

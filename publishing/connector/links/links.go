@@ -18,18 +18,19 @@ import (
 // Link is a range of bytes of a text that leads to an address.
 type Link struct {
 	Start, End int
-	// Address is the text of the link. A link without a scheme gets https:// before it. It may still be an address that
-	// nothing can open, such as one without a host.
+	// Address is the text of the link. A link without a scheme gets https:// before it. It may
+	// still be an address that nothing can open, such as one without a host.
 	Address string
 }
 
-// Find returns the links of a text, in order and without overlap: addresses that begin with http:// or https://, and
-// domain names under a known top-level domain, with what follows them.
+// Find returns the links of a text, in order and without overlap: addresses that begin with http://
+// or https://, and domain names under a known top-level domain, with what follows them.
 //
-// A link ends by the rules of UTS #58: before white space, before a closing bracket that was not opened inside the link,
-// and before the punctuation and quotation marks at its end, in any script. Find departs from the standard in two
-// places. The characters < > " and ` end a link, because no address holds them. While the host, or what follows the
-// host, is ASCII, so do wide punctuation and quotation marks outside ASCII: Chinese and Japanese put no space after them.
+// A link ends by the rules of UTS #58: before white space, before a closing bracket that was not
+// opened inside the link, and before the punctuation and quotation marks at its end, in any script.
+// Find departs from the standard in two places. The characters < > " and ` end a link, because no
+// address holds them. While the host, or what follows the host, is ASCII, so do wide punctuation
+// and quotation marks outside ASCII: Chinese and Japanese put no space after them.
 func Find(text string) []Link {
 	var out []Link
 	before := ' '
@@ -110,7 +111,8 @@ func endsLink(r rune) bool {
 		strings.ContainsRune("<>\"`", r)
 }
 
-// endsASCII returns true for a character that ends an address in ASCII. An apostrophe is often part of a title.
+// endsASCII returns true for a character that ends an address in ASCII. An apostrophe is often part
+// of a title.
 func endsASCII(r rune) bool {
 	if r < utf8.RuneSelf || r == '‘' || r == '’' {
 		return false
@@ -153,15 +155,15 @@ func bracket(r rune) (closer rune, kind bracketKind) {
 	return closer, opening
 }
 
-// mayPrecede returns true for a character after which a domain name begins a link: not inside a word, a path, an e-mail
-// address or a mention.
+// mayPrecede returns true for a character after which a domain name begins a link: not inside a
+// word, a path, an e-mail address or a mention.
 func mayPrecede(r rune) bool {
 	return unicode.IsSpace(r) || unicode.In(r, unicode.Ps, unicode.Quotation_Mark, unicode.Pi) ||
 		unicode.IsPunct(r) && wide(r)
 }
 
-// bareEnd returns the end of the link that begins with a domain name at byte i. It returns false if there is no domain
-// name, or if it is part of an e-mail address or of a longer word.
+// bareEnd returns the end of the link that begins with a domain name at byte i. It returns false if
+// no domain name begins there, or if it is part of an e-mail address or a longer word.
 func bareEnd(text string, i int) (end int, ok bool) {
 	name := text[i : i+lengthOf(text[i:], inDomain)]
 	name = strings.TrimRight(name, ".") // of the sentence
@@ -203,8 +205,8 @@ func lengthOf(text string, in func(rune) bool) int {
 	return len(text)
 }
 
-// inDomain returns true for a character of a domain name. Scripts without spaces are left out, because their words cannot
-// be told from the name.
+// inDomain returns true for a character of a domain name. Scripts without spaces are left out,
+// because their words cannot be told from the name.
 func inDomain(r rune) bool {
 	if r < utf8.RuneSelf {
 		return wordRune(r) && r != '_' || r == '.' || r == '-'
@@ -212,9 +214,9 @@ func inDomain(r rune) bool {
 	return unicode.In(r, unicode.Latin, unicode.Greek, unicode.Cyrillic, unicode.Mn) && !wide(r)
 }
 
-// domain returns true for a domain name under a top-level domain that ICANN knows. The first label has a letter, so that
-// a version such as 1.2 is none. The top-level domain is in lower case, so that two sentences without a space between
-// them are none: "Read it.It is good."
+// domain returns true for a domain name under a top-level domain that ICANN knows. The first label
+// has a letter, so that a version such as 1.2 is none. The top-level domain is in lower case, so
+// that two sentences without a space between them are none: "Read it.It is good."
 func domain(name string) bool {
 	if len(name) > maxName {
 		return false

@@ -11,7 +11,8 @@ import (
 	"crier/publishing/connector/links"
 )
 
-// marked returns the text with ⸠ before and ⸡ after each link, as the test data of UTS #58 has them.
+// marked returns the text with ⸠ before and ⸡ after each link, as the test data of UTS #58 has
+// them.
 func marked(text string) string {
 	var b strings.Builder
 	last := 0
@@ -107,7 +108,8 @@ func TestFind_AddressHasScheme(t *testing.T) {
 	}
 }
 
-// TestFind_IsLinear measures texts of which a search that begins again and again would be quadratic.
+// TestFind_IsLinear measures texts of which a search that begins again and again would be
+// quadratic.
 func TestFind_IsLinear(t *testing.T) {
 	t.Parallel()
 	for _, piece := range []string{"xhttps://a", "'a.de", "a.de ", "https://(", "(", "a.", "example.com!", "https://a.example/é)", "h"} {

@@ -70,9 +70,9 @@ func (w signer) note(item connector.Item) (event, error) {
 	return e.signed(w.key)
 }
 
-// createdAt returns the time of a note in Unix seconds. That of a part is later than that of the part before it, because
-// clients show notes of one second in any order. It depends only on what never changes between retries, and so does the
-// id.
+// createdAt returns the time of a note in Unix seconds. A part is later than the part before it,
+// because clients show notes of one second in any order. Its inputs never change between retries, so
+// the id stays the same.
 func (w signer) createdAt(item connector.Item) int64 {
 	at := item.CreatedAt.Unix()
 	if item.Parent == nil {

@@ -17,9 +17,11 @@ import (
 // maxReferences is how many references of one note get tags: relays refuse notes with very many.
 const maxReferences = 50
 
-// reference is what an identifier of NIP-19 names: an event, an address or, without a target, a profile.
+// reference is what an identifier of NIP-19 names: an event, an address or, without a target, a
+// profile.
 type reference struct {
-	// target is the id of an event, or the address of a replaceable one: kind, author and name with colons between them.
+	// target is the id of an event, or the address of a replaceable one: kind, author and name with
+	// colons between them.
 	target string
 	// author is the public key of the event or of the profile in hex; empty when it is not known.
 	author string
@@ -31,9 +33,9 @@ type reference struct {
 // referencePattern matches a URI of NIP-21. Private keys are none.
 var referencePattern = regexp.MustCompile(`(?i)nostr:((?:note|nevent|naddr|npub|nprofile)1[0-9a-z]+)`)
 
-// referenceTags returns the tags for what the text refers to by nostr: URIs, each once and without those in present: "q"
-// for events (NIP-18), "p" for their authors and for profiles (NIP-27). A URI inside of a word or of a link, and one whose
-// checksum or content is wrong, is plain text.
+// referenceTags returns the tags for what the text refers to by nostr: URIs, each once and without
+// those in present: "q" for events (NIP-18), "p" for their authors and for profiles (NIP-27). A URI
+// inside of a word or of a link, and one whose checksum or content is wrong, is plain text.
 func referenceTags(text string, present [][]string) [][]string {
 	seen := map[string]bool{}
 	for _, tag := range present {
@@ -118,8 +120,8 @@ const (
 	fieldKind
 )
 
-// decodeFields decodes triples of type, length and value. It ignores unknown types, and takes the first of each type, of
-// the relays the first that can be published.
+// decodeFields decodes triples of type, length and value. It ignores unknown types, and takes the
+// first of each type, of the relays the first that can be published.
 func decodeFields(prefix string, data []byte) (reference, error) {
 	fields := map[byte][]byte{}
 	var r reference
