@@ -4,6 +4,7 @@ import (
 	"context"
 	"sync"
 
+	"crier/actors/cluster"
 	"crier/apps/edge"
 	"crier/platform/clock"
 	"crier/platform/mail"
@@ -14,7 +15,8 @@ import (
 	"crier/tenancy/signin"
 )
 
-// openAccounts creates the use cases of accounts, and receives the revocations of keys until closeAccounts.
+// openAccounts creates the use cases of accounts, and receives the revocations of keys until closeAccounts. It begins to
+// check the identity providers and does not wait for them.
 func (a *App) openAccounts(ctx context.Context) error {
 	deps, err := a.accountDeps()
 	if err != nil {
@@ -29,6 +31,9 @@ func (a *App) openAccounts(ctx context.Context) error {
 	life, end := context.WithCancel(context.WithoutCancel(ctx))
 	var listener sync.WaitGroup
 	listener.Go(func() { a.Accounts.Listen(life, listening) })
+	if a.cfg.Cluster.Has(cluster.RoleEdge) {
+		listener.Go(func() { a.providers.Check(life, a.log) })
+	}
 	a.endListening = func() {
 		end()
 		listener.Wait()

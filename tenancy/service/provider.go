@@ -1,6 +1,7 @@
 package service
 
 import (
+	"cmp"
 	"context"
 	"crypto/subtle"
 
@@ -152,6 +153,10 @@ func (a *Accounts) linkIdentity(ctx context.Context, tx *tenancystore.GateTx, op
 	if err != nil {
 		return err
 	}
+	if identity.Unverified != "" && identity.Unverified == person.Email {
+		return fault.New(fault.Forbidden, op, "The provider named your address but does not say that it is verified: "+
+			"verify it there, and link the provider again.")
+	}
 	if !identity.EmailVerified || !person.Verified || identity.Email != person.Email {
 		return fault.New(fault.Forbidden, op, "The account of the provider must have the same address as your account, "+
 			"verified in both.")
@@ -187,7 +192,8 @@ func (a *Accounts) claimIdentity(ctx context.Context, tx *tenancystore.GateTx, o
 	}
 	out.Claim = claim
 	return out, tx.CreateClaim(ctx, hash, tenancystore.Claim{
-		IdentityKey: key, Email: identity.Email, Name: identity.Name, Verified: identity.EmailVerified,
+		IdentityKey: key, Email: cmp.Or(identity.Email, identity.Unverified), Name: identity.Name,
+		Verified:  identity.EmailVerified,
 		ExpiresAt: a.clock.Now().Add(tenancy.SignInStateLife),
 	})
 }

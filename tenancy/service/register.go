@@ -10,6 +10,7 @@ import (
 	"crier/platform/pg"
 	"crier/platform/secret"
 	"crier/tenancy"
+	"crier/tenancy/signin"
 	tenancystore "crier/tenancy/store"
 )
 
@@ -127,14 +128,29 @@ func (a *Accounts) admit(ctx context.Context, op string, r tenancy.Registration,
 			return fault.New(fault.Invalid, op,
 				"The provider names no e-mail address of yours; register with an address and a password.")
 		}
+		if !claim.Verified {
+			return unverifiedAddress(op, claim)
+		}
 		c.Email, c.Provider, c.Issuer, c.Subject = email, claim.Provider, claim.Issuer, claim.Subject
-		verified = claim.Verified
+		verified = true
 		if c.Name == "" {
 			c.Name = claim.Name
 		}
 		return a.checkAdmission(ctx, tx, op, *c, false)
 	})
 	return verified, err
+}
+
+// unverifiedAddress returns the refusal of an address that the provider has named without saying that it is verified:
+// with it, anybody who can set an address there could register somebody else's.
+func unverifiedAddress(op string, claim tenancystore.Claim) error {
+	message := "The provider named the address " + claim.Email + " but does not say that it is verified. Verify it " +
+		"there and begin the sign-in again, or register with the address and a password."
+	if claim.Provider == string(signin.ProviderGeneric) {
+		message += " If the provider cannot say so, the operator of this service can trust its addresses: " +
+			"OIDC_TRUST_EMAIL=true."
+	}
+	return fault.New(fault.Invalid, op, message)
 }
 
 // checkAdmission returns Forbidden unless the person of a registration can register: with the invitation, if it has one,

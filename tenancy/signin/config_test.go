@@ -72,9 +72,9 @@ func TestNew_InvalidConfigFails(t *testing.T) {
 	}
 }
 
-func TestIssuer_GoogleHasTwoNames(t *testing.T) {
+func TestMetadata_GoogleHasTwoNames(t *testing.T) {
 	t.Parallel()
-	google, other := &issuer{name: googleIssuer}, &issuer{name: "https://idp.example"}
+	google, other := metadata{Issuer: googleIssuer}, metadata{Issuer: "https://idp.example"}
 	for name, want := range map[string]bool{
 		"https://accounts.google.com": true, "accounts.google.com": true, "http://accounts.google.com": false, "": false,
 	} {

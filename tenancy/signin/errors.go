@@ -8,7 +8,9 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"time"
 
+	"github.com/zitadel/oidc/v3/pkg/oidc"
 	"golang.org/x/oauth2"
 
 	"crier/platform/fault"
@@ -20,26 +22,75 @@ var (
 	errSetup      = errors.New("the provider does not accept the client id, its secret or the redirect address")
 	errUnverified = errors.New("the account at the provider has no verified address")
 	errAnswer     = errors.New("the answer is not as documented")
-	errRequest    = errors.New("the request failed")
-	errPrivate    = errors.New("the provider names an address that is neither public nor on the host and port of " +
+	errNotFound   = errors.New("there are no metadata of an issuer: OIDC_ISSUER must be the provider's issuer, which is " +
+		"the address of its metadata without " + oidc.DiscoveryEndpoint)
+	errRequest = errors.New("the request failed")
+	errPrivate = errors.New("the provider names an address that is neither public nor on the host and port of " +
 		"OIDC_ISSUER or GITHUB_URL: configure the provider to name its endpoints there")
 )
 
 // refused returns an error for a code or a token that proves nothing. The reason must not hold a text of the provider.
 func refused(reason string) error { return fmt.Errorf("%w: %s", errRefused, reason) }
 
+// issuerError is a difference between the configured issuer and the one that the metadata name. Unlike other errors it
+// has a text of the provider, for the operator: an issuer is not a secret.
+type issuerError struct{ configured, named string }
+
+func (e *issuerError) Error() string {
+	return fmt.Sprintf("the configured issuer is %q, and its metadata name %.*q: set OIDC_ISSUER to what they name, if "+
+		"that is the right provider", e.configured, maxIssuer, e.named)
+}
+
+// clockError is an id_token whose times are further from our clock than the accepted skew.
+type clockError struct {
+	ahead bool // the clock of the issuer, before ours
+	by    time.Duration
+	// claim is the time in the token, and now the time of our clock.
+	claim, now time.Time
+}
+
+func newClockError(claim, now time.Time) *clockError {
+	return &clockError{ahead: claim.After(now), by: claim.Sub(now).Abs(), claim: claim, now: now}
+}
+
+func (e *clockError) Error() string {
+	return fmt.Sprintf("the id_token has the time %s of the issuer's clock, and this service's clock shows %s: the "+
+		"issuer's is %s this service's; set both by a time server",
+		e.claim.UTC().Format(time.RFC3339), e.now.UTC().Format(time.RFC3339), e.difference())
+}
+
+// difference returns how far the clock of the issuer is from ours, such as "7m3s ahead of".
+func (e *clockError) difference() string {
+	if e.ahead {
+		return e.by.Round(time.Second).String() + " ahead of"
+	}
+	return e.by.Round(time.Second).String() + " behind"
+}
+
 // fault returns the fault for an error of the source.
 func (s site) fault(op string, err error) error {
+	var clocks *clockError
 	kind, message := fault.Unavailable, s.Label+" does not answer as it should: begin the sign-in again in a minute."
 	switch {
+	case errors.As(err, &clocks):
+		kind, message = fault.Invalid, fmt.Sprintf("The sign-in with %s was refused, because the clock of %s is %s "+
+			"this service's, and at most %d minutes are accepted: tell the operator of this service.",
+			s.Label, s.Label, clocks.difference(), int(skew.Minutes()))
 	case errors.Is(err, errRefused):
 		kind, message = fault.Invalid, "The sign-in with "+s.Label+" was refused: begin again."
 	case errors.Is(err, errUnverified):
 		kind, message = fault.Invalid, "Verify your e-mail address at "+s.Label+", then begin the sign-in again."
-	case errors.Is(err, errSetup), errors.Is(err, errPrivate):
+	case isSetup(err):
 		message = "The sign-in with " + s.Label + " is not set up correctly: tell the operator of this service."
 	}
 	return fault.Wrap(kind, op, message, err)
+}
+
+// isSetup reports whether sign-ins fail with err until the operator changes the set-up, here or at the provider.
+func isSetup(err error) bool {
+	var issuers *issuerError
+	return errors.Is(err, errSetup) || errors.Is(err, errPrivate) || errors.Is(err, errNotFound) ||
+		errors.As(err, &issuers)
 }
 
 // statusError is an answer to a read with another status than 200.

@@ -50,13 +50,15 @@ func TestFinish_VerifiedAddress(t *testing.T) {
 	}
 }
 
-func TestFinish_UnverifiedAddressIsLeftOut(t *testing.T) {
+func TestFinish_UnverifiedAddressIsForMessagesOnly(t *testing.T) {
 	t.Parallel()
 	s := startProvider(t)
 	p := openProviders(t, generic(s.server), finishLimit)
 	start := begin(t, p, ProviderGeneric)
 	got, err := p.Finish(t.Context(), ProviderGeneric, callback(start, s.signIn(t, start, "bob").Get("code")))
-	want := Identity{Provider: ProviderGeneric, Issuer: s.url, Subject: "bob", Name: "Bob"}
+	want := Identity{
+		Provider: ProviderGeneric, Issuer: s.url, Subject: "bob", Unverified: "bob@example.com", Name: "Bob",
+	}
 	if err != nil || got != want {
 		t.Errorf("got %+v and the error %v, want %+v", got, err, want)
 	}

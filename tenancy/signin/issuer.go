@@ -3,7 +3,9 @@ package signin
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
+	"net/http"
 	"net/url"
 	"slices"
 	"strings"
@@ -18,13 +20,15 @@ import (
 
 // issuer is a provider of OpenID Connect.
 type issuer struct {
-	name     string
-	id       string
-	secret   secret.Text
-	web      web
-	clock    clock.Clock
-	metadata fetched[metadata]
-	keys     fetched[[]jose.JSONWebKey]
+	name   string
+	id     string
+	secret secret.Text
+	// trustEmail means that each address counts as verified.
+	trustEmail bool
+	web        web
+	clock      clock.Clock
+	metadata   fetched[metadata]
+	keys       fetched[[]jose.JSONWebKey]
 }
 
 func newIssuer(name, id string, key secret.Text, w web, f fetching) *issuer {
@@ -56,12 +60,12 @@ func (i *issuer) address(ctx context.Context, start Start, redirectURI string) (
 }
 
 func (i *issuer) identify(ctx context.Context, cb Callback) (Identity, error) {
-	if cb.Issuer != "" && cb.Issuer != i.name {
-		return Identity{}, refused("the callback names another issuer")
-	}
 	m, err := i.metadata.get(ctx)
 	if err != nil {
 		return Identity{}, err
+	}
+	if cb.Issuer != "" && cb.Issuer != m.Issuer {
+		return Identity{}, refused("the callback names another issuer")
 	}
 	if cb.Issuer == "" && m.SendsIssuer {
 		return Identity{}, refused("the callback names no issuer")
@@ -71,7 +75,7 @@ func (i *issuer) identify(ctx context.Context, cb Callback) (Identity, error) {
 		return Identity{}, err
 	}
 	raw, _ := token.Extra("id_token").(string)
-	c, err := i.verify(ctx, raw, token.AccessToken, cb.Nonce)
+	c, err := i.verify(ctx, m, raw, token.AccessToken, cb.Nonce)
 	if err != nil {
 		return Identity{}, err
 	}
@@ -79,8 +83,10 @@ func (i *issuer) identify(ctx context.Context, cb Callback) (Identity, error) {
 	if err != nil {
 		return Identity{}, err
 	}
-	verified := about.Verified != nil && bool(*about.Verified)
-	return Identity{Issuer: i.name, Subject: c.Subject, Email: about.Email, EmailVerified: verified, Name: about.Name}, nil
+	verified := i.trustEmail || about.Verified != nil && bool(*about.Verified)
+	return Identity{
+		Issuer: m.Issuer, Subject: c.Subject, Email: about.Email, EmailVerified: verified, Name: about.Name,
+	}, nil
 }
 
 // client returns the configuration of a sign-in. The style of authentication is always set: without it oauth2 sends the
@@ -97,10 +103,10 @@ func (i *issuer) client(m metadata, redirectURI string) *oauth2.Config {
 	}
 }
 
-// profile returns the name and the address of the person: from the id_token when it has both an address and whether
-// that is verified, else from the userinfo endpoint, which is where the standard puts them in a code flow.
+// profile returns the name and the address of the person: from the id_token when it has an address and it is known
+// whether that is verified, else from the userinfo endpoint, which is where the standard puts them in a code flow.
 func (i *issuer) profile(ctx context.Context, m metadata, token string, c claims) (profile, error) {
-	if c.Email != "" && c.Verified != nil || m.UserInfo == "" {
+	if c.Email != "" && (c.Verified != nil || i.trustEmail) || m.UserInfo == "" {
 		return c.profile, nil
 	}
 	var info struct {
@@ -120,8 +126,15 @@ func (i *issuer) profile(ctx context.Context, m metadata, token string, c claims
 func (i *issuer) fetchMetadata(ctx context.Context) (metadata, error) {
 	var m metadata
 	err := i.web.getJSON(ctx, strings.TrimRight(i.name, "/")+oidc.DiscoveryEndpoint, "", &m)
+	var answer *statusError
+	if errors.As(err, &answer) && answer.status == http.StatusNotFound {
+		return metadata{}, errNotFound
+	}
 	if err != nil {
 		return metadata{}, fmt.Errorf("metadata of the issuer: %w", err)
+	}
+	if !sameIssuer(m.Issuer, i.name) || len(m.Issuer) > maxIssuer {
+		return metadata{}, &issuerError{configured: i.name, named: m.Issuer}
 	}
 	if reason := m.reject(i.name); reason != "" {
 		return metadata{}, fmt.Errorf("metadata of the issuer: %w: %s", errAnswer, reason)
@@ -129,12 +142,13 @@ func (i *issuer) fetchMetadata(ctx context.Context) (metadata, error) {
 	return m, nil
 }
 
+// sameIssuer reports whether two issuers are equal but for one slash at the end. It compares what the operator set with
+// what the metadata name; whatever else names the issuer must be equal to the latter.
+func sameIssuer(a, b string) bool { return strings.TrimSuffix(a, "/") == strings.TrimSuffix(b, "/") }
+
 // reject returns why the metadata cannot be used, or "". The endpoints of an https issuer must be https, because the
 // code and the secret go there.
 func (m metadata) reject(name string) string {
-	if m.Issuer != name {
-		return "they are those of another issuer"
-	}
 	endpoints := []string{m.Authorization, m.Token, m.Keys}
 	if m.UserInfo != "" {
 		endpoints = append(endpoints, m.UserInfo)

@@ -157,12 +157,13 @@ func TestFinish_ForgedTokenIsRefused(t *testing.T) {
 		"clients that are no text":        {"aud": []int{1}},
 		"two clients, given to neither":   {"aud": []string{clientID, "another"}},
 		"given to another client":         {"azp": "another"},
-		"expired":                         {"exp": now - 61},
+		"expired":                         {"exp": now - 301},
 		"no expiry":                       {"exp": nil},
 		"from the future":                 {"iat": now + 3600},
 		"no time of issue":                {"iat": nil},
 		"another nonce":                   {"nonce": "another"},
 		"no nonce":                        {"nonce": nil},
+		"not yet valid":                   {"nbf": now + 3600},
 		"no subject":                      {"sub": ""},
 		"a subject of 256 bytes":          {"sub": strings.Repeat("a", 256)},
 		"the hash of another token":       {"at_hash": "bm90IHRoaXMgb25l"},
@@ -261,6 +262,9 @@ func TestFinish_AddressOnlyWhenVerified(t *testing.T) {
 			})
 			if err != nil || got.Email != c.want || got.EmailVerified != (c.want != "") {
 				t.Errorf("got %+v and the error %v, want the address %q", got, err, c.want)
+			}
+			if got.Email != "" && got.Unverified != "" {
+				t.Errorf("got %+v, want one of the two addresses", got)
 			}
 		})
 	}

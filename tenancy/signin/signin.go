@@ -6,6 +6,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"log/slog"
 	"strings"
 	"time"
 
@@ -53,6 +54,9 @@ type Identity struct {
 	Issuer, Subject string
 	// Email is in the form of tenancy.CleanEmail. It is empty unless EmailVerified.
 	Email string
+	// Unverified is an address, in the same form, of which the provider does not assert that it belongs to the person. It
+	// is for messages only.
+	Unverified string
 	// EmailVerified is true when the provider asserts that the address belongs to the person.
 	EmailVerified bool
 	// Name is in the form of tenancy.CleanName, of at most 128 characters. It may be empty.
@@ -65,8 +69,8 @@ type Name struct {
 	Label    string
 }
 
-// source is one provider. An error that matches errRefused, errSetup or errUnverified is such a refusal; any other one means that
-// the provider is away.
+// source is one provider. An error that matches errRefused, errUnverified or a clockError is a refusal, errSetup,
+// errPrivate, errNotFound and an issuerError are faults of the set-up, and any other one means that the provider is away.
 type source interface {
 	// address returns where the browser goes to sign in.
 	address(ctx context.Context, start Start, redirectURI string) (string, error)
@@ -117,7 +121,9 @@ func newProviders(cfg Config, deps outbound.Deps, c clock.Clock, limit time.Dura
 	}
 	if cfg.ID != "" {
 		faults = append(faults, p.add(ProviderGeneric, cmp.Or(cfg.Label, "SSO"), cfg.Issuer, deps, func(w web) source {
-			return newIssuer(cfg.Issuer, cfg.ID, cfg.Secret, w, fetch)
+			i := newIssuer(cfg.Issuer, cfg.ID, cfg.Secret, w, fetch)
+			i.trustEmail = cfg.TrustEmail
+			return i
 		}))
 	}
 	return p, errors.Join(faults...)
@@ -134,6 +140,31 @@ func (p *Providers) add(
 	p.clients = append(p.clients, out)
 	p.sites = append(p.sites, site{Name: Name{Provider: provider, Label: label}, source: newSource(web{out: out})})
 	return nil
+}
+
+// Check reads the metadata of the issuers and logs what will make sign-ins fail. It is for the time after the start,
+// which must not depend on an issuer.
+func (p *Providers) Check(ctx context.Context, log *slog.Logger) {
+	for _, s := range p.sites {
+		i, ok := s.source.(*issuer)
+		if !ok {
+			continue
+		}
+		m, err := i.metadata.get(ctx)
+		switch {
+		case ctx.Err() != nil:
+			return
+		case err != nil && isSetup(err):
+			log.WarnContext(ctx, "sign-ins will fail, because a provider is not set up correctly",
+				"provider", s.Label, "issuer", i.name, "error", err)
+		case err != nil:
+			log.WarnContext(ctx, "sign-ins fail until a provider answers as it should",
+				"provider", s.Label, "issuer", i.name, "error", err)
+		case m.Issuer != i.name:
+			log.InfoContext(ctx, "the issuer is used as its metadata name it",
+				"provider", s.Label, "issuer", i.name, "named", m.Issuer)
+		}
+	}
 }
 
 // Close closes idle connections.
@@ -204,7 +235,8 @@ func newStart() (Start, error) {
 // Finish exchanges the code and returns whose account it is. The code is sent at most once, so that a person begins
 // again after any error. Errors are NotFound for a provider that is not configured, Invalid when the provider refused
 // the code or its answer proves nothing, and Unavailable when it did not answer within 15 seconds in all or its answer
-// cannot be used. Neither messages nor causes contain a code, a token, a secret or a text of the provider.
+// cannot be used. Neither messages nor causes contain a code, a token, a secret or a text of the provider, except for the
+// issuer that its metadata name.
 func (p *Providers) Finish(ctx context.Context, provider Provider, cb Callback) (Identity, error) {
 	const op = "signin.Finish"
 	s, ok := p.find(provider)
@@ -229,12 +261,17 @@ func (p *Providers) Finish(ctx context.Context, provider Provider, cb Callback) 
 // clean returns the identity with texts that can be stored and shown, and without an address that is not verified.
 func (i Identity) clean(provider Provider) Identity {
 	email, valid := tenancy.CleanEmail(i.Email)
-	if !valid || !i.EmailVerified {
+	if !valid {
 		email = ""
+	}
+	unverified := ""
+	if !i.EmailVerified {
+		email, unverified = "", email
 	}
 	name, _ := tenancy.CleanName(i.Name, 1, maxName)
 	return Identity{
-		Provider: provider, Issuer: i.Issuer, Subject: i.Subject, Email: email, EmailVerified: email != "", Name: name,
+		Provider: provider, Issuer: i.Issuer, Subject: i.Subject, Email: email, EmailVerified: email != "",
+		Unverified: unverified, Name: name,
 	}
 }
 

@@ -13,8 +13,8 @@ import (
 	"crier/platform/secret"
 )
 
-// skew is how far the clock of an issuer may be from ours.
-const skew = time.Minute
+// skew is how far the clock of an issuer may be from ours, in both directions.
+const skew = 5 * time.Minute
 
 // algorithms are the signatures that an id_token may have: all that an issuer alone can make. HS256 is made with the
 // client secret.
@@ -31,6 +31,7 @@ type claims struct {
 	AuthorizedParty string    `json:"azp"`
 	Expiry          oidc.Time `json:"exp"`
 	IssuedAt        oidc.Time `json:"iat"`
+	NotBefore       oidc.Time `json:"nbf"`
 	Nonce           string    `json:"nonce"`
 	AccessTokenHash string    `json:"at_hash"`
 	profile
@@ -68,7 +69,7 @@ func (a *audience) UnmarshalJSON(data []byte) error {
 // verify returns the claims of an id_token that is signed by the issuer, for this client and this sign-in. The verifier
 // of rp is not used, because it adds the accepted skew to the clock before it compares it with exp, and so refuses
 // every token that is valid for a minute, as some issuers make them.
-func (i *issuer) verify(ctx context.Context, raw, accessToken, nonce string) (claims, error) {
+func (i *issuer) verify(ctx context.Context, m metadata, raw, accessToken, nonce string) (claims, error) {
 	token, err := jose.ParseSignedCompact(raw, algorithms)
 	if err != nil {
 		return claims{}, refused("there is no id_token with a permitted signature")
@@ -81,8 +82,11 @@ func (i *issuer) verify(ctx context.Context, raw, accessToken, nonce string) (cl
 	if err := json.Unmarshal(payload, &c); err != nil {
 		return claims{}, refused("the claims of the id_token are not valid JSON")
 	}
-	if reason := i.reject(c, nonce); reason != "" {
+	if reason := i.reject(m, c, nonce); reason != "" {
 		return claims{}, refused(reason)
+	}
+	if err := checkTimes(c, i.clock.Now()); err != nil {
+		return claims{}, err
 	}
 	_, algorithm := oidc.GetKeyIDAndAlg(token)
 	if err := rp.VerifyAccessToken(accessToken, c.AccessTokenHash, jose.SignatureAlgorithm(algorithm)); err != nil {
@@ -121,27 +125,44 @@ func open(token *jose.JSONWebSignature, keys []jose.JSONWebKey) ([]byte, bool) {
 	return payload, err == nil
 }
 
-// reject returns why the claims do not prove who signs in (OpenID Connect Core section 3.1.3.7), or "".
-func (i *issuer) reject(c claims, nonce string) string {
-	now := i.clock.Now()
+// reject returns why the claims do not prove who signs in (OpenID Connect Core section 3.1.3.7), or "". See checkTimes
+// for the times.
+func (i *issuer) reject(m metadata, c claims, nonce string) string {
 	switch {
-	case !i.isNamed(c.Issuer):
+	case !m.isNamed(c.Issuer):
 		return "the id_token is from another issuer"
 	case !slices.Contains(c.Audience, i.id):
 		return "the id_token is for another client"
 	case c.AuthorizedParty != "" && c.AuthorizedParty != i.id, c.AuthorizedParty == "" && len(c.Audience) > 1:
 		return "the id_token was given to another client"
-	case !now.Before(c.Expiry.AsTime().Add(skew)):
-		return "the id_token has expired"
-	case c.IssuedAt == 0 || c.IssuedAt.AsTime().After(now.Add(skew)):
-		return "the id_token is from the future"
+	case c.Expiry == 0 || c.IssuedAt == 0:
+		return "the id_token has no time of its issue or its end"
 	case !secret.Equal(c.Nonce, secret.Text(nonce)):
 		return "the id_token is for another sign-in"
 	}
 	return ""
 }
 
+// checkTimes returns a clockError for an id_token that is not yet valid or no longer valid. It was issued for this
+// sign-in a moment ago, so the difference between its time of issue and now is the one between the clocks.
+func checkTimes(c claims, now time.Time) error {
+	issued, begins, ends := c.IssuedAt.AsTime(), c.NotBefore.AsTime(), c.Expiry.AsTime()
+	if issued.After(now.Add(skew)) {
+		return newClockError(issued, now)
+	}
+	if c.NotBefore != 0 && begins.After(now.Add(skew)) {
+		return newClockError(begins, now)
+	}
+	if now.Before(ends.Add(skew)) {
+		return nil
+	}
+	if issued.Before(ends) {
+		return newClockError(issued, now)
+	}
+	return newClockError(ends, now)
+}
+
 // isNamed reports whether iss names the issuer. Google documents a second name, without the scheme.
-func (i *issuer) isNamed(iss string) bool {
-	return iss == i.name || i.name == googleIssuer && "https://"+iss == googleIssuer
+func (m metadata) isNamed(iss string) bool {
+	return iss == m.Issuer || m.Issuer == googleIssuer && "https://"+iss == googleIssuer
 }

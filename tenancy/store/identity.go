@@ -94,8 +94,9 @@ func (t *GateTx) TakeState(ctx context.Context, hash []byte) (SignInState, error
 // Claim is what an identity provider stated about a person without an account.
 type Claim struct {
 	IdentityKey
-	Email     string    `db:"email"`
-	Name      string    `db:"name"`
+	Email string `db:"email"`
+	Name  string `db:"name"`
+	// Verified is false for an address of which the provider does not say that it is verified. Nobody can register it.
 	Verified  bool      `db:"verified"`
 	ExpiresAt time.Time `db:"expires_at"`
 }

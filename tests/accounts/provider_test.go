@@ -3,6 +3,7 @@ package accounts
 import (
 	"context"
 	"fmt"
+	"strings"
 	"sync"
 	"testing"
 
@@ -50,7 +51,10 @@ func (w *world) withProviders() *providers {
 			Issuer: "https://idp.example", Subject: name, Email: name + "@example.com", EmailVerified: true, Name: name,
 		}
 	}
-	f.identities["unverified"] = signin.Identity{Issuer: "https://idp.example", Subject: "u", Name: "U"}
+	f.identities["unnamed"] = signin.Identity{Issuer: "https://idp.example", Subject: "n", Name: "N"}
+	f.identities["unverified"] = signin.Identity{
+		Issuer: "https://idp.example", Subject: "u", Unverified: "eve@example.com", Name: "U",
+	}
 	w.deps.Providers = f
 	return f
 }
@@ -138,14 +142,52 @@ func TestProvider_ClaimRegistersOnce(t *testing.T) {
 	r.Provider = out.Claim
 	_, err = w.Register(t.Context(), r)
 	wantFault(t, "a claim after ten minutes", err, fault.Invalid)
-	out, err = w.FinishSignIn(t.Context(), "GITHUB", w.callback(nobody, "unverified"), nobody)
-	if err != nil || out.Claim == "" {
-		t.Fatalf("got %+v, %v, want a claim", out, err)
+	for _, code := range []string{"unnamed", "unverified"} {
+		out, err = w.FinishSignIn(t.Context(), "GITHUB", w.callback(nobody, code), nobody)
+		if err != nil || out.Claim == "" {
+			t.Fatalf("got %+v, %v, want a claim", out, err)
+		}
+		r.Provider = out.Claim
+		_, err = w.Register(t.Context(), r)
+		wantFault(t, "a claim without a verified address", err, fault.Invalid)
 	}
-	r.Provider = out.Claim
-	_, err = w.Register(t.Context(), r)
-	wantFault(t, "a claim without an address", err, fault.Invalid)
 	w.wantCount(1, "person")
+}
+
+// TestProvider_UnverifiedAddressIsNamed: nobody gets, joins or links an account by an address that a provider does not
+// call verified, and the refusal says what is missing.
+func TestProvider_UnverifiedAddressIsNamed(t *testing.T) {
+	t.Parallel()
+	w := open(t, func(w *world) { w.withProviders() })
+	for provider, word := range map[string]string{"GENERIC": "OIDC_TRUST_EMAIL=true", "GITHUB": "register with the address"} {
+		_, state, err := w.BeginSignIn(t.Context(), provider, "https://crier.example/back", nobody)
+		must(t, err)
+		cb := tenancy.Callback{Code: "unverified", State: state, Cookie: state, From: from("")}
+		out, err := w.FinishSignIn(t.Context(), provider, cb, nobody)
+		must(t, err)
+		_, err = w.Register(t.Context(), tenancy.Registration{Provider: out.Claim, Organization: "Engines", From: from("")})
+		wantFault(t, provider, err, fault.Invalid)
+		for _, want := range []string{"named the address eve@example.com but does not say that it is verified", word} {
+			if !strings.Contains(err.Error(), want) {
+				t.Errorf("%s: got the error %v, want %q", provider, err, want)
+			}
+		}
+		if names := strings.Contains(err.Error(), "OIDC_TRUST_EMAIL"); names != (provider == "GENERIC") {
+			t.Errorf("%s: got the error %v, want the setting for the generic provider only", provider, err)
+		}
+	}
+	w.wantCount(0, "person")
+	eve := w.owner("eve@example.com")
+	out, err := w.FinishSignIn(t.Context(), "GITHUB", w.callback(nobody, "unverified"), nobody)
+	if err != nil || out.Session != "" || out.Linked {
+		t.Errorf("the address of an account: got %+v, %v, want no session", out, err)
+	}
+	_, err = w.FinishSignIn(t.Context(), "GITHUB", w.callback(eve, "unverified"), eve)
+	wantFault(t, "link an address that is not verified", err, fault.Forbidden)
+	if !strings.Contains(err.Error(), "does not say that it is verified") {
+		t.Errorf("got the error %v, want it to say what is missing", err)
+	}
+	w.wantCount(0, "identity")
 }
 
 func TestProvider_LinksOnlyWithSessionAndSameAddress(t *testing.T) {
