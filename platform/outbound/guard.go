@@ -38,12 +38,16 @@ func newGuard(allow map[string]bool, deps Deps, keepAlive time.Duration) *guard 
 }
 
 // dial connects to an allowed host:port at any address, because the operator named it, and to others only at public
-// addresses. It returns ErrBlocked for the rest.
+// addresses. It returns ErrBlocked for the rest, and ErrPort before it looks up the host.
 func (g *guard) dial(ctx context.Context, network, addr string) (net.Conn, error) {
 	key := strings.ToLower(addr)
-	host, _, _ := net.SplitHostPort(key) // empty for an address without a port, which the dialer refuses
+	host, port, _ := net.SplitHostPort(key) // empty for an address without a port, which the dialer refuses
 	if g.allow[key] {
 		return g.opened.DialContext(ctx, network, addr)
+	}
+	if port != ports["http"] && port != ports["https"] {
+		g.log.WarnContext(ctx, "outgoing request refused", "addr", addr)
+		return nil, fmt.Errorf("%w: %w", ErrBlocked, ErrPort)
 	}
 	if isNumericHost(host) {
 		g.log.WarnContext(ctx, "outgoing request refused", "addr", addr)

@@ -68,6 +68,25 @@ func TestGuard_RefusesPrivateHostsAndPorts(t *testing.T) {
 	}
 }
 
+// TestGuard_PortIsRefusedWithoutALookup: the refusal of a port says nothing about the host, not even by its time.
+func TestGuard_PortIsRefusedWithoutALookup(t *testing.T) {
+	t.Parallel()
+	c := newClient(t, Deps{Resolver: fakeDNS(t, func(name string, _ int) [4]byte {
+		t.Errorf("%s was looked up", name)
+		return [4]byte{1, 1, 1, 1}
+	})})
+	for _, host := range []string{"missing.example", "private.example", "127.0.0.1", "2130706433", "1.1.1.1"} {
+		for _, url := range []string{"http://" + host + ":8080/", "https://" + host + ":8443/"} {
+			if _, err := get(t, c, url); !errors.Is(err, ErrPort) || !errors.Is(err, ErrBlocked) {
+				t.Errorf("%s: got %v, want ErrPort and ErrBlocked", url, err)
+			}
+		}
+	}
+	if _, err := get(t, c, "http://127.0.0.1/"); errors.Is(err, ErrPort) || !errors.Is(err, ErrBlocked) {
+		t.Errorf("got %v for a private host, want ErrBlocked without ErrPort", err)
+	}
+}
+
 func TestGuard_AllowOpensOneHostAndPort(t *testing.T) {
 	t.Parallel()
 	opened, closed := hello(t), hello(t)

@@ -20,9 +20,13 @@ import (
 // ErrBlocked is matched by every refusal of the guard: an address, a port, a host or a redirect that is not allowed.
 var ErrBlocked = errors.New("outgoing address refused")
 
+// ErrPort is matched, beside ErrBlocked, by the refusal of a port other than those of http and https. It is found before
+// the host is looked up, so that it says nothing about the host.
+var ErrPort = errors.New("only the ports 80 and 443 can be reached")
+
 // IsUnreachable returns true for an address that was refused and for a host name that did not
 // resolve. A tenant who names an address must not learn which, because the difference reveals names
-// in the private network.
+// in the private network. Only ErrPort may be told.
 func IsUnreachable(err error) bool {
 	var name *net.DNSError
 	return errors.Is(err, ErrBlocked) || errors.As(err, &name)

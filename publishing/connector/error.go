@@ -94,13 +94,17 @@ func KindOf(err error, committing bool) Kind {
 //
 // An address that the guard refuses is KindOperator: the channel was connected through it once, so either its DNS
 // entry or OUTBOUND_ALLOW has changed, and the post is not the cause. Public is the same as for a host that does not
-// exist, so that users cannot probe the names of the private network.
+// exist, so that users cannot probe the names of the private network; it names only a port that cannot be reached.
 func FromSend(err error, committing bool) *Error {
 	var sent *outbound.SendError
 	switch {
 	case committing && (!errors.As(err, &sent) && !errors.Is(err, outbound.ErrBlocked) || sent != nil && sent.Written):
 		const public = "The platform did not answer, so it may or may not have published this."
 		return &Error{Kind: KindUnknown, Public: public, Err: err}
+	case errors.Is(err, outbound.ErrPort):
+		const public = "The address of the platform names another port than 80 and 443, which are the only ones that " +
+			"can be reached."
+		return &Error{Kind: KindOperator, Public: public, Err: err}
 	case errors.Is(err, outbound.ErrBlocked):
 		return &Error{Kind: KindOperator, Public: "The platform could not be reached.", Err: err}
 	case errors.Is(err, context.Canceled):

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"strings"
 	"testing"
 	"time"
 
@@ -84,6 +85,17 @@ func TestFromSend_HidesThatAddressIsBlocked(t *testing.T) {
 		}
 		if closed.Kind != KindOperator || away.Kind != KindTransient || !errors.Is(closed, outbound.ErrBlocked) {
 			t.Errorf("in a commit %v: got %v and %v, want kinds that differ, and the cause", committing, closed, away)
+		}
+	}
+}
+
+func TestFromSend_NamesThePorts(t *testing.T) {
+	t.Parallel()
+	refused := fmt.Errorf("%w: %w", outbound.ErrBlocked, outbound.ErrPort)
+	for committing, err := range map[bool]error{false: refused, true: &outbound.SendError{Err: refused}} {
+		e := FromSend(err, committing)
+		if e.Kind != KindOperator || !strings.Contains(e.Public, "another port than 80 and 443") {
+			t.Errorf("in a commit %v: got %v, want the ports that can be reached", committing, e)
 		}
 	}
 }

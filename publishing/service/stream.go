@@ -80,6 +80,9 @@ type limitedBody struct {
 
 func streamFault(op string, err error) error {
 	switch {
+	case errors.Is(err, outbound.ErrPort):
+		return fault.Wrap(fault.Invalid, op, "Only the port 443 can be reached, and the address of the video or a "+
+			"redirect names another one.", err)
 	case errors.Is(err, publishingmedia.ErrAddress), outbound.IsUnreachable(err):
 		return fault.Wrap(fault.Invalid, op,
 			"The host of the video, or of a redirect, was not found, or its address is not public https.", err)

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"net/http"
 	"net/url"
+	"strings"
 	"testing"
 
 	"crier/platform/fault"
@@ -11,13 +12,27 @@ import (
 )
 
 // TestOutgoing_SaysTheSameOfHiddenAndMissingHosts: a tenant who names an address must not learn
-// whether its host name exists in the instance's network.
+// whether its host name exists in the instance's network. A port that no host can be reached at is named.
 func TestOutgoing_SaysTheSameOfHiddenAndMissingHosts(t *testing.T) {
 	t.Parallel()
-	r := start(t, map[string]string{})
-	o := r.organization(t)
+	for name, call := range callsToHost(t, start(t, map[string]string{}).organization(t)) {
+		for _, port := range []string{"", ":8443"} {
+			hidden, missing := call("localhost"+port), call("no-such-host.invalid"+port)
+			if hidden != missing || hidden == "" {
+				t.Errorf("%s says %q of a host that is not public and %q of one that does not exist", name, hidden, missing)
+			}
+			if names := strings.Contains(hidden, "443 can be reached") || strings.Contains(hidden, "ones that can be reached"); names != (port != "") {
+				t.Errorf("%s at the port %q says %q, want the ports that can be reached if it is another one", name, port, hidden)
+			}
+		}
+	}
+}
+
+// callsToHost returns the calls with which a tenant can name a host. Each returns what is said of the host.
+func callsToHost(t *testing.T, o org) map[string]func(host string) string {
+	t.Helper()
 	ask := o.dashboard(t)
-	calls := map[string]func(host string) string{
+	return map[string]func(host string) string{
 		"upload-from-url": func(host string) string {
 			return o.do(t, http.MethodPost, "/upload-from-url", m{"url": "https://" + host + "/a.png"}).want(t, 400).Body
 		},
@@ -43,11 +58,5 @@ func TestOutgoing_SaysTheSameOfHiddenAndMissingHosts(t *testing.T) {
 			}
 			return f.Message
 		},
-	}
-	for name, call := range calls {
-		hidden, missing := call("localhost"), call("no-such-host.invalid")
-		if hidden != missing || hidden == "" {
-			t.Errorf("%s says %q of a host that is not public and %q of one that does not exist", name, hidden, missing)
-		}
 	}
 }

@@ -3,6 +3,7 @@ package nostr
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -381,6 +382,14 @@ func TestCommit_Refusals(t *testing.T) {
 		s := session(t, r)
 		r.Arm(relay.Fault{Store: true, Refuse: "duplicate: have it"})
 		commit(t, s, prepared(t, s, item("hello")))
+	})
+	t.Run("a port that cannot be reached is named", func(t *testing.T) {
+		t.Parallel()
+		err := combine("None", []failure{unreached("wss://a.example:7777", fmt.Errorf("%w: %w", outbound.ErrBlocked, outbound.ErrPort))})
+		wantKind(t, err, connector.KindOperator)
+		if !strings.Contains(err.Error(), "another port than 80 and 443") {
+			t.Errorf("got %v, want the ports that can be reached", err)
+		}
 	})
 	t.Run("relays that are not allowed are the operator's", func(t *testing.T) {
 		t.Parallel()

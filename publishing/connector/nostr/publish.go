@@ -123,10 +123,13 @@ type failure struct {
 }
 
 // unreached returns the failure of a connection. The text is the same for an address that is not allowed, so that
-// users cannot probe the names of the private network.
+// users cannot probe the names of the private network; it names only a port that cannot be reached.
 func unreached(relay string, err error) failure {
-	kind := connector.FromSend(err, false).Kind
-	return failure{relay: host(relay), kind: kind, reason: "cannot be reached", err: err}
+	kind, reason := connector.FromSend(err, false).Kind, "cannot be reached"
+	if errors.Is(err, outbound.ErrPort) {
+		reason = "has another port than 80 and 443, which are the only ones that can be reached"
+	}
+	return failure{relay: host(relay), kind: kind, reason: reason, err: err}
 }
 
 // unanswered returns the failure of a relay that may have the event and sent no verdict.
