@@ -61,6 +61,45 @@ func TestEveryAnswer_HasSecurityHeaders(t *testing.T) {
 	}
 }
 
+// TestPath_DoubledSlashesAreOne calls every route with single and with doubled slashes, without a credential, with a key
+// and with a session. The bodies are not valid JSON, so that the answers show how far each request has come.
+func TestPath_DoubledSlashesAreOne(t *testing.T) {
+	t.Parallel()
+	s := start(t, map[string]string{"APP_LIMIT": "100000"})
+	for _, credential := range [][]string{nil, {"Authorization", goodKey}, {"auth", goodSession}} {
+		headers := append([]string{"Content-Type", "application/json"}, credential...)
+		reached := 0
+		for _, r := range edge.Routes() {
+			path := concrete(r)
+			once := s.call(t, r.Method, path, "{", headers...)
+			if once.status != 404 && once.status != 401 {
+				reached++
+			}
+			for _, doubled := range []string{"/" + path, strings.ReplaceAll(path, "/", "//")} {
+				twice := s.call(t, r.Method, doubled, "{", headers...)
+				if twice.status != once.status || once.status >= 400 && twice.body != once.body {
+					t.Errorf("%s %s: answered %d %s, want %d %s as with single slashes",
+						r.Method, doubled, twice.status, twice.body, once.status, once.body)
+				}
+			}
+		}
+		if reached < 20 {
+			t.Errorf("%v has reached %d routes, want more", credential, reached)
+		}
+	}
+	// A proxy sends what is after the scheme as it came, and a route is never found through dots or encoded slashes.
+	for target, status := range map[string]string{
+		"//public/v1/is-connected": " 200 ", "//public//v1//is-connected": " 200 ",
+		"http://crier.test//public/v1/is-connected": " 200 ",
+		"//public/v1%2F%2Fis-connected":             " 404 ", "//public/v1/x//..//is-connected": " 404 ",
+	} {
+		out := s.raw(t, "GET "+target+" HTTP/1.1\r\nHost: x\r\nAuthorization: "+goodKey+"\r\n\r\n")
+		if line, _, _ := strings.Cut(out, "\r\n"); !strings.Contains(line, status) {
+			t.Errorf("%s: answered %q, want%s", target, line, status)
+		}
+	}
+}
+
 func TestUnauthenticated_NamesScheme(t *testing.T) {
 	t.Parallel()
 	s := start(t, nil)

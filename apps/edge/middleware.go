@@ -43,11 +43,13 @@ const (
 )
 
 // guardBodies returns the outermost handler. It refuses requests whose end is ambiguous, and after each request it
-// consumes the rest of the body or closes the connection: no part of a body is ever read as the next request.
+// consumes the rest of the body or closes the connection: no part of a body is ever read as the next request. It also
+// calls joinSlashes, before anything reads the path.
 func guardBodies(next fasthttp.RequestHandler, refuse func(*fasthttp.RequestCtx, error),
 	draining func() bool) fasthttp.RequestHandler {
 	return func(ctx *fasthttp.RequestCtx) {
 		body := request.Start(ctx).Body
+		joinSlashes(&ctx.Request)
 		expect := strings.ToLower(string(ctx.Request.Header.Peek(fiber.HeaderExpect)))
 		switch {
 		case ambiguousFraming(&ctx.Request.Header):
@@ -66,6 +68,26 @@ func guardBodies(next fasthttp.RequestHandler, refuse func(*fasthttp.RequestCtx,
 			ctx.SetConnectionClose() // no client shall send a request on a connection that is about to end
 		}
 	}
+}
+
+// joinSlashes makes each run of slashes in the path of a request a single one: a client that adds paths to a base address
+// with a slash at its end sends //public/v1/posts, which fasthttp would read as a path on the host "public". Encoded
+// slashes, dots and the query stay as they are.
+func joinSlashes(req *fasthttp.Request) {
+	target := req.Header.RequestURI()
+	begin, end := 0, len(target)
+	if i := bytes.IndexAny(target, "?#"); i >= 0 {
+		end = i
+	}
+	if i := bytes.Index(target[:end], []byte("://")); i > 0 && !bytes.Contains(target[:i], []byte("/")) { // absolute form
+		begin = i + len("://")
+		begin += max(0, bytes.IndexByte(target[begin:end], '/'))
+	}
+	if !bytes.Contains(target[begin:end], []byte("//")) {
+		return
+	}
+	path := slices.CompactFunc(bytes.Clone(target[begin:end]), func(a, b byte) bool { return a == '/' && b == '/' })
+	req.SetRequestURIBytes(slices.Concat(target[:begin], path, target[end:]))
 }
 
 var errAmbiguousFraming = fault.New(fault.Invalid, "edge.guardBodies",
