@@ -191,8 +191,8 @@ func (s *Posts) medium(known catalogue, m publishing.CreateMedium) (publishing.M
 	if m.URL != "" {
 		key, ours := s.keyOf(m.URL)
 		if !ours {
-			return publishing.Medium{},
-				"The file " + quoted(m.URL) + " is not on this service: upload it first with POST /upload."
+			return publishing.Medium{}, "The file " + quoted(m.URL) + " is not on this service: upload it first with " +
+				"POST /upload. POST /upload-from-url uploads it from its address."
 		}
 		if medium, ok := known.byKey[key]; ok {
 			return medium, ""
