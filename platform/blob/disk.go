@@ -8,6 +8,7 @@ import (
 	"io/fs"
 	"os"
 	"path"
+	"slices"
 	"strings"
 	"syscall"
 	"time"
@@ -103,19 +104,27 @@ func (d *Disk) Open(ctx context.Context, key string) (File, error) {
 	}
 	f, err := d.root.Open(key)
 	if absent(err) {
-		return nil, fault.Wrap(fault.NotFound, op, "The file does not exist.", err)
+		return nil, d.absentFault(op, err)
 	}
 	if err != nil {
-		return nil, err
+		return nil, unreadable(op, err)
 	}
 	info, err := f.Stat()
 	if err != nil {
-		return nil, errors.Join(err, f.Close())
+		return nil, unreadable(op, errors.Join(err, f.Close()))
 	}
 	if !info.Mode().IsRegular() {
 		return nil, errors.Join(fault.New(fault.NotFound, op, "The file does not exist."), f.Close())
 	}
 	return &diskFile{File: f, size: info.Size()}, nil
+}
+
+// absentFault returns NotFound for a file that is not there, and Unavailable if the whole store is not.
+func (d *Disk) absentFault(op string, err error) error {
+	if _, missing := d.root.Stat(partial); missing != nil {
+		return fault.Wrap(fault.Unavailable, op, unreachable, errors.Join(err, missing))
+	}
+	return fault.Wrap(fault.NotFound, op, "The file does not exist.", err)
 }
 
 // Delete implements Store. A key that is a folder counts as absent.
@@ -271,13 +280,33 @@ func taken(err error) bool {
 	return errors.Is(err, syscall.ENOTDIR) || errors.Is(err, syscall.EISDIR) || errors.Is(err, fs.ErrExist)
 }
 
-// asUnavailable converts the errors of a disk that is full, over quota, read-only or not writable to fault.Unavailable.
-// It returns other errors, and nil, unchanged.
+// unwritable are the errors of a disk that is full, over quota, read-only or not writable, and away those of a disk or a
+// network file system that has gone, or whose folder has.
+var (
+	unwritable = []error{syscall.ENOSPC, syscall.EDQUOT, syscall.EROFS, syscall.EPERM, syscall.EACCES}
+	away       = []error{
+		syscall.ENOENT, syscall.EIO, syscall.ESTALE, syscall.ENOTCONN, syscall.EHOSTDOWN, syscall.ENODEV, syscall.ENXIO,
+	}
+)
+
+// asUnavailable converts the errors of a disk that cannot be written or reached to fault.Unavailable. It returns other
+// errors, such as those of the reader of a Create, and nil unchanged.
 func asUnavailable(op string, err error) error {
-	for _, cause := range []error{syscall.ENOSPC, syscall.EDQUOT, syscall.EROFS, syscall.EPERM, syscall.EACCES} {
-		if errors.Is(err, cause) {
-			return fault.Wrap(fault.Unavailable, op, "The server has no room for files now; try again later.", err)
-		}
+	means := func(cause error) bool { return errors.Is(err, cause) }
+	switch {
+	case slices.ContainsFunc(unwritable, means):
+		const message = "The server has no room for files now, or may not write them; try again later."
+		return fault.Wrap(fault.Unavailable, op, message, err)
+	case slices.ContainsFunc(away, means):
+		return fault.Wrap(fault.Unavailable, op, unreachable, err)
+	}
+	return err
+}
+
+// unreadable is asUnavailable for reading, which needs no room and no permission to write.
+func unreadable(op string, err error) error {
+	if f := asUnavailable(op, err); fault.Is(f, fault.Unavailable) {
+		return fault.Wrap(fault.Unavailable, op, unreachable, err)
 	}
 	return err
 }

@@ -283,3 +283,26 @@ func TestDisk_RandomSequencesMatchAMap(t *testing.T) {
 		}
 	})
 }
+
+// TestDisk_FolderThatHasGoneIsUnavailable: a volume that was unmounted or lost is no missing file.
+func TestDisk_FolderThatHasGoneIsUnavailable(t *testing.T) {
+	t.Parallel()
+	d, dir := newDisk(t)
+	if _, err := d.Create(t.Context(), "a/k", strings.NewReader("x")); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := d.Open(t.Context(), "a/other"); !fault.Is(err, fault.NotFound) {
+		t.Errorf("a missing file: got %v, want NotFound", err)
+	}
+	if err := os.RemoveAll(dir); err != nil {
+		t.Fatal(err)
+	}
+	_, opened := d.Open(t.Context(), "a/k")
+	_, created := d.Create(t.Context(), "b", strings.NewReader("x"))
+	for what, err := range map[string]error{"Open": opened, "Create": created, "Check": d.Check(t.Context())} {
+		var f *fault.Error
+		if !errors.As(err, &f) || f.Kind != fault.Unavailable || !strings.HasPrefix(f.Message, "The files cannot be reached") {
+			t.Errorf("%s: got %v, want Unavailable that names the files", what, err)
+		}
+	}
+}

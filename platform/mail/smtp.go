@@ -164,7 +164,7 @@ func classify(ctx context.Context, err error) error {
 	case ctx.Err() != nil:
 		return fault.Wrap(fault.Unavailable, op, "The mail server did not answer in time.", errors.Join(ctx.Err(), cause))
 	}
-	return fault.Wrap(fault.Unavailable, op, "The mail could not be sent.", cause)
+	return fault.Wrap(fault.Unavailable, op, "The mail server cannot be reached, or has not taken the mail.", cause)
 }
 
 // isRefusal returns whether the server refused the recipient or the message, and not the sender or the connection,

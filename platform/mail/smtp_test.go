@@ -3,6 +3,7 @@ package mail
 import (
 	"context"
 	"crypto/tls"
+	"errors"
 	"net/mail"
 	"strings"
 	"testing"
@@ -243,5 +244,14 @@ func TestSend_SucceedsWhenOnlyQuitIsNotAnswered(t *testing.T) {
 				t.Errorf("got %d messages, want 1", n)
 			}
 		})
+	}
+}
+
+func TestSend_ServerThatIsAwayIsNamed(t *testing.T) {
+	t.Parallel()
+	var f *fault.Error
+	err := classify(t.Context(), errors.New("dial tcp 127.0.0.1:1: connect: connection refused"))
+	if !errors.As(err, &f) || f.Kind != fault.Unavailable || !strings.Contains(f.Message, "mail server") {
+		t.Errorf("got %v, want Unavailable that names the mail server", err)
 	}
 }

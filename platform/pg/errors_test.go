@@ -248,3 +248,24 @@ func TestIsAway_HangingServer(t *testing.T) {
 	_, err := d.Direct(t.Context(), pg.Clock)
 	wantAway(t, "silent", "Direct without a deadline", err)
 }
+
+// TestFault_KeepsTheNameOfWhatIsAway: a store of files that cannot be reached has the same network errors as the database.
+func TestFault_KeepsTheNameOfWhatIsAway(t *testing.T) {
+	t.Parallel()
+	refused := &net.OpError{Op: "dial", Err: syscall.ECONNREFUSED}
+	for _, c := range []struct {
+		err  error
+		kind fault.Kind
+		want string
+	}{
+		{refused, fault.Unavailable, "The database cannot be reached right now; try again soon."},
+		{fault.Wrap(fault.Unavailable, "blob.Open", "The files are away.", refused), fault.Unavailable, "The files are away."},
+		{fmt.Errorf("open: %w", fault.New(fault.Unavailable, "blob.Open", "The files are away.")), fault.Unavailable, "The files are away."},
+		{fault.New(fault.NotFound, "blob.Open", "The file does not exist."), fault.Internal, ""},
+	} {
+		var f *fault.Error
+		if !errors.As(pg.Fault("test.Op", c.err), &f) || f.Kind != c.kind || f.Message != c.want {
+			t.Errorf("%v became %v, want %s with %q", c.err, f, c.kind, c.want)
+		}
+	}
+}

@@ -154,10 +154,10 @@ func (s *Channels) Finish(ctx context.Context, cmd publishing.FinishConnect) (pu
 		return publishing.ChannelConnected{}, err
 	}
 	defer leave()
-	ctx, cancel := context.WithTimeout(ctx, s.cfg.PlatformTimeout)
+	connecting, cancel := context.WithTimeout(ctx, s.cfg.PlatformTimeout) // not for the database: see pg.IsAway
 	defer cancel()
 	env := connector.Env{HTTP: s.deps.HTTP, Clock: s.deps.Clock}
-	connected, err := c.Connect(outbound.WithOwner(ctx, st.Org.String()), env, fields)
+	connected, err := c.Connect(outbound.WithOwner(connecting, st.Org.String()), env, fields)
 	if err != nil {
 		s.deps.Log.Warn("a channel could not be connected", "org", st.Org, "connector", cmd.Connector, "error", err)
 		return publishing.ChannelConnected{}, connectFault(op, err)

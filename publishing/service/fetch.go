@@ -74,7 +74,7 @@ func (s *Media) copyOwn(ctx context.Context, op string, p tenancy.Principal, key
 	m := known.Media[0]
 	file, err := s.deps.Blobs.Open(ctx, m.BlobKey())
 	if err != nil {
-		return publishing.Medium{}, internal(op, err)
+		return publishing.Medium{}, fileFault(op, err)
 	}
 	defer func() { _ = file.Close() }() // only read
 	return s.save(ctx, op, p, upload{name: m.OriginalName, r: file})

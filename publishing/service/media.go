@@ -2,6 +2,7 @@ package service
 
 import (
 	"context"
+	"errors"
 	"time"
 
 	"crier/platform/blob"
@@ -52,7 +53,7 @@ func (s *Media) Own(ctx context.Context, p tenancy.Principal, medium string) (pu
 }
 
 // Open returns a file by the two parts of its public path. It returns NotFound when there is none, and Unavailable when
-// too many others are looked up at the same time.
+// too many others are looked up at the same time, and while the files or the database are away.
 func (s *Media) Open(ctx context.Context, key, file string) (publishing.Medium, blob.File, error) {
 	const op = "publishing.OpenFile"
 	if len(key) != keyLength || !publishing.Storable(key) {
@@ -67,7 +68,7 @@ func (s *Media) Open(ctx context.Context, key, file string) (publishing.Medium, 
 	}
 	f, err := s.deps.Blobs.Open(ctx, m.BlobKey())
 	if err != nil {
-		return publishing.Medium{}, nil, internal(op, err)
+		return publishing.Medium{}, nil, fileFault(op, err)
 	}
 	return m, f, nil
 }
@@ -90,6 +91,18 @@ func (s *Media) lookup(ctx context.Context, op, key string) (publishing.Medium, 
 		return publishing.Medium{}, noFile(op)
 	}
 	return m, internal(op, err)
+}
+
+// fileFault returns an error of the store of files as Unavailable if it is away or slow, and else as Internal: a stored
+// file has a row.
+func fileFault(op string, err error) error {
+	switch {
+	case fault.Is(err, fault.Unavailable):
+		return err
+	case errors.Is(err, context.DeadlineExceeded):
+		return fault.Wrap(fault.Unavailable, op, "The files cannot be reached in time; try again soon.", err)
+	}
+	return fault.Wrap(fault.Internal, op, "", err)
 }
 
 func noFile(op string) error { return fault.New(fault.NotFound, op, "There is no such file.") }

@@ -1,14 +1,20 @@
 package service_test
 
 import (
+	"bytes"
 	"context"
 	"errors"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/jackc/pgx/v5"
 
+	"crier/platform/blob"
 	"crier/platform/fault"
 	"crier/platform/id"
 	"crier/platform/pg"
@@ -16,6 +22,7 @@ import (
 	publishingservice "crier/publishing/service"
 	"crier/tenancy"
 	tenancystore "crier/tenancy/store"
+	"crier/tests/s3test"
 )
 
 // Requests for files need no credential. However many there are, sessions can be looked up.
@@ -108,6 +115,40 @@ func TestOwn_FindsFilesOfTheOrganization(t *testing.T) {
 	} {
 		if got, err := media.Own(t.Context(), ask.who, ask.id); !fault.Is(err, fault.NotFound) {
 			t.Errorf("%s: got %+v, %v; want NotFound", name, got, err)
+		}
+	}
+}
+
+// TestFiles_StoreThatIsAwayIsNamed: a file whose row is found and whose bytes cannot be reached is not the fault of the
+// database.
+func TestFiles_StoreThatIsAwayIsNamed(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	m := r.organization()
+	dir := filepath.Join(t.TempDir(), "files")
+	disk, err := blob.NewDisk(dir)
+	r.OK(err)
+	defer func() { _ = disk.Close() }()
+	r.deps.Blobs = disk
+	stored, err := publishingservice.NewMedia(limits, r.deps).Upload(t.Context(), m.who, "a.png", bytes.NewReader(r.picture(3)))
+	r.OK(err)
+	r.OK(os.RemoveAll(dir))
+	ln, err := net.Listen("tcp", "127.0.0.1:0")
+	r.OK(err)
+	r.OK(ln.Close())
+	bucket, err := blob.NewS3(s3test.Config("http://"+ln.Addr().String()), &http.Transport{}, filepath.Join(t.TempDir(), "spool"))
+	r.OK(err)
+	for name, store := range map[string]blob.Store{"a folder that has gone": disk, "a bucket that is away": bucket} {
+		r.deps.Blobs = store
+		media := publishingservice.NewMedia(limits, r.deps)
+		_, _, opened := media.Open(t.Context(), stored.Key, stored.Name+"."+stored.Ext)
+		_, uploaded := media.Upload(t.Context(), m.who, "b.png", bytes.NewReader(r.picture(4)))
+		_, copied := media.UploadFromURL(t.Context(), m.who, limits.BaseURL+stored.Path())
+		for call, err := range map[string]error{"reading a file": opened, "an upload": uploaded, "a copy": copied} {
+			var f *fault.Error
+			if !errors.As(err, &f) || f.Kind != fault.Unavailable || !strings.HasPrefix(f.Message, "The files cannot be reached") {
+				t.Errorf("%s from %s: got %v, want Unavailable that names the files", call, name, err)
+			}
 		}
 	}
 }

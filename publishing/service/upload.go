@@ -165,5 +165,5 @@ func uploadFault(op string, err error) error {
 	if errors.Is(err, io.ErrUnexpectedEOF) {
 		return fault.Wrap(fault.Invalid, op, "The upload broke off before its end.", err)
 	}
-	return internal(op, err)
+	return fileFault(op, err)
 }

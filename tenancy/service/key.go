@@ -291,7 +291,7 @@ func (a *Accounts) Authenticate(ctx context.Context, authorization string) (tena
 	hash := secret.HashToken(authorization)
 	k, found, err := a.keys.find(ctx, hash)
 	if err != nil {
-		f := fault.Wrap(fault.Unavailable, op, "The service cannot look up API keys right now.", err)
+		f := fault.Wrap(fault.Unavailable, op, "The database cannot look up API keys right now; try again soon.", err)
 		f.RetryAfter = pg.RetryAfter
 		return tenancy.Principal{}, f
 	}
