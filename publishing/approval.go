@@ -351,8 +351,16 @@ type Review struct {
 type ReviewMail struct {
 	To           string
 	Organization string
-	// By is the address of who asked, "" when that is not known.
-	By          string
+	// By is the name of who asked, or the address of somebody without a name, "" when that is not known.
+	By string
+	// Note is what who asked wrote to the reviewer.
+	Note string
+	// Words are the beginning of the text of the post.
+	Words string
+	// Channel is the name of the channel of the post, and Platform that of its platform.
+	Channel, Platform string
+	// Zone is the time zone of the organization.
+	Zone        string
 	Link        string
 	PublishDate time.Time
 	ExpiresAt   time.Time

@@ -96,6 +96,8 @@ type ListedNotification struct {
 	Picture     string `db:"channel_picture"`
 	// PostDate is the date of Post, nil without one or when that is gone.
 	PostDate *time.Time `db:"post_date"`
+	// Words are the beginning of the text of Post, "" without one. They are read for mails only.
+	Words string `db:"-"`
 	// AskedBy is who asked for an approval, zero for others and when that is not known. Waits is true while that has no answer.
 	AskedBy tenancy.PersonID `db:"asked_by"`
 	Waits   bool             `db:"waits"`

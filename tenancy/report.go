@@ -49,8 +49,10 @@ type Report struct {
 	Posts int       `json:"posts"`
 	Again bool      `json:"again,omitempty"`
 	Since time.Time `json:"since,omitzero"`
-	// Post is the id of the first post, "" while there is none, and PostAt its date.
+	// Post is the id of the first post, "" while there is none. Words are the beginning of its text, "" if it has none, and
+	// PostAt is its date, zero if it was deleted.
 	Post   string    `json:"post,omitempty"`
+	Words  string    `json:"words,omitempty"`
 	PostAt time.Time `json:"postAt,omitzero"`
 	// Channels are the channels of ReportPublished with the most posts, at most MaxReportChannels, and More is the number
 	// of the others.

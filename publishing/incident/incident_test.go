@@ -446,3 +446,32 @@ func TestNotifier_IncidentsOfARoundAreReportedTogether(t *testing.T) {
 		t.Errorf("the mailer was called %d times, want once", r.mailer.calls)
 	}
 }
+
+// TestNotifier_ReportHasTheWordsOfThePost: people know a post by its words, also one that begins with another part than
+// the first of its group.
+func TestNotifier_ReportHasTheWordsOfThePost(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	for content, want := range map[string]string{
+		"<p>Our <b>new</b> shop</p><p>opens</p>":   "Our new shop\nopens",
+		"<p>" + strings.Repeat("x", 5000) + "</p>": strings.Repeat("x", 200),
+		"": "",
+	} {
+		o := r.organization()
+		o.queued(1)
+		if content != "" {
+			o.Tenant(o.org, `insert into part (org_id, id, post_id, position, content, html)
+				select org_id, gen_random_uuid(), id, 3 + n, case n when 0 then $2 else 'Not this.' end, true
+				from post, generate_series(0, 1) n where channel_id = $1`, o.channel, content)
+		}
+		o.fail("rejected", "The account is closed.")
+		o.count()
+		r.wait(publishing.IncidentMailDelay)
+		r.mail()
+		for _, x := range r.wantReports("a failed post", "failed 1") {
+			if x.Words != want || x.PostAt.IsZero() {
+				t.Errorf("got the words %q of a post of %v, want %q", x.Words, x.PostAt, want)
+			}
+		}
+	}
+}

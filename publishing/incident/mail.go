@@ -98,7 +98,7 @@ func (n *Notifier) incidentReport(org tenancy.OrgID, d publishing.ListedNotifica
 		r.Posts, r.Again = r.Posts-d.EarlierPosts, true
 	}
 	if d.PostDate != nil {
-		r.PostAt = *d.PostDate
+		r.PostAt, r.Words = *d.PostDate, d.Words
 	}
 	return r
 }

@@ -302,6 +302,37 @@ func TestApproval_RequesterMayNotAnswer(t *testing.T) {
 	r.wantStatus(post, status{publishing.StateDraft, publishing.ApprovalPending})
 }
 
+func TestReviewMail_NamesWhatItsReaderKnows(t *testing.T) {
+	t.Parallel()
+	r := newApprovalRig(t)
+	r.OK(r.DB.InOrg(t.Context(), r.who.Org.UUID(), func(tx pgx.Tx) error {
+		_, err := tx.Exec(t.Context(), "update organization set timezone = 'Europe/Berlin' where id = $1", r.who.Org)
+		return err
+	}))
+	reviewer, note := "client@crier.test", "Is the price right?"
+	for name, want := range map[string]string{"Ann Lee": "Ann Lee", "": r.who.Name} {
+		r.OK(r.DB.InRole(t.Context(), pg.Gate, func(tx pgx.Tx) error {
+			_, err := tx.Exec(t.Context(), "update person set name = $2 where id = $1", r.who.Person, name)
+			return err
+		}))
+		post := r.draft()
+		a, err := r.approvals.Request(t.Context(), r.who, post.String(), publishing.RequestApproval{ReviewerEmail: &reviewer, Note: &note})
+		r.OK(err)
+		r.OK(r.approvals.SendReviewMail(t.Context(), r.who.Org, a.ID))
+		got := r.mails.sent[len(r.mails.sent)-1]
+		d, err := r.posts.Get(t.Context(), r.who, post.String())
+		r.OK(err)
+		wanted := publishing.ReviewMail{
+			To: reviewer, Organization: got.Organization, By: want, Note: note, Words: d.Root.Parts[0].Content.Excerpt(),
+			Channel: d.Channel.Name, Platform: r.rules.Describe().Name, Zone: "Europe/Berlin", Link: got.Link,
+			PublishDate: d.Root.PublishDate, ExpiresAt: got.ExpiresAt,
+		}
+		if got != wanted || got.Words == "" || got.Channel == "" || got.Platform == "" {
+			t.Errorf("got the mail %+v, want %+v", got, wanted)
+		}
+	}
+}
+
 // An operator who is impersonating a member cannot approve. The record and the timeline name the
 // operator for everything that an operator may do.
 func TestApproval_OperatorIsNamedAndMayNotAnswer(t *testing.T) {

@@ -1,6 +1,7 @@
 package service
 
 import (
+	"cmp"
 	"context"
 	"strings"
 	"time"
@@ -145,8 +146,16 @@ func (s *Approvals) reviewMail(
 	ctx context.Context, org tenancy.OrgID, stored publishingstore.StoredApproval,
 ) (m publishing.ReviewMail, err error) {
 	m = publishing.ReviewMail{To: *stored.ReviewerEmail, ExpiresAt: stored.ExpiresAt}
-	if stored.PersonEmail != nil {
+	about, err := s.store.ReviewAbout(ctx, org, stored.Person)
+	if err != nil {
+		return m, err
+	}
+	m.Organization, m.Zone, m.By = about.Organization, about.Timezone, about.Requester
+	if m.By == "" && stored.PersonEmail != nil {
 		m.By = *stored.PersonEmail
+	}
+	if stored.Note != nil {
+		m.Note = *stored.Note
 	}
 	if !stored.Behind.IsZero() {
 		m.By = strings.TrimSpace("an operator for " + m.By)
@@ -155,15 +164,29 @@ func (s *Approvals) reviewMail(
 	if err != nil {
 		return m, err
 	}
-	m.Organization, _, err = s.store.Reviewable(ctx, org)
+	roots, err := s.store.Root(ctx, org, stored.Post)
+	if err != nil || len(roots) == 0 {
+		return m, err
+	}
+	threads, err := s.threads(ctx, org, roots)
 	if err != nil {
 		return m, err
 	}
-	roots, err := s.store.Root(ctx, org, stored.Post)
-	if err == nil && len(roots) > 0 {
-		m.PublishDate = roots[0].PublishDate
+	post := threads[0]
+	m.PublishDate, m.Channel, m.Platform = post.Root.PublishDate, post.Channel.Name, s.platformName(post.Channel.Connector)
+	if len(post.Root.Parts) > 0 {
+		m.Words = post.Root.Parts[0].Content.Excerpt()
 	}
-	return m, err
+	return m, nil
+}
+
+// platformName returns the name of a platform for people.
+func (s *Approvals) platformName(id string) string {
+	c, ok := s.deps.Connectors.Get(id)
+	if !ok {
+		return id
+	}
+	return cmp.Or(c.Describe().Name, id)
 }
 
 // approvalBody is the member approval of webhooks: the record of the API without its link.

@@ -194,6 +194,29 @@ func (s *Store) Reviewable(ctx context.Context, org tenancy.OrgID) (name string,
 	return name, active, err
 }
 
+const reviewAbout = `-- publishing.ReviewAbout
+select o.name, o.timezone, coalesce((select u.name from person u where u.id = $2), '')
+from organization o where o.id = $1`
+
+// ReviewAbout is what a mail to a reviewer names of an organization.
+type ReviewAbout struct {
+	Organization, Timezone string
+	// Requester is the name of who asked, "" for somebody without one and for a former member.
+	Requester string
+}
+
+// ReviewAbout returns what a mail to a reviewer names, and pgx.ErrNoRows when there is no such organization.
+func (s *Store) ReviewAbout(
+	ctx context.Context, org tenancy.OrgID, requester tenancy.PersonID,
+) (out ReviewAbout, err error) {
+	err = s.db.Read(ctx, org.UUID(), func(b *pgx.Batch) {
+		b.Queue(reviewAbout, org, requester).QueryRow(func(row pgx.Row) error {
+			return row.Scan(&out.Organization, &out.Timezone, &out.Requester)
+		})
+	})
+	return out, err
+}
+
 // ApprovalOf is Store.ApprovalOf within the transaction.
 func (t *Tx) ApprovalOf(ctx context.Context, post publishing.PostID) (publishing.Approval, error) {
 	rows, err := t.tx.Query(ctx, approvalOf, post)

@@ -125,19 +125,35 @@ func (s *Store) ReadNotifications(
 }
 
 var incidentMails = `-- publishing.IncidentMails
-select ` + notificationColumns + `, ` + shownWith + `
+select ` + notificationColumns + `, ` + shownWith + `,
+  coalesce(left(w.content, $4), '') as text, coalesce(w.html, false) as html
 from notification n` + withChannel + `
+left join lateral (
+  select f.content, f.html from part f where f.org_id = n.org_id and f.post_id = n.post_id order by f.position limit 1
+) w on true
 where n.org_id = $1 and n.mail_at <= $2 and n.kind <> 'published' order by n.mail_at, n.id limit $3`
 
-// IncidentMails returns incidents whose mails are due, without published posts.
+// excerptOf is how many characters of a post are read for its first words, markup included.
+const excerptOf = 2000
+
+// IncidentMails returns incidents whose mails are due, without published posts, and with the first words of their posts.
 func (s *Store) IncidentMails(
 	ctx context.Context, org tenancy.OrgID, now time.Time, limit int,
 ) (out []publishing.ListedNotification, err error) {
 	err = s.db.Read(ctx, org.UUID(), func(b *pgx.Batch) {
-		b.Queue(incidentMails, org, now, limit).
-			Query(into(&out, pgx.RowToStructByName[publishing.ListedNotification]))
+		b.Queue(incidentMails, org, now, limit, excerptOf).Query(into(&out, scanIncidentMail))
 	})
 	return out, err
+}
+
+func scanIncidentMail(row pgx.CollectableRow) (publishing.ListedNotification, error) {
+	r, err := pgx.RowToStructByName[struct {
+		publishing.ListedNotification
+		Text string `db:"text"`
+		HTML bool   `db:"html"`
+	}](row)
+	r.Words = publishing.Content{Text: r.Text, HTML: r.HTML}.Excerpt()
+	return r.ListedNotification, err
 }
 
 // publishedMails is about the oldest day.

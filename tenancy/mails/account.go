@@ -116,7 +116,7 @@ func (i Instance) AccountDeletion(to string, until time.Time) mail.Message {
 		To:      to,
 		Subject: "Your account at " + i.Name + " will be deleted",
 		Paragraphs: []string{
-			fmt.Sprintf("Your account will be deleted on %s. Log in before that time to keep it.", at(until)),
+			fmt.Sprintf("Your account will be deleted on %s. Log in before that time to keep it.", i.at(until)),
 			"After that time the account and its data cannot be restored.",
 		},
 		Buttons: []button{{Label: "Open " + i.Name, URL: i.URL}},
@@ -142,7 +142,7 @@ func (i Instance) Impersonated(to, by string, when time.Time) mail.Message {
 		To:      to,
 		Subject: "An operator of " + i.Name + " used your account",
 		Paragraphs: []string{
-			fmt.Sprintf("%s, an operator of this service, began to use it as you on %s.", quoted(by, "Someone"), at(when)),
+			fmt.Sprintf("%s, an operator of this service, began to use it as you on %s.", quoted(by, "Someone"), i.at(when)),
 			"What they do is recorded in the audit log. If you did not ask for help, contact the operator.",
 		},
 		Reason: "You get this message because it concerns the security of your account.",

@@ -23,6 +23,8 @@ type Instance struct {
 	Name string
 	// URL is the public http or https address of the service.
 	URL string
+	// Zone is the time zone of the reader, nil for UTC. A message names it with each time.
+	Zone *time.Location
 	// Stop are the links of the footer that end mails; none in mails that nobody can switch off.
 	Stop []StopLink
 }
@@ -78,8 +80,17 @@ func execute(layout interface{ Execute(io.Writer, any) error }, c content) strin
 	return out.String()
 }
 
-// at formats a time.
-func at(t time.Time) string { return t.UTC().Format("2 January 2006, 15:04 UTC") }
+// at formats a time in the zone of the reader, such as "2 January 2026, 16:04 (Europe/Berlin)".
+func (i Instance) at(t time.Time) string {
+	if i.Zone == nil || i.Zone.String() == "UTC" {
+		return t.UTC().Format("2 January 2006, 15:04 UTC")
+	}
+	zone := i.Zone.String()
+	if strings.ContainsAny(zone[:1], "+-") {
+		zone = "UTC" + zone
+	}
+	return t.In(i.Zone).Format("2 January 2006, 15:04") + " (" + zone + ")"
+}
 
 // span formats a duration in whole days, hours or minutes, rounded up.
 func span(d time.Duration) string {

@@ -39,7 +39,7 @@ type sample struct {
 func report(kind tenancy.ReportKind, name string) tenancy.Report {
 	return tenancy.Report{
 		ID: "1", Kind: kind, Channel: name, Platform: "Bluesky", Reason: name, Posts: 1000, Since: noon,
-		Post: "0193b2c4-7d10-7a31-9c55-2f0e6b1a4d07", PostAt: noon,
+		Post: "0193b2c4-7d10-7a31-9c55-2f0e6b1a4d07", Words: name, PostAt: noon,
 		Channels: []tenancy.ReportChannel{{Name: name, Platform: "Bluesky", Posts: 3}}, More: 2,
 	}
 }
@@ -52,7 +52,7 @@ func TestReport_NamesWhatHappenedAndHowOften(t *testing.T) {
 	if want := "“acme” (Bluesky) must be connected again, and 1000 posts could not be published meanwhile"; m.Subject != want {
 		t.Errorf("got the subject %q, want %q", m.Subject, want)
 	}
-	for _, want := range []string{"“acme” (Bluesky)", "“Acme Inc”", "1000 posts could not be published", "The access was revoked.", "The first post is 0193b2c4-7d10-7a31-9c55-2f0e6b1a4d07, of "} {
+	for _, want := range []string{"“acme” (Bluesky)", "“Acme Inc”", "1000 posts could not be published", "The access was revoked.", "The first post is “acme”, of 2 January 2026, 15:04 UTC."} {
 		if !strings.Contains(m.Text, want) {
 			t.Errorf("the mail has no %q: %s", want, m.Text)
 		}
@@ -79,9 +79,12 @@ func samples() map[string]sample {
 			make: func(i Instance, _ string) mail.Message { return i.ResetPassword(to, link1, time.Hour) }},
 		"Invitation": {names: 3, timed: true, links: []string{link1},
 			make: func(i Instance, n string) mail.Message { return i.Invitation(to, n, n, n, link1, noon) }},
-		"Review": {names: 2, timed: true, links: []string{link1},
+		"Review": {names: 5, timed: true, links: []string{link1},
 			make: func(i Instance, n string) mail.Message {
-				return i.Review(Review{To: to, Organization: n, By: n, Link: link1, PublishDate: noon, ExpiresAt: noon, Reminder: true})
+				return i.Review(Review{
+					To: to, Organization: n, By: n, Note: n, Words: n, Channel: n, Platform: "Bluesky", Link: link1, PublishDate: noon,
+					ExpiresAt: noon, Reminder: true,
+				})
 			}},
 		"Review ended": {names: 1, timed: true,
 			make: func(i Instance, n string) mail.Message {

@@ -5,6 +5,9 @@ import (
 	"regexp"
 	"strings"
 	"unicode"
+
+	"crier/platform/paste"
+	"crier/tenancy"
 )
 
 // maxName is the number of characters of a name that a message shows.
@@ -21,6 +24,33 @@ func quoted(s, fallback string) string {
 	shown := name(s, "")
 	if shown == "" {
 		return fallback
+	}
+	return "“" + shown + "”"
+}
+
+// roleName returns a role in words.
+func roleName(role string) string {
+	switch tenancy.Role(role) {
+	case tenancy.RoleSuperAdmin:
+		return "owner"
+	case tenancy.RoleAdmin:
+		return "administrator"
+	case tenancy.RoleUser:
+		return "member"
+	}
+	return quoted(role, someRole)
+}
+
+// quotationMarks are those of quoted. Inside of a quotation they become plain ones, so that a text cannot seem to end
+// before its end.
+var quotationMarks = strings.NewReplacer("“", `"`, "”", `"`)
+
+// excerpt returns at most so many characters of a tenant's text between quotation marks, on one line and without hidden
+// characters and links, or "" for a text without visible characters.
+func excerpt(s string, most int) string {
+	shown := cut(unlink(clean(paste.Line(quotationMarks.Replace(s)))), most)
+	if shown == "" {
+		return ""
 	}
 	return "“" + shown + "”"
 }

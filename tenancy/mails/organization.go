@@ -23,8 +23,8 @@ func (i Instance) Invitation(to, organization, inviter, role, link string, expir
 		Subject: fmt.Sprintf("Invitation to %s at %s", org, i.Name),
 		Paragraphs: []string{
 			fmt.Sprintf("%s invites you to join %s at %s, with the role %s.",
-				quoted(inviter, someone), org, i.Name, quoted(role, someRole)),
-			fmt.Sprintf("The invitation is valid until %s.", at(expires)),
+				quoted(inviter, someone), org, i.Name, roleName(role)),
+			fmt.Sprintf("The invitation is valid until %s.", i.at(expires)),
 		},
 		Buttons: []button{{Label: "Answer the invitation", URL: link}},
 		Notes:   []string{"If you do not know the sender, ignore this message: you join nothing without the link."},
@@ -54,7 +54,7 @@ func (i Instance) key(to, organization, key, by, done string, when time.Time) ma
 		Subject: fmt.Sprintf("API key %s in %s", done, org),
 		Paragraphs: []string{
 			fmt.Sprintf("The API key %s of %s was %s by %s on %s.",
-				quoted(key, someKey), org, done, quoted(by, someone), at(when)),
+				quoted(key, someKey), org, done, quoted(by, someone), i.at(when)),
 			"If this was not expected, log in and revoke the key in the settings of the organization.",
 		},
 		Buttons: []button{{Label: "Open " + i.Name, URL: i.URL}},
@@ -71,7 +71,7 @@ func (i Instance) ChannelDisowned(to, organization, channel string, when time.Ti
 		Subject: "A channel of " + org + " was disconnected",
 		Paragraphs: []string{
 			fmt.Sprintf("The channel %s of %s was disconnected on %s: the person who granted access to the account "+
-				"chose “This was not me”.", quoted(channel, someKey), org, at(when)),
+				"chose “This was not me”.", quoted(channel, someKey), org, i.at(when)),
 			"Unpublished posts for the channel were deleted. The audit log says who started connecting it.",
 		},
 		Buttons: []button{{Label: "Open " + i.Name, URL: i.URL}},
@@ -86,7 +86,7 @@ func (i Instance) RoleChanged(to, organization, role, by string) mail.Message {
 		To:      to,
 		Subject: "Your role in " + org + " was changed",
 		Paragraphs: []string{fmt.Sprintf("%s changed your role in %s: it is now %s.",
-			quoted(by, someone), org, quoted(role, someRole))},
+			quoted(by, someone), org, roleName(role))},
 		Buttons: []button{{Label: "Open " + i.Name, URL: i.URL}},
 		Reason:  "You get this message because you are a member of this organization.",
 	})
@@ -125,7 +125,7 @@ func (i Instance) OrganizationDeletion(to, organization, by string, until time.T
 		Subject: org + " will be deleted",
 		Paragraphs: []string{
 			fmt.Sprintf("%s requested the deletion of %s. It will be deleted on %s, with its posts, channels and keys.",
-				quoted(by, someone), org, at(until)),
+				quoted(by, someone), org, i.at(until)),
 			"An owner can undo this before that time. After it, nothing can be restored.",
 		},
 		Buttons: []button{{Label: "Open " + i.Name, URL: i.URL}},

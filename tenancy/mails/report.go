@@ -9,8 +9,12 @@ import (
 	"crier/tenancy"
 )
 
-// maxReason is the number of characters of a reason that a message shows.
-const maxReason = 300
+const (
+	// maxReason is the number of characters of a reason or a note that a message shows.
+	maxReason = 300
+	// maxWords is the number of characters of the text of a post that a message shows.
+	maxWords = 80
+)
 
 // someChannel replaces an empty name.
 const someChannel = "a channel"
@@ -22,7 +26,7 @@ func (i Instance) Report(to, organization string, r tenancy.Report) mail.Message
 	case tenancy.ReportPublished:
 		c = published(org, r)
 	case tenancy.ReportApproval:
-		c = approval(org, r)
+		c = i.approval(org, r)
 	default:
 		c = i.incident(org, r)
 	}
@@ -50,7 +54,7 @@ func (i Instance) Reports(to, organization string, list []tenancy.Report, more i
 		Reason:  "You get this message because you are a member of this organization and want to know of " + reason + ".",
 	}
 	for _, r := range list {
-		c.Paragraphs = append(c.Paragraphs, line(r))
+		c.Paragraphs = append(c.Paragraphs, i.line(r))
 	}
 	if more > 0 {
 		c.Paragraphs = append(c.Paragraphs, fmt.Sprintf("And %d more.", more))
@@ -59,12 +63,12 @@ func (i Instance) Reports(to, organization string, list []tenancy.Report, more i
 }
 
 // line returns a report in one or two sentences, with its reason and its first post.
-func line(r tenancy.Report) string {
+func (i Instance) line(r tenancy.Report) string {
 	what := r.What(channelName(r.Channel, r.Platform)) + "."
 	if reason := cut(unlink(clean(r.Reason)), maxReason); reason != "" {
 		what += " " + reasonOf(r) + reason
 	}
-	if post := firstPost(r); post != "" {
+	if post := i.firstPost(r); post != "" {
 		what += " " + post
 	}
 	return what
@@ -78,23 +82,27 @@ func reasonOf(r tenancy.Report) string {
 	return "The reason: "
 }
 
-// firstPost returns a sentence that names the first post of a report, or "".
-func firstPost(r tenancy.Report) string {
+// firstPost returns a sentence that says which post is the first of a report, or "". People know a post by its words and
+// its date, not by its id.
+func (i Instance) firstPost(r tenancy.Report) string {
 	which := "The first post"
 	if r.Kind == tenancy.ReportApproval {
 		which = "The post"
 	}
+	words := excerpt(r.Words, maxWords)
 	switch {
 	case r.Post == "":
 		return ""
-	case r.PostAt.IsZero(): // it was deleted
-		return fmt.Sprintf("%s is %s.", which, name(r.Post, ""))
+	case r.PostAt.IsZero():
+		return which + " was deleted."
+	case words == "":
+		return fmt.Sprintf("%s has no text and is of %s.", which, i.at(r.PostAt))
 	}
-	return fmt.Sprintf("%s is %s, of %s.", which, name(r.Post, ""), at(r.PostAt))
+	return fmt.Sprintf("%s is %s, of %s.", which, words, i.at(r.PostAt))
 }
 
 // approval returns the content of a report about a request for approval or its answer.
-func approval(org string, r tenancy.Report) content {
+func (i Instance) approval(org string, r tenancy.Report) content {
 	on := channelName(r.Channel, r.Platform)
 	c := content{
 		Subject: r.What(on), Paragraphs: []string{fmt.Sprintf("%s of %s.", r.What(on), org)},
@@ -103,7 +111,7 @@ func approval(org string, r tenancy.Report) content {
 	if note := cut(unlink(clean(r.Reason)), maxReason); note != "" {
 		c.Paragraphs = append(c.Paragraphs, reasonOf(r)+note)
 	}
-	if post := firstPost(r); post != "" {
+	if post := i.firstPost(r); post != "" {
 		c.Paragraphs = append(c.Paragraphs, post)
 	}
 	if r.Approved == nil {
@@ -142,12 +150,12 @@ func (i Instance) incident(org string, r tenancy.Report) content {
 	if reason := cut(unlink(clean(r.Reason)), maxReason); reason != "" {
 		c.Paragraphs = append(c.Paragraphs, reasonOf(r)+reason)
 	}
-	if post := firstPost(r); post != "" {
+	if post := i.firstPost(r); post != "" {
 		c.Paragraphs = append(c.Paragraphs, post)
 	}
-	began := fmt.Sprintf("This began on %s.", at(r.Since))
+	began := fmt.Sprintf("This began on %s.", i.at(r.Since))
 	if r.Again {
-		began = fmt.Sprintf("This began on %s, ended, and has begun again.", at(r.Since))
+		began = fmt.Sprintf("This began on %s, ended, and has begun again.", i.at(r.Since))
 	}
 	c.Paragraphs = append(c.Paragraphs, fmt.Sprintf(
 		"%s You get no further message while it goes on; the notifications of %s count what follows.", began, i.Name))

@@ -5,14 +5,23 @@ import (
 	"time"
 
 	"crier/platform/mail"
+	"crier/tenancy"
 )
 
 // Review is what the mail to a reviewer names.
 type Review struct {
 	To           string
 	Organization string
-	// By is the address of who asked; it may be empty.
-	By   string
+	// By is the name of who asked, or the address of somebody without a name; it may be empty.
+	By string
+	// Note is what who asked wrote to the reviewer. It may be empty.
+	Note string
+	// Words are the beginning of the text of the post, which may have none.
+	Words string
+	// Channel is the name of the channel, and Platform that of its platform.
+	Channel, Platform string
+	// Zone is the time zone of the organization, in which the times are shown.
+	Zone string
 	Link string
 	// PublishDate is when the post is to be published.
 	PublishDate time.Time
@@ -27,6 +36,9 @@ type Review struct {
 // Review returns a mail about a request for approval: the request itself, a reminder, or the news that
 // the approval no longer applies.
 func (i Instance) Review(r Review) mail.Message {
+	if zone, err := tenancy.LoadZone(r.Zone); err == nil { // else UTC
+		i.Zone = zone
+	}
 	if r.Ended {
 		return i.reviewEnded(r)
 	}
@@ -39,32 +51,42 @@ func (i Instance) reviewEnded(r Review) mail.Message {
 		To:      r.To,
 		Subject: fmt.Sprintf("The approval of a post of %s no longer applies", org),
 		Paragraphs: []string{
-			fmt.Sprintf("A post of %s that you were asked to review was approved, and was to be published on %s. It has changed since, or the request "+
-				"was withdrawn, so the approval no longer applies.", org, at(r.PublishDate)),
+			fmt.Sprintf("A post of %s for %s that you were asked to review was approved, and was to be published on %s. "+
+				"It has changed since, or the request was withdrawn, so the approval no longer applies.",
+				org, channelName(r.Channel, r.Platform), i.at(r.PublishDate)),
 			"You do not need to do anything. If the post needs your approval again, you will get another message.",
 		},
 		Reason: "You get this message because a request for a review was sent to this address.",
 	})
 }
 
-// reviewRequest asks a person, who may have no account, to approve a post. It quotes nothing of the post, because the
-// recipient has not asked for it.
+// reviewRequest asks a person, who may have no account, to approve a post. It shows the beginning of the post and the
+// note only as quotations that are short and have no links, because the recipient has not asked for them.
 func (i Instance) reviewRequest(r Review) mail.Message {
 	org := quoted(r.Organization, someOrganization)
 	subject := fmt.Sprintf("%s asks you to review a post", org)
 	if r.Reminder {
 		subject = fmt.Sprintf("Reminder: %s waits for your review of a post", org)
 	}
-	return i.message(content{
+	c := content{
 		To:      r.To,
 		Subject: subject,
-		Paragraphs: []string{
-			fmt.Sprintf("%s asks you to review a post of %s that is to be published on %s.",
-				quoted(r.By, someone), org, at(r.PublishDate)),
-			fmt.Sprintf("You can approve or reject it until %s. You need no account.", at(r.ExpiresAt)),
-		},
+		Paragraphs: []string{fmt.Sprintf("%s asks you to review a post of %s that is to be published on %s, on %s.",
+			quoted(r.By, someone), org, channelName(r.Channel, r.Platform), i.at(r.PublishDate))},
 		Buttons: []button{{Label: "Review the post", URL: r.Link}},
-		Notes:   []string{"Do not forward this message: whoever has the link can answer in your place."},
-		Reason:  "You get this message because a member of an organization entered your e-mail address.",
-	})
+		Notes: []string{
+			"What is in quotation marks was written by people of that organization.",
+			"Do not forward this message: whoever has the link can answer in your place.",
+		},
+		Reason: "You get this message because a member of an organization entered your e-mail address.",
+	}
+	if words := excerpt(r.Words, maxWords); words != "" {
+		c.Paragraphs = append(c.Paragraphs, "The post begins: "+words)
+	}
+	if note := excerpt(r.Note, maxReason); note != "" {
+		c.Paragraphs = append(c.Paragraphs, "Their note: "+note)
+	}
+	c.Paragraphs = append(c.Paragraphs,
+		fmt.Sprintf("You can approve or reject it until %s. You need no account.", i.at(r.ExpiresAt)))
+	return i.message(c)
 }

@@ -13,7 +13,7 @@ func (i Instance) security(to, subject, happened string, when time.Time, address
 	return i.message(content{
 		To: to, Subject: subject,
 		Paragraphs: []string{
-			fmt.Sprintf("%s on %s, from the network address %s.", happened, at(when), name(address, "(unknown)")),
+			fmt.Sprintf("%s on %s, from the network address %s.", happened, i.at(when), name(address, "(unknown)")),
 			"If this was you, you need to do nothing. If not, log in, change your password and end the other sessions.",
 		},
 		Buttons: []button{{Label: "Open " + i.Name, URL: i.URL}},

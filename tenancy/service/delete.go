@@ -157,7 +157,7 @@ func (a *Accounts) DeleteOrganization(ctx context.Context, p tenancy.Principal, 
 			return err
 		}
 		return a.mailMembers(ctx, gate, mailOrganizationDeletion,
-			notice{Org: p.Org, Name: o.Name, By: p.Name, Until: now.Add(a.cfg.DeleteGrace)})
+			notice{Org: p.Org, Name: o.Name, Zone: o.Timezone, By: p.Name, Until: now.Add(a.cfg.DeleteGrace)})
 	})
 	if err != nil {
 		return err

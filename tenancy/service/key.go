@@ -115,7 +115,8 @@ func (a *Accounts) recordKey(ctx context.Context, tx *tenancystore.OrgTx, p tena
 		if m.Role != tenancy.RoleSuperAdmin && m.Person != p.Person {
 			continue
 		}
-		if err := a.notify(ctx, gate, kind, m.Email, notice{Name: o.Name, Key: key.Name, By: p.Doer()}); err != nil {
+		n := notice{Name: o.Name, Zone: o.Timezone, Key: key.Name, By: p.Doer()}
+		if err := a.notify(ctx, gate, kind, m.Email, n); err != nil {
 			return err
 		}
 	}

@@ -69,8 +69,10 @@ type notice struct {
 	Role    tenancy.Role `json:"role,omitempty"`
 	Address string       `json:"address,omitempty"`
 	Agent   string       `json:"agent,omitempty"`
-	At      time.Time    `json:"at,omitzero"`
-	Until   time.Time    `json:"until,omitzero"`
+	// Zone is the time zone of the organization, "" in mails about an account alone.
+	Zone  string    `json:"zone,omitempty"`
+	At    time.Time `json:"at,omitzero"`
+	Until time.Time `json:"until,omitzero"`
 	// Kind is that of the mails which one of the kind mailMembers makes, for the members after a person.
 	Kind  mailKind         `json:"kind,omitempty"`
 	After tenancy.PersonID `json:"after,omitzero"`
@@ -325,7 +327,7 @@ func (a *Accounts) mailAll(ctx context.Context, tx *tenancystore.GateTx, n notic
 
 // mailMember queues the mail of a member, or none.
 func (a *Accounts) mailMember(ctx context.Context, tx *tenancystore.GateTx, n notice, to tenancystore.Recipient) error {
-	each := notice{Org: n.Org, Name: n.Name, Channel: n.Channel, By: n.By, Until: n.Until, Role: to.Role}
+	each := notice{Org: n.Org, Name: n.Name, Zone: n.Zone, Channel: n.Channel, By: n.By, Until: n.Until, Role: to.Role}
 	if n.Kind == mailChannelDisowned && (to.Disabled || !to.Role.Manages()) {
 		return nil
 	}

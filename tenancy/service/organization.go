@@ -257,6 +257,6 @@ func (a *Accounts) RecordDisowned(ctx context.Context, p tenancy.Principal, plat
 		if err != nil {
 			return err
 		}
-		return a.mailMembers(ctx, tx, mailChannelDisowned, notice{Org: p.Org, Name: o.Name, Channel: channel})
+		return a.mailMembers(ctx, tx, mailChannelDisowned, notice{Org: p.Org, Name: o.Name, Zone: o.Timezone, Channel: channel})
 	})
 }

@@ -1,6 +1,7 @@
 package service
 
 import (
+	"cmp"
 	"context"
 	"encoding/base64"
 	"encoding/json"
@@ -27,6 +28,9 @@ func (a *Accounts) render(ctx context.Context, m tenancystore.Mail) (mail.Messag
 	if err := json.Unmarshal(m.Data, &n); err != nil {
 		return mail.Message{}, fault.Wrap(fault.Internal, "tenancy.render", "", err)
 	}
+	if err := a.nameSender(ctx, &n); err != nil {
+		return mail.Message{}, err
+	}
 	switch mailKind(m.Kind) {
 	case mailRegistration, mailResend:
 		return a.renderRegistration(ctx, m, n)
@@ -40,11 +44,69 @@ func (a *Accounts) render(ctx context.Context, m tenancystore.Mail) (mail.Messag
 	if n.isOptional(mailKind(m.Kind)) {
 		return a.renderOptional(ctx, m, n)
 	}
+	if err := a.addZone(ctx, m.Email, &n); err != nil {
+		return mail.Message{}, err
+	}
 	return a.renderNotice(a.mails, mailKind(m.Kind), m.Email, n)
+}
+
+// nameSender replaces the address of who has caused a mail by the name of that person, if it is known: recipients know
+// each other by their names.
+func (a *Accounts) nameSender(ctx context.Context, n *notice) error {
+	email, ok := tenancy.CleanEmail(n.By)
+	if !ok {
+		return nil
+	}
+	return a.inGate(ctx, "tenancy.nameSender", func(tx *tenancystore.GateTx) error {
+		person, err := tx.PersonByEmail(ctx, email)
+		if pg.IsNoRows(err) {
+			return nil
+		}
+		n.By = cmp.Or(person.Name, n.By)
+		return err
+	})
+}
+
+// addZone sets the zone of a mail about an account to the one of the first organization of its person, because people
+// have none of their own. A person without an organization reads UTC.
+func (a *Accounts) addZone(ctx context.Context, email string, n *notice) error {
+	if n.Zone != "" {
+		return nil
+	}
+	err := a.inGate(ctx, "tenancy.addZone", func(tx *tenancystore.GateTx) error {
+		person, err := tx.PersonByEmail(ctx, email)
+		if err != nil {
+			return err
+		}
+		all, err := tx.Memberships(ctx, person.ID)
+		if err != nil || len(all) == 0 {
+			return err
+		}
+		org, err := tx.Enter(ctx, all[0].ID)
+		if err != nil {
+			return err
+		}
+		o, err := org.Organization(ctx)
+		n.Zone = o.Timezone
+		return err
+	})
+	if pg.IsNoRows(err) { // the account or the organization is gone
+		return nil
+	}
+	return err
+}
+
+// zoned returns an instance whose messages show times in a zone; one that is not known here is UTC.
+func zoned(from mails.Instance, zone string) mails.Instance {
+	if known, err := tenancy.LoadZone(zone); err == nil {
+		from.Zone = known
+	}
+	return from
 }
 
 // renderNotice returns the message of a mail that has no link.
 func (a *Accounts) renderNotice(from mails.Instance, kind mailKind, to string, n notice) (mail.Message, error) {
+	from = zoned(from, n.Zone)
 	switch kind {
 	case mailAddressChanged:
 		return from.AddressChanged(to, n.Name), nil
@@ -232,7 +294,7 @@ func (a *Accounts) renderInvitation(ctx context.Context, m tenancystore.Mail, n 
 		if err != nil {
 			return err
 		}
-		out = a.mails.Invitation(m.Email, o.Name, n.By, string(i.Role), a.link("/", "org", code), i.ExpiresAt)
+		out = zoned(a.mails, o.Timezone).Invitation(m.Email, o.Name, n.By, string(i.Role), a.link("/", "org", code), i.ExpiresAt)
 		return tx.AddInvitationLink(ctx, i.ID, hash)
 	})
 	return out, noMail(err)

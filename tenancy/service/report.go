@@ -44,7 +44,7 @@ func (a *Accounts) QueueReports(ctx context.Context, of tenancy.OrgID, list []te
 		if tx, err = org.Leave(ctx); err != nil {
 			return err
 		}
-		return a.mailMembers(ctx, tx, mailReport, notice{Org: of, Name: o.Name, Reports: fresh})
+		return a.mailMembers(ctx, tx, mailReport, notice{Org: of, Name: o.Name, Zone: o.Timezone, Reports: fresh})
 	})
 	if pg.IsNoRows(err) { // the organization is gone
 		return nil

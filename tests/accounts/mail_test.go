@@ -255,3 +255,43 @@ func TestSendMail_WithoutServerIsLeftToOthers(t *testing.T) {
 		t.Error("the process with a server has sent no mail")
 	}
 }
+
+// TestMail_NamesPeopleRolesAndTheZone: who gets a mail knows people by their names and times by the clocks around.
+func TestMail_NamesPeopleRolesAndTheZone(t *testing.T) {
+	t.Parallel()
+	w := open(t, nil)
+	p := w.owner("ada@example.com")
+	bob := w.member(p.Org, "bob@example.com", tenancy.RoleUser)
+	w.exec("update person set name = case email when 'ada@example.com' then 'Ada Byron' else '' end")
+	w.exec("update organization set timezone = 'Asia/Kolkata' where id = $1", p.Org)
+	w.invite(p, "carl@example.com", tenancy.RoleAdmin)
+	must(t, w.setRole(p, bob.Person.String(), tenancy.RoleAdmin, proof))
+	_, _, err := w.CreateKey(t.Context(), p, tenancy.NewKey{Name: "deploy"})
+	must(t, err)
+	w.deliver()
+	for to, words := range map[string][]string{
+		"carl@example.com": {"“Ada Byron” invites you", "with the role administrator", "(Asia/Kolkata)"},
+		"bob@example.com":  {"“Ada Byron” changed your role", "it is now administrator"},
+		"ada@example.com":  {"created by “Ada Byron” on ", "(Asia/Kolkata)"},
+	} {
+		text := ""
+		for _, m := range w.box.to(to) {
+			text += m.Text
+		}
+		for _, want := range append(words, "You get this message") {
+			if !strings.Contains(text, want) {
+				t.Errorf("the mails to %s have no %q: %s", to, want, text)
+			}
+		}
+		if strings.Contains(text, "“ada@example.com”") || strings.Contains(text, "ADMIN") {
+			t.Errorf("the mails to %s name an address or a code: %s", to, text)
+		}
+	}
+	w.exec("update person set name = ''")
+	w.box.clear()
+	w.invite(p, "dora@example.com", tenancy.RoleUser)
+	w.deliver()
+	if all := w.box.to("dora@example.com"); len(all) != 1 || !strings.Contains(all[0].Text, "“ada@example.com” invites you") {
+		t.Errorf("got %v, want the address of somebody without a name", all)
+	}
+}
