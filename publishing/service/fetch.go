@@ -100,8 +100,8 @@ func fetchFault(op string, err error) error {
 	case errors.Is(err, publishingmedia.ErrAddress):
 		message = "The file cannot be downloaded: the address must be http or https."
 	case errors.Is(err, outbound.ErrPort):
-		message = "The file cannot be downloaded: only the ports 80 and 443 can be reached, and its address or a " +
-			"redirect names another one."
+		message = "The file cannot be downloaded: the port of its address, or of a redirect, is not public; only the " +
+			"ports 80 and 443 can be reached."
 	case outbound.IsUnreachable(err):
 		message = "The file cannot be downloaded: its host was not found, or its address is not public, on port 80 or 443."
 	case errors.Is(err, publishingmedia.ErrRedirects):

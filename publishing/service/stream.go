@@ -81,8 +81,8 @@ type limitedBody struct {
 func streamFault(op string, err error) error {
 	switch {
 	case errors.Is(err, outbound.ErrPort):
-		return fault.Wrap(fault.Invalid, op, "Only the port 443 can be reached, and the address of the video or a "+
-			"redirect names another one.", err)
+		return fault.Wrap(fault.Invalid, op, "The port of the video's address, or of a redirect, is not public; "+
+			"only the ports 80 and 443 can be reached.", err)
 	case errors.Is(err, publishingmedia.ErrAddress), outbound.IsUnreachable(err):
 		return fault.Wrap(fault.Invalid, op,
 			"The host of the video, or of a redirect, was not found, or its address is not public https.", err)

@@ -102,8 +102,7 @@ func explain(err error) string {
 	var host x509.HostnameError
 	switch {
 	case errors.Is(err, outbound.ErrPort):
-		return "Only the ports 80 and 443 can be reached, and the address of the endpoint names another one, so it was " +
-			"not called."
+		return "The port of the endpoint is not public, so it was not called; only the ports 80 and 443 can be reached."
 	case outbound.IsUnreachable(err):
 		return "The host of the endpoint was not found, or its address is not public, so it was not called."
 	case errors.Is(err, context.DeadlineExceeded):

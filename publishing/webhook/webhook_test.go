@@ -470,12 +470,16 @@ func TestDeliver_CallsNoPrivateAddress(t *testing.T) {
 	r := newRig(t) // the canary's address is not opened
 	w, _ := r.create("https://example.com")
 	port := canary.server.URL[strings.LastIndex(canary.server.URL, ":"):]
-	for _, url := range []string{canary.server.URL, "http://localhost" + port, "http://2130706433" + port, "http://[::ffff:127.0.0.1]" + port} {
+	for _, url := range []string{canary.server.URL, "http://localhost", "https://no-such-host.invalid", "http://localhost" + port, "http://2130706433" + port, "http://[::ffff:127.0.0.1]" + port} {
 		r.Tenant(r.org.Org, `update webhook set url = $2 where id = $1`, w.ID, url) // past the rules of the API
 		r.publish("x")
 		r.step()
-		if d := r.deliveries(w)[0]; d.Log[0].Error != "The host of the endpoint was not found, or its address is not public, so it was not called." {
-			t.Errorf("%s: got the delivery %+v, want a refusal", url, d)
+		want := "The port of the endpoint is not public, so it was not called; only the ports 80 and 443 can be reached."
+		if !strings.HasSuffix(url, port) {
+			want = "The host of the endpoint was not found, or its address is not public, so it was not called."
+		}
+		if d := r.deliveries(w)[0]; d.Log[0].Error != want {
+			t.Errorf("%s: got the delivery %+v, want %q", url, d, want)
 		}
 		r.Tenant(r.org.Org, `delete from webhook_delivery`)
 	}
