@@ -319,6 +319,7 @@ var crossing = map[string]string{
 	"Tx.LockReviewMails":                    "locks the organization of the transaction",
 	"Tx.PostQuota":                          "locks the organization of the transaction and returns numbers only",
 	"Store.Reviewable":                      "it reads the name of the one organization that it is asked about",
+	"Store.ReviewAbout":                     "it reads the name and the zone of the one organization that it is asked about, and the name of a member",
 	"Tx.ReviewMails":                        "it counts the rows of its own organization from a time on",
 	"Tx.AddReviewTask":                      "a task belongs to the organization of the transaction, and its handler finds the request there",
 	"Store.WebhookOrgs":                     "the loop of webhooks goes from organization to organization; it reads ids only",
