@@ -197,12 +197,26 @@ func (a *API) Figures() route.Endpoint {
 	d.Description += " The members are those statistics that the platform has told, such as impressions, likes, reposts " +
 		"and followers, and date, the day that they are of: the last known day before when nothing is known of the one that " +
 		"was asked for. Without any figures there is only the date that was asked for."
-	figures := &huma.Schema{
+	return route.JSON(d, a.figures, route.Content(http.StatusOK, "OK", "application/json", figuresSchema()))
+}
+
+// figuresSchema returns the schema of the figures of a day. No type of TypeScript has a date beside members of any other
+// name that are all numbers, and generated code with additionalProperties does not compile, or accepts no answer.
+// Generators ignore unevaluatedProperties, which says the same to validators, and have the common names instead.
+func figuresSchema() *huma.Schema {
+	s := &huma.Schema{
 		Type: huma.TypeObject, Required: []string{"date"},
-		Properties:           map[string]*huma.Schema{"date": {Type: huma.TypeString, Format: "date"}},
-		AdditionalProperties: &huma.Schema{Type: huma.TypeNumber},
+		Properties: map[string]*huma.Schema{
+			"date": {Type: huma.TypeString, Format: "date", Description: "The day that the figures are of."},
+		},
+		Extensions: map[string]any{"unevaluatedProperties": &huma.Schema{Type: huma.TypeNumber, Format: "double"}},
 	}
-	return route.JSON(d, a.figures, route.Content(http.StatusOK, "OK", "application/json", figures))
+	for _, name := range []string{"followers", "following", "impressions", "likes", "posts", "reposts"} {
+		s.Properties[name] = &huma.Schema{
+			Type: huma.TypeNumber, Format: "double", Description: "Absent: the platform has not told it.",
+		}
+	}
+	return s
 }
 
 func (a *API) figures(ctx context.Context, in *figuresInput) (*figuresOutput, error) {

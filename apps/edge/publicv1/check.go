@@ -44,7 +44,7 @@ type CheckResult struct {
 	MaximumCharacters int         `json:"maximumCharacters" doc:"Of one part, in the unit of the platform; 0: no limit."`
 	Length            int         `json:"length" doc:"Of the longest part, in the unit of the platform."`
 	Problems          []string    `json:"problems" doc:"Every problem, as a sentence."`
-	Checker           []struct{}  `json:"checker" doc:"Always empty."`
+	Checker           []string    `json:"checker" maxItems:"0" doc:"Always empty."`
 }
 
 // CheckErrors is the first problem. It is the JSON value true when there is none.
@@ -101,7 +101,7 @@ func checkResult(r publishing.Checked) CheckResult {
 	out := CheckResult{
 		ID: r.ID, Identifier: r.Connector, Name: r.Name, Valid: len(r.Problems) == 0, SettingsError: r.SettingsProblem,
 		EmptyContent: r.Empty, TooLong: r.TooLong(), MaximumCharacters: r.MaxLength, Length: r.Length,
-		Problems: []string{}, Checker: []struct{}{},
+		Problems: []string{}, Checker: []string{},
 	}
 	if len(r.Problems) > 0 {
 		out.Errors, out.Problems = CheckErrors(r.Problems[0]), r.Problems

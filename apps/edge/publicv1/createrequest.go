@@ -18,7 +18,7 @@ import (
 type CreateRequest struct {
 	Type      string      `json:"type" enum:"now,schedule,draft,update"`
 	Date      string      `json:"date" example:"2026-01-02T15:04:05Z"`
-	ShortLink bool        `json:"shortLink,omitempty" default:"false" doc:"Has no effect yet."`
+	ShortLink bool        `json:"shortLink,omitempty" doc:"Has no effect yet. Absent: false."`
 	Tags      []CreateTag `json:"tags,omitempty" doc:"By the label of existing tags; others are left out. An edit without tags keeps them."`
 	Order     string      `json:"order,omitempty" doc:"Not used."`
 	// Inter is the interval of a repeated post, in days.

@@ -48,6 +48,8 @@ type Table struct {
 	entries []entry
 	// before runs before the handler of the operation that huma.Register is adding.
 	before []fiber.Handler
+	// complete calls completeSchemas once, before requests are validated.
+	complete func()
 }
 
 type entry struct {
@@ -67,6 +69,7 @@ func New(version, billing string) *Table {
 	cfg.OnAddOperation = append(cfg.OnAddOperation, func(_ *huma.OpenAPI, op *huma.Operation) { describe(op) })
 	cfg.Components.Headers = headers()
 	t.api = huma.NewAPI(cfg, adapter{table: t})
+	t.complete = sync.OnceFunc(func() { completeSchemas(t.api.OpenAPI()) })
 	return t
 }
 
@@ -84,6 +87,7 @@ func (t *Table) addHandlers(method, path string, handlers ...fiber.Handler) {
 
 // Mount registers all routes with app. Where several match, literal segments take precedence over parameters.
 func (t *Table) Mount(app *fiber.App) {
+	t.complete()
 	slices.SortStableFunc(t.entries, func(a, b entry) int { return ComparePaths(a.path, b.path) })
 	for _, e := range t.entries {
 		if e.method == http.MethodGet {
@@ -93,8 +97,10 @@ func (t *Table) Mount(app *fiber.App) {
 	}
 }
 
-// Document returns the OpenAPI document as JSON, the same bytes for the same table. Its error is Internal.
+// Document returns the OpenAPI document as JSON, the same bytes for the same table. Call it when all lines are added.
+// Its error is Internal.
 func (t *Table) Document() ([]byte, error) {
+	t.complete()
 	b, err := json.MarshalIndent(t.api.OpenAPI(), "", "  ")
 	if err != nil {
 		return nil, fault.Wrap(fault.Internal, "route.Document", "", err)
