@@ -1,0 +1,127 @@
+// Package generated generates clients from an OpenAPI document, by openapi-typescript, orval and
+// oapi-codegen, compiles them and makes calls with them, for tests.
+package generated
+
+import (
+	"bytes"
+	"context"
+	"embed"
+	"encoding/json"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"crier/tests/npm"
+)
+
+//go:embed package.json package-lock.json run.mjs calls.mjs
+var scripts embed.FS
+
+// The module of the client of oapi-codegen, with the version of the generator.
+var (
+	//go:embed client.mod
+	module []byte
+	//go:embed client.sum
+	sums []byte
+	//go:embed testdata/client/main.go
+	caller []byte
+)
+
+// runTime is for the slowest program: the generator of the Go client is compiled first.
+const runTime = 15 * time.Minute
+
+// TypeScript has the names of the clients in TypeScript.
+var TypeScript = []string{"openapi-typescript", "orval"}
+
+// Go is the name of the client in Go.
+const Go = "oapi-codegen"
+
+// Call is a call of an operation.
+type Call struct {
+	// ID is the operation id.
+	ID string `json:"id"`
+	// Method and Path are those of the document: the path has the names of its parameters.
+	Method string `json:"method"`
+	Path   string `json:"path"`
+	// Status is that of the answer.
+	Status     int         `json:"status"`
+	Parameters []Parameter `json:"parameters,omitempty"`
+	// Body is the JSON of the body and File a picture to upload. At most one of them is set.
+	Body json.RawMessage `json:"body,omitempty"`
+	File []byte          `json:"file,omitempty"`
+	// Key replaces the key of the Client.
+	Key string `json:"key,omitempty"`
+}
+
+// Parameter is a value for a parameter in path, query or header.
+type Parameter struct {
+	Name  string `json:"name"`
+	In    string `json:"in"`
+	Value any    `json:"value"`
+}
+
+// Client has the calls of a client and its API key.
+type Client struct {
+	Key   string `json:"key"`
+	Calls []Call `json:"calls"`
+}
+
+// Problems generates each client from a document, makes its calls on the service at an address, and
+// returns what is wrong by the names of the clients: what does not compile, an answer with another
+// status, and one that is not accepted. It needs npm, Go and their registries.
+//
+// In TypeScript a call is compiled with its literal inputs, and each answer as a literal of the
+// type that the client has for it; orval's schemas for zod check it too, with closed objects. In Go
+// inputs and answers are decoded without unknown members, and an answer must be the same when it is
+// encoded again.
+func Problems(t testing.TB, address string, document []byte, clients map[string]Client) map[string][]string {
+	t.Helper()
+	var out map[string][]string
+	npm.Run(t, scripts, "run.mjs", runTime, map[string]any{
+		"url": address, "document": json.RawMessage(document), "clients": clients,
+	}, &out)
+	out[Go] = goProblems(t, address, document, clients[Go])
+	return out
+}
+
+func goProblems(t testing.TB, address string, document []byte, c Client) (problems []string) {
+	t.Helper()
+	dir := t.TempDir()
+	for name, text := range map[string][]byte{
+		"go.mod": module, "go.sum": sums, "main.go": caller, "document.json": document,
+	} {
+		if err := os.WriteFile(filepath.Join(dir, name), text, 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := os.Mkdir(filepath.Join(dir, "api"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	run(t, dir, nil, "tool", "oapi-codegen", "-package", "api", "-generate", "types,client", "-o", "api/api.go", "document.json")
+	input, err := json.Marshal(map[string]any{"url": address, "key": c.Key, "calls": c.Calls})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := json.Unmarshal(run(t, dir, input, "run", "."), &problems); err != nil {
+		t.Fatal(err)
+	}
+	return problems
+}
+
+// run runs the go command and returns its output.
+func run(t testing.TB, dir string, input []byte, args ...string) []byte {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), runTime)
+	defer cancel()
+	cmd := exec.CommandContext(ctx, "go", args...)
+	cmd.Dir, cmd.Stdin, cmd.WaitDelay = dir, bytes.NewReader(input), 5*time.Second
+	var wrong bytes.Buffer
+	cmd.Stderr = &wrong
+	out, err := cmd.Output()
+	if err != nil {
+		t.Fatalf("go %s: %v\n%s", args[0], err, wrong.Bytes())
+	}
+	return out
+}
