@@ -63,9 +63,10 @@ func Sniff(name string, r io.Reader, limits Limits) (Kind, io.Reader, error) {
 	if len(first) == 0 {
 		return Kind{}, nil, refuse("The file is empty.")
 	}
-	kind, ok := kindOf(first)
+	detected := mimetype.Detect(first)
+	kind, ok := kindOf(detected)
 	if !ok {
-		return Kind{}, nil, refuse("This type of file is not supported: send png, jpg, jpeg, gif or mp4.")
+		return Kind{}, nil, refuseForeign(name, detected)
 	}
 	if ext := Extension(name); ext != "" && ext != kind.Ext && !(ext == "jpeg" && kind.Ext == "jpg") {
 		return Kind{}, nil, refuse("The file is named ." + ext + ", but its content is " + kind.word() + ".")
@@ -77,8 +78,7 @@ func Sniff(name string, r io.Reader, limits Limits) (Kind, io.Reader, error) {
 	return measure(kind, &limitedReader{r: whole, left: limits.Image, limit: limits.Image, what: "image"})
 }
 
-func kindOf(first []byte) (Kind, bool) {
-	detected := mimetype.Detect(first)
+func kindOf(detected *mimetype.MIME) (Kind, bool) {
 	switch {
 	case detected.Is("image/png"):
 		return Kind{Ext: "png", ContentType: "image/png"}, true

@@ -12,6 +12,8 @@ import (
 type VideoProbe struct {
 	width, height               int
 	movieLength, fragmentLength time.Duration // the second is 0 unless the video has fragments
+	hasMovie                    bool          // there is a movie box
+	picture, sound              bool          // there is a track with it
 
 	timescale uint32
 	skip      uint64 // remaining bytes of a box that is not read
@@ -85,7 +87,9 @@ func (v *VideoProbe) body(kind string, size, header uint64) {
 	v.expect(boxHeader, v.box)
 	read, most := v.reader(kind)
 	switch {
-	case kind == "moov" || kind == "trak" || kind == "mvex":
+	case kind == "moov":
+		v.hasMovie = true
+	case kind == "trak" || kind == "mdia" || kind == "mvex":
 	case read == nil || left < 4:
 		v.skip = left
 	default:
@@ -107,6 +111,8 @@ func (v *VideoProbe) reader(kind string) (read func([]byte), most int) {
 		return v.track, headLimit
 	case "mehd":
 		return v.fragments, 12
+	case "hdlr":
+		return v.handler, 12
 	}
 	return nil, 0
 }
@@ -130,6 +136,19 @@ func (v *VideoProbe) fragments(b []byte) {
 		v.fragmentLength = v.time(uint64(binary.BigEndian.Uint32(b[4:])), math.MaxUint32)
 	case b[0] == 1 && len(b) >= 12:
 		v.fragmentLength = v.time(binary.BigEndian.Uint64(b[4:]), math.MaxUint64)
+	}
+}
+
+// handler reads what a track holds: version, flags, a field that QuickTime uses, and the kind.
+func (v *VideoProbe) handler(b []byte) {
+	if len(b) < 12 {
+		return
+	}
+	switch string(b[8:12]) {
+	case "vide":
+		v.picture = true
+	case "soun":
+		v.sound = true
 	}
 }
 

@@ -3,10 +3,15 @@ package media
 import (
 	"bytes"
 	"encoding/binary"
+	"errors"
+	"slices"
+	"strings"
 	"testing"
 	"time"
 
 	"pgregory.net/rapid"
+
+	"crier/platform/fault"
 )
 
 func box(kind string, body ...[]byte) []byte {
@@ -48,7 +53,7 @@ func TestVideoProbe_FindsSizeAndLength(t *testing.T) {
 	t.Parallel()
 	ftyp := box("ftyp", []byte("isom\x00\x00\x02\x00isommp41"))
 	data := box("mdat", make([]byte, 5000))
-	trak := func(head []byte) []byte { return box("trak", head, box("mdia", make([]byte, 300))) }
+	trak := func(head []byte) []byte { return box("trak", head, box("mdia", box("minf", make([]byte, 300)))) }
 	sound := trak(tkhd(upright, 0, 0))
 	for name, v := range map[string]struct {
 		file          []byte
@@ -100,4 +105,56 @@ func TestVideoProbe_TakesAnyBytes(t *testing.T) {
 			}
 		}
 	})
+}
+
+// TestVideoProbe_Incomplete: a video needs a movie box, a track with a picture, and all of its boxes.
+func TestVideoProbe_Incomplete(t *testing.T) {
+	t.Parallel()
+	ftyp, data := box("ftyp", []byte("isom\x00\x00\x02\x00isommp41")), box("mdat", make([]byte, 500))
+	track := func(kind string) []byte {
+		return box("trak", tkhd(upright, 8, 8), box("mdia", box("hdlr", numbers(0, 0), []byte(kind), make([]byte, 13))))
+	}
+	movie := func(tracks ...[]byte) []byte { return box("moov", append([][]byte{mvhd(1, 1)}, tracks...)...) }
+	whole := bytes.Join([][]byte{ftyp, movie(track("soun"), track("vide")), data}, nil)
+	for name, c := range map[string]struct {
+		file []byte
+		want string
+	}{
+		"a video":                 {file: whole},
+		"its movie at its end":    {file: bytes.Join([][]byte{ftyp, data, movie(track("vide"))}, nil)},
+		"a renderer was not done": {file: append(slices.Clone(ftyp), data...), want: "has no movie box"},
+		"a type alone":            {file: ftyp, want: "has no movie box"},
+		"sound alone":             {file: bytes.Join([][]byte{ftyp, movie(track("soun")), data}, nil), want: "sound and no picture"},
+		"no track":                {file: append(slices.Clone(ftyp), movie()...), want: "no track with a picture"},
+		"cut in its data":         {file: whole[:len(whole)-100], want: "breaks off"},
+		"data to its end":         {file: append(bytes.Join([][]byte{ftyp, movie(track("vide"))}, nil), "\x00\x00\x00\x00mdatxyz"...)},
+	} {
+		p := &VideoProbe{}
+		_, _ = p.Write(c.file)
+		err := p.Incomplete()
+		if c.want == "" && err != nil || c.want != "" && (err == nil || !strings.Contains(err.Error(), c.want)) {
+			t.Errorf("%s: got %v, want %q", name, err, c.want)
+		}
+	}
+}
+
+// TestSniff_SaysWhatTheFileIs names files that no platform takes.
+func TestSniff_SaysWhatTheFileIs(t *testing.T) {
+	t.Parallel()
+	for want, c := range map[string]struct{ name, data string }{
+		"photo.png is a WebP picture; send it as png, jpg or gif.":                                                                  {"photo.png", "RIFF\x24\x00\x00\x00WEBPVP8 \x18\x00\x00\x00"},
+		"a.jpg is a page (HTML) and no picture or video; the address may need a sign-in, or be that of a page that shows the file.": {`C:\Users\a.jpg`, "<!DOCTYPE html><html><body>Sign in</body></html>"},
+		"The file is compressed (gzip); send the file itself, without compression.":                                                 {"", "\x1f\x8b\x08\x00\x00\x00\x00\x00\x00\x03"},
+		"a.png is a PDF document; send its pages as png, jpg or gif.":                                                               {"a.png", "%PDF-1.7\n"},
+		"a.png is an AVIF picture; send it as png, jpg or gif.":                                                                     {"a.png", "\x00\x00\x00\x1cftypavif\x00\x00\x00\x00avifmif1miaf"},
+		"a.png is an HEIC picture; send it as png, jpg or gif.":                                                                     {"a.png", "\x00\x00\x00\x18ftypheic\x00\x00\x00\x00mif1heic"},
+		"a.png is a text (JSON) and no picture or video; it may be the message of an error.":                                        {"a.png", `{"error":"not found"}`},
+		"a.svg is an SVG drawing; send it as png, jpg or gif.":                                                                      {"a.svg", `<svg xmlns="http://www.w3.org/2000/svg"></svg>`},
+	} {
+		_, _, err := Sniff(c.name, strings.NewReader(c.data), Limits{Image: 1 << 20, Video: 1 << 20})
+		var f *fault.Error
+		if !errors.As(err, &f) || f.Message != want {
+			t.Errorf("got %v, want %q", err, want)
+		}
+	}
 }

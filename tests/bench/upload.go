@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"crier/tests/call"
+	"crier/tests/fixture"
 )
 
 // uploadSize is the size of an uploaded video, in bytes.
@@ -56,9 +57,10 @@ const (
 	formBoundary = "boundary-of-the-bench"
 	formHead     = "--" + formBoundary + "\r\nContent-Disposition: form-data; name=\"file\"; filename=\"a.mp4\"\r\n\r\n"
 	formEnd      = "\r\n--" + formBoundary + "--\r\n"
-	// mp4Head is the beginning of an MP4 video whose last box ends with the file.
-	mp4Head = "\x00\x00\x00\x20ftypisom\x00\x00\x02\x00isomiso2avc1mp41\x00\x00\x00\x00mdat"
 )
+
+// mp4Head is the beginning of an MP4 video whose last box ends with the file.
+var mp4Head = string(fixture.FilmHead()) + "\x00\x00\x00\x00mdat"
 
 // videoForm returns a form with a video that has the number in it.
 func videoForm(n int64) []byte {

@@ -21,6 +21,7 @@ import (
 	"time"
 
 	"crier/tests/call"
+	"crier/tests/fixture"
 	"crier/tests/s3test"
 )
 
@@ -77,9 +78,10 @@ func startS3(t *testing.T) string {
 const (
 	// growth is the limit of what an upload adds to the memory of the process, in bytes.
 	growth = 64 << 20
-	// videoHead is the beginning of an MP4 video, whose rest is one box to the end of the file.
-	videoHead = "\x00\x00\x00\x20ftypisom\x00\x00\x02\x00isomiso2avc1mp41\x00\x00\x00\x00mdat"
 )
+
+// videoHead is the beginning of an MP4 video, whose rest is one box to the end of the file.
+var videoHead = string(fixture.FilmHead()) + "\x00\x00\x00\x00mdat"
 
 // video returns a video of so many bytes, the last of which is n.
 func video(size int64, n byte) io.Reader {

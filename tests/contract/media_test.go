@@ -2,6 +2,7 @@ package contract
 
 import (
 	"bytes"
+	"crier/tests/fixture"
 	"fmt"
 	"image"
 	"image/color"
@@ -49,12 +50,8 @@ func gifImage(t *testing.T) []byte {
 	return b.Bytes()
 }
 
-// mp4 returns the beginning of a video. The service reads no more of it.
-func mp4() []byte {
-	const boxes = "\x00\x00\x00\x20ftypisom\x00\x00\x02\x00isomiso2avc1mp41" +
-		"\x00\x00\x00\x08free\x00\x00\x00\x10mdat"
-	return append([]byte(boxes), make([]byte, 64)...)
-}
+// mp4 returns a video.
+func mp4() []byte { return fixture.Film(make([]byte, 64)) }
 
 func (o org) upload(t *testing.T, filename string, data []byte) answer {
 	t.Helper()
