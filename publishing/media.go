@@ -2,6 +2,7 @@ package publishing
 
 import (
 	"io"
+	"net/url"
 	"strconv"
 	"time"
 
@@ -24,7 +25,8 @@ type Medium struct {
 	// Blob is the Key of the first file with the same bytes. The bytes are stored once, under this
 	// name.
 	Blob string
-	// Name is the file name without extension, in characters that are safe in a URL.
+	// Name is the file name without extension: letters of any script, in NFC, without separators, controls and
+	// characters that have a meaning in a URL or a header.
 	Name string
 	// Ext is png, jpg, jpeg, gif or mp4.
 	Ext         string
@@ -44,8 +46,12 @@ type Medium struct {
 	CreatedAt time.Time
 }
 
-// Path returns where the file is served, under the base URL: /files/{key}/{name}.{ext}.
-func (m Medium) Path() string { return "/files/" + m.Key + "/" + m.Name + "." + m.Ext }
+// FileName returns the name with its extension.
+func (m Medium) FileName() string { return m.Name + "." + m.Ext }
+
+// Path returns where the file is served, under the base URL: /files/{key}/{name}.{ext}, with the letters outside ASCII
+// percent-encoded as UTF-8.
+func (m Medium) Path() string { return "/files/" + m.Key + "/" + url.PathEscape(m.FileName()) }
 
 // BlobKey returns the key of the bytes in the blob store: {org}/{blob}. It contains nothing chosen
 // by a client.

@@ -259,7 +259,7 @@ func TestFile_ServesRanges(t *testing.T) {
 	a := s.call(t, "GET", path, "")
 	want(t, a, 200, "0123456789")
 	for name, value := range map[string]string{
-		"Content-Type": "image/png", "X-Content-Type-Options": "nosniff", "Content-Disposition": "inline",
+		"Content-Type": "image/png", "X-Content-Type-Options": "nosniff", "Content-Disposition": "inline; filename=cat.png",
 		"Accept-Ranges": "bytes", "Content-Length": "10", "Cache-Control": "public, max-age=31536000, immutable",
 		"Content-Security-Policy": "sandbox; default-src 'none'",
 	} {

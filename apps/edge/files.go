@@ -4,7 +4,9 @@ import (
 	"errors"
 	"io"
 	"math"
+	"mime"
 	"net/http"
+	"net/url"
 	"regexp"
 	"strconv"
 	"strings"
@@ -39,10 +41,14 @@ const filePolicy = "sandbox; default-src 'none'"
 
 // file streams an uploaded file. A file never changes, so clients may cache it without limit.
 func (s *Server) file(c *fiber.Ctx) error {
-	return s.sendFile(c, c.Params("key"), c.Params("file"), func() {})
+	name, err := url.PathUnescape(c.Params("file"))
+	if err != nil {
+		return fault.Wrap(fault.NotFound, "edge.file", "There is no such file.", err)
+	}
+	return s.sendFile(c, c.Params("key"), name, func() {})
 }
 
-// sendFile sets a file as the body of the answer. sent is called when it was sent, if the answer has a body.
+// sendFile sets a file, by the decoded parts of its path, as the body of the answer. sent is called when it was sent, if the answer has a body.
 func (s *Server) sendFile(c *fiber.Ctx, key, file string, sent func()) error {
 	m, f, err := s.deps.Media.Open(c.UserContext(), key, file)
 	if err != nil {
@@ -52,7 +58,7 @@ func (s *Server) sendFile(c *fiber.Ctx, key, file string, sent func()) error {
 	c.Set(fiber.HeaderETag, tag)
 	c.Set(fiber.HeaderAcceptRanges, "bytes")
 	c.Set(fiber.HeaderContentType, m.ContentType)
-	c.Set(fiber.HeaderContentDisposition, "inline")
+	c.Set(fiber.HeaderContentDisposition, mime.FormatMediaType("inline", map[string]string{"filename": m.FileName()}))
 	c.Set(fiber.HeaderCacheControl, "public, max-age=31536000, immutable")
 	c.Set(fiber.HeaderContentSecurityPolicy, filePolicy)
 	c.Set("Cross-Origin-Resource-Policy", "cross-origin")

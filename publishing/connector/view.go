@@ -19,7 +19,7 @@ func AccountOf(c publishing.Channel) Account {
 func MediaOf(m publishing.Medium, alt, base string, open func() (io.ReadCloser, error)) Media {
 	return Media{
 		ContentType: m.ContentType, Size: m.Size, Width: m.Width, Height: m.Height, Duration: m.Duration(),
-		Alt: alt, Name: m.Name + "." + m.Ext, Video: m.Video(),
+		Alt: alt, Name: m.FileName(), Video: m.Video(),
 		URL: strings.TrimRight(base, "/") + m.Path(), Open: open,
 	}
 }

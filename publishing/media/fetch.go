@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"mime"
 	"net/http"
 	"net/url"
 	"path"
@@ -62,8 +63,12 @@ func checkURL(u *url.URL) error {
 	return nil
 }
 
-// FileName returns the last part of the path of a URL, "" if it has none.
-func FileName(u *url.URL) string {
+// FileName returns the name of a file that was fetched from u: the one that the header Content-Disposition of the answer
+// gives (RFC 6266), else the last part of the path of u, "" if it has none.
+func FileName(u *url.URL, answer http.Header) string {
+	if _, params, err := mime.ParseMediaType(answer.Get("Content-Disposition")); err == nil && params["filename"] != "" {
+		return params["filename"]
+	}
 	name := path.Base(u.Path)
 	if name == "/" || name == "." {
 		return ""

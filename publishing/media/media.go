@@ -172,31 +172,6 @@ func Extension(name string) string {
 	}
 }
 
-// Name returns a name for a URL: the letters, digits, dashes and underscores of the original without its folder and
-// extension, at most 80 characters, or "file" when none are left.
-func Name(original string) string {
-	base := path.Base(strings.ReplaceAll(original, `\`, "/"))
-	base = strings.TrimSuffix(base, path.Ext(base))
-	safe := strings.Map(func(r rune) rune {
-		switch {
-		case r >= 'a' && r <= 'z', r >= 'A' && r <= 'Z', r >= '0' && r <= '9', r == '-', r == '_':
-			return r
-		case r == ' ' || r == '.':
-			return '-'
-		default:
-			return -1
-		}
-	}, base)
-	safe = strings.Trim(safe, "-")
-	if len(safe) > 80 {
-		safe = safe[:80]
-	}
-	if safe == "" {
-		return "file"
-	}
-	return safe
-}
-
 // limitedReader fails with fault.TooLarge when its reader has more than limit bytes.
 type limitedReader struct {
 	r           io.Reader

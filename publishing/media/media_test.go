@@ -247,15 +247,3 @@ func TestSniff_ReturnsTheReadersError(t *testing.T) {
 type failing struct{ err error }
 
 func (f failing) Read([]byte) (int, error) { return 0, f.err }
-
-func TestName(t *testing.T) {
-	t.Parallel()
-	for in, want := range map[string]string{
-		"photo.png": "photo", "../../etc/passwd": "passwd", `C:\x\My cat.jpg`: "My-cat", "ünïcode.png": "ncode", "": "file", "...": "file", "png": "png",
-		strings.Repeat("a", 300) + ".png": strings.Repeat("a", 80), "<script>.png": "script",
-	} {
-		if got := media.Name(in); got != want {
-			t.Errorf("Name(%q) is %q, want %q", in, got, want)
-		}
-	}
-}

@@ -38,7 +38,7 @@ func (p *Maker) recordOutcome(
 	case errors.As(cause, &refusal):
 		p.failed.Add(1)
 		log.Warn("an image cannot be made smaller", "error", cause)
-		reason := taken.Name + "." + taken.Ext + " " + refusal.Reason + "."
+		reason := taken.FileName() + " " + refusal.Reason + "."
 		write = func(ctx context.Context) (bool, error) {
 			return p.store.FailPicture(ctx, job.org, job.PictureKey, taken.Attempt, reason)
 		}

@@ -59,7 +59,7 @@ func (s *Media) UploadFromURL(
 		message := fmt.Sprintf("The file is too large: at most %d bytes are allowed.", most)
 		return publishing.Medium{}, fault.New(fault.TooLarge, op, message)
 	}
-	return s.save(ctx, op, p, upload{name: publishingmedia.FileName(u), r: &remoteFile{op: op, r: resp.Body}})
+	return s.save(ctx, op, p, upload{name: publishingmedia.FileName(u, resp.Header), r: &remoteFile{op: op, r: resp.Body}})
 }
 
 // copyOwn stores a file of the organization as another file, which shares its bytes.

@@ -5,6 +5,8 @@ import (
 	"errors"
 	"time"
 
+	"golang.org/x/text/unicode/norm"
+
 	"crier/platform/blob"
 	"crier/platform/fault"
 	"crier/platform/id"
@@ -52,8 +54,9 @@ func (s *Media) Own(ctx context.Context, p tenancy.Principal, medium string) (pu
 	return known.Media[0], nil
 }
 
-// Open returns a file by the two parts of its public path. It returns NotFound when there is none, and Unavailable when
-// too many others are looked up at the same time, and while the files or the database are away.
+// Open returns a file by the two parts of its public path, decoded; its name may be in any Unicode normalization. It
+// returns NotFound when there is none, and Unavailable when too many others are looked up at the same time, and while
+// the files or the database are away.
 func (s *Media) Open(ctx context.Context, key, file string) (publishing.Medium, blob.File, error) {
 	const op = "publishing.OpenFile"
 	if len(key) != keyLength || !publishing.Storable(key) {
@@ -63,7 +66,7 @@ func (s *Media) Open(ctx context.Context, key, file string) (publishing.Medium, 
 	if err != nil {
 		return publishing.Medium{}, nil, err
 	}
-	if file != m.Name+"."+m.Ext {
+	if norm.NFC.String(file) != m.FileName() {
 		return publishing.Medium{}, nil, noFile(op)
 	}
 	f, err := s.deps.Blobs.Open(ctx, m.BlobKey())

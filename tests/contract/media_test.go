@@ -2,7 +2,6 @@ package contract
 
 import (
 	"bytes"
-	"crier/tests/fixture"
 	"fmt"
 	"image"
 	"image/color"
@@ -15,6 +14,8 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+
+	"crier/tests/fixture"
 )
 
 func picture() image.Image {
@@ -63,7 +64,8 @@ func (o org) uploadAs(t *testing.T, field, filename, kind string, data []byte) a
 	var b bytes.Buffer
 	w := multipart.NewWriter(&b)
 	h := textproto.MIMEHeader{}
-	h.Set("Content-Disposition", fmt.Sprintf(`form-data; name=%q; filename=%q`, field, filename))
+	escape := strings.NewReplacer(`\`, `\\`, `"`, `\"`).Replace
+	h.Set("Content-Disposition", `form-data; name="`+escape(field)+`"; filename="`+escape(filename)+`"`)
 	h.Set("Content-Type", kind)
 	p, err := w.CreatePart(h)
 	if err != nil {
@@ -87,7 +89,7 @@ func mediaRig(t *testing.T) *rig {
 }
 
 var fileAddress = regexp.MustCompile(
-	`^` + regexp.QuoteMeta(base) + `/files/[A-Za-z0-9]{22,}/[A-Za-z0-9_-]+\.(png|jpg|gif|mp4)$`)
+	`^` + regexp.QuoteMeta(base) + `/files/[A-Za-z0-9]{22,}/([A-Za-z0-9_-]|%[0-9A-F]{2})+\.(png|jpg|gif|mp4)$`)
 
 func TestMedia(t *testing.T) {
 	t.Parallel()
@@ -106,16 +108,16 @@ func testAccepted(t *testing.T, r *rig) {
 		name, ext, kind string
 		data            []byte
 	}{
-		"png":                            {name: "a cat.png", ext: "png", kind: "image/png", data: png(t)},
-		"jpg":                            {name: "cat.jpg", ext: "jpg", kind: "image/jpeg", data: jpg(t)},
-		"jpeg":                           {name: "cat.JPEG", ext: "jpg", kind: "image/jpeg", data: jpg(t)},
-		"gif":                            {name: "cat.gif", ext: "gif", kind: "image/gif", data: gifImage(t)},
-		"mp4":                            {name: "cat.mp4", ext: "mp4", kind: "video/mp4", data: mp4()},
-		"a bare extension for a name":    {name: "png", ext: "png", kind: "image/png", data: png(t)},
-		"a client's word for no name":    {name: "undefined", ext: "jpg", kind: "image/jpeg", data: jpg(t)},
-		"a video under that word":        {name: "undefined", ext: "mp4", kind: "video/mp4", data: mp4()},
-		"a path for a name":              {name: "../../etc/passwd.png", ext: "png", kind: "image/png", data: png(t)},
-		"a name without a single letter": {name: "日本.png", ext: "png", kind: "image/png", data: png(t)},
+		"png":                         {name: "a cat.png", ext: "png", kind: "image/png", data: png(t)},
+		"jpg":                         {name: "cat.jpg", ext: "jpg", kind: "image/jpeg", data: jpg(t)},
+		"jpeg":                        {name: "cat.JPEG", ext: "jpg", kind: "image/jpeg", data: jpg(t)},
+		"gif":                         {name: "cat.gif", ext: "gif", kind: "image/gif", data: gifImage(t)},
+		"mp4":                         {name: "cat.mp4", ext: "mp4", kind: "video/mp4", data: mp4()},
+		"a bare extension for a name": {name: "png", ext: "png", kind: "image/png", data: png(t)},
+		"a client's word for no name": {name: "undefined", ext: "jpg", kind: "image/jpeg", data: jpg(t)},
+		"a video under that word":     {name: "undefined", ext: "mp4", kind: "video/mp4", data: mp4()},
+		"a path for a name":           {name: "../../etc/passwd.png", ext: "png", kind: "image/png", data: png(t)},
+		"a name in another script":    {name: "日本.png", ext: "png", kind: "image/png", data: png(t)},
 	} {
 		t.Run("takes "+what, func(t *testing.T) {
 			t.Parallel()

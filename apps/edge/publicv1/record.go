@@ -57,7 +57,7 @@ type Medium struct {
 
 func (a *API) medium(m publishing.Medium) Medium {
 	url := a.cfg.BaseURL + m.Path()
-	out := Medium{ID: m.ID.String(), URL: url, Path: url, Name: m.Name + "." + m.Ext, OriginalName: m.OriginalName}
+	out := Medium{ID: m.ID.String(), URL: url, Path: url, Name: m.FileName(), OriginalName: m.OriginalName}
 	if m.Alt != "" {
 		out.Alt = &m.Alt
 	}
