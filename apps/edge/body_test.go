@@ -209,11 +209,53 @@ func TestUpload_AnswersMedium(t *testing.T) {
 		t.Errorf("%d bytes were uploaded, want 7", s.uploaded)
 	}
 	body, kind = upload(t, "other", "png", strings.NewReader("content"))
-	want(t, s.call(t, "POST", "/public/v1/upload", body.String(), "Authorization", goodKey, "Content-Type", kind), 400, "There is no file")
+	want(t, s.call(t, "POST", "/public/v1/upload", body.String(), "Authorization", goodKey, "Content-Type", kind), 400, `The form has a file in the field \"other\": send one file, in the field file.`)
 	body, kind = upload(t, "file", "png", strings.NewReader("content"))
 	want(t, s.call(t, "POST", "/public/v1/upload", body.String()[:body.Len()-30], "Authorization", goodKey, "Content-Type", kind), 400)
 	encoded := strings.Replace(body.String(), "\r\n\r\ncontent", "\r\nContent-Transfer-Encoding: quoted-printable\r\n\r\ncon\atent", 1)
 	want(t, s.call(t, "POST", "/public/v1/upload", encoded, "Authorization", goodKey, "Content-Type", kind), 400, "Content-Transfer-Encoding")
+}
+
+// TestUpload_RefusesOtherFilesOfForm: a file that is not stored is not dropped without a word.
+func TestUpload_RefusesOtherFilesOfForm(t *testing.T) {
+	t.Parallel()
+	field := func(disposition, content string) string {
+		return "--b\r\nContent-Disposition: form-data; " + disposition + "\r\n\r\n" + content + "\r\n"
+	}
+	file, text := field(`name="file"; filename="a.png"`, "content"), field(`name="alt"`, "a cat")
+	other := field(`name="image[]"; filename="b.png"`, "content")
+	const one = `The form has a file in the field \"image[]\": send one file, in the field file.`
+	const each = "The form has more than one field file: send each file in a request of its own."
+	for name, c := range map[string]struct {
+		body, words string
+		status      int
+	}{
+		"one file":                         {body: file, status: 201},
+		"a file between fields":            {body: text + file + text, status: 201},
+		"a file and an empty input":        {body: file + field(`name="image[]"; filename=""`, ""), status: 201},
+		"two files":                        {body: file + file, status: 400, words: each},
+		"two files with a field between":   {body: file + text + file, status: 400, words: each},
+		"a file in another field":          {body: other, status: 400, words: one},
+		"a file in another field, before":  {body: other + file, status: 400, words: one},
+		"a file in another field, after":   {body: file + other, status: 400, words: one},
+		"fields alone":                     {body: text, status: 400, words: "There is no file: send it in the field file."},
+		"a field name that goes on":        {body: field(`name="`+strings.Repeat("x", 200)+`"; filename="b"`, ""), status: 400, words: `\"` + strings.Repeat("x", 60) + `\":`},
+		"nearly 64 KB after the file":      {body: file + field(`name="alt"`, strings.Repeat("x", 60<<10)), status: 201},
+		"more than 64 KB after the file":   {body: file + field(`name="alt"`, strings.Repeat("x", 80<<10)), status: 400, words: "At most 64 KB of other fields"},
+		"a broken field after the file":    {body: file + "--b\r\n" + strings.Repeat("\x01", 100) + "\r\n\r\n", status: 400, words: "not well formed"},
+		"a header of 9 MB after the file":  {body: file + field(`name="`+strings.Repeat("a", 9<<20)+`"`, ""), status: 400, words: "At most 64 KB"},
+		"a second file after 1 MB of text": {body: file + field(`name="alt"`, strings.Repeat("x", 1<<20)) + file, status: 400, words: "At most 64 KB"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := start(t, nil)
+			a := s.call(t, "POST", "/public/v1/upload", c.body+"--b--\r\n", "Authorization", goodKey, "Content-Type", "multipart/form-data; boundary=b")
+			want(t, a, c.status, c.words)
+			if n := len(s.log.String()); n > 2000 {
+				t.Errorf("%d bytes were logged", n)
+			}
+		})
+	}
 }
 
 // uploadOf returns a body with a part that has these headers, after another field of so many bytes.

@@ -2,6 +2,7 @@ package publicv1
 
 import (
 	"errors"
+	"fmt"
 	"io"
 	"mime"
 	"mime/multipart"
@@ -38,11 +39,15 @@ func (a *API) receive(c *fiber.Ctx) error {
 	if err := info.Body.Limit(a.cfg.UploadLimit); err != nil {
 		return err
 	}
-	part, err := filePart(c.Get(fiber.HeaderContentType), info.Body)
+	form, err := newUploadForm(c.Get(fiber.HeaderContentType), info.Body)
 	if err != nil {
 		return err
 	}
-	file := &formFile{Reader: part, confirm: info.Confirm}
+	part, err := form.file()
+	if err != nil {
+		return err
+	}
+	file := &formFile{Reader: part, end: form.end, confirm: info.Confirm}
 	medium, err := a.deps.Media.Upload(c.UserContext(), info.Principal, part.FileName(), file)
 	if file.refused != nil {
 		return file.refused
@@ -68,62 +73,107 @@ func uploadFault(body, file, err error) error {
 	return err
 }
 
-// formFile keeps the error of the reads of a file, other than io.EOF. At the end of the file it confirms the credential:
-// the error of that is in refused, and fails the read, so that nothing is stored.
+// formFile keeps the error of the reads of a file, other than io.EOF. At the end of the file it checks the rest of the
+// form and confirms the credential: an error of that is in refused, and fails the read, so that nothing is stored.
 type formFile struct {
 	io.Reader
-	confirm      func() error
+	end, confirm func() error
 	err, refused error
 }
 
 func (f *formFile) Read(p []byte) (int, error) {
 	n, err := f.Reader.Read(p)
-	switch {
-	case err == nil:
-	case !errors.Is(err, io.EOF):
+	if err != nil && !errors.Is(err, io.EOF) {
 		f.err = err
-	default:
-		if f.refused = f.confirm(); f.refused != nil {
-			return n, f.refused
-		}
+	}
+	if !errors.Is(err, io.EOF) {
+		return n, err
+	}
+	if f.refused == nil {
+		f.refused = f.end()
+	}
+	if f.refused == nil {
+		f.refused = f.confirm()
+	}
+	if f.refused != nil {
+		return n, f.refused
 	}
 	return n, err
 }
 
-// The limits of what precedes the content of the file, in bytes. The headers of a part are kept in memory.
+// The limits of what precedes the content of the file, and of what follows it, in bytes. The headers of a part are kept
+// in memory.
 const (
 	uploadHead   = 64 << 10
 	uploadedName = 1 << 10
+	// shownField is the longest name of a field in a sentence, in characters.
+	shownField = 60
 )
 
-// filePart returns the field "file" and skips the fields before it. Its errors are Invalid, and those of the body. They
-// do not contain the errors of package multipart, which quote the body.
-func filePart(contentType string, body *request.Body) (*multipart.Part, error) {
+// uploadForm reads a form with one file. Its errors are Invalid, and those of the body. They do not contain the errors of
+// package multipart, which quote the body.
+type uploadForm struct {
+	body   *request.Body
+	head   *headReader
+	reader *multipart.Reader
+}
+
+func newUploadForm(contentType string, body *request.Body) (*uploadForm, error) {
 	kind, params, err := mime.ParseMediaType(contentType)
 	if err != nil || kind != "multipart/form-data" || params["boundary"] == "" {
 		return nil, fault.Wrap(fault.Invalid, opUpload, "Send the file as multipart/form-data, in the field file.", err)
 	}
 	head := &headReader{Reader: body, left: uploadHead}
-	reader := multipart.NewReader(head, params["boundary"])
+	return &uploadForm{body: body, head: head, reader: multipart.NewReader(head, params["boundary"])}, nil
+}
+
+// file returns the field "file" and skips the fields before it.
+func (f *uploadForm) file() (*multipart.Part, error) {
+	part, err := f.next("The content of the field file must begin within the first 64 KB of the body.")
+	switch {
+	case err != nil:
+		return nil, err
+	case part == nil:
+		return nil, fault.New(fault.Invalid, opUpload, "There is no file: send it in the field file.")
+	case len(part.FileName()) > uploadedName:
+		return nil, fault.New(fault.Invalid, opUpload, "The name of the file must have at most 1,024 bytes.")
+	}
+	f.head.found = true
+	return part, nil
+}
+
+// end skips the fields after the file. It returns Invalid for a second file, which would be lost without a word.
+func (f *uploadForm) end() error {
+	f.head.found, f.head.left = false, uploadHead
+	part, err := f.next("At most 64 KB of other fields may follow the file.")
+	if err == nil && part != nil {
+		err = fault.New(fault.Invalid, opUpload,
+			"The form has more than one field file: send each file in a request of its own.")
+	}
+	return err
+}
+
+// next returns the next field "file", or nil after the last field. It skips fields without a file. It returns Invalid
+// with the sentence tooLong when the head is refused, and for a file in another field.
+func (f *uploadForm) next(tooLong string) (*multipart.Part, error) {
 	for {
-		part, err := reader.NextPart()
+		part, err := f.reader.NextPart()
 		switch {
-		case body.Err() != nil:
-			return nil, body.Err()
-		case head.refused:
-			return nil, fault.New(fault.Invalid, opUpload,
-				"The content of the field file must begin within the first 64 KB of the body.")
+		case f.body.Err() != nil:
+			return nil, f.body.Err()
+		case f.head.refused:
+			return nil, fault.New(fault.Invalid, opUpload, tooLong)
 		case errors.Is(err, io.EOF):
-			return nil, fault.New(fault.Invalid, opUpload, "There is no file: send it in the field file.")
+			return nil, nil
 		case err != nil:
 			return nil, fault.New(fault.Invalid, opUpload, "The multipart body is not well formed.")
-		case part.FormName() != "file":
-			continue
-		case len(part.FileName()) > uploadedName:
-			return nil, fault.New(fault.Invalid, opUpload, "The name of the file must have at most 1,024 bytes.")
+		case part.FormName() == "file":
+			return part, nil
+		case part.FileName() != "":
+			name := []rune(part.FormName())
+			return nil, fault.New(fault.Invalid, opUpload, fmt.Sprintf(
+				"The form has a file in the field %q: send one file, in the field file.", string(name[:min(len(name), shownField)])))
 		}
-		head.found = true
-		return part, nil
 	}
 }
 
