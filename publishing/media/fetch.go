@@ -76,7 +76,8 @@ func FileName(u *url.URL, answer http.Header) string {
 	return name
 }
 
-// Fetch asks for a file and returns the answer to the last redirect, of any status. The transport follows none
+// Fetch asks for a file and returns the answer to the last redirect, of any status, with the content codings of a whole
+// file undone; reads of its body then match ErrCoding when it is not encoded so. The transport follows none
 // itself; it must refuse addresses that are not public at the time of the connection. The caller closes the body, whose
 // reads wait for 30 seconds at most. ctx limits all of it. Errors match ErrAddress, ErrRedirects or ErrUnreachable, and
 // the error of the transport.
@@ -94,6 +95,7 @@ func Fetch(ctx context.Context, transport http.RoundTripper, s Source) (*http.Re
 		return nil, err
 	}
 	resp.Body = &fetched{ReadCloser: resp.Body, stalled: stalled, cancel: cancel}
+	decodeBody(resp)
 	return resp, nil
 }
 

@@ -11,9 +11,19 @@ import (
 	"crier/tenancy"
 )
 
-// foreign are kinds of files that people send and that no platform takes: what each is, with its article, and what to do.
-// A kind that is derived from another comes before it.
-var foreign = []struct{ mime, what, remedy string }{
+// Foreign is the cause of the refusal of a file that is of no kind that can be stored.
+type Foreign struct {
+	// Type is its media type.
+	Type string
+	// what it is, with its article, and what to do
+	what, remedy string
+}
+
+func (f Foreign) Error() string { return "a file of the type " + f.Type }
+
+// foreign are kinds of files that people send and that no platform takes. A kind that is derived from another comes
+// before it.
+var foreign = []Foreign{
 	{"image/webp", "a WebP picture", sendPicture},
 	{"image/avif", "an AVIF picture", sendPicture},
 	{"image/heic", "an HEIC picture", sendPicture},
@@ -68,12 +78,13 @@ func refuseForeign(name string, detected *mimetype.MIME) error {
 	}
 	for kind := detected; kind != nil; kind = kind.Parent() {
 		for _, f := range foreign {
-			if kind.Is(f.mime) {
-				return refuse(subject + " is " + f.what + "; " + f.remedy + ".")
+			if kind.Is(f.Type) {
+				return fault.Wrap(fault.Invalid, "media.Sniff", subject+" is "+f.what+"; "+f.remedy+".", f)
 			}
 		}
 	}
-	return refuse(subject + " is no picture or video of a known kind; " + sendAny + ".")
+	return fault.Wrap(fault.Invalid, "media.Sniff", subject+" is no picture or video of a known kind; "+sendAny+".",
+		Foreign{Type: detected.String()})
 }
 
 // Incomplete returns the refusal of a video that breaks off, or of which nothing can be seen, after all of its bytes were

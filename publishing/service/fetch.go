@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"net/url"
+	"regexp"
 	"time"
 
 	"crier/platform/fault"
@@ -52,14 +54,69 @@ func (s *Media) UploadFromURL(
 	}
 	defer func() { _ = resp.Body.Close() }() // only read
 	if resp.StatusCode != http.StatusOK {
-		message := fmt.Sprintf("The file cannot be downloaded: its server answers with the status %d.", resp.StatusCode)
-		return publishing.Medium{}, fault.New(fault.Invalid, op, message)
+		return publishing.Medium{}, fault.New(fault.Invalid, op, statusMessage(resp.StatusCode))
 	}
 	if most := max(s.cfg.MaxImage, s.cfg.MaxVideo); resp.ContentLength > most {
 		message := fmt.Sprintf("The file is too large: at most %d bytes are allowed.", most)
 		return publishing.Medium{}, fault.New(fault.TooLarge, op, message)
 	}
-	return s.save(ctx, op, p, upload{name: publishingmedia.FileName(u, resp.Header), r: &remoteFile{op: op, r: resp.Body}})
+	m, err := s.save(ctx, op, p, upload{
+		name: publishingmedia.FileName(u, resp.Header), r: &remoteFile{op: op, r: resp.Body},
+	})
+	return m, notAFile(op, u, resp, err)
+}
+
+// statusMessage returns the sentence for an answer that is no file.
+func statusMessage(status int) string {
+	why := "its server answers with the status %d."
+	switch {
+	case status == http.StatusUnauthorized || status == http.StatusProxyAuthRequired:
+		why = "its server asks for a sign-in (status %d). The address must be public."
+	case status == http.StatusForbidden:
+		why = "its server refuses access (status %d). The address must be public, and may have expired."
+	case status == http.StatusNotFound || status == http.StatusGone:
+		why = "its server has no file at this address (status %d)."
+	case status == http.StatusTooManyRequests:
+		why = "its server asks to wait (status %d). Try again later."
+	case status >= http.StatusInternalServerError:
+		why = "its server has a fault (status %d). Try again later."
+	}
+	return fmt.Sprintf("The file cannot be downloaded: "+why, status)
+}
+
+// signIn matches the address of a page for people who have to sign in.
+var signIn = regexp.MustCompile(`(?i)(^|[/._-])(log-?[io]n|sign-?in|servicelogin|sso|o?auth2?|authorize|accounts?|saml2?)([/._-]|$)`)
+
+// texts are types of answers that are no file, with what each is.
+var texts = map[string]string{
+	"application/json": "a text (JSON), which may be the message of an error",
+	"text/xml":         "a text (XML), which may be the message of an error",
+	"text/plain":       "a text, which may be the message of an error",
+}
+
+// notAFile returns the error of an upload from u with a sentence about the address when a text, such as a page, or an
+// unknown coding was all that it gave.
+func notAFile(op string, u *url.URL, resp *http.Response, err error) error {
+	var foreign publishingmedia.Foreign
+	if !errors.As(err, &foreign) {
+		return err
+	}
+	at := resp.Request.URL
+	moved := at.Host != u.Host || at.Path != u.Path
+	coding := resp.Header.Get("Content-Encoding")
+	switch what := texts[foreign.Type]; {
+	case coding != "":
+		err = fault.Wrap(fault.Invalid, op, "The file cannot be read: its server sends it with the content coding "+
+			quoted(coding)+", which is not known.", err)
+	case foreign.Type == "text/html" && moved && signIn.MatchString(at.Host+at.Path):
+		err = fault.Wrap(fault.Invalid, op, "The address led to a sign-in page on "+at.Hostname()+", not to a file. It must be public.", err)
+	case foreign.Type == "text/html":
+		err = fault.Wrap(fault.Invalid, op,
+			"The address answered with a web page, not a file. Send the address of the picture or video itself.", err)
+	case what != "":
+		err = fault.Wrap(fault.Invalid, op, "The address answered with "+what+", not a file.", err)
+	}
+	return err
 }
 
 // copyOwn stores a file of the organization as another file, which shares its bytes.
@@ -88,10 +145,14 @@ type remoteFile struct {
 
 func (f *remoteFile) Read(p []byte) (int, error) {
 	n, err := f.r.Read(p)
-	if err != nil && !errors.Is(err, io.EOF) {
-		err = fault.Wrap(fault.Invalid, f.op, "The download of the file broke off or took too long.", err)
+	switch {
+	case err == nil || errors.Is(err, io.EOF):
+		return n, err
+	case errors.Is(err, publishingmedia.ErrCoding):
+		return n, fault.Wrap(fault.Invalid, f.op, "The file cannot be decompressed: it is damaged or incomplete, or not "+
+			"encoded as its server says.", err)
 	}
-	return n, err
+	return n, fault.Wrap(fault.Invalid, f.op, "The download of the file broke off or took too long.", err)
 }
 
 func fetchFault(op string, err error) error {

@@ -60,6 +60,8 @@ func (s *Media) videoOf(op string, resp *http.Response) (publishing.VideoStream,
 		return publishing.VideoStream{}, fault.New(fault.Upstream, op, "The server of the video does not have it.")
 	case kind != "video/mp4":
 		return publishing.VideoStream{}, fault.New(fault.Invalid, op, "The file at this address is no MP4 video.")
+	case resp.Header.Get("Content-Encoding") != "":
+		return publishing.VideoStream{}, fault.New(fault.Invalid, op, "The server of the video sends it compressed.")
 	case resp.ContentLength > s.cfg.MaxVideo:
 		return publishing.VideoStream{}, fault.New(fault.Invalid, op, "The video is too large.")
 	}

@@ -1,0 +1,93 @@
+package contract
+
+import (
+	"compress/gzip"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+)
+
+// TestUploadFromURL_SaysWhatTheAddressGave: an address that gives something else than a file is refused with what it
+// gave, and one that gives a file in an unusual way works.
+func TestUploadFromURL_SaysWhatTheAddressGave(t *testing.T) {
+	t.Parallel()
+	picture := string(png(t))
+	const page = "<!DOCTYPE html><html><head><title>Photo</title></head><body></body></html>"
+	text := func(kind, body string) http.HandlerFunc {
+		return func(w http.ResponseWriter, _ *http.Request) {
+			w.Header().Set("Content-Type", kind)
+			_, _ = io.WriteString(w, body)
+		}
+	}
+	status := func(code int) http.HandlerFunc {
+		return func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(code) }
+	}
+	packed := func(coding, body string) http.HandlerFunc {
+		return func(w http.ResponseWriter, _ *http.Request) {
+			w.Header().Set("Content-Encoding", coding)
+			if coding != "gzip" {
+				_, _ = io.WriteString(w, body)
+				return
+			}
+			zip := gzip.NewWriter(w)
+			_, _ = io.WriteString(zip, body)
+			_ = zip.Close() // the client sees what is missing
+		}
+	}
+	cases := map[string]struct {
+		serve http.HandlerFunc
+		want  string // the sentence, or the name of the stored file
+	}{
+		"/page.png":       {text("image/png", page), "The address answered with a web page, not a file. Send the address of the picture or video itself."},
+		"/error.png":      {text("image/png", `{"error":{"message":"not found"}}`), "The address answered with a text (JSON), which may be the message of an error, not a file."},
+		"/s3.png":         {text("application/xml", `<?xml version="1.0" encoding="UTF-8"?><Error><Code>AccessDenied</Code></Error>`), "The address answered with a text (XML), which may be the message of an error, not a file."},
+		"/text.png":       {text("text/plain", "Too many requests"), "The address answered with a text, which may be the message of an error, not a file."},
+		"/webp.png":       {text("image/png", "RIFF\x24\x00\x00\x00WEBPVP8 \x18\x00\x00\x00"), "The file is a WebP picture; send it as png, jpg or gif."},
+		"/private.png":    {http.RedirectHandler("/accounts/login", http.StatusFound).ServeHTTP, "The address led to a sign-in page on 127.0.0.1, not to a file. It must be public."},
+		"/accounts/login": {text("text/html", page), ""},
+		"/moved.png":      {http.RedirectHandler("/page.png", http.StatusFound).ServeHTTP, "The address answered with a web page, not a file. Send the address of the picture or video itself."},
+		"/401":            {status(401), "The file cannot be downloaded: its server asks for a sign-in (status 401). The address must be public."},
+		"/403":            {status(403), "The file cannot be downloaded: its server refuses access (status 403). The address must be public, and may have expired."},
+		"/404":            {status(404), "The file cannot be downloaded: its server has no file at this address (status 404)."},
+		"/429":            {status(429), "The file cannot be downloaded: its server asks to wait (status 429). Try again later."},
+		"/503":            {status(503), "The file cannot be downloaded: its server has a fault (status 503). Try again later."},
+		"/202":            {status(202), "The file cannot be downloaded: its server answers with the status 202."},
+		"/unknown.png":    {packed("x-own", "\x00\x01\x02\x03 nothing"), `The file cannot be read: its server sends it with the content coding "x-own", which is not known.`},
+		"/damaged.png":    {packed("br", "\x00\x01\x02\x03 nothing"), "The file cannot be decompressed: it is damaged or incomplete, or not encoded as its server says."},
+		"/zipped page":    {packed("gzip", page), "The address answered with a web page, not a file. Send the address of the picture or video itself."},
+		"/zipped.png":     {packed("gzip", picture), "zipped.png"},
+		"/mislabelled":    {packed("aws-chunked", picture), "mislabelled.png"},
+		"/Müller.png":     {text("image/png", picture), "Müller.png"},
+		"/download": {func(w http.ResponseWriter, _ *http.Request) {
+			w.Header().Set("Content-Disposition", `attachment; filename="Muller.png"; filename*=UTF-8''M%C3%BCller%0D%0A%2F1.png`)
+			_, _ = io.WriteString(w, picture)
+		}, "1.png"},
+		"/named?id=7": {func(w http.ResponseWriter, _ *http.Request) {
+			w.Header().Set("Content-Disposition", `attachment; filename*=UTF-8''%E6%97%A5%E6%9C%AC.png`)
+			_, _ = io.WriteString(w, picture)
+		}, "日本.png"},
+	}
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, q *http.Request) {
+		cases[strings.TrimSuffix(q.URL.Path+"?"+q.URL.RawQuery, "?")].serve(w, q)
+	}))
+	t.Cleanup(server.Close)
+	r := start(t, map[string]string{"OUTBOUND_ALLOW": server.Listener.Addr().String()})
+	o := r.organization(t)
+	for path, c := range cases {
+		if c.want == "" {
+			continue
+		}
+		a := o.do(t, http.MethodPost, "/upload-from-url", m{"url": server.URL + path})
+		if strings.HasSuffix(c.want, ".png") {
+			if got := read[medium](t, a.want(t, http.StatusCreated)); got.Name != c.want {
+				t.Errorf("%s: the file is named %s, want %s", path, got.Name, c.want)
+			}
+			continue
+		}
+		if got := a.refusal(t, http.StatusBadRequest); got != c.want {
+			t.Errorf("%s: got %q, want %q", path, got, c.want)
+		}
+	}
+}
