@@ -13,14 +13,21 @@ import (
 // after the marker are allowed, because phones append videos to images.
 type completeReader struct {
 	r      io.Reader
+	kind   Kind
 	parser *blockParser
+}
+
+// endOf names what every file of a kind ends with.
+var endOf = map[string]string{
+	"png": "its end (the chunk IEND)", "jpg": "its end (the marker EOI)", "gif": "its end (the trailer)",
 }
 
 func (c *completeReader) Read(p []byte) (int, error) {
 	n, err := c.r.Read(p)
 	c.parser.parse(p[:n])
 	if errors.Is(err, io.EOF) && !c.parser.ended {
-		err = fault.New(fault.Invalid, "media.Read", "The image is incomplete: it breaks off before its end.")
+		err = fault.New(fault.Invalid, "media.Read",
+			"The file is "+c.kind.word()+" that is incomplete: it breaks off before "+endOf[c.kind.Ext]+".")
 	}
 	return n, err
 }

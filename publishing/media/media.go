@@ -50,7 +50,7 @@ const sniffLen = 3 << 10 // bytes from which the type is detected
 
 // Sniff detects the type of a file from its beginning and returns it with a reader of the whole file. That reader
 // returns fault.TooLarge past the limit of the file's type, and fault.Invalid for an image that ends before its end
-// marker; of a video only the type is checked. Sniff buffers at most the header of an image.
+// marker; of a video only the type is checked, the rest is for VideoProbe. Sniff buffers at most the header of an image.
 //
 // Sniff returns fault.Invalid for a file that is empty, of another type or not decodable, for an image with more than
 // MaxPixels pixels, and for a name whose extension contradicts the type. A name without a known extension is not
@@ -65,10 +65,11 @@ func Sniff(name string, r io.Reader, limits Limits) (Kind, io.Reader, error) {
 	}
 	detected := mimetype.Detect(first)
 	kind, ok := kindOf(detected)
-	if !ok {
+	ext := Extension(name)
+	if !ok || ext == "mov" && isQuickTime(detected) {
 		return Kind{}, nil, refuseForeign(name, detected)
 	}
-	if ext := Extension(name); ext != "" && ext != kind.Ext && !(ext == "jpeg" && kind.Ext == "jpg") {
+	if ext != "" && ext != kind.Ext && !(ext == "jpeg" && kind.Ext == "jpg") {
 		return Kind{}, nil, refuse("The file is named ." + ext + ", but its content is " + kind.word() + ".")
 	}
 	whole := io.MultiReader(bytes.NewReader(first), r)
@@ -80,23 +81,27 @@ func Sniff(name string, r io.Reader, limits Limits) (Kind, io.Reader, error) {
 
 func kindOf(detected *mimetype.MIME) (Kind, bool) {
 	switch {
-	case detected.Is("image/png"):
+	case detected.Is("image/png"), detected.Is("image/apng"): // an animated PNG is a PNG
 		return Kind{Ext: "png", ContentType: "image/png"}, true
 	case detected.Is("image/jpeg"):
 		return Kind{Ext: "jpg", ContentType: "image/jpeg"}, true
 	case detected.Is("image/gif"):
 		return Kind{Ext: "gif", ContentType: "image/gif"}, true
-	case detected.Is("video/mp4") || isVariantOfMP4(detected):
+	case isQuickTime(detected) || isVariantOfMP4(detected):
 		return Kind{Ext: "mp4", ContentType: "video/mp4", Video: true}, true
 	default:
 		return Kind{}, false
 	}
 }
 
-// isVariantOfMP4 reports whether m is a video format that mimetype derives from MP4, such as M4V. It derives audio and
-// image formats from MP4 too, such as M4A and AVIF.
+// isQuickTime reports whether a file begins like a QuickTime movie, whose boxes are those of MP4. The phones of Apple write
+// such files with the codecs of MP4.
+func isQuickTime(m *mimetype.MIME) bool { return m.Is("video/quicktime") }
+
+// isVariantOfMP4 reports whether m is MP4 or a format that mimetype derives from it by the first brand and that is no
+// picture, as AVIF is. The brands of sound are only hints: VideoProbe finds what the file holds.
 func isVariantOfMP4(m *mimetype.MIME) bool {
-	return m.Parent() != nil && m.Parent().Is("video/mp4") && strings.HasPrefix(m.String(), "video/")
+	return m.Is("video/mp4") || m.Parent() != nil && m.Parent().Is("video/mp4") && !strings.HasPrefix(m.String(), "image/")
 }
 
 // word returns the type with its article, for a sentence.
@@ -120,6 +125,9 @@ func measure(k Kind, r io.Reader) (Kind, io.Reader, error) {
 	switch {
 	case source.err != nil:
 		return Kind{}, nil, source.err
+	case errors.Is(err, io.ErrUnexpectedEOF):
+		return Kind{}, nil, fault.Wrap(fault.Invalid, "media.Sniff",
+			"The file begins like "+k.word()+", but it cannot be read: it is cut off in its header, or broken.", err)
 	case err != nil:
 		return Kind{}, nil, fault.Wrap(fault.Invalid, "media.Sniff",
 			"The file begins like "+k.word()+", but it cannot be read: it is broken or of an unusual kind.", err)
@@ -139,7 +147,7 @@ func measure(k Kind, r io.Reader) (Kind, io.Reader, error) {
 	if source.err != nil {
 		return Kind{}, nil, source.err
 	}
-	return k, &completeReader{r: io.MultiReader(&seen, r), parser: newBlockParser(k.Ext)}, nil
+	return k, &completeReader{r: io.MultiReader(&seen, r), parser: newBlockParser(k.Ext), kind: k}, nil
 }
 
 func refuse(message string) error { return fault.New(fault.Invalid, "media.Sniff", message) }

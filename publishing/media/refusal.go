@@ -1,7 +1,9 @@
 package media
 
 import (
+	"fmt"
 	"path"
+	"slices"
 	"strings"
 
 	"github.com/gabriel-vasile/mimetype"
@@ -37,7 +39,7 @@ var foreign = []Foreign{
 	{"image/jxl", "a JPEG XL picture", sendPicture},
 	{"image/jp2", "a JPEG 2000 picture", sendPicture},
 	{"image/vnd.adobe.photoshop", "a Photoshop picture", sendPicture},
-	{"video/quicktime", "a QuickTime video", sendVideo},
+	{"video/quicktime", "a QuickTime movie", sendVideo},
 	{"video/webm", "a WebM video", sendVideo},
 	{"video/x-matroska", "a Matroska video", sendVideo},
 	{"video/x-msvideo", "an AVI video", sendVideo},
@@ -71,35 +73,76 @@ const maxNamed = 80
 
 // refuseForeign returns the refusal of a file that is of no kind that can be stored. It says what the file is.
 func refuseForeign(name string, detected *mimetype.MIME) error {
-	subject := "The file"
-	base := paste.Line(path.Base(strings.ReplaceAll(name, `\`, "/")))
-	if clean, rule := tenancy.CleanName(base, 1, maxNamed); name != "" && rule == "" {
-		subject = clean
-	}
+	who := subject(name, "The file")
 	for kind := detected; kind != nil; kind = kind.Parent() {
 		for _, f := range foreign {
 			if kind.Is(f.Type) {
-				return fault.Wrap(fault.Invalid, "media.Sniff", subject+" is "+f.what+"; "+f.remedy+".", f)
+				return fault.Wrap(fault.Invalid, "media.Sniff", who+" is "+f.what+"; "+f.remedy+".", f)
 			}
 		}
 	}
-	return fault.Wrap(fault.Invalid, "media.Sniff", subject+" is no picture or video of a known kind; "+sendAny+".",
+	return fault.Wrap(fault.Invalid, "media.Sniff", who+" is no picture or video of a known kind; "+sendAny+".",
 		Foreign{Type: detected.String()})
 }
 
-// Incomplete returns the refusal of a video that breaks off, or of which nothing can be seen, after all of its bytes were
-// written. It returns nil for a video.
-func (v *VideoProbe) Incomplete() error {
+// subject returns the last part of a file name for a sentence, or otherwise when the name is not fit for one.
+func subject(name, otherwise string) string {
+	base := paste.Line(path.Base(strings.ReplaceAll(name, `\`, "/")))
+	if clean, rule := tenancy.CleanName(base, 1, maxNamed); name != "" && rule == "" {
+		return clean
+	}
+	return otherwise
+}
+
+// Incomplete returns the refusal of a video that breaks off, of which nothing can be seen, or that only QuickTime can hold,
+// after all of its bytes were written. It returns nil for a video. The name may be empty.
+func (v *VideoProbe) Incomplete(name string) error {
+	who := subject(name, "The video")
+	broken := func(what string) error { return fault.New(fault.Invalid, "media.Read", who+" "+what+".") }
+	isPicture := func(t videoTrack) bool { return t.kind == "vide" }
+	picture := slices.IndexFunc(v.tracks, isPicture)
+	hasFrames := func(t videoTrack) bool { return isPicture(t) && (t.samples > 0 || v.fragments) }
 	switch {
-	case !v.hasMovie:
-		return fault.New(fault.Invalid, "media.Read", "The video has no movie box (moov): the file is cut off, or the program "+
-			"that made it was not done.")
-	case !v.picture && v.sound:
-		return fault.New(fault.Invalid, "media.Read", "The video has sound and no picture: "+sendSound+".")
-	case !v.picture:
-		return fault.New(fault.Invalid, "media.Read", "The video has no track with a picture.")
-	case v.skip > 0 && !v.ended:
-		return fault.New(fault.Invalid, "media.Read", "The video is incomplete: it breaks off before its end.")
+	case !v.movie:
+		return broken("has no movie box (moov): it is cut off, or the program that made it was not done")
+	case v.breaksOff():
+		return broken("is incomplete: it breaks off before its end")
+	case picture < 0 && len(v.tracks) > 0:
+		return broken("has sound and no picture; " + sendSound)
+	case picture < 0:
+		return broken("has no track with a picture")
+	case !slices.ContainsFunc(v.tracks, hasFrames):
+		return broken("has a track with a picture, but no frames: the program that made it was not done")
+	}
+	if codec := v.foreignCodec(); v.quickTime && codec != "" {
+		return broken(fmt.Sprintf("is a QuickTime movie with the codec %q, which MP4 does not have; %s", codec, sendVideo))
 	}
 	return nil
+}
+
+// breaksOff reports whether the file ends before its movie, its data or the last of its samples does. What else may follow
+// the data is of no use to a player.
+func (v *VideoProbe) breaksOff() bool {
+	needed := v.top.kind == "moov" || v.top.kind == "moof" || v.top.kind == "mdat"
+	return needed && v.top.end != toEnd && v.top.end > v.at || v.owed || v.lastChunk >= v.at
+}
+
+// codecs are the codecs of MP4 files, as the registration authority of MP4 lists them (mp4ra.org).
+var codecs = map[string][]string{
+	"vide": {"avc1", "avc2", "avc3", "avc4", "av01", "dva1", "dvav", "dvh1", "dvhe", "hev1", "hvc1", "mp4v", "s263",
+		"vp08", "vp09", "vvc1", "vvi1"},
+	"soun": {"Opus", "ac-3", "ac-4", "alac", "dtsc", "dtse", "dtsh", "dtsl", "ec-3", "fLaC", "ipcm", "fpcm", "mha1", "mhm1",
+		"mp4a", "samr", "sawb", "sawp"},
+}
+
+// foreignCodec returns the codec of the pictures, or of the sound, when no track of that kind has one of MP4.
+func (v *VideoProbe) foreignCodec() string {
+	for _, kind := range []string{"vide", "soun"} {
+		isOfMP4 := func(t videoTrack) bool { return t.kind == kind && slices.Contains(codecs[kind], t.codec) }
+		first := slices.IndexFunc(v.tracks, func(t videoTrack) bool { return t.kind == kind })
+		if first >= 0 && !slices.ContainsFunc(v.tracks, isOfMP4) {
+			return strings.TrimSpace(v.tracks[first].codec)
+		}
+	}
+	return ""
 }

@@ -107,34 +107,89 @@ func TestVideoProbe_TakesAnyBytes(t *testing.T) {
 	})
 }
 
-// TestVideoProbe_Incomplete: a video needs a movie box, a track with a picture, and all of its boxes.
+// TestVideoProbe_Incomplete: a video needs a movie box, a track with a picture that has frames, and all of its data.
 func TestVideoProbe_Incomplete(t *testing.T) {
 	t.Parallel()
+	const ofSound, ofPicture = "mp4a", "avc1"
 	ftyp, data := box("ftyp", []byte("isom\x00\x00\x02\x00isommp41")), box("mdat", make([]byte, 500))
-	track := func(kind string) []byte {
-		return box("trak", tkhd(upright, 8, 8), box("mdia", box("hdlr", numbers(0, 0), []byte(kind), make([]byte, 13))))
+	quickTime := box("ftyp", []byte("qt  \x00\x00\x02\x00qt  "))
+	// frames are the tables of a track with n samples, the last of which is at an offset.
+	frames := func(n, last uint32) []byte {
+		return slices.Concat(box("stsz", numbers(0, 0, n), make([]byte, 4*n)), box("stco", numbers(0, 2, 40, last)))
+	}
+	track := func(kind, codec string, tables []byte) []byte {
+		handler := box("hdlr", numbers(0, 0), []byte(kind), make([]byte, 13))
+		other := box("hdlr", numbers(0), []byte("dhlralis"), make([]byte, 13)) // QuickTime's, of the data
+		sample := box("stsd", numbers(0, 1), box(codec, make([]byte, 40)))
+		return box("trak", tkhd(upright, 8, 8), box("mdia", handler, box("minf", other, box("stbl", sample, tables))))
 	}
 	movie := func(tracks ...[]byte) []byte { return box("moov", append([][]byte{mvhd(1, 1)}, tracks...)...) }
-	whole := bytes.Join([][]byte{ftyp, movie(track("soun"), track("vide")), data}, nil)
+	video, sound := track("vide", ofPicture, frames(3, 800)), track("soun", ofSound, frames(9, 90))
+	whole := slices.Concat(ftyp, movie(sound, video), data)
+	size := uint32(len(whole))
+	late := slices.Concat(ftyp, movie(track("vide", ofPicture, box("co64", numbers(0, 1, 0, size)))), data)
+	empty := track("vide", ofPicture, box("stsz", numbers(0, 0, 0)))
+	mvex := box("mvex", box("trex", make([]byte, 24)))
+	fragment := slices.Concat(box("moof", box("mfhd", numbers(0, 1))), data)
 	for name, c := range map[string]struct {
 		file []byte
 		want string
 	}{
-		"a video":                 {file: whole},
-		"its movie at its end":    {file: bytes.Join([][]byte{ftyp, data, movie(track("vide"))}, nil)},
-		"a renderer was not done": {file: append(slices.Clone(ftyp), data...), want: "has no movie box"},
-		"a type alone":            {file: ftyp, want: "has no movie box"},
-		"sound alone":             {file: bytes.Join([][]byte{ftyp, movie(track("soun")), data}, nil), want: "sound and no picture"},
-		"no track":                {file: append(slices.Clone(ftyp), movie()...), want: "no track with a picture"},
-		"cut in its data":         {file: whole[:len(whole)-100], want: "breaks off"},
-		"data to its end":         {file: append(bytes.Join([][]byte{ftyp, movie(track("vide"))}, nil), "\x00\x00\x00\x00mdatxyz"...)},
+		"a video":                               {file: whole},
+		"its movie at its end":                  {file: slices.Concat(ftyp, data, movie(video))},
+		"a renderer was not done":               {file: slices.Concat(ftyp, data), want: "clip.mp4 has no movie box"},
+		"a type alone":                          {file: ftyp, want: "has no movie box"},
+		"nothing":                               {want: "has no movie box"},
+		"sound alone":                           {file: slices.Concat(ftyp, movie(sound), data), want: "sound and no picture"},
+		"no track":                              {file: slices.Concat(ftyp, movie()), want: "no track with a picture"},
+		"a text track":                          {file: slices.Concat(ftyp, movie(track("text", "tx3g", nil)), data), want: "no track with a picture"},
+		"no frames":                             {file: slices.Concat(ftyp, movie(empty), data), want: "no frames"},
+		"cut in its data":                       {file: whole[:size-100], want: "breaks off"},
+		"cut before its data":                   {file: whole[:size-508], want: "breaks off"},
+		"cut in the header of its data":         {file: whole[:size-505], want: "breaks off"},
+		"cut in its movie":                      {file: whole[:size-560], want: "breaks off"},
+		"cut between two tracks":                {file: slices.Concat(ftyp, movie(video, sound)[:8+len(mvhd(1, 1))+len(video)]), want: "breaks off"},
+		"a sample behind its end":               {file: late, want: "breaks off"},
+		"data to its end":                       {file: slices.Concat(ftyp, movie(video), []byte("\x00\x00\x00\x00mdat"), make([]byte, 500))},
+		"a movie to its end":                    {file: slices.Concat(ftyp, data, append(numbers(0), movie(video)[4:]...))},
+		"bytes behind its end":                  {file: append(slices.Clone(whole), "a trailer of a phone"...)},
+		"zeros behind its end":                  {file: append(slices.Clone(whole), make([]byte, 100)...)},
+		"a movie with four bytes more":          {file: slices.Concat(ftyp, box("moov", mvhd(1, 1), video, numbers(0)), data)},
+		"fragments":                             {file: slices.Concat(ftyp, movie(empty, mvex), fragment, fragment)},
+		"no fragment":                           {file: slices.Concat(ftyp, movie(empty, mvex)), want: "no frames"},
+		"a fragment without its data":           {file: slices.Concat(ftyp, movie(empty, mvex), fragment[:16+len(box("mfhd", numbers(0, 1)))-8]), want: "breaks off"},
+		"a fragment that is cut":                {file: slices.Concat(ftyp, movie(empty, mvex), fragment, fragment[:100]), want: "breaks off"},
+		"a QuickTime movie":                     {file: slices.Concat(quickTime, movie(video, sound), data)},
+		"a QuickTime movie of old":              {file: slices.Concat(box("wide"), data, movie(video))},
+		"a QuickTime movie with ProRes":         {file: slices.Concat(quickTime, movie(track("vide", "apcn", frames(1, 60))), data), want: `clip.mp4 is a QuickTime movie with the codec "apcn"`},
+		"a QuickTime movie with PCM":            {file: slices.Concat(quickTime, movie(video, track("soun", "sowt", frames(1, 60))), data), want: `the codec "sowt"`},
+		"a QuickTime movie with a second sound": {file: slices.Concat(quickTime, movie(video, track("soun", "apac", frames(1, 60)), sound), data)},
+		"an MP4 video with another codec":       {file: slices.Concat(ftyp, movie(track("vide", "mp2v", frames(1, 60))), data)},
 	} {
-		p := &VideoProbe{}
-		_, _ = p.Write(c.file)
-		err := p.Incomplete()
-		if c.want == "" && err != nil || c.want != "" && (err == nil || !strings.Contains(err.Error(), c.want)) {
-			t.Errorf("%s: got %v, want %q", name, err, c.want)
+		for _, step := range []int{max(1, len(c.file)), 1, 7} {
+			p := &VideoProbe{}
+			for part := range slices.Chunk(c.file, step) {
+				_, _ = p.Write(part)
+			}
+			err := p.Incomplete(`C:\clip.mp4`)
+			if c.want == "" && err != nil || c.want != "" && (err == nil || !strings.Contains(err.Error(), c.want)) {
+				t.Errorf("%s, in steps of %d: got %v, want %q", name, step, err, c.want)
+			}
 		}
+	}
+	if err := (&VideoProbe{}).Incomplete(""); err == nil || !strings.Contains(err.Error(), "The video has no movie box") {
+		t.Errorf("without a name: got %v, want The video", err)
+	}
+}
+
+// TestVideoProbe_NestsNoDeeper: boxes in boxes without end take no memory.
+func TestVideoProbe_NestsNoDeeper(t *testing.T) {
+	t.Parallel()
+	p := &VideoProbe{}
+	_, _ = p.Write(bytes.Repeat([]byte("\x7f\xff\xff\xfftrak"), 100_000))
+	_, _ = p.Write(bytes.Repeat([]byte("\x00\x00\x00\x08trak"), 100_000))
+	if len(p.open) > len(containers) || len(p.tracks) > maxTracks {
+		t.Errorf("%d boxes are open and %d tracks are kept", len(p.open), len(p.tracks))
 	}
 }
 
@@ -149,6 +204,7 @@ func TestSniff_SaysWhatTheFileIs(t *testing.T) {
 		"a.png is an AVIF picture; send it as png, jpg or gif.":                                                                     {"a.png", "\x00\x00\x00\x1cftypavif\x00\x00\x00\x00avifmif1miaf"},
 		"a.png is an HEIC picture; send it as png, jpg or gif.":                                                                     {"a.png", "\x00\x00\x00\x18ftypheic\x00\x00\x00\x00mif1heic"},
 		"a.png is a text (JSON) and no picture or video; it may be the message of an error.":                                        {"a.png", `{"error":"not found"}`},
+		"clip.mov is a QuickTime movie; send it as mp4.":                                                                            {"clip.mov", "\x00\x00\x00\x14ftypqt  \x00\x00\x02\x00qt  "},
 		"a.svg is an SVG drawing; send it as png, jpg or gif.":                                                                      {"a.svg", `<svg xmlns="http://www.w3.org/2000/svg"></svg>`},
 	} {
 		_, _, err := Sniff(c.name, strings.NewReader(c.data), Limits{Image: 1 << 20, Video: 1 << 20})

@@ -72,7 +72,7 @@ func (s *Media) save(ctx context.Context, op string, p tenancy.Principal, u uplo
 		return publishing.Medium{}, err
 	}
 	if kind.Video {
-		if err := video.Incomplete(); err != nil {
+		if err := video.Incomplete(u.name); err != nil {
 			return publishing.Medium{}, errors.Join(err, s.deleteBlob(ctx, m))
 		}
 		m.Width, m.Height = video.Size()
