@@ -67,7 +67,7 @@ func Sniff(name string, r io.Reader, limits Limits) (Kind, io.Reader, error) {
 	kind, ok := kindOf(detected)
 	ext := Extension(name)
 	if !ok || ext == "mov" && isQuickTime(detected) {
-		return Kind{}, nil, refuseForeign(name, detected)
+		return Kind{}, nil, refuseForeign(name, detected, first)
 	}
 	if ext != "" && ext != kind.Ext && !(ext == "jpeg" && kind.Ext == "jpg") {
 		return Kind{}, nil, refuse("The file is named ." + ext + ", but its content is " + kind.word() + ".")

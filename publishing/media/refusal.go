@@ -44,6 +44,7 @@ var foreign = []Foreign{
 	{"video/x-matroska", "a Matroska video", sendVideo},
 	{"video/x-msvideo", "an AVI video", sendVideo},
 	{"video/mpeg", "an MPEG video", sendVideo},
+	{transportStream, "an MPEG transport stream", sendVideo},
 	{"video/x-flv", "a Flash video", sendVideo},
 	{"video/x-ms-asf", "a Windows Media video", sendVideo},
 	{"application/ogg", "an Ogg file", sendVideo},
@@ -72,17 +73,26 @@ const (
 const maxNamed = 80
 
 // refuseForeign returns the refusal of a file that is of no kind that can be stored. It says what the file is.
-func refuseForeign(name string, detected *mimetype.MIME) error {
+func refuseForeign(name string, detected *mimetype.MIME, first []byte) error {
 	who := subject(name, "The file")
 	for kind := detected; kind != nil; kind = kind.Parent() {
 		for _, f := range foreign {
-			if kind.Is(f.Type) {
+			if kind.Is(f.Type) || f.Type == transportStream && kind.Parent() == nil && isTransportStream(first) {
 				return fault.Wrap(fault.Invalid, "media.Sniff", who+" is "+f.what+"; "+f.remedy+".", f)
 			}
 		}
 	}
 	return fault.Wrap(fault.Invalid, "media.Sniff", who+" is no picture or video of a known kind; "+sendAny+".",
 		Foreign{Type: detected.String()})
+}
+
+// transportStream is the type of what streaming servers send, which mimetype does not detect.
+const transportStream = "video/mp2t"
+
+// isTransportStream reports whether the first packets of a file, of 188 bytes each, begin as those of MPEG transport streams.
+func isTransportStream(first []byte) bool {
+	const packet, sync = 188, 0x47
+	return len(first) > 2*packet && first[0] == sync && first[packet] == sync && first[2*packet] == sync
 }
 
 // subject returns the last part of a file name for a sentence, or otherwise when the name is not fit for one.
