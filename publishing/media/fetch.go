@@ -76,11 +76,11 @@ func FileName(u *url.URL, answer http.Header) string {
 	return name
 }
 
-// Fetch asks for a file and returns the answer to the last redirect, of any status, with the content codings of a whole
-// file undone; reads of its body then match ErrCoding when it is not encoded so. The transport follows none
-// itself; it must refuse addresses that are not public at the time of the connection. The caller closes the body, whose
-// reads wait for 30 seconds at most. ctx limits all of it. Errors match ErrAddress, ErrRedirects or ErrUnreachable, and
-// the error of the transport.
+// Fetch asks for a file and returns the answer to the last redirect, of any status, with its Request. The content codings
+// of a whole file are undone; errors of its body then match ErrCoding when it is not encoded so. The transport follows no
+// redirect itself; it must refuse addresses that are not public at the time of the connection. The caller closes the
+// body, whose reads wait for 30 seconds at most. ctx limits all of it. Errors match ErrAddress, ErrRedirects or
+// ErrUnreachable, and the error of the transport.
 func Fetch(ctx context.Context, transport http.RoundTripper, s Source) (*http.Response, error) {
 	u, err := ParseAddress(s.Address)
 	if err != nil {
@@ -109,10 +109,12 @@ func follow(ctx context.Context, transport http.RoundTripper, s Source, u *url.U
 			return nil, fmt.Errorf("%w: http after https, or in its place", ErrAddress)
 		}
 		secure = secure || u.Scheme == "https"
-		resp, err := transport.RoundTrip(request(ctx, s, u))
+		req := request(ctx, s, u)
+		resp, err := transport.RoundTrip(req)
 		if err != nil {
 			return nil, fmt.Errorf("%w: %w", ErrUnreachable, err)
 		}
+		resp.Request = req
 		next, err := resp.Location()
 		if resp.StatusCode < 300 || resp.StatusCode > 399 || resp.StatusCode == http.StatusNotModified || err != nil {
 			return resp, nil

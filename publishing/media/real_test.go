@@ -36,7 +36,7 @@ type real struct {
 const (
 	ofQuickTime = "ffprobe has one format for MP4 and QuickTime; MP4 has no such codec"
 	notByName   = "the tools ignore names; of an upload the extension must be that of the content, and no mov is taken"
-	noLength    = "the tools show the frames that there are, and nothing before the end of the file says how many there should be"
+	noLength    = "the tools show the frames or passes that there are, and only the end of the file says that there are no more"
 	noTables    = "only the end of the movie box is missing, which the tools do not need"
 )
 
@@ -61,7 +61,7 @@ var reals = []real{
 	{name: "a.mp4", what: "brand", make: "ffmpeg $v -c:v libx264 -preset ultrafast -brand XAVC -f mp4"},
 	{name: "a.mp4", what: "brand of sound", make: "ffmpeg $v -c:v libx264 -preset ultrafast -brand M4A\u00a0 -f mp4", sample: true},
 	{name: "a.mp4", what: "brand of QuickTime", make: "ffmpeg $v -c:v libx264 -preset ultrafast -brand qt\u00a0\u00a0 -f mp4", sample: true},
-	{name: "a.mp4", what: "fragmented", make: "ffmpeg $va -c:v libx264 -preset ultrafast -c:a aac -g 2 -movflags frag_keyframe+empty_moov -f mp4", cut: true, sample: true},
+	{name: "a.mp4", what: "fragmented", make: "ffmpeg $va -c:v libx264 -preset ultrafast -c:a aac -g 2 -movflags frag_keyframe+empty_moov -f mp4", cut: true, shows: noLength, sample: true},
 	{name: "a.mp4", what: "dash", make: "ffmpeg $va -c:v libx264 -preset ultrafast -c:a aac -g 2 -movflags dash+frag_keyframe -f mp4"},
 	{name: "a.mp4", what: "cmaf", make: "ffmpeg $v -c:v libx264 -preset ultrafast -g 2 -movflags cmaf+frag_keyframe -f mp4"},
 	{name: "a.mp4", what: "64 bit", make: "ffmpeg $v -c:v libx264 -preset ultrafast -movflags use_metadata_tags -metadata a=b -f mp4"},
@@ -103,13 +103,13 @@ var reals = []real{
 	{name: "a.mp4", what: "flac", make: "ffmpeg $a -f flac", want: "sound without a picture (FLAC)"},
 	{name: "a.mp4", what: "gif named mp4", make: "ffmpeg $v -f gif", want: "The file is named .mp4, but its content is a GIF image."},
 	// Pictures.
-	{name: "a.png", what: "png", make: "convert $p png:", cut: true, sample: true},
-	{name: "a.png", what: "png interlaced", make: "convert $p -interlace PNG png:", cut: true},
+	{name: "a.png", what: "png", make: "convert $p png:", cut: true, shows: noLength, sample: true},
+	{name: "a.png", what: "png interlaced", make: "convert $p -interlace PNG png:", cut: true, shows: noLength},
 	{name: "a.png", what: "png of 16 bits", make: "convert $p -depth 16 png48:"},
 	{name: "a.png", what: "png of 8 bits", make: "convert $p -colors 8 png8:"},
 	{name: "a.png", what: "apng", make: "ffmpeg $v -plays 0 -f apng", cut: true, shows: noLength, sample: true},
-	{name: "a.jpg", what: "jpeg", make: "convert $p jpg:", cut: true, sample: true},
-	{name: "a.jpeg", what: "jpeg progressive", make: "convert $p -interlace JPEG jpg:", cut: true, sample: true},
+	{name: "a.jpg", what: "jpeg", make: "convert $p jpg:", cut: true, shows: noLength, sample: true},
+	{name: "a.jpeg", what: "jpeg progressive", make: "convert $p -interlace JPEG jpg:", cut: true, shows: noLength, sample: true},
 	{name: "a.jpg", what: "jpeg gray", make: "convert $p -colorspace Gray jpg:"},
 	{name: "a.jpg", what: "jpeg cmyk", make: "convert $p -colorspace CMYK jpg:"},
 	{name: "a.jpg", what: "jpeg of ffmpeg", make: "ffmpeg $v -frames:v 1 -f mjpeg"},
@@ -136,7 +136,7 @@ var reals = []real{
 var realInputs = strings.NewReplacer(
 	"$va", "-f lavfi -i testsrc=s=96x64:r=10:d=0.6 -f lavfi -i sine=d=0.6 -pix_fmt yuv420p",
 	"$v", "-f lavfi -i testsrc=s=96x64:r=10:d=0.6 -pix_fmt yuv420p",
-	"$a", "-f lavfi -i sine=d=0.6", "$p", "-size 40x30 plasma:red-blue", "\u00a0", " ")
+	"$a", "-f lavfi -i sine=d=0.6", "$p", "-seed 1 -size 40x30 plasma:red-blue", "\u00a0", " ")
 
 var update = flag.Bool("update", false, "write the samples of testdata")
 
