@@ -31,8 +31,13 @@ type Medium struct {
 	// Ext is png, jpg, jpeg, gif or mp4.
 	Ext         string
 	ContentType string
-	// Size is in bytes.
+	// Size is in bytes, of what is published.
 	Size int64
+	// Stored is in bytes, of the upload, which stays as it is.
+	Stored int64
+	// Edits are what is replaced in the stored bytes when they are published: see
+	// publishing/media/metadata.
+	Edits []byte
 	// Width is in pixels; 0 means not known.
 	Width int
 	// Height is in pixels; 0 means not known.

@@ -81,9 +81,10 @@ type Server struct {
 	unreadLog logLimit
 	patterns  map[string]bool // path patterns of all routes, for logs and metrics
 	// site renders the OpenAPI document and the documentation when one of their pages is first asked for.
-	site    func() (*docs.Site, error)
-	streams *limit.PerKey[string] // videos that are played, by the client's address
-	sandbox *sandbox
+	site      func() (*docs.Site, error)
+	streams   *limit.PerKey[string] // videos that are played, by the client's address
+	originals orgLimit              // uploads that are sent to their organizations
+	sandbox   *sandbox
 
 	mu      sync.Mutex // protects the fields below
 	ln      *listener
@@ -110,7 +111,8 @@ func New(cfg Config, deps Deps) (*Server, error) {
 	}
 	s := &Server{
 		cfg: cfg, deps: deps, trusted: trusted, metrics: metrics, sandbox: sandbox, patterns: map[string]bool{},
-		streams: limit.New[string](maxStreams),
+		streams:   limit.New[string](maxStreams),
+		originals: newOrgLimit(maxOriginals),
 	}
 	s.buildRoutes()
 	for _, r := range s.table {

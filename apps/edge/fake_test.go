@@ -404,6 +404,10 @@ func (m media) Delete(_ context.Context, _ tenancy.Principal, medium string) err
 	return m.note("delete " + medium)
 }
 
+func (m media) Original(_ context.Context, _ tenancy.Principal, medium string) (publishing.Medium, blob.File, error) {
+	return picture, file{Reader: bytes.NewReader(m.file), closed: new(atomic.Bool)}, m.note("original " + medium)
+}
+
 func (m media) OwnFile(address string) (key, file string, ours bool) {
 	rest, ours := strings.CutPrefix(address, "http://localhost:4000/files/")
 	key, file, _ = strings.Cut(rest, "/")

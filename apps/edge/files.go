@@ -10,12 +10,15 @@ import (
 	"regexp"
 	"strconv"
 	"strings"
+	"sync"
 
 	"github.com/danielgtaylor/huma/v2"
 	"github.com/gofiber/fiber/v2"
 	"github.com/valyala/fasthttp"
 
+	"crier/apps/edge/request"
 	"crier/apps/edge/route"
+	"crier/platform/blob"
 	"crier/platform/clock"
 	"crier/platform/fault"
 )
@@ -54,14 +57,59 @@ func (s *Server) sendFile(c *fiber.Ctx, key, file string, sent func()) error {
 	if err != nil {
 		return err
 	}
-	tag := `"` + key + `"`
-	c.Set(fiber.HeaderETag, tag)
-	c.Set(fiber.HeaderAcceptRanges, "bytes")
-	c.Set(fiber.HeaderContentType, m.ContentType)
 	c.Set(fiber.HeaderContentDisposition, mime.FormatMediaType("inline", map[string]string{"filename": m.FileName()}))
 	c.Set(fiber.HeaderCacheControl, "public, max-age=31536000, immutable")
-	c.Set(fiber.HeaderContentSecurityPolicy, filePolicy)
 	c.Set("Cross-Origin-Resource-Policy", "cross-origin")
+	return s.sendBytes(c, m.ContentType, `"`+key+`"`, f, sent)
+}
+
+func (s *Server) getOriginal() route.Endpoint {
+	text := &huma.Schema{Type: huma.TypeString}
+	d := huma.Operation{
+		Summary: "Get a file as it was uploaded, whole or in a range", Tags: []string{"Files"}, Errors: []int{404, 416, 500},
+		Description: "With its metadata, such as the place where a photo was taken. What is published, and served without a " +
+			"key, has none.",
+		Parameters: []*huma.Param{
+			{Name: "id", In: "path", Required: true, Schema: text, Description: "Id of the file."},
+			{Name: "Range", In: "header", Schema: text, Description: "One range of bytes."},
+		},
+	}
+	binary := &huma.Schema{Type: huma.TypeString, Format: "binary"}
+	return route.Raw(d, s.original,
+		route.Content(http.StatusOK, "The file.", fiber.MIMEOctetStream, binary),
+		route.Content(http.StatusPartialContent, "The range of the file.", fiber.MIMEOctetStream, binary))
+}
+
+// original sends an upload to its organization, which has a place for it until it is sent.
+func (s *Server) original(c *fiber.Ctx) error {
+	leave, err := s.originals.take(c.UserContext(), c, 1)
+	if err != nil {
+		return err
+	}
+	leave = sync.OnceFunc(leave)
+	err = s.sendOriginal(c, leave)
+	if err != nil || c.Response().BodyStream() == nil {
+		leave()
+	}
+	return err
+}
+
+func (s *Server) sendOriginal(c *fiber.Ctx, sent func()) error {
+	m, f, err := s.deps.Media.Original(c.UserContext(), request.From(c.Context()).Principal, c.Params("id"))
+	if err != nil {
+		return err
+	}
+	c.Set(fiber.HeaderContentDisposition, mime.FormatMediaType("attachment", map[string]string{"filename": m.FileName()}))
+	c.Set(fiber.HeaderCacheControl, "private, no-store")
+	return s.sendBytes(c, m.ContentType, `"`+m.ID.String()+`"`, f, sent)
+}
+
+// sendBytes sets a file, or the range of it that is asked for, as the body of the answer. It closes the file.
+func (s *Server) sendBytes(c *fiber.Ctx, contentType, tag string, f blob.File, sent func()) error {
+	c.Set(fiber.HeaderETag, tag)
+	c.Set(fiber.HeaderAcceptRanges, "bytes")
+	c.Set(fiber.HeaderContentType, contentType)
+	c.Set(fiber.HeaderContentSecurityPolicy, filePolicy)
 	if strings.Contains(c.Get(fiber.HeaderIfNoneMatch), tag) {
 		c.Status(http.StatusNotModified)
 		return closeFile(f)

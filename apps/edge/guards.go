@@ -86,6 +86,8 @@ const (
 	// statistics reads no body and has REQUEST_TIMEOUT. At most maxStatistics run until their answers are written. They may
 	// wait for the servers of platforms, and take no places of other requests.
 	statistics Limits = "statistics"
+	// original reads no body and has UPLOAD_TIMEOUT. Its handler lets at most maxOriginals run until they are sent.
+	original Limits = "original"
 )
 
 // Limits of routes with a session.
@@ -141,6 +143,7 @@ func (s *Server) newGuards() guards {
 		limits: map[Limits][]fiber.Handler{
 			quick:    {inTime},
 			download: {inLongTime},
+			original: {inLongTime},
 			login:    logins,
 			beacon:   slices.Concat([]fiber.Handler{textAsJSON}, logins),
 			register: slices.Concat(jsonOnly, s.openBodies(registerBodies, registerBody, s.readJSON)),
@@ -168,8 +171,8 @@ var limitsOf = map[Credential][]Limits{
 	signIn:   {quick, login, register},
 	visitor:  {quick, download, register},
 	operator: {quick},
-	apiKey:   {read, list, write, post, upload, fetch, statistics},
-	session:  {user, form, statistics},
+	apiKey:   {read, list, write, post, upload, fetch, statistics, original},
+	session:  {user, form, statistics, original},
 	joined:   {user},
 	admin:    {user, form},
 	owner:    {user, form},

@@ -25,6 +25,8 @@ const (
 	maxUploads = 4
 	maxFetches = 2 // downloads of files from URLs
 	maxStreams = 2 // videos that one address plays through the service
+	// maxOriginals is for files as they were uploaded, with keys and sessions together.
+	maxOriginals = 4
 	// maxStatistics is for reads of statistics, which may wait for the servers of platforms, with keys and sessions together.
 	maxStatistics = 32
 	maxSessions   = 4 // requests with a session, besides those of the public API; of a person outside organizations, too

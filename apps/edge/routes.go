@@ -16,14 +16,14 @@ import (
 // routes returns all routes of the service, in no particular order.
 func (s *Server) routes(public *publicv1.API, api *appapi.API) []Route {
 	return slices.Concat(
-		withAliases(publicRoutes(public)), serviceRoutes(s, api),
-		signInRoutes(api), userRoutes(api), channelRoutes(public, api), postRoutes(public), contentRoutes(public), settingsRoutes(api),
+		withAliases(publicRoutes(s, public)), serviceRoutes(s, api),
+		signInRoutes(api), userRoutes(api), channelRoutes(public, api), postRoutes(public), contentRoutes(s, public), settingsRoutes(api),
 		billingRoutes(), visitorRoutes(s, api), oauthRoutes(),
 	)
 }
 
 // publicRoutes returns the public API. It is served under /api/public/v1 too, see withAliases.
-func publicRoutes(api *publicv1.API) []Route {
+func publicRoutes(s *Server, api *publicv1.API) []Route {
 	return []Route{
 		built("GET /public/v1/analytics/post/{postId}", "get-post-analytics", apiKey, statistics, api.PostAnalytics()),
 		built("GET /public/v1/analytics/{integration}", "get-analytics", apiKey, statistics, api.ChannelAnalytics()),
@@ -45,6 +45,7 @@ func publicRoutes(api *publicv1.API) []Route {
 		built("GET /public/v1/is-connected", "is-connected", apiKey, read, api.IsConnected()),
 		built("GET /public/v1/media", "list-media", apiKey, read, api.ListMedia()),
 		built("DELETE /public/v1/media/{id}", "delete-media", apiKey, write, api.DeleteMedium()),
+		built("GET /public/v1/media/{id}/original", "get-original", apiKey, original, s.getOriginal()),
 		built("GET /public/v1/notifications", "list-notifications", apiKey, read, api.ListNotifications()),
 		built("GET /public/v1/overview", "get-overview", apiKey, list, api.Overview()),
 		built("POST /public/v1/posts", "create-posts", apiKey, post, api.CreatePosts()),
@@ -248,7 +249,7 @@ func postRoutes(public *publicv1.API) []Route {
 
 // contentRoutes returns the routes of the application API for what belongs to posts. What the public API offers too is
 // served by its endpoints.
-func contentRoutes(public *publicv1.API) []Route {
+func contentRoutes(s *Server, public *publicv1.API) []Route {
 	return []Route{
 		built("GET /approvals", "list-approvals-app", session, user, public.ListApprovals()),
 		built("DELETE /approvals/{id}", "delete-approval-app", session, user, public.DeleteApproval()),
@@ -259,6 +260,7 @@ func contentRoutes(public *publicv1.API) []Route {
 		planned("DELETE /autopost/{id}", session, user),
 		built("GET /media", "list-own-media", session, user, public.ListMedia()),
 		built("POST /media/information", "describe-media", session, form, public.DescribeMedium()),
+		built("GET /media/{id}/original", "get-own-original", session, original, s.getOriginal()),
 		planned("POST /media/save-media", session, user),
 		planned("POST /media/upload-server", session, user),
 		planned("POST /media/upload-simple", session, user),

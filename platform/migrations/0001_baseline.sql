@@ -550,8 +550,12 @@ create table media (
   name          text not null,
   ext           text not null check (ext in ('png', 'jpg', 'jpeg', 'gif', 'mp4')),
   content_type  text not null,
-  -- Bytes.
+  -- Bytes, of what is published.
   size          bigint not null check (size > 0),
+  -- Bytes, of the upload in the file store.
+  stored        bigint not null check (stored > 0),
+  -- What is replaced in these when the file is published or served; null: nothing. See publishing/media/metadata.
+  edits         bytea,
   -- Pixels; 0: not known.
   width         integer not null default 0,
   height        integer not null default 0,
@@ -574,7 +578,7 @@ create table media (
 create index media_org on media (org_id, id desc) where deleted_at is null and size > 0;
 -- MediaStored, MediaInsert: how many bytes an organization has in the file store. The index holds
 -- the sizes, so that they read no row. MediaSharing, BlobsOfMedia: the files that have a blob.
-create index media_blob on media (org_id, blob) include (size) where deleted_at is null and size > 0;
+create index media_blob on media (org_id, blob) include (stored) where deleted_at is null and size > 0;
 -- MediaInsert: a file with the same bytes.
 create index media_content on media (org_id, sha256) where deleted_at is null and sha256 is not null;
 -- MediaForget: rows of deleted files.
@@ -1538,7 +1542,7 @@ grant select (org_id, invitation_id, hash) on invitation_link to crier_gate;
 create policy gate on api_key to crier_gate using (true) with check (true);
 grant select (org_id, id, hash, created_by, used_at, expires_at, overlap_until), update (used_at) on api_key to crier_gate;
 create policy gate on media for select to crier_gate using (deleted_at is null);
-grant select (key, org_id, id, blob, name, ext, content_type, size, deleted_at) on media to crier_gate;
+grant select (key, org_id, id, blob, name, ext, content_type, size, edits, deleted_at) on media to crier_gate;
 create policy gate on connect_state for select to crier_gate using (true);
 grant select (hash, org_id, person_id, key_id, behind_id, session_id, expires_at, state_until) on connect_state to crier_gate;
 

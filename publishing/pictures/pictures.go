@@ -14,6 +14,7 @@ import (
 	"crier/platform/blob"
 	"crier/platform/clock"
 	"crier/platform/pg"
+	"crier/publishing/media/metadata"
 	"crier/publishing/media/picture"
 	publishingstore "crier/publishing/store"
 	"crier/tenancy"
@@ -301,7 +302,7 @@ func (p *Maker) derive(ctx context.Context, taken publishingstore.TakenPicture) 
 	}
 	ctx, cancel := context.WithTimeout(ctx, pictureLimit)
 	defer cancel()
-	file, err := p.deps.Blobs.Open(ctx, taken.BlobKey())
+	file, err := metadata.Open(ctx, p.deps.Blobs, taken.BlobKey(), taken.Edits)
 	if err != nil {
 		return publishingstore.MadePicture{}, err
 	}

@@ -19,6 +19,7 @@ import (
 	"crier/publishing"
 	"crier/publishing/access"
 	"crier/publishing/connector"
+	"crier/publishing/media/metadata"
 	"crier/publishing/pictures"
 	publishingstore "crier/publishing/store"
 )
@@ -119,6 +120,6 @@ func New(cfg Config, deps Deps) *Sender {
 // media returns the connector's view of a file. The file is opened only when the connector calls Open.
 func (s *Sender) media(ctx context.Context, m publishing.Medium, alt string) connector.Media {
 	return connector.MediaOf(m, alt, s.cfg.BaseURL, func() (io.ReadCloser, error) {
-		return s.deps.Blobs.Open(ctx, m.BlobKey())
+		return metadata.Open(ctx, s.deps.Blobs, m.BlobKey(), m.Edits)
 	})
 }

@@ -12,6 +12,7 @@ import (
 	"crier/platform/id"
 	"crier/platform/pg"
 	"crier/publishing"
+	"crier/publishing/media/metadata"
 	"crier/tenancy"
 )
 
@@ -54,9 +55,9 @@ func (s *Media) Own(ctx context.Context, p tenancy.Principal, medium string) (pu
 	return known.Media[0], nil
 }
 
-// Open returns a file by the two parts of its public path, decoded; its name may be in any Unicode normalization. It
-// returns NotFound when there is none, and Unavailable when too many others are looked up at the same time, and while
-// the files or the database are away.
+// Open returns a file as it is published, by the two parts of its public path, decoded; its name may be in any Unicode
+// normalization. It returns NotFound when there is none, and Unavailable when too many others are looked up at the same
+// time, and while the files or the database are away.
 func (s *Media) Open(ctx context.Context, key, file string) (publishing.Medium, blob.File, error) {
 	const op = "publishing.OpenFile"
 	if len(key) != keyLength || !publishing.Storable(key) {
@@ -69,9 +70,25 @@ func (s *Media) Open(ctx context.Context, key, file string) (publishing.Medium, 
 	if norm.NFC.String(file) != m.FileName() {
 		return publishing.Medium{}, nil, noFile(op)
 	}
-	f, err := s.deps.Blobs.Open(ctx, m.BlobKey())
+	f, err := metadata.Open(ctx, s.deps.Blobs, m.BlobKey(), m.Edits)
 	if err != nil {
 		return publishing.Medium{}, nil, fileFault(op, err)
+	}
+	return m, f, nil
+}
+
+// Original returns a file of the organization as it was uploaded, with what it says of its maker. The errors are those
+// of Own.
+func (s *Media) Original(
+	ctx context.Context, p tenancy.Principal, medium string,
+) (publishing.Medium, blob.File, error) {
+	m, err := s.Own(ctx, p, medium)
+	if err != nil {
+		return publishing.Medium{}, nil, err
+	}
+	f, err := s.deps.Blobs.Open(ctx, m.BlobKey())
+	if err != nil {
+		return publishing.Medium{}, nil, fileFault("publishing.OriginalFile", err)
 	}
 	return m, f, nil
 }

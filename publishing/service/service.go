@@ -17,6 +17,7 @@ import (
 	"crier/publishing"
 	"crier/publishing/access"
 	"crier/publishing/connector"
+	"crier/publishing/media/metadata"
 	"crier/publishing/pictures"
 	publishingstore "crier/publishing/store"
 )
@@ -103,6 +104,6 @@ func newCore(cfg Config, deps Deps) core {
 // media returns the connector's view of a file. The file is opened only when the connector calls Open.
 func (c core) media(ctx context.Context, m publishing.Medium, alt string) connector.Media {
 	return connector.MediaOf(m, alt, c.cfg.BaseURL, func() (io.ReadCloser, error) {
-		return c.deps.Blobs.Open(ctx, m.BlobKey())
+		return metadata.Open(ctx, c.deps.Blobs, m.BlobKey(), m.Edits)
 	})
 }

@@ -13,6 +13,7 @@ import (
 	"crier/platform/secret"
 	"crier/publishing"
 	publishingmedia "crier/publishing/media"
+	"crier/publishing/media/metadata"
 	publishingstore "crier/publishing/store"
 	"crier/tenancy"
 )
@@ -59,11 +60,15 @@ func (s *Media) save(ctx context.Context, op string, p tenancy.Principal, u uplo
 		OriginalName: storableName(u.name), CreatedAt: s.deps.Clock.Now(),
 	}
 	hash, video := sha256.New(), &publishingmedia.VideoProbe{}
-	seen := io.Writer(hash)
-	if kind.Video {
-		seen = io.MultiWriter(hash, video)
+	scanner, err := metadata.NewScanner(kind.Ext)
+	if err != nil {
+		return publishing.Medium{}, internal(op, err)
 	}
-	m.Size, err = s.deps.Blobs.Create(ctx, m.BlobKey(), io.TeeReader(body, seen))
+	seen := io.MultiWriter(hash, scanner)
+	if kind.Video {
+		seen = io.MultiWriter(hash, scanner, video)
+	}
+	m.Stored, err = s.deps.Blobs.Create(ctx, m.BlobKey(), io.TeeReader(body, seen))
 	if err != nil {
 		err = uploadFault(op, err)
 		if fault.Is(err, fault.TooLarge) && left < s.maxSize(m) {
@@ -78,6 +83,11 @@ func (s *Media) save(ctx context.Context, op string, p tenancy.Principal, u uplo
 		m.Width, m.Height = video.Size()
 		m.DurationMS = video.Length().Milliseconds()
 	}
+	edits, err := scanner.Edits()
+	if err != nil {
+		return publishing.Medium{}, errors.Join(err, s.deleteBlob(ctx, m))
+	}
+	m.Edits, m.Size = edits.Bytes(), m.Stored+edits.Grows()
 	stored, err := s.store.SaveMedium(ctx, m, hash.Sum(nil), s.cfg.MaxStorage)
 	if err != nil {
 		return publishing.Medium{}, s.unsaved(ctx, op, m, err)

@@ -22,6 +22,8 @@ type mediumRow struct {
 	Ext          string             `db:"ext"`
 	ContentType  string             `db:"content_type"`
 	Size         int64              `db:"size"`
+	Stored       int64              `db:"stored"`
+	Edits        []byte             `db:"edits"`
 	Width        int                `db:"width"`
 	Height       int                `db:"height"`
 	DurationMS   int64              `db:"duration_ms"`
@@ -49,8 +51,8 @@ var attachmentColumns = "t.part_id, t.alt, " + mediaColumns
 
 // storedBytes counts shared bytes once. It uses the condition of the index media_blob, which has
 // every column that it reads.
-const storedBytes = `select coalesce(sum(size), 0)::bigint from (
-  select distinct on (blob) size from media where org_id = $1 and deleted_at is null and size > 0 order by blob) x`
+const storedBytes = `select coalesce(sum(stored), 0)::bigint from (
+  select distinct on (blob) stored from media where org_id = $1 and deleted_at is null and size > 0 order by blob) x`
 
 const mediaStored = `-- publishing.MediaStored
 ` + storedBytes
@@ -74,9 +76,9 @@ const mediaInsert = `-- publishing.MediaInsert
 with same as (
   select blob from media where org_id = $1 and sha256 = $12 and deleted_at is null limit 1)
 insert into media (org_id, id, key, name, ext, content_type, size, width, height, duration_ms, original_name, sha256,
-  created_at, blob)
-select $1, $2, $3, $4, $5, $6, $7::bigint, $8, $9, $10, $11, $12, $13, coalesce((select blob from same), $15)
-where $14::bigint = 0 or exists (select from same) or (` + storedBytes + `) + $7::bigint <= $14
+  created_at, blob, stored, edits)
+select $1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, coalesce((select blob from same), $15), $16::bigint, $17
+where $14::bigint = 0 or exists (select from same) or (` + storedBytes + `) + $16::bigint <= $14
 returning blob`
 
 // ErrStorageFull means that a file would take its organization over the limit that was given to SaveMedium, which has
@@ -94,7 +96,7 @@ func (s *Store) SaveMedium(
 	err := s.db.WriteOrg(ctx, m.Org.UUID(), func(b *pgx.Batch) {
 		b.Queue(mediaShare, m.Org.String())
 		b.Queue(mediaInsert, m.Org, m.ID, m.Key, m.Name, m.Ext, m.ContentType, m.Size, m.Width, m.Height, m.DurationMS,
-			m.OriginalName, hash, m.CreatedAt, most, m.Blob).Query(into(&blobs, pgx.RowTo[string]))
+			m.OriginalName, hash, m.CreatedAt, most, m.Blob, m.Stored, m.Edits).Query(into(&blobs, pgx.RowTo[string]))
 	})
 	if err != nil {
 		return publishing.Medium{}, err
@@ -108,14 +110,14 @@ func (s *Store) SaveMedium(
 
 // The role that serves files reads these columns only.
 const mediaByKey = `-- publishing.MediaByKey
-select org_id, id, key, blob, name, ext, content_type, size from media where key = $1 and deleted_at is null`
+select org_id, id, key, blob, name, ext, content_type, size, edits from media where key = $1 and deleted_at is null`
 
 // MediumByKey returns the file of any organization with an unguessable key, or pgx.ErrNoRows. Width, Height,
 // OriginalName and CreatedAt are not set.
 func (s *Store) MediumByKey(ctx context.Context, key string) (m publishing.Medium, err error) {
 	err = s.db.WriteRole(ctx, pg.Gate, func(b *pgx.Batch) {
 		b.Queue(mediaByKey, key).QueryRow(func(row pgx.Row) error {
-			return row.Scan(&m.Org, &m.ID, &m.Key, &m.Blob, &m.Name, &m.Ext, &m.ContentType, &m.Size)
+			return row.Scan(&m.Org, &m.ID, &m.Key, &m.Blob, &m.Name, &m.Ext, &m.ContentType, &m.Size, &m.Edits)
 		})
 	})
 	return m, err

@@ -319,8 +319,8 @@ func fill(t *testing.T, database string) {
 		 select c.org_id, pg_temp.u(3, n), pg_temp.u(4, n), c.id, 7, 'PUBLISHED', now() - n * interval '1 minute', now(), 'x'
 		 from generate_series(1, 30000) n join channel c on c.id = pg_temp.u(2, 1 + n % 3000)`,
 		`insert into part (org_id, id, post_id, position, content) select org_id, id, id, 0, 'a text' from post`,
-		`insert into media (org_id, id, key, blob, name, ext, content_type, size)
-		 select org_id, id, lpad(account_id, 24, '0'), lpad(account_id, 24, '0'), 'a picture', 'png', 'image/png', 1 from channel`,
+		`insert into media (org_id, id, key, blob, name, ext, content_type, size, stored)
+		 select org_id, id, lpad(account_id, 24, '0'), lpad(account_id, 24, '0'), 'a picture', 'png', 'image/png', 1, 1 from channel`,
 		`insert into attachment (org_id, part_id, position, media_id)
 		 select p.org_id, p.id, 0, p.channel_id from post p where p.id < pg_temp.u(3, 3000)`,
 		`insert into publication (org_id, id, post_id, group_id, part_id, position, number, created_at, phase, release_id, done_at)

@@ -107,6 +107,7 @@ var vendors = []restriction{
 	{path: "github.com/emersion/", from: []string{"tests/smtptest"}},
 	{path: "github.com/minio/minio-go/v7", from: []string{"platform/blob"}},
 	{path: "github.com/johannesboyne/gofakes3", from: []string{"tests/s3test"}},
+	{path: "github.com/abema/go-mp4", from: []string{"publishing/media/metadata"}},
 	{path: "github.com/gabriel-vasile/mimetype", from: []string{"publishing/media"}},
 	{path: "github.com/clipperhouse/uax29/v2/graphemes", from: []string{"publishing/connector", "apps/sim/sandbox"}},
 	{path: "github.com/btcsuite/btcd/", from: []string{"publishing/connector/nostr"}},

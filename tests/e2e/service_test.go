@@ -148,7 +148,7 @@ func (s *service) create(t *testing.T, kind string, due time.Time, channel strin
 	for _, p := range parts {
 		images := []m{}
 		if p.image != nil {
-			image := s.upload(t, "picture.png", p.image)
+			image := s.upload(t, "picture", p.image)
 			image["alt"] = p.alt
 			images = append(images, image)
 		}

@@ -103,7 +103,7 @@ func newTenantFixture(t *testing.T, db *pg.DB) tenantFixture {
 	size := 1 + rand.Int64N(1<<40) // unique, so that it identifies the organization
 	e.medium = publishing.Medium{
 		ID: id.New[publishing.MediaTag](), Org: e.org, Key: e.org.String(), Blob: e.org.String(), Name: "f", Ext: "png",
-		ContentType: "image/png", Size: size, CreatedAt: now,
+		ContentType: "image/png", Size: size, Stored: size, CreatedAt: now,
 	}
 	_, err = things.SaveMedium(t.Context(), e.medium, nil, 0)
 	must(t, err)

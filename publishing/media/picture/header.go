@@ -5,6 +5,7 @@ import (
 	"bytes"
 	"encoding/binary"
 	"errors"
+	"hash/crc32"
 	"image/color"
 	"image/gif"
 	"image/png"
@@ -56,12 +57,26 @@ func inspectPNG(b *bufio.Reader) (Header, error) {
 	if err != nil {
 		return Header{}, err
 	}
-	interlaced := first[interlaceAt] == 1
-	c, err := png.DecodeConfig(b)
+	head, interlaced := bytes.NewBuffer(bytes.Clone(first[:pngSignature])), first[interlaceAt] == 1
+	h, turned := Header{Format: "png", Orientation: 1, costly: interlaced}, false
+	err = pngChunks(b, func(kind string, body []byte) {
+		switch kind {
+		case "IHDR", "PLTE", "tRNS": // what DecodeConfig needs
+			writeChunk(head, kind, body)
+		case "eXIf":
+			if !turned { // others are ignored
+				h.Orientation, turned = Orientation(body), true
+			}
+		}
+	})
 	if err != nil {
 		return Header{}, err
 	}
-	h := Header{Format: "png", Width: c.Width, Height: c.Height, Orientation: 1, costly: interlaced}
+	writeChunk(head, "IDAT", nil)
+	c, err := png.DecodeConfig(head)
+	if err != nil {
+		return Header{}, err
+	}
 	perPixel := int64(4)
 	switch c.ColorModel {
 	case color.Gray16Model, color.RGBA64Model, color.NRGBA64Model:
@@ -73,7 +88,57 @@ func inspectPNG(b *bufio.Reader) (Header, error) {
 	if interlaced {
 		h.decoded *= 2 // the seven passes have as many pixels as the image
 	}
+	h.setSize(c.Width, c.Height)
 	return h, nil
+}
+
+// setSize sets the size of the image as it is shown from that of its rows and columns.
+func (h *Header) setSize(width, height int) {
+	h.Width, h.Height = width, height
+	if h.Orientation > 4 {
+		h.Width, h.Height = height, width
+	}
+}
+
+const (
+	pngSignature = 8
+	// maxChunk is in bytes of a chunk that is read. No palette, orientation or profile needs as many.
+	maxChunk = 1 << 20
+)
+
+// pngChunks calls visit with the chunks before the pixels. Large ones are left out.
+func pngChunks(b *bufio.Reader, visit func(kind string, body []byte)) error {
+	if _, err := b.Discard(pngSignature); err != nil {
+		return err
+	}
+	for {
+		var head [8]byte
+		if _, err := io.ReadFull(b, head[:]); err != nil {
+			return err
+		}
+		size, kind := int64(binary.BigEndian.Uint32(head[:])), string(head[4:])
+		if kind == "IDAT" || kind == "IEND" {
+			return nil
+		}
+		const sum = 4
+		if size > maxChunk {
+			if _, err := io.CopyN(io.Discard, b, size+sum); err != nil {
+				return err
+			}
+			continue
+		}
+		body := make([]byte, size+sum)
+		if _, err := io.ReadFull(b, body); err != nil {
+			return err
+		}
+		visit(kind, body[:size])
+	}
+}
+
+func writeChunk(to *bytes.Buffer, kind string, body []byte) {
+	chunk := append([]byte(kind), body...)
+	out := binary.BigEndian.AppendUint32(nil, uint32(len(body)))
+	to.Write(binary.BigEndian.AppendUint32(append(out, chunk...), crc32.ChecksumIEEE(chunk)))
 }
 
 // JPEG markers: 0xff and one of these.
@@ -108,13 +173,11 @@ func inspectJPEG(b *bufio.Reader) (Header, error) {
 			return h, errBroken
 		case marker == markerSOS:
 			h.decoded, h.costly = frame.decoded(), frame.progressive
-			if h.Orientation > 4 {
-				h.Width, h.Height = h.Height, h.Width
-			}
+			h.setSize(frame.width, frame.height)
 			return h, nil
 		case marker == markerAPP1:
 			if tiff, ok := bytes.CutPrefix(body, []byte("Exif\x00\x00")); ok && h.Orientation == 1 {
-				h.Orientation = tiffOrientation(tiff)
+				h.Orientation = Orientation(tiff)
 			}
 		case marker == markerAPP14:
 			adobe := len(body) >= 12 && string(body[:5]) == "Adobe"
@@ -123,7 +186,6 @@ func inspectJPEG(b *bufio.Reader) (Header, error) {
 			if err := frame.parse(marker, body); err != nil {
 				return h, err
 			}
-			h.Width, h.Height = frame.width, frame.height
 		}
 	}
 }

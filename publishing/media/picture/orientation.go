@@ -7,8 +7,8 @@ import (
 
 const orientationTag = 0x0112
 
-// tiffOrientation returns the orientation, 1 to 8, in the first directory of EXIF data, or 1 when there is none.
-func tiffOrientation(tiff []byte) int {
+// Orientation returns the orientation, 1 to 8, in the first directory of EXIF data, or 1 when there is none.
+func Orientation(tiff []byte) int {
 	const entry = 12 // bytes
 	if len(tiff) < 8 {
 		return 1

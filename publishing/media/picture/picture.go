@@ -1,4 +1,5 @@
-// Package picture converts an image to a JPEG that fits the limits of a platform, turned upright.
+// Package picture converts an image to a JPEG that fits the limits of a platform, turned upright and with its colour
+// profile.
 //
 // It decodes an image only if, according to the header, the decoder allocates at most MaxDecoded bytes.
 package picture
@@ -101,7 +102,19 @@ func Fit(ctx context.Context, r io.ReadSeeker, s Spec) (p Picture, err error) {
 	if err != nil {
 		return Picture{}, err
 	}
-	return encodeWithin(ctx, applyOrientation(img, h.Orientation), s.MaxBytes)
+	if _, err := src.Seek(0, io.SeekStart); err != nil {
+		return Picture{}, err
+	}
+	profile := readProfile(src, h.Format)
+	size := len(profileSegments(profile))
+	if size > s.MaxBytes/profileShare {
+		profile, size = nil, 0
+	}
+	p, err = encodeWithin(ctx, applyOrientation(img, h.Orientation), s.MaxBytes-size)
+	if err == nil && size > 0 {
+		p.Bytes = withProfile(p.Bytes, profile)
+	}
+	return p, err
 }
 
 const (

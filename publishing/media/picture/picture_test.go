@@ -15,6 +15,7 @@ import (
 	"image/png"
 	"io"
 	"math/rand/v2"
+	"slices"
 	"strings"
 	"testing"
 
@@ -303,7 +304,7 @@ func TestHalve_TransparencyBecomesWhite(t *testing.T) {
 func FuzzOrientation(f *testing.F) {
 	f.Add([]byte("II*\x00\x08\x00\x00\x00\x01\x00\x12\x01\x03\x00\x01\x00\x00\x00\x06\x00\x00\x00"))
 	f.Fuzz(func(t *testing.T, raw []byte) {
-		if o := tiffOrientation(raw); o < 1 || o > 8 {
+		if o := Orientation(raw); o < 1 || o > 8 {
 			t.Fatalf("the orientation is %d, want 1 to 8", o)
 		}
 	})
@@ -341,5 +342,51 @@ func BenchmarkFit(b *testing.B) {
 				}
 			}
 		})
+	}
+}
+
+// A picture that is made smaller has the colours of the image: it keeps the profile that they are in.
+func TestFit_KeepsTheColorProfile(t *testing.T) {
+	t.Parallel()
+	img := image.NewRGBA(image.Rect(0, 0, 40, 30))
+	var raw bytes.Buffer
+	if err := jpeg.Encode(&raw, img, nil); err != nil {
+		t.Fatal(err)
+	}
+	profiled := func(size int, colors string) []byte {
+		profile := make([]byte, size)
+		copy(profile[16:], colors)
+		out := slices.Clone(raw.Bytes()[:2])
+		const most = 1<<16 - 1 - 2 - 14
+		parts := slices.Collect(slices.Chunk(profile, most))
+		for i, part := range parts {
+			out = append(out, 0xff, 0xe2)
+			out = binary.BigEndian.AppendUint16(out, uint16(2+14+len(part)))
+			out = append(append(out, "ICC_PROFILE\x00"...), byte(i+1), byte(len(parts)))
+			out = append(out, part...)
+		}
+		return append(out, raw.Bytes()[2:]...)
+	}
+	for _, test := range []struct {
+		name   string
+		size   int
+		colors string
+		kept   bool
+	}{
+		{name: "small", size: 600, colors: "RGB ", kept: true},
+		{name: "of two parts", size: 100_000, colors: "RGB ", kept: true},
+		{name: "for printers", size: 600, colors: "CMYK"},
+		{name: "too large for the picture", size: 500_000, colors: "RGB "},
+	} {
+		got, err := Fit(t.Context(), bytes.NewReader(profiled(test.size, test.colors)), Spec{MaxBytes: 1_000_000, MaxSide: 2000})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if kept := bytes.Count(got.Bytes, []byte("ICC_PROFILE\x00")) > 0; kept != test.kept {
+			t.Errorf("%s: the profile is kept: %v, want %v", test.name, kept, test.kept)
+		}
+		if c, err := jpeg.DecodeConfig(bytes.NewReader(got.Bytes)); err != nil || c.Width != 40 || len(got.Bytes) > 1_000_000 {
+			t.Errorf("%s: the picture is %+v, %v", test.name, c, err)
+		}
 	}
 }

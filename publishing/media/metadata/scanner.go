@@ -1,0 +1,126 @@
+package metadata
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+
+	"crier/platform/fault"
+)
+
+// Scanner finds metadata in the bytes of a whole file as they are written to it. It stores at most one segment of a
+// picture, or the movie box of a video.
+type Scanner struct {
+	walker
+	format interface {
+		// finish is called after the last byte.
+		finish(size int64) ([]Edit, error)
+	}
+}
+
+// NewScanner returns a Scanner of a file whose extension is png, jpg, gif or mp4. The file must be of that format: see
+// media.Sniff.
+func NewScanner(ext string) (*Scanner, error) {
+	s := &Scanner{}
+	switch ext {
+	case "png":
+		s.format = newPNG(&s.walker)
+	case "jpg", "jpeg":
+		s.format = newJPEG(&s.walker)
+	case "gif":
+		s.format = newGIF(&s.walker)
+	case "mp4":
+		s.format = newMovie(&s.walker)
+	default:
+		return nil, fmt.Errorf("metadata: no format %q", ext)
+	}
+	return s, nil
+}
+
+// Edits returns what is to be replaced in the file that was written. It returns fault.Invalid for a video whose boxes
+// cannot be read.
+func (s *Scanner) Edits() (Edits, error) {
+	edits, err := s.format.finish(s.at)
+	if err != nil {
+		var f *fault.Error
+		if errors.As(err, &f) {
+			return nil, err
+		}
+		return nil, fault.Wrap(fault.Invalid, "metadata.Edits",
+			"The video cannot be read: its movie box is broken. Export it again as mp4.", err)
+	}
+	return ordered(append(s.edits, edits...), s.at), nil
+}
+
+// walker calls the steps of a format with the headers that they ask for, and skips the rest.
+type walker struct {
+	// at is the position behind the bytes that were taken.
+	at    int64
+	skip  int64        // remaining bytes that no step asked for
+	seek  bool         // skip all before the next 0xFF
+	need  int          // size of what step takes
+	have  []byte       // what has arrived of it
+	step  func([]byte) // takes need bytes, which it must not keep, and says what follows
+	done  bool         // the format has ended; what follows is only counted
+	edits []Edit
+}
+
+func (w *walker) expect(n int, step func([]byte)) { w.need, w.step = n, step }
+
+// cut removes n bytes from a position on, and puts others there.
+func (w *walker) cut(at, n int64, put []byte) {
+	w.edits = append(w.edits, Edit{At: at, Cut: n, Put: put})
+}
+
+// zero replaces n bytes from a position on by zeros.
+func (w *walker) zero(at, n int64) {
+	if n > 0 {
+		w.edits = append(w.edits, Edit{At: at, Cut: n, Zero: true})
+	}
+}
+
+// Write implements io.Writer. It never fails.
+func (w *walker) Write(p []byte) (int, error) {
+	total := len(p)
+	for {
+		switch {
+		case w.done:
+			w.at += int64(len(p))
+			return total, nil
+		case w.skip > 0:
+			n := min(w.skip, int64(len(p)))
+			w.skip, w.at, p = w.skip-n, w.at+n, p[n:]
+			if w.skip > 0 {
+				return total, nil
+			}
+		case w.seek:
+			n := bytes.IndexByte(p, 0xFF)
+			w.seek = n < 0
+			if n < 0 {
+				n = len(p)
+			}
+			w.at, p = w.at+int64(n), p[n:]
+			if w.seek {
+				return total, nil
+			}
+		case w.need > len(w.have):
+			if len(p) == 0 {
+				return total, nil
+			}
+			n := min(w.need-len(w.have), len(p))
+			w.have, w.at, p = append(w.have, p[:n]...), w.at+int64(n), p[n:]
+		default:
+			head := w.have
+			w.have = w.have[:0]
+			w.step(head)
+		}
+	}
+}
+
+// tail returns the Edit that removes what follows the end of a picture.
+func (w *walker) tail(end, size int64) []Edit {
+	if end < 0 || end >= size {
+		return nil
+	}
+	return []Edit{{At: end, Cut: size - end}}
+}

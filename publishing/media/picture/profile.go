@@ -1,0 +1,101 @@
+package picture
+
+import (
+	"bufio"
+	"bytes"
+	"compress/zlib"
+	"encoding/binary"
+	"io"
+)
+
+const (
+	markerAPP2 = 0xe2 // a part of a colour profile
+	// profileParts is the limit of JPEG, partSize is how many bytes of a profile a part may have.
+	profileParts = 255
+	partSize     = 1<<16 - 1 - 2 - len(profileName) - 2
+	// profileName begins the segments of a colour profile. The number of the part and of all parts follow.
+	profileName = "ICC_PROFILE\x00"
+	// A profile takes at most one profileShare of the bytes that a picture may have.
+	profileShare = 4
+	// maxProfile is in bytes. Those of cameras and screens have a few hundred.
+	maxProfile = 1 << 20
+)
+
+// readProfile returns the colour profile of an image, or nil: it has none, one that is broken or large, or one for
+// colours that are not red, green and blue, which the picture that is made of the image has.
+func readProfile(r io.Reader, format string) []byte {
+	b := bufio.NewReaderSize(r, 4<<10)
+	var profile []byte
+	switch format {
+	case "jpeg":
+		profile = jpegProfile(b)
+	case "png":
+		profile = pngProfile(b)
+	}
+	const colors = 16 // where a profile has the kind of its colours
+	if len(profile) < colors+4 || string(profile[colors:colors+4]) != "RGB " {
+		return nil
+	}
+	return profile
+}
+
+func jpegProfile(b *bufio.Reader) []byte {
+	var parts [profileParts + 1][]byte
+	of, size := 0, 0
+	for {
+		marker, body, err := segment(b)
+		if err != nil || marker == markerSOS || marker == markerEOI {
+			break
+		}
+		rest, ok := bytes.CutPrefix(body, []byte(profileName))
+		if marker != markerAPP2 || !ok || len(rest) < 2 {
+			continue
+		}
+		if size += len(rest); size > maxProfile {
+			return nil
+		}
+		parts[rest[0]], of = rest[2:], int(rest[1])
+	}
+	return bytes.Join(parts[1:of+1], nil)
+}
+
+func pngProfile(b *bufio.Reader) (profile []byte) {
+	visit := func(kind string, body []byte) {
+		_, packed, ok := bytes.Cut(body, []byte{0}) // behind the name
+		if kind != "iCCP" || !ok || len(packed) < 1 {
+			return
+		}
+		z, err := zlib.NewReader(bytes.NewReader(packed[1:])) // behind the method
+		if err != nil {
+			return
+		}
+		if all, err := io.ReadAll(io.LimitReader(z, maxProfile+1)); err == nil && len(all) <= maxProfile {
+			profile = all
+		}
+	}
+	if err := pngChunks(b, visit); err != nil {
+		return nil
+	}
+	return profile
+}
+
+// withProfile returns a JPEG with a colour profile.
+func withProfile(picture, profile []byte) []byte {
+	segments := profileSegments(profile)
+	out := make([]byte, 0, len(picture)+len(segments))
+	out = append(out, picture[:2]...)
+	return append(append(out, segments...), picture[2:]...)
+}
+
+// profileSegments returns the segments of a colour profile; nil for none.
+func profileSegments(profile []byte) (out []byte) {
+	of := (len(profile) + partSize - 1) / partSize
+	for i := range of {
+		part := profile[i*partSize : min((i+1)*partSize, len(profile))]
+		out = append(out, 0xff, markerAPP2)
+		out = binary.BigEndian.AppendUint16(out, uint16(2+len(profileName)+2+len(part)))
+		out = append(append(out, profileName...), byte(i+1), byte(of))
+		out = append(out, part...)
+	}
+	return out
+}
