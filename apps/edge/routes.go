@@ -16,14 +16,14 @@ import (
 // routes returns all routes of the service, in no particular order.
 func (s *Server) routes(public *publicv1.API, api *appapi.API) []Route {
 	return slices.Concat(
-		withAliases(publicRoutes(s, public)), serviceRoutes(s, api),
+		withAliases(publicRoutes(public)), serviceRoutes(s, api),
 		signInRoutes(api), userRoutes(api), channelRoutes(public, api), postRoutes(public), contentRoutes(s, public), settingsRoutes(api),
 		billingRoutes(), visitorRoutes(s, api), oauthRoutes(),
 	)
 }
 
 // publicRoutes returns the public API. It is served under /api/public/v1 too, see withAliases.
-func publicRoutes(s *Server, api *publicv1.API) []Route {
+func publicRoutes(api *publicv1.API) []Route {
 	return []Route{
 		built("GET /public/v1/analytics/post/{postId}", "get-post-analytics", apiKey, statistics, api.PostAnalytics()),
 		built("GET /public/v1/analytics/{integration}", "get-analytics", apiKey, statistics, api.ChannelAnalytics()),
@@ -45,7 +45,6 @@ func publicRoutes(s *Server, api *publicv1.API) []Route {
 		built("GET /public/v1/is-connected", "is-connected", apiKey, read, api.IsConnected()),
 		built("GET /public/v1/media", "list-media", apiKey, read, api.ListMedia()),
 		built("DELETE /public/v1/media/{id}", "delete-media", apiKey, write, api.DeleteMedium()),
-		built("GET /public/v1/media/{id}/original", "get-original", apiKey, original, s.getOriginal()),
 		built("GET /public/v1/notifications", "list-notifications", apiKey, read, api.ListNotifications()),
 		built("GET /public/v1/overview", "get-overview", apiKey, list, api.Overview()),
 		built("POST /public/v1/posts", "create-posts", apiKey, post, api.CreatePosts()),
@@ -92,6 +91,7 @@ func serviceRoutes(s *Server, api *appapi.API) []Route {
 		built("GET /monitor/queue/{name}", "queue", operator, quick, api.QueueStats()),
 		built("GET /openapi.json", "openapi", none, quick, s.getDocument()),
 		built("GET /public/v1/openapi.json", "public-openapi", none, quick, s.getPublicDocument()),
+		built("GET /originals/{id}", "get-original", apiKey, original, s.getOriginal()),
 		built("GET /sandbox", "sandbox", none, quick, s.getSandbox()),
 		built("GET /sandbox/media/{file}", "sandbox-media", none, quick, s.getSandboxFile("media")),
 		built("GET /sandbox/picture/{file}", "sandbox-picture", none, quick, s.getSandboxFile("picture")),

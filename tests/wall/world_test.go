@@ -301,7 +301,7 @@ func (w *world) addContent(t *testing.T) {
 		"/settings/provider-credentials/": "sandbox-oauth", "/public/v1/integration-settings/": channel,
 		"/public/v1/integration-trigger/": channel, "/public/v1/analytics/": channel, "/analytics/": channel,
 		"/public/v1/analytics/post/": post, "/analytics/post/": post, "/public/v1/connectors/{id}/analytics": channel,
-		"$MEDIUM": medium, "/media/": unused, "/public/v1/media/": old,
+		"$MEDIUM": medium, "/originals/": medium, "/media/": unused, "/public/v1/media/": old,
 	} {
 		w.ids[beginning] = id
 	}

@@ -155,7 +155,6 @@ var nouns = map[string]string{
 	"media":                "Files",
 	"upload":               "Files",
 	"upload-from-url":      "Files",
-	"get-original":         "Files",
 	"overview":             "Analytics and reports",
 	"analytics":            "Analytics and reports",
 	"notifications":        "Notifications",
