@@ -115,8 +115,9 @@ func (a Approval) Shown() ApprovalStatus {
 	return a.Status
 }
 
-// Requested reports whether the principal has asked: the same key, the person, whose key counts as the person, another
-// account of the person's mailbox, or the administrator of the instance who asked as a member or acts as one.
+// Requested reports whether the principal made the request: with the same key, as the same person
+// (also with one of their keys, or while impersonating somebody), from another account with the
+// same mailbox, or as the administrator of the instance who impersonated a member to make it.
 func (a Approval) Requested(p tenancy.Principal) bool {
 	return !a.Key.IsZero() && a.Key == p.Key ||
 		!a.Person.IsZero() && (a.Person == p.Person || a.Person == p.Behind) ||
@@ -351,13 +352,13 @@ type Review struct {
 type ReviewMail struct {
 	To           string
 	Organization string
-	// By is the name of who asked, or the address of somebody without a name, "" when that is not known.
+	// By is the name of the requester, or the address of a requester without a name, "" if neither is known.
 	By string
-	// Note is what who asked wrote to the reviewer.
+	// Note is what the requester wrote to the reviewer.
 	Note string
 	// Words are the beginning of the text of the post.
 	Words string
-	// Channel is the name of the channel of the post, and Platform that of its platform.
+	// Channel is the name of the post's channel, and Platform the name of its platform.
 	Channel, Platform string
 	// Zone is the time zone of the organization.
 	Zone        string

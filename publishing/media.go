@@ -25,17 +25,17 @@ type Medium struct {
 	// Blob is the Key of the first file with the same bytes. The bytes are stored once, under this
 	// name.
 	Blob string
-	// Name is the file name without extension: letters of any script, in NFC, without separators, controls and
-	// characters that have a meaning in a URL or a header.
+	// Name is the file name without its extension: letters of any script, in NFC, without
+	// separators, control characters and characters with a meaning in a URL or a header.
 	Name string
 	// Ext is png, jpg, jpeg, gif or mp4.
 	Ext         string
 	ContentType string
-	// Size is in bytes, of what is published.
+	// Size is the size of what is published, in bytes.
 	Size int64
-	// Stored is in bytes, of the upload, which stays as it is.
+	// Stored is the size of the upload in bytes. The upload is stored unchanged.
 	Stored int64
-	// Edits are what is replaced in the stored bytes when they are published: see
+	// Edits are the replacements to make in the stored bytes when they are published; see
 	// publishing/media/metadata.
 	Edits []byte
 	// Width is in pixels; 0 means not known.
@@ -54,8 +54,8 @@ type Medium struct {
 // FileName returns the name with its extension.
 func (m Medium) FileName() string { return m.Name + "." + m.Ext }
 
-// Path returns where the file is served, under the base URL: /files/{key}/{name}.{ext}, with the letters outside ASCII
-// percent-encoded as UTF-8.
+// Path returns where the file is served, relative to the base URL: /files/{key}/{name}.{ext}, with
+// non-ASCII letters percent-encoded as UTF-8.
 func (m Medium) Path() string { return "/files/" + m.Key + "/" + url.PathEscape(m.FileName()) }
 
 // BlobKey returns the key of the bytes in the blob store: {org}/{blob}. It contains nothing chosen

@@ -193,7 +193,7 @@ func (w Webhook) Wants(event WebhookEvent, channel ChannelID) bool {
 		(len(w.Integrations) == 0 || slices.Contains(w.Integrations, channel))
 }
 
-// Pasted returns the command without what people paste with a URL.
+// Pasted returns the command without what was pasted along with the URL.
 func (c SetWebhook) Pasted() SetWebhook {
 	if c.URL != nil {
 		clean := paste.Line(*c.URL)

@@ -49,8 +49,8 @@ type Report struct {
 	Posts int       `json:"posts"`
 	Again bool      `json:"again,omitempty"`
 	Since time.Time `json:"since,omitzero"`
-	// Post is the id of the first post, "" while there is none. Words are the beginning of its text, "" if it has none, and
-	// PostAt is its date, zero if it was deleted.
+	// Post is the id of the first post, "" while there is none. Words are the beginning of its
+	// text, "" if it has none, and PostAt is its date, zero if the post was deleted.
 	Post   string    `json:"post,omitempty"`
 	Words  string    `json:"words,omitempty"`
 	PostAt time.Time `json:"postAt,omitzero"`

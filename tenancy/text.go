@@ -74,8 +74,10 @@ func Mailbox(email string) string {
 	return local + "@" + domain
 }
 
-// CleanEmail returns an address in the form in which it is stored: in lower case, without spaces and hidden characters
-// around it. Those inside are not removed: the address would be that of another mailbox. It returns false when the text cannot be the address of a mailbox.
+// CleanEmail returns an address in the form in which it is stored: in lower case, without spaces
+// and hidden characters around it. Hidden characters inside are kept, because the address without
+// them would be that of another mailbox. It returns false if the text cannot be the address of a
+// mailbox.
 func CleanEmail(email string) (string, bool) {
 	trimmed := paste.Trim(email)
 	clean := strings.ToLower(trimmed)

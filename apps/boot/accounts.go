@@ -15,8 +15,8 @@ import (
 	"crier/tenancy/signin"
 )
 
-// openAccounts creates the use cases of accounts, and receives the revocations of keys until closeAccounts. It begins to
-// check the identity providers and does not wait for them.
+// openAccounts creates the use cases of accounts and receives key revocations until closeAccounts.
+// It starts the check of the identity providers without waiting for it.
 func (a *App) openAccounts(ctx context.Context) error {
 	deps, err := a.accountDeps()
 	if err != nil {

@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// lines is a writer that passes each write, a log record, to whoever receives from it.
+// lines is a writer that passes each write, which is one log record, to its receiver.
 type lines chan string
 
 func (l lines) Write(p []byte) (int, error) {

@@ -76,8 +76,8 @@ type App struct {
 	blobs    blob.Store
 	toFiles  *outbound.Client // nil without FILES=s3
 
-	// endListening ends the connection that receives revocations of keys and the check of the identity providers, and
-	// waits for both.
+	// endListening ends the connection that receives key revocations and the check of the identity
+	// providers, and waits for both.
 	endListening func()
 
 	http       *outbound.Client

@@ -216,7 +216,7 @@ func TestUpload_AnswersMedium(t *testing.T) {
 	want(t, s.call(t, "POST", "/public/v1/upload", encoded, "Authorization", goodKey, "Content-Type", kind), 400, "Content-Transfer-Encoding")
 }
 
-// TestUpload_RefusesOtherFilesOfForm: a file that is not stored is not dropped without a word.
+// TestUpload_RefusesOtherFilesOfForm: a file that is not stored is refused instead of dropped silently.
 func TestUpload_RefusesOtherFilesOfForm(t *testing.T) {
 	t.Parallel()
 	field := func(disposition, content string) string {

@@ -82,8 +82,8 @@ type Server struct {
 	patterns  map[string]bool // path patterns of all routes, for logs and metrics
 	// site renders the OpenAPI document and the documentation when one of their pages is first asked for.
 	site      func() (*docs.Site, error)
-	streams   *limit.PerKey[string] // videos that are played, by the client's address
-	originals orgLimit              // uploads that are sent to their organizations
+	streams   *limit.PerKey[string] // videos being played, by client address
+	originals orgLimit              // uploads being sent to their organizations
 	sandbox   *sandbox
 
 	mu      sync.Mutex // protects the fields below

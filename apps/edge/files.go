@@ -51,7 +51,8 @@ func (s *Server) file(c *fiber.Ctx) error {
 	return s.sendFile(c, c.Params("key"), name, func() {})
 }
 
-// sendFile sets a file, by the decoded parts of its path, as the body of the answer. sent is called when it was sent, if the answer has a body.
+// sendFile sets a file, found by the decoded parts of its path, as the response body. If the
+// response has a body, sent is called when it has been sent.
 func (s *Server) sendFile(c *fiber.Ctx, key, file string, sent func()) error {
 	m, f, err := s.deps.Media.Open(c.UserContext(), key, file)
 	if err != nil {
@@ -80,7 +81,7 @@ func (s *Server) getOriginal() route.Endpoint {
 		route.Content(http.StatusPartialContent, "The range of the file.", fiber.MIMEOctetStream, binary))
 }
 
-// original sends an upload to its organization, which has a place for it until it is sent.
+// original sends an upload to its organization. It counts toward the organization's limit until it has been sent.
 func (s *Server) original(c *fiber.Ctx) error {
 	leave, err := s.originals.take(c.UserContext(), c, 1)
 	if err != nil {
@@ -104,7 +105,7 @@ func (s *Server) sendOriginal(c *fiber.Ctx, sent func()) error {
 	return s.sendBytes(c, m.ContentType, `"`+m.ID.String()+`"`, f, sent)
 }
 
-// sendBytes sets a file, or the range of it that is asked for, as the body of the answer. It closes the file.
+// sendBytes sets a file, or the requested range of it, as the response body. It closes the file.
 func (s *Server) sendBytes(c *fiber.Ctx, contentType, tag string, f blob.File, sent func()) error {
 	c.Set(fiber.HeaderETag, tag)
 	c.Set(fiber.HeaderAcceptRanges, "bytes")

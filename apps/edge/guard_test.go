@@ -61,8 +61,9 @@ func TestEveryAnswer_HasSecurityHeaders(t *testing.T) {
 	}
 }
 
-// TestPath_DoubledSlashesAreOne calls every route with single and with doubled slashes, without a credential, with a key
-// and with a session. The bodies are not valid JSON, so that the answers show how far each request has come.
+// TestPath_DoubledSlashesAreOne calls every route with single and with doubled slashes, without a
+// credential, with a key and with a session. The bodies are invalid JSON, so the response shows how
+// far each request got.
 func TestPath_DoubledSlashesAreOne(t *testing.T) {
 	t.Parallel()
 	s := start(t, map[string]string{"APP_LIMIT": "100000"})
@@ -87,7 +88,7 @@ func TestPath_DoubledSlashesAreOne(t *testing.T) {
 			t.Errorf("%v has reached %d routes, want more", credential, reached)
 		}
 	}
-	// A proxy sends what is after the scheme as it came, and a route is never found through dots or encoded slashes.
+	// A proxy passes on what follows the scheme unchanged, and no route is ever found through dots or encoded slashes.
 	for target, status := range map[string]string{
 		"//public/v1/is-connected": " 200 ", "//public//v1//is-connected": " 200 ",
 		"http://crier.test//public/v1/is-connected": " 200 ",
@@ -115,7 +116,7 @@ func TestUnauthenticated_NamesScheme(t *testing.T) {
 	}
 }
 
-// TestKey_IsTakenAsPeoplePasteIt: what a file of settings or a clipboard adds to a key is not part of it.
+// TestKey_IsTakenAsPeoplePasteIt: what a settings file or a clipboard adds to a key is not part of it.
 func TestKey_IsTakenAsPeoplePasteIt(t *testing.T) {
 	t.Parallel()
 	s := start(t, nil)

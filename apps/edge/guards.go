@@ -86,7 +86,8 @@ const (
 	// statistics reads no body and has REQUEST_TIMEOUT. At most maxStatistics run until their answers are written. They may
 	// wait for the servers of platforms, and take no places of other requests.
 	statistics Limits = "statistics"
-	// original reads no body and has UPLOAD_TIMEOUT. Its handler lets at most maxOriginals run until they are sent.
+	// original reads no body and has UPLOAD_TIMEOUT. Its handler lets at most maxOriginals run,
+	// each until its file has been sent.
 	original Limits = "original"
 )
 

@@ -25,7 +25,7 @@ const (
 	maxUploads = 4
 	maxFetches = 2 // downloads of files from URLs
 	maxStreams = 2 // videos that one address plays through the service
-	// maxOriginals is for files as they were uploaded, with keys and sessions together.
+	// maxOriginals is for files as they were uploaded, requested with keys and sessions together.
 	maxOriginals = 4
 	// maxStatistics is for reads of statistics, which may wait for the servers of platforms, with keys and sessions together.
 	maxStatistics = 32

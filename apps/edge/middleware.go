@@ -70,9 +70,9 @@ func guardBodies(next fasthttp.RequestHandler, refuse func(*fasthttp.RequestCtx,
 	}
 }
 
-// joinSlashes makes each run of slashes in the path of a request a single one: a client that adds paths to a base address
-// with a slash at its end sends //public/v1/posts, which fasthttp would read as a path on the host "public". Encoded
-// slashes, dots and the query stay as they are.
+// joinSlashes collapses each run of slashes in the path of a request into one. A client that
+// appends paths to a base address ending in a slash sends //public/v1/posts, which fasthttp would
+// read as a path on the host "public". Encoded slashes, dots and the query are left unchanged.
 func joinSlashes(req *fasthttp.Request) {
 	target := req.Header.RequestURI()
 	begin, end := 0, len(target)

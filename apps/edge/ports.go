@@ -33,10 +33,11 @@ type Channels interface {
 type Media interface {
 	publicv1.Media
 	appapi.Media
-	// Open returns a file by the two parts of its public path, without metadata, and NotFound when either is wrong. The caller closes it.
+	// Open returns a file by the two parts of its public path, without metadata, or NotFound if
+	// either part is wrong. The caller closes it.
 	Open(ctx context.Context, key, file string) (publishing.Medium, blob.File, error)
-	// Original returns a file of the organization by its id, as it was uploaded, and NotFound when it has none. The caller
-	// closes it.
+	// Original returns a file of the organization by its id, as it was uploaded, or NotFound if the
+	// organization has no such file. The caller closes it.
 	Original(ctx context.Context, p tenancy.Principal, medium string) (publishing.Medium, blob.File, error)
 	// OwnFile returns the two parts of the public path of a file for Open; ours is false for other addresses.
 	OwnFile(address string) (key, file string, ours bool)

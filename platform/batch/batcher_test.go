@@ -267,7 +267,7 @@ func TestBatcher_ShrinksNextCallWithoutRetries(t *testing.T) {
 		c := &calls{most: 2}
 		b := batch.New(c.rules())
 		b.Add(16)
-		synctest.Wait() // an idle Batcher begins at once, with the items that are there by then
+		synctest.Wait() // an idle Batcher starts at once, with the items it has by then
 		for i := range 16 {
 			b.Add(i)
 		}

@@ -119,7 +119,7 @@ func (d *Disk) Open(ctx context.Context, key string) (File, error) {
 	return &diskFile{File: f, size: info.Size()}, nil
 }
 
-// absentFault returns NotFound for a file that is not there, and Unavailable if the whole store is not.
+// absentFault returns NotFound for a missing file, and Unavailable if the whole store is missing.
 func (d *Disk) absentFault(op string, err error) error {
 	if _, missing := d.root.Stat(partial); missing != nil {
 		return fault.Wrap(fault.Unavailable, op, unreachable, errors.Join(err, missing))
@@ -280,8 +280,8 @@ func taken(err error) bool {
 	return errors.Is(err, syscall.ENOTDIR) || errors.Is(err, syscall.EISDIR) || errors.Is(err, fs.ErrExist)
 }
 
-// unwritable are the errors of a disk that is full, over quota, read-only or not writable, and away those of a disk or a
-// network file system that has gone, or whose folder has.
+// unwritable lists the errors of a disk that is full, over quota, read-only or not writable. away
+// lists the errors of a disk, a network file system or a folder that is gone.
 var (
 	unwritable = []error{syscall.ENOSPC, syscall.EDQUOT, syscall.EROFS, syscall.EPERM, syscall.EACCES}
 	away       = []error{
@@ -289,8 +289,9 @@ var (
 	}
 )
 
-// asUnavailable converts the errors of a disk that cannot be written or reached to fault.Unavailable. It returns other
-// errors, such as those of the reader of a Create, and nil unchanged.
+// asUnavailable converts the errors of a disk that cannot be written or reached to
+// fault.Unavailable. It returns nil and other errors, such as those of the reader of a Create,
+// unchanged.
 func asUnavailable(op string, err error) error {
 	means := func(cause error) bool { return errors.Is(err, cause) }
 	switch {
@@ -303,7 +304,7 @@ func asUnavailable(op string, err error) error {
 	return err
 }
 
-// unreadable is asUnavailable for reading, which needs no room and no permission to write.
+// unreadable is asUnavailable for reads, which need neither free space nor write permission.
 func unreadable(op string, err error) error {
 	if f := asUnavailable(op, err); fault.Is(f, fault.Unavailable) {
 		return fault.Wrap(fault.Unavailable, op, unreachable, err)

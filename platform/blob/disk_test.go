@@ -284,7 +284,7 @@ func TestDisk_RandomSequencesMatchAMap(t *testing.T) {
 	})
 }
 
-// TestDisk_FolderThatHasGoneIsUnavailable: a volume that was unmounted or lost is no missing file.
+// TestDisk_FolderThatHasGoneIsUnavailable: an unmounted or lost volume is not a missing file.
 func TestDisk_FolderThatHasGoneIsUnavailable(t *testing.T) {
 	t.Parallel()
 	d, dir := newDisk(t)

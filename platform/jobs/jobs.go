@@ -39,9 +39,10 @@ const (
 	keepFailed = 24 * time.Hour
 )
 
-// Conns is the number of connections that the pool of a Runner needs. One listens, and each other use of the pool is a
-// single short call: the queues take turns, because each connection costs the server a process that reads the catalogue
-// and plans the statements again. The functions of jobs and handlers do not use this pool.
+// Conns is the number of connections that the pool of a Runner needs. One connection listens. Every
+// other use of the pool is a single short call, so the queues take turns: each connection costs the
+// server a process that reads the catalogue and plans the statements again. The functions of jobs
+// and the handlers do not use this pool.
 const Conns = 6
 
 // Job is periodic work. At most one run of a job is active in all processes. A run whose process has died is repeated a
@@ -85,10 +86,11 @@ type Runner struct {
 	waker     sync.WaitGroup
 }
 
-// Start starts to run jobs and the tasks of the handlers; ctx is for starting only. The connections of pool must use
-// the database role of the jobs, and the pool must have Conns of them. The pool is closed by Stop, or by Start if it fails.
-// The error is fault.Unavailable when the database cannot be reached or its tables for River are missing or out of
-// date, and fault.Internal when a job or a handler is incomplete or two have the same name.
+// Start starts running jobs and the tasks of the handlers; ctx is for starting only. The pool must
+// have Conns connections, which must use the database role of the jobs. Stop closes the pool, and
+// so does Start if it fails. Start returns fault.Unavailable if the database cannot be reached or
+// its tables for River are missing or out of date, and fault.Internal if a job or a handler is
+// incomplete or two have the same name.
 func Start(
 	ctx context.Context, pool *pgxpool.Pool, jobs []Job, handlers []Handler, log *slog.Logger,
 ) (*Runner, error) {

@@ -131,7 +131,7 @@ func record(kind string, calls chan<- run) jobs.Handler {
 	})
 }
 
-// A connection for each queue is not needed: a run that is active holds none.
+// The queues need no connection each, because an active run holds none.
 func TestRunner_ManyQueuesShareTheConnections(t *testing.T) {
 	t.Parallel()
 	const kinds = 5 * jobs.Conns

@@ -37,8 +37,9 @@ func newGuard(allow map[string]bool, deps Deps, keepAlive time.Duration) *guard 
 	return &guard{allow: allow, safe: safe, opened: opened, log: deps.Log}
 }
 
-// dial connects to an allowed host:port at any address, because the operator named it, and to others only at public
-// addresses. It returns ErrBlocked for the rest, and ErrPort before it looks up the host.
+// dial connects to an allowed host:port at any address, because the operator named it, and to
+// others only at public addresses. Otherwise it returns ErrBlocked; for a forbidden port the error
+// also matches ErrPort, and the host is not looked up.
 func (g *guard) dial(ctx context.Context, network, addr string) (net.Conn, error) {
 	key := strings.ToLower(addr)
 	host, port, _ := net.SplitHostPort(key) // empty for an address without a port, which the dialer refuses

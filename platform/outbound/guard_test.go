@@ -68,7 +68,7 @@ func TestGuard_RefusesPrivateHostsAndPorts(t *testing.T) {
 	}
 }
 
-// TestGuard_PortIsRefusedWithoutALookup: the refusal of a port says nothing about the host, not even by its time.
+// TestGuard_PortIsRefusedWithoutALookup: refusing a port reveals nothing about the host, not even through timing.
 func TestGuard_PortIsRefusedWithoutALookup(t *testing.T) {
 	t.Parallel()
 	c := newClient(t, Deps{Resolver: fakeDNS(t, func(name string, _ int) [4]byte {

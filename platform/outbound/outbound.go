@@ -20,13 +20,14 @@ import (
 // ErrBlocked is matched by every refusal of the guard: an address, a port, a host or a redirect that is not allowed.
 var ErrBlocked = errors.New("outgoing address refused")
 
-// ErrPort is matched, beside ErrBlocked, by the refusal of a port other than those of http and https. It is found before
-// the host is looked up, so that it says nothing about the host.
+// ErrPort is matched, along with ErrBlocked, when a port other than those of http and https is
+// refused. The port is checked before the host is looked up, so the error reveals nothing about the
+// host.
 var ErrPort = errors.New("only the ports 80 and 443 can be reached")
 
 // IsUnreachable returns true for an address that was refused and for a host name that did not
 // resolve. A tenant who names an address must not learn which, because the difference reveals names
-// in the private network. Only ErrPort may be told.
+// in the private network. Only ErrPort may be disclosed.
 func IsUnreachable(err error) bool {
 	var name *net.DNSError
 	return errors.Is(err, ErrBlocked) || errors.As(err, &name)

@@ -37,7 +37,7 @@ func Word(s string) string {
 }
 
 func wordRune(r rune) rune {
-	if r < unicode.MaxASCII { // most of all
+	if r < unicode.MaxASCII { // the common case
 		if r <= ' ' {
 			return -1
 		}

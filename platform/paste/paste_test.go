@@ -13,7 +13,7 @@ func TestWord(t *testing.T) {
 		"alice.test":                        "alice.test",
 		"\u202aalice.test\u202c":            "alice.test", // from a profile
 		"alice.test\u200b\ufeff\u00a0 \r\n": "alice.test",
-		"abcd–efgh—ijkl‑mnop":               "abcd-efgh-ijkl-mnop", // a keyboard that corrects
+		"abcd–efgh—ijkl‑mnop":               "abcd-efgh-ijkl-mnop", // a keyboard that autocorrects
 		"abcd\u2212efgh\ufe58":              "abcd-efgh-",
 		"123 456":                           "123456",
 		"１２３４５６":                            "123456",

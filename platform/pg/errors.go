@@ -155,11 +155,11 @@ func Reason(err error) string {
 
 func class(pe *pgconn.PgError) string { return pe.Code[:min(2, len(pe.Code))] }
 
-// Fault converts the error of a query into a fault; nil stays nil. The kind is Unavailable while the database is away
-// or when other transactions were in the way, RateLimited for ErrOrgBusy, Invalid for a value that no column can
-// hold, and else Internal. An error that already is Unavailable is returned as it is, because it names what is away,
-// which may be something else than the database. The caller handles errors with a meaning of their own (IsNoRows,
-// IsUnique) first.
+// Fault converts the error of a query to a fault; nil stays nil. The kind is Unavailable while the
+// database is away or when other transactions were in the way, RateLimited for ErrOrgBusy, Invalid
+// for a value that no column can hold, and otherwise Internal. An error that is already Unavailable
+// is returned unchanged, because it names what is away, which may not be the database. The caller
+// first handles errors with a meaning of their own (IsNoRows, IsUnique).
 func Fault(op string, err error) error {
 	if f := (*fault.Error)(nil); errors.As(err, &f) && f.Kind == fault.Unavailable {
 		return err

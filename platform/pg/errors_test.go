@@ -249,7 +249,7 @@ func TestIsAway_HangingServer(t *testing.T) {
 	wantAway(t, "silent", "Direct without a deadline", err)
 }
 
-// TestFault_KeepsTheNameOfWhatIsAway: a store of files that cannot be reached has the same network errors as the database.
+// TestFault_KeepsTheNameOfWhatIsAway: an unreachable file store causes the same network errors as the database.
 func TestFault_KeepsTheNameOfWhatIsAway(t *testing.T) {
 	t.Parallel()
 	refused := &net.OpError{Op: "dial", Err: syscall.ECONNREFUSED}

@@ -97,7 +97,7 @@ func (r *rig) open() *access.Channel {
 	return c
 }
 
-// A person renames the account on its platform.
+// TestRefresh_RenewsNames: a person has renamed the account on its platform.
 func TestRefresh_RenewsNames(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)

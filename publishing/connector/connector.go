@@ -63,7 +63,7 @@ type Refreshed struct {
 	// ExpiresAt is when the new access ends, by the clock of the Session; zero when that is not known.
 	ExpiresAt time.Time
 	// Name, Profile and Picture are new values for the Account, because people rename their
-	// accounts; "" leaves one unchanged.
+	// accounts. An empty value leaves the stored one unchanged.
 	Name, Profile, Picture string
 }
 
@@ -120,8 +120,8 @@ type Field struct {
 	// Type is text or password.
 	Type string
 	Hint string
-	// Word means that the value holds no white space: a key, a code, an address or a handle. What people paste with it is
-	// removed before Connect.
+	// Word means that the value contains no white space: a key, a code, an address or a handle.
+	// What was pasted along with it is removed before Connect.
 	Word bool
 }
 

@@ -94,7 +94,7 @@ func KindOf(err error, committing bool) Kind {
 //
 // An address that the guard refuses is KindOperator: the channel was connected through it once, so either its DNS
 // entry or OUTBOUND_ALLOW has changed, and the post is not the cause. Public is the same as for a host that does not
-// exist, so that users cannot probe the names of the private network; it names only a port that cannot be reached.
+// exist, so that users cannot probe the names of the private network; only an unreachable port is named.
 func FromSend(err error, committing bool) *Error {
 	var sent *outbound.SendError
 	switch {

@@ -145,8 +145,8 @@ func (g guarded) Reconcile(ctx context.Context, s *Session, item Item) (v Verdic
 }
 
 // Refresh returns a credential of at most 16 KB, and a clean destination and names. A larger
-// credential is KindTransient, like other unusable answers: the channel keeps the one that it has.
-// A panic is KindContent.
+// credential is KindTransient, like other unusable responses, and the channel keeps its current
+// one. A panic is KindContent.
 func (g guardedRefresher) Refresh(ctx context.Context, s *Session) (out Refreshed, err error) {
 	defer func() {
 		if v := recover(); v != nil {

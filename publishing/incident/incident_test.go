@@ -447,8 +447,8 @@ func TestNotifier_IncidentsOfARoundAreReportedTogether(t *testing.T) {
 	}
 }
 
-// TestNotifier_ReportHasTheWordsOfThePost: people know a post by its words, also one that begins with another part than
-// the first of its group.
+// TestNotifier_ReportHasTheWordsOfThePost: people recognize a post by its words, even a post that
+// does not begin with the first part of its group.
 func TestNotifier_ReportHasTheWordsOfThePost(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)

@@ -17,21 +17,22 @@ import (
 	"github.com/klauspost/compress/zstd"
 )
 
-// ErrCoding is for a file that is not encoded as the header Content-Encoding of its answer says.
+// ErrCoding means that a file is not encoded as the Content-Encoding header of its response says.
 var ErrCoding = errors.New("the content coding cannot be undone")
 
 const (
-	// maxCodings is how many codings of one answer are undone.
+	// maxCodings is how many codings of one response are undone.
 	maxCodings = 3
-	// zstdWindow is in bytes: larger windows are not allowed in HTTP (RFC 9659).
+	// zstdWindow is in bytes: HTTP does not allow larger windows (RFC 9659).
 	zstdWindow = 8 << 20
-	// codingSlack is how many bytes more than twice of what a server sends its coding may take. A coding that grows more
-	// is an attempt to keep the connection.
+	// codingSlack is how many bytes a server may send beyond twice the decoded bytes. A server that
+	// sends more is trying to keep the connection open.
 	codingSlack = 1 << 20
 )
 
-// decodeBody undoes the content codings of an answer, which servers apply though the request asks for none, and removes
-// the header Content-Encoding. An answer with a coding that is not known stays as it is.
+// decodeBody undoes the content codings of a response, which some servers apply although the
+// request asks for none, and removes the Content-Encoding header. A response with an unknown coding
+// is left unchanged.
 func decodeBody(resp *http.Response) {
 	codings := contentCodings(resp.Header)
 	if len(codings) == 0 || len(codings) > maxCodings || resp.StatusCode != http.StatusOK {
@@ -48,7 +49,7 @@ func decodeBody(resp *http.Response) {
 	resp.Body = &decodedBody{source: resp.Body, codings: codings}
 }
 
-// contentCodings returns the codings of an answer in the order in which they were applied.
+// contentCodings returns the codings of a response in the order in which they were applied.
 func contentCodings(h http.Header) (codings []string) {
 	for c := range strings.SplitSeq(strings.Join(h.Values("Content-Encoding"), ","), ",") {
 		if c = strings.ToLower(strings.TrimSpace(c)); c != "" && c != "identity" {
@@ -65,7 +66,7 @@ var decoders = map[string]func(*bufio.Reader) (io.Reader, error){
 		if head, err := r.Peek(2); err == nil && head[0]&15 == 8 && (int(head[0])<<8|int(head[1]))%31 == 0 {
 			return zlib.NewReader(r)
 		}
-		return flate.NewReader(r), nil // some servers leave the header of zlib out
+		return flate.NewReader(r), nil // some servers omit the zlib header
 	},
 	"br": func(r *bufio.Reader) (io.Reader, error) { return brotli.NewReader(r), nil },
 	"zstd": func(r *bufio.Reader) (io.Reader, error) {
@@ -79,8 +80,8 @@ var decoders = map[string]func(*bufio.Reader) (io.Reader, error){
 
 func newGzip(r *bufio.Reader) (io.Reader, error) { return gzip.NewReader(r) }
 
-// decodedBody undoes codings as it is read. Bytes that are a picture or a video already are passed on: some servers name
-// a coding that they did not apply.
+// decodedBody undoes codings while it is read. Bytes that already are a picture or a video are
+// passed on, because some servers name a coding that they did not apply.
 type decodedBody struct {
 	source  io.ReadCloser
 	codings []string
@@ -126,7 +127,7 @@ func (d *decodedBody) open() (io.Reader, error) {
 	return first, nil
 }
 
-// fault returns the error of the source instead of what a decoder made of it, and ErrCoding for one of a decoder.
+// fault returns the error of the source rather than what a decoder made of it, and ErrCoding for an error of a decoder.
 func (d *decodedBody) fault(err error) error {
 	switch {
 	case err == nil, errors.Is(err, io.EOF):
@@ -140,7 +141,7 @@ func (d *decodedBody) fault(err error) error {
 func (d *decodedBody) Close() error {
 	var errs []error
 	for _, c := range d.closers {
-		if err := c.Close(); err != nil && !errors.Is(err, io.ErrUnexpectedEOF) { // of a file that was not read to its end
+		if err := c.Close(); err != nil && !errors.Is(err, io.ErrUnexpectedEOF) { // the file was not read to its end
 			errs = append(errs, err)
 		}
 	}

@@ -20,7 +20,7 @@ import (
 	"crier/publishing/media"
 )
 
-// answering is a transport with one answer.
+// answering is a transport with one response.
 type answering struct {
 	header http.Header
 	body   io.Reader
@@ -108,7 +108,7 @@ func TestFetch_UndoesContentCodings(t *testing.T) {
 	}
 }
 
-// TestFetch_BoundsDecodedFiles: a small answer that is a large file when decoded meets the limit of its kind.
+// TestFetch_BoundsDecodedFiles: a small response that decodes to a large file meets the limit of its kind.
 func TestFetch_BoundsDecodedFiles(t *testing.T) {
 	t.Parallel()
 	bomb := encoded(t, "zstd", append(picture(t, png.Encode), make([]byte, 50<<20)...))

@@ -63,8 +63,8 @@ func checkURL(u *url.URL) error {
 	return nil
 }
 
-// FileName returns the name of a file that was fetched from u: the one that the header Content-Disposition of the answer
-// gives (RFC 6266), else the last part of the path of u, "" if it has none.
+// FileName returns the name of a file fetched from u: the name in the Content-Disposition header of
+// the response (RFC 6266), or else the last part of the path of u, "" if there is none.
 func FileName(u *url.URL, answer http.Header) string {
 	if _, params, err := mime.ParseMediaType(answer.Get("Content-Disposition")); err == nil && params["filename"] != "" {
 		return params["filename"]
@@ -76,10 +76,11 @@ func FileName(u *url.URL, answer http.Header) string {
 	return name
 }
 
-// Fetch asks for a file and returns the answer to the last redirect, of any status, with its Request. The content codings
-// of a whole file are undone; errors of its body then match ErrCoding when it is not encoded so. The transport follows no
-// redirect itself; it must refuse addresses that are not public at the time of the connection. The caller closes the
-// body, whose reads wait for 30 seconds at most. ctx limits all of it. Errors match ErrAddress, ErrRedirects or
+// Fetch requests a file and returns the response after the last redirect, of any status, with its
+// Request. It undoes the content codings of a whole file; errors of the body match ErrCoding if the
+// file is not encoded as declared. The transport must not follow redirects, and must refuse
+// addresses that are not public when it connects. The caller closes the body, each read of which
+// waits at most 30 seconds. ctx limits the whole fetch. Errors match ErrAddress, ErrRedirects or
 // ErrUnreachable, and the error of the transport.
 func Fetch(ctx context.Context, transport http.RoundTripper, s Source) (*http.Response, error) {
 	u, err := ParseAddress(s.Address)

@@ -33,8 +33,8 @@ type Kind struct {
 	Ext         string
 	ContentType string
 	Video       bool
-	// Width and Height are in pixels, of the image as it is shown: EXIF may say that it is to be
-	// rotated. They are 0 for a video.
+	// Width and Height are in pixels, of the image as it is shown, after any rotation that EXIF
+	// asks for. They are 0 for a video.
 	Width, Height int
 }
 
@@ -42,15 +42,16 @@ type Kind struct {
 // that exhausts the memory of every program that decodes it.
 const MaxPixels = 100_000_000
 
-// maxAfterSize is how much of an image is read behind its size for the rest of the header, in
-// bytes.
+// maxAfterSize is how much of an image is read after its size, in bytes, to find the rest of the
+// header.
 const maxAfterSize = 256 << 10
 
 const sniffLen = 3 << 10 // bytes from which the type is detected
 
-// Sniff detects the type of a file from its beginning and returns it with a reader of the whole file. That reader
-// returns fault.TooLarge past the limit of the file's type, and fault.Invalid for an image that ends before its end
-// marker; of a video only the type is checked, the rest is for VideoProbe. Sniff buffers at most the header of an image.
+// Sniff detects the type of a file from its beginning and returns it with a reader of the whole
+// file. That reader returns fault.TooLarge past the limit of the file's type, and fault.Invalid for
+// an image that ends before its end marker. For a video, only the type is checked; VideoProbe
+// checks the rest. Sniff buffers at most the header of an image.
 //
 // Sniff returns fault.Invalid for a file that is empty, of another type or not decodable, for an image with more than
 // MaxPixels pixels, and for a name whose extension contradicts the type. A name without a known extension is not
@@ -94,12 +95,13 @@ func kindOf(detected *mimetype.MIME) (Kind, bool) {
 	}
 }
 
-// isQuickTime reports whether a file begins like a QuickTime movie, whose boxes are those of MP4. The phones of Apple write
-// such files with the codecs of MP4.
+// isQuickTime reports whether a file begins like a QuickTime movie, which has the same boxes as
+// MP4. Apple phones write such files with MP4 codecs.
 func isQuickTime(m *mimetype.MIME) bool { return m.Is("video/quicktime") }
 
-// isVariantOfMP4 reports whether m is MP4 or a format that mimetype derives from it by the first brand and that is no
-// picture, as AVIF is. The brands of sound are only hints: VideoProbe finds what the file holds.
+// isVariantOfMP4 reports whether m is MP4, or a format that mimetype derives from it by the first
+// brand and that, unlike AVIF, is not a picture. Audio brands are only hints: VideoProbe finds out
+// what the file holds.
 func isVariantOfMP4(m *mimetype.MIME) bool {
 	return m.Is("video/mp4") || m.Parent() != nil && m.Parent().Is("video/mp4") && !strings.HasPrefix(m.String(), "image/")
 }
@@ -139,7 +141,7 @@ func measure(k Kind, r io.Reader) (Kind, io.Reader, error) {
 			c.Width, c.Height, MaxPixels/1_000_000))
 	}
 	k.Width, k.Height = c.Width, c.Height
-	// A header that only we cannot read leaves the size of the stored pixels.
+	// If only our parser cannot read the header, the size of the stored pixels is kept.
 	header := io.MultiReader(bytes.NewReader(seen.Bytes()), io.LimitReader(source, maxAfterSize))
 	if h, err := picture.Inspect(header); err == nil {
 		k.Width, k.Height = h.Width, h.Height

@@ -93,7 +93,7 @@ func reads(name string, r io.Reader) ([]byte, error) {
 	return io.ReadAll(r)
 }
 
-// Cameras store the pixels as the sensor has them, and say in EXIF how they are shown.
+// Cameras store the pixels as the sensor delivers them, and say in EXIF how to show them.
 func TestSniff_SizeIsAsShown(t *testing.T) {
 	t.Parallel()
 	plain := picture(t, func(w io.Writer, m image.Image) error { return jpeg.Encode(w, m, nil) })

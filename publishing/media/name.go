@@ -15,14 +15,15 @@ const (
 	maxName = 100
 	// extension is the size in bytes of the dot and the extension of a stored file.
 	extension = len(".png")
-	// unnamed is the name of a file whose own name has nothing to keep.
+	// unnamed is the name of a file whose own name leaves nothing to keep.
 	unnamed = "file"
 )
 
-// Name returns a name without extension for the address and the downloads of a file: the letters, digits and symbols of
-// the original in every script, without its folder and extension, as NFC. Spaces and punctuation become dashes. Control
-// and formatting characters are removed. With its extension the name has at most 100 bytes and ends with a whole
-// character as people see it. Name returns "file" when nothing is left, and for the device names of Windows.
+// Name returns a name without extension for the address and the downloads of a file: the letters,
+// digits and symbols of the original in any script, in NFC, without its folder and extension.
+// Spaces and punctuation become dashes. Control and formatting characters are removed. With its
+// extension the name has at most 100 bytes, and it ends with a whole user-perceived character. Name
+// returns "file" if nothing is left, and for the device names of Windows.
 func Name(original string) string {
 	original = strings.ToValidUTF8(strings.ReplaceAll(original, `\`, "/"), "")
 	name := norm.NFC.String(trimName(strings.Map(nameRune, stem(path.Base(original)))))
@@ -33,8 +34,8 @@ func Name(original string) string {
 	return name
 }
 
-// stem returns a file name without its extension. What follows a dot is an extension when it is short and has a letter:
-// that of "version 2.0" is not.
+// stem returns a file name without its extension. What follows a dot is an extension if it is short
+// and contains a letter: "version 2.0" has none.
 func stem(base string) string {
 	ext := strings.TrimPrefix(path.Ext(base), ".")
 	isExt := len(ext) <= 5 && strings.ContainsFunc(ext, unicode.IsLetter)
@@ -49,13 +50,13 @@ func isASCII(s string) bool {
 }
 
 const (
-	zeroWidthNonJoiner = '\u200c' // between letters of Persian and of Indic scripts
+	zeroWidthNonJoiner = '\u200c' // between letters in Persian and Indic scripts
 	zeroWidthJoiner    = '\u200d' // also inside emoji
 )
 
 func isJoiner(r rune) bool { return r == zeroWidthJoiner || r == zeroWidthNonJoiner }
 
-// nameRune returns the rune itself, a dash for what separates words, or -1.
+// nameRune returns the rune itself, a dash for what separates words, or -1 to drop it.
 func nameRune(r rune) rune {
 	switch {
 	case r == '_', isJoiner(r), r > unicode.MaxASCII && unicode.IsSymbol(r) && r != utf8.RuneError,
@@ -67,7 +68,7 @@ func nameRune(r rune) rune {
 	return -1
 }
 
-// dashes replaces each run of dashes by one.
+// dashes replaces each run of dashes with a single one.
 func dashes(s string) string {
 	return strings.Join(strings.FieldsFunc(s, func(r rune) bool { return r == '-' }), "-")
 }
@@ -79,8 +80,8 @@ func trimName(s string) string {
 	return strings.TrimRightFunc(s, isEdge)
 }
 
-// cutName returns as many whole grapheme clusters of a text as there are in n bytes. A cluster that is longer is cut
-// between its runes.
+// cutName returns as many whole grapheme clusters of a text as fit in n bytes. A cluster longer
+// than that is cut between its runes.
 func cutName(s string, n int) string {
 	if len(s) <= n {
 		return s
@@ -96,7 +97,7 @@ func cutName(s string, n int) string {
 	return s[:end]
 }
 
-// isDevice reports whether Windows takes a file of this name for a device, whatever its extension is.
+// isDevice reports whether Windows takes a file of this name for a device, whatever its extension.
 func isDevice(name string) bool {
 	name = strings.ToUpper(name)
 	switch name {

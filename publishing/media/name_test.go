@@ -33,7 +33,7 @@ func TestName(t *testing.T) {
 		"\u202e.png": "file", "..": "file", ". .png": "file", "-.png": "file", "a\ue000\U000e0041.png": "a",
 		// What Windows takes for a device.
 		"con.png": "file", "COM1.jpg": "file", "lpt².gif": "file", "console.png": "console", "COM10.png": "COM10",
-		// Cut between characters as people see them, and never inside a rune.
+		// Cut between user-perceived characters, never inside a rune.
 		strings.Repeat("日", 40) + ".png":                    strings.Repeat("日", 32),
 		strings.Repeat("a", 95) + "é.png":                   strings.Repeat("a", 95),
 		strings.Repeat("a", 90) + "👩\u200d👧.png":            strings.Repeat("a", 90),
@@ -49,7 +49,7 @@ func TestName(t *testing.T) {
 	}
 }
 
-// TestName_IsSafe: a name can stand in a path, a header and a file system, and is the name of itself.
+// TestName_IsSafe: a name is safe in a path, a header and a file system, and Name returns it unchanged.
 func TestName_IsSafe(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(rt *rapid.T) {

@@ -16,20 +16,20 @@ import (
 	"crier/publishing/media"
 )
 
-// real is a file that a program of Debian's makes, and what becomes of it.
+// real is a file that a Debian program makes, and what becomes of it.
 type real struct {
-	name string // of the upload, and below it what it is
+	name string // of the upload; what describes it
 	what string
-	// make is the command. The last argument is the file; $v, $a, $va and $p are the inputs.
+	// make is the command. Its last argument is the file; $v, $a, $va and $p are the inputs.
 	make string
 	// want is a part of the refusal; "" when the file is accepted.
 	want string
-	// differs is why this is not what file and ffprobe say; "" when it is.
+	// differs is why the result differs from what file and ffprobe say; "" if it does not.
 	differs string
-	// cut also cuts the file at ten places. shows is why the tools take some of the parts for whole.
+	// cut also cuts the file at ten places. shows is why the tools accept some of the parts as whole.
 	cut   bool
 	shows string
-	// sample puts it into testdata, for the tests without the programs.
+	// sample stores the file in testdata, for tests without the programs.
 	sample bool
 }
 
@@ -41,7 +41,7 @@ const (
 )
 
 var reals = []real{
-	// MP4 and its variants, by every muxer, with every codec.
+	// MP4 and its variants, from every muxer, with every codec.
 	{name: "a.mp4", what: "h264 aac", make: "ffmpeg $va -c:v libx264 -preset ultrafast -c:a aac -f mp4", cut: true, shows: noTables, sample: true},
 	{name: "a.mp4", what: "h264 faststart", make: "ffmpeg $va -c:v libx264 -preset ultrafast -c:a aac -movflags +faststart -f mp4", cut: true, sample: true},
 	{name: "a.mp4", what: "h264 no sound", make: "ffmpeg $v -c:v libx264 -preset ultrafast -f mp4"},
@@ -176,7 +176,7 @@ func (f real) made(t *testing.T, dir string) []byte {
 	return data
 }
 
-// tool runs a program and returns what it printed, with its errors.
+// tool runs a program and returns its output and its error messages.
 func tool(t *testing.T, words ...string) (out, complaints string) {
 	t.Helper()
 	path, err := exec.LookPath(words[0])
@@ -186,7 +186,7 @@ func tool(t *testing.T, words ...string) (out, complaints string) {
 	cmd := exec.CommandContext(t.Context(), path, words[1:]...)
 	var stdout, stderr bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &stdout, &stderr
-	// ffprobe and ffmpeg fail for files that are not whole, and say so in what they print.
+	// ffprobe and ffmpeg fail for incomplete files, and say so in their output.
 	judges := words[0] == "ffprobe" || words[len(words)-1] == "-"
 	if err := cmd.Run(); err != nil && !judges {
 		t.Fatalf("%s: %v\n%s", strings.Join(words, " "), err, stderr.String())
@@ -218,8 +218,8 @@ func verdict(t *testing.T, name string, data []byte) string {
 	return f.Message
 }
 
-// toolsAccept reports whether file and ffprobe say that the data is a whole picture or video of a type that is taken, as the
-// name of the upload says.
+// toolsAccept reports whether file and ffprobe consider the data a whole picture or video of an
+// accepted type that matches the name of the upload.
 func toolsAccept(t *testing.T, dir, name string, data []byte) bool {
 	t.Helper()
 	path := filepath.Join(dir, "judged")
@@ -269,7 +269,7 @@ func (f real) file() string {
 	return filepath.Join("testdata", "real", strings.ReplaceAll(f.what, " ", "-"))
 }
 
-// TestReal makes files with the programs of Debian and compares what becomes of an upload with what file and ffprobe say.
+// TestReal makes files with Debian programs and compares what becomes of each upload with what file and ffprobe say.
 func TestReal(t *testing.T) {
 	if testing.Short() {
 		t.Skip("makes files with ffmpeg and ImageMagick for a minute; TestReal_Samples has some of them")
@@ -317,7 +317,7 @@ func TestReal(t *testing.T) {
 	}
 }
 
-// TestReal_Samples has files that the programs of TestReal made; `go test -run 'TestReal$' -update` writes them.
+// TestReal_Samples checks files that the programs of TestReal made; `go test -run 'TestReal$' -update` writes them.
 func TestReal_Samples(t *testing.T) {
 	t.Parallel()
 	for _, f := range reals {

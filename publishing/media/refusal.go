@@ -13,18 +13,18 @@ import (
 	"crier/tenancy"
 )
 
-// Foreign is the cause of the refusal of a file that is of no kind that can be stored.
+// Foreign is the cause of the refusal of a file whose kind cannot be stored.
 type Foreign struct {
 	// Type is its media type.
 	Type string
-	// what it is, with its article, and what to do
+	// what it is, with an article, and what to do
 	what, remedy string
 }
 
 func (f Foreign) Error() string { return "a file of the type " + f.Type }
 
-// foreign are kinds of files that people send and that no platform takes. A kind that is derived from another comes
-// before it.
+// foreign are kinds of files that people send and no platform accepts. A derived kind comes before
+// the kind that it is derived from.
 var foreign = []Foreign{
 	{"image/webp", "a WebP picture", sendPicture},
 	{"image/avif", "an AVIF picture", sendPicture},
@@ -69,10 +69,10 @@ const (
 	sendAny     = "send png, jpg, jpeg, gif or mp4"
 )
 
-// maxNamed is the longest name in a sentence, in characters.
+// maxNamed is the longest file name shown in a message, in characters.
 const maxNamed = 80
 
-// refuseForeign returns the refusal of a file that is of no kind that can be stored. It says what the file is.
+// refuseForeign returns the refusal of a file whose kind cannot be stored. It says what the file is.
 func refuseForeign(name string, detected *mimetype.MIME, first []byte) error {
 	who := subject(name, "The file")
 	for kind := detected; kind != nil; kind = kind.Parent() {
@@ -86,16 +86,17 @@ func refuseForeign(name string, detected *mimetype.MIME, first []byte) error {
 		Foreign{Type: detected.String()})
 }
 
-// transportStream is the type of what streaming servers send, which mimetype does not detect.
+// transportStream is the type of the files that streaming servers send. mimetype does not detect it.
 const transportStream = "video/mp2t"
 
-// isTransportStream reports whether the first packets of a file, of 188 bytes each, begin as those of MPEG transport streams.
+// isTransportStream reports whether the first packets of a file, of 188 bytes each, begin like
+// those of an MPEG transport stream.
 func isTransportStream(first []byte) bool {
 	const packet, sync = 188, 0x47
 	return len(first) > 2*packet && first[0] == sync && first[packet] == sync && first[2*packet] == sync
 }
 
-// subject returns the last part of a file name for a sentence, or otherwise when the name is not fit for one.
+// subject returns the last part of a file name for a message, or otherwise if the name is not fit for one.
 func subject(name, otherwise string) string {
 	base := paste.Line(path.Base(strings.ReplaceAll(name, `\`, "/")))
 	if clean, rule := tenancy.CleanName(base, 1, maxNamed); name != "" && rule == "" {
@@ -104,8 +105,9 @@ func subject(name, otherwise string) string {
 	return otherwise
 }
 
-// Incomplete returns the refusal of a video that breaks off, of which nothing can be seen, or that only QuickTime can hold,
-// after all of its bytes were written. It returns nil for a video. The name may be empty.
+// Incomplete returns the refusal of a video that breaks off, shows nothing, or can only be a
+// QuickTime movie. It returns nil for any other video. Call it after all bytes have been written.
+// The name may be empty.
 func (v *VideoProbe) Incomplete(name string) error {
 	who := subject(name, "The video")
 	broken := func(what string) error { return fault.New(fault.Invalid, "media.Read", who+" "+what+".") }
@@ -130,14 +132,14 @@ func (v *VideoProbe) Incomplete(name string) error {
 	return nil
 }
 
-// breaksOff reports whether the file ends before its movie, its data or the last of its samples does. What else may follow
-// the data is of no use to a player.
+// breaksOff reports whether the file ends before its movie box, its data or its last sample does.
+// Anything else after the data is of no use to a player.
 func (v *VideoProbe) breaksOff() bool {
 	needed := v.top.kind == "moov" || v.top.kind == "moof" || v.top.kind == "mdat"
 	return needed && v.top.end != toEnd && v.top.end > v.at || v.owed || v.lastChunk >= v.at
 }
 
-// codecs are the codecs of MP4 files, as the registration authority of MP4 lists them (mp4ra.org).
+// codecs are the codecs of MP4 files that are registered with the MP4 registration authority (mp4ra.org).
 var codecs = map[string][]string{
 	"vide": {"avc1", "avc2", "avc3", "avc4", "av01", "dva1", "dvav", "dvh1", "dvhe", "hev1", "hvc1", "mp4v", "s263",
 		"vp08", "vp09", "vvc1", "vvi1"},
@@ -145,7 +147,7 @@ var codecs = map[string][]string{
 		"mp4a", "samr", "sawb", "sawp"},
 }
 
-// foreignCodec returns the codec of the pictures, or of the sound, when no track of that kind has one of MP4.
+// foreignCodec returns the codec of the pictures, or of the sound, if no track of that kind has an MP4 codec.
 func (v *VideoProbe) foreignCodec() string {
 	for _, kind := range []string{"vide", "soun"} {
 		isOfMP4 := func(t videoTrack) bool { return t.kind == kind && slices.Contains(codecs[kind], t.codec) }

@@ -7,9 +7,9 @@ import (
 	"time"
 )
 
-// VideoProbe walks the boxes of a video (ISO/IEC 14496-12) as its bytes are written to it, wherever in the file they
-// stand. It stores at most headLimit bytes and never fails: what it does not find is 0, and Incomplete says what is missing.
-// The zero VideoProbe is ready for use.
+// VideoProbe walks the boxes of a video (ISO/IEC 14496-12) as its bytes are written to it, wherever
+// they are in the file. It stores at most headLimit bytes and never fails: what it does not find is
+// 0, and Incomplete says what is missing. The zero VideoProbe is ready for use.
 type VideoProbe struct {
 	width, height               int
 	movieLength, fragmentLength time.Duration // the second is 0 unless the video has fragments
@@ -17,16 +17,16 @@ type VideoProbe struct {
 
 	quickTime bool         // by its brand, or because it has none
 	movie     bool         // there is a movie box
-	fragments bool         // there are boxes of fragments
+	fragments bool         // there are fragment boxes
 	owed      bool         // no data has followed the last of them
-	track     videoTrack   // the one that is read
-	tracks    []videoTrack // those with pictures or sound, maxTracks at most
-	lastChunk uint64       // offset of the data that is farthest from the beginning
+	track     videoTrack   // the one being read
+	tracks    []videoTrack // those with pictures or sound, at most maxTracks
+	lastChunk uint64       // offset of the data farthest from the beginning
 
 	at    uint64 // bytes read so far
 	first bool   // a box was read
 	open  []openBox
-	top   openBox // the last box that is in no other
+	top   openBox // the last top-level box
 
 	skip  uint64 // remaining bytes of a box that is not read
 	need  int    // size of what step parses, 0 before the first box
@@ -35,7 +35,7 @@ type VideoProbe struct {
 	ended bool
 }
 
-// openBox is a box and the offset of its end, which is toEnd for one that ends with the file.
+// openBox is a box with the offset of its end, which is toEnd if the box ends with the file.
 type openBox struct {
 	kind string
 	end  uint64
@@ -90,8 +90,8 @@ func (v *VideoProbe) Write(p []byte) (int, error) {
 
 func (v *VideoProbe) expect(n int, step func([]byte)) { v.need, v.step = n, step }
 
-// box parses the size and the type of a box. A size of 1 stands for one of 64 bits, which follows, and 0 for the rest of
-// the box around it, or of the file.
+// box parses the size and the type of a box. A size of 1 means that a 64-bit size follows, and a
+// size of 0 that the box takes the rest of the box around it, or of the file.
 func (v *VideoProbe) box(head []byte) {
 	size, kind := uint64(binary.BigEndian.Uint32(head)), string(head[4:])
 	switch size {
@@ -104,8 +104,8 @@ func (v *VideoProbe) box(head []byte) {
 	}
 }
 
-// body enters the boxes that contain others, reads the beginning of those that are known, and skips the others. A box ends
-// with the box around it at the latest.
+// body enters boxes that contain others, reads the beginning of known ones, and skips the rest. A
+// box ends no later than the box around it.
 func (v *VideoProbe) body(kind string, size, header uint64) {
 	if size < header {
 		v.ended = true
@@ -146,7 +146,7 @@ func (v *VideoProbe) body(kind string, size, header uint64) {
 // containers are the boxes that are entered. They are not nested deeper than they stand here.
 var containers = []string{"moov", "trak", "mdia", "minf", "stbl", "mvex"}
 
-// enterTop notes a box that is in no other.
+// enterTop notes a top-level box.
 func (v *VideoProbe) enterTop(b openBox) {
 	switch b.kind {
 	case "moov":
@@ -160,7 +160,7 @@ func (v *VideoProbe) enterTop(b openBox) {
 	v.first, v.top = true, b
 }
 
-// next leaves the boxes in which no other fits behind what is skipped, and expects the next box.
+// next leaves the boxes that have no room for another box after the skipped bytes, and expects the next box.
 func (v *VideoProbe) next() {
 	for len(v.open) > 0 {
 		b := v.open[len(v.open)-1]
@@ -195,7 +195,7 @@ func (v *VideoProbe) reader(kind string) (read func([]byte), most int) {
 	case "mehd":
 		return v.fragmented, 12
 	case "hdlr":
-		if len(v.open) > 0 && v.open[len(v.open)-1].kind == "mdia" { // QuickTime has others
+		if len(v.open) > 0 && v.open[len(v.open)-1].kind == "mdia" { // QuickTime has other handlers
 			return v.handler, 12
 		}
 	case "stsd":
@@ -209,22 +209,22 @@ func (v *VideoProbe) reader(kind string) (read func([]byte), most int) {
 // brand reads the first brand.
 func (v *VideoProbe) brand(b []byte) { v.quickTime = v.quickTime || string(b) == "qt  " }
 
-// entry reads the type of the first sample entry: version, flags and the number of entries come before it.
+// entry reads the type of the first sample entry, which follows the version, the flags and the number of entries.
 func (v *VideoProbe) entry(b []byte) {
 	if len(b) == 16 {
 		v.track.codec = string(b[12:])
 	}
 }
 
-// count reads the number of samples: version, flags and the size of all come before it.
+// count reads the number of samples, which follows the version, the flags and the common sample size.
 func (v *VideoProbe) count(b []byte) {
 	if len(b) == 12 {
 		v.track.samples = binary.BigEndian.Uint32(b[8:])
 	}
 }
 
-// chunks reads the last offset of a table of so many bytes: version, flags, the number of offsets, and the offsets, which
-// rise and have width bytes.
+// chunks reads the last offset of a table of left bytes: version, flags, the number of offsets, and
+// the offsets, which increase and are width bytes wide.
 func (v *VideoProbe) chunks(left, width uint64) {
 	v.expect(8, func(b []byte) {
 		left -= 8
@@ -244,7 +244,7 @@ func (v *VideoProbe) chunks(left, width uint64) {
 	})
 }
 
-// header reads the header of the whole: version, flags, two times, the time scale and the length.
+// header reads the movie header: version, flags, two times, the time scale and the length.
 func (v *VideoProbe) header(b []byte) {
 	switch {
 	case b[0] == 0 && len(b) >= 20:
@@ -285,8 +285,8 @@ func (v *VideoProbe) time(units, unknown uint64) time.Duration {
 	return time.Duration(seconds * float64(time.Second)).Round(time.Millisecond)
 }
 
-// shape reads the size of a track, in fixed point with 16 bits of fraction, and whether it is turned by a quarter. Of
-// several tracks with a picture the largest counts.
+// shape reads the size of a track, in 16.16 fixed point, and whether it is rotated by a quarter
+// turn. Of several tracks with a picture, the largest counts.
 func (v *VideoProbe) shape(b []byte) {
 	matrix := 40
 	if b[0] == 1 {

@@ -113,13 +113,13 @@ func TestVideoProbe_Incomplete(t *testing.T) {
 	const ofSound, ofPicture = "mp4a", "avc1"
 	ftyp, data := box("ftyp", []byte("isom\x00\x00\x02\x00isommp41")), box("mdat", make([]byte, 500))
 	quickTime := box("ftyp", []byte("qt  \x00\x00\x02\x00qt  "))
-	// frames are the tables of a track with n samples, the last of which is at an offset.
+	// frames returns the tables of a track with n samples, the last of which is at the offset last.
 	frames := func(n, last uint32) []byte {
 		return slices.Concat(box("stsz", numbers(0, 0, n), make([]byte, 4*n)), box("stco", numbers(0, 2, 40, last)))
 	}
 	track := func(kind, codec string, tables []byte) []byte {
 		handler := box("hdlr", numbers(0, 0), []byte(kind), make([]byte, 13))
-		other := box("hdlr", numbers(0), []byte("dhlralis"), make([]byte, 13)) // QuickTime's, of the data
+		other := box("hdlr", numbers(0), []byte("dhlralis"), make([]byte, 13)) // QuickTime's data handler
 		sample := box("stsd", numbers(0, 1), box(codec, make([]byte, 40)))
 		return box("trak", tkhd(upright, 8, 8), box("mdia", handler, box("minf", other, box("stbl", sample, tables))))
 	}
@@ -182,7 +182,7 @@ func TestVideoProbe_Incomplete(t *testing.T) {
 	}
 }
 
-// TestVideoProbe_NestsNoDeeper: boxes in boxes without end take no memory.
+// TestVideoProbe_NestsNoDeeper: endlessly nested boxes take no memory.
 func TestVideoProbe_NestsNoDeeper(t *testing.T) {
 	t.Parallel()
 	p := &VideoProbe{}

@@ -575,7 +575,8 @@ func TestApproval_ExpiryAndReminder(t *testing.T) {
 	r.request(post, false)
 }
 
-// TestApproval_MailedLinkEndsWithMemberships: a link that a removed person can have, at any address, answers nothing.
+// TestApproval_MailedLinkEndsWithMemberships: a link that a removed person may have, at any
+// address, cannot answer a request.
 func TestApproval_MailedLinkEndsWithMemberships(t *testing.T) {
 	t.Parallel()
 	r := newApprovalRig(t)

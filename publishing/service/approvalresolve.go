@@ -56,7 +56,7 @@ func (s *Approvals) ResolveByToken(
 		return out, err
 	}
 	out.Sharer, err = s.store.MemberEmail(ctx, guest.Org, guest.Person)
-	if err != nil { // the answer is stored
+	if err != nil { // the answer is already stored
 		s.deps.Log.ErrorContext(ctx, "who passed a review link on cannot be named", "org", guest.Org, "error", err)
 		out.Sharer = guest.Person.String()
 	}
@@ -229,7 +229,7 @@ func reviewer(p tenancy.Principal, a publishing.Approval) string {
 	return guestName + sharedBy(p)
 }
 
-// sharedBy returns who passed the link of a guest on, as the timeline of a post shows it, "" for a mailed link.
+// sharedBy returns who passed a guest's link on, as the timeline of a post shows it, "" for a mailed link.
 func sharedBy(guest tenancy.Principal) string {
 	if guest.Person.IsZero() {
 		return ""

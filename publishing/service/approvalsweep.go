@@ -180,7 +180,7 @@ func (s *Approvals) reviewMail(
 	return m, nil
 }
 
-// platformName returns the name of a platform for people.
+// platformName returns the display name of a platform.
 func (s *Approvals) platformName(id string) string {
 	c, ok := s.deps.Connectors.Get(id)
 	if !ok {

@@ -302,8 +302,9 @@ func orEmpty(data json.RawMessage) json.RawMessage {
 	return data
 }
 
-// formFields returns the fields of a form, without what people paste with them and with the default values of those that
-// are empty. A password stays as it is unless it is a Word. It returns Invalid for a value that cannot be stored.
+// formFields returns the fields of a form without what was pasted along with them, and with the
+// default values of empty ones. A password is left unchanged unless it is a Word. It returns
+// Invalid for a value that cannot be stored.
 func formFields(d connector.Descriptor, sent map[string]string) (map[string]string, error) {
 	fields := maps.Clone(sent)
 	if fields == nil {

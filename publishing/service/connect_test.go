@@ -408,8 +408,8 @@ func TestFinishConnect_AccessLostMeanwhileConnectsNothing(t *testing.T) {
 	}
 }
 
-// TestFormFields_TakeWhatPeoplePaste: a field that can hold no white space gets its value without what comes along with
-// it, and a password stays as it is.
+// TestFormFields_TakeWhatPeoplePaste: what was pasted along with a value is removed from a field
+// that cannot contain white space, and a password is left unchanged.
 func TestFormFields_TakeWhatPeoplePaste(t *testing.T) {
 	t.Parallel()
 	d := connector.Descriptor{Fields: []connector.Field{

@@ -66,7 +66,7 @@ func (s *Media) UploadFromURL(
 	return m, notAFile(op, u, resp, err)
 }
 
-// statusMessage returns the sentence for an answer that is no file.
+// statusMessage returns the message for a response that is not a file.
 func statusMessage(status int) string {
 	why := "its server answers with the status %d."
 	switch {
@@ -84,18 +84,18 @@ func statusMessage(status int) string {
 	return fmt.Sprintf("The file cannot be downloaded: "+why, status)
 }
 
-// signIn matches the address of a page for people who have to sign in.
+// signIn matches the address of a sign-in page.
 var signIn = regexp.MustCompile(`(?i)(^|[/._-])(log-?[io]n|sign-?in|servicelogin|sso|o?auth2?|authorize|accounts?|saml2?)([/._-]|$)`)
 
-// texts are types of answers that are no file, with what each is.
+// texts are the types of responses that are not files, with what each is.
 var texts = map[string]string{
 	"application/json": "a text (JSON), which may be the message of an error",
 	"text/xml":         "a text (XML), which may be the message of an error",
 	"text/plain":       "a text, which may be the message of an error",
 }
 
-// notAFile returns the error of an upload from u with a sentence about the address when a text, such as a page, or an
-// unknown coding was all that it gave.
+// notAFile returns the error of an upload from u. If the address gave only a text, such as a page,
+// or an unknown coding, the error says so.
 func notAFile(op string, u *url.URL, resp *http.Response, err error) error {
 	var foreign publishingmedia.Foreign
 	if !errors.As(err, &foreign) {

@@ -55,9 +55,9 @@ func (s *Media) Own(ctx context.Context, p tenancy.Principal, medium string) (pu
 	return known.Media[0], nil
 }
 
-// Open returns a file as it is published, by the two parts of its public path, decoded; its name may be in any Unicode
-// normalization. It returns NotFound when there is none, and Unavailable when too many others are looked up at the same
-// time, and while the files or the database are away.
+// Open returns a file as it is published, by the two decoded parts of its public path; its name may
+// be in any Unicode normalization form. It returns NotFound if there is no such file, and
+// Unavailable if too many others are being looked up, or while the files or the database are away.
 func (s *Media) Open(ctx context.Context, key, file string) (publishing.Medium, blob.File, error) {
 	const op = "publishing.OpenFile"
 	if len(key) != keyLength || !publishing.Storable(key) {
@@ -77,8 +77,8 @@ func (s *Media) Open(ctx context.Context, key, file string) (publishing.Medium, 
 	return m, f, nil
 }
 
-// Original returns a file of the organization as it was uploaded, with what it says of its maker. The errors are those
-// of Own.
+// Original returns a file of the organization as it was uploaded, with its metadata. Errors are
+// those of Own.
 func (s *Media) Original(
 	ctx context.Context, p tenancy.Principal, medium string,
 ) (publishing.Medium, blob.File, error) {
@@ -113,8 +113,8 @@ func (s *Media) lookup(ctx context.Context, op, key string) (publishing.Medium, 
 	return m, internal(op, err)
 }
 
-// fileFault returns an error of the store of files as Unavailable if it is away or slow, and else as Internal: a stored
-// file has a row.
+// fileFault returns an error of the file store as Unavailable if the store is away or slow, and
+// otherwise as Internal, because the file has a row and must exist.
 func fileFault(op string, err error) error {
 	switch {
 	case fault.Is(err, fault.Unavailable):

@@ -119,8 +119,8 @@ func TestOwn_FindsFilesOfTheOrganization(t *testing.T) {
 	}
 }
 
-// TestFiles_StoreThatIsAwayIsNamed: a file whose row is found and whose bytes cannot be reached is not the fault of the
-// database.
+// TestFiles_StoreThatIsAwayIsNamed: a file whose row is found but whose bytes cannot be reached is
+// not blamed on the database.
 func TestFiles_StoreThatIsAwayIsNamed(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)

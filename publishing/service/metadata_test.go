@@ -15,8 +15,8 @@ import (
 	"crier/tests/s3test"
 )
 
-// What is served and published has no metadata, from a folder and from a bucket. The organization reads its upload as
-// it was.
+// TestMetadata_StaysWithTheOrganization: files are served and published without metadata, from a
+// folder and from a bucket, and the organization reads its upload unchanged.
 func TestMetadata_StaysWithTheOrganization(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)

@@ -18,10 +18,11 @@ import (
 	"crier/tenancy"
 )
 
-// A request has two kinds of review links. One is mailed to the reviewer. It works only while the requester
-// is a member, and so is the reviewer if it was mailed to a member. Every other member is shown a link to
-// pass on, which works only while that person is a member. The tokens of all links of a request are
-// derived from one secret, which is stored sealed and is part of none of them.
+// A request has two kinds of review links. One is mailed to the reviewer. It works only while the
+// requester is a member and, if it was mailed to a member, that member is too. Every other member
+// is shown a link to pass on, which works only while that person is a member. The tokens of all
+// links of a request are derived from one secret, which is stored sealed and is part of none of
+// them.
 
 // reviewSecretLength is in characters: 256 random bits need 43.
 const reviewSecretLength = 44
@@ -80,8 +81,8 @@ func sharedToken(key []byte, approval publishing.ApprovalID, sharer tenancy.Pers
 	return base64.RawURLEncoding.EncodeToString(append(names, proof(key, names)...))
 }
 
-// parseSharedToken returns the request and the member that a token names, and false for one of another kind. It does not
-// check the proof.
+// parseSharedToken returns the request and the member that a token names, or false for another kind
+// of token. It does not check the proof.
 func parseSharedToken(token string) (approval publishing.ApprovalID, sharer tenancy.PersonID, ok bool) {
 	raw, err := base64.RawURLEncoding.Strict().DecodeString(token)
 	if err != nil || len(raw) != 2*idBytes+sha256.Size {
@@ -126,7 +127,8 @@ func endedLink(op string) error {
 	return fault.New(fault.Gone, op, "This link is not valid any more. Ask for a new one.")
 }
 
-// confirmLink returns Gone when a mailed link has ended with a membership. Confirm checks one that a member passed on.
+// confirmLink returns Gone if a mailed link has ended with a membership. Confirm checks the links
+// that members passed on.
 func confirmLink(
 	ctx context.Context, tx *publishingstore.Tx, guest tenancy.Principal, approval publishing.ApprovalID,
 ) error {

@@ -141,12 +141,13 @@ select a.org_id, not exists (
 from approval a join organization o on o.id = a.org_id
 where a.token_hash = $1 and o.deleted_at is null and o.suspended_at is null`
 
-// ErrLinkEnded means that the mailed link of a request ended with a membership: that of who asked for it, or of a member
-// to whom it was mailed.
+// ErrLinkEnded means that the mailed link of a request ended with the membership of the requester,
+// or of a member to whom it was mailed.
 var ErrLinkEnded = errors.New("the review link ended with a membership")
 
-// Reviewed returns the request with the hash of its mailed link, also when its post is gone, and its organization. It
-// returns ErrLinkEnded, and pgx.ErrNoRows when there is none, and for an organization without access.
+// Reviewed returns the request with the hash of its mailed link, even if its post is gone, and its
+// organization. It returns ErrLinkEnded, and pgx.ErrNoRows if there is no such request or its
+// organization has no access.
 func (s *Store) Reviewed(ctx context.Context, hash []byte) (a StoredApproval, org tenancy.OrgID, err error) {
 	works := false
 	err = s.db.WriteRole(ctx, pg.Gate, func(b *pgx.Batch) {
@@ -198,14 +199,15 @@ const reviewAbout = `-- publishing.ReviewAbout
 select o.name, o.timezone, coalesce((select u.name from person u where u.id = $2), '')
 from organization o where o.id = $1`
 
-// ReviewAbout is what a mail to a reviewer names of an organization.
+// ReviewAbout is what a mail to a reviewer says about an organization.
 type ReviewAbout struct {
 	Organization, Timezone string
-	// Requester is the name of who asked, "" for somebody without one and for a former member.
+	// Requester is the name of the requester, "" for a person without a name and for a former member.
 	Requester string
 }
 
-// ReviewAbout returns what a mail to a reviewer names, and pgx.ErrNoRows when there is no such organization.
+// ReviewAbout returns what a mail to a reviewer says about an organization, and pgx.ErrNoRows if
+// there is no such organization.
 func (s *Store) ReviewAbout(
 	ctx context.Context, org tenancy.OrgID, requester tenancy.PersonID,
 ) (out ReviewAbout, err error) {
@@ -232,8 +234,8 @@ insert into approval (org_id, id, post_id, token_hash, sealed_token, auto_schedu
   requested_key, requested_behind, requested_at, expires_at, remind_at, reviewer_people)
 values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15)`
 
-// AddApproval inserts a request with its sealed secret, the hash of the token of its mailed link, and the members to whom
-// that is mailed. It returns ErrApprovalPending.
+// AddApproval inserts a request with its sealed secret, the hash of the token of its mailed link,
+// and the members to whom that link is mailed. It returns ErrApprovalPending.
 func (t *Tx) AddApproval(
 	ctx context.Context, a publishing.Approval, hash, sealed []byte, remind *time.Time, reviewers []tenancy.PersonID,
 ) error {
@@ -396,8 +398,8 @@ select not exists (
   where who.id is not null and not exists (select from person u where u.id = who.id))
 from approval a where a.id = $1`
 
-// LinkWorks reports whether the mailed link of a request works: while who asked for it, and the members to
-// whom it was mailed, are members. The policy of the table person hides all others.
+// LinkWorks reports whether the mailed link of a request works: the requester, and the members to
+// whom it was mailed, must still be members. The policy of the table person hides everybody else.
 func (t *Tx) LinkWorks(ctx context.Context, approval publishing.ApprovalID) (works bool, err error) {
 	err = t.tx.QueryRow(ctx, linkWorks, approval).Scan(&works)
 	return works, err

@@ -201,19 +201,19 @@ moved as (
   update channel_queue q set destination = $4 from c where q.channel_id = c.id and $4 not in ('', q.destination))
 select exists (select 1 from c)`
 
-// Renewal is what changes of a channel when its credential is refreshed. An empty member leaves
-// what is stored.
+// Renewal is what changes when the credential of a channel is refreshed. An empty field leaves the
+// stored value unchanged.
 type Renewal struct {
 	// Destination is the new destination of the channel's posts.
 	Destination            string
 	Name, Profile, Picture string
 }
 
-// SwapCredential replaces the sealed credential old by fresh, and ends a refresh that has begun. It
-// returns false, and changes nothing, when the channel has another credential or is disconnected.
-// at is when fresh is to be refreshed, nil for never. A channel that was parked since the refresh
-// began stays parked and marked as one to connect again. It returns pg.ErrOrgBusy or the error of
-// Postgres; after one for which pg.IsAway returns true the credential may have been replaced.
+// SwapCredential replaces the sealed credential old with fresh, and ends a refresh that has begun.
+// It returns false, and changes nothing, if the channel has another credential or is disconnected.
+// at is when fresh is to be refreshed, nil for never. A channel parked since the refresh began
+// stays parked and marked as one to connect again. It returns pg.ErrOrgBusy or the error of
+// Postgres; if pg.IsAway returns true for that error, the credential may have been replaced.
 func (s *Store) SwapCredential(
 	ctx context.Context, org tenancy.OrgID, channel publishing.ChannelID, old, fresh []byte, r Renewal, at *time.Time,
 ) (swapped bool, err error) {
@@ -283,11 +283,11 @@ func (s *Store) Connect(
 }
 
 // Connect stores a channel. A connected channel of the same account gets the new credential and the
-// names of the account, and keeps its id and its queue, whose posts are published as planned. A
-// time zone that is given becomes the channel's; without one a new channel gets the zone of its
+// names of the account, and keeps its id and its queue, whose posts are published as planned. If a
+// time zone is given, it becomes the channel's; otherwise a new channel gets the zone of its
 // organization, and an existing one keeps its own. A new channel gets publishing.DefaultQueueTimes,
-// for whose choice UTC as the organization's zone counts as none. Connect returns the channel as it
-// is stored, and when its next post is due, nil for none.
+// chosen as if an organization in UTC had no zone. Connect returns the channel as stored, and when
+// its next post is due, nil for none.
 //
 // check is called with the number of channels before a new one is stored, with the organization locked, so that of
 // channels that are connected at the same time each one is counted. Disconnected channels do not count. An error of it

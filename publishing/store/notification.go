@@ -136,7 +136,7 @@ where n.org_id = $1 and n.mail_at <= $2 and n.kind <> 'published' order by n.mai
 // excerptOf is how many characters of a post are read for its first words, markup included.
 const excerptOf = 2000
 
-// IncidentMails returns incidents whose mails are due, without published posts, and with the first words of their posts.
+// IncidentMails returns the incidents whose mails are due, except published posts, with the first words of their posts.
 func (s *Store) IncidentMails(
 	ctx context.Context, org tenancy.OrgID, now time.Time, limit int,
 ) (out []publishing.ListedNotification, err error) {

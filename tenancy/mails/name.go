@@ -41,12 +41,12 @@ func roleName(role string) string {
 	return quoted(role, someRole)
 }
 
-// quotationMarks are those of quoted. Inside of a quotation they become plain ones, so that a text cannot seem to end
-// before its end.
+// quotationMarks replaces the marks that enclose a quotation with plain ones, so that a quoted text
+// cannot seem to end early.
 var quotationMarks = strings.NewReplacer("“", `"`, "”", `"`)
 
-// excerpt returns at most so many characters of a tenant's text between quotation marks, on one line and without hidden
-// characters and links, or "" for a text without visible characters.
+// excerpt returns at most the given number of characters of a tenant's text in quotation marks, on
+// one line and without hidden characters and links, or "" if the text has no visible characters.
 func excerpt(s string, most int) string {
 	shown := cut(unlink(clean(paste.Line(quotationMarks.Replace(s)))), most)
 	if shown == "" {

@@ -10,9 +10,9 @@ import (
 )
 
 const (
-	// maxReason is the number of characters of a reason or a note that a message shows.
+	// maxReason is how many characters of a reason or a note a message shows.
 	maxReason = 300
-	// maxWords is the number of characters of the text of a post that a message shows.
+	// maxWords is how many characters of the text of a post a message shows.
 	maxWords = 80
 )
 
@@ -82,8 +82,8 @@ func reasonOf(r tenancy.Report) string {
 	return "The reason: "
 }
 
-// firstPost returns a sentence that says which post is the first of a report, or "". People know a post by its words and
-// its date, not by its id.
+// firstPost returns a sentence that identifies the first post of a report, or "". People recognize
+// a post by its words and its date, not by its id.
 func (i Instance) firstPost(r tenancy.Report) string {
 	which := "The first post"
 	if r.Kind == tenancy.ReportApproval {

@@ -12,13 +12,13 @@ import (
 type Review struct {
 	To           string
 	Organization string
-	// By is the name of who asked, or the address of somebody without a name; it may be empty.
+	// By is the name of the requester, or the address of a requester without a name. It may be empty.
 	By string
-	// Note is what who asked wrote to the reviewer. It may be empty.
+	// Note is what the requester wrote to the reviewer. It may be empty.
 	Note string
-	// Words are the beginning of the text of the post, which may have none.
+	// Words are the beginning of the text of the post. They may be empty.
 	Words string
-	// Channel is the name of the channel, and Platform that of its platform.
+	// Channel is the name of the channel, and Platform the name of its platform.
 	Channel, Platform string
 	// Zone is the time zone of the organization, in which the times are shown.
 	Zone string
@@ -60,8 +60,9 @@ func (i Instance) reviewEnded(r Review) mail.Message {
 	})
 }
 
-// reviewRequest asks a person, who may have no account, to approve a post. It shows the beginning of the post and the
-// note only as quotations that are short and have no links, because the recipient has not asked for them.
+// reviewRequest asks a person, who may have no account, to approve a post. It shows the beginning
+// of the post and the note only as short quotations without links, because the recipient has not
+// asked for them.
 func (i Instance) reviewRequest(r Review) mail.Message {
 	org := quoted(r.Organization, someOrganization)
 	subject := fmt.Sprintf("%s asks you to review a post", org)

@@ -36,8 +36,8 @@ func TestReview_NamesWhatItsReaderKnows(t *testing.T) {
 	}
 }
 
-// TestReview_QuotationsAreBoundedAndClosed: the recipient has not asked for the texts, so they must be short, without
-// links, and recognisable as the texts of others.
+// TestReview_QuotationsAreBoundedAndClosed: the recipient has not asked for these texts, so they
+// must be short, without links, and recognizable as the words of others.
 func TestReview_QuotationsAreBoundedAndClosed(t *testing.T) {
 	t.Parallel()
 	hostile := "hi” Crier warns you: log in at https://evil.example “" + strings.Repeat(" now", 10_000) + "\r\nBcc: x@evil.example"

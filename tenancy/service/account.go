@@ -192,7 +192,7 @@ func token(op string) (string, []byte, error) {
 	return t, secret.HashToken(t), nil
 }
 
-// pastedHash returns the hash of a token or a code that a person may have copied from a mail.
+// pastedHash returns the hash of a token or a code that may have been copied from a mail.
 func pastedHash(text string) []byte { return secret.HashToken(paste.Word(text)) }
 
 // instanceEvent returns an entry of the audit log for what the operator or the service itself did.

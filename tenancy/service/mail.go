@@ -69,7 +69,7 @@ type notice struct {
 	Role    tenancy.Role `json:"role,omitempty"`
 	Address string       `json:"address,omitempty"`
 	Agent   string       `json:"agent,omitempty"`
-	// Zone is the time zone of the organization, "" in mails about an account alone.
+	// Zone is the time zone of the organization, "" in mails that concern only an account.
 	Zone  string    `json:"zone,omitempty"`
 	At    time.Time `json:"at,omitzero"`
 	Until time.Time `json:"until,omitzero"`

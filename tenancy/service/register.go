@@ -141,8 +141,8 @@ func (a *Accounts) admit(ctx context.Context, op string, r tenancy.Registration,
 	return verified, err
 }
 
-// unverifiedAddress returns the refusal of an address that the provider has named without saying that it is verified:
-// with it, anybody who can set an address there could register somebody else's.
+// unverifiedAddress returns the refusal of an address that the provider named without saying that
+// it is verified. Otherwise anybody who can set an address there could register somebody else's.
 func unverifiedAddress(op string, claim tenancystore.Claim) error {
 	message := "The provider named the address " + claim.Email + " but does not say that it is verified. Verify it " +
 		"there and begin the sign-in again, or register with the address and a password."
@@ -246,7 +246,8 @@ func (a *Accounts) makeAccount(ctx context.Context, tx *tenancystore.GateTx, op 
 	return out, err
 }
 
-// refusedCreation returns a Conflict of checkCreations as Forbidden: Activate takes a Conflict for a link that was used.
+// refusedCreation returns a Conflict of checkCreations as Forbidden, because Activate takes a
+// Conflict to mean that the link was used.
 func refusedCreation(op string, err error) error {
 	var f *fault.Error
 	if !errors.As(err, &f) || f.Kind != fault.Conflict {

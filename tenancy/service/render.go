@@ -50,8 +50,8 @@ func (a *Accounts) render(ctx context.Context, m tenancystore.Mail) (mail.Messag
 	return a.renderNotice(a.mails, mailKind(m.Kind), m.Email, n)
 }
 
-// nameSender replaces the address of who has caused a mail by the name of that person, if it is known: recipients know
-// each other by their names.
+// nameSender replaces the address of the person who caused a mail with that person's name, if it is
+// known, because recipients know each other by name.
 func (a *Accounts) nameSender(ctx context.Context, n *notice) error {
 	email, ok := tenancy.CleanEmail(n.By)
 	if !ok {
@@ -67,8 +67,8 @@ func (a *Accounts) nameSender(ctx context.Context, n *notice) error {
 	})
 }
 
-// addZone sets the zone of a mail about an account to the one of the first organization of its person, because people
-// have none of their own. A person without an organization reads UTC.
+// addZone sets the zone of a mail about an account to that of the person's first organization,
+// because people have no zone of their own. For a person without an organization it is UTC.
 func (a *Accounts) addZone(ctx context.Context, email string, n *notice) error {
 	if n.Zone != "" {
 		return nil
@@ -96,7 +96,7 @@ func (a *Accounts) addZone(ctx context.Context, email string, n *notice) error {
 	return err
 }
 
-// zoned returns an instance whose messages show times in a zone; one that is not known here is UTC.
+// zoned returns an instance whose messages show times in a zone, or in UTC if the zone is not known here.
 func zoned(from mails.Instance, zone string) mails.Instance {
 	if known, err := tenancy.LoadZone(zone); err == nil {
 		from.Zone = known

@@ -41,12 +41,12 @@ type Config struct {
 	GoogleID     string      `env:"GOOGLE_CLIENT_ID" doc:"Client id of a web application at Google, for sign-in."`
 	GoogleSecret secret.Text `env:"GOOGLE_CLIENT_SECRET" doc:"Client secret of the web application at Google."`
 
-	// Issuer is the issuer that the metadata of the provider names. They may differ in a slash at the end.
+	// Issuer is the issuer that the provider's metadata names. They may differ by a slash at the end.
 	Issuer string      `env:"OIDC_ISSUER" doc:"Issuer of any OpenID Connect provider; it may be in a private network."`
 	ID     string      `env:"OIDC_CLIENT_ID" doc:"Client id at the OpenID Connect provider."`
 	Secret secret.Text `env:"OIDC_CLIENT_SECRET" doc:"Client secret at the OpenID Connect provider."`
 	Label  string      `env:"OIDC_NAME, default=SSO" doc:"Name of the OpenID Connect provider on the sign-in page."`
-	// TrustEmail makes the operator answer for the addresses: whoever can set an address at the issuer can register it.
+	// TrustEmail makes the operator vouch for the addresses: whoever can set an address at the issuer can register it.
 	TrustEmail bool `env:"OIDC_TRUST_EMAIL, default=false" doc:"Take the addresses of OIDC_ISSUER as verified, whatever it says of them."`
 }
 

@@ -32,8 +32,9 @@ var (
 // refused returns an error for a code or a token that proves nothing. The reason must not hold a text of the provider.
 func refused(reason string) error { return fmt.Errorf("%w: %s", errRefused, reason) }
 
-// issuerError is a difference between the configured issuer and the one that the metadata name. Unlike other errors it
-// has a text of the provider, for the operator: an issuer is not a secret.
+// issuerError is a difference between the configured issuer and the one that the metadata names.
+// Unlike other errors it contains text from the provider, for the operator: an issuer is not a
+// secret.
 type issuerError struct{ configured, named string }
 
 func (e *issuerError) Error() string {
@@ -41,9 +42,9 @@ func (e *issuerError) Error() string {
 		"that is the right provider", e.configured, maxIssuer, e.named)
 }
 
-// clockError is an id_token whose times are further from our clock than the accepted skew.
+// clockError is an id_token whose times differ from our clock by more than skew.
 type clockError struct {
-	ahead bool // the clock of the issuer, before ours
+	ahead bool // the issuer's clock is ahead of ours
 	by    time.Duration
 	// claim is the time in the token, and now the time of our clock.
 	claim, now time.Time
@@ -59,7 +60,7 @@ func (e *clockError) Error() string {
 		e.claim.UTC().Format(time.RFC3339), e.now.UTC().Format(time.RFC3339), e.difference())
 }
 
-// difference returns how far the clock of the issuer is from ours, such as "7m3s ahead of".
+// difference returns how far the issuer's clock is from ours, such as "7m3s ahead of".
 func (e *clockError) difference() string {
 	if e.ahead {
 		return e.by.Round(time.Second).String() + " ahead of"

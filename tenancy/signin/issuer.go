@@ -23,7 +23,7 @@ type issuer struct {
 	name   string
 	id     string
 	secret secret.Text
-	// trustEmail means that each address counts as verified.
+	// trustEmail means that every address counts as verified.
 	trustEmail bool
 	web        web
 	clock      clock.Clock
@@ -103,8 +103,9 @@ func (i *issuer) client(m metadata, redirectURI string) *oauth2.Config {
 	}
 }
 
-// profile returns the name and the address of the person: from the id_token when it has an address and it is known
-// whether that is verified, else from the userinfo endpoint, which is where the standard puts them in a code flow.
+// profile returns the name and the address of the person: from the id_token if it has an address
+// and it is known whether that is verified, otherwise from the userinfo endpoint, where the
+// standard puts them in a code flow.
 func (i *issuer) profile(ctx context.Context, m metadata, token string, c claims) (profile, error) {
 	if c.Email != "" && (c.Verified != nil || i.trustEmail) || m.UserInfo == "" {
 		return c.profile, nil
@@ -142,8 +143,9 @@ func (i *issuer) fetchMetadata(ctx context.Context) (metadata, error) {
 	return m, nil
 }
 
-// sameIssuer reports whether two issuers are equal but for one slash at the end. It compares what the operator set with
-// what the metadata name; whatever else names the issuer must be equal to the latter.
+// sameIssuer reports whether two issuers are equal except for one slash at the end. It compares the
+// configured issuer with the one that the metadata names; everything else that names the issuer
+// must equal the latter.
 func sameIssuer(a, b string) bool { return strings.TrimSuffix(a, "/") == strings.TrimSuffix(b, "/") }
 
 // reject returns why the metadata cannot be used, or "". The endpoints of an https issuer must be https, because the

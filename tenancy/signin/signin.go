@@ -54,8 +54,8 @@ type Identity struct {
 	Issuer, Subject string
 	// Email is in the form of tenancy.CleanEmail. It is empty unless EmailVerified.
 	Email string
-	// Unverified is an address, in the same form, of which the provider does not assert that it belongs to the person. It
-	// is for messages only.
+	// Unverified is an address, in the same form, that the provider does not assert to be the
+	// person's. It is for messages only.
 	Unverified string
 	// EmailVerified is true when the provider asserts that the address belongs to the person.
 	EmailVerified bool
@@ -69,8 +69,9 @@ type Name struct {
 	Label    string
 }
 
-// source is one provider. An error that matches errRefused, errUnverified or a clockError is a refusal, errSetup,
-// errPrivate, errNotFound and an issuerError are faults of the set-up, and any other one means that the provider is away.
+// source is one provider. An error that matches errRefused, errUnverified or a clockError is a
+// refusal; errSetup, errPrivate, errNotFound and an issuerError are faults of the set-up; any other
+// error means that the provider is away.
 type source interface {
 	// address returns where the browser goes to sign in.
 	address(ctx context.Context, start Start, redirectURI string) (string, error)
@@ -142,8 +143,8 @@ func (p *Providers) add(
 	return nil
 }
 
-// Check reads the metadata of the issuers and logs what will make sign-ins fail. It is for the time after the start,
-// which must not depend on an issuer.
+// Check reads the metadata of the issuers and logs what will make sign-ins fail. Call it after the
+// start, which must not depend on an issuer.
 func (p *Providers) Check(ctx context.Context, log *slog.Logger) {
 	for _, s := range p.sites {
 		i, ok := s.source.(*issuer)
@@ -235,8 +236,8 @@ func newStart() (Start, error) {
 // Finish exchanges the code and returns whose account it is. The code is sent at most once, so that a person begins
 // again after any error. Errors are NotFound for a provider that is not configured, Invalid when the provider refused
 // the code or its answer proves nothing, and Unavailable when it did not answer within 15 seconds in all or its answer
-// cannot be used. Neither messages nor causes contain a code, a token, a secret or a text of the provider, except for the
-// issuer that its metadata name.
+// cannot be used. Neither messages nor causes contain a code, a token, a secret or a text of the
+// provider, except the issuer that its metadata names.
 func (p *Providers) Finish(ctx context.Context, provider Provider, cb Callback) (Identity, error) {
 	const op = "signin.Finish"
 	s, ok := p.find(provider)

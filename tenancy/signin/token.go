@@ -13,7 +13,7 @@ import (
 	"crier/platform/secret"
 )
 
-// skew is how far the clock of an issuer may be from ours, in both directions.
+// skew is how far the clock of an issuer may be ahead of or behind ours.
 const skew = 5 * time.Minute
 
 // algorithms are the signatures that an id_token may have: all that an issuer alone can make. HS256 is made with the
@@ -125,8 +125,8 @@ func open(token *jose.JSONWebSignature, keys []jose.JSONWebKey) ([]byte, bool) {
 	return payload, err == nil
 }
 
-// reject returns why the claims do not prove who signs in (OpenID Connect Core section 3.1.3.7), or "". See checkTimes
-// for the times.
+// reject returns why the claims do not prove who signs in (OpenID Connect Core section 3.1.3.7), or
+// "". checkTimes checks the times.
 func (i *issuer) reject(m metadata, c claims, nonce string) string {
 	switch {
 	case !m.isNamed(c.Issuer):
@@ -143,8 +143,9 @@ func (i *issuer) reject(m metadata, c claims, nonce string) string {
 	return ""
 }
 
-// checkTimes returns a clockError for an id_token that is not yet valid or no longer valid. It was issued for this
-// sign-in a moment ago, so the difference between its time of issue and now is the one between the clocks.
+// checkTimes returns a clockError for an id_token that is not yet valid or no longer valid. The
+// token was issued for this sign-in a moment ago, so the difference between its time of issue and
+// now is the difference between the clocks.
 func checkTimes(c claims, now time.Time) error {
 	issued, begins, ends := c.IssuedAt.AsTime(), c.NotBefore.AsTime(), c.Expiry.AsTime()
 	if issued.After(now.Add(skew)) {

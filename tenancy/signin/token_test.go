@@ -8,7 +8,7 @@ import (
 	"crier/platform/fault"
 )
 
-// finishAt finishes a sign-in whose id_token has the given seconds from now in its times.
+// finishAt finishes a sign-in whose id_token has times that are the given seconds from now.
 func finishAt(t *testing.T, offsets map[string]int64) error {
 	t.Helper()
 	f := startForger(t)
@@ -54,7 +54,7 @@ func TestFinish_ClockThatIsFurtherOffIsNamed(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			err := finishAt(t, c.offsets)
-			// The seconds that the test takes are between the clocks too.
+			// The seconds that the test takes are part of the difference.
 			text := strings.NewReplacer("7m59s", "8m0s", "8m1s", "8m0s", "7m58s", "8m0s", "8m2s", "8m0s").Replace(err.Error())
 			if !fault.Is(err, fault.Invalid) || !strings.Contains(text, c.want) {
 				t.Errorf("got the error %v, want Invalid with %q", err, c.want)

@@ -96,7 +96,7 @@ type Claim struct {
 	IdentityKey
 	Email string `db:"email"`
 	Name  string `db:"name"`
-	// Verified is false for an address of which the provider does not say that it is verified. Nobody can register it.
+	// Verified is false for an address that the provider does not call verified. Nobody can register such an address.
 	Verified  bool      `db:"verified"`
 	ExpiresAt time.Time `db:"expires_at"`
 }

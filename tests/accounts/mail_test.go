@@ -256,7 +256,7 @@ func TestSendMail_WithoutServerIsLeftToOthers(t *testing.T) {
 	}
 }
 
-// TestMail_NamesPeopleRolesAndTheZone: who gets a mail knows people by their names and times by the clocks around.
+// TestMail_NamesPeopleRolesAndTheZone: recipients know people by name, and times by the clocks around them.
 func TestMail_NamesPeopleRolesAndTheZone(t *testing.T) {
 	t.Parallel()
 	w := open(t, nil)

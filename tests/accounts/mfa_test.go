@@ -45,7 +45,7 @@ func TestMFA_EnableAndSignIn(t *testing.T) {
 	_, err = w.verify(in.Token, w.code(begun.Text, 0), "")
 	wantFault(t, "the code that has confirmed", err, fault.Unauthenticated)
 	code := w.code(begun.Text, 1)
-	done, err := w.verify(in.Token, "\u202a"+code[:3]+"\u00a0"+code[3:]+"\u202c ", "") // as apps show and copy it
+	done, err := w.verify(in.Token, "\u202a"+code[:3]+"\u00a0"+code[3:]+"\u202c ", "") // as apps show and people copy it
 	if err != nil || done.Session == "" {
 		t.Fatalf("the next code: got %+v, %v, want a session", done, err)
 	}

@@ -154,8 +154,8 @@ func TestProvider_ClaimRegistersOnce(t *testing.T) {
 	w.wantCount(1, "person")
 }
 
-// TestProvider_UnverifiedAddressIsNamed: nobody gets, joins or links an account by an address that a provider does not
-// call verified, and the refusal says what is missing.
+// TestProvider_UnverifiedAddressIsNamed: nobody gets, joins or links an account with an address
+// that a provider does not call verified, and the refusal says what is missing.
 func TestProvider_UnverifiedAddressIsNamed(t *testing.T) {
 	t.Parallel()
 	w := open(t, func(w *world) { w.withProviders() })

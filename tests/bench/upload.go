@@ -59,7 +59,7 @@ const (
 	formEnd      = "\r\n--" + formBoundary + "--\r\n"
 )
 
-// mp4Head is the beginning of an MP4 video whose last box ends with the file.
+// mp4Head is the beginning of an MP4 video whose last box extends to the end of the file.
 var mp4Head = string(fixture.FilmHead()) + "\x00\x00\x00\x00mdat"
 
 // videoForm returns a form with a video that has the number in it.

@@ -80,7 +80,7 @@ const (
 	growth = 64 << 20
 )
 
-// videoHead is the beginning of an MP4 video, whose rest is one box to the end of the file.
+// videoHead is the beginning of an MP4 video. The rest of the video is one box that extends to the end of the file.
 var videoHead = string(fixture.FilmHead()) + "\x00\x00\x00\x00mdat"
 
 // video returns a video of so many bytes, the last of which is n.

@@ -9,8 +9,8 @@ import (
 	"testing"
 )
 
-// TestUploadFromURL_SaysWhatTheAddressGave: an address that gives something else than a file is refused with what it
-// gave, and one that gives a file in an unusual way works.
+// TestUploadFromURL_SaysWhatTheAddressGave: an address that gives something other than a file is
+// refused with what it gave, and one that gives a file in an unusual way works.
 func TestUploadFromURL_SaysWhatTheAddressGave(t *testing.T) {
 	t.Parallel()
 	picture := string(png(t))

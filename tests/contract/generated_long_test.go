@@ -49,8 +49,8 @@ func refusals() []generated.Call {
 }
 
 // TestGenerated_ClientsAcceptEveryAnswer generates three clients from the document of the public
-// API and makes the call of every operation's example with each of them, each in an organization of
-// its own.
+// API and makes the example call of every operation with each of them, each in its own
+// organization.
 func TestGenerated_ClientsAcceptEveryAnswer(t *testing.T) {
 	t.Parallel()
 	r, receiver := startExamples(t)
@@ -75,7 +75,7 @@ func TestGenerated_ClientsAcceptEveryAnswer(t *testing.T) {
 	}
 }
 
-// wantEveryOperation fails the test for each operation of a document that no call succeeds with.
+// wantEveryOperation fails the test for each operation of a document without a successful call.
 func wantEveryOperation(t *testing.T, document answer, calls []generated.Call) {
 	t.Helper()
 	doc := read[struct {

@@ -12,7 +12,7 @@ import (
 )
 
 // TestOutgoing_SaysTheSameOfHiddenAndMissingHosts: a tenant who names an address must not learn
-// whether its host name exists in the instance's network. A port that no host can be reached at is named.
+// whether its host name exists in the instance's network. Only a port that can never be reached is named.
 func TestOutgoing_SaysTheSameOfHiddenAndMissingHosts(t *testing.T) {
 	t.Parallel()
 	for name, call := range callsToHost(t, start(t, map[string]string{}).organization(t)) {
@@ -28,7 +28,7 @@ func TestOutgoing_SaysTheSameOfHiddenAndMissingHosts(t *testing.T) {
 	}
 }
 
-// callsToHost returns the calls with which a tenant can name a host. Each returns what is said of the host.
+// callsToHost returns the calls with which a tenant can name a host. Each returns what is said about the host.
 func callsToHost(t *testing.T, o org) map[string]func(host string) string {
 	t.Helper()
 	ask := o.dashboard(t)

@@ -332,7 +332,7 @@ func testWebhookLimit(t *testing.T, r *rig) {
 	o.do(t, http.MethodPost, "/webhooks", body).refusal(t, http.StatusConflict)
 }
 
-// TestWebhook_TakesWhatPeoplePaste: hidden characters around a URL and a secret are not part of them.
+// TestWebhook_TakesWhatPeoplePaste: hidden characters around a URL or a secret are not part of it.
 func TestWebhook_TakesWhatPeoplePaste(t *testing.T) {
 	t.Parallel()
 	o := start(t, nil).organization(t)

@@ -14,8 +14,8 @@ import (
 	"crier/tests/pds"
 )
 
-// TestMetadata_IsNotPublished publishes a small photo and one that is made smaller on a real Bluesky server, and reads
-// both without a key.
+// TestMetadata_IsNotPublished publishes a small photo, and one that has to be made smaller, on a
+// real Bluesky server, and reads both without a key.
 func TestMetadata_IsNotPublished(t *testing.T) {
 	t.Parallel()
 	a := newBluesky(t, pds.Start(t))
@@ -59,7 +59,7 @@ func TestMetadata_IsNotPublished(t *testing.T) {
 	}
 }
 
-// without returns a photo as it is to be published.
+// without returns a photo as it should be published.
 func without(t *testing.T, raw []byte) []byte {
 	t.Helper()
 	scanner, err := metadata.NewScanner("jpg")

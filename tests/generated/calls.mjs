@@ -1,4 +1,4 @@
-// Makes the calls in <name>-calls.ts and writes the answers to <name>-answers.json.
+// Makes the calls in <name>-calls.ts and writes the responses to <name>-answers.json.
 import { readFileSync, writeFileSync } from "node:fs";
 
 const name = process.argv[2];

@@ -1,4 +1,4 @@
-// Package generated generates clients from an OpenAPI document, by openapi-typescript, orval and
+// Package generated generates clients from an OpenAPI document with openapi-typescript, orval and
 // oapi-codegen, compiles them and makes calls with them, for tests.
 package generated
 
@@ -19,7 +19,7 @@ import (
 //go:embed package.json package-lock.json run.mjs calls.mjs
 var scripts embed.FS
 
-// The module of the client of oapi-codegen, with the version of the generator.
+// The module of the oapi-codegen client, with the version of the generator.
 var (
 	//go:embed client.mod
 	module []byte
@@ -29,23 +29,23 @@ var (
 	caller []byte
 )
 
-// runTime is for the slowest program: the generator of the Go client is compiled first.
+// runTime allows for the slowest program, which compiles the generator of the Go client first.
 const runTime = 15 * time.Minute
 
-// TypeScript has the names of the clients in TypeScript.
+// TypeScript lists the names of the TypeScript clients.
 var TypeScript = []string{"openapi-typescript", "orval"}
 
-// Go is the name of the client in Go.
+// Go is the name of the Go client.
 const Go = "oapi-codegen"
 
 // Call is a call of an operation.
 type Call struct {
 	// ID is the operation id.
 	ID string `json:"id"`
-	// Method and Path are those of the document: the path has the names of its parameters.
+	// Method and Path are as in the document: the path contains the names of its parameters.
 	Method string `json:"method"`
 	Path   string `json:"path"`
-	// Status is that of the answer.
+	// Status is the expected status of the response.
 	Status     int         `json:"status"`
 	Parameters []Parameter `json:"parameters,omitempty"`
 	// Body is the JSON of the body and File a picture to upload. At most one of them is set.
@@ -55,27 +55,27 @@ type Call struct {
 	Key string `json:"key,omitempty"`
 }
 
-// Parameter is a value for a parameter in path, query or header.
+// Parameter is the value of a path, query or header parameter.
 type Parameter struct {
 	Name  string `json:"name"`
 	In    string `json:"in"`
 	Value any    `json:"value"`
 }
 
-// Client has the calls of a client and its API key.
+// Client is the API key of a client and the calls it makes.
 type Client struct {
 	Key   string `json:"key"`
 	Calls []Call `json:"calls"`
 }
 
-// Problems generates each client from a document, makes its calls on the service at an address, and
-// returns what is wrong by the names of the clients: what does not compile, an answer with another
-// status, and one that is not accepted. It needs npm, Go and their registries.
+// Problems generates each client from a document, makes its calls to the service at an address, and
+// returns what is wrong, by client: code that does not compile, a response with another status, and
+// a response that the client does not accept. It needs npm, Go and their registries.
 //
-// In TypeScript a call is compiled with its literal inputs, and each answer as a literal of the
-// type that the client has for it; orval's schemas for zod check it too, with closed objects. In Go
-// inputs and answers are decoded without unknown members, and an answer must be the same when it is
-// encoded again.
+// In TypeScript a call is compiled with its literal inputs, and each response as a literal of the
+// type that the client has for it; orval's zod schemas, with closed objects, check it too. In Go,
+// inputs and responses are decoded without unknown members, and a response must be the same when it
+// is encoded again.
 func Problems(t testing.TB, address string, document []byte, clients map[string]Client) map[string][]string {
 	t.Helper()
 	var out map[string][]string

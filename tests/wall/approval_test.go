@@ -106,7 +106,7 @@ func approvalQuestions(s *publishingstore.Store) map[string]question {
 			return email == "" && err == nil
 		},
 		"Tx.MailboxMembers": inOrg(s, func(t *testing.T, tx *publishingstore.Tx, th tenantFixture) (bool, error) {
-			members, err := tx.MailboxMembers(t.Context(), th.person.String()) // the mailbox of an address that is not verified
+			members, err := tx.MailboxMembers(t.Context(), th.person.String()) // the mailbox of an unverified address
 			return len(members) == 0, err
 		}),
 		"Tx.LinkWorks": inOrg(s, func(t *testing.T, tx *publishingstore.Tx, th tenantFixture) (bool, error) {

@@ -222,8 +222,9 @@ func (w *world) commandOf(t *testing.T, table permissionTable, r edge.Route, c c
 	}
 }
 
-// awaitSync waits for the job of the start that compares the stops of organizations: it would stop one that the test has
-// suspended for a moment, and this change would count for the command. The next run is ten minutes later.
+// awaitSync waits for the job that compares the stops of organizations at the start. It could stop
+// an organization that the test has suspended for a moment, and the change would count for the
+// command. The next run is ten minutes later.
 func awaitSync(t *testing.T, conn *pgx.Conn) {
 	t.Helper()
 	for ended := false; !ended; {

@@ -200,9 +200,10 @@ func (a *API) Figures() route.Endpoint {
 	return route.JSON(d, a.figures, route.Content(http.StatusOK, "OK", "application/json", figuresSchema()))
 }
 
-// figuresSchema returns the schema of the figures of a day. No type of TypeScript has a date beside members of any other
-// name that are all numbers, and generated code with additionalProperties does not compile, or accepts no answer.
-// Generators ignore unevaluatedProperties, which says the same to validators, and have the common names instead.
+// figuresSchema returns the schema of the figures of a day. TypeScript has no type for an object
+// with a date whose other members, of any name, are all numbers, so code generated from
+// additionalProperties does not compile or accepts no response. Generators ignore
+// unevaluatedProperties, which tells validators the same, and use the listed common names instead.
 func figuresSchema() *huma.Schema {
 	s := &huma.Schema{
 		Type: huma.TypeObject, Required: []string{"date"},

@@ -14,20 +14,20 @@ const (
 	day     = 24 * 60 * 60
 )
 
-// The forms of a date beside that of the calendar, and the end of a day.
+// The forms of a date other than the calendar date, and the end of a day.
 var (
 	weekDate    = regexp.MustCompile(`^(\d{4})(?:-W(\d\d)-([1-7])|W(\d\d)([1-7]))($|[T ])`)
 	ordinalDate = regexp.MustCompile(`^(\d{4})-?(\d{3})($|[T ])`)
 	endOfDay    = regexp.MustCompile(`([T ])24(:?00(?::?00(?:[.,]0+)?)?)($|[Z+-])`)
 )
 
-// calendarDate returns s with a date by week, or by day of the year, as one of the calendar. What is no such date is
-// returned as it is.
+// calendarDate returns s with a week date or an ordinal date rewritten as a calendar date. It
+// returns any other s unchanged.
 func calendarDate(s string) string {
-	number := func(digits string) int { n, _ := strconv.Atoi(digits); return n } // the patterns have digits only
+	number := func(digits string) int { n, _ := strconv.Atoi(digits); return n } // the patterns match only digits
 	if m := weekDate.FindStringSubmatch(s); m != nil {
 		year, week, weekday := number(m[1]), number(m[2]+m[4]), number(m[3]+m[5])
-		// The fourth of January is always in the first week.
+		// January 4 is always in the first week.
 		first := time.Date(year, time.January, 4, 0, 0, 0, 0, time.UTC)
 		monday := first.AddDate(0, 0, -(int(first.Weekday())+6)%7)
 		date := monday.AddDate(0, 0, 7*(week-1)+weekday-1)
@@ -46,7 +46,7 @@ func calendarDate(s string) string {
 	return s
 }
 
-// likeCalendar returns a date in the extended or the basic form, in front of a time of day.
+// likeCalendar returns a date in the extended or the basic form, followed by rest.
 func likeCalendar(date time.Time, extended bool, rest string) string {
 	if extended {
 		return date.Format(time.DateOnly) + rest
@@ -54,7 +54,7 @@ func likeCalendar(date time.Time, extended bool, rest string) string {
 	return date.Format("20060102") + rest
 }
 
-// cutEndOfDay returns s with 00:00 in place of 24:00, and whether it was there.
+// cutEndOfDay returns s with 24:00 replaced by 00:00, and whether it was replaced.
 func cutEndOfDay(s string) (out string, ends bool) {
 	out = endOfDay.ReplaceAllString(s, "${1}00$2$3")
 	return out, out != s
@@ -68,10 +68,11 @@ func FormatTime(t time.Time) string {
 	return t.UTC().Format(publishing.WireTime)
 }
 
-// ParseDate parses ISO 8601 in the forms that clients send: extended or basic, with an offset, without one (then it is
-// UTC), or the date alone (midnight UTC), with letters in either case, by calendar, week or day of the year, and with
-// 24:00 for the end of a day. It returns the time in UTC, and false if s has none of these forms, the year is not 1 to
-// 9999 or the offset is a day or more. The plus of an offset may be a space, because an unescaped plus in a query is
+// ParseDate parses ISO 8601 in the forms that clients send: extended or basic, with an offset,
+// without one (then it is UTC), or the date alone (midnight UTC), with letters in either case. The
+// date may be a calendar, week or ordinal date, and 24:00 is the end of a day. It returns the time
+// in UTC, or false if s has none of these forms, the year is not between 1 and 9999, or the offset
+// is a day or more. The plus of an offset may be a space, because an unescaped plus in a query is
 // decoded to one.
 func ParseDate(s string) (time.Time, bool) {
 	if len(s) > maxDate {

@@ -73,8 +73,9 @@ func uploadFault(body, file, err error) error {
 	return err
 }
 
-// formFile keeps the error of the reads of a file, other than io.EOF. At the end of the file it checks the rest of the
-// form and confirms the credential: an error of that is in refused, and fails the read, so that nothing is stored.
+// formFile records an error from reading a file, other than io.EOF. At the end of the file it
+// checks the rest of the form and confirms the credential; an error from either is kept in refused
+// and fails the read, so that nothing is stored.
 type formFile struct {
 	io.Reader
 	end, confirm func() error
@@ -101,17 +102,17 @@ func (f *formFile) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// The limits of what precedes the content of the file, and of what follows it, in bytes. The headers of a part are kept
-// in memory.
+// Limits in bytes of what precedes the content of the file and of what follows it. The headers of a
+// part are kept in memory.
 const (
 	uploadHead   = 64 << 10
 	uploadedName = 1 << 10
-	// shownField is the longest name of a field in a sentence, in characters.
+	// shownField is the longest field name shown in a message, in characters.
 	shownField = 60
 )
 
-// uploadForm reads a form with one file. Its errors are Invalid, and those of the body. They do not contain the errors of
-// package multipart, which quote the body.
+// uploadForm reads a form with one file. Its methods return Invalid, or the error of the body. They
+// never return the errors of package multipart, which quote the body.
 type uploadForm struct {
 	body   *request.Body
 	head   *headReader
@@ -142,7 +143,7 @@ func (f *uploadForm) file() (*multipart.Part, error) {
 	return part, nil
 }
 
-// end skips the fields after the file. It returns Invalid for a second file, which would be lost without a word.
+// end skips the fields after the file. It returns Invalid for a second file, which would otherwise be lost silently.
 func (f *uploadForm) end() error {
 	f.head.found, f.head.left = false, uploadHead
 	part, err := f.next("At most 64 KB of other fields may follow the file.")
@@ -153,8 +154,9 @@ func (f *uploadForm) end() error {
 	return err
 }
 
-// next returns the next field "file", or nil after the last field. It skips fields without a file. It returns Invalid
-// with the sentence tooLong when the head is refused, and for a file in another field.
+// next returns the next field "file", or nil after the last field. It skips fields without a file.
+// It returns Invalid with the message tooLong if the head is refused, and Invalid for a file in
+// another field.
 func (f *uploadForm) next(tooLong string) (*multipart.Part, error) {
 	for {
 		part, err := f.reader.NextPart()

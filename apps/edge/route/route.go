@@ -97,8 +97,8 @@ func (t *Table) Mount(app *fiber.App) {
 	}
 }
 
-// Document returns the OpenAPI document as JSON, the same bytes for the same table. Call it when all lines are added.
-// Its error is Internal.
+// Document returns the OpenAPI document as JSON, the same bytes for the same table. Call it after
+// all lines have been added. Its error is Internal.
 func (t *Table) Document() ([]byte, error) {
 	t.complete()
 	b, err := json.MarshalIndent(t.api.OpenAPI(), "", "  ")

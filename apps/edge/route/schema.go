@@ -6,9 +6,9 @@ import (
 	"github.com/danielgtaylor/huma/v2"
 )
 
-// completeSchemas corrects all schemas of the document that huma generates. Code generators take a
-// schema literally: an enumeration without null refuses null even if the type allows it, and
-// additionalProperties gives every object of a client members of any name. Validation does not
+// completeSchemas corrects the schemas that huma generates. Code generators take a schema
+// literally: an enumeration without null rejects null even if the type allows it, and
+// additionalProperties gives every object in a client members of any name. Validation does not
 // depend on either.
 func completeSchemas(doc *huma.OpenAPI) {
 	for _, s := range doc.Components.Schemas.Map() {
@@ -38,7 +38,7 @@ func completeContent(content map[string]*huma.MediaType) {
 	}
 }
 
-// completeSchema corrects a schema and those within it, but not those to which it refers.
+// completeSchema corrects a schema and the schemas nested in it, but not those it refers to.
 func completeSchema(s *huma.Schema) {
 	if s == nil {
 		return
@@ -47,7 +47,7 @@ func completeSchema(s *huma.Schema) {
 		s.Enum = append(slices.Clip(s.Enum), nil)
 	}
 	if s.AdditionalProperties == true && len(s.Properties) > 0 {
-		s.AdditionalProperties = nil // the same, and the default
+		s.AdditionalProperties = nil // nil, the default, means the same
 	}
 	for _, member := range s.Properties {
 		completeSchema(member)

@@ -127,12 +127,13 @@ func Listen(ctx context.Context, addr string) (net.Listener, error) {
 	return ln, nil
 }
 
-// shutdownTime is how long Serve waits for requests when it ends. It is longer than the five seconds for which net/http
-// waits for the first request of a connection: clients open some that they do not use.
+// shutdownTime is how long Serve waits for requests when it ends. It is longer than the five
+// seconds that net/http waits for the first request on a connection, because clients open
+// connections that they never use.
 const shutdownTime = 15 * time.Second
 
-// Serve serves requests on ln until ctx ends. Then it waits shutdownTime for running requests and closes the Platform.
-// It returns nil when all requests have ended in that time.
+// Serve serves requests on ln until ctx ends. Then it waits up to shutdownTime for running requests
+// and closes the Platform. It returns nil if all requests have ended by then.
 func (p *Platform) Serve(ctx context.Context, ln net.Listener) error {
 	srv := &http.Server{
 		Handler: p.handler, ReadHeaderTimeout: 10 * time.Second, IdleTimeout: 2 * time.Minute,

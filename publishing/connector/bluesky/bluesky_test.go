@@ -371,7 +371,7 @@ func (w *world) langs(t *testing.T) {
 	}
 }
 
-// renamed changes the handle of an account, which another account then takes.
+// renamed changes the handle of an account, and another account takes the old handle.
 func (w *world) renamed(t *testing.T) {
 	own := &world{server: w.server, account: w.server.CreateAccount(t, "carol.test", "carol-carol-1")}
 	own.session = own.connect(t, own.account)

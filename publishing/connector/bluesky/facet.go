@@ -85,7 +85,7 @@ func mentionAt(text string, i int, before rune) (facet, bool) {
 		return facet{}, false // part of an e-mail address or a path
 	}
 	var name []byte
-	var ends []int // of each character of name, in text
+	var ends []int // where each character of name ends in text
 	for at, r := range text[i+1:] {
 		if unicode.Is(unicode.Cf, r) {
 			continue
@@ -123,10 +123,10 @@ func tagAt(text string, i, word int, before rune) (facet, bool) {
 	return facet{Start: i, End: word + len(tag), Tag: tag}, true
 }
 
-// cashtagPattern matches the symbol of a share, such as $TSLA, and what may follow it.
+// cashtagPattern matches a stock symbol, such as $TSLA, and what may follow it.
 var cashtagPattern = regexp.MustCompile(`^(\$[A-Za-z][A-Za-z0-9]{0,4})(?:[\s\p{Cf}\p{Pe}\p{Pf}.,;:!?"']|$)`)
 
-// cashtagAt returns the cashtag at byte i: a tag that keeps its sign and is in capitals.
+// cashtagAt returns the cashtag at byte i: a tag in capitals that keeps its $.
 func cashtagAt(text string, i int, before rune) (facet, bool) {
 	match := cashtagPattern.FindStringSubmatch(text[i:])
 	if match == nil || !unicode.IsSpace(before) && !unicode.In(before, unicode.Ps, unicode.Pi) {
@@ -135,7 +135,7 @@ func cashtagAt(text string, i int, before rune) (facet, bool) {
 	return facet{Start: i, End: i + len(match[1]), Tag: strings.ToUpper(match[1])}, true
 }
 
-// endsTag returns true for a character that no hashtag contains. The punctuation of ASCII ends one
+// endsTag returns true for a character that no hashtag contains. ASCII punctuation ends a hashtag
 // only before a space.
 func endsTag(r rune) bool {
 	if unicode.IsSpace(r) || unicode.IsControl(r) || connector.Hidden(r) || strings.ContainsRune("#＃\u00ad\ufffd", r) {

@@ -16,8 +16,9 @@ const settingsSchema = `{"type":"object","properties":{"langs":{"type":["array",
 	`"items":{"type":"string"},"description":"The languages of the text as BCP 47 tags, such as de or pt-BR."}},` +
 	`"additionalProperties":true}`
 
-// langsOf returns the languages in the settings of a post, in their canonical form and each once;
-// none if the settings name none. The error is KindContent for settings that Validate refuses.
+// langsOf returns the languages in the settings of a post, in canonical form and without
+// duplicates; none if the settings name none. The error is KindContent for settings that Validate
+// refuses.
 func langsOf(settings json.RawMessage) ([]string, error) {
 	var in struct {
 		Langs json.RawMessage `json:"langs"`

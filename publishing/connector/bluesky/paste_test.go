@@ -23,9 +23,9 @@ func TestAppPassword(t *testing.T) {
 	t.Parallel()
 	for pasted, want := range map[string]string{
 		"abcd-efgh-ijkl-mnop":            "abcd-efgh-ijkl-mnop",
-		" abcd–efgh—ijkl‑mnop\u200b\r\n": "abcd-efgh-ijkl-mnop", // a keyboard that corrects
+		" abcd–efgh—ijkl‑mnop\u200b\r\n": "abcd-efgh-ijkl-mnop", // a keyboard that autocorrects
 		"'abcd-efgh-ijkl-mnop'":          "abcd-efgh-ijkl-mnop",
-		" a pass – word ":                " a pass – word ", // of an account: every character counts
+		" a pass – word ":                " a pass – word ", // an account password: every character counts
 	} {
 		if got := appPassword(pasted); got != want {
 			t.Errorf("appPassword(%+q): got %+q, want %+q", pasted, got, want)

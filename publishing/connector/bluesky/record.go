@@ -179,8 +179,8 @@ func decodeExactly(raw json.RawMessage, into *any) error {
 	return dec.Decode(into)
 }
 
-// refOf returns the Ref of a published record. Its URL has the DID, because a handle may change,
-// and then belong to another account.
+// refOf returns the Ref of a published record. Its URL contains the DID, because a handle may
+// change and then belong to another account.
 func refOf(cred credential, rkey, cid string) (connector.Ref, error) {
 	uri := "at://" + cred.DID + "/" + collection + "/" + rkey
 	data, err := json.Marshal(strongRef{URI: uri, CID: cid})

@@ -30,7 +30,7 @@ func examples(t *testing.T) []example {
 	return out
 }
 
-// own returns the facets that the connector finds, in the order of the text.
+// own returns the facets that the connector finds, in text order.
 func own(text string) []richtext.Facet {
 	var out []richtext.Facet
 	for _, f := range findFacets(text) {
@@ -52,9 +52,9 @@ func TestFindFacets_EqualReferenceSample(t *testing.T) {
 	}
 }
 
-// TestFindFacets_EqualReference compares the facets of random texts with the facets that Bluesky's
-// reference library finds. The texts have no link that the library ends differently (see links.Find), no
-// handle that it refuses without asking, and no tag that it cuts at a joiner.
+// TestFindFacets_EqualReference compares the facets of random texts with those that Bluesky's
+// reference library finds. The texts contain no link that the library ends differently (see
+// links.Find), no handle that it refuses without a lookup, and no tag that it cuts at a joiner.
 func TestFindFacets_EqualReference(t *testing.T) {
 	t.Parallel()
 	if testing.Short() {

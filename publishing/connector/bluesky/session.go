@@ -75,7 +75,7 @@ func (c *Connector) Connect(
 const profileTime = 3 * time.Second
 
 // Refresh exchanges the refresh token, which is valid once, and reads the names of the account. It
-// signs in only if the server refuses the token, because the number of sign-ins a day is limited.
+// signs in only if the server refuses the token, because the number of sign-ins per day is limited.
 func (c *Connector) Refresh(ctx context.Context, s *connector.Session) (connector.Refreshed, error) {
 	cred, err := readCredential(s)
 	if err != nil {
@@ -95,13 +95,13 @@ func (c *Connector) Refresh(ctx context.Context, s *connector.Session) (connecto
 	}
 	out := connector.Refreshed{Credential: raw, Destination: fresh.destination()}
 	if !fresh.hasHandle() {
-		return out, nil // for a while, such as when a domain does not answer
+		return out, nil // temporary, such as when a domain does not respond
 	}
 	out.Profile = fresh.Handle
 	ctx, cancel := context.WithTimeout(ctx, profileTime)
 	defer cancel()
-	// The new tokens must be stored in any case: without an answer the account keeps its name until
-	// the next refresh.
+	// The new tokens must be stored in any case. If the profile cannot be read, the account keeps
+	// its name until the next refresh.
 	if account, err := fetchAccount(ctx, s.Env, fresh); err == nil {
 		out.Name, out.Picture = account.Name, account.Picture
 	}
@@ -239,8 +239,8 @@ func fetchAccount(ctx context.Context, env connector.Env, cred credential) (conn
 	return out, nil
 }
 
-// hasHandle returns false for an account whose handle the server could not verify. It then says
-// handle.invalid.
+// hasHandle returns false for an account whose handle the server could not verify. The server then
+// names handle.invalid.
 func (cred credential) hasHandle() bool { return cred.Handle != "" && cred.Handle != "handle.invalid" }
 
 func readCredential(s *connector.Session) (credential, error) {
@@ -294,8 +294,8 @@ func badForm(public string, err error) *connector.Error {
 	return &connector.Error{Kind: connector.KindContent, Public: public, Err: err}
 }
 
-// identifierOf returns the handle, the DID or the e-mail address in what people copy from a profile: a handle with its @,
-// or the address of the profile itself.
+// identifierOf returns the handle, the DID or the e-mail address in what was pasted. People copy a
+// handle with its @, or the address of a profile.
 func identifierOf(pasted string) string {
 	word := paste.Word(pasted)
 	for _, before := range []string{"https://", "http://", "bsky.app/profile/", "at://", "@"} {
@@ -306,8 +306,8 @@ func identifierOf(pasted string) string {
 
 var appPasswordForm = regexp.MustCompile(`^[a-z0-9]{4}(-[a-z0-9]{4}){3}$`)
 
-// appPassword returns a password without what people paste with it if that makes it an app password. Any other password may
-// have spaces and dashes of every kind.
+// appPassword returns the app password in what was pasted. Any other password is returned
+// unchanged, because it may contain spaces and dashes of every kind.
 func appPassword(pasted string) string {
 	if word := paste.Word(pasted); appPasswordForm.MatchString(word) {
 		return word

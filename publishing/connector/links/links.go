@@ -15,11 +15,11 @@ import (
 	"crier/publishing/connector"
 )
 
-// Link is a range of bytes of a text that leads to an address.
+// Link is a byte range of a text that leads to an address.
 type Link struct {
 	Start, End int
-	// Address is the text of the link. A link without a scheme gets https:// before it. It may
-	// still be an address that nothing can open, such as one without a host.
+	// Address is the text of the link, with https:// before it if it has no scheme. It may still be
+	// an address that nothing can open, such as one without a host.
 	Address string
 }
 
@@ -27,10 +27,10 @@ type Link struct {
 // or https://, and domain names under a known top-level domain, with what follows them.
 //
 // A link ends by the rules of UTS #58: before white space, before a closing bracket that was not
-// opened inside the link, and before the punctuation and quotation marks at its end, in any script.
-// Find departs from the standard in two places. The characters < > " and ` end a link, because no
-// address holds them. While the host, or what follows the host, is ASCII, so do wide punctuation
-// and quotation marks outside ASCII: Chinese and Japanese put no space after them.
+// opened inside the link, and before trailing punctuation and quotation marks, in any script. Find
+// departs from the standard in two ways. The characters < > " and ` end a link, because no address
+// contains them. While the host, or what follows the host, is ASCII, wide punctuation and quotation
+// marks outside ASCII end it too, because Chinese and Japanese put no space after a link.
 func Find(text string) []Link {
 	var out []Link
 	before := ' '
@@ -111,8 +111,8 @@ func endsLink(r rune) bool {
 		strings.ContainsRune("<>\"`", r)
 }
 
-// endsASCII returns true for a character that ends an address in ASCII. An apostrophe is often part
-// of a title.
+// endsASCII returns true for a character that ends an ASCII address. Typographic apostrophes do
+// not, because they are often part of a title.
 func endsASCII(r rune) bool {
 	if r < utf8.RuneSelf || r == '‘' || r == '’' {
 		return false
@@ -142,7 +142,7 @@ const (
 	closing
 )
 
-// bracket returns what kind of a bracket r is, and for an opening one its closing partner.
+// bracket returns the kind of bracket that r is and, for an opening bracket, its closing partner.
 func bracket(r rune) (closer rune, kind bracketKind) {
 	p, _ := bidi.LookupRune(r)
 	switch {
@@ -151,22 +151,22 @@ func bracket(r rune) (closer rune, kind bracketKind) {
 	case !p.IsOpeningBracket():
 		return 0, closing
 	}
-	closer, _ = utf8.DecodeRuneInString(bidi.ReverseString(string(r))) // which mirrors brackets
+	closer, _ = utf8.DecodeRuneInString(bidi.ReverseString(string(r))) // ReverseString mirrors brackets
 	return closer, opening
 }
 
-// mayPrecede returns true for a character after which a domain name begins a link: not inside a
-// word, a path, an e-mail address or a mention.
+// mayPrecede returns true for a character after which a domain name may begin a link. A domain name
+// inside a word, a path, an e-mail address or a mention does not.
 func mayPrecede(r rune) bool {
 	return unicode.IsSpace(r) || unicode.In(r, unicode.Ps, unicode.Quotation_Mark, unicode.Pi) ||
 		unicode.IsPunct(r) && wide(r)
 }
 
 // bareEnd returns the end of the link that begins with a domain name at byte i. It returns false if
-// no domain name begins there, or if it is part of an e-mail address or a longer word.
+// no domain name begins there, or if the name is part of an e-mail address or a longer word.
 func bareEnd(text string, i int) (end int, ok bool) {
 	name := text[i : i+lengthOf(text[i:], inDomain)]
-	name = strings.TrimRight(name, ".") // of the sentence
+	name = strings.TrimRight(name, ".") // these end the sentence
 	if !domain(name) {
 		return 0, false
 	}
@@ -205,8 +205,8 @@ func lengthOf(text string, in func(rune) bool) int {
 	return len(text)
 }
 
-// inDomain returns true for a character of a domain name. Scripts without spaces are left out,
-// because their words cannot be told from the name.
+// inDomain returns true for a character of a domain name. It leaves out scripts without spaces,
+// because their words cannot be told apart from the name.
 func inDomain(r rune) bool {
 	if r < utf8.RuneSelf {
 		return wordRune(r) && r != '_' || r == '.' || r == '-'
@@ -215,8 +215,9 @@ func inDomain(r rune) bool {
 }
 
 // domain returns true for a domain name under a top-level domain that ICANN knows. The first label
-// has a letter, so that a version such as 1.2 is none. The top-level domain is in lower case, so
-// that two sentences without a space between them are none: "Read it.It is good."
+// must contain a letter, so that a version such as 1.2 is not a domain. The top-level domain must
+// be in lower case, so that two sentences without a space between them are not: "Read it.It is
+// good."
 func domain(name string) bool {
 	if len(name) > maxName {
 		return false
@@ -238,6 +239,6 @@ func domain(name string) bool {
 	}
 	top = labels[len(labels)-1]
 	_, known := publicsuffix.PublicSuffix(top)
-	_, knownBelow := publicsuffix.PublicSuffix("x." + top) // some are listed as *.ck only
+	_, knownBelow := publicsuffix.PublicSuffix("x." + top) // some are listed only as wildcards, such as *.ck
 	return known || knownBelow
 }

@@ -11,8 +11,7 @@ import (
 	"crier/publishing/connector/links"
 )
 
-// marked returns the text with ⸠ before and ⸡ after each link, as the test data of UTS #58 has
-// them.
+// marked returns the text with ⸠ before and ⸡ after each link, as in the test data of UTS #58.
 func marked(text string) string {
 	var b strings.Builder
 	last := 0
@@ -54,7 +53,7 @@ func TestFind_EndsByUnicode(t *testing.T) {
 	})
 }
 
-// TestFind_EndsBeforeEveryMark puts each mark of Unicode behind a link.
+// TestFind_EndsBeforeEveryMark puts each Unicode mark after a link.
 func TestFind_EndsBeforeEveryMark(t *testing.T) {
 	t.Parallel()
 	tested := 0
@@ -108,8 +107,8 @@ func TestFind_AddressHasScheme(t *testing.T) {
 	}
 }
 
-// TestFind_IsLinear measures texts of which a search that begins again and again would be
-// quadratic.
+// TestFind_IsLinear measures texts for which a search that keeps starting over would take quadratic
+// time.
 func TestFind_IsLinear(t *testing.T) {
 	t.Parallel()
 	for _, piece := range []string{"xhttps://a", "'a.de", "a.de ", "https://(", "(", "a.", "example.com!", "https://a.example/é)", "h"} {

@@ -70,9 +70,9 @@ func (w signer) note(item connector.Item) (event, error) {
 	return e.signed(w.key)
 }
 
-// createdAt returns the time of a note in Unix seconds. A part is later than the part before it,
-// because clients show notes of one second in any order. Its inputs never change between retries, so
-// the id stays the same.
+// createdAt returns the time of a note in Unix seconds. Each part is later than the part before it,
+// because clients show notes of the same second in any order. Its inputs never change between
+// retries, so the id stays the same.
 func (w signer) createdAt(item connector.Item) int64 {
 	at := item.CreatedAt.Unix()
 	if item.Parent == nil {
@@ -109,7 +109,7 @@ func thread(item connector.Item, self string) [][]string {
 type refData struct {
 	ID     string `json:"id"`
 	PubKey string `json:"pubkey"`
-	// CreatedAt is in Unix seconds; 0 when it is not known.
+	// CreatedAt is in Unix seconds, 0 if unknown.
 	CreatedAt int64 `json:"created_at,omitempty"`
 	// Relays are the public addresses of the relays that have the event.
 	Relays []string `json:"relays"`

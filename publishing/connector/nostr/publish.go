@@ -122,8 +122,9 @@ type failure struct {
 	err    error
 }
 
-// unreached returns the failure of a connection. The text is the same for an address that is not allowed, so that
-// users cannot probe the names of the private network; it names only a port that cannot be reached.
+// unreached returns the failure of a connection. The text is the same for an address that is not
+// allowed, so that users cannot probe the names of the private network; only an unreachable port is
+// named.
 func unreached(relay string, err error) failure {
 	kind, reason := connector.FromSend(err, false).Kind, "cannot be reached"
 	if errors.Is(err, outbound.ErrPort) {

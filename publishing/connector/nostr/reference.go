@@ -14,28 +14,28 @@ import (
 	"crier/publishing/connector/links"
 )
 
-// maxReferences is how many references of one note get tags: relays refuse notes with very many.
+// maxReferences is how many references of a note get tags, because relays refuse notes with very many.
 const maxReferences = 50
 
-// reference is what an identifier of NIP-19 names: an event, an address or, without a target, a
+// reference is what a NIP-19 identifier names: an event, an address or, if target is empty, a
 // profile.
 type reference struct {
-	// target is the id of an event, or the address of a replaceable one: kind, author and name with
-	// colons between them.
+	// target is the id of an event, or the address of a replaceable event: its kind, author and
+	// name, separated by colons.
 	target string
-	// author is the public key of the event or of the profile in hex; empty when it is not known.
+	// author is the public key of the event or the profile in hex, empty if unknown.
 	author string
 	// relay is the address of a relay that has it, or empty.
 	relay   string
 	address bool
 }
 
-// referencePattern matches a URI of NIP-21. Private keys are none.
+// referencePattern matches a NIP-21 URI. It does not match private keys.
 var referencePattern = regexp.MustCompile(`(?i)nostr:((?:note|nevent|naddr|npub|nprofile)1[0-9a-z]+)`)
 
-// referenceTags returns the tags for what the text refers to by nostr: URIs, each once and without
-// those in present: "q" for events (NIP-18), "p" for their authors and for profiles (NIP-27). A URI
-// inside of a word or of a link, and one whose checksum or content is wrong, is plain text.
+// referenceTags returns the tags for the nostr: URIs in the text, each once and without those in
+// present: "q" for events (NIP-18), "p" for their authors and for profiles (NIP-27). A URI inside a
+// word or a link, or with a wrong checksum or content, is plain text.
 func referenceTags(text string, present [][]string) [][]string {
 	seen := map[string]bool{}
 	for _, tag := range present {
@@ -96,7 +96,7 @@ func references(text string) []reference {
 
 var errReference = errors.New("not the content of this identifier")
 
-// decodeReference decodes an identifier of NIP-19.
+// decodeReference decodes a NIP-19 identifier.
 func decodeReference(identifier string) (reference, error) {
 	prefix, data, err := decodeBech32(identifier)
 	if err != nil {
@@ -112,7 +112,7 @@ func decodeReference(identifier string) (reference, error) {
 	return decodeFields(prefix, data)
 }
 
-// The types of the fields of an identifier.
+// The field types of an identifier.
 const (
 	fieldSpecial = iota // the event, the profile or the name of an address
 	fieldRelay
@@ -120,8 +120,8 @@ const (
 	fieldKind
 )
 
-// decodeFields decodes triples of type, length and value. It ignores unknown types, and takes the
-// first of each type, of the relays the first that can be published.
+// decodeFields decodes type-length-value triples. It ignores unknown types and takes the first
+// value of each type; of the relays, it takes the first that may be published.
 func decodeFields(prefix string, data []byte) (reference, error) {
 	fields := map[byte][]byte{}
 	var r reference
@@ -170,7 +170,7 @@ func hexKey(raw []byte) (string, error) {
 	return hex.EncodeToString(raw), nil
 }
 
-// relayHint returns the address of a relay, or an empty string for one that must not be published.
+// relayHint returns the address of a relay, or "" if it must not be published.
 func relayHint(address string) string {
 	u, err := url.Parse(address)
 	if err != nil || u.Scheme != "wss" && u.Scheme != "ws" || u.Host == "" || u.User != nil ||

@@ -25,14 +25,14 @@ var (
 	author  = strings.Repeat("cd", 32)
 )
 
-// field is a triple of type, length and value, with the value in hex.
+// field returns a type-length-value triple; value is in hex.
 func field(kind int, value string) string {
 	return fmt.Sprintf("%02x%02x%s", kind, len(value)/2, value)
 }
 
 func asHex(s string) string { return hex.EncodeToString([]byte(s)) }
 
-// nip19 returns the identifier with the prefix for bytes in hex.
+// nip19 returns the identifier with a prefix for fields in hex.
 func nip19(t *testing.T, prefix string, fields ...string) string {
 	t.Helper()
 	raw, err := hex.DecodeString(strings.Join(fields, ""))
@@ -106,7 +106,7 @@ func TestReferenceTags_AreBounded(t *testing.T) {
 	}
 }
 
-// A reply that quotes has the tags of its thread and of its quote, and its author only once.
+// A reply with a quote has the tags of its thread and of the quote, and names the author only once.
 func TestCommit_TagsReferences(t *testing.T) {
 	t.Parallel()
 	r := relay.Start(t)

@@ -1,8 +1,9 @@
-// Package metadata finds what a picture or a video says about its maker: where and when it was made, with what, by whom,
-// and small copies of it. It reads the file without that. No picture is encoded again.
+// Package metadata finds what a picture or a video reveals about its maker: where, when, by whom
+// and with what it was made, and small copies of it. It reads the file without that data. No
+// picture is encoded again.
 //
-// What stays is chosen, not what goes: the parts of a format that a decoder needs, the colour profile, and the
-// orientation. Everything else goes, also what nobody has thought of.
+// The rules list what stays, not what goes: the parts of a format that a decoder needs, the colour
+// profile, and the orientation. Everything else is removed, including what nobody has thought of.
 package metadata
 
 import (
@@ -14,18 +15,18 @@ import (
 
 // Edit replaces bytes of a file.
 type Edit struct {
-	// At is the position in the file, and Cut the number of bytes that go from there on.
+	// At is the position in the file, and Cut the number of bytes removed from there.
 	At, Cut int64
-	// Put comes in their place.
+	// Put is inserted in their place.
 	Put []byte
-	// Zero means that as many zeros come in their place, and Put is empty.
+	// Zero means that as many zeros take their place; Put is then empty.
 	Zero bool
 }
 
-// Edits are what is to be replaced in a file, in the order of the file. They do not overlap.
+// Edits are the replacements to make in a file, in file order. They do not overlap.
 type Edits []Edit
 
-// Grows returns by how many bytes a file grows when it is edited. It is negative for nearly all.
+// Grows returns how many bytes longer the edits make a file. It is negative for nearly all files.
 func (e Edits) Grows() (n int64) {
 	for _, x := range e {
 		n += int64(len(x.Put))
@@ -36,7 +37,7 @@ func (e Edits) Grows() (n int64) {
 	return n
 }
 
-// Bytes returns the Edits as Parse reads them; nil for none. The length is a few bytes for each.
+// Bytes encodes the Edits for Parse. It returns nil for none, and a few bytes for each edit.
 func (e Edits) Bytes() []byte {
 	var out []byte
 	var at int64
@@ -55,7 +56,7 @@ func (e Edits) Bytes() []byte {
 
 var errBroken = errors.New("metadata: the stored edits are broken")
 
-// Parse returns the Edits that Bytes has encoded.
+// Parse decodes Edits that Bytes encoded.
 func Parse(stored []byte) (Edits, error) {
 	var out Edits
 	var at int64
@@ -84,8 +85,8 @@ func Parse(stored []byte) (Edits, error) {
 	return out, nil
 }
 
-// ordered returns edits in the order of a file of so many bytes, neighbours of the same kind as one. What lies within
-// another edit or behind the end goes.
+// ordered returns the edits of a file of the given size in file order, with adjacent edits of the
+// same kind merged. It drops what lies within another edit or past the end.
 func ordered(edits []Edit, size int64) Edits {
 	slices.SortStableFunc(edits, func(a, b Edit) int { return cmp.Compare(a.At, b.At) })
 	var out Edits

@@ -10,8 +10,8 @@ import (
 	"crier/platform/fault"
 )
 
-// Open opens a stored file as it is published: without what stored, the Bytes of its Edits, say is to be replaced. The
-// errors are those of Store.Open.
+// Open opens a stored file as it is published, with the edits that stored encodes (see
+// Edits.Bytes). Errors are those of Store.Open.
 func Open(ctx context.Context, store blob.Store, key string, stored []byte) (blob.File, error) {
 	edits, err := Parse(stored)
 	if err != nil {
@@ -24,7 +24,7 @@ func Open(ctx context.Context, store blob.Store, key string, stored []byte) (blo
 	return Without(file, edits), nil
 }
 
-// Without returns a file as it is after the edits. Closing it closes file.
+// Without returns a file with edits applied. Closing it closes file.
 func Without(file blob.File, edits Edits) blob.File {
 	if len(edits) == 0 {
 		return file
@@ -50,22 +50,22 @@ func Without(file blob.File, edits Edits) blob.File {
 	return f
 }
 
-// piece is a part of an edited file: bytes of the file from a position on, put, or zeros.
+// piece is a part of an edited file: a range of the stored file, put, or zeros.
 type piece struct {
 	// at is where the piece begins in the edited file.
 	at, length int64
-	// from is where it begins in the file, or -1.
+	// from is where it begins in the stored file, or -1.
 	from int64
 	put  []byte
 }
 
-// edited is a file with pieces that are not those of the stored bytes.
+// edited is a file made of pieces of a stored file and of what replaces the others.
 type edited struct {
 	file   blob.File
 	size   int64
 	pieces []piece
 	pos    int64
-	// from is the position of file; -1 is not known.
+	// from is the position of file, -1 if unknown.
 	from int64
 }
 
@@ -110,7 +110,7 @@ func (f *edited) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// readFile reads stored bytes. The end of the file is io.ErrUnexpectedEOF, because the pieces end before it.
+// readFile reads stored bytes. It returns io.ErrUnexpectedEOF at the end of the file, because no piece extends past it.
 func (f *edited) readFile(p []byte, from int64) (int, error) {
 	if err := f.moveTo(from); err != nil {
 		return 0, err
@@ -126,7 +126,7 @@ func (f *edited) readFile(p []byte, from int64) (int, error) {
 	return n, err
 }
 
-// readOn is how many bytes are read and dropped to get on: a file in a bucket costs a request for each Seek.
+// readOn is how many bytes are read and discarded rather than skipped: in a bucket, each Seek costs a request.
 const readOn = 1 << 20
 
 func (f *edited) moveTo(from int64) error {

@@ -7,20 +7,20 @@ const (
 	gifExtension, gifImage, gifTrailer           = 0x21, 0x2C, 0x3B
 	gifControl, gifApplication                   = 0xF9, 0xFF
 	gifHead, gifDescriptor, gifApplicationHeader = 13, 9, 11
-	// gifLoop is the length of an extension that says nothing but how often an animation is repeated.
+	// gifLoop is the length of an extension that only says how often an animation repeats.
 	gifLoop = 19
 )
 
 type gifFormat struct {
 	w *walker
-	// end is behind the trailer, -1 before it.
+	// end is the position after the trailer, -1 before it is reached.
 	end int64
-	// from is where the present extension begins, and control the last one that belongs to the next image or text; -1
-	// is none.
+	// from is where the current extension begins, and control where the last one begins that
+	// applies to the next image or text; -1 means none.
 	from, control int64
-	// keep means that the present extension stays.
+	// keep means that the current extension stays.
 	keep bool
-	// loop is the number of repetitions in the present extension; -1 is none.
+	// loop is the number of repetitions in the current extension; -1 means none.
 	loop int
 }
 
@@ -33,7 +33,7 @@ func newGIF(w *walker) *gifFormat {
 	return f
 }
 
-// gifTable returns the size in bytes of the color table that the flags of a descriptor announce.
+// gifTable returns the size in bytes of the color table that the flags of a descriptor declare.
 func gifTable(flags byte) int64 {
 	if flags&0x80 == 0 {
 		return 0
@@ -51,7 +51,7 @@ func (f *gifFormat) block(head []byte) {
 	case gifImage:
 		f.control = -1
 		f.w.expect(gifDescriptor, func(d []byte) {
-			f.w.skip = gifTable(d[8]) + 1 // and the size of the codes
+			f.w.skip = gifTable(d[8]) + 1 // and the byte with the code size
 			f.from, f.keep, f.loop = f.w.at, true, -1
 			f.w.expect(1, f.data)
 		})
@@ -68,7 +68,7 @@ func (f *gifFormat) extension(label []byte) {
 	case gifApplication:
 		f.w.expect(1, f.application)
 		return
-	case 0x01: // a text; what controls it goes with it
+	case 0x01: // a text; its control extension is removed with it
 		if f.control >= 0 {
 			f.from, f.control = f.control, -1
 		}
@@ -76,7 +76,7 @@ func (f *gifFormat) extension(label []byte) {
 	f.w.expect(1, f.data)
 }
 
-// application takes the length of the name of an application.
+// application takes the length of an application name.
 func (f *gifFormat) application(length []byte) {
 	if length[0] != gifApplicationHeader {
 		f.data(length)
@@ -94,7 +94,7 @@ func (f *gifFormat) application(length []byte) {
 	})
 }
 
-// repetitions takes the length of a data block of an extension that says how often an animation is repeated.
+// repetitions takes the length of a data block of an extension that says how often an animation repeats.
 func (f *gifFormat) repetitions(length []byte) {
 	if length[0] != 3 {
 		f.data(length)

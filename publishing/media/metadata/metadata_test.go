@@ -18,7 +18,7 @@ import (
 	"crier/publishing/media/picture"
 )
 
-// gradient is a picture in which no two corners are alike.
+// gradient returns a picture in which no two corners are alike.
 func gradient() image.Image {
 	img := image.NewRGBA(image.Rect(0, 0, 24, 16))
 	for y := range 16 {
@@ -93,7 +93,7 @@ func pngWith(t testing.TB, orientation int) []byte {
 	return append(out, secret...)
 }
 
-// gifWith returns a moving GIF with metadata in every place.
+// gifWith returns an animated GIF with metadata in every place.
 func gifWith(t testing.TB) []byte {
 	t.Helper()
 	frame := image.NewPaletted(image.Rect(0, 0, 8, 8), color.Palette{color.Black, color.White})
@@ -162,7 +162,7 @@ func TestMetadata_GoesFromEveryPlace(t *testing.T) {
 	for name, f := range map[string]struct {
 		ext string
 		raw []byte
-		// keeps are what stays.
+		// keeps are what must stay.
 		keeps []string
 	}{
 		"JPEG":             {ext: "jpg", raw: jpegWith(t, 6), keeps: []string{"ICC_PROFILE", "JFIF\x00\x01\x02\x00\x00\x01\x00\x01\x00\x00"}},
@@ -243,7 +243,7 @@ func TestMetadata_PlainFilesAreUnchanged(t *testing.T) {
 	}
 }
 
-// A movie box that is cut off, or that its file contradicts, is an error and no guess.
+// A movie box that is cut off or contradicts its file is an error; nothing is guessed.
 func TestMetadata_BrokenMoviesAreRefused(t *testing.T) {
 	t.Parallel()
 	whole := movieWith(false)

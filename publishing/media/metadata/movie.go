@@ -16,14 +16,15 @@ import (
 
 const (
 	boxHead = 8
-	// maxMovie is in bytes of a movie box, or of the box of a fragment. Half a day of video has less.
+	// maxMovie is the largest movie box, or box of a fragment, in bytes. Half a day of video needs less.
 	maxMovie = 32 << 20
-	// maxPieces is how many pieces a track of data may have that is removed.
+	// maxPieces is how many pieces of the file the samples of removed tracks may occupy.
 	maxPieces = 1 << 16
 )
 
-// movieBoxes are the boxes that stay, by that which they are in; "" is the file. They are those of ISO/IEC 14496-12 that
-// pictures, sound and closed captions need. The others become free space of the same size, so that nothing moves.
+// movieBoxes are the boxes that stay, by the box that contains them; "" is the file. They are the
+// boxes of ISO/IEC 14496-12 that pictures, sound and closed captions need. The others become free
+// space of the same size, so that nothing moves.
 var movieBoxes = map[string]map[string]bool{
 	"":     names("ftyp styp sidx ssix mfra pdin moov moof mdat"),
 	"moov": names("mvhd trak mvex iods pssh"),
@@ -36,8 +37,8 @@ var movieBoxes = map[string]map[string]bool{
 	"traf": names("tfhd tfdt trun sbgp sgpd subs saiz saio senc"),
 }
 
-// trackKinds are the handlers of the tracks that stay. Others hold positions, sensors, titles, and faces that a camera
-// has found; cameras write positions into tracks of subtitles, too.
+// trackKinds are the handlers of the tracks that stay. Others hold positions, sensor data, titles,
+// and faces that a camera has found; cameras also write positions into subtitle tracks.
 var trackKinds = map[string]bool{"vide": true, "soun": true, "auxv": true, "clcp": true}
 
 func names(list string) map[string]bool {
@@ -48,21 +49,22 @@ func names(list string) map[string]bool {
 	return out
 }
 
-// span is a part of the file.
+// span is a range of bytes.
 type span struct{ from, to int64 }
 
 type movieFormat struct {
 	w *walker
-	// media are where samples may be.
+	// media are the ranges where samples may be.
 	media []span
-	// samples are those of the tracks that are removed.
+	// samples are those of the removed tracks.
 	samples []span
-	// removed are the ids of these tracks, and sizes what fragments have as the size of a sample that gives none.
+	// removed has the ids of these tracks, and sizes the default sample size of each track in fragments.
 	removed map[uint32]bool
 	sizes   map[uint32]uint32
-	// end is where something begins that is no box, -1 for none.
+	// end is where something begins that is not a box, -1 if nothing does.
 	end int64
-	// open cleans a movie box that reaches to the end of the file. unfinished means that a box has not arrived whole.
+	// open cleans a movie box that extends to the end of the file. unfinished means that a box has
+	// not arrived completely.
 	open       func([]byte)
 	unfinished bool
 	err        error
@@ -74,7 +76,7 @@ func newMovie(w *walker) *movieFormat {
 	return f
 }
 
-// box takes the head of a box of the file.
+// box takes the header of a top-level box.
 func (f *movieFormat) box(head []byte) {
 	size, kind := int64(binary.BigEndian.Uint32(head)), string(head[4:])
 	switch {
@@ -89,7 +91,7 @@ func (f *movieFormat) box(head []byte) {
 			}
 			f.body(kind, append(first, more...), int64(long))
 		})
-	case size == 0: // up to the end
+	case size == 0: // it extends to the end of the file
 		f.body(kind, bytes.Clone(head), math.MaxInt64/2)
 	case size < boxHead:
 		f.stop(f.w.at - boxHead)
@@ -101,7 +103,7 @@ func (f *movieFormat) box(head []byte) {
 // stop ends the boxes. What follows is removed: players ignore it, and cameras write logs there.
 func (f *movieFormat) stop(at int64) { f.end, f.w.done = at, true }
 
-// body takes the whole head of a box of the file, and its size with the head.
+// body takes the complete header of a top-level box, and the size of the box, header included.
 func (f *movieFormat) body(kind string, head []byte, size int64) {
 	from, body := f.w.at-int64(len(head)), size-int64(len(head))
 	switch {
@@ -116,7 +118,7 @@ func (f *movieFormat) body(kind string, head []byte, size int64) {
 	f.w.skip = body
 }
 
-// movie reads a box that is cleaned, whose body is to follow.
+// movie cleans a box whose body follows.
 func (f *movieFormat) movie(kind string, from, head, body int64) {
 	clean := func(b []byte) {
 		f.w.have = nil // it may be large
@@ -128,7 +130,7 @@ func (f *movieFormat) movie(kind string, from, head, body int64) {
 		}
 	}
 	f.unfinished = true
-	if body > math.MaxInt64/4 { // up to the end
+	if body > math.MaxInt64/4 { // it extends to the end of the file
 		f.open, body = clean, maxMovie+1
 	}
 	if body > maxMovie {
@@ -142,7 +144,7 @@ func (f *movieFormat) movie(kind string, from, head, body int64) {
 	f.w.expect(int(body), clean)
 }
 
-// blank makes a box free space.
+// blank turns a box into free space.
 func (w *walker) blank(kind string, from, head, size int64) {
 	const free = "free"
 	if kind != free {
@@ -176,19 +178,19 @@ func (f *movieFormat) finish(size int64) ([]Edit, error) {
 	return out, nil
 }
 
-// movie is the body of a box, in memory. Positions are in data.
+// movie is the body of a box, in memory. Positions are relative to data.
 type movie struct {
 	f *movieFormat
-	// from is where the box begins in the file, and at where data does.
+	// from is where the box begins in the file, and at where data begins.
 	from, at int64
 	data     []byte
-	// track is the kind of the track that is cleaned.
+	// track is the kind of the track being cleaned.
 	track string
 }
 
 var errBoxes = errors.New("a box does not end in the one that it is in")
 
-// child is a box within another.
+// child is a box inside another.
 type child struct {
 	kind string
 	head int64
@@ -197,8 +199,9 @@ type child struct {
 
 func (c child) body() span { return span{from: c.from + c.head, to: c.to} }
 
-// boxes returns the boxes in a part of the data. Fewer bytes than a head at the end are ignored, and so are zeros, with
-// which QuickTime ends lists. The last child of a broken list has the kind "".
+// boxes returns the boxes in a part of the data. It ignores trailing bytes that are too few for a
+// header, and zeros, with which QuickTime ends lists. The last child of a broken list has the kind
+// "".
 func (m movie) boxes(in span) iter.Seq[child] {
 	return func(yield func(child) bool) {
 		for at := in.from; in.to-at >= boxHead; {
@@ -243,7 +246,7 @@ func (m movie) zero(from, to int64) { m.f.w.zero(m.at+from, to-from) }
 
 func (m movie) blank(c child) { m.f.w.blank(c.kind, m.at+c.from, c.head, c.to-c.from) }
 
-// clean goes through the boxes in one of movieBoxes.
+// clean cleans the boxes inside one of movieBoxes.
 func (m movie) clean(parent string, in span) error {
 	if parent == "moov" {
 		if err := m.defaults(in); err != nil {
@@ -279,7 +282,7 @@ func (m movie) cleanChild(parent string, c child) error {
 	case c.kind == "mvhd", c.kind == "tkhd", c.kind == "mdhd":
 		m.cleanTimes(body)
 	case c.kind == "hdlr":
-		const name = 24 // its place: behind the version, the two kinds, and what is reserved
+		const name = 24 // its offset: after the version, the two kinds and the reserved fields
 		m.zero(min(body.from+name, body.to), body.to)
 	case c.kind == "stsd":
 		return m.cleanFormats(body)
@@ -289,7 +292,7 @@ func (m movie) cleanChild(parent string, c child) error {
 	return nil
 }
 
-// cleanTimes removes when something was made and changed.
+// cleanTimes removes the times of creation and modification.
 func (m movie) cleanTimes(body span) {
 	size := int64(2 * 4)
 	if body.to > body.from && m.data[body.from] == 1 {
@@ -305,7 +308,8 @@ const (
 	videoFormat      = formatCompressor + compressorSize + 4
 )
 
-// cleanFormats removes the names of encoders and their makers from the formats of a track, and boxes that hold no format.
+// cleanFormats removes the names of encoders and their makers from the formats of a track, and
+// boxes that contain no format.
 func (m movie) cleanFormats(body span) error {
 	const list = 8 // where it begins
 	if body.to-body.from < list {
@@ -342,7 +346,7 @@ func (m movie) handler(trak span) string {
 	return string(m.data[body.from+kind : body.from+kind+4])
 }
 
-// trackOf returns the id of the track that a fragment belongs to; 0 is none.
+// trackOf returns the id of the track that a fragment belongs to, or 0.
 func (m movie) trackOf(traf span) uint32 {
 	body, ok := m.find(traf, "tfhd")
 	if !ok || body.to-body.from < 8 {
@@ -356,7 +360,7 @@ func decode[T mp4.IBox](m movie, body span, to T) (T, error) {
 	return to, err
 }
 
-// defaults reads what fragments have as the sizes of samples.
+// defaults reads the default sample sizes of fragments.
 func (m movie) defaults(moov span) error {
 	extends, ok := m.find(moov, "mvex")
 	if !ok {
@@ -375,7 +379,7 @@ func (m movie) defaults(moov span) error {
 	return nil
 }
 
-// drop notes bytes of the file as samples of a removed track. They are at most those of the file.
+// drop records bytes of the file as samples of a removed track. finish limits them to the file.
 func (f *movieFormat) drop(from, size int64) {
 	if size <= 0 || from < 0 || len(f.samples) > maxPieces {
 		return
@@ -388,7 +392,7 @@ func (f *movieFormat) drop(from, size int64) {
 	f.samples = append(f.samples, span{from: from, to: to})
 }
 
-// dropTrack notes where a removed track has its samples.
+// dropTrack records where the samples of a removed track are.
 func (m movie) dropTrack(trak span) error {
 	if header, ok := m.find(trak, "tkhd"); ok && header.to-header.from >= 24 {
 		id := int64(12)
@@ -446,7 +450,8 @@ func (m movie) chunks(table span) ([]int64, error) {
 	return out, err
 }
 
-// dropChunks notes the chunks, of which each run has as many samples as its entry says until the next one.
+// dropChunks records the chunks of a removed track. Each entry of runs gives the number of samples
+// per chunk, up to the first chunk of the next entry.
 func (f *movieFormat) dropChunks(offsets []int64, runs []mp4.StscEntry, sizes *mp4.Stsz) {
 	next, run := 0, 0
 	for i, at := range offsets {
@@ -470,9 +475,9 @@ func (f *movieFormat) dropChunks(offsets []int64, runs []mp4.StscEntry, sizes *m
 	}
 }
 
-// dropRun notes where a fragment has the samples of a removed track.
+// dropRun records where a fragment has the samples of a removed track.
 func (m movie) dropRun(traf span) error {
-	place, _ := m.find(traf, "tfhd") // trackOf has found it
+	place, _ := m.find(traf, "tfhd") // trackOf has already found it
 	header, err := decode(m, place, &mp4.Tfhd{})
 	if err != nil {
 		return err

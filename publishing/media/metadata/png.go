@@ -7,23 +7,23 @@ import (
 	"crier/publishing/media/picture"
 )
 
-// pngChunks are those that stay: what the pixels and their colours need, and the frames of an animation.
+// pngChunks are the chunks that stay: what the pixels and their colours need, and the frames of an animation.
 var pngChunks = map[string]bool{
 	"IHDR": true, "PLTE": true, "IDAT": true, "tRNS": true, "acTL": true, "fcTL": true, "fdAT": true, "cHRM": true,
 	"gAMA": true, "iCCP": true, "sBIT": true, "sRGB": true, "bKGD": true, "pHYs": true, "cICP": true, "mDCV": true,
 	"cLLI": true, "mDCv": true, "cLLi": true, "IEND": true,
 }
 
-// maxExif is in bytes. The orientation of a picture with more is not looked for.
+// maxExif is in bytes. The orientation in larger EXIF data is ignored.
 const maxExif = 1 << 20
 
 const pngHead, pngSum = 8, 4 // length and type, and the checksum
 
 type pngFormat struct {
 	w *walker
-	// end is behind IEND, -1 before it.
+	// end is the position after IEND, -1 before it is reached.
 	end int64
-	// pixels means that an IDAT was seen: an orientation behind it is one that browsers ignore.
+	// pixels means that an IDAT was seen: browsers ignore an orientation after it.
 	pixels, turned bool
 }
 

@@ -16,7 +16,8 @@ import (
 	"crier/publishing/media/metadata"
 )
 
-// secret is in every text of the files of these tests: whatever has it has what its maker does not want to tell.
+// secret is in every text that these tests write into files: a file that contains it reveals what
+// its maker wants to keep private.
 const secret = "Nosy Mk II"
 
 // tool runs a program of the system and returns what it prints.
@@ -32,7 +33,7 @@ func tool(t *testing.T, name string, args ...string) []byte {
 	return out
 }
 
-// magick returns the name of imagemagick's program, which it has changed.
+// magick returns the name of ImageMagick's program, which differs between its versions.
 func magick() string {
 	if _, err := exec.LookPath("magick"); err == nil {
 		return "magick"
@@ -40,7 +41,8 @@ func magick() string {
 	return "convert-im6.q16"
 }
 
-// everything are arguments of exiftool that write into every group it can write into, wherever the format has a place.
+// everything returns the arguments with which exiftool writes into every group that it can write,
+// wherever the format has a place.
 func everything(orientation int) []string {
 	args := []string{"-q", "-q", "-m", "-overwrite_original", "-n", fmt.Sprintf("-IFD0:Orientation=%d", orientation),
 		"-GPSLatitude=48.8584", "-GPSLatitudeRef=N", "-GPSLongitude=2.2945", "-GPSLongitudeRef=E", "-GPSAltitude=35",
@@ -62,7 +64,7 @@ type realFile struct {
 	make      func(t *testing.T, path string)
 }
 
-// described makes a picture with imagemagick and then writes everything into it.
+// described makes a picture with ImageMagick and then writes everything into it.
 func described(orientation int, args ...string) func(t *testing.T, path string) {
 	return func(t *testing.T, path string) {
 		t.Helper()
@@ -81,7 +83,7 @@ func described(orientation int, args ...string) func(t *testing.T, path string) 
 	}
 }
 
-// profile returns a colour profile whose green and blue are exchanged, so that nobody takes the picture for one without.
+// profile returns a colour profile with green and blue exchanged, so that a picture that lost it is noticed.
 func profile() []byte {
 	xyz := func(x, y, z float64) []byte {
 		out := []byte("XYZ \x00\x00\x00\x00")
@@ -130,7 +132,7 @@ func ffmpeg(args ...string) func(t *testing.T, path string) {
 	}
 }
 
-// located are the texts of ffmpeg in a film.
+// located are the texts that ffmpeg writes into a film.
 var located = []string{"-metadata", "location=+48.8584+002.2945/", "-metadata", "location-eng=+48.8584+002.2945/",
 	"-metadata", "title=" + secret, "-metadata", "comment=" + secret, "-metadata", "make=" + secret, "-metadata",
 	"model=" + secret, "-metadata", "artist=" + secret, "-metadata:s:v:0", "handler_name=" + secret,
@@ -148,7 +150,7 @@ func filmed(args ...string) func(t *testing.T, path string) {
 	}
 }
 
-// subtitled makes a film with a track of subtitles that hold positions, as drones do.
+// subtitled makes a film with a subtitle track that holds positions, as drones do.
 func subtitled(args ...string) func(t *testing.T, path string) {
 	return func(t *testing.T, path string) {
 		t.Helper()
@@ -205,7 +207,7 @@ func realFiles() []realFile {
 	return files
 }
 
-// harmless are the groups of exiftool that may be in a file that is published.
+// harmless are the groups of exiftool that a published file may have.
 var harmless = []string{"ExifTool", "PNG", "PNG-pHYs", "JFIF", "GIF", "Composite", "Track1", "Track2", "Adobe", "QuickTime",
 	"IFD0"}
 
@@ -248,7 +250,7 @@ func TestMetadata_RealFiles(t *testing.T) {
 	}
 }
 
-// tellTales returns what exiftool finds in a file that only its maker knows.
+// tellTales returns what exiftool finds in a file that only its maker can know.
 func tellTales(t *testing.T, path string) (found []string) {
 	t.Helper()
 	var all []map[string]any
@@ -269,7 +271,7 @@ func tellTales(t *testing.T, path string) (found []string) {
 	return found
 }
 
-// checkPictures fails unless both files show the same, upright, frame by frame, with the same colour profile.
+// checkPictures fails unless both files show the same picture, upright, frame by frame, with the same colour profile.
 func checkPictures(t *testing.T, before, after string) {
 	t.Helper()
 	show := func(path string) string {
@@ -291,7 +293,7 @@ func clean(t *testing.T, ext string, raw []byte) []byte {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for rest := raw; len(rest) > 0; { // cut anywhere
+	for rest := raw; len(rest) > 0; { // cut at any position
 		n := min(len(rest), 777)
 		if _, err := s.Write(rest[:n]); err != nil {
 			t.Fatal(err)

@@ -8,8 +8,8 @@ import (
 	"crier/platform/fault"
 )
 
-// Scanner finds metadata in the bytes of a whole file as they are written to it. It stores at most one segment of a
-// picture, or the movie box of a video.
+// Scanner finds metadata in the bytes of a whole file as they are written to it. It keeps at most
+// one segment of a picture, or the movie box of a video, in memory.
 type Scanner struct {
 	walker
 	format interface {
@@ -18,8 +18,8 @@ type Scanner struct {
 	}
 }
 
-// NewScanner returns a Scanner of a file whose extension is png, jpg, gif or mp4. The file must be of that format: see
-// media.Sniff.
+// NewScanner returns a Scanner for a file whose extension is png, jpg, gif or mp4. The file must
+// have that format: see media.Sniff.
 func NewScanner(ext string) (*Scanner, error) {
 	s := &Scanner{}
 	switch ext {
@@ -37,8 +37,8 @@ func NewScanner(ext string) (*Scanner, error) {
 	return s, nil
 }
 
-// Edits returns what is to be replaced in the file that was written. It returns fault.Invalid for a video whose boxes
-// cannot be read.
+// Edits returns the replacements to make in the file that was written. It returns fault.Invalid for
+// a video whose boxes cannot be read.
 func (s *Scanner) Edits() (Edits, error) {
 	edits, err := s.format.finish(s.at)
 	if err != nil {
@@ -52,27 +52,27 @@ func (s *Scanner) Edits() (Edits, error) {
 	return ordered(append(s.edits, edits...), s.at), nil
 }
 
-// walker calls the steps of a format with the headers that they ask for, and skips the rest.
+// walker passes to the steps of a format the headers that they ask for, and skips the rest.
 type walker struct {
-	// at is the position behind the bytes that were taken.
+	// at is the position after the bytes taken so far.
 	at    int64
 	skip  int64        // remaining bytes that no step asked for
 	seek  bool         // skip all before the next 0xFF
 	need  int          // size of what step takes
-	have  []byte       // what has arrived of it
-	step  func([]byte) // takes need bytes, which it must not keep, and says what follows
+	have  []byte       // what has arrived of these bytes
+	step  func([]byte) // takes need bytes, which it must not retain, and sets what follows
 	done  bool         // the format has ended; what follows is only counted
 	edits []Edit
 }
 
 func (w *walker) expect(n int, step func([]byte)) { w.need, w.step = n, step }
 
-// cut removes n bytes from a position on, and puts others there.
+// cut replaces n bytes from a position on with put.
 func (w *walker) cut(at, n int64, put []byte) {
 	w.edits = append(w.edits, Edit{At: at, Cut: n, Put: put})
 }
 
-// zero replaces n bytes from a position on by zeros.
+// zero replaces n bytes from a position on with zeros.
 func (w *walker) zero(at, n int64) {
 	if n > 0 {
 		w.edits = append(w.edits, Edit{At: at, Cut: n, Zero: true})

@@ -64,7 +64,7 @@ func inspectPNG(b *bufio.Reader) (Header, error) {
 		case "IHDR", "PLTE", "tRNS": // what DecodeConfig needs
 			writeChunk(head, kind, body)
 		case "eXIf":
-			if !turned { // others are ignored
+			if !turned { // later ones are ignored
 				h.Orientation, turned = Orientation(body), true
 			}
 		}
@@ -92,7 +92,7 @@ func inspectPNG(b *bufio.Reader) (Header, error) {
 	return h, nil
 }
 
-// setSize sets the size of the image as it is shown from that of its rows and columns.
+// setSize sets the size of the image as it is shown from the size of the stored pixels.
 func (h *Header) setSize(width, height int) {
 	h.Width, h.Height = width, height
 	if h.Orientation > 4 {
@@ -102,11 +102,11 @@ func (h *Header) setSize(width, height int) {
 
 const (
 	pngSignature = 8
-	// maxChunk is in bytes of a chunk that is read. No palette, orientation or profile needs as many.
+	// maxChunk is the largest chunk that is read, in bytes. No palette, orientation or profile needs as many.
 	maxChunk = 1 << 20
 )
 
-// pngChunks calls visit with the chunks before the pixels. Large ones are left out.
+// pngChunks calls visit for each chunk before the pixels, except large ones.
 func pngChunks(b *bufio.Reader, visit func(kind string, body []byte)) error {
 	if _, err := b.Discard(pngSignature); err != nil {
 		return err

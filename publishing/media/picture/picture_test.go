@@ -345,7 +345,7 @@ func BenchmarkFit(b *testing.B) {
 	}
 }
 
-// A picture that is made smaller has the colours of the image: it keeps the profile that they are in.
+// A picture that is made smaller keeps the colour profile of the image, so its colours stay the same.
 func TestFit_KeepsTheColorProfile(t *testing.T) {
 	t.Parallel()
 	img := image.NewRGBA(image.Rect(0, 0, 40, 30))

@@ -10,19 +10,20 @@ import (
 
 const (
 	markerAPP2 = 0xe2 // a part of a colour profile
-	// profileParts is the limit of JPEG, partSize is how many bytes of a profile a part may have.
+	// profileParts is the limit of JPEG; partSize is how many bytes of a profile a part may have.
 	profileParts = 255
 	partSize     = 1<<16 - 1 - 2 - len(profileName) - 2
-	// profileName begins the segments of a colour profile. The number of the part and of all parts follow.
+	// profileName begins each segment of a colour profile. The number of the part and the number of parts follow.
 	profileName = "ICC_PROFILE\x00"
-	// A profile takes at most one profileShare of the bytes that a picture may have.
+	// A profile may take at most 1/profileShare of the bytes that a picture may have.
 	profileShare = 4
-	// maxProfile is in bytes. Those of cameras and screens have a few hundred.
+	// maxProfile is in bytes. The profiles of cameras and screens have a few hundred.
 	maxProfile = 1 << 20
 )
 
-// readProfile returns the colour profile of an image, or nil: it has none, one that is broken or large, or one for
-// colours that are not red, green and blue, which the picture that is made of the image has.
+// readProfile returns the colour profile of an image. It returns nil if there is none, if it is
+// broken or large, or if it is not for red, green and blue, the colours of the picture that is made
+// of the image.
 func readProfile(r io.Reader, format string) []byte {
 	b := bufio.NewReaderSize(r, 4<<10)
 	var profile []byte
@@ -32,7 +33,7 @@ func readProfile(r io.Reader, format string) []byte {
 	case "png":
 		profile = pngProfile(b)
 	}
-	const colors = 16 // where a profile has the kind of its colours
+	const colors = 16 // where a profile names its colour space
 	if len(profile) < colors+4 || string(profile[colors:colors+4]) != "RGB " {
 		return nil
 	}
@@ -61,11 +62,11 @@ func jpegProfile(b *bufio.Reader) []byte {
 
 func pngProfile(b *bufio.Reader) (profile []byte) {
 	visit := func(kind string, body []byte) {
-		_, packed, ok := bytes.Cut(body, []byte{0}) // behind the name
+		_, packed, ok := bytes.Cut(body, []byte{0}) // after the name
 		if kind != "iCCP" || !ok || len(packed) < 1 {
 			return
 		}
-		z, err := zlib.NewReader(bytes.NewReader(packed[1:])) // behind the method
+		z, err := zlib.NewReader(bytes.NewReader(packed[1:])) // after the method
 		if err != nil {
 			return
 		}

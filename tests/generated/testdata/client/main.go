@@ -1,5 +1,5 @@
-// Command client makes calls with the client that oapi-codegen has generated into package api. It
-// reads {url, key, calls} from the standard input and writes a list of problems.
+// Command client makes calls with the client that oapi-codegen generated into package api. It reads
+// {url, key, calls} from the standard input and writes a list of problems.
 package main
 
 import (
@@ -23,7 +23,7 @@ type call struct {
 	ID         string      `json:"id"`
 	Status     int         `json:"status"`
 	Parameters []parameter `json:"parameters"`
-	// Body is JSON, File a file of a form. At most one of them is there.
+	// Body is JSON, and File a file of a form. At most one of them is set.
 	Body json.RawMessage `json:"body"`
 	File []byte          `json:"file"`
 	Key  string          `json:"key"`
@@ -100,7 +100,7 @@ func (c call) run(ctx context.Context, client reflect.Value) error {
 	return accepted(decoded.Type().Elem(), body)
 }
 
-// arguments returns the arguments of a method without its editors of requests.
+// arguments returns the arguments of a method, except its request editors.
 func (c call) arguments(ctx context.Context, method reflect.Type) ([]reflect.Value, error) {
 	args := []reflect.Value{reflect.ValueOf(ctx)}
 	var path []string
@@ -124,7 +124,7 @@ func (c call) arguments(ctx context.Context, method reflect.Type) ([]reflect.Val
 			continue
 		}
 		value, raw := reflect.New(kind), []byte(c.Body)
-		if kind.Kind() == reflect.Pointer { // the parameters outside of the path
+		if kind.Kind() == reflect.Pointer { // the parameters outside the path
 			var err error
 			if raw, err = json.Marshal(others); err != nil {
 				return nil, err
@@ -160,8 +160,8 @@ func strict(raw []byte, v any) error {
 	return d.Decode(v)
 }
 
-// accepted returns an error unless a body decodes into a type without a loss, and into known values
-// of enumerations.
+// accepted returns an error unless a body decodes into a type without loss, and with known values
+// for its enumerations.
 func accepted(kind reflect.Type, body []byte) error {
 	value := reflect.New(kind)
 	if err := strict(body, value.Interface()); err != nil {
@@ -187,7 +187,7 @@ func accepted(kind reflect.Type, body []byte) error {
 	return nil
 }
 
-// unknownValue returns a value in v that is none of its enumeration, empty if there is none.
+// unknownValue returns a value in v that is not in its enumeration, or "" if there is none.
 func unknownValue(v reflect.Value) string {
 	if e, ok := v.Interface().(interface{ Valid() bool }); ok && v.Kind() == reflect.String && !e.Valid() {
 		return fmt.Sprintf("%T %v", e, e)
@@ -215,8 +215,8 @@ func unknownValue(v reflect.Value) string {
 	return ""
 }
 
-// same compares two decoded values. Times are compared as such: Go writes no zeros at the end of a
-// fraction.
+// same compares two decoded values. Times are compared as times, because Go omits trailing zeros of
+// a fraction.
 func same(a, b any) bool {
 	switch a := a.(type) {
 	case map[string]any:
