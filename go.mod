@@ -8,7 +8,6 @@ exclude golang.org/x/exp v0.0.0-20261011100332-faecfb24eb49
 
 require (
 	code.dny.dev/ssrf v0.3.0
-	github.com/abema/go-mp4 v1.4.1
 	github.com/alecthomas/kong v1.17.0
 	github.com/alexedwards/argon2id v1.0.0
 	github.com/alicebob/miniredis/v2 v2.40.0

@@ -110,7 +110,6 @@ var vendors = []restriction{
 	{path: "github.com/andybalholm/brotli", from: []string{"publishing/media"}},
 	{path: "github.com/klauspost/compress/zstd", from: []string{"publishing/media"}},
 	{path: "golang.org/x/text/unicode/norm", from: []string{"publishing/media", "publishing/service"}},
-	{path: "github.com/abema/go-mp4", from: []string{"publishing/media/metadata"}},
 	{path: "github.com/gabriel-vasile/mimetype", from: []string{"publishing/media"}},
 	{path: "github.com/clipperhouse/uax29/v2/graphemes", from: []string{"publishing/connector", "publishing/media", "apps/sim/sandbox"}},
 	{path: "github.com/btcsuite/btcd/", from: []string{"publishing/connector/nostr"}},

@@ -26,6 +26,11 @@ type Edit struct {
 // Edits are the replacements to make in a file, in file order. They do not overlap.
 type Edits []Edit
 
+// continues reports whether x begins where y ends, so that both can be one.
+func (x Edit) continues(y Edit) bool {
+	return y.At+y.Cut == x.At && y.Zero == x.Zero && len(x.Put) == 0
+}
+
 // Grows returns how many bytes longer the edits make a file. It is negative for nearly all files.
 func (e Edits) Grows() (n int64) {
 	for _, x := range e {
@@ -103,8 +108,7 @@ func ordered(edits []Edit, size int64) Edits {
 			x.At, x.Cut = end, rest
 		}
 		end = x.At + x.Cut
-		if last := len(out) - 1; last >= 0 && out[last].At+out[last].Cut == x.At && out[last].Zero == x.Zero &&
-			len(x.Put) == 0 {
+		if last := len(out) - 1; last >= 0 && x.continues(out[last]) {
 			out[last].Cut += x.Cut
 			continue
 		}

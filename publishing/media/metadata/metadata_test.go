@@ -10,6 +10,7 @@ import (
 	"image/jpeg"
 	"image/png"
 	"io"
+	"math"
 	"slices"
 	"strings"
 	"testing"
@@ -261,6 +262,92 @@ func TestMetadata_BrokenMoviesAreRefused(t *testing.T) {
 		if edits, err := s.Edits(); err == nil {
 			t.Errorf("%s: got %d edits, want an error", name, len(edits))
 		}
+	}
+}
+
+// scan returns the Edits of a file.
+func scan(t testing.TB, ext string, raw []byte) (metadata.Edits, error) {
+	t.Helper()
+	s, err := metadata.NewScanner(ext)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := s.Write(raw); err != nil {
+		t.Fatal(err)
+	}
+	return s.Edits()
+}
+
+// Whoever uploads a file decides what is in it, but not what it costs: neither memory, nor the row, nor each answer.
+func TestMetadata_CostsLittle(t *testing.T) {
+	t.Parallel()
+	head := box("ftyp", "isom", word(0))
+	run := box("moof", box("traf", box("tfhd", word(0, 2)), box("trun", word(0, math.MaxUint32))))
+	free := strings.Repeat(box("junk", ""), 100_000)
+	mixed := strings.Repeat(box("junk", "x")+box("pssh", ""), 20_000)
+	for name, f := range map[string]struct {
+		ext, raw string
+		// most is how many Edits the file may have; 0 means that it is refused.
+		most int
+	}{
+		"a run of four billion samples":     {ext: "mp4", raw: head + box("moov", track(1, "vide", 0), track(2, "meta", 0)) + run, most: 50},
+		"a hundred thousand unknown boxes":  {ext: "mp4", raw: head + free + box("moov", track(1, "vide", 0), free) + free, most: 50},
+		"unknown boxes between known ones":  {ext: "mp4", raw: head + box("moov", mixed, track(1, "vide", 0))},
+		"a GIF of bytes that are no blocks": {ext: "gif", raw: "GIF89a" + strings.Repeat("\x00", 1<<20) + ";", most: 5},
+		"comments between frames": {ext: "gif", raw: "GIF89a\x01\x00\x01\x00\x00\x00\x00" +
+			strings.Repeat("\x21\xFE\x01x\x00\x21\xF9\x04\x00\x00\x00\x00\x00", 20_000) + ";"},
+	} {
+		edits, err := scan(t, f.ext, []byte(f.raw))
+		if (f.most == 0) != (err != nil) || len(edits) > f.most {
+			t.Errorf("%s: got %d edits, %v; want at most %d", name, len(edits), err, f.most)
+		}
+	}
+}
+
+// What cameras write between the frames belongs to no track, and a track may have its samples' sizes in half bytes.
+func TestMetadata_GoesFromBetweenTheFrames(t *testing.T) {
+	t.Parallel()
+	compact := strings.Replace(track(2, "meta", 0), box("stsz", word(0, 0, 2, 10, 10)), box("stz2", word(0, 4, 2), "\xAA"), 1)
+	kept := strings.Replace(track(1, "vide", 0), box("stsz", word(0, 0, 2, 10, 10)), box("stz2", word(0, 8, 2), "\x0A\x0A"), 1)
+	fix := func(trak string) string { // the sizes of the boxes around one that is shorter
+		for _, kind := range []string{"stbl", "minf", "mdia"} {
+			at := strings.LastIndex(trak, kind) - 4
+			trak = trak[:at] + word(uint32(len(trak)-at)) + trak[at+4:]
+		}
+		return word(uint32(len(trak))) + trak[4:]
+	}
+	for name, tracks := range map[string]string{
+		"alone": track(1, "vide", 0), "beside a track of data": track(1, "vide", 0) + track(2, "meta", 0),
+		"beside compact sizes": track(1, "vide", 0) + fix(compact), "with compact sizes": fix(kept),
+	} {
+		start := box("ftyp", "isom", word(0))
+		frames := strings.Repeat("v", 20)
+		moov := box("moov", box("mvhd", word(0, 1, 2)), tracks, word(0, 0), "\xa9xyz"+secret)
+		at := uint32(len(start) + len(moov) + 8 + len(secret)*2)
+		moov = strings.ReplaceAll(moov, box("stco", word(0, 1, 0)), box("stco", word(0, 1, at)))
+		raw := start + moov + box("mdat", secret+secret+frames+"freeGPS "+secret)
+		got := clean(t, "mp4", []byte(raw))
+		if !bytes.Contains(got, []byte(frames)) || bytes.Contains(got, []byte(secret)) || bytes.Contains(got, []byte("freeGPS")) || len(got) != len(raw) {
+			t.Errorf("%s: got %q, want the frames alone", name, got)
+		}
+	}
+}
+
+// A part of a fragment that does not say where its samples begin has them behind those of the part before.
+func TestMetadata_PartsOfFragmentsFollowEachOther(t *testing.T) {
+	t.Parallel()
+	head := box("ftyp", "isom", word(0)) + box("moov", strings.ReplaceAll(track(1, "vide", 0)+track(2, "meta", 0), "stco", "xxxx"),
+		box("mvex", box("trex", word(0, 1, 1, 0, 10, 0)), box("trex", word(0, 2, 1, 0, 20, 0))))
+	moof := func(offset uint32) string {
+		return box("moof", box("traf", box("tfhd", word(0, 1)), box("trun", word(1, 2, offset))), box("traf", box("tfhd", word(0, 2)), box("trun", word(1, 1, 0))),
+			box("traf", box("tfhd", word(0, 1)), box("trun", word(0x200, 1, 5))))
+	}
+	frames := strings.Repeat("v", 20)
+	raw := head + moof(uint32(len(moof(0))+8)) + box("mdat", frames, secret, secret, "wwwww", "GPS 48.8584 2.2945")
+	got := clean(t, "mp4", []byte(raw))
+	want := frames + strings.Repeat("\x00", 20) + "wwwww" + strings.Repeat("\x00", 18)
+	if !strings.HasSuffix(string(got), want) {
+		t.Errorf("got %q, want it to end with %q", got[len(got)-63:], want)
 	}
 }
 

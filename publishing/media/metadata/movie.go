@@ -9,17 +9,13 @@ import (
 	"iter"
 	"math"
 
-	"github.com/abema/go-mp4"
-
 	"crier/platform/fault"
 )
 
 const (
 	boxHead = 8
-	// maxMovie is the largest movie box, or box of a fragment, in bytes. Half a day of video needs less.
+	// maxMovie is the largest movie or fragment box in bytes. Half a day of video has less.
 	maxMovie = 32 << 20
-	// maxPieces is how many pieces of the file the samples of removed tracks may occupy.
-	maxPieces = 1 << 16
 )
 
 // movieBoxes are the boxes that stay, by the box that contains them; "" is the file. They are the
@@ -31,6 +27,7 @@ var movieBoxes = map[string]map[string]bool{
 	"trak": names("tkhd mdia edts tapt"),
 	"mdia": names("mdhd hdlr minf elng"),
 	"minf": names("vmhd smhd nmhd sthd gmhd hdlr dinf stbl"),
+	"dinf": names("dref"),
 	"stbl": names("stsd stts stss ctts cslg stsc stsz stz2 stco co64 sdtp stsh padb stdp sbgp sgpd subs saiz saio stps"),
 	"mvex": names("mehd trex leva trep"),
 	"moof": names("mfhd traf pssh"),
@@ -52,15 +49,13 @@ func names(list string) map[string]bool {
 // span is a range of bytes.
 type span struct{ from, to int64 }
 
+// movieFormat cleans a video. Bytes of a media box that are not samples of a track that stays become zeros: those of
+// other tracks, and what cameras write between the frames.
 type movieFormat struct {
-	w *walker
-	// media are the ranges where samples may be.
-	media []span
-	// samples are those of the removed tracks.
-	samples []span
-	// removed has the ids of these tracks, and sizes the default sample size of each track in fragments.
-	removed map[uint32]bool
-	sizes   map[uint32]uint32
+	w       *walker
+	samples samples
+	// free are neighbouring boxes that become free space; empty if there are none.
+	free span
 	// end is where something begins that is not a box, -1 if nothing does.
 	end int64
 	// open cleans a movie box that extends to the end of the file. unfinished means that a box has
@@ -71,7 +66,7 @@ type movieFormat struct {
 }
 
 func newMovie(w *walker) *movieFormat {
-	f := &movieFormat{w: w, removed: map[uint32]bool{}, sizes: map[uint32]uint32{}, end: -1}
+	f := &movieFormat{w: w, end: -1, samples: samples{kept: map[uint32]bool{}, sizes: map[uint32]int64{}}}
 	w.expect(boxHead, f.box)
 	return f
 }
@@ -81,7 +76,6 @@ func (f *movieFormat) box(head []byte) {
 	size, kind := int64(binary.BigEndian.Uint32(head)), string(head[4:])
 	switch {
 	case size == 1:
-		first := bytes.Clone(head)
 		f.w.expect(boxHead, func(more []byte) {
 			f.w.expect(boxHead, f.box)
 			long := binary.BigEndian.Uint64(more)
@@ -89,33 +83,37 @@ func (f *movieFormat) box(head []byte) {
 				f.stop(f.w.at - 2*boxHead)
 				return
 			}
-			f.body(kind, append(first, more...), int64(long))
+			f.body(kind, 2*boxHead, int64(long))
 		})
 	case size == 0: // it extends to the end of the file
-		f.body(kind, bytes.Clone(head), math.MaxInt64/2)
+		f.body(kind, boxHead, math.MaxInt64/2)
 	case size < boxHead:
 		f.stop(f.w.at - boxHead)
 	default:
-		f.body(kind, bytes.Clone(head), size)
+		f.body(kind, boxHead, size)
 	}
 }
 
 // stop ends the boxes. What follows is removed: players ignore it, and cameras write logs there.
 func (f *movieFormat) stop(at int64) { f.end, f.w.done = at, true }
 
-// body takes the complete header of a top-level box, and the size of the box, header included.
-func (f *movieFormat) body(kind string, head []byte, size int64) {
-	from, body := f.w.at-int64(len(head)), size-int64(len(head))
-	switch {
-	case kind == "moov", kind == "moof":
-		f.movie(kind, from, int64(len(head)), body)
+// body takes the kind of a top-level box, and the sizes of its header and of the whole.
+func (f *movieFormat) body(kind string, head, size int64) {
+	from := f.w.at - head
+	if !movieBoxes[""][kind] {
+		f.blank(span{from: from, to: from + size})
+		f.w.skip = size - head
 		return
-	case kind == "mdat":
-		f.media = append(f.media, span{from: from + int64(len(head)), to: from + size})
-	case !movieBoxes[""][kind]:
-		f.w.blank(kind, from, int64(len(head)), size)
 	}
-	f.w.skip = body
+	f.flush()
+	switch kind {
+	case "moov", "moof":
+		f.movie(kind, from, head, size-head)
+		return
+	case "mdat":
+		f.samples.addMedia(span{from: from + head, to: from + size})
+	}
+	f.w.skip = size - head
 }
 
 // movie cleans a box whose body follows.
@@ -128,6 +126,7 @@ func (f *movieFormat) movie(kind string, from, head, body int64) {
 		if err := m.clean(kind, span{to: int64(len(b))}); err != nil && f.err == nil {
 			f.err = fmt.Errorf("%s: %w", kind, err)
 		}
+		f.flush()
 	}
 	f.unfinished = true
 	if body > math.MaxInt64/4 { // it extends to the end of the file
@@ -135,8 +134,8 @@ func (f *movieFormat) movie(kind string, from, head, body int64) {
 	}
 	if body > maxMovie {
 		clean = func([]byte) {
-			f.err = fault.New(fault.Invalid, "metadata.Edits",
-				fmt.Sprintf("The video's %s box is larger than %d bytes.", kind, int64(maxMovie)))
+			f.err = fault.New(fault.Invalid, "metadata.Edits", fmt.Sprintf(
+				"The video's %s box is larger than %d bytes. Export it in shorter parts.", kind, int64(maxMovie)))
 			f.w.done = true
 		}
 		body = min(body, maxMovie+1)
@@ -144,38 +143,53 @@ func (f *movieFormat) movie(kind string, from, head, body int64) {
 	f.w.expect(int(body), clean)
 }
 
-// blank turns a box into free space.
-func (w *walker) blank(kind string, from, head, size int64) {
-	const free = "free"
-	if kind != free {
-		w.edits = append(w.edits, Edit{At: from + 4, Cut: 4, Put: []byte(free)})
+// blank turns a box into free space. Neighbours become one free box.
+func (f *movieFormat) blank(box span) {
+	if f.free.to != box.from {
+		f.flush()
+		f.free.from = box.from
 	}
-	w.zero(from+head, size-head)
+	f.free.to = box.to
+}
+
+// flush writes the free box of the last boxes of blank.
+func (f *movieFormat) flush() {
+	size := f.free.to - f.free.from
+	if size == 0 {
+		return
+	}
+	head := binary.BigEndian.AppendUint32(nil, uint32(size))
+	if size > math.MaxUint32 {
+		head = binary.BigEndian.AppendUint32(nil, 1)
+	}
+	head = append(head, "free"...)
+	if size > math.MaxUint32 {
+		head = binary.BigEndian.AppendUint64(head, uint64(size))
+	}
+	f.w.cut(f.free.from, int64(len(head)), head)
+	f.w.zero(f.free.from+int64(len(head)), size-int64(len(head)))
+	f.free = span{}
 }
 
 func (f *movieFormat) finish(size int64) ([]Edit, error) {
 	if f.open != nil {
 		f.open(f.w.have)
 	}
+	if f.free.to > size { // it extends to the end of the file
+		f.free.to = max(size, f.free.from)
+	}
+	f.flush()
 	if f.unfinished && f.err == nil {
 		f.err = io.ErrUnexpectedEOF
 	}
 	if f.err != nil {
 		return nil, f.err
 	}
-	if len(f.samples) > maxPieces {
-		return nil, fault.New(fault.Invalid, "metadata.Edits",
-			"The video has a track of data in too many pieces. Export it again with picture and sound only.")
+	gaps, err := f.samples.gaps(size)
+	if err != nil {
+		return nil, err
 	}
-	out := f.w.tail(f.end, size)
-	for _, s := range f.samples {
-		for _, m := range f.media {
-			if from, to := max(s.from, m.from), min(s.to, m.to, size); from < to {
-				out = append(out, Edit{At: from, Cut: to - from, Zero: true})
-			}
-		}
-	}
-	return out, nil
+	return append(f.w.tail(f.end, size), gaps...), nil
 }
 
 // movie is the body of a box, in memory. Positions are relative to data.
@@ -188,9 +202,10 @@ type movie struct {
 	track string
 }
 
-var errBoxes = errors.New("a box does not end in the one that it is in")
+var errBoxes = errors.New("a box extends past the box that contains it")
 
-// child is a box inside another.
+// child is a box inside another. Its kind is "" behind the last box of a list: rest is what follows there, or empty for
+// a list with a box that extends past its end.
 type child struct {
 	kind string
 	head int64
@@ -199,15 +214,16 @@ type child struct {
 
 func (c child) body() span { return span{from: c.from + c.head, to: c.to} }
 
-// boxes returns the boxes in a part of the data. It ignores trailing bytes that are too few for a
-// header, and zeros, with which QuickTime ends lists. The last child of a broken list has the kind
-// "".
+// boxes returns the boxes in a part of the data, and then what follows them: fewer bytes than a header, or all behind
+// the zeros that end lists of QuickTime.
 func (m movie) boxes(in span) iter.Seq[child] {
 	return func(yield func(child) bool) {
-		for at := in.from; in.to-at >= boxHead; {
+		at := in.from
+		for in.to-at >= boxHead {
 			size, head := int64(binary.BigEndian.Uint32(m.data[at:])), int64(boxHead)
 			switch {
 			case size == 0 && binary.BigEndian.Uint32(m.data[at+4:]) == 0:
+				yield(child{span: span{from: at, to: in.to}})
 				return
 			case size == 0:
 				size = in.to - at
@@ -222,6 +238,9 @@ func (m movie) boxes(in span) iter.Seq[child] {
 				return
 			}
 			at += size
+		}
+		if at < in.to {
+			yield(child{span: span{from: at, to: in.to}})
 		}
 	}
 }
@@ -240,97 +259,112 @@ func (m movie) find(in span, path ...string) (span, bool) {
 	return span{}, false
 }
 
-func (m movie) bytes(s span) []byte { return m.data[s.from:s.to] }
+// zero replaces a part of the data by zeros, at most up to the end of in.
+func (m movie) zero(in span, from, size int64) {
+	m.f.w.zero(m.at+from, min(size, in.to-from))
+}
 
-func (m movie) zero(from, to int64) { m.f.w.zero(m.at+from, to-from) }
-
-func (m movie) blank(c child) { m.f.w.blank(c.kind, m.at+c.from, c.head, c.to-c.from) }
-
-// clean cleans the boxes inside one of movieBoxes.
+// clean goes through the boxes in one of movieBoxes.
 func (m movie) clean(parent string, in span) error {
-	if parent == "moov" {
-		if err := m.defaults(in); err != nil {
-			return err
-		}
+	if err := m.readSamples(parent, in); err != nil {
+		return err
 	}
 	for c := range m.boxes(in) {
-		if c.kind == "" {
+		switch {
+		case c.kind == "" && c.to == 0:
 			return errBoxes
-		}
-		if err := m.cleanChild(parent, c); err != nil {
-			return fmt.Errorf("%s: %w", c.kind, err)
+		case c.kind == "":
+			m.f.flush()
+			m.zero(in, c.from, c.to-c.from)
+		case !movieBoxes[parent][c.kind], c.kind == "trak" && !trackKinds[m.handler(c.body())],
+			c.kind == "traf" && !m.f.samples.kept[m.trackOf(c.body())]:
+			m.f.blank(span{from: m.at + c.from, to: m.at + c.to})
+		default:
+			m.f.flush()
+			if err := m.cleanChild(c); err != nil {
+				return fmt.Errorf("%s: %w", c.kind, err)
+			}
 		}
 	}
+	m.f.flush()
 	return nil
 }
 
-func (m movie) cleanChild(parent string, c child) error {
+func (m movie) cleanChild(c child) error {
 	body := c.body()
-	switch {
-	case !movieBoxes[parent][c.kind]:
-		m.blank(c)
-		return nil
-	case c.kind == "trak":
-		if m.track = m.handler(body); !trackKinds[m.track] {
-			m.blank(c)
-			return m.dropTrack(body)
-		}
-		return m.clean(c.kind, body)
-	case c.kind == "traf" && m.f.removed[m.trackOf(body)]:
-		m.blank(c)
-		return m.dropRun(body)
-	case c.kind == "mvhd", c.kind == "tkhd", c.kind == "mdhd":
+	switch c.kind {
+	case "trak":
+		m.track = m.handler(body)
+	case "mvhd", "tkhd", "mdhd":
 		m.cleanTimes(body)
-	case c.kind == "hdlr":
-		const name = 24 // its offset: after the version, the two kinds and the reserved fields
-		m.zero(min(body.from+name, body.to), body.to)
-	case c.kind == "stsd":
+	case "hdlr":
+		const maker = 12 // behind the version and the two kinds; the name follows
+		m.zero(body, body.from+maker, body.to)
+	case "stsd":
 		return m.cleanFormats(body)
-	case movieBoxes[c.kind] != nil:
+	case "dref":
+		return m.cleanPlaces(body)
+	}
+	if movieBoxes[c.kind] != nil {
 		return m.clean(c.kind, body)
 	}
 	return nil
 }
 
-// cleanTimes removes the times of creation and modification.
+// cleanTimes removes when something was made and changed.
 func (m movie) cleanTimes(body span) {
 	size := int64(2 * 4)
 	if body.to > body.from && m.data[body.from] == 1 {
 		size = 2 * 8
 	}
-	m.zero(min(body.from+4, body.to), min(body.from+4+size, body.to))
+	m.zero(body, body.from+4, size)
 }
 
+// listHead is the size of the version and the number of entries of a list of boxes.
+const listHead = 8
+
 const (
-	formatVendor     = boxHead + 8 + 4 // in both kinds of formats
+	formatVendor     = boxHead + 8 + 4 // of pictures and sound
 	formatCompressor = boxHead + 8 + 16 + 18
 	compressorSize   = 32
 	videoFormat      = formatCompressor + compressorSize + 4
 )
 
-// cleanFormats removes the names of encoders and their makers from the formats of a track, and
-// boxes that contain no format.
+// cleanFormats removes the names of encoders and their makers from the formats of a track, and boxes that hold no
+// format.
 func (m movie) cleanFormats(body span) error {
-	const list = 8 // where it begins
-	if body.to-body.from < list {
-		return nil
-	}
-	for c := range m.boxes(span{from: body.from + list, to: body.to}) {
-		if c.kind == "" {
+	for c := range m.boxes(span{from: body.from + listHead, to: body.to}) {
+		if c.kind == "" && c.to == 0 {
 			return errBoxes
 		}
-		if c.to-c.from >= formatVendor+4 {
-			m.zero(c.from+formatVendor, c.from+formatVendor+4)
-		}
-		if c.to-c.from < videoFormat || m.track == "soun" || m.track == "clcp" {
+		if c.kind == "" || m.track == "clcp" {
 			continue
 		}
-		m.zero(c.from+formatCompressor, c.from+formatCompressor+compressorSize)
+		m.zero(c.span, c.from+formatVendor, 4)
+		if m.track == "soun" {
+			continue
+		}
+		m.zero(c.span, c.from+formatCompressor, compressorSize)
 		for b := range m.boxes(span{from: c.from + videoFormat, to: c.to}) {
 			switch b.kind {
 			case "uuid", "udta", "meta", "free", "skip":
-				m.blank(b)
+				m.f.blank(span{from: m.at + b.from, to: m.at + b.to})
 			}
+		}
+		m.f.flush()
+	}
+	return nil
+}
+
+// cleanPlaces removes the names of files and folders from the places of samples that are in this file.
+func (m movie) cleanPlaces(body span) error {
+	for c := range m.boxes(span{from: body.from + listHead, to: body.to}) {
+		const flags, inThisFile = boxHead + 3, 1
+		if c.kind == "" && c.to == 0 {
+			return errBoxes
+		}
+		if c.kind != "" && c.to-c.from > flags && m.data[c.from+flags]&inThisFile != 0 {
+			m.zero(c.span, c.from+flags+1, c.to)
 		}
 	}
 	return nil
@@ -346,171 +380,11 @@ func (m movie) handler(trak span) string {
 	return string(m.data[body.from+kind : body.from+kind+4])
 }
 
-// trackOf returns the id of the track that a fragment belongs to, or 0.
+// trackOf returns the id of the track that a fragment belongs to, 0 if none is given.
 func (m movie) trackOf(traf span) uint32 {
 	body, ok := m.find(traf, "tfhd")
 	if !ok || body.to-body.from < 8 {
 		return 0
 	}
 	return binary.BigEndian.Uint32(m.data[body.from+4:])
-}
-
-func decode[T mp4.IBox](m movie, body span, to T) (T, error) {
-	_, err := mp4.Unmarshal(bytes.NewReader(m.bytes(body)), uint64(body.to-body.from), to, mp4.Context{})
-	return to, err
-}
-
-// defaults reads the default sample sizes of fragments.
-func (m movie) defaults(moov span) error {
-	extends, ok := m.find(moov, "mvex")
-	if !ok {
-		return nil
-	}
-	for c := range m.boxes(extends) {
-		if c.kind != "trex" {
-			continue
-		}
-		trex, err := decode(m, c.body(), &mp4.Trex{})
-		if err != nil {
-			return err
-		}
-		m.f.sizes[trex.TrackID] = trex.DefaultSampleSize
-	}
-	return nil
-}
-
-// drop records bytes of the file as samples of a removed track. finish limits them to the file.
-func (f *movieFormat) drop(from, size int64) {
-	if size <= 0 || from < 0 || len(f.samples) > maxPieces {
-		return
-	}
-	to := from + min(size, math.MaxInt64/2)
-	if last := len(f.samples) - 1; last >= 0 && f.samples[last].to == from {
-		f.samples[last].to = to
-		return
-	}
-	f.samples = append(f.samples, span{from: from, to: to})
-}
-
-// dropTrack records where the samples of a removed track are.
-func (m movie) dropTrack(trak span) error {
-	if header, ok := m.find(trak, "tkhd"); ok && header.to-header.from >= 24 {
-		id := int64(12)
-		if m.data[header.from] == 1 {
-			id = 20
-		}
-		m.f.removed[binary.BigEndian.Uint32(m.data[header.from+id:])] = true
-	}
-	table, ok := m.find(trak, "mdia", "minf", "stbl")
-	if !ok {
-		return nil
-	}
-	offsets, err := m.chunks(table)
-	if err != nil || len(offsets) == 0 {
-		return err
-	}
-	place, ok := m.find(table, "stsz")
-	if !ok {
-		return errors.New("the sizes of the samples of a track are missing")
-	}
-	sizes, err := decode(m, place, &mp4.Stsz{})
-	if err != nil {
-		return err
-	}
-	place, ok = m.find(table, "stsc")
-	if !ok {
-		return errors.New("the chunks of a track have no samples")
-	}
-	runs, err := decode(m, place, &mp4.Stsc{})
-	if err != nil {
-		return err
-	}
-	m.f.dropChunks(offsets, runs.Entries, sizes)
-	return nil
-}
-
-// chunks returns where the chunks of a track begin.
-func (m movie) chunks(table span) ([]int64, error) {
-	var out []int64
-	if place, ok := m.find(table, "stco"); ok {
-		short, err := decode(m, place, &mp4.Stco{})
-		for _, at := range short.ChunkOffset {
-			out = append(out, int64(at))
-		}
-		return out, err
-	}
-	place, ok := m.find(table, "co64")
-	if !ok {
-		return nil, nil
-	}
-	long, err := decode(m, place, &mp4.Co64{})
-	for _, at := range long.ChunkOffset {
-		out = append(out, int64(min(at, math.MaxInt64/2)))
-	}
-	return out, err
-}
-
-// dropChunks records the chunks of a removed track. Each entry of runs gives the number of samples
-// per chunk, up to the first chunk of the next entry.
-func (f *movieFormat) dropChunks(offsets []int64, runs []mp4.StscEntry, sizes *mp4.Stsz) {
-	next, run := 0, 0
-	for i, at := range offsets {
-		for run+1 < len(runs) && int64(runs[run+1].FirstChunk) <= int64(i)+1 {
-			run++
-		}
-		if run >= len(runs) {
-			return
-		}
-		samples := int64(runs[run].SamplesPerChunk)
-		if sizes.SampleSize > 0 {
-			f.drop(at, samples*int64(sizes.SampleSize))
-			continue
-		}
-		var size int64
-		for ; samples > 0 && next < len(sizes.EntrySize); samples-- {
-			size += int64(sizes.EntrySize[next])
-			next++
-		}
-		f.drop(at, size)
-	}
-}
-
-// dropRun records where a fragment has the samples of a removed track.
-func (m movie) dropRun(traf span) error {
-	place, _ := m.find(traf, "tfhd") // trackOf has already found it
-	header, err := decode(m, place, &mp4.Tfhd{})
-	if err != nil {
-		return err
-	}
-	at, usual := m.from, m.f.sizes[header.TrackID]
-	if header.CheckFlag(mp4.TfhdBaseDataOffsetPresent) {
-		at = int64(min(header.BaseDataOffset, math.MaxInt64/2))
-	}
-	if header.CheckFlag(mp4.TfhdDefaultSampleSizePresent) {
-		usual = header.DefaultSampleSize
-	}
-	base := at
-	for c := range m.boxes(traf) {
-		if c.kind != "trun" {
-			continue
-		}
-		run, err := decode(m, c.body(), &mp4.Trun{})
-		if err != nil {
-			return err
-		}
-		const hasOffset, hasSizes = 0x1, 0x200
-		if run.CheckFlag(hasOffset) {
-			at = base + int64(run.DataOffset)
-		}
-		size := int64(run.SampleCount) * int64(usual)
-		if run.CheckFlag(hasSizes) {
-			size = 0
-			for _, e := range run.Entries {
-				size += int64(e.SampleSize)
-			}
-		}
-		m.f.drop(at, size)
-		at += size
-	}
-	return nil
 }

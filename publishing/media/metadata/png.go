@@ -39,7 +39,7 @@ func (f *pngFormat) chunk(head []byte) {
 	f.w.skip = body + pngSum
 	switch {
 	case kind == "IEND":
-		f.end = from + pngHead + body + pngSum
+		f.end, f.w.skip, f.w.done = from+pngHead+body+pngSum, 0, true
 	case kind == "IDAT":
 		f.pixels = true
 	case kind == "eXIf" && !f.pixels && !f.turned && body > 0 && body <= maxExif:

@@ -47,9 +47,14 @@ func (s *Scanner) Edits() (Edits, error) {
 			return nil, err
 		}
 		return nil, fault.Wrap(fault.Invalid, "metadata.Edits",
-			"The video cannot be read: its movie box is broken. Export it again as mp4.", err)
+			"The video cannot be read: its movie box is damaged. Export it again as mp4.", err)
 	}
-	return ordered(append(s.edits, edits...), s.at), nil
+	all := ordered(append(s.edits, edits...), s.at)
+	if len(s.edits) > maxEdits || len(all) > maxEdits {
+		return nil, fault.New(fault.Invalid, "metadata.Edits",
+			"The file has metadata in too many places. Export it again without metadata.")
+	}
+	return all, nil
 }
 
 // walker passes to the steps of a format the headers that they ask for, and skips the rest.
@@ -67,15 +72,30 @@ type walker struct {
 
 func (w *walker) expect(n int, step func([]byte)) { w.need, w.step = n, step }
 
+// maxEdits is how many places of a file may be edited. They are stored in its row, and read whenever it is served.
+const maxEdits = 1 << 14
+
 // cut replaces n bytes from a position on with put.
 func (w *walker) cut(at, n int64, put []byte) {
-	w.edits = append(w.edits, Edit{At: at, Cut: n, Put: put})
+	w.add(Edit{At: at, Cut: n, Put: put})
 }
 
-// zero replaces n bytes from a position on with zeros.
+// zero replaces n bytes from a position on by zeros.
 func (w *walker) zero(at, n int64) {
 	if n > 0 {
-		w.edits = append(w.edits, Edit{At: at, Cut: n, Zero: true})
+		w.add(Edit{At: at, Cut: n, Zero: true})
+	}
+}
+
+// add appends an Edit, to the last one if it continues it. With too many the rest of the file is only counted: see
+// Scanner.Edits.
+func (w *walker) add(x Edit) {
+	if last := len(w.edits) - 1; last >= 0 && x.continues(w.edits[last]) {
+		w.edits[last].Cut += x.Cut
+		return
+	}
+	if w.edits = append(w.edits, x); len(w.edits) > maxEdits {
+		w.done = true
 	}
 }
 
