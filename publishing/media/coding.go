@@ -21,8 +21,9 @@ import (
 var ErrCoding = errors.New("the content coding cannot be undone")
 
 const (
-	// maxCodings is how many codings of one response are undone.
-	maxCodings = 3
+	// maxCodings is how many codings of one response are undone. Each multiplies what a server can make us do for the
+	// bytes that it sends.
+	maxCodings = 1
 	// zstdWindow is in bytes: HTTP does not allow larger windows (RFC 9659).
 	zstdWindow = 8 << 20
 	// codingSlack is how many bytes a server may send beyond twice the decoded bytes. A server that
