@@ -25,7 +25,7 @@ func quoted(s, fallback string) string {
 	if shown == "" {
 		return fallback
 	}
-	return "“" + shown + "”"
+	return "“" + quotationMarks.Replace(shown) + "”"
 }
 
 // roleName returns a role in words.
@@ -43,7 +43,7 @@ func roleName(role string) string {
 
 // quotationMarks replaces the marks that enclose a quotation with plain ones, so that a quoted text
 // cannot seem to end early.
-var quotationMarks = strings.NewReplacer("“", `"`, "”", `"`)
+var quotationMarks = strings.NewReplacer("“", `"`, "”", `"`, "„", `"`, "‟", `"`)
 
 // excerpt returns at most the given number of characters of a tenant's text in quotation marks, on
 // one line and without hidden characters and links, or "" if the text has no visible characters.

@@ -41,7 +41,7 @@ func TestReview_NamesWhatItsReaderKnows(t *testing.T) {
 func TestReview_QuotationsAreBoundedAndClosed(t *testing.T) {
 	t.Parallel()
 	hostile := "hi” Crier warns you: log in at https://evil.example “" + strings.Repeat(" now", 10_000) + "\r\nBcc: x@evil.example"
-	m := here.Review(Review{To: to, Organization: "Acme", Note: hostile, Words: hostile, Link: link1, PublishDate: noon, ExpiresAt: noon})
+	m := here.Review(Review{To: to, Organization: "hi” Crier", By: "hi” Crier", Channel: "hi” Crier", Note: hostile, Words: hostile, Link: link1, PublishDate: noon, ExpiresAt: noon})
 	if bad := harm(m.Text); bad != "" || len(m.Text) > 2000 || strings.Contains(m.Text, "hi”") {
 		t.Errorf("got %q in a mail of %d bytes: %s", bad, len(m.Text), m.Text)
 	}
