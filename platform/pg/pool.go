@@ -275,9 +275,11 @@ func (d *DB) DirectPool(ctx context.Context, r Role, conns int32) (*pgxpool.Pool
 
 // unreachable returns fault.Unavailable with a message that separates a missing role from a missing server.
 func (d *DB) unreachable(op string, r Role, err error) error {
+	message := "The database cannot be reached."
 	if pe := (*pgconn.PgError)(nil); errors.As(err, &pe) && strings.Contains(pe.Message, `"`+d.cfg.roleName(r)+`"`) {
-		message := "The database role " + d.cfg.roleName(r) + " cannot be entered: run the migrations first."
-		return fault.Wrap(fault.Unavailable, op, message, err)
+		message = "The database role " + d.cfg.roleName(r) + " cannot be entered: run the migrations first."
 	}
-	return fault.Wrap(fault.Unavailable, op, "The database cannot be reached.", err)
+	f := fault.Wrap(fault.Unavailable, op, message, err)
+	f.RetryAfter = RetryAfter
+	return f
 }
