@@ -68,6 +68,10 @@ func TestAnswer_WithoutFileHasRequestTimeout(t *testing.T) {
 	t.Parallel()
 	s := start(t, map[string]string{"REQUEST_TIMEOUT": "200ms", "UPLOAD_TIMEOUT": "1h"})
 	c := s.dial(t, "")
+	// Megabytes of answers fill the buffers of both sides first.
+	if err := c.SetDeadline(time.Now().Add(2 * time.Minute)); err != nil {
+		t.Fatal(err)
+	}
 	many := strings.Repeat(get("/files/x/y.png"), 1000)
 	for {
 		_, err := io.WriteString(c, many)
