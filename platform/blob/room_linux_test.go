@@ -67,7 +67,7 @@ func TestNoRoom_IsUnavailableForADiskThatTakesNoFiles(t *testing.T) {
 	t.Parallel()
 	for cause, want := range map[syscall.Errno]fault.Kind{
 		syscall.ENOSPC: fault.Unavailable, syscall.EDQUOT: fault.Unavailable, syscall.EROFS: fault.Unavailable, syscall.EPERM: fault.Unavailable, syscall.EACCES: fault.Unavailable,
-		syscall.EIO: fault.Internal, syscall.ENOENT: fault.Internal,
+		syscall.EIO: fault.Unavailable, syscall.ENOENT: fault.Unavailable, syscall.EINVAL: fault.Internal, syscall.EMFILE: fault.Internal,
 	} {
 		if err := asUnavailable("op", &fs.PathError{Op: "write", Path: "p", Err: cause}); fault.KindOf(err) != want || !errors.Is(err, cause) {
 			t.Errorf("%v: %v, want %s with the cause", cause, err, want)
