@@ -53,7 +53,7 @@ func TestMetadata_IsNotPublished(t *testing.T) {
 	if served := s.ask(t, http.MethodGet, address.Path, nil).Body; served != string(without(t, small)) {
 		t.Errorf("%s is answered with %d bytes; want the photo without metadata", address, len(served))
 	}
-	original := s.ask(t, http.MethodGet, "/originals/"+file["id"].(string), nil)
+	original := s.ask(t, http.MethodGet, "/originals/"+file["id"].(string), nil, "Authorization", s.key)
 	if original.Body != string(small) {
 		t.Errorf("the original has %d bytes, want the %d that were uploaded", len(original.Body), len(small))
 	}
