@@ -204,8 +204,8 @@ type movie struct {
 
 var errBoxes = errors.New("a box extends past the box that contains it")
 
-// child is a box inside another. Its kind is "" behind the last box of a list: rest is what follows there, or empty for
-// a list with a box that extends past its end.
+// child is a box inside another. One without a kind is what follows the last box of a list, or empty if a box extends
+// past the end of its list.
 type child struct {
 	kind string
 	head int64
@@ -299,7 +299,7 @@ func (m movie) cleanChild(c child) error {
 		m.cleanTimes(body)
 	case "hdlr":
 		const maker = 12 // behind the version and the two kinds; the name follows
-		m.zero(body, body.from+maker, body.to)
+		m.zero(body, body.from+maker, body.to-body.from)
 	case "stsd":
 		return m.cleanFormats(body)
 	case "dref":
@@ -364,7 +364,7 @@ func (m movie) cleanPlaces(body span) error {
 			return errBoxes
 		}
 		if c.kind != "" && c.to-c.from > flags && m.data[c.from+flags]&inThisFile != 0 {
-			m.zero(c.span, c.from+flags+1, c.to)
+			m.zero(c.span, c.from+flags+1, c.to-c.from)
 		}
 	}
 	return nil
