@@ -57,8 +57,10 @@ func main() {
 		if c.Key == "" {
 			c.Key = in.Key
 		}
-		ctx := context.WithValue(context.Background(), keyOf{}, c.Key)
-		if err := c.run(ctx, reflect.ValueOf(client)); err != nil {
+		ctx, cancel := context.WithTimeout(context.WithValue(context.Background(), keyOf{}, c.Key), time.Minute)
+		err := c.run(ctx, reflect.ValueOf(client))
+		cancel()
+		if err != nil {
 			problems = append(problems, fmt.Sprintf("%s: %v", c.ID, err))
 		}
 	}
