@@ -25,7 +25,7 @@ const (
 // extension the name has at most 100 bytes, and it ends with a whole user-perceived character. Name
 // returns "file" if nothing is left, and for the device names of Windows.
 func Name(original string) string {
-	original = strings.ToValidUTF8(strings.ReplaceAll(original, `\`, "/"), "")
+	original = norm.NFC.String(strings.ToValidUTF8(strings.ReplaceAll(original, `\`, "/"), ""))
 	name := norm.NFC.String(trimName(strings.Map(nameRune, stem(path.Base(original)))))
 	name = trimName(cutName(dashes(name), maxName-extension))
 	if name == "" || isDevice(name) {
