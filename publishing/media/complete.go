@@ -4,13 +4,17 @@ import (
 	"bytes"
 	"encoding/binary"
 	"errors"
+	"hash"
+	"hash/crc32"
 	"io"
+	"strings"
 
 	"crier/platform/fault"
 )
 
-// completeReader is a reader of an image that returns fault.Invalid when the image ends before its end marker. Bytes
-// after the marker are allowed, because phones append videos to images.
+// completeReader is a reader of an image that returns fault.Invalid when the image ends before its end marker or a
+// checksum in it is wrong, as after a download into a file of the final size. Bytes after the marker are allowed,
+// because phones append videos to images.
 type completeReader struct {
 	r      io.Reader
 	kind   Kind
@@ -25,6 +29,10 @@ var endOf = map[string]string{
 func (c *completeReader) Read(p []byte) (int, error) {
 	n, err := c.r.Read(p)
 	c.parser.parse(p[:n])
+	if c.parser.broken != "" {
+		return n, fault.New(fault.Invalid, "media.Read", "The file is "+c.kind.word()+" that is damaged: "+
+			c.parser.broken+".")
+	}
 	if errors.Is(err, io.EOF) && !c.parser.ended {
 		err = fault.New(fault.Invalid, "media.Read",
 			"The file is "+c.kind.word()+" that is incomplete: it breaks off before "+endOf[c.kind.Ext]+".")
@@ -40,6 +48,10 @@ type blockParser struct {
 	have  []byte       // the bytes of that header that have arrived
 	step  func([]byte) // parses one header and sets what follows
 	ended bool         // the end marker has arrived
+	// sum is the checksum of the present chunk of a PNG, nil in other images. broken says what is damaged, for a
+	// sentence; nothing is parsed after it.
+	sum    hash.Hash32
+	broken string
 }
 
 func newBlockParser(ext string) *blockParser {
@@ -60,10 +72,13 @@ func (w *blockParser) expect(n int, step func([]byte)) { w.need, w.step = n, ste
 
 // parse takes the next bytes of the image, cut anywhere. It ignores what follows the end marker.
 func (w *blockParser) parse(p []byte) {
-	for len(p) > 0 && !w.ended {
+	for len(p) > 0 && !w.ended && w.broken == "" {
 		switch {
 		case w.skip > 0:
 			n := min(w.skip, int64(len(p)))
+			if w.sum != nil {
+				_, _ = w.sum.Write(p[:n]) // a hash returns no errors
+			}
 			w.skip, p = w.skip-n, p[n:]
 		case w.seek:
 			i := bytes.IndexByte(p, 0xFF)
@@ -83,17 +98,36 @@ func (w *blockParser) parse(p []byte) {
 	}
 }
 
-func (w *blockParser) end([]byte) { w.ended = true }
-
-// pngChunk parses the length and the type of a chunk. The body and a checksum of 4 bytes follow.
+// pngChunk parses the length and the type of a chunk. The body and its checksum follow.
 func (w *blockParser) pngChunk(head []byte) {
-	body := int64(binary.BigEndian.Uint32(head)) + 4
-	if string(head[4:]) == "IEND" {
-		w.expect(int(min(body, 1<<10)), w.end)
+	kind := string(head[4:])
+	if !isChunk(kind) {
+		w.broken = "it has other bytes where a chunk should begin"
 		return
 	}
-	w.skip = body
+	w.sum = crc32.NewIEEE()
+	_, _ = w.sum.Write(head[4:])
+	w.skip = int64(binary.BigEndian.Uint32(head))
+	w.expect(4, func(sum []byte) {
+		switch {
+		case isCritical(kind) && binary.BigEndian.Uint32(sum) != w.sum.Sum32():
+			w.broken = "the checksum of its chunk " + kind + " is wrong"
+		case kind == "IEND":
+			w.ended = true
+		}
+		w.sum = nil
+		w.expect(8, w.pngChunk)
+	})
 }
+
+// isChunk reports whether the type of a chunk is four letters, as it must be.
+func isChunk(kind string) bool {
+	return strings.Trim(kind, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz") == ""
+}
+
+// isCritical reports whether decoders need a chunk of a PNG. They skip other chunks with a wrong checksum, which old
+// programs write.
+func isCritical(kind string) bool { return kind[0]&0x20 == 0 }
 
 // jpegMarker parses 0xFF and a code, at the start of a segment or in the scan data, where 0xFF 0x00 is the byte 0xFF.
 func (w *blockParser) jpegMarker(head []byte) {

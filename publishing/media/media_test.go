@@ -163,6 +163,42 @@ func TestSniff_RefusesIncompleteImages(t *testing.T) {
 	}
 }
 
+// TestSniff_RefusesDamagedPNG covers downloads into a file of the final size, which lack a part in the middle.
+func TestSniff_RefusesDamagedPNG(t *testing.T) {
+	t.Parallel()
+	whole := picture(t, png.Encode)
+	pixels := bytes.Index(whole, []byte("IDAT"))
+	note := pngChunk("tEXt", []byte("Comment\x00a"))
+	note[len(note)-1]++
+	for name, c := range map[string]struct {
+		bytes []byte
+		want  string // part of the message; "" when the file is accepted
+	}{
+		"zeros in the pixels":              {zeroed(whole, pixels+6, 5), "the checksum of its chunk IDAT is wrong"},
+		"zeros in place of a chunk":        {zeroed(whole, pixels-4, 12), "it has other bytes where a chunk should begin"},
+		"a wrong checksum of a comment":    {slices.Concat(whole[:pixels-4], note, whole[pixels-4:]), ""},
+		"wrong bytes after the end marker": {slices.Concat(whole, whole[8:40], make([]byte, 99)), ""},
+	} {
+		_, err := reads("a.png", iotest.OneByteReader(bytes.NewReader(c.bytes)))
+		if c.want == "" && err != nil || c.want != "" && (!fault.Is(err, fault.Invalid) || !strings.Contains(err.Error(), c.want)) {
+			t.Errorf("%s: got %v, want an error with %q", name, err, c.want)
+		}
+	}
+}
+
+// zeroed returns a copy of b with n bytes from a position set to zero.
+func zeroed(b []byte, from, n int) []byte {
+	out := bytes.Clone(b)
+	clear(out[from : from+n])
+	return out
+}
+
+func pngChunk(kind string, body []byte) []byte {
+	out := binary.BigEndian.AppendUint32(nil, uint32(len(body)))
+	out = append(append(out, kind...), body...)
+	return binary.BigEndian.AppendUint32(out, crc32.ChecksumIEEE(out[4:]))
+}
+
 func TestSniff_RefusesImpossibleImages(t *testing.T) {
 	t.Parallel()
 	sized := func(w, h uint32) []byte {
