@@ -2,6 +2,7 @@ package richtext
 
 import (
 	"net/url"
+	"regexp"
 	"strconv"
 	"strings"
 	"unicode"
@@ -75,9 +76,16 @@ func (l look) of(n *html.Node) look {
 // maxAddress is in bytes.
 const maxAddress = 2048
 
-// address returns the address of a link to a page or a mailbox, "" for any other link.
+var addressSpace = strings.NewReplacer("\n", "", "\r", "", "\t", "", " ", "%20")
+
+// address returns the address of a link to a page or a mailbox, "" for any other link. As in a browser, line breaks and
+// tabs in it do not count and a space is %20. An address that begins with www. lacks only its scheme.
 func address(href string) string {
 	href = strings.TrimFunc(href, func(r rune) bool { return unicode.IsSpace(r) || unicode.IsControl(r) })
+	href = addressSpace.Replace(href)
+	if len(href) > 4 && strings.EqualFold(href[:4], "www.") {
+		href = "https://" + href
+	}
 	if strings.IndexFunc(href, func(r rune) bool { return unicode.IsSpace(r) || unicode.IsControl(r) }) >= 0 {
 		return ""
 	}
@@ -165,6 +173,21 @@ func styleOf(n *html.Node) map[string]string {
 		}
 	}
 	return out
+}
+
+// shortcode is the name of an emoji, which Slack writes as the alternative text of its picture.
+var shortcode = regexp.MustCompile(`^:[a-z0-9_+'-]{1,64}:$`)
+
+// emojiOf returns the alternative text of a picture that is an emoji or names one, "" for any other picture. Editors
+// write emoji as pictures, and these would be missing from the text.
+func emojiOf(n *html.Node) string {
+	if n.DataAtom != atom.Img {
+		return ""
+	}
+	if alt := attr(n, "alt"); isEmoji(alt) || shortcode.MatchString(alt) {
+		return alt
+	}
+	return ""
 }
 
 // isEmoji reports whether text is only emoji, like the alternative text of an emoji picture.

@@ -1,6 +1,10 @@
 package richtext
 
-import "strings"
+import (
+	"net/url"
+	"strings"
+	"unicode/utf8"
+)
 
 // Plain returns the text for a platform without markup: blocks become lines, items get a dash or their number, and
 // nested lists are indented by two spaces a level. A link is followed by its address unless its text contains it.
@@ -69,9 +73,31 @@ func text(spans []Span) string {
 		if s.Href == "" || i+1 < len(spans) && spans[i+1].Href == s.Href {
 			continue
 		}
-		if shown := b.String()[begin:]; !strings.Contains(shown, strings.TrimPrefix(s.Href, "mailto:")) {
+		if !shows(b.String()[begin:], s.Href) {
 			b.WriteString(" (" + s.Href + ")")
 		}
 	}
 	return b.String()
+}
+
+// shows reports whether the text of a link contains its address: as it is, or as browsers show it, with letters in
+// place of their percent-encoding. The slash after a host alone and the subject of a mail do not count.
+func shows(text, href string) bool {
+	if mailbox, ok := strings.CutPrefix(href, "mailto:"); ok {
+		mailbox, _, _ = strings.Cut(mailbox, "?")
+		return strings.Contains(text, mailbox) || strings.Contains(text, decoded(mailbox))
+	}
+	if strings.Count(href, "/") == 3 {
+		href = strings.TrimSuffix(href, "/")
+	}
+	return strings.Contains(text, href) || strings.Contains(text, decoded(href))
+}
+
+// decoded returns an address without percent-encoding, or unchanged if that is not valid.
+func decoded(address string) string {
+	plain, err := url.PathUnescape(address)
+	if err != nil || !utf8.ValidString(plain) {
+		return address
+	}
+	return plain
 }

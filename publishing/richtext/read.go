@@ -87,9 +87,7 @@ func (r *reader) element(n *html.Node, d display, l look) {
 			r.line.breakLine(l)
 		}
 	case atom.Img:
-		if alt := attr(n, "alt"); isEmoji(alt) {
-			r.text(alt, l)
-		}
+		r.text(emojiOf(n), l)
 	case atom.A:
 		r.link(n, l)
 	case atom.Q:
@@ -195,7 +193,7 @@ func hasContent(n *html.Node) bool {
 		switch {
 		case c.Type == html.TextNode && strings.Trim(c.Data, whiteSpace) != "":
 			return true
-		case c.Type == html.ElementNode && displayOf(c) != displayNone && (isEmoji(attr(c, "alt")) || hasContent(c)):
+		case c.Type == html.ElementNode && displayOf(c) != displayNone && (emojiOf(c) != "" || hasContent(c)):
 			return true
 		}
 	}

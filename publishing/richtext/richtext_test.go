@@ -34,9 +34,15 @@ func TestPlain(t *testing.T) {
 		"tasks of Tiptap":          {`<ul data-type="taskList"><li data-checked="true"><label><input type="checkbox" checked><span></span></label><div><p>a</p></div></li></ul>`, "- a"},
 		"Word": {`<p class=MsoListParagraphCxSpFirst style='text-indent:-.25in;mso-list:l0 level1 lfo1'><![if !supportLists]><span style='font-family:Symbol'><span style='mso-list:Ignore'>·<span style='font:7.0pt "Times New Roman"'>&nbsp;&nbsp; </span></span></span><![endif]>a<o:p></o:p></p>
 <p class=MsoListParagraphCxSpLast style='mso-list:l0 level2 lfo1'><![if !supportLists]><span style='mso-list:Ignore'>1.<span>&nbsp;</span></span><![endif]>b</p><p class=MsoNormal>c<o:p>&nbsp;</o:p></p>`, "- a\n  1. b\nc"},
-		"comments and heads":     {"<html><head><title>x</title><style>p{}</style></head><body><!--StartFragment--><p>a</p><!--EndFragment--></body></html>", "a"},
-		"what is hidden":         {`<p>a<span style="display: none">b</span><span hidden>c</span></p>`, "a"},
-		"emoji as pictures":      {`<p>a <img alt="😀" src="x"><img alt="a cat" src="y"></p>`, "a 😀"},
+		"comments and heads": {"<html><head><title>x</title><style>p{}</style></head><body><!--StartFragment--><p>a</p><!--EndFragment--></body></html>", "a"},
+		"what is hidden":     {`<p>a<span style="display: none">b</span><span hidden>c</span></p>`, "a"},
+		"emoji as pictures":  {`<p>a <img alt="😀" src="x"><img alt="a cat" src="y"></p>`, "a 😀"},
+		"emoji of Slack":     {`We shipped <img data-stringify-type="emoji" src="x" alt=":tada:">`, "We shipped :tada:"},
+		"addresses as browsers show them": {`<p><a href="https://a.example/">https://a.example</a>, <a href="https://de.example/Stra%C3%9Fe">https://de.example/Straße</a>, ` +
+			`<a href="mailto:ann@a.example?subject=Hi">ann@a.example</a>, <a href="https://a.example/b/">https://a.example/b</a></p>`,
+			"https://a.example, https://de.example/Straße, ann@a.example, https://a.example/b (https://a.example/b/)"},
+		"addresses as people write them": {`<p><a href="www.a.example/b">a</a>, <a href="https://a.example/x
+ y?q=1&copy=2">b</a></p>`, "a (https://www.a.example/b), b (https://a.example/x%20y?q=1&copy=2)"},
 		"links":                  {`<p><a href="https://example.com/">here</a>, <a href="https://a.example">https://a.example</a>, <a href="#x">y</a></p>`, "here (https://example.com/), https://a.example, y"},
 		"a link without text":    {`<a href="https://example.com/"><img src="x"></a>`, "https://example.com/"},
 		"a line feed in Chinese": {"<p>汉字\n汉字 a\nb</p>", "汉字 汉字 a b"},
