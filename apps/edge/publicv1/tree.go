@@ -12,6 +12,7 @@ import (
 
 	"crier/apps/edge/route"
 	"crier/platform/fault"
+	"crier/platform/paste"
 	"crier/publishing"
 )
 
@@ -106,6 +107,9 @@ func (n node) text() string {
 		return ""
 	}
 	s := n.value.String()
+	if route.HasHalfCharacter(n.value.Raw) {
+		n.addFault(route.HalfCharacter)
+	}
 	if !publishing.Storable(s) {
 		n.addFault("must not hold the character NUL")
 	}
@@ -124,6 +128,9 @@ func (n node) name() string {
 	}
 	return s
 }
+
+// reference returns a name without the white space and hidden characters that were pasted around it.
+func (n node) reference() string { return paste.Trim(n.name()) }
 
 // flag returns a boolean, also one in a string, and false for null and the empty string. Other values are a fault.
 func (n node) flag() bool {
@@ -182,6 +189,9 @@ func (n node) list(most int) (out []node) {
 // raw returns the value as JSON with sorted members. A value of more than most bytes is returned as it was sent.
 func (n node) raw(most int) json.RawMessage {
 	sent := json.RawMessage(n.value.Raw)
+	if route.HasHalfCharacter(n.value.Raw) {
+		n.addFault(route.HalfCharacter)
+	}
 	if len(sent) > most {
 		return sent
 	}

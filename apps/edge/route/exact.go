@@ -7,6 +7,7 @@ import (
 	"reflect"
 	"strconv"
 	"strings"
+	"unicode/utf16"
 	"unicode/utf8"
 
 	"github.com/danielgtaylor/huma/v2"
@@ -109,7 +110,7 @@ func toExact(data json.RawMessage, t reflect.Type) (json.RawMessage, error) {
 		t = t.Elem()
 	}
 	if t == nil || t.Implements(unmarshaler) || reflect.PointerTo(t).Implements(unmarshaler) {
-		return data, nil
+		return data, checkWhole(data)
 	}
 	switch first := firstByte(data); {
 	case t.Kind() == reflect.Struct && first == '{':
@@ -147,7 +148,71 @@ func toExact(data json.RawMessage, t reflect.Type) (json.RawMessage, error) {
 	case t.Kind() == reflect.Int || t.Kind() == reflect.Int64:
 		return toDigits(data)
 	}
-	return data, nil
+	return data, checkWhole(data)
+}
+
+// HalfCharacter is the rule for text that HasHalfCharacter finds.
+const HalfCharacter = "must not hold half of a character: a text was cut inside an emoji, or inside another character that JSON " +
+	"escapes as two"
+
+func checkWhole(data []byte) error {
+	if HasHalfCharacter(string(data)) {
+		return problem.DecodeError{Field: halfIn(data), Rule: HalfCharacter}
+	}
+	return nil
+}
+
+// halfIn returns the path of a member or an element that has half of a character.
+func halfIn(data json.RawMessage) (path string) {
+	var members map[string]json.RawMessage
+	var elements []json.RawMessage
+	if json.Unmarshal(data, &members) == nil {
+		for name, member := range members {
+			if HasHalfCharacter(string(member)) {
+				return joinPath(name, halfIn(member))
+			}
+		}
+	} else if json.Unmarshal(data, &elements) == nil {
+		for i, element := range elements {
+			if HasHalfCharacter(string(element)) {
+				return joinPath(strconv.Itoa(i), halfIn(element))
+			}
+		}
+	}
+	return ""
+}
+
+// HasHalfCharacter reports whether JSON has an escape such as \ud83d, half of a surrogate pair, without the other
+// half. Languages that count text in UTF-16 write it when they cut a text. Go would decode it to U+FFFD.
+func HasHalfCharacter(data string) bool {
+	for {
+		i := strings.IndexByte(data, '\\')
+		if i < 0 {
+			return false
+		}
+		data = data[i:]
+		r := escaped(data)
+		switch {
+		case !utf16.IsSurrogate(r):
+			data = data[min(2, len(data)):] // the digits of an escape hold no backslash
+		case utf16.DecodeRune(r, escaped(data[6:])) == utf8.RuneError:
+			return true
+		default:
+			data = data[12:]
+		}
+	}
+}
+
+// escaped returns the value of the escape \uXXXX with which JSON begins, -1 for anything else.
+func escaped(data string) rune {
+	if len(data) < 6 || data[0] != '\\' || data[1] != 'u' {
+		return -1
+	}
+	n, err := strconv.ParseUint(data[2:6], 16, 16)
+	if err != nil {
+		return -1
+	}
+	return rune(n)
 }
 
 // toDigits returns a whole number in digits, and other JSON unchanged.

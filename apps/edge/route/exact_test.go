@@ -1,9 +1,12 @@
 package route
 
 import (
+	"errors"
 	"reflect"
 	"testing"
 	"time"
+
+	"crier/apps/edge/problem"
 )
 
 type embedded struct {
@@ -43,6 +46,16 @@ func TestUnmarshalExact_ComparesCase(t *testing.T) {
 	for _, bad := range []string{``, `{`, `{"role":1}`, `{"name":[]}`, `[]`, `{"parts":[{]}`} {
 		if unmarshalExact([]byte(bad), &exactBody{}) == nil {
 			t.Errorf("%s: got no error, want one", bad)
+		}
+	}
+	for text, field := range map[string]string{
+		`{"name":"cut \ud83d"}`: "name", `{"parts":[{"role":"\ude00"}]}`: "parts.0.role", `{"any":{"a":["x","\ud83d\ud83d\ude00"]}}`: "any.a.1",
+		`{"name":"\ud83d\\ude00"}`: "name", `{"Kept":"\ud83d","name":"\\ud83d \ud83d\ude00"}`: "",
+	} {
+		var half problem.DecodeError
+		err := unmarshalExact([]byte(text), &exactBody{})
+		if errors.As(err, &half) != (field != "") || half.Field != field || field != "" && half.Rule != HalfCharacter {
+			t.Errorf("%s: got %v, want a fault of %q", text, err, field)
 		}
 	}
 	var whole any
