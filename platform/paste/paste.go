@@ -36,6 +36,17 @@ func Word(s string) string {
 	return strings.Trim(strings.Map(wordRune, s), quotes)
 }
 
+// Figures returns a text of figures, such as a date, with the characters of a keyboard: dashes are hyphens, every
+// white space is a space, and there is none at the ends. Invisible characters are removed.
+func Figures(s string) string {
+	return strings.TrimSpace(strings.Map(func(r rune) rune {
+		if unicode.IsSpace(r) {
+			return ' '
+		}
+		return wordRune(r)
+	}, s))
+}
+
 func wordRune(r rune) rune {
 	if r < unicode.MaxASCII { // the common case
 		if r <= ' ' {

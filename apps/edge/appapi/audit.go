@@ -109,7 +109,7 @@ func auditQuery(get func(name string, fallback ...string) string) (tenancy.Audit
 	date := func(name string) (at time.Time) {
 		if text := get(name); text != "" {
 			parsed, ok := publicv1.ParseDate(text)
-			faults.Check(ok, name, "must be a date of ISO 8601")
+			faults.Check(ok, name, publicv1.DateRule(text))
 			at = parsed
 		}
 		return at

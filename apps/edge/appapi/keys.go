@@ -91,8 +91,12 @@ func (a *API) createKey(ctx context.Context, in *createKeyInput) (*createKeyOutp
 	n := tenancy.NewKey{Name: in.Body.Name, Proof: in.Body.proof()}
 	if in.Body.ExpiresAt != nil && *in.Body.ExpiresAt != "" {
 		at, ok := publicv1.ParseDate(*in.Body.ExpiresAt)
+		rule := publicv1.DateRule(*in.Body.ExpiresAt)
+		if ok && !at.After(a.deps.Clock.Now()) {
+			rule = "must be a date in the future"
+		}
 		var faults tenancy.Inputs
-		faults.Check(ok && at.After(a.deps.Clock.Now()), "expiresAt", "must be a date of ISO 8601 in the future")
+		faults.Check(rule == "", "expiresAt", rule)
 		if err := faults.Err("appapi.createKey"); err != nil {
 			return nil, err
 		}

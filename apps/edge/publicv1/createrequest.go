@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"strings"
+	"time"
 
 	"github.com/danielgtaylor/huma/v2"
 	"github.com/tidwall/gjson"
@@ -131,9 +132,7 @@ func decodePosts(o object) publishing.CreatePosts {
 		Repeat:   decodeRepeat(o), Method: decodeMethod(o.get("creationMethod")),
 	}
 	o.get("shortLink").flag() // no links are shortened yet: only its type is checked
-	if s := o.get("date").value; s.Type == gjson.String {
-		cmd.Date, _ = ParseDate(s.String())
-	}
+	cmd.Date = decodeDate(o.get("date"))
 	cmd.Tags = decodeTags(o.get("tags"))
 	cmd.Entries = decodeEntries(o.get("posts"))
 	return cmd
@@ -152,14 +151,30 @@ func withRules(faults *fault.List, cmd publishing.CreatePosts) error {
 	return faults.Err(opCreate, message)
 }
 
+// decodeDate returns the zero time for null, and for what is not a date, which is a fault.
+func decodeDate(n node) time.Time {
+	switch n.value.Type {
+	case gjson.Null:
+		return time.Time{}
+	case gjson.String:
+		at, rule := parseDate(n.value.String())
+		if rule != "" {
+			n.addFault(rule)
+		}
+		return at
+	case gjson.Number:
+		n.addFault(notANumber)
+	default:
+		n.addFault(notADate)
+	}
+	return time.Time{}
+}
+
 func decodeRepeat(o object) publishing.Repeat {
 	r := publishing.Repeat{Days: o.get("inter").number(), Count: o.get("interCount").number()}
 	until := o.get("interUntil")
 	if s := until.text(); s != "" {
-		at, ok := ParseDate(s)
-		if !ok {
-			until.addFault("must be an ISO 8601 date, for example 2026-01-02T15:04:05Z")
-		}
+		at := decodeDate(until)
 		r.Until = &at
 	}
 	return r
@@ -210,7 +225,7 @@ func (c *counts) decodeEntry(n node) publishing.CreateEntry {
 	}
 	o := n.object("integration", "group", "settings", "value")
 	out := publishing.CreateEntry{
-		Channel: o.get("integration").object("id").get("id").name(), Group: o.get("group").name(),
+		Channel: o.get("integration").object("id").get("id").reference(), Group: o.get("group").name(),
 		Settings: decodeSettings(o.get("settings")),
 	}
 	for _, v := range o.get("value").list(min(publishing.MaxParts, publishing.MaxAllParts-c.parts)) {
@@ -248,7 +263,7 @@ func (c *counts) decodeValue(n node) publishing.CreatePart {
 	}
 	o := n.object("id", "content", "contentType", "delay", "image")
 	out := publishing.CreatePart{
-		ID: o.get("id").name(), Content: o.get("content").text(),
+		ID: o.get("id").reference(), Content: o.get("content").text(),
 		Type: publishing.ContentType(o.get("contentType").name()), Delay: o.get("delay").number(),
 	}
 	for _, m := range o.get("image").list(min(publishing.MaxAttachments, publishing.MaxAllImages-c.images)) {
@@ -262,7 +277,7 @@ func (c *counts) decodeValue(n node) publishing.CreatePart {
 func decodeImage(n node) publishing.CreateMedium {
 	switch {
 	case n.value.Type == gjson.String:
-		s := n.name()
+		s := n.reference()
 		if s == "" {
 			n.addFault("must name an uploaded file")
 		}
@@ -275,8 +290,8 @@ func decodeImage(n node) publishing.CreateMedium {
 		return publishing.CreateMedium{}
 	}
 	o := n.object("id", "path", "url", "alt")
-	out := publishing.CreateMedium{ID: o.get("id").name(), URL: o.get("path").name(), Alt: o.get("alt").text()}
-	if url := o.get("url").name(); out.URL == "" {
+	out := publishing.CreateMedium{ID: o.get("id").reference(), URL: o.get("path").reference(), Alt: o.get("alt").text()}
+	if url := o.get("url").reference(); out.URL == "" {
 		out.URL = url
 	}
 	if out.ID == "" && out.URL == "" {

@@ -1,12 +1,15 @@
 package publicv1
 
 import (
+	"errors"
 	"regexp"
 	"strconv"
 	"strings"
 	"time"
 
+	"crier/platform/paste"
 	"crier/publishing"
+	"crier/tenancy"
 )
 
 const (
@@ -68,41 +71,139 @@ func FormatTime(t time.Time) string {
 	return t.UTC().Format(publishing.WireTime)
 }
 
+// The rules that text which is not a date breaks.
+const (
+	notADate   = "must be an ISO 8601 date, for example 2026-01-02T15:04:05Z"
+	notANumber = notADate + ", not a number of seconds or milliseconds"
+)
+
 // ParseDate parses ISO 8601 in the forms that clients send: extended or basic, with an offset,
 // without one (then it is UTC), or the date alone (midnight UTC), with letters in either case. The
-// date may be a calendar, week or ordinal date, and 24:00 is the end of a day. It returns the time
-// in UTC, or false if s has none of these forms, the year is not between 1 and 9999, or the offset
-// is a day or more. The plus of an offset may be a space, because an unescaped plus in a query is
-// decoded to one.
+// date may be a calendar, week or ordinal date, 24:00 is the end of a day, and a leap second is the
+// next one. After an offset it may have a time zone in brackets (RFC 9557), which must agree with
+// the offset. It returns the time in UTC, or false if s has none of these forms, the year is not
+// between 1 and 9999, or the offset is a day or more. The plus of an offset may be a space, because
+// an unescaped plus in a query is decoded to one.
 func ParseDate(s string) (time.Time, bool) {
+	t, rule := parseDate(s)
+	return t, rule == ""
+}
+
+// DateRule returns the rule that a text breaks which ParseDate does not accept, and "" for any other text.
+func DateRule(s string) string {
+	_, rule := parseDate(s)
+	return rule
+}
+
+func parseDate(s string) (time.Time, string) {
 	if len(s) > maxDate {
-		return time.Time{}, false // each layout that does not match copies s twice
+		return time.Time{}, notADate // each layout that does not match copies s twice
 	}
+	s, zone := cutZone(paste.Figures(s))
 	if i := strings.LastIndexByte(s, ' '); i > len(time.DateOnly) {
 		s = s[:i] + "+" + s[i+1:]
 	}
-	s, ends := cutEndOfDay(calendarDate(strings.ToUpper(s)))
-	for _, layout := range []string{
-		time.RFC3339Nano, "2006-01-02T15:04:05.999999999", "2006-01-02 15:04:05.999999999",
-		"2006-01-02T15:04Z07:00", "2006-01-02T15:04",
-		"2006-01-02T15:04:05.999999999Z0700", "2006-01-02 15:04:05.999999999Z07:00", "2006-01-02 15:04", time.DateOnly,
-		"2006-01-02T15:04:05.999999999Z07", "2006-01-02T15:04Z07",
-		"20060102T150405Z0700", "20060102T150405Z07", "20060102T150405", "20060102",
-	} {
+	s = strings.ToUpper(s)
+	if zone != "" && !hasOffset.MatchString(s) {
+		return time.Time{}, "must have an offset before the brackets, for example 2026-01-02T15:04:05+01:00[Europe/Berlin]"
+	}
+	s, ends := cutEndOfDay(calendarDate(s))
+	s, leaps := cutLeapSecond(s)
+	t, rule := parseLayouts(s)
+	if rule == "" {
+		rule = checkZone(t, zone, strings.HasSuffix(s, "Z"))
+	}
+	if t = t.UTC(); ends {
+		t = t.Add(day * time.Second)
+	}
+	if leaps {
+		t = t.Truncate(time.Second).Add(time.Second)
+	}
+	if rule == "" && (t.Year() < 1 || t.Year() > 9999) {
+		rule = notADate
+	}
+	if rule != "" {
+		return time.Time{}, rule
+	}
+	return t, ""
+}
+
+// layouts are the forms of a calendar date that ParseDate accepts.
+var layouts = []string{
+	time.RFC3339Nano, "2006-01-02T15:04:05.999999999", "2006-01-02 15:04:05.999999999",
+	"2006-01-02T15:04Z07:00", "2006-01-02T15:04",
+	"2006-01-02T15:04:05.999999999Z0700", "2006-01-02 15:04:05.999999999Z07:00", "2006-01-02 15:04", time.DateOnly,
+	"2006-01-02T15:04:05.999999999Z07", "2006-01-02T15:04Z07",
+	"20060102T150405Z0700", "20060102T150405Z07", "20060102T150405", "20060102",
+}
+
+var manyDigits = regexp.MustCompile(`^-?\d{9,}(\.\d*)?$`)
+
+// parseLayouts returns the time of the layout that matches, with its offset, or the rule that s breaks.
+func parseLayouts(s string) (time.Time, string) {
+	if manyDigits.MatchString(s) {
+		return time.Time{}, notANumber
+	}
+	rule := notADate
+	for _, layout := range layouts {
 		t, err := time.Parse(layout, s)
 		if err != nil {
+			if part, found := outOfRange(err); found {
+				rule = "must be a date and time that exist: the " + part + " is out of range"
+			}
 			continue
 		}
-		if _, offset := t.Zone(); offset <= -day || offset >= day {
-			return time.Time{}, false
+		if _, seconds := t.Zone(); seconds <= -day || seconds >= day {
+			return time.Time{}, "must have an offset of less than a day"
 		}
-		if t = t.UTC(); ends {
-			t = t.Add(day * time.Second)
-		}
-		if t.Year() < 1 || t.Year() > 9999 {
-			return time.Time{}, false
-		}
-		return t, true
+		return t, ""
 	}
-	return time.Time{}, false
+	return time.Time{}, rule
+}
+
+// outOfRange returns the part of a date, such as its day, that an error of time.Parse is about.
+func outOfRange(err error) (part string, found bool) {
+	var wrong *time.ParseError
+	if !errors.As(err, &wrong) {
+		return "", false
+	}
+	return strings.CutSuffix(strings.TrimPrefix(wrong.Message, ": "), " out of range")
+}
+
+var (
+	hasOffset  = regexp.MustCompile(`[T ].*(Z|[+-]\d\d(:?\d\d)?)$`)
+	inBrackets = regexp.MustCompile(`^([^\[]*)(?:\[!?([^\[\]=]*)\])?(?:\[[^\[\]]*\])*$`)
+	leapSecond = regexp.MustCompile(`([T ]\d\d:?59:?)60([.,]\d+)?($|[Z+-])`)
+)
+
+// cutZone returns s without the time zone in brackets that may follow a date, and without the tags
+// after it. zone is "" if there is none.
+func cutZone(s string) (rest, zone string) {
+	if m := inBrackets.FindStringSubmatch(s); m != nil {
+		return m[1], m[2]
+	}
+	return s, ""
+}
+
+// checkZone returns the rule that a time breaks whose zone in brackets does not exist or has another offset then. With
+// Z the offset is not known (RFC 9557). A zone that is an offset is not checked.
+func checkZone(t time.Time, zone string, utc bool) string {
+	if zone == "" || strings.ContainsAny(zone[:1], "+-") {
+		return ""
+	}
+	known, err := tenancy.LoadZone(zone)
+	if err != nil {
+		return "must name a time zone that exists in its brackets, for example Europe/Berlin"
+	}
+	_, has := t.In(known).Zone()
+	if _, sent := t.Zone(); sent != has && !utc {
+		return "must have the offset that the time zone in its brackets has then"
+	}
+	return ""
+}
+
+// cutLeapSecond returns s with the second 60 replaced by 59, and whether it was replaced.
+func cutLeapSecond(s string) (out string, leaps bool) {
+	out = leapSecond.ReplaceAllString(s, "${1}59$3")
+	return out, out != s
 }

@@ -181,14 +181,12 @@ func (in *listInput) query() (publishing.ListPosts, error) {
 
 func (in *listInput) dates(q *publishing.ListPosts) (fields []fault.Field) {
 	parse := func(name, s string) time.Time {
-		t, ok := ParseDate(s)
-		switch {
-		case s == "":
-			fields = append(fields, fault.Field{Name: name, Message: "is required"})
-		case !ok:
-			fields = append(fields, fault.Field{
-				Name: name, Message: "must be an ISO 8601 date, for example 2026-01-02T15:04:05Z",
-			})
+		t, rule := parseDate(s)
+		if s == "" {
+			rule = "is required"
+		}
+		if rule != "" {
+			fields = append(fields, fault.Field{Name: name, Message: rule})
 		}
 		return t
 	}
