@@ -362,14 +362,26 @@ func (s *Server) authenticate(c *fiber.Ctx) error {
 	return c.Next()
 }
 
+// schemeOf returns the scheme before the credential in a header Authorization, as many clients add it.
+func schemeOf(value string) (scheme string, found bool) {
+	sent, _, _ := strings.Cut(value, " ")
+	for _, scheme := range []string{"Bearer", "Basic", "Token", "ApiKey"} {
+		if len(sent) < len(value) && strings.EqualFold(sent, scheme) {
+			return scheme, true
+		}
+	}
+	return "", false
+}
+
 func (s *Server) authenticateKey(c *fiber.Ctx) error {
 	value := c.Get(fiber.HeaderAuthorization)
 	if value == "" {
 		return fault.New(fault.Unauthenticated, "edge.authenticate",
 			"No API key found: send it in the header Authorization.")
 	}
-	if len(value) >= 7 && strings.EqualFold(value[:7], "Bearer ") {
-		return fault.New(fault.Unauthenticated, "edge.authenticate", "Invalid API key: send it without Bearer.")
+	if scheme, found := schemeOf(value); found {
+		return fault.New(fault.Unauthenticated, "edge.authenticate",
+			"Invalid API key: send it as it is, without "+scheme+".")
 	}
 	ctx, cancel := context.WithTimeout(c.UserContext(), s.cfg.Timeout)
 	defer cancel()

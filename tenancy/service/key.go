@@ -287,6 +287,10 @@ func (a *Accounts) Authenticate(ctx context.Context, authorization string) (tena
 	denied := fault.New(fault.Unauthenticated, op, "Invalid API key.")
 	if !strings.HasPrefix(authorization, tenancy.KeyPrefix) ||
 		len(authorization) != len(tenancy.KeyPrefix)+tenancy.KeyLength {
+		if strings.Contains(authorization, tenancy.KeyPrefix) {
+			denied = fault.New(fault.Unauthenticated, op,
+				"Invalid API key: it is incomplete, or there is something else around it.")
+		}
 		return tenancy.Principal{}, denied
 	}
 	hash := secret.HashToken(authorization)

@@ -1,6 +1,7 @@
 package service_test
 
 import (
+	"errors"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -74,5 +75,21 @@ func TestAuthenticate_NeedsNoConnectionOfOtherLookUps(t *testing.T) {
 	}
 	if _, err := a.Authenticate(t.Context(), full); err != nil {
 		t.Errorf("a key with every connection of the gate in use: %v", err)
+	}
+}
+
+func TestAuthenticate_SaysThatAKeyIsNotWhole(t *testing.T) {
+	t.Parallel()
+	a := accounts(t, dbtest.Open(t))
+	full, _ := newKey(t, a, owner(t, a, "whole@example.com"))
+	for sent, whole := range map[string]bool{
+		full: true, full[:20]: false, full + `\n`: false, "CRIER_API_KEY=" + full: false, "key:" + full: false,
+	} {
+		_, err := a.Authenticate(t.Context(), sent)
+		const want = "Invalid API key: it is incomplete, or there is something else around it."
+		var f *fault.Error
+		if whole != (err == nil) || !whole && (!errors.As(err, &f) || f.Kind != fault.Unauthenticated || f.Message != want) {
+			t.Errorf("%q: got %v, want %q", sent, err, want)
+		}
 	}
 }
