@@ -20,6 +20,8 @@ import (
 var (
 	// ErrAddress is for what is no http or https address.
 	ErrAddress = errors.New("no public http or https address")
+	// ErrUser is the ErrAddress for an address with a user name or a password.
+	ErrUser = fmt.Errorf("%w, or one with a user name", ErrAddress)
 	// ErrRedirects is for more redirects than are followed.
 	ErrRedirects = errors.New("too many redirects")
 	// ErrUnreachable is for a server that cannot be reached or does not answer in time.
@@ -57,8 +59,11 @@ func ParseAddress(address string) (*url.URL, error) {
 }
 
 func checkURL(u *url.URL) error {
-	if u.Scheme != "http" && u.Scheme != "https" || u.Hostname() == "" || u.User != nil || u.Opaque != "" {
+	if u.Scheme != "http" && u.Scheme != "https" || u.Hostname() == "" || u.Opaque != "" {
 		return ErrAddress
+	}
+	if u.User != nil {
+		return ErrUser
 	}
 	return nil
 }

@@ -35,6 +35,9 @@ type checkedPart struct {
 	plain   string // content as a platform without markup gets it
 	media   []publishing.AttachedMedium
 	delay   time.Duration
+	// faulty is set by checkEntry when the part has a problem of its own, such as a file that does not exist. The rules
+	// of the platform are not applied to it: they would call a part empty that only lacks that file.
+	faulty bool
 }
 
 // check finds the channels and media of every entry and applies the rules of the words and of the channels' platforms.
@@ -143,8 +146,7 @@ func (c core) keyOf(raw string) (key string, ours bool) {
 	return path[2], true
 }
 
-// checkEntry returns an entry with its channel, media and texts, and its problems. The rules of the platform are
-// applied only when there is no other problem.
+// checkEntry returns an entry with its channel, media and texts, and its problems.
 func (s *Posts) checkEntry(
 	ctx context.Context, known catalogue, e publishing.CreateEntry, t publishing.CreateType,
 ) (checked, []fault.Item) {
@@ -164,11 +166,12 @@ func (s *Posts) checkEntry(
 		}
 		part.plain = part.content.Plain()
 		if utf8.RuneCountInString(part.content.Text) > publishing.MaxText {
-			problems = append(problems, problemOf(channel, i, len(e.Parts), tooLong))
+			problems, part.faulty = append(problems, problemOf(channel, i, len(e.Parts), tooLong)), true
 		}
 		for _, m := range v.Media {
 			medium, problem := s.medium(known, m)
 			if problem != "" {
+				part.faulty = true
 				if len(problems) <= fault.MaxListed {
 					problems = append(problems, problemOf(channel, i, len(e.Parts), problem))
 				}
@@ -180,10 +183,9 @@ func (s *Posts) checkEntry(
 		}
 		out.parts = append(out.parts, part)
 	}
-	if len(problems) == 0 {
-		problems, out.badSettings = s.rules(ctx, out, t)
-	}
-	return out, problems
+	broken, badSettings := s.rules(ctx, out, t)
+	out.badSettings = badSettings
+	return out, append(problems, broken...)
 }
 
 // medium returns the file that an attachment names, or a sentence for the client that says why it cannot be used.
@@ -208,7 +210,7 @@ func (s *Posts) medium(known catalogue, m publishing.CreateMedium) (publishing.M
 // rules applies the rules of the platform, except to a draft, which only may not be empty.
 func (s *Posts) rules(ctx context.Context, e checked, t publishing.CreateType) (problems []fault.Item, settings bool) {
 	if t == publishing.CreateDraft {
-		if first := e.parts[0]; publishing.Blank(first.plain) && len(first.media) == 0 {
+		if first := e.parts[0]; !first.faulty && publishing.Blank(first.plain) && len(first.media) == 0 {
 			const message = "The draft is empty: write a text or add an image or video."
 			return []fault.Item{problemOf(e.channel, 0, 1, message)}, false
 		}
@@ -230,6 +232,10 @@ func (s *Posts) channelRules(ctx context.Context, e checked) (problems []fault.I
 	}
 	draft := connector.Draft{Account: connector.AccountOf(e.channel), Settings: settingsFor(e.channel, e.settings)}
 	for _, part := range e.parts {
+		if part.faulty {
+			draft.Parts = append(draft.Parts, connector.DraftPart{})
+			continue
+		}
 		d := connector.DraftPart{Text: part.plain}
 		for _, m := range part.media {
 			d.Media = append(d.Media, s.media(ctx, m.Medium, m.Alt))
@@ -237,6 +243,9 @@ func (s *Posts) channelRules(ctx context.Context, e checked) (problems []fault.I
 		draft.Parts = append(draft.Parts, d)
 	}
 	for _, p := range c.Validate(draft) {
+		if e.parts[p.Part].faulty && !p.Settings {
+			continue
+		}
 		problems = append(problems, problemOf(e.channel, p.Part, len(e.parts), p.Message))
 		settings = settings || p.Settings
 	}

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"maps"
 	"net/http"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -30,6 +31,8 @@ func TestCheckPosts(t *testing.T) {
 	t.Parallel()
 	subjects(t, start(t, nil), map[string]subject{
 		"returns what is wrong with each entry": testCheck,
+		"lists the problems of all parts":       testCheckOfThread,
+		"ids and addresses may be pasted":       testPastedReferences,
 		"bad requests are refused":              testBadCheck,
 		"what POST /posts refuses is refused":   testCheckAndCreate,
 	})
@@ -73,6 +76,34 @@ func testCheck(t *testing.T, r *rig) {
 	only := m{"posts": []m{entry(c.id, part("short"))}}
 	if got := read[checkAnswer](t, o.do(t, http.MethodPost, "/posts/check", only).want(t, 201)); !got.Passed {
 		t.Errorf("got %+v, want a pass", got)
+	}
+}
+
+// testCheckOfThread checks a thread of which one part lacks its file, which hides no problem of the others.
+func testCheckOfThread(t *testing.T, r *rig) {
+	t.Parallel()
+	o := r.organization(t)
+	thread := entry(o.channel(t, "A").id, part("first"), part(strings.Repeat("x", 523)), part("\u200b"), part("", m{"id": "cat.png"}))
+	got := read[checkAnswer](t, o.do(t, http.MethodPost, "/posts/check", m{"posts": []m{thread}}).want(t, 201)).Results[0]
+	want := []string{
+		`Part 4: There is no file with the id "cat.png".`, "Part 2: The text is too long: 523 of at most 500 characters.",
+		"Part 3: This part is empty: write a text or add an image or video.",
+	}
+	if !slices.Equal(got.Problems, want) {
+		t.Errorf("got %q, want %q", got.Problems, want)
+	}
+}
+
+func testPastedReferences(t *testing.T, r *rig) {
+	t.Parallel()
+	o := r.organization(t)
+	channel := "\ufeff" + strings.ToUpper(o.channel(t, "A").id) + " \n"
+	file := o.stored(t, "a.png", png(t))
+	for _, image := range []any{" " + strings.ToUpper(file.ID) + "\u200b", "\t" + file.Path + "?dl=1#top ", m{"path": file.Path + "\u00a0"}, m{"id": file.ID + "\n"}} {
+		body := m{"posts": []m{entry(channel, m{"content": "x", "image": []any{image}})}}
+		if got := read[checkAnswer](t, o.do(t, http.MethodPost, "/posts/check", body).want(t, 201)); !got.Passed {
+			t.Errorf("%q: got %+v, want a pass", image, got)
+		}
 	}
 }
 

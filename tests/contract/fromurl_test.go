@@ -91,3 +91,21 @@ func TestUploadFromURL_SaysWhatTheAddressGave(t *testing.T) {
 		}
 	}
 }
+
+func TestUploadFromURL_AddressesAreCheckedInWords(t *testing.T) {
+	t.Parallel()
+	o := start(t, nil).organization(t)
+	const begin = "The file cannot be downloaded: its address, or that of a redirect, must "
+	for address, want := range map[string]string{
+		"data:image/png;base64,iVBORw0KGgo=":     begin + "begin with http:// or https://.",
+		`C:\Users\ann\cat.png`:                   begin + "begin with http:// or https://.",
+		"www.example.com/cat.png":                begin + "begin with http:// or https://.",
+		"https://ann:secret@example.com/cat.png": begin + "hold no user name and no password.",
+		"https://ann@example.com/cat.png":        begin + "hold no user name and no password.",
+		"[cat](https://example.com/cat.png)":     begin + "begin with http:// or https://.",
+	} {
+		if got := o.do(t, http.MethodPost, "/upload-from-url", m{"url": address}).refusal(t, http.StatusBadRequest); got != want {
+			t.Errorf("%s: got %q, want %q", address, got, want)
+		}
+	}
+}
