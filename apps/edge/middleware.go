@@ -362,7 +362,8 @@ func (s *Server) authenticate(c *fiber.Ctx) error {
 	return c.Next()
 }
 
-// schemeOf returns the scheme before the credential in a header Authorization, as many clients add it.
+// schemeOf returns the scheme, such as Bearer, that many clients put in front of the key in the Authorization header.
+// found is false if value does not begin with a known scheme.
 func schemeOf(value string) (scheme string, found bool) {
 	sent, _, _ := strings.Cut(value, " ")
 	for _, scheme := range []string{"Bearer", "Basic", "Token", "ApiKey"} {

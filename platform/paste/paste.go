@@ -36,8 +36,8 @@ func Word(s string) string {
 	return strings.Trim(strings.Map(wordRune, s), quotes)
 }
 
-// Figures returns a text of figures, such as a date, with the characters of a keyboard: dashes are hyphens, every
-// white space is a space, and there is none at the ends. Invisible characters are removed.
+// Figures returns a text that consists mostly of digits, such as a date, in the characters of a keyboard: dashes become
+// hyphens, and each white space character becomes a space. It removes surrounding white space and invisible characters.
 func Figures(s string) string {
 	return strings.TrimSpace(strings.Map(func(r rune) rune {
 		if unicode.IsSpace(r) {

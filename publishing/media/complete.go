@@ -12,8 +12,8 @@ import (
 	"crier/platform/fault"
 )
 
-// completeReader is a reader of an image that returns fault.Invalid when the image ends before its end marker or a
-// checksum in it is wrong, as after a download into a file of the final size. Bytes after the marker are allowed,
+// completeReader reads an image and returns fault.Invalid if the image ends before its end marker or one of its
+// checksums is wrong, as in an unfinished download into a preallocated file. Bytes after the marker are allowed,
 // because phones append videos to images.
 type completeReader struct {
 	r      io.Reader
@@ -48,8 +48,8 @@ type blockParser struct {
 	have  []byte       // the bytes of that header that have arrived
 	step  func([]byte) // parses one header and sets what follows
 	ended bool         // the end marker has arrived
-	// sum is the checksum of the present chunk of a PNG, nil in other images. broken says what is damaged, for a
-	// sentence; nothing is parsed after it.
+	// sum is the running checksum of the current PNG chunk, and nil for other formats. broken says what is damaged, as
+	// the end of a sentence; once it is set, parse ignores all further bytes.
 	sum    hash.Hash32
 	broken string
 }
@@ -77,7 +77,7 @@ func (w *blockParser) parse(p []byte) {
 		case w.skip > 0:
 			n := min(w.skip, int64(len(p)))
 			if w.sum != nil {
-				_, _ = w.sum.Write(p[:n]) // a hash returns no errors
+				_, _ = w.sum.Write(p[:n]) // a hash never returns an error
 			}
 			w.skip, p = w.skip-n, p[n:]
 		case w.seek:
@@ -98,7 +98,7 @@ func (w *blockParser) parse(p []byte) {
 	}
 }
 
-// pngChunk parses the length and the type of a chunk. The body and its checksum follow.
+// pngChunk parses the length and type of a chunk. Its body and checksum follow.
 func (w *blockParser) pngChunk(head []byte) {
 	kind := string(head[4:])
 	if !isChunk(kind) {
@@ -120,13 +120,13 @@ func (w *blockParser) pngChunk(head []byte) {
 	})
 }
 
-// isChunk reports whether the type of a chunk is four letters, as it must be.
+// isChunk reports whether kind can be a chunk type: all four of its bytes must be letters.
 func isChunk(kind string) bool {
 	return strings.Trim(kind, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz") == ""
 }
 
-// isCritical reports whether decoders need a chunk of a PNG. They skip other chunks with a wrong checksum, which old
-// programs write.
+// isCritical reports whether decoders need PNG chunks of this type. They skip other chunks whose checksum is wrong, and
+// old programs write such chunks.
 func isCritical(kind string) bool { return kind[0]&0x20 == 0 }
 
 // jpegMarker parses 0xFF and a code, at the start of a segment or in the scan data, where 0xFF 0x00 is the byte 0xFF.

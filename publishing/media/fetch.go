@@ -20,7 +20,7 @@ import (
 var (
 	// ErrAddress is for what is no http or https address.
 	ErrAddress = errors.New("no public http or https address")
-	// ErrUser is the ErrAddress for an address with a user name or a password.
+	// ErrUser is for an address that contains a user name or a password. It wraps ErrAddress.
 	ErrUser = fmt.Errorf("%w, or one with a user name", ErrAddress)
 	// ErrRedirects is for more redirects than are followed.
 	ErrRedirects = errors.New("too many redirects")

@@ -163,7 +163,7 @@ func TestSniff_RefusesIncompleteImages(t *testing.T) {
 	}
 }
 
-// TestSniff_RefusesDamagedPNG covers downloads into a file of the final size, which lack a part in the middle.
+// TestSniff_RefusesDamagedPNG covers unfinished downloads into a preallocated file, which have a gap in the middle.
 func TestSniff_RefusesDamagedPNG(t *testing.T) {
 	t.Parallel()
 	whole := picture(t, png.Encode)
@@ -186,7 +186,7 @@ func TestSniff_RefusesDamagedPNG(t *testing.T) {
 	}
 }
 
-// zeroed returns a copy of b with n bytes from a position set to zero.
+// zeroed returns a copy of b with n bytes set to zero, starting at from.
 func zeroed(b []byte, from, n int) []byte {
 	out := bytes.Clone(b)
 	clear(out[from : from+n])

@@ -78,8 +78,8 @@ const maxAddress = 2048
 
 var addressSpace = strings.NewReplacer("\n", "", "\r", "", "\t", "", " ", "%20")
 
-// address returns the address of a link to a page or a mailbox, "" for any other link. As in a browser, line breaks and
-// tabs in it do not count and a space is %20. An address that begins with www. lacks only its scheme.
+// address returns the address of a link to a page or a mailbox, and "" for any other link. As in a browser, line breaks
+// and tabs in it are ignored, and a space becomes %20. An address that begins with www. gets the scheme https.
 func address(href string) string {
 	href = strings.TrimFunc(href, func(r rune) bool { return unicode.IsSpace(r) || unicode.IsControl(r) })
 	href = addressSpace.Replace(href)
@@ -175,11 +175,11 @@ func styleOf(n *html.Node) map[string]string {
 	return out
 }
 
-// shortcode is the name of an emoji, which Slack writes as the alternative text of its picture.
+// shortcode matches the name of an emoji, such as :tada:, which Slack uses as the alternative text of its picture.
 var shortcode = regexp.MustCompile(`^:[a-z0-9_+'-]{1,64}:$`)
 
-// emojiOf returns the alternative text of a picture that is an emoji or names one, "" for any other picture. Editors
-// write emoji as pictures, and these would be missing from the text.
+// emojiOf returns the alternative text of a picture if it is an emoji or the name of one, and "" for any other node.
+// Editors write emoji as pictures, which would otherwise be missing from the text.
 func emojiOf(n *html.Node) string {
 	if n.DataAtom != atom.Img {
 		return ""

@@ -80,8 +80,8 @@ func text(spans []Span) string {
 	return b.String()
 }
 
-// shows reports whether the text of a link contains its address: as it is, or as browsers show it, with letters in
-// place of their percent-encoding. The slash after a host alone and the subject of a mail do not count.
+// shows reports whether the text of a link contains its address, either as it is or as browsers show it, with the
+// percent-encoding decoded. The slash after a bare host and the query of a mailto link, such as a subject, are ignored.
 func shows(text, href string) bool {
 	if mailbox, ok := strings.CutPrefix(href, "mailto:"); ok {
 		mailbox, _, _ = strings.Cut(mailbox, "?")
@@ -93,7 +93,7 @@ func shows(text, href string) bool {
 	return strings.Contains(text, href) || strings.Contains(text, decoded(href))
 }
 
-// decoded returns an address without percent-encoding, or unchanged if that is not valid.
+// decoded returns an address with its percent-encoding decoded, or unchanged if the encoding or the result is invalid.
 func decoded(address string) string {
 	plain, err := url.PathUnescape(address)
 	if err != nil || !utf8.ValidString(plain) {

@@ -35,8 +35,8 @@ type checkedPart struct {
 	plain   string // content as a platform without markup gets it
 	media   []publishing.AttachedMedium
 	delay   time.Duration
-	// faulty is set by checkEntry when the part has a problem of its own, such as a file that does not exist. The rules
-	// of the platform are not applied to it: they would call a part empty that only lacks that file.
+	// faulty is set by checkEntry if the part itself has a problem, such as a file that does not exist. The platform's
+	// rules are not applied to it: they would report the part as empty when only that file is missing.
 	faulty bool
 }
 
@@ -146,7 +146,7 @@ func (c core) keyOf(raw string) (key string, ours bool) {
 	return path[2], true
 }
 
-// checkEntry returns an entry with its channel, media and texts, and its problems.
+// checkEntry returns an entry with its channel, media and texts, together with its problems.
 func (s *Posts) checkEntry(
 	ctx context.Context, known catalogue, e publishing.CreateEntry, t publishing.CreateType,
 ) (checked, []fault.Item) {

@@ -79,7 +79,7 @@ func testCheck(t *testing.T, r *rig) {
 	}
 }
 
-// testCheckOfThread checks a thread of which one part lacks its file, which hides no problem of the others.
+// testCheckOfThread checks that a missing file in one part of a thread does not hide the problems of the other parts.
 func testCheckOfThread(t *testing.T, r *rig) {
 	t.Parallel()
 	o := r.organization(t)

@@ -151,7 +151,8 @@ func withRules(faults *fault.List, cmd publishing.CreatePosts) error {
 	return faults.Err(opCreate, message)
 }
 
-// decodeDate returns the zero time for null, and for what is not a date, which is a fault.
+// decodeDate returns the date in n, or the zero time for null. A value that is not a date is a fault and also returns
+// the zero time.
 func decodeDate(n node) time.Time {
 	switch n.value.Type {
 	case gjson.Null:

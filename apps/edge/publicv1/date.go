@@ -71,7 +71,7 @@ func FormatTime(t time.Time) string {
 	return t.UTC().Format(publishing.WireTime)
 }
 
-// The rules that text which is not a date breaks.
+// The rules that a value breaks if it is not a date.
 const (
 	notADate   = "must be an ISO 8601 date, for example 2026-01-02T15:04:05Z"
 	notANumber = notADate + ", not a number of seconds or milliseconds"
@@ -79,17 +79,19 @@ const (
 
 // ParseDate parses ISO 8601 in the forms that clients send: extended or basic, with an offset,
 // without one (then it is UTC), or the date alone (midnight UTC), with letters in either case. The
-// date may be a calendar, week or ordinal date, 24:00 is the end of a day, and a leap second is the
-// next one. After an offset it may have a time zone in brackets (RFC 9557), which must agree with
-// the offset. It returns the time in UTC, or false if s has none of these forms, the year is not
-// between 1 and 9999, or the offset is a day or more. The plus of an offset may be a space, because
-// an unescaped plus in a query is decoded to one.
+// date may be a calendar, week or ordinal date, 24:00 is the end of a day, and a leap second is read
+// as the second after it. A time zone in brackets may follow the offset (RFC 9557) and must agree
+// with it, unless the offset is Z. The plus of an offset may be a space, because an unescaped plus
+// in a query is decoded to one.
+//
+// ParseDate returns the time in UTC, or false if s has none of these forms, the year is not between
+// 1 and 9999, or the offset is a day or more.
 func ParseDate(s string) (time.Time, bool) {
 	t, rule := parseDate(s)
 	return t, rule == ""
 }
 
-// DateRule returns the rule that a text breaks which ParseDate does not accept, and "" for any other text.
+// DateRule returns the rule that s breaks if ParseDate does not accept it, and "" otherwise.
 func DateRule(s string) string {
 	_, rule := parseDate(s)
 	return rule
@@ -97,7 +99,7 @@ func DateRule(s string) string {
 
 func parseDate(s string) (time.Time, string) {
 	if len(s) > maxDate {
-		return time.Time{}, notADate // each layout that does not match copies s twice
+		return time.Time{}, notADate // each layout that fails to match copies s twice
 	}
 	s, zone := cutZone(paste.Figures(s))
 	if i := strings.LastIndexByte(s, ' '); i > len(time.DateOnly) {
@@ -128,7 +130,7 @@ func parseDate(s string) (time.Time, string) {
 	return t, ""
 }
 
-// layouts are the forms of a calendar date that ParseDate accepts.
+// layouts lists the calendar date formats that ParseDate accepts.
 var layouts = []string{
 	time.RFC3339Nano, "2006-01-02T15:04:05.999999999", "2006-01-02 15:04:05.999999999",
 	"2006-01-02T15:04Z07:00", "2006-01-02T15:04",
@@ -139,7 +141,8 @@ var layouts = []string{
 
 var manyDigits = regexp.MustCompile(`^-?\d{9,}(\.\d*)?$`)
 
-// parseLayouts returns the time of the layout that matches, with its offset, or the rule that s breaks.
+// parseLayouts parses s with the first layout that matches. It returns the time with its offset, or the rule that s
+// breaks.
 func parseLayouts(s string) (time.Time, string) {
 	if manyDigits.MatchString(s) {
 		return time.Time{}, notANumber
@@ -161,7 +164,7 @@ func parseLayouts(s string) (time.Time, string) {
 	return time.Time{}, rule
 }
 
-// outOfRange returns the part of a date, such as its day, that an error of time.Parse is about.
+// outOfRange returns the part of a date, such as "day", that an error from time.Parse reports as out of range.
 func outOfRange(err error) (part string, found bool) {
 	var wrong *time.ParseError
 	if !errors.As(err, &wrong) {
@@ -176,8 +179,8 @@ var (
 	leapSecond = regexp.MustCompile(`([T ]\d\d:?59:?)60([.,]\d+)?($|[Z+-])`)
 )
 
-// cutZone returns s without the time zone in brackets that may follow a date, and without the tags
-// after it. zone is "" if there is none.
+// cutZone cuts the time zone in brackets, and any tags after it, off the end of a date. zone is "" if
+// there is none.
 func cutZone(s string) (rest, zone string) {
 	if m := inBrackets.FindStringSubmatch(s); m != nil {
 		return m[1], m[2]
@@ -185,8 +188,9 @@ func cutZone(s string) (rest, zone string) {
 	return s, ""
 }
 
-// checkZone returns the rule that a time breaks whose zone in brackets does not exist or has another offset then. With
-// Z the offset is not known (RFC 9557). A zone that is an offset is not checked.
+// checkZone returns the rule that is broken if the zone does not exist, or if its offset at t differs from the one that
+// was sent. Z means that the local offset is unknown (RFC 9557), so it is not compared. A zone that is itself an offset
+// is not checked.
 func checkZone(t time.Time, zone string, utc bool) string {
 	if zone == "" || strings.ContainsAny(zone[:1], "+-") {
 		return ""
@@ -202,7 +206,7 @@ func checkZone(t time.Time, zone string, utc bool) string {
 	return ""
 }
 
-// cutLeapSecond returns s with the second 60 replaced by 59, and whether it was replaced.
+// cutLeapSecond returns s with second 60 replaced by 59, and whether it was replaced.
 func cutLeapSecond(s string) (out string, leaps bool) {
 	out = leapSecond.ReplaceAllString(s, "${1}59$3")
 	return out, out != s

@@ -35,7 +35,7 @@ func TestParseDate_FormsBesideTheCalendar(t *testing.T) {
 		"2026-11-27T10:00:00+24:00": "",
 		"2026-11-27T10:00:00-24:00": "",
 		"2026-11-27T24:00:00 02:00": "2026-11-27T22:00:00Z", // a plus as a query decodes it
-		// What Java, JavaScript and clipboards write.
+		// Forms that Java, JavaScript and clipboards produce.
 		"2026-11-27T10:00+01:00[Europe/Berlin]":                  "2026-11-27T09:00:00Z",
 		"2026-11-27T10:00:00+01:00[!Europe/Berlin][u-ca=hebrew]": "2026-11-27T09:00:00Z",
 		"2026-11-27T10:00:00.5Z[Europe/Berlin]":                  "2026-11-27T10:00:00Z",

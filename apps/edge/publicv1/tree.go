@@ -129,7 +129,7 @@ func (n node) name() string {
 	return s
 }
 
-// reference returns a name without the white space and hidden characters that were pasted around it.
+// reference returns a name without any white space or hidden characters pasted around it.
 func (n node) reference() string { return paste.Trim(n.name()) }
 
 // flag returns a boolean, also one in a string, and false for null and the empty string. Other values are a fault.

@@ -151,7 +151,7 @@ func toExact(data json.RawMessage, t reflect.Type) (json.RawMessage, error) {
 	return data, checkWhole(data)
 }
 
-// HalfCharacter is the rule for text that HasHalfCharacter finds.
+// HalfCharacter is the rule that JSON breaks if HasHalfCharacter returns true for it.
 const HalfCharacter = "must not hold half of a character: a text was cut inside an emoji, or inside another character that JSON " +
 	"escapes as two"
 
@@ -162,7 +162,7 @@ func checkWhole(data []byte) error {
 	return nil
 }
 
-// halfIn returns the path of a member or an element that has half of a character.
+// halfIn returns the path of a member or element of data that contains half a character.
 func halfIn(data json.RawMessage) (path string) {
 	var members map[string]json.RawMessage
 	var elements []json.RawMessage
@@ -182,8 +182,9 @@ func halfIn(data json.RawMessage) (path string) {
 	return ""
 }
 
-// HasHalfCharacter reports whether JSON has an escape such as \ud83d, half of a surrogate pair, without the other
-// half. Languages that count text in UTF-16 write it when they cut a text. Go would decode it to U+FFFD.
+// HasHalfCharacter reports whether JSON contains half of a surrogate pair, such as the escape \ud83d, without the other
+// half. Languages whose strings are UTF-16 write one when they cut text in the middle of a character. Go would decode
+// it to U+FFFD.
 func HasHalfCharacter(data string) bool {
 	for {
 		i := strings.IndexByte(data, '\\')
@@ -194,7 +195,7 @@ func HasHalfCharacter(data string) bool {
 		r := escaped(data)
 		switch {
 		case !utf16.IsSurrogate(r):
-			data = data[min(2, len(data)):] // the digits of an escape hold no backslash
+			data = data[min(2, len(data)):] // the digits of an escape contain no backslash
 		case utf16.DecodeRune(r, escaped(data[6:])) == utf8.RuneError:
 			return true
 		default:
@@ -203,7 +204,7 @@ func HasHalfCharacter(data string) bool {
 	}
 }
 
-// escaped returns the value of the escape \uXXXX with which JSON begins, -1 for anything else.
+// escaped returns the value of the \uXXXX escape at the start of data, or -1 if there is none.
 func escaped(data string) rune {
 	if len(data) < 6 || data[0] != '\\' || data[1] != 'u' {
 		return -1
