@@ -62,6 +62,8 @@ var (
 	ErrSilent = errors.New("no answer in time")
 	// ErrNowhere is returned when no process could be found that runs the actor.
 	ErrNowhere = errors.New("no process runs the actor now")
+	// errDead is for a request to an actor that has stopped.
+	errDead = errors.New("the actor has stopped")
 )
 
 func isMoved(answer any) bool {
@@ -187,7 +189,7 @@ func (h *Host) Request(identity string, message any, budget time.Duration) (any,
 	for tries := 1; ; tries++ {
 		answer, err := h.requestOnce(identity, message, end.Sub(clock.System{}.Now()))
 		switch {
-		case errors.Is(err, actor.ErrTimeout):
+		case errors.Is(err, ErrSilent):
 			return nil, ErrSilent
 		case err != nil: // without an actor, or with one that has stopped
 		case isMoved(answer):
@@ -206,13 +208,24 @@ func (h *Host) requestOnce(identity string, message any, budget time.Duration) (
 	if pid == nil {
 		return nil, ErrNowhere
 	}
-	future := actor.NewFuture(h.system, max(0, budget))
-	h.system.Root.Send(pid, &actor.MessageEnvelope{Header: header, Message: message, Sender: future.PID()})
-	answer, err := future.Result()
-	if errors.Is(err, actor.ErrDeadLetter) && header == nil {
-		h.lookup.remove(identity, pid)
+	registry, reply := h.system.ProcessRegistry, newReply()
+	sender, _ := registry.Add(reply, "reply"+registry.NextID()) // NextID returns no name twice
+	defer registry.Remove(sender)
+	timeout := time.NewTimer(max(0, budget))
+	defer timeout.Stop()
+	h.system.Root.Send(pid, &actor.MessageEnvelope{Header: header, Message: message, Sender: sender})
+	select {
+	case answer := <-reply.answers:
+		if _, dead := answer.(*actor.DeadLetterResponse); !dead {
+			return answer, nil
+		}
+		if header == nil {
+			h.lookup.remove(identity, pid)
+		}
+		return nil, errDead
+	case <-timeout.C:
+		return nil, ErrSilent
 	}
-	return answer, err
 }
 
 // Send sends a message to the actor of an identity without waiting for an answer, and starts the actor if necessary.

@@ -18,7 +18,10 @@ import (
 )
 
 func TestMain(m *testing.M) {
-	goleak.VerifyTestMain(m)
+	// The library counts dead letters for a while after its actor system has stopped.
+	const throttle = "github.com/asynkron/protoactor-go/actor.New"
+	goleak.VerifyTestMain(m,
+		goleak.IgnoreAnyFunction(throttle+"DeadLetter.NewThrottle.func4.1"), goleak.IgnoreAnyFunction(throttle+"Throttle.func1.1"))
 }
 
 var quick = cluster.Config{LeaseTTL: 3 * time.Second, HeartbeatInterval: 50 * time.Millisecond, Roles: []string{cluster.RoleWorker}}
