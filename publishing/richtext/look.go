@@ -176,7 +176,7 @@ func styleOf(n *html.Node) map[string]string {
 }
 
 // shortcode matches the name of an emoji, such as :tada:, which Slack uses as the alternative text of its picture.
-var shortcode = regexp.MustCompile(`^:[a-z0-9_+'-]{1,64}:$`)
+var shortcode = regexp.MustCompile(`^(?::[\p{L}\p{M}\p{N}_+'-]{1,64}:){1,2}$`)
 
 // emojiOf returns the alternative text of a picture if it is an emoji or the name of one, and "" for any other node.
 // Editors write emoji as pictures, which would otherwise be missing from the text.

@@ -2,7 +2,9 @@ package richtext
 
 import (
 	"net/url"
+	"regexp"
 	"strings"
+	"unicode"
 	"unicode/utf8"
 )
 
@@ -80,24 +82,40 @@ func text(spans []Span) string {
 	return b.String()
 }
 
-// shows reports whether the text of a link contains its address, either as it is or as browsers show it, with the
-// percent-encoding decoded. The slash after a bare host and the query of a mailto link, such as a subject, are ignored.
+// shows reports whether the text of a link contains its address: as it is, or as browsers show it, with letters of
+// other scripts in place of their percent-encoding and without the slash that ends a host. The subject of a mail does
+// not count.
 func shows(text, href string) bool {
 	if mailbox, ok := strings.CutPrefix(href, "mailto:"); ok {
 		mailbox, _, _ = strings.Cut(mailbox, "?")
-		return strings.Contains(text, mailbox) || strings.Contains(text, decoded(mailbox))
+		return mailbox != "" && (strings.Contains(text, mailbox) || strings.Contains(text, readable(mailbox)))
 	}
-	if strings.Count(href, "/") == 3 {
-		href = strings.TrimSuffix(href, "/")
+	if strings.Contains(text, href) || contains(text, readable(href)) {
+		return true
 	}
-	return strings.Contains(text, href) || strings.Contains(text, decoded(href))
+	host, isHost := strings.CutSuffix(href, "/")
+	return isHost && strings.Count(href, "/") == 3 && contains(text, readable(host))
 }
 
-// decoded returns an address with its percent-encoding decoded, or unchanged if the encoding or the result is invalid.
-func decoded(address string) string {
-	plain, err := url.PathUnescape(address)
-	if err != nil || !utf8.ValidString(plain) {
-		return address
-	}
-	return plain
+// contains reports whether text contains an address that does not go on there.
+func contains(text, address string) bool {
+	_, rest, found := strings.Cut(text, address)
+	next, _ := utf8.DecodeRuneInString(rest)
+	return found && (rest == "" || unicode.IsSpace(next) || strings.ContainsRune(",;!)]}>\"'", next))
 }
+
+var encoded = regexp.MustCompile(`(?:%[89A-Fa-f][0-9A-Fa-f])+`)
+
+// readable returns an address with the letters, marks and digits of other scripts than Latin's ASCII decoded. What else
+// is encoded stays so: decoded it would end the address or mean something else.
+func readable(address string) string {
+	return encoded.ReplaceAllStringFunc(address, func(escapes string) string {
+		plain, err := url.PathUnescape(escapes)
+		if err != nil || !utf8.ValidString(plain) || strings.ContainsFunc(plain, isNoLetter) {
+			return escapes
+		}
+		return plain
+	})
+}
+
+func isNoLetter(r rune) bool { return !unicode.In(r, unicode.L, unicode.M, unicode.N) }

@@ -37,10 +37,15 @@ func TestPlain(t *testing.T) {
 		"comments and heads": {"<html><head><title>x</title><style>p{}</style></head><body><!--StartFragment--><p>a</p><!--EndFragment--></body></html>", "a"},
 		"what is hidden":     {`<p>a<span style="display: none">b</span><span hidden>c</span></p>`, "a"},
 		"emoji as pictures":  {`<p>a <img alt="😀" src="x"><img alt="a cat" src="y"></p>`, "a 😀"},
-		"emoji of Slack":     {`We shipped <img data-stringify-type="emoji" src="x" alt=":tada:">`, "We shipped :tada:"},
+		"Slack emoji":        {`We shipped <img data-stringify-type="emoji" src="x" alt=":tada:">`, "We shipped :tada:"},
+		"more Slack emoji":   {`a <img alt=":wave::skin-tone-2:" src="x"> <img alt=":blobCat:" src="x"> <img alt=": a :" src="x">`, "a :wave::skin-tone-2: :blobCat:"},
 		"addresses as browsers show them": {`<p><a href="https://a.example/">https://a.example</a>, <a href="https://de.example/Stra%C3%9Fe">https://de.example/Straße</a>, ` +
 			`<a href="mailto:ann@a.example?subject=Hi">ann@a.example</a>, <a href="https://a.example/b/">https://a.example/b</a></p>`,
 			"https://a.example, https://de.example/Straße, ann@a.example, https://a.example/b (https://a.example/b/)"},
+		"addresses that only look like their text": {`<a href="https://a.example/x%20y.pdf">https://a.example/x y.pdf</a>, <a href="https://a.example/?q=a%26b">https://a.example/?q=a&amp;b</a>, ` +
+			`<a href="https://example.co/">https://example.com</a>, <a href="https://a.example/">https://a.example.org/x</a>, <a href="mailto:?subject=Hi">Tell a friend</a>`,
+			"https://a.example/x y.pdf (https://a.example/x%20y.pdf), https://a.example/?q=a&b (https://a.example/?q=a%26b), " +
+				"https://example.com (https://example.co/), https://a.example.org/x (https://a.example/), Tell a friend (mailto:?subject=Hi)"},
 		"addresses as people write them": {`<p><a href="www.a.example/b">a</a>, <a href="https://a.example/x
  y?q=1&copy=2">b</a></p>`, "a (https://www.a.example/b), b (https://a.example/x%20y?q=1&copy=2)"},
 		"links":                  {`<p><a href="https://example.com/">here</a>, <a href="https://a.example">https://a.example</a>, <a href="#x">y</a></p>`, "here (https://example.com/), https://a.example, y"},
