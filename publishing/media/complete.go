@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"crier/platform/fault"
+	"crier/publishing/media/metadata"
 )
 
 // completeReader reads an image and returns fault.Invalid if the image ends before its end marker or one of its
@@ -30,7 +31,7 @@ func (c *completeReader) Read(p []byte) (int, error) {
 	n, err := c.r.Read(p)
 	c.parser.parse(p[:n])
 	if c.parser.broken != "" {
-		return n, fault.New(fault.Invalid, "media.Read", "The file is "+c.kind.word()+" that is damaged: "+
+		return n, fault.New(fault.Invalid, "media.Read", "The file is "+c.kind.word()+", but it is damaged: "+
 			c.parser.broken+".")
 	}
 	if errors.Is(err, io.EOF) && !c.parser.ended {
@@ -102,7 +103,7 @@ func (w *blockParser) parse(p []byte) {
 func (w *blockParser) pngChunk(head []byte) {
 	kind := string(head[4:])
 	if !isChunk(kind) {
-		w.broken = "it has other bytes where a chunk should begin"
+		w.broken = "it has unexpected bytes where a chunk should begin"
 		return
 	}
 	w.sum = crc32.NewIEEE()
@@ -110,8 +111,8 @@ func (w *blockParser) pngChunk(head []byte) {
 	w.skip = int64(binary.BigEndian.Uint32(head))
 	w.expect(4, func(sum []byte) {
 		switch {
-		case isCritical(kind) && binary.BigEndian.Uint32(sum) != w.sum.Sum32():
-			w.broken = "the checksum of its chunk " + kind + " is wrong"
+		case isNeeded(kind) && binary.BigEndian.Uint32(sum) != w.sum.Sum32():
+			w.broken = "the checksum of its " + kind + " chunk is wrong"
 		case kind == "IEND":
 			w.ended = true
 		}
@@ -125,9 +126,9 @@ func isChunk(kind string) bool {
 	return strings.Trim(kind, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz") == ""
 }
 
-// isCritical reports whether decoders need PNG chunks of this type. They skip other chunks whose checksum is wrong, and
-// old programs write such chunks.
-func isCritical(kind string) bool { return kind[0]&0x20 == 0 }
+// isNeeded reports whether decoders may need a chunk of a PNG: one that is critical, or that is published with the
+// picture. Old programs write wrong checksums into other chunks, such as comments.
+func isNeeded(kind string) bool { return kind[0]&0x20 == 0 || metadata.KeepsChunk(kind) }
 
 // jpegMarker parses 0xFF and a code, at the start of a segment or in the scan data, where 0xFF 0x00 is the byte 0xFF.
 func (w *blockParser) jpegMarker(head []byte) {

@@ -21,7 +21,11 @@ var (
 	// ErrAddress is for what is no http or https address.
 	ErrAddress = errors.New("no public http or https address")
 	// ErrUser is for an address that contains a user name or a password. It wraps ErrAddress.
-	ErrUser = fmt.Errorf("%w, or one with a user name", ErrAddress)
+	ErrUser = fmt.Errorf("%w: it contains a user name or a password", ErrAddress)
+	// ErrMalformed is for an http or https address that cannot be parsed, has no host or is too long. It wraps ErrAddress.
+	ErrMalformed = fmt.Errorf("%w: it is malformed", ErrAddress)
+	// ErrDowngrade is for an http address where https is required, or after https. It wraps ErrAddress.
+	ErrDowngrade = fmt.Errorf("%w: it is http in place of https", ErrAddress)
 	// ErrRedirects is for more redirects than are followed.
 	ErrRedirects = errors.New("too many redirects")
 	// ErrUnreachable is for a server that cannot be reached or does not answer in time.
@@ -51,18 +55,25 @@ type Source struct {
 
 // ParseAddress returns the URL of a file, or ErrAddress for what is no http or https URL with a host and without user.
 func ParseAddress(address string) (*url.URL, error) {
-	u, err := url.Parse(strings.TrimSpace(address))
-	if err != nil || len(address) > maxAddress {
+	address = strings.TrimSpace(address)
+	u, err := url.Parse(address)
+	scheme, _, _ := strings.Cut(strings.ToLower(address), "://")
+	switch isWeb := scheme == "http" || scheme == "https"; {
+	case isWeb && (err != nil || len(address) > maxAddress):
+		return nil, ErrMalformed
+	case err != nil || len(address) > maxAddress:
 		return nil, ErrAddress
 	}
 	return u, checkURL(u)
 }
 
 func checkURL(u *url.URL) error {
-	if u.Scheme != "http" && u.Scheme != "https" || u.Hostname() == "" || u.Opaque != "" {
+	switch {
+	case u.Scheme != "http" && u.Scheme != "https":
 		return ErrAddress
-	}
-	if u.User != nil {
+	case u.Hostname() == "", u.Opaque != "":
+		return ErrMalformed
+	case u.User != nil:
 		return ErrUser
 	}
 	return nil
@@ -112,7 +123,7 @@ func follow(ctx context.Context, transport http.RoundTripper, s Source, u *url.U
 			return nil, err
 		}
 		if secure && u.Scheme != "https" {
-			return nil, fmt.Errorf("%w: http after https, or in its place", ErrAddress)
+			return nil, ErrDowngrade
 		}
 		secure = secure || u.Scheme == "https"
 		req := request(ctx, s, u)

@@ -170,13 +170,16 @@ func TestSniff_RefusesDamagedPNG(t *testing.T) {
 	pixels := bytes.Index(whole, []byte("IDAT"))
 	note := pngChunk("tEXt", []byte("Comment\x00a"))
 	note[len(note)-1]++
+	size := pngChunk("pHYs", make([]byte, 9))
+	size[len(size)-1]++
 	for name, c := range map[string]struct {
 		bytes []byte
 		want  string // part of the message; "" when the file is accepted
 	}{
-		"zeros in the pixels":              {zeroed(whole, pixels+6, 5), "the checksum of its chunk IDAT is wrong"},
-		"zeros in place of a chunk":        {zeroed(whole, pixels-4, 12), "it has other bytes where a chunk should begin"},
+		"zeros in the pixels":              {zeroed(whole, pixels+6, 5), "the checksum of its IDAT chunk is wrong"},
+		"zeros in place of a chunk":        {zeroed(whole, pixels-4, 12), "it has unexpected bytes where a chunk should begin"},
 		"a wrong checksum of a comment":    {slices.Concat(whole[:pixels-4], note, whole[pixels-4:]), ""},
+		"a wrong checksum of the density":  {slices.Concat(whole[:pixels-4], size, whole[pixels-4:]), "the checksum of its pHYs chunk is wrong"},
 		"wrong bytes after the end marker": {slices.Concat(whole, whole[8:40], make([]byte, 99)), ""},
 	} {
 		_, err := reads("a.png", iotest.OneByteReader(bytes.NewReader(c.bytes)))

@@ -14,6 +14,9 @@ var pngChunks = map[string]bool{
 	"cLLI": true, "mDCv": true, "cLLi": true, "IEND": true,
 }
 
+// KeepsChunk reports whether a chunk of a PNG is published.
+func KeepsChunk(kind string) bool { return pngChunks[kind] }
+
 // maxExif is in bytes. The orientation in larger EXIF data is ignored.
 const maxExif = 1 << 20
 
