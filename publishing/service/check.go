@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/url"
+	"slices"
 	"strings"
 	"time"
 	"unicode"
@@ -25,6 +26,9 @@ type checked struct {
 	parts    []checkedPart
 	group    string             // existing group, as sent
 	tags     []publishing.TagID // set by plan
+	// problems are what checkEntry found without the rules of the platform: files that do not exist and texts that are
+	// too long.
+	problems []connector.Problem
 	// badSettings is set by checkEntry when a rule about the settings is broken.
 	badSettings bool
 }
@@ -35,9 +39,10 @@ type checkedPart struct {
 	plain   string // content as a platform without markup gets it
 	media   []publishing.AttachedMedium
 	delay   time.Duration
-	// faulty is set by checkEntry if the part itself has a problem, such as a file that does not exist. The platform's
-	// rules are not applied to it: they would report the part as empty when only that file is missing.
-	faulty bool
+	// tooLong means that the text is longer than any platform's; the platform's rules are not applied to the part.
+	tooLong bool
+	// lacking means that a file of the part was not found, so that the part is not empty even if it looks so.
+	lacking bool
 }
 
 // check finds the channels and media of every entry and applies the rules of the words and of the channels' platforms.
@@ -156,7 +161,6 @@ func (s *Posts) checkEntry(
 		return checked{}, []fault.Item{{ID: e.Channel, Message: message}}
 	}
 	out := checked{channel: channel, settings: e.Settings, group: strings.TrimSpace(e.Group)}
-	var problems []fault.Item
 	for i, v := range e.Parts {
 		part := checkedPart{
 			id: strings.TrimSpace(v.ID), content: publishing.ReadContent(v.Content, v.Type),
@@ -166,14 +170,15 @@ func (s *Posts) checkEntry(
 		}
 		part.plain = part.content.Plain()
 		if utf8.RuneCountInString(part.content.Text) > publishing.MaxText {
-			problems, part.faulty = append(problems, problemOf(channel, i, len(e.Parts), tooLong)), true
+			part.tooLong = true
+			out.problems = append(out.problems, connector.Problem{Part: i, Message: tooLong})
 		}
 		for _, m := range v.Media {
 			medium, problem := s.medium(known, m)
 			if problem != "" {
-				part.faulty = true
-				if len(problems) <= fault.MaxListed {
-					problems = append(problems, problemOf(channel, i, len(e.Parts), problem))
+				part.lacking = true
+				if len(out.problems) <= fault.MaxListed {
+					out.problems = append(out.problems, connector.Problem{Part: i, Message: problem})
 				}
 				continue
 			}
@@ -183,9 +188,9 @@ func (s *Posts) checkEntry(
 		}
 		out.parts = append(out.parts, part)
 	}
-	broken, badSettings := s.rules(ctx, out, t)
+	problems, badSettings := s.rules(ctx, out, t)
 	out.badSettings = badSettings
-	return out, append(problems, broken...)
+	return out, problems
 }
 
 // medium returns the file that an attachment names, or a sentence for the client that says why it cannot be used.
@@ -207,50 +212,66 @@ func (s *Posts) medium(known catalogue, m publishing.CreateMedium) (publishing.M
 	return publishing.Medium{}, "There is no file with the id " + quoted(m.ID) + "."
 }
 
-// rules applies the rules of the platform, except to a draft, which only may not be empty.
+// rules returns the problems of an entry by the rules of its platform, by which a draft only may not be empty.
 func (s *Posts) rules(ctx context.Context, e checked, t publishing.CreateType) (problems []fault.Item, settings bool) {
 	if t == publishing.CreateDraft {
-		if first := e.parts[0]; !first.faulty && publishing.Blank(first.plain) && len(first.media) == 0 {
+		if first := e.parts[0]; first.empty() && !first.lacking {
 			const message = "The draft is empty: write a text or add an image or video."
 			return []fault.Item{problemOf(e.channel, 0, 1, message)}, false
 		}
-		return nil, false
+		return e.listed(nil)
 	}
 	return s.channelRules(ctx, e)
 }
 
 // channelRules returns the problems of an entry by the rules of its platform, or the one of a channel that is disabled
-// or not offered here. settings is set when one of them is about the settings.
+// or not offered here, with those that checkEntry found. settings is set when one of them is about the settings.
 func (s *Posts) channelRules(ctx context.Context, e checked) (problems []fault.Item, settings bool) {
+	whole := func(message string) ([]fault.Item, bool) {
+		others, _ := e.listed(nil)
+		return append([]fault.Item{problemOf(e.channel, 0, 1, message)}, others...), false
+	}
 	if e.channel.Disabled {
-		return []fault.Item{problemOf(e.channel, 0, 1, "The channel is disabled.")}, false
+		return whole("The channel is disabled.")
 	}
 	c, ok := s.deps.Connectors.Get(e.channel.Connector)
 	if !ok {
-		const message = "This instance does not offer the platform of this channel any more."
-		return []fault.Item{problemOf(e.channel, 0, 1, message)}, false
+		return whole("This instance does not offer the platform of this channel any more.")
 	}
 	draft := connector.Draft{Account: connector.AccountOf(e.channel), Settings: settingsFor(e.channel, e.settings)}
 	for _, part := range e.parts {
-		if part.faulty {
-			draft.Parts = append(draft.Parts, connector.DraftPart{})
-			continue
+		var d connector.DraftPart
+		if !part.tooLong {
+			d.Text = part.plain
 		}
-		d := connector.DraftPart{Text: part.plain}
 		for _, m := range part.media {
 			d.Media = append(d.Media, s.media(ctx, m.Medium, m.Alt))
 		}
 		draft.Parts = append(draft.Parts, d)
 	}
-	for _, p := range c.Validate(draft) {
-		if e.parts[p.Part].faulty && !p.Settings {
-			continue
+	return e.listed(slices.DeleteFunc(c.Validate(draft), func(p connector.Problem) bool {
+		if p.Settings || p.Part < 0 || p.Part >= len(e.parts) {
+			return false
 		}
-		problems = append(problems, problemOf(e.channel, p.Part, len(e.parts), p.Message))
+		part := e.parts[p.Part]
+		return part.tooLong || part.lacking && part.empty()
+	}))
+}
+
+// listed returns the problems that checkEntry found and those of the platform's rules, in the order of the parts.
+// settings is set when one of them is about the settings.
+func (e checked) listed(rules []connector.Problem) (out []fault.Item, settings bool) {
+	all := slices.Concat(e.problems, rules)
+	slices.SortStableFunc(all, func(a, b connector.Problem) int { return cmp.Compare(a.Part, b.Part) })
+	for _, p := range all {
+		out = append(out, problemOf(e.channel, p.Part, len(e.parts), p.Message))
 		settings = settings || p.Settings
 	}
-	return problems, settings
+	return out, settings
 }
+
+// empty reports whether a part has no visible text and no file that was found.
+func (p checkedPart) empty() bool { return publishing.Blank(p.plain) && len(p.media) == 0 }
 
 // problemOf returns the problem of one part; it names the part when the entry has several.
 func problemOf(c publishing.Channel, part, parts int, message string) fault.Item {

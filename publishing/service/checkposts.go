@@ -51,7 +51,7 @@ func (s *Posts) resultOf(e publishing.CreateEntry, entry checked, problems []fau
 	}
 	if len(entry.parts) > 0 {
 		first := entry.parts[0]
-		out.Empty = publishing.Blank(first.plain) && len(first.media) == 0
+		out.Empty = first.empty() && !first.lacking
 	}
 	c, ok := s.deps.Connectors.Get(entry.channel.Connector)
 	if !ok {

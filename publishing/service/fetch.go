@@ -159,9 +159,13 @@ func fetchFault(op string, err error) error {
 	message := "The file cannot be downloaded: its server does not answer."
 	switch {
 	case errors.Is(err, publishingmedia.ErrUser):
-		message = "The file cannot be downloaded: its address, or that of a redirect, must hold no user name and no password."
+		message = "The file cannot be downloaded: its address and any redirect must not contain a user name or password."
+	case errors.Is(err, publishingmedia.ErrMalformed):
+		message = "The file cannot be downloaded: its address or a redirect is not a valid URL."
+	case errors.Is(err, publishingmedia.ErrDowngrade):
+		message = "The file cannot be downloaded: its server redirects from https to http."
 	case errors.Is(err, publishingmedia.ErrAddress):
-		message = "The file cannot be downloaded: its address, or that of a redirect, must begin with http:// or https://."
+		message = "The file cannot be downloaded: its address and any redirect must begin with http:// or https://."
 	case errors.Is(err, outbound.ErrPort):
 		message = "The file cannot be downloaded: the port of its address, or of a redirect, is not public; only the " +
 			"ports 80 and 443 can be reached."

@@ -32,7 +32,7 @@ func TestCheckPosts(t *testing.T) {
 	subjects(t, start(t, nil), map[string]subject{
 		"returns what is wrong with each entry": testCheck,
 		"lists the problems of all parts":       testCheckOfThread,
-		"ids and addresses may be pasted":       testPastedReferences,
+		"accepts pasted white space around ids": testPastedReferences,
 		"bad requests are refused":              testBadCheck,
 		"what POST /posts refuses is refused":   testCheckAndCreate,
 	})
@@ -45,7 +45,7 @@ func testCheck(t *testing.T, r *rig) {
 	ask := o.dashboard(t)
 	body := m{"posts": []m{
 		entry(c.id, part("short")), entry(c.id, part("")), entry(c.id, part(strings.Repeat("x", 5000))),
-		entry("11111111-1111-4111-8111-111111111111", part("x")), entry(c.id, part("x", m{"id": "none"})),
+		entry("11111111-1111-4111-8111-111111111111", part("x")), entry(c.id, part("", m{"id": "none"})),
 	}, "ai": false}
 	a := ask(http.MethodPost, "/posts/check", body).want(t, http.StatusCreated)
 	for _, result := range elements(t, members(t, a.raw(), "passed", "results")["results"]) {
@@ -69,6 +69,9 @@ func testCheck(t *testing.T, r *rig) {
 	if unknown.Valid || unknown.Identifier != "" || !strings.Contains(string(unknown.Errors), "no channel") {
 		t.Errorf("got %+v, want an unknown channel", unknown)
 	}
+	if missing.EmptyContent {
+		t.Errorf("got %+v, want no empty content: its file is unknown", missing)
+	}
 	if missing.Valid || !strings.Contains(string(missing.Errors), "no file") {
 		t.Errorf("got %+v, want an unknown file", missing)
 	}
@@ -83,11 +86,13 @@ func testCheck(t *testing.T, r *rig) {
 func testCheckOfThread(t *testing.T, r *rig) {
 	t.Parallel()
 	o := r.organization(t)
-	thread := entry(o.channel(t, "A").id, part("first"), part(strings.Repeat("x", 523)), part("\u200b"), part("", m{"id": "cat.png"}))
+	thread := entry(o.channel(t, "A").id, part("first"), part(strings.Repeat("x", 523)), part("\u200b"), part("", m{"id": "cat.png"}),
+		part(strings.Repeat("x", 501), m{"id": "dog.png"}))
 	got := read[checkAnswer](t, o.do(t, http.MethodPost, "/posts/check", m{"posts": []m{thread}}).want(t, 201)).Results[0]
 	want := []string{
-		`Part 4: There is no file with the id "cat.png".`, "Part 2: The text is too long: 523 of at most 500 characters.",
-		"Part 3: This part is empty: write a text or add an image or video.",
+		"Part 2: The text is too long: 523 of at most 500 characters.",
+		"Part 3: This part is empty: write a text or add an image or video.", `Part 4: There is no file with the id "cat.png".`,
+		`Part 5: There is no file with the id "dog.png".`, "Part 5: The text is too long: 501 of at most 500 characters.",
 	}
 	if !slices.Equal(got.Problems, want) {
 		t.Errorf("got %q, want %q", got.Problems, want)

@@ -92,16 +92,18 @@ func TestUploadFromURL_SaysWhatTheAddressGave(t *testing.T) {
 	}
 }
 
-func TestUploadFromURL_AddressesAreCheckedInWords(t *testing.T) {
+func TestUploadFromURL_ExplainsRefusedAddresses(t *testing.T) {
 	t.Parallel()
 	o := start(t, nil).organization(t)
-	const begin = "The file cannot be downloaded: its address, or that of a redirect, must "
+	const begin = "The file cannot be downloaded: its address and any redirect must "
 	for address, want := range map[string]string{
 		"data:image/png;base64,iVBORw0KGgo=":     begin + "begin with http:// or https://.",
 		`C:\Users\ann\cat.png`:                   begin + "begin with http:// or https://.",
 		"www.example.com/cat.png":                begin + "begin with http:// or https://.",
-		"https://ann:secret@example.com/cat.png": begin + "hold no user name and no password.",
-		"https://ann@example.com/cat.png":        begin + "hold no user name and no password.",
+		"https://ann:secret@example.com/cat.png": begin + "not contain a user name or password.",
+		"https://ann@example.com/cat.png":        begin + "not contain a user name or password.",
+		"https://example.com/50%.png":            "The file cannot be downloaded: its address or a redirect is not a valid URL.",
+		"https:///cat.png":                       "The file cannot be downloaded: its address or a redirect is not a valid URL.",
 		"[cat](https://example.com/cat.png)":     begin + "begin with http:// or https://.",
 	} {
 		if got := o.do(t, http.MethodPost, "/upload-from-url", m{"url": address}).refusal(t, http.StatusBadRequest); got != want {

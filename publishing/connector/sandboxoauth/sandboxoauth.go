@@ -215,7 +215,7 @@ func (c *Connector) Validate(draft connector.Draft) []connector.Problem {
 		return out
 	}
 	if _, ok := settings.Topic.(string); !ok {
-		out = append(out, connector.Problem{Message: "The setting topic must be a text."})
+		out = append(out, connector.Problem{Settings: true, Message: "The setting topic must be a text."})
 	}
 	return out
 }
