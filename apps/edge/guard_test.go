@@ -221,11 +221,11 @@ func TestSandbox_PageHasAPolicy(t *testing.T) {
 	}
 }
 
-func TestAPIKey_SchemesInFrontOfItAreNamed(t *testing.T) {
+func TestAPIKey_NamesSchemeInFrontOfKey(t *testing.T) {
 	t.Parallel()
 	s := start(t, nil)
 	for _, scheme := range []string{"Bearer", "Basic", "Token", "ApiKey"} {
 		a := s.call(t, "GET", "/public/v1/is-connected", "", "Authorization", strings.ToLower(scheme)+" "+goodKey)
-		want(t, a, 401, "Invalid API key: send it as it is, without "+scheme+".")
+		want(t, a, 401, "Invalid API key: send the key alone, without "+scheme+".")
 	}
 }

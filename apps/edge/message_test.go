@@ -62,11 +62,12 @@ func TestBody_FaultsOfTheDecoderNameTheMember(t *testing.T) {
 	for field, body := range map[string]string{
 		"posts.0.value.0.content": strings.Replace(goodPost, `"content":"`, `"content":"\ud83d`, 1),
 		"posts.0.settings":        strings.Replace(goodPost, `"group":""`, `"group":"","settings":{"a":"\ud83d"}`, 1),
+		"posts.0.settings ":       strings.Replace(goodPost, `"group":""`, `"group":"","settings":"{\"a\":\"\ud83d\"}"`, 1),
 	} {
-		want(t, s.api(t, "POST", "/public/v1/posts", body), 400, field+" must not hold half of a character")
+		want(t, s.api(t, "POST", "/public/v1/posts", body), 400, strings.TrimSpace(field)+" must not contain half a character")
 	}
 	want(t, s.call(t, "POST", "/settings/api-keys", `{"name":"\ude00"}`, "auth", adminSession, "Content-Type", "application/json"), 400,
-		"name must not hold half of a character")
+		"name must not contain half a character")
 	post := strings.Replace(goodPost, `"type"`, `"inter":1e30,"type"`, 1)
 	want(t, s.api(t, "POST", "/public/v1/posts", post), 400, "inter must be a whole number of at most 64 bits")
 }

@@ -382,7 +382,7 @@ func (s *Server) authenticateKey(c *fiber.Ctx) error {
 	}
 	if scheme, found := schemeOf(value); found {
 		return fault.New(fault.Unauthenticated, "edge.authenticate",
-			"Invalid API key: send it as it is, without "+scheme+".")
+			"Invalid API key: send the key alone, without "+scheme+".")
 	}
 	ctx, cancel := context.WithTimeout(c.UserContext(), s.cfg.Timeout)
 	defer cancel()

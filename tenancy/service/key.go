@@ -289,7 +289,7 @@ func (a *Accounts) Authenticate(ctx context.Context, authorization string) (tena
 		len(authorization) != len(tenancy.KeyPrefix)+tenancy.KeyLength {
 		if strings.Contains(authorization, tenancy.KeyPrefix) {
 			denied = fault.New(fault.Unauthenticated, op,
-				"Invalid API key: it is incomplete, or there is something else around it.")
+				"Invalid API key: it is incomplete or has extra characters around it.")
 		}
 		return tenancy.Principal{}, denied
 	}

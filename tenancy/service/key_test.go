@@ -78,7 +78,7 @@ func TestAuthenticate_NeedsNoConnectionOfOtherLookUps(t *testing.T) {
 	}
 }
 
-func TestAuthenticate_SaysThatAKeyIsNotWhole(t *testing.T) {
+func TestAuthenticate_ReportsIncompleteKey(t *testing.T) {
 	t.Parallel()
 	a := accounts(t, dbtest.Open(t))
 	full, _ := newKey(t, a, owner(t, a, "whole@example.com"))
@@ -86,7 +86,7 @@ func TestAuthenticate_SaysThatAKeyIsNotWhole(t *testing.T) {
 		full: true, full[:20]: false, full + `\n`: false, "CRIER_API_KEY=" + full: false, "key:" + full: false,
 	} {
 		_, err := a.Authenticate(t.Context(), sent)
-		const want = "Invalid API key: it is incomplete, or there is something else around it."
+		const want = "Invalid API key: it is incomplete or has extra characters around it."
 		var f *fault.Error
 		if whole != (err == nil) || !whole && (!errors.As(err, &f) || f.Kind != fault.Unauthenticated || f.Message != want) {
 			t.Errorf("%q: got %v, want %q", sent, err, want)

@@ -11,6 +11,7 @@ import (
 	"github.com/danielgtaylor/huma/v2"
 	"github.com/tidwall/gjson"
 
+	"crier/apps/edge/route"
 	"crier/platform/fault"
 	"crier/publishing"
 )
@@ -226,7 +227,7 @@ func (c *counts) decodeEntry(n node) publishing.CreateEntry {
 	}
 	o := n.object("integration", "group", "settings", "value")
 	out := publishing.CreateEntry{
-		Channel: o.get("integration").object("id").get("id").reference(), Group: o.get("group").name(),
+		Channel: o.get("integration").object("id").get("id").reference(), Group: o.get("group").reference(),
 		Settings: decodeSettings(o.get("settings")),
 	}
 	for _, v := range o.get("value").list(min(publishing.MaxParts, publishing.MaxAllParts-c.parts)) {
@@ -248,6 +249,10 @@ func decodeSettings(n node) json.RawMessage {
 		}
 		return n.raw(publishing.MaxSettings)
 	case n.value.String() == "":
+		return nil
+	}
+	if route.HasHalfCharacter(n.value.Raw) {
+		n.addFault(route.HalfCharacter)
 		return nil
 	}
 	inner, err := parse([]byte(n.value.String()), opCreate)

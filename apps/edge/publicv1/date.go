@@ -1,11 +1,14 @@
 package publicv1
 
 import (
+	"cmp"
 	"errors"
 	"regexp"
 	"strconv"
 	"strings"
 	"time"
+	"unicode"
+	"unicode/utf8"
 
 	"crier/platform/paste"
 	"crier/publishing"
@@ -13,8 +16,9 @@ import (
 )
 
 const (
-	maxDate = 64 // bytes
-	day     = 24 * 60 * 60
+	maxSentDate = 256 // bytes, with the characters of clipboards and with tags in brackets
+	maxDate     = 64  // bytes, without them
+	day         = 24 * 60 * 60
 )
 
 // The forms of a date other than the calendar date, and the end of a day.
@@ -98,36 +102,60 @@ func DateRule(s string) string {
 }
 
 func parseDate(s string) (time.Time, string) {
-	if len(s) > maxDate {
+	if len(s) > maxSentDate {
+		return time.Time{}, notADate
+	}
+	s, zone := cutZone(paste.Trim(s))
+	s, ok := cleanDate(s)
+	if !ok || len(s) > maxDate {
 		return time.Time{}, notADate // each layout that fails to match copies s twice
 	}
-	s, zone := cutZone(paste.Figures(s))
-	if i := strings.LastIndexByte(s, ' '); i > len(time.DateOnly) {
-		s = s[:i] + "+" + s[i+1:]
-	}
-	s = strings.ToUpper(s)
 	if zone != "" && !hasOffset.MatchString(s) {
-		return time.Time{}, "must have an offset before the brackets, for example 2026-01-02T15:04:05+01:00[Europe/Berlin]"
+		return time.Time{}, "must have an offset before the time zone in brackets, for example 2026-01-02T15:04:05+01:00[Europe/Berlin]"
 	}
 	s, ends := cutEndOfDay(calendarDate(s))
 	s, leaps := cutLeapSecond(s)
 	t, rule := parseLayouts(s)
-	if rule == "" {
-		rule = checkZone(t, zone, strings.HasSuffix(s, "Z"))
-	}
-	if t = t.UTC(); ends {
+	if ends {
 		t = t.Add(day * time.Second)
+	}
+	switch {
+	case rule != "":
+	case leaps && t.UTC().Format("15:04:05") != "23:59:59":
+		rule = outOfRangeRule("second")
+	default:
+		rule = checkZone(t, zone, strings.HasSuffix(s, "Z"))
 	}
 	if leaps {
 		t = t.Truncate(time.Second).Add(time.Second)
 	}
-	if rule == "" && (t.Year() < 1 || t.Year() > 9999) {
+	if t = t.UTC(); rule == "" && (t.Year() < 1 || t.Year() > 9999) {
 		rule = notADate
 	}
 	if rule != "" {
 		return time.Time{}, rule
 	}
 	return t, ""
+}
+
+// cleanDate returns a date with the characters of a keyboard, in upper case, with the plus of an offset that a query
+// decoded to a space. ok is false if a dash other than a hyphen or a minus stands behind the day, as between two
+// times, or white space other than a space stands behind the time.
+func cleanDate(s string) (clean string, ok bool) {
+	at := strings.IndexFunc(s, func(r rune) bool { return r == 'T' || r == 't' || r == '\uff34' || unicode.IsSpace(r) })
+	if at < 0 {
+		return strings.ToUpper(paste.Figures(s)), true
+	}
+	_, size := utf8.DecodeRuneInString(s[at:])
+	isForeign := func(r rune) bool { return unicode.Is(unicode.Pd, r) && r != '-' || unicode.IsSpace(r) && r != ' ' }
+	if strings.ContainsFunc(s[at+size:], isForeign) {
+		return "", false
+	}
+	s = paste.Figures(s)
+	if i := strings.LastIndexByte(s, ' '); i > len(time.DateOnly) {
+		s = s[:i] + "+" + s[i+1:]
+	}
+	return strings.ToUpper(s), true
 }
 
 // layouts lists the calendar date formats that ParseDate accepts.
@@ -147,21 +175,32 @@ func parseLayouts(s string) (time.Time, string) {
 	if manyDigits.MatchString(s) {
 		return time.Time{}, notANumber
 	}
-	rule := notADate
+	if weekDate.MatchString(s) {
+		return time.Time{}, outOfRangeRule("week")
+	}
+	if ordinalDate.MatchString(s) {
+		return time.Time{}, outOfRangeRule("day")
+	}
+	rule, first := notADate, ""
 	for _, layout := range layouts {
 		t, err := time.Parse(layout, s)
 		if err != nil {
 			if part, found := outOfRange(err); found {
-				rule = "must be a date and time that exist: the " + part + " is out of range"
+				rule = cmp.Or(first, outOfRangeRule(part))
+				first = rule
 			}
 			continue
 		}
 		if _, seconds := t.Zone(); seconds <= -day || seconds >= day {
-			return time.Time{}, "must have an offset of less than a day"
+			return time.Time{}, "must have an offset of less than 24 hours"
 		}
 		return t, ""
 	}
 	return time.Time{}, rule
+}
+
+func outOfRangeRule(part string) string {
+	return "must be a valid date and time: the " + part + " is out of range"
 }
 
 // outOfRange returns the part of a date, such as "day", that an error from time.Parse reports as out of range.
@@ -175,33 +214,34 @@ func outOfRange(err error) (part string, found bool) {
 
 var (
 	hasOffset  = regexp.MustCompile(`[T ].*(Z|[+-]\d\d(:?\d\d)?)$`)
-	inBrackets = regexp.MustCompile(`^([^\[]*)(?:\[!?([^\[\]=]*)\])?(?:\[[^\[\]]*\])*$`)
-	leapSecond = regexp.MustCompile(`([T ]\d\d:?59:?)60([.,]\d+)?($|[Z+-])`)
+	inBrackets = regexp.MustCompile(`^([^\[]*)(?:\[!?([^\[\]=]+)\])?(?:\[[^\[\]=]+=[^\[\]]*\])*$`)
+	prefixed   = regexp.MustCompile(`^(?:GMT|UTC|UT)([+-])`)
+	leapSecond = regexp.MustCompile(`([T ]\d\d:?\d\d:?)60([.,]\d+)?($|[Z+-])`)
 )
 
 // cutZone cuts the time zone in brackets, and any tags after it, off the end of a date. zone is "" if
 // there is none.
 func cutZone(s string) (rest, zone string) {
 	if m := inBrackets.FindStringSubmatch(s); m != nil {
-		return m[1], m[2]
+		return strings.TrimSpace(m[1]), m[2]
 	}
 	return s, ""
 }
 
 // checkZone returns the rule that is broken if the zone does not exist, or if its offset at t differs from the one that
-// was sent. Z means that the local offset is unknown (RFC 9557), so it is not compared. A zone that is itself an offset
-// is not checked.
+// was sent. Z means that the local offset is unknown (RFC 9557), so it is not compared. Java writes an offset as
+// GMT+01:00 or UTC+01:00.
 func checkZone(t time.Time, zone string, utc bool) string {
-	if zone == "" || strings.ContainsAny(zone[:1], "+-") {
+	if zone == "" {
 		return ""
 	}
-	known, err := tenancy.LoadZone(zone)
+	known, err := tenancy.LoadZone(prefixed.ReplaceAllString(zone, "$1"))
 	if err != nil {
-		return "must name a time zone that exists in its brackets, for example Europe/Berlin"
+		return "must name an existing time zone in brackets, for example [Europe/Berlin]"
 	}
 	_, has := t.In(known).Zone()
 	if _, sent := t.Zone(); sent != has && !utc {
-		return "must have the offset that the time zone in its brackets has then"
+		return "must have the offset of the time zone in brackets on that date"
 	}
 	return ""
 }

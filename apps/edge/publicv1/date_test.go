@@ -40,6 +40,7 @@ func TestParseDate_FormsBesideTheCalendar(t *testing.T) {
 		"2026-11-27T10:00:00+01:00[!Europe/Berlin][u-ca=hebrew]": "2026-11-27T09:00:00Z",
 		"2026-11-27T10:00:00.5Z[Europe/Berlin]":                  "2026-11-27T10:00:00Z",
 		"2026-11-27T10:00:00+01:00[+01:00]":                      "2026-11-27T09:00:00Z",
+		"2026-10-25T24:00+01:00[Europe/Berlin]":                  "2026-10-25T23:00:00Z", // the day on which summer time ends
 		"2026-11-27T10:00:00Z[u-ca=gregory]":                     "2026-11-27T10:00:00Z",
 		"\u202a2026\u201311\u201327T10:00:00\u221201:00\u202c\n": "2026-11-27T11:00:00Z",
 		"2026-11-27\u00a010:00":                                  "2026-11-27T10:00:00Z",
@@ -65,13 +66,16 @@ func TestDateRule_SaysWhatIsWrong(t *testing.T) {
 		"03/01/2040 9:30 AM":                    form,
 		"Thu, 01 Mar 2040 09:30:00 GMT":         form,
 		"2214900000000":                         form + ", not a number of seconds or milliseconds",
-		"2040-02-30T09:30:00Z":                  "must be a date and time that exist: the day is out of range",
-		"2040-13-01":                            "must be a date and time that exist: the month is out of range",
-		"2040-02-01T25:00:00Z":                  "must be a date and time that exist: the hour is out of range",
-		"2040-02-01T10:00:00+24:00":             "must have an offset of less than a day",
-		"2040-03-01T09:30[Europe/Berlin]":       "must have an offset before the brackets, for example 2026-01-02T15:04:05+01:00[Europe/Berlin]",
-		"2040-03-01T09:30+02:00[Europe/Berlin]": "must have the offset that the time zone in its brackets has then",
-		"2040-03-01T09:30+01:00[Mars/Base]":     "must name a time zone that exists in its brackets, for example Europe/Berlin",
+		"2040-02-30T09:30:00Z":                  "must be a valid date and time: the day is out of range",
+		"2040-13-01":                            "must be a valid date and time: the month is out of range",
+		"2040-02-01T25:00:00Z":                  "must be a valid date and time: the hour is out of range",
+		"2040-02-01T10:00:75+05:30":             "must be a valid date and time: the second is out of range",
+		"2026-366":                              "must be a valid date and time: the day is out of range",
+		"2027-W53-1":                            "must be a valid date and time: the week is out of range",
+		"2040-02-01T10:00:00+24:00":             "must have an offset of less than 24 hours",
+		"2040-03-01T09:30[Europe/Berlin]":       "must have an offset before the time zone in brackets, for example 2026-01-02T15:04:05+01:00[Europe/Berlin]",
+		"2040-03-01T09:30+02:00[Europe/Berlin]": "must have the offset of the time zone in brackets on that date",
+		"2040-03-01T09:30+01:00[Mars/Base]":     "must name an existing time zone in brackets, for example [Europe/Berlin]",
 	} {
 		if got := publicv1.DateRule(sent); got != want {
 			t.Errorf("%s: got %q, want %q", sent, got, want)

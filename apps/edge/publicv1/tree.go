@@ -97,7 +97,8 @@ func (o object) get(name string) node {
 	return o.child(name, value)
 }
 
-// text returns a string, "" for null. Other values, and strings with NUL, are a fault.
+// text returns a string, "" for null. Other values, and strings with NUL or half a character, are a
+// fault.
 func (n node) text() string {
 	if n.null() {
 		return ""
@@ -187,6 +188,7 @@ func (n node) list(most int) (out []node) {
 }
 
 // raw returns the value as JSON with sorted members. A value of more than most bytes is returned as it was sent.
+// Half a character in it is a fault.
 func (n node) raw(most int) json.RawMessage {
 	sent := json.RawMessage(n.value.Raw)
 	if route.HasHalfCharacter(n.value.Raw) {

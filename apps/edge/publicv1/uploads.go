@@ -21,8 +21,9 @@ const opUpload = "publicv1.upload"
 // Upload returns the endpoint that stores a file. Its handler streams the body, so no handler before it may read it.
 func (a *API) Upload() route.Endpoint {
 	d := describe("Upload an image (png, jpg, jpeg, gif) or a video (mp4)", 400, 408, 413)
-	d.Description = "Send a form with the file in the field file. What a file is is found in its bytes; a name with " +
-		"the extension of another kind of file is refused. Its id goes to image[] of POST /posts. Each upload is a file of its own; the same bytes are stored once."
+	d.Description = "Send a form with the file in the field file. The type of the file is detected from its " +
+		"bytes; a name with the extension of a different type is refused. Put the returned id in image[] of POST " +
+		"/posts. Each upload is a separate file, but identical bytes are stored only once."
 	form := &huma.Schema{
 		Type: huma.TypeObject, Required: []string{"file"},
 		Properties: map[string]*huma.Schema{"file": {Type: huma.TypeString, Format: "binary"}},

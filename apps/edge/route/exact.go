@@ -21,14 +21,17 @@ import (
 var exactJSON = huma.Format{Marshal: huma.DefaultJSONFormat.Marshal, Unmarshal: unmarshalExact}
 
 // unmarshalExact is json.Unmarshal without the members of objects that no field of their struct has exactly the name
-// of. Its errors are problem.DecodeError.
+// of. Its errors are problem.DecodeError. Into *any, as huma reads a body to validate it, it stores all members.
 func unmarshalExact(data []byte, v any) error {
 	if !utf8.Valid(data) {
 		return problem.DecodeError{Rule: "must be UTF-8"}
 	}
-	exact, err := toExact(data, reflect.TypeOf(v))
-	if err != nil {
-		return decodeError(data, err)
+	exact := json.RawMessage(data)
+	if _, untyped := v.(*any); !untyped {
+		var err error
+		if exact, err = toExact(data, reflect.TypeOf(v)); err != nil {
+			return decodeError(data, err)
+		}
 	}
 	if err := json.Unmarshal(exact, v); err != nil {
 		return decodeError(data, err)
@@ -104,7 +107,7 @@ var unmarshaler = reflect.TypeFor[json.Unmarshaler]()
 // toExact returns the JSON for a value of a type. It drops members whose names do not match a
 // struct field exactly, and writes whole numbers in digits. JSON that does not fit the type stays
 // as it is. It returns the error of encoding/json for invalid JSON, and a problem.DecodeError for a
-// whole number that is too large.
+// whole number that is too large and for half a character.
 func toExact(data json.RawMessage, t reflect.Type) (json.RawMessage, error) {
 	for t != nil && t.Kind() == reflect.Pointer && !t.Implements(unmarshaler) {
 		t = t.Elem()
@@ -152,34 +155,14 @@ func toExact(data json.RawMessage, t reflect.Type) (json.RawMessage, error) {
 }
 
 // HalfCharacter is the rule that JSON breaks if HasHalfCharacter returns true for it.
-const HalfCharacter = "must not hold half of a character: a text was cut inside an emoji, or inside another character that JSON " +
-	"escapes as two"
+const HalfCharacter = "must not contain half a character: the text was cut inside an emoji or another character that " +
+	"JSON writes as two escapes"
 
 func checkWhole(data []byte) error {
 	if HasHalfCharacter(string(data)) {
-		return problem.DecodeError{Field: halfIn(data), Rule: HalfCharacter}
+		return problem.DecodeError{Rule: HalfCharacter}
 	}
 	return nil
-}
-
-// halfIn returns the path of a member or element of data that contains half a character.
-func halfIn(data json.RawMessage) (path string) {
-	var members map[string]json.RawMessage
-	var elements []json.RawMessage
-	if json.Unmarshal(data, &members) == nil {
-		for name, member := range members {
-			if HasHalfCharacter(string(member)) {
-				return joinPath(name, halfIn(member))
-			}
-		}
-	} else if json.Unmarshal(data, &elements) == nil {
-		for i, element := range elements {
-			if HasHalfCharacter(string(element)) {
-				return joinPath(strconv.Itoa(i), halfIn(element))
-			}
-		}
-	}
-	return ""
 }
 
 // HasHalfCharacter reports whether JSON contains half of a surrogate pair, such as the escape \ud83d, without the other

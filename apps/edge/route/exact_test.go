@@ -3,6 +3,7 @@ package route
 import (
 	"errors"
 	"reflect"
+	"strings"
 	"testing"
 	"time"
 
@@ -49,8 +50,9 @@ func TestUnmarshalExact_ComparesCase(t *testing.T) {
 		}
 	}
 	for text, field := range map[string]string{
-		`{"name":"cut \ud83d"}`: "name", `{"parts":[{"role":"\ude00"}]}`: "parts.0.role", `{"any":{"a":["x","\ud83d\ud83d\ude00"]}}`: "any.a.1",
+		`{"name":"cut \ud83d"}`: "name", `{"parts":[{"role":"\ude00"}]}`: "parts.0.role", `{"any":{"a":["x","\ud83d\ud83d\ude00"]}}`: "any",
 		`{"name":"\ud83d\\ude00"}`: "name", `{"Kept":"\ud83d","name":"\\ud83d \ud83d\ude00"}`: "",
+		`{"any":` + strings.Repeat("[", 9000) + `"\ud83d"` + strings.Repeat("]", 9000) + `}`: "any",
 	} {
 		var half problem.DecodeError
 		err := unmarshalExact([]byte(text), &exactBody{})
