@@ -248,9 +248,9 @@ func TestUnusualInput_IsAccepted(t *testing.T) {
 			}
 		}
 	})
-	t.Run("half a character", func(t *testing.T) {
+	t.Run("a whole character in two escapes", func(t *testing.T) {
 		raw := string(encode(t, later(c.id, part("text"))))
-		o.accepts(t, strings.Replace(raw, `"text"`, `"\ud800 is half a character"`, 1))
+		o.accepts(t, strings.Replace(raw, `"text"`, `"\ud83d\ude00 is a whole character"`, 1))
 	})
 }
 
