@@ -1,7 +1,6 @@
 package cluster_test
 
 import (
-	"context"
 	"errors"
 	"log/slog"
 	"math/rand/v2"
@@ -26,7 +25,11 @@ func TestRequest_AnswerAtTheMomentOfTheTimeout(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { _ = h.Close(context.Background()) }) // the actors end with the test
+	defer func() {
+		if err := h.Close(t.Context()); err != nil {
+			t.Errorf("close: %v", err)
+		}
+	}()
 	var wg sync.WaitGroup
 	for n := range 20 {
 		wg.Go(func() {
