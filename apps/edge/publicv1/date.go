@@ -1,7 +1,6 @@
 package publicv1
 
 import (
-	"cmp"
 	"errors"
 	"regexp"
 	"strconv"
@@ -181,13 +180,12 @@ func parseLayouts(s string) (time.Time, string) {
 	if ordinalDate.MatchString(s) {
 		return time.Time{}, outOfRangeRule("day")
 	}
-	rule, first := notADate, ""
+	rule := notADate
 	for _, layout := range layouts {
 		t, err := time.Parse(layout, s)
 		if err != nil {
-			if part, found := outOfRange(err); found {
-				rule = cmp.Or(first, outOfRangeRule(part))
-				first = rule
+			if part, found := outOfRange(err); found && rule == notADate {
+				rule = outOfRangeRule(part)
 			}
 			continue
 		}
