@@ -14,7 +14,6 @@ import (
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
-	"github.com/jackc/pgx/v5/pgconn/ctxwatch"
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"crier/platform/fault"
@@ -121,6 +120,7 @@ func (d *DB) poolConfig(r Role) (*pgxpool.Config, error) {
 	}
 	setConnectTimeout(pc.ConnConfig)
 	cancelAtDeadline(pc.ConnConfig)
+	pc.PrepareConn = isReusable
 	pc.AfterConnect = func(_ context.Context, c *pgx.Conn) error {
 		uuidCodec{}.register(c.TypeMap())
 		return nil
@@ -174,14 +174,6 @@ func plannerSettings() map[string]string {
 func setConnectTimeout(cc *pgx.ConnConfig) {
 	if cc.ConnectTimeout == 0 {
 		cc.ConnectTimeout = connectTimeout
-	}
-}
-
-// cancelAtDeadline cancels a statement at the server when its context ends, so that a claim whose caller has given up
-// cannot commit later. If the server does not confirm within cancelWait, the connection is closed.
-func cancelAtDeadline(cc *pgx.ConnConfig) {
-	cc.BuildContextWatcherHandler = func(c *pgconn.PgConn) ctxwatch.Handler {
-		return &pgconn.CancelRequestContextWatcherHandler{Conn: c, DeadlineDelay: cancelWait}
 	}
 }
 

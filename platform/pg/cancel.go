@@ -1,0 +1,55 @@
+package pg
+
+import (
+	"context"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+	"github.com/jackc/pgx/v5/pgconn/ctxwatch"
+)
+
+// cancelPending is the key of PgConn.CustomData for a connection that may still receive a cancellation.
+const cancelPending = "crier: cancel pending"
+
+// cancelAtDeadline cancels a statement at the server when its context ends, so that a claim whose caller has given up
+// cannot commit later. If the server does not confirm within cancelWait, the connection is closed.
+func cancelAtDeadline(cc *pgx.ConnConfig) {
+	cc.BuildContextWatcherHandler = func(c *pgconn.PgConn) ctxwatch.Handler { return &canceller{conn: c} }
+}
+
+// canceller cancels the statement of a connection. The request names the connection, not the statement, so a late one
+// would end the statement of the next borrower. The canceller therefore lets the caller go on only after the server has
+// confirmed that the request was delivered. Without that the connection is marked, and the pool closes it.
+type canceller struct {
+	conn      *pgconn.PgConn
+	asked     chan struct{} // closed when delivered is set
+	delivered bool
+}
+
+// HandleCancel implements ctxwatch.Handler.
+func (c *canceller) HandleCancel(context.Context) {
+	ctx, cancel := context.WithTimeout(context.Background(), cancelWait)
+	end, _ := ctx.Deadline()
+	_ = c.conn.Conn().SetDeadline(end) // fails for a closed connection, on which no statement runs
+	c.asked, c.delivered = make(chan struct{}), false
+	go func() {
+		defer close(c.asked)
+		defer cancel()
+		c.delivered = c.conn.CancelRequest(ctx) == nil && ctx.Err() == nil // it also returns nil at the deadline
+	}()
+}
+
+// HandleUnwatchAfterCancel implements ctxwatch.Handler.
+func (c *canceller) HandleUnwatchAfterCancel() {
+	<-c.asked
+	if !c.delivered {
+		c.conn.CustomData()[cancelPending] = true
+	}
+	_ = c.conn.Conn().SetDeadline(time.Time{})
+}
+
+// isReusable is the PrepareConn of every pool. It rejects a connection that may still receive a cancellation.
+func isReusable(_ context.Context, c *pgx.Conn) (bool, error) {
+	return c.PgConn().CustomData()[cancelPending] == nil, nil
+}
