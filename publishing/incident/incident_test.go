@@ -45,6 +45,7 @@ func TestNotifier_ThousandFailuresAreOneNotificationAndOneReport(t *testing.T) {
 	r.wantReports("a further failure")
 	o.publishes(1)
 	o.count()
+	o.endDay()
 	r.wait(publishing.IncidentReopening)
 	o.fails(1, "Another incident.")
 	o.count()
@@ -197,8 +198,7 @@ func TestNotifier_FailuresAfterASuccessAreReportedOnceMore(t *testing.T) {
 	r.wantReports("the first", "failed 1")
 	o.publishes(1)
 	o.count()
-	// Late in the day the report of the published post would be due before the end of the test.
-	o.Tenant(o.org, `update notification set mail_at = null where kind = 'published'`)
+	o.endDay()
 	r.wait(30 * time.Minute)
 	o.fails(5, "no")
 	o.count()
