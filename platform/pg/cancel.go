@@ -27,9 +27,9 @@ type canceller struct {
 	delivered bool
 }
 
-// HandleCancel implements ctxwatch.Handler.
-func (c *canceller) HandleCancel(context.Context) {
-	ctx, cancel := context.WithTimeout(context.Background(), cancelWait)
+// HandleCancel implements ctxwatch.Handler. ended is the context of the statement.
+func (c *canceller) HandleCancel(ended context.Context) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ended), cancelWait)
 	end, _ := ctx.Deadline()
 	_ = c.conn.Conn().SetDeadline(end) // fails for a closed connection, on which no statement runs
 	c.asked, c.delivered = make(chan struct{}), false

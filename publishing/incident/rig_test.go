@@ -238,8 +238,8 @@ func (r *rig) wantReports(when string, want ...string) []tenancy.Report {
 	return all
 }
 
-// endDay takes the report of the published posts of the day away. Late in the day it would be due within the test.
-func (o organization) endDay() {
+// dropDailyReport drops the report of the day's published posts. Late in the day it would be due within the test.
+func (o organization) dropDailyReport() {
 	o.Helper()
 	o.Tenant(o.org, `update notification set mail_at = null where kind = 'published'`)
 }
