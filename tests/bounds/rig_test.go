@@ -2,7 +2,6 @@ package bounds
 
 import (
 	"context"
-	"errors"
 	"log/slog"
 	"maps"
 	"net"
@@ -11,8 +10,6 @@ import (
 	"strings"
 	"testing"
 	"time"
-
-	"github.com/jackc/pgx/v5"
 
 	"crier/apps/boot"
 	"crier/apps/edge"
@@ -118,23 +115,13 @@ func (r *rig) do(t *testing.T, route edge.Route, body string, headers ...string)
 // rows counts what the tables of organizations hold.
 func (r *rig) rows(t *testing.T) (n int) {
 	t.Helper()
-	own, err := pgx.ParseConfig(r.database)
-	if err != nil {
-		t.Fatal(err)
-	}
-	super := dbtest.Super(t).Config().Copy()
-	super.Database = own.Database
-	conn, err := pgx.ConnectConfig(t.Context(), super)
-	if err != nil {
-		t.Fatal(err)
-	}
+	conn := dbtest.SuperIn(t, r.database)
 	for _, table := range []string{"post", "part", "attachment", "post_event", "media", "channel", "idempotency", "series", "connect_state"} {
 		var one int
-		err = errors.Join(err, conn.QueryRow(t.Context(), "select count(*) from "+table).Scan(&one))
+		if err := conn.QueryRow(t.Context(), "select count(*) from "+table).Scan(&one); err != nil {
+			t.Fatal(err)
+		}
 		n += one
-	}
-	if err := errors.Join(err, conn.Close(t.Context())); err != nil {
-		t.Fatal(err)
 	}
 	return n
 }

@@ -63,7 +63,7 @@ func Super(t testing.TB) *pgx.Conn {
 	t.Helper()
 	s := need(t)
 	if s.super == "" {
-		t.Fatal("this test needs a superuser: set TEST_DATABASE_SUPER_URL as well as TEST_DATABASE_URL")
+		t.Fatal(needsSuper)
 	}
 	c, err := pgx.Connect(t.Context(), s.super)
 	if err != nil {
@@ -77,6 +77,28 @@ func Super(t testing.TB) *pgx.Conn {
 	return c
 }
 
+// SuperIn returns a superuser's connection to the database of an address that Open, URL or Blank made. It is closed when
+// the test ends.
+func SuperIn(t testing.TB, address string) *pgx.Conn {
+	t.Helper()
+	s := need(t)
+	if s.super == "" {
+		t.Fatal(needsSuper)
+	}
+	own, err := pgx.ParseConfig(address)
+	if err != nil {
+		t.Fatal(err)
+	}
+	c, err := pgx.Connect(t.Context(), withDatabase(s.super, own.Database))
+	if err != nil {
+		t.Fatalf("connect to %s as the superuser: %v", own.Database, err)
+	}
+	t.Cleanup(func() { _ = c.Close(context.WithoutCancel(t.Context())) })
+	return c
+}
+
+const needsSuper = "this test needs a superuser: set TEST_DATABASE_SUPER_URL as well as TEST_DATABASE_URL"
+
 func need(t testing.TB) server {
 	t.Helper()
 	s, err := shared()
@@ -89,18 +111,16 @@ func need(t testing.TB) server {
 // fresh creates a database from the template that from names, and drops it when the test ends.
 func fresh(t testing.TB, s server, from func(context.Context, *pgx.Conn) (string, error)) string {
 	t.Helper()
-	ctx := t.Context()
-	admin, err := pgx.Connect(ctx, s.owner)
-	if err != nil {
-		t.Fatalf("connect as the owner: %v", err)
-	}
-	defer admin.Close(context.WithoutCancel(ctx))
-	tpl, err := from(ctx, admin)
-	if err != nil {
-		t.Fatalf("make the template: %v", err)
-	}
 	name := fmt.Sprintf("%s%d_%s", clonePrefix, clock.System{}.Now().Unix(), strings.ToLower(rand.Text()[:8]))
-	if _, err := admin.Exec(ctx, "create database "+name+" template "+tpl+" strategy file_copy"); err != nil {
+	err := owner.do(t.Context(), s.owner, func(ctx context.Context, admin *pgx.Conn) error {
+		tpl, err := from(ctx, admin)
+		if err != nil {
+			return fmt.Errorf("the template: %w", err)
+		}
+		_, err = admin.Exec(ctx, "create database "+name+" template "+tpl+" strategy file_copy")
+		return err
+	})
+	if err != nil {
 		t.Fatalf("make a test database: %v", err)
 	}
 	t.Cleanup(func() { drop(t, s, name) })
@@ -110,15 +130,11 @@ func fresh(t testing.TB, s server, from func(context.Context, *pgx.Conn) (string
 // drop drops a database. Only a superuser may end an autovacuum of it, so drop connects as the superuser if there is
 // one.
 func drop(t testing.TB, s server, name string) {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(t.Context()), patience)
-	defer cancel()
-	admin, err := pgx.Connect(ctx, cmp.Or(s.super, s.owner))
+	err := super.do(t.Context(), cmp.Or(s.super, s.owner), func(ctx context.Context, admin *pgx.Conn) error {
+		_, err := admin.Exec(ctx, "drop database if exists "+name+" with (force)")
+		return err
+	})
 	if err != nil {
-		t.Errorf("connect to drop %s: %v", name, err)
-		return
-	}
-	defer admin.Close(ctx)
-	if _, err := admin.Exec(ctx, "drop database if exists "+name+" with (force)"); err != nil {
 		t.Errorf("drop %s: %v", name, err)
 	}
 }

@@ -15,8 +15,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/jackc/pgx/v5"
-
 	"crier/tests/call"
 	"crier/tests/dbtest"
 	"crier/tests/sandboxtest"
@@ -113,17 +111,7 @@ func (a *agency) api(out any, method, path string, body any, headers ...string) 
 // giveToCustomer stores a customer and gives it all channels, for which there are no routes yet.
 func (a *agency) giveToCustomer() {
 	a.Helper()
-	own, err := pgx.ParseConfig(a.cluster.nodes[0].database)
-	if err != nil {
-		a.Fatal(err)
-	}
-	cfg := dbtest.Super(a.T).Config().Copy()
-	cfg.Database = own.Database
-	c, err := pgx.ConnectConfig(a.Context(), cfg)
-	if err != nil {
-		a.Fatal(err)
-	}
-	defer func() { _ = c.Close(a.Context()) }() // its work is done
+	c := dbtest.SuperIn(a.T, a.cluster.nodes[0].database)
 	for _, sql := range []string{
 		`insert into customer (org_id, id, name) select id, $1, 'Acme' from organization`, `update channel set customer_id = $1`,
 	} {

@@ -14,6 +14,7 @@ import (
 	"crier/apps/edge"
 	"crier/platform/clock"
 	"crier/tests/call"
+	"crier/tests/dbtest"
 )
 
 // loss is a permission that a caller loses between the guard of a request and the transaction of
@@ -238,7 +239,7 @@ func awaitSync(t *testing.T, conn *pgx.Conn) {
 func TestCommands_AreConfirmedInTheirTransaction(t *testing.T) {
 	t.Parallel()
 	table, w := readPermissions(t), newWorld(t)
-	held := w.superuser(t)
+	held := dbtest.SuperIn(t, w.database)
 	awaitSync(t, held)
 	count := 0
 	for _, r := range commands() {
@@ -266,7 +267,7 @@ func TestCommands_AreConfirmedInTheirTransaction(t *testing.T) {
 func TestCommands_MissingConfirmationIsReported(t *testing.T) {
 	t.Parallel()
 	table, w := readPermissions(t), newWorld(t)
-	held := w.superuser(t)
+	held := dbtest.SuperIn(t, w.database)
 	r := routeOf(t, "PUT /public/v1/posts/{id}/status")
 	c := w.commander(t, r)
 	for _, l := range losses["key"] {

@@ -119,21 +119,8 @@ func (w *world) start(t *testing.T) {
 		Transport: transport, Timeout: time.Minute,
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 	}
-	own, err := pgx.ParseConfig(database)
-	must(t, err)
-	w.database = own.Database
-	w.super = w.superuser(t)
-}
-
-// superuser returns a separate connection that sees all rows.
-func (w *world) superuser(t *testing.T) *pgx.Conn {
-	t.Helper()
-	cfg := dbtest.Super(t).Config().Copy()
-	cfg.Database = w.database
-	conn, err := pgx.ConnectConfig(t.Context(), cfg)
-	must(t, err)
-	t.Cleanup(func() { _ = conn.Close(context.WithoutCancel(t.Context())) }) // the database is dropped anyway
-	return conn
+	w.database = database
+	w.super = dbtest.SuperIn(t, database)
 }
 
 // source returns a client in a network of its own, so that no call waits because of the failures of another one.
