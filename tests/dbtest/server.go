@@ -112,7 +112,10 @@ func config(dir string) local.Config {
 		Preload: []string{"pg_stat_statements"}, Extra: []string{
 			"synchronous_commit=off", "max_connections=1000", "shared_buffers=64MB", "autovacuum=off",
 			"max_wal_size=256MB",
-		}}
+		},
+		// Half of what the server does in the tests is to fill the memory of new processes with the catalogue. With huge
+		// pages that takes a fifth less processor time; a C library other than glibc ignores it.
+		Env: []string{"GLIBC_TUNABLES=glibc.malloc.hugetlb=1:glibc.malloc.top_pad=4194304"}}
 }
 
 func fromLocal(ctx context.Context) (server, error) {

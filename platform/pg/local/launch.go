@@ -40,7 +40,9 @@ func (s *Server) launch(ctx context.Context, processes *os.File) (portTaken bool
 		"--options=" + s.options(),
 	}
 	if s.cfg.Detached {
-		err = s.place.command(ctx, processes, args[0], args[1:]...).Run()
+		cmd := s.place.command(ctx, processes, args[0], args[1:]...)
+		cmd.Env = append(cmd.Env, s.cfg.Env...)
+		err = cmd.Run()
 	} else {
 		err = s.launchGuarded(ctx, processes, args)
 	}
@@ -62,6 +64,7 @@ func (s *Server) launch(ctx context.Context, processes *os.File) (portTaken bool
 func (s *Server) launchGuarded(ctx context.Context, processes *os.File, args []string) error {
 	guarded := append([]string{"-c", guardScript, "guard"}, args...)
 	cmd := s.place.command(context.WithoutCancel(ctx), processes, "/bin/sh", guarded...)
+	cmd.Env = append(cmd.Env, s.cfg.Env...)
 	cmd.SysProcAttr.Setsid = true // Ctrl-C must not reach Postgres, which is stopped after its last client
 	if _, err := cmd.StdinPipe(); err != nil {
 		return err

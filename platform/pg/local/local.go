@@ -50,6 +50,8 @@ type Config struct {
 	Preload []string
 	// Extra lists more settings as "name=value".
 	Extra []string
+	// Env adds variables to the environment of the server, as "NAME=value".
+	Env []string
 }
 
 // Server is a running Postgres that accepts connections by password on loopback TCP only.
