@@ -205,7 +205,7 @@ func TestBadInput_IsRefusedAndStoresNothing(t *testing.T) {
 
 func TestUnusualInput_IsAccepted(t *testing.T) {
 	t.Parallel()
-	o := start(t, nil).organization(t)
+	o := common(t).organization(t)
 	c := o.channel(t, "A")
 	picture := o.stored(t, "a.png", png(t))
 	dated := func(date string) m {
@@ -264,7 +264,7 @@ func (o org) accepts(t *testing.T, body any) record {
 
 func TestChangeStatus_UnknownPostPrecedesUnknownStatus(t *testing.T) {
 	t.Parallel()
-	o := start(t, nil).organization(t)
+	o := common(t).organization(t)
 	id := o.create(t, later(o.channel(t, "A").id, part("x")))
 	for _, post := range []string{"nope", uuid.NewString()} {
 		o.changeStatus(t, post, m{"status": "zz"}).refusal(t, 404)
@@ -274,7 +274,7 @@ func TestChangeStatus_UnknownPostPrecedesUnknownStatus(t *testing.T) {
 
 func TestBadInput_UnstorableTextIsRefused(t *testing.T) {
 	t.Parallel()
-	r := start(t, nil)
+	r := common(t)
 	o := r.organization(t)
 	c := o.channel(t, "A")
 	person := o

@@ -32,7 +32,7 @@ func largest(channel string) m {
 // TestCreate_SizeIsLimited exceeds each limit of a create by one.
 func TestCreate_SizeIsLimited(t *testing.T) {
 	t.Parallel()
-	o := start(t, nil).organization(t)
+	o := common(t).organization(t)
 	c := o.channel(t, "A").id
 	large := strings.Repeat("ü", 100_000)
 	draft := func(entries ...m) m { return request("draft", tomorrow(), entries...) }
@@ -98,7 +98,7 @@ func (o org) refusesList(t *testing.T, path, want string) {
 
 func TestList_SizeIsLimited(t *testing.T) {
 	t.Parallel()
-	subjects(t, start(t, nil), map[string]subject{
+	subjects(t, common(t), map[string]subject{
 		"of the answer": testAnswerSize,
 		"of the text":   testTextSize,
 	})
@@ -170,7 +170,7 @@ func testTextSize(t *testing.T, r *rig) {
 // requests at the same time.
 func TestOneOrganization_NeverTakesAllConnections(t *testing.T) {
 	t.Parallel()
-	r := start(t, nil)
+	r := common(t)
 	busy, other := r.organization(t), r.organization(t)
 	large, c := largest(busy.channel(t, "A").id), other.channel(t, "A").id
 	took := func() time.Duration {
@@ -211,7 +211,7 @@ func TestOneOrganization_NeverTakesAllConnections(t *testing.T) {
 // is.
 func TestContent_HasType(t *testing.T) {
 	t.Parallel()
-	r := start(t, nil)
+	r := common(t)
 	o := r.organization(t)
 	c := o.channel(t, "A")
 	for name, v := range map[string]struct {

@@ -12,7 +12,7 @@ import (
 // policy.
 func TestDocs_InChromium(t *testing.T) {
 	t.Parallel()
-	r := start(t, nil)
+	r := common(t)
 	o := r.organization(t)
 	c := o.channel(t, "A")
 	operations := []browser.Operation{{ID: "create-tag", Heading: "Create a tag", HasBody: true}}

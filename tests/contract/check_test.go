@@ -29,7 +29,7 @@ type checkAnswer struct {
 
 func TestCheckPosts(t *testing.T) {
 	t.Parallel()
-	subjects(t, start(t, nil), map[string]subject{
+	subjects(t, common(t), map[string]subject{
 		"returns what is wrong with each entry": testCheck,
 		"lists the problems of all parts":       testCheckOfThread,
 		"accepts pasted white space around ids": testPastedReferences,
@@ -161,7 +161,7 @@ func testCheckAndCreate(t *testing.T, r *rig) {
 
 func TestChangeSettings(t *testing.T) {
 	t.Parallel()
-	subjects(t, start(t, nil), map[string]subject{
+	subjects(t, common(t), map[string]subject{
 		"of a post that is not published": testSettings,
 		"bad requests are refused":        testBadSettings,
 	})

@@ -14,7 +14,7 @@ import (
 // TestClients sends what clients that exist send, and reads of the answers what they read.
 func TestClients(t *testing.T) {
 	t.Parallel()
-	subjects(t, start(t, nil), map[string]subject{
+	subjects(t, common(t), map[string]subject{
 		"the command line posts, lists and deletes":   testCommandLine,
 		"the n8n node posts with empty strings":       testN8N,
 		"the WordPress plugin publishes an image":     testWordPress,

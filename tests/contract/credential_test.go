@@ -28,7 +28,7 @@ func (o org) newKey(t *testing.T) (same org, revoke func()) {
 
 func TestCredentials_ExpiredOrRevokedAreRefused(t *testing.T) {
 	t.Parallel()
-	r := start(t, nil)
+	r := common(t)
 	t.Run("an expired key is refused", func(t *testing.T) {
 		t.Parallel()
 		o := r.organization(t)

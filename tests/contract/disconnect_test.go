@@ -10,7 +10,7 @@ import (
 
 func TestDisconnect(t *testing.T) {
 	t.Parallel()
-	r := start(t, nil)
+	r := common(t)
 	o, other := r.organization(t), r.organization(t)
 	gone, kept := o.channel(t, "A"), o.channel(t, "A")
 	out := o.create(t, now(gone.id, part("already out")))
@@ -58,7 +58,7 @@ func TestDisconnect(t *testing.T) {
 // TestDisconnect_RemovesConcurrentCreatesAndPauses creates and pauses while a channel is disconnected.
 func TestDisconnect_RemovesConcurrentCreatesAndPauses(t *testing.T) {
 	t.Parallel()
-	r := start(t, nil)
+	r := common(t)
 	o := r.organization(t)
 	ask := o.dashboard(t)
 	for range 8 {

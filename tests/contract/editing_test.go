@@ -11,7 +11,7 @@ import (
 // TestEditing_StepsOfThePageWork runs the samples of the page about editing, moving and cancelling a post.
 func TestEditing_StepsOfThePageWork(t *testing.T) {
 	t.Parallel()
-	start(t, nil).inEachLanguage(t, "/docs/editing", func(t *testing.T, l *reader) {
+	common(t).inEachLanguage(t, "/docs/editing", func(t *testing.T, l *reader) {
 		c := l.channel(t, "A")
 		id := l.create(t, later(c.id, part("first"), part("its reply")))
 		date := l.post(t, id).PublishDate
@@ -51,7 +51,7 @@ func TestEditing_StepsOfThePageWork(t *testing.T) {
 // TestEditing_ReplacesTheWholePost: what an edit leaves out is gone, but the tags.
 func TestEditing_ReplacesTheWholePost(t *testing.T) {
 	t.Parallel()
-	r := start(t, nil)
+	r := common(t)
 	o := r.organization(t)
 	c := o.channel(t, "A")
 	o.tag(t, "News")
@@ -96,7 +96,7 @@ func TestEditing_ReplacesTheWholePost(t *testing.T) {
 // have the header, as on the page of errors.
 func TestConflict_HasRetryAfterIfItEndsByItself(t *testing.T) {
 	t.Parallel()
-	r := start(t, nil)
+	r := common(t)
 	o := r.organization(t)
 	c, busy := o.channel(t, "A"), o.channel(t, "A")
 	out := o.create(t, now(c.id, part("out")))

@@ -11,7 +11,7 @@ import (
 // TestFile_OfAnotherServerIsNotOurs uses paths of our files on another host. They must not be replaced by our files.
 func TestFile_OfAnotherServerIsNotOurs(t *testing.T) {
 	t.Parallel()
-	r := start(t, nil)
+	r := common(t)
 	o := r.organization(t)
 	c := o.channel(t, "A")
 	url := o.stored(t, "a.png", png(t)).URL

@@ -14,7 +14,7 @@ import (
 // spelling, and leads to the file however a client encodes it.
 func TestMedia_NamesKeepTheirLetters(t *testing.T) {
 	t.Parallel()
-	r := start(t, nil)
+	r := common(t)
 	o := r.organization(t)
 	c := o.channel(t, "A")
 	for sent, name := range map[string]string{

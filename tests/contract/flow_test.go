@@ -11,7 +11,7 @@ import (
 
 func TestPosts(t *testing.T) {
 	t.Parallel()
-	subjects(t, start(t, nil), map[string]subject{
+	subjects(t, common(t), map[string]subject{
 		"create":           testCreate,
 		"change of status": testChangeStatus,
 		"edit":             testEdit,
@@ -361,7 +361,7 @@ var first = time.Date(2040, 1, 1, 12, 0, 0, 0, time.UTC)
 
 func TestList_Posts(t *testing.T) {
 	t.Parallel()
-	o := start(t, nil).organization(t)
+	o := common(t).organization(t)
 	c := o.channel(t, "A")
 	var ids []string
 	for i := range 23 {

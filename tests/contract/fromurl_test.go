@@ -94,7 +94,7 @@ func TestUploadFromURL_SaysWhatTheAddressGave(t *testing.T) {
 
 func TestUploadFromURL_ExplainsRefusedAddresses(t *testing.T) {
 	t.Parallel()
-	o := start(t, nil).organization(t)
+	o := common(t).organization(t)
 	const begin = "The file cannot be downloaded: its address and any redirect must "
 	for address, want := range map[string]string{
 		"data:image/png;base64,iVBORw0KGgo=":     begin + "begin with http:// or https://.",

@@ -15,7 +15,7 @@ import (
 // whether its host name exists in the instance's network. Only a port that can never be reached is named.
 func TestOutgoing_SaysTheSameOfHiddenAndMissingHosts(t *testing.T) {
 	t.Parallel()
-	for name, call := range callsToHost(t, start(t, map[string]string{}).organization(t)) {
+	for name, call := range callsToHost(t, common(t).organization(t)) {
 		for _, port := range []string{"", ":8443"} {
 			hidden, missing := call("localhost"+port), call("no-such-host.invalid"+port)
 			if hidden != missing || hidden == "" {

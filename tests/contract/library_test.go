@@ -39,7 +39,7 @@ func sized(t *testing.T, side int) []byte {
 
 func TestLibrary(t *testing.T) {
 	t.Parallel()
-	subjects(t, start(t, nil), map[string]subject{
+	subjects(t, common(t), map[string]subject{
 		"files are listed in pages and searched":        testListed,
 		"a file is deleted unless a post needs it":      testDeleted,
 		"a deleted file leaves a draft that cannot run": testDeletedOfDraft,

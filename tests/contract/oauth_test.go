@@ -19,13 +19,13 @@ const (
 )
 
 // startOAuth runs a service with an application at its sandbox.
-func startOAuth(t *testing.T) *rig {
+func startOAuth(t testing.TB) *rig {
 	t.Helper()
 	return startOAuthWith(t, map[string]string{})
 }
 
 // startOAuthWith is startOAuth with more settings, to which it adds.
-func startOAuthWith(t *testing.T, settings map[string]string) *rig {
+func startOAuthWith(t testing.TB, settings map[string]string) *rig {
 	t.Helper()
 	settings["SANDBOX_OAUTH_CLIENT_ID"], settings["SANDBOX_OAUTH_CLIENT_SECRET"] = clientID, clientSecret
 	r := start(t, settings)

@@ -70,7 +70,7 @@ func (l *reader) sets(variables ...string) { l.environment = append(l.environmen
 // answer of the step before.
 func TestQuickStart_PublishesWithTheKeyAlone(t *testing.T) {
 	t.Parallel()
-	r := start(t, nil)
+	r := common(t)
 	r.inEachLanguage(t, "/docs/quick-start", func(t *testing.T, l *reader) {
 		c := l.channel(t, "A")
 		var connected struct{ Connected bool }
@@ -102,7 +102,7 @@ func TestQuickStart_PublishesWithTheKeyAlone(t *testing.T) {
 // draft whose date is past goes out at once, as on the page.
 func TestQuickStart_DraftGoesOutAtItsDate(t *testing.T) {
 	t.Parallel()
-	r := start(t, nil)
+	r := common(t)
 	o := r.organization(t)
 	c := o.channel(t, "A")
 	code := r.find(t, r.samples(t, "/docs/quick-start"), "curl", "create-posts").code
@@ -125,7 +125,7 @@ func TestQuickStart_DraftGoesOutAtItsDate(t *testing.T) {
 // TestSamples_SayWhyTheyAreRefused: a sample that is refused writes the reason of the service and exits with an error.
 func TestSamples_SayWhyTheyAreRefused(t *testing.T) {
 	t.Parallel()
-	start(t, nil).inEachLanguage(t, "/docs", func(t *testing.T, l *reader) {
+	common(t).inEachLanguage(t, "/docs", func(t *testing.T, l *reader) {
 		reason := l.do(t, http.MethodDelete, "/posts/"+exampleID("0b"), nil).refusal(t, http.StatusNotFound)
 		output, err := l.runs(t, "delete-post")
 		var exit *exec.ExitError

@@ -74,7 +74,7 @@ var changes = map[string]func(t *testing.T, p racing){
 // match what the platform has.
 func TestChanges_WhilePostIsSentAreAnsweredTruly(t *testing.T) {
 	t.Parallel()
-	r := start(t, nil)
+	r := common(t)
 	o := r.organization(t)
 	ask := o.dashboard(t)
 	var settled sync.Map // channel -> texts

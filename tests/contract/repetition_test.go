@@ -136,7 +136,7 @@ func lasting(t *testing.T, a answer) string {
 // page of idempotency warns. The release id shows that the first request has worked.
 func TestRepetition_RepublishPublishesAgain(t *testing.T) {
 	t.Parallel()
-	r := start(t, nil)
+	r := common(t)
 	o := r.organization(t)
 	c := o.channel(t, "A")
 	id := o.create(t, request("now", time.Now(), entry(c.id, part("once more", o.stored(t, "a.png", png(t))))))

@@ -9,6 +9,7 @@ import (
 	"maps"
 	"net"
 	"net/http"
+	"os"
 	"strconv"
 	"strings"
 	"sync/atomic"
@@ -24,6 +25,7 @@ import (
 	"crier/tests/call"
 	"crier/tests/dbtest"
 	"crier/tests/sandboxtest"
+	"crier/tests/suite"
 )
 
 const (
@@ -45,8 +47,14 @@ type rig struct {
 	expected *atomic.Value // a string: errors in the log that contain it do not fail the test
 }
 
-// start runs a service. settings override the defaults of the tests.
-func start(t *testing.T, settings map[string]string) *rig {
+func TestMain(m *testing.M) { os.Exit(suite.Run(m)) }
+
+// common returns the service that tests share which need no settings of their own and touch nothing but what is in
+// their organizations.
+var common = suite.Once(func(t testing.TB) *rig { return start(t, nil) })
+
+// start runs a service for one test. settings override the defaults of the tests.
+func start(t testing.TB, settings map[string]string) *rig {
 	t.Helper()
 	r := &rig{
 		database: dbtest.URL(t), sandbox: sandboxtest.Start(t), names: &atomic.Int64{}, expected: &atomic.Value{},
@@ -83,7 +91,7 @@ func (r *rig) beside(t *testing.T, settings map[string]string) *rig {
 	return &second
 }
 
-func (r *rig) run(t *testing.T, settings map[string]string) {
+func (r *rig) run(t testing.TB, settings map[string]string) {
 	t.Helper()
 	if r.sealing == "" { // processes of one installation have one
 		var err error
@@ -121,7 +129,7 @@ func (r *rig) run(t *testing.T, settings map[string]string) {
 
 // testLog fails the test if the service logs an error, except one that contains the text in rig.expected.
 type testLog struct {
-	t        *testing.T
+	t        testing.TB
 	expected *atomic.Value
 }
 
@@ -132,7 +140,7 @@ func (l testLog) Write(line []byte) (int, error) {
 	return len(line), nil
 }
 
-func dialing(t *testing.T, address string) *http.Client {
+func dialing(t testing.TB, address string) *http.Client {
 	dial := func(ctx context.Context, network, _ string) (net.Conn, error) {
 		return new(net.Dialer).DialContext(ctx, network, address)
 	}

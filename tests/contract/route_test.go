@@ -14,7 +14,7 @@ import (
 
 func TestRoute_UnusualRequestsAreAnswered(t *testing.T) {
 	t.Parallel()
-	r := start(t, nil)
+	r := common(t)
 	o := r.organization(t)
 	o.prefix = ""
 	methods := []string{"GET", "HEAD", "POST", "PUT", "DELETE", "PATCH", "OPTIONS", "TRACE", "CONNECT2", "get"}

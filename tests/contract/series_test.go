@@ -97,7 +97,7 @@ func (o org) alone(t *testing.T, c channel, at time.Time, occurrence record, con
 
 func TestRepeats(t *testing.T) {
 	t.Parallel()
-	subjects(t, start(t, nil), map[string]subject{
+	subjects(t, common(t), map[string]subject{
 		"occurrences are listed":                       testOccurrences,
 		"the end of an occurrence stores the next one": testNextOccurrence,
 		"one occurrence changes":                       testOneOccurrence,

@@ -30,7 +30,7 @@ func (p queuePlan) minutes() (out []int) {
 
 func TestSlots(t *testing.T) {
 	t.Parallel()
-	subjects(t, start(t, nil), map[string]subject{
+	subjects(t, common(t), map[string]subject{
 		"a plan is set and read with a key and with a session": testQueuePlan,
 		"a plan in UTC becomes one of the channel's zone":      testTimesOfUTC,
 		"plans that are not valid are refused":                 testBadPlans,

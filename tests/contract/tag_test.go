@@ -40,7 +40,7 @@ func (o org) wantTags(t *testing.T, post, want string) {
 
 func TestTags(t *testing.T) {
 	t.Parallel()
-	subjects(t, start(t, nil), map[string]subject{
+	subjects(t, common(t), map[string]subject{
 		"are created, changed, listed and deleted": testTags,
 		"bad requests are refused":                 testBadTags,
 		"of a post":                                testTagsOfPost,

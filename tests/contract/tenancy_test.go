@@ -22,7 +22,7 @@ type estate struct {
 
 func TestTenancy_OtherOrganizationsDataIsNotFound(t *testing.T) {
 	t.Parallel()
-	r := start(t, nil)
+	r := common(t)
 	e := estate{owner: r.organization(t), other: r.organization(t), unknown: id.New[publishing.PostTag]().String()}
 	e.theirs, e.mine = e.owner.channel(t, "A"), e.other.channel(t, "A")
 	e.medium = e.owner.stored(t, "secret.png", png(t))
@@ -170,7 +170,7 @@ func (e estate) askInQueries(t *testing.T) {
 
 func TestCreate_OneBadEntryRefusesRequest(t *testing.T) {
 	t.Parallel()
-	r := start(t, nil)
+	r := common(t)
 	o, other := r.organization(t), r.organization(t)
 	good, foreign := o.channel(t, "A"), other.channel(t, "A")
 	a := o.do(t, http.MethodPost, "/posts", request("now", time.Now(), entry(good.id, part("fine")),

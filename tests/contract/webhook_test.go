@@ -335,7 +335,7 @@ func testWebhookLimit(t *testing.T, r *rig) {
 // TestWebhook_TakesWhatPeoplePaste: hidden characters around a URL or a secret are not part of it.
 func TestWebhook_TakesWhatPeoplePaste(t *testing.T) {
 	t.Parallel()
-	o := start(t, nil).organization(t)
+	o := common(t).organization(t)
 	const secret = "whsec_QUFBQUFBQUFBQUFBQUFBQUFBQUFBQUFBQUFBQUFBQUE="
 	body := m{"name": "pasted", "url": "\u200bhttps://example.com/hook\u00a0\n", "secret": "\u202a" + secret + "\u202c "}
 	made := o.do(t, http.MethodPost, "/webhooks", body).want(t, http.StatusCreated)

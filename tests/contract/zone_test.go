@@ -45,7 +45,7 @@ func (o org) account() string { return fmt.Sprintf("zone-%d", o.names.Add(1)) }
 
 func TestZones(t *testing.T) {
 	t.Parallel()
-	subjects(t, start(t, nil), map[string]subject{
+	subjects(t, common(t), map[string]subject{
 		"occurrences keep their time of day": testTimeOfDay,
 		"of a channel":                       testChannelZone,
 		"an invalid zone is refused, and the state can be used again": testInvalidZone,
