@@ -170,7 +170,7 @@ func TestImpersonate_OnlyAdministratorsAndShown(t *testing.T) {
 // TestImpersonate_WithTheHeaderAloneIsRecorded: a client need not call POST /user/impersonate before it sends the header.
 func TestImpersonate_WithTheHeaderAloneIsRecorded(t *testing.T) {
 	t.Parallel()
-	w := open(t, nil)
+	w := openAtOnce(t, nil)
 	admin, session, target, membership := w.impersonation()
 	together(5, func(int) any {
 		_, err := w.Session(t.Context(), session, "", membership, from(""))

@@ -86,7 +86,7 @@ func TestEnterprise_RefusesWhatIsNotSigned(t *testing.T) {
 
 func TestEnterprise_OnceInParallel(t *testing.T) {
 	t.Parallel()
-	w := open(t, nil)
+	w := openAtOnce(t, nil)
 	signed := sign(t, jose.HS256, []byte(enterpriseKey), w.claims("once", "Ada@example.com"))
 	keys := make([]string, 12)
 	orgs := make([]tenancy.OrgID, 12)

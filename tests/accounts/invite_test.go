@@ -176,7 +176,7 @@ func TestOffer_OnlyToWhoCanUseIt(t *testing.T) {
 
 func TestInvite_OnceInParallel(t *testing.T) {
 	t.Parallel()
-	w := open(t, nil)
+	w := openAtOnce(t, nil)
 	p := w.owner("ada@example.com")
 	var people []tenancy.Principal
 	for i := range 12 {
@@ -401,7 +401,7 @@ func TestInvite_AnotherOneReplacesThatOfTheAddress(t *testing.T) {
 
 func TestInvite_InParallelLeavesOneForAnAddress(t *testing.T) {
 	t.Parallel()
-	w := open(t, nil)
+	w := openAtOnce(t, nil)
 	p := w.owner("ada@example.com")
 	faults := together(8, func(int) error {
 		_, _, err := w.Invite(t.Context(), p, tenancy.NewInvitation{Email: "bob@example.com", Role: tenancy.RoleUser})

@@ -93,7 +93,7 @@ func TestMFA_StepsAroundThePresentOne(t *testing.T) {
 
 func TestMFA_OneCodeMakesOneSession(t *testing.T) {
 	t.Parallel()
-	w := open(t, nil)
+	w := openAtOnce(t, nil)
 	text, recovery := w.enroll(w.owner("ada@example.com"))
 	for _, name := range []string{"code", "recovery code"} {
 		codes := [2]string{w.code(text, 0), ""}
@@ -122,7 +122,7 @@ func TestMFA_OneCodeMakesOneSession(t *testing.T) {
 
 func TestMFA_OneTokenMakesOneSession(t *testing.T) {
 	t.Parallel()
-	w := open(t, nil)
+	w := openAtOnce(t, nil)
 	text, recovery := w.enroll(w.owner("ada@example.com"))
 	token := w.login("ada@example.com", tenancy.StepMFA).Token
 	errs := together(5, func(i int) error {
@@ -141,7 +141,7 @@ func TestMFA_OneTokenMakesOneSession(t *testing.T) {
 
 func TestMFA_BruteForceOverParallelTokens(t *testing.T) {
 	t.Parallel()
-	w := open(t, nil)
+	w := openAtOnce(t, nil)
 	p := w.owner("ada@example.com")
 	text, recovery := w.enroll(p)
 	wrong := w.wrongCode(text)
@@ -369,7 +369,7 @@ func TestMFA_LostAuthenticator(t *testing.T) {
 // TestMFA_ParallelSignInsDoNotFail signs in one person in several browsers at once, which lock the same rows.
 func TestMFA_ParallelSignInsDoNotFail(t *testing.T) {
 	t.Parallel()
-	w := open(t, nil)
+	w := openAtOnce(t, nil)
 	p := w.owner("ada@example.com")
 	_, recovery := w.enroll(p)
 	errs := together(10, func(i int) error {
@@ -402,7 +402,7 @@ func TestMFA_ParallelSignInsDoNotFail(t *testing.T) {
 // gets a different factor, whose secret nobody else knows.
 func TestBeginMFA_SameSessionGetsTheSameFactor(t *testing.T) {
 	t.Parallel()
-	w := open(t, nil)
+	w := openAtOnce(t, nil)
 	p := w.owner("ada@example.com")
 	begin := func(p tenancy.Principal) tenancy.Secret {
 		out, err := w.BeginMFA(t.Context(), p, tenancy.Proof{Password: password})

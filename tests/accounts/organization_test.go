@@ -105,7 +105,7 @@ func TestOrganization_Settings(t *testing.T) {
 // TestOrganization_ParallelChangesAreNotLost renames while the policy changes: each change writes the whole row.
 func TestOrganization_ParallelChangesAreNotLost(t *testing.T) {
 	t.Parallel()
-	w := open(t, nil)
+	w := openAtOnce(t, nil)
 	p := w.owner("ada@example.com")
 	w.enroll(p)
 	for range 10 {
@@ -188,7 +188,7 @@ func TestOrganizations_HaveTheirDescription(t *testing.T) {
 
 func TestAudit_QueriesOfOneOrganizationWaitForOthers(t *testing.T) {
 	t.Parallel()
-	w := open(t, nil)
+	w := openAtOnce(t, nil)
 	p, eve := w.owner("ada@example.com"), w.owner("eve@example.com")
 	w.exec("begin")
 	w.exec("lock table audit in access exclusive mode")
@@ -459,7 +459,7 @@ func TestHandOver_SwapsTheTwo(t *testing.T) {
 
 func TestHandOver_ParallelToTwoPeople(t *testing.T) {
 	t.Parallel()
-	w := open(t, nil)
+	w := openAtOnce(t, nil)
 	p := w.owner("ada@example.com")
 	var targets []string
 	for _, name := range []string{"b", "c", "d", "e", "f"} {
@@ -484,7 +484,7 @@ func (w *world) create(p tenancy.Principal) (tenancy.Organization, error) {
 
 func TestOrganization_CreationsOfOnePersonADayAreLimited(t *testing.T) {
 	t.Parallel()
-	w := open(t, func(w *world) { w.cfg.OrganizationsPerDay = 3 })
+	w := openAtOnce(t, func(w *world) { w.cfg.OrganizationsPerDay = 3 })
 	p, bob := w.owner("ada@example.com"), w.owner("bob@example.com")
 	w.advance(time.Hour)
 	faults := together(6, func(int) error { _, err := w.create(p); return err })
@@ -629,7 +629,7 @@ func (w *world) wantSenders(p tenancy.Principal, people ...tenancy.PersonID) {
 // one person.
 func TestOrganization_CreationsOfOneMailboxAreLimited(t *testing.T) {
 	t.Parallel()
-	w := open(t, func(w *world) { w.cfg.Registration, w.cfg.OrganizationsPerDay = tenancyservice.RegisterOpen, 4 })
+	w := openAtOnce(t, func(w *world) { w.cfg.Registration, w.cfg.OrganizationsPerDay = tenancyservice.RegisterOpen, 4 })
 	w.owner("ada+1@gmail.com")
 	p := w.owner("a.d.a@googlemail.com")
 	other := w.owner("ada+1@example.com")

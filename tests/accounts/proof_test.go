@@ -160,7 +160,7 @@ func (w *world) ended(p tenancy.Principal) map[string]func() error {
 // TestPeople_EndedSessionActsNoMore ends the session between the guard of a command and its transaction.
 func TestPeople_EndedSessionActsNoMore(t *testing.T) {
 	t.Parallel()
-	w := open(t, nil)
+	w := openAtOnce(t, nil)
 	for name := range w.ended(tenancy.Principal{}) {
 		p := w.owner(string(rune('a'+w.count("select count(*) from person"))) + "@example.com")
 		w.exec("begin")

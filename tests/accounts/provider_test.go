@@ -72,7 +72,7 @@ var nobody tenancy.Principal
 func TestProvider_StateIsOfTheBrowserAndOnce(t *testing.T) {
 	t.Parallel()
 	var f *providers
-	w := open(t, func(w *world) { f = w.withProviders() })
+	w := openAtOnce(t, func(w *world) { f = w.withProviders() })
 	finish := func(provider string, cb tenancy.Callback) error {
 		_, err := w.FinishSignIn(t.Context(), provider, cb, nobody)
 		return err
@@ -107,7 +107,7 @@ func TestProvider_StateIsOfTheBrowserAndOnce(t *testing.T) {
 		t.Errorf("got %v by one state in parallel, want one", got)
 	}
 	w.wantCount(1, "identity_claim")
-	off := open(t, nil)
+	off := openAtOnce(t, nil)
 	_, _, err = off.BeginSignIn(t.Context(), "GITHUB", "", nobody)
 	wantFault(t, "without providers", err, fault.NotFound)
 }

@@ -238,7 +238,7 @@ func TestRegister_Modes(t *testing.T) {
 
 func TestRegister_FirstMakesOneOrganization(t *testing.T) {
 	t.Parallel()
-	w := open(t, func(w *world) { w.cfg.Registration = tenancyservice.RegisterFirst })
+	w := openAtOnce(t, func(w *world) { w.cfg.Registration = tenancyservice.RegisterFirst })
 	var codes []string
 	for i := range 20 {
 		email := string(rune('a'+i)) + "@example.com"
@@ -284,7 +284,7 @@ func TestRegister_FirstMakesOneOrganization(t *testing.T) {
 
 func TestRegister_FiftyAtOnceMakeOneAccount(t *testing.T) {
 	t.Parallel()
-	w := open(t, nil)
+	w := openAtOnce(t, nil)
 	errs := together(50, func(i int) error {
 		r := registration("ada@example.com", "Engines")
 		r.From = site(i)

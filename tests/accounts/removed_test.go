@@ -208,7 +208,7 @@ func (o *owner) wantNotCalled(member *making, channel string) {
 // because the member may be able to read what is sent to them.
 func TestRemoved_BentWebhooksAreTheirs(t *testing.T) {
 	t.Parallel()
-	p := startProcesses(t)
+	p := common(t)
 	for name, bend := range map[string]func(member *owner, hook string){
 		"by the URL": func(member *owner, hook string) {
 			member.ask(http.MethodPut, "/webhooks", m{"id": hook, "url": p.receiver + "/bent"})
@@ -239,7 +239,7 @@ func TestRemoved_BentWebhooksAreTheirs(t *testing.T) {
 // TestRemoved_LeavingFirstKeepsNothing checks that a person who has already left can still be removed.
 func TestRemoved_LeavingFirstKeepsNothing(t *testing.T) {
 	t.Parallel()
-	o := startProcesses(t).owner(t)
+	o := common(t).owner(t)
 	member := o.member(tenancy.RoleAdmin)
 	made := member.session201("/settings/api-keys", m{"name": "of the member"})
 	member.ask(http.MethodDelete, "/settings/team/"+member.person, nil)
@@ -260,7 +260,7 @@ func TestRemoved_LeavingFirstKeepsNothing(t *testing.T) {
 // example a stolen session that a change of the password ended.
 func TestRemoved_ConnectEndsWithItsSession(t *testing.T) {
 	t.Parallel()
-	o := startProcesses(t).owner(t)
+	o := common(t).owner(t)
 	finish := o.connect()
 	o.ask(http.MethodPost, "/user/logout", m{})
 	a, err := o.send(0, http.MethodPost, "/integrations/social-connect/sandbox", finish)
@@ -274,7 +274,7 @@ func TestRemoved_ConnectEndsWithItsSession(t *testing.T) {
 // not a member begins no connect for another one.
 func TestRemoved_ConnectsNothingElsewhere(t *testing.T) {
 	t.Parallel()
-	o := startProcesses(t).owner(t)
+	o := common(t).owner(t)
 	other := o.processes.owner(t)
 	o.wantStatus(http.StatusForbidden, http.MethodGet, "/integrations/social/sandbox", "showorg", other.org)
 	o.wantStatus(http.StatusOK, http.MethodGet, "/integrations/social/sandbox")
@@ -312,7 +312,7 @@ func (o *owner) sharedLink(post string) string {
 // to them.
 func TestRemoved_ReviewLinksEnd(t *testing.T) {
 	t.Parallel()
-	o := startProcesses(t).owner(t)
+	o := common(t).owner(t)
 	shown, kept := o.member(tenancy.RoleUser), o.member(tenancy.RoleUser)
 	asks := o.member(tenancy.RoleAdmin)
 	asks.key = asks.session201("/settings/api-keys", m{"name": "of the member"}).Get("key").String()
@@ -377,7 +377,7 @@ func TestRemoved_ReviewLinksEnd(t *testing.T) {
 // entered, because the member may know the secret.
 func TestRemoved_CredentialsAreNamed(t *testing.T) {
 	t.Parallel()
-	o := startProcesses(t).owner(t)
+	o := common(t).owner(t)
 	credentials := m{"credentials": m{"clientId": "of the member", "clientSecret": "known to the member"}}
 	member := o.member(tenancy.RoleAdmin)
 	member.ask(http.MethodPost, "/settings/provider-credentials/sandbox-oauth", credentials)

@@ -14,6 +14,7 @@ import (
 	"crier/platform/id"
 	"crier/platform/jobs"
 	"crier/tenancy"
+	"crier/tests/dbtest"
 )
 
 func report(org tenancy.OrgID, kind tenancy.ReportKind, name string) tenancy.Report {
@@ -112,7 +113,7 @@ func TestReport_PostsOfDeadChannelAreMailedToWhoWantsOneOfBoth(t *testing.T) {
 
 func TestReport_IsQueuedOnceBySeveralProcesses(t *testing.T) {
 	t.Parallel()
-	w := open(t, nil)
+	w := openAtOnce(t, nil)
 	ada := w.owner("ada@example.com")
 	w.deliver()
 	w.box.clear()
@@ -422,13 +423,13 @@ func TestReport_FirstPageIsInTheSecondQueue(t *testing.T) {
 // An account that is purged while the mails of its page are queued costs the other members nothing.
 func TestReport_PurgedAccountLeavesThePageToOthers(t *testing.T) {
 	t.Parallel()
-	w := open(t, nil)
+	w := openAtOnce(t, nil)
 	ada := w.owner("ada@example.com")
 	gone := w.member(ada.Org, "gone@example.com", tenancy.RoleUser)
 	w.deliver()
 	w.box.clear()
 	must(t, w.queueReport(report(ada.Org, tenancy.ReportFailed, "one")))
-	purge, err := superuser(t, w.db).Begin(t.Context())
+	purge, err := dbtest.SuperIn(t, w.address).Begin(t.Context())
 	must(t, err)
 	_, err = purge.Exec(t.Context(), `delete from person where id = $1`, gone.Person)
 	must(t, err)
@@ -446,7 +447,7 @@ func TestReport_PurgedAccountLeavesThePageToOthers(t *testing.T) {
 func TestReport_StallingDomainLeavesWorkersToOthers(t *testing.T) {
 	t.Parallel()
 	box := &stallingBox{domain: "slow.example", entered: make(chan string, 10), release: make(chan struct{})}
-	w := open(t, func(w *world) { box.mailBox, w.deps.Mail = w.box, box })
+	w := openAtOnce(t, func(w *world) { box.mailBox, w.deps.Mail = w.box, box })
 	for n := range 4 {
 		w.queueReportTo(fmt.Sprintf("p%d@slow.example", n))
 	}

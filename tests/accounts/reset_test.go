@@ -103,7 +103,7 @@ func TestReset_VerifiesTheAddressOfTheLink(t *testing.T) {
 
 func TestReset_OnceInParallel(t *testing.T) {
 	t.Parallel()
-	w := open(t, nil)
+	w := openAtOnce(t, nil)
 	p := w.owner("ada@example.com")
 	token := w.forgot("ada@example.com")
 	done := together(8, func(i int) bool {
@@ -128,7 +128,7 @@ func TestReset_OnceInParallel(t *testing.T) {
 // TestReset_OldPasswordDoesNotOutrunIt logs in with the old password while it is replaced: no session may survive.
 func TestReset_OldPasswordDoesNotOutrunIt(t *testing.T) {
 	t.Parallel()
-	w := open(t, nil)
+	w := openAtOnce(t, nil)
 	w.owner("ada@example.com")
 	for range 5 {
 		w.exec("update person set password_hash = $1", cheapHash)

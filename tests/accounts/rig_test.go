@@ -36,9 +36,10 @@ const (
 // world is a database with an Accounts and what it depends on.
 type world struct {
 	*tenancyservice.Accounts
-	t     *testing.T
-	db    *pg.DB
-	super *pgx.Conn
+	t       *testing.T
+	address string
+	db      *pg.DB
+	super   *pgx.Conn
 	// watch is for blocked only: statistics do not change during a transaction of super.
 	watch *pgx.Conn
 	cfg   tenancyservice.Config
@@ -55,9 +56,12 @@ type world struct {
 // open returns an Accounts on a new database. change may be nil.
 func open(t *testing.T, change func(w *world)) *world {
 	t.Helper()
-	db := openPools(t)
+	address := dbtest.URL(t)
+	db, err := pg.Open(context.WithoutCancel(t.Context()), pg.Config{URL: address, MaxConns: 48})
+	must(t, err)
+	t.Cleanup(db.Close)
 	w := &world{
-		t: t, db: db, box: &mailBox{}, log: &syncbuffer.Buffer{}, now: time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC),
+		t: t, address: address, db: db, box: &mailBox{}, log: &syncbuffer.Buffer{}, now: time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC),
 		cfg: tenancyservice.Config{
 			Registration: tenancyservice.RegisterOpen, DeleteGrace: 7 * 24 * time.Hour,
 			EnterpriseSecret: enterpriseKey, BaseURL: "https://crier.example", FrontendURL: "https://crier.example/app",
@@ -65,18 +69,14 @@ func open(t *testing.T, change func(w *world)) *world {
 		publishing: &publishing{failing: map[tenancy.OrgID]error{}},
 	}
 	key, err := secret.GenerateKey()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	keyring, err := secret.NewKeyring([]string{key})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	w.deps = tenancyservice.Deps{
 		DB: db, Clock: clock.Func(w.time), Keyring: keyring, Mail: w.box, Publishing: w.publishing,
 		Log: slog.New(slog.NewTextHandler(w.log, &slog.HandlerOptions{Level: slog.LevelDebug})),
 	}
-	w.super, w.watch = superuser(t, db), superuser(t, db)
+	w.super = dbtest.SuperIn(t, address)
 	if change != nil {
 		change(w)
 	}
@@ -84,15 +84,13 @@ func open(t *testing.T, change func(w *world)) *world {
 	return w
 }
 
-// openPools returns the pools of a new database, with six open connections in the role pg.Gate. With the one that
-// dbtest.Open has, and while others are being opened, no two transactions of that role would meet.
-func openPools(t *testing.T) *pg.DB {
+// openAtOnce is open for tests whose transactions have to meet. While connections are being opened, no two of the role
+// pg.Gate would, so all of that role are opened beforehand.
+func openAtOnce(t *testing.T, change func(w *world)) *world {
 	t.Helper()
-	d, err := pg.Open(context.WithoutCancel(t.Context()), pg.Config{URL: dbtest.URL(t), MaxConns: 48})
-	must(t, err)
-	t.Cleanup(d.Close)
-	must(t, d.Plan(t.Context(), pg.Gate, "select 1"))
-	return d
+	w := open(t, change)
+	must(t, w.db.Plan(t.Context(), pg.Gate, "select 1"))
+	return w
 }
 
 // withoutMail is for open.
@@ -106,26 +104,6 @@ func (w *world) instance() *tenancyservice.Accounts {
 		w.t.Fatal(err)
 	}
 	return a
-}
-
-// superuser returns a connection that sees all rows of the database of d.
-func superuser(t *testing.T, d *pg.DB) *pgx.Conn {
-	t.Helper()
-	var name string
-	err := d.InRole(t.Context(), pg.Gate, func(tx pgx.Tx) error {
-		return tx.QueryRow(t.Context(), "select current_database()::text").Scan(&name)
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	cfg := dbtest.Super(t).Config().Copy()
-	cfg.Database = name
-	c, err := pgx.ConnectConfig(t.Context(), cfg)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = c.Close(context.WithoutCancel(t.Context())) })
-	return c
 }
 
 func (w *world) time() time.Time {
@@ -280,7 +258,7 @@ func wantFault(t *testing.T, name string, err error, kind fault.Kind) {
 	}
 }
 
-func must(t *testing.T, err error) {
+func must(t testing.TB, err error) {
 	t.Helper()
 	if err != nil {
 		t.Fatal(err)
@@ -353,6 +331,9 @@ func tokenOf(m mail.Message) string {
 
 // blocked returns how many transactions wait for locks of others.
 func (w *world) blocked() (n int) {
+	if w.watch == nil {
+		w.watch = dbtest.SuperIn(w.t, w.address)
+	}
 	const waiting = `select count(*) from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'`
 	if err := w.watch.QueryRow(w.t.Context(), waiting).Scan(&n); err != nil {
 		w.t.Errorf("count the waiting transactions: %v", err)

@@ -13,6 +13,7 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptest"
+	"os"
 	"slices"
 	"strings"
 	"sync"
@@ -35,6 +36,7 @@ import (
 	"crier/tests/dbtest"
 	"crier/tests/sandboxtest"
 	"crier/tests/smtptest"
+	"crier/tests/suite"
 )
 
 // twiceURL is BASE_URL. The host does not exist; the clients dial a process whatever the name is.
@@ -84,7 +86,12 @@ func (r *received) to(path string) []receivedCall {
 	return slices.DeleteFunc(slices.Clone(r.all), func(c receivedCall) bool { return c.path != path })
 }
 
-func startProcesses(t *testing.T) *processes {
+func TestMain(m *testing.M) { os.Exit(suite.Run(m)) }
+
+// common returns the processes that tests share which change nothing but what is in their organizations.
+var common = suite.Once(startProcesses)
+
+func startProcesses(t testing.TB) *processes {
 	t.Helper()
 	p := &processes{sandbox: sandboxtest.Start(t), mail: smtptest.Start(t, smtptest.Plain())}
 	p.judge = sandboxtest.Judge{URL: p.sandbox}
@@ -109,17 +116,11 @@ func startProcesses(t *testing.T) *processes {
 	for i := range p.apps {
 		p.startNode(t, i, values)
 	}
-	own, err := pgx.ParseConfig(database)
-	must(t, err)
-	cfg := dbtest.Super(t).Config().Copy()
-	cfg.Database = own.Database
-	p.super, err = pgx.ConnectConfig(t.Context(), cfg)
-	must(t, err)
-	t.Cleanup(func() { _ = p.super.Close(context.WithoutCancel(t.Context())) })
+	p.super = dbtest.SuperIn(t, database)
 	return p
 }
 
-func (p *processes) startNode(t *testing.T, i int, values map[string]string) {
+func (p *processes) startNode(t testing.TB, i int, values map[string]string) {
 	t.Helper()
 	values["CRIER_HOME"] = t.TempDir()
 	var cfg boot.Config
