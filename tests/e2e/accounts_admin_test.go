@@ -106,15 +106,15 @@ func TestAdmin_PeopleOfARunningService(t *testing.T) {
 
 func TestAdmin_SuspendedOrganizationStopsWithinASecond(t *testing.T) {
 	t.Parallel()
-	s := startInstance(t, nil)
-	ada := s.account(t, "ada@example.com")
+	s := common(t)
+	ada := s.account(t, "ada@suspended.example")
 	key, _ := ada.createKey(t, "Newsletter")
 	for node := range s.nodes {
 		if got := s.withKey(t, node, key); got != http.StatusOK {
 			t.Fatalf("got %d with the key on process %d, want 200", got, node)
 		}
 	}
-	if list := s.admin(t, "", "organizations"); !regexp.MustCompile(ada.org + `\s+\S+\s+active\s+Of ada@example.com`).MatchString(list) {
+	if list := s.admin(t, "", "organizations"); !regexp.MustCompile(ada.org + `\s+\S+\s+active\s+Of ada@suspended.example`).MatchString(list) {
 		t.Errorf("got the list\n%s\nwant the active organization", list)
 	}
 	s.admin(t, "", "suspend", ada.org)
@@ -152,20 +152,20 @@ func TestAdmin_SuspendedOrganizationStopsWithinASecond(t *testing.T) {
 
 func TestAdmin_ImpersonationReadsNoSecretsAndIsAudited(t *testing.T) {
 	t.Parallel()
-	s := startInstance(t, nil)
-	ada := s.account(t, "ada@example.com")
+	s := common(t)
+	ada := s.account(t, "ada@impersonated.example")
 	_, keyID := ada.createKey(t, "Newsletter")
-	s.admin(t, password+"\n", "create", "ops@example.com", "--admin", "--password-stdin")
+	s.admin(t, password+"\n", "create", "ops@impersonated.example", "--admin", "--password-stdin")
 	root := s.browse()
-	root.login(t, "ops@example.com")
+	root.login(t, "ops@impersonated.example")
 	root.self(t)
 
 	var found []struct {
 		ID   string
 		User struct{ Email string }
 	}
-	root.want(t, http.StatusOK, &found, http.MethodGet, "/user/impersonate?name=ada@", nil)
-	if len(found) != 1 || found[0].User.Email != "ada@example.com" {
+	root.want(t, http.StatusOK, &found, http.MethodGet, "/user/impersonate?name=ada@impersonated", nil)
+	if len(found) != 1 || found[0].User.Email != "ada@impersonated.example" {
 		t.Fatalf("got the memberships %+v, want that of ada", found)
 	}
 	ada.want(t, http.StatusForbidden, nil, http.MethodPost, "/user/impersonate", m{"id": found[0].ID})
@@ -177,7 +177,7 @@ func TestAdmin_ImpersonationReadsNoSecretsAndIsAudited(t *testing.T) {
 
 	root.want(t, http.StatusCreated, nil, http.MethodPost, "/user/impersonate", m{"id": found[0].ID})
 	as := root.on(1).self(t)
-	if as.Email != "ada@example.com" || as.OrgID != ada.org || !as.Impersonate || as.Admin {
+	if as.Email != "ada@impersonated.example" || as.OrgID != ada.org || !as.Impersonate || as.Admin {
 		t.Errorf("got %+v, want the person who is impersonated", as)
 	}
 	root.want(t, http.StatusOK, nil, http.MethodPut, "/settings/organization", m{"description": "By the operator"})
@@ -190,9 +190,11 @@ func TestAdmin_ImpersonationReadsNoSecretsAndIsAudited(t *testing.T) {
 			t.Errorf("%s %s while acting as somebody else: got %v, want %d", c.method, c.path, got, want)
 		}
 	}
-	s.letter(t, "ada@example.com", "used your account", 1)
+	s.letter(t, "ada@impersonated.example", "used your account", 1)
 	entries := ada.on(1).audit(t)
-	i := slices.IndexFunc(entries, func(e auditEntry) bool { return e.Behind == "ops@example.com" && e.Actor == "ada@example.com" })
+	i := slices.IndexFunc(entries, func(e auditEntry) bool {
+		return e.Behind == "ops@impersonated.example" && e.Actor == "ada@impersonated.example"
+	})
 	if i < 0 {
 		t.Errorf("got the audit log %+v, want an entry of ada with ops behind", entries)
 	}
@@ -201,7 +203,7 @@ func TestAdmin_ImpersonationReadsNoSecretsAndIsAudited(t *testing.T) {
 		t.Errorf("got the audit log %+v, want the beginning of the impersonation", entries)
 	}
 	root.want(t, http.StatusCreated, nil, http.MethodPost, "/user/impersonate", m{"id": ""})
-	if got := root.on(1).self(t); got.Email != "ops@example.com" || got.Impersonate {
+	if got := root.on(1).self(t); got.Email != "ops@impersonated.example" || got.Impersonate {
 		t.Errorf("got %+v after the end, want the administrator", got)
 	}
 }

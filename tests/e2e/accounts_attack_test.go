@@ -59,11 +59,11 @@ func TestAccounts_SprayingOfPasswordsIsSlowedDown(t *testing.T) {
 
 func TestAccounts_KnownBrowserPassesWhileItsNetworkAttacks(t *testing.T) {
 	t.Parallel()
-	s := startInstance(t, nil)
-	owner := s.account(t, "owner@example.com")
+	s := common(t)
+	owner := s.account(t, "owner@known.example")
 	const office = "203.0.113.7"
 	for i := range 6 {
-		got, want := s.guess(t, i%2, office, "owner@example.com"), http.StatusBadRequest
+		got, want := s.guess(t, i%2, office, "owner@known.example"), http.StatusBadRequest
 		if i == 5 {
 			want = http.StatusTooManyRequests // for a minute
 		}
@@ -73,22 +73,22 @@ func TestAccounts_KnownBrowserPassesWhileItsNetworkAttacks(t *testing.T) {
 	}
 	stranger := s.browse()
 	stranger.address = office
-	right := m{"email": "owner@example.com", "password": password}
+	right := m{"email": "owner@known.example", "password": password}
 	stranger.want(t, http.StatusTooManyRequests, nil, http.MethodPost, "/auth/login", right)
 	known := s.browse()
 	known.address, known.cookies["device"] = office, owner.cookies["device"]
 	for node := range s.nodes {
-		if step := known.on(node).login(t, "owner@example.com"); !step.Login {
+		if step := known.on(node).login(t, "owner@known.example"); !step.Login {
 			t.Errorf("got %+v in a browser that is known, want a session", step)
 		}
 	}
-	if step := s.browse().login(t, "owner@example.com"); !step.Login {
+	if step := s.browse().login(t, "owner@known.example"); !step.Login {
 		t.Errorf("got %+v from an address that did not attack, want a session", step)
 	}
 	var last int
 	for range 6 {
 		known.address = office
-		last = known.ask(t, http.MethodPost, "/auth/login", m{"email": "other@example.com", "password": "a wrong guess"}).Status
+		last = known.ask(t, http.MethodPost, "/auth/login", m{"email": "other@known.example", "password": "a wrong guess"}).Status
 	}
 	if last != http.StatusTooManyRequests {
 		t.Errorf("got %d for the sixth guess at another account in the known browser, want 429", last)
@@ -97,12 +97,12 @@ func TestAccounts_KnownBrowserPassesWhileItsNetworkAttacks(t *testing.T) {
 
 func TestAccounts_LongestWaitIsBounded(t *testing.T) {
 	t.Parallel()
-	s := startInstance(t, nil)
+	s := common(t)
 	var last call.Answer
 	for range 12 {
 		b := s.browse()
 		b.address = "203.0.113.8"
-		last = b.ask(t, http.MethodPost, "/auth/login", m{"email": "owner@example.com", "password": "a wrong guess"})
+		last = b.ask(t, http.MethodPost, "/auth/login", m{"email": "owner@wait.example", "password": "a wrong guess"})
 	}
 	var body struct{ RetryAfter int }
 	if last.Status != http.StatusTooManyRequests || last.Header.Get("Retry-After") == "" {
@@ -116,29 +116,29 @@ func TestAccounts_LongestWaitIsBounded(t *testing.T) {
 
 func TestAccounts_PlantedSessionIsReplacedAndDies(t *testing.T) {
 	t.Parallel()
-	s := startInstance(t, nil)
-	attacker := s.account(t, "attacker@example.com")
-	s.account(t, "victim@example.com")
+	s := common(t)
+	attacker := s.account(t, "attacker@planted.example")
+	s.account(t, "victim@planted.example")
 	planted := attacker.cookies["auth"]
 	victim := s.browse()
 	victim.cookies["auth"] = planted
-	if step := victim.login(t, "victim@example.com"); !step.Login || victim.cookies["auth"] == planted {
+	if step := victim.login(t, "victim@planted.example"); !step.Login || victim.cookies["auth"] == planted {
 		t.Errorf("got %+v and the session that was planted, want a new one", step)
 	}
-	if got := victim.on(1).self(t); got.Email != "victim@example.com" {
+	if got := victim.on(1).self(t); got.Email != "victim@planted.example" {
 		t.Errorf("got the person %s, want the victim", got.Email)
 	}
 	s.wantSignedOut(t, 1, planted)
 	invented := s.browse()
 	invented.cookies["auth"] = strings.Repeat("A", 43)
-	if step := invented.login(t, "victim@example.com"); !step.Login || invented.cookies["auth"] == strings.Repeat("A", 43) {
+	if step := invented.login(t, "victim@planted.example"); !step.Login || invented.cookies["auth"] == strings.Repeat("A", 43) {
 		t.Errorf("got %+v with an invented session, want one of the service", step)
 	}
 	factor, _ := victim.enroll(t)
-	planted = s.signedIn(t, "attacker@example.com").cookies["auth"]
+	planted = s.signedIn(t, "attacker@planted.example").cookies["auth"]
 	fixed := s.browse()
 	fixed.cookies["auth"] = planted
-	step := fixed.login(t, "victim@example.com")
+	step := fixed.login(t, "victim@planted.example")
 	fixed.want(t, http.StatusCreated, nil, http.MethodPost, "/auth/mfa/verify", m{"mfaToken": step.MFAToken, "code": factor.code(t)})
 	if fixed.cookies["auth"] == planted {
 		t.Error("the planted session stayed after the second factor")
@@ -202,14 +202,14 @@ func (b *browser) forge(t *testing.T, r edge.Route, body any, headers []string, 
 
 func TestAccounts_ForgedRequestsAreRefused(t *testing.T) {
 	t.Parallel()
-	s := startInstance(t, map[string]string{"APP_LIMIT": "100000"})
-	ada := s.account(t, "ada@example.com")
-	s.admin(t, "", "grant", "ada@example.com")
+	s := common(t)
+	ada := s.account(t, "ada@forged.example")
+	s.admin(t, "", "grant", "ada@forged.example")
 	ada.createKey(t, "Newsletter")
 	ada.invite(t, "", "USER", false)
 	session, before := ada.cookies["auth"], len(ada.audit(t))
 	routes, requests := ofAccounts(), 0
-	body := `{"name":"Forged","id":"` + ada.org + `","email":"ada@example.com","password":"` + password + `","confirm":"DELETE"}`
+	body := `{"name":"Forged","id":"` + ada.org + `","email":"ada@forged.example","password":"` + password + `","confirm":"DELETE"}`
 	for _, r := range routes {
 		for name, headers := range forgeries {
 			requests++

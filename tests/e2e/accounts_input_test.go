@@ -46,14 +46,14 @@ func named(text string) []unsafeCall {
 
 func TestAccounts_NamesThatNobodyCanHave(t *testing.T) {
 	t.Parallel()
-	s := startInstance(t, map[string]string{"APP_LIMIT": "100000"})
-	ada := s.account(t, "ada@example.com")
+	s := common(t)
+	ada := s.account(t, "ada@names.example")
 	before := ada.self(t)
 	requests := 0
 	for what, text := range map[string]string{
 		"a name of 1 MB": strings.Repeat("a", 1<<20-300), "a name of more than 1 MB": strings.Repeat("a", 1<<20),
 		"NUL": "Ada\x00Byron", "right-to-left override": "Ada\u202egro.elpmaxe",
-		"an isolate": "Ada\u2066x", "a line break": "Ada\r\nBcc: all@example.com",
+		"an isolate": "Ada\u2066x", "a line break": "Ada\r\nBcc: all@names.example",
 		"escape": "Ada\x1b[2J", "a name of 129 characters": strings.Repeat("ß", 129),
 	} {
 		for _, c := range named(text) {
@@ -112,14 +112,14 @@ func harmless(path string, a call.Answer) bool {
 
 func TestAccounts_LinksInMailsIgnoreTheHostOfTheRequest(t *testing.T) {
 	t.Parallel()
-	s := startInstance(t, nil)
-	ada := s.account(t, "ada@example.com")
+	s := common(t)
+	ada := s.account(t, "ada@links.example")
 	for i, c := range []unsafeCall{
-		{http.MethodPost, "/auth/register", m{"email": "new@example.com", "password": password, "company": "New"}},
-		{http.MethodPost, "/auth/forgot", m{"email": "ada@example.com"}},
-		{http.MethodPost, "/auth/resend-activation", m{"email": "new@example.com"}},
-		{http.MethodPost, "/settings/team", m{"email": "friend@example.com", "role": "USER", "sendEmail": true}},
-		{http.MethodPost, "/user/change-email", m{"email": "ada.new@example.com", "password": password}},
+		{http.MethodPost, "/auth/register", m{"email": "new@links.example", "password": password, "company": "New"}},
+		{http.MethodPost, "/auth/forgot", m{"email": "ada@links.example"}},
+		{http.MethodPost, "/auth/resend-activation", m{"email": "new@links.example"}},
+		{http.MethodPost, "/settings/team", m{"email": "friend@links.example", "role": "USER", "sendEmail": true}},
+		{http.MethodPost, "/user/change-email", m{"email": "ada.new@links.example", "password": password}},
 		{http.MethodGet, "/user/self", nil},
 	} {
 		req := ada.on(i%2).request(t, c.method, c.path, c.body, "X-Forwarded-Host", "evil.example", "X-Forwarded-Proto", "http",
@@ -131,13 +131,13 @@ func TestAccounts_LinksInMailsIgnoreTheHostOfTheRequest(t *testing.T) {
 		}
 	}
 	wanted := map[string]string{
-		"new@example.com": "Activate", "friend@example.com": "Invitation", "ada.new@example.com": "Confirm",
+		"new@links.example": "Activate", "friend@links.example": "Invitation", "ada.new@links.example": "Confirm",
 	}
 	for to, subject := range wanted {
 		link(t, s.letter(t, to, subject, 1))
 	}
-	s.letter(t, "ada@example.com", "new password", 1)
-	s.letter(t, "ada@example.com", "Allow", 1)
+	s.letter(t, "ada@links.example", "new password", 1)
+	s.letter(t, "ada@links.example", "Allow", 1)
 	for _, mail := range s.mail.Messages() {
 		all := fmt.Sprint(mail.Header, mail.Text, mail.HTML)
 		if strings.Contains(all, "evil.example") {

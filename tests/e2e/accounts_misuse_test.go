@@ -98,12 +98,12 @@ func TestAccounts_MembersThatNobodyMayChooseAreIgnored(t *testing.T) {
 
 func TestAccounts_InvitationWorksOnceForItsPerson(t *testing.T) {
 	t.Parallel()
-	s := startInstance(t, nil)
-	owner, friend, stranger := s.account(t, "owner@example.com"), s.account(t, "friend@example.com"), s.account(t, "stranger@example.com")
-	token, _ := owner.invite(t, "friend@example.com", "USER", false)
+	s := common(t)
+	owner, friend, stranger := s.account(t, "owner@invited.example"), s.account(t, "friend@invited.example"), s.account(t, "stranger@invited.example")
+	token, _ := owner.invite(t, "friend@invited.example", "USER", false)
 	forwarded := m{"org": token}
 	stranger.want(t, http.StatusForbidden, nil, http.MethodPost, "/user/join-org", forwarded)
-	other := s.browse().ask(t, http.MethodPost, "/auth/register", m{"email": "other@example.com", "password": password, "org": token})
+	other := s.browse().ask(t, http.MethodPost, "/auth/register", m{"email": "other@invited.example", "password": password, "org": token})
 	if other.Status != http.StatusBadRequest || !strings.Contains(other.Body, "for another address") {
 		t.Errorf("a registration with the invitation of somebody else: got %v, want 400", other)
 	}
@@ -119,14 +119,14 @@ func TestAccounts_InvitationWorksOnceForItsPerson(t *testing.T) {
 		t.Errorf("got the organization %q with a revoked invitation, want null", got)
 	}
 	used := s.browse().ask(t, http.MethodPost, "/auth/register",
-		m{"email": "late@example.com", "password": password, "org": revoked})
+		m{"email": "late@invited.example", "password": password, "org": revoked})
 	if used.Status != http.StatusBadRequest {
 		t.Errorf("a registration with a revoked invitation: got %v, want 400", used)
 	}
 	anybody, _ := owner.invite(t, "", "USER", false)
 	guests := make([]*browser, 6)
 	for i := range guests {
-		guests[i] = s.account(t, fmt.Sprintf("guest-%d@example.com", i))
+		guests[i] = s.account(t, fmt.Sprintf("guest-%d@invited.example", i))
 	}
 	joined := make([]string, len(guests))
 	together(len(guests), func(i int) { joined[i] = guests[i].on(i%2).join(t, anybody) })
@@ -137,10 +137,10 @@ func TestAccounts_InvitationWorksOnceForItsPerson(t *testing.T) {
 
 func TestAccounts_CodesWorkOnce(t *testing.T) {
 	t.Parallel()
-	s := startInstance(t, nil)
-	ada := s.account(t, "ada@example.com")
+	s := common(t)
+	ada := s.account(t, "ada@codes.example")
 	factor, recovery := ada.enroll(t)
-	if step := s.browse().login(t, "ada@example.com"); !step.MFARequired {
+	if step := s.browse().login(t, "ada@codes.example"); !step.MFARequired {
 		t.Fatalf("got %+v, want that a code is required", step)
 	}
 	for what, proof := range map[string]m{"a code": {"code": factor.code(t)}, "a recovery code": {"recoveryCode": recovery[0]}} {
@@ -149,7 +149,7 @@ func TestAccounts_CodesWorkOnce(t *testing.T) {
 		tokens := make([]string, many)
 		for i := range browsers {
 			browsers[i] = s.browse()
-			tokens[i] = browsers[i].login(t, "ada@example.com").MFAToken
+			tokens[i] = browsers[i].login(t, "ada@codes.example").MFAToken
 		}
 		together(many, func(i int) {
 			body := with(proof, m{"mfaToken": tokens[i]})
@@ -174,14 +174,14 @@ func count(statuses []int, status int) (n int) {
 
 func TestAccounts_CodesCannotBeGuessedOverManyTokens(t *testing.T) {
 	t.Parallel()
-	s := startInstance(t, nil)
-	ada := s.account(t, "ada@example.com")
+	s := common(t)
+	ada := s.account(t, "ada@guessed.example")
 	factor, _ := ada.enroll(t)
 	const many = 24
 	browsers, tokens, statuses := make([]*browser, many), make([]string, many), make([]int, many)
 	for i := range browsers {
 		browsers[i] = s.browse()
-		tokens[i] = browsers[i].login(t, "ada@example.com").MFAToken
+		tokens[i] = browsers[i].login(t, "ada@guessed.example").MFAToken
 	}
 	guesses := factor.wrong(t, many)
 	together(many, func(i int) {
@@ -192,7 +192,7 @@ func TestAccounts_CodesCannotBeGuessedOverManyTokens(t *testing.T) {
 		t.Errorf("%d guesses with as many tokens: got %v, want 401 five times and 429 else", many, statuses)
 	}
 	b := s.browse()
-	step := b.login(t, "ada@example.com")
+	step := b.login(t, "ada@guessed.example")
 	b.want(t, http.StatusTooManyRequests, nil, http.MethodPost, "/auth/mfa/verify", m{"mfaToken": step.MFAToken, "code": factor.code(t)})
 	ada.self(t) // the session of the person goes on
 }

@@ -1,7 +1,6 @@
 package e2e
 
 import (
-	"context"
 	"encoding/json"
 	"fmt"
 	"maps"
@@ -23,6 +22,7 @@ import (
 	"crier/tests/call"
 	"crier/tests/dbtest"
 	"crier/tests/smtptest"
+	"crier/tests/suite"
 )
 
 const (
@@ -70,8 +70,12 @@ func (h *heard) add(where string, a call.Answer) {
 	h.all = append(h.all, answerRecord{where: where, head: fmt.Sprint(head), cookies: cookies, body: a.Body})
 }
 
+// common returns the instance that tests share which change nothing but what is of their accounts. These have addresses
+// in a domain of the test.
+var common = suite.Once(func(t testing.TB) *instance { return startInstance(t, map[string]string{"APP_LIMIT": "100000"}) })
+
 // startInstance starts both processes. settings override the defaults.
-func startInstance(t *testing.T, settings map[string]string) *instance {
+func startInstance(t testing.TB, settings map[string]string) *instance {
 	t.Helper()
 	key, err := secret.GenerateKey()
 	if err != nil {
@@ -102,7 +106,7 @@ func startInstance(t *testing.T, settings map[string]string) *instance {
 }
 
 // start starts a process of the binary at path, also after another one has ended.
-func (n *node) start(t *testing.T, path string) {
+func (n *node) start(t testing.TB, path string) {
 	t.Helper()
 	if path == binary {
 		n.process = launch(t, n.settings, n.log)
@@ -112,7 +116,7 @@ func (n *node) start(t *testing.T, path string) {
 }
 
 // launchOther is launch for another build of the binary.
-func launchOther(t *testing.T, path string, settings map[string]string, log *record) *process {
+func launchOther(t testing.TB, path string, settings map[string]string, log *record) *process {
 	t.Helper()
 	cmd := exec.Command(path, "serve")
 	cmd.Env = []string{}
@@ -207,19 +211,8 @@ func (s *instance) super(t *testing.T) *pgx.Conn {
 	if s.conn != nil {
 		return s.conn
 	}
-	own, err := pgx.ParseConfig(s.database)
-	if err != nil {
-		t.Fatal(err)
-	}
-	cfg := dbtest.Super(t).Config().Copy()
-	cfg.Database = own.Database
-	c, err := pgx.ConnectConfig(t.Context(), cfg)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = c.Close(context.WithoutCancel(t.Context())) })
-	s.conn = c
-	return c
+	s.conn = dbtest.SuperIn(t, s.database)
+	return s.conn
 }
 
 // count returns the number that a query of the superuser returns.

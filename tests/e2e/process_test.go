@@ -2,6 +2,7 @@ package e2e
 
 import (
 	"bytes"
+	"crier/tests/suite"
 	"encoding/json"
 	"flag"
 	"fmt"
@@ -44,7 +45,7 @@ func built(m *testing.M) int {
 		fmt.Fprintf(os.Stderr, "build the binary: %v\n%s", err, out)
 		return 1
 	}
-	return m.Run()
+	return suite.Run(m)
 }
 
 // process is one run of the service.
@@ -59,7 +60,7 @@ type process struct {
 const startLimit = time.Minute
 
 // launch runs `crier serve` and returns when it is ready.
-func launch(t *testing.T, settings map[string]string, log *record) *process {
+func launch(t testing.TB, settings map[string]string, log *record) *process {
 	t.Helper()
 	cmd := exec.Command(binary, "serve")
 	cmd.Env = []string{}
