@@ -27,7 +27,7 @@ type canceller struct {
 	delivered bool
 }
 
-// HandleCancel implements ctxwatch.Handler. ended is the context of the statement.
+// HandleCancel implements ctxwatch.Handler. ended is the statement's context.
 func (c *canceller) HandleCancel(ended context.Context) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ended), cancelWait)
 	end, _ := ctx.Deadline()

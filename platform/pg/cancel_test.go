@@ -19,7 +19,7 @@ import (
 type lateCancel struct {
 	server string
 	delay  time.Duration
-	// received and passed count the requests to cancel that arrived, and those that were forwarded.
+	// received and passed count the requests to cancel that arrived and that were forwarded.
 	received, passed atomic.Int32
 }
 
@@ -52,7 +52,7 @@ func (l *lateCancel) start(t *testing.T, server string) string {
 	return u.String()
 }
 
-// serve forwards one connection. An error ends it, which the client sees.
+// serve forwards one connection. On an error it closes the connection, which the client sees.
 func (l *lateCancel) serve(client net.Conn) {
 	defer func() { _ = client.Close() }()
 	head := make([]byte, 8)
@@ -67,7 +67,7 @@ func (l *lateCancel) serve(client net.Conn) {
 	cancel := binary.BigEndian.Uint32(head[4:]) == cancelCode
 	if cancel {
 		l.received.Add(1)
-		time.Sleep(l.delay) // how late it is decides which of the two cases it is
+		time.Sleep(l.delay) // the delay decides which of the two cases is tested
 	}
 	if _, err := server.Write(head); err != nil {
 		return
@@ -99,7 +99,7 @@ func TestCancel_NeverEndsTheStatementOfTheNextBorrower(t *testing.T) {
 			}
 			patience, cancel := context.WithTimeout(t.Context(), time.Minute)
 			defer cancel()
-			for late.received.Load() == 0 && patience.Err() == nil { // a slow machine may not begin it in time
+			for late.received.Load() == 0 && patience.Err() == nil { // the statement may start too late
 				short, cancel := context.WithTimeout(patience, 50*time.Millisecond)
 				_ = sleep(short, "0.1") // ends before its cancellation arrives
 				cancel()

@@ -84,8 +84,8 @@ func open(t *testing.T, change func(w *world)) *world {
 	return w
 }
 
-// openAtOnce is open for tests whose transactions have to meet. While connections are being opened, no two of the role
-// pg.Gate would, so all of that role are opened beforehand.
+// openAtOnce is open for tests whose transactions must overlap. While connections are being opened, no two transactions
+// of the role pg.Gate would, so all of its connections are opened beforehand.
 func openAtOnce(t *testing.T, change func(w *world)) *world {
 	t.Helper()
 	w := open(t, change)

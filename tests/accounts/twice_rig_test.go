@@ -88,7 +88,7 @@ func (r *received) to(path string) []receivedCall {
 
 func TestMain(m *testing.M) { os.Exit(suite.Run(m)) }
 
-// common returns the processes that tests share which change nothing but what is in their organizations.
+// common returns the processes shared by tests that change nothing outside their own organizations.
 var common = suite.Once(startProcesses)
 
 func startProcesses(t testing.TB) *processes {

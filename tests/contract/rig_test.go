@@ -49,11 +49,10 @@ type rig struct {
 
 func TestMain(m *testing.M) { os.Exit(suite.Run(m)) }
 
-// common returns the service that tests share which need no settings of their own and touch nothing but what is in
-// their organizations.
+// common returns the service shared by tests that need no settings of their own and touch only their own organizations.
 var common = suite.Once(func(t testing.TB) *rig { return start(t, nil) })
 
-// start runs a service for one test. settings override the defaults of the tests.
+// start runs a service for one test. settings override the test defaults.
 func start(t testing.TB, settings map[string]string) *rig {
 	t.Helper()
 	r := &rig{

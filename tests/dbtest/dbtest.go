@@ -77,8 +77,8 @@ func Super(t testing.TB) *pgx.Conn {
 	return c
 }
 
-// SuperIn returns a superuser's connection to the database of an address that Open, URL or Blank made. It is closed when
-// the test ends.
+// SuperIn connects as a superuser to the database of an address made by Open, URL or Blank. The connection is closed
+// when the test ends.
 func SuperIn(t testing.TB, address string) *pgx.Conn {
 	t.Helper()
 	s := need(t)

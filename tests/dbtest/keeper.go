@@ -8,20 +8,20 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// makeLimit is generous for a machine whose cores are all busy.
+// makeLimit is generous because all cores of the machine may be busy.
 const makeLimit = time.Minute
 
-// owner makes databases and super drops them. Both stay connected until the process ends, because a connection takes
-// longer than what they do with it.
+// owner makes databases and super drops them. Both stay connected until the process ends, because connecting takes
+// longer than their work.
 var owner, super keeper
 
-// keeper is one connection, used by one test at a time and opened again after an error.
+// keeper is one connection, used by one test at a time and reopened after an error.
 type keeper struct {
 	mu   sync.Mutex
 	conn *pgx.Conn
 }
 
-// do calls f with the connection to an address, which is always the same.
+// do calls f with the connection to address, which is the same in every call.
 func (k *keeper) do(ctx context.Context, address string, f func(context.Context, *pgx.Conn) error) (err error) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), makeLimit)
 	defer cancel()
@@ -33,7 +33,7 @@ func (k *keeper) do(ctx context.Context, address string, f func(context.Context,
 		}
 	}
 	if err = f(ctx, k.conn); err != nil {
-		_ = k.conn.Close(ctx) // the error is about what f did
+		_ = k.conn.Close(ctx) // the error of f is returned instead
 		k.conn = nil
 	}
 	return err

@@ -113,8 +113,8 @@ func config(dir string) local.Config {
 			"synchronous_commit=off", "max_connections=1000", "shared_buffers=64MB", "autovacuum=off",
 			"max_wal_size=256MB",
 		},
-		// Half of what the server does in the tests is to fill the memory of new processes with the catalogue. With huge
-		// pages that takes a fifth less processor time; a C library other than glibc ignores it.
+		// In the tests, half of the server's work is filling the memory of new processes with the catalogue. Huge pages
+		// cut the processor time of that by a fifth; a C library other than glibc ignores the setting.
 		Env: []string{"GLIBC_TUNABLES=glibc.malloc.hugetlb=1:glibc.malloc.top_pad=4194304"}}
 }
 

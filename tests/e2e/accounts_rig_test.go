@@ -70,7 +70,7 @@ func (h *heard) add(where string, a call.Answer) {
 	h.all = append(h.all, answerRecord{where: where, head: fmt.Sprint(head), cookies: cookies, body: a.Body})
 }
 
-// common returns the instance that tests share which change nothing but what is of their accounts. These have addresses
+// common returns the instance shared by tests that change only their own accounts. The addresses of these accounts are
 // in a domain of the test.
 var common = suite.Once(func(t testing.TB) *instance { return startInstance(t, map[string]string{"APP_LIMIT": "100000"}) })
 

@@ -11,9 +11,10 @@ import (
 	"testing"
 )
 
-// Once returns a function that calls start for the first test that needs its value and gives all tests the same. The
-// TB of start lasts until all tests have ended; it has only the methods written in this package. What fails in it
-// belongs to no test: it is printed and fails the process. If start fails, so do all tests that call the function.
+// Once returns a function that calls start for the first test that needs its value and returns that value to all tests.
+// The TB passed to start lasts until all tests have ended; it has only the methods defined in this package. A failure
+// reported to it belongs to no test: it is printed and fails the process. If start fails, so do all tests that call the
+// function.
 //
 // TestMain of the package must call Run.
 func Once[T any](start func(testing.TB) T) func(testing.TB) T {
@@ -33,7 +34,7 @@ func Once[T any](start func(testing.TB) T) func(testing.TB) T {
 	}
 }
 
-// Run runs the tests, ends what they share and returns the code to exit with.
+// Run runs the tests, ends what they share and returns the exit code.
 func Run(m *testing.M) int {
 	code := m.Run()
 	whole.stop()
@@ -47,7 +48,7 @@ func Run(m *testing.M) int {
 // whole is the TB of what all tests share.
 var whole = newTB()
 
-// tb is a testing.TB that lasts until all tests have ended. Methods that are not written here panic.
+// tb is a testing.TB that lasts until all tests have ended. Methods that are not defined here panic.
 type tb struct {
 	testing.TB
 	ctx  context.Context
@@ -112,7 +113,7 @@ func (b *tb) Errorf(format string, args ...any) {
 	b.Logf(format, args...)
 }
 
-// Fatalf also ends the goroutine, and with it the test that needed what cannot be started.
+// Fatalf also ends the goroutine, and with it the test that needed what could not be started.
 func (b *tb) Fatalf(format string, args ...any) {
 	b.Errorf(format, args...)
 	runtime.Goexit()

@@ -50,7 +50,7 @@ type Config struct {
 	Preload []string
 	// Extra lists more settings as "name=value".
 	Extra []string
-	// Env adds variables to the environment of the server, as "NAME=value".
+	// Env adds "NAME=value" variables to the server's environment.
 	Env []string
 }
 
