@@ -36,6 +36,10 @@ func Once[T any](start func(testing.TB) T) func(testing.TB) T {
 
 // Run runs the tests, ends what they share and returns the exit code.
 func Run(m *testing.M) int {
+	if err := suppressRaces(); err != nil {
+		fmt.Fprintln(os.Stderr, "suppress the races of libraries:", err)
+		return 1
+	}
 	code := m.Run()
 	whole.stop()
 	whole.clean()
