@@ -193,6 +193,8 @@ var exceptions = []exception{
 	{dir: "tests/publishtest", what: "github.com/jackc/pgx/v5", why: "a test helper that reads and changes rows directly"},
 	{dir: "tests/tenant", what: "crier/tenancy/store", why: "a test helper that stores organizations directly"},
 	{dir: "tests/tenant", what: "time.Now", why: "organizations of tests are created at the current time"},
+	{dir: "tests/suite", what: "os.Setenv", why: "the race detector reads its options from GORACE at the start of a program"},
+	{dir: "tests/suite", what: "os.Environ", why: "the test program starts again in the same environment"},
 	{dir: "tests/bench", what: "os.Environ", why: "the measured programs run in the caller's environment"},
 	{dir: "tests/bench", what: "github.com/jackc/pgx/v5", why: "it counts the statements of a loadTree service from outside"},
 	{dir: "tests/bench", what: "github.com/jackc/pgx/v5/pgxpool", why: "a floor is the same work without the service, on many connections"},

@@ -8,6 +8,8 @@ import (
 	"path/filepath"
 	"strings"
 	"syscall"
+
+	"crier/platform/env"
 )
 
 // suppressions is a file of the package under test with races of libraries that the race detector is to ignore, one
@@ -18,7 +20,7 @@ const suppressions = "testdata/race.txt"
 // them only when a program starts.
 func suppressRaces() error {
 	const option = "suppressions="
-	options := os.Getenv("GORACE")
+	options, _ := env.OS()("GORACE")
 	if _, err := os.Stat(suppressions); os.IsNotExist(err) || strings.Contains(options, option) {
 		return nil
 	}
