@@ -23,10 +23,10 @@ type keeper struct {
 
 // do calls f with the connection to address, which is the same in every call.
 func (k *keeper) do(ctx context.Context, address string, f func(context.Context, *pgx.Conn) error) (err error) {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), makeLimit)
-	defer cancel()
 	k.mu.Lock()
 	defer k.mu.Unlock()
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), makeLimit)
+	defer cancel()
 	if k.conn == nil {
 		if k.conn, err = pgx.Connect(ctx, address); err != nil {
 			return err
