@@ -29,8 +29,11 @@ type result struct {
 	span time.Duration
 	late []time.Duration
 	// sent is the lateness of the last post at the platform.
-	sent       time.Duration
-	used       cost
+	sent time.Duration
+	// used is everything that the burst cost, without what idling would have used. It includes deferred.
+	used cost
+	// deferred is the part of used after the last post: notifications and statistics, for example.
+	deferred   cost
 	twice      int
 	outOfOrder int
 }
@@ -54,7 +57,7 @@ func quantile(sorted []time.Duration, q float64) time.Duration {
 // the posts.
 const (
 	fillRate = 1500
-	ahead    = 12 * time.Second
+	ahead    = startUp + idleSpan + 4*time.Second
 )
 
 // run fills a new database while the service runs, restarts the service and measures the burst.
@@ -115,12 +118,14 @@ func (b *testDB) history(ctx context.Context, all []tenant, rows int) error {
 	return b.settle(ctx)
 }
 
-// startUp is the time in which a service does its start-up work, which is not counted, as the connections of the floor
-// are not. What it does ahead of the due time is counted.
-const startUp = 2 * time.Second
-
-// idleSpan is how long the service is measured after a burst for what it uses when idle, which is subtracted.
-const idleSpan = 10 * time.Second
+// A service has startUp for its start-up work, which is not counted, as the connections of the floor are not. Then it is
+// measured for idleSpan, and what it uses when idle is subtracted from the cost of the burst. Afterward the service has
+// deferSpan to do what it put off during the burst, which is counted.
+const (
+	startUp   = 3 * time.Second
+	idleSpan  = 8 * time.Second
+	deferSpan = 8 * time.Second
+)
 
 func (x burst) watch(ctx context.Context, b *testDB, due time.Time) (out result, err error) {
 	b.platform.begin(x.latency)
@@ -130,6 +135,10 @@ func (x burst) watch(ctx context.Context, b *testDB, due time.Time) (out result,
 	}
 	defer func() { err = errors.Join(err, n.stop()) }()
 	if err := wait(ctx, startUp); err != nil {
+		return out, err
+	}
+	idle, err := b.idleCost(ctx, n, idleSpan)
+	if err != nil {
 		return out, err
 	}
 	before, err := b.cost(ctx, n)
@@ -149,29 +158,23 @@ func (x burst) watch(ctx context.Context, b *testDB, due time.Time) (out result,
 	if err != nil {
 		return out, err
 	}
+	if err := errors.Join(profiled(), wait(ctx, deferSpan)); err != nil {
+		return out, err
+	}
+	rested, err := b.cost(ctx, n)
+	if err != nil {
+		return out, err
+	}
 	if x.ended != nil {
 		if err := x.ended(ctx, b); err != nil {
 			return out, err
 		}
 	}
-	if err := errors.Join(profiled(), wait(ctx, 2*time.Second)); err != nil {
-		return out, err
-	}
-	quiet, err := b.cost(ctx, n)
-	if err != nil {
-		return out, err
-	}
-	if err := wait(ctx, idleSpan); err != nil {
-		return out, err
-	}
-	idle, err := b.cost(ctx, n)
-	if err != nil {
-		return out, err
-	}
 	if err := b.allPublished(ctx); err != nil {
 		return out, err
 	}
-	out.used = after.since(before).less(idle.since(quiet), after.at.Sub(before.at), idle.at.Sub(quiet.at))
+	out.deferred = rested.since(after).less(idle, rested.at.Sub(after.at), idleSpan)
+	out.used = rested.since(before).less(idle, rested.at.Sub(before.at), idleSpan)
 	s := b.platform.end()
 	slices.Sort(s.late)
 	out.late, out.sent, out.twice, out.outOfOrder = s.late, s.end.Sub(due), s.twice, s.outOfOrder
@@ -228,6 +231,8 @@ func (x burst) line(name string, out result) m {
 		"twice": out.twice, "outOfOrder": out.outOfOrder,
 	}
 	out.used.addTo(line, x.posts)
+	line["deferredCpuMsPerPost"], line["deferredStatementsPerPost"] = x.per(out.deferred.cpu()),
+		float64(out.deferred.statements)/float64(x.posts)
 	return line
 }
 
