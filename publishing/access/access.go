@@ -108,7 +108,7 @@ func (k *Keeper) Refresh(ctx context.Context, c *Channel) (destination string, e
 // was replaced meanwhile, or the channel must be connected again.
 func (k *Keeper) begin(ctx context.Context, c *Channel) (publishingstore.RefreshState, error) {
 	for {
-		state, err := k.store.BeginRefresh(ctx, c.Org, c.ID, c.Sealed, k.deps.Timeout+storeGrace)
+		state, err := publishingstore.BeginRefresh(ctx, k.store, c.Org, c.ID, c.Sealed, k.deps.Timeout+storeGrace)
 		if pg.IsNoRows(err) {
 			return state, transient("The channel was disconnected meanwhile.", nil)
 		}
@@ -159,7 +159,7 @@ func (k *Keeper) failed(ctx context.Context, c *Channel, state publishingstore.R
 func (k *Keeper) end(ctx context.Context, c *Channel, state publishingstore.RefreshState, lost bool) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), storeGrace)
 	defer cancel()
-	if err := k.store.EndRefresh(ctx, c.Org, c.ID, state.Run, c.Sealed, lost); err != nil {
+	if err := publishingstore.EndRefresh(ctx, k.store, c.Org, c.ID, state.Run, c.Sealed, lost); err != nil {
 		k.deps.Log.Error("the end of a refresh could not be stored", "channel", c.ID, "error", err)
 	}
 }
@@ -177,7 +177,7 @@ func (k *Keeper) keep(ctx context.Context, c *Channel, fresh connector.Refreshed
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), storeGrace)
 	defer cancel()
 	for {
-		stored, err := k.store.SwapCredential(ctx, c.Org, c.ID, c.Sealed, sealed, renewal, at)
+		stored, err := publishingstore.SwapCredential(ctx, k.store, c.Org, c.ID, c.Sealed, sealed, renewal, at)
 		if err == nil && !stored {
 			return k.replaced(ctx, c, sealed)
 		}
@@ -194,7 +194,7 @@ func (k *Keeper) keep(ctx context.Context, c *Channel, fresh connector.Refreshed
 
 // replaced handles a swap that found another credential. An earlier try whose answer was lost may have stored ours.
 func (k *Keeper) replaced(ctx context.Context, c *Channel, sealed []byte) error {
-	now, err := k.store.ChannelAccess(ctx, c.Org, c.ID)
+	now, err := publishingstore.ChannelAccess(ctx, k.store, c.Org, c.ID)
 	if err != nil {
 		return transient("The channel was reconnected meanwhile.", err)
 	}
@@ -224,7 +224,7 @@ func (k *Keeper) Flag(ctx context.Context, c *Channel, err error) {
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), storeGrace)
 	defer cancel()
-	if err := k.store.Park(ctx, c.Org, c.ID, c.Sealed, e.Public); err != nil {
+	if err := publishingstore.Park(ctx, k.store, c.Org, c.ID, c.Sealed, e.Public); err != nil {
 		k.deps.Log.Error("a channel that must be reconnected could not be marked as such",
 			"channel", c.ID, "error", err)
 	}

@@ -5,12 +5,15 @@ import (
 
 	"crier/publishing"
 	"crier/publishing/connector"
+	publishingstore "crier/publishing/store"
 	"crier/tenancy"
 )
 
 // App returns the application for new channels of an organization: its own one, else that of the instance. The error is
 // that of the database, or of a secret that cannot be opened.
-func (k *Keeper) App(ctx context.Context, org tenancy.OrgID, family string) (connector.App, publishing.AppSource, error) {
+func (k *Keeper) App(
+	ctx context.Context, org tenancy.OrgID, family string,
+) (connector.App, publishing.AppSource, error) {
 	own, err := k.ownApp(ctx, org, family)
 	if err != nil || own.ClientID != "" {
 		return own, publishing.AppFromOrganization, err
@@ -35,7 +38,7 @@ func (k *Keeper) AppWith(ctx context.Context, org tenancy.OrgID, family, clientI
 }
 
 func (k *Keeper) ownApp(ctx context.Context, org tenancy.OrgID, family string) (connector.App, error) {
-	stored, err := k.store.PlatformApps(ctx, org, family)
+	stored, err := publishingstore.PlatformApps(ctx, k.store, org, family)
 	if err != nil || len(stored) == 0 {
 		return connector.App{}, err
 	}

@@ -28,7 +28,7 @@ const (
 // whose application is not accepted, keep no other channels of the platform waiting. It returns the number of channels
 // that have a new access. Several processes may sweep at the same time. After a crash the next sweep goes on.
 func (k *Keeper) Sweep(ctx context.Context) (int, error) {
-	due, err := k.store.RefreshDue(ctx, sweepEach, sweepRest)
+	due, err := publishingstore.RefreshDue(ctx, k.store, sweepEach, sweepRest)
 	if err != nil {
 		return 0, err
 	}
@@ -91,7 +91,7 @@ func (p *platformSweep) run(ctx context.Context, k *Keeper) {
 // and not the platform. It returns an error of the database only: the others are logged, and flag the channel where
 // people must act.
 func (k *Keeper) refreshDue(ctx context.Context, d publishingstore.DueRefresh) (ok, refused bool, err error) {
-	a, err := k.store.ChannelAccess(ctx, d.Org, d.Channel)
+	a, err := publishingstore.ChannelAccess(ctx, k.store, d.Org, d.Channel)
 	if pg.IsNoRows(err) {
 		return false, true, nil
 	}

@@ -21,7 +21,7 @@ const (
 // process. more is true when there may be further events.
 func (n *Notifier) Count(ctx context.Context) (more bool, err error) {
 	return n.visit(ctx, &n.afterEvents, func(ctx context.Context, after tenancy.OrgID) ([]tenancy.OrgID, error) {
-		return n.store.IncidentOrgs(ctx, after, orgsPerRound)
+		return publishingstore.IncidentOrgs(ctx, n.store, after, orgsPerRound)
 	}, n.countOrg)
 }
 
@@ -30,7 +30,7 @@ func (n *Notifier) Count(ctx context.Context) (more bool, err error) {
 func (n *Notifier) countOrg(ctx context.Context, org tenancy.OrgID) (full bool, err error) {
 	var seen int
 	err = n.inOrg(ctx, org, func(tx *publishingstore.Tx) error {
-		events, err := tx.IncidentEvents(ctx, eventsPerOrg)
+		events, err := publishingstore.IncidentEvents(ctx, tx, eventsPerOrg)
 		if err != nil {
 			return err
 		}
@@ -46,7 +46,7 @@ func (n *Notifier) countOrg(ctx context.Context, org tenancy.OrgID) (full bool, 
 // inOrg runs fn in a transaction unless another one counts the events of the organization.
 func (n *Notifier) inOrg(ctx context.Context, org tenancy.OrgID, fn func(tx *publishingstore.Tx) error) error {
 	return n.store.InOrg(ctx, org, func(tx *publishingstore.Tx) error {
-		got, err := tx.TryLockIncidents(ctx)
+		got, err := publishingstore.TryLockIncidents(ctx, tx)
 		if err != nil || !got {
 			return err
 		}
@@ -71,16 +71,18 @@ func (n *Notifier) add(
 			since = e.At
 		}
 	}
-	taken, err := tx.DeleteIncidentEvents(ctx, ids)
+	taken, err := publishingstore.DeleteIncidentEvents(ctx, tx, ids)
 	if err != nil {
 		return err
 	}
 	now := n.deps.Clock.Now()
-	activity, err := tx.ActivityTime(ctx, now)
+	activity, err := publishingstore.ActivityTime(ctx, tx, now)
 	if err != nil {
 		return err
 	}
-	known, err := tx.OpenIncidents(ctx, slices.Compact(slices.SortedFunc(slices.Values(channels), compare)), since,
+	known, err := publishingstore.OpenIncidents(ctx, tx, slices.Compact(
+		slices.SortedFunc(slices.Values(channels), compare),
+	), since,
 		now.Add(-publishing.IncidentReopening))
 	if err != nil {
 		return err
@@ -91,7 +93,7 @@ func (n *Notifier) add(
 			incidents.Add(e)
 		}
 	}
-	return tx.SaveIncidents(ctx, incidents.Changes())
+	return publishingstore.SaveIncidents(ctx, tx, incidents.Changes())
 }
 
 func compare(a, b publishing.ChannelID) int {
@@ -103,7 +105,7 @@ func compare(a, b publishing.ChannelID) int {
 func (n *Notifier) dropRefused(ctx context.Context, org tenancy.OrgID) error {
 	var events []publishing.IncidentEvent
 	if err := n.inOrg(ctx, org, func(tx *publishingstore.Tx) (err error) {
-		events, err = tx.IncidentEvents(ctx, eventsPerOrg)
+		events, err = publishingstore.IncidentEvents(ctx, tx, eventsPerOrg)
 		return err
 	}); err != nil {
 		return err
@@ -121,7 +123,7 @@ func (n *Notifier) dropRefused(ctx context.Context, org tenancy.OrgID) error {
 		return err
 	}
 	return n.store.InOrg(ctx, org, func(tx *publishingstore.Tx) error {
-		_, err := tx.DeleteIncidentEvents(ctx, refused)
+		_, err := publishingstore.DeleteIncidentEvents(ctx, tx, refused)
 		return err
 	})
 }

@@ -11,6 +11,7 @@ import (
 	"crier/platform/fault"
 	"crier/platform/id"
 	"crier/publishing"
+	publishingstore "crier/publishing/store"
 	"crier/tenancy"
 )
 
@@ -141,11 +142,11 @@ func TestNotifier_FailureDuringTheReportIsReported(t *testing.T) {
 	o.Clock(`update channel set refresh_needed = true where id = $1`, o.channel)
 	o.count()
 	r.wait(time.Minute)
-	due, err := o.Store.IncidentMails(t.Context(), o.org, r.time(), 10)
+	due, err := publishingstore.IncidentMails(t.Context(), o.Store, o.org, r.time(), 10)
 	r.OK(err)
 	o.fails(1, "The platform refuses the account.")
 	o.count()
-	r.OK(o.Store.MailsQueued(t.Context(), o.org, due, r.time()))
+	r.OK(publishingstore.MailsQueued(t.Context(), o.Store, o.org, due, r.time()))
 	r.mail()
 	r.wantReports("a post failed meanwhile", "reconnect 1 of posts")
 }
@@ -268,7 +269,7 @@ func TestNotifier_PublishedPostsOfADayAreOneReport(t *testing.T) {
 	}
 	r.mail()
 	r.wantReports("again")
-	due, err := o.Store.PublishedMails(t.Context(), o.org, r.time(), 100)
+	due, err := publishingstore.PublishedMails(t.Context(), o.Store, o.org, r.time(), 100)
 	r.OK(err)
 	if len(due) != 0 {
 		t.Errorf("got %+v after the mails, want nothing due", due)
@@ -420,7 +421,7 @@ func TestNotifications_AreBounded(t *testing.T) {
 		from generate_series(1, $3::int) n`, o.org, o.channel, publishing.MaxNotifications)
 	o.fails(1, "no")
 	r.count()
-	page, err := o.Store.Notifications(t.Context(), o.org, tenancy.PersonID{}, 0, 1)
+	page, err := publishingstore.Notifications(t.Context(), o.Store, o.org, tenancy.PersonID{}, 0, 1)
 	r.OK(err)
 	if page.Total != publishing.MaxNotifications || page.Notifications[0].Reason == nil {
 		t.Errorf("got %d notifications and first %+v, want %d with the new one first",

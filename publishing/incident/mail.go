@@ -10,6 +10,7 @@ import (
 	"crier/platform/failpoint"
 	"crier/platform/pg"
 	"crier/publishing"
+	publishingstore "crier/publishing/store"
 	"crier/tenancy"
 )
 
@@ -23,7 +24,7 @@ const (
 // Mail gives the reports that are due to the mailer, for organizations of the shards of this process. more is true when
 // there may be further ones.
 func (n *Notifier) Mail(ctx context.Context) (more bool, err error) {
-	waiting, oldest, err := n.store.IncidentBacklog(ctx, maxWaiting)
+	waiting, oldest, err := publishingstore.IncidentBacklog(ctx, n.store, maxWaiting)
 	if err != nil {
 		return false, err
 	}
@@ -31,20 +32,20 @@ func (n *Notifier) Mail(ctx context.Context) (more bool, err error) {
 	n.oldest.Store(oldest)
 	now := n.deps.Clock.Now()
 	return n.visit(ctx, &n.afterMails, func(ctx context.Context, after tenancy.OrgID) ([]tenancy.OrgID, error) {
-		return n.store.MailOrgs(ctx, after, now, orgsPerRound)
+		return publishingstore.MailOrgs(ctx, n.store, after, now, orgsPerRound)
 	}, func(ctx context.Context, org tenancy.OrgID) (bool, error) { return n.mailOrg(ctx, org, now) })
 }
 
 // mailOrg reports the incidents of an organization that are due together, and one day of published posts.
 func (n *Notifier) mailOrg(ctx context.Context, org tenancy.OrgID, now time.Time) (full bool, err error) {
-	due, err := n.store.IncidentMails(ctx, org, now, mailsPerOrg)
+	due, err := publishingstore.IncidentMails(ctx, n.store, org, now, mailsPerOrg)
 	if err != nil {
 		return false, err
 	}
 	left, err := n.reportIncidents(ctx, org, due)
 	failpoint.At(failpoint.ReportQueued, org.String())
 	if done := due[:len(due)-len(left)]; len(done) > 0 {
-		if err := n.store.MailsQueued(ctx, org, done, now); err != nil {
+		if err := publishingstore.MailsQueued(ctx, n.store, org, done, now); err != nil {
 			return false, err
 		}
 	}
@@ -69,7 +70,9 @@ func (n *Notifier) reportIncidents(
 }
 
 func (n *Notifier) logRefused(ctx context.Context, org tenancy.OrgID, report string, cause error) {
-	n.deps.Log.ErrorContext(ctx, "the mails of an incident cannot be queued", "org", org, "report", report, "error", cause)
+	n.deps.Log.ErrorContext(
+		ctx, "the mails of an incident cannot be queued", "org", org, "report", report, "error", cause,
+	)
 }
 
 // incidentReports returns the reports of an incident or an approval. A channel that must be connected again has one for those who want
@@ -121,7 +124,7 @@ func (n *Notifier) approvalReports(org tenancy.OrgID, d publishing.ListedNotific
 
 // reportPublished reports the published posts of the oldest day that is due.
 func (n *Notifier) reportPublished(ctx context.Context, org tenancy.OrgID, now time.Time) error {
-	channels, err := n.store.PublishedMails(ctx, org, now, tenancy.MaxReportChannels)
+	channels, err := publishingstore.PublishedMails(ctx, n.store, org, now, tenancy.MaxReportChannels)
 	if err != nil || len(channels) == 0 {
 		return err
 	}
@@ -143,7 +146,7 @@ func (n *Notifier) reportPublished(ctx context.Context, org tenancy.OrgID, now t
 	if err != nil {
 		return err
 	}
-	return n.store.PublishedQueued(ctx, org, all.ID, now)
+	return publishingstore.PublishedQueued(ctx, n.store, org, all.ID, now)
 }
 
 // platform returns the name of a platform for people.

@@ -15,6 +15,7 @@ import (
 	"crier/publishing"
 	"crier/publishing/connector"
 	"crier/publishing/incident"
+	publishingstore "crier/publishing/store"
 	"crier/tenancy"
 	"crier/tests/publishtest"
 )
@@ -195,7 +196,7 @@ type shown struct {
 
 func (o organization) shown() []shown {
 	o.Helper()
-	page, err := o.Store.Notifications(o.Context(), o.org, tenancy.PersonID{}, 0, 100)
+	page, err := publishingstore.Notifications(o.Context(), o.Store, o.org, tenancy.PersonID{}, 0, 100)
 	o.OK(err)
 	slices.Reverse(page.Notifications)
 	var out []shown

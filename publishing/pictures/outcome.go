@@ -20,7 +20,9 @@ func (p *Maker) recordOutcome(
 	log := p.deps.Log.With("org", job.org, "media", job.Media, "attempt", taken.Attempt)
 	giveBack := func(backoff time.Duration, slow bool, reason string) func(context.Context) (bool, error) {
 		return func(ctx context.Context) (bool, error) {
-			return p.store.ReturnPicture(ctx, job.org, job.PictureKey, taken.Attempt, backoff, slow, reason)
+			return publishingstore.ReturnPicture(
+				ctx, p.store, job.org, job.PictureKey, taken.Attempt, backoff, slow, reason,
+			)
 		}
 	}
 	var refusal *picture.Refusal
@@ -29,7 +31,7 @@ func (p *Maker) recordOutcome(
 	case cause == nil:
 		p.made.Add(1)
 		write = func(ctx context.Context) (kept bool, err error) {
-			kept, err = p.store.KeepPicture(ctx, job.org, job.PictureKey, taken.Attempt, made)
+			kept, err = publishingstore.KeepPicture(ctx, p.store, job.org, job.PictureKey, taken.Attempt, made)
 			if err != nil {
 				return kept, err
 			}
@@ -40,7 +42,7 @@ func (p *Maker) recordOutcome(
 		log.Warn("an image cannot be made smaller", "error", cause)
 		reason := taken.FileName() + " " + refusal.Reason + "."
 		write = func(ctx context.Context) (bool, error) {
-			return p.store.FailPicture(ctx, job.org, job.PictureKey, taken.Attempt, reason)
+			return publishingstore.FailPicture(ctx, p.store, job.org, job.PictureKey, taken.Attempt, reason)
 		}
 	case stopped:
 		write = giveBack(0, false, "")

@@ -244,7 +244,7 @@ func (p *Maker) search(ctx context.Context) {
 	var pending []publishingstore.PendingPicture
 	var err error
 	if shards := p.deps.Shards(); len(shards) > 0 {
-		pending, err = p.store.PendingPictures(ctx, shards, picturesEach, picturesAll)
+		pending, err = publishingstore.PendingPictures(ctx, p.store, shards, picturesEach, picturesAll)
 	}
 	if err != nil && !errors.Is(ctx.Err(), context.Canceled) {
 		p.deps.Log.Warn("cannot search for pending pictures; retrying", "error", err)
@@ -271,7 +271,9 @@ func (p *Maker) makePicture(ctx context.Context, job pictureJob) {
 		Lease: pictureLease, Unfinished: maxPictureCrashes, Attempts: maxPictureAttempts,
 		GivenUp: "An image could not be made smaller, though it was tried several times; upload it with fewer pixels.",
 	}
-	taken, found, err := p.store.TakePicture(pg.WithOrgWait(taking, pictureWait), job.org, job.PictureKey, limits)
+	taken, found, err := publishingstore.TakePicture(
+		pg.WithOrgWait(taking, pictureWait), p.store, job.org, job.PictureKey, limits,
+	)
 	switch {
 	case pg.IsOrgBusy(err):
 		p.postpone(job.org)

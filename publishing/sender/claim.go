@@ -20,7 +20,7 @@ func (s *Sender) claimRules(window int) publishingstore.ClaimRules {
 
 // Warmup executes the scheduler's statements with empty input on every connection, so that Postgres caches their plans.
 // Its error is that of pg.DB.Plan; the service works without the plans.
-func (s *Sender) Warmup(ctx context.Context) error { return s.store.Plan(ctx) }
+func (s *Sender) Warmup(ctx context.Context) error { return publishingstore.Plan(ctx, s.store) }
 
 // claimSplits is the largest number of statements of one call of Claim that search for rows that Postgres refuses.
 const claimSplits = 64
@@ -67,7 +67,7 @@ func (c *claimCall) maySplit(err error) bool { return pg.IsRefused(err) && c.spl
 func (c *claimCall) claim(ctx context.Context, wants []publishing.Want, window int) error {
 	c.splitsLeft--
 	number := c.claimNumber.Add(1)
-	got, err := c.store.Claim(ctx, c.lease, wants, c.limits, number, c.claimRules(window))
+	got, err := publishingstore.Claim(ctx, c.store, c.lease, wants, c.limits, number, c.claimRules(window))
 	if err != nil {
 		if !pg.IsRefused(err) {
 			c.unanswered = append(c.unanswered, number)
@@ -91,7 +91,7 @@ func (c *claimCall) claimChannels(ctx context.Context, w publishing.Want, window
 	if window > 1 {
 		return c.claimHalves(ctx, w, window)
 	}
-	repaired, err := c.store.RepairHold(ctx, w.Org, w.After)
+	repaired, err := publishingstore.RepairHold(ctx, c.store, w.Org, w.After)
 	if err != nil || repaired {
 		c.deps.Log.Error("the hold of a channel did not agree with its posts; it was repaired",
 			"org", w.Org, "after", w.After, "cause", cause, "error", err)
@@ -106,7 +106,7 @@ func (c *claimCall) claimChannels(ctx context.Context, w publishing.Want, window
 		}
 	}
 	reason := "The database refuses to claim this post: " + pg.Reason(cause)
-	channel, err := c.store.SetAsideChannel(ctx, w.Org, w.After, setAsideFor, reason, c.deps.Node)
+	channel, err := publishingstore.SetAsideChannel(ctx, c.store, w.Org, w.After, setAsideFor, reason, c.deps.Node)
 	if err != nil {
 		return err
 	}
@@ -144,7 +144,7 @@ func (c *claimCall) claimHalves(ctx context.Context, w publishing.Want, window i
 // GiveBack returns the posts of claims without an answer to the queue, and wakes their organizations. After an error it
 // may be repeated; the posts that it did not return are reaped when their claims end.
 func (s *Sender) GiveBack(ctx context.Context, l publishing.Lease, unanswered []int64) error {
-	orgs, err := s.store.GiveBack(ctx, l, unanswered, s.deps.Node)
+	orgs, err := publishingstore.GiveBack(ctx, s.store, l, unanswered, s.deps.Node)
 	for _, org := range orgs {
 		s.deps.Waker.Wake(ctx, org, time.Time{})
 	}
@@ -212,7 +212,7 @@ func (s *Sender) load(
 		for i, c := range some {
 			posts[i] = c.Post
 		}
-		got, err := s.store.Load(ctx, posts)
+		got, err := publishingstore.Load(ctx, s.store, posts)
 		for _, w := range got {
 			works[w.Post] = w
 		}

@@ -35,7 +35,7 @@ func (m member) book(c publishing.ChannelID, late time.Duration) publishing.Post
 	m.Helper()
 	posts := fixture.Post(m.who.Org, c, time.Now())
 	m.OK(m.Store.InOrg(m.Context(), m.who.Org, func(tx *publishingstore.Tx) error {
-		return tx.Insert(m.Context(), []publishingstore.NewPost{{Post: posts[0], By: "test"}})
+		return publishingstore.Insert(m.Context(), tx, []publishingstore.NewPost{{Post: posts[0], By: "test"}})
 	}))
 	m.Clock(`update post set due = now() - $2 * interval '1 millisecond' where id = $1`, posts[0].ID, late.Milliseconds())
 	return posts[0].ID
@@ -370,16 +370,16 @@ func TestReconcile_AsksFromTheFirstCallOn(t *testing.T) {
 	var first time.Time
 	for try := range 2 {
 		claims := r.claim(org.want(1)).Claimed
-		works, err := r.Store.Load(t.Context(), []publishing.PostID{post})
+		works, err := publishingstore.Load(t.Context(), r.Store, []publishing.PostID{post})
 		if r.OK(err); len(claims) != 1 || len(works) != 1 {
 			t.Fatalf("try %d: %d claimed", try, len(claims))
 		}
 		mark := publishingstore.Mark{
 			Post: post, Token: claims[0].Token, Publication: works[0].Parts[0].ID, Destination: []string{"a.example", "b.example"}[try],
 		}
-		_, _, err = r.Store.MarkCommitting(t.Context(), []publishingstore.Mark{mark}, time.Minute, time.Second)
+		_, _, err = publishingstore.MarkCommitting(t.Context(), r.Store, []publishingstore.Mark{mark}, time.Minute, time.Second)
 		r.OK(err)
-		works, err = r.Store.Load(t.Context(), []publishing.PostID{post})
+		works, err = publishingstore.Load(t.Context(), r.Store, []publishing.PostID{post})
 		if r.OK(err); try == 0 {
 			first = works[0].Committing
 		}

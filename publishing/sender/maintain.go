@@ -66,7 +66,9 @@ func (a *setAsidePosts) current(now time.Time) []publishing.PostID {
 func (s *Sender) setPostAside(ctx context.Context, what string) func(publishing.PostID, error) {
 	return func(post publishing.PostID, cause error) {
 		s.setAsides.add(post, s.deps.Clock.Now().Add(setAsideFor))
-		err := s.store.SetAside(ctx, post, s.deps.Node, "The database refuses this post ("+what+"): "+pg.Reason(cause))
+		err := publishingstore.SetAside(
+			ctx, s.store, post, s.deps.Node, "The database refuses this post ("+what+"): "+pg.Reason(cause),
+		)
 		s.deps.Log.Error("the database refuses a post; it is set aside",
 			"post", post, "what", what, "error", errors.Join(cause, err))
 	}
@@ -133,13 +135,13 @@ func (s *Sender) upkeep(
 	}
 	for range maxRounds {
 		skipped := s.setAsides.current(s.deps.Clock.Now())
-		ids, err := s.store.Find(ctx, l, kind, after, skipped, publishingstore.MaxUpkeep)
+		ids, err := publishingstore.Find(ctx, s.store, l, kind, after, skipped, publishingstore.MaxUpkeep)
 		if err != nil || len(ids) == 0 {
 			return changed, found, err
 		}
 		found += len(ids)
 		_, err = batch.Isolate(ids, func(some []publishing.PostID) error {
-			n, err := s.store.Do(ctx, kind, some, after, s.deps.Node)
+			n, err := publishingstore.Do(ctx, s.store, kind, some, after, s.deps.Node)
 			changed += n
 			return err
 		}, isRefusedOrLocked, func(post publishing.PostID, cause error) {
@@ -161,5 +163,5 @@ func isRefusedOrLocked(err error) bool { return pg.IsRefused(err) || pg.IsLocked
 func (s *Sender) Sweep(
 	ctx context.Context, l publishing.Lease, horizon time.Duration,
 ) (map[tenancy.OrgID]time.Time, time.Time, error) {
-	return s.store.Sweep(ctx, l, horizon, s.cfg.MaxLateness)
+	return publishingstore.Sweep(ctx, s.store, l, horizon, s.cfg.MaxLateness)
 }

@@ -67,7 +67,7 @@ func (s *Sender) writeMarks(ctx context.Context, pending []*pendingMark) (locked
 	for i, m := range pending {
 		marks[i] = m.Mark
 	}
-	stored, locks, err := s.store.MarkCommitting(ctx, marks, s.claimHold(), markSpare)
+	stored, locks, err := publishingstore.MarkCommitting(ctx, s.store, marks, s.claimHold(), markSpare)
 	if err != nil {
 		return nil, err
 	}

@@ -32,7 +32,7 @@ const (
 func (s *Sender) WriteOccurrences(ctx context.Context, l publishing.Lease) (written int, more bool, err error) {
 	ctx, cancel := context.WithTimeout(ctx, occurrencesTime)
 	defer cancel()
-	ended, err := s.store.EndedSeries(ctx, l, occurrenceBatch)
+	ended, err := publishingstore.EndedSeries(ctx, s.store, l, occurrenceBatch)
 	if err != nil {
 		return 0, false, err
 	}
@@ -42,7 +42,7 @@ func (s *Sender) WriteOccurrences(ctx context.Context, l publishing.Lease) (writ
 		if busy[e.Org] {
 			continue
 		}
-		wrote, err := s.store.Advance(ctx, e.Org, e.Series, false, s.deps.Quota)
+		wrote, err := publishingstore.AdvanceSeries(ctx, s.store, e.Org, e.Series, false, s.deps.Quota)
 		if err != nil && ctx.Err() == nil && !pg.IsOrgBusy(err) {
 			err = s.setSeriesAside(ctx, e, err)
 		}
@@ -78,7 +78,7 @@ func (s *Sender) setSeriesAside(ctx context.Context, of publishingstore.SeriesRe
 	if f := (*fault.Error)(nil); errors.As(cause, &f) && f.Kind == fault.Invalid {
 		reason = f.Message
 	}
-	err := s.store.SetAsideSeries(ctx, of.Org, of.Series, reason)
+	err := publishingstore.SetAsideSeries(ctx, s.store, of.Org, of.Series, reason)
 	if pg.IsAway(err) || pg.IsOrgBusy(err) {
 		return err
 	}

@@ -7,13 +7,14 @@ import (
 
 	"crier/platform/pg"
 	"crier/publishing"
+	publishingstore "crier/publishing/store"
 )
 
 // Finish stores outcomes by their claim tokens, in one statement, and returns what became of them. The error is that of
 // publishingstore.Store.Finish. After an error for which pg.IsRefused or pg.IsLocked is true none is stored; after any
 // other they may be stored or not. Finish may be repeated with them.
 func (s *Sender) Finish(ctx context.Context, outcomes []publishing.Outcome) ([]publishing.Finished, error) {
-	return s.store.Finish(ctx, outcomes, s.cfg.CatchUpInterval, s.deps.Node)
+	return publishingstore.Finish(ctx, s.store, outcomes, s.cfg.CatchUpInterval, s.deps.Node)
 }
 
 // WithoutTexts returns an outcome without the texts of the platform and the connector, for an outcome that Postgres
@@ -36,7 +37,7 @@ func WithoutTexts(o publishing.Outcome) publishing.Outcome {
 func (s *Sender) SetAside(ctx context.Context, o publishing.Outcome, cause error) error {
 	s.setAsides.count.Add(1)
 	reason := "The database refuses the outcome of this post (" + string(o.Result) + "): " + pg.Reason(cause)
-	return s.store.SetAside(ctx, o.Post, s.deps.Node, reason)
+	return publishingstore.SetAside(ctx, s.store, o.Post, s.deps.Node, reason)
 }
 
 // Requeued returns the outcome of a claim whose post was not sent. The post goes back to the queue and is tried again

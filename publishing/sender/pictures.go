@@ -95,11 +95,11 @@ func (r *run) findPictures(
 func (r *run) storedPictures(
 	ctx context.Context, keys []publishingstore.PictureKey,
 ) ([]publishingstore.DerivedPicture, error) {
-	all, err := r.store.Pictures(ctx, r.work.Org, keys)
+	all, err := publishingstore.Pictures(ctx, r.store, r.work.Org, keys)
 	if err != nil || len(all) >= len(keys) {
 		return all, err
 	}
-	return r.store.WantPictures(ctx, r.work.Org, keys)
+	return publishingstore.AddPictures(ctx, r.store, r.work.Org, keys)
 }
 
 // awaitPicture waits without a permit until a pending picture may have changed.
@@ -110,7 +110,9 @@ func (r *run) awaitPicture(ctx context.Context, x *publishing.Publication, key p
 		return err // it became ready before the watch began
 	}
 	saving, cancel := context.WithTimeout(ctx, pictureTime)
-	kept, err := r.store.SaveHandle(saving, r.work.Post, r.work.Token, x.ID, x.Handle, pictureRecheck+r.claimHold())
+	kept, err := publishingstore.SaveHandle(
+		saving, r.store, r.work.Post, r.work.Token, x.ID, x.Handle, pictureRecheck+r.claimHold(),
+	)
 	cancel()
 	if err != nil || !kept {
 		return errClaimLost(err)

@@ -181,7 +181,7 @@ func TestPictures_MakesMoreThanTheQueueHolds(t *testing.T) {
 		last = m.image()
 		keys = append(keys, keyOf(last))
 	}
-	_, err := r.Store.WantPictures(t.Context(), m.who.Org, keys)
+	_, err := publishingstore.AddPictures(t.Context(), r.Store, m.who.Org, keys)
 	r.OK(err)
 	m.save(p, publishing.CreateSchedule, last)
 	<-g.reached
@@ -226,7 +226,7 @@ func TestPictures_PanicOfADecoderFailsOnePictureOnly(t *testing.T) {
 // abandonPicture begins to make the picture of an image, as a process that dies does.
 func (m member) abandonPicture(x publishing.Medium) {
 	m.Helper()
-	_, found, err := m.Store.TakePicture(m.Context(), m.who.Org, keyOf(x), publishingstore.PictureLimits{Unfinished: 3, Attempts: 10})
+	_, found, err := publishingstore.TakePicture(m.Context(), m.Store, m.who.Org, keyOf(x), publishingstore.PictureLimits{Unfinished: 3, Attempts: 10})
 	if m.OK(err); !found {
 		m.Fatal("nothing is taken")
 	}

@@ -110,11 +110,11 @@ func pruning(store *publishingstore.Store, kind Prunable, keep time.Duration) *b
 	return &batch.Sweep[publishingstore.OldRow]{
 		Size: pruneSize, PauseFactor: pruneRest, IsItemError: pg.IsRowError,
 		Find: func(ctx context.Context, after publishingstore.OldRow, limit int) ([]publishingstore.OldRow, error) {
-			return store.FindOld(ctx, kind, keep, after, limit)
+			return publishingstore.FindOld(ctx, store, kind, keep, after, limit)
 		},
 		Do: func(ctx context.Context, rows []publishingstore.OldRow) (n int, _ error) {
 			for {
-				some, err := store.Prune(ctx, kind, keep, rows)
+				some, err := publishingstore.Prune(ctx, store, kind, keep, rows)
 				n += some
 				if err != nil || some <= len(rows) {
 					return n, err

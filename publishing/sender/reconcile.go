@@ -41,7 +41,9 @@ func (s *Sender) reconcileHold() time.Duration { return 2*s.cfg.PlatformTimeout 
 func (s *Sender) ClaimUnknown(
 	ctx context.Context, l publishing.Lease, resting []string, admit func(publishing.UnknownPost) bool,
 ) (out []Unknown, more bool, err error) {
-	found, err := s.store.FindUnknown(ctx, l, s.setAsides.current(s.deps.Clock.Now()), resting, s.cfg.ReconcileWindow)
+	found, err := publishingstore.FindUnknown(
+		ctx, s.store, l, s.setAsides.current(s.deps.Clock.Now()), resting, s.cfg.ReconcileWindow,
+	)
 	if err != nil || len(found) == 0 {
 		return nil, false, err
 	}
@@ -56,7 +58,7 @@ func (s *Sender) ClaimUnknown(
 	}
 	var claimed []publishing.Claimed
 	_, claimErr := batch.Isolate(ids, func(some []publishing.PostID) error {
-		open, err := s.store.ClaimUnknown(ctx, some, s.reconcileHold())
+		open, err := publishingstore.ClaimUnknown(ctx, s.store, some, s.reconcileHold())
 		for _, c := range open {
 			u := admitted[c.Post]
 			u.HolderGone, u.Now = c.HolderGone, c.Now

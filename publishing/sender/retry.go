@@ -9,6 +9,7 @@ import (
 
 	"crier/publishing"
 	"crier/publishing/connector"
+	publishingstore "crier/publishing/store"
 )
 
 // failedOutcome logs the error of a send and returns the outcome for its kind. Once the call was marked, an error that
@@ -95,7 +96,7 @@ func Backoff(attempt int, jitter float64) time.Duration {
 func (r *run) requireReconnect(ctx context.Context, e *connector.Error) (publishing.Result, string) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), claimGrace)
 	defer cancel()
-	if err := r.store.Park(ctx, r.work.Org, r.work.Channel.ID, r.sealed, e.Public); err != nil {
+	if err := publishingstore.Park(ctx, r.store, r.work.Org, r.work.Channel.ID, r.sealed, e.Public); err != nil {
 		r.deps.Log.Error("a channel that must be reconnected could not be marked as such",
 			"channel", r.work.Channel.ID, "error", err)
 	}

@@ -40,7 +40,9 @@ type platform struct {
 func (p *platform) Describe() connector.Descriptor {
 	return connector.Descriptor{ID: "sandbox", Name: "Sandbox", Grade: publishing.GradeMarked}
 }
+
 func (p *platform) Validate(connector.Draft) []connector.Problem { return nil }
+
 func (p *platform) Derived(m connector.Media) (picture.Spec, bool) {
 	return fits, m.Size > int64(fits.MaxBytes)
 }
@@ -192,7 +194,7 @@ func (m member) image() publishing.Medium {
 	medium.Size, medium.Width, medium.Height = int64(len(raw)), 80, 60
 	_, err := m.files.Create(m.Context(), medium.BlobKey(), bytes.NewReader(raw))
 	m.OK(err)
-	_, err = m.Store.SaveMedium(m.Context(), medium, nil, 0)
+	_, err = publishingstore.SaveMedium(m.Context(), m.Store, medium, nil, 0)
 	m.OK(err)
 	return medium
 }
@@ -229,7 +231,7 @@ func keyOf(x publishing.Medium) publishingstore.PictureKey {
 // picture returns the derived picture of an image; its state is empty when there is none.
 func (m member) picture(x publishing.Medium) publishingstore.DerivedPicture {
 	m.Helper()
-	all, err := m.Store.Pictures(m.Context(), m.who.Org, []publishingstore.PictureKey{keyOf(x)})
+	all, err := publishingstore.Pictures(m.Context(), m.Store, m.who.Org, []publishingstore.PictureKey{keyOf(x)})
 	m.OK(err)
 	if len(all) == 0 {
 		return publishingstore.DerivedPicture{}

@@ -51,7 +51,7 @@ func (s *Sender) Send(
 			return r.publishedOutcome(*x)
 		}
 		more, err := s.retryWrite(ctx, func(ctx context.Context) (bool, error) {
-			return s.store.PartDone(ctx, w.Post, w.Token, *x, s.claimHold(), s.deps.Node)
+			return publishingstore.PartDone(ctx, s.store, w.Post, w.Token, *x, s.claimHold(), s.deps.Node)
 		})
 		if err != nil || !more {
 			// The part is published, but its release is not stored or the claim is gone: Finish stores it.
@@ -109,7 +109,7 @@ func (r *run) sendPart(ctx context.Context, i int) (connector.Ref, error) {
 			if e := r.refresh(ctx); e != nil {
 				return ref, e
 			}
-			kept, e := r.store.Unmark(ctx, r.work.Post, r.work.Token, x.ID, r.claimHold(), r.deps.Node)
+			kept, e := publishingstore.Unmark(ctx, r.store, r.work.Post, r.work.Token, x.ID, r.claimHold(), r.deps.Node)
 			if e != nil || !kept {
 				return ref, errClaimLost(e)
 			}
@@ -180,7 +180,9 @@ func (r *run) prepare(ctx context.Context, i int) error {
 			return nil
 		}
 		if changed {
-			kept, err := r.store.SaveHandle(ctx, r.work.Post, r.work.Token, x.ID, x.Handle, r.claimHold())
+			kept, err := publishingstore.SaveHandle(
+				ctx, r.store, r.work.Post, r.work.Token, x.ID, x.Handle, r.claimHold(),
+			)
 			if err != nil || !kept {
 				return errClaimLost(err)
 			}
@@ -205,7 +207,7 @@ func (r *run) prepareOnce(ctx context.Context, i int) (connector.Step, error) {
 
 // waitForPlatform waits without a permit while the platform is processing, after renewing the claim for that time.
 func (r *run) waitForPlatform(ctx context.Context, x *publishing.Publication, d time.Duration) error {
-	kept, err := r.store.SaveHandle(ctx, r.work.Post, r.work.Token, x.ID, x.Handle, d+r.claimHold())
+	kept, err := publishingstore.SaveHandle(ctx, r.store, r.work.Post, r.work.Token, x.ID, x.Handle, d+r.claimHold())
 	if err != nil || !kept {
 		return errClaimLost(err)
 	}

@@ -74,7 +74,7 @@ func (s *Analytics) Post(
 	if !ok {
 		return publishing.PostAnalytics{}, noPost(op)
 	}
-	r, err := s.store.Released(ctx, p.Org, post)
+	r, err := publishingstore.FindReleased(ctx, s.store, p.Org, post)
 	if pg.IsNoRows(err) {
 		return publishing.PostAnalytics{}, noPost(op)
 	}
@@ -88,7 +88,7 @@ func (s *Analytics) Post(
 		return publishing.PostAnalytics{Missing: r.ID != ""}, nil
 	}
 	w := s.window(q.Days)
-	a, err := s.store.ChannelAccess(ctx, p.Org, r.Channel)
+	a, err := publishingstore.ChannelAccess(ctx, s.store, p.Org, r.Channel)
 	if pg.IsNoRows(err) { // the channel was disconnected: what was read before is all that there is
 		out, err := s.known(ctx, p.Org, targetOf(r).of, w)
 		return publishing.PostAnalytics{Analytics: out}, internal(op, err)
@@ -104,7 +104,7 @@ func (s *Analytics) Post(
 func (s *Analytics) known(
 	ctx context.Context, org tenancy.OrgID, of publishingstore.InsightOf, w insightWindow,
 ) (publishing.Analytics, error) {
-	stored, err := s.store.Insight(ctx, org, of, w.earlier, w.last)
+	stored, err := publishingstore.FindInsight(ctx, s.store, org, of, w.earlier, w.last)
 	if err != nil {
 		return publishing.Analytics{}, err
 	}
@@ -176,7 +176,7 @@ func (s *Analytics) statistics(
 	if stored.LastDay != nil && stored.LastDay.Before(w.first) && !stored.Empty {
 		w = w.endingOn(*stored.LastDay)
 		var err error
-		if stored, err = s.store.Insight(ctx, org, of, w.earlier, w.last); err != nil {
+		if stored, err = publishingstore.FindInsight(ctx, s.store, org, of, w.earlier, w.last); err != nil {
 			return publishing.Analytics{}, err
 		}
 	}

@@ -365,9 +365,9 @@ func TestAnalytics_RetryAfterIsHonoured(t *testing.T) {
 	ask(second) // which has the same access
 	ask(first)
 	r.want(fmt.Sprint(r.platform.calls()), "[first 03-10 03-11]")
-	a, err := r.Store.ChannelAccess(r.Context(), r.who.Org, r.channel)
+	a, err := publishingstore.ChannelAccess(r.Context(), r.Store, r.who.Org, r.channel)
 	r.OK(err)
-	_, _, err = r.Store.Connect(r.Context(), a.Channel, a.Credential, nil, nil)
+	_, _, err = publishingstore.ConnectChannel(r.Context(), r.Store, a.Channel, a.Credential, nil, nil)
 	r.OK(err)
 	r.platform.fail(nil)
 	r.post(second) // another access
@@ -468,7 +468,7 @@ func TestAnalytics_PublishedAgainDuringAnOutage(t *testing.T) {
 	r.platform.before = func(context.Context) {
 		r.Tenant(r.who.Org, `update post set release_id = 'second' where id = $1`, post)
 		of := publishingstore.InsightOf{Channel: r.channel, Post: post, Release: "second"}
-		r.OK(r.Store.SaveInsights(r.Context(), r.who.Org, r.now, []publishingstore.ReadInsight{{InsightOf: of}}))
+		r.OK(publishingstore.SaveInsights(r.Context(), r.Store, r.who.Org, r.now, []publishingstore.ReadInsight{{InsightOf: of}}))
 	}
 	if out := r.post(post); len(out.Metrics) != 0 {
 		t.Errorf("got %+v, want no figures of the first publication", out)
@@ -508,8 +508,8 @@ func TestAnalytics_PublishedAgainBeginsAnew(t *testing.T) {
 		InsightOf: publishingstore.InsightOf{Channel: r.channel, Post: post, Release: "first"},
 		Days:      []publishing.DayFigures{{Day: march10, Counts: map[string]float64{"impressions": 465}}},
 	}
-	r.OK(r.Store.SaveInsights(r.Context(), r.who.Org, r.now, []publishingstore.ReadInsight{late}))
-	r.OK(r.Store.InsightFailed(r.Context(), r.who.Org, late.InsightOf, publishingstore.InsightFailure{At: r.now, Problem: "late"}))
+	r.OK(publishingstore.SaveInsights(r.Context(), r.Store, r.who.Org, r.now, []publishingstore.ReadInsight{late}))
+	r.OK(publishingstore.InsightFailed(r.Context(), r.Store, r.who.Org, late.InsightOf, publishingstore.InsightFailure{At: r.now, Problem: "late"}))
 	if out := r.post(post); len(out.Metrics) != 2 || len(out.Metrics[1].Points) != 1 || out.Metrics[1].Points[0].Value != 10 {
 		t.Errorf("after a late answer: got %+v, want the figures of the second publication", out)
 	}
@@ -557,7 +557,7 @@ func TestAnalytics_RefusedReadingKeepsChannelPublishing(t *testing.T) {
 		t.Errorf("got the error %v, want the reason of the platform", err)
 	}
 	r.snapshots()
-	a, err := r.Store.ChannelAccess(t.Context(), r.who.Org, r.channel)
+	a, err := publishingstore.ChannelAccess(t.Context(), r.Store, r.who.Org, r.channel)
 	r.OK(err)
 	if a.Channel.RefreshNeeded {
 		t.Error("the channel must be connected again, want it unchanged")
@@ -614,7 +614,7 @@ func (r *analyticsRig) publish(channel publishing.ChannelID, at time.Time, relea
 	r.Helper()
 	p := fixture.Post(r.who.Org, channel, at)[0]
 	r.OK(r.Store.InOrg(r.Context(), r.who.Org, func(tx *publishingstore.Tx) error {
-		return tx.Insert(r.Context(), []publishingstore.NewPost{{Post: p, By: "test"}})
+		return publishingstore.Insert(r.Context(), tx, []publishingstore.NewPost{{Post: p, By: "test"}})
 	}))
 	r.Tenant(r.who.Org, `update post set state = 'PUBLISHED', release_id = $2 where id = $1`, p.ID, release)
 	return p.ID
@@ -640,7 +640,7 @@ func TestAnalytics_PostsAreReadFromTheirDayOn(t *testing.T) {
 	}
 	scheduled := fixture.Post(r.who.Org, r.channel, march10)[0]
 	r.OK(r.Store.InOrg(t.Context(), r.who.Org, func(tx *publishingstore.Tx) error {
-		return tx.Insert(t.Context(), []publishingstore.NewPost{{Post: scheduled, By: "test"}})
+		return publishingstore.Insert(t.Context(), tx, []publishingstore.NewPost{{Post: scheduled, By: "test"}})
 	}))
 	if out := r.post(scheduled.ID); out.Missing || len(out.Metrics) != 0 {
 		t.Errorf("not published: got %+v, want nothing", out)

@@ -59,7 +59,7 @@ func (s *Channels) SetApp(
 	stored := publishingstore.PlatformApp{Family: f.Family, ClientID: cmd.ClientID, Secret: sealed}
 	var channels int
 	err = s.inOrgAs(ctx, p, func(tx *publishingstore.Tx) (err error) {
-		channels, err = tx.SavePlatformApp(ctx, stored, f.Platforms, p.Person)
+		channels, err = publishingstore.SavePlatformApp(ctx, tx, stored, f.Platforms, p.Person)
 		return err
 	})
 	if err != nil {
@@ -82,7 +82,7 @@ func (s *Channels) DeleteApp(
 	}
 	var channels int
 	err = s.inOrgAs(ctx, p, func(tx *publishingstore.Tx) (err error) {
-		channels, err = tx.DeletePlatformApp(ctx, f.Family, f.Platforms)
+		channels, err = publishingstore.DeletePlatformApp(ctx, tx, f.Family, f.Platforms)
 		return err
 	})
 	if err != nil {

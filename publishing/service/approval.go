@@ -55,7 +55,7 @@ func (s *Approvals) Request(
 	var made publishing.Approval
 	err = s.inOrgAs(ctx, p, func(tx *publishingstore.Tx) error {
 		if cmd.ReviewerEmail != nil {
-			if err := tx.LockReviewMails(ctx); err != nil {
+			if err := publishingstore.LockReviewMails(ctx, tx); err != nil {
 				return err
 			}
 		}
@@ -77,16 +77,20 @@ func (s *Approvals) Request(
 			return err
 		}
 		remind := publishing.RemindAt(now, root.PublishDate)
-		if err := tx.AddApproval(ctx, made, link.hash, link.sealed, remind, reviewers); err != nil {
+		if err := publishingstore.AddApproval(ctx, tx, made, link.hash, link.sealed, remind, reviewers); err != nil {
 			return err
 		}
-		if err := tx.MarkTemplate(ctx, root.ID, publishingstore.TemplateAsked); err != nil {
+		if err := publishingstore.MarkTemplate(ctx, tx, root.ID, publishingstore.TemplateAsked); err != nil {
 			return err
 		}
-		if err := tx.AddApprovalEvent(ctx, root.ID, publishing.EventApprovalRequested, by(p), ""); err != nil {
+		if err := publishingstore.AddApprovalEvent(
+			ctx, tx, root.ID, publishing.EventApprovalRequested, by(p), "",
+		); err != nil {
 			return err
 		}
-		if err := tx.AddWebhookEvent(ctx, publishing.WebhookApprovalRequested, root.ID, approvalData(made)); err != nil {
+		if err := publishingstore.AddWebhookEvent(
+			ctx, tx, publishing.WebhookApprovalRequested, root.ID, approvalData(made),
+		); err != nil {
 			return err
 		}
 		if made.ReviewerEmail != nil && s.deps.ReviewMails != nil {
@@ -95,7 +99,7 @@ func (s *Approvals) Request(
 					return err
 				}
 			}
-			if err := tx.AddReviewTask(ctx, s.deps.ReviewMails, ReviewMailTask, made.ID); err != nil {
+			if err := publishingstore.AddReviewTask(ctx, tx, s.deps.ReviewMails, ReviewMailTask, made.ID); err != nil {
 				return err
 			}
 		}
@@ -115,7 +119,7 @@ func lockDraft(
 	if err != nil {
 		return root, err
 	}
-	posts, err := tx.LockGroup(ctx, group)
+	posts, err := publishingstore.LockGroup(ctx, tx, group)
 	if err != nil {
 		return root, err
 	}
@@ -133,7 +137,7 @@ func lockDraft(
 func (c core) expireBefore(
 	ctx context.Context, tx *publishingstore.Tx, post publishing.PostID, now time.Time,
 ) error {
-	last, err := tx.ApprovalOf(ctx, post)
+	last, err := publishingstore.ApprovalOf(ctx, tx, post)
 	if pg.IsNoRows(err) {
 		return nil
 	}
@@ -150,11 +154,11 @@ func endApproval(
 	ctx context.Context, tx *publishingstore.Tx, a publishing.Approval, from publishing.ApprovalStatus,
 	event publishing.EventKind, by, reason string,
 ) (ended bool, err error) {
-	ended, err = tx.EndApproval(ctx, a, from)
+	ended, err = publishingstore.EndApproval(ctx, tx, a, from)
 	if err != nil || !ended {
 		return false, err
 	}
-	if err := tx.AddApprovalEvent(ctx, a.Post, event, by, reason); err != nil {
+	if err := publishingstore.AddApprovalEvent(ctx, tx, a.Post, event, by, reason); err != nil {
 		return false, err
 	}
 	if from != publishing.ApprovalPending { // its event was written with its answer
@@ -163,7 +167,7 @@ func endApproval(
 	if err := notifyApproval(ctx, tx, a); err != nil {
 		return false, err
 	}
-	return true, tx.AddWebhookEvent(ctx, publishing.WebhookApprovalResolved, a.Post, approvalData(a))
+	return true, publishingstore.AddWebhookEvent(ctx, tx, publishing.WebhookApprovalResolved, a.Post, approvalData(a))
 }
 
 // checkReviewer returns the members whose mailbox the link will be mailed to, and sets the requester's
@@ -173,7 +177,7 @@ func (c core) checkReviewer(
 	ctx context.Context, tx *publishingstore.Tx, a *publishing.Approval,
 ) ([]tenancy.PersonID, error) {
 	const op = "publishing.RequestApproval"
-	email, err := tx.MemberEmail(ctx, a.Person)
+	email, err := publishingstore.MemberEmail(ctx, tx, a.Person)
 	if err != nil {
 		return nil, err
 	}
@@ -193,17 +197,19 @@ func (c core) checkReviewer(
 		faults.Add("reviewerEmail", "must not be sent with the API key of a former member: its link would not work")
 		return nil, faults.Err(op, "A review link works only while the person who asked is a member.")
 	}
-	n, err := tx.ReviewMails(ctx, a.RequestedAt.Add(-time.Hour))
+	n, err := publishingstore.ReviewMails(ctx, tx, a.RequestedAt.Add(-time.Hour))
 	if err != nil {
 		return nil, err
 	}
 	if n >= publishing.MaxReviewMails {
 		return nil, &fault.Error{
 			Kind: fault.RateLimited, Op: op, RetryAfter: time.Hour,
-			Message: fmt.Sprintf("Your organization has mailed %d reviewers within an hour; wait before the next one.", n),
+			Message: fmt.Sprintf(
+				"Your organization has mailed %d reviewers within an hour; wait before the next one.", n,
+			),
 		}
 	}
-	return tx.MailboxMembers(ctx, mailbox)
+	return publishingstore.MailboxMembers(ctx, tx, mailbox)
 }
 
 // Status returns the newest request of a post, as one with the status NONE when none counts. It returns NotFound.
@@ -220,7 +226,7 @@ func (s *Approvals) Status(ctx context.Context, p tenancy.Principal, post string
 	if len(roots) == 0 {
 		return publishing.Approval{}, noPost(op)
 	}
-	stored, err := s.store.ApprovalOf(ctx, p.Org, roots[0].ID)
+	stored, err := publishingstore.FindApprovalOf(ctx, s.store, p.Org, roots[0].ID)
 	if pg.IsNoRows(err) || err == nil && stored.Shown() == publishing.ApprovalNone {
 		return publishing.Approval{}, nil
 	}
@@ -238,7 +244,9 @@ func (s *Approvals) shown(p tenancy.Principal, stored publishingstore.StoredAppr
 	}
 	link, err := s.sharedURL(p, stored)
 	if err != nil {
-		s.deps.Log.Error("the link of a request for approval cannot be shown", "org", p.Org, "approval", a.ID, "error", err)
+		s.deps.Log.Error(
+			"the link of a request for approval cannot be shown", "org", p.Org, "approval", a.ID, "error", err,
+		)
 	}
 	a.ReviewURL = link
 	return a
@@ -248,7 +256,7 @@ func (s *Approvals) shown(p tenancy.Principal, stored publishingstore.StoredAppr
 func (c core) approvalStatus(
 	ctx context.Context, org tenancy.OrgID, post publishing.PostID,
 ) (publishing.ApprovalStatus, error) {
-	stored, err := c.store.ApprovalOf(ctx, org, post)
+	stored, err := publishingstore.FindApprovalOf(ctx, c.store, org, post)
 	if pg.IsNoRows(err) {
 		return publishing.ApprovalNone, nil
 	}
@@ -277,7 +285,7 @@ func (s *Approvals) List(
 		return nil, err
 	}
 	limit := min(max(q.Limit, 1), publishing.MaxApprovalPage)
-	all, err := s.store.Approvals(ctx, p.Org, before, string(status), s.deps.Clock.Now(), limit)
+	all, err := publishingstore.Approvals(ctx, s.store, p.Org, before, string(status), s.deps.Clock.Now(), limit)
 	if err != nil {
 		return nil, internal(op, err)
 	}
@@ -329,7 +337,7 @@ func (s *Approvals) withdraw(
 		}
 		return gone != nil, notifyEnded(ctx, tx, gone, withdrawn)
 	}
-	if err := tx.MarkTemplate(ctx, a.Post, publishingstore.TemplateFree); err != nil {
+	if err := publishingstore.MarkTemplate(ctx, tx, a.Post, publishingstore.TemplateFree); err != nil {
 		return false, err
 	}
 	return endApproval(ctx, tx, a, from, publishing.EventApprovalVoid, by(p), withdrawn)
@@ -343,7 +351,7 @@ func (s *Approvals) find(
 	if !ok {
 		return publishingstore.StoredApproval{}, noApproval(op)
 	}
-	stored, err := s.store.Approval(ctx, org, parsed)
+	stored, err := publishingstore.Approval(ctx, s.store, org, parsed)
 	if pg.IsNoRows(err) {
 		return stored, noApproval(op)
 	}
@@ -360,7 +368,7 @@ func noApproval(op string) error {
 func (c core) voidPending(
 	ctx context.Context, tx *publishingstore.Tx, p tenancy.Principal, post publishing.PostID, reason string, schedule bool,
 ) error {
-	a, err := tx.ApprovalOf(ctx, post)
+	a, err := publishingstore.ApprovalOf(ctx, tx, post)
 	if pg.IsNoRows(err) || err == nil && a.Status != publishing.ApprovalPending {
 		return nil
 	}

@@ -40,15 +40,15 @@ func (c core) holdApproval(
 	ctx context.Context, tx *publishingstore.Tx, p tenancy.Principal, group publishing.GroupID,
 	before publishingstore.Content, override bool,
 ) (out heldApproval, err error) {
-	content, err := tx.Content(ctx, group)
+	content, err := publishingstore.ContentOf(ctx, tx, group)
 	if err != nil {
 		return out, err
 	}
 	if content.IsApproved(before) {
 		out.approved = true
-		return out, tx.ApproveContent(ctx, group) // followers are inserted anew
+		return out, publishingstore.ApproveContent(ctx, tx, group) // followers are inserted anew
 	}
-	posts, err := tx.LockGroup(ctx, group)
+	posts, err := publishingstore.LockGroup(ctx, tx, group)
 	if err != nil {
 		return out, err
 	}
@@ -62,12 +62,12 @@ func (c core) holdApproval(
 		}
 	case inQueue:
 		out.Draft = true
-		if _, err := tx.Move(ctx, posts, publishing.StateDraft, true, by(p)); err != nil {
+		if _, err := publishingstore.Move(ctx, tx, posts, publishing.StateDraft, true, by(p)); err != nil {
 			return out, err
 		}
 	}
 	if out.OverriddenBy == "" {
-		if err := tx.RejectContent(ctx, group); err != nil {
+		if err := publishingstore.RejectContent(ctx, tx, group); err != nil {
 			return out, err
 		}
 	}
@@ -84,13 +84,13 @@ func (c core) holdSchedule(
 	ctx context.Context, tx *publishingstore.Tx, p tenancy.Principal, group publishing.GroupID,
 	root publishing.PostID, override bool,
 ) (out heldApproval, err error) {
-	content, err := tx.Content(ctx, group)
+	content, err := publishingstore.ContentOf(ctx, tx, group)
 	if err != nil {
 		return out, err
 	}
 	switch {
 	case !content.NeedsApproval():
-		return out, tx.MarkTemplate(ctx, root, publishingstore.TemplateFree)
+		return out, publishingstore.MarkTemplate(ctx, tx, root, publishingstore.TemplateFree)
 	case content.IsApproved(content):
 		out.approved = true
 		return out, nil
@@ -101,7 +101,7 @@ func (c core) holdSchedule(
 	if out.OverriddenBy, err = overrideApproval(ctx, tx, p, group); err != nil {
 		return out, err
 	}
-	if err := tx.MarkTemplate(ctx, root, publishingstore.TemplateFree); err != nil {
+	if err := publishingstore.MarkTemplate(ctx, tx, root, publishingstore.TemplateFree); err != nil {
 		return out, err
 	}
 	out.ended, err = c.endInForce(ctx, tx, p, root, true, overridden)
@@ -118,7 +118,7 @@ func overrideApproval(
 	if err := publishing.MayOverride(p); err != nil {
 		return "", err
 	}
-	email, err = tx.ManagerEmail(ctx, p.Person)
+	email, err = publishingstore.ManagerEmail(ctx, tx, p.Person)
 	if pg.IsNoRows(err) {
 		return "", fault.New(fault.Forbidden, "publishing.Override", "An approval can be overridden only in the name of an "+
 			"administrator, and the creator of this API key is not an administrator.")
@@ -126,7 +126,7 @@ func overrideApproval(
 	if err != nil {
 		return "", err
 	}
-	return email, tx.FreeContent(ctx, group)
+	return email, publishingstore.FreeContent(ctx, tx, group)
 }
 
 // endInForce ends the approval under which a post is published, and returns it, or nil if there is
@@ -135,7 +135,7 @@ func overrideApproval(
 func (c core) endInForce(
 	ctx context.Context, tx *publishingstore.Tx, p tenancy.Principal, root publishing.PostID, inQueue bool, reason string,
 ) (*publishing.Approval, error) {
-	a, err := tx.ApprovalInForce(ctx, root)
+	a, err := publishingstore.ApprovalInForce(ctx, tx, root)
 	if pg.IsNoRows(err) || err == nil && a.Post != root && !inQueue {
 		return nil, nil
 	}
@@ -145,7 +145,7 @@ func (c core) endInForce(
 	now, isOwn := c.deps.Clock.Now(), a.Post == root
 	a.Post, a.Status, a.ResolvedAt = root, publishing.ApprovalVoid, &now
 	if isOwn {
-		ended, err := tx.EndApproval(ctx, a, publishing.ApprovalApproved)
+		ended, err := publishingstore.EndApproval(ctx, tx, a, publishing.ApprovalApproved)
 		if err != nil || !ended {
 			return nil, err
 		}
@@ -153,10 +153,10 @@ func (c core) endInForce(
 			return nil, err
 		}
 	}
-	if err := tx.AddApprovalEvent(ctx, root, publishing.EventApprovalVoid, by(p), reason); err != nil {
+	if err := publishingstore.AddApprovalEvent(ctx, tx, root, publishing.EventApprovalVoid, by(p), reason); err != nil {
 		return nil, err
 	}
-	return &a, tx.AddWebhookEvent(ctx, publishing.WebhookApprovalResolved, root, voidData(a))
+	return &a, publishingstore.AddWebhookEvent(ctx, tx, publishing.WebhookApprovalResolved, root, voidData(a))
 }
 
 // tellGuest queues a mail to a guest whose approval has ended, because guests get no notifications.
@@ -164,7 +164,7 @@ func (c core) tellGuest(ctx context.Context, tx *publishingstore.Tx, a publishin
 	if c.deps.ReviewMails == nil || a.ReviewerEmail == nil || !a.ResolvedBy.IsZero() {
 		return nil
 	}
-	return tx.AddReviewTask(ctx, c.deps.ReviewMails, ReviewEndedTask, a.ID)
+	return publishingstore.AddReviewTask(ctx, tx, c.deps.ReviewMails, ReviewEndedTask, a.ID)
 }
 
 // notifyEnded notifies the requester and the member who approved that an approval has ended.
@@ -173,7 +173,7 @@ func notifyEnded(ctx context.Context, tx *publishingstore.Tx, ended *publishing.
 		return nil
 	}
 	for _, n := range endedNotifications(*ended, reason) {
-		if err := tx.AddNotification(ctx, n); err != nil {
+		if err := publishingstore.AddNotification(ctx, tx, n); err != nil {
 			return err
 		}
 	}
@@ -186,22 +186,22 @@ func notifyEnded(ctx context.Context, tx *publishingstore.Tx, ended *publishing.
 func (c core) withdrawApproved(
 	ctx context.Context, tx *publishingstore.Tx, p tenancy.Principal, root publishing.PostID, approval publishing.ApprovalID,
 ) (*publishing.Approval, error) {
-	group, err := tx.GroupOf(ctx, root)
+	group, err := publishingstore.GroupOf(ctx, tx, root)
 	if err != nil {
 		return nil, err
 	}
-	posts, err := tx.LockGroup(ctx, group)
+	posts, err := publishingstore.LockGroup(ctx, tx, group)
 	if err != nil {
 		return nil, err
 	}
 	groups := []publishing.GroupID{group}
 	if of := rootOf(posts); !of.Series.IsZero() {
-		others, err := tx.Pending(ctx, of.Series, of.Occurrence)
+		others, err := publishingstore.Pending(ctx, tx, of.Series, of.Occurrence)
 		if err != nil {
 			return nil, err
 		}
 		groups = append(groups, others...)
-		if err := tx.MarkTemplate(ctx, root, publishingstore.TemplateHeld); err != nil {
+		if err := publishingstore.MarkTemplate(ctx, tx, root, publishingstore.TemplateHeld); err != nil {
 			return nil, err
 		}
 	}
@@ -220,12 +220,12 @@ const withdrawn = "The request was withdrawn."
 func (c core) unschedule(
 	ctx context.Context, tx *publishingstore.Tx, p tenancy.Principal, group publishing.GroupID, approval publishing.ApprovalID,
 ) error {
-	posts, err := tx.LockGroup(ctx, group)
+	posts, err := publishingstore.LockGroup(ctx, tx, group)
 	if err != nil || len(posts) == 0 {
 		return err
 	}
 	root := rootOf(posts)
-	inForce, err := tx.ApprovalInForce(ctx, root.ID)
+	inForce, err := publishingstore.ApprovalInForce(ctx, tx, root.ID)
 	if pg.IsNoRows(err) || err == nil && inForce.ID != approval {
 		return nil
 	}
@@ -236,9 +236,9 @@ func (c core) unschedule(
 		return movable(posts, publishing.StateDraft, false)
 	}
 	if root.State == publishing.StateQueue {
-		if _, err := tx.Move(ctx, posts, publishing.StateDraft, true, by(p)); err != nil {
+		if _, err := publishingstore.Move(ctx, tx, posts, publishing.StateDraft, true, by(p)); err != nil {
 			return err
 		}
 	}
-	return tx.FreeContent(ctx, group)
+	return publishingstore.FreeContent(ctx, tx, group)
 }

@@ -55,7 +55,7 @@ func (s *Approvals) ResolveByToken(
 	if err != nil || guest.Person.IsZero() {
 		return out, err
 	}
-	out.Sharer, err = s.store.MemberEmail(ctx, guest.Org, guest.Person)
+	out.Sharer, err = publishingstore.FindMemberEmail(ctx, s.store, guest.Org, guest.Person)
 	if err != nil { // the answer is already stored
 		s.deps.Log.ErrorContext(ctx, "who passed a review link on cannot be named", "org", guest.Org, "error", err)
 		out.Sharer = guest.Person.String()
@@ -133,20 +133,20 @@ func (s *Approvals) answer(
 ) (due *time.Time, pictures []publishingstore.PictureKey, err error) {
 	quota := publishingstore.PostQuota{}
 	if schedule {
-		quota, err = tx.PostQuota(ctx, s.deps.Quota)
+		quota, err = publishingstore.ReadPostQuota(ctx, tx, s.deps.Quota)
 		if err != nil {
 			return nil, nil, err
 		}
 	}
-	group, err := tx.GroupOf(ctx, a.Post)
+	group, err := publishingstore.GroupOf(ctx, tx, a.Post)
 	if err != nil {
 		return nil, nil, err
 	}
-	connected, err := tx.HoldChannels(ctx, nil, group)
+	connected, err := publishingstore.HoldChannels(ctx, tx, nil, group)
 	if err != nil {
 		return nil, nil, err
 	}
-	posts, err := tx.LockGroup(ctx, group)
+	posts, err := publishingstore.LockGroup(ctx, tx, group)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -194,7 +194,7 @@ func (s *Approvals) answer(
 	if !schedule || problem != nil {
 		return nil, nil, nil
 	}
-	due, err = tx.Move(ctx, posts, publishing.StateQueue, false, reviewer(p, a))
+	due, err = publishingstore.Move(ctx, tx, posts, publishing.StateQueue, false, reviewer(p, a))
 	return due, pictures, err
 }
 
@@ -203,10 +203,10 @@ func (s *Approvals) answer(
 func approve(
 	ctx context.Context, tx *publishingstore.Tx, group publishing.GroupID, root publishing.PostID,
 ) error {
-	if err := tx.ApproveContent(ctx, group); err != nil {
+	if err := publishingstore.ApproveContent(ctx, tx, group); err != nil {
 		return err
 	}
-	return tx.MarkTemplate(ctx, root, publishingstore.TemplateApproved)
+	return publishingstore.MarkTemplate(ctx, tx, root, publishingstore.TemplateApproved)
 }
 
 // sentence returns the message of a fault for people.
@@ -249,7 +249,7 @@ func schedulable(
 	if err := movable(posts, publishing.StateQueue, false); err != nil {
 		return err, nil
 	}
-	complete, err := tx.HoldMedia(ctx, group)
+	complete, err := publishingstore.HoldMedia(ctx, tx, group)
 	if err == nil && !complete {
 		problem = fault.New(fault.Invalid, op, "A file of this post was deleted.")
 	}
@@ -268,7 +268,7 @@ func (s *Approvals) Review(ctx context.Context, token string) (publishing.Review
 	if err := stored.Readable(now); err != nil {
 		return publishing.Review{}, err
 	}
-	roots, err := s.store.Root(ctx, org, stored.Post)
+	roots, err := publishingstore.Root(ctx, s.store, org, stored.Post)
 	if err != nil {
 		return publishing.Review{}, internal(op, err)
 	}
@@ -279,7 +279,7 @@ func (s *Approvals) Review(ctx context.Context, token string) (publishing.Review
 	if err != nil {
 		return publishing.Review{}, internal(op, err)
 	}
-	name, _, err := s.store.Reviewable(ctx, org)
+	name, _, err := publishingstore.Reviewable(ctx, s.store, org)
 	if err != nil {
 		return publishing.Review{}, internal(op, err)
 	}

@@ -41,7 +41,7 @@ func (s *Approvals) newSweep() approvalSweep {
 		Find: func(
 			ctx context.Context, after publishingstore.DueApproval, limit int,
 		) ([]publishingstore.DueApproval, error) {
-			return s.store.ApprovalsDue(ctx, after, s.deps.Clock.Now(), limit)
+			return publishingstore.ApprovalsDue(ctx, s.store, after, s.deps.Clock.Now(), limit)
 		},
 		Do: func(ctx context.Context, items []publishingstore.DueApproval) (n int, _ error) {
 			for _, item := range items {
@@ -57,7 +57,7 @@ func (s *Approvals) newSweep() approvalSweep {
 
 // sweepOne ends one request or queues its reminder. One that has changed since it was found is left.
 func (s *Approvals) sweepOne(ctx context.Context, due publishingstore.DueApproval) error {
-	stored, err := s.store.ApprovalAny(ctx, due.Org, due.Approval)
+	stored, err := publishingstore.ApprovalAny(ctx, s.store, due.Org, due.Approval)
 	if pg.IsNoRows(err) || err == nil && stored.Status != publishing.ApprovalPending {
 		return nil
 	}
@@ -70,11 +70,11 @@ func (s *Approvals) sweepOne(ctx context.Context, due publishingstore.DueApprova
 			_, err := endApproval(ctx, tx, a, publishing.ApprovalPending, publishing.EventApprovalExpired, "", "")
 			return err
 		}
-		remind, err := tx.Reminded(ctx, due.Approval, now)
+		remind, err := publishingstore.Reminded(ctx, tx, due.Approval, now)
 		if err != nil || !remind || s.deps.ReviewMails == nil {
 			return err
 		}
-		return tx.AddReviewTask(ctx, s.deps.ReviewMails, ReviewMailTask, due.Approval)
+		return publishingstore.AddReviewTask(ctx, tx, s.deps.ReviewMails, ReviewMailTask, due.Approval)
 	})
 }
 
@@ -85,7 +85,7 @@ func (s *Approvals) SendReviewMail(
 	ctx context.Context, org tenancy.OrgID, approval publishing.ApprovalID,
 ) error {
 	const op = "publishing.SendReviewMail"
-	stored, err := s.store.Approval(ctx, org, approval)
+	stored, err := publishingstore.Approval(ctx, s.store, org, approval)
 	if pg.IsNoRows(err) {
 		return nil
 	}
@@ -105,7 +105,7 @@ func (s *Approvals) SendReviewEnded(
 	ctx context.Context, org tenancy.OrgID, approval publishing.ApprovalID,
 ) error {
 	const op = "publishing.SendReviewEnded"
-	stored, err := s.store.Approval(ctx, org, approval)
+	stored, err := publishingstore.Approval(ctx, s.store, org, approval)
 	if pg.IsNoRows(err) || err == nil && stored.ReviewerEmail == nil {
 		return nil
 	}
@@ -121,7 +121,7 @@ func (s *Approvals) sendReview(
 	if s.mailer == nil {
 		return jobs.ErrLater
 	}
-	_, active, err := s.store.Reviewable(ctx, org)
+	_, active, err := publishingstore.Reviewable(ctx, s.store, org)
 	if err != nil {
 		return internal(op, err)
 	}
@@ -146,7 +146,7 @@ func (s *Approvals) reviewMail(
 	ctx context.Context, org tenancy.OrgID, stored publishingstore.StoredApproval,
 ) (m publishing.ReviewMail, err error) {
 	m = publishing.ReviewMail{To: *stored.ReviewerEmail, ExpiresAt: stored.ExpiresAt}
-	about, err := s.store.ReviewAbout(ctx, org, stored.Person)
+	about, err := publishingstore.FindReviewAbout(ctx, s.store, org, stored.Person)
 	if err != nil {
 		return m, err
 	}
@@ -164,7 +164,7 @@ func (s *Approvals) reviewMail(
 	if err != nil {
 		return m, err
 	}
-	roots, err := s.store.Root(ctx, org, stored.Post)
+	roots, err := publishingstore.Root(ctx, s.store, org, stored.Post)
 	if err != nil || len(roots) == 0 {
 		return m, err
 	}

@@ -35,7 +35,7 @@ func (s *Channels) Authorize(
 	cmd.OAuthOnly, cmd.UnknownIsNotFound = true, true
 	c, ok := s.deps.Connectors.Get(cmd.Connector)
 	if _, byOAuth := connector.AuthorizerOf(c); ok && byOAuth && cmd.Refresh == "" && !force {
-		channels, err := s.store.Channels(ctx, p.Org, publishing.CustomerID{})
+		channels, err := publishingstore.Channels(ctx, s.store, p.Org, publishing.CustomerID{})
 		if err != nil {
 			return publishing.Authorized{}, internal("publishing.Authorize", err)
 		}
@@ -80,7 +80,7 @@ func (s *Channels) beginOAuth(
 	if err != nil {
 		return "", internal(op, err)
 	}
-	return url, internal(op, s.store.SaveState(ctx, secret.HashToken(state), st))
+	return url, internal(op, publishingstore.SaveState(ctx, s.store, secret.HashToken(state), st))
 }
 
 // finishOAuth redeems the code of a connect. The state is used up before the platform is called, because a platform may
@@ -97,7 +97,7 @@ func (s *Channels) finishOAuth(
 	if !publishing.Storable(cmd.State) || !publishing.Storable(cmd.Code) {
 		return none, fault.New(fault.Invalid, op, "The state and the code must be valid UTF-8 without NUL characters.")
 	}
-	st, err := s.store.UseState(ctx, secret.HashToken(cmd.State), cmd.Connector, false)
+	st, err := publishingstore.UseState(ctx, s.store, secret.HashToken(cmd.State), cmd.Connector, false)
 	if pg.IsNoRows(err) {
 		return none, unknownState(op)
 	}
@@ -230,7 +230,7 @@ func (s *Channels) storeCandidates(
 	if chosen != "" {
 		return s.selectAccount(ctx, st, chosen)
 	}
-	if err := s.store.SaveState(ctx, st.Hash, st); err != nil {
+	if err := publishingstore.SaveState(ctx, s.store, st.Hash, st); err != nil {
 		return none, internal(op, err)
 	}
 	return publishing.ChannelConnected{
@@ -252,7 +252,7 @@ func (s *Channels) onlyCandidate(
 		}
 		return "", nil
 	}
-	access, err := s.store.ChannelAccess(ctx, st.Org, st.Channel)
+	access, err := publishingstore.ChannelAccess(ctx, s.store, st.Org, st.Channel)
 	if pg.IsNoRows(err) {
 		return "", disconnected(op)
 	}

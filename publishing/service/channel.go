@@ -41,7 +41,7 @@ func (s *Channels) List(ctx context.Context, p tenancy.Principal, customer strin
 	if customer != "" && !ok {
 		return nil, nil
 	}
-	out, err := s.store.Channels(ctx, p.Org, parsed)
+	out, err := publishingstore.Channels(ctx, s.store, p.Org, parsed)
 	return out, internal("publishing.ListChannels", err)
 }
 
@@ -56,7 +56,7 @@ func (s *Channels) Disconnect(ctx context.Context, p tenancy.Principal, channel 
 	}
 	found := false
 	err := s.inOrgAs(ctx, p, func(tx *publishingstore.Tx) (err error) {
-		found, err = tx.Disconnect(ctx, parsed)
+		found, err = publishingstore.Disconnect(ctx, tx, parsed)
 		return err
 	})
 	if err != nil {
@@ -70,6 +70,6 @@ func (s *Channels) Disconnect(ctx context.Context, p tenancy.Principal, channel 
 
 // Customers returns the customers of the organization by their names.
 func (s *Channels) Customers(ctx context.Context, p tenancy.Principal) ([]publishing.Customer, error) {
-	out, err := s.store.Customers(ctx, p.Org)
+	out, err := publishingstore.Customers(ctx, s.store, p.Org)
 	return out, internal("publishing.Customers", err)
 }

@@ -16,6 +16,7 @@ import (
 	"crier/platform/id"
 	"crier/publishing"
 	"crier/publishing/connector"
+	publishingstore "crier/publishing/store"
 	"crier/tenancy"
 )
 
@@ -119,7 +120,7 @@ func (s *Posts) lookup(ctx context.Context, p tenancy.Principal, cmd publishing.
 			}
 		}
 	}
-	k, err := s.store.Lookup(ctx, p.Org, channels, media, keys)
+	k, err := publishingstore.Lookup(ctx, s.store, p.Org, channels, media, keys)
 	out := catalogue{
 		channels: map[string]publishing.Channel{},
 		byID:     map[string]publishing.Medium{}, byKey: map[string]publishing.Medium{},

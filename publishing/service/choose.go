@@ -19,7 +19,9 @@ import (
 )
 
 func noChoice(op string) error {
-	return fault.New(fault.Invalid, op, "There is no account to choose: the choice was made, or is too old. Begin again.")
+	return fault.New(
+		fault.Invalid, op, "There is no account to choose: the choice was made, or is too old. Begin again.",
+	)
 }
 
 // Choose finishes a connect by OAuth with one of its candidates, for a member of the organization. It returns NotFound
@@ -34,9 +36,9 @@ func (s *Channels) Choose(
 	if !ok {
 		return none, noChannel(op)
 	}
-	st, err := s.store.UsePending(ctx, p.Org, channel)
+	st, err := publishingstore.UsePending(ctx, s.store, p.Org, channel)
 	if pg.IsNoRows(err) {
-		switch _, err := s.store.ChannelAccess(ctx, p.Org, channel); {
+		switch _, err := publishingstore.ChannelAccess(ctx, s.store, p.Org, channel); {
 		case pg.IsNoRows(err):
 			return none, noChannel(op)
 		case err != nil:
@@ -60,14 +62,14 @@ func (s *Channels) ChooseByState(
 	const op = "publishing.ChooseAccount"
 	none := publishing.ChannelConnected{}
 	hash := secret.HashToken(cmd.State)
-	found, err := s.store.PeekState(ctx, hash)
+	found, err := publishingstore.PeekState(ctx, s.store, hash)
 	if pg.IsNoRows(err) || err == nil && platform != "" && found.Connector != platform {
 		return none, noChoice(op)
 	}
 	if err != nil {
 		return none, internal(op, err)
 	}
-	st, err := s.store.UseState(ctx, hash, found.Connector, true)
+	st, err := publishingstore.UseState(ctx, s.store, hash, found.Connector, true)
 	if pg.IsNoRows(err) {
 		return none, noChoice(op)
 	}
@@ -104,7 +106,7 @@ func (s *Channels) choose(
 func (s *Channels) restore(ctx context.Context, st publishingstore.ConnectState) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), restoreTimeout)
 	defer cancel()
-	return s.store.SaveState(ctx, st.Hash, st)
+	return publishingstore.SaveState(ctx, s.store, st.Hash, st)
 }
 
 const restoreTimeout = 5 * time.Second
@@ -125,7 +127,7 @@ func (s *Channels) selectInTurn(
 // platform is, which may accept what a choice uses up only once.
 func (s *Channels) mayChoose(ctx context.Context, st publishingstore.ConnectState, candidate string) error {
 	const op = "publishing.ChooseAccount"
-	_, err := s.store.ChannelOfAccount(ctx, st.Org, st.Connector, candidate)
+	_, err := publishingstore.ChannelOfAccount(ctx, s.store, st.Org, st.Connector, candidate)
 	if pg.IsNoRows(err) {
 		return s.mayConnect(ctx, st.Org, op)
 	}

@@ -9,6 +9,7 @@ import (
 	"crier/platform/blob"
 	"crier/platform/id"
 	"crier/platform/pg"
+	publishingstore "crier/publishing/store"
 	"crier/tenancy"
 )
 
@@ -73,7 +74,7 @@ func (c *collector) collectOrg(ctx context.Context, org tenancy.OrgID, blobs []b
 	for i, e := range blobs {
 		_, keys[i], _ = parseBlobKey(e.Key)
 	}
-	found, err := c.store.UsedBlobs(ctx, org, keys)
+	found, err := publishingstore.UsedBlobs(ctx, c.store, org, keys)
 	if err != nil {
 		if pg.IsEnvironment(err) && !pg.IsOrgBusy(err) {
 			return err
@@ -98,7 +99,7 @@ func (c *collector) collectOrg(ctx context.Context, org tenancy.OrgID, blobs []b
 		}
 		c.deleted, c.inARow = c.deleted+1, 0
 	}
-	if _, err := c.store.ForgetMedia(ctx, org, forgetAtOnce); err != nil {
+	if _, err := publishingstore.ForgetMedia(ctx, c.store, org, forgetAtOnce); err != nil {
 		return c.fail(err)
 	}
 	return nil

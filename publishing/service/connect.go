@@ -60,7 +60,7 @@ func (s *Channels) Begin(ctx context.Context, p tenancy.Principal, cmd publishin
 			return "", err
 		}
 	} else {
-		channel, err := s.store.ChannelOfAccount(ctx, p.Org, cmd.Connector, cmd.Refresh)
+		channel, err := publishingstore.ChannelOfAccount(ctx, s.store, p.Org, cmd.Connector, cmd.Refresh)
 		if pg.IsNoRows(err) {
 			return "", fault.New(fault.Invalid, op, "There is no such channel to reconnect.")
 		}
@@ -76,7 +76,7 @@ func (s *Channels) Begin(ctx context.Context, p tenancy.Principal, cmd publishin
 	if byOAuth {
 		return s.beginOAuth(ctx, authorizer, st, state)
 	}
-	return state, internal(op, s.store.SaveState(ctx, secret.HashToken(state), st))
+	return state, internal(op, publishingstore.SaveState(ctx, s.store, secret.HashToken(state), st))
 }
 
 // mayConnect returns Quota when the plan allows no more channels, so that a person learns it before the platform is
@@ -86,7 +86,7 @@ func (s *Channels) mayConnect(ctx context.Context, org tenancy.OrgID, op string)
 		return nil
 	}
 	err := s.store.InOrg(ctx, org, func(tx *publishingstore.Tx) error {
-		present, err := tx.CountChannels(ctx)
+		present, err := publishingstore.CountChannels(ctx, tx)
 		if err != nil {
 			return err
 		}
@@ -97,7 +97,7 @@ func (s *Channels) mayConnect(ctx context.Context, org tenancy.OrgID, op string)
 
 // checkPlan returns Quota when the plan allows no more channels than are present.
 func (s *Channels) checkPlan(ctx context.Context, tx *publishingstore.Tx, op string, present int) error {
-	limits, err := tx.Limits(ctx, s.deps.Quota)
+	limits, err := publishingstore.Limits(ctx, tx, s.deps.Quota)
 	if err != nil || present < limits.Channels {
 		return err
 	}
@@ -140,7 +140,7 @@ func (s *Channels) Finish(ctx context.Context, cmd publishing.FinishConnect) (pu
 	if err != nil {
 		return publishing.ChannelConnected{}, err
 	}
-	st, err := s.store.TryState(ctx, secret.HashToken(cmd.State), cmd.Connector, maxTries)
+	st, err := publishingstore.TryState(ctx, s.store, secret.HashToken(cmd.State), cmd.Connector, maxTries)
 	if pg.IsNoRows(err) {
 		return publishing.ChannelConnected{}, fault.New(fault.Invalid, op,
 			fmt.Sprintf("This connection attempt is unknown, older than an hour or was tried %d times; begin again.",
@@ -162,7 +162,7 @@ func (s *Channels) Finish(ctx context.Context, cmd publishing.FinishConnect) (pu
 		s.deps.Log.Warn("a channel could not be connected", "org", st.Org, "connector", cmd.Connector, "error", err)
 		return publishing.ChannelConnected{}, connectFault(op, err)
 	}
-	switch err := s.store.TakeState(ctx, st.Org, secret.HashToken(cmd.State)); {
+	switch err := publishingstore.TakeState(ctx, s.store, st.Org, secret.HashToken(cmd.State)); {
 	case pg.IsNoRows(err):
 		return publishing.ChannelConnected{}, usedState(op)
 	case err != nil:
@@ -196,7 +196,7 @@ func (s *Channels) storeChannel(
 	ctx context.Context, st publishingstore.ConnectState, zone tenancy.ZoneRequest, got connector.Connected,
 ) (publishing.ChannelConnected, error) {
 	const op = "publishing.FinishConnect"
-	old, err := s.store.ChannelOfAccount(ctx, st.Org, st.Connector, got.Account.ID)
+	old, err := publishingstore.ChannelOfAccount(ctx, s.store, st.Org, st.Connector, got.Account.ID)
 	if err != nil && !pg.IsNoRows(err) {
 		return publishing.ChannelConnected{}, internal(op, err)
 	}
@@ -224,7 +224,7 @@ func (s *Channels) storeChannel(
 	var next *time.Time
 	// Whoever began the connect may have lost access while the platform answered.
 	err = s.inOrgAs(ctx, st.By(), func(tx *publishingstore.Tx) (err error) {
-		stored, next, err = tx.Connect(ctx, channel, sealed, s.refreshAt(st.Connector, got),
+		stored, next, err = publishingstore.Connect(ctx, tx, channel, sealed, s.refreshAt(st.Connector, got),
 			func(tx *publishingstore.Tx, present int) error { return s.checkChannels(ctx, tx, op, present) })
 		return err
 	})
@@ -267,7 +267,7 @@ func (s *Channels) refreshAt(platform string, got connector.Connected) *time.Tim
 // anotherAccount returns the fault for a reconnect with another account than that of the channel.
 func (s *Channels) anotherAccount(ctx context.Context, st publishingstore.ConnectState) error {
 	const op = "publishing.FinishConnect"
-	switch _, err := s.store.ChannelOfAccount(ctx, st.Org, st.Connector, st.Channel.String()); {
+	switch _, err := publishingstore.ChannelOfAccount(ctx, s.store, st.Org, st.Connector, st.Channel.String()); {
 	case pg.IsNoRows(err):
 		return disconnected(op)
 	case err != nil:
@@ -288,7 +288,7 @@ func (s *Channels) timezone(
 	if exists {
 		return "", nil
 	}
-	organization, err := s.store.OrganizationZone(ctx, org)
+	organization, err := publishingstore.OrganizationZone(ctx, s.store, org)
 	if err != nil {
 		return "", err
 	}

@@ -20,6 +20,7 @@ import (
 	"crier/publishing"
 	"crier/publishing/connector"
 	publishingservice "crier/publishing/service"
+	publishingstore "crier/publishing/store"
 	"crier/tenancy"
 )
 
@@ -293,7 +294,7 @@ func TestFinishConnect_RemovedDuringTheSignInStoresNoChannel(t *testing.T) {
 	if err := m.begin(limits)("right"); !fault.Is(err, fault.Invalid) {
 		t.Errorf("got %v, want Invalid", err)
 	}
-	channels, err := m.Store.Channels(t.Context(), m.who.Org, publishing.CustomerID{})
+	channels, err := publishingstore.Channels(t.Context(), m.Store, m.who.Org, publishing.CustomerID{})
 	if err != nil || len(channels) != 1 {
 		t.Errorf("got %d channels, %v, want the one from before", len(channels), err)
 	}
@@ -402,7 +403,7 @@ func TestFinishConnect_AccessLostMeanwhileConnectsNothing(t *testing.T) {
 	if err := m.begin(limits)("right"); !fault.Is(err, fault.Forbidden) {
 		t.Errorf("got %v, want Forbidden", err)
 	}
-	channels, err := m.Store.Channels(t.Context(), m.who.Org, publishing.CustomerID{})
+	channels, err := publishingstore.Channels(t.Context(), m.Store, m.who.Org, publishing.CustomerID{})
 	if err != nil || len(channels) != 1 {
 		t.Errorf("got the channels %+v, %v, want only the one from before", channels, err)
 	}

@@ -10,6 +10,7 @@ import (
 	"crier/platform/pg"
 	"crier/platform/secret"
 	"crier/publishing"
+	publishingstore "crier/publishing/store"
 )
 
 // codeLife is how long a code waits for the consent of the person who brought it. Few platforms
@@ -23,7 +24,7 @@ const codeBound = "code of a connect"
 // returns Invalid if Finish or ChooseByState would not find it.
 func (s *Channels) Started(ctx context.Context, platform, state string) (publishing.ConnectRequest, error) {
 	const op = "publishing.StartedConnect"
-	st, err := s.store.PeekState(ctx, secret.HashToken(state))
+	st, err := publishingstore.PeekState(ctx, s.store, secret.HashToken(state))
 	if pg.IsNoRows(err) || err == nil && st.Connector != platform {
 		return publishing.ConnectRequest{}, unknownState(op)
 	}

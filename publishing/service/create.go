@@ -58,7 +58,7 @@ func (s *Posts) write(
 	var pictures []publishingstore.PictureKey
 	err = s.inOrg(ctx, p.Org, func(tx *publishingstore.Tx) error {
 		out, due, pictures = publishing.CreateResult{}, nil, nil // fn may run again
-		quota, err := tx.PostQuota(ctx, s.deps.Quota)
+		quota, err := publishingstore.ReadPostQuota(ctx, tx, s.deps.Quota)
 		if err != nil {
 			return err
 		}
@@ -95,7 +95,7 @@ func (s *Posts) write(
 			return err
 		}
 		if len(added) > 0 {
-			if err := tx.Insert(ctx, added); err != nil {
+			if err := publishingstore.Insert(ctx, tx, added); err != nil {
 				return err
 			}
 		}
@@ -137,7 +137,7 @@ func (s *Posts) rewrite(
 	ctx context.Context, tx *publishingstore.Tx, p tenancy.Principal, cmd publishing.CreatePosts, pl *plan,
 ) error {
 	root := &pl.posts[0]
-	before, err := tx.Content(ctx, root.Group)
+	before, err := publishingstore.ContentOf(ctx, tx, root.Group)
 	if err != nil {
 		return err
 	}
@@ -145,12 +145,12 @@ func (s *Posts) rewrite(
 	if err := s.voidPending(ctx, tx, p, root.ID, contentChanged, schedule); err != nil {
 		return err
 	}
-	if err := tx.Rewrite(ctx, root.Group, pl.old, pl.posts); err != nil {
+	if err := publishingstore.Rewrite(ctx, tx, root.Group, pl.old, pl.posts); err != nil {
 		return err
 	}
 	if !before.NeedsApproval() {
 		if schedule && cmd.Repeat.Days == 0 {
-			return tx.MarkTemplate(ctx, root.ID, publishingstore.TemplateFree)
+			return publishingstore.MarkTemplate(ctx, tx, root.ID, publishingstore.TemplateFree)
 		}
 		return nil
 	}
@@ -189,7 +189,7 @@ func holdChannels(ctx context.Context, tx *publishingstore.Tx, entries []checked
 	for _, e := range entries {
 		ids[e.channel.ID] = true
 	}
-	n, err := tx.HoldChannels(ctx, slices.Collect(maps.Keys(ids)), publishing.GroupID{})
+	n, err := publishingstore.HoldChannels(ctx, tx, slices.Collect(maps.Keys(ids)), publishing.GroupID{})
 	if err != nil {
 		return err
 	}

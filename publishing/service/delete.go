@@ -58,7 +58,7 @@ const postDeleted = "The post was deleted."
 func (c core) deleteGroup(
 	ctx context.Context, tx *publishingstore.Tx, p tenancy.Principal, group publishing.GroupID,
 ) ([]publishingstore.PostStatus, error) {
-	posts, err := tx.LockGroup(ctx, group)
+	posts, err := publishingstore.LockGroup(ctx, tx, group)
 	if err != nil {
 		return nil, err
 	}
@@ -68,21 +68,21 @@ func (c core) deleteGroup(
 	if err := c.voidPending(ctx, tx, p, rootOf(posts).ID, postDeleted, false); err != nil {
 		return nil, err
 	}
-	return posts, tx.Delete(ctx, posts)
+	return posts, publishingstore.Delete(ctx, tx, posts)
 }
 
 // lockOrMaterialize locks the posts of a group. A later occurrence that is not stored yet is stored first.
 func lockOrMaterialize(
 	ctx context.Context, tx *publishingstore.Tx, group publishing.GroupID,
 ) ([]publishingstore.PostStatus, error) {
-	posts, err := tx.LockGroup(ctx, group)
+	posts, err := publishingstore.LockGroup(ctx, tx, group)
 	if err != nil || len(posts) > 0 {
 		return posts, err
 	}
-	if _, _, err := tx.Materialize(ctx, group.UUID(), true); err != nil {
+	if _, _, err := publishingstore.Materialize(ctx, tx, group.UUID(), true); err != nil {
 		return nil, err
 	}
-	return tx.LockGroup(ctx, group)
+	return publishingstore.LockGroup(ctx, tx, group)
 }
 
 func (c core) deleteSeries(
@@ -96,7 +96,7 @@ func (c core) deleteSeries(
 		if post.Series.IsZero() {
 			continue
 		}
-		if err := tx.EndSeries(ctx, post.Series); err != nil {
+		if err := publishingstore.EndSeries(ctx, tx, post.Series); err != nil {
 			return err
 		}
 		if err := c.deletePending(ctx, tx, p, post); err != nil {
@@ -109,14 +109,14 @@ func (c core) deleteSeries(
 	if err := c.voidPending(ctx, tx, p, rootOf(posts).ID, postDeleted, false); err != nil {
 		return err
 	}
-	return tx.Delete(ctx, posts)
+	return publishingstore.Delete(ctx, tx, posts)
 }
 
 // deletePending removes the occurrences of a post's series that are stored beside it.
 func (c core) deletePending(
 	ctx context.Context, tx *publishingstore.Tx, p tenancy.Principal, of publishingstore.PostStatus,
 ) error {
-	groups, err := tx.Pending(ctx, of.Series, of.Occurrence)
+	groups, err := publishingstore.Pending(ctx, tx, of.Series, of.Occurrence)
 	if err != nil {
 		return err
 	}
@@ -135,7 +135,7 @@ func (s *Posts) follow(ctx context.Context, org tenancy.OrgID, deleted []publish
 		if p.Series.IsZero() {
 			continue
 		}
-		if _, err := s.store.Advance(ctx, org, p.Series, true, s.deps.Quota); err != nil {
+		if _, err := publishingstore.AdvanceSeries(ctx, s.store, org, p.Series, true, s.deps.Quota); err != nil {
 			s.deps.Log.Warn("the next occurrence of a repeated post is left to the sweep",
 				"org", org, "series", p.Series, "error", err)
 		}

@@ -52,11 +52,11 @@ func (s *Channels) Disown(ctx context.Context, token string) (out publishing.Dis
 			"that the platform lists in the settings of your account.")
 	}
 	err = s.store.InOrg(ctx, d.Org, func(tx *publishingstore.Tx) error {
-		out, err = tx.Disown(ctx, d.Channel, time.UnixMicro(d.At))
+		out, err = publishingstore.Disown(ctx, tx, d.Channel, time.UnixMicro(d.At))
 		if err != nil || !out.Disconnected {
 			return err
 		}
-		return tx.AddNotification(ctx, s.disownNotification(d.Channel))
+		return publishingstore.AddNotification(ctx, tx, s.disownNotification(d.Channel))
 	})
 	if pg.IsNoRows(err) { // the organization was purged
 		return out, wrong

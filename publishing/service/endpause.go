@@ -32,7 +32,7 @@ func (s *Posts) endPause(
 	for {
 		last, done := 0, false
 		err := s.inOrg(ctx, org, func(tx *publishingstore.Tx) (err error) {
-			last, known, done, err = tx.EndPause(ctx, end, refused)
+			last, known, done, err = publishingstore.EndPause(ctx, tx, end, refused)
 			return err
 		})
 		if err == nil && done {
@@ -57,12 +57,12 @@ func (s *Posts) endPause(
 func (s *Posts) giveUpKeptBack(
 	ctx context.Context, org tenancy.OrgID, end publishingstore.PauseEnd, refused *[]publishing.PostID,
 ) (found, missed int, err error) {
-	posts, err := s.store.FindKeptBack(ctx, org, end, *refused, maxKeptBack)
+	posts, err := publishingstore.FindKeptBack(ctx, s.store, org, end, *refused, maxKeptBack)
 	if err != nil {
 		return 0, 0, err
 	}
 	giveUp := func(some []publishing.PostID) error {
-		n, err := s.store.GiveUpKeptBack(ctx, org, end, some)
+		n, err := publishingstore.GiveUpKeptBack(ctx, s.store, org, end, some)
 		missed += n
 		return err
 	}

@@ -15,6 +15,7 @@ import (
 	"crier/platform/paste"
 	"crier/publishing"
 	publishingmedia "crier/publishing/media"
+	publishingstore "crier/publishing/store"
 	"crier/tenancy"
 )
 
@@ -85,7 +86,9 @@ func statusMessage(status int) string {
 }
 
 // signIn matches the address of a sign-in page.
-var signIn = regexp.MustCompile(`(?i)(^|[/._-])(log-?[io]n|sign-?in|servicelogin|sso|o?auth2?|authorize|accounts?|saml2?)([/._-]|$)`)
+var signIn = regexp.MustCompile(
+	`(?i)(^|[/._-])(log-?[io]n|sign-?in|servicelogin|sso|o?auth2?|authorize|accounts?|saml2?)([/._-]|$)`,
+)
 
 // texts are the types of responses that are not files, with what each is.
 var texts = map[string]string{
@@ -109,7 +112,9 @@ func notAFile(op string, u *url.URL, resp *http.Response, err error) error {
 		err = fault.Wrap(fault.Invalid, op, "The file cannot be read: its server sends it with the content coding "+
 			quoted(coding)+", which is not known.", err)
 	case foreign.Type == "text/html" && moved && signIn.MatchString(at.Host+at.Path):
-		err = fault.Wrap(fault.Invalid, op, "The address led to a sign-in page on "+at.Hostname()+", not to a file. It must be public.", err)
+		err = fault.Wrap(
+			fault.Invalid, op, "The address led to a sign-in page on "+at.Hostname()+", not to a file. It must be public.", err,
+		)
 	case foreign.Type == "text/html":
 		err = fault.Wrap(fault.Invalid, op,
 			"The address answered with a web page, not a file. Send the address of the picture or video itself.", err)
@@ -121,7 +126,7 @@ func notAFile(op string, u *url.URL, resp *http.Response, err error) error {
 
 // copyOwn stores a file of the organization as another file, which shares its bytes.
 func (s *Media) copyOwn(ctx context.Context, op string, p tenancy.Principal, key string) (publishing.Medium, error) {
-	known, err := s.store.Lookup(ctx, p.Org, nil, nil, []string{key})
+	known, err := publishingstore.Lookup(ctx, s.store, p.Org, nil, nil, []string{key})
 	if err != nil {
 		return publishing.Medium{}, internal(op, err)
 	}

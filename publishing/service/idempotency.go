@@ -105,7 +105,7 @@ func (s *Posts) remembered(
 	ctx context.Context, p tenancy.Principal, cmd publishing.CreatePosts,
 ) (out publishing.CreateResult, found bool, err error) {
 	const op = "publishing.remembered"
-	r, found, err := s.store.Remembered(ctx, p.Org, cmd.IdempotencyKey, cmd.RequestHash)
+	r, found, err := publishingstore.FindRemembered(ctx, s.store, p.Org, cmd.IdempotencyKey, cmd.RequestHash)
 	if err != nil || !found {
 		return publishing.CreateResult{}, false, internal(op, err)
 	}
@@ -139,5 +139,5 @@ func remember(
 	if err != nil {
 		return err
 	}
-	return tx.Remember(ctx, cmd.IdempotencyKey, cmd.RequestHash, body)
+	return publishingstore.Remember(ctx, tx, cmd.IdempotencyKey, cmd.RequestHash, body)
 }

@@ -25,6 +25,7 @@ import (
 	"crier/platform/secret"
 	"crier/publishing"
 	publishingservice "crier/publishing/service"
+	publishingstore "crier/publishing/store"
 	"crier/tenancy"
 	"crier/tests/canary"
 	"crier/tests/fixture"
@@ -370,7 +371,7 @@ func TestDelete_RefusesFileOfPostInTheQueue(t *testing.T) {
 		publishing.StateQueue: false, publishing.StatePublishing: false, publishing.StateUnknown: false,
 	} {
 		medium := fixture.Medium(m.who.Org, time.Now())
-		_, err := m.Store.SaveMedium(t.Context(), medium, nil, 0)
+		_, err := publishingstore.SaveMedium(t.Context(), m.Store, medium, nil, 0)
 		r.OK(err)
 		m.inState(m.Connect(m.who.Org), state, medium)
 		err = media.Delete(t.Context(), m.who, medium.ID.String())

@@ -13,6 +13,7 @@ import (
 	"crier/platform/pg"
 	"crier/publishing"
 	"crier/publishing/media/metadata"
+	publishingstore "crier/publishing/store"
 	"crier/tenancy"
 )
 
@@ -45,7 +46,7 @@ func (s *Media) Own(ctx context.Context, p tenancy.Principal, medium string) (pu
 	if !ok {
 		return publishing.Medium{}, noFile(op)
 	}
-	known, err := s.store.Lookup(ctx, p.Org, nil, []publishing.MediaID{parsed}, []string{})
+	known, err := publishingstore.Lookup(ctx, s.store, p.Org, nil, []publishing.MediaID{parsed}, []string{})
 	if err != nil {
 		return publishing.Medium{}, internal(op, err)
 	}
@@ -106,7 +107,7 @@ func (s *Media) lookup(ctx context.Context, op, key string) (publishing.Medium, 
 		f.RetryAfter = lookupWait
 		return publishing.Medium{}, f
 	}
-	m, err := s.store.MediumByKey(ctx, key)
+	m, err := publishingstore.MediumByKey(ctx, s.store, key)
 	if pg.IsNoRows(err) {
 		return publishing.Medium{}, noFile(op)
 	}

@@ -16,7 +16,7 @@ func (s *Media) List(ctx context.Context, p tenancy.Principal, q publishing.List
 	if err := q.Validate(); err != nil {
 		return publishing.MediaPage{}, err
 	}
-	page, err := s.store.ListMedia(ctx, p.Org, q)
+	page, err := publishingstore.ListMedia(ctx, s.store, p.Org, q)
 	return page, internal("publishing.ListMedia", err)
 }
 
@@ -34,7 +34,7 @@ func (s *Media) SetAlt(ctx context.Context, p tenancy.Principal, medium, alt str
 	}
 	var found []publishing.Medium
 	err := s.inOrgAs(ctx, p, func(tx *publishingstore.Tx) (err error) {
-		found, err = tx.SetAlt(ctx, parsed, alt)
+		found, err = publishingstore.SetAlt(ctx, tx, parsed, alt)
 		return err
 	})
 	if err != nil {
@@ -62,14 +62,14 @@ func (s *Media) Delete(ctx context.Context, p tenancy.Principal, medium string) 
 	var found []publishing.Medium
 	shared := false
 	err := s.inOrgAs(ctx, p, func(tx *publishingstore.Tx) (err error) {
-		found, err = tx.LockMedium(ctx, parsed)
+		found, err = publishingstore.LockMedium(ctx, tx, parsed)
 		if err != nil {
 			return err
 		}
 		if len(found) == 0 {
 			return noFile(op)
 		}
-		deleted, err := tx.DeleteMedium(ctx, parsed)
+		deleted, err := publishingstore.DeleteMedium(ctx, tx, parsed)
 		if err != nil {
 			return err
 		}
@@ -77,13 +77,13 @@ func (s *Media) Delete(ctx context.Context, p tenancy.Principal, medium string) 
 			return fault.New(fault.Conflict, op,
 				"A scheduled post uses the file: remove the file from the post, or the post, first.")
 		}
-		shared, err = tx.IsBlobUsed(ctx, found[0].Blob)
+		shared, err = publishingstore.IsBlobUsed(ctx, tx, found[0].Blob)
 		return err
 	})
 	if err != nil {
 		return publicFault(op, err)
 	}
-	_, err = s.store.ForgetMedia(ctx, p.Org, forgetAtOnce)
+	_, err = publishingstore.ForgetMedia(ctx, s.store, p.Org, forgetAtOnce)
 	if err == nil && !shared {
 		err = s.deleteBlob(ctx, found[0])
 	}

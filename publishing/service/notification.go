@@ -41,7 +41,7 @@ func (s *Notifications) List(
 	if err := checkNotificationPage(op, page); err != nil {
 		return publishing.NotificationPage{}, err
 	}
-	out, err := s.store.Notifications(ctx, p.Org, p.Person, page, publishing.NotificationsPerPage)
+	out, err := publishingstore.Notifications(ctx, s.store, p.Org, p.Person, page, publishing.NotificationsPerPage)
 	if err != nil {
 		return out, internal(op, err)
 	}
@@ -68,7 +68,7 @@ func (s *Notifications) Unread(ctx context.Context, p tenancy.Principal) (int, e
 	if err != nil {
 		return 0, err
 	}
-	n, err := s.store.UnreadNotifications(ctx, p.Org, p.Person, muted)
+	n, err := publishingstore.UnreadNotifications(ctx, s.store, p.Org, p.Person, muted)
 	if err != nil {
 		return 0, internal(op, err)
 	}
@@ -89,7 +89,7 @@ func (s *Notifications) Read(
 	if err != nil {
 		return nil, time.Time{}, err
 	}
-	out, before, err := s.store.ReadNotifications(ctx, p.Org, publishingstore.NotificationsRead{
+	out, before, err := publishingstore.ReadNotifications(ctx, s.store, p.Org, publishingstore.NotificationsRead{
 		Person: p.Person, Muted: muted, Page: page, Limit: publishing.NotificationsPerPage, Mark: p.Behind.IsZero(),
 	})
 	if err != nil {
@@ -142,7 +142,7 @@ func notifyApproval(ctx context.Context, tx *publishingstore.Tx, a publishing.Ap
 	if !ok {
 		return nil
 	}
-	return tx.AddNotification(ctx, n)
+	return publishingstore.AddNotification(ctx, tx, n)
 }
 
 // approvalNotification returns the notification of a request for approval and of its answers, for the person who asked

@@ -19,6 +19,7 @@ import (
 	"crier/publishing/connector/bluesky"
 	"crier/publishing/connector/conformance"
 	"crier/publishing/connector/sandboxoauth"
+	publishingstore "crier/publishing/store"
 	"crier/tests/fixture"
 	"crier/tests/pds"
 	"crier/tests/sandboxtest"
@@ -104,7 +105,7 @@ func (o *outage) store(platform string, app connector.App, of connector.Connecte
 	c.AppID = app.ClientID
 	sealed, err := o.Keyring.Seal(of.Credential, o.who.Org.String())
 	o.OK(err)
-	stored, _, err := o.Store.Connect(o.Context(), c, sealed, nil, nil)
+	stored, _, err := publishingstore.ConnectChannel(o.Context(), o.Store, c, sealed, nil, nil)
 	o.OK(err)
 	return stored.ID
 }

@@ -40,11 +40,11 @@ func (s *Posts) Pause(
 	}
 	err = s.inOrgAs(ctx, p, func(tx *publishingstore.Tx) error {
 		if cmd.Paused {
-			if err := tx.Revoke(ctx, cmd.Scope, subject, by(p)); err != nil {
+			if err := publishingstore.Revoke(ctx, tx, cmd.Scope, subject, by(p)); err != nil {
 				return err
 			}
 		}
-		held, err := tx.Held(ctx, cmd.Scope, subject)
+		held, err := publishingstore.Held(ctx, tx, cmd.Scope, subject)
 		if err != nil {
 			return err
 		}
@@ -65,7 +65,7 @@ func (s *Posts) setPause(
 		})
 	}
 	err = s.inOrgAs(ctx, p, func(tx *publishingstore.Tx) error {
-		known, err = tx.Pause(ctx, cmd.Scope, subject, by(p))
+		known, err = publishingstore.Pause(ctx, tx, cmd.Scope, subject, by(p))
 		return err
 	})
 	return 0, known, err

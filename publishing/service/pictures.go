@@ -17,7 +17,7 @@ func (s *Posts) wantPictures(
 	if len(keys) == 0 {
 		return nil, nil
 	}
-	all, err := tx.WantPictures(ctx, keys)
+	all, err := publishingstore.WantPictures(ctx, tx, keys)
 	if err != nil {
 		return nil, err
 	}

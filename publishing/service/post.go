@@ -58,11 +58,11 @@ func (c core) inOrgAs(ctx context.Context, p tenancy.Principal, fn func(*publish
 func groupOf(
 	ctx context.Context, tx *publishingstore.Tx, post publishing.PostID,
 ) (group publishing.GroupID, stored int, err error) {
-	group, err = tx.GroupOf(ctx, post)
+	group, err = publishingstore.GroupOf(ctx, tx, post)
 	if !pg.IsNoRows(err) {
 		return group, 0, err
 	}
-	group, _, err = tx.Materialize(ctx, post.UUID(), false)
+	group, _, err = publishingstore.Materialize(ctx, tx, post.UUID(), false)
 	return group, 1, err
 }
 

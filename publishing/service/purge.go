@@ -70,7 +70,7 @@ func (p *purge) run(ctx context.Context) error {
 	if err := ctx.Err(); err != nil {
 		return errors.Join(err, failed)
 	}
-	posts, files, err := p.store.OwnedLeft(ctx, p.org)
+	posts, files, err := publishingstore.OwnedLeft(ctx, p.store, p.org)
 	switch {
 	case err != nil:
 		return errors.Join(failed, err)
@@ -96,12 +96,12 @@ func (p *purge) run(ctx context.Context) error {
 func (s *Posts) ForgetReviewer(ctx context.Context, email string) error {
 	const op = "publishing.ForgetReviewer"
 	for {
-		orgs, err := s.store.ReviewerOrgs(ctx, email, purgeSize)
+		orgs, err := publishingstore.ReviewerOrgs(ctx, s.store, email, purgeSize)
 		if err != nil || len(orgs) == 0 {
 			return internal(op, err)
 		}
 		for _, org := range orgs {
-			if err := s.store.ForgetReviewer(ctx, org, email); err != nil {
+			if err := publishingstore.ForgetReviewer(ctx, s.store, org, email); err != nil {
 				return internal(op, err)
 			}
 		}
@@ -111,7 +111,7 @@ func (s *Posts) ForgetReviewer(ctx context.Context, email string) error {
 // endSeries ends all series, so that no occurrence is written behind the deletion of posts.
 func (p *purge) endSeries(ctx context.Context) error {
 	for {
-		n, err := p.store.EndAllSeries(ctx, p.org, purgeSize)
+		n, err := publishingstore.EndAllSeries(ctx, p.store, p.org, purgeSize)
 		if err != nil || n < purgeSize {
 			return err
 		}
@@ -124,9 +124,11 @@ func (p *purge) each(ctx context.Context, kinds ...publishingstore.Purgeable) (f
 		sweep := batch.Sweep[string]{
 			Size: purgeSize, PauseFactor: purgeRest, IsItemError: pg.IsRowError,
 			Find: func(ctx context.Context, after string, limit int) ([]string, error) {
-				return p.store.FindOwned(ctx, p.org, kind, after, limit)
+				return publishingstore.FindOwned(ctx, p.store, p.org, kind, after, limit)
 			},
-			Do: func(ctx context.Context, keys []string) (int, error) { return p.store.Purge(ctx, p.org, kind, keys) },
+			Do: func(ctx context.Context, keys []string) (int, error) {
+				return publishingstore.Purge(ctx, p.store, p.org, kind, keys)
+			},
 		}
 		n, err := sweep.Run(ctx)
 		failed = errors.Join(failed, p.count(ctx, string(kind), n, err))
@@ -141,13 +143,13 @@ func (p *purge) files(ctx context.Context, kind publishingstore.FileKind) error 
 		Find: func(
 			ctx context.Context, after publishingstore.StoredFile, limit int,
 		) ([]publishingstore.StoredFile, error) {
-			return p.store.FindFiles(ctx, p.org, kind, after, limit)
+			return publishingstore.FindFiles(ctx, p.store, p.org, kind, after, limit)
 		},
 		Do: func(ctx context.Context, files []publishingstore.StoredFile) (int, error) {
 			if err := p.deleteFiles(ctx, files); err != nil {
 				return 0, err
 			}
-			return p.store.PurgeFiles(ctx, p.org, kind, files)
+			return publishingstore.PurgeFiles(ctx, p.store, p.org, kind, files)
 		},
 	}
 	n, err := sweep.Run(ctx)

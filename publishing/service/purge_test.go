@@ -33,7 +33,7 @@ func (m member) insert(posts ...publishing.Post) {
 	for i, p := range posts {
 		rows[i] = publishingstore.NewPost{Post: p, By: "test"}
 	}
-	m.OK(m.Store.InOrg(m.Context(), m.who.Org, func(tx *publishingstore.Tx) error { return tx.Insert(m.Context(), rows) }))
+	m.OK(m.Store.InOrg(m.Context(), m.who.Org, func(tx *publishingstore.Tx) error { return publishingstore.Insert(m.Context(), tx, rows) }))
 }
 
 // medium stores a file with its bytes, and the files of three attempts at a picture of it.
@@ -41,7 +41,7 @@ func (m member) medium() publishing.Medium {
 	m.Helper()
 	x := fixture.Medium(m.who.Org, time.Now())
 	m.create(x.BlobKey())
-	_, err := m.Store.SaveMedium(m.Context(), x, nil, 0)
+	_, err := publishingstore.SaveMedium(m.Context(), m.Store, x, nil, 0)
 	m.OK(err)
 	const spec = "jpeg-1000-1000"
 	for attempt := range 3 {
@@ -107,14 +107,14 @@ func (r *rig) filled() member {
 	template[0].State = publishing.StateDraft
 	m.insert(posts...)
 	r.OK(m.Store.InOrg(ctx, org, func(tx *publishingstore.Tx) error {
-		if err := tx.Remember(ctx, "a key", []byte("hash"), []byte(`[]`)); err != nil {
+		if err := publishingstore.Remember(ctx, tx, "a key", []byte("hash"), []byte(`[]`)); err != nil {
 			return err
 		}
-		return tx.Repeat(ctx, posts[0].ID, publishing.Repeat{Days: 1}, "UTC", []publishingstore.NewPost{
+		return publishingstore.Repeat(ctx, tx, posts[0].ID, publishing.Repeat{Days: 1}, "UTC", []publishingstore.NewPost{
 			{Post: template[0]}, {Post: template[1]},
 		})
 	}))
-	r.OK(m.Store.SaveState(ctx, secret.HashToken(org.String()), publishingstore.ConnectState{
+	r.OK(publishingstore.SaveState(ctx, m.Store, secret.HashToken(org.String()), publishingstore.ConnectState{
 		Org: org, Connector: "sandbox", Person: m.who.Person, ExpiresAt: time.Now().Add(time.Hour),
 	}))
 	return m
@@ -270,7 +270,7 @@ func TestPurge_DeletesSharedBytesWithTheLastFile(t *testing.T) {
 			for i := range files {
 				files[i] = fixture.Medium(m.who.Org, time.Now())
 				files[i].Blob = files[0].Key
-				_, err := m.Store.SaveMedium(t.Context(), files[i], nil, 0)
+				_, err := publishingstore.SaveMedium(t.Context(), m.Store, files[i], nil, 0)
 				r.OK(err)
 			}
 			m.create(files[0].BlobKey())

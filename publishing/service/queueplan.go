@@ -19,7 +19,7 @@ func (s *Slots) Plan(ctx context.Context, p tenancy.Principal, channel string) (
 	if !ok {
 		return publishing.ChannelPlan{}, noChannel(op)
 	}
-	stored, err := s.store.QueuePlan(ctx, p.Org, parsed)
+	stored, err := publishingstore.QueuePlan(ctx, s.store, p.Org, parsed)
 	if pg.IsNoRows(err) {
 		return publishing.ChannelPlan{}, noChannel(op)
 	}
@@ -46,7 +46,7 @@ func (s *Slots) SetPlan(
 	now := s.deps.Clock.Now()
 	var plan publishingstore.StoredPlan
 	err := s.inOrgAs(ctx, p, func(tx *publishingstore.Tx) error {
-		old, err := tx.LockPlan(ctx, parsed)
+		old, err := publishingstore.LockPlan(ctx, tx, parsed)
 		if pg.IsNoRows(err) {
 			return noChannel(op)
 		}
@@ -59,7 +59,7 @@ func (s *Slots) SetPlan(
 			return err
 		}
 		plan.Times = cmd.WallTimes(zone, now)
-		return tx.SetPlan(ctx, parsed, plan)
+		return publishingstore.SetPlan(ctx, tx, parsed, plan)
 	})
 	if err != nil {
 		return publishing.ChannelPlan{}, publicFault(op, err)

@@ -8,6 +8,7 @@ import (
 	"crier/platform/fault"
 	"crier/platform/id"
 	"crier/publishing"
+	publishingstore "crier/publishing/store"
 	"crier/tenancy"
 	"crier/tests/fixture"
 )
@@ -115,7 +116,7 @@ func TestPlan_OfNewChannel(t *testing.T) {
 			channel := fixture.Channel(r.who.Org)
 			channel.Timezone = c.sent
 			for range 2 {
-				stored, _, err := r.Store.Connect(t.Context(), channel, []byte("sealed"), nil, nil)
+				stored, _, err := publishingstore.ConnectChannel(t.Context(), r.Store, channel, []byte("sealed"), nil, nil)
 				r.OK(err)
 				p, err := r.slots.Plan(t.Context(), r.who, stored.ID.String())
 				r.OK(err)

@@ -31,7 +31,7 @@ func (s *Posts) Get(ctx context.Context, p tenancy.Principal, post string) (publ
 	if err != nil {
 		return publishing.PostDetail{}, internal(op, err)
 	}
-	events, err := s.store.Events(ctx, p.Org, roots[0].Group)
+	events, err := publishingstore.Events(ctx, s.store, p.Org, roots[0].Group)
 	if err != nil {
 		return publishing.PostDetail{}, internal(op, err)
 	}
@@ -41,15 +41,15 @@ func (s *Posts) Get(ctx context.Context, p tenancy.Principal, post string) (publ
 
 // rootsOf returns the root of the thread of a post, stored or not yet stored, and nothing when there is no such post.
 func (s *Posts) rootsOf(ctx context.Context, org tenancy.OrgID, post publishing.PostID) ([]publishing.Post, error) {
-	roots, err := s.store.Root(ctx, org, post)
+	roots, err := publishingstore.Root(ctx, s.store, org, post)
 	if err != nil || len(roots) > 0 {
 		return roots, err
 	}
-	roots, err = s.store.Projected(ctx, org, post)
+	roots, err = publishingstore.Projected(ctx, s.store, org, post)
 	if err != nil || len(roots) > 0 {
 		return roots, err
 	}
-	return s.store.Root(ctx, org, post) // a later occurrence may have been stored meanwhile
+	return publishingstore.Root(ctx, s.store, org, post) // a later occurrence may have been stored meanwhile
 }
 
 // List returns the threads of a date range or of a page. It returns Invalid when the range has more than
@@ -64,10 +64,10 @@ func (s *Posts) List(ctx context.Context, p tenancy.Principal, q publishing.List
 	var roots []publishing.Post
 	var err error
 	if q.Page != nil {
-		roots, page.Total, err = s.store.RootPage(ctx, p.Org, *q.Page, customer)
+		roots, page.Total, err = publishingstore.RootPage(ctx, s.store, p.Org, *q.Page, customer)
 		page.HasMore = (q.Page.Number+1)*q.Page.Limit < page.Total
 	} else {
-		roots, err = s.store.Roots(ctx, p.Org, q, customer, publishing.MaxListed+1)
+		roots, err = publishingstore.Roots(ctx, s.store, p.Org, q, customer, publishing.MaxListed+1)
 	}
 	if err != nil {
 		return publishing.ThreadPage{}, listFault(op, err)
@@ -97,7 +97,7 @@ func (s *Posts) threads(ctx context.Context, org tenancy.OrgID, roots []publishi
 	if len(roots) == 0 {
 		return nil, nil
 	}
-	whole, err := s.store.ThreadData(ctx, org, roots)
+	whole, err := publishingstore.ReadThreadData(ctx, s.store, org, roots)
 	if err != nil {
 		return nil, err
 	}

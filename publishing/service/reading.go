@@ -79,7 +79,7 @@ func (s *Analytics) current(
 	if r.analyst, ok = connector.AnalystOf(c); !ok {
 		return publishingstore.Insight{}, nil
 	}
-	stored, err := s.store.Insight(ctx, r.org(), r.of, w.earlier, w.last)
+	stored, err := publishingstore.FindInsight(ctx, s.store, r.org(), r.of, w.earlier, w.last)
 	if err != nil {
 		return stored, internal(op, err)
 	}
@@ -93,7 +93,7 @@ func (s *Analytics) current(
 		}
 		return stored, upstreamFault(op, err)
 	}
-	if stored, err = s.store.Insight(ctx, r.org(), r.of, w.earlier, w.last); err != nil {
+	if stored, err = publishingstore.FindInsight(ctx, s.store, r.org(), r.of, w.earlier, w.last); err != nil {
 		return stored, internal(op, err)
 	}
 	return stored, neverRead(op, stored)
@@ -115,7 +115,7 @@ func neverRead(op string, stored publishingstore.Insight) error {
 func (s *Analytics) readOnce(ctx context.Context, r reading) error {
 	detached := context.WithoutCancel(ctx)
 	result := s.reading.DoChan(r.of.Channel.String()+r.of.Post.String()+r.of.Release, func() (any, error) {
-		stored, err := s.store.Insight(detached, r.org(), r.of, time.Time{}, time.Time{})
+		stored, err := publishingstore.FindInsight(detached, s.store, r.org(), r.of, time.Time{}, time.Time{})
 		if err != nil || !isStale(stored, s.deps.Clock.Now(), r.refresh) {
 			return nil, err // another call has ended since the caller looked
 		}
@@ -159,7 +159,9 @@ func (s *Analytics) read(ctx context.Context, r reading) error {
 		s.failed(ctx, r, now, err)
 		return err
 	}
-	err = s.store.SaveInsights(ctx, r.org(), now, []publishingstore.ReadInsight{{InsightOf: r.of, Days: days}})
+	err = publishingstore.SaveInsights(
+		ctx, s.store, r.org(), now, []publishingstore.ReadInsight{{InsightOf: r.of, Days: days}},
+	)
 	if pg.IsRefused(err) {
 		err = &connector.Error{
 			Kind: connector.KindOperator, Public: "The statistics that the platform has sent cannot be stored.", Err: err,
@@ -252,7 +254,7 @@ func (s *Analytics) failed(ctx context.Context, r reading, now time.Time, err er
 		"org", r.org(), "channel", r.of.Channel, "connector", r.access.Channel.Connector, "error", err)
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), storeTime)
 	defer cancel()
-	if err := s.store.InsightFailed(ctx, r.org(), r.of, failureOf(now, err)); err != nil {
+	if err := publishingstore.InsightFailed(ctx, s.store, r.org(), r.of, failureOf(now, err)); err != nil {
 		s.deps.Log.ErrorContext(ctx, "the failure of a reading of statistics could not be stored",
 			"org", r.org(), "channel", r.of.Channel, "error", err)
 	}

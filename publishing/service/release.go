@@ -25,7 +25,7 @@ func (s *Posts) Missing(ctx context.Context, p tenancy.Principal, post string) (
 	if !ok {
 		return nil, noPost(op)
 	}
-	r, err := s.store.Release(ctx, p.Org, parsed)
+	r, err := publishingstore.FindRelease(ctx, s.store, p.Org, parsed)
 	if pg.IsNoRows(err) {
 		return nil, noPost(op)
 	}
@@ -35,7 +35,7 @@ func (s *Posts) Missing(ctx context.Context, p tenancy.Principal, post string) (
 	if r.ReleaseID == nil || *r.ReleaseID != publishing.ReleaseMissing {
 		return nil, nil
 	}
-	a, err := s.store.ChannelAccess(ctx, p.Org, r.Channel)
+	a, err := publishingstore.ChannelAccess(ctx, s.store, p.Org, r.Channel)
 	if pg.IsNoRows(err) {
 		return nil, nil // the channel was disconnected
 	}
@@ -72,20 +72,22 @@ func (s *Posts) SetRelease(ctx context.Context, p tenancy.Principal, post, relea
 		return noPost(op)
 	}
 	if err := publishing.CheckRelease(release); err != nil {
-		if _, found := s.store.Release(ctx, p.Org, parsed); pg.IsNoRows(found) {
+		if _, found := publishingstore.FindRelease(ctx, s.store, p.Org, parsed); pg.IsNoRows(found) {
 			return noPost(op)
 		}
 		return err
 	}
 	err := s.inOrgAs(ctx, p, func(tx *publishingstore.Tx) error {
-		r, err := tx.LockRelease(ctx, parsed)
+		r, err := publishingstore.LockRelease(ctx, tx, parsed)
 		if err != nil {
 			return err
 		}
 		if !publishing.ReleaseSettable(r.State, r.ReleaseID) {
-			return fault.New(fault.Conflict, op, "The platform's id of this post is known, or the post is scheduled or being published: make it a draft first.")
+			return fault.New(
+				fault.Conflict, op, "The platform's id of this post is known, or the post is scheduled or being published: make it a draft first.",
+			)
 		}
-		return tx.SetRelease(ctx, parsed, release, by(p))
+		return publishingstore.SetRelease(ctx, tx, parsed, release, by(p))
 	})
 	if err != nil {
 		return publicFault(op, err)

@@ -32,11 +32,11 @@ func (s *Posts) repeat(
 		post, group := id.New[publishing.PostTag](), id.New[publishing.GroupTag]()
 		template := s.build(p, cmd, e, post, group, publishing.StateDraft)
 		root := pl.posts[0]
-		marked, err := tx.TemplateMarked(ctx, root.ID)
+		marked, err := publishingstore.TemplateMarked(ctx, tx, root.ID)
 		if err != nil {
 			return err
 		}
-		err = tx.Repeat(ctx, root.ID, cmd.Repeat, e.channel.Timezone, template)
+		err = publishingstore.Repeat(ctx, tx, root.ID, cmd.Repeat, e.channel.Timezone, template)
 		if fault.Is(err, fault.Invalid) {
 			return entryFault(e, "This server does not know the channel's time zone "+quoted(e.channel.Timezone)+
 				": connect the channel again with another one.")
@@ -47,7 +47,7 @@ func (s *Posts) repeat(
 		if !pl.needsApproval && (!marked || root.State == publishing.StateQueue) {
 			continue
 		}
-		if err := tx.MarkTemplate(ctx, root.ID, pl.held.template()); err != nil {
+		if err := publishingstore.MarkTemplate(ctx, tx, root.ID, pl.held.template()); err != nil {
 			return err
 		}
 	}
@@ -66,10 +66,10 @@ func (s *Posts) replaceSeries(
 		}
 		// An occurrence that has just ended is followed by the next one first. Invalid means an unknown time zone,
 		// which this change replaces.
-		if _, err := tx.Advance(ctx, old.Series, true, quota); err != nil && !fault.Is(err, fault.Invalid) {
+		if _, err := publishingstore.Advance(ctx, tx, old.Series, true, quota); err != nil && !fault.Is(err, fault.Invalid) {
 			return err
 		}
-		next, over, err := tx.NextOf(ctx, old.Series)
+		next, over, err := publishingstore.NextOf(ctx, tx, old.Series)
 		if err != nil {
 			return err
 		}

@@ -17,12 +17,12 @@ func existing(
 ) (group publishing.GroupID, found bool, err error) {
 	unknown := entryFault(e, "There is no such post or group to replace.")
 	if parsed, ok := id.Parse[publishing.GroupTag](e.group); ok {
-		posts, err := tx.LockGroup(ctx, parsed)
+		posts, err := publishingstore.LockGroup(ctx, tx, parsed)
 		if err != nil {
 			return group, false, err
 		}
 		if len(posts) == 0 {
-			_, _, err = tx.Materialize(ctx, parsed.UUID(), true)
+			_, _, err = publishingstore.Materialize(ctx, tx, parsed.UUID(), true)
 		}
 		if err != nil && !pg.IsNoRows(err) {
 			return group, false, err
@@ -39,9 +39,9 @@ func existing(
 		if !ok {
 			return group, false, unknown
 		}
-		of, err := tx.GroupOfPart(ctx, parsed)
+		of, err := publishingstore.GroupOfPart(ctx, tx, parsed)
 		if pg.IsNoRows(err) {
-			of, _, err = tx.Materialize(ctx, parsed.UUID(), false)
+			of, _, err = publishingstore.Materialize(ctx, tx, parsed.UUID(), false)
 		}
 		if pg.IsNoRows(err) {
 			return group, false, unknown
@@ -62,7 +62,7 @@ func existing(
 func replaced(
 	ctx context.Context, tx *publishingstore.Tx, e checked, group publishing.GroupID, republish bool,
 ) (old []publishingstore.PostStatus, root publishingstore.PostStatus, err error) {
-	old, err = tx.LockGroup(ctx, group)
+	old, err = publishingstore.LockGroup(ctx, tx, group)
 	if err != nil {
 		return nil, root, err
 	}

@@ -26,7 +26,7 @@ func (s *Posts) Report(ctx context.Context, p tenancy.Principal, q publishing.Ge
 		return publishing.Report{}, &fault.Error{Kind: fault.Invalid, Op: op, Message: "The number of days is out of range.",
 			Fields: []fault.Field{{Name: "days", Message: "must be from 1 to 365"}}}
 	}
-	name, err := s.store.OrganizationZone(ctx, p.Org)
+	name, err := publishingstore.OrganizationZone(ctx, s.store, p.Org)
 	if err != nil {
 		return publishing.Report{}, internal(op, err)
 	}
@@ -36,7 +36,7 @@ func (s *Posts) Report(ctx context.Context, p tenancy.Principal, q publishing.Ge
 	}
 	now := s.deps.Clock.Now()
 	days := lastDays(now, q.Days, zone)
-	data, err := s.store.Report(ctx, p.Org, customer, days)
+	data, err := publishingstore.Report(ctx, s.store, p.Org, customer, days)
 	if err != nil {
 		return publishing.Report{}, internal(op, err)
 	}
@@ -101,6 +101,8 @@ func report(data publishingstore.ReportData, days []time.Time) publishing.Report
 	for _, of := range platforms {
 		out.Platforms = append(out.Platforms, of)
 	}
-	slices.SortFunc(out.Platforms, func(a, b publishing.PlatformReport) int { return strings.Compare(a.Platform, b.Platform) })
+	slices.SortFunc(
+		out.Platforms, func(a, b publishing.PlatformReport) int { return strings.Compare(a.Platform, b.Platform) },
+	)
 	return out
 }

@@ -51,7 +51,7 @@ func (r *reportRig) add(channel publishing.ChannelID, at time.Time, first, secon
 		for _, p := range posts {
 			all = append(all, publishingstore.NewPost{Post: p, By: "test"})
 		}
-		return tx.Insert(r.Context(), all)
+		return publishingstore.Insert(r.Context(), tx, all)
 	}))
 	for i, state := range []publishing.State{first, second} {
 		r.Clock(`update post set state = $2, due = case when $2 = 'WAITING' then null else coalesce(due, now()) end,

@@ -101,14 +101,14 @@ func (s *Approvals) reviewed(
 	guest := tenancy.Principal{Via: tenancy.ViaGuest}
 	approval, sharer, ok := parseSharedToken(token)
 	if !ok {
-		stored, org, err := s.store.Reviewed(ctx, secret.HashToken(token))
+		stored, org, err := publishingstore.Reviewed(ctx, s.store, secret.HashToken(token))
 		guest.Org = org
 		if errors.Is(err, publishingstore.ErrLinkEnded) {
 			return stored, guest, endedLink(op)
 		}
 		return stored, guest, reviewFault(op, err)
 	}
-	stored, org, err := s.store.Shared(ctx, approval, sharer)
+	stored, org, err := publishingstore.Shared(ctx, s.store, approval, sharer)
 	if err != nil {
 		return stored, guest, reviewFault(op, err)
 	}
@@ -135,7 +135,7 @@ func confirmLink(
 	if guest.Via != tenancy.ViaGuest || !guest.Person.IsZero() {
 		return nil
 	}
-	works, err := tx.LinkWorks(ctx, approval)
+	works, err := publishingstore.LinkWorks(ctx, tx, approval)
 	if err == nil && !works {
 		return endedLink("publishing.resolve")
 	}
@@ -143,9 +143,11 @@ func confirmLink(
 }
 
 // linkWorks reports whether the mailed link of a request works.
-func (c core) linkWorks(ctx context.Context, org tenancy.OrgID, approval publishing.ApprovalID) (works bool, err error) {
+func (c core) linkWorks(
+	ctx context.Context, org tenancy.OrgID, approval publishing.ApprovalID,
+) (works bool, err error) {
 	err = c.inOrg(ctx, org, func(tx *publishingstore.Tx) error {
-		works, err = tx.LinkWorks(ctx, approval)
+		works, err = publishingstore.LinkWorks(ctx, tx, approval)
 		return err
 	})
 	return works, err

@@ -42,7 +42,7 @@ func (s *Posts) ChangeSettings(
 	entry.settings = settingsFor(entry.channel, cmd.Settings)
 	problems, _ := s.channelRules(ctx, entry)
 	err = s.inOrg(ctx, p.Org, func(tx *publishingstore.Tx) error {
-		quota, err := tx.PostQuota(ctx, s.deps.Quota)
+		quota, err := publishingstore.ReadPostQuota(ctx, tx, s.deps.Quota)
 		if err != nil {
 			return err
 		}
@@ -50,7 +50,7 @@ func (s *Posts) ChangeSettings(
 		if err != nil {
 			return err
 		}
-		posts, err := tx.LockGroup(ctx, group)
+		posts, err := publishingstore.LockGroup(ctx, tx, group)
 		if err != nil {
 			return err
 		}
@@ -73,7 +73,7 @@ func (s *Posts) ChangeSettings(
 				return err
 			}
 		}
-		before, err := tx.Content(ctx, group)
+		before, err := publishingstore.ContentOf(ctx, tx, group)
 		if err != nil {
 			return err
 		}
@@ -81,7 +81,7 @@ func (s *Posts) ChangeSettings(
 		if err := s.voidPending(ctx, tx, p, root.ID, contentChanged, false); err != nil {
 			return err
 		}
-		done, err := tx.SetSettings(ctx, group, root.ID, detail.Root.Settings, entry.settings, by(p))
+		done, err := publishingstore.SetSettings(ctx, tx, group, root.ID, detail.Root.Settings, entry.settings, by(p))
 		if err != nil {
 			return err
 		}

@@ -45,7 +45,7 @@ func (s *Slots) find(
 ) (at time.Time, err error) {
 	const op = "publishing.FindSlot"
 	err = s.store.InOrg(ctx, p.Org, func(tx *publishingstore.Tx) error {
-		stored, now, err := tx.LockSlots(ctx, channel)
+		stored, now, err := publishingstore.LockSlots(ctx, tx, channel)
 		if err != nil {
 			return err
 		}
@@ -60,7 +60,7 @@ func (s *Slots) find(
 		if err != nil {
 			return err
 		}
-		return tx.HoldSlot(ctx, channel, at, publishing.SlotHold)
+		return publishingstore.HoldSlot(ctx, tx, channel, at, publishing.SlotHold)
 	})
 	switch {
 	case errors.Is(err, publishingstore.ErrTooMuch):
@@ -107,7 +107,7 @@ func freeSlot(
 	for _, window := range slotWindows {
 		until := now.Add(window)
 		// A slot at the end of the window belongs to it.
-		taken, err := tx.TakenMinutes(ctx, channel, from, until.Add(time.Minute))
+		taken, err := publishingstore.TakenMinutes(ctx, tx, channel, from, until.Add(time.Minute))
 		if err != nil {
 			return time.Time{}, err
 		}

@@ -135,7 +135,7 @@ func (r *slotRig) insert(posts []publishing.Post) {
 	for i, p := range posts {
 		rows[i] = publishingstore.NewPost{Post: p}
 	}
-	r.OK(r.Store.InOrg(r.Context(), r.who.Org, func(tx *publishingstore.Tx) error { return tx.Insert(r.Context(), rows) }))
+	r.OK(r.Store.InOrg(r.Context(), r.who.Org, func(tx *publishingstore.Tx) error { return publishingstore.Insert(r.Context(), tx, rows) }))
 }
 
 func TestFindSlot_HoldsWhatItNames(t *testing.T) {

@@ -61,7 +61,7 @@ func (s *Analytics) TakeSnapshots(ctx context.Context) (int, error) {
 	sweep := &snapshotSweep{Analytics: s, servers: map[string]*snapshotServer{}, perSecond: s.cfg.SnapshotRate}
 	for {
 		now := s.deps.Clock.Now()
-		due, err := s.store.SnapshotsDue(ctx, publishingstore.SnapshotBatch{
+		due, err := publishingstore.SnapshotsDue(ctx, s.store, publishingstore.SnapshotBatch{
 			Platforms: platforms, OfOrg: snapshotOrgBatch, OfServer: snapshotServerBatch, Total: snapshotBatch,
 			Now: now, Again: now.Add(snapshotAgain),
 		})
@@ -205,7 +205,9 @@ func (v *snapshotServer) answered(err error, took time.Duration) {
 // errNoTurn.
 func (s *snapshotVisit) channel(ctx context.Context, d publishingstore.DueSnapshot, server *snapshotServer) error {
 	now := s.deps.Clock.Now()
-	source, err := s.store.SnapshotSource(ctx, d.Org, d.Channel, now.Add(-snapshotPostAge), snapshotPosts)
+	source, err := publishingstore.FindSnapshotSource(
+		ctx, s.store, d.Org, d.Channel, now.Add(-snapshotPostAge), snapshotPosts,
+	)
 	if pg.IsNoRows(err) {
 		return nil
 	}
@@ -214,19 +216,19 @@ func (s *snapshotVisit) channel(ctx context.Context, d publishingstore.DueSnapsh
 	}
 	next := nextSnapshot(d.Channel, now)
 	if !source.Active {
-		return s.store.PutOffSnapshot(ctx, d.Org, d.Channel, next)
+		return publishingstore.PutOffSnapshot(ctx, s.store, d.Org, d.Channel, next)
 	}
 	r := reading{access: source.Access, insightTarget: targetOfChannel(source.Access), last: source.ReadAt, lastDay: source.LastDay}
 	days, err := s.ask(ctx, server, &r)
 	if errors.Is(err, errInactive) {
-		return s.store.PutOffSnapshot(ctx, d.Org, d.Channel, next)
+		return publishingstore.PutOffSnapshot(ctx, s.store, d.Org, d.Channel, next)
 	}
 	if err != nil {
 		return s.notRead(ctx, source.Access, d.Channel, now, err)
 	}
 	all := []publishingstore.ReadInsight{{InsightOf: r.of, Days: days, Next: &next}}
 	all = append(all, s.posts(ctx, server, r.access, source.Posts)...)
-	if err := s.store.SaveInsights(ctx, d.Org, now, all); err != nil {
+	if err := publishingstore.SaveInsights(ctx, s.store, d.Org, now, all); err != nil {
 		return err
 	}
 	s.mu.Lock()
@@ -267,7 +269,7 @@ func (s *snapshotVisit) postNotRead(ctx context.Context, r reading, err error) {
 	if failure.Again == nil {
 		return
 	}
-	if err := s.store.InsightFailed(ctx, r.org(), r.of, failure); err != nil {
+	if err := publishingstore.InsightFailed(ctx, s.store, r.org(), r.of, failure); err != nil {
 		s.deps.Log.ErrorContext(ctx, "the failure of a reading of statistics could not be stored",
 			"org", r.org(), "post", r.of.Post, "error", err)
 	}
@@ -282,7 +284,7 @@ func (s *snapshotVisit) notRead(
 	}
 	s.deps.Log.WarnContext(ctx, "the statistics of a channel could not be read for the snapshot of the day",
 		"org", a.Channel.Org, "channel", channel, "connector", a.Channel.Connector, "error", err)
-	return s.store.SnapshotFailed(ctx, a.Channel.Org, channel, failureOf(now, err))
+	return publishingstore.SnapshotFailed(ctx, s.store, a.Channel.Org, channel, failureOf(now, err))
 }
 
 // ask waits for the server's turn and reads the days since the last reading. The access of r is
@@ -295,7 +297,7 @@ func (s *snapshotVisit) ask(
 	if server.pace.Wait(ctx) != nil {
 		return nil, errNoTurn
 	}
-	active, err := s.store.ChannelActive(ctx, r.org(), r.access.Channel.ID)
+	active, err := publishingstore.ChannelActive(ctx, s.store, r.org(), r.access.Channel.ID)
 	if err != nil {
 		return nil, err
 	}

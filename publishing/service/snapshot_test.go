@@ -37,7 +37,7 @@ func (r *analyticsRig) channelOn(org tenancy.OrgID, server string) publishing.Ch
 // known returns how many days of a channel or of a post are stored.
 func (r *analyticsRig) known(org tenancy.OrgID, of publishingstore.InsightOf) int {
 	r.Helper()
-	out, err := r.Store.Insight(r.Context(), org, of, time.Time{}, march10.AddDate(1, 0, 0))
+	out, err := publishingstore.FindInsight(r.Context(), r.Store, org, of, time.Time{}, march10.AddDate(1, 0, 0))
 	r.OK(err)
 	return len(out.Days)
 }
@@ -239,7 +239,7 @@ func (r *analyticsRig) due(q publishingstore.SnapshotBatch) []publishingstore.Du
 	if q.OfServer == 0 {
 		q.OfServer = 400
 	}
-	out, err := r.Store.SnapshotsDue(r.Context(), q)
+	out, err := publishingstore.SnapshotsDue(r.Context(), r.Store, q)
 	r.OK(err)
 	return out
 }

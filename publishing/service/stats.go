@@ -5,6 +5,7 @@ import (
 
 	"crier/platform/fault"
 	"crier/publishing"
+	publishingstore "crier/publishing/store"
 )
 
 // queueName and queueAlias are the names of the queue of all platforms.
@@ -20,6 +21,6 @@ func (s *Posts) QueueStats(ctx context.Context, queue string) (publishing.QueueS
 		return publishing.QueueStats{}, fault.New(fault.NotFound, op,
 			"There is no such queue: ask for publish, or for a platform.")
 	}
-	f, err := s.store.QueueStats(ctx, queue)
+	f, err := publishingstore.QueueStats(ctx, s.store, queue)
 	return f, internal(op, err)
 }

@@ -86,7 +86,7 @@ func (c core) move(
 	const op = "publishing.ChangeStatus"
 	quota := publishingstore.PostQuota{}
 	if to == publishing.StateQueue {
-		quota, err = tx.PostQuota(ctx, c.deps.Quota)
+		quota, err = publishingstore.ReadPostQuota(ctx, tx, c.deps.Quota)
 		if err != nil {
 			return out, err
 		}
@@ -97,12 +97,12 @@ func (c core) move(
 	}
 	there := 1
 	if to == publishing.StateQueue {
-		there, err = tx.HoldChannels(ctx, nil, group)
+		there, err = publishingstore.HoldChannels(ctx, tx, nil, group)
 		if err != nil {
 			return out, err
 		}
 	}
-	posts, err := tx.LockGroup(ctx, group)
+	posts, err := publishingstore.LockGroup(ctx, tx, group)
 	if err != nil {
 		return out, err
 	}
@@ -125,7 +125,7 @@ func (c core) move(
 		return out, err
 	}
 	if to == publishing.StateQueue {
-		complete, err := tx.HoldMedia(ctx, group)
+		complete, err := publishingstore.HoldMedia(ctx, tx, group)
 		if err != nil {
 			return out, err
 		}
@@ -144,7 +144,7 @@ func (c core) move(
 	}
 	keepUnknown := to == publishing.StateDraft && !cmd.Republish
 	out.moved = true
-	out.due, err = tx.Move(ctx, posts, to, keepUnknown, by(p))
+	out.due, err = publishingstore.Move(ctx, tx, posts, to, keepUnknown, by(p))
 	if err != nil {
 		return out, err
 	}

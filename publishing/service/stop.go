@@ -20,7 +20,7 @@ import (
 func (s *Posts) Stop(ctx context.Context, org tenancy.OrgID, by string) error {
 	const op = "publishing.Stop"
 	err := s.inOrg(ctx, org, func(tx *publishingstore.Tx) error {
-		known, err := tx.Pause(ctx, publishing.PauseInstance, org, by)
+		known, err := publishingstore.Pause(ctx, tx, publishing.PauseInstance, org, by)
 		if err != nil {
 			return err
 		}
@@ -33,7 +33,7 @@ func (s *Posts) Stop(ctx context.Context, org tenancy.OrgID, by string) error {
 		return publicFault(op, err)
 	}
 	err = s.inOrg(ctx, org, func(tx *publishingstore.Tx) error {
-		return tx.Revoke(ctx, publishing.PauseInstance, org, by)
+		return publishingstore.Revoke(ctx, tx, publishing.PauseInstance, org, by)
 	})
 	return publicFault(op, err)
 }
@@ -65,6 +65,6 @@ func (s *Posts) Resume(ctx context.Context, org tenancy.OrgID, by string, catchU
 
 // Stopped returns those of the organizations that are stopped. It returns Unavailable while the database is away.
 func (s *Posts) Stopped(ctx context.Context, orgs []tenancy.OrgID) ([]tenancy.OrgID, error) {
-	stopped, err := s.store.Stopped(ctx, orgs)
+	stopped, err := publishingstore.Stopped(ctx, s.store, orgs)
 	return stopped, publicFault("publishing.Stopped", err)
 }

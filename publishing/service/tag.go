@@ -16,7 +16,7 @@ import (
 // Tags returns the tags of the organization in the order of their names. It returns Unavailable while the database is
 // away, as every method does.
 func (s *Posts) Tags(ctx context.Context, p tenancy.Principal) ([]publishing.Tag, error) {
-	out, err := s.store.Tags(ctx, p.Org)
+	out, err := publishingstore.Tags(ctx, s.store, p.Org)
 	return out, internal("publishing.Tags", err)
 }
 
@@ -29,7 +29,7 @@ func (s *Posts) CreateTag(
 		return publishing.Tag{}, err
 	}
 	return s.changeTag(ctx, p, "publishing.CreateTag", func(tx *publishingstore.Tx) (publishing.Tag, error) {
-		return tx.CreateTag(ctx, id.New[publishing.TagTag](), cmd)
+		return publishingstore.CreateTag(ctx, tx, id.New[publishing.TagTag](), cmd)
 	})
 }
 
@@ -48,7 +48,7 @@ func (s *Posts) UpdateTag(
 		return publishing.Tag{}, err
 	}
 	return s.changeTag(ctx, p, op, func(tx *publishingstore.Tx) (publishing.Tag, error) {
-		return tx.UpdateTag(ctx, parsed, cmd)
+		return publishingstore.UpdateTag(ctx, tx, parsed, cmd)
 	})
 }
 
@@ -60,7 +60,7 @@ func (s *Posts) DeleteTag(ctx context.Context, p tenancy.Principal, tag string) 
 		return publishing.Tag{}, noTag(op)
 	}
 	return s.changeTag(ctx, p, op, func(tx *publishingstore.Tx) (publishing.Tag, error) {
-		return tx.DeleteTag(ctx, parsed)
+		return publishingstore.DeleteTag(ctx, tx, parsed)
 	})
 }
 
@@ -96,7 +96,7 @@ func wantedTags(
 	if len(cmd.Tags) == 0 {
 		return out, nil
 	}
-	found, err := tx.TagsByName(ctx, cmd.Tags)
+	found, err := publishingstore.TagsByName(ctx, tx, cmd.Tags)
 	seen := map[publishing.TagID]bool{}
 	for _, t := range found {
 		if !seen[t] {

@@ -47,7 +47,7 @@ func (s *Channels) access(
 	if !ok {
 		return publishingstore.Access{}, noChannel(op)
 	}
-	a, err := s.store.ChannelAccess(ctx, p.Org, parsed)
+	a, err := publishingstore.ChannelAccess(ctx, s.store, p.Org, parsed)
 	if pg.IsNoRows(err) {
 		return a, noChannel(op)
 	}

@@ -88,7 +88,7 @@ func (s *Media) save(ctx context.Context, op string, p tenancy.Principal, u uplo
 		return publishing.Medium{}, errors.Join(err, s.deleteBlob(ctx, m))
 	}
 	m.Edits, m.Size = edits.Bytes(), m.Stored+edits.Grows()
-	stored, err := s.store.SaveMedium(ctx, m, hash.Sum(nil), s.cfg.MaxStorage)
+	stored, err := publishingstore.SaveMedium(ctx, s.store, m, hash.Sum(nil), s.cfg.MaxStorage)
 	if err != nil {
 		return publishing.Medium{}, s.unsaved(ctx, op, m, err)
 	}
@@ -128,7 +128,7 @@ func (s *Media) storageLeft(ctx context.Context, op string, org tenancy.OrgID) (
 	if s.cfg.MaxStorage == 0 {
 		return math.MaxInt64, nil
 	}
-	stored, err := s.store.StoredBytes(ctx, org)
+	stored, err := publishingstore.StoredBytes(ctx, s.store, org)
 	if err != nil {
 		return 0, internal(op, err)
 	}

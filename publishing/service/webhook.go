@@ -34,7 +34,7 @@ func NewWebhooks(cfg Config, deps Deps, client webhook.HTTP) *Webhooks {
 
 // List returns the endpoints of the organization, the oldest first.
 func (s *Webhooks) List(ctx context.Context, p tenancy.Principal) ([]publishing.WebhookRecord, error) {
-	out, err := s.store.Webhooks(ctx, p.Org)
+	out, err := publishingstore.Webhooks(ctx, s.store, p.Org)
 	now := s.deps.Clock.Now()
 	for i := range out {
 		out[i].PreviousUntil = out[i].StillSign(now)
@@ -66,18 +66,18 @@ func (s *Webhooks) Create(
 		if err := chooseChannels(ctx, tx, op, &w, cmd); err != nil {
 			return err
 		}
-		return tx.AddWebhook(ctx, w, sealed, p.Person)
+		return publishingstore.AddWebhook(ctx, tx, w, sealed, p.Person)
 	})
 	return w, publishing.FormatWebhookSecret(key), publicFault(op, err)
 }
 
 // checkNumber returns Quota when the plan allows no more webhooks, and Conflict at the limit that all organizations have.
 func (s *Webhooks) checkNumber(ctx context.Context, tx *publishingstore.Tx, op string) error {
-	limits, err := tx.Limits(ctx, s.deps.Quota)
+	limits, err := publishingstore.Limits(ctx, tx, s.deps.Quota)
 	if err != nil {
 		return err
 	}
-	present, err := tx.CountWebhooks(ctx)
+	present, err := publishingstore.CountWebhooks(ctx, tx)
 	switch {
 	case err != nil:
 		return err
@@ -142,7 +142,7 @@ func chooseChannels(
 		added := slices.DeleteFunc(slices.Clone(channels), func(c publishing.ChannelID) bool {
 			return slices.Contains(w.Integrations, c)
 		})
-		known, err := tx.ChannelsConnected(ctx, added)
+		known, err := publishingstore.ChannelsConnected(ctx, tx, added)
 		if err != nil {
 			return err
 		}
@@ -178,16 +178,16 @@ func (s *Webhooks) Update(
 		if err := chooseChannels(ctx, tx, op, &w, cmd); err != nil {
 			return err
 		}
-		if err := tx.UpdateWebhook(ctx, w); err != nil {
+		if err := publishingstore.UpdateWebhook(ctx, tx, w); err != nil {
 			return err
 		}
 		if w.URL != stored.URL || cmd.Secret != nil {
-			if err := tx.WebhookKnownTo(ctx, w.ID, p.Person); err != nil {
+			if err := publishingstore.WebhookKnownTo(ctx, tx, w.ID, p.Person); err != nil {
 				return err
 			}
 		}
 		if w.DisabledAt != nil && stored.DisabledAt == nil {
-			if err := tx.StopDeliveries(ctx, w.ID, now, "The webhook was disabled."); err != nil {
+			if err := publishingstore.StopDeliveries(ctx, tx, w.ID, now, "The webhook was disabled."); err != nil {
 				return err
 			}
 		}
@@ -210,7 +210,7 @@ func (s *Webhooks) rotate(
 	if err != nil {
 		return w, "", err
 	}
-	stored, err := tx.WebhookKey(ctx, w.ID)
+	stored, err := publishingstore.WebhookKey(ctx, tx, w.ID)
 	if err != nil {
 		return w, "", err
 	}
@@ -224,7 +224,7 @@ func (s *Webhooks) rotate(
 	if err != nil {
 		return w, "", err
 	}
-	return w, shown, tx.RotateWebhook(ctx, w.ID, sealed, now.Add(publishing.WebhookOverlap), now)
+	return w, shown, publishingstore.RotateWebhook(ctx, tx, w.ID, sealed, now.Add(publishing.WebhookOverlap), now)
 }
 
 // change runs fn in a transaction that has locked an endpoint. fn gets the endpoint with the
@@ -238,7 +238,7 @@ func (s *Webhooks) change(
 		return noWebhook(op)
 	}
 	err := s.inOrgAs(ctx, p, func(tx *publishingstore.Tx) error {
-		w, err := tx.LockWebhook(ctx, parsed)
+		w, err := publishingstore.LockWebhook(ctx, tx, parsed)
 		if pg.IsNoRows(err) {
 			return noWebhook(op)
 		}
@@ -259,7 +259,7 @@ func (s *Webhooks) Delete(ctx context.Context, p tenancy.Principal, webhook stri
 	err = s.change(ctx, p, "publishing.DeleteWebhook", webhook,
 		func(tx *publishingstore.Tx, stored publishing.Webhook) error {
 			w = stored
-			_, err := tx.DeleteWebhook(ctx, stored.ID)
+			_, err := publishingstore.DeleteWebhook(ctx, tx, stored.ID)
 			return err
 		})
 	return w, err
@@ -281,7 +281,7 @@ func (s *Webhooks) RotateSecret(
 		if w, shown, err = s.rotate(ctx, tx, p.Org, stored, given); err != nil {
 			return err
 		}
-		return tx.WebhookKnownTo(ctx, stored.ID, p.Person)
+		return publishingstore.WebhookKnownTo(ctx, tx, stored.ID, p.Person)
 	})
 	return w, shown, err
 }
@@ -302,7 +302,9 @@ func (s *Webhooks) Deliveries(
 		faults.Add("before", "must be the id of a delivery")
 		return nil, faults.Err(op, "The query is not valid.")
 	}
-	out, known, err := s.store.Deliveries(ctx, p.Org, parsed, before, min(max(q.Limit, 1), publishing.MaxDeliveryPage))
+	out, known, err := publishingstore.Deliveries(
+		ctx, s.store, p.Org, parsed, before, min(max(q.Limit, 1), publishing.MaxDeliveryPage),
+	)
 	if err != nil {
 		return nil, internal(op, err)
 	}
@@ -322,7 +324,7 @@ func (s *Webhooks) Replay(ctx context.Context, p tenancy.Principal, webhook, del
 		if !ok {
 			return none
 		}
-		found, err := tx.Replay(ctx, w.ID, parsed, s.deps.Clock.Now())
+		found, err := publishingstore.Replay(ctx, tx, w.ID, parsed, s.deps.Clock.Now())
 		if err != nil {
 			return err
 		}
@@ -348,7 +350,7 @@ func (s *Webhooks) Test(
 			return err
 		}
 		delivery = id.New[publishing.DeliveryTag]()
-		return tx.AddDeliveries(ctx, []publishingstore.NewDelivery{{
+		return publishingstore.AddDeliveries(ctx, tx, []publishingstore.NewDelivery{{
 			ID: delivery, Webhook: w.ID, Event: publishing.WebhookTest, Body: body,
 		}}, now, webhook.TooMany)
 	})

@@ -58,11 +58,11 @@ select d.day, d.counts, d.levels, d.whole
 from insight i join insight_day d on d.org_id = i.org_id and d.subject = i.subject
 where i.subject = $1 and i.release = $2 and d.day >= $3 and d.day <= $4 order by d.day`
 
-// Insight returns what is stored, with the figures of the days from first to last. It is zero when nothing is.
-func (s *Store) Insight(
-	ctx context.Context, org tenancy.OrgID, of InsightOf, first, last time.Time,
+// FindInsight returns what is stored, with the figures of the days from first to last. It is zero when nothing is.
+func FindInsight(
+	ctx context.Context, d *Store, org tenancy.OrgID, of InsightOf, first, last time.Time,
 ) (out Insight, err error) {
-	err = s.db.Read(ctx, org.UUID(), func(b *pgx.Batch) { queueInsight(b, of, first, last, &out) })
+	err = d.Read(ctx, org.UUID(), func(b *pgx.Batch) { queueInsight(b, of, first, last, &out) })
 	return out, err
 }
 
@@ -71,7 +71,9 @@ func queueInsight(b *pgx.Batch, of InsightOf, first, last time.Time, out *Insigh
 	b.Queue(insightRead, of.subject(), of.Release, of.Channel).Query(func(rows pgx.Rows) error {
 		*out = Insight{}
 		for rows.Next() {
-			if err := rows.Scan(&out.ReadAt, &out.TriedAt, &out.Problem, &out.Empty, &out.AgainAt, &out.LastDay); err != nil {
+			if err := rows.Scan(
+				&out.ReadAt, &out.TriedAt, &out.Problem, &out.Empty, &out.AgainAt, &out.LastDay,
+			); err != nil {
 				return err
 			}
 		}
@@ -123,8 +125,8 @@ func queueForget(b *pgx.Batch, all ...InsightOf) {
 // SaveInsights adds what was read at a time, in one transaction. Figures of a day that has some already replace those
 // with the same label. What is read of a channel or a post that is gone by then, or of a post that was published again,
 // is not stored.
-func (s *Store) SaveInsights(ctx context.Context, org tenancy.OrgID, now time.Time, all []ReadInsight) error {
-	return s.db.WriteOrg(ctx, org.UUID(), func(b *pgx.Batch) {
+func SaveInsights(ctx context.Context, s *Store, org tenancy.OrgID, now time.Time, all []ReadInsight) error {
+	return s.WriteOrg(ctx, org.UUID(), func(b *pgx.Batch) {
 		subjects := make([]InsightOf, len(all))
 		for i, r := range all {
 			subjects[i] = r.InsightOf
@@ -165,10 +167,10 @@ type InsightFailure struct {
 
 // SnapshotFailed is InsightFailed for the snapshot of a channel. The channel is due again after 2 hours, then 3, and then
 // after 4 each time, and not before the time Again.
-func (s *Store) SnapshotFailed(
-	ctx context.Context, org tenancy.OrgID, channel publishing.ChannelID, f InsightFailure,
+func SnapshotFailed(
+	ctx context.Context, d *Store, org tenancy.OrgID, channel publishing.ChannelID, f InsightFailure,
 ) error {
-	return s.db.WriteOrg(ctx, org.UUID(), func(b *pgx.Batch) {
+	return d.WriteOrg(ctx, org.UUID(), func(b *pgx.Batch) {
 		b.Queue(snapshotFailed, channel, f.At, f.Problem, f.Again)
 	})
 }
@@ -189,8 +191,8 @@ on conflict (org_id, subject) do update
 
 // InsightFailed stores that the platform could not be read. If it has asked to wait, nothing of the channel is read again
 // before that, nor its posts.
-func (s *Store) InsightFailed(ctx context.Context, org tenancy.OrgID, of InsightOf, f InsightFailure) error {
-	return s.db.WriteOrg(ctx, org.UUID(), func(b *pgx.Batch) {
+func InsightFailed(ctx context.Context, d *Store, org tenancy.OrgID, of InsightOf, f InsightFailure) error {
+	return d.WriteOrg(ctx, org.UUID(), func(b *pgx.Batch) {
 		queueForget(b, of)
 		b.Queue(insightFailed, of.subject(), of.Channel, of.Post, f.At, f.Problem, of.Release)
 		if f.Again != nil {
@@ -223,10 +225,10 @@ const releasedPost = `-- publishing.ReleasedPost
 select ` + releasedColumns + `
 where p.id = $1 and p.deleted_at is null`
 
-// Released returns a post that is not deleted as its platform knows it, or pgx.ErrNoRows.
-func (s *Store) Released(ctx context.Context, org tenancy.OrgID, post publishing.PostID) (out Released, err error) {
+// FindReleased returns a post that is not deleted as its platform knows it, or pgx.ErrNoRows.
+func FindReleased(ctx context.Context, d *Store, org tenancy.OrgID, post publishing.PostID) (out Released, err error) {
 	var found []Released
-	err = s.db.Read(ctx, org.UUID(), func(b *pgx.Batch) {
+	err = d.Read(ctx, org.UUID(), func(b *pgx.Batch) {
 		b.Queue(releasedPost, post).Query(into(&found, scanReleased))
 	})
 	if err == nil && len(found) == 0 {
@@ -267,8 +269,8 @@ type SnapshotBatch struct {
 // SnapshotsDue returns channels of these platforms whose snapshot is due: those that have failed the least, and of these
 // those that have waited the longest. No call returns them again before the time Again, unless SaveInsights,
 // SnapshotFailed or PutOffSnapshot says so.
-func (s *Store) SnapshotsDue(ctx context.Context, q SnapshotBatch) (out []DueSnapshot, err error) {
-	err = s.db.WriteRole(ctx, pg.Clock, func(b *pgx.Batch) {
+func SnapshotsDue(ctx context.Context, d *Store, q SnapshotBatch) (out []DueSnapshot, err error) {
+	err = d.WriteRole(ctx, pg.Clock, func(b *pgx.Batch) {
 		b.Queue(snapshotsDue, q.Platforms, q.OfOrg, q.OfServer, q.Total, q.Now, q.Again).
 			Query(into(&out, pgx.RowToStructByName[DueSnapshot]))
 	})
@@ -279,10 +281,10 @@ const snapshotPutOff = `-- publishing.SnapshotPutOff
 update insight set next_at = $2 where subject = $1`
 
 // PutOffSnapshot stores when the snapshot of a channel is due that is not read now.
-func (s *Store) PutOffSnapshot(
-	ctx context.Context, org tenancy.OrgID, channel publishing.ChannelID, next time.Time,
+func PutOffSnapshot(
+	ctx context.Context, d *Store, org tenancy.OrgID, channel publishing.ChannelID, next time.Time,
 ) error {
-	return s.db.WriteOrg(ctx, org.UUID(), func(b *pgx.Batch) { b.Queue(snapshotPutOff, channel, next) })
+	return d.WriteOrg(ctx, org.UUID(), func(b *pgx.Batch) { b.Queue(snapshotPutOff, channel, next) })
 }
 
 const channelActive = `-- publishing.ChannelActive
@@ -291,10 +293,10 @@ select exists (
   where c.id = $1 and c.deleted_at is null and o.suspended_at is null and o.deleted_at is null)`
 
 // ChannelActive reports whether a channel is connected and its organization is accessible.
-func (s *Store) ChannelActive(
-	ctx context.Context, org tenancy.OrgID, channel publishing.ChannelID,
+func ChannelActive(
+	ctx context.Context, d *Store, org tenancy.OrgID, channel publishing.ChannelID,
 ) (active bool, err error) {
-	err = s.db.Read(ctx, org.UUID(), func(b *pgx.Batch) {
+	err = d.Read(ctx, org.UUID(), func(b *pgx.Batch) {
 		b.Queue(channelActive, channel).QueryRow(func(row pgx.Row) error { return row.Scan(&active) })
 	})
 	return active, err
@@ -318,14 +320,14 @@ where p.channel_id = $1 and p.publish_date >= $2 and p.state = 'PUBLISHED' and p
   and p.deleted_at is null and p.release_id <> $3
 order by p.publish_date desc, p.id desc limit $4`
 
-// SnapshotSource returns what a snapshot of a channel needs, with at most so many posts that were published since a
+// FindSnapshotSource returns what a snapshot of a channel needs, with at most so many posts that were published since a
 // time, or pgx.ErrNoRows for a channel that is disconnected.
-func (s *Store) SnapshotSource(
-	ctx context.Context, org tenancy.OrgID, channel publishing.ChannelID, since time.Time, posts int,
+func FindSnapshotSource(
+	ctx context.Context, d *Store, org tenancy.OrgID, channel publishing.ChannelID, since time.Time, posts int,
 ) (out SnapshotSource, err error) {
 	var rows []accessRow
 	var insight Insight
-	err = s.db.Read(ctx, org.UUID(), func(b *pgx.Batch) {
+	err = d.Read(ctx, org.UUID(), func(b *pgx.Batch) {
 		b.Queue(channelAccess, channel).Query(into(&rows, pgx.RowToStructByName[accessRow]))
 		b.Queue(orgActive, org).QueryRow(func(row pgx.Row) error { return row.Scan(&out.Active) })
 		b.Queue(releasedLately, channel, since, publishing.ReleaseMissing, posts).Query(into(&out.Posts, scanReleased))

@@ -23,8 +23,8 @@ const appList = `-- publishing.PlatformAppList
 select family, client_id, sealed_secret, updated_at from platform_app where $1 = '' or family = $1 order by family`
 
 // PlatformApps returns the applications of an organization, or the one of a family unless it is empty.
-func (s *Store) PlatformApps(ctx context.Context, org tenancy.OrgID, family string) (out []PlatformApp, err error) {
-	err = s.db.Read(ctx, org.UUID(), func(b *pgx.Batch) {
+func PlatformApps(ctx context.Context, d *Store, org tenancy.OrgID, family string) (out []PlatformApp, err error) {
+	err = d.Read(ctx, org.UUID(), func(b *pgx.Batch) {
 		b.Queue(appList, family).Query(into(&out, pgx.RowToStructByName[PlatformApp]))
 	})
 	return out, err
@@ -47,10 +47,10 @@ select ` + appChannels
 // SavePlatformApp stores the application of an organization for a family, whose connectors are given. It returns the
 // number of channels that were connected with the application that it replaces. by is the person who entered the
 // secret and may know it, zero for nobody.
-func (t *Tx) SavePlatformApp(
-	ctx context.Context, app PlatformApp, connectors []string, by tenancy.PersonID,
+func SavePlatformApp(
+	ctx context.Context, tx *Tx, app PlatformApp, connectors []string, by tenancy.PersonID,
 ) (channels int, err error) {
-	err = t.tx.QueryRow(ctx, appSave, connectors, app.Family, app.ClientID, t.org, app.Secret, by).Scan(&channels)
+	err = tx.QueryRow(ctx, appSave, connectors, app.Family, app.ClientID, tx.Org, app.Secret, by).Scan(&channels)
 	return channels, err
 }
 
@@ -73,7 +73,7 @@ select ` + appChannels
 
 // DeletePlatformApp deletes the application of an organization for a family, whose connectors are given. It returns the
 // number of channels that were connected with it. There need not be one.
-func (t *Tx) DeletePlatformApp(ctx context.Context, family string, connectors []string) (channels int, err error) {
-	err = t.tx.QueryRow(ctx, appDelete, connectors, family, "").Scan(&channels)
+func DeletePlatformApp(ctx context.Context, tx *Tx, family string, connectors []string) (channels int, err error) {
+	err = tx.QueryRow(ctx, appDelete, connectors, family, "").Scan(&channels)
 	return channels, err
 }

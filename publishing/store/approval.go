@@ -63,12 +63,12 @@ var approvalOf = `-- publishing.ApprovalOf
 select ` + approvalColumns + `, a.sealed_token from approval a where a.post_id = $1
 order by (a.status = 'PENDING') desc, a.id desc limit 1`
 
-// ApprovalOf returns the pending request of a post, else the newest one: ids are made by several processes, whose clocks
+// FindApprovalOf returns the pending request of a post, else the newest one: ids are made by several processes, whose clocks
 // differ. It returns pgx.ErrNoRows when there is none.
-func (s *Store) ApprovalOf(
-	ctx context.Context, org tenancy.OrgID, post publishing.PostID,
+func FindApprovalOf(
+	ctx context.Context, d *Store, org tenancy.OrgID, post publishing.PostID,
 ) (StoredApproval, error) {
-	return s.oneApproval(ctx, org, approvalOf, post)
+	return oneApproval(ctx, d, org, approvalOf, post)
 }
 
 var approvalByID = `-- publishing.ApprovalByID
@@ -77,30 +77,30 @@ from approval a join post p on p.org_id = a.org_id and p.id = a.post_id
 where a.id = $1 and p.deleted_at is null`
 
 // Approval returns a request whose post exists, and pgx.ErrNoRows for others.
-func (s *Store) Approval(
-	ctx context.Context, org tenancy.OrgID, approval publishing.ApprovalID,
+func Approval(
+	ctx context.Context, d *Store, org tenancy.OrgID, approval publishing.ApprovalID,
 ) (StoredApproval, error) {
-	return s.oneApproval(ctx, org, approvalByID, approval)
+	return oneApproval(ctx, d, org, approvalByID, approval)
 }
 
 var approvalAny = `-- publishing.ApprovalAny
 select ` + approvalColumns + `, a.sealed_token from approval a where a.id = $1`
 
 // ApprovalAny is Approval also for a request whose post is deleted.
-func (s *Store) ApprovalAny(
-	ctx context.Context, org tenancy.OrgID, approval publishing.ApprovalID,
+func ApprovalAny(
+	ctx context.Context, d *Store, org tenancy.OrgID, approval publishing.ApprovalID,
 ) (StoredApproval, error) {
-	return s.oneApproval(ctx, org, approvalAny, approval)
+	return oneApproval(ctx, d, org, approvalAny, approval)
 }
 
 var approvalByHash = `-- publishing.ApprovalByHash
 select ` + approvalColumns + `, a.sealed_token from approval a where a.token_hash = $1`
 
-func (s *Store) oneApproval(
-	ctx context.Context, org tenancy.OrgID, statement string, arg any,
+func oneApproval(
+	ctx context.Context, d *Store, org tenancy.OrgID, statement string, arg any,
 ) (StoredApproval, error) {
 	var out []StoredApproval
-	err := s.db.Read(ctx, org.UUID(), func(b *pgx.Batch) { b.Queue(statement, arg).Query(into(&out, scanApproval)) })
+	err := d.Read(ctx, org.UUID(), func(b *pgx.Batch) { b.Queue(statement, arg).Query(into(&out, scanApproval)) })
 	if err == nil && len(out) == 0 {
 		err = pgx.ErrNoRows
 	}
@@ -119,16 +119,16 @@ where m.person_id = $2 and not m.disabled and u.deleted_at is null and o.deleted
 
 // Shared returns a request that a member has shared, as Reviewed does. It also returns pgx.ErrNoRows if the person is
 // no longer a member.
-func (s *Store) Shared(
-	ctx context.Context, approval publishing.ApprovalID, sharer tenancy.PersonID,
+func Shared(
+	ctx context.Context, d *Store, approval publishing.ApprovalID, sharer tenancy.PersonID,
 ) (a StoredApproval, org tenancy.OrgID, err error) {
-	err = s.db.WriteRole(ctx, pg.Gate, func(b *pgx.Batch) {
+	err = d.WriteRole(ctx, pg.Gate, func(b *pgx.Batch) {
 		b.Queue(reviewSharer, approval, sharer).QueryRow(func(row pgx.Row) error { return row.Scan(&org) })
 	})
 	if err != nil {
 		return a, org, err
 	}
-	a, err = s.ApprovalAny(ctx, org, approval)
+	a, err = ApprovalAny(ctx, d, org, approval)
 	return a, org, err
 }
 
@@ -148,9 +148,9 @@ var ErrLinkEnded = errors.New("the review link ended with a membership")
 // Reviewed returns the request with the hash of its mailed link, even if its post is gone, and its
 // organization. It returns ErrLinkEnded, and pgx.ErrNoRows if there is no such request or its
 // organization has no access.
-func (s *Store) Reviewed(ctx context.Context, hash []byte) (a StoredApproval, org tenancy.OrgID, err error) {
+func Reviewed(ctx context.Context, d *Store, hash []byte) (a StoredApproval, org tenancy.OrgID, err error) {
 	works := false
-	err = s.db.WriteRole(ctx, pg.Gate, func(b *pgx.Batch) {
+	err = d.WriteRole(ctx, pg.Gate, func(b *pgx.Batch) {
 		b.Queue(reviewOwner, hash).QueryRow(func(row pgx.Row) error { return row.Scan(&org, &works) })
 	})
 	if err == nil && !works {
@@ -159,7 +159,7 @@ func (s *Store) Reviewed(ctx context.Context, hash []byte) (a StoredApproval, or
 	if err != nil {
 		return a, org, err
 	}
-	a, err = s.oneApproval(ctx, org, approvalByHash, hash)
+	a, err = oneApproval(ctx, d, org, approvalByHash, hash)
 	return a, org, err
 }
 
@@ -174,10 +174,10 @@ order by a.id desc limit $4`
 
 // Approvals returns the newest requests of an organization whose posts exist: those before an id unless that is zero,
 // with a status at a time.
-func (s *Store) Approvals(
-	ctx context.Context, org tenancy.OrgID, before publishing.ApprovalID, status string, now time.Time, limit int,
+func Approvals(
+	ctx context.Context, d *Store, org tenancy.OrgID, before publishing.ApprovalID, status string, now time.Time, limit int,
 ) (out []StoredApproval, err error) {
-	err = s.db.Read(ctx, org.UUID(), func(b *pgx.Batch) {
+	err = d.Read(ctx, org.UUID(), func(b *pgx.Batch) {
 		b.Queue(approvalList, before, status, now, limit).Query(into(&out, scanApproval))
 	})
 	return out, err
@@ -188,8 +188,8 @@ select name, suspended_at is null and deleted_at is null from organization where
 
 // Reviewable returns the name of an organization and whether its people have access, and pgx.ErrNoRows when there is
 // none.
-func (s *Store) Reviewable(ctx context.Context, org tenancy.OrgID) (name string, active bool, err error) {
-	err = s.db.Read(ctx, org.UUID(), func(b *pgx.Batch) {
+func Reviewable(ctx context.Context, d *Store, org tenancy.OrgID) (name string, active bool, err error) {
+	err = d.Read(ctx, org.UUID(), func(b *pgx.Batch) {
 		b.Queue(reviewable, org).QueryRow(func(row pgx.Row) error { return row.Scan(&name, &active) })
 	})
 	return name, active, err
@@ -206,12 +206,12 @@ type ReviewAbout struct {
 	Requester string
 }
 
-// ReviewAbout returns what a mail to a reviewer says about an organization, and pgx.ErrNoRows if
+// FindReviewAbout returns what a mail to a reviewer says about an organization, and pgx.ErrNoRows if
 // there is no such organization.
-func (s *Store) ReviewAbout(
-	ctx context.Context, org tenancy.OrgID, requester tenancy.PersonID,
+func FindReviewAbout(
+	ctx context.Context, d *Store, org tenancy.OrgID, requester tenancy.PersonID,
 ) (out ReviewAbout, err error) {
-	err = s.db.Read(ctx, org.UUID(), func(b *pgx.Batch) {
+	err = d.Read(ctx, org.UUID(), func(b *pgx.Batch) {
 		b.Queue(reviewAbout, org, requester).QueryRow(func(row pgx.Row) error {
 			return row.Scan(&out.Organization, &out.Timezone, &out.Requester)
 		})
@@ -220,8 +220,8 @@ func (s *Store) ReviewAbout(
 }
 
 // ApprovalOf is Store.ApprovalOf within the transaction.
-func (t *Tx) ApprovalOf(ctx context.Context, post publishing.PostID) (publishing.Approval, error) {
-	rows, err := t.tx.Query(ctx, approvalOf, post)
+func ApprovalOf(ctx context.Context, tx *Tx, post publishing.PostID) (publishing.Approval, error) {
+	rows, err := tx.Query(ctx, approvalOf, post)
 	if err != nil {
 		return publishing.Approval{}, err
 	}
@@ -236,10 +236,10 @@ values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15)`
 
 // AddApproval inserts a request with its sealed secret, the hash of the token of its mailed link,
 // and the members to whom that link is mailed. It returns ErrApprovalPending.
-func (t *Tx) AddApproval(
-	ctx context.Context, a publishing.Approval, hash, sealed []byte, remind *time.Time, reviewers []tenancy.PersonID,
+func AddApproval(
+	ctx context.Context, tx *Tx, a publishing.Approval, hash, sealed []byte, remind *time.Time, reviewers []tenancy.PersonID,
 ) error {
-	_, err := t.tx.Exec(ctx, approvalInsert, t.org, a.ID, a.Post, hash, sealed, a.AutoSchedule, a.Note, a.ReviewerEmail,
+	_, err := tx.Exec(ctx, approvalInsert, tx.Org, a.ID, a.Post, hash, sealed, a.AutoSchedule, a.Note, a.ReviewerEmail,
 		a.Person, a.Key, a.Behind, a.RequestedAt, a.ExpiresAt, remind, uuids(reviewers))
 	if pg.IsUnique(err, approvalPendingIndex) {
 		return ErrApprovalPending
@@ -254,22 +254,22 @@ where id = $1 and status = $2 and ($3 not in ('APPROVED', 'REJECTED') or expires
 
 // EndApproval stores the status and the answer of a request that has the status from. ended is false if another
 // transaction has changed the status first, or if an answer comes after the request has expired.
-func (t *Tx) EndApproval(
-	ctx context.Context, a publishing.Approval, from publishing.ApprovalStatus,
+func EndApproval(
+	ctx context.Context, tx *Tx, a publishing.Approval, from publishing.ApprovalStatus,
 ) (ended bool, err error) {
 	guest := a.ReviewerName
 	if !a.ResolvedBy.IsZero() {
 		guest = nil
 	}
-	tag, err := t.tx.Exec(ctx, approvalEnd, a.ID, from, a.Status, a.ReviewerNote, guest, a.ResolvedBy, a.ResolvedAt)
+	tag, err := tx.Exec(ctx, approvalEnd, a.ID, from, a.Status, a.ReviewerNote, guest, a.ResolvedBy, a.ResolvedAt)
 	return err == nil && tag.RowsAffected() == 1, err
 }
 
 // AddApprovalEvent adds an event about a request to the timeline of its post; the reason may be empty.
-func (t *Tx) AddApprovalEvent(
-	ctx context.Context, post publishing.PostID, event publishing.EventKind, by, reason string,
+func AddApprovalEvent(
+	ctx context.Context, tx *Tx, post publishing.PostID, event publishing.EventKind, by, reason string,
 ) error {
-	_, err := t.tx.Exec(ctx, eventReasoned, t.org, post, event, by, t.node, reason)
+	_, err := tx.Exec(ctx, eventReasoned, tx.Org, post, event, by, tx.Node, reason)
 	return err
 }
 
@@ -282,24 +282,26 @@ select count(*) from approval a where a.reviewer_email is not null and a.request
 
 // LockReviewMails locks the organization against other requests until the transaction ends. It must come before the
 // locks of series and posts, as PostQuota: in another order two transactions could deadlock.
-func (t *Tx) LockReviewMails(ctx context.Context) error {
-	_, err := t.tx.Exec(ctx, tagLock, t.org)
+func LockReviewMails(ctx context.Context, tx *Tx) error {
+	_, err := tx.Exec(ctx, tagLock, tx.Org)
 	return err
 }
 
 // ReviewMails returns how many requests since a time have the address of a reviewer. The caller has called
 // LockReviewMails.
-func (t *Tx) ReviewMails(ctx context.Context, since time.Time) (n int, err error) {
-	err = t.tx.QueryRow(ctx, reviewMails, since).Scan(&n)
+func ReviewMails(ctx context.Context, tx *Tx, since time.Time) (n int, err error) {
+	err = tx.QueryRow(ctx, reviewMails, since).Scan(&n)
 	return n, err
 }
 
 const memberEmail = `-- publishing.MemberEmail
 select email from person where id = $1`
 
-// MemberEmail is Tx.MemberEmail in a transaction of its own.
-func (s *Store) MemberEmail(ctx context.Context, org tenancy.OrgID, person tenancy.PersonID) (email string, err error) {
-	err = s.db.Read(ctx, org.UUID(), func(b *pgx.Batch) {
+// FindMemberEmail is Tx.MemberEmail in a transaction of its own.
+func FindMemberEmail(
+	ctx context.Context, d *Store, org tenancy.OrgID, person tenancy.PersonID,
+) (email string, err error) {
+	err = d.Read(ctx, org.UUID(), func(b *pgx.Batch) {
 		b.Queue(memberEmail, person).QueryRow(func(row pgx.Row) error { return row.Scan(&email) })
 	})
 	if pg.IsNoRows(err) {
@@ -309,8 +311,8 @@ func (s *Store) MemberEmail(ctx context.Context, org tenancy.OrgID, person tenan
 }
 
 // MemberEmail returns the address of a member, "" for who is none.
-func (t *Tx) MemberEmail(ctx context.Context, person tenancy.PersonID) (email string, err error) {
-	err = t.tx.QueryRow(ctx, memberEmail, person).Scan(&email)
+func MemberEmail(ctx context.Context, tx *Tx, person tenancy.PersonID) (email string, err error) {
+	err = tx.QueryRow(ctx, memberEmail, person).Scan(&email)
 	if pg.IsNoRows(err) {
 		return "", nil
 	}
@@ -318,10 +320,10 @@ func (t *Tx) MemberEmail(ctx context.Context, person tenancy.PersonID) (email st
 }
 
 // AddReviewTask adds a task of a kind about a request.
-func (t *Tx) AddReviewTask(
-	ctx context.Context, queue *jobs.Queue, kind string, approval publishing.ApprovalID,
+func AddReviewTask(
+	ctx context.Context, tx *Tx, queue *jobs.Queue, kind string, approval publishing.ApprovalID,
 ) error {
-	return queue.Add(ctx, t.tx, jobs.Task{Kind: kind, Org: t.org.UUID(), ID: approval.UUID()})
+	return queue.Add(ctx, tx, jobs.Task{Kind: kind, Org: tx.Org.UUID(), ID: approval.UUID()})
 }
 
 const approvalReminded = `-- publishing.ApprovalReminded
@@ -329,8 +331,8 @@ update approval set remind_at = null where id = $1 and status = 'PENDING' and re
 returning reviewer_email is not null`
 
 // Reminded notes that the reminder of a pending request is due no more, and reports whether it has the address of a reviewer.
-func (t *Tx) Reminded(ctx context.Context, approval publishing.ApprovalID, now time.Time) (remind bool, err error) {
-	err = t.tx.QueryRow(ctx, approvalReminded, approval, now).Scan(&remind)
+func Reminded(ctx context.Context, tx *Tx, approval publishing.ApprovalID, now time.Time) (remind bool, err error) {
+	err = tx.QueryRow(ctx, approvalReminded, approval, now).Scan(&remind)
 	if pg.IsNoRows(err) {
 		return false, nil
 	}
@@ -351,10 +353,10 @@ where a.status = 'PENDING' and least(a.expires_at, a.remind_at) <= $3
 order by least(a.expires_at, a.remind_at), a.id limit $4`
 
 // ApprovalsDue returns requests of all organizations that are due at a time, behind another one.
-func (s *Store) ApprovalsDue(
-	ctx context.Context, after DueApproval, now time.Time, limit int,
+func ApprovalsDue(
+	ctx context.Context, d *Store, after DueApproval, now time.Time, limit int,
 ) (out []DueApproval, err error) {
-	err = s.db.WriteRole(ctx, pg.Clock, func(b *pgx.Batch) {
+	err = d.WriteRole(ctx, pg.Clock, func(b *pgx.Batch) {
 		b.Queue(approvalsDue, after.At, [16]byte(after.Approval.UUID()), now, limit).
 			Query(into(&out, pgx.RowToStructByName[DueApproval]))
 	})
@@ -384,8 +386,8 @@ const mailboxMembers = `-- publishing.MailboxMembers
 select id from person where mailbox = md5($1)::uuid order by id`
 
 // MailboxMembers returns the members whose verified addresses belong to a mailbox (tenancy.Mailbox).
-func (t *Tx) MailboxMembers(ctx context.Context, mailbox string) ([]tenancy.PersonID, error) {
-	rows, err := t.tx.Query(ctx, mailboxMembers, mailbox)
+func MailboxMembers(ctx context.Context, tx *Tx, mailbox string) ([]tenancy.PersonID, error) {
+	rows, err := tx.Query(ctx, mailboxMembers, mailbox)
 	if err != nil {
 		return nil, err
 	}
@@ -400,8 +402,8 @@ from approval a where a.id = $1`
 
 // LinkWorks reports whether the mailed link of a request works: the requester, and the members to
 // whom it was mailed, must still be members. The policy of the table person hides everybody else.
-func (t *Tx) LinkWorks(ctx context.Context, approval publishing.ApprovalID) (works bool, err error) {
-	err = t.tx.QueryRow(ctx, linkWorks, approval).Scan(&works)
+func LinkWorks(ctx context.Context, tx *Tx, approval publishing.ApprovalID) (works bool, err error) {
+	err = tx.QueryRow(ctx, linkWorks, approval).Scan(&works)
 	return works, err
 }
 
@@ -409,8 +411,8 @@ const reviewerOrgs = `-- publishing.ReviewerOrgs
 select distinct org_id from approval where reviewer_email = $1 limit $2`
 
 // ReviewerOrgs returns at most limit organizations that have entered an address for a review.
-func (s *Store) ReviewerOrgs(ctx context.Context, email string, limit int) (out []tenancy.OrgID, err error) {
-	err = s.db.WriteRole(ctx, pg.Retention, func(b *pgx.Batch) {
+func ReviewerOrgs(ctx context.Context, d *Store, email string, limit int) (out []tenancy.OrgID, err error) {
+	err = d.WriteRole(ctx, pg.Retention, func(b *pgx.Batch) {
 		b.Queue(reviewerOrgs, email, limit).Query(into(&out, pgx.RowTo[tenancy.OrgID]))
 	})
 	return out, err
@@ -421,6 +423,6 @@ update approval set reviewer_email = null where reviewer_email = $1`
 
 // ForgetReviewer deletes an address from the requests of an organization, and keeps the requests.
 // It returns pg.ErrOrgBusy or the error of Postgres.
-func (s *Store) ForgetReviewer(ctx context.Context, org tenancy.OrgID, email string) error {
-	return s.db.WriteOrg(ctx, org.UUID(), func(b *pgx.Batch) { b.Queue(reviewerForget, email) })
+func ForgetReviewer(ctx context.Context, d *Store, org tenancy.OrgID, email string) error {
+	return d.WriteOrg(ctx, org.UUID(), func(b *pgx.Batch) { b.Queue(reviewerForget, email) })
 }

@@ -54,9 +54,9 @@ const contentOf = `-- publishing.ContentOf
 select ` + postDigest + ` as digest, p.approved from post p
 where p.group_id = $1 and p.deleted_at is null order by ` + postPlace
 
-// Content returns the content of a group. It returns the error of Postgres.
-func (t *Tx) Content(ctx context.Context, group publishing.GroupID) (Content, error) {
-	rows, err := t.tx.Query(ctx, contentOf, group)
+// ContentOf returns the content of a group. It returns the error of Postgres.
+func ContentOf(ctx context.Context, tx *Tx, group publishing.GroupID) (Content, error) {
+	rows, err := tx.Query(ctx, contentOf, group)
 	if err != nil {
 		return nil, err
 	}
@@ -68,8 +68,8 @@ update post p set approved = ` + postDigest + ` where p.group_id = $1 and p.dele
 
 // ApproveContent stores that the content of a locked group is approved. It returns the error of
 // Postgres.
-func (t *Tx) ApproveContent(ctx context.Context, group publishing.GroupID) error {
-	_, err := t.tx.Exec(ctx, contentApprove, group)
+func ApproveContent(ctx context.Context, tx *Tx, group publishing.GroupID) error {
+	_, err := tx.Exec(ctx, contentApprove, group)
 	return err
 }
 
@@ -78,8 +78,8 @@ update post set approved = '\x' where group_id = $1`
 
 // RejectContent stores that a locked group is published only after a new approval, whatever its
 // content is. It returns the error of Postgres.
-func (t *Tx) RejectContent(ctx context.Context, group publishing.GroupID) error {
-	_, err := t.tx.Exec(ctx, contentReject, group)
+func RejectContent(ctx context.Context, tx *Tx, group publishing.GroupID) error {
+	_, err := tx.Exec(ctx, contentReject, group)
 	return err
 }
 
@@ -87,8 +87,8 @@ const contentFree = `-- publishing.ContentFree
 update post set approved = null where group_id = $1`
 
 // FreeContent stores that a locked group needs no approval. It returns the error of Postgres.
-func (t *Tx) FreeContent(ctx context.Context, group publishing.GroupID) error {
-	_, err := t.tx.Exec(ctx, contentFree, group)
+func FreeContent(ctx context.Context, tx *Tx, group publishing.GroupID) error {
+	_, err := tx.Exec(ctx, contentFree, group)
 	return err
 }
 
@@ -124,8 +124,8 @@ where p.group_id = s.template
 
 // MarkTemplate marks the template of the series of a root, if it has the content of the root's
 // group. It does nothing for a post that is not repeated, and returns the error of Postgres.
-func (t *Tx) MarkTemplate(ctx context.Context, root publishing.PostID, mark TemplateMark) error {
-	_, err := t.tx.Exec(ctx, templateMark, root, mark)
+func MarkTemplate(ctx context.Context, tx *Tx, root publishing.PostID, mark TemplateMark) error {
+	_, err := tx.Exec(ctx, templateMark, root, mark)
 	return err
 }
 
@@ -137,8 +137,8 @@ select exists (
 
 // TemplateMarked reports whether later occurrences of the series of a root need approval. It
 // returns the error of Postgres.
-func (t *Tx) TemplateMarked(ctx context.Context, root publishing.PostID) (marked bool, err error) {
-	return marked, t.tx.QueryRow(ctx, templateMarked, root).Scan(&marked)
+func TemplateMarked(ctx context.Context, tx *Tx, root publishing.PostID) (marked bool, err error) {
+	return marked, tx.QueryRow(ctx, templateMarked, root).Scan(&marked)
 }
 
 const templateApproved = `-- publishing.TemplateApproved
@@ -146,10 +146,10 @@ select p.id, p.approved from post p where p.group_id = $1`
 
 // templateApprovals returns the approved digests of the posts of a template. held means that nobody
 // has approved it.
-func (t *Tx) templateApprovals(
-	ctx context.Context, template publishing.GroupID,
+func templateApprovals(
+	ctx context.Context, tx *Tx, template publishing.GroupID,
 ) (approved map[publishing.PostID][]byte, held bool, err error) {
-	rows, err := t.tx.Query(ctx, templateApproved, template)
+	rows, err := tx.Query(ctx, templateApproved, template)
 	if err != nil {
 		return nil, false, err
 	}
@@ -180,8 +180,8 @@ order by (a.post_id = $1) desc, a.id desc limit 1`
 // ApprovalInForce returns the approval under which a post is published: its own or, for an
 // occurrence, the approval of an earlier occurrence of its series. It returns pgx.ErrNoRows if
 // there is none.
-func (t *Tx) ApprovalInForce(ctx context.Context, post publishing.PostID) (publishing.Approval, error) {
-	rows, err := t.tx.Query(ctx, approvalInForce, post)
+func ApprovalInForce(ctx context.Context, tx *Tx, post publishing.PostID) (publishing.Approval, error) {
+	rows, err := tx.Query(ctx, approvalInForce, post)
 	if err != nil {
 		return publishing.Approval{}, err
 	}
@@ -195,6 +195,6 @@ where m.person_id = $1 and m.role in ('ADMIN', 'SUPERADMIN') and not m.disabled`
 
 // ManagerEmail returns the address of a person who is an administrator or the owner, or
 // pgx.ErrNoRows for anyone else.
-func (t *Tx) ManagerEmail(ctx context.Context, person tenancy.PersonID) (email string, err error) {
-	return email, t.tx.QueryRow(ctx, managerEmail, person).Scan(&email)
+func ManagerEmail(ctx context.Context, tx *Tx, person tenancy.PersonID) (email string, err error) {
+	return email, tx.QueryRow(ctx, managerEmail, person).Scan(&email)
 }

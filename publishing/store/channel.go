@@ -63,10 +63,10 @@ order by c.created_at, c.id limit $2`
 
 // Channels returns the connected channels of an organization, those of a customer unless it is zero: the
 // publishing.MaxChannels oldest, the oldest first. It returns pg.ErrOrgBusy or the error of Postgres.
-func (s *Store) Channels(
-	ctx context.Context, org tenancy.OrgID, customer publishing.CustomerID,
+func Channels(
+	ctx context.Context, d *Store, org tenancy.OrgID, customer publishing.CustomerID,
 ) (out []publishing.Channel, err error) {
-	err = s.db.Read(ctx, org.UUID(), func(b *pgx.Batch) {
+	err = d.Read(ctx, org.UUID(), func(b *pgx.Batch) {
 		b.Queue(channelList, customer, publishing.MaxChannels).Query(into(&out, scanChannel))
 	})
 	return out, err
@@ -83,10 +83,10 @@ where c.connector = $1 and c.deleted_at is null and (c.account_id = $2 or c.id::
 
 // ChannelOfAccount returns the connected channel with an id, or with the id of its account on the platform. It returns
 // pgx.ErrNoRows when there is none.
-func (s *Store) ChannelOfAccount(
-	ctx context.Context, org tenancy.OrgID, connector, account string,
+func ChannelOfAccount(
+	ctx context.Context, d *Store, org tenancy.OrgID, connector, account string,
 ) (found publishing.ChannelID, err error) {
-	err = s.db.Read(ctx, org.UUID(), func(b *pgx.Batch) {
+	err = d.Read(ctx, org.UUID(), func(b *pgx.Batch) {
 		b.Queue(channelOfAccount, connector, account).QueryRow(func(row pgx.Row) error { return row.Scan(&found) })
 	})
 	return found, err
@@ -96,8 +96,8 @@ const organizationZone = `-- publishing.OrganizationZone
 select timezone from organization where id = $1`
 
 // OrganizationZone returns the time zone of an organization as a name for tenancy.LoadZone, or pgx.ErrNoRows.
-func (s *Store) OrganizationZone(ctx context.Context, org tenancy.OrgID) (zone string, err error) {
-	err = s.db.Read(ctx, org.UUID(), func(b *pgx.Batch) {
+func OrganizationZone(ctx context.Context, d *Store, org tenancy.OrgID) (zone string, err error) {
+	err = d.Read(ctx, org.UUID(), func(b *pgx.Batch) {
 		b.Queue(organizationZone, org).QueryRow(func(row pgx.Row) error { return row.Scan(&zone) })
 	})
 	return zone, err
@@ -111,10 +111,10 @@ order by c.id for share`
 // HoldChannels locks channels, and those of a group, against being disconnected until the transaction ends. It returns
 // the number of those that are connected. A channel that is being disconnected is waited for; the error is that of
 // Postgres, for which pg.IsLocked returns true when that takes too long.
-func (t *Tx) HoldChannels(
-	ctx context.Context, channels []publishing.ChannelID, group publishing.GroupID,
+func HoldChannels(
+	ctx context.Context, tx *Tx, channels []publishing.ChannelID, group publishing.GroupID,
 ) (int, error) {
-	tag, err := t.tx.Exec(ctx, channelsHold, uuids(channels), group)
+	tag, err := tx.Exec(ctx, channelsHold, uuids(channels), group)
 	return int(tag.RowsAffected()), err
 }
 
@@ -138,13 +138,13 @@ where id = $1 and deleted_at is null`
 // Disconnect deletes a channel and its credential, ends its series and deletes its posts that have not ended. It
 // returns false when there is no such channel. A post that is being sent ends as its sender finishes it. It returns the
 // first error of Postgres; the transaction must then be rolled back, as for every method of Tx.
-func (t *Tx) Disconnect(ctx context.Context, channel publishing.ChannelID) (found bool, err error) {
+func Disconnect(ctx context.Context, tx *Tx, channel publishing.ChannelID) (found bool, err error) {
 	// The lock comes first: a transaction that writes a post for the channel either ends before the posts are read, or
 	// finds the channel deleted.
-	if _, err := t.tx.Exec(ctx, channelLock, channel); err != nil {
+	if _, err := tx.Exec(ctx, channelLock, channel); err != nil {
 		return false, err
 	}
-	rows, err := t.tx.Query(ctx, channelUnended, channel)
+	rows, err := tx.Query(ctx, channelUnended, channel)
 	if err != nil {
 		return false, err
 	}
@@ -154,13 +154,13 @@ func (t *Tx) Disconnect(ctx context.Context, channel publishing.ChannelID) (foun
 	if err != nil {
 		return false, err
 	}
-	if _, err := t.tx.Exec(ctx, channelSeriesEnd, channel); err != nil {
+	if _, err := tx.Exec(ctx, channelSeriesEnd, channel); err != nil {
 		return false, err
 	}
-	if err := t.Delete(ctx, posts); err != nil {
+	if err := Delete(ctx, tx, posts); err != nil {
 		return false, err
 	}
-	tag, err := t.tx.Exec(ctx, channelDelete, channel)
+	tag, err := tx.Exec(ctx, channelDelete, channel)
 	return tag.RowsAffected() == 1, err
 }
 
@@ -170,11 +170,11 @@ from channel c join organization o on o.id = c.org_id where c.id = $1`
 
 // Disown disconnects a channel unless its account was connected again after at. It returns
 // pgx.ErrNoRows if there was never such a channel.
-func (t *Tx) Disown(ctx context.Context, channel publishing.ChannelID, at time.Time) (publishing.Disowned, error) {
-	if _, err := t.tx.Exec(ctx, channelLock, channel); err != nil {
+func Disown(ctx context.Context, tx *Tx, channel publishing.ChannelID, at time.Time) (publishing.Disowned, error) {
+	if _, err := tx.Exec(ctx, channelLock, channel); err != nil {
 		return publishing.Disowned{}, err
 	}
-	rows, err := t.tx.Query(ctx, channelConnectedAt, channel, at)
+	rows, err := tx.Query(ctx, channelConnectedAt, channel, at)
 	if err != nil {
 		return publishing.Disowned{}, err
 	}
@@ -182,11 +182,11 @@ func (t *Tx) Disown(ctx context.Context, channel publishing.ChannelID, at time.T
 		publishing.Disowned
 		Same bool `db:"same"`
 	}])
-	found.Org = t.org
+	found.Org = tx.Org
 	if err != nil || !found.Same {
 		return found.Disowned, err
 	}
-	found.Disconnected, err = t.Disconnect(ctx, channel)
+	found.Disconnected, err = Disconnect(ctx, tx, channel)
 	return found.Disowned, err
 }
 
@@ -214,10 +214,10 @@ type Renewal struct {
 // at is when fresh is to be refreshed, nil for never. A channel parked since the refresh began
 // stays parked and marked as one to connect again. It returns pg.ErrOrgBusy or the error of
 // Postgres; if pg.IsAway returns true for that error, the credential may have been replaced.
-func (s *Store) SwapCredential(
-	ctx context.Context, org tenancy.OrgID, channel publishing.ChannelID, old, fresh []byte, r Renewal, at *time.Time,
+func SwapCredential(
+	ctx context.Context, d *Store, org tenancy.OrgID, channel publishing.ChannelID, old, fresh []byte, r Renewal, at *time.Time,
 ) (swapped bool, err error) {
-	err = s.db.WriteOrg(ctx, org.UUID(), func(b *pgx.Batch) {
+	err = d.WriteOrg(ctx, org.UUID(), func(b *pgx.Batch) {
 		b.Queue(credentialSwap, channel, old, fresh, r.Destination, at, r.Name, r.Profile, r.Picture).
 			QueryRow(func(row pgx.Row) error { return row.Scan(&swapped) })
 	})
@@ -233,10 +233,10 @@ update channel_queue q set parked = true from c where q.channel_id = c.id`
 
 // Park keeps the posts of a channel in the queue until it is connected again, because the platform refused its
 // credential. reason is a sentence for people. It does nothing when the channel has another credential by then.
-func (s *Store) Park(
-	ctx context.Context, org tenancy.OrgID, channel publishing.ChannelID, refused []byte, reason string,
+func Park(
+	ctx context.Context, d *Store, org tenancy.OrgID, channel publishing.ChannelID, refused []byte, reason string,
 ) error {
-	return s.db.WriteOrg(ctx, org.UUID(), func(b *pgx.Batch) { b.Queue(channelPark, channel, refused, reason) })
+	return d.WriteOrg(ctx, org.UUID(), func(b *pgx.Batch) { b.Queue(channelPark, channel, refused, reason) })
 }
 
 // channelsPresent has the parameters $1 text, the connector, and $2 text, the account_id.
@@ -271,12 +271,12 @@ update insight set again_at = null where subject = $1 and again_at is not null`
 const queueNext = `-- publishing.QueueNext
 select min(due) from post where channel_id = $1 and state = 'QUEUE' and deleted_at is null`
 
-// Connect is Tx.Connect in a transaction of its own.
-func (s *Store) Connect(
-	ctx context.Context, c publishing.Channel, credential []byte, at *time.Time, check func(tx *Tx, present int) error,
+// ConnectChannel is Tx.Connect in a transaction of its own.
+func ConnectChannel(
+	ctx context.Context, d *Store, c publishing.Channel, credential []byte, at *time.Time, check func(tx *Tx, present int) error,
 ) (stored publishing.Channel, next *time.Time, err error) {
-	err = s.InOrg(ctx, c.Org, func(t *Tx) error {
-		stored, next, err = t.Connect(ctx, c, credential, at, check)
+	err = d.InOrg(ctx, c.Org, func(t *Tx) error {
+		stored, next, err = Connect(ctx, t, c, credential, at, check)
 		return err
 	})
 	return stored, next, err
@@ -292,17 +292,17 @@ func (s *Store) Connect(
 // check is called with the number of channels before a new one is stored, with the organization locked, so that of
 // channels that are connected at the same time each one is counted. Disconnected channels do not count. An error of it
 // is returned, and nothing is stored. nil allows everything. at is when the credential is to be refreshed, nil for never.
-func (t *Tx) Connect(
-	ctx context.Context, c publishing.Channel, credential []byte, at *time.Time, check func(tx *Tx, present int) error,
+func Connect(
+	ctx context.Context, t *Tx, c publishing.Channel, credential []byte, at *time.Time, check func(tx *Tx, present int) error,
 ) (stored publishing.Channel, next *time.Time, err error) {
 	// The lock makes connects of one organization sequential, so that each one sees the pauses and channels of those
 	// before it.
-	if _, err := t.tx.Exec(ctx, pausesLock, c.Org); err != nil {
+	if _, err := t.Exec(ctx, pausesLock, c.Org); err != nil {
 		return c, nil, err
 	}
 	var present int
 	var known bool
-	if err := t.tx.QueryRow(ctx, channelsPresent, c.Connector, c.AccountID).Scan(&present, &known); err != nil {
+	if err := t.QueryRow(ctx, channelsPresent, c.Connector, c.AccountID).Scan(&present, &known); err != nil {
 		return c, nil, err
 	}
 	if check != nil && !known {
@@ -311,25 +311,25 @@ func (t *Tx) Connect(
 		}
 	}
 	var customer publishing.CustomerID
-	row := t.tx.QueryRow(ctx, channelUpsert, c.Org, c.ID, c.Connector, c.Name, c.Profile, c.Picture, c.AccountID,
+	row := t.QueryRow(ctx, channelUpsert, c.Org, c.ID, c.Connector, c.Name, c.Profile, c.Picture, c.AccountID,
 		c.Account, c.Grade, credential, c.Timezone,
 		storedTimes(publishing.DefaultQueueTimes(false)), storedTimes(publishing.DefaultQueueTimes(true)), c.AppID, at)
 	if err := row.Scan(&c.ID, &c.Name, &customer, &c.Disabled, &c.Timezone, &c.CreatedAt, &c.ConnectedAt); err != nil {
 		return c, nil, err
 	}
-	if _, err := t.tx.Exec(ctx, queueInsert, c.ID, c.Org, tenancy.Shard(c.Org), c.Connector, c.Destination); err != nil {
+	if _, err := t.Exec(ctx, queueInsert, c.ID, c.Org, tenancy.Shard(c.Org), c.Connector, c.Destination); err != nil {
 		return c, nil, err
 	}
-	if _, err := t.tx.Exec(ctx, insightAsk, c.ID); err != nil {
+	if _, err := t.Exec(ctx, insightAsk, c.ID); err != nil {
 		return c, nil, err
 	}
-	err = t.tx.QueryRow(ctx, queueNext, c.ID).Scan(&next)
+	err = t.QueryRow(ctx, queueNext, c.ID).Scan(&next)
 	return c, next, err
 }
 
 // CountChannels returns the number of channels that are connected.
-func (t *Tx) CountChannels(ctx context.Context) (n int, err error) {
-	return n, t.tx.QueryRow(ctx, channelCount).Scan(&n)
+func CountChannels(ctx context.Context, tx *Tx) (n int, err error) {
+	return n, tx.QueryRow(ctx, channelCount).Scan(&n)
 }
 
 const channelCount = `-- publishing.ChannelCount

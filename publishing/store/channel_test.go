@@ -25,7 +25,7 @@ func TestSwapCredential_MovesDestination(t *testing.T) {
 		{old: "sealed", fresh: "b", swapped: true, want: "@first.example"},
 		{old: "b", fresh: "c", destination: "second.example", swapped: true, want: "@second.example"},
 	} {
-		swapped, err := r.store.SwapCredential(t.Context(), r.org, channel, []byte(step.old), []byte(step.fresh), publishingstore.Renewal{Destination: step.destination}, nil)
+		swapped, err := publishingstore.SwapCredential(t.Context(), r.store, r.org, channel, []byte(step.old), []byte(step.fresh), publishingstore.Renewal{Destination: step.destination}, nil)
 		if r.ok(err); swapped != step.swapped {
 			t.Errorf("%s replaced by %s: %t", step.old, step.fresh, swapped)
 		}
@@ -43,10 +43,10 @@ func TestConnect_AgainRenewsNames(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
 	c := fixture.Channel(r.org)
-	first, _, err := r.store.Connect(t.Context(), c, []byte("old"), nil, nil)
+	first, _, err := publishingstore.ConnectChannel(t.Context(), r.store, c, []byte("old"), nil, nil)
 	r.ok(err)
 	c.Name, c.Profile = "Renamed", "renamed.test"
-	again, _, err := r.store.Connect(t.Context(), c, []byte("new"), nil, nil)
+	again, _, err := publishingstore.ConnectChannel(t.Context(), r.store, c, []byte("new"), nil, nil)
 	r.ok(err)
 	if again.ID != first.ID || again.Name != "Renamed" || again.Profile != "renamed.test" {
 		t.Errorf("got %+v, want the channel %s with the new names", again, first.ID)
@@ -62,9 +62,9 @@ func TestPark_LeavesReconnectedChannel(t *testing.T) {
 		sealed string
 		parked bool
 	}{{sealed: "old", parked: true}, {sealed: "new", parked: false}} {
-		_, _, err := r.store.Connect(t.Context(), c, []byte(step.sealed), nil, nil)
+		_, _, err := publishingstore.ConnectChannel(t.Context(), r.store, c, []byte(step.sealed), nil, nil)
 		r.ok(err)
-		r.ok(r.store.Park(t.Context(), r.org, c.ID, []byte("old"), "reason"))
+		r.ok(publishingstore.Park(t.Context(), r.store, r.org, c.ID, []byte("old"), "reason"))
 		r.post(c.ID, -time.Second)
 		if claims := r.claim(1); (len(claims) == 0) != step.parked {
 			t.Errorf("with the access %q a post is claimed: %t", step.sealed, len(claims) > 0)
@@ -78,10 +78,10 @@ func TestConnect_NewChannelHasZoneOfOrganization(t *testing.T) {
 	const move = "update organization set timezone = $2 where id = $1"
 	r.tenant(move, r.org, "Europe/Berlin")
 	c := fixture.Channel(r.org)
-	got, _, err := r.store.Connect(t.Context(), c, []byte("sealed"), nil, nil)
+	got, _, err := publishingstore.ConnectChannel(t.Context(), r.store, c, []byte("sealed"), nil, nil)
 	r.ok(err)
 	r.tenant(move, r.org, "Asia/Tokyo")
-	again, _, err := r.store.Connect(t.Context(), c, []byte("sealed"), nil, nil)
+	again, _, err := publishingstore.ConnectChannel(t.Context(), r.store, c, []byte("sealed"), nil, nil)
 	r.ok(err)
 	if got.Timezone != "Europe/Berlin" || again.Timezone != "Europe/Berlin" {
 		t.Errorf("connected in %s, reconnected in %s", got.Timezone, again.Timezone)
@@ -104,7 +104,7 @@ func TestConnect_ChecksEachNewChannelByTheNumberBefore(t *testing.T) {
 	ended := make(chan error)
 	for range 2 * most {
 		go func() {
-			_, _, err := r.store.Connect(t.Context(), fixture.Channel(r.org), []byte("sealed"), nil, atMost(most))
+			_, _, err := publishingstore.ConnectChannel(t.Context(), r.store, fixture.Channel(r.org), []byte("sealed"), nil, atMost(most))
 			ended <- err
 		}()
 	}
@@ -115,22 +115,22 @@ func TestConnect_ChecksEachNewChannelByTheNumberBefore(t *testing.T) {
 			}
 		}
 	}
-	list, err := r.store.Channels(t.Context(), r.org, publishing.CustomerID{})
+	list, err := publishingstore.Channels(t.Context(), r.store, r.org, publishing.CustomerID{})
 	r.ok(err)
 	if len(list) != most {
 		t.Fatalf("%d channels after connecting %d at once, want %d", len(list), 2*most, most)
 	}
 	again := fixture.Channel(r.org)
 	again.AccountID = list[0].AccountID
-	if got, _, err := r.store.Connect(t.Context(), again, []byte("sealed"), nil, atMost(1)); err != nil || got.ID != list[0].ID {
+	if got, _, err := publishingstore.ConnectChannel(t.Context(), r.store, again, []byte("sealed"), nil, atMost(1)); err != nil || got.ID != list[0].ID {
 		t.Errorf("connecting an account again: channel %s, error %v, want %s", got.ID, err, list[0].ID)
 	}
 	r.ok(r.inOrg(func(tx *publishingstore.Tx) error {
-		_, err := tx.Disconnect(t.Context(), list[1].ID)
+		_, err := publishingstore.Disconnect(t.Context(), tx, list[1].ID)
 		return err
 	}))
 	for _, want := range []error{nil, errFull} {
-		if _, _, err := r.store.Connect(t.Context(), fixture.Channel(r.org), []byte("sealed"), nil, atMost(most)); !errors.Is(err, want) {
+		if _, _, err := publishingstore.ConnectChannel(t.Context(), r.store, fixture.Channel(r.org), []byte("sealed"), nil, atMost(most)); !errors.Is(err, want) {
 			t.Errorf("a new channel after one was disconnected: got %v, want %v", err, want)
 		}
 	}
@@ -143,7 +143,7 @@ func TestChannels_ListsAtMostMaxChannels(t *testing.T) {
 	r.tenant(`insert into channel (org_id, id, connector, name, account_id, grade)
 		select $1, gen_random_uuid(), 'sandbox', 'a channel', n::text, 'C' from generate_series(1, $2) n`,
 		r.org, publishing.MaxChannels+1)
-	list, err := r.store.Channels(t.Context(), r.org, publishing.CustomerID{})
+	list, err := publishingstore.Channels(t.Context(), r.store, r.org, publishing.CustomerID{})
 	r.ok(err)
 	if len(list) != publishing.MaxChannels {
 		t.Errorf("%d channels are listed, want %d", len(list), publishing.MaxChannels)
@@ -156,12 +156,12 @@ func TestCredential_IsBoundedInTheTable(t *testing.T) {
 	r := newRig(t)
 	c := fixture.Channel(r.org)
 	large := make([]byte, 32<<10+1)
-	_, _, err := r.store.Connect(t.Context(), c, large[1:], nil, nil)
+	_, _, err := publishingstore.ConnectChannel(t.Context(), r.store, c, large[1:], nil, nil)
 	r.ok(err)
-	if _, _, err := r.store.Connect(t.Context(), c, large, nil, nil); !pg.IsRefused(err) {
+	if _, _, err := publishingstore.ConnectChannel(t.Context(), r.store, c, large, nil, nil); !pg.IsRefused(err) {
 		t.Errorf("connecting with an access of %d bytes: %v, want a refusal", len(large), err)
 	}
-	if _, err := r.store.SwapCredential(t.Context(), r.org, c.ID, large[1:], large, publishingstore.Renewal{}, nil); !pg.IsRefused(err) {
+	if _, err := publishingstore.SwapCredential(t.Context(), r.store, r.org, c.ID, large[1:], large, publishingstore.Renewal{}, nil); !pg.IsRefused(err) {
 		t.Errorf("an access of %d bytes instead of one of %d: %v, want a refusal", len(large), len(large)-1, err)
 	}
 }

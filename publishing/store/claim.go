@@ -29,15 +29,15 @@ var claim string
 // Claim claims due posts, at most one of each channel, and returns them and when each organization has more. A stale
 // lease claims nothing. number identifies the statement among those of the process: after an error, GiveBack returns
 // what it may have claimed.
-func (s *Store) Claim(
-	ctx context.Context, l publishing.Lease, wants []publishing.Want, limits publishing.ClaimLimits, number int64,
+func Claim(
+	ctx context.Context, d *Store, l publishing.Lease, wants []publishing.Want, limits publishing.ClaimLimits, number int64,
 	rules ClaimRules,
 ) (r publishing.ClaimResult, err error) {
 	orgs, permits, after := wantArrays(wants)
 	names, most, spent := platformLimits(limits)
 	full := append(spent, fullDestinations(limits)...)
 	var rows []claimRow
-	err = s.db.WriteRole(ctx, pg.Clock, func(b *pgx.Batch) {
+	err = d.WriteRole(ctx, pg.Clock, func(b *pgx.Batch) {
 		rows = nil
 		b.Queue(claim, l.Shards, l.Holder, orgs, permits, after, rules.Window, rules.MaxLate.Milliseconds(), full,
 			number, rules.Hold.Milliseconds(), rules.Node, names, most, limits.Busy, int64(limits.Free)).

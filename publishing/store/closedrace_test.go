@@ -8,6 +8,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"crier/publishing"
+	publishingstore "crier/publishing/store"
 	"crier/tests/dbtest"
 )
 
@@ -72,7 +73,7 @@ func TestClaim_SkipsPostThatChangesBeforeItsLock(t *testing.T) {
 			r.pause(publishing.PauseOrganization, r.org, true, time.Hour)
 		},
 		"a channel whose access is refused": func(r *rig, c publishing.ChannelID, _ publishing.PostID) {
-			r.ok(r.store.Park(r.Context(), r.org, c, []byte("sealed"), "reason"))
+			r.ok(publishingstore.Park(r.Context(), r.store, r.org, c, []byte("sealed"), "reason"))
 		},
 		"a channel that another claim has": func(r *rig, c publishing.ChannelID, _ publishing.PostID) {
 			r.clock(`update channel_queue set busy_post = gen_random_uuid() where channel_id = $1`, c)

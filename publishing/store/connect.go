@@ -72,8 +72,8 @@ values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $
 
 // SaveState inserts a connect state under its hash. It returns pg.ErrOrgBusy or the error of Postgres, which is a
 // unique violation for a hash that exists.
-func (s *Store) SaveState(ctx context.Context, hash []byte, st ConnectState) error {
-	return s.db.WriteOrg(ctx, st.Org.UUID(), func(b *pgx.Batch) {
+func SaveState(ctx context.Context, d *Store, hash []byte, st ConnectState) error {
+	return d.WriteOrg(ctx, st.Org.UUID(), func(b *pgx.Batch) {
 		b.Queue(stateInsert, st.Org, hash, st.Connector, st.Channel, st.Person, st.Key, st.Onboarding,
 			st.ReturnURL, st.ExpiresAt, st.Verifier, st.AppID, st.Pending, st.Candidates, st.Credential, st.Timezone,
 			st.StateUntil, st.Actor, st.Behind, st.BehindName, st.Session)
@@ -98,10 +98,10 @@ where s.hash = $1 and coalesce(s.state_until, s.expires_at) > now() and o.delete
     where i.session_id = s.session_id and i.org_id = s.org_id and i.person_id = s.person_id))
   and ` + stateWanted
 
-// stateOwner returns the organization of a connect state. It returns pgx.ErrNoRows when there is none that has not
+// ownerOfState returns the organization of a connect state. It returns pgx.ErrNoRows when there is none that has not
 // expired, and when who began it has no access any more or the organization is suspended or deleted.
-func (s *Store) stateOwner(ctx context.Context, hash []byte) (org tenancy.OrgID, err error) {
-	err = s.db.WriteRole(ctx, pg.Gate, func(b *pgx.Batch) {
+func ownerOfState(ctx context.Context, d *Store, hash []byte) (org tenancy.OrgID, err error) {
+	err = d.WriteRole(ctx, pg.Gate, func(b *pgx.Batch) {
 		b.Queue(stateOwner, hash).QueryRow(func(row pgx.Row) error { return row.Scan(&org) })
 	})
 	return org, err
@@ -115,22 +115,22 @@ returning ` + stateColumns
 // TryState counts a try of the state of a connect with a form and returns the state, whose organization it finds by the
 // hash. It returns pgx.ErrNoRows when there is none that has not expired, when it was tried most times already, and when
 // who began it has no access any more or the organization is suspended or deleted.
-func (s *Store) TryState(
-	ctx context.Context, hash []byte, connector string, most int,
+func TryState(
+	ctx context.Context, d *Store, hash []byte, connector string, most int,
 ) (st ConnectState, err error) {
-	org, err := s.stateOwner(ctx, hash)
+	org, err := ownerOfState(ctx, d, hash)
 	if err != nil {
 		return st, err
 	}
-	return s.oneState(ctx, org, stateTry, hash, connector, most)
+	return oneState(ctx, d, org, stateTry, hash, connector, most)
 }
 
 // oneState runs a statement that returns at most one state. It returns pgx.ErrNoRows for none.
-func (s *Store) oneState(
-	ctx context.Context, org tenancy.OrgID, sql string, args ...any,
+func oneState(
+	ctx context.Context, d *Store, org tenancy.OrgID, sql string, args ...any,
 ) (st ConnectState, err error) {
 	var rows []ConnectState
-	err = s.db.WriteOrg(ctx, org.UUID(), func(b *pgx.Batch) {
+	err = d.WriteOrg(ctx, org.UUID(), func(b *pgx.Batch) {
 		b.Queue(sql, args...).Query(into(&rows, pgx.RowToStructByName[ConnectState]))
 	})
 	if err == nil && len(rows) == 0 {
@@ -148,8 +148,8 @@ returning s.connector`
 
 // TakeState deletes a connect state, so that it is used once. It returns pgx.ErrNoRows when there is none that has not
 // expired, and when who began it has no access any more.
-func (s *Store) TakeState(ctx context.Context, org tenancy.OrgID, hash []byte) error {
-	return s.db.WriteOrg(ctx, org.UUID(), func(b *pgx.Batch) {
+func TakeState(ctx context.Context, d *Store, org tenancy.OrgID, hash []byte) error {
+	return d.WriteOrg(ctx, org.UUID(), func(b *pgx.Batch) {
 		b.Queue(stateTake, hash).QueryRow(func(row pgx.Row) error { return row.Scan(new(string)) })
 	})
 }
@@ -163,14 +163,14 @@ returning ` + stateColumns
 // account is still to be chosen, and else for one that waits for the answer of the platform. It finds the organization
 // by the hash, and returns pgx.ErrNoRows when there is none that has not expired, and when who began it has no access
 // any more or the organization is suspended or deleted.
-func (s *Store) UseState(
-	ctx context.Context, hash []byte, connector string, pending bool,
+func UseState(
+	ctx context.Context, d *Store, hash []byte, connector string, pending bool,
 ) (st ConnectState, err error) {
-	org, err := s.stateOwner(ctx, hash)
+	org, err := ownerOfState(ctx, d, hash)
 	if err != nil {
 		return st, err
 	}
-	return s.oneState(ctx, org, stateUse, hash, connector, pending)
+	return oneState(ctx, d, org, stateUse, hash, connector, pending)
 }
 
 // StartedConnect describes a connect before it is finished.
@@ -192,12 +192,12 @@ where s.hash = $1 and s.expires_at > now()`
 
 // PeekState returns a connect by its state without using the state. It returns pgx.ErrNoRows if
 // UseState would not find it.
-func (s *Store) PeekState(ctx context.Context, hash []byte) (out StartedConnect, err error) {
-	org, err := s.stateOwner(ctx, hash)
+func PeekState(ctx context.Context, d *Store, hash []byte) (out StartedConnect, err error) {
+	org, err := ownerOfState(ctx, d, hash)
 	if err != nil {
 		return out, err
 	}
-	err = s.db.Read(ctx, org.UUID(), func(b *pgx.Batch) {
+	err = d.Read(ctx, org.UUID(), func(b *pgx.Batch) {
 		b.Queue(statePeek, hash).Query(func(rows pgx.Rows) (err error) {
 			out, err = pgx.CollectExactlyOneRow(rows, pgx.RowToStructByName[StartedConnect])
 			return err
@@ -211,8 +211,8 @@ delete from connect_state s where s.pending_id = $1 and s.expires_at > now() and
 returning ` + stateColumns
 
 // UsePending is UseState for a connect whose account is still to be chosen, by the id that the channel will have.
-func (s *Store) UsePending(
-	ctx context.Context, org tenancy.OrgID, pending publishing.ChannelID,
+func UsePending(
+	ctx context.Context, d *Store, org tenancy.OrgID, pending publishing.ChannelID,
 ) (ConnectState, error) {
-	return s.oneState(ctx, org, stateUsePending, pending)
+	return oneState(ctx, d, org, stateUsePending, pending)
 }

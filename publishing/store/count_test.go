@@ -4,6 +4,7 @@ import (
 	"testing"
 
 	"crier/publishing"
+	publishingstore "crier/publishing/store"
 	"crier/tenancy"
 )
 
@@ -15,7 +16,7 @@ func TestRootPage_CountsUpToCountAhead(t *testing.T) {
 		select $1, gen_random_uuid(), gen_random_uuid(), $2, $3, 'QUEUE', now(), now() + i * interval '1 hour' from generate_series(1, $4::int) i`,
 		r.org, r.channel(), tenancy.Shard(r.org), stored)
 	for number, want := range map[int]int{0: publishing.CountAhead + 20, 1: publishing.CountAhead + 40, 2: stored, 400: stored, 600: stored} {
-		posts, total, err := r.store.RootPage(t.Context(), r.org, publishing.Page{Number: number, Limit: 20}, publishing.CustomerID{})
+		posts, total, err := publishingstore.RootPage(t.Context(), r.store, r.org, publishing.Page{Number: number, Limit: 20}, publishing.CustomerID{})
 		r.ok(err)
 		if total != want || len(posts) != min(20, max(0, stored-number*20)) {
 			t.Errorf("page %d has %d posts of %d, want a total of %d", number, len(posts), total, want)

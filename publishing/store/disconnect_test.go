@@ -13,7 +13,7 @@ import (
 func (r *rig) disconnect(c publishing.ChannelID) (found bool) {
 	r.Helper()
 	r.ok(r.inOrg(func(tx *publishingstore.Tx) (err error) {
-		found, err = tx.Disconnect(r.Context(), c)
+		found, err = publishingstore.Disconnect(r.Context(), tx, c)
 		return err
 	}))
 	return found

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"crier/publishing"
+	publishingstore "crier/publishing/store"
 	"crier/tests/fixture"
 )
 
@@ -24,7 +25,7 @@ func TestClaim_HasPartsOfEditedPost(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
 	medium := fixture.Medium(r.org, time.Now())
-	_, err := r.store.SaveMedium(t.Context(), medium, nil, 0)
+	_, err := publishingstore.SaveMedium(t.Context(), r.store, medium, nil, 0)
 	r.ok(err)
 	posts := make([]publishing.PostID, 150)
 	for i := range posts {
@@ -47,7 +48,7 @@ func TestClaim_HasPartsOfEditedPost(t *testing.T) {
 	}
 	race.Wait()
 	for _, c := range claimed {
-		works, err := r.store.Load(t.Context(), []publishing.PostID{c.Post})
+		works, err := publishingstore.Load(t.Context(), r.store, []publishing.PostID{c.Post})
 		r.ok(err)
 		if _, rich := edited.Load(c.Post); rich && (len(works[0].Parts) != 3 || len(works[0].Parts[0].Media) != 1) {
 			t.Errorf("of an edited post: %d parts, %d media", len(works[0].Parts), len(works[0].Parts[0].Media))

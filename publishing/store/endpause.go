@@ -46,30 +46,30 @@ var expirePaused string
 // known is false when the subject or the organization does not exist. A stop does not end while the organization is
 // suspended or to be deleted; then, and without a stop, EndPause changes nothing and returns done true. The errors are
 // those of Pause.
-func (t *Tx) EndPause(
-	ctx context.Context, e PauseEnd, except []publishing.PostID,
+func EndPause(
+	ctx context.Context, tx *Tx, e PauseEnd, except []publishing.PostID,
 ) (missed int, known, done bool, err error) {
-	if known, err = t.lockPauses(ctx, e.Scope, e.Subject); err != nil || !known {
+	if known, err = lockPauses(ctx, tx, e.Scope, e.Subject); err != nil || !known {
 		return 0, known, true, err
 	}
 	if e.Scope == publishing.PauseInstance {
 		may := false
-		if err := t.tx.QueryRow(ctx, stopMayEnd, e.Subject).Scan(&may); err != nil || !may {
+		if err := tx.QueryRow(ctx, stopMayEnd, e.Subject).Scan(&may); err != nil || !may {
 			return 0, true, true, err
 		}
 	}
 	var posts []publishing.PostID
 	b := &pgx.Batch{}
 	b.Queue(findKeptBack, e.find(except, MaxGiveUp)...).Query(into(&posts, pgx.RowTo[publishing.PostID]))
-	if err := t.tx.SendBatch(ctx, b).Close(); err != nil || len(posts) == MaxGiveUp {
+	if err := tx.SendBatch(ctx, b).Close(); err != nil || len(posts) == MaxGiveUp {
 		return 0, true, false, err
 	}
 	b = &pgx.Batch{}
-	b.Queue(expirePaused, e.expire(posts, t.node)...).Exec(written(&missed))
+	b.Queue(expirePaused, e.expire(posts, tx.Node)...).Exec(written(&missed))
 	b.Queue(pauseClear, e.Subject, e.Scope)
 	b.Queue(pauseApply, e.Scope, e.Subject)
-	t.freed = true
-	return missed, true, true, t.tx.SendBatch(ctx, b).Close()
+	tx.freed = true
+	return missed, true, true, tx.SendBatch(ctx, b).Close()
 }
 
 // find returns the parameters of find_kept_back.sql.
@@ -92,10 +92,10 @@ func written(n *int) func(pgconn.CommandTag) error {
 
 // FindKeptBack returns at most limit posts that are to be given up when the pause ends, in no order and without those in
 // except. It returns pg.ErrOrgBusy or the error of Postgres.
-func (s *Store) FindKeptBack(
-	ctx context.Context, org tenancy.OrgID, e PauseEnd, except []publishing.PostID, limit int,
+func FindKeptBack(
+	ctx context.Context, d *Store, org tenancy.OrgID, e PauseEnd, except []publishing.PostID, limit int,
 ) (posts []publishing.PostID, err error) {
-	err = s.db.Read(ctx, org.UUID(), func(b *pgx.Batch) {
+	err = d.Read(ctx, org.UUID(), func(b *pgx.Batch) {
 		b.Queue(findKeptBack, e.find(except, limit)...).Query(into(&posts, pgx.RowTo[publishing.PostID]))
 	})
 	return posts, err
@@ -104,11 +104,11 @@ func (s *Store) FindKeptBack(
 // GiveUpKeptBack gives up, in one statement, those of the posts that are still to be given up when the pause ends, and
 // returns their number, followers included. The pause stays: see EndPause. When Postgres refuses one post, none is
 // changed. It returns pg.ErrOrgBusy or the error of Postgres.
-func (s *Store) GiveUpKeptBack(
-	ctx context.Context, org tenancy.OrgID, e PauseEnd, posts []publishing.PostID,
+func GiveUpKeptBack(
+	ctx context.Context, d *Store, org tenancy.OrgID, e PauseEnd, posts []publishing.PostID,
 ) (missed int, err error) {
-	err = s.db.WriteOrg(ctx, org.UUID(), func(b *pgx.Batch) {
-		b.Queue(expirePaused, e.expire(posts, s.node)...).Exec(written(&missed))
+	err = d.WriteOrg(ctx, org.UUID(), func(b *pgx.Batch) {
+		b.Queue(expirePaused, e.expire(posts, d.Node)...).Exec(written(&missed))
 	})
 	return missed, err
 }

@@ -20,8 +20,8 @@ var finish string
 // among the results, or is there without a state, had lost its claim; that its part is published is stored
 // nevertheless. When Postgres refuses one outcome, it stores none: see batch.Isolate. There must be at most one outcome
 // of each post. Outcomes may be stored again after an error.
-func (s *Store) Finish(
-	ctx context.Context, outcomes []publishing.Outcome, lateGap time.Duration, node string,
+func Finish(
+	ctx context.Context, d *Store, outcomes []publishing.Outcome, lateGap time.Duration, node string,
 ) (done []publishing.Finished, err error) {
 	n := len(outcomes)
 	posts, tokens, pubs := make([][16]byte, n), make([][16]byte, n), make([][16]byte, n)
@@ -36,7 +36,7 @@ func (s *Store) Finish(
 		releaseIDs[i], releaseURLs[i], refs[i] = o.ReleaseID, o.ReleaseURL, string(o.Ref)
 		rootIDs[i], rootURLs[i] = o.RootID, o.RootURL
 	}
-	err = s.db.WriteRole(ctx, pg.Clock, func(b *pgx.Batch) {
+	err = d.WriteRole(ctx, pg.Clock, func(b *pgx.Batch) {
 		b.Queue(finish, posts, tokens, results, reasons, codes, after, ended, pubs, releaseIDs, releaseURLs, refs,
 			rootIDs, rootURLs, lateGap.Milliseconds(), node, proven, publishing.MaybeSentAdvice).
 			Query(collect(&done, finishedColumns))
@@ -74,11 +74,11 @@ func scanUnknown(row pgx.CollectableRow) (publishing.UnknownPost, error) {
 // destinations of each, take turns. It leaves out the posts in except and, of the destinations in resting, the outcomes
 // that have been unknown for at most unknownFor. It locks nothing: see ClaimUnknown. It returns the error of Postgres,
 // and a stale lease finds nothing.
-func (s *Store) FindUnknown(
-	ctx context.Context, l publishing.Lease, except []publishing.PostID, resting []string, unknownFor time.Duration,
+func FindUnknown(
+	ctx context.Context, d *Store, l publishing.Lease, except []publishing.PostID, resting []string, unknownFor time.Duration,
 ) (out []publishing.UnknownPost, err error) {
 	resting = append([]string{}, resting...) // null would match no destination
-	err = s.db.WriteRole(ctx, pg.Clock, func(b *pgx.Batch) {
+	err = d.WriteRole(ctx, pg.Clock, func(b *pgx.Batch) {
 		b.Queue(findUnknown, l.Shards, l.Holder, uuids(except), MaxUnknown, resting, unknownFor.Milliseconds()).
 			Query(into(&out, scanUnknown))
 	})
@@ -104,10 +104,10 @@ type ClaimedUnknown struct {
 // ClaimUnknown claims those of the posts whose outcome is unknown and whose time has come, and returns them. No other
 // process claims them for hold from now. Posts that another transaction has locked are left out. It returns the error
 // of Postgres. The posts may have been claimed then, and are found again when hold has passed.
-func (s *Store) ClaimUnknown(
-	ctx context.Context, posts []publishing.PostID, hold time.Duration,
+func ClaimUnknown(
+	ctx context.Context, d *Store, posts []publishing.PostID, hold time.Duration,
 ) (out []ClaimedUnknown, err error) {
-	err = s.db.WriteRole(ctx, pg.Clock, func(b *pgx.Batch) {
+	err = d.WriteRole(ctx, pg.Clock, func(b *pgx.Batch) {
 		b.Queue(claimUnknown, uuids(posts), hold.Milliseconds()).
 			Query(into(&out, pgx.RowToStructByName[ClaimedUnknown]))
 	})

@@ -16,8 +16,8 @@ const customerList = `-- publishing.CustomerList
 select id, name from customer order by lower(name), id limit $1`
 
 // Customers returns the customers of an organization by their names.
-func (s *Store) Customers(ctx context.Context, org tenancy.OrgID) (out []publishing.Customer, err error) {
-	err = s.db.Read(ctx, org.UUID(), func(b *pgx.Batch) {
+func Customers(ctx context.Context, d *Store, org tenancy.OrgID) (out []publishing.Customer, err error) {
+	err = d.Read(ctx, org.UUID(), func(b *pgx.Batch) {
 		b.Queue(customerList, maxCustomers).Query(into(&out, func(row pgx.CollectableRow) (c publishing.Customer, err error) {
 			return c, row.Scan(&c.ID, &c.Name)
 		}))

@@ -22,13 +22,13 @@ type Remembered struct {
 	Mismatch bool
 }
 
-// Remembered returns the stored answer to a key. found is false when there is none yet. It returns pg.ErrOrgBusy or the
+// FindRemembered returns the stored answer to a key. found is false when there is none yet. It returns pg.ErrOrgBusy or the
 // error of Postgres; a key without an answer is no error.
-func (s *Store) Remembered(
-	ctx context.Context, org tenancy.OrgID, key string, requestHash []byte,
+func FindRemembered(
+	ctx context.Context, d *Store, org tenancy.OrgID, key string, requestHash []byte,
 ) (r Remembered, found bool, err error) {
 	var hash []byte
-	err = s.db.Read(ctx, org.UUID(), func(b *pgx.Batch) {
+	err = d.Read(ctx, org.UUID(), func(b *pgx.Batch) {
 		b.Queue(idempotencyRead, key).QueryRow(func(row pgx.Row) error { return row.Scan(&r.Body, &hash) })
 	})
 	if pg.IsNoRows(err) {
@@ -58,15 +58,15 @@ var (
 
 // Remember locks a key until the transaction ends and stores the answer to it, which is valid when the transaction is
 // committed. It returns ErrKeyBusy while another transaction uses the key, and ErrKeyTaken when the key has an answer.
-func (t *Tx) Remember(ctx context.Context, key string, requestHash []byte, body json.RawMessage) error {
+func Remember(ctx context.Context, tx *Tx, key string, requestHash []byte, body json.RawMessage) error {
 	var free bool
-	if err := t.tx.QueryRow(ctx, idempotencyTry, t.org.String(), key).Scan(&free); err != nil {
+	if err := tx.QueryRow(ctx, idempotencyTry, tx.Org.String(), key).Scan(&free); err != nil {
 		return err
 	}
 	if !free {
 		return ErrKeyBusy
 	}
-	tag, err := t.tx.Exec(ctx, idempotencyInsert, t.org, key, requestHash, body)
+	tag, err := tx.Exec(ctx, idempotencyInsert, tx.Org, key, requestHash, body)
 	if err != nil {
 		return err
 	}

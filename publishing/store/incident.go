@@ -23,8 +23,8 @@ select o.org_id from org o where o.org_id is not null limit $2`
 
 // IncidentOrgs returns organizations with events that are not counted yet, in the order of their ids behind one; the
 // zero id begins with the first.
-func (s *Store) IncidentOrgs(ctx context.Context, after tenancy.OrgID, limit int) (out []tenancy.OrgID, err error) {
-	err = s.db.WriteRole(ctx, pg.Clock, func(b *pgx.Batch) {
+func IncidentOrgs(ctx context.Context, d *Store, after tenancy.OrgID, limit int) (out []tenancy.OrgID, err error) {
+	err = d.WriteRole(ctx, pg.Clock, func(b *pgx.Batch) {
 		b.Queue(incidentOrgs, pgtype.UUID{Bytes: after.UUID(), Valid: true}, limit).
 			Query(into(&out, pgx.RowTo[tenancy.OrgID]))
 	})
@@ -42,10 +42,10 @@ with recursive org as (
 select o.org_id from org o where o.org_id is not null limit $3`
 
 // MailOrgs returns organizations with notifications whose mails are due, as IncidentOrgs does.
-func (s *Store) MailOrgs(
-	ctx context.Context, after tenancy.OrgID, now time.Time, limit int,
+func MailOrgs(
+	ctx context.Context, d *Store, after tenancy.OrgID, now time.Time, limit int,
 ) (out []tenancy.OrgID, err error) {
-	err = s.db.WriteRole(ctx, pg.Clock, func(b *pgx.Batch) {
+	err = d.WriteRole(ctx, pg.Clock, func(b *pgx.Batch) {
 		b.Queue(mailOrgs, pgtype.UUID{Bytes: after.UUID(), Valid: true}, now, limit).
 			Query(into(&out, pgx.RowTo[tenancy.OrgID]))
 	})
@@ -59,8 +59,8 @@ from (select at from incident_event limit $1) e`
 
 // IncidentBacklog returns how many events wait to be counted, at most limit, and the age of the oldest of them in
 // seconds.
-func (s *Store) IncidentBacklog(ctx context.Context, limit int) (rows, seconds int64, err error) {
-	err = s.db.WriteRole(ctx, pg.Clock, func(b *pgx.Batch) {
+func IncidentBacklog(ctx context.Context, d *Store, limit int) (rows, seconds int64, err error) {
+	err = d.WriteRole(ctx, pg.Clock, func(b *pgx.Batch) {
 		b.Queue(incidentBacklog, limit).QueryRow(func(row pgx.Row) error { return row.Scan(&rows, &seconds) })
 	})
 	return rows, seconds, err
@@ -72,8 +72,8 @@ select pg_try_advisory_xact_lock(hashtextextended('incidents/' || $1, 0)) and se
 // TryLockIncidents returns true for one transaction at a time of those that count the events of the organization or add a
 // notification. The rest of the transaction waits 100 ms for a lock at most, so that one organization does not keep the
 // others waiting.
-func (t *Tx) TryLockIncidents(ctx context.Context) (got bool, err error) {
-	err = t.tx.QueryRow(ctx, incidentsTryLock, t.org.String()).Scan(&got)
+func TryLockIncidents(ctx context.Context, tx *Tx) (got bool, err error) {
+	err = tx.QueryRow(ctx, incidentsTryLock, tx.Org.String()).Scan(&got)
 	return got, err
 }
 
@@ -84,8 +84,8 @@ select greatest($2::timestamptz, (select n.last_at + interval '1 microsecond' fr
 // ActivityTime returns a time, or a later one if that is not after Notification.LastAt of all notifications of the
 // organization. The transaction must be the only one that writes these, see TryLockIncidents: whoever has read all until a
 // time has then read all that can ever be there.
-func (t *Tx) ActivityTime(ctx context.Context, now time.Time) (at time.Time, err error) {
-	err = t.tx.QueryRow(ctx, activityTime, t.org, now).Scan(&at)
+func ActivityTime(ctx context.Context, tx *Tx, now time.Time) (at time.Time, err error) {
+	err = tx.QueryRow(ctx, activityTime, tx.Org, now).Scan(&at)
 	return at, err
 }
 
@@ -94,8 +94,8 @@ select e.id, e.at, e.kind, e.channel_id, e.post_id, e.code, e.reason from incide
 where e.org_id = $1 order by e.id limit $2 for update skip locked`
 
 // IncidentEvents locks and returns the oldest events of the organization.
-func (t *Tx) IncidentEvents(ctx context.Context, most int) ([]publishing.IncidentEvent, error) {
-	rows, err := t.tx.Query(ctx, incidentEvents, t.org, most)
+func IncidentEvents(ctx context.Context, tx *Tx, most int) ([]publishing.IncidentEvent, error) {
+	rows, err := tx.Query(ctx, incidentEvents, tx.Org, most)
 	if err != nil {
 		return nil, err
 	}
@@ -107,8 +107,8 @@ delete from incident_event where org_id = $1 and id = any ($2) returning id`
 
 // DeleteIncidentEvents deletes events, and returns the ids of those that it has deleted. Only they may be counted in the
 // transaction: another one has counted the others.
-func (t *Tx) DeleteIncidentEvents(ctx context.Context, events []int64) ([]int64, error) {
-	rows, err := t.tx.Query(ctx, incidentEventsDelete, t.org, events)
+func DeleteIncidentEvents(ctx context.Context, tx *Tx, events []int64) ([]int64, error) {
+	rows, err := tx.Query(ctx, incidentEventsDelete, tx.Org, events)
 	if err != nil {
 		return nil, err
 	}
@@ -136,10 +136,10 @@ order by n.id for no key update nowait`
 // OpenIncidents returns the incidents of some channels that are open or have ended after a time, the unknown outcomes of
 // these, and the published posts, of the days from that of since on, locked. An error for which pg.IsLocked returns true
 // means that another transaction has one of them.
-func (t *Tx) OpenIncidents(
-	ctx context.Context, channels []publishing.ChannelID, since, ended time.Time,
+func OpenIncidents(
+	ctx context.Context, tx *Tx, channels []publishing.ChannelID, since, ended time.Time,
 ) ([]publishing.Notification, error) {
-	rows, err := t.tx.Query(ctx, openIncidents, t.org, uuids(channels), since.UTC().Truncate(24*time.Hour), ended)
+	rows, err := tx.Query(ctx, openIncidents, tx.Org, uuids(channels), since.UTC().Truncate(24*time.Hour), ended)
 	if err != nil {
 		return nil, err
 	}
@@ -175,23 +175,23 @@ const trimAtOnce = 1000
 
 // SaveIncidents stores changes of incidents, whose LastAt is of ActivityTime, and keeps the number of notifications within
 // publishing.MaxNotifications.
-func (t *Tx) SaveIncidents(ctx context.Context, c publishing.IncidentChanges) error {
+func SaveIncidents(ctx context.Context, tx *Tx, c publishing.IncidentChanges) error {
 	b := &pgx.Batch{}
 	if len(c.Deleted) > 0 {
-		b.Queue(notificationsDelete, t.org, uuids(c.Deleted))
+		b.Queue(notificationsDelete, tx.Org, uuids(c.Deleted))
 	}
 	for _, n := range c.Changed {
-		b.Queue(notificationUpdate, t.org, n.ID, n.Post, n.Code, n.Reason, n.Posts, n.LastAt, n.ClosedAt,
+		b.Queue(notificationUpdate, tx.Org, n.ID, n.Post, n.Code, n.Reason, n.Posts, n.LastAt, n.ClosedAt,
 			n.MailAt, n.Channel, n.MailedPosts, n.Reopened, n.EarlierPosts)
 	}
 	for _, n := range c.Begun {
-		t.queueNotification(b, n)
+		queueNotification(tx, b, n)
 	}
-	t.queuePublished(b, c.Published)
+	queuePublished(tx, b, c.Published)
 	if len(c.Begun) > 0 {
-		b.Queue(notificationsTrim, t.org, publishing.MaxNotifications, trimAtOnce)
+		b.Queue(notificationsTrim, tx.Org, publishing.MaxNotifications, trimAtOnce)
 	}
-	return t.tx.SendBatch(ctx, b).Close()
+	return tx.SendBatch(ctx, b).Close()
 }
 
 const incidentsLock = `-- publishing.IncidentsLock
@@ -199,17 +199,17 @@ select pg_advisory_xact_lock(hashtextextended('incidents/' || $1, 0))`
 
 // AddNotification stores a notification, as SaveIncidents does. It waits for the transaction that counts the events of the
 // organization, or adds a notification, and may change Notification.LastAt as ActivityTime does.
-func (t *Tx) AddNotification(ctx context.Context, n publishing.Notification) (err error) {
-	if _, err := t.tx.Exec(ctx, incidentsLock, t.org.String()); err != nil {
+func AddNotification(ctx context.Context, tx *Tx, n publishing.Notification) (err error) {
+	if _, err := tx.Exec(ctx, incidentsLock, tx.Org.String()); err != nil {
 		return err
 	}
-	if n.LastAt, err = t.ActivityTime(ctx, n.LastAt); err != nil {
+	if n.LastAt, err = ActivityTime(ctx, tx, n.LastAt); err != nil {
 		return err
 	}
-	return t.SaveIncidents(ctx, publishing.IncidentChanges{Begun: []publishing.Notification{n}})
+	return SaveIncidents(ctx, tx, publishing.IncidentChanges{Begun: []publishing.Notification{n}})
 }
 
-func (t *Tx) queuePublished(b *pgx.Batch, list []publishing.ChannelPosts) {
+func queuePublished(tx *Tx, b *pgx.Batch, list []publishing.ChannelPosts) {
 	if len(list) == 0 {
 		return
 	}
@@ -217,10 +217,10 @@ func (t *Tx) queuePublished(b *pgx.Batch, list []publishing.ChannelPosts) {
 	for i, p := range list {
 		of[i], channels[i], posts[i] = p.Notification, p.Channel, p.Posts
 	}
-	b.Queue(notificationPostsAdd, t.org, uuids(of), uuids(channels), posts)
+	b.Queue(notificationPostsAdd, tx.Org, uuids(of), uuids(channels), posts)
 }
 
-func (t *Tx) queueNotification(b *pgx.Batch, n publishing.Notification) {
-	b.Queue(notificationInsert, t.org, n.ID, n.Kind, n.Channel, n.Approval, n.Answer,
+func queueNotification(tx *Tx, b *pgx.Batch, n publishing.Notification) {
+	b.Queue(notificationInsert, tx.Org, n.ID, n.Kind, n.Channel, n.Approval, n.Answer,
 		n.Person, n.Post, n.Code, n.Reason, n.Posts, n.CreatedAt, n.LastAt, n.ClosedAt, n.MailAt, n.MailedPosts)
 }

@@ -48,7 +48,7 @@ func TestClaim_TakesNothingPastMaxLate(t *testing.T) {
 	if round := r.claimBy(r.lease, 100); len(round.Claimed) != 0 || len(round.Next) != 0 {
 		t.Fatalf("stale posts keep their organization busy: %+v", round)
 	}
-	next, _, err := r.store.Sweep(t.Context(), r.lease, time.Minute, 24*time.Hour)
+	next, _, err := publishingstore.Sweep(t.Context(), r.store, r.lease, time.Minute, 24*time.Hour)
 	if r.ok(err); len(next) != 0 {
 		t.Fatalf("a sweep wakes for stale posts: %v", next)
 	}
@@ -64,7 +64,7 @@ func TestClaim_VisitsAWindowOfChannels(t *testing.T) {
 	want := publishing.Want{Org: r.org, Permits: 8}
 	var seen []publishing.ChannelID
 	for range 10 {
-		round, err := r.store.Claim(t.Context(), r.lease, []publishing.Want{want}, publishing.NoClaimLimits(), 1, narrow)
+		round, err := publishingstore.Claim(t.Context(), r.store, r.lease, []publishing.Want{want}, publishing.NoClaimLimits(), 1, narrow)
 		r.ok(err)
 		if len(round.Claimed) > 0 {
 			if round.Claimed[0].Post != due {
@@ -129,14 +129,14 @@ func TestGiveBack_ReturnsWhatALostClaimTook(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
 	post, text := r.post(r.channel(), -time.Second), r.post(r.channel(), -time.Second)
-	if round, err := r.store.Claim(t.Context(), r.lease, []publishing.Want{{Org: r.org, Permits: 5}}, publishing.NoClaimLimits(), 77, rules()); err != nil || len(round.Claimed) != 2 {
+	if round, err := publishingstore.Claim(t.Context(), r.store, r.lease, []publishing.Want{{Org: r.org, Permits: 5}}, publishing.NoClaimLimits(), 77, rules()); err != nil || len(round.Claimed) != 2 {
 		t.Fatalf("claimed %+v (%v), want 2 posts", round.Claimed, err)
 	}
-	orgs, err := r.store.GiveBack(t.Context(), r.lease, []int64{76, 78}, "test")
+	orgs, err := publishingstore.GiveBack(t.Context(), r.store, r.lease, []int64{76, 78}, "test")
 	if r.ok(err); len(orgs) != 0 {
 		t.Fatal("claims that were answered are given back")
 	}
-	orgs, err = r.store.GiveBack(t.Context(), r.lease, []int64{77}, "test")
+	orgs, err = publishingstore.GiveBack(t.Context(), r.store, r.lease, []int64{77}, "test")
 	if r.ok(err); !slices.Equal(orgs, []tenancy.OrgID{r.org}) {
 		t.Fatalf("given back are posts of %v", orgs)
 	}
@@ -157,7 +157,7 @@ func TestPause_LocksNoChannelWhileItWaitsForPosts(t *testing.T) {
 	locked, release, ended := make(chan struct{}), make(chan struct{}), make(chan error, 1)
 	go func() { // as a finish that has locked its post and then locks the channel
 		ended <- r.store.InOrg(t.Context(), r.org, func(tx *publishingstore.Tx) error {
-			if _, err := tx.LockGroup(t.Context(), r.groupOf(post)); err != nil {
+			if _, err := publishingstore.LockGroup(t.Context(), tx, r.groupOf(post)); err != nil {
 				return err
 			}
 			close(locked)
@@ -167,12 +167,14 @@ func TestPause_LocksNoChannelWhileItWaitsForPosts(t *testing.T) {
 	}()
 	<-locked
 	r.ok(r.inOrg(func(tx *publishingstore.Tx) error {
-		_, err := tx.Pause(t.Context(), publishing.PauseChannel, c, "test")
+		_, err := publishingstore.Pause(t.Context(), tx, publishing.PauseChannel, c, "test")
 		return err
 	}))
 	r.clock(`update channel_queue set done_at = now() where channel_id = $1`, c) // this waits until the pause is committed
 	close(release)
 	r.ok(<-ended)
-	r.ok(r.inOrg(func(tx *publishingstore.Tx) error { return tx.Revoke(t.Context(), publishing.PauseChannel, c, "test") }))
+	r.ok(r.inOrg(func(tx *publishingstore.Tx) error {
+		return publishingstore.Revoke(t.Context(), tx, publishing.PauseChannel, c, "test")
+	}))
 	r.expect(post, publishing.StateQueue)
 }

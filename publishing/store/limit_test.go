@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"crier/publishing"
+	publishingstore "crier/publishing/store"
 	"crier/tests/fixture"
 )
 
@@ -15,7 +16,7 @@ func (r *rig) on(platform string) publishing.ChannelID {
 	r.Helper()
 	c := fixture.Channel(r.org)
 	c.Connector = platform
-	_, _, err := r.store.Connect(r.Context(), c, []byte("sealed"), nil, nil)
+	_, _, err := publishingstore.ConnectChannel(r.Context(), r.store, c, []byte("sealed"), nil, nil)
 	r.ok(err)
 	return c.ID
 }

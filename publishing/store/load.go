@@ -17,15 +17,15 @@ var loadWork string
 
 // Load returns those of the posts that are claimed, with everything that sending them needs. It never returns a part of
 // a post: on an error it returns none.
-func (s *Store) Load(ctx context.Context, posts []publishing.PostID) (out []publishing.Work, err error) {
+func Load(ctx context.Context, d *Store, posts []publishing.PostID) (out []publishing.Work, err error) {
 	var rows []workRow
-	err = s.db.WriteRole(ctx, pg.Sender, func(b *pgx.Batch) {
+	err = d.WriteRole(ctx, pg.Sender, func(b *pgx.Batch) {
 		b.Queue(loadWork, uuids(posts)).Query(collect(&rows, (*workRow).columns))
 	})
 	if err != nil {
 		return nil, err
 	}
-	media, err := s.workMedia(ctx, rows)
+	media, err := loadMedia(ctx, d, rows)
 	if err != nil {
 		return nil, err // without its media a post would be published as a text
 	}
@@ -110,8 +110,8 @@ join attachment t on t.part_id = any (array[want.part]) and (t.org_id = want.org
 join media m on m.id = any (array[t.media_id]) and (m.org_id = t.org_id) is true
 order by t.position`
 
-// workMedia returns the media of those parts that have some. They do not change while the post is claimed.
-func (s *Store) workMedia(ctx context.Context, rows []workRow) (map[sentPart][]publishing.AttachedMedium, error) {
+// loadMedia returns the media of those parts that have some. They do not change while the post is claimed.
+func loadMedia(ctx context.Context, d *Store, rows []workRow) (map[sentPart][]publishing.AttachedMedium, error) {
 	var orgs, parts [][16]byte
 	for _, row := range rows {
 		if row.attached {
@@ -122,7 +122,7 @@ func (s *Store) workMedia(ctx context.Context, rows []workRow) (map[sentPart][]p
 		return nil, nil
 	}
 	out := map[sentPart][]publishing.AttachedMedium{}
-	err := s.db.WriteRole(ctx, pg.Sender, func(b *pgx.Batch) {
+	err := d.WriteRole(ctx, pg.Sender, func(b *pgx.Batch) {
 		clear(out)
 		b.Queue(workMedia, orgs, parts).Query(each(pgx.RowToStructByName[attachmentRow], func(r attachmentRow) {
 			of := sentPart{org: r.Org, part: r.Part}

@@ -7,6 +7,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"crier/publishing"
+	publishingstore "crier/publishing/store"
 	"crier/tests/dbtest"
 )
 
@@ -23,14 +24,14 @@ func TestLoad_ReturnsNothingOnError(t *testing.T) {
 	r.ok(err)
 	_, err = owner.Exec(t.Context(), "revoke select on publication from crier_sender") // the statement reads posts before it
 	r.ok(err)
-	works, err := r.store.Load(t.Context(), []publishing.PostID{claimed[0].Post})
+	works, err := publishingstore.Load(t.Context(), r.store, []publishing.PostID{claimed[0].Post})
 	if err == nil || len(works) != 0 {
 		t.Fatalf("%d works are half loaded, the error is %v", len(works), err)
 	}
 	_, err = owner.Exec(t.Context(), "grant select on publication to crier_sender")
 	r.ok(err)
 	r.ok(owner.Close(t.Context()))
-	works, err = r.store.Load(t.Context(), []publishing.PostID{claimed[0].Post})
+	works, err = publishingstore.Load(t.Context(), r.store, []publishing.PostID{claimed[0].Post})
 	if err != nil || len(works) != 1 || len(works[0].Parts) != 1 {
 		t.Fatalf("loaded %+v (%v), want one post with one part", works, err)
 	}
@@ -65,7 +66,7 @@ func TestLoad_FillsEachFieldFromItsColumn(t *testing.T) {
 		}
 	}
 	r.ok(owner.Close(t.Context()))
-	works, err := r.store.Load(t.Context(), []publishing.PostID{post})
+	works, err := publishingstore.Load(t.Context(), r.store, []publishing.PostID{post})
 	r.ok(err)
 	w := works[0]
 	x := w.Parts[0]

@@ -45,7 +45,7 @@ func finishBesideLock(t *testing.T, lock string) {
 	claims := r.claim(2)
 	r.mark(claims...)
 	r.locking(lock, a, func() {
-		done, err := r.store.Finish(t.Context(), []publishing.Outcome{
+		done, err := publishingstore.Finish(t.Context(), r.store, []publishing.Outcome{
 			r.sent(claims[0], publishing.ResultPublished, "a"), r.sent(claims[1], publishing.ResultPublished, "b")}, time.Second, "test")
 		r.ok(err)
 		for _, f := range done {
@@ -73,7 +73,7 @@ func TestMark_MarksOthersBesideLockedPost(t *testing.T) {
 		marks = append(marks, publishingstore.Mark{Post: c.Post, Token: c.Token, Publication: r.publication(c.Post)})
 	}
 	r.locking(lockPost, a, func() {
-		may, busy, err := r.store.MarkCommitting(t.Context(), marks, time.Minute, time.Second)
+		may, busy, err := publishingstore.MarkCommitting(t.Context(), r.store, marks, time.Minute, time.Second)
 		r.ok(err)
 		for i, m := range marks {
 			if may[i] != (m.Post != a) || busy[i] != (m.Post == a) {
@@ -90,7 +90,7 @@ func TestGiveBack_FreesTheChannelOfADeletedPost(t *testing.T) {
 	post, next := r.post(ch, -2*time.Second), r.post(ch, -time.Second)
 	r.claim(1)
 	r.delete(post)
-	_, err := r.store.GiveBack(t.Context(), r.lease, []int64{1}, "test")
+	_, err := publishingstore.GiveBack(t.Context(), r.store, r.lease, []int64{1}, "test")
 	r.ok(err)
 	if got := r.claim(5); len(got) != 1 || got[0].Post != next {
 		t.Fatalf("behind a deleted post whose claim was lost %d posts are claimed", len(got))
@@ -134,12 +134,12 @@ func TestPartDone_LeavesSecondReleaseToFinish(t *testing.T) {
 	r := newRig(t)
 	post := r.post(r.channel(), -time.Second, 0)
 	c := r.claim(1)[0]
-	works, err := r.store.Load(t.Context(), []publishing.PostID{post})
+	works, err := publishingstore.Load(t.Context(), r.store, []publishing.PostID{post})
 	r.ok(err)
 	x := works[0].Parts[0]
 	for i, release := range []string{"one", "one", "two"} {
 		x.ReleaseID = &release
-		more, err := r.store.PartDone(t.Context(), post, c.Token, x, time.Minute, "test")
+		more, err := publishingstore.PartDone(t.Context(), r.store, post, c.Token, x, time.Minute, "test")
 		if r.ok(err); more != (i < 2) {
 			t.Errorf("after release %d the next part may go: %t", i, more)
 		}
@@ -165,7 +165,7 @@ func TestFinish_StoresLateSuccessAfterLock(t *testing.T) {
 			r.giveUp(c)
 			late := []publishing.Outcome{r.sent(c, publishing.ResultPublished, "late")}
 			r.locking(lock, post, func() {
-				done, err := r.store.Finish(t.Context(), late, time.Second, "test")
+				done, err := publishingstore.Finish(t.Context(), r.store, late, time.Second, "test")
 				if r.ok(err); len(done) != 1 || !done[0].Locked {
 					t.Errorf("beside a lock: %+v, want that it is locked", done)
 				}

@@ -82,13 +82,13 @@ order by p.updated_at, p.id limit $5`
 // Find returns at most limit posts of the lease's shards that need one kind of upkeep, the most urgent first, without
 // those in except. after is the age from which a post needs it; UpkeepReap does not use it. A stale lease finds
 // nothing. It returns the error of Postgres, and then no posts.
-func (s *Store) Find(
-	ctx context.Context, l publishing.Lease, kind Upkeep, after time.Duration, except []publishing.PostID, limit int,
+func Find(
+	ctx context.Context, d *Store, l publishing.Lease, kind Upkeep, after time.Duration, except []publishing.PostID, limit int,
 ) (ids []publishing.PostID, err error) {
 	sql := map[Upkeep]string{
 		UpkeepReap: findReap, UpkeepExpire: findExpire, UpkeepStuck: findStuck, UpkeepOrphans: findOrphans,
 	}[kind]
-	err = s.db.WriteRole(ctx, pg.Clock, func(b *pgx.Batch) {
+	err = d.WriteRole(ctx, pg.Clock, func(b *pgx.Batch) {
 		b.Queue(sql, l.Shards, l.Holder, after.Milliseconds(), uuids(except), limit).
 			Query(into(&ids, pgx.RowTo[publishing.PostID]))
 	})
@@ -113,8 +113,8 @@ const MaxReaps = 8
 
 // Do does one kind of upkeep on those of the posts that still need it, and returns their number. after is the age that
 // was given to Find, node the name of the process in timelines. When Postgres refuses one post, it changes none.
-func (s *Store) Do(
-	ctx context.Context, kind Upkeep, posts []publishing.PostID, after time.Duration, node string,
+func Do(
+	ctx context.Context, d *Store, kind Upkeep, posts []publishing.PostID, after time.Duration, node string,
 ) (n int, err error) {
 	sql := map[Upkeep]string{
 		UpkeepReap: reap, UpkeepExpire: expire, UpkeepStuck: failStuck, UpkeepOrphans: failOrphans,
@@ -123,7 +123,7 @@ func (s *Store) Do(
 	if kind == UpkeepReap {
 		limit = MaxReaps
 	}
-	err = s.db.WriteRole(ctx, pg.Clock, func(b *pgx.Batch) {
+	err = d.WriteRole(ctx, pg.Clock, func(b *pgx.Batch) {
 		b.Queue(sql, uuids(posts), limit, node).QueryRow(func(row pgx.Row) error { return row.Scan(&n) })
 	})
 	return n, err
@@ -135,6 +135,6 @@ select p.org_id, p.id, 'set_aside', $2, $3
 from unnest(array[$1::uuid]) u(id) join post p on p.id = any (array[u.id]) and (p.shard >= 0) is true`
 
 // SetAside adds to the timeline of a post that Postgres refuses to change it, and why.
-func (s *Store) SetAside(ctx context.Context, post publishing.PostID, node, reason string) error {
-	return s.db.WriteRole(ctx, pg.Clock, func(b *pgx.Batch) { b.Queue(setAside, post, node, reason) })
+func SetAside(ctx context.Context, d *Store, post publishing.PostID, node, reason string) error {
+	return d.WriteRole(ctx, pg.Clock, func(b *pgx.Batch) { b.Queue(setAside, post, node, reason) })
 }

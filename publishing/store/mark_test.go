@@ -12,7 +12,7 @@ import (
 // work loads a claimed post.
 func (r *rig) work(post publishing.PostID) publishing.Work {
 	r.Helper()
-	works, err := r.store.Load(r.Context(), []publishing.PostID{post})
+	works, err := publishingstore.Load(r.Context(), r.store, []publishing.PostID{post})
 	if r.ok(err); len(works) != 1 || len(works[0].Parts) == 0 {
 		r.Fatalf("loaded %+v, want one post with its parts", works)
 	}
@@ -26,7 +26,7 @@ func TestMark_StoresTheHandleOfItsPart(t *testing.T) {
 	claimed := r.claim(1)[0]
 	mark := publishingstore.Mark{Post: post, Token: claimed.Token, Publication: r.work(post).Parts[0].ID, Destination: "example.com",
 		Handle: json.RawMessage(`{"facets": 1}`)}
-	may, _, err := r.store.MarkCommitting(t.Context(), []publishingstore.Mark{mark}, time.Minute, 0)
+	may, _, err := publishingstore.MarkCommitting(t.Context(), r.store, []publishingstore.Mark{mark}, time.Minute, 0)
 	if r.ok(err); !may[0] {
 		t.Fatal("a claimed post cannot be marked")
 	}
@@ -38,7 +38,7 @@ func TestMark_StoresTheHandleOfItsPart(t *testing.T) {
 	r.store1(r.sent(claimed, publishing.ResultRetry, ""))
 	r.clock(`update post set not_before = null where id = $1`, post)
 	mark.Token, mark.Handle = r.claim(1)[0].Token, nil
-	may, _, err = r.store.MarkCommitting(t.Context(), []publishingstore.Mark{mark}, time.Minute, 0)
+	may, _, err = publishingstore.MarkCommitting(t.Context(), r.store, []publishingstore.Mark{mark}, time.Minute, 0)
 	if err != nil || !may[0] {
 		t.Fatalf("the second claim cannot be marked: %v", err)
 	}

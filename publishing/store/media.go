@@ -60,8 +60,8 @@ const mediaStored = `-- publishing.MediaStored
 // StoredBytes returns the number of bytes that an organization has in the file store: files with the same bytes count
 // once. It returns pg.ErrOrgBusy or the error of
 // Postgres.
-func (s *Store) StoredBytes(ctx context.Context, org tenancy.OrgID) (bytes int64, err error) {
-	err = s.db.Read(ctx, org.UUID(), func(b *pgx.Batch) {
+func StoredBytes(ctx context.Context, d *Store, org tenancy.OrgID) (bytes int64, err error) {
+	err = d.Read(ctx, org.UUID(), func(b *pgx.Batch) {
 		b.Queue(mediaStored, org).QueryRow(func(row pgx.Row) error { return row.Scan(&bytes) })
 	})
 	return bytes, err
@@ -89,11 +89,11 @@ var ErrStorageFull = errors.New("the storage of the organization is full")
 // organization has a file with the same SHA-256, the returned file has that file's Blob, and no row
 // names the given Blob. It returns ErrStorageFull when the organization would have more than most
 // bytes in the file store; 0 means no limit. A file without a hash never equals another file.
-func (s *Store) SaveMedium(
-	ctx context.Context, m publishing.Medium, hash []byte, most int64,
+func SaveMedium(
+	ctx context.Context, d *Store, m publishing.Medium, hash []byte, most int64,
 ) (publishing.Medium, error) {
 	var blobs []string
-	err := s.db.WriteOrg(ctx, m.Org.UUID(), func(b *pgx.Batch) {
+	err := d.WriteOrg(ctx, m.Org.UUID(), func(b *pgx.Batch) {
 		b.Queue(mediaShare, m.Org.String())
 		b.Queue(mediaInsert, m.Org, m.ID, m.Key, m.Name, m.Ext, m.ContentType, m.Size, m.Width, m.Height, m.DurationMS,
 			m.OriginalName, hash, m.CreatedAt, most, m.Blob, m.Stored, m.Edits).Query(into(&blobs, pgx.RowTo[string]))
@@ -114,8 +114,8 @@ select org_id, id, key, blob, name, ext, content_type, size, edits from media wh
 
 // MediumByKey returns the file of any organization with an unguessable key, or pgx.ErrNoRows. Width, Height,
 // OriginalName and CreatedAt are not set.
-func (s *Store) MediumByKey(ctx context.Context, key string) (m publishing.Medium, err error) {
-	err = s.db.WriteRole(ctx, pg.Gate, func(b *pgx.Batch) {
+func MediumByKey(ctx context.Context, d *Store, key string) (m publishing.Medium, err error) {
+	err = d.WriteRole(ctx, pg.Gate, func(b *pgx.Batch) {
 		b.Queue(mediaByKey, key).QueryRow(func(row pgx.Row) error {
 			return row.Scan(&m.Org, &m.ID, &m.Key, &m.Blob, &m.Name, &m.Ext, &m.ContentType, &m.Size, &m.Edits)
 		})
@@ -135,10 +135,10 @@ type Known struct {
 // Lookup returns those of the channels and media of an organization that exist, in one round trip. A medium is named by
 // its id or its key. A channel or a medium that does not exist is no error; it returns pg.ErrOrgBusy or the error of
 // Postgres.
-func (s *Store) Lookup(
-	ctx context.Context, org tenancy.OrgID, channels []publishing.ChannelID, media []publishing.MediaID, keys []string,
+func Lookup(
+	ctx context.Context, d *Store, org tenancy.OrgID, channels []publishing.ChannelID, media []publishing.MediaID, keys []string,
 ) (k Known, err error) {
-	err = s.db.Read(ctx, org.UUID(), func(b *pgx.Batch) {
+	err = d.Read(ctx, org.UUID(), func(b *pgx.Batch) {
 		b.Queue(channelsByID, uuids(channels)).Query(into(&k.Channels, scanChannel))
 		b.Queue(mediaFind, uuids(media), keys).Query(into(&k.Media, scanMedium))
 	})

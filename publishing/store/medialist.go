@@ -27,15 +27,15 @@ var escapeLike = strings.NewReplacer(`\`, `\\`, `%`, `\%`, `_`, `\_`)
 
 // ListMedia returns a page of the files of an organization, the newest first. It returns pg.ErrOrgBusy or the error of
 // Postgres.
-func (s *Store) ListMedia(
-	ctx context.Context, org tenancy.OrgID, q publishing.ListMedia,
+func ListMedia(
+	ctx context.Context, d *Store, org tenancy.OrgID, q publishing.ListMedia,
 ) (page publishing.MediaPage, err error) {
 	pattern := ""
 	if q.Search != "" {
 		pattern = "%" + escapeLike.Replace(q.Search) + "%"
 	}
 	const size = publishing.MediaPerPage
-	err = s.db.Read(ctx, org.UUID(), func(b *pgx.Batch) {
+	err = d.Read(ctx, org.UUID(), func(b *pgx.Batch) {
 		b.Queue(mediaCount, org, pattern).QueryRow(func(row pgx.Row) error {
 			total := 0
 			err := row.Scan(&total)
@@ -52,8 +52,8 @@ update media m set alt_text = $2 where m.id = $1 and m.deleted_at is null return
 
 // SetAlt changes the alternative text of a file and returns the file, or none if there is no such file. It returns the
 // error of Postgres.
-func (t *Tx) SetAlt(ctx context.Context, medium publishing.MediaID, alt string) ([]publishing.Medium, error) {
-	rows, err := t.tx.Query(ctx, mediaAlt, medium, alt)
+func SetAlt(ctx context.Context, tx *Tx, medium publishing.MediaID, alt string) ([]publishing.Medium, error) {
+	rows, err := tx.Query(ctx, mediaAlt, medium, alt)
 	if err != nil {
 		return nil, err
 	}
@@ -66,11 +66,11 @@ select ` + mediaColumns + ` from media m where m.id = $1 and m.deleted_at is nul
 
 // LockMedium returns a file, or none if there is no such file. Until the end of the transaction no
 // other one attaches it, and no upload starts to share its bytes. It returns the error of Postgres.
-func (t *Tx) LockMedium(ctx context.Context, medium publishing.MediaID) (found []publishing.Medium, err error) {
+func LockMedium(ctx context.Context, tx *Tx, medium publishing.MediaID) (found []publishing.Medium, err error) {
 	b := &pgx.Batch{}
-	b.Queue(mediaShare, t.org.String())
+	b.Queue(mediaShare, tx.Org.String())
 	b.Queue(mediaLock, medium).Query(into(&found, scanMedium))
-	return found, t.tx.SendBatch(ctx, b).Close()
+	return found, tx.SendBatch(ctx, b).Close()
 }
 
 const mediaDelete = `-- publishing.MediaDelete
@@ -84,8 +84,8 @@ update media m set deleted_at = now() where m.id = $1 and not exists (
 
 // DeleteMedium marks a file that LockMedium has locked as deleted. It returns false, and does not mark it, while a post
 // that is queued or being sent has it, or the template of a series. It returns the error of Postgres.
-func (t *Tx) DeleteMedium(ctx context.Context, medium publishing.MediaID) (bool, error) {
-	tag, err := t.tx.Exec(ctx, mediaDelete, medium)
+func DeleteMedium(ctx context.Context, tx *Tx, medium publishing.MediaID) (bool, error) {
+	tag, err := tx.Exec(ctx, mediaDelete, medium)
 	return tag.RowsAffected() == 1, err
 }
 
@@ -94,8 +94,8 @@ select exists (select from media where org_id = $1 and blob = $2 and deleted_at 
 
 // IsBlobUsed reports whether a file of the organization that is not deleted has the blob. It
 // returns the error of Postgres.
-func (t *Tx) IsBlobUsed(ctx context.Context, blob string) (used bool, err error) {
-	return used, t.tx.QueryRow(ctx, mediaSharing, t.org, blob).Scan(&used)
+func IsBlobUsed(ctx context.Context, tx *Tx, blob string) (used bool, err error) {
+	return used, tx.QueryRow(ctx, mediaSharing, tx.Org, blob).Scan(&used)
 }
 
 // mediaHeld locks the files of a group against LockMedium.
@@ -110,9 +110,9 @@ select count(*) filter (where x.deleted_at is not null) from (
 
 // HoldMedia returns whether all files of a group exist, and keeps them from being deleted until the end of the
 // transaction. It returns the error of Postgres.
-func (t *Tx) HoldMedia(ctx context.Context, group publishing.GroupID) (bool, error) {
+func HoldMedia(ctx context.Context, tx *Tx, group publishing.GroupID) (bool, error) {
 	deleted := 0
-	err := t.tx.QueryRow(ctx, mediaHeld, group).Scan(&deleted)
+	err := tx.QueryRow(ctx, mediaHeld, group).Scan(&deleted)
 	return deleted == 0, err
 }
 
@@ -163,8 +163,8 @@ type BlobUse struct {
 // UsedBlobs returns the blob keys that rows of an organization name: of files with the given blobs,
 // and of pictures derived from files with the given keys. It returns pg.ErrOrgBusy or the error of
 // Postgres.
-func (s *Store) UsedBlobs(ctx context.Context, org tenancy.OrgID, keys []string) (out BlobUse, err error) {
-	err = s.db.Read(ctx, org.UUID(), func(b *pgx.Batch) {
+func UsedBlobs(ctx context.Context, d *Store, org tenancy.OrgID, keys []string) (out BlobUse, err error) {
+	err = d.Read(ctx, org.UUID(), func(b *pgx.Batch) {
 		out = BlobUse{Used: map[string]bool{}}
 		var newest *time.Time
 		b.Queue(orgKnown, org).QueryRow(func(row pgx.Row) error { return row.Scan(&out.Known) })
@@ -189,8 +189,8 @@ delete from media x where x.org_id = $1 and x.id = any (array(
 
 // ForgetMedia deletes at most limit rows of deleted files that no part has any more, and returns their number. It
 // returns pg.ErrOrgBusy or the error of Postgres.
-func (s *Store) ForgetMedia(ctx context.Context, org tenancy.OrgID, limit int) (n int, err error) {
-	err = s.db.WriteOrg(ctx, org.UUID(), func(b *pgx.Batch) {
+func ForgetMedia(ctx context.Context, d *Store, org tenancy.OrgID, limit int) (n int, err error) {
+	err = d.WriteOrg(ctx, org.UUID(), func(b *pgx.Batch) {
 		b.Queue(mediaForget, org, limit).Exec(func(tag pgconn.CommandTag) error {
 			n = int(tag.RowsAffected())
 			return nil

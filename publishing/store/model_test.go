@@ -191,7 +191,7 @@ func (m *model) claimBy(l publishing.Lease, permits int) publishing.ClaimResult 
 	long := rules()
 	long.Hold = 24 * time.Hour
 	wants := []publishing.Want{{Org: m.rig.org, Permits: permits}}
-	round, err := m.rig.store.Claim(m.rig.Context(), l, wants, publishing.NoClaimLimits(), 1, long)
+	round, err := publishingstore.Claim(m.rig.Context(), m.rig.store, l, wants, publishing.NoClaimLimits(), 1, long)
 	m.rig.ok(err)
 	return round
 }
@@ -222,7 +222,7 @@ func (m *model) unmark(rt *rapid.T) {
 		rt.Skip("it never asked")
 	}
 	want := p.token == c.Token && p.state == publishing.StatePublishing && p.phase == "committing" && c.out.phase == "committing" // and no late success is stored
-	got, err := m.rig.store.Unmark(m.rig.Context(), c.Post, c.Token, c.out.id, time.Hour, "test")
+	got, err := publishingstore.Unmark(m.rig.Context(), m.rig.store, c.Post, c.Token, c.out.id, time.Hour, "test")
 	m.rig.ok(err)
 	if got != want {
 		rt.Fatalf("taking the mark back answers %v; the post is %s", got, m.about(p.id))
@@ -253,7 +253,7 @@ func (m *model) move(rt *rapid.T) {
 	var due *time.Time
 	found, refused := false, error(nil)
 	m.rig.ok(m.rig.inOrg(func(tx *publishingstore.Tx) error {
-		old, err := tx.LockGroup(m.rig.Context(), p.group)
+		old, err := publishingstore.LockGroup(m.rig.Context(), tx, p.group)
 		found = len(old) == 1
 		if err != nil || !found {
 			return err
@@ -262,7 +262,7 @@ func (m *model) move(rt *rapid.T) {
 		if refused != nil {
 			return nil
 		}
-		due, err = tx.Move(m.rig.Context(), old, to, to == publishing.StateDraft && !republish, "test")
+		due, err = publishingstore.Move(m.rig.Context(), tx, old, to, to == publishing.StateDraft && !republish, "test")
 		return err
 	}))
 	if found == p.deleted || found && (refused == nil) != p.movable(to, republish) || refused != nil && fault.KindOf(refused) != fault.Conflict {

@@ -34,7 +34,7 @@ func (m *model) finish(rt *rapid.T) {
 	if rapid.Bool().Draw(rt, "later") {
 		o.After = time.Hour
 	}
-	done, err := m.rig.store.Finish(m.rig.Context(), []publishing.Outcome{o}, 0, "test")
+	done, err := publishingstore.Finish(m.rig.Context(), m.rig.store, []publishing.Outcome{o}, 0, "test")
 	m.rig.ok(err)
 	if taken := c.finished(o); taken != (len(done) == 1) || taken && done[0].State != c.post.state {
 		rt.Fatalf("%s %s was answered with %v; the post is %s", o.Result, o.Code, done, m.about(c.Post))

@@ -33,10 +33,10 @@ const notificationCount = `-- publishing.NotificationCount
 select count(*) from notification n where n.org_id = $1 and (n.person_id is null or n.person_id = $2)`
 
 // Notifications returns a page of the notifications that a person of the organization sees, and their number.
-func (s *Store) Notifications(
-	ctx context.Context, org tenancy.OrgID, person tenancy.PersonID, page, limit int,
+func Notifications(
+	ctx context.Context, d *Store, org tenancy.OrgID, person tenancy.PersonID, page, limit int,
 ) (out publishing.NotificationPage, err error) {
-	err = s.db.Read(ctx, org.UUID(), func(b *pgx.Batch) {
+	err = d.Read(ctx, org.UUID(), func(b *pgx.Batch) {
 		b.Queue(notificationPage, org, person, page*limit, limit).
 			Query(into(&out.Notifications, pgx.RowToStructByName[publishing.ListedNotification]))
 		b.Queue(notificationCount, org, person).
@@ -61,10 +61,10 @@ const notificationsUnread = `-- publishing.NotificationsUnread
 select count(*) from notification n where n.org_id = $1 and ` + wantedBy + ` and ` + unreadBy
 
 // UnreadNotifications returns how many notifications a member has not read, without those of the muted kinds.
-func (s *Store) UnreadNotifications(
-	ctx context.Context, org tenancy.OrgID, person tenancy.PersonID, muted []publishing.NotificationKind,
+func UnreadNotifications(
+	ctx context.Context, d *Store, org tenancy.OrgID, person tenancy.PersonID, muted []publishing.NotificationKind,
 ) (n int, err error) {
-	err = s.db.Read(ctx, org.UUID(), func(b *pgx.Batch) {
+	err = d.Read(ctx, org.UUID(), func(b *pgx.Batch) {
 		b.Queue(notificationsUnread, org, person, texts(muted)).
 			QueryRow(func(row pgx.Row) error { return row.Scan(&n) })
 	})
@@ -110,10 +110,10 @@ type NotificationsRead struct {
 
 // ReadNotifications returns a page of the notifications that a member wants to see, the newest first, and until when the
 // member had read all before.
-func (s *Store) ReadNotifications(
-	ctx context.Context, org tenancy.OrgID, q NotificationsRead,
+func ReadNotifications(
+	ctx context.Context, d *Store, org tenancy.OrgID, q NotificationsRead,
 ) (out []publishing.ListedNotification, before time.Time, err error) {
-	err = s.db.WriteOrg(ctx, org.UUID(), func(b *pgx.Batch) {
+	err = d.WriteOrg(ctx, org.UUID(), func(b *pgx.Batch) {
 		b.Queue(notificationsLastRead, org, q.Person).QueryRow(func(row pgx.Row) error { return row.Scan(&before) })
 		b.Queue(notificationsRead, org, q.Person, texts(q.Muted), q.Page*q.Limit, q.Limit, q.Mark).
 			Query(into(&out, pgx.RowToStructByName[publishing.ListedNotification]))
@@ -137,10 +137,10 @@ where n.org_id = $1 and n.mail_at <= $2 and n.kind <> 'published' order by n.mai
 const excerptOf = 2000
 
 // IncidentMails returns the incidents whose mails are due, except published posts, with the first words of their posts.
-func (s *Store) IncidentMails(
-	ctx context.Context, org tenancy.OrgID, now time.Time, limit int,
+func IncidentMails(
+	ctx context.Context, d *Store, org tenancy.OrgID, now time.Time, limit int,
 ) (out []publishing.ListedNotification, err error) {
-	err = s.db.Read(ctx, org.UUID(), func(b *pgx.Batch) {
+	err = d.Read(ctx, org.UUID(), func(b *pgx.Batch) {
 		b.Queue(incidentMails, org, now, limit, excerptOf).Query(into(&out, scanIncidentMail))
 	})
 	return out, err
@@ -179,10 +179,10 @@ type PublishedOn struct {
 }
 
 // PublishedMails returns the channels with the most posts on the oldest day about which mails are due, at most limit.
-func (s *Store) PublishedMails(
-	ctx context.Context, org tenancy.OrgID, now time.Time, limit int,
+func PublishedMails(
+	ctx context.Context, d *Store, org tenancy.OrgID, now time.Time, limit int,
 ) (out []PublishedOn, err error) {
-	err = s.db.Read(ctx, org.UUID(), func(b *pgx.Batch) {
+	err = d.Read(ctx, org.UUID(), func(b *pgx.Batch) {
 		b.Queue(publishedMails, org, now, limit).Query(into(&out, pgx.RowToStructByName[PublishedOn]))
 	})
 	return out, err
@@ -198,15 +198,17 @@ where n.org_id = $1 and n.id = x.id and n.reopened = x.reopened and n.id in (
   select o.id from notification o where o.org_id = $1 and o.id = any ($2) order by o.id for no key update skip locked)`
 
 // MailsQueued records that the mails of incidents were queued at a time, with the number of posts that they name.
-func (s *Store) MailsQueued(
-	ctx context.Context, org tenancy.OrgID, of []publishing.ListedNotification, at time.Time,
+func MailsQueued(
+	ctx context.Context, d *Store, org tenancy.OrgID, of []publishing.ListedNotification, at time.Time,
 ) error {
 	ids, posts := make([]publishing.NotificationID, len(of)), make([]int, len(of))
 	reopened := make([]int, len(of))
 	for i, n := range of {
 		ids[i], posts[i], reopened[i] = n.ID, n.Posts, n.Reopened
 	}
-	return s.db.WriteOrg(ctx, org.UUID(), func(b *pgx.Batch) { b.Queue(mailsQueued, org, uuids(ids), posts, reopened, at) })
+	return d.WriteOrg(
+		ctx, org.UUID(), func(b *pgx.Batch) { b.Queue(mailsQueued, org, uuids(ids), posts, reopened, at) },
+	)
 }
 
 const publishedQueued = `-- publishing.PublishedQueued
@@ -218,8 +220,8 @@ delete from notification_posts p using queued q where p.org_id = $1 and p.notifi
 
 // PublishedQueued records that the mails about the published posts of a notification were queued at a time. If another
 // transaction has the notification it does nothing: the report is repeated then, and ignored.
-func (s *Store) PublishedQueued(
-	ctx context.Context, org tenancy.OrgID, of publishing.NotificationID, at time.Time,
+func PublishedQueued(
+	ctx context.Context, d *Store, org tenancy.OrgID, of publishing.NotificationID, at time.Time,
 ) error {
-	return s.db.WriteOrg(ctx, org.UUID(), func(b *pgx.Batch) { b.Queue(publishedQueued, org, of, at) })
+	return d.WriteOrg(ctx, org.UUID(), func(b *pgx.Batch) { b.Queue(publishedQueued, org, of, at) })
 }

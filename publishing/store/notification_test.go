@@ -28,7 +28,7 @@ func TestPrune_NotificationsByTheirLastEvent(t *testing.T) {
 	r := newRig(t)
 	add := func(ago time.Duration) {
 		r.ok(r.inOrg(func(tx *publishingstore.Tx) error {
-			return tx.AddNotification(r.Context(), incidentOf(r.channel(), ago))
+			return publishingstore.AddNotification(r.Context(), tx, incidentOf(r.channel(), ago))
 		}))
 	}
 	for range 3 {
@@ -49,7 +49,7 @@ func TestNotification_ChannelHasOneOpenIncidentOfAKind(t *testing.T) {
 	r := newRig(t)
 	c := r.channel()
 	add := func(n publishing.Notification) error {
-		return r.inOrg(func(tx *publishingstore.Tx) error { return tx.AddNotification(r.Context(), n) })
+		return r.inOrg(func(tx *publishingstore.Tx) error { return publishingstore.AddNotification(r.Context(), tx, n) })
 	}
 	closed := incidentOf(c, 0)
 	closed.ClosedAt = &closed.LastAt
@@ -83,7 +83,7 @@ func (b bell) adds(at time.Time, then func()) error {
 	n := incidentOf(b.channel(), 0)
 	n.LastAt = at
 	return b.inOrg(func(tx *publishingstore.Tx) error {
-		err := tx.AddNotification(b.Context(), n)
+		err := publishingstore.AddNotification(b.Context(), tx, n)
 		then()
 		return err
 	})
@@ -92,7 +92,7 @@ func (b bell) adds(at time.Time, then func()) error {
 // reads marks all that is there as read, and returns how many notifications these are.
 func (b bell) reads() int {
 	b.Helper()
-	list, _, err := b.store.ReadNotifications(b.Context(), b.org, publishingstore.NotificationsRead{
+	list, _, err := publishingstore.ReadNotifications(b.Context(), b.store, b.org, publishingstore.NotificationsRead{
 		Person: b.person, Limit: 100, Mark: true,
 	})
 	b.ok(err)
@@ -101,7 +101,7 @@ func (b bell) reads() int {
 
 func (b bell) wantUnread(when string, want int) {
 	b.Helper()
-	n, err := b.store.UnreadNotifications(b.Context(), b.org, b.person, nil)
+	n, err := publishingstore.UnreadNotifications(b.Context(), b.store, b.org, b.person, nil)
 	if err != nil || n != want {
 		b.Errorf("%s: got %d unread, %v, want %d", when, n, err, want)
 	}

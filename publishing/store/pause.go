@@ -61,24 +61,24 @@ where x.channel_id = s.id`
 // When the pause is committed, no claim takes a post that it reaches; Revoke ends the earlier claims. It returns the
 // error of Postgres, for which pg.IsLocked returns true when other transactions of the organization that change pauses
 // or connect channels take too long.
-func (t *Tx) Pause(ctx context.Context, scope publishing.PauseScope, subject any, by string) (known bool, err error) {
-	if known, err = t.lockPauses(ctx, scope, subject); err != nil || !known {
+func Pause(ctx context.Context, tx *Tx, scope publishing.PauseScope, subject any, by string) (known bool, err error) {
+	if known, err = lockPauses(ctx, tx, scope, subject); err != nil || !known {
 		return known, err
 	}
 	b := &pgx.Batch{}
-	b.Queue(pauseSet, t.org, subject, scope, by)
+	b.Queue(pauseSet, tx.Org, subject, scope, by)
 	b.Queue(pauseApply, scope, subject)
-	return true, t.tx.SendBatch(ctx, b).Close()
+	return true, tx.SendBatch(ctx, b).Close()
 }
 
 // lockPauses locks the pauses of the organization until the end of the transaction. known is false when the subject or
 // the organization does not exist.
-func (t *Tx) lockPauses(ctx context.Context, scope publishing.PauseScope, subject any) (known bool, err error) {
-	tag, err := t.tx.Exec(ctx, pausesLock, t.org)
+func lockPauses(ctx context.Context, tx *Tx, scope publishing.PauseScope, subject any) (known bool, err error) {
+	tag, err := tx.Exec(ctx, pausesLock, tx.Org)
 	if err != nil || tag.RowsAffected() == 0 {
 		return false, err
 	}
-	err = t.tx.QueryRow(ctx, subjectKnown, scope, subject).Scan(&known)
+	err = tx.QueryRow(ctx, subjectKnown, scope, subject).Scan(&known)
 	return known, err
 }
 
@@ -87,8 +87,8 @@ select org_id from pause where org_id = any ($1::uuid[]) and subject = org_id an
 
 // Stopped returns those of the organizations that are stopped, in no order. It works in the role of the scheduler, which
 // sees the stops of all organizations and no other pauses. It returns the error of Postgres.
-func (s *Store) Stopped(ctx context.Context, orgs []tenancy.OrgID) (stopped []tenancy.OrgID, err error) {
-	err = s.db.WriteRole(ctx, pg.Clock, func(b *pgx.Batch) {
+func Stopped(ctx context.Context, d *Store, orgs []tenancy.OrgID) (stopped []tenancy.OrgID, err error) {
+	err = d.WriteRole(ctx, pg.Clock, func(b *pgx.Batch) {
 		b.Queue(stoppedOrgs, uuids(orgs)).Query(into(&stopped, pgx.RowTo[tenancy.OrgID]))
 	})
 	return stopped, err
@@ -101,8 +101,8 @@ var revokePausedClaims string
 // another transaction than Pause, which has locked rows of channel_queue: posts are locked before those. When Revoke is
 // committed, no post that the pause reaches begins a call. It returns the error of Postgres, after which no claim is
 // ended.
-func (t *Tx) Revoke(ctx context.Context, scope publishing.PauseScope, subject any, by string) error {
-	_, err := t.tx.Exec(ctx, revokePausedClaims, scope, subject, by, t.node)
+func Revoke(ctx context.Context, tx *Tx, scope publishing.PauseScope, subject any, by string) error {
+	_, err := tx.Exec(ctx, revokePausedClaims, scope, subject, by, tx.Node)
 	return err
 }
 
@@ -134,8 +134,8 @@ type heldRow struct {
 // Held returns what a pause of the subject keeps back, or would keep back: the number of due posts and of posts in
 // flight, and the publishing.MaxHeldShown queued posts that are due first. It returns the error of Postgres; a subject
 // that reaches no channel is no error, and its numbers are 0.
-func (t *Tx) Held(
-	ctx context.Context, scope publishing.PauseScope, subject any,
+func Held(
+	ctx context.Context, tx *Tx, scope publishing.PauseScope, subject any,
 ) (out publishing.PauseResult, err error) {
 	out.Channels, out.Texts = map[publishing.ChannelID]string{}, map[publishing.PostID]string{}
 	b := &pgx.Batch{}
@@ -148,5 +148,5 @@ func (t *Tx) Held(
 		out.Channels[r.Channel] = r.ChannelName
 		out.Texts[r.ID] = publishing.Content{Text: r.Text, HTML: r.HTML}.Excerpt()
 	}))
-	return out, t.tx.SendBatch(ctx, b).Close()
+	return out, tx.SendBatch(ctx, b).Close()
 }

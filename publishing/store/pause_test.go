@@ -20,10 +20,10 @@ func (r *rig) pause(scope publishing.PauseScope, subject any, paused bool, hold 
 	r.ok(r.inOrg(func(tx *publishingstore.Tx) error {
 		known, done, err := false, true, error(nil)
 		if paused {
-			known, err = tx.Pause(r.Context(), scope, subject, "test")
+			known, err = publishingstore.Pause(r.Context(), tx, scope, subject, "test")
 		} else {
 			end := publishingstore.PauseEnd{Scope: scope, Subject: subject, Hold: hold, By: "test"}
-			missed, known, done, err = tx.EndPause(r.Context(), end, nil)
+			missed, known, done, err = publishingstore.EndPause(r.Context(), tx, end, nil)
 		}
 		if err == nil && (!known || !done) {
 			r.Fatalf("known is %v, done is %v, want both", known, done)
@@ -32,9 +32,9 @@ func (r *rig) pause(scope publishing.PauseScope, subject any, paused bool, hold 
 	}))
 	r.ok(r.inOrg(func(tx *publishingstore.Tx) (err error) {
 		if paused {
-			r.ok(tx.Revoke(r.Context(), scope, subject, "test"))
+			r.ok(publishingstore.Revoke(r.Context(), tx, scope, subject, "test"))
 		}
-		out, err = tx.Held(r.Context(), scope, subject)
+		out, err = publishingstore.Held(r.Context(), tx, scope, subject)
 		return err
 	}))
 	out.Missed, out.Paused = missed, paused
@@ -77,7 +77,7 @@ func TestPause_ReachesChannelByEveryScope(t *testing.T) {
 			t.Fatalf("%+v: %d claimed", c, len(got))
 		}
 		for _, x := range got {
-			if _, err := r.store.Finish(t.Context(), []publishing.Outcome{{Org: x.Org, Post: x.Post, Token: x.Token, Result: publishing.ResultRetry}}, time.Second, "test"); err != nil {
+			if _, err := publishingstore.Finish(t.Context(), r.store, []publishing.Outcome{{Org: x.Org, Post: x.Post, Token: x.Token, Result: publishing.ResultRetry}}, time.Second, "test"); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -88,7 +88,7 @@ func TestPause_ReachesChannelByEveryScope(t *testing.T) {
 		t.Fatalf("a channel that is connected during a pause publishes: %+v", got)
 	}
 	r.ok(r.inOrg(func(tx *publishingstore.Tx) error {
-		if known, err := tx.Pause(t.Context(), publishing.PauseChannel, id.New[publishing.ChannelTag](), "test"); known || err != nil {
+		if known, err := publishingstore.Pause(t.Context(), tx, publishing.PauseChannel, id.New[publishing.ChannelTag](), "test"); known || err != nil {
 			t.Fatalf("known is %v (%v) for a channel that does not exist, want false", known, err)
 		}
 		return nil
@@ -240,7 +240,7 @@ func TestUpkeep_GivesUpStuckPostsAndOrphans(t *testing.T) {
 	lease := publishing.Lease{Holder: r.lease.Holder, Shards: r.lease.Shards[i : i+1]} // as of one process of many
 	age := func() int { return r.age(lease) }
 	// The claim is extended again and again.
-	if ok, err := r.store.SaveHandle(t.Context(), posts[0].ID, got[0].Token, r.publication(posts[0].ID), []byte(`{}`), time.Hour); !ok || err != nil || age() != 0 {
+	if ok, err := publishingstore.SaveHandle(t.Context(), r.store, posts[0].ID, got[0].Token, r.publication(posts[0].ID), []byte(`{}`), time.Hour); !ok || err != nil || age() != 0 {
 		t.Fatalf("SaveHandle returns %v (%v), want true, and no post given up", ok, err)
 	}
 	r.clock(`update post set updated_at = now() - interval '7 hours' where id = $1`, posts[0].ID)
@@ -285,7 +285,7 @@ func TestQueueStats_CountsDuePosts(t *testing.T) {
 	r.post(quiet, time.Hour)
 	r.pause(publishing.PauseChannel, held, true, time.Hour)
 	look := func(connector string) publishing.QueueStats {
-		f, err := r.store.QueueStats(t.Context(), connector)
+		f, err := publishingstore.QueueStats(t.Context(), r.store, connector)
 		r.ok(err)
 		return f
 	}
@@ -340,7 +340,7 @@ func TestPause_ReachesChannelThatIsConnectedMeanwhile(t *testing.T) {
 		var race sync.WaitGroup
 		race.Go(func() { r.pause(publishing.PauseOrganization, r.org, true, time.Hour) })
 		race.Go(func() {
-			_, _, err := r.store.Connect(t.Context(), c, []byte("sealed"), nil, nil)
+			_, _, err := publishingstore.ConnectChannel(t.Context(), r.store, c, []byte("sealed"), nil, nil)
 			r.ok(err)
 		})
 		race.Wait()
@@ -369,7 +369,7 @@ func TestLoad_FailingLeavesOutTimeKeptBack(t *testing.T) {
 			r.pause(publishing.PauseChannel, c.ID, false, time.Hour)
 		}, failing: false},
 		"a refused access that is renewed": {meanwhile: func(r *rig, c publishing.Channel, _ func() publishing.Claimed) {
-			r.ok(r.store.Park(r.Context(), r.org, c.ID, []byte("sealed"), "reason"))
+			r.ok(publishingstore.Park(r.Context(), r.store, r.org, c.ID, []byte("sealed"), "reason"))
 			r.connect(c)
 		}, failing: false},
 		"an access that cannot be read": {meanwhile: func(r *rig, _ publishing.Channel, claim func() publishing.Claimed) {
@@ -401,7 +401,7 @@ func TestLoad_FailingLeavesOutTimeKeptBack(t *testing.T) {
 			r.clock(`update post set failing_since = now() - interval '1 hour' where id = $1`, post)
 			tc.meanwhile(r, c, claim)
 			claim()
-			works, err := r.store.Load(t.Context(), []publishing.PostID{post})
+			works, err := publishingstore.Load(t.Context(), r.store, []publishing.PostID{post})
 			if r.ok(err); len(works) != 1 {
 				t.Fatalf("loaded %+v", works)
 			}

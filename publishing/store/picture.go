@@ -92,19 +92,19 @@ func pictureArrays(keys []PictureKey) (media [][16]byte, specs []string) {
 
 // WantPictures inserts those of the pictures that do not exist, as pending ones, and returns all of them. It returns
 // the error of Postgres, which is a violation of a foreign key when an image has no row.
-func (t *Tx) WantPictures(ctx context.Context, keys []PictureKey) (all []DerivedPicture, err error) {
+func WantPictures(ctx context.Context, tx *Tx, keys []PictureKey) (all []DerivedPicture, err error) {
 	b := &pgx.Batch{}
-	queueWant(b, t.org, keys)
+	queueWant(b, tx.Org, keys)
 	queueFind(b, keys, &all)
-	return all, t.tx.SendBatch(ctx, b).Close()
+	return all, tx.SendBatch(ctx, b).Close()
 }
 
-// WantPictures is Tx.WantPictures in a transaction of its own. It returns pg.ErrOrgBusy too, and may be repeated after
+// AddPictures is Tx.WantPictures in a transaction of its own. It returns pg.ErrOrgBusy too, and may be repeated after
 // an error.
-func (s *Store) WantPictures(
-	ctx context.Context, org tenancy.OrgID, keys []PictureKey,
+func AddPictures(
+	ctx context.Context, d *Store, org tenancy.OrgID, keys []PictureKey,
 ) (all []DerivedPicture, err error) {
-	err = s.db.WriteOrg(ctx, org.UUID(), func(b *pgx.Batch) {
+	err = d.WriteOrg(ctx, org.UUID(), func(b *pgx.Batch) {
 		queueWant(b, org, keys)
 		queueFind(b, keys, &all)
 	})
@@ -113,10 +113,10 @@ func (s *Store) WantPictures(
 
 // Pictures returns those of the derived pictures that exist. A picture that does not exist is no error; it returns
 // pg.ErrOrgBusy or the error of Postgres.
-func (s *Store) Pictures(
-	ctx context.Context, org tenancy.OrgID, keys []PictureKey,
+func Pictures(
+	ctx context.Context, d *Store, org tenancy.OrgID, keys []PictureKey,
 ) (all []DerivedPicture, err error) {
-	err = s.db.Read(ctx, org.UUID(), func(b *pgx.Batch) { queueFind(b, keys, &all) })
+	err = d.Read(ctx, org.UUID(), func(b *pgx.Batch) { queueFind(b, keys, &all) })
 	return all, err
 }
 
@@ -165,11 +165,11 @@ returning d.media_id, d.spec, ` + mediaColumns + `, d.state, d.attempts`
 
 // TakePicture takes a pending picture for one attempt. found is false when there is nothing to take: the picture is
 // ready, failed or deleted, or another process has taken it.
-func (s *Store) TakePicture(
-	ctx context.Context, org tenancy.OrgID, key PictureKey, l PictureLimits,
+func TakePicture(
+	ctx context.Context, d *Store, org tenancy.OrgID, key PictureKey, l PictureLimits,
 ) (taken TakenPicture, found bool, err error) {
 	var all []TakenPicture
-	err = s.db.WriteOrg(ctx, org.UUID(), func(b *pgx.Batch) {
+	err = d.WriteOrg(ctx, org.UUID(), func(b *pgx.Batch) {
 		b.Queue(pictureTake, org, key.Media, key.Spec, l.Lease.Milliseconds(), l.Unfinished, l.Attempts, l.GivenUp).
 			Query(into(&all, scanTaken))
 	})
@@ -187,10 +187,10 @@ where org_id = $1 and media_id = $2 and spec = $3 and attempts = $4 and state = 
 // KeepPicture ends an attempt with a picture whose bytes are stored. It returns false, and changes nothing, when a
 // later attempt has begun or the image is deleted. It returns pg.ErrOrgBusy or the error of Postgres; after one for
 // which pg.IsAway returns true the picture may be kept, and a repeated call returns false.
-func (s *Store) KeepPicture(
-	ctx context.Context, org tenancy.OrgID, key PictureKey, attempt int, made MadePicture,
+func KeepPicture(
+	ctx context.Context, d *Store, org tenancy.OrgID, key PictureKey, attempt int, made MadePicture,
 ) (bool, error) {
-	return s.endPicture(ctx, org, pictureKeep, org, key.Media, key.Spec, attempt,
+	return endPicture(ctx, d, org, pictureKeep, org, key.Media, key.Spec, attempt,
 		made.BlobKey, made.ContentType, made.Size, made.Width, made.Height)
 }
 
@@ -200,10 +200,10 @@ where org_id = $1 and media_id = $2 and spec = $3 and attempts = $4 and state = 
 
 // FailPicture ends an attempt and gives the picture up; reason is a sentence for people. It returns false, and the
 // errors, as KeepPicture does.
-func (s *Store) FailPicture(
-	ctx context.Context, org tenancy.OrgID, key PictureKey, attempt int, reason string,
+func FailPicture(
+	ctx context.Context, d *Store, org tenancy.OrgID, key PictureKey, attempt int, reason string,
 ) (bool, error) {
-	return s.endPicture(ctx, org, pictureFail, org, key.Media, key.Spec, attempt, reason)
+	return endPicture(ctx, d, org, pictureFail, org, key.Media, key.Spec, attempt, reason)
 }
 
 const pictureReturn = `-- publishing.PictureReturn
@@ -214,20 +214,20 @@ where org_id = $1 and media_id = $2 and spec = $3 and attempts = $4 and state = 
 // ReturnPicture ends an attempt that failed for a transient reason: the picture may be taken again after the time
 // after. With unfinished the attempt counts towards PictureLimits.Unfinished. reason is a sentence for people, empty
 // when nothing failed. It returns false as KeepPicture does.
-func (s *Store) ReturnPicture(
-	ctx context.Context, org tenancy.OrgID, key PictureKey, attempt int, after time.Duration, unfinished bool,
+func ReturnPicture(
+	ctx context.Context, d *Store, org tenancy.OrgID, key PictureKey, attempt int, after time.Duration, unfinished bool,
 	reason string,
 ) (bool, error) {
 	var failure *string
 	if reason != "" {
 		failure = &reason
 	}
-	return s.endPicture(ctx, org, pictureReturn, org, key.Media, key.Spec, attempt,
+	return endPicture(ctx, d, org, pictureReturn, org, key.Media, key.Spec, attempt,
 		after.Milliseconds(), unfinished, failure)
 }
 
-func (s *Store) endPicture(ctx context.Context, org tenancy.OrgID, sql string, args ...any) (ended bool, err error) {
-	err = s.db.WriteOrg(ctx, org.UUID(), func(b *pgx.Batch) {
+func endPicture(ctx context.Context, d *Store, org tenancy.OrgID, sql string, args ...any) (ended bool, err error) {
+	err = d.WriteOrg(ctx, org.UUID(), func(b *pgx.Batch) {
 		b.Queue(sql, args...).Exec(func(tag pgconn.CommandTag) error {
 			ended = tag.RowsAffected() == 1
 			return nil
@@ -254,10 +254,10 @@ type PendingPicture struct {
 
 // PendingPictures returns pictures of the organizations of some shards that may be taken: at most most of each
 // organization, and at most all. It returns the error of Postgres.
-func (s *Store) PendingPictures(
-	ctx context.Context, shards []int16, most, all int,
+func PendingPictures(
+	ctx context.Context, d *Store, shards []int16, most, all int,
 ) (out []PendingPicture, err error) {
-	err = s.db.WriteRole(ctx, pg.Clock, func(b *pgx.Batch) {
+	err = d.WriteRole(ctx, pg.Clock, func(b *pgx.Batch) {
 		b.Queue(picturePending, shards, most, all).Query(into(&out, pgx.RowToStructByName[PendingPicture]))
 	})
 	return out, err

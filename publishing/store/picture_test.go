@@ -12,7 +12,7 @@ import (
 func (r *rig) image() publishing.Medium {
 	r.Helper()
 	m := fixture.Medium(r.org, time.Now())
-	_, err := r.store.SaveMedium(r.Context(), m, nil, 0)
+	_, err := publishingstore.SaveMedium(r.Context(), r.store, m, nil, 0)
 	r.ok(err)
 	return m
 }
@@ -23,13 +23,13 @@ func TestWantPictures_OneRowForAnImageAndFormat(t *testing.T) {
 	m := r.image()
 	small, large := publishingstore.PictureKey{Media: m.ID, Spec: "jpeg-1-1"}, publishingstore.PictureKey{Media: m.ID, Spec: "jpeg-2-2"}
 	for range 2 {
-		all, err := r.store.WantPictures(t.Context(), r.org, []publishingstore.PictureKey{small, large, small})
+		all, err := publishingstore.AddPictures(t.Context(), r.store, r.org, []publishingstore.PictureKey{small, large, small})
 		if r.ok(err); len(all) != 2 || all[0].State != publishingstore.PicturePending || all[1].State != publishingstore.PicturePending {
 			t.Fatalf("got %+v, want two pending pictures", all)
 		}
 	}
 	r.tenant(`delete from media where id = $1`, m.ID)
-	if left, err := r.store.Pictures(t.Context(), r.org, []publishingstore.PictureKey{small, large}); err != nil || len(left) != 0 {
+	if left, err := publishingstore.Pictures(t.Context(), r.store, r.org, []publishingstore.PictureKey{small, large}); err != nil || len(left) != 0 {
 		t.Errorf("%d pictures outlive their image: %v", len(left), err)
 	}
 }
@@ -39,18 +39,18 @@ func TestPendingPictures_FindsTheFirstOfEveryOrganization(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
 	for range 20 {
-		_, err := r.store.WantPictures(t.Context(), r.org, []publishingstore.PictureKey{{Media: r.image().ID, Spec: "jpeg-1-1"}})
+		_, err := publishingstore.AddPictures(t.Context(), r.store, r.org, []publishingstore.PictureKey{{Media: r.image().ID, Spec: "jpeg-1-1"}})
 		r.ok(err)
 	}
 	other := newRigOn(t, r.db)
 	single := other.image()
-	_, err := other.store.WantPictures(t.Context(), other.org, []publishingstore.PictureKey{{Media: single.ID, Spec: "jpeg-1-1"}})
+	_, err := publishingstore.AddPictures(t.Context(), other.store, other.org, []publishingstore.PictureKey{{Media: single.ID, Spec: "jpeg-1-1"}})
 	r.ok(err)
-	found, err := r.store.PendingPictures(t.Context(), r.lease.Shards, 5, 6)
+	found, err := publishingstore.PendingPictures(t.Context(), r.store, r.lease.Shards, 5, 6)
 	if r.ok(err); len(found) != 6 || found[0].Media != single.ID && found[1].Media != single.ID {
 		t.Errorf("found %+v, want 6 with %s among the first two", found, single.ID)
 	}
-	if none, err := r.store.PendingPictures(t.Context(), nil, 5, 6); err != nil || len(none) != 0 {
+	if none, err := publishingstore.PendingPictures(t.Context(), r.store, nil, 5, 6); err != nil || len(none) != 0 {
 		t.Errorf("without shards: %+v, %v", none, err)
 	}
 }

@@ -17,17 +17,19 @@ import (
 // Tx is a transaction of one organization. It is not safe for concurrent use. Unless a method names another error, it
 // returns the error of Postgres, after which the transaction must end.
 type Tx struct {
+	pgx.Tx
+	Org   tenancy.OrgID
+	Node  string
 	db    *pg.DB
-	tx    pgx.Tx
-	org   tenancy.OrgID
-	node  string
 	freed bool
 }
 
 // InOrg runs fn in one transaction of the organization, which is committed when fn returns nil. It returns the error of
 // fn, or that of Postgres. After a deadlock or a lock timeout fn may run again, so it must overwrite what it sets.
 func (s *Store) InOrg(ctx context.Context, org tenancy.OrgID, fn func(*Tx) error) error {
-	return s.db.InOrg(ctx, org.UUID(), func(tx pgx.Tx) error { return fn(&Tx{db: s.db, tx: tx, org: org, node: s.node}) })
+	return s.DB.InOrg(ctx, org.UUID(), func(tx pgx.Tx) error {
+		return fn(&Tx{Tx: tx, Org: org, Node: s.Node, db: s.DB})
+	})
 }
 
 // Authority confirms that a principal still has the permissions that it had when its request was
@@ -44,7 +46,7 @@ func (t *Tx) Confirm(ctx context.Context, a Authority, p tenancy.Principal) erro
 	if a == nil {
 		return nil
 	}
-	return t.db.AsGate(ctx, t.tx, t.org.UUID(), func(q pg.Querier) error { return a.Confirm(ctx, q, p) })
+	return t.db.AsGate(ctx, t.Tx, t.Org.UUID(), func(q pg.Querier) error { return a.Confirm(ctx, q, p) })
 }
 
 // ChannelReleased reports whether the transaction has released a channel, so that the next post of its queue may be
@@ -71,20 +73,20 @@ func (p *NewPost) publishDate() *time.Time {
 // their times. The posts of a group must be next to each other, its root first. The channels must exist: see HoldChannels. It returns the error of Postgres,
 // which is a unique violation for an id that exists and a violation of a foreign key for a channel or a medium without
 // a row.
-func (t *Tx) Insert(ctx context.Context, posts []NewPost) error {
+func Insert(ctx context.Context, tx *Tx, posts []NewPost) error {
 	b := &pgx.Batch{}
-	t.queuePosts(b, posts)
-	t.queueHoldsRelease(b, posts)
-	return t.tx.SendBatch(ctx, b).Close()
+	queueWritten(tx, b, posts)
+	queueHoldsRelease(tx, b, posts)
+	return tx.SendBatch(ctx, b).Close()
 }
 
 const eventsWritten = `-- publishing.EventsWritten
 insert into post_event (org_id, post_id, event, by, node)
 select $1, u.post, 'written', u.by, nullif($4, '') from unnest($2::uuid[], $3::text[]) u(post, by)`
 
-// queuePosts queues the insertion of posts with their parts, and of the event "written" of each root.
-func (t *Tx) queuePosts(b *pgx.Batch, posts []NewPost) {
-	t.queueHidden(b, posts)
+// queueWritten queues the insertion of posts with their parts, and of the event "written" of each root.
+func queueWritten(tx *Tx, b *pgx.Batch, posts []NewPost) {
+	queueHidden(tx, b, posts)
 	var roots [][16]byte
 	var by []string
 	for _, p := range posts {
@@ -93,14 +95,14 @@ func (t *Tx) queuePosts(b *pgx.Batch, posts []NewPost) {
 		}
 	}
 	if len(roots) > 0 {
-		b.Queue(eventsWritten, t.org, roots, by, t.node)
+		b.Queue(eventsWritten, tx.Org, roots, by, tx.Node)
 	}
 }
 
 // queueHidden is queuePosts without an event: a template needs none, and the event of an occurrence has a reason.
-func (t *Tx) queueHidden(b *pgx.Batch, posts []NewPost) {
-	t.queueInsert(b, posts)
-	t.queueParts(b, posts)
+func queueHidden(tx *Tx, b *pgx.Batch, posts []NewPost) {
+	queuePosts(tx, b, posts)
+	queueParts(tx, b, posts)
 }
 
 const partInsert = `-- publishing.PartInsert
@@ -111,7 +113,7 @@ const attachmentInsert = `-- publishing.AttachmentInsert
 insert into attachment (org_id, part_id, position, media_id, alt)
 select $1, u.* from unnest($2::uuid[], $3::integer[], $4::uuid[], $5::text[]) u`
 
-func (t *Tx) queueParts(b *pgx.Batch, posts []NewPost) {
+func queueParts(tx *Tx, b *pgx.Batch, posts []NewPost) {
 	var parts, of, attached, media [][16]byte
 	var positions, places []int
 	var contents, alts []string
@@ -128,10 +130,10 @@ func (t *Tx) queueParts(b *pgx.Batch, posts []NewPost) {
 		}
 	}
 	if len(parts) > 0 {
-		b.Queue(partInsert, t.org, parts, of, positions, contents, html)
+		b.Queue(partInsert, tx.Org, parts, of, positions, contents, html)
 	}
 	if len(attached) > 0 {
-		b.Queue(attachmentInsert, t.org, attached, places, media, alts)
+		b.Queue(attachmentInsert, tx.Org, attached, places, media, alts)
 		requireMedia(b, media)
 	}
 }
@@ -175,12 +177,12 @@ where p.group_id = $1 and p.deleted_at is null order by p.id`
 // LockGroup locks the posts of a group that are not deleted until the transaction ends, and returns them in the order
 // of their ids. It returns none when there is no such group. It returns the error of Postgres, for which pg.IsLocked
 // returns true when another transaction keeps a post locked for too long.
-func (t *Tx) LockGroup(ctx context.Context, group publishing.GroupID) ([]PostStatus, error) {
+func LockGroup(ctx context.Context, tx *Tx, group publishing.GroupID) ([]PostStatus, error) {
 	var out []PostStatus
 	b := &pgx.Batch{}
 	b.Queue(groupLock, group)
 	b.Queue(groupStatus, group).Query(into(&out, pgx.RowToStructByName[PostStatus]))
-	return out, t.tx.SendBatch(ctx, b).Close()
+	return out, tx.SendBatch(ctx, b).Close()
 }
 
 const groupOfPost = `-- publishing.GroupOfPost
@@ -191,13 +193,13 @@ select p.group_id from part a join post p on p.org_id = a.org_id and p.id = a.po
 where a.id = $1 and p.deleted_at is null`
 
 // GroupOf returns the group of a post that is not deleted, or pgx.ErrNoRows.
-func (t *Tx) GroupOf(ctx context.Context, post publishing.PostID) (g publishing.GroupID, err error) {
-	return g, t.tx.QueryRow(ctx, groupOfPost, post).Scan(&g)
+func GroupOf(ctx context.Context, tx *Tx, post publishing.PostID) (g publishing.GroupID, err error) {
+	return g, tx.QueryRow(ctx, groupOfPost, post).Scan(&g)
 }
 
 // GroupOfPart returns the group of a part of a post that is not deleted, or pgx.ErrNoRows.
-func (t *Tx) GroupOfPart(ctx context.Context, part publishing.PartID) (g publishing.GroupID, err error) {
-	return g, t.tx.QueryRow(ctx, groupOfPart, part).Scan(&g)
+func GroupOfPart(ctx context.Context, tx *Tx, part publishing.PartID) (g publishing.GroupID, err error) {
+	return g, tx.QueryRow(ctx, groupOfPart, part).Scan(&g)
 }
 
 // holdRelease releases the channels that posts hold: a post that backs off holds its channel too.
@@ -206,9 +208,9 @@ update channel_queue set busy_post = null where busy_post = any($1)`
 
 // queueRelease queues the release of the channels that those of the posts hold for which of returns true. When it has
 // released one, ChannelReleased returns true.
-func (t *Tx) queueRelease(b *pgx.Batch, posts []PostStatus, of func(PostStatus) bool) {
+func queueRelease(tx *Tx, b *pgx.Batch, posts []PostStatus, of func(PostStatus) bool) {
 	b.Queue(holdRelease, uuids(idsOf(posts, of))).Exec(func(tag pgconn.CommandTag) error {
-		t.freed = t.freed || tag.RowsAffected() > 0
+		tx.freed = tx.freed || tag.RowsAffected() > 0
 		return nil
 	})
 }
@@ -229,11 +231,11 @@ update post set deleted_at = now(), updated_at = now() where id = any($1)`
 
 // Delete marks locked posts as deleted. A claimed post keeps its channel until its sender has finished it; the others
 // release theirs. It returns the error of Postgres, after which the transaction must be rolled back.
-func (t *Tx) Delete(ctx context.Context, posts []PostStatus) error {
+func Delete(ctx context.Context, tx *Tx, posts []PostStatus) error {
 	b := &pgx.Batch{}
 	b.Queue(postDelete, uuids(idsOf(posts, everyPost)))
-	t.queueRelease(b, posts, func(p PostStatus) bool { return !p.State.Claimed() })
-	return t.tx.SendBatch(ctx, b).Close()
+	queueRelease(tx, b, posts, func(p PostStatus) bool { return !p.State.Claimed() })
+	return tx.SendBatch(ctx, b).Close()
 }
 
 const eventInsert = `-- publishing.EventInsert
@@ -247,10 +249,10 @@ var movePosts = expand(movePostsFile, "postReset", postReset)
 // Move sets all posts of a locked group to DRAFT or QUEUE; followers wait. It returns when the root is due. With
 // keepUnknown, a post that may have been sent stays marked as such; without it the caller accepts that the post may be
 // published twice. It returns the error of Postgres, after which neither the posts nor their timelines are changed.
-func (t *Tx) Move(
-	ctx context.Context, posts []PostStatus, to publishing.State, keepUnknown bool, by string,
+func Move(
+	ctx context.Context, tx *Tx, posts []PostStatus, to publishing.State, keepUnknown bool, by string,
 ) (*time.Time, error) {
-	rows, err := t.tx.Query(ctx, movePosts, uuids(idsOf(posts, everyPost)), to, keepUnknown)
+	rows, err := tx.Query(ctx, movePosts, uuids(idsOf(posts, everyPost)), to, keepUnknown)
 	if err != nil {
 		return nil, err
 	}
@@ -263,13 +265,13 @@ func (t *Tx) Move(
 		event = publishing.EventUnscheduled
 	}
 	b := &pgx.Batch{}
-	t.queueRelease(b, posts, everyPost)
+	queueRelease(tx, b, posts, everyPost)
 	for _, p := range posts {
 		if p.After.IsZero() {
-			b.Queue(eventInsert, t.org, p.ID, event, by, t.node)
+			b.Queue(eventInsert, tx.Org, p.ID, event, by, tx.Node)
 		}
 	}
-	return earliest(dues), t.tx.SendBatch(ctx, b).Close()
+	return earliest(dues), tx.SendBatch(ctx, b).Close()
 }
 
 func earliest(times []*time.Time) (first *time.Time) {
@@ -299,21 +301,21 @@ where $4::timestamptz <> coalesce($5::timestamptz, now())`
 // Rewrite replaces the content of a locked group, whose posts are old, by posts, the root first. The root keeps its id;
 // its parts and all followers are deleted and written again. Parts may have ids that old parts had. It returns the
 // error of Postgres, as Insert does for ids, channels and media.
-func (t *Tx) Rewrite(ctx context.Context, group publishing.GroupID, old []PostStatus, posts []NewPost) error {
+func Rewrite(ctx context.Context, tx *Tx, group publishing.GroupID, old []PostStatus, posts []NewPost) error {
 	root := posts[0]
 	b := &pgx.Batch{}
-	t.queueRelease(b, old, everyPost)
+	queueRelease(tx, b, old, everyPost)
 	b.Queue(followersDrop, group, root.ID)
 	b.Queue(partsDrop, group)
 	queueRewrite(b, root)
-	t.queueParts(b, posts[:1])
-	b.Queue(eventInsert, t.org, root.ID, publishing.EventEdited, root.By, t.node)
-	b.Queue(eventMoved, t.org, root.ID, root.By, dateOf(old, root.ID), root.publishDate(), t.node)
+	queueParts(tx, b, posts[:1])
+	b.Queue(eventInsert, tx.Org, root.ID, publishing.EventEdited, root.By, tx.Node)
+	b.Queue(eventMoved, tx.Org, root.ID, root.By, dateOf(old, root.ID), root.publishDate(), tx.Node)
 	if len(posts) > 1 {
-		t.queuePosts(b, posts[1:])
+		queueWritten(tx, b, posts[1:])
 	}
-	t.queueHoldsRelease(b, posts[:1])
-	return t.tx.SendBatch(ctx, b).Close()
+	queueHoldsRelease(tx, b, posts[:1])
+	return tx.SendBatch(ctx, b).Close()
 }
 
 func dateOf(posts []PostStatus, post publishing.PostID) (at time.Time) {
@@ -332,13 +334,13 @@ where group_id = $1 and deleted_at is null and exists (select from post r where 
 // SetSettings replaces the settings of the posts of a locked group, and adds an event to the timeline of its root. A
 // claim that has read the old settings skips the post. It returns false, and does nothing, when the root has other
 // settings than before.
-func (t *Tx) SetSettings(
-	ctx context.Context, group publishing.GroupID, root publishing.PostID, before, settings json.RawMessage, by string,
+func SetSettings(
+	ctx context.Context, tx *Tx, group publishing.GroupID, root publishing.PostID, before, settings json.RawMessage, by string,
 ) (done bool, err error) {
-	tag, err := t.tx.Exec(ctx, settingsSet, group, settings, root, before)
+	tag, err := tx.Exec(ctx, settingsSet, group, settings, root, before)
 	if err != nil || tag.RowsAffected() == 0 {
 		return false, err
 	}
-	_, err = t.tx.Exec(ctx, eventInsert, t.org, root, publishing.EventEdited, by, t.node)
+	_, err = tx.Exec(ctx, eventInsert, tx.Org, root, publishing.EventEdited, by, tx.Node)
 	return true, err
 }

@@ -75,8 +75,8 @@ const postReset = `nominal_due = null, attempt = 0, reaps = 0, failing_since = n
 //go:embed sql/insert_posts.sql
 var insertPosts string
 
-// queueInsert does not insert the parts: see queueParts.
-func (t *Tx) queueInsert(b *pgx.Batch, posts []NewPost) {
+// queuePosts does not insert the parts: see queueParts.
+func queuePosts(tx *Tx, b *pgx.Batch, posts []NewPost) {
 	n := len(posts)
 	ids, groups, channels := make([][16]byte, n), make([][16]byte, n), make([][16]byte, n)
 	states, settings, methods, tags := make([]string, n), make([]string, n), make([]string, n), make([]string, n)
@@ -95,7 +95,7 @@ func (t *Tx) queueInsert(b *pgx.Batch, posts []NewPost) {
 			occurrences[i], intervals[i] = &p.Occurrence, &p.Interval
 		}
 	}
-	b.Queue(insertPosts, t.org, ids, groups, channels, states, due, dates, after, delays, tenancy.Shard(t.org),
+	b.Queue(insertPosts, tx.Org, ids, groups, channels, states, due, dates, after, delays, tenancy.Shard(tx.Org),
 		settings, methods, series, occurrences, intervals, tags)
 }
 

@@ -101,9 +101,11 @@ type upcoming struct {
 // upcomingHeap is a heap (container/heap) of the next projected occurrences of all series, the earliest first.
 type upcomingHeap []*upcoming
 
-func (h upcomingHeap) Len() int           { return len(h) }
+func (h upcomingHeap) Len() int { return len(h) }
+
 func (h upcomingHeap) Less(i, j int) bool { return h[i].at.Before(h[j].at) }
-func (h upcomingHeap) Swap(i, j int)      { h[i], h[j] = h[j], h[i] }
+
+func (h upcomingHeap) Swap(i, j int) { h[i], h[j] = h[j], h[i] }
 
 // Push is required by heap.Interface; nothing calls it.
 func (h *upcomingHeap) Push(x any) {
@@ -145,12 +147,12 @@ func occurrencesBetween(series []projectedSeries, start, end time.Time, limit in
 // Projected returns the projected occurrence with an id, and none when there is no such occurrence, or when it is
 // stored. It returns pg.ErrOrgBusy or the error of Postgres; a series in an unknown time zone is no error and has no
 // projected occurrences.
-func (s *Store) Projected(
-	ctx context.Context, org tenancy.OrgID, post publishing.PostID,
+func Projected(
+	ctx context.Context, d *Store, org tenancy.OrgID, post publishing.PostID,
 ) (out []publishing.Post, err error) {
 	var all []projectedSeries
 	low, high := around(post.UUID())
-	err = s.db.Read(ctx, org.UUID(), func(b *pgx.Batch) {
+	err = d.Read(ctx, org.UUID(), func(b *pgx.Batch) {
 		b.Queue(findSeriesByID, low, high).Query(collectProjected(&all))
 	})
 	if err != nil {

@@ -100,8 +100,8 @@ order by n.last_at, n.id::text limit $4`
 // FindOld returns at most limit rows of a kind that are older than age, the oldest first, starting behind the row
 // after. The zero OldRow starts at the oldest. Some of them may still be needed: see Prune. It returns the error of
 // Postgres.
-func (s *Store) FindOld(
-	ctx context.Context, kind Prunable, age time.Duration, after OldRow, limit int,
+func FindOld(
+	ctx context.Context, d *Store, kind Prunable, age time.Duration, after OldRow, limit int,
 ) (rows []OldRow, err error) {
 	sql := map[Prunable]string{
 		PruneKeys: findOldKeys, PruneEvents: findOldEvents,
@@ -109,7 +109,7 @@ func (s *Store) FindOld(
 		PruneSecrets: findOldSecrets,
 		PruneFigures: findOldFigures, PruneNotifications: findOldNotifications,
 	}[kind]
-	err = s.db.WriteRole(ctx, pg.Retention, func(b *pgx.Batch) {
+	err = d.WriteRole(ctx, pg.Retention, func(b *pgx.Batch) {
 		b.Queue(sql, age.Milliseconds(), after.At, after.ID, limit).Query(into(&rows, pgx.RowToStructByName[OldRow]))
 	})
 	return rows, err
@@ -176,7 +176,7 @@ delete from notification n using old where n.org_id = any (array[old.org_id]) an
 // and returns the number of deleted rows. It skips rows that another transaction has locked. A deleted post is deleted
 // with its group; the number then counts all posts of the groups, so it may be larger than that of the rows. When
 // Postgres refuses one row, none is deleted and the error is returned: see batch.Sweep.
-func (s *Store) Prune(ctx context.Context, kind Prunable, age time.Duration, rows []OldRow) (n int, err error) {
+func Prune(ctx context.Context, d *Store, kind Prunable, age time.Duration, rows []OldRow) (n int, err error) {
 	sql := map[Prunable]string{
 		PruneKeys: pruneKeys, PruneEvents: pruneEvents, PruneDeleted: pruneDeleted, PruneConnects: pruneConnects,
 		PruneDeliveries: pruneDeliveries, PruneSecrets: pruneSecrets, PruneFigures: pruneFigures,
@@ -190,7 +190,7 @@ func (s *Store) Prune(ctx context.Context, kind Prunable, age time.Duration, row
 	if kind == PruneFigures {
 		args = append(args, at)
 	}
-	err = s.db.WriteRole(ctx, pg.Retention, func(b *pgx.Batch) {
+	err = d.WriteRole(ctx, pg.Retention, func(b *pgx.Batch) {
 		b.Queue(sql, args...).Exec(func(tag pgconn.CommandTag) error {
 			n = int(tag.RowsAffected())
 			return nil

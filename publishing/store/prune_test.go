@@ -267,7 +267,7 @@ func TestPrune_SeriesKeepsWhatItNeeds(t *testing.T) {
 	}
 	var skipped publishing.GroupID
 	r.ok(r.inOrg(func(tx *publishingstore.Tx) (err error) { // a later occurrence is deleted
-		skipped, _, err = tx.Materialize(t.Context(), publishing.Occurrence(root, 3).UUID(), false)
+		skipped, _, err = publishingstore.Materialize(t.Context(), tx, publishing.Occurrence(root, 3).UUID(), false)
 		return err
 	}))
 	later := publishing.Occurrence(root, 3)
@@ -374,7 +374,7 @@ func TestPrune_Connects(t *testing.T) {
 	r := newRig(t)
 	hashOf := func(n int) []byte { return []byte(fmt.Sprintf("%032d", n)) }
 	for n, in := range []time.Duration{-old, -time.Second, time.Hour} {
-		r.ok(r.store.SaveState(t.Context(), hashOf(n), publishingstore.ConnectState{Org: r.org, Connector: "sandbox", ExpiresAt: time.Now().Add(in)}))
+		r.ok(publishingstore.SaveState(t.Context(), r.store, hashOf(n), publishingstore.ConnectState{Org: r.org, Connector: "sandbox", ExpiresAt: time.Now().Add(in)}))
 	}
 	if n := r.prune(publishingstore.PruneConnects); n != 2 || r.countOf("connect_state", "hash = $1", hashOf(2)) != 1 {
 		t.Errorf("%d connects were deleted, want the two whose time is over", n)
@@ -504,7 +504,7 @@ func TestFindOld_FindsNothingOfExistingPost(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
 	r.dropped(r.post(r.channel(), day), 300)
-	rows, err := r.store.FindOld(t.Context(), publishingstore.PruneDeleted, keeps, publishingstore.OldRow{}, 100)
+	rows, err := publishingstore.FindOld(t.Context(), r.store, publishingstore.PruneDeleted, keeps, publishingstore.OldRow{}, 100)
 	r.ok(err)
 	if len(rows) != 0 {
 		t.Errorf("%d of what edits dropped are found, though their post exists", len(rows))

@@ -86,8 +86,8 @@ group by subject order by subject limit $3`
 
 // FindOwned returns the keys of at most limit rows of a kind, in their order, starting behind the key after; "" starts
 // at the first. It returns pg.ErrOrgBusy or the error of Postgres.
-func (s *Store) FindOwned(
-	ctx context.Context, org tenancy.OrgID, kind Purgeable, after string, limit int,
+func FindOwned(
+	ctx context.Context, d *Store, org tenancy.OrgID, kind Purgeable, after string, limit int,
 ) (keys []string, err error) {
 	sql := map[Purgeable]string{
 		PurgePosts: findOwnedPosts, PurgeKeys: findOwnedKeys, PurgeConnects: findOwnedConnects,
@@ -95,7 +95,7 @@ func (s *Store) FindOwned(
 		PurgePauses: findOwnedPauses, PurgeDeliveries: findOwnedDeliveries, PurgeWebhooks: findOwnedWebhooks,
 		PurgeNotifications: findOwnedNotifications, PurgeIncidentEvents: findOwnedIncidentEvents,
 	}[kind]
-	err = s.db.Read(ctx, org.UUID(), func(b *pgx.Batch) {
+	err = d.Read(ctx, org.UUID(), func(b *pgx.Batch) {
 		b.Queue(sql, org, after, limit).Query(into(&keys, pgx.RowTo[string]))
 	})
 	return keys, err
@@ -141,19 +141,19 @@ delete from pause where org_id = $1 and subject = any ($2::text[]::uuid[])`
 // belong to them. Posts of a group of which one is being sent stay, as do posts that are locked. When Postgres refuses
 // one row, as it does while rows of another kind refer to it, none is deleted and the error is returned: see
 // batch.Sweep.
-func (s *Store) Purge(ctx context.Context, org tenancy.OrgID, kind Purgeable, keys []string) (n int, err error) {
+func Purge(ctx context.Context, d *Store, org tenancy.OrgID, kind Purgeable, keys []string) (n int, err error) {
 	sql := map[Purgeable]string{
 		PurgePosts: purgePosts, PurgeKeys: purgeKeys, PurgeConnects: purgeConnects, PurgeSeries: purgeSeries,
 		PurgeChannels: purgeChannels, PurgeCustomers: purgeCustomers, PurgePauses: purgePauses,
 		PurgeDeliveries: purgeDeliveries, PurgeWebhooks: purgeWebhooks,
 		PurgeNotifications: purgeNotifications, PurgeIncidentEvents: purgeIncidentEvents,
 	}[kind]
-	return s.purge(ctx, org, sql, org, keys)
+	return purge(ctx, d, org, sql, org, keys)
 }
 
 // purge executes a statement as the organization and returns the number of rows that it has written.
-func (s *Store) purge(ctx context.Context, org tenancy.OrgID, sql string, args ...any) (n int, err error) {
-	err = s.db.WriteOrg(ctx, org.UUID(), func(b *pgx.Batch) {
+func purge(ctx context.Context, d *Store, org tenancy.OrgID, sql string, args ...any) (n int, err error) {
+	err = d.WriteOrg(ctx, org.UUID(), func(b *pgx.Batch) {
 		b.Queue(sql, args...).Exec(func(tag pgconn.CommandTag) error {
 			n = int(tag.RowsAffected())
 			return nil
@@ -169,8 +169,8 @@ where org_id = $1 and stopped_at is null
 
 // EndAllSeries ends at most limit series, so that no further occurrence of them is written, and returns their number.
 // It returns pg.ErrOrgBusy or the error of Postgres.
-func (s *Store) EndAllSeries(ctx context.Context, org tenancy.OrgID, limit int) (n int, err error) {
-	return s.purge(ctx, org, seriesEndAll, org, limit)
+func EndAllSeries(ctx context.Context, d *Store, org tenancy.OrgID, limit int) (n int, err error) {
+	return purge(ctx, d, org, seriesEndAll, org, limit)
 }
 
 // FileKind is a kind of row that has files in the blob store.
@@ -260,8 +260,8 @@ var (
 // FindFiles returns at most limit rows of a kind in the order of their keys, starting behind the row after; the zero
 // StoredFile starts at the first. It leaves out what a part of a post has, media of which there are pictures, and
 // pictures that are being made. It returns pg.ErrOrgBusy or the error of Postgres.
-func (s *Store) FindFiles(
-	ctx context.Context, org tenancy.OrgID, kind FileKind, after StoredFile, limit int,
+func FindFiles(
+	ctx context.Context, d *Store, org tenancy.OrgID, kind FileKind, after StoredFile, limit int,
 ) (files []StoredFile, err error) {
 	sql := map[FileKind]string{
 		FilePictures: findOwnedPictures, FileMedia: findOwnedMedia, FileDeletedMedia: findOwnedDeletedMedia,
@@ -270,7 +270,7 @@ func (s *Store) FindFiles(
 	if after != (StoredFile{}) {
 		first = after.Media.String()
 	}
-	err = s.db.Read(ctx, org.UUID(), func(b *pgx.Batch) {
+	err = d.Read(ctx, org.UUID(), func(b *pgx.Batch) {
 		b.Queue(sql, org, first, after.Spec, limit).Query(into(&files, pgx.RowToStructByName[StoredFile]))
 	})
 	return files, err
@@ -288,17 +288,17 @@ delete from media m where m.org_id = $1 and m.id = any ($2::uuid[]) and ` + unat
 // PurgeFiles deletes the rows of files that are gone from the blob store, and returns their number. The row of a
 // picture that was taken since FindFiles stays, because the attempt may write a file. It returns pg.ErrOrgBusy or the
 // error of Postgres, and then has deleted none.
-func (s *Store) PurgeFiles(
-	ctx context.Context, org tenancy.OrgID, kind FileKind, files []StoredFile,
+func PurgeFiles(
+	ctx context.Context, d *Store, org tenancy.OrgID, kind FileKind, files []StoredFile,
 ) (n int, err error) {
 	media, specs, attempts := make([][16]byte, len(files)), make([]string, len(files)), make([]int, len(files))
 	for i, f := range files {
 		media[i], specs[i], attempts[i] = f.Media.UUID(), f.Spec, f.Attempts
 	}
 	if kind == FilePictures {
-		return s.purge(ctx, org, purgePictures, org, media, specs, attempts)
+		return purge(ctx, d, org, purgePictures, org, media, specs, attempts)
 	}
-	return s.purge(ctx, org, purgeMedia, org, media)
+	return purge(ctx, d, org, purgeMedia, org, media)
 }
 
 const ownedLeft = `-- publishing.OwnedLeft
@@ -308,8 +308,8 @@ select exists (select from post where org_id = $1),
 
 // OwnedLeft reports whether the organization has posts, and whether it has media or pictures. It returns pg.ErrOrgBusy
 // or the error of Postgres.
-func (s *Store) OwnedLeft(ctx context.Context, org tenancy.OrgID) (posts, files bool, err error) {
-	err = s.db.Read(ctx, org.UUID(), func(b *pgx.Batch) {
+func OwnedLeft(ctx context.Context, d *Store, org tenancy.OrgID) (posts, files bool, err error) {
+	err = d.Read(ctx, org.UUID(), func(b *pgx.Batch) {
 		b.Queue(ownedLeft, org).QueryRow(func(row pgx.Row) error { return row.Scan(&posts, &files) })
 	})
 	return posts, files, err

@@ -12,6 +12,7 @@ import (
 
 	"crier/platform/pg"
 	"crier/publishing"
+	publishingstore "crier/publishing/store"
 	"crier/tests/fixture"
 )
 
@@ -105,7 +106,7 @@ func TestClaim_ConcurrentClaimsTakeEachPostOnce(t *testing.T) {
 					mu.Unlock()
 					out := []publishing.Outcome{{Org: c.Org, Post: c.Post, Token: c.Token, Result: publishing.ResultPublished, RootID: "x"}}
 					for {
-						done, err := r.store.Finish(t.Context(), out, 0, "test")
+						done, err := publishingstore.Finish(t.Context(), r.store, out, 0, "test")
 						if err != nil {
 							t.Error(err)
 						}
@@ -233,7 +234,7 @@ func TestFinish_QueuesFollowerAfterPredecessor(t *testing.T) {
 		}
 	}
 	states := func(post publishing.PostID) (out []publishing.State) {
-		whole, err := r.store.ThreadData(t.Context(), r.org, []publishing.Post{r.root(post)})
+		whole, err := publishingstore.ReadThreadData(t.Context(), r.store, r.org, []publishing.Post{r.root(post)})
 		r.ok(err)
 		for _, f := range whole.Followers[r.root(post).Group] {
 			out = append(out, f.State)
@@ -293,8 +294,8 @@ func TestClaim_SkipsParkedChannel(t *testing.T) {
 		posts[i] = fixture.Post(r.org, c, time.Now().Add(-time.Minute))[0]
 	}
 	r.insert(posts...)
-	r.ok(r.store.Park(t.Context(), r.org, c, []byte("sealed"), "reason"))
-	next, _, err := r.store.Sweep(t.Context(), r.lease, time.Minute, 24*time.Hour)
+	r.ok(publishingstore.Park(t.Context(), r.store, r.org, c, []byte("sealed"), "reason"))
+	next, _, err := publishingstore.Sweep(t.Context(), r.store, r.lease, time.Minute, 24*time.Hour)
 	r.ok(err)
 	if len(next) != 0 {
 		t.Fatalf("woken for nothing: %v", next)
@@ -311,9 +312,9 @@ func TestStatements_WithoutParametersChangeNothing(t *testing.T) {
 	r.post(r.channel(), -time.Minute)
 	round, err := r.claimOf(publishing.Lease{}, publishing.NoClaimLimits())
 	r.ok(err)
-	works, err := r.store.Load(t.Context(), nil)
+	works, err := publishingstore.Load(t.Context(), r.store, nil)
 	r.ok(err)
-	done, err := r.store.Finish(t.Context(), nil, 0, "test")
+	done, err := publishingstore.Finish(t.Context(), r.store, nil, 0, "test")
 	r.ok(err)
 	if len(round.Claimed)+len(round.Next)+len(works)+len(done) > 0 {
 		t.Errorf("claimed %v, next %v, loaded %v, finished %v", round.Claimed, round.Next, works, done)
@@ -325,7 +326,7 @@ func TestPlan_ChangesNothingAndPlansStatementsAsSent(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
 	post := r.post(r.channel(), -time.Second)
-	r.ok(r.store.Plan(t.Context()))
+	r.ok(publishingstore.Plan(t.Context(), r.store))
 	r.expect(post, publishing.StateQueue)
 	plans := func() map[pg.Role]int {
 		out := map[pg.Role]int{}
@@ -347,7 +348,7 @@ func TestPlan_ChangesNothingAndPlansStatementsAsSent(t *testing.T) {
 	r.work(post)
 	r.mark(published)
 	r.finish(published, publishing.ResultPublished, "")
-	_, _, err := r.store.Sweep(t.Context(), r.lease, time.Minute, time.Hour)
+	_, _, err := publishingstore.Sweep(t.Context(), r.store, r.lease, time.Minute, time.Hour)
 	r.ok(err)
 	if after := plans(); !maps.Equal(before, after) {
 		t.Errorf("%v statements are planned ahead, and %v after all were sent", before, after)

@@ -18,11 +18,11 @@ type Quota interface {
 }
 
 // Limits returns what the plan of the organization allows.
-func (t *Tx) Limits(ctx context.Context, q Quota) (tenancy.Limits, error) {
+func Limits(ctx context.Context, tx *Tx, q Quota) (tenancy.Limits, error) {
 	if q == nil {
 		return tenancy.NoLimits(), nil
 	}
-	return q.Limits(ctx, t.tx, t.org)
+	return q.Limits(ctx, tx, tx.Org)
 }
 
 // PostQuota counts the posts of an organization in one transaction. Its zero value limits nothing.
@@ -31,16 +31,16 @@ type PostQuota struct {
 	limits tenancy.Limits
 }
 
-// PostQuota returns the quota of posts. When the plan limits posts it locks the organization until the transaction ends,
+// ReadPostQuota returns the quota of posts. When the plan limits posts it locks the organization until the transaction ends,
 // so that transactions that count do it one after the other. It must come before the locks of channels, series and
 // posts: in another order two transactions could deadlock.
-func (t *Tx) PostQuota(ctx context.Context, q Quota) (PostQuota, error) {
-	limits, err := t.Limits(ctx, q)
+func ReadPostQuota(ctx context.Context, tx *Tx, q Quota) (PostQuota, error) {
+	limits, err := Limits(ctx, tx, q)
 	if err != nil || limits.Posts == tenancy.Unlimited {
 		return PostQuota{}, err
 	}
-	_, err = t.tx.Exec(ctx, pausesLock, t.org)
-	return PostQuota{tx: t, limits: limits}, err
+	_, err = tx.Exec(ctx, pausesLock, tx.Org)
+	return PostQuota{tx: tx, limits: limits}, err
 }
 
 // monthPosts counts threads by when their first posts go out, which for a date that had passed is the due time. What
@@ -71,7 +71,7 @@ func (q PostQuota) Count(ctx context.Context, at time.Time) (n int, err error) {
 		return 0, nil
 	}
 	from, to := q.limits.Month(at)
-	return n, q.tx.tx.QueryRow(ctx, monthPosts, q.tx.org, from, to).Scan(&n)
+	return n, q.tx.QueryRow(ctx, monthPosts, q.tx.Org, from, to).Scan(&n)
 }
 
 // Check returns fault.Quota when the billing month of an instant has more threads than the plan allows and more than
@@ -125,10 +125,12 @@ const occurrenceFailed = `-- publishing.OccurrenceFailed
 insert into post_event (org_id, post_id, event, node, reason) values ($1, $2, 'failed', nullif($3, ''), $4)`
 
 // refuseOccurrence ends an occurrence that was just written and that the plan does not allow.
-func (t *Tx) refuseOccurrence(ctx context.Context, series publishing.SeriesID, template publishing.GroupID, number int) error {
+func refuseOccurrence(
+	ctx context.Context, tx *Tx, series publishing.SeriesID, template publishing.GroupID, number int,
+) error {
 	b := &pgx.Batch{}
 	b.Queue(occurrenceRefused, publishing.Occurrence(template, number), overQuota, followerOverQuota,
 		publishing.CodeQuota, publishing.CodePredecessor)
-	b.Queue(occurrenceFailed, t.org, occurrenceOf(series, number), t.node, overQuota)
-	return t.tx.SendBatch(ctx, b).Close()
+	b.Queue(occurrenceFailed, tx.Org, occurrenceOf(series, number), tx.Node, overQuota)
+	return tx.SendBatch(ctx, b).Close()
 }

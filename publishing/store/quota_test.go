@@ -29,7 +29,7 @@ func (p posts) Limits(context.Context, pg.Querier, tenancy.OrgID) (tenancy.Limit
 func (r *rig) monthOf(at time.Time) (n int) {
 	r.Helper()
 	r.ok(r.inOrg(func(tx *publishingstore.Tx) error {
-		quota, err := tx.PostQuota(r.Context(), posts(1))
+		quota, err := publishingstore.ReadPostQuota(r.Context(), tx, posts(1))
 		if err != nil {
 			return err
 		}
@@ -113,11 +113,11 @@ func TestPostQuota_CountsThreadsThatAreOutInPart(t *testing.T) {
 	r := newRig(t)
 	post := r.post(r.channel(), -time.Second, 0)
 	claim := r.claim(1)[0]
-	works, err := r.store.Load(t.Context(), []publishing.PostID{post})
+	works, err := publishingstore.Load(t.Context(), r.store, []publishing.PostID{post})
 	r.ok(err)
 	first, release := works[0].Parts[0], "first"
 	first.ReleaseID = &release
-	_, err = r.store.PartDone(t.Context(), post, claim.Token, first, time.Minute, "test")
+	_, err = publishingstore.PartDone(t.Context(), r.store, post, claim.Token, first, time.Minute, "test")
 	r.ok(err)
 	r.finish(claim, publishing.ResultError, "rejected")
 	want := func(when string, n int) {
@@ -139,7 +139,7 @@ func TestPostQuota_CountsPastDatesWhenTheyGoOut(t *testing.T) {
 	r := newRig(t)
 	const longAgo = 5 * 365 * 24 * time.Hour
 	made := fixture.Post(r.org, r.channel(), time.Now().Add(-longAgo))
-	r.ok(r.inOrg(func(tx *publishingstore.Tx) error { return tx.Insert(t.Context(), written(made)) }))
+	r.ok(r.inOrg(func(tx *publishingstore.Tx) error { return publishingstore.Insert(t.Context(), tx, written(made)) }))
 	post := made[0].ID
 	if now, then := r.monthOf(time.Now()), r.monthOf(time.Now().Add(-longAgo)); now != 1 || then != 0 {
 		t.Errorf("queued: this month has the count %d and that of its date %d, want 1 and 0", now, then)
@@ -163,7 +163,7 @@ func TestPostQuota_RefusesOnlyWhatAddsToTheMonth(t *testing.T) {
 	at := time.Now().Add(24 * time.Hour)
 	change := func(most posts, write func(tx *publishingstore.Tx) error) error {
 		return r.inOrg(func(tx *publishingstore.Tx) error {
-			quota, err := tx.PostQuota(t.Context(), most)
+			quota, err := publishingstore.ReadPostQuota(t.Context(), tx, most)
 			if err != nil {
 				return err
 			}
@@ -178,7 +178,7 @@ func TestPostQuota_RefusesOnlyWhatAddsToTheMonth(t *testing.T) {
 		})
 	}
 	add := func(tx *publishingstore.Tx) error {
-		return tx.Insert(t.Context(), written(fixture.Post(r.org, c, at)))
+		return publishingstore.Insert(t.Context(), tx, written(fixture.Post(r.org, c, at)))
 	}
 	r.ok(change(1, func(*publishingstore.Tx) error { return nil }))
 	err := change(2, add)
@@ -199,7 +199,7 @@ func TestPostQuota_CountsOneAfterTheOther(t *testing.T) {
 	r := newRig(t)
 	c, at := r.channel(), time.Now().Add(24*time.Hour)
 	add := func(tx *publishingstore.Tx) error {
-		quota, err := tx.PostQuota(t.Context(), posts(1))
+		quota, err := publishingstore.ReadPostQuota(t.Context(), tx, posts(1))
 		if err != nil {
 			return err
 		}
@@ -207,7 +207,7 @@ func TestPostQuota_CountsOneAfterTheOther(t *testing.T) {
 		if err != nil {
 			return err
 		}
-		if err := tx.Insert(t.Context(), written(fixture.Post(r.org, c, at))); err != nil {
+		if err := publishingstore.Insert(t.Context(), tx, written(fixture.Post(r.org, c, at))); err != nil {
 			return err
 		}
 		return quota.Check(t.Context(), "test", at, before)
@@ -240,7 +240,7 @@ func TestAdvance_OccurrenceOverTheQuotaFails(t *testing.T) {
 	r.events()
 	advance := func(most posts) bool {
 		t.Helper()
-		wrote, err := r.store.Advance(t.Context(), r.org, series, true, most)
+		wrote, err := publishingstore.AdvanceSeries(t.Context(), r.store, r.org, series, true, most)
 		r.ok(err)
 		return wrote
 	}

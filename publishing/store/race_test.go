@@ -20,11 +20,11 @@ import (
 // false when the post is claimed or published.
 func (r *rig) rewrite(post publishing.PostID, content func(channel publishing.ChannelID) []publishing.Post) error {
 	return r.inOrg(func(tx *publishingstore.Tx) error {
-		group, err := tx.GroupOf(r.Context(), post)
+		group, err := publishingstore.GroupOf(r.Context(), tx, post)
 		if err != nil {
 			return err
 		}
-		old, err := tx.LockGroup(r.Context(), group)
+		old, err := publishingstore.LockGroup(r.Context(), tx, group)
 		if err != nil {
 			return err
 		}
@@ -36,7 +36,7 @@ func (r *rig) rewrite(post publishing.PostID, content func(channel publishing.Ch
 		posts := content(old[0].Channel)
 		posts[0].ID, posts[0].Group = post, group
 		posts[0].Parts[0].ID = id.FromUUID[publishing.PartTag](post.UUID())
-		return tx.Rewrite(r.Context(), group, old, written(posts))
+		return publishingstore.Rewrite(r.Context(), tx, group, old, written(posts))
 	})
 }
 
@@ -141,7 +141,7 @@ func TestRewrite_KeepsPartIDs(t *testing.T) {
 					t.Fatalf("loaded %+v, want one part and those before it", w)
 				}
 				o := publishing.Outcome{Org: x.Org, Post: x.Post, Token: x.Token, Result: publishing.ResultPublished, Publication: w.Parts[0].ID, ReleaseID: "out", RootID: "out"}
-				if done, err := r.store.Finish(t.Context(), []publishing.Outcome{o}, time.Second, "test"); err != nil || len(done) != 1 {
+				if done, err := publishingstore.Finish(t.Context(), r.store, []publishing.Outcome{o}, time.Second, "test"); err != nil || len(done) != 1 {
 					t.Fatalf("finish returns %+v (%v), want one result", done, err)
 				}
 				r.clock(`update post set due = now() where group_id = $1 and state = 'QUEUE'`, posts[0].Group)
@@ -151,14 +151,14 @@ func TestRewrite_KeepsPartIDs(t *testing.T) {
 	out()
 	for range 2 { // every edit publishes both parts again, with the same part ids
 		r.ok(r.inOrg(func(tx *publishingstore.Tx) error {
-			old, err := tx.LockGroup(t.Context(), posts[0].Group)
+			old, err := publishingstore.LockGroup(t.Context(), tx, posts[0].Group)
 			if err != nil {
 				return err
 			}
 			again := fixture.Post(r.org, c, time.Now(), time.Hour)
 			again[0].ID, again[0].Parts[0].ID, again[1].After, again[1].Parts[0].ID = posts[0].ID, posts[0].Parts[0].ID, posts[0].ID, posts[1].Parts[0].ID
 			again[0].Group, again[1].Group = posts[0].Group, posts[0].Group
-			return tx.Rewrite(t.Context(), posts[0].Group, old, written(again))
+			return publishingstore.Rewrite(t.Context(), tx, posts[0].Group, old, written(again))
 		}))
 		out()
 		r.expect(posts[0].ID, publishing.StatePublished)

@@ -38,11 +38,11 @@ left join channel_queue q on q.org_id = c.org_id and q.channel_id = c.id
 where c.id = $1 and c.deleted_at is null`
 
 // ChannelAccess returns a connected channel with its sealed credential, or pgx.ErrNoRows.
-func (s *Store) ChannelAccess(
-	ctx context.Context, org tenancy.OrgID, channel publishing.ChannelID,
+func ChannelAccess(
+	ctx context.Context, d *Store, org tenancy.OrgID, channel publishing.ChannelID,
 ) (out Access, err error) {
 	var rows []accessRow
-	err = s.db.Read(ctx, org.UUID(), func(b *pgx.Batch) {
+	err = d.Read(ctx, org.UUID(), func(b *pgx.Batch) {
 		b.Queue(channelAccess, channel).Query(into(&rows, pgx.RowToStructByName[accessRow]))
 	})
 	if err != nil {
@@ -87,11 +87,11 @@ select b.begun, (select refreshing from taken) as run, b.interrupted, b.credenti
 
 // BeginRefresh begins the refresh of a channel that has the sealed credential, unless another one runs. What has begun
 // keeps others off for the time hold. It returns pgx.ErrNoRows for a channel that is disconnected.
-func (s *Store) BeginRefresh(
-	ctx context.Context, org tenancy.OrgID, channel publishing.ChannelID, credential []byte, hold time.Duration,
+func BeginRefresh(
+	ctx context.Context, d *Store, org tenancy.OrgID, channel publishing.ChannelID, credential []byte, hold time.Duration,
 ) (out RefreshState, err error) {
 	var rows []RefreshState
-	err = s.db.WriteOrg(ctx, org.UUID(), func(b *pgx.Batch) {
+	err = d.WriteOrg(ctx, org.UUID(), func(b *pgx.Batch) {
 		b.Queue(refreshBegin, channel, credential, hold.Milliseconds()).
 			Query(into(&rows, pgx.RowToStructByName[RefreshState]))
 	})
@@ -112,10 +112,10 @@ where id = $1 and credential = $2 and refreshing = $3`
 // EndRefresh ends the refresh run, which has brought no new credential, so that another one may begin. lost is true when
 // the platform may have replaced the credential: the next one then counts the refresh as interrupted. It does nothing
 // when another refresh has begun by then, because this one took longer than its hold.
-func (s *Store) EndRefresh(
-	ctx context.Context, org tenancy.OrgID, channel publishing.ChannelID, run *uuid.UUID, credential []byte, lost bool,
+func EndRefresh(
+	ctx context.Context, d *Store, org tenancy.OrgID, channel publishing.ChannelID, run *uuid.UUID, credential []byte, lost bool,
 ) error {
-	return s.db.WriteOrg(ctx, org.UUID(), func(b *pgx.Batch) { b.Queue(refreshEnd, channel, credential, run, lost) })
+	return d.WriteOrg(ctx, org.UUID(), func(b *pgx.Batch) { b.Queue(refreshEnd, channel, credential, run, lost) })
 }
 
 // DueRefresh is a channel whose credential ends soon.
@@ -137,8 +137,8 @@ returning c.org_id, c.id, c.connector`
 
 // RefreshDue returns at most each channels of every platform whose credential is to be refreshed now, those that have
 // waited the longest, and lets no other call return them for the time rest.
-func (s *Store) RefreshDue(ctx context.Context, each int, rest time.Duration) (out []DueRefresh, err error) {
-	err = s.db.WriteRole(ctx, pg.Clock, func(b *pgx.Batch) {
+func RefreshDue(ctx context.Context, d *Store, each int, rest time.Duration) (out []DueRefresh, err error) {
+	err = d.WriteRole(ctx, pg.Clock, func(b *pgx.Batch) {
 		b.Queue(refreshDue, each, rest.Milliseconds()).Query(into(&out, pgx.RowToStructByName[DueRefresh]))
 	})
 	return out, err

@@ -19,9 +19,9 @@ type Release struct {
 const releaseRead = `-- publishing.ReleaseRead
 select channel_id, state, release_id from post where id = $1 and deleted_at is null`
 
-// Release returns the release of a post that is not deleted, or pgx.ErrNoRows.
-func (s *Store) Release(ctx context.Context, org tenancy.OrgID, post publishing.PostID) (out Release, err error) {
-	err = s.db.Read(ctx, org.UUID(), func(b *pgx.Batch) {
+// FindRelease returns the release of a post that is not deleted, or pgx.ErrNoRows.
+func FindRelease(ctx context.Context, d *Store, org tenancy.OrgID, post publishing.PostID) (out Release, err error) {
+	err = d.Read(ctx, org.UUID(), func(b *pgx.Batch) {
 		b.Queue(releaseRead, post).QueryRow(func(row pgx.Row) error {
 			return row.Scan(&out.Channel, &out.State, &out.ReleaseID)
 		})
@@ -33,8 +33,8 @@ const releaseLock = `-- publishing.ReleaseLock
 select channel_id, state, release_id from post where id = $1 and deleted_at is null for no key update`
 
 // LockRelease is Release in a transaction, and locks the post until its end.
-func (t *Tx) LockRelease(ctx context.Context, post publishing.PostID) (out Release, err error) {
-	return out, t.tx.QueryRow(ctx, releaseLock, post).Scan(&out.Channel, &out.State, &out.ReleaseID)
+func LockRelease(ctx context.Context, tx *Tx, post publishing.PostID) (out Release, err error) {
+	return out, tx.QueryRow(ctx, releaseLock, post).Scan(&out.Channel, &out.State, &out.ReleaseID)
 }
 
 const releaseSet = `-- publishing.ReleaseSet
@@ -43,7 +43,7 @@ insert into post_event (org_id, post_id, event, by, node, reason)
 select p.org_id, p.id, 'released', $3, nullif($4, ''), $2 from p`
 
 // SetRelease stores the release id of a post and an event of the timeline.
-func (t *Tx) SetRelease(ctx context.Context, post publishing.PostID, release, by string) error {
-	_, err := t.tx.Exec(ctx, releaseSet, post, release, by, t.node)
+func SetRelease(ctx context.Context, tx *Tx, post publishing.PostID, release, by string) error {
+	_, err := tx.Exec(ctx, releaseSet, post, release, by, tx.Node)
 	return err
 }

@@ -18,10 +18,10 @@ var giveBackClaims string
 // GiveBack returns to the queue the posts that this process has claimed by statements whose answer it did not receive,
 // by the numbers of those statements (Claim). Nothing of them was sent. It returns the organizations of the posts.
 // After an error, which is that of Postgres, it may be repeated with the same numbers.
-func (s *Store) GiveBack(
-	ctx context.Context, l publishing.Lease, numbers []int64, node string,
+func GiveBack(
+	ctx context.Context, d *Store, l publishing.Lease, numbers []int64, node string,
 ) (orgs []tenancy.OrgID, err error) {
-	err = s.db.WriteRole(ctx, pg.Clock, func(b *pgx.Batch) {
+	err = d.WriteRole(ctx, pg.Clock, func(b *pgx.Batch) {
 		b.Queue(giveBackClaims, l.Shards, l.Holder, numbers, node).Query(into(&orgs, pgx.RowTo[tenancy.OrgID]))
 	})
 	return orgs, err
@@ -40,8 +40,8 @@ where q.channel_id = any (array[h.channel_id]) and h.id is not null and q.busy_p
 // RepairHold makes the claimed post of a channel hold it: the channel is the first one of an organization after another
 // one, in the order of ids. It returns true when it has changed the channel. It returns the error of Postgres, after
 // which the value is not reliable.
-func (s *Store) RepairHold(ctx context.Context, org tenancy.OrgID, after publishing.ChannelID) (bool, error) {
-	return s.clockRow(ctx, holdRepair, org, after.UUID())
+func RepairHold(ctx context.Context, d *Store, org tenancy.OrgID, after publishing.ChannelID) (bool, error) {
+	return clockRow(ctx, d, holdRepair, org, after.UUID())
 }
 
 //go:embed sql/set_aside_channel.sql
@@ -50,10 +50,10 @@ var setAsideChannel string
 // SetAsideChannel keeps a channel from being claimed for pause from now, and adds the reason to the timeline of its
 // first post: the channel is the first one of an organization after another one, in the order of ids. It returns the
 // channel, or pgx.ErrNoRows.
-func (s *Store) SetAsideChannel(
-	ctx context.Context, org tenancy.OrgID, after publishing.ChannelID, pause time.Duration, reason, node string,
+func SetAsideChannel(
+	ctx context.Context, d *Store, org tenancy.OrgID, after publishing.ChannelID, pause time.Duration, reason, node string,
 ) (c publishing.ChannelID, err error) {
-	err = s.db.WriteRole(ctx, pg.Clock, func(b *pgx.Batch) {
+	err = d.WriteRole(ctx, pg.Clock, func(b *pgx.Batch) {
 		b.Queue(setAsideChannel, org, after.UUID(), pause.Milliseconds(), node, reason).
 			QueryRow(func(row pgx.Row) error { return row.Scan(&c) })
 	})

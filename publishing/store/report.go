@@ -67,11 +67,11 @@ type ReportData struct {
 
 // Report reads the posts from the start of the first of days on, and the channels: those of a customer unless it is zero.
 // days are the starts of the days, and the end of the last one.
-func (s *Store) Report(
-	ctx context.Context, org tenancy.OrgID, customer publishing.CustomerID, days []time.Time,
+func Report(
+	ctx context.Context, d *Store, org tenancy.OrgID, customer publishing.CustomerID, days []time.Time,
 ) (out ReportData, err error) {
 	first, last := days[0], days[len(days)-1]
-	err = s.db.Read(ctx, org.UUID(), func(b *pgx.Batch) {
+	err = d.Read(ctx, org.UUID(), func(b *pgx.Batch) {
 		b.Queue(reportPosts, customer, days).Query(into(&out.Counts, pgx.RowToStructByName[PostCount]))
 		b.Queue(reportChannels, customer).Query(into(&out.Channels, scanPlatformChannels))
 		b.Queue(reportErrors, customer, first, last, publishing.MaxReportErrors).Query(into(&out.Errors, scanFailure))

@@ -89,7 +89,7 @@ func (r *rig) channel() publishing.ChannelID {
 // connect connects a channel, for the first time or again.
 func (r *rig) connect(c publishing.Channel) {
 	r.Helper()
-	_, _, err := r.store.Connect(r.Context(), c, []byte("sealed"), nil, nil)
+	_, _, err := publishingstore.ConnectChannel(r.Context(), r.store, c, []byte("sealed"), nil, nil)
 	r.ok(err)
 }
 
@@ -108,7 +108,7 @@ func (r *rig) post(channel publishing.ChannelID, in time.Duration, delays ...tim
 func (r *rig) insert(posts ...publishing.Post) {
 	r.Helper()
 	rows := written(posts)
-	r.ok(r.inOrg(func(tx *publishingstore.Tx) error { return tx.Insert(r.Context(), rows) }))
+	r.ok(r.inOrg(func(tx *publishingstore.Tx) error { return publishingstore.Insert(r.Context(), tx, rows) }))
 }
 
 func written(posts []publishing.Post) []publishingstore.NewPost {
@@ -141,15 +141,15 @@ func rules() publishingstore.ClaimRules {
 }
 
 func (r *rig) claimOf(l publishing.Lease, limits publishing.ClaimLimits, wants ...publishing.Want) (publishing.ClaimResult, error) {
-	return r.store.Claim(r.Context(), l, wants, limits, 1, rules())
+	return publishingstore.Claim(r.Context(), r.store, l, wants, limits, 1, rules())
 }
 
 // upkeep does one kind of upkeep on the posts that need it, and returns their number.
 func (r *rig) upkeep(l publishing.Lease, kind publishingstore.Upkeep, after time.Duration) int {
 	r.Helper()
-	ids, err := r.store.Find(r.Context(), l, kind, after, nil, publishingstore.MaxUpkeep)
+	ids, err := publishingstore.Find(r.Context(), r.store, l, kind, after, nil, publishingstore.MaxUpkeep)
 	r.ok(err)
-	n, err := r.store.Do(r.Context(), kind, ids, after, "test")
+	n, err := publishingstore.Do(r.Context(), r.store, kind, ids, after, "test")
 	r.ok(err)
 	return n
 }
@@ -173,13 +173,13 @@ func (r *rig) age(l publishing.Lease) int {
 // look claims the unknown outcomes whose time has come.
 func (r *rig) look(l publishing.Lease, hold time.Duration) []publishingstore.ClaimedUnknown {
 	r.Helper()
-	found, err := r.store.FindUnknown(r.Context(), l, nil, nil, time.Hour)
+	found, err := publishingstore.FindUnknown(r.Context(), r.store, l, nil, nil, time.Hour)
 	r.ok(err)
 	ids := make([]publishing.PostID, len(found))
 	for i, f := range found {
 		ids[i] = f.Post
 	}
-	open, err := r.store.ClaimUnknown(r.Context(), ids, hold)
+	open, err := publishingstore.ClaimUnknown(r.Context(), r.store, ids, hold)
 	r.ok(err)
 	return open
 }
@@ -191,7 +191,7 @@ func (r *rig) mark(claims ...publishing.Claimed) []bool {
 	for i, c := range claims {
 		marks[i] = publishingstore.Mark{Post: c.Post, Token: c.Token, Publication: r.publication(c.Post)}
 	}
-	may, _, err := r.store.MarkCommitting(r.Context(), marks, time.Minute, 15*time.Second)
+	may, _, err := publishingstore.MarkCommitting(r.Context(), r.store, marks, time.Minute, 15*time.Second)
 	r.ok(err)
 	return may
 }
@@ -202,14 +202,14 @@ func (r *rig) finish(c publishing.Claimed, result publishing.Result, code string
 	if result != publishing.ResultRetry {
 		o.After = 0
 	}
-	done, err := r.store.Finish(r.Context(), []publishing.Outcome{o}, 30*time.Second, "test")
+	done, err := publishingstore.Finish(r.Context(), r.store, []publishing.Outcome{o}, 30*time.Second, "test")
 	r.ok(err)
 	return done
 }
 
 func (r *rig) root(post publishing.PostID) publishing.Post {
 	r.Helper()
-	roots, err := r.store.Root(r.Context(), r.org, post)
+	roots, err := publishingstore.Root(r.Context(), r.store, r.org, post)
 	r.ok(err)
 	if len(roots) != 1 {
 		r.Fatalf("%d roots", len(roots))
@@ -234,11 +234,11 @@ func (r *rig) delete(post publishing.PostID) {
 	r.Helper()
 	group := r.groupOf(post)
 	r.ok(r.inOrg(func(tx *publishingstore.Tx) error {
-		posts, err := tx.LockGroup(r.Context(), group)
+		posts, err := publishingstore.LockGroup(r.Context(), tx, group)
 		if err != nil {
 			return err
 		}
-		return tx.Delete(r.Context(), posts)
+		return publishingstore.Delete(r.Context(), tx, posts)
 	}))
 }
 
@@ -258,7 +258,7 @@ func (r *rig) partAt(post publishing.PostID, position int) publishing.Publicatio
 // may asks for the mark of one call, and returns whether the call may be made.
 func (r *rig) may(post publishing.PostID, token uuid.UUID, pub publishing.PublicationID) (bool, error) {
 	for {
-		may, busy, err := r.store.MarkCommitting(r.Context(), []publishingstore.Mark{{Post: post, Token: token, Publication: pub}}, time.Hour, time.Minute)
+		may, busy, err := publishingstore.MarkCommitting(r.Context(), r.store, []publishingstore.Mark{{Post: post, Token: token, Publication: pub}}, time.Hour, time.Minute)
 		if err != nil || !busy[0] { // like the sender, it asks again while another transaction has locked the post
 			return err == nil && may[0], err
 		}

@@ -27,14 +27,16 @@ order by p.publish_date, p.id limit $4`
 // Roots returns the roots whose publish date is in the range of q, those that are not stored yet among them, in the
 // order of publishing.ListPosts: at most limit, those of a customer unless it is zero. It returns ErrTooMuch when their
 // settings are larger than publishing.MaxListedBytes, and when there are limit series or more.
-func (s *Store) Roots(
-	ctx context.Context, org tenancy.OrgID, q publishing.ListPosts, customer publishing.CustomerID, limit int,
+func Roots(
+	ctx context.Context, d *Store, org tenancy.OrgID, q publishing.ListPosts, customer publishing.CustomerID, limit int,
 ) ([]publishing.Post, error) {
 	var rows []publishing.Post
 	var series []projectedSeries
 	// The series are read first: an occurrence that is stored meanwhile is found twice instead of not at all.
-	err := s.readWithin(ctx, org, func(b *pgx.Batch, most *budget) {
-		b.Queue(findSeriesInRange, q.Start, q.End.UTC(), customer, limit, publishing.ChannelID{}).Query(collectProjected(&series))
+	err := readWithin(ctx, d, org, func(b *pgx.Batch, most *budget) {
+		b.Queue(
+			findSeriesInRange, q.Start, q.End.UTC(), customer, limit, publishing.ChannelID{},
+		).Query(collectProjected(&series))
 		b.Queue(rootsInRange, q.Start, q.End, customer, limit).Query(into(&rows, within(most, scanPost, settingsBytes)))
 	})
 	if err != nil {
@@ -76,12 +78,12 @@ select count(*) from (
 // RootPage returns one page of all stored roots, those of a customer unless it is zero, and the number of roots,
 // counted up to publishing.CountAhead after the end of the page. It returns ErrTooMuch when the settings of the page
 // are larger than publishing.MaxListedBytes.
-func (s *Store) RootPage(
-	ctx context.Context, org tenancy.OrgID, page publishing.Page, customer publishing.CustomerID,
+func RootPage(
+	ctx context.Context, d *Store, org tenancy.OrgID, page publishing.Page, customer publishing.CustomerID,
 ) (out []publishing.Post, total int, err error) {
 	before := int64(page.Number) * int64(page.Limit)
 	end := before + int64(page.Limit)
-	err = s.readWithin(ctx, org, func(b *pgx.Batch, most *budget) {
+	err = readWithin(ctx, d, org, func(b *pgx.Batch, most *budget) {
 		b.Queue(rootsPage, customer, before, page.Limit).Query(into(&out, within(most, scanPost, settingsBytes)))
 		b.Queue(rootsCount, customer, end+publishing.CountAhead).QueryRow(func(row pgx.Row) error {
 			return row.Scan(&total)
@@ -98,10 +100,10 @@ where p.after_post is null and p.deleted_at is null
 
 // Root returns the root of the group of a stored post, and none when there is no such post. A post that does not exist
 // is no error; it returns pg.ErrOrgBusy or the error of Postgres.
-func (s *Store) Root(
-	ctx context.Context, org tenancy.OrgID, post publishing.PostID,
+func Root(
+	ctx context.Context, d *Store, org tenancy.OrgID, post publishing.PostID,
 ) (out []publishing.Post, err error) {
-	err = s.db.Read(ctx, org.UUID(), func(b *pgx.Batch) { b.Queue(rootByID, post).Query(into(&out, scanPost)) })
+	err = d.Read(ctx, org.UUID(), func(b *pgx.Batch) { b.Queue(rootByID, post).Query(into(&out, scanPost)) })
 	return out, err
 }
 
@@ -139,11 +141,11 @@ func settingsBytes(p publishing.Post) int { return len(p.Settings) }
 
 // readWithin executes a batch of queries as one organization, with a budget of publishing.MaxListedBytes. It returns
 // ErrTooMuch when the results need more.
-func (s *Store) readWithin(ctx context.Context, org tenancy.OrgID, queue func(*pgx.Batch, *budget)) error {
+func readWithin(ctx context.Context, d *Store, org tenancy.OrgID, queue func(*pgx.Batch, *budget)) error {
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
 	var most *budget
-	err := s.db.Read(ctx, org.UUID(), func(b *pgx.Batch) {
+	err := d.Read(ctx, org.UUID(), func(b *pgx.Batch) {
 		most = &budget{left: publishing.MaxListedBytes, stop: stop}
 		queue(b, most)
 	})

@@ -26,17 +26,17 @@ where x.id = $3 and x.post_id = any (array[mine.id]) and x.phase = 'preparing'`
 // SaveHandle stores the handle of a publication that is being prepared, and extends the claim to hold from now. It
 // returns false when the claim is lost: nothing is stored, and nothing may be sent. It returns the error of Postgres;
 // the handle may be stored then, and nothing may be sent before a call of it has returned true.
-func (s *Store) SaveHandle(
-	ctx context.Context, post publishing.PostID, token uuid.UUID, pub publishing.PublicationID,
+func SaveHandle(
+	ctx context.Context, d *Store, post publishing.PostID, token uuid.UUID, pub publishing.PublicationID,
 	handle json.RawMessage, hold time.Duration,
 ) (bool, error) {
-	return s.clockRow(ctx, handleSave, post, token, pub, hold.Milliseconds(), handle)
+	return clockRow(ctx, d, handleSave, post, token, pub, hold.Milliseconds(), handle)
 }
 
 // clockRow executes a statement as the role that works across organizations (pg.Clock). changed is false unless it
 // changed exactly one row.
-func (s *Store) clockRow(ctx context.Context, sql string, args ...any) (changed bool, err error) {
-	err = s.db.WriteRole(ctx, pg.Clock, func(b *pgx.Batch) {
+func clockRow(ctx context.Context, d *Store, sql string, args ...any) (changed bool, err error) {
+	err = d.WriteRole(ctx, pg.Clock, func(b *pgx.Batch) {
 		b.Queue(sql, args...).Exec(func(tag pgconn.CommandTag) error {
 			changed = tag.RowsAffected() == 1
 			return nil
@@ -74,8 +74,8 @@ func (r *markRow) columns() []column { return []column{col("token", &r.token), c
 // Of each mark, may is true when the call may be made, and busy when another transaction has locked the post, so that
 // the mark must be asked for again. When both are false, the claim is lost, or the call is forbidden. On an error all
 // are false, but marks may be stored: a call that was not made must then be unmarked, or its outcome is unknown.
-func (s *Store) MarkCommitting(
-	ctx context.Context, marks []Mark, hold, spare time.Duration,
+func MarkCommitting(
+	ctx context.Context, d *Store, marks []Mark, hold, spare time.Duration,
 ) (may, busy []bool, err error) {
 	n := len(marks)
 	posts, tokens, pubs := make([][16]byte, n), make([][16]byte, n), make([][16]byte, n)
@@ -89,7 +89,7 @@ func (s *Store) MarkCommitting(
 	}
 	may, busy = make([]bool, n), make([]bool, n)
 	var rows []markRow
-	err = s.db.WriteRole(ctx, pg.Clock, func(b *pgx.Batch) {
+	err = d.WriteRole(ctx, pg.Clock, func(b *pgx.Batch) {
 		b.Queue(markCommitting, posts, tokens, pubs, hold.Milliseconds(), spare.Milliseconds(), destinations, handles).
 			Query(collect(&rows, (*markRow).columns))
 	})
@@ -110,11 +110,11 @@ var savePartDone string
 // false when no further part may be sent, because the claim is lost or the post is deleted: the sender then finishes
 // the post with what it knows. The part is stored in both cases. After an error, which is that of Postgres, it must be
 // repeated until it succeeds or the claim ends: what is published must be stored.
-func (s *Store) PartDone(
-	ctx context.Context, post publishing.PostID, token uuid.UUID, x publishing.Publication, hold time.Duration,
+func PartDone(
+	ctx context.Context, d *Store, post publishing.PostID, token uuid.UUID, x publishing.Publication, hold time.Duration,
 	node string,
 ) (bool, error) {
-	return s.clockRow(ctx, savePartDone, post, token, x.ID, x.ReleaseID, x.URL, x.Ref, hold.Milliseconds(), node)
+	return clockRow(ctx, d, savePartDone, post, token, x.ID, x.ReleaseID, x.URL, x.Ref, hold.Milliseconds(), node)
 }
 
 //go:embed sql/unmark_committing.sql
@@ -124,9 +124,9 @@ var unmarkCommitting string
 // to hold from now. It returns false when it has changed nothing, so that nothing more may be sent: the claim is lost,
 // or an earlier call of the part is known to have published it. It returns the error of Postgres. The mark may remain
 // then, so that the outcome of the part is unknown to the next claim.
-func (s *Store) Unmark(
-	ctx context.Context, post publishing.PostID, token uuid.UUID, pub publishing.PublicationID, hold time.Duration,
+func Unmark(
+	ctx context.Context, d *Store, post publishing.PostID, token uuid.UUID, pub publishing.PublicationID, hold time.Duration,
 	node string,
 ) (bool, error) {
-	return s.clockRow(ctx, unmarkCommitting, post, token, pub, hold.Milliseconds(), node)
+	return clockRow(ctx, d, unmarkCommitting, post, token, pub, hold.Milliseconds(), node)
 }

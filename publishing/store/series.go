@@ -64,15 +64,15 @@ select publish_date from post where id = $1`
 // Repeat makes a stored post the current occurrence of a series in a time zone, or changes its series. Later
 // occurrences are copies of template, whose posts are inserted too, as deleted ones. It returns Invalid for an unknown
 // zone, and pgx.ErrNoRows when there is no such post.
-func (t *Tx) Repeat(
-	ctx context.Context, root publishing.PostID, r publishing.Repeat, timezone string, template []NewPost,
+func Repeat(
+	ctx context.Context, tx *Tx, root publishing.PostID, r publishing.Repeat, timezone string, template []NewPost,
 ) error {
 	zone, err := tenancy.LoadZone(timezone)
 	if err != nil {
 		return err
 	}
 	var at time.Time
-	if err := t.tx.QueryRow(ctx, publishDate, root).Scan(&at); err != nil {
+	if err := tx.QueryRow(ctx, publishDate, root).Scan(&at); err != nil {
 		return err
 	}
 	group, anchor := template[0].Group, publishing.WallClock(at, zone)
@@ -81,12 +81,12 @@ func (t *Tx) Repeat(
 		times = &r.Count
 	}
 	b := &pgx.Batch{}
-	t.queueHidden(b, template)
+	queueHidden(tx, b, template)
 	b.Queue(templateHide, group)
 	b.Queue(seriesChange, root, group, anchor, timezone, r.Days, r.Until, times)
 	b.Queue(seriesBegin, root, group, anchor, timezone, r.Days, r.Until, times)
 	b.Queue(seriesJoin, root, r.Days)
-	return t.tx.SendBatch(ctx, b).Close()
+	return tx.SendBatch(ctx, b).Close()
 }
 
 const seriesLater = `-- publishing.SeriesLater
@@ -96,8 +96,8 @@ order by p.id`
 
 // Pending returns the groups of the stored occurrences of a series that have not ended, without the occurrence other. A
 // series that does not exist is no error and has none; it returns the error of Postgres.
-func (t *Tx) Pending(ctx context.Context, series publishing.SeriesID, other int) ([]publishing.GroupID, error) {
-	rows, err := t.tx.Query(ctx, seriesLater, series, other)
+func Pending(ctx context.Context, tx *Tx, series publishing.SeriesID, other int) ([]publishing.GroupID, error) {
+	rows, err := tx.Query(ctx, seriesLater, series, other)
 	if err != nil {
 		return nil, err
 	}
@@ -109,8 +109,8 @@ update series set stopped_at = now(), stopped_for = 'deleted' where id = $1 and 
 
 // EndSeries stops a series: no occurrence follows. It does nothing when the series has stopped or does not exist, which
 // is no error. It returns the error of Postgres.
-func (t *Tx) EndSeries(ctx context.Context, series publishing.SeriesID) error {
-	_, err := t.tx.Exec(ctx, seriesEnd, series)
+func EndSeries(ctx context.Context, tx *Tx, series publishing.SeriesID) error {
+	_, err := tx.Exec(ctx, seriesEnd, series)
 	return err
 }
 
@@ -119,8 +119,8 @@ select number, stopped_at is not null from series where id = $1`
 
 // NextOf returns the number of the current occurrence of a series, and whether the series has stopped. It returns
 // pgx.ErrNoRows when there is no such series.
-func (t *Tx) NextOf(ctx context.Context, series publishing.SeriesID) (number int, over bool, err error) {
-	return number, over, t.tx.QueryRow(ctx, seriesNumber, series).Scan(&number, &over)
+func NextOf(ctx context.Context, tx *Tx, series publishing.SeriesID) (number int, over bool, err error) {
+	return number, over, tx.QueryRow(ctx, seriesNumber, series).Scan(&number, &over)
 }
 
 // around returns the smallest and the largest id that differ from one only in the number of the occurrence.
@@ -143,15 +143,15 @@ const maxNumber = 1 << 20
 // Materialize inserts a projected occurrence, which is named by the id of its root or, with isGroup, by that of its
 // group, and returns its group and its series. It returns pgx.ErrNoRows when there is no such occurrence, or when it
 // has a row already.
-func (t *Tx) Materialize(
-	ctx context.Context, named uuid.UUID, isGroup bool,
+func Materialize(
+	ctx context.Context, tx *Tx, named uuid.UUID, isGroup bool,
 ) (publishing.GroupID, publishing.SeriesID, error) {
 	by := seriesByID
 	if isGroup {
 		by = seriesByTemplate
 	}
 	low, high := around(named)
-	row, err := t.lockSeries(ctx, by, low, high)
+	row, err := lockSeries(ctx, tx, by, low, high)
 	if err != nil {
 		return publishing.GroupID{}, publishing.SeriesID{}, err
 	}
@@ -171,6 +171,6 @@ func (t *Tx) Materialize(
 			return row.Template, row.ID, pgx.ErrNoRows // it was deleted
 		}
 	}
-	_, err = t.writeOccurrence(ctx, row, number, s.At(number))
+	_, err = writeOccurrence(ctx, tx, row, number, s.At(number))
 	return publishing.Occurrence(row.Template, number), row.ID, err
 }

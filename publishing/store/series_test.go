@@ -21,10 +21,10 @@ func (r *rig) repeated(channel publishing.ChannelID, rule publishing.Repeat, zon
 	template := fixture.Post(r.org, channel, due, delays...)
 	template[0].State = publishing.StateDraft
 	r.ok(r.inOrg(func(tx *publishingstore.Tx) error {
-		if err := tx.Insert(r.Context(), written(posts)); err != nil {
+		if err := publishingstore.Insert(r.Context(), tx, written(posts)); err != nil {
 			return err
 		}
-		return tx.Repeat(r.Context(), posts[0].ID, rule, zone, written(template))
+		return publishingstore.Repeat(r.Context(), tx, posts[0].ID, rule, zone, written(template))
 	}))
 	return posts[0].ID
 }
@@ -72,14 +72,14 @@ func (r *rig) fast(post publishing.PostID) {
 
 func (r *rig) within(from, to time.Time) []publishing.Post {
 	r.Helper()
-	out, err := r.store.Roots(r.Context(), r.org, publishing.ListPosts{Start: from, End: to}, publishing.CustomerID{}, 1000)
+	out, err := publishingstore.Roots(r.Context(), r.store, r.org, publishing.ListPosts{Start: from, End: to}, publishing.CustomerID{}, 1000)
 	r.ok(err)
 	return out
 }
 
 func (r *rig) exists(post publishing.PostID) bool {
 	r.Helper()
-	roots, err := r.store.Root(r.Context(), r.org, post)
+	roots, err := publishingstore.Root(r.Context(), r.store, r.org, post)
 	r.ok(err)
 	return len(roots) == 1
 }
@@ -87,18 +87,18 @@ func (r *rig) exists(post publishing.PostID) bool {
 func (r *rig) remove(post publishing.PostID) {
 	r.Helper()
 	r.ok(r.inOrg(func(tx *publishingstore.Tx) error {
-		group, err := tx.GroupOf(r.Context(), post)
+		group, err := publishingstore.GroupOf(r.Context(), tx, post)
 		if pg.IsNoRows(err) {
-			group, _, err = tx.Materialize(r.Context(), post.UUID(), false)
+			group, _, err = publishingstore.Materialize(r.Context(), tx, post.UUID(), false)
 		}
 		if err != nil {
 			return err
 		}
-		posts, err := tx.LockGroup(r.Context(), group)
+		posts, err := publishingstore.LockGroup(r.Context(), tx, group)
 		if err != nil {
 			return err
 		}
-		return tx.Delete(r.Context(), posts)
+		return publishingstore.Delete(r.Context(), tx, posts)
 	}))
 	r.step()
 }
@@ -123,7 +123,7 @@ func TestAdvance_WritesNextOccurrence(t *testing.T) {
 	if a.AddDate(0, 0, 7).Format(time.DateTime) != b.Format(time.DateTime) {
 		t.Fatalf("%v is followed by %v", a, b)
 	}
-	whole, err := r.store.ThreadData(t.Context(), r.org, []publishing.Post{next})
+	whole, err := publishingstore.ReadThreadData(t.Context(), r.store, r.org, []publishing.Post{next})
 	r.ok(err)
 	parts := whole.Parts[next.Group]
 	followers := whole.Followers[next.Group]
@@ -188,12 +188,12 @@ func TestProjected_LeavesOutStoredAndDeleted(t *testing.T) {
 			t.Errorf("listed %+v, want it every two days, and projected unless it is stored", p)
 		}
 	}
-	out, err := r.store.Projected(t.Context(), r.org, publishing.Occurrence(first, 7))
+	out, err := publishingstore.Projected(t.Context(), r.store, r.org, publishing.Occurrence(first, 7))
 	if err != nil || len(out) != 1 || !out[0].Projected.Next.Equal(at.Add(2*24*time.Hour)) {
 		t.Fatalf("got %+v (%v), want one occurrence whose next one is number 1", out, err)
 	}
 	for _, n := range []int{0, 1, 2, 1 << 21} {
-		if out, err := r.store.Projected(t.Context(), r.org, publishing.Occurrence(first, n)); err != nil || len(out) != 0 {
+		if out, err := publishingstore.Projected(t.Context(), r.store, r.org, publishing.Occurrence(first, n)); err != nil || len(out) != 0 {
 			t.Fatalf("number %d is %+v (%v), want no such occurrence", n, out, err)
 		}
 	}

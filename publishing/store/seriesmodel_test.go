@@ -112,7 +112,7 @@ func TestSeries_AgreesWithAModel(t *testing.T) {
 			default:
 				story = append(story, fmt.Sprint("book ", later))
 				r.ok(r.inOrg(func(tx *publishingstore.Tx) error {
-					_, _, err := tx.Materialize(t.Context(), publishing.Occurrence(first, later).UUID(), false)
+					_, _, err := publishingstore.Materialize(t.Context(), tx, publishing.Occurrence(first, later).UUID(), false)
 					return err
 				}))
 				p.rows[later] = "booked"

@@ -9,6 +9,7 @@ import (
 	"crier/platform/clock"
 	"crier/publishing"
 	publishingservice "crier/publishing/service"
+	publishingstore "crier/publishing/store"
 	"crier/tenancy"
 )
 
@@ -43,7 +44,7 @@ func TestOccurrence_IsFoundWhileItIsStored(t *testing.T) {
 					}
 					continue
 				}
-				all, err := r.store.Roots(t.Context(), r.org, publishing.ListPosts{Start: from, End: to}, publishing.CustomerID{}, 10_000)
+				all, err := publishingstore.Roots(t.Context(), r.store, r.org, publishing.ListPosts{Start: from, End: to}, publishing.CustomerID{}, 10_000)
 				if err != nil || len(all) != series {
 					t.Errorf("%d are listed, want %d: %v", len(all), series, err)
 					return

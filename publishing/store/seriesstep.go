@@ -32,8 +32,8 @@ type SeriesRef struct {
 // stopped since they were last advanced. Organizations take turns, and of each the series that wait longest come first.
 // Series that were set aside are left out until their time has come. It returns the error of Postgres, and a stale
 // lease finds nothing.
-func (s *Store) EndedSeries(ctx context.Context, l publishing.Lease, limit int) (out []SeriesRef, err error) {
-	err = s.db.WriteRole(ctx, pg.Clock, func(b *pgx.Batch) {
+func EndedSeries(ctx context.Context, d *Store, l publishing.Lease, limit int) (out []SeriesRef, err error) {
+	err = d.WriteRole(ctx, pg.Clock, func(b *pgx.Batch) {
 		b.Queue(findEndedSeries, l.Shards, l.Holder, limit).Query(into(&out, pgx.RowToStructByName[SeriesRef]))
 	})
 	return out, err
@@ -110,14 +110,14 @@ func (r lockedSeries) series() (publishing.Series, error) {
 
 // lockSeries locks a series and reads its stored occurrences from the current one on. It returns pgx.ErrNoRows when
 // there is none, or when it is locked and by does not wait.
-func (t *Tx) lockSeries(ctx context.Context, by seriesLock, low, high uuid.UUID) (lockedSeries, error) {
+func lockSeries(ctx context.Context, tx *Tx, by seriesLock, low, high uuid.UUID) (lockedSeries, error) {
 	var locked []lockedSeries
 	var stored []publishing.StoredOccurrence
 	b := &pgx.Batch{}
 	b.Queue(by.channel, low, high)
 	b.Queue(by.series, low, high).Query(into(&locked, pgx.RowToStructByName[lockedSeries]))
 	b.Queue(by.stored, low, high).Query(into(&stored, pgx.RowToStructByName[publishing.StoredOccurrence]))
-	if err := t.tx.SendBatch(ctx, b).Close(); err != nil {
+	if err := tx.SendBatch(ctx, b).Close(); err != nil {
 		return lockedSeries{}, err
 	}
 	if len(locked) == 0 {
@@ -150,14 +150,14 @@ insert into post_event (org_id, post_id, event, node, reason) values ($1, $2, 's
 //
 // An occurrence for which the quota has no room ends as ERROR, and the series goes on when its time has passed: each
 // date fails once and for itself.
-func (t *Tx) Advance(
-	ctx context.Context, series publishing.SeriesID, wait bool, quota PostQuota,
+func Advance(
+	ctx context.Context, tx *Tx, series publishing.SeriesID, wait bool, quota PostQuota,
 ) (written bool, err error) {
 	by := seriesIfFree
 	if wait {
 		by = seriesByID
 	}
-	row, err := t.lockSeries(ctx, by, series.UUID(), series.UUID())
+	row, err := lockSeries(ctx, tx, by, series.UUID(), series.UUID())
 	if pg.IsNoRows(err) {
 		return false, nil
 	}
@@ -165,7 +165,7 @@ func (t *Tx) Advance(
 		return false, err
 	}
 	if row.Stopped {
-		_, err := t.tx.Exec(ctx, occurrencesPass, row.ID, row.Number, true)
+		_, err := tx.Exec(ctx, occurrencesPass, row.ID, row.Number, true)
 		return false, err
 	}
 	s, err := row.series()
@@ -174,7 +174,7 @@ func (t *Tx) Advance(
 	}
 	next := s.Advance(row.stored, row.Now)
 	if next.Number == row.Number && next.Stop == "" {
-		_, err := t.tx.Exec(ctx, occurrencesPass, row.ID, row.Number, false)
+		_, err := tx.Exec(ctx, occurrencesPass, row.ID, row.Number, false)
 		return false, err
 	}
 	var lookAgain *time.Time
@@ -188,13 +188,13 @@ func (t *Tx) Advance(
 		if err != nil {
 			return false, err
 		}
-		held, err := t.writeOccurrence(ctx, row, next.Number, at)
+		held, err := writeOccurrence(ctx, tx, row, next.Number, at)
 		if err != nil {
 			return false, err
 		}
 		if !allowed && !held {
 			lookAgain = &at
-			if err := t.refuseOccurrence(ctx, row.ID, row.Template, next.Number); err != nil {
+			if err := refuseOccurrence(ctx, tx, row.ID, row.Template, next.Number); err != nil {
 				return false, err
 			}
 		}
@@ -203,29 +203,29 @@ func (t *Tx) Advance(
 	b.Queue(seriesAdvance, row.ID, next.Number, next.Failures, next.Stop, lookAgain)
 	b.Queue(occurrencesPass, row.ID, next.Number, next.Stop != "")
 	if next.Stop == publishing.StopFailed {
-		b.Queue(seriesStopped, t.org, occurrenceOf(row.ID, next.Number), t.node,
+		b.Queue(seriesStopped, tx.Org, occurrenceOf(row.ID, next.Number), tx.Node,
 			fmt.Sprintf("%d failures in a row: the post is not repeated any more", next.Failures))
 	}
-	return next.Write, t.tx.SendBatch(ctx, b).Close()
+	return next.Write, tx.SendBatch(ctx, b).Close()
 }
 
 // advanceTime limits the transaction of Store.Advance, which has a series and its channel locked.
 const advanceTime = 3 * time.Second
 
-// Advance is Tx.Advance in a transaction of its own, which takes at most advanceTime. It returns the errors of
+// AdvanceSeries is Tx.Advance in a transaction of its own, which takes at most advanceTime. It returns the errors of
 // Tx.Advance and Tx.PostQuota, and pg.ErrOrgBusy; after an error of the commit for which pg.IsAway returns true the occurrence may be
 // inserted, and the next call goes on from there.
-func (s *Store) Advance(
-	ctx context.Context, org tenancy.OrgID, series publishing.SeriesID, wait bool, q Quota,
+func AdvanceSeries(
+	ctx context.Context, d *Store, org tenancy.OrgID, series publishing.SeriesID, wait bool, q Quota,
 ) (written bool, err error) {
 	ctx, cancel := context.WithTimeout(ctx, advanceTime)
 	defer cancel()
-	err = s.InOrg(ctx, org, func(tx *Tx) error {
-		quota, err := tx.PostQuota(ctx, q)
+	err = d.InOrg(ctx, org, func(tx *Tx) error {
+		quota, err := ReadPostQuota(ctx, tx, q)
 		if err != nil {
 			return err
 		}
-		written, err = tx.Advance(ctx, series, wait, quota)
+		written, err = Advance(ctx, tx, series, wait, quota)
 		return err
 	})
 	if err != nil {
@@ -246,17 +246,17 @@ var setAsideSeries string
 // grows with each failure in a row. The first failure in a row adds reason, which is for people, to the timeline of the
 // current occurrence. A series that another transaction has locked is not changed. It returns pg.ErrOrgBusy or the
 // error of Postgres.
-func (s *Store) SetAsideSeries(
-	ctx context.Context, org tenancy.OrgID, series publishing.SeriesID, reason string,
+func SetAsideSeries(
+	ctx context.Context, d *Store, org tenancy.OrgID, series publishing.SeriesID, reason string,
 ) error {
-	return s.db.WriteOrg(ctx, org.UUID(), func(b *pgx.Batch) { b.Queue(setAsideSeries, series, s.node, reason) })
+	return d.WriteOrg(ctx, org.UUID(), func(b *pgx.Batch) { b.Queue(setAsideSeries, series, d.Node, reason) })
 }
 
 var templatePosts = `-- publishing.TemplatePosts
 select ` + rootColumns + ` from post p where p.group_id = $1`
 
 // template returns the posts that occurrences are copied from, each after its predecessor. Every one has a part.
-func (t *Tx) template(ctx context.Context, group publishing.GroupID) ([]publishing.Post, error) {
+func template(ctx context.Context, tx *Tx, group publishing.GroupID) ([]publishing.Post, error) {
 	var posts []publishing.Post
 	parts := map[publishing.PostID][]publishing.Part{}
 	b := &pgx.Batch{}
@@ -266,7 +266,7 @@ func (t *Tx) template(ctx context.Context, group publishing.GroupID) ([]publishi
 	readParts(b, most, self, self, media, func(r partRow, p publishing.Part) {
 		parts[r.Post] = append(parts[r.Post], p)
 	})
-	if err := t.tx.SendBatch(ctx, b).Close(); err != nil {
+	if err := tx.SendBatch(ctx, b).Close(); err != nil {
 		return nil, err
 	}
 	for i := range posts {
@@ -288,14 +288,14 @@ insert into post_event (org_id, post_id, event, node, reason) values ($1, $2, 'w
 // writeOccurrence inserts an occurrence of a locked series as a copy of its template. If nobody has
 // approved the template, the occurrence is a draft and held is true. It returns a unique violation
 // if the number already has a row.
-func (t *Tx) writeOccurrence(
-	ctx context.Context, s lockedSeries, number int, at time.Time,
+func writeOccurrence(
+	ctx context.Context, tx *Tx, s lockedSeries, number int, at time.Time,
 ) (held bool, err error) {
-	template, err := t.template(ctx, s.Template)
+	template, err := template(ctx, tx, s.Template)
 	if err != nil {
 		return false, err
 	}
-	approved, held, err := t.templateApprovals(ctx, s.Template)
+	approved, held, err := templateApprovals(ctx, tx, s.Template)
 	if err != nil {
 		return false, err
 	}
@@ -317,12 +317,12 @@ func (t *Tx) writeOccurrence(
 	}
 	root.Series, root.Occurrence, root.Interval = s.ID, number, s.Days
 	b := &pgx.Batch{}
-	t.queueHidden(b, posts)
+	queueHidden(tx, b, posts)
 	if len(approved) > 0 {
 		b.Queue(approvedCopy, ids, digests)
 	}
-	b.Queue(occurrenceWritten, t.org, root.ID, t.node, reason)
-	return held, t.tx.SendBatch(ctx, b).Close()
+	b.Queue(occurrenceWritten, tx.Org, root.ID, tx.Node, reason)
+	return held, tx.SendBatch(ctx, b).Close()
 }
 
 // copyOf returns a post of a template with the ids that it has in an occurrence: the root of an occurrence has the id

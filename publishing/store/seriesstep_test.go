@@ -56,7 +56,7 @@ func TestWriteOccurrences_WritesOnceAfterAKill(t *testing.T) {
 		if got := r.numbers(first); !slices.Equal(got, []int{0, 1}) {
 			t.Errorf("occurrences %v are stored, want 0 and 1", got)
 		}
-		events, err := r.store.Events(t.Context(), r.org, r.root(publishing.Occurrence(first, 1)).Group)
+		events, err := publishingstore.Events(t.Context(), r.store, r.org, r.root(publishing.Occurrence(first, 1)).Group)
 		r.ok(err)
 		if len(events) != 1 || events[0].Kind != publishing.EventWritten {
 			t.Errorf("the timeline of the next occurrence is %+v", events)
@@ -76,7 +76,7 @@ func TestAdvance_WritesOnceAtTheSameMoment(t *testing.T) {
 		all.Go(func() {
 			var wrote bool
 			err := publishingstore.New(r.db).InOrg(t.Context(), r.org, func(tx *publishingstore.Tx) (err error) {
-				wrote, err = tx.Advance(t.Context(), id.FromUUID[publishing.SeriesTag](first.UUID()), true, publishingstore.PostQuota{})
+				wrote, err = publishingstore.Advance(t.Context(), tx, id.FromUUID[publishing.SeriesTag](first.UUID()), true, publishingstore.PostQuota{})
 				return err
 			})
 			if err != nil {
@@ -154,7 +154,7 @@ func TestWriteOccurrences_SetsAsideASeriesThatFails(t *testing.T) {
 		unknown: `The next occurrence could not be written: this server does not know the time zone "Mars/Olympus".`,
 		broken:  "The next occurrence could not be written; it is tried again.",
 	} {
-		events, err := r.store.Events(t.Context(), r.org, r.root(post).Group)
+		events, err := publishingstore.Events(t.Context(), r.store, r.org, r.root(post).Group)
 		r.ok(err)
 		if last := events[len(events)-1]; last.Kind != publishing.EventDelayed || last.Reason == nil || *last.Reason != want {
 			t.Errorf("the timeline ends with %+v, want %s", last, want)
@@ -224,7 +224,7 @@ func TestEndedSeries_OrganizationsTakeTurns(t *testing.T) {
 	}
 	single := other.repeated(other.channel(), publishing.Repeat{Days: 1}, "UTC")
 	other.endOnly(single, publishing.ResultPublished, "")
-	refs, err := r.store.EndedSeries(t.Context(), r.lease, 2)
+	refs, err := publishingstore.EndedSeries(t.Context(), r.store, r.lease, 2)
 	r.ok(err)
 	if len(refs) != 2 || refs[0].Org != r.org || refs[1].Org != other.org {
 		t.Errorf("of five series and a later one of another organization, the first two are %+v; want one of each", refs)
@@ -308,12 +308,12 @@ func TestWriteOccurrences_PassesStoppedSeries(t *testing.T) {
 	if !r.disconnect(c) {
 		t.Fatal("the channel is not there")
 	}
-	refs, err := r.store.EndedSeries(t.Context(), r.lease, 10)
+	refs, err := publishingstore.EndedSeries(t.Context(), r.store, r.lease, 10)
 	r.ok(err)
 	if n := r.step(); n != 0 || len(refs) != 1 {
 		t.Errorf("%d are written and %d series found, want 0 and 1", n, len(refs))
 	}
-	refs, err = r.store.EndedSeries(t.Context(), r.lease, 10)
+	refs, err = publishingstore.EndedSeries(t.Context(), r.store, r.lease, 10)
 	if err != nil || len(refs) != 0 {
 		t.Errorf("after the step %v are still found (%v), want none", refs, err)
 	}

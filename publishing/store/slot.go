@@ -46,10 +46,10 @@ const channelPlan = `-- publishing.ChannelPlan
 select timezone, queue_plan from channel where id = $1 and deleted_at is null`
 
 // QueuePlan returns the queue plan of a channel, or pgx.ErrNoRows when there is no such channel.
-func (s *Store) QueuePlan(
-	ctx context.Context, org tenancy.OrgID, channel publishing.ChannelID,
+func QueuePlan(
+	ctx context.Context, d *Store, org tenancy.OrgID, channel publishing.ChannelID,
 ) (p StoredPlan, err error) {
-	err = s.db.Read(ctx, org.UUID(), func(b *pgx.Batch) {
+	err = d.Read(ctx, org.UUID(), func(b *pgx.Batch) {
 		b.Queue(channelPlan, channel).Query(func(rows pgx.Rows) (err error) {
 			p, err = pgx.CollectExactlyOneRow(rows, scanPlan)
 			return err
@@ -63,16 +63,16 @@ select timezone from channel where id = $1 and deleted_at is null for no key upd
 
 // LockPlan locks the queue plan and the time zone of a channel until the transaction ends, and returns the zone. It
 // returns pgx.ErrNoRows when there is no such channel.
-func (t *Tx) LockPlan(ctx context.Context, channel publishing.ChannelID) (zone string, err error) {
-	return zone, t.tx.QueryRow(ctx, planLock, channel).Scan(&zone)
+func LockPlan(ctx context.Context, tx *Tx, channel publishing.ChannelID) (zone string, err error) {
+	return zone, tx.QueryRow(ctx, planLock, channel).Scan(&zone)
 }
 
 const planSet = `-- publishing.PlanSet
 update channel set timezone = $2, queue_plan = $3, updated_at = now() where id = $1 and deleted_at is null`
 
 // SetPlan replaces the queue plan and the time zone of a locked channel. Repeated posts keep the zone that they have.
-func (t *Tx) SetPlan(ctx context.Context, channel publishing.ChannelID, p StoredPlan) error {
-	_, err := t.tx.Exec(ctx, planSet, channel, p.Timezone, storedTimes(p.Times))
+func SetPlan(ctx context.Context, tx *Tx, channel publishing.ChannelID, p StoredPlan) error {
+	_, err := tx.Exec(ctx, planSet, channel, p.Timezone, storedTimes(p.Times))
 	return err
 }
 
@@ -94,18 +94,18 @@ select clock_timestamp()`
 // one at a time goes on from here. It returns the queue plan of the channel, and none when there is no such channel. For
 // the zero channel it returns those of all channels that are not disabled, one for each time zone. now is the time of
 // the database.
-func (t *Tx) LockSlots(
-	ctx context.Context, channel publishing.ChannelID,
+func LockSlots(
+	ctx context.Context, tx *Tx, channel publishing.ChannelID,
 ) (plans []StoredPlan, now time.Time, err error) {
 	b := &pgx.Batch{}
-	b.Queue(slotsLock, t.org)
+	b.Queue(slotsLock, tx.Org)
 	b.Queue(slotsNow).QueryRow(func(row pgx.Row) error { return row.Scan(&now) })
 	if channel.IsZero() {
 		b.Queue(allPlans).Query(into(&plans, scanPlan))
 	} else {
 		b.Queue(channelPlan, channel).Query(into(&plans, scanPlan))
 	}
-	return plans, now, t.tx.SendBatch(ctx, b).Close()
+	return plans, now, tx.SendBatch(ctx, b).Close()
 }
 
 // takenBy has the posts and the holds that take a minute. Both are read by one statement: a create writes its post and
@@ -130,8 +130,8 @@ var (
 // TakenMinutes returns the minutes from the one of an instant to another instant at which the channel has a post or the
 // next occurrences of a repeated one, or a hold. For the zero channel it returns those of all channels. LockSlots must
 // be called before. It returns ErrTooMuch when there are publishing.MaxListed repeated posts or more.
-func (t *Tx) TakenMinutes(
-	ctx context.Context, channel publishing.ChannelID, from, until time.Time,
+func TakenMinutes(
+	ctx context.Context, tx *Tx, channel publishing.ChannelID, from, until time.Time,
 ) (publishing.TakenMinutes, error) {
 	from = from.Truncate(time.Minute)
 	var series []projectedSeries
@@ -145,7 +145,7 @@ func (t *Tx) TakenMinutes(
 	b.Queue(findSeriesInRange, from, until.UTC(), publishing.CustomerID{}, publishing.MaxListed, channel).
 		Query(collectProjected(&series))
 	b.Queue(statement, from, until, channel).Query(into(&times, pgx.RowTo[time.Time]))
-	if err := t.tx.SendBatch(ctx, b).Close(); err != nil {
+	if err := tx.SendBatch(ctx, b).Close(); err != nil {
 		return nil, err
 	}
 	if len(series) >= publishing.MaxListed {
@@ -176,15 +176,15 @@ delete from slot_hold where (org_id, subject, at) in (
 
 // HoldSlot holds a slot of a channel, or of all channels for the zero one, for a time, and deletes the holds that are
 // over. The transaction must have locked the slots. A hold that is lost with a crash costs nothing.
-func (t *Tx) HoldSlot(ctx context.Context, channel publishing.ChannelID, at time.Time, life time.Duration) error {
+func HoldSlot(ctx context.Context, tx *Tx, channel publishing.ChannelID, at time.Time, life time.Duration) error {
 	subject := channel.UUID()
 	if channel.IsZero() {
-		subject = t.org.UUID()
+		subject = tx.Org.UUID()
 	}
 	b := &pgx.Batch{}
-	b.Queue(slotHold, t.org, subject, at, life.Milliseconds())
-	b.Queue(holdsExpire, t.org)
-	return t.tx.SendBatch(ctx, b).Close()
+	b.Queue(slotHold, tx.Org, subject, at, life.Milliseconds())
+	b.Queue(holdsExpire, tx.Org)
+	return tx.SendBatch(ctx, b).Close()
 }
 
 // holdsRelease locks in the order of the key, so that two creates do not wait for each other.
@@ -197,7 +197,7 @@ with held as (
 delete from slot_hold h using held where h.org_id = $1 and h.subject = held.subject and h.at = held.at`
 
 // queueHoldsRelease queues the deletion of the holds at the times of roots: a post at a held time takes it itself.
-func (t *Tx) queueHoldsRelease(b *pgx.Batch, posts []NewPost) {
+func queueHoldsRelease(tx *Tx, b *pgx.Batch, posts []NewPost) {
 	var channels [][16]byte
 	var dates []time.Time
 	for _, p := range posts {
@@ -206,6 +206,6 @@ func (t *Tx) queueHoldsRelease(b *pgx.Batch, posts []NewPost) {
 		}
 	}
 	if len(channels) > 0 {
-		b.Queue(holdsRelease, t.org, channels, dates)
+		b.Queue(holdsRelease, tx.Org, channels, dates)
 	}
 }

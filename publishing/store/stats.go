@@ -27,8 +27,8 @@ select min(f.due) from generate_series(0, 255) s(shard) cross join lateral (
 // QueueStats counts the posts of all organizations that are due or being published, on the channels of one connector
 // or, when it is "", on all. Only for all channels it finds when the next post is due. It returns the error of
 // Postgres; the numbers are then not complete.
-func (s *Store) QueueStats(ctx context.Context, connector string) (f publishing.QueueStats, err error) {
-	err = s.db.WriteRole(ctx, pg.Clock, func(b *pgx.Batch) {
+func QueueStats(ctx context.Context, d *Store, connector string) (f publishing.QueueStats, err error) {
+	err = d.WriteRole(ctx, pg.Clock, func(b *pgx.Batch) {
 		b.Queue(countQueue, connector, publishing.OverdueAfter.Milliseconds()).QueryRow(func(row pgx.Row) error {
 			return row.Scan(&f.Due, &f.Overdue, &f.Oldest, &f.Waiting, &f.Held)
 		})

@@ -19,7 +19,7 @@ func (r *rig) resume(catchUp bool, hold time.Duration) (missed int) {
 	r.Helper()
 	r.ok(r.inOrg(func(tx *publishingstore.Tx) (err error) {
 		done := false
-		missed, _, done, err = tx.EndPause(r.Context(), r.endOfStop(catchUp, hold), nil)
+		missed, _, done, err = publishingstore.EndPause(r.Context(), tx, r.endOfStop(catchUp, hold), nil)
 		if err == nil && !done {
 			r.Error("the stop goes on, want it ended")
 		}
@@ -183,11 +183,11 @@ func TestPause_UnknownOrganizationIsNotKnown(t *testing.T) {
 	r := newRig(t)
 	none := id.New[tenancy.OrgTag]()
 	r.ok(r.store.InOrg(t.Context(), none, func(tx *publishingstore.Tx) error {
-		if known, err := tx.Pause(t.Context(), publishing.PauseInstance, none, "test"); known || err != nil {
+		if known, err := publishingstore.Pause(t.Context(), tx, publishing.PauseInstance, none, "test"); known || err != nil {
 			t.Errorf("got %v, %v for an organization that does not exist, want not known", known, err)
 		}
 		end := publishingstore.PauseEnd{Scope: publishing.PauseInstance, Subject: none, By: "test"}
-		if missed, known, done, err := tx.EndPause(t.Context(), end, nil); missed != 0 || known || !done || err != nil {
+		if missed, known, done, err := publishingstore.EndPause(t.Context(), tx, end, nil); missed != 0 || known || !done || err != nil {
 			t.Errorf("its end returns %d, %v, %v, %v, want no effect", missed, known, done, err)
 		}
 		return nil
@@ -209,7 +209,7 @@ func TestEndPause_GivesUpManyPostsBeforeThePauseEnds(t *testing.T) {
 	step := func(wantMissed int, wantDone bool) {
 		t.Helper()
 		r.ok(r.inOrg(func(tx *publishingstore.Tx) error {
-			missed, known, done, err := tx.EndPause(t.Context(), end, nil)
+			missed, known, done, err := publishingstore.EndPause(t.Context(), tx, end, nil)
 			if missed != wantMissed || done != wantDone || !known {
 				t.Errorf("EndPause returns %d, %v, %v, want %d, true, %v", missed, known, done, wantMissed, wantDone)
 			}
@@ -224,9 +224,9 @@ func TestEndPause_GivesUpManyPostsBeforeThePauseEnds(t *testing.T) {
 	}
 	step(0, false)
 	stillStopped()
-	posts, err := r.store.FindKeptBack(t.Context(), r.org, end, nil, publishingstore.MaxGiveUp)
+	posts, err := publishingstore.FindKeptBack(t.Context(), r.store, r.org, end, nil, publishingstore.MaxGiveUp)
 	r.ok(err)
-	if n, err := r.store.GiveUpKeptBack(t.Context(), r.org, end, posts); n != len(posts) || err != nil {
+	if n, err := publishingstore.GiveUpKeptBack(t.Context(), r.store, r.org, end, posts); n != len(posts) || err != nil {
 		t.Fatalf("GiveUpKeptBack returns %d, %v, want %d", n, err, len(posts))
 	}
 	stillStopped() // as after a crash here
@@ -257,12 +257,12 @@ func TestEndPause_KeepsTheStopOfAMarkedOrganization(t *testing.T) {
 		}
 		mark(`update organization set ` + marked + ` = null`)
 	}
-	stopped, err := r.store.Stopped(t.Context(), []tenancy.OrgID{r.org, id.New[tenancy.OrgTag]()})
+	stopped, err := publishingstore.Stopped(t.Context(), r.store, []tenancy.OrgID{r.org, id.New[tenancy.OrgTag]()})
 	if err != nil || len(stopped) != 1 || stopped[0] != r.org {
 		t.Errorf("stopped are %v, %v, want the organization", stopped, err)
 	}
 	r.resume(true, time.Hour)
-	if stopped, err := r.store.Stopped(t.Context(), []tenancy.OrgID{r.org}); err != nil || len(stopped) != 0 {
+	if stopped, err := publishingstore.Stopped(t.Context(), r.store, []tenancy.OrgID{r.org}); err != nil || len(stopped) != 0 {
 		t.Errorf("stopped are %v, %v after the end, want none", stopped, err)
 	}
 }

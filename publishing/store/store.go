@@ -20,22 +20,22 @@ import (
 // other organizations do not exist for it. The methods without one are for the scheduler, and read and write the rows
 // of all organizations. A Store is safe for concurrent use.
 type Store struct {
-	db   *pg.DB
-	node string
+	*pg.DB
+	Node string
 }
 
 // New returns a Store whose entries in timelines name no process: see At.
-func New(db *pg.DB) *Store { return &Store{db: db} }
+func New(db *pg.DB) *Store { return &Store{DB: db} }
 
 // At returns the same Store for the process named node: timelines show where a post was written, changed or paused.
-func (s *Store) At(node string) *Store { return &Store{db: s.db, node: node} }
+func (s *Store) At(node string) *Store { return &Store{DB: s.DB, Node: node} }
 
 // Plan makes every idle connection of the scheduler plan its large statements, because planning a claim or a finish
 // takes ten to twenty times as long as executing it. It returns the errors of Postgres; a Store works without it.
-func (s *Store) Plan(ctx context.Context) error {
+func Plan(ctx context.Context, d *Store) error {
 	return errors.Join(
-		s.db.Plan(ctx, pg.Clock, claim, markCommitting, finish, sweep),
-		s.db.Plan(ctx, pg.Sender, loadWork, workMedia))
+		d.Plan(ctx, pg.Clock, claim, markCommitting, finish, sweep),
+		d.Plan(ctx, pg.Sender, loadWork, workMedia))
 }
 
 // uuids returns ids as a parameter of the type uuid[]. Without ids it is an empty array and not null: "<> all (null)"

@@ -26,21 +26,21 @@ const sweepPosts = 500_000
 // Sweep returns when each organization of the lease has a post due on a free channel, if that is within horizon from
 // now and no longer ago than maxLate, and the time of the database. The time is zero when nothing is due. A stale lease
 // finds nothing. It returns the error of Postgres.
-func (s *Store) Sweep(
-	ctx context.Context, l publishing.Lease, horizon, maxLate time.Duration,
+func Sweep(
+	ctx context.Context, d *Store, l publishing.Lease, horizon, maxLate time.Duration,
 ) (next map[tenancy.OrgID]time.Time, now time.Time, err error) {
-	return s.sweep(ctx, l, horizon, maxLate, sweepPosts)
+	return sweepUnless(ctx, d, l, horizon, maxLate, sweepPosts)
 }
 
-// sweep is Sweep, which goes by channels when most or more posts are due.
-func (s *Store) sweep(
-	ctx context.Context, l publishing.Lease, horizon, maxLate time.Duration, most int64,
+// sweepUnless is Sweep, which goes by channels when most or more posts are due.
+func sweepUnless(
+	ctx context.Context, d *Store, l publishing.Lease, horizon, maxLate time.Duration, most int64,
 ) (next map[tenancy.OrgID]time.Time, now time.Time, err error) {
-	next, now, read, err := s.sweepBy(ctx, sweep, l, horizon, maxLate, most)
+	next, now, read, err := sweepBy(ctx, d, sweep, l, horizon, maxLate, most)
 	if err != nil || read < most {
 		return next, now, err
 	}
-	next, now, _, err = s.sweepBy(ctx, sweepChannels, l, horizon, maxLate, most)
+	next, now, _, err = sweepBy(ctx, d, sweepChannels, l, horizon, maxLate, most)
 	return next, now, err
 }
 
@@ -60,11 +60,11 @@ func (r *sweepRow) columns() []column {
 }
 
 // sweepBy takes sql from sweep.sql or sweep_channels.sql; read is the number of due posts that it has read.
-func (s *Store) sweepBy(
-	ctx context.Context, sql string, l publishing.Lease, horizon, maxLate time.Duration, most int64,
+func sweepBy(
+	ctx context.Context, d *Store, sql string, l publishing.Lease, horizon, maxLate time.Duration, most int64,
 ) (next map[tenancy.OrgID]time.Time, now time.Time, read int64, err error) {
 	var rows []sweepRow
-	err = s.db.WriteRole(ctx, pg.Clock, func(b *pgx.Batch) {
+	err = d.WriteRole(ctx, pg.Clock, func(b *pgx.Batch) {
 		rows = nil
 		b.Queue(sql, l.Shards, l.Holder, horizon.Milliseconds(), maxLate.Milliseconds(), most).
 			Query(collect(&rows, (*sweepRow).columns))

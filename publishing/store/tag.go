@@ -25,8 +25,8 @@ var tagsList = `-- publishing.Tags
 select ` + tagColumns + ` from tag t order by lower(t.name), t.id`
 
 // Tags returns the tags of an organization in the order of their names. There are at most publishing.MaxTags.
-func (s *Store) Tags(ctx context.Context, org tenancy.OrgID) (out []publishing.Tag, err error) {
-	err = s.db.Read(ctx, org.UUID(), func(b *pgx.Batch) {
+func Tags(ctx context.Context, d *Store, org tenancy.OrgID) (out []publishing.Tag, err error) {
+	err = d.Read(ctx, org.UUID(), func(b *pgx.Batch) {
 		b.Queue(tagsList).Query(into(&out, pgx.RowToStructByName[publishing.Tag]))
 	})
 	return out, err
@@ -42,13 +42,13 @@ select $1, $2, $3, $4 where (select count(*) from tag) < $5
 returning ` + tagColumns
 
 // CreateTag inserts a tag. It returns ErrTagName and ErrTooManyTags.
-func (t *Tx) CreateTag(ctx context.Context, tag publishing.TagID, cmd publishing.SaveTag) (publishing.Tag, error) {
+func CreateTag(ctx context.Context, tx *Tx, tag publishing.TagID, cmd publishing.SaveTag) (publishing.Tag, error) {
 	b := &pgx.Batch{}
 	var out []publishing.Tag
-	b.Queue(tagLock, t.org)
-	b.Queue(tagCreate, t.org, tag, cmd.Name, cmd.Color, publishing.MaxTags).
+	b.Queue(tagLock, tx.Org)
+	b.Queue(tagCreate, tx.Org, tag, cmd.Name, cmd.Color, publishing.MaxTags).
 		Query(into(&out, pgx.RowToStructByName[publishing.Tag]))
-	if err := t.tx.SendBatch(ctx, b).Close(); err != nil {
+	if err := tx.SendBatch(ctx, b).Close(); err != nil {
 		return publishing.Tag{}, tagError(err)
 	}
 	if len(out) == 0 {
@@ -61,20 +61,20 @@ var tagUpdate = `-- publishing.TagUpdate
 update tag t set name = $2, color = $3, updated_at = now() where t.id = $1 returning ` + tagColumns
 
 // UpdateTag changes a tag. It returns ErrTagName, and pgx.ErrNoRows when there is no such tag.
-func (t *Tx) UpdateTag(ctx context.Context, tag publishing.TagID, cmd publishing.SaveTag) (publishing.Tag, error) {
-	return t.oneTag(ctx, tagUpdate, tag, cmd.Name, cmd.Color)
+func UpdateTag(ctx context.Context, tx *Tx, tag publishing.TagID, cmd publishing.SaveTag) (publishing.Tag, error) {
+	return oneTag(ctx, tx, tagUpdate, tag, cmd.Name, cmd.Color)
 }
 
 var tagDelete = `-- publishing.TagDelete
 delete from tag t where t.id = $1 returning ` + tagColumns
 
 // DeleteTag deletes a tag and returns it, or pgx.ErrNoRows. Posts keep its id, which names nothing any more.
-func (t *Tx) DeleteTag(ctx context.Context, tag publishing.TagID) (publishing.Tag, error) {
-	return t.oneTag(ctx, tagDelete, tag)
+func DeleteTag(ctx context.Context, tx *Tx, tag publishing.TagID) (publishing.Tag, error) {
+	return oneTag(ctx, tx, tagDelete, tag)
 }
 
-func (t *Tx) oneTag(ctx context.Context, statement string, args ...any) (publishing.Tag, error) {
-	rows, err := t.tx.Query(ctx, statement, args...)
+func oneTag(ctx context.Context, tx *Tx, statement string, args ...any) (publishing.Tag, error) {
+	rows, err := tx.Query(ctx, statement, args...)
 	if err != nil {
 		return publishing.Tag{}, err
 	}
@@ -95,8 +95,8 @@ order by u.n`
 
 // TagsByName returns the tags with these names, without regard to case, in their order. A name that no tag has is left
 // out.
-func (t *Tx) TagsByName(ctx context.Context, names []string) ([]publishing.TagID, error) {
-	rows, err := t.tx.Query(ctx, tagsByName, names)
+func TagsByName(ctx context.Context, tx *Tx, names []string) ([]publishing.TagID, error) {
+	rows, err := tx.Query(ctx, tagsByName, names)
 	if err != nil {
 		return nil, err
 	}

@@ -51,10 +51,10 @@ type settingsRow struct {
 	Settings json.RawMessage    `db:"settings"`
 }
 
-// ThreadData returns what belongs to some roots, in one round trip. Parts and settings of projected occurrences are
+// ReadThreadData returns what belongs to some roots, in one round trip. Parts and settings of projected occurrences are
 // under the groups of their templates. It returns ErrTooMuch when that is more than publishing.MaxListedBytes.
-func (s *Store) ThreadData(
-	ctx context.Context, org tenancy.OrgID, roots []publishing.Post,
+func ReadThreadData(
+	ctx context.Context, d *Store, org tenancy.OrgID, roots []publishing.Post,
 ) (w ThreadData, err error) {
 	groups := make([][16]byte, 0, len(roots))
 	templates, channels, tags := map[uuid.UUID]bool{}, map[uuid.UUID]bool{}, map[uuid.UUID]bool{}
@@ -71,7 +71,7 @@ func (s *Store) ThreadData(
 	}
 	hidden := keysOf(templates)
 	groups = append(groups, hidden...)
-	err = s.readWithin(ctx, org, func(b *pgx.Batch, most *budget) {
+	err = readWithin(ctx, d, org, func(b *pgx.Batch, most *budget) {
 		w = newThreadData()
 		if len(hidden) > 0 {
 			row := within(most, pgx.RowToStructByName[settingsRow], func(r settingsRow) int { return len(r.Settings) })
@@ -176,10 +176,10 @@ order by at, id`
 
 // Events returns the timeline of a group, the oldest event first: its newest 1000 events. A group that does not exist
 // is no error and has none; it returns pg.ErrOrgBusy or the error of Postgres.
-func (s *Store) Events(
-	ctx context.Context, org tenancy.OrgID, group publishing.GroupID,
+func Events(
+	ctx context.Context, d *Store, org tenancy.OrgID, group publishing.GroupID,
 ) (out []publishing.Event, err error) {
-	err = s.db.Read(ctx, org.UUID(), func(b *pgx.Batch) {
+	err = d.Read(ctx, org.UUID(), func(b *pgx.Batch) {
 		b.Queue(eventsOf, group).Query(into(&out, pgx.RowToStructByName[publishing.Event]))
 	})
 	return out, err

@@ -19,7 +19,7 @@ func TestEvents_HavePartsThatCouldNotFollow(t *testing.T) {
 	r := newRig(t)
 	post := r.post(r.channel(), -time.Second, time.Hour, time.Hour)
 	r.finish(r.claim(1)[0], publishing.ResultError, publishing.CodeRejected)
-	events, err := r.store.Events(t.Context(), r.org, r.groupOf(post))
+	events, err := publishingstore.Events(t.Context(), r.store, r.org, r.groupOf(post))
 	r.ok(err)
 	var failed []string
 	for _, e := range events {
@@ -54,7 +54,7 @@ func TestInsert_RefusesIDOfAnotherOrganization(t *testing.T) {
 	mine := fixture.Post(other.org, other.channel(), time.Now().Add(time.Hour))
 	mine[0].ID = post
 	mine[0].Parts[0].ID = id.New[publishing.PartTag]()
-	err := other.inOrg(func(tx *publishingstore.Tx) error { return tx.Insert(t.Context(), written(mine)) })
+	err := other.inOrg(func(tx *publishingstore.Tx) error { return publishingstore.Insert(t.Context(), tx, written(mine)) })
 	if pe := (*pgconn.PgError)(nil); !errors.As(err, &pe) || pe.Code != "23505" {
 		t.Errorf("taken twice: %v", err)
 	}

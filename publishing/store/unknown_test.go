@@ -22,7 +22,7 @@ func (r *rig) sent(c publishing.Claimed, result publishing.Result, release strin
 
 func (r *rig) store1(o publishing.Outcome) publishing.Finished {
 	r.Helper()
-	done, err := r.store.Finish(r.Context(), []publishing.Outcome{o}, time.Second, "test")
+	done, err := publishingstore.Finish(r.Context(), r.store, []publishing.Outcome{o}, time.Second, "test")
 	r.ok(err)
 	if len(done) > 1 {
 		r.Fatalf("one outcome ended %d posts", len(done))
@@ -130,7 +130,7 @@ func TestUnmark_BesideLateSuccessChangesNothing(t *testing.T) {
 	pub := r.publication(post)
 	var back bool
 	r.besideSuccess(pub, "late", "CommitUnmark", func() (err error) {
-		back, err = r.store.Unmark(t.Context(), post, second.Token, pub, time.Minute, "test")
+		back, err = publishingstore.Unmark(t.Context(), r.store, post, second.Token, pub, time.Minute, "test")
 		return err
 	})
 	if back || r.phase(post) != "committing" {
@@ -177,7 +177,7 @@ func TestFinish_SecondSuccessBesideTheFirstIsNotLost(t *testing.T) {
 			out := []publishing.Outcome{r.sent(c, publishing.ResultPublished, "two")}
 			var done []publishing.Finished
 			r.besideSuccess(out[0].Publication, "one", "Finish", func() (err error) {
-				done, err = r.store.Finish(t.Context(), out, time.Second, "test")
+				done, err = publishingstore.Finish(t.Context(), r.store, out, time.Second, "test")
 				return err
 			})
 			if len(done) == 0 || !done[len(done)-1].Locked {
@@ -196,13 +196,13 @@ func TestPartDone_BesideAnotherSuccessSendsNoFurtherPart(t *testing.T) {
 	r := newRig(t)
 	post := r.post(r.channel(), -time.Second, 0)
 	c := r.claim(1)[0]
-	works, err := r.store.Load(t.Context(), []publishing.PostID{post})
+	works, err := publishingstore.Load(t.Context(), r.store, []publishing.PostID{post})
 	r.ok(err)
 	x, release := works[0].Parts[0], "two"
 	x.ReleaseID = &release
 	more := true
 	r.besideSuccess(x.ID, "one", "PartDone", func() (err error) {
-		more, err = r.store.PartDone(t.Context(), post, c.Token, x, time.Minute, "test")
+		more, err = publishingstore.PartDone(t.Context(), r.store, post, c.Token, x, time.Minute, "test")
 		return err
 	})
 	if more {
@@ -218,7 +218,7 @@ func TestUnmark_AfterLateSuccessChangesNothing(t *testing.T) {
 	second := r.claim(1)[0]
 	r.mark(second)
 	r.store1(r.sent(first, publishing.ResultPublished, "late"))
-	if back, err := r.store.Unmark(t.Context(), post, second.Token, r.publication(post), time.Minute, "test"); err != nil || back {
+	if back, err := publishingstore.Unmark(t.Context(), r.store, post, second.Token, r.publication(post), time.Minute, "test"); err != nil || back {
 		t.Fatalf("the call of a published part may be repeated: %v, %v", back, err)
 	}
 	if phase := r.phase(post); phase != "committing" {
@@ -268,7 +268,7 @@ func (r *rig) move(post publishing.PostID, to publishing.State, republish bool) 
 	r.Helper()
 	group := r.groupOf(post)
 	r.ok(r.inOrg(func(tx *publishingstore.Tx) error {
-		old, err := tx.LockGroup(r.Context(), group)
+		old, err := publishingstore.LockGroup(r.Context(), tx, group)
 		if err != nil {
 			return err
 		}
@@ -276,7 +276,7 @@ func (r *rig) move(post publishing.PostID, to publishing.State, republish bool) 
 		if refused != nil {
 			return nil
 		}
-		_, err = tx.Move(r.Context(), old, to, to == publishing.StateDraft && !republish, "test")
+		_, err = publishingstore.Move(r.Context(), tx, old, to, to == publishing.StateDraft && !republish, "test")
 		return err
 	}))
 	return refused
@@ -341,7 +341,7 @@ func TestFinish_AcceptsLateSuccess(t *testing.T) {
 		if f := r.store1(r.sent(first, publishing.ResultPublished, "late")); f.State != "" {
 			t.Fatalf("the late success returns %+v, want no state", f)
 		}
-		works, err := r.store.Load(t.Context(), []publishing.PostID{again.Post})
+		works, err := publishingstore.Load(t.Context(), r.store, []publishing.PostID{again.Post})
 		r.ok(err)
 		if x := works[0].Parts[0]; x.Phase != publishing.PhaseDone || *x.ReleaseID != "late" {
 			t.Fatalf("the publication is %+v, want done as late", x)
@@ -370,7 +370,7 @@ func TestFinish_AcceptsLateSuccess(t *testing.T) {
 // timeline fails the test unless a post has an event.
 func (r *rig) timeline(post publishing.PostID, event publishing.EventKind) {
 	r.Helper()
-	events, err := r.store.Events(r.Context(), r.org, r.root(post).Group)
+	events, err := publishingstore.Events(r.Context(), r.store, r.org, r.root(post).Group)
 	r.ok(err)
 	for _, e := range events {
 		if e.Kind == event {
@@ -481,7 +481,7 @@ func TestFindUnknown_OrganizationsTakeTurns(t *testing.T) {
 	}
 	other := newRigOn(t, r.db)
 	late := unknownAt(other, "other.example")
-	found, err := r.store.FindUnknown(t.Context(), other.lease, nil, nil, time.Hour)
+	found, err := publishingstore.FindUnknown(t.Context(), r.store, other.lease, nil, nil, time.Hour)
 	if r.ok(err); len(found) != 21 {
 		t.Fatalf("%d are found", len(found))
 	}

@@ -48,10 +48,10 @@ from channel c left join customer u on u.org_id = c.org_id and u.id = c.customer
 where c.id in (select unnest(w.integrations) from webhook w)`
 
 // Webhooks returns the endpoints of an organization, the oldest first, with the channels that they have chosen.
-func (s *Store) Webhooks(ctx context.Context, org tenancy.OrgID) ([]publishing.WebhookRecord, error) {
+func Webhooks(ctx context.Context, d *Store, org tenancy.OrgID) ([]publishing.WebhookRecord, error) {
 	var hooks []publishing.Webhook
 	var channels []publishing.Channel
-	err := s.db.Read(ctx, org.UUID(), func(b *pgx.Batch) {
+	err := d.Read(ctx, org.UUID(), func(b *pgx.Batch) {
 		b.Queue(webhookList, publishing.MaxWebhooks).Query(into(&hooks, scanWebhook))
 		b.Queue(webhookChannels).Query(into(&channels, scanChannel))
 	})
@@ -77,16 +77,16 @@ values ($1, $2, $3, $4, $5, $6, $7, $8, $8, $9, $10, $11, array_remove(array[$11
 
 // CountWebhooks locks the organization until the transaction ends, so that two transactions that count do it one after
 // the other, and returns the number of its endpoints.
-func (t *Tx) CountWebhooks(ctx context.Context) (n int, err error) {
-	if _, err := t.tx.Exec(ctx, pausesLock, t.org); err != nil {
+func CountWebhooks(ctx context.Context, tx *Tx) (n int, err error) {
+	if _, err := tx.Exec(ctx, pausesLock, tx.Org); err != nil {
 		return 0, err
 	}
-	return n, t.tx.QueryRow(ctx, webhookCount).Scan(&n)
+	return n, tx.QueryRow(ctx, webhookCount).Scan(&n)
 }
 
 // AddWebhook inserts an endpoint made by a person (zero for nobody) with its sealed signing key.
-func (t *Tx) AddWebhook(ctx context.Context, w publishing.Webhook, sealed []byte, by tenancy.PersonID) error {
-	_, err := t.tx.Exec(ctx, webhookInsert, t.org, w.ID, w.Name, w.URL, texts(w.Events), uuids(w.Integrations), sealed,
+func AddWebhook(ctx context.Context, tx *Tx, w publishing.Webhook, sealed []byte, by tenancy.PersonID) error {
+	_, err := tx.Exec(ctx, webhookInsert, tx.Org, w.ID, w.Name, w.URL, texts(w.Events), uuids(w.Integrations), sealed,
 		w.CreatedAt, w.DisabledAt, w.DisabledFor, by)
 	return err
 }
@@ -101,17 +101,19 @@ const webhookKnownTo = `-- publishing.WebhookKnownTo
 update webhook set known_to = array_append(known_to, $2) where id = $1 and not $2 = any (known_to)`
 
 // WebhookKnownTo records that a person chose the URL or a secret of an endpoint. It does nothing for the zero person.
-func (t *Tx) WebhookKnownTo(ctx context.Context, webhook publishing.WebhookID, person tenancy.PersonID) error {
+func WebhookKnownTo(ctx context.Context, tx *Tx, webhook publishing.WebhookID, person tenancy.PersonID) error {
 	if person.IsZero() {
 		return nil
 	}
-	_, err := t.tx.Exec(ctx, webhookKnownTo, webhook, person)
+	_, err := tx.Exec(ctx, webhookKnownTo, webhook, person)
 	return err
 }
 
 // WebhooksBy returns the endpoints that a person made in the organization of q, or whose URL or
 // secret the person chose, and, with remove, deletes them. It is called in transactions of accounts.
-func WebhooksBy(ctx context.Context, q pg.Querier, person tenancy.PersonID, remove bool) ([]tenancy.MadeWebhook, error) {
+func WebhooksBy(
+	ctx context.Context, q pg.Querier, person tenancy.PersonID, remove bool,
+) ([]tenancy.MadeWebhook, error) {
 	sql := webhooksBy
 	if remove {
 		sql = webhooksDeleteBy
@@ -136,9 +138,9 @@ const channelsKnown = `-- publishing.ChannelsKnown
 select count(*) from channel c where c.id = any ($1) and c.deleted_at is null`
 
 // ChannelsConnected reports whether all these channels are connected ones of the organization.
-func (t *Tx) ChannelsConnected(ctx context.Context, channels []publishing.ChannelID) (bool, error) {
+func ChannelsConnected(ctx context.Context, tx *Tx, channels []publishing.ChannelID) (bool, error) {
 	var n int
-	err := t.tx.QueryRow(ctx, channelsKnown, uuids(channels)).Scan(&n)
+	err := tx.QueryRow(ctx, channelsKnown, uuids(channels)).Scan(&n)
 	return n == len(channels), err
 }
 
@@ -148,14 +150,14 @@ select ` + webhookColumns + ` from webhook w where w.id = $1`
 // LockWebhook locks an endpoint until the transaction ends and returns it, or pgx.ErrNoRows. It
 // reads in a second statement, which sees what the previous holder of the lock wrote to other
 // tables.
-func (t *Tx) LockWebhook(ctx context.Context, webhook publishing.WebhookID) (w publishing.Webhook, err error) {
+func LockWebhook(ctx context.Context, tx *Tx, webhook publishing.WebhookID) (w publishing.Webhook, err error) {
 	b := &pgx.Batch{}
 	b.Queue(webhookHold, webhook)
 	b.Queue(webhookRead, webhook).Query(func(rows pgx.Rows) error {
 		w, err = pgx.CollectExactlyOneRow(rows, scanWebhook)
 		return err
 	})
-	return w, t.tx.SendBatch(ctx, b).Close()
+	return w, tx.SendBatch(ctx, b).Close()
 }
 
 // An endpoint that a person enables starts afresh: earlier failures do not count. A new URL resets
@@ -172,8 +174,8 @@ update webhook w set name = $2, url = $3, events = $4, integrations = $5, update
 where w.id = $1`
 
 // UpdateWebhook stores the fields of a locked endpoint.
-func (t *Tx) UpdateWebhook(ctx context.Context, w publishing.Webhook) error {
-	_, err := t.tx.Exec(ctx, webhookUpdate, w.ID, w.Name, w.URL, texts(w.Events), uuids(w.Integrations), w.UpdatedAt,
+func UpdateWebhook(ctx context.Context, tx *Tx, w publishing.Webhook) error {
+	_, err := tx.Exec(ctx, webhookUpdate, w.ID, w.Name, w.URL, texts(w.Events), uuids(w.Integrations), w.UpdatedAt,
 		w.DisabledAt, w.DisabledFor, w.FailingSince)
 	return err
 }
@@ -182,8 +184,8 @@ const webhookKey = `-- publishing.WebhookKey
 select w.signing_key from webhook w where w.id = $1`
 
 // WebhookKey returns the sealed signing key of an endpoint, or pgx.ErrNoRows.
-func (t *Tx) WebhookKey(ctx context.Context, webhook publishing.WebhookID) (sealed []byte, err error) {
-	return sealed, t.tx.QueryRow(ctx, webhookKey, webhook).Scan(&sealed)
+func WebhookKey(ctx context.Context, tx *Tx, webhook publishing.WebhookID) (sealed []byte, err error) {
+	return sealed, tx.QueryRow(ctx, webhookKey, webhook).Scan(&sealed)
 }
 
 const webhookKeepKey = `-- publishing.WebhookKeepKey
@@ -195,21 +197,21 @@ update webhook set signing_key = $2, updated_at = $3 where id = $1`
 
 // RotateWebhook replaces the signing key of a locked endpoint. The previous key signs beside it
 // until a given time, and earlier keys until their own ends.
-func (t *Tx) RotateWebhook(
-	ctx context.Context, webhook publishing.WebhookID, sealed []byte, until, now time.Time,
+func RotateWebhook(
+	ctx context.Context, tx *Tx, webhook publishing.WebhookID, sealed []byte, until, now time.Time,
 ) error {
 	b := &pgx.Batch{}
 	b.Queue(webhookKeepKey, webhook, uuid.Must(uuid.NewV7()), until)
 	b.Queue(webhookRotate, webhook, sealed, now)
-	return t.tx.SendBatch(ctx, b).Close()
+	return tx.SendBatch(ctx, b).Close()
 }
 
 const webhookDelete = `-- publishing.WebhookDelete
 delete from webhook where id = $1`
 
 // DeleteWebhook deletes an endpoint with its deliveries, and returns false when there is none.
-func (t *Tx) DeleteWebhook(ctx context.Context, webhook publishing.WebhookID) (bool, error) {
-	tag, err := t.tx.Exec(ctx, webhookDelete, webhook)
+func DeleteWebhook(ctx context.Context, tx *Tx, webhook publishing.WebhookID) (bool, error) {
+	tag, err := tx.Exec(ctx, webhookDelete, webhook)
 	return tag.RowsAffected() > 0, err
 }
 
@@ -222,11 +224,11 @@ const webhookIdle = `-- publishing.WebhookIdle
 update webhook set next_at = null where id = $1`
 
 // StopDeliveries gives up the pending deliveries of an endpoint. The reason is for people.
-func (t *Tx) StopDeliveries(ctx context.Context, webhook publishing.WebhookID, now time.Time, reason string) error {
+func StopDeliveries(ctx context.Context, tx *Tx, webhook publishing.WebhookID, now time.Time, reason string) error {
 	b := &pgx.Batch{}
 	b.Queue(webhookStopped, webhook, now, reason)
 	b.Queue(webhookIdle, webhook)
-	return t.tx.SendBatch(ctx, b).Close()
+	return tx.SendBatch(ctx, b).Close()
 }
 
 type deliveryRow struct {
@@ -261,10 +263,10 @@ order by d.number desc limit $3`
 
 // Deliveries returns the newest deliveries of an endpoint, those before one unless that is zero. known is false when
 // there is no such endpoint.
-func (s *Store) Deliveries(
-	ctx context.Context, org tenancy.OrgID, webhook publishing.WebhookID, before publishing.DeliveryID, limit int,
+func Deliveries(
+	ctx context.Context, d *Store, org tenancy.OrgID, webhook publishing.WebhookID, before publishing.DeliveryID, limit int,
 ) (out []publishing.Delivery, known bool, err error) {
-	err = s.db.Read(ctx, org.UUID(), func(b *pgx.Batch) {
+	err = d.Read(ctx, org.UUID(), func(b *pgx.Batch) {
 		b.Queue(webhookKnown, webhook).QueryRow(func(row pgx.Row) error { return row.Scan(&known) })
 		b.Queue(deliveryList, webhook, before, limit).Query(into(&out, scanDelivery))
 	})
@@ -281,8 +283,8 @@ const webhookNext = `-- publishing.WebhookNext
 update webhook set next_at = least(next_at, $2) where id = $1`
 
 // Replay makes a delivery due now, and returns false when the endpoint has none with the id.
-func (t *Tx) Replay(
-	ctx context.Context, webhook publishing.WebhookID, delivery publishing.DeliveryID, now time.Time,
+func Replay(
+	ctx context.Context, tx *Tx, webhook publishing.WebhookID, delivery publishing.DeliveryID, now time.Time,
 ) (found bool, err error) {
 	b := &pgx.Batch{}
 	b.Queue(deliveryReplay, webhook, delivery, now).Exec(func(tag pgconn.CommandTag) error {
@@ -290,5 +292,5 @@ func (t *Tx) Replay(
 		return nil
 	})
 	b.Queue(webhookNext, webhook, now)
-	return found, t.tx.SendBatch(ctx, b).Close()
+	return found, tx.SendBatch(ctx, b).Close()
 }

@@ -26,7 +26,7 @@ func (r *rig) webhook(change ...func(*publishing.Webhook)) publishing.WebhookID 
 		c(&w)
 	}
 	r.ok(r.inOrg(func(tx *publishingstore.Tx) error {
-		return tx.AddWebhook(r.Context(), w, []byte("sealed"), tenancy.PersonID{})
+		return publishingstore.AddWebhook(r.Context(), tx, w, []byte("sealed"), tenancy.PersonID{})
 	}))
 	return w.ID
 }
@@ -65,11 +65,11 @@ func (r *rig) moveTo(post publishing.PostID, to publishing.State) {
 	r.Helper()
 	group := r.groupOf(post)
 	r.ok(r.inOrg(func(tx *publishingstore.Tx) error {
-		old, err := tx.LockGroup(r.Context(), group)
+		old, err := publishingstore.LockGroup(r.Context(), tx, group)
 		if err != nil {
 			return err
 		}
-		_, err = tx.Move(r.Context(), old, to, false, "test")
+		_, err = publishingstore.Move(r.Context(), tx, old, to, false, "test")
 		return err
 	}))
 }
@@ -188,7 +188,7 @@ func TestAddWebhookEvent_IsForOrganizationsWithAnEndpoint(t *testing.T) {
 	post := r.post(r.channel(), time.Hour)
 	add := func() {
 		r.ok(r.inOrg(func(tx *publishingstore.Tx) error {
-			return tx.AddWebhookEvent(r.Context(), publishing.WebhookApprovalRequested, post, map[string]string{"status": "PENDING"})
+			return publishingstore.AddWebhookEvent(r.Context(), tx, publishing.WebhookApprovalRequested, post, map[string]string{"status": "PENDING"})
 		}))
 	}
 	count := func() int { return value[int](r, `select count(id) from webhook_event where org_id = $1`, r.org) }
@@ -216,7 +216,9 @@ func TestAddDeliveries_KeepsWithinTheBounds(t *testing.T) {
 				ID: id.New[publishing.DeliveryTag](), Webhook: hook, Event: publishing.WebhookTest, Body: "[]",
 			})
 		}
-		r.ok(r.inOrg(func(tx *publishingstore.Tx) error { return tx.AddDeliveries(r.Context(), list, now, "too many") }))
+		r.ok(r.inOrg(func(tx *publishingstore.Tx) error {
+			return publishingstore.AddDeliveries(r.Context(), tx, list, now, "too many")
+		}))
 	}
 	for range 12 {
 		add(1000)
@@ -243,7 +245,7 @@ func TestPrune_EndedSecrets(t *testing.T) {
 	now := time.Now()
 	for _, end := range []time.Duration{-2 * time.Hour, -30 * time.Minute, time.Hour} {
 		r.ok(r.inOrg(func(tx *publishingstore.Tx) error {
-			return tx.RotateWebhook(r.Context(), hook, []byte("sealed"), now.Add(end), now)
+			return publishingstore.RotateWebhook(r.Context(), tx, hook, []byte("sealed"), now.Add(end), now)
 		}))
 	}
 	if n := r.prune(publishingstore.PruneSecrets); n != 1 {

@@ -22,14 +22,14 @@ select $1, $2, $3, $4::jsonb where exists (select from webhook w where w.org_id 
 // AddWebhookEvent records an event about a thread for the endpoints of the organization; post is its first post. data
 // is encoded as JSON and becomes the member approval of the body. Events of posts that change their state are recorded
 // by the trigger post_webhook. It does nothing for an organization without an endpoint.
-func (t *Tx) AddWebhookEvent(
-	ctx context.Context, event publishing.WebhookEvent, post publishing.PostID, data any,
+func AddWebhookEvent(
+	ctx context.Context, tx *Tx, event publishing.WebhookEvent, post publishing.PostID, data any,
 ) error {
 	raw, err := json.Marshal(data)
 	if err != nil {
 		return err
 	}
-	_, err = t.tx.Exec(ctx, webhookEventInsert, t.org, event, post, string(raw))
+	_, err = tx.Exec(ctx, webhookEventInsert, tx.Org, event, post, string(raw))
 	return err
 }
 
@@ -44,8 +44,8 @@ select o.org_id from org o where o.org_id is not null limit $2`
 
 // WebhookOrgs returns organizations with events that have no deliveries yet, in the order of their ids behind one; the
 // zero id begins with the first.
-func (s *Store) WebhookOrgs(ctx context.Context, after tenancy.OrgID, limit int) (out []tenancy.OrgID, err error) {
-	err = s.db.WriteRole(ctx, pg.Clock, func(b *pgx.Batch) {
+func WebhookOrgs(ctx context.Context, d *Store, after tenancy.OrgID, limit int) (out []tenancy.OrgID, err error) {
+	err = d.WriteRole(ctx, pg.Clock, func(b *pgx.Batch) {
 		b.Queue(webhookOrgs, pgtype.UUID{Bytes: after.UUID(), Valid: true}, limit).
 			Query(into(&out, pgx.RowTo[tenancy.OrgID]))
 	})
@@ -81,8 +81,8 @@ type WebhookSource struct {
 
 // WebhookSources locks and returns the oldest events of the organization, without those in except. The Group of an
 // event is zero when its post is gone.
-func (t *Tx) WebhookSources(ctx context.Context, most int, except []int64) ([]WebhookSource, error) {
-	rows, err := t.tx.Query(ctx, webhookSources, t.org, most, append([]int64{}, except...))
+func WebhookSources(ctx context.Context, tx *Tx, most int, except []int64) ([]WebhookSource, error) {
+	rows, err := tx.Query(ctx, webhookSources, tx.Org, most, append([]int64{}, except...))
 	if err != nil {
 		return nil, err
 	}
@@ -93,8 +93,8 @@ var webhooksEnabled = `-- publishing.WebhooksEnabled
 select ` + webhookColumns + ` from webhook w where w.disabled_at is null order by w.id for no key update`
 
 // LockEnabledWebhooks returns the endpoints that get events, locked.
-func (t *Tx) LockEnabledWebhooks(ctx context.Context) ([]publishing.Webhook, error) {
-	rows, err := t.tx.Query(ctx, webhooksEnabled)
+func LockEnabledWebhooks(ctx context.Context, tx *Tx) ([]publishing.Webhook, error) {
+	rows, err := tx.Query(ctx, webhooksEnabled)
 	if err != nil {
 		return nil, err
 	}
@@ -126,7 +126,7 @@ where w.id = any ($1) and d.org_id = w.org_id and d.webhook_id = w.id and d.numb
 
 // AddDeliveries inserts deliveries for locked endpoints, and keeps what each endpoint has within its bounds: the oldest
 // pending ones are given up, with the reason for people, and the oldest rows of the log are deleted.
-func (t *Tx) AddDeliveries(ctx context.Context, list []NewDelivery, now time.Time, reason string) error {
+func AddDeliveries(ctx context.Context, tx *Tx, list []NewDelivery, now time.Time, reason string) error {
 	if len(list) == 0 {
 		return nil
 	}
@@ -138,18 +138,18 @@ func (t *Tx) AddDeliveries(ctx context.Context, list []NewDelivery, now time.Tim
 		posts[i] = pgtype.UUID{Bytes: d.Post.UUID(), Valid: !d.Post.IsZero()}
 	}
 	b := &pgx.Batch{}
-	b.Queue(webhookDeliveries, t.org, ids, hooks, events, posts, bodies, now)
+	b.Queue(webhookDeliveries, tx.Org, ids, hooks, events, posts, bodies, now)
 	b.Queue(deliveriesGivenUp, hooks, now, reason, publishing.MaxWebhookPending)
 	b.Queue(deliveriesTrim, hooks, publishing.MaxWebhookLog)
-	return t.tx.SendBatch(ctx, b).Close()
+	return tx.SendBatch(ctx, b).Close()
 }
 
 const webhookEventsDelete = `-- publishing.WebhookEventsDelete
 delete from webhook_event where org_id = $1 and id = any ($2)`
 
 // DeleteWebhookEvents deletes events whose deliveries are written.
-func (t *Tx) DeleteWebhookEvents(ctx context.Context, events []int64) error {
-	_, err := t.tx.Exec(ctx, webhookEventsDelete, t.org, events)
+func DeleteWebhookEvents(ctx context.Context, tx *Tx, events []int64) error {
+	_, err := tx.Exec(ctx, webhookEventsDelete, tx.Org, events)
 	return err
 }
 
@@ -176,10 +176,10 @@ const dueFirst = 1000
 // DueWebhooks returns at most limit endpoints with something to send that no task has taken, within
 // the shares. It looks only at the dueFirst endpoints that are longest due and at the endpoints of
 // the organizations turns, however many are due.
-func (s *Store) DueWebhooks(
-	ctx context.Context, now time.Time, shares WebhookShares, turns []tenancy.OrgID, limit int,
+func DueWebhooks(
+	ctx context.Context, d *Store, now time.Time, shares WebhookShares, turns []tenancy.OrgID, limit int,
 ) (out []DueWebhook, err error) {
-	err = s.db.WriteRole(ctx, pg.Clock, func(b *pgx.Batch) {
+	err = d.WriteRole(ctx, pg.Clock, func(b *pgx.Batch) {
 		b.Queue(webhookDue, now, shares.PerOrg, shares.PerCreator, dueFirst, uuids(turns), limit).
 			Query(into(&out, pgx.RowToStructByName[DueWebhook]))
 	})
@@ -192,10 +192,10 @@ var webhookTurns string
 // WebhookTurns returns the next organizations after one, in the order of their ids, that have
 // something to send, so that organizations with the longest due endpoints do not delay the others.
 // It returns none while DueWebhooks looks at everything that is due.
-func (s *Store) WebhookTurns(
-	ctx context.Context, now time.Time, after tenancy.OrgID, limit int,
+func WebhookTurns(
+	ctx context.Context, d *Store, now time.Time, after tenancy.OrgID, limit int,
 ) (out []tenancy.OrgID, err error) {
-	err = s.db.WriteRole(ctx, pg.Clock, func(b *pgx.Batch) {
+	err = d.WriteRole(ctx, pg.Clock, func(b *pgx.Batch) {
 		b.Queue(webhookTurns, now, dueFirst, pgtype.UUID{Bytes: after.UUID(), Valid: true}, limit).
 			Query(into(&out, pgx.RowTo[tenancy.OrgID]))
 	})
@@ -222,19 +222,19 @@ type takenWebhook struct {
 // QueueWebhooks adds a task for each endpoint that still needs one, of the kind healthy or aside.
 // No process adds another task for the endpoint before until. An organization that is not
 // accessible sends nothing; all of its endpoints are checked again at later.
-func (t *Tx) QueueWebhooks(
-	ctx context.Context, queue *jobs.Queue, webhooks []publishing.WebhookID, healthy, aside string,
+func QueueWebhooks(
+	ctx context.Context, tx *Tx, queue *jobs.Queue, webhooks []publishing.WebhookID, healthy, aside string,
 	now, until, later time.Time,
 ) error {
 	var active bool
-	if err := t.tx.QueryRow(ctx, orgActive, t.org).Scan(&active); err != nil {
+	if err := tx.QueryRow(ctx, orgActive, tx.Org).Scan(&active); err != nil {
 		return err
 	}
 	if !active {
-		_, err := t.tx.Exec(ctx, webhooksPostpone, now, later)
+		_, err := tx.Exec(ctx, webhooksPostpone, now, later)
 		return err
 	}
-	rows, err := t.tx.Query(ctx, webhooksTake, uuids(webhooks), now, until)
+	rows, err := tx.Query(ctx, webhooksTake, uuids(webhooks), now, until)
 	if err != nil {
 		return err
 	}
@@ -243,11 +243,11 @@ func (t *Tx) QueueWebhooks(
 		return err
 	}
 	for _, w := range taken {
-		task := jobs.Task{Kind: healthy, Org: t.org.UUID(), ID: w.ID.UUID()}
+		task := jobs.Task{Kind: healthy, Org: tx.Org.UUID(), ID: w.ID.UUID()}
 		if w.Aside {
 			task.Kind = aside
 		}
-		if err := queue.Add(ctx, t.tx, task); err != nil {
+		if err := queue.Add(ctx, tx, task); err != nil {
 			return err
 		}
 	}

@@ -33,11 +33,11 @@ returning w.name, coalesce(o.created_by, o.id) as creator, w.failing_since is no
 
 // BeginWebhook makes this process the only one that sends to an endpoint until a given time. It
 // returns false if there is no such endpoint or another process has it.
-func (s *Store) BeginWebhook(
-	ctx context.Context, org tenancy.OrgID, webhook publishing.WebhookID, now, until time.Time,
+func BeginWebhook(
+	ctx context.Context, d *Store, org tenancy.OrgID, webhook publishing.WebhookID, now, until time.Time,
 ) (turn WebhookTurn, found bool, err error) {
 	var rows []WebhookTurn
-	err = s.db.WriteOrg(ctx, org.UUID(), func(b *pgx.Batch) {
+	err = d.WriteOrg(ctx, org.UUID(), func(b *pgx.Batch) {
 		b.Queue(webhookBegin, webhook, now, until).Query(into(&rows, pgx.RowToStructByName[WebhookTurn]))
 	})
 	if err != nil || len(rows) == 0 {
@@ -66,10 +66,10 @@ order by d.next_at, d.number limit $3`
 
 // DueDeliveries returns deliveries of an endpoint that may be sent, the longest due first. It returns none while the
 // endpoint has asked for a pause, and none of an organization that is suspended or deleted.
-func (s *Store) DueDeliveries(
-	ctx context.Context, org tenancy.OrgID, webhook publishing.WebhookID, now time.Time, limit int,
+func DueDeliveries(
+	ctx context.Context, d *Store, org tenancy.OrgID, webhook publishing.WebhookID, now time.Time, limit int,
 ) (out []DueDelivery, err error) {
-	err = s.db.Read(ctx, org.UUID(), func(b *pgx.Batch) {
+	err = d.Read(ctx, org.UUID(), func(b *pgx.Batch) {
 		b.Queue(deliveriesDue, webhook, now, limit).Query(into(&out, pgx.RowToStructByName[DueDelivery]))
 	})
 	return out, err
@@ -95,11 +95,11 @@ where d.webhook_id = $1 and d.id = $2 and d.state = 'pending' and d.attempts = $
 // DeliveryTarget returns where a delivery is sent now. It returns false if the delivery must not be
 // sent: the endpoint was deleted or disabled, the organization is suspended or deleted, or the
 // delivery was given up or sent since the caller read it.
-func (s *Store) DeliveryTarget(
-	ctx context.Context, org tenancy.OrgID, webhook publishing.WebhookID, d DueDelivery, now time.Time,
+func DeliveryTarget(
+	ctx context.Context, s *Store, org tenancy.OrgID, webhook publishing.WebhookID, d DueDelivery, now time.Time,
 ) (target WebhookTarget, found bool, err error) {
 	var rows []WebhookTarget
-	err = s.db.Read(ctx, org.UUID(), func(b *pgx.Batch) {
+	err = s.Read(ctx, org.UUID(), func(b *pgx.Batch) {
 		b.Queue(deliveryTarget, webhook, d.ID, d.Attempts, now).Query(into(&rows, pgx.RowToStructByName[WebhookTarget]))
 	})
 	if err != nil || len(rows) == 0 {
@@ -161,14 +161,14 @@ select w.failing_since from webhook w where w.id = $1 and w.url = $2`
 
 // SaveAttempt stores an attempt and updates the endpoint, unless the endpoint has another URL now.
 // It returns since when the endpoint fails, nil when it does not.
-func (s *Store) SaveAttempt(
-	ctx context.Context, org tenancy.OrgID, webhook publishing.WebhookID, r AttemptResult, now time.Time,
+func SaveAttempt(
+	ctx context.Context, d *Store, org tenancy.OrgID, webhook publishing.WebhookID, r AttemptResult, now time.Time,
 ) (failing *time.Time, err error) {
 	attempt, err := json.Marshal([]publishing.WebhookAttempt{r.Attempt})
 	if err != nil {
 		return nil, err
 	}
-	err = s.db.WriteOrg(ctx, org.UUID(), func(b *pgx.Batch) {
+	err = d.WriteOrg(ctx, org.UUID(), func(b *pgx.Batch) {
 		b.Queue(deliverySave, webhook, r.Delivery, r.Attempt.Number, r.State, r.NextAt, r.Error, now, string(attempt),
 			publishing.MaxWebhookAttempts)
 		switch {
@@ -200,14 +200,14 @@ select from webhook w where w.id = $1 for no key update`
 
 // EndWebhook lets other processes have an endpoint, and stores when it has something to send again, which is not earlier
 // than a time.
-func (s *Store) EndWebhook(
-	ctx context.Context, org tenancy.OrgID, webhook publishing.WebhookID, notBefore time.Time,
+func EndWebhook(
+	ctx context.Context, d *Store, org tenancy.OrgID, webhook publishing.WebhookID, notBefore time.Time,
 ) error {
-	return s.InOrg(ctx, org, func(tx *Tx) error {
+	return d.InOrg(ctx, org, func(tx *Tx) error {
 		b := &pgx.Batch{}
 		b.Queue(webhookHold, webhook)
 		b.Queue(webhookEnd, webhook, notBefore)
-		return tx.tx.SendBatch(ctx, b).Close()
+		return tx.SendBatch(ctx, b).Close()
 	})
 }
 
@@ -218,18 +218,18 @@ where id = $1 and url = $4 and disabled_at is null`
 // DisableWebhook disables an endpoint with a URL and gives up the deliveries that were not sent;
 // the explanation is for people. It returns false if the endpoint is already disabled, is gone, or
 // has another URL now.
-func (s *Store) DisableWebhook(
-	ctx context.Context, org tenancy.OrgID, webhook publishing.WebhookID, url string, reason publishing.WebhookDisabled,
+func DisableWebhook(
+	ctx context.Context, d *Store, org tenancy.OrgID, webhook publishing.WebhookID, url string, reason publishing.WebhookDisabled,
 	explanation string, now time.Time,
 ) (done bool, err error) {
-	err = s.InOrg(ctx, org, func(tx *Tx) error {
+	err = d.InOrg(ctx, org, func(tx *Tx) error {
 		var tag pgconn.CommandTag
-		tag, err := tx.tx.Exec(ctx, webhookDisable, webhook, now, reason, url)
+		tag, err := tx.Exec(ctx, webhookDisable, webhook, now, reason, url)
 		done = tag.RowsAffected() > 0
 		if err != nil || !done {
 			return err
 		}
-		return tx.StopDeliveries(ctx, webhook, now, explanation)
+		return StopDeliveries(ctx, tx, webhook, now, explanation)
 	})
 	return done, err
 }

@@ -47,7 +47,7 @@ const (
 // flight is not stopped.
 func (d *Deliverer) Deliver(ctx context.Context, org tenancy.OrgID, webhook publishing.WebhookID) error {
 	now := d.deps.Clock.Now()
-	turn, found, err := d.store.BeginWebhook(ctx, org, webhook, now, now.Add(hold))
+	turn, found, err := publishingstore.BeginWebhook(ctx, d.store, org, webhook, now, now.Add(hold))
 	if err != nil || !found {
 		return err
 	}
@@ -70,7 +70,7 @@ func (d *Deliverer) Deliver(ctx context.Context, org tenancy.OrgID, webhook publ
 	}
 	end, cancel := context.WithTimeout(context.WithoutCancel(ctx), saveTimeout)
 	defer cancel()
-	return errors.Join(err, d.store.EndWebhook(end, org, webhook, notBefore))
+	return errors.Join(err, publishingstore.EndWebhook(end, d.store, org, webhook, notBefore))
 }
 
 // share is a creator's part of the workers of one kind.
@@ -104,7 +104,7 @@ func (r *run) drain(ctx context.Context) error {
 		if r.failing {
 			limit, at = 1, 1
 		}
-		due, err := r.store.DueDeliveries(ctx, r.org, r.webhook, r.deps.Clock.Now(), limit)
+		due, err := publishingstore.DueDeliveries(ctx, r.store, r.org, r.webhook, r.deps.Clock.Now(), limit)
 		if err != nil || len(due) == 0 {
 			return err
 		}
@@ -162,7 +162,7 @@ func (r *run) isOver(ctx context.Context) bool {
 func (r *run) attempt(ctx context.Context, one publishingstore.DueDelivery) {
 	failpoint.At(failpoint.WebhookSending, one.ID.String())
 	now := r.deps.Clock.Now()
-	target, found, err := r.store.DeliveryTarget(ctx, r.org, r.webhook, one, now)
+	target, found, err := publishingstore.DeliveryTarget(ctx, r.store, r.org, r.webhook, one, now)
 	keys, closed := r.openKeys(target.Keys)
 	if err := errors.Join(err, closed); err != nil || !found {
 		r.ended(false, false, err)
@@ -178,7 +178,7 @@ func (r *run) attempt(ctx context.Context, one publishingstore.DueDelivery) {
 	save, cancel := context.WithTimeout(context.WithoutCancel(ctx), saveTimeout)
 	defer cancel()
 	now = r.deps.Clock.Now()
-	since, err := r.store.SaveAttempt(save, r.org, r.webhook, result, now)
+	since, err := publishingstore.SaveAttempt(save, r.store, r.org, r.webhook, result, now)
 	if err == nil && a.problem != "" && !result.IsTest {
 		err = r.judge(save, target.URL, a, since, now)
 	}
@@ -238,7 +238,7 @@ func (r *run) judge(ctx context.Context, url string, a answer, since *time.Time,
 	default:
 		return nil
 	}
-	done, err := r.store.DisableWebhook(ctx, r.org, r.webhook, url, why, text, now)
+	done, err := publishingstore.DisableWebhook(ctx, r.store, r.org, r.webhook, url, why, text, now)
 	if err != nil || !done {
 		return err
 	}

@@ -25,11 +25,11 @@ const (
 // organization and of the organization's creator.
 func (d *Deliverer) dispatch(ctx context.Context, shards map[int]bool) error {
 	now := d.deps.Clock.Now()
-	turns, err := d.store.WebhookTurns(ctx, now, d.turn, turnsPerRound)
+	turns, err := publishingstore.WebhookTurns(ctx, d.store, now, d.turn, turnsPerRound)
 	if err != nil {
 		return err
 	}
-	due, err := d.store.DueWebhooks(ctx, now, perOwner, turns, duePerRound)
+	due, err := publishingstore.DueWebhooks(ctx, d.store, now, perOwner, turns, duePerRound)
 	if err != nil {
 		return err
 	}
@@ -50,7 +50,7 @@ func (d *Deliverer) dispatch(ctx context.Context, shards map[int]bool) error {
 	}
 	for _, org := range orgs {
 		err := d.store.InOrg(ctx, org, func(tx *publishingstore.Tx) error {
-			return tx.QueueWebhooks(ctx, d.deps.Queue, byOrg[org], TaskHealthy, TaskAside, now,
+			return publishingstore.QueueWebhooks(ctx, tx, d.deps.Queue, byOrg[org], TaskHealthy, TaskAside, now,
 				now.Add(queuedFor), now.Add(inactiveFor))
 		})
 		if err := d.carryOn(ctx, org, err); err != nil {

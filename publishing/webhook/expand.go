@@ -26,7 +26,7 @@ const TooMany = "Too many deliveries wait for this webhook, so the oldest are gi
 
 // expand turns events of each organization into deliveries. more is true when an organization may have further ones.
 func (d *Deliverer) expand(ctx context.Context, shards map[int]bool) (more bool, err error) {
-	orgs, err := d.store.WebhookOrgs(ctx, d.after, orgsPerRound)
+	orgs, err := publishingstore.WebhookOrgs(ctx, d.store, d.after, orgsPerRound)
 	if err != nil {
 		return false, err
 	}
@@ -62,7 +62,7 @@ func (d *Deliverer) carryOn(ctx context.Context, org tenancy.OrgID, err error) e
 func (d *Deliverer) expandOrg(ctx context.Context, org tenancy.OrgID) (full bool, err error) {
 	var done int
 	err = d.store.InOrg(ctx, org, func(tx *publishingstore.Tx) error {
-		sources, err := tx.WebhookSources(ctx, eventsPerOrg, nil)
+		sources, err := publishingstore.WebhookSources(ctx, tx, eventsPerOrg, nil)
 		if err != nil {
 			return err
 		}
@@ -77,7 +77,7 @@ func (d *Deliverer) expandOrg(ctx context.Context, org tenancy.OrgID) (full bool
 
 // write stores the deliveries of events and deletes the events.
 func (d *Deliverer) write(ctx context.Context, tx *publishingstore.Tx, sources []publishingstore.WebhookSource) error {
-	hooks, err := tx.LockEnabledWebhooks(ctx)
+	hooks, err := publishingstore.LockEnabledWebhooks(ctx, tx)
 	if err != nil {
 		return err
 	}
@@ -104,17 +104,17 @@ func (d *Deliverer) write(ctx context.Context, tx *publishingstore.Tx, sources [
 			})
 		}
 	}
-	if err := tx.AddDeliveries(ctx, list, now, TooMany); err != nil {
+	if err := publishingstore.AddDeliveries(ctx, tx, list, now, TooMany); err != nil {
 		return err
 	}
-	return tx.DeleteWebhookEvents(ctx, ids)
+	return publishingstore.DeleteWebhookEvents(ctx, tx, ids)
 }
 
 // dropRefused expands the oldest events one by one, and drops those that the database refuses.
 func (d *Deliverer) dropRefused(ctx context.Context, org tenancy.OrgID) error {
 	var sources []publishingstore.WebhookSource
 	if err := d.store.InOrg(ctx, org, func(tx *publishingstore.Tx) (err error) {
-		sources, err = tx.WebhookSources(ctx, eventsPerOrg, nil)
+		sources, err = publishingstore.WebhookSources(ctx, tx, eventsPerOrg, nil)
 		return err
 	}); err != nil {
 		return err
@@ -131,7 +131,9 @@ func (d *Deliverer) dropRefused(ctx context.Context, org tenancy.OrgID) error {
 	if err != nil || len(refused) == 0 {
 		return err
 	}
-	err = d.store.InOrg(ctx, org, func(tx *publishingstore.Tx) error { return tx.DeleteWebhookEvents(ctx, refused) })
+	err = d.store.InOrg(
+		ctx, org, func(tx *publishingstore.Tx) error { return publishingstore.DeleteWebhookEvents(ctx, tx, refused) },
+	)
 	if err != nil {
 		return fmt.Errorf("webhook: drop events: %w", err)
 	}

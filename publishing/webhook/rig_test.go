@@ -111,7 +111,7 @@ func (r *rig) publish(text string) publishing.PostID {
 	posts := fixture.Post(r.org.Org, r.channel, time.Now().Add(time.Hour))
 	posts[0].Parts[0].Content.Text = text
 	r.OK(r.Store.InOrg(r.Context(), r.org.Org, func(tx *publishingstore.Tx) error {
-		return tx.Insert(r.Context(), []publishingstore.NewPost{{Post: posts[0], By: "test"}})
+		return publishingstore.Insert(r.Context(), tx, []publishingstore.NewPost{{Post: posts[0], By: "test"}})
 	}))
 	r.Clock(`update post set state = 'PUBLISHED', release_id = 'r1', release_url = 'https://example.com/r1' where id = $1`, posts[0].ID)
 	return posts[0].ID

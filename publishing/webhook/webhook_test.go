@@ -427,7 +427,7 @@ func TestDeliver_TakesOverFromADeadProcess(t *testing.T) {
 	r.publish("x")
 	_, err := r.deliverer.Step(r.Context())
 	r.OK(err)
-	_, found, err := r.Store.BeginWebhook(r.Context(), r.org.Org, w.ID, r.time(), r.time().Add(30*time.Second))
+	_, found, err := publishingstore.BeginWebhook(r.Context(), r.Store, r.org.Org, w.ID, r.time(), r.time().Add(30*time.Second))
 	r.OK(err)
 	if !found {
 		t.Fatal("the endpoint is not free")
@@ -567,7 +567,7 @@ func TestExpand_ApprovalHasItsRecord(t *testing.T) {
 	r.step()
 	x.take()
 	r.OK(r.Store.InOrg(r.Context(), r.org.Org, func(tx *publishingstore.Tx) error {
-		return tx.AddWebhookEvent(r.Context(), publishing.WebhookApprovalResolved, post, map[string]string{"status": "APPROVED"})
+		return publishingstore.AddWebhookEvent(r.Context(), tx, publishing.WebhookApprovalResolved, post, map[string]string{"status": "APPROVED"})
 	}))
 	r.step()
 	var body []struct {

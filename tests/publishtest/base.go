@@ -109,7 +109,7 @@ func (b *Base) Connect(org tenancy.OrgID) publishing.ChannelID {
 	b.Helper()
 	sealed, err := b.Keyring.Seal([]byte(`{}`), org.String())
 	b.OK(err)
-	c, _, err := b.Store.Connect(b.Context(), fixture.Channel(org), sealed, nil, nil)
+	c, _, err := publishingstore.ConnectChannel(b.Context(), b.Store, fixture.Channel(org), sealed, nil, nil)
 	b.OK(err)
 	return c.ID
 }

@@ -17,7 +17,7 @@ func (e *tenantFixture) addApproval(t *testing.T, s *publishingstore.Store) {
 	t.Helper()
 	e.approval = id.New[publishing.ApprovalTag]()
 	must(t, s.InOrg(t.Context(), e.org, func(tx *publishingstore.Tx) error {
-		return tx.AddApproval(t.Context(), e.request(e.approval), secret.HashToken(e.approval.String()), []byte("sealed"), &now, nil)
+		return publishingstore.AddApproval(t.Context(), tx, e.request(e.approval), secret.HashToken(e.approval.String()), []byte("sealed"), &now, nil)
 	}))
 }
 
@@ -34,87 +34,87 @@ func approvalQuestions(s *publishingstore.Store) map[string]question {
 	later := time.Now().Add(time.Minute)
 	return map[string]question{
 		"Store.ApprovalOf": func(t *testing.T, m, th tenantFixture) bool {
-			_, err := s.ApprovalOf(t.Context(), m.org, th.post.ID)
+			_, err := publishingstore.FindApprovalOf(t.Context(), s, m.org, th.post.ID)
 			return pg.IsNoRows(err)
 		},
 		"Store.Approval": func(t *testing.T, m, th tenantFixture) bool {
-			_, err := s.Approval(t.Context(), m.org, th.approval)
+			_, err := publishingstore.Approval(t.Context(), s, m.org, th.approval)
 			return pg.IsNoRows(err)
 		},
 		"Store.ApprovalAny": func(t *testing.T, m, th tenantFixture) bool {
-			_, err := s.ApprovalAny(t.Context(), m.org, th.approval)
+			_, err := publishingstore.ApprovalAny(t.Context(), s, m.org, th.approval)
 			return pg.IsNoRows(err)
 		},
 		"Store.Approvals": func(t *testing.T, m, th tenantFixture) bool {
-			list, err := s.Approvals(t.Context(), m.org, publishing.ApprovalID{}, "", now, 10)
+			list, err := publishingstore.Approvals(t.Context(), s, m.org, publishing.ApprovalID{}, "", now, 10)
 			return err == nil && !slices.ContainsFunc(list, func(a publishingstore.StoredApproval) bool { return a.ID == th.approval })
 		},
 		"Store.ForgetReviewer": func(t *testing.T, m, th tenantFixture) bool {
-			return s.ForgetReviewer(t.Context(), m.org, "client@"+th.org.String()+".test") == nil
+			return publishingstore.ForgetReviewer(t.Context(), s, m.org, "client@"+th.org.String()+".test") == nil
 		},
 		"Tx.ApprovalOf": inOrg(s, func(t *testing.T, tx *publishingstore.Tx, th tenantFixture) (bool, error) {
-			_, err := tx.ApprovalOf(t.Context(), th.post.ID)
+			_, err := publishingstore.ApprovalOf(t.Context(), tx, th.post.ID)
 			return false, err
 		}),
 		"Tx.AddApproval": inOrg(s, func(t *testing.T, tx *publishingstore.Tx, th tenantFixture) (bool, error) {
 			made := id.New[publishing.ApprovalTag]()
-			return true, tx.AddApproval(t.Context(), th.request(made), secret.HashToken(made.String()), []byte("sealed"), nil, nil)
+			return true, publishingstore.AddApproval(t.Context(), tx, th.request(made), secret.HashToken(made.String()), []byte("sealed"), nil, nil)
 		}),
 		"Tx.EndApproval": inOrg(s, func(t *testing.T, tx *publishingstore.Tx, th tenantFixture) (bool, error) {
 			a := th.request(th.approval)
 			a.Status = publishing.ApprovalApproved
-			ended, err := tx.EndApproval(t.Context(), a, publishing.ApprovalPending)
+			ended, err := publishingstore.EndApproval(t.Context(), tx, a, publishing.ApprovalPending)
 			return !ended, err
 		}),
 		"Tx.AddApprovalEvent": inOrg(s, func(t *testing.T, tx *publishingstore.Tx, th tenantFixture) (bool, error) {
-			return true, tx.AddApprovalEvent(t.Context(), th.post.ID, publishing.EventApproved, "me", "stolen")
+			return true, publishingstore.AddApprovalEvent(t.Context(), tx, th.post.ID, publishing.EventApproved, "me", "stolen")
 		}),
 		"Tx.Content": inOrg(s, func(t *testing.T, tx *publishingstore.Tx, th tenantFixture) (bool, error) {
-			content, err := tx.Content(t.Context(), th.post.Group)
+			content, err := publishingstore.ContentOf(t.Context(), tx, th.post.Group)
 			return len(content) == 0, err
 		}),
 		"Tx.ApproveContent": inOrg(s, func(t *testing.T, tx *publishingstore.Tx, th tenantFixture) (bool, error) {
-			return true, tx.ApproveContent(t.Context(), th.post.Group)
+			return true, publishingstore.ApproveContent(t.Context(), tx, th.post.Group)
 		}),
 		"Tx.RejectContent": inOrg(s, func(t *testing.T, tx *publishingstore.Tx, th tenantFixture) (bool, error) {
-			return true, tx.RejectContent(t.Context(), th.post.Group)
+			return true, publishingstore.RejectContent(t.Context(), tx, th.post.Group)
 		}),
 		"Tx.FreeContent": inOrg(s, func(t *testing.T, tx *publishingstore.Tx, th tenantFixture) (bool, error) {
-			return true, tx.FreeContent(t.Context(), th.post.Group)
+			return true, publishingstore.FreeContent(t.Context(), tx, th.post.Group)
 		}),
 		"Tx.MarkTemplate": inOrg(s, func(t *testing.T, tx *publishingstore.Tx, th tenantFixture) (bool, error) {
-			return true, tx.MarkTemplate(t.Context(), th.post.ID, publishingstore.TemplateHeld)
+			return true, publishingstore.MarkTemplate(t.Context(), tx, th.post.ID, publishingstore.TemplateHeld)
 		}),
 		"Tx.TemplateMarked": inOrg(s, func(t *testing.T, tx *publishingstore.Tx, th tenantFixture) (bool, error) {
-			marked, err := tx.TemplateMarked(t.Context(), th.post.ID)
+			marked, err := publishingstore.TemplateMarked(t.Context(), tx, th.post.ID)
 			return !marked, err
 		}),
 		"Tx.ApprovalInForce": inOrg(s, func(t *testing.T, tx *publishingstore.Tx, th tenantFixture) (bool, error) {
-			_, err := tx.ApprovalInForce(t.Context(), th.post.ID)
+			_, err := publishingstore.ApprovalInForce(t.Context(), tx, th.post.ID)
 			return false, err
 		}),
 		"Tx.ManagerEmail": inOrg(s, func(t *testing.T, tx *publishingstore.Tx, th tenantFixture) (bool, error) {
-			_, err := tx.ManagerEmail(t.Context(), th.person)
+			_, err := publishingstore.ManagerEmail(t.Context(), tx, th.person)
 			return false, err
 		}),
 		"Tx.MemberEmail": inOrg(s, func(t *testing.T, tx *publishingstore.Tx, th tenantFixture) (bool, error) {
-			email, err := tx.MemberEmail(t.Context(), th.person)
+			email, err := publishingstore.MemberEmail(t.Context(), tx, th.person)
 			return email == "", err
 		}),
 		"Store.MemberEmail": func(t *testing.T, m, th tenantFixture) bool {
-			email, err := s.MemberEmail(t.Context(), m.org, th.person)
+			email, err := publishingstore.FindMemberEmail(t.Context(), s, m.org, th.person)
 			return email == "" && err == nil
 		},
 		"Tx.MailboxMembers": inOrg(s, func(t *testing.T, tx *publishingstore.Tx, th tenantFixture) (bool, error) {
-			members, err := tx.MailboxMembers(t.Context(), th.person.String()) // the mailbox of an unverified address
+			members, err := publishingstore.MailboxMembers(t.Context(), tx, th.person.String()) // the mailbox of an unverified address
 			return len(members) == 0, err
 		}),
 		"Tx.LinkWorks": inOrg(s, func(t *testing.T, tx *publishingstore.Tx, th tenantFixture) (bool, error) {
-			works, err := tx.LinkWorks(t.Context(), th.approval)
+			works, err := publishingstore.LinkWorks(t.Context(), tx, th.approval)
 			return !works, err
 		}),
 		"Tx.Reminded": inOrg(s, func(t *testing.T, tx *publishingstore.Tx, th tenantFixture) (bool, error) {
-			remind, err := tx.Reminded(t.Context(), th.approval, later)
+			remind, err := publishingstore.Reminded(t.Context(), tx, th.approval, later)
 			return !remind, err
 		}),
 	}

@@ -98,16 +98,16 @@ func newTenantFixture(t *testing.T, db *pg.DB) tenantFixture {
 	c := publishing.Channel{
 		ID: id.New[publishing.ChannelTag](), Org: e.org, Connector: "sandbox", Name: "c", AccountID: e.org.String(), Account: []byte(`{}`), Grade: "A",
 	}
-	e.channel, _, err = things.Connect(t.Context(), c, []byte("sealed"), nil, nil)
+	e.channel, _, err = publishingstore.ConnectChannel(t.Context(), things, c, []byte("sealed"), nil, nil)
 	must(t, err)
 	size := 1 + rand.Int64N(1<<40) // unique, so that it identifies the organization
 	e.medium = publishing.Medium{
 		ID: id.New[publishing.MediaTag](), Org: e.org, Key: e.org.String(), Blob: e.org.String(), Name: "f", Ext: "png",
 		ContentType: "image/png", Size: size, Stored: size, CreatedAt: now,
 	}
-	_, err = things.SaveMedium(t.Context(), e.medium, nil, 0)
+	_, err = publishingstore.SaveMedium(t.Context(), things, e.medium, nil, 0)
 	must(t, err)
-	_, err = things.WantPictures(t.Context(), e.org, []publishingstore.PictureKey{e.picture()})
+	_, err = publishingstore.AddPictures(t.Context(), things, e.org, []publishingstore.PictureKey{e.picture()})
 	must(t, err)
 	post := id.New[publishing.PostTag]()
 	e.post = publishing.Post{ID: post, Org: e.org, Group: id.New[publishing.GroupTag](), Channel: e.channel.ID,
@@ -117,20 +117,20 @@ func newTenantFixture(t *testing.T, db *pg.DB) tenantFixture {
 			Media: []publishing.Attachment{{Media: e.medium.ID}},
 		}}}
 	e.standing = publishingstore.PostStatus{ID: post, Channel: e.channel.ID, State: publishing.StateQueue, PublishDate: now}
-	must(t, things.SaveInsights(t.Context(), e.org, now, []publishingstore.ReadInsight{{
+	must(t, publishingstore.SaveInsights(t.Context(), things, e.org, now, []publishingstore.ReadInsight{{
 		InsightOf: publishingstore.InsightOf{Channel: e.channel.ID},
 		Days:      []publishing.DayFigures{{Day: publishing.DayOf(now), Levels: map[string]float64{"followers": 7}}},
 	}}))
 	template := e.copied()
 	template.State = publishing.StateDraft
 	must(t, things.InOrg(t.Context(), e.org, func(tx *publishingstore.Tx) error {
-		if err := tx.Remember(t.Context(), e.org.String(), []byte("hash"), []byte(`[]`)); err != nil {
+		if err := publishingstore.Remember(t.Context(), tx, e.org.String(), []byte("hash"), []byte(`[]`)); err != nil {
 			return err
 		}
-		if err := tx.Insert(t.Context(), []publishingstore.NewPost{{Post: e.post, By: "test"}}); err != nil {
+		if err := publishingstore.Insert(t.Context(), tx, []publishingstore.NewPost{{Post: e.post, By: "test"}}); err != nil {
 			return err
 		}
-		return tx.Repeat(t.Context(), e.post.ID, publishing.Repeat{Days: 1}, "UTC", []publishingstore.NewPost{{Post: template}})
+		return publishingstore.Repeat(t.Context(), tx, e.post.ID, publishing.Repeat{Days: 1}, "UTC", []publishingstore.NewPost{{Post: template}})
 	}))
 	e.state = secret.HashToken(e.org.String())
 	must(t, db.InOrg(t.Context(), e.org.UUID(), func(tx pgx.Tx) error {
@@ -148,19 +148,19 @@ func newTenantFixture(t *testing.T, db *pg.DB) tenantFixture {
 		}
 		return nil
 	}))
-	must(t, things.SaveState(t.Context(), e.state, publishingstore.ConnectState{
+	must(t, publishingstore.SaveState(t.Context(), things, e.state, publishingstore.ConnectState{
 		Org: e.org, Connector: "sandbox", Person: e.person, ExpiresAt: time.Now().Add(time.Hour),
 	}))
 	e.addWebhook(t, things)
 	e.addApproval(t, things)
 	e.addNotifications(t, db, things)
 	e.pending, e.refresh = id.New[publishing.ChannelTag](), new(uuid.UUID)
-	must(t, things.SaveState(t.Context(), secret.HashToken(e.pending.String()), publishingstore.ConnectState{
+	must(t, publishingstore.SaveState(t.Context(), things, secret.HashToken(e.pending.String()), publishingstore.ConnectState{
 		Org: e.org, Connector: "sandbox-oauth", Person: e.person, ExpiresAt: time.Now().Add(time.Hour),
 		Verifier: []byte("sealed"), Pending: e.pending, Candidates: []byte(`[]`), Credential: []byte("sealed"),
 	}))
 	must(t, things.InOrg(t.Context(), e.org, func(tx *publishingstore.Tx) error {
-		_, err := tx.SavePlatformApp(t.Context(), publishingstore.PlatformApp{Family: "f", ClientID: e.org.String(), Secret: []byte("sealed")}, nil, tenancy.PersonID{})
+		_, err := publishingstore.SavePlatformApp(t.Context(), tx, publishingstore.PlatformApp{Family: "f", ClientID: e.org.String(), Secret: []byte("sealed")}, nil, tenancy.PersonID{})
 		return err
 	}))
 	return e
@@ -209,27 +209,27 @@ func tagQuestions(s *publishingstore.Store) map[string]question {
 	save := publishing.SaveTag{Name: "stolen", Color: "#000000"}
 	return map[string]question{
 		"Store.Tags": func(t *testing.T, m, th tenantFixture) bool {
-			out, err := s.Tags(t.Context(), m.org)
+			out, err := publishingstore.Tags(t.Context(), s, m.org)
 			return err == nil && !slices.ContainsFunc(out, func(g publishing.Tag) bool { return g.ID == th.tag() })
 		},
 		"Tx.CreateTag": inOrg(s, func(t *testing.T, tx *publishingstore.Tx, th tenantFixture) (bool, error) {
-			_, err := tx.CreateTag(t.Context(), th.tag(), save)
+			_, err := publishingstore.CreateTag(t.Context(), tx, th.tag(), save)
 			return true, err
 		}),
 		"Tx.UpdateTag": inOrg(s, func(t *testing.T, tx *publishingstore.Tx, th tenantFixture) (bool, error) {
-			_, err := tx.UpdateTag(t.Context(), th.tag(), save)
+			_, err := publishingstore.UpdateTag(t.Context(), tx, th.tag(), save)
 			return false, err
 		}),
 		"Tx.DeleteTag": inOrg(s, func(t *testing.T, tx *publishingstore.Tx, th tenantFixture) (bool, error) {
-			_, err := tx.DeleteTag(t.Context(), th.tag())
+			_, err := publishingstore.DeleteTag(t.Context(), tx, th.tag())
 			return false, err
 		}),
 		"Tx.TagsByName": inOrg(s, func(t *testing.T, tx *publishingstore.Tx, th tenantFixture) (bool, error) {
-			out, err := tx.TagsByName(t.Context(), []string{"a tag"})
+			out, err := publishingstore.TagsByName(t.Context(), tx, []string{"a tag"})
 			return !slices.Contains(out, th.tag()), err
 		}),
 		"Tx.SetSettings": inOrg(s, func(t *testing.T, tx *publishingstore.Tx, th tenantFixture) (bool, error) {
-			done, err := tx.SetSettings(t.Context(), th.post.Group, th.post.ID, th.post.Settings, []byte(`{"stolen":true}`), "me")
+			done, err := publishingstore.SetSettings(t.Context(), tx, th.post.Group, th.post.ID, th.post.Settings, []byte(`{"stolen":true}`), "me")
 			return !done, err
 		}),
 	}
@@ -239,56 +239,56 @@ func tagQuestions(s *publishingstore.Store) map[string]question {
 func channelQuestions(s *publishingstore.Store) map[string]question {
 	return map[string]question{
 		"Store.Channels": func(t *testing.T, m, th tenantFixture) bool {
-			out, err := s.Channels(t.Context(), m.org, publishing.CustomerID{})
+			out, err := publishingstore.Channels(t.Context(), s, m.org, publishing.CustomerID{})
 			return err == nil && !slices.ContainsFunc(out, func(c publishing.Channel) bool { return c.ID == th.channel.ID })
 		},
 		"Store.ChannelOfAccount": func(t *testing.T, m, th tenantFixture) bool {
-			_, err := s.ChannelOfAccount(t.Context(), m.org, "sandbox", th.channel.AccountID)
+			_, err := publishingstore.ChannelOfAccount(t.Context(), s, m.org, "sandbox", th.channel.AccountID)
 			return pg.IsNoRows(err)
 		},
 		"Store.SwapCredential": func(t *testing.T, m, th tenantFixture) bool {
-			swapped, err := s.SwapCredential(t.Context(), m.org, th.channel.ID, []byte("sealed"), []byte("stolen"), publishingstore.Renewal{Destination: "stolen.example"}, nil)
+			swapped, err := publishingstore.SwapCredential(t.Context(), s, m.org, th.channel.ID, []byte("sealed"), []byte("stolen"), publishingstore.Renewal{Destination: "stolen.example"}, nil)
 			return err == nil && !swapped
 		},
 		"Store.Park": func(t *testing.T, m, th tenantFixture) bool {
-			return s.Park(t.Context(), m.org, th.channel.ID, []byte("sealed"), "reason") == nil
+			return publishingstore.Park(t.Context(), s, m.org, th.channel.ID, []byte("sealed"), "reason") == nil
 		},
 		"Store.TakeState": func(t *testing.T, m, th tenantFixture) bool {
-			return pg.IsNoRows(s.TakeState(t.Context(), m.org, th.state))
+			return pg.IsNoRows(publishingstore.TakeState(t.Context(), s, m.org, th.state))
 		},
 		"Store.Lookup": func(t *testing.T, m, th tenantFixture) bool {
-			k, err := s.Lookup(t.Context(), m.org, []publishing.ChannelID{th.channel.ID}, []publishing.MediaID{th.medium.ID}, []string{th.medium.Key})
+			k, err := publishingstore.Lookup(t.Context(), s, m.org, []publishing.ChannelID{th.channel.ID}, []publishing.MediaID{th.medium.ID}, []string{th.medium.Key})
 			return err == nil && len(k.Channels) == 0 && len(k.Media) == 0
 		},
 		"Tx.Pause": inOrg(s, func(t *testing.T, tx *publishingstore.Tx, th tenantFixture) (bool, error) {
-			known, err := tx.Pause(t.Context(), publishing.PauseChannel, th.channel.ID, "me")
+			known, err := publishingstore.Pause(t.Context(), tx, publishing.PauseChannel, th.channel.ID, "me")
 			return !known, err
 		}),
 		"Tx.Revoke": inOrg(s, func(t *testing.T, tx *publishingstore.Tx, th tenantFixture) (bool, error) {
-			return true, tx.Revoke(t.Context(), publishing.PauseChannel, th.channel.ID, "me")
+			return true, publishingstore.Revoke(t.Context(), tx, publishing.PauseChannel, th.channel.ID, "me")
 		}),
 		"Tx.Held": inOrg(s, func(t *testing.T, tx *publishingstore.Tx, th tenantFixture) (bool, error) {
-			held, err := tx.Held(t.Context(), publishing.PauseChannel, th.channel.ID)
+			held, err := publishingstore.Held(t.Context(), tx, publishing.PauseChannel, th.channel.ID)
 			return len(held.Posts) == 0 && held.Held == 0 && held.InFlight == 0, err
 		}),
 		"Store.RepairHold": func(t *testing.T, m, th tenantFixture) bool {
-			repaired, err := s.RepairHold(t.Context(), m.org, th.beforeChannel())
+			repaired, err := publishingstore.RepairHold(t.Context(), s, m.org, th.beforeChannel())
 			return err == nil && !repaired
 		},
 		"Store.SetAsideChannel": func(t *testing.T, m, th tenantFixture) bool {
-			_, err := s.SetAsideChannel(t.Context(), m.org, th.beforeChannel(), time.Minute, "test", "test")
+			_, err := publishingstore.SetAsideChannel(t.Context(), s, m.org, th.beforeChannel(), time.Minute, "test", "test")
 			return pg.IsNoRows(err)
 		},
 		"Tx.HoldChannels": inOrg(s, func(t *testing.T, tx *publishingstore.Tx, th tenantFixture) (bool, error) {
-			n, err := tx.HoldChannels(t.Context(), []publishing.ChannelID{th.channel.ID}, th.post.Group)
+			n, err := publishingstore.HoldChannels(t.Context(), tx, []publishing.ChannelID{th.channel.ID}, th.post.Group)
 			return n == 0, err
 		}),
 		"Tx.Disconnect": inOrg(s, func(t *testing.T, tx *publishingstore.Tx, th tenantFixture) (bool, error) {
-			found, err := tx.Disconnect(t.Context(), th.channel.ID)
+			found, err := publishingstore.Disconnect(t.Context(), tx, th.channel.ID)
 			return !found, err
 		}),
 		"Tx.Disown": inOrg(s, func(t *testing.T, tx *publishingstore.Tx, th tenantFixture) (bool, error) {
-			found, err := tx.Disown(t.Context(), th.channel.ID, th.channel.ConnectedAt)
+			found, err := publishingstore.Disown(t.Context(), tx, th.channel.ID, th.channel.ConnectedAt)
 			if pg.IsNoRows(err) {
 				return true, nil
 			}
@@ -301,27 +301,27 @@ func channelQuestions(s *publishingstore.Store) map[string]question {
 func slotQuestions(s *publishingstore.Store) map[string]question {
 	return map[string]question{
 		"Store.QueuePlan": func(t *testing.T, m, th tenantFixture) bool {
-			_, err := s.QueuePlan(t.Context(), m.org, th.channel.ID)
+			_, err := publishingstore.QueuePlan(t.Context(), s, m.org, th.channel.ID)
 			return pg.IsNoRows(err)
 		},
 		"Tx.LockPlan": inOrg(s, func(t *testing.T, tx *publishingstore.Tx, th tenantFixture) (bool, error) {
-			_, err := tx.LockPlan(t.Context(), th.channel.ID)
+			_, err := publishingstore.LockPlan(t.Context(), tx, th.channel.ID)
 			return false, err
 		}),
 		"Tx.SetPlan": inOrg(s, func(t *testing.T, tx *publishingstore.Tx, th tenantFixture) (bool, error) {
-			return true, tx.SetPlan(t.Context(), th.channel.ID, publishingstore.StoredPlan{Timezone: "Asia/Tokyo"})
+			return true, publishingstore.SetPlan(t.Context(), tx, th.channel.ID, publishingstore.StoredPlan{Timezone: "Asia/Tokyo"})
 		}),
 		"Tx.LockSlots": inOrg(s, func(t *testing.T, tx *publishingstore.Tx, th tenantFixture) (bool, error) {
-			plans, _, err := tx.LockSlots(t.Context(), th.channel.ID)
+			plans, _, err := publishingstore.LockSlots(t.Context(), tx, th.channel.ID)
 			return len(plans) == 0, err
 		}),
 		"Tx.TakenMinutes": inOrg(s, func(t *testing.T, tx *publishingstore.Tx, th tenantFixture) (bool, error) {
-			taken, err := tx.TakenMinutes(t.Context(), th.channel.ID, now.Add(-time.Hour), now.Add(time.Hour))
+			taken, err := publishingstore.TakenMinutes(t.Context(), tx, th.channel.ID, now.Add(-time.Hour), now.Add(time.Hour))
 			return len(taken) == 0, err
 		}),
 		"Tx.HoldSlot": inOrg(s, func(t *testing.T, tx *publishingstore.Tx, th tenantFixture) (bool, error) {
 			// The hold is one of the asking organization; Tx.TakenMinutes is asked whether it is seen by others.
-			return true, tx.HoldSlot(t.Context(), th.channel.ID, now, time.Minute)
+			return true, publishingstore.HoldSlot(t.Context(), tx, th.channel.ID, now, time.Minute)
 		}),
 	}
 }
@@ -331,35 +331,35 @@ func analyticsQuestions(s *publishingstore.Store) map[string]question {
 	at := func(n int) time.Time { return publishing.DayOf(now).AddDate(0, 0, n) }
 	return map[string]question{
 		"Store.Insight": func(t *testing.T, m, th tenantFixture) bool {
-			out, err := s.Insight(t.Context(), m.org, publishingstore.InsightOf{Channel: th.channel.ID}, at(0), at(0))
+			out, err := publishingstore.FindInsight(t.Context(), s, m.org, publishingstore.InsightOf{Channel: th.channel.ID}, at(0), at(0))
 			return err == nil && out.ReadAt == nil && len(out.Days) == 0
 		},
 		"Store.ChannelActive": func(t *testing.T, m, th tenantFixture) bool {
-			active, err := s.ChannelActive(t.Context(), m.org, th.channel.ID)
+			active, err := publishingstore.ChannelActive(t.Context(), s, m.org, th.channel.ID)
 			return err == nil && !active
 		},
 		"Store.SaveInsights": func(t *testing.T, m, th tenantFixture) bool {
-			return s.SaveInsights(t.Context(), m.org, now, []publishingstore.ReadInsight{
+			return publishingstore.SaveInsights(t.Context(), s, m.org, now, []publishingstore.ReadInsight{
 				{InsightOf: publishingstore.InsightOf{Channel: th.channel.ID}, Days: []publishing.DayFigures{{Day: at(1)}}},
 				{InsightOf: publishingstore.InsightOf{Channel: th.channel.ID, Post: th.post.ID}},
 			}) == nil
 		},
 		"Store.InsightFailed": func(t *testing.T, m, th tenantFixture) bool {
 			of := publishingstore.InsightOf{Channel: th.channel.ID}
-			return s.InsightFailed(t.Context(), m.org, of, publishingstore.InsightFailure{At: now, Problem: "refused"}) == nil
+			return publishingstore.InsightFailed(t.Context(), s, m.org, of, publishingstore.InsightFailure{At: now, Problem: "refused"}) == nil
 		},
 		"Store.SnapshotFailed": func(t *testing.T, m, th tenantFixture) bool {
-			return s.SnapshotFailed(t.Context(), m.org, th.channel.ID, publishingstore.InsightFailure{At: now, Problem: "refused"}) == nil
+			return publishingstore.SnapshotFailed(t.Context(), s, m.org, th.channel.ID, publishingstore.InsightFailure{At: now, Problem: "refused"}) == nil
 		},
 		"Store.PutOffSnapshot": func(t *testing.T, m, th tenantFixture) bool {
-			return s.PutOffSnapshot(t.Context(), m.org, th.channel.ID, now) == nil
+			return publishingstore.PutOffSnapshot(t.Context(), s, m.org, th.channel.ID, now) == nil
 		},
 		"Store.Released": func(t *testing.T, m, th tenantFixture) bool {
-			_, err := s.Released(t.Context(), m.org, th.post.ID)
+			_, err := publishingstore.FindReleased(t.Context(), s, m.org, th.post.ID)
 			return pg.IsNoRows(err)
 		},
 		"Store.SnapshotSource": func(t *testing.T, m, th tenantFixture) bool {
-			_, err := s.SnapshotSource(t.Context(), m.org, th.channel.ID, now, 10)
+			_, err := publishingstore.FindSnapshotSource(t.Context(), s, m.org, th.channel.ID, now, 10)
 			return pg.IsNoRows(err)
 		},
 	}
@@ -369,52 +369,52 @@ func analyticsQuestions(s *publishingstore.Store) map[string]question {
 func accessQuestions(s *publishingstore.Store) map[string]question {
 	return map[string]question{
 		"Store.ChannelAccess": func(t *testing.T, m, th tenantFixture) bool {
-			_, err := s.ChannelAccess(t.Context(), m.org, th.channel.ID)
+			_, err := publishingstore.ChannelAccess(t.Context(), s, m.org, th.channel.ID)
 			return pg.IsNoRows(err)
 		},
 		"Store.BeginRefresh": func(t *testing.T, m, th tenantFixture) bool {
-			_, err := s.BeginRefresh(t.Context(), m.org, th.channel.ID, []byte("sealed"), time.Minute)
+			_, err := publishingstore.BeginRefresh(t.Context(), s, m.org, th.channel.ID, []byte("sealed"), time.Minute)
 			return pg.IsNoRows(err)
 		},
 		"Store.EndRefresh": func(t *testing.T, m, th tenantFixture) bool {
-			return s.EndRefresh(t.Context(), m.org, th.channel.ID, th.refresh, []byte("sealed"), false) == nil
+			return publishingstore.EndRefresh(t.Context(), s, m.org, th.channel.ID, th.refresh, []byte("sealed"), false) == nil
 		},
 		"Store.UsePending": func(t *testing.T, m, th tenantFixture) bool {
-			_, err := s.UsePending(t.Context(), m.org, th.pending)
+			_, err := publishingstore.UsePending(t.Context(), s, m.org, th.pending)
 			return pg.IsNoRows(err)
 		},
 		"Store.Customers": func(t *testing.T, m, th tenantFixture) bool {
-			out, err := s.Customers(t.Context(), m.org)
+			out, err := publishingstore.Customers(t.Context(), s, m.org)
 			return err == nil && !slices.ContainsFunc(out, func(c publishing.Customer) bool { return c.ID.UUID() == th.person.UUID() })
 		},
 		"Store.Report": func(t *testing.T, m, th tenantFixture) bool {
 			customer := id.FromUUID[publishing.CustomerTag](th.person.UUID())
-			out, err := s.Report(t.Context(), m.org, customer, []time.Time{{}, time.Now().AddDate(1, 0, 0)})
+			out, err := publishingstore.Report(t.Context(), s, m.org, customer, []time.Time{{}, time.Now().AddDate(1, 0, 0)})
 			return err == nil && out.Customer == nil && len(out.Counts)+len(out.Channels)+len(out.Errors) == 0
 		},
 		"Store.PlatformApps": func(t *testing.T, m, th tenantFixture) bool {
-			out, err := s.PlatformApps(t.Context(), m.org, "")
+			out, err := publishingstore.PlatformApps(t.Context(), s, m.org, "")
 			return err == nil && !slices.ContainsFunc(out, func(a publishingstore.PlatformApp) bool { return a.ClientID == th.org.String() })
 		},
 		"Tx.SavePlatformApp": inOrg(s, func(t *testing.T, tx *publishingstore.Tx, th tenantFixture) (bool, error) {
 			app := publishingstore.PlatformApp{Family: "f", ClientID: "another", Secret: []byte("sealed")}
-			_, err := tx.SavePlatformApp(t.Context(), app, nil, tenancy.PersonID{})
+			_, err := publishingstore.SavePlatformApp(t.Context(), tx, app, nil, tenancy.PersonID{})
 			return true, err
 		}),
 		"Tx.DeletePlatformApp": inOrg(s, func(t *testing.T, tx *publishingstore.Tx, th tenantFixture) (bool, error) {
-			_, err := tx.DeletePlatformApp(t.Context(), "f", nil)
+			_, err := publishingstore.DeletePlatformApp(t.Context(), tx, "f", nil)
 			return true, err
 		}),
 		"Store.Release": func(t *testing.T, m, th tenantFixture) bool {
-			_, err := s.Release(t.Context(), m.org, th.post.ID)
+			_, err := publishingstore.FindRelease(t.Context(), s, m.org, th.post.ID)
 			return pg.IsNoRows(err)
 		},
 		"Tx.LockRelease": inOrg(s, func(t *testing.T, tx *publishingstore.Tx, th tenantFixture) (bool, error) {
-			_, err := tx.LockRelease(t.Context(), th.post.ID)
+			_, err := publishingstore.LockRelease(t.Context(), tx, th.post.ID)
 			return false, err
 		}),
 		"Tx.SetRelease": inOrg(s, func(t *testing.T, tx *publishingstore.Tx, th tenantFixture) (bool, error) {
-			return true, tx.SetRelease(t.Context(), th.post.ID, "stolen", "me")
+			return true, publishingstore.SetRelease(t.Context(), tx, th.post.ID, "stolen", "me")
 		}),
 	}
 }
@@ -423,33 +423,33 @@ func accessQuestions(s *publishingstore.Store) map[string]question {
 func pictureQuestions(s *publishingstore.Store) map[string]question {
 	return map[string]question{
 		"Tx.WantPictures": inOrg(s, func(t *testing.T, tx *publishingstore.Tx, th tenantFixture) (bool, error) {
-			_, err := tx.WantPictures(t.Context(), []publishingstore.PictureKey{th.picture()})
+			_, err := publishingstore.WantPictures(t.Context(), tx, []publishingstore.PictureKey{th.picture()})
 			return false, err
 		}),
 		"Store.WantPictures": func(t *testing.T, m, th tenantFixture) bool {
-			_, err := s.WantPictures(t.Context(), m.org, []publishingstore.PictureKey{th.picture()})
+			_, err := publishingstore.AddPictures(t.Context(), s, m.org, []publishingstore.PictureKey{th.picture()})
 			return refused(err, forbidden, foreign)
 		},
 		"Store.Pictures": func(t *testing.T, m, th tenantFixture) bool {
-			out, err := s.Pictures(t.Context(), m.org, []publishingstore.PictureKey{th.picture()})
+			out, err := publishingstore.Pictures(t.Context(), s, m.org, []publishingstore.PictureKey{th.picture()})
 			return err == nil && len(out) == 0
 		},
 		"Store.TakePicture": func(t *testing.T, m, th tenantFixture) bool {
-			_, found, err := s.TakePicture(t.Context(), m.org, th.picture(), publishingstore.PictureLimits{})
+			_, found, err := publishingstore.TakePicture(t.Context(), s, m.org, th.picture(), publishingstore.PictureLimits{})
 			return err == nil && !found
 		},
 		"Store.KeepPicture": func(t *testing.T, m, th tenantFixture) bool {
-			ended, err := s.KeepPicture(t.Context(), m.org, th.picture(), 0, publishingstore.MadePicture{
+			ended, err := publishingstore.KeepPicture(t.Context(), s, m.org, th.picture(), 0, publishingstore.MadePicture{
 				BlobKey: "k", ContentType: "image/jpeg", Size: 1,
 			})
 			return err == nil && !ended
 		},
 		"Store.FailPicture": func(t *testing.T, m, th tenantFixture) bool {
-			ended, err := s.FailPicture(t.Context(), m.org, th.picture(), 0, "x")
+			ended, err := publishingstore.FailPicture(t.Context(), s, m.org, th.picture(), 0, "x")
 			return err == nil && !ended
 		},
 		"Store.ReturnPicture": func(t *testing.T, m, th tenantFixture) bool {
-			ended, err := s.ReturnPicture(t.Context(), m.org, th.picture(), 0, 0, true, "x")
+			ended, err := publishingstore.ReturnPicture(t.Context(), s, m.org, th.picture(), 0, 0, true, "x")
 			return err == nil && !ended
 		},
 	}
@@ -472,23 +472,23 @@ func purgeQuestions(db *pg.DB, s *publishingstore.Store) map[string]question {
 	}
 	return map[string]question{
 		"Tx.EndPause": inOrg(s, func(t *testing.T, tx *publishingstore.Tx, th tenantFixture) (bool, error) {
-			missed, _, _, err := tx.EndPause(t.Context(), endOf(th), nil)
+			missed, _, _, err := publishingstore.EndPause(t.Context(), tx, endOf(th), nil)
 			return missed == 0, err
 		}),
 		"Store.FindKeptBack": func(t *testing.T, m, th tenantFixture) bool {
-			posts, err := s.FindKeptBack(t.Context(), m.org, endOf(th), nil, 100)
+			posts, err := publishingstore.FindKeptBack(t.Context(), s, m.org, endOf(th), nil, 100)
 			return err == nil && len(posts) == 0
 		},
 		"Store.GiveUpKeptBack": func(t *testing.T, m, th tenantFixture) bool {
-			missed, err := s.GiveUpKeptBack(t.Context(), m.org, endOf(th), []publishing.PostID{th.post.ID})
+			missed, err := publishingstore.GiveUpKeptBack(t.Context(), s, m.org, endOf(th), []publishing.PostID{th.post.ID})
 			return err == nil && missed == 0
 		},
 		"Store.FindOwned": func(t *testing.T, m, th tenantFixture) bool {
 			found := 0
 			for _, kind := range kinds {
-				keys, err := s.FindOwned(t.Context(), m.org, kind, "", 100)
+				keys, err := publishingstore.FindOwned(t.Context(), s, m.org, kind, "", 100)
 				must(t, err)
-				theirs, err := s.FindOwned(t.Context(), th.org, kind, "", 100)
+				theirs, err := publishingstore.FindOwned(t.Context(), s, th.org, kind, "", 100)
 				must(t, err)
 				for _, key := range keys {
 					if slices.Contains(theirs, key) {
@@ -501,24 +501,24 @@ func purgeQuestions(db *pg.DB, s *publishingstore.Store) map[string]question {
 		"Store.Purge": func(t *testing.T, m, th tenantFixture) bool {
 			org, n := asker(t, m, th), 0
 			for _, kind := range kinds {
-				keys, err := s.FindOwned(t.Context(), th.org, kind, "", 100)
+				keys, err := publishingstore.FindOwned(t.Context(), s, th.org, kind, "", 100)
 				must(t, err)
-				deleted, err := s.Purge(t.Context(), org, kind, keys)
+				deleted, err := publishingstore.Purge(t.Context(), s, org, kind, keys)
 				must(t, err)
 				n += deleted
 			}
 			return n == 0
 		},
 		"Store.EndAllSeries": func(t *testing.T, m, th tenantFixture) bool {
-			_, err := s.EndAllSeries(t.Context(), asker(t, m, th), 10)
+			_, err := publishingstore.EndAllSeries(t.Context(), s, asker(t, m, th), 10)
 			return err == nil
 		},
 		"Store.FindFiles": func(t *testing.T, m, th tenantFixture) bool {
-			files, err := s.FindFiles(t.Context(), m.org, publishingstore.FilePictures, publishingstore.StoredFile{}, 100)
+			files, err := publishingstore.FindFiles(t.Context(), s, m.org, publishingstore.FilePictures, publishingstore.StoredFile{}, 100)
 			return err == nil && !slices.ContainsFunc(files, func(f publishingstore.StoredFile) bool { return f.Media == th.medium.ID })
 		},
 		"Store.PurgeFiles": func(t *testing.T, m, th tenantFixture) bool {
-			n, err := s.PurgeFiles(t.Context(), m.org, publishingstore.FilePictures, []publishingstore.StoredFile{{
+			n, err := publishingstore.PurgeFiles(t.Context(), s, m.org, publishingstore.FilePictures, []publishingstore.StoredFile{{
 				Media: th.medium.ID, Spec: th.picture().Spec,
 			}})
 			return err == nil && n == 0
@@ -528,7 +528,7 @@ func purgeQuestions(db *pg.DB, s *publishingstore.Store) map[string]question {
 			if m.org != th.org {
 				org = id.New[tenancy.OrgTag]() // without rows of its own
 			}
-			posts, files, err := s.OwnedLeft(t.Context(), org)
+			posts, files, err := publishingstore.OwnedLeft(t.Context(), s, org)
 			return err == nil && !posts && !files
 		},
 	}
@@ -538,44 +538,44 @@ func purgeQuestions(db *pg.DB, s *publishingstore.Store) map[string]question {
 func seriesQuestions(s *publishingstore.Store) map[string]question {
 	return map[string]question{
 		"Store.Projected": func(t *testing.T, m, th tenantFixture) bool {
-			out, err := s.Projected(t.Context(), m.org, publishing.Occurrence(th.post.ID, 20_000))
+			out, err := publishingstore.Projected(t.Context(), s, m.org, publishing.Occurrence(th.post.ID, 20_000))
 			return err == nil && len(out) == 0
 		},
 		"Tx.Materialize": inOrg(s, func(t *testing.T, tx *publishingstore.Tx, th tenantFixture) (bool, error) {
-			_, _, err := tx.Materialize(t.Context(), publishing.Occurrence(th.post.ID, 20_000).UUID(), false)
+			_, _, err := publishingstore.Materialize(t.Context(), tx, publishing.Occurrence(th.post.ID, 20_000).UUID(), false)
 			return false, err
 		}),
 		"Tx.Repeat": inOrg(s, func(t *testing.T, tx *publishingstore.Tx, th tenantFixture) (bool, error) {
-			return false, tx.Repeat(t.Context(), th.post.ID, publishing.Repeat{Days: 2}, "UTC", []publishingstore.NewPost{{Post: th.copied()}})
+			return false, publishingstore.Repeat(t.Context(), tx, th.post.ID, publishing.Repeat{Days: 2}, "UTC", []publishingstore.NewPost{{Post: th.copied()}})
 		}),
 		"Tx.NextOf": inOrg(s, func(t *testing.T, tx *publishingstore.Tx, th tenantFixture) (bool, error) {
-			_, _, err := tx.NextOf(t.Context(), th.series())
+			_, _, err := publishingstore.NextOf(t.Context(), tx, th.series())
 			return false, err
 		}),
 		"Tx.Pending": inOrg(s, func(t *testing.T, tx *publishingstore.Tx, th tenantFixture) (bool, error) {
-			out, err := tx.Pending(t.Context(), th.series(), -1)
+			out, err := publishingstore.Pending(t.Context(), tx, th.series(), -1)
 			return len(out) == 0, err
 		}),
 		"Tx.Advance": inOrg(s, func(t *testing.T, tx *publishingstore.Tx, th tenantFixture) (bool, error) {
-			written, err := tx.Advance(t.Context(), th.series(), true, publishingstore.PostQuota{})
+			written, err := publishingstore.Advance(t.Context(), tx, th.series(), true, publishingstore.PostQuota{})
 			return !written, err
 		}),
 		"Store.SetAsideSeries": func(t *testing.T, m, th tenantFixture) bool {
-			return s.SetAsideSeries(t.Context(), m.org, th.series(), "not mine") == nil
+			return publishingstore.SetAsideSeries(t.Context(), s, m.org, th.series(), "not mine") == nil
 		},
 		"Store.OrganizationZone": func(t *testing.T, m, th tenantFixture) bool {
-			zone, err := s.OrganizationZone(t.Context(), m.org)
+			zone, err := publishingstore.OrganizationZone(t.Context(), s, m.org)
 			return err == nil && zone != "Asia/Tokyo"
 		},
 		"Tx.Limits": inOrg(s, func(t *testing.T, tx *publishingstore.Tx, th tenantFixture) (bool, error) {
-			limits, err := tx.Limits(t.Context(), plansOf(th))
+			limits, err := publishingstore.Limits(t.Context(), tx, plansOf(th))
 			return limits.Posts != theirPosts, err
 		}),
 		"Tx.EndSeries": inOrg(s, func(t *testing.T, tx *publishingstore.Tx, th tenantFixture) (bool, error) {
-			return true, tx.EndSeries(t.Context(), th.series())
+			return true, publishingstore.EndSeries(t.Context(), tx, th.series())
 		}),
 		"Store.Advance": func(t *testing.T, m, th tenantFixture) bool {
-			written, err := s.Advance(t.Context(), m.org, th.series(), true, nil)
+			written, err := publishingstore.AdvanceSeries(t.Context(), s, m.org, th.series(), true, nil)
 			return err == nil && !written
 		},
 	}
@@ -601,69 +601,69 @@ func (p plans) Limits(_ context.Context, _ pg.Querier, org tenancy.OrgID) (tenan
 func listQuestions(s *publishingstore.Store) map[string]question {
 	return map[string]question{
 		"Store.Remembered": func(t *testing.T, m, th tenantFixture) bool {
-			_, found, err := s.Remembered(t.Context(), m.org, th.org.String(), nil)
+			_, found, err := publishingstore.FindRemembered(t.Context(), s, m.org, th.org.String(), nil)
 			return err == nil && !found
 		},
 		"Store.ListMedia": func(t *testing.T, m, th tenantFixture) bool {
-			page, err := s.ListMedia(t.Context(), m.org, publishing.ListMedia{Page: 1})
+			page, err := publishingstore.ListMedia(t.Context(), s, m.org, publishing.ListMedia{Page: 1})
 			return err == nil && len(page.Media) == 1 && page.Media[0].ID != th.medium.ID
 		},
 		"Tx.SetAlt": inOrg(s, func(t *testing.T, tx *publishingstore.Tx, th tenantFixture) (bool, error) {
-			found, err := tx.SetAlt(t.Context(), th.medium.ID, "theirs")
+			found, err := publishingstore.SetAlt(t.Context(), tx, th.medium.ID, "theirs")
 			return len(found) == 0, err
 		}),
 		"Store.UsedBlobs": func(t *testing.T, m, th tenantFixture) bool {
-			found, err := s.UsedBlobs(t.Context(), m.org, []string{th.medium.Key})
+			found, err := publishingstore.UsedBlobs(t.Context(), s, m.org, []string{th.medium.Key})
 			return err == nil && found.Known && len(found.Used) == 0
 		},
 		"Store.ForgetMedia": func(t *testing.T, m, th tenantFixture) bool {
-			n, err := s.ForgetMedia(t.Context(), m.org, 100)
+			n, err := publishingstore.ForgetMedia(t.Context(), s, m.org, 100)
 			return err == nil && n == 0
 		},
 		"Tx.LockMedium": inOrg(s, func(t *testing.T, tx *publishingstore.Tx, th tenantFixture) (bool, error) {
-			found, err := tx.LockMedium(t.Context(), th.medium.ID)
+			found, err := publishingstore.LockMedium(t.Context(), tx, th.medium.ID)
 			return len(found) == 0, err
 		}),
 		"Tx.DeleteMedium": inOrg(s, func(t *testing.T, tx *publishingstore.Tx, th tenantFixture) (bool, error) {
-			deleted, err := tx.DeleteMedium(t.Context(), th.medium.ID)
+			deleted, err := publishingstore.DeleteMedium(t.Context(), tx, th.medium.ID)
 			return !deleted, err
 		}),
 		"Tx.IsBlobUsed": inOrg(s, func(t *testing.T, tx *publishingstore.Tx, th tenantFixture) (bool, error) {
-			used, err := tx.IsBlobUsed(t.Context(), th.medium.Blob)
+			used, err := publishingstore.IsBlobUsed(t.Context(), tx, th.medium.Blob)
 			return !used, err
 		}),
 		"Tx.HoldMedia": inOrg(s, func(t *testing.T, tx *publishingstore.Tx, th tenantFixture) (bool, error) {
-			all, err := tx.HoldMedia(t.Context(), th.post.Group)
+			all, err := publishingstore.HoldMedia(t.Context(), tx, th.post.Group)
 			return all, err
 		}),
 		"Store.StoredBytes": func(t *testing.T, m, th tenantFixture) bool {
-			bytes, err := s.StoredBytes(t.Context(), m.org)
+			bytes, err := publishingstore.StoredBytes(t.Context(), s, m.org)
 			return err == nil && bytes != th.medium.Size
 		},
 		"Store.Roots": func(t *testing.T, m, th tenantFixture) bool {
-			out, err := s.Roots(t.Context(), m.org, publishing.ListPosts{
+			out, err := publishingstore.Roots(t.Context(), s, m.org, publishing.ListPosts{
 				Start: now.Add(-time.Hour), End: now.Add(time.Hour),
 			}, publishing.CustomerID{}, 10)
 			return err == nil && len(out) == 1 && out[0].ID != th.post.ID
 		},
 		"Store.RootPage": func(t *testing.T, m, th tenantFixture) bool {
-			out, total, err := s.RootPage(t.Context(), m.org, publishing.Page{Limit: 10}, publishing.CustomerID{})
+			out, total, err := publishingstore.RootPage(t.Context(), s, m.org, publishing.Page{Limit: 10}, publishing.CustomerID{})
 			return err == nil && total == 1 && len(out) == 1 && out[0].ID != th.post.ID
 		},
 		"Store.Root": func(t *testing.T, m, th tenantFixture) bool {
-			out, err := s.Root(t.Context(), m.org, th.post.ID)
+			out, err := publishingstore.Root(t.Context(), s, m.org, th.post.ID)
 			return err == nil && len(out) == 0
 		},
 		"Store.ThreadData": func(t *testing.T, m, th tenantFixture) bool {
-			w, err := s.ThreadData(t.Context(), m.org, []publishing.Post{th.post})
+			w, err := publishingstore.ReadThreadData(t.Context(), s, m.org, []publishing.Post{th.post})
 			return err == nil && len(w.Parts) == 0 && len(w.Channels) == 0 && len(w.Media) == 0 && len(w.Followers) == 0
 		},
 		"Store.Events": func(t *testing.T, m, th tenantFixture) bool {
-			out, err := s.Events(t.Context(), m.org, th.post.Group)
+			out, err := publishingstore.Events(t.Context(), s, m.org, th.post.Group)
 			return err == nil && len(out) == 0
 		},
 		"Tx.Remember": inOrg(s, func(t *testing.T, tx *publishingstore.Tx, th tenantFixture) (bool, error) {
-			err := tx.Remember(t.Context(), th.org.String(), []byte("hash"), []byte(`[]`))
+			err := publishingstore.Remember(t.Context(), tx, th.org.String(), []byte("hash"), []byte(`[]`))
 			if errors.Is(err, publishingstore.ErrKeyBusy) || errors.Is(err, publishingstore.ErrKeyTaken) {
 				return false, nil
 			}
@@ -676,29 +676,29 @@ func listQuestions(s *publishingstore.Store) map[string]question {
 func postQuestions(s *publishingstore.Store) map[string]question {
 	return map[string]question{
 		"Tx.Insert": inOrg(s, func(t *testing.T, tx *publishingstore.Tx, th tenantFixture) (bool, error) {
-			return false, tx.Insert(t.Context(), []publishingstore.NewPost{{Post: th.copied()}})
+			return false, publishingstore.Insert(t.Context(), tx, []publishingstore.NewPost{{Post: th.copied()}})
 		}),
 		"Tx.LockGroup": inOrg(s, func(t *testing.T, tx *publishingstore.Tx, th tenantFixture) (bool, error) {
-			out, err := tx.LockGroup(t.Context(), th.post.Group)
+			out, err := publishingstore.LockGroup(t.Context(), tx, th.post.Group)
 			return len(out) == 0, err
 		}),
 		"Tx.GroupOf": inOrg(s, func(t *testing.T, tx *publishingstore.Tx, th tenantFixture) (bool, error) {
-			_, err := tx.GroupOf(t.Context(), th.post.ID)
+			_, err := publishingstore.GroupOf(t.Context(), tx, th.post.ID)
 			return false, err
 		}),
 		"Tx.GroupOfPart": inOrg(s, func(t *testing.T, tx *publishingstore.Tx, th tenantFixture) (bool, error) {
-			_, err := tx.GroupOfPart(t.Context(), th.post.Parts[0].ID)
+			_, err := publishingstore.GroupOfPart(t.Context(), tx, th.post.Parts[0].ID)
 			return false, err
 		}),
 		"Tx.Delete": inOrg(s, func(t *testing.T, tx *publishingstore.Tx, th tenantFixture) (bool, error) {
-			return true, tx.Delete(t.Context(), []publishingstore.PostStatus{th.standing})
+			return true, publishingstore.Delete(t.Context(), tx, []publishingstore.PostStatus{th.standing})
 		}),
 		"Tx.Move": inOrg(s, func(t *testing.T, tx *publishingstore.Tx, th tenantFixture) (bool, error) {
-			due, err := tx.Move(t.Context(), []publishingstore.PostStatus{th.standing}, publishing.StateDraft, true, "me")
+			due, err := publishingstore.Move(t.Context(), tx, []publishingstore.PostStatus{th.standing}, publishing.StateDraft, true, "me")
 			return due == nil, err
 		}),
 		"Tx.Rewrite": inOrg(s, func(t *testing.T, tx *publishingstore.Tx, th tenantFixture) (bool, error) {
-			return false, tx.Rewrite(t.Context(), th.post.Group, []publishingstore.PostStatus{th.standing}, []publishingstore.NewPost{{Post: th.post}})
+			return false, publishingstore.Rewrite(t.Context(), tx, th.post.Group, []publishingstore.PostStatus{th.standing}, []publishingstore.NewPost{{Post: th.post}})
 		}),
 	}
 }
@@ -712,7 +712,7 @@ func endOf(e tenantFixture) publishingstore.PauseEnd {
 func keepBack(t *testing.T, db *pg.DB, e tenantFixture) {
 	t.Helper()
 	must(t, publishingstore.New(db).InOrg(t.Context(), e.org, func(tx *publishingstore.Tx) error {
-		_, err := tx.Pause(t.Context(), publishing.PauseChannel, e.channel.ID, "me")
+		_, err := publishingstore.Pause(t.Context(), tx, publishing.PauseChannel, e.channel.ID, "me")
 		return err
 	}))
 	must(t, db.InOrg(t.Context(), e.org.UUID(), func(tx pgx.Tx) error {
@@ -749,7 +749,7 @@ func preparations(db *pg.DB) map[string]func(*testing.T, tenantFixture) {
 		"Tx.Revoke": func(t *testing.T, e tenantFixture) {
 			force(t, db, e, publishing.StatePublishing, "preparing")
 			must(t, publishingstore.New(db).InOrg(t.Context(), e.org, func(tx *publishingstore.Tx) error {
-				_, err := tx.Pause(t.Context(), publishing.PauseChannel, e.channel.ID, "me")
+				_, err := publishingstore.Pause(t.Context(), tx, publishing.PauseChannel, e.channel.ID, "me")
 				return err
 			}))
 		},
@@ -757,7 +757,7 @@ func preparations(db *pg.DB) map[string]func(*testing.T, tenantFixture) {
 		"Store.FindKeptBack":   func(t *testing.T, e tenantFixture) { keepBack(t, db, e) },
 		"Store.GiveUpKeptBack": func(t *testing.T, e tenantFixture) { keepBack(t, db, e) },
 		"Store.EndRefresh": func(t *testing.T, e tenantFixture) {
-			state, err := publishingstore.New(db).BeginRefresh(t.Context(), e.org, e.channel.ID, []byte("sealed"), time.Minute)
+			state, err := publishingstore.BeginRefresh(t.Context(), publishingstore.New(db), e.org, e.channel.ID, []byte("sealed"), time.Minute)
 			must(t, err)
 			*e.refresh = *state.Run
 		},
@@ -769,7 +769,7 @@ func preparations(db *pg.DB) map[string]func(*testing.T, tenantFixture) {
 		"Store.UnreadNotifications": func(t *testing.T, e tenantFixture) { e.addManyNotifications(t, db) },
 		"Store.PublishedMails":      func(t *testing.T, e tenantFixture) { e.addManyNotifications(t, db) },
 		"Store.EndWebhook": func(t *testing.T, e tenantFixture) {
-			_, _, err := publishingstore.New(db).BeginWebhook(t.Context(), e.org, e.webhook, now, now.Add(time.Hour))
+			_, _, err := publishingstore.BeginWebhook(t.Context(), publishingstore.New(db), e.org, e.webhook, now, now.Add(time.Hour))
 			must(t, err)
 		},
 		"tenancy.OrgTx.CountMembers": func(t *testing.T, e tenantFixture) { e.addMany(t, db) },

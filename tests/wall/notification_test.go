@@ -20,7 +20,7 @@ func (e *tenantFixture) addNotifications(t *testing.T, db *pg.DB, s *publishings
 	must(t, s.InOrg(t.Context(), e.org, func(tx *publishingstore.Tx) error {
 		day := e.incident(id.New[publishing.NotificationTag]())
 		day.Kind, e.day = publishing.NotifyPublished, day.ID
-		return tx.SaveIncidents(t.Context(), publishing.IncidentChanges{
+		return publishingstore.SaveIncidents(t.Context(), tx, publishing.IncidentChanges{
 			Begun:     []publishing.Notification{e.incident(e.notification), day},
 			Published: []publishing.ChannelPosts{{Notification: day.ID, Channel: e.channel.ID, Posts: 1}},
 		})
@@ -80,30 +80,30 @@ func notificationQuestions(s *publishingstore.Store) map[string]question {
 	later := time.Now().Add(time.Hour)
 	all := map[string]question{
 		"Store.Notifications": func(t *testing.T, m, th tenantFixture) bool {
-			page, err := s.Notifications(t.Context(), m.org, th.person, 0, 100)
+			page, err := publishingstore.Notifications(t.Context(), s, m.org, th.person, 0, 100)
 			return err == nil && !th.hasIncident(page.Notifications)
 		},
 		"Store.UnreadNotifications": func(t *testing.T, m, th tenantFixture) bool {
-			n, err := s.UnreadNotifications(t.Context(), m.org, th.person, nil)
+			n, err := publishingstore.UnreadNotifications(t.Context(), s, m.org, th.person, nil)
 			return err == nil && n < manyPosts
 		},
 		"Store.ReadNotifications": func(t *testing.T, m, th tenantFixture) bool {
-			list, _, err := s.ReadNotifications(t.Context(), m.org, th.read(true))
+			list, _, err := publishingstore.ReadNotifications(t.Context(), s, m.org, th.read(true))
 			return refused(err, foreign) || err == nil && !th.hasIncident(list)
 		},
 		"Store.IncidentMails": func(t *testing.T, m, th tenantFixture) bool {
-			list, err := s.IncidentMails(t.Context(), m.org, later, 100)
+			list, err := publishingstore.IncidentMails(t.Context(), s, m.org, later, 100)
 			return err == nil && !th.hasIncident(list)
 		},
 		"Store.PublishedMails": func(t *testing.T, m, th tenantFixture) bool {
-			list, err := s.PublishedMails(t.Context(), m.org, later, 100)
+			list, err := publishingstore.PublishedMails(t.Context(), s, m.org, later, 100)
 			return err == nil && (len(list) == 0 || list[0].AllPosts < manyPosts)
 		},
 		"Store.MailsQueued": func(t *testing.T, m, th tenantFixture) bool {
-			return s.MailsQueued(t.Context(), m.org, []publishing.ListedNotification{{Notification: th.incident(th.notification)}}, now) == nil
+			return publishingstore.MailsQueued(t.Context(), s, m.org, []publishing.ListedNotification{{Notification: th.incident(th.notification)}}, now) == nil
 		},
 		"Store.PublishedQueued": func(t *testing.T, m, th tenantFixture) bool {
-			return s.PublishedQueued(t.Context(), m.org, th.day, now) == nil
+			return publishingstore.PublishedQueued(t.Context(), s, m.org, th.day, now) == nil
 		},
 	}
 	for name, ask := range notificationTxQuestions() {
@@ -115,15 +115,15 @@ func notificationQuestions(s *publishingstore.Store) map[string]question {
 func notificationTxQuestions() map[string]txQuestion {
 	return map[string]txQuestion{
 		"Tx.IncidentEvents": func(t *testing.T, tx *publishingstore.Tx, th tenantFixture) (bool, error) {
-			list, err := tx.IncidentEvents(t.Context(), 100)
+			list, err := publishingstore.IncidentEvents(t.Context(), tx, 100)
 			return !slices.ContainsFunc(list, func(e publishing.IncidentEvent) bool { return e.ID == th.event }), err
 		},
 		"Tx.DeleteIncidentEvents": func(t *testing.T, tx *publishingstore.Tx, th tenantFixture) (bool, error) {
-			deleted, err := tx.DeleteIncidentEvents(t.Context(), []int64{th.event})
+			deleted, err := publishingstore.DeleteIncidentEvents(t.Context(), tx, []int64{th.event})
 			return len(deleted) == 0, err
 		},
 		"Tx.OpenIncidents": func(t *testing.T, tx *publishingstore.Tx, th tenantFixture) (bool, error) {
-			list, err := tx.OpenIncidents(t.Context(), []publishing.ChannelID{th.channel.ID}, now, now)
+			list, err := publishingstore.OpenIncidents(t.Context(), tx, []publishing.ChannelID{th.channel.ID}, now, now)
 			return !slices.ContainsFunc(list, func(n publishing.Notification) bool {
 				return n.ID == th.notification || n.ID == th.day
 			}), err
@@ -131,12 +131,12 @@ func notificationTxQuestions() map[string]txQuestion {
 		"Tx.SaveIncidents": func(t *testing.T, tx *publishingstore.Tx, th tenantFixture) (bool, error) {
 			n := th.incident(th.notification)
 			n.Posts = 99
-			return true, tx.SaveIncidents(t.Context(), publishing.IncidentChanges{Changed: []publishing.Notification{n}})
+			return true, publishingstore.SaveIncidents(t.Context(), tx, publishing.IncidentChanges{Changed: []publishing.Notification{n}})
 		},
 		"Tx.AddNotification": func(t *testing.T, tx *publishingstore.Tx, th tenantFixture) (bool, error) {
 			n := th.incident(id.New[publishing.NotificationTag]())
 			n.Kind = publishing.NotifyUnknown
-			return true, tx.AddNotification(t.Context(), n)
+			return true, publishingstore.AddNotification(t.Context(), tx, n)
 		},
 	}
 }

@@ -17,16 +17,16 @@ func (e *tenantFixture) addWebhook(t *testing.T, s *publishingstore.Store) {
 	t.Helper()
 	e.webhook, e.delivery = id.New[publishing.WebhookTag](), id.New[publishing.DeliveryTag]()
 	must(t, s.InOrg(t.Context(), e.org, func(tx *publishingstore.Tx) error {
-		if err := tx.AddWebhook(t.Context(), e.hook(), []byte("sealed"), tenancy.PersonID{}); err != nil {
+		if err := publishingstore.AddWebhook(t.Context(), tx, e.hook(), []byte("sealed"), tenancy.PersonID{}); err != nil {
 			return err
 		}
-		if err := tx.RotateWebhook(t.Context(), e.webhook, []byte("sealed too"), now.Add(time.Hour), now); err != nil {
+		if err := publishingstore.RotateWebhook(t.Context(), tx, e.webhook, []byte("sealed too"), now.Add(time.Hour), now); err != nil {
 			return err
 		}
-		if err := tx.AddDeliveries(t.Context(), []publishingstore.NewDelivery{e.newDelivery(e.delivery)}, now, "x"); err != nil {
+		if err := publishingstore.AddDeliveries(t.Context(), tx, []publishingstore.NewDelivery{e.newDelivery(e.delivery)}, now, "x"); err != nil {
 			return err
 		}
-		return tx.AddWebhookEvent(t.Context(), publishing.WebhookPublished, e.post.ID, nil)
+		return publishingstore.AddWebhookEvent(t.Context(), tx, publishing.WebhookPublished, e.post.ID, nil)
 	}))
 }
 
@@ -46,38 +46,38 @@ func webhookQuestions(s *publishingstore.Store) map[string]question {
 	later := time.Now().Add(time.Hour)
 	all := map[string]question{
 		"Store.Webhooks": func(t *testing.T, m, th tenantFixture) bool {
-			list, err := s.Webhooks(t.Context(), m.org)
+			list, err := publishingstore.Webhooks(t.Context(), s, m.org)
 			return err == nil && !slices.ContainsFunc(list, func(w publishing.WebhookRecord) bool {
 				return w.ID == th.webhook || len(w.Channels) > 0 && w.Channels[0].ID == th.channel.ID
 			})
 		},
 		"Store.Deliveries": func(t *testing.T, m, th tenantFixture) bool {
-			list, known, err := s.Deliveries(t.Context(), m.org, th.webhook, publishing.DeliveryID{}, 10)
+			list, known, err := publishingstore.Deliveries(t.Context(), s, m.org, th.webhook, publishing.DeliveryID{}, 10)
 			return err == nil && len(list) == 0 && !known
 		},
 		"Store.BeginWebhook": func(t *testing.T, m, th tenantFixture) bool {
-			_, found, err := s.BeginWebhook(t.Context(), m.org, th.webhook, later, later)
+			_, found, err := publishingstore.BeginWebhook(t.Context(), s, m.org, th.webhook, later, later)
 			return err == nil && !found
 		},
 		"Store.DueDeliveries": func(t *testing.T, m, th tenantFixture) bool {
-			list, err := s.DueDeliveries(t.Context(), m.org, th.webhook, later, 10)
+			list, err := publishingstore.DueDeliveries(t.Context(), s, m.org, th.webhook, later, 10)
 			return err == nil && len(list) == 0
 		},
 		"Store.DeliveryTarget": func(t *testing.T, m, th tenantFixture) bool {
-			_, found, err := s.DeliveryTarget(t.Context(), m.org, th.webhook, publishingstore.DueDelivery{ID: th.delivery}, now)
+			_, found, err := publishingstore.DeliveryTarget(t.Context(), s, m.org, th.webhook, publishingstore.DueDelivery{ID: th.delivery}, now)
 			return err == nil && !found
 		},
 		"Store.SaveAttempt": func(t *testing.T, m, th tenantFixture) bool {
-			since, err := s.SaveAttempt(t.Context(), m.org, th.webhook, publishingstore.AttemptResult{
+			since, err := publishingstore.SaveAttempt(t.Context(), s, m.org, th.webhook, publishingstore.AttemptResult{
 				Delivery: th.delivery, URL: th.hook().URL, Attempt: publishing.WebhookAttempt{Number: 1}, State: publishing.DeliveryFailed,
 			}, now)
 			return err == nil && since == nil
 		},
 		"Store.EndWebhook": func(t *testing.T, m, th tenantFixture) bool {
-			return s.EndWebhook(t.Context(), m.org, th.webhook, now) == nil // see preparations
+			return publishingstore.EndWebhook(t.Context(), s, m.org, th.webhook, now) == nil // see preparations
 		},
 		"Store.DisableWebhook": func(t *testing.T, m, th tenantFixture) bool {
-			done, err := s.DisableWebhook(t.Context(), m.org, th.webhook, th.hook().URL, publishing.DisabledGone, "x", now)
+			done, err := publishingstore.DisableWebhook(t.Context(), s, m.org, th.webhook, th.hook().URL, publishing.DisabledGone, "x", now)
 			return err == nil && !done
 		},
 	}
@@ -94,72 +94,72 @@ func webhookTxQuestions(later time.Time) map[string]txQuestion {
 		"Tx.AddWebhook": func(t *testing.T, tx *publishingstore.Tx, th tenantFixture) (bool, error) {
 			w := th.hook()
 			w.ID = id.New[publishing.WebhookTag]()
-			return true, tx.AddWebhook(t.Context(), w, []byte("sealed"), tenancy.PersonID{})
+			return true, publishingstore.AddWebhook(t.Context(), tx, w, []byte("sealed"), tenancy.PersonID{})
 		},
 		"Tx.ChannelsConnected": func(t *testing.T, tx *publishingstore.Tx, th tenantFixture) (bool, error) {
-			all, err := tx.ChannelsConnected(t.Context(), []publishing.ChannelID{th.channel.ID})
+			all, err := publishingstore.ChannelsConnected(t.Context(), tx, []publishing.ChannelID{th.channel.ID})
 			return !all, err
 		},
 		"Tx.LockWebhook": func(t *testing.T, tx *publishingstore.Tx, th tenantFixture) (bool, error) {
-			_, err := tx.LockWebhook(t.Context(), th.webhook)
+			_, err := publishingstore.LockWebhook(t.Context(), tx, th.webhook)
 			return false, err
 		},
 		"Tx.UpdateWebhook": func(t *testing.T, tx *publishingstore.Tx, th tenantFixture) (bool, error) {
 			w := th.hook()
 			w.Name = "renamed"
-			return true, tx.UpdateWebhook(t.Context(), w)
+			return true, publishingstore.UpdateWebhook(t.Context(), tx, w)
 		},
 		"Tx.WebhookKey": func(t *testing.T, tx *publishingstore.Tx, th tenantFixture) (bool, error) {
-			_, err := tx.WebhookKey(t.Context(), th.webhook)
+			_, err := publishingstore.WebhookKey(t.Context(), tx, th.webhook)
 			return false, err
 		},
 		"Tx.RotateWebhook": func(t *testing.T, tx *publishingstore.Tx, th tenantFixture) (bool, error) {
-			return true, tx.RotateWebhook(t.Context(), th.webhook, []byte("another"), later, now)
+			return true, publishingstore.RotateWebhook(t.Context(), tx, th.webhook, []byte("another"), later, now)
 		},
 		"Tx.WebhookKnownTo": func(t *testing.T, tx *publishingstore.Tx, th tenantFixture) (bool, error) {
-			return true, tx.WebhookKnownTo(t.Context(), th.webhook, th.person)
+			return true, publishingstore.WebhookKnownTo(t.Context(), tx, th.webhook, th.person)
 		},
 		"Tx.DeleteWebhook": func(t *testing.T, tx *publishingstore.Tx, th tenantFixture) (bool, error) {
-			found, err := tx.DeleteWebhook(t.Context(), th.webhook)
+			found, err := publishingstore.DeleteWebhook(t.Context(), tx, th.webhook)
 			return !found, err
 		},
 		"Tx.StopDeliveries": func(t *testing.T, tx *publishingstore.Tx, th tenantFixture) (bool, error) {
-			return true, tx.StopDeliveries(t.Context(), th.webhook, now, "x")
+			return true, publishingstore.StopDeliveries(t.Context(), tx, th.webhook, now, "x")
 		},
 		"Tx.Replay": func(t *testing.T, tx *publishingstore.Tx, th tenantFixture) (bool, error) {
-			found, err := tx.Replay(t.Context(), th.webhook, th.delivery, later)
+			found, err := publishingstore.Replay(t.Context(), tx, th.webhook, th.delivery, later)
 			return !found, err
 		},
 		"Tx.AddWebhookEvent": func(t *testing.T, tx *publishingstore.Tx, th tenantFixture) (bool, error) {
-			return true, tx.AddWebhookEvent(t.Context(), publishing.WebhookPublished, th.post.ID, nil)
+			return true, publishingstore.AddWebhookEvent(t.Context(), tx, publishing.WebhookPublished, th.post.ID, nil)
 		},
 		"Tx.WebhookSources": func(t *testing.T, tx *publishingstore.Tx, th tenantFixture) (bool, error) {
-			list, err := tx.WebhookSources(t.Context(), 10, nil)
+			list, err := publishingstore.WebhookSources(t.Context(), tx, 10, nil)
 			return !slices.ContainsFunc(list, func(x publishingstore.WebhookSource) bool {
 				return x.Group == th.post.Group || x.Content == "secret words" && x.Channel == th.channel.ID
 			}), err
 		},
 		"Tx.LockEnabledWebhooks": func(t *testing.T, tx *publishingstore.Tx, th tenantFixture) (bool, error) {
-			list, err := tx.LockEnabledWebhooks(t.Context())
+			list, err := publishingstore.LockEnabledWebhooks(t.Context(), tx)
 			return !slices.ContainsFunc(list, func(w publishing.Webhook) bool { return w.ID == th.webhook }), err
 		},
 		"Tx.AddDeliveries": func(t *testing.T, tx *publishingstore.Tx, th tenantFixture) (bool, error) {
 			delivery := th.newDelivery(id.New[publishing.DeliveryTag]())
-			return true, tx.AddDeliveries(t.Context(), []publishingstore.NewDelivery{delivery}, now, "x")
+			return true, publishingstore.AddDeliveries(t.Context(), tx, []publishingstore.NewDelivery{delivery}, now, "x")
 		},
 		"Tx.DeleteWebhookEvents": func(t *testing.T, tx *publishingstore.Tx, _ tenantFixture) (bool, error) {
 			var every []int64
 			for i := range int64(1000) {
 				every = append(every, i)
 			}
-			return true, tx.DeleteWebhookEvents(t.Context(), every)
+			return true, publishingstore.DeleteWebhookEvents(t.Context(), tx, every)
 		},
 		"Tx.QueueWebhooks": func(t *testing.T, tx *publishingstore.Tx, th tenantFixture) (bool, error) {
 			queue, err := jobs.NewQueue()
 			if err != nil {
 				return false, err
 			}
-			return true, tx.QueueWebhooks(t.Context(), queue, []publishing.WebhookID{th.webhook}, "one", "two", later, later, later)
+			return true, publishingstore.QueueWebhooks(t.Context(), tx, queue, []publishing.WebhookID{th.webhook}, "one", "two", later, later, later)
 		},
 	}
 }
