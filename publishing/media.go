@@ -4,6 +4,7 @@ import (
 	"io"
 	"net/url"
 	"strconv"
+	"strings"
 	"time"
 
 	"crier/platform/fault"
@@ -119,4 +120,22 @@ type VideoStream struct {
 	Size int64
 	// ContentRange is the header Content-Range of a part; "" means that Body is the whole.
 	ContentRange string
+}
+
+// FileKey returns the media key of an address that this instance serves; ours is false for any other address. An address
+// without a host is one of this instance.
+func FileKey(baseURL, raw string) (key string, ours bool) {
+	u, err := url.Parse(raw)
+	base, baseErr := url.Parse(baseURL)
+	if err != nil || baseErr != nil || raw == "" {
+		return "", false
+	}
+	if u.Host != "" && (!strings.EqualFold(u.Host, base.Host) || u.Scheme != base.Scheme) {
+		return "", false
+	}
+	path := strings.Split(strings.TrimPrefix(u.Path, strings.TrimRight(base.Path, "/")), "/")
+	if len(path) != 4 || path[0] != "" || path[1] != "files" {
+		return "", false
+	}
+	return path[2], true
 }

@@ -1,6 +1,9 @@
 package publishing
 
-import "time"
+import (
+	"crier/tenancy"
+	"time"
+)
 
 // FailuresToStop is the number of failed occurrences in a row that ends a series.
 const FailuresToStop = 2
@@ -109,4 +112,11 @@ func (s Series) Advance(stored []StoredOccurrence, now time.Time) Progress {
 		state = stored[0].State
 		next++
 	}
+}
+
+// SeriesRef has the organization too, because EndedSeries finds series of all organizations and Advance works within
+// one.
+type SeriesRef struct {
+	Org    tenancy.OrgID `db:"org_id"`
+	Series SeriesID      `db:"id"`
 }

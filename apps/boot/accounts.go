@@ -87,25 +87,33 @@ func (a *App) devMail() edge.DevMail {
 type publishingOf struct{ app *App }
 
 func (p publishingOf) Stop(ctx context.Context, org tenancy.OrgID, by string) error {
-	return p.app.posts.Stop(ctx, org, by)
+	return p.app.queue.Stop(ctx, org, by)
 }
 
 func (p publishingOf) Resume(ctx context.Context, org tenancy.OrgID, by string, catchUp bool) error {
-	return p.app.posts.Resume(ctx, org, by, catchUp)
+	return p.app.queue.Resume(ctx, org, by, catchUp)
 }
 
 func (p publishingOf) Stopped(ctx context.Context, orgs []tenancy.OrgID) ([]tenancy.OrgID, error) {
-	return p.app.posts.Stopped(ctx, orgs)
+	return p.app.queue.Stopped(ctx, orgs)
 }
 
 func (p publishingOf) TakeMade(ctx context.Context, q pg.Querier, m tenancy.Maker) (tenancy.MadeBy, error) {
-	return p.app.posts.TakeMade(ctx, q, m)
+	made, err := tenancy.MadeBy{}, error(nil)
+	if made.Webhooks, err = p.app.hooks.TakeMade(ctx, q, m.Person, m.Revoke); err != nil {
+		return made, err
+	}
+	if made.Apps, err = p.app.Channels.EnteredBy(ctx, q, m.Person); err != nil || !m.Leaves {
+		return made, err
+	}
+	made.Reviews, err = p.app.approvals.MailedBy(ctx, q, m.Person)
+	return made, err
 }
 
 func (p publishingOf) Purge(ctx context.Context, org tenancy.OrgID) (int, error) {
-	return p.app.posts.Purge(ctx, org)
+	return p.app.purger.Purge(ctx, org)
 }
 
 func (p publishingOf) ForgetReviewer(ctx context.Context, email string) error {
-	return p.app.posts.ForgetReviewer(ctx, email)
+	return p.app.approvals.ForgetReviewer(ctx, email)
 }

@@ -10,12 +10,12 @@ import (
 	"text/tabwriter"
 	"time"
 
-	"crier/platform/clock"
 	"crier/platform/env"
 	"crier/platform/pg"
 	"crier/platform/secret"
 	"crier/platform/telemetry"
-	publishingservice "crier/publishing/service"
+	"crier/publishing/db"
+	"crier/publishing/scheduler"
 	"crier/tenancy"
 	tenancyservice "crier/tenancy/service"
 )
@@ -57,7 +57,9 @@ func (t *terminal) useAccounts(fn func(ctx context.Context, a *tenancyservice.Ac
 }
 
 // runAdmin runs fn with the parts of the App that the commands need, which are open: no port and no worker.
-func (a *App) runAdmin(ctx context.Context, fn func(ctx context.Context, a *tenancyservice.Accounts) error) (err error) {
+func (a *App) runAdmin(
+	ctx context.Context, fn func(ctx context.Context, a *tenancyservice.Accounts) error,
+) (err error) {
 	if err := a.checkSchema(ctx); err != nil {
 		return err
 	}
@@ -65,8 +67,8 @@ func (a *App) runAdmin(ctx context.Context, fn func(ctx context.Context, a *tena
 	if err != nil {
 		return err
 	}
-	a.posts = publishingservice.NewPosts(a.cfg.Publishing, publishingservice.Deps{
-		DB: a.db, Keyring: a.keyring, Clock: clock.System{}, Waker: noWaker{}, Log: a.log, Node: "crier admin",
+	a.queue = scheduler.NewQueue(a.cfg.Sender, scheduler.Deps{
+		DB: &db.DB{DB: a.db, Node: "crier admin", Waker: noWaker{}}, Log: a.log,
 	})
 	deps, err := a.accountDeps()
 	if err != nil {
@@ -191,7 +193,9 @@ func (adminOrganizations) Run(t *terminal) error {
 				return errors.Join(err, table.Flush())
 			}
 			for _, o := range page {
-				fmt.Fprintf(table, "%s\t%s\t%s\t%s\n", o.ID, o.CreatedAt.UTC().Format(time.DateOnly), stateOf(o), o.Name)
+				fmt.Fprintf(
+					table, "%s\t%s\t%s\t%s\n", o.ID, o.CreatedAt.UTC().Format(time.DateOnly), stateOf(o), o.Name,
+				)
 			}
 			after = page[len(page)-1].ID
 		}

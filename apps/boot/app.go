@@ -27,11 +27,15 @@ import (
 	"crier/platform/secret"
 	"crier/platform/telemetry"
 	"crier/publishing/access"
+	"crier/publishing/analytics"
+	"crier/publishing/channel"
 	"crier/publishing/connector"
-	"crier/publishing/incident"
+	"crier/publishing/media"
+	"crier/publishing/notification"
 	"crier/publishing/pictures"
-	"crier/publishing/sender"
-	publishingservice "crier/publishing/service"
+	"crier/publishing/post"
+	"crier/publishing/purge"
+	"crier/publishing/scheduler"
 	"crier/publishing/webhook"
 	tenancyservice "crier/tenancy/service"
 	"crier/tenancy/signin"
@@ -43,17 +47,26 @@ type App struct {
 	// Accounts are the use cases of people, sessions and API keys.
 	Accounts *tenancyservice.Accounts
 	// Channels are the use cases of channels.
-	Channels *publishingservice.Channels
+	Channels *channel.Channels
 	// posts are the use cases of posts.
-	posts *publishingservice.Posts
+	posts *post.Posts
+	// queue has the pauses and stops.
+	queue *scheduler.Queue
+	// stats reads the statistics of all organizations over a connection of its own.
+	stats *scheduler.Queue
+	slots *post.Slots
+	// bell has the notifications of people.
+	bell *notification.Notifications
+	// purger deletes what purged organizations have.
+	purger *purge.Purger
 	// media are the use cases of files.
-	media *publishingservice.Media
+	media *media.Media
 	// hooks are the use cases of webhooks.
-	hooks *publishingservice.Webhooks
+	hooks *webhook.Webhooks
 	// analytics are the use cases of statistics.
-	analytics *publishingservice.Analytics
+	analytics *analytics.Analytics
 	// approvals are the use cases of the approval of drafts.
-	approvals *publishingservice.Approvals
+	approvals *post.Approvals
 	// mailer sends mails; nil on an instance that sends none.
 	mailer tenancyservice.Mailer
 	// box takes the mails of `dev`; nil in other processes.
@@ -94,9 +107,9 @@ type App struct {
 	offers   *fairqueue.Offers
 	actors   *org.Client
 	pictures *pictures.Maker
-	sender   *sender.Sender
+	sender   *scheduler.Sender
 	webhooks *webhook.Deliverer
-	notifier *incident.Notifier
+	notifier *notification.Notifier
 	worker   *worker.Worker
 	edge     *edge.Server
 	queues   atomic.Pointer[edge.Server] // edge, once it can serve /monitor/queue

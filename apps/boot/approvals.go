@@ -10,7 +10,7 @@ import (
 	"crier/platform/jobs"
 	"crier/platform/mail"
 	"crier/publishing"
-	publishingservice "crier/publishing/service"
+	"crier/publishing/post"
 	"crier/tenancy"
 	"crier/tenancy/mails"
 	tenancyservice "crier/tenancy/service"
@@ -31,7 +31,7 @@ func (a *App) openApprovals() {
 			send: a.mailer, about: mails.Instance{Name: "Crier", URL: a.cfg.Edge.Base()}, log: a.log,
 		}
 	}
-	a.approvals = publishingservice.NewApprovals(a.posts, mailer)
+	a.approvals = post.NewApprovals(a.posts, mailer)
 }
 
 // approvalsJob returns the job that ends requests for approval and reminds reviewers.
@@ -47,7 +47,8 @@ func (a *App) approvalsJob() jobs.Job {
 // reviewMailHandler returns the handler of the tasks that send a mail to a reviewer each.
 func (a *App) reviewMailHandler() jobs.Handler {
 	return jobs.Handler{
-		Kind: publishingservice.ReviewMailTask, Workers: reviewMailWorkers, Timeout: taskTimeout, Attempts: mailAttempts, MaxWait: mailMaxWait,
+		Kind: post.ReviewMailTask, Workers: reviewMailWorkers, Timeout: taskTimeout, Attempts: mailAttempts,
+		MaxWait: mailMaxWait,
 		Run: func(ctx context.Context, t jobs.Task, _ jobs.Attempt) error {
 			org, approval := id.FromUUID[tenancy.OrgTag](t.Org), id.FromUUID[publishing.ApprovalTag](t.ID)
 			return a.approvals.SendReviewMail(ctx, org, approval)
@@ -58,7 +59,7 @@ func (a *App) reviewMailHandler() jobs.Handler {
 // reviewEndedHandler returns the handler of the tasks that tell a guest that their approval has ended.
 func (a *App) reviewEndedHandler() jobs.Handler {
 	return jobs.Handler{
-		Kind: publishingservice.ReviewEndedTask, Workers: 1, Timeout: taskTimeout, Attempts: mailAttempts, MaxWait: mailMaxWait,
+		Kind: post.ReviewEndedTask, Workers: 1, Timeout: taskTimeout, Attempts: mailAttempts, MaxWait: mailMaxWait,
 		Run: func(ctx context.Context, t jobs.Task, _ jobs.Attempt) error {
 			org, approval := id.FromUUID[tenancy.OrgTag](t.Org), id.FromUUID[publishing.ApprovalTag](t.ID)
 			return a.approvals.SendReviewEnded(ctx, org, approval)

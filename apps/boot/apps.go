@@ -59,7 +59,7 @@ func (a Apps) byFamily() map[string]connector.App {
 
 func (a *App) openAccess(context.Context) error {
 	a.access = access.New(access.Deps{
-		DB: a.db, Keyring: a.keyring, Connectors: a.connectors, HTTP: httpAdapter{Client: a.http}, Clock: clock.System{},
+		DB: a.publishingDB(), Keyring: a.keyring, Connectors: a.connectors, HTTP: httpAdapter{Client: a.http}, Clock: clock.System{},
 		Log: a.log, Apps: a.cfg.Apps.byFamily(), Timeout: a.cfg.Sender.PlatformTimeout,
 	})
 	return nil

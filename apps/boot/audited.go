@@ -6,7 +6,8 @@ import (
 	"time"
 
 	"crier/publishing"
-	publishingservice "crier/publishing/service"
+	"crier/publishing/channel"
+	"crier/publishing/post"
 	"crier/tenancy"
 	tenancyservice "crier/tenancy/service"
 )
@@ -43,7 +44,7 @@ func (a auditor) recordDisowned(ctx context.Context, d publishing.Disowned) {
 
 // auditedChannels records the channels that are connected and disconnected.
 type auditedChannels struct {
-	*publishingservice.Channels
+	*channel.Channels
 	auditor auditor
 }
 
@@ -56,7 +57,9 @@ func (c auditedChannels) Disconnect(ctx context.Context, p tenancy.Principal, ch
 }
 
 // Finish records who started connecting the channel: the finishing request has no session.
-func (c auditedChannels) Finish(ctx context.Context, cmd publishing.FinishConnect) (publishing.ChannelConnected, error) {
+func (c auditedChannels) Finish(
+	ctx context.Context, cmd publishing.FinishConnect,
+) (publishing.ChannelConnected, error) {
 	done, err := c.Channels.Finish(ctx, cmd)
 	if err == nil && len(done.Candidates) == 0 {
 		c.recordConnected(ctx, done)
@@ -122,7 +125,7 @@ func (c auditedChannels) DeleteApp(
 
 // auditedPosts records the overrides of approvals.
 type auditedPosts struct {
-	*publishingservice.Posts
+	*post.Posts
 	auditor auditor
 }
 
@@ -169,7 +172,7 @@ func (s auditedPosts) recordOverride(
 
 // auditedApprovals records requests for approval and their answers.
 type auditedApprovals struct {
-	*publishingservice.Approvals
+	*post.Approvals
 	auditor auditor
 }
 

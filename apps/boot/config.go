@@ -19,8 +19,13 @@ import (
 	"crier/platform/redis"
 	"crier/platform/secret"
 	"crier/platform/telemetry"
-	"crier/publishing/sender"
-	publishingservice "crier/publishing/service"
+	"crier/publishing/analytics"
+	"crier/publishing/channel"
+	"crier/publishing/media"
+	"crier/publishing/post"
+	"crier/publishing/purge"
+	"crier/publishing/scheduler"
+	"crier/publishing/webhook"
 	tenancyservice "crier/tenancy/service"
 	"crier/tenancy/signin"
 )
@@ -41,23 +46,28 @@ type Config struct {
 	StopTimeout   time.Duration `env:"STOP_TIMEOUT, default=40s" doc:"Longest time that a clean stop may take."`
 	PruneInterval time.Duration `env:"PRUNE_INTERVAL, default=1h" doc:"How often rows are deleted after their retention."`
 
-	Postgres   pg.Config
-	Files      blob.Config
-	Redis      redis.Config
-	Edge       edge.Config
-	Actors     org.Config
-	Cluster    cluster.Config
-	Worker     worker.Config
-	Publishing publishingservice.Config
-	Sender     sender.Config
-	Apps       Apps
-	Outbound   outbound.Config
-	Secret     secret.Config
-	Telemetry  telemetry.Config
-	Accounts   tenancyservice.Config
-	Sessions   tenancyservice.Retention
-	SignIn     signin.Config
-	Mail       mail.Config
+	Postgres  pg.Config
+	Files     blob.Config
+	Redis     redis.Config
+	Edge      edge.Config
+	Actors    org.Config
+	Cluster   cluster.Config
+	Worker    worker.Config
+	Posts     post.Config
+	Channels  channel.Config
+	Media     media.Config
+	Webhooks  webhook.Config
+	Analytics analytics.Config
+	Sender    scheduler.Config
+	Retention purge.Retention
+	Apps      Apps
+	Outbound  outbound.Config
+	Secret    secret.Config
+	Telemetry telemetry.Config
+	Accounts  tenancyservice.Config
+	Sessions  tenancyservice.Retention
+	SignIn    signin.Config
+	Mail      mail.Config
 
 	// Version is that of the binary. It is not a variable: the commands set it. See GET /health.
 	Version string
@@ -77,9 +87,9 @@ func (c Config) Validate() error {
 
 // withDerived returns the configuration with the settings that a package has from another one.
 func (c Config) withDerived() Config {
-	c.Publishing.BaseURL, c.Sender.BaseURL = c.Edge.Base(), c.Edge.Base()
-	c.Publishing.PlatformTimeout, c.Publishing.UploadTimeout = c.Sender.PlatformTimeout, c.Edge.UploadTimeout
-	c.Publishing.SnapshotRate = publishingservice.SnapshotRate
+	c.Posts.BaseURL, c.Channels.BaseURL, c.Media.BaseURL, c.Sender.BaseURL = c.Edge.Base(), c.Edge.Base(), c.Edge.Base(), c.Edge.Base()
+	c.Channels.PlatformTimeout, c.Media.UploadTimeout = c.Sender.PlatformTimeout, c.Edge.UploadTimeout
+	c.Analytics.SnapshotRate = analytics.SnapshotRate
 	c.Accounts.BaseURL, c.Accounts.FrontendURL = c.Edge.Base(), c.Edge.Frontend()
 	c.Worker.MaxReconcileRest = c.Sender.ReconcileWindow / 8 // so that a platform is asked several times
 	return c

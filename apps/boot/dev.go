@@ -25,7 +25,7 @@ import (
 	"crier/platform/secret"
 	"crier/platform/telemetry"
 	"crier/publishing"
-	publishingservice "crier/publishing/service"
+	"crier/publishing/channel"
 	"crier/tenancy"
 	tenancyservice "crier/tenancy/service"
 )
@@ -203,7 +203,7 @@ func devSandbox(ctx context.Context, home, address string, log *slog.Logger) (ru
 	}
 	err = platform.AddApp(sandbox.App{
 		ClientID: devAppID, Secret: devAppSecret, Name: "Crier",
-		Redirects: []string{address + publishingservice.CallbackPath + "sandbox-oauth"},
+		Redirects: []string{address + channel.CallbackPath + "sandbox-oauth"},
 	})
 	if err != nil {
 		return runningSandbox{}, errors.Join(err, platform.Close(), ln.Close())

@@ -9,7 +9,7 @@ import (
 	"crier/platform/id"
 	"crier/platform/jobs"
 	"crier/platform/pg"
-	"crier/publishing/sender"
+	"crier/publishing/purge"
 	"crier/publishing/webhook"
 	"crier/tenancy"
 	tenancyservice "crier/tenancy/service"
@@ -57,7 +57,7 @@ func (a *App) pruneJobs() []jobs.Job {
 		}
 		out = append(out, jobs.Job{Name: "prune-" + name, Every: a.cfg.PruneInterval, Timeout: jobTimeout, Run: run})
 	}
-	pruner := sender.NewPruner(a.cfg.Sender.Retention, a.db)
+	pruner := purge.NewPruner(a.cfg.Retention, a.publishingDB())
 	for _, kind := range pruner.Kinds() {
 		add(string(kind), func(ctx context.Context) (int, error) { return pruner.Prune(ctx, kind) })
 	}
@@ -149,7 +149,8 @@ func (a *App) tasks() []jobs.Handler {
 			return a.Accounts.SyncPublishing(ctx, id.FromUUID[tenancy.OrgTag](t.ID))
 		},
 	}, {
-		Kind: tenancyservice.MailTask, Workers: mailWorkers, Timeout: taskTimeout, Attempts: mailAttempts, MaxWait: mailMaxWait,
+		Kind: tenancyservice.MailTask, Workers: mailWorkers, Timeout: taskTimeout, Attempts: mailAttempts,
+		MaxWait: mailMaxWait,
 		Run: func(ctx context.Context, t jobs.Task, at jobs.Attempt) error {
 			return a.Accounts.SendMail(ctx, id.FromUUID[tenancy.MailTag](t.ID), !at.Later)
 		},

@@ -10,7 +10,7 @@ import (
 	"crier/platform/clock"
 	"crier/platform/telemetry"
 	"crier/publishing"
-	publishingservice "crier/publishing/service"
+	"crier/publishing/scheduler"
 )
 
 // serveMetrics listens on METRICS_LISTEN, if it is set.
@@ -48,8 +48,8 @@ func (a *App) serveQueue(w http.ResponseWriter, r *http.Request) {
 // queue implements appapi.Queue. It reads the statistics of all organizations over a connection of its own, so that
 // such requests take no connection from the scheduler.
 type queue struct {
-	*publishingservice.Posts
-	stats *publishingservice.Posts
+	*scheduler.Queue
+	stats *scheduler.Queue
 }
 
 func (q queue) QueueStats(ctx context.Context, name string) (publishing.QueueStats, error) {

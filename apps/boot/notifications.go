@@ -5,15 +5,15 @@ import (
 
 	"crier/platform/clock"
 	"crier/publishing"
-	"crier/publishing/incident"
+	"crier/publishing/notification"
 	"crier/tenancy"
 	tenancyservice "crier/tenancy/service"
 )
 
 // openNotifier creates what counts incidents and queues the mails about them. Its loop runs from startNotifier on.
 func (a *App) openNotifier(context.Context) error {
-	a.notifier = incident.New(incident.Deps{
-		DB: a.db, Connectors: a.connectors, Mailer: a.Accounts, Clock: clock.System{}, Log: a.log,
+	a.notifier = notification.New(notification.Deps{
+		DB: a.publishingDB(), Connectors: a.connectors, Mailer: a.Accounts, Clock: clock.System{}, Log: a.log,
 		Shards: func() []int16 { return a.owners.Lease().Shards },
 	})
 	return nil

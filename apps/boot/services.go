@@ -11,13 +11,12 @@ import (
 	"crier/apps/worker"
 	"crier/platform/clock"
 	"crier/platform/env"
-	"crier/platform/jobs"
 	"crier/platform/outbound"
 	"crier/publishing/connector"
 	"crier/publishing/connector/all"
 	"crier/publishing/pictures"
-	"crier/publishing/sender"
-	publishingservice "crier/publishing/service"
+	"crier/publishing/post"
+	"crier/publishing/scheduler"
 )
 
 func (a *App) openHome(context.Context) (err error) {
@@ -88,12 +87,13 @@ func (a *App) openActors(context.Context) (err error) {
 // openSender creates what publishes posts and makes their pictures. Nothing of it runs yet.
 func (a *App) openSender(context.Context) error {
 	a.pictures = pictures.New(pictures.Deps{
-		DB: a.db, Blobs: a.blobs, Log: a.log, Shards: func() []int16 { return a.owners.Lease().Shards },
+		DB: a.publishingDB(), Blobs: a.blobs, Log: a.log, Shards: func() []int16 { return a.owners.Lease().Shards },
 	})
-	a.sender = sender.New(a.cfg.Sender, sender.Deps{
-		DB: a.db, Blobs: a.blobs, Keyring: a.keyring, Connectors: a.connectors, Access: a.access,
+	a.sender = scheduler.New(a.cfg.Sender, scheduler.Deps{
+		DB: a.publishingDB(), Blobs: a.blobs, Keyring: a.keyring, Connectors: a.connectors, Access: a.access,
 		HTTP:  httpAdapter{Client: a.http},
-		Clock: clock.System{}, Waker: a.actors, Log: a.log, Pictures: a.pictures, Node: a.nodeName(), Quota: a.plans,
+		Clock: clock.System{}, Waker: a.actors, Log: a.log, Pictures: a.pictures,
+		Series: post.Series{DB: a.publishingDB(), Quota: a.plans},
 	})
 	return nil
 }
@@ -115,37 +115,21 @@ func (a *App) openEdge(context.Context) error {
 	if err != nil {
 		return err
 	}
-	deps := publishingservice.Deps{
-		DB: a.db, Blobs: a.blobs, Keyring: a.keyring, Connectors: a.connectors, Access: a.access,
-		HTTP: httpAdapter{Client: a.http}, Fetch: a.http.Transport(),
-		Clock: clock.System{}, Waker: a.actors, Log: a.log, Pictures: a.pictures, Node: a.nodeName(), Quota: a.plans,
-		Authority: a.Accounts,
+	if err := a.openPublishing(); err != nil {
+		return err
 	}
-	if a.mailer != nil {
-		if deps.ReviewMails, err = jobs.NewQueue(); err != nil {
-			return err
-		}
-	}
-	statsDeps := deps
-	statsDeps.DB = a.queueDB
-	a.posts = publishingservice.NewPosts(a.cfg.Publishing, deps)
-	a.Channels = publishingservice.NewChannels(a.cfg.Publishing, deps)
-	a.media = publishingservice.NewMedia(a.cfg.Publishing, deps)
-	a.analytics = publishingservice.NewAnalytics(a.cfg.Publishing, deps)
-	a.hooks = publishingservice.NewWebhooks(a.cfg.Publishing, deps, a.http)
-	a.openApprovals()
 	audit := auditor{accounts: a.Accounts, log: a.log}
 	a.edge, err = edge.New(a.cfg.Edge, edge.Deps{
 		Posts: auditedPosts{Posts: a.posts, auditor: audit}, Queue: auditedQueue{
-			queue:   queue{Posts: a.posts, stats: publishingservice.NewPosts(a.cfg.Publishing, statsDeps)},
+			queue:   queue{Queue: a.queue, stats: a.stats},
 			auditor: audit,
 		},
 		Channels: auditedChannels{Channels: a.Channels, auditor: audit},
-		Slots:    publishingservice.NewSlots(a.cfg.Publishing, deps), Media: a.media, Accounts: a.Accounts, Plans: a.plans,
+		Slots:    a.slots, Media: a.media, Accounts: a.Accounts, Plans: a.plans,
 		Analytics:     a.analytics,
 		Webhooks:      auditedWebhooks{Webhooks: a.hooks, auditor: audit},
 		Approvals:     auditedApprovals{Approvals: a.approvals, auditor: audit},
-		Notifications: publishingservice.NewNotifications(a.cfg.Publishing, deps, preferences{accounts: a.Accounts}),
+		Notifications: a.bell,
 		Limiter:       a.actors, Attempts: a.attempts(), Windows: a.windows(), AccountKey: accountKey, Health: a.health,
 		DevMail: a.devMail(), Limits: a.documentedLimits(),
 		SandboxURL: a.cfg.SandboxURL, Log: a.log, Metrics: a.registry, Clock: clock.System{}, Version: a.cfg.Version,
@@ -208,9 +192,9 @@ func (h httpAdapter) Websocket(ctx context.Context, url string) (*websocket.Conn
 
 // documentedLimits returns the limits that the documentation of the API names.
 func (a *App) documentedLimits() edge.InstanceLimits {
-	p := a.cfg.Publishing
 	return edge.InstanceLimits{
-		Requests: a.cfg.Actors.Limit, Channels: p.MaxChannels, Webhooks: p.MaxWebhooks, Image: p.MaxImage, Video: p.MaxVideo,
-		Storage: p.MaxStorage, IdempotencyKeys: a.cfg.Sender.Retention.Keys, Deliveries: a.cfg.Sender.Retention.Deliveries,
+		Requests: a.cfg.Actors.Limit, Channels: a.cfg.Channels.MaxChannels,
+		Webhooks: a.cfg.Webhooks.MaxWebhooks, Image: a.cfg.Media.MaxImage, Video: a.cfg.Media.MaxVideo,
+		Storage: a.cfg.Media.MaxStorage, IdempotencyKeys: a.cfg.Retention.Keys, Deliveries: a.cfg.Retention.Deliveries,
 	}
 }

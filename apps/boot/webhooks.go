@@ -9,7 +9,6 @@ import (
 	"crier/platform/id"
 	"crier/platform/jobs"
 	"crier/publishing"
-	publishingservice "crier/publishing/service"
 	"crier/publishing/webhook"
 	"crier/tenancy"
 )
@@ -26,7 +25,7 @@ func (a *App) openWebhooks(context.Context) error {
 	}
 	audit := auditor{accounts: a.Accounts, log: a.log}
 	a.webhooks = webhook.New(webhook.Deps{
-		DB: a.db, Queue: queue, Keyring: a.keyring, HTTP: a.http, Clock: clock.System{}, Log: a.log,
+		DB: a.publishingDB(), Queue: queue, Keyring: a.keyring, HTTP: a.http, Clock: clock.System{}, Log: a.log,
 		Chance: rand.Float64, Shards: func() []int16 { return a.owners.Lease().Shards },
 		Disabled: func(ctx context.Context, org tenancy.OrgID, name string, why publishing.WebhookDisabled) {
 			p := tenancy.Principal{Org: org, Via: tenancy.ViaInstance, Name: "the service"}
@@ -53,7 +52,7 @@ func (a *App) webhookHandler(kind string) jobs.Handler {
 
 // auditedWebhooks records changes of webhooks.
 type auditedWebhooks struct {
-	*publishingservice.Webhooks
+	*webhook.Webhooks
 	auditor auditor
 }
 

@@ -34,7 +34,7 @@ type Deps struct {
 	Queue     appapi.Queue
 	Channels  Channels
 	Slots     publicv1.Slots
-	Analytics publicv1.Analytics
+	Analytics Analytics
 	Media     Media
 	Webhooks  publicv1.Webhooks
 	Approvals Approvals
@@ -152,7 +152,10 @@ func (s *Server) buildApp() {
 		ErrorHandler: s.refuse, EnableTrustedProxyCheck: true,
 		ReadTimeout: s.cfg.Timeout, WriteTimeout: s.cfg.Timeout, IdleTimeout: idleTimeout, ReadBufferSize: headerLimit,
 	})
-	s.app.Use(s.observe, s.recovering(), s.warnForwarded, s.session.GuardCookies, s.noteSource, s.secureHeaders, s.cors(), s.checkQuery)
+	s.app.Use(
+		s.observe, s.recovering(), s.warnForwarded, s.session.GuardCookies, s.noteSource, s.secureHeaders, s.cors(),
+		s.checkQuery,
+	)
 	s.lines.Mount(s.app)
 	server := s.app.Server()
 	server.Handler = guardBodies(s.app.Handler(), s.refuseEarly, s.draining.Load)
@@ -214,9 +217,11 @@ func (s *Server) appAPI() *appapi.API {
 		BaseURL: s.cfg.Base(), FrontendURL: s.cfg.Frontend(), MobileScheme: s.cfg.MobileScheme,
 		AppLimit: s.cfg.AppLimit, Timeout: s.cfg.Timeout, Version: s.deps.Version, MonitorToken: s.cfg.MonitorToken,
 	}, appapi.Deps{
-		Channels: s.deps.Channels, Connects: s.deps.Channels, Apps: s.deps.Channels, Tools: s.deps.Channels, Queue: s.deps.Queue, Accounts: s.deps.Accounts, Media: s.deps.Media, Reviews: s.deps.Approvals,
-		Plans: s.deps.Plans, Health: s.deps.Health, Attempts: s.deps.Attempts, Windows: s.deps.Windows, AccountKey: s.deps.AccountKey,
-		Draining: s.draining.Load, Tracked: func(kind string) { s.metrics.tracked.WithLabelValues(kind).Inc() },
+		Channels: s.deps.Channels, Connects: s.deps.Channels, Apps: s.deps.Channels, Tools: s.deps.Channels,
+		Queue: s.deps.Queue, Accounts: s.deps.Accounts, Media: s.deps.Media, Reviews: s.deps.Approvals,
+		Plans: s.deps.Plans, Health: s.deps.Health, Attempts: s.deps.Attempts, Windows: s.deps.Windows,
+		AccountKey: s.deps.AccountKey,
+		Draining:   s.draining.Load, Tracked: func(kind string) { s.metrics.tracked.WithLabelValues(kind).Inc() },
 		Clock: s.deps.Clock, Log: s.deps.Log,
 	})
 }
@@ -224,7 +229,7 @@ func (s *Server) appAPI() *appapi.API {
 func (s *Server) publicAPI() *publicv1.API {
 	return publicv1.New(publicv1.Config{BaseURL: s.cfg.Base(), UploadLimit: s.cfg.UploadLimit},
 		publicv1.Deps{
-			Posts: s.deps.Posts, Releases: s.deps.Posts, Reports: s.deps.Posts,
+			Posts: s.deps.Posts, Releases: s.deps.Posts, Reports: s.deps.Analytics,
 			Analytics: s.deps.Analytics, Channels: s.deps.Channels, Connectors: s.deps.Channels,
 			Tools: s.deps.Channels, Slots: s.deps.Slots, Media: s.deps.Media, Webhooks: s.deps.Webhooks,
 			Approvals: s.deps.Approvals, Notifications: s.deps.Notifications, Reviewers: s.session, Clock: s.deps.Clock,

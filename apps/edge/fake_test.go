@@ -193,12 +193,12 @@ func (p posts) Missing(_ context.Context, _ tenancy.Principal, id string) ([]pub
 	return []publishing.RemoteItem{{ID: "remote", URL: "https://platform.test/remote"}}, p.note(id)
 }
 
-func (p posts) Report(_ context.Context, _ tenancy.Principal, q publishing.GetReport) (publishing.Report, error) {
+func (a analytics) Report(_ context.Context, _ tenancy.Principal, q publishing.GetReport) (publishing.Report, error) {
 	out := publishing.Report{From: day, To: day, Days: make([]publishing.DayReport, q.Days)}
 	if q.Customer != "" {
 		out.Customer = &publishing.Customer{Name: "Acme"}
 	}
-	return out, p.note(q.Customer)
+	return out, a.note(q.Customer)
 }
 
 func (p posts) SetRelease(_ context.Context, _ tenancy.Principal, id, release string) error {

@@ -16,6 +16,11 @@ import (
 type Posts interface {
 	publicv1.Posts
 	publicv1.Releases
+}
+
+// Analytics are the use cases of statistics and reports in both APIs.
+type Analytics interface {
+	publicv1.Analytics
 	publicv1.Reports
 }
 

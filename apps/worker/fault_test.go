@@ -14,7 +14,7 @@ import (
 
 	"crier/platform/id"
 	"crier/publishing"
-	"crier/publishing/sender"
+	"crier/publishing/scheduler"
 )
 
 func TestFinish_WaitsUntilStatementsSucceed(t *testing.T) {
@@ -173,11 +173,11 @@ type countingMaintainer struct {
 	hang   chan struct{} // the first sweep waits for it beyond its context; nil = no wait
 }
 
-func (k *countingMaintainer) Maintain(context.Context, publishing.Lease) (sender.Maintained, error) {
+func (k *countingMaintainer) Maintain(context.Context, publishing.Lease) (scheduler.Maintained, error) {
 	if k.sweeps.Add(1) == 1 && k.hang != nil {
 		<-k.hang
 	}
-	return sender.Maintained{More: true}, nil
+	return scheduler.Maintained{More: true}, nil
 }
 
 func TestSweep_HasALeastInterval(t *testing.T) {

@@ -8,7 +8,7 @@ import (
 	"crier/platform/batch"
 	"crier/platform/pg"
 	"crier/publishing"
-	"crier/publishing/sender"
+	"crier/publishing/scheduler"
 	"crier/tenancy"
 )
 
@@ -151,7 +151,7 @@ func (w *Worker) storeWithoutTexts(e *pendingOutcome) bool {
 	ctx, cancel := context.WithTimeout(context.Background(), storeTimeout)
 	defer cancel()
 	bare := *e
-	bare.Outcome = sender.WithoutTexts(e.Outcome)
+	bare.Outcome = scheduler.WithoutTexts(e.Outcome)
 	locked, err := w.store(ctx, []*pendingOutcome{&bare})
 	if err != nil || len(locked) > 0 {
 		return false

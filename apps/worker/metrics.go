@@ -6,7 +6,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"crier/publishing"
-	"crier/publishing/sender"
+	"crier/publishing/scheduler"
 	"crier/tenancy"
 )
 
@@ -92,7 +92,7 @@ func (m *Metrics) reconciled(result publishing.Result) {
 	m.reconciles.WithLabelValues(string(result)).Inc()
 }
 
-func (m *Metrics) maintained(x sender.Maintained) {
+func (m *Metrics) maintained(x scheduler.Maintained) {
 	m.missed.Add(float64(x.Expired))
 	m.reaped.Add(float64(x.Reaped))
 }

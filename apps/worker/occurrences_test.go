@@ -14,7 +14,7 @@ import (
 	"crier/actors/fairqueue"
 	"crier/platform/clock"
 	"crier/publishing"
-	"crier/publishing/sender"
+	"crier/publishing/scheduler"
 	"crier/tenancy"
 )
 
@@ -26,8 +26,8 @@ type failingMaintainer struct {
 	written, swept        int
 }
 
-func (h *failingMaintainer) Maintain(context.Context, publishing.Lease) (sender.Maintained, error) {
-	return sender.Maintained{}, h.maintain
+func (h *failingMaintainer) Maintain(context.Context, publishing.Lease) (scheduler.Maintained, error) {
+	return scheduler.Maintained{}, h.maintain
 }
 
 func (h *failingMaintainer) WriteOccurrences(context.Context, publishing.Lease) (written int, more bool, err error) {

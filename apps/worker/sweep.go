@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"crier/publishing"
-	"crier/publishing/sender"
+	"crier/publishing/scheduler"
 )
 
 // sweepHorizon is how far ahead a sweep wakes organizations, which then set their timers.
@@ -150,7 +150,7 @@ func (w *Worker) reconcileUnknown(ctx, sending context.Context, lease publishing
 	return err
 }
 
-func (w *Worker) reconcile(ctx context.Context, d sender.Unknown) {
+func (w *Worker) reconcile(ctx context.Context, d scheduler.Unknown) {
 	defer w.sending.Done()
 	out, unanswered := w.deps.Maintainer.Reconcile(ctx, d)
 	if !d.SkipPlatform {

@@ -14,7 +14,7 @@ import (
 	"crier/platform/clock"
 	"crier/platform/env"
 	"crier/publishing"
-	"crier/publishing/sender"
+	"crier/publishing/scheduler"
 	"crier/tenancy"
 )
 
@@ -95,16 +95,16 @@ type Publisher interface {
 type Maintainer interface {
 	// Maintain gives up posts that are late, stuck or orphaned, and ends the claims of dead processes. It returns the
 	// errors of all kinds of this work, joined.
-	Maintain(ctx context.Context, l publishing.Lease) (sender.Maintained, error)
+	Maintain(ctx context.Context, l publishing.Lease) (scheduler.Maintained, error)
 	// ClaimUnknown claims and loads posts with an unknown outcome whose platform is to be asked now. admit is called
 	// for each before it is claimed, except for those of resting destinations; false leaves it for later. With an
 	// error, which is that of the database, unknown has those that were claimed and loaded nevertheless.
 	ClaimUnknown(
 		ctx context.Context, l publishing.Lease, resting []string, admit func(publishing.UnknownPost) bool,
-	) (unknown []sender.Unknown, more bool, err error)
+	) (unknown []scheduler.Unknown, more bool, err error)
 	// Reconcile asks the platform for an unknown outcome and returns what follows. unanswered is the reason why the
 	// destination did not answer; it is nil when it answered or was not asked.
-	Reconcile(ctx context.Context, u sender.Unknown) (out publishing.Outcome, unanswered error)
+	Reconcile(ctx context.Context, u scheduler.Unknown) (out publishing.Outcome, unanswered error)
 	// Sweep returns when each organization has its first post due within the horizon, and the time of the database,
 	// which is zero when nothing is due. It returns the error of the database.
 	Sweep(
@@ -334,7 +334,7 @@ func (w *Worker) sendClaimed(ctx context.Context, round publishing.ClaimResult) 
 
 // send sends one post and queues its outcome. A post that could not be loaded goes back to the queue.
 func (w *Worker) send(ctx context.Context, c publishing.Claimed, work publishing.Work, loaded bool) {
-	out := sender.Requeued(c)
+	out := scheduler.Requeued(c)
 	if loaded && work.Token == c.Token {
 		done := w.deps.Metrics.sending()
 		out = w.deps.Publisher.Send(ctx, work, func(ctx context.Context, d time.Duration) error {

@@ -20,7 +20,7 @@ import (
 	"crier/platform/clock"
 	"crier/platform/id"
 	"crier/publishing"
-	"crier/publishing/sender"
+	"crier/publishing/scheduler"
 	"crier/tenancy"
 )
 
@@ -120,15 +120,18 @@ func (w *backend) Finish(_ context.Context, outcomes []publishing.Outcome) (out 
 	return out, nil
 }
 
-func (w *backend) Maintain(context.Context, publishing.Lease) (sender.Maintained, error) {
-	return sender.Maintained{}, nil
+func (w *backend) Maintain(context.Context, publishing.Lease) (scheduler.Maintained, error) {
+	return scheduler.Maintained{}, nil
 }
-func (w *backend) ClaimUnknown(context.Context, publishing.Lease, []string, func(publishing.UnknownPost) bool) ([]sender.Unknown, bool, error) {
+
+func (w *backend) ClaimUnknown(context.Context, publishing.Lease, []string, func(publishing.UnknownPost) bool) ([]scheduler.Unknown, bool, error) {
 	return nil, false, nil
 }
-func (w *backend) Reconcile(context.Context, sender.Unknown) (publishing.Outcome, error) {
+
+func (w *backend) Reconcile(context.Context, scheduler.Unknown) (publishing.Outcome, error) {
 	return publishing.Outcome{}, nil
 }
+
 func (w *backend) Sweep(context.Context, publishing.Lease, time.Duration) (map[tenancy.OrgID]time.Time, time.Time, error) {
 	return nil, time.Time{}, nil
 }
@@ -138,10 +141,14 @@ func (w *backend) WriteOccurrences(context.Context, publishing.Lease) (int, bool
 }
 
 func (w *backend) Granted(_ tenancy.OrgID, claimed int, _ *time.Time, _ time.Time) { w.count(claimed) }
-func (w *backend) Refused(tenancy.OrgID, time.Duration)                            {}
-func (w *backend) Done(_ tenancy.OrgID, posts int, _ bool)                         { w.count(-posts) }
-func (w *backend) Wake(context.Context, tenancy.OrgID, time.Time)                  {}
-func (w *backend) SetNow(_, _ time.Time)                                           {}
+
+func (w *backend) Refused(tenancy.OrgID, time.Duration) {}
+
+func (w *backend) Done(_ tenancy.OrgID, posts int, _ bool) { w.count(-posts) }
+
+func (w *backend) Wake(context.Context, tenancy.OrgID, time.Time) {}
+
+func (w *backend) SetNow(_, _ time.Time) {}
 
 // snapshot is a copy of the state of the backend.
 type snapshot struct {

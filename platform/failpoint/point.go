@@ -1,6 +1,6 @@
 package failpoint
 
-// The first three points are in publishing/sender, which calls At. Preparing and Committed are in the connector of the sandbox,
+// The first three points are in publishing/scheduler, which calls At. Preparing and Committed are in the connector of the sandbox,
 // which calls Panic.
 const (
 	// Prepared is after the preparation of a send and before its claim is marked as committing.
@@ -15,7 +15,7 @@ const (
 	WebhookSending = "webhook-sending"
 	WebhookSent    = "webhook-sent"
 
-	// ReportQueued is in publishing/incident, which calls At: after the mails of incidents are queued and before that is
+	// ReportQueued is in publishing/notification, which calls At: after the mails of incidents are queued and before that is
 	// recorded.
 	ReportQueued = "report-queued"
 

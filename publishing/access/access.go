@@ -16,14 +16,15 @@ import (
 	"crier/platform/pg"
 	"crier/platform/secret"
 	"crier/publishing"
+	accessstore "crier/publishing/access/store"
 	"crier/publishing/connector"
-	publishingstore "crier/publishing/store"
+	"crier/publishing/db"
 	"crier/tenancy"
 )
 
 // Deps are what New needs.
 type Deps struct {
-	DB         *pg.DB
+	DB         *db.DB
 	Keyring    *secret.Keyring
 	Connectors *connector.Registry
 	HTTP       connector.HTTP
@@ -37,15 +38,15 @@ type Deps struct {
 
 // Keeper opens and refreshes credentials. It is safe for concurrent use.
 type Keeper struct {
-	deps  Deps
-	store *publishingstore.Store
+	deps Deps
+	db   *db.DB
 	// uses limits the calls of Use of each organization.
 	uses *limit.PerKey[tenancy.OrgID]
 }
 
 // New returns a Keeper. It starts no goroutine.
 func New(deps Deps) *Keeper {
-	return &Keeper{deps: deps, store: publishingstore.New(deps.DB), uses: limit.New[tenancy.OrgID](usesAtOnce)}
+	return &Keeper{deps: deps, db: deps.DB, uses: limit.New[tenancy.OrgID](usesAtOnce)}
 }
 
 const (
@@ -106,9 +107,9 @@ func (k *Keeper) Refresh(ctx context.Context, c *Channel) (destination string, e
 
 // begin waits until no other refresh of the channel runs. It returns a state that has not Begun when the credential
 // was replaced meanwhile, or the channel must be connected again.
-func (k *Keeper) begin(ctx context.Context, c *Channel) (publishingstore.RefreshState, error) {
+func (k *Keeper) begin(ctx context.Context, c *Channel) (accessstore.RefreshState, error) {
 	for {
-		state, err := publishingstore.BeginRefresh(ctx, k.store, c.Org, c.ID, c.Sealed, k.deps.Timeout+storeGrace)
+		state, err := accessstore.BeginRefresh(ctx, k.db, c.Org, c.ID, c.Sealed, k.deps.Timeout+storeGrace)
 		if pg.IsNoRows(err) {
 			return state, transient("The channel was disconnected meanwhile.", nil)
 		}
@@ -125,7 +126,7 @@ func (k *Keeper) begin(ctx context.Context, c *Channel) (publishingstore.Refresh
 }
 
 // adopt takes over the credential that another process has stored.
-func (k *Keeper) adopt(c *Channel, state publishingstore.RefreshState) error {
+func (k *Keeper) adopt(c *Channel, state accessstore.RefreshState) error {
 	if string(state.Credential) == string(c.Sealed) {
 		return reauth(state.Reason)
 	}
@@ -142,7 +143,7 @@ func (k *Keeper) adopt(c *Channel, state publishingstore.RefreshState) error {
 
 // failed ends a refresh that has brought no credential. Unless the platform has refused it, the platform may have
 // replaced the credential.
-func (k *Keeper) failed(ctx context.Context, c *Channel, state publishingstore.RefreshState, err error) error {
+func (k *Keeper) failed(ctx context.Context, c *Channel, state accessstore.RefreshState, err error) error {
 	kind := connector.KindOf(err, false)
 	k.end(ctx, c, state, kind == connector.KindTransient || kind == connector.KindUnknown)
 	var e *connector.Error
@@ -156,10 +157,10 @@ func (k *Keeper) failed(ctx context.Context, c *Channel, state publishingstore.R
 }
 
 // end stores that a refresh has ended, also when ctx is cancelled.
-func (k *Keeper) end(ctx context.Context, c *Channel, state publishingstore.RefreshState, lost bool) {
+func (k *Keeper) end(ctx context.Context, c *Channel, state accessstore.RefreshState, lost bool) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), storeGrace)
 	defer cancel()
-	if err := publishingstore.EndRefresh(ctx, k.store, c.Org, c.ID, state.Run, c.Sealed, lost); err != nil {
+	if err := accessstore.EndRefresh(ctx, k.db, c.Org, c.ID, state.Run, c.Sealed, lost); err != nil {
 		k.deps.Log.Error("the end of a refresh could not be stored", "channel", c.ID, "error", err)
 	}
 }
@@ -171,13 +172,13 @@ func (k *Keeper) keep(ctx context.Context, c *Channel, fresh connector.Refreshed
 		return err
 	}
 	at := RefreshAt(c.Connector.Describe().RefreshLead, k.deps.Clock.Now(), fresh.ExpiresAt)
-	renewal := publishingstore.Renewal{
+	renewal := accessstore.Renewal{
 		Destination: fresh.Destination, Name: fresh.Name, Profile: fresh.Profile, Picture: fresh.Picture,
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), storeGrace)
 	defer cancel()
 	for {
-		stored, err := publishingstore.SwapCredential(ctx, k.store, c.Org, c.ID, c.Sealed, sealed, renewal, at)
+		stored, err := accessstore.SwapCredential(ctx, k.db, c.Org, c.ID, c.Sealed, sealed, renewal, at)
 		if err == nil && !stored {
 			return k.replaced(ctx, c, sealed)
 		}
@@ -194,14 +195,14 @@ func (k *Keeper) keep(ctx context.Context, c *Channel, fresh connector.Refreshed
 
 // replaced handles a swap that found another credential. An earlier try whose answer was lost may have stored ours.
 func (k *Keeper) replaced(ctx context.Context, c *Channel, sealed []byte) error {
-	now, err := publishingstore.ChannelAccess(ctx, k.store, c.Org, c.ID)
+	now, err := accessstore.ChannelAccess(ctx, k.db, c.Org, c.ID)
 	if err != nil {
 		return transient("The channel was reconnected meanwhile.", err)
 	}
 	if string(now.Credential) != string(sealed) {
 		return transient("The channel was reconnected meanwhile.", nil)
 	}
-	return k.adopt(c, publishingstore.RefreshState{Credential: now.Credential})
+	return k.adopt(c, accessstore.RefreshState{Credential: now.Credential})
 }
 
 // RefreshAt returns when an access is to be refreshed that ends at a time, nil for one that is not refreshed ahead. A
@@ -224,7 +225,7 @@ func (k *Keeper) Flag(ctx context.Context, c *Channel, err error) {
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), storeGrace)
 	defer cancel()
-	if err := publishingstore.Park(ctx, k.store, c.Org, c.ID, c.Sealed, e.Public); err != nil {
+	if err := accessstore.Park(ctx, k.db, c.Org, c.ID, c.Sealed, e.Public); err != nil {
 		k.deps.Log.Error("a channel that must be reconnected could not be marked as such",
 			"channel", c.ID, "error", err)
 	}
@@ -237,7 +238,7 @@ func transient(public string, err error) error {
 }
 
 // Open opens the channel of a stored access.
-func (k *Keeper) Open(a publishingstore.Access) (*Channel, error) {
+func (k *Keeper) Open(a db.Access) (*Channel, error) {
 	c, ok := k.deps.Connectors.Get(a.Channel.Connector)
 	if !ok {
 		return nil, &connector.Error{
@@ -264,7 +265,7 @@ func (k *Keeper) Open(a publishingstore.Access) (*Channel, error) {
 // Use calls a platform for a channel: it calls fn, and once more with a new credential when the platform refuses the
 // first. fn must be repeatable. A channel that must be connected again is flagged, and is not called at all. The error
 // is that of the last call, or RateLimited while two calls of the organization are in progress.
-func (k *Keeper) Use(ctx context.Context, a publishingstore.Access, fn func(context.Context, *Channel) error) error {
+func (k *Keeper) Use(ctx context.Context, a db.Access, fn func(context.Context, *Channel) error) error {
 	leave, err := k.enter(ctx, a.Channel.Org)
 	if err != nil {
 		return err
@@ -276,12 +277,12 @@ func (k *Keeper) Use(ctx context.Context, a publishingstore.Access, fn func(cont
 // Read is Use for what only reads, such as statistics: a platform may refuse that to an access with which it takes posts,
 // so that only a refused refresh flags the channel. It takes no place of the organization: the caller bounds how many
 // calls are in progress.
-func (k *Keeper) Read(ctx context.Context, a publishingstore.Access, fn func(context.Context, *Channel) error) error {
+func (k *Keeper) Read(ctx context.Context, a db.Access, fn func(context.Context, *Channel) error) error {
 	return k.use(ctx, a, fn, true)
 }
 
 func (k *Keeper) use(
-	ctx context.Context, a publishingstore.Access, fn func(context.Context, *Channel) error, reading bool,
+	ctx context.Context, a db.Access, fn func(context.Context, *Channel) error, reading bool,
 ) error {
 	if a.Channel.RefreshNeeded {
 		reason := a.Channel.RefreshReason
@@ -326,4 +327,13 @@ func (k *Keeper) call(ctx context.Context, c *Channel, fn func(context.Context, 
 	ctx, cancel := context.WithTimeout(outbound.WithOwner(ctx, c.Org.String()), k.deps.Timeout)
 	defer cancel()
 	return fn(ctx, c)
+}
+
+// Park keeps a channel's posts in the queue until the channel is reconnected, because the platform
+// refused its credential. refused is that credential, sealed. reason is a sentence for people. Park
+// does nothing if the channel has another credential by then. It returns the Postgres error.
+func (k *Keeper) Park(
+	ctx context.Context, org tenancy.OrgID, channel publishing.ChannelID, refused []byte, reason string,
+) error {
+	return accessstore.Park(ctx, k.db, org, channel, refused, reason)
 }

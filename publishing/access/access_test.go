@@ -14,8 +14,9 @@ import (
 	"crier/platform/fault"
 	"crier/publishing"
 	"crier/publishing/access"
+	accessstore "crier/publishing/access/store"
 	"crier/publishing/connector"
-	publishingstore "crier/publishing/store"
+	"crier/publishing/db"
 	"crier/tenancy"
 	"crier/tests/publishtest"
 )
@@ -83,9 +84,9 @@ func newRig(t *testing.T) *rig {
 }
 
 // stored returns the channel as it is stored.
-func (r *rig) stored() publishingstore.Access {
+func (r *rig) stored() db.Access {
 	r.Helper()
-	a, err := publishingstore.ChannelAccess(r.Context(), r.Store, r.org.Org, r.channel)
+	a, err := accessstore.ChannelAccess(r.Context(), r.Store, r.org.Org, r.channel)
 	r.OK(err)
 	return a
 }
@@ -157,7 +158,7 @@ func TestRefresh_InterruptedAfterRotationEndsAsRefreshNeeded(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
 	c := r.open()
-	_, err := publishingstore.BeginRefresh(t.Context(), r.Store, r.org.Org, r.channel, c.Sealed, 0) // the process that dies
+	_, err := accessstore.BeginRefresh(t.Context(), r.Store, r.org.Org, r.channel, c.Sealed, 0) // the process that dies
 	r.OK(err)
 	r.platform.valid = `{"n":"lost"}` // the platform has rotated
 	_, err = r.keeper.Refresh(t.Context(), c)
@@ -190,7 +191,7 @@ func TestRefresh_InterruptedBeforeRotationGoesOn(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
 	c := r.open()
-	_, err := publishingstore.BeginRefresh(t.Context(), r.Store, r.org.Org, r.channel, c.Sealed, 0)
+	_, err := accessstore.BeginRefresh(t.Context(), r.Store, r.org.Org, r.channel, c.Sealed, 0)
 	r.OK(err)
 	if _, err := r.keeper.Refresh(t.Context(), c); err != nil {
 		t.Fatal(err)
@@ -205,18 +206,18 @@ func TestEndRefresh_LeavesLaterRefresh(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
 	c := r.open()
-	begin := func(hold time.Duration) publishingstore.RefreshState {
+	begin := func(hold time.Duration) accessstore.RefreshState {
 		t.Helper()
-		state, err := publishingstore.BeginRefresh(t.Context(), r.Store, r.org.Org, r.channel, c.Sealed, hold)
+		state, err := accessstore.BeginRefresh(t.Context(), r.Store, r.org.Org, r.channel, c.Sealed, hold)
 		r.OK(err)
 		return state
 	}
 	slow, later := begin(0), begin(time.Hour)
-	r.OK(publishingstore.EndRefresh(t.Context(), r.Store, r.org.Org, r.channel, slow.Run, c.Sealed, false))
+	r.OK(accessstore.EndRefresh(t.Context(), r.Store, r.org.Org, r.channel, slow.Run, c.Sealed, false))
 	if again := begin(time.Hour); !later.Begun || again.Begun {
 		t.Errorf("a third refresh began: %t, want the second one, which began: %t, to keep it off", again.Begun, later.Begun)
 	}
-	r.OK(publishingstore.EndRefresh(t.Context(), r.Store, r.org.Org, r.channel, later.Run, c.Sealed, false))
+	r.OK(accessstore.EndRefresh(t.Context(), r.Store, r.org.Org, r.channel, later.Run, c.Sealed, false))
 	if !begin(0).Begun {
 		t.Error("no refresh begins after the last one has ended")
 	}
@@ -309,7 +310,7 @@ func TestSweep_RefreshesAheadOfTheEnd(t *testing.T) {
 	if got := r.open().Session.Credential; string(got) != `{"n":1}` {
 		t.Errorf("the stored credential is %s, want the new one", got)
 	}
-	a, err := publishingstore.ChannelAccess(t.Context(), r.Store, r.org.Org, later)
+	a, err := accessstore.ChannelAccess(t.Context(), r.Store, r.org.Org, later)
 	r.OK(err)
 	if c, err := r.keeper.Open(a); err != nil || string(c.Session.Credential) != `{}` {
 		t.Errorf("a channel that is not due has %v (%v), want its old credential", c, err)

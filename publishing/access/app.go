@@ -4,8 +4,8 @@ import (
 	"context"
 
 	"crier/publishing"
+	accessstore "crier/publishing/access/store"
 	"crier/publishing/connector"
-	publishingstore "crier/publishing/store"
 	"crier/tenancy"
 )
 
@@ -38,7 +38,7 @@ func (k *Keeper) AppWith(ctx context.Context, org tenancy.OrgID, family, clientI
 }
 
 func (k *Keeper) ownApp(ctx context.Context, org tenancy.OrgID, family string) (connector.App, error) {
-	stored, err := publishingstore.PlatformApps(ctx, k.store, org, family)
+	stored, err := accessstore.PlatformApps(ctx, k.db, org, family)
 	if err != nil || len(stored) == 0 {
 		return connector.App{}, err
 	}

@@ -7,8 +7,8 @@ import (
 	"time"
 
 	"crier/platform/pg"
+	accessstore "crier/publishing/access/store"
 	"crier/publishing/connector"
-	publishingstore "crier/publishing/store"
 )
 
 const (
@@ -28,14 +28,14 @@ const (
 // whose application is not accepted, keep no other channels of the platform waiting. It returns the number of channels
 // that have a new access. Several processes may sweep at the same time. After a crash the next sweep goes on.
 func (k *Keeper) Sweep(ctx context.Context) (int, error) {
-	due, err := publishingstore.RefreshDue(ctx, k.store, sweepEach, sweepRest)
+	due, err := accessstore.RefreshDue(ctx, k.db, sweepEach, sweepRest)
 	if err != nil {
 		return 0, err
 	}
 	platforms := map[string]*platformSweep{}
 	for _, d := range due {
 		if platforms[d.Connector] == nil {
-			platforms[d.Connector] = &platformSweep{queue: make(chan publishingstore.DueRefresh, len(due))}
+			platforms[d.Connector] = &platformSweep{queue: make(chan accessstore.DueRefresh, len(due))}
 		}
 		platforms[d.Connector].queue <- d
 	}
@@ -56,7 +56,7 @@ func (k *Keeper) Sweep(ctx context.Context) (int, error) {
 
 // platformSweep is the part of a sweep that concerns one platform.
 type platformSweep struct {
-	queue chan publishingstore.DueRefresh
+	queue chan accessstore.DueRefresh
 
 	mu     sync.Mutex // protects the fields below
 	done   int
@@ -90,8 +90,8 @@ func (p *platformSweep) run(ctx context.Context, k *Keeper) {
 // refreshDue refreshes one channel. refused is true for a failure that concerns this channel or its application alone,
 // and not the platform. It returns an error of the database only: the others are logged, and flag the channel where
 // people must act.
-func (k *Keeper) refreshDue(ctx context.Context, d publishingstore.DueRefresh) (ok, refused bool, err error) {
-	a, err := publishingstore.ChannelAccess(ctx, k.store, d.Org, d.Channel)
+func (k *Keeper) refreshDue(ctx context.Context, d accessstore.DueRefresh) (ok, refused bool, err error) {
+	a, err := accessstore.ChannelAccess(ctx, k.db, d.Org, d.Channel)
 	if pg.IsNoRows(err) {
 		return false, true, nil
 	}

@@ -247,3 +247,18 @@ func (c *cleaner) number(n json.Number) any {
 	}
 	return n
 }
+
+// Quote returns what a client sent for use in a sentence: on one line, in quotation marks, 100 characters at most.
+func Quote(sent string) string {
+	const longest = 100
+	line := strings.Map(func(r rune) rune {
+		if unicode.IsControl(r) || Hidden(r) {
+			return ' '
+		}
+		return r
+	}, sent)
+	if runes := []rune(line); len(runes) > longest {
+		line = string(runes[:longest]) + "…"
+	}
+	return `"` + line + `"`
+}

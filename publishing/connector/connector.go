@@ -13,7 +13,7 @@ import (
 
 	"crier/platform/clock"
 	"crier/publishing"
-	"crier/publishing/media/picture"
+	"crier/publishing/file/picture"
 )
 
 // Connector publishes to one platform. It is stateless: all input is in the Session and the Item. It is safe for

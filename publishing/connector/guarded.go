@@ -7,7 +7,7 @@ import (
 	"slices"
 
 	"crier/platform/outbound"
-	"crier/publishing/media/picture"
+	"crier/publishing/file/picture"
 )
 
 // guard returns a connector that protects the engine from c and its platform: a panic becomes an error, and all text

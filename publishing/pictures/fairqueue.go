@@ -3,14 +3,14 @@ package pictures
 import (
 	"slices"
 
-	publishingstore "crier/publishing/store"
+	picturesstore "crier/publishing/pictures/store"
 	"crier/tenancy"
 )
 
 // pictureJob identifies a picture to be made. It contains no image data.
 type pictureJob struct {
 	org tenancy.OrgID
-	publishingstore.PictureKey
+	picturesstore.PictureKey
 }
 
 // fairQueue is a bounded queue that serves organizations in turn, independent of the number of their jobs. It contains

@@ -8,7 +8,7 @@ import (
 	"pgregory.net/rapid"
 
 	"crier/platform/id"
-	publishingstore "crier/publishing/store"
+	picturesstore "crier/publishing/pictures/store"
 	"crier/tenancy"
 )
 
@@ -60,7 +60,7 @@ func TestFairQueue_ServesInTurnWithinItsBounds(t *testing.T) {
 			}
 			j := pictureJob{
 				org:        rapid.SampledFrom(organizations).Draw(t, "org"),
-				PictureKey: publishingstore.PictureKey{Spec: strconv.Itoa(rapid.IntRange(0, 9).Draw(t, "spec"))},
+				PictureKey: picturesstore.PictureKey{Spec: strconv.Itoa(rapid.IntRange(0, 9).Draw(t, "spec"))},
 			}
 			room := waiting[j] || of[j.org] < 5 && len(waiting) < 12
 			if q.push(j) != room {

@@ -7,21 +7,21 @@ import (
 	"time"
 
 	"crier/platform/pg"
-	"crier/publishing/media/picture"
-	publishingstore "crier/publishing/store"
+	"crier/publishing/file/picture"
+	picturesstore "crier/publishing/pictures/store"
 )
 
 // recordOutcome records the outcome of an attempt. If that fails, a search finds the picture again when the lease has
 // expired.
 func (p *Maker) recordOutcome(
-	ctx context.Context, job pictureJob, taken publishingstore.TakenPicture, made publishingstore.MadePicture, cause error,
+	ctx context.Context, job pictureJob, taken picturesstore.TakenPicture, made picturesstore.MadePicture, cause error,
 ) {
 	stopped := ctx.Err() != nil
 	log := p.deps.Log.With("org", job.org, "media", job.Media, "attempt", taken.Attempt)
 	giveBack := func(backoff time.Duration, slow bool, reason string) func(context.Context) (bool, error) {
 		return func(ctx context.Context) (bool, error) {
-			return publishingstore.ReturnPicture(
-				ctx, p.store, job.org, job.PictureKey, taken.Attempt, backoff, slow, reason,
+			return picturesstore.ReturnPicture(
+				ctx, p.db, job.org, job.PictureKey, taken.Attempt, backoff, slow, reason,
 			)
 		}
 	}
@@ -31,7 +31,7 @@ func (p *Maker) recordOutcome(
 	case cause == nil:
 		p.made.Add(1)
 		write = func(ctx context.Context) (kept bool, err error) {
-			kept, err = publishingstore.KeepPicture(ctx, p.store, job.org, job.PictureKey, taken.Attempt, made)
+			kept, err = picturesstore.KeepPicture(ctx, p.db, job.org, job.PictureKey, taken.Attempt, made)
 			if err != nil {
 				return kept, err
 			}
@@ -42,7 +42,7 @@ func (p *Maker) recordOutcome(
 		log.Warn("an image cannot be made smaller", "error", cause)
 		reason := taken.FileName() + " " + refusal.Reason + "."
 		write = func(ctx context.Context) (bool, error) {
-			return publishingstore.FailPicture(ctx, p.store, job.org, job.PictureKey, taken.Attempt, reason)
+			return picturesstore.FailPicture(ctx, p.db, job.org, job.PictureKey, taken.Attempt, reason)
 		}
 	case stopped:
 		write = giveBack(0, false, "")
@@ -80,7 +80,7 @@ func (p *Maker) writeOutcome(
 // deleteUnused deletes files that no row refers to: those of the attempts before a kept one, or that of an attempt
 // whose lease had expired.
 func (p *Maker) deleteUnused(
-	ctx context.Context, taken publishingstore.TakenPicture, made publishingstore.MadePicture, kept bool,
+	ctx context.Context, taken picturesstore.TakenPicture, made picturesstore.MadePicture, kept bool,
 ) error {
 	if !kept {
 		return p.deps.Blobs.Delete(ctx, made.BlobKey)

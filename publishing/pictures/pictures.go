@@ -14,9 +14,10 @@ import (
 	"crier/platform/blob"
 	"crier/platform/clock"
 	"crier/platform/pg"
-	"crier/publishing/media/metadata"
-	"crier/publishing/media/picture"
-	publishingstore "crier/publishing/store"
+	"crier/publishing/db"
+	"crier/publishing/file/metadata"
+	"crier/publishing/file/picture"
+	picturesstore "crier/publishing/pictures/store"
 	"crier/tenancy"
 )
 
@@ -49,8 +50,8 @@ const (
 // attempt takes the picture when the lease of the last one has expired. A Maker is safe for concurrent use, and the
 // methods Add and Await also work on a nil Maker.
 type Maker struct {
-	deps  Deps
-	store *publishingstore.Store
+	deps Deps
+	db   *db.DB
 
 	mu          sync.Mutex // protects the fields below, up to ending
 	urgent      fairQueue  // pictures that a post waits for now
@@ -79,7 +80,7 @@ type pictureWatch struct {
 
 // Deps are what New needs. All of them are required.
 type Deps struct {
-	DB    *pg.DB
+	DB    *db.DB
 	Blobs blob.Store
 	Log   *slog.Logger
 	// Shards returns the shards that this process owns. The Maker searches for pending pictures of their organizations.
@@ -89,7 +90,7 @@ type Deps struct {
 // New returns a Maker. It makes no pictures before Start.
 func New(deps Deps) *Maker {
 	return &Maker{
-		deps: deps, store: publishingstore.New(deps.DB),
+		deps: deps, db: deps.DB,
 		urgent: fairQueue{each: picturesEach, all: picturesAll}, ahead: fairQueue{each: picturesEach, all: picturesAll},
 		watched: map[pictureJob]*pictureWatch{}, busy: map[tenancy.OrgID]bool{},
 		wake: make(chan struct{}, 1), ended: make(chan struct{}),
@@ -125,7 +126,7 @@ func (p *Maker) Stop(ctx context.Context) error {
 
 // Add queues pictures that are pending in the database. Before Start it does nothing; the process that owns the
 // organization's shard finds the pictures by its search.
-func (p *Maker) Add(org tenancy.OrgID, keys []publishingstore.PictureKey) {
+func (p *Maker) Add(org tenancy.OrgID, keys []picturesstore.PictureKey) {
 	if p == nil || len(keys) == 0 {
 		return
 	}
@@ -141,7 +142,7 @@ func (p *Maker) Add(org tenancy.OrgID, keys []publishingstore.PictureKey) {
 
 // Await queues a pending picture before those that no post waits for. The channel is closed when the state of the
 // picture may have changed. The caller calls done to stop waiting. On a nil Maker the channel is nil and never ready.
-func (p *Maker) Await(org tenancy.OrgID, key publishingstore.PictureKey) (changed <-chan struct{}, done func()) {
+func (p *Maker) Await(org tenancy.OrgID, key picturesstore.PictureKey) (changed <-chan struct{}, done func()) {
 	if p == nil {
 		return nil, func() {}
 	}
@@ -241,10 +242,10 @@ func (p *Maker) resume() {
 func (p *Maker) search(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, storeTime)
 	defer cancel()
-	var pending []publishingstore.PendingPicture
+	var pending []picturesstore.PendingPicture
 	var err error
 	if shards := p.deps.Shards(); len(shards) > 0 {
-		pending, err = publishingstore.PendingPictures(ctx, p.store, shards, picturesEach, picturesAll)
+		pending, err = picturesstore.PendingPictures(ctx, p.db, shards, picturesEach, picturesAll)
 	}
 	if err != nil && !errors.Is(ctx.Err(), context.Canceled) {
 		p.deps.Log.Warn("cannot search for pending pictures; retrying", "error", err)
@@ -254,7 +255,7 @@ func (p *Maker) search(ctx context.Context) {
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	pending = slices.DeleteFunc(pending, func(x publishingstore.PendingPicture) bool { return p.busy[x.Org] })
+	pending = slices.DeleteFunc(pending, func(x picturesstore.PendingPicture) bool { return p.busy[x.Org] })
 	for _, x := range pending {
 		p.ahead.push(pictureJob{org: x.Org, PictureKey: x.PictureKey})
 	}
@@ -267,12 +268,12 @@ func (p *Maker) makePicture(ctx context.Context, job pictureJob) {
 	defer p.notify(job)
 	taking, cancel := context.WithTimeout(ctx, storeTime)
 	defer cancel()
-	limits := publishingstore.PictureLimits{
+	limits := picturesstore.PictureLimits{
 		Lease: pictureLease, Unfinished: maxPictureCrashes, Attempts: maxPictureAttempts,
 		GivenUp: "An image could not be made smaller, though it was tried several times; upload it with fewer pixels.",
 	}
-	taken, found, err := publishingstore.TakePicture(
-		pg.WithOrgWait(taking, pictureWait), p.store, job.org, job.PictureKey, limits,
+	taken, found, err := picturesstore.TakePicture(
+		pg.WithOrgWait(taking, pictureWait), p.db, job.org, job.PictureKey, limits,
 	)
 	switch {
 	case pg.IsOrgBusy(err):
@@ -284,7 +285,7 @@ func (p *Maker) makePicture(ctx context.Context, job pictureJob) {
 		return
 	case err != nil || !found:
 		return
-	case taken.State == publishingstore.PictureFailed:
+	case taken.State == picturesstore.PictureFailed:
 		p.failed.Add(1)
 		p.deps.Log.Error("gave up on a picture", "org", job.org, "media", job.Media, "attempt", taken.Attempt)
 		return
@@ -297,23 +298,23 @@ func (p *Maker) makePicture(ctx context.Context, job pictureJob) {
 
 // derive stores the file of a picture under a key of this attempt, within pictureLimit. No row refers to the file
 // before recordOutcome.
-func (p *Maker) derive(ctx context.Context, taken publishingstore.TakenPicture) (publishingstore.MadePicture, error) {
+func (p *Maker) derive(ctx context.Context, taken picturesstore.TakenPicture) (picturesstore.MadePicture, error) {
 	spec, err := picture.ParseSpec(taken.Spec)
 	if err != nil {
-		return publishingstore.MadePicture{}, err // a newer version of the service wrote it, and will convert it
+		return picturesstore.MadePicture{}, err // a newer version of the service wrote it, and will convert it
 	}
 	ctx, cancel := context.WithTimeout(ctx, pictureLimit)
 	defer cancel()
 	file, err := metadata.Open(ctx, p.deps.Blobs, taken.BlobKey(), taken.Edits)
 	if err != nil {
-		return publishingstore.MadePicture{}, err
+		return picturesstore.MadePicture{}, err
 	}
 	defer func() { _ = file.Close() }() // only read
 	pic, err := picture.Fit(ctx, file, spec)
 	if err != nil {
-		return publishingstore.MadePicture{}, err
+		return picturesstore.MadePicture{}, err
 	}
-	made := publishingstore.MadePicture{
+	made := picturesstore.MadePicture{
 		BlobKey: taken.DerivedKey(taken.Spec, taken.Attempt), ContentType: pic.ContentType,
 		Width: pic.Width, Height: pic.Height,
 	}

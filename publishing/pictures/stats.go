@@ -6,7 +6,7 @@ import (
 	"crier/platform/clock"
 	"crier/publishing"
 	"crier/publishing/connector"
-	publishingstore "crier/publishing/store"
+	picturesstore "crier/publishing/pictures/store"
 )
 
 // Stats are statistics of a Maker, for metrics and health checks.
@@ -43,11 +43,11 @@ func (p *Maker) Stats() Stats {
 // accepts the image itself.
 func KeyOf(
 	c connector.Connector, id publishing.MediaID, m connector.Media,
-) (key publishingstore.PictureKey, needed bool) {
+) (key picturesstore.PictureKey, needed bool) {
 	deriver, ok := c.(connector.Deriver)
 	if !ok {
 		return key, false
 	}
 	spec, needed := deriver.Derived(m)
-	return publishingstore.PictureKey{Media: id, Spec: spec.String()}, needed
+	return picturesstore.PictureKey{Media: id, Spec: spec.String()}, needed
 }

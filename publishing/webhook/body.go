@@ -9,7 +9,7 @@ import (
 	"unicode/utf8"
 
 	"crier/publishing"
-	publishingstore "crier/publishing/store"
+	webhookstore "crier/publishing/webhook/store"
 )
 
 // post is the one element of the array that is sent.
@@ -51,7 +51,7 @@ const maxText = 2000
 
 // render returns the body of an event, at most publishing.MaxWebhookBody bytes: the content is cut when it is longer,
 // and then the approval is left out.
-func render(s publishingstore.WebhookSource) (string, error) {
+func render(s webhookstore.WebhookSource) (string, error) {
 	p := post{
 		ID: s.Post.String(), Event: string(s.Event), OccurredAt: formatTime(s.At), Group: s.Group.String(),
 		State: s.State, Content: s.Content, ContentType: publishing.Content{HTML: s.HTML}.Type(),

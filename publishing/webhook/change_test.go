@@ -12,7 +12,7 @@ import (
 	"crier/platform/clock"
 	"crier/platform/fault"
 	"crier/publishing"
-	publishingservice "crier/publishing/service"
+	"crier/publishing/db"
 	"crier/publishing/webhook"
 	"crier/tests/dbtest"
 )
@@ -49,7 +49,7 @@ func newHolding(t *testing.T) *holding {
 
 // during runs a turn of an endpoint with a backlog, and calls change in another process while two calls of the turn are
 // in flight. It returns how many calls the receiver got before change had returned and how many after.
-func (r *rig) during(h *holding, w publishing.Webhook, change func(other *publishingservice.Webhooks) error) (n, after int) {
+func (r *rig) during(h *holding, w publishing.Webhook, change func(other *webhook.Webhooks) error) (n, after int) {
 	r.Helper()
 	for range backlog {
 		r.publish("an event")
@@ -59,9 +59,9 @@ func (r *rig) during(h *holding, w publishing.Webhook, change func(other *publis
 	var turn sync.WaitGroup
 	turn.Go(func() { r.OK(r.deliverer.Deliver(r.Context(), r.org.Org, w.ID)) })
 	h.held.Wait()
-	other := publishingservice.NewWebhooks(publishingservice.Config{MaxWebhooks: 10}, publishingservice.Deps{
-		DB: dbtest.OpenURL(r.T, r.Address), Keyring: r.Keyring, Clock: clock.Func(r.time), Log: r.Logger,
-	}, r.client)
+	other := webhook.NewWebhooks(webhook.Config{MaxWebhooks: 10}, webhook.Deps{
+		DB: db.New(dbtest.OpenURL(r.T, r.Address)), Keyring: r.Keyring, Clock: clock.Func(r.time), Log: r.Logger, HTTP: r.client,
+	})
 	err = change(other)
 	n = len(h.take())
 	close(h.let)
@@ -77,7 +77,7 @@ func TestUpdate_NoCallBeginsToTheURLBefore(t *testing.T) {
 	old, fresh := newHolding(t), newReceiver(t, status(204))
 	r := newRig(t, old.receiver, fresh)
 	w, _ := r.create(old.server.URL)
-	before, after := r.during(old, w, func(other *publishingservice.Webhooks) error {
+	before, after := r.during(old, w, func(other *webhook.Webhooks) error {
 		_, err := other.Update(r.Context(), r.org, w.ID.String(), publishing.SetWebhook{URL: &fresh.server.URL})
 		return err
 	})
@@ -95,7 +95,7 @@ func TestUpdate_NoCallBeginsOnceDisabled(t *testing.T) {
 	r := newRig(t, x.receiver)
 	w, _ := r.create(x.server.URL)
 	off, on := true, false
-	before, after := r.during(x, w, func(other *publishingservice.Webhooks) error {
+	before, after := r.during(x, w, func(other *webhook.Webhooks) error {
 		_, err := other.Update(r.Context(), r.org, w.ID.String(), publishing.SetWebhook{Disabled: &off})
 		if err != nil {
 			return err
@@ -114,7 +114,7 @@ func TestDelete_NoCallBegins(t *testing.T) {
 	x := newHolding(t)
 	r := newRig(t, x.receiver)
 	w, _ := r.create(x.server.URL)
-	before, after := r.during(x, w, func(other *publishingservice.Webhooks) error {
+	before, after := r.during(x, w, func(other *webhook.Webhooks) error {
 		_, err := other.Delete(r.Context(), r.org, w.ID.String())
 		return err
 	})
@@ -128,7 +128,7 @@ func TestDeliver_NoCallBeginsOnceSuspended(t *testing.T) {
 	x := newHolding(t)
 	r := newRig(t, x.receiver)
 	w, _ := r.create(x.server.URL)
-	before, after := r.during(x, w, func(*publishingservice.Webhooks) error { r.suspend(true); return nil })
+	before, after := r.during(x, w, func(*webhook.Webhooks) error { r.suspend(true); return nil })
 	if before != 2 || after != 0 {
 		t.Errorf("got %d calls and %d after the suspension, want 2 and 0", before, after)
 	}

@@ -14,7 +14,7 @@ import (
 	"crier/platform/clock"
 	"crier/platform/failpoint"
 	"crier/publishing"
-	publishingstore "crier/publishing/store"
+	webhookstore "crier/publishing/webhook/store"
 	"crier/tenancy"
 )
 
@@ -47,7 +47,7 @@ const (
 // flight is not stopped.
 func (d *Deliverer) Deliver(ctx context.Context, org tenancy.OrgID, webhook publishing.WebhookID) error {
 	now := d.deps.Clock.Now()
-	turn, found, err := publishingstore.BeginWebhook(ctx, d.store, org, webhook, now, now.Add(hold))
+	turn, found, err := webhookstore.BeginWebhook(ctx, d.db, org, webhook, now, now.Add(hold))
 	if err != nil || !found {
 		return err
 	}
@@ -70,7 +70,7 @@ func (d *Deliverer) Deliver(ctx context.Context, org tenancy.OrgID, webhook publ
 	}
 	end, cancel := context.WithTimeout(context.WithoutCancel(ctx), saveTimeout)
 	defer cancel()
-	return errors.Join(err, publishingstore.EndWebhook(end, d.store, org, webhook, notBefore))
+	return errors.Join(err, webhookstore.EndWebhook(end, d.db, org, webhook, notBefore))
 }
 
 // share is a creator's part of the workers of one kind.
@@ -82,7 +82,7 @@ type share struct {
 // run is one turn of an endpoint.
 type run struct {
 	*Deliverer
-	publishingstore.WebhookTurn
+	webhookstore.WebhookTurn
 	org     tenancy.OrgID
 	webhook publishing.WebhookID
 	// began is when the turn began, by clock.Boot. No call begins drainTime later, so that the turn ends within
@@ -104,7 +104,7 @@ func (r *run) drain(ctx context.Context) error {
 		if r.failing {
 			limit, at = 1, 1
 		}
-		due, err := publishingstore.DueDeliveries(ctx, r.store, r.org, r.webhook, r.deps.Clock.Now(), limit)
+		due, err := webhookstore.DueDeliveries(ctx, r.db, r.org, r.webhook, r.deps.Clock.Now(), limit)
 		if err != nil || len(due) == 0 {
 			return err
 		}
@@ -133,7 +133,7 @@ func (r *run) openKeys(sealed [][]byte) ([][]byte, error) {
 }
 
 // sendAll sends deliveries, at of them at once, until one fails or the turn is over. It sends at least the first one.
-func (r *run) sendAll(ctx context.Context, due []publishingstore.DueDelivery, at int) {
+func (r *run) sendAll(ctx context.Context, due []webhookstore.DueDelivery, at int) {
 	var taken atomic.Int64
 	var senders sync.WaitGroup
 	for range min(at, len(due)) {
@@ -159,10 +159,10 @@ func (r *run) isOver(ctx context.Context) bool {
 
 // attempt sends one delivery once, if it should still be sent, and stores how it ended. An attempt
 // that was stopped by the end of ctx is not stored, and the delivery is sent again.
-func (r *run) attempt(ctx context.Context, one publishingstore.DueDelivery) {
+func (r *run) attempt(ctx context.Context, one webhookstore.DueDelivery) {
 	failpoint.At(failpoint.WebhookSending, one.ID.String())
 	now := r.deps.Clock.Now()
-	target, found, err := publishingstore.DeliveryTarget(ctx, r.store, r.org, r.webhook, one, now)
+	target, found, err := webhookstore.DeliveryTarget(ctx, r.db, r.org, r.webhook, one, now)
 	keys, closed := r.openKeys(target.Keys)
 	if err := errors.Join(err, closed); err != nil || !found {
 		r.ended(false, false, err)
@@ -178,7 +178,7 @@ func (r *run) attempt(ctx context.Context, one publishingstore.DueDelivery) {
 	save, cancel := context.WithTimeout(context.WithoutCancel(ctx), saveTimeout)
 	defer cancel()
 	now = r.deps.Clock.Now()
-	since, err := publishingstore.SaveAttempt(save, r.store, r.org, r.webhook, result, now)
+	since, err := webhookstore.SaveAttempt(save, r.db, r.org, r.webhook, result, now)
 	if err == nil && a.problem != "" && !result.IsTest {
 		err = r.judge(save, target.URL, a, since, now)
 	}
@@ -194,9 +194,9 @@ func (r *run) ended(failing, slowed bool, err error) {
 
 // result returns what follows from the response of a URL.
 func (r *run) result(
-	one publishingstore.DueDelivery, url string, a answer, now time.Time,
-) publishingstore.AttemptResult {
-	out := publishingstore.AttemptResult{
+	one webhookstore.DueDelivery, url string, a answer, now time.Time,
+) webhookstore.AttemptResult {
+	out := webhookstore.AttemptResult{
 		Delivery: one.ID, URL: url, State: publishing.DeliveryDelivered, IsTest: one.Event == publishing.WebhookTest,
 		Attempt: publishing.WebhookAttempt{
 			Number: one.Attempts + 1, At: now, Millis: a.took.Milliseconds(), Status: a.status, Error: a.problem,
@@ -238,7 +238,7 @@ func (r *run) judge(ctx context.Context, url string, a answer, since *time.Time,
 	default:
 		return nil
 	}
-	done, err := publishingstore.DisableWebhook(ctx, r.store, r.org, r.webhook, url, why, text, now)
+	done, err := webhookstore.DisableWebhook(ctx, r.db, r.org, r.webhook, url, why, text, now)
 	if err != nil || !done {
 		return err
 	}

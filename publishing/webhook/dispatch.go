@@ -5,7 +5,8 @@ import (
 	"time"
 
 	"crier/publishing"
-	publishingstore "crier/publishing/store"
+	"crier/publishing/db"
+	webhookstore "crier/publishing/webhook/store"
 	"crier/tenancy"
 )
 
@@ -25,11 +26,11 @@ const (
 // organization and of the organization's creator.
 func (d *Deliverer) dispatch(ctx context.Context, shards map[int]bool) error {
 	now := d.deps.Clock.Now()
-	turns, err := publishingstore.WebhookTurns(ctx, d.store, now, d.turn, turnsPerRound)
+	turns, err := webhookstore.WebhookTurns(ctx, d.db, now, d.turn, turnsPerRound)
 	if err != nil {
 		return err
 	}
-	due, err := publishingstore.DueWebhooks(ctx, d.store, now, perOwner, turns, duePerRound)
+	due, err := webhookstore.DueWebhooks(ctx, d.db, now, perOwner, turns, duePerRound)
 	if err != nil {
 		return err
 	}
@@ -49,8 +50,8 @@ func (d *Deliverer) dispatch(ctx context.Context, shards map[int]bool) error {
 		byOrg[w.Org] = append(byOrg[w.Org], w.Webhook)
 	}
 	for _, org := range orgs {
-		err := d.store.InOrg(ctx, org, func(tx *publishingstore.Tx) error {
-			return publishingstore.QueueWebhooks(ctx, tx, d.deps.Queue, byOrg[org], TaskHealthy, TaskAside, now,
+		err := d.db.InOrg(ctx, org, func(tx *db.Tx) error {
+			return webhookstore.QueueWebhooks(ctx, tx, d.deps.Queue, byOrg[org], TaskHealthy, TaskAside, now,
 				now.Add(queuedFor), now.Add(inactiveFor))
 		})
 		if err := d.carryOn(ctx, org, err); err != nil {

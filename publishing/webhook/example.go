@@ -9,7 +9,7 @@ import (
 
 	"crier/platform/id"
 	"crier/publishing"
-	publishingstore "crier/publishing/store"
+	webhookstore "crier/publishing/webhook/store"
 )
 
 // Example is a delivery as a receiver gets it, for the documentation.
@@ -26,7 +26,7 @@ func NewExample() (Example, error) {
 	at := time.Date(2026, 11, 26, 9, 30, 4, 0, time.UTC)
 	text, code := "The text is too long.", publishing.CodeRejected
 	customer := "Acme"
-	source := publishingstore.WebhookSource{
+	source := webhookstore.WebhookSource{
 		At: at, Event: publishing.WebhookFailed, State: string(publishing.StateError), Error: &text, ErrorCode: &code,
 		PublishDate: &at, Content: "We ship today.", ChannelName: "Acme News", Connector: "sandbox",
 		Picture: "https://platform.example.com/picture/acme", CustomerName: &customer,

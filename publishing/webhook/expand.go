@@ -9,7 +9,8 @@ import (
 	"crier/platform/id"
 	"crier/platform/pg"
 	"crier/publishing"
-	publishingstore "crier/publishing/store"
+	"crier/publishing/db"
+	webhookstore "crier/publishing/webhook/store"
 	"crier/tenancy"
 )
 
@@ -26,7 +27,7 @@ const TooMany = "Too many deliveries wait for this webhook, so the oldest are gi
 
 // expand turns events of each organization into deliveries. more is true when an organization may have further ones.
 func (d *Deliverer) expand(ctx context.Context, shards map[int]bool) (more bool, err error) {
-	orgs, err := publishingstore.WebhookOrgs(ctx, d.store, d.after, orgsPerRound)
+	orgs, err := webhookstore.WebhookOrgs(ctx, d.db, d.after, orgsPerRound)
 	if err != nil {
 		return false, err
 	}
@@ -61,8 +62,8 @@ func (d *Deliverer) carryOn(ctx context.Context, org tenancy.OrgID, err error) e
 // logged and dropped, so that it does not stop those behind it.
 func (d *Deliverer) expandOrg(ctx context.Context, org tenancy.OrgID) (full bool, err error) {
 	var done int
-	err = d.store.InOrg(ctx, org, func(tx *publishingstore.Tx) error {
-		sources, err := publishingstore.WebhookSources(ctx, tx, eventsPerOrg, nil)
+	err = d.db.InOrg(ctx, org, func(tx *db.Tx) error {
+		sources, err := webhookstore.WebhookSources(ctx, tx, eventsPerOrg, nil)
 		if err != nil {
 			return err
 		}
@@ -76,13 +77,13 @@ func (d *Deliverer) expandOrg(ctx context.Context, org tenancy.OrgID) (full bool
 }
 
 // write stores the deliveries of events and deletes the events.
-func (d *Deliverer) write(ctx context.Context, tx *publishingstore.Tx, sources []publishingstore.WebhookSource) error {
-	hooks, err := publishingstore.LockEnabledWebhooks(ctx, tx)
+func (d *Deliverer) write(ctx context.Context, tx *db.Tx, sources []webhookstore.WebhookSource) error {
+	hooks, err := webhookstore.LockEnabledWebhooks(ctx, tx)
 	if err != nil {
 		return err
 	}
 	now := d.deps.Clock.Now()
-	var list []publishingstore.NewDelivery
+	var list []webhookstore.NewDelivery
 	var ids []int64
 	for _, s := range sources {
 		if len(list) >= deliveriesPerBatch {
@@ -99,31 +100,31 @@ func (d *Deliverer) write(ctx context.Context, tx *publishingstore.Tx, sources [
 					"event", s.Event, "post", s.Post, "error", err)
 				break
 			}
-			list = append(list, publishingstore.NewDelivery{
+			list = append(list, webhookstore.NewDelivery{
 				ID: id.New[publishing.DeliveryTag](), Webhook: h.ID, Event: s.Event, Post: s.Post, Body: body,
 			})
 		}
 	}
-	if err := publishingstore.AddDeliveries(ctx, tx, list, now, TooMany); err != nil {
+	if err := webhookstore.AddDeliveries(ctx, tx, list, now, TooMany); err != nil {
 		return err
 	}
-	return publishingstore.DeleteWebhookEvents(ctx, tx, ids)
+	return webhookstore.DeleteWebhookEvents(ctx, tx, ids)
 }
 
 // dropRefused expands the oldest events one by one, and drops those that the database refuses.
 func (d *Deliverer) dropRefused(ctx context.Context, org tenancy.OrgID) error {
-	var sources []publishingstore.WebhookSource
-	if err := d.store.InOrg(ctx, org, func(tx *publishingstore.Tx) (err error) {
-		sources, err = publishingstore.WebhookSources(ctx, tx, eventsPerOrg, nil)
+	var sources []webhookstore.WebhookSource
+	if err := d.db.InOrg(ctx, org, func(tx *db.Tx) (err error) {
+		sources, err = webhookstore.WebhookSources(ctx, tx, eventsPerOrg, nil)
 		return err
 	}); err != nil {
 		return err
 	}
 	var refused []int64
-	one := func(list []publishingstore.WebhookSource) error {
-		return d.store.InOrg(ctx, org, func(tx *publishingstore.Tx) error { return d.write(ctx, tx, list) })
+	one := func(list []webhookstore.WebhookSource) error {
+		return d.db.InOrg(ctx, org, func(tx *db.Tx) error { return d.write(ctx, tx, list) })
 	}
-	_, err := batch.Isolate(sources, one, pg.IsRefused, func(s publishingstore.WebhookSource, cause error) {
+	_, err := batch.Isolate(sources, one, pg.IsRefused, func(s webhookstore.WebhookSource, cause error) {
 		d.deps.Log.ErrorContext(ctx, "an event for webhooks cannot be stored and is dropped", "org", org,
 			"event", s.Event, "post", s.Post, "error", cause)
 		refused = append(refused, s.ID)
@@ -131,8 +132,8 @@ func (d *Deliverer) dropRefused(ctx context.Context, org tenancy.OrgID) error {
 	if err != nil || len(refused) == 0 {
 		return err
 	}
-	err = d.store.InOrg(
-		ctx, org, func(tx *publishingstore.Tx) error { return publishingstore.DeleteWebhookEvents(ctx, tx, refused) },
+	err = d.db.InOrg(
+		ctx, org, func(tx *db.Tx) error { return webhookstore.DeleteWebhookEvents(ctx, tx, refused) },
 	)
 	if err != nil {
 		return fmt.Errorf("webhook: drop events: %w", err)

@@ -5,7 +5,7 @@ import (
 	"strings"
 
 	"crier/platform/clock"
-	publishingstore "crier/publishing/store"
+	webhookstore "crier/publishing/webhook/store"
 )
 
 // PerCreator is how many endpoints of one creator may be under way.
@@ -19,5 +19,5 @@ func IsOverAfterDrainTime(ctx context.Context) (fresh, old bool) {
 
 // RenderLongName renders an event of a channel whose name has so many bytes, with an approval.
 func RenderLongName(bytes int) (string, error) {
-	return render(publishingstore.WebhookSource{ChannelName: strings.Repeat("x", bytes), Content: "x", Data: []byte(`{}`)})
+	return render(webhookstore.WebhookSource{ChannelName: strings.Repeat("x", bytes), Content: "x", Data: []byte(`{}`)})
 }

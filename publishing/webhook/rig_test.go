@@ -18,8 +18,8 @@ import (
 	"crier/platform/outbound"
 	"crier/platform/pg"
 	"crier/publishing"
-	publishingservice "crier/publishing/service"
-	publishingstore "crier/publishing/store"
+	"crier/publishing/db"
+	poststore "crier/publishing/post/store"
 	"crier/publishing/webhook"
 	"crier/tenancy"
 	"crier/tests/dbtest"
@@ -34,7 +34,7 @@ type rig struct {
 	channel   publishing.ChannelID
 	deliverer *webhook.Deliverer
 	client    *outbound.Client
-	hooks     *publishingservice.Webhooks
+	hooks     *webhook.Webhooks
 	disabled  []string
 	lastTask  int64
 
@@ -64,15 +64,15 @@ func newRig(t *testing.T, receivers ...*receiver) *rig {
 		shards = append(shards, int16(shard))
 	}
 	r.deliverer = webhook.New(webhook.Deps{
-		DB: r.DB, Queue: queue, Keyring: r.Keyring, HTTP: client, Clock: clock.Func(r.time), Log: r.Logger,
+		DB: r.Store, Queue: queue, Keyring: r.Keyring, HTTP: client, Clock: clock.Func(r.time), Log: r.Logger,
 		Chance: func() float64 { return 0.5 }, Shards: func() []int16 { return shards },
 		Disabled: func(_ context.Context, _ tenancy.OrgID, name string, why publishing.WebhookDisabled) {
 			r.disabled = append(r.disabled, name+" "+string(why))
 		},
 	})
-	r.hooks = publishingservice.NewWebhooks(publishingservice.Config{MaxWebhooks: 10}, publishingservice.Deps{
-		DB: r.DB, Keyring: r.Keyring, Clock: clock.Func(r.time), Log: r.Logger,
-	}, client)
+	r.hooks = webhook.NewWebhooks(webhook.Config{MaxWebhooks: 10}, webhook.Deps{
+		DB: r.Store, Keyring: r.Keyring, Clock: clock.Func(r.time), Log: r.Logger, HTTP: client,
+	})
 	return r
 }
 
@@ -110,8 +110,8 @@ func (r *rig) publish(text string) publishing.PostID {
 	r.Helper()
 	posts := fixture.Post(r.org.Org, r.channel, time.Now().Add(time.Hour))
 	posts[0].Parts[0].Content.Text = text
-	r.OK(r.Store.InOrg(r.Context(), r.org.Org, func(tx *publishingstore.Tx) error {
-		return publishingstore.Insert(r.Context(), tx, []publishingstore.NewPost{{Post: posts[0], By: "test"}})
+	r.OK(r.Store.InOrg(r.Context(), r.org.Org, func(tx *db.Tx) error {
+		return poststore.Insert(r.Context(), tx, []poststore.NewPost{{Post: posts[0], By: "test"}})
 	}))
 	r.Clock(`update post set state = 'PUBLISHED', release_id = 'r1', release_url = 'https://example.com/r1' where id = $1`, posts[0].ID)
 	return posts[0].ID

@@ -18,7 +18,8 @@ import (
 	"crier/platform/pg"
 	"crier/platform/secret"
 	"crier/publishing"
-	publishingstore "crier/publishing/store"
+	"crier/publishing/db"
+	webhookstore "crier/publishing/webhook/store"
 	"crier/tenancy"
 )
 
@@ -51,16 +52,19 @@ const (
 	orgWait = 200 * time.Millisecond
 )
 
-var perOwner = publishingstore.WebhookShares{PerOrg: perOrg, PerCreator: perCreator}
+var perOwner = webhookstore.WebhookShares{PerOrg: perOrg, PerCreator: perCreator}
 
 // Deps are what New needs. Only Disabled is optional.
 type Deps struct {
-	DB      *pg.DB
+	DB      *db.DB
 	Queue   *jobs.Queue
 	Keyring *secret.Keyring
 	HTTP    HTTP
 	Clock   clock.Clock
 	Log     *slog.Logger
+	// Quota limits the webhooks of an organization. It is nil on an instance without plans. Only
+	// Webhooks uses it.
+	Quota db.Quota
 	// Chance returns a number from 0 to 1 for the jitter of waits.
 	Chance func() float64
 	// Shards returns the shards that this process owns. The loop serves the organizations in them.
@@ -71,8 +75,8 @@ type Deps struct {
 
 // Deliverer delivers the events of all organizations. It is safe for concurrent use.
 type Deliverer struct {
-	deps  Deps
-	store *publishingstore.Store
+	deps Deps
+	db   *db.DB
 	// shares are the turns of this process: the bounds of dispatch do not see endpoints that are deleted meanwhile.
 	shares *limit.PerKey[share]
 	// after is the last organization whose events the round reached, and turn the last whose endpoints had their turn;
@@ -88,7 +92,7 @@ func New(deps Deps) *Deliverer {
 	if deps.Disabled == nil {
 		deps.Disabled = func(context.Context, tenancy.OrgID, string, publishing.WebhookDisabled) {}
 	}
-	return &Deliverer{deps: deps, store: publishingstore.New(deps.DB), shares: limit.New[share](perCreator)}
+	return &Deliverer{deps: deps, db: deps.DB, shares: limit.New[share](perCreator)}
 }
 
 // Start starts the loop, which ends with Stop and not with ctx. It is called once.

@@ -13,8 +13,9 @@ import (
 
 	"crier/platform/fault"
 	"crier/publishing"
-	publishingstore "crier/publishing/store"
+	"crier/publishing/db"
 	"crier/publishing/webhook"
+	webhookstore "crier/publishing/webhook/store"
 	"crier/tests/dbtest"
 )
 
@@ -427,7 +428,7 @@ func TestDeliver_TakesOverFromADeadProcess(t *testing.T) {
 	r.publish("x")
 	_, err := r.deliverer.Step(r.Context())
 	r.OK(err)
-	_, found, err := publishingstore.BeginWebhook(r.Context(), r.Store, r.org.Org, w.ID, r.time(), r.time().Add(30*time.Second))
+	_, found, err := webhookstore.BeginWebhook(r.Context(), r.Store, r.org.Org, w.ID, r.time(), r.time().Add(30*time.Second))
 	r.OK(err)
 	if !found {
 		t.Fatal("the endpoint is not free")
@@ -566,8 +567,8 @@ func TestExpand_ApprovalHasItsRecord(t *testing.T) {
 	post := r.publish("x")
 	r.step()
 	x.take()
-	r.OK(r.Store.InOrg(r.Context(), r.org.Org, func(tx *publishingstore.Tx) error {
-		return publishingstore.AddWebhookEvent(r.Context(), tx, publishing.WebhookApprovalResolved, post, map[string]string{"status": "APPROVED"})
+	r.OK(r.Store.InOrg(r.Context(), r.org.Org, func(tx *db.Tx) error {
+		return webhookstore.AddWebhookEvent(r.Context(), tx, publishing.WebhookApprovalResolved, post, map[string]string{"status": "APPROVED"})
 	}))
 	r.step()
 	var body []struct {

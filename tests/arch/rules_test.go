@@ -128,10 +128,11 @@ func aliasRule(f file) (out []violation) {
 		dir, _ := i.internal()
 		domain, part := path.Split(dir)
 		domain = strings.TrimSuffix(domain, "/")
-		if part != "store" && part != "service" || !slices.Contains(domains, domain) || i.name == domain+part {
+		alias := path.Base(domain) + part
+		if part != "store" && part != "service" || !inFolder(domain, domains...) || i.name == alias {
 			continue
 		}
-		out = append(out, newViolation(f, i.line, i.path, "import %s as %s", i.path, domain+part))
+		out = append(out, newViolation(f, i.line, i.path, "import %s as %s", i.path, alias))
 	}
 	return out
 }

@@ -62,10 +62,10 @@ func forbiddenImports() map[string][]source {
 			importing("tenancy/user.go", "net/http"),
 			importing("publishing/post.go", "crier/platform/pg"),
 			importing("publishing/post.go", "os"),
-			importing("publishing/service/post.go", "crier/actors/org"),
+			importing("publishing/post/post.go", "crier/actors/org"),
 			importing("publishing/connector/bluesky/post.go", "crier/platform/id"),
 			importing("publishing/connector/bluesky/post.go", "crier/platform/pg"),
-			importing("publishing/connector/bluesky/post.go", `publishingservice "crier/publishing/service"`),
+			importing("publishing/connector/bluesky/post.go", "crier/publishing/post"),
 			importing("publishing/connector/bluesky/post.go", "crier/tenancy"),
 			importing("actors/org/actor.go", "crier/apps/worker"),
 			importing("actors/fairqueue/queue.go", "crier/publishing/connector"),
@@ -79,25 +79,26 @@ func forbiddenImports() map[string][]source {
 			importing("analytics/view.go", "strings"),
 		},
 		"restricted packages": {
-			importing("apps/boot/app.go", `publishingstore "crier/publishing/store"`),
-			importing("publishing/media/media.go", `publishingstore "crier/publishing/store"`),
+			importing("apps/boot/app.go", `poststore "crier/publishing/post/store"`),
+			importing("publishing/file/media.go", `poststore "crier/publishing/post/store"`),
+			importing("publishing/file/media.go", "crier/publishing/post"),
 			importing("tenancy/signin/oidc.go", `tenancystore "crier/tenancy/store"`),
 			importing("actors/org/actor.go", "crier/actors/cluster/store"),
 			importing("apps/worker/worker.go", "crier/publishing/connector/all"),
-			importing("apps/worker/worker.go", `publishingservice "crier/publishing/service"`),
-			importing("apps/edge/edge.go", "crier/publishing/sender"),
+			importing("apps/worker/worker.go", "crier/publishing/post"),
+			importing("apps/edge/edge.go", "crier/publishing/scheduler"),
 			importing("apps/boot/app.go", "crier/publishing/connector/conformance"),
 			importing("apps/edge/edge.go", "testing"),
 			importing("apps/sim/sandbox/serve.go", "net/http/httptest"),
 		},
 		"vendors": {
-			importing("publishing/service/post.go", "github.com/jackc/pgx/v5"),
+			importing("publishing/post/post.go", "github.com/jackc/pgx/v5"),
 			importing("apps/worker/worker.go", "github.com/gofiber/fiber/v2"),
 			importing("apps/edge/edge.go", "github.com/asynkron/protoactor-go/actor"),
 			importing("platform/pg/pool.go", "github.com/redis/go-redis/v9"),
 			importing("platform/redis/redis.go", "github.com/alicebob/miniredis/v2"),
 			importing("apps/boot/app.go", "github.com/sethvargo/go-envconfig"),
-			importing("publishing/service/hook.go", "github.com/riverqueue/river"),
+			importing("publishing/post/hook.go", "github.com/riverqueue/river"),
 			importing("tests/e2e/rig.go", "github.com/ory/dockertest/v3"),
 			importing("platform/id/id.go", "example.com/unlisted/module"),
 		},
@@ -113,8 +114,8 @@ func forbiddenCode() map[string][]source {
 			calling("publishing/connector/x/post.go", "net/http", "_ = http.Client{}"),
 			calling("apps/sim/x/serve.go", "net/http", "http.Post(``, ``, nil)"),
 			calling("apps/sim/x/serve.go", `web "net/http"`, "web.Head(``)"),
-			calling("publishing/service/post.go", "time", "_ = time.Now()"),
-			calling("publishing/service/post.go", "time", "var now = time.Now; _ = now"),
+			calling("publishing/post/post.go", "time", "_ = time.Now()"),
+			calling("publishing/post/post.go", "time", "var now = time.Now; _ = now"),
 			calling("actors/org/actor.go", "time", "_ = time.Since(start)"),
 			calling("platform/pg/pool.go", "os", "_ = os.Getenv(``)"),
 			calling("tests/dbtest/server.go", "os", "_, _ = os.LookupEnv(``)"),
@@ -126,7 +127,8 @@ func forbiddenCode() map[string][]source {
 			calling("tests/pds/pds.go", "github.com/coder/websocket", "websocket.Dial(nil, ``, nil)"),
 		},
 		"aliases": {
-			importing("apps/boot/app.go", "crier/publishing/service"),
+			importing("apps/boot/app.go", "crier/tenancy/service"),
+			importing("publishing/post/create.go", "crier/publishing/post/store"),
 			importing("apps/boot/app_test.go", `store "crier/tenancy/store"`),
 		},
 		"dot imports":   {importing("apps/boot/app.go", `. "crier/platform/fault"`), importing("apps/boot/app_test.go", `. "strings"`)},
@@ -173,13 +175,13 @@ func difference(all map[string]func(tree) []violation, shown map[string][]source
 func TestRules_AcceptAllowedFiles(t *testing.T) {
 	t.Parallel()
 	for _, s := range []source{
-		importing("apps/boot/app.go", "crier/apps/edge", "crier/actors/cluster", "crier/publishing/connector/all", `publishingservice "crier/publishing/service"`),
+		importing("apps/boot/app.go", "crier/apps/edge", "crier/actors/cluster", "crier/publishing/connector/all", "crier/publishing/post"),
 		importing("apps/edge/publicv1/posts.go", "crier/apps/edge/request", "crier/publishing", "crier/publishing/connector", "crier/actors/org", "net/http", "github.com/gofiber/fiber/v2"),
-		importing("apps/worker/worker.go", "crier/actors/fairqueue", "crier/publishing/sender", "golang.org/x/time/rate"),
+		importing("apps/worker/worker.go", "crier/actors/fairqueue", "crier/publishing/scheduler", "golang.org/x/time/rate"),
 		importing("actors/fairqueue/queue.go", "crier/tenancy", "time"),
 		importing("actors/cluster/member.go", "crier/actors/cluster/store", "os"),
-		importing("publishing/service/post.go", `publishingstore "crier/publishing/store"`, "crier/publishing/connector", "crier/tenancy", "net/http"),
-		importing("publishing/store/post.go", "github.com/jackc/pgx/v5", "crier/platform/pg"),
+		importing("publishing/post/post.go", `poststore "crier/publishing/post/store"`, "crier/publishing/connector", "crier/tenancy", "net/http"),
+		importing("publishing/post/store/post.go", "github.com/jackc/pgx/v5", "crier/platform/pg"),
 		importing("platform/pg/pool.go", "crier/platform/pg/local", "crier/platform/fault", "github.com/jackc/pgx/v5/pgxpool"),
 		importing("platform/pg/local/local.go", "crier/platform/pg"),
 		importing("publishing/connector/x/post.go", "crier/publishing", "crier/platform/outbound", "net/http"),
@@ -211,7 +213,7 @@ func TestCycleRule_ReportsCycle(t *testing.T) {
 	if violations := cycleRule(made); violations != nil {
 		t.Fatalf("got %v for a chain, want nothing", violations)
 	}
-	if err := made.add("platform/jobs/d.go", importing("platform/jobs/d.go", "crier/publishing/service").body); err != nil {
+	if err := made.add("platform/jobs/d.go", importing("platform/jobs/d.go", "crier/publishing/post").body); err != nil {
 		t.Fatal(err)
 	}
 	if violations := cycleRule(made); len(violations) != 1 || !strings.Contains(violations[0].message, "tenancy") {

@@ -7,14 +7,15 @@ import (
 	"time"
 
 	"crier/platform/pg"
-	"crier/publishing/sender"
+	publishingdb "crier/publishing/db"
+	"crier/publishing/purge"
 	"crier/tenancy"
 )
 
 const oneDay = 24 * time.Hour
 
 // defaultRetention has the default retention times.
-var defaultRetention = sender.Retention{Keys: 30 * oneDay, Events: 180 * oneDay, Deleted: 30 * oneDay}
+var defaultRetention = purge.Retention{Keys: 30 * oneDay, Events: 180 * oneDay, Deleted: 30 * oneDay}
 
 // monthOfPosts inserts a month of posts that ends $4 days ago: every post was created by a request with a key,
 // published, and has a timeline; one in ten was deleted a day later.
@@ -50,10 +51,10 @@ func (b *testDB) insertMonth(ctx context.Context, t *tenant, posts, daysAgo int)
 
 // prune deletes what was past its retention time some time ago, and returns how long that took.
 func (b *testDB) prune(ctx context.Context, db *pg.DB, ago time.Duration) (time.Duration, error) {
-	then := sender.Retention{Keys: defaultRetention.Keys + ago, Events: defaultRetention.Events + ago,
+	then := purge.Retention{Keys: defaultRetention.Keys + ago, Events: defaultRetention.Events + ago,
 		Deleted: defaultRetention.Deleted + ago}
 	began := now()
-	p := sender.NewPruner(then, db)
+	p := purge.NewPruner(then, publishingdb.New(db))
 	for _, kind := range p.Kinds() {
 		if _, err := p.Prune(ctx, kind); err != nil {
 			return 0, fmt.Errorf("%s: %w", kind, err)

@@ -21,9 +21,10 @@ import (
 	"crier/platform/outbound"
 	"crier/platform/pg"
 	"crier/publishing/access"
+	"crier/publishing/analytics"
 	"crier/publishing/connector"
 	"crier/publishing/connector/sandboxoauth"
-	publishingservice "crier/publishing/service"
+	publishingdb "crier/publishing/db"
 )
 
 const (
@@ -184,7 +185,7 @@ func (b *testDB) takeMonth(ctx context.Context, g *gauges, all []tenant) (out sn
 }
 
 // analytics returns the use cases with a clock and without a limit of calls.
-func (b *testDB) analytics(db *pg.DB, address string, at func() time.Time) (*publishingservice.Analytics, func(), error) {
+func (b *testDB) analytics(db *pg.DB, address string, at func() time.Time) (*analytics.Analytics, func(), error) {
 	client, err := outbound.To(address, outbound.Deps{Log: slog.New(slog.DiscardHandler)})
 	if err != nil {
 		return nil, nil, err
@@ -196,10 +197,11 @@ func (b *testDB) analytics(db *pg.DB, address string, at func() time.Time) (*pub
 	}
 	log := slog.New(slog.NewTextHandler(os.Stderr, nil))
 	keeper := access.New(access.Deps{
-		DB: db, Keyring: b.keyring, Connectors: registry, HTTP: line, Clock: clock.Func(at), Log: log, Timeout: time.Minute,
+		DB: publishingdb.New(db), Keyring: b.keyring, Connectors: registry, HTTP: line, Clock: clock.Func(at),
+		Log: log, Timeout: time.Minute,
 	})
-	return publishingservice.NewAnalytics(publishingservice.Config{SnapshotRate: 1e6}, publishingservice.Deps{
-		DB: db, Keyring: b.keyring, Connectors: registry, Access: keeper, HTTP: line, Clock: clock.Func(at), Log: log,
+	return analytics.New(analytics.Config{SnapshotRate: 1e6}, analytics.Deps{
+		DB: publishingdb.New(db), Connectors: registry, Access: keeper, Clock: clock.Func(at), Log: log,
 	}), client.Close, nil
 }
 
@@ -224,8 +226,12 @@ func (b *testDB) readBare(ctx context.Context, g *gauges, calls int64) error {
 	client := &http.Client{Timeout: time.Minute, Transport: &http.Transport{MaxIdleConnsPerHost: 8}}
 	defer client.CloseIdleConnections()
 	until := now().Truncate(oneDay)
-	address := fmt.Sprintf("%s/?since=%s&until=%s", g.url, until.Add(-2*oneDay).Format(time.DateOnly), until.Format(time.DateOnly))
-	_, err = drive(8, func(i int) bool { return i >= int(calls) }, func(int) error { return readOne(ctx, client, pool, address, until) })
+	address := fmt.Sprintf(
+		"%s/?since=%s&until=%s", g.url, until.Add(-2*oneDay).Format(time.DateOnly), until.Format(time.DateOnly),
+	)
+	_, err = drive(
+		8, func(i int) bool { return i >= int(calls) }, func(int) error { return readOne(ctx, client, pool, address, until) },
+	)
 	return err
 }
 
@@ -259,8 +265,8 @@ func (b *testDB) emitSnapshots(month snapshotMonth, ours, floor cost) error {
 	return b.emit(m{
 		"bench": "snapshots", "channels": channels, "days": snapshotDays, "snapshots": month.taken, "daysStored": month.days,
 		"calls": month.calls, "callsPerSnapshot": per(float64(month.calls)), "peakCallsAnHour": month.peak,
-		"minutesOfADayAtRate":  callsADay / publishingservice.SnapshotRate / 60,
-		"shareOfBlueskyLimit":  publishingservice.SnapshotRate * 300.0 / blueskyLimit,
+		"minutesOfADayAtRate":  callsADay / analytics.SnapshotRate / 60,
+		"shareOfBlueskyLimit":  analytics.SnapshotRate * 300.0 / blueskyLimit,
 		"statementsPerChannel": per(float64(ours.statements)), "cpuMsPerChannel": per(cpu(ours)),
 		"floorCpuMsPerChannel": per(cpu(floor)), "cpuRatio": cpu(ours) / cpu(floor),
 	})

@@ -61,18 +61,18 @@ func twice(v *verdict) int { return v.Twice }
 func late(v *verdict) int { return v.Twice + v.OutOfOrder }
 
 const (
-	reapFile    = "publishing/store/sql/reap.sql"
-	claimFile   = "publishing/store/sql/claim.sql"
-	unknownFile = "publishing/store/sql/find_unknown.sql"
-	sweepFile   = "publishing/store/sql/sweep.sql"
-	channelFile = "publishing/store/sql/sweep_channels.sql"
-	seriesFile  = "publishing/store/sql/find_ended_series.sql"
-	finishFile  = "publishing/store/sql/finish.sql"
-	markFile    = "publishing/store/sql/mark_committing.sql"
-	findFile    = "publishing/store/maintain.go"
-	publishFile = "publishing/sender/send.go"
-	createFile  = "publishing/service/create.go"
-	pauseFile   = "publishing/store/pause.go"
+	reapFile    = "publishing/scheduler/store/sql/reap.sql"
+	claimFile   = "publishing/scheduler/store/sql/claim.sql"
+	unknownFile = "publishing/scheduler/store/sql/find_unknown.sql"
+	sweepFile   = "publishing/scheduler/store/sql/sweep.sql"
+	channelFile = "publishing/scheduler/store/sql/sweep_channels.sql"
+	seriesFile  = "publishing/post/store/sql/find_ended_series.sql"
+	finishFile  = "publishing/scheduler/store/sql/finish.sql"
+	markFile    = "publishing/scheduler/store/sql/mark_committing.sql"
+	findFile    = "publishing/scheduler/store/maintain.go"
+	publishFile = "publishing/scheduler/send.go"
+	createFile  = "publishing/post/create.go"
+	pauseFile   = "publishing/scheduler/store/pause.go"
 )
 
 // anyOwner removes from a statement the condition that the process owns the shard and that its lease has not ended.
@@ -168,8 +168,8 @@ func mutants() []mutant {
 		{name: "early-201", nodes: 1, count: func(v *verdict) int { return v.Lost }, swaps: []swap{
 			{
 				file: createFile,
-				old:  "	err = s.inOrg(ctx, p.Org, func(tx *publishingstore.Tx) error {\n		out, due",
-				now:  "	err = s.early(ctx, p.Org, func(tx *publishingstore.Tx) error {\n		out, due", count: 1,
+				old:  "	err = s.db.InOrg(ctx, p.Org, func(tx *db.Tx) error {\n		out, due",
+				now:  "	err = s.early(ctx, p.Org, func(tx *db.Tx) error {\n		out, due", count: 1,
 			},
 			{file: createFile, old: "func holdChannels(", now: earlyAnswer + "\nfunc holdChannels(", count: 1},
 		}},
@@ -190,10 +190,10 @@ func mutants() []mutant {
 }
 
 // earlyAnswer is a function that answers the caller before the transaction commits.
-const earlyAnswer = `func (s *Posts) early(ctx context.Context, org tenancy.OrgID, fn func(*publishingstore.Tx) error) error {
+const earlyAnswer = `func (s *Posts) early(ctx context.Context, org tenancy.OrgID, fn func(*db.Tx) error) error {
 	ended := make(chan error, 2)
 	go func() {
-		ended <- s.inOrg(context.WithoutCancel(ctx), org, func(tx *publishingstore.Tx) error {
+		ended <- s.db.InOrg(context.WithoutCancel(ctx), org, func(tx *db.Tx) error {
 			err := fn(tx)
 			if err == nil {
 				select {
@@ -243,7 +243,9 @@ func mutate(x mutant, dir, root string) (string, error) {
 			return "", fmt.Errorf("mutant %s: %s has this text %d times, not %d: %q", x.name, s.file, n, s.count, s.old)
 		}
 		replace[original] = filepath.Join(dir, strings.ReplaceAll(s.file, "/", "_"))
-		if err := os.WriteFile(replace[original], []byte(strings.ReplaceAll(string(raw), s.old, s.now)), 0o600); err != nil {
+		if err := os.WriteFile(
+			replace[original], []byte(strings.ReplaceAll(string(raw), s.old, s.now)), 0o600,
+		); err != nil {
 			return "", err
 		}
 	}
@@ -268,7 +270,9 @@ func runMutants(ctx context.Context, s settings, out, log io.Writer) (wrong int,
 		if !right {
 			wrong++
 		}
-		if err := json.NewEncoder(out).Encode(map[string]any{"mutant": x.name, "harmless": x.harmless, "caught": x.caught(&v), "asExpected": right, "run": v}); err != nil {
+		if err := json.NewEncoder(out).Encode(
+			map[string]any{"mutant": x.name, "harmless": x.harmless, "caught": x.caught(&v), "asExpected": right, "run": v},
+		); err != nil {
 			return wrong, err
 		}
 	}

@@ -37,7 +37,7 @@ type statement struct {
 }
 
 // CheckStatements tests every file of the folder sql of the package under test. A file must have the header that
-// publishing/store/sql/README.md describes, no line longer than 120 columns, and be embedded by the package. On a
+// publishing/db/README.md describes, no line longer than 120 columns, and be embedded by the package. On a
 // migrated database, the PREPARE and the EXPLAIN of its header must succeed, and the types of the header must be those
 // that Postgres finds by itself.
 func CheckStatements(t *testing.T) {

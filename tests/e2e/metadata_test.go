@@ -8,8 +8,8 @@ import (
 	"testing"
 	"time"
 
-	"crier/publishing/media/metadata"
-	mediapicture "crier/publishing/media/picture"
+	"crier/publishing/file/metadata"
+	filepicture "crier/publishing/file/picture"
 	"crier/tests/fixture"
 	"crier/tests/pds"
 )
@@ -32,7 +32,7 @@ func TestMetadata_IsNotPublished(t *testing.T) {
 			t.Fatalf("got %v, want it published", got)
 		}
 	}
-	fitted, err := mediapicture.Fit(t.Context(), bytes.NewReader(without(t, big)), mediapicture.Spec{MaxBytes: 1_000_000, MaxSide: 2000})
+	fitted, err := filepicture.Fit(t.Context(), bytes.NewReader(without(t, big)), filepicture.Spec{MaxBytes: 1_000_000, MaxSide: 2000})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -84,4 +84,5 @@ func without(t *testing.T, raw []byte) []byte {
 type inMemory struct{ *bytes.Reader }
 
 func (m inMemory) Size() int64 { return m.Reader.Size() }
-func (inMemory) Close() error  { return nil }
+
+func (inMemory) Close() error { return nil }

@@ -8,7 +8,7 @@ import (
 	"testing"
 	"time"
 
-	mediapicture "crier/publishing/media/picture"
+	filepicture "crier/publishing/file/picture"
 	"crier/tests/pds"
 )
 
@@ -38,7 +38,7 @@ func TestBluesky_LargePicturesAreMadeSmaller(t *testing.T) {
 		}
 	}
 	for i, a := range []account{first, second} {
-		want, err := mediapicture.Fit(t.Context(), bytes.NewReader(sent[i]), mediapicture.Spec{MaxBytes: 1_000_000, MaxSide: 2000})
+		want, err := filepicture.Fit(t.Context(), bytes.NewReader(sent[i]), filepicture.Spec{MaxBytes: 1_000_000, MaxSide: 2000})
 		if err != nil {
 			t.Fatal(err)
 		}

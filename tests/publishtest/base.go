@@ -16,8 +16,9 @@ import (
 	"crier/platform/secret"
 	"crier/publishing"
 	"crier/publishing/access"
+	channelstore "crier/publishing/channel/store"
 	"crier/publishing/connector"
-	publishingstore "crier/publishing/store"
+	"crier/publishing/db"
 	"crier/tenancy"
 	"crier/tests/dbtest"
 	"crier/tests/fixture"
@@ -29,7 +30,7 @@ import (
 type Base struct {
 	*testing.T
 	DB      *pg.DB
-	Store   *publishingstore.Store
+	Store   *db.DB
 	Disk    blob.Store
 	Keyring *secret.Keyring
 	Log     *syncbuffer.Buffer
@@ -44,7 +45,7 @@ func New(t *testing.T) *Base {
 	b := &Base{T: t, Log: &syncbuffer.Buffer{}, Address: dbtest.URL(t)}
 	b.Logger = slog.New(slog.NewTextHandler(b.Log, nil))
 	b.DB = dbtest.OpenURL(t, b.Address)
-	b.Store = publishingstore.New(b.DB)
+	b.Store = &db.DB{DB: b.DB, Node: "test", Waker: Waker{}}
 	disk, err := blob.NewDisk(t.TempDir())
 	b.OK(err)
 	t.Cleanup(func() { _ = disk.Close() })
@@ -75,7 +76,7 @@ func (b *Base) Registry(connectors ...connector.Connector) *connector.Registry {
 // Access returns a Keeper of credentials for these connectors, with the applications of an instance.
 func (b *Base) Access(registry *connector.Registry, apps map[string]connector.App, http connector.HTTP) *access.Keeper {
 	return access.New(access.Deps{
-		DB: b.DB, Keyring: b.Keyring, Connectors: registry, HTTP: http, Clock: clock.System{}, Log: b.Logger,
+		DB: b.Store, Keyring: b.Keyring, Connectors: registry, HTTP: http, Clock: clock.System{}, Log: b.Logger,
 		Apps: apps, Timeout: time.Minute,
 	})
 }
@@ -109,7 +110,7 @@ func (b *Base) Connect(org tenancy.OrgID) publishing.ChannelID {
 	b.Helper()
 	sealed, err := b.Keyring.Seal([]byte(`{}`), org.String())
 	b.OK(err)
-	c, _, err := publishingstore.ConnectChannel(b.Context(), b.Store, fixture.Channel(org), sealed, nil, nil)
+	c, _, err := channelstore.ConnectChannel(b.Context(), b.Store, fixture.Channel(org), sealed, nil, nil)
 	b.OK(err)
 	return c.ID
 }

@@ -20,7 +20,16 @@ import (
 	"crier/platform/pg"
 	"crier/platform/secret"
 	"crier/publishing"
-	publishingstore "crier/publishing/store"
+	accessstore "crier/publishing/access/store"
+	analyticsstore "crier/publishing/analytics/store"
+	channelstore "crier/publishing/channel/store"
+	publishingdb "crier/publishing/db"
+	mediastore "crier/publishing/media/store"
+	picturesstore "crier/publishing/pictures/store"
+	poststore "crier/publishing/post/store"
+	purgestore "crier/publishing/purge/store"
+	schedulerstore "crier/publishing/scheduler/store"
+	webhookstore "crier/publishing/webhook/store"
 	"crier/tenancy"
 	tenancystore "crier/tenancy/store"
 	"crier/tests/dbtest"
@@ -36,7 +45,7 @@ type tenantFixture struct {
 	medium     publishing.Medium
 	post       publishing.Post
 	state      []byte
-	standing   publishingstore.PostStatus
+	standing   poststore.PostStatus
 	webhook    publishing.WebhookID
 	delivery   publishing.DeliveryID
 	approval   publishing.ApprovalID
@@ -73,8 +82,8 @@ func (e tenantFixture) series() publishing.SeriesID {
 // tag returns the id of the tag.
 func (e tenantFixture) tag() publishing.TagID { return id.FromUUID[publishing.TagTag](e.person.UUID()) }
 
-func (e tenantFixture) picture() publishingstore.PictureKey {
-	return publishingstore.PictureKey{Media: e.medium.ID, Spec: "jpeg-1-1"}
+func (e tenantFixture) picture() picturesstore.PictureKey {
+	return picturesstore.PictureKey{Media: e.medium.ID, Spec: "jpeg-1-1"}
 }
 
 var now = time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
@@ -88,7 +97,7 @@ func must(t *testing.T, err error) {
 
 func newTenantFixture(t *testing.T, db *pg.DB) tenantFixture {
 	t.Helper()
-	things := publishingstore.New(db)
+	things := publishingdb.New(db)
 	e := tenantFixture{
 		org: id.New[tenancy.OrgTag](), person: id.New[tenancy.PersonTag](), key: id.New[tenancy.KeyTag](),
 		invitation: id.New[tenancy.InvitationTag](),
@@ -98,16 +107,16 @@ func newTenantFixture(t *testing.T, db *pg.DB) tenantFixture {
 	c := publishing.Channel{
 		ID: id.New[publishing.ChannelTag](), Org: e.org, Connector: "sandbox", Name: "c", AccountID: e.org.String(), Account: []byte(`{}`), Grade: "A",
 	}
-	e.channel, _, err = publishingstore.ConnectChannel(t.Context(), things, c, []byte("sealed"), nil, nil)
+	e.channel, _, err = channelstore.ConnectChannel(t.Context(), things, c, []byte("sealed"), nil, nil)
 	must(t, err)
 	size := 1 + rand.Int64N(1<<40) // unique, so that it identifies the organization
 	e.medium = publishing.Medium{
 		ID: id.New[publishing.MediaTag](), Org: e.org, Key: e.org.String(), Blob: e.org.String(), Name: "f", Ext: "png",
 		ContentType: "image/png", Size: size, Stored: size, CreatedAt: now,
 	}
-	_, err = publishingstore.SaveMedium(t.Context(), things, e.medium, nil, 0)
+	_, err = mediastore.SaveMedium(t.Context(), things, e.medium, nil, 0)
 	must(t, err)
-	_, err = publishingstore.AddPictures(t.Context(), things, e.org, []publishingstore.PictureKey{e.picture()})
+	_, err = picturesstore.AddPictures(t.Context(), things, e.org, []picturesstore.PictureKey{e.picture()})
 	must(t, err)
 	post := id.New[publishing.PostTag]()
 	e.post = publishing.Post{ID: post, Org: e.org, Group: id.New[publishing.GroupTag](), Channel: e.channel.ID,
@@ -116,21 +125,21 @@ func newTenantFixture(t *testing.T, db *pg.DB) tenantFixture {
 			ID: id.FromUUID[publishing.PartTag](post.UUID()), Content: publishing.Content{Text: "secret words"},
 			Media: []publishing.Attachment{{Media: e.medium.ID}},
 		}}}
-	e.standing = publishingstore.PostStatus{ID: post, Channel: e.channel.ID, State: publishing.StateQueue, PublishDate: now}
-	must(t, publishingstore.SaveInsights(t.Context(), things, e.org, now, []publishingstore.ReadInsight{{
-		InsightOf: publishingstore.InsightOf{Channel: e.channel.ID},
+	e.standing = poststore.PostStatus{ID: post, Channel: e.channel.ID, State: publishing.StateQueue, PublishDate: now}
+	must(t, analyticsstore.SaveInsights(t.Context(), things, e.org, now, []analyticsstore.ReadInsight{{
+		InsightOf: analyticsstore.InsightOf{Channel: e.channel.ID},
 		Days:      []publishing.DayFigures{{Day: publishing.DayOf(now), Levels: map[string]float64{"followers": 7}}},
 	}}))
 	template := e.copied()
 	template.State = publishing.StateDraft
-	must(t, things.InOrg(t.Context(), e.org, func(tx *publishingstore.Tx) error {
-		if err := publishingstore.Remember(t.Context(), tx, e.org.String(), []byte("hash"), []byte(`[]`)); err != nil {
+	must(t, things.InOrg(t.Context(), e.org, func(tx *publishingdb.Tx) error {
+		if err := poststore.Remember(t.Context(), tx, e.org.String(), []byte("hash"), []byte(`[]`)); err != nil {
 			return err
 		}
-		if err := publishingstore.Insert(t.Context(), tx, []publishingstore.NewPost{{Post: e.post, By: "test"}}); err != nil {
+		if err := poststore.Insert(t.Context(), tx, []poststore.NewPost{{Post: e.post, By: "test"}}); err != nil {
 			return err
 		}
-		return publishingstore.Repeat(t.Context(), tx, e.post.ID, publishing.Repeat{Days: 1}, "UTC", []publishingstore.NewPost{{Post: template}})
+		return poststore.Repeat(t.Context(), tx, e.post.ID, publishing.Repeat{Days: 1}, "UTC", []poststore.NewPost{{Post: template}})
 	}))
 	e.state = secret.HashToken(e.org.String())
 	must(t, db.InOrg(t.Context(), e.org.UUID(), func(tx pgx.Tx) error {
@@ -148,19 +157,19 @@ func newTenantFixture(t *testing.T, db *pg.DB) tenantFixture {
 		}
 		return nil
 	}))
-	must(t, publishingstore.SaveState(t.Context(), things, e.state, publishingstore.ConnectState{
+	must(t, channelstore.SaveState(t.Context(), things, e.state, channelstore.ConnectState{
 		Org: e.org, Connector: "sandbox", Person: e.person, ExpiresAt: time.Now().Add(time.Hour),
 	}))
 	e.addWebhook(t, things)
 	e.addApproval(t, things)
 	e.addNotifications(t, db, things)
 	e.pending, e.refresh = id.New[publishing.ChannelTag](), new(uuid.UUID)
-	must(t, publishingstore.SaveState(t.Context(), things, secret.HashToken(e.pending.String()), publishingstore.ConnectState{
+	must(t, channelstore.SaveState(t.Context(), things, secret.HashToken(e.pending.String()), channelstore.ConnectState{
 		Org: e.org, Connector: "sandbox-oauth", Person: e.person, ExpiresAt: time.Now().Add(time.Hour),
 		Verifier: []byte("sealed"), Pending: e.pending, Candidates: []byte(`[]`), Credential: []byte("sealed"),
 	}))
-	must(t, things.InOrg(t.Context(), e.org, func(tx *publishingstore.Tx) error {
-		_, err := publishingstore.SavePlatformApp(t.Context(), tx, publishingstore.PlatformApp{Family: "f", ClientID: e.org.String(), Secret: []byte("sealed")}, nil, tenancy.PersonID{})
+	must(t, things.InOrg(t.Context(), e.org, func(tx *publishingdb.Tx) error {
+		_, err := channelstore.SavePlatformApp(t.Context(), tx, publishingdb.PlatformApp{Family: "f", ClientID: e.org.String(), Secret: []byte("sealed")}, nil, tenancy.PersonID{})
 		return err
 	}))
 	return e
@@ -180,9 +189,9 @@ func refused(err error, codes ...string) bool {
 // question calls one store method of mine with the ids of theirs, and reports whether it returned and changed nothing.
 type question func(t *testing.T, mine, theirs tenantFixture) bool
 
-func inOrg(s *publishingstore.Store, ask func(t *testing.T, tx *publishingstore.Tx, theirs tenantFixture) (bool, error)) question {
+func inOrg(s *publishingdb.DB, ask func(t *testing.T, tx *publishingdb.Tx, theirs tenantFixture) (bool, error)) question {
 	return func(t *testing.T, mine, theirs tenantFixture) (nothing bool) {
-		err := s.InOrg(t.Context(), mine.org, func(tx *publishingstore.Tx) (err error) {
+		err := s.InOrg(t.Context(), mine.org, func(tx *publishingdb.Tx) (err error) {
 			nothing, err = ask(t, tx, theirs)
 			return err
 		})
@@ -193,7 +202,7 @@ func inOrg(s *publishingstore.Store, ask func(t *testing.T, tx *publishingstore.
 // questions returns, by method, what is asked as the wrong organization.
 func questions(t *testing.T, db *pg.DB) map[string]question {
 	t.Helper()
-	s, all := publishingstore.New(db), map[string]question{}
+	s, all := publishingdb.New(db), map[string]question{}
 	for _, some := range append(tenancyQuestions(people(t, db)),
 		channelQuestions(s), accessQuestions(s), slotQuestions(s), listQuestions(s), postQuestions(s), seriesQuestions(s),
 		pictureQuestions(s), purgeQuestions(db, s), tagQuestions(s), webhookQuestions(s), approvalQuestions(s), analyticsQuestions(s),
@@ -205,90 +214,97 @@ func questions(t *testing.T, db *pg.DB) map[string]question {
 }
 
 // tagQuestions returns the questions about tags and settings of posts.
-func tagQuestions(s *publishingstore.Store) map[string]question {
+func tagQuestions(s *publishingdb.DB) map[string]question {
 	save := publishing.SaveTag{Name: "stolen", Color: "#000000"}
 	return map[string]question{
-		"Store.Tags": func(t *testing.T, m, th tenantFixture) bool {
-			out, err := publishingstore.Tags(t.Context(), s, m.org)
+		"post.Tags": func(t *testing.T, m, th tenantFixture) bool {
+			out, err := poststore.Tags(t.Context(), s, m.org)
 			return err == nil && !slices.ContainsFunc(out, func(g publishing.Tag) bool { return g.ID == th.tag() })
 		},
-		"Tx.CreateTag": inOrg(s, func(t *testing.T, tx *publishingstore.Tx, th tenantFixture) (bool, error) {
-			_, err := publishingstore.CreateTag(t.Context(), tx, th.tag(), save)
+		"post.CreateTag": inOrg(s, func(t *testing.T, tx *publishingdb.Tx, th tenantFixture) (bool, error) {
+			_, err := poststore.CreateTag(t.Context(), tx, th.tag(), save)
 			return true, err
 		}),
-		"Tx.UpdateTag": inOrg(s, func(t *testing.T, tx *publishingstore.Tx, th tenantFixture) (bool, error) {
-			_, err := publishingstore.UpdateTag(t.Context(), tx, th.tag(), save)
+		"post.UpdateTag": inOrg(s, func(t *testing.T, tx *publishingdb.Tx, th tenantFixture) (bool, error) {
+			_, err := poststore.UpdateTag(t.Context(), tx, th.tag(), save)
 			return false, err
 		}),
-		"Tx.DeleteTag": inOrg(s, func(t *testing.T, tx *publishingstore.Tx, th tenantFixture) (bool, error) {
-			_, err := publishingstore.DeleteTag(t.Context(), tx, th.tag())
+		"post.DeleteTag": inOrg(s, func(t *testing.T, tx *publishingdb.Tx, th tenantFixture) (bool, error) {
+			_, err := poststore.DeleteTag(t.Context(), tx, th.tag())
 			return false, err
 		}),
-		"Tx.TagsByName": inOrg(s, func(t *testing.T, tx *publishingstore.Tx, th tenantFixture) (bool, error) {
-			out, err := publishingstore.TagsByName(t.Context(), tx, []string{"a tag"})
+		"post.TagsByName": inOrg(s, func(t *testing.T, tx *publishingdb.Tx, th tenantFixture) (bool, error) {
+			out, err := poststore.TagsByName(t.Context(), tx, []string{"a tag"})
 			return !slices.Contains(out, th.tag()), err
 		}),
-		"Tx.SetSettings": inOrg(s, func(t *testing.T, tx *publishingstore.Tx, th tenantFixture) (bool, error) {
-			done, err := publishingstore.SetSettings(t.Context(), tx, th.post.Group, th.post.ID, th.post.Settings, []byte(`{"stolen":true}`), "me")
+		"post.SetSettings": inOrg(s, func(t *testing.T, tx *publishingdb.Tx, th tenantFixture) (bool, error) {
+			done, err := poststore.SetSettings(t.Context(), tx, th.post.Group, th.post.ID, th.post.Settings, []byte(`{"stolen":true}`), "me")
 			return !done, err
 		}),
 	}
 }
 
 // channelQuestions returns the questions about channels and pauses.
-func channelQuestions(s *publishingstore.Store) map[string]question {
+func channelQuestions(s *publishingdb.DB) map[string]question {
 	return map[string]question{
-		"Store.Channels": func(t *testing.T, m, th tenantFixture) bool {
-			out, err := publishingstore.Channels(t.Context(), s, m.org, publishing.CustomerID{})
+		"channel.Channels": func(t *testing.T, m, th tenantFixture) bool {
+			out, err := channelstore.Channels(t.Context(), s, m.org, publishing.CustomerID{})
 			return err == nil && !slices.ContainsFunc(out, func(c publishing.Channel) bool { return c.ID == th.channel.ID })
 		},
-		"Store.ChannelOfAccount": func(t *testing.T, m, th tenantFixture) bool {
-			_, err := publishingstore.ChannelOfAccount(t.Context(), s, m.org, "sandbox", th.channel.AccountID)
+		"channel.ChannelOfAccount": func(t *testing.T, m, th tenantFixture) bool {
+			_, err := channelstore.ChannelOfAccount(t.Context(), s, m.org, "sandbox", th.channel.AccountID)
 			return pg.IsNoRows(err)
 		},
-		"Store.SwapCredential": func(t *testing.T, m, th tenantFixture) bool {
-			swapped, err := publishingstore.SwapCredential(t.Context(), s, m.org, th.channel.ID, []byte("sealed"), []byte("stolen"), publishingstore.Renewal{Destination: "stolen.example"}, nil)
+		"access.SwapCredential": func(t *testing.T, m, th tenantFixture) bool {
+			swapped, err := accessstore.SwapCredential(t.Context(), s, m.org, th.channel.ID, []byte("sealed"), []byte("stolen"), accessstore.Renewal{Destination: "stolen.example"}, nil)
 			return err == nil && !swapped
 		},
-		"Store.Park": func(t *testing.T, m, th tenantFixture) bool {
-			return publishingstore.Park(t.Context(), s, m.org, th.channel.ID, []byte("sealed"), "reason") == nil
+		"access.Park": func(t *testing.T, m, th tenantFixture) bool {
+			return accessstore.Park(t.Context(), s, m.org, th.channel.ID, []byte("sealed"), "reason") == nil
 		},
-		"Store.TakeState": func(t *testing.T, m, th tenantFixture) bool {
-			return pg.IsNoRows(publishingstore.TakeState(t.Context(), s, m.org, th.state))
+		"channel.TakeState": func(t *testing.T, m, th tenantFixture) bool {
+			return pg.IsNoRows(channelstore.TakeState(t.Context(), s, m.org, th.state))
 		},
-		"Store.Lookup": func(t *testing.T, m, th tenantFixture) bool {
-			k, err := publishingstore.Lookup(t.Context(), s, m.org, []publishing.ChannelID{th.channel.ID}, []publishing.MediaID{th.medium.ID}, []string{th.medium.Key})
+		"media.FindMedia": func(t *testing.T, m, th tenantFixture) bool {
+			found, err := mediastore.FindMedia(t.Context(), s, m.org, []publishing.MediaID{th.medium.ID}, []string{th.medium.Key})
+			return err == nil && len(found) == 0
+		},
+		"post.Lookup": func(t *testing.T, m, th tenantFixture) bool {
+			k, err := poststore.Lookup(t.Context(), s, m.org, []publishing.ChannelID{th.channel.ID}, []publishing.MediaID{th.medium.ID}, []string{th.medium.Key})
 			return err == nil && len(k.Channels) == 0 && len(k.Media) == 0
 		},
-		"Tx.Pause": inOrg(s, func(t *testing.T, tx *publishingstore.Tx, th tenantFixture) (bool, error) {
-			known, err := publishingstore.Pause(t.Context(), tx, publishing.PauseChannel, th.channel.ID, "me")
+		"scheduler.Pause": inOrg(s, func(t *testing.T, tx *publishingdb.Tx, th tenantFixture) (bool, error) {
+			known, err := schedulerstore.Pause(t.Context(), tx, publishing.PauseChannel, th.channel.ID, "me")
 			return !known, err
 		}),
-		"Tx.Revoke": inOrg(s, func(t *testing.T, tx *publishingstore.Tx, th tenantFixture) (bool, error) {
-			return true, publishingstore.Revoke(t.Context(), tx, publishing.PauseChannel, th.channel.ID, "me")
+		"scheduler.Revoke": inOrg(s, func(t *testing.T, tx *publishingdb.Tx, th tenantFixture) (bool, error) {
+			return true, schedulerstore.Revoke(t.Context(), tx, publishing.PauseChannel, th.channel.ID, "me")
 		}),
-		"Tx.Held": inOrg(s, func(t *testing.T, tx *publishingstore.Tx, th tenantFixture) (bool, error) {
-			held, err := publishingstore.Held(t.Context(), tx, publishing.PauseChannel, th.channel.ID)
+		"scheduler.Held": inOrg(s, func(t *testing.T, tx *publishingdb.Tx, th tenantFixture) (bool, error) {
+			held, err := schedulerstore.Held(t.Context(), tx, publishing.PauseChannel, th.channel.ID)
 			return len(held.Posts) == 0 && held.Held == 0 && held.InFlight == 0, err
 		}),
-		"Store.RepairHold": func(t *testing.T, m, th tenantFixture) bool {
-			repaired, err := publishingstore.RepairHold(t.Context(), s, m.org, th.beforeChannel())
+		"scheduler.RepairHold": func(t *testing.T, m, th tenantFixture) bool {
+			repaired, err := schedulerstore.RepairHold(t.Context(), s, m.org, th.beforeChannel())
 			return err == nil && !repaired
 		},
-		"Store.SetAsideChannel": func(t *testing.T, m, th tenantFixture) bool {
-			_, err := publishingstore.SetAsideChannel(t.Context(), s, m.org, th.beforeChannel(), time.Minute, "test", "test")
+		"scheduler.SetAsideChannel": func(t *testing.T, m, th tenantFixture) bool {
+			_, err := schedulerstore.SetAsideChannel(t.Context(), s, m.org, th.beforeChannel(), time.Minute, "test", "test")
 			return pg.IsNoRows(err)
 		},
-		"Tx.HoldChannels": inOrg(s, func(t *testing.T, tx *publishingstore.Tx, th tenantFixture) (bool, error) {
-			n, err := publishingstore.HoldChannels(t.Context(), tx, []publishing.ChannelID{th.channel.ID}, th.post.Group)
+		"post.HoldChannels": inOrg(s, func(t *testing.T, tx *publishingdb.Tx, th tenantFixture) (bool, error) {
+			n, err := poststore.HoldChannels(t.Context(), tx, []publishing.ChannelID{th.channel.ID}, th.post.Group)
 			return n == 0, err
 		}),
-		"Tx.Disconnect": inOrg(s, func(t *testing.T, tx *publishingstore.Tx, th tenantFixture) (bool, error) {
-			found, err := publishingstore.Disconnect(t.Context(), tx, th.channel.ID)
+		"post.EndOfChannel": inOrg(s, func(t *testing.T, tx *publishingdb.Tx, th tenantFixture) (bool, error) {
+			return true, poststore.EndOfChannel(t.Context(), tx, th.channel.ID)
+		}),
+		"channel.Disconnect": inOrg(s, func(t *testing.T, tx *publishingdb.Tx, th tenantFixture) (bool, error) {
+			found, err := channelstore.Disconnect(t.Context(), tx, th.channel.ID, poststore.EndOfChannel)
 			return !found, err
 		}),
-		"Tx.Disown": inOrg(s, func(t *testing.T, tx *publishingstore.Tx, th tenantFixture) (bool, error) {
-			found, err := publishingstore.Disown(t.Context(), tx, th.channel.ID, th.channel.ConnectedAt)
+		"channel.Disown": inOrg(s, func(t *testing.T, tx *publishingdb.Tx, th tenantFixture) (bool, error) {
+			found, err := channelstore.Disown(t.Context(), tx, th.channel.ID, th.channel.ConnectedAt, poststore.EndOfChannel)
 			if pg.IsNoRows(err) {
 				return true, nil
 			}
@@ -298,158 +314,158 @@ func channelQuestions(s *publishingstore.Store) map[string]question {
 }
 
 // slotQuestions returns the questions about queue plans and slots.
-func slotQuestions(s *publishingstore.Store) map[string]question {
+func slotQuestions(s *publishingdb.DB) map[string]question {
 	return map[string]question{
-		"Store.QueuePlan": func(t *testing.T, m, th tenantFixture) bool {
-			_, err := publishingstore.QueuePlan(t.Context(), s, m.org, th.channel.ID)
+		"post.QueuePlan": func(t *testing.T, m, th tenantFixture) bool {
+			_, err := poststore.QueuePlan(t.Context(), s, m.org, th.channel.ID)
 			return pg.IsNoRows(err)
 		},
-		"Tx.LockPlan": inOrg(s, func(t *testing.T, tx *publishingstore.Tx, th tenantFixture) (bool, error) {
-			_, err := publishingstore.LockPlan(t.Context(), tx, th.channel.ID)
+		"post.LockPlan": inOrg(s, func(t *testing.T, tx *publishingdb.Tx, th tenantFixture) (bool, error) {
+			_, err := poststore.LockPlan(t.Context(), tx, th.channel.ID)
 			return false, err
 		}),
-		"Tx.SetPlan": inOrg(s, func(t *testing.T, tx *publishingstore.Tx, th tenantFixture) (bool, error) {
-			return true, publishingstore.SetPlan(t.Context(), tx, th.channel.ID, publishingstore.StoredPlan{Timezone: "Asia/Tokyo"})
+		"post.SetPlan": inOrg(s, func(t *testing.T, tx *publishingdb.Tx, th tenantFixture) (bool, error) {
+			return true, poststore.SetPlan(t.Context(), tx, th.channel.ID, poststore.StoredPlan{Timezone: "Asia/Tokyo"})
 		}),
-		"Tx.LockSlots": inOrg(s, func(t *testing.T, tx *publishingstore.Tx, th tenantFixture) (bool, error) {
-			plans, _, err := publishingstore.LockSlots(t.Context(), tx, th.channel.ID)
+		"post.LockSlots": inOrg(s, func(t *testing.T, tx *publishingdb.Tx, th tenantFixture) (bool, error) {
+			plans, _, err := poststore.LockSlots(t.Context(), tx, th.channel.ID)
 			return len(plans) == 0, err
 		}),
-		"Tx.TakenMinutes": inOrg(s, func(t *testing.T, tx *publishingstore.Tx, th tenantFixture) (bool, error) {
-			taken, err := publishingstore.TakenMinutes(t.Context(), tx, th.channel.ID, now.Add(-time.Hour), now.Add(time.Hour))
+		"post.TakenMinutes": inOrg(s, func(t *testing.T, tx *publishingdb.Tx, th tenantFixture) (bool, error) {
+			taken, err := poststore.TakenMinutes(t.Context(), tx, th.channel.ID, now.Add(-time.Hour), now.Add(time.Hour))
 			return len(taken) == 0, err
 		}),
-		"Tx.HoldSlot": inOrg(s, func(t *testing.T, tx *publishingstore.Tx, th tenantFixture) (bool, error) {
-			// The hold is one of the asking organization; Tx.TakenMinutes is asked whether it is seen by others.
-			return true, publishingstore.HoldSlot(t.Context(), tx, th.channel.ID, now, time.Minute)
+		"post.HoldSlot": inOrg(s, func(t *testing.T, tx *publishingdb.Tx, th tenantFixture) (bool, error) {
+			// The hold is one of the asking organization; TakenMinutes is asked whether it is seen by others.
+			return true, poststore.HoldSlot(t.Context(), tx, th.channel.ID, now, time.Minute)
 		}),
 	}
 }
 
 // analyticsQuestions returns the questions about statistics.
-func analyticsQuestions(s *publishingstore.Store) map[string]question {
+func analyticsQuestions(s *publishingdb.DB) map[string]question {
 	at := func(n int) time.Time { return publishing.DayOf(now).AddDate(0, 0, n) }
 	return map[string]question{
-		"Store.Insight": func(t *testing.T, m, th tenantFixture) bool {
-			out, err := publishingstore.FindInsight(t.Context(), s, m.org, publishingstore.InsightOf{Channel: th.channel.ID}, at(0), at(0))
+		"analytics.FindInsight": func(t *testing.T, m, th tenantFixture) bool {
+			out, err := analyticsstore.FindInsight(t.Context(), s, m.org, analyticsstore.InsightOf{Channel: th.channel.ID}, at(0), at(0))
 			return err == nil && out.ReadAt == nil && len(out.Days) == 0
 		},
-		"Store.ChannelActive": func(t *testing.T, m, th tenantFixture) bool {
-			active, err := publishingstore.ChannelActive(t.Context(), s, m.org, th.channel.ID)
+		"analytics.ChannelActive": func(t *testing.T, m, th tenantFixture) bool {
+			active, err := analyticsstore.ChannelActive(t.Context(), s, m.org, th.channel.ID)
 			return err == nil && !active
 		},
-		"Store.SaveInsights": func(t *testing.T, m, th tenantFixture) bool {
-			return publishingstore.SaveInsights(t.Context(), s, m.org, now, []publishingstore.ReadInsight{
-				{InsightOf: publishingstore.InsightOf{Channel: th.channel.ID}, Days: []publishing.DayFigures{{Day: at(1)}}},
-				{InsightOf: publishingstore.InsightOf{Channel: th.channel.ID, Post: th.post.ID}},
+		"analytics.SaveInsights": func(t *testing.T, m, th tenantFixture) bool {
+			return analyticsstore.SaveInsights(t.Context(), s, m.org, now, []analyticsstore.ReadInsight{
+				{InsightOf: analyticsstore.InsightOf{Channel: th.channel.ID}, Days: []publishing.DayFigures{{Day: at(1)}}},
+				{InsightOf: analyticsstore.InsightOf{Channel: th.channel.ID, Post: th.post.ID}},
 			}) == nil
 		},
-		"Store.InsightFailed": func(t *testing.T, m, th tenantFixture) bool {
-			of := publishingstore.InsightOf{Channel: th.channel.ID}
-			return publishingstore.InsightFailed(t.Context(), s, m.org, of, publishingstore.InsightFailure{At: now, Problem: "refused"}) == nil
+		"analytics.InsightFailed": func(t *testing.T, m, th tenantFixture) bool {
+			of := analyticsstore.InsightOf{Channel: th.channel.ID}
+			return analyticsstore.InsightFailed(t.Context(), s, m.org, of, analyticsstore.InsightFailure{At: now, Problem: "refused"}) == nil
 		},
-		"Store.SnapshotFailed": func(t *testing.T, m, th tenantFixture) bool {
-			return publishingstore.SnapshotFailed(t.Context(), s, m.org, th.channel.ID, publishingstore.InsightFailure{At: now, Problem: "refused"}) == nil
+		"analytics.SnapshotFailed": func(t *testing.T, m, th tenantFixture) bool {
+			return analyticsstore.SnapshotFailed(t.Context(), s, m.org, th.channel.ID, analyticsstore.InsightFailure{At: now, Problem: "refused"}) == nil
 		},
-		"Store.PutOffSnapshot": func(t *testing.T, m, th tenantFixture) bool {
-			return publishingstore.PutOffSnapshot(t.Context(), s, m.org, th.channel.ID, now) == nil
+		"analytics.PutOffSnapshot": func(t *testing.T, m, th tenantFixture) bool {
+			return analyticsstore.PutOffSnapshot(t.Context(), s, m.org, th.channel.ID, now) == nil
 		},
-		"Store.Released": func(t *testing.T, m, th tenantFixture) bool {
-			_, err := publishingstore.FindReleased(t.Context(), s, m.org, th.post.ID)
+		"analytics.FindReleased": func(t *testing.T, m, th tenantFixture) bool {
+			_, err := analyticsstore.FindReleased(t.Context(), s, m.org, th.post.ID)
 			return pg.IsNoRows(err)
 		},
-		"Store.SnapshotSource": func(t *testing.T, m, th tenantFixture) bool {
-			_, err := publishingstore.FindSnapshotSource(t.Context(), s, m.org, th.channel.ID, now, 10)
+		"analytics.FindSnapshotSource": func(t *testing.T, m, th tenantFixture) bool {
+			_, err := analyticsstore.FindSnapshotSource(t.Context(), s, m.org, th.channel.ID, now, 10)
 			return pg.IsNoRows(err)
 		},
 	}
 }
 
 // accessQuestions returns the questions about credentials, applications and releases.
-func accessQuestions(s *publishingstore.Store) map[string]question {
+func accessQuestions(s *publishingdb.DB) map[string]question {
 	return map[string]question{
-		"Store.ChannelAccess": func(t *testing.T, m, th tenantFixture) bool {
-			_, err := publishingstore.ChannelAccess(t.Context(), s, m.org, th.channel.ID)
+		"access.ChannelAccess": func(t *testing.T, m, th tenantFixture) bool {
+			_, err := accessstore.ChannelAccess(t.Context(), s, m.org, th.channel.ID)
 			return pg.IsNoRows(err)
 		},
-		"Store.BeginRefresh": func(t *testing.T, m, th tenantFixture) bool {
-			_, err := publishingstore.BeginRefresh(t.Context(), s, m.org, th.channel.ID, []byte("sealed"), time.Minute)
+		"access.BeginRefresh": func(t *testing.T, m, th tenantFixture) bool {
+			_, err := accessstore.BeginRefresh(t.Context(), s, m.org, th.channel.ID, []byte("sealed"), time.Minute)
 			return pg.IsNoRows(err)
 		},
-		"Store.EndRefresh": func(t *testing.T, m, th tenantFixture) bool {
-			return publishingstore.EndRefresh(t.Context(), s, m.org, th.channel.ID, th.refresh, []byte("sealed"), false) == nil
+		"access.EndRefresh": func(t *testing.T, m, th tenantFixture) bool {
+			return accessstore.EndRefresh(t.Context(), s, m.org, th.channel.ID, th.refresh, []byte("sealed"), false) == nil
 		},
-		"Store.UsePending": func(t *testing.T, m, th tenantFixture) bool {
-			_, err := publishingstore.UsePending(t.Context(), s, m.org, th.pending)
+		"channel.UsePending": func(t *testing.T, m, th tenantFixture) bool {
+			_, err := channelstore.UsePending(t.Context(), s, m.org, th.pending)
 			return pg.IsNoRows(err)
 		},
-		"Store.Customers": func(t *testing.T, m, th tenantFixture) bool {
-			out, err := publishingstore.Customers(t.Context(), s, m.org)
+		"channel.Customers": func(t *testing.T, m, th tenantFixture) bool {
+			out, err := channelstore.Customers(t.Context(), s, m.org)
 			return err == nil && !slices.ContainsFunc(out, func(c publishing.Customer) bool { return c.ID.UUID() == th.person.UUID() })
 		},
-		"Store.Report": func(t *testing.T, m, th tenantFixture) bool {
+		"analytics.Report": func(t *testing.T, m, th tenantFixture) bool {
 			customer := id.FromUUID[publishing.CustomerTag](th.person.UUID())
-			out, err := publishingstore.Report(t.Context(), s, m.org, customer, []time.Time{{}, time.Now().AddDate(1, 0, 0)})
+			out, err := analyticsstore.Report(t.Context(), s, m.org, customer, []time.Time{{}, time.Now().AddDate(1, 0, 0)})
 			return err == nil && out.Customer == nil && len(out.Counts)+len(out.Channels)+len(out.Errors) == 0
 		},
-		"Store.PlatformApps": func(t *testing.T, m, th tenantFixture) bool {
-			out, err := publishingstore.PlatformApps(t.Context(), s, m.org, "")
-			return err == nil && !slices.ContainsFunc(out, func(a publishingstore.PlatformApp) bool { return a.ClientID == th.org.String() })
+		"access.PlatformApps": func(t *testing.T, m, th tenantFixture) bool {
+			out, err := accessstore.PlatformApps(t.Context(), s, m.org, "")
+			return err == nil && !slices.ContainsFunc(out, func(a publishingdb.PlatformApp) bool { return a.ClientID == th.org.String() })
 		},
-		"Tx.SavePlatformApp": inOrg(s, func(t *testing.T, tx *publishingstore.Tx, th tenantFixture) (bool, error) {
-			app := publishingstore.PlatformApp{Family: "f", ClientID: "another", Secret: []byte("sealed")}
-			_, err := publishingstore.SavePlatformApp(t.Context(), tx, app, nil, tenancy.PersonID{})
+		"channel.SavePlatformApp": inOrg(s, func(t *testing.T, tx *publishingdb.Tx, th tenantFixture) (bool, error) {
+			app := publishingdb.PlatformApp{Family: "f", ClientID: "another", Secret: []byte("sealed")}
+			_, err := channelstore.SavePlatformApp(t.Context(), tx, app, nil, tenancy.PersonID{})
 			return true, err
 		}),
-		"Tx.DeletePlatformApp": inOrg(s, func(t *testing.T, tx *publishingstore.Tx, th tenantFixture) (bool, error) {
-			_, err := publishingstore.DeletePlatformApp(t.Context(), tx, "f", nil)
+		"channel.DeletePlatformApp": inOrg(s, func(t *testing.T, tx *publishingdb.Tx, th tenantFixture) (bool, error) {
+			_, err := channelstore.DeletePlatformApp(t.Context(), tx, "f", nil)
 			return true, err
 		}),
-		"Store.Release": func(t *testing.T, m, th tenantFixture) bool {
-			_, err := publishingstore.FindRelease(t.Context(), s, m.org, th.post.ID)
+		"post.FindRelease": func(t *testing.T, m, th tenantFixture) bool {
+			_, err := poststore.FindRelease(t.Context(), s, m.org, th.post.ID)
 			return pg.IsNoRows(err)
 		},
-		"Tx.LockRelease": inOrg(s, func(t *testing.T, tx *publishingstore.Tx, th tenantFixture) (bool, error) {
-			_, err := publishingstore.LockRelease(t.Context(), tx, th.post.ID)
+		"post.LockRelease": inOrg(s, func(t *testing.T, tx *publishingdb.Tx, th tenantFixture) (bool, error) {
+			_, err := poststore.LockRelease(t.Context(), tx, th.post.ID)
 			return false, err
 		}),
-		"Tx.SetRelease": inOrg(s, func(t *testing.T, tx *publishingstore.Tx, th tenantFixture) (bool, error) {
-			return true, publishingstore.SetRelease(t.Context(), tx, th.post.ID, "stolen", "me")
+		"post.SetRelease": inOrg(s, func(t *testing.T, tx *publishingdb.Tx, th tenantFixture) (bool, error) {
+			return true, poststore.SetRelease(t.Context(), tx, th.post.ID, "stolen", "me")
 		}),
 	}
 }
 
 // pictureQuestions returns the questions about pictures.
-func pictureQuestions(s *publishingstore.Store) map[string]question {
+func pictureQuestions(s *publishingdb.DB) map[string]question {
 	return map[string]question{
-		"Tx.WantPictures": inOrg(s, func(t *testing.T, tx *publishingstore.Tx, th tenantFixture) (bool, error) {
-			_, err := publishingstore.WantPictures(t.Context(), tx, []publishingstore.PictureKey{th.picture()})
+		"pictures.WantPictures": inOrg(s, func(t *testing.T, tx *publishingdb.Tx, th tenantFixture) (bool, error) {
+			_, err := picturesstore.WantPictures(t.Context(), tx, []picturesstore.PictureKey{th.picture()})
 			return false, err
 		}),
-		"Store.WantPictures": func(t *testing.T, m, th tenantFixture) bool {
-			_, err := publishingstore.AddPictures(t.Context(), s, m.org, []publishingstore.PictureKey{th.picture()})
+		"pictures.AddPictures": func(t *testing.T, m, th tenantFixture) bool {
+			_, err := picturesstore.AddPictures(t.Context(), s, m.org, []picturesstore.PictureKey{th.picture()})
 			return refused(err, forbidden, foreign)
 		},
-		"Store.Pictures": func(t *testing.T, m, th tenantFixture) bool {
-			out, err := publishingstore.Pictures(t.Context(), s, m.org, []publishingstore.PictureKey{th.picture()})
+		"pictures.Pictures": func(t *testing.T, m, th tenantFixture) bool {
+			out, err := picturesstore.Pictures(t.Context(), s, m.org, []picturesstore.PictureKey{th.picture()})
 			return err == nil && len(out) == 0
 		},
-		"Store.TakePicture": func(t *testing.T, m, th tenantFixture) bool {
-			_, found, err := publishingstore.TakePicture(t.Context(), s, m.org, th.picture(), publishingstore.PictureLimits{})
+		"pictures.TakePicture": func(t *testing.T, m, th tenantFixture) bool {
+			_, found, err := picturesstore.TakePicture(t.Context(), s, m.org, th.picture(), picturesstore.PictureLimits{})
 			return err == nil && !found
 		},
-		"Store.KeepPicture": func(t *testing.T, m, th tenantFixture) bool {
-			ended, err := publishingstore.KeepPicture(t.Context(), s, m.org, th.picture(), 0, publishingstore.MadePicture{
+		"pictures.KeepPicture": func(t *testing.T, m, th tenantFixture) bool {
+			ended, err := picturesstore.KeepPicture(t.Context(), s, m.org, th.picture(), 0, picturesstore.MadePicture{
 				BlobKey: "k", ContentType: "image/jpeg", Size: 1,
 			})
 			return err == nil && !ended
 		},
-		"Store.FailPicture": func(t *testing.T, m, th tenantFixture) bool {
-			ended, err := publishingstore.FailPicture(t.Context(), s, m.org, th.picture(), 0, "x")
+		"pictures.FailPicture": func(t *testing.T, m, th tenantFixture) bool {
+			ended, err := picturesstore.FailPicture(t.Context(), s, m.org, th.picture(), 0, "x")
 			return err == nil && !ended
 		},
-		"Store.ReturnPicture": func(t *testing.T, m, th tenantFixture) bool {
-			ended, err := publishingstore.ReturnPicture(t.Context(), s, m.org, th.picture(), 0, 0, true, "x")
+		"pictures.ReturnPicture": func(t *testing.T, m, th tenantFixture) bool {
+			ended, err := picturesstore.ReturnPicture(t.Context(), s, m.org, th.picture(), 0, 0, true, "x")
 			return err == nil && !ended
 		},
 	}
@@ -457,7 +473,7 @@ func pictureQuestions(s *publishingstore.Store) map[string]question {
 
 // purgeQuestions returns the questions about what is deleted with an organization. Those that delete are asked as an
 // organization of their own, because the other questions need the rows of mine.
-func purgeQuestions(db *pg.DB, s *publishingstore.Store) map[string]question {
+func purgeQuestions(db *pg.DB, s *publishingdb.DB) map[string]question {
 	asker := func(t *testing.T, m, th tenantFixture) tenancy.OrgID {
 		t.Helper()
 		if m.org == th.org {
@@ -465,30 +481,30 @@ func purgeQuestions(db *pg.DB, s *publishingstore.Store) map[string]question {
 		}
 		return newTenantFixture(t, db).org
 	}
-	kinds := []publishingstore.Purgeable{
-		publishingstore.PurgePosts, publishingstore.PurgeKeys, publishingstore.PurgeConnects,
-		publishingstore.PurgeSeries, publishingstore.PurgeChannels, publishingstore.PurgeCustomers,
-		publishingstore.PurgePauses, publishingstore.PurgeDeliveries, publishingstore.PurgeWebhooks,
+	kinds := []purgestore.Purgeable{
+		purgestore.PurgePosts, purgestore.PurgeKeys, purgestore.PurgeConnects,
+		purgestore.PurgeSeries, purgestore.PurgeChannels, purgestore.PurgeCustomers,
+		purgestore.PurgePauses, purgestore.PurgeDeliveries, purgestore.PurgeWebhooks,
 	}
 	return map[string]question{
-		"Tx.EndPause": inOrg(s, func(t *testing.T, tx *publishingstore.Tx, th tenantFixture) (bool, error) {
-			missed, _, _, err := publishingstore.EndPause(t.Context(), tx, endOf(th), nil)
+		"scheduler.EndPause": inOrg(s, func(t *testing.T, tx *publishingdb.Tx, th tenantFixture) (bool, error) {
+			missed, _, _, err := schedulerstore.EndPause(t.Context(), tx, endOf(th), nil)
 			return missed == 0, err
 		}),
-		"Store.FindKeptBack": func(t *testing.T, m, th tenantFixture) bool {
-			posts, err := publishingstore.FindKeptBack(t.Context(), s, m.org, endOf(th), nil, 100)
+		"scheduler.FindKeptBack": func(t *testing.T, m, th tenantFixture) bool {
+			posts, err := schedulerstore.FindKeptBack(t.Context(), s, m.org, endOf(th), nil, 100)
 			return err == nil && len(posts) == 0
 		},
-		"Store.GiveUpKeptBack": func(t *testing.T, m, th tenantFixture) bool {
-			missed, err := publishingstore.GiveUpKeptBack(t.Context(), s, m.org, endOf(th), []publishing.PostID{th.post.ID})
+		"scheduler.GiveUpKeptBack": func(t *testing.T, m, th tenantFixture) bool {
+			missed, err := schedulerstore.GiveUpKeptBack(t.Context(), s, m.org, endOf(th), []publishing.PostID{th.post.ID})
 			return err == nil && missed == 0
 		},
-		"Store.FindOwned": func(t *testing.T, m, th tenantFixture) bool {
+		"purge.FindOwned": func(t *testing.T, m, th tenantFixture) bool {
 			found := 0
 			for _, kind := range kinds {
-				keys, err := publishingstore.FindOwned(t.Context(), s, m.org, kind, "", 100)
+				keys, err := purgestore.FindOwned(t.Context(), s, m.org, kind, "", 100)
 				must(t, err)
-				theirs, err := publishingstore.FindOwned(t.Context(), s, th.org, kind, "", 100)
+				theirs, err := purgestore.FindOwned(t.Context(), s, th.org, kind, "", 100)
 				must(t, err)
 				for _, key := range keys {
 					if slices.Contains(theirs, key) {
@@ -498,91 +514,91 @@ func purgeQuestions(db *pg.DB, s *publishingstore.Store) map[string]question {
 			}
 			return found == 0
 		},
-		"Store.Purge": func(t *testing.T, m, th tenantFixture) bool {
+		"purge.Purge": func(t *testing.T, m, th tenantFixture) bool {
 			org, n := asker(t, m, th), 0
 			for _, kind := range kinds {
-				keys, err := publishingstore.FindOwned(t.Context(), s, th.org, kind, "", 100)
+				keys, err := purgestore.FindOwned(t.Context(), s, th.org, kind, "", 100)
 				must(t, err)
-				deleted, err := publishingstore.Purge(t.Context(), s, org, kind, keys)
+				deleted, err := purgestore.Purge(t.Context(), s, org, kind, keys)
 				must(t, err)
 				n += deleted
 			}
 			return n == 0
 		},
-		"Store.EndAllSeries": func(t *testing.T, m, th tenantFixture) bool {
-			_, err := publishingstore.EndAllSeries(t.Context(), s, asker(t, m, th), 10)
+		"purge.EndAllSeries": func(t *testing.T, m, th tenantFixture) bool {
+			_, err := purgestore.EndAllSeries(t.Context(), s, asker(t, m, th), 10)
 			return err == nil
 		},
-		"Store.FindFiles": func(t *testing.T, m, th tenantFixture) bool {
-			files, err := publishingstore.FindFiles(t.Context(), s, m.org, publishingstore.FilePictures, publishingstore.StoredFile{}, 100)
-			return err == nil && !slices.ContainsFunc(files, func(f publishingstore.StoredFile) bool { return f.Media == th.medium.ID })
+		"purge.FindFiles": func(t *testing.T, m, th tenantFixture) bool {
+			files, err := purgestore.FindFiles(t.Context(), s, m.org, purgestore.FilePictures, purgestore.StoredFile{}, 100)
+			return err == nil && !slices.ContainsFunc(files, func(f purgestore.StoredFile) bool { return f.Media == th.medium.ID })
 		},
-		"Store.PurgeFiles": func(t *testing.T, m, th tenantFixture) bool {
-			n, err := publishingstore.PurgeFiles(t.Context(), s, m.org, publishingstore.FilePictures, []publishingstore.StoredFile{{
+		"purge.PurgeFiles": func(t *testing.T, m, th tenantFixture) bool {
+			n, err := purgestore.PurgeFiles(t.Context(), s, m.org, purgestore.FilePictures, []purgestore.StoredFile{{
 				Media: th.medium.ID, Spec: th.picture().Spec,
 			}})
 			return err == nil && n == 0
 		},
-		"Store.OwnedLeft": func(t *testing.T, m, th tenantFixture) bool {
+		"purge.OwnedLeft": func(t *testing.T, m, th tenantFixture) bool {
 			org := th.org
 			if m.org != th.org {
 				org = id.New[tenancy.OrgTag]() // without rows of its own
 			}
-			posts, files, err := publishingstore.OwnedLeft(t.Context(), s, org)
+			posts, files, err := purgestore.OwnedLeft(t.Context(), s, org)
 			return err == nil && !posts && !files
 		},
 	}
 }
 
 // seriesQuestions returns the questions about repeated posts.
-func seriesQuestions(s *publishingstore.Store) map[string]question {
+func seriesQuestions(s *publishingdb.DB) map[string]question {
 	return map[string]question{
-		"Store.Projected": func(t *testing.T, m, th tenantFixture) bool {
-			out, err := publishingstore.Projected(t.Context(), s, m.org, publishing.Occurrence(th.post.ID, 20_000))
+		"post.Projected": func(t *testing.T, m, th tenantFixture) bool {
+			out, err := poststore.Projected(t.Context(), s, m.org, publishing.Occurrence(th.post.ID, 20_000))
 			return err == nil && len(out) == 0
 		},
-		"Tx.Materialize": inOrg(s, func(t *testing.T, tx *publishingstore.Tx, th tenantFixture) (bool, error) {
-			_, _, err := publishingstore.Materialize(t.Context(), tx, publishing.Occurrence(th.post.ID, 20_000).UUID(), false)
+		"post.Materialize": inOrg(s, func(t *testing.T, tx *publishingdb.Tx, th tenantFixture) (bool, error) {
+			_, _, err := poststore.Materialize(t.Context(), tx, publishing.Occurrence(th.post.ID, 20_000).UUID(), false)
 			return false, err
 		}),
-		"Tx.Repeat": inOrg(s, func(t *testing.T, tx *publishingstore.Tx, th tenantFixture) (bool, error) {
-			return false, publishingstore.Repeat(t.Context(), tx, th.post.ID, publishing.Repeat{Days: 2}, "UTC", []publishingstore.NewPost{{Post: th.copied()}})
+		"post.Repeat": inOrg(s, func(t *testing.T, tx *publishingdb.Tx, th tenantFixture) (bool, error) {
+			return false, poststore.Repeat(t.Context(), tx, th.post.ID, publishing.Repeat{Days: 2}, "UTC", []poststore.NewPost{{Post: th.copied()}})
 		}),
-		"Tx.NextOf": inOrg(s, func(t *testing.T, tx *publishingstore.Tx, th tenantFixture) (bool, error) {
-			_, _, err := publishingstore.NextOf(t.Context(), tx, th.series())
+		"post.NextOf": inOrg(s, func(t *testing.T, tx *publishingdb.Tx, th tenantFixture) (bool, error) {
+			_, _, err := poststore.NextOf(t.Context(), tx, th.series())
 			return false, err
 		}),
-		"Tx.Pending": inOrg(s, func(t *testing.T, tx *publishingstore.Tx, th tenantFixture) (bool, error) {
-			out, err := publishingstore.Pending(t.Context(), tx, th.series(), -1)
+		"post.Pending": inOrg(s, func(t *testing.T, tx *publishingdb.Tx, th tenantFixture) (bool, error) {
+			out, err := poststore.Pending(t.Context(), tx, th.series(), -1)
 			return len(out) == 0, err
 		}),
-		"Tx.Advance": inOrg(s, func(t *testing.T, tx *publishingstore.Tx, th tenantFixture) (bool, error) {
-			written, err := publishingstore.Advance(t.Context(), tx, th.series(), true, publishingstore.PostQuota{})
+		"post.Advance": inOrg(s, func(t *testing.T, tx *publishingdb.Tx, th tenantFixture) (bool, error) {
+			written, err := poststore.Advance(t.Context(), tx, th.series(), true, poststore.PostQuota{})
 			return !written, err
 		}),
-		"Store.SetAsideSeries": func(t *testing.T, m, th tenantFixture) bool {
-			return publishingstore.SetAsideSeries(t.Context(), s, m.org, th.series(), "not mine") == nil
+		"post.SetAsideSeries": func(t *testing.T, m, th tenantFixture) bool {
+			return poststore.SetAsideSeries(t.Context(), s, m.org, th.series(), "not mine") == nil
 		},
-		"Store.OrganizationZone": func(t *testing.T, m, th tenantFixture) bool {
-			zone, err := publishingstore.OrganizationZone(t.Context(), s, m.org)
+		"db.OrganizationZone": func(t *testing.T, m, th tenantFixture) bool {
+			zone, err := publishingdb.OrganizationZone(t.Context(), s, m.org)
 			return err == nil && zone != "Asia/Tokyo"
 		},
-		"Tx.Limits": inOrg(s, func(t *testing.T, tx *publishingstore.Tx, th tenantFixture) (bool, error) {
-			limits, err := publishingstore.Limits(t.Context(), tx, plansOf(th))
+		"db.Limits": inOrg(s, func(t *testing.T, tx *publishingdb.Tx, th tenantFixture) (bool, error) {
+			limits, err := publishingdb.Limits(t.Context(), tx, plansOf(th))
 			return limits.Posts != theirPosts, err
 		}),
-		"Tx.EndSeries": inOrg(s, func(t *testing.T, tx *publishingstore.Tx, th tenantFixture) (bool, error) {
-			return true, publishingstore.EndSeries(t.Context(), tx, th.series())
+		"post.EndSeries": inOrg(s, func(t *testing.T, tx *publishingdb.Tx, th tenantFixture) (bool, error) {
+			return true, poststore.EndSeries(t.Context(), tx, th.series())
 		}),
-		"Store.Advance": func(t *testing.T, m, th tenantFixture) bool {
-			written, err := publishingstore.AdvanceSeries(t.Context(), s, m.org, th.series(), true, nil)
+		"post.AdvanceSeries": func(t *testing.T, m, th tenantFixture) bool {
+			written, err := poststore.AdvanceSeries(t.Context(), s, m.org, th.series(), true, nil)
 			return err == nil && !written
 		},
 	}
 }
 
 // plansOf is a quota with a plan of its own for one organization.
-func plansOf(e tenantFixture) publishingstore.Quota { return plans{theirs: e.org} }
+func plansOf(e tenantFixture) publishingdb.Quota { return plans{theirs: e.org} }
 
 type plans struct{ theirs tenancy.OrgID }
 
@@ -598,73 +614,73 @@ func (p plans) Limits(_ context.Context, _ pg.Querier, org tenancy.OrgID) (tenan
 }
 
 // listQuestions returns the questions about lists and idempotency keys.
-func listQuestions(s *publishingstore.Store) map[string]question {
+func listQuestions(s *publishingdb.DB) map[string]question {
 	return map[string]question{
-		"Store.Remembered": func(t *testing.T, m, th tenantFixture) bool {
-			_, found, err := publishingstore.FindRemembered(t.Context(), s, m.org, th.org.String(), nil)
+		"post.FindRemembered": func(t *testing.T, m, th tenantFixture) bool {
+			_, found, err := poststore.FindRemembered(t.Context(), s, m.org, th.org.String(), nil)
 			return err == nil && !found
 		},
-		"Store.ListMedia": func(t *testing.T, m, th tenantFixture) bool {
-			page, err := publishingstore.ListMedia(t.Context(), s, m.org, publishing.ListMedia{Page: 1})
+		"media.ListMedia": func(t *testing.T, m, th tenantFixture) bool {
+			page, err := mediastore.ListMedia(t.Context(), s, m.org, publishing.ListMedia{Page: 1})
 			return err == nil && len(page.Media) == 1 && page.Media[0].ID != th.medium.ID
 		},
-		"Tx.SetAlt": inOrg(s, func(t *testing.T, tx *publishingstore.Tx, th tenantFixture) (bool, error) {
-			found, err := publishingstore.SetAlt(t.Context(), tx, th.medium.ID, "theirs")
+		"media.SetAlt": inOrg(s, func(t *testing.T, tx *publishingdb.Tx, th tenantFixture) (bool, error) {
+			found, err := mediastore.SetAlt(t.Context(), tx, th.medium.ID, "theirs")
 			return len(found) == 0, err
 		}),
-		"Store.UsedBlobs": func(t *testing.T, m, th tenantFixture) bool {
-			found, err := publishingstore.UsedBlobs(t.Context(), s, m.org, []string{th.medium.Key})
+		"media.UsedBlobs": func(t *testing.T, m, th tenantFixture) bool {
+			found, err := mediastore.UsedBlobs(t.Context(), s, m.org, []string{th.medium.Key})
 			return err == nil && found.Known && len(found.Used) == 0
 		},
-		"Store.ForgetMedia": func(t *testing.T, m, th tenantFixture) bool {
-			n, err := publishingstore.ForgetMedia(t.Context(), s, m.org, 100)
+		"media.ForgetMedia": func(t *testing.T, m, th tenantFixture) bool {
+			n, err := mediastore.ForgetMedia(t.Context(), s, m.org, 100)
 			return err == nil && n == 0
 		},
-		"Tx.LockMedium": inOrg(s, func(t *testing.T, tx *publishingstore.Tx, th tenantFixture) (bool, error) {
-			found, err := publishingstore.LockMedium(t.Context(), tx, th.medium.ID)
+		"media.LockMedium": inOrg(s, func(t *testing.T, tx *publishingdb.Tx, th tenantFixture) (bool, error) {
+			found, err := mediastore.LockMedium(t.Context(), tx, th.medium.ID)
 			return len(found) == 0, err
 		}),
-		"Tx.DeleteMedium": inOrg(s, func(t *testing.T, tx *publishingstore.Tx, th tenantFixture) (bool, error) {
-			deleted, err := publishingstore.DeleteMedium(t.Context(), tx, th.medium.ID)
+		"media.DeleteMedium": inOrg(s, func(t *testing.T, tx *publishingdb.Tx, th tenantFixture) (bool, error) {
+			deleted, err := mediastore.DeleteMedium(t.Context(), tx, th.medium.ID)
 			return !deleted, err
 		}),
-		"Tx.IsBlobUsed": inOrg(s, func(t *testing.T, tx *publishingstore.Tx, th tenantFixture) (bool, error) {
-			used, err := publishingstore.IsBlobUsed(t.Context(), tx, th.medium.Blob)
+		"media.IsBlobUsed": inOrg(s, func(t *testing.T, tx *publishingdb.Tx, th tenantFixture) (bool, error) {
+			used, err := mediastore.IsBlobUsed(t.Context(), tx, th.medium.Blob)
 			return !used, err
 		}),
-		"Tx.HoldMedia": inOrg(s, func(t *testing.T, tx *publishingstore.Tx, th tenantFixture) (bool, error) {
-			all, err := publishingstore.HoldMedia(t.Context(), tx, th.post.Group)
+		"post.HoldMedia": inOrg(s, func(t *testing.T, tx *publishingdb.Tx, th tenantFixture) (bool, error) {
+			all, err := poststore.HoldMedia(t.Context(), tx, th.post.Group)
 			return all, err
 		}),
-		"Store.StoredBytes": func(t *testing.T, m, th tenantFixture) bool {
-			bytes, err := publishingstore.StoredBytes(t.Context(), s, m.org)
+		"media.StoredBytes": func(t *testing.T, m, th tenantFixture) bool {
+			bytes, err := mediastore.StoredBytes(t.Context(), s, m.org)
 			return err == nil && bytes != th.medium.Size
 		},
-		"Store.Roots": func(t *testing.T, m, th tenantFixture) bool {
-			out, err := publishingstore.Roots(t.Context(), s, m.org, publishing.ListPosts{
+		"post.Roots": func(t *testing.T, m, th tenantFixture) bool {
+			out, err := poststore.Roots(t.Context(), s, m.org, publishing.ListPosts{
 				Start: now.Add(-time.Hour), End: now.Add(time.Hour),
 			}, publishing.CustomerID{}, 10)
 			return err == nil && len(out) == 1 && out[0].ID != th.post.ID
 		},
-		"Store.RootPage": func(t *testing.T, m, th tenantFixture) bool {
-			out, total, err := publishingstore.RootPage(t.Context(), s, m.org, publishing.Page{Limit: 10}, publishing.CustomerID{})
+		"post.RootPage": func(t *testing.T, m, th tenantFixture) bool {
+			out, total, err := poststore.RootPage(t.Context(), s, m.org, publishing.Page{Limit: 10}, publishing.CustomerID{})
 			return err == nil && total == 1 && len(out) == 1 && out[0].ID != th.post.ID
 		},
-		"Store.Root": func(t *testing.T, m, th tenantFixture) bool {
-			out, err := publishingstore.Root(t.Context(), s, m.org, th.post.ID)
+		"post.Root": func(t *testing.T, m, th tenantFixture) bool {
+			out, err := poststore.Root(t.Context(), s, m.org, th.post.ID)
 			return err == nil && len(out) == 0
 		},
-		"Store.ThreadData": func(t *testing.T, m, th tenantFixture) bool {
-			w, err := publishingstore.ReadThreadData(t.Context(), s, m.org, []publishing.Post{th.post})
+		"post.ReadThreadData": func(t *testing.T, m, th tenantFixture) bool {
+			w, err := poststore.ReadThreadData(t.Context(), s, m.org, []publishing.Post{th.post})
 			return err == nil && len(w.Parts) == 0 && len(w.Channels) == 0 && len(w.Media) == 0 && len(w.Followers) == 0
 		},
-		"Store.Events": func(t *testing.T, m, th tenantFixture) bool {
-			out, err := publishingstore.Events(t.Context(), s, m.org, th.post.Group)
+		"post.Events": func(t *testing.T, m, th tenantFixture) bool {
+			out, err := poststore.Events(t.Context(), s, m.org, th.post.Group)
 			return err == nil && len(out) == 0
 		},
-		"Tx.Remember": inOrg(s, func(t *testing.T, tx *publishingstore.Tx, th tenantFixture) (bool, error) {
-			err := publishingstore.Remember(t.Context(), tx, th.org.String(), []byte("hash"), []byte(`[]`))
-			if errors.Is(err, publishingstore.ErrKeyBusy) || errors.Is(err, publishingstore.ErrKeyTaken) {
+		"post.Remember": inOrg(s, func(t *testing.T, tx *publishingdb.Tx, th tenantFixture) (bool, error) {
+			err := poststore.Remember(t.Context(), tx, th.org.String(), []byte("hash"), []byte(`[]`))
+			if errors.Is(err, poststore.ErrKeyBusy) || errors.Is(err, poststore.ErrKeyTaken) {
 				return false, nil
 			}
 			return err == nil, err
@@ -673,46 +689,46 @@ func listQuestions(s *publishingstore.Store) map[string]question {
 }
 
 // postQuestions returns the questions about posts.
-func postQuestions(s *publishingstore.Store) map[string]question {
+func postQuestions(s *publishingdb.DB) map[string]question {
 	return map[string]question{
-		"Tx.Insert": inOrg(s, func(t *testing.T, tx *publishingstore.Tx, th tenantFixture) (bool, error) {
-			return false, publishingstore.Insert(t.Context(), tx, []publishingstore.NewPost{{Post: th.copied()}})
+		"post.Insert": inOrg(s, func(t *testing.T, tx *publishingdb.Tx, th tenantFixture) (bool, error) {
+			return false, poststore.Insert(t.Context(), tx, []poststore.NewPost{{Post: th.copied()}})
 		}),
-		"Tx.LockGroup": inOrg(s, func(t *testing.T, tx *publishingstore.Tx, th tenantFixture) (bool, error) {
-			out, err := publishingstore.LockGroup(t.Context(), tx, th.post.Group)
+		"post.LockGroup": inOrg(s, func(t *testing.T, tx *publishingdb.Tx, th tenantFixture) (bool, error) {
+			out, err := poststore.LockGroup(t.Context(), tx, th.post.Group)
 			return len(out) == 0, err
 		}),
-		"Tx.GroupOf": inOrg(s, func(t *testing.T, tx *publishingstore.Tx, th tenantFixture) (bool, error) {
-			_, err := publishingstore.GroupOf(t.Context(), tx, th.post.ID)
+		"post.GroupOf": inOrg(s, func(t *testing.T, tx *publishingdb.Tx, th tenantFixture) (bool, error) {
+			_, err := poststore.GroupOf(t.Context(), tx, th.post.ID)
 			return false, err
 		}),
-		"Tx.GroupOfPart": inOrg(s, func(t *testing.T, tx *publishingstore.Tx, th tenantFixture) (bool, error) {
-			_, err := publishingstore.GroupOfPart(t.Context(), tx, th.post.Parts[0].ID)
+		"post.GroupOfPart": inOrg(s, func(t *testing.T, tx *publishingdb.Tx, th tenantFixture) (bool, error) {
+			_, err := poststore.GroupOfPart(t.Context(), tx, th.post.Parts[0].ID)
 			return false, err
 		}),
-		"Tx.Delete": inOrg(s, func(t *testing.T, tx *publishingstore.Tx, th tenantFixture) (bool, error) {
-			return true, publishingstore.Delete(t.Context(), tx, []publishingstore.PostStatus{th.standing})
+		"post.Delete": inOrg(s, func(t *testing.T, tx *publishingdb.Tx, th tenantFixture) (bool, error) {
+			return true, poststore.Delete(t.Context(), tx, []poststore.PostStatus{th.standing})
 		}),
-		"Tx.Move": inOrg(s, func(t *testing.T, tx *publishingstore.Tx, th tenantFixture) (bool, error) {
-			due, err := publishingstore.Move(t.Context(), tx, []publishingstore.PostStatus{th.standing}, publishing.StateDraft, true, "me")
+		"post.Move": inOrg(s, func(t *testing.T, tx *publishingdb.Tx, th tenantFixture) (bool, error) {
+			due, err := poststore.Move(t.Context(), tx, []poststore.PostStatus{th.standing}, publishing.StateDraft, true, "me")
 			return due == nil, err
 		}),
-		"Tx.Rewrite": inOrg(s, func(t *testing.T, tx *publishingstore.Tx, th tenantFixture) (bool, error) {
-			return false, publishingstore.Rewrite(t.Context(), tx, th.post.Group, []publishingstore.PostStatus{th.standing}, []publishingstore.NewPost{{Post: th.post}})
+		"post.Rewrite": inOrg(s, func(t *testing.T, tx *publishingdb.Tx, th tenantFixture) (bool, error) {
+			return false, poststore.Rewrite(t.Context(), tx, th.post.Group, []poststore.PostStatus{th.standing}, []poststore.NewPost{{Post: th.post}})
 		}),
 	}
 }
 
 // endOf is the end of the pause of keepBack.
-func endOf(e tenantFixture) publishingstore.PauseEnd {
-	return publishingstore.PauseEnd{Scope: publishing.PauseChannel, Subject: e.channel.ID, By: "me"}
+func endOf(e tenantFixture) schedulerstore.PauseEnd {
+	return schedulerstore.PauseEnd{Scope: publishing.PauseChannel, Subject: e.channel.ID, By: "me"}
 }
 
 // keepBack pauses a channel whose post is due.
 func keepBack(t *testing.T, db *pg.DB, e tenantFixture) {
 	t.Helper()
-	must(t, publishingstore.New(db).InOrg(t.Context(), e.org, func(tx *publishingstore.Tx) error {
-		_, err := publishingstore.Pause(t.Context(), tx, publishing.PauseChannel, e.channel.ID, "me")
+	must(t, publishingdb.New(db).InOrg(t.Context(), e.org, func(tx *publishingdb.Tx) error {
+		_, err := schedulerstore.Pause(t.Context(), tx, publishing.PauseChannel, e.channel.ID, "me")
 		return err
 	}))
 	must(t, db.InOrg(t.Context(), e.org.UUID(), func(tx pgx.Tx) error {
@@ -735,41 +751,41 @@ func preparations(db *pg.DB) map[string]func(*testing.T, tenantFixture) {
 		}
 	}
 	return map[string]func(*testing.T, tenantFixture){
-		"Store.FindFiles":    change(unused),
-		"Tx.FreeContent":     change(`update post set approved = '\x'`),
-		"Tx.MarkTemplate":    change(unused), // so that the template matches the content of the post
-		"Tx.TemplateMarked":  change(`update post set approved = '\x'`),
-		"Tx.ApprovalInForce": change(`update approval set status = 'APPROVED', resolved_at = now()`),
-		"Tx.DeleteMedium":    change(unused),
-		"Tx.HoldMedia":       change(deleted),
-		"Store.ForgetMedia":  change(deleted, unused),
-		"Tx.Advance":         func(t *testing.T, e tenantFixture) { force(t, db, e, publishing.StatePublished, "committing") },
-		"Store.Advance":      func(t *testing.T, e tenantFixture) { force(t, db, e, publishing.StatePublished, "committing") },
-		"Store.RepairHold":   func(t *testing.T, e tenantFixture) { force(t, db, e, publishing.StatePublishing, "committing") },
-		"Tx.Revoke": func(t *testing.T, e tenantFixture) {
+		"purge.FindFiles":      change(unused),
+		"post.FreeContent":     change(`update post set approved = '\x'`),
+		"post.MarkTemplate":    change(unused), // so that the template matches the content of the post
+		"post.TemplateMarked":  change(`update post set approved = '\x'`),
+		"post.ApprovalInForce": change(`update approval set status = 'APPROVED', resolved_at = now()`),
+		"media.DeleteMedium":   change(unused),
+		"post.HoldMedia":       change(deleted),
+		"media.ForgetMedia":    change(deleted, unused),
+		"post.Advance":         func(t *testing.T, e tenantFixture) { force(t, db, e, publishing.StatePublished, "committing") },
+		"post.AdvanceSeries":   func(t *testing.T, e tenantFixture) { force(t, db, e, publishing.StatePublished, "committing") },
+		"scheduler.RepairHold": func(t *testing.T, e tenantFixture) { force(t, db, e, publishing.StatePublishing, "committing") },
+		"scheduler.Revoke": func(t *testing.T, e tenantFixture) {
 			force(t, db, e, publishing.StatePublishing, "preparing")
-			must(t, publishingstore.New(db).InOrg(t.Context(), e.org, func(tx *publishingstore.Tx) error {
-				_, err := publishingstore.Pause(t.Context(), tx, publishing.PauseChannel, e.channel.ID, "me")
+			must(t, publishingdb.New(db).InOrg(t.Context(), e.org, func(tx *publishingdb.Tx) error {
+				_, err := schedulerstore.Pause(t.Context(), tx, publishing.PauseChannel, e.channel.ID, "me")
 				return err
 			}))
 		},
-		"Tx.EndPause":          func(t *testing.T, e tenantFixture) { keepBack(t, db, e) },
-		"Store.FindKeptBack":   func(t *testing.T, e tenantFixture) { keepBack(t, db, e) },
-		"Store.GiveUpKeptBack": func(t *testing.T, e tenantFixture) { keepBack(t, db, e) },
-		"Store.EndRefresh": func(t *testing.T, e tenantFixture) {
-			state, err := publishingstore.BeginRefresh(t.Context(), publishingstore.New(db), e.org, e.channel.ID, []byte("sealed"), time.Minute)
+		"scheduler.EndPause":       func(t *testing.T, e tenantFixture) { keepBack(t, db, e) },
+		"scheduler.FindKeptBack":   func(t *testing.T, e tenantFixture) { keepBack(t, db, e) },
+		"scheduler.GiveUpKeptBack": func(t *testing.T, e tenantFixture) { keepBack(t, db, e) },
+		"access.EndRefresh": func(t *testing.T, e tenantFixture) {
+			state, err := accessstore.BeginRefresh(t.Context(), publishingdb.New(db), e.org, e.channel.ID, []byte("sealed"), time.Minute)
 			must(t, err)
 			*e.refresh = *state.Run
 		},
-		"Store.OrganizationZone": func(t *testing.T, e tenantFixture) {
+		"db.OrganizationZone": func(t *testing.T, e tenantFixture) {
 			must(t, people(t, db).InOrg(t.Context(), e.org, func(tx *tenancystore.OrgTx) error {
 				return tx.SetTimezone(t.Context(), "Asia/Tokyo")
 			}))
 		},
-		"Store.UnreadNotifications": func(t *testing.T, e tenantFixture) { e.addManyNotifications(t, db) },
-		"Store.PublishedMails":      func(t *testing.T, e tenantFixture) { e.addManyNotifications(t, db) },
-		"Store.EndWebhook": func(t *testing.T, e tenantFixture) {
-			_, _, err := publishingstore.BeginWebhook(t.Context(), publishingstore.New(db), e.org, e.webhook, now, now.Add(time.Hour))
+		"notification.UnreadNotifications": func(t *testing.T, e tenantFixture) { e.addManyNotifications(t, db) },
+		"notification.PublishedMails":      func(t *testing.T, e tenantFixture) { e.addManyNotifications(t, db) },
+		"webhook.EndWebhook": func(t *testing.T, e tenantFixture) {
+			_, _, err := webhookstore.BeginWebhook(t.Context(), publishingdb.New(db), e.org, e.webhook, now, now.Add(time.Hour))
 			must(t, err)
 		},
 		"tenancy.OrgTx.CountMembers": func(t *testing.T, e tenantFixture) { e.addMany(t, db) },
@@ -816,7 +832,7 @@ func TestStores_GiveNothingToAnotherOrganization(t *testing.T) {
 		}
 	}
 	names := slices.Concat(
-		asked(reflect.TypeFor[*publishingstore.Store](), "", false), asked(reflect.TypeFor[*publishingstore.Tx](), "", true),
+		statements(t),
 		asked(reflect.TypeFor[*tenancystore.Store](), "tenancy.", false), asked(reflect.TypeFor[*tenancystore.OrgTx](), "tenancy.", true),
 		asked(reflect.TypeFor[*tenancystore.GateTx](), "tenancy.", false))
 	for _, name := range names {

@@ -10,17 +10,18 @@ import (
 	"crier/platform/id"
 	"crier/platform/pg"
 	"crier/publishing"
-	publishingstore "crier/publishing/store"
+	publishingdb "crier/publishing/db"
+	notificationstore "crier/publishing/notification/store"
 )
 
 // addNotifications adds an open incident and a day of published posts whose mails are due, and an event.
-func (e *tenantFixture) addNotifications(t *testing.T, db *pg.DB, s *publishingstore.Store) {
+func (e *tenantFixture) addNotifications(t *testing.T, db *pg.DB, s *publishingdb.DB) {
 	t.Helper()
 	e.notification = id.New[publishing.NotificationTag]()
-	must(t, s.InOrg(t.Context(), e.org, func(tx *publishingstore.Tx) error {
+	must(t, s.InOrg(t.Context(), e.org, func(tx *publishingdb.Tx) error {
 		day := e.incident(id.New[publishing.NotificationTag]())
 		day.Kind, e.day = publishing.NotifyPublished, day.ID
-		return publishingstore.SaveIncidents(t.Context(), tx, publishing.IncidentChanges{
+		return notificationstore.SaveIncidents(t.Context(), tx, publishing.IncidentChanges{
 			Begun:     []publishing.Notification{e.incident(e.notification), day},
 			Published: []publishing.ChannelPosts{{Notification: day.ID, Channel: e.channel.ID, Posts: 1}},
 		})
@@ -56,8 +57,8 @@ func (e tenantFixture) addManyNotifications(t *testing.T, db *pg.DB) {
 }
 
 // read returns the question of the member for a page.
-func (e tenantFixture) read(mark bool) publishingstore.NotificationsRead {
-	return publishingstore.NotificationsRead{Person: e.person, Limit: 100, Mark: mark}
+func (e tenantFixture) read(mark bool) notificationstore.NotificationsRead {
+	return notificationstore.NotificationsRead{Person: e.person, Limit: 100, Mark: mark}
 }
 
 func (e tenantFixture) incident(n publishing.NotificationID) publishing.Notification {
@@ -76,34 +77,34 @@ func (e tenantFixture) hasIncident(list []publishing.ListedNotification) bool {
 }
 
 // notificationQuestions returns the questions about notifications and the events that they count.
-func notificationQuestions(s *publishingstore.Store) map[string]question {
+func notificationQuestions(s *publishingdb.DB) map[string]question {
 	later := time.Now().Add(time.Hour)
 	all := map[string]question{
-		"Store.Notifications": func(t *testing.T, m, th tenantFixture) bool {
-			page, err := publishingstore.Notifications(t.Context(), s, m.org, th.person, 0, 100)
+		"notification.Notifications": func(t *testing.T, m, th tenantFixture) bool {
+			page, err := notificationstore.Notifications(t.Context(), s, m.org, th.person, 0, 100)
 			return err == nil && !th.hasIncident(page.Notifications)
 		},
-		"Store.UnreadNotifications": func(t *testing.T, m, th tenantFixture) bool {
-			n, err := publishingstore.UnreadNotifications(t.Context(), s, m.org, th.person, nil)
+		"notification.UnreadNotifications": func(t *testing.T, m, th tenantFixture) bool {
+			n, err := notificationstore.UnreadNotifications(t.Context(), s, m.org, th.person, nil)
 			return err == nil && n < manyPosts
 		},
-		"Store.ReadNotifications": func(t *testing.T, m, th tenantFixture) bool {
-			list, _, err := publishingstore.ReadNotifications(t.Context(), s, m.org, th.read(true))
+		"notification.ReadNotifications": func(t *testing.T, m, th tenantFixture) bool {
+			list, _, err := notificationstore.ReadNotifications(t.Context(), s, m.org, th.read(true))
 			return refused(err, foreign) || err == nil && !th.hasIncident(list)
 		},
-		"Store.IncidentMails": func(t *testing.T, m, th tenantFixture) bool {
-			list, err := publishingstore.IncidentMails(t.Context(), s, m.org, later, 100)
+		"notification.IncidentMails": func(t *testing.T, m, th tenantFixture) bool {
+			list, err := notificationstore.IncidentMails(t.Context(), s, m.org, later, 100)
 			return err == nil && !th.hasIncident(list)
 		},
-		"Store.PublishedMails": func(t *testing.T, m, th tenantFixture) bool {
-			list, err := publishingstore.PublishedMails(t.Context(), s, m.org, later, 100)
+		"notification.PublishedMails": func(t *testing.T, m, th tenantFixture) bool {
+			list, err := notificationstore.PublishedMails(t.Context(), s, m.org, later, 100)
 			return err == nil && (len(list) == 0 || list[0].AllPosts < manyPosts)
 		},
-		"Store.MailsQueued": func(t *testing.T, m, th tenantFixture) bool {
-			return publishingstore.MailsQueued(t.Context(), s, m.org, []publishing.ListedNotification{{Notification: th.incident(th.notification)}}, now) == nil
+		"notification.MailsQueued": func(t *testing.T, m, th tenantFixture) bool {
+			return notificationstore.MailsQueued(t.Context(), s, m.org, []publishing.ListedNotification{{Notification: th.incident(th.notification)}}, now) == nil
 		},
-		"Store.PublishedQueued": func(t *testing.T, m, th tenantFixture) bool {
-			return publishingstore.PublishedQueued(t.Context(), s, m.org, th.day, now) == nil
+		"notification.PublishedQueued": func(t *testing.T, m, th tenantFixture) bool {
+			return notificationstore.PublishedQueued(t.Context(), s, m.org, th.day, now) == nil
 		},
 	}
 	for name, ask := range notificationTxQuestions() {
@@ -114,29 +115,29 @@ func notificationQuestions(s *publishingstore.Store) map[string]question {
 
 func notificationTxQuestions() map[string]txQuestion {
 	return map[string]txQuestion{
-		"Tx.IncidentEvents": func(t *testing.T, tx *publishingstore.Tx, th tenantFixture) (bool, error) {
-			list, err := publishingstore.IncidentEvents(t.Context(), tx, 100)
+		"notification.IncidentEvents": func(t *testing.T, tx *publishingdb.Tx, th tenantFixture) (bool, error) {
+			list, err := notificationstore.IncidentEvents(t.Context(), tx, 100)
 			return !slices.ContainsFunc(list, func(e publishing.IncidentEvent) bool { return e.ID == th.event }), err
 		},
-		"Tx.DeleteIncidentEvents": func(t *testing.T, tx *publishingstore.Tx, th tenantFixture) (bool, error) {
-			deleted, err := publishingstore.DeleteIncidentEvents(t.Context(), tx, []int64{th.event})
+		"notification.DeleteIncidentEvents": func(t *testing.T, tx *publishingdb.Tx, th tenantFixture) (bool, error) {
+			deleted, err := notificationstore.DeleteIncidentEvents(t.Context(), tx, []int64{th.event})
 			return len(deleted) == 0, err
 		},
-		"Tx.OpenIncidents": func(t *testing.T, tx *publishingstore.Tx, th tenantFixture) (bool, error) {
-			list, err := publishingstore.OpenIncidents(t.Context(), tx, []publishing.ChannelID{th.channel.ID}, now, now)
+		"notification.OpenIncidents": func(t *testing.T, tx *publishingdb.Tx, th tenantFixture) (bool, error) {
+			list, err := notificationstore.OpenIncidents(t.Context(), tx, []publishing.ChannelID{th.channel.ID}, now, now)
 			return !slices.ContainsFunc(list, func(n publishing.Notification) bool {
 				return n.ID == th.notification || n.ID == th.day
 			}), err
 		},
-		"Tx.SaveIncidents": func(t *testing.T, tx *publishingstore.Tx, th tenantFixture) (bool, error) {
+		"notification.SaveIncidents": func(t *testing.T, tx *publishingdb.Tx, th tenantFixture) (bool, error) {
 			n := th.incident(th.notification)
 			n.Posts = 99
-			return true, publishingstore.SaveIncidents(t.Context(), tx, publishing.IncidentChanges{Changed: []publishing.Notification{n}})
+			return true, notificationstore.SaveIncidents(t.Context(), tx, publishing.IncidentChanges{Changed: []publishing.Notification{n}})
 		},
-		"Tx.AddNotification": func(t *testing.T, tx *publishingstore.Tx, th tenantFixture) (bool, error) {
+		"notification.AddNotification": func(t *testing.T, tx *publishingdb.Tx, th tenantFixture) (bool, error) {
 			n := th.incident(id.New[publishing.NotificationTag]())
 			n.Kind = publishing.NotifyUnknown
-			return true, publishingstore.AddNotification(t.Context(), tx, n)
+			return true, notificationstore.AddNotification(t.Context(), tx, n)
 		},
 	}
 }

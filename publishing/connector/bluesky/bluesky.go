@@ -10,7 +10,7 @@ import (
 
 	"crier/publishing"
 	"crier/publishing/connector"
-	"crier/publishing/media/picture"
+	"crier/publishing/file/picture"
 )
 
 const (

@@ -21,7 +21,7 @@ import (
 	"crier/publishing/connector"
 	"crier/publishing/connector/bluesky"
 	"crier/publishing/connector/conformance"
-	"crier/publishing/media/picture"
+	"crier/publishing/file/picture"
 	"crier/tests/faultnet"
 	"crier/tests/pds"
 )

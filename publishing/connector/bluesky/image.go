@@ -9,7 +9,7 @@ import (
 	"sync"
 
 	"crier/publishing/connector"
-	"crier/publishing/media/picture"
+	"crier/publishing/file/picture"
 )
 
 const (

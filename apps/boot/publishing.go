@@ -1,0 +1,56 @@
+package boot
+
+import (
+	"crier/platform/clock"
+	"crier/platform/jobs"
+	"crier/publishing/analytics"
+	"crier/publishing/channel"
+	"crier/publishing/db"
+	"crier/publishing/media"
+	"crier/publishing/notification"
+	"crier/publishing/post"
+	"crier/publishing/purge"
+	"crier/publishing/scheduler"
+	"crier/publishing/webhook"
+)
+
+// publishingDB returns the database for work that is done in nobody's name. It wakes nobody.
+func (a *App) publishingDB() *db.DB { return &db.DB{DB: a.db, Node: a.nodeName()} }
+
+// openPublishing creates the use cases of publishing and connects their ports.
+func (a *App) openPublishing() (err error) {
+	d := &db.DB{DB: a.db, Node: a.nodeName(), Authority: a.Accounts, Waker: a.actors}
+	a.bell = notification.NewNotifications(notification.Deps{
+		DB: d, Connectors: a.connectors, Clock: clock.System{}, Log: a.log,
+	}, preferences{accounts: a.Accounts})
+	a.hooks = webhook.NewWebhooks(a.cfg.Webhooks, webhook.Deps{
+		DB: d, Keyring: a.keyring, HTTP: a.http, Clock: clock.System{}, Log: a.log, Quota: a.plans,
+	})
+	deps := post.Deps{
+		DB: d, Blobs: a.blobs, Keyring: a.keyring, Connectors: a.connectors, Access: a.access, Clock: clock.System{},
+		Waker: a.actors, Log: a.log, Pictures: a.pictures, Quota: a.plans, Notices: a.bell, Events: a.hooks,
+	}
+	if a.mailer != nil {
+		if deps.ReviewMails, err = jobs.NewQueue(); err != nil {
+			return err
+		}
+	}
+	a.posts, a.slots = post.New(a.cfg.Posts, deps), post.NewSlots(a.cfg.Posts, deps)
+	a.openApprovals()
+	a.Channels = channel.New(a.cfg.Channels, channel.Deps{
+		DB: d, Keyring: a.keyring, Connectors: a.connectors, Access: a.access, HTTP: httpAdapter{Client: a.http},
+		Clock: clock.System{}, Waker: a.actors, Log: a.log, Quota: a.plans, Posts: a.posts, Notices: a.bell,
+	})
+	a.media = media.New(a.cfg.Media, media.Deps{
+		DB: d, Blobs: a.blobs, Fetch: a.http.Transport(), Clock: clock.System{}, Log: a.log,
+	})
+	a.analytics = analytics.New(a.cfg.Analytics, analytics.Deps{
+		DB: d, Connectors: a.connectors, Access: a.access, Clock: clock.System{}, Log: a.log,
+	})
+	a.queue = scheduler.NewQueue(a.cfg.Sender, scheduler.Deps{DB: d, Connectors: a.connectors, Log: a.log})
+	a.stats = scheduler.NewQueue(a.cfg.Sender, scheduler.Deps{
+		DB: &db.DB{DB: a.queueDB}, Connectors: a.connectors, Log: a.log,
+	})
+	a.purger = purge.New(purge.Deps{DB: d, Blobs: a.blobs})
+	return nil
+}

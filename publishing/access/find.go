@@ -1,0 +1,60 @@
+package access
+
+import (
+	"context"
+	"errors"
+	"strings"
+
+	"crier/platform/fault"
+	"crier/platform/id"
+	"crier/platform/pg"
+	"crier/publishing"
+	accessstore "crier/publishing/access/store"
+	"crier/publishing/connector"
+	"crier/publishing/db"
+	"crier/tenancy"
+)
+
+// Channel returns a connected channel with its sealed credential. It returns pgx.ErrNoRows,
+// pg.ErrOrgBusy or the Postgres error.
+func (k *Keeper) Channel(
+	ctx context.Context, org tenancy.OrgID, channel publishing.ChannelID,
+) (db.Access, error) {
+	return accessstore.ChannelAccess(ctx, k.db, org, channel)
+}
+
+// Find is Channel for a channel ID sent by a client. Its errors are faults with the given op:
+// NotFound if the organization has no such channel.
+func (k *Keeper) Find(
+	ctx context.Context, org tenancy.OrgID, op, channel string,
+) (db.Access, error) {
+	parsed, ok := id.Parse[publishing.ChannelTag](channel)
+	if !ok {
+		return db.Access{}, publishing.NoChannel(op)
+	}
+	a, err := k.Channel(ctx, org, parsed)
+	if pg.IsNoRows(err) {
+		return a, publishing.NoChannel(op)
+	}
+	return a, pg.Fault(op, err)
+}
+
+// Fault converts the error of a failed platform call to a fault.
+func Fault(op string, err error) error {
+	if fault.Is(err, fault.RateLimited) {
+		return err
+	}
+	var e *connector.Error
+	if !errors.As(err, &e) {
+		return fault.Wrap(fault.Upstream, op, "The platform could not be asked.", err)
+	}
+	public := strings.TrimSpace(e.Public)
+	switch {
+	case e.Kind == connector.KindReauth || e.Kind == connector.KindDisconnect:
+		return fault.Wrap(fault.Unauthenticated, op, public, err)
+	case e.Kind == connector.KindContent:
+		return fault.Wrap(fault.Invalid, op, public, err)
+	default:
+		return fault.Wrap(fault.Upstream, op, public, err)
+	}
+}

@@ -1,0 +1,186 @@
+// Package store contains the statements for credentials and their refreshes. Only the parent folder
+// uses them.
+package store
+
+import (
+	"context"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
+
+	"crier/platform/pg"
+	"crier/publishing"
+	"crier/publishing/db"
+	"crier/tenancy"
+)
+
+const appList = `-- publishing.PlatformAppList
+select family, client_id, sealed_secret, updated_at from platform_app where $1 = '' or family = $1 order by family`
+
+// PlatformApps returns the applications of an organization, or the one of a family unless it is empty.
+func PlatformApps(ctx context.Context, d *db.DB, org tenancy.OrgID, family string) (out []db.PlatformApp, err error) {
+	err = d.Read(ctx, org.UUID(), func(b *pgx.Batch) {
+		b.Queue(appList, family).Query(db.Into(&out, pgx.RowToStructByName[db.PlatformApp]))
+	})
+	return out, err
+}
+
+const credentialSwap = `-- publishing.CredentialSwap
+with c as (
+  update channel set credential = $3, refresh_at = $5, refreshing = null, refreshing_until = null, updated_at = now(),
+    name = coalesce(nullif($6, ''), name), profile = coalesce(nullif($7, ''), profile),
+    picture = coalesce(nullif($8, ''), picture)
+  where id = $1 and credential = $2 and deleted_at is null returning id
+),
+moved as (
+  update channel_queue q set destination = $4 from c where q.channel_id = c.id and $4 not in ('', q.destination))
+select exists (select 1 from c)`
+
+// Renewal is what changes when the credential of a channel is refreshed. An empty field leaves the
+// stored value unchanged.
+type Renewal struct {
+	// Destination is the new destination of the channel's posts.
+	Destination            string
+	Name, Profile, Picture string
+}
+
+// SwapCredential replaces the sealed credential old with fresh, and ends a refresh that has begun.
+// It returns false, and changes nothing, if the channel has another credential or is disconnected.
+// at is when fresh is to be refreshed, nil for never. A channel parked since the refresh began
+// stays parked and marked as one to connect again. It returns pg.ErrOrgBusy or the error of
+// Postgres; if pg.IsAway returns true for that error, the credential may have been replaced.
+func SwapCredential(
+	ctx context.Context, d *db.DB, org tenancy.OrgID, channel publishing.ChannelID, old, fresh []byte, r Renewal,
+	at *time.Time,
+) (swapped bool, err error) {
+	err = d.WriteOrg(ctx, org.UUID(), func(b *pgx.Batch) {
+		b.Queue(credentialSwap, channel, old, fresh, r.Destination, at, r.Name, r.Profile, r.Picture).
+			QueryRow(func(row pgx.Row) error { return row.Scan(&swapped) })
+	})
+	return swapped, err
+}
+
+const channelPark = `-- publishing.ChannelPark
+with c as (
+  update channel set refresh_needed = true, refresh_problem = $3, refreshing = null, refreshing_until = null,
+    updated_at = now()
+  where id = $1 and credential = $2 and deleted_at is null returning id)
+update channel_queue q set parked = true from c where q.channel_id = c.id`
+
+// Park keeps the posts of a channel in the queue until it is connected again, because the platform refused its
+// credential. reason is a sentence for people. It does nothing when the channel has another credential by then.
+func Park(
+	ctx context.Context, d *db.DB, org tenancy.OrgID, channel publishing.ChannelID, refused []byte, reason string,
+) error {
+	return d.WriteOrg(ctx, org.UUID(), func(b *pgx.Batch) { b.Queue(channelPark, channel, refused, reason) })
+}
+
+// ChannelAccess returns a connected channel with its sealed credential, or pgx.ErrNoRows.
+func ChannelAccess(
+	ctx context.Context, d *db.DB, org tenancy.OrgID, channel publishing.ChannelID,
+) (out db.Access, err error) {
+	var rows []db.AccessRow
+	err = d.Read(ctx, org.UUID(), func(b *pgx.Batch) {
+		b.Queue(db.ChannelAccess, channel).Query(db.Into(&rows, pgx.RowToStructByName[db.AccessRow]))
+	})
+	if err != nil {
+		return out, err
+	}
+	if len(rows) == 0 {
+		return out, pgx.ErrNoRows
+	}
+	return rows[0].Access(), nil
+}
+
+// RefreshState is what BeginRefresh found.
+type RefreshState struct {
+	// Begun is true when the caller may refresh, and must then call SwapCredential, EndRefresh or Park.
+	Begun bool `db:"begun"`
+	// Run names the refresh that has begun, for EndRefresh; nil when none has.
+	Run *uuid.UUID `db:"run"`
+	// Interrupted is set when an earlier refresh of the same credential never ended, so that the platform may have
+	// replaced it.
+	Interrupted bool `db:"interrupted"`
+	// Credential is the sealed credential of the channel, which is another one than was asked for when another process has
+	// refreshed it or connected the channel again.
+	Credential []byte `db:"credential"`
+	// AppID is Channel.AppID.
+	AppID string `db:"app_id"`
+	// Needed and Reason are Channel.RefreshNeeded and RefreshReason.
+	Needed bool   `db:"refresh_needed"`
+	Reason string `db:"refresh_problem"`
+}
+
+const refreshBegin = `-- publishing.RefreshBegin
+with before as (
+  select c.id, c.credential, c.app_id, c.refresh_needed, c.refresh_problem, c.refreshing is not null as interrupted,
+    c.credential = $2 and not c.refresh_needed and (c.refreshing is null or c.refreshing_until <= now()) as begun
+  from channel c where c.id = $1 and c.deleted_at is null for update
+),
+taken as (
+  update channel c set refreshing = gen_random_uuid(), refreshing_until = now() + $3 * interval '1 millisecond'
+  from before b where c.id = b.id and b.begun returning c.refreshing)
+select b.begun, (select refreshing from taken) as run, b.interrupted, b.credential, b.app_id,
+  b.refresh_needed, b.refresh_problem from before b`
+
+// BeginRefresh begins the refresh of a channel that has the sealed credential, unless another one runs. What has begun
+// keeps others off for the time hold. It returns pgx.ErrNoRows for a channel that is disconnected.
+func BeginRefresh(
+	ctx context.Context, d *db.DB, org tenancy.OrgID, channel publishing.ChannelID, credential []byte,
+	hold time.Duration,
+) (out RefreshState, err error) {
+	var rows []RefreshState
+	err = d.WriteOrg(ctx, org.UUID(), func(b *pgx.Batch) {
+		b.Queue(refreshBegin, channel, credential, hold.Milliseconds()).
+			Query(db.Into(&rows, pgx.RowToStructByName[RefreshState]))
+	})
+	if err != nil {
+		return out, err
+	}
+	if len(rows) == 0 {
+		return out, pgx.ErrNoRows
+	}
+	return rows[0], nil
+}
+
+const refreshEnd = `-- publishing.RefreshEnd
+update channel set
+  refreshing = case when $4 then refreshing end, refreshing_until = case when $4 then now() end
+where id = $1 and credential = $2 and refreshing = $3`
+
+// EndRefresh ends the refresh run, which has brought no new credential, so that another one may begin. lost is true when
+// the platform may have replaced the credential: the next one then counts the refresh as interrupted. It does nothing
+// when another refresh has begun by then, because this one took longer than its hold.
+func EndRefresh(
+	ctx context.Context, d *db.DB, org tenancy.OrgID, channel publishing.ChannelID, run *uuid.UUID,
+	credential []byte, lost bool,
+) error {
+	return d.WriteOrg(ctx, org.UUID(), func(b *pgx.Batch) { b.Queue(refreshEnd, channel, credential, run, lost) })
+}
+
+// DueRefresh is a channel whose credential ends soon.
+type DueRefresh struct {
+	Org       tenancy.OrgID        `db:"org_id"`
+	Channel   publishing.ChannelID `db:"id"`
+	Connector string               `db:"connector"`
+}
+
+const refreshDue = `-- publishing.RefreshDue
+with due as (
+  select c.id, row_number() over (partition by c.connector order by c.refresh_at) as of_platform
+  from channel c where c.refresh_at <= now() and c.deleted_at is null and not c.refresh_needed
+)
+update channel c set refresh_at = now() + $2 * interval '1 millisecond'
+from due d
+where c.id = d.id and d.of_platform <= $1 and c.refresh_at <= now() and c.deleted_at is null and not c.refresh_needed
+returning c.org_id, c.id, c.connector`
+
+// RefreshDue returns at most each channels of every platform whose credential is to be refreshed now, those that have
+// waited the longest, and lets no other call return them for the time rest.
+func RefreshDue(ctx context.Context, d *db.DB, each int, rest time.Duration) (out []DueRefresh, err error) {
+	err = d.WriteRole(ctx, pg.Clock, func(b *pgx.Batch) {
+		b.Queue(refreshDue, each, rest.Milliseconds()).Query(db.Into(&out, pgx.RowToStructByName[DueRefresh]))
+	})
+	return out, err
+}

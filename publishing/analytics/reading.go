@@ -1,0 +1,294 @@
+package analytics
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"strings"
+	"time"
+
+	"crier/platform/fault"
+	"crier/platform/pg"
+	"crier/publishing"
+	"crier/publishing/access"
+	analyticsstore "crier/publishing/analytics/store"
+	"crier/publishing/connector"
+	"crier/publishing/db"
+	"crier/tenancy"
+)
+
+const (
+	// insightAge is how old figures may be that are returned without asking the platform.
+	insightAge = time.Hour
+	// insightPause is how long a platform is not asked again after a failure, and the age of figures that Refresh reads
+	// again.
+	insightPause = time.Minute
+	// insightOverlap is how many days before the last known one are read again, because platforms tell some figures of a
+	// day, or complete them, only days later.
+	insightOverlap = 7
+	// insightWait is how long a request waits for the platform when there are figures that it can return, insightTurn how
+	// long a reading waits for its turn, and insightTime how long the platform then has to answer.
+	insightWait = 5 * time.Second
+	insightTurn = 8 * time.Second
+	insightTime = 20 * time.Second
+	// insightAgain is the longest time that a platform that asks to wait is left alone.
+	insightAgain = 24 * time.Hour
+	maxProblem   = 1000 // bytes, see analyticsstore.InsightFailure
+	// storeTime is how long a result is tried to be stored after the request is gone.
+	storeTime = 10 * time.Second
+)
+
+// insightTarget is what the statistics are of: a channel, or a post, which has a ref and the day of its publication.
+type insightTarget struct {
+	of        analyticsstore.InsightOf
+	ref       connector.Ref
+	published time.Time
+}
+
+func targetOfChannel(a db.Access) insightTarget {
+	return insightTarget{of: analyticsstore.InsightOf{Channel: a.Channel.ID}}
+}
+
+func targetOf(r analyticsstore.Released) insightTarget {
+	return insightTarget{
+		of:  analyticsstore.InsightOf{Channel: r.Channel, Post: r.Post, Release: r.ID},
+		ref: connector.Ref{ID: r.ID, URL: r.URL, Data: r.Data}, published: r.PublishedOn,
+	}
+}
+
+// reading is what is asked of a platform.
+type reading struct {
+	access db.Access
+	insightTarget
+	analyst connector.Analyst
+	// last is when the target was last read, and lastDay the last day of which anything is known; nil when it never was,
+	// and when nothing is.
+	last, lastDay *time.Time
+	// refresh asks for figures that are no older than insightPause.
+	refresh bool
+}
+
+func (r reading) org() tenancy.OrgID { return r.access.Channel.Org }
+
+// current returns what is stored, after it has asked the platform where that is too old. It returns an error when the
+// platform cannot be asked and nothing was ever read.
+func (s *Analytics) current(
+	ctx context.Context, op string, r reading, w insightWindow,
+) (analyticsstore.Insight, error) {
+	c, _ := s.deps.Connectors.Get(r.access.Channel.Connector)
+	var ok bool
+	if r.analyst, ok = connector.AnalystOf(c); !ok {
+		return analyticsstore.Insight{}, nil
+	}
+	stored, err := analyticsstore.FindInsight(ctx, s.db, r.org(), r.of, w.earlier, w.last)
+	if err != nil {
+		return stored, pg.Fault(op, err)
+	}
+	if !isStale(stored, s.deps.Clock.Now(), r.refresh) {
+		return stored, neverRead(op, stored)
+	}
+	r.last, r.lastDay = stored.ReadAt, stored.LastDay
+	if err := s.readOnce(ctx, r); err != nil {
+		if stored.ReadAt != nil {
+			return stored, nil
+		}
+		return stored, upstreamFault(op, err)
+	}
+	if stored, err = analyticsstore.FindInsight(ctx, s.db, r.org(), r.of, w.earlier, w.last); err != nil {
+		return stored, pg.Fault(op, err)
+	}
+	return stored, neverRead(op, stored)
+}
+
+// neverRead returns why nothing is known, or nil if the platform was read.
+func neverRead(op string, stored analyticsstore.Insight) error {
+	switch {
+	case stored.ReadAt != nil:
+		return nil
+	case stored.Problem == "":
+		return fault.New(fault.Upstream, op, "The platform asks to wait before it is asked again; try again later.")
+	}
+	return fault.New(fault.Upstream, op, stored.Problem)
+}
+
+// readOnce is read for all callers that ask for the same at the same time. It does not wait longer than ctx allows and,
+// when something was read before, no longer than insightWait. What it has begun goes on then.
+func (s *Analytics) readOnce(ctx context.Context, r reading) error {
+	detached := context.WithoutCancel(ctx)
+	result := s.reading.DoChan(r.of.Channel.String()+r.of.Post.String()+r.of.Release, func() (any, error) {
+		stored, err := analyticsstore.FindInsight(detached, s.db, r.org(), r.of, time.Time{}, time.Time{})
+		if err != nil || !isStale(stored, s.deps.Clock.Now(), r.refresh) {
+			return nil, err // another call has ended since the caller looked
+		}
+		return nil, s.read(detached, r)
+	})
+	if r.last != nil {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeout(ctx, s.wait)
+		defer cancel()
+	}
+	select {
+	case r := <-result:
+		return r.Err
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+func isStale(stored analyticsstore.Insight, now time.Time, refresh bool) bool {
+	age := insightAge
+	if refresh {
+		age = insightPause
+	}
+	if stored.ReadAt != nil && now.Sub(*stored.ReadAt) < age || stored.AgainAt != nil && now.Before(*stored.AgainAt) {
+		return false
+	}
+	return stored.TriedAt == nil || now.Sub(*stored.TriedAt) >= insightPause
+}
+
+// read waits for its turn, asks the platform and stores the answer, or why it failed. It returns the error of the
+// platform or of the database, and RateLimited when its turn does not come within insightTurn.
+func (s *Analytics) read(ctx context.Context, r reading) error {
+	leave, err := s.turns.enter(ctx, r.org(), r.access.Destination)
+	if err != nil {
+		return err
+	}
+	defer leave()
+	now := s.deps.Clock.Now()
+	days, err := s.askNow(ctx, r, now)
+	if err != nil {
+		s.failed(ctx, r, now, err)
+		return err
+	}
+	err = analyticsstore.SaveInsights(
+		ctx, s.db, r.org(), now, []analyticsstore.ReadInsight{{InsightOf: r.of, Days: days}},
+	)
+	if pg.IsRefused(err) {
+		err = &connector.Error{
+			Kind: connector.KindOperator, Public: "The statistics that the platform has sent cannot be stored.", Err: err,
+		}
+		s.failed(ctx, r, now, err)
+	}
+	return err
+}
+
+func (s *Analytics) askNow(ctx context.Context, r reading, now time.Time) (days []publishing.DayFigures, err error) {
+	ctx, cancel := context.WithTimeout(ctx, insightTime)
+	defer cancel()
+	err = s.deps.Access.Read(ctx, r.access, func(ctx context.Context, c *access.Channel) (err error) {
+		days, err = r.ask(ctx, c.Session, now)
+		return err
+	})
+	return days, err
+}
+
+// ask reads the days since the last one that is known, at most publishing.AnalyticsHistory, from a platform. A post that
+// the platform does not know has no figures.
+func (r reading) ask(
+	ctx context.Context, session *connector.Session, now time.Time,
+) ([]publishing.DayFigures, error) {
+	until := publishing.DayOf(now)
+	since := until.AddDate(0, 0, -publishing.AnalyticsHistory)
+	if r.last != nil && r.lastDay != nil {
+		known := publishing.DayOf(*r.last)
+		if r.lastDay.Before(known) {
+			known = publishing.DayOf(*r.lastDay)
+		}
+		since = latest(since, known.AddDate(0, 0, -insightOverlap))
+	}
+	if r.of.Post.IsZero() {
+		series, err := r.analyst.Channel(ctx, session, since, until)
+		return figuresOf(series, since, until, now), err
+	}
+	since = latest(since, publishing.DayOf(r.published))
+	if since.After(until) {
+		since = until
+	}
+	series, err := r.analyst.Post(ctx, session, r.ref, since, until)
+	var e *connector.Error
+	if errors.As(err, &e) && (e.Status == http.StatusNotFound || e.Status == http.StatusGone) {
+		return nil, nil
+	}
+	return figuresOf(series, since, until, now), err
+}
+
+func latest(a, b time.Time) time.Time {
+	if a.After(b) {
+		return a
+	}
+	return b
+}
+
+// figuresOf returns the series by their days, without the days outside of the range.
+func figuresOf(series []connector.Series, since, until, now time.Time) []publishing.DayFigures {
+	byDay := map[time.Time]publishing.DayFigures{}
+	for _, one := range series {
+		for _, point := range one.Points {
+			at := publishing.DayOf(point.Day)
+			if at.Before(since) || at.After(until) {
+				continue
+			}
+			f, ok := byDay[at]
+			if !ok {
+				f = publishing.DayFigures{
+					Day: at, Counts: map[string]float64{}, Levels: map[string]float64{}, Whole: at.Before(publishing.DayOf(now)),
+				}
+				byDay[at] = f
+			}
+			if one.Level {
+				f.Levels[one.Label] = point.Value
+			} else {
+				f.Counts[one.Label] = point.Value
+			}
+		}
+	}
+	out := make([]publishing.DayFigures, 0, len(byDay))
+	for _, f := range byDay {
+		out = append(out, f)
+	}
+	return out
+}
+
+// failed logs why a platform could not be read, and stores it also when ctx is over.
+func (s *Analytics) failed(ctx context.Context, r reading, now time.Time, err error) {
+	s.deps.Log.WarnContext(ctx, "the statistics of a channel could not be read",
+		"org", r.org(), "channel", r.of.Channel, "connector", r.access.Channel.Connector, "error", err)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), storeTime)
+	defer cancel()
+	if err := analyticsstore.InsightFailed(ctx, s.db, r.org(), r.of, failureOf(now, err)); err != nil {
+		s.deps.Log.ErrorContext(ctx, "the failure of a reading of statistics could not be stored",
+			"org", r.org(), "channel", r.of.Channel, "error", err)
+	}
+}
+
+func failureOf(now time.Time, err error) analyticsstore.InsightFailure {
+	out := analyticsstore.InsightFailure{At: now, Problem: connector.Clean(publicOf(err), maxProblem)}
+	var e *connector.Error
+	if errors.As(err, &e) && e.After > 0 {
+		again := now.Add(min(e.After, insightAgain))
+		out.Again = &again
+	}
+	return out
+}
+
+// publicOf returns why a platform could not be asked, as a sentence for people.
+func publicOf(err error) string {
+	var e *connector.Error
+	if errors.As(err, &e) && strings.TrimSpace(e.Public) != "" {
+		return strings.TrimSpace(e.Public)
+	}
+	return "The platform could not be asked."
+}
+
+// upstreamFault returns the fault for figures that cannot be read. It is no Unauthenticated: the caller's own access is
+// fine.
+func upstreamFault(op string, err error) error {
+	if fault.Is(err, fault.RateLimited) {
+		return err
+	}
+	var e *connector.Error
+	if !errors.As(err, &e) && pg.IsEnvironment(err) && !errors.Is(err, context.DeadlineExceeded) {
+		return pg.Fault(op, err)
+	}
+	return fault.Wrap(fault.Upstream, op, publicOf(err), err)
+}

@@ -1,0 +1,337 @@
+package analytics
+
+import (
+	"context"
+	"encoding/binary"
+	"errors"
+	"sync"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+	"golang.org/x/time/rate"
+
+	"crier/platform/clock"
+	"crier/platform/pg"
+	"crier/publishing"
+	"crier/publishing/access"
+	analyticsstore "crier/publishing/analytics/store"
+	"crier/publishing/connector"
+	"crier/publishing/db"
+	"crier/tenancy"
+)
+
+const (
+	// snapshotPosts and snapshotPostAge say which posts are read with their channel: the latest, of a week.
+	snapshotPosts   = 10
+	snapshotPostAge = 7 * 24 * time.Hour
+	// snapshotOrgs is how many organizations are read at the same time, one channel of each.
+	snapshotOrgs = 16
+	// snapshotBatch, snapshotServerBatch and snapshotOrgBatch are how many channels are taken at a time: in all, of one
+	// server, which at SnapshotRate makes less than five minutes, and of one organization.
+	snapshotBatch       = 400
+	snapshotServerBatch = 100
+	snapshotOrgBatch    = 25
+	// snapshotOrgTime limits the time of the calls for one organization in a batch, without the time in which they wait
+	// for their turn. What is left is due later.
+	snapshotOrgTime = 2 * time.Minute
+	// snapshotFailures is after how many failures of one server in a row the rest of its channels is due later. A call
+	// that takes snapshotSlow is one of them.
+	snapshotFailures = 3
+	snapshotSlow     = insightTime / 2
+	// snapshotAgain is when a channel is due again that was not tried.
+	snapshotAgain = time.Hour
+	// snapshotRest is the first part of a day, in which no snapshot is taken: platforms complete the figures of the day
+	// before.
+	snapshotRest = 2 * time.Hour
+)
+
+// SnapshotRate is how many readings a second TakeSnapshots begins at one server, see turnRate. The smallest limit for
+// one client that a platform documents is that of a Bluesky server, 3,000 calls in five minutes.
+const SnapshotRate = 4
+
+// TakeSnapshots reads the statistics of all channels whose snapshot of the day is due, with those of their latest posts,
+// and stores them. Each channel has a time of its own on every day. It returns the number of channels that were read,
+// also with an error, which is that of the database.
+//
+// A server that fails delays only its own channels, and an organization only its own, until an hour later. A channel that
+// fails waits the longer the more often it does, and comes after the others. Only one process should call it at a time,
+// because the rate of calls is that of one process. When ctx ends, or in a crash, the channels that were taken but not
+// read are due an hour later.
+func (s *Analytics) TakeSnapshots(ctx context.Context) (int, error) {
+	platforms := s.analysts()
+	sweep := &snapshotSweep{Analytics: s, servers: map[string]*snapshotServer{}, perSecond: s.cfg.SnapshotRate}
+	for {
+		now := s.deps.Clock.Now()
+		due, err := analyticsstore.SnapshotsDue(ctx, s.db, analyticsstore.SnapshotBatch{
+			Platforms: platforms, OfOrg: snapshotOrgBatch, OfServer: snapshotServerBatch, Total: snapshotBatch,
+			Now: now, Again: now.Add(snapshotAgain),
+		})
+		if err != nil || len(due) == 0 {
+			return sweep.done, err
+		}
+		if err := sweep.batch(ctx, due); err != nil || sweep.isOver() {
+			return sweep.done, err
+		}
+	}
+}
+
+// errNoTurn is returned for a channel that was not asked for, because ctx ends before it would be its turn.
+var errNoTurn = errors.New("the time for the snapshots is over")
+
+// errInactive is returned if the channel was disconnected, or its organization lost access, while
+// the snapshot waited.
+var errInactive = errors.New("the channel is not active")
+
+// analysts returns the platforms with statistics.
+func (s *Analytics) analysts() []string {
+	out := []string{}
+	for _, c := range s.deps.Connectors.All() {
+		if _, ok := connector.AnalystOf(c); ok {
+			out = append(out, c.Describe().ID)
+		}
+	}
+	return out
+}
+
+// snapshotSweep is one call of TakeSnapshots.
+type snapshotSweep struct {
+	*Analytics
+	perSecond float64
+
+	mu      sync.Mutex // protects the fields below
+	servers map[string]*snapshotServer
+	done    int
+	over    bool // no other channel is begun
+}
+
+func (s *snapshotSweep) isOver() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.over
+}
+
+// end lets no other channel begin. Calls in progress go on.
+func (s *snapshotSweep) end() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.over = true
+}
+
+// snapshotServer is a server that several channels have.
+type snapshotServer struct {
+	pace *rate.Limiter
+
+	mu     sync.Mutex
+	inARow int // failures
+}
+
+func (s *snapshotSweep) server(name string) *snapshotServer {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.servers[name] == nil {
+		s.servers[name] = &snapshotServer{pace: rate.NewLimiter(rate.Limit(s.perSecond), 1)}
+	}
+	return s.servers[name]
+}
+
+// batch reads channels, of each organization one after the other. It returns the first error of the database, after
+// which no other channel is begun.
+func (s *snapshotSweep) batch(ctx context.Context, due []analyticsstore.DueSnapshot) error {
+	byOrg := map[tenancy.OrgID][]analyticsstore.DueSnapshot{}
+	for _, d := range due {
+		byOrg[d.Org] = append(byOrg[d.Org], d)
+	}
+	group, ctx := errgroup.WithContext(ctx)
+	group.SetLimit(snapshotOrgs)
+	for _, channels := range byOrg {
+		group.Go(func() error { return s.organization(ctx, channels) })
+	}
+	return group.Wait()
+}
+
+func (s *snapshotSweep) organization(ctx context.Context, channels []analyticsstore.DueSnapshot) error {
+	visit := &snapshotVisit{snapshotSweep: s}
+	for _, d := range channels {
+		if ctx.Err() != nil || s.isOver() || visit.spent >= snapshotOrgTime {
+			return nil
+		}
+		server := s.server(d.Destination)
+		if server.isFailing() {
+			continue
+		}
+		err := visit.channel(ctx, d, server)
+		if errors.Is(err, errNoTurn) {
+			s.end()
+			return nil
+		}
+		if pg.IsEnvironment(err) && !pg.IsOrgBusy(err) && ctx.Err() == nil {
+			return err
+		}
+		if err != nil {
+			s.deps.Log.WarnContext(ctx, "the statistics of a channel could not be stored",
+				"org", d.Org, "channel", d.Channel, "error", err)
+		}
+	}
+	return nil
+}
+
+// snapshotVisit is the part of a batch that concerns one organization. Only one goroutine uses it.
+type snapshotVisit struct {
+	*snapshotSweep
+	// spent is the time that the calls have taken.
+	spent time.Duration
+}
+
+// isFailing returns true for a server that has failed too often in a row to be asked again in this sweep.
+func (v *snapshotServer) isFailing() bool {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	return v.inARow >= snapshotFailures
+}
+
+// answered counts the result of a call, and how long it took. Only those failures count that may be the server's.
+func (v *snapshotServer) answered(err error, took time.Duration) {
+	kind := connector.KindOf(err, false)
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	switch {
+	case took >= snapshotSlow, err != nil && (kind == connector.KindTransient || kind == connector.KindUnknown):
+		v.inARow++
+	case err == nil:
+		v.inARow = 0
+	}
+}
+
+// channel reads and stores the statistics of a channel and of its latest posts. It returns an error of the database, or
+// errNoTurn.
+func (s *snapshotVisit) channel(ctx context.Context, d analyticsstore.DueSnapshot, server *snapshotServer) error {
+	now := s.deps.Clock.Now()
+	source, err := analyticsstore.FindSnapshotSource(
+		ctx, s.db, d.Org, d.Channel, now.Add(-snapshotPostAge), snapshotPosts,
+	)
+	if pg.IsNoRows(err) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	next := nextSnapshot(d.Channel, now)
+	if !source.Active {
+		return analyticsstore.PutOffSnapshot(ctx, s.db, d.Org, d.Channel, next)
+	}
+	r := reading{access: source.Access, insightTarget: targetOfChannel(source.Access), last: source.ReadAt, lastDay: source.LastDay}
+	days, err := s.ask(ctx, server, &r)
+	if errors.Is(err, errInactive) {
+		return analyticsstore.PutOffSnapshot(ctx, s.db, d.Org, d.Channel, next)
+	}
+	if err != nil {
+		return s.notRead(ctx, source.Access, d.Channel, now, err)
+	}
+	all := []analyticsstore.ReadInsight{{InsightOf: r.of, Days: days, Next: &next}}
+	all = append(all, s.posts(ctx, server, r.access, source.Posts)...)
+	if err := analyticsstore.SaveInsights(ctx, s.db, d.Org, now, all); err != nil {
+		return err
+	}
+	s.mu.Lock()
+	s.done++
+	s.mu.Unlock()
+	return nil
+}
+
+// posts reads the statistics of posts. When the platform fails on one, or the time of the organization is over, the rest
+// of them is left out.
+func (s *snapshotVisit) posts(
+	ctx context.Context, server *snapshotServer, a db.Access, posts []analyticsstore.Released,
+) (out []analyticsstore.ReadInsight) {
+	for _, p := range posts {
+		if s.spent >= snapshotOrgTime {
+			break
+		}
+		r := reading{access: a, insightTarget: targetOf(p)}
+		days, err := s.ask(ctx, server, &r)
+		if errors.Is(err, errNoTurn) || errors.Is(err, errInactive) {
+			break
+		}
+		if err != nil {
+			s.postNotRead(ctx, r, err)
+			break
+		}
+		a = r.access
+		out = append(out, analyticsstore.ReadInsight{InsightOf: r.of, Days: days})
+	}
+	return out
+}
+
+// postNotRead logs why a post was not read, and stores it if the platform has asked to wait.
+func (s *snapshotVisit) postNotRead(ctx context.Context, r reading, err error) {
+	s.deps.Log.WarnContext(ctx, "the statistics of a post could not be read",
+		"org", r.org(), "post", r.of.Post, "error", err)
+	failure := failureOf(s.deps.Clock.Now(), err)
+	if failure.Again == nil {
+		return
+	}
+	if err := analyticsstore.InsightFailed(ctx, s.db, r.org(), r.of, failure); err != nil {
+		s.deps.Log.ErrorContext(ctx, "the failure of a reading of statistics could not be stored",
+			"org", r.org(), "post", r.of.Post, "error", err)
+	}
+}
+
+// notRead stores why a channel was not read. It returns an error of the database, or errNoTurn.
+func (s *snapshotVisit) notRead(
+	ctx context.Context, a db.Access, channel publishing.ChannelID, now time.Time, err error,
+) error {
+	if errors.Is(err, errNoTurn) || ctx.Err() != nil {
+		return errNoTurn
+	}
+	s.deps.Log.WarnContext(ctx, "the statistics of a channel could not be read for the snapshot of the day",
+		"org", a.Channel.Org, "channel", channel, "connector", a.Channel.Connector, "error", err)
+	return analyticsstore.SnapshotFailed(ctx, s.db, a.Channel.Org, channel, failureOf(now, err))
+}
+
+// ask waits for the server's turn and reads the days since the last reading. The access of r is
+// then the one that was used, which may be a new one. It returns errNoTurn when ctx ends before the
+// turn, and errInactive if the channel may no longer be asked: the turn may be minutes away. A
+// panic of a connector is returned as an error, because the sweep runs in its own goroutines.
+func (s *snapshotVisit) ask(
+	ctx context.Context, server *snapshotServer, r *reading,
+) (days []publishing.DayFigures, err error) {
+	if server.pace.Wait(ctx) != nil {
+		return nil, errNoTurn
+	}
+	active, err := analyticsstore.ChannelActive(ctx, s.db, r.org(), r.access.Channel.ID)
+	if err != nil {
+		return nil, err
+	}
+	if !active {
+		return nil, errInactive
+	}
+	c, _ := s.deps.Connectors.Get(r.access.Channel.Connector)
+	var ok bool
+	if r.analyst, ok = connector.AnalystOf(c); !ok {
+		return nil, nil
+	}
+	began := clock.Boot()
+	ctx, cancel := context.WithTimeout(ctx, insightTime)
+	defer cancel()
+	err = s.deps.Access.Read(ctx, r.access, func(ctx context.Context, c *access.Channel) (err error) {
+		r.access.Credential = c.Sealed
+		days, err = r.ask(ctx, c.Session, s.deps.Clock.Now())
+		return err
+	})
+	took := clock.Boot() - began
+	s.spent += took
+	server.answered(err, took)
+	return days, err
+}
+
+// nextSnapshot returns when the next snapshot after now is due: at a time of the day that is the channel's own, so that
+// the calls to a platform are spread over the day. A snapshot that was late, even after midnight, moves no later one.
+func nextSnapshot(channel publishing.ChannelID, now time.Time) time.Time {
+	raw := channel.UUID()
+	spread := uint64(24*time.Hour - snapshotRest)
+	at := publishing.DayOf(now).Add(snapshotRest + time.Duration(binary.BigEndian.Uint64(raw[8:])%spread))
+	if !at.After(now) {
+		at = at.AddDate(0, 0, 1)
+	}
+	return at
+}

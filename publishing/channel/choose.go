@@ -1,0 +1,169 @@
+package channel
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"slices"
+	"time"
+
+	"crier/platform/fault"
+	"crier/platform/id"
+	"crier/platform/outbound"
+	"crier/platform/pg"
+	"crier/platform/secret"
+	"crier/publishing"
+	channelstore "crier/publishing/channel/store"
+	"crier/publishing/connector"
+	"crier/tenancy"
+)
+
+func noChoice(op string) error {
+	return fault.New(
+		fault.Invalid, op, "There is no account to choose: the choice was made, or is too old. Begin again.",
+	)
+}
+
+// Choose finishes a connect by OAuth with one of its candidates, for a member of the organization. It returns NotFound
+// for an id that names nothing, Invalid for a channel that is connected or a candidate that is not offered, and
+// Quota or Conflict at the limits of channels. After an error the choice can be made again.
+func (s *Channels) Choose(
+	ctx context.Context, p tenancy.Principal, cmd publishing.ChooseAccount,
+) (publishing.ChannelConnected, error) {
+	const op = "publishing.ChooseAccount"
+	none := publishing.ChannelConnected{}
+	channel, ok := id.Parse[publishing.ChannelTag](cmd.Channel)
+	if !ok {
+		return none, publishing.NoChannel(op)
+	}
+	st, err := channelstore.UsePending(ctx, s.db, p.Org, channel)
+	if pg.IsNoRows(err) {
+		switch _, err := s.deps.Access.Channel(ctx, p.Org, channel); {
+		case pg.IsNoRows(err):
+			return none, publishing.NoChannel(op)
+		case err != nil:
+			return none, pg.Fault(op, err)
+		}
+		return none, fault.New(fault.Invalid, op, "This channel is connected already.")
+	}
+	if err != nil {
+		return none, pg.Fault(op, err)
+	}
+	return s.choose(ctx, st, cmd.Candidate)
+}
+
+// ChooseByState is Choose for a caller who has the state of the connect. platform is checked unless it is empty, and
+// cmd.Channel too.
+func (s *Channels) ChooseByState(
+	ctx context.Context, platform string, cmd publishing.ChooseAccount,
+) (publishing.ChannelConnected, error) {
+	const op = "publishing.ChooseAccount"
+	none := publishing.ChannelConnected{}
+	hash := secret.HashToken(cmd.State)
+	found, err := channelstore.PeekState(ctx, s.db, hash)
+	if pg.IsNoRows(err) || err == nil && platform != "" && found.Connector != platform {
+		return none, noChoice(op)
+	}
+	if err != nil {
+		return none, pg.Fault(op, err)
+	}
+	st, err := channelstore.UseState(ctx, s.db, hash, found.Connector, true)
+	if pg.IsNoRows(err) {
+		return none, noChoice(op)
+	}
+	if err != nil {
+		return none, pg.Fault(op, err)
+	}
+	if cmd.Channel != "" && cmd.Channel != st.Pending.String() {
+		return none, errors.Join(publishing.NoChannel(op), s.restore(ctx, st))
+	}
+	return s.choose(ctx, st, cmd.Candidate)
+}
+
+// choose selects a candidate. The state was used up; after an error it is stored again.
+func (s *Channels) choose(
+	ctx context.Context, st channelstore.ConnectState, candidate string,
+) (publishing.ChannelConnected, error) {
+	const op = "publishing.ChooseAccount"
+	var offered []connector.Candidate
+	err := json.Unmarshal(st.Candidates, &offered)
+	if err == nil && !slices.ContainsFunc(offered, func(c connector.Candidate) bool { return c.ID == candidate }) {
+		err = fault.New(fault.Invalid, op, "Choose one of the accounts that the platform offers.")
+	}
+	var done publishing.ChannelConnected
+	if err == nil {
+		done, err = s.selectInTurn(ctx, st, candidate)
+	}
+	if err != nil {
+		return publishing.ChannelConnected{ReturnURL: st.ReturnURL}, errors.Join(err, s.restore(ctx, st))
+	}
+	return done, nil
+}
+
+// restore stores a state again that was used up.
+func (s *Channels) restore(ctx context.Context, st channelstore.ConnectState) error {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), restoreTimeout)
+	defer cancel()
+	return channelstore.SaveState(ctx, s.db, st.Hash, st)
+}
+
+const restoreTimeout = 5 * time.Second
+
+// selectInTurn is selectAccount for a caller that acquireConnect has given no place.
+func (s *Channels) selectInTurn(
+	ctx context.Context, st channelstore.ConnectState, candidate string,
+) (publishing.ChannelConnected, error) {
+	leave, err := s.acquireConnect(ctx, st.Org)
+	if err != nil {
+		return publishing.ChannelConnected{}, err
+	}
+	defer leave()
+	return s.selectAccount(ctx, st, candidate)
+}
+
+// mayChoose returns Quota when the plan allows no more channels and the candidate is none yet. It is asked before the
+// platform is, which may accept what a choice uses up only once.
+func (s *Channels) mayChoose(ctx context.Context, st channelstore.ConnectState, candidate string) error {
+	const op = "publishing.ChooseAccount"
+	_, err := channelstore.ChannelOfAccount(ctx, s.db, st.Org, st.Connector, candidate)
+	if pg.IsNoRows(err) {
+		return s.mayConnect(ctx, st.Org, op)
+	}
+	return pg.Fault(op, err)
+}
+
+// selectAccount asks the platform for the access to a candidate and stores the channel. The caller holds a place of
+// acquireConnect.
+func (s *Channels) selectAccount(
+	ctx context.Context, st channelstore.ConnectState, candidate string,
+) (publishing.ChannelConnected, error) {
+	const op = "publishing.ChooseAccount"
+	none := publishing.ChannelConnected{}
+	c, ok := s.deps.Connectors.Get(st.Connector)
+	a, byOAuth := connector.AuthorizerOf(c)
+	if !ok || !byOAuth {
+		return none, fault.New(fault.Invalid, op, "This instance no longer offers the platform.")
+	}
+	app, err := s.appOf(ctx, a, st)
+	if err != nil {
+		return none, err
+	}
+	credential, err := s.deps.Keyring.Open(st.Credential, st.Org.String())
+	if err != nil {
+		return none, pg.Fault(op, err)
+	}
+	if err := s.mayChoose(ctx, st, candidate); err != nil {
+		return none, err
+	}
+	call, cancel := context.WithTimeout(outbound.WithOwner(ctx, st.Org.String()), s.cfg.PlatformTimeout)
+	defer cancel()
+	got, err := a.Select(call, s.env(), app, credential, candidate)
+	if err != nil {
+		s.logRefusal(st, err)
+		return none, oauthFault(op, err)
+	}
+	if got.Account.ID != candidate {
+		return none, fault.New(fault.Upstream, op, "The platform opened another account than the one that was chosen.")
+	}
+	return s.storeChannel(ctx, st, tenancy.ZoneRequest{Name: st.Timezone}, got)
+}

@@ -1,0 +1,350 @@
+package channel
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"net/http"
+	"time"
+
+	"crier/platform/fault"
+	"crier/platform/id"
+	"crier/platform/outbound"
+	"crier/platform/paste"
+	"crier/platform/pg"
+	"crier/platform/secret"
+	"crier/publishing"
+	"crier/publishing/access"
+	channelstore "crier/publishing/channel/store"
+	"crier/publishing/connector"
+	"crier/publishing/db"
+	"crier/tenancy"
+)
+
+const (
+	// stateLife is also how long the account of a connect by OAuth can be chosen with the state alone.
+	stateLife = time.Hour
+	// pendingLife is how long the account of a connect by OAuth can be chosen.
+	pendingLife = 24 * time.Hour
+	// maxTries is the largest number of tries of one connect. Each calls the platform.
+	maxTries = 10
+	// connectsAtOnce is the limit of one organization in one process.
+	connectsAtOnce = 4
+	connectWait    = time.Second
+	connectRetry   = 5 * time.Second
+)
+
+// Begin starts a connect. It returns the address of the platform at which a person allows the access, and for a
+// platform with a form the state, which is valid for an hour and ten tries. A state can be used once. Begin returns
+// Invalid when there is no such platform, when it has no application, or when there is no such channel to reconnect,
+// NotFound for an unknown platform when cmd asks for that, and Quota when the plan allows no more channels and none is
+// reconnected.
+func (s *Channels) Begin(ctx context.Context, p tenancy.Principal, cmd publishing.BeginConnect) (string, error) {
+	const op = "publishing.BeginConnect"
+	c, ok := s.deps.Connectors.Get(cmd.Connector)
+	if !ok {
+		return "", unknownPlatform(op, cmd)
+	}
+	authorizer, byOAuth := connector.AuthorizerOf(c)
+	if !byOAuth && cmd.OAuthOnly {
+		return "", fault.New(fault.Invalid, op, c.Describe().Name+" is connected with a form in the dashboard.")
+	}
+	st := channelstore.ConnectState{
+		Org: p.Org, Connector: cmd.Connector, Person: p.Person, Key: p.Key, Actor: p.Name, Behind: p.Behind,
+		BehindName: p.BehindName, Session: p.Session, Onboarding: cmd.Onboarding, ReturnURL: cmd.ReturnURL,
+		ExpiresAt: s.deps.Clock.Now().Add(stateLife),
+	}
+	if cmd.Refresh == "" {
+		if err := s.mayConnect(ctx, p.Org, op); err != nil {
+			return "", err
+		}
+	} else {
+		channel, err := channelstore.ChannelOfAccount(ctx, s.db, p.Org, cmd.Connector, cmd.Refresh)
+		if pg.IsNoRows(err) {
+			return "", fault.New(fault.Invalid, op, "There is no such channel to reconnect.")
+		}
+		if err != nil {
+			return "", pg.Fault(op, err)
+		}
+		st.Channel = channel
+	}
+	state, err := secret.Token("", 43)
+	if err != nil {
+		return "", pg.Fault(op, err)
+	}
+	if byOAuth {
+		return s.beginOAuth(ctx, authorizer, st, state)
+	}
+	return state, pg.Fault(op, channelstore.SaveState(ctx, s.db, secret.HashToken(state), st))
+}
+
+// mayConnect returns Quota when the plan allows no more channels, so that a person learns it before the platform is
+// asked. What counts is the check when the channel is stored.
+func (s *Channels) mayConnect(ctx context.Context, org tenancy.OrgID, op string) error {
+	if s.deps.Quota == nil {
+		return nil
+	}
+	err := s.db.InOrg(ctx, org, func(tx *db.Tx) error {
+		present, err := channelstore.CountChannels(ctx, tx)
+		if err != nil {
+			return err
+		}
+		return s.checkPlan(ctx, tx, op, present)
+	})
+	return db.Fault(op, err)
+}
+
+// checkPlan returns Quota when the plan allows no more channels than are present.
+func (s *Channels) checkPlan(ctx context.Context, tx *db.Tx, op string, present int) error {
+	limits, err := db.Limits(ctx, tx, s.deps.Quota)
+	if err != nil || present < limits.Channels {
+		return err
+	}
+	return limits.OverLimit(op, tenancy.LimitChannels, present, limits.Channels, "Disconnect one and begin again,")
+}
+
+// unknownPlatform returns the fault for a platform without a connector.
+func unknownPlatform(op string, cmd publishing.BeginConnect) error {
+	kind := fault.Invalid
+	if cmd.UnknownIsNotFound {
+		kind = fault.NotFound
+	}
+	for _, planned := range connector.PlannedPlatforms() {
+		if planned.ID == cmd.Connector {
+			return fault.New(kind, op, planned.Name+" is planned and not offered yet.")
+		}
+	}
+	if cmd.OAuthOnly {
+		return fault.New(kind, op, "There is no such platform on this instance.")
+	}
+	return fault.New(kind, op, "There is no platform "+connector.Quote(cmd.Connector)+" on this instance.")
+}
+
+// Finish signs in to the platform with the form, or redeems the code of a connect by OAuth, and stores the channel. It
+// needs no session. So that it cannot be used
+// to guess passwords or to make this instance call other hosts, the state is used up by a successful sign-in and by ten
+// tries, and Finish returns RateLimited while four connects of the organization are in progress, which counts as a try.
+// It returns Invalid for a state, a form or a credential that is not accepted, and Quota or Conflict at the limits of channels.
+func (s *Channels) Finish(ctx context.Context, cmd publishing.FinishConnect) (publishing.ChannelConnected, error) {
+	const op = "publishing.FinishConnect"
+	c, ok := s.deps.Connectors.Get(cmd.Connector)
+	if !ok {
+		return publishing.ChannelConnected{}, fault.New(fault.Invalid, op,
+			"There is no platform "+connector.Quote(cmd.Connector)+" on this instance.")
+	}
+	if _, ok := connector.AuthorizerOf(c); ok {
+		return s.finishOAuth(ctx, c, cmd)
+	}
+	fields, err := formFields(c.Describe(), cmd.Fields)
+	if err != nil {
+		return publishing.ChannelConnected{}, err
+	}
+	st, err := channelstore.TryState(ctx, s.db, secret.HashToken(cmd.State), cmd.Connector, maxTries)
+	if pg.IsNoRows(err) {
+		return publishing.ChannelConnected{}, fault.New(fault.Invalid, op,
+			fmt.Sprintf("This connection attempt is unknown, older than an hour or was tried %d times; begin again.",
+				maxTries))
+	}
+	if err != nil {
+		return publishing.ChannelConnected{}, pg.Fault(op, err)
+	}
+	leave, err := s.acquireConnect(ctx, st.Org)
+	if err != nil {
+		return publishing.ChannelConnected{}, err
+	}
+	defer leave()
+	connecting, cancel := context.WithTimeout(ctx, s.cfg.PlatformTimeout) // not for the database: see pg.IsAway
+	defer cancel()
+	env := connector.Env{HTTP: s.deps.HTTP, Clock: s.deps.Clock}
+	connected, err := c.Connect(outbound.WithOwner(connecting, st.Org.String()), env, fields)
+	if err != nil {
+		s.deps.Log.Warn("a channel could not be connected", "org", st.Org, "connector", cmd.Connector, "error", err)
+		return publishing.ChannelConnected{}, ConnectFault(op, err)
+	}
+	switch err := channelstore.TakeState(ctx, s.db, st.Org, secret.HashToken(cmd.State)); {
+	case pg.IsNoRows(err):
+		return publishing.ChannelConnected{}, usedState(op)
+	case err != nil:
+		return publishing.ChannelConnected{}, pg.Fault(op, err)
+	}
+	return s.storeChannel(ctx, st, cmd.Zone, connected)
+}
+
+// acquireConnect waits until the organization has fewer than connectsAtOnce connects in progress. leave must be called
+// once. It returns RateLimited when the wait takes longer than connectWait.
+func (s *Channels) acquireConnect(ctx context.Context, org tenancy.OrgID) (leave func(), err error) {
+	ctx, cancel := context.WithTimeout(ctx, connectWait)
+	defer cancel()
+	leave, err = s.connects.Enter(ctx, org)
+	if err != nil {
+		return nil, &fault.Error{
+			Kind: fault.RateLimited, Op: "publishing.FinishConnect", RetryAfter: connectRetry, Err: err,
+			Message: "Your organization is connecting too many channels at the same time; try again in a few seconds.",
+		}
+	}
+	return leave, nil
+}
+
+func usedState(op string) error {
+	return fault.New(fault.Invalid, op, "This connection attempt was used already; begin again.")
+}
+
+// storeChannel stores the connected account as a channel. It returns Invalid when the channel to reconnect is gone or
+// has another account, and Quota or Conflict at the limits of channels.
+func (s *Channels) storeChannel(
+	ctx context.Context, st channelstore.ConnectState, zone tenancy.ZoneRequest, got connector.Connected,
+) (publishing.ChannelConnected, error) {
+	const op = "publishing.FinishConnect"
+	old, err := channelstore.ChannelOfAccount(ctx, s.db, st.Org, st.Connector, got.Account.ID)
+	if err != nil && !pg.IsNoRows(err) {
+		return publishing.ChannelConnected{}, pg.Fault(op, err)
+	}
+	if !st.Channel.IsZero() && old != st.Channel {
+		return publishing.ChannelConnected{}, s.anotherAccount(ctx, st)
+	}
+	timezone, err := s.timezone(ctx, st.Org, zone, !old.IsZero())
+	if err != nil {
+		return publishing.ChannelConnected{}, pg.Fault(op, err)
+	}
+	sealed, err := s.deps.Keyring.Seal(got.Credential, st.Org.String())
+	if err != nil {
+		return publishing.ChannelConnected{}, pg.Fault(op, err)
+	}
+	a := got.Account
+	channel := publishing.Channel{
+		ID: st.Pending, Org: st.Org, Connector: st.Connector, Name: a.Name, Profile: a.Profile,
+		Picture: a.Picture, AccountID: a.ID, Account: orEmpty(a.Data), Grade: a.Grade, Timezone: timezone,
+		Destination: a.Destination, AppID: st.AppID,
+	}
+	if channel.ID.IsZero() {
+		channel.ID = id.New[publishing.ChannelTag]()
+	}
+	var stored publishing.Channel
+	var next *time.Time
+	// Whoever began the connect may have lost access while the platform answered.
+	err = s.db.InOrgAs(ctx, st.By(), func(tx *db.Tx) (err error) {
+		stored, next, err = channelstore.Connect(ctx, tx, channel, sealed, s.refreshAt(st.Connector, got),
+			func(tx *db.Tx, present int) error { return s.checkChannels(ctx, tx, op, present) })
+		return err
+	})
+	channel = stored
+	if err != nil {
+		return publishing.ChannelConnected{}, db.Fault(op, err)
+	}
+	if next != nil {
+		s.deps.Waker.Wake(ctx, st.Org, *next)
+	}
+	done := publishing.ChannelConnected{
+		Channel: channel, By: st.By(), Onboarding: st.Onboarding, ReturnURL: st.ReturnURL,
+	}
+	done.Disown, done.DisownUntil, err = s.disownToken(channel)
+	return done, pg.Fault(op, err)
+}
+
+// checkChannels returns Quota when the plan allows no more channels than are present, and Conflict at the limit that all
+// organizations have.
+func (s *Channels) checkChannels(ctx context.Context, tx *db.Tx, op string, present int) error {
+	if err := s.checkPlan(ctx, tx, op, present); err != nil {
+		return err
+	}
+	if present >= s.cfg.MaxChannels {
+		return fault.New(fault.Conflict, op, fmt.Sprintf("Your organization has reached its limit of channels, which "+
+			"is %d. Disconnect one and begin again, or ask whoever runs this instance for more.", s.cfg.MaxChannels))
+	}
+	return nil
+}
+
+// refreshAt returns when the access of a new channel is to be refreshed, nil for never.
+func (s *Channels) refreshAt(platform string, got connector.Connected) *time.Time {
+	c, ok := s.deps.Connectors.Get(platform)
+	if !ok {
+		return nil
+	}
+	return access.RefreshAt(c.Describe().RefreshLead, s.deps.Clock.Now(), got.ExpiresAt)
+}
+
+// anotherAccount returns the fault for a reconnect with another account than that of the channel.
+func (s *Channels) anotherAccount(ctx context.Context, st channelstore.ConnectState) error {
+	const op = "publishing.FinishConnect"
+	switch _, err := channelstore.ChannelOfAccount(ctx, s.db, st.Org, st.Connector, st.Channel.String()); {
+	case pg.IsNoRows(err):
+		return publishing.Disconnected(op)
+	case err != nil:
+		return pg.Fault(op, err)
+	}
+	return fault.New(fault.Invalid, op,
+		"These credentials open another account than the channel's; nothing was changed.")
+}
+
+// timezone returns the zone for a channel that is connected, empty for the one that it has or the default. An offset is
+// that of today only, so it does not change the zone of a channel that exists.
+func (s *Channels) timezone(
+	ctx context.Context, org tenancy.OrgID, asked tenancy.ZoneRequest, exists bool,
+) (string, error) {
+	if !asked.IsOffset {
+		return asked.Name, nil
+	}
+	if exists {
+		return "", nil
+	}
+	organization, err := db.OrganizationZone(ctx, s.db, org)
+	if err != nil {
+		return "", err
+	}
+	return asked.Resolve(organization, s.deps.Clock.Now()), nil
+}
+
+func orEmpty(data json.RawMessage) json.RawMessage {
+	if len(data) == 0 {
+		return json.RawMessage(`{}`)
+	}
+	return data
+}
+
+// formFields returns the fields of a form without what was pasted along with them, and with the
+// default values of empty ones. A password is left unchanged unless it is a Word. It returns
+// Invalid for a value that cannot be stored.
+func formFields(d connector.Descriptor, sent map[string]string) (map[string]string, error) {
+	fields := maps.Clone(sent)
+	if fields == nil {
+		fields = map[string]string{}
+	}
+	for _, f := range d.Fields {
+		switch {
+		case f.Word:
+			fields[f.Key] = paste.Word(fields[f.Key])
+		case f.Type != "password":
+			fields[f.Key] = paste.Line(fields[f.Key])
+		}
+		if fields[f.Key] == "" && f.DefaultValue != "" {
+			fields[f.Key] = f.DefaultValue
+		}
+		if !publishing.Storable(fields[f.Key]) {
+			return nil, fault.New(fault.Invalid, "publishing.formFields",
+				"The form's fields must be valid UTF-8 without NUL characters.")
+		}
+	}
+	return fields, nil
+}
+
+// ConnectFault returns the fault for a failed sign-in. The form decides which host is called, so a host that is down,
+// is no such platform or refuses the credential is Invalid. A host that asks to wait is RateLimited.
+func ConnectFault(op string, err error) error {
+	var e *connector.Error
+	if !errors.As(err, &e) {
+		return fault.Wrap(fault.Internal, op, "", err)
+	}
+	switch {
+	case e.After > 0 || e.Status == http.StatusTooManyRequests:
+		return &fault.Error{
+			Kind: fault.RateLimited, Op: op, Message: e.Public, RetryAfter: min(e.After, time.Hour), Err: err,
+		}
+	case e.Kind == connector.KindTransient || e.Kind == connector.KindUnknown,
+		errors.Is(err, outbound.ErrBlocked): // as for a host that does not exist, to hide names of the private network
+		return fault.Wrap(fault.Invalid, op, e.Public+" Check what you typed, or try again later.", err)
+	default:
+		return fault.Wrap(fault.Invalid, op, e.Public, err)
+	}
+}

@@ -1,0 +1,418 @@
+package channel_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"maps"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+
+	"crier/platform/fault"
+	"crier/platform/id"
+	"crier/platform/outbound"
+	"crier/platform/pg"
+	"crier/platform/secret"
+	"crier/publishing"
+	"crier/publishing/channel"
+	channelstore "crier/publishing/channel/store"
+	"crier/publishing/connector"
+	"crier/publishing/db"
+	"crier/tenancy"
+	"crier/tests/publishtest"
+)
+
+// passwordPlatform is a platform that accepts one password and counts the attempts.
+type passwordPlatform struct {
+	*platform
+	attempts atomic.Int32
+}
+
+func (d *passwordPlatform) Describe() connector.Descriptor {
+	out := d.platform.Describe()
+	out.Fields = []connector.Field{{Key: "password", Label: "Password", Type: "password", Validation: ".+"}}
+	return out
+}
+
+func (d *passwordPlatform) Connect(_ context.Context, _ connector.Env, fields map[string]string) (connector.Connected, error) {
+	d.attempts.Add(1)
+	if fields["password"] != "right" {
+		return connector.Connected{}, &connector.Error{Kind: connector.KindReauth, Public: "The password is wrong."}
+	}
+	return connector.Connected{Account: connector.Account{ID: "account", Name: "A", Grade: publishing.GradeMarked}, Credential: []byte(`{}`)}, nil
+}
+
+// beginConnect begins a connect at a passwordPlatform. try finishes it with a password; one with a NUL is
+// an invalid form.
+func beginConnect(t *testing.T) (d *passwordPlatform, try func(password string) error) {
+	t.Helper()
+	r := newRig(t)
+	d = &passwordPlatform{platform: r.platform}
+	r.Register(d)
+	return d, r.organization().begin(limits)
+}
+
+// begin begins a connect with cfg. finish finishes it with a password; one with a NUL is an invalid form.
+func (m member) begin(cfg publishtest.Config) (finish func(password string) error) {
+	m.Helper()
+	channels := m.Deps.Channels(cfg)
+	state, err := channels.Begin(m.Context(), m.who, publishing.BeginConnect{Connector: "sandbox"})
+	m.OK(err)
+	return func(password string) error {
+		_, err := channels.Finish(m.Context(), publishing.FinishConnect{
+			Connector: "sandbox", State: state, Fields: map[string]string{"password": password},
+			Zone: tenancy.ZoneRequest{IsOffset: true},
+		})
+		return err
+	}
+}
+
+func TestFinishConnect_EndsAfterTenTries(t *testing.T) {
+	t.Parallel()
+	d, try := beginConnect(t)
+	for range 10 {
+		if err := try("wrong"); !fault.Is(err, fault.Invalid) || !strings.Contains(err.Error(), "password is wrong") {
+			t.Fatalf("a wrong password: %v", err)
+		}
+	}
+	for _, password := range []string{"wrong", "right"} {
+		if err := try(password); !fault.Is(err, fault.Invalid) || !strings.Contains(err.Error(), "begin again") {
+			t.Errorf("after ten tries, with a %s password: %v, want begin again", password, err)
+		}
+	}
+	if n := d.attempts.Load(); n != 10 {
+		t.Errorf("the platform was asked %d times, want 10", n)
+	}
+}
+
+func TestFinishConnect_AcceptsTheTenthTry(t *testing.T) {
+	t.Parallel()
+	d, try := beginConnect(t)
+	for range 20 { // it never reaches the platform
+		if err := try("\x00"); !fault.Is(err, fault.Invalid) || !strings.Contains(err.Error(), "NUL") {
+			t.Fatalf("a form with a NUL: got %v, want Invalid", err)
+		}
+	}
+	for range 9 {
+		if err := try("wrong"); err == nil {
+			t.Fatal("a wrong password connects")
+		}
+	}
+	if err := try("right"); err != nil {
+		t.Errorf("the tenth try: %v", err)
+	}
+	if err := try("right"); !fault.Is(err, fault.Invalid) || !strings.Contains(err.Error(), "begin again") {
+		t.Errorf("the same again: %v", err)
+	}
+	if n := d.attempts.Load(); n != 10 {
+		t.Errorf("the platform was asked %d times, want 10", n)
+	}
+}
+
+// blockingPlatform is a platform whose Connect returns when opened is closed.
+type blockingPlatform struct {
+	*platform
+	inside chan struct{} // receives a value for each connect that has begun
+	opened chan struct{}
+}
+
+func (d *blockingPlatform) Connect(ctx context.Context, _ connector.Env, _ map[string]string) (connector.Connected, error) {
+	d.inside <- struct{}{}
+	select {
+	case <-d.opened:
+	case <-ctx.Done():
+	}
+	return connector.Connected{}, &connector.Error{Kind: connector.KindReauth, Public: "The password is wrong."}
+}
+
+func TestFinishConnect_LimitsConnectsInProgress(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	d := &blockingPlatform{platform: r.platform, inside: make(chan struct{}, 10), opened: make(chan struct{})}
+	r.Register(d)
+	channels := r.Deps.Channels(limits)
+	var one, other string // states
+	for _, state := range []*string{&one, &other} {
+		begun, err := channels.Begin(t.Context(), r.organization().who, publishing.BeginConnect{Connector: "sandbox"})
+		r.OK(err)
+		*state = begun
+	}
+	finish := func(state string) error {
+		_, err := channels.Finish(t.Context(), publishing.FinishConnect{Connector: "sandbox", State: state})
+		return err
+	}
+	begin := func(state string) <-chan error {
+		ended := make(chan error, 1)
+		go func() { ended <- finish(state) }()
+		select {
+		case <-d.inside:
+		case err := <-ended:
+			t.Fatalf("a connect that may begin ends with %v", err)
+		}
+		return ended
+	}
+	var begun []<-chan error
+	for _, state := range []string{one, one, one, one, other} {
+		begun = append(begun, begin(state))
+	}
+	var refused *fault.Error
+	if err := finish(one); !errors.As(err, &refused) || refused.Kind != fault.RateLimited || refused.RetryAfter == 0 {
+		t.Errorf("the fifth connect of an organization: %v, want RateLimited with RetryAfter", err)
+	}
+	close(d.opened)
+	for _, ended := range begun {
+		if err := <-ended; !fault.Is(err, fault.Invalid) {
+			t.Errorf("a connect in progress ends with %v", err)
+		}
+	}
+	if err := finish(one); !fault.Is(err, fault.Invalid) {
+		t.Errorf("after them: %v", err)
+	}
+}
+
+// ownerRecorder is a platform that records the owner of the connections of Connect.
+type ownerRecorder struct {
+	*platform
+	owner string
+}
+
+func (d *ownerRecorder) Connect(ctx context.Context, _ connector.Env, _ map[string]string) (connector.Connected, error) {
+	d.owner = outbound.Owner(ctx)
+	return connector.Connected{}, &connector.Error{Kind: connector.KindReauth, Public: "The password is wrong."}
+}
+
+func TestFinishConnect_ConnectionsBelongToTheOrganization(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	d := &ownerRecorder{platform: r.platform}
+	r.Register(d)
+	m := r.organization()
+	channels := r.Deps.Channels(limits)
+	state, err := channels.Begin(t.Context(), m.who, publishing.BeginConnect{Connector: "sandbox"})
+	r.OK(err)
+	_, err = channels.Finish(t.Context(), publishing.FinishConnect{Connector: "sandbox", State: state})
+	if !fault.Is(err, fault.Invalid) || d.owner != m.who.Org.String() {
+		t.Errorf("the connections belong to %q, want the organization %s: %v", d.owner, m.who.Org, err)
+	}
+}
+
+func TestFinishConnect_RefusesTooManyChannels(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	r.Register(&passwordPlatform{platform: r.platform})
+	m := r.organization() // it has a channel
+	cfg := limits
+	cfg.MaxChannels = 1
+	if err := m.begin(cfg)("right"); !fault.Is(err, fault.Conflict) || !strings.Contains(err.Error(), "limit of channels, which is 1") {
+		t.Errorf("one more channel than the limit: %v, want a conflict", err)
+	}
+	cfg.MaxChannels = 2
+	for _, what := range []string{"as many channels as the limit", "the same account again"} {
+		if err := m.begin(cfg)("right"); err != nil {
+			t.Errorf("%s: got the error %v, want none", what, err)
+		}
+	}
+}
+
+func TestFinishConnect_EndsWithAccessOfWhoBeganIt(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	d := &passwordPlatform{platform: r.platform}
+	r.Register(d)
+	for name, end := range map[string]func(m member){
+		"removed":       func(m member) { m.Tenant(m.who.Org, "delete from member where person_id = $1", m.who.Person) },
+		"disabled":      func(m member) { m.Tenant(m.who.Org, "update member set disabled = true") },
+		"suspended":     func(m member) { m.Gate("update organization set suspended_at = now() where id = $1", m.who.Org) },
+		"to be deleted": func(m member) { m.Gate("update organization set deleted_at = now() where id = $1", m.who.Org) },
+	} {
+		m := r.organization()
+		try := m.begin(limits)
+		end(m)
+		tried := d.attempts.Load()
+		if err := try("right"); !fault.Is(err, fault.Invalid) {
+			t.Errorf("%s: got %v, want Invalid", name, err)
+		}
+		if d.attempts.Load() != tried {
+			t.Errorf("%s: the platform was called", name)
+		}
+	}
+}
+
+func TestFinishConnect_EndsWithTheKeyThatBeganIt(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	d := &passwordPlatform{platform: r.platform}
+	r.Register(d)
+	for name, c := range map[string]struct {
+		end     string
+		refused bool
+	}{
+		"the creator leaves": {end: "delete from member"},
+		"the key is revoked": {end: "delete from api_key", refused: true},
+		"the key expires":    {end: "update api_key set expires_at = now()", refused: true},
+		"the key is rotated": {end: "update api_key set expires_at = now() + interval '1 hour'"},
+	} {
+		m := r.organization()
+		m.who.Via, m.who.Key = tenancy.ViaKey, id.New[tenancy.KeyTag]()
+		m.Tenant(m.who.Org, `insert into api_key (org_id, id, name, prefix, hash, created_by)
+			values ($1, $2, 'key', 'crier_', $3, $4)`, m.who.Org, m.who.Key, secret.HashToken(m.who.Key.String()), m.who.Person)
+		try := m.begin(limits)
+		m.Tenant(m.who.Org, c.end)
+		if err := try("right"); fault.Is(err, fault.Invalid) != c.refused || err != nil && !c.refused {
+			t.Errorf("%s: got %v, want refused %t", name, err, c.refused)
+		}
+	}
+}
+
+// removingPlatform removes the members of an organization while a channel of it is being connected.
+type removingPlatform struct {
+	*passwordPlatform
+	of member
+}
+
+func (d *removingPlatform) Connect(ctx context.Context, env connector.Env, fields map[string]string) (connector.Connected, error) {
+	d.of.Tenant(d.of.who.Org, "delete from member where person_id = $1", d.of.who.Person)
+	return d.passwordPlatform.Connect(ctx, env, fields)
+}
+
+func TestFinishConnect_RemovedDuringTheSignInStoresNoChannel(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	m := r.organization()
+	r.Register(&removingPlatform{passwordPlatform: &passwordPlatform{platform: r.platform}, of: m})
+	if err := m.begin(limits)("right"); !fault.Is(err, fault.Invalid) {
+		t.Errorf("got %v, want Invalid", err)
+	}
+	channels, err := channelstore.Channels(t.Context(), m.Store, m.who.Org, publishing.CustomerID{})
+	if err != nil || len(channels) != 1 {
+		t.Errorf("got %d channels, %v, want the one from before", len(channels), err)
+	}
+}
+
+// blockingOAuth is a platform by OAuth whose Exchange returns when opened is closed.
+type blockingOAuth struct {
+	*platform
+	inside chan struct{} // receives a value for each call that has begun
+	opened chan struct{}
+}
+
+func (*blockingOAuth) Family() connector.Family {
+	return connector.Family{ID: "sandbox", Name: "Sandbox"}
+}
+
+func (*blockingOAuth) AuthorizeURL(a connector.Authorization) (string, error) {
+	return "https://platform.example/?state=" + a.State, nil
+}
+
+func (d *blockingOAuth) Exchange(
+	ctx context.Context, _ connector.Env, _ connector.App, _ connector.Code,
+) (connector.Authorized, error) {
+	d.inside <- struct{}{}
+	select {
+	case <-d.opened:
+	case <-ctx.Done():
+	}
+	return connector.Authorized{}, &connector.Error{Kind: connector.KindContent, Public: "The code is refused."}
+}
+
+func (*blockingOAuth) Select(
+	context.Context, connector.Env, connector.App, json.RawMessage, string,
+) (connector.Connected, error) {
+	return connector.Connected{}, errors.New("nothing is offered")
+}
+
+// The platform was not called, so the person may load the page again with the same code.
+func TestFinishConnect_OAuthRefusedForLoadKeepsState(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	d := &blockingOAuth{platform: r.platform, inside: make(chan struct{}, 10), opened: make(chan struct{})}
+	r.Register(d)
+	r.Deps.Access = r.Access(r.Deps.Connectors, map[string]connector.App{"sandbox": {ClientID: "c", Secret: "s"}}, nil)
+	channels := r.Deps.Channels(limits)
+	who := r.organization().who
+	var states []string
+	for range 5 {
+		address, err := channels.Begin(t.Context(), who, publishing.BeginConnect{Connector: "sandbox"})
+		r.OK(err)
+		_, state, _ := strings.Cut(address, "state=")
+		states = append(states, state)
+	}
+	finish := func(state string) error {
+		_, err := channels.Finish(t.Context(), publishing.FinishConnect{Connector: "sandbox", State: state, Code: "code"})
+		return err
+	}
+	var all sync.WaitGroup
+	for _, state := range states[:4] {
+		all.Go(func() { _ = finish(state) }) // it is refused in the end
+	}
+	for range 4 {
+		<-d.inside
+	}
+	if err := finish(states[4]); !fault.Is(err, fault.RateLimited) {
+		t.Errorf("the fifth connect of an organization: %v, want RateLimited", err)
+	}
+	close(d.opened)
+	all.Wait()
+	for _, want := range []string{"The code is refused.", "was used"} {
+		if err := finish(states[4]); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("the same again: %v, want %q", err, want)
+		}
+	}
+}
+
+// authority refuses everybody once it is lost.
+type authority struct{ lost atomic.Bool }
+
+func (a *authority) Confirm(context.Context, pg.Querier, tenancy.Principal) error {
+	if a.lost.Load() {
+		return fault.New(fault.Forbidden, "test", "You are no longer a member of this organization.")
+	}
+	return nil
+}
+
+// losingPlatform takes the access of whoever connects while it answers.
+type losingPlatform struct {
+	*passwordPlatform
+	authority *authority
+}
+
+func (d losingPlatform) Connect(ctx context.Context, env connector.Env, fields map[string]string) (
+	connector.Connected, error) {
+	d.authority.lost.Store(true)
+	return d.passwordPlatform.Connect(ctx, env, fields)
+}
+
+func TestFinishConnect_AccessLostMeanwhileConnectsNothing(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	a := &authority{}
+	r.Register(losingPlatform{passwordPlatform: &passwordPlatform{platform: r.platform}, authority: a})
+	r.Deps.DB = &db.DB{DB: r.DB, Authority: a}
+	m := r.organization()
+	if err := m.begin(limits)("right"); !fault.Is(err, fault.Forbidden) {
+		t.Errorf("got %v, want Forbidden", err)
+	}
+	channels, err := channelstore.Channels(t.Context(), m.Store, m.who.Org, publishing.CustomerID{})
+	if err != nil || len(channels) != 1 {
+		t.Errorf("got the channels %+v, %v, want only the one from before", channels, err)
+	}
+}
+
+// TestFormFields_TakeWhatPeoplePaste: what was pasted along with a value is removed from a field
+// that cannot contain white space, and a password is left unchanged.
+func TestFormFields_TakeWhatPeoplePaste(t *testing.T) {
+	t.Parallel()
+	d := connector.Descriptor{Fields: []connector.Field{
+		{Key: "key", Type: "password", Word: true}, {Key: "password", Type: "password"}, {Key: "name", Type: "text"},
+		{Key: "service", Type: "text", Word: true, DefaultValue: "https://example.com"},
+	}}
+	got, err := channel.FormFields(d, map[string]string{
+		"key": "\u202ansec1–abc\u200b\u202c \r\n", "password": " a – b ", "name": "\u2066Ann\u2069 Lee\u00a0", "service": " \u200b",
+	})
+	want := map[string]string{"key": "nsec1-abc", "password": " a – b ", "name": "Ann Lee", "service": "https://example.com"}
+	if err != nil || !maps.Equal(got, want) {
+		t.Errorf("got %+q, %v, want %+q", got, err, want)
+	}
+}

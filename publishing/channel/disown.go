@@ -1,0 +1,76 @@
+package channel
+
+import (
+	"context"
+	"time"
+
+	"crier/platform/fault"
+	"crier/platform/id"
+	"crier/platform/pg"
+	"crier/publishing"
+	channelstore "crier/publishing/channel/store"
+	"crier/publishing/db"
+	"crier/tenancy"
+)
+
+// disownLife is how long after a connect the person who granted access can take it back.
+const disownLife = 7 * 24 * time.Hour
+
+// disownBound binds the sealed tokens of Disown.
+const disownBound = "disown a channel"
+
+// disowning is the content of a token for Disown. At is channel.connected_at in microseconds since
+// 1970, which is its precision.
+type disowning struct {
+	Org     tenancy.OrgID        `json:"org"`
+	Channel publishing.ChannelID `json:"channel"`
+	At      int64                `json:"at"`
+	Until   time.Time            `json:"until"`
+}
+
+// disownToken returns the token of a channel that was just connected, and its end.
+func (s *Channels) disownToken(c publishing.Channel) (token string, until time.Time, err error) {
+	until = s.deps.Clock.Now().Add(disownLife).UTC().Truncate(time.Second)
+	token, err = s.sealToken(disownBound, disowning{
+		Org: c.Org, Channel: c.ID, At: c.ConnectedAt.UnixMicro(), Until: until,
+	})
+	return token, until, err
+}
+
+// Disown disconnects a channel at the request of the person who granted access to its account, with
+// the token of ChannelConnected, and notifies the members in the bell. It needs no session and can
+// be repeated: it does nothing if the channel is already disconnected or its account has been
+// connected again. It returns Invalid for a wrong token and Gone for an expired one.
+func (s *Channels) Disown(ctx context.Context, token string) (out publishing.Disowned, err error) {
+	const op = "publishing.Disown"
+	wrong := fault.New(fault.Invalid, op, "This link does not belong to a connected account.")
+	var d disowning
+	if !s.openToken(disownBound, token, &d) {
+		return out, wrong
+	}
+	if !s.deps.Clock.Now().Before(d.Until) {
+		return out, fault.New(fault.Gone, op, "The account can no longer be disconnected here. Remove Crier from the apps "+
+			"that the platform lists in the settings of your account.")
+	}
+	err = s.db.InOrg(ctx, d.Org, func(tx *db.Tx) error {
+		out, err = channelstore.Disown(ctx, tx, d.Channel, time.UnixMicro(d.At), s.deps.Posts.EndOfChannel)
+		if err != nil || !out.Disconnected {
+			return err
+		}
+		return s.deps.Notices.Add(ctx, tx, s.disownNotification(d.Channel))
+	})
+	if pg.IsNoRows(err) { // the organization was purged
+		return out, wrong
+	}
+	return out, pg.Fault(op, err)
+}
+
+// disownNotification returns the entry in the bell. The caller of Disown queues the mails.
+func (s *Channels) disownNotification(channel publishing.ChannelID) publishing.Notification {
+	now := s.deps.Clock.Now()
+	reason := "The person who granted access said that it was not meant, so the account was disconnected."
+	return publishing.Notification{
+		ID: id.New[publishing.NotificationTag](), Kind: publishing.NotifyReconnect, Channel: channel, Reason: &reason,
+		CreatedAt: now, LastAt: now, ClosedAt: &now,
+	}
+}

@@ -1,0 +1,121 @@
+package channel
+
+import (
+	"context"
+	"encoding/json"
+	"slices"
+
+	"crier/platform/fault"
+	"crier/publishing"
+	"crier/publishing/access"
+	"crier/publishing/connector"
+	"crier/tenancy"
+)
+
+// Platform returns the descriptor of the platform of a channel, with its tools. It returns NotFound for an unknown
+// channel and for one whose platform this instance does not offer.
+func (s *Channels) Platform(
+	ctx context.Context, p tenancy.Principal, channel string,
+) (connector.Descriptor, []connector.Tool, error) {
+	const op = "publishing.Platform"
+	a, err := s.deps.Access.Find(ctx, p.Org, op, channel)
+	if err != nil {
+		return connector.Descriptor{}, nil, err
+	}
+	c, ok := s.deps.Connectors.Get(a.Channel.Connector)
+	if !ok {
+		return connector.Descriptor{}, nil, fault.New(fault.NotFound, op,
+			"This instance does not offer the platform of this channel.")
+	}
+	tools := []connector.Tool{}
+	if box, ok := connector.ToolBoxOf(c); ok {
+		tools = box.Tools()
+	}
+	return c.Describe(), tools, nil
+}
+
+// Trigger runs a tool of the platform of a channel and returns its output as JSON. Only the tools that the connector
+// lists can be run, with the data that they declare. It returns NotFound for an unknown channel or tool, Invalid for
+// wrong data, Unauthenticated when the channel must be connected again, Upstream when the platform fails, and RateLimited
+// as access.Keeper.Use.
+func (s *Channels) Trigger(
+	ctx context.Context, p tenancy.Principal, cmd publishing.TriggerTool,
+) (json.RawMessage, error) {
+	const op = "publishing.TriggerTool"
+	a, err := s.deps.Access.Find(ctx, p.Org, op, cmd.Channel)
+	if err != nil {
+		return nil, err
+	}
+	if cmd.Name == "" {
+		return nil, &fault.Error{Kind: fault.Invalid, Op: op, Message: "The name of the tool is missing.",
+			Fields: []fault.Field{{Name: "methodName", Message: "is required"}}}
+	}
+	box, tool, err := s.tool(a.Channel.Connector, cmd.Name)
+	if err != nil {
+		return nil, err
+	}
+	data, err := toolData(tool, cmd.Data)
+	if err != nil {
+		return nil, err
+	}
+	var out json.RawMessage
+	err = s.deps.Access.Use(ctx, a, func(ctx context.Context, c *access.Channel) (err error) {
+		out, err = box.Call(ctx, c.Session, tool.Name, data)
+		return err
+	})
+	if err != nil {
+		s.deps.Log.Warn("a tool of a platform failed",
+			"org", p.Org, "channel", a.Channel.ID, "tool", tool.Name, "error", err)
+		return nil, access.Fault(op, err)
+	}
+	return out, nil
+}
+
+// tool returns a tool of a platform by its name, and NotFound for one that is not listed.
+func (s *Channels) tool(platform, name string) (connector.ToolBox, connector.Tool, error) {
+	c, _ := s.deps.Connectors.Get(platform)
+	box, ok := connector.ToolBoxOf(c)
+	if ok {
+		tools := box.Tools()
+		if i := slices.IndexFunc(tools, func(t connector.Tool) bool { return t.Name == name }); i >= 0 {
+			return box, tools[i], nil
+		}
+	}
+	return nil, connector.Tool{}, fault.New(fault.NotFound, "publishing.tool", "This channel has no such tool.")
+}
+
+// maxToolText is the longest text in the data of a tool, in bytes.
+const maxToolText = 4096
+
+// toolData returns the members of data that a tool declares. It returns Invalid for one that is missing or of a wrong
+// type.
+func toolData(tool connector.Tool, data map[string]any) (map[string]any, error) {
+	var faults fault.List
+	out := map[string]any{}
+	for _, f := range tool.Data {
+		v, ok := data[f.Key]
+		switch {
+		case !ok || v == nil:
+			if f.Required {
+				faults.Add("data."+f.Key, "is required")
+			}
+		case !hasType(v, f.Type):
+			faults.Add("data."+f.Key, "must be a "+f.Type)
+		default:
+			out[f.Key] = v
+		}
+	}
+	return out, faults.Err("publishing.toolData", "The data of the tool is not valid.")
+}
+
+func hasType(v any, want string) bool {
+	switch v := v.(type) {
+	case string:
+		return want == "string" && len(v) <= maxToolText && publishing.Storable(v)
+	case float64:
+		return want == "number"
+	case bool:
+		return want == "boolean"
+	}
+	return false
+}

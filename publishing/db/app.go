@@ -1,0 +1,12 @@
+package db
+
+import "time"
+
+// PlatformApp is an organization's own application at a family of platforms.
+type PlatformApp struct {
+	Family   string `db:"family"`
+	ClientID string `db:"client_id"`
+	// Secret is sealed.
+	Secret    []byte    `db:"sealed_secret"`
+	UpdatedAt time.Time `db:"updated_at"`
+}

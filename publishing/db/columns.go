@@ -1,0 +1,111 @@
+package db
+
+import (
+	"reflect"
+	"strings"
+
+	"github.com/jackc/pgx/v5"
+)
+
+// The columns of a result are listed once. Rows that lists read are structs with db tags: Columns makes the select list
+// of them, and pgx.RowToStructByName reads them. Rows of the statements that run for every post have a method or a
+// function that pairs the names with the fields, and Collect scans them without reflection.
+
+// Columns returns the select list for rows of T. The column of a field is the one of its db tag, in the given table; a
+// field with an sql tag has that expression instead, under the name of the db tag. Fields of embedded structs belong to
+// the list, fields with the db tag "-" do not.
+func Columns[T any](table string) string {
+	var list []string
+	for _, f := range columnFields(reflect.TypeFor[T]()) {
+		name, expression := f.Tag.Get("db"), f.Tag.Get("sql")
+		if expression == "" {
+			list = append(list, table+"."+name)
+			continue
+		}
+		list = append(list, expression+" as "+name)
+	}
+	return strings.Join(list, ", ")
+}
+
+// Fields returns the fields of T that have a column, in their order.
+func Fields[T any]() []reflect.StructField { return columnFields(reflect.TypeFor[T]()) }
+
+// columnFields returns the fields of a struct that have a column, in their order. Fields that are not exported have
+// none.
+func columnFields(row reflect.Type) []reflect.StructField {
+	var fields []reflect.StructField
+	for i := range row.NumField() {
+		f := row.Field(i)
+		switch {
+		case f.Anonymous:
+			fields = append(fields, columnFields(f.Type)...)
+		case f.IsExported() && f.Tag.Get("db") != "-":
+			fields = append(fields, f)
+		}
+	}
+	return fields
+}
+
+// Expand puts a list of columns into a statement of the folder sql, in the place of the comment "/* , name */".
+func Expand(statement, name, list string) string {
+	return strings.Replace(statement, "/* , "+name+" */", ", "+list, 1)
+}
+
+// Column is a column of a result and the variable that takes its value.
+type Column struct {
+	Name  string
+	Value any
+}
+
+// Col returns a column and the variable that takes its value.
+func Col(name string, value any) Column { return Column{Name: name, Value: value} }
+
+// Collect reads all rows of a statement into out. bind returns the columns of the result, in their order, with the
+// fields of a row; it is called once.
+func Collect[T any](out *[]T, bind func(*T) []Column) func(pgx.Rows) error {
+	return func(rows pgx.Rows) error {
+		var row, zero T
+		var values []any
+		for _, c := range bind(&row) {
+			values = append(values, c.Value)
+		}
+		*out = nil
+		_, err := pgx.ForEachRow(rows, values, func() error {
+			*out = append(*out, row)
+			row = zero
+			return nil
+		})
+		return err
+	}
+}
+
+// Into replaces *out by all rows of a statement, so that it may be called again when a batch is retried.
+func Into[T any](out *[]T, scan pgx.RowToFunc[T]) func(pgx.Rows) error {
+	return func(rows pgx.Rows) (err error) {
+		*out, err = pgx.CollectRows(rows, scan)
+		return err
+	}
+}
+
+// Each calls do for every row of a statement, after all rows are read.
+func Each[T any](scan pgx.RowToFunc[T], do func(T)) func(pgx.Rows) error {
+	return func(rows pgx.Rows) error {
+		all, err := pgx.CollectRows(rows, scan)
+		if err != nil {
+			return err
+		}
+		for _, row := range all {
+			do(row)
+		}
+		return nil
+	}
+}
+
+// Texts returns the values as a parameter of the type text[], which is never null.
+func Texts[T ~string](values []T) []string {
+	out := make([]string, len(values))
+	for i, v := range values {
+		out[i] = string(v)
+	}
+	return out
+}

@@ -1,0 +1,52 @@
+package db
+
+import (
+	"context"
+
+	"github.com/jackc/pgx/v5"
+
+	"crier/platform/pg"
+	"crier/tenancy"
+)
+
+const organizationLock = `-- publishing.OrganizationLock
+select from organization where id = $1 for no key update`
+
+// LockOrganization locks the organization until the transaction ends. It must be the first lock of
+// every transaction that counts what the organization has, or that derives channel flags from
+// pauses. It is a separate statement so that the next one sees what was committed while it waited.
+// found is false if the organization does not exist.
+func LockOrganization(ctx context.Context, tx *Tx) (found bool, err error) {
+	tag, err := tx.Exec(ctx, organizationLock, tx.Org)
+	return tag.RowsAffected() == 1, err
+}
+
+const organizationZone = `-- publishing.OrganizationZone
+select timezone from organization where id = $1`
+
+// OrganizationZone returns the organization's time zone as a name for tenancy.LoadZone, or
+// pgx.ErrNoRows.
+func OrganizationZone(ctx context.Context, d *DB, org tenancy.OrgID) (zone string, err error) {
+	err = d.Read(ctx, org.UUID(), func(b *pgx.Batch) {
+		b.Queue(organizationZone, org).QueryRow(func(row pgx.Row) error { return row.Scan(&zone) })
+	})
+	return zone, err
+}
+
+// Quota returns what an organization's plan allows. A nil Quota means no limits.
+type Quota interface {
+	// Limits is called in a transaction of the organization and reads through q, which belongs to
+	// that transaction. It returns the Postgres error.
+	Limits(ctx context.Context, q pg.Querier, org tenancy.OrgID) (tenancy.Limits, error)
+}
+
+// Limits returns what the organization's plan allows.
+func Limits(ctx context.Context, tx *Tx, q Quota) (tenancy.Limits, error) {
+	if q == nil {
+		return tenancy.NoLimits(), nil
+	}
+	return q.Limits(ctx, tx, tx.Org)
+}
+
+const OrgActive = `-- publishing.OrgActive
+select o.suspended_at is null and o.deleted_at is null from organization o where o.id = $1`

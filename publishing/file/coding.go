@@ -1,0 +1,166 @@
+package file
+
+import (
+	"bufio"
+	"compress/flate"
+	"compress/gzip"
+	"compress/zlib"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"slices"
+	"strings"
+
+	"github.com/andybalholm/brotli"
+	"github.com/gabriel-vasile/mimetype"
+	"github.com/klauspost/compress/zstd"
+)
+
+// ErrCoding means that a file is not encoded as the Content-Encoding header of its response says.
+var ErrCoding = errors.New("the content coding cannot be undone")
+
+const (
+	// maxCodings is how many codings of one response are undone. Each multiplies what a server can make us do for the
+	// bytes that it sends.
+	maxCodings = 1
+	// zstdWindow is in bytes: HTTP does not allow larger windows (RFC 9659).
+	zstdWindow = 8 << 20
+	// codingSlack is how many bytes a server may send beyond twice the decoded bytes. A server that
+	// sends more is trying to keep the connection open.
+	codingSlack = 1 << 20
+)
+
+// decodeBody undoes the content codings of a response, which some servers apply although the
+// request asks for none, and removes the Content-Encoding header. A response with an unknown coding
+// is left unchanged.
+func decodeBody(resp *http.Response) {
+	codings := contentCodings(resp.Header)
+	if len(codings) == 0 || len(codings) > maxCodings || resp.StatusCode != http.StatusOK {
+		return
+	}
+	for _, c := range codings {
+		if decoders[c] == nil {
+			return
+		}
+	}
+	slices.Reverse(codings) // the last one was applied last
+	resp.Header.Del("Content-Encoding")
+	resp.ContentLength = -1
+	resp.Body = &decodedBody{source: resp.Body, codings: codings}
+}
+
+// contentCodings returns the codings of a response in the order in which they were applied.
+func contentCodings(h http.Header) (codings []string) {
+	for c := range strings.SplitSeq(strings.Join(h.Values("Content-Encoding"), ","), ",") {
+		if c = strings.ToLower(strings.TrimSpace(c)); c != "" && c != "identity" {
+			codings = append(codings, c)
+		}
+	}
+	return codings
+}
+
+// decoders are the readers of content codings. The bufio.Reader has the beginning of the body.
+var decoders = map[string]func(*bufio.Reader) (io.Reader, error){
+	"gzip": newGzip, "x-gzip": newGzip,
+	"deflate": func(r *bufio.Reader) (io.Reader, error) {
+		if head, err := r.Peek(2); err == nil && head[0]&15 == 8 && (int(head[0])<<8|int(head[1]))%31 == 0 {
+			return zlib.NewReader(r)
+		}
+		return flate.NewReader(r), nil // some servers omit the zlib header
+	},
+	"br": func(r *bufio.Reader) (io.Reader, error) { return brotli.NewReader(r), nil },
+	"zstd": func(r *bufio.Reader) (io.Reader, error) {
+		d, err := zstd.NewReader(r, zstd.WithDecoderConcurrency(1), zstd.WithDecoderMaxWindow(zstdWindow))
+		if err != nil {
+			return nil, err
+		}
+		return d.IOReadCloser(), nil
+	},
+}
+
+func newGzip(r *bufio.Reader) (io.Reader, error) { return gzip.NewReader(r) }
+
+// decodedBody undoes codings while it is read. Bytes that already are a picture or a video are
+// passed on, because some servers name a coding that they did not apply.
+type decodedBody struct {
+	source  io.ReadCloser
+	codings []string
+
+	r       io.Reader // nil before the first read
+	err     error     // of the first read
+	closers []io.Closer
+	broken  error // of the source
+	in, out int64 // bytes
+}
+
+func (d *decodedBody) Read(p []byte) (int, error) {
+	if d.r == nil {
+		d.r, d.err = d.open()
+	}
+	if d.err != nil {
+		return 0, d.fault(d.err)
+	}
+	n, err := d.r.Read(p)
+	d.out += int64(n)
+	return n, d.fault(err)
+}
+
+func (d *decodedBody) open() (io.Reader, error) {
+	first := bufio.NewReaderSize(encodedBody{d}, sniffLen)
+	head, err := first.Peek(sniffLen)
+	if err != nil && !errors.Is(err, io.EOF) {
+		return first, err
+	}
+	if _, plain := kindOf(mimetype.Detect(head)); plain || len(head) == 0 {
+		return first, nil
+	}
+	for _, c := range d.codings {
+		r, err := decoders[c](first)
+		if err != nil {
+			return first, err
+		}
+		if closer, ok := r.(io.Closer); ok {
+			d.closers = append(d.closers, closer)
+		}
+		first = bufio.NewReader(r)
+	}
+	return first, nil
+}
+
+// fault returns the error of the source rather than what a decoder made of it, and ErrCoding for an error of a decoder.
+func (d *decodedBody) fault(err error) error {
+	switch {
+	case err == nil, errors.Is(err, io.EOF):
+		return err
+	case d.broken != nil:
+		return d.broken
+	}
+	return fmt.Errorf("%w: %s: %w", ErrCoding, strings.Join(d.codings, ", "), err)
+}
+
+func (d *decodedBody) Close() error {
+	var errs []error
+	for _, c := range d.closers {
+		if err := c.Close(); err != nil && !errors.Is(err, io.ErrUnexpectedEOF) { // the file was not read to its end
+			errs = append(errs, err)
+		}
+	}
+	return errors.Join(append(errs, d.source.Close())...)
+}
+
+// encodedBody is the source of a decodedBody.
+type encodedBody struct{ d *decodedBody }
+
+func (e encodedBody) Read(p []byte) (int, error) {
+	d := e.d
+	if d.in > codingSlack+2*d.out {
+		return 0, errors.New("the coded file is larger than what it holds")
+	}
+	n, err := d.source.Read(p)
+	d.in += int64(n)
+	if err != nil && !errors.Is(err, io.EOF) {
+		d.broken = err
+	}
+	return n, err
+}

@@ -1,0 +1,203 @@
+// Package file detects the type of an uploaded file, checks its size and completeness, and makes safe file names.
+package file
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"image"
+	_ "image/gif"
+	_ "image/jpeg"
+	_ "image/png"
+	"io"
+	"path"
+	"strings"
+
+	"github.com/gabriel-vasile/mimetype"
+
+	"crier/platform/fault"
+	"crier/publishing/file/picture"
+)
+
+// Limits are the greatest sizes of files in bytes.
+type Limits struct {
+	// Image is the limit of png, jpg and gif.
+	Image int64
+	// Video is the limit of mp4.
+	Video int64
+}
+
+// Kind is the type of a file by its content, not by its name.
+type Kind struct {
+	// Ext is png, jpg, gif or mp4.
+	Ext         string
+	ContentType string
+	Video       bool
+	// Width and Height are in pixels, of the image as it is shown, after any rotation that EXIF
+	// asks for. They are 0 for a video.
+	Width, Height int
+}
+
+// MaxPixels is the greatest number of pixels, width by height, of an image. A file of a few bytes can declare an image
+// that exhausts the memory of every program that decodes it.
+const MaxPixels = 100_000_000
+
+// maxAfterSize is how much of an image is read after its size, in bytes, to find the rest of the
+// header.
+const maxAfterSize = 256 << 10
+
+const sniffLen = 3 << 10 // bytes from which the type is detected
+
+// Sniff detects the type of a file from its beginning and returns it with a reader of the whole
+// file. That reader returns fault.TooLarge past the limit of the file's type, and fault.Invalid for
+// an image that ends before its end marker. For a video, only the type is checked; VideoProbe
+// checks the rest. Sniff buffers at most the header of an image.
+//
+// Sniff returns fault.Invalid for a file that is empty, of another type or not decodable, for an image with more than
+// MaxPixels pixels, and for a name whose extension contradicts the type. A name without a known extension is not
+// checked. Errors of r are returned unchanged.
+func Sniff(name string, r io.Reader, limits Limits) (Kind, io.Reader, error) {
+	first, err := io.ReadAll(io.LimitReader(r, sniffLen))
+	if err != nil {
+		return Kind{}, nil, err
+	}
+	if len(first) == 0 {
+		return Kind{}, nil, refuse("The file is empty.")
+	}
+	detected := mimetype.Detect(first)
+	kind, ok := kindOf(detected)
+	ext := Extension(name)
+	if !ok || ext == "mov" && isQuickTime(detected) {
+		return Kind{}, nil, refuseForeign(name, detected, first)
+	}
+	if ext != "" && ext != kind.Ext && !(ext == "jpeg" && kind.Ext == "jpg") {
+		return Kind{}, nil, refuse("The file is named ." + ext + ", but its content is " + kind.word() + ".")
+	}
+	whole := io.MultiReader(bytes.NewReader(first), r)
+	if kind.Video {
+		return kind, &limitedReader{r: whole, left: limits.Video, limit: limits.Video, what: "video"}, nil
+	}
+	return measure(kind, &limitedReader{r: whole, left: limits.Image, limit: limits.Image, what: "image"})
+}
+
+func kindOf(detected *mimetype.MIME) (Kind, bool) {
+	switch {
+	case detected.Is("image/png"), detected.Is("image/apng"): // an animated PNG is a PNG
+		return Kind{Ext: "png", ContentType: "image/png"}, true
+	case detected.Is("image/jpeg"):
+		return Kind{Ext: "jpg", ContentType: "image/jpeg"}, true
+	case detected.Is("image/gif"):
+		return Kind{Ext: "gif", ContentType: "image/gif"}, true
+	case isQuickTime(detected) || isVariantOfMP4(detected):
+		return Kind{Ext: "mp4", ContentType: "video/mp4", Video: true}, true
+	default:
+		return Kind{}, false
+	}
+}
+
+// isQuickTime reports whether a file begins like a QuickTime movie, which has the same boxes as
+// MP4. Apple phones write such files with MP4 codecs.
+func isQuickTime(m *mimetype.MIME) bool { return m.Is("video/quicktime") }
+
+// isVariantOfMP4 reports whether m is MP4, or a format that mimetype derives from it by the first
+// brand and that, unlike AVIF, is not a picture. Audio brands are only hints: VideoProbe finds out
+// what the file holds.
+func isVariantOfMP4(m *mimetype.MIME) bool {
+	return m.Is("video/mp4") || m.Parent() != nil && m.Parent().Is("video/mp4") && !strings.HasPrefix(m.String(), "image/")
+}
+
+// word returns the type with its article, for a sentence.
+func (k Kind) word() string {
+	switch k.Ext {
+	case "mp4":
+		return "an MP4 video"
+	case "jpg":
+		return "a JPEG image"
+	default:
+		return "a " + strings.ToUpper(k.Ext) + " image"
+	}
+}
+
+// measure reads the size of an image from its header, which can be far from the beginning, behind a color profile or a
+// preview. It returns the kind with the size and a reader of the whole image.
+func measure(k Kind, r io.Reader) (Kind, io.Reader, error) {
+	var seen bytes.Buffer
+	source := &errorRecorder{r: io.TeeReader(r, &seen)}
+	c, _, err := image.DecodeConfig(source)
+	switch {
+	case source.err != nil:
+		return Kind{}, nil, source.err
+	case errors.Is(err, io.ErrUnexpectedEOF):
+		return Kind{}, nil, fault.Wrap(fault.Invalid, "media.Sniff",
+			"The file begins like "+k.word()+", but it cannot be read: it is cut off in its header, or broken.", err)
+	case err != nil:
+		return Kind{}, nil, fault.Wrap(fault.Invalid, "media.Sniff",
+			"The file begins like "+k.word()+", but it cannot be read: it is broken or of an unusual kind.", err)
+	case c.Width <= 0 || c.Height <= 0:
+		return Kind{}, nil, refuse("The image has no pixels.")
+	case int64(c.Width)*int64(c.Height) > MaxPixels:
+		return Kind{}, nil, refuse(fmt.Sprintf(
+			"The image has too many pixels: %d x %d, at most %d million in all are allowed.",
+			c.Width, c.Height, MaxPixels/1_000_000))
+	}
+	k.Width, k.Height = c.Width, c.Height
+	// If only our parser cannot read the header, the size of the stored pixels is kept.
+	header := io.MultiReader(bytes.NewReader(seen.Bytes()), io.LimitReader(source, maxAfterSize))
+	if h, err := picture.Inspect(header); err == nil {
+		k.Width, k.Height = h.Width, h.Height
+	}
+	if source.err != nil {
+		return Kind{}, nil, source.err
+	}
+	return k, &completeReader{r: io.MultiReader(&seen, r), parser: newBlockParser(k.Ext), kind: k}, nil
+}
+
+func refuse(message string) error { return fault.New(fault.Invalid, "media.Sniff", message) }
+
+// errorRecorder stores the error of its reader, because decoders report a read error as a broken image.
+type errorRecorder struct {
+	r   io.Reader
+	err error
+}
+
+func (m *errorRecorder) Read(p []byte) (int, error) {
+	n, err := m.r.Read(p)
+	if err != nil && !errors.Is(err, io.EOF) {
+		m.err = err
+	}
+	return n, err
+}
+
+// Extension returns the extension of a file name in lower case and without the dot, or "" when it is not the extension
+// of a known type.
+func Extension(name string) string {
+	ext := strings.ToLower(strings.TrimPrefix(path.Ext(name), "."))
+	switch ext {
+	case "":
+		return ""
+	case "png", "jpg", "jpeg", "gif", "mp4", "webp", "svg", "mov", "avi", "webm", "pdf", "html", "bmp", "tiff", "heic":
+		return ext
+	default:
+		return ""
+	}
+}
+
+// limitedReader fails with fault.TooLarge when its reader has more than limit bytes.
+type limitedReader struct {
+	r           io.Reader
+	left, limit int64
+	what        string
+}
+
+func (c *limitedReader) Read(p []byte) (int, error) {
+	if int64(len(p)) > c.left+1 {
+		p = p[:c.left+1]
+	}
+	n, err := c.r.Read(p)
+	c.left -= int64(n)
+	if c.left < 0 {
+		return 0, fault.New(fault.TooLarge, "media.Read",
+			fmt.Sprintf("The %s is too large: at most %d bytes are allowed.", c.what, c.limit))
+	}
+	return n, err
+}

@@ -1,0 +1,109 @@
+package file
+
+import (
+	"path"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+
+	"github.com/clipperhouse/uax29/v2/graphemes"
+	"golang.org/x/text/unicode/norm"
+)
+
+const (
+	// maxName is the longest file name in bytes, with its extension.
+	maxName = 100
+	// extension is the size in bytes of the dot and the extension of a stored file.
+	extension = len(".png")
+	// unnamed is the name of a file whose own name leaves nothing to keep.
+	unnamed = "file"
+)
+
+// Name returns a name without extension for the address and the downloads of a file: the letters,
+// digits and symbols of the original in any script, in NFC, without its folder and extension.
+// Spaces and punctuation become dashes. Control and formatting characters are removed. With its
+// extension the name has at most 100 bytes, and it ends with a whole user-perceived character. Name
+// returns "file" if nothing is left, and for the device names of Windows.
+func Name(original string) string {
+	original = norm.NFC.String(strings.ToValidUTF8(strings.ReplaceAll(original, `\`, "/"), ""))
+	name := norm.NFC.String(trimName(strings.Map(nameRune, stem(path.Base(original)))))
+	name = trimName(cutName(dashes(name), maxName-extension))
+	if name == "" || isDevice(name) {
+		return unnamed
+	}
+	return name
+}
+
+// stem returns a file name without its extension. What follows a dot is an extension if it is short
+// and contains a letter: "version 2.0" has none.
+func stem(base string) string {
+	ext := strings.TrimPrefix(path.Ext(base), ".")
+	isExt := len(ext) <= 5 && strings.ContainsFunc(ext, unicode.IsLetter)
+	if ext == "" || !isExt || !isASCII(ext) {
+		return base
+	}
+	return strings.TrimSuffix(base, "."+ext)
+}
+
+func isASCII(s string) bool {
+	return !strings.ContainsFunc(s, func(r rune) bool { return r > unicode.MaxASCII })
+}
+
+const (
+	zeroWidthNonJoiner = '\u200c' // between letters in Persian and Indic scripts
+	zeroWidthJoiner    = '\u200d' // also inside emoji
+)
+
+func isJoiner(r rune) bool { return r == zeroWidthJoiner || r == zeroWidthNonJoiner }
+
+// nameRune returns the rune itself, a dash for what separates words, or -1 to drop it.
+func nameRune(r rune) rune {
+	switch {
+	case r == '_', isJoiner(r), r > unicode.MaxASCII && unicode.IsSymbol(r) && r != utf8.RuneError,
+		unicode.In(r, unicode.L, unicode.M, unicode.N, unicode.Other_ID_Continue):
+		return r
+	case unicode.IsSpace(r) && !unicode.IsControl(r), unicode.IsPunct(r), unicode.IsSymbol(r) && r != utf8.RuneError:
+		return '-'
+	}
+	return -1
+}
+
+// dashes replaces each run of dashes with a single one.
+func dashes(s string) string {
+	return strings.Join(strings.FieldsFunc(s, func(r rune) bool { return r == '-' }), "-")
+}
+
+// trimName removes dashes and joiners from both ends, and combining marks that have nothing before them.
+func trimName(s string) string {
+	isEdge := func(r rune) bool { return r == '-' || isJoiner(r) }
+	s = strings.TrimLeftFunc(s, func(r rune) bool { return isEdge(r) || unicode.IsMark(r) })
+	return strings.TrimRightFunc(s, isEdge)
+}
+
+// cutName returns as many whole grapheme clusters of a text as fit in n bytes. A cluster longer
+// than that is cut between its runes.
+func cutName(s string, n int) string {
+	if len(s) <= n {
+		return s
+	}
+	end := 0
+	for clusters := graphemes.FromString(s); clusters.Next() && clusters.End() <= n; {
+		end = clusters.End()
+	}
+	if end == 0 {
+		for end = n; !utf8.RuneStart(s[end]); end-- {
+		}
+	}
+	return s[:end]
+}
+
+// isDevice reports whether Windows takes a file of this name for a device, whatever its extension.
+func isDevice(name string) bool {
+	name = strings.ToUpper(name)
+	switch name {
+	case "CON", "PRN", "AUX", "NUL":
+		return true
+	}
+	port, number := name[:min(3, len(name))], name[min(3, len(name)):]
+	return (port == "COM" || port == "LPT") && len([]rune(number)) == 1 && strings.Contains("123456789¹²³", number)
+}

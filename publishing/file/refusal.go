@@ -1,0 +1,162 @@
+package file
+
+import (
+	"fmt"
+	"path"
+	"slices"
+	"strings"
+
+	"github.com/gabriel-vasile/mimetype"
+
+	"crier/platform/fault"
+	"crier/platform/paste"
+	"crier/tenancy"
+)
+
+// Foreign is the cause of the refusal of a file whose kind cannot be stored.
+type Foreign struct {
+	// Type is its media type.
+	Type string
+	// what it is, with an article, and what to do
+	what, remedy string
+}
+
+func (f Foreign) Error() string { return "a file of the type " + f.Type }
+
+// foreign are kinds of files that people send and no platform accepts. A derived kind comes before
+// the kind that it is derived from.
+var foreign = []Foreign{
+	{"image/webp", "a WebP picture", sendPicture},
+	{"image/avif", "an AVIF picture", sendPicture},
+	{"image/heic", "an HEIC picture", sendPicture},
+	{"image/heic-sequence", "an HEIC picture", sendPicture},
+	{"image/heif", "an HEIF picture", sendPicture},
+	{"image/heif-sequence", "an HEIF picture", sendPicture},
+	{"image/svg+xml", "an SVG drawing", sendPicture},
+	{"image/tiff", "a TIFF picture", sendPicture},
+	{"image/bmp", "a BMP picture", sendPicture},
+	{"image/x-icon", "an icon", sendPicture},
+	{"image/jxl", "a JPEG XL picture", sendPicture},
+	{"image/jp2", "a JPEG 2000 picture", sendPicture},
+	{"image/vnd.adobe.photoshop", "a Photoshop picture", sendPicture},
+	{"video/quicktime", "a QuickTime movie", sendVideo},
+	{"video/webm", "a WebM video", sendVideo},
+	{"video/x-matroska", "a Matroska video", sendVideo},
+	{"video/x-msvideo", "an AVI video", sendVideo},
+	{"video/mpeg", "an MPEG video", sendVideo},
+	{transportStream, "an MPEG transport stream", sendVideo},
+	{"video/x-flv", "a Flash video", sendVideo},
+	{"video/x-ms-asf", "a Windows Media video", sendVideo},
+	{"application/ogg", "an Ogg file", sendVideo},
+	{"audio/mp4", "sound without a picture (MP4)", sendSound},
+	{"audio/x-m4a", "sound without a picture (M4A)", sendSound},
+	{"audio/mpeg", "sound without a picture (MP3)", sendSound},
+	{"audio/wav", "sound without a picture (WAV)", sendSound},
+	{"audio/flac", "sound without a picture (FLAC)", sendSound},
+	{"application/pdf", "a PDF document", "send its pages as png, jpg or gif"},
+	{"text/html", "a page (HTML) and no picture or video", "the address may need a sign-in, or be that of a page that shows the file"},
+	{"application/json", "a text (JSON) and no picture or video", "it may be the message of an error"},
+	{"text/xml", "a text (XML) and no picture or video", "it may be the message of an error"},
+	{"application/gzip", "compressed (gzip)", "send the file itself, without compression"},
+	{"application/zip", "an archive (ZIP)", "send the file inside it"},
+	{"text/plain", "a text and no picture or video", sendAny},
+}
+
+const (
+	sendPicture = "send it as png, jpg or gif"
+	sendVideo   = "send it as mp4"
+	sendSound   = "send an mp4 with a picture"
+	sendAny     = "send png, jpg, jpeg, gif or mp4"
+)
+
+// maxNamed is the longest file name shown in a message, in characters.
+const maxNamed = 80
+
+// refuseForeign returns the refusal of a file whose kind cannot be stored. It says what the file is.
+func refuseForeign(name string, detected *mimetype.MIME, first []byte) error {
+	who := subject(name, "The file")
+	for kind := detected; kind != nil; kind = kind.Parent() {
+		for _, f := range foreign {
+			if kind.Is(f.Type) || f.Type == transportStream && kind.Parent() == nil && isTransportStream(first) {
+				return fault.Wrap(fault.Invalid, "media.Sniff", who+" is "+f.what+"; "+f.remedy+".", f)
+			}
+		}
+	}
+	return fault.Wrap(fault.Invalid, "media.Sniff", who+" is no picture or video of a known kind; "+sendAny+".",
+		Foreign{Type: detected.String()})
+}
+
+// transportStream is the type of the files that streaming servers send. mimetype does not detect it.
+const transportStream = "video/mp2t"
+
+// isTransportStream reports whether the first packets of a file, of 188 bytes each, begin like
+// those of an MPEG transport stream.
+func isTransportStream(first []byte) bool {
+	const packet, sync = 188, 0x47
+	return len(first) > 2*packet && first[0] == sync && first[packet] == sync && first[2*packet] == sync
+}
+
+// subject returns the last part of a file name for a message, or otherwise if the name is not fit for one.
+func subject(name, otherwise string) string {
+	base := paste.Line(path.Base(strings.ReplaceAll(name, `\`, "/")))
+	if clean, rule := tenancy.CleanName(base, 1, maxNamed); name != "" && rule == "" {
+		return clean
+	}
+	return otherwise
+}
+
+// Incomplete returns the refusal of a video that breaks off, shows nothing, or can only be a
+// QuickTime movie. It returns nil for any other video. Call it after all bytes have been written.
+// The name may be empty.
+func (v *VideoProbe) Incomplete(name string) error {
+	who := subject(name, "The video")
+	broken := func(what string) error { return fault.New(fault.Invalid, "media.Read", who+" "+what+".") }
+	isPicture := func(t videoTrack) bool { return t.kind == "vide" }
+	picture := slices.IndexFunc(v.tracks, isPicture)
+	hasFrames := func(t videoTrack) bool { return isPicture(t) && (t.samples > 0 || v.fragments) }
+	switch {
+	case !v.movie:
+		return broken("has no movie box (moov): it is cut off, or the program that made it was not done")
+	case v.breaksOff():
+		return broken("is incomplete: it breaks off before its end")
+	case picture < 0 && len(v.tracks) > 0:
+		return broken("has sound and no picture; " + sendSound)
+	case picture < 0:
+		return broken("has no track with a picture")
+	case !slices.ContainsFunc(v.tracks, hasFrames):
+		return broken("has a track with a picture, but no frames: the program that made it was not done")
+	}
+	if codec := v.foreignCodec(); v.quickTime && codec != "" {
+		return broken(
+			fmt.Sprintf("is a QuickTime movie with the codec %q, which MP4 does not have; %s", codec, sendVideo),
+		)
+	}
+	return nil
+}
+
+// breaksOff reports whether the file ends before its movie box, its data or its last sample does.
+// Anything else after the data is of no use to a player.
+func (v *VideoProbe) breaksOff() bool {
+	needed := v.top.kind == "moov" || v.top.kind == "moof" || v.top.kind == "mdat"
+	return needed && v.top.end != toEnd && v.top.end > v.at || v.owed || v.lastChunk >= v.at
+}
+
+// codecs are the codecs of MP4 files that are registered with the MP4 registration authority (mp4ra.org).
+var codecs = map[string][]string{
+	"vide": {"avc1", "avc2", "avc3", "avc4", "av01", "dva1", "dvav", "dvh1", "dvhe", "hev1", "hvc1", "mp4v", "s263",
+		"vp08", "vp09", "vvc1", "vvi1"},
+	"soun": {"Opus", "ac-3", "ac-4", "alac", "dtsc", "dtse", "dtsh", "dtsl", "ec-3", "fLaC", "ipcm", "fpcm", "mha1", "mhm1",
+		"mp4a", "samr", "sawb", "sawp"},
+}
+
+// foreignCodec returns the codec of the pictures, or of the sound, if no track of that kind has an MP4 codec.
+func (v *VideoProbe) foreignCodec() string {
+	for _, kind := range []string{"vide", "soun"} {
+		isOfMP4 := func(t videoTrack) bool { return t.kind == kind && slices.Contains(codecs[kind], t.codec) }
+		first := slices.IndexFunc(v.tracks, func(t videoTrack) bool { return t.kind == kind })
+		if first >= 0 && !slices.ContainsFunc(v.tracks, isOfMP4) {
+			return strings.TrimSpace(v.tracks[first].codec)
+		}
+	}
+	return ""
+}

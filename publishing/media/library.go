@@ -1,0 +1,176 @@
+// Package media stores the files of organizations, serves and deletes them, and collects files that
+// no row names.
+package media
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"net/http"
+	"time"
+
+	"golang.org/x/text/unicode/norm"
+
+	"crier/platform/blob"
+	"crier/platform/clock"
+	"crier/platform/env"
+	"crier/platform/fault"
+	"crier/platform/id"
+	"crier/platform/pg"
+	"crier/publishing"
+	"crier/publishing/db"
+	"crier/publishing/file/metadata"
+	mediastore "crier/publishing/media/store"
+	"crier/tenancy"
+)
+
+// Config configures the use cases. The program sets BaseURL and UploadTimeout; they are not read
+// from the environment.
+type Config struct {
+	// BaseURL is the public address of this instance.
+	BaseURL string
+	// UploadTimeout is the longest time of an upload. CollectFiles takes older bytes without a row for orphans.
+	UploadTimeout time.Duration
+
+	MaxImage int64 `env:"MAX_IMAGE_BYTES, default=10485760" doc:"Largest image that may be uploaded, in bytes."`
+	MaxVideo int64 `env:"MAX_VIDEO_BYTES, default=1073741824" doc:"Largest video that may be uploaded, in bytes."`
+	// MaxStorage is in bytes of uploaded files. Uploads that end at the same moment may exceed it. 0 means no limit.
+	MaxStorage int64 `env:"ORG_MAX_STORAGE_BYTES, default=107374182400" doc:"Stored bytes an organization; 0: no limit."`
+}
+
+const (
+	maxFile    = 1 << 40 // bytes
+	maxStorage = 1 << 50 // bytes
+)
+
+// Validate returns every fault of the configuration, joined; errors.As finds an env.Fault in it.
+func (c Config) Validate() error {
+	var faults env.Faults
+	faults.Number("MAX_IMAGE_BYTES", c.MaxImage, 1, maxFile)
+	faults.Number("MAX_VIDEO_BYTES", c.MaxVideo, 1, maxFile)
+	faults.Number("ORG_MAX_STORAGE_BYTES", c.MaxStorage, 0, maxStorage)
+	return faults.Err()
+}
+
+// Deps holds the dependencies of New. All are required.
+type Deps struct {
+	DB    *db.DB
+	Blobs blob.Store
+	// Fetch connects to public addresses only and follows no redirects.
+	Fetch http.RoundTripper
+	Clock clock.Clock
+	Log   *slog.Logger
+}
+
+// Media are the use cases of files. It is safe for concurrent use.
+type Media struct {
+	cfg  Config
+	deps Deps
+	db   *db.DB
+	// lookups has an element for each look-up of a file by its key that is in progress.
+	lookups chan struct{}
+}
+
+// New returns the use cases of files. Files are served without authentication. Their look-ups by key therefore
+// leave one connection of pg.Gate to log-ins, if it has more than one: in pools of 16 connections or more.
+func New(cfg Config, deps Deps) *Media {
+	limit := max(1, deps.DB.Pool(pg.Gate).Config().MaxConns-1)
+	return &Media{cfg: cfg, deps: deps, db: deps.DB, lookups: make(chan struct{}, limit)}
+}
+
+const (
+	// lookupWait is how long a look-up of a file waits for others.
+	lookupWait = 2 * time.Second
+	// keyLength is in base62 characters, which hold 142 bits.
+	keyLength = 24
+)
+
+// Own returns a file of the organization by its id. Its public address is the base URL followed by its Path. It returns
+// NotFound when the organization has no such file, and Unavailable while the database is away.
+func (s *Media) Own(ctx context.Context, p tenancy.Principal, medium string) (publishing.Medium, error) {
+	const op = "publishing.OwnFile"
+	parsed, ok := id.Parse[publishing.MediaTag](medium)
+	if !ok {
+		return publishing.Medium{}, noFile(op)
+	}
+	known, err := mediastore.FindMedia(ctx, s.db, p.Org, []publishing.MediaID{parsed}, []string{})
+	if err != nil {
+		return publishing.Medium{}, pg.Fault(op, err)
+	}
+	if len(known) == 0 {
+		return publishing.Medium{}, noFile(op)
+	}
+	return known[0], nil
+}
+
+// Open returns a file as it is published, by the two decoded parts of its public path; its name may
+// be in any Unicode normalization form. It returns NotFound if there is no such file, and
+// Unavailable if too many others are being looked up, or while the files or the database are away.
+func (s *Media) Open(ctx context.Context, key, file string) (publishing.Medium, blob.File, error) {
+	const op = "publishing.OpenFile"
+	if len(key) != keyLength || !publishing.Storable(key) {
+		return publishing.Medium{}, nil, noFile(op)
+	}
+	m, err := s.lookup(ctx, op, key)
+	if err != nil {
+		return publishing.Medium{}, nil, err
+	}
+	if norm.NFC.String(file) != m.FileName() {
+		return publishing.Medium{}, nil, noFile(op)
+	}
+	f, err := metadata.Open(ctx, s.deps.Blobs, m.BlobKey(), m.Edits)
+	if err != nil {
+		return publishing.Medium{}, nil, fileFault(op, err)
+	}
+	return m, f, nil
+}
+
+// Original returns a file of the organization as it was uploaded, with its metadata. Errors are
+// those of Own.
+func (s *Media) Original(
+	ctx context.Context, p tenancy.Principal, medium string,
+) (publishing.Medium, blob.File, error) {
+	m, err := s.Own(ctx, p, medium)
+	if err != nil {
+		return publishing.Medium{}, nil, err
+	}
+	f, err := s.deps.Blobs.Open(ctx, m.BlobKey())
+	if err != nil {
+		return publishing.Medium{}, nil, fileFault("publishing.OriginalFile", err)
+	}
+	return m, f, nil
+}
+
+// lookup returns a file by its key. It waits for other look-ups, lookupWait at most.
+func (s *Media) lookup(ctx context.Context, op, key string) (publishing.Medium, error) {
+	wait, cancel := context.WithTimeout(ctx, lookupWait)
+	defer cancel()
+	select {
+	case s.lookups <- struct{}{}:
+		defer func() { <-s.lookups }()
+	case <-wait.Done():
+		const message = "Too many files are asked for at the same time; try again soon."
+		f := fault.Wrap(fault.Unavailable, op, message, wait.Err())
+		f.RetryAfter = lookupWait
+		return publishing.Medium{}, f
+	}
+	m, err := mediastore.MediumByKey(ctx, s.db, key)
+	if pg.IsNoRows(err) {
+		return publishing.Medium{}, noFile(op)
+	}
+	return m, pg.Fault(op, err)
+}
+
+// fileFault returns an error of the file store as Unavailable if the store is away or slow, and
+// otherwise as Internal, because the file has a row and must exist.
+func fileFault(op string, err error) error {
+	switch {
+	case fault.Is(err, fault.Unavailable):
+		return err
+	case errors.Is(err, context.DeadlineExceeded):
+		return fault.Wrap(fault.Unavailable, op, "The files cannot be reached in time; try again soon.", err)
+	}
+	return fault.Wrap(fault.Internal, op, "", err)
+}
+
+func noFile(op string) error { return fault.New(fault.NotFound, op, "There is no such file.") }

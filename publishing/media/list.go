@@ -1,0 +1,96 @@
+package media
+
+import (
+	"context"
+
+	"crier/platform/fault"
+	"crier/platform/id"
+	"crier/platform/pg"
+	"crier/publishing"
+	"crier/publishing/db"
+	mediastore "crier/publishing/media/store"
+	"crier/tenancy"
+)
+
+// List returns a page of the files of the organization, the newest first; a page behind the last is empty. It returns
+// Invalid for a page that cannot be.
+func (s *Media) List(ctx context.Context, p tenancy.Principal, q publishing.ListMedia) (publishing.MediaPage, error) {
+	if err := q.Validate(); err != nil {
+		return publishing.MediaPage{}, err
+	}
+	page, err := mediastore.ListMedia(ctx, s.db, p.Org, q)
+	return page, pg.Fault("publishing.ListMedia", err)
+}
+
+// SetAlt changes the alternative text of a file, which later posts have for attachments that give none, and returns the
+// file. It returns NotFound, and Invalid for a text that is too long.
+func (s *Media) SetAlt(ctx context.Context, p tenancy.Principal, medium, alt string) (publishing.Medium, error) {
+	const op = "publishing.SetAlt"
+	parsed, ok := id.Parse[publishing.MediaTag](medium)
+	if !ok {
+		return publishing.Medium{}, noFile(op)
+	}
+	if len([]rune(alt)) > publishing.MaxAlt || !publishing.Storable(alt) {
+		return publishing.Medium{}, &fault.Error{Kind: fault.Invalid, Op: op, Message: "The input is not valid.",
+			Fields: []fault.Field{{Name: "alt", Message: "must be at most 2000 characters of valid text"}}}
+	}
+	var found []publishing.Medium
+	err := s.db.InOrgAs(ctx, p, func(tx *db.Tx) (err error) {
+		found, err = mediastore.SetAlt(ctx, tx, parsed, alt)
+		return err
+	})
+	if err != nil {
+		return publishing.Medium{}, db.Fault(op, err)
+	}
+	if len(found) == 0 {
+		return publishing.Medium{}, noFile(op)
+	}
+	return found[0], nil
+}
+
+// forgetAtOnce is how many rows of deleted files one call of Delete deletes.
+const forgetAtOnce = 100
+
+// Delete deletes a file. Its bytes are deleted with the last file that has them. Posts that were
+// published with it keep their record of it. It returns NotFound, and Conflict while a post that is
+// queued or being sent, or a repeated one, has the file. After a crash behind the commit the file
+// is deleted; CollectFiles deletes the rest.
+func (s *Media) Delete(ctx context.Context, p tenancy.Principal, medium string) error {
+	const op = "publishing.DeleteMedia"
+	parsed, ok := id.Parse[publishing.MediaTag](medium)
+	if !ok {
+		return noFile(op)
+	}
+	var found []publishing.Medium
+	shared := false
+	err := s.db.InOrgAs(ctx, p, func(tx *db.Tx) (err error) {
+		found, err = mediastore.LockMedium(ctx, tx, parsed)
+		if err != nil {
+			return err
+		}
+		if len(found) == 0 {
+			return noFile(op)
+		}
+		deleted, err := mediastore.DeleteMedium(ctx, tx, parsed)
+		if err != nil {
+			return err
+		}
+		if !deleted {
+			return fault.New(fault.Conflict, op,
+				"A scheduled post uses the file: remove the file from the post, or the post, first.")
+		}
+		shared, err = mediastore.IsBlobUsed(ctx, tx, found[0].Blob)
+		return err
+	})
+	if err != nil {
+		return db.Fault(op, err)
+	}
+	_, err = mediastore.ForgetMedia(ctx, s.db, p.Org, forgetAtOnce)
+	if err == nil && !shared {
+		err = s.deleteBlob(ctx, found[0])
+	}
+	if err != nil {
+		s.deps.Log.WarnContext(ctx, "the rest of a deleted file is deleted later", "org", p.Org, "error", err)
+	}
+	return nil
+}

@@ -1,0 +1,167 @@
+package store
+
+import (
+	"context"
+	"strings"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+
+	"crier/publishing"
+	"crier/publishing/db"
+	"crier/tenancy"
+)
+
+const listedMedia = `m.org_id = $1 and m.deleted_at is null and m.size > 0
+  and ($2::text = '' or m.original_name ilike $2 or m.name ilike $2)`
+
+const mediaCount = `-- publishing.MediaCount
+select count(*) from media m where ` + listedMedia
+
+var mediaList = `-- publishing.MediaList
+select ` + db.MediaColumns + ` from media m where ` + listedMedia + `
+order by m.id desc limit $3 offset $4`
+
+var escapeLike = strings.NewReplacer(`\`, `\\`, `%`, `\%`, `_`, `\_`)
+
+// ListMedia returns a page of the files of an organization, the newest first. It returns pg.ErrOrgBusy or the error of
+// Postgres.
+func ListMedia(
+	ctx context.Context, d *db.DB, org tenancy.OrgID, q publishing.ListMedia,
+) (page publishing.MediaPage, err error) {
+	pattern := ""
+	if q.Search != "" {
+		pattern = "%" + escapeLike.Replace(q.Search) + "%"
+	}
+	const size = publishing.MediaPerPage
+	err = d.Read(ctx, org.UUID(), func(b *pgx.Batch) {
+		b.Queue(mediaCount, org, pattern).QueryRow(func(row pgx.Row) error {
+			total := 0
+			err := row.Scan(&total)
+			page.Pages = (total + size - 1) / size
+			return err
+		})
+		b.Queue(mediaList, org, pattern, size, (q.Page-1)*size).Query(db.Into(&page.Media, db.ScanMedium))
+	})
+	return page, err
+}
+
+var mediaAlt = `-- publishing.MediaAlt
+update media m set alt_text = $2 where m.id = $1 and m.deleted_at is null returning ` + db.MediaColumns
+
+// SetAlt changes the alternative text of a file and returns the file, or none if there is no such file. It returns the
+// error of Postgres.
+func SetAlt(ctx context.Context, tx *db.Tx, medium publishing.MediaID, alt string) ([]publishing.Medium, error) {
+	rows, err := tx.Query(ctx, mediaAlt, medium, alt)
+	if err != nil {
+		return nil, err
+	}
+	return pgx.CollectRows(rows, db.ScanMedium)
+}
+
+// mediaLock waits for transactions that attach the file, and makes later ones wait: see AttachmentInsert, mediaHeld.
+var mediaLock = `-- publishing.MediaLock
+select ` + db.MediaColumns + ` from media m where m.id = $1 and m.deleted_at is null for update`
+
+// LockMedium returns a file, or none if there is no such file. Until the end of the transaction no
+// other one attaches it, and no upload starts to share its bytes. It returns the error of Postgres.
+func LockMedium(ctx context.Context, tx *db.Tx, medium publishing.MediaID) (found []publishing.Medium, err error) {
+	b := &pgx.Batch{}
+	b.Queue(mediaShare, tx.Org.String())
+	b.Queue(mediaLock, medium).Query(db.Into(&found, db.ScanMedium))
+	return found, tx.SendBatch(ctx, b).Close()
+}
+
+const mediaDelete = `-- publishing.MediaDelete
+update media m set deleted_at = now() where m.id = $1 and not exists (
+  select from attachment t
+  join part a on a.org_id = t.org_id and a.id = t.part_id
+  join post p on p.org_id = a.org_id and p.id = a.post_id
+  where t.org_id = m.org_id and t.media_id = m.id and (
+    p.state in ('PUBLISHING', 'UNKNOWN') or p.state in ('QUEUE', 'WAITING') and p.deleted_at is null
+    or exists (select from series s where s.org_id = p.org_id and s.template = p.group_id and s.stopped_at is null)))`
+
+// DeleteMedium marks a file that LockMedium has locked as deleted. It returns false, and does not mark it, while a post
+// that is queued or being sent has it, or the template of a series. It returns the error of Postgres.
+func DeleteMedium(ctx context.Context, tx *db.Tx, medium publishing.MediaID) (bool, error) {
+	tag, err := tx.Exec(ctx, mediaDelete, medium)
+	return tag.RowsAffected() == 1, err
+}
+
+const mediaSharing = `-- publishing.MediaSharing
+select exists (select from media where org_id = $1 and blob = $2 and deleted_at is null and size > 0)`
+
+// IsBlobUsed reports whether a file of the organization that is not deleted has the blob. It
+// returns the error of Postgres.
+func IsBlobUsed(ctx context.Context, tx *db.Tx, blob string) (used bool, err error) {
+	return used, tx.QueryRow(ctx, mediaSharing, tx.Org, blob).Scan(&used)
+}
+
+const (
+	orgKnown = `-- publishing.OrgKnown
+select exists (select from organization where id = $1)`
+
+	// mediaNewest looks rows up by their ids, which are in the order of their times.
+	mediaNewest = `-- publishing.MediaNewest
+select greatest(
+  (select created_at from media where org_id = $1 and deleted_at is null and size > 0 order by id desc limit 1),
+  (select created_at from media where org_id = $1 and deleted_at is not null order by id desc limit 1))`
+
+	blobsOfMedia = `-- publishing.BlobsOfMedia
+select distinct org_id || '/' || blob from media
+where org_id = $1 and blob = any ($2) and deleted_at is null and size > 0`
+
+	blobsOfPictures = `-- publishing.BlobsOfPictures
+select d.blob_key from derived_picture d join media m on m.org_id = d.org_id and m.id = d.media_id
+where d.org_id = $1 and m.key = any ($2) and m.deleted_at is null and d.blob_key is not null`
+)
+
+// BlobUse is what the database knows of the blobs of an organization.
+type BlobUse struct {
+	// Known is false when the database has no such organization.
+	Known bool
+	// Newest is when the newest file got its row, zero without files. Deleted files count as long as they have a row.
+	Newest time.Time
+	// Used are the blob keys that rows name.
+	Used map[string]bool
+}
+
+// UsedBlobs returns the blob keys that rows of an organization name: of files with the given blobs,
+// and of pictures derived from files with the given keys. It returns pg.ErrOrgBusy or the error of
+// Postgres.
+func UsedBlobs(ctx context.Context, d *db.DB, org tenancy.OrgID, keys []string) (out BlobUse, err error) {
+	err = d.Read(ctx, org.UUID(), func(b *pgx.Batch) {
+		out = BlobUse{Used: map[string]bool{}}
+		var newest *time.Time
+		b.Queue(orgKnown, org).QueryRow(func(row pgx.Row) error { return row.Scan(&out.Known) })
+		b.Queue(mediaNewest, org).QueryRow(func(row pgx.Row) error {
+			err := row.Scan(&newest)
+			if newest != nil {
+				out.Newest = *newest
+			}
+			return err
+		})
+		for _, sql := range []string{blobsOfMedia, blobsOfPictures} {
+			b.Queue(sql, org, keys).Query(db.Each(pgx.RowTo[string], func(key string) { out.Used[key] = true }))
+		}
+	})
+	return out, err
+}
+
+// The bytes of a file without a row are found by the list of the store.
+const mediaForget = `-- publishing.MediaForget
+delete from media x where x.org_id = $1 and x.id = any (array(
+  select m.id from media m where m.org_id = $1 and m.deleted_at is not null and ` + db.Unattached + ` limit $2))`
+
+// ForgetMedia deletes at most limit rows of deleted files that no part has any more, and returns their number. It
+// returns pg.ErrOrgBusy or the error of Postgres.
+func ForgetMedia(ctx context.Context, d *db.DB, org tenancy.OrgID, limit int) (n int, err error) {
+	err = d.WriteOrg(ctx, org.UUID(), func(b *pgx.Batch) {
+		b.Queue(mediaForget, org, limit).Exec(func(tag pgconn.CommandTag) error {
+			n = int(tag.RowsAffected())
+			return nil
+		})
+	})
+	return n, err
+}

@@ -1,0 +1,99 @@
+// Package store contains the statements for files. Only the parent folder uses them.
+package store
+
+import (
+	"context"
+	"errors"
+
+	"github.com/jackc/pgx/v5"
+
+	"crier/platform/pg"
+	"crier/publishing"
+	"crier/publishing/db"
+	"crier/tenancy"
+)
+
+// storedBytes counts shared bytes once. It uses the condition of the index media_blob, which has
+// every column that it reads.
+const storedBytes = `select coalesce(sum(stored), 0)::bigint from (
+  select distinct on (blob) stored from media where org_id = $1 and deleted_at is null and size > 0 order by blob) x`
+
+const mediaStored = `-- publishing.MediaStored
+` + storedBytes
+
+// StoredBytes returns the number of bytes that an organization has in the file store: files with the same bytes count
+// once. It returns pg.ErrOrgBusy or the error of
+// Postgres.
+func StoredBytes(ctx context.Context, d *db.DB, org tenancy.OrgID) (bytes int64, err error) {
+	err = d.Read(ctx, org.UUID(), func(b *pgx.Batch) {
+		b.Queue(mediaStored, org).QueryRow(func(row pgx.Row) error { return row.Scan(&bytes) })
+	})
+	return bytes, err
+}
+
+// mediaShare serializes the uploads and deletions of an organization, so that no upload starts to
+// share bytes that are about to be deleted.
+const mediaShare = `-- publishing.MediaShare
+select pg_advisory_xact_lock(hashtextextended('media/' || $1, 0))`
+
+const mediaInsert = `-- publishing.MediaInsert
+with same as (
+  select blob from media where org_id = $1 and sha256 = $12 and deleted_at is null limit 1)
+insert into media (org_id, id, key, name, ext, content_type, size, width, height, duration_ms, original_name, sha256,
+  created_at, blob, stored, edits)
+select $1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, coalesce((select blob from same), $15), $16::bigint, $17
+where $14::bigint = 0 or exists (select from same) or (` + storedBytes + `) + $16::bigint <= $14
+returning blob`
+
+// ErrStorageFull means that a file would take its organization over the limit that was given to SaveMedium, which has
+// then inserted no row. The bytes of the file are stored all the same.
+var ErrStorageFull = errors.New("the storage of the organization is full")
+
+// SaveMedium inserts a file whose bytes are stored already, as m.Blob, and returns it. If the
+// organization has a file with the same SHA-256, the returned file has that file's Blob, and no row
+// names the given Blob. It returns ErrStorageFull when the organization would have more than most
+// bytes in the file store; 0 means no limit. A file without a hash never equals another file.
+func SaveMedium(
+	ctx context.Context, d *db.DB, m publishing.Medium, hash []byte, most int64,
+) (publishing.Medium, error) {
+	var blobs []string
+	err := d.WriteOrg(ctx, m.Org.UUID(), func(b *pgx.Batch) {
+		b.Queue(mediaShare, m.Org.String())
+		b.Queue(mediaInsert, m.Org, m.ID, m.Key, m.Name, m.Ext, m.ContentType, m.Size, m.Width, m.Height, m.DurationMS,
+			m.OriginalName, hash, m.CreatedAt, most, m.Blob, m.Stored, m.Edits).Query(db.Into(&blobs, pgx.RowTo[string]))
+	})
+	if err != nil {
+		return publishing.Medium{}, err
+	}
+	if len(blobs) == 0 {
+		return publishing.Medium{}, ErrStorageFull
+	}
+	m.Blob = blobs[0]
+	return m, nil
+}
+
+// The role that serves files reads these columns only.
+const mediaByKey = `-- publishing.MediaByKey
+select org_id, id, key, blob, name, ext, content_type, size, edits from media where key = $1 and deleted_at is null`
+
+// MediumByKey returns the file of any organization with an unguessable key, or pgx.ErrNoRows. Width, Height,
+// OriginalName and CreatedAt are not set.
+func MediumByKey(ctx context.Context, d *db.DB, key string) (m publishing.Medium, err error) {
+	err = d.WriteRole(ctx, pg.Gate, func(b *pgx.Batch) {
+		b.Queue(mediaByKey, key).QueryRow(func(row pgx.Row) error {
+			return row.Scan(&m.Org, &m.ID, &m.Key, &m.Blob, &m.Name, &m.Ext, &m.ContentType, &m.Size, &m.Edits)
+		})
+	})
+	return m, err
+}
+
+// FindMedia returns those of the files of an organization that exist, named by their ids or keys. It returns
+// pg.ErrOrgBusy or the error of Postgres.
+func FindMedia(
+	ctx context.Context, d *db.DB, org tenancy.OrgID, media []publishing.MediaID, keys []string,
+) (found []publishing.Medium, err error) {
+	err = d.Read(ctx, org.UUID(), func(b *pgx.Batch) {
+		b.Queue(db.MediaFind, db.UUIDs(media), keys).Query(db.Into(&found, db.ScanMedium))
+	})
+	return found, err
+}

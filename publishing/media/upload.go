@@ -1,0 +1,182 @@
+package media
+
+import (
+	"context"
+	"crypto/sha256"
+	"errors"
+	"io"
+	"math"
+
+	"crier/platform/fault"
+	"crier/platform/id"
+	"crier/platform/pg"
+	"crier/platform/secret"
+	"crier/publishing"
+	"crier/publishing/file"
+	"crier/publishing/file/metadata"
+	mediastore "crier/publishing/media/store"
+	"crier/tenancy"
+)
+
+// originalName is in characters.
+const originalName = 255
+
+// Upload stores a file and returns its row. If the organization has a file with the same bytes, the
+// two share the stored bytes and nothing else. It returns Invalid for a file that is of an unknown
+// kind or incomplete, and TooLarge for one that is larger than its limit or than the rest of the
+// organization's storage. The content is stored before the row, so that a crash leaves content that
+// is never served, which CollectFiles deletes.
+func (s *Media) Upload(
+	ctx context.Context, p tenancy.Principal, filename string, r io.Reader,
+) (publishing.Medium, error) {
+	return s.save(ctx, "publishing.Upload", p, upload{name: filename, claims: filename, r: r})
+}
+
+// upload is a file that is to be stored.
+type upload struct {
+	name string
+	// claims is a name whose extension must be that of the content.
+	claims string
+	r      io.Reader
+}
+
+func (s *Media) save(ctx context.Context, op string, p tenancy.Principal, u upload) (publishing.Medium, error) {
+	left, err := s.storageLeft(ctx, op, p.Org)
+	if err != nil {
+		return publishing.Medium{}, err
+	}
+	limits := file.Limits{Image: min(left, s.cfg.MaxImage), Video: min(left, s.cfg.MaxVideo)}
+	kind, body, err := file.Sniff(u.claims, u.r, limits)
+	if err != nil {
+		return publishing.Medium{}, uploadFault(op, err)
+	}
+	key, err := secret.Token("", keyLength)
+	if err != nil {
+		return publishing.Medium{}, pg.Fault(op, err)
+	}
+	m := publishing.Medium{
+		ID: id.New[publishing.MediaTag](), Org: p.Org, Key: key, Blob: key, Name: file.Name(u.name),
+		Ext: kind.Ext, ContentType: kind.ContentType, Width: kind.Width, Height: kind.Height,
+		OriginalName: storableName(u.name), CreatedAt: s.deps.Clock.Now(),
+	}
+	hash, video := sha256.New(), &file.VideoProbe{}
+	scanner, err := metadata.NewScanner(kind.Ext)
+	if err != nil {
+		return publishing.Medium{}, pg.Fault(op, err)
+	}
+	seen := io.MultiWriter(hash, scanner)
+	if kind.Video {
+		seen = io.MultiWriter(hash, scanner, video)
+	}
+	m.Stored, err = s.deps.Blobs.Create(ctx, m.BlobKey(), io.TeeReader(body, seen))
+	if err != nil {
+		err = uploadFault(op, err)
+		if fault.Is(err, fault.TooLarge) && left < s.maxSize(m) {
+			err = storageFull(op)
+		}
+		return publishing.Medium{}, err
+	}
+	if kind.Video {
+		if err := video.Incomplete(u.name); err != nil {
+			return publishing.Medium{}, errors.Join(err, s.deleteBlob(ctx, m))
+		}
+		m.Width, m.Height = video.Size()
+		m.DurationMS = video.Length().Milliseconds()
+	}
+	edits, err := scanner.Edits()
+	if err != nil {
+		return publishing.Medium{}, errors.Join(err, s.deleteBlob(ctx, m))
+	}
+	m.Edits, m.Size = edits.Bytes(), m.Stored+edits.Grows()
+	stored, err := mediastore.SaveMedium(ctx, s.db, m, hash.Sum(nil), s.cfg.MaxStorage)
+	if err != nil {
+		return publishing.Medium{}, s.unsaved(ctx, op, m, err)
+	}
+	if stored.Blob == m.Blob {
+		return stored, nil
+	}
+	if err := s.deleteBlob(ctx, m); err != nil {
+		s.deps.Log.WarnContext(ctx, "the second copy of a file is deleted later", "org", p.Org, "error", err)
+	}
+	return stored, nil
+}
+
+// unsaved returns the fault for a file whose row may be missing. It deletes the bytes if no row can
+// name them. Otherwise other files may already share the bytes, and CollectFiles deletes them if no
+// row names them.
+func (s *Media) unsaved(ctx context.Context, op string, m publishing.Medium, err error) error {
+	failure := pg.Fault(op, err)
+	full := errors.Is(err, mediastore.ErrStorageFull)
+	if full {
+		failure = storageFull(op)
+	}
+	if full || pg.IsRolledBack(err) || pg.IsOrgBusy(err) {
+		return errors.Join(failure, s.deleteBlob(ctx, m))
+	}
+	return failure
+}
+
+// deleteBlob deletes the bytes of a file, also when ctx has ended. CollectFiles deletes what it could not.
+func (s *Media) deleteBlob(ctx context.Context, m publishing.Medium) error {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), deleteTime)
+	defer cancel()
+	return s.deps.Blobs.Delete(ctx, m.BlobKey())
+}
+
+// storageLeft returns how many bytes the organization may still store. It returns TooLarge for 0.
+func (s *Media) storageLeft(ctx context.Context, op string, org tenancy.OrgID) (int64, error) {
+	if s.cfg.MaxStorage == 0 {
+		return math.MaxInt64, nil
+	}
+	stored, err := mediastore.StoredBytes(ctx, s.db, org)
+	if err != nil {
+		return 0, pg.Fault(op, err)
+	}
+	if stored >= s.cfg.MaxStorage {
+		return 0, storageFull(op)
+	}
+	return s.cfg.MaxStorage - stored, nil
+}
+
+func (s *Media) maxSize(m publishing.Medium) int64 {
+	if m.Video() {
+		return s.cfg.MaxVideo
+	}
+	return s.cfg.MaxImage
+}
+
+func storageFull(op string) error {
+	return fault.New(fault.TooLarge, op,
+		"The storage of your organization is full. Ask whoever runs this instance for more.")
+}
+
+// storableName returns the beginning of the file name that the client sent, or "" when it cannot be stored.
+func storableName(filename string) string {
+	runes := []rune(filename)
+	if len(runes) > originalName {
+		runes = runes[:originalName]
+	}
+	if s := string(runes); publishing.Storable(s) {
+		return s
+	}
+	return ""
+}
+
+// uploadFault returns an error of an upload as a fault: one that the reader wrapped as it is, an incomplete body as
+// Invalid, and the others as Unavailable or Internal.
+func uploadFault(op string, err error) error {
+	var f *fault.Error
+	if errors.As(err, &f) && f.Kind != fault.Internal {
+		return f
+	}
+	var cause *fault.Error
+	for e := err; e != nil; e = errors.Unwrap(e) {
+		if errors.As(e, &cause) && cause.Kind == fault.TooLarge {
+			return cause
+		}
+	}
+	if errors.Is(err, io.ErrUnexpectedEOF) {
+		return fault.Wrap(fault.Invalid, op, "The upload broke off before its end.", err)
+	}
+	return fileFault(op, err)
+}

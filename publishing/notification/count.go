@@ -1,0 +1,130 @@
+package notification
+
+import (
+	"context"
+	"slices"
+
+	"crier/platform/batch"
+	"crier/platform/pg"
+	"crier/publishing"
+	"crier/publishing/db"
+	notificationstore "crier/publishing/notification/store"
+	"crier/tenancy"
+)
+
+const (
+	// orgsPerRound and eventsPerOrg bound one round; organizations take turns.
+	orgsPerRound = 500
+	eventsPerOrg = 500
+)
+
+// Count adds events to the incidents of their organizations and deletes them, for organizations of the shards of this
+// process. more is true when there may be further events.
+func (n *Notifier) Count(ctx context.Context) (more bool, err error) {
+	return n.visit(ctx, &n.afterEvents, func(ctx context.Context, after tenancy.OrgID) ([]tenancy.OrgID, error) {
+		return notificationstore.IncidentOrgs(ctx, n.db, after, orgsPerRound)
+	}, n.countOrg)
+}
+
+// countOrg counts the oldest events of an organization. One that cannot be stored is logged and dropped, so that it does
+// not stop those behind it. It does nothing while another process counts those of the organization.
+func (n *Notifier) countOrg(ctx context.Context, org tenancy.OrgID) (full bool, err error) {
+	var seen int
+	err = n.inOrg(ctx, org, func(tx *db.Tx) error {
+		events, err := notificationstore.IncidentEvents(ctx, tx, eventsPerOrg)
+		if err != nil {
+			return err
+		}
+		seen = len(events)
+		return n.add(ctx, tx, org, events)
+	})
+	if err == nil || !pg.IsRefused(err) {
+		return seen == eventsPerOrg && err == nil, err
+	}
+	return true, n.dropRefused(ctx, org)
+}
+
+// inOrg runs fn in a transaction unless another one counts the events of the organization.
+func (n *Notifier) inOrg(ctx context.Context, org tenancy.OrgID, fn func(tx *db.Tx) error) error {
+	return n.db.InOrg(ctx, org, func(tx *db.Tx) error {
+		got, err := notificationstore.TryLockIncidents(ctx, tx)
+		if err != nil || !got {
+			return err
+		}
+		return fn(tx)
+	})
+}
+
+// add deletes events and stores the incidents of those that were still there.
+func (n *Notifier) add(
+	ctx context.Context, tx *db.Tx, org tenancy.OrgID, events []publishing.IncidentEvent,
+) error {
+	if len(events) == 0 {
+		return nil
+	}
+	ids := make([]int64, len(events))
+	var channels []publishing.ChannelID
+	since := events[0].At
+	for i, e := range events {
+		ids[i] = e.ID
+		channels = append(channels, e.Channel)
+		if e.At.Before(since) {
+			since = e.At
+		}
+	}
+	taken, err := notificationstore.DeleteIncidentEvents(ctx, tx, ids)
+	if err != nil {
+		return err
+	}
+	now := n.deps.Clock.Now()
+	activity, err := notificationstore.ActivityTime(ctx, tx, now)
+	if err != nil {
+		return err
+	}
+	known, err := notificationstore.OpenIncidents(ctx, tx, slices.Compact(
+		slices.SortedFunc(slices.Values(channels), compare),
+	), since,
+		now.Add(-publishing.IncidentReopening))
+	if err != nil {
+		return err
+	}
+	incidents := publishing.NewIncidents(org, known, now, activity)
+	for _, e := range events {
+		if slices.Contains(taken, e.ID) {
+			incidents.Add(e)
+		}
+	}
+	return notificationstore.SaveIncidents(ctx, tx, incidents.Changes())
+}
+
+func compare(a, b publishing.ChannelID) int {
+	x, y := a.UUID(), b.UUID()
+	return slices.Compare(x[:], y[:])
+}
+
+// dropRefused counts the oldest events in smaller batches, and drops those that the database refuses.
+func (n *Notifier) dropRefused(ctx context.Context, org tenancy.OrgID) error {
+	var events []publishing.IncidentEvent
+	if err := n.inOrg(ctx, org, func(tx *db.Tx) (err error) {
+		events, err = notificationstore.IncidentEvents(ctx, tx, eventsPerOrg)
+		return err
+	}); err != nil {
+		return err
+	}
+	some := func(list []publishing.IncidentEvent) error {
+		return n.inOrg(ctx, org, func(tx *db.Tx) error { return n.add(ctx, tx, org, list) })
+	}
+	var refused []int64
+	_, err := batch.Isolate(events, some, pg.IsRefused, func(e publishing.IncidentEvent, cause error) {
+		n.deps.Log.ErrorContext(ctx, "an event of an incident cannot be stored and is dropped", "org", org,
+			"event", e.Kind, "channel", e.Channel, "post", e.Post, "error", cause)
+		refused = append(refused, e.ID)
+	})
+	if err != nil || len(refused) == 0 {
+		return err
+	}
+	return n.db.InOrg(ctx, org, func(tx *db.Tx) error {
+		_, err := notificationstore.DeleteIncidentEvents(ctx, tx, refused)
+		return err
+	})
+}

@@ -1,0 +1,144 @@
+package notification
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"time"
+
+	"crier/platform/fault"
+	"crier/platform/pg"
+	"crier/publishing"
+	"crier/publishing/connector"
+	"crier/publishing/db"
+	notificationstore "crier/publishing/notification/store"
+	"crier/tenancy"
+)
+
+const (
+	// maxShownName and maxShownReason are in bytes of a sentence.
+	maxShownName   = 128
+	maxShownReason = 300
+)
+
+// Notifications are the use cases of the bell. It is safe for concurrent use.
+type Notifications struct {
+	deps        Deps
+	db          *db.DB
+	preferences publishing.Preferences
+}
+
+// NewNotifications returns the use cases of the bell.
+func NewNotifications(deps Deps, preferences publishing.Preferences) *Notifications {
+	return &Notifications{deps: deps, db: deps.DB, preferences: preferences}
+}
+
+// List returns a page, from 0, of the notifications of the organization: those for all members, and those for the person
+// of the principal. Activity between two calls moves notifications to the first page. It returns Invalid for a page that
+// cannot be.
+func (s *Notifications) List(
+	ctx context.Context, p tenancy.Principal, page int,
+) (publishing.NotificationPage, error) {
+	const op = "publishing.ListNotifications"
+	if err := checkNotificationPage(op, page); err != nil {
+		return publishing.NotificationPage{}, err
+	}
+	out, err := notificationstore.Notifications(ctx, s.db, p.Org, p.Person, page, publishing.NotificationsPerPage)
+	if err != nil {
+		return out, pg.Fault(op, err)
+	}
+	s.describe(out.Notifications)
+	return out, nil
+}
+
+// checkNotificationPage returns Invalid for a page that cannot be.
+func checkNotificationPage(op string, page int) error {
+	if page >= 0 && page <= publishing.MaxNotificationPage {
+		return nil
+	}
+	return &fault.Error{
+		Kind: fault.Invalid, Op: op, Message: "The page is not valid.", Fields: []fault.Field{{
+			Name: "page", Message: fmt.Sprintf("must be from 0 to %d", publishing.MaxNotificationPage),
+		}},
+	}
+}
+
+// Unread returns how many notifications the person has not read, without those that the person has switched off.
+func (s *Notifications) Unread(ctx context.Context, p tenancy.Principal) (int, error) {
+	const op = "publishing.UnreadNotifications"
+	muted, err := s.preferences.MutedNotifications(ctx, p)
+	if err != nil {
+		return 0, err
+	}
+	n, err := notificationstore.UnreadNotifications(ctx, s.db, p.Org, p.Person, muted)
+	if err != nil {
+		return 0, pg.Fault(op, err)
+	}
+	return n, nil
+}
+
+// Read returns a page, from 0, of the notifications that the person wants to see, and until when the person had read all
+// before. The person has read what is returned then, unless an administrator of the instance acts as the person. It
+// returns Invalid for a page that cannot be.
+func (s *Notifications) Read(
+	ctx context.Context, p tenancy.Principal, page int,
+) ([]publishing.ListedNotification, time.Time, error) {
+	const op = "publishing.ReadNotifications"
+	if err := checkNotificationPage(op, page); err != nil {
+		return nil, time.Time{}, err
+	}
+	muted, err := s.preferences.MutedNotifications(ctx, p)
+	if err != nil {
+		return nil, time.Time{}, err
+	}
+	out, before, err := notificationstore.ReadNotifications(ctx, s.db, p.Org, notificationstore.NotificationsRead{
+		Person: p.Person, Muted: muted, Page: page, Limit: publishing.NotificationsPerPage, Mark: p.Behind.IsZero(),
+	})
+	if err != nil {
+		return nil, before, pg.Fault(op, err)
+	}
+	s.describe(out)
+	return out, before, nil
+}
+
+// describe sets the sentences of notifications, and whether they are closed.
+func (s *Notifications) describe(list []publishing.ListedNotification) {
+	for i := range list {
+		list[i].Content, list[i].IsClosed = s.sentence(list[i]), list[i].IsOver(s.deps.Clock.Now())
+	}
+}
+
+// sentence returns what a notification says. Names and reasons are text of others, which is bounded and has no line
+// breaks or control characters.
+func (s *Notifications) sentence(n publishing.ListedNotification) string {
+	what := n.Report().What(s.channelName(n))
+	if n.Reason == nil {
+		return what + "."
+	}
+	reason := connector.Clean(*n.Reason, maxShownReason)
+	if reason == "" {
+		return what + "."
+	}
+	return what + ": " + reason
+}
+
+// channelName returns the name of a channel and its platform.
+func (s *Notifications) channelName(n publishing.ListedNotification) string {
+	if n.Kind == publishing.NotifyPublished && n.Channel.IsZero() {
+		return "several channels"
+	}
+	name := connector.Clean(n.ChannelName, maxShownName)
+	if name == "" {
+		return "a channel"
+	}
+	platform := n.Connector
+	if c, ok := s.deps.Connectors.Get(n.Connector); ok {
+		platform = cmp.Or(c.Describe().Name, platform)
+	}
+	return fmt.Sprintf("“%s” (%s)", name, platform)
+}
+
+// Add stores a notification in the transaction of what it tells, see publishing.Notices.
+func (s *Notifications) Add(ctx context.Context, tx *db.Tx, n publishing.Notification) error {
+	return notificationstore.AddNotification(ctx, tx, n)
+}

@@ -1,0 +1,160 @@
+package notification
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"time"
+
+	"crier/platform/batch"
+	"crier/platform/failpoint"
+	"crier/platform/pg"
+	"crier/publishing"
+	notificationstore "crier/publishing/notification/store"
+	"crier/tenancy"
+)
+
+const (
+	// mailsPerOrg bounds one round; organizations take turns.
+	mailsPerOrg = 500
+	// maxWaiting bounds the count of the events that wait.
+	maxWaiting = 100_000
+)
+
+// Mail gives the reports that are due to the mailer, for organizations of the shards of this process. more is true when
+// there may be further ones.
+func (n *Notifier) Mail(ctx context.Context) (more bool, err error) {
+	waiting, oldest, err := notificationstore.IncidentBacklog(ctx, n.db, maxWaiting)
+	if err != nil {
+		return false, err
+	}
+	n.waiting.Store(waiting)
+	n.oldest.Store(oldest)
+	now := n.deps.Clock.Now()
+	return n.visit(ctx, &n.afterMails, func(ctx context.Context, after tenancy.OrgID) ([]tenancy.OrgID, error) {
+		return notificationstore.MailOrgs(ctx, n.db, after, now, orgsPerRound)
+	}, func(ctx context.Context, org tenancy.OrgID) (bool, error) { return n.mailOrg(ctx, org, now) })
+}
+
+// mailOrg reports the incidents of an organization that are due together, and one day of published posts.
+func (n *Notifier) mailOrg(ctx context.Context, org tenancy.OrgID, now time.Time) (full bool, err error) {
+	due, err := notificationstore.IncidentMails(ctx, n.db, org, now, mailsPerOrg)
+	if err != nil {
+		return false, err
+	}
+	left, err := n.reportIncidents(ctx, org, due)
+	failpoint.At(failpoint.ReportQueued, org.String())
+	if done := due[:len(due)-len(left)]; len(done) > 0 {
+		if err := notificationstore.MailsQueued(ctx, n.db, org, done, now); err != nil {
+			return false, err
+		}
+	}
+	if err != nil {
+		return false, err
+	}
+	return len(due) == mailsPerOrg, n.reportPublished(ctx, org, now)
+}
+
+// reportIncidents gives the reports of incidents to the mailer, and returns those that it could not take. One that the
+// database refuses is logged and dropped.
+func (n *Notifier) reportIncidents(
+	ctx context.Context, org tenancy.OrgID, due []publishing.ListedNotification,
+) (left []publishing.ListedNotification, err error) {
+	return batch.Isolate(due, func(some []publishing.ListedNotification) error {
+		var list []tenancy.Report
+		for _, d := range some {
+			list = append(list, n.incidentReports(org, d)...)
+		}
+		return n.deps.Mailer.QueueReports(ctx, org, list)
+	}, pg.IsRefused, func(d publishing.ListedNotification, cause error) { n.logRefused(ctx, org, d.ID.String(), cause) })
+}
+
+func (n *Notifier) logRefused(ctx context.Context, org tenancy.OrgID, report string, cause error) {
+	n.deps.Log.ErrorContext(
+		ctx, "the mails of an incident cannot be queued", "org", org, "report", report, "error", cause,
+	)
+}
+
+// incidentReports returns the reports of an incident or an approval. A channel that must be connected again has one for those who want
+// mails about channels, once, and one for the others who want mails about posts, as soon as posts have failed. An incident
+// that was reopened has them once more, with other ids.
+func (n *Notifier) incidentReports(org tenancy.OrgID, d publishing.ListedNotification) (out []tenancy.Report) {
+	if d.Kind == publishing.NotifyApproval {
+		return n.approvalReports(org, d)
+	}
+	r := n.incidentReport(org, d)
+	if d.MailedPosts == nil {
+		out = append(out, r)
+	}
+	if d.Kind == publishing.NotifyReconnect && d.Posts > d.EarlierPosts {
+		r.ID, r.OnlyPosts = r.ID+" posts", true
+		out = append(out, r)
+	}
+	return out
+}
+
+func (n *Notifier) incidentReport(org tenancy.OrgID, d publishing.ListedNotification) tenancy.Report {
+	r := d.Report()
+	r.ID, r.Org, r.Channel, r.Platform = "incident "+d.ID.String(), org, d.ChannelName, n.platform(d.Connector)
+	if d.Reopened > 0 {
+		r.ID += fmt.Sprintf(" again %d", d.Reopened)
+		r.Posts, r.Again = r.Posts-d.EarlierPosts, true
+	}
+	if d.PostDate != nil {
+		r.PostAt, r.Words = *d.PostDate, d.Words
+	}
+	return r
+}
+
+// approvalReports returns the reports about an approval: of a request, to everyone who can answer
+// it; of an answer or an end, to the person of the notification. There is none of a request that
+// was answered or ended meanwhile, and none when it is not known who asked.
+func (n *Notifier) approvalReports(org tenancy.OrgID, d publishing.ListedNotification) []tenancy.Report {
+	r := n.incidentReport(org, d)
+	switch {
+	case r.Approved == nil && !r.Void && d.Waits:
+		r.Except = d.AskedBy
+	case (r.Approved != nil || r.Void) && !d.Person.IsZero():
+		r.To = d.Person
+	default:
+		return nil
+	}
+	return []tenancy.Report{r}
+}
+
+// reportPublished reports the published posts of the oldest day that is due.
+func (n *Notifier) reportPublished(ctx context.Context, org tenancy.OrgID, now time.Time) error {
+	channels, err := notificationstore.PublishedMails(ctx, n.db, org, now, tenancy.MaxReportChannels)
+	if err != nil || len(channels) == 0 {
+		return err
+	}
+	all := channels[0]
+	r := tenancy.Report{
+		ID:  "published " + org.String() + " " + all.Day.UTC().Format(time.DateOnly),
+		Org: org, Kind: tenancy.ReportPublished, Posts: all.AllPosts, Since: all.Day,
+		More: all.Channels - len(channels),
+	}
+	for _, c := range channels {
+		r.Channels = append(r.Channels, tenancy.ReportChannel{
+			Name: c.Name, Platform: n.platform(c.Connector), Posts: c.Posts,
+		})
+	}
+	err = n.deps.Mailer.QueueReports(ctx, org, []tenancy.Report{r})
+	if pg.IsRefused(err) {
+		n.logRefused(ctx, org, r.ID, err)
+		err = nil
+	}
+	if err != nil {
+		return err
+	}
+	return notificationstore.PublishedQueued(ctx, n.db, org, all.ID, now)
+}
+
+// platform returns the name of a platform for people.
+func (n *Notifier) platform(id string) string {
+	c, ok := n.deps.Connectors.Get(id)
+	if !ok {
+		return id
+	}
+	return cmp.Or(c.Describe().Name, id)
+}

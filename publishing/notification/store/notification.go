@@ -1,0 +1,230 @@
+// Package store contains the statements for notifications, incidents and their mails. Only the
+// parent folder uses them.
+package store
+
+import (
+	"context"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"crier/publishing"
+	"crier/publishing/db"
+	"crier/tenancy"
+)
+
+// shownWith are the columns of publishing.ListedNotification beside those of the table. The channel is called as it is
+// today, also one that was disconnected. An approval has the channel of its post.
+const shownWith = `coalesce(c.name, '') as channel_name, coalesce(c.connector, '') as connector,
+  coalesce(c.picture, '') as channel_picture, p.publish_date as post_date, a.requested_by as asked_by,
+  coalesce(a.status = 'PENDING', false) as waits`
+
+const withChannel = ` left join post p on p.org_id = n.org_id and p.id = n.post_id
+left join approval a on a.org_id = n.org_id and a.id = n.approval_id
+left join channel c on c.org_id = n.org_id
+  and c.id = coalesce(n.channel_id, case n.kind when 'approval' then p.channel_id end)`
+
+var notificationPage = `-- publishing.NotificationPage
+with n as (
+  select n.org_id, ` + notificationColumns + ` from notification n
+  where n.org_id = $1 and (n.person_id is null or n.person_id = $2)
+  order by n.last_at desc, n.id desc offset $3 limit $4)
+select ` + notificationColumns + `, ` + shownWith + ` from n` + withChannel + `
+order by n.last_at desc, n.id desc`
+
+const notificationCount = `-- publishing.NotificationCount
+select count(*) from notification n where n.org_id = $1 and (n.person_id is null or n.person_id = $2)`
+
+// Notifications returns a page of the notifications that a person of the organization sees, and their number.
+func Notifications(
+	ctx context.Context, d *db.DB, org tenancy.OrgID, person tenancy.PersonID, page, limit int,
+) (out publishing.NotificationPage, err error) {
+	err = d.Read(ctx, org.UUID(), func(b *pgx.Batch) {
+		b.Queue(notificationPage, org, person, page*limit, limit).
+			Query(db.Into(&out.Notifications, pgx.RowToStructByName[publishing.ListedNotification]))
+		b.Queue(notificationCount, org, person).
+			QueryRow(func(row pgx.Row) error { return row.Scan(&out.Total) })
+	})
+	return out, err
+}
+
+// readUntil is until when a person has read: without a row, what was before the membership.
+const readUntil = `coalesce((select r.read_at from notification_read r where r.org_id = $1 and r.person_id = $2),
+  (select m.created_at from member m where m.org_id = $1 and m.person_id = $2), 'epoch'::timestamptz)`
+
+// wantedBy has the muted kinds in $3. A channel that must be connected again is muted only while no post has failed.
+const wantedBy = `(n.person_id is null or n.person_id = $2)
+  and (n.kind <> all ($3::text[]) or n.kind = 'reconnect' and n.posts > 0)`
+
+// unreadBy is true of what is after readUntil and was not read, or was counted again since then.
+const unreadBy = `n.last_at > ` + readUntil + ` and not exists (select from notification_seen s
+  where s.org_id = $1 and s.person_id = $2 and s.notification_id = n.id and s.last_at >= n.last_at)`
+
+const notificationsUnread = `-- publishing.NotificationsUnread
+select count(*) from notification n where n.org_id = $1 and ` + wantedBy + ` and ` + unreadBy
+
+// UnreadNotifications returns how many notifications a member has not read, without those of the muted kinds.
+func UnreadNotifications(
+	ctx context.Context, d *db.DB, org tenancy.OrgID, person tenancy.PersonID, muted []publishing.NotificationKind,
+) (n int, err error) {
+	err = d.Read(ctx, org.UUID(), func(b *pgx.Batch) {
+		b.Queue(notificationsUnread, org, person, db.Texts(muted)).
+			QueryRow(func(row pgx.Row) error { return row.Scan(&n) })
+	})
+	return n, err
+}
+
+// notificationsRead is one statement, so that what is marked is what is returned.
+var notificationsRead = `-- publishing.NotificationsRead
+with n as (
+  select n.org_id, ` + notificationColumns + ` from notification n
+  where n.org_id = $1 and ` + wantedBy + ` order by n.last_at desc, n.id desc offset $4 limit $5
+), marked as (
+  insert into notification_seen (org_id, person_id, notification_id, last_at)
+  select $1, $2, n.id, n.last_at from n where $6 and ` + unreadBy + `
+  on conflict (org_id, person_id, notification_id) do update set last_at = excluded.last_at)
+select ` + notificationColumns + `, ` + shownWith + ` from n` + withChannel + `
+order by n.last_at desc, n.id desc`
+
+// notificationsReadUntil moves the time until which all was read up to the oldest that was not, and deletes what is
+// known of single ones before it.
+const notificationsReadUntil = `-- publishing.NotificationsReadUntil
+with until as (
+  select max(n.last_at) as at from notification n
+  where n.org_id = $1 and ` + wantedBy + ` and n.last_at > ` + readUntil + ` and n.last_at < coalesce((
+    select min(n.last_at) from notification n where n.org_id = $1 and ` + wantedBy + ` and ` + unreadBy + `), 'infinity')
+), moved as (
+  insert into notification_read as r (org_id, person_id, read_at)
+  select $1, $2, u.at from until u where u.at is not null
+  on conflict (org_id, person_id) do update set read_at = greatest(r.read_at, excluded.read_at))
+delete from notification_seen s using until u where s.org_id = $1 and s.person_id = $2 and s.last_at <= u.at`
+
+const notificationsLastRead = `-- publishing.NotificationsLastRead
+select ` + readUntil
+
+// NotificationsRead is a question for a page, from 0, of the notifications that a member wants to see.
+type NotificationsRead struct {
+	Person      tenancy.PersonID
+	Muted       []publishing.NotificationKind
+	Page, Limit int
+	// Mark means that the member has read what is returned.
+	Mark bool
+}
+
+// ReadNotifications returns a page of the notifications that a member wants to see, the newest first, and until when the
+// member had read all before.
+func ReadNotifications(
+	ctx context.Context, d *db.DB, org tenancy.OrgID, q NotificationsRead,
+) (out []publishing.ListedNotification, before time.Time, err error) {
+	err = d.WriteOrg(ctx, org.UUID(), func(b *pgx.Batch) {
+		b.Queue(notificationsLastRead, org, q.Person).QueryRow(func(row pgx.Row) error { return row.Scan(&before) })
+		b.Queue(notificationsRead, org, q.Person, db.Texts(q.Muted), q.Page*q.Limit, q.Limit, q.Mark).
+			Query(db.Into(&out, pgx.RowToStructByName[publishing.ListedNotification]))
+		if q.Mark {
+			b.Queue(notificationsReadUntil, org, q.Person, db.Texts(q.Muted))
+		}
+	})
+	return out, before, err
+}
+
+var incidentMails = `-- publishing.IncidentMails
+select ` + notificationColumns + `, ` + shownWith + `,
+  coalesce(left(w.content, $4), '') as text, coalesce(w.html, false) as html
+from notification n` + withChannel + `
+left join lateral (
+  select f.content, f.html from part f where f.org_id = n.org_id and f.post_id = n.post_id order by f.position limit 1
+) w on true
+where n.org_id = $1 and n.mail_at <= $2 and n.kind <> 'published' order by n.mail_at, n.id limit $3`
+
+// excerptOf is how many characters of a post are read for its first words, markup included.
+const excerptOf = 2000
+
+// IncidentMails returns the incidents whose mails are due, except published posts, with the first words of their posts.
+func IncidentMails(
+	ctx context.Context, d *db.DB, org tenancy.OrgID, now time.Time, limit int,
+) (out []publishing.ListedNotification, err error) {
+	err = d.Read(ctx, org.UUID(), func(b *pgx.Batch) {
+		b.Queue(incidentMails, org, now, limit, excerptOf).Query(db.Into(&out, scanIncidentMail))
+	})
+	return out, err
+}
+
+func scanIncidentMail(row pgx.CollectableRow) (publishing.ListedNotification, error) {
+	r, err := pgx.RowToStructByName[struct {
+		publishing.ListedNotification
+		Text string `db:"text"`
+		HTML bool   `db:"html"`
+	}](row)
+	r.Words = publishing.Content{Text: r.Text, HTML: r.HTML}.Excerpt()
+	return r.ListedNotification, err
+}
+
+// publishedMails is about the oldest day.
+const publishedMails = `-- publishing.PublishedMails
+with due as (
+  select n.id, n.posts, n.created_at from notification n
+  where n.org_id = $1 and n.mail_at <= $2 and n.kind = 'published' order by n.created_at limit 1)
+select d.id, date_trunc('day', d.created_at, 'UTC') as day, coalesce(c.name, '') as name,
+  coalesce(c.connector, '') as connector, p.posts, count(*) over ()::int as channels, d.posts as all_posts
+from due d join notification_posts p on p.org_id = $1 and p.notification_id = d.id
+left join channel c on c.org_id = $1 and c.id = p.channel_id
+order by p.posts desc, p.channel_id limit $3`
+
+// PublishedOn is a channel and its posts of a day, with the numbers of all channels of the organization.
+type PublishedOn struct {
+	ID        publishing.NotificationID `db:"id"`
+	Day       time.Time                 `db:"day"`
+	Name      string                    `db:"name"`
+	Connector string                    `db:"connector"`
+	Posts     int                       `db:"posts"`
+	Channels  int                       `db:"channels"`
+	AllPosts  int                       `db:"all_posts"`
+}
+
+// PublishedMails returns the channels with the most posts on the oldest day about which mails are due, at most limit.
+func PublishedMails(
+	ctx context.Context, d *db.DB, org tenancy.OrgID, now time.Time, limit int,
+) (out []PublishedOn, err error) {
+	err = d.Read(ctx, org.UUID(), func(b *pgx.Batch) {
+		b.Queue(publishedMails, org, now, limit).Query(db.Into(&out, pgx.RowToStructByName[PublishedOn]))
+	})
+	return out, err
+}
+
+// Rows that another transaction has are left: the report is repeated then, and ignored. Posts that have failed since
+// the mails about their channel were queued keep the mails due, and so does an incident that was reopened meanwhile.
+const mailsQueued = `-- publishing.MailsQueued
+update notification n set mailed_posts = x.posts, mailed_at = $5,
+  mail_at = case when n.kind = 'reconnect' and x.posts = n.earlier_posts and n.posts > x.posts then n.mail_at end
+from unnest($2::uuid[], $3::integer[], $4::integer[]) x (id, posts, reopened)
+where n.org_id = $1 and n.id = x.id and n.reopened = x.reopened and n.id in (
+  select o.id from notification o where o.org_id = $1 and o.id = any ($2) order by o.id for no key update skip locked)`
+
+// MailsQueued records that the mails of incidents were queued at a time, with the number of posts that they name.
+func MailsQueued(
+	ctx context.Context, d *db.DB, org tenancy.OrgID, of []publishing.ListedNotification, at time.Time,
+) error {
+	ids, posts := make([]publishing.NotificationID, len(of)), make([]int, len(of))
+	reopened := make([]int, len(of))
+	for i, n := range of {
+		ids[i], posts[i], reopened[i] = n.ID, n.Posts, n.Reopened
+	}
+	return d.WriteOrg(
+		ctx, org.UUID(), func(b *pgx.Batch) { b.Queue(mailsQueued, org, db.UUIDs(ids), posts, reopened, at) },
+	)
+}
+
+const publishedQueued = `-- publishing.PublishedQueued
+with queued as (
+  update notification set mail_at = null, mailed_posts = posts, mailed_at = $3 where org_id = $1 and id in (
+    select n.id from notification n where n.org_id = $1 and n.id = $2 for no key update skip locked)
+  returning id)
+delete from notification_posts p using queued q where p.org_id = $1 and p.notification_id = q.id`
+
+// PublishedQueued records that the mails about the published posts of a notification were queued at a time. If another
+// transaction has the notification it does nothing: the report is repeated then, and ignored.
+func PublishedQueued(
+	ctx context.Context, d *db.DB, org tenancy.OrgID, of publishing.NotificationID, at time.Time,
+) error {
+	return d.WriteOrg(ctx, org.UUID(), func(b *pgx.Batch) { b.Queue(publishedQueued, org, of, at) })
+}

@@ -1,0 +1,266 @@
+// Package store contains the statements for derived pictures. Only the parent folder uses them.
+package store
+
+import (
+	"cmp"
+	"context"
+	"slices"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+
+	"crier/platform/pg"
+	"crier/publishing"
+	"crier/publishing/db"
+	"crier/tenancy"
+)
+
+// PictureState is a value of derived_picture.state, which has a CHECK with the same list.
+type PictureState string
+
+// PictureReady and PictureFailed are final.
+const (
+	PicturePending PictureState = "pending"
+	PictureReady   PictureState = "ready"
+	PictureFailed  PictureState = "failed"
+)
+
+// PictureKey names a derived picture of an organization.
+type PictureKey struct {
+	// Media is the image that it is made of.
+	Media publishing.MediaID `db:"media_id"`
+	// Spec is what is made, such as jpeg-1000000-2000: the String of a picture.Spec.
+	Spec string `db:"spec"`
+}
+
+// DerivedPicture is a picture that is made of an image, or is to be made.
+type DerivedPicture struct {
+	PictureKey
+	State PictureState `db:"state"`
+	// Wait is the time until a pending picture may be taken; zero when it may be taken now.
+	Wait time.Duration `db:"wait"`
+	// Error is a sentence for people: why it failed or, while it is pending and is not being made, why the last attempt
+	// failed.
+	Error string `db:"error"`
+	MadePicture
+}
+
+// MadePicture describes a picture whose bytes are stored.
+type MadePicture struct {
+	BlobKey     string `db:"blob_key"`
+	ContentType string `db:"content_type"`
+	// Size is in bytes.
+	Size int64 `db:"size"`
+	// Width is in pixels.
+	Width int `db:"width"`
+	// Height is in pixels.
+	Height int `db:"height"`
+}
+
+const pictureWant = `-- publishing.PictureWant
+insert into derived_picture (org_id, media_id, spec, shard)
+select $1, w.media, w.spec, $4 from unnest($2::uuid[], $3::text[]) w(media, spec)
+on conflict (org_id, media_id, spec) do nothing`
+
+const pictureFind = `-- publishing.PictureFind
+select d.media_id, d.spec, d.state,
+  case when d.state = 'pending' then greatest(interval '0', d.not_before - now()) else interval '0' end as wait,
+  coalesce(d.error, '') as error, coalesce(d.blob_key, '') as blob_key, coalesce(d.content_type, '') as content_type,
+  coalesce(d.size, 0) as size, coalesce(d.width, 0) as width, coalesce(d.height, 0) as height
+from unnest($1::uuid[], $2::text[]) w(media, spec)
+join derived_picture d on d.media_id = w.media and d.spec = w.spec`
+
+func queueWant(b *pgx.Batch, org tenancy.OrgID, keys []PictureKey) {
+	media, specs := pictureArrays(keys)
+	b.Queue(pictureWant, org, media, specs, tenancy.Shard(org))
+}
+
+func queueFind(b *pgx.Batch, keys []PictureKey, all *[]DerivedPicture) {
+	media, specs := pictureArrays(keys)
+	b.Queue(pictureFind, media, specs).Query(db.Into(all, pgx.RowToStructByName[DerivedPicture]))
+}
+
+// pictureArrays returns the keys in one order for all transactions, so that two of them never wait for each other.
+func pictureArrays(keys []PictureKey) (media [][16]byte, specs []string) {
+	sorted := slices.SortedFunc(slices.Values(keys), func(a, b PictureKey) int {
+		return cmp.Or(cmp.Compare(a.Media.String(), b.Media.String()), cmp.Compare(a.Spec, b.Spec))
+	})
+	for _, k := range slices.Compact(sorted) {
+		media, specs = append(media, k.Media.UUID()), append(specs, k.Spec)
+	}
+	return media, specs
+}
+
+// WantPictures inserts those of the pictures that do not exist, as pending ones, and returns all of them. It returns
+// the error of Postgres, which is a violation of a foreign key when an image has no row.
+func WantPictures(ctx context.Context, tx *db.Tx, keys []PictureKey) (all []DerivedPicture, err error) {
+	b := &pgx.Batch{}
+	queueWant(b, tx.Org, keys)
+	queueFind(b, keys, &all)
+	return all, tx.SendBatch(ctx, b).Close()
+}
+
+// AddPictures is WantPictures in a transaction of its own. It returns pg.ErrOrgBusy too, and may be repeated after
+// an error.
+func AddPictures(
+	ctx context.Context, d *db.DB, org tenancy.OrgID, keys []PictureKey,
+) (all []DerivedPicture, err error) {
+	err = d.WriteOrg(ctx, org.UUID(), func(b *pgx.Batch) {
+		queueWant(b, org, keys)
+		queueFind(b, keys, &all)
+	})
+	return all, err
+}
+
+// Pictures returns those of the derived pictures that exist. A picture that does not exist is no error; it returns
+// pg.ErrOrgBusy or the error of Postgres.
+func Pictures(
+	ctx context.Context, d *db.DB, org tenancy.OrgID, keys []PictureKey,
+) (all []DerivedPicture, err error) {
+	err = d.Read(ctx, org.UUID(), func(b *pgx.Batch) { queueFind(b, keys, &all) })
+	return all, err
+}
+
+// TakenPicture is a picture that this process makes now, with the image that it is made of.
+type TakenPicture struct {
+	PictureKey
+	publishing.Medium
+	// State is PictureFailed when the picture was tried too often: it must not be made.
+	State PictureState
+	// Attempt is the number of this attempt, beginning with 1. The statements that end the attempt compare it.
+	Attempt int
+}
+
+type takenRow struct {
+	PictureKey
+	db.MediumRow
+	State   PictureState `db:"state"`
+	Attempt int          `db:"attempts"`
+}
+
+func scanTaken(row pgx.CollectableRow) (TakenPicture, error) {
+	r, err := pgx.RowToStructByName[takenRow](row)
+	return TakenPicture{PictureKey: r.PictureKey, Medium: r.Medium(), State: r.State, Attempt: r.Attempt}, err
+}
+
+// PictureLimits bounds the attempts at one picture.
+type PictureLimits struct {
+	// Lease is the time for which no other process takes the picture.
+	Lease time.Duration
+	// Unfinished is the number of attempts in a row that may end without a result, Attempts the number of all attempts.
+	Unfinished, Attempts int
+	// GivenUp is the error of a picture that has reached one of them.
+	GivenUp string
+}
+
+// pictureTake counts the attempt before it begins, so that a picture that ends its process is given up in the end.
+var pictureTake = `-- publishing.PictureTake
+update derived_picture d set attempts = d.attempts + 1, unfinished = d.unfinished + 1,
+  not_before = now() + $4 * interval '1 millisecond',
+  state = case when d.unfinished >= $5 or d.attempts >= $6 then 'failed' else 'pending' end,
+  error = case when d.unfinished >= $5 or d.attempts >= $6 then $7 end
+from media m
+where d.org_id = $1 and d.media_id = $2 and d.spec = $3 and d.state = 'pending' and d.not_before <= now()
+  and m.org_id = d.org_id and m.id = d.media_id
+returning d.media_id, d.spec, ` + db.MediaColumns + `, d.state, d.attempts`
+
+// TakePicture takes a pending picture for one attempt. found is false when there is nothing to take: the picture is
+// ready, failed or deleted, or another process has taken it.
+func TakePicture(
+	ctx context.Context, d *db.DB, org tenancy.OrgID, key PictureKey, l PictureLimits,
+) (taken TakenPicture, found bool, err error) {
+	var all []TakenPicture
+	err = d.WriteOrg(ctx, org.UUID(), func(b *pgx.Batch) {
+		b.Queue(pictureTake, org, key.Media, key.Spec, l.Lease.Milliseconds(), l.Unfinished, l.Attempts, l.GivenUp).
+			Query(db.Into(&all, scanTaken))
+	})
+	if err != nil || len(all) == 0 {
+		return taken, false, err
+	}
+	return all[0], true, nil
+}
+
+const pictureKeep = `-- publishing.PictureKeep
+update derived_picture set state = 'ready', unfinished = 0, error = null,
+  blob_key = $5, content_type = $6, size = $7, width = $8, height = $9
+where org_id = $1 and media_id = $2 and spec = $3 and attempts = $4 and state = 'pending'`
+
+// KeepPicture ends an attempt with a picture whose bytes are stored. It returns false, and changes nothing, when a
+// later attempt has begun or the image is deleted. It returns pg.ErrOrgBusy or the error of Postgres; after one for
+// which pg.IsAway returns true the picture may be kept, and a repeated call returns false.
+func KeepPicture(
+	ctx context.Context, d *db.DB, org tenancy.OrgID, key PictureKey, attempt int, made MadePicture,
+) (bool, error) {
+	return endPicture(ctx, d, org, pictureKeep, org, key.Media, key.Spec, attempt,
+		made.BlobKey, made.ContentType, made.Size, made.Width, made.Height)
+}
+
+const pictureFail = `-- publishing.PictureFail
+update derived_picture set state = 'failed', unfinished = 0, error = $5
+where org_id = $1 and media_id = $2 and spec = $3 and attempts = $4 and state = 'pending'`
+
+// FailPicture ends an attempt and gives the picture up; reason is a sentence for people. It returns false, and the
+// errors, as KeepPicture does.
+func FailPicture(
+	ctx context.Context, d *db.DB, org tenancy.OrgID, key PictureKey, attempt int, reason string,
+) (bool, error) {
+	return endPicture(ctx, d, org, pictureFail, org, key.Media, key.Spec, attempt, reason)
+}
+
+const pictureReturn = `-- publishing.PictureReturn
+update derived_picture set unfinished = case when $6 then unfinished else 0 end,
+  not_before = now() + $5 * interval '1 millisecond', error = $7
+where org_id = $1 and media_id = $2 and spec = $3 and attempts = $4 and state = 'pending'`
+
+// ReturnPicture ends an attempt that failed for a transient reason: the picture may be taken again after the time
+// after. With unfinished the attempt counts towards PictureLimits.Unfinished. reason is a sentence for people, empty
+// when nothing failed. It returns false as KeepPicture does.
+func ReturnPicture(
+	ctx context.Context, d *db.DB, org tenancy.OrgID, key PictureKey, attempt int, after time.Duration, unfinished bool,
+	reason string,
+) (bool, error) {
+	var failure *string
+	if reason != "" {
+		failure = &reason
+	}
+	return endPicture(ctx, d, org, pictureReturn, org, key.Media, key.Spec, attempt,
+		after.Milliseconds(), unfinished, failure)
+}
+
+func endPicture(ctx context.Context, d *db.DB, org tenancy.OrgID, sql string, args ...any) (ended bool, err error) {
+	err = d.WriteOrg(ctx, org.UUID(), func(b *pgx.Batch) {
+		b.Queue(sql, args...).Exec(func(tag pgconn.CommandTag) error {
+			ended = tag.RowsAffected() == 1
+			return nil
+		})
+	})
+	return ended, err
+}
+
+// picturePending returns at most $2 pictures of each organization, and the first of each come first, so that one
+// organization with many of them does not hide the others.
+const picturePending = `-- publishing.PicturePending
+select org_id, media_id, spec from (
+  select d.org_id, d.media_id, d.spec, row_number() over (partition by d.org_id order by d.not_before) as nth
+  from unnest($1::smallint[]) s(shard) cross join lateral (
+    select x.org_id, x.media_id, x.spec, x.not_before from derived_picture x
+    where x.shard = any (array[s.shard]) and x.state = 'pending' and x.not_before <= now() offset 0) d) p
+where nth <= $2 order by nth, org_id limit $3`
+
+// PendingPicture names a picture that could be taken when it was read. Another process may take it first.
+type PendingPicture struct {
+	Org tenancy.OrgID `db:"org_id"`
+	PictureKey
+}
+
+// PendingPictures returns pictures of the organizations of some shards that may be taken: at most most of each
+// organization, and at most all. It returns the error of Postgres.
+func PendingPictures(
+	ctx context.Context, d *db.DB, shards []int16, most, all int,
+) (out []PendingPicture, err error) {
+	err = d.WriteRole(ctx, pg.Clock, func(b *pgx.Batch) {
+		b.Queue(picturePending, shards, most, all).Query(db.Into(&out, pgx.RowToStructByName[PendingPicture]))
+	})
+	return out, err
+}

@@ -1,0 +1,75 @@
+package post
+
+import (
+	"context"
+
+	"crier/platform/id"
+	"crier/publishing"
+	"crier/publishing/connector"
+	"crier/publishing/db"
+	"crier/tenancy"
+)
+
+// maxShownNote is in bytes of a note in a notification.
+const maxShownNote = 300
+
+// notifyApproval stores the notification of a request for approval or of its answer, if there is one.
+func notifyApproval(ctx context.Context, tx *db.Tx, to Notices, a publishing.Approval) error {
+	n, ok := approvalNotification(a)
+	if !ok {
+		return nil
+	}
+	return to.Add(ctx, tx, n)
+}
+
+// approvalNotification returns the notification of a request for approval and of its answers, for the person who asked
+// unless it is the request itself. It is false for what nobody is told of: an answer of who has asked, and a request that
+// ended without one.
+func approvalNotification(a publishing.Approval) (n publishing.Notification, ok bool) {
+	answers := map[publishing.ApprovalStatus]publishing.ApprovalAnswer{
+		publishing.ApprovalPending: publishing.AnswerPending, publishing.ApprovalApproved: publishing.AnswerApproved,
+		publishing.ApprovalRejected: publishing.AnswerRejected,
+	}
+	answer, ok := answers[a.Status]
+	if !ok {
+		return n, false
+	}
+	n = publishing.Notification{
+		ID: id.New[publishing.NotificationTag](), Kind: publishing.NotifyApproval, Approval: a.ID, Answer: &answer,
+		Post:  a.Post,
+		Posts: 1, CreatedAt: a.RequestedAt, LastAt: a.RequestedAt,
+	}
+	note := a.Note
+	if answer != publishing.AnswerPending {
+		if a.ResolvedAt == nil || !a.ResolvedBy.IsZero() && a.ResolvedBy == a.Person {
+			return n, false
+		}
+		n.Person, n.CreatedAt, n.LastAt = a.Person, *a.ResolvedAt, *a.ResolvedAt
+		note = a.ReviewerNote
+	}
+	mailAt := n.LastAt.Add(publishing.IncidentMailDelay)
+	n.MailAt = &mailAt
+	if note != nil {
+		cut := connector.Clean(*note, maxShownNote)
+		n.Reason = &cut
+	}
+	return n, true
+}
+
+// endedNotifications returns the notifications for an approval that has ended: to the requester and
+// to the member who approved. A guest has no bell.
+func endedNotifications(a publishing.Approval, reason string) (out []publishing.Notification) {
+	answer := publishing.AnswerVoid
+	mailAt := a.ResolvedAt.Add(publishing.IncidentMailDelay)
+	for _, person := range []tenancy.PersonID{a.Person, a.ResolvedBy} {
+		if person.IsZero() || len(out) > 0 && out[0].Person == person {
+			continue
+		}
+		out = append(out, publishing.Notification{
+			ID: id.New[publishing.NotificationTag](), Kind: publishing.NotifyApproval, Approval: a.ID, Answer: &answer,
+			Post: a.Post, Posts: 1, Person: person, CreatedAt: *a.ResolvedAt, LastAt: *a.ResolvedAt, MailAt: &mailAt,
+			Reason: &reason,
+		})
+	}
+	return out
+}

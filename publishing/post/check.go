@@ -1,0 +1,292 @@
+package post
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"crier/platform/fault"
+	"crier/platform/id"
+	"crier/platform/pg"
+	"crier/publishing"
+	"crier/publishing/connector"
+	poststore "crier/publishing/post/store"
+	"crier/tenancy"
+)
+
+// checked is one entry with everything that it refers to.
+type checked struct {
+	channel  publishing.Channel
+	settings json.RawMessage
+	parts    []checkedPart
+	group    string             // existing group, as sent
+	tags     []publishing.TagID // set by plan
+	// problems are what checkEntry found without the rules of the platform: files that do not exist and texts that are
+	// too long.
+	problems []connector.Problem
+	// badSettings is set by checkEntry when a rule about the settings is broken.
+	badSettings bool
+}
+
+type checkedPart struct {
+	id      string // existing part, as sent
+	content publishing.Content
+	plain   string // content as a platform without markup gets it
+	media   []publishing.AttachedMedium
+	delay   time.Duration
+	// tooLong means that the text is longer than any platform's; the platform's rules are not applied to the part.
+	tooLong bool
+	// lacking means that a file of the part was not found, so that the part is not empty even if it looks so.
+	lacking bool
+}
+
+// check finds the channels and media of every entry and applies the rules of the words and of the channels' platforms.
+// It returns Invalid with the problems of all entries, and TooLarge when that takes longer than the request may.
+func (s *Posts) check(ctx context.Context, p tenancy.Principal, cmd publishing.CreatePosts) ([]checked, error) {
+	known, err := s.lookup(ctx, p, cmd)
+	if err != nil {
+		return nil, pg.Fault("publishing.check", err)
+	}
+	var out []checked
+	var problems []fault.Item
+	for i, e := range cmd.Entries {
+		entry, bad := s.checkEntry(ctx, known, e, cmd.Type)
+		if ctx.Err() != nil {
+			return nil, fault.Wrap(fault.TooLarge, "publishing.check", checkTooSlow, ctx.Err())
+		}
+		if len(bad) > 0 && i > 0 && bad[0].Kind == "" {
+			bad[0].Message = fmt.Sprintf("Entry %d: %s", i+1, bad[0].Message)
+		}
+		problems = append(problems, bad...)
+		out = append(out, entry)
+		if len(problems) > fault.MaxListed {
+			break // one more than an answer lists, so that it says that there are others
+		}
+	}
+	if len(problems) > 0 {
+		return nil, contentFault(problems)
+	}
+	return out, checkTexts(out)
+}
+
+// checkTexts returns Invalid when the texts of all entries, as they are stored, are too large together.
+func checkTexts(entries []checked) error {
+	size := 0
+	for _, e := range entries {
+		for _, part := range e.parts {
+			size += len(part.content.Text)
+		}
+	}
+	if size <= publishing.MaxAllTexts {
+		return nil
+	}
+	message := fmt.Sprintf("must hold at most %d bytes of text in all, markup included", publishing.MaxAllTexts)
+	return &fault.Error{
+		Kind: fault.Invalid, Op: "publishing.check", Message: "The post is not valid.",
+		Fields: []fault.Field{{Name: "entries", Message: message}},
+	}
+}
+
+const checkTooSlow = "To check these posts takes longer than a request may: send fewer at once."
+
+// catalogue is the channels and media that the entries of a create name, by what the client sent.
+type catalogue struct {
+	channels map[string]publishing.Channel
+	byID     map[string]publishing.Medium
+	byKey    map[string]publishing.Medium
+}
+
+func (s *Posts) lookup(ctx context.Context, p tenancy.Principal, cmd publishing.CreatePosts) (catalogue, error) {
+	var channels []publishing.ChannelID
+	var media []publishing.MediaID
+	keys := []string{}
+	for _, e := range cmd.Entries {
+		if c, ok := id.Parse[publishing.ChannelTag](e.Channel); ok {
+			channels = append(channels, c)
+		}
+		for _, v := range e.Parts {
+			for _, m := range v.Media {
+				if key, ours := publishing.FileKey(s.cfg.BaseURL, m.URL); ours {
+					keys = append(keys, key)
+				} else if parsed, ok := id.Parse[publishing.MediaTag](m.ID); ok && m.URL == "" {
+					media = append(media, parsed)
+				}
+			}
+		}
+	}
+	k, err := poststore.Lookup(ctx, s.db, p.Org, channels, media, keys)
+	out := catalogue{
+		channels: map[string]publishing.Channel{},
+		byID:     map[string]publishing.Medium{}, byKey: map[string]publishing.Medium{},
+	}
+	for _, c := range k.Channels {
+		out.channels[c.ID.String()] = c
+	}
+	for _, m := range k.Media {
+		out.byID[m.ID.String()], out.byKey[m.Key] = m, m
+	}
+	return out, err
+}
+
+// checkEntry returns an entry with its channel, media and texts, together with its problems.
+func (s *Posts) checkEntry(
+	ctx context.Context, known catalogue, e publishing.CreateEntry, t publishing.CreateType,
+) (checked, []fault.Item) {
+	channel, ok := known.channels[strings.ToLower(e.Channel)]
+	if !ok {
+		message := "There is no channel with the id " + connector.Quote(e.Channel) + "."
+		return checked{}, []fault.Item{{ID: e.Channel, Message: message}}
+	}
+	out := checked{channel: channel, settings: e.Settings, group: strings.TrimSpace(e.Group)}
+	for i, v := range e.Parts {
+		part := checkedPart{
+			id: strings.TrimSpace(v.ID), content: publishing.ReadContent(v.Content, v.Type),
+		}
+		if i > 0 { // clients send the delay of all parts with the first one too, which has nothing to wait for
+			part.delay = time.Duration(v.Delay) * time.Minute
+		}
+		part.plain = part.content.Plain()
+		if utf8.RuneCountInString(part.content.Text) > publishing.MaxText {
+			part.tooLong = true
+			out.problems = append(out.problems, connector.Problem{Part: i, Message: tooLong})
+		}
+		for _, m := range v.Media {
+			medium, problem := s.medium(known, m)
+			if problem != "" {
+				part.lacking = true
+				if len(out.problems) <= fault.MaxListed {
+					out.problems = append(out.problems, connector.Problem{Part: i, Message: problem})
+				}
+				continue
+			}
+			part.media = append(part.media, publishing.AttachedMedium{
+				Medium: medium, Alt: cmp.Or(m.Alt, medium.Alt),
+			})
+		}
+		out.parts = append(out.parts, part)
+	}
+	problems, badSettings := s.rules(ctx, out, t)
+	out.badSettings = badSettings
+	return out, problems
+}
+
+// medium returns the file that an attachment names, or a sentence for the client that says why it cannot be used.
+func (s *Posts) medium(known catalogue, m publishing.CreateMedium) (publishing.Medium, string) {
+	if m.URL != "" {
+		key, ours := publishing.FileKey(s.cfg.BaseURL, m.URL)
+		if !ours {
+			return publishing.Medium{}, "The file " + connector.Quote(m.URL) + " is not on this service: upload it first with " +
+				"POST /upload. POST /upload-from-url uploads it from its address."
+		}
+		if medium, ok := known.byKey[key]; ok {
+			return medium, ""
+		}
+		return publishing.Medium{}, "There is no file at " + connector.Quote(m.URL) + "."
+	}
+	if medium, ok := known.byID[strings.ToLower(m.ID)]; ok {
+		return medium, ""
+	}
+	return publishing.Medium{}, "There is no file with the id " + connector.Quote(m.ID) + "."
+}
+
+// rules returns the problems of an entry by the rules of its platform, by which a draft only may not be empty.
+func (s *Posts) rules(ctx context.Context, e checked, t publishing.CreateType) (problems []fault.Item, settings bool) {
+	if t == publishing.CreateDraft {
+		if first := e.parts[0]; first.empty() && !first.lacking {
+			const message = "The draft is empty: write a text or add an image or video."
+			return []fault.Item{problemOf(e.channel, 0, 1, message)}, false
+		}
+		return e.listed(nil)
+	}
+	return s.channelRules(ctx, e)
+}
+
+// channelRules returns the problems of an entry by the rules of its platform, or the one of a channel that is disabled
+// or not offered here, with those that checkEntry found. settings is set when one of them is about the settings.
+func (s *Posts) channelRules(ctx context.Context, e checked) (problems []fault.Item, settings bool) {
+	whole := func(message string) ([]fault.Item, bool) {
+		others, _ := e.listed(nil)
+		return append([]fault.Item{problemOf(e.channel, 0, 1, message)}, others...), false
+	}
+	if e.channel.Disabled {
+		return whole("The channel is disabled.")
+	}
+	c, ok := s.deps.Connectors.Get(e.channel.Connector)
+	if !ok {
+		return whole("This instance does not offer the platform of this channel any more.")
+	}
+	draft := connector.Draft{Account: connector.AccountOf(e.channel), Settings: settingsFor(e.channel, e.settings)}
+	for _, part := range e.parts {
+		var d connector.DraftPart
+		if !part.tooLong {
+			d.Text = part.plain
+		}
+		for _, m := range part.media {
+			d.Media = append(d.Media, s.media(ctx, m.Medium, m.Alt))
+		}
+		draft.Parts = append(draft.Parts, d)
+	}
+	return e.listed(slices.DeleteFunc(c.Validate(draft), func(p connector.Problem) bool {
+		if p.Settings || p.Part < 0 || p.Part >= len(e.parts) {
+			return false
+		}
+		part := e.parts[p.Part]
+		return part.tooLong || part.lacking && part.empty()
+	}))
+}
+
+// listed returns the problems that checkEntry found and those of the platform's rules, in the order of the parts.
+// settings is set when one of them is about the settings.
+func (e checked) listed(rules []connector.Problem) (out []fault.Item, settings bool) {
+	all := slices.Concat(e.problems, rules)
+	slices.SortStableFunc(all, func(a, b connector.Problem) int { return cmp.Compare(a.Part, b.Part) })
+	for _, p := range all {
+		out = append(out, problemOf(e.channel, p.Part, len(e.parts), p.Message))
+		settings = settings || p.Settings
+	}
+	return out, settings
+}
+
+// empty reports whether a part has no visible text and no file that was found.
+func (p checkedPart) empty() bool { return publishing.Blank(p.plain) && len(p.media) == 0 }
+
+// problemOf returns the problem of one part; it names the part when the entry has several.
+func problemOf(c publishing.Channel, part, parts int, message string) fault.Item {
+	if parts > 1 {
+		message = fmt.Sprintf("Part %d: %s", part+1, message)
+	}
+	return fault.Item{ID: c.ID.String(), Kind: c.Connector, Name: c.Name, Message: message}
+}
+
+// entryFault returns Invalid with one problem of an entry.
+func entryFault(e checked, message string) error {
+	return contentFault([]fault.Item{problemOf(e.channel, 0, 1, message)})
+}
+
+// contentFault returns Invalid with the problems of entries; there must be at least one.
+func contentFault(problems []fault.Item) error {
+	return &fault.Error{Kind: fault.Invalid, Op: "publishing.content", Message: problems[0].Message, Items: problems}
+}
+
+var tooLong = fmt.Sprintf("The text is longer than %d characters, markup included.", publishing.MaxText)
+
+// settingsFor returns the settings with the platform's name as __type; a __type that the client sent is replaced.
+func settingsFor(c publishing.Channel, settings json.RawMessage) json.RawMessage {
+	members := map[string]json.RawMessage{}
+	if len(settings) > 0 {
+		if err := json.Unmarshal(settings, &members); err != nil || members == nil {
+			members = map[string]json.RawMessage{}
+		}
+	}
+	members["__type"], _ = json.Marshal(c.Connector)
+	out, err := json.Marshal(members)
+	if err != nil {
+		return json.RawMessage(`{}`)
+	}
+	return out
+}

@@ -1,0 +1,67 @@
+package post
+
+import (
+	"context"
+
+	"crier/platform/fault"
+	"crier/platform/pg"
+	"crier/publishing"
+	"crier/publishing/connector"
+	"crier/tenancy"
+)
+
+// Check returns what the rules find in each entry, as if it were to be scheduled, and stores nothing. It returns
+// Invalid for a command that breaks a rule without regard to its channels, TooLarge when checking takes longer than the
+// request may, and Unavailable while the database is away. It does not look at the plan and at stored posts.
+func (s *Posts) Check(
+	ctx context.Context, p tenancy.Principal, cmd publishing.CreatePosts,
+) ([]publishing.Checked, error) {
+	const op = "publishing.CheckPosts"
+	if err := cmd.Validate(); err != nil {
+		return nil, err
+	}
+	known, err := s.lookup(ctx, p, cmd)
+	if err != nil {
+		return nil, pg.Fault(op, err)
+	}
+	out := make([]publishing.Checked, 0, len(cmd.Entries))
+	entries := make([]checked, 0, len(cmd.Entries))
+	for _, e := range cmd.Entries {
+		entry, problems := s.checkEntry(ctx, known, e, publishing.CreateSchedule)
+		if ctx.Err() != nil {
+			return nil, fault.Wrap(fault.TooLarge, op, checkTooSlow, ctx.Err())
+		}
+		entries = append(entries, entry)
+		out = append(out, s.resultOf(e, entry, problems))
+	}
+	if err := checkTexts(entries); err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+// resultOf returns the result of an entry with the problems that were found.
+func (s *Posts) resultOf(e publishing.CreateEntry, entry checked, problems []fault.Item) publishing.Checked {
+	out := publishing.Checked{
+		ID: e.Channel, Connector: entry.channel.Connector, Name: entry.channel.Name, SettingsProblem: entry.badSettings,
+	}
+	for _, problem := range problems {
+		if len(out.Problems) < fault.MaxListed {
+			out.Problems = append(out.Problems, problem.Message)
+		}
+	}
+	if len(entry.parts) > 0 {
+		first := entry.parts[0]
+		out.Empty = first.empty() && !first.lacking
+	}
+	c, ok := s.deps.Connectors.Get(entry.channel.Connector)
+	if !ok {
+		return out
+	}
+	d := c.Describe()
+	out.MaxLength = d.MaxLength
+	for _, part := range entry.parts {
+		out.Length = max(out.Length, connector.Length(part.plain, d.Unit))
+	}
+	return out
+}

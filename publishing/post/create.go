@@ -1,0 +1,329 @@
+package post
+
+import (
+	"context"
+	"maps"
+	"slices"
+	"time"
+
+	"crier/platform/id"
+	"crier/publishing"
+	"crier/publishing/db"
+	"crier/publishing/pictures"
+	poststore "crier/publishing/post/store"
+	"crier/tenancy"
+)
+
+// Create makes one post for each entry, or replaces the posts that entries name. It makes all of them or none.
+//
+// With an Idempotency-Key that has an answer already it makes nothing and returns that answer, with Replayed set. It
+// returns Invalid with the problems of all channels, Quota when the plan allows fewer posts in the billing month of the
+// date, Conflict while another request with the same key is running,
+// TooLarge when checking takes longer than the request may, and Unavailable when the database cannot be reached. After
+// Unavailable the posts may exist, because the connection may have broken during the commit; repeating the request
+// under its key makes them once.
+func (s *Posts) Create(
+	ctx context.Context, p tenancy.Principal, cmd publishing.CreatePosts,
+) (publishing.CreateResult, error) {
+	if cmd.IdempotencyKey != "" {
+		leave, err := s.keys.enter(ctx, p.Org, cmd.IdempotencyKey)
+		if err != nil {
+			return publishing.CreateResult{}, err
+		}
+		defer leave()
+		if answer, found, err := s.remembered(ctx, p, cmd); err != nil || found {
+			return answer, err
+		}
+	}
+	if err := cmd.Validate(); err != nil {
+		return publishing.CreateResult{}, err
+	}
+	entries, err := s.check(ctx, p, cmd)
+	if err != nil {
+		return publishing.CreateResult{}, err
+	}
+	out, due, err := s.writeOnce(ctx, p, cmd, entries)
+	if err != nil {
+		return publishing.CreateResult{}, err
+	}
+	if due != nil {
+		s.deps.Waker.Wake(ctx, p.Org, *due)
+	}
+	return out, nil
+}
+
+// write stores everything in one transaction: the idempotency key, the posts, the pictures that they need, and the
+// series that they begin. It returns when the first queued post is due.
+func (s *Posts) write(
+	ctx context.Context, p tenancy.Principal, cmd publishing.CreatePosts, entries []checked,
+) (out publishing.CreateResult, due *time.Time, err error) {
+	var pictures []pictures.Key
+	err = s.db.InOrg(ctx, p.Org, func(tx *db.Tx) error {
+		out, due, pictures = publishing.CreateResult{}, nil, nil // fn may run again
+		quota, err := poststore.ReadPostQuota(ctx, tx, s.deps.Quota)
+		if err != nil {
+			return err
+		}
+		month := s.dateOf(cmd)
+		before, err := quota.Count(ctx, month)
+		if err != nil {
+			return err
+		}
+		if err := holdChannels(ctx, tx, entries); err != nil {
+			return err
+		}
+		tags, err := wantedTags(ctx, tx, cmd)
+		if err != nil {
+			return err
+		}
+		plans, err := s.plan(ctx, tx, p, cmd, entries, tags)
+		if err != nil {
+			return err
+		}
+		var added []poststore.NewPost
+		for i := range plans {
+			pl := &plans[i]
+			if pl.old == nil {
+				added = append(added, pl.posts...)
+			} else if err := s.rewrite(ctx, tx, p, cmd, pl); err != nil {
+				return err
+			}
+			root := pl.posts[0]
+			out.Created = append(out.Created, publishing.Created{
+				Post: root.ID, Channel: root.Channel, Approval: pl.held.ApprovalEffect,
+			})
+		}
+		if err := remember(ctx, tx, cmd, out.Created); err != nil {
+			return err
+		}
+		if len(added) > 0 {
+			if err := poststore.Insert(ctx, tx, added); err != nil {
+				return err
+			}
+		}
+		due = firstDue(plans)
+		for i, pl := range plans {
+			if pl.posts[0].State != publishing.StateQueue {
+				continue
+			}
+			keys, err := s.wantPictures(ctx, tx, entries[i])
+			if err != nil {
+				return err
+			}
+			pictures = append(pictures, keys...)
+		}
+		if err := s.repeat(ctx, tx, p, cmd, entries, plans, quota); err != nil {
+			return err
+		}
+		if err := quota.Check(ctx, "publishing.CreatePosts", month, before); err != nil {
+			return err
+		}
+		for _, pl := range plans {
+			if err := s.notifyEnded(ctx, tx, pl.held.ended, contentChanged); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		return out, due, err
+	}
+	s.deps.Pictures.Add(p.Org, pictures)
+	return out, due, nil
+}
+
+// rewrite replaces the posts of a plan. A pending request for their approval ends. An approval of
+// other content ends too, and the root of the plan then becomes a draft unless the command
+// overrides that.
+func (s *Posts) rewrite(
+	ctx context.Context, tx *db.Tx, p tenancy.Principal, cmd publishing.CreatePosts, pl *plan,
+) error {
+	root := &pl.posts[0]
+	before, err := poststore.ContentOf(ctx, tx, root.Group)
+	if err != nil {
+		return err
+	}
+	schedule := root.State == publishing.StateQueue
+	if err := s.voidPending(ctx, tx, p, root.ID, contentChanged, schedule); err != nil {
+		return err
+	}
+	if err := poststore.Rewrite(ctx, tx, root.Group, pl.old, pl.posts); err != nil {
+		return err
+	}
+	if !before.NeedsApproval() {
+		if schedule && cmd.Repeat.Days == 0 {
+			return poststore.MarkTemplate(ctx, tx, root.ID, poststore.TemplateFree)
+		}
+		return nil
+	}
+	pl.needsApproval = true
+	pl.held, err = s.holdApproval(ctx, tx, p, root.Group, before, cmd.Override)
+	if pl.held.Draft {
+		root.State = publishing.StateDraft
+	}
+	return err
+}
+
+// dateOf returns when the posts of a command go out.
+func (s *Posts) dateOf(cmd publishing.CreatePosts) time.Time {
+	if cmd.Type == publishing.CreateNow {
+		return s.deps.Clock.Now()
+	}
+	return s.goesOut(cmd.Date)
+}
+
+// goesOut returns when a post with a publish date goes out: one whose date has passed does so at once. The quota counts
+// it in the billing month of that time.
+func (s *Posts) goesOut(date time.Time) time.Time {
+	if now := s.deps.Clock.Now(); date.Before(now) {
+		return now
+	}
+	return date
+}
+
+// contentChanged is why a request for approval ends.
+const contentChanged = "The post was changed."
+
+// holdChannels locks the channels of the entries against disconnecting until the transaction ends. It returns Invalid
+// when one is gone.
+func holdChannels(ctx context.Context, tx *db.Tx, entries []checked) error {
+	ids := map[publishing.ChannelID]bool{}
+	for _, e := range entries {
+		ids[e.channel.ID] = true
+	}
+	n, err := poststore.HoldChannels(ctx, tx, slices.Collect(maps.Keys(ids)), publishing.GroupID{})
+	if err != nil {
+		return err
+	}
+	if n < len(ids) {
+		return publishing.Disconnected("publishing.CreatePosts")
+	}
+	return nil
+}
+
+// plan is what is written for one entry: new posts, or the new content of existing ones.
+type plan struct {
+	posts []poststore.NewPost    // the root first
+	old   []poststore.PostStatus // the posts that are replaced; nil for new ones
+	// needsApproval is set if the replaced posts may be published only as approved, and held is the
+	// effect of the change on that approval.
+	needsApproval bool
+	held          heldApproval
+}
+
+// plan returns what is written for each entry and locks the posts that entries replace. Invalid means that an entry
+// names no post, a post of another channel, or the post of another entry; Conflict that a post cannot be moved now.
+func (s *Posts) plan(
+	ctx context.Context, tx *db.Tx, p tenancy.Principal, cmd publishing.CreatePosts, entries []checked,
+	tags []publishing.TagID,
+) ([]plan, error) {
+	out := make([]plan, 0, len(entries))
+	seen := map[publishing.GroupID]bool{}
+	for i := range entries {
+		entries[i].tags = tags
+		e := entries[i]
+		group, found, err := existing(ctx, tx, e)
+		if err != nil {
+			return nil, err
+		}
+		if found && seen[group] {
+			return nil, entryFault(e, "Two entries replace the same post.")
+		}
+		seen[group] = true
+		if !found && cmd.Type == publishing.CreateUpdate {
+			return nil, entryFault(e, "There is no post to update: name its group, or its id in value[0].id.")
+		}
+		if !found {
+			root, group := id.New[publishing.PostTag](), id.New[publishing.GroupTag]()
+			out = append(out, plan{posts: s.build(p, cmd, e, root, group, stateOf(cmd.Type))})
+			continue
+		}
+		old, root, err := replaced(ctx, tx, e, group, cmd.Republish)
+		if err != nil {
+			return nil, err
+		}
+		state := stateOf(cmd.Type)
+		if cmd.Type == publishing.CreateUpdate {
+			state = keptState(root.State)
+		}
+		if tags == nil {
+			e.tags, entries[i].tags = root.Tags, root.Tags
+		}
+		out = append(out, plan{posts: s.build(p, cmd, e, root.ID, group, state), old: old})
+	}
+	return out, nil
+}
+
+func stateOf(t publishing.CreateType) publishing.State {
+	if t == publishing.CreateDraft {
+		return publishing.StateDraft
+	}
+	return publishing.StateQueue
+}
+
+// build returns the posts of one entry: a root, and a follower wherever a part has a delay. A follower waits for the
+// post before it.
+func (s *Posts) build(
+	p tenancy.Principal, cmd publishing.CreatePosts, e checked,
+	root publishing.PostID, group publishing.GroupID, state publishing.State,
+) []poststore.NewPost {
+	base := publishing.Post{
+		Org: p.Org, Group: group, Channel: e.channel.ID, State: state,
+		Settings: settingsFor(e.channel, e.settings), CreationMethod: cmd.Method, Tags: e.tags,
+	}
+	if cmd.Type != publishing.CreateNow {
+		base.PublishDate = cmd.Date
+		base.Due = &cmd.Date
+	}
+	first := base
+	first.ID = root
+	out := []poststore.NewPost{{Post: first, By: publishing.ActorOf(p)}}
+	used := map[publishing.PartID]bool{}
+	for i, part := range e.parts {
+		if part.delay > 0 {
+			next := base
+			next.ID, next.After = id.New[publishing.PostTag](), out[len(out)-1].ID
+			next.Delay, next.Due = part.delay, nil
+			next.State = publishing.StateWaiting
+			out = append(out, poststore.NewPost{Post: next, By: publishing.ActorOf(p)})
+		}
+		last := &out[len(out)-1]
+		written := publishing.Part{ID: id.New[publishing.PartTag](), Position: i, Content: part.content}
+		if kept, ok := keptID(part, i, root); ok && !used[kept] {
+			written.ID = kept
+		}
+		used[written.ID] = true
+		for _, m := range part.media {
+			written.Media = append(written.Media, publishing.Attachment{Media: m.ID, Alt: m.Alt})
+		}
+		last.Parts = append(last.Parts, written)
+	}
+	return out
+}
+
+// keptID returns the id that a part keeps: the first part has the id of its post, others the one that was sent.
+func keptID(part checkedPart, index int, root publishing.PostID) (publishing.PartID, bool) {
+	if index == 0 {
+		return id.FromUUID[publishing.PartTag](root.UUID()), true
+	}
+	return id.Parse[publishing.PartTag](part.id)
+}
+
+// firstDue returns when the first queued post is due, the zero time for one that is due now, and nil when none is
+// queued.
+func firstDue(plans []plan) (first *time.Time) {
+	for _, pl := range plans {
+		root := pl.posts[0]
+		if root.State != publishing.StateQueue {
+			continue
+		}
+		at := time.Time{} // now by the clock of the database, whatever this process's clock shows
+		if root.Due != nil {
+			at = *root.Due
+		}
+		if first == nil || at.Before(*first) {
+			first = &at
+		}
+	}
+	return first
+}

@@ -1,0 +1,149 @@
+package post
+
+import (
+	"context"
+
+	"crier/platform/fault"
+	"crier/platform/id"
+	"crier/publishing"
+	"crier/publishing/db"
+	poststore "crier/publishing/post/store"
+	"crier/tenancy"
+)
+
+// Delete removes the thread of a post. What is published stays on the platform. Of a repeated post it skips this
+// occurrence, and the next one is stored before it returns. A post that is being published may still go out. It
+// returns NotFound.
+func (s *Posts) Delete(ctx context.Context, p tenancy.Principal, post string) error {
+	const op = "publishing.DeletePost"
+	parsed, ok := id.Parse[publishing.PostTag](post)
+	if !ok {
+		return publishing.NoPost(op)
+	}
+	var deleted []poststore.PostStatus
+	err := s.db.InOrg(ctx, p.Org, func(tx *db.Tx) error {
+		group, _, err := groupOf(ctx, tx, parsed)
+		if err != nil {
+			return err
+		}
+		deleted, err = s.deleteGroup(ctx, tx, p, group)
+		return err
+	})
+	if err != nil {
+		return publicFault(op, err)
+	}
+	s.follow(ctx, p.Org, deleted)
+	return nil
+}
+
+// DeleteGroup removes every post of a group. A repeated post ends with it: the occurrences that are stored go too, and
+// none follows. It returns NotFound for a group that does not exist.
+func (s *Posts) DeleteGroup(ctx context.Context, p tenancy.Principal, group string) error {
+	const op = "publishing.DeleteGroup"
+	parsed, ok := id.Parse[publishing.GroupTag](group)
+	if !ok {
+		return fault.New(fault.NotFound, op, "There is no such group of posts.")
+	}
+	err := s.db.InOrg(ctx, p.Org, func(tx *db.Tx) error { return s.deleteSeries(ctx, tx, p, parsed) })
+	if fault.Is(publicFault(op, err), fault.NotFound) {
+		return fault.New(fault.NotFound, op, "There is no such group of posts.")
+	}
+	return publicFault(op, err)
+}
+
+// postDeleted is why a request for approval ends.
+const postDeleted = "The post was deleted."
+
+// deleteGroup deletes the posts of a group, ends a request for their approval, and returns their states from before. It
+// returns NotFound for a group without posts.
+func (s *Posts) deleteGroup(
+	ctx context.Context, tx *db.Tx, p tenancy.Principal, group publishing.GroupID,
+) ([]poststore.PostStatus, error) {
+	posts, err := poststore.LockGroup(ctx, tx, group)
+	if err != nil {
+		return nil, err
+	}
+	if len(posts) == 0 {
+		return nil, publishing.NoPost("publishing.deleteGroup")
+	}
+	if err := s.voidPending(ctx, tx, p, rootOf(posts).ID, postDeleted, false); err != nil {
+		return nil, err
+	}
+	return posts, poststore.Delete(ctx, tx, posts)
+}
+
+// lockOrMaterialize locks the posts of a group. A later occurrence that is not stored yet is stored first.
+func lockOrMaterialize(
+	ctx context.Context, tx *db.Tx, group publishing.GroupID,
+) ([]poststore.PostStatus, error) {
+	posts, err := poststore.LockGroup(ctx, tx, group)
+	if err != nil || len(posts) > 0 {
+		return posts, err
+	}
+	if _, _, err := poststore.Materialize(ctx, tx, group.UUID(), true); err != nil {
+		return nil, err
+	}
+	return poststore.LockGroup(ctx, tx, group)
+}
+
+func (s *Posts) deleteSeries(
+	ctx context.Context, tx *db.Tx, p tenancy.Principal, group publishing.GroupID,
+) error {
+	posts, err := lockOrMaterialize(ctx, tx, group)
+	if err != nil {
+		return err
+	}
+	for _, post := range posts {
+		if post.Series.IsZero() {
+			continue
+		}
+		if err := poststore.EndSeries(ctx, tx, post.Series); err != nil {
+			return err
+		}
+		if err := s.deletePending(ctx, tx, p, post); err != nil {
+			return err
+		}
+	}
+	if len(posts) == 0 {
+		return nil
+	}
+	if err := s.voidPending(ctx, tx, p, rootOf(posts).ID, postDeleted, false); err != nil {
+		return err
+	}
+	return poststore.Delete(ctx, tx, posts)
+}
+
+// deletePending removes the occurrences of a post's series that are stored beside it.
+func (s *Posts) deletePending(
+	ctx context.Context, tx *db.Tx, p tenancy.Principal, of poststore.PostStatus,
+) error {
+	groups, err := poststore.Pending(ctx, tx, of.Series, of.Occurrence)
+	if err != nil {
+		return err
+	}
+	for _, g := range groups {
+		if _, err := s.deleteGroup(ctx, tx, p, g); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// follow stores the occurrences that follow deleted ones, so that a list shows them at once. An error is logged and not
+// returned: the sweep stores what is missing.
+func (s *Posts) follow(ctx context.Context, org tenancy.OrgID, deleted []poststore.PostStatus) {
+	for _, p := range deleted {
+		if p.Series.IsZero() {
+			continue
+		}
+		if _, err := poststore.AdvanceSeries(ctx, s.db, org, p.Series, true, s.deps.Quota); err != nil {
+			s.deps.Log.Warn("the next occurrence of a repeated post is left to the sweep",
+				"org", org, "series", p.Series, "error", err)
+		}
+	}
+}
+
+// EndOfChannel ends the series of a channel that is being disconnected and deletes its posts, see ChannelPosts.
+func (s *Posts) EndOfChannel(ctx context.Context, tx *db.Tx, channel publishing.ChannelID) error {
+	return poststore.EndOfChannel(ctx, tx, channel)
+}

@@ -1,0 +1,46 @@
+// Package post implements the use cases of posts and their approvals, one per file, and owns their
+// transactions. It includes repeated posts, slots and tags.
+package post
+
+import (
+	"log/slog"
+
+	"crier/platform/blob"
+	"crier/platform/clock"
+	"crier/platform/jobs"
+	"crier/platform/secret"
+	"crier/publishing"
+	"crier/publishing/access"
+	"crier/publishing/connector"
+	"crier/publishing/db"
+	"crier/publishing/pictures"
+)
+
+// Config configures the use cases.
+type Config struct {
+	// BaseURL is the public address of this instance.
+	BaseURL string
+}
+
+// Deps holds the dependencies of New and NewSlots. Only Pictures, Quota and ReviewMails are
+// optional.
+type Deps struct {
+	DB         *db.DB
+	Blobs      blob.Store
+	Keyring    *secret.Keyring
+	Connectors *connector.Registry
+	// Access opens and refreshes credentials.
+	Access *access.Keeper
+	Clock  clock.Clock
+	// Waker wakes an organization after a post is written for it.
+	Waker publishing.Waker
+	Log   *slog.Logger
+	// Pictures makes smaller pictures in this process. It is nil if other processes make them.
+	Pictures *pictures.Maker
+	// Quota limits the posts of an organization. It is nil on an instance without plans.
+	Quota   db.Quota
+	Notices Notices
+	Events  WebhookEvents
+	// ReviewMails is the queue of mails to reviewers. It is nil on an instance that sends no mail.
+	ReviewMails *jobs.Queue
+}

@@ -1,0 +1,145 @@
+package post
+
+import (
+	"context"
+	"encoding/json"
+	"sync"
+	"time"
+
+	"crier/platform/clock"
+	"crier/platform/fault"
+	"crier/platform/pg"
+	"crier/publishing"
+	"crier/publishing/db"
+	poststore "crier/publishing/post/store"
+	"crier/tenancy"
+)
+
+// writeOnce writes the posts and returns when the first of them is due, nil when none is queued. If
+// another process is writing under the same key, it waits for at most keyWait and returns that
+// process's answer. If the write fails for another reason, the same request may have succeeded on
+// another process; writeOnce then returns that answer.
+func (s *Posts) writeOnce(
+	ctx context.Context, p tenancy.Principal, cmd publishing.CreatePosts, entries []checked,
+) (publishing.CreateResult, *time.Time, error) {
+	for waited := time.Duration(0); ; waited += keyPoll {
+		out, due, err := s.write(ctx, p, cmd, entries)
+		switch err {
+		case nil:
+			return out, due, nil
+		case poststore.ErrKeyBusy:
+			if waited >= keyWait || clock.Sleep(ctx, keyPoll) != nil {
+				return publishing.CreateResult{}, nil, keyBusy()
+			}
+			continue
+		case poststore.ErrKeyTaken:
+			out, _, err = s.remembered(ctx, p, cmd)
+			return out, nil, err
+		}
+		if cmd.IdempotencyKey != "" {
+			if out, found, _ := s.remembered(ctx, p, cmd); found { // an error counts as not found
+				return out, nil, nil
+			}
+		}
+		return publishing.CreateResult{}, nil, publicFault("publishing.CreatePosts", err)
+	}
+}
+
+const (
+	keyWait = 5 * time.Second        // how long a request waits for another one with its key
+	keyPoll = 100 * time.Millisecond // how often it checks whether a request on another process has ended
+)
+
+func keyBusy() error {
+	return &fault.Error{
+		Kind: fault.Conflict, Op: "publishing.CreatePosts", RetryAfter: time.Second,
+		Message: "A request with this Idempotency-Key is still running; try again in a moment.",
+	}
+}
+
+// keys are the idempotency keys of requests running in this process. Between processes, the lock in
+// Postgres (poststore.ErrKeyBusy) excludes.
+type keys struct {
+	mu      sync.Mutex
+	running map[string]chan struct{} // closed when the request ends
+}
+
+// enter waits until no other request of this process runs under the key. It returns Conflict if
+// that takes longer than keyWait. leave must be called once.
+func (k *keys) enter(ctx context.Context, org tenancy.OrgID, key string) (leave func(), err error) {
+	key = org.String() + "/" + key
+	ctx, cancel := context.WithTimeout(ctx, keyWait)
+	defer cancel()
+	for {
+		k.mu.Lock()
+		other, busy := k.running[key]
+		if !busy {
+			mine := make(chan struct{})
+			k.running[key] = mine
+			k.mu.Unlock()
+			return func() {
+				k.mu.Lock()
+				delete(k.running, key)
+				k.mu.Unlock()
+				close(mine)
+			}, nil
+		}
+		k.mu.Unlock()
+		select {
+		case <-other:
+		case <-ctx.Done():
+			return nil, keyBusy()
+		}
+	}
+}
+
+// answer is stored with an idempotency key for each entry.
+type answer struct {
+	Post    publishing.PostID    `json:"post"`
+	Channel publishing.ChannelID `json:"channel"`
+	Void    bool                 `json:"void,omitempty"`
+	Draft   bool                 `json:"draft,omitempty"`
+}
+
+// remembered returns the answer that is already stored under the key of a request; Mismatch is set
+// if the earlier request differed.
+func (s *Posts) remembered(
+	ctx context.Context, p tenancy.Principal, cmd publishing.CreatePosts,
+) (out publishing.CreateResult, found bool, err error) {
+	const op = "publishing.remembered"
+	r, found, err := poststore.FindRemembered(ctx, s.db, p.Org, cmd.IdempotencyKey, cmd.RequestHash)
+	if err != nil || !found {
+		return publishing.CreateResult{}, false, pg.Fault(op, err)
+	}
+	var answers []answer
+	if err := json.Unmarshal(r.Body, &answers); err != nil {
+		return publishing.CreateResult{}, false, pg.Fault(op, err)
+	}
+	out = publishing.CreateResult{Replayed: true, Mismatch: r.Mismatch}
+	for _, a := range answers {
+		out.Created = append(out.Created, publishing.Created{
+			Post: a.Post, Channel: a.Channel, Approval: publishing.ApprovalEffect{Void: a.Void, Draft: a.Draft},
+		})
+	}
+	return out, true, nil
+}
+
+// remember stores the answer under the key of a request, in the transaction of its posts. It
+// returns poststore.ErrKeyBusy while another request has the key, and ErrKeyTaken if an
+// answer is already stored.
+func remember(
+	ctx context.Context, tx *db.Tx, cmd publishing.CreatePosts, created []publishing.Created,
+) error {
+	if cmd.IdempotencyKey == "" {
+		return nil
+	}
+	answers := make([]answer, len(created))
+	for i, c := range created {
+		answers[i] = answer{Post: c.Post, Channel: c.Channel, Void: c.Approval.Void, Draft: c.Approval.Draft}
+	}
+	body, err := json.Marshal(answers)
+	if err != nil {
+		return err
+	}
+	return poststore.Remember(ctx, tx, cmd.IdempotencyKey, cmd.RequestHash, body)
+}

@@ -1,0 +1,51 @@
+package post
+
+import (
+	"context"
+
+	"crier/platform/fault"
+	"crier/publishing/db"
+	"crier/publishing/pictures"
+)
+
+// wantPictures stores the pictures that an entry needs as pending, in the transaction of its posts, and returns their
+// keys. It returns Invalid when an image is known not to fit the platform.
+func (s *Posts) wantPictures(
+	ctx context.Context, tx *db.Tx, e checked,
+) ([]pictures.Key, error) {
+	keys := s.pictures(ctx, e)
+	if len(keys) == 0 {
+		return nil, nil
+	}
+	all, err := pictures.Want(ctx, tx, keys)
+	if err != nil {
+		return nil, err
+	}
+	var problems []fault.Item
+	for _, d := range all {
+		if d.State == pictures.Failed {
+			problems = append(problems, problemOf(e.channel, 0, 1, d.Error))
+		}
+	}
+	if len(problems) > 0 {
+		return nil, contentFault(problems)
+	}
+	return keys, nil
+}
+
+// pictures returns the keys of the pictures that the parts of an entry need. A platform that this process does not
+// offer needs none.
+func (s *Posts) pictures(ctx context.Context, e checked) (keys []pictures.Key) {
+	c, ok := s.deps.Connectors.Get(e.channel.Connector)
+	if !ok {
+		return nil
+	}
+	for _, part := range e.parts {
+		for _, m := range part.media {
+			if key, needed := pictures.KeyOf(c, m.ID, s.media(ctx, m.Medium, m.Alt)); needed {
+				keys = append(keys, key)
+			}
+		}
+	}
+	return keys
+}

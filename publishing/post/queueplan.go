@@ -1,0 +1,77 @@
+package post
+
+import (
+	"context"
+	"time"
+
+	"crier/platform/id"
+	"crier/platform/pg"
+	"crier/publishing"
+	"crier/publishing/db"
+	poststore "crier/publishing/post/store"
+	"crier/tenancy"
+)
+
+// Plan returns the queue plan of a channel. It returns NotFound for an id that names no channel. In a time zone that
+// this server does not know there are no next slots.
+func (s *Slots) Plan(ctx context.Context, p tenancy.Principal, channel string) (publishing.ChannelPlan, error) {
+	const op = "publishing.QueuePlan"
+	parsed, ok := id.Parse[publishing.ChannelTag](channel)
+	if !ok {
+		return publishing.ChannelPlan{}, publishing.NoChannel(op)
+	}
+	stored, err := poststore.QueuePlan(ctx, s.db, p.Org, parsed)
+	if pg.IsNoRows(err) {
+		return publishing.ChannelPlan{}, publishing.NoChannel(op)
+	}
+	if err != nil {
+		return publishing.ChannelPlan{}, pg.Fault(op, err)
+	}
+	return channelPlan(stored, s.deps.Clock.Now()), nil
+}
+
+// SetPlan replaces the queue plan of a channel, and its time zone when one is sent, and returns the new plan. What is
+// scheduled already keeps its time. It returns Invalid for times that are not valid, and NotFound for an id that names
+// no channel.
+func (s *Slots) SetPlan(
+	ctx context.Context, p tenancy.Principal, channel string, cmd publishing.SetQueuePlan,
+) (publishing.ChannelPlan, error) {
+	const op = "publishing.SetQueuePlan"
+	parsed, ok := id.Parse[publishing.ChannelTag](channel)
+	if !ok {
+		return publishing.ChannelPlan{}, publishing.NoChannel(op)
+	}
+	if err := cmd.Validate(); err != nil {
+		return publishing.ChannelPlan{}, err
+	}
+	now := s.deps.Clock.Now()
+	var plan poststore.StoredPlan
+	err := s.db.InOrgAs(ctx, p, func(tx *db.Tx) error {
+		old, err := poststore.LockPlan(ctx, tx, parsed)
+		if pg.IsNoRows(err) {
+			return publishing.NoChannel(op)
+		}
+		if err != nil {
+			return err
+		}
+		plan.Timezone = cmd.Zone.Resolve(old, now)
+		zone, err := tenancy.LoadZone(plan.Timezone)
+		if err != nil {
+			return err
+		}
+		plan.Times = cmd.WallTimes(zone, now)
+		return poststore.SetPlan(ctx, tx, parsed, plan)
+	})
+	if err != nil {
+		return publishing.ChannelPlan{}, publicFault(op, err)
+	}
+	return channelPlan(plan, now), nil
+}
+
+func channelPlan(stored poststore.StoredPlan, now time.Time) publishing.ChannelPlan {
+	out := publishing.ChannelPlan{Timezone: stored.Timezone, Times: stored.Times}
+	if zone, err := tenancy.LoadZone(stored.Timezone); err == nil {
+		out.Next = publishing.QueuePlan{Zone: zone, Times: stored.Times}.Next(now, publishing.NextSlots)
+	}
+	return out
+}

@@ -1,0 +1,55 @@
+package post_test
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"crier/platform/fault"
+	"crier/platform/pg"
+	"crier/publishing"
+	"crier/tenancy"
+)
+
+// postsAMonth is a quota of a number of posts a month, whose months began today.
+type postsAMonth int
+
+func (n postsAMonth) Limits(context.Context, pg.Querier, tenancy.OrgID) (tenancy.Limits, error) {
+	limits := tenancy.NoLimits()
+	limits.Plan, limits.Posts, limits.Since = "TEST", int(n), time.Now()
+	return limits, nil
+}
+
+// A post with a date that has passed goes out at once, so it counts in the current month, whatever its date is.
+func TestCreate_PastDateCountsInTheCurrentMonth(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	r.Register(&lenient{})
+	r.Deps.Quota = postsAMonth(1)
+	who := r.Organization()
+	channel := r.Connect(who.Org).String()
+	posts := r.Deps.Posts(limits)
+	create := func(kind publishing.CreateType, date time.Time) (publishing.CreateResult, error) {
+		return posts.Create(t.Context(), who, publishing.CreatePosts{
+			Type: kind, Date: date,
+			Entries: []publishing.CreateEntry{{Channel: channel, Parts: []publishing.CreatePart{{Content: "a post"}}}},
+		})
+	}
+	past := func(year int) time.Time { return time.Date(year, time.May, 1, 12, 0, 0, 0, time.UTC) }
+	_, err := create(publishing.CreateSchedule, past(2000))
+	r.OK(err)
+	for name, date := range map[string]time.Time{
+		"a date in 2001": past(2001), "a date in 2002": past(2002), "tomorrow": time.Now().Add(24 * time.Hour),
+	} {
+		if _, err := create(publishing.CreateSchedule, date); !fault.Is(err, fault.Quota) {
+			t.Errorf("%s at the limit: got %v, want a Quota fault", name, err)
+		}
+	}
+	draft, err := create(publishing.CreateDraft, past(2003))
+	r.OK(err)
+	schedule := publishing.ChangeStatus{To: publishing.CreateSchedule}
+	_, err = posts.ChangeStatus(t.Context(), who, draft.Created[0].Post.String(), schedule)
+	if !fault.Is(err, fault.Quota) {
+		t.Errorf("a draft with a date in 2003 at the limit: got %v, want a Quota fault", err)
+	}
+}

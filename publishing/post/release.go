@@ -1,0 +1,97 @@
+package post
+
+import (
+	"context"
+
+	"crier/platform/fault"
+	"crier/platform/id"
+	"crier/platform/pg"
+	"crier/publishing"
+	"crier/publishing/access"
+	"crier/publishing/connector"
+	"crier/publishing/db"
+	poststore "crier/publishing/post/store"
+	"crier/tenancy"
+)
+
+// maxRecent is how many items of a platform are listed.
+const maxRecent = 50
+
+// Missing returns what was recently published to the channel of a post, to find the post among it, when the platform
+// published the post without naming its id. It returns nothing for other posts and when the platform has no such list, NotFound, Unauthenticated when the channel must be connected again, and Upstream when the platform
+// fails.
+func (s *Posts) Missing(ctx context.Context, p tenancy.Principal, post string) ([]publishing.RemoteItem, error) {
+	const op = "publishing.Missing"
+	parsed, ok := id.Parse[publishing.PostTag](post)
+	if !ok {
+		return nil, publishing.NoPost(op)
+	}
+	r, err := poststore.FindRelease(ctx, s.db, p.Org, parsed)
+	if pg.IsNoRows(err) {
+		return nil, publishing.NoPost(op)
+	}
+	if err != nil {
+		return nil, pg.Fault(op, err)
+	}
+	if r.ReleaseID == nil || *r.ReleaseID != publishing.ReleaseMissing {
+		return nil, nil
+	}
+	a, err := s.deps.Access.Channel(ctx, p.Org, r.Channel)
+	if pg.IsNoRows(err) {
+		return nil, nil // the channel was disconnected
+	}
+	if err != nil {
+		return nil, pg.Fault(op, err)
+	}
+	c, _ := s.deps.Connectors.Get(a.Channel.Connector)
+	lister, ok := connector.ListerOf(c)
+	if !ok {
+		return nil, nil
+	}
+	var out []publishing.RemoteItem
+	err = s.deps.Access.Use(ctx, a, func(ctx context.Context, c *access.Channel) error {
+		items, err := lister.Recent(ctx, c.Session, maxRecent)
+		out = nil
+		for _, item := range items {
+			out = append(out, publishing.RemoteItem(item))
+		}
+		return err
+	})
+	if err != nil {
+		s.deps.Log.Warn("the posts of a platform could not be listed", "org", p.Org, "post", parsed, "error", err)
+		return nil, access.Fault(op, err)
+	}
+	return out, nil
+}
+
+// SetRelease stores the id under which the platform has published a post, unless one is known. It returns NotFound,
+// Invalid for an id that cannot be stored, and Conflict when an id is known or the post is scheduled or being published.
+func (s *Posts) SetRelease(ctx context.Context, p tenancy.Principal, post, release string) error {
+	const op = "publishing.SetRelease"
+	parsed, ok := id.Parse[publishing.PostTag](post)
+	if !ok {
+		return publishing.NoPost(op)
+	}
+	if err := publishing.CheckRelease(release); err != nil {
+		if _, found := poststore.FindRelease(ctx, s.db, p.Org, parsed); pg.IsNoRows(found) {
+			return publishing.NoPost(op)
+		}
+		return err
+	}
+	err := s.db.InOrgAs(ctx, p, func(tx *db.Tx) error {
+		r, err := poststore.LockRelease(ctx, tx, parsed)
+		if err != nil {
+			return err
+		}
+		if !publishing.ReleaseSettable(r.State, r.ReleaseID) {
+			return fault.New(
+				fault.Conflict, op, "The platform's id of this post is known, or the post is scheduled or being published: make it a draft first.",
+			)
+		}
+		return poststore.SetRelease(ctx, tx, parsed, release, publishing.ActorOf(p))
+	})
+	if err != nil {
+		return publicFault(op, err)
+	}
+	return nil
+}

@@ -1,0 +1,87 @@
+package post
+
+import (
+	"context"
+	"slices"
+
+	"crier/platform/fault"
+	"crier/platform/id"
+	"crier/publishing"
+	"crier/publishing/connector"
+	"crier/publishing/db"
+	poststore "crier/publishing/post/store"
+	"crier/tenancy"
+)
+
+// repeat begins the series that a create asks for. The template of each is written beside its post, because one
+// occurrence may be changed by itself.
+func (s *Posts) repeat(
+	ctx context.Context, tx *db.Tx, p tenancy.Principal, cmd publishing.CreatePosts,
+	entries []checked, plans []plan, quota poststore.PostQuota,
+) error {
+	if cmd.Repeat.Days == 0 {
+		return nil
+	}
+	for i, pl := range plans {
+		e := entries[i]
+		if err := s.replaceSeries(ctx, tx, p, e, pl, quota); err != nil {
+			return err
+		}
+		e.parts = slices.Clone(e.parts)
+		for j := range e.parts {
+			e.parts[j].id = ""
+		}
+		post, group := id.New[publishing.PostTag](), id.New[publishing.GroupTag]()
+		template := s.build(p, cmd, e, post, group, publishing.StateDraft)
+		root := pl.posts[0]
+		marked, err := poststore.TemplateMarked(ctx, tx, root.ID)
+		if err != nil {
+			return err
+		}
+		err = poststore.Repeat(ctx, tx, root.ID, cmd.Repeat, e.channel.Timezone, template)
+		if fault.Is(err, fault.Invalid) {
+			return entryFault(e, "This server does not know the channel's time zone "+connector.Quote(e.channel.Timezone)+
+				": connect the channel again with another one.")
+		}
+		if err != nil {
+			return err
+		}
+		if !pl.needsApproval && (!marked || root.State == publishing.StateQueue) {
+			continue
+		}
+		if err := poststore.MarkTemplate(ctx, tx, root.ID, pl.held.template()); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// replaceSeries makes sure that only the next occurrence of a series changes the series, and deletes the other
+// occurrences that are stored. It returns Invalid for any other occurrence.
+func (s *Posts) replaceSeries(
+	ctx context.Context, tx *db.Tx, p tenancy.Principal, e checked, pl plan,
+	quota poststore.PostQuota,
+) error {
+	for _, old := range pl.old {
+		if old.Series.IsZero() {
+			continue
+		}
+		// An occurrence that has just ended is followed by the next one first. Invalid means an unknown time zone,
+		// which this change replaces.
+		if _, err := poststore.Advance(ctx, tx, old.Series, true, quota); err != nil && !fault.Is(err, fault.Invalid) {
+			return err
+		}
+		next, over, err := poststore.NextOf(ctx, tx, old.Series)
+		if err != nil {
+			return err
+		}
+		if !over && next != old.Occurrence {
+			return entryFault(e, "This is not the next occurrence of a repeated post: leave inter out to change "+
+				"this one alone, or change the next one to change all that follow.")
+		}
+		if err := s.deletePending(ctx, tx, p, old); err != nil {
+			return err
+		}
+	}
+	return nil
+}

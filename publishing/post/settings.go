@@ -1,0 +1,137 @@
+package post
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"time"
+
+	"crier/platform/fault"
+	"crier/platform/id"
+	"crier/publishing"
+	"crier/publishing/db"
+	poststore "crier/publishing/post/store"
+	"crier/tenancy"
+)
+
+// ChangeSettings changes the members of the settings of a post with its followers that cmd names;
+// null removes one. The posts keep their states, except that approved posts in the queue become
+// drafts unless cmd overrides that. For a repeated post it changes this occurrence alone. It
+// returns NotFound, Invalid for settings that break the rules of the platform unless the post is a
+// draft, Conflict for a post that is published, may be, or is being published, and Forbidden if the
+// principal may not override.
+func (s *Posts) ChangeSettings(
+	ctx context.Context, p tenancy.Principal, post string, cmd publishing.ChangeSettings,
+) (out publishing.SettingsChanged, err error) {
+	const op = "publishing.ChangeSettings"
+	parsed, ok := id.Parse[publishing.PostTag](post)
+	if !ok {
+		return out, publishing.NoPost(op)
+	}
+	detail, err := s.Get(ctx, p, post)
+	if err != nil {
+		return out, err
+	}
+	if err := cmd.Validate(); err != nil {
+		return out, err
+	}
+	entry := storedEntry(detail)
+	cmd.Settings = merged(entry.settings, cmd.Settings)
+	if err := cmd.Validate(); err != nil {
+		return out, err
+	}
+	entry.settings = settingsFor(entry.channel, cmd.Settings)
+	problems, _ := s.channelRules(ctx, entry)
+	err = s.db.InOrg(ctx, p.Org, func(tx *db.Tx) error {
+		quota, err := poststore.ReadPostQuota(ctx, tx, s.deps.Quota)
+		if err != nil {
+			return err
+		}
+		group, stored, err := groupOf(ctx, tx, parsed)
+		if err != nil {
+			return err
+		}
+		posts, err := poststore.LockGroup(ctx, tx, group)
+		if err != nil {
+			return err
+		}
+		if len(posts) == 0 {
+			return publishing.NoPost(op)
+		}
+		if err := movable(posts, publishing.StateQueue, false); err != nil {
+			return err
+		}
+		if len(posts)*len(entry.settings) > publishing.MaxAllSettings {
+			return fault.New(fault.Invalid, op, fmt.Sprintf("The settings of all parts with a delay together must "+
+				"be smaller than %d bytes.", publishing.MaxAllSettings))
+		}
+		if len(problems) > 0 && queued(posts) {
+			return contentFault(problems)
+		}
+		root := rootOf(posts)
+		if stored > 0 {
+			if err := checkStored(ctx, quota, op, s.goesOut(root.PublishDate), stored); err != nil {
+				return err
+			}
+		}
+		before, err := poststore.ContentOf(ctx, tx, group)
+		if err != nil {
+			return err
+		}
+		out = publishing.SettingsChanged{Post: root.ID, PublishDate: root.PublishDate}
+		if err := s.voidPending(ctx, tx, p, root.ID, contentChanged, false); err != nil {
+			return err
+		}
+		done, err := poststore.SetSettings(
+			ctx, tx, group, root.ID, detail.Root.Settings, entry.settings, publishing.ActorOf(p),
+		)
+		if err != nil {
+			return err
+		}
+		if !done {
+			return &fault.Error{
+				Kind: fault.Conflict, Op: op, RetryAfter: time.Second,
+				Message: "The settings of the post were changed meanwhile; try again.",
+			}
+		}
+		if !before.NeedsApproval() {
+			return nil
+		}
+		held, err := s.holdApproval(ctx, tx, p, group, before, cmd.Override)
+		if err != nil {
+			return err
+		}
+		out.Approval = held.ApprovalEffect
+		return s.notifyEnded(ctx, tx, held.ended, contentChanged)
+	})
+	return out, publicFault(op, err)
+}
+
+// rootOf returns the post that follows none. Every group has one.
+func rootOf(posts []poststore.PostStatus) poststore.PostStatus {
+	for _, p := range posts {
+		if p.After.IsZero() {
+			return p
+		}
+	}
+	return posts[0]
+}
+
+// merged returns stored settings with the members of a change, of which those that are null are removed.
+func merged(stored, change json.RawMessage) json.RawMessage {
+	members, changed := map[string]json.RawMessage{}, map[string]json.RawMessage{}
+	if json.Unmarshal(stored, &members) != nil || json.Unmarshal(change, &changed) != nil || members == nil {
+		return change // one of them is no object
+	}
+	for name, v := range changed {
+		members[name] = v
+		if string(v) == "null" {
+			delete(members, name)
+		}
+	}
+	out, err := json.Marshal(members)
+	if err != nil {
+		return change
+	}
+	return out
+}

@@ -1,0 +1,128 @@
+package post
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"crier/platform/fault"
+	"crier/platform/id"
+	"crier/publishing"
+	"crier/publishing/connector"
+	"crier/publishing/db"
+	poststore "crier/publishing/post/store"
+	"crier/tenancy"
+)
+
+// Slots are the use cases of posting times: queue plans, and finding slots in them. It is safe for concurrent use.
+type Slots struct {
+	cfg  Config
+	deps Deps
+	db   *db.DB
+}
+
+// NewSlots returns the use cases of posting times.
+func NewSlots(cfg Config, deps Deps) *Slots { return &Slots{cfg: cfg, deps: deps, db: deps.DB} }
+
+// Find returns the first slot of a channel's queue plan after now at which the channel has neither a post nor a hold,
+// and holds it for publishing.SlotHold, so that no other call returns it, in any process. A post takes its minute unless
+// it has failed; drafts, followers and the coming occurrences of repeated posts do too.
+//
+// It returns NotFound for an id that names no channel, and Conflict when the channel has no posting times, or no free
+// one within publishing.SlotsAhead.
+func (s *Slots) Find(ctx context.Context, p tenancy.Principal, channel string) (time.Time, error) {
+	const op = "publishing.FindSlot"
+	parsed, ok := id.Parse[publishing.ChannelTag](channel)
+	if !ok || parsed.IsZero() { // find takes the zero id for all channels
+		return time.Time{}, publishing.NoChannel(op)
+	}
+	return s.find(ctx, p, parsed)
+}
+
+// FindAny returns the first slot of all channels of the organization that are not disabled at which none of its channels
+// has a post or a hold, and holds it for all channels. It returns Conflict as Find does.
+func (s *Slots) FindAny(ctx context.Context, p tenancy.Principal) (time.Time, error) {
+	return s.find(ctx, p, publishing.ChannelID{})
+}
+
+// find is Find, and for the zero channel FindAny.
+func (s *Slots) find(
+	ctx context.Context, p tenancy.Principal, channel publishing.ChannelID,
+) (at time.Time, err error) {
+	const op = "publishing.FindSlot"
+	err = s.db.InOrg(ctx, p.Org, func(tx *db.Tx) error {
+		stored, now, err := poststore.LockSlots(ctx, tx, channel)
+		if err != nil {
+			return err
+		}
+		if len(stored) == 0 && !channel.IsZero() {
+			return publishing.NoChannel(op)
+		}
+		plans, err := usablePlans(stored)
+		if err != nil {
+			return err
+		}
+		at, err = freeSlot(ctx, tx, channel, plans, now)
+		if err != nil {
+			return err
+		}
+		return poststore.HoldSlot(ctx, tx, channel, at, publishing.SlotHold)
+	})
+	switch {
+	case errors.Is(err, poststore.ErrTooMuch):
+		return time.Time{}, fault.New(fault.Conflict, op,
+			"There are too many repeated posts to look for a free posting time; end some of them.")
+	case err != nil:
+		return time.Time{}, publicFault(op, err)
+	}
+	return at, nil
+}
+
+// usablePlans loads the zones of plans. It returns Conflict when no plan has times, or none has a known zone: the plans
+// of other zones are used.
+func usablePlans(stored []poststore.StoredPlan) (plans []publishing.QueuePlan, err error) {
+	const op = "publishing.FindSlot"
+	none := fault.New(fault.Conflict, op, "There are no posting times: set the queue plan of the channel first.")
+	for _, p := range stored {
+		if len(p.Times) == 0 {
+			continue
+		}
+		zone, unknown := tenancy.LoadZone(p.Timezone)
+		if unknown != nil {
+			none = fault.New(fault.Conflict, op, "This server does not know the channel's time zone "+
+				connector.Quote(p.Timezone)+": set its queue plan with another one.")
+			continue
+		}
+		plans = append(plans, publishing.QueuePlan{Zone: zone, Times: p.Times})
+	}
+	if len(plans) == 0 {
+		return nil, none
+	}
+	return plans, nil
+}
+
+// slotWindows are the ends of the windows in which a slot is looked for, after now. What is taken is read for one window
+// at a time: most calls need the first only, and an organization may have a million posts in a year.
+var slotWindows = [...]time.Duration{32 * 24 * time.Hour, publishing.SlotsAhead}
+
+// freeSlot returns the first free slot of plans after now, and Conflict when all are taken.
+func freeSlot(
+	ctx context.Context, tx *db.Tx, channel publishing.ChannelID, plans []publishing.QueuePlan, now time.Time,
+) (time.Time, error) {
+	from := now
+	for _, window := range slotWindows {
+		until := now.Add(window)
+		// A slot at the end of the window belongs to it.
+		taken, err := poststore.TakenMinutes(ctx, tx, channel, from, until.Add(time.Minute))
+		if err != nil {
+			return time.Time{}, err
+		}
+		at, ok, err := publishing.FreeSlot(ctx, plans, from, until, taken)
+		if ok || err != nil {
+			return at, err
+		}
+		from = until
+	}
+	return time.Time{}, fault.New(fault.Conflict, "publishing.FindSlot",
+		"All posting times of the next 366 days are taken: add times to the queue plan, or choose a time yourself.")
+}

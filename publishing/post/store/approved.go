@@ -1,0 +1,201 @@
+package store
+
+import (
+	"bytes"
+	"context"
+
+	"github.com/jackc/pgx/v5"
+
+	"crier/publishing"
+	"crier/publishing/db"
+	"crier/tenancy"
+)
+
+// postDigest is the SHA-256 of what the post p publishes: its channel, its delay, its settings, its
+// texts and its files with their alternative texts, in order. The ids of parts, the date and the
+// tags are not part of it. load_work.sql has a copy.
+const postDigest = `sha256(convert_to(jsonb_build_array(p.channel_id, p.delay_minutes, p.settings, (
+  select jsonb_agg(jsonb_build_array(a.content, a.html, (
+    select jsonb_agg(jsonb_build_array(t.media_id, t.alt) order by t.position) from attachment t
+    where t.part_id = any (array[a.id]) and (t.org_id = a.org_id) is true)) order by a.position)
+  from part a where a.post_id = any (array[p.id]) and (a.org_id = p.org_id) is true))::text, 'UTF8'))`
+
+// postPlace orders the posts of a group.
+const postPlace = `(select min(a.position) from part a
+  where a.post_id = any (array[p.id]) and (a.org_id = p.org_id) is true)`
+
+// Content has the digests of what the posts of a group publish, in order.
+type Content []PostContent
+
+// PostContent has the digest of what one post publishes and the approved digest, which is nil if
+// nobody was asked, and empty if the content needs an approval and has none.
+type PostContent struct {
+	Digest   []byte `db:"digest"`
+	Approved []byte `db:"approved"`
+}
+
+// NeedsApproval reports whether the group may be published only with content that was approved.
+func (c Content) NeedsApproval() bool { return len(c) > 0 && c[0].Approved != nil }
+
+// IsApproved reports whether the content of the group is what was approved in before, which is the
+// group before a change.
+func (c Content) IsApproved(before Content) bool {
+	if len(c) != len(before) {
+		return false
+	}
+	for i := range c {
+		if !bytes.Equal(c[i].Digest, before[i].Approved) {
+			return false
+		}
+	}
+	return true
+}
+
+const contentOf = `-- publishing.ContentOf
+select ` + postDigest + ` as digest, p.approved from post p
+where p.group_id = $1 and p.deleted_at is null order by ` + postPlace
+
+// ContentOf returns the content of a group. It returns the error of Postgres.
+func ContentOf(ctx context.Context, tx *db.Tx, group publishing.GroupID) (Content, error) {
+	rows, err := tx.Query(ctx, contentOf, group)
+	if err != nil {
+		return nil, err
+	}
+	return pgx.CollectRows(rows, pgx.RowToStructByName[PostContent])
+}
+
+const contentApprove = `-- publishing.ContentApprove
+update post p set approved = ` + postDigest + ` where p.group_id = $1 and p.deleted_at is null`
+
+// ApproveContent stores that the content of a locked group is approved. It returns the error of
+// Postgres.
+func ApproveContent(ctx context.Context, tx *db.Tx, group publishing.GroupID) error {
+	_, err := tx.Exec(ctx, contentApprove, group)
+	return err
+}
+
+const contentReject = `-- publishing.ContentReject
+update post set approved = '\x' where group_id = $1`
+
+// RejectContent stores that a locked group is published only after a new approval, whatever its
+// content is. It returns the error of Postgres.
+func RejectContent(ctx context.Context, tx *db.Tx, group publishing.GroupID) error {
+	_, err := tx.Exec(ctx, contentReject, group)
+	return err
+}
+
+const contentFree = `-- publishing.ContentFree
+update post set approved = null where group_id = $1`
+
+// FreeContent stores that a locked group needs no approval. It returns the error of Postgres.
+func FreeContent(ctx context.Context, tx *db.Tx, group publishing.GroupID) error {
+	_, err := tx.Exec(ctx, contentFree, group)
+	return err
+}
+
+// TemplateMark says whether the template of a series, and the occurrences written from it later,
+// need an approval.
+type TemplateMark string
+
+const (
+	// TemplateAsked means that approval was requested. A template that already has another mark
+	// keeps it.
+	TemplateAsked TemplateMark = "asked"
+	// TemplateHeld means that nobody has approved the content, so occurrences are drafts.
+	TemplateHeld TemplateMark = "held"
+	// TemplateApproved means that the content is approved.
+	TemplateApproved TemplateMark = "approved"
+	// TemplateFree means that the content needs no approval after all. An approved template stays
+	// approved.
+	TemplateFree TemplateMark = "free"
+)
+
+const templateMark = `-- publishing.TemplateMark
+with series_of as (
+  select s.template, r.group_id from post r join series s on s.org_id = r.org_id and s.id = r.series_id where r.id = $1
+)
+update post p set approved = case $2 when 'approved' then ` + postDigest + ` when 'free' then null else '\x'::bytea end
+from series_of s
+where p.group_id = s.template
+  and case $2 when 'asked' then p.approved is null when 'free' then p.approved = '\x' else true end and (
+  select array_agg(` + postDigest + ` order by ` + postPlace + `) from post p where p.group_id = s.template
+) = (
+  select array_agg(` + postDigest + ` order by ` + postPlace + `) from post p
+  where p.group_id = s.group_id and p.deleted_at is null)`
+
+// MarkTemplate marks the template of the series of a root, if it has the content of the root's
+// group. It does nothing for a post that is not repeated, and returns the error of Postgres.
+func MarkTemplate(ctx context.Context, tx *db.Tx, root publishing.PostID, mark TemplateMark) error {
+	_, err := tx.Exec(ctx, templateMark, root, mark)
+	return err
+}
+
+const templateMarked = `-- publishing.TemplateMarked
+select exists (
+  select from post r join series s on s.org_id = r.org_id and s.id = r.series_id
+  join post t on t.org_id = s.org_id and t.group_id = s.template
+  where r.id = $1 and t.approved is not null)`
+
+// TemplateMarked reports whether later occurrences of the series of a root need approval. It
+// returns the error of Postgres.
+func TemplateMarked(ctx context.Context, tx *db.Tx, root publishing.PostID) (marked bool, err error) {
+	return marked, tx.QueryRow(ctx, templateMarked, root).Scan(&marked)
+}
+
+const templateApproved = `-- publishing.TemplateApproved
+select p.id, p.approved from post p where p.group_id = $1`
+
+// templateApprovals returns the approved digests of the posts of a template. held means that nobody
+// has approved it.
+func templateApprovals(
+	ctx context.Context, tx *db.Tx, template publishing.GroupID,
+) (approved map[publishing.PostID][]byte, held bool, err error) {
+	rows, err := tx.Query(ctx, templateApproved, template)
+	if err != nil {
+		return nil, false, err
+	}
+	approved = map[publishing.PostID][]byte{}
+	var post publishing.PostID
+	var digest []byte
+	_, err = pgx.ForEachRow(rows, []any{&post, &digest}, func() error {
+		if digest != nil {
+			approved[post] = bytes.Clone(digest)
+			held = held || len(digest) == 0
+		}
+		return nil
+	})
+	return approved, held, err
+}
+
+const approvedCopy = `-- publishing.ApprovedCopy
+update post p set approved = u.approved from unnest($1::uuid[], $2::bytea[]) u(id, approved) where p.id = u.id`
+
+var approvalInForce = `-- publishing.ApprovalInForce
+select ` + approvalColumns + `, a.sealed_token from approval a
+where a.status = 'APPROVED' and a.post_id = any (array(
+  select $1::uuid union all
+  select q.id from post p join post q on q.org_id = p.org_id and q.series_id = p.series_id and q.occurrence < p.occurrence
+  where p.id = $1))
+order by (a.post_id = $1) desc, a.id desc limit 1`
+
+// ApprovalInForce returns the approval under which a post is published: its own or, for an
+// occurrence, the approval of an earlier occurrence of its series. It returns pgx.ErrNoRows if
+// there is none.
+func ApprovalInForce(ctx context.Context, tx *db.Tx, post publishing.PostID) (publishing.Approval, error) {
+	rows, err := tx.Query(ctx, approvalInForce, post)
+	if err != nil {
+		return publishing.Approval{}, err
+	}
+	out, err := pgx.CollectExactlyOneRow(rows, scanApproval)
+	return out.Approval, err
+}
+
+const managerEmail = `-- publishing.ManagerEmail
+select u.email from member m join person u on u.id = m.person_id
+where m.person_id = $1 and m.role in ('ADMIN', 'SUPERADMIN') and not m.disabled`
+
+// ManagerEmail returns the address of a person who is an administrator or the owner, or
+// pgx.ErrNoRows for anyone else.
+func ManagerEmail(ctx context.Context, tx *db.Tx, person tenancy.PersonID) (email string, err error) {
+	return email, tx.QueryRow(ctx, managerEmail, person).Scan(&email)
+}

@@ -1,0 +1,78 @@
+package store
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+
+	"github.com/jackc/pgx/v5"
+
+	"crier/platform/pg"
+	"crier/publishing/db"
+	"crier/tenancy"
+)
+
+const idempotencyRead = `-- publishing.IdempotencyRead
+select body, request_hash from idempotency where key = $1`
+
+// Remembered is the first answer to an idempotency key.
+type Remembered struct {
+	Body json.RawMessage
+	// Mismatch is set when the request differs from the one that was answered.
+	Mismatch bool
+}
+
+// FindRemembered returns the stored answer to a key. found is false when there is none yet. It returns pg.ErrOrgBusy or the
+// error of Postgres; a key without an answer is no error.
+func FindRemembered(
+	ctx context.Context, d *db.DB, org tenancy.OrgID, key string, requestHash []byte,
+) (r Remembered, found bool, err error) {
+	var hash []byte
+	err = d.Read(ctx, org.UUID(), func(b *pgx.Batch) {
+		b.Queue(idempotencyRead, key).QueryRow(func(row pgx.Row) error { return row.Scan(&r.Body, &hash) })
+	})
+	if pg.IsNoRows(err) {
+		return r, false, nil
+	}
+	if err != nil {
+		return r, false, err
+	}
+	r.Mismatch = !bytes.Equal(hash, requestHash)
+	return r, true, nil
+}
+
+// idempotencyTry does not wait for a key that another transaction uses, so that no connection is kept meanwhile.
+const idempotencyTry = `-- publishing.IdempotencyTry
+select pg_try_advisory_xact_lock(hashtextextended($1 || '/' || $2, 0))`
+
+const idempotencyInsert = `-- publishing.IdempotencyInsert
+insert into idempotency (org_id, key, request_hash, body) values ($1, $2, $3, $4) on conflict do nothing`
+
+var (
+	// ErrKeyBusy means that another transaction is using the key. When that has ended, Remember returns ErrKeyTaken, or
+	// succeeds if it was rolled back.
+	ErrKeyBusy = errors.New("idempotency key is being worked on")
+	// ErrKeyTaken means that the key has an answer already, which Remembered returns.
+	ErrKeyTaken = errors.New("idempotency key has an answer")
+)
+
+// Remember locks a key until the transaction ends and stores the answer to it, which is valid when the transaction is
+// committed. It returns ErrKeyBusy while another transaction uses the key, and ErrKeyTaken when the key has an answer.
+func Remember(ctx context.Context, tx *db.Tx, key string, requestHash []byte, body json.RawMessage) error {
+	var free bool
+	if err := tx.QueryRow(ctx, idempotencyTry, tx.Org.String(), key).Scan(&free); err != nil {
+		return err
+	}
+	if !free {
+		return ErrKeyBusy
+	}
+	tag, err := tx.Exec(ctx, idempotencyInsert, tx.Org, key, requestHash, body)
+	if err != nil {
+		return err
+	}
+	if tag.RowsAffected() == 0 {
+		return ErrKeyTaken
+	}
+	return nil
+}

@@ -1,0 +1,36 @@
+package store
+
+import (
+	"context"
+
+	"github.com/jackc/pgx/v5"
+
+	"crier/publishing"
+	"crier/publishing/db"
+	"crier/tenancy"
+)
+
+var channelsByID = `-- publishing.ChannelsByID
+select ` + db.ChannelColumns + `
+from channel c left join customer u on u.org_id = c.org_id and u.id = c.customer_id
+where c.deleted_at is null and c.id = any($1)`
+
+// Known are the channels and media that a create names and that exist.
+type Known struct {
+	Channels []publishing.Channel
+	Media    []publishing.Medium
+}
+
+// Lookup returns those of the channels and media of an organization that exist, in one round trip. A medium is named by
+// its id or its key. A channel or a medium that does not exist is no error; it returns pg.ErrOrgBusy or the error of
+// Postgres.
+func Lookup(
+	ctx context.Context, d *db.DB, org tenancy.OrgID, channels []publishing.ChannelID, media []publishing.MediaID,
+	keys []string,
+) (k Known, err error) {
+	err = d.Read(ctx, org.UUID(), func(b *pgx.Batch) {
+		b.Queue(channelsByID, db.UUIDs(channels)).Query(db.Into(&k.Channels, db.ScanChannel))
+		b.Queue(db.MediaFind, db.UUIDs(media), keys).Query(db.Into(&k.Media, db.ScanMedium))
+	})
+	return k, err
+}

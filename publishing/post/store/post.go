@@ -1,0 +1,338 @@
+// Package store contains the statements for posts, series, slots, tags and approvals. Only the
+// parent folder uses them.
+package store
+
+import (
+	"context"
+	_ "embed"
+	"encoding/json"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+
+	"crier/publishing"
+	"crier/publishing/db"
+)
+
+// NewPost is a post to be written. A Due that is nil or in the past means the database's now, and a zero PublishDate
+// does too. A follower has no Due.
+type NewPost struct {
+	publishing.Post
+	// By is the person or key that wrote the post, for the timeline.
+	By string
+}
+
+// publishDate returns the publish date, nil for the database's now.
+func (p *NewPost) publishDate() *time.Time {
+	if p.PublishDate.IsZero() {
+		return nil
+	}
+	return &p.PublishDate
+}
+
+// Insert writes posts with their parts in one round trip, and one event for each root, and deletes the holds of slots at
+// their times. The posts of a group must be next to each other, its root first. The channels must exist: see HoldChannels. It returns the error of Postgres,
+// which is a unique violation for an id that exists and a violation of a foreign key for a channel or a medium without
+// a row.
+func Insert(ctx context.Context, tx *db.Tx, posts []NewPost) error {
+	b := &pgx.Batch{}
+	queueWritten(tx, b, posts)
+	queueHoldsRelease(tx, b, posts)
+	return tx.SendBatch(ctx, b).Close()
+}
+
+const eventsWritten = `-- publishing.EventsWritten
+insert into post_event (org_id, post_id, event, by, node)
+select $1, u.post, 'written', u.by, nullif($4, '') from unnest($2::uuid[], $3::text[]) u(post, by)`
+
+// queueWritten queues the insertion of posts with their parts, and of the event "written" of each root.
+func queueWritten(tx *db.Tx, b *pgx.Batch, posts []NewPost) {
+	queueHidden(tx, b, posts)
+	var roots [][16]byte
+	var by []string
+	for _, p := range posts {
+		if p.After.IsZero() {
+			roots, by = append(roots, p.ID.UUID()), append(by, p.By)
+		}
+	}
+	if len(roots) > 0 {
+		b.Queue(eventsWritten, tx.Org, roots, by, tx.Node)
+	}
+}
+
+// queueHidden is queueWritten without an event: a template needs none, and the event of an occurrence has a reason.
+func queueHidden(tx *db.Tx, b *pgx.Batch, posts []NewPost) {
+	queuePosts(tx, b, posts)
+	queueParts(tx, b, posts)
+}
+
+const partInsert = `-- publishing.PartInsert
+insert into part (org_id, id, post_id, position, content, html)
+select $1, u.* from unnest($2::uuid[], $3::uuid[], $4::integer[], $5::text[], $6::boolean[]) u`
+
+const attachmentInsert = `-- publishing.AttachmentInsert
+insert into attachment (org_id, part_id, position, media_id, alt)
+select $1, u.* from unnest($2::uuid[], $3::integer[], $4::uuid[], $5::text[]) u`
+
+func queueParts(tx *db.Tx, b *pgx.Batch, posts []NewPost) {
+	var parts, of, attached, media [][16]byte
+	var positions, places []int
+	var contents, alts []string
+	var html []bool
+	for _, p := range posts {
+		for _, part := range p.Parts {
+			parts, of = append(parts, part.ID.UUID()), append(of, p.ID.UUID())
+			positions = append(positions, part.Position)
+			contents, html = append(contents, part.Content.Text), append(html, part.Content.HTML)
+			for i, m := range part.Media {
+				attached, places = append(attached, part.ID.UUID()), append(places, i)
+				media, alts = append(media, m.Media.UUID()), append(alts, m.Alt)
+			}
+		}
+	}
+	if len(parts) > 0 {
+		b.Queue(partInsert, tx.Org, parts, of, positions, contents, html)
+	}
+	if len(attached) > 0 {
+		b.Queue(attachmentInsert, tx.Org, attached, places, media, alts)
+		db.RequireMedia(b, media)
+	}
+}
+
+// PostStatus is the locked state of one post of a group, which a change by hand depends on.
+type PostStatus struct {
+	ID      publishing.PostID    `db:"id"`
+	Channel publishing.ChannelID `db:"channel_id"`
+	State   publishing.State     `db:"state"`
+	// OutcomeUnknown is set when a call of the current round may have reached the platform: an outcome is unknown, or a
+	// call began and has not been answered.
+	OutcomeUnknown bool `db:"outcome_unknown"`
+	// Published is set when a part of the current round is on the platform.
+	Published bool `db:"published"`
+	// After is the predecessor, zero for the root.
+	After publishing.PostID `db:"after_post"`
+	// PublishDate is the time that the calendar shows.
+	PublishDate time.Time `db:"publish_date"`
+	// Tags are those of the root.
+	Tags []publishing.TagID `db:"tags"`
+	// Series is zero for a post that is not repeated.
+	Series publishing.SeriesID `db:"series_id"`
+	// Occurrence is the number of the post in its series; the first is 0.
+	Occurrence int `db:"occurrence"`
+}
+
+const groupLock = `-- publishing.GroupLock
+select 1 from post p where p.group_id = $1 and p.deleted_at is null order by p.id for no key update of p`
+
+// groupStatus is a statement of its own: the transaction that the lock waited for may have sent a part, which only a
+// later snapshot sees.
+const groupStatus = `-- publishing.GroupStatus
+select p.id, p.channel_id, p.state, p.maybe_sent or coalesce(x.begun, false) as outcome_unknown,
+  coalesce(x.out, false) or p.release_id is not null as published, p.after_post, p.publish_date, p.tags, p.series_id,
+  coalesce(p.occurrence, 0) as occurrence
+from post p left join lateral (
+  select bool_or(x.phase = 'done') as out, bool_or(x.phase = 'committing') as begun from publication x
+  where x.org_id = p.org_id and x.post_id = p.id and x.number = p.republish) x on true
+where p.group_id = $1 and p.deleted_at is null order by p.id`
+
+// LockGroup locks the posts of a group that are not deleted until the transaction ends, and returns them in the order
+// of their ids. It returns none when there is no such group. It returns the error of Postgres, for which pg.IsLocked
+// returns true when another transaction keeps a post locked for too long.
+func LockGroup(ctx context.Context, tx *db.Tx, group publishing.GroupID) ([]PostStatus, error) {
+	var out []PostStatus
+	b := &pgx.Batch{}
+	b.Queue(groupLock, group)
+	b.Queue(groupStatus, group).Query(db.Into(&out, pgx.RowToStructByName[PostStatus]))
+	return out, tx.SendBatch(ctx, b).Close()
+}
+
+const groupOfPost = `-- publishing.GroupOfPost
+select group_id from post where id = $1 and deleted_at is null`
+
+const groupOfPart = `-- publishing.GroupOfPart
+select p.group_id from part a join post p on p.org_id = a.org_id and p.id = a.post_id
+where a.id = $1 and p.deleted_at is null`
+
+// GroupOf returns the group of a post that is not deleted, or pgx.ErrNoRows.
+func GroupOf(ctx context.Context, tx *db.Tx, post publishing.PostID) (g publishing.GroupID, err error) {
+	return g, tx.QueryRow(ctx, groupOfPost, post).Scan(&g)
+}
+
+// GroupOfPart returns the group of a part of a post that is not deleted, or pgx.ErrNoRows.
+func GroupOfPart(ctx context.Context, tx *db.Tx, part publishing.PartID) (g publishing.GroupID, err error) {
+	return g, tx.QueryRow(ctx, groupOfPart, part).Scan(&g)
+}
+
+// holdRelease releases the channels that posts hold: a post that backs off holds its channel too.
+const holdRelease = `-- publishing.HoldRelease
+update channel_queue set busy_post = null where busy_post = any($1)`
+
+// queueRelease queues the release of the channels that those of the posts hold for which of returns true. When it has
+// released one, ChannelReleased returns true.
+func queueRelease(tx *db.Tx, b *pgx.Batch, posts []PostStatus, of func(PostStatus) bool) {
+	b.Queue(holdRelease, db.UUIDs(idsOf(posts, of))).Exec(func(tag pgconn.CommandTag) error {
+		tx.Freed = tx.Freed || tag.RowsAffected() > 0
+		return nil
+	})
+}
+
+func everyPost(PostStatus) bool { return true }
+
+func idsOf(posts []PostStatus, of func(PostStatus) bool) (out []publishing.PostID) {
+	for _, p := range posts {
+		if of(p) {
+			out = append(out, p.ID)
+		}
+	}
+	return out
+}
+
+const postDelete = `-- publishing.PostDelete
+update post set deleted_at = now(), updated_at = now() where id = any($1)`
+
+// Delete marks locked posts as deleted. A claimed post keeps its channel until its sender has finished it; the others
+// release theirs. It returns the error of Postgres, after which the transaction must be rolled back.
+func Delete(ctx context.Context, tx *db.Tx, posts []PostStatus) error {
+	b := &pgx.Batch{}
+	b.Queue(postDelete, db.UUIDs(idsOf(posts, everyPost)))
+	queueRelease(tx, b, posts, func(p PostStatus) bool { return !p.State.Claimed() })
+	return tx.SendBatch(ctx, b).Close()
+}
+
+const eventInsert = `-- publishing.EventInsert
+insert into post_event (org_id, post_id, event, by, node) values ($1, $2, $3, $4, nullif($5, ''))`
+
+//go:embed sql/move_posts.sql
+var movePostsFile string
+
+var movePosts = db.Expand(movePostsFile, "postReset", postReset)
+
+// Move sets all posts of a locked group to DRAFT or QUEUE; followers wait. It returns when the root is due. With
+// keepUnknown, a post that may have been sent stays marked as such; without it the caller accepts that the post may be
+// published twice. It returns the error of Postgres, after which neither the posts nor their timelines are changed.
+func Move(
+	ctx context.Context, tx *db.Tx, posts []PostStatus, to publishing.State, keepUnknown bool, by string,
+) (*time.Time, error) {
+	rows, err := tx.Query(ctx, movePosts, db.UUIDs(idsOf(posts, everyPost)), to, keepUnknown)
+	if err != nil {
+		return nil, err
+	}
+	dues, err := pgx.CollectRows(rows, pgx.RowTo[*time.Time])
+	if err != nil {
+		return nil, err
+	}
+	event := publishing.EventScheduled
+	if to == publishing.StateDraft {
+		event = publishing.EventUnscheduled
+	}
+	b := &pgx.Batch{}
+	queueRelease(tx, b, posts, everyPost)
+	for _, p := range posts {
+		if p.After.IsZero() {
+			b.Queue(eventInsert, tx.Org, p.ID, event, by, tx.Node)
+		}
+	}
+	return earliest(dues), tx.SendBatch(ctx, b).Close()
+}
+
+func earliest(times []*time.Time) (first *time.Time) {
+	for _, at := range times {
+		if at != nil && (first == nil || at.Before(*first)) {
+			first = at
+		}
+	}
+	return first
+}
+
+const followersDrop = `-- publishing.FollowersDrop
+update post set deleted_at = now(), updated_at = now(), after_post = null, due = coalesce(due, publish_date),
+  state = case when state = 'WAITING' then 'DRAFT' else state end
+where group_id = $1 and id <> $2 and deleted_at is null`
+
+const partsDrop = `-- publishing.PartsDrop
+delete from part where post_id in (select id from post where group_id = $1)`
+
+const eventMoved = `-- publishing.EventMoved
+insert into post_event (org_id, post_id, event, by, node, reason)
+select $1, $2, 'moved', $3, nullif($6, ''),
+  'from ' || to_char($4::timestamptz at time zone 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS"Z"')
+  || ' to ' || to_char(coalesce($5::timestamptz, now()) at time zone 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS"Z"')
+where $4::timestamptz <> coalesce($5::timestamptz, now())`
+
+// Rewrite replaces the content of a locked group, whose posts are old, by posts, the root first. The root keeps its id;
+// its parts and all followers are deleted and written again. Parts may have ids that old parts had. It returns the
+// error of Postgres, as Insert does for ids, channels and media.
+func Rewrite(ctx context.Context, tx *db.Tx, group publishing.GroupID, old []PostStatus, posts []NewPost) error {
+	root := posts[0]
+	b := &pgx.Batch{}
+	queueRelease(tx, b, old, everyPost)
+	b.Queue(followersDrop, group, root.ID)
+	b.Queue(partsDrop, group)
+	queueRewrite(b, root)
+	queueParts(tx, b, posts[:1])
+	b.Queue(eventInsert, tx.Org, root.ID, publishing.EventEdited, root.By, tx.Node)
+	b.Queue(eventMoved, tx.Org, root.ID, root.By, dateOf(old, root.ID), root.publishDate(), tx.Node)
+	if len(posts) > 1 {
+		queueWritten(tx, b, posts[1:])
+	}
+	queueHoldsRelease(tx, b, posts[:1])
+	return tx.SendBatch(ctx, b).Close()
+}
+
+func dateOf(posts []PostStatus, post publishing.PostID) (at time.Time) {
+	for _, p := range posts {
+		if p.ID == post {
+			at = p.PublishDate
+		}
+	}
+	return at
+}
+
+const settingsSet = `-- publishing.SettingsSet
+update post set settings = $2, revision = revision + 1, updated_at = now()
+where group_id = $1 and deleted_at is null and exists (select from post r where r.id = $3 and r.settings = $4::jsonb)`
+
+// SetSettings replaces the settings of the posts of a locked group, and adds an event to the timeline of its root. A
+// claim that has read the old settings skips the post. It returns false, and does nothing, when the root has other
+// settings than before.
+func SetSettings(
+	ctx context.Context, tx *db.Tx, group publishing.GroupID, root publishing.PostID, before,
+	settings json.RawMessage, by string,
+) (done bool, err error) {
+	tag, err := tx.Exec(ctx, settingsSet, group, settings, root, before)
+	if err != nil || tag.RowsAffected() == 0 {
+		return false, err
+	}
+	_, err = tx.Exec(ctx, eventInsert, tx.Org, root, publishing.EventEdited, by, tx.Node)
+	return true, err
+}
+
+const channelUnended = `-- publishing.ChannelUnended
+select p.id, p.state from post p
+join channel c on c.org_id = p.org_id and c.id = p.channel_id and c.deleted_at is null
+where p.channel_id = $1 and p.deleted_at is null and p.state not in ('PUBLISHED', 'ERROR')
+order by p.id for no key update of p`
+
+const channelSeriesEnd = `-- publishing.ChannelSeriesEnd
+update series set stopped_at = now(), stopped_for = 'deleted' where channel_id = $1 and stopped_at is null`
+
+// EndOfChannel ends the series of a channel that is being disconnected and deletes its posts that
+// have not ended. A post that is being sent ends when its sender finishes it. The channel must be
+// locked.
+func EndOfChannel(ctx context.Context, tx *db.Tx, channel publishing.ChannelID) error {
+	rows, err := tx.Query(ctx, channelUnended, channel)
+	if err != nil {
+		return err
+	}
+	posts, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (p PostStatus, err error) {
+		return p, row.Scan(&p.ID, &p.State)
+	})
+	if err != nil {
+		return err
+	}
+	if _, err := tx.Exec(ctx, channelSeriesEnd, channel); err != nil {
+		return err
+	}
+	return Delete(ctx, tx, posts)
+}

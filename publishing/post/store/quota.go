@@ -1,0 +1,122 @@
+package store
+
+import (
+	"context"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"crier/publishing"
+	"crier/publishing/db"
+	"crier/tenancy"
+)
+
+// PostQuota counts the posts of an organization in one transaction. Its zero value limits nothing.
+type PostQuota struct {
+	tx     *db.Tx
+	limits tenancy.Limits
+}
+
+// ReadPostQuota returns the quota of posts. When the plan limits posts it locks the organization until the transaction ends,
+// so that transactions that count do it one after the other. It must come before the locks of channels, series and
+// posts: in another order two transactions could deadlock.
+func ReadPostQuota(ctx context.Context, tx *db.Tx, q db.Quota) (PostQuota, error) {
+	limits, err := db.Limits(ctx, tx, q)
+	if err != nil || limits.Posts == tenancy.Unlimited {
+		return PostQuota{}, err
+	}
+	_, err = db.LockOrganization(ctx, tx)
+	return PostQuota{tx: tx, limits: limits}, err
+}
+
+// monthPosts counts threads by when their first posts go out, which for a date that had passed is the due time. What
+// went out counts also when it was deleted, made a draft or queued again later, or failed with a part that is out or may
+// be. The two parts are read by post_range and
+// post_late.
+const monthPosts = `-- publishing.MonthPosts
+select count(distinct m.group_id) + (
+  select coalesce(sum(r.posts), 0) from republished r
+  where r.org_id = $1 and r.day >= ($2::timestamptz at time zone 'UTC')::date
+    and r.day < ($3::timestamptz at time zone 'UTC')::date)
+from (
+  select p.id, p.group_id, p.state, p.deleted_at, p.outcome_unknown, p.republish from post p
+  where p.org_id = $1 and p.publish_date >= $2 and p.publish_date < $3 and p.after_post is null and p.delay_minutes = 0
+    and (p.due > p.publish_date) is not true
+  union all
+  select p.id, p.group_id, p.state, p.deleted_at, p.outcome_unknown, p.republish from post p
+  where p.org_id = $1 and p.due >= $2 and p.due < $3 and p.after_post is null and p.delay_minutes = 0
+    and p.due > p.publish_date) m
+where m.state in ('PUBLISHING', 'UNKNOWN', 'PUBLISHED') or m.state = 'QUEUE' and m.deleted_at is null
+  or m.state = 'ERROR' and (m.outcome_unknown or exists (
+    select from publication x where x.post_id = any (array[m.id]) and x.number = m.republish and x.phase = 'done'))`
+
+// Count returns the number of threads that go out in the billing month of an instant and are queued, on their way or
+// published, each as often as it was published. The instant is not before now. It returns 0 when nothing is limited.
+func (q PostQuota) Count(ctx context.Context, at time.Time) (n int, err error) {
+	if q.tx == nil {
+		return 0, nil
+	}
+	from, to := q.limits.Month(at)
+	return n, q.tx.QueryRow(ctx, monthPosts, q.tx.Org, from, to).Scan(&n)
+}
+
+// Check returns fault.Quota when the billing month of an instant has more threads than the plan allows and more than
+// before, which Count returned earlier in the transaction.
+func (q PostQuota) Check(ctx context.Context, op string, at time.Time, before int) error {
+	if q.tx == nil {
+		return nil
+	}
+	n, err := q.Count(ctx, at)
+	if err != nil || n <= before || n <= q.limits.Posts {
+		return err
+	}
+	return q.over(op, at, before)
+}
+
+// Room returns fault.Quota when the plan allows no more thread in the billing month of an instant.
+func (q PostQuota) Room(ctx context.Context, op string, at time.Time) error {
+	n, err := q.Count(ctx, at)
+	if err != nil || q.tx == nil || n < q.limits.Posts {
+		return err
+	}
+	return q.over(op, at, n)
+}
+
+func (q PostQuota) over(op string, at time.Time, n int) error {
+	from, _ := q.limits.Month(at)
+	return q.limits.OverLimit(op, tenancy.LimitPosts, n, q.limits.Posts,
+		"The month began on "+from.Format(time.DateOnly)+". Keep drafts, choose a later date,")
+}
+
+// allows returns whether the plan allows one more thread in the billing month of an instant.
+func (q PostQuota) allows(ctx context.Context, at time.Time) (bool, error) {
+	n, err := q.Count(ctx, at)
+	return q.tx == nil || n < q.limits.Posts, err
+}
+
+const (
+	overQuota = "The plan allows no more posts in this billing month."
+	// followerOverQuota is the error of the posts behind the first.
+	followerOverQuota = "The post before this one was not published."
+)
+
+// occurrenceRefused is an update, so that the trigger of webhooks sees the failure.
+const occurrenceRefused = `-- publishing.OccurrenceRefused
+update post set state = 'ERROR', updated_at = now(),
+  error = case when after_post is null then $2 else $3 end,
+  error_code = case when after_post is null then $4 else $5 end
+where group_id = $1`
+
+const occurrenceFailed = `-- publishing.OccurrenceFailed
+insert into post_event (org_id, post_id, event, node, reason) values ($1, $2, 'failed', nullif($3, ''), $4)`
+
+// refuseOccurrence ends an occurrence that was just written and that the plan does not allow.
+func refuseOccurrence(
+	ctx context.Context, tx *db.Tx, series publishing.SeriesID, template publishing.GroupID, number int,
+) error {
+	b := &pgx.Batch{}
+	b.Queue(occurrenceRefused, publishing.Occurrence(template, number), overQuota, followerOverQuota,
+		publishing.CodeQuota, publishing.CodePredecessor)
+	b.Queue(occurrenceFailed, tx.Org, occurrenceOf(series, number), tx.Node, overQuota)
+	return tx.SendBatch(ctx, b).Close()
+}

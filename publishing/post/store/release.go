@@ -1,0 +1,50 @@
+package store
+
+import (
+	"context"
+
+	"github.com/jackc/pgx/v5"
+
+	"crier/publishing"
+	"crier/publishing/db"
+	"crier/tenancy"
+)
+
+// Release is what the platform returns about a post.
+type Release struct {
+	Channel   publishing.ChannelID `db:"channel_id"`
+	State     publishing.State     `db:"state"`
+	ReleaseID *string              `db:"release_id"`
+}
+
+const releaseRead = `-- publishing.ReleaseRead
+select channel_id, state, release_id from post where id = $1 and deleted_at is null`
+
+// FindRelease returns the release of a post that is not deleted, or pgx.ErrNoRows.
+func FindRelease(ctx context.Context, d *db.DB, org tenancy.OrgID, post publishing.PostID) (out Release, err error) {
+	err = d.Read(ctx, org.UUID(), func(b *pgx.Batch) {
+		b.Queue(releaseRead, post).QueryRow(func(row pgx.Row) error {
+			return row.Scan(&out.Channel, &out.State, &out.ReleaseID)
+		})
+	})
+	return out, err
+}
+
+const releaseLock = `-- publishing.ReleaseLock
+select channel_id, state, release_id from post where id = $1 and deleted_at is null for no key update`
+
+// LockRelease is Release in a transaction, and locks the post until its end.
+func LockRelease(ctx context.Context, tx *db.Tx, post publishing.PostID) (out Release, err error) {
+	return out, tx.QueryRow(ctx, releaseLock, post).Scan(&out.Channel, &out.State, &out.ReleaseID)
+}
+
+const releaseSet = `-- publishing.ReleaseSet
+with p as (update post set release_id = $2, updated_at = now() where id = $1 returning org_id, id)
+insert into post_event (org_id, post_id, event, by, node, reason)
+select p.org_id, p.id, 'released', $3, nullif($4, ''), $2 from p`
+
+// SetRelease stores the release id of a post and an event of the timeline.
+func SetRelease(ctx context.Context, tx *db.Tx, post publishing.PostID, release, by string) error {
+	_, err := tx.Exec(ctx, releaseSet, post, release, by, tx.Node)
+	return err
+}

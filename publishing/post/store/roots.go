@@ -1,0 +1,159 @@
+package store
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"slices"
+	"strings"
+
+	"github.com/jackc/pgx/v5"
+
+	"crier/publishing"
+	"crier/publishing/db"
+	"crier/tenancy"
+)
+
+// ofCustomer is the condition that a post is of a channel of a customer; the parameter follows.
+const ofCustomer = `exists (
+  select from channel c where c.org_id = p.org_id and c.id = p.channel_id and c.customer_id = `
+
+var rootsInRange = `-- publishing.RootsInRange
+select ` + rootColumns + `
+from post p
+where p.after_post is null and p.deleted_at is null and p.publish_date >= $1 and p.publish_date <= $2
+  and ($3::uuid is null or ` + ofCustomer + `$3))
+order by p.publish_date, p.id limit $4`
+
+// Roots returns the roots whose publish date is in the range of q, those that are not stored yet among them, in the
+// order of publishing.ListPosts: at most limit, those of a customer unless it is zero. It returns ErrTooMuch when their
+// settings are larger than publishing.MaxListedBytes, and when there are limit series or more.
+func Roots(
+	ctx context.Context, d *db.DB, org tenancy.OrgID, q publishing.ListPosts, customer publishing.CustomerID, limit int,
+) ([]publishing.Post, error) {
+	var rows []publishing.Post
+	var series []projectedSeries
+	// The series are read first: an occurrence that is stored meanwhile is found twice instead of not at all.
+	err := readWithin(ctx, d, org, func(b *pgx.Batch, most *budget) {
+		b.Queue(
+			findSeriesInRange, q.Start, q.End.UTC(), customer, limit, publishing.ChannelID{},
+		).Query(collectProjected(&series))
+		b.Queue(rootsInRange, q.Start, q.End, customer, limit).Query(
+			db.Into(&rows, within(most, scanPost, settingsBytes)),
+		)
+	})
+	if err != nil {
+		return rows, err
+	}
+	if len(series) == limit {
+		return rows, ErrTooMuch
+	}
+	stored := make(map[publishing.PostID]bool, len(rows))
+	for _, p := range rows {
+		stored[p.ID] = true
+	}
+	later := slices.DeleteFunc(occurrencesBetween(series, q.Start, q.End, limit), func(p publishing.Post) bool {
+		return stored[p.ID]
+	})
+	if len(later) == 0 {
+		return rows, nil
+	}
+	rows = append(rows, later...)
+	slices.SortFunc(rows, func(a, b publishing.Post) int {
+		return cmp.Or(a.PublishDate.Compare(b.PublishDate), strings.Compare(a.ID.String(), b.ID.String()))
+	})
+	return rows[:min(limit, len(rows))], nil
+}
+
+var rootsPage = `-- publishing.RootsPage
+select ` + rootColumns + `
+from post p
+where p.after_post is null and p.deleted_at is null and ($1::uuid is null or ` + ofCustomer + `$1))
+order by p.publish_date, p.id offset $2 limit $3`
+
+// rootsCount ends at a limit, so that no page reads everything that an organization has ever posted.
+const rootsCount = `-- publishing.RootsCount
+select count(*) from (
+  select from post p
+  where p.after_post is null and p.deleted_at is null and ($1::uuid is null or ` + ofCustomer + `$1))
+  limit $2) counted`
+
+// RootPage returns one page of all stored roots, those of a customer unless it is zero, and the number of roots,
+// counted up to publishing.CountAhead after the end of the page. It returns ErrTooMuch when the settings of the page
+// are larger than publishing.MaxListedBytes.
+func RootPage(
+	ctx context.Context, d *db.DB, org tenancy.OrgID, page publishing.Page, customer publishing.CustomerID,
+) (out []publishing.Post, total int, err error) {
+	before := int64(page.Number) * int64(page.Limit)
+	end := before + int64(page.Limit)
+	err = readWithin(ctx, d, org, func(b *pgx.Batch, most *budget) {
+		b.Queue(rootsPage, customer, before, page.Limit).Query(db.Into(&out, within(most, scanPost, settingsBytes)))
+		b.Queue(rootsCount, customer, end+publishing.CountAhead).QueryRow(func(row pgx.Row) error {
+			return row.Scan(&total)
+		})
+	})
+	return out, total, err
+}
+
+var rootByID = `-- publishing.RootByID
+select ` + rootColumns + `
+from post p
+where p.after_post is null and p.deleted_at is null
+  and p.group_id = (select q.group_id from post q where q.id = $1 and q.deleted_at is null)`
+
+// Root returns the root of the group of a stored post, and none when there is no such post. A post that does not exist
+// is no error; it returns pg.ErrOrgBusy or the error of Postgres.
+func Root(
+	ctx context.Context, d *db.DB, org tenancy.OrgID, post publishing.PostID,
+) (out []publishing.Post, err error) {
+	err = d.Read(ctx, org.UUID(), func(b *pgx.Batch) { b.Queue(rootByID, post).Query(db.Into(&out, scanPost)) })
+	return out, err
+}
+
+// ErrTooMuch means that what a list reads has more than publishing.MaxListedBytes or, for Roots, too many series.
+var ErrTooMuch = errors.New("the list holds too many bytes")
+
+// budget is the number of bytes of user content that the statements of a read may still return.
+type budget struct {
+	left int
+	stop context.CancelFunc
+}
+
+// take returns ErrTooMuch when the budget is spent. It then cancels the read, because Postgres would send the rest too.
+func (b *budget) take(bytes int) error {
+	b.left -= bytes
+	if b.left < 0 {
+		b.stop()
+		return ErrTooMuch
+	}
+	return nil
+}
+
+// within returns scan with a budget from which each row takes what bytes returns.
+func within[T any](b *budget, scan pgx.RowToFunc[T], bytes func(T) int) pgx.RowToFunc[T] {
+	return func(row pgx.CollectableRow) (T, error) {
+		x, err := scan(row)
+		if err != nil {
+			return x, err
+		}
+		return x, b.take(bytes(x))
+	}
+}
+
+func settingsBytes(p publishing.Post) int { return len(p.Settings) }
+
+// readWithin executes a batch of queries as one organization, with a budget of publishing.MaxListedBytes. It returns
+// ErrTooMuch when the results need more.
+func readWithin(ctx context.Context, d *db.DB, org tenancy.OrgID, queue func(*pgx.Batch, *budget)) error {
+	ctx, stop := context.WithCancel(ctx)
+	defer stop()
+	var most *budget
+	err := d.Read(ctx, org.UUID(), func(b *pgx.Batch) {
+		most = &budget{left: publishing.MaxListedBytes, stop: stop}
+		queue(b, most)
+	})
+	if most != nil && most.left < 0 {
+		return ErrTooMuch
+	}
+	return err
+}

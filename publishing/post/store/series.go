@@ -1,0 +1,177 @@
+package store
+
+import (
+	"context"
+	"encoding/binary"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
+
+	"crier/publishing"
+	"crier/publishing/db"
+	"crier/tenancy"
+)
+
+// seriesRow has the columns of series from which the times of occurrences follow.
+type seriesRow struct {
+	ID       publishing.SeriesID  `db:"id"`
+	Template publishing.GroupID   `db:"template"`
+	Channel  publishing.ChannelID `db:"channel_id"`
+	Anchor   time.Time            `db:"anchor"`
+	Timezone string               `db:"timezone"`
+	Days     int                  `db:"days"`
+	Base     int                  `db:"base"`
+	Until    *time.Time           `db:"until_at"`
+	Times    *int                 `db:"times"`
+	Number   int                  `db:"number"`
+}
+
+// recurrence takes the zone as a parameter, because loading it can fail (tenancy.LoadZone).
+func (r seriesRow) recurrence(zone *time.Location) publishing.Recurrence {
+	out := publishing.Recurrence{Anchor: r.Anchor, Zone: zone, Days: r.Days, Base: r.Base, Until: r.Until}
+	if r.Times != nil {
+		out.Count = *r.Times
+	}
+	return out
+}
+
+const seriesBegin = `-- publishing.SeriesBegin
+insert into series (org_id, id, channel_id, template, anchor, timezone, days, until_at, times)
+select p.org_id, p.id, p.channel_id, $2, $3::timestamp, $4, $5, $6, $7
+from post p where p.id = $1 and p.series_id is null`
+
+const seriesJoin = `-- publishing.SeriesJoin
+update post p
+set series_id = coalesce(p.series_id, p.id), occurrence = coalesce(p.occurrence, 0), interval_days = $2,
+  series_passed = false
+where p.id = $1`
+
+// seriesChange sets the base to the largest number that has a row, so that no number is used a second time with the new
+// anchor.
+const seriesChange = `-- publishing.SeriesChange
+update series s set template = $2, anchor = $3::timestamp, timezone = $4, days = $5, until_at = $6, times = $7,
+  base = greatest(p.occurrence,
+    (select max(q.occurrence) from post q where q.org_id = s.org_id and q.series_id = s.id)),
+  number = p.occurrence, failures = 0, stopped_at = null, stopped_for = null, retries = 0, retry_at = null
+from post p where p.id = $1 and s.org_id = p.org_id and s.id = p.series_id`
+
+const templateHide = `-- publishing.TemplateHide
+update post set deleted_at = now() where group_id = $1`
+
+const publishDate = `-- publishing.PublishDate
+select publish_date from post where id = $1`
+
+// Repeat makes a stored post the current occurrence of a series in a time zone, or changes its series. Later
+// occurrences are copies of template, whose posts are inserted too, as deleted ones. It returns Invalid for an unknown
+// zone, and pgx.ErrNoRows when there is no such post.
+func Repeat(
+	ctx context.Context, tx *db.Tx, root publishing.PostID, r publishing.Repeat, timezone string, template []NewPost,
+) error {
+	zone, err := tenancy.LoadZone(timezone)
+	if err != nil {
+		return err
+	}
+	var at time.Time
+	if err := tx.QueryRow(ctx, publishDate, root).Scan(&at); err != nil {
+		return err
+	}
+	group, anchor := template[0].Group, publishing.WallClock(at, zone)
+	var times *int
+	if r.Count > 0 {
+		times = &r.Count
+	}
+	b := &pgx.Batch{}
+	queueHidden(tx, b, template)
+	b.Queue(templateHide, group)
+	b.Queue(seriesChange, root, group, anchor, timezone, r.Days, r.Until, times)
+	b.Queue(seriesBegin, root, group, anchor, timezone, r.Days, r.Until, times)
+	b.Queue(seriesJoin, root, r.Days)
+	return tx.SendBatch(ctx, b).Close()
+}
+
+const seriesLater = `-- publishing.SeriesLater
+select p.group_id from post p
+where p.series_id = $1 and p.occurrence <> $2 and p.deleted_at is null and p.state not in ('PUBLISHED', 'ERROR')
+order by p.id`
+
+// Pending returns the groups of the stored occurrences of a series that have not ended, without the occurrence other. A
+// series that does not exist is no error and has none; it returns the error of Postgres.
+func Pending(ctx context.Context, tx *db.Tx, series publishing.SeriesID, other int) ([]publishing.GroupID, error) {
+	rows, err := tx.Query(ctx, seriesLater, series, other)
+	if err != nil {
+		return nil, err
+	}
+	return pgx.CollectRows(rows, pgx.RowTo[publishing.GroupID])
+}
+
+const seriesEnd = `-- publishing.SeriesEnd
+update series set stopped_at = now(), stopped_for = 'deleted' where id = $1 and stopped_at is null`
+
+// EndSeries stops a series: no occurrence follows. It does nothing when the series has stopped or does not exist, which
+// is no error. It returns the error of Postgres.
+func EndSeries(ctx context.Context, tx *db.Tx, series publishing.SeriesID) error {
+	_, err := tx.Exec(ctx, seriesEnd, series)
+	return err
+}
+
+const seriesNumber = `-- publishing.SeriesNumber
+select number, stopped_at is not null from series where id = $1`
+
+// NextOf returns the number of the current occurrence of a series, and whether the series has stopped. It returns
+// pgx.ErrNoRows when there is no such series.
+func NextOf(ctx context.Context, tx *db.Tx, series publishing.SeriesID) (number int, over bool, err error) {
+	return number, over, tx.QueryRow(ctx, seriesNumber, series).Scan(&number, &over)
+}
+
+// around returns the smallest and the largest id that differ from one only in the number of the occurrence.
+func around(of uuid.UUID) (low, high uuid.UUID) {
+	low, high = of, of
+	binary.BigEndian.PutUint32(low[12:], 0)
+	binary.BigEndian.PutUint32(high[12:], ^uint32(0))
+	return low, high
+}
+
+// numberOf returns the number of the occurrence that an id names. first is the id that the same thing has in the first
+// occurrence.
+func numberOf(of, first uuid.UUID) int {
+	return int(binary.BigEndian.Uint32(of[12:]) ^ binary.BigEndian.Uint32(first[12:]))
+}
+
+// maxNumber is the largest number that an id may name: more than 2000 years of days.
+const maxNumber = 1 << 20
+
+// Materialize inserts a projected occurrence, which is named by the id of its root or, with isGroup, by that of its
+// group, and returns its group and its series. It returns pgx.ErrNoRows when there is no such occurrence, or when it
+// has a row already.
+func Materialize(
+	ctx context.Context, tx *db.Tx, named uuid.UUID, isGroup bool,
+) (publishing.GroupID, publishing.SeriesID, error) {
+	by := seriesByID
+	if isGroup {
+		by = seriesByTemplate
+	}
+	low, high := around(named)
+	row, err := lockSeries(ctx, tx, by, low, high)
+	if err != nil {
+		return publishing.GroupID{}, publishing.SeriesID{}, err
+	}
+	number := numberOf(named, row.ID.UUID())
+	if isGroup {
+		number = numberOf(named, row.Template.UUID())
+	}
+	s, err := row.series()
+	if err != nil || row.Stopped || number <= max(s.Number, s.Base) || number > maxNumber {
+		return row.Template, row.ID, pgx.ErrNoRows // in an unknown zone there are no later occurrences
+	}
+	if !s.Has(number) || !s.At(number).After(row.Now) {
+		return row.Template, row.ID, pgx.ErrNoRows
+	}
+	for _, o := range row.stored {
+		if o.Number == number {
+			return row.Template, row.ID, pgx.ErrNoRows // it was deleted
+		}
+	}
+	_, err = writeOccurrence(ctx, tx, row, number, s.At(number))
+	return publishing.Occurrence(row.Template, number), row.ID, err
+}

@@ -1,0 +1,347 @@
+package store
+
+import (
+	"context"
+	_ "embed"
+	"fmt"
+	"slices"
+	"strconv"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
+
+	"crier/platform/fault"
+	"crier/platform/id"
+	"crier/platform/pg"
+	"crier/publishing"
+	"crier/publishing/db"
+	"crier/tenancy"
+)
+
+//go:embed sql/find_ended_series.sql
+var findEndedSeries string
+
+// EndedSeries returns at most limit series of the lease's shards whose current occurrence has ended, or that have
+// stopped since they were last advanced. Organizations take turns, and of each the series that wait longest come first.
+// Series that were set aside are left out until their time has come. It returns the error of Postgres, and a stale
+// lease finds nothing.
+func EndedSeries(ctx context.Context, d *db.DB, l publishing.Lease, limit int) (out []publishing.SeriesRef, err error) {
+	err = d.WriteRole(ctx, pg.Clock, func(b *pgx.Batch) {
+		b.Queue(findEndedSeries, l.Shards, l.Holder, limit).Query(
+			db.Into(&out, pgx.RowToStructByName[publishing.SeriesRef]),
+		)
+	})
+	return out, err
+}
+
+// seriesLock has the statements that lock one series, which is named by a range of ids, and read it.
+type seriesLock struct{ channel, series, stored string }
+
+// lockBy returns the statements for a condition, and for how the lock of the series waits.
+//
+// The channel is locked before the series, as everywhere, and only against being disconnected. The stored occurrences
+// are read by a statement of their own, because only a later snapshot sees what the lock waited for. An occurrence that
+// counted as failed, because its outcome was unknown, and that was published after all, ends the row of failures.
+func lockBy(where, wait string) seriesLock {
+	return seriesLock{
+		channel: `-- publishing.SeriesChannel
+select c.id from channel c
+where c.id in (select s.channel_id from series s where ` + where + `) for key share of c`,
+		series: `-- publishing.SeriesLock
+select ` + db.Columns[seriesRow]("s") + `,
+  case when (
+    select p.state from post p
+    where p.org_id = s.org_id and p.series_id = s.id and p.occurrence < s.number and p.deleted_at is null
+    order by p.occurrence desc limit 1) = 'PUBLISHED' then 0 else s.failures end as failures,
+  s.stopped_at is not null as stopped, c.deleted_at is null as connected, clock_timestamp() as now
+from series s join channel c on c.org_id = s.org_id and c.id = s.channel_id
+where ` + where + ` for no key update of s` + wait,
+		stored: `-- publishing.SeriesStored
+select p.occurrence as number, case
+    when p.deleted_at is not null then 'passed_by'
+    when p.state = 'PUBLISHED' then 'published'
+    when p.state = 'ERROR' and p.error_code = 'missed' and (q.paused or p.due < q.resumed_at) then 'passed_by'
+    when p.state = 'ERROR' and p.error_code = 'quota' then 'passed_by'
+    when p.state = 'ERROR' then 'failed'
+    else 'open' end as state
+from series s
+join post p on p.org_id = s.org_id and p.series_id = s.id
+left join channel_queue q on q.channel_id = s.channel_id
+where ` + where + ` and (p.occurrence = s.number or p.occurrence > greatest(s.number, s.base))
+order by p.occurrence`,
+	}
+}
+
+var (
+	seriesByID       = lockBy(`s.id between $1 and $2`, ``)
+	seriesByTemplate = lockBy(`s.template between $1 and $2`, ``)
+	seriesIfFree     = lockBy(`s.id between $1 and $2`, ` skip locked`)
+)
+
+// lockedSeries is a series that this transaction alone may advance.
+type lockedSeries struct {
+	seriesRow
+	Failures  int  `db:"failures"`
+	Stopped   bool `db:"stopped"`
+	Connected bool `db:"connected"`
+	// Now is the time of the database, read after the lock.
+	Now time.Time `db:"now"`
+	// stored are the occurrences from the current one on that have a row.
+	stored []publishing.StoredOccurrence
+}
+
+// series returns the series by the rules of publishing. It returns Invalid for an unknown zone.
+func (r lockedSeries) series() (publishing.Series, error) {
+	zone, err := tenancy.LoadZone(r.Timezone)
+	if err != nil {
+		message := "The next occurrence could not be written: this server does not know the time zone " +
+			strconv.Quote(r.Timezone) + "."
+		return publishing.Series{}, fault.Wrap(fault.Invalid, "publishing.Series", message, err)
+	}
+	return publishing.Series{
+		Recurrence: r.recurrence(zone), Number: r.Number, Failures: r.Failures, Connected: r.Connected,
+	}, nil
+}
+
+// lockSeries locks a series and reads its stored occurrences from the current one on. It returns pgx.ErrNoRows when
+// there is none, or when it is locked and by does not wait.
+func lockSeries(ctx context.Context, tx *db.Tx, by seriesLock, low, high uuid.UUID) (lockedSeries, error) {
+	var locked []lockedSeries
+	var stored []publishing.StoredOccurrence
+	b := &pgx.Batch{}
+	b.Queue(by.channel, low, high)
+	b.Queue(by.series, low, high).Query(db.Into(&locked, pgx.RowToStructByName[lockedSeries]))
+	b.Queue(by.stored, low, high).Query(db.Into(&stored, pgx.RowToStructByName[publishing.StoredOccurrence]))
+	if err := tx.SendBatch(ctx, b).Close(); err != nil {
+		return lockedSeries{}, err
+	}
+	if len(locked) == 0 {
+		return lockedSeries{}, pgx.ErrNoRows
+	}
+	locked[0].stored = stored
+	return locked[0], nil
+}
+
+const seriesAdvance = `-- publishing.SeriesAdvance
+update series
+set number = $2, failures = $3, stopped_at = case when $4 <> '' then now() end, stopped_for = nullif($4, ''),
+  retries = 0, retry_at = $5
+where id = $1`
+
+// occurrencesPass leaves rows that another transaction has locked to the next step: to wait for them in this order
+// could deadlock.
+const occurrencesPass = `-- publishing.OccurrencesPass
+update post set series_passed = true where id in (
+  select p.id from post p where p.series_id = $1 and not p.series_passed and (p.occurrence < $2 or $3)
+  order by p.id for no key update skip locked)`
+
+const seriesStopped = `-- publishing.SeriesStopped
+insert into post_event (org_id, post_id, event, node, reason) values ($1, $2, 'stopped', nullif($3, ''), $4)`
+
+// Advance moves a series past its occurrences that have ended and inserts the next one (publishing.Series). It returns
+// whether it inserted one. It may be repeated after a crash, and run in several processes at once: the lock on the
+// series and the unique key of the number let each occurrence be inserted once. Unless wait is set, it does nothing
+// with a series that another transaction has locked. It returns Invalid for an unknown zone.
+//
+// An occurrence for which the quota has no room ends as ERROR, and the series goes on when its time has passed: each
+// date fails once and for itself.
+func Advance(
+	ctx context.Context, tx *db.Tx, series publishing.SeriesID, wait bool, quota PostQuota,
+) (written bool, err error) {
+	by := seriesIfFree
+	if wait {
+		by = seriesByID
+	}
+	row, err := lockSeries(ctx, tx, by, series.UUID(), series.UUID())
+	if pg.IsNoRows(err) {
+		return false, nil
+	}
+	if err != nil {
+		return false, err
+	}
+	if row.Stopped {
+		_, err := tx.Exec(ctx, occurrencesPass, row.ID, row.Number, true)
+		return false, err
+	}
+	s, err := row.series()
+	if err != nil {
+		return false, err
+	}
+	next := s.Advance(row.stored, row.Now)
+	if next.Number == row.Number && next.Stop == "" {
+		_, err := tx.Exec(ctx, occurrencesPass, row.ID, row.Number, false)
+		return false, err
+	}
+	var lookAgain *time.Time
+	if next.Write {
+		at := s.At(next.Number)
+		goesOut := at
+		if at.Before(row.Now) {
+			goesOut = row.Now
+		}
+		allowed, err := quota.allows(ctx, goesOut)
+		if err != nil {
+			return false, err
+		}
+		held, err := writeOccurrence(ctx, tx, row, next.Number, at)
+		if err != nil {
+			return false, err
+		}
+		if !allowed && !held {
+			lookAgain = &at
+			if err := refuseOccurrence(ctx, tx, row.ID, row.Template, next.Number); err != nil {
+				return false, err
+			}
+		}
+	}
+	b := &pgx.Batch{}
+	b.Queue(seriesAdvance, row.ID, next.Number, next.Failures, next.Stop, lookAgain)
+	b.Queue(occurrencesPass, row.ID, next.Number, next.Stop != "")
+	if next.Stop == publishing.StopFailed {
+		b.Queue(seriesStopped, tx.Org, occurrenceOf(row.ID, next.Number), tx.Node,
+			fmt.Sprintf("%d failures in a row: the post is not repeated any more", next.Failures))
+	}
+	return next.Write, tx.SendBatch(ctx, b).Close()
+}
+
+// advanceTime limits the transaction of AdvanceSeries, which has a series and its channel locked.
+const advanceTime = 3 * time.Second
+
+// AdvanceSeries is Advance in a transaction of its own, which takes at most advanceTime. It returns the errors of
+// Advance and ReadPostQuota, and pg.ErrOrgBusy; after an error of the commit for which pg.IsAway returns true the occurrence may be
+// inserted, and the next call goes on from there.
+func AdvanceSeries(
+	ctx context.Context, d *db.DB, org tenancy.OrgID, series publishing.SeriesID, wait bool, q db.Quota,
+) (written bool, err error) {
+	ctx, cancel := context.WithTimeout(ctx, advanceTime)
+	defer cancel()
+	err = d.InOrg(ctx, org, func(tx *db.Tx) error {
+		quota, err := ReadPostQuota(ctx, tx, q)
+		if err != nil {
+			return err
+		}
+		written, err = Advance(ctx, tx, series, wait, quota)
+		return err
+	})
+	if err != nil {
+		return false, err
+	}
+	return written, nil
+}
+
+// occurrenceOf returns the id of the root of an occurrence. A series has the id of its first root.
+func occurrenceOf(series publishing.SeriesID, number int) publishing.PostID {
+	return publishing.Occurrence(id.FromUUID[publishing.PostTag](series.UUID()), number)
+}
+
+//go:embed sql/set_aside_series.sql
+var setAsideSeries string
+
+// SetAsideSeries leaves a series whose next occurrence could not be inserted out of EndedSeries for a while, which
+// grows with each failure in a row. The first failure in a row adds reason, which is for people, to the timeline of the
+// current occurrence. A series that another transaction has locked is not changed. It returns pg.ErrOrgBusy or the
+// error of Postgres.
+func SetAsideSeries(
+	ctx context.Context, d *db.DB, org tenancy.OrgID, series publishing.SeriesID, reason string,
+) error {
+	return d.WriteOrg(ctx, org.UUID(), func(b *pgx.Batch) { b.Queue(setAsideSeries, series, d.Node, reason) })
+}
+
+var templatePosts = `-- publishing.TemplatePosts
+select ` + rootColumns + ` from post p where p.group_id = $1`
+
+// template returns the posts that occurrences are copied from, each after its predecessor. Every one has a part.
+func template(ctx context.Context, tx *db.Tx, group publishing.GroupID) ([]publishing.Post, error) {
+	var posts []publishing.Post
+	parts := map[publishing.PostID][]publishing.Part{}
+	b := &pgx.Batch{}
+	b.Queue(templatePosts, group).Query(db.Into(&posts, scanPost))
+	self, media := [][16]byte{group.UUID()}, map[publishing.MediaID]publishing.Medium{}
+	most := &budget{left: publishing.MaxListedBytes, stop: func() {}}
+	readParts(b, most, self, self, media, func(r partRow, p publishing.Part) {
+		parts[r.Post] = append(parts[r.Post], p)
+	})
+	if err := tx.SendBatch(ctx, b).Close(); err != nil {
+		return nil, err
+	}
+	for i := range posts {
+		posts[i].Parts = parts[posts[i].ID]
+		if len(posts[i].Parts) == 0 {
+			return nil, fmt.Errorf("post %s of template %s has no part", posts[i].ID, group)
+		}
+	}
+	slices.SortFunc(posts, func(a, b publishing.Post) int { return a.Parts[0].Position - b.Parts[0].Position })
+	if len(posts) == 0 || !posts[0].After.IsZero() {
+		return nil, fmt.Errorf("template %s has no root", group)
+	}
+	return posts, nil
+}
+
+const occurrenceWritten = `-- publishing.OccurrenceWritten
+insert into post_event (org_id, post_id, event, node, reason) values ($1, $2, 'written', nullif($3, ''), $4)`
+
+// writeOccurrence inserts an occurrence of a locked series as a copy of its template. If nobody has
+// approved the template, the occurrence is a draft and held is true. It returns a unique violation
+// if the number already has a row.
+func writeOccurrence(
+	ctx context.Context, tx *db.Tx, s lockedSeries, number int, at time.Time,
+) (held bool, err error) {
+	template, err := template(ctx, tx, s.Template)
+	if err != nil {
+		return false, err
+	}
+	approved, held, err := templateApprovals(ctx, tx, s.Template)
+	if err != nil {
+		return false, err
+	}
+	posts, ids, digests := make([]NewPost, len(template)), make([][16]byte, len(template)), make([][]byte, len(template))
+	for i, p := range template {
+		digests[i] = approved[p.ID]
+		p = copyOf(p, template[0].ID, s.ID, number)
+		ids[i] = p.ID.UUID()
+		p.State, p.Due, p.PublishDate = publishing.StateWaiting, nil, at
+		posts[i] = NewPost{Post: p}
+	}
+	// Only the root belongs to the series; the followers wait for it.
+	root := &posts[0]
+	root.State, root.Due = publishing.StateQueue, &at
+	reason := fmt.Sprintf("repeated every %d days", s.Days)
+	if held {
+		root.State = publishing.StateDraft
+		reason += "; its content waits for an approval"
+	}
+	root.Series, root.Occurrence, root.Interval = s.ID, number, s.Days
+	b := &pgx.Batch{}
+	queueHidden(tx, b, posts)
+	if len(approved) > 0 {
+		b.Queue(approvedCopy, ids, digests)
+	}
+	b.Queue(occurrenceWritten, tx.Org, root.ID, tx.Node, reason)
+	return held, tx.SendBatch(ctx, b).Close()
+}
+
+// copyOf returns a post of a template with the ids that it has in an occurrence: the root of an occurrence has the id
+// that follows from the series, and its first part has the id of the root.
+func copyOf(p publishing.Post, root publishing.PostID, series publishing.SeriesID, number int) publishing.Post {
+	idOf := func(post publishing.PostID) publishing.PostID {
+		if post == root {
+			return occurrenceOf(series, number)
+		}
+		return publishing.Occurrence(post, number)
+	}
+	rootPart := id.FromUUID[publishing.PartTag](root.UUID())
+	p.ID, p.Group = idOf(p.ID), publishing.Occurrence(p.Group, number)
+	if !p.After.IsZero() {
+		p.After = idOf(p.After)
+	}
+	p.Parts = slices.Clone(p.Parts)
+	for i := range p.Parts {
+		if p.Parts[i].ID == rootPart {
+			p.Parts[i].ID = id.FromUUID[publishing.PartTag](p.ID.UUID())
+			continue
+		}
+		p.Parts[i].ID = publishing.Occurrence(p.Parts[i].ID, number)
+	}
+	return p
+}

@@ -1,0 +1,203 @@
+// Package purge deletes an organization's publishing data, and rows whose retention period is over.
+package purge
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"crier/platform/batch"
+	"crier/platform/blob"
+	"crier/platform/fault"
+	"crier/platform/pg"
+	"crier/publishing/db"
+	purgestore "crier/publishing/purge/store"
+	"crier/tenancy"
+)
+
+// errFile marks the errors of the blob store.
+var errFile = errors.New("the blob store has not deleted a file")
+
+const (
+	// purgeSize is in rows of one transaction, or files.
+	purgeSize = 200
+	// purgeRest is the pause after a batch as a multiple of its time.
+	purgeRest = 1
+	// fileTime limits the deletion of one file.
+	fileTime = 10 * time.Second
+	// maxFileErrors is how many deletions of files may fail: then the blob store itself is taken to be away.
+	maxFileErrors = 1000
+	// purgeRetry is the Retry-After of a purge that must wait.
+	purgeRetry = time.Minute
+)
+
+// Deps holds the dependencies of New. All are required.
+type Deps struct {
+	DB    *db.DB
+	Blobs blob.Store
+}
+
+// Purger deletes the publishing data of organizations. It is safe for concurrent use.
+type Purger struct {
+	deps Deps
+	db   *db.DB
+}
+
+// New returns a Purger.
+func New(deps Deps) *Purger { return &Purger{deps: deps, db: deps.DB} }
+
+// Purge deletes everything that the organization has in publishing: posts with their timelines, series, media with
+// their files, channels with their credentials, and the rest. It returns the number of deleted rows, without those that
+// belong to them, also with an error. It is for a background job; the caller has called Stop before, and deletes the
+// organization itself after a call that returned no error.
+//
+// It works in short transactions. After a crash, or when ctx has ended, the next call goes on; a call that finds
+// nothing returns 0. Files are deleted before the rows that name them. A file or a row that cannot be deleted does not
+// stop the others: its row stays, and the error is returned at the end. Purge returns Conflict, after it has deleted
+// what it can, while a post is being sent or a picture is being made: call it again later. It returns Unavailable while
+// the database or the blob store is away, and the error of ctx.
+func (s *Purger) Purge(ctx context.Context, org tenancy.OrgID) (rows int, err error) {
+	p := &purge{deps: s.deps, db: s.db, org: org}
+	err = p.run(ctx)
+	if ctx.Err() != nil {
+		return p.rows, err
+	}
+	return p.rows, db.Fault("publishing.Purge", err)
+}
+
+// purge is one call of Purge.
+type purge struct {
+	deps Deps
+	db   *db.DB
+	org  tenancy.OrgID
+	// rows counts what was deleted, fileErrors the deletions of files that failed.
+	rows, fileErrors int
+}
+
+func (p *purge) run(ctx context.Context) error {
+	if err := p.endSeries(ctx); err != nil {
+		return err
+	}
+	failed := p.each(ctx, purgestore.PurgePosts, purgestore.PurgeKeys, purgestore.PurgeConnects,
+		purgestore.PurgeDeliveries, purgestore.PurgeWebhooks)
+	for _, kind := range []purgestore.FileKind{
+		purgestore.FilePictures, purgestore.FileMedia, purgestore.FileDeletedMedia,
+	} {
+		failed = errors.Join(failed, p.files(ctx, kind))
+	}
+	if err := ctx.Err(); err != nil {
+		return errors.Join(err, failed)
+	}
+	posts, files, err := purgestore.OwnedLeft(ctx, p.db, p.org)
+	switch {
+	case err != nil:
+		return errors.Join(failed, err)
+	case posts && failed == nil:
+		return purgeLater("A post of the organization is being published.")
+	case posts:
+		return failed
+	}
+	channels := p.each(ctx, purgestore.PurgeSeries, purgestore.PurgeChannels, purgestore.PurgeCustomers)
+	switch {
+	case failed != nil || channels != nil:
+		return errors.Join(failed, channels)
+	case files:
+		return purgeLater("A picture of the organization is being made, or a file is being uploaded.")
+	}
+	return p.each(ctx, purgestore.PurgeIncidentEvents, purgestore.PurgeNotifications,
+		purgestore.PurgePauses)
+}
+
+// endSeries ends all series, so that no occurrence is written behind the deletion of posts.
+func (p *purge) endSeries(ctx context.Context) error {
+	for {
+		n, err := purgestore.EndAllSeries(ctx, p.db, p.org, purgeSize)
+		if err != nil || n < purgeSize {
+			return err
+		}
+	}
+}
+
+// each deletes the rows of some kinds. An error of one does not stop the others.
+func (p *purge) each(ctx context.Context, kinds ...purgestore.Purgeable) (failed error) {
+	for _, kind := range kinds {
+		sweep := batch.Sweep[string]{
+			Size: purgeSize, PauseFactor: purgeRest, IsItemError: pg.IsRowError,
+			Find: func(ctx context.Context, after string, limit int) ([]string, error) {
+				return purgestore.FindOwned(ctx, p.db, p.org, kind, after, limit)
+			},
+			Do: func(ctx context.Context, keys []string) (int, error) {
+				return purgestore.Purge(ctx, p.db, p.org, kind, keys)
+			},
+		}
+		n, err := sweep.Run(ctx)
+		failed = errors.Join(failed, p.count(ctx, string(kind), n, err))
+	}
+	return failed
+}
+
+// files deletes files of a kind and their rows.
+func (p *purge) files(ctx context.Context, kind purgestore.FileKind) error {
+	sweep := batch.Sweep[purgestore.StoredFile]{
+		Size: purgeSize, PauseFactor: purgeRest, IsItemError: p.isFileOrRowError,
+		Find: func(
+			ctx context.Context, after purgestore.StoredFile, limit int,
+		) ([]purgestore.StoredFile, error) {
+			return purgestore.FindFiles(ctx, p.db, p.org, kind, after, limit)
+		},
+		Do: func(ctx context.Context, files []purgestore.StoredFile) (int, error) {
+			if err := p.deleteFiles(ctx, files); err != nil {
+				return 0, err
+			}
+			return purgestore.PurgeFiles(ctx, p.db, p.org, kind, files)
+		},
+	}
+	n, err := sweep.Run(ctx)
+	return p.count(ctx, string(kind), n, err)
+}
+
+// count adds the result of a sweep and returns its error with the kind. A sweep that the end of ctx has stopped
+// is not finished, so that is an error here.
+func (p *purge) count(ctx context.Context, kind string, n int, err error) error {
+	p.rows += n
+	if err == nil {
+		err = ctx.Err()
+	}
+	if err != nil {
+		return fmt.Errorf("purge %s: %w", kind, err)
+	}
+	return nil
+}
+
+func (p *purge) isFileOrRowError(err error) bool {
+	if errors.Is(err, errFile) {
+		return p.fileErrors < maxFileErrors
+	}
+	return pg.IsRowError(err)
+}
+
+func (p *purge) deleteFiles(ctx context.Context, files []purgestore.StoredFile) error {
+	for _, f := range files {
+		for _, key := range f.BlobKeys(p.org) {
+			if err := p.deleteFile(ctx, key); err != nil {
+				p.fileErrors++
+				const message = "A file cannot be deleted right now; try again later."
+				return fault.Wrap(fault.Unavailable, "publishing.Purge", message, errors.Join(errFile, err))
+			}
+		}
+	}
+	return nil
+}
+
+func (p *purge) deleteFile(ctx context.Context, key string) error {
+	ctx, cancel := context.WithTimeout(ctx, fileTime)
+	defer cancel()
+	return p.deps.Blobs.Delete(ctx, key)
+}
+
+func purgeLater(reason string) error {
+	f := fault.New(fault.Conflict, "publishing.Purge", reason+" Purge the organization again when that has ended.")
+	f.RetryAfter = purgeRetry
+	return f
+}

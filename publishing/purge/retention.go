@@ -1,0 +1,126 @@
+package purge
+
+import (
+	"context"
+	"maps"
+	"slices"
+	"time"
+
+	"crier/platform/batch"
+	"crier/platform/env"
+	"crier/platform/pg"
+	"crier/publishing/db"
+	purgestore "crier/publishing/purge/store"
+)
+
+// Retention configures how long rows that are no longer needed are kept; 0 means forever.
+type Retention struct {
+	// Keys is counted from the end or the last change of the posts of an Idempotency-Key.
+	Keys time.Duration `env:"IDEMPOTENCY_KEY_RETENTION, default=720h" doc:"How long a key is kept; 0s: forever."`
+	// Events is counted from the end of a post.
+	Events time.Duration `env:"EVENT_RETENTION, default=4320h" doc:"How long the timeline of a post is kept; 0s: forever."`
+	// Deleted is counted from the deletion. It is longer than a billing month, whose quota counts what was published.
+	Deleted time.Duration `env:"DELETED_POST_RETENTION, default=768h" doc:"How long a deleted post is kept; 0s: forever."`
+	// Deliveries is counted from the event.
+	Deliveries time.Duration `env:"WEBHOOK_RETENTION, default=720h" doc:"How long a delivery is kept; 0s: forever."`
+	// Figures is counted from the day that they are of.
+	Figures time.Duration `env:"ANALYTICS_RETENTION, default=17568h" doc:"How long daily figures are kept; 0s: forever."`
+	// Notifications is counted from the last event of an incident.
+	Notifications time.Duration `env:"NOTIFICATION_RETENTION, default=2160h" doc:"How long a notification is kept; 0s: forever."`
+}
+
+// Validate returns a fault for each duration that is not 0 and shorter than a day or longer than ten years.
+func (r Retention) Validate() error {
+	var faults env.Faults
+	for _, v := range []struct {
+		name string
+		keep time.Duration
+	}{
+		{name: "IDEMPOTENCY_KEY_RETENTION", keep: r.Keys},
+		{name: "EVENT_RETENTION", keep: r.Events},
+		{name: "DELETED_POST_RETENTION", keep: r.Deleted},
+		{name: "WEBHOOK_RETENTION", keep: r.Deliveries},
+		{name: "ANALYTICS_RETENTION", keep: r.Figures},
+		{name: "NOTIFICATION_RETENTION", keep: r.Notifications},
+	} {
+		if v.keep != 0 && (v.keep < minRetention || v.keep > maxRetention) {
+			faults.Add(v.name, "must be a duration from 24h to 87600h, or 0s to keep everything")
+		}
+	}
+	return faults.Err()
+}
+
+// secretRetention is longer than the clocks of processes differ, so no process still signs with the
+// secret.
+const secretRetention = time.Hour
+
+// minRetention is longer than the time in which clients repeat requests, and than the time in which an outcome can
+// arrive late.
+const minRetention = 24 * time.Hour
+
+const maxRetention = 10 * 365 * 24 * time.Hour
+
+// Prunable is a kind of row that is deleted after its retention.
+type Prunable = purgestore.Prunable
+
+// Pruner deletes rows after their retention. It is safe for concurrent use, also by several processes.
+type Pruner struct {
+	sweeps map[Prunable]*batch.Sweep[purgestore.OldRow]
+}
+
+// NewPruner returns a Pruner for the kinds of rows that cfg does not keep forever.
+func NewPruner(cfg Retention, db *db.DB) *Pruner {
+	keeps := map[Prunable]time.Duration{
+		purgestore.PruneKeys:       cfg.Keys,
+		purgestore.PruneEvents:     cfg.Events,
+		purgestore.PruneDeleted:    cfg.Deleted,
+		purgestore.PruneDeliveries: cfg.Deliveries,
+
+		purgestore.PruneFigures: cfg.Figures, purgestore.PruneNotifications: cfg.Notifications,
+	}
+	maps.DeleteFunc(keeps, func(_ Prunable, keep time.Duration) bool { return keep == 0 })
+	keeps[purgestore.PruneConnects] = 0 // an expired state cannot be used
+	keeps[purgestore.PruneSecrets] = secretRetention
+	p := &Pruner{sweeps: map[Prunable]*batch.Sweep[purgestore.OldRow]{}}
+	for kind, keep := range keeps {
+		p.sweeps[kind] = pruning(db, kind, keep)
+	}
+	return p
+}
+
+// Kinds returns the kinds of rows that are not kept forever. It always includes
+// purgestore.PruneConnects and purgestore.PruneSecrets.
+func (p *Pruner) Kinds() []Prunable { return slices.Sorted(maps.Keys(p.sweeps)) }
+
+// Prune deletes the rows of one kind whose retention is over, in short transactions with pauses between them, and
+// returns their number; rows that belong to a deleted post are not counted. The end of ctx's deadline is no error: the
+// next call continues there, and begins with the oldest row when all have been tried. A row that the database refuses
+// to delete does not stop the others; the first such error is returned at the end.
+func (p *Pruner) Prune(ctx context.Context, kind Prunable) (int, error) {
+	return p.sweeps[kind].Run(ctx)
+}
+
+const (
+	// pruneSize is in rows, or groups of posts, of one statement.
+	pruneSize = 100
+	// pruneRest is the pause after a batch as a multiple of its time: pruning uses a twentieth of one connection.
+	pruneRest = 19
+)
+
+func pruning(store *db.DB, kind Prunable, keep time.Duration) *batch.Sweep[purgestore.OldRow] {
+	return &batch.Sweep[purgestore.OldRow]{
+		Size: pruneSize, PauseFactor: pruneRest, IsItemError: pg.IsRowError,
+		Find: func(ctx context.Context, after purgestore.OldRow, limit int) ([]purgestore.OldRow, error) {
+			return purgestore.FindOld(ctx, store, kind, keep, after, limit)
+		},
+		Do: func(ctx context.Context, rows []purgestore.OldRow) (n int, _ error) {
+			for {
+				some, err := purgestore.Prune(ctx, store, kind, keep, rows)
+				n += some
+				if err != nil || some <= len(rows) {
+					return n, err
+				}
+			}
+		},
+	}
+}

@@ -1,0 +1,201 @@
+package store
+
+import (
+	"context"
+	_ "embed"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+
+	"crier/platform/pg"
+	"crier/publishing/db"
+)
+
+// Prunable is a kind of row that is deleted after its retention: FindOld finds such rows, and Prune deletes them.
+type Prunable string
+
+const (
+	// PruneKeys are idempotency keys. One stays while a post of its request has not ended.
+	PruneKeys Prunable = "idempotency-keys"
+	// PruneEvents are the timelines of posts that have ended.
+	PruneEvents Prunable = "events"
+	// PruneDeleted are groups of deleted posts, with everything that belongs to them.
+	PruneDeleted Prunable = "deleted-posts"
+	// PruneConnects are connects that were not finished in time.
+	PruneConnects Prunable = "connects"
+	// PruneDeliveries are deliveries to webhooks.
+	PruneDeliveries Prunable = "webhook-deliveries"
+	// PruneSecrets are earlier secrets of webhooks that no longer sign.
+	PruneSecrets Prunable = "webhook-secrets"
+	// PruneFigures are the figures of one day of a channel or of a post.
+	PruneFigures Prunable = "analytics"
+	// PruneNotifications are entries of the bell.
+	PruneNotifications Prunable = "notifications"
+)
+
+// OldRow names a row that is old enough to be deleted. Of and ID are parts of its key.
+type OldRow struct {
+	// At is the time from which the age of the row is counted.
+	At time.Time `db:"at"`
+	// Of is the organization of the row, or the post of an event.
+	Of uuid.UUID `db:"of"`
+	ID string    `db:"id"`
+}
+
+// Old rows are found by their time alone, after the row of $2 and $3: the statement that deletes them tests whether
+// each may be deleted, so that a row that cannot be judged does not stop others. Each statement reads in the order of
+// its index, since any number of rows may have the same time. Where it orders by an expression of a key, the index does
+// too: with the key itself in the index, the planner would use the index to find a row by its key, and read all of it.
+const (
+	findOldKeys = `-- publishing.FindOldKeys
+select i.created_at as at, i.org_id as of, i.key as id from idempotency i
+where i.created_at < now() - $1 * interval '1 millisecond'
+  and (i.created_at, i.key || '') > ($2::timestamptz, $3::text)
+order by i.created_at, i.key || '' limit $4`
+
+	findOldEvents = `-- publishing.FindOldEvents
+select e.at, e.post_id as of, e.id::text as id from post_event e
+where e.at < now() - $1 * interval '1 millisecond'
+  and (e.at, e.id + 0) > ($2::timestamptz, coalesce(nullif($3::text, ''), '0')::bigint)
+order by e.at, e.id + 0 limit $4`
+
+	// One row for each group, its root: every follower has a delay, also one that an edit dropped. Nothing is found of
+	// a group whose root exists, however many followers were dropped.
+	findOldDeleted = `-- publishing.FindOldDeleted
+select p.deleted_at as at, p.org_id as of, p.id::text as id from post p
+where p.deleted_at < now() - $1 * interval '1 millisecond' and p.delay_minutes = 0
+  and (p.deleted_at, p.id)
+    > ($2::timestamptz, coalesce(nullif($3::text, ''), '00000000-0000-0000-0000-000000000000')::uuid)
+order by p.deleted_at, p.id limit $4`
+
+	findOldConnects = `-- publishing.FindOldConnects
+select c.expires_at as at, c.org_id as of, encode(c.hash, 'hex') as id from connect_state c
+where c.expires_at < now() - $1 * interval '1 millisecond'
+  and (c.expires_at, encode(c.hash, 'hex')) > ($2::timestamptz, $3::text)
+order by c.expires_at, encode(c.hash, 'hex') limit $4`
+
+	findOldDeliveries = `-- publishing.FindOldDeliveries
+select d.created_at as at, d.org_id as of, d.id::text as id from webhook_delivery d
+where d.created_at < now() - $1 * interval '1 millisecond' and (d.created_at, d.id::text) > ($2::timestamptz, $3::text)
+order by d.created_at, d.id::text limit $4`
+
+	findOldSecrets = `-- publishing.FindOldSecrets
+select k.ends_at as at, k.org_id as of, k.id::text as id from webhook_old_key k
+where k.ends_at < now() - $1 * interval '1 millisecond' and (k.ends_at, k.id::text) > ($2::timestamptz, $3::text)
+order by k.ends_at, k.id::text limit $4`
+
+	findOldFigures = `-- publishing.FindOldFigures
+select d.day::timestamp at time zone 'UTC' as at, d.org_id as of, d.subject::text as id from insight_day d
+where d.day < (now() at time zone 'UTC' - $1 * interval '1 millisecond')::date
+  and (d.day, d.subject::text) > (($2::timestamptz at time zone 'UTC')::date, $3::text)
+order by d.day, d.subject::text limit $4`
+
+	findOldNotifications = `-- publishing.FindOldNotifications
+select n.last_at as at, n.org_id as of, n.id::text as id from notification n
+where n.last_at < now() - $1 * interval '1 millisecond' and (n.last_at, n.id::text) > ($2::timestamptz, $3::text)
+order by n.last_at, n.id::text limit $4`
+)
+
+// FindOld returns at most limit rows of a kind that are older than age, the oldest first, starting behind the row
+// after. The zero OldRow starts at the oldest. Some of them may still be needed: see Prune. It returns the error of
+// Postgres.
+func FindOld(
+	ctx context.Context, d *db.DB, kind Prunable, age time.Duration, after OldRow, limit int,
+) (rows []OldRow, err error) {
+	sql := map[Prunable]string{
+		PruneKeys: findOldKeys, PruneEvents: findOldEvents,
+		PruneDeleted: findOldDeleted, PruneConnects: findOldConnects, PruneDeliveries: findOldDeliveries,
+		PruneSecrets: findOldSecrets,
+		PruneFigures: findOldFigures, PruneNotifications: findOldNotifications,
+	}[kind]
+	err = d.WriteRole(ctx, pg.Retention, func(b *pgx.Batch) {
+		b.Queue(sql, age.Milliseconds(), after.At, after.ID, limit).Query(db.Into(&rows, pgx.RowToStructByName[OldRow]))
+	})
+	return rows, err
+}
+
+//go:embed sql/prune_keys.sql
+var pruneKeys string
+
+//go:embed sql/prune_events.sql
+var pruneEvents string
+
+//go:embed sql/prune_deleted.sql
+var pruneDeleted string
+
+const pruneConnects = `-- publishing.PruneConnects
+with old as (
+  select c.hash from unnest($1::uuid[], $2::text[]) u(org, hash)
+  join connect_state c on c.hash = any (array[decode(u.hash, 'hex')]) and (c.org_id = u.org) is true
+  where (c.expires_at < now() - $3 * interval '1 millisecond') is true
+  order by u.hash for update of c skip locked
+)
+delete from connect_state c using old where c.hash = any (array[old.hash])`
+
+const pruneDeliveries = `-- publishing.PruneDeliveries
+with old as (
+  select d.org_id, d.id from unnest($1::uuid[], $2::text[]) u(org, id)
+  join webhook_delivery d on d.org_id = any (array[u.org]) and d.id = any (array[u.id::uuid])
+  where (d.created_at < now() - $3 * interval '1 millisecond') is true
+  order by u.id for update of d skip locked
+)
+delete from webhook_delivery d using old where d.org_id = any (array[old.org_id]) and d.id = any (array[old.id])`
+
+const pruneSecrets = `-- publishing.PruneSecrets
+with old as (
+  select k.org_id, k.id from unnest($1::uuid[], $2::text[]) u(org, id)
+  join webhook_old_key k on k.org_id = any (array[u.org]) and k.id = any (array[u.id::uuid])
+  where (k.ends_at < now() - $3 * interval '1 millisecond') is true
+  order by u.id for update of k skip locked
+)
+delete from webhook_old_key k using old where k.org_id = any (array[old.org_id]) and k.id = any (array[old.id])`
+
+// $4 are the days, because a subject has many.
+const pruneFigures = `-- publishing.PruneFigures
+with old as (
+  select d.org_id, d.subject, d.day from unnest($1::uuid[], $2::text[], $4::timestamptz[]) u(org, subject, at)
+  join insight_day d on d.org_id = any (array[u.org]) and d.subject = any (array[u.subject::uuid])
+    and d.day = any (array[(u.at at time zone 'UTC')::date])
+  where (d.day < (now() at time zone 'UTC' - $3 * interval '1 millisecond')::date) is true
+  order by u.subject, u.at for update of d skip locked
+)
+delete from insight_day d using old
+where d.org_id = any (array[old.org_id]) and d.subject = any (array[old.subject]) and d.day = any (array[old.day])`
+
+const pruneNotifications = `-- publishing.PruneNotifications
+with old as (
+  select n.org_id, n.id from unnest($1::uuid[], $2::text[]) u(org, id)
+  join notification n on n.org_id = any (array[u.org]) and n.id = any (array[u.id::uuid])
+  where (n.last_at < now() - $3 * interval '1 millisecond') is true
+  order by u.id for update of n skip locked
+)
+delete from notification n using old where n.org_id = any (array[old.org_id]) and n.id = any (array[old.id])`
+
+// Prune deletes, in one statement, those of the rows of a kind that are older than age and that nothing needs any more,
+// and returns the number of deleted rows. It skips rows that another transaction has locked. A deleted post is deleted
+// with its group; the number then counts all posts of the groups, so it may be larger than that of the rows. When
+// Postgres refuses one row, none is deleted and the error is returned: see batch.Sweep.
+func Prune(ctx context.Context, d *db.DB, kind Prunable, age time.Duration, rows []OldRow) (n int, err error) {
+	sql := map[Prunable]string{
+		PruneKeys: pruneKeys, PruneEvents: pruneEvents, PruneDeleted: pruneDeleted, PruneConnects: pruneConnects,
+		PruneDeliveries: pruneDeliveries, PruneSecrets: pruneSecrets, PruneFigures: pruneFigures,
+		PruneNotifications: pruneNotifications,
+	}[kind]
+	of, ids, at := make([][16]byte, len(rows)), make([]string, len(rows)), make([]time.Time, len(rows))
+	for i, r := range rows {
+		of[i], ids[i], at[i] = r.Of, r.ID, r.At
+	}
+	args := []any{of, ids, age.Milliseconds()}
+	if kind == PruneFigures {
+		args = append(args, at)
+	}
+	err = d.WriteRole(ctx, pg.Retention, func(b *pgx.Batch) {
+		b.Queue(sql, args...).Exec(func(tag pgconn.CommandTag) error {
+			n = int(tag.RowsAffected())
+			return nil
+		})
+	})
+	return n, err
+}

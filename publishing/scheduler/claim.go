@@ -1,0 +1,228 @@
+package scheduler
+
+import (
+	"context"
+	"errors"
+	"maps"
+	"math/rand/v2"
+	"slices"
+	"time"
+
+	"crier/platform/batch"
+	"crier/platform/pg"
+	"crier/publishing"
+	schedulerstore "crier/publishing/scheduler/store"
+)
+
+func (s *Sender) claimRules(window int) schedulerstore.ClaimRules {
+	return schedulerstore.ClaimRules{Hold: s.claimHold(), MaxLate: s.cfg.MaxLateness, Window: window, Node: s.db.Node}
+}
+
+// Warmup executes the scheduler's statements with empty input on every connection, so that Postgres caches their plans.
+// Its error is that of pg.DB.Plan; the service works without the plans.
+func (s *Sender) Warmup(ctx context.Context) error { return schedulerstore.Plan(ctx, s.db) }
+
+// claimSplits is the largest number of statements of one call of Claim that search for rows that Postgres refuses.
+const claimSplits = 64
+
+// Claim claims due posts of the wanted organizations, visiting at most window channels of each, and returns when each
+// has more. If Postgres refuses the statement because of the rows of one channel, the others are claimed without it:
+// the organizations are halved until one is left, then its channels. The hold of that channel is repaired; if it is
+// still refused, the channel is set aside for a while.
+//
+// With an error, unanswered has the numbers of the statements that may have claimed posts although no answer came; the
+// caller passes them to GiveBack. A claim that ran out of time is among them, and the next one should visit fewer
+// channels.
+func (s *Sender) Claim(
+	ctx context.Context, l publishing.Lease, wants []publishing.Want, window int, limits publishing.ClaimLimits,
+) (result publishing.ClaimResult, unanswered []int64, err error) {
+	// Each statement reduces the limits of the next one.
+	limits.Platforms, limits.Busy = maps.Clone(limits.Platforms), maps.Clone(limits.Busy)
+	if limits.Busy == nil {
+		limits.Busy = map[string]int{}
+	}
+	c := &claimCall{Sender: s, lease: l, limits: limits, result: publishing.NewClaimResult(), splitsLeft: claimSplits}
+	_, err = batch.Isolate(wants, func(some []publishing.Want) error {
+		return c.claim(ctx, some, window)
+	}, c.maySplit, func(w publishing.Want, cause error) {
+		c.err = errors.Join(c.err, c.claimChannels(ctx, w, window, cause))
+	})
+	return c.result, c.unanswered, errors.Join(err, c.err)
+}
+
+type claimCall struct {
+	*Sender
+	lease      publishing.Lease
+	limits     publishing.ClaimLimits
+	result     publishing.ClaimResult
+	unanswered []int64
+	splitsLeft int
+	err        error
+}
+
+func (c *claimCall) maySplit(err error) bool { return pg.IsRefused(err) && c.splitsLeft > 0 }
+
+// claim executes one statement and adds its result. After an error that leaves open what was claimed, its number is in
+// unanswered.
+func (c *claimCall) claim(ctx context.Context, wants []publishing.Want, window int) error {
+	c.splitsLeft--
+	number := c.claimNumber.Add(1)
+	got, err := schedulerstore.Claim(ctx, c.db, c.lease, wants, c.limits, number, c.claimRules(window))
+	if err != nil {
+		if !pg.IsRefused(err) {
+			c.unanswered = append(c.unanswered, number)
+		}
+		return err
+	}
+	c.limits.Free -= len(got.Claimed)
+	for _, x := range got.Claimed {
+		if _, limited := c.limits.Platforms[x.Connector]; limited {
+			c.limits.Platforms[x.Connector]--
+		}
+		c.limits.Busy[x.Destination]++
+	}
+	c.result.Add(got)
+	return nil
+}
+
+// claimChannels claims the channels of one organization whose claim was refused, half of the window at a time. It sets
+// the refused channel aside.
+func (c *claimCall) claimChannels(ctx context.Context, w publishing.Want, window int, cause error) error {
+	if window > 1 {
+		return c.claimHalves(ctx, w, window)
+	}
+	repaired, err := schedulerstore.RepairHold(ctx, c.db, w.Org, w.After)
+	if err != nil || repaired {
+		c.deps.Log.Error("the hold of a channel did not agree with its posts; it was repaired",
+			"org", w.Org, "after", w.After, "cause", cause, "error", err)
+	}
+	if err != nil {
+		repaired = false // the statement may have been rolled back after it returned its row
+	}
+	if repaired {
+		cause = c.claim(ctx, []publishing.Want{w}, window)
+		if cause == nil {
+			return nil
+		}
+	}
+	reason := "The database refuses to claim this post: " + pg.Reason(cause)
+	channel, err := schedulerstore.SetAsideChannel(ctx, c.db, w.Org, w.After, setAsideFor, reason, c.db.Node)
+	if err != nil {
+		return err
+	}
+	c.setAsides.count.Add(1)
+	c.deps.Log.Error("the database refuses to claim a post; its channel is set aside",
+		"org", w.Org, "channel", channel, "error", cause)
+	c.result.More[w.Org] = channel
+	return nil
+}
+
+// claimHalves claims the two halves of a window of channels of one organization. It omits the second one when the
+// organization has no more channels.
+func (c *claimCall) claimHalves(ctx context.Context, w publishing.Want, window int) error {
+	before := len(c.result.Claimed)
+	for range 2 {
+		delete(c.result.More, w.Org)
+		half := w
+		half.Permits -= len(c.result.Claimed) - before
+		err := c.claim(ctx, []publishing.Want{half}, window/2)
+		if c.maySplit(err) {
+			err = c.claimChannels(ctx, half, window/2, err)
+		}
+		if err != nil {
+			return err
+		}
+		last, more := c.result.More[w.Org]
+		if !more {
+			return nil
+		}
+		w.After = last
+	}
+	return nil
+}
+
+// GiveBack returns the posts of claims without an answer to the queue, and wakes their organizations. After an error it
+// may be repeated; the posts that it did not return are reaped when their claims end.
+func (s *Sender) GiveBack(ctx context.Context, l publishing.Lease, unanswered []int64) error {
+	orgs, err := schedulerstore.GiveBack(ctx, s.db, l, unanswered, s.db.Node)
+	for _, org := range orgs {
+		s.deps.Waker.Wake(ctx, org, time.Time{})
+	}
+	return err
+}
+
+const (
+	// maxLoads is the largest number of posts in one statement, loadTime its time limit.
+	maxLoads = 4096
+	loadTime = 4 * time.Second
+	// loadsTime is the time limit of one call of Load. The claims of the loaded posts last longer.
+	loadsTime = 20 * time.Second
+	// loadMisses is the number of statements in a row that may fail before the rest is left to the next call.
+	loadMisses = 4
+	// loadRetry is the wait before the next try of a post that could not be loaded in time by itself.
+	loadRetry = time.Minute
+)
+
+// Load reads what sending the posts needs. Posts that were deleted, or claimed by another process meanwhile, are in
+// neither map. A post that cannot be read is in unreadable with its outcome, and does not prevent the others. An error
+// means that the database is away or slow, and that the posts in neither map were not loaded; the following statements
+// are smaller then. The posts are read in random order, so that a slow one is not always read with the same others.
+func (s *Sender) Load(
+	ctx context.Context, claimed []publishing.Claimed,
+) (works map[publishing.PostID]publishing.Work, unreadable map[publishing.PostID]publishing.Outcome, err error) {
+	ctx, cancel := context.WithTimeout(ctx, loadsTime)
+	defer cancel()
+	works = map[publishing.PostID]publishing.Work{}
+	unreadable = map[publishing.PostID]publishing.Outcome{}
+	left, alone := slices.Clone(claimed), []publishing.Claimed(nil)
+	rand.Shuffle(len(left), func(i, j int) { left[i], left[j] = left[j], left[i] })
+	for misses := 0; len(left) > 0 && misses < loadMisses; misses++ {
+		n := min(len(left), s.loadSize.Next())
+		failed := s.load(ctx, left[:n], works, unreadable)
+		s.loadSize.Done(n, failed == nil)
+		if failed != nil {
+			err = failed
+			if n == 1 {
+				alone = append(alone, left[0])
+			}
+		} else {
+			misses = -1
+		}
+		left = left[n:]
+	}
+	if len(works) == 0 {
+		return works, unreadable, err
+	}
+	for _, c := range alone { // others were loaded, so the cause is the post and not the database
+		unreadable[c.Post] = publishing.Outcome{
+			Org: c.Org, Post: c.Post, Token: c.Token, Result: publishing.ResultRetry, After: loadRetry,
+		}
+	}
+	return works, unreadable, err
+}
+
+func (s *Sender) load(
+	ctx context.Context, claimed []publishing.Claimed,
+	works map[publishing.PostID]publishing.Work, unreadable map[publishing.PostID]publishing.Outcome,
+) error {
+	ctx, cancel := context.WithTimeout(ctx, loadTime)
+	defer cancel()
+	_, err := batch.Isolate(claimed, func(some []publishing.Claimed) error {
+		posts := make([]publishing.PostID, len(some))
+		for i, c := range some {
+			posts[i] = c.Post
+		}
+		got, err := schedulerstore.Load(ctx, s.db, posts)
+		for _, w := range got {
+			works[w.Post] = w
+		}
+		return err
+	}, func(err error) bool { return !pg.IsEnvironment(err) }, func(c publishing.Claimed, err error) {
+		s.deps.Log.Error("a claimed post cannot be read", "org", c.Org, "post", c.Post, "error", err)
+		unreadable[c.Post] = publishing.Outcome{
+			Org: c.Org, Post: c.Post, Token: c.Token, Result: publishing.ResultError, Code: publishing.CodeRejected,
+			Error: "The stored post cannot be read: " + pg.Reason(err),
+		}
+	})
+	return err
+}

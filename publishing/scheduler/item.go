@@ -1,0 +1,64 @@
+package scheduler
+
+import (
+	"context"
+	"encoding/json"
+	"time"
+
+	"crier/publishing"
+	"crier/publishing/connector"
+)
+
+// item returns the connector's view of part i. Its Root and Parent are parts of the whole thread, those of earlier
+// posts included.
+func (r *run) item(ctx context.Context, i int) connector.Item {
+	x := r.work.Parts[i]
+	item := connector.Item{
+		Publication: x.ID, Due: x.Due.UTC(), CreatedAt: r.createdAt(x), Text: x.Content.Plain(),
+		Settings: r.work.Settings,
+		Handle:   x.Handle, Committing: x.MarkedAt,
+	}
+	for _, m := range x.Media {
+		item.Media = append(item.Media, r.mediaOf(ctx, m.Medium, m.Alt))
+	}
+	before := append(append([]publishing.Publication{}, r.work.Before...), r.work.Parts[:i]...)
+	if len(before) > 0 {
+		item.Root, item.Parent = refOf(before[0]), refOf(before[len(before)-1])
+	}
+	return item
+}
+
+// claimDateAfter is the lateness from which a post may be dated by its claim instead of its due time.
+const claimDateAfter = 2 * time.Minute
+
+// createdAt returns the creation time that is sent to the platform. It is the due time, which is part of the identity
+// of the send. A late post on a platform that de-duplicates by key alone gets the time of its first claim, which was
+// stored before the first call.
+func (r *run) createdAt(x publishing.Publication) time.Time {
+	late := x.ClaimedAt.Sub(x.Due) > claimDateAfter
+	if late && r.connector.Describe().KeyOnly && r.work.Channel.Grade == publishing.GradeIdempotent {
+		return x.ClaimedAt.UTC().Truncate(time.Millisecond).Add(time.Duration(x.Position) * time.Millisecond)
+	}
+	return x.Due.UTC()
+}
+
+// refOf returns the stored reference to a published part, or one with the release id alone if none can be decoded.
+func refOf(x publishing.Publication) *connector.Ref {
+	var ref connector.Ref
+	if len(x.Ref) == 0 || json.Unmarshal(x.Ref, &ref) != nil {
+		ref = connector.Ref{}
+		if x.ReleaseID != nil {
+			ref.ID = *x.ReleaseID
+		}
+	}
+	return &ref
+}
+
+// encodeRef returns a reference as it is stored, {} if it cannot be encoded: the release id is stored beside it.
+func encodeRef(ref connector.Ref) json.RawMessage {
+	out, err := json.Marshal(ref)
+	if err != nil {
+		return json.RawMessage(`{}`)
+	}
+	return out
+}

@@ -1,0 +1,167 @@
+package scheduler
+
+import (
+	"context"
+	"errors"
+	"maps"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"crier/platform/batch"
+	"crier/platform/clock"
+	"crier/platform/pg"
+	"crier/publishing"
+	schedulerstore "crier/publishing/scheduler/store"
+	"crier/tenancy"
+)
+
+const (
+	// setAsideFor is how long a row that Postgres refuses is left out, maxSetAside how many are left out at most.
+	setAsideFor = 10 * time.Minute
+	maxSetAside = 1000
+	// maxRounds is the largest number of statements of one kind in one call of Maintain.
+	maxRounds = 20
+	// ageSearchEvery is the interval of the searches for stuck and orphaned posts. Their limits are hours, and each
+	// search reads every waiting part.
+	ageSearchEvery = time.Minute
+	// expireEvery is the longest interval of the searches for missed posts while there are none.
+	expireEvery = 15 * time.Second
+)
+
+// setAsidePosts are the posts that Postgres refuses to change. They are left out for a while, so that the others go on.
+// It is safe for concurrent use.
+type setAsidePosts struct {
+	count atomic.Int64 // since the start
+	mu    sync.Mutex   // protects until
+	until map[publishing.PostID]time.Time
+}
+
+// SetAsides returns how many rows were set aside since the start because Postgres refused them.
+func (s *Sender) SetAsides() int64 { return s.setAsides.count.Load() }
+
+func (a *setAsidePosts) add(post publishing.PostID, until time.Time) {
+	a.count.Add(1)
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.until == nil {
+		a.until = map[publishing.PostID]time.Time{}
+	}
+	if len(a.until) < maxSetAside {
+		a.until[post] = until
+	}
+}
+
+// current returns the posts that are left out, and forgets those whose time is over.
+func (a *setAsidePosts) current(now time.Time) []publishing.PostID {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	maps.DeleteFunc(a.until, func(_ publishing.PostID, until time.Time) bool { return now.After(until) })
+	return slices.Collect(maps.Keys(a.until))
+}
+
+// setPostAside returns a function that sets a post aside which Postgres refuses to change, and writes the reason into
+// its timeline.
+func (s *Sender) setPostAside(ctx context.Context, what string) func(publishing.PostID, error) {
+	return func(post publishing.PostID, cause error) {
+		s.setAsides.add(post, s.deps.Clock.Now().Add(setAsideFor))
+		err := schedulerstore.SetAside(
+			ctx, s.db, post, s.db.Node, "The database refuses this post ("+what+"): "+pg.Reason(cause),
+		)
+		s.deps.Log.Error("the database refuses a post; it is set aside",
+			"post", post, "what", what, "error", errors.Join(cause, err))
+	}
+}
+
+// Maintained is what a call of Maintain changed.
+type Maintained struct {
+	// Expired is the number of posts that were given up because they were late, stuck or orphaned.
+	Expired int
+	// Reaped is the number of claims that ended with their worker.
+	Reaped int
+	// More is set when Maintain should be called again soon.
+	More bool
+}
+
+// Maintain gives up posts of the leased shards that are later than MAX_LATENESS, stuck in preparation or orphaned, and
+// ends the claims of dead workers. A failure of one kind does not prevent the others, nor does one post prevent the
+// others of its kind; the errors are joined.
+func (s *Sender) Maintain(ctx context.Context, l publishing.Lease) (m Maintained, err error) {
+	type step struct {
+		kind  schedulerstore.Upkeep
+		after time.Duration
+		total *int
+	}
+	steps := []step{{kind: schedulerstore.UpkeepReap, total: &m.Reaped}}
+	now := clock.Boot()
+	if isDue(s.lastEmptyExpire.Load(), now, min(expireEvery, s.cfg.MaxLateness/100)) {
+		steps = append(steps, step{kind: schedulerstore.UpkeepExpire, after: s.cfg.MaxLateness, total: &m.Expired})
+	}
+	if isDue(s.lastAgeSearch.Load(), now, ageSearchEvery) {
+		s.lastAgeSearch.Store(int64(now))
+		steps = append(steps,
+			step{kind: schedulerstore.UpkeepStuck, after: s.cfg.PrepareTimeout, total: &m.Expired},
+			step{kind: schedulerstore.UpkeepOrphans, after: s.cfg.FollowerTimeout, total: &m.Expired})
+	}
+	for _, x := range steps {
+		n, found, failed := s.upkeep(ctx, l, x.kind, x.after)
+		*x.total += n
+		m.More = m.More || found == maxRounds*schedulerstore.MaxUpkeep
+		if failed != nil {
+			err = errors.Join(err, failed)
+			continue
+		}
+		if x.kind == schedulerstore.UpkeepExpire && found == 0 {
+			s.lastEmptyExpire.Store(int64(now))
+		}
+	}
+	return m, err
+}
+
+// isDue reports whether rest has passed since last, by clock.Boot. A last of 0 means never.
+func isDue(last int64, now, rest time.Duration) bool {
+	return last == 0 || now-time.Duration(last) >= rest
+}
+
+// upkeep does one kind of work until none is left or maxRounds statements were sent. It returns how many posts it
+// changed and how many it found; those that another transaction has locked are left to the next call.
+func (s *Sender) upkeep(
+	ctx context.Context, l publishing.Lease, kind schedulerstore.Upkeep, after time.Duration,
+) (changed, found int, err error) {
+	what := "it cannot be given up"
+	if kind == schedulerstore.UpkeepReap {
+		what = "its claim cannot be ended"
+	}
+	for range maxRounds {
+		skipped := s.setAsides.current(s.deps.Clock.Now())
+		ids, err := schedulerstore.Find(ctx, s.db, l, kind, after, skipped, schedulerstore.MaxUpkeep)
+		if err != nil || len(ids) == 0 {
+			return changed, found, err
+		}
+		found += len(ids)
+		_, err = batch.Isolate(ids, func(some []publishing.PostID) error {
+			n, err := schedulerstore.Do(ctx, s.db, kind, some, after, s.db.Node)
+			changed += n
+			return err
+		}, isRefusedOrLocked, func(post publishing.PostID, cause error) {
+			if !pg.IsLocked(cause) {
+				s.setPostAside(ctx, what)(post, cause)
+			}
+		})
+		if err != nil || len(ids) < schedulerstore.MaxUpkeep {
+			return changed, found, err
+		}
+	}
+	return changed, found, nil
+}
+
+func isRefusedOrLocked(err error) bool { return pg.IsRefused(err) || pg.IsLocked(err) }
+
+// Sweep returns when each organization of the leased shards has its first post due within the horizon, and the time of
+// the database. The error is that of the database.
+func (s *Sender) Sweep(
+	ctx context.Context, l publishing.Lease, horizon time.Duration,
+) (map[tenancy.OrgID]time.Time, time.Time, error) {
+	return schedulerstore.Sweep(ctx, s.db, l, horizon, s.cfg.MaxLateness)
+}

@@ -1,0 +1,103 @@
+package scheduler
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"crier/platform/fault"
+	"crier/platform/pg"
+	"crier/publishing"
+	"crier/tenancy"
+)
+
+// The bounds of one call of WriteOccurrences.
+const (
+	// occurrenceBatch is in series.
+	occurrenceBatch = 100
+	// occurrencesTime is the limit of the whole call.
+	occurrencesTime = 5 * time.Second
+	// occurrenceWait is the longest wait for a connection of one organization.
+	occurrenceWait = 200 * time.Millisecond
+)
+
+// Series gives the scheduler access to repeated posts, of which it knows only when the next
+// occurrence must be written.
+type Series interface {
+	// Ended returns at most limit series in the lease's shards whose current occurrence has ended.
+	Ended(ctx context.Context, l publishing.Lease, limit int) ([]publishing.SeriesRef, error)
+	// Advance writes the next occurrence of a series and reports whether it wrote one. It does
+	// nothing if another transaction has locked the series. It may be repeated after a crash and
+	// may run in several processes at once: each occurrence is written once. It returns Invalid for
+	// an unknown time zone, pg.ErrOrgBusy, or the Postgres error.
+	Advance(ctx context.Context, org tenancy.OrgID, series publishing.SeriesID) (wrote bool, err error)
+	// SetAside leaves a series for later; reason is for its timeline. It returns pg.ErrOrgBusy or
+	// the Postgres error.
+	SetAside(ctx context.Context, org tenancy.OrgID, series publishing.SeriesID, reason string) error
+}
+
+// WriteOccurrences writes the next occurrence of each repeated post whose current one has ended, at most 100 in a
+// call. It returns how many it wrote, and whether it should be called again at once. A series that fails is set aside
+// for a while, which its timeline, the log and SeriesSetAside show; the others go on. An organization whose connections
+// are all in use is skipped until the next call. An error means that the database could not be asked.
+//
+// A crash loses nothing: a series whose current occurrence has ended is found again, and the key of the occurrence
+// prevents that it is written twice.
+func (s *Sender) WriteOccurrences(ctx context.Context, l publishing.Lease) (written int, more bool, err error) {
+	ctx, cancel := context.WithTimeout(ctx, occurrencesTime)
+	defer cancel()
+	ended, err := s.deps.Series.Ended(ctx, l, occurrenceBatch)
+	if err != nil {
+		return 0, false, err
+	}
+	ctx = pg.WithOrgWait(ctx, occurrenceWait)
+	moved, busy := 0, map[tenancy.OrgID]bool{}
+	for _, e := range ended {
+		if busy[e.Org] {
+			continue
+		}
+		wrote, err := s.deps.Series.Advance(ctx, e.Org, e.Series)
+		if err != nil && ctx.Err() == nil && !pg.IsOrgBusy(err) {
+			err = s.setSeriesAside(ctx, e, err)
+		}
+		switch {
+		case err == nil:
+			moved++
+		case ctx.Err() != nil:
+			return written, moved > 0, nil // the time limit is no error: the next call goes on
+		case pg.IsOrgBusy(err):
+			busy[e.Org] = true
+		default:
+			return written, false, err
+		}
+		if wrote {
+			written++
+		}
+	}
+	s.occurrencesWritten.Add(int64(written))
+	return written, moved > 0 && len(ended) == occurrenceBatch, nil
+}
+
+// OccurrencesWritten returns the number of occurrences that this Sender has written since its start.
+func (s *Sender) OccurrencesWritten() int64 { return s.occurrencesWritten.Load() }
+
+// SeriesSetAside returns how often since the start a series was set aside because its next occurrence could not be
+// written.
+func (s *Sender) SeriesSetAside() int64 { return s.seriesSetAside.Load() }
+
+// setSeriesAside leaves a series for later. An error means that this could not be stored, because the database is away
+// or the connections of the organization are all in use.
+func (s *Sender) setSeriesAside(ctx context.Context, of publishing.SeriesRef, cause error) error {
+	reason := "The next occurrence could not be written; it is tried again."
+	if f := (*fault.Error)(nil); errors.As(cause, &f) && f.Kind == fault.Invalid {
+		reason = f.Message
+	}
+	err := s.deps.Series.SetAside(ctx, of.Org, of.Series, reason)
+	if pg.IsAway(err) || pg.IsOrgBusy(err) {
+		return err
+	}
+	s.seriesSetAside.Add(1)
+	s.deps.Log.Warn("the next occurrence of a repeated post cannot be written now; it is tried again later",
+		"org", of.Org, "series", of.Series, "error", errors.Join(cause, err))
+	return nil
+}

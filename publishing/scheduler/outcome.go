@@ -1,0 +1,100 @@
+package scheduler
+
+import (
+	"context"
+	"runtime/debug"
+	"time"
+
+	"crier/platform/pg"
+	"crier/publishing"
+	schedulerstore "crier/publishing/scheduler/store"
+)
+
+// Finish stores outcomes by their claim tokens, in one statement, and returns what became of them. The error is that of
+// schedulerstore.Finish. After an error for which pg.IsRefused or pg.IsLocked is true none is stored; after any
+// other they may be stored or not. Finish may be repeated with them.
+func (s *Sender) Finish(ctx context.Context, outcomes []publishing.Outcome) ([]publishing.Finished, error) {
+	return schedulerstore.Finish(ctx, s.db, outcomes, s.cfg.CatchUpInterval, s.db.Node)
+}
+
+// WithoutTexts returns an outcome without the texts of the platform and the connector, for an outcome that Postgres
+// refuses because of them.
+func WithoutTexts(o publishing.Outcome) publishing.Outcome {
+	o.Ref, o.ReleaseURL, o.RootURL = nil, "", ""
+	if o.Error != "" {
+		o.Error = "The platform's answer cannot be stored."
+	}
+	for _, id := range []*string{&o.ReleaseID, &o.RootID} {
+		if *id != "" && !publishing.Storable(*id) {
+			*id = releaseID(nil)
+		}
+	}
+	return o
+}
+
+// SetAside writes into the timeline of a post that its outcome cannot be stored, and why. The error is that of the
+// database.
+func (s *Sender) SetAside(ctx context.Context, o publishing.Outcome, cause error) error {
+	s.setAsides.count.Add(1)
+	reason := "The database refuses the outcome of this post (" + string(o.Result) + "): " + pg.Reason(cause)
+	return schedulerstore.SetAside(ctx, s.db, o.Post, s.db.Node, reason)
+}
+
+// Requeued returns the outcome of a claim whose post was not sent. The post goes back to the queue and is tried again
+// after a second at the earliest.
+func Requeued(c publishing.Claimed) publishing.Outcome {
+	return publishing.Outcome{
+		Org: c.Org, Post: c.Post, Token: c.Token, Result: publishing.ResultRetry, After: time.Second,
+	}
+}
+
+// outcome returns an outcome without a result. It has the release of the part, if it is published, and that of the
+// first part.
+func (r *run) outcome(x publishing.Publication) publishing.Outcome {
+	out := publishing.Outcome{Org: r.work.Org, Post: r.work.Post, Token: r.work.Token, Publication: x.ID}
+	if x.Phase == publishing.PhaseDone {
+		out.ReleaseID, out.ReleaseURL, out.Ref = releaseID(x.ReleaseID), valueOf(x.URL), x.Ref
+	}
+	root := r.work.Parts[0]
+	out.RootID, out.RootURL = releaseID(root.ReleaseID), valueOf(root.URL)
+	return out
+}
+
+func (r *run) publishedOutcome(x publishing.Publication) publishing.Outcome {
+	out := r.outcome(x)
+	out.Result = publishing.ResultPublished
+	return out
+}
+
+// panicOutcome logs a panic of Send with its stack. The outcome is unknown if the call of a part was marked, and else
+// an error, so that the post does not panic again.
+func (r *run) panicOutcome(cause any) publishing.Outcome {
+	r.deps.Log.Error("publishing a post panicked",
+		"org", r.work.Org, "post", r.work.Post, "panic", cause, "stack", string(debug.Stack()))
+	i := unknownPart(r.work)
+	if i < 0 {
+		return publishing.Outcome{
+			Org: r.work.Org, Post: r.work.Post, Token: r.work.Token,
+			Result: publishing.ResultError, Code: publishing.CodeRejected,
+			Error: "Crier failed on this post before it was sent; its log has the details.",
+		}
+	}
+	out := r.outcome(r.work.Parts[i])
+	out.Result, out.CallEnded = publishing.ResultUnknown, true
+	return out
+}
+
+// releaseID returns a release id, and "missing" for one that the platform did not give. Clients know that word.
+func releaseID(id *string) string {
+	if id == nil || *id == "" {
+		return publishing.ReleaseMissing
+	}
+	return *id
+}
+
+func valueOf(s *string) string {
+	if s == nil {
+		return ""
+	}
+	return *s
+}

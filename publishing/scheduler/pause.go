@@ -1,0 +1,109 @@
+package scheduler
+
+import (
+	"context"
+
+	"crier/platform/fault"
+	"crier/platform/id"
+	"crier/publishing"
+	"crier/publishing/db"
+	schedulerstore "crier/publishing/scheduler/store"
+	"crier/tenancy"
+)
+
+// Queue implements the use cases of the post queue: pauses, stops and statistics. It is safe for
+// concurrent use.
+type Queue struct {
+	cfg  Config
+	deps Deps
+	db   *db.DB
+}
+
+// NewQueue returns the use cases of the queue.
+func NewQueue(cfg Config, deps Deps) *Queue {
+	return &Queue{cfg: cfg, deps: deps, db: deps.DB}
+}
+
+// Pause pauses or resumes an organization, a customer or a channel. Claims that have not come to their call are
+// revoked; calls in progress end. It returns what it holds back, and how many posts were given up as missed when it
+// resumes. They are given up first, and many of them in many transactions: when ctx ends before that, the pause goes on,
+// and the next call continues.
+//
+// Only who manages the organization may pause the whole of it: Forbidden. NotFound means that there is no such customer
+// or channel.
+func (s *Queue) Pause(
+	ctx context.Context, p tenancy.Principal, cmd publishing.SetPause,
+) (out publishing.PauseResult, err error) {
+	const op = "publishing.SetPause"
+	if err := cmd.Validate(); err != nil {
+		return out, err
+	}
+	if cmd.Scope == publishing.PauseOrganization && !p.Role.Manages() {
+		return out, fault.New(fault.Forbidden, op, "Only an administrator may pause the whole organization.")
+	}
+	subject, found := subjectOf(p, cmd)
+	if !found {
+		return out, nothingToPause(op, cmd.Scope)
+	}
+	missed, known, err := s.setPause(ctx, p, cmd, subject)
+	if err != nil {
+		return out, db.Fault(op, err)
+	}
+	if !known {
+		return out, nothingToPause(op, cmd.Scope)
+	}
+	err = s.db.InOrgAs(ctx, p, func(tx *db.Tx) error {
+		if cmd.Paused {
+			if err := schedulerstore.Revoke(ctx, tx, cmd.Scope, subject, publishing.ActorOf(p)); err != nil {
+				return err
+			}
+		}
+		held, err := schedulerstore.Held(ctx, tx, cmd.Scope, subject)
+		if err != nil {
+			return err
+		}
+		held.Missed, held.Paused = missed, cmd.Paused
+		out = held
+		return nil
+	})
+	return out, db.Fault(op, err)
+}
+
+// setPause sets or ends a pause. known is false when there is no such subject.
+func (s *Queue) setPause(
+	ctx context.Context, p tenancy.Principal, cmd publishing.SetPause, subject any,
+) (missed int, known bool, err error) {
+	if !cmd.Paused {
+		return s.endPause(ctx, p.Org, schedulerstore.PauseEnd{
+			Scope: cmd.Scope, Subject: subject, Hold: s.cfg.PauseMaxAge, By: publishing.ActorOf(p),
+		})
+	}
+	err = s.db.InOrgAs(ctx, p, func(tx *db.Tx) error {
+		known, err = schedulerstore.Pause(ctx, tx, cmd.Scope, subject, publishing.ActorOf(p))
+		return err
+	})
+	return 0, known, err
+}
+
+func subjectOf(p tenancy.Principal, cmd publishing.SetPause) (subject any, ok bool) {
+	switch cmd.Scope {
+	case publishing.PauseChannel:
+		return parsed[publishing.ChannelTag](cmd.ID)
+	case publishing.PauseCustomer:
+		return parsed[publishing.CustomerTag](cmd.ID)
+	default:
+		return p.Org, true
+	}
+}
+
+func parsed[T any](sent string) (any, bool) {
+	v, ok := id.Parse[T](sent)
+	return v, ok
+}
+
+func nothingToPause(op string, scope publishing.PauseScope) error {
+	if scope == publishing.PauseChannel {
+		return fault.New(fault.NotFound, op, "There is no such channel.")
+	}
+	return fault.New(fault.NotFound, op, "There is no such group of channels.")
+}

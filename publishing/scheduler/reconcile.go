@@ -1,0 +1,304 @@
+package scheduler
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"runtime/debug"
+	"slices"
+	"time"
+
+	"crier/platform/batch"
+	"crier/platform/outbound"
+	"crier/platform/pg"
+	"crier/publishing"
+	"crier/publishing/connector"
+	schedulerstore "crier/publishing/scheduler/store"
+)
+
+// Unknown is a claimed post with an unknown outcome. Its Token is the claim token.
+type Unknown struct {
+	publishing.Work
+	// HolderGone is set when the process that sent the post is gone.
+	HolderGone bool
+	// Now is the time of the database.
+	Now time.Time
+	// Destination is that of its calls, as in publishing.Claimed.
+	Destination string
+	// SkipPlatform is set when the platform is not asked, because its destination rests and RECONCILE_WINDOW is over.
+	SkipPlatform bool
+	// Unreadable is set when the stored post cannot be read. Only Org, Post, Token and Committing of Work are set then.
+	Unreadable bool
+}
+
+// reconcileHold returns how long a post is claimed for reconciliation, including the refresh of its credential.
+func (s *Sender) reconcileHold() time.Duration { return 2*s.cfg.PlatformTimeout + claimGrace }
+
+// ClaimUnknown claims posts with an unknown outcome for which the platform must be asked now, and loads what that
+// needs. admit is called for each before it is claimed; false leaves it for later. Of the resting destinations, only
+// posts that are ended without asking are claimed, and admit is not called for them. more means that there may be
+// others. The errors of claiming and loading are joined; what was claimed and loaded in spite of them is in out.
+func (s *Sender) ClaimUnknown(
+	ctx context.Context, l publishing.Lease, resting []string, admit func(publishing.UnknownPost) bool,
+) (out []Unknown, more bool, err error) {
+	found, err := schedulerstore.FindUnknown(
+		ctx, s.db, l, s.setAsides.current(s.deps.Clock.Now()), resting, s.cfg.ReconcileWindow,
+	)
+	if err != nil || len(found) == 0 {
+		return nil, false, err
+	}
+	admitted := map[publishing.PostID]Unknown{}
+	var ids []publishing.PostID
+	for _, f := range found {
+		skip := slices.Contains(resting, f.Destination)
+		if skip || admit(f) {
+			ids = append(ids, f.Post)
+			admitted[f.Post] = Unknown{Destination: f.Destination, SkipPlatform: skip}
+		}
+	}
+	var claimed []publishing.Claimed
+	_, claimErr := batch.Isolate(ids, func(some []publishing.PostID) error {
+		open, err := schedulerstore.ClaimUnknown(ctx, s.db, some, s.reconcileHold())
+		for _, c := range open {
+			u := admitted[c.Post]
+			u.HolderGone, u.Now = c.HolderGone, c.Now
+			u.Org, u.Post, u.Token, u.Committing = c.Org, c.Post, c.Token, c.Committing // for one that cannot be read
+			admitted[c.Post] = u
+			claimed = append(claimed, publishing.Claimed{Org: c.Org, Post: c.Post, Token: c.Token})
+		}
+		return err
+	}, pg.IsRefused, s.setPostAside(ctx, "its outcome cannot be looked up"))
+	works, unreadable, err := s.Load(ctx, claimed)
+	for post, w := range works {
+		u := admitted[post]
+		u.Work = w
+		out = append(out, u)
+	}
+	for post := range unreadable {
+		u := admitted[post]
+		u.Unreadable = true
+		out = append(out, u)
+	}
+	return out, len(found) >= schedulerstore.MaxUnknown && len(ids) > 0, errors.Join(claimErr, err)
+}
+
+// Reconcile asks the platform for an unknown outcome and returns what follows. unanswered is the reason why the
+// destination did not answer; it is nil when it answered or was not asked. A panic leaves the outcome unknown.
+func (s *Sender) Reconcile(ctx context.Context, u Unknown) (out publishing.Outcome, unanswered error) {
+	ctx, cancel := context.WithTimeout(ctx, 2*s.cfg.PlatformTimeout)
+	defer cancel()
+	defer func() {
+		if p := recover(); p != nil {
+			s.deps.Log.Error("looking up an outcome panicked",
+				"org", u.Org, "post", u.Post, "panic", p, "stack", string(debug.Stack()))
+			out = s.laterOrGiveUp(u)
+		}
+	}()
+	if u.Unreadable {
+		return s.laterOrGiveUp(u), nil
+	}
+	r, failed := s.newRun(u.Work)
+	if failed != nil && failed.Result == publishing.ResultRetry {
+		failed.Result = publishing.ResultLater
+		return *failed, nil
+	}
+	if failed != nil {
+		return giveUp(u.Work, *failed), nil
+	}
+	i := unknownPart(u.Work)
+	if i < 0 {
+		// The outcome was learnt since the post was found.
+		last := r.work.Parts[len(r.work.Parts)-1]
+		out := r.publishedOutcome(last)
+		if last.Phase != publishing.PhaseDone {
+			out.Result, out.Proven = publishing.ResultRetry, true
+		}
+		return out, nil
+	}
+	x := &r.work.Parts[i]
+	if !u.Channel.Grade.Askable() {
+		return giveUp(r.work, r.outcome(*x)), nil
+	}
+	verdict := connector.Verdict{Outcome: connector.CannotTell}
+	if !u.SkipPlatform {
+		verdict, unanswered = r.askPlatform(ctx, i)
+		u.Channel.Destination = r.work.Channel.Destination // a refresh may have changed it
+	}
+	switch Decide(verdict.Outcome, u, s.cfg) {
+	case publishing.ResultPublished:
+		x.Phase, x.Ref = publishing.PhaseDone, encodeRef(verdict.Ref)
+		x.ReleaseID, x.URL = &verdict.Ref.ID, &verdict.Ref.URL
+		if i < len(r.work.Parts)-1 {
+			out := r.outcome(*x)
+			out.Result = publishing.ResultResume
+			return out, unanswered
+		}
+		return r.publishedOutcome(*x), unanswered
+	case publishing.ResultRetry:
+		return r.resend(u, *x, verdict.Outcome), unanswered
+	case publishing.ResultLater:
+		out := r.outcome(*x)
+		out.Result, out.After = publishing.ResultLater, ReconcileDelay(u, s.cfg)
+		return out, unanswered
+	default:
+		return giveUp(r.work, r.outcome(*x)), unanswered
+	}
+}
+
+// askPlatform calls the connector's Reconcile and refreshes the credential once if it is refused. The error is the
+// reason why the destination did not answer.
+func (r *run) askPlatform(ctx context.Context, i int) (connector.Verdict, error) {
+	ctx = outbound.WithOwner(ctx, r.work.Org.String())
+	for {
+		call, cancel := context.WithTimeout(ctx, r.cfg.PlatformTimeout)
+		verdict, err := r.connector.Reconcile(call, r.session, r.item(call, i))
+		cancel()
+		if connector.KindOf(err, false) == connector.KindReauth && !r.refreshed {
+			err = r.refresh(ctx)
+			if err == nil {
+				continue
+			}
+		}
+		if err != nil {
+			return connector.Verdict{Outcome: connector.CannotTell}, r.unanswered(err)
+		}
+		return verdict, nil
+	}
+}
+
+// unanswered logs why the outcome is not known. It returns the error when the destination did not answer, and nil when
+// it did: then the cause is the account, the post or this process.
+func (r *run) unanswered(err error) error {
+	r.deps.Log.Warn("the outcome of a post cannot be looked up yet", "post", r.work.Post, "error", err)
+	if kind := connector.KindOf(err, false); kind != connector.KindTransient && kind != connector.KindUnknown {
+		return nil
+	}
+	return err
+}
+
+// Decide returns what follows from a verdict. A post that is absent is sent again at once only on a platform that
+// de-duplicates, and elsewhere when its absence is proved. When the platform could not be asked for
+// RECONCILE_WINDOW, a post of GradeIdempotent is sent again under the same key, without a proof.
+func Decide(found connector.Outcome, u Unknown, cfg Config) publishing.Result {
+	age := u.Now.Sub(u.Committing)
+	switch {
+	case found == connector.Published:
+		return publishing.ResultPublished
+	case u.Channel.Grade.Deduplicates() && found == connector.NotPublished:
+		return publishing.ResultRetry
+	case ProvesAbsence(found, u, cfg):
+		return publishing.ResultRetry
+	case age > cfg.ReconcileWindow && u.Channel.Grade == publishing.GradeIdempotent:
+		return publishing.ResultRetry
+	case age > cfg.ReconcileWindow:
+		return publishing.ResultError
+	default:
+		return publishing.ResultLater
+	}
+}
+
+// ProvesAbsence reports whether a verdict proves that nothing of the post is on the platform or can still arrive there.
+// For that, the server that was asked must be the one that the post was sent to, no process may still begin the call,
+// the call must have had its time to take effect, and a search that is not certain must have been repeated, because
+// timelines lag.
+func ProvesAbsence(found connector.Outcome, u Unknown, cfg Config) bool {
+	if found != connector.NotPublished || u.sentElsewhere() {
+		return false
+	}
+	callEnded := u.HolderGone || u.CallEnded
+	if !callEnded || u.Now.Sub(u.Committing) <= cfg.PlatformTimeout+cfg.SettleDelay {
+		return false
+	}
+	grade := u.Channel.Grade
+	return grade.Askable() && (grade != publishing.GradeSearchable || u.ReconcileAttempts > 2)
+}
+
+// sentElsewhere reports whether a call went to another server than that of the channel's present credential.
+func (u Unknown) sentElsewhere() bool {
+	i := unknownPart(u.Work)
+	return i >= 0 && u.Parts[i].SentTo != "" && u.Parts[i].SentTo != u.Channel.Destination
+}
+
+// ReconcileDelay returns how long to wait before the platform is asked again. The delay grows with the number of
+// attempts; it is shortened to end when an absent post may be sent again.
+func ReconcileDelay(u Unknown, cfg Config) time.Duration {
+	delays := []time.Duration{5 * time.Second, 10 * time.Second, 30 * time.Second, 2 * time.Minute}
+	delay := delays[min(max(u.ReconcileAttempts-1, 0), len(delays)-1)]
+	settled := cfg.PlatformTimeout + cfg.SettleDelay - u.Now.Sub(u.Committing)
+	if settled > 0 && settled < delay {
+		delay = settled + time.Second
+	}
+	return delay
+}
+
+// resend returns the outcome that sends a post again: at once if its process ended during the call, with the back-off
+// of a failure if the call has ended, and never again after schedulerstore.MaxReaps processes in a row. Where the
+// absence is not proved, the key of the publication makes the repeat harmless. A post that would be given up stays
+// unknown while its absence may still be proved.
+func (r *run) resend(u Unknown, x publishing.Publication, found connector.Outcome) publishing.Outcome {
+	out := r.outcome(x)
+	out.Result, out.Proven = publishing.ResultRetry, ProvesAbsence(found, u, r.cfg)
+	switch {
+	case u.Reaps >= schedulerstore.MaxReaps:
+		out.Result, out.Code = publishing.ResultError, publishing.CodeTooLong
+		out.Error = fmt.Sprintf("The process that sent this post ended %d times in a row.", u.Reaps)
+	case u.CallEnded:
+		out.Result, out.After, out.Error, out.Code = r.retryOrFail(
+			&connector.Error{Public: "The platform failed to publish this."})
+	case u.Reaps > 1:
+		out.After = time.Second << u.Reaps
+	}
+	if out.Result != publishing.ResultError {
+		return out
+	}
+	if found == connector.NotPublished && !out.Proven && u.Now.Sub(u.Committing) <= r.cfg.ReconcileWindow {
+		later := r.outcome(x)
+		later.Result, later.After = publishing.ResultLater, ReconcileDelay(u, r.cfg)
+		return later
+	}
+	out.Error = withPublishedParts(r.work, x, out.Error)
+	return out
+}
+
+// laterOrGiveUp returns the outcome of a reconciliation that failed: it is tried again until RECONCILE_WINDOW is over.
+func (s *Sender) laterOrGiveUp(u Unknown) publishing.Outcome {
+	out := publishing.Outcome{
+		Org: u.Org, Post: u.Post, Token: u.Token, Result: publishing.ResultLater, After: ReconcileDelay(u, s.cfg),
+	}
+	if u.Now.Sub(u.Committing) > s.cfg.ReconcileWindow {
+		out = giveUp(u.Work, out)
+	}
+	return out
+}
+
+// giveUp turns an outcome into the error of a post that may have been published.
+func giveUp(w publishing.Work, out publishing.Outcome) publishing.Outcome {
+	out.Result, out.Code = publishing.ResultError, publishing.CodeOutcomeUnknown
+	out.Error = "The platform never told whether it published this. " +
+		"It may be live: look there before publishing it again."
+	if i := unknownPart(w); i >= 0 {
+		out.Error = withPublishedParts(w, w.Parts[i], out.Error)
+	}
+	return out
+}
+
+// unknownPart returns the index of the part whose call was marked and has no outcome, -1 for none.
+func unknownPart(w publishing.Work) int {
+	for i, x := range w.Parts {
+		if x.Phase == publishing.PhaseCommitting {
+			return i
+		}
+	}
+	return -1
+}
+
+// withPublishedParts adds the published parts of the thread to the reason why a part is not published.
+func withPublishedParts(w publishing.Work, part publishing.Publication, reason string) string {
+	var published []int
+	for _, x := range slices.Concat(w.Before, w.Parts) {
+		if x.Phase == publishing.PhaseDone && !slices.Contains(published, x.Position) {
+			published = append(published, x.Position)
+		}
+	}
+	return publishing.PartialPublishMessage(published, part.Position, reason)
+}

@@ -1,0 +1,103 @@
+package scheduler
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"time"
+
+	"crier/publishing"
+	"crier/publishing/connector"
+)
+
+// failedOutcome logs the error of a send and returns the outcome for its kind. Once the call was marked, an error that
+// is no connector.Error makes the outcome unknown.
+func (r *run) failedOutcome(ctx context.Context, x publishing.Publication, err error) publishing.Outcome {
+	out := r.outcome(x)
+	var e *connector.Error
+	if !errors.As(err, &e) {
+		e = &connector.Error{
+			Kind:   connector.KindOf(err, x.Phase == publishing.PhaseCommitting),
+			Public: "Something went wrong while publishing.", Err: err,
+		}
+	}
+	r.deps.Log.Warn("a post was not published", "org", r.work.Org, "post", r.work.Post, "part", x.Position,
+		"phase", x.Phase, "attempt", r.work.Attempt, "error", e)
+	switch e.Kind {
+	case connector.KindUnknown:
+		out.Result, out.CallEnded = publishing.ResultUnknown, true
+	case connector.KindTransient, connector.KindOperator: // nothing was sent, and the operator may correct the settings
+		out.Result, out.After, out.Error, out.Code = r.retryOrFail(e)
+	case connector.KindReauth, connector.KindDisconnect:
+		out.Result, out.Error = r.requireReconnect(ctx, e)
+	default:
+		out.Result, out.Error, out.Code = publishing.ResultError, e.Public, publishing.CodeRejected
+	}
+	if out.Result == publishing.ResultError {
+		out.Error = withPublishedParts(r.work, x, out.Error)
+	}
+	return out
+}
+
+// retryOrFail returns the result for a part that was certainly not sent, with the wait before the next try. It gives up
+// when that try would come after the retry window, because the other posts of the channel wait for this one.
+func (r *run) retryOrFail(e *connector.Error) (result publishing.Result, wait time.Duration, message, code string) {
+	wait = max(e.After, Backoff(r.work.Attempt, rand.Float64()))
+	if r.work.Failing+wait <= r.cfg.RetryWindow {
+		return publishing.ResultRetry, wait, e.Public, ""
+	}
+	tries := "one try"
+	if r.work.Attempt > 1 {
+		tries = fmt.Sprintf("%d tries", r.work.Attempt)
+	}
+	message = fmt.Sprintf("Given up after %s: %s", tries, e.Public)
+	if e.After > r.cfg.RetryWindow {
+		message += " The platform asked to wait for " + inWords(e.After) + "."
+	}
+	return publishing.ResultError, 0, message, publishing.CodeRetriesUsedUp
+}
+
+// inWords returns a duration for people, such as "30 days" or "90 minutes": in the largest unit that it has at
+// least twice, rounded up.
+func inWords(d time.Duration) string {
+	for _, unit := range []struct {
+		size time.Duration
+		name string
+	}{{size: 24 * time.Hour, name: "days"}, {size: time.Hour, name: "hours"}, {size: time.Minute, name: "minutes"}} {
+		if d >= 2*unit.size {
+			return fmt.Sprintf("%d %s", (d+unit.size-1)/unit.size, unit.name)
+		}
+	}
+	if n := (d + time.Second - 1) / time.Second; n != 1 {
+		return fmt.Sprintf("%d seconds", n)
+	}
+	return "1 second"
+}
+
+// The back-off between tries doubles from firstBackoff up to longestBackoff. Half of it is jitter.
+const (
+	firstBackoff   = time.Second
+	longestBackoff = 5 * time.Minute
+)
+
+// Backoff returns the wait after a try, which counts from 1. jitter is a number from 0 to 1.
+func Backoff(attempt int, jitter float64) time.Duration {
+	top := longestBackoff
+	if attempt < 10 {
+		top = min(top, firstBackoff<<attempt)
+	}
+	return top/2 + time.Duration(float64(top/2)*jitter)
+}
+
+// requireReconnect stores that the channel must be connected again, which holds its posts until then, and returns the
+// result for this post, which waits with them.
+func (r *run) requireReconnect(ctx context.Context, e *connector.Error) (publishing.Result, string) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), claimGrace)
+	defer cancel()
+	if err := r.deps.Access.Park(ctx, r.work.Org, r.work.Channel.ID, r.sealed, e.Public); err != nil {
+		r.deps.Log.Error("a channel that must be reconnected could not be marked as such",
+			"channel", r.work.Channel.ID, "error", err)
+	}
+	return publishing.ResultRetry, e.Public
+}

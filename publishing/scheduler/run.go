@@ -1,0 +1,85 @@
+package scheduler
+
+import (
+	"context"
+	"time"
+
+	"crier/publishing"
+	"crier/publishing/access"
+	"crier/publishing/connector"
+	"crier/publishing/pictures"
+)
+
+// run is the sending, or the reconciliation, of one post. One goroutine uses it.
+type run struct {
+	*Sender
+	work      publishing.Work
+	connector connector.Connector
+	session   *connector.Session
+	sealed    []byte // the credential as it is stored
+	refreshed bool   // the credential was refreshed; this happens at most once
+	// pictures are the derived pictures that are used instead of images, by image.
+	pictures map[publishing.MediaID]pictures.Derived
+	yield    func(ctx context.Context, d time.Duration) error
+}
+
+// operatorWait is how long a post waits when the settings of this process are wrong.
+const operatorWait = time.Minute
+
+// newRun finds the connector and opens the credential. It returns an outcome instead of a run when the post cannot be
+// sent at all.
+func (s *Sender) newRun(w publishing.Work) (*run, *publishing.Outcome) {
+	out := publishing.Outcome{Org: w.Org, Post: w.Post, Token: w.Token, Result: publishing.ResultError}
+	c, ok := s.deps.Connectors.Get(w.Channel.Connector)
+	switch {
+	case w.Disconnected:
+		out.Error, out.Code = "The channel was disconnected.", publishing.CodeChannelDisabled
+		return nil, &out
+	case w.Channel.Disabled:
+		out.Error, out.Code = "The channel was disabled at the time of the post.", publishing.CodeChannelDisabled
+		return nil, &out
+	case len(w.Parts) == 0:
+		out.Error, out.Code = "The post has no content.", publishing.CodeRejected
+		return nil, &out
+	}
+	// The settings of the process are wrong, not the post. It waits until they are corrected, or until another process
+	// takes it: during a roll-out others may have other settings.
+	if !ok {
+		s.deps.Log.Error("a channel's platform is not offered by this process: "+
+			"are its settings and its version those of the others?",
+			"channel", w.Channel.ID, "platform", w.Channel.Connector)
+		out.Result, out.After = publishing.ResultRetry, operatorWait
+		out.Error = "This instance does not offer the platform of this channel."
+		return nil, &out
+	}
+	credential, err := s.deps.Keyring.Open(w.Credential, w.Org.String())
+	if err != nil {
+		s.deps.Log.Error("a credential cannot be opened: are ENCRYPTION_KEYS those that it was sealed with?",
+			"channel", w.Channel.ID, "error", err)
+		out.Result, out.After = publishing.ResultRetry, operatorWait
+		out.Error = "The channel's access cannot be read with the keys of this instance."
+		return nil, &out
+	}
+	session := &connector.Session{
+		Env:     connector.Env{HTTP: s.deps.HTTP, Clock: s.deps.Clock},
+		Account: connector.AccountOf(w.Channel), Credential: credential,
+	}
+	return &run{Sender: s, work: w, connector: c, session: session, sealed: w.Credential}, nil
+}
+
+// refresh replaces the credential of the channel by a new one, which is stored. See access.Keeper.Refresh.
+func (r *run) refresh(ctx context.Context) error {
+	r.refreshed = true
+	c := &access.Channel{
+		Org: r.work.Org, ID: r.work.Channel.ID, Connector: r.connector, Session: r.session, Sealed: r.sealed,
+	}
+	destination, err := r.deps.Access.Refresh(ctx, c)
+	r.sealed = c.Sealed
+	if err != nil {
+		return err
+	}
+	if destination != "" {
+		r.work.Channel.Destination = destination
+	}
+	return nil
+}

@@ -1,0 +1,223 @@
+package scheduler
+
+import (
+	"context"
+	"time"
+
+	"crier/platform/clock"
+	"crier/platform/failpoint"
+	"crier/platform/outbound"
+	"crier/publishing"
+	"crier/publishing/connector"
+	schedulerstore "crier/publishing/scheduler/store"
+)
+
+// Send sends a claimed post, part by part, and returns its outcome, which the caller stores with Finish. yield waits
+// without occupying a permit. A panic ends this post only: with an unknown outcome when its call may have been made,
+// else with an error.
+//
+// When the process dies, a part whose call was not marked is sent again by the next claim; of a marked one the outcome
+// is unknown, and the platform is asked.
+func (s *Sender) Send(
+	ctx context.Context, w publishing.Work, yield func(ctx context.Context, d time.Duration) error,
+) (out publishing.Outcome) {
+	r := &run{Sender: s, work: w}
+	defer func() {
+		if p := recover(); p != nil {
+			out = r.panicOutcome(p)
+		}
+	}()
+	opened, failed := s.newRun(w)
+	if failed != nil {
+		return *failed
+	}
+	if w.Unapproved {
+		return unapprovedOutcome(w)
+	}
+	r = opened
+	r.yield = yield
+	ctx = outbound.WithOwner(ctx, w.Org.String())
+	for i := range r.work.Parts {
+		x := &r.work.Parts[i]
+		if x.Phase == publishing.PhaseDone {
+			continue
+		}
+		ref, err := r.sendPart(ctx, i)
+		if err != nil {
+			return r.failedOutcome(ctx, *x, err)
+		}
+		x.Phase, x.ReleaseID, x.URL, x.Ref = publishing.PhaseDone, &ref.ID, &ref.URL, encodeRef(ref)
+		if i == len(r.work.Parts)-1 {
+			return r.publishedOutcome(*x)
+		}
+		more, err := s.retryWrite(ctx, func(ctx context.Context) (bool, error) {
+			return schedulerstore.PartDone(ctx, s.db, w.Post, w.Token, *x, s.claimHold(), s.db.Node)
+		})
+		if err != nil || !more {
+			// The part is published, but its release is not stored or the claim is gone: Finish stores it.
+			out := r.outcome(*x)
+			out.Result = publishing.ResultResume
+			return out
+		}
+	}
+	return r.publishedOutcome(r.work.Parts[len(r.work.Parts)-1])
+}
+
+// unapprovedOutcome returns the outcome of a post whose content is not what was approved. Changing
+// the content takes the post out of the queue, so no such post should reach the sender; if one
+// does, it is not sent.
+func unapprovedOutcome(w publishing.Work) publishing.Outcome {
+	return publishing.Outcome{
+		Org: w.Org, Post: w.Post, Token: w.Token, Result: publishing.ResultError, Code: publishing.CodeUnapproved,
+		Error: "The content of the post is not what was approved.",
+	}
+}
+
+// claimHold returns how long a claim lasts from its last renewal.
+func (s *Sender) claimHold() time.Duration { return s.cfg.PlatformTimeout + claimGrace }
+
+// retryWrite retries write until it succeeds or claimGrace has passed. It ignores the cancellation of ctx.
+func (s *Sender) retryWrite(ctx context.Context, write func(context.Context) (bool, error)) (bool, error) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), claimGrace)
+	defer cancel()
+	for {
+		done, err := write(ctx)
+		if err == nil {
+			return done, nil
+		}
+		s.deps.Log.Error("what was published could not be stored yet", "error", err)
+		if clock.Sleep(ctx, 200*time.Millisecond) != nil {
+			return false, err
+		}
+	}
+}
+
+// sendPart prepares and sends one part. The phase of the part and the error determine the outcome after the mark:
+// published, not published, or unknown.
+func (r *run) sendPart(ctx context.Context, i int) (connector.Ref, error) {
+	for {
+		ctx, err := r.prepareAndMark(ctx, i)
+		if err != nil {
+			return connector.Ref{}, err
+		}
+		x := &r.work.Parts[i]
+		failpoint.At(failpoint.Committing, r.work.Post.String())
+		ref, err := r.commit(ctx, i)
+		failpoint.At(failpoint.Answered, r.work.Post.String())
+		if connector.KindOf(err, true) == connector.KindReauth && err != nil && !r.refreshed {
+			// A refused credential proves that nothing was published: the mark is removed before the one repeat.
+			if e := r.refresh(ctx); e != nil {
+				return ref, e
+			}
+			kept, e := schedulerstore.Unmark(ctx, r.db, r.work.Post, r.work.Token, x.ID, r.claimHold(), r.db.Node)
+			if e != nil || !kept {
+				return ref, errClaimLost(e)
+			}
+			x.Phase = publishing.PhasePreparing
+			continue
+		}
+		return ref, err
+	}
+}
+
+// prepareAndMark prepares a part and marks its call, and returns the context of the call. The limit of the call begins
+// before the mark, so that a process that was suspended after the mark does not begin it too late.
+func (r *run) prepareAndMark(ctx context.Context, i int) (context.Context, error) {
+	x := &r.work.Parts[i]
+	if err := r.prepareWithPictures(ctx, i); err != nil {
+		return ctx, err
+	}
+	failpoint.At(failpoint.Prepared, r.work.Post.String())
+	ctx = outbound.WithLimit(ctx, r.cfg.PlatformTimeout)
+	marked, err := r.mark(schedulerstore.Mark{
+		Post: r.work.Post, Token: r.work.Token, Publication: x.ID,
+		Destination: r.work.Channel.Destination, Handle: x.Handle,
+	})
+	if err != nil || !marked {
+		return ctx, errClaimLost(err)
+	}
+	x.Phase = publishing.PhaseCommitting
+	return ctx, nil
+}
+
+// errClaimLost returns the error of a send that ends before its call, because the post was deleted, paused or claimed
+// by another process, or because the database did not answer. Nothing was sent. Finish ignores the outcome if the claim
+// is gone.
+func errClaimLost(err error) error {
+	const message = "The post was changed while it was being published."
+	return &connector.Error{Kind: connector.KindTransient, Public: message, Err: err}
+}
+
+func (r *run) commit(ctx context.Context, i int) (connector.Ref, error) {
+	left, _ := outbound.Left(ctx)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), left)
+	defer cancel()
+	return r.connector.Commit(ctx, r.session, r.item(ctx, i))
+}
+
+// longestWait bounds the time that a platform may take to process the media of one part.
+const longestWait = 30 * time.Minute
+
+// prepare calls the connector until the part is ready. It stores the handle before each further call; the last handle
+// is stored with the mark.
+func (r *run) prepare(ctx context.Context, i int) error {
+	x := &r.work.Parts[i]
+	waited := time.Duration(0)
+	for {
+		step, err := r.prepareOnce(ctx, i)
+		if connector.KindOf(err, false) == connector.KindReauth && err != nil && !r.refreshed {
+			if err := r.refresh(ctx); err != nil {
+				return err
+			}
+			continue
+		}
+		if err != nil {
+			return err
+		}
+		changed := string(step.Handle) != string(x.Handle)
+		x.Handle = step.Handle
+		if step.Ready {
+			return nil
+		}
+		if changed {
+			kept, err := schedulerstore.SaveHandle(
+				ctx, r.db, r.work.Post, r.work.Token, x.ID, x.Handle, r.claimHold(),
+			)
+			if err != nil || !kept {
+				return errClaimLost(err)
+			}
+		}
+		if waited += step.Wait; waited > longestWait {
+			const message = "The platform was still processing the media after half an hour."
+			return &connector.Error{Kind: connector.KindTransient, Public: message}
+		}
+		if step.Wait > 0 {
+			if err := r.waitForPlatform(ctx, x, step.Wait); err != nil {
+				return err
+			}
+		}
+	}
+}
+
+func (r *run) prepareOnce(ctx context.Context, i int) (connector.Step, error) {
+	ctx, cancel := context.WithTimeout(ctx, r.cfg.PlatformTimeout)
+	defer cancel()
+	return r.connector.Prepare(ctx, r.session, r.item(ctx, i))
+}
+
+// waitForPlatform waits without a permit while the platform is processing, after renewing the claim for that time.
+func (r *run) waitForPlatform(ctx context.Context, x *publishing.Publication, d time.Duration) error {
+	kept, err := schedulerstore.SaveHandle(ctx, r.db, r.work.Post, r.work.Token, x.ID, x.Handle, d+r.claimHold())
+	if err != nil || !kept {
+		return errClaimLost(err)
+	}
+	if err := r.yield(ctx, d); err != nil {
+		return errStopped(err)
+	}
+	return nil
+}
+
+// errStopped returns the error of a send that ends because its process stops. Nothing was sent.
+func errStopped(err error) error {
+	return &connector.Error{Kind: connector.KindTransient, Public: "Crier was stopped while publishing.", Err: err}
+}

@@ -1,0 +1,126 @@
+// Package scheduler publishes posts: it claims them, sends them to their platforms, stores the
+// outcomes, asks platforms about unknown outcomes, and gives up on posts that are late or stuck.
+// The worker calls it and decides when, and in which order.
+package scheduler
+
+import (
+	"context"
+	"io"
+	"log/slog"
+	"sync/atomic"
+	"time"
+
+	"crier/platform/batch"
+	"crier/platform/blob"
+	"crier/platform/clock"
+	"crier/platform/env"
+	"crier/platform/secret"
+	"crier/publishing"
+	"crier/publishing/access"
+	"crier/publishing/connector"
+	"crier/publishing/db"
+	"crier/publishing/file/metadata"
+	"crier/publishing/pictures"
+)
+
+// Config configures a Sender.
+type Config struct {
+	// BaseURL is the public address of this instance.
+	BaseURL string
+
+	// PlatformTimeout limits one call; the limit of the irreversible call begins before its mark.
+	PlatformTimeout time.Duration `env:"PLATFORM_TIMEOUT, default=60s" doc:"Longest time of one call to a platform."`
+	// SettleDelay is counted from the end of PlatformTimeout. Until then a post that is not found is not sent again.
+	SettleDelay time.Duration `env:"SETTLE_DELAY, default=60s" doc:"How long after PLATFORM_TIMEOUT it may take effect."`
+	// MaxLateness is counted from the due time.
+	MaxLateness time.Duration `env:"MAX_LATENESS, default=24h" doc:"A post that is later than this is given up as missed."`
+	// CatchUpInterval applies to the posts of a channel that became due while it could not publish.
+	CatchUpInterval time.Duration `env:"CATCH_UP_INTERVAL, default=30s" doc:"Pause between late posts of one channel."`
+	// RetryWindow is counted from the first failure in a row, without times when the channel was kept back. A part whose
+	// next try would come later has failed. The post holds its channel meanwhile.
+	RetryWindow time.Duration `env:"RETRY_WINDOW, default=30m" doc:"How long a post that fails is tried again."`
+	// ReconcileWindow is counted from the call.
+	ReconcileWindow time.Duration `env:"RECONCILE_WINDOW, default=12m" doc:"How long an unknown outcome is looked up."`
+	// PrepareTimeout limits the phase preparing of a post, however often its claim is renewed.
+	PrepareTimeout time.Duration `env:"PREPARE_TIMEOUT, default=6h" doc:"How long a post may take to prepare."`
+	// FollowerTimeout is counted from the end of the predecessor.
+	FollowerTimeout time.Duration `env:"FOLLOWER_TIMEOUT, default=1h" doc:"How long a part waits after its predecessor."`
+	// PauseMaxAge is measured from the due time to the end of a pause. Older posts end as missed;
+	// the others are published one by one. With 0, every post that became due during the pause ends
+	// as missed. Only a Queue uses it.
+	PauseMaxAge time.Duration `env:"PAUSE_MAX_AGE, default=24h" doc:"How late a post may be published after a pause."`
+}
+
+const (
+	month = 30 * 24 * time.Hour
+	year  = 365 * 24 * time.Hour
+)
+
+// Validate returns every fault of the configuration, joined; errors.As finds an env.Fault in it.
+func (c Config) Validate() error {
+	var faults env.Faults
+	faults.Duration("PLATFORM_TIMEOUT", c.PlatformTimeout, time.Second, time.Hour)
+	faults.Duration("SETTLE_DELAY", c.SettleDelay, 0, 24*time.Hour)
+	faults.Duration("MAX_LATENESS", c.MaxLateness, time.Second, year)
+	faults.Duration("CATCH_UP_INTERVAL", c.CatchUpInterval, 0, 24*time.Hour)
+	faults.Duration("RETRY_WINDOW", c.RetryWindow, 0, month)
+	faults.Duration("RECONCILE_WINDOW", c.ReconcileWindow, time.Second, month)
+	faults.Duration("PREPARE_TIMEOUT", c.PrepareTimeout, time.Second, month)
+	faults.Duration("PAUSE_MAX_AGE", c.PauseMaxAge, 0, year)
+	faults.Duration("FOLLOWER_TIMEOUT", c.FollowerTimeout, time.Second, month)
+	return faults.Err()
+}
+
+// Deps holds the dependencies of New and NewQueue. Only Pictures is optional. A Queue needs only
+// DB, Connectors and Log.
+type Deps struct {
+	DB         *db.DB
+	Blobs      blob.Store
+	Keyring    *secret.Keyring
+	Connectors *connector.Registry
+	// Access refreshes credentials.
+	Access *access.Keeper
+	HTTP   connector.HTTP
+	Clock  clock.Clock
+	Waker  publishing.Waker
+	Log    *slog.Logger
+	// Pictures makes smaller pictures in this process. It is nil if other processes make them.
+	Pictures *pictures.Maker
+	// Series writes the occurrences of repeated posts.
+	Series Series
+}
+
+// Sender publishes posts. It is safe for concurrent use.
+type Sender struct {
+	cfg  Config
+	deps Deps
+	db   *db.DB
+
+	// lastAgeSearch is when stuck and orphaned posts were last searched, lastEmptyExpire when a search for missed posts
+	// last found none; both by clock.Boot.
+	lastAgeSearch   atomic.Int64
+	lastEmptyExpire atomic.Int64
+
+	marks       *batch.Batcher[*pendingMark]
+	claimNumber atomic.Int64 // of the last claim statement
+	setAsides   setAsidePosts
+	loadSize    batch.Size // posts in a statement of Load
+
+	occurrencesWritten, seriesSetAside atomic.Int64
+}
+
+// New returns a Sender for one process. It starts no goroutine.
+func New(cfg Config, deps Deps) *Sender {
+	s := &Sender{
+		cfg: cfg, deps: deps, db: deps.DB, loadSize: batch.Size{Max: maxLoads},
+	}
+	s.marks = s.newMarks()
+	return s
+}
+
+// media returns the connector's view of a file. The file is opened only when the connector calls Open.
+func (s *Sender) media(ctx context.Context, m publishing.Medium, alt string) connector.Media {
+	return connector.MediaOf(m, alt, s.cfg.BaseURL, func() (io.ReadCloser, error) {
+		return metadata.Open(ctx, s.deps.Blobs, m.BlobKey(), m.Edits)
+	})
+}

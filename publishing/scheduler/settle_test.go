@@ -1,0 +1,38 @@
+package scheduler_test
+
+import (
+	"testing"
+	"time"
+
+	"crier/publishing"
+	"crier/publishing/connector"
+	"crier/publishing/scheduler"
+)
+
+// An absent post is sent again only when its call can no longer take effect: after the deadline of a request and
+// SETTLE_DELAY, in which the platform may still process the request.
+func TestDecide_AbsentPostWaitsForDeadlineAndSettleTime(t *testing.T) {
+	t.Parallel()
+	settled := cfg.PlatformTimeout + cfg.SettleDelay
+	for name, tc := range map[string]struct {
+		age  time.Duration
+		want publishing.Result
+	}{
+		"waits until the deadline":             {age: cfg.PlatformTimeout, want: publishing.ResultLater},
+		"waits until the settle time":          {age: cfg.SettleDelay, want: publishing.ResultLater},
+		"waits beyond the settle time":         {age: cfg.SettleDelay + time.Millisecond, want: publishing.ResultLater},
+		"waits within the deadline beside it":  {age: settled - time.Millisecond, want: publishing.ResultLater},
+		"waits to the end of both":             {age: settled, want: publishing.ResultLater},
+		"is sent again right after both":       {age: settled + time.Nanosecond, want: publishing.ResultRetry},
+		"is sent again long after both, still": {age: cfg.ReconcileWindow - time.Millisecond, want: publishing.ResultRetry},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			for _, grade := range []publishing.Grade{publishing.GradeMarked, publishing.GradeSearchable} {
+				if got := scheduler.Decide(connector.NotPublished, unknownAfter(grade, tc.age, true, true, 3), cfg); got != tc.want {
+					t.Errorf("grade %s after %s: got %s, want %s", grade, tc.age, got, tc.want)
+				}
+			}
+		})
+	}
+}

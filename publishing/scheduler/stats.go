@@ -1,0 +1,27 @@
+package scheduler
+
+import (
+	"context"
+
+	"crier/platform/fault"
+	"crier/platform/pg"
+	"crier/publishing"
+	schedulerstore "crier/publishing/scheduler/store"
+)
+
+// queueName and queueAlias are the names of the queue of all platforms.
+const queueName, queueAlias = "publish", "post"
+
+// QueueStats returns the statistics of a queue over all organizations: of all platforms, or of one by its identifier.
+// It returns NotFound for any other name.
+func (s *Queue) QueueStats(ctx context.Context, queue string) (publishing.QueueStats, error) {
+	const op = "publishing.QueueStats"
+	if queue == queueName || queue == queueAlias {
+		queue = ""
+	} else if _, ok := s.deps.Connectors.Get(queue); !ok {
+		return publishing.QueueStats{}, fault.New(fault.NotFound, op,
+			"There is no such queue: ask for publish, or for a platform.")
+	}
+	f, err := schedulerstore.QueueStats(ctx, s.db, queue)
+	return f, pg.Fault(op, err)
+}

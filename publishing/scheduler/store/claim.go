@@ -1,0 +1,123 @@
+// Package store contains the statements for claims, sends, sweeps and pauses. Only the parent
+// folder uses them.
+package store
+
+import (
+	"context"
+	_ "embed"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"crier/platform/pg"
+	"crier/publishing"
+	"crier/publishing/db"
+)
+
+// ClaimRules are what all claims of a process have in common.
+type ClaimRules struct {
+	// Hold is how long a claim lasts unless it is extended.
+	Hold time.Duration
+	// MaxLate is the age after which a due post is not claimed.
+	MaxLate time.Duration
+	// Window is the number of channels of one organization that one claim visits.
+	Window int
+	// Node is the name of the process in timelines.
+	Node string
+}
+
+//go:embed sql/claim.sql
+var claim string
+
+// Claim claims due posts, at most one of each channel, and returns them and when each organization has more. A stale
+// lease claims nothing. number identifies the statement among those of the process: after an error, GiveBack returns
+// what it may have claimed.
+func Claim(
+	ctx context.Context, d *db.DB, l publishing.Lease, wants []publishing.Want, limits publishing.ClaimLimits,
+	number int64,
+	rules ClaimRules,
+) (r publishing.ClaimResult, err error) {
+	orgs, permits, after := wantArrays(wants)
+	names, most, spent := platformLimits(limits)
+	full := append(spent, fullDestinations(limits)...)
+	var rows []claimRow
+	err = d.WriteRole(ctx, pg.Clock, func(b *pgx.Batch) {
+		rows = nil
+		b.Queue(claim, l.Shards, l.Holder, orgs, permits, after, rules.Window, rules.MaxLate.Milliseconds(), full,
+			number, rules.Hold.Milliseconds(), rules.Node, names, most, limits.Busy, int64(limits.Free)).
+			Query(db.Collect(&rows, (*claimRow).columns))
+	})
+	r = publishing.NewClaimResult()
+	for i := range rows {
+		rows[i].addTo(&r)
+	}
+	return r, err
+}
+
+// claimRow is a claimed post or, without a post, what an organization has left.
+type claimRow struct {
+	publishing.Claimed
+	connector, destination *string
+	attempt                *int
+	next                   *time.Time
+	atLimit                []string
+}
+
+// columns must have the order of the result of claim.sql, because collect scans by position.
+func (r *claimRow) columns() []db.Column {
+	return []db.Column{
+		db.Col("org_id", &r.Org), db.Col("id", &r.Post), db.Col("channel_id", &r.Channel), db.Col("connector", &r.connector),
+		db.Col("place", &r.destination), db.Col("claim_token", &r.Token), db.Col("attempt", &r.attempt), db.Col("due", &r.Due),
+		db.Col("next", &r.next), db.Col("at_limit", &r.atLimit),
+	}
+}
+
+func (r *claimRow) addTo(out *publishing.ClaimResult) {
+	if !r.Post.IsZero() {
+		c := r.Claimed
+		c.Connector, c.Destination, c.Attempt = *r.connector, *r.destination, *r.attempt
+		out.Claimed = append(out.Claimed, c)
+		return
+	}
+	out.Now = r.Due
+	if r.next != nil {
+		out.Next[r.Org] = *r.next
+	}
+	if !r.Channel.IsZero() {
+		out.More[r.Org] = r.Channel
+	}
+	if len(r.atLimit) > 0 {
+		out.AtLimit[r.Org] = r.atLimit
+	}
+}
+
+func wantArrays(wants []publishing.Want) (orgs [][16]byte, permits []int32, after [][16]byte) {
+	orgs, permits, after = make([][16]byte, len(wants)), make([]int32, len(wants)), make([][16]byte, len(wants))
+	for i, w := range wants {
+		orgs[i], permits[i], after[i] = w.Org.UUID(), int32(w.Permits), w.After.UUID()
+	}
+	return orgs, permits, after
+}
+
+// platformLimits returns the platforms with their limits, and as spent those that are at their limit, of which
+// claim.sql claims nothing.
+func platformLimits(l publishing.ClaimLimits) (names []string, most []int32, spent []string) {
+	names, most, spent = []string{}, []int32{}, []string{}
+	for name, n := range l.Platforms {
+		names, most = append(names, name), append(most, int32(n))
+		if n <= 0 {
+			spent = append(spent, name)
+		}
+	}
+	return names, most, spent
+}
+
+// fullDestinations returns the destinations that hold as many permits as are free, or more: they get none.
+func fullDestinations(l publishing.ClaimLimits) (out []string) {
+	for name, n := range l.Busy {
+		if n >= l.Free {
+			out = append(out, name)
+		}
+	}
+	return out
+}

@@ -1,0 +1,116 @@
+package store_test
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"crier/publishing"
+	accessstore "crier/publishing/access/store"
+	"crier/tests/dbtest"
+)
+
+// interruptedRig is a rig whose claims can be stopped after they have read the channels and before they lock them:
+// where a claim checks its lease, it waits for an advisory lock of the owner. It waits without a limit: after a time-out
+// the claim would be repeated, and the second statement would see the change from its start.
+func interruptedRig(t *testing.T) (r *rig, owner *pgx.Conn) {
+	t.Helper()
+	address := dbtest.URL(t)
+	r = newRigOn(t, dbtest.OpenURL(t, address))
+	owner, err := pgx.Connect(t.Context(), address)
+	r.ok(err)
+	t.Cleanup(func() { _ = owner.Close(context.WithoutCancel(t.Context())) })
+	_, err = owner.Exec(t.Context(), `
+		create function pass() returns boolean language plpgsql volatile as $$
+			begin perform set_config('lock_timeout', '0', true), pg_advisory_xact_lock_shared(1); return true; end $$;
+		alter table node enable row level security;
+		create policy pass on node using (pass())`)
+	r.ok(err)
+	return r, owner
+}
+
+// during runs do while a claim is between its reading and its locking, and returns the claimed posts.
+func (r *rig) during(owner *pgx.Conn, do func()) []publishing.Claimed {
+	r.Helper()
+	exec := func(sql string) {
+		r.Helper()
+		_, err := owner.Exec(r.Context(), sql)
+		r.ok(err)
+	}
+	exec(`select pg_advisory_lock(1)`)
+	claimed := make(chan publishing.ClaimResult, 1)
+	failed := make(chan error, 1)
+	go func() {
+		round, err := r.claimOf(r.lease, publishing.NoClaimLimits(), publishing.Want{Org: r.org, Permits: 10})
+		failed <- err
+		claimed <- round
+	}()
+	for waits := false; !waits; {
+		select {
+		case err := <-failed:
+			r.Fatalf("the claim did not wait where it checks its lease: %v", err)
+		case <-time.After(time.Millisecond):
+		}
+		r.ok(owner.QueryRow(r.Context(), `select exists (select from pg_locks where locktype = 'advisory' and not granted
+			and database = (select oid from pg_database where datname = current_database()))`).Scan(&waits))
+	}
+	do()
+	exec(`select pg_advisory_unlock(1)`)
+	r.ok(<-failed)
+	return (<-claimed).Claimed
+}
+
+// A claim first reads channels and then locks them: it must see what was committed between the two.
+func TestClaim_SkipsPostThatChangesBeforeItsLock(t *testing.T) {
+	t.Parallel()
+	for name, change := range map[string]func(r *rig, c publishing.ChannelID, post publishing.PostID){
+		"a channel that is paused": func(r *rig, c publishing.ChannelID, _ publishing.PostID) {
+			r.pause(publishing.PauseChannel, c, true, time.Hour)
+		},
+		"a channel whose organization is paused": func(r *rig, _ publishing.ChannelID, _ publishing.PostID) {
+			r.pause(publishing.PauseOrganization, r.org, true, time.Hour)
+		},
+		"a channel whose access is refused": func(r *rig, c publishing.ChannelID, _ publishing.PostID) {
+			r.ok(accessstore.Park(r.Context(), r.store, r.org, c, []byte("sealed"), "reason"))
+		},
+		"a channel that another claim has": func(r *rig, c publishing.ChannelID, _ publishing.PostID) {
+			r.clock(`update channel_queue set busy_post = gen_random_uuid() where channel_id = $1`, c)
+		},
+		"a channel that must wait": func(r *rig, c publishing.ChannelID, _ publishing.PostID) {
+			r.clock(`update channel_queue set not_before = now() + interval '1 hour' where channel_id = $1`, c)
+		},
+		"a post that is edited": func(r *rig, _ publishing.ChannelID, post publishing.PostID) {
+			r.ok(r.edit(post, "new"))
+			r.clock(`update post set due = now() - interval '1 minute' where id = $1`, post) // as before it
+		},
+		"a post that is deleted": func(r *rig, _ publishing.ChannelID, post publishing.PostID) { r.delete(post) },
+		"a post that is moved": func(r *rig, _ publishing.ChannelID, post publishing.PostID) {
+			r.clock(`update post set due = now() + interval '1 hour' where id = $1`, post)
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			r, owner := interruptedRig(t)
+			channel, other := r.channel(), r.channel()
+			post := r.post(channel, -time.Second)
+			open := r.post(other, -time.Second)
+			for _, c := range r.during(owner, func() { change(r, channel, post) }) {
+				if c.Post == post {
+					t.Error("it is claimed")
+				} else if c.Post != open {
+					t.Errorf("claimed %+v", c)
+				}
+			}
+		})
+	}
+	t.Run("takes an unchanged post", func(t *testing.T) {
+		t.Parallel()
+		r, owner := interruptedRig(t)
+		post := r.post(r.channel(), -time.Second)
+		if got := r.during(owner, func() {}); len(got) != 1 || got[0].Post != post {
+			t.Errorf("claimed %+v", got)
+		}
+	})
+}

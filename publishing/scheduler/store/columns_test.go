@@ -1,0 +1,41 @@
+package store
+
+import (
+	"testing"
+
+	"crier/publishing"
+	"crier/publishing/db"
+	"crier/tests/sqltest"
+)
+
+func TestColumns_AreThoseOfTheStatements(t *testing.T) {
+	t.Parallel()
+	sqltest.Columns(t, map[string][]string{
+		claim: sqltest.Names((&claimRow{}).columns()), loadWork: sqltest.Names((&workRow{}).columns()),
+		markCommitting: sqltest.Names((&markRow{}).columns()), finish: sqltest.Names(finishedColumns(&publishing.Finished{})),
+		sweep: sqltest.Names((&sweepRow{}).columns()), sweepChannels: sqltest.Names((&sweepRow{}).columns()),
+	}, map[string][]string{
+		workMedia:    sqltest.Tags[db.AttachmentRow](),
+		heldPosts:    sqltest.Tags[heldRow](),
+		findUnknown:  sqltest.Tags[unknownRow](),
+		claimUnknown: sqltest.Tags[ClaimedUnknown](),
+	})
+}
+
+// No variable of a row that is scanned by position takes two columns. TestLoad_FillsEachFieldFromItsColumn compares
+// names with fields.
+func TestColumns_AreOneForEachField(t *testing.T) {
+	t.Parallel()
+	for name, columns := range map[string][]db.Column{
+		"claimRow": (&claimRow{}).columns(), "workRow": (&workRow{}).columns(), "markRow": (&markRow{}).columns(),
+		"sweepRow": (&sweepRow{}).columns(), "Finished": finishedColumns(&publishing.Finished{}),
+	} {
+		values, taken := map[any]string{}, map[string]bool{}
+		for _, c := range columns {
+			if other := values[c.Value]; other != "" || taken[c.Name] {
+				t.Errorf("%s: column %s is listed twice, or has the field of column %q", name, c.Name, other)
+			}
+			values[c.Value], taken[c.Name] = c.Name, true
+		}
+	}
+}

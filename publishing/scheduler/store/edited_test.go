@@ -1,0 +1,58 @@
+package store_test
+
+import (
+	"sync"
+	"testing"
+	"time"
+
+	"crier/publishing"
+	mediastore "crier/publishing/media/store"
+	schedulerstore "crier/publishing/scheduler/store"
+	"crier/tests/fixture"
+)
+
+// enrich adds a picture and two more parts to a text.
+func (r *rig) enrich(post publishing.PostID, medium publishing.MediaID) error {
+	return r.rewrite(post, func(channel publishing.ChannelID) []publishing.Post {
+		posts := fixture.Post(r.org, channel, time.Now().Add(-time.Second), 0, 0)
+		posts[0].Parts[0].Media = []publishing.Attachment{{Media: medium}}
+		return posts
+	})
+}
+
+// One large claim runs beside edits: a post may get a picture and more parts after the claim has read it and before it
+// locks it.
+func TestClaim_HasPartsOfEditedPost(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	medium := fixture.Medium(r.org, time.Now())
+	_, err := mediastore.SaveMedium(t.Context(), r.store, medium, nil, 0)
+	r.ok(err)
+	posts := make([]publishing.PostID, 150)
+	for i := range posts {
+		posts[i] = r.post(r.channel(), -time.Second)
+	}
+	var race sync.WaitGroup
+	var edited sync.Map
+	for from := range 6 {
+		race.Go(func() {
+			for i := from; i < len(posts); i += 6 {
+				if r.enrich(posts[i], medium.ID) == nil {
+					edited.Store(posts[i], true)
+				}
+			}
+		})
+	}
+	var claimed []publishing.Claimed
+	for len(claimed) < len(posts) {
+		claimed = append(claimed, r.claim(len(posts))...)
+	}
+	race.Wait()
+	for _, c := range claimed {
+		works, err := schedulerstore.Load(t.Context(), r.store, []publishing.PostID{c.Post})
+		r.ok(err)
+		if _, rich := edited.Load(c.Post); rich && (len(works[0].Parts) != 3 || len(works[0].Parts[0].Media) != 1) {
+			t.Errorf("of an edited post: %d parts, %d media", len(works[0].Parts), len(works[0].Parts[0].Media))
+		}
+	}
+}

@@ -1,0 +1,117 @@
+package store
+
+import (
+	"context"
+	_ "embed"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
+
+	"crier/platform/pg"
+	"crier/publishing"
+	"crier/publishing/db"
+	"crier/tenancy"
+)
+
+//go:embed sql/finish.sql
+var finish string
+
+// Finish stores outcomes by their claim tokens, in one statement, and returns what changed. An outcome that is not
+// among the results, or is there without a state, had lost its claim; that its part is published is stored
+// nevertheless. When Postgres refuses one outcome, it stores none: see batch.Isolate. There must be at most one outcome
+// of each post. Outcomes may be stored again after an error.
+func Finish(
+	ctx context.Context, d *db.DB, outcomes []publishing.Outcome, lateGap time.Duration, node string,
+) (done []publishing.Finished, err error) {
+	n := len(outcomes)
+	posts, tokens, pubs := make([][16]byte, n), make([][16]byte, n), make([][16]byte, n)
+	after, ended, proven := make([]int64, n), make([]bool, n), make([]bool, n)
+	results, reasons, codes := make([]string, n), make([]string, n), make([]string, n)
+	releaseIDs, releaseURLs, refs := make([]string, n), make([]string, n), make([]string, n)
+	rootIDs, rootURLs := make([]string, n), make([]string, n)
+	for i, o := range outcomes {
+		posts[i], tokens[i], pubs[i] = o.Post.UUID(), o.Token, o.Publication.UUID()
+		after[i], ended[i], proven[i] = o.After.Milliseconds(), o.CallEnded, o.Proven
+		results[i], reasons[i], codes[i] = string(o.Result), o.Error, o.Code
+		releaseIDs[i], releaseURLs[i], refs[i] = o.ReleaseID, o.ReleaseURL, string(o.Ref)
+		rootIDs[i], rootURLs[i] = o.RootID, o.RootURL
+	}
+	err = d.WriteRole(ctx, pg.Clock, func(b *pgx.Batch) {
+		b.Queue(finish, posts, tokens, results, reasons, codes, after, ended, pubs, releaseIDs, releaseURLs, refs,
+			rootIDs, rootURLs, lateGap.Milliseconds(), node, proven, publishing.MaybeSentAdvice).
+			Query(db.Collect(&done, finishedColumns))
+	})
+	return done, err
+}
+
+// finishedColumns must have the order of the result of finish.sql, because collect scans by position.
+func finishedColumns(f *publishing.Finished) []db.Column {
+	return []db.Column{
+		db.Col("org_id", &f.Org), db.Col("id", &f.Post), db.Col("state", &f.State), db.Col("due", &f.Due),
+		db.Col("published_twice", &f.PublishedTwice), db.Col("locked", &f.Locked),
+	}
+}
+
+// MaxUnknown is the largest number of unknown outcomes that FindUnknown returns.
+const MaxUnknown = 1000
+
+//go:embed sql/find_unknown.sql
+var findUnknown string
+
+type unknownRow struct {
+	Post        publishing.PostID `db:"id"`
+	Org         tenancy.OrgID     `db:"org_id"`
+	Destination string            `db:"destination"`
+	Stale       bool              `db:"stale"`
+}
+
+func scanUnknown(row pgx.CollectableRow) (publishing.UnknownPost, error) {
+	r, err := pgx.RowToStructByName[unknownRow](row)
+	return publishing.UnknownPost(r), err
+}
+
+// FindUnknown returns unknown outcomes of the lease's shards whose platform is to be asked now; organizations, and the
+// destinations of each, take turns. It leaves out the posts in except and, of the destinations in resting, the outcomes
+// that have been unknown for at most unknownFor. It locks nothing: see ClaimUnknown. It returns the error of Postgres,
+// and a stale lease finds nothing.
+func FindUnknown(
+	ctx context.Context, d *db.DB, l publishing.Lease, except []publishing.PostID, resting []string,
+	unknownFor time.Duration,
+) (out []publishing.UnknownPost, err error) {
+	resting = append([]string{}, resting...) // null would match no destination
+	err = d.WriteRole(ctx, pg.Clock, func(b *pgx.Batch) {
+		b.Queue(findUnknown, l.Shards, l.Holder, db.UUIDs(except), MaxUnknown, resting, unknownFor.Milliseconds()).
+			Query(db.Into(&out, scanUnknown))
+	})
+	return out, err
+}
+
+//go:embed sql/claim_unknown.sql
+var claimUnknown string
+
+// ClaimedUnknown is a post with an unknown outcome whose platform this process asks now.
+type ClaimedUnknown struct {
+	Org   tenancy.OrgID     `db:"org_id"`
+	Post  publishing.PostID `db:"id"`
+	Token uuid.UUID         `db:"claim_token"`
+	// Committing is when the call was announced.
+	Committing time.Time `db:"committing_at"`
+	// HolderGone is set when the lease of the process that sent the post has expired.
+	HolderGone bool `db:"holder_gone"`
+	// Now is the time of the database.
+	Now time.Time `db:"now"`
+}
+
+// ClaimUnknown claims those of the posts whose outcome is unknown and whose time has come, and returns them. No other
+// process claims them for hold from now. Posts that another transaction has locked are left out. It returns the error
+// of Postgres. The posts may have been claimed then, and are found again when hold has passed.
+func ClaimUnknown(
+	ctx context.Context, d *db.DB, posts []publishing.PostID, hold time.Duration,
+) (out []ClaimedUnknown, err error) {
+	err = d.WriteRole(ctx, pg.Clock, func(b *pgx.Batch) {
+		b.Queue(claimUnknown, db.UUIDs(posts), hold.Milliseconds()).
+			Query(db.Into(&out, pgx.RowToStructByName[ClaimedUnknown]))
+	})
+	return out, err
+}

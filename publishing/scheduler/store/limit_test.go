@@ -1,0 +1,73 @@
+package store_test
+
+import (
+	"fmt"
+	"slices"
+	"testing"
+	"time"
+
+	"crier/publishing"
+	channelstore "crier/publishing/channel/store"
+	"crier/tests/fixture"
+)
+
+// on connects a channel of a platform.
+func (r *rig) on(platform string) publishing.ChannelID {
+	r.Helper()
+	c := fixture.Channel(r.org)
+	c.Connector = platform
+	_, _, err := channelstore.ConnectChannel(r.Context(), r.store, c, []byte("sealed"), nil, nil)
+	r.ok(err)
+	return c.ID
+}
+
+func TestClaim_KeepsLimitOfPlatform(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	var slow []publishing.PostID
+	for i := range 4 {
+		slow = append(slow, r.post(r.on("slow"), time.Duration(i-10)*time.Second))
+	}
+	quick := r.post(r.on("quick"), -time.Second)
+	later := r.post(r.on("slow"), time.Hour)
+	wants := []publishing.Want{{Org: r.org, Permits: 3}}
+	claim := func(platforms map[string]int) (posts []publishing.PostID, round publishing.ClaimResult) {
+		limits := publishing.NoClaimLimits()
+		limits.Platforms = platforms
+		round, err := r.claimOf(r.lease, limits, wants...)
+		r.ok(err)
+		for _, c := range round.Claimed {
+			posts = append(posts, c.Post)
+		}
+		return posts, round
+	}
+	posts, round := claim(map[string]int{"slow": 1, "none": 5})
+	if !slices.Equal(posts, slow[:1]) || round.Claimed[0].Connector != "slow" || round.Next[r.org].After(round.Now) || len(round.AtLimit) != 0 {
+		t.Fatalf("one of the slow platform: %+v", round)
+	}
+	posts, round = claim(map[string]int{"slow": 0})
+	if !slices.Equal(posts, []publishing.PostID{quick}) || !slices.Equal(round.AtLimit[r.org], []string{"slow"}) || round.Next[r.org].Before(round.Now.Add(time.Minute)) {
+		t.Fatalf("none of the slow platform: %+v, the later post is %v", round, later)
+	}
+	posts, round = claim(nil)
+	if !slices.Equal(posts, slow[1:]) && len(posts) != 3 || len(round.AtLimit) != 0 {
+		t.Fatalf("without a limit: %+v", round)
+	}
+}
+
+// A channel without a post keeps the gap after its last late posts. It must not take a permit from other channels.
+func TestClaim_CountsOnlyChannelsThatHaveAPost(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	post := r.post(r.to("healthy.example"), -time.Second)
+	for i := range 7 {
+		c := r.to(fmt.Sprintf("idle%d.example", i))
+		r.clock(`update channel_queue set not_before = now() - interval '1 day' where channel_id = $1`, c)
+	}
+	want := publishing.Want{Org: r.org, Permits: 8}
+	limits := publishing.ClaimLimits{Busy: map[string]int{"@healthy.example": 3}, Free: 8}
+	round, err := r.claimOf(r.lease, limits, want)
+	if r.ok(err); len(round.Claimed) != 1 || round.Claimed[0].Post != post {
+		t.Errorf("%+v is claimed, want the only post", round.Claimed)
+	}
+}

@@ -1,0 +1,142 @@
+package store
+
+import (
+	"context"
+	_ "embed"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"crier/platform/pg"
+	"crier/publishing"
+	"crier/publishing/db"
+)
+
+// Upkeep is a kind of periodic work on posts. Each kind is done in two steps: Find lists the posts that need it,
+// without locks, and Do changes them by their ids in one statement, which tests each of them again. So a post that
+// Postgres refuses to change can be left out, and the others go on.
+type Upkeep string
+
+// The kinds of upkeep.
+const (
+	// UpkeepReap ends claims that have expired or whose process is gone.
+	UpkeepReap Upkeep = "reap"
+	// UpkeepExpire gives up queued posts that are too late.
+	UpkeepExpire Upkeep = "expire"
+	// UpkeepStuck gives up posts whose claims are extended without coming to their call.
+	UpkeepStuck Upkeep = "stuck"
+	// UpkeepOrphans gives up followers whose predecessor has ended.
+	UpkeepOrphans Upkeep = "orphans"
+)
+
+// MaxUpkeep is the limit for callers of Find, and so the largest number of posts that one Do changes. Neither checks
+// it.
+const MaxUpkeep = 1000
+
+// held selects those of the shards $1 that the process $2 owns while its lease lasts.
+const held = `select s.shard from shard s
+  where s.shard = any ($1::smallint[]) and s.owner = $2
+    and exists (select from node n where n.id = $2 and n.expires_at > clock_timestamp())`
+
+// mine is the condition that a post is of those shards.
+const mine = `p.shard = any (array(` + held + `))`
+
+// The conditions of the kinds: $3 is the age in milliseconds, $4 has the posts that are left out.
+const (
+	reapable = `p.state = 'PUBLISHING'
+  and (p.claim_until < now() or not exists (select from node n where n.id = p.claim_holder))`
+	lapsed    = `p.state = 'QUEUE' and p.deleted_at is null and p.due < now() - $3 * interval '1 millisecond'`
+	stuck     = `p.state = 'PUBLISHING' and p.phase = 'preparing' and p.updated_at < now() - $3 * interval '1 millisecond'`
+	orphaned  = `p.state = 'WAITING' and p.deleted_at is null and p.updated_at < now() - $3 * interval '1 millisecond'`
+	isLeftOut = `p.id <> all ($4::uuid[])`
+)
+
+const findReap = `-- publishing.FindReap
+select p.id from post p
+where ` + mine + ` and ` + reapable + ` and $3::bigint >= 0 and ` + isLeftOut + `
+order by p.claim_until, p.id limit $5`
+
+// findExpire goes shard by shard, in the order of the index, so that it reads at most $5 posts of each.
+const findExpire = `-- publishing.FindExpire
+select x.id from (` + held + `) h cross join lateral (
+  select p.id, p.due from post p
+  where p.shard = h.shard and ` + lapsed + ` and ` + isLeftOut + `
+  order by p.due limit $5) x
+order by x.due, x.id limit $5`
+
+const findStuck = `-- publishing.FindStuck
+select p.id from post p
+where ` + mine + ` and ` + stuck + ` and ` + isLeftOut + `
+order by p.updated_at, p.id limit $5`
+
+// findOrphans does not read followers whose own time has not come: they cannot be left behind yet.
+const findOrphans = `-- publishing.FindOrphans
+select p.id from post p
+left join post b on b.id = any (array[p.after_post]) and (b.org_id = p.org_id) is true
+where ` + mine + ` and ` + orphaned + `
+  and p.publish_date at time zone 'UTC' < (now() - $3 * interval '1 millisecond') at time zone 'UTC'
+  and ` + isLeftOut + `
+  and (b.id is null or b.deleted_at is not null or b.state in ('PUBLISHED', 'ERROR'))
+  and coalesce(b.updated_at, p.updated_at) < now() - $3 * interval '1 millisecond'
+order by p.updated_at, p.id limit $5`
+
+// Find returns at most limit posts of the lease's shards that need one kind of upkeep, the most urgent first, without
+// those in except. after is the age from which a post needs it; UpkeepReap does not use it. A stale lease finds
+// nothing. It returns the error of Postgres, and then no posts.
+func Find(
+	ctx context.Context, d *db.DB, l publishing.Lease, kind Upkeep, after time.Duration, except []publishing.PostID,
+	limit int,
+) (ids []publishing.PostID, err error) {
+	sql := map[Upkeep]string{
+		UpkeepReap: findReap, UpkeepExpire: findExpire, UpkeepStuck: findStuck, UpkeepOrphans: findOrphans,
+	}[kind]
+	err = d.WriteRole(ctx, pg.Clock, func(b *pgx.Batch) {
+		b.Queue(sql, l.Shards, l.Holder, after.Milliseconds(), db.UUIDs(except), limit).
+			Query(db.Into(&ids, pgx.RowTo[publishing.PostID]))
+	})
+	return ids, err
+}
+
+//go:embed sql/reap.sql
+var reap string
+
+//go:embed sql/expire.sql
+var expire string
+
+//go:embed sql/fail_stuck.sql
+var failStuck string
+
+//go:embed sql/fail_orphans.sql
+var failOrphans string
+
+// MaxReaps is the number of processes in a row that may end while they prepare a post. Then the post is given up,
+// because it may be what ends them.
+const MaxReaps = 8
+
+// Do does one kind of upkeep on those of the posts that still need it, and returns their number. after is the age that
+// was given to Find, node the name of the process in timelines. When Postgres refuses one post, it changes none.
+func Do(
+	ctx context.Context, d *db.DB, kind Upkeep, posts []publishing.PostID, after time.Duration, node string,
+) (n int, err error) {
+	sql := map[Upkeep]string{
+		UpkeepReap: reap, UpkeepExpire: expire, UpkeepStuck: failStuck, UpkeepOrphans: failOrphans,
+	}[kind]
+	limit := after.Milliseconds()
+	if kind == UpkeepReap {
+		limit = MaxReaps
+	}
+	err = d.WriteRole(ctx, pg.Clock, func(b *pgx.Batch) {
+		b.Queue(sql, db.UUIDs(posts), limit, node).QueryRow(func(row pgx.Row) error { return row.Scan(&n) })
+	})
+	return n, err
+}
+
+const setAside = `-- publishing.SetAside
+insert into post_event (org_id, post_id, event, node, reason)
+select p.org_id, p.id, 'set_aside', $2, $3
+from unnest(array[$1::uuid]) u(id) join post p on p.id = any (array[u.id]) and (p.shard >= 0) is true`
+
+// SetAside adds to the timeline of a post that Postgres refuses to change it, and why.
+func SetAside(ctx context.Context, d *db.DB, post publishing.PostID, node, reason string) error {
+	return d.WriteRole(ctx, pg.Clock, func(b *pgx.Batch) { b.Queue(setAside, post, node, reason) })
+}

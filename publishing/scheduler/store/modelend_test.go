@@ -1,0 +1,248 @@
+package store_test
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
+	"pgregory.net/rapid"
+
+	"crier/platform/pg"
+	"crier/publishing"
+	schedulerstore "crier/publishing/scheduler/store"
+)
+
+// finish stores an outcome under the token of some claim, current or not: that of its sender, or that of the process
+// that asked the platform. No outcome contradicts the marks: what was never marked is not published.
+func (m *model) finish(rt *rapid.T) {
+	c := draw(rt, m.claims, "claim")
+	results := []publishing.Result{publishing.ResultError, publishing.ResultRetry}
+	if c.marked {
+		results = append(results, publishing.ResultPublished, publishing.ResultUnknown, publishing.ResultLater)
+	}
+	o := publishing.Outcome{Org: c.Org, Post: c.Post, Token: c.Token, Publication: c.out.id, Result: rapid.SampledFrom(results).Draw(rt, "result")}
+	if o.Result == publishing.ResultError {
+		o.Error, o.Code = "It failed.", rapid.SampledFrom([]string{publishing.CodeRejected, publishing.CodeOutcomeUnknown}).Draw(rt, "code")
+	}
+	if o.Result == publishing.ResultPublished {
+		o.ReleaseID, o.RootID = "release", "release"
+	}
+	if o.Result == publishing.ResultError || o.Result == publishing.ResultRetry {
+		o.Proven = rapid.Bool().Draw(rt, "proven")
+	}
+	if rapid.Bool().Draw(rt, "later") {
+		o.After = time.Hour
+	}
+	done, err := schedulerstore.Finish(m.rig.Context(), m.rig.store, []publishing.Outcome{o}, 0, "test")
+	m.rig.ok(err)
+	if taken := c.finished(o); taken != (len(done) == 1) || taken && done[0].State != c.post.state {
+		rt.Fatalf("%s %s was answered with %v; the post is %s", o.Result, o.Code, done, m.about(c.Post))
+	}
+}
+
+// finished applies an outcome to the model. It returns false when the post does not accept it.
+func (c *modelClaim) finished(o publishing.Outcome) bool {
+	p := c.post
+	current := p.token == c.Token && (p.state == publishing.StatePublishing || p.state == publishing.StateUnknown)
+	late := o.Result == publishing.ResultPublished && p.maybe && (p.state == publishing.StateError || p.state == publishing.StateDraft || p.state == publishing.StateQueue) && p.out == c.out
+	unknown := o.Result == publishing.ResultUnknown || o.Result == publishing.ResultLater || o.Code == publishing.CodeOutcomeUnknown
+	found := o.Result == publishing.ResultError && p.maybe && p.out.phase == "done" // a late success was stored meanwhile
+	unclear := o.Result != publishing.ResultPublished && !found && (unknown || p.maybe && !o.Proven)
+	c.out.apply(o, current, unknown, unclear)
+	if !current && !late {
+		return false
+	}
+	p.phase, p.code, p.expired, p.maybe, p.backing = "", "", false, unclear, false
+	switch o.Result {
+	case publishing.ResultPublished:
+		p.state, p.reaps = publishing.StatePublished, 0
+	case publishing.ResultUnknown, publishing.ResultLater:
+		p.state, p.phase, p.dueLook = publishing.StateUnknown, "committing", o.After == 0
+	case publishing.ResultRetry:
+		p.token, p.backing = uuid.Nil, o.After > 0
+		p.state = publishing.StateQueue
+		if p.deleted {
+			p.state, p.code = publishing.StateError, "deleted"
+		}
+	default:
+		p.state, p.code = publishing.StateError, o.Code
+		if found {
+			p.state, p.code = publishing.StatePublished, ""
+		}
+	}
+	if p.state == publishing.StateError && p.maybe {
+		p.code = publishing.CodeOutcomeUnknown
+	}
+	if p.state == publishing.StatePublished || p.state == publishing.StateError {
+		p.free()
+	}
+	return true
+}
+
+// apply applies an outcome to its publication: a success is accepted from every claim, everything else only from the
+// current one.
+func (x *modelPublication) apply(o publishing.Outcome, current, unknown, unclear bool) {
+	if x.phase == "done" || !current && o.Result != publishing.ResultPublished {
+		return
+	}
+	x.maybe = o.Result != publishing.ResultPublished && (unknown || x.maybe && !o.Proven)
+	switch {
+	case o.Result == publishing.ResultPublished:
+		x.phase, x.open = "done", false
+	case o.Result == publishing.ResultRetry:
+		x.phase, x.open = "preparing", x.maybe
+	case o.Result == publishing.ResultError && !unclear:
+		x.phase, x.open = "failed", false
+	}
+}
+
+func (p *modelPost) free() {
+	if p.channel.busy == p {
+		p.channel.busy = nil
+	}
+}
+
+// reap ends expired claims and those of processes that are gone.
+func (m *model) reap(rt *rapid.T) {
+	want := 0
+	for _, c := range m.claims {
+		p := c.post
+		if p.token != c.Token || p.state != publishing.StatePublishing || !p.expired && !m.gone[c.holder] {
+			continue
+		}
+		want++
+		p.reaps++
+		if p.phase == "committing" {
+			p.state, p.dueLook, p.maybe, p.out.maybe = publishing.StateUnknown, true, true, true
+			continue
+		}
+		p.state, p.phase, p.token, p.backing = publishing.StateQueue, "", uuid.Nil, p.reaps > 1
+		if p.deleted || p.reaps >= schedulerstore.MaxReaps {
+			p.state, p.code, p.backing = publishing.StateError, publishing.CodeTooLong, false
+			p.free()
+		}
+		if p.deleted {
+			p.code = "deleted"
+		}
+		if p.state == publishing.StateError && p.maybe {
+			p.code = publishing.CodeOutcomeUnknown
+		}
+	}
+	got := m.rig.reap(m.rig.lease)
+	if got != want {
+		rt.Errorf("%d claims were ended, not %d", got, want)
+	}
+	m.rig.clock(`update post set not_before = now() + interval '1 hour' where org_id = $1 and not_before > now()`, m.rig.org) // so that a back-off ends by the step "wait" only
+}
+
+// die gives the shards to another process. The one before is gone, or continues without them.
+func (m *model) die(rt *rapid.T) {
+	old := m.rig.lease
+	m.stale = append(m.stale, old)
+	m.rig.lease = m.rig.newLease()
+	if rapid.Bool().Draw(rt, "gone") {
+		m.rig.clock(`delete from node where id = $1`, old.Holder)
+		m.gone[old.Holder] = true
+	}
+}
+
+func (m *model) look(rt *rapid.T) {
+	want := map[publishing.PostID]bool{}
+	for _, c := range m.claims {
+		if p := c.post; p.token == c.Token && p.state == publishing.StateUnknown && p.dueLook {
+			want[p.id], p.dueLook = m.gone[c.holder], false
+		}
+	}
+	open := m.rig.look(m.rig.lease, time.Hour)
+	for _, u := range open {
+		if gone, due := want[u.Post]; !due || u.HolderGone != gone {
+			rt.Errorf("looked at %s with its holder gone %v", m.about(u.Post), u.HolderGone)
+		}
+		delete(want, u.Post)
+	}
+	if len(want) > 0 {
+		rt.Errorf("nobody looked at %v", want)
+	}
+}
+
+// wait lets a claim, a back-off or the time of an unknown outcome end.
+func (m *model) wait(rt *rapid.T) {
+	p := draw(rt, m.posts, "post")
+	switch {
+	case p.state == publishing.StateQueue && p.backing:
+		m.rig.clock(`update post set not_before = now() where id = $1`, p.id)
+		p.backing = false
+	case p.state == publishing.StatePublishing:
+		m.rig.clock(`update post set claim_until = now() - interval '1 second' where id = $1`, p.id)
+		p.expired = true
+	case p.state == publishing.StateUnknown:
+		m.rig.clock(`update post set claim_until = now() where id = $1`, p.id)
+		p.dueLook = true
+	default:
+		rt.Skip("it waits for nothing")
+	}
+}
+
+// modelRow is what the tables and the model have in common of a post.
+type modelRow struct {
+	State       publishing.State
+	Phase, Code string
+	Due         int64 // in Unix microseconds
+	Token       uuid.UUID
+	Deleted     bool
+	Maybe       bool
+	Holds       bool   // it holds its channel
+	Publication string // the phase of the publication of its round
+}
+
+const modelRows = `select p.id, p.state, case when p.state in ('PUBLISHING', 'UNKNOWN') then p.phase else '' end, coalesce(p.error_code, ''), (extract(epoch from p.due) * 1000000)::bigint,
+  coalesce(p.claim_token, '00000000-0000-0000-0000-000000000000'), p.deleted_at is not null, p.maybe_sent, q.busy_post is not distinct from p.id, coalesce(x.phase, '')
+from post p join channel_queue q on q.channel_id = p.channel_id left join publication x on x.post_id = p.id and x.number = p.republish where p.org_id = $1`
+
+// agree compares every post of the tables with the model.
+func (m *model) agree(rt *rapid.T) {
+	rows := map[publishing.PostID]modelRow{}
+	m.rig.ok(m.rig.db.InRole(m.rig.Context(), pg.Clock, func(tx pgx.Tx) error {
+		clear(rows)
+		all, err := tx.Query(m.rig.Context(), modelRows, m.rig.org)
+		if err != nil {
+			return err
+		}
+		var id publishing.PostID
+		var r modelRow
+		_, err = pgx.ForEachRow(all, []any{&id, &r.State, &r.Phase, &r.Code, &r.Due, &r.Token, &r.Deleted, &r.Maybe, &r.Holds, &r.Publication}, func() error { rows[id] = r; return nil })
+		return err
+	}))
+	if len(rows) != len(m.posts) {
+		rt.Fatalf("there are %d posts, not %d", len(rows), len(m.posts))
+	}
+	for _, p := range m.posts {
+		if got, want := rows[p.id], p.row(); got != want {
+			rt.Errorf("post %s is\n%+v, not\n%+v", p.id, got, want)
+		}
+	}
+	m.agreeEvents(rt)
+}
+
+func (p *modelPost) row() modelRow {
+	r := modelRow{State: p.state, Phase: p.phase, Code: p.code, Due: p.due.UnixMicro(), Token: p.token, Deleted: p.deleted, Maybe: p.maybe, Holds: p.channel.busy == p}
+	if p.out != nil {
+		r.Publication = p.out.phase
+	}
+	return r
+}
+
+func (m *model) about(id publishing.PostID) string {
+	for i, p := range m.posts {
+		if p.id == id {
+			return fmt.Sprintf("number %d: %+v", i, p.row())
+		}
+	}
+	return "not known"
+}
+
+// current returns the publication of the current round of a post.
+func (m *model) current(p *modelPost) publishing.PublicationID {
+	return value[publishing.PublicationID](m.rig, `select x.id from publication x join post p on p.id = x.post_id and p.republish = x.number where p.id = $1`, p.id)
+}

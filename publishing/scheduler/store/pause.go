@@ -1,0 +1,149 @@
+package store
+
+import (
+	"context"
+	_ "embed"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"crier/platform/pg"
+	"crier/publishing"
+	"crier/publishing/db"
+	"crier/tenancy"
+)
+
+// reached selects the channels that a pause reaches: all of the organization, those of a customer, or one. $1 is the
+// scope and $2 the subject, which for a stop is the organization.
+const reached = `select c.id from channel c
+  where c.deleted_at is null
+    and ($1 in ('organization', 'instance') or $1 = 'customer' and c.customer_id = $2
+      or $1 = 'channel' and c.id = $2)`
+
+const subjectKnown = `-- publishing.SubjectKnown
+select $1 in ('organization', 'instance') or exists (select 1 from customer where $1 = 'customer' and id = $2)
+  or exists (select 1 from channel where $1 = 'channel' and id = $2 and deleted_at is null)`
+
+const pauseSet = `-- publishing.PauseSet
+insert into pause (org_id, subject, scope, by) values ($1, $2, $3, $4) on conflict do nothing`
+
+const pauseClear = `-- publishing.PauseClear
+delete from pause where subject = $1 and scope = $2`
+
+// stopMayEnd reads the marks of the organization as well: with LockOrganization they stay as they are until the stop is gone.
+const stopMayEnd = `-- publishing.StopMayEnd
+select exists (
+  select from pause u join organization o on o.id = u.org_id
+  where u.subject = $1 and u.scope = 'instance' and o.suspended_at is null and o.deleted_at is null)`
+
+// pauseApply sets the flag of each reached channel to whether any pause reaches it. Where the last pause ends,
+// everything that was due until then was kept back, also what had been claimed before the pause. held_until is two
+// minutes ahead because a post within two minutes of its time is not late otherwise, and after a pause every post is.
+const pauseApply = `-- publishing.PauseApply
+update channel_queue x set paused = s.paused,
+  held_until = case when x.paused and not s.paused then now() + interval '2 minutes' else x.held_until end,
+  resumed_at = case when x.paused and not s.paused then now() else x.resumed_at end
+from (
+  select r.id, exists (
+    select 1 from pause u join channel c on c.org_id = u.org_id and c.id = r.id
+    where u.subject in (c.org_id, c.customer_id, c.id)) as paused
+  from (` + reached + `) r) s
+where x.channel_id = s.id`
+
+// Pause sets one pause and updates the flags of the channels that it reaches. known is false when the subject or the
+// organization does not exist. With the scope publishing.PauseInstance the subject is the organization. A second Pause
+// changes nothing.
+//
+// When the pause is committed, no claim takes a post that it reaches; Revoke ends the earlier claims. It returns the
+// error of Postgres, for which pg.IsLocked returns true when other transactions of the organization that change pauses
+// or connect channels take too long.
+func Pause(
+	ctx context.Context, tx *db.Tx, scope publishing.PauseScope, subject any, by string,
+) (known bool, err error) {
+	if known, err = lockPauses(ctx, tx, scope, subject); err != nil || !known {
+		return known, err
+	}
+	b := &pgx.Batch{}
+	b.Queue(pauseSet, tx.Org, subject, scope, by)
+	b.Queue(pauseApply, scope, subject)
+	return true, tx.SendBatch(ctx, b).Close()
+}
+
+// lockPauses locks the pauses of the organization until the end of the transaction. known is false when the subject or
+// the organization does not exist.
+func lockPauses(ctx context.Context, tx *db.Tx, scope publishing.PauseScope, subject any) (known bool, err error) {
+	if known, err = db.LockOrganization(ctx, tx); err != nil || !known {
+		return false, err
+	}
+	err = tx.QueryRow(ctx, subjectKnown, scope, subject).Scan(&known)
+	return known, err
+}
+
+const stoppedOrgs = `-- publishing.StoppedOrgs
+select org_id from pause where org_id = any ($1::uuid[]) and subject = org_id and scope = 'instance'`
+
+// Stopped returns those of the organizations that are stopped, in no order. It works in the role of the scheduler, which
+// sees the stops of all organizations and no other pauses. It returns the error of Postgres.
+func Stopped(ctx context.Context, d *db.DB, orgs []tenancy.OrgID) (stopped []tenancy.OrgID, err error) {
+	err = d.WriteRole(ctx, pg.Clock, func(b *pgx.Batch) {
+		b.Queue(stoppedOrgs, db.UUIDs(orgs)).Query(db.Into(&stopped, pgx.RowTo[tenancy.OrgID]))
+	})
+	return stopped, err
+}
+
+//go:embed sql/revoke_paused_claims.sql
+var revokePausedClaims string
+
+// Revoke ends the claims that a pause reaches and whose call has not begun, unless the pause is deleted. It must run in
+// another transaction than Pause, which has locked rows of channel_queue: posts are locked before those. When Revoke is
+// committed, no post that the pause reaches begins a call. It returns the error of Postgres, after which no claim is
+// ended.
+func Revoke(ctx context.Context, tx *db.Tx, scope publishing.PauseScope, subject any, by string) error {
+	_, err := tx.Exec(ctx, revokePausedClaims, scope, subject, by, tx.Node)
+	return err
+}
+
+const heldCount = `-- publishing.HeldCount
+select count(*) filter (where p.state = 'QUEUE' and p.due <= now()),
+  count(*) filter (where p.state in ('PUBLISHING', 'UNKNOWN'))
+from post p
+where p.channel_id in (` + reached + `) and p.deleted_at is null
+  and (p.state = 'QUEUE' and p.due <= now() or p.state in ('PUBLISHING', 'UNKNOWN'))`
+
+const heldPosts = `-- publishing.HeldPosts
+select p.id, p.channel_id, p.due, c.name, coalesce(a.content, '') as content, coalesce(a.html, false) as html
+from post p join channel c on c.org_id = p.org_id and c.id = p.channel_id
+left join lateral (
+  select a.content, a.html from part a where a.org_id = p.org_id and a.post_id = p.id order by a.position limit 1) a
+on true
+where p.channel_id in (` + reached + `) and p.state = 'QUEUE' and p.deleted_at is null
+order by p.due, p.seq limit $3`
+
+type heldRow struct {
+	ID          publishing.PostID    `db:"id"`
+	Channel     publishing.ChannelID `db:"channel_id"`
+	Due         time.Time            `db:"due"`
+	ChannelName string               `db:"name"`
+	Text        string               `db:"content"`
+	HTML        bool                 `db:"html"`
+}
+
+// Held returns what a pause of the subject keeps back, or would keep back: the number of due posts and of posts in
+// flight, and the publishing.MaxHeldShown queued posts that are due first. It returns the error of Postgres; a subject
+// that reaches no channel is no error, and its numbers are 0.
+func Held(
+	ctx context.Context, tx *db.Tx, scope publishing.PauseScope, subject any,
+) (out publishing.PauseResult, err error) {
+	out.Channels, out.Texts = map[publishing.ChannelID]string{}, map[publishing.PostID]string{}
+	b := &pgx.Batch{}
+	b.Queue(heldCount, scope, subject).QueryRow(func(row pgx.Row) error { return row.Scan(&out.Held, &out.InFlight) })
+	held := pgx.RowToStructByName[heldRow]
+	b.Queue(heldPosts, scope, subject, publishing.MaxHeldShown).Query(db.Each(held, func(r heldRow) {
+		out.Posts = append(out.Posts, publishing.Post{
+			ID: r.ID, Channel: r.Channel, State: publishing.StateQueue, PublishDate: r.Due,
+		})
+		out.Channels[r.Channel] = r.ChannelName
+		out.Texts[r.ID] = publishing.Content{Text: r.Text, HTML: r.HTML}.Excerpt()
+	}))
+	return out, tx.SendBatch(ctx, b).Close()
+}

@@ -1,0 +1,279 @@
+package store_test
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"testing"
+	"time"
+
+	"crier/platform/fault"
+	"crier/platform/id"
+	"crier/platform/pg"
+	"crier/publishing"
+	"crier/publishing/db"
+	poststore "crier/publishing/post/store"
+	schedulerstore "crier/publishing/scheduler/store"
+	"crier/tenancy"
+	"crier/tests/fixture"
+)
+
+// posts is a quota of a number of posts a month, whose months began today.
+type posts int
+
+func (p posts) Limits(context.Context, pg.Querier, tenancy.OrgID) (tenancy.Limits, error) {
+	limits := tenancy.NoLimits()
+	limits.Plan, limits.Posts, limits.Since = "TEST", int(p), time.Now()
+	return limits, nil
+}
+
+// monthOf returns the number of posts that count in the month of an instant.
+func (r *rig) monthOf(at time.Time) (n int) {
+	r.Helper()
+	r.ok(r.inOrg(func(tx *db.Tx) error {
+		quota, err := poststore.ReadPostQuota(r.Context(), tx, posts(1))
+		if err != nil {
+			return err
+		}
+		n, err = quota.Count(r.Context(), at)
+		return err
+	}))
+	return n
+}
+
+// The count of a billing month by what becomes of posts.
+func TestPostQuota_CountsWhatIsQueuedOrOut(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	c := r.channel()
+	tomorrow := time.Now().Add(24 * time.Hour)
+	want := func(when string, n int) {
+		t.Helper()
+		if got := r.monthOf(tomorrow); got != n {
+			t.Errorf("%s: got the count %d, want %d", when, got, n)
+		}
+	}
+	want("nothing", 0)
+	post := r.post(c, 24*time.Hour, 0, time.Hour, 0)
+	want("a post of three parts, of which one has a delay", 1)
+	if got := r.monthOf(tomorrow.AddDate(0, 0, 40)); got != 0 {
+		t.Errorf("another month has the count %d, want 0", got)
+	}
+	r.moveTo(post, publishing.StateDraft)
+	want("a draft", 0)
+	r.moveTo(post, publishing.StateQueue)
+	want("scheduled again", 1)
+	other := r.post(c, 25*time.Hour)
+	want("a second post", 2)
+	r.delete(other)
+	want("the second is deleted", 1)
+	out := r.post(r.channel(), -time.Second)
+	want("a third, which is due", 2)
+	claims := r.claim(1)
+	want("the third is on its way", 2)
+	r.finish(claims[0], publishing.ResultPublished, "")
+	want("the third is published", 2)
+	r.delete(out)
+	want("a published post that is deleted was published", 2)
+	r.post(r.channel(), -time.Second)
+	r.finish(r.claim(1)[0], publishing.ResultError, "rejected")
+	want("a fourth has failed", 2)
+}
+
+// What was published stays counted when it is published again, or is a draft.
+func TestPostQuota_CountsEachTimeThatAPostGoesOut(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	post := r.post(r.channel(), -time.Second, 0, time.Hour)
+	publish := func() { r.finish(r.claim(1)[0], publishing.ResultPublished, "") }
+	want := func(when string, n int) {
+		t.Helper()
+		if got := r.monthOf(time.Now()); got != n {
+			t.Errorf("%s: got the count %d, want %d", when, got, n)
+		}
+	}
+	publish()
+	want("published once", 1)
+	r.moveTo(post, publishing.StateQueue)
+	want("queued again", 2)
+	publish()
+	want("published twice", 2)
+	r.moveTo(post, publishing.StateDraft)
+	want("a draft", 2)
+	r.moveTo(post, publishing.StateQueue)
+	want("queued a third time", 3)
+	r.delete(post)
+	want("deleted before it went out", 2)
+	if got := r.monthOf(time.Now().AddDate(0, 0, 40)); got != 0 {
+		t.Errorf("another month has the count %d, want 0", got)
+	}
+}
+
+// Who fails a later part does not publish the first for nothing.
+func TestPostQuota_CountsThreadsThatAreOutInPart(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	post := r.post(r.channel(), -time.Second, 0)
+	claim := r.claim(1)[0]
+	works, err := schedulerstore.Load(t.Context(), r.store, []publishing.PostID{post})
+	r.ok(err)
+	first, release := works[0].Parts[0], "first"
+	first.ReleaseID = &release
+	_, err = schedulerstore.PartDone(t.Context(), r.store, post, claim.Token, first, time.Minute, "test")
+	r.ok(err)
+	r.finish(claim, publishing.ResultError, "rejected")
+	want := func(when string, n int) {
+		t.Helper()
+		if got := r.monthOf(time.Now()); got != n {
+			t.Errorf("%s: got the count %d, want %d", when, got, n)
+		}
+	}
+	want("stopped behind its first part", 1)
+	r.moveTo(post, publishing.StateDraft)
+	want("a draft", 1)
+	r.moveTo(post, publishing.StateQueue)
+	want("queued again", 2)
+}
+
+// A post goes out at its date, or at once when that has passed, and counts in that month alone.
+func TestPostQuota_CountsPastDatesWhenTheyGoOut(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	const longAgo = 5 * 365 * 24 * time.Hour
+	made := fixture.Post(r.org, r.channel(), time.Now().Add(-longAgo))
+	r.ok(r.inOrg(func(tx *db.Tx) error { return poststore.Insert(t.Context(), tx, written(made)) }))
+	post := made[0].ID
+	if now, then := r.monthOf(time.Now()), r.monthOf(time.Now().Add(-longAgo)); now != 1 || then != 0 {
+		t.Errorf("queued: this month has the count %d and that of its date %d, want 1 and 0", now, then)
+	}
+	r.moveTo(post, publishing.StateDraft)
+	if now := r.monthOf(time.Now()); now != 0 {
+		t.Errorf("a draft: this month has the count %d, want 0", now)
+	}
+	r.moveTo(post, publishing.StateQueue)
+	if now, then := r.monthOf(time.Now()), r.monthOf(time.Now().Add(-longAgo)); now != 1 || then != 0 {
+		t.Errorf("scheduled again: this month has the count %d and that of its date %d, want 1 and 0", now, then)
+	}
+}
+
+func TestPostQuota_RefusesOnlyWhatAddsToTheMonth(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	c := r.channel()
+	r.post(c, 24*time.Hour)
+	r.post(c, 25*time.Hour)
+	at := time.Now().Add(24 * time.Hour)
+	change := func(most posts, write func(tx *db.Tx) error) error {
+		return r.inOrg(func(tx *db.Tx) error {
+			quota, err := poststore.ReadPostQuota(t.Context(), tx, most)
+			if err != nil {
+				return err
+			}
+			before, err := quota.Count(t.Context(), at)
+			if err != nil {
+				return err
+			}
+			if err := write(tx); err != nil {
+				return err
+			}
+			return quota.Check(t.Context(), "test", at, before)
+		})
+	}
+	add := func(tx *db.Tx) error {
+		return poststore.Insert(t.Context(), tx, written(fixture.Post(r.org, c, at)))
+	}
+	r.ok(change(1, func(*db.Tx) error { return nil }))
+	err := change(2, add)
+	var refused *fault.Error
+	if !errors.As(err, &refused) || refused.Kind != fault.Quota || refused.Limit == nil ||
+		*refused.Limit != (fault.Limit{Name: "posts", Current: 2, Allowed: 2}) {
+		t.Errorf("one more than the plan allows: got %v, want a Quota fault with 2 of 2 posts", err)
+	}
+	r.ok(change(3, add))
+	if got := r.monthOf(at); got != 3 {
+		t.Errorf("got the count %d, want 3: what was refused is not stored", got)
+	}
+}
+
+// A transaction that counts waits for one that has counted and not ended, so that both together keep to the limit.
+func TestPostQuota_CountsOneAfterTheOther(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	c, at := r.channel(), time.Now().Add(24*time.Hour)
+	add := func(tx *db.Tx) error {
+		quota, err := poststore.ReadPostQuota(t.Context(), tx, posts(1))
+		if err != nil {
+			return err
+		}
+		before, err := quota.Count(t.Context(), at)
+		if err != nil {
+			return err
+		}
+		if err := poststore.Insert(t.Context(), tx, written(fixture.Post(r.org, c, at))); err != nil {
+			return err
+		}
+		return quota.Check(t.Context(), "test", at, before)
+	}
+	second := make(chan error, 1)
+	r.ok(r.inOrg(func(tx *db.Tx) error {
+		if err := add(tx); err != nil {
+			return err
+		}
+		go func() { second <- db.New(r.db).InOrg(t.Context(), r.org, add) }()
+		r.waitsIn("OrganizationLock", "Lock", second)
+		return nil
+	}))
+	if err := <-second; !fault.Is(err, fault.Quota) {
+		t.Errorf("the second of two at the limit: got %v, want a Quota fault", err)
+	}
+	if got := r.monthOf(at); got != 1 {
+		t.Errorf("got the count %d, want 1", got)
+	}
+}
+
+// An occurrence for which the plan has no room fails, and the series goes on, however often that happens.
+func TestAdvance_OccurrenceOverTheQuotaFails(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	r.webhook()
+	first := r.repeated(r.channel(), publishing.Repeat{Days: 1}, "UTC", 0, time.Hour)
+	series := id.FromUUID[publishing.SeriesTag](first.UUID())
+	r.endOnly(first, publishing.ResultPublished, "")
+	r.events()
+	advance := func(most posts) bool {
+		t.Helper()
+		wrote, err := poststore.AdvanceSeries(t.Context(), r.store, r.org, series, true, most)
+		r.ok(err)
+		return wrote
+	}
+	if !advance(0) {
+		t.Fatal("no occurrence is written")
+	}
+	second := publishing.Occurrence(first, 1)
+	refused := r.root(second)
+	if refused.State != publishing.StateError || refused.ErrorCode == nil || *refused.ErrorCode != publishing.CodeQuota {
+		t.Fatalf("the occurrence is %+v, want ERROR with the code quota", refused)
+	}
+	r.timeline(second, publishing.EventFailed)
+	r.wantEvents("an occurrence over the quota", told{Post: second, Event: "post.failed", State: "ERROR", Error: *refused.Error})
+	if n := r.countOf("post", "group_id = $1 and error_code = 'predecessor_failed'", refused.Group); n != 1 {
+		t.Errorf("%d followers have failed with it, want 1", n)
+	}
+	if n := r.step(); n != 0 {
+		t.Fatalf("the step wrote %d occurrences before the time of the one that failed, want 0", n)
+	}
+	for range publishing.FailuresToStop + 1 {
+		r.tenant(`update series set retry_at = now() where id = $1`, series)
+		if !advance(0) {
+			t.Fatal("the series does not go on")
+		}
+	}
+	r.tenant(`update series set retry_at = now() where id = $1`, series)
+	if n := r.step(); n != 1 {
+		t.Fatalf("the step wrote %d occurrences once the plan allows it, want 1", n)
+	}
+	if got := r.numbers(first); !slices.Equal(got, []int{0, 1, 2, 3, 4, 5}) {
+		t.Errorf("the occurrences %v are stored, want 0 to 5", got)
+	}
+	r.expect(publishing.Occurrence(first, 5), publishing.StateQueue)
+}

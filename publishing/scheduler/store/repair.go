@@ -1,0 +1,63 @@
+package store
+
+import (
+	"context"
+	_ "embed"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"crier/platform/pg"
+	"crier/publishing"
+	"crier/publishing/db"
+	"crier/tenancy"
+)
+
+//go:embed sql/give_back_claims.sql
+var giveBackClaims string
+
+// GiveBack returns to the queue the posts that this process has claimed by statements whose answer it did not receive,
+// by the numbers of those statements (Claim). Nothing of them was sent. It returns the organizations of the posts.
+// After an error, which is that of Postgres, it may be repeated with the same numbers.
+func GiveBack(
+	ctx context.Context, d *db.DB, l publishing.Lease, numbers []int64, node string,
+) (orgs []tenancy.OrgID, err error) {
+	err = d.WriteRole(ctx, pg.Clock, func(b *pgx.Batch) {
+		b.Queue(giveBackClaims, l.Shards, l.Holder, numbers, node).Query(db.Into(&orgs, pgx.RowTo[tenancy.OrgID]))
+	})
+	return orgs, err
+}
+
+// holdRepair changes a channel only when one of its posts is claimed and does not hold it.
+const holdRepair = `-- publishing.HoldRepair
+update channel_queue q set busy_post = h.id
+from (
+  select c.channel_id, (
+    select p.id from post p
+    where p.channel_id = any (array[c.channel_id]) and p.state in ('PUBLISHING', 'UNKNOWN')) as id
+  from channel_queue c where c.org_id = $1 and c.channel_id > $2 order by c.channel_id limit 1) h
+where q.channel_id = any (array[h.channel_id]) and h.id is not null and q.busy_post is distinct from h.id`
+
+// RepairHold makes the claimed post of a channel hold it: the channel is the first one of an organization after another
+// one, in the order of ids. It returns true when it has changed the channel. It returns the error of Postgres, after
+// which the value is not reliable.
+func RepairHold(ctx context.Context, d *db.DB, org tenancy.OrgID, after publishing.ChannelID) (bool, error) {
+	return clockRow(ctx, d, holdRepair, org, after.UUID())
+}
+
+//go:embed sql/set_aside_channel.sql
+var setAsideChannel string
+
+// SetAsideChannel keeps a channel from being claimed for pause from now, and adds the reason to the timeline of its
+// first post: the channel is the first one of an organization after another one, in the order of ids. It returns the
+// channel, or pgx.ErrNoRows.
+func SetAsideChannel(
+	ctx context.Context, d *db.DB, org tenancy.OrgID, after publishing.ChannelID, pause time.Duration, reason,
+	node string,
+) (c publishing.ChannelID, err error) {
+	err = d.WriteRole(ctx, pg.Clock, func(b *pgx.Batch) {
+		b.Queue(setAsideChannel, org, after.UUID(), pause.Milliseconds(), node, reason).
+			QueryRow(func(row pgx.Row) error { return row.Scan(&c) })
+	})
+	return c, err
+}

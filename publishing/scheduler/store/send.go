@@ -1,0 +1,137 @@
+package store
+
+import (
+	"context"
+	_ "embed"
+	"encoding/json"
+	"slices"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+
+	"crier/platform/pg"
+	"crier/publishing"
+	"crier/publishing/db"
+)
+
+const handleSave = `-- publishing.HandleSave
+with mine as (
+  update post set claim_until = now() + $4 * interval '1 millisecond'
+  where id = $1 and claim_token = $2 and state = 'PUBLISHING' returning id
+)
+update publication x set handle = $5 from mine
+where x.id = $3 and x.post_id = any (array[mine.id]) and x.phase = 'preparing'`
+
+// SaveHandle stores the handle of a publication that is being prepared, and extends the claim to hold from now. It
+// returns false when the claim is lost: nothing is stored, and nothing may be sent. It returns the error of Postgres;
+// the handle may be stored then, and nothing may be sent before a call of it has returned true.
+func SaveHandle(
+	ctx context.Context, d *db.DB, post publishing.PostID, token uuid.UUID, pub publishing.PublicationID,
+	handle json.RawMessage, hold time.Duration,
+) (bool, error) {
+	return clockRow(ctx, d, handleSave, post, token, pub, hold.Milliseconds(), handle)
+}
+
+// clockRow executes a statement as the role that works across organizations (pg.Clock). changed is false unless it
+// changed exactly one row.
+func clockRow(ctx context.Context, d *db.DB, sql string, args ...any) (changed bool, err error) {
+	err = d.WriteRole(ctx, pg.Clock, func(b *pgx.Batch) {
+		b.Queue(sql, args...).Exec(func(tag pgconn.CommandTag) error {
+			changed = tag.RowsAffected() == 1
+			return nil
+		})
+	})
+	return changed, err
+}
+
+//go:embed sql/mark_committing.sql
+var markCommitting string
+
+// Mark asks for the mark of one irreversible call.
+type Mark struct {
+	Post        publishing.PostID
+	Token       uuid.UUID
+	Publication publishing.PublicationID
+	// Destination is where the call goes. It is stored as the SentTo of the publication.
+	Destination string
+	// Handle is the new handle of the publication; empty when it has not changed.
+	Handle json.RawMessage
+}
+
+// markRow is a mark that was stored, or, with busy, one whose post another transaction has locked.
+type markRow struct {
+	token uuid.UUID
+	busy  bool
+}
+
+// columns must have the order of the result of mark_committing.sql, because collect scans by position.
+func (r *markRow) columns() []db.Column {
+	return []db.Column{db.Col("token", &r.token), db.Col("busy", &r.busy)}
+}
+
+// MarkCommitting stores in one statement that irreversible calls come next, with the handles of their publications. It
+// extends each claim to hold from now, unless what remains of it is at most spare less.
+//
+// Of each mark, may is true when the call may be made, and busy when another transaction has locked the post, so that
+// the mark must be asked for again. When both are false, the claim is lost, or the call is forbidden. On an error all
+// are false, but marks may be stored: a call that was not made must then be unmarked, or its outcome is unknown.
+func MarkCommitting(
+	ctx context.Context, d *db.DB, marks []Mark, hold, spare time.Duration,
+) (may, busy []bool, err error) {
+	n := len(marks)
+	posts, tokens, pubs := make([][16]byte, n), make([][16]byte, n), make([][16]byte, n)
+	destinations, handles := make([]string, n), make([]*string, n)
+	for i, m := range marks {
+		posts[i], tokens[i], pubs[i], destinations[i] = m.Post.UUID(), m.Token, m.Publication.UUID(), m.Destination
+		if len(m.Handle) > 0 {
+			handle := string(m.Handle)
+			handles[i] = &handle
+		}
+	}
+	may, busy = make([]bool, n), make([]bool, n)
+	var rows []markRow
+	err = d.WriteRole(ctx, pg.Clock, func(b *pgx.Batch) {
+		b.Queue(markCommitting, posts, tokens, pubs, hold.Milliseconds(), spare.Milliseconds(), destinations, handles).
+			Query(db.Collect(&rows, (*markRow).columns))
+	})
+	if err != nil {
+		return may, busy, err
+	}
+	for i, m := range marks {
+		may[i] = slices.Contains(rows, markRow{token: m.Token})
+		busy[i] = slices.Contains(rows, markRow{token: m.Token, busy: true})
+	}
+	return may, busy, nil
+}
+
+//go:embed sql/save_part_done.sql
+var savePartDone string
+
+// PartDone stores that a part which has successors is published, and extends the claim to hold from now. It returns
+// false when no further part may be sent, because the claim is lost or the post is deleted: the sender then finishes
+// the post with what it knows. The part is stored in both cases. After an error, which is that of Postgres, it must be
+// repeated until it succeeds or the claim ends: what is published must be stored.
+func PartDone(
+	ctx context.Context, d *db.DB, post publishing.PostID, token uuid.UUID, x publishing.Publication,
+	hold time.Duration,
+	node string,
+) (bool, error) {
+	return clockRow(ctx, d, savePartDone, post, token, x.ID, x.ReleaseID, x.URL, x.Ref, hold.Milliseconds(), node)
+}
+
+//go:embed sql/unmark_committing.sql
+var unmarkCommitting string
+
+// Unmark removes the mark of a call after an answer which proves that the call published nothing, and extends the claim
+// to hold from now. It returns false when it has changed nothing, so that nothing more may be sent: the claim is lost,
+// or an earlier call of the part is known to have published it. It returns the error of Postgres. The mark may remain
+// then, so that the outcome of the part is unknown to the next claim.
+func Unmark(
+	ctx context.Context, d *db.DB, post publishing.PostID, token uuid.UUID, pub publishing.PublicationID,
+	hold time.Duration,
+	node string,
+) (bool, error) {
+	return clockRow(ctx, d, unmarkCommitting, post, token, pub, hold.Milliseconds(), node)
+}

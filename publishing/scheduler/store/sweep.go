@@ -1,0 +1,81 @@
+package store
+
+import (
+	"context"
+	_ "embed"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"crier/platform/pg"
+	"crier/publishing"
+	"crier/publishing/db"
+	"crier/tenancy"
+)
+
+//go:embed sql/sweep.sql
+var sweep string
+
+//go:embed sql/sweep_channels.sql
+var sweepChannels string
+
+// sweepPosts is how many due posts a sweep reads before it goes by channels instead: an organization may schedule any
+// number of posts for one moment. On 100,000 channels, 500,000 due posts take 0.6 seconds and 2,000,000 take 2 to 3;
+// going by channels takes 0.3, also when nothing is due.
+const sweepPosts = 500_000
+
+// Sweep returns when each organization of the lease has a post due on a free channel, if that is within horizon from
+// now and no longer ago than maxLate, and the time of the database. The time is zero when nothing is due. A stale lease
+// finds nothing. It returns the error of Postgres.
+func Sweep(
+	ctx context.Context, d *db.DB, l publishing.Lease, horizon, maxLate time.Duration,
+) (next map[tenancy.OrgID]time.Time, now time.Time, err error) {
+	return sweepUnless(ctx, d, l, horizon, maxLate, sweepPosts)
+}
+
+// sweepUnless is Sweep, which goes by channels when most or more posts are due.
+func sweepUnless(
+	ctx context.Context, d *db.DB, l publishing.Lease, horizon, maxLate time.Duration, most int64,
+) (next map[tenancy.OrgID]time.Time, now time.Time, err error) {
+	next, now, read, err := sweepBy(ctx, d, sweep, l, horizon, maxLate, most)
+	if err != nil || read < most {
+		return next, now, err
+	}
+	next, now, _, err = sweepBy(ctx, d, sweepChannels, l, horizon, maxLate, most)
+	return next, now, err
+}
+
+// sweepRow is an organization of which the statement has read a due post.
+type sweepRow struct {
+	org tenancy.OrgID
+	// at is nil when all of its channels with due posts are kept busy, paused or parked.
+	at  *time.Time
+	now time.Time
+	// posts is the number of due posts of the organization that the statement has read.
+	posts int64
+}
+
+// columns must have the order of the results of sweep.sql and sweep_channels.sql, because collect scans by position.
+func (r *sweepRow) columns() []db.Column {
+	return []db.Column{db.Col("org_id", &r.org), db.Col("at", &r.at), db.Col("now", &r.now), db.Col("posts", &r.posts)}
+}
+
+// sweepBy takes sql from sweep.sql or sweep_channels.sql; read is the number of due posts that it has read.
+func sweepBy(
+	ctx context.Context, d *db.DB, sql string, l publishing.Lease, horizon, maxLate time.Duration, most int64,
+) (next map[tenancy.OrgID]time.Time, now time.Time, read int64, err error) {
+	var rows []sweepRow
+	err = d.WriteRole(ctx, pg.Clock, func(b *pgx.Batch) {
+		rows = nil
+		b.Queue(sql, l.Shards, l.Holder, horizon.Milliseconds(), maxLate.Milliseconds(), most).
+			Query(db.Collect(&rows, (*sweepRow).columns))
+	})
+	next = map[tenancy.OrgID]time.Time{}
+	for _, r := range rows {
+		now, read = r.now, read+r.posts
+		if r.at != nil {
+			next[r.org] = *r.at
+		}
+	}
+	return next, now, read, err
+}

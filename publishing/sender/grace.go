@@ -1,8 +1,0 @@
-//go:build !crash
-
-package sender
-
-import "time"
-
-// claimGrace is added to the deadline of a request to get the time for which a post is claimed.
-const claimGrace = 30 * time.Second

@@ -1,9 +1,0 @@
-//go:build crash
-
-package sender
-
-import "time"
-
-// claimGrace is added to the deadline of a request to get the time for which a post is claimed. It is short, so that a
-// test can outlast a claim.
-const claimGrace = 3 * time.Second

@@ -1,0 +1,418 @@
+package webhook
+
+import (
+	"context"
+	"crypto/hmac"
+	"crypto/rand"
+	"fmt"
+	"slices"
+	"time"
+
+	"crier/platform/env"
+	"crier/platform/fault"
+	"crier/platform/id"
+	"crier/platform/limit"
+	"crier/platform/paste"
+	"crier/platform/pg"
+	"crier/publishing"
+	"crier/publishing/db"
+	webhookstore "crier/publishing/webhook/store"
+	"crier/tenancy"
+)
+
+// Config configures Webhooks.
+type Config struct {
+	// MaxWebhooks counts disabled webhooks too.
+	MaxWebhooks int `env:"ORG_MAX_WEBHOOKS, default=100" doc:"Webhooks that one organization may have, at most 10000."`
+}
+
+// Validate returns every fault of the configuration, joined; errors.As finds an env.Fault in it.
+func (c Config) Validate() error {
+	var faults env.Faults
+	faults.Number("ORG_MAX_WEBHOOKS", int64(c.MaxWebhooks), 1, publishing.MaxWebhooks)
+	return faults.Err()
+}
+
+// Webhooks are the use cases of the endpoints of an organization. It is safe for concurrent use.
+type Webhooks struct {
+	cfg    Config
+	deps   Deps
+	db     *db.DB
+	client HTTP
+	// tries are the calls of TryURL of each organization in this process, one at a time.
+	tries *limit.PerKey[tenancy.OrgID]
+}
+
+// NewWebhooks returns the use cases of webhooks.
+func NewWebhooks(cfg Config, deps Deps) *Webhooks {
+	return &Webhooks{cfg: cfg, deps: deps, db: deps.DB, client: deps.HTTP, tries: limit.New[tenancy.OrgID](1)}
+}
+
+// List returns the endpoints of the organization, the oldest first.
+func (s *Webhooks) List(ctx context.Context, p tenancy.Principal) ([]publishing.WebhookRecord, error) {
+	out, err := webhookstore.Webhooks(ctx, s.db, p.Org)
+	now := s.deps.Clock.Now()
+	for i := range out {
+		out[i].PreviousUntil = out[i].StillSign(now)
+	}
+	return out, pg.Fault("publishing.ListWebhooks", err)
+}
+
+// Create creates an endpoint and returns it with its secret, which is not shown again. It returns Invalid with the wrong
+// fields, Quota when the plan allows no more webhooks, and Conflict at the limit of the instance.
+func (s *Webhooks) Create(
+	ctx context.Context, p tenancy.Principal, cmd publishing.SetWebhook,
+) (w publishing.Webhook, shown string, err error) {
+	const op = "publishing.CreateWebhook"
+	cmd = cmd.Pasted()
+	if err := cmd.Validate(true, s.client.IsOpen); err != nil {
+		return w, "", err
+	}
+	key, sealed, err := s.newKey(p.Org, cmd.Secret)
+	if err != nil {
+		return w, "", pg.Fault(op, err)
+	}
+	now := s.deps.Clock.Now()
+	w = publishing.Webhook{ID: id.New[publishing.WebhookTag](), CreatedAt: now, UpdatedAt: now}
+	apply(&w, cmd, now)
+	err = s.db.InOrgAs(ctx, p, func(tx *db.Tx) error {
+		if err := s.checkNumber(ctx, tx, op); err != nil {
+			return err
+		}
+		if err := chooseChannels(ctx, tx, op, &w, cmd); err != nil {
+			return err
+		}
+		return webhookstore.AddWebhook(ctx, tx, w, sealed, p.Person)
+	})
+	return w, publishing.FormatWebhookSecret(key), db.Fault(op, err)
+}
+
+// checkNumber returns Quota when the plan allows no more webhooks, and Conflict at the limit that all organizations have.
+func (s *Webhooks) checkNumber(ctx context.Context, tx *db.Tx, op string) error {
+	limits, err := db.Limits(ctx, tx, s.deps.Quota)
+	if err != nil {
+		return err
+	}
+	present, err := webhookstore.CountWebhooks(ctx, tx)
+	switch {
+	case err != nil:
+		return err
+	case present >= limits.Webhooks:
+		return limits.OverLimit(op, tenancy.LimitWebhooks, present, limits.Webhooks, "Delete one first,")
+	case present >= s.cfg.MaxWebhooks:
+		return fault.New(fault.Conflict, op, fmt.Sprintf("Your organization has reached its limit of webhooks, which "+
+			"is %d. Delete one first, or ask whoever runs this instance for more.", s.cfg.MaxWebhooks))
+	}
+	return nil
+}
+
+// newKey returns the key of the given secret, or of a random one, and the key as it is stored.
+func (s *Webhooks) newKey(org tenancy.OrgID, given *string) (key, sealed []byte, err error) {
+	key = make([]byte, publishing.NewWebhookSecret)
+	if given != nil {
+		key, err = publishing.ParseWebhookSecret(*given)
+	} else {
+		_, err = rand.Read(key)
+	}
+	if err != nil {
+		return nil, nil, err
+	}
+	sealed, err = s.deps.Keyring.Seal(key, org.String())
+	return key, sealed, err
+}
+
+// apply sets what a command changes, but for the channels and the secret.
+func apply(w *publishing.Webhook, cmd publishing.SetWebhook, now time.Time) {
+	if cmd.Name != nil {
+		w.Name, _ = tenancy.CleanName(*cmd.Name, 1, publishing.MaxWebhookName)
+	}
+	if cmd.URL != nil && *cmd.URL != w.URL {
+		w.URL, w.FailingSince = *cmd.URL, nil // what failed was the one before
+	}
+	if cmd.Events != nil {
+		w.Events = nil
+		for _, e := range *cmd.Events {
+			w.Events = append(w.Events, publishing.WebhookEvent(e))
+		}
+	}
+	if cmd.Disabled == nil || *cmd.Disabled == (w.DisabledAt != nil) {
+		return
+	}
+	w.DisabledAt, w.DisabledFor, w.FailingSince = nil, nil, nil
+	if *cmd.Disabled {
+		why := publishing.DisabledByPerson
+		w.DisabledAt, w.DisabledFor = &now, &why
+	}
+}
+
+// chooseChannels sets the channels that a command chooses. Those that the endpoint has may be disconnected meanwhile: a
+// client sends back what it has read. It returns Invalid for others that the organization has not.
+func chooseChannels(
+	ctx context.Context, tx *db.Tx, op string, w *publishing.Webhook, cmd publishing.SetWebhook,
+) error {
+	if cmd.Integrations == nil {
+		return nil
+	}
+	channels, ok := cmd.Channels()
+	if ok {
+		added := slices.DeleteFunc(slices.Clone(channels), func(c publishing.ChannelID) bool {
+			return slices.Contains(w.Integrations, c)
+		})
+		known, err := webhookstore.ChannelsConnected(ctx, tx, added)
+		if err != nil {
+			return err
+		}
+		ok = known
+	}
+	if !ok {
+		var faults fault.List
+		faults.Add("integrations", "must name channels of the organization")
+		return faults.Err(op, "The webhook is not valid.")
+	}
+	w.Integrations = channels
+	return nil
+}
+
+// Update changes an endpoint and returns it. A new secret replaces the one before as RotateSecret
+// does. An endpoint that is enabled again begins again; what failed before can be replayed. Once it
+// has returned, no call to the previous URL starts, and no call at all to an endpoint that it has
+// disabled; a call in flight is not stopped. It returns NotFound, Invalid, and Conflict as
+// RotateSecret does.
+func (s *Webhooks) Update(
+	ctx context.Context, p tenancy.Principal, webhook string, cmd publishing.SetWebhook,
+) (w publishing.Webhook, err error) {
+	const op = "publishing.UpdateWebhook"
+	cmd = cmd.Pasted()
+	if err := cmd.Validate(false, s.client.IsOpen); err != nil {
+		return w, err
+	}
+	err = s.change(ctx, p, op, webhook, func(tx *db.Tx, stored publishing.Webhook) error {
+		now := s.deps.Clock.Now()
+		w = stored
+		w.UpdatedAt = now
+		apply(&w, cmd, now)
+		if err := chooseChannels(ctx, tx, op, &w, cmd); err != nil {
+			return err
+		}
+		if err := webhookstore.UpdateWebhook(ctx, tx, w); err != nil {
+			return err
+		}
+		if w.URL != stored.URL || cmd.Secret != nil {
+			if err := webhookstore.WebhookKnownTo(ctx, tx, w.ID, p.Person); err != nil {
+				return err
+			}
+		}
+		if w.DisabledAt != nil && stored.DisabledAt == nil {
+			if err := webhookstore.StopDeliveries(ctx, tx, w.ID, now, "The webhook was disabled."); err != nil {
+				return err
+			}
+		}
+		if cmd.Secret == nil {
+			return nil
+		}
+		w, _, err = s.rotate(ctx, tx, p.Org, w, cmd.Secret)
+		return err
+	})
+	return w, err
+}
+
+// rotate replaces the secret of a locked endpoint with the given one, or with a random one, and
+// returns the secret and the endpoint. If the endpoint already has the given secret, as in a
+// repeated request, nothing changes. It returns Conflict.
+func (s *Webhooks) rotate(
+	ctx context.Context, tx *db.Tx, org tenancy.OrgID, w publishing.Webhook, given *string,
+) (_ publishing.Webhook, shown string, err error) {
+	key, sealed, err := s.newKey(org, given)
+	if err != nil {
+		return w, "", err
+	}
+	stored, err := webhookstore.WebhookKey(ctx, tx, w.ID)
+	if err != nil {
+		return w, "", err
+	}
+	shown = publishing.FormatWebhookSecret(key)
+	current, err := s.deps.Keyring.Open(stored, org.String())
+	if err == nil && hmac.Equal(current, key) { // a key that cannot be opened because its encryption key is lost is replaced
+		return w, shown, nil
+	}
+	now := s.deps.Clock.Now()
+	w, err = w.Rotate(now)
+	if err != nil {
+		return w, "", err
+	}
+	return w, shown, webhookstore.RotateWebhook(ctx, tx, w.ID, sealed, now.Add(publishing.WebhookOverlap), now)
+}
+
+// change runs fn in a transaction that has locked an endpoint. fn gets the endpoint with the
+// earlier secrets that still sign. It returns NotFound if the endpoint is not the organization's.
+func (s *Webhooks) change(
+	ctx context.Context, p tenancy.Principal, op, webhook string,
+	fn func(tx *db.Tx, w publishing.Webhook) error,
+) error {
+	parsed, ok := id.Parse[publishing.WebhookTag](webhook)
+	if !ok {
+		return noWebhook(op)
+	}
+	err := s.db.InOrgAs(ctx, p, func(tx *db.Tx) error {
+		w, err := webhookstore.LockWebhook(ctx, tx, parsed)
+		if pg.IsNoRows(err) {
+			return noWebhook(op)
+		}
+		if err != nil {
+			return err
+		}
+		w.PreviousUntil = w.StillSign(s.deps.Clock.Now())
+		return fn(tx, w)
+	})
+	return db.Fault(op, err)
+}
+
+func noWebhook(op string) error { return fault.New(fault.NotFound, op, "There is no such webhook.") }
+
+// Delete deletes an endpoint with its deliveries and returns it. Once it has returned, no call
+// starts; a call in flight is not stopped. It returns NotFound.
+func (s *Webhooks) Delete(ctx context.Context, p tenancy.Principal, webhook string) (w publishing.Webhook, err error) {
+	err = s.change(ctx, p, "publishing.DeleteWebhook", webhook,
+		func(tx *db.Tx, stored publishing.Webhook) error {
+			w = stored
+			_, err := webhookstore.DeleteWebhook(ctx, tx, stored.ID)
+			return err
+		})
+	return w, err
+}
+
+// RotateSecret replaces the secret of an endpoint by the given one, or by a random one, and returns
+// the endpoint and the secret, which is not shown again. Every call that starts later is signed
+// with it. The previous secret also signs until the last of the endpoint's PreviousUntil; the ends
+// set by earlier rotations stay. It returns NotFound, Invalid, and Conflict when too many earlier
+// secrets still sign.
+func (s *Webhooks) RotateSecret(
+	ctx context.Context, p tenancy.Principal, webhook string, given *string,
+) (w publishing.Webhook, shown string, err error) {
+	const op = "publishing.RotateWebhookSecret"
+	if err := (publishing.SetWebhook{Secret: given}).Validate(false, s.client.IsOpen); err != nil {
+		return w, "", err
+	}
+	err = s.change(ctx, p, op, webhook, func(tx *db.Tx, stored publishing.Webhook) error {
+		if w, shown, err = s.rotate(ctx, tx, p.Org, stored, given); err != nil {
+			return err
+		}
+		return webhookstore.WebhookKnownTo(ctx, tx, stored.ID, p.Person)
+	})
+	return w, shown, err
+}
+
+// Deliveries returns the newest deliveries of an endpoint, with what was sent. It returns NotFound, and Invalid for a
+// Before that is no id.
+func (s *Webhooks) Deliveries(
+	ctx context.Context, p tenancy.Principal, webhook string, q publishing.ListDeliveries,
+) ([]publishing.Delivery, error) {
+	const op = "publishing.ListDeliveries"
+	parsed, ok := id.Parse[publishing.WebhookTag](webhook)
+	if !ok {
+		return nil, noWebhook(op)
+	}
+	before, ok := id.Parse[publishing.DeliveryTag](q.Before)
+	if !ok && q.Before != "" {
+		var faults fault.List
+		faults.Add("before", "must be the id of a delivery")
+		return nil, faults.Err(op, "The query is not valid.")
+	}
+	out, known, err := webhookstore.Deliveries(
+		ctx, s.db, p.Org, parsed, before, min(max(q.Limit, 1), publishing.MaxDeliveryPage),
+	)
+	if err != nil {
+		return nil, pg.Fault(op, err)
+	}
+	if !known {
+		return nil, noWebhook(op)
+	}
+	return out, nil
+}
+
+// Replay sends a delivery again, with the same id and the same body, and with a new plan of retries unless it is still
+// on its way. It returns NotFound, and Conflict while the endpoint is disabled.
+func (s *Webhooks) Replay(ctx context.Context, p tenancy.Principal, webhook, delivery string) error {
+	const op = "publishing.ReplayDelivery"
+	none := fault.New(fault.NotFound, op, "There is no such delivery.")
+	parsed, ok := id.Parse[publishing.DeliveryTag](delivery)
+	return s.change(ctx, p, op, webhook, func(tx *db.Tx, w publishing.Webhook) error {
+		if !ok {
+			return none
+		}
+		found, err := webhookstore.Replay(ctx, tx, w.ID, parsed, s.deps.Clock.Now())
+		if err != nil {
+			return err
+		}
+		if !found {
+			return none
+		}
+		if w.DisabledAt != nil { // the transaction is rolled back
+			return fault.New(fault.Conflict, op, "The webhook is disabled, so nothing is sent to it. Enable it first.")
+		}
+		return nil
+	})
+}
+
+// Test sends an example to an endpoint once, also to one that is disabled, and returns the id of the delivery, whose
+// outcome is in the log. It returns NotFound.
+func (s *Webhooks) Test(
+	ctx context.Context, p tenancy.Principal, hook string,
+) (delivery publishing.DeliveryID, err error) {
+	err = s.change(ctx, p, "publishing.TestWebhook", hook, func(tx *db.Tx, w publishing.Webhook) error {
+		now := s.deps.Clock.Now()
+		body, err := TestBody(w.ID, now)
+		if err != nil {
+			return err
+		}
+		delivery = id.New[publishing.DeliveryTag]()
+		return webhookstore.AddDeliveries(ctx, tx, []webhookstore.NewDelivery{{
+			ID: delivery, Webhook: w.ID, Event: publishing.WebhookTest, Body: body,
+		}}, now, TooMany)
+	})
+	return delivery, err
+}
+
+// TryURL posts a body to a URL once, without a signature, and returns the status of the answer, 0 without one, and why
+// the call failed. It stores nothing. It returns Invalid for a URL that no endpoint can have or a body that is too large,
+// and RateLimited while another call of the organization waits for its answer.
+func (s *Webhooks) TryURL(
+	ctx context.Context, p tenancy.Principal, address string, body []byte,
+) (status int, problem string, err error) {
+	address = paste.Line(address)
+	if err := publishing.WebhookURL(address, s.client.IsOpen); err != nil {
+		return 0, "", err
+	}
+	if len(body) > publishing.MaxWebhookBody {
+		var faults fault.List
+		faults.Add("body", fmt.Sprintf("must have at most %d bytes", publishing.MaxWebhookBody))
+		return 0, "", faults.Err("publishing.TryWebhook", "The body is not valid.")
+	}
+	leave, ok := s.tries.TryEnter(p.Org)
+	if !ok {
+		return 0, "", &fault.Error{
+			Kind: fault.RateLimited, Op: "publishing.TryWebhook", RetryAfter: publishing.WebhookTimeout,
+			Message: "Your organization is waiting for the answer of another endpoint; try again in a few seconds.",
+		}
+	}
+	defer leave()
+	status, problem = Try(ctx, s.client, address, string(body), s.deps.Clock.Now())
+	return status, problem, nil
+}
+
+// AddEvent records an event about a thread for the organization's endpoints; see
+// post.WebhookEvents.
+func (s *Webhooks) AddEvent(
+	ctx context.Context, tx *db.Tx, event publishing.WebhookEvent, post publishing.PostID, data any,
+) error {
+	return webhookstore.AddWebhookEvent(ctx, tx, event, post, data)
+}
+
+// TakeMade returns the webhooks in the organization of q that a person created, or whose URL or
+// secret the person chose. If revoke is true, it also deletes them. It runs in the transaction of q
+// and returns the Postgres error.
+func (s *Webhooks) TakeMade(
+	ctx context.Context, q pg.Querier, person tenancy.PersonID, revoke bool,
+) ([]tenancy.MadeWebhook, error) {
+	return webhookstore.WebhooksBy(ctx, q, person, revoke)
+}

@@ -1,0 +1,239 @@
+package store
+
+import (
+	"context"
+	"encoding/json"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+
+	"crier/publishing"
+	"crier/publishing/db"
+	"crier/tenancy"
+)
+
+// WebhookTurn is the state with which a turn of an endpoint starts.
+type WebhookTurn struct {
+	Name string `db:"name"`
+	// Creator is the person who created the organization, or the organization itself if that person
+	// is unknown.
+	Creator uuid.UUID `db:"creator"`
+	Failing bool      `db:"failing"`
+	// Aside is set for an endpoint that is served by separate workers because it fails, is slow, or
+	// has never succeeded.
+	Aside bool `db:"aside"`
+}
+
+const webhookBegin = `-- publishing.WebhookBegin
+update webhook w set running_until = $3, queued_until = null
+from organization o
+where w.id = $1 and o.id = w.org_id and coalesce(w.running_until <= $2, true)
+returning w.name, coalesce(o.created_by, o.id) as creator, w.failing_since is not null as failing, w.aside`
+
+// BeginWebhook makes this process the only one that sends to an endpoint until a given time. It
+// returns false if there is no such endpoint or another process has it.
+func BeginWebhook(
+	ctx context.Context, d *db.DB, org tenancy.OrgID, webhook publishing.WebhookID, now, until time.Time,
+) (turn WebhookTurn, found bool, err error) {
+	var rows []WebhookTurn
+	err = d.WriteOrg(ctx, org.UUID(), func(b *pgx.Batch) {
+		b.Queue(webhookBegin, webhook, now, until).Query(db.Into(&rows, pgx.RowToStructByName[WebhookTurn]))
+	})
+	if err != nil || len(rows) == 0 {
+		return turn, false, err
+	}
+	return rows[0], true, nil
+}
+
+// DueDelivery is a delivery that is sent now.
+type DueDelivery struct {
+	ID    publishing.DeliveryID   `db:"id"`
+	Event publishing.WebhookEvent `db:"event"`
+	Body  string                  `db:"body"`
+	// Attempts is the number of calls before, PlannedFrom that at the last replay.
+	Attempts    int `db:"attempts"`
+	PlannedFrom int `db:"planned_from"`
+}
+
+const deliveriesDue = `-- publishing.DeliveriesDue
+select d.id, d.event, d.body, d.attempts, d.planned_from from webhook_delivery d
+join webhook w on w.org_id = d.org_id and w.id = d.webhook_id
+join organization o on o.id = d.org_id
+where d.webhook_id = $1 and d.state = 'pending' and d.next_at <= $2 and coalesce(w.not_before <= $2, true)
+  and o.suspended_at is null and o.deleted_at is null
+order by d.next_at, d.number limit $3`
+
+// DueDeliveries returns deliveries of an endpoint that may be sent, the longest due first. It returns none while the
+// endpoint has asked for a pause, and none of an organization that is suspended or deleted.
+func DueDeliveries(
+	ctx context.Context, d *db.DB, org tenancy.OrgID, webhook publishing.WebhookID, now time.Time, limit int,
+) (out []DueDelivery, err error) {
+	err = d.Read(ctx, org.UUID(), func(b *pgx.Batch) {
+		b.Queue(deliveriesDue, webhook, now, limit).Query(db.Into(&out, pgx.RowToStructByName[DueDelivery]))
+	})
+	return out, err
+}
+
+// WebhookTarget is where and how a delivery is sent.
+type WebhookTarget struct {
+	URL string `db:"url"`
+	// Keys are the sealed signing keys: the current one, and each earlier one that has not ended.
+	Keys [][]byte `db:"keys"`
+}
+
+const deliveryTarget = `-- publishing.DeliveryTarget
+select w.url, array_prepend(w.signing_key, array(
+  select k.key from webhook_old_key k where k.org_id = w.org_id and k.webhook_id = w.id and k.ends_at > $4
+  order by k.ends_at desc)) as keys
+from webhook_delivery d
+join webhook w on w.org_id = d.org_id and w.id = d.webhook_id
+join organization o on o.id = d.org_id
+where d.webhook_id = $1 and d.id = $2 and d.state = 'pending' and d.attempts = $3
+  and (w.disabled_at is null or d.event = 'webhook.test') and o.suspended_at is null and o.deleted_at is null`
+
+// DeliveryTarget returns where a delivery is sent now. It returns false if the delivery must not be
+// sent: the endpoint was deleted or disabled, the organization is suspended or deleted, or the
+// delivery was given up or sent since the caller read it.
+func DeliveryTarget(
+	ctx context.Context, s *db.DB, org tenancy.OrgID, webhook publishing.WebhookID, d DueDelivery, now time.Time,
+) (target WebhookTarget, found bool, err error) {
+	var rows []WebhookTarget
+	err = s.Read(ctx, org.UUID(), func(b *pgx.Batch) {
+		b.Queue(deliveryTarget, webhook, d.ID, d.Attempts, now).Query(
+			db.Into(&rows, pgx.RowToStructByName[WebhookTarget]),
+		)
+	})
+	if err != nil || len(rows) == 0 {
+		return target, false, err
+	}
+	return rows[0], true, nil
+}
+
+// AttemptResult is how one attempt ended, and what follows.
+type AttemptResult struct {
+	Delivery publishing.DeliveryID
+	// URL is the URL that was called. If the endpoint has another URL now, the result does not
+	// affect it.
+	URL     string
+	Attempt publishing.WebhookAttempt
+	State   publishing.DeliveryState
+	// NextAt is nil unless State is pending.
+	NextAt *time.Time
+	// Error is why the delivery is given up, when that is more than the error of the attempt; "" for none.
+	Error string
+	// IsTest is set for a delivery that is no sign of the endpoint's health.
+	IsTest bool
+	// SlowUntil is set when the call took long: until then the endpoint counts as slow.
+	SlowUntil *time.Time
+	// NotBefore is the end of the pause that the endpoint asked for; nil for none.
+	NotBefore *time.Time
+}
+
+// The number of the attempt is the fence: an attempt of a process that was taken for dead changes nothing once another
+// one is stored.
+const deliverySave = `-- publishing.DeliverySave
+update webhook_delivery d set attempts = $3, state = $4, next_at = $5, error = nullif($6, ''),
+  ended_at = case when $4 = 'pending' then null else $7::timestamptz end,
+  log = case when jsonb_array_length(d.log) >= $9 then d.log - 0 else d.log end || $8::jsonb
+where d.webhook_id = $1 and d.id = $2 and d.state = 'pending' and d.attempts = $3 - 1`
+
+// webhookWorks writes nothing for an endpoint that was already working.
+const webhookWorks = `-- publishing.WebhookWorks
+update webhook w set failing_since = null, not_before = null, slow_until = coalesce($4, w.slow_until),
+  aside = coalesce(coalesce($4, w.slow_until) > $3, false)
+where w.id = $1 and w.url = $2 and (w.failing_since is not null or w.not_before is not null
+  or $4::timestamptz is not null or w.aside and coalesce(w.slow_until <= $3, true))`
+
+const webhookFails = `-- publishing.WebhookFails
+update webhook w set failing_since = coalesce(w.failing_since, $3), not_before = greatest(w.not_before, $4),
+  slow_until = coalesce($5, w.slow_until), aside = true
+where w.id = $1 and w.url = $2`
+
+// webhookTested is for a test delivery. It is not a sign of health, but it shows when an endpoint
+// succeeds for the first time.
+const webhookTested = `-- publishing.WebhookTested
+update webhook w set slow_until = coalesce($4, w.slow_until),
+  aside = $4::timestamptz is not null or w.aside
+    and not ($5 and w.failing_since is null and coalesce(w.slow_until <= $3, true))
+where w.id = $1 and w.url = $2 and (w.aside or $4::timestamptz is not null)`
+
+const webhookFailing = `-- publishing.WebhookFailing
+select w.failing_since from webhook w where w.id = $1 and w.url = $2`
+
+// SaveAttempt stores an attempt and updates the endpoint, unless the endpoint has another URL now.
+// It returns since when the endpoint fails, nil when it does not.
+func SaveAttempt(
+	ctx context.Context, d *db.DB, org tenancy.OrgID, webhook publishing.WebhookID, r AttemptResult, now time.Time,
+) (failing *time.Time, err error) {
+	attempt, err := json.Marshal([]publishing.WebhookAttempt{r.Attempt})
+	if err != nil {
+		return nil, err
+	}
+	err = d.WriteOrg(ctx, org.UUID(), func(b *pgx.Batch) {
+		b.Queue(deliverySave, webhook, r.Delivery, r.Attempt.Number, r.State, r.NextAt, r.Error, now, string(attempt),
+			publishing.MaxWebhookAttempts)
+		switch {
+		case r.IsTest:
+			b.Queue(webhookTested, webhook, r.URL, now, r.SlowUntil, r.State == publishing.DeliveryDelivered)
+		case r.State == publishing.DeliveryDelivered:
+			b.Queue(webhookWorks, webhook, r.URL, now, r.SlowUntil)
+		default:
+			b.Queue(webhookFails, webhook, r.URL, now, r.NotBefore, r.SlowUntil)
+			b.Queue(webhookFailing, webhook, r.URL).Query(func(rows pgx.Rows) error {
+				list, err := pgx.CollectRows(rows, pgx.RowTo[*time.Time])
+				failing = append(list, nil)[0] // deleted or moved meanwhile: nothing fails
+				return err
+			})
+		}
+	})
+	return failing, err
+}
+
+const webhookEnd = `-- publishing.WebhookEnd
+update webhook w set running_until = null, next_at = (
+  select greatest(min(d.next_at), w.not_before, $2) from webhook_delivery d
+  where d.webhook_id = $1 and d.state = 'pending' having count(*) > 0)
+where w.id = $1`
+
+// webhookHold is a statement of its own: what waited for the lock sees the deliveries that were added meanwhile.
+const webhookHold = `-- publishing.WebhookHold
+select from webhook w where w.id = $1 for no key update`
+
+// EndWebhook lets other processes have an endpoint, and stores when it has something to send again, which is not earlier
+// than a time.
+func EndWebhook(
+	ctx context.Context, d *db.DB, org tenancy.OrgID, webhook publishing.WebhookID, notBefore time.Time,
+) error {
+	return d.InOrg(ctx, org, func(tx *db.Tx) error {
+		b := &pgx.Batch{}
+		b.Queue(webhookHold, webhook)
+		b.Queue(webhookEnd, webhook, notBefore)
+		return tx.SendBatch(ctx, b).Close()
+	})
+}
+
+const webhookDisable = `-- publishing.WebhookDisable
+update webhook set disabled_at = $2, disabled_for = $3, updated_at = $2
+where id = $1 and url = $4 and disabled_at is null`
+
+// DisableWebhook disables an endpoint with a URL and gives up the deliveries that were not sent;
+// the explanation is for people. It returns false if the endpoint is already disabled, is gone, or
+// has another URL now.
+func DisableWebhook(
+	ctx context.Context, d *db.DB, org tenancy.OrgID, webhook publishing.WebhookID, url string,
+	reason publishing.WebhookDisabled,
+	explanation string, now time.Time,
+) (done bool, err error) {
+	err = d.InOrg(ctx, org, func(tx *db.Tx) error {
+		var tag pgconn.CommandTag
+		tag, err := tx.Exec(ctx, webhookDisable, webhook, now, reason, url)
+		done = tag.RowsAffected() > 0
+		if err != nil || !done {
+			return err
+		}
+		return StopDeliveries(ctx, tx, webhook, now, explanation)
+	})
+	return done, err
+}
