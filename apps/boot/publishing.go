@@ -1,8 +1,10 @@
 package boot
 
 import (
+	"context"
 	"crier/platform/clock"
 	"crier/platform/jobs"
+	"crier/publishing"
 	"crier/publishing/analytics"
 	"crier/publishing/channel"
 	"crier/publishing/db"
@@ -12,14 +14,21 @@ import (
 	"crier/publishing/purge"
 	"crier/publishing/scheduler"
 	"crier/publishing/webhook"
+	"time"
 )
 
 // publishingDB returns the database for work that is done in nobody's name. It wakes nobody.
-func (a *App) publishingDB() *db.DB { return &db.DB{DB: a.db, Node: a.nodeName()} }
+func (a *App) publishingDB() *db.DB {
+	d := &db.DB{DB: a.db, Node: a.nodeName()}
+	if a.Accounts != nil { // what is created before it audits nothing
+		d.Auditor = a.Accounts
+	}
+	return d
+}
 
 // openPublishing creates the use cases of publishing and connects their ports.
 func (a *App) openPublishing() (err error) {
-	d := &db.DB{DB: a.db, Node: a.nodeName(), Authority: a.Accounts, Waker: a.actors}
+	d := &db.DB{DB: a.db, Node: a.nodeName(), Authority: a.Accounts, Auditor: a.Accounts, Waker: a.actors}
 	a.bell = notification.NewNotifications(notification.Deps{
 		DB: d, Connectors: a.connectors, Clock: clock.System{}, Log: a.log,
 	}, preferences{accounts: a.Accounts})
@@ -40,6 +49,7 @@ func (a *App) openPublishing() (err error) {
 	a.Channels = channel.New(a.cfg.Channels, channel.Deps{
 		DB: d, Keyring: a.keyring, Connectors: a.connectors, Access: a.access, HTTP: httpAdapter{Client: a.http},
 		Clock: clock.System{}, Waker: a.actors, Log: a.log, Quota: a.plans, Posts: a.posts, Notices: a.bell,
+		Disowned: a.mailDisowned,
 	})
 	a.media = media.New(a.cfg.Media, media.Deps{
 		DB: d, Blobs: a.blobs, Fetch: a.http.Transport(), Clock: clock.System{}, Log: a.log,
@@ -53,4 +63,17 @@ func (a *App) openPublishing() (err error) {
 	})
 	a.purger = purge.New(purge.Deps{DB: d, Blobs: a.blobs})
 	return nil
+}
+
+// mailTimeout limits the queueing of a mail about what is already done.
+const mailTimeout = 5 * time.Second
+
+// mailDisowned queues the mails about a channel that was disconnected by the person who had granted access to it. The
+// channel is disconnected already, so an error is only logged.
+func (a *App) mailDisowned(ctx context.Context, d publishing.Disowned) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), mailTimeout)
+	defer cancel()
+	if err := a.Accounts.MailDisowned(ctx, d.Org, d.Channel); err != nil {
+		a.log.ErrorContext(ctx, "the administrators were not mailed about a disowned channel", "org", d.Org, "error", err)
+	}
 }

@@ -118,17 +118,12 @@ func (a *App) openEdge(context.Context) error {
 	if err := a.openPublishing(); err != nil {
 		return err
 	}
-	audit := auditor{accounts: a.Accounts, log: a.log}
 	a.edge, err = edge.New(a.cfg.Edge, edge.Deps{
-		Posts: auditedPosts{Posts: a.posts, auditor: audit}, Queue: auditedQueue{
-			queue:   queue{Queue: a.queue, stats: a.stats},
-			auditor: audit,
-		},
-		Channels: auditedChannels{Channels: a.Channels, auditor: audit},
-		Slots:    a.slots, Media: a.media, Accounts: a.Accounts, Plans: a.plans,
+		Posts: a.posts, Queue: queue{Queue: a.queue, stats: a.stats}, Channels: a.Channels,
+		Slots: a.slots, Media: a.media, Accounts: a.Accounts, Plans: a.plans,
 		Analytics:     a.analytics,
-		Webhooks:      auditedWebhooks{Webhooks: a.hooks, auditor: audit},
-		Approvals:     auditedApprovals{Approvals: a.approvals, auditor: audit},
+		Webhooks:      a.hooks,
+		Approvals:     a.approvals,
 		Notifications: a.bell,
 		Limiter:       a.actors, Attempts: a.attempts(), Windows: a.windows(), AccountKey: accountKey, Health: a.health,
 		DevMail: a.devMail(), Limits: a.documentedLimits(),

@@ -62,7 +62,10 @@ func (s *Channels) SetApp(
 	var channels int
 	err = s.db.InOrgAs(ctx, p, func(tx *db.Tx) (err error) {
 		channels, err = channelstore.SavePlatformApp(ctx, tx, stored, f.Platforms, p.Person)
-		return err
+		if err != nil {
+			return err
+		}
+		return s.db.Audit(ctx, tx, p, tenancy.ActionAppSet, f.Family)
 	})
 	if err != nil {
 		return publishing.PlatformApp{}, 0, db.Fault(op, err)
@@ -85,7 +88,10 @@ func (s *Channels) DeleteApp(
 	var channels int
 	err = s.db.InOrgAs(ctx, p, func(tx *db.Tx) (err error) {
 		channels, err = channelstore.DeletePlatformApp(ctx, tx, f.Family, f.Platforms)
-		return err
+		if err != nil {
+			return err
+		}
+		return s.db.Audit(ctx, tx, p, tenancy.ActionAppDeleted, f.Family)
 	})
 	if err != nil {
 		return publishing.PlatformApp{}, 0, db.Fault(op, err)

@@ -123,7 +123,7 @@ func (s *Channels) finishOAuth(
 			strings.Join(got.Missing, ", ")+". Connect again and allow everything.")
 	}
 	if got.Connected != nil {
-		return s.storeChannel(ctx, st, cmd.Zone, *got.Connected)
+		return s.storeChannel(ctx, st, st.By(), cmd.Zone, *got.Connected)
 	}
 	done, err := s.storeCandidates(ctx, c, st, cmd, got)
 	done.ReturnURL, done.Onboarding = st.ReturnURL, st.Onboarding
@@ -228,7 +228,7 @@ func (s *Channels) storeCandidates(
 		return none, err
 	}
 	if chosen != "" {
-		return s.selectAccount(ctx, st, chosen)
+		return s.selectAccount(ctx, st, st.By(), chosen)
 	}
 	if err := channelstore.SaveState(ctx, s.db, st.Hash, st); err != nil {
 		return none, pg.Fault(op, err)

@@ -56,6 +56,9 @@ type Deps struct {
 	Quota   db.Quota
 	Posts   Posts
 	Notices Notices
+	// Disowned is called after the person who had granted access has disconnected a channel, to mail the administrators;
+	// nil mails nobody.
+	Disowned func(ctx context.Context, d publishing.Disowned)
 }
 
 // Channels are the use cases of channels. It is safe for concurrent use.
@@ -105,7 +108,10 @@ func (s *Channels) Disconnect(ctx context.Context, p tenancy.Principal, channel 
 	found := false
 	err := s.db.InOrgAs(ctx, p, func(tx *db.Tx) (err error) {
 		found, err = channelstore.Disconnect(ctx, tx, parsed, s.deps.Posts.EndOfChannel)
-		return err
+		if err != nil || !found {
+			return err
+		}
+		return s.db.Audit(ctx, tx, p, tenancy.ActionChannelDeleted, channel)
 	})
 	if err != nil {
 		return db.Fault(op, err)

@@ -49,7 +49,7 @@ func (s *Channels) Choose(
 	if err != nil {
 		return none, pg.Fault(op, err)
 	}
-	return s.choose(ctx, st, cmd.Candidate)
+	return s.choose(ctx, st, p, cmd.Candidate)
 }
 
 // ChooseByState is Choose for a caller who has the state of the connect. platform is checked unless it is empty, and
@@ -77,12 +77,12 @@ func (s *Channels) ChooseByState(
 	if cmd.Channel != "" && cmd.Channel != st.Pending.String() {
 		return none, errors.Join(publishing.NoChannel(op), s.restore(ctx, st))
 	}
-	return s.choose(ctx, st, cmd.Candidate)
+	return s.choose(ctx, st, st.By(), cmd.Candidate)
 }
 
-// choose selects a candidate. The state was used up; after an error it is stored again.
+// choose selects a candidate for by. The state was used up; after an error it is stored again.
 func (s *Channels) choose(
-	ctx context.Context, st channelstore.ConnectState, candidate string,
+	ctx context.Context, st channelstore.ConnectState, by tenancy.Principal, candidate string,
 ) (publishing.ChannelConnected, error) {
 	const op = "publishing.ChooseAccount"
 	var offered []connector.Candidate
@@ -92,7 +92,7 @@ func (s *Channels) choose(
 	}
 	var done publishing.ChannelConnected
 	if err == nil {
-		done, err = s.selectInTurn(ctx, st, candidate)
+		done, err = s.selectInTurn(ctx, st, by, candidate)
 	}
 	if err != nil {
 		return publishing.ChannelConnected{ReturnURL: st.ReturnURL}, errors.Join(err, s.restore(ctx, st))
@@ -111,14 +111,14 @@ const restoreTimeout = 5 * time.Second
 
 // selectInTurn is selectAccount for a caller that acquireConnect has given no place.
 func (s *Channels) selectInTurn(
-	ctx context.Context, st channelstore.ConnectState, candidate string,
+	ctx context.Context, st channelstore.ConnectState, by tenancy.Principal, candidate string,
 ) (publishing.ChannelConnected, error) {
 	leave, err := s.acquireConnect(ctx, st.Org)
 	if err != nil {
 		return publishing.ChannelConnected{}, err
 	}
 	defer leave()
-	return s.selectAccount(ctx, st, candidate)
+	return s.selectAccount(ctx, st, by, candidate)
 }
 
 // mayChoose returns Quota when the plan allows no more channels and the candidate is none yet. It is asked before the
@@ -135,7 +135,7 @@ func (s *Channels) mayChoose(ctx context.Context, st channelstore.ConnectState, 
 // selectAccount asks the platform for the access to a candidate and stores the channel. The caller holds a place of
 // acquireConnect.
 func (s *Channels) selectAccount(
-	ctx context.Context, st channelstore.ConnectState, candidate string,
+	ctx context.Context, st channelstore.ConnectState, by tenancy.Principal, candidate string,
 ) (publishing.ChannelConnected, error) {
 	const op = "publishing.ChooseAccount"
 	none := publishing.ChannelConnected{}
@@ -165,5 +165,5 @@ func (s *Channels) selectAccount(
 	if got.Account.ID != candidate {
 		return none, fault.New(fault.Upstream, op, "The platform opened another account than the one that was chosen.")
 	}
-	return s.storeChannel(ctx, st, tenancy.ZoneRequest{Name: st.Timezone}, got)
+	return s.storeChannel(ctx, st, by, tenancy.ZoneRequest{Name: st.Timezone}, got)
 }

@@ -169,7 +169,7 @@ func (s *Channels) Finish(ctx context.Context, cmd publishing.FinishConnect) (pu
 	case err != nil:
 		return publishing.ChannelConnected{}, pg.Fault(op, err)
 	}
-	return s.storeChannel(ctx, st, cmd.Zone, connected)
+	return s.storeChannel(ctx, st, st.By(), cmd.Zone, connected)
 }
 
 // acquireConnect waits until the organization has fewer than connectsAtOnce connects in progress. leave must be called
@@ -192,9 +192,9 @@ func usedState(op string) error {
 }
 
 // storeChannel stores the connected account as a channel. It returns Invalid when the channel to reconnect is gone or
-// has another account, and Quota or Conflict at the limits of channels.
+// has another account, and Quota or Conflict at the limits of channels. by is who connects it, for the audit log.
 func (s *Channels) storeChannel(
-	ctx context.Context, st channelstore.ConnectState, zone tenancy.ZoneRequest, got connector.Connected,
+	ctx context.Context, st channelstore.ConnectState, by tenancy.Principal, zone tenancy.ZoneRequest, got connector.Connected,
 ) (publishing.ChannelConnected, error) {
 	const op = "publishing.FinishConnect"
 	old, err := channelstore.ChannelOfAccount(ctx, s.db, st.Org, st.Connector, got.Account.ID)
@@ -227,7 +227,10 @@ func (s *Channels) storeChannel(
 	err = s.db.InOrgAs(ctx, st.By(), func(tx *db.Tx) (err error) {
 		stored, next, err = channelstore.Connect(ctx, tx, channel, sealed, s.refreshAt(st.Connector, got),
 			func(tx *db.Tx, present int) error { return s.checkChannels(ctx, tx, op, present) })
-		return err
+		if err != nil {
+			return err
+		}
+		return s.db.Audit(ctx, tx, by, tenancy.ActionChannelConnected, stored.Connector+" "+stored.Name)
 	})
 	channel = stored
 	if err != nil {

@@ -57,10 +57,18 @@ func (s *Channels) Disown(ctx context.Context, token string) (out publishing.Dis
 		if err != nil || !out.Disconnected {
 			return err
 		}
+		guest := tenancy.Principal{Org: d.Org, Via: tenancy.ViaGuest, Name: "guest"}
+		err = s.db.Audit(ctx, tx, guest, tenancy.ActionChannelDisowned, out.Connector+" "+out.Channel)
+		if err != nil {
+			return err
+		}
 		return s.deps.Notices.Add(ctx, tx, s.disownNotification(d.Channel))
 	})
 	if pg.IsNoRows(err) { // the organization was purged
 		return out, wrong
+	}
+	if err == nil && out.Disconnected && s.deps.Disowned != nil {
+		s.deps.Disowned(ctx, out)
 	}
 	return out, pg.Fault(op, err)
 }

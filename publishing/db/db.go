@@ -27,6 +27,8 @@ type DB struct {
 	Node string
 	// Authority confirms principals. If nil, everything is allowed; this is for tests.
 	Authority Authority
+	// Auditor appends to the audit logs. If nil, nothing is appended; this is for tests.
+	Auditor Auditor
 	// Waker wakes an organization after a transaction has released a channel, because the next post
 	// of the channel may be due. If nil, nobody is woken.
 	Waker publishing.Waker
@@ -91,6 +93,23 @@ func (d *DB) InOrgAs(ctx context.Context, p tenancy.Principal, fn func(*Tx) erro
 		}
 		return fn(tx)
 	})
+}
+
+// Auditor appends entries to the audit logs of organizations.
+type Auditor interface {
+	// AppendAudit appends an entry to the log of the principal's organization. It runs as pg.Tenant in the
+	// transaction of what the entry records, and returns the error of Postgres.
+	AppendAudit(ctx context.Context, q pg.Querier, p tenancy.Principal, action tenancy.Action, subject string) error
+}
+
+// Audit appends an entry for what a principal does to the audit log, in the transaction that does it.
+func (d *DB) Audit(
+	ctx context.Context, tx *Tx, p tenancy.Principal, action tenancy.Action, subject string,
+) error {
+	if d.Auditor == nil {
+		return nil
+	}
+	return d.Auditor.AppendAudit(ctx, tx, p, action, subject)
 }
 
 // Authority confirms that a principal still has the permissions that it had when its request was

@@ -105,6 +105,10 @@ func (s *Approvals) Request(
 				return err
 			}
 		}
+		err = s.db.Audit(ctx, tx, p, tenancy.ActionApprovalRequested, "post "+made.Post.String())
+		if err != nil {
+			return err
+		}
 		return notifyApproval(ctx, tx, s.deps.Notices, made) // last, because it locks the incidents of the organization
 	})
 	if errors.Is(err, poststore.ErrApprovalPending) {
@@ -315,6 +319,10 @@ func (s *Approvals) Withdraw(ctx context.Context, p tenancy.Principal, approval 
 		return out, err
 	}
 	err = s.db.InOrgAs(ctx, p, func(tx *db.Tx) error {
+		err := s.db.Audit(ctx, tx, p, tenancy.ActionApprovalWithdrawn, "post "+stored.Post.String())
+		if err != nil {
+			return err
+		}
 		now := s.deps.Clock.Now()
 		out = stored.Approval
 		out.Status, out.ResolvedAt = publishing.ApprovalVoid, &now

@@ -58,7 +58,7 @@ func (s *Posts) holdApproval(
 	switch {
 	case inQueue && override:
 		reason = overridden
-		if out.OverriddenBy, err = overrideApproval(ctx, tx, p, group); err != nil {
+		if out.OverriddenBy, err = s.overrideApproval(ctx, tx, p, group, root.ID); err != nil {
 			return out, err
 		}
 	case inQueue:
@@ -99,7 +99,7 @@ func (s *Posts) holdSchedule(
 		return out, fault.New(fault.Conflict, "publishing.ChangeStatus", "The content of the post is not what was "+
 			"approved: request approval again, or send override: true as an administrator.")
 	}
-	if out.OverriddenBy, err = overrideApproval(ctx, tx, p, group); err != nil {
+	if out.OverriddenBy, err = s.overrideApproval(ctx, tx, p, group, root); err != nil {
 		return out, err
 	}
 	if err := poststore.MarkTemplate(ctx, tx, root, poststore.TemplateFree); err != nil {
@@ -110,11 +110,11 @@ func (s *Posts) holdSchedule(
 	return out, err
 }
 
-// overrideApproval frees a locked group from its approval, and returns the address of the
+// overrideApproval frees a locked group from its approval, records that in the audit log, and returns the address of the
 // administrator who answers for the override: the person, or the creator of the key. It returns
 // Forbidden if there is no such administrator.
-func overrideApproval(
-	ctx context.Context, tx *db.Tx, p tenancy.Principal, group publishing.GroupID,
+func (s *Posts) overrideApproval(
+	ctx context.Context, tx *db.Tx, p tenancy.Principal, group publishing.GroupID, root publishing.PostID,
 ) (email string, err error) {
 	if err := publishing.MayOverride(p); err != nil {
 		return "", err
@@ -127,7 +127,10 @@ func overrideApproval(
 	if err != nil {
 		return "", err
 	}
-	return email, poststore.FreeContent(ctx, tx, group)
+	if err := poststore.FreeContent(ctx, tx, group); err != nil {
+		return "", err
+	}
+	return email, s.db.Audit(ctx, tx, p, tenancy.ActionApprovalOverridden, "post "+root.String()+" by "+email)
 }
 
 // endInForce ends the approval under which a post is published, and returns it, or nil if there is

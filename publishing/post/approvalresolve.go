@@ -33,7 +33,8 @@ func (s *Approvals) Resolve(
 		return publishing.Approval{}, err
 	}
 	cmd.Name = &p.Name
-	return s.resolve(ctx, p, stored.Approval, cmd)
+	a, _, err := s.resolve(ctx, p, stored.Approval, cmd)
+	return a, err
 }
 
 // guestName is how a guest without a name is called in timelines.
@@ -52,17 +53,8 @@ func (s *Approvals) ResolveByToken(
 	if err != nil {
 		return publishing.Review{}, err
 	}
-	a, err := s.resolve(ctx, guest, stored.Approval, cmd)
-	out := publishing.Review{Approval: a, Org: guest.Org}
-	if err != nil || guest.Person.IsZero() {
-		return out, err
-	}
-	out.Sharer, err = poststore.FindMemberEmail(ctx, s.db, guest.Org, guest.Person)
-	if err != nil { // the answer is already stored
-		s.deps.Log.ErrorContext(ctx, "who passed a review link on cannot be named", "org", guest.Org, "error", err)
-		out.Sharer = guest.Person.String()
-	}
-	return out, nil
+	a, sharer, err := s.resolve(ctx, guest, stored.Approval, cmd)
+	return publishing.Review{Approval: a, Org: guest.Org, Sharer: sharer}, err
 }
 
 func reviewFault(op string, err error) error {
@@ -75,13 +67,13 @@ func reviewFault(op string, err error) error {
 func invalidLink(op string) error { return fault.New(fault.NotFound, op, "This link is not valid.") }
 
 // resolve stores the answer of a reviewer. Of several answers at the same time one is stored, and the others are
-// Conflict.
+// Conflict. sharer is the address of the member who passed the link of a guest on, "" for nobody.
 func (s *Approvals) resolve(
 	ctx context.Context, p tenancy.Principal, a publishing.Approval, cmd publishing.ResolveApproval,
-) (publishing.Approval, error) {
+) (answer publishing.Approval, sharer string, err error) {
 	const op = "publishing.resolve"
 	if err := a.Open(s.deps.Clock.Now()); err != nil {
-		return a, err
+		return a, "", err
 	}
 	var entry checked
 	var problem error
@@ -90,12 +82,11 @@ func (s *Approvals) resolve(
 		entry, problem = s.recheck(ctx, p, a.Post.String())
 	}
 	if problem != nil && !fault.Is(problem, fault.Invalid) {
-		return a, goneFault(problem)
+		return a, "", goneFault(problem)
 	}
 	var due *time.Time
 	var pictures []pictures.Key
-	answer := a
-	err := s.db.InOrgAs(ctx, p, func(tx *db.Tx) (err error) {
+	err = s.db.InOrgAs(ctx, p, func(tx *db.Tx) (err error) {
 		answer = a
 		if err := confirmLink(ctx, tx, p, a.ID); err != nil {
 			return err
@@ -106,17 +97,45 @@ func (s *Approvals) resolve(
 		if p.Via == tenancy.ViaSession {
 			answer.ResolvedBy = p.Person
 		}
+		if p.Via == tenancy.ViaGuest && !p.Person.IsZero() {
+			if sharer, err = poststore.MemberEmail(ctx, tx, p.Person); err != nil {
+				return err
+			}
+		}
+		if err := s.auditAnswer(ctx, tx, p, answer, sharer); err != nil {
+			return err
+		}
 		due, pictures, err = s.answer(ctx, tx, answer, p, entry, schedule, problem)
 		return err
 	})
 	if err != nil {
-		return a, publicFault(op, goneFault(err))
+		return a, "", publicFault(op, goneFault(err))
 	}
 	s.deps.Pictures.Add(p.Org, pictures)
 	if due != nil {
 		s.deps.Waker.Wake(ctx, p.Org, *due)
 	}
-	return answer, nil
+	return answer, sharer, nil
+}
+
+// auditAnswer appends an entry about an answer to the audit log. A guest is named by what the guest has entered.
+func (s *Approvals) auditAnswer(
+	ctx context.Context, tx *db.Tx, p tenancy.Principal, a publishing.Approval, sharer string,
+) error {
+	action, subject := tenancy.ActionRejected, "post "+a.Post.String()
+	if a.Status == publishing.ApprovalApproved {
+		action = tenancy.ActionApproved
+	}
+	if p.Via == tenancy.ViaGuest {
+		p = tenancy.Principal{Org: p.Org, Via: tenancy.ViaGuest, Name: "guest"}
+		if a.ReviewerName != nil {
+			p.Name += " " + *a.ReviewerName
+		}
+	}
+	if sharer != "" {
+		subject += ", with the link of " + sharer
+	}
+	return s.db.Audit(ctx, tx, p, action, subject)
 }
 
 // goneFault returns Gone for what belongs to a post that was deleted, and other errors as they are.

@@ -24,17 +24,19 @@ const (
 // the pause, so that nothing is claimed, and the next call goes on.
 //
 // A post that the database refuses to give up is logged and stays in the queue, so that it does not keep back the
-// others. missed is the number of posts that this call has given up, followers included, also with an error. known is
+// others. in runs a function in a transaction of the organization; the function returns whether it has ended a pause
+// that it knows. missed is the number of posts that this call has given up, followers included, also with an error. known is
 // false when there is no such subject or organization.
 func (s *Queue) endPause(
 	ctx context.Context, org tenancy.OrgID, end schedulerstore.PauseEnd,
+	in func(fn func(*db.Tx) (ended bool, err error)) error,
 ) (missed int, known bool, err error) {
 	var refused []publishing.PostID
 	for {
 		last, done := 0, false
-		err := s.db.InOrg(ctx, org, func(tx *db.Tx) (err error) {
+		err := in(func(tx *db.Tx) (ended bool, err error) {
 			last, known, done, err = schedulerstore.EndPause(ctx, tx, end, refused)
-			return err
+			return known && done, err
 		})
 		if err == nil && done {
 			return missed + last, known, nil

@@ -73,14 +73,26 @@ func (s *Queue) Pause(
 func (s *Queue) setPause(
 	ctx context.Context, p tenancy.Principal, cmd publishing.SetPause, subject any,
 ) (missed int, known bool, err error) {
+	what := string(cmd.Scope) + " " + cmd.ID
 	if !cmd.Paused {
 		return s.endPause(ctx, p.Org, schedulerstore.PauseEnd{
 			Scope: cmd.Scope, Subject: subject, Hold: s.cfg.PauseMaxAge, By: publishing.ActorOf(p),
+		}, func(fn func(*db.Tx) (ended bool, err error)) error {
+			return s.db.InOrgAs(ctx, p, func(tx *db.Tx) error {
+				ended, err := fn(tx)
+				if err != nil || !ended {
+					return err
+				}
+				return s.db.Audit(ctx, tx, p, tenancy.ActionUnpaused, what)
+			})
 		})
 	}
 	err = s.db.InOrgAs(ctx, p, func(tx *db.Tx) error {
 		known, err = schedulerstore.Pause(ctx, tx, cmd.Scope, subject, publishing.ActorOf(p))
-		return err
+		if err != nil || !known {
+			return err
+		}
+		return s.db.Audit(ctx, tx, p, tenancy.ActionPaused, what)
 	})
 	return 0, known, err
 }

@@ -56,7 +56,12 @@ func (s *Queue) Resume(ctx context.Context, org tenancy.OrgID, by string, catchU
 	if catchUp {
 		end.Hold = s.cfg.PauseMaxAge
 	}
-	missed, _, err := s.endPause(ctx, org, end)
+	missed, _, err := s.endPause(ctx, org, end, func(fn func(*db.Tx) (bool, error)) error {
+		return s.db.InOrg(ctx, org, func(tx *db.Tx) error {
+			_, err := fn(tx)
+			return err
+		})
+	})
 	if missed > 0 {
 		s.deps.Log.Info("posts were given up because publishing for their organization was stopped",
 			"org", org, "posts", missed)

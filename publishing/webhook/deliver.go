@@ -14,6 +14,7 @@ import (
 	"crier/platform/clock"
 	"crier/platform/failpoint"
 	"crier/publishing"
+	"crier/publishing/db"
 	webhookstore "crier/publishing/webhook/store"
 	"crier/tenancy"
 )
@@ -238,11 +239,18 @@ func (r *run) judge(ctx context.Context, url string, a answer, since *time.Time,
 	default:
 		return nil
 	}
-	done, err := webhookstore.DisableWebhook(ctx, r.db, r.org, r.webhook, url, why, text, now)
+	done := false
+	err := r.db.InOrg(ctx, r.org, func(tx *db.Tx) (err error) {
+		done, err = webhookstore.DisableWebhook(ctx, tx, r.webhook, url, why, text, now)
+		if err != nil || !done {
+			return err
+		}
+		service := tenancy.Principal{Org: r.org, Via: tenancy.ViaInstance, Name: "the service"}
+		return r.db.Audit(ctx, tx, service, tenancy.ActionWebhookDisabled, r.Name+" ("+string(why)+")")
+	})
 	if err != nil || !done {
 		return err
 	}
 	r.deps.Log.WarnContext(ctx, "a webhook was disabled", "org", r.org, "webhook", r.webhook, "reason", why)
-	r.deps.Disabled(ctx, r.org, r.Name, why)
 	return nil
 }

@@ -5,6 +5,7 @@ import (
 	"crypto/hmac"
 	"crypto/rand"
 	"fmt"
+	"net/url"
 	"slices"
 	"time"
 
@@ -82,7 +83,10 @@ func (s *Webhooks) Create(
 		if err := chooseChannels(ctx, tx, op, &w, cmd); err != nil {
 			return err
 		}
-		return webhookstore.AddWebhook(ctx, tx, w, sealed, p.Person)
+		if err := webhookstore.AddWebhook(ctx, tx, w, sealed, p.Person); err != nil {
+			return err
+		}
+		return s.audit(ctx, tx, p, tenancy.ActionWebhookCreated, w)
 	})
 	return w, publishing.FormatWebhookSecret(key), db.Fault(op, err)
 }
@@ -207,11 +211,12 @@ func (s *Webhooks) Update(
 				return err
 			}
 		}
-		if cmd.Secret == nil {
-			return nil
+		if cmd.Secret != nil {
+			if w, _, err = s.rotate(ctx, tx, p.Org, w, cmd.Secret); err != nil {
+				return err
+			}
 		}
-		w, _, err = s.rotate(ctx, tx, p.Org, w, cmd.Secret)
-		return err
+		return s.audit(ctx, tx, p, tenancy.ActionWebhookChanged, w)
 	})
 	return w, err
 }
@@ -267,6 +272,18 @@ func (s *Webhooks) change(
 	return db.Fault(op, err)
 }
 
+// audit appends an entry about an endpoint to the audit log. Of its URL the entry has the host only, because the rest may
+// hold a token.
+func (s *Webhooks) audit(
+	ctx context.Context, tx *db.Tx, p tenancy.Principal, action tenancy.Action, w publishing.Webhook,
+) error {
+	host := ""
+	if u, err := url.Parse(w.URL); err == nil {
+		host = u.Host
+	}
+	return s.db.Audit(ctx, tx, p, action, w.Name+" "+host)
+}
+
 func noWebhook(op string) error { return fault.New(fault.NotFound, op, "There is no such webhook.") }
 
 // Delete deletes an endpoint with its deliveries and returns it. Once it has returned, no call
@@ -275,8 +292,10 @@ func (s *Webhooks) Delete(ctx context.Context, p tenancy.Principal, webhook stri
 	err = s.change(ctx, p, "publishing.DeleteWebhook", webhook,
 		func(tx *db.Tx, stored publishing.Webhook) error {
 			w = stored
-			_, err := webhookstore.DeleteWebhook(ctx, tx, stored.ID)
-			return err
+			if _, err := webhookstore.DeleteWebhook(ctx, tx, stored.ID); err != nil {
+				return err
+			}
+			return s.audit(ctx, tx, p, tenancy.ActionWebhookDeleted, w)
 		})
 	return w, err
 }
@@ -297,7 +316,10 @@ func (s *Webhooks) RotateSecret(
 		if w, shown, err = s.rotate(ctx, tx, p.Org, stored, given); err != nil {
 			return err
 		}
-		return webhookstore.WebhookKnownTo(ctx, tx, stored.ID, p.Person)
+		if err := webhookstore.WebhookKnownTo(ctx, tx, stored.ID, p.Person); err != nil {
+			return err
+		}
+		return s.audit(ctx, tx, p, tenancy.ActionWebhookSecret, w)
 	})
 	return w, shown, err
 }

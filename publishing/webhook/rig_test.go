@@ -57,6 +57,7 @@ func newRig(t *testing.T, receivers ...*receiver) *rig {
 	r.OK(err)
 	t.Cleanup(client.Close)
 	r.client = client
+	r.Store.Auditor = r
 	queue, err := jobs.NewQueue()
 	r.OK(err)
 	var shards []int16
@@ -66,14 +67,21 @@ func newRig(t *testing.T, receivers ...*receiver) *rig {
 	r.deliverer = webhook.New(webhook.Deps{
 		DB: r.Store, Queue: queue, Keyring: r.Keyring, HTTP: client, Clock: clock.Func(r.time), Log: r.Logger,
 		Chance: func() float64 { return 0.5 }, Shards: func() []int16 { return shards },
-		Disabled: func(_ context.Context, _ tenancy.OrgID, name string, why publishing.WebhookDisabled) {
-			r.disabled = append(r.disabled, name+" "+string(why))
-		},
 	})
 	r.hooks = webhook.NewWebhooks(webhook.Config{MaxWebhooks: 10}, webhook.Deps{
 		DB: r.Store, Keyring: r.Keyring, Clock: clock.Func(r.time), Log: r.Logger, HTTP: client,
 	})
 	return r
+}
+
+// AppendAudit keeps the endpoints that were disabled.
+func (r *rig) AppendAudit(
+	_ context.Context, _ pg.Querier, _ tenancy.Principal, action tenancy.Action, subject string,
+) error {
+	if action == tenancy.ActionWebhookDisabled {
+		r.disabled = append(r.disabled, subject)
+	}
+	return nil
 }
 
 func (r *rig) time() time.Time {

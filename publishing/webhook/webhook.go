@@ -69,8 +69,6 @@ type Deps struct {
 	Chance func() float64
 	// Shards returns the shards that this process owns. The loop serves the organizations in them.
 	Shards func() []int16
-	// Disabled is called after the service has disabled an endpoint.
-	Disabled func(ctx context.Context, org tenancy.OrgID, name string, why publishing.WebhookDisabled)
 }
 
 // Deliverer delivers the events of all organizations. It is safe for concurrent use.
@@ -89,9 +87,6 @@ type Deliverer struct {
 
 // New returns a Deliverer. Its loop runs from Start on; Deliver needs no loop in this process.
 func New(deps Deps) *Deliverer {
-	if deps.Disabled == nil {
-		deps.Disabled = func(context.Context, tenancy.OrgID, string, publishing.WebhookDisabled) {}
-	}
 	return &Deliverer{deps: deps, db: deps.DB, shares: limit.New[share](perCreator)}
 }
 

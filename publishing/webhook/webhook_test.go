@@ -205,7 +205,7 @@ func TestDeliver_410DisablesAtOnce(t *testing.T) {
 		t.Errorf("got %d calls, want 1, or 2 at the same time", n)
 	}
 	got := r.record(w)
-	if got.DisabledAt == nil || *got.DisabledFor != publishing.DisabledGone || !slices.Equal(r.disabled, []string{"hook gone"}) {
+	if got.DisabledAt == nil || *got.DisabledFor != publishing.DisabledGone || !slices.Equal(r.disabled, []string{"hook (gone)"}) {
 		t.Errorf("got the webhook %+v, %v, want a disabled one", got, r.disabled)
 	}
 	for _, d := range r.deliveries(w) {

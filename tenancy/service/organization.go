@@ -238,25 +238,31 @@ func (a *Accounts) Record(ctx context.Context, p tenancy.Principal, action tenan
 	})
 }
 
-// RecordDisowned appends the audit entry for a channel that was disconnected by the person who had
-// granted access to its account, and queues a mail for each administrator of the organization.
-func (a *Accounts) RecordDisowned(ctx context.Context, p tenancy.Principal, platform, channel string) error {
-	return a.inGate(ctx, "tenancy.RecordDisowned", func(tx *tenancystore.GateTx) error {
-		org, err := tx.Enter(ctx, p.Org)
+// AppendAudit appends an entry to the audit log of the principal's organization for something that another
+// part of the service does. It runs as pg.Tenant in the transaction of what the entry records, and
+// returns the error of Postgres.
+func (a *Accounts) AppendAudit(
+	ctx context.Context, q pg.Querier, p tenancy.Principal, action tenancy.Action, subject string,
+) error {
+	return tenancystore.Audit(ctx, q, p.Org, p.Event(action, subject), a.clock.Now())
+}
+
+// MailDisowned queues a mail for each administrator of an organization about a channel that was
+// disconnected by the person who had granted access to its account.
+func (a *Accounts) MailDisowned(ctx context.Context, org tenancy.OrgID, channel string) error {
+	return a.inGate(ctx, "tenancy.MailDisowned", func(tx *tenancystore.GateTx) error {
+		in, err := tx.Enter(ctx, org)
 		if err != nil {
 			return err
 		}
-		o, err := org.Organization(ctx)
+		o, err := in.Organization(ctx)
 		if err != nil {
 			return err
 		}
-		if err := org.Audit(ctx, p.Event(tenancy.ActionChannelDisowned, platform+" "+channel), a.clock.Now()); err != nil {
-			return err
-		}
-		tx, err = org.Leave(ctx)
+		tx, err = in.Leave(ctx)
 		if err != nil {
 			return err
 		}
-		return a.mailMembers(ctx, tx, mailChannelDisowned, notice{Org: p.Org, Name: o.Name, Zone: o.Timezone, Channel: channel})
+		return a.mailMembers(ctx, tx, mailChannelDisowned, notice{Org: org, Name: o.Name, Zone: o.Timezone, Channel: channel})
 	})
 }

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"crier/platform/id"
+	"crier/platform/pg"
 	"crier/tenancy"
 )
 
@@ -14,9 +15,18 @@ values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11)`
 
 // Audit appends an entry to the audit log of the organization. The entry gets a new id.
 func (t *OrgTx) Audit(ctx context.Context, e tenancy.AuditEvent, now time.Time) error {
-	_, err := exec(ctx, t.tx, auditInsert, t.org, id.New[tenancy.AuditTag](), now, e.Person, e.Actor, e.Via, e.Key,
+	return Audit(ctx, t.tx, t.org, e, now)
+}
+
+// Audit is OrgTx.Audit for the transaction of a port, which runs as pg.Tenant in the organization.
+func Audit(ctx context.Context, q pg.Querier, org tenancy.OrgID, e tenancy.AuditEvent, now time.Time) error {
+	rows, err := q.Query(ctx, auditInsert, org, id.New[tenancy.AuditTag](), now, e.Person, e.Actor, e.Via, e.Key,
 		e.Behind, e.Action, e.Subject, e.Address)
-	return err
+	if err != nil {
+		return err
+	}
+	rows.Close()
+	return rows.Err()
 }
 
 const auditInsertEach = `-- tenancy.AuditInsertEach

@@ -77,10 +77,6 @@ func webhookQuestions(s *publishingdb.DB) map[string]question {
 		"webhook.EndWebhook": func(t *testing.T, m, th tenantFixture) bool {
 			return webhookstore.EndWebhook(t.Context(), s, m.org, th.webhook, now) == nil // see preparations
 		},
-		"webhook.DisableWebhook": func(t *testing.T, m, th tenantFixture) bool {
-			done, err := webhookstore.DisableWebhook(t.Context(), s, m.org, th.webhook, th.hook().URL, publishing.DisabledGone, "x", now)
-			return err == nil && !done
-		},
 	}
 	for name, ask := range webhookTxQuestions(later) {
 		all[name] = inOrg(s, ask)
@@ -92,6 +88,10 @@ type txQuestion = func(t *testing.T, tx *publishingdb.Tx, th tenantFixture) (boo
 
 func webhookTxQuestions(later time.Time) map[string]txQuestion {
 	return map[string]txQuestion{
+		"webhook.DisableWebhook": func(t *testing.T, tx *publishingdb.Tx, th tenantFixture) (bool, error) {
+			done, err := webhookstore.DisableWebhook(t.Context(), tx, th.webhook, th.hook().URL, publishing.DisabledGone, "x", later)
+			return !done, err
+		},
 		"webhook.AddWebhook": func(t *testing.T, tx *publishingdb.Tx, th tenantFixture) (bool, error) {
 			w := th.hook()
 			w.ID = id.New[publishing.WebhookTag]()

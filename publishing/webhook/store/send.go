@@ -7,7 +7,6 @@ import (
 
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
-	"github.com/jackc/pgx/v5/pgconn"
 
 	"crier/publishing"
 	"crier/publishing/db"
@@ -222,18 +221,12 @@ where id = $1 and url = $4 and disabled_at is null`
 // the explanation is for people. It returns false if the endpoint is already disabled, is gone, or
 // has another URL now.
 func DisableWebhook(
-	ctx context.Context, d *db.DB, org tenancy.OrgID, webhook publishing.WebhookID, url string,
-	reason publishing.WebhookDisabled,
+	ctx context.Context, tx *db.Tx, webhook publishing.WebhookID, url string, reason publishing.WebhookDisabled,
 	explanation string, now time.Time,
 ) (done bool, err error) {
-	err = d.InOrg(ctx, org, func(tx *db.Tx) error {
-		var tag pgconn.CommandTag
-		tag, err := tx.Exec(ctx, webhookDisable, webhook, now, reason, url)
-		done = tag.RowsAffected() > 0
-		if err != nil || !done {
-			return err
-		}
-		return StopDeliveries(ctx, tx, webhook, now, explanation)
-	})
-	return done, err
+	tag, err := tx.Exec(ctx, webhookDisable, webhook, now, reason, url)
+	if err != nil || tag.RowsAffected() == 0 {
+		return false, err
+	}
+	return true, StopDeliveries(ctx, tx, webhook, now, explanation)
 }
