@@ -45,7 +45,7 @@ func (a *App) serveQueue(w http.ResponseWriter, r *http.Request) {
 	server.ServeQueue(w, r)
 }
 
-// queue implements appapi.Queue. It reads the statistics of all organizations over a connection of its own, so that
+// queue implements monitor.Queue. It reads the statistics of all organizations over a connection of its own, so that
 // such requests take no connection from the scheduler.
 type queue struct {
 	*scheduler.Queue

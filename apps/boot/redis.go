@@ -4,7 +4,7 @@ import (
 	"context"
 	"time"
 
-	"crier/apps/edge/appapi"
+	"crier/apps/edge/admission"
 	"crier/apps/worker"
 	"crier/platform/redis"
 )
@@ -36,18 +36,18 @@ func (a *App) bucket() worker.Bucket {
 }
 
 // attempts returns the log-ins that the processes count together, nil without Redis: the edge then counts its own.
-func (a *App) attempts() appapi.Attempts {
+func (a *App) attempts() admission.Attempts {
 	if a.redis == nil {
 		return nil
 	}
 	return a.redis.Attempts("log-in", redis.AttemptRules{
-		Delays: appapi.LoginDelays(), Shared: appapi.SharedAfter, Memory: appapi.AttemptMemory,
-		Most: appapi.MaxAttempts, Timeout: a.loginTimeout,
+		Delays: admission.LoginDelays(), Shared: admission.SharedAfter, Memory: admission.AttemptMemory,
+		Most: admission.MaxAttempts, Timeout: a.loginTimeout,
 	})
 }
 
 // windows returns the requests that the processes count together, nil without Redis: the edge then counts its own.
-func (a *App) windows() appapi.Windows {
+func (a *App) windows() admission.Windows {
 	if a.redis == nil {
 		return nil
 	}

@@ -9,8 +9,8 @@ import (
 
 	"github.com/gofiber/fiber/v2"
 
-	"crier/apps/edge/appapi"
 	"crier/apps/edge/request"
+	"crier/apps/edge/session"
 	"crier/platform/clock"
 	"crier/tenancy"
 )
@@ -24,7 +24,7 @@ const unknownClient = "unknown"
 // unknownClient. A subscriber has at least a /64, and many have a /56 or a /48, so one client can have many names. The
 // site is the largest network that one subscriber usually has; several subscribers may be in it.
 func (s *Server) noteSource(c *fiber.Ctx) error {
-	device := appapi.Device(c)
+	device := session.Device(c)
 	if len(device) > maxDevice {
 		device = ""
 	}

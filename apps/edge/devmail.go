@@ -2,7 +2,7 @@ package edge
 
 import (
 	"crypto/sha256"
-	_ "embed" // the page
+	_ "embed"
 	"encoding/hex"
 	"html/template"
 	"net/http"
@@ -12,7 +12,7 @@ import (
 	"github.com/danielgtaylor/huma/v2"
 	"github.com/gofiber/fiber/v2"
 
-	"crier/apps/edge/publicv1"
+	"crier/apps/edge/record"
 	"crier/apps/edge/route"
 	"crier/platform/fault"
 	"crier/platform/mail"
@@ -108,7 +108,7 @@ func (s *Server) devMail(c *fiber.Ctx) error {
 
 // newDevMailLine returns a mail without its text. Equal mails of one moment have the same id.
 func newDevMailLine(m mail.Stored) devMailLine {
-	at := publicv1.FormatTime(m.At)
+	at := record.FormatTime(m.At)
 	sum := sha256.Sum256([]byte(at + "\x00" + m.To + "\x00" + m.Subject + "\x00" + m.Text))
 	return devMailLine{ID: hex.EncodeToString(sum[:8]), At: at, To: m.To, Subject: m.Subject}
 }

@@ -4,8 +4,8 @@ import (
 	"strconv"
 	"time"
 
+	postapi "crier/apps/edge/api/post"
 	"crier/apps/edge/docs"
-	"crier/apps/edge/publicv1"
 	"crier/publishing"
 )
 
@@ -97,7 +97,7 @@ func listLimits() []docs.Limit {
 		limitOf("Posts of such a list", count(publishing.MaxListed), ""),
 		limitOf("Days of a report", count(publishing.MaxReportDays), ""),
 		limitOf("Texts of the posts of a list", size(publishing.MaxListedBytes), "and the same of settings."),
-		limitOf("JSON of a list of posts", size(publicv1.MaxListAnswer), ""),
+		limitOf("JSON of a list of posts", size(postapi.MaxListAnswer), ""),
 		limitOf("Page of files", count(publishing.MediaPerPage), ""),
 		limitOf("Page of notifications", count(publishing.NotificationsPerPage), ""),
 		limitOf("Page of deliveries", count(publishing.MaxDeliveryPage), ""),

@@ -18,9 +18,17 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/valyala/fasthttp"
 
-	"crier/apps/edge/appapi"
+	"crier/apps/edge/admission"
+	"crier/apps/edge/session"
+	"crier/billing"
+
+	notificationapi "crier/apps/edge/api/notification"
+
+	slotapi "crier/apps/edge/api/slot"
+
+	webhookapi "crier/apps/edge/api/webhook"
 	"crier/apps/edge/docs"
-	"crier/apps/edge/publicv1"
+	"crier/apps/edge/monitor"
 	"crier/apps/edge/request"
 	"crier/apps/edge/route"
 	"crier/platform/clock"
@@ -31,26 +39,26 @@ import (
 // optional.
 type Deps struct {
 	Posts     Posts
-	Queue     appapi.Queue
+	Queue     Queue
 	Channels  Channels
-	Slots     publicv1.Slots
+	Slots     slotapi.Slots
 	Analytics Analytics
 	Media     Media
-	Webhooks  publicv1.Webhooks
+	Webhooks  webhookapi.Webhooks
 	Approvals Approvals
 	// Notifications are the use cases of the bell.
-	Notifications publicv1.Notifications
+	Notifications notificationapi.Notifications
 	Accounts      Accounts
-	Plans         appapi.Plans
+	Plans         billing.Plans
 	Limiter       Limiter
 	// Attempts counts log-ins of all processes together. With nil this process counts its own.
-	Attempts appapi.Attempts
+	Attempts admission.Attempts
 	// Windows counts requests of sessions, and of clients without one, for all processes together. With nil this
 	// process counts its own.
-	Windows appapi.Windows
-	// AccountKey is the HMAC key of the account names in logs and in Attempts, see appapi.Deps.
+	Windows admission.Windows
+	// AccountKey is the HMAC key of the account names in logs and in Attempts, see admission.Deps.
 	AccountKey []byte
-	Health     appapi.Health
+	Health     monitor.Health
 	// SandboxURL is the loopback address of the simulated platform, empty when there is none. See IsSandbox.
 	SandboxURL string
 	// DevMail has the mails that /dev/mail shows; nil for an instance that sends mails or none.
@@ -71,7 +79,9 @@ type Server struct {
 	app      *fiber.App
 	table    []Route      // sorted
 	lines    *route.Table // the same routes with their handlers, and the OpenAPI document
-	session  *appapi.API
+	gate     *admission.Gate
+	session  *session.Guard
+	monitor  *monitor.API
 	trusted  []netip.Prefix
 	draining atomic.Bool
 	metrics  *metrics
@@ -205,33 +215,8 @@ func (s *Server) setListener(ln *listener) bool {
 }
 
 // ServeQueue answers GET /monitor/queue/{name} on the private listener. It requires no token.
-func (s *Server) ServeQueue(w http.ResponseWriter, r *http.Request) { s.session.ServeQueue(w, r) }
+func (s *Server) ServeQueue(w http.ResponseWriter, r *http.Request) { s.monitor.ServeQueue(w, r) }
 
 // Drain makes the health check fail and each answer close its connection, while requests are still served. A load
 // balancer then chooses other processes before Shutdown.
 func (s *Server) Drain() { s.draining.Store(true) }
-
-func (s *Server) appAPI() *appapi.API {
-	return appapi.New(appapi.Config{
-		Origins: append(s.cfg.dashboards(), origin(s.cfg.Base())), Secure: s.cfg.secure(),
-		BaseURL: s.cfg.Base(), FrontendURL: s.cfg.Frontend(), MobileScheme: s.cfg.MobileScheme,
-		AppLimit: s.cfg.AppLimit, Timeout: s.cfg.Timeout, Version: s.deps.Version, MonitorToken: s.cfg.MonitorToken,
-	}, appapi.Deps{
-		Channels: s.deps.Channels, Connects: s.deps.Channels, Apps: s.deps.Channels, Tools: s.deps.Channels,
-		Queue: s.deps.Queue, Accounts: s.deps.Accounts, Media: s.deps.Media, Reviews: s.deps.Approvals,
-		Plans: s.deps.Plans, Health: s.deps.Health, Attempts: s.deps.Attempts, Windows: s.deps.Windows,
-		AccountKey: s.deps.AccountKey,
-		Draining:   s.draining.Load, Tracked: func(kind string) { s.metrics.tracked.WithLabelValues(kind).Inc() },
-		Clock: s.deps.Clock, Log: s.deps.Log,
-	})
-}
-
-func (s *Server) publicAPI() *publicv1.API {
-	return publicv1.New(publicv1.Config{BaseURL: s.cfg.Base(), UploadLimit: s.cfg.UploadLimit},
-		publicv1.Deps{
-			Posts: s.deps.Posts, Releases: s.deps.Posts, Reports: s.deps.Analytics,
-			Analytics: s.deps.Analytics, Channels: s.deps.Channels, Connectors: s.deps.Channels,
-			Tools: s.deps.Channels, Slots: s.deps.Slots, Media: s.deps.Media, Webhooks: s.deps.Webhooks,
-			Approvals: s.deps.Approvals, Notifications: s.deps.Notifications, Reviewers: s.session, Clock: s.deps.Clock,
-		})
-}

@@ -6,14 +6,14 @@ import (
 
 	"github.com/danielgtaylor/huma/v2"
 
-	"crier/apps/edge/publicv1"
+	postapi "crier/apps/edge/api/post"
 	"crier/platform/fault"
 )
 
 // document returns the OpenAPI document with the examples of the public API as JSON, the same bytes each time. Its
 // error is Internal.
 func (s *Server) document() ([]byte, error) {
-	examples, err := publicv1.Examples()
+	examples, err := postapi.Examples()
 	if err != nil {
 		return nil, err
 	}
@@ -25,7 +25,7 @@ func (s *Server) document() ([]byte, error) {
 
 // addExamples adds examples to their operations. An example of an operation or a parameter that the document does not
 // have is Internal.
-func addExamples(doc *huma.OpenAPI, examples map[string]publicv1.Example) error {
+func addExamples(doc *huma.OpenAPI, examples map[string]postapi.Example) error {
 	added := map[string]bool{}
 	for _, item := range doc.Paths {
 		for _, op := range []*huma.Operation{item.Get, item.Post, item.Put, item.Delete} {
@@ -50,7 +50,7 @@ func addExamples(doc *huma.OpenAPI, examples map[string]publicv1.Example) error 
 	return nil
 }
 
-func addExample(op *huma.Operation, x publicv1.Example) error {
+func addExample(op *huma.Operation, x postapi.Example) error {
 	left := len(x.Parameters)
 	for _, p := range op.Parameters {
 		if value, ok := x.Parameters[p.Name]; ok {

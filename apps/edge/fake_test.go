@@ -19,7 +19,7 @@ import (
 
 	"crier/actors/org"
 	"crier/apps/edge"
-	"crier/apps/edge/publicv1"
+	tagapi "crier/apps/edge/api/tag"
 	"crier/platform/blob"
 	"crier/platform/clock"
 	"crier/platform/env"
@@ -114,7 +114,7 @@ func (w *world) note(ids ...string) error {
 // tags are those of an organization without any. The tests call only what needs no body.
 type tags struct{ otherTags }
 
-type otherTags = publicv1.Tags
+type otherTags = tagapi.Tags
 
 func (tags) Tags(context.Context, tenancy.Principal) ([]publishing.Tag, error) { return nil, nil }
 

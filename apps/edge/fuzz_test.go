@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"crier/apps/edge"
-	"crier/apps/edge/publicv1"
+	"crier/apps/edge/record"
 )
 
 func never5xx(t *testing.T, a answer) {
@@ -43,12 +43,12 @@ func FuzzDate(f *testing.F) {
 		f.Add(seed)
 	}
 	f.Fuzz(func(t *testing.T, s string) {
-		at, ok := publicv1.ParseDate(s)
+		at, ok := record.ParseDate(s)
 		if !ok && !at.IsZero() {
 			t.Errorf("%q: a refused date has a value", s)
 		}
 		if ok {
-			again, ok := publicv1.ParseDate(at.Format("2006-01-02T15:04:05.999999999Z"))
+			again, ok := record.ParseDate(at.Format("2006-01-02T15:04:05.999999999Z"))
 			if y := at.Year(); y >= 0 && y <= 9999 && (!ok || !again.Equal(at)) {
 				t.Errorf("%q is %v, and that is %v", s, at, again)
 			}

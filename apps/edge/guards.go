@@ -5,7 +5,7 @@ import (
 
 	"github.com/gofiber/fiber/v2"
 
-	"crier/apps/edge/appapi"
+	"crier/apps/edge/session"
 	"crier/platform/fault"
 )
 
@@ -23,7 +23,7 @@ const (
 	apiKey Credential = "api key"
 	// session is a session in the header or the cookie auth. The request is counted for the session. An unsafe request
 	// must name no organization in showorg, or one of which the person is a member.
-	session Credential = "session"
+	member Credential = "session"
 	// joined is like session, also without the second factor that the organization requires. The use case decides what is
 	// possible then.
 	joined Credential = "joined"
@@ -121,9 +121,9 @@ func (s *Server) newGuards() guards {
 	inTime, inLongTime := s.deadline(s.cfg.Timeout), s.deadline(s.cfg.UploadTimeout)
 	body := s.readBody(s.cfg.BodyLimit, maxBodyValues)
 	writes, sessions := s.limitRequests(maxWrites), s.limitRequests(maxSessions)
-	jsonOnly := []fiber.Handler{appapi.JSONOnly}
+	jsonOnly := []fiber.Handler{session.JSONOnly}
 	logins := slices.Concat(jsonOnly, s.openBodies(loginBodies, loginBody, s.readJSON))
-	member := []fiber.Handler{s.session.Session, s.session.Member}
+	ofMember := []fiber.Handler{s.session.Session, s.session.Member}
 	return guards{
 		startConfirm: s.startConfirm,
 		recordActed:  s.recordActed,
@@ -133,10 +133,10 @@ func (s *Server) newGuards() guards {
 			signIn:   {s.session.CheckSignInOrigin},
 			operator: nil,
 			apiKey:   {s.authenticate, s.admit},
-			session:  member,
-			joined:   member,
-			admin:    member,
-			owner:    member,
+			member:   ofMember,
+			joined:   ofMember,
+			admin:    ofMember,
+			owner:    ofMember,
 			person:   {s.session.Session},
 			instance: {s.session.Session},
 			visitor:  {s.session.CheckSignInOrigin, s.session.Visitor},
@@ -157,8 +157,8 @@ func (s *Server) newGuards() guards {
 			upload:   {inLongTime, s.limitRequests(maxUploads), s.limitUpload},
 			fetch:    {body, inLongTime, s.limitRequests(maxFetches)},
 			user:     {body, inTime, sessions},
-			form:     {body, inTime, sessions, appapi.JSONOnly},
-			own:      {body, inTime, s.limitPersons(maxSessions), appapi.JSONOnly},
+			form:     {body, inTime, sessions, session.JSONOnly},
+			own:      {body, inTime, s.limitPersons(maxSessions), session.JSONOnly},
 
 			statistics: {inTime, s.limitAnswers(maxStatistics)},
 		},
@@ -173,7 +173,7 @@ var limitsOf = map[Credential][]Limits{
 	visitor:  {quick, download, register},
 	operator: {quick},
 	apiKey:   {read, list, write, post, upload, fetch, statistics, original},
-	session:  {user, form, statistics, original},
+	member:   {user, form, statistics, original},
 	joined:   {user},
 	admin:    {user, form},
 	owner:    {user, form},

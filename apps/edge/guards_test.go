@@ -14,7 +14,7 @@ func TestGuards_RefuseRouteWithInvalidGuards(t *testing.T) {
 	g := unstarted("").newGuards()
 	for _, r := range []Route{
 		{}, {Credential: "key", Limits: read}, {Credential: apiKey, Limits: "many"}, {Credential: none, Limits: write},
-		{Credential: session, Limits: read}, {Credential: apiKey, Limits: user}, {Credential: person, Limits: form},
+		{Credential: member, Limits: read}, {Credential: apiKey, Limits: user}, {Credential: person, Limits: form},
 	} {
 		app := fiber.New(fiber.Config{DisableStartupMessage: true})
 		app.Get("/", append(g.before(r), func(c *fiber.Ctx) error { return c.SendStatus(http.StatusOK) })...)

@@ -6,7 +6,7 @@ import (
 	"testing"
 	"time"
 
-	"crier/apps/edge/publicv1"
+	"crier/apps/edge/record"
 )
 
 func TestBody_MustBeJSON(t *testing.T) {
@@ -112,7 +112,7 @@ func TestParseDate_AcceptsSpaceForPlus(t *testing.T) {
 	t.Parallel()
 	at := time.Date(2026, 1, 1, 22, 30, 0, 0, time.UTC)
 	for _, s := range []string{"2026-01-02T00:30:00+02:00", "2026-01-02T00:30:00 02:00", "2026-01-02 00:30:00 02:00", "2026-01-02T00:30:00 0200"} {
-		if got, ok := publicv1.ParseDate(s); !ok || !got.Equal(at) {
+		if got, ok := record.ParseDate(s); !ok || !got.Equal(at) {
 			t.Errorf("%s: got %v, %v, want %v", s, got, ok, at)
 		}
 	}

@@ -23,8 +23,8 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/valyala/fasthttp"
 
-	"crier/apps/edge/appapi"
 	"crier/apps/edge/docs"
+	"crier/apps/edge/monitor"
 	"crier/apps/edge/problem"
 	"crier/apps/edge/request"
 	"crier/platform/clock"
@@ -228,7 +228,7 @@ func newMetrics(reg prometheus.Registerer) (*metrics, error) {
 	}, []string{"method", "route", "status"}), tracked: prometheus.NewCounterVec(prometheus.CounterOpts{
 		Name: "crier_tracked_events_total", Help: "Events that pages have reported. Anybody can report any number of them to POST /public/t.",
 	}, []string{"kind"})}
-	for _, kind := range appapi.TrackedKinds {
+	for _, kind := range monitor.TrackedKinds {
 		m.tracked.WithLabelValues(kind) // so that each is 0 before its first event
 	}
 	if err := errors.Join(reg.Register(m.took), reg.Register(m.tracked)); err != nil {

@@ -28,7 +28,7 @@ var permissions = map[Credential]permission{
 	operator: {},
 	apiKey:   {},
 	person:   {},
-	session:  {needs: []condition{hasAccess}},
+	member:   {needs: []condition{hasAccess}},
 	joined:   {needs: []condition{hasJoined}},
 	admin:    {needs: []condition{hasAccess, manages}, audience: "Only for administrators of the organization."},
 	owner:    {needs: []condition{hasAccess, owns}, audience: "Only for the owner of the organization."},

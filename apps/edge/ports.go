@@ -4,8 +4,31 @@ import (
 	"context"
 
 	"crier/actors/org"
-	"crier/apps/edge/appapi"
-	"crier/apps/edge/publicv1"
+	auditapi "crier/apps/edge/account/audit"
+	deletionapi "crier/apps/edge/account/deletion"
+	instanceapi "crier/apps/edge/account/instance"
+	keyapi "crier/apps/edge/account/key"
+	organizationapi "crier/apps/edge/account/organization"
+	securityapi "crier/apps/edge/account/security"
+	signinapi "crier/apps/edge/account/signin"
+	teamapi "crier/apps/edge/account/team"
+	"crier/apps/edge/admission"
+	"crier/apps/edge/session"
+
+	userapi "crier/apps/edge/account/user"
+
+	analyticsapi "crier/apps/edge/api/analytics"
+
+	approvalapi "crier/apps/edge/api/approval"
+
+	channelapi "crier/apps/edge/api/channel"
+
+	connectapi "crier/apps/edge/api/connect"
+
+	mediaapi "crier/apps/edge/api/media"
+
+	postapi "crier/apps/edge/api/post"
+	"crier/apps/edge/monitor"
 	"crier/platform/blob"
 	"crier/platform/mail"
 	"crier/publishing"
@@ -14,30 +37,36 @@ import (
 
 // Posts are the use cases of posts.
 type Posts interface {
-	publicv1.Posts
-	publicv1.Releases
+	postapi.Posts
+	postapi.Releases
+}
+
+// Queue are the use cases of the publishing queue and of pauses.
+type Queue interface {
+	monitor.Queue
+	channelapi.Pauses
 }
 
 // Analytics are the use cases of statistics and reports in both APIs.
 type Analytics interface {
-	publicv1.Analytics
-	publicv1.Reports
+	analyticsapi.Analytics
+	analyticsapi.Reports
 }
 
 // Channels are the use cases of channels and platforms in both APIs.
 type Channels interface {
-	publicv1.Channels
-	publicv1.Connectors
-	publicv1.Tools
-	appapi.Channels
-	appapi.Connects
-	appapi.Apps
+	channelapi.Channels
+	connectapi.Connectors
+	channelapi.Tools
+	connectapi.Channels
+	connectapi.Connects
+	connectapi.Apps
 }
 
 // Media are the use cases of uploaded files: uploads of the public API, pictures of people, and GET /files.
 type Media interface {
-	publicv1.Media
-	appapi.Media
+	mediaapi.Media
+	userapi.Media
 	// Open returns a file by the two parts of its public path, without metadata, or NotFound if
 	// either part is wrong. The caller closes it.
 	Open(ctx context.Context, key, file string) (publishing.Medium, blob.File, error)
@@ -53,18 +82,38 @@ type Media interface {
 
 // Approvals are the use cases of the approval of drafts in both APIs, and those of guests.
 type Approvals interface {
-	publicv1.Approvals
-	appapi.Reviews
+	approvalapi.Approvals
+	approvalapi.Reviews
 }
 
-// Accounts are the use cases of API keys, for the public API, and of sessions, for the application API.
+// Accounts are the use cases of people, organizations and keys. Unless their comment names others, methods return
+// Invalid for an input that breaks a rule, with its fields; Forbidden when the role of the principal is too low; NotFound
+// for what the organization does not have; and RateLimited or Unavailable with a time after which to try again.
 type Accounts interface {
 	// Authenticate returns the principal of an API key, and Unauthenticated when there is no such key.
 	Authenticate(ctx context.Context, authorization string) (tenancy.Principal, error)
 	// RecordActed appends an audit entry for a request that an instance administrator makes while
 	// impersonating a member.
 	RecordActed(ctx context.Context, p tenancy.Principal, request string) error
-	appapi.Accounts
+	session.Sessions
+	securityapi.SessionLists
+	signinapi.SignUp
+	admission.Senders
+	signinapi.Logins
+	signinapi.Providers
+	securityapi.Identities
+	userapi.People
+	userapi.Unsubscribers
+	securityapi.Security
+	securityapi.Factors
+	signinapi.Offers
+	organizationapi.Organizations
+	auditapi.AuditLog
+	deletionapi.Deletions
+	teamapi.Team
+	keyapi.Keys
+	instanceapi.Instance
+	instanceapi.Enterprise
 }
 
 // DevMail has the mails of `crier dev`, which are not sent.

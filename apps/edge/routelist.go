@@ -111,11 +111,14 @@ func (r Route) line(g guards) route.Line {
 	switch r.Credential {
 	case apiKey:
 		l.Security, l.Errors = []map[string][]string{{"key": {}}}, []int{401, 403, 429}
-	case session, joined, admin, owner, person, instance:
+	case member, joined, admin, owner, person, instance:
 		l.Security, l.Errors = []map[string][]string{{"cookie": {}}, {"session": {}}}, []int{401, 403, 429}
 	}
 	about := &l.Endpoint.Description
 	about.Description = strings.TrimSpace(about.Description + " " + permissions[r.Credential].audience)
+	if strings.HasPrefix(r.Path, "/public/v1/") && !slices.Contains([]string{"Approvals", "Webhooks", "Notifications"}, about.Tags[0]) && r.Credential == apiKey {
+		about.Tags = []string{"Public API"}
+	}
 	if strings.HasPrefix(r.Path, aliasPrefix+"/") {
 		about.Tags = []string{"Public API (alias mount)"}
 	}
@@ -138,8 +141,10 @@ func unstarted(version string) *Server {
 
 // buildRoutes fills the route table and the OpenAPI document. It calls no dependency: the server of unstarted has none.
 func (s *Server) buildRoutes() {
-	s.session = s.appAPI()
-	s.table = s.routes(s.publicAPI(), s.session)
+	s.gate, s.session = s.newGuard()
+	e := s.newEndpoints()
+	s.monitor = e.monitor
+	s.table = s.routes(e)
 	slices.SortFunc(s.table, func(a, b Route) int {
 		return cmp.Or(route.ComparePaths(a.Path, b.Path), strings.Compare(a.Method, b.Method))
 	})

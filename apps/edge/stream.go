@@ -35,7 +35,7 @@ const videoType = "video/mp4"
 // stream sends a video as /files does, or that of another server, which only a person with a session may ask for. The
 // connection to the other server ends with the transfer.
 func (s *Server) stream(c *fiber.Ctx) error {
-	if err := s.session.AdmitStream(c.UserContext(), request.From(c.Context()).From); err != nil {
+	if err := s.gate.AdmitStream(c.UserContext(), request.From(c.Context()).From); err != nil {
 		return err
 	}
 	leave, err := s.enterStream(c)

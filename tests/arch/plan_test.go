@@ -128,7 +128,7 @@ var vendors = []restriction{
 	{path: "github.com/gabriel-vasile/mimetype", from: []string{"publishing/file"}},
 	{path: "github.com/clipperhouse/uax29/v2/graphemes", from: []string{"publishing/connector", "publishing/file", "apps/sim/sandbox"}},
 	{path: "github.com/btcsuite/btcd/", from: []string{"publishing/connector/nostr"}},
-	{path: "github.com/tidwall/gjson", from: []string{"apps/edge/publicv1"}},
+	{path: "github.com/tidwall/gjson", from: []string{"apps/edge/api/post", "apps/edge/api/webhook"}},
 	{path: "github.com/ory/dockertest/", from: []string{"tests/dbtest"}},
 	{path: "github.com/google/uuid", from: []string{"platform", "apps/edge", "publishing", "*/store", "actors/cluster"}},
 	{path: "golang.org/x/image/draw", from: []string{"publishing/file/picture"}},

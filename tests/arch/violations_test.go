@@ -71,7 +71,7 @@ func forbiddenImports() map[string][]source {
 			importing("actors/fairqueue/queue.go", "crier/publishing/connector"),
 			importing("platform/ratelimit/window.go", "crier/platform/pg"),
 			importing("apps/edge/routes.go", "crier/actors/cluster"),
-			importing("apps/edge/publicv1/posts.go", "crier/apps/worker"),
+			importing("apps/edge/api/post/post.go", "crier/apps/worker"),
 			importing("apps/worker/worker.go", "crier/apps/edge"),
 			importing("apps/sim/sandbox/serve.go", "crier/publishing"),
 			importing("apps/crier/main.go", "crier/platform/env"),
@@ -176,7 +176,7 @@ func TestRules_AcceptAllowedFiles(t *testing.T) {
 	t.Parallel()
 	for _, s := range []source{
 		importing("apps/boot/app.go", "crier/apps/edge", "crier/actors/cluster", "crier/publishing/connector/all", "crier/publishing/post"),
-		importing("apps/edge/publicv1/posts.go", "crier/apps/edge/request", "crier/publishing", "crier/publishing/connector", "crier/actors/org", "net/http", "github.com/gofiber/fiber/v2"),
+		importing("apps/edge/api/post/post.go", "crier/apps/edge/request", "crier/publishing", "crier/publishing/connector", "crier/actors/org", "net/http", "github.com/gofiber/fiber/v2"),
 		importing("apps/worker/worker.go", "crier/actors/fairqueue", "crier/publishing/scheduler", "golang.org/x/time/rate"),
 		importing("actors/fairqueue/queue.go", "crier/tenancy", "time"),
 		importing("actors/cluster/member.go", "crier/actors/cluster/store", "os"),

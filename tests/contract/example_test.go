@@ -15,8 +15,8 @@ import (
 	"testing"
 
 	"crier/apps/edge"
+	postapi "crier/apps/edge/api/post"
 	"crier/apps/edge/docs"
-	"crier/apps/edge/publicv1"
 )
 
 var updateExamples = flag.Bool("update-examples", false, "write the answers of the service to examples without one")
@@ -158,7 +158,7 @@ func wantValid(t *testing.T, d document, s *schema, v any, what string) {
 // writeExample writes the answer to the file of the example.
 func writeExample(t *testing.T, op documented, answer string) {
 	t.Helper()
-	name := "../../apps/edge/publicv1/examples/" + op.ID + ".json"
+	name := "../../apps/edge/api/post/examples/" + op.ID + ".json"
 	raw, err := os.ReadFile(name)
 	if err != nil {
 		t.Fatal(err)
@@ -176,7 +176,7 @@ func writeExample(t *testing.T, op documented, answer string) {
 // TestExamples_EveryPublicOperationHasOne: a route that is built needs the file <operation id>.json.
 func TestExamples_EveryPublicOperationHasOne(t *testing.T) {
 	t.Parallel()
-	examples, err := publicv1.Examples()
+	examples, err := postapi.Examples()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -186,7 +186,7 @@ func TestExamples_EveryPublicOperationHasOne(t *testing.T) {
 		}
 		x, ok := examples[r.Operation]
 		if !ok || len(x.Answer) == 0 || string(x.Answer) == "null" {
-			t.Errorf("%s has no example with an answer, want apps/edge/publicv1/examples/%s.json", r, r.Operation)
+			t.Errorf("%s has no example with an answer, want apps/edge/api/post/examples/%s.json", r, r.Operation)
 		}
 		for _, part := range strings.Split(r.Path, "/") {
 			name := strings.Trim(part, "{}")

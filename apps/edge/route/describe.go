@@ -7,6 +7,25 @@ import (
 	"github.com/danielgtaylor/huma/v2"
 )
 
+// Describe returns the description of an endpoint that can refuse a request with the statuses of errors, or with 500.
+// The tag is the noun under which the OpenAPI document lists it.
+func Describe(tag, summary string, errors ...int) huma.Operation {
+	return huma.Operation{Summary: summary, Tags: []string{tag}, Errors: append(errors, http.StatusInternalServerError)}
+}
+
+// Created is Describe for an endpoint that answers 201.
+func Created(tag, summary string, errors ...int) huma.Operation {
+	d := Describe(tag, summary, errors...)
+	d.DefaultStatus = http.StatusCreated
+	return d
+}
+
+// Described returns the description with a text of more than its summary.
+func Described(d huma.Operation, text string) huma.Operation {
+	d.Description = text
+	return d
+}
+
 // describe corrects the answers of an operation that huma generates: 400 instead of 422 if the operation can be invalid
 // at all, 503 where there is 500, and the rate-limit headers.
 func describe(op *huma.Operation) {

@@ -1,0 +1,191 @@
+// Package audit has the endpoints of the audit log.
+package audit
+
+import (
+	"bytes"
+	"context"
+	"encoding/csv"
+	"net/http"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/danielgtaylor/huma/v2"
+	"github.com/gofiber/fiber/v2"
+
+	"crier/apps/edge/record"
+	"crier/apps/edge/request"
+	"crier/apps/edge/route"
+	"crier/platform/fault"
+	"crier/tenancy"
+)
+
+// Deps are what an API uses.
+type Deps struct {
+	Log AuditLog
+}
+
+// API has the endpoints, one for each exported method. It is safe for concurrent use.
+type API struct{ deps Deps }
+
+// New returns an API. It does not check that d is complete.
+func New(d Deps) *API { return &API{deps: d} }
+
+// AuditLog are the use cases of the audit log.
+type AuditLog interface {
+	// Audit returns entries of the audit log, the newest first, and whether there are more.
+	Audit(ctx context.Context, p tenancy.Principal, q tenancy.AuditQuery) (list []tenancy.AuditEvent, more bool, err error)
+}
+
+// The pages of the audit log.
+const (
+	auditPage    = 100 // entries of a page without limit
+	maxAuditText = 128 // characters of a filter
+	headerMore   = "X-Has-More"
+	mimeCSV      = "text/csv"
+)
+
+// AuditRecord is an entry of the audit log.
+type AuditRecord struct {
+	ID      string  `json:"id"`
+	At      string  `json:"at" format:"date-time"`
+	Action  string  `json:"action" example:"key.created"`
+	Actor   string  `json:"actor" doc:"Who did it, as they were called then: an address, or the name of a key."`
+	ActorID *string `json:"actorId" nullable:"true" doc:"Id of the person; null for the operator and the service."`
+	Via     string  `json:"via" enum:"key,session,agent,instance,guest"`
+	KeyID   *string `json:"keyId" nullable:"true" doc:"The API key, if it was one."`
+	Behind  *string `json:"behind" nullable:"true" doc:"The administrator of the instance who acted as the actor."`
+	Subject string  `json:"subject" doc:"What it was done to."`
+	Address string  `json:"address" doc:"Network address of the client."`
+}
+
+// Audit returns the endpoint of the audit log of the organization, as JSON or CSV.
+func (a *API) Audit() route.Endpoint {
+	d := route.Described(route.Describe("Settings", "Read the audit log of the organization", 400),
+		"The newest entries first; for a USER the own ones. With Accept: text/csv the answer is a file; cells that a spreadsheet would take "+
+			"as a formula begin with an apostrophe there.")
+	text, number := &huma.Schema{Type: huma.TypeString}, &huma.Schema{Type: huma.TypeInteger}
+	for _, p := range []struct {
+		name, doc string
+		schema    *huma.Schema
+	}{
+		{name: "from", doc: "ISO 8601, inclusive.", schema: text},
+		{name: "to", doc: "ISO 8601, exclusive.", schema: text},
+		{name: "actor", doc: "Id of a person, or a part of the name of an actor.", schema: text},
+		{name: "action", doc: "Such as key.created.", schema: text},
+		{name: "page", doc: "From 0.", schema: number},
+		{name: "limit", doc: "Entries of a page, 1 to 1000; default 100.", schema: number},
+	} {
+		d.Parameters = append(d.Parameters,
+			&huma.Param{Name: p.name, In: "query", Description: p.doc, Schema: p.schema})
+	}
+	return route.Raw(d, a.audit, route.Answer[[]AuditRecord](http.StatusOK, "A page; header X-Has-More."))
+}
+
+func (a *API) audit(c *fiber.Ctx) error {
+	q, err := auditQuery(c.Query)
+	if err != nil {
+		return err
+	}
+	list, more, err := a.deps.Log.Audit(c.UserContext(), request.Principal(c.Context()), q)
+	if err != nil {
+		return err
+	}
+	records := make([]AuditRecord, 0, len(list))
+	for _, e := range list {
+		records = append(records, newAuditRecord(e))
+	}
+	c.Set(headerMore, strconv.FormatBool(more))
+	if c.Accepts(fiber.MIMEApplicationJSON, mimeCSV) != mimeCSV {
+		return c.JSON(records)
+	}
+	file, err := auditCSV(records)
+	if err != nil {
+		return err
+	}
+	c.Set(fiber.HeaderContentType, mimeCSV+"; charset=utf-8")
+	c.Set(fiber.HeaderContentDisposition, `attachment; filename="audit.csv"`)
+	return c.Send(file)
+}
+
+func newAuditRecord(e tenancy.AuditEvent) AuditRecord {
+	out := AuditRecord{
+		ID: e.ID.String(), At: record.FormatTime(e.At), Action: string(e.Action), Actor: e.Actor, Via: string(e.Via),
+		Behind: record.OptionalText(e.Behind), Subject: e.Subject, Address: e.Address,
+	}
+	if !e.Person.IsZero() {
+		out.ActorID = record.OptionalText(e.Person.String())
+	}
+	if !e.Key.IsZero() {
+		out.KeyID = record.OptionalText(e.Key.String())
+	}
+	return out
+}
+
+// auditQuery returns the query of the parameters that get returns. Its error is Invalid, with every wrong one.
+func auditQuery(get func(name string, fallback ...string) string) (tenancy.AuditQuery, error) {
+	var faults tenancy.Inputs
+	date := func(name string) (at time.Time) {
+		if text := get(name); text != "" {
+			parsed, ok := record.ParseDate(text)
+			faults.Check(ok, name, record.DateRule(text))
+			at = parsed
+		}
+		return at
+	}
+	number := func(name string, fallback, least, most int) int {
+		text := get(name)
+		if text == "" {
+			return fallback
+		}
+		n, err := strconv.Atoi(text)
+		faults.Check(err == nil && n >= least && n <= most, name,
+			"must be a whole number from "+strconv.Itoa(least)+" to "+strconv.Itoa(most))
+		return n
+	}
+	q := tenancy.AuditQuery{
+		From: date("from"), To: date("to"), Actor: faults.Text("actor", get("actor"), maxAuditText),
+		Action: faults.Text("action", get("action"), maxAuditText),
+		Page:   number("page", 0, 0, maxAuditPages), Limit: number("limit", auditPage, 1, tenancy.MaxAuditPage),
+	}
+	return q, faults.Err("audit.audit")
+}
+
+// maxAuditPages bounds the entries that a query skips.
+const maxAuditPages = 10_000
+
+// auditCSV returns the records as CSV with a line of names.
+func auditCSV(records []AuditRecord) ([]byte, error) {
+	text := func(s *string) string {
+		if s == nil {
+			return ""
+		}
+		return *s
+	}
+	rows := [][]string{{"id", "at", "action", "actor", "actorId", "via", "keyId", "behind", "subject", "address"}}
+	for _, r := range records {
+		rows = append(rows, []string{
+			r.ID, r.At, r.Action, r.Actor, text(r.ActorID), r.Via, text(r.KeyID), text(r.Behind), r.Subject,
+			r.Address,
+		})
+	}
+	for _, row := range rows {
+		for i, cell := range row {
+			row[i] = harmless(cell)
+		}
+	}
+	var file bytes.Buffer
+	if err := csv.NewWriter(&file).WriteAll(rows); err != nil {
+		return nil, fault.Wrap(fault.Internal, "audit.auditCSV", "", err)
+	}
+	return file.Bytes(), nil
+}
+
+// harmless returns a cell that no spreadsheet takes as a formula: an apostrophe precedes the characters with which one
+// begins.
+func harmless(cell string) string {
+	if cell != "" && strings.ContainsRune("=+-@\t\r", rune(cell[0])) {
+		return "'" + cell
+	}
+	return cell
+}

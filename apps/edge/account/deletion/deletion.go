@@ -1,0 +1,118 @@
+// Package deletion has the endpoints of deleting and restoring accounts and organizations.
+package deletion
+
+import (
+	"context"
+
+	"crier/apps/edge/admission"
+	"crier/apps/edge/record"
+	"crier/apps/edge/request"
+	"crier/apps/edge/route"
+	"crier/apps/edge/session"
+	"crier/platform/fault"
+	"crier/tenancy"
+)
+
+// Deps are what an API uses.
+type Deps struct {
+	Accounts Deletions
+	Gate     *admission.Gate
+	Cookies  session.Cookies
+}
+
+// API has the endpoints, one for each exported method. It is safe for concurrent use.
+type API struct{ deps Deps }
+
+// New returns an API. It does not check that d is complete.
+func New(d Deps) *API { return &API{deps: d} }
+
+// Deletions are the use cases of deleting and restoring.
+type Deletions interface {
+	// DeleteAccount requests the deletion of the person's account. It is Invalid while the person is the owner of an
+	// organization that has other members.
+	DeleteAccount(ctx context.Context, p tenancy.Principal, proof tenancy.Proof) error
+	// DeleteOrganization requests the deletion of the organization. Only the owner may.
+	DeleteOrganization(ctx context.Context, p tenancy.Principal, proof tenancy.Proof) error
+	// RestoreOrganization undoes it. Only the owner may, and NotFound means that there is none to be restored.
+	RestoreOrganization(ctx context.Context, p tenancy.Principal, org string) error
+}
+
+// DeletionRequest is the body of requests for a deletion.
+type DeletionRequest struct {
+	record.ProofRequest
+	Confirm string `json:"confirm" enum:"DELETE"`
+}
+
+type deletionInput struct{ Body DeletionRequest }
+
+// DeletedAnswer is the answer to a request for a deletion.
+type DeletedAnswer struct {
+	Deleted bool `json:"deleted" doc:"Always true. Until the grace period ends, the deletion can be undone."`
+}
+
+type deletedOutput struct {
+	Cookies []string `header:"Set-Cookie"`
+	Logout  string   `header:"logout" doc:"true when the session has ended."`
+	Body    DeletedAnswer
+}
+
+// DeleteAccount returns the endpoint that deletes the account of the person after a grace period.
+func (a *API) DeleteAccount() route.Endpoint {
+	return route.JSON(route.Described(route.Created("Security", "Delete your account", 400, 409, 413),
+		"Signs you out everywhere at once. Signing in and confirming within the grace period undoes it. "+
+			"It is refused while you own an organization that has other members."), a.deleteAccount)
+}
+
+func (a *API) deleteAccount(ctx context.Context, in *deletionInput) (*deletedOutput, error) {
+	if !request.Principal(ctx).Behind.IsZero() { // 400 by the contract: the guard of personal routes answers 403
+		return nil, fault.New(fault.Invalid, "deletion.deleteAccount",
+			"Only the person may do this: stop acting as somebody else first.")
+	}
+	err := a.deps.Gate.Prove(ctx, func(ctx context.Context, p tenancy.Principal) error {
+		return a.deps.Accounts.DeleteAccount(ctx, p, in.Body.Proof())
+	})
+	if err != nil {
+		return nil, err
+	}
+	return &deletedOutput{
+		Cookies: a.deps.Cookies.Expired(session.CookieAuth, session.CookieOrg, session.CookiePerson),
+		Logout:  "true", Body: DeletedAnswer{Deleted: true},
+	}, nil
+}
+
+// DeleteOrganization returns the endpoint that deletes the organization after a grace period.
+func (a *API) DeleteOrganization() route.Endpoint {
+	return route.JSON(route.Described(route.Created("Organizations", "Delete the organization", 400, 409, 413),
+		"Nobody can use it from now on, and nothing is published. "+
+			"/user/restore-organization undoes it within the grace period."), a.deleteOrganization)
+}
+
+func (a *API) deleteOrganization(ctx context.Context, in *deletionInput) (*deletedOutput, error) {
+	err := a.deps.Gate.Prove(ctx, func(ctx context.Context, p tenancy.Principal) error {
+		return a.deps.Accounts.DeleteOrganization(ctx, p, in.Body.Proof())
+	})
+	if err != nil {
+		return nil, err
+	}
+	return &deletedOutput{Cookies: a.deps.Cookies.Expired(session.CookieOrg), Body: DeletedAnswer{Deleted: true}}, nil
+}
+
+// RestoredAnswer is the answer of POST /user/restore-organization.
+type RestoredAnswer struct {
+	Restored bool `json:"restored" doc:"Always true."`
+}
+
+type restoredOutput struct{ Body RestoredAnswer }
+
+// RestoreOrganization returns the endpoint that undoes the deletion of an organization.
+func (a *API) RestoreOrganization() route.Endpoint {
+	return route.JSON(route.Described(route.Created("Organizations", "Undo the deletion of an organization", 400, 404, 413),
+		"Only for its owner. Posts that fell due meanwhile are not published."), a.restoreOrganization)
+}
+
+func (a *API) restoreOrganization(ctx context.Context, in *record.IDInput) (*restoredOutput, error) {
+	if err := a.deps.Accounts.RestoreOrganization(ctx, request.Principal(ctx), in.Body.ID); err != nil {
+		return nil, err
+	}
+	return &restoredOutput{Body: RestoredAnswer{Restored: true}}, nil
+}

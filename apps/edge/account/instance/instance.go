@@ -1,0 +1,183 @@
+// Package instance has the endpoints of administrators of the instance, and of the company that runs it.
+package instance
+
+import (
+	"context"
+	"log/slog"
+
+	"github.com/danielgtaylor/huma/v2"
+
+	"crier/apps/edge/admission"
+	"crier/apps/edge/record"
+	"crier/apps/edge/request"
+	"crier/apps/edge/route"
+	"crier/apps/edge/session"
+	"crier/billing"
+	"crier/platform/fault"
+	"crier/tenancy"
+)
+
+// Deps are what an API uses.
+type Deps struct {
+	Accounts Accounts
+	Plans    billing.Plans
+	Gate     *admission.Gate
+	Cookies  session.Cookies
+	Log      *slog.Logger
+}
+
+// Accounts are the use cases of package instance.
+type Accounts interface {
+	Instance
+	Enterprise
+}
+
+// API has the endpoints, one for each exported method. It is safe for concurrent use.
+type API struct{ deps Deps }
+
+// New returns an API. It does not check that d is complete.
+func New(d Deps) *API { return &API{deps: d} }
+
+// Instance are the use cases of administrators of the instance.
+type Instance interface {
+	// Impersonable returns at most ten memberships whose person or organization has the text in its name or address.
+	Impersonable(ctx context.Context, p tenancy.Principal, text string) ([]tenancy.Impersonable, error)
+	// Impersonate records that the caller acts as the membership from now on; "" ends it.
+	Impersonate(ctx context.Context, p tenancy.Principal, membership string) error
+}
+
+// Enterprise are the use cases of the company that runs the instance.
+type Enterprise interface {
+	// CreateEnterpriseUser creates a person, an organization and a key for a signed request. NotFound means that the
+	// instance takes none, Invalid that the signature, its age or its content is not valid, Conflict that the request was
+	// used or the address has an account.
+	CreateEnterpriseUser(ctx context.Context, signed string, from tenancy.Source) (tenancy.OrgID, string, error)
+}
+
+type impersonableInput struct {
+	Name string `query:"name" required:"true" maxLength:"128" doc:"A part of a name or address of the person or the organization."`
+}
+
+// ImpersonableRecord is a membership that an administrator of the instance can act as.
+type ImpersonableRecord struct {
+	ID           string                   `json:"id" doc:"For POST /user/impersonate and the header impersonate."`
+	Role         string                   `json:"role" enum:"USER,ADMIN,SUPERADMIN"`
+	Organization ImpersonableOrganization `json:"organization"`
+	User         ImpersonablePerson       `json:"user"`
+}
+
+// ImpersonableOrganization is the organization of an ImpersonableRecord.
+type ImpersonableOrganization struct {
+	ID           string                     `json:"id"`
+	Name         string                     `json:"name"`
+	Subscription *record.SubscriptionRecord `json:"subscription"`
+}
+
+// ImpersonablePerson is the person of an ImpersonableRecord.
+type ImpersonablePerson struct {
+	ID    string `json:"id"`
+	Name  string `json:"name"`
+	Email string `json:"email"`
+}
+
+type impersonableOutput struct{ Body []ImpersonableRecord }
+
+// Impersonable returns the endpoint that searches memberships to act as.
+func (a *API) Impersonable() route.Endpoint {
+	return route.JSON(route.Described(route.Describe("Instance", "Search a membership to act as", 400), "At most ten."),
+		a.impersonable)
+}
+
+func (a *API) impersonable(ctx context.Context, in *impersonableInput) (*impersonableOutput, error) {
+	list, err := a.deps.Accounts.Impersonable(ctx, request.Principal(ctx), in.Name)
+	if err != nil {
+		return nil, err
+	}
+	out := &impersonableOutput{Body: make([]ImpersonableRecord, 0, len(list))}
+	for _, m := range list {
+		_, current, err := a.deps.Plans.Of(ctx, m.Organization)
+		if err != nil {
+			return nil, err
+		}
+		out.Body = append(out.Body, ImpersonableRecord{
+			ID: m.ID, Role: string(m.Role),
+			Organization: ImpersonableOrganization{
+				ID: m.Organization.ID.String(), Name: m.Organization.Name, Subscription: record.NewSubscription(current),
+			},
+			User: ImpersonablePerson{ID: m.Person.ID.String(), Name: m.Person.Name, Email: m.Person.Email},
+		})
+	}
+	return out, nil
+}
+
+// Impersonate returns the endpoint with which an administrator of the instance begins or ends to act as a member.
+func (a *API) Impersonate() route.Endpoint {
+	return route.JSON(route.Described(route.Created("Instance", "Act as a member of an organization", 400, 404, 413),
+		"The id of a membership, or an empty one to end it. The answer has no body, and the cookie impersonate. "+
+			"The audit log of the organization names the administrator."), a.impersonate)
+}
+
+func (a *API) impersonate(ctx context.Context, in *record.IDInput) (*session.CookiesOutput, error) {
+	if err := a.deps.Accounts.Impersonate(ctx, request.Principal(ctx), in.Body.ID); err != nil {
+		return nil, err
+	}
+	if in.Body.ID == "" {
+		return &session.CookiesOutput{Cookies: a.deps.Cookies.Expired(session.CookiePerson)}, nil
+	}
+	return &session.CookiesOutput{Cookies: a.deps.Cookies.Cookie(session.CookiePerson, in.Body.ID, session.PersonLife)}, nil
+}
+
+// EnterpriseRequest is the body of the routes for the company that runs the instance.
+type EnterpriseRequest struct {
+	Params string `json:"params" minLength:"1" maxLength:"8192"`
+}
+
+// TransformSchema is called by huma. It adds the descriptions that are too long for a struct tag.
+func (EnterpriseRequest) TransformSchema(_ huma.Registry, s *huma.Schema) *huma.Schema {
+	s.Properties["params"].Description = "JWT, signed by HS256 with ENTERPRISE_SECRET: id, name, email, saasName, iat, " +
+		"exp at most 5 minutes later, and jti, which is used once."
+	return s
+}
+
+type enterpriseInput struct{ Body EnterpriseRequest }
+
+// EnterpriseUserAnswer is a new organization and its key, or what was refused.
+type EnterpriseUserAnswer struct {
+	ID      string `json:"id,omitempty" doc:"Of the organization."`
+	APIKey  string `json:"apiKey,omitempty" doc:"The whole key. It is shown only here."`
+	Create  *bool  `json:"create,omitempty" doc:"false: the request was used before, or the address has an account."`
+	Success *bool  `json:"success,omitempty" doc:"false: the signature, its age or its content is not valid."`
+}
+
+type enterpriseOutput struct{ Body EnterpriseUserAnswer }
+
+// CreateEnterpriseUser returns the endpoint that creates a person, an organization and a key for a signed request.
+func (a *API) CreateEnterpriseUser() route.Endpoint {
+	return route.JSON(route.Described(
+		route.Created("Instance", "Create a person with an organization and a key", 400, 404, 413, 429),
+		"An answer of 404 means that the instance has no ENTERPRISE_SECRET."), a.createEnterpriseUser)
+}
+
+func (a *API) createEnterpriseUser(ctx context.Context, in *enterpriseInput) (*enterpriseOutput, error) {
+	if err := a.deps.Gate.AdmitClient(ctx, a.deps.Gate.Buckets.Enterprise); err != nil {
+		return nil, err
+	}
+	from := request.From(ctx).From
+	org, key, err := a.deps.Accounts.CreateEnterpriseUser(ctx, in.Body.Params, from)
+	refused := false
+	var out EnterpriseUserAnswer
+	switch fault.KindOf(err) {
+	case "":
+		out = EnterpriseUserAnswer{ID: org.String(), APIKey: key}
+	case fault.Invalid:
+		out.Success = &refused
+	case fault.Conflict:
+		out.Create = &refused
+	default:
+		return nil, err
+	}
+	if err != nil {
+		a.deps.Log.WarnContext(ctx, "an enterprise request was refused", "client", from.Client, "error", err)
+	}
+	return &enterpriseOutput{Body: out}, nil
+}

@@ -1,0 +1,243 @@
+// Package key has the endpoints of API keys.
+package key
+
+import (
+	"context"
+
+	"crier/apps/edge/admission"
+	"crier/apps/edge/record"
+	"crier/apps/edge/request"
+	"crier/apps/edge/route"
+	"crier/platform/clock"
+	"crier/tenancy"
+)
+
+// Deps are what an API uses.
+type Deps struct {
+	Accounts Keys
+	Gate     *admission.Gate
+	Clock    clock.Clock
+}
+
+// API has the endpoints, one for each exported method. It is safe for concurrent use.
+type API struct{ deps Deps }
+
+// New returns an API. It does not check that d is complete.
+func New(d Deps) *API { return &API{deps: d} }
+
+// Keys are the use cases of API keys. The keys themselves are returned only when they are made.
+type Keys interface {
+	// Keys returns the live keys, the newest first, with the addresses of their creators.
+	Keys(ctx context.Context, p tenancy.Principal) ([]tenancy.KeyOf, error)
+	// CreateKey needs a sign-in in the last ten minutes, or a proof. It returns Invalid if the
+	// proof is missing or wrong.
+	CreateKey(ctx context.Context, p tenancy.Principal, n tenancy.NewKey) (string, tenancy.APIKey, error)
+	RenameKey(ctx context.Context, p tenancy.Principal, key, name string) (tenancy.APIKey, error)
+	DeleteKey(ctx context.Context, p tenancy.Principal, key string) error
+	// RotateKey replaces a key, or the oldest key if the id is "", with a new key that has the same
+	// name and expiry. The old key works for overlap more hours. If there is no key, it creates the
+	// first one. It needs what CreateKey needs. Conflict means that the key has already been
+	// replaced or, with "", that it was made by a rotation minutes ago.
+	RotateKey(ctx context.Context, p tenancy.Principal, key string, overlap int, proof tenancy.Proof) (
+		tenancy.Rotation, error)
+}
+
+// KeyRecord is an API key without its secret.
+type KeyRecord struct {
+	ID         string      `json:"id"`
+	Name       string      `json:"name"`
+	Prefix     string      `json:"prefix" doc:"Beginning of the key, to recognize it." example:"crier_ab12…"`
+	CreatedAt  string      `json:"createdAt" format:"date-time"`
+	LastUsedAt *string     `json:"lastUsedAt" nullable:"true" format:"date-time" doc:"To the minute; null if never used."`
+	ExpiresAt  *string     `json:"expiresAt" nullable:"true" format:"date-time" doc:"The end that was chosen; null: it does not expire."`
+	Overlap    *string     `json:"overlapUntil" nullable:"true" format:"date-time" doc:"Another key has replaced it, and it works until then at most; null: none has."`
+	CreatedBy  *KeyCreator `json:"createdBy" doc:"Null when that account is gone."`
+}
+
+// KeyCreator is the person who has made a key.
+type KeyCreator struct {
+	_     struct{} `nullable:"true"`
+	ID    string   `json:"id"`
+	Email string   `json:"email" doc:"Empty: the person is no longer a member."`
+}
+
+type keysOutput struct{ Body []KeyRecord }
+
+// Keys returns the endpoint that lists the API keys of the organization.
+func (a *API) Keys() route.Endpoint {
+	return route.JSON(route.Describe("API keys", "List the API keys of the organization"), a.keys)
+}
+
+func (a *API) keys(ctx context.Context, _ *struct{}) (*keysOutput, error) {
+	list, err := a.deps.Accounts.Keys(ctx, request.Principal(ctx))
+	if err != nil {
+		return nil, err
+	}
+	out := &keysOutput{Body: make([]KeyRecord, 0, len(list))}
+	for _, k := range list {
+		record := KeyRecord{
+			ID: k.ID.String(), Name: k.Name, Prefix: record.Mask(k.Prefix), CreatedAt: record.FormatTime(k.CreatedAt),
+			LastUsedAt: record.OptionalTime(k.UsedAt), ExpiresAt: record.OptionalTime(k.ExpiresAt), Overlap: record.OptionalTime(k.OverlapUntil),
+		}
+		if !k.CreatedBy.IsZero() {
+			record.CreatedBy = &KeyCreator{ID: k.CreatedBy.String(), Email: k.CreatedByEmail}
+		}
+		out.Body = append(out.Body, record)
+	}
+	return out, nil
+}
+
+// CreateKeyRequest is the body of POST /settings/api-keys.
+type CreateKeyRequest struct {
+	Name      string  `json:"name" minLength:"1" maxLength:"128" doc:"1 to 64 characters." example:"Newsletter"`
+	ExpiresAt *string `json:"expiresAt,omitempty" nullable:"true" doc:"ISO 8601; absent: never."`
+	record.ProofRequest
+}
+
+type createKeyInput struct{ Body CreateKeyRequest }
+
+// NewKeyAnswer is a new key.
+type NewKeyAnswer struct {
+	ID        string  `json:"id"`
+	Name      string  `json:"name"`
+	Key       string  `json:"key" doc:"The whole key. It is shown only here."`
+	Prefix    string  `json:"prefix"`
+	CreatedAt string  `json:"createdAt" format:"date-time"`
+	ExpiresAt *string `json:"expiresAt" nullable:"true" format:"date-time"`
+}
+
+type createKeyOutput struct{ Body NewKeyAnswer }
+
+// CreateKey returns the endpoint that makes an API key.
+func (a *API) CreateKey() route.Endpoint {
+	return route.JSON(route.Described(route.Created("API keys", "Create an API key", 400, 402, 409, 413),
+		"When you signed in more than 10 minutes ago, it needs your password, and a code of your second factor if you have one."),
+		a.createKey)
+}
+
+func (a *API) createKey(ctx context.Context, in *createKeyInput) (*createKeyOutput, error) {
+	n := tenancy.NewKey{Name: in.Body.Name, Proof: in.Body.Proof()}
+	if in.Body.ExpiresAt != nil && *in.Body.ExpiresAt != "" {
+		at, ok := record.ParseDate(*in.Body.ExpiresAt)
+		rule := record.DateRule(*in.Body.ExpiresAt)
+		if ok && !at.After(a.deps.Clock.Now()) {
+			rule = "must be a date in the future"
+		}
+		var faults tenancy.Inputs
+		faults.Check(rule == "", "expiresAt", rule)
+		if err := faults.Err("key.createKey"); err != nil {
+			return nil, err
+		}
+		n.ExpiresAt = &at
+	}
+	var secret string
+	var k tenancy.APIKey
+	err := a.deps.Gate.ProveIfSent(ctx, in.Body.ProofRequest, func(ctx context.Context, p tenancy.Principal) (err error) {
+		secret, k, err = a.deps.Accounts.CreateKey(ctx, p, n)
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	return &createKeyOutput{Body: NewKeyAnswer{
+		ID: k.ID.String(), Name: k.Name, Key: secret, Prefix: record.Mask(k.Prefix),
+		CreatedAt: record.FormatTime(k.CreatedAt), ExpiresAt: record.OptionalTime(k.ExpiresAt),
+	}}, nil
+}
+
+// KeyNameRequest is the body of PUT /settings/api-keys/{id}.
+type KeyNameRequest struct {
+	Name string `json:"name" minLength:"1" maxLength:"128" doc:"1 to 64 characters."`
+}
+
+type renameKeyInput struct {
+	ID   string `path:"id"`
+	Body KeyNameRequest
+}
+
+// KeyName names a key.
+type KeyName struct {
+	ID   string `json:"id"`
+	Name string `json:"name"`
+}
+
+type renameKeyOutput struct{ Body KeyName }
+
+// RenameKey returns the endpoint that renames an API key.
+func (a *API) RenameKey() route.Endpoint {
+	return route.JSON(route.Describe("API keys", "Rename an API key", 400, 404, 413), a.renameKey)
+}
+
+func (a *API) renameKey(ctx context.Context, in *renameKeyInput) (*renameKeyOutput, error) {
+	k, err := a.deps.Accounts.RenameKey(ctx, request.Principal(ctx), in.ID, in.Body.Name)
+	if err != nil {
+		return nil, err
+	}
+	return &renameKeyOutput{Body: KeyName{ID: k.ID.String(), Name: k.Name}}, nil
+}
+
+// DeleteKey returns the endpoint that revokes an API key.
+func (a *API) DeleteKey() route.Endpoint {
+	return route.JSON(route.Describe("API keys", "Revoke an API key", 404), a.deleteKey)
+}
+
+func (a *API) deleteKey(ctx context.Context, in *record.PathID) (*record.IDOutput, error) {
+	if err := a.deps.Accounts.DeleteKey(ctx, request.Principal(ctx), in.ID); err != nil {
+		return nil, err
+	}
+	return &record.IDOutput{Body: record.IDAnswer(*in)}, nil
+}
+
+// RotateKeyRequest is the body of POST /user/api-key/rotate, which may be absent.
+type RotateKeyRequest struct {
+	ID      string `json:"id,omitempty" maxLength:"64" doc:"The key; without it the oldest one that was not replaced."`
+	Overlap int    `json:"overlapHours,omitempty" minimum:"0" maximum:"72" doc:"How long both keys work."`
+	record.ProofRequest
+}
+
+type rotateKeyInput struct{ Body *RotateKeyRequest }
+
+// RotatedKeyAnswer is the key that replaces another one.
+type RotatedKeyAnswer struct {
+	ID     string `json:"id"`
+	Name   string `json:"name"`
+	APIKey string `json:"apiKey" doc:"The whole key. It is shown only here."`
+	// The new key expires when the old one would have.
+	ExpiresAt     *string `json:"expiresAt" nullable:"true" format:"date-time" doc:"When the new key expires; null: never."`
+	Previous      *string `json:"previousKeyId" nullable:"true" doc:"The replaced key; null when there was none."`
+	PreviousUntil *string `json:"previousKeyUntil" nullable:"true" format:"date-time" doc:"When the replaced key ends; null when there was none."`
+}
+
+type rotateKeyOutput struct{ Body RotatedKeyAnswer }
+
+// RotateKey returns the endpoint that replaces an API key by a new one.
+func (a *API) RotateKey() route.Endpoint {
+	return route.JSON(route.Described(route.Created("API keys", "Replace an API key", 400, 404, 409, 413),
+		"The old key stops working at once, or after overlapHours, and is not replaced again meanwhile: 409. Without an id, "+
+			"a key that a rotation has made in the last 10 minutes is not replaced either, so that a repeated request ends "+
+			"no key that was just returned. Without any key the first one is made. It needs what creating a key needs."),
+		a.rotateKey)
+}
+
+func (a *API) rotateKey(ctx context.Context, in *rotateKeyInput) (*rotateKeyOutput, error) {
+	var b RotateKeyRequest
+	if in.Body != nil {
+		b = *in.Body
+	}
+	var r tenancy.Rotation
+	err := a.deps.Gate.ProveIfSent(ctx, b.ProofRequest, func(ctx context.Context, p tenancy.Principal) (err error) {
+		r, err = a.deps.Accounts.RotateKey(ctx, p, b.ID, b.Overlap, b.Proof())
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	out := &rotateKeyOutput{Body: RotatedKeyAnswer{
+		ID: r.New.ID.String(), Name: r.New.Name, APIKey: r.Full, ExpiresAt: record.OptionalTime(r.New.ExpiresAt),
+	}}
+	if !r.Old.ID.IsZero() {
+		old := r.Old.ID.String()
+		out.Body.Previous, out.Body.PreviousUntil = &old, record.OptionalTime(r.Old.Ends())
+	}
+	return out, nil
+}

@@ -1,0 +1,270 @@
+// Package organization has the endpoints of organizations and the ways into them.
+package organization
+
+import (
+	"cmp"
+	"context"
+
+	"crier/apps/edge/record"
+	"crier/apps/edge/request"
+	"crier/apps/edge/route"
+	"crier/apps/edge/session"
+	"crier/billing"
+	"crier/tenancy"
+)
+
+// Deps are what an API uses.
+type Deps struct {
+	Accounts Organizations
+	Plans    billing.Plans
+	Cookies  session.Cookies
+}
+
+// API has the endpoints, one for each exported method. It is safe for concurrent use.
+type API struct{ deps Deps }
+
+// New returns an API. It does not check that d is complete.
+func New(d Deps) *API { return &API{deps: d} }
+
+// Organizations are the use cases of organizations and the way into them.
+type Organizations interface {
+	// Organizations returns the organizations of which the person is an enabled member, the oldest membership first,
+	// also those of the owner that are to be deleted.
+	Organizations(ctx context.Context, p tenancy.Principal) ([]tenancy.OrganizationOf, error)
+	// CreateOrganization returns Conflict, RateLimited or Quota if the person has created too many
+	// organizations: in total, in 24 hours, or with the default plan.
+	CreateOrganization(ctx context.Context, p tenancy.Principal, name string) (tenancy.Organization, error)
+	// ChooseOrganization checks that the person is a member. It is Forbidden otherwise.
+	ChooseOrganization(ctx context.Context, p tenancy.Principal, org string) error
+	// JoinOrganization uses an invitation. It returns the zero id when the invitation is not valid, has been used or is
+	// over, and Forbidden when it is for another address or for one that the person has not confirmed.
+	JoinOrganization(ctx context.Context, p tenancy.Principal, token string) (tenancy.OrgID, error)
+	Organization(ctx context.Context, p tenancy.Principal) (tenancy.Organization, error)
+	UpdateOrganization(ctx context.Context, p tenancy.Principal, change tenancy.OrganizationChange) (
+		tenancy.Organization, error)
+}
+
+// shortlinkAsk is the preference of organizations that have chosen none.
+const shortlinkAsk = "ASK"
+
+// OrganizationRecord is an organization of the person.
+type OrganizationRecord struct {
+	ID           string                     `json:"id"`
+	Name         string                     `json:"name"`
+	Description  string                     `json:"description"`
+	Shortlink    string                     `json:"shortlink" enum:"ASK,YES,NO"`
+	AllowTrial   bool                       `json:"allowTrial"`
+	IsTrailing   bool                       `json:"isTrailing"`
+	StreakSince  *string                    `json:"streakSince" nullable:"true" doc:"Always null."`
+	CreatedAt    string                     `json:"createdAt" format:"date-time"`
+	Users        []MembershipRecord         `json:"users" doc:"Your own membership."`
+	Subscription *record.SubscriptionRecord `json:"subscription"`
+	Suspended    bool                       `json:"suspended" doc:"The operator of the service has suspended it."`
+	DeletedAt    *string                    `json:"deletedAt" nullable:"true" format:"date-time" doc:"Of the request to delete it."`
+}
+
+// MembershipRecord is the role of a member.
+type MembershipRecord struct {
+	Role     string `json:"role" enum:"USER,ADMIN,SUPERADMIN"`
+	Disabled bool   `json:"disabled"`
+}
+
+func newOrganizationRecord(o tenancy.OrganizationOf, s *billing.Subscription) OrganizationRecord {
+	return OrganizationRecord{
+		ID: o.ID.String(), Name: o.Name, Description: o.Description, Shortlink: shortlinkAsk,
+		CreatedAt:    record.FormatTime(o.CreatedAt),
+		Users:        []MembershipRecord{{Role: string(o.Role), Disabled: o.Disabled}},
+		Subscription: record.NewSubscription(s), Suspended: o.SuspendedAt != nil, DeletedAt: record.OptionalTime(o.DeletedAt),
+	}
+}
+
+type organizationsOutput struct{ Body []OrganizationRecord }
+
+// Organizations returns the endpoint that lists the organizations of the person.
+func (a *API) Organizations() route.Endpoint {
+	return route.JSON(route.Describe("Organizations", "List your organizations"), a.organizations)
+}
+
+func (a *API) organizations(ctx context.Context, _ *struct{}) (*organizationsOutput, error) {
+	list, err := a.deps.Accounts.Organizations(ctx, request.Principal(ctx))
+	if err != nil {
+		return nil, err
+	}
+	out := &organizationsOutput{Body: make([]OrganizationRecord, 0, len(list))}
+	for _, o := range list {
+		_, current, err := a.deps.Plans.Of(ctx, o.Organization)
+		if err != nil {
+			return nil, err
+		}
+		out.Body = append(out.Body, newOrganizationRecord(o, current))
+	}
+	return out, nil
+}
+
+// CreateOrganizationRequest is the body of POST /user/organizations.
+type CreateOrganizationRequest struct {
+	Name string `json:"name" minLength:"3" maxLength:"256" doc:"3 to 128 characters." example:"Acme"`
+}
+
+type createOrganizationInput struct{ Body CreateOrganizationRequest }
+
+// OrganizationName names an organization.
+type OrganizationName struct {
+	ID   string `json:"id"`
+	Name string `json:"name"`
+}
+
+type createOrganizationOutput struct {
+	Cookies []string `header:"Set-Cookie" doc:"showorg with the new organization."`
+	Body    OrganizationName
+}
+
+// CreateOrganization returns the endpoint that creates an organization and chooses it.
+func (a *API) CreateOrganization() route.Endpoint {
+	return route.JSON(route.Described(route.Created("Organizations", "Create an organization", 400, 402, 409, 413),
+		"The organizations that one person has created are limited: 402 with the default plan, 409 in all, and 429 in 24 hours, "+
+			"with Retry-After."), a.createOrganization)
+}
+
+func (a *API) createOrganization(ctx context.Context, in *createOrganizationInput) (*createOrganizationOutput, error) {
+	o, err := a.deps.Accounts.CreateOrganization(ctx, request.Principal(ctx), in.Body.Name)
+	if err != nil {
+		return nil, err
+	}
+	return &createOrganizationOutput{
+		Cookies: a.deps.Cookies.Cookie(session.CookieOrg, o.ID.String(), session.SessionLife),
+		Body:    OrganizationName{ID: o.ID.String(), Name: o.Name},
+	}, nil
+}
+
+// ChooseOrganization returns the endpoint that chooses the organization of further requests of the browser.
+func (a *API) ChooseOrganization() route.Endpoint {
+	return route.JSON(route.Described(route.Created("Organizations", "Choose an organization", 400, 413),
+		"The answer has no body, and the cookie showorg."), a.chooseOrganization)
+}
+
+func (a *API) chooseOrganization(ctx context.Context, in *record.IDInput) (*session.CookiesOutput, error) {
+	if err := a.deps.Accounts.ChooseOrganization(ctx, request.Principal(ctx), in.Body.ID); err != nil {
+		return nil, err
+	}
+	return &session.CookiesOutput{Cookies: a.deps.Cookies.Cookie(session.CookieOrg, in.Body.ID, session.SessionLife)}, nil
+}
+
+// JoinRequest is the body of POST /user/join-org.
+type JoinRequest struct {
+	Token string `json:"org,omitempty" maxLength:"512" doc:"Token of an invitation. Without it the cookie org is used."`
+}
+
+type joinInput struct {
+	Invitation string `cookie:"org" doc:"Token of an invitation. Deleted when it was used or is of no use."`
+	Body       JoinRequest
+}
+
+// JoinAnswer is the answer of POST /user/join-org.
+type JoinAnswer struct {
+	ID *string `json:"id" nullable:"true" doc:"Null when the invitation is not valid, was used or is over."`
+}
+
+type joinOutput struct {
+	Cookies []string `header:"Set-Cookie"`
+	Body    JoinAnswer
+}
+
+// JoinOrganization returns the endpoint that uses an invitation.
+func (a *API) JoinOrganization() route.Endpoint {
+	return route.JSON(route.Described(route.Created("Organizations", "Use an invitation", 400, 402, 409, 413),
+		"An answer of 403 means that the invitation is for another address, or for one that you have not confirmed."),
+		a.joinOrganization)
+}
+
+func (a *API) joinOrganization(ctx context.Context, in *joinInput) (*joinOutput, error) {
+	token := cmp.Or(in.Body.Token, in.Invitation)
+	var faults tenancy.Inputs
+	faults.Check(token != "", "org", "is required without the cookie org")
+	if err := faults.Err("organization.joinOrganization"); err != nil {
+		return nil, err
+	}
+	org, err := a.deps.Accounts.JoinOrganization(ctx, request.Principal(ctx), token)
+	if err != nil {
+		return nil, err
+	}
+	out := &joinOutput{}
+	if token == in.Invitation {
+		out.Cookies = a.deps.Cookies.Expired(session.CookieInvite)
+	}
+	if !org.IsZero() {
+		joined := org.String()
+		out.Body.ID = &joined
+	}
+	return out, nil
+}
+
+// OrganizationSettings are the settings of an organization.
+type OrganizationSettings struct {
+	ID          string `json:"id"`
+	Name        string `json:"name"`
+	Description string `json:"description"`
+	Timezone    string `json:"timezone" doc:"An IANA name, or a fixed offset such as +05:30." example:"Europe/Vienna"`
+	Shortlink   string `json:"shortlink" enum:"ASK,YES,NO"`
+	MFARequired bool   `json:"mfaRequired" doc:"See /user/mfa/policy."`
+	CreatedAt   string `json:"createdAt" format:"date-time"`
+}
+
+type organizationOutput struct{ Body OrganizationSettings }
+
+func newOrganizationSettings(o tenancy.Organization) *organizationOutput {
+	return &organizationOutput{Body: OrganizationSettings{
+		ID: o.ID.String(), Name: o.Name, Description: o.Description, Timezone: o.Timezone, Shortlink: shortlinkAsk,
+		MFARequired: o.RequiresMFA, CreatedAt: record.FormatTime(o.CreatedAt),
+	}}
+}
+
+// Organization returns the endpoint of the settings of the organization.
+func (a *API) Organization() route.Endpoint {
+	return route.JSON(route.Describe("Organizations", "Get the settings of the organization"), a.organization)
+}
+
+func (a *API) organization(ctx context.Context, _ *struct{}) (*organizationOutput, error) {
+	o, err := a.deps.Accounts.Organization(ctx, request.Principal(ctx))
+	if err != nil {
+		return nil, err
+	}
+	return newOrganizationSettings(o), nil
+}
+
+// UpdateOrganizationDto is the body of PUT /settings/organization. Absent members stay as they are.
+type UpdateOrganizationDto struct {
+	Name        *string                  `json:"name,omitempty" minLength:"3" maxLength:"256" doc:"3 to 128 characters."`
+	Description *string                  `json:"description,omitempty" maxLength:"500"`
+	Timezone    *record.OrganizationZone `json:"timezone,omitempty"`
+}
+
+type updateOrganizationInput struct{ Body UpdateOrganizationDto }
+
+// UpdateOrganization returns the endpoint that changes the settings of the organization.
+func (a *API) UpdateOrganization() route.Endpoint {
+	return route.JSON(route.Describe("Organizations", "Change the settings of the organization", 400, 413),
+		a.updateOrganization)
+}
+
+func (a *API) updateOrganization(ctx context.Context, in *updateOrganizationInput) (*organizationOutput, error) {
+	change := tenancy.OrganizationChange{Name: in.Body.Name, Description: in.Body.Description}
+	var faults tenancy.Inputs
+	if in.Body.Timezone != nil {
+		zone, err := tenancy.ParseZone(string(*in.Body.Timezone))
+		if err != nil {
+			return nil, err
+		}
+		faults.Check(zone != (tenancy.ZoneRequest{}), "timezone", "must not be empty")
+		change.Timezone = &zone
+	}
+	faults.Check(change != (tenancy.OrganizationChange{}), "body", "must have name, description or timezone")
+	if err := faults.Err("organization.updateOrganization"); err != nil {
+		return nil, err
+	}
+	o, err := a.deps.Accounts.UpdateOrganization(ctx, request.Principal(ctx), change)
+	if err != nil {
+		return nil, err
+	}
+	return newOrganizationSettings(o), nil
+}

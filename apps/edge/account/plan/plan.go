@@ -1,0 +1,98 @@
+// Package plan has the endpoints of plans and subscriptions.
+package plan
+
+import (
+	"context"
+
+	"crier/apps/edge/record"
+	"crier/apps/edge/request"
+	"crier/apps/edge/route"
+	"crier/billing"
+	"crier/tenancy"
+)
+
+// Deps are what an API uses.
+type Deps struct {
+	Accounts Accounts
+	Plans    billing.Plans
+}
+
+// Accounts tell the organization of a request.
+type Accounts interface {
+	// Self returns the person and the organization of the principal. The organization is zero without access to any.
+	Self(ctx context.Context, p tenancy.Principal) (tenancy.Person, tenancy.OrganizationOf, error)
+}
+
+// API has the endpoints, one for each exported method. It is safe for concurrent use.
+type API struct{ deps Deps }
+
+// New returns an API. It does not check that d is complete.
+func New(d Deps) *API { return &API{deps: d} }
+
+// SubscriptionAnswer is the subscription of the organization.
+type SubscriptionAnswer struct {
+	Subscription *record.SubscriptionRecord `json:"subscription"`
+}
+
+type subscriptionOutput struct{ Body SubscriptionAnswer }
+
+// Subscription returns the endpoint of the organization's subscription.
+func (a *API) Subscription() route.Endpoint {
+	return route.JSON(route.Describe("User", "Get the subscription of the organization"), a.subscription)
+}
+
+func (a *API) subscription(ctx context.Context, _ *struct{}) (*subscriptionOutput, error) {
+	_, org, err := a.deps.Accounts.Self(ctx, request.Principal(ctx))
+	if err != nil {
+		return nil, err
+	}
+	_, current, err := a.deps.Plans.Of(ctx, org.Organization)
+	if err != nil {
+		return nil, err
+	}
+	return &subscriptionOutput{Body: SubscriptionAnswer{Subscription: record.NewSubscription(current)}}, nil
+}
+
+// TierRecord is a plan of the instance. A limit that is null does not exist.
+type TierRecord struct {
+	Name     string `json:"name" enum:"FREE,STANDARD,TEAM,PRO,ULTIMATE"`
+	Channels *int   `json:"channels" nullable:"true"`
+	Posts    *int   `json:"posts" nullable:"true" doc:"Scheduled and published posts of a billing month."`
+	Webhooks *int   `json:"webhooks" nullable:"true"`
+	Members  *int   `json:"members" nullable:"true"`
+	Month    int    `json:"monthPrice" doc:"US dollars."`
+	Year     int    `json:"yearPrice" doc:"US dollars."`
+}
+
+// TiersAnswer lists the plans of the instance.
+type TiersAnswer struct {
+	Month []string     `json:"month" doc:"Always empty: the instance sells no plans."`
+	Year  []string     `json:"year" doc:"Always empty: the instance sells no plans."`
+	Tiers []TierRecord `json:"tiers" doc:"The smallest first; empty on an instance without plans."`
+}
+
+type tiersOutput struct{ Body TiersAnswer }
+
+// Tiers returns the endpoint that lists the plans.
+func (a *API) Tiers() route.Endpoint {
+	return route.JSON(route.Describe("User", "List the plans of the instance"), a.tiers)
+}
+
+func (a *API) tiers(context.Context, *struct{}) (*tiersOutput, error) {
+	out := TiersAnswer{Month: []string{}, Year: []string{}, Tiers: []TierRecord{}}
+	for _, p := range a.deps.Plans.Tiers() {
+		out.Tiers = append(out.Tiers, TierRecord{
+			Name: string(p.Tier), Channels: limitOf(p.Channels), Posts: limitOf(p.Posts), Webhooks: limitOf(p.Webhooks),
+			Members: limitOf(p.Members), Month: p.MonthPrice, Year: p.YearPrice,
+		})
+	}
+	return &tiersOutput{Body: out}, nil
+}
+
+// limitOf returns a limit, nil for none.
+func limitOf(most int) *int {
+	if most == tenancy.Unlimited {
+		return nil
+	}
+	return &most
+}

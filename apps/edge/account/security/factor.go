@@ -1,0 +1,173 @@
+package security
+
+import (
+	"context"
+
+	"crier/apps/edge/record"
+	"crier/apps/edge/request"
+	"crier/apps/edge/route"
+	"crier/tenancy"
+)
+
+// Factors are the use cases of second factors of a person with a session. A wrong proof is Invalid, and so is a wrong
+// code.
+type Factors interface {
+	MFAStatus(ctx context.Context, p tenancy.Principal) (tenancy.MFAStatus, error)
+	// BeginMFA returns a new second factor. Conflict means that there is one.
+	BeginMFA(ctx context.Context, p tenancy.Principal, proof tenancy.Proof) (tenancy.Secret, error)
+	// ConfirmMFA enables the second factor and returns the recovery codes.
+	ConfirmMFA(ctx context.Context, p tenancy.Principal, code string) ([]string, error)
+	// DisableMFA needs a code or a recovery code beside the password. Forbidden means that an organization of the
+	// person requires it, and is for codes only.
+	DisableMFA(ctx context.Context, p tenancy.Principal, proof tenancy.Proof) error
+	// ReplaceRecoveryCodes replaces all recovery codes.
+	ReplaceRecoveryCodes(ctx context.Context, p tenancy.Principal, code string) ([]string, error)
+	MFAPolicy(ctx context.Context, p tenancy.Principal) (bool, error)
+	// SetMFAPolicy is Conflict when the caller has no second factor.
+	SetMFAPolicy(ctx context.Context, p tenancy.Principal, required bool) error
+}
+
+// MFAStatusAnswer is the state of a person's second factor.
+type MFAStatusAnswer struct {
+	Enabled           bool    `json:"enabled"`
+	Required          bool    `json:"required" doc:"Whether the organization requires it."`
+	EnabledAt         *string `json:"enabledAt" nullable:"true" format:"date-time"`
+	RecoveryCodesLeft int     `json:"recoveryCodesLeft"`
+}
+
+type mfaStatusOutput struct{ Body MFAStatusAnswer }
+
+// MFAStatus returns the endpoint of the state of the person's second factor.
+func (a *API) MFAStatus() route.Endpoint {
+	return route.JSON(route.Describe("Security", "Get the state of your second factor"), a.mfaStatus)
+}
+
+func (a *API) mfaStatus(ctx context.Context, _ *struct{}) (*mfaStatusOutput, error) {
+	s, err := a.deps.Accounts.MFAStatus(ctx, request.Principal(ctx))
+	if err != nil {
+		return nil, err
+	}
+	return &mfaStatusOutput{Body: MFAStatusAnswer{
+		Enabled: s.Enabled, Required: s.Required, EnabledAt: record.OptionalTime(s.EnabledAt),
+		RecoveryCodesLeft: s.RecoveryCodesLeft,
+	}}, nil
+}
+
+type proofInput struct{ Body record.ProofRequest }
+
+// BeginMFA returns the endpoint that begins a second factor.
+func (a *API) BeginMFA() route.Endpoint {
+	return route.JSON(route.Described(route.Created("Security", "Begin a second factor", 400, 409, 413),
+		"It works only when /user/mfa/confirm has got its first code."), a.beginMFA)
+}
+
+func (a *API) beginMFA(ctx context.Context, in *proofInput) (*record.MFASecretOutput, error) {
+	var secret tenancy.Secret
+	err := a.deps.Gate.Prove(ctx, func(ctx context.Context, p tenancy.Principal) (err error) {
+		secret, err = a.deps.Accounts.BeginMFA(ctx, p, in.Body.Proof())
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	return record.NewMFASecret(secret), nil
+}
+
+// MFACodeRequest is a body with a code of the second factor.
+type MFACodeRequest struct {
+	Code string `json:"code" minLength:"1" maxLength:"64" doc:"Six digits of the authenticator." example:"123456"`
+}
+
+type mfaCodeInput struct{ Body MFACodeRequest }
+
+// MFAEnabledAnswer is the answer after a second factor was enabled, or got new recovery codes.
+type MFAEnabledAnswer struct {
+	Enabled       bool     `json:"enabled" doc:"Always true."`
+	RecoveryCodes []string `json:"recoveryCodes" doc:"Shown only here. Each works once in place of a code."`
+}
+
+type mfaEnabledOutput struct{ Body MFAEnabledAnswer }
+
+// ConfirmMFA returns the endpoint that enables a second factor with its first code.
+func (a *API) ConfirmMFA() route.Endpoint {
+	return route.JSON(route.Created("Security", "Enable the second factor", 400, 409, 413), a.confirmMFA)
+}
+
+func (a *API) confirmMFA(ctx context.Context, in *mfaCodeInput) (*mfaEnabledOutput, error) {
+	codes, err := a.deps.Accounts.ConfirmMFA(ctx, request.Principal(ctx), in.Body.Code)
+	if err != nil {
+		return nil, err
+	}
+	return &mfaEnabledOutput{Body: MFAEnabledAnswer{Enabled: true, RecoveryCodes: codes}}, nil
+}
+
+// ReplaceRecoveryCodes returns the endpoint that replaces all recovery codes.
+func (a *API) ReplaceRecoveryCodes() route.Endpoint {
+	return route.JSON(route.Created("Security", "Replace your recovery codes", 400, 409, 413), a.replaceRecoveryCodes)
+}
+
+func (a *API) replaceRecoveryCodes(ctx context.Context, in *mfaCodeInput) (*mfaEnabledOutput, error) {
+	codes, err := a.deps.Accounts.ReplaceRecoveryCodes(ctx, request.Principal(ctx), in.Body.Code)
+	if err != nil {
+		return nil, err
+	}
+	return &mfaEnabledOutput{Body: MFAEnabledAnswer{Enabled: true, RecoveryCodes: codes}}, nil
+}
+
+// MFADisabledAnswer is the answer of POST /user/mfa/disable.
+type MFADisabledAnswer struct {
+	Enabled bool `json:"enabled" doc:"Always false."`
+}
+
+type mfaDisabledOutput struct{ Body MFADisabledAnswer }
+
+// DisableMFA returns the endpoint that removes the second factor.
+func (a *API) DisableMFA() route.Endpoint {
+	return route.JSON(route.Described(route.Created("Security", "Disable your second factor", 400, 409, 413),
+		"Needs the password and a code. An answer of 403 means that an organization of yours requires it. A recovery code "+
+			"in place of the code is for a lost authenticator: it is accepted then too, and you enroll another one."),
+		a.disableMFA)
+}
+
+func (a *API) disableMFA(ctx context.Context, in *proofInput) (*mfaDisabledOutput, error) {
+	err := a.deps.Gate.Prove(ctx, func(ctx context.Context, p tenancy.Principal) error {
+		return a.deps.Accounts.DisableMFA(ctx, p, in.Body.Proof())
+	})
+	if err != nil {
+		return nil, err
+	}
+	return &mfaDisabledOutput{}, nil
+}
+
+// MFAPolicyBody is whether an organization requires second factors.
+type MFAPolicyBody struct {
+	Required bool `json:"required" doc:"Members without a second factor have no access until they enable one."`
+}
+
+type mfaPolicyBody struct{ Body MFAPolicyBody }
+
+// MFAPolicy returns the endpoint that answers whether the organization requires second factors.
+func (a *API) MFAPolicy() route.Endpoint {
+	return route.JSON(route.Describe("Security", "Ask whether the organization requires a second factor"), a.mfaPolicy)
+}
+
+func (a *API) mfaPolicy(ctx context.Context, _ *struct{}) (*mfaPolicyBody, error) {
+	required, err := a.deps.Accounts.MFAPolicy(ctx, request.Principal(ctx))
+	if err != nil {
+		return nil, err
+	}
+	return &mfaPolicyBody{Body: MFAPolicyBody{Required: required}}, nil
+}
+
+// SetMFAPolicy returns the endpoint that makes the organization require second factors, or ends that.
+func (a *API) SetMFAPolicy() route.Endpoint {
+	return route.JSON(route.Described(route.Describe("Security", "Require a second factor of all members", 400, 409, 413),
+		"An answer of 409 means that you have no second factor yourself."), a.setMFAPolicy)
+}
+
+func (a *API) setMFAPolicy(ctx context.Context, in *mfaPolicyBody) (*mfaPolicyBody, error) {
+	if err := a.deps.Accounts.SetMFAPolicy(ctx, request.Principal(ctx), in.Body.Required); err != nil {
+		return nil, err
+	}
+	return in, nil
+}

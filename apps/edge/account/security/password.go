@@ -1,0 +1,121 @@
+// Package security has the endpoints of a person's password, second factors, sessions and identities.
+package security
+
+import (
+	"context"
+
+	"crier/apps/edge/admission"
+	"crier/apps/edge/record"
+	"crier/apps/edge/route"
+	"crier/tenancy"
+)
+
+// Deps are what an API uses.
+type Deps struct {
+	Accounts Accounts
+	Gate     *admission.Gate
+}
+
+// Accounts are the use cases of package security.
+type Accounts interface {
+	Security
+	Factors
+	SessionLists
+	Identities
+}
+
+// API has the endpoints, one for each exported method. It is safe for concurrent use.
+type API struct{ deps Deps }
+
+// New returns an API. It does not check that d is complete.
+func New(d Deps) *API { return &API{deps: d} }
+
+// Security are the use cases of a person's password and address. A proof that is wrong is Invalid.
+type Security interface {
+	// ChangePassword sets the password and ends all other sessions. The password of the proof is
+	// the old password. A person without a password sets a first one; the proof is then a sign-in
+	// in the last ten minutes.
+	ChangePassword(ctx context.Context, p tenancy.Principal, proof tenancy.Proof, password string) error
+	// ChangeAddress sends links to the old and the new address. The address changes when both were followed; without
+	// mail at once. It returns whether it has changed.
+	ChangeAddress(ctx context.Context, p tenancy.Principal, email string, proof tenancy.Proof) (bool, error)
+}
+
+// ChangePasswordRequest is the body of POST /user/change-password.
+type ChangePasswordRequest struct {
+	Old    string  `json:"oldPassword,omitempty" maxLength:"128" doc:"Absent without one: sign in again before."`
+	New    string  `json:"newPassword" maxLength:"128" doc:"8 to 128 characters."`
+	Repeat *string `json:"repeatPassword,omitempty" maxLength:"128" doc:"The same again, if it is sent."`
+	Code   string  `json:"code,omitempty" maxLength:"64" doc:"Of your second factor, if you have one and did not use it in the last 10 minutes."`
+}
+
+type changePasswordInput struct{ Body ChangePasswordRequest }
+
+// ChangedAnswer is whether something has changed.
+type ChangedAnswer struct {
+	Changed bool `json:"changed"`
+}
+
+type changedOutput struct{ Body ChangedAnswer }
+
+// ChangePassword returns the endpoint that changes the password and ends the other sessions.
+func (a *API) ChangePassword() route.Endpoint {
+	return route.JSON(route.Described(route.Created("Security", "Change your password", 400, 413),
+		"Ends your other sessions. Without a password, a sign-in in the last 10 minutes sets the first one."),
+		a.changePassword)
+}
+
+func (a *API) changePassword(ctx context.Context, in *changePasswordInput) (*changedOutput, error) {
+	b := in.Body
+	var faults tenancy.Inputs
+	faults.Password("newPassword", b.New)
+	faults.Check(b.Repeat == nil || *b.Repeat == b.New, "repeatPassword", "must be the same as newPassword")
+	if err := faults.Err("security.changePassword"); err != nil {
+		return nil, err
+	}
+	err := a.deps.Gate.Prove(ctx, func(ctx context.Context, p tenancy.Principal) error {
+		return a.deps.Accounts.ChangePassword(ctx, p, tenancy.Proof{Password: b.Old, Code: b.Code}, b.New)
+	})
+	if err != nil {
+		return nil, err
+	}
+	return &changedOutput{Body: ChangedAnswer{Changed: true}}, nil
+}
+
+// ChangeEmailRequest is the body of POST /user/change-email.
+type ChangeEmailRequest struct {
+	Email string `json:"email" maxLength:"254" example:"ada@example.org"`
+	record.ProofRequest
+}
+
+type changeEmailInput struct{ Body ChangeEmailRequest }
+
+// ChangeEmail returns the endpoint that begins a change of address.
+func (a *API) ChangeEmail() route.Endpoint {
+	return route.JSON(route.Described(route.Created("Security", "Change your address", 400, 409, 413),
+		"Links are sent to the old and the new address; the address changes when both were followed. "+
+			"An instance without mail changes it at once."), a.changeEmail)
+}
+
+func (a *API) changeEmail(ctx context.Context, in *changeEmailInput) (*changedOutput, error) {
+	var faults tenancy.Inputs
+	email := faults.Email("email", in.Body.Email)
+	if err := faults.Err("security.changeEmail"); err != nil {
+		return nil, err
+	}
+	var out changedOutput
+	err := a.deps.Gate.Prove(ctx, func(ctx context.Context, p tenancy.Principal) (err error) {
+		if err := a.deps.Gate.Admit(ctx, a.deps.Gate.Buckets.NewAddressOf, p.Person.String()); err != nil {
+			return err
+		}
+		if err := a.deps.Gate.AdmitAddress(ctx, a.deps.Gate.Buckets.NewAddress, email); err != nil {
+			return err
+		}
+		out.Body.Changed, err = a.deps.Accounts.ChangeAddress(ctx, p, email, in.Body.Proof())
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	return &out, nil
+}

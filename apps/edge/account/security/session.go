@@ -1,0 +1,77 @@
+package security
+
+import (
+	"context"
+
+	"crier/apps/edge/record"
+	"crier/apps/edge/request"
+	"crier/apps/edge/route"
+	"crier/tenancy"
+)
+
+// SessionLists are the use cases of a person's own sessions.
+type SessionLists interface {
+	// ListSessions returns the live sessions of the principal's person, the newest first.
+	ListSessions(ctx context.Context, p tenancy.Principal) ([]tenancy.SessionInfo, error)
+	// EndSessions ends the session with the id, or with "" all sessions of the person but that of the request. It
+	// returns how many ended, and NotFound for an id that is not one of the person's.
+	EndSessions(ctx context.Context, p tenancy.Principal, session string) (int, error)
+}
+
+// SessionRecord is a live session of the person.
+type SessionRecord struct {
+	ID        string `json:"id"`
+	Current   bool   `json:"current" doc:"The session of this request."`
+	CreatedAt string `json:"createdAt" format:"date-time"`
+	SeenAt    string `json:"lastSeenAt" format:"date-time" doc:"To the minute."`
+	ExpiresAt string `json:"expiresAt" format:"date-time"`
+	Address   string `json:"address" doc:"Network address of the last use."`
+	Agent     string `json:"userAgent"`
+}
+
+type sessionsOutput struct{ Body []SessionRecord }
+
+// ListSessions returns the endpoint that lists the sessions of the person.
+func (a *API) ListSessions() route.Endpoint {
+	return route.JSON(route.Describe("Security", "List your sessions"), a.listSessions)
+}
+
+func (a *API) listSessions(ctx context.Context, _ *struct{}) (*sessionsOutput, error) {
+	list, err := a.deps.Accounts.ListSessions(ctx, request.Principal(ctx))
+	if err != nil {
+		return nil, err
+	}
+	out := &sessionsOutput{Body: make([]SessionRecord, 0, len(list))}
+	for _, s := range list {
+		out.Body = append(out.Body, SessionRecord{
+			ID: s.ID.String(), Current: s.Current, CreatedAt: record.FormatTime(s.CreatedAt),
+			SeenAt: record.FormatTime(s.SeenAt), ExpiresAt: record.FormatTime(s.ExpiresAt),
+			Address: s.Address, Agent: s.Agent,
+		})
+	}
+	return out, nil
+}
+
+type endSessionsInput struct {
+	ID string `query:"id" maxLength:"64" doc:"Id of a session; without it all but that of the request."`
+}
+
+// EndedAnswer is the number of sessions that ended.
+type EndedAnswer struct {
+	Ended int `json:"ended"`
+}
+
+type endedOutput struct{ Body EndedAnswer }
+
+// EndSessions returns the endpoint that ends one session, or all but that of the request.
+func (a *API) EndSessions() route.Endpoint {
+	return route.JSON(route.Describe("Security", "End a session, or all others", 400, 404), a.endSessions)
+}
+
+func (a *API) endSessions(ctx context.Context, in *endSessionsInput) (*endedOutput, error) {
+	n, err := a.deps.Accounts.EndSessions(ctx, request.Principal(ctx), in.ID)
+	if err != nil {
+		return nil, err
+	}
+	return &endedOutput{Body: EndedAnswer{Ended: n}}, nil
+}

@@ -1,0 +1,154 @@
+package signin
+
+import (
+	"cmp"
+	"context"
+
+	"crier/apps/edge/record"
+	"crier/apps/edge/request"
+	"crier/apps/edge/session"
+	"crier/tenancy"
+)
+
+// Offers are the use cases of an invitation that a browser has kept for its sign-in.
+type Offers interface {
+	// Offer returns what an invitation offers to the person. It returns false if the person cannot
+	// use the invitation or is already a member of the organization.
+	Offer(ctx context.Context, p tenancy.Principal, token string) (offer tenancy.Offer, ok bool, err error)
+}
+
+// BrowserCookies are the cookies that a sign-in reads.
+type BrowserCookies struct {
+	Auth       string `cookie:"auth" doc:"The session that the browser had before. It ends when a new one begins."`
+	Invitation string `cookie:"org" doc:"Token of an invitation, which the complete sign-in offers and does not use."`
+	Person     string `cookie:"impersonate" doc:"Deleted when the sign-in is complete."`
+}
+
+// SignInHeaders are the headers of an answer that can begin a session.
+type SignInHeaders struct {
+	Cookies    []string `header:"Set-Cookie" doc:"auth and device of a complete sign-in, and showorg of a registration."`
+	Reload     string   `header:"reload" doc:"true when somebody has signed in again."`
+	Onboarding string   `header:"onboarding" doc:"true when a new person has signed in."`
+	Activate   string   `header:"activate" doc:"true when a link in a mail must be followed first."`
+}
+
+// SignInStep are the members of an answer to a sign-in that is not complete, and the recovery codes of one that is.
+type SignInStep struct {
+	MFARequired           bool     `json:"mfaRequired,omitempty" doc:"Send a code to /auth/mfa/verify."`
+	MFAEnrollmentRequired bool     `json:"mfaEnrollmentRequired,omitempty" doc:"See /auth/mfa/enroll/begin."`
+	MFAToken              string   `json:"mfaToken,omitempty" doc:"For these routes; works for 5 minutes."`
+	Methods               []string `json:"methods,omitempty" enum:"totp,recovery" doc:"What /auth/mfa/verify accepts."`
+	DeletionRequested     bool     `json:"deletionRequested,omitempty" doc:"/auth/restore undoes it."`
+	RestoreToken          string   `json:"restoreToken,omitempty" doc:"For /auth/restore."`
+	Until                 string   `json:"until,omitempty" format:"date-time" doc:"When the account will be gone."`
+	RecoveryCodes         []string `json:"recoveryCodes,omitempty" doc:"Shown only here. Each works once."`
+
+	Invitation *InvitationOffer `json:"invitation,omitempty" doc:"Of the cookie org: ask the person, then POST /user/join-org."`
+}
+
+// InvitationOffer is what an invitation offers to the person who has signed in.
+type InvitationOffer struct {
+	Organization string `json:"organization" doc:"Name of the organization." example:"Acme"`
+	Role         string `json:"role" enum:"USER,ADMIN"`
+}
+
+func newSignInStep(s tenancy.SignIn) SignInStep {
+	out := SignInStep{RecoveryCodes: s.RecoveryCodes}
+	switch s.Step {
+	case tenancy.StepMFA:
+		out.MFARequired, out.MFAToken, out.Methods = true, s.Token, []string{"totp", "recovery"}
+	case tenancy.StepEnroll:
+		out.MFAEnrollmentRequired, out.MFAToken = true, s.Token
+	case tenancy.StepRestore:
+		out.DeletionRequested, out.RestoreToken, out.Until = true, s.Token, record.FormatTime(s.Until)
+	}
+	return out
+}
+
+// LoginAnswer is the answer to a step of a sign-in. The session is in the cookie auth.
+type LoginAnswer struct {
+	Login bool `json:"login" doc:"Whether the sign-in is complete."`
+	SignInStep
+}
+
+type loginOutput struct {
+	SignInHeaders
+	Body LoginAnswer
+}
+
+// loginAnswer returns the answer to a step of a sign-in.
+func (a *API) loginAnswer(ctx context.Context, s tenancy.SignIn, b BrowserCookies) (*loginOutput, error) {
+	headers, step, err := a.signInAnswer(ctx, s, b)
+	if err != nil {
+		return nil, err
+	}
+	body := LoginAnswer{Login: s.Step == tenancy.StepDone, SignInStep: step}
+	return &loginOutput{SignInHeaders: headers, Body: body}, nil
+}
+
+// signInAnswer returns the headers and the members of the response to a sign-in step.
+func (a *API) signInAnswer(ctx context.Context, s tenancy.SignIn, b BrowserCookies) (
+	h SignInHeaders, step SignInStep, err error) {
+	step = newSignInStep(s)
+	switch s.Step {
+	case tenancy.StepDone:
+		h, err = a.completeSignIn(ctx, s, b)
+		if err == nil && b.Invitation != "" {
+			step.Invitation = a.offer(ctx, s.Session, b.Invitation, &h)
+		}
+	case tenancy.StepConfirm:
+		h.Activate = "true"
+		if s.Device != "" { // by which Activate recognizes the browser
+			h.Cookies = a.deps.Cookies.Cookie(session.CookieDevice, s.Device, tenancy.DeviceMemory)
+		}
+	}
+	return h, step, err
+}
+
+// completeSignIn returns the headers of a complete sign-in. It ends the browser's previous session,
+// because another site may have planted it.
+func (a *API) completeSignIn(ctx context.Context, s tenancy.SignIn, b BrowserCookies) (SignInHeaders, error) {
+	if b.Auth != "" {
+		if err := a.deps.Accounts.Logout(ctx, b.Auth, request.From(ctx).From); err != nil {
+			return SignInHeaders{}, err
+		}
+	}
+	h := SignInHeaders{Cookies: a.deps.Cookies.Cookie(session.CookieAuth, s.Session, session.SessionLife)}
+	if device := cmp.Or(s.Device, request.From(ctx).From.Device); device != "" { // a known browser is known for longer
+		h.Cookies = append(h.Cookies, a.deps.Cookies.Cookie(session.CookieDevice, device, tenancy.DeviceMemory)...)
+	}
+	if b.Person != "" {
+		h.Cookies = append(h.Cookies, a.deps.Cookies.Expired(session.CookiePerson)...)
+	}
+	if !s.Org.IsZero() {
+		h.Cookies = append(h.Cookies, a.deps.Cookies.Cookie(session.CookieOrg, s.Org.String(), session.SessionLife)...)
+	}
+	if s.Onboarding {
+		h.Onboarding = "true"
+	} else {
+		h.Reload = "true"
+	}
+	return h, nil
+}
+
+// offer returns what the browser's invitation offers to the person who has signed in. It does not
+// join the organization, because anybody can send a link that puts an invitation into a browser. An
+// invitation that the person cannot use is deleted; one that cannot be looked up now stays for the
+// next sign-in.
+func (a *API) offer(ctx context.Context, live, token string, h *SignInHeaders) *InvitationOffer {
+	p, err := a.deps.Accounts.Session(ctx, live, "", "", request.From(ctx).From)
+	if err != nil {
+		a.deps.Log.WarnContext(ctx, "an invitation could not be looked up after a sign-in", "error", err)
+		return nil
+	}
+	offer, ok, err := a.deps.Accounts.Offer(ctx, p, token)
+	if err != nil {
+		a.deps.Log.WarnContext(ctx, "an invitation could not be looked up after a sign-in", "error", err)
+		return nil
+	}
+	if !ok {
+		h.Cookies = append(h.Cookies, a.deps.Cookies.Expired(session.CookieInvite)...)
+		return nil
+	}
+	return &InvitationOffer{Organization: offer.Organization, Role: string(offer.Role)}
+}

@@ -1,0 +1,100 @@
+package signin
+
+import (
+	"context"
+
+	"crier/apps/edge/record"
+	"crier/apps/edge/request"
+	"crier/apps/edge/route"
+	"crier/tenancy"
+)
+
+// MFAVerifyRequest is the body of POST /auth/mfa/verify. It has one of the two codes.
+type MFAVerifyRequest struct {
+	Token        string `json:"mfaToken" minLength:"1" maxLength:"512"`
+	Code         string `json:"code,omitempty" maxLength:"16" doc:"Six digits of the authenticator." example:"123456"`
+	RecoveryCode string `json:"recoveryCode,omitempty" maxLength:"64"`
+}
+
+type mfaVerifyInput struct {
+	BrowserCookies
+	Body MFAVerifyRequest
+}
+
+// VerifyMFA returns the endpoint that completes a sign-in with a second factor.
+func (a *API) VerifyMFA() route.Endpoint {
+	return route.JSON(route.Described(route.Created("Sign-in", "Complete a sign-in with a second factor", 400, 401, 403, 413, 429),
+		"A wrong code is 401. After five wrong codes of an account in 15 minutes all are 429."), a.verifyMFA)
+}
+
+func (a *API) verifyMFA(ctx context.Context, in *mfaVerifyInput) (*loginOutput, error) {
+	if err := a.deps.Gate.AdmitClient(ctx, a.deps.Gate.Buckets.Factor); err != nil {
+		return nil, err
+	}
+	b := in.Body
+	var faults tenancy.Inputs
+	faults.Check((b.Code == "") != (b.RecoveryCode == ""), "code", "or recoveryCode is required, and not both")
+	if err := faults.Err("signin.verifyMFA"); err != nil {
+		return nil, err
+	}
+	signIn, err := a.deps.Accounts.VerifyMFA(ctx, b.Token, b.Code, b.RecoveryCode, request.From(ctx).From)
+	if err != nil {
+		a.deps.Log.WarnContext(ctx, "a second factor was refused",
+			"client", request.From(ctx).From.Client, "error", err)
+		return nil, err
+	}
+	return a.loginAnswer(ctx, signIn, in.BrowserCookies)
+}
+
+// MFATokenRequest is the body of POST /auth/mfa/enroll/begin.
+type MFATokenRequest struct {
+	Token string `json:"mfaToken" minLength:"1" maxLength:"512"`
+}
+
+type mfaTokenInput struct{ Body MFATokenRequest }
+
+// BeginEnrollment returns the endpoint that begins a second factor during a sign-in.
+func (a *API) BeginEnrollment() route.Endpoint {
+	return route.JSON(route.Created("Sign-in", "Begin a second factor that a sign-in requires", 400, 401, 403, 409, 413, 429),
+		a.beginEnrollment)
+}
+
+func (a *API) beginEnrollment(ctx context.Context, in *mfaTokenInput) (*record.MFASecretOutput, error) {
+	if err := a.deps.Gate.AdmitClient(ctx, a.deps.Gate.Buckets.Factor); err != nil {
+		return nil, err
+	}
+	secret, err := a.deps.Accounts.BeginEnrollment(ctx, in.Body.Token)
+	if err != nil {
+		return nil, err
+	}
+	return record.NewMFASecret(secret), nil
+}
+
+// MFAEnrollRequest is the body of POST /auth/mfa/enroll/confirm.
+type MFAEnrollRequest struct {
+	Token string `json:"mfaToken" minLength:"1" maxLength:"512"`
+	Code  string `json:"code" minLength:"1" maxLength:"16" doc:"Six digits of the authenticator." example:"123456"`
+}
+
+type mfaEnrollInput struct {
+	BrowserCookies
+	Body MFAEnrollRequest
+}
+
+// ConfirmEnrollment returns the endpoint that completes a sign-in with the first code of a new second factor.
+func (a *API) ConfirmEnrollment() route.Endpoint {
+	return route.JSON(route.Described(
+		route.Created("Sign-in", "Complete a sign-in with a new second factor", 400, 401, 403, 409, 413, 429),
+		"The answer has the recovery codes."), a.confirmEnrollment)
+}
+
+func (a *API) confirmEnrollment(ctx context.Context, in *mfaEnrollInput) (*loginOutput, error) {
+	if err := a.deps.Gate.AdmitClient(ctx, a.deps.Gate.Buckets.Factor); err != nil {
+		return nil, err
+	}
+	signIn, err := a.deps.Accounts.ConfirmEnrollment(ctx, in.Body.Token, in.Body.Code, request.From(ctx).From)
+	if err != nil {
+		return nil, err
+	}
+	return a.loginAnswer(ctx, signIn, in.BrowserCookies)
+}

@@ -1,0 +1,138 @@
+// Package signin has the endpoints of signing up, in and out.
+package signin
+
+import (
+	"context"
+	"log/slog"
+	"net/http"
+	"unicode/utf8"
+
+	"github.com/gofiber/fiber/v2"
+
+	"crier/apps/edge/admission"
+	"crier/apps/edge/request"
+	"crier/apps/edge/route"
+	"crier/apps/edge/session"
+	"crier/platform/fault"
+	"crier/tenancy"
+)
+
+// Deps are what an API uses.
+type Deps struct {
+	// Origins are the origins of BASE_URL, FRONTEND_URL and MAIN_URL: an identity provider leads back to these only.
+	Origins []string
+	// MobileScheme is the address of an app, such as crier://callback. If it is empty, there is no app.
+	MobileScheme string
+	Accounts     Accounts
+	Gate         *admission.Gate
+	Cookies      session.Cookies
+	Log          *slog.Logger
+}
+
+// Accounts are the use cases of package signin.
+type Accounts interface {
+	SignUp
+	Logins
+	Providers
+	Offers
+	session.Sessions
+}
+
+// API has the endpoints, one for each exported method. It is safe for concurrent use.
+type API struct{ deps Deps }
+
+// New returns an API. It does not check that d is complete.
+func New(d Deps) *API { return &API{deps: d} }
+
+// Logins are the steps of a sign-in.
+type Logins interface {
+	// Login checks an address and a password. A wrong pair is Invalid and takes as long as a right one. Log-ins from one
+	// site hardly delay those from another. RateLimited means that too many log-ins are running.
+	Login(ctx context.Context, email, password string, from tenancy.Source) (tenancy.SignIn, error)
+	// VerifyMFA completes a sign-in of StepMFA with a code or a recovery code. A wrong one is Unauthenticated; after five
+	// wrong ones it is RateLimited.
+	VerifyMFA(ctx context.Context, token, code, recovery string, from tenancy.Source) (tenancy.SignIn, error)
+	// BeginEnrollment returns a new second factor for a sign-in of StepEnroll. A token that is over is Unauthenticated.
+	BeginEnrollment(ctx context.Context, token string) (tenancy.Secret, error)
+	// ConfirmEnrollment completes a sign-in of StepEnroll with the first code of the second factor.
+	ConfirmEnrollment(ctx context.Context, token, code string, from tenancy.Source) (tenancy.SignIn, error)
+	// Restore completes a sign-in of StepRestore: it undoes the deletion of the account, and of the organizations whose
+	// only member the person is.
+	Restore(ctx context.Context, token string, from tenancy.Source) (tenancy.SignIn, error)
+}
+
+// LoginUserDto is the body of POST /auth/login. An empty Provider means LOCAL.
+type LoginUserDto struct {
+	Provider string `json:"provider,omitempty" doc:"LOCAL: other providers have their own routes." example:"LOCAL"`
+	Email    string `json:"email" maxLength:"254" doc:"Mail address." example:"ada@example.org"`
+	Password string `json:"password" doc:"At most 128 characters."`
+}
+
+type loginInput struct {
+	BrowserCookies
+	Body LoginUserDto
+}
+
+// Login returns the endpoint that signs a person in. After a success it ends the session that the browser had before.
+func (a *API) Login() route.Endpoint {
+	return route.JSON(route.Described(route.Created("Sign-in", "Sign in with e-mail and password", 400, 403, 413, 429),
+		"The answer names what the sign-in still needs, or has the cookie auth."), a.login)
+}
+
+// login signs a person in. It is RateLimited while the client, or its site on this account, has to wait after log-ins
+// that failed.
+func (a *API) login(ctx context.Context, in *loginInput) (*loginOutput, error) {
+	email, err := in.Body.validate()
+	if err != nil {
+		return nil, err
+	}
+	from := request.From(ctx).From
+	release, err := a.deps.Gate.Logins.WaitTurn(ctx, from.Client)
+	if err != nil {
+		a.deps.Gate.LogFailure(ctx, "a log-in was refused", email, err)
+		return nil, err
+	}
+	defer release()
+	forgive, wait := a.deps.Gate.Logins.Begin(ctx, a.deps.Gate.KeysOf(ctx, email, from))
+	if wait > 0 {
+		err := admission.TooManyFailures("signin.login", "Too many log-ins failed; wait before the next one.", wait)
+		a.deps.Gate.LogFailure(ctx, "a log-in was refused", email, err)
+		return nil, err
+	}
+	signIn, err := a.deps.Accounts.Login(ctx, email, in.Body.Password, from)
+	if !fault.Is(err, fault.Invalid) { // only a wrong address or password counts as a failure
+		forgive(context.WithoutCancel(ctx))
+	}
+	if err != nil {
+		a.deps.Gate.LogFailure(ctx, "a log-in failed", email, err)
+		return nil, err
+	}
+	return a.loginAnswer(ctx, signIn, in.BrowserCookies)
+}
+
+// validate returns the address in the form in which it is stored, and Invalid for a log-in that cannot succeed.
+func (in LoginUserDto) validate() (email string, err error) {
+	var faults tenancy.Inputs
+	faults.Check(in.Provider == "" || in.Provider == "LOCAL", "provider", "must be LOCAL")
+	email = faults.Email("email", in.Email)
+	n := utf8.RuneCountInString(in.Password)
+	faults.Check(n > 0 && n <= tenancy.MaxPassword, "password", "must be 1 to 128 characters")
+	return email, faults.Err("signin.login")
+}
+
+// Logout returns the endpoint that ends the session. It clears the cookies auth, showorg and impersonate.
+func (a *API) Logout() route.Endpoint {
+	return route.Raw(route.Describe("Sign-in", "End the session"), a.logout,
+		route.Content(http.StatusCreated, "Signed out: cookies cleared, header logout.", "", nil))
+}
+
+func (a *API) logout(c *fiber.Ctx) error {
+	token := c.Get(session.CookieAuth, c.Cookies(session.CookieAuth))
+	if err := a.deps.Accounts.Logout(c.UserContext(), token, request.From(c.Context()).From); err != nil {
+		return err
+	}
+	a.deps.Cookies.Clear(c, session.CookieAuth, session.CookieOrg, session.CookiePerson)
+	c.Set(session.HeaderLogout, "true")
+	c.Status(http.StatusCreated)
+	return nil
+}

@@ -1,0 +1,182 @@
+package signin
+
+import (
+	"context"
+	"net/http"
+	"net/url"
+	"slices"
+	"strings"
+
+	"github.com/danielgtaylor/huma/v2"
+	"github.com/gofiber/fiber/v2"
+
+	"crier/apps/edge/request"
+	"crier/apps/edge/route"
+	"crier/apps/edge/session"
+	"crier/platform/fault"
+	"crier/tenancy"
+)
+
+// Providers are sign-ins at identity providers.
+type Providers interface {
+	// BeginSignIn returns the address at the provider, and the state to be kept in a cookie. With a session, which is
+	// the zero Principal otherwise, the identity will be linked to its person. NotFound means that the instance does not
+	// have the provider.
+	BeginSignIn(ctx context.Context, provider, redirectURI string, p tenancy.Principal) (url, state string, err error)
+	// FinishSignIn completes the sign-in of a state. cookie is the state of the browser. A state that is not the
+	// browser's, is over or was used, and a refusal of the provider are Invalid. issuer is the parameter iss of the
+	// callback (RFC 9207), "" if there was none. The principal is that of the live session, if there is one.
+	FinishSignIn(ctx context.Context, provider string, callback tenancy.Callback, p tenancy.Principal) (
+		tenancy.ProviderSignIn, error)
+}
+
+// mobileCallback is the path to which identity providers redirect a browser that shall return to an app.
+const mobileCallback = "/auth/oauth-mobile-callback"
+
+// BeginSignIn returns the endpoint that begins a sign-in at an identity provider.
+func (a *API) BeginSignIn() route.Endpoint {
+	text := &huma.Schema{Type: huma.TypeString}
+	d := route.Described(route.Describe("Sign-in", "Begin a sign-in at an identity provider", 400, 403, 404, 429),
+		"The answer is the address at the provider as text. With a session the identity will be linked to its person.")
+	d.Parameters = []*huma.Param{
+		{
+			Name: "provider", In: "path", Required: true, Schema: text,
+			Description: "GITHUB, GOOGLE or GENERIC, as the instance is configured.",
+		},
+		{
+			Name: "redirect_uri", In: "query", Schema: text,
+			Description: "Callback of the dashboard or of " + mobileCallback + "; without it the instance's own.",
+		},
+	}
+	return route.Raw(d, a.beginSignIn,
+		route.Content(http.StatusOK, "The address; cookie oauth_state.", fiber.MIMETextPlain, text))
+}
+
+func (a *API) beginSignIn(c *fiber.Ctx) error {
+	info := request.From(c.Context())
+	if err := a.deps.Gate.AdmitSource(c.UserContext(), a.deps.Gate.Buckets.Provider, info.From); err != nil {
+		return err
+	}
+	callback := c.Query("redirect_uri")
+	if err := a.checkCallback(callback); err != nil {
+		return err
+	}
+	address, state, err := a.deps.Accounts.BeginSignIn(c.UserContext(), c.Params("provider"), callback, info.Principal)
+	if err != nil {
+		return err
+	}
+	session.AddCookies(c, a.deps.Cookies.Cookie(session.CookieState, state, tenancy.SignInStateLife))
+	return c.SendString(address)
+}
+
+// maxCallback is the greatest length of the address of a callback in bytes.
+const maxCallback = 1000
+
+// checkCallback returns Invalid for the address of a callback at which neither the dashboard nor this service is.
+func (a *API) checkCallback(address string) error {
+	if address == "" {
+		return nil
+	}
+	u, err := url.Parse(address)
+	if err == nil && len(address) <= maxCallback && u.User == nil && slices.Contains(a.deps.Origins, u.Scheme+"://"+strings.ToLower(u.Host)) {
+		return nil
+	}
+	return &fault.Error{Kind: fault.Invalid, Op: "signin.checkCallback", Message: "The request is not valid.",
+		Fields: []fault.Field{{Name: "redirect_uri", Message: "must be an address of the dashboard or of this service, " +
+			"of at most 1000 characters"}}}
+}
+
+// ProviderCallback is the body of POST /auth/oauth/{provider}/exists: what the browser brought back.
+type ProviderCallback struct {
+	Code        string `json:"code" minLength:"1" maxLength:"4096"`
+	State       string `json:"state" minLength:"1" maxLength:"512"`
+	Issuer      string `json:"iss,omitempty" maxLength:"512" doc:"The parameter iss of the callback, if any."`
+	RedirectURI string `json:"redirect_uri,omitempty" maxLength:"1000" doc:"As in the beginning."`
+}
+
+type providerInput struct {
+	BrowserCookies
+	Provider string `path:"provider"`
+	State    string `cookie:"oauth_state" doc:"Of the beginning in the same browser."`
+	Body     ProviderCallback
+}
+
+// ProviderAnswer is the answer to a callback: a token for a registration, or a sign-in.
+type ProviderAnswer struct {
+	Token  string `json:"token,omitempty" doc:"There is no account: register with it as providerToken."`
+	Linked bool   `json:"linked,omitempty" doc:"The identity was linked to the person of the session."`
+	Login  *bool  `json:"login,omitempty" doc:"Whether the sign-in is complete; not with token."`
+	SignInStep
+}
+
+type providerOutput struct {
+	SignInHeaders
+	Body ProviderAnswer
+}
+
+// FinishSignIn returns the endpoint that completes a sign-in at an identity provider.
+func (a *API) FinishSignIn() route.Endpoint {
+	return route.JSON(route.Described(route.Created("Sign-in", "Complete a sign-in at an identity provider",
+		400, 403, 404, 409, 413, 429), "Needs the cookie oauth_state. A state works once, for 10 minutes."),
+		a.finishSignIn)
+}
+
+func (a *API) finishSignIn(ctx context.Context, in *providerInput) (*providerOutput, error) {
+	if err := a.deps.Gate.AdmitClient(ctx, a.deps.Gate.Buckets.Provider); err != nil {
+		return nil, err
+	}
+	if err := a.checkCallback(in.Body.RedirectURI); err != nil {
+		return nil, err
+	}
+	signIn, err := a.deps.Accounts.FinishSignIn(ctx, in.Provider, tenancy.Callback{
+		Code: in.Body.Code, State: in.Body.State, Cookie: in.State, Issuer: in.Body.Issuer,
+		RedirectURI: in.Body.RedirectURI, From: request.From(ctx).From,
+	}, request.Principal(ctx))
+	if err != nil {
+		return nil, err
+	}
+	out := &providerOutput{}
+	switch {
+	case signIn.Claim != "":
+		out.Body.Token = signIn.Claim
+	case signIn.Linked && signIn.Session == "":
+		out.Body.Linked, out.Body.Login = true, isDone(signIn.SignIn)
+	default:
+		out.SignInHeaders, out.Body.SignInStep, err = a.signInAnswer(ctx, signIn.SignIn, in.BrowserCookies)
+		if err != nil {
+			return nil, err
+		}
+		out.Body.Linked, out.Body.Login = signIn.Linked, isDone(signIn.SignIn)
+	}
+	out.Cookies = append(out.Cookies, a.deps.Cookies.Expired(session.CookieState)...)
+	return out, nil
+}
+
+// AppCallback returns the endpoint that hands the callback of an identity provider to an app.
+func (a *API) AppCallback() route.Endpoint {
+	text := &huma.Schema{Type: huma.TypeString}
+	d := route.Describe("Sign-in", "Return from an identity provider to the app", 404)
+	for _, name := range callbackParameters {
+		d.Parameters = append(d.Parameters, &huma.Param{Name: name, In: "query", Schema: text})
+	}
+	return route.Raw(d, a.appCallback,
+		route.Content(http.StatusFound, "To MOBILE_APP_SCHEME with these parameters.", "", nil))
+}
+
+// callbackParameters are those of a callback that an app needs: a success has the first two (RFC 6749), with iss of
+// RFC 9207, and a refusal has error and state.
+var callbackParameters = [...]string{"code", "state", "iss", "error"}
+
+// appCallback redirects to the app. It is NotFound on an instance without one.
+func (a *API) appCallback(c *fiber.Ctx) error {
+	if a.deps.MobileScheme == "" {
+		return fault.New(fault.NotFound, "signin.appCallback", "This instance has no app.")
+	}
+	query := url.Values{}
+	for _, name := range callbackParameters {
+		if value := c.Query(name); value != "" {
+			query.Set(name, value)
+		}
+	}
+	return c.Redirect(a.deps.MobileScheme+"?"+query.Encode(), http.StatusFound)
+}

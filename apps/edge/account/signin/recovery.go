@@ -1,0 +1,130 @@
+package signin
+
+import (
+	"context"
+
+	"crier/apps/edge/request"
+	"crier/apps/edge/route"
+	"crier/tenancy"
+)
+
+// ForgotPasswordDto is the body of POST /auth/forgot.
+type ForgotPasswordDto struct {
+	Email string `json:"email" maxLength:"254" example:"ada@example.org"`
+}
+
+type forgotInput struct{ Body ForgotPasswordDto }
+
+// ForgotAnswer is the answer of POST /auth/forgot.
+type ForgotAnswer struct {
+	Forgot bool `json:"forgot" doc:"Always true, whether or not the address has an account."`
+}
+
+type forgotOutput struct{ Body ForgotAnswer }
+
+// Forgot returns the endpoint that sends the link for a new password.
+func (a *API) Forgot() route.Endpoint {
+	return route.JSON(route.Created("Sign-in", "Send a link for a new password", 400, 403, 413, 429), a.forgot)
+}
+
+func (a *API) forgot(ctx context.Context, in *forgotInput) (*forgotOutput, error) {
+	err := a.deps.Gate.MailTo(ctx, a.deps.Gate.Buckets.ResetAddress, a.deps.Gate.AdmitDevice, in.Body.Email, a.deps.Accounts.Forgot)
+	if err != nil {
+		return nil, err
+	}
+	return &forgotOutput{Body: ForgotAnswer{Forgot: true}}, nil
+}
+
+// ForgotReturnPasswordDto is the body of POST /auth/forgot-return.
+type ForgotReturnPasswordDto struct {
+	Password       string `json:"password" maxLength:"128" doc:"8 to 128 characters."`
+	RepeatPassword string `json:"repeatPassword" maxLength:"128" doc:"The same again."`
+	Token          string `json:"token" minLength:"5" maxLength:"512" doc:"Of the link in the mail."`
+}
+
+type forgotReturnInput struct{ Body ForgotReturnPasswordDto }
+
+// ForgotReturnAnswer is the answer of POST /auth/forgot-return.
+type ForgotReturnAnswer struct {
+	Reset bool `json:"reset" doc:"Whether the password is changed; false for a link that is over or was used."`
+}
+
+type forgotReturnOutput struct{ Body ForgotReturnAnswer }
+
+// ForgotReturn returns the endpoint that sets a new password with the link of a mail, and ends all sessions.
+func (a *API) ForgotReturn() route.Endpoint {
+	return route.JSON(route.Described(route.Created("Sign-in", "Set a new password with the link of a mail", 400, 403, 413, 429),
+		"The link works for 20 minutes. Ends all sessions of the person."), a.forgotReturn)
+}
+
+func (a *API) forgotReturn(ctx context.Context, in *forgotReturnInput) (*forgotReturnOutput, error) {
+	if err := a.deps.Gate.AdmitLink(ctx, in.Body.Token); err != nil {
+		return nil, err
+	}
+	var faults tenancy.Inputs
+	faults.Password("password", in.Body.Password)
+	faults.Check(in.Body.Password == in.Body.RepeatPassword, "repeatPassword", "must be the same as password")
+	if err := faults.Err("signin.forgotReturn"); err != nil {
+		return nil, err
+	}
+	reset, err := a.deps.Accounts.ResetPassword(ctx, in.Body.Token, in.Body.Password, request.From(ctx).From)
+	if err != nil {
+		return nil, err
+	}
+	return &forgotReturnOutput{Body: ForgotReturnAnswer{Reset: reset}}, nil
+}
+
+// TokenRequest is the body of routes that use a token, of a link or of a step of a sign-in.
+type TokenRequest struct {
+	Token string `json:"token" minLength:"1" maxLength:"512"`
+}
+
+type tokenInput struct{ Body TokenRequest }
+
+// ConfirmAnswer is the answer of POST /auth/confirm-email.
+type ConfirmAnswer struct {
+	Confirmed bool `json:"confirmed" doc:"Always true."`
+	Changed   bool `json:"changed" doc:"Whether the address has changed; false until both links were followed."`
+}
+
+type confirmOutput struct{ Body ConfirmAnswer }
+
+// ConfirmAddress returns the endpoint that follows one of the two links of a change of address.
+func (a *API) ConfirmAddress() route.Endpoint {
+	return route.JSON(route.Described(route.Created("Sign-in", "Confirm a change of address", 400, 403, 404, 409, 413, 429),
+		"The address changes when the links in the mails to the old and to the new address were followed."), a.confirm)
+}
+
+func (a *API) confirm(ctx context.Context, in *tokenInput) (*confirmOutput, error) {
+	if err := a.deps.Gate.AdmitLink(ctx, in.Body.Token); err != nil {
+		return nil, err
+	}
+	changed, err := a.deps.Accounts.ConfirmAddress(ctx, in.Body.Token, request.From(ctx).From)
+	if err != nil {
+		return nil, err
+	}
+	return &confirmOutput{Body: ConfirmAnswer{Confirmed: true, Changed: changed}}, nil
+}
+
+type restoreInput struct {
+	BrowserCookies
+	Body TokenRequest
+}
+
+// Restore returns the endpoint that undoes the deletion of an account and completes the sign-in.
+func (a *API) Restore() route.Endpoint {
+	return route.JSON(route.Described(route.Created("Sign-in", "Undo the deletion of the account", 400, 401, 403, 410, 413, 429),
+		"Needs the restoreToken of a sign-in. Organizations whose only member the person is are restored too."),
+		a.restore)
+}
+
+func (a *API) restore(ctx context.Context, in *restoreInput) (*loginOutput, error) {
+	if err := a.deps.Gate.AdmitLink(ctx, in.Body.Token); err != nil {
+		return nil, err
+	}
+	signIn, err := a.deps.Accounts.Restore(ctx, in.Body.Token, request.From(ctx).From)
+	if err != nil {
+		return nil, err
+	}
+	return a.loginAnswer(ctx, signIn, in.BrowserCookies)
+}

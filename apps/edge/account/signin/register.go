@@ -1,0 +1,226 @@
+package signin
+
+import (
+	"context"
+
+	"crier/apps/edge/request"
+	"crier/apps/edge/route"
+	"crier/tenancy"
+)
+
+// SignUp are the use cases of people who have no session yet. What they answer about an address that is known and about
+// one that is not is the same.
+type SignUp interface {
+	// CanRegister returns whether a person without an invitation can register.
+	CanRegister(ctx context.Context) (bool, error)
+	// Register begins a registration. With mail the result is StepConfirm, for every address; without mail it is a
+	// session. Invalid also means that the instance takes no registrations, or none without an invitation, that the
+	// invitation is not valid or is for another address, or that the address is in use on an instance without mail.
+	Register(ctx context.Context, r tenancy.Registration) (tenancy.SignIn, error)
+	// Activate completes the registration of a link. It returns false for a link that is not valid, has been used, or
+	// whose address has got an account meanwhile.
+	Activate(ctx context.Context, code, password string, from tenancy.Source) (s tenancy.SignIn, ok bool, err error)
+	// ResendActivation sends the link of the address's newest registration again, if there is one.
+	ResendActivation(ctx context.Context, email string) error
+	// Forgot sends a link for a new password, if there is a person with the address.
+	Forgot(ctx context.Context, email string) error
+	// ResetPassword sets the password of the link's person and ends all sessions of the person. It returns false for a
+	// link that is not valid or has been used.
+	ResetPassword(ctx context.Context, token, password string, from tenancy.Source) (bool, error)
+	// ConfirmAddress follows one of the two links of a change of address. done means that the address has changed.
+	// NotFound means that the link is not valid any more, Conflict that another account has got the address meanwhile.
+	ConfirmAddress(ctx context.Context, token string, from tenancy.Source) (done bool, err error)
+}
+
+// CanRegister returns the endpoint that answers whether people without an invitation can register.
+func (a *API) CanRegister() route.Endpoint {
+	return route.JSON(route.Describe("Sign-in", "Ask whether the instance takes registrations"), a.canRegister)
+}
+
+// CanRegisterAnswer is whether a registration without an invitation is possible.
+type CanRegisterAnswer struct {
+	Register bool `json:"register"`
+}
+
+type canRegisterOutput struct{ Body CanRegisterAnswer }
+
+func (a *API) canRegister(ctx context.Context, _ *struct{}) (*canRegisterOutput, error) {
+	can, err := a.deps.Accounts.CanRegister(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return &canRegisterOutput{Body: CanRegisterAnswer{Register: can}}, nil
+}
+
+// CreateOrgUserDto is the body of POST /auth/register.
+type CreateOrgUserDto struct {
+	Provider      string `json:"provider,omitempty" maxLength:"32" doc:"LOCAL, or the provider that gave providerToken."`
+	Email         string `json:"email,omitempty" maxLength:"254" doc:"Not with providerToken."`
+	Password      string `json:"password,omitempty" maxLength:"128" doc:"8 to 128 characters; as email."`
+	ProviderToken string `json:"providerToken,omitempty" maxLength:"512" doc:"Of POST /auth/oauth/{provider}/exists."`
+	Company       string `json:"company,omitempty" maxLength:"256" doc:"Of the organization, 3 to 128 characters." example:"Acme"`
+	Name          string `json:"fullname,omitempty" maxLength:"256" doc:"Name of the person." example:"Ada Lovelace"`
+	Invitation    string `json:"org,omitempty" maxLength:"512" doc:"Token of an invitation that the person accepts."`
+}
+
+type registerInput struct {
+	BrowserCookies
+	Body CreateOrgUserDto
+}
+
+// RegisterAnswer is the answer to a registration.
+type RegisterAnswer struct {
+	Register bool  `json:"register,omitempty" doc:"The account exists."`
+	Activate bool  `json:"activate,omitempty" doc:"A mail has the next step: follow its link."`
+	Login    *bool `json:"login,omitempty" doc:"Whether the sign-in is complete; only when the account exists."`
+	SignInStep
+}
+
+type registerOutput struct {
+	SignInHeaders
+	Body RegisterAnswer
+}
+
+// Register returns the endpoint of registrations.
+func (a *API) Register() route.Endpoint {
+	return route.JSON(route.Described(route.Created("Sign-in", "Register", 400, 402, 403, 413, 429),
+		"On an instance that sends mails the answer is always activate, whether or not the address has an account: "+
+			"the owner of the address gets a mail. The name of the organization is not used with an "+
+			"invitation. An answer of 400 also means that the instance takes no registrations, or none without an "+
+			"invitation. The invitation of the cookie org is not used: the complete sign-in offers it."), a.register)
+}
+
+func (a *API) register(ctx context.Context, in *registerInput) (*registerOutput, error) {
+	if err := a.deps.Gate.AdmitClient(ctx, a.deps.Gate.Buckets.SignUp); err != nil {
+		return nil, err
+	}
+	r, err := in.registration()
+	if err != nil {
+		return nil, err
+	}
+	if r.Email != "" {
+		if err := a.deps.Gate.AdmitAddress(ctx, a.deps.Gate.Buckets.SignUpAddress, r.Email); err != nil {
+			return nil, err
+		}
+	}
+	r.From = request.From(ctx).From
+	signIn, err := a.deps.Accounts.Register(ctx, r)
+	if err != nil {
+		return nil, err
+	}
+	headers, step, err := a.signInAnswer(ctx, signIn, in.BrowserCookies)
+	if err != nil {
+		return nil, err
+	}
+	body := RegisterAnswer{SignInStep: step}
+	if signIn.Step == tenancy.StepConfirm {
+		body.Activate = true
+	} else {
+		body.Register, body.Login = true, isDone(signIn)
+	}
+	return &registerOutput{SignInHeaders: headers, Body: body}, nil
+}
+
+func isDone(s tenancy.SignIn) *bool {
+	done := s.Step == tenancy.StepDone
+	return &done
+}
+
+// registration returns the input of the use case. It is Invalid unless it has either an address and a password or the
+// token of a provider; the other rules are those of the use case.
+func (in *registerInput) registration() (tenancy.Registration, error) {
+	b := in.Body
+	var faults tenancy.Inputs
+	local := b.Provider == "" || b.Provider == "LOCAL"
+	if b.ProviderToken == "" {
+		faults.Check(local, "providerToken", "is required with a provider")
+		b.Email = faults.Email("email", b.Email)
+		faults.Password("password", b.Password)
+	} else {
+		faults.Check(!local, "provider", "must be the provider of providerToken")
+		b.Email, b.Password = "", ""
+	}
+	return tenancy.Registration{
+		Email: b.Email, Name: b.Name, Password: b.Password, Organization: b.Company,
+		Invitation: b.Invitation, Provider: b.ProviderToken,
+	}, faults.Err("signin.register")
+}
+
+// ActivateRequest is the body of POST /auth/activate.
+type ActivateRequest struct {
+	Code     string `json:"code" minLength:"1" maxLength:"512" doc:"Of the link in the mail."`
+	Password string `json:"password,omitempty" maxLength:"512" doc:"Of the registration, after passwordRequired."`
+}
+
+type activateInput struct {
+	BrowserCookies
+	Body ActivateRequest
+}
+
+// ActivateAnswer is the answer of POST /auth/activate.
+type ActivateAnswer struct {
+	Can   bool  `json:"can" doc:"Whether the account exists now; false for a link that is over or was used."`
+	Login *bool `json:"login,omitempty" doc:"Whether the sign-in is complete; only with can."`
+	// PasswordRequired is for a link that is opened in another browser than that which registered.
+	PasswordRequired bool `json:"passwordRequired,omitempty" doc:"Send the code again with the password."`
+	SignInStep
+}
+
+type activateOutput struct {
+	SignInHeaders
+	Body ActivateAnswer
+}
+
+// Activate returns the endpoint that completes a registration with the link of its mail.
+func (a *API) Activate() route.Endpoint {
+	return route.JSON(route.Described(route.Created("Sign-in", "Complete a registration", 400, 402, 403, 413, 429),
+		"In another browser than that which registered, without its cookie device, the password of the registration is "+
+			"needed: the answer is passwordRequired then, and the code stays valid."), a.activate)
+}
+
+func (a *API) activate(ctx context.Context, in *activateInput) (*activateOutput, error) {
+	if err := a.deps.Gate.AdmitLink(ctx, in.Body.Code); err != nil {
+		return nil, err
+	}
+	signIn, ok, err := a.deps.Accounts.Activate(ctx, in.Body.Code, in.Body.Password, request.From(ctx).From)
+	if err != nil {
+		return nil, err
+	}
+	if !ok {
+		return &activateOutput{Body: ActivateAnswer{PasswordRequired: signIn.Step == tenancy.StepPassword}}, nil
+	}
+	headers, step, err := a.signInAnswer(ctx, signIn, in.BrowserCookies)
+	if err != nil {
+		return nil, err
+	}
+	body := ActivateAnswer{Can: true, Login: isDone(signIn), SignInStep: step}
+	return &activateOutput{SignInHeaders: headers, Body: body}, nil
+}
+
+// ResendActivationDto is the body of POST /auth/resend-activation.
+type ResendActivationDto struct {
+	Email string `json:"email" maxLength:"254" example:"ada@example.org"`
+}
+
+type resendInput struct{ Body ResendActivationDto }
+
+// Success is an answer that does not depend on what was found.
+type Success struct {
+	Success bool `json:"success" doc:"Always true, whether or not there is a registration for the address."`
+}
+
+type resendOutput struct{ Body Success }
+
+// ResendActivation returns the endpoint that sends the mail of a registration again.
+func (a *API) ResendActivation() route.Endpoint {
+	return route.JSON(route.Created("Sign-in", "Send the mail of a registration again", 400, 403, 413, 429), a.resend)
+}
+
+func (a *API) resend(ctx context.Context, in *resendInput) (*resendOutput, error) {
+	none := func(context.Context, string) bool { return false }
+	err := a.deps.Gate.MailTo(ctx, a.deps.Gate.Buckets.ResendAddress, none, in.Body.Email, a.deps.Accounts.ResendActivation)
+	if err != nil {
+		return nil, err
+	}
+	return &resendOutput{Body: Success{Success: true}}, nil
+}

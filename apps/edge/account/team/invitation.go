@@ -1,0 +1,113 @@
+package team
+
+import (
+	"context"
+
+	"crier/apps/edge/admission"
+	"crier/apps/edge/record"
+	"crier/apps/edge/request"
+	"crier/apps/edge/route"
+	"crier/tenancy"
+)
+
+// AddTeamMemberDto is the body of POST /settings/team.
+type AddTeamMemberDto struct {
+	Email     string `json:"email,omitempty" maxLength:"254" doc:"Who can use it; required with sendEmail."`
+	Role      string `json:"role" enum:"USER,ADMIN"`
+	SendEmail bool   `json:"sendEmail"`
+}
+
+type inviteInput struct{ Body AddTeamMemberDto }
+
+// InvitationAnswer is a new invitation.
+type InvitationAnswer struct {
+	ID        string `json:"id"`
+	URL       string `json:"url" doc:"Link of the invitation, which works once. It is shown only here."`
+	ExpiresAt string `json:"expiresAt" format:"date-time"`
+}
+
+type inviteOutput struct{ Body InvitationAnswer }
+
+// Invite returns the endpoint that invites a person into the organization.
+func (a *API) Invite() route.Endpoint {
+	return route.JSON(route.Described(route.Created("Team", "Invite a person into the organization", 400, 402, 409, 413),
+		"Replaces the open invitation for the same address, whose links end. The address of a member is refused: 409."),
+		a.invite)
+}
+
+func (a *API) invite(ctx context.Context, in *inviteInput) (*inviteOutput, error) {
+	n := tenancy.NewInvitation{Role: tenancy.Role(in.Body.Role), Send: in.Body.SendEmail}
+	var faults tenancy.Inputs
+	if in.Body.Email != "" {
+		n.Email = faults.Email("email", in.Body.Email)
+	}
+	faults.Check(in.Body.Email != "" || !n.Send, "email", "is required with sendEmail")
+	if err := faults.Err("team.invite"); err != nil {
+		return nil, err
+	}
+	if n.Send {
+		senders, err := a.deps.Gate.Senders(ctx)
+		if err != nil {
+			return nil, err
+		}
+		if err := a.deps.Gate.AdmitSenders(ctx, senders); err != nil {
+			return nil, err
+		}
+		if err := a.deps.Gate.AdmitAddress(ctx, a.deps.Gate.Buckets.InviteAddress, n.Email); err != nil {
+			return nil, admission.LimitedMail(err, "This address has received too many mails; wait before the next one, or send the link "+
+				"that an invitation without sendEmail returns.")
+		}
+	}
+	invitation, token, err := a.deps.Accounts.Invite(ctx, request.Principal(ctx), n)
+	if err != nil {
+		return nil, err
+	}
+	return &inviteOutput{Body: InvitationAnswer{
+		ID: invitation.ID.String(), URL: record.InvitationLink(a.deps.FrontendURL, token),
+		ExpiresAt: record.FormatTime(invitation.ExpiresAt),
+	}}, nil
+}
+
+// InvitationRecord is an invitation that was not used yet.
+type InvitationRecord struct {
+	ID        string  `json:"id"`
+	Email     *string `json:"email" nullable:"true" doc:"Who can use it; null: who has the link."`
+	Role      string  `json:"role" enum:"USER,ADMIN"`
+	InvitedBy *string `json:"invitedBy" nullable:"true" doc:"Address of the inviter; null when that account is gone."`
+	CreatedAt string  `json:"createdAt" format:"date-time"`
+	ExpiresAt string  `json:"expiresAt" format:"date-time"`
+}
+
+type invitationsOutput struct{ Body []InvitationRecord }
+
+// Invitations returns the endpoint that lists the open invitations of the organization.
+func (a *API) Invitations() route.Endpoint {
+	return route.JSON(route.Describe("Team", "List the open invitations of the organization"), a.invitations)
+}
+
+func (a *API) invitations(ctx context.Context, _ *struct{}) (*invitationsOutput, error) {
+	list, err := a.deps.Accounts.Invitations(ctx, request.Principal(ctx))
+	if err != nil {
+		return nil, err
+	}
+	out := &invitationsOutput{Body: make([]InvitationRecord, 0, len(list))}
+	for _, i := range list {
+		out.Body = append(out.Body, InvitationRecord{
+			ID: i.ID.String(), Email: record.OptionalText(i.Email), Role: string(i.Role), InvitedBy: record.OptionalText(i.InvitedBy),
+			CreatedAt: record.FormatTime(i.CreatedAt), ExpiresAt: record.FormatTime(i.ExpiresAt),
+		})
+	}
+	return out, nil
+}
+
+// RevokeInvitation returns the endpoint that revokes an invitation.
+func (a *API) RevokeInvitation() route.Endpoint {
+	return route.JSON(route.Describe("Team", "Revoke an invitation", 404), a.revokeInvitation)
+}
+
+func (a *API) revokeInvitation(ctx context.Context, in *record.PathID) (*record.IDOutput, error) {
+	if err := a.deps.Accounts.RevokeInvitation(ctx, request.Principal(ctx), in.ID); err != nil {
+		return nil, err
+	}
+	return &record.IDOutput{Body: record.IDAnswer(*in)}, nil
+}

@@ -1,0 +1,244 @@
+// Package team has the endpoints of the members of an organization.
+package team
+
+import (
+	"context"
+
+	"crier/apps/edge/admission"
+	"crier/apps/edge/record"
+	"crier/apps/edge/request"
+	"crier/apps/edge/route"
+	"crier/tenancy"
+)
+
+// Deps are what an API uses.
+type Deps struct {
+	// FrontendURL is the address of the dashboard, without a slash at the end.
+	FrontendURL string
+	Accounts    Team
+	Gate        *admission.Gate
+}
+
+// API has the endpoints, one for each exported method. It is safe for concurrent use.
+type API struct{ deps Deps }
+
+// New returns an API. It does not check that d is complete.
+func New(d Deps) *API { return &API{deps: d} }
+
+// Team are the use cases of the members of an organization.
+type Team interface {
+	// Team returns the members, the oldest membership first.
+	Team(ctx context.Context, p tenancy.Principal) ([]tenancy.Member, error)
+	// Invite returns the token of an invitation for the inviter.
+	Invite(ctx context.Context, p tenancy.Principal, n tenancy.NewInvitation) (tenancy.Invitation, string, error)
+	Invitations(ctx context.Context, p tenancy.Principal) ([]tenancy.Invitation, error)
+	RevokeInvitation(ctx context.Context, p tenancy.Principal, invitation string) error
+	// RemoveMember removes a member, or lets the caller leave, and returns what the member made.
+	// The keys and webhooks keep working unless revoke is set. Forbidden means that the member
+	// outranks the caller or is the owner, or that the caller may not revoke.
+	RemoveMember(ctx context.Context, p tenancy.Principal, person string, revoke bool) (tenancy.MadeBy, error)
+	// SetRole changes the role of a member. If an administrator becomes a USER, it returns what
+	// that member made. With RoleSuperAdmin the owner, who must give a proof, and the member swap
+	// roles.
+	SetRole(ctx context.Context, p tenancy.Principal, person string, change tenancy.RoleChange) (tenancy.MadeBy, error)
+}
+
+// TeamRecord lists the members of an organization.
+type TeamRecord struct {
+	Users []TeamMember `json:"users"`
+}
+
+// TeamMember is a member of an organization.
+type TeamMember struct {
+	Role     string     `json:"role" enum:"USER,ADMIN,SUPERADMIN"`
+	Disabled bool       `json:"disabled"`
+	JoinedAt string     `json:"joinedAt" format:"date-time"`
+	User     TeamPerson `json:"user"`
+}
+
+// TeamPerson is the person of a TeamMember.
+type TeamPerson struct {
+	ID      string `json:"id"`
+	Email   string `json:"email"`
+	Name    string `json:"name"`
+	Picture string `json:"picture" doc:"Public address; empty without a picture."`
+	record.EmailSwitches
+}
+
+type teamOutput struct{ Body TeamRecord }
+
+// Team returns the endpoint that lists the members of the organization.
+func (a *API) Team() route.Endpoint {
+	return route.JSON(route.Describe("Team", "List the members of the organization"), a.team)
+}
+
+func (a *API) team(ctx context.Context, _ *struct{}) (*teamOutput, error) {
+	list, err := a.deps.Accounts.Team(ctx, request.Principal(ctx))
+	if err != nil {
+		return nil, err
+	}
+	out := &teamOutput{Body: TeamRecord{Users: make([]TeamMember, 0, len(list))}}
+	for _, m := range list {
+		out.Body.Users = append(out.Body.Users, TeamMember{
+			Role: string(m.Role), Disabled: m.Disabled, JoinedAt: record.FormatTime(m.CreatedAt),
+			User: TeamPerson{
+				ID: m.Person.String(), Email: m.Email, Name: m.Name, Picture: m.Picture,
+				EmailSwitches: record.NewEmailSwitches(m.Notifications),
+			},
+		})
+	}
+	return out, nil
+}
+
+// RemoveMember returns the endpoint that removes a member, or lets the person leave.
+func (a *API) RemoveMember() route.Endpoint {
+	return route.JSON(route.Described(route.Describe("Team", "Remove a member, or leave the organization", 400, 404, 409),
+		"With your own id you leave, which the owner cannot. "+
+			"Only administrators remove others, and nobody removes the owner: 403. The API keys and webhooks that the "+
+			"member has made belong to the organization: the answer lists them, and with revokeKeys=true they are deleted. "+
+			"The member's open invitations end, and so do requests for approval that the member could still answer. "+
+			"A person who has already left can still be removed while anything that they made is left."),
+		a.removeMember)
+}
+
+type removeInput struct {
+	ID         string `path:"id"`
+	RevokeKeys bool   `query:"revokeKeys" doc:"Delete the API keys and webhooks that the answer lists."`
+}
+
+// RemovedMember is the answer to the removal of a member.
+type RemovedMember struct {
+	ID string `json:"id"`
+	MadeByMember
+}
+
+// MadeByMember is what a member made who was removed or is no longer an administrator. It is empty
+// for a member who leaves without having been an administrator.
+type MadeByMember struct {
+	Keys        []RemovedKey        `json:"keys" doc:"API keys that the member has made and may know."`
+	Webhooks    []RemovedWebhook    `json:"webhooks" doc:"Webhooks that the member made, or whose URL or secret the member set."`
+	Invitations []RemovedInvitation `json:"invitations" doc:"Open invitations of the member, which have ended."`
+	Credentials []string            `json:"providerCredentials" doc:"Families of platforms for which the member entered the application, whose secret the member may know. They are kept: replace the secret at the platform."`
+	Approvals   []EndedApproval     `json:"approvals" doc:"At most 100 pending requests for approval whose mailed review link no longer works, because the member left and could have answered with it: the member's own requests, and requests mailed to the member. Members can still answer them, or pass on their own links."`
+}
+
+// EndedApproval is a request for approval whose mailed link has ended with a membership.
+type EndedApproval struct {
+	ID     string `json:"id"`
+	PostID string `json:"postId"`
+}
+
+// RemovedKey is an API key that a removed member has made.
+type RemovedKey struct {
+	ID      string `json:"id"`
+	Name    string `json:"name"`
+	Prefix  string `json:"prefix" doc:"Beginning of the key, to recognize it."`
+	Revoked bool   `json:"revoked"`
+}
+
+// RemovedWebhook is a webhook that a removed member made, or whose URL or secret the member set.
+type RemovedWebhook struct {
+	ID      string `json:"id"`
+	Name    string `json:"name"`
+	URL     string `json:"url"`
+	Deleted bool   `json:"deleted"`
+}
+
+// RemovedInvitation is an invitation of a removed member.
+type RemovedInvitation struct {
+	ID    string  `json:"id"`
+	Email *string `json:"email" nullable:"true" doc:"Who could use it; null: anybody with the link."`
+	Role  string  `json:"role" enum:"USER,ADMIN"`
+}
+
+// newMadeByMember returns what a member made, for callers who manage the organization. Others get
+// empty lists.
+func newMadeByMember(p tenancy.Principal, made tenancy.MadeBy, revoked bool) MadeByMember {
+	out := MadeByMember{
+		Keys: []RemovedKey{}, Webhooks: []RemovedWebhook{}, Invitations: []RemovedInvitation{},
+		Credentials: []string{}, Approvals: []EndedApproval{},
+	}
+	if !p.Role.Manages() {
+		return out
+	}
+	for _, k := range made.Keys {
+		out.Keys = append(out.Keys, RemovedKey{ID: k.ID.String(), Name: k.Name, Prefix: record.Mask(k.Prefix), Revoked: revoked})
+	}
+	for _, w := range made.Webhooks {
+		out.Webhooks = append(out.Webhooks, RemovedWebhook{ID: w.ID, Name: w.Name, URL: w.URL, Deleted: revoked})
+	}
+	for _, i := range made.Invitations {
+		out.Invitations = append(out.Invitations, RemovedInvitation{
+			ID: i.ID.String(), Email: record.OptionalText(i.Email), Role: string(i.Role),
+		})
+	}
+	out.Credentials = append(out.Credentials, made.Apps...)
+	for _, r := range made.Reviews {
+		out.Approvals = append(out.Approvals, EndedApproval{ID: r.ID, PostID: r.Post})
+	}
+	return out
+}
+
+type removeOutput struct{ Body RemovedMember }
+
+func (a *API) removeMember(ctx context.Context, in *removeInput) (*removeOutput, error) {
+	p := request.Principal(ctx)
+	made, err := a.deps.Accounts.RemoveMember(ctx, p, in.ID, in.RevokeKeys)
+	if err != nil {
+		return nil, err
+	}
+	return &removeOutput{Body: RemovedMember{ID: in.ID, MadeByMember: newMadeByMember(p, made, in.RevokeKeys)}}, nil
+}
+
+// RoleRequest is the body of PUT /settings/team/{id}/role.
+type RoleRequest struct {
+	Role       string `json:"role" enum:"USER,ADMIN,SUPERADMIN" doc:"SUPERADMIN: see above."`
+	RevokeKeys bool   `json:"revokeKeys,omitempty" doc:"With the role USER: delete the API keys and webhooks that the answer lists."`
+	record.ProofRequest
+}
+
+type roleInput struct {
+	ID   string `path:"id"`
+	Body RoleRequest
+}
+
+// RoleAnswer is the new role of a member.
+type RoleAnswer struct {
+	ID   string `json:"id"`
+	Role string `json:"role"`
+	MadeByMember
+}
+
+type roleOutput struct{ Body RoleAnswer }
+
+// SetRole returns the endpoint that changes the role of a member.
+func (a *API) SetRole() route.Endpoint {
+	return route.JSON(route.Described(route.Describe("Team", "Change the role of a member", 400, 404, 409, 413),
+		"SUPERADMIN hands the ownership over: you become an administrator. Only the owner may, with the password. The open "+
+			"invitations of an administrator who becomes a USER end; the answer lists them, with the API keys and webhooks "+
+			"that the member has made, which still work unless revokeKeys is true."),
+		a.setRole)
+}
+
+func (a *API) setRole(ctx context.Context, in *roleInput) (*roleOutput, error) {
+	role := tenancy.Role(in.Body.Role)
+	var made tenancy.MadeBy
+	change := func(ctx context.Context, p tenancy.Principal) (err error) {
+		made, err = a.deps.Accounts.SetRole(ctx, p, in.ID, tenancy.RoleChange{
+			Role: role, Proof: in.Body.Proof(), Revoke: in.Body.RevokeKeys,
+		})
+		return err
+	}
+	var err error
+	if role == tenancy.RoleSuperAdmin {
+		err = a.deps.Gate.Prove(ctx, change)
+	} else {
+		err = change(ctx, request.Principal(ctx))
+	}
+	if err != nil {
+		return nil, err
+	}
+	return &roleOutput{Body: RoleAnswer{
+		ID: in.ID, Role: in.Body.Role, MadeByMember: newMadeByMember(request.Principal(ctx), made, in.Body.RevokeKeys),
+	}}, nil
+}

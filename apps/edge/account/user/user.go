@@ -1,0 +1,306 @@
+// Package user has the endpoints of a person's own data.
+package user
+
+import (
+	"context"
+	"strings"
+
+	"crier/apps/edge/admission"
+	"crier/apps/edge/record"
+	"crier/apps/edge/request"
+	"crier/apps/edge/route"
+	"crier/billing"
+	"crier/platform/clock"
+	"crier/platform/fault"
+	"crier/publishing"
+	"crier/tenancy"
+)
+
+// Deps are what an API uses.
+type Deps struct {
+	// BaseURL is the address of the service, without a slash at the end.
+	BaseURL  string
+	Accounts Accounts
+	Plans    billing.Plans
+	Media    Media
+	Gate     *admission.Gate
+	Clock    clock.Clock
+}
+
+// Accounts are the use cases of package user.
+type Accounts interface {
+	People
+	Unsubscribers
+	// Identities returns the identities with which the person can sign in.
+	Identities(ctx context.Context, p tenancy.Principal) ([]tenancy.Identity, error)
+	// Keys returns the live keys, the newest first, with the addresses of their creators.
+	Keys(ctx context.Context, p tenancy.Principal) ([]tenancy.KeyOf, error)
+}
+
+// API has the endpoints, one for each exported method. It is safe for concurrent use.
+type API struct{ deps Deps }
+
+// New returns an API. It does not check that d is complete.
+func New(d Deps) *API { return &API{deps: d} }
+
+// People are the use cases of a person's own data.
+type People interface {
+	// Self returns the person and the organization of the principal. The organization is zero without access to any.
+	Self(ctx context.Context, p tenancy.Principal) (tenancy.Person, tenancy.OrganizationOf, error)
+	SetProfile(ctx context.Context, p tenancy.Principal, profile tenancy.Profile) (tenancy.Person, error)
+	Notifications(ctx context.Context, p tenancy.Principal) (tenancy.Notifications, error)
+	SetNotifications(ctx context.Context, p tenancy.Principal, n tenancy.Notifications) error
+	// Setup fills the name of the person, and of an owner the name and the time zone of the organization, where they
+	// are still empty.
+	Setup(ctx context.Context, p tenancy.Principal, s tenancy.Setup) error
+}
+
+// Media are the use cases of uploaded files.
+type Media interface {
+	// Own returns a file of the organization, and NotFound when it has no such file.
+	Own(ctx context.Context, p tenancy.Principal, medium string) (publishing.Medium, error)
+}
+
+// Self is the person of a session, with the organization of the request.
+type Self struct {
+	ID           string `json:"id"`
+	Email        string `json:"email"`
+	Name         string `json:"name"`
+	LastName     string `json:"lastName" doc:"Always empty: name is the whole name."`
+	Bio          string `json:"bio"`
+	PictureID    string `json:"pictureId" doc:"Empty without a picture."`
+	ProviderName string `json:"providerName" doc:"LOCAL, or the identity provider of a person without a password."`
+	Timezone     string `json:"timezone" doc:"Of the organization." example:"Europe/Vienna"`
+	Activated    bool   `json:"activated" doc:"Always true."`
+	Verified     bool   `json:"verified" doc:"Whether a link that was sent to the address was followed."`
+	CreatedAt    string `json:"createdAt" format:"date-time"`
+	LastOnline   string `json:"lastOnline" format:"date-time" doc:"The time of this request."`
+	record.EmailSwitches
+	OrgID         string  `json:"orgId" doc:"Empty for a member of no organization."`
+	TotalChannels int     `json:"totalChannels" doc:"Channels that the plan allows."`
+	Tier          string  `json:"tier" doc:"ULTIMATE on an instance without plans."`
+	Role          string  `json:"role" doc:"USER, ADMIN or SUPERADMIN; empty for a member of no organization."`
+	Access        string  `json:"access" enum:"full,none,suspended,enroll" doc:"Whether you may use the organization."`
+	IsLifetime    bool    `json:"isLifetime"`
+	Admin         bool    `json:"admin" doc:"Administrator of the instance."`
+	Impersonate   bool    `json:"impersonate" doc:"An administrator of the instance acts as this person."`
+	IsTrailing    bool    `json:"isTrailing"`
+	AllowTrial    bool    `json:"allowTrial"`
+	StreakSince   *string `json:"streakSince" nullable:"true" doc:"Always null."`
+	PublicAPI     string  `json:"publicApi" doc:"Beginning of the oldest API key, for administrators; else empty."`
+}
+
+type selfOutput struct{ Body Self }
+
+// Self returns the endpoint of the person of the session.
+func (a *API) Self() route.Endpoint {
+	return route.JSON(route.Describe("User", "Get yourself and the current organization"), a.self)
+}
+
+func (a *API) self(ctx context.Context, _ *struct{}) (*selfOutput, error) {
+	p := request.Principal(ctx)
+	person, org, err := a.deps.Accounts.Self(ctx, p)
+	if err != nil {
+		return nil, err
+	}
+	mails, err := a.deps.Accounts.Notifications(ctx, p)
+	if err != nil {
+		return nil, err
+	}
+	provider, err := a.providerName(ctx, p, person)
+	if err != nil {
+		return nil, err
+	}
+	key, err := a.maskedKey(ctx, p)
+	if err != nil {
+		return nil, err
+	}
+	plan, _, err := a.deps.Plans.Of(ctx, org.Organization)
+	if err != nil {
+		return nil, err
+	}
+	out := Self{
+		ID: person.ID.String(), Email: person.Email, Name: person.Name, Bio: person.Bio, PictureID: person.Picture.ID,
+		ProviderName: provider, Timezone: org.Timezone, Activated: true, Verified: person.Verified,
+		CreatedAt:  record.FormatTime(person.CreatedAt),
+		LastOnline: record.FormatTime(a.deps.Clock.Now()), EmailSwitches: record.NewEmailSwitches(mails),
+		TotalChannels: record.TotalChannels(plan), Tier: string(plan.Tier), Role: string(p.Role), Access: accessName(p.Access),
+		Admin: p.Instance, Impersonate: !p.Behind.IsZero(), PublicAPI: key,
+	}
+	if !p.Org.IsZero() {
+		out.OrgID = p.Org.String()
+	}
+	return &selfOutput{Body: out}, nil
+}
+
+func accessName(access tenancy.Access) string {
+	if access == tenancy.AccessFull {
+		return "full"
+	}
+	return string(access)
+}
+
+const providerLocal = "LOCAL"
+
+// providerName returns how the person signs in.
+func (a *API) providerName(ctx context.Context, p tenancy.Principal, person tenancy.Person) (string, error) {
+	if person.PasswordHash != "" {
+		return providerLocal, nil
+	}
+	list, err := a.deps.Accounts.Identities(ctx, p)
+	if err != nil || len(list) == 0 {
+		return providerLocal, err
+	}
+	return list[0].Provider, nil
+}
+
+// maskedKey returns the beginning of the organization's oldest API key for principals who manage keys, else "".
+func (a *API) maskedKey(ctx context.Context, p tenancy.Principal) (string, error) {
+	if !p.Role.Manages() || p.Access != tenancy.AccessFull {
+		return "", nil
+	}
+	keys, err := a.deps.Accounts.Keys(ctx, p)
+	if err != nil || len(keys) == 0 {
+		return "", err
+	}
+	return record.Mask(keys[len(keys)-1].Prefix), nil
+}
+
+// ProfileRecord is what a person shows to others.
+type ProfileRecord struct {
+	ID      string         `json:"id"`
+	Name    string         `json:"name"`
+	Bio     string         `json:"bio"`
+	Picture *PictureRecord `json:"picture"`
+}
+
+// PictureRecord is an uploaded picture.
+type PictureRecord struct {
+	_    struct{} `nullable:"true"`
+	ID   string   `json:"id"`
+	Path string   `json:"path" doc:"Public address."`
+}
+
+type profileOutput struct{ Body ProfileRecord }
+
+func newProfile(p tenancy.Person) *profileOutput {
+	out := &profileOutput{Body: ProfileRecord{ID: p.ID.String(), Name: p.Name, Bio: p.Bio}}
+	if p.Picture != (tenancy.Picture{}) {
+		out.Body.Picture = &PictureRecord{ID: p.Picture.ID, Path: p.Picture.Path}
+	}
+	return out
+}
+
+// Profile returns the endpoint of the person's profile.
+func (a *API) Profile() route.Endpoint {
+	return route.JSON(route.Describe("User", "Get your profile"), a.profile)
+}
+
+func (a *API) profile(ctx context.Context, _ *struct{}) (*profileOutput, error) {
+	person, _, err := a.deps.Accounts.Self(ctx, request.Principal(ctx))
+	if err != nil {
+		return nil, err
+	}
+	return newProfile(person), nil
+}
+
+// UserDetailDto is the body of POST /user/personal. It replaces the whole profile.
+type UserDetailDto struct {
+	Name    string           `json:"fullname" minLength:"3" maxLength:"256" doc:"3 to 128 characters."`
+	Bio     string           `json:"bio,omitempty" maxLength:"2000"`
+	Picture *PictureOfPerson `json:"picture,omitempty" doc:"Absent or null removes the picture."`
+}
+
+// PictureOfPerson names an uploaded picture. Other members are ignored.
+type PictureOfPerson struct {
+	ID string `json:"id" maxLength:"64" doc:"Id of an uploaded image of the organization."`
+}
+
+type setProfileInput struct{ Body UserDetailDto }
+
+// SetProfile returns the endpoint that replaces the person's profile.
+func (a *API) SetProfile() route.Endpoint {
+	return route.JSON(route.Created("User", "Change your profile", 400, 413), a.setProfile)
+}
+
+func (a *API) setProfile(ctx context.Context, in *setProfileInput) (*profileOutput, error) {
+	p := request.Principal(ctx)
+	profile := tenancy.Profile{Name: in.Body.Name, Bio: in.Body.Bio}
+	if in.Body.Picture != nil && in.Body.Picture.ID != "" {
+		picture, err := a.picture(ctx, p, in.Body.Picture.ID)
+		if err != nil {
+			return nil, err
+		}
+		profile.Picture = picture
+	}
+	person, err := a.deps.Accounts.SetProfile(ctx, p, profile)
+	if err != nil {
+		return nil, err
+	}
+	return newProfile(person), nil
+}
+
+// picture returns the picture with an id: the one that the person has, or an image of the organization. Its address is
+// that of the file, not what the client sent.
+func (a *API) picture(ctx context.Context, p tenancy.Principal, medium string) (tenancy.Picture, error) {
+	person, _, err := a.deps.Accounts.Self(ctx, p)
+	if err != nil {
+		return tenancy.Picture{}, err
+	}
+	if person.Picture.ID == medium {
+		return person.Picture, nil
+	}
+	refusal := &fault.Error{Kind: fault.Invalid, Op: "user.picture", Message: "The input is not valid.",
+		Fields: []fault.Field{{
+			Name: "picture.id", Message: "must be the id of an image that the organization has uploaded",
+		}}}
+	if p.Access != tenancy.AccessFull {
+		return tenancy.Picture{}, refusal
+	}
+	m, err := a.deps.Media.Own(ctx, p, medium)
+	if fault.Is(err, fault.NotFound) {
+		return tenancy.Picture{}, refusal
+	}
+	if err != nil {
+		return tenancy.Picture{}, err
+	}
+	if !strings.HasPrefix(m.ContentType, "image/") {
+		return tenancy.Picture{}, refusal
+	}
+	return tenancy.Picture{ID: m.ID.String(), Path: a.deps.BaseURL + m.Path()}, nil
+}
+
+// SetupRequest is the body of POST /user/setup.
+type SetupRequest struct {
+	Company  string                  `json:"company,omitempty" maxLength:"256" doc:"Of the organization, 3 to 128 characters."`
+	Name     string                  `json:"fullname,omitempty" maxLength:"256" example:"Ada Lovelace"`
+	Timezone record.OrganizationZone `json:"timezone,omitempty"`
+}
+
+type setupInput struct{ Body SetupRequest }
+
+// SetupAnswer is the answer of POST /user/setup.
+type SetupAnswer struct {
+	Setup bool `json:"setup" doc:"Always true, also when nothing was empty any more."`
+}
+
+type setupOutput struct{ Body SetupAnswer }
+
+// Setup returns the endpoint that fills what a new person has left empty.
+func (a *API) Setup() route.Endpoint {
+	return route.JSON(route.Described(route.Created("User", "Complete a new account", 400, 413),
+		"Fills what is still empty. Only the owner sets the name and the time zone of the organization."), a.setup)
+}
+
+func (a *API) setup(ctx context.Context, in *setupInput) (*setupOutput, error) {
+	zone, err := tenancy.ParseZone(string(in.Body.Timezone))
+	if err != nil {
+		return nil, err
+	}
+	err = a.deps.Accounts.Setup(ctx, request.Principal(ctx),
+		tenancy.Setup{Name: in.Body.Name, Company: in.Body.Company, Timezone: zone})
+	if err != nil {
+		return nil, err
+	}
+	return &setupOutput{Body: SetupAnswer{Setup: true}}, nil
+}

@@ -1,0 +1,129 @@
+package admission
+
+import (
+	"context"
+	"log/slog"
+	"time"
+
+	"crier/apps/edge/request"
+	"crier/platform/clock"
+	"crier/platform/fault"
+	"crier/platform/limit"
+	"crier/tenancy"
+)
+
+// TooManyFailures returns the RateLimited of a log-in or a proof that must wait.
+func TooManyFailures(op, message string, wait time.Duration) error {
+	return &fault.Error{Kind: fault.RateLimited, Op: op, RetryAfter: wait, Message: message}
+}
+
+// KeysOf returns the keys under which a log-in counts: those of the browser if the person has signed in there before.
+func (g *Gate) KeysOf(ctx context.Context, email string, from tenancy.Source) [3]string {
+	account := g.accountName(email)
+	if from.Device != "" {
+		known, err := g.accounts.KnownDevice(ctx, email, from)
+		if err != nil {
+			g.log.WarnContext(ctx, "a browser cannot be recognized; its log-in counts like one of a stranger",
+				"client", from.Client, "error", err)
+		}
+		if known {
+			return deviceKeys(g.NameOf("device", from.Device), account)
+		}
+	}
+	return loginKeys(from.Client, from.Site, account)
+}
+
+// LogFailure logs a log-in that did not succeed, with its client and the name of its account: an operator can
+// distinguish attacks on one account from attacks on many without seeing addresses.
+func (g *Gate) LogFailure(ctx context.Context, what, email string, err error) {
+	g.log.WarnContext(ctx, what,
+		"client", request.From(ctx).From.Client, "account", g.accountName(email), "error", err)
+}
+
+// turnTimeout is how long a log-in waits for another one of its client.
+const turnTimeout = 3 * time.Second
+
+// logins delays log-ins after failures. It counts the failures of a client, of an account, and of an account from one
+// site. A client is one IPv4 address or the /64 network of an IPv6 address. A site is the /48, because one subscriber
+// may have all of its 65,536 networks of /64, each of which would have attempts of its own.
+//
+// A site that has failed on an account waits longer after each failure, and after three failures longer still while the
+// account is attacked from other sites: each of a thousand sites gets hardly more than three attempts. A site with
+// fewer failures on the account does not wait, and failures of other sites do not lengthen the delay of one that has
+// more. The right password is accepted at once from a site with at most two failures, and from any other site after the
+// longest delay, if that site does not fail again meanwhile.
+//
+// A browser in which the person has signed in before is known by its cookie. Its log-ins into that account count under
+// keys of their own with the same delays, so that the right password passes at once while others attack the account or
+// share the network of the person. Proofs of a person with a session, such as the password for a new one, count like
+// log-ins without such a browser: who has stolen a session cannot guess the password faster.
+//
+// Clients with the same address or network share its delays. A client in the same office or the same /48, or any client
+// behind a proxy that is not in TRUSTED_PROXIES, can delay the log-ins of all others there by up to a minute, and those
+// into one account by up to 15 minutes, again and again, except from known browsers.
+type logins struct {
+	shared Attempts     // counts for all processes, nil without them
+	own    *ownAttempts // counts for this process while shared fails
+	log    *slog.Logger
+	turns  *limit.PerKey[string] // by client: one password of each is compared at a time
+}
+
+func newLogins(shared Attempts, c clock.Clock, log *slog.Logger) *logins {
+	return &logins{
+		shared: shared, own: newOwnAttempts(c, MaxAttempts, LoginDelays()), log: log, turns: limit.New[string](1),
+	}
+}
+
+// loginKeys returns the keys of Attempts for log-ins of a client, at a site, into an account.
+func loginKeys(client, site, account string) [3]string {
+	return [3]string{"client " + client, "account " + account, "pair " + site + " " + account}
+}
+
+// deviceKeys returns the keys of Attempts for log-ins of a known browser into an account.
+func deviceKeys(device, account string) [3]string {
+	pair := device + " " + account
+	return [3]string{"device " + device, "device account " + pair, "device pair " + pair}
+}
+
+// WaitTurn waits until no other log-in of the client is running, so that one client cannot take all places in which
+// passwords are hashed. The caller ends its turn by release. After turnTimeout it returns RateLimited.
+func (l *logins) WaitTurn(ctx context.Context, client string) (release func(), err error) {
+	ctx, cancel := context.WithTimeout(ctx, turnTimeout)
+	defer cancel()
+	release, err = l.turns.Enter(ctx, client)
+	if err != nil {
+		return nil, &fault.Error{
+			Kind: fault.RateLimited, Op: "admission.waitTurn", RetryAfter: turnTimeout,
+			Message: "Other log-ins from your network are being made; try again when they are answered.",
+		}
+	}
+	return release, nil
+}
+
+// Begin counts a log-in before it is made, so that parallel ones cannot exceed the limits. If wait is above zero,
+// nothing is counted and the log-in must not be made. Otherwise the caller calls forgive unless the log-in fails
+// because of its address or password. While the shared count cannot be reached, this process counts its own log-ins.
+func (l *logins) Begin(ctx context.Context, keys [3]string) (forgive func(context.Context), wait time.Duration) {
+	if l.shared == nil {
+		wait, _ = l.own.Begin(ctx, keys)
+		return func(ctx context.Context) { l.forgive(ctx, keys, l.own) }, wait
+	}
+	wait, err := l.shared.Begin(ctx, keys)
+	if err != nil {
+		l.log.WarnContext(ctx,
+			"log-ins cannot be counted together with other processes; this one counts its own", "error", err)
+		wait, _ = l.own.Begin(ctx, keys)
+		// The shared count may have counted before its error.
+		return func(ctx context.Context) { l.forgive(ctx, keys, l.own, l.shared) }, wait
+	}
+	return func(ctx context.Context) { l.forgive(ctx, keys, l.shared) }, wait
+}
+
+// forgive removes a log-in from the counts. It only logs errors: the log-in may then stay counted as failed.
+func (l *logins) forgive(ctx context.Context, keys [3]string, counts ...Attempts) {
+	for _, c := range counts {
+		if err := c.Forgive(ctx, keys); err != nil {
+			l.log.WarnContext(ctx, "a log-in that did not fail may stay counted as failed", "error", err)
+		}
+	}
+}

@@ -1,0 +1,62 @@
+package admission
+
+import (
+	"context"
+	"errors"
+
+	"crier/apps/edge/record"
+	"crier/apps/edge/request"
+	"crier/platform/fault"
+	"crier/tenancy"
+)
+
+// Prove runs do, which checks a proof of the principal of ctx, as log-ins are run: one of a client at a time, and wrong
+// proofs count like log-ins into the account that failed. It returns the error of do, or RateLimited.
+func (g *Gate) Prove(ctx context.Context, do func(context.Context, tenancy.Principal) error) error {
+	p := request.Principal(ctx)
+	release, err := g.Logins.WaitTurn(ctx, p.From.Client)
+	if err != nil {
+		return err
+	}
+	defer release()
+	forgive, wait := g.Logins.Begin(ctx, loginKeys(p.From.Client, p.From.Site, g.accountName(p.Name)))
+	if wait > 0 {
+		err := TooManyFailures("admission.prove", "Too many wrong passwords; wait before the next one.", wait)
+		g.LogFailure(ctx, "a proof of identity was refused", p.Name, err)
+		return err
+	}
+	err = do(ctx, p)
+	if !isWrongProof(err) {
+		forgive(context.WithoutCancel(ctx))
+		return err
+	}
+	g.LogFailure(ctx, "a proof of identity failed", p.Name, err)
+	return err
+}
+
+// ProveIfSent calls prove if the request has a proof, and otherwise only do: the proof is optional,
+// and without one there is nothing to guess.
+func (g *Gate) ProveIfSent(
+	ctx context.Context, sent record.ProofRequest, do func(context.Context, tenancy.Principal) error,
+) error {
+	if sent == (record.ProofRequest{}) {
+		return do(ctx, request.Principal(ctx))
+	}
+	return g.Prove(ctx, do)
+}
+
+// isWrongProof reports whether an error can be that of a wrong proof: it is Invalid, and its fields, if it has any,
+// name one of the proof.
+func isWrongProof(err error) bool {
+	var f *fault.Error
+	if !errors.As(err, &f) || f.Kind != fault.Invalid || f.Remedy == fault.RemedyCode {
+		return false
+	}
+	for _, field := range f.Fields {
+		switch field.Name {
+		case "password", "oldPassword", "code":
+			return true
+		}
+	}
+	return len(f.Fields) == 0
+}

@@ -1,0 +1,71 @@
+package admission
+
+import (
+	"sync"
+	"time"
+
+	"crier/platform/clock"
+)
+
+const (
+	sessionWindow   = time.Minute // see Config.AppLimit
+	maxThrottleKeys = 100_000     // keys of one throttle
+)
+
+// throttle limits the requests of each key in fixed windows, in memory. When it has too many keys, it forgets those
+// whose window is over, and then any others. It is safe for concurrent use.
+type throttle struct {
+	limit int           // requests in a window
+	every time.Duration // the length of a window
+	clock clock.Clock
+	max   int // keys
+
+	mu     sync.Mutex // protects the fields below
+	counts map[string]window
+}
+
+type window struct {
+	count int
+	ends  time.Time
+}
+
+func newThrottle(limit int, every time.Duration, c clock.Clock) *throttle {
+	return &throttle{limit: limit, every: every, clock: c, max: maxThrottleKeys, counts: map[string]window{}}
+}
+
+// take counts a request of a key. It returns how many are left in the window and when the window ends. When none was
+// left ok is false, and the request does not count.
+func (t *throttle) take(key string) (left int, ends time.Time, ok bool) {
+	now := t.clock.Now()
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	w, known := t.counts[key]
+	if !known || !now.Before(w.ends) {
+		if !known && len(t.counts) >= t.max {
+			t.forget(now)
+		}
+		w = window{ends: now.Add(t.every)}
+	}
+	if w.count >= t.limit {
+		return 0, w.ends, false
+	}
+	w.count++
+	t.counts[key] = w
+	return t.limit - w.count, w.ends, true
+}
+
+// forget removes the keys whose window is over. If there is still little room it removes others, until a tenth of max
+// is free.
+func (t *throttle) forget(now time.Time) {
+	for key, w := range t.counts {
+		if !now.Before(w.ends) {
+			delete(t.counts, key)
+		}
+	}
+	for key := range t.counts {
+		if len(t.counts) <= t.max-t.max/10-1 {
+			return
+		}
+		delete(t.counts, key)
+	}
+}

@@ -1,0 +1,300 @@
+package admission
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"sync/atomic"
+	"time"
+
+	"github.com/gofiber/fiber/v2"
+
+	"crier/apps/edge/request"
+	"crier/platform/clock"
+	"crier/platform/fault"
+	"crier/tenancy"
+)
+
+// Windows counts requests in fixed windows for all processes together.
+type Windows interface {
+	// Take counts a request of a key of the bucket name in its window, which begins with the first one. It returns how
+	// many are left and when the window ends. When none was left, left is -1 and the request is not counted. It returns
+	// soon. After an error the request may have been counted.
+	Take(ctx context.Context, name, key string, limit int, window time.Duration) (left int, ends time.Time, err error)
+}
+
+// aloneFor is how long this process counts alone after an error of Windows, so that requests do not wait for a server
+// that does not answer.
+const aloneFor = 5 * time.Second
+
+// windows counts the requests of buckets by Windows, and in this process without it or while it fails.
+type windows struct {
+	shared Windows // nil without one
+	clock  clock.Clock
+	log    *slog.Logger
+	// aloneUntil is in nanoseconds since 1970.
+	aloneUntil atomic.Int64
+}
+
+// bucket limits the requests of each key.
+type bucket struct {
+	name string
+	// own has the limit and the length of the window. It counts while Windows does not.
+	own *throttle
+}
+
+// take counts a request of a key. It returns how many are left in the window, when the window ends, and whether the
+// request is allowed.
+func (w *windows) take(ctx context.Context, b bucket, key string) (left int, ends time.Time, ok bool) {
+	now := w.clock.Now()
+	until := w.aloneUntil.Load()
+	if w.shared == nil || now.UnixNano() < until {
+		return b.own.take(key)
+	}
+	left, ends, err := w.shared.Take(ctx, b.name, key, b.own.limit, b.own.every)
+	if err == nil {
+		return max(0, left), ends, left >= 0
+	}
+	if w.aloneUntil.CompareAndSwap(until, now.Add(aloneFor).UnixNano()) {
+		w.log.WarnContext(ctx, "requests cannot be counted together with other processes; this one counts its own",
+			"bucket", b.name, "error", err)
+	}
+	return b.own.take(key)
+}
+
+// clientBucket limits the requests of each client, and those of each site to siteFactor times as many if it is a larger
+// network than the client.
+type clientBucket struct{ client, site bucket }
+
+const siteFactor = 4
+
+// addressBucket limits the requests for one mail address: those of each site, and those of all sites together to
+// addressFactor times as many. So others can use up the mails of an address only from several networks.
+type addressBucket struct{ site, all bucket }
+
+const addressFactor = 4
+
+// buckets are the limits of routes without a session, and of mails.
+type buckets struct {
+	// session counts all requests of a session.
+	session bucket
+	// SignUp counts registrations, and signUpAddress those of one mail address.
+	SignUp        clientBucket
+	SignUpAddress addressBucket
+	// mail counts requests for a mail. The next three count those for a mail of one kind to one address, because
+	// requests of one kind must not use up the mails of another.
+	mail          clientBucket
+	ResetAddress  addressBucket
+	ResendAddress addressBucket
+	InviteAddress addressBucket
+	// sender counts the mails to other people's addresses, such as invitations, by organization,
+	// and by creator and person across all organizations. So it also limits what each of them sends
+	// to one mail domain.
+	sender bucket
+	// reviewAddress counts the review-request mails that one address gets from all organizations.
+	// They are not in anyMail: a reviewer may be asked about many posts at once.
+	reviewAddress bucket
+	// NewAddress counts requests to change to one mail address, including requests with a wrong
+	// proof. newAddressOf counts one person's requests.
+	NewAddress   addressBucket
+	NewAddressOf bucket
+	// anyMail counts the requests of all these kinds for one address together: what others can cause. Notices about an
+	// account are not in it.
+	anyMail addressBucket
+	// deviceReset counts the mails for a new password that a browser gets beyond resetAddress and anyMail if the person has
+	// signed in in it before, so that others cannot keep the owner from a new password.
+	deviceReset bucket
+	// Factor counts codes of second factors.
+	Factor clientBucket
+	// link counts uses of one mailed link or other token. linkClient counts a client's uses of all
+	// tokens: it only bounds guessing, because the guests of an office may share one address.
+	link       bucket
+	linkClient clientBucket
+	// Provider counts sign-ins at identity providers.
+	Provider   clientBucket
+	Enterprise clientBucket
+	// stream counts videos that are played through the service.
+	stream clientBucket
+}
+
+func newBuckets(appLimit int, c clock.Clock) buckets {
+	one := func(name string, limit int, every time.Duration) bucket {
+		return bucket{name: name, own: newThrottle(limit, every, c)}
+	}
+	client := func(name string, limit int, every time.Duration) clientBucket {
+		return clientBucket{client: one(name, limit, every), site: one(name+"-site", siteFactor*limit, every)}
+	}
+	address := func(name string, limit int, every time.Duration) addressBucket {
+		return addressBucket{site: one(name+"-site", limit, every), all: one(name, addressFactor*limit, every)}
+	}
+	return buckets{
+		session:       one("session", appLimit, sessionWindow),
+		SignUp:        client("sign-up", 10, time.Hour),
+		SignUpAddress: address("sign-up-address", 5, time.Hour),
+		mail:          client("mail", 20, time.Hour),
+		ResetAddress:  address("reset-address", 5, tenancy.ResetLife),
+		ResendAddress: address("resend-address", 5, time.Hour),
+		InviteAddress: address("invite-address", 5, time.Hour),
+		sender:        one("sender", 100, time.Hour),
+		reviewAddress: one("review-address", 30, time.Hour),
+		NewAddress:    address("new-address", 10, time.Hour),
+		NewAddressOf:  one("new-address-person", 20, time.Hour),
+		anyMail:       address("any-mail", 6, time.Hour),
+		deviceReset:   one("device-reset", 3, tenancy.ResetLife),
+		Factor:        client("factor", 30, 5*time.Minute),
+		link:          one("link", 60, 5*time.Minute),
+		linkClient:    client("link-client", 600, 5*time.Minute),
+		Provider:      client("provider", 60, 5*time.Minute),
+		Enterprise:    client("enterprise", 60, time.Minute),
+		stream:        client("stream", 30, time.Minute),
+	}
+}
+
+// TakeSession counts a request of the session with a token. It returns how many are left in the window, when the window
+// ends, and whether the request is allowed.
+func (g *Gate) TakeSession(ctx context.Context, token string) (left int, ends time.Time, ok bool) {
+	return g.windows.take(ctx, g.Buckets.session, g.NameOf("session", token))
+}
+
+// AdmitClient counts the request of ctx, see admitSource.
+func (g *Gate) AdmitClient(ctx context.Context, b clientBucket) error {
+	return g.AdmitSource(ctx, b, request.From(ctx).From)
+}
+
+// AdmitLink counts a use of a token by the client of ctx, see buckets. It returns RateLimited when none is left.
+func (g *Gate) AdmitLink(ctx context.Context, token string) error {
+	return g.admitToken(ctx, request.From(ctx).From, token)
+}
+
+// AdmitPage is admitLink for the handler of a page.
+func (g *Gate) AdmitPage(c *fiber.Ctx, token string) error {
+	return g.admitToken(c.UserContext(), request.From(c.Context()).From, token)
+}
+
+func (g *Gate) admitToken(ctx context.Context, from tenancy.Source, token string) error {
+	if err := g.AdmitSource(ctx, g.Buckets.linkClient, from); err != nil || token == "" {
+		return err
+	}
+	return g.Admit(ctx, g.Buckets.link, g.NameOf("link", token))
+}
+
+// AdmitStream counts a video that a client plays. It returns RateLimited when none is left.
+func (g *Gate) AdmitStream(ctx context.Context, from tenancy.Source) error {
+	return g.AdmitSource(ctx, g.Buckets.stream, from)
+}
+
+// AdmitSource counts a request of a client, and of its site. It returns RateLimited when one of them has none left.
+func (g *Gate) AdmitSource(ctx context.Context, b clientBucket, from tenancy.Source) error {
+	if err := g.Admit(ctx, b.client, from.Client); err != nil || from.Site == from.Client {
+		return err
+	}
+	return g.Admit(ctx, b.site, from.Site)
+}
+
+// AdmitAddress counts a request of ctx for a mail to an address, which is not stored, and all such requests together. It
+// returns RateLimited when none is left.
+func (g *Gate) AdmitAddress(ctx context.Context, b addressBucket, email string) error {
+	name := g.mailboxName(email)
+	for _, each := range []addressBucket{b, g.Buckets.anyMail} {
+		if err := g.Admit(ctx, each.site, name+" "+request.From(ctx).From.Site); err != nil {
+			return err
+		}
+		if err := g.Admit(ctx, each.all, name); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// ReviewerAdmission returns a function that counts a request of ctx for a mail to a reviewer, with
+// the address as the client wrote it. It returns RateLimited when the limit is reached, and does
+// not use the database.
+func (g *Gate) ReviewerAdmission(ctx context.Context) (func(ctx context.Context, email string) error, error) {
+	senders, err := g.Senders(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return func(ctx context.Context, email string) error {
+		if err := g.AdmitSenders(ctx, senders); err != nil {
+			return err
+		}
+		return LimitedMail(g.Admit(ctx, g.Buckets.reviewAddress, g.mailboxName(email)),
+			"This address has received too many mails; wait before the next one, or send the review link yourself.")
+	}, nil
+}
+
+// Senders returns the names under which a mail from the principal of ctx to somebody else's address
+// counts: the organization, and the mailboxes of the person who answers for it and of the sender.
+// Creating more organizations or accounts therefore does not allow more mails.
+func (g *Gate) Senders(ctx context.Context) ([]string, error) {
+	p := request.Principal(ctx)
+	mailboxes, err := g.accounts.Senders(ctx, p)
+	if err != nil {
+		return nil, err
+	}
+	names := []string{"organization " + p.Org.String()}
+	for _, mailbox := range mailboxes {
+		names = append(names, "mailbox "+mailbox)
+	}
+	return names, nil
+}
+
+// AdmitSenders counts a mail under the names of its senders. It returns RateLimited when one of
+// them has reached its limit.
+func (g *Gate) AdmitSenders(ctx context.Context, senders []string) error {
+	for _, name := range senders {
+		if err := g.Admit(ctx, g.Buckets.sender, name); err != nil {
+			return LimitedMail(err, "You, or your organizations, have sent too many mails; wait before the next one.")
+		}
+	}
+	return nil
+}
+
+// LimitedMail returns a refusal of admit with a message that says what is limited.
+func LimitedMail(err error, message string) error {
+	var f *fault.Error
+	if !errors.As(err, &f) {
+		return err
+	}
+	told := *f
+	told.Message = message
+	return &told
+}
+
+// mailboxName returns the name under which mails to an address are counted, which is the same for all addresses of one
+// mailbox.
+func (g *Gate) mailboxName(email string) string { return g.accountName(tenancy.Mailbox(email)) }
+
+// AdmitDevice counts a request of a browser for a new password for an address. It returns false when the person with the
+// address has not signed in in the browser before, and when none is left.
+func (g *Gate) AdmitDevice(ctx context.Context, email string) bool {
+	from := request.From(ctx).From
+	if from.Device == "" {
+		return false
+	}
+	known, err := g.accounts.KnownDevice(ctx, email, from)
+	if err != nil {
+		g.log.WarnContext(ctx, "a browser cannot be recognized; its request for a new password counts like one of a stranger",
+			"client", from.Client, "error", err)
+	}
+	if !known {
+		return false
+	}
+	return g.Admit(ctx, g.Buckets.deviceReset, g.NameOf("device", from.Device)+" "+g.accountName(email)) == nil
+}
+
+// Admit counts a request under a key of a bucket. It returns RateLimited when none is left.
+func (g *Gate) Admit(ctx context.Context, b bucket, key string) error {
+	if _, ends, ok := g.windows.take(ctx, b, key); !ok {
+		return g.TooManyRequests("admission.admit", ends)
+	}
+	return nil
+}
+
+// TooManyRequests returns the RateLimited of a request that must wait until a time.
+func (g *Gate) TooManyRequests(op string, until time.Time) error {
+	return &fault.Error{
+		Kind: fault.RateLimited, Op: op, Message: "Too many requests; wait before the next one.",
+		RetryAfter: until.Sub(g.clock.Now()),
+	}
+}

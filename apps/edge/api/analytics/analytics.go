@@ -1,0 +1,271 @@
+// Package analytics has the endpoints of statistics and reports.
+package analytics
+
+import (
+	"context"
+	"net/http"
+	"strconv"
+	"strings"
+	"time"
+	"unicode"
+
+	"github.com/danielgtaylor/huma/v2"
+
+	"crier/apps/edge/request"
+	"crier/apps/edge/route"
+	"crier/platform/clock"
+	"crier/platform/fault"
+	"crier/publishing"
+	"crier/tenancy"
+)
+
+// Deps are what an API uses.
+type Deps struct {
+	Analytics Analytics
+	Reports   Reports
+	Clock     clock.Clock
+}
+
+// API has the endpoints, one for each exported method. It is safe for concurrent use.
+type API struct{ deps Deps }
+
+// New returns an API. It does not check that d is complete.
+func New(d Deps) *API { return &API{deps: d} }
+
+// Analytics are the use cases of statistics. Ids are text as the client sent it; a channel or a post that does not
+// exist, or that is of another organization, is NotFound. Every method returns Invalid for days that are out of range,
+// RateLimited while the organization waits for too many platforms, and Upstream when the platform cannot be asked and
+// nothing was read before. Every method can also return Unavailable and Internal.
+type Analytics interface {
+	// Channel returns the statistics of a channel in a window of days.
+	Channel(ctx context.Context, p tenancy.Principal, q publishing.GetAnalytics) (publishing.Analytics, error)
+	// Post returns the statistics of a post in a window of days.
+	Post(ctx context.Context, p tenancy.Principal, q publishing.GetPostAnalytics) (publishing.PostAnalytics, error)
+	// Figures returns what is known of a day of a channel, or else of the last known day before, or else a zero day.
+	Figures(ctx context.Context, p tenancy.Principal, q publishing.GetFigures) (publishing.DayFigures, error)
+}
+
+const defaultAnalyticsDays = 7
+
+// Metric is one statistic in a window of days.
+type Metric struct {
+	Label string        `json:"label" doc:"As the platform calls it."`
+	Data  []MetricPoint `json:"data" nullable:"false" doc:"The days whose value is known, the first one first. A day that the platform has not told yet is missing."`
+	// PercentageChange is publishing.Metric.Change.
+	PercentageChange float64 `json:"percentageChange" doc:"In percent. Of a count: the days of data that were over when the platform was read, against those days that are the length of the window earlier; 0 when one of these is not known. Of a level such as followers: the last day of data against the first. From 0 to more is 100."`
+}
+
+// MetricPoint is the value of one day.
+type MetricPoint struct {
+	Total string `json:"total" doc:"A decimal number."`
+	Date  string `json:"date" format:"date" doc:"A day of UTC."`
+}
+
+// MissingRelease is the answer for a post whose id on the platform is not known.
+type MissingRelease struct {
+	Missing bool `json:"missing" enum:"true" doc:"Always true: the platform did not name the post, so it has no statistics."`
+}
+
+type analyticsOutput struct {
+	LastModified string `header:"Last-Modified" doc:"When the platform was read. It is older than an hour when the platform does not answer: the figures are the last known ones then."`
+	Body         any
+}
+
+func describeAnalytics(summary string, errors ...int) huma.Operation {
+	d := route.Describe("Analytics", summary, errors...)
+	d.Description = "The platform is asked at most once an hour, and once a day without being asked, so that the history " +
+		"grows. When it does not answer, these are the last known figures, with their dates; 502 only when nothing is known."
+	d.SkipValidateParams = true // see analyticsDays
+	return d
+}
+
+type channelAnalyticsInput struct {
+	Integration string `path:"integration" doc:"Channel id."`
+	Date        string `query:"date" doc:"A number of days of which today is the last one, 1 to 366 (default 7), or the first day, such as 2027-03-01. Days are those of UTC."`
+}
+
+// ChannelAnalytics returns the endpoint of the statistics of a channel.
+func (a *API) ChannelAnalytics() route.Endpoint {
+	d := describeAnalytics("Get the statistics of a channel", 400, 404, 502)
+	d.Description += " Empty when the platform has no statistics."
+	return route.JSON(d, func(ctx context.Context, in *channelAnalyticsInput) (*analyticsOutput, error) {
+		return a.channelAnalytics(ctx, in.Integration, in.Date, "")
+	}, route.Answer[[]Metric](http.StatusOK, "OK"))
+}
+
+type sessionAnalyticsInput struct {
+	Integration string `path:"integration" doc:"Channel id."`
+	Date        string `query:"date" doc:"A number of days of which today is the last one, 1 to 366 (default 7), or the first day, such as 2027-03-01. Days are those of UTC."`
+	Refresh     string `query:"refresh" doc:"true reads figures again that are older than a minute."`
+}
+
+// ChannelAnalyticsInSession returns the endpoint of the application API.
+func (a *API) ChannelAnalyticsInSession() route.Endpoint {
+	d := describeAnalytics("Get the statistics of a channel", 400, 404, 502)
+	d.Tags = []string{"Analytics"}
+	return route.JSON(d, func(ctx context.Context, in *sessionAnalyticsInput) (*analyticsOutput, error) {
+		return a.channelAnalytics(ctx, in.Integration, in.Date, in.Refresh)
+	}, route.Answer[[]Metric](http.StatusOK, "OK"))
+}
+
+func (a *API) channelAnalytics(ctx context.Context, channel, date, refresh string) (*analyticsOutput, error) {
+	days, err := a.analyticsDays(date)
+	if err != nil {
+		return nil, err
+	}
+	found, err := a.deps.Analytics.Channel(ctx, request.Principal(ctx), publishing.GetAnalytics{
+		Channel: channel, Days: days, Refresh: refresh == "true",
+	})
+	if err != nil {
+		return nil, err
+	}
+	return metricsOutput(found), nil
+}
+
+type postAnalyticsInput struct {
+	PostID string `path:"postId" doc:"Post id."`
+	Date   string `query:"date" doc:"A number of days of which today is the last one, 1 to 366 (default 7), or the first day, such as 2027-03-01. Days are those of UTC."`
+}
+
+// PostAnalytics returns the endpoint of the statistics of a post. It is part of the application API too.
+func (a *API) PostAnalytics() route.Endpoint {
+	d := describeAnalytics("Get the statistics of a post", 400, 404, 502)
+	d.Description += " They are those of the first part of a thread, since it was last published. Empty for a post that is " +
+		"not published, and when the platform has told nothing of these days, as of a post that it no longer has; {missing: true} when the platform did not name the post, see " +
+		"GET /posts/{id}/missing."
+	return route.JSON(d, a.postAnalytics, route.AnswerEither[[]Metric, MissingRelease](http.StatusOK, "OK"))
+}
+
+func (a *API) postAnalytics(ctx context.Context, in *postAnalyticsInput) (*analyticsOutput, error) {
+	days, err := a.analyticsDays(in.Date)
+	if err != nil {
+		return nil, err
+	}
+	found, err := a.deps.Analytics.Post(ctx, request.Principal(ctx), publishing.GetPostAnalytics{
+		Post: in.PostID, Days: days,
+	})
+	if err != nil {
+		return nil, err
+	}
+	if found.Missing {
+		return &analyticsOutput{Body: MissingRelease{Missing: true}}, nil
+	}
+	return metricsOutput(found.Analytics), nil
+}
+
+// analyticsDays returns the number of days of a window. It returns Invalid for a text that is neither a number nor a day,
+// and for a day in the future.
+func (a *API) analyticsDays(date string) (int, error) {
+	date = strings.TrimSpace(date)
+	if date == "" {
+		return defaultAnalyticsDays, nil
+	}
+	if n, err := strconv.Atoi(date); err == nil {
+		return n, nil // the use case knows the range
+	}
+	first, err := time.Parse(time.DateOnly, date)
+	if err != nil {
+		return 0, badDate("must be a number of days or a day such as 2027-03-01")
+	}
+	today := publishing.DayOf(a.deps.Clock.Now())
+	if first.After(today) {
+		return 0, badDate("must not be after today, by the clocks of UTC")
+	}
+	return int(today.Sub(first)/(24*time.Hour)) + 1, nil
+}
+
+func badDate(message string) error {
+	return &fault.Error{
+		Kind: fault.Invalid, Op: "analytics.analytics", Message: "The date is not valid.",
+		Fields: []fault.Field{{Name: "date", Message: message}},
+	}
+}
+
+func metricsOutput(found publishing.Analytics) *analyticsOutput {
+	out := []Metric{}
+	for _, m := range found.Metrics {
+		metric := Metric{Label: m.Label, Data: []MetricPoint{}, PercentageChange: m.Change}
+		for _, p := range m.Points {
+			metric.Data = append(metric.Data, MetricPoint{
+				Total: strconv.FormatFloat(p.Value, 'f', -1, 64), Date: p.Day.Format(time.DateOnly),
+			})
+		}
+		out = append(out, metric)
+	}
+	answer := &analyticsOutput{Body: out}
+	if !found.AsOf.IsZero() {
+		answer.LastModified = found.AsOf.UTC().Format(http.TimeFormat)
+	}
+	return answer
+}
+
+type figuresInput struct {
+	ID   string `path:"id" doc:"Channel id."`
+	Date string `query:"date" required:"true" doc:"A day of UTC such as 2027-03-01, not after today."`
+}
+
+type figuresOutput struct{ Body map[string]any }
+
+// Figures returns the endpoint of the figures of one day of a channel.
+func (a *API) Figures() route.Endpoint {
+	d := describeAnalytics("Get the figures of a channel on one day", 400, 404, 502)
+	d.Description += " The members are those statistics that the platform has told, such as impressions, likes, reposts " +
+		"and followers, and date, the day that they are of: the last known day before when nothing is known of the one that " +
+		"was asked for. Without any figures there is only the date that was asked for."
+	return route.JSON(d, a.figures, route.Content(http.StatusOK, "OK", "application/json", figuresSchema()))
+}
+
+// figuresSchema returns the schema of the figures of a day. TypeScript has no type for an object
+// with a date whose other members, of any name, are all numbers, so code generated from
+// additionalProperties does not compile or accepts no response. Generators ignore
+// unevaluatedProperties, which tells validators the same, and use the listed common names instead.
+func figuresSchema() *huma.Schema {
+	s := &huma.Schema{
+		Type: huma.TypeObject, Required: []string{"date"},
+		Properties: map[string]*huma.Schema{
+			"date": {Type: huma.TypeString, Format: "date", Description: "The day that the figures are of."},
+		},
+		Extensions: map[string]any{"unevaluatedProperties": &huma.Schema{Type: huma.TypeNumber, Format: "double"}},
+	}
+	for _, name := range []string{"followers", "following", "impressions", "likes", "posts", "reposts"} {
+		s.Properties[name] = &huma.Schema{
+			Type: huma.TypeNumber, Format: "double", Description: "Absent: the platform has not told it.",
+		}
+	}
+	return s
+}
+
+func (a *API) figures(ctx context.Context, in *figuresInput) (*figuresOutput, error) {
+	at, err := time.Parse(time.DateOnly, in.Date)
+	if err != nil {
+		at = time.Time{} // which the use case refuses, after it has found the channel
+	}
+	found, err := a.deps.Analytics.Figures(ctx, request.Principal(ctx), publishing.GetFigures{Channel: in.ID, Day: at})
+	if err != nil {
+		return nil, err
+	}
+	out := map[string]any{}
+	for label, value := range found.Values() {
+		out[memberName(label)] = value
+	}
+	out["date"] = at.Format(time.DateOnly)
+	if !found.Day.IsZero() {
+		out["date"] = found.Day.Format(time.DateOnly)
+	}
+	return &figuresOutput{Body: out}, nil
+}
+
+// memberName returns a label as the name of a JSON member: "Page views" becomes pageViews.
+func memberName(label string) string {
+	words := strings.FieldsFunc(label, func(r rune) bool { return !unicode.IsLetter(r) && !unicode.IsDigit(r) })
+	for i, w := range words {
+		runes := []rune(w)
+		if i == 0 {
+			runes[0] = unicode.ToLower(runes[0])
+		} else {
+			runes[0] = unicode.ToUpper(runes[0])
+		}
+		words[i] = string(runes)
+	}
+	return strings.Join(words, "")
+}

@@ -1,0 +1,169 @@
+package analytics
+
+import (
+	"context"
+	"time"
+
+	"github.com/danielgtaylor/huma/v2"
+
+	"crier/apps/edge/record"
+	"crier/apps/edge/request"
+	"crier/apps/edge/route"
+	"crier/platform/fault"
+	"crier/publishing"
+	"crier/tenancy"
+)
+
+// Reports are the use cases of reports.
+type Reports interface {
+	// Report returns what became of the posts of the last days. A customer that does not exist, that is of another
+	// organization, or whose id does not parse, is NotFound.
+	Report(ctx context.Context, p tenancy.Principal, q publishing.GetReport) (publishing.Report, error)
+}
+
+const defaultReportDays = 30
+
+// PostCounts are numbers of posts by their state.
+type PostCounts struct {
+	Total     int `json:"total" doc:"All of them."`
+	Draft     int `json:"draft" doc:"Drafts."`
+	Scheduled int `json:"scheduled" doc:"Queued, being published, or with an outcome that is not known yet."`
+	Published int `json:"published" doc:"Posts that are out."`
+	Failed    int `json:"failed" doc:"Posts that failed."`
+}
+
+// ChannelCounts are numbers of channels.
+type ChannelCounts struct {
+	Total         int `json:"total" doc:"Connected channels."`
+	Active        int `json:"active" doc:"Neither disabled nor to be reconnected."`
+	Disabled      int `json:"disabled" doc:"Of them those that are disabled."`
+	RefreshNeeded int `json:"refreshNeeded" doc:"To be reconnected."`
+}
+
+// PlatformReport is the part of a report that concerns one platform.
+type PlatformReport struct {
+	Identifier string `json:"identifier" doc:"The platform."`
+	Channels   int    `json:"channels" doc:"Its connected channels."`
+	Scheduled  int    `json:"scheduled" doc:"Its posts that wait."`
+	Published  int    `json:"published" doc:"Its posts that are out."`
+	Failed     int    `json:"failed" doc:"Its posts that failed."`
+}
+
+// DayReport is the part of a report that concerns one day.
+type DayReport struct {
+	Date      string `json:"date" format:"date" doc:"Day, such as 2027-03-01."`
+	Scheduled int    `json:"scheduled" doc:"Posts of the day that wait."`
+	Published int    `json:"published" doc:"Posts of the day that are out."`
+	Failed    int    `json:"failed" doc:"Posts of the day that failed."`
+}
+
+// RecentError is a post that failed.
+type RecentError struct {
+	PostID        string `json:"postId" doc:"The post that failed."`
+	IntegrationID string `json:"integrationId" doc:"Its channel."`
+	Name          string `json:"name" doc:"Of the channel."`
+	Identifier    string `json:"identifier" doc:"Of the platform."`
+	Message       string `json:"message" doc:"Why it failed."`
+	Date          string `json:"date" format:"date-time" doc:"When the post was to go out."`
+}
+
+// Report is the answer of both reports.
+type Report struct {
+	Days         int              `json:"days" doc:"Days of the report, today included."`
+	From         string           `json:"from" format:"date-time" doc:"The beginning of the first day."`
+	To           string           `json:"to" format:"date-time" doc:"The present."`
+	Customer     *ReportCustomer  `json:"customer,omitempty" doc:"Of the report of a customer."`
+	Posts        PostCounts       `json:"posts" doc:"Posts of these days by their state."`
+	Channels     ChannelCounts    `json:"channels" doc:"Channels of the organization or the customer."`
+	ByPlatform   []PlatformReport `json:"byPlatform" nullable:"false" doc:"The same by platform."`
+	ByDay        []DayReport      `json:"byDay" nullable:"false" doc:"One for each day, the first one first."`
+	RecentErrors []RecentError    `json:"recentErrors" nullable:"false" doc:"At most 20, the latest first."`
+}
+
+// ReportCustomer is whose posts a report counts.
+type ReportCustomer struct {
+	ID   string `json:"id" doc:"Id of the customer."`
+	Name string `json:"name" doc:"Name of the customer."`
+}
+
+type reportOutput struct{ Body Report }
+
+type overviewInput struct {
+	Days route.OptionalInt `query:"days" doc:"How many days, 1 to 365 (default 30). Today is the last one."`
+}
+
+type customerReportInput struct {
+	CustomerID string            `path:"customerId" doc:"Id of a group."`
+	Days       route.OptionalInt `query:"days" doc:"How many days, 1 to 365 (default 30). Today is the last one."`
+}
+
+func describeReport(summary string, errors ...int) huma.Operation {
+	d := route.Describe("Analytics", summary, errors...)
+	d.Description = "A post counts at its date, a thread as one post. Scheduled posts and drafts count also when their date " +
+		"is after today, but not in byDay. Days are those of the time zone of the organization. The occurrences of a repeated " +
+		"post count from when it is their turn."
+	d.SkipValidateParams = true // see optionalInt
+	return d
+}
+
+// Overview returns the endpoint of the report of the organization.
+func (a *API) Overview() route.Endpoint {
+	return route.JSON(describeReport("Count the posts of the last days", 400),
+		func(ctx context.Context, in *overviewInput) (*reportOutput, error) { return a.report(ctx, "", in.Days) })
+}
+
+// CustomerReport returns the endpoint of the report of one customer.
+func (a *API) CustomerReport() route.Endpoint {
+	return route.JSON(describeReport("Count the posts of a group in the last days", 400, 404),
+		func(ctx context.Context, in *customerReportInput) (*reportOutput, error) {
+			if in.CustomerID == "" {
+				return nil, fault.New(fault.NotFound, "analytics.customerReport", "There is no such customer.")
+			}
+			return a.report(ctx, in.CustomerID, in.Days)
+		})
+}
+
+func (a *API) report(ctx context.Context, customer string, asked route.OptionalInt) (*reportOutput, error) {
+	days, wrong := asked.Between("days", 1, publishing.MaxReportDays, defaultReportDays)
+	if len(wrong) > 0 {
+		return nil, &fault.Error{
+			Kind: fault.Invalid, Op: "analytics.report", Message: "The query is not valid.", Fields: wrong,
+		}
+	}
+	r, err := a.deps.Reports.Report(ctx, request.Principal(ctx), publishing.GetReport{Days: days, Customer: customer})
+	if err != nil {
+		return nil, err
+	}
+	out := Report{
+		Days: days, From: record.FormatTime(r.From), To: record.FormatTime(r.To), Posts: postCounts(r.Posts), Channels: ChannelCounts(r.Channels),
+		ByPlatform: []PlatformReport{}, ByDay: []DayReport{}, RecentErrors: []RecentError{},
+	}
+	if r.Customer != nil {
+		out.Customer = &ReportCustomer{ID: r.Customer.ID.String(), Name: r.Customer.Name}
+	}
+	for _, p := range r.Platforms {
+		out.ByPlatform = append(out.ByPlatform, PlatformReport{
+			Identifier: p.Platform, Channels: p.Channels, Scheduled: p.Posts.Scheduled, Published: p.Posts.Published,
+			Failed: p.Posts.Failed,
+		})
+	}
+	for _, d := range r.Days {
+		out.ByDay = append(out.ByDay, DayReport{
+			Date: d.Start.Format(time.DateOnly), Scheduled: d.Posts.Scheduled, Published: d.Posts.Published, Failed: d.Posts.Failed,
+		})
+	}
+	for _, e := range r.Errors {
+		out.RecentErrors = append(out.RecentErrors, RecentError{
+			PostID: e.Post.String(), IntegrationID: e.Channel.String(), Name: e.Name, Identifier: e.Platform,
+			Message: e.Message, Date: record.FormatTime(e.Date),
+		})
+	}
+	return &reportOutput{Body: out}, nil
+}
+
+func postCounts(n publishing.PostCounts) PostCounts {
+	return PostCounts{
+		Total: n.Draft + n.Scheduled + n.Published + n.Failed, Draft: n.Draft, Scheduled: n.Scheduled,
+		Published: n.Published, Failed: n.Failed,
+	}
+}

@@ -1,0 +1,282 @@
+// Package approval has the endpoints of approvals of drafts, with a key, with a session, and by review links.
+package approval
+
+import (
+	"context"
+	"net/http"
+
+	"github.com/danielgtaylor/huma/v2"
+
+	"crier/apps/edge/admission"
+	"crier/apps/edge/record"
+	"crier/apps/edge/request"
+	"crier/apps/edge/route"
+	"crier/platform/clock"
+	"crier/platform/fault"
+	"crier/publishing"
+	"crier/tenancy"
+)
+
+// Deps are what an API uses.
+type Deps struct {
+	// BaseURL is the address of the service, without a slash at the end.
+	BaseURL   string
+	Approvals Approvals
+	Reviews   Reviews
+	Reviewers Reviewers
+	Gate      *admission.Gate
+	Clock     clock.Clock
+}
+
+// API has the endpoints, one for each exported method. It is safe for concurrent use.
+type API struct{ deps Deps }
+
+// New returns an API. It does not check that d is complete.
+func New(d Deps) *API { return &API{deps: d} }
+
+// Approvals are the use cases of the approval of drafts. A post or a request that does not exist, that is of another
+// organization, or whose id does not parse, is NotFound.
+type Approvals interface {
+	// Request asks for the approval of a draft. It returns Invalid, Conflict for a post that is no draft or waits already,
+	// and RateLimited.
+	Request(
+		ctx context.Context, p tenancy.Principal, post string, cmd publishing.RequestApproval,
+	) (publishing.Approval, error)
+	// Status returns the newest request of a post; its status is NONE when none counts.
+	Status(ctx context.Context, p tenancy.Principal, post string) (publishing.Approval, error)
+	// List returns requests, the newest first, and Invalid for a query that is not valid.
+	List(ctx context.Context, p tenancy.Principal, q publishing.ListApprovals) ([]publishing.Approval, error)
+	// Withdraw ends a request and returns it. It returns Forbidden, and Conflict when it is answered in this moment.
+	Withdraw(ctx context.Context, p tenancy.Principal, approval string) (publishing.Approval, error)
+	// Resolve answers a request for a member and returns it. It returns Invalid, Forbidden for who has asked, Conflict
+	// for one that is answered, and Gone for one that cannot be answered any more.
+	Resolve(
+		ctx context.Context, p tenancy.Principal, approval string, cmd publishing.ResolveApproval,
+	) (publishing.Approval, error)
+}
+
+// ApprovalRecord is a request for the approval of a post, and its answer.
+type ApprovalRecord struct {
+	ID           string     `json:"id" doc:"Id of the request."`
+	PostID       string     `json:"postId" doc:"The draft that is to be approved."`
+	Status       string     `json:"status" enum:"NONE,PENDING,APPROVED,REJECTED,EXPIRED" doc:"NONE: it was withdrawn, or its post was changed or scheduled."`
+	Note         *string    `json:"note" nullable:"true" doc:"Of who asked."`
+	ReviewerNote *string    `json:"reviewerNote" nullable:"true" doc:"Of who answered."`
+	ReviewerName *string    `json:"reviewerName" nullable:"true" doc:"As the guest wrote it, or the address of the member."`
+	Guest        bool       `json:"guest,omitempty" doc:"A guest answered, with a review link. The reviewerName of a guest is not verified. Absent otherwise."`
+	RequestedBy  *Requester `json:"requestedBy"`
+	RequestedAt  string     `json:"requestedAt" format:"date-time" doc:"When it was asked for."`
+	ResolvedAt   *string    `json:"resolvedAt" nullable:"true" format:"date-time" doc:"When it was answered or ended; null: it is pending."`
+	ExpiresAt    string     `json:"expiresAt" format:"date-time" doc:"Until when it can be answered."`
+	AutoSchedule bool       `json:"autoSchedule" doc:"The approval schedules the post."`
+	ReviewURL    *string    `json:"reviewUrl" nullable:"true" doc:"The review page. Anybody who has the address can answer, so only members other than the requester see it, and only while it can be used. Each member sees a different address, which works only while they are a member."`
+}
+
+// Requester is the person who asked: that of the session, or the creator of the key.
+type Requester struct {
+	ID       string  `json:"id"`
+	Email    *string `json:"email"`
+	Operator bool    `json:"operator,omitempty"`
+}
+
+// Schema returns the schema of a requester or null: huma has no nullable references.
+func (Requester) Schema(huma.Registry) *huma.Schema {
+	return &huma.Schema{
+		Type: huma.TypeObject, Nullable: true, Required: []string{"id", "email"},
+		Description: "The person who asked: that of the session, or the creator of the key. Null for a key without one.",
+		Properties: map[string]*huma.Schema{
+			"id":    {Type: huma.TypeString, Description: "Id of the person."},
+			"email": {Type: huma.TypeString, Nullable: true, Description: "Null for former members."},
+			"operator": {
+				Type: huma.TypeBoolean, Description: "An administrator of the instance asked for the person. Absent if the person did.",
+			},
+		},
+	}
+}
+
+func approvalRecord(a publishing.Approval) ApprovalRecord {
+	out := ApprovalRecord{
+		ID: a.ID.String(), PostID: a.Post.String(), Status: string(a.Shown()), Note: a.Note, ReviewerNote: a.ReviewerNote,
+		ReviewerName: a.ReviewerName, Guest: a.ByGuest(), RequestedAt: record.FormatTime(a.RequestedAt), ResolvedAt: record.OptionalTime(a.ResolvedAt),
+		ExpiresAt: record.FormatTime(a.ExpiresAt), AutoSchedule: a.AutoSchedule,
+	}
+	if !a.Person.IsZero() {
+		out.RequestedBy = &Requester{ID: a.Person.String(), Email: a.PersonEmail, Operator: !a.Behind.IsZero()}
+	}
+	if a.ReviewURL != "" {
+		out.ReviewURL = &a.ReviewURL
+	}
+	return out
+}
+
+// Reviewers limits how often reviewers are mailed.
+type Reviewers interface {
+	// ReviewerAdmission returns a function that counts a mail of the principal of ctx to an
+	// address. The function returns RateLimited when the limit is reached, and may be called in a
+	// transaction.
+	ReviewerAdmission(ctx context.Context) (admit func(ctx context.Context, email string) error, err error)
+}
+
+// RequestApprovalRequest is the body of POST /posts/{id}/request-approval, which may be absent.
+type RequestApprovalRequest struct {
+	Note          *string `json:"note,omitempty" nullable:"true" maxLength:"8000" doc:"For the reviewer, at most 2000 characters."`
+	ReviewerEmail *string `json:"reviewerEmail,omitempty" nullable:"true" maxLength:"320" doc:"Gets a mail with the link of the review page, and a reminder. Not the address of who asks."`
+	AutoSchedule  bool    `json:"autoSchedule,omitempty" doc:"The approval schedules the post at its date, or at once when that has passed."`
+}
+
+type requestApprovalInput struct {
+	ID   string `path:"id" doc:"Post id."`
+	Body *RequestApprovalRequest
+}
+
+type approvalOutput struct{ Body ApprovalRecord }
+
+// RequestApproval returns the endpoint that asks for the approval of a draft.
+func (a *API) RequestApproval() route.Endpoint {
+	d := route.Describe("Approvals", "Ask for the approval of a draft", 400, 404, 409, 413, 429)
+	d.Description = "The request can be answered for 7 days. A change of the post ends it. While it is pending, only " +
+		"administrators can schedule the post, which ends it too. 409: the post is no " +
+		"draft, or waits for its approval already."
+	d.DefaultStatus = http.StatusCreated
+	return route.JSON(d, a.requestApproval)
+}
+
+func (a *API) requestApproval(ctx context.Context, in *requestApprovalInput) (*approvalOutput, error) {
+	var cmd publishing.RequestApproval
+	if in.Body != nil {
+		cmd = publishing.RequestApproval{
+			Note: in.Body.Note, ReviewerEmail: in.Body.ReviewerEmail, AutoSchedule: in.Body.AutoSchedule,
+		}
+	}
+	if cmd.ReviewerEmail != nil {
+		admit, err := a.deps.Reviewers.ReviewerAdmission(ctx)
+		if err != nil {
+			return nil, err
+		}
+		cmd.Admit = admit
+	}
+	made, err := a.deps.Approvals.Request(ctx, request.Principal(ctx), in.ID, cmd)
+	if err != nil {
+		return nil, err
+	}
+	return &approvalOutput{Body: approvalRecord(made)}, nil
+}
+
+// NoApproval is the answer for a post without a request that counts.
+type NoApproval struct {
+	Status string `json:"status" enum:"NONE" doc:"There is no request."`
+}
+
+type approvalStatusOutput struct{ Body any }
+
+// GetApproval returns the endpoint of the newest request of a post.
+func (a *API) GetApproval() route.Endpoint {
+	d := route.Describe("Approvals", "Get the newest request for the approval of a post", 404)
+	d.Description = `{"status":"NONE"} when there is none that counts.`
+	return route.JSON(d, a.getApproval, route.AnswerEither[ApprovalRecord, NoApproval](http.StatusOK, "OK"))
+}
+
+type approvalOfInput struct {
+	ID string `path:"id" doc:"Post id."`
+}
+
+func (a *API) getApproval(ctx context.Context, in *approvalOfInput) (*approvalStatusOutput, error) {
+	found, err := a.deps.Approvals.Status(ctx, request.Principal(ctx), in.ID)
+	if err != nil {
+		return nil, err
+	}
+	if found.Shown() == publishing.ApprovalNone {
+		return &approvalStatusOutput{Body: NoApproval{Status: string(publishing.ApprovalNone)}}, nil
+	}
+	return &approvalStatusOutput{Body: approvalRecord(found)}, nil
+}
+
+// ApprovalList is the answer of the list of requests.
+type ApprovalList struct {
+	Approvals []ApprovalRecord `json:"approvals" doc:"The newest first."`
+}
+
+type listApprovalsInput struct {
+	Status string            `query:"status" enum:"PENDING,APPROVED,REJECTED,EXPIRED,NONE" doc:"Only these."`
+	Before string            `query:"before" maxLength:"64" doc:"Id of a request: only older ones."`
+	Limit  route.OptionalInt `query:"limit" doc:"How many, 1 to 100 (default 20)."`
+}
+
+type approvalsOutput struct{ Body ApprovalList }
+
+// ListApprovals returns the endpoint that lists the requests of the organization.
+func (a *API) ListApprovals() route.Endpoint {
+	d := route.Describe("Approvals", "List requests for approval, the newest first", 400)
+	d.Description = "Without status they are those of all states. For more, send the id of the last one as before."
+	d.SkipValidateParams = true // see optionalInt
+	return route.JSON(d, a.listApprovals)
+}
+
+func (a *API) listApprovals(ctx context.Context, in *listApprovalsInput) (*approvalsOutput, error) {
+	limit, wrong := in.Limit.Between("limit", 1, publishing.MaxApprovalPage, publishing.DefaultApprovalPage)
+	if len(wrong) > 0 {
+		return nil, &fault.Error{
+			Kind: fault.Invalid, Op: "approval.listApprovals", Message: "The query is not valid.", Fields: wrong,
+		}
+	}
+	all, err := a.deps.Approvals.List(ctx, request.Principal(ctx), publishing.ListApprovals{
+		Status: in.Status, Before: in.Before, Limit: limit,
+	})
+	if err != nil {
+		return nil, err
+	}
+	out := &approvalsOutput{Body: ApprovalList{Approvals: make([]ApprovalRecord, 0, len(all))}}
+	for _, x := range all {
+		out.Body.Approvals = append(out.Body.Approvals, approvalRecord(x))
+	}
+	return out, nil
+}
+
+// DeleteApproval returns the endpoint that withdraws a request.
+func (a *API) DeleteApproval() route.Endpoint {
+	d := route.Describe("Approvals", "Withdraw a request for approval", 403, 404, 409)
+	d.Description = "Its link shows nothing any more, and an approval does not count any more. Members can withdraw " +
+		"their own requests, administrators and keys all. 409: it has ended."
+	return route.JSON(d, a.deleteApproval)
+}
+
+type approvalInput struct {
+	ID string `path:"id" doc:"Id of the request."`
+}
+
+func (a *API) deleteApproval(ctx context.Context, in *approvalInput) (*approvalOutput, error) {
+	ended, err := a.deps.Approvals.Withdraw(ctx, request.Principal(ctx), in.ID)
+	if err != nil {
+		return nil, err
+	}
+	return &approvalOutput{Body: approvalRecord(ended)}, nil
+}
+
+// ResolveApprovalRequest is the answer of a member to a request.
+type ResolveApprovalRequest struct {
+	Action string  `json:"action,omitempty" maxLength:"100" doc:"approve or reject; required."`
+	Note   *string `json:"note,omitempty" nullable:"true" maxLength:"8000" doc:"At most 2000 characters."`
+}
+
+type resolveApprovalInput struct {
+	ID   string `path:"id" doc:"Id of the request."`
+	Body ResolveApprovalRequest
+}
+
+// ResolveApproval returns the endpoint with which a member answers a request. Keys have none: people answer.
+func (a *API) ResolveApproval() route.Endpoint {
+	d := route.Describe("Approvals", "Approve or reject a post", 400, 403, 404, 409, 410, 413)
+	d.Description = "Nobody can answer a request of their own, nor one of an API key that they have made."
+	d.DefaultStatus = http.StatusCreated
+	return route.JSON(d, a.resolveApproval)
+}
+
+func (a *API) resolveApproval(ctx context.Context, in *resolveApprovalInput) (*approvalOutput, error) {
+	resolved, err := a.deps.Approvals.Resolve(ctx, request.Principal(ctx), in.ID, publishing.ResolveApproval{
+		Action: publishing.ApprovalAction(in.Body.Action), Note: in.Body.Note,
+	})
+	if err != nil {
+		return nil, err
+	}
+	return &approvalOutput{Body: approvalRecord(resolved)}, nil
+}

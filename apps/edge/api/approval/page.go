@@ -1,0 +1,212 @@
+package approval
+
+import (
+	"crypto/sha256"
+	_ "embed"
+	"encoding/base64"
+	"fmt"
+	"html/template"
+	"net/http"
+	"net/url"
+	"strings"
+	"time"
+
+	"github.com/danielgtaylor/huma/v2"
+	"github.com/gofiber/fiber/v2"
+
+	"crier/apps/edge/page"
+	"crier/apps/edge/problem"
+	"crier/apps/edge/record"
+	"crier/apps/edge/request"
+	"crier/apps/edge/route"
+	"crier/platform/fault"
+	"crier/publishing"
+)
+
+//go:embed page.html
+var reviewPage string
+
+// reviewStyle is the whole style of the page. The header Content-Security-Policy has its hash.
+const reviewStyle = `main{max-width:40rem;margin:2rem auto;padding:0 1rem;font-family:sans-serif;line-height:1.5}` +
+	`article{border:1px solid;border-radius:.5rem;padding:1rem;margin:1rem 0}.text{white-space:pre-wrap;overflow-wrap:anywhere}` +
+	`img{max-width:100%;height:auto}input,textarea{width:100%;box-sizing:border-box;font:inherit}` +
+	`button{font:inherit;padding:.6rem 1.2rem}.problem{border-left:.3rem solid;padding-left:.7rem}dt{font-weight:bold}dd{margin:0 0 .5rem}`
+
+// reviewView is what the page shows.
+type reviewView struct {
+	Title string
+	Style template.CSS
+	// Problem is why a request cannot be shown or an answer is not accepted.
+	Problem string
+	// Review is nil for a link that shows nothing.
+	Review *reviewShown
+	// Open is set while the form is shown. Name and Text are what was entered in it.
+	Open       bool
+	Name, Text string
+}
+
+type reviewShown struct {
+	Organization string
+	Channel      publishing.Channel
+	// Date and Expires are for people, DateTime and ExpiresTime for browsers.
+	Date, DateTime, Expires, ExpiresTime string
+	// Passed is set when the date has passed.
+	Passed       bool
+	AutoSchedule bool
+	Note         string
+	Parts        []reviewShownPart
+	// Answer is how the request was answered, with the note of the reviewer.
+	Answer string
+}
+
+type reviewShownPart struct {
+	Text, Delay string
+	Images      []reviewImage
+}
+
+type reviewImage struct {
+	URL, Alt string
+	Video    bool
+}
+
+// ReviewPage returns the endpoint of the page that shows a request for approval to a guest. It works
+// without JavaScript.
+func (a *API) ReviewPage() route.Endpoint {
+	d := route.Describe("Approvals", "Get the page of a review link", 404, 410, 429)
+	d.Parameters = []*huma.Param{page.PathParam("token", "Of the review link.")}
+	return route.Raw(d, a.reviewPage, page.Answer("The page."))
+}
+
+// AnswerReviewPage returns the endpoint that takes the form of the page. The token in the address is the credential, so
+// a page of another site, which does not know it, can send nothing.
+func (a *API) AnswerReviewPage() route.Endpoint {
+	d := route.Describe("Approvals", "Approve or reject a post with the form of its page", 400, 404, 409, 410, 413, 429)
+	d.Parameters = []*huma.Param{page.PathParam("token", "Of the review link.")}
+	d.RequestBody = &huma.RequestBody{Required: true, Content: map[string]*huma.MediaType{
+		fiber.MIMEApplicationForm: {Schema: &huma.Schema{Type: huma.TypeObject, Properties: map[string]*huma.Schema{
+			"action": {Type: huma.TypeString, Enum: []any{"approve", "reject"}}, "note": {Type: huma.TypeString},
+			"reviewerName": {Type: huma.TypeString},
+		}}},
+	}}
+	return route.Raw(d, a.answerReviewPage,
+		route.Content(http.StatusSeeOther, "The answer is stored: the page shows it.", "", nil))
+}
+
+func (a *API) reviewPage(c *fiber.Ctx) error {
+	if err := a.deps.Gate.AdmitPage(c, c.Params("token")); err != nil {
+		return a.sendReview(c, publishing.Review{}, err, nil)
+	}
+	r, err := a.deps.Reviews.Review(c.UserContext(), c.Params("token"))
+	return a.sendReview(c, r, err, nil)
+}
+
+func (a *API) answerReviewPage(c *fiber.Ctx) error {
+	if err := a.deps.Gate.AdmitPage(c, c.Params("token")); err != nil {
+		return a.sendReview(c, publishing.Review{}, err, nil)
+	}
+	form, err := url.ParseQuery(string(request.From(c.Context()).Body.Loaded()))
+	if err != nil {
+		err = fault.Wrap(fault.Invalid, "approval.answerReviewPage", "The form is not valid.", err)
+		return a.answerRefused(c, err, form)
+	}
+	note, name := browserText(form.Get("note")), form.Get("reviewerName")
+	cmd := publishing.ResolveApproval{Action: publishing.ApprovalAction(form.Get("action")), Note: &note, Name: &name}
+	if cmd.Action == publishing.ActionReject && strings.TrimSpace(note) == "" {
+		err := fault.New(fault.Invalid, "approval.answerReviewPage", "Please say in the note what should change.")
+		return a.answerRefused(c, err, form)
+	}
+	if _, err := a.deps.Reviews.ResolveByToken(c.UserContext(), c.Params("token"), cmd); err != nil {
+		return a.answerRefused(c, err, form)
+	}
+	reviewHeaders(c)
+	// Relative to the page: its policy allows a form to lead to its own origin only.
+	return c.Redirect(url.PathEscape(c.Params("token")), http.StatusSeeOther)
+}
+
+// browserText returns the text of a textarea, whose lines browsers end by CR LF.
+func browserText(text string) string { return strings.ReplaceAll(text, "\r\n", "\n") }
+
+// answerRefused answers with the page as it stands, the problem, and what was entered.
+func (a *API) answerRefused(c *fiber.Ctx, err error, form url.Values) error {
+	r, shown := a.deps.Reviews.Review(c.UserContext(), c.Params("token"))
+	if shown != nil {
+		return a.sendReview(c, publishing.Review{}, shown, nil)
+	}
+	return a.sendReview(c, r, err, form)
+}
+
+// sendReview answers with the page: the review unless it is empty, and err as its problem.
+func (a *API) sendReview(c *fiber.Ctx, r publishing.Review, err error, form url.Values) error {
+	view := reviewView{Title: "Review of a post", Style: reviewStyle, Name: form.Get("reviewerName"), Text: form.Get("note")}
+	status := http.StatusOK
+	if err != nil {
+		request.From(c.Context()).Err = err
+		p := problem.Of(err, "")
+		status, view.Problem = p.StatusCode, p.Msg
+	}
+	if !r.ID.IsZero() {
+		view.Review = a.reviewShown(r)
+		view.Open = r.Status == publishing.ApprovalPending
+	}
+	var b strings.Builder
+	t, err := template.New("review").Parse(reviewPage)
+	if err == nil {
+		err = t.Execute(&b, view)
+	}
+	if err != nil {
+		return fault.Wrap(fault.Internal, "approval.sendReview", "", err)
+	}
+	reviewHeaders(c)
+	c.Set(fiber.HeaderContentType, fiber.MIMETextHTMLCharsetUTF8)
+	return c.Status(status).SendString(b.String())
+}
+
+func reviewHeaders(c *fiber.Ctx) {
+	sum := sha256.Sum256([]byte(reviewStyle))
+	c.Set(fiber.HeaderCacheControl, "no-store")
+	c.Set(fiber.HeaderReferrerPolicy, "no-referrer")
+	c.Set("X-Robots-Tag", page.NoIndex)
+	c.Set(fiber.HeaderContentSecurityPolicy, "default-src 'none'; img-src 'self'; style-src 'sha256-"+
+		base64.StdEncoding.EncodeToString(sum[:])+"'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'")
+}
+
+func (a *API) reviewShown(r publishing.Review) *reviewShown {
+	date, ends := r.Thread.Root.PublishDate.UTC(), r.ExpiresAt.UTC()
+	out := &reviewShown{
+		Organization: r.Organization, Channel: r.Thread.Channel, AutoSchedule: r.AutoSchedule,
+		Date: date.Format(page.Time), DateTime: record.FormatTime(date),
+		Expires: ends.Format(page.Time), ExpiresTime: record.FormatTime(ends),
+		Passed: !date.After(a.deps.Clock.Now()), Answer: reviewOutcome(r.Approval),
+	}
+	if r.Note != nil {
+		out.Note = *r.Note
+	}
+	for _, part := range r.Thread.Root.Parts {
+		p := reviewShownPart{Text: part.Content.Plain()}
+		if part.Delay > 0 {
+			p.Delay = fmt.Sprintf("%d minutes later:", int(part.Delay/time.Minute))
+		}
+		for _, at := range part.Media {
+			i := record.ImageRecord("", at, r.Thread.Media)
+			p.Images = append(p.Images, reviewImage{URL: i.URL, Alt: i.Alt, Video: i.Type == "video"})
+		}
+		out.Parts = append(out.Parts, p)
+	}
+	return out
+}
+
+// reviewOutcome returns how a request was answered, for people; "" while it is not.
+func reviewOutcome(a publishing.Approval) string {
+	if a.ResolvedAt == nil {
+		return ""
+	}
+	text := "This post was approved"
+	if a.Status == publishing.ApprovalRejected {
+		text = "This post was rejected"
+	}
+	text += " on " + a.ResolvedAt.UTC().Format(page.Time) + "."
+	if a.ReviewerNote != nil {
+		text += "\n\n" + *a.ReviewerNote
+	}
+	return text
+}

@@ -1,0 +1,129 @@
+// Package channel has the endpoints of connected channels, their groups, tools and pauses.
+package channel
+
+import (
+	"context"
+
+	"crier/apps/edge/record"
+	"crier/apps/edge/request"
+	"crier/apps/edge/route"
+	"crier/publishing"
+	"crier/tenancy"
+)
+
+// Deps are what an API uses.
+type Deps struct {
+	Channels Channels
+	Tools    Tools
+	Pauses   Pauses
+}
+
+// API has the endpoints, one for each exported method. It is safe for concurrent use.
+type API struct{ deps Deps }
+
+// New returns an API. It does not check that d is complete.
+func New(d Deps) *API { return &API{deps: d} }
+
+// ListChannels returns the endpoint that lists the connected channels. If a query has both group and customer, group
+// counts.
+func (a *API) ListChannels() route.Endpoint {
+	return route.JSON(route.Described(route.Describe("Channels", "List the connected channels"),
+		"Without group those of all customers. The id of a channel is integration.id of POST /posts. A "+
+			"channel with refreshNeeded publishes nothing until a person has connected it again."), a.listChannels)
+}
+
+type channelsInput struct {
+	Group    string `query:"group" doc:"Only the channels of this channel group."`
+	Customer string `query:"customer" doc:"The same as group."`
+}
+
+type channelsOutput struct{ Body []record.Channel }
+
+func (a *API) listChannels(ctx context.Context, in *channelsInput) (*channelsOutput, error) {
+	customer := in.Group
+	if customer == "" {
+		customer = in.Customer
+	}
+	list, err := a.deps.Channels.List(ctx, request.Principal(ctx), customer)
+	if err != nil {
+		return nil, err
+	}
+	out := &channelsOutput{Body: make([]record.Channel, 0, len(list))}
+	for _, c := range list {
+		out.Body = append(out.Body, record.ChannelRecord(c))
+	}
+	return out, nil
+}
+
+// DeleteChannel returns the endpoint that disconnects a channel and removes its scheduled posts.
+func (a *API) DeleteChannel() route.Endpoint {
+	d := route.Describe("Channels",
+		"Disconnect a channel and remove the posts scheduled to it; published posts stay on the platform", 404,
+	)
+	d.Description = "Its access to the platform is deleted here. The account that is connected again is a new channel, " +
+		"without the statistics of this one; those of posts stay as they were read last. To hold the posts back instead, pause the channel in " +
+		"the dashboard."
+	return route.JSON(d, a.deleteChannel)
+}
+
+type channelInput struct {
+	ID string `path:"id" doc:"Channel id."`
+}
+
+func (a *API) deleteChannel(ctx context.Context, in *channelInput) (*record.NamedOutput, error) {
+	if err := a.deps.Channels.Disconnect(ctx, request.Principal(ctx), in.ID); err != nil {
+		return nil, err
+	}
+	return record.NewNamed(in.ID), nil
+}
+
+// IsConnected returns the endpoint that checks an API key. The guards of its route check it; the handler itself cannot
+// fail.
+func (a *API) IsConnected() route.Endpoint {
+	d := route.Describe("Channels", "Check the API key")
+	d.Description = "Use it to test a key and the address of the service: it changes nothing."
+	return route.JSON(d, func(context.Context, *struct{}) (*connectedOutput, error) {
+		return &connectedOutput{Body: Connected{Connected: true}}, nil
+	})
+}
+
+// Connected is the answer of GET /is-connected. It is always true, because a key that is not valid is answered with
+// 401.
+type Connected struct {
+	Connected bool `json:"connected" doc:"Always true: a key that is not valid is refused."`
+}
+
+type connectedOutput struct{ Body Connected }
+
+// ListGroups returns the endpoint that lists the channel groups.
+func (a *API) ListGroups() route.Endpoint {
+	return route.JSON(route.Described(route.Describe("Channels", "List the channel groups"),
+		"A group has the channels of one customer, such as a client of an agency. Its id is group of GET "+
+			"/integrations and of GET /posts."), a.listGroups)
+}
+
+type groupsOutput struct{ Body []record.Customer }
+
+func (a *API) listGroups(ctx context.Context, _ *struct{}) (*groupsOutput, error) {
+	list, err := a.deps.Channels.Customers(ctx, request.Principal(ctx))
+	if err != nil {
+		return nil, err
+	}
+	out := &groupsOutput{Body: make([]record.Customer, 0, len(list))}
+	for _, c := range list {
+		out.Body = append(out.Body, record.Customer{ID: c.ID.String(), Name: c.Name})
+	}
+	return out, nil
+}
+
+// Channels are the use cases of connected channels.
+type Channels interface {
+	// List returns the channels of the organization, or of one of its customers if customer is not empty. A customer
+	// that does not exist has none.
+	List(ctx context.Context, p tenancy.Principal, customer string) ([]publishing.Channel, error)
+	// Disconnect removes a channel and its scheduled posts. It returns NotFound when the organization has no such
+	// channel.
+	Disconnect(ctx context.Context, p tenancy.Principal, channel string) error
+	// Customers returns the customers of the organization.
+	Customers(ctx context.Context, p tenancy.Principal) ([]publishing.Customer, error)
+}

@@ -1,0 +1,104 @@
+package channel
+
+import (
+	"context"
+
+	"crier/apps/edge/record"
+	"crier/apps/edge/request"
+	"crier/apps/edge/route"
+	"crier/publishing"
+	"crier/tenancy"
+)
+
+// Pauses are the use cases of pausing.
+type Pauses interface {
+	// Pause pauses or resumes publishing. When it returns, no call to a platform that is paused can begin. It returns
+	// NotFound when the organization has no such channel or customer, and Forbidden when the person may not pause the
+	// organization.
+	Pause(ctx context.Context, p tenancy.Principal, cmd publishing.SetPause) (publishing.PauseResult, error)
+}
+
+// PauseChannel returns the endpoint that pauses or resumes a channel. Once a pause is answered, no call to the platform
+// begins for this channel.
+func (a *API) PauseChannel() route.Endpoint {
+	return a.pauseOne(publishing.PauseChannel, "Pause or resume publishing on a channel")
+}
+
+// PauseCustomer returns the endpoint that pauses or resumes the channels of a customer. A channel that is paused itself
+// stays paused when its customer is resumed.
+func (a *API) PauseCustomer() route.Endpoint {
+	return a.pauseOne(publishing.PauseCustomer, "Pause or resume publishing on a group of channels")
+}
+
+func (a *API) pauseOne(scope publishing.PauseScope, summary string) route.Endpoint {
+	return route.JSON(route.Describe("Channels", summary, 400, 404, 413),
+		func(ctx context.Context, in *pauseOneInput) (*pauseOutput, error) {
+			return a.pause(ctx, scope, in.ID, in.Body.Paused)
+		})
+}
+
+// PauseOrganization returns the endpoint that pauses or resumes the organization.
+func (a *API) PauseOrganization() route.Endpoint {
+	return route.JSON(
+		route.Describe("Settings", "Pause or resume publishing of the whole organization", 400, 413),
+		func(ctx context.Context, in *pauseAllInput) (*pauseOutput, error) {
+			return a.pause(ctx, publishing.PauseOrganization, "", in.Body.Paused)
+		})
+}
+
+// PauseRequest is the body of the routes that pause or resume publishing.
+type PauseRequest struct {
+	Paused bool `json:"paused" doc:"true pauses publishing, false resumes it."`
+}
+
+type pauseOneInput struct {
+	ID   string `path:"id" doc:"Id of the channel or of the group of channels."`
+	Body PauseRequest
+}
+
+type pauseAllInput struct{ Body PauseRequest }
+
+// HeldPost is one of the posts that a pause holds back. Content is an excerpt of its text.
+type HeldPost struct {
+	ID          string      `json:"id"`
+	Date        string      `json:"date" format:"date-time"`
+	Content     string      `json:"content"`
+	Integration HeldChannel `json:"integration"`
+}
+
+// HeldChannel is the channel of a HeldPost, by its id and name only.
+type HeldChannel struct {
+	ID   string `json:"id"`
+	Name string `json:"name"`
+}
+
+// PauseAnswer counts the posts that are held back. A channel publishes while neither it nor its group nor the
+// organization is paused.
+type PauseAnswer struct {
+	Paused   bool       `json:"paused"`
+	Held     int        `json:"held" doc:"Posts that are due and not published because of the pause."`
+	InFlight int        `json:"inFlight" doc:"Posts whose call to the platform had begun; they are not stopped."`
+	Missed   int        `json:"missed" doc:"Only when resumed: posts that were held for too long and failed."`
+	Posts    []HeldPost `json:"posts" doc:"The first twenty scheduled posts, by date."`
+}
+
+type pauseOutput struct{ Body PauseAnswer }
+
+func (a *API) pause(ctx context.Context, scope publishing.PauseScope, id string, paused bool) (*pauseOutput, error) {
+	cmd := publishing.SetPause{Scope: scope, ID: id, Paused: paused}
+	res, err := a.deps.Pauses.Pause(ctx, request.Principal(ctx), cmd)
+	if err != nil {
+		return nil, err
+	}
+	out := PauseAnswer{
+		Paused: res.Paused, Held: res.Held, InFlight: res.InFlight, Missed: res.Missed,
+		Posts: make([]HeldPost, 0, len(res.Posts)),
+	}
+	for _, p := range res.Posts {
+		out.Posts = append(out.Posts, HeldPost{
+			ID: p.ID.String(), Date: record.FormatTime(p.PublishDate), Content: res.Texts[p.ID],
+			Integration: HeldChannel{ID: p.Channel.String(), Name: res.Channels[p.Channel]},
+		})
+	}
+	return &pauseOutput{Body: out}, nil
+}

@@ -1,0 +1,167 @@
+package channel
+
+import (
+	"context"
+	"encoding/json"
+	"net/http"
+
+	"github.com/danielgtaylor/huma/v2"
+
+	"crier/apps/edge/request"
+	"crier/apps/edge/route"
+	"crier/platform/fault"
+	"crier/publishing"
+	"crier/publishing/connector"
+	"crier/tenancy"
+)
+
+// Function returns the endpoint that runs a tool of the platform of a channel, as POST /integration-trigger/{id} does.
+func (a *API) Function() route.Endpoint {
+	d := route.Describe("Channels", "Run a tool of a channel; false when the platform fails", 400, 404, 413)
+	d.DefaultStatus = http.StatusCreated
+	return route.JSON(d, a.function)
+}
+
+// IntegrationFunctionDto is the body of POST /integrations/function.
+type IntegrationFunctionDto struct {
+	Name string         `json:"name,omitempty" maxLength:"100" doc:"Required."`
+	ID   string         `json:"id" doc:"Channel id."`
+	Data map[string]any `json:"data,omitempty" doc:"The members that the tool declares."`
+}
+
+type functionInput struct{ Body IntegrationFunctionDto }
+
+type functionOutput struct{ Body any }
+
+func (a *API) function(ctx context.Context, in *functionInput) (*functionOutput, error) {
+	cmd := publishing.TriggerTool{Channel: in.Body.ID, Name: in.Body.Name, Data: in.Body.Data}
+	out, err := a.deps.Tools.Trigger(ctx, request.Principal(ctx), cmd)
+	switch {
+	case fault.Is(err, fault.Upstream), fault.Is(err, fault.Unauthenticated):
+		return &functionOutput{Body: false}, nil
+	case err != nil:
+		return nil, err
+	}
+	return &functionOutput{Body: out}, nil
+}
+
+// ChannelSettings returns the endpoint of the rules, the settings and the tools of the platform of a channel.
+func (a *API) ChannelSettings() route.Endpoint {
+	return route.JSON(route.Described(route.Describe("Channels", "Get the rules, the settings and the tools of a channel", 404),
+		"Read it before you write posts for a channel: settings has the schema of posts[].settings of "+
+			"POST /posts, and maxLength says how long a part may be."), a.channelSettings)
+}
+
+// SettingsSchema is the JSON schema of the settings of a post, or a sentence when the platform has none.
+type SettingsSchema json.RawMessage
+
+// MarshalJSON returns the schema or the sentence. The error is always nil; encoding/json checks the syntax.
+func (s SettingsSchema) MarshalJSON() ([]byte, error) {
+	if len(s) == 0 {
+		return []byte(`"This platform has no settings."`), nil
+	}
+	return s, nil
+}
+
+// Schema describes an object or a string.
+func (SettingsSchema) Schema(huma.Registry) *huma.Schema {
+	return &huma.Schema{OneOf: []*huma.Schema{
+		{Type: huma.TypeObject, AdditionalProperties: true}, {Type: huma.TypeString},
+	}}
+}
+
+// ToolField is one member of the data of a tool.
+type ToolField struct {
+	Key         string `json:"key" doc:"Name of the member."`
+	Type        string `json:"type" enum:"string,number,boolean" doc:"JSON type of its value."`
+	Description string `json:"description" doc:"What it is."`
+	Required    bool   `json:"required" doc:"It must be there."`
+}
+
+// Tool can be run with POST /integration-trigger/{id}.
+type Tool struct {
+	MethodName  string      `json:"methodName" doc:"Names the tool in POST /integration-trigger/{id}."`
+	Description string      `json:"description" doc:"What it does."`
+	DataSchema  []ToolField `json:"dataSchema" doc:"The members of data that it takes."`
+}
+
+// ChannelRules are what a post of a channel must keep to.
+type ChannelRules struct {
+	Rules      string         `json:"rules" doc:"The rules of the platform, as text."`
+	MaxLength  int            `json:"maxLength" doc:"Of one part, in lengthUnit."`
+	LengthUnit string         `json:"lengthUnit" enum:"graphemes,utf16,codepoints,bytes" doc:"What maxLength counts."`
+	Settings   SettingsSchema `json:"settings" doc:"JSON Schema of posts[].settings of POST /posts, or a sentence if there are none."`
+	Tools      []Tool         `json:"tools" doc:"What the platform can be asked for, with POST /integration-trigger/{id}."`
+}
+
+// RulesAnswer is the answer of GET /integration-settings/{id}.
+type RulesAnswer struct {
+	Output ChannelRules `json:"output" doc:"What the channel takes."`
+}
+
+type rulesOutput struct{ Body RulesAnswer }
+
+func (a *API) channelSettings(ctx context.Context, in *channelInput) (*rulesOutput, error) {
+	d, tools, err := a.deps.Tools.Platform(ctx, request.Principal(ctx), in.ID)
+	if err != nil {
+		return nil, err
+	}
+	out := ChannelRules{
+		Rules: d.Rules, MaxLength: d.MaxLength, LengthUnit: string(d.Unit), Settings: SettingsSchema(d.Settings),
+		Tools: make([]Tool, 0, len(tools)),
+	}
+	for _, t := range tools {
+		tool := Tool{MethodName: t.Name, Description: t.Description, DataSchema: make([]ToolField, 0, len(t.Data))}
+		for _, f := range t.Data {
+			tool.DataSchema = append(tool.DataSchema, ToolField(f))
+		}
+		out.Tools = append(out.Tools, tool)
+	}
+	return &rulesOutput{Body: RulesAnswer{Output: out}}, nil
+}
+
+// Trigger returns the endpoint that runs a tool of the platform of a channel.
+func (a *API) Trigger() route.Endpoint {
+	d := route.Describe("Channels", "Run a tool of a channel", 400, 404, 413, 502)
+	d.Description = "Only the tools of GET /integration-settings/{id} can be run. 401 also means that the platform no " +
+		"longer accepts our access, and that the channel must be connected again."
+	d.DefaultStatus = http.StatusCreated
+	return route.JSON(d, a.trigger)
+}
+
+// TriggerRequest is the body of POST /integration-trigger/{id}. The service refuses one without a method, after it has
+// found the channel, so that an unknown channel is 404.
+type TriggerRequest struct {
+	MethodName string         `json:"methodName,omitempty" maxLength:"100" doc:"Required."`
+	Data       map[string]any `json:"data,omitempty" doc:"The members that the tool declares."`
+}
+
+type triggerInput struct {
+	ID   string `path:"id" doc:"Channel id."`
+	Body TriggerRequest
+}
+
+// ToolOutput is what a tool has returned.
+type ToolOutput struct {
+	Output any `json:"output" doc:"What the platform answered, in the form of the tool."`
+}
+
+type triggerOutput struct{ Body ToolOutput }
+
+func (a *API) trigger(ctx context.Context, in *triggerInput) (*triggerOutput, error) {
+	cmd := publishing.TriggerTool{Channel: in.ID, Name: in.Body.MethodName, Data: in.Body.Data}
+	out, err := a.deps.Tools.Trigger(ctx, request.Principal(ctx), cmd)
+	if err != nil {
+		return nil, err
+	}
+	return &triggerOutput{Body: ToolOutput{Output: out}}, nil
+}
+
+// Tools are the use cases of the platform of a channel. A channel that does not exist is NotFound.
+type Tools interface {
+	// Platform returns the descriptor and the tools of the platform.
+	Platform(ctx context.Context, p tenancy.Principal, channel string) (connector.Descriptor, []connector.Tool, error)
+	// Trigger runs a tool and returns its output. It returns NotFound for a tool that is not listed, Invalid for wrong
+	// data, Unauthenticated when the channel must be connected again, and Upstream when the platform fails.
+	Trigger(ctx context.Context, p tenancy.Principal, cmd publishing.TriggerTool) (json.RawMessage, error)
+}

@@ -1,0 +1,81 @@
+package connect
+
+import (
+	"context"
+	"net/http"
+
+	"crier/apps/edge/request"
+	"crier/apps/edge/route"
+	"crier/publishing"
+)
+
+// SocialURL returns the endpoint that begins to connect a channel by OAuth.
+func (a *API) SocialURL() route.Endpoint {
+	return route.JSON(route.Described(route.Describe("Channels", "Get the address at which an account is connected", 400, 402, 409),
+		"Open url in the browser of who owns the account, once, within an hour; the channel is in GET "+
+			"/integrations then. 402 and 409: the organization has as many channels as it may."), a.socialURL)
+}
+
+type socialInput struct {
+	Integration string `path:"integration" doc:"Platform."`
+	Refresh     string `query:"refresh" doc:"Id of an existing channel to reconnect, or of its account on the platform."`
+}
+
+// SocialAddress is the URL to open in a browser. It can be used once, within an hour.
+type SocialAddress struct {
+	URL string `json:"url" doc:"Where a person connects the account."`
+}
+
+type socialOutput struct{ Body SocialAddress }
+
+func (a *API) socialURL(ctx context.Context, in *socialInput) (*socialOutput, error) {
+	url, err := a.deps.Connectors.Begin(ctx, request.Principal(ctx), publishing.BeginConnect{
+		Connector: in.Integration, Refresh: in.Refresh, OAuthOnly: true,
+	})
+	if err != nil {
+		return nil, err
+	}
+	return &socialOutput{Body: SocialAddress{URL: url}}, nil
+}
+
+// Authorize returns the endpoint that begins to connect a channel by OAuth, unless there is one that works.
+func (a *API) Authorize() route.Endpoint {
+	d := route.Describe("Channels", "Begin to connect an account of a platform", 400, 402, 404, 409, 413)
+	d.Description = "Open url in the browser of who owns the account, once, within an hour; the channel is in GET " +
+		"/integrations then. When a channel of the platform works already, authorized is true and there " +
+		"is no url, unless force is true. 402 and 409: the organization has as many channels as it may."
+	d.DefaultStatus = http.StatusCreated
+	return route.JSON(d, a.authorize)
+}
+
+// AuthorizeRequest is the body of POST /connectors/{id}/authorize. It may be absent.
+type AuthorizeRequest struct {
+	Refresh string `json:"refresh,omitempty" maxLength:"1024" doc:"Id of an existing channel to reconnect."`
+	Force   bool   `json:"force,omitempty" doc:"Connect another account although there is a channel that works."`
+}
+
+type authorizeInput struct {
+	ID   string `path:"id" doc:"Platform."`
+	Body *AuthorizeRequest
+}
+
+// AuthorizeAnswer has the URL to open in a browser, or Authorized when a channel of the platform works.
+type AuthorizeAnswer struct {
+	URL        string `json:"url,omitempty" doc:"Where a person connects an account; absent if authorized."`
+	Authorized bool   `json:"authorized,omitempty" doc:"A channel of the platform is connected already."`
+}
+
+type authorizeOutput struct{ Body AuthorizeAnswer }
+
+func (a *API) authorize(ctx context.Context, in *authorizeInput) (*authorizeOutput, error) {
+	asked := AuthorizeRequest{}
+	if in.Body != nil {
+		asked = *in.Body
+	}
+	cmd := publishing.BeginConnect{Connector: in.ID, Refresh: asked.Refresh}
+	got, err := a.deps.Connectors.Authorize(ctx, request.Principal(ctx), cmd, asked.Force)
+	if err != nil {
+		return nil, err
+	}
+	return &authorizeOutput{Body: AuthorizeAnswer{URL: got.URL, Authorized: got.URL == ""}}, nil
+}

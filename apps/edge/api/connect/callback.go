@@ -1,0 +1,310 @@
+package connect
+
+import (
+	"cmp"
+	_ "embed"
+	"html/template"
+	"net/http"
+	"net/url"
+	"strings"
+
+	"github.com/danielgtaylor/huma/v2"
+	"github.com/gofiber/fiber/v2"
+
+	"crier/apps/edge/page"
+	"crier/apps/edge/problem"
+	"crier/apps/edge/request"
+	"crier/apps/edge/route"
+	"crier/platform/fault"
+	"crier/publishing"
+)
+
+// callbackPage is the page to which platforms send the browser back. It works without JavaScript.
+//
+//go:embed callback.html
+var callbackPage string
+
+type callbackView struct {
+	Title, Text string
+	// Asked says who asked for the account. Warning says what to do about an unintended connect.
+	Asked, Warning string
+	Buttons        []callbackButton
+	// Back is the address of a page of the dashboard or of this service.
+	Back string
+}
+
+type callbackButton struct {
+	Name string
+	// Query is the query string of the form's address.
+	Query template.URL
+}
+
+func newButton(name string, query url.Values) callbackButton {
+	return callbackButton{Name: name, Query: template.URL(query.Encode())}
+}
+
+// ConnectCallback returns the endpoint of the page to which platforms redirect. For a member of the
+// organization it redeems the platform's code and shows the result or the pages to choose from.
+// Anyone else is asked first, because the platform's own page says that Crier wants access but not
+// for which organization.
+func (a *API) ConnectCallback() route.Endpoint {
+	d := route.Describe("Channels", "Finish connecting a channel in the browser", 400, 402, 409, 429, 502)
+	d.Description = "Platforms redirect to this address. It is registered with them as <base URL>/connect/<platform>. " +
+		"The page names the organization and who asked for the account. Without a session of a member of the " +
+		"organization it waits for a button before the code is used."
+	d.Parameters = []*huma.Param{
+		page.PathParam("integration", "Platform."), page.QueryParam("state", "Of the address that was opened."),
+		page.QueryParam("code", "Of the platform."), page.QueryParam("error", "Instead of a code, when the access is not allowed."),
+	}
+	return route.Raw(d, a.connectCallback, page.Answer("The page."))
+}
+
+// ConnectAnswer returns the endpoint to which the forms of the page post. It reads no body. The
+// address of each form has a secret token, so a page of another site cannot send the form.
+func (a *API) ConnectAnswer() route.Endpoint {
+	d := route.Describe("Channels", "Answer the page that connects a channel", 400, 402, 409, 410, 429, 502)
+	d.Parameters = []*huma.Param{
+		page.PathParam("integration", "Platform."),
+		page.QueryParam("confirm", "Of the form that allows the connect: it is finished."),
+		page.QueryParam("state", "Of a form that chooses an account, with page."),
+		page.QueryParam("page", "Id of one of the pages."),
+		page.QueryParam("disown", "Of the form of a connect that was not meant: the channel is disconnected."),
+	}
+	return route.Raw(d, a.connectAnswer, page.Answer("The page."))
+}
+
+func (a *API) connectCallback(c *fiber.Ctx) error {
+	platform, state := c.Params("integration"), c.Query("state")
+	if err := a.deps.Gate.AdmitPage(c, state); err != nil {
+		return a.sendRefusal(c, err, nil)
+	}
+	if !a.byOAuth(platform) {
+		err := fault.New(fault.Invalid, "connect.connectCallback", "This platform is not connected in this way.")
+		return a.sendRefusal(c, err, nil)
+	}
+	cmd := publishing.FinishConnect{
+		Connector: platform, State: state, Code: c.Query("code"), Denied: c.Query("error"), OwnState: true,
+	}
+	if cmd.Code == "" || cmd.Denied != "" { // there is nothing to connect
+		done, err := a.deps.Channels.Finish(c.UserContext(), cmd)
+		return a.sendRefusal(c, err, &callbackView{Back: done.ReturnURL})
+	}
+	asked, err := a.deps.Connects.Started(c.UserContext(), platform, state)
+	if err != nil {
+		return a.sendRefusal(c, err, nil)
+	}
+	member, err := a.deps.Guard.IsMember(c, asked.Org)
+	if err != nil {
+		return a.sendRefusal(c, err, nil)
+	}
+	if !member || c.Method() != http.MethodGet {
+		return a.askConsent(c, asked, cmd)
+	}
+	return a.finishInBrowser(c, asked, cmd, member)
+}
+
+// askConsent responds with the page that names the organization and waits for a button press. The
+// code is not used before that.
+func (a *API) askConsent(c *fiber.Ctx, asked publishing.ConnectRequest, cmd publishing.FinishConnect) error {
+	token, err := a.deps.Connects.HoldCode(cmd)
+	if err != nil {
+		return a.sendRefusal(c, err, nil)
+	}
+	return a.sendCallback(c, http.StatusOK, callbackView{
+		Title: "Connect this account to “" + asked.Organization + "”?",
+		Text: "The organization “" + asked.Organization + "” wants to publish with your account at " + asked.Platform +
+			". It could then post in your name.",
+		Asked:   askedBy(asked),
+		Warning: "If you did not expect this, close this page: nothing is connected until you choose the button.",
+		Buttons: []callbackButton{newButton("Connect to “"+asked.Organization+"”", url.Values{"confirm": {token}})},
+	})
+}
+
+// askedBy returns the sentence that says who started a connect.
+func askedBy(r publishing.ConnectRequest) string {
+	who := cmp.Or(r.By.Name, "A member")
+	if !r.By.Key.IsZero() {
+		who = "The API key “" + r.KeyName + "”"
+		if r.KeyCreator != "" {
+			who += ", made by " + r.KeyCreator + ","
+		}
+	}
+	if r.By.BehindName != "" {
+		who = r.By.BehindName + ", an administrator of this service who acted as " + who + ","
+	}
+	return who + " asked for this."
+}
+
+func (a *API) connectAnswer(c *fiber.Ctx) error {
+	confirm, state, disown := c.Query("confirm"), c.Query("state"), c.Query("disown")
+	if err := a.deps.Gate.AdmitPage(c, cmp.Or(confirm, disown, state)); err != nil {
+		return a.sendRefusal(c, err, nil)
+	}
+	switch {
+	case confirm != "":
+		return a.confirmConnect(c, confirm)
+	case disown != "":
+		return a.disown(c, disown)
+	}
+	return a.chooseInBrowser(c, state)
+}
+
+// confirmConnect finishes a connect to which the person has consented.
+func (a *API) confirmConnect(c *fiber.Ctx, token string) error {
+	cmd, err := a.deps.Connects.ReleaseCode(c.Params("integration"), token)
+	if err != nil {
+		return a.sendRefusal(c, err, nil)
+	}
+	asked, err := a.deps.Connects.Started(c.UserContext(), cmd.Connector, cmd.State)
+	if err != nil {
+		return a.sendRefusal(c, err, nil)
+	}
+	cmd.OwnState = true
+	return a.finishInBrowser(c, asked, cmd, false)
+}
+
+// finishInBrowser redeems the code. member is true if the browser has a session of a member of the
+// organization.
+func (a *API) finishInBrowser(
+	c *fiber.Ctx, asked publishing.ConnectRequest, cmd publishing.FinishConnect, member bool,
+) error {
+	done, err := a.deps.Channels.Finish(c.UserContext(), cmd)
+	if fault.Is(err, fault.RateLimited) && !member { // the code can still be used
+		return a.retryConsent(c, err, cmd)
+	}
+	if err != nil {
+		return a.sendRefusal(c, err, &callbackView{Back: done.ReturnURL})
+	}
+	if len(done.Candidates) > 0 {
+		asked.Candidates = done.Candidates
+		return a.sendCallback(c, http.StatusOK, choiceView(asked, done.State))
+	}
+	return a.sendConnected(c, asked, done, member)
+}
+
+// retryConsent responds with a refusal that may succeed on a retry, and shows the button again.
+func (a *API) retryConsent(c *fiber.Ctx, refused error, cmd publishing.FinishConnect) error {
+	token, err := a.deps.Connects.HoldCode(cmd)
+	if err != nil {
+		return a.sendRefusal(c, err, nil)
+	}
+	return a.sendRefusal(c, refused, &callbackView{
+		Buttons: []callbackButton{newButton("Try again", url.Values{"confirm": {token}})},
+	})
+}
+
+// choiceView returns the page with the accounts to choose from.
+func choiceView(asked publishing.ConnectRequest, state string) callbackView {
+	view := callbackView{
+		Title: "Choose an account", Asked: askedBy(asked),
+		Text: "This sign-in gives access to several accounts. Which one do you want to connect to the organization “" +
+			asked.Organization + "”?",
+	}
+	for _, page := range asked.Candidates {
+		view.Buttons = append(view.Buttons, newButton(page.Name, url.Values{"state": {state}, "page": {page.ID}}))
+	}
+	return view
+}
+
+func (a *API) chooseInBrowser(c *fiber.Ctx, state string) error {
+	ctx, platform := c.UserContext(), c.Params("integration")
+	asked, err := a.deps.Connects.Started(ctx, platform, state)
+	if err != nil {
+		return a.sendRefusal(c, err, nil)
+	}
+	member, err := a.deps.Guard.IsMember(c, asked.Org)
+	if err != nil {
+		return a.sendRefusal(c, err, nil)
+	}
+	done, err := a.deps.Connects.ChooseByState(ctx, platform, publishing.ChooseAccount{
+		State: state, Candidate: c.Query("page"),
+	})
+	if err != nil { // the choice can be repeated while the state is valid
+		view := choiceView(asked, state)
+		return a.sendRefusal(c, err, &callbackView{Buttons: view.Buttons, Back: done.ReturnURL})
+	}
+	return a.sendConnected(c, asked, done, member)
+}
+
+// sendConnected redirects a member back to where the connect started, and shows anyone else what
+// was connected.
+func (a *API) sendConnected(
+	c *fiber.Ctx, asked publishing.ConnectRequest, done publishing.ChannelConnected, member bool,
+) error {
+	if member && done.ReturnURL != "" {
+		return c.Redirect(done.ReturnURL, http.StatusSeeOther)
+	}
+	return a.sendCallback(c, http.StatusOK, callbackView{
+		Title: "The account is connected",
+		Text: "The organization “" + asked.Organization + "” can publish as " + done.Channel.Name +
+			" now. You can close this page.",
+		Asked: askedBy(asked),
+		Warning: "If this was not you, or you did not mean to give access to this organization, disconnect the account " +
+			"here until " + done.DisownUntil.Format(page.Time) + ".",
+		Buttons: []callbackButton{newButton("This was not me", url.Values{"disown": {done.Disown}})},
+		Back:    done.ReturnURL,
+	})
+}
+
+// disown disconnects a channel at the request of the person who granted access.
+func (a *API) disown(c *fiber.Ctx, token string) error {
+	out, err := a.deps.Connects.Disown(c.UserContext(), token)
+	if err != nil {
+		return a.sendRefusal(c, err, &callbackView{Title: "The account was not disconnected"})
+	}
+	view := callbackView{
+		Title: "The account is disconnected",
+		Text: "The organization “" + out.Organization + "” can no longer publish as " + out.Channel +
+			". Its administrators have been notified.",
+		Warning: "You can also remove Crier from the apps that the platform lists in the settings of your account.",
+	}
+	if !out.Disconnected {
+		view.Title = "Nothing was changed"
+		view.Text = "The account " + out.Channel + " was disconnected before, or it was connected to “" + out.Organization +
+			"” again since."
+	}
+	return a.sendCallback(c, http.StatusOK, view)
+}
+
+// byOAuth returns whether a platform of this instance is connected by OAuth, so that it has no form.
+func (a *API) byOAuth(platform string) bool {
+	for _, d := range a.deps.Channels.Catalogue() {
+		if d.ID == platform {
+			return len(d.Fields) == 0
+		}
+	}
+	return false
+}
+
+// sendRefusal responds with the page that says why nothing was done. view may set the title, the
+// buttons and a link back.
+func (a *API) sendRefusal(c *fiber.Ctx, err error, view *callbackView) error {
+	if view == nil {
+		view = &callbackView{}
+	}
+	request.From(c.Context()).Err = err
+	p := problem.Of(err, "")
+	shown := callbackView{
+		Title: cmp.Or(view.Title, "The account was not connected"), Text: p.Msg, Buttons: view.Buttons, Back: view.Back,
+	}
+	return a.sendCallback(c, p.StatusCode, shown)
+}
+
+// sendCallback responds with the page.
+func (a *API) sendCallback(c *fiber.Ctx, status int, view callbackView) error {
+	var b strings.Builder
+	t, err := template.New("callback").Parse(callbackPage)
+	if err == nil {
+		err = t.Execute(&b, view)
+	}
+	if err != nil {
+		return fault.Wrap(fault.Internal, "connect.sendCallback", "", err)
+	}
+	c.Set(fiber.HeaderContentType, fiber.MIMETextHTMLCharsetUTF8)
+	c.Set(fiber.HeaderCacheControl, "no-store")
+	c.Set(fiber.HeaderReferrerPolicy, "no-referrer")
+	c.Set("X-Robots-Tag", page.NoIndex)
+	c.Set(fiber.HeaderContentSecurityPolicy, "default-src 'none'; form-action 'self' "+strings.Join(a.deps.Origins, " ")+
+		"; base-uri 'none'; frame-ancestors 'none'")
+	return c.Status(status).SendString(b.String())
+}

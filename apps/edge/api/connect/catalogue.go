@@ -1,0 +1,66 @@
+package connect
+
+import (
+	"context"
+	"strings"
+
+	"crier/apps/edge/route"
+	"crier/publishing/connector"
+)
+
+// ListPlatforms returns the endpoint that lists the platforms of this instance. The list is public: default values that
+// are addresses are left out.
+func (a *API) ListPlatforms() route.Endpoint {
+	return route.JSON(route.Describe("Channels", "List the platforms of this instance"), a.catalogue)
+}
+
+// Catalogue lists the platforms of this instance. All of them are in Social; Article is always empty.
+type Catalogue struct {
+	Social  []Platform `json:"social"`
+	Article []Platform `json:"article"`
+}
+
+// Platform is one entry of the catalogue. IsExternal, IsWeb3 and IsChromeExtension are always false.
+type Platform struct {
+	Name              string          `json:"name"`
+	Identifier        string          `json:"identifier"`
+	ToolTip           string          `json:"toolTip,omitempty"`
+	Editor            string          `json:"editor" enum:"none,normal,markdown,html"`
+	IsExternal        bool            `json:"isExternal"`
+	IsWeb3            bool            `json:"isWeb3"`
+	IsChromeExtension bool            `json:"isChromeExtension"`
+	CustomFields      []PlatformField `json:"customFields,omitempty" doc:"Form of a platform with credentials."`
+}
+
+// PlatformField is one input of the form of a platform that is connected by credentials.
+type PlatformField struct {
+	Key          string `json:"key"`
+	Label        string `json:"label"`
+	DefaultValue string `json:"defaultValue,omitempty"`
+	Validation   string `json:"validation" doc:"A regular expression."`
+	Type         string `json:"type" enum:"text,password"`
+	Hint         string `json:"hint,omitempty"`
+}
+
+type catalogueOutput struct{ Body Catalogue }
+
+func (a *API) catalogue(context.Context, *struct{}) (*catalogueOutput, error) {
+	return &catalogueOutput{Body: catalogueOf(a.deps.Channels.Catalogue())}, nil
+}
+
+func catalogueOf(all []connector.Descriptor) Catalogue {
+	out := Catalogue{Social: make([]Platform, 0, len(all)), Article: []Platform{}}
+	for _, d := range all {
+		p := Platform{Name: d.Name, Identifier: d.ID, ToolTip: d.ToolTip, Editor: d.Editor}
+		for _, f := range d.Fields {
+			if strings.Contains(f.DefaultValue, "://") {
+				f.DefaultValue = "" // the list is public, and the address may be of an internal network
+			}
+			p.CustomFields = append(p.CustomFields, PlatformField{
+				Key: f.Key, Label: f.Label, DefaultValue: f.DefaultValue, Validation: f.Validation, Type: f.Type, Hint: f.Hint,
+			})
+		}
+		out.Social = append(out.Social, p)
+	}
+	return out
+}

@@ -1,0 +1,132 @@
+package connect
+
+import (
+	"cmp"
+	"context"
+	"net/http"
+
+	"crier/apps/edge/request"
+	"crier/apps/edge/route"
+	"crier/platform/fault"
+	"crier/publishing"
+	"crier/tenancy"
+)
+
+// Connects are the use cases of connects by OAuth whose account is to be chosen.
+type Connects interface {
+	// Choose chooses the account for a member. It returns NotFound for an id that names nothing, Invalid for a channel
+	// that is connected and for an account that is not offered, and Upstream when the platform fails. After an error the
+	// choice can be made again.
+	Choose(
+		ctx context.Context, p tenancy.Principal, cmd publishing.ChooseAccount,
+	) (publishing.ChannelConnected, error)
+	// ChooseByState is Choose for a caller who has the state. platform is checked unless it is empty.
+	ChooseByState(
+		ctx context.Context, platform string, cmd publishing.ChooseAccount,
+	) (publishing.ChannelConnected, error)
+	// Started returns a connect that was started and not finished. It returns Invalid if there is
+	// none.
+	Started(ctx context.Context, platform, state string) (publishing.ConnectRequest, error)
+	// HoldCode returns a token that holds a platform's code until the person consents. ReleaseCode
+	// returns the code for Finish, or Invalid if the token is wrong or too old.
+	HoldCode(cmd publishing.FinishConnect) (string, error)
+	ReleaseCode(platform, token string) (publishing.FinishConnect, error)
+	// Disown disconnects a channel at the request of the person who granted access to its account.
+	// It may be repeated. It returns Invalid for a wrong token and Gone for an expired one.
+	Disown(ctx context.Context, token string) (publishing.Disowned, error)
+}
+
+// Page is an account that a connect by OAuth can choose.
+type Page struct {
+	ID      string `json:"id"`
+	Name    string `json:"name"`
+	Picture string `json:"picture,omitempty"`
+}
+
+func pagesOf(all []publishing.Candidate) []Page {
+	out := make([]Page, 0, len(all))
+	for _, c := range all {
+		out = append(out, Page(c))
+	}
+	return out
+}
+
+// ChooseRequest is the body that chooses the account of a connect by OAuth. One of page, pageId and id is needed.
+type ChooseRequest struct {
+	Page   string `json:"page,omitempty" maxLength:"1024" doc:"Id of one of the pages."`
+	PageID string `json:"pageId,omitempty" maxLength:"1024" doc:"The same as page."`
+	ID     string `json:"id,omitempty" maxLength:"1024" doc:"The same as page."`
+}
+
+func (r ChooseRequest) candidate() (string, error) {
+	chosen := cmp.Or(r.Page, r.PageID, r.ID)
+	if chosen == "" {
+		return "", &fault.Error{Kind: fault.Invalid, Op: "connect.choose", Message: "No page was chosen.",
+			Fields: []fault.Field{{Name: "page", Message: "is required"}}}
+	}
+	return chosen, nil
+}
+
+// ChooseAnswer is the answer to the choice of an account.
+type ChooseAnswer struct {
+	Success bool `json:"success" doc:"Always true."`
+}
+
+type chooseOutput struct{ Body ChooseAnswer }
+
+type chooseInput struct {
+	ID   string `path:"id" doc:"Id of the channel whose account is to be chosen."`
+	Body ChooseRequest
+}
+
+// Choose returns the endpoint with which a member chooses the account of a connect by OAuth.
+func (a *API) Choose() route.Endpoint {
+	d := route.Describe("Channels", "Choose the account of a new channel", 400, 402, 404, 409, 413, 502)
+	d.DefaultStatus = http.StatusCreated
+	return route.JSON(d, a.choose)
+}
+
+func (a *API) choose(ctx context.Context, in *chooseInput) (*chooseOutput, error) {
+	candidate, err := in.Body.candidate()
+	if err != nil {
+		return nil, err
+	}
+	cmd := publishing.ChooseAccount{Channel: in.ID, Candidate: candidate}
+	if _, err := a.deps.Connects.Choose(ctx, request.Principal(ctx), cmd); err != nil {
+		return nil, err
+	}
+	return &chooseOutput{Body: ChooseAnswer{Success: true}}, nil
+}
+
+// ChooseByStateRequest is ChooseRequest for a caller who has the state of the connect.
+type ChooseByStateRequest struct {
+	ChooseRequest
+	State string `json:"state" minLength:"1" maxLength:"1000"`
+}
+
+type chooseByStateInput struct {
+	ID   string `path:"id" doc:"Id of the channel whose account is to be chosen."`
+	Body ChooseByStateRequest
+}
+
+// ChooseByState returns the endpoint with which the state of a connect chooses its account, within an hour.
+func (a *API) ChooseByState() route.Endpoint {
+	d := route.Describe("Channels", "Choose the account of a new channel, without a session", 400, 402, 404, 409, 413, 429, 502)
+	d.DefaultStatus = http.StatusCreated
+	return route.JSON(d, a.chooseByState)
+}
+
+func (a *API) chooseByState(ctx context.Context, in *chooseByStateInput) (*chooseOutput, error) {
+	if err := a.deps.Gate.AdmitLink(ctx, in.Body.State); err != nil {
+		return nil, err
+	}
+	candidate, err := in.Body.candidate()
+	if err != nil {
+		return nil, err
+	}
+	cmd := publishing.ChooseAccount{Channel: in.ID, State: in.Body.State, Candidate: candidate}
+	if _, err := a.deps.Connects.ChooseByState(ctx, "", cmd); err != nil {
+		return nil, err
+	}
+	return &chooseOutput{Body: ChooseAnswer{Success: true}}, nil
+}

@@ -1,0 +1,204 @@
+// Package connect has the endpoints of connecting channels.
+package connect
+
+import (
+	"context"
+	"encoding/base64"
+	"encoding/json"
+	"net/http"
+	"net/url"
+	"slices"
+	"strings"
+
+	"github.com/danielgtaylor/huma/v2"
+
+	"crier/apps/edge/admission"
+	"crier/apps/edge/record"
+	"crier/apps/edge/request"
+	"crier/apps/edge/route"
+	"crier/apps/edge/session"
+	"crier/platform/fault"
+	"crier/publishing"
+	"crier/publishing/connector"
+	"crier/tenancy"
+)
+
+// Deps are what an API uses.
+type Deps struct {
+	// Origins are the origins of BASE_URL, FRONTEND_URL and MAIN_URL, to which a page may lead back.
+	Origins    []string
+	Channels   Channels
+	Connects   Connects
+	Connectors Connectors
+	Apps       Apps
+	Gate       *admission.Gate
+	Guard      *session.Guard
+}
+
+// API has the endpoints, one for each exported method. It is safe for concurrent use.
+type API struct{ deps Deps }
+
+// New returns an API. It does not check that d is complete.
+func New(d Deps) *API { return &API{deps: d} }
+
+// Channels are the use cases of connecting channels.
+type Channels interface {
+	// Catalogue returns the descriptors of all connectors of this instance.
+	Catalogue() []connector.Descriptor
+	// Begin starts to connect a channel. It returns the value that the contract calls url, which is the state itself
+	// for a platform that is connected by credentials. It returns Invalid for an unknown platform, and for a channel to
+	// reconnect that does not exist.
+	Begin(ctx context.Context, p tenancy.Principal, cmd publishing.BeginConnect) (string, error)
+	// Finish connects the channel that Begin has started. The state names the principal. It returns Invalid for a
+	// state, a form or a credential that is not accepted, Quota and Conflict at the limits of channels, and RateLimited while too
+	// many channels are being connected or when the platform limits requests. After a refusal the state can be used
+	// again, a few times.
+	Finish(ctx context.Context, cmd publishing.FinishConnect) (publishing.ChannelConnected, error)
+}
+
+// BeginConnect returns the endpoint of the first step of connecting a channel. It accepts only return addresses of the
+// dashboard and of this service, so that it cannot redirect to other sites.
+func (a *API) BeginConnect() route.Endpoint {
+	return route.JSON(route.Describe("Channels", "Begin connecting a channel", 400, 402, 404), a.begin)
+}
+
+type beginInput struct {
+	Integration string `path:"integration" doc:"Platform."`
+	Refresh     string `query:"refresh" doc:"Id of an existing channel to reconnect."`
+	ExternalURL string `query:"externalUrl" doc:"Address of the server, on platforms with many servers."`
+	RedirectURL string `query:"redirectUrl" doc:"Where to redirect the browser when the channel is connected."`
+	Onboarding  string `query:"onboarding" doc:"true during the onboarding."`
+}
+
+// Address is the URL of the next step. For a platform that is connected by credentials it is the state of the second
+// step.
+type Address struct {
+	URL string `json:"url"`
+}
+
+type addressOutput struct{ Body Address }
+
+func (a *API) begin(ctx context.Context, in *beginInput) (*addressOutput, error) {
+	if !a.isReturnURL(in.RedirectURL) {
+		return nil, &fault.Error{Kind: fault.Invalid, Op: "connect.begin", Message: "The query is not valid.",
+			Fields: []fault.Field{{
+				Name: "redirectUrl", Message: "must be an address of the dashboard or of this service, or a path of it",
+			}}}
+	}
+	cmd := publishing.BeginConnect{
+		Connector: in.Integration, Refresh: in.Refresh, ReturnURL: in.RedirectURL, Onboarding: in.Onboarding == "true",
+	}
+	url, err := a.deps.Channels.Begin(ctx, request.Principal(ctx), cmd)
+	if err != nil {
+		return nil, err
+	}
+	return &addressOutput{Body: Address{URL: url}}, nil
+}
+
+// isReturnURL returns whether the dashboard may be redirected to s after the channel is connected: nothing, a path of
+// this service, or a URL with one of our origins. Others, such as javascript:, are refused.
+func (a *API) isReturnURL(s string) bool {
+	u, err := url.Parse(s)
+	switch {
+	case s == "":
+		return true
+	case err != nil || strings.ContainsAny(s, "\\\r\n\t"):
+		return false
+	case u.Scheme == "" && u.Host == "":
+		return strings.HasPrefix(s, "/") && !strings.HasPrefix(s, "//")
+	default:
+		return u.User == nil && slices.Contains(a.deps.Origins, u.Scheme+"://"+strings.ToLower(u.Host))
+	}
+}
+
+// FinishConnect returns the endpoint of the second step of connecting a channel. It needs no session: the state of the
+// first step names the principal.
+func (a *API) FinishConnect() route.Endpoint {
+	d := route.Describe("Channels", "Finish connecting a channel", 400, 402, 409, 413, 502)
+	d.DefaultStatus = http.StatusCreated
+	return route.JSON(d, a.finish)
+}
+
+// ConnectIntegrationDto is the body that finishes connecting a channel: the form of the person, or the code of the
+// platform.
+type ConnectIntegrationDto struct {
+	State    string          `json:"state" minLength:"1" maxLength:"1000"`
+	Code     string          `json:"code" maxLength:"100000"`
+	Timezone record.Timezone `json:"timezone,omitempty"`
+	Refresh  string          `json:"refresh,omitempty" doc:"Id of an existing channel to reconnect."`
+}
+
+// TransformSchema is called by huma. It adds the descriptions that are too long for a struct tag.
+func (ConnectIntegrationDto) TransformSchema(_ huma.Registry, s *huma.Schema) *huma.Schema {
+	s.Properties["code"].Description = "The code of the platform. For a platform with credentials it is the base64 " +
+		"of a JSON object with the fields of the form."
+	return s
+}
+
+type finishInput struct {
+	Integration string `path:"integration" doc:"Platform."`
+	Body        ConnectIntegrationDto
+}
+
+// ConnectedChannel is the connected channel, without its credentials.
+type ConnectedChannel struct {
+	record.Channel
+	InternalID     string `json:"internalId" doc:"Id of the account on the platform."`
+	Type           string `json:"type"`
+	Timezone       string `json:"timezone" doc:"An IANA name, or a fixed offset such as +05:30."`
+	InBetweenSteps bool   `json:"inBetweenSteps"`
+	Onboarding     bool   `json:"onboarding"`
+	Pages          []Page `json:"pages" doc:"The accounts to choose from when inBetweenSteps is true."`
+	ReturnURL      string `json:"returnURL,omitempty"`
+}
+
+type finishOutput struct{ Body ConnectedChannel }
+
+func (a *API) finish(ctx context.Context, in *finishInput) (*finishOutput, error) {
+	if err := a.deps.Gate.AdmitLink(ctx, in.Body.State); err != nil {
+		return nil, err
+	}
+	cmd := publishing.FinishConnect{Connector: in.Integration, State: in.Body.State, Refresh: in.Body.Refresh}
+	if a.byOAuth(in.Integration) {
+		cmd.Code = in.Body.Code
+	} else {
+		fields, err := formFields(in.Body.Code)
+		if err != nil {
+			return nil, err
+		}
+		cmd.Fields = fields
+	}
+	zone, err := tenancy.ParseZone(string(in.Body.Timezone))
+	if err != nil {
+		return nil, err
+	}
+	cmd.Zone = zone
+	res, err := a.deps.Channels.Finish(ctx, cmd)
+	if err != nil {
+		return nil, err
+	}
+	return &finishOutput{Body: ConnectedChannel{
+		Channel: record.ChannelRecord(res.Channel), InternalID: res.Channel.AccountID, Type: "social",
+		Timezone: res.Channel.Timezone, Onboarding: res.Onboarding, Pages: pagesOf(res.Candidates), ReturnURL: res.ReturnURL,
+		InBetweenSteps: len(res.Candidates) > 0,
+	}}, nil
+}
+
+// formFields decodes the code of a connector with a form: the base64 of a JSON object of the form's fields. It returns
+// Invalid for any other code.
+func formFields(code string) (map[string]string, error) {
+	refusal := fault.New(fault.Invalid, "connect.formFields",
+		"The code must be the base64 form of a JSON object with the form's fields.")
+	raw, err := base64.StdEncoding.DecodeString(code)
+	if err != nil {
+		raw, err = base64.RawURLEncoding.DecodeString(code)
+	}
+	if err != nil {
+		return nil, refusal
+	}
+	var fields map[string]string
+	if err := json.Unmarshal(raw, &fields); err != nil || fields == nil { // null is valid JSON
+		return nil, refusal
+	}
+	return fields, nil
+}

@@ -1,0 +1,70 @@
+package connect
+
+import (
+	"context"
+
+	"crier/apps/edge/request"
+	"crier/apps/edge/route"
+	"crier/publishing"
+	"crier/publishing/connector"
+	"crier/tenancy"
+)
+
+// ListConnectors returns the endpoint that lists the platforms of this instance.
+func (a *API) ListConnectors() route.Endpoint {
+	return route.JSON(route.Described(route.Describe("Channels", "List the platforms that channels can be connected to"),
+		"Connect an account of one with POST /connectors/{id}/authorize."), a.listConnectors)
+}
+
+// Connector is a platform. A planned one cannot be connected yet.
+type Connector struct {
+	ID           string   `json:"id" doc:"The platform in other routes and answers."`
+	Name         string   `json:"name" doc:"Its name for people."`
+	Authorized   bool     `json:"authorized" doc:"Accounts can be connected: there is an application, or none is needed."`
+	Capabilities []string `json:"capabilities" doc:"Of text, image and video."`
+	Features     []string `json:"features" doc:"Of oauth, refresh, analytics, tools and list."`
+	Planned      bool     `json:"planned,omitempty" doc:"Not offered yet; only with planned=true."`
+}
+
+type connectorsInput struct {
+	Planned string `query:"planned" doc:"true: list the platforms too that are planned."`
+}
+
+type connectorsOutput struct{ Body []Connector }
+
+func (a *API) listConnectors(ctx context.Context, in *connectorsInput) (*connectorsOutput, error) {
+	list, err := a.deps.Connectors.Platforms(ctx, request.Principal(ctx))
+	if err != nil {
+		return nil, err
+	}
+	out := &connectorsOutput{Body: make([]Connector, 0, len(list))}
+	for _, p := range list {
+		out.Body = append(out.Body, Connector{
+			ID: p.ID, Name: p.Name, Authorized: p.Authorized, Capabilities: p.Capabilities, Features: p.Abilities,
+		})
+	}
+	if in.Planned != "true" {
+		return out, nil
+	}
+	for _, p := range connector.PlannedPlatforms() {
+		out.Body = append(out.Body, Connector{
+			ID: p.ID, Name: p.Name, Capabilities: []string{}, Features: []string{}, Planned: true,
+		})
+	}
+	return out, nil
+}
+
+// Connectors are the use cases of platforms.
+type Connectors interface {
+	// Platforms returns the platforms of this instance.
+	Platforms(ctx context.Context, p tenancy.Principal) ([]publishing.Platform, error)
+	// Begin starts to connect a channel and returns the address of the platform. It returns Invalid for an unknown
+	// platform, one without an application or with a form, and for a channel to reconnect that does not exist, and Quota
+	// at the limit of channels unless one is reconnected.
+	Begin(ctx context.Context, p tenancy.Principal, cmd publishing.BeginConnect) (string, error)
+	// Authorize is Begin unless there is a channel that works and force is false; the URL is then empty. An unknown
+	// platform is NotFound.
+	Authorize(
+		ctx context.Context, p tenancy.Principal, cmd publishing.BeginConnect, force bool,
+	) (publishing.Authorized, error)
+}

@@ -1,0 +1,154 @@
+// Package media has the endpoints of uploaded files.
+package media
+
+import (
+	"context"
+	"io"
+	"net/http"
+
+	"crier/apps/edge/record"
+	"crier/apps/edge/request"
+	"crier/apps/edge/route"
+	"crier/platform/fault"
+	"crier/publishing"
+	"crier/tenancy"
+)
+
+// Deps are what an API uses.
+type Deps struct {
+	Base record.Base
+	// UploadLimit is the limit of a whole upload request, in bytes.
+	UploadLimit int64
+	Media       Media
+}
+
+// API has the endpoints, one for each exported method. It is safe for concurrent use.
+type API struct{ deps Deps }
+
+// New returns an API. It does not check that d is complete.
+func New(d Deps) *API { return &API{deps: d} }
+
+// UploadFromURL returns the endpoint that stores a file of another server.
+func (a *API) UploadFromURL() route.Endpoint {
+	d := route.Describe("Media", "Download an image or a video from a public URL and store it", 400, 408, 413)
+	d.Description = "The address must be http or https, on port 80 or 443, and public; at most 3 redirects are followed. " +
+		"The answer comes when the file is stored."
+	d.DefaultStatus = http.StatusCreated
+	return route.JSON(d, a.uploadFromURL)
+}
+
+type fromURLInput struct {
+	Body struct {
+		URL string `json:"url" minLength:"1" maxLength:"4096" example:"https://example.com/cat.png" doc:"Address of the image or the video."`
+	}
+}
+
+type mediumOutput struct{ Body record.Medium }
+
+func (a *API) uploadFromURL(ctx context.Context, in *fromURLInput) (*mediumOutput, error) {
+	m, err := a.deps.Media.UploadFromURL(ctx, request.Principal(ctx), in.Body.URL)
+	if err != nil {
+		return nil, err
+	}
+	return &mediumOutput{Body: a.deps.Base.Medium(m)}, nil
+}
+
+// ListMedia returns the endpoint that lists the files of the organization.
+func (a *API) ListMedia() route.Endpoint {
+	d := route.Describe("Media", "List uploaded files, the newest first, 18 on a page", 400)
+	d.Description = "pages says how many pages there are. The address of a file is public."
+	d.SkipValidateParams = true // see optionalInt
+	return route.JSON(d, a.listMedia)
+}
+
+type listMediaInput struct {
+	Page   route.OptionalInt `query:"page" doc:"Number of the page, from 1 (default 1)."`
+	Search string            `query:"search" doc:"Only files with this in their names."`
+}
+
+// MediaPage is a page of uploaded files.
+type MediaPage struct {
+	Pages   int             `json:"pages" doc:"Number of pages; 0 without files."`
+	Results []record.Medium `json:"results" doc:"Files of the page, the newest first."`
+}
+
+type mediaPageOutput struct{ Body MediaPage }
+
+func (a *API) listMedia(ctx context.Context, in *listMediaInput) (*mediaPageOutput, error) {
+	page, wrong := in.Page.Between("page", 1, route.MaxPage, 1)
+	if len(wrong) > 0 {
+		return nil, &fault.Error{Kind: fault.Invalid, Op: "media.listMedia", Message: "The page is not valid.", Fields: wrong}
+	}
+	list, err := a.deps.Media.List(ctx, request.Principal(ctx), publishing.ListMedia{Page: page, Search: in.Search})
+	if err != nil {
+		return nil, err
+	}
+	out := &mediaPageOutput{Body: MediaPage{Pages: list.Pages, Results: make([]record.Medium, 0, len(list.Media))}}
+	for _, m := range list.Media {
+		out.Body.Results = append(out.Body.Results, a.deps.Base.Medium(m))
+	}
+	return out, nil
+}
+
+// DeleteMedium returns the endpoint that deletes a file.
+func (a *API) DeleteMedium() route.Endpoint {
+	return route.JSON(route.Described(route.Describe("Media", "Delete an uploaded file, unless a scheduled post uses it", 404, 409),
+		"409: a scheduled post uses it. Published posts keep it on the platform; drafts that use it "+
+			"cannot be scheduled before it is removed from them."), a.deleteMedium)
+}
+
+type mediumInput struct {
+	ID string `path:"id" doc:"File id."`
+}
+
+func (a *API) deleteMedium(ctx context.Context, in *mediumInput) (*record.NamedOutput, error) {
+	if err := a.deps.Media.Delete(ctx, request.Principal(ctx), in.ID); err != nil {
+		return nil, err
+	}
+	return record.NewNamed(in.ID), nil
+}
+
+// DescribeMedium returns the endpoint that changes the alternative text of a file.
+func (a *API) DescribeMedium() route.Endpoint {
+	d := route.Describe("Media", "Change the alternative text of an uploaded file", 400, 404, 413)
+	d.Description = "Posts that are written later have it for images without a text of their own."
+	d.DefaultStatus = http.StatusCreated
+	return route.JSON(d, a.describeMedium)
+}
+
+type describeInput struct {
+	Body struct {
+		ID  string  `json:"id" maxLength:"255"`
+		Alt *string `json:"alt,omitempty" nullable:"true" maxLength:"8000" doc:"At most 2000 characters; null or absent: none."`
+	}
+}
+
+func (a *API) describeMedium(ctx context.Context, in *describeInput) (*mediumOutput, error) {
+	alt := ""
+	if in.Body.Alt != nil {
+		alt = *in.Body.Alt
+	}
+	m, err := a.deps.Media.SetAlt(ctx, request.Principal(ctx), in.Body.ID, alt)
+	if err != nil {
+		return nil, err
+	}
+	return &mediumOutput{Body: a.deps.Base.Medium(m)}, nil
+}
+
+// Media are the use cases of files.
+type Media interface {
+	// UploadFromURL stores the file at a public address, as Upload does. It returns Invalid for an address that is not
+	// public or that cannot be read.
+	UploadFromURL(ctx context.Context, p tenancy.Principal, address string) (publishing.Medium, error)
+	// List returns a page of the files, and Invalid for a page that cannot be.
+	List(ctx context.Context, p tenancy.Principal, q publishing.ListMedia) (publishing.MediaPage, error)
+	// SetAlt changes the alternative text of a file.
+	SetAlt(ctx context.Context, p tenancy.Principal, medium, alt string) (publishing.Medium, error)
+	// Delete deletes a file. It returns Conflict while a post that is queued or being sent has it.
+	Delete(ctx context.Context, p tenancy.Principal, medium string) error
+	// Upload stores the file that it reads from r and detects its type by its content; the filename may be any text. It
+	// returns Invalid for a file that is incomplete or of a type that is not accepted, and TooLarge for one that is
+	// larger than its limit or than the rest of the organization's storage. A refused file is not stored. A crash
+	// leaves the file recorded, or bytes that are never served.
+	Upload(ctx context.Context, p tenancy.Principal, filename string, r io.Reader) (publishing.Medium, error)
+}

@@ -1,0 +1,202 @@
+package media
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"mime"
+	"mime/multipart"
+	"net/http"
+
+	"github.com/danielgtaylor/huma/v2"
+	"github.com/gofiber/fiber/v2"
+
+	"crier/apps/edge/record"
+	"crier/apps/edge/request"
+	"crier/apps/edge/route"
+	"crier/platform/fault"
+)
+
+const opUpload = "media.upload"
+
+// Upload returns the endpoint that stores a file. Its handler streams the body, so no handler before it may read it.
+func (a *API) Upload() route.Endpoint {
+	d := route.Describe("Media", "Upload an image (png, jpg, jpeg, gif) or a video (mp4)", 400, 408, 413)
+	d.Description = "Send a form with the file in the field file. The type of the file is detected from its " +
+		"bytes; a name with the extension of a different type is refused. Put the returned id in image[] of POST " +
+		"/posts. Each upload is a separate file, but identical bytes are stored only once."
+	form := &huma.Schema{
+		Type: huma.TypeObject, Required: []string{"file"},
+		Properties: map[string]*huma.Schema{"file": {Type: huma.TypeString, Format: "binary"}},
+	}
+	d.RequestBody = &huma.RequestBody{
+		Required: true, Content: map[string]*huma.MediaType{"multipart/form-data": {Schema: form}},
+	}
+	return route.Raw(d, a.receive, route.Answer[record.Medium](http.StatusCreated, "The stored file."))
+}
+
+// receive streams the field "file" to Media.Upload. It keeps no part of the file in memory or on disk.
+func (a *API) receive(c *fiber.Ctx) error {
+	info := request.From(c.Context())
+	if err := info.Body.Limit(a.deps.UploadLimit); err != nil {
+		return err
+	}
+	form, err := newUploadForm(c.Get(fiber.HeaderContentType), info.Body)
+	if err != nil {
+		return err
+	}
+	part, err := form.file()
+	if err != nil {
+		return err
+	}
+	file := &formFile{Reader: part, end: form.end, confirm: info.Confirm}
+	medium, err := a.deps.Media.Upload(c.UserContext(), info.Principal, part.FileName(), file)
+	if file.refused != nil {
+		return file.refused
+	}
+	if err != nil {
+		return uploadFault(info.Body.Err(), file.err, err)
+	}
+	return c.Status(http.StatusCreated).JSON(a.deps.Base.Medium(medium))
+}
+
+// uploadFault returns the fault of an upload that failed with err. An error of the body or of the reads of the file has
+// precedence, because err is a consequence of it.
+func uploadFault(body, file, err error) error {
+	switch {
+	case body != nil:
+		return body
+	case errors.Is(file, io.ErrUnexpectedEOF):
+		return fault.Wrap(fault.Invalid, opUpload, "The upload ended before the file did.", err)
+	case file != nil:
+		return fault.Wrap(fault.Invalid, opUpload,
+			"The file is not encoded as its header Content-Transfer-Encoding says.", err)
+	}
+	return err
+}
+
+// formFile records an error from reading a file, other than io.EOF. At the end of the file it
+// checks the rest of the form and confirms the credential; an error from either is kept in refused
+// and fails the read, so that nothing is stored.
+type formFile struct {
+	io.Reader
+	end, confirm func() error
+	err, refused error
+}
+
+func (f *formFile) Read(p []byte) (int, error) {
+	n, err := f.Reader.Read(p)
+	if err != nil && !errors.Is(err, io.EOF) {
+		f.err = err
+	}
+	if !errors.Is(err, io.EOF) {
+		return n, err
+	}
+	if f.refused == nil {
+		f.refused = f.end()
+	}
+	if f.refused == nil {
+		f.refused = f.confirm()
+	}
+	if f.refused != nil {
+		return n, f.refused
+	}
+	return n, err
+}
+
+// Limits in bytes of what precedes the content of the file and of what follows it. The headers of a
+// part are kept in memory.
+const (
+	uploadHead   = 64 << 10
+	uploadedName = 1 << 10
+	// shownField is the longest field name shown in a message, in characters.
+	shownField = 60
+)
+
+// uploadForm reads a form with one file. Its methods return Invalid, or the error of the body. They
+// never return the errors of package multipart, which quote the body.
+type uploadForm struct {
+	body   *request.Body
+	head   *headReader
+	reader *multipart.Reader
+}
+
+func newUploadForm(contentType string, body *request.Body) (*uploadForm, error) {
+	kind, params, err := mime.ParseMediaType(contentType)
+	if err != nil || kind != "multipart/form-data" || params["boundary"] == "" {
+		return nil, fault.Wrap(fault.Invalid, opUpload, "Send the file as multipart/form-data, in the field file.", err)
+	}
+	head := &headReader{Reader: body, left: uploadHead}
+	return &uploadForm{body: body, head: head, reader: multipart.NewReader(head, params["boundary"])}, nil
+}
+
+// file returns the field "file" and skips the fields before it.
+func (f *uploadForm) file() (*multipart.Part, error) {
+	part, err := f.next("The content of the field file must begin within the first 64 KB of the body.")
+	switch {
+	case err != nil:
+		return nil, err
+	case part == nil:
+		return nil, fault.New(fault.Invalid, opUpload, "There is no file: send it in the field file.")
+	case len(part.FileName()) > uploadedName:
+		return nil, fault.New(fault.Invalid, opUpload, "The name of the file must have at most 1,024 bytes.")
+	}
+	f.head.found = true
+	return part, nil
+}
+
+// end skips the fields after the file. It returns Invalid for a second file, which would otherwise be lost silently.
+func (f *uploadForm) end() error {
+	f.head.found, f.head.left = false, uploadHead
+	part, err := f.next("At most 64 KB of other fields may follow the file.")
+	if err == nil && part != nil {
+		err = fault.New(fault.Invalid, opUpload,
+			"The form has more than one field file: send each file in a request of its own.")
+	}
+	return err
+}
+
+// next returns the next field "file", or nil after the last field. It skips fields without a file.
+// It returns Invalid with the message tooLong if the head is refused, and Invalid for a file in
+// another field.
+func (f *uploadForm) next(tooLong string) (*multipart.Part, error) {
+	for {
+		part, err := f.reader.NextPart()
+		switch {
+		case f.body.Err() != nil:
+			return nil, f.body.Err()
+		case f.head.refused:
+			return nil, fault.New(fault.Invalid, opUpload, tooLong)
+		case errors.Is(err, io.EOF):
+			return nil, nil
+		case err != nil:
+			return nil, fault.New(fault.Invalid, opUpload, "The multipart body is not well formed.")
+		case part.FormName() == "file":
+			return part, nil
+		case part.FileName() != "":
+			name := []rune(part.FormName())
+			return nil, fault.New(fault.Invalid, opUpload, fmt.Sprintf(
+				"The form has a file in the field %q: send one file, in the field file.", string(name[:min(len(name), shownField)])))
+		}
+	}
+}
+
+// headReader fails after left bytes unless found is set. It sets refused then.
+type headReader struct {
+	io.Reader
+	left           int
+	found, refused bool
+}
+
+func (h *headReader) Read(p []byte) (int, error) {
+	if h.found {
+		return h.Reader.Read(p)
+	}
+	if h.left == 0 {
+		h.refused = true
+		return 0, io.ErrUnexpectedEOF
+	}
+	n, err := h.Reader.Read(p[:min(len(p), h.left)])
+	h.left -= n
+	return n, err
+}

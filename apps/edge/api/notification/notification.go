@@ -1,0 +1,186 @@
+// Package notification has the endpoints of the notifications of people.
+package notification
+
+import (
+	"context"
+	"time"
+
+	"crier/apps/edge/record"
+	"crier/apps/edge/request"
+	"crier/apps/edge/route"
+	"crier/platform/fault"
+	"crier/publishing"
+	"crier/tenancy"
+)
+
+// Deps are what an API uses.
+type Deps struct {
+	Notifications Notifications
+}
+
+// API has the endpoints, one for each exported method. It is safe for concurrent use.
+type API struct{ deps Deps }
+
+// New returns an API. It does not check that d is complete.
+func New(d Deps) *API { return &API{deps: d} }
+
+// Notifications are the use cases of the bell.
+type Notifications interface {
+	// List returns a page, from 0, and Invalid for a page that cannot be.
+	List(ctx context.Context, p tenancy.Principal, page int) (publishing.NotificationPage, error)
+	// Unread returns how many notifications the person has not read.
+	Unread(ctx context.Context, p tenancy.Principal) (int, error)
+	// Read returns a page, from 0, and until when the person had read all before, and marks what it returns as read. It
+	// returns Invalid for a page that cannot be.
+	Read(ctx context.Context, p tenancy.Principal, page int) ([]publishing.ListedNotification, time.Time, error)
+}
+
+// NotificationRecord is an entry of the bell.
+type NotificationRecord struct {
+	ID      string `json:"id" doc:"Id of the notification."`
+	Content string `json:"content" doc:"One sentence, plain text. Names in it are those of today."`
+	// Link is null: the dashboard has no page of a post or a channel yet, and no document names the address of one.
+	Link *string `json:"link" nullable:"true" doc:"Where to act; null while there is no such page."`
+	// CreatedAt is when the incident began.
+	CreatedAt     string            `json:"createdAt" format:"date-time" doc:"When the incident began."`
+	UpdatedAt     string            `json:"updatedAt" format:"date-time" doc:"When it was counted last."`
+	Kind          string            `json:"kind" enum:"reconnect,failed,missed,unknown,published,approval" doc:"reconnect: the channel must be connected again. unknown: the posts may have been published."`
+	Count         int               `json:"count" doc:"Posts so far. While a channel must be connected again, its failed and missed posts are counted there."`
+	Closed        bool              `json:"closed" doc:"It is over. An incident that begins again within an hour goes on as the same entry, which is open then."`
+	IntegrationID *string           `json:"integrationId" nullable:"true" doc:"The channel; null for an approval, and for published posts of several channels."`
+	Picture       *string           `json:"picture" nullable:"true" doc:"URL of the picture of the channel; null without one, and for published posts of several channels."`
+	PostID        *string           `json:"postId" nullable:"true" doc:"The first post of it; null while there is none."`
+	ErrorCode     *record.ErrorCode `json:"errorCode" doc:"That of the first post. null while there is none."`
+}
+
+func notificationRecord(n publishing.ListedNotification) NotificationRecord {
+	out := NotificationRecord{
+		ID: n.ID.String(), Content: n.Content, CreatedAt: record.FormatTime(n.CreatedAt), UpdatedAt: record.FormatTime(n.LastAt),
+		Kind: string(n.Kind), Count: n.Posts, Closed: n.IsClosed, ErrorCode: (*record.ErrorCode)(n.Code),
+	}
+	if !n.Channel.IsZero() {
+		channel := n.Channel.String()
+		out.IntegrationID = &channel
+	}
+	if n.Picture != "" {
+		out.Picture = &n.Picture
+	}
+	if !n.Post.IsZero() {
+		post := n.Post.String()
+		out.PostID = &post
+	}
+	return out
+}
+
+func notificationRecords(list []publishing.ListedNotification) []NotificationRecord {
+	out := make([]NotificationRecord, len(list))
+	for i, n := range list {
+		out[i] = notificationRecord(n)
+	}
+	return out
+}
+
+type listNotificationsInput struct {
+	Page route.OptionalInt `query:"page" doc:"Number of the page, from 0 (default 0) to 99."`
+}
+
+// number returns the page, and Invalid for one that cannot be.
+func (in listNotificationsInput) number(op string) (int, error) {
+	page, wrong := in.Page.Between("page", 0, publishing.MaxNotificationPage, 0)
+	if len(wrong) > 0 {
+		return 0, &fault.Error{Kind: fault.Invalid, Op: op, Message: "The page is not valid.", Fields: wrong}
+	}
+	return page, nil
+}
+
+// NotificationPage is a page of notifications.
+type NotificationPage struct {
+	Notifications []NotificationRecord `json:"notifications" doc:"Those of the page, the newest first."`
+	Total         int                  `json:"total" doc:"Number of notifications on all pages."`
+	Page          int                  `json:"page" doc:"Number of the page, from 0."`
+	Limit         int                  `json:"limit" doc:"Notifications in a page: always 100."`
+	HasMore       bool                 `json:"hasMore" doc:"There is a page after this one."`
+}
+
+type notificationPageOutput struct{ Body NotificationPage }
+
+// ListNotifications returns the endpoint that lists the notifications of the organization.
+func (a *API) ListNotifications() route.Endpoint {
+	d := route.Describe("Notifications", "List notifications, the newest activity first, 100 on a page", 400)
+	d.Description = "One notification counts everything of an incident: posts of a channel that fail until it publishes " +
+		"again, a channel that must be connected again with the posts that fail meanwhile, and the posts of a day that " +
+		"were published on any channel, in UTC. An organization keeps the newest 10000. Activity between two calls moves notifications to the " +
+		"first page."
+	d.SkipValidateParams = true // see optionalInt
+	return route.JSON(d, a.listNotifications)
+}
+
+func (a *API) listNotifications(ctx context.Context, in *listNotificationsInput) (*notificationPageOutput, error) {
+	page, err := in.number("notification.listNotifications")
+	if err != nil {
+		return nil, err
+	}
+	list, err := a.deps.Notifications.List(ctx, request.Principal(ctx), page)
+	if err != nil {
+		return nil, err
+	}
+	return &notificationPageOutput{Body: NotificationPage{
+		Notifications: notificationRecords(list.Notifications), Total: list.Total, Page: page,
+		Limit:   publishing.NotificationsPerPage,
+		HasMore: (page+1)*publishing.NotificationsPerPage < list.Total && page < publishing.MaxNotificationPage,
+	}}, nil
+}
+
+// UnreadCount is the number of unread notifications.
+type UnreadCount struct {
+	Total int `json:"total"`
+}
+
+type unreadOutput struct{ Body UnreadCount }
+
+// UnreadNotifications returns the endpoint that counts what the person of the session has not read.
+func (a *API) UnreadNotifications() route.Endpoint {
+	d := route.Describe("Notifications", "Count your unread notifications")
+	d.Description = "Those of this organization since you read them last, without what you have switched off."
+	return route.JSON(d, a.unreadNotifications)
+}
+
+func (a *API) unreadNotifications(ctx context.Context, _ *struct{}) (*unreadOutput, error) {
+	n, err := a.deps.Notifications.Unread(ctx, request.Principal(ctx))
+	if err != nil {
+		return nil, err
+	}
+	return &unreadOutput{Body: UnreadCount{Total: n}}, nil
+}
+
+// ReadList is a page of the notifications of a person.
+type ReadList struct {
+	LastRead      string               `json:"lastReadNotifications" format:"date-time" doc:"Until when you had read all before this call."`
+	Notifications []NotificationRecord `json:"notifications"`
+}
+
+type readListOutput struct{ Body ReadList }
+
+// ReadNotifications returns the endpoint that lists notifications and marks them as read.
+func (a *API) ReadNotifications() route.Endpoint {
+	d := route.Describe("Notifications", "Read your notifications", 400)
+	d.Description = "Returns the newest 100 of this organization, or a further page of them, and **marks those that it " +
+		"returns as read** for you in this organization. One that is counted again is unread again. An administrator of " +
+		"the instance who acts as you marks nothing."
+	d.SkipValidateParams = true // see optionalInt
+	return route.JSON(d, a.readNotifications)
+}
+
+func (a *API) readNotifications(ctx context.Context, in *listNotificationsInput) (*readListOutput, error) {
+	page, err := in.number("notification.readNotifications")
+	if err != nil {
+		return nil, err
+	}
+	list, before, err := a.deps.Notifications.Read(ctx, request.Principal(ctx), page)
+	if err != nil {
+		return nil, err
+	}
+	return &readListOutput{Body: ReadList{
+		LastRead: record.FormatTime(before), Notifications: notificationRecords(list),
+	}}, nil
+}

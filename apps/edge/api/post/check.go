@@ -1,0 +1,130 @@
+package post
+
+import (
+	"context"
+	"encoding/json"
+	"net/http"
+	"time"
+
+	"github.com/danielgtaylor/huma/v2"
+
+	"crier/apps/edge/record"
+	"crier/apps/edge/request"
+	"crier/apps/edge/route"
+	"crier/publishing"
+)
+
+// CheckPostDto documents the body of POST /posts/check: that of POST /posts, of which only the entries are required.
+type CheckPostDto struct {
+	Type       string        `json:"type,omitempty" enum:"now,schedule,draft,update" doc:"As in POST /posts."`
+	Date       string        `json:"date,omitempty" doc:"As in POST /posts. Required with type."`
+	Tags       []CreateTag   `json:"tags,omitempty" doc:"As in POST /posts."`
+	Inter      int           `json:"inter,omitempty" minimum:"0" maximum:"365" doc:"As in POST /posts."`
+	InterUntil string        `json:"interUntil,omitempty" doc:"As in POST /posts."`
+	InterCount int           `json:"interCount,omitempty" minimum:"1" maximum:"10000" doc:"As in POST /posts."`
+	Posts      []CreateEntry `json:"posts" minItems:"1" doc:"One entry per channel."`
+	AI         bool          `json:"ai,omitempty" doc:"Has no effect yet."`
+}
+
+// CheckAnswer has one result for each entry, in their order. Passed is true if all are valid.
+type CheckAnswer struct {
+	Passed  bool          `json:"passed" doc:"All entries are valid."`
+	Results []CheckResult `json:"results" doc:"One for each entry, in the order of the request."`
+}
+
+// CheckResult is what the rules find in one entry. Checker is always empty.
+type CheckResult struct {
+	ID                string      `json:"id" doc:"Channel id as it was sent."`
+	Identifier        string      `json:"identifier" doc:"Platform, empty for an unknown channel."`
+	Name              string      `json:"name" doc:"Name of the channel."`
+	Valid             bool        `json:"valid" doc:"It breaks no rule."`
+	SettingsError     bool        `json:"settingsError" doc:"Whether a setting of the platform is wrong or missing."`
+	Errors            CheckErrors `json:"errors"`
+	EmptyContent      bool        `json:"emptyContent" doc:"Whether the first part has neither text nor media."`
+	TooLong           bool        `json:"tooLong" doc:"A part is longer than the platform allows."`
+	MaximumCharacters int         `json:"maximumCharacters" doc:"Of one part, in the unit of the platform; 0: no limit."`
+	Length            int         `json:"length" doc:"Of the longest part, in the unit of the platform."`
+	Problems          []string    `json:"problems" doc:"Every problem, as a sentence."`
+	Checker           []string    `json:"checker" maxItems:"0" doc:"Always empty."`
+}
+
+// CheckErrors is the first problem. It is the JSON value true when there is none.
+type CheckErrors string
+
+// MarshalJSON returns true or the text. Its error is always nil.
+func (e CheckErrors) MarshalJSON() ([]byte, error) {
+	if e == "" {
+		return []byte("true"), nil
+	}
+	return json.Marshal(string(e))
+}
+
+// Schema returns the schema of true or a text.
+func (CheckErrors) Schema(huma.Registry) *huma.Schema {
+	return &huma.Schema{
+		Description: "The first problem, or true when there is none.",
+		OneOf:       []*huma.Schema{{Type: huma.TypeBoolean}, {Type: huma.TypeString}},
+	}
+}
+
+type checkOutput struct{ Body CheckAnswer }
+
+// CheckPosts returns the endpoint that applies rules to posts without storing them. It counts for no quota.
+func (a *API) CheckPosts() route.Endpoint {
+	d := route.Describe("Posts", "Check posts by the rules of their platforms without storing them", 400, 413)
+	d.Description = "Send the body that POST /posts is to have, or its posts alone. What POST /posts refuses before it looks " +
+		"at the channels, such as a wrong type or date, is 400 here too. Each entry is then judged as one to be scheduled, " +
+		"also if the type is draft, which POST /posts takes as long as it is not empty. Not checked is what depends on " +
+		"other posts and on the moment: the limit of the plan (402); whether group and value[].id name a post that may " +
+		"be changed now (400, 409); whether a repetition can begin at this post; and the Idempotency-Key."
+	d.DefaultStatus = http.StatusCreated
+	return route.JSON(d, a.checkPosts, route.RequestBody[CheckPostDto]())
+}
+
+func (a *API) checkPosts(ctx context.Context, _ *struct{}) (*checkOutput, error) {
+	cmd, err := decodeCheck(request.From(ctx).Body.Loaded(), a.deps.Clock.Now())
+	if err != nil {
+		return nil, err
+	}
+	results, err := a.deps.Posts.Check(ctx, request.Principal(ctx), cmd)
+	if err != nil {
+		return nil, record.WithJSONNames(err)
+	}
+	out := &checkOutput{Body: CheckAnswer{Passed: true, Results: make([]CheckResult, 0, len(results))}}
+	for _, r := range results {
+		out.Body.Passed = out.Body.Passed && len(r.Problems) == 0
+		out.Body.Results = append(out.Body.Results, checkResult(r))
+	}
+	return out, nil
+}
+
+func checkResult(r publishing.Checked) CheckResult {
+	out := CheckResult{
+		ID: r.ID, Identifier: r.Connector, Name: r.Name, Valid: len(r.Problems) == 0, SettingsError: r.SettingsProblem,
+		EmptyContent: r.Empty, TooLong: r.TooLong(), MaximumCharacters: r.MaxLength, Length: r.Length,
+		Problems: []string{}, Checker: []string{},
+	}
+	if len(r.Problems) > 0 {
+		out.Errors, out.Problems = CheckErrors(r.Problems[0]), r.Problems
+	}
+	return out
+}
+
+// decodeCheck decodes a body of POST /posts/check. Without a type it is that of posts to be scheduled, and without a date
+// too at now. Its error is Invalid, like that of decodeCreate.
+func decodeCheck(body []byte, now time.Time) (publishing.CreatePosts, error) {
+	n, err := parse(body, "post.check")
+	if err != nil {
+		return publishing.CreatePosts{}, err
+	}
+	o := n.object(append([]string{"ai"}, createMembers...)...)
+	o.get("ai").flag()
+	cmd := decodePosts(o)
+	if o.get("type").null() {
+		cmd.Type = publishing.CreateSchedule
+		if o.get("date").null() {
+			cmd.Date = now
+		}
+	}
+	return cmd, withRules(n.faults, cmd)
+}

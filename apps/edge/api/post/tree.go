@@ -1,0 +1,224 @@
+package post
+
+import (
+	"bytes"
+	"encoding/json"
+	"math"
+	"slices"
+	"strconv"
+	"unicode/utf8"
+
+	"github.com/tidwall/gjson"
+
+	"crier/apps/edge/route"
+	"crier/platform/fault"
+	"crier/platform/paste"
+	"crier/publishing"
+)
+
+// node is one value of a JSON document with its path. Its methods convert the value as leniently as the contract
+// requires. It is a view of the document: a value is decoded when a method is called. The faults of all nodes of a
+// document are in one list.
+type node struct {
+	value  gjson.Result
+	at     string // the path, such as posts.0.value, "" for the document
+	faults *fault.List
+}
+
+// parse returns the document of a body, which must be one JSON object; otherwise its error is Invalid. It takes time in
+// proportion to the body and copies it once.
+func parse(body []byte, op string) (node, error) {
+	bad := func(rule string) error {
+		return &fault.Error{
+			Kind: fault.Invalid, Op: op, Message: "The body is not valid.",
+			Fields: []fault.Field{{Name: "body", Message: rule}},
+		}
+	}
+	if len(body) == 0 {
+		return node{}, bad("is required")
+	}
+	if !utf8.Valid(body) {
+		return node{}, bad("must be UTF-8")
+	}
+	if !json.Valid(body) {
+		return node{}, bad("must be one value of valid JSON")
+	}
+	v := gjson.ParseBytes(body)
+	if !v.IsObject() {
+		return node{}, bad("must be a JSON object")
+	}
+	return node{value: v, faults: &fault.List{}}, nil
+}
+
+func (n node) addFault(rule string) { n.faults.Add(n.at, rule) }
+
+func (n node) child(name string, v gjson.Result) node {
+	if n.at != "" {
+		name = n.at + "." + name
+	}
+	return node{value: v, at: name, faults: n.faults}
+}
+
+// null returns whether the value is null or absent.
+func (n node) null() bool { return n.value.Type == gjson.Null }
+
+// object has the members of a node that were read.
+type object struct {
+	node
+	names  []string
+	values []gjson.Result // by the index of names
+}
+
+// object reads the members with these names, in one pass; of equal names the last one counts. A value that is neither
+// an object nor null is a fault, and has no members.
+func (n node) object(names ...string) object {
+	o := object{node: n, names: names, values: make([]gjson.Result, len(names))}
+	switch {
+	case n.null():
+	case !n.value.IsObject():
+		n.addFault("must be an object")
+	default:
+		n.value.ForEach(func(name, value gjson.Result) bool {
+			if i := slices.Index(names, name.String()); i >= 0 {
+				o.values[i] = value
+			}
+			return true
+		})
+	}
+	return o
+}
+
+// get returns a member that was read. An absent member is null.
+func (o object) get(name string) node {
+	var value gjson.Result
+	if i := slices.Index(o.names, name); i >= 0 {
+		value = o.values[i]
+	}
+	return o.child(name, value)
+}
+
+// text returns a string, "" for null. Other values, and strings with NUL or half a character, are a
+// fault.
+func (n node) text() string {
+	if n.null() {
+		return ""
+	}
+	if n.value.Type != gjson.String {
+		n.addFault("must be a string")
+		return ""
+	}
+	s := n.value.String()
+	if route.HasHalfCharacter(n.value.Raw) {
+		n.addFault(route.HalfCharacter)
+	}
+	if !publishing.Storable(s) {
+		n.addFault("must not hold the character NUL")
+	}
+	return s
+}
+
+// maxName is the longest id or address, in bytes.
+const maxName = 2048
+
+// name returns an id or an address: text of at most maxName bytes.
+func (n node) name() string {
+	s := n.text()
+	if len(s) > maxName {
+		n.addFault("must be at most " + strconv.Itoa(maxName) + " bytes")
+		return ""
+	}
+	return s
+}
+
+// reference returns a name without any white space or hidden characters pasted around it.
+func (n node) reference() string { return paste.Trim(n.name()) }
+
+// flag returns a boolean, also one in a string, and false for null and the empty string. Other values are a fault.
+func (n node) flag() bool {
+	switch n.value.Type {
+	case gjson.Null:
+		return false
+	case gjson.True, gjson.False:
+		return n.value.Bool()
+	case gjson.String:
+		if b, err := strconv.ParseBool(n.value.String()); err == nil || n.value.String() == "" {
+			return b
+		}
+	}
+	n.addFault("must be true or false")
+	return false
+}
+
+// number returns a whole number, and 0 for null and the empty string. Other values are a fault.
+func (n node) number() int {
+	switch {
+	case n.null(), n.value.Type == gjson.String && n.value.String() == "":
+		return 0
+	case n.value.Type == gjson.Number:
+		if i, ok := route.ParseWhole(n.value.Raw); ok {
+			return int(i)
+		}
+		if f := n.value.Float(); f == math.Trunc(f) {
+			n.addFault("must be a whole number of at most 64 bits")
+			return 0
+		}
+	}
+	n.addFault("must be a whole number")
+	return 0
+}
+
+// list returns the elements of an array, none for null. Other values are a fault. Of an array with more than most
+// elements it returns most+1, so that the caller sees that there are too many. It returns none when the list of faults
+// is full.
+func (n node) list(most int) (out []node) {
+	if n.faults.Full() {
+		return nil
+	}
+	if !n.value.IsArray() {
+		if !n.null() {
+			n.addFault("must be an array")
+		}
+		return nil
+	}
+	n.value.ForEach(func(_, v gjson.Result) bool {
+		out = append(out, n.child(strconv.Itoa(len(out)), v))
+		return len(out) <= most
+	})
+	return out
+}
+
+// raw returns the value as JSON with sorted members. A value of more than most bytes is returned as it was sent.
+// Half a character in it is a fault.
+func (n node) raw(most int) json.RawMessage {
+	sent := json.RawMessage(n.value.Raw)
+	if route.HasHalfCharacter(n.value.Raw) {
+		n.addFault(route.HalfCharacter)
+	}
+	if len(sent) > most {
+		return sent
+	}
+	sorted, err := sortMembers(sent)
+	if err != nil {
+		n.addFault("must be valid JSON")
+		return nil
+	}
+	return sorted
+}
+
+// sortMembers returns a JSON value with sorted members and its numbers as they were sent. It returns the error of
+// encoding/json for what is no JSON.
+func sortMembers(sent json.RawMessage) (json.RawMessage, error) {
+	d := json.NewDecoder(bytes.NewReader(sent))
+	d.UseNumber()
+	var v any
+	if err := d.Decode(&v); err != nil {
+		return nil, err
+	}
+	var b bytes.Buffer
+	e := json.NewEncoder(&b)
+	e.SetEscapeHTML(false) // escaping would make one byte six, which count for the limit
+	if err := e.Encode(v); err != nil {
+		return nil, err
+	}
+	return bytes.TrimSpace(b.Bytes()), nil
+}

@@ -1,0 +1,156 @@
+// Package tag has the endpoints of tags.
+package tag
+
+import (
+	"context"
+	"net/http"
+
+	"crier/apps/edge/record"
+	"crier/apps/edge/request"
+	"crier/apps/edge/route"
+	"crier/platform/clock"
+	"crier/publishing"
+	"crier/tenancy"
+)
+
+// Deps are what an API uses.
+type Deps struct {
+	Tags  Tags
+	Clock clock.Clock
+}
+
+// API has the endpoints, one for each exported method. It is safe for concurrent use.
+type API struct{ deps Deps }
+
+// New returns an API. It does not check that d is complete.
+func New(d Deps) *API { return &API{deps: d} }
+
+// Tags are the use cases of tags. A tag that does not exist, or whose id does not parse, is NotFound.
+type Tags interface {
+	// Tags returns the tags of the organization in the order of their names.
+	Tags(ctx context.Context, p tenancy.Principal) ([]publishing.Tag, error)
+	// CreateTag returns Invalid, and Conflict for a name that is taken and at the limit of tags.
+	CreateTag(ctx context.Context, p tenancy.Principal, cmd publishing.SaveTag) (publishing.Tag, error)
+	// UpdateTag returns Invalid, and Conflict for a name that is taken.
+	UpdateTag(ctx context.Context, p tenancy.Principal, tag string, cmd publishing.SaveTag) (publishing.Tag, error)
+	// DeleteTag returns the tag that is deleted.
+	DeleteTag(ctx context.Context, p tenancy.Principal, tag string) (publishing.Tag, error)
+}
+
+// TagRecord is a tag of the organization. DeletedAt is null except in the answer that deletes it.
+type TagRecord struct {
+	ID        string  `json:"id" doc:"Id of the tag."`
+	Name      string  `json:"name" doc:"Unique in the organization, without regard to case."`
+	Color     string  `json:"color" example:"#1f6feb" doc:"Such as #1F6FEB."`
+	OrgID     string  `json:"orgId" doc:"Id of the organization."`
+	CreatedAt string  `json:"createdAt" format:"date-time" doc:"When it was made."`
+	UpdatedAt string  `json:"updatedAt" format:"date-time" doc:"When it was changed last."`
+	DeletedAt *string `json:"deletedAt" nullable:"true" format:"date-time" doc:"null, but in the answer that deletes it."`
+}
+
+func tagRecord(p tenancy.Principal, t publishing.Tag) TagRecord {
+	return TagRecord{
+		ID: t.ID.String(), Name: t.Name, Color: t.Color, OrgID: p.Org.String(),
+		CreatedAt: record.FormatTime(t.CreatedAt), UpdatedAt: record.FormatTime(t.UpdatedAt),
+	}
+}
+
+// TagList is the answer of the list of tags.
+type TagList struct {
+	Tags []TagRecord `json:"tags" doc:"In the order of their names."`
+}
+
+type tagsOutput struct{ Body TagList }
+
+// ListTags returns the endpoint that lists the tags of the organization in the order of their names.
+func (a *API) ListTags() route.Endpoint {
+	return route.JSON(route.Described(route.Describe("Tags", "List the tags of the organization"),
+		"Posts get tags by their names, with tags of POST /posts."), a.listTags)
+}
+
+func (a *API) listTags(ctx context.Context, _ *struct{}) (*tagsOutput, error) {
+	p := request.Principal(ctx)
+	tags, err := a.deps.Tags.Tags(ctx, p)
+	if err != nil {
+		return nil, err
+	}
+	out := &tagsOutput{Body: TagList{Tags: make([]TagRecord, 0, len(tags))}}
+	for _, t := range tags {
+		out.Body.Tags = append(out.Body.Tags, tagRecord(p, t))
+	}
+	return out, nil
+}
+
+// CreateTagDto is the body that creates or changes a tag.
+type CreateTagDto struct {
+	Name  string `json:"name" doc:"1 to 64 characters. It is unique in the organization without regard to case."`
+	Color string `json:"color" doc:"In the form #rrggbb." example:"#1f6feb"`
+}
+
+func (d CreateTagDto) command() publishing.SaveTag {
+	return publishing.SaveTag{Name: d.Name, Color: d.Color}
+}
+
+type tagInput struct{ Body CreateTagDto }
+
+type tagOutput struct{ Body TagRecord }
+
+// CreateTag returns the endpoint that creates a tag.
+func (a *API) CreateTag() route.Endpoint {
+	d := route.Describe("Tags", "Create a tag", 400, 409, 413)
+	d.Description = "409: a tag has this name, without regard to case, or the organization has as many tags as it " +
+		"may."
+	d.DefaultStatus = http.StatusCreated
+	return route.JSON(d, a.createTag)
+}
+
+func (a *API) createTag(ctx context.Context, in *tagInput) (*tagOutput, error) {
+	p := request.Principal(ctx)
+	t, err := a.deps.Tags.CreateTag(ctx, p, in.Body.command())
+	if err != nil {
+		return nil, err
+	}
+	return &tagOutput{Body: tagRecord(p, t)}, nil
+}
+
+// UpdateTag returns the endpoint that changes the name and the color of a tag, which all its posts then show.
+func (a *API) UpdateTag() route.Endpoint {
+	return route.JSON(route.Described(route.Describe("Tags", "Change a tag", 400, 404, 409, 413),
+		"Its posts show the new name and the new color. 409: another tag has this name."), a.updateTag)
+}
+
+type updateTagInput struct {
+	ID   string `path:"id" doc:"Tag id."`
+	Body CreateTagDto
+}
+
+func (a *API) updateTag(ctx context.Context, in *updateTagInput) (*tagOutput, error) {
+	p := request.Principal(ctx)
+	t, err := a.deps.Tags.UpdateTag(ctx, p, in.ID, in.Body.command())
+	if err != nil {
+		return nil, err
+	}
+	return &tagOutput{Body: tagRecord(p, t)}, nil
+}
+
+// DeleteTag returns the endpoint that deletes a tag. Its posts stay and lose it.
+func (a *API) DeleteTag() route.Endpoint {
+	return route.JSON(route.Described(route.Describe("Tags", "Delete a tag; its posts stay", 404),
+		"It is taken from all posts that have it."), a.deleteTag)
+}
+
+type deleteTagInput struct {
+	ID string `path:"id" doc:"Tag id."`
+}
+
+func (a *API) deleteTag(ctx context.Context, in *deleteTagInput) (*tagOutput, error) {
+	p := request.Principal(ctx)
+	t, err := a.deps.Tags.DeleteTag(ctx, p, in.ID)
+	if err != nil {
+		return nil, err
+	}
+	out := &tagOutput{Body: tagRecord(p, t)}
+	at := record.FormatTime(a.deps.Clock.Now())
+	out.Body.DeletedAt = &at
+	return out, nil
+}

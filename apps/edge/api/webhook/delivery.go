@@ -1,0 +1,185 @@
+package webhook
+
+import (
+	"context"
+	"encoding/json"
+	"net/http"
+	"unicode/utf8"
+
+	"github.com/tidwall/gjson"
+
+	"crier/apps/edge/record"
+	"crier/apps/edge/request"
+	"crier/apps/edge/route"
+	"crier/platform/fault"
+	"crier/publishing"
+)
+
+// DeliveryRecord is one event on its way to one webhook.
+type DeliveryRecord struct {
+	ID            string            `json:"id" doc:"The value of the headers X-Service-Delivery and webhook-id."`
+	Event         string            `json:"event" doc:"What it tells."`
+	PostID        *string           `json:"postId" nullable:"true" doc:"The post of the event; null: a test."`
+	State         string            `json:"state" enum:"pending,delivered,failed" doc:"pending: it is to be sent, perhaps again."`
+	Attempts      int               `json:"attempts" doc:"Calls so far."`
+	NextAttemptAt *string           `json:"nextAttemptAt" nullable:"true" format:"date-time" doc:"When it is sent next; null: it has ended."`
+	CreatedAt     string            `json:"createdAt" format:"date-time" doc:"When the event happened."`
+	EndedAt       *string           `json:"endedAt" nullable:"true" format:"date-time" doc:"When it was delivered or given up; null: it is pending."`
+	Error         *string           `json:"error" nullable:"true" doc:"Why it was given up, when that is more than the last attempt says."`
+	Log           []DeliveryAttempt `json:"log" doc:"The last ten attempts, the oldest first."`
+	Body          string            `json:"body" doc:"What is sent, byte for byte."`
+}
+
+// DeliveryAttempt is one call of a webhook.
+type DeliveryAttempt struct {
+	Attempt    int     `json:"attempt" doc:"Its number, from 1."`
+	At         string  `json:"at" format:"date-time" doc:"When it began."`
+	DurationMS int64   `json:"durationMs" doc:"Milliseconds to the answer or the failure."`
+	Status     *int    `json:"status" nullable:"true" doc:"Status of the answer; null without one."`
+	Error      *string `json:"error" nullable:"true" doc:"Null: it succeeded."`
+	Answer     string  `json:"answer" doc:"The beginning of the answer; empty for members who do not manage the organization."`
+}
+
+type deliveriesInput struct {
+	ID     string `path:"id" doc:"Webhook id."`
+	Before string `query:"before" maxLength:"64" doc:"Id of a delivery: only older ones."`
+	Limit  int    `query:"limit" minimum:"1" maximum:"50" default:"30" doc:"How many."`
+}
+
+type deliveriesOutput struct{ Body []DeliveryRecord }
+
+// ListDeliveries returns the endpoint that lists the deliveries of a webhook.
+func (a *API) ListDeliveries() route.Endpoint {
+	d := route.Describe("Webhooks", "List the deliveries of a webhook, the newest first", 400, 404)
+	d.Description = "The page /docs/limits says how long deliveries are kept, and how many of one webhook."
+	return route.JSON(d, a.listDeliveries)
+}
+
+func (a *API) listDeliveries(ctx context.Context, in *deliveriesInput) (*deliveriesOutput, error) {
+	p, q := request.Principal(ctx), publishing.ListDeliveries{Before: in.Before, Limit: in.Limit}
+	list, err := a.deps.Webhooks.Deliveries(ctx, p, in.ID, q)
+	if err != nil {
+		return nil, err
+	}
+	out := &deliveriesOutput{Body: make([]DeliveryRecord, 0, len(list))}
+	for _, d := range list {
+		out.Body = append(out.Body, deliveryRecord(d, p.Role.Manages()))
+	}
+	return out, nil
+}
+
+// deliveryRecord returns the record of a delivery. Only principals who manage the organization,
+// including API keys, see the endpoint's response.
+func deliveryRecord(d publishing.Delivery, manages bool) DeliveryRecord {
+	out := DeliveryRecord{
+		ID: d.ID.String(), Event: string(d.Event), State: string(d.State), Attempts: d.Attempts, Error: d.Error,
+		NextAttemptAt: record.OptionalTime(d.NextAt), CreatedAt: record.FormatTime(d.CreatedAt), EndedAt: record.OptionalTime(d.EndedAt),
+		Log: make([]DeliveryAttempt, 0, len(d.Log)), Body: d.Body,
+	}
+	if !d.Post.IsZero() {
+		post := d.Post.String()
+		out.PostID = &post
+	}
+	for _, t := range d.Log {
+		attempt := DeliveryAttempt{
+			Attempt: t.Number, At: record.FormatTime(t.At), DurationMS: t.Millis,
+		}
+		if manages {
+			attempt.Answer = t.Answer
+		}
+		if t.Status != 0 {
+			attempt.Status = &t.Status
+		}
+		if t.Error != "" {
+			attempt.Error = &t.Error
+		}
+		out.Log = append(out.Log, attempt)
+	}
+	return out
+}
+
+type deliveryInput struct {
+	ID       string `path:"id" doc:"Webhook id."`
+	Delivery string `path:"deliveryId" doc:"Delivery id."`
+}
+
+// ReplayDelivery returns the endpoint that sends a delivery again.
+func (a *API) ReplayDelivery() route.Endpoint {
+	d := route.Describe("Webhooks", "Send a delivery again, with the same id and body", 404, 409)
+	d.Description = "It has ten attempts again, unless it is still on its way. 409: the webhook is disabled."
+	d.DefaultStatus = http.StatusCreated
+	return route.JSON(d, a.replayDelivery)
+}
+
+func (a *API) replayDelivery(ctx context.Context, in *deliveryInput) (*record.NamedOutput, error) {
+	if err := a.deps.Webhooks.Replay(ctx, request.Principal(ctx), in.ID, in.Delivery); err != nil {
+		return nil, err
+	}
+	return record.NewNamed(in.Delivery), nil
+}
+
+// TestWebhook returns the endpoint that sends an example to a webhook.
+func (a *API) TestWebhook() route.Endpoint {
+	d := route.Describe("Webhooks", "Send an example to a webhook, once", 404)
+	d.DefaultStatus = http.StatusCreated
+	d.Description = "The answer has the id of the delivery; its outcome is in the list of deliveries."
+	return route.JSON(d, a.testWebhook)
+}
+
+func (a *API) testWebhook(ctx context.Context, in *webhookInput) (*record.NamedOutput, error) {
+	delivery, err := a.deps.Webhooks.Test(ctx, request.Principal(ctx), in.ID)
+	if err != nil {
+		return nil, err
+	}
+	return record.NewNamed(delivery.String()), nil
+}
+
+type tryInput struct {
+	URL string `query:"url" maxLength:"2048" doc:"A public https address."`
+}
+
+// TriedURL is how a call of a URL ended.
+type TriedURL struct {
+	Send    bool    `json:"send" doc:"Whether the URL answered with 2xx."`
+	Status  *int    `json:"status" nullable:"true" doc:"Status of the answer; null without one."`
+	Problem *string `json:"problem" nullable:"true" doc:"Why it did not."`
+}
+
+type tryOutput struct{ Body TriedURL }
+
+// TryWebhookURL returns the endpoint that posts the body of the request to a URL.
+func (a *API) TryWebhookURL() route.Endpoint {
+	d := route.Describe("Webhooks", "Post the JSON of the body to a URL, once and without a signature", 400, 413)
+	d.DefaultStatus = http.StatusCreated
+	return route.JSON(d, a.tryWebhookURL, route.RequestBody[AnyJSON]())
+}
+
+// AnyJSON is any JSON object.
+type AnyJSON map[string]any
+
+func (a *API) tryWebhookURL(ctx context.Context, in *tryInput) (*tryOutput, error) {
+	body := request.From(ctx).Body.Loaded()
+	if !isObject(body) {
+		return nil, &fault.Error{
+			Kind: fault.Invalid, Op: "webhook.tryWebhookURL", Message: "The body is not valid.",
+			Fields: []fault.Field{{Name: "body", Message: "must be a JSON object"}},
+		}
+	}
+	status, problem, err := a.deps.Webhooks.TryURL(ctx, request.Principal(ctx), in.URL, body)
+	if err != nil {
+		return nil, err
+	}
+	out := &tryOutput{Body: TriedURL{Send: problem == ""}}
+	if status != 0 {
+		out.Body.Status = &status
+	}
+	if problem != "" {
+		out.Body.Problem = &problem
+	}
+	return out, nil
+}
+
+// isObject reports whether a body is one JSON object.
+func isObject(body []byte) bool {
+	return utf8.Valid(body) && json.Valid(body) && gjson.ParseBytes(body).IsObject()
+}

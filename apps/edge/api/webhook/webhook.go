@@ -1,0 +1,343 @@
+// Package webhook has the endpoints of webhooks and their deliveries.
+package webhook
+
+import (
+	"context"
+	"net/http"
+
+	"crier/apps/edge/record"
+	"crier/apps/edge/request"
+	"crier/apps/edge/route"
+	"crier/publishing"
+	"crier/tenancy"
+)
+
+// Deps are what an API uses.
+type Deps struct {
+	Webhooks Webhooks
+}
+
+// API has the endpoints, one for each exported method. It is safe for concurrent use.
+type API struct{ deps Deps }
+
+// New returns an API. It does not check that d is complete.
+func New(d Deps) *API { return &API{deps: d} }
+
+// Webhooks are the use cases of the endpoints that the service calls. Ids are text as the client sent it; a webhook or
+// a delivery that does not exist, or that is of another organization, is NotFound. Every method can also return
+// Unavailable and Internal.
+type Webhooks interface {
+	// List returns the webhooks of the organization.
+	List(ctx context.Context, p tenancy.Principal) ([]publishing.WebhookRecord, error)
+	// Create returns a new webhook and its secret. It returns Invalid, and Quota and Conflict at the limits of webhooks.
+	Create(ctx context.Context, p tenancy.Principal, cmd publishing.SetWebhook) (publishing.Webhook, string, error)
+	// Update returns the updated webhook. It returns Invalid, and Conflict as RotateSecret does.
+	Update(
+		ctx context.Context, p tenancy.Principal, webhook string, cmd publishing.SetWebhook,
+	) (publishing.Webhook, error)
+	// Delete deletes a webhook with its deliveries, and returns it.
+	Delete(ctx context.Context, p tenancy.Principal, webhook string) (publishing.Webhook, error)
+	// RotateSecret replaces the secret with the given one, or with a random one if it is nil. It
+	// returns the updated webhook and the new secret. It returns Invalid, and Conflict when too
+	// many earlier secrets still sign.
+	RotateSecret(
+		ctx context.Context, p tenancy.Principal, webhook string, given *string,
+	) (publishing.Webhook, string, error)
+	WebhookDeliveries
+}
+
+// WebhookDeliveries are the use cases of the deliveries of webhooks.
+type WebhookDeliveries interface {
+	// Deliveries returns the newest deliveries. It returns Invalid for a query that is not valid.
+	Deliveries(
+		ctx context.Context, p tenancy.Principal, webhook string, q publishing.ListDeliveries,
+	) ([]publishing.Delivery, error)
+	// Replay sends a delivery again.
+	Replay(ctx context.Context, p tenancy.Principal, webhook, delivery string) error
+	// Test sends an example and returns the id of the delivery.
+	Test(ctx context.Context, p tenancy.Principal, webhook string) (publishing.DeliveryID, error)
+	// TryURL posts a body to a URL once and returns the status of the answer, 0 without one, and why the call failed.
+	// It returns Invalid for a URL or a body that is not accepted.
+	TryURL(ctx context.Context, p tenancy.Principal, address string, body []byte) (int, string, error)
+}
+
+// WebhookRecord is a webhook without its secret.
+type WebhookRecord struct {
+	ID           string           `json:"id" doc:"Id of the webhook."`
+	Name         string           `json:"name" doc:"Its name for people."`
+	URL          string           `json:"url" doc:"Where deliveries are sent. Members who do not manage the organization see the scheme and the host only."`
+	Events       []string         `json:"events" doc:"The events that it gets; empty: all."`
+	Integrations []WebhookChannel `json:"integrations" doc:"The channels whose events it gets; empty: all."`
+	SecretSet    bool             `json:"secretSet" doc:"Always true: every webhook has a secret."`
+	PreviousSecrets
+	Disabled bool `json:"disabled" doc:"It gets no deliveries."`
+	// DisabledReason is a publishing.WebhookDisabled.
+	DisabledReason *string `json:"disabledReason" nullable:"true" enum:"person,gone,failing" doc:"gone: it answered 410; failing: all deliveries of five days failed."`
+	DisabledAt     *string `json:"disabledAt" nullable:"true" format:"date-time" doc:"Since when; null: it is not disabled."`
+	FailingSince   *string `json:"failingSince" nullable:"true" format:"date-time" doc:"The first failure since its last success; null: it works."`
+	CreatedAt      string  `json:"createdAt" format:"date-time" doc:"When it was made."`
+	UpdatedAt      string  `json:"updatedAt" format:"date-time" doc:"When it was changed last."`
+}
+
+// PreviousSecrets lists when each earlier secret of a webhook ends.
+type PreviousSecrets struct {
+	Until []string `json:"previousSecretsUntil" format:"date-time" doc:"When each earlier secret ends, the soonest first. Until then deliveries are signed with it, too."`
+}
+
+func previousSecrets(w publishing.Webhook) PreviousSecrets {
+	out := PreviousSecrets{Until: make([]string, len(w.PreviousUntil))}
+	for i, end := range w.PreviousUntil {
+		out.Until[i] = record.FormatTime(end)
+	}
+	return out
+}
+
+// WebhookChannel is a channel that a webhook has chosen.
+type WebhookChannel struct {
+	Integration channelPicture `json:"integration" doc:"The channel."`
+}
+
+type channelPicture struct {
+	ID      string `json:"id" doc:"Channel id."`
+	Name    string `json:"name" doc:"Name of the channel."`
+	Picture string `json:"picture" doc:"Address of its picture."`
+}
+
+type webhooksOutput struct{ Body []WebhookRecord }
+
+// ListWebhooks returns the endpoint that lists the webhooks.
+func (a *API) ListWebhooks() route.Endpoint {
+	return route.JSON(route.Described(route.Describe("Webhooks", "List the webhooks"),
+		"Without their secrets. failingSince and disabledReason say which do not work."), a.listWebhooks)
+}
+
+func (a *API) listWebhooks(ctx context.Context, _ *struct{}) (*webhooksOutput, error) {
+	p := request.Principal(ctx)
+	list, err := a.deps.Webhooks.List(ctx, p)
+	if err != nil {
+		return nil, err
+	}
+	out := &webhooksOutput{Body: make([]WebhookRecord, 0, len(list))}
+	for _, w := range list {
+		out.Body = append(out.Body, webhookRecord(w, p.Role.Manages()))
+	}
+	return out, nil
+}
+
+// webhookRecord returns the record of a webhook. Only principals who manage the organization,
+// including API keys, see the whole URL, which may hold a token.
+func webhookRecord(w publishing.WebhookRecord, manages bool) WebhookRecord {
+	out := WebhookRecord{
+		ID: w.ID.String(), Name: w.Name, URL: w.URL, Events: []string{}, Integrations: []WebhookChannel{},
+		SecretSet: true, PreviousSecrets: previousSecrets(w.Webhook), Disabled: w.DisabledAt != nil,
+		DisabledReason: (*string)(w.DisabledFor), DisabledAt: record.OptionalTime(w.DisabledAt),
+		FailingSince: record.OptionalTime(w.FailingSince), CreatedAt: record.FormatTime(w.CreatedAt), UpdatedAt: record.FormatTime(w.UpdatedAt),
+	}
+	if !manages {
+		out.URL = w.Origin()
+	}
+	for _, e := range w.Events {
+		out.Events = append(out.Events, string(e))
+	}
+	for _, c := range w.Channels {
+		out.Integrations = append(out.Integrations, WebhookChannel{
+			Integration: channelPicture{ID: c.ID.String(), Name: c.Name, Picture: c.Picture},
+		})
+	}
+	return out
+}
+
+// WebhookChoice names a channel in a request.
+type WebhookChoice struct {
+	ID string `json:"id" maxLength:"64" doc:"Channel id."`
+}
+
+// WebhookOptions are the members of a webhook that a request may leave out.
+type WebhookOptions struct {
+	Integrations *[]WebhookChoice `json:"integrations,omitempty" nullable:"true" doc:"The channels whose events it gets; empty: all."`
+	Events       *[]string        `json:"events,omitempty" nullable:"true" maxItems:"20" doc:"Of post.published, post.failed, post.status_changed, approval.requested and approval.resolved; empty: all."`
+	Secret       *string          `json:"secret,omitempty" nullable:"true" maxLength:"128" doc:"whsec_ and the base64 of 24 to 64 bytes; absent: a random one."`
+	Disabled     *bool            `json:"disabled,omitempty" nullable:"true" doc:"A disabled webhook gets no events."`
+}
+
+func (o WebhookOptions) command() publishing.SetWebhook {
+	out := publishing.SetWebhook{Events: o.Events, Secret: o.Secret, Disabled: o.Disabled}
+	if o.Secret != nil && *o.Secret == "" {
+		out.Secret = nil
+	}
+	if o.Integrations != nil {
+		ids := make([]string, len(*o.Integrations))
+		for i, c := range *o.Integrations {
+			ids[i] = c.ID
+		}
+		out.Integrations = &ids
+	}
+	return out
+}
+
+// CreateWebhookRequest is the body of POST /webhooks.
+type CreateWebhookRequest struct {
+	Name string `json:"name" maxLength:"256" doc:"1 to 128 characters."`
+	URL  string `json:"url" maxLength:"2048" doc:"A public https address."`
+	WebhookOptions
+}
+
+type createWebhookInput struct{ Body CreateWebhookRequest }
+
+// NewWebhook is a new webhook with its secret.
+type NewWebhook struct {
+	ID     string `json:"id" doc:"Id of the webhook."`
+	Secret string `json:"secret" doc:"What deliveries are signed with. It is shown only here."`
+}
+
+type createWebhookOutput struct{ Body NewWebhook }
+
+// CreateWebhook returns the endpoint that creates a webhook.
+func (a *API) CreateWebhook() route.Endpoint {
+	d := route.Describe("Webhooks", "Create a webhook", 400, 402, 409, 413)
+	d.DefaultStatus = http.StatusCreated
+	d.Description = "The service calls the URL when posts are published, fail or change their status. The page /docs/webhooks " +
+		"describes the events, and how deliveries are signed and repeated. 409: the organization has as many webhooks as " +
+		"it may."
+	return route.JSON(d, a.createWebhook)
+}
+
+func (a *API) createWebhook(ctx context.Context, in *createWebhookInput) (*createWebhookOutput, error) {
+	cmd := in.Body.command()
+	cmd.Name, cmd.URL = &in.Body.Name, &in.Body.URL
+	w, secret, err := a.deps.Webhooks.Create(ctx, request.Principal(ctx), cmd)
+	if err != nil {
+		return nil, err
+	}
+	return &createWebhookOutput{Body: NewWebhook{ID: w.ID.String(), Secret: secret}}, nil
+}
+
+// UpdateWebhookRequest is the body of PUT /webhooks/{id}. Members that are absent are left as they are.
+type UpdateWebhookRequest struct {
+	Name *string `json:"name,omitempty" nullable:"true" maxLength:"256" doc:"1 to 128 characters."`
+	URL  *string `json:"url,omitempty" nullable:"true" maxLength:"2048" doc:"A public https address."`
+	WebhookOptions
+}
+
+func (r UpdateWebhookRequest) command() publishing.SetWebhook {
+	cmd := r.WebhookOptions.command()
+	cmd.Name, cmd.URL = r.Name, r.URL
+	return cmd
+}
+
+type updateWebhookInput struct {
+	ID   string `path:"id" doc:"Webhook id."`
+	Body UpdateWebhookRequest
+}
+
+const updateWebhookText = "Members that are absent are left as they are. The secret before a new one signs beside it " +
+	"for 24 hours. With disabled: false a webhook that was disabled begins anew. After the answer no call begins to the " +
+	"URL before, and none to a webhook that is disabled. 409: three earlier secrets still sign."
+
+// UpdatedWebhook is a webhook that was changed.
+type UpdatedWebhook struct {
+	ID string `json:"id" doc:"Id of the webhook."`
+	PreviousSecrets
+}
+
+type updateWebhookOutput struct{ Body UpdatedWebhook }
+
+// UpdateWebhook returns the endpoint that changes a webhook.
+func (a *API) UpdateWebhook() route.Endpoint {
+	d := route.Describe("Webhooks", "Change a webhook", 400, 404, 409, 413)
+	d.Description = updateWebhookText
+	return route.JSON(d, func(ctx context.Context, in *updateWebhookInput) (*updateWebhookOutput, error) {
+		return a.updateWebhook(ctx, in.ID, in.Body.command())
+	})
+}
+
+// ReplaceWebhookRequest is the body of PUT /webhooks.
+type ReplaceWebhookRequest struct {
+	ID string `json:"id" maxLength:"64" doc:"Webhook id."`
+	UpdateWebhookRequest
+}
+
+type replaceWebhookInput struct{ Body ReplaceWebhookRequest }
+
+// UpdateWebhookByBody returns the same endpoint with the id in the body.
+func (a *API) UpdateWebhookByBody() route.Endpoint {
+	d := route.Describe("Webhooks", "Change a webhook that the body names", 400, 404, 409, 413)
+	d.Description = updateWebhookText
+	return route.JSON(d, func(ctx context.Context, in *replaceWebhookInput) (*updateWebhookOutput, error) {
+		return a.updateWebhook(ctx, in.Body.ID, in.Body.command())
+	})
+}
+
+func (a *API) updateWebhook(
+	ctx context.Context, id string, cmd publishing.SetWebhook,
+) (*updateWebhookOutput, error) {
+	w, err := a.deps.Webhooks.Update(ctx, request.Principal(ctx), id, cmd)
+	if err != nil {
+		return nil, err
+	}
+	return &updateWebhookOutput{Body: UpdatedWebhook{ID: w.ID.String(), PreviousSecrets: previousSecrets(w)}}, nil
+}
+
+type webhookInput struct {
+	ID string `path:"id" doc:"Webhook id."`
+}
+
+// DeleteWebhook returns the endpoint that deletes a webhook and its deliveries.
+func (a *API) DeleteWebhook() route.Endpoint {
+	return route.JSON(route.Described(route.Describe("Webhooks", "Delete a webhook and its deliveries", 404),
+		"What waits to be sent to it is not sent: after the answer no call begins."), a.deleteWebhook)
+}
+
+func (a *API) deleteWebhook(ctx context.Context, in *webhookInput) (*record.NamedOutput, error) {
+	w, err := a.deps.Webhooks.Delete(ctx, request.Principal(ctx), in.ID)
+	if err != nil {
+		return nil, err
+	}
+	return record.NewNamed(w.ID.String()), nil
+}
+
+// RotateWebhookRequest is the body of POST /webhooks/{id}/rotate-secret, which may be absent.
+type RotateWebhookRequest struct {
+	Secret *string `json:"secret,omitempty" nullable:"true" maxLength:"128" doc:"whsec_ and the base64 of 24 to 64 bytes; absent: a random one."`
+}
+
+type rotateWebhookInput struct {
+	ID   string `path:"id" doc:"Webhook id."`
+	Body *RotateWebhookRequest
+}
+
+// RotatedWebhook is a webhook with its new secret.
+type RotatedWebhook struct {
+	ID       string  `json:"id" doc:"Id of the webhook."`
+	Secret   string  `json:"secret" doc:"It is shown only here."`
+	OldUntil *string `json:"previousSecretUntil" nullable:"true" format:"date-time" doc:"When the secret before ends; null: there is none, because the given one was the secret already."`
+	PreviousSecrets
+}
+
+type rotateWebhookOutput struct{ Body RotatedWebhook }
+
+// RotateWebhookSecret returns the endpoint that replaces the secret of a webhook.
+func (a *API) RotateWebhookSecret() route.Endpoint {
+	d := route.Describe("Webhooks", "Replace the secret of a webhook", 400, 404, 409, 413)
+	d.Description = "For 24 hours deliveries are signed with the secret before, too: webhook-signature has a signature by " +
+		"each. Another rotation meanwhile shortens nothing. 409: three earlier secrets still sign; the message says " +
+		"when the first of them ends."
+	d.DefaultStatus = http.StatusCreated
+	return route.JSON(d, a.rotateWebhookSecret)
+}
+
+func (a *API) rotateWebhookSecret(ctx context.Context, in *rotateWebhookInput) (*rotateWebhookOutput, error) {
+	var given *string
+	if in.Body != nil {
+		given = in.Body.Secret
+	}
+	w, secret, err := a.deps.Webhooks.RotateSecret(ctx, request.Principal(ctx), in.ID, given)
+	if err != nil {
+		return nil, err
+	}
+	out := RotatedWebhook{ID: w.ID.String(), Secret: secret, PreviousSecrets: previousSecrets(w)}
+	if n := len(w.PreviousUntil); n > 0 {
+		out.OldUntil = &out.Until[n-1]
+	}
+	return &rotateWebhookOutput{Body: out}, nil
+}

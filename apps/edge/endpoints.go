@@ -1,0 +1,112 @@
+package edge
+
+import (
+	auditapi "crier/apps/edge/account/audit"
+	deletionapi "crier/apps/edge/account/deletion"
+	instanceapi "crier/apps/edge/account/instance"
+	keyapi "crier/apps/edge/account/key"
+	organizationapi "crier/apps/edge/account/organization"
+	planapi "crier/apps/edge/account/plan"
+	securityapi "crier/apps/edge/account/security"
+	signinapi "crier/apps/edge/account/signin"
+	teamapi "crier/apps/edge/account/team"
+	userapi "crier/apps/edge/account/user"
+	"crier/apps/edge/admission"
+	analyticsapi "crier/apps/edge/api/analytics"
+	approvalapi "crier/apps/edge/api/approval"
+	channelapi "crier/apps/edge/api/channel"
+	connectapi "crier/apps/edge/api/connect"
+	mediaapi "crier/apps/edge/api/media"
+	notificationapi "crier/apps/edge/api/notification"
+	postapi "crier/apps/edge/api/post"
+	slotapi "crier/apps/edge/api/slot"
+	tagapi "crier/apps/edge/api/tag"
+	webhookapi "crier/apps/edge/api/webhook"
+	"crier/apps/edge/monitor"
+	"crier/apps/edge/record"
+	"crier/apps/edge/session"
+)
+
+// endpoints are the endpoints of the route table, by noun.
+type endpoints struct {
+	analytics    *analyticsapi.API
+	approval     *approvalapi.API
+	audit        *auditapi.API
+	channel      *channelapi.API
+	connect      *connectapi.API
+	deletion     *deletionapi.API
+	instance     *instanceapi.API
+	key          *keyapi.API
+	media        *mediaapi.API
+	monitor      *monitor.API
+	notification *notificationapi.API
+	organization *organizationapi.API
+	plan         *planapi.API
+	post         *postapi.API
+	security     *securityapi.API
+	signin       *signinapi.API
+	slot         *slotapi.API
+	tag          *tagapi.API
+	team         *teamapi.API
+	user         *userapi.API
+	webhook      *webhookapi.API
+}
+
+// newGuard returns the guard of sessions and what limits them.
+func (s *Server) newGuard() (*admission.Gate, *session.Guard) {
+	gate := admission.New(s.cfg.AppLimit, admission.Deps{
+		Attempts: s.deps.Attempts, Windows: s.deps.Windows, AccountKey: s.deps.AccountKey, Accounts: s.deps.Accounts,
+		Clock: s.deps.Clock, Log: s.deps.Log,
+	})
+	return gate, session.New(session.Config{
+		Origins: s.origins(), Secure: s.cfg.secure(), Limit: s.cfg.AppLimit, Timeout: s.cfg.Timeout,
+	}, s.deps.Accounts, gate)
+}
+
+// origins returns the origins of BASE_URL, FRONTEND_URL and MAIN_URL: pages of others cannot use a session.
+func (s *Server) origins() []string { return append(s.cfg.dashboards(), origin(s.cfg.Base())) }
+
+// newEndpoints returns the endpoints. It calls no dependency.
+func (s *Server) newEndpoints() endpoints {
+	d, base := s.deps, record.Base(s.cfg.Base())
+	cookies := session.Cookies{Secure: s.cfg.secure()}
+	return endpoints{
+		analytics: analyticsapi.New(analyticsapi.Deps{Analytics: d.Analytics, Reports: d.Analytics, Clock: d.Clock}),
+		approval: approvalapi.New(approvalapi.Deps{
+			BaseURL: s.cfg.Base(), Approvals: d.Approvals, Reviews: d.Approvals, Reviewers: s.gate, Gate: s.gate, Clock: d.Clock,
+		}),
+		audit:   auditapi.New(auditapi.Deps{Log: d.Accounts}),
+		channel: channelapi.New(channelapi.Deps{Channels: d.Channels, Tools: d.Channels, Pauses: d.Queue}),
+		connect: connectapi.New(connectapi.Deps{
+			Origins: s.origins(), Channels: d.Channels, Connects: d.Channels, Connectors: d.Channels, Apps: d.Channels,
+			Gate: s.gate, Guard: s.session,
+		}),
+		deletion: deletionapi.New(deletionapi.Deps{Accounts: d.Accounts, Gate: s.gate, Cookies: cookies}),
+		instance: instanceapi.New(instanceapi.Deps{
+			Accounts: d.Accounts, Plans: d.Plans, Gate: s.gate, Cookies: cookies, Log: d.Log,
+		}),
+		key:   keyapi.New(keyapi.Deps{Accounts: d.Accounts, Gate: s.gate, Clock: d.Clock}),
+		media: mediaapi.New(mediaapi.Deps{Base: base, UploadLimit: s.cfg.UploadLimit, Media: d.Media}),
+		monitor: monitor.New(monitor.Deps{
+			FrontendURL: s.cfg.Frontend(), Timeout: s.cfg.Timeout, Version: d.Version, MonitorToken: s.cfg.MonitorToken,
+			Queue: d.Queue, Health: d.Health, Draining: s.draining.Load, Cookies: cookies, Log: d.Log,
+			Tracked: func(kind string) { s.metrics.tracked.WithLabelValues(kind).Inc() },
+		}),
+		notification: notificationapi.New(notificationapi.Deps{Notifications: d.Notifications}),
+		organization: organizationapi.New(organizationapi.Deps{Accounts: d.Accounts, Plans: d.Plans, Cookies: cookies}),
+		plan:         planapi.New(planapi.Deps{Accounts: d.Accounts, Plans: d.Plans}),
+		post:         postapi.New(postapi.Deps{Base: base, Posts: d.Posts, Releases: d.Posts, Clock: d.Clock}),
+		security:     securityapi.New(securityapi.Deps{Accounts: d.Accounts, Gate: s.gate}),
+		signin: signinapi.New(signinapi.Deps{
+			Origins: s.origins(), MobileScheme: s.cfg.MobileScheme, Accounts: d.Accounts, Gate: s.gate, Cookies: cookies,
+			Log: d.Log,
+		}),
+		slot: slotapi.New(slotapi.Deps{Slots: d.Slots}),
+		tag:  tagapi.New(tagapi.Deps{Tags: d.Posts, Clock: d.Clock}),
+		team: teamapi.New(teamapi.Deps{FrontendURL: s.cfg.Frontend(), Accounts: d.Accounts, Gate: s.gate}),
+		user: userapi.New(userapi.Deps{
+			BaseURL: s.cfg.Base(), Accounts: d.Accounts, Plans: d.Plans, Media: d.Media, Gate: s.gate, Clock: d.Clock,
+		}),
+		webhook: webhookapi.New(webhookapi.Deps{Webhooks: d.Webhooks}),
+	}
+}

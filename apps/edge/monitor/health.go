@@ -1,0 +1,83 @@
+// Package monitor has the endpoints of what operators and load balancers ask: health, queues, and counted events.
+package monitor
+
+import (
+	"context"
+	"log/slog"
+	"net/http"
+	"time"
+
+	"github.com/danielgtaylor/huma/v2"
+	"github.com/gofiber/fiber/v2"
+
+	"crier/apps/edge/route"
+	"crier/apps/edge/session"
+	"crier/platform/secret"
+)
+
+// Deps are what an API uses.
+type Deps struct {
+	// FrontendURL is the address of the dashboard, without a slash at the end.
+	FrontendURL string
+	// Timeout limits requests of the private listener.
+	Timeout time.Duration
+	Version string
+	// MonitorToken is the token of /monitor on the public listener. If it is empty, all requests are refused there.
+	MonitorToken secret.Text
+	Queue        Queue
+	Health       Health
+	// Draining returns whether the server is about to stop.
+	Draining func() bool
+	// Tracked counts an event of one of the TrackedKinds.
+	Tracked func(kind string)
+	Cookies session.Cookies
+	Log     *slog.Logger
+}
+
+// API has the endpoints, one for each exported method. It is safe for concurrent use.
+type API struct{ deps Deps }
+
+// New returns an API. It does not check that d is complete.
+func New(d Deps) *API { return &API{deps: d} }
+
+// Health checks what the service depends on.
+type Health interface {
+	// Check returns "ok" or a short description of the failure for each dependency, and whether the service is healthy.
+	Check(ctx context.Context) (answers map[string]string, healthy bool)
+}
+
+// GetHealth returns the endpoint of the health of the service. It answers 503 when the service is not healthy or is
+// draining.
+func (a *API) GetHealth() route.Endpoint {
+	return route.Raw(route.Describe("Service", "Get the health of the service and of what it depends on"), a.health,
+		route.Answer[HealthAnswer](http.StatusOK, "The service is healthy."),
+		route.Answer[HealthAnswer](http.StatusServiceUnavailable, "Something failed, or the service is about to stop."))
+}
+
+// HealthAnswer is the answer of GET /health. Status is draining whether or not the checks succeed.
+type HealthAnswer struct {
+	Status  string            `json:"status" enum:"ok,unavailable,draining"`
+	Version string            `json:"version"`
+	Checks  map[string]string `json:"checks"`
+}
+
+// TransformSchema is called by huma. It adds the descriptions that are too long for a struct tag.
+func (HealthAnswer) TransformSchema(_ huma.Registry, s *huma.Schema) *huma.Schema {
+	s.Properties["checks"].Description = "State of each dependency: ok; degraded and the problem, while requests are " +
+		"still served; or the problem."
+	return s
+}
+
+func (a *API) health(c *fiber.Ctx) error {
+	checks, healthy := a.deps.Health.Check(c.UserContext())
+	answer := HealthAnswer{Status: "ok", Version: a.deps.Version, Checks: checks}
+	switch {
+	case a.deps.Draining():
+		answer.Status = "draining"
+	case !healthy:
+		answer.Status = "unavailable"
+	default:
+		return c.JSON(answer)
+	}
+	return c.Status(http.StatusServiceUnavailable).JSON(answer)
+}

@@ -1,0 +1,127 @@
+package monitor
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"time"
+
+	"github.com/danielgtaylor/huma/v2"
+	"github.com/gofiber/fiber/v2"
+
+	"crier/apps/edge/problem"
+	"crier/apps/edge/record"
+	"crier/apps/edge/route"
+	"crier/platform/fault"
+	"crier/platform/secret"
+	"crier/publishing"
+)
+
+// Queue are the use cases of the publishing queue.
+type Queue interface {
+	// QueueStats returns the statistics of a queue over all organizations, and NotFound when no queue has that name.
+	QueueStats(ctx context.Context, queue string) (publishing.QueueStats, error)
+}
+
+// QueueAnswer has the statistics of a queue. Status is error, and the HTTP status 503, while a post is overdue.
+type QueueAnswer struct {
+	Status        string  `json:"status" enum:"success,error"`
+	Message       string  `json:"message"`
+	Due           int     `json:"due" doc:"Posts that could be published now."`
+	Overdue       int     `json:"overdue" doc:"Those that have been due for more than 30 seconds."`
+	OldestSeconds float64 `json:"oldestSeconds" doc:"How long the oldest of them has been due."`
+	Waiting       int     `json:"waiting" doc:"Due posts behind another one of their channel, in a back-off or a gap."`
+	Held          int     `json:"held" doc:"Due posts that are paused, or whose channel must be reconnected."`
+	Publishing    int     `json:"publishing" doc:"Posts that are being sent."`
+	Unknown       int     `json:"unknown" doc:"Posts whose outcome is not known yet."`
+	Next          *string `json:"next,omitempty" format:"date-time" doc:"When the next post is due. Only for publish."`
+}
+
+// headerMonitor carries the operator's token on the public listener.
+const headerMonitor = "X-Monitor-Token"
+
+// QueueStats returns the endpoint of the statistics of a queue, for the operator. It is Forbidden without
+// MONITOR_TOKEN, and NotFound for an unknown queue.
+func (a *API) QueueStats() route.Endpoint {
+	d := route.Describe("Service", "Get queue statistics", 403, 404)
+	d.Description = "Only for the operator: send MONITOR_TOKEN. METRICS_LISTEN answers the same without a token."
+	text := &huma.Schema{Type: huma.TypeString}
+	d.Parameters = []*huma.Param{
+		{
+			Name: "name", In: "path", Required: true, Schema: text,
+			Description: "publish for the whole queue, or the identifier of a platform.",
+		},
+		{
+			Name: headerMonitor, In: "header", Required: true, Schema: text,
+			Description: "The instance's MONITOR_TOKEN.",
+		},
+	}
+	return route.Raw(d, a.queue, route.Answer[QueueAnswer](http.StatusOK, "No post is overdue."),
+		route.Answer[QueueAnswer](http.StatusServiceUnavailable, "Posts are overdue."))
+}
+
+// queue answers GET /monitor/queue/{name} on the public listener. Without MONITOR_TOKEN it is Forbidden.
+func (a *API) queue(c *fiber.Ctx) error {
+	if !secret.Equal(c.Get(headerMonitor), a.deps.MonitorToken) {
+		return fault.New(fault.Forbidden, "monitor.queue",
+			"Only the operator may ask for this: send "+headerMonitor+", or ask on METRICS_LISTEN.")
+	}
+	out, err := a.queueAnswer(c.UserContext(), c.Params("name"))
+	if err != nil {
+		return err
+	}
+	return c.Status(out.status()).JSON(out)
+}
+
+// ServeQueue answers GET /monitor/queue/{name} on the private listener. It requires no token.
+func (a *API) ServeQueue(w http.ResponseWriter, r *http.Request) {
+	ctx, cancel := context.WithTimeout(r.Context(), a.deps.Timeout)
+	defer cancel()
+	out, err := a.queueAnswer(ctx, r.PathValue("name"))
+	body, status := any(out), out.status()
+	if err != nil {
+		refusal := problem.Of(err, "")
+		body, status = refusal, refusal.StatusCode
+	}
+	w.Header().Set(fiber.HeaderContentType, fiber.MIMEApplicationJSON)
+	w.WriteHeader(status)
+	if err := errors.Join(err, json.NewEncoder(w).Encode(body)); err != nil {
+		a.deps.Log.WarnContext(ctx,
+			"the private listener could not answer with the statistics of a queue", "error", err)
+	}
+}
+
+func (q QueueAnswer) status() int {
+	if q.Status == queueHealthy {
+		return http.StatusOK
+	}
+	return http.StatusServiceUnavailable
+}
+
+const queueHealthy, queueLate = "success", "error"
+
+// queueAnswer returns the statistics of a queue, and NotFound when there is none of that name.
+func (a *API) queueAnswer(ctx context.Context, name string) (QueueAnswer, error) {
+	f, err := a.deps.Queue.QueueStats(ctx, name)
+	if err != nil {
+		return QueueAnswer{}, err
+	}
+	out := QueueAnswer{
+		Status: queueHealthy, Due: f.Due, Overdue: f.Overdue, OldestSeconds: f.Oldest.Seconds(),
+		Waiting: f.Waiting, Held: f.Held, Publishing: f.Publishing, Unknown: f.Unknown,
+	}
+	out.Message = fmt.Sprintf("Queue %s is healthy: %d due, %d waiting, %d publishing, %d unknown, %d held.",
+		name, f.Due, f.Waiting, f.Publishing, f.Unknown, f.Held)
+	if f.Next != nil {
+		next := record.FormatTime(*f.Next)
+		out.Next = &next
+	}
+	if !f.Healthy() {
+		out.Status = queueLate
+		out.Message = fmt.Sprintf("Queue %s has %d posts that should be out; the oldest waits for %s.",
+			name, f.Overdue, f.Oldest.Round(time.Second))
+	}
+	return out, nil
+}

@@ -1,0 +1,40 @@
+package monitor
+
+import (
+	"net/http"
+	"regexp"
+
+	"github.com/danielgtaylor/huma/v2"
+	"github.com/gofiber/fiber/v2"
+
+	"crier/apps/edge/record"
+	"crier/apps/edge/route"
+	"crier/apps/edge/session"
+	"crier/tenancy"
+)
+
+// Root returns the endpoint of the path /. It checks no dependency: see GetHealth.
+func (a *API) Root() route.Endpoint {
+	text := &huma.Schema{Type: huma.TypeString}
+	d := route.Describe("Service", "Check that the service runs")
+	d.Parameters = []*huma.Param{{
+		Name: session.CookieInvite, In: "query", Schema: text,
+		Description: "Token of an invitation that was mailed with the token in the query: it is only offered.",
+	}}
+	return route.Raw(d, a.root, route.Content(http.StatusOK, "It runs.", fiber.MIMETextPlain, text),
+		route.Content(http.StatusSeeOther, "To the dashboard, with the invitation in the fragment.", "", nil))
+}
+
+var tokenForm = regexp.MustCompile(`^[0-9A-Za-z]{43}$`)
+
+// root says that the service is running. An invitation link with the token in the query redirects
+// to the dashboard with the token in the fragment, as current links have it, and the browser's next
+// sign-in offers the invitation.
+func (a *API) root(c *fiber.Ctx) error {
+	token := c.Query(session.CookieInvite)
+	if !tokenForm.MatchString(token) {
+		return c.SendString("App is running!")
+	}
+	session.AddCookies(c, a.deps.Cookies.Cookie(session.CookieInvite, token, tenancy.InvitationLife))
+	return c.Redirect(record.InvitationLink(a.deps.FrontendURL, token), http.StatusSeeOther)
+}

@@ -1,0 +1,67 @@
+package monitor
+
+import (
+	"context"
+	"crypto/rand"
+	"net/http"
+	"regexp"
+
+	"crier/apps/edge/route"
+	"crier/platform/fault"
+)
+
+// cookieTrack names a browser between the events that it reports.
+const cookieTrack = "track"
+
+// TrackedKinds are the kinds of events that browsers report, in the order of their numbers in the API.
+var TrackedKinds = []string{
+	"view_content", "complete_registration", "initiate_checkout", "start_trial", "purchase",
+}
+
+// TrackRequest is the body of POST /public/t and of POST /user/t.
+type TrackRequest struct {
+	Kind int `json:"tt" minimum:"0" maximum:"4" doc:"0 a view, 1 a registration, 2 a checkout begun, 3 a trial begun, 4 a purchase."`
+	// Click and Additional are accepted from clients of other services, with any value, and are dropped.
+	Click      any `json:"fbclid,omitempty" doc:"Ignored."`
+	Additional any `json:"additional,omitempty" doc:"Ignored."`
+}
+
+// TrackAnswer names the browser.
+type TrackAnswer struct {
+	Track string `json:"track" doc:"A random name for this browser, the same in the cookie track."`
+}
+
+type trackInput struct {
+	Track string `cookie:"track" doc:"The answer of an earlier call in the same browser."`
+	Body  TrackRequest
+}
+
+type trackOutput struct {
+	SetCookie string `header:"Set-Cookie"`
+	Body      TrackAnswer
+}
+
+// Track returns the endpoint with which a page counts an event. Nothing is stored or sent to other services: a metric of
+// the instance counts the events of each kind.
+func (a *API) Track() route.Endpoint {
+	d := route.Describe("Tracking", "Count an event of a page", 400, 413, 415)
+	d.Description = "Only counts the event, by its kind: nothing of the request is stored or sent to anybody. A body of the type " +
+		"text/plain is taken as JSON on /public/t, so that pages can use navigator.sendBeacon."
+	d.DefaultStatus = http.StatusCreated
+	return route.JSON(d, a.track)
+}
+
+// trackForm is the form of what rand.Text returns, of which a client may keep an older and longer one.
+var trackForm = regexp.MustCompile(`^[A-Z2-7]{26,64}$`)
+
+func (a *API) track(_ context.Context, in *trackInput) (*trackOutput, error) {
+	if in.Body.Kind < 0 || in.Body.Kind >= len(TrackedKinds) { // huma has checked it; an index must not depend on that
+		return nil, fault.New(fault.Invalid, "monitor.track", "There is no such kind of event.")
+	}
+	a.deps.Tracked(TrackedKinds[in.Body.Kind])
+	name := in.Track
+	if !trackForm.MatchString(name) {
+		name = rand.Text()
+	}
+	return &trackOutput{SetCookie: a.deps.Cookies.New(cookieTrack, name).String(), Body: TrackAnswer{Track: name}}, nil
+}

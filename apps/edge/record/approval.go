@@ -1,0 +1,20 @@
+package record
+
+import "crier/publishing"
+
+// ApprovalEffect is the effect of a change on a post's approval.
+type ApprovalEffect struct {
+	State    string `json:"state,omitempty" enum:"DRAFT" doc:"The post was in the queue with another content, which was approved. It is a draft until it is approved again. Absent otherwise."`
+	Approval string `json:"approval,omitempty" enum:"VOID" doc:"The post was approved, and no longer is, because its content has changed. Absent otherwise."`
+}
+
+// NewApprovalEffect returns the record of an effect.
+func NewApprovalEffect(e publishing.ApprovalEffect) (out ApprovalEffect) {
+	if e.Draft {
+		out.State = string(publishing.StateDraft)
+	}
+	if e.Void {
+		out.Approval = string(publishing.ApprovalVoid)
+	}
+	return out
+}

@@ -1,0 +1,84 @@
+package record_test
+
+import (
+	"testing"
+	"time"
+
+	"crier/apps/edge/record"
+)
+
+func TestParseDate_FormsBesideTheCalendar(t *testing.T) {
+	t.Parallel()
+	for sent, want := range map[string]string{
+		"2026-W48-5T10:00:00Z":      "2026-11-27T10:00:00Z",
+		"2026W485T100000Z":          "2026-11-27T10:00:00Z",
+		"2026-w48-5":                "2026-11-27T00:00:00Z",
+		"2020-W53-7T12:00+02:00":    "2021-01-03T10:00:00Z",
+		"2026-W53-7":                "2027-01-03T00:00:00Z",
+		"2027-W53-1":                "", // 2027 has 52 weeks
+		"2026-W00-1":                "",
+		"2026-W48-8":                "",
+		"2026-331T10:00:00Z":        "2026-11-27T10:00:00Z",
+		"2026331":                   "2026-11-27T00:00:00Z",
+		"2024-366":                  "2024-12-31T00:00:00Z",
+		"2026-366":                  "",
+		"2026-000":                  "",
+		"2026-11-27T24:00:00Z":      "2026-11-28T00:00:00Z",
+		"2026-12-31T24:00":          "2027-01-01T00:00:00Z",
+		"20261231T240000Z":          "2027-01-01T00:00:00Z",
+		"2026-11-27T24:00:00+02:00": "2026-11-27T22:00:00Z",
+		"2026-W48-5T24:00":          "2026-11-28T00:00:00Z",
+		"2026-11-27T24:01:00Z":      "",
+		"2026-11-27T24:00:01Z":      "",
+		"9999-12-31T24:00:00Z":      "",
+		"2026-11-27T10:00:00+23:59": "2026-11-26T10:01:00Z",
+		"2026-11-27T10:00:00+24:00": "",
+		"2026-11-27T10:00:00-24:00": "",
+		"2026-11-27T24:00:00 02:00": "2026-11-27T22:00:00Z", // a plus as a query decodes it
+		// Forms that Java, JavaScript and clipboards produce.
+		"2026-11-27T10:00+01:00[Europe/Berlin]":                  "2026-11-27T09:00:00Z",
+		"2026-11-27T10:00:00+01:00[!Europe/Berlin][u-ca=hebrew]": "2026-11-27T09:00:00Z",
+		"2026-11-27T10:00:00.5Z[Europe/Berlin]":                  "2026-11-27T10:00:00Z",
+		"2026-11-27T10:00:00+01:00[+01:00]":                      "2026-11-27T09:00:00Z",
+		"2026-10-25T24:00+01:00[Europe/Berlin]":                  "2026-10-25T23:00:00Z", // the day on which summer time ends
+		"2026-11-27T10:00:00Z[u-ca=gregory]":                     "2026-11-27T10:00:00Z",
+		"\u202a2026\u201311\u201327T10:00:00\u221201:00\u202c\n": "2026-11-27T11:00:00Z",
+		"2026-11-27\u00a010:00":                                  "2026-11-27T10:00:00Z",
+		"2016-12-31T23:59:60Z":                                   "2017-01-01T00:00:00Z",
+		"2016-12-31T18:59:60.9-05:00":                            "2017-01-01T00:00:00Z",
+		"20161231T235960Z":                                       "2017-01-01T00:00:00Z",
+		"2016-12-31T23:58:60Z":                                   "",
+	} {
+		got, ok := record.ParseDate(sent)
+		if ok != (want != "") || ok && got.Format(time.RFC3339) != want {
+			t.Errorf("%s: got %v, %v, want %q", sent, got, ok, want)
+		}
+	}
+}
+
+func TestDateRule_SaysWhatIsWrong(t *testing.T) {
+	t.Parallel()
+	const form = "must be an ISO 8601 date, for example 2026-01-02T15:04:05Z"
+	for sent, want := range map[string]string{
+		"2026-01-02T15:04:05Z":                  "",
+		"":                                      form,
+		"yesterday":                             form,
+		"03/01/2040 9:30 AM":                    form,
+		"Thu, 01 Mar 2040 09:30:00 GMT":         form,
+		"2214900000000":                         form + ", not a number of seconds or milliseconds",
+		"2040-02-30T09:30:00Z":                  "must be a valid date and time: the day is out of range",
+		"2040-13-01":                            "must be a valid date and time: the month is out of range",
+		"2040-02-01T25:00:00Z":                  "must be a valid date and time: the hour is out of range",
+		"2040-02-01T10:00:75+05:30":             "must be a valid date and time: the second is out of range",
+		"2026-366":                              "must be a valid date and time: the day is out of range",
+		"2027-W53-1":                            "must be a valid date and time: the week is out of range",
+		"2040-02-01T10:00:00+24:00":             "must have an offset of less than 24 hours",
+		"2040-03-01T09:30[Europe/Berlin]":       "must have an offset before the time zone in brackets, for example 2026-01-02T15:04:05+01:00[Europe/Berlin]",
+		"2040-03-01T09:30+02:00[Europe/Berlin]": "must have the offset of the time zone in brackets on that date",
+		"2040-03-01T09:30+01:00[Mars/Base]":     "must name an existing time zone in brackets, for example [Europe/Berlin]",
+	} {
+		if got := record.DateRule(sent); got != want {
+			t.Errorf("%s: got %q, want %q", sent, got, want)
+		}
+	}
+}

@@ -1,0 +1,22 @@
+package record
+
+import (
+	"github.com/danielgtaylor/huma/v2"
+
+	"crier/publishing"
+)
+
+// ErrorCode is one of publishing.ErrorCodes, or null.
+type ErrorCode string
+
+// Schema returns the list of the codes, with null.
+func (ErrorCode) Schema(huma.Registry) *huma.Schema {
+	s := &huma.Schema{
+		Type: huma.TypeString, Nullable: true, Description: "Why it failed, for programs. The page of errors describes each.",
+	}
+	for _, c := range publishing.ErrorCodes() {
+		s.Enum = append(s.Enum, c.Code)
+	}
+	s.Enum = append(s.Enum, nil)
+	return s
+}

@@ -1,0 +1,55 @@
+package record
+
+import (
+	"crier/publishing"
+)
+
+// Medium is an uploaded file. Thumbnail is always null, and Alt is null when it is empty.
+type Medium struct {
+	ID           string  `json:"id" doc:"Id of the file: image[].id of POST /posts."`
+	URL          string  `json:"url" doc:"Public address of the file."`
+	Path         string  `json:"path" doc:"The same as url."`
+	Name         string  `json:"name" doc:"Name with the extension of what the file is."`
+	OriginalName string  `json:"originalName,omitempty" doc:"Name as it was uploaded."`
+	Thumbnail    *string `json:"thumbnail" nullable:"true" doc:"Always null."`
+	Alt          *string `json:"alt" nullable:"true" doc:"Text for people who do not see it; null: none."`
+}
+
+// Medium returns the record of a file.
+func (b Base) Medium(m publishing.Medium) Medium {
+	url := string(b) + m.Path()
+	out := Medium{ID: m.ID.String(), URL: url, Path: url, Name: m.FileName(), OriginalName: m.OriginalName}
+	if m.Alt != "" {
+		out.Alt = &m.Alt
+	}
+	return out
+}
+
+// Image is an image or a video of a part, or of all parts of a post.
+type Image struct {
+	ID   string `json:"id" doc:"Id of the file."`
+	URL  string `json:"url" doc:"Address of the file; empty: it was deleted."`
+	Path string `json:"path" doc:"The same as url."`
+	Type string `json:"type" enum:"image,video" doc:"A deleted file is an image."`
+	Alt  string `json:"alt,omitempty" doc:"Text for people who do not see it; absent: none."`
+}
+
+// image is ImageRecord.
+func (b Base) image(at publishing.Attachment, media map[publishing.MediaID]publishing.Medium) Image {
+	return ImageRecord(string(b), at, media)
+}
+
+// ImageRecord returns an attachment with its file, whose address begins with base. A deleted file has no address, and
+// its type is image, even of a video.
+func ImageRecord(base string, at publishing.Attachment, media map[publishing.MediaID]publishing.Medium) Image {
+	m, ok := media[at.Media]
+	if !ok {
+		return Image{ID: at.Media.String(), Type: "image", Alt: at.Alt}
+	}
+	url := base + m.Path()
+	out := Image{ID: m.ID.String(), URL: url, Path: url, Type: "image", Alt: at.Alt}
+	if m.Video() {
+		out.Type = "video"
+	}
+	return out
+}

@@ -1,0 +1,278 @@
+package record
+
+import (
+	"cmp"
+	"encoding/json"
+	"slices"
+	"time"
+
+	"github.com/danielgtaylor/huma/v2"
+
+	"crier/publishing"
+)
+
+// Value is one part of a post: a thread part, or with a Delay a follow-up part.
+type Value struct {
+	ID      string  `json:"id" doc:"Id of the part; that of the first is the id of the post."`
+	Content string  `json:"content" doc:"Text of the part."`
+	Type    string  `json:"contentType" enum:"text,html" doc:"Of content: plain text as it was sent, which a page must escape, or sanitised HTML."`
+	Image   []Image `json:"image" doc:"Files of the part."`
+	Delay   int     `json:"delay" doc:"Minutes after the part before."`
+}
+
+type channelName struct {
+	ID   string `json:"id" doc:"Id of the group."`
+	Name string `json:"name" doc:"Name of the group."`
+}
+
+// Entry is a post on its channel with its parts.
+type Entry struct {
+	Integration channelName `json:"integration" doc:"The channel."`
+	ID          string      `json:"id" doc:"Id of the post."`
+	Value       []Value     `json:"value" doc:"The parts: the post, then its thread or comments."`
+}
+
+type tag struct {
+	Tag tagName `json:"tag" doc:"A tag of the organization."`
+}
+
+type tagName struct {
+	ID    string `json:"id" doc:"Id of the tag."`
+	Name  string `json:"name" doc:"Its name."`
+	Color string `json:"color" doc:"Its color, such as #1F6FEB."`
+}
+
+// Settings is the JSON object of the settings of a post, with numbers as they were sent.
+type Settings json.RawMessage
+
+// MarshalJSON returns the object, {} if there is none. The error is always nil; encoding/json checks the syntax of what
+// it returns.
+func (s Settings) MarshalJSON() ([]byte, error) {
+	if len(s) == 0 {
+		return []byte("{}"), nil
+	}
+	return s, nil
+}
+
+// UnmarshalJSON keeps the bytes of the value. Its error is always nil: the schema refuses what is no object.
+func (s *Settings) UnmarshalJSON(b []byte) error {
+	*s = append((*s)[:0], b...)
+	return nil
+}
+
+// Schema returns the schema of an object with any members.
+func (Settings) Schema(huma.Registry) *huma.Schema {
+	return &huma.Schema{Type: huma.TypeObject, AdditionalProperties: true}
+}
+
+// Core has the members that a post has in a list and alone. It is exported because huma leaves the members of other
+// embedded structs out of the document.
+type Core struct {
+	ID             string   `json:"id" doc:"Id of the post and of its first part."`
+	Status         string   `json:"status" enum:"draft,scheduled,published,failed" doc:"The same as state in older words."`
+	Date           string   `json:"date" format:"date-time" doc:"When it goes or went out."`
+	State          string   `json:"state" enum:"DRAFT,QUEUE,PUBLISHED,ERROR" doc:"QUEUE: it waits or is being published. PUBLISHED: all of it is out."`
+	PublishDate    string   `json:"publishDate" format:"date-time" doc:"The same as date."`
+	Content        string   `json:"content" doc:"Content of the first part, whose contentType says what it is."`
+	Group          string   `json:"group" doc:"Id of the posts that belong together; names the post in an edit."`
+	ReleaseURL     *string  `json:"releaseURL" nullable:"true" doc:"Address on the platform; null until it is out."`
+	ReleaseID      *string  `json:"releaseId" nullable:"true" doc:"Id on the platform; null until it is out."`
+	IntervalInDays *int     `json:"intervalInDays" nullable:"true" doc:"Days between the occurrences of a repeated post; null: it is not repeated."`
+	CreationMethod string   `json:"creationMethod" doc:"How it was made, such as API or CLI."`
+	Settings       Settings `json:"settings" doc:"Settings of the platform: GET /integration-settings/{id} has their schema."`
+	Tags           []tag    `json:"tags" doc:"Its tags, in the order of their names."`
+	ActualDate     string   `json:"actualDate,omitempty" format:"date-time" doc:"Only on a later occurrence of a repeated post: when the next one, which alone is stored, goes out."`
+}
+
+type shortChannel struct {
+	ID                 string `json:"id" doc:"Channel id."`
+	ProviderIdentifier string `json:"providerIdentifier" doc:"Its platform."`
+	Name               string `json:"name" doc:"Name of the channel."`
+	Picture            string `json:"picture" doc:"Address of its picture; empty: none."`
+}
+
+// Item is a post in a list. A Detail has no error members of its own: they are in its Posts.
+type Item struct {
+	Core
+	Posts       []Entry      `json:"posts" doc:"The post with its parts: always one element."`
+	Integration shortChannel `json:"integration" doc:"The channel."`
+	Error       *string      `json:"error,omitempty" doc:"Why it failed."`
+	ErrorCode   *ErrorCode   `json:"errorCode,omitempty"` // never null, see TransformSchema
+}
+
+// TransformSchema is called by huma. An item has no errorCode where another record has null.
+func (Item) TransformSchema(_ huma.Registry, s *huma.Schema) *huma.Schema {
+	code := s.Properties["errorCode"]
+	code.Nullable = false
+	code.Enum = slices.DeleteFunc(code.Enum, func(v any) bool { return v == nil })
+	return s
+}
+
+// FullEntry is an Entry with the outcome of the post. State and Error are those of Thread.Effective, ReleaseID and
+// ReleaseURL those of the first post of the thread.
+type FullEntry struct {
+	Entry
+	State          string     `json:"state" enum:"DRAFT,QUEUE,PUBLISHED,ERROR" doc:"That of the post."`
+	ReleaseID      *string    `json:"releaseId" nullable:"true" doc:"Of the first part on the platform; null until it is out."`
+	ReleaseURL     *string    `json:"releaseURL" nullable:"true" doc:"Of the first part on the platform; null until it is out."`
+	Error          *string    `json:"error" nullable:"true" doc:"Why it failed, one sentence for people; null: it has not."`
+	ErrorCode      *ErrorCode `json:"errorCode"`
+	OutcomeUnknown bool       `json:"outcomeUnknown" doc:"It may be on the platform although nobody could confirm it."`
+	CreatedAt      string     `json:"createdAt" format:"date-time" doc:"When it was made."`
+	UpdatedAt      string     `json:"updatedAt" format:"date-time" doc:"When it was changed last, by people or by being published."`
+}
+
+// Happening is one event of the timeline of a post. Event is a publishing.EventKind, Node the host name of the process,
+// By the person.
+type Happening struct {
+	At     string  `json:"at" format:"date-time" doc:"When it happened."`
+	Event  string  `json:"event"`
+	Node   *string `json:"node,omitempty" doc:"The process that did it; absent: unknown."`
+	By     *string `json:"by,omitempty" doc:"Who did it, such as key or person and its id; absent: the service."`
+	Reason *string `json:"reason,omitempty" doc:"Why, one sentence; absent: nothing more is to be said."`
+}
+
+// TransformSchema is called by huma. It adds the kinds of events.
+func (Happening) TransformSchema(_ huma.Registry, s *huma.Schema) *huma.Schema {
+	event := s.Properties["event"]
+	event.Description = "sent: one part is on the platform; confirmed: all of the post is; unknown: the platform did not " +
+		"say whether it has published the post; looked: it was asked, and could not tell."
+	for _, kind := range publishing.EventKinds() {
+		event.Enum = append(event.Enum, string(kind))
+	}
+	return s
+}
+
+type approval struct {
+	Status string `json:"status" enum:"NONE,PENDING,APPROVED,REJECTED,EXPIRED" doc:"NONE: there is none, or it was withdrawn."`
+}
+
+// Detail is one post with its channel, its media and its timeline. Posts and Channels have one element each.
+type Detail struct {
+	Core
+	Posts       []FullEntry `json:"posts" doc:"The post with its parts and its outcome: always one element."`
+	Integration Channel     `json:"integration" doc:"The channel."`
+	Channels    []Channel   `json:"channels" doc:"The channel: always one element."`
+	Media       []Image     `json:"media" doc:"Files of all parts."`
+	Timeline    []Happening `json:"timeline" doc:"What happened to the post, the oldest first."`
+	// Comments is always 0: the service stores no comments.
+	Comments int      `json:"comments" doc:"Always 0: no comments are stored."`
+	Approval approval `json:"approval" doc:"The newest request for its approval."`
+}
+
+// formatContent returns content in a format of a query, and the content type of the result. Without a format that is
+// the content as it was sent.
+func formatContent(c publishing.Content, format string) (string, string) {
+	switch publishing.ContentType(format) {
+	case publishing.ContentHTML:
+		return c.Markup(), string(publishing.ContentHTML)
+	case publishing.ContentText:
+		return c.Plain(), string(publishing.ContentText)
+	default:
+		return c.Text, string(c.Type())
+	}
+}
+
+func (b Base) values(t publishing.Thread, format string) []Value {
+	out := make([]Value, 0, len(t.Root.Parts))
+	for _, p := range t.Root.Parts {
+		v := Value{ID: p.ID.String(), Image: []Image{}, Delay: int(p.Delay / time.Minute)}
+		v.Content, v.Type = formatContent(p.Content, format)
+		for _, at := range p.Media {
+			v.Image = append(v.Image, b.image(at, t.Media))
+		}
+		out = append(out, v)
+	}
+	return out
+}
+
+func (b Base) entry(t publishing.Thread, format string) Entry {
+	return Entry{
+		ID: t.Root.ID.String(), Integration: channelName{ID: t.Channel.ID.String(), Name: t.Channel.Name},
+		Value: b.values(t, format),
+	}
+}
+
+func coreOf(t publishing.Thread, format string) Core {
+	out := Core{
+		ID: t.Root.ID.String(), Status: statusName(t.Effective().State), State: StateName(t.Effective().State),
+		Date: FormatTime(t.Root.PublishDate), PublishDate: FormatTime(t.Root.PublishDate), Group: t.Root.Group.String(),
+		ReleaseURL: t.Root.ReleaseURL, ReleaseID: t.Root.ReleaseID, CreationMethod: string(t.Root.CreationMethod),
+		Settings: Settings(t.Root.Settings), Tags: []tag{},
+	}
+	for _, x := range t.Tags {
+		out.Tags = append(out.Tags, tag{Tag: tagName{ID: x.ID.String(), Name: x.Name, Color: x.Color}})
+	}
+	if len(t.Root.Parts) > 0 {
+		out.Content, _ = formatContent(t.Root.Parts[0].Content, format)
+	}
+	if t.Root.Interval > 0 {
+		out.IntervalInDays = &t.Root.Interval
+	}
+	if t.Root.Projected != nil {
+		out.ActualDate = FormatTime(t.Root.Projected.Next)
+	}
+	return out
+}
+
+// Item returns the record of a post in a list. See Detail for format.
+func (b Base) Item(t publishing.Thread, format string) Item {
+	shown := t.Effective()
+	return Item{
+		Core: coreOf(t, format), Posts: []Entry{b.entry(t, format)}, Error: shown.Error, ErrorCode: (*ErrorCode)(shown.ErrorCode),
+		Integration: shortChannel{
+			ID: t.Channel.ID.String(), ProviderIdentifier: t.Channel.Connector,
+			Name: t.Channel.Name, Picture: t.Channel.Picture,
+		},
+	}
+}
+
+// Detail returns the record of a post with its timeline. format is html or text, or empty for content as it was sent.
+func (b Base) Detail(d publishing.PostDetail, format string) Detail {
+	channel := ChannelRecord(d.Channel)
+	out := Detail{
+		Core: coreOf(d.Thread, format), Integration: channel, Channels: []Channel{channel},
+		Media: []Image{}, Timeline: []Happening{}, Approval: approval{Status: string(cmp.Or(d.Approval, publishing.ApprovalNone))},
+	}
+	r, shown := d.Root, d.Effective()
+	out.Posts = []FullEntry{{
+		Entry: b.entry(d.Thread, format), State: StateName(shown.State), ReleaseID: r.ReleaseID, ReleaseURL: r.ReleaseURL,
+		Error: shown.Error, ErrorCode: (*ErrorCode)(shown.ErrorCode), OutcomeUnknown: r.OutcomeUnknown || shown.OutcomeUnknown,
+		CreatedAt: FormatTime(r.CreatedAt), UpdatedAt: FormatTime(r.UpdatedAt),
+	}}
+	for _, part := range r.Parts {
+		for _, at := range part.Media {
+			out.Media = append(out.Media, b.image(at, d.Media))
+		}
+	}
+	for _, e := range d.Events {
+		out.Timeline = append(out.Timeline, Happening{
+			At: FormatTime(e.At), Event: string(e.Kind), Node: e.Node, By: e.By, Reason: e.Reason,
+		})
+	}
+	return out
+}
+
+// StateName returns the state that clients see: a post that waits or is being sent is QUEUE.
+func StateName(s publishing.State) string {
+	switch s {
+	case publishing.StateWaiting, publishing.StatePublishing, publishing.StateUnknown:
+		return string(publishing.StateQueue)
+	default:
+		return string(s)
+	}
+}
+
+// statusName returns the state in the older words of the API: draft, scheduled, published or failed.
+func statusName(s publishing.State) string {
+	switch s {
+	case publishing.StateDraft:
+		return "draft"
+	case publishing.StatePublished:
+		return "published"
+	case publishing.StateError:
+		return "failed"
+	default:
+		return "scheduled"
+	}
+}

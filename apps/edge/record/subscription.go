@@ -1,0 +1,39 @@
+package record
+
+import (
+	"crier/billing"
+)
+
+// SubscriptionRecord is the subscription of an organization. It is null for one with the plan FREE, and on an instance
+// without plans.
+type SubscriptionRecord struct {
+	_             struct{} `nullable:"true"`
+	ID            string   `json:"id"`
+	Organization  string   `json:"organizationId"`
+	Tier          string   `json:"subscriptionTier" enum:"STANDARD,TEAM,PRO,ULTIMATE"`
+	Identifier    string   `json:"identifier" doc:"plan-file: the operator of the instance has chosen the plan."`
+	CancelAt      *string  `json:"cancelAt" nullable:"true" format:"date-time"`
+	Period        string   `json:"period" enum:"MONTHLY,YEARLY"`
+	TotalChannels int      `json:"totalChannels" doc:"Channels that the plan allows."`
+	IsLifetime    bool     `json:"isLifetime" doc:"It has no end and is not paid."`
+	CreatedAt     string   `json:"createdAt" format:"date-time"`
+	UpdatedAt     string   `json:"updatedAt" format:"date-time"`
+}
+
+// channelsUnlimited is the number of channels that clients see for a plan without a limit.
+const channelsUnlimited = 10_000
+
+// TotalChannels returns the number of channels that a plan allows, as clients see it.
+func TotalChannels(p billing.Plan) int { return min(p.Channels, channelsUnlimited) }
+
+// NewSubscription returns the record of a subscription, nil for nil.
+func NewSubscription(s *billing.Subscription) *SubscriptionRecord {
+	if s == nil {
+		return nil
+	}
+	since := FormatTime(s.CreatedAt)
+	return &SubscriptionRecord{
+		ID: s.Org.String(), Organization: s.Org.String(), Tier: string(s.Plan.Tier), Identifier: "plan-file",
+		Period: "MONTHLY", TotalChannels: TotalChannels(s.Plan), IsLifetime: true, CreatedAt: since, UpdatedAt: since,
+	}
+}

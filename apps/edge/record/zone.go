@@ -1,0 +1,61 @@
+package record
+
+import (
+	"bytes"
+	"encoding/json"
+	"strconv"
+
+	"github.com/danielgtaylor/huma/v2"
+
+	"crier/apps/edge/route"
+)
+
+// Timezone is the time zone of a channel in a request, text or a number. tenancy.ParseZone parses it.
+type Timezone string
+
+// UnmarshalJSON accepts a string, or a number, whose digits are kept. Its errors are those of json.Unmarshal.
+func (z *Timezone) UnmarshalJSON(data []byte) error { return unmarshalZone(data, (*string)(z)) }
+
+// Schema is called by huma, which would otherwise describe a string only.
+func (Timezone) Schema(huma.Registry) *huma.Schema {
+	return zoneSchema("Time zone of the channel, in which repeated posts keep their time of day: " +
+		"an IANA name, or minutes east of UTC. " +
+		"Minutes are the organization's zone if it has this offset now, else a fixed offset; " +
+		"they do not change the zone of an existing channel. " +
+		"Without it a new channel has the organization's zone, and an existing one keeps its zone.")
+}
+
+// OrganizationZone is the time zone of an organization in a request, text or a number. tenancy.ParseZone parses it.
+type OrganizationZone string
+
+// UnmarshalJSON accepts a string, or a number, whose digits are kept. Its errors are those of json.Unmarshal.
+func (z *OrganizationZone) UnmarshalJSON(data []byte) error { return unmarshalZone(data, (*string)(z)) }
+
+// Schema is called by huma, which would otherwise describe a string only.
+func (OrganizationZone) Schema(huma.Registry) *huma.Schema {
+	return zoneSchema("Time zone of the organization: an IANA name, or minutes east of UTC, " +
+		"which are a fixed offset. What is scheduled already keeps its time; new channels and reports use the zone.")
+}
+
+func unmarshalZone(data []byte, to *string) error {
+	if bytes.HasPrefix(data, []byte(`"`)) {
+		return json.Unmarshal(data, to)
+	}
+	var number json.Number
+	if err := json.Unmarshal(data, &number); err != nil {
+		return err
+	}
+	if whole, ok := route.ParseWhole(number.String()); ok { // including a number written as 60.0
+		number = json.Number(strconv.FormatInt(whole, 10))
+	}
+	*to = number.String()
+	return nil
+}
+
+func zoneSchema(description string) *huma.Schema {
+	longest := 64
+	return &huma.Schema{
+		OneOf:       []*huma.Schema{{Type: huma.TypeString, MaxLength: &longest}, {Type: huma.TypeInteger}},
+		Description: description,
+	}
+}

@@ -1,0 +1,42 @@
+package route
+
+import (
+	"reflect"
+	"strconv"
+
+	"github.com/danielgtaylor/huma/v2"
+
+	"crier/platform/fault"
+)
+
+const MaxPage = 1_000_000
+
+// OptionalInt is a whole number of a query as it was sent. It is not parsed by huma, so that the fault of a wrong
+// number can name the bounds.
+type OptionalInt struct {
+	Text  string
+	IsSet bool
+}
+
+// Schema describes a whole number.
+func (OptionalInt) Schema(huma.Registry) *huma.Schema { return &huma.Schema{Type: huma.TypeInteger} }
+
+// Receiver returns the field that huma sets.
+func (o *OptionalInt) Receiver() reflect.Value { return reflect.ValueOf(o).Elem().Field(0) }
+
+// OnParamSet is called by huma with whether the query has the parameter.
+func (o *OptionalInt) OnParamSet(isSet bool, _ any) { o.IsSet = isSet }
+
+// Between returns the number, or otherwise if it is absent. If it is no number from least to most, it returns the fault
+// of the field.
+func (o *OptionalInt) Between(name string, least, most, otherwise int) (int, []fault.Field) {
+	if !o.IsSet {
+		return otherwise, nil
+	}
+	n, err := strconv.Atoi(o.Text)
+	if err != nil || n < least || n > most {
+		rule := "must be a whole number from " + strconv.Itoa(least) + " to " + strconv.Itoa(most)
+		return 0, []fault.Field{{Name: name, Message: rule}}
+	}
+	return n, nil
+}

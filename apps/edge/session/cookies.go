@@ -1,0 +1,134 @@
+package session
+
+import (
+	"net/http"
+	"slices"
+	"time"
+
+	"github.com/gofiber/fiber/v2"
+
+	"crier/tenancy"
+)
+
+// The cookies of a browser. A client without cookies sends auth, showorg and impersonate as headers.
+const (
+	CookieAuth   = "auth"
+	CookieOrg    = "showorg"
+	CookiePerson = "impersonate"
+	// CookieInvite has the token of an invitation, which the next sign-in offers. Pages of the dashboard set it, and
+	// root.
+	CookieInvite = "org"
+	CookieState  = "oauth_state"
+	// CookieDevice has the token that identifies a browser that has signed in before.
+	CookieDevice = "device"
+)
+
+// hostPrefix starts the names of cookies that browsers accept only over https, only from the host
+// itself, and without a Domain. Other hosts of the same domain can plant cookies without the
+// prefix.
+const hostPrefix = "__Host-"
+
+// guarded returns the names of the cookies that prove something and must therefore have been set by
+// this service. Over https each is set twice: with hostPrefix for browsers, and under its own name
+// for clients that know only that name.
+func guarded() []string { return []string{CookieAuth, CookiePerson, CookieState, CookieDevice} }
+
+// GuardCookies runs before everything that reads a cookie. On https, a guarded cookie with
+// hostPrefix replaces the one without it. If a browser sends no cookie with hostPrefix, this
+// service has not set one, so the cookie without the prefix is removed: somebody else may have
+// planted it. This does not apply to auth, which clients used before the prefix existed; a sign-in
+// ends the session of a planted auth cookie.
+func (g *Guard) GuardCookies(c *fiber.Ctx) error {
+	if !g.cookies.Secure {
+		return c.Next()
+	}
+	header := &c.Request().Header
+	browser := c.Get("Sec-Fetch-Site") != ""
+	for _, name := range guarded() {
+		own := string(header.Cookie(hostPrefix + name))
+		if own == "" && (name == CookieAuth || !browser) {
+			continue
+		}
+		header.DelCookie(name)
+		if own != "" {
+			header.SetCookie(name, own)
+		}
+	}
+	return c.Next()
+}
+
+// Device returns the token of a browser that has signed in before, "" if it has none. GuardCookies has run.
+func Device(c *fiber.Ctx) string { return c.Cookies(CookieDevice) }
+
+// The headers of answers that the dashboard reads.
+const (
+	HeaderLogout = "logout"
+	headerReload = "reload"
+)
+
+const (
+	SessionLife = tenancy.SessionAbsolute
+	// PersonLife is how long a browser acts as another person without being asked again.
+	PersonLife = tenancy.SessionIdle
+)
+
+// Cookies makes the cookies of the service.
+type Cookies struct {
+	// Secure restricts them to https.
+	Secure bool
+}
+
+// Cookie returns the Set-Cookie lines of a cookie for this host only. Scripts cannot read it, and
+// other sites cannot send it with requests that change something.
+func (k Cookies) Cookie(name, value string, life time.Duration) []string {
+	c := k.New(name, value)
+	c.MaxAge = int(life / time.Second)
+	return k.lines(c)
+}
+
+// Expired returns the Set-Cookie lines that delete cookies.
+func (k Cookies) Expired(names ...string) (lines []string) {
+	for _, name := range names {
+		c := k.New(name, "")
+		c.MaxAge, c.Expires = -1, time.Unix(1, 0).UTC()
+		lines = append(lines, k.lines(c)...)
+	}
+	return lines
+}
+
+// lines returns the Set-Cookie line of a cookie and, for a guarded cookie over https, the line with
+// hostPrefix.
+func (k Cookies) lines(c *http.Cookie) []string {
+	out := []string{c.String()}
+	if k.Secure && slices.Contains(guarded(), c.Name) {
+		own := *c
+		own.Name = hostPrefix + c.Name
+		out = append(out, own.String())
+	}
+	return out
+}
+
+// New returns a cookie with the attributes that all cookies have: a browser keeps a cookie whose deletion has
+// other attributes.
+func (k Cookies) New(name, value string) *http.Cookie {
+	return &http.Cookie{
+		Name: name, Value: value, Path: "/", HttpOnly: true, Secure: k.Secure, SameSite: http.SameSiteLaxMode,
+	}
+}
+
+// Clear deletes cookies of the browser.
+func (k Cookies) Clear(c *fiber.Ctx, names ...string) {
+	AddCookies(c, k.Expired(names...))
+}
+
+// AddCookies adds the Set-Cookie lines to the response.
+func AddCookies(c *fiber.Ctx, lines []string) {
+	for _, line := range lines {
+		c.Response().Header.Add(fiber.HeaderSetCookie, line)
+	}
+}
+
+// CookiesOutput is an answer without a body.
+type CookiesOutput struct {
+	Cookies []string `header:"Set-Cookie"`
+}

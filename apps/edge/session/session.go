@@ -1,0 +1,204 @@
+package session
+
+import (
+	"context"
+	"math"
+	"mime"
+	"net/http"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/gofiber/fiber/v2"
+
+	"crier/apps/edge/request"
+	"crier/platform/fault"
+	"crier/tenancy"
+)
+
+// Session authenticates a request by its session, refuses it if another site sent it, and counts it. The token is in
+// the header auth or in the cookie of that name.
+func (g *Guard) Session(c *fiber.Ctx) error {
+	token := c.Get(CookieAuth)
+	if token == "" {
+		token = c.Cookies(CookieAuth)
+		if err := g.checkOrigin(c, token != ""); err != nil {
+			return err
+		}
+	}
+	if token == "" {
+		return g.endSession(c, fault.New(fault.Unauthenticated, "session.session", "Sign in first."))
+	}
+	err := g.authenticate(c, token)
+	if fault.Is(err, fault.Unauthenticated) {
+		return g.endSession(c, err)
+	}
+	if err != nil {
+		refused := fault.Is(err, fault.Forbidden) || fault.Is(err, fault.NotFound)
+		if refused && c.Cookies(CookiePerson) != "" { // or every further request would be refused too
+			g.cookies.Clear(c, CookiePerson)
+		}
+		return err
+	}
+	if err := g.countRequest(c, token); err != nil {
+		return err
+	}
+	return c.Next()
+}
+
+// Visitor authenticates a request by its session if it has a live one. Otherwise its principal stays zero.
+func (g *Guard) Visitor(c *fiber.Ctx) error {
+	token := c.Get(CookieAuth, c.Cookies(CookieAuth))
+	if token == "" {
+		return c.Next()
+	}
+	if err := g.authenticate(c, token); err != nil && !fault.Is(err, fault.Unauthenticated) {
+		return err
+	}
+	return c.Next()
+}
+
+// Confirm authenticates a request again that Session or Visitor has authenticated. It returns Forbidden when the person
+// may no longer choose the organization. A visitor without a session passes.
+func (g *Guard) Confirm(c *fiber.Ctx) error {
+	token := c.Get(CookieAuth, c.Cookies(CookieAuth))
+	before := request.From(c.Context()).Principal
+	if token == "" || before.Session.IsZero() {
+		return nil
+	}
+	err := g.authenticate(c, token)
+	if fault.Is(err, fault.Unauthenticated) {
+		return g.endSession(c, err)
+	}
+	if err != nil {
+		return err
+	}
+	if now := request.From(c.Context()).Principal; now.Org != before.Org || now.Behind != before.Behind {
+		return fault.New(fault.Forbidden, "session.confirm", "You are no longer a member of the organization.")
+	}
+	return nil
+}
+
+// authenticate stores the principal of a session token. Its errors are those of Sessions.Session.
+func (g *Guard) authenticate(c *fiber.Ctx, token string) error {
+	ctx, cancel := context.WithTimeout(c.UserContext(), g.cfg.Timeout)
+	defer cancel()
+	info := request.From(c.Context())
+	as := c.Get(CookiePerson, c.Cookies(CookiePerson))
+	p, err := g.sessions.Session(ctx, token, chosenOrg(c), as, info.From)
+	if err != nil {
+		return err
+	}
+	if as != "" && p.Behind.IsZero() && !safe(c) {
+		return fault.New(fault.Forbidden, "session.authenticate",
+			"You are no administrator of the instance, so you cannot act as somebody else.")
+	}
+	p.From = info.From
+	info.Principal = p
+	return nil
+}
+
+// chosenOrg returns the organization that the request names in showorg, "" if it names none.
+func chosenOrg(c *fiber.Ctx) string { return c.Get(CookieOrg, c.Cookies(CookieOrg)) }
+
+// Member refuses unsafe requests that name an organization of which the person is no member: Session has chosen another
+// one. When impersonating, the member's organization is used and showorg is ignored. Member clears the cookie
+// showorg, so that the next request is for the first organization of the person.
+func (g *Guard) Member(c *fiber.Ctx) error {
+	if safe(c) {
+		return c.Next()
+	}
+	return g.Chosen(c)
+}
+
+// Chosen is Member for requests that change something whatever their method, such as the GET that begins a connect.
+func (g *Guard) Chosen(c *fiber.Ctx) error {
+	chosen, p := chosenOrg(c), request.From(c.Context()).Principal
+	if !p.Behind.IsZero() || chosen == "" || strings.EqualFold(chosen, p.Org.String()) {
+		return c.Next()
+	}
+	g.cookies.Clear(c, CookieOrg)
+	return fault.New(fault.Forbidden, "session.member", "You are not a member of the organization that showorg names.")
+}
+
+// IsMember reports whether the browser has a live session of a member who may use the organization.
+// It returns false for an instance administrator who is impersonating a member.
+func (g *Guard) IsMember(c *fiber.Ctx, org tenancy.OrgID) (bool, error) {
+	token := c.Cookies(CookieAuth)
+	if token == "" || c.Cookies(CookiePerson) != "" {
+		return false, nil
+	}
+	ctx, cancel := context.WithTimeout(c.UserContext(), g.cfg.Timeout)
+	defer cancel()
+	p, err := g.sessions.Session(ctx, token, org.String(), "", request.From(c.Context()).From)
+	if fault.Is(err, fault.Unauthenticated) {
+		return false, nil
+	}
+	return p.Org == org && p.Access == tenancy.AccessFull, err
+}
+
+// endSession clears the cookie of a session that is not valid and sets the header logout for the dashboard. It returns
+// err.
+func (g *Guard) endSession(c *fiber.Ctx, err error) error {
+	c.Set(HeaderLogout, "true")
+	g.cookies.Clear(c, CookieAuth)
+	return err
+}
+
+// countRequest counts a request of a session and sets the rate-limit headers. It returns RateLimited when none is left.
+func (g *Guard) countRequest(c *fiber.Ctx, token string) error {
+	left, ends, ok := g.gate.TakeSession(c.UserContext(), token)
+	c.Set("X-RateLimit-Limit", strconv.Itoa(g.cfg.Limit))
+	c.Set("X-RateLimit-Remaining", strconv.Itoa(left))
+	c.Set("X-RateLimit-Reset", strconv.FormatInt(unixUp(ends), 10))
+	if !ok {
+		return g.gate.TooManyRequests("session.count", ends)
+	}
+	return nil
+}
+
+func unixUp(t time.Time) int64 { return int64(math.Ceil(float64(t.UnixMilli()) / 1000)) }
+
+// safe returns whether the method of a request changes nothing.
+func safe(c *fiber.Ctx) bool {
+	return c.Method() == http.MethodGet || c.Method() == http.MethodHead || c.Method() == http.MethodOptions
+}
+
+// checkOrigin refuses unsafe requests that a browser sends for another site (cross-site request forgery). Requests
+// without a cookie and without the headers of a browser pass.
+func (g *Guard) checkOrigin(c *fiber.Ctx, cookies bool) error {
+	if safe(c) {
+		return nil
+	}
+	origin, site := c.Get(fiber.HeaderOrigin), c.Get("Sec-Fetch-Site")
+	if !cookies && origin == "" && site == "" {
+		return nil
+	}
+	if origin != "" && !slices.Contains(g.cfg.Origins, origin) || origin == "" && site != "same-origin" {
+		return fault.New(fault.Forbidden, "session.guard", "The request comes from another site.")
+	}
+	return nil
+}
+
+// JSONOnly refuses bodies that a plain HTML form could send as Invalid. A request without a body passes, and so does
+// one with a method whose body is never read.
+func JSONOnly(c *fiber.Ctx) error {
+	if safe(c) || c.Method() == http.MethodDelete {
+		return c.Next()
+	}
+	kind, _, err := mime.ParseMediaType(c.Get(fiber.HeaderContentType))
+	if c.Request().Header.ContentLength() != 0 && (err != nil || kind != fiber.MIMEApplicationJSON) {
+		return fault.Wrap(fault.Invalid, "session.JSONOnly", "The body must be application/json.", err)
+	}
+	return c.Next()
+}
+
+// CheckSignInOrigin refuses requests that another site sent, like Session, for routes without a session. A request with
+// any cookie counts as one of a browser.
+func (g *Guard) CheckSignInOrigin(c *fiber.Ctx) error {
+	if err := g.checkOrigin(c, c.Get(fiber.HeaderCookie) != ""); err != nil {
+		return err
+	}
+	return c.Next()
+}
