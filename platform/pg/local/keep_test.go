@@ -5,6 +5,7 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"syscall"
 	"testing"
@@ -76,6 +77,22 @@ func TestKeep_EndsWithItsContext(t *testing.T) {
 		t.Fatal(err)
 	}
 	want(t, s.URL("crier"), "select ''", "")
+}
+
+// Callers run Keep in a goroutine, which may start after Stop has returned. On one thread, Keep runs
+// ahead of any goroutine that would tell it about the stop. The test is not parallel because it
+// changes the number of threads of the process.
+func TestKeep_StartsNoServerAfterStop(t *testing.T) {
+	s := start(t, local.Config{Dir: t.TempDir()})
+	stop(t, s)
+	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1))
+	if err := <-keep(t.Context(), s); err != nil {
+		t.Errorf("Keep after Stop: %v, want nil", err)
+	}
+	if pid := s.PID(); pid != 0 && !gone(pid) {
+		_ = syscall.Kill(pid, syscall.SIGINT) // or it would outlive the test
+		t.Error("Keep started the stopped server again")
+	}
 }
 
 // Stop at any moment of a restart ends Keep, and no Postgres is left.

@@ -228,18 +228,21 @@ func (s *Server) endGuard() {
 	}
 }
 
-// Keep restarts a server that is not detached, under the same addresses, when it ends without Stop. It returns nil when
-// ctx ends or Stop is called, and fault.Unavailable with a message for people when the server cannot be started or has
-// ended more than maxRestarts times in a row. It is called once; Stop may be called while it runs.
+// Keep restarts a server that is not detached, under the same addresses, when it ends without Stop.
+// It returns nil when ctx ends or Stop is called, and fault.Unavailable with a message for people
+// when the server cannot be started or has ended more than maxRestarts times in a row. It is called
+// once; Stop may be called before it or while it runs.
 func (s *Server) Keep(ctx context.Context) error {
-	ctx, cancel := context.WithCancel(ctx)
+	// A child of s.stopping ends before Stop returns. With an AfterFunc of s.stopping, which runs in a
+	// goroutine, Keep could start the server again after Stop.
+	kept, cancel := context.WithCancel(s.stopping)
 	defer cancel()
-	defer context.AfterFunc(s.stopping, cancel)()
-	for deaths := 1; ; deaths++ {
+	defer context.AfterFunc(ctx, cancel)()
+	for deaths := 1; kept.Err() == nil; deaths++ {
 		began := clock.System{}.Now()
-		processes, err := s.place.lock(ctx, processLock, true) // returns when no process of the server is left
+		processes, err := s.place.lock(kept, processLock, true) // returns when no process of the server is left
 		if err != nil {
-			if ctx.Err() != nil {
+			if kept.Err() != nil {
 				return nil
 			}
 			return err
@@ -247,12 +250,13 @@ func (s *Server) Keep(ctx context.Context) error {
 		if lived := (clock.System{}).Now().Sub(began); lived > stableAfter {
 			deaths = 1
 		}
-		err = s.restart(ctx, processes, deaths)
+		err = s.restart(kept, processes, deaths)
 		_ = processes.Close() // the server has inherited the lock
-		if err != nil || ctx.Err() != nil {
+		if err != nil {
 			return err
 		}
 	}
+	return nil
 }
 
 // restart starts the server after its processes have ended. It returns nil when ctx ends first.
