@@ -67,7 +67,10 @@ func (p place) failureReason() (why string, portTaken bool) {
 			}
 		}
 	}
-	return lastLine(text), portTaken
+	if why = lastLine(text); why == "" {
+		why = "it ended without writing to its log."
+	}
+	return why, portTaken
 }
 
 func lastLine(text string) string {
