@@ -1,9 +1,15 @@
 package local
 
 import (
+	"context"
+	"log/slog"
 	"os"
 	"path/filepath"
+	"runtime"
+	"strings"
+	"syscall"
 	"testing"
+	"time"
 )
 
 func TestChoose_TakesTheNewestOrTheVersionOfTheData(t *testing.T) {
@@ -81,4 +87,52 @@ func TestFailureReason_IsNotWhatAClientWasTold(t *testing.T) {
 			t.Errorf("%s: got %q, want %q", name, why, c.want)
 		}
 	}
+}
+
+// Stop takes processLock while it holds s.mu, so Keep must not hold processLock while it waits for
+// s.mu. The test is not parallel because it looks at all goroutines of the process.
+func TestKeep_WaitsForStopWithoutTheProcessLock(t *testing.T) {
+	s, err := Start(t.Context(), Config{Dir: t.TempDir(), Log: slog.New(slog.DiscardHandler)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := s.Stop(context.WithoutCancel(t.Context())); err != nil {
+			t.Error(err)
+		}
+	})
+	s.mu.Lock() // as Stop does first
+	if err := syscall.Kill(s.PID(), syscall.SIGKILL); err != nil {
+		t.Fatal(err)
+	}
+	ended := make(chan error, 1)
+	go func() { ended <- s.Keep(t.Context()) }()
+	for !waitsForMutex("(*Server).restart") {
+		runtime.Gosched()
+	}
+	s.stop()
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+	defer cancel()
+	processes, err := s.place.lock(ctx, processLock, true)
+	if err != nil {
+		t.Errorf("Stop cannot take the lock while Keep waits: %v", err)
+	} else {
+		_ = processes.Close() // nothing was written
+	}
+	s.mu.Unlock()
+	if err := <-ended; err != nil {
+		t.Errorf("Keep: %v, want nil", err)
+	}
+}
+
+// waitsForMutex reports whether a goroutine that runs function waits for a mutex.
+func waitsForMutex(function string) bool {
+	stacks := make([]byte, 1<<20)
+	stacks = stacks[:runtime.Stack(stacks, true)]
+	for stack := range strings.SplitSeq(string(stacks), "\n\n") {
+		if strings.Contains(stack, "[sync.Mutex.Lock") && strings.Contains(stack, function) {
+			return true
+		}
+	}
+	return false
 }

@@ -240,8 +240,7 @@ func (s *Server) Keep(ctx context.Context) error {
 	defer context.AfterFunc(ctx, cancel)()
 	for deaths := 1; kept.Err() == nil; deaths++ {
 		began := clock.System{}.Now()
-		processes, err := s.place.lock(kept, processLock, true) // returns when no process of the server is left
-		if err != nil {
+		if err := s.wait(kept); err != nil {
 			if kept.Err() != nil {
 				return nil
 			}
@@ -250,22 +249,38 @@ func (s *Server) Keep(ctx context.Context) error {
 		if lived := (clock.System{}).Now().Sub(began); lived > stableAfter {
 			deaths = 1
 		}
-		err = s.restart(kept, processes, deaths)
-		_ = processes.Close() // the server has inherited the lock
-		if err != nil {
+		if err := s.restart(kept, deaths); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
+// wait returns when no process of the server is left.
+func (s *Server) wait(ctx context.Context) error {
+	processes, err := s.place.lock(ctx, processLock, true)
+	if err != nil {
+		return err
+	}
+	return processes.Close()
+}
+
 // restart starts the server after its processes have ended. It returns nil when ctx ends first.
-func (s *Server) restart(ctx context.Context, processes *os.File, deaths int) error {
+func (s *Server) restart(ctx context.Context, deaths int) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if ctx.Err() != nil {
 		return nil
 	}
+	// The lock is taken under s.mu, as in Stop: in the other order each would wait for the other.
+	processes, err := s.place.lock(ctx, processLock, true)
+	if err != nil {
+		if ctx.Err() != nil {
+			return nil
+		}
+		return err
+	}
+	defer processes.Close() // the server has inherited the lock
 	why, _ := s.place.failureReason()
 	if deaths > maxRestarts {
 		return fault.New(fault.Unavailable, "local.Keep", "Postgres in "+s.place.root+" ends again and again: "+why)
