@@ -158,7 +158,8 @@ func TestWriteOrg_RetriesAfterRollback(t *testing.T) {
 
 func TestWriteOrg_SendsNoBeginAndNoCommit(t *testing.T) {
 	t.Parallel()
-	super, d, org := dbtest.Super(t), open(t, blank(t), ""), uuid.New()
+	address, org := blank(t), uuid.New()
+	super, d := dbtest.TrackStatements(t, address), open(t, address, "")
 	const marked = "-- batches.Counted\ninsert into note (org_id, id, due) values ($1, $2, 1)"
 	for id := range 5 {
 		if err := d.WriteOrg(t.Context(), org, func(b *pgx.Batch) { b.Queue(marked, org, id) }); err != nil {

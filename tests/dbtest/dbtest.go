@@ -57,8 +57,7 @@ func Blank(t testing.TB) string {
 	return fresh(t, need(t), func(context.Context, *pgx.Conn) (string, error) { return "template0", nil })
 }
 
-// Super returns a superuser's connection to the database "postgres", where pg_stat_statements shows the statements of
-// all databases. It is closed when the test ends.
+// Super returns a superuser's connection to the database "postgres". It is closed when the test ends.
 func Super(t testing.TB) *pgx.Conn {
 	t.Helper()
 	s := need(t)
@@ -70,9 +69,30 @@ func Super(t testing.TB) *pgx.Conn {
 		t.Fatalf("connect as the superuser: %v", err)
 	}
 	t.Cleanup(func() { _ = c.Close(context.WithoutCancel(t.Context())) })
+	return c
+}
+
+// TrackStatements makes pg_stat_statements record the statements of a database that URL or Blank
+// created, for connections that are opened afterwards. It returns a connection from Super, on which
+// the view shows them.
+//
+// Other databases are not tracked: the view keeps at most pg_stat_statements.max statements, and
+// the other tests' statements would evict the ones that a test counts. Set
+// pg_stat_statements.track=none on the server of TEST_DATABASE_URL for the same reason.
+func TrackStatements(t testing.TB, address string) *pgx.Conn {
+	t.Helper()
+	own, err := pgx.ParseConfig(address)
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := Super(t)
 	_, err = c.Exec(t.Context(), "create extension if not exists pg_stat_statements")
 	if err != nil && !pg.IsUnique(err, "") {
 		t.Fatalf("this Postgres has no pg_stat_statements: %v", err)
+	}
+	track := "alter database " + pgx.Identifier{own.Database}.Sanitize() + " set pg_stat_statements.track = 'top'"
+	if _, err := c.Exec(t.Context(), track); err != nil {
+		t.Fatalf("track the statements of %s: %v", own.Database, err)
 	}
 	return c
 }

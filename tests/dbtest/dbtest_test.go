@@ -64,21 +64,22 @@ func TestOpen_DropsDatabaseAtEnd(t *testing.T) {
 	}
 }
 
-func TestSuper_SeesStatementsOfAllDatabases(t *testing.T) {
+func TestTrackStatements_CountsStatementsOfAllRoles(t *testing.T) {
 	t.Parallel()
-	super, d := dbtest.Super(t), dbtest.Open(t)
+	address := dbtest.URL(t)
+	super, d := dbtest.TrackStatements(t, address), dbtest.OpenURL(t, address)
 	if err := d.Read(t.Context(), uuid.New(), func(b *pgx.Batch) { b.Queue("select 1 as dbtest_marked") }); err != nil {
 		t.Fatal(err)
 	}
 	var name string
-	if err := d.Pool(pg.Gate).QueryRow(t.Context(), "select current_database()").Scan(&name); err != nil {
+	if err := d.Pool(pg.Gate).QueryRow(t.Context(), "select current_database() as dbtest_marked").Scan(&name); err != nil {
 		t.Fatal(err)
 	}
 	var calls int
 	err := super.QueryRow(t.Context(), `select coalesce(sum(calls), 0) from pg_stat_statements s join pg_database d on d.oid = s.dbid
 		where d.datname = $1 and query like '%dbtest_marked%'`, name).Scan(&calls)
-	if err != nil || calls != 1 {
-		t.Fatalf("got %d calls, %v, want 1", calls, err)
+	if err != nil || calls != 2 {
+		t.Fatalf("got %d calls, %v, want 2", calls, err)
 	}
 }
 

@@ -25,7 +25,7 @@ func fromDocker(ctx context.Context) (server, error) {
 	box, err := pool.RunWithOptions(&dockertest.RunOptions{
 		Repository: "postgres", Tag: "17", Env: []string{"POSTGRES_PASSWORD=" + password},
 		Cmd: []string{"postgres", "-c", "fsync=off", "-c", "max_connections=1000", "-c",
-			"shared_preload_libraries=pg_stat_statements"},
+			"shared_preload_libraries=pg_stat_statements", "-c", trackNothing},
 	}, func(h *docker.HostConfig) { h.AutoRemove = true })
 	if err != nil {
 		return server{}, err

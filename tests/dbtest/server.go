@@ -107,11 +107,14 @@ func owned(dir string) bool {
 	return err == nil && st.Mode == unix.S_IFDIR|0o700 && int(st.Uid) == os.Getuid()
 }
 
+// trackNothing is the setting that limits pg_stat_statements to the databases of TrackStatements.
+const trackNothing = "pg_stat_statements.track=none"
+
 func config(dir string) local.Config {
 	return local.Config{Dir: dir, Log: slog.New(slog.DiscardHandler), Detached: true,
 		Preload: []string{"pg_stat_statements"}, Extra: []string{
 			"synchronous_commit=off", "max_connections=1000", "shared_buffers=64MB", "autovacuum=off",
-			"max_wal_size=256MB",
+			"max_wal_size=256MB", trackNothing,
 		},
 		// In the tests, half of the server's work is filling the memory of new processes with the catalogue. Huge pages
 		// cut the processor time of that by a fifth; a C library other than glibc ignores the setting.
