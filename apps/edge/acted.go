@@ -35,9 +35,3 @@ func (s *Server) recordActed(r Route) []fiber.Handler {
 func (r Route) Changing() bool {
 	return r.changing || r.Method != http.MethodGet && r.Method != http.MethodHead
 }
-
-// changing returns a route whose GET starts something that is finished later.
-func changing(r Route) Route {
-	r.changing = true
-	return r
-}

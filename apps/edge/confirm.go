@@ -15,8 +15,7 @@ const confirmAfter = 500 * time.Millisecond
 // startConfirm stores how the handler of a request confirms later that the request is still permitted. It runs before
 // the credential is looked up, so that what the look-up reads is no older than the time stored here.
 func (s *Server) startConfirm(r Route) fiber.Handler {
-	again := s.credentialCheck(r.Credential)
-	permitted := permission{needs: needsOf(r)}
+	again := credentials[r.Credential].again(s)
 	return func(c *fiber.Ctx) error {
 		info, before := request.From(c.Context()), s.deps.Clock.Now()
 		info.Confirm = func() error {
@@ -26,7 +25,7 @@ func (s *Server) startConfirm(r Route) fiber.Handler {
 			if err := again(c); err != nil {
 				return err
 			}
-			return permitted.check(info.Principal)
+			return r.permits(info.Principal)
 		}
 		return c.Next()
 	}
@@ -38,17 +37,4 @@ func confirm(c *fiber.Ctx) error {
 		return err
 	}
 	return c.Next()
-}
-
-// credentialCheck returns a function that authenticates a request a second time, without counting it; nil for a
-// credential that is not looked up.
-func (s *Server) credentialCheck(credential Credential) func(*fiber.Ctx) error {
-	switch credential {
-	case apiKey:
-		return s.authenticateKey
-	case none, signIn, operator:
-		return nil
-	default:
-		return s.session.Confirm
-	}
 }

@@ -61,7 +61,7 @@ func tooManyInProgress(whoHas string, cause error) error {
 
 // limitPersons returns a handler that lets at most so many requests of a person run at the same time, of all
 // organizations together.
-func (s *Server) limitPersons(most int) fiber.Handler {
+func limitPersons(most int) fiber.Handler {
 	persons := limit.New[tenancy.PersonID](most)
 	return func(c *fiber.Ctx) error {
 		ctx, cancel := context.WithTimeout(c.UserContext(), placeTimeout)
@@ -77,7 +77,7 @@ func (s *Server) limitPersons(most int) fiber.Handler {
 
 // limitRequests returns a handler that lets at most so many requests of an organization run at the same time. A request
 // keeps its place until its handler returns.
-func (s *Server) limitRequests(most int) fiber.Handler {
+func limitRequests(most int) fiber.Handler {
 	a := newOrgLimit(most)
 	return func(c *fiber.Ctx) error {
 		release, err := a.take(c.UserContext(), c, 1)
@@ -91,7 +91,7 @@ func (s *Server) limitRequests(most int) fiber.Handler {
 
 // limitBodies is like limitRequests, but limits the bytes of bodies. It runs before they are read, and a body of
 // unknown length counts as the longest, in bytes.
-func (s *Server) limitBodies(longest int64) fiber.Handler {
+func limitBodies(longest int64) fiber.Handler {
 	a := newOrgLimit(maxBodies * int(longest))
 	return func(c *fiber.Ctx) error {
 		release, err := a.take(c.UserContext(), c, bodySize(c, longest))
@@ -114,7 +114,7 @@ func bodySize(c *fiber.Ctx, longest int64) int {
 
 // limitAnswers is like limitRequests for large answers: a request keeps its place until its answer is written, because
 // the answer stays in memory while the client does not read it.
-func (s *Server) limitAnswers(most int) fiber.Handler {
+func limitAnswers(most int) fiber.Handler {
 	a := newOrgLimit(most)
 	return func(c *fiber.Ctx) error {
 		release, err := a.take(c.UserContext(), c, 1)

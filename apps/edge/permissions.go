@@ -10,54 +10,23 @@ import (
 	"crier/tenancy"
 )
 
-// permission names who may use the routes of a credential, of those who have the credential.
-type permission struct {
-	// audience names them in the OpenAPI document. It is empty if every request with the credential may use the routes.
-	audience string
-	// needs are the conditions on the principal, in the order in which they are checked.
-	needs []condition
-}
-
-// permissions is the permission table, which every route consults. The handlers of routes check no role themselves;
-// what depends on more than the role, such as the rank of another member, is decided by the use cases. A route whose
-// credential is not in the table answers 500.
-var permissions = map[Credential]permission{
-	none:     {},
-	signIn:   {},
-	visitor:  {},
-	operator: {},
-	apiKey:   {},
-	person:   {},
-	member:   {needs: []condition{hasAccess}},
-	joined:   {needs: []condition{hasJoined}},
-	admin:    {needs: []condition{hasAccess, manages}, audience: "Only for administrators of the organization."},
-	owner:    {needs: []condition{hasAccess, owns}, audience: "Only for the owner of the organization."},
-	instance: {needs: []condition{administersInstance}, audience: "Only for administrators of the instance."},
-}
-
 // permit returns a handler that refuses principals who may not use the route.
 func permit(r Route) fiber.Handler {
-	permitted := permission{needs: needsOf(r)}
 	return func(c *fiber.Ctx) error {
-		if err := permitted.check(request.Principal(c.Context())); err != nil {
+		if err := r.permits(request.Principal(c.Context())); err != nil {
 			return err
 		}
 		return c.Next()
 	}
 }
 
-// needsOf returns the conditions of a route.
-func needsOf(r Route) []condition {
-	needs := slices.Clone(permissions[r.Credential].needs)
+// permits returns the error of the first condition that the principal does not meet.
+func (r Route) permits(p tenancy.Principal) error {
+	needs := slices.Clone(credentials[r.Credential].needs)
 	if r.Personal {
 		needs = append(needs, actsForItself)
 	}
-	return needs
-}
-
-// check returns the error of the first condition that the principal does not meet.
-func (a permission) check(p tenancy.Principal) error {
-	for _, met := range a.needs {
+	for _, met := range needs {
 		if err := met(p); err != nil {
 			return err
 		}

@@ -1,10 +1,8 @@
 package edge
 
 import (
-	"maps"
 	"net/http"
 	"net/http/httptest"
-	"slices"
 	"testing"
 
 	"github.com/gofiber/fiber/v2"
@@ -13,16 +11,15 @@ import (
 	"crier/tenancy"
 )
 
-// TestPermissions_EveryCredentialIsInEachTable: a credential that one of the tables lacks would open its routes, or close
-// them.
-func TestPermissions_EveryCredentialIsInEachTable(t *testing.T) {
+// TestCredentials_HaveCompleteRules: a credential that lacks a rule would open its routes, or close them.
+func TestCredentials_HaveCompleteRules(t *testing.T) {
 	t.Parallel()
-	listed := slices.Sorted(maps.Keys(permissions))
-	for name, other := range map[string][]Credential{
-		"limitsOf": slices.Sorted(maps.Keys(limitsOf)), "guards": slices.Sorted(maps.Keys(unstarted("").newGuards().credentials)),
-	} {
-		if !slices.Equal(listed, other) {
-			t.Errorf("permissions has the credentials %q, and %s %q", listed, name, other)
+	for c, of := range credentials {
+		if of.audience == "" || of.find == nil || of.again == nil {
+			t.Errorf("%q lacks a rule: %+v", c, of)
+		}
+		if session := of.audience == members || of.audience == people; session && of.again(unstarted("")) == nil {
+			t.Errorf("%q is a session that is not looked up again", c)
 		}
 	}
 }

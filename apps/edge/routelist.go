@@ -43,44 +43,69 @@ const (
 // String returns "METHOD path".
 func (r Route) String() string { return r.Method + " " + r.Path }
 
-// built returns a route that works. Its pattern is "METHOD path".
-func built(pattern, operation string, credential Credential, limits Limits, endpoint route.Endpoint) Route {
+// line is a line of the route table: an endpoint and who may ask for it, each at a route of its own.
+type line struct {
+	state     State
+	operation string
+	endpoint  route.Endpoint
+	at        []Route
+}
+
+// at returns a route for those who have the credential. Its pattern is "METHOD path".
+func (c Credential) at(pattern string, limits Limits) Route {
 	method, path, _ := strings.Cut(pattern, " ")
-	return Route{
-		Method: method, Path: path, State: Built, Operation: operation, Credential: credential, Limits: limits,
-		endpoint: endpoint,
-	}
+	return Route{Method: method, Path: path, Credential: c, Limits: limits}
 }
 
 // personal marks a route as personal, see Route.
-func personal(r Route) Route {
+func (r Route) personal() Route {
 	r.Personal = true
 	return r
 }
 
-func missing(pattern string, credential Credential, limits Limits) Route {
-	r := built(pattern, "", credential, limits, route.NotBuilt())
-	r.State = Missing
+// starts marks a GET that starts something that is finished later.
+func (r Route) starts() Route {
+	r.changing = true
 	return r
 }
 
-func planned(pattern string, credential Credential, limits Limits) Route {
-	r := built(pattern, "", credential, limits, route.NotBuilt())
-	r.State = Planned
-	return r
+// built returns the line of an endpoint that works. The route of the first audience has the operation as its id, see
+// inSession for another one.
+func built(operation string, endpoint route.Endpoint, at ...Route) line {
+	return line{state: Built, operation: operation, endpoint: endpoint, at: at}
 }
 
-// tagged returns an endpoint of the public API for a route of the application API, under another tag in the OpenAPI
-// document.
-func tagged(tag string, endpoint route.Endpoint) route.Endpoint {
-	endpoint.Description.Tags = []string{tag}
-	return endpoint
+func missing(at Route) line {
+	return line{state: Missing, endpoint: route.NotBuilt(), at: []Route{at}}
+}
+
+func planned(at Route) line {
+	return line{state: Planned, endpoint: route.NotBuilt(), at: []Route{at}}
+}
+
+// inSession ends the ids of operations that are for sessions beside another audience.
+const inSession = "-in-session"
+
+// routes returns the routes of the line.
+func (l line) routes() []Route {
+	out := slices.Clone(l.at)
+	for i := range out {
+		out[i].State, out[i].Operation, out[i].endpoint = l.state, l.operation, l.endpoint
+		if i > 0 && l.state == Built {
+			out[i].Operation += inSession
+		}
+	}
+	return out
 }
 
 // aliasPrefix precedes the paths of the public API a second time.
 const aliasPrefix = "/api"
 
-// withAliases returns the routes and the alias of each, unless the table has a route of its own for the alias.
+// publicPrefix begins the paths of the public API.
+const publicPrefix = "/public/v1/"
+
+// withAliases returns the routes, and the alias of each of the public API unless the table has a route of its own for
+// the alias.
 func withAliases(routes []Route) []Route {
 	own := map[string]bool{}
 	for _, r := range routes {
@@ -88,7 +113,7 @@ func withAliases(routes []Route) []Route {
 	}
 	out := slices.Clone(routes)
 	for _, r := range routes {
-		if strings.HasPrefix(r.Path, aliasPrefix+"/") {
+		if r.Credential != apiKey || !strings.HasPrefix(r.Path, publicPrefix) {
 			continue
 		}
 		r.Path = aliasPrefix + r.Path
@@ -104,21 +129,19 @@ func withAliases(routes []Route) []Route {
 
 // line returns the route for the table of package route. Its security in the OpenAPI document, and the statuses with
 // which its guards refuse requests, follow from its credential.
-func (r Route) line(g guards) route.Line {
+func (r Route) line(g *guards) route.Line {
 	l := route.Line{
 		Method: r.Method, Path: r.Path, Operation: r.Operation, Before: g.before(r), Endpoint: r.endpoint,
 	}
-	switch r.Credential {
-	case apiKey:
+	of := credentials[r.Credential]
+	switch of.audience {
+	case programs:
 		l.Security, l.Errors = []map[string][]string{{"key": {}}}, []int{401, 403, 429}
-	case member, joined, admin, owner, person, instance:
+	case members, people:
 		l.Security, l.Errors = []map[string][]string{{"cookie": {}}, {"session": {}}}, []int{401, 403, 429}
 	}
 	about := &l.Endpoint.Description
-	about.Description = strings.TrimSpace(about.Description + " " + permissions[r.Credential].audience)
-	if strings.HasPrefix(r.Path, "/public/v1/") && !slices.Contains([]string{"Approvals", "Webhooks", "Notifications"}, about.Tags[0]) && r.Credential == apiKey {
-		about.Tags = []string{"Public API"}
-	}
+	about.Description = strings.TrimSpace(about.Description + " " + of.note)
 	if strings.HasPrefix(r.Path, aliasPrefix+"/") {
 		about.Tags = []string{"Public API (alias mount)"}
 	}

@@ -2,368 +2,482 @@ package edge
 
 import "slices"
 
-// This file is the route table. Each line has the method and the path, the id in the OpenAPI document, the credential,
-// the limits, and the endpoint. The lines of missing and planned routes have no id and no endpoint: they answer 501
-// behind the same guards. Everything that needs a list of routes reads this one: Fiber, the OpenAPI document, the
-// labels of logs and metrics, `crier routes`, and the tests. See guards.go for the names of credentials and limits, and
-// permissions.go for who may use the routes of each credential.
+// This file is the route table. A line has an endpoint with its id in the OpenAPI document, and who may ask for it: for
+// each audience a credential, the method and the path, and the limits. The lines of missing and planned routes have no
+// id and no endpoint: they answer 501 behind the same guards. Everything that needs a list of routes reads this one:
+// Fiber, the OpenAPI document, the labels of logs and metrics, `crier routes`, and the tests. See credentials.go and
+// guards.go for the names of credentials and limits.
 
 // routes returns all routes of the service, in no particular order.
 func (s *Server) routes(e endpoints) []Route {
-	return slices.Concat(
-		withAliases(publicRoutes(e)), serviceRoutes(s, e),
-		signInRoutes(e), userRoutes(e), channelRoutes(e), postRoutes(e), contentRoutes(s, e), settingsRoutes(e),
-		billingRoutes(), visitorRoutes(s, e), oauthRoutes(),
-	)
+	var out []Route
+	for _, l := range slices.Concat(
+		postRoutes(e), tagRoutes(e), slotRoutes(e), channelRoutes(e),
+		connectRoutes(e), mediaRoutes(s, e), approvalRoutes(e), webhookRoutes(e),
+		analyticsRoutes(e), notificationRoutes(e), signInRoutes(e), userRoutes(e),
+		securityRoutes(e), organizationRoutes(e), teamRoutes(e), keyRoutes(e),
+		auditRoutes(e), deletionRoutes(e), planRoutes(e), instanceRoutes(e),
+		oauthRoutes(), monitorRoutes(e), pageRoutes(s), otherRoutes(),
+	) {
+		out = append(out, l.routes()...)
+	}
+	return withAliases(out)
 }
 
-// publicRoutes returns the public API. It is served under /api/public/v1 too, see withAliases.
-func publicRoutes(e endpoints) []Route {
-	return []Route{
-		built("GET /public/v1/analytics/post/{postId}", "get-post-analytics", apiKey, statistics, e.analytics.PostAnalytics()),
-		built("GET /public/v1/analytics/{integration}", "get-analytics", apiKey, statistics, e.analytics.ChannelAnalytics()),
-		built("GET /public/v1/approvals", "list-approvals", apiKey, read, e.approval.ListApprovals()),
-		built("DELETE /public/v1/approvals/{id}", "delete-approval", apiKey, write, e.approval.DeleteApproval()),
-		built("GET /public/v1/connectors", "list-connectors", apiKey, read, e.connect.ListConnectors()),
-		built("GET /public/v1/connectors/{id}/analytics", "get-figures", apiKey, statistics, e.analytics.Figures()),
-		built("POST /public/v1/connectors/{id}/authorize", "authorize-connector", apiKey, write, e.connect.Authorize()),
-		built("GET /public/v1/customers/{customerId}/report", "get-customer-report", apiKey, list, e.analytics.CustomerReport()),
-		built("GET /public/v1/find-slot", "find-any-slot", apiKey, read, e.slot.FindAnySlot()),
-		built("GET /public/v1/find-slot/{id}", "find-slot", apiKey, read, e.slot.FindSlot()),
-		built("GET /public/v1/groups", "list-groups", apiKey, read, e.channel.ListGroups()),
-		built("GET /public/v1/integration-settings/{id}", "get-channel-settings", apiKey, read, e.channel.ChannelSettings()),
-		built("POST /public/v1/integration-trigger/{id}", "trigger-tool", apiKey, write, e.channel.Trigger()),
-		built("GET /public/v1/integrations", "list-channels", apiKey, read, e.channel.ListChannels()),
-		built("DELETE /public/v1/integrations/{id}", "delete-channel", apiKey, write, e.channel.DeleteChannel()),
-		built("GET /public/v1/integrations/{id}/queue-plan", "get-queue-plan", apiKey, read, e.slot.QueuePlan()),
-		built("PUT /public/v1/integrations/{id}/queue-plan", "set-queue-plan", apiKey, write, e.slot.SetQueuePlan()),
-		built("GET /public/v1/is-connected", "is-connected", apiKey, read, e.channel.IsConnected()),
-		built("GET /public/v1/media", "list-media", apiKey, read, e.media.ListMedia()),
-		built("DELETE /public/v1/media/{id}", "delete-media", apiKey, write, e.media.DeleteMedium()),
-		built("GET /public/v1/notifications", "list-notifications", apiKey, read, e.notification.ListNotifications()),
-		built("GET /public/v1/overview", "get-overview", apiKey, list, e.analytics.Overview()),
-		built("POST /public/v1/posts", "create-posts", apiKey, post, e.post.CreatePosts()),
-		built("GET /public/v1/posts", "list-posts", apiKey, list, e.post.ListPosts()),
-		built("GET /api/public/v1/posts", "list-posts-alias", apiKey, list, e.post.ListPostsInEnvelope()),
-		built("DELETE /public/v1/posts/group/{group}", "delete-group", apiKey, write, e.post.DeleteGroup()),
-		built("GET /public/v1/posts/{id}", "get-post", apiKey, read, e.post.GetPost()),
-		built("DELETE /public/v1/posts/{id}", "delete-post", apiKey, write, e.post.DeletePost()),
-		built("GET /public/v1/posts/{id}/approval", "get-approval", apiKey, read, e.approval.GetApproval()),
-		built("GET /public/v1/posts/{id}/missing", "get-missing", apiKey, read, e.post.Missing()),
-		built("PUT /public/v1/posts/{id}/release-id", "set-release", apiKey, write, e.post.SetRelease()),
-		built("POST /public/v1/posts/{id}/request-approval", "request-approval", apiKey, write, e.approval.RequestApproval()),
-		built("PUT /public/v1/posts/{id}/settings", "change-post-settings", apiKey, write, e.post.ChangeSettings()),
-		built("POST /public/v1/posts/check", "check-posts", apiKey, post, e.post.CheckPosts()),
-		built("PUT /public/v1/posts/{id}/status", "change-status", apiKey, write, e.post.ChangeStatus()),
-		built("GET /public/v1/social/{integration}", "get-social-url", apiKey, read, e.connect.SocialURL()),
-		built("POST /public/v1/tags", "create-tag", apiKey, write, e.tag.CreateTag()),
-		built("GET /public/v1/tags", "list-tags", apiKey, read, e.tag.ListTags()),
-		built("PUT /public/v1/tags/{id}", "update-tag", apiKey, write, e.tag.UpdateTag()),
-		built("DELETE /public/v1/tags/{id}", "delete-tag", apiKey, write, e.tag.DeleteTag()),
-		built("POST /public/v1/upload", "upload", apiKey, upload, e.media.Upload()),
-		built("POST /public/v1/upload-from-url", "upload-from-url", apiKey, fetch, e.media.UploadFromURL()),
-		built("POST /public/v1/webhooks", "create-webhook", apiKey, write, e.webhook.CreateWebhook()),
-		built("GET /public/v1/webhooks", "list-webhooks", apiKey, read, e.webhook.ListWebhooks()),
-		built("PUT /public/v1/webhooks/{id}", "update-webhook", apiKey, write, e.webhook.UpdateWebhook()),
-		built("DELETE /public/v1/webhooks/{id}", "delete-webhook", apiKey, write, e.webhook.DeleteWebhook()),
-		built("GET /public/v1/webhooks/{id}/deliveries", "list-deliveries", apiKey, list, e.webhook.ListDeliveries()),
-		built("POST /public/v1/webhooks/{id}/deliveries/{deliveryId}/replay", "replay-delivery", apiKey, write, e.webhook.ReplayDelivery()),
-		built("POST /public/v1/webhooks/{id}/rotate-secret", "rotate-webhook-secret", apiKey, write, e.webhook.RotateWebhookSecret()),
-		built("POST /public/v1/webhooks/{id}/test", "test-webhook", apiKey, write, e.webhook.TestWebhook()),
+// postRoutes returns the routes of posts.
+func postRoutes(e endpoints) []line {
+	return []line{
+		built("create-posts", e.post.CreatePosts(), apiKey.at("POST /public/v1/posts", post)),
+		built("list-posts", e.post.ListPosts(), apiKey.at("GET /public/v1/posts", list)),
+		built("list-posts-alias", e.post.ListPostsInEnvelope(), apiKey.at("GET /api/public/v1/posts", list)),
+		built("delete-group", e.post.DeleteGroup(), apiKey.at("DELETE /public/v1/posts/group/{group}", write)),
+		built("get-post", e.post.GetPost(), apiKey.at("GET /public/v1/posts/{id}", read)),
+		built("delete-post", e.post.DeletePost(), apiKey.at("DELETE /public/v1/posts/{id}", write)),
+		built("get-missing", e.post.Missing(),
+			apiKey.at("GET /public/v1/posts/{id}/missing", read), member.at("GET /posts/{id}/missing", user)),
+		built("set-release", e.post.SetRelease(),
+			apiKey.at("PUT /public/v1/posts/{id}/release-id", write), member.at("PUT /posts/{id}/release-id", form)),
+		built("change-post-settings", e.post.ChangeSettings(), apiKey.at("PUT /public/v1/posts/{id}/settings", write)),
+		built("check-posts", e.post.CheckPosts(),
+			apiKey.at("POST /public/v1/posts/check", post), member.at("POST /posts/check", form)),
+		built("change-status", e.post.ChangeStatus(), apiKey.at("PUT /public/v1/posts/{id}/status", write)),
+		missing(member.at("POST /posts", user)),
+		missing(member.at("GET /posts", user)),
+		planned(member.at("GET /posts/export", user)),
+		planned(member.at("GET /posts/group/{group}", user)),
+		planned(member.at("POST /posts/import", user)),
+		planned(member.at("GET /posts/list", user)),
+		planned(member.at("GET /posts/old", user)),
+		missing(member.at("POST /posts/rewrite", user)),
+		planned(member.at("POST /posts/separate-posts", user)),
+		missing(member.at("POST /posts/should-shortlink", user)),
+		planned(member.at("POST /posts/valid", user)),
+		planned(member.at("DELETE /posts/{group}", user)),
+		planned(member.at("GET /posts/{id}", user)),
+		missing(member.at("POST /posts/{id}/comments", user)),
+		missing(member.at("GET /posts/{id}/comments", user)),
+		planned(member.at("DELETE /posts/{id}/comments/{commentId}", user)),
+		planned(member.at("PUT /posts/{id}/date", user)),
+		planned(member.at("POST /posts/{id}/share", user)),
+		planned(member.at("DELETE /posts/{id}/share", user)),
+		missing(member.at("GET /posts/{id}/statistics", user)),
+		missing(none.at("GET /public/posts/shared/{shareToken}", quick)),
+		planned(none.at("POST /public/posts/shared/{shareToken}/comments", quick)),
+		missing(none.at("GET /public/posts/shared/{shareToken}/comments", quick)),
 	}
 }
 
-func serviceRoutes(s *Server, e endpoints) []Route {
-	return []Route{
-		built("GET /", "root", none, quick, e.monitor.Root()),
-		built("GET /dev/mail", "dev-mails", none, quick, s.getDevMails()),
-		built("GET /dev/mail/{id}", "dev-mail", none, quick, s.getDevMail()),
-		built("GET /docs", "docs", none, quick, s.getDocs()),
-		built("GET /docs/{page}", "docs-page", none, quick, s.getDocsPage()),
-		built("GET /docs/console/{file}", "docs-console-file", none, quick, s.getConsoleFile()),
-		built("GET /files/{key}/{file}", "file", none, download, s.getFile()),
-		built("GET /health", "health", none, quick, e.monitor.GetHealth()),
-		built("GET /monitor/queue/{name}", "queue", operator, quick, e.monitor.QueueStats()),
-		built("GET /openapi.json", "openapi", none, quick, s.getDocument()),
-		built("GET /public/v1/openapi.json", "public-openapi", none, quick, s.getPublicDocument()),
-		built("GET /originals/{id}", "get-original", apiKey, original, s.getOriginal()),
-		built("GET /sandbox", "sandbox", none, quick, s.getSandbox()),
-		built("GET /sandbox/media/{file}", "sandbox-media", none, quick, s.getSandboxFile("media")),
-		built("GET /sandbox/picture/{file}", "sandbox-picture", none, quick, s.getSandboxFile("picture")),
-		built("GET /sandbox/style.css", "sandbox-style", none, quick, s.getSandboxStyle()),
+// tagRoutes returns the routes of tags.
+func tagRoutes(e endpoints) []line {
+	return []line{
+		built("create-tag", e.tag.CreateTag(),
+			apiKey.at("POST /public/v1/tags", write), member.at("POST /posts/tags", form)),
+		built("list-tags", e.tag.ListTags(), apiKey.at("GET /public/v1/tags", read), member.at("GET /posts/tags", user)),
+		built("update-tag", e.tag.UpdateTag(),
+			apiKey.at("PUT /public/v1/tags/{id}", write), member.at("PUT /posts/tags/{id}", form)),
+		built("delete-tag", e.tag.DeleteTag(),
+			apiKey.at("DELETE /public/v1/tags/{id}", write), member.at("DELETE /posts/tags/{id}", form)),
 	}
 }
 
-func signInRoutes(e endpoints) []Route {
-	return []Route{
-		built("POST /auth/activate", "activate", signIn, login, e.signin.Activate()),
-		built("GET /auth/can-register", "can-register", none, quick, e.signin.CanRegister()),
-		built("POST /auth/confirm-email", "confirm-email", signIn, login, e.signin.ConfirmAddress()),
-		built("POST /auth/forgot", "forgot-password", signIn, login, e.signin.Forgot()),
-		built("POST /auth/forgot-return", "reset-password", signIn, login, e.signin.ForgotReturn()),
-		built("POST /auth/login", "login", signIn, login, e.signin.Login()),
-		built("POST /auth/mfa/enroll/begin", "begin-mfa-enrollment", signIn, login, e.signin.BeginEnrollment()),
-		built("POST /auth/mfa/enroll/confirm", "confirm-mfa-enrollment", signIn, login, e.signin.ConfirmEnrollment()),
-		built("POST /auth/mfa/verify", "verify-mfa", signIn, login, e.signin.VerifyMFA()),
-		personal(built("GET /auth/oauth/{provider}", "begin-sign-in", visitor, quick, e.signin.BeginSignIn())),
-		personal(built("POST /auth/oauth/{provider}/exists", "finish-sign-in", visitor, register, e.signin.FinishSignIn())),
-		built("GET /auth/oauth-mobile-callback", "app-callback", none, quick, e.signin.AppCallback()),
-		built("POST /auth/register", "register", signIn, register, e.signin.Register()),
-		built("POST /auth/resend-activation", "resend-activation", signIn, login, e.signin.ResendActivation()),
-		built("POST /auth/restore", "restore-account", signIn, login, e.signin.Restore()),
-		built("GET /auth/unsubscribe", "unsubscribe-page", none, quick, e.user.UnsubscribePage()),
-		built("POST /auth/unsubscribe", "unsubscribe", none, quick, e.user.Unsubscribe()),
+// slotRoutes returns the routes of posting times.
+func slotRoutes(e endpoints) []line {
+	return []line{
+		built("find-any-slot", e.slot.FindAnySlot(),
+			apiKey.at("GET /public/v1/find-slot", read), member.at("GET /posts/find-slot", user)),
+		built("find-slot", e.slot.FindSlot(),
+			apiKey.at("GET /public/v1/find-slot/{id}", read), member.at("GET /posts/find-slot/{id}", user)),
+		built("get-queue-plan", e.slot.QueuePlan(),
+			apiKey.at("GET /public/v1/integrations/{id}/queue-plan", read),
+			member.at("GET /integrations/{id}/queue-plan", user)),
+		built("set-queue-plan", e.slot.SetQueuePlan(),
+			apiKey.at("PUT /public/v1/integrations/{id}/queue-plan", write),
+			member.at("PUT /integrations/{id}/queue-plan", form)),
+		built("set-times", e.slot.SetTimes(), member.at("POST /integrations/{id}/time", form)),
 	}
 }
 
-func userRoutes(e endpoints) []Route {
-	return []Route{
-		personal(built("POST /user/api-key/rotate", "rotate-key", admin, form, e.key.RotateKey())),
-		planned("GET /user/approved-apps", member, user),
-		planned("DELETE /user/approved-apps/{id}", member, user),
-		personal(built("POST /user/change-email", "change-email", person, own, e.security.ChangeEmail())),
-		built("POST /user/change-org", "choose-organization", person, own, e.organization.ChooseOrganization()),
-		personal(built("POST /user/change-password", "change-password", person, own, e.security.ChangePassword())),
-		built("POST /user/email-notifications", "set-notifications", person, own, e.user.SetNotifications()),
-		built("GET /user/email-notifications", "get-notifications", person, own, e.user.Notifications()),
-		built("GET /user/identities", "list-identities", person, own, e.security.Identities()),
-		personal(built("DELETE /user/identities/{id}", "unlink-identity", person, own, e.security.UnlinkIdentity())),
-		built("POST /user/impersonate", "impersonate", instance, own, e.instance.Impersonate()),
-		built("GET /user/impersonate", "search-memberships", instance, own, e.instance.Impersonable()),
-		personal(built("POST /user/join-org", "join-organization", person, own, e.organization.JoinOrganization())),
-		built("POST /user/logout", "logout", person, own, e.signin.Logout()),
-		personal(built("POST /user/mfa/begin", "begin-mfa", person, own, e.security.BeginMFA())),
-		personal(built("POST /user/mfa/confirm", "confirm-mfa", person, own, e.security.ConfirmMFA())),
-		personal(built("POST /user/mfa/disable", "disable-mfa", person, own, e.security.DisableMFA())),
-		built("GET /user/mfa/policy", "get-mfa-policy", member, user, e.security.MFAPolicy()),
-		personal(built("PUT /user/mfa/policy", "set-mfa-policy", admin, form, e.security.SetMFAPolicy())),
-		personal(built("POST /user/mfa/recovery-codes", "new-recovery-codes", person, own, e.security.ReplaceRecoveryCodes())),
-		built("GET /user/mfa/status", "get-mfa-status", person, own, e.security.MFAStatus()),
-		planned("POST /user/oauth-app", member, user),
-		planned("GET /user/oauth-app", member, user),
-		planned("PUT /user/oauth-app", member, user),
-		planned("DELETE /user/oauth-app", member, user),
-		planned("POST /user/oauth-app/rotate-secret", member, user),
-		personal(built("POST /user/organizations", "create-organization", person, own, e.organization.CreateOrganization())),
-		built("GET /user/organizations", "list-organizations", person, own, e.organization.Organizations()),
-		personal(built("POST /user/personal", "set-profile", person, own, e.user.SetProfile())),
-		built("GET /user/personal", "get-profile", person, own, e.user.Profile()),
-		built("GET /user/self", "get-self", person, own, e.user.Self()),
-		personal(built("POST /user/restore-organization", "restore-organization", person, own, e.deletion.RestoreOrganization())),
-		personal(built("GET /user/sessions", "list-sessions", person, own, e.security.ListSessions())),
-		personal(built("DELETE /user/sessions", "end-sessions", person, own, e.security.EndSessions())),
-		built("POST /user/setup", "setup", person, own, e.user.Setup()),
-		built("GET /user/subscription", "get-subscription", admin, user, e.plan.Subscription()),
-		built("GET /user/subscription/tiers", "list-tiers", member, user, e.plan.Tiers()),
-		built("POST /user/t", "track-in-session", member, form, e.monitor.Track()),
+// channelRoutes returns the routes of connected channels and their groups.
+func channelRoutes(e endpoints) []line {
+	return []line{
+		built("list-groups", e.channel.ListGroups(), apiKey.at("GET /public/v1/groups", read)),
+		built("get-channel-settings", e.channel.ChannelSettings(),
+			apiKey.at("GET /public/v1/integration-settings/{id}", read)),
+		built("trigger-tool", e.channel.Trigger(), apiKey.at("POST /public/v1/integration-trigger/{id}", write)),
+		built("list-channels", e.channel.ListChannels(), apiKey.at("GET /public/v1/integrations", read)),
+		built("delete-channel", e.channel.DeleteChannel(), apiKey.at("DELETE /public/v1/integrations/{id}", write)),
+		built("is-connected", e.channel.IsConnected(), apiKey.at("GET /public/v1/is-connected", read)),
+		planned(member.at("POST /customers", user)),
+		planned(member.at("PUT /customers/{id}", user)),
+		planned(member.at("DELETE /customers/{id}", user)),
+		built("pause-customer", e.channel.PauseCustomer(), member.at("PUT /customers/{id}/pause", form)),
+		missing(member.at("DELETE /integrations", user)),
+		missing(member.at("GET /integrations/customers", user)),
+		missing(member.at("POST /integrations/disable", user)),
+		missing(member.at("POST /integrations/enable", user)),
+		built("call-function", e.channel.Function(), member.at("POST /integrations/function", form)),
+		missing(member.at("GET /integrations/list", user)),
+		missing(member.at("POST /integrations/mentions", user)),
+		missing(member.at("GET /integrations/plug/list", user)),
+		missing(member.at("PUT /integrations/plugs/{id}/activate", user)),
+		missing(member.at("GET /integrations/{identifier}/internal-plugs", user)),
+		missing(member.at("GET /integrations/{id}", user)),
+		missing(member.at("GET /integrations/{id}/assignments", user)),
+		missing(admin.at("PUT /integrations/{id}/assignments", user)),
+		missing(member.at("PUT /integrations/{id}/customer-name", user)),
+		missing(member.at("PUT /integrations/{id}/group", user)),
+		missing(member.at("POST /integrations/{id}/nickname", user)),
+		built("pause-channel", e.channel.PauseChannel(), member.at("PUT /integrations/{id}/pause", form)),
+		missing(member.at("POST /integrations/{id}/plugs", user)),
+		missing(member.at("GET /integrations/{id}/plugs", user)),
+		missing(member.at("POST /integrations/{id}/retry", user)),
+		missing(member.at("POST /integrations/{id}/settings", user)),
+		missing(owner.at("POST /settings/disconnect-all-channels", user)),
+		built("pause-organization", e.channel.PauseOrganization(), admin.at("PUT /settings/pause", form)),
 	}
 }
 
-func channelRoutes(e endpoints) []Route {
-	return []Route{
-		built("GET /analytics/post/{postId}", "get-post-analytics-app", member, statistics, tagged("Analytics", e.analytics.PostAnalytics())),
-		built("GET /analytics/{integration}", "get-analytics-app", member, statistics, e.analytics.ChannelAnalyticsInSession()),
-		built("GET /connect/{integration}", "connect-callback", none, quick, e.connect.ConnectCallback()),
-		built("POST /connect/{integration}", "connect-choice", none, quick, e.connect.ConnectAnswer()),
-		planned("POST /customers", member, user),
-		planned("PUT /customers/{id}", member, user),
-		planned("DELETE /customers/{id}", member, user),
-		built("PUT /customers/{id}/pause", "pause-customer", member, form, e.channel.PauseCustomer()),
-		built("GET /integrations", "catalogue", none, quick, e.connect.ListPlatforms()),
-		missing("DELETE /integrations", member, user),
-		missing("GET /integrations/customers", member, user),
-		missing("POST /integrations/disable", member, user),
-		missing("POST /integrations/enable", member, user),
-		missing("POST /integrations/extension-refresh", none, quick),
-		built("POST /integrations/function", "call-function", member, form, e.channel.Function()),
-		missing("GET /integrations/list", member, user),
-		missing("POST /integrations/mentions", member, user),
-		missing("GET /integrations/messaging/updates", member, user),
-		missing("POST /integrations/moltbook/register", member, user),
-		missing("GET /integrations/moltbook/status", member, user),
-		missing("POST /integrations/partner/register", member, user),
-		missing("GET /integrations/partner/status", member, user),
-		missing("GET /integrations/plug/list", member, user),
-		missing("PUT /integrations/plugs/{id}/activate", member, user),
-		built("POST /integrations/provider/{id}/connect", "choose-account", member, form, e.connect.Choose()),
-		built("POST /integrations/public/provider/{id}/connect", "choose-account-by-state", none, connect, e.connect.ChooseByState()),
-		changing(built("GET /integrations/social/{integration}", "begin-connect", member, user, e.connect.BeginConnect())),
-		built("POST /integrations/social-connect/{integration}", "finish-connect", none, connect, e.connect.FinishConnect()),
-		missing("GET /integrations/telegram/updates", member, user),
-		missing("GET /integrations/{identifier}/internal-plugs", member, user),
-		missing("GET /integrations/{id}", member, user),
-		missing("GET /integrations/{id}/assignments", member, user),
-		missing("PUT /integrations/{id}/assignments", admin, user),
-		missing("PUT /integrations/{id}/customer-name", member, user),
-		missing("PUT /integrations/{id}/group", member, user),
-		missing("POST /integrations/{id}/nickname", member, user),
-		built("PUT /integrations/{id}/pause", "pause-channel", member, form, e.channel.PauseChannel()),
-		missing("POST /integrations/{id}/plugs", member, user),
-		missing("GET /integrations/{id}/plugs", member, user),
-		built("GET /integrations/{id}/queue-plan", "get-queue-plan-in-session", member, user, tagged("Channels", e.slot.QueuePlan())),
-		built("PUT /integrations/{id}/queue-plan", "set-queue-plan-in-session", member, form, tagged("Channels", e.slot.SetQueuePlan())),
-		missing("POST /integrations/{id}/retry", member, user),
-		missing("POST /integrations/{id}/settings", member, user),
-		built("POST /integrations/{id}/time", "set-times", member, form, tagged("Channels", e.slot.SetTimes())),
+// connectRoutes returns the routes that connect channels.
+func connectRoutes(e endpoints) []line {
+	return []line{
+		built("list-connectors", e.connect.ListConnectors(), apiKey.at("GET /public/v1/connectors", read)),
+		built("authorize-connector", e.connect.Authorize(),
+			apiKey.at("POST /public/v1/connectors/{id}/authorize", write)),
+		built("get-social-url", e.connect.SocialURL(), apiKey.at("GET /public/v1/social/{integration}", read)),
+		built("connect-callback", e.connect.ConnectCallback(), none.at("GET /connect/{integration}", quick)),
+		built("connect-choice", e.connect.ConnectAnswer(), none.at("POST /connect/{integration}", quick)),
+		built("catalogue", e.connect.ListPlatforms(), none.at("GET /integrations", quick)),
+		missing(none.at("POST /integrations/extension-refresh", quick)),
+		missing(member.at("GET /integrations/messaging/updates", user)),
+		missing(member.at("POST /integrations/moltbook/register", user)),
+		missing(member.at("GET /integrations/moltbook/status", user)),
+		missing(member.at("POST /integrations/partner/register", user)),
+		missing(member.at("GET /integrations/partner/status", user)),
+		built("choose-account", e.connect.Choose(), member.at("POST /integrations/provider/{id}/connect", form)),
+		built("choose-account-by-state", e.connect.ChooseByState(),
+			none.at("POST /integrations/public/provider/{id}/connect", connect)),
+		built("begin-connect", e.connect.BeginConnect(),
+			member.at("GET /integrations/social/{integration}", user).starts()),
+		built("finish-connect", e.connect.FinishConnect(),
+			none.at("POST /integrations/social-connect/{integration}", connect)),
+		missing(member.at("GET /integrations/telegram/updates", user)),
+		built("list-provider-credentials", e.connect.ListProviderCredentials(),
+			admin.at("GET /settings/provider-credentials", user)),
+		built("set-provider-credentials", e.connect.SetProviderCredentials(),
+			admin.at("POST /settings/provider-credentials/{provider}", form).personal()),
+		built("get-provider-credentials", e.connect.ProviderCredentials(),
+			admin.at("GET /settings/provider-credentials/{provider}", user)),
+		built("delete-provider-credentials", e.connect.DeleteProviderCredentials(),
+			admin.at("DELETE /settings/provider-credentials/{provider}", user).personal()),
 	}
 }
 
-func postRoutes(e endpoints) []Route {
-	return []Route{
-		missing("POST /posts", member, user),
-		missing("GET /posts", member, user),
-		built("POST /posts/check", "check-posts-session", member, form, tagged("Posts", e.post.CheckPosts())),
-		planned("GET /posts/export", member, user),
-		built("GET /posts/find-slot", "find-any-slot-in-session", member, user, tagged("Posts", e.slot.FindAnySlot())),
-		built("GET /posts/find-slot/{id}", "find-slot-in-session", member, user, tagged("Posts", e.slot.FindSlot())),
-		planned("GET /posts/group/{group}", member, user),
-		planned("POST /posts/import", member, user),
-		planned("GET /posts/list", member, user),
-		planned("GET /posts/old", member, user),
-		missing("POST /posts/rewrite", member, user),
-		planned("POST /posts/separate-posts", member, user),
-		missing("POST /posts/should-shortlink", member, user),
-		built("POST /posts/tags", "create-tag-session", member, form, tagged("Posts", e.tag.CreateTag())),
-		built("GET /posts/tags", "list-tags-session", member, user, tagged("Posts", e.tag.ListTags())),
-		built("PUT /posts/tags/{id}", "update-tag-session", member, form, tagged("Posts", e.tag.UpdateTag())),
-		built("DELETE /posts/tags/{id}", "delete-tag-session", member, form, tagged("Posts", e.tag.DeleteTag())),
-		planned("POST /posts/valid", member, user),
-		planned("DELETE /posts/{group}", member, user),
-		planned("GET /posts/{id}", member, user),
-		missing("POST /posts/{id}/comments", member, user),
-		missing("GET /posts/{id}/comments", member, user),
-		planned("DELETE /posts/{id}/comments/{commentId}", member, user),
-		planned("PUT /posts/{id}/date", member, user),
-		built("GET /posts/{id}/missing", "get-missing-app", member, user, e.post.Missing()),
-		built("PUT /posts/{id}/release-id", "set-release-app", member, form, e.post.SetRelease()),
-		planned("POST /posts/{id}/share", member, user),
-		planned("DELETE /posts/{id}/share", member, user),
-		missing("GET /posts/{id}/statistics", member, user),
+// mediaRoutes returns the routes of files.
+func mediaRoutes(s *Server, e endpoints) []line {
+	return []line{
+		built("list-media", e.media.ListMedia(), apiKey.at("GET /public/v1/media", read), member.at("GET /media", user)),
+		built("delete-media", e.media.DeleteMedium(),
+			apiKey.at("DELETE /public/v1/media/{id}", write), member.at("DELETE /media/{id}", user)),
+		built("upload", e.media.Upload(), apiKey.at("POST /public/v1/upload", upload)),
+		built("upload-from-url", e.media.UploadFromURL(), apiKey.at("POST /public/v1/upload-from-url", fetch)),
+		built("file", s.getFile(), none.at("GET /files/{key}/{file}", download)),
+		built("get-original", s.getOriginal(),
+			apiKey.at("GET /originals/{id}", original), member.at("GET /media/{id}/original", original)),
+		built("describe-media", e.media.DescribeMedium(), member.at("POST /media/information", form)),
+		planned(member.at("POST /media/save-media", user)),
+		planned(member.at("POST /media/upload-server", user)),
+		planned(member.at("POST /media/upload-simple", user)),
+		missing(admin.at("GET /settings/storage", user)),
+		built("stream", s.getStream(), visitor.at("GET /public/stream", download)),
 	}
 }
 
-// contentRoutes returns the routes of the application API for what belongs to posts. What the public API offers too is
-// served by its endpoints.
-func contentRoutes(s *Server, e endpoints) []Route {
-	return []Route{
-		built("GET /approvals", "list-approvals-app", member, user, e.approval.ListApprovals()),
-		built("DELETE /approvals/{id}", "delete-approval-app", member, user, e.approval.DeleteApproval()),
-		personal(built("POST /approvals/{id}/resolve", "resolve-approval", member, form, e.approval.ResolveApproval())),
-		planned("POST /autopost", member, user),
-		planned("GET /autopost", member, user),
-		planned("PUT /autopost/{id}", member, user),
-		planned("DELETE /autopost/{id}", member, user),
-		built("GET /media", "list-own-media", member, user, e.media.ListMedia()),
-		built("POST /media/information", "describe-media", member, form, e.media.DescribeMedium()),
-		built("GET /media/{id}/original", "get-own-original", member, original, s.getOriginal()),
-		planned("POST /media/save-media", member, user),
-		planned("POST /media/upload-server", member, user),
-		planned("POST /media/upload-simple", member, user),
-		built("DELETE /media/{id}", "delete-own-media", member, user, e.media.DeleteMedium()),
-		built("GET /notifications", "count-notifications", member, user, e.notification.UnreadNotifications()),
-		built("GET /notifications/list", "read-notifications", member, user, e.notification.ReadNotifications()),
-		planned("POST /sets", member, user),
-		planned("GET /sets", member, user),
-		planned("PUT /sets/{id}", member, user),
-		planned("DELETE /sets/{id}", member, user),
-		planned("POST /signatures", member, user),
-		planned("GET /signatures", member, user),
-		planned("PUT /signatures/{id}", member, user),
-		planned("DELETE /signatures/{id}", member, user),
-		personal(built("POST /webhooks", "create-webhook-app", admin, form, e.webhook.CreateWebhook())),
-		built("GET /webhooks", "list-webhooks-app", member, user, e.webhook.ListWebhooks()),
-		personal(built("PUT /webhooks", "update-webhook-app", admin, form, e.webhook.UpdateWebhookByBody())),
-		built("POST /webhooks/send", "try-webhook-app", admin, form, e.webhook.TryWebhookURL()),
-		built("DELETE /webhooks/{id}", "delete-webhook-app", admin, user, e.webhook.DeleteWebhook()),
-		built("GET /webhooks/{id}/deliveries", "list-deliveries-app", member, user, e.webhook.ListDeliveries()),
-		built("POST /webhooks/{id}/deliveries/{deliveryId}/replay", "replay-delivery-app", member, form, e.webhook.ReplayDelivery()),
-		personal(built("POST /webhooks/{id}/rotate-secret", "rotate-webhook-secret-app", admin, form, e.webhook.RotateWebhookSecret())),
-		built("POST /webhooks/{id}/test", "test-webhook-app", member, form, e.webhook.TestWebhook()),
+// approvalRoutes returns the routes of approvals.
+func approvalRoutes(e endpoints) []line {
+	return []line{
+		built("list-approvals", e.approval.ListApprovals(),
+			apiKey.at("GET /public/v1/approvals", read), member.at("GET /approvals", user)),
+		built("delete-approval", e.approval.DeleteApproval(),
+			apiKey.at("DELETE /public/v1/approvals/{id}", write), member.at("DELETE /approvals/{id}", user)),
+		built("get-approval", e.approval.GetApproval(), apiKey.at("GET /public/v1/posts/{id}/approval", read)),
+		built("request-approval", e.approval.RequestApproval(),
+			apiKey.at("POST /public/v1/posts/{id}/request-approval", write)),
+		built("resolve-approval", e.approval.ResolveApproval(),
+			member.at("POST /approvals/{id}/resolve", form).personal()),
+		built("get-review", e.approval.Review(), none.at("GET /public/approval-review/{token}", quick)),
+		built("resolve-review", e.approval.ResolveReview(),
+			none.at("POST /public/approval-review/{token}/resolve", connect)),
+		built("review-page", e.approval.ReviewPage(), none.at("GET /review/{token}", quick)),
+		built("answer-review-page", e.approval.AnswerReviewPage(), none.at("POST /review/{token}", page)),
 	}
 }
 
-func settingsRoutes(e endpoints) []Route {
-	return []Route{
-		personal(built("POST /settings/api-keys", "create-key", admin, form, e.key.CreateKey())),
-		built("GET /settings/api-keys", "list-keys", admin, user, e.key.Keys()),
-		built("PUT /settings/api-keys/{id}", "rename-key", admin, form, e.key.RenameKey()),
-		built("DELETE /settings/api-keys/{id}", "delete-key", admin, user, e.key.DeleteKey()),
-		built("GET /settings/audit", "read-audit-log", member, user, e.audit.Audit()),
-		built("POST /settings/delete-account", "delete-account", person, own, e.deletion.DeleteAccount()),
-		personal(built("POST /settings/delete-organization", "delete-org", owner, form, e.deletion.DeleteOrganization())),
-		missing("POST /settings/disconnect-all-channels", owner, user),
-		built("GET /settings/invitations", "list-invitations", admin, user, e.team.Invitations()),
-		built("DELETE /settings/invitations/{id}", "revoke-invitation", admin, user, e.team.RevokeInvitation()),
-		built("GET /settings/organization", "get-organization", member, user, e.organization.Organization()),
-		built("PUT /settings/organization", "update-organization", admin, form, e.organization.UpdateOrganization()),
-		built("PUT /settings/pause", "pause-organization", admin, form, e.channel.PauseOrganization()),
-		missing("POST /settings/post-checker", admin, user),
-		missing("GET /settings/post-checker", member, user),
-		missing("DELETE /settings/post-checker", admin, user),
-		built("GET /settings/provider-credentials", "list-provider-credentials", admin, user, e.connect.ListProviderCredentials()),
-		personal(built("POST /settings/provider-credentials/{provider}", "set-provider-credentials", admin, form, e.connect.SetProviderCredentials())),
-		built("GET /settings/provider-credentials/{provider}", "get-provider-credentials", admin, user, e.connect.ProviderCredentials()),
-		personal(built("DELETE /settings/provider-credentials/{provider}", "delete-provider-credentials", admin, user, e.connect.DeleteProviderCredentials())),
-		missing("POST /settings/shortlink", admin, user),
-		missing("GET /settings/shortlink", member, user),
-		missing("GET /settings/storage", admin, user),
-		personal(built("POST /settings/team", "invite", admin, form, e.team.Invite())),
-		built("GET /settings/team", "list-team", admin, user, e.team.Team()),
-		built("DELETE /settings/team/{id}", "remove-member", joined, user, e.team.RemoveMember()),
-		personal(built("PUT /settings/team/{id}/role", "set-role", admin, form, e.team.SetRole())),
+// webhookRoutes returns the routes of webhooks.
+func webhookRoutes(e endpoints) []line {
+	return []line{
+		built("create-webhook", e.webhook.CreateWebhook(),
+			apiKey.at("POST /public/v1/webhooks", write), admin.at("POST /webhooks", form).personal()),
+		built("list-webhooks", e.webhook.ListWebhooks(),
+			apiKey.at("GET /public/v1/webhooks", read), member.at("GET /webhooks", user)),
+		built("update-webhook", e.webhook.UpdateWebhook(), apiKey.at("PUT /public/v1/webhooks/{id}", write)),
+		built("delete-webhook", e.webhook.DeleteWebhook(),
+			apiKey.at("DELETE /public/v1/webhooks/{id}", write), admin.at("DELETE /webhooks/{id}", user)),
+		built("list-deliveries", e.webhook.ListDeliveries(),
+			apiKey.at("GET /public/v1/webhooks/{id}/deliveries", list), member.at("GET /webhooks/{id}/deliveries", user)),
+		built("replay-delivery", e.webhook.ReplayDelivery(),
+			apiKey.at("POST /public/v1/webhooks/{id}/deliveries/{deliveryId}/replay", write),
+			member.at("POST /webhooks/{id}/deliveries/{deliveryId}/replay", form)),
+		built("rotate-webhook-secret", e.webhook.RotateWebhookSecret(),
+			apiKey.at("POST /public/v1/webhooks/{id}/rotate-secret", write),
+			admin.at("POST /webhooks/{id}/rotate-secret", form).personal()),
+		built("test-webhook", e.webhook.TestWebhook(),
+			apiKey.at("POST /public/v1/webhooks/{id}/test", write), member.at("POST /webhooks/{id}/test", form)),
+		built("update-webhook-app", e.webhook.UpdateWebhookByBody(), admin.at("PUT /webhooks", form).personal()),
+		built("try-webhook-app", e.webhook.TryWebhookURL(), admin.at("POST /webhooks/send", form)),
 	}
 }
 
-func billingRoutes() []Route {
-	return []Route{
-		planned("GET /billing", member, user),
-		planned("POST /billing/cancel", member, user),
-		planned("GET /billing/charges", member, user),
-		planned("GET /billing/check/{id}", member, user),
-		planned("POST /billing/embedded", member, user),
-		planned("POST /billing/finish-trial", member, user),
-		planned("GET /billing/is-trial-finished", member, user),
-		planned("GET /billing/portal", member, user),
-		planned("POST /billing/prorate", member, user),
-		planned("POST /billing/subscribe", member, user),
-		missing("POST /stripe", none, quick),
+// analyticsRoutes returns the routes of statistics and reports.
+func analyticsRoutes(e endpoints) []line {
+	return []line{
+		built("get-post-analytics", e.analytics.PostAnalytics(),
+			apiKey.at("GET /public/v1/analytics/post/{postId}", statistics),
+			member.at("GET /analytics/post/{postId}", statistics)),
+		built("get-analytics", e.analytics.ChannelAnalytics(),
+			apiKey.at("GET /public/v1/analytics/{integration}", statistics)),
+		built("get-figures", e.analytics.Figures(), apiKey.at("GET /public/v1/connectors/{id}/analytics", statistics)),
+		built("get-customer-report", e.analytics.CustomerReport(),
+			apiKey.at("GET /public/v1/customers/{customerId}/report", list)),
+		built("get-overview", e.analytics.Overview(), apiKey.at("GET /public/v1/overview", list)),
+		built("get-analytics-app", e.analytics.ChannelAnalyticsInSession(),
+			member.at("GET /analytics/{integration}", statistics)),
 	}
 }
 
-// visitorRoutes returns the routes of the application API for people and services without an account.
-func visitorRoutes(s *Server, e endpoints) []Route {
-	return []Route{
-		missing("GET /compliance/data-deletion/status", none, quick),
-		missing("POST /compliance/data-deletion/{app}", none, quick),
-		missing("POST /compliance/deauthorize/{app}", none, quick),
-		built("POST /enterprise/create-user", "create-enterprise-user", none, register, e.instance.CreateEnterpriseUser()),
-		missing("POST /enterprise/delete-channel", none, quick),
-		missing("POST /enterprise/url", none, quick),
-		built("GET /public/approval-review/{token}", "get-review", none, quick, e.approval.Review()),
-		built("POST /public/approval-review/{token}/resolve", "resolve-review", none, connect, e.approval.ResolveReview()),
-		missing("GET /public/posts/shared/{shareToken}", none, quick),
-		planned("POST /public/posts/shared/{shareToken}/comments", none, quick),
-		missing("GET /public/posts/shared/{shareToken}/comments", none, quick),
-		built("GET /public/stream", "stream", visitor, download, s.getStream()),
-		built("POST /public/t", "track", none, beacon, e.monitor.Track()),
-		built("GET /review/{token}", "review-page", none, quick, e.approval.ReviewPage()),
-		built("POST /review/{token}", "answer-review-page", none, page, e.approval.AnswerReviewPage()),
-		planned("GET /s/{code}", none, quick),
+// notificationRoutes returns the routes of notifications.
+func notificationRoutes(e endpoints) []line {
+	return []line{
+		built("list-notifications", e.notification.ListNotifications(), apiKey.at("GET /public/v1/notifications", read)),
+		built("count-notifications", e.notification.UnreadNotifications(), member.at("GET /notifications", user)),
+		built("read-notifications", e.notification.ReadNotifications(), member.at("GET /notifications/list", user)),
+	}
+}
+
+// signInRoutes returns the routes of signing up, in and out.
+func signInRoutes(e endpoints) []line {
+	return []line{
+		built("activate", e.signin.Activate(), signIn.at("POST /auth/activate", login)),
+		built("can-register", e.signin.CanRegister(), none.at("GET /auth/can-register", quick)),
+		built("confirm-email", e.signin.ConfirmAddress(), signIn.at("POST /auth/confirm-email", login)),
+		built("forgot-password", e.signin.Forgot(), signIn.at("POST /auth/forgot", login)),
+		built("reset-password", e.signin.ForgotReturn(), signIn.at("POST /auth/forgot-return", login)),
+		built("login", e.signin.Login(), signIn.at("POST /auth/login", login)),
+		built("begin-mfa-enrollment", e.signin.BeginEnrollment(), signIn.at("POST /auth/mfa/enroll/begin", login)),
+		built("confirm-mfa-enrollment", e.signin.ConfirmEnrollment(), signIn.at("POST /auth/mfa/enroll/confirm", login)),
+		built("verify-mfa", e.signin.VerifyMFA(), signIn.at("POST /auth/mfa/verify", login)),
+		built("begin-sign-in", e.signin.BeginSignIn(), visitor.at("GET /auth/oauth/{provider}", quick).personal()),
+		built("finish-sign-in", e.signin.FinishSignIn(),
+			visitor.at("POST /auth/oauth/{provider}/exists", register).personal()),
+		built("app-callback", e.signin.AppCallback(), none.at("GET /auth/oauth-mobile-callback", quick)),
+		built("register", e.signin.Register(), signIn.at("POST /auth/register", register)),
+		built("resend-activation", e.signin.ResendActivation(), signIn.at("POST /auth/resend-activation", login)),
+		built("restore-account", e.signin.Restore(), signIn.at("POST /auth/restore", login)),
+		built("logout", e.signin.Logout(), person.at("POST /user/logout", own)),
+	}
+}
+
+// userRoutes returns the routes of a person's own data.
+func userRoutes(e endpoints) []line {
+	return []line{
+		built("unsubscribe-page", e.user.UnsubscribePage(), none.at("GET /auth/unsubscribe", quick)),
+		built("unsubscribe", e.user.Unsubscribe(), none.at("POST /auth/unsubscribe", quick)),
+		built("set-notifications", e.user.SetNotifications(), person.at("POST /user/email-notifications", own)),
+		built("get-notifications", e.user.Notifications(), person.at("GET /user/email-notifications", own)),
+		built("set-profile", e.user.SetProfile(), person.at("POST /user/personal", own).personal()),
+		built("get-profile", e.user.Profile(), person.at("GET /user/personal", own)),
+		built("get-self", e.user.Self(), person.at("GET /user/self", own)),
+		built("setup", e.user.Setup(), person.at("POST /user/setup", own)),
+	}
+}
+
+// securityRoutes returns the routes of a person's password, second factors, sessions and identities.
+func securityRoutes(e endpoints) []line {
+	return []line{
+		built("change-email", e.security.ChangeEmail(), person.at("POST /user/change-email", own).personal()),
+		built("change-password", e.security.ChangePassword(), person.at("POST /user/change-password", own).personal()),
+		built("list-identities", e.security.Identities(), person.at("GET /user/identities", own)),
+		built("unlink-identity", e.security.UnlinkIdentity(), person.at("DELETE /user/identities/{id}", own).personal()),
+		built("begin-mfa", e.security.BeginMFA(), person.at("POST /user/mfa/begin", own).personal()),
+		built("confirm-mfa", e.security.ConfirmMFA(), person.at("POST /user/mfa/confirm", own).personal()),
+		built("disable-mfa", e.security.DisableMFA(), person.at("POST /user/mfa/disable", own).personal()),
+		built("get-mfa-policy", e.security.MFAPolicy(), member.at("GET /user/mfa/policy", user)),
+		built("set-mfa-policy", e.security.SetMFAPolicy(), admin.at("PUT /user/mfa/policy", form).personal()),
+		built("new-recovery-codes", e.security.ReplaceRecoveryCodes(),
+			person.at("POST /user/mfa/recovery-codes", own).personal()),
+		built("get-mfa-status", e.security.MFAStatus(), person.at("GET /user/mfa/status", own)),
+		built("list-sessions", e.security.ListSessions(), person.at("GET /user/sessions", own).personal()),
+		built("end-sessions", e.security.EndSessions(), person.at("DELETE /user/sessions", own).personal()),
+	}
+}
+
+// organizationRoutes returns the routes of organizations and their settings.
+func organizationRoutes(e endpoints) []line {
+	return []line{
+		built("choose-organization", e.organization.ChooseOrganization(), person.at("POST /user/change-org", own)),
+		built("join-organization", e.organization.JoinOrganization(), person.at("POST /user/join-org", own).personal()),
+		built("create-organization", e.organization.CreateOrganization(),
+			person.at("POST /user/organizations", own).personal()),
+		built("list-organizations", e.organization.Organizations(), person.at("GET /user/organizations", own)),
+		built("get-organization", e.organization.Organization(), member.at("GET /settings/organization", user)),
+		built("update-organization", e.organization.UpdateOrganization(), admin.at("PUT /settings/organization", form)),
+		missing(admin.at("POST /settings/post-checker", user)),
+		missing(member.at("GET /settings/post-checker", user)),
+		missing(admin.at("DELETE /settings/post-checker", user)),
+		missing(admin.at("POST /settings/shortlink", user)),
+		missing(member.at("GET /settings/shortlink", user)),
+	}
+}
+
+// teamRoutes returns the routes of members and invitations.
+func teamRoutes(e endpoints) []line {
+	return []line{
+		built("list-invitations", e.team.Invitations(), admin.at("GET /settings/invitations", user)),
+		built("revoke-invitation", e.team.RevokeInvitation(), admin.at("DELETE /settings/invitations/{id}", user)),
+		built("invite", e.team.Invite(), admin.at("POST /settings/team", form).personal()),
+		built("list-team", e.team.Team(), admin.at("GET /settings/team", user)),
+		built("remove-member", e.team.RemoveMember(), joined.at("DELETE /settings/team/{id}", user)),
+		built("set-role", e.team.SetRole(), admin.at("PUT /settings/team/{id}/role", form).personal()),
+	}
+}
+
+// keyRoutes returns the routes of API keys.
+func keyRoutes(e endpoints) []line {
+	return []line{
+		built("rotate-key", e.key.RotateKey(), admin.at("POST /user/api-key/rotate", form).personal()),
+		built("create-key", e.key.CreateKey(), admin.at("POST /settings/api-keys", form).personal()),
+		built("list-keys", e.key.Keys(), admin.at("GET /settings/api-keys", user)),
+		built("rename-key", e.key.RenameKey(), admin.at("PUT /settings/api-keys/{id}", form)),
+		built("delete-key", e.key.DeleteKey(), admin.at("DELETE /settings/api-keys/{id}", user)),
+	}
+}
+
+// auditRoutes returns the route of the audit log.
+func auditRoutes(e endpoints) []line {
+	return []line{
+		built("read-audit-log", e.audit.Audit(), member.at("GET /settings/audit", user)),
+	}
+}
+
+// deletionRoutes returns the routes that delete and restore.
+func deletionRoutes(e endpoints) []line {
+	return []line{
+		built("restore-organization", e.deletion.RestoreOrganization(),
+			person.at("POST /user/restore-organization", own).personal()),
+		built("delete-account", e.deletion.DeleteAccount(), person.at("POST /settings/delete-account", own)),
+		built("delete-org", e.deletion.DeleteOrganization(),
+			owner.at("POST /settings/delete-organization", form).personal()),
+	}
+}
+
+// planRoutes returns the routes of plans and payments.
+func planRoutes(e endpoints) []line {
+	return []line{
+		built("get-subscription", e.plan.Subscription(), admin.at("GET /user/subscription", user)),
+		built("list-tiers", e.plan.Tiers(), member.at("GET /user/subscription/tiers", user)),
+		planned(member.at("GET /billing", user)),
+		planned(member.at("POST /billing/cancel", user)),
+		planned(member.at("GET /billing/charges", user)),
+		planned(member.at("GET /billing/check/{id}", user)),
+		planned(member.at("POST /billing/embedded", user)),
+		planned(member.at("POST /billing/finish-trial", user)),
+		planned(member.at("GET /billing/is-trial-finished", user)),
+		planned(member.at("GET /billing/portal", user)),
+		planned(member.at("POST /billing/prorate", user)),
+		planned(member.at("POST /billing/subscribe", user)),
+		missing(none.at("POST /stripe", quick)),
+	}
+}
+
+// instanceRoutes returns the routes of those who run the instance.
+func instanceRoutes(e endpoints) []line {
+	return []line{
+		built("impersonate", e.instance.Impersonate(), instance.at("POST /user/impersonate", own)),
+		built("search-memberships", e.instance.Impersonable(), instance.at("GET /user/impersonate", own)),
+		built("create-enterprise-user", e.instance.CreateEnterpriseUser(),
+			none.at("POST /enterprise/create-user", register)),
+		missing(none.at("POST /enterprise/delete-channel", quick)),
+		missing(none.at("POST /enterprise/url", quick)),
 	}
 }
 
 // oauthRoutes returns the routes of the OAuth server and of the MCP server.
-func oauthRoutes() []Route {
-	return []Route{
-		missing("GET /.well-known/oauth-authorization-server", none, quick),
-		planned("GET /.well-known/oauth-protected-resource/mcp", none, quick),
-		planned("POST /mcp", none, quick),
-		missing("POST /oauth/authorize", member, user),
-		missing("GET /oauth/authorize", none, quick),
-		missing("POST /oauth/introspect", none, quick),
-		missing("POST /oauth/register", none, quick),
-		missing("POST /oauth/revoke", none, quick),
-		missing("POST /oauth/token", none, quick),
-		missing("GET /oauth/userinfo", none, quick),
+func oauthRoutes() []line {
+	return []line{
+		planned(member.at("GET /user/approved-apps", user)),
+		planned(member.at("DELETE /user/approved-apps/{id}", user)),
+		planned(member.at("POST /user/oauth-app", user)),
+		planned(member.at("GET /user/oauth-app", user)),
+		planned(member.at("PUT /user/oauth-app", user)),
+		planned(member.at("DELETE /user/oauth-app", user)),
+		planned(member.at("POST /user/oauth-app/rotate-secret", user)),
+		missing(none.at("GET /.well-known/oauth-authorization-server", quick)),
+		planned(none.at("GET /.well-known/oauth-protected-resource/mcp", quick)),
+		planned(none.at("POST /mcp", quick)),
+		missing(member.at("POST /oauth/authorize", user)),
+		missing(none.at("GET /oauth/authorize", quick)),
+		missing(none.at("POST /oauth/introspect", quick)),
+		missing(none.at("POST /oauth/register", quick)),
+		missing(none.at("POST /oauth/revoke", quick)),
+		missing(none.at("POST /oauth/token", quick)),
+		missing(none.at("GET /oauth/userinfo", quick)),
+	}
+}
+
+// monitorRoutes returns the routes of operators and load balancers, and of counted events.
+func monitorRoutes(e endpoints) []line {
+	return []line{
+		built("root", e.monitor.Root(), none.at("GET /", quick)),
+		built("health", e.monitor.GetHealth(), none.at("GET /health", quick)),
+		built("queue", e.monitor.QueueStats(), operator.at("GET /monitor/queue/{name}", quick)),
+		built("track", e.monitor.Track(), none.at("POST /public/t", beacon), member.at("POST /user/t", form)),
+	}
+}
+
+// pageRoutes returns the documentation, the sandbox, and the mails of crier dev.
+func pageRoutes(s *Server) []line {
+	return []line{
+		built("dev-mails", s.getDevMails(), none.at("GET /dev/mail", quick)),
+		built("dev-mail", s.getDevMail(), none.at("GET /dev/mail/{id}", quick)),
+		built("docs", s.getDocs(), none.at("GET /docs", quick)),
+		built("docs-page", s.getDocsPage(), none.at("GET /docs/{page}", quick)),
+		built("docs-console-file", s.getConsoleFile(), none.at("GET /docs/console/{file}", quick)),
+		built("openapi", s.getDocument(), none.at("GET /openapi.json", quick)),
+		built("public-openapi", s.getPublicDocument(), none.at("GET /public/v1/openapi.json", quick)),
+		built("sandbox", s.getSandbox(), none.at("GET /sandbox", quick)),
+		built("sandbox-media", s.getSandboxFile("media"), none.at("GET /sandbox/media/{file}", quick)),
+		built("sandbox-picture", s.getSandboxFile("picture"), none.at("GET /sandbox/picture/{file}", quick)),
+		built("sandbox-style", s.getSandboxStyle(), none.at("GET /sandbox/style.css", quick)),
+	}
+}
+
+// otherRoutes returns routes that belong to nothing that is built.
+func otherRoutes() []line {
+	return []line{
+		planned(member.at("POST /autopost", user)),
+		planned(member.at("GET /autopost", user)),
+		planned(member.at("PUT /autopost/{id}", user)),
+		planned(member.at("DELETE /autopost/{id}", user)),
+		planned(member.at("POST /sets", user)),
+		planned(member.at("GET /sets", user)),
+		planned(member.at("PUT /sets/{id}", user)),
+		planned(member.at("DELETE /sets/{id}", user)),
+		planned(member.at("POST /signatures", user)),
+		planned(member.at("GET /signatures", user)),
+		planned(member.at("PUT /signatures/{id}", user)),
+		planned(member.at("DELETE /signatures/{id}", user)),
+		missing(none.at("GET /compliance/data-deletion/status", quick)),
+		missing(none.at("POST /compliance/data-deletion/{app}", quick)),
+		missing(none.at("POST /compliance/deauthorize/{app}", quick)),
+		planned(none.at("GET /s/{code}", quick)),
 	}
 }

@@ -7,8 +7,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/danielgtaylor/huma/v2"
-
 	"crier/publishing"
 )
 
@@ -25,23 +23,6 @@ func TestShell_QuotesTheQuote(t *testing.T) {
 	t.Parallel()
 	if got, want := shell("it's"), `it'\''s`; got != want {
 		t.Errorf("got %s, want %s", got, want)
-	}
-}
-
-func TestSection_IsThatOfTheNounOrOfTheTag(t *testing.T) {
-	t.Parallel()
-	for path, want := range map[string]string{
-		"/public/v1/posts/{id}": "Posts", "/public/v1/integrations/{id}/queue-plan": "Posting times",
-		"/public/v1/connectors/{id}/analytics": "Analytics and reports", "/public/v1/something-new": "More", "/user/self": "Public API",
-	} {
-		o := operation{Operation: &huma.Operation{Path: path, Tags: []string{"Public API"}}}
-		if got := o.section(); got != want {
-			t.Errorf("%s is in the section %q, want %q", path, got, want)
-		}
-	}
-	tagged := operation{Operation: &huma.Operation{Path: "/public/v1/posts/{id}/approval", Tags: []string{"Approvals"}}}
-	if got := tagged.section(); got != "Approvals" {
-		t.Errorf("an operation with a tag of its own is in the section %q, want Approvals", got)
 	}
 }
 

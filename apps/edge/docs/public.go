@@ -3,8 +3,6 @@ package docs
 import (
 	"encoding/json"
 	"strings"
-
-	"github.com/danielgtaylor/huma/v2"
 )
 
 // PublicDocumentPath is the address of the OpenAPI document of the public API. It is no operation of that API itself.
@@ -34,11 +32,11 @@ func publicDocument(document []byte, base string) ([]byte, error) {
 			continue
 		}
 		for _, op := range methods.(map[string]any) {
-			used[setSection(path, op.(map[string]any))] = true
+			used[sectionOf(op.(map[string]any))] = true
 		}
 	}
 	var tags []any
-	for _, name := range append(order, otherSection) {
+	for _, name := range order {
 		if used[name] {
 			tags = append(tags, map[string]any{"name": name})
 		}
@@ -59,16 +57,13 @@ func isPublic(path string) bool {
 	return strings.HasPrefix(path, publicPrefix) && path != PublicDocumentPath
 }
 
-// setSection sets the tag of a decoded operation to its section, and returns that.
-func setSection(path string, op map[string]any) string {
-	var tags []string
-	list, _ := op["tags"].([]any)
-	for _, tag := range list {
-		name, _ := tag.(string)
-		tags = append(tags, name)
+// sectionOf returns the section of a decoded operation, which is its tag.
+func sectionOf(op map[string]any) string {
+	tags, _ := op["tags"].([]any)
+	if len(tags) == 0 {
+		return ""
 	}
-	section := operation{Operation: &huma.Operation{Path: path, Tags: tags}}.section()
-	op["tags"] = []any{section}
+	section, _ := tags[0].(string)
 	return section
 }
 

@@ -139,51 +139,14 @@ func exampleText(example any) (string, error) {
 	return indent(raw)
 }
 
-// nouns has the section of operations of the public API by the part of the path after the prefix. Operations with a tag
-// of their own are in the section of that name.
-var nouns = map[string]string{
-	"posts":                "Posts",
-	"tags":                 "Tags",
-	"find-slot":            "Posting times",
-	"integrations":         "Channels",
-	"integration-settings": "Channels",
-	"integration-trigger":  "Channels",
-	"social":               "Connecting channels",
-	"connectors":           "Connecting channels",
-	"groups":               "Customers",
-	"customers":            "Customers",
-	"media":                "Files",
-	"upload":               "Files",
-	"upload-from-url":      "Files",
-	"overview":             "Analytics and reports",
-	"analytics":            "Analytics and reports",
-	"notifications":        "Notifications",
-	"is-connected":         "The key",
-}
-
 // order has the sections of the public API in which a reader meets them. Others come after them.
 var order = []string{
 	"The key", "Channels", "Connecting channels", "Posts", "Files", "Tags", "Posting times", "Customers",
 	"Approvals", "Webhooks", "Analytics and reports", "Notifications",
 }
 
-// otherSection has what is in no other section.
-const otherSection = "More"
-
-// section returns the name of the section of an operation.
-func (o operation) section() string {
-	if !o.Public() || o.Tags[0] != "Public API" {
-		return o.Tags[0]
-	}
-	first, rest, _ := strings.Cut(strings.TrimPrefix(o.Path, publicPrefix), "/")
-	switch {
-	case strings.HasSuffix(rest, "/queue-plan"):
-		return nouns["find-slot"]
-	case strings.HasSuffix(rest, "/analytics"):
-		return nouns["analytics"]
-	}
-	return cmp.Or(nouns[first], otherSection)
-}
+// section returns the name of the section of an operation, which is its noun.
+func (o operation) section() string { return o.Tags[0] }
 
 // groups returns the sections of the public API and those of the others. An anchor that both have is that of the first.
 func groups(operations map[string]operation) (public, application []group) {

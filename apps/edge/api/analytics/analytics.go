@@ -72,7 +72,7 @@ type analyticsOutput struct {
 }
 
 func describeAnalytics(summary string, errors ...int) huma.Operation {
-	d := route.Describe("Analytics", summary, errors...)
+	d := route.Describe("Analytics and reports", summary, errors...)
 	d.Description = "The platform is asked at most once an hour, and once a day without being asked, so that the history " +
 		"grows. When it does not answer, these are the last known figures, with their dates; 502 only when nothing is known."
 	d.SkipValidateParams = true // see analyticsDays

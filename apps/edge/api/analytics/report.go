@@ -98,7 +98,7 @@ type customerReportInput struct {
 }
 
 func describeReport(summary string, errors ...int) huma.Operation {
-	d := route.Describe("Analytics", summary, errors...)
+	d := route.Describe("Analytics and reports", summary, errors...)
 	d.Description = "A post counts at its date, a thread as one post. Scheduled posts and drafts count also when their date " +
 		"is after today, but not in byDay. Days are those of the time zone of the organization. The occurrences of a repeated " +
 		"post count from when it is their turn."

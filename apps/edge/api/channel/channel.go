@@ -80,7 +80,7 @@ func (a *API) deleteChannel(ctx context.Context, in *channelInput) (*record.Name
 // IsConnected returns the endpoint that checks an API key. The guards of its route check it; the handler itself cannot
 // fail.
 func (a *API) IsConnected() route.Endpoint {
-	d := route.Describe("Channels", "Check the API key")
+	d := route.Describe("The key", "Check the API key")
 	d.Description = "Use it to test a key and the address of the service: it changes nothing."
 	return route.JSON(d, func(context.Context, *struct{}) (*connectedOutput, error) {
 		return &connectedOutput{Body: Connected{Connected: true}}, nil
@@ -97,7 +97,7 @@ type connectedOutput struct{ Body Connected }
 
 // ListGroups returns the endpoint that lists the channel groups.
 func (a *API) ListGroups() route.Endpoint {
-	return route.JSON(route.Described(route.Describe("Channels", "List the channel groups"),
+	return route.JSON(route.Described(route.Describe("Customers", "List the channel groups"),
 		"A group has the channels of one customer, such as a client of an agency. Its id is group of GET "+
 			"/integrations and of GET /posts."), a.listGroups)
 }

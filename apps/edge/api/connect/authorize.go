@@ -11,7 +11,7 @@ import (
 
 // SocialURL returns the endpoint that begins to connect a channel by OAuth.
 func (a *API) SocialURL() route.Endpoint {
-	return route.JSON(route.Described(route.Describe("Channels", "Get the address at which an account is connected", 400, 402, 409),
+	return route.JSON(route.Described(route.Describe("Connecting channels", "Get the address at which an account is connected", 400, 402, 409),
 		"Open url in the browser of who owns the account, once, within an hour; the channel is in GET "+
 			"/integrations then. 402 and 409: the organization has as many channels as it may."), a.socialURL)
 }
@@ -40,7 +40,7 @@ func (a *API) socialURL(ctx context.Context, in *socialInput) (*socialOutput, er
 
 // Authorize returns the endpoint that begins to connect a channel by OAuth, unless there is one that works.
 func (a *API) Authorize() route.Endpoint {
-	d := route.Describe("Channels", "Begin to connect an account of a platform", 400, 402, 404, 409, 413)
+	d := route.Describe("Connecting channels", "Begin to connect an account of a platform", 400, 402, 404, 409, 413)
 	d.Description = "Open url in the browser of who owns the account, once, within an hour; the channel is in GET " +
 		"/integrations then. When a channel of the platform works already, authorized is true and there " +
 		"is no url, unless force is true. 402 and 409: the organization has as many channels as it may."

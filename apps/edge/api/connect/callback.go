@@ -48,7 +48,7 @@ func newButton(name string, query url.Values) callbackButton {
 // Anyone else is asked first, because the platform's own page says that Crier wants access but not
 // for which organization.
 func (a *API) ConnectCallback() route.Endpoint {
-	d := route.Describe("Channels", "Finish connecting a channel in the browser", 400, 402, 409, 429, 502)
+	d := route.Describe("Connecting channels", "Finish connecting a channel in the browser", 400, 402, 409, 429, 502)
 	d.Description = "Platforms redirect to this address. It is registered with them as <base URL>/connect/<platform>. " +
 		"The page names the organization and who asked for the account. Without a session of a member of the " +
 		"organization it waits for a button before the code is used."
@@ -62,7 +62,7 @@ func (a *API) ConnectCallback() route.Endpoint {
 // ConnectAnswer returns the endpoint to which the forms of the page post. It reads no body. The
 // address of each form has a secret token, so a page of another site cannot send the form.
 func (a *API) ConnectAnswer() route.Endpoint {
-	d := route.Describe("Channels", "Answer the page that connects a channel", 400, 402, 409, 410, 429, 502)
+	d := route.Describe("Connecting channels", "Answer the page that connects a channel", 400, 402, 409, 410, 429, 502)
 	d.Parameters = []*huma.Param{
 		page.PathParam("integration", "Platform."),
 		page.QueryParam("confirm", "Of the form that allows the connect: it is finished."),

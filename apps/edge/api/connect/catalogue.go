@@ -11,7 +11,7 @@ import (
 // ListPlatforms returns the endpoint that lists the platforms of this instance. The list is public: default values that
 // are addresses are left out.
 func (a *API) ListPlatforms() route.Endpoint {
-	return route.JSON(route.Describe("Channels", "List the platforms of this instance"), a.catalogue)
+	return route.JSON(route.Describe("Connecting channels", "List the platforms of this instance"), a.catalogue)
 }
 
 // Catalogue lists the platforms of this instance. All of them are in Social; Article is always empty.

@@ -81,7 +81,7 @@ type chooseInput struct {
 
 // Choose returns the endpoint with which a member chooses the account of a connect by OAuth.
 func (a *API) Choose() route.Endpoint {
-	d := route.Describe("Channels", "Choose the account of a new channel", 400, 402, 404, 409, 413, 502)
+	d := route.Describe("Connecting channels", "Choose the account of a new channel", 400, 402, 404, 409, 413, 502)
 	d.DefaultStatus = http.StatusCreated
 	return route.JSON(d, a.choose)
 }
@@ -111,7 +111,7 @@ type chooseByStateInput struct {
 
 // ChooseByState returns the endpoint with which the state of a connect chooses its account, within an hour.
 func (a *API) ChooseByState() route.Endpoint {
-	d := route.Describe("Channels", "Choose the account of a new channel, without a session", 400, 402, 404, 409, 413, 429, 502)
+	d := route.Describe("Connecting channels", "Choose the account of a new channel, without a session", 400, 402, 404, 409, 413, 429, 502)
 	d.DefaultStatus = http.StatusCreated
 	return route.JSON(d, a.chooseByState)
 }

@@ -59,7 +59,7 @@ type Channels interface {
 // BeginConnect returns the endpoint of the first step of connecting a channel. It accepts only return addresses of the
 // dashboard and of this service, so that it cannot redirect to other sites.
 func (a *API) BeginConnect() route.Endpoint {
-	return route.JSON(route.Describe("Channels", "Begin connecting a channel", 400, 402, 404), a.begin)
+	return route.JSON(route.Describe("Connecting channels", "Begin connecting a channel", 400, 402, 404), a.begin)
 }
 
 type beginInput struct {
@@ -114,7 +114,7 @@ func (a *API) isReturnURL(s string) bool {
 // FinishConnect returns the endpoint of the second step of connecting a channel. It needs no session: the state of the
 // first step names the principal.
 func (a *API) FinishConnect() route.Endpoint {
-	d := route.Describe("Channels", "Finish connecting a channel", 400, 402, 409, 413, 502)
+	d := route.Describe("Connecting channels", "Finish connecting a channel", 400, 402, 409, 413, 502)
 	d.DefaultStatus = http.StatusCreated
 	return route.JSON(d, a.finish)
 }

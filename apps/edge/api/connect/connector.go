@@ -12,7 +12,7 @@ import (
 
 // ListConnectors returns the endpoint that lists the platforms of this instance.
 func (a *API) ListConnectors() route.Endpoint {
-	return route.JSON(route.Described(route.Describe("Channels", "List the platforms that channels can be connected to"),
+	return route.JSON(route.Described(route.Describe("Connecting channels", "List the platforms that channels can be connected to"),
 		"Connect an account of one with POST /connectors/{id}/authorize."), a.listConnectors)
 }
 

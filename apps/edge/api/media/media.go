@@ -30,7 +30,7 @@ func New(d Deps) *API { return &API{deps: d} }
 
 // UploadFromURL returns the endpoint that stores a file of another server.
 func (a *API) UploadFromURL() route.Endpoint {
-	d := route.Describe("Media", "Download an image or a video from a public URL and store it", 400, 408, 413)
+	d := route.Describe("Files", "Download an image or a video from a public URL and store it", 400, 408, 413)
 	d.Description = "The address must be http or https, on port 80 or 443, and public; at most 3 redirects are followed. " +
 		"The answer comes when the file is stored."
 	d.DefaultStatus = http.StatusCreated
@@ -55,7 +55,7 @@ func (a *API) uploadFromURL(ctx context.Context, in *fromURLInput) (*mediumOutpu
 
 // ListMedia returns the endpoint that lists the files of the organization.
 func (a *API) ListMedia() route.Endpoint {
-	d := route.Describe("Media", "List uploaded files, the newest first, 18 on a page", 400)
+	d := route.Describe("Files", "List uploaded files, the newest first, 18 on a page", 400)
 	d.Description = "pages says how many pages there are. The address of a file is public."
 	d.SkipValidateParams = true // see optionalInt
 	return route.JSON(d, a.listMedia)
@@ -92,7 +92,7 @@ func (a *API) listMedia(ctx context.Context, in *listMediaInput) (*mediaPageOutp
 
 // DeleteMedium returns the endpoint that deletes a file.
 func (a *API) DeleteMedium() route.Endpoint {
-	return route.JSON(route.Described(route.Describe("Media", "Delete an uploaded file, unless a scheduled post uses it", 404, 409),
+	return route.JSON(route.Described(route.Describe("Files", "Delete an uploaded file, unless a scheduled post uses it", 404, 409),
 		"409: a scheduled post uses it. Published posts keep it on the platform; drafts that use it "+
 			"cannot be scheduled before it is removed from them."), a.deleteMedium)
 }
@@ -110,7 +110,7 @@ func (a *API) deleteMedium(ctx context.Context, in *mediumInput) (*record.NamedO
 
 // DescribeMedium returns the endpoint that changes the alternative text of a file.
 func (a *API) DescribeMedium() route.Endpoint {
-	d := route.Describe("Media", "Change the alternative text of an uploaded file", 400, 404, 413)
+	d := route.Describe("Files", "Change the alternative text of an uploaded file", 400, 404, 413)
 	d.Description = "Posts that are written later have it for images without a text of their own."
 	d.DefaultStatus = http.StatusCreated
 	return route.JSON(d, a.describeMedium)

@@ -21,7 +21,7 @@ const opUpload = "media.upload"
 
 // Upload returns the endpoint that stores a file. Its handler streams the body, so no handler before it may read it.
 func (a *API) Upload() route.Endpoint {
-	d := route.Describe("Media", "Upload an image (png, jpg, jpeg, gif) or a video (mp4)", 400, 408, 413)
+	d := route.Describe("Files", "Upload an image (png, jpg, jpeg, gif) or a video (mp4)", 400, 408, 413)
 	d.Description = "Send a form with the file in the field file. The type of the file is detected from its " +
 		"bytes; a name with the extension of a different type is refused. Put the returned id in image[] of POST " +
 		"/posts. Each upload is a separate file, but identical bytes are stored only once."

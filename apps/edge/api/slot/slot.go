@@ -60,7 +60,7 @@ type slotInput struct {
 
 // FindSlot returns the endpoint that finds the next free posting time of a channel.
 func (a *API) FindSlot() route.Endpoint {
-	d := route.Describe("Channels", "Find the next free posting time of a channel", 404, 409)
+	d := route.Describe("Posting times", "Find the next free posting time of a channel", 404, 409)
 	d.Description = slotDoc
 	return route.JSON(d, func(ctx context.Context, in *slotInput) (*slotOutput, error) {
 		at, err := a.deps.Slots.Find(ctx, request.Principal(ctx), in.ID)
@@ -70,7 +70,7 @@ func (a *API) FindSlot() route.Endpoint {
 
 // FindAnySlot returns the endpoint that finds the next posting time at which no channel has a post.
 func (a *API) FindAnySlot() route.Endpoint {
-	d := route.Describe("Channels", "Find the next posting time of any channel at which no channel has a post", 409)
+	d := route.Describe("Posting times", "Find the next posting time of any channel at which no channel has a post", 409)
 	d.Description = slotDoc + " Posting times of disabled channels do not count, and the time is held for all channels."
 	return route.JSON(d, func(ctx context.Context, _ *struct{}) (*slotOutput, error) {
 		at, err := a.deps.Slots.FindAny(ctx, request.Principal(ctx))
@@ -112,7 +112,7 @@ const planDoc = "Times are minutes after midnight by the clocks of the channel's
 
 // QueuePlan returns the endpoint that reads the posting times of a channel.
 func (a *API) QueuePlan() route.Endpoint {
-	d := route.Describe("Channels", "Read the posting times of a channel", 404)
+	d := route.Describe("Posting times", "Read the posting times of a channel", 404)
 	d.Description = planDoc + " A new channel has 09:20, 14:10 and 19:00 in its time zone. If nobody has chosen one, " +
 		"neither for it nor for the organization, it has 02:00, 06:40 and 11:40 in UTC."
 	return route.JSON(d, func(ctx context.Context, in *slotInput) (*planOutput, error) {
@@ -127,7 +127,7 @@ type setPlanInput struct {
 
 // SetQueuePlan returns the endpoint that replaces the posting times of a channel.
 func (a *API) SetQueuePlan() route.Endpoint {
-	d := route.Describe("Channels", "Set the posting times of a channel", 400, 404, 413)
+	d := route.Describe("Posting times", "Set the posting times of a channel", 400, 404, 413)
 	d.Description = planDoc + " What is scheduled already keeps its time."
 	return route.JSON(d, func(ctx context.Context, in *setPlanInput) (*planOutput, error) {
 		return plan(a.setPlan(ctx, in, false))
@@ -136,7 +136,7 @@ func (a *API) SetQueuePlan() route.Endpoint {
 
 // SetTimes returns the endpoint that replaces the posting times of a channel by minutes of UTC, as older clients do.
 func (a *API) SetTimes() route.Endpoint {
-	d := route.Describe("Channels", "Set the posting times of a channel in UTC", 400, 404, 413)
+	d := route.Describe("Posting times", "Set the posting times of a channel in UTC", 400, 404, 413)
 	d.DefaultStatus = http.StatusCreated
 	d.Description = "Without timezone, times are minutes after 00:00 UTC, from a day before to a day after. They are " +
 		"stored as the times that clocks in the channel's time zone show at this moment, and follow its clocks from " +
