@@ -49,22 +49,22 @@ type call struct {
 func (p *Platform) routes() http.Handler {
 	mux := http.NewServeMux()
 	for path, methods := range map[string]map[string]endpoint{
-		"/api/accounts":        {"POST": {open: true, body: jsonBody, act: p.createAccount}},
-		"/api/session":         {"POST": {open: true, body: jsonBody, act: p.signIn}},
-		"/api/session/refresh": {"POST": {open: true, body: jsonBody, act: p.refreshSession}},
-		"/api/me":              {"GET": {act: p.me}},
+		"/api/accounts":        {"POST": {open: true, body: jsonBody, act: accounts{p}.createAccount}},
+		"/api/session":         {"POST": {open: true, body: jsonBody, act: accounts{p}.signIn}},
+		"/api/session/refresh": {"POST": {open: true, body: jsonBody, act: accounts{p}.refreshSession}},
+		"/api/me":              {"GET": {act: accounts{p}.me}},
 		"/api/media":           {"POST": {body: mediaBody, scope: "publish", act: p.createMedia}},
 		"/api/media/{id}":      {"GET": {act: p.readMedia}},
 		"/api/posts": {
-			"POST": {body: jsonBody, scope: "publish", act: p.createPost}, "GET": {scope: "publish", act: p.listPosts},
+			"POST": {body: jsonBody, scope: "publish", act: posts{p}.createPost}, "GET": {scope: "publish", act: posts{p}.listPosts},
 		},
-		"/api/posts/{id}":          {"DELETE": {scope: "publish", act: p.deletePost}},
+		"/api/posts/{id}":          {"DELETE": {scope: "publish", act: posts{p}.deletePost}},
 		"/api/posts/{id}/insights": {"GET": {scope: "insights", act: p.postInsights}},
 		"/api/insights":            {"GET": {scope: "insights", act: p.accountInsights}},
 		"/api/topics":              {"GET": {act: p.listTopics}},
-		"/api/oauth/token":         {"POST": {open: true, body: formBody, act: p.exchange}},
-		"/api/oauth/pages":         {"GET": {user: true, act: p.listPages}},
-		"/api/oauth/page":          {"POST": {user: true, body: jsonBody, act: p.choosePage}},
+		"/api/oauth/token":         {"POST": {open: true, body: formBody, act: oauth{p}.exchange}},
+		"/api/oauth/pages":         {"GET": {user: true, act: oauth{p}.listPages}},
+		"/api/oauth/page":          {"POST": {user: true, body: jsonBody, act: oauth{p}.choosePage}},
 	} {
 		mux.Handle(path, p.methods(methods, p.perform))
 	}
@@ -76,19 +76,19 @@ func (p *Platform) routes() http.Handler {
 		},
 		"/_sim/faults/{id}/release": {"POST": {open: true, act: p.releaseFault}},
 		"/_sim/posts":               {"GET": {open: true, act: p.listAllPosts}},
-		"/_sim/oauth/apps":          {"POST": {open: true, body: jsonBody, act: p.addApp}},
-		"/_sim/oauth/users":         {"POST": {open: true, body: jsonBody, act: p.addUser}},
-		"/_sim/oauth/revoke":        {"POST": {open: true, body: jsonBody, act: p.revokeUser}},
+		"/_sim/oauth/apps":          {"POST": {open: true, body: jsonBody, act: oauth{p}.addApp}},
+		"/_sim/oauth/users":         {"POST": {open: true, body: jsonBody, act: oauth{p}.addUser}},
+		"/_sim/oauth/revoke":        {"POST": {open: true, body: jsonBody, act: oauth{p}.revokeUser}},
 	} {
 		mux.Handle(path, p.methods(methods, p.plain))
 	}
 	for path, serve := range map[string]http.HandlerFunc{
-		"/{$}": p.servePage, "/style.css": p.serveStyle,
-		"/media/{sha256}": p.serveMedia, "/picture/{id}": p.servePicture,
+		"/{$}": pages{p}.servePage, "/style.css": pages{p}.serveStyle,
+		"/media/{sha256}": pages{p}.serveMedia, "/picture/{id}": pages{p}.servePicture,
 	} {
 		mux.Handle(path, p.readOnly(serve))
 	}
-	mux.HandleFunc("/oauth/authorize", p.authorize)
+	mux.HandleFunc("/oauth/authorize", oauth{p}.authorize)
 	mux.HandleFunc("/", func(w http.ResponseWriter, _ *http.Request) {
 		p.failure(refuse(http.StatusNotFound, "not_found", "There is nothing here.")).send(w)
 	})

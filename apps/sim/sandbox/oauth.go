@@ -102,9 +102,12 @@ var (
 	userForm      = regexp.MustCompile(`^[a-z0-9][a-z0-9-]{0,19}$`)
 )
 
+// oauth are the endpoints of authorization by OAuth, and of what a test sets up for it.
+type oauth struct{ *Platform }
+
 // authorize serves the consent page. A request of an unknown application, or with an address that is not registered, is
 // answered with a page and never redirected (RFC 6749, section 4.1.2.1).
-func (p *Platform) authorize(w http.ResponseWriter, r *http.Request) {
+func (p oauth) authorize(w http.ResponseWriter, r *http.Request) {
 	if r.Method == http.MethodPost {
 		p.decide(w, r)
 		return
@@ -120,7 +123,7 @@ func (p *Platform) authorize(w http.ResponseWriter, r *http.Request) {
 	p.showConsent(w, req, "")
 }
 
-func (p *Platform) showConsent(w http.ResponseWriter, req authorization, problem string) {
+func (p oauth) showConsent(w http.ResponseWriter, req authorization, problem string) {
 	page, err := template.New("consent").Parse(consentSource)
 	var b strings.Builder
 	if err == nil {
@@ -139,7 +142,7 @@ func (p *Platform) showConsent(w http.ResponseWriter, req authorization, problem
 }
 
 // authorizationOf checks the parameters of an authorization request. When ok is false it has answered the request.
-func (p *Platform) authorizationOf(
+func (p oauth) authorizationOf(
 	w http.ResponseWriter, r *http.Request, values url.Values,
 ) (req authorization, ok bool) {
 	p.mu.Lock()
@@ -185,7 +188,7 @@ func (a authorization) redirect(w http.ResponseWriter, r *http.Request, values u
 }
 
 // decide handles the form of the consent page: the user, the permissions that stay checked, and the decision.
-func (p *Platform) decide(w http.ResponseWriter, r *http.Request) {
+func (p oauth) decide(w http.ResponseWriter, r *http.Request) {
 	r.Body = http.MaxBytesReader(w, r.Body, 64<<10)
 	if err := r.ParseForm(); err != nil {
 		http.Error(w, "The form cannot be read.", http.StatusBadRequest)
@@ -215,7 +218,7 @@ func (p *Platform) decide(w http.ResponseWriter, r *http.Request) {
 	req.redirect(w, r, url.Values{"code": {code}})
 }
 
-func (p *Platform) grantCode(req authorization, user string, allowed []string) (string, error) {
+func (p oauth) grantCode(req authorization, user string, allowed []string) (string, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if err := p.addPages(user, []string{user + ".news", user + ".shop"}, false); err != nil {
@@ -233,7 +236,7 @@ func (p *Platform) grantCode(req authorization, user string, allowed []string) (
 
 // addPages makes the pages of a user, which are accounts without a password. Without again it does nothing for a user
 // who has pages. The caller holds p.mu.
-func (p *Platform) addPages(user string, names []string, again bool) error {
+func (p oauth) addPages(user string, names []string, again bool) error {
 	if len(p.state.pages[user]) > 0 && !again {
 		return nil
 	}

@@ -34,7 +34,7 @@ func invalidGrant(description string) answer {
 
 // exchange implements the token endpoint for codes and refresh tokens. The application is authenticated by client_id
 // and client_secret in the body.
-func (p *Platform) exchange(c *call) (answer, error) {
+func (p oauth) exchange(c *call) (answer, error) {
 	form, err := url.ParseQuery(string(c.body))
 	if err != nil {
 		return tokenError(http.StatusBadRequest, "invalid_request", "The form cannot be read."), nil
@@ -60,7 +60,7 @@ func (p *Platform) exchange(c *call) (answer, error) {
 }
 
 // redeem exchanges a code. A code that is used again revokes what its first use has issued. The caller holds p.mu.
-func (p *Platform) redeem(app App, form url.Values) (answer, error) {
+func (p oauth) redeem(app App, form url.Values) (answer, error) {
 	code, ok := p.codes[form.Get("code")]
 	if !ok || code.request.App.ClientID != app.ClientID || !p.opts.Clock.Now().Before(code.expires) {
 		return invalidGrant("The code is unknown or expired."), nil
@@ -83,7 +83,7 @@ func (p *Platform) redeem(app App, form url.Values) (answer, error) {
 
 // rotate exchanges a refresh token. A token that was exchanged before revokes the grant, because one of the two users
 // of it has stolen it (RFC 9700, section 4.14.2). The caller holds p.mu.
-func (p *Platform) rotate(app App, form url.Values) (answer, error) {
+func (p oauth) rotate(app App, form url.Values) (answer, error) {
 	hash := hashToken(form.Get("refresh_token"))
 	if used := p.state.grants[p.state.rotated[hash]]; used != nil && used.Client == app.ClientID {
 		return invalidGrant("The refresh token was used before; the access is revoked."), p.revoke(used)
@@ -100,7 +100,7 @@ func (p *Platform) rotate(app App, form url.Values) (answer, error) {
 }
 
 // issue creates a pair of tokens for a grant. The caller holds p.mu.
-func (p *Platform) issue(app App, g *grant, replaces string) (answer, error) {
+func (p oauth) issue(app App, g *grant, replaces string) (answer, error) {
 	now := p.opts.Clock.Now()
 	p.state.sweep(now)
 	access, refresh := "soat_"+rand.Text(), "sort_"+rand.Text()
@@ -119,7 +119,7 @@ func (p *Platform) issue(app App, g *grant, replaces string) (answer, error) {
 }
 
 // revoke ends a grant with all of its tokens. The caller holds p.mu.
-func (p *Platform) revoke(g *grant) error {
+func (p oauth) revoke(g *grant) error {
 	if g.revoked {
 		return nil
 	}
@@ -127,7 +127,7 @@ func (p *Platform) revoke(g *grant) error {
 }
 
 // authenticateGrant sets the account of a request with a token of a grant. The caller holds p.mu.
-func (p *Platform) authenticateGrant(c *call, s *session, e endpoint) error {
+func (p oauth) authenticateGrant(c *call, s *session, e endpoint) error {
 	g := p.state.grants[s.Grant]
 	if g == nil || g.revoked {
 		return refuse(http.StatusUnauthorized, "token_revoked", "The access was revoked.")
@@ -142,7 +142,7 @@ func (p *Platform) authenticateGrant(c *call, s *session, e endpoint) error {
 	return nil
 }
 
-func (p *Platform) listPages(c *call) (answer, error) {
+func (p oauth) listPages(c *call) (answer, error) {
 	if _, err := query(c.r); err != nil {
 		return answer{}, err
 	}
@@ -153,13 +153,13 @@ func (p *Platform) listPages(c *call) (answer, error) {
 	defer p.mu.Unlock()
 	views := []accountView{}
 	for _, a := range p.state.pages[c.grant.User] {
-		views = append(views, p.viewAccount(c.r, a))
+		views = append(views, accounts(p).viewAccount(c.r, a))
 	}
 	return answer{status: http.StatusOK, body: map[string]any{"pages": views}}, nil
 }
 
 // choosePage makes a page the account of a grant. The same page may be chosen again, another one not.
-func (p *Platform) choosePage(c *call) (answer, error) {
+func (p oauth) choosePage(c *call) (answer, error) {
 	var in struct {
 		Page string `json:"page"`
 	}
@@ -181,11 +181,11 @@ func (p *Platform) choosePage(c *call) (answer, error) {
 			return answer{}, err
 		}
 	}
-	return answer{status: http.StatusOK, body: p.viewAccount(c.r, page)}, nil
+	return answer{status: http.StatusOK, body: accounts(p).viewAccount(c.r, page)}, nil
 }
 
 // addApp, addUser and revokeUser are control routes for tests.
-func (p *Platform) addApp(c *call) (answer, error) {
+func (p oauth) addApp(c *call) (answer, error) {
 	var in struct {
 		ClientID       string   `json:"clientId"`
 		Secret         string   `json:"secret"`
@@ -204,7 +204,7 @@ func (p *Platform) addApp(c *call) (answer, error) {
 	return answer{status: http.StatusNoContent}, nil
 }
 
-func (p *Platform) addUser(c *call) (answer, error) {
+func (p oauth) addUser(c *call) (answer, error) {
 	var in struct {
 		User  string   `json:"user"`
 		Pages []string `json:"pages"`
@@ -221,7 +221,7 @@ func (p *Platform) addUser(c *call) (answer, error) {
 	return answer{status: http.StatusNoContent}, p.addPages(in.User, in.Pages, true)
 }
 
-func (p *Platform) revokeUser(c *call) (answer, error) {
+func (p oauth) revokeUser(c *call) (answer, error) {
 	var in struct {
 		User string `json:"user"`
 	}

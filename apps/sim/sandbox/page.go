@@ -57,7 +57,10 @@ func (v pagePost) Stamp() string { return v.CreatedAt.UTC().Format(time.RFC3339)
 
 func (m postMedia) Video() bool { return m.Type == "video/mp4" }
 
-func (p *Platform) servePage(w http.ResponseWriter, r *http.Request) {
+// pages are the pages for people, and their files.
+type pages struct{ *Platform }
+
+func (p pages) servePage(w http.ResponseWriter, r *http.Request) {
 	view, err := p.pageOf(r)
 	if err != nil {
 		p.failure(err).send(w)
@@ -78,7 +81,7 @@ func (p *Platform) servePage(w http.ResponseWriter, r *http.Request) {
 	_, _ = w.Write([]byte(b.String())) // the client may have disconnected
 }
 
-func (p *Platform) pageOf(r *http.Request) (pageView, error) {
+func (p pages) pageOf(r *http.Request) (pageView, error) {
 	q, err := query(r, "account", "post")
 	if err != nil {
 		return pageView{}, err
@@ -99,7 +102,7 @@ func (p *Platform) pageOf(r *http.Request) (pageView, error) {
 }
 
 // choose returns the view for an account name and a post id, which may be empty, and a filter for its posts.
-func (p *Platform) choose(name, ref string) (pageView, func(*entry) bool, error) {
+func (p pages) choose(name, ref string) (pageView, func(*entry) bool, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	view, keep := pageView{}, func(*entry) bool { return true }
@@ -145,7 +148,7 @@ func threads(entries []*entry, recs []record) []thread {
 	return list
 }
 
-func (p *Platform) serveStyle(w http.ResponseWriter, _ *http.Request) {
+func (p pages) serveStyle(w http.ResponseWriter, _ *http.Request) {
 	w.Header().Set("Content-Type", "text/css; charset=utf-8")
 	w.Header().Set("X-Content-Type-Options", "nosniff")
 	w.Header().Set("Cache-Control", "no-cache")
@@ -154,7 +157,7 @@ func (p *Platform) serveStyle(w http.ResponseWriter, _ *http.Request) {
 
 // serveMedia serves an uploaded file with its detected content type. The headers prevent that a browser interprets it
 // as anything else.
-func (p *Platform) serveMedia(w http.ResponseWriter, r *http.Request) {
+func (p pages) serveMedia(w http.ResponseWriter, r *http.Request) {
 	sum := r.PathValue("sha256")
 	p.mu.Lock()
 	kind := p.state.types[sum]
@@ -180,7 +183,7 @@ func (p *Platform) serveMedia(w http.ResponseWriter, r *http.Request) {
 }
 
 // servePicture serves the profile picture of an account, in two colors that depend on its id.
-func (p *Platform) servePicture(w http.ResponseWriter, r *http.Request) {
+func (p pages) servePicture(w http.ResponseWriter, r *http.Request) {
 	v, _ := id.Parse[account](r.PathValue("id"))
 	p.mu.Lock()
 	known := p.state.byID[v] != nil

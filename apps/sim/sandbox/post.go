@@ -74,7 +74,10 @@ func (in postInput) check(a *account) error {
 	return nil
 }
 
-func (p *Platform) createPost(c *call) (answer, error) {
+// posts are the endpoints of posts.
+type posts struct{ *Platform }
+
+func (p posts) createPost(c *call) (answer, error) {
 	var in postInput
 	if err := decode(c.body, &in, "text", "media", "id", "alt", "replyTo", "key", "marker", "topic"); err != nil {
 		return answer{}, err
@@ -135,7 +138,7 @@ func (s *state) ownPost(a *account, ref string) *entry {
 }
 
 // repeated answers a request of a grade A account whose key was used before. The same content gets the first post.
-func (p *Platform) repeated(c *call, first *entry, again *post) (answer, error) {
+func (p posts) repeated(c *call, first *entry, again *post) (answer, error) {
 	if first.digest != again.digest() {
 		return answer{}, refuse(http.StatusConflict, "key_reused", "This key was used for other content.")
 	}
@@ -157,11 +160,11 @@ func (v *post) digest() [32]byte {
 	return sha256.Sum256(fmt.Appendf(nil, "%q", parts))
 }
 
-func (p *Platform) viewCreated(r *http.Request, e *entry) createdView {
+func (p posts) viewCreated(r *http.Request, e *entry) createdView {
 	return createdView{ID: e.id, URL: p.baseURL(r) + "?post=" + e.id.String(), CreatedAt: e.at}
 }
 
-func (p *Platform) deletePost(c *call) (answer, error) {
+func (p posts) deletePost(c *call) (answer, error) {
 	if _, err := query(c.r); err != nil {
 		return answer{}, err
 	}
@@ -188,7 +191,7 @@ type postView struct {
 	Marker    string      `json:"marker,omitempty"`
 }
 
-func (p *Platform) listPosts(c *call) (answer, error) {
+func (p posts) listPosts(c *call) (answer, error) {
 	q, err := query(c.r, "account", "since", "before", "limit")
 	if err != nil {
 		return answer{}, err

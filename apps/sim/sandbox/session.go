@@ -70,7 +70,10 @@ func (in accountInput) check() error {
 	return nil
 }
 
-func (p *Platform) createAccount(c *call) (answer, error) {
+// accounts are the endpoints of accounts and their sessions.
+type accounts struct{ *Platform }
+
+func (p accounts) createAccount(c *call) (answer, error) {
 	var in accountInput
 	if err := decode(c.body, &in, "name", "password", "grade", "maxLength", "tokenSeconds"); err != nil {
 		return answer{}, err
@@ -109,7 +112,7 @@ func (p *Platform) createAccount(c *call) (answer, error) {
 }
 
 // sameAccount answers the creation of an account that exists. A difference is a conflict; the account never changes.
-func (p *Platform) sameAccount(c *call, had *account, in accountInput) (answer, error) {
+func (p accounts) sameAccount(c *call, had *account, in accountInput) (answer, error) {
 	ok, err := had.hasPassword(in.Password)
 	if err != nil {
 		return answer{}, err
@@ -135,7 +138,7 @@ func (a *account) hasPassword(password string) (bool, error) {
 	return subtle.ConstantTimeCompare(hash, a.Hash) == 1, err
 }
 
-func (p *Platform) accountNamed(name string) *account {
+func (p accounts) accountNamed(name string) *account {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.state.accounts[name]
@@ -149,7 +152,7 @@ type accountView struct {
 	Picture   string    `json:"picture"`
 }
 
-func (p *Platform) viewAccount(r *http.Request, a *account) accountView {
+func (p accounts) viewAccount(r *http.Request, a *account) accountView {
 	return accountView{
 		ID: a.ID, Name: a.Name, Grade: a.Grade, MaxLength: a.MaxLength,
 		Picture: p.baseURL(r) + "picture/" + a.ID.String(),
@@ -163,7 +166,7 @@ type sessionView struct {
 	Account      accountView `json:"account"`
 }
 
-func (p *Platform) signIn(c *call) (answer, error) {
+func (p accounts) signIn(c *call) (answer, error) {
 	var in struct {
 		Name     string `json:"name"`
 		Password string `json:"password"`
@@ -188,7 +191,7 @@ func (p *Platform) signIn(c *call) (answer, error) {
 	return p.startSession(c, a, "")
 }
 
-func (p *Platform) refreshSession(c *call) (answer, error) {
+func (p accounts) refreshSession(c *call) (answer, error) {
 	var in struct {
 		RefreshToken string `json:"refreshToken"`
 	}
@@ -206,7 +209,7 @@ func (p *Platform) refreshSession(c *call) (answer, error) {
 }
 
 // startSession creates both tokens and stores their hashes. The caller holds p.mu.
-func (p *Platform) startSession(c *call, a *account, replaces string) (answer, error) {
+func (p accounts) startSession(c *call, a *account, replaces string) (answer, error) {
 	now := p.opts.Clock.Now()
 	p.state.sweep(now)
 	access, refresh := "sat_"+rand.Text(), "srt_"+rand.Text()
@@ -245,7 +248,7 @@ func (p *Platform) authenticate(c *call, e endpoint) error {
 		return tokenExpired()
 	}
 	if !s.Grant.IsZero() {
-		return p.authenticateGrant(c, s, e)
+		return oauth{p}.authenticateGrant(c, s, e)
 	}
 	c.account = p.state.byID[s.Account]
 	if c.account == nil {
@@ -258,7 +261,7 @@ func tokenExpired() *refusal {
 	return refuse(http.StatusUnauthorized, "token_expired", "The access token has expired; refresh the session.")
 }
 
-func (p *Platform) me(c *call) (answer, error) {
+func (p accounts) me(c *call) (answer, error) {
 	if _, err := query(c.r); err != nil {
 		return answer{}, err
 	}
