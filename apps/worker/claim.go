@@ -34,7 +34,7 @@ func (w *Worker) claimLoop(ctx, sending context.Context) {
 			}
 			pace.Done()
 		}
-		w.claiming.end()
+		w.claiming.End()
 	}
 }
 
@@ -47,7 +47,7 @@ func (w *Worker) claimable() int {
 
 // claim claims for the organizations whose turn it is. It returns false when none waits or no permit is free.
 func (w *Worker) claim(ctx, sending context.Context) bool {
-	w.claiming.begin()
+	w.claiming.Begin()
 	w.mu.Lock()
 	free := max(0, w.free)
 	grants := w.deps.Offers.Take(free, claimWidth)
@@ -58,7 +58,7 @@ func (w *Worker) claim(ctx, sending context.Context) bool {
 	w.free -= permitsOf(wants)
 	w.mu.Unlock()
 	for i, x := range w.spans.split(wants) {
-		w.claiming.begin()
+		w.claiming.Begin()
 		if i > 0 && ctx.Err() != nil {
 			w.settle(x, publishing.ClaimResult{}, w.deps.Clock.Now(), ctx.Err()) // the process is about to stop
 			continue

@@ -201,16 +201,16 @@ func TestWatch_SuspendsWhileALoopHangs(t *testing.T) {
 	var suspended, resumed atomic.Int64
 	w.suspend, w.resume = func(string) { suspended.Add(1) }, func() { resumed.Add(1) }
 	k := w.build()
-	k.sweeping.limit = time.Millisecond
-	k.sweeping.begin()
+	k.sweeping.Limit = time.Millisecond
+	k.sweeping.Begin()
 	ctx, cancel := context.WithCancel(t.Context())
 	over := make(chan struct{})
-	go func() { k.watch(ctx); close(over) }()
+	go func() { k.watcher.Run(ctx, k.watch); close(over) }()
 	await(t, "the process is suspended", func() bool { return suspended.Load() == 1 })
 	if err := k.Check(t.Context()); err == nil {
 		t.Error("a worker whose sweep hangs is healthy")
 	}
-	k.sweeping.end()
+	k.sweeping.End()
 	await(t, "the process takes part again", func() bool { return resumed.Load() == 1 })
 	if err := k.Check(t.Context()); err != nil {
 		t.Error(err)

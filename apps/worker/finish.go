@@ -58,7 +58,7 @@ func (w *Worker) newFinish() *batch.Batcher[*pendingOutcome] {
 			w.deps.Log.Error("outcomes cannot be stored yet", "posts", outcomes, "try", try, "error", err)
 			return min(storePause, time.Duration(try)*100*time.Millisecond)
 		},
-		Begin: w.finishing.begin, End: w.finishing.end,
+		Begin: w.finishing.Begin, End: w.finishing.End,
 	})
 }
 

@@ -103,13 +103,13 @@ func (m *Metrics) registerGauges(w *Worker) {
 		m.reg.MustRegister(prometheus.NewGaugeFunc(
 			prometheus.GaugeOpts{Name: name, Help: help, ConstLabels: labels}, value))
 	}
-	for _, p := range w.loopTimers() {
-		labels := prometheus.Labels{"loop": p.name}
+	for name, d := range w.watchdogs() {
+		labels := prometheus.Labels{"loop": name}
 		computed("crier_loop_busy_seconds",
 			"How long the loop has been at the piece of work that it does now; 0 = it waits for work.",
-			labels, func() float64 { return p.age().Seconds() })
+			labels, func() float64 { return d.Busy().Seconds() })
 		computed("crier_loop_idle_seconds", "How long ago the loop ended its last piece of work.",
-			labels, func() float64 { return p.idle().Seconds() })
+			labels, func() float64 { return d.Idle().Seconds() })
 	}
 	computed("crier_publish_finish_backlog", "Outcomes that wait to be stored.", nil, func() float64 {
 		return float64(w.finish.Len())

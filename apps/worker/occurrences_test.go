@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -42,32 +43,38 @@ func (h *failingMaintainer) Sweep(context.Context, publishing.Lease, time.Durati
 
 func TestSweep_WritesOccurrencesThoughOtherPartsFail(t *testing.T) {
 	t.Parallel()
+	noUpkeep, noRepeats := errors.New("no upkeep"), errors.New("no repeats")
 	for name, c := range map[string]struct {
 		keeper failingMaintainer
-		swept  int
-		again  bool
+		sweeps int // in one and a half times minSweepGap
 		logged string
 	}{
-		"all is well":               {keeper: failingMaintainer{}, swept: 1},
-		"there is more to write":    {keeper: failingMaintainer{more: true}, swept: 1, again: true},
-		"they cannot be written":    {keeper: failingMaintainer{occurrences: errors.New("no repeats")}, swept: 1, logged: "no repeats"},
-		"the upkeep fails":          {keeper: failingMaintainer{maintain: errors.New("no upkeep")}, swept: 1, logged: "no upkeep"},
-		"both fail, both are known": {keeper: failingMaintainer{maintain: errors.New("no upkeep"), occurrences: errors.New("no repeats")}, swept: 1, logged: "no repeats"},
+		"all is well":               {keeper: failingMaintainer{}, sweeps: 1},
+		"there is more to write":    {keeper: failingMaintainer{more: true}, sweeps: 2},
+		"they cannot be written":    {keeper: failingMaintainer{occurrences: noRepeats}, sweeps: 1, logged: "no repeats"},
+		"the upkeep fails":          {keeper: failingMaintainer{maintain: noUpkeep}, sweeps: 1, logged: "no upkeep"},
+		"both fail, both are known": {keeper: failingMaintainer{maintain: noUpkeep, occurrences: noRepeats}, sweeps: 1, logged: "no repeats"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			var log bytes.Buffer
-			k := &c.keeper
-			k.backend = &backend{}
-			w := New(Config{MaxInFlight: 1, SweepInterval: time.Hour}, Deps{
-				Claimer: k, Publisher: k, Maintainer: k, Actors: k, Offers: fairqueue.NewOffers(), Clock: clock.System{},
-				Log: slog.New(slog.NewTextHandler(&log, nil)), Metrics: NewMetrics(prometheus.NewRegistry()),
-				Lease: func() publishing.Lease { return publishing.Lease{Shards: []int16{1}} },
+			synctest.Test(t, func(t *testing.T) {
+				var log bytes.Buffer
+				k := &c.keeper
+				k.backend = &backend{}
+				w := New(Config{MaxInFlight: 1, SweepInterval: time.Hour}, Deps{
+					Claimer: k, Publisher: k, Maintainer: k, Actors: k, Offers: fairqueue.NewOffers(), Clock: clock.System{},
+					Log: slog.New(slog.NewTextHandler(&log, nil)), Metrics: NewMetrics(prometheus.NewRegistry()),
+					Lease: func() publishing.Lease { return publishing.Lease{Shards: []int16{1}} },
+				})
+				w.sweeper.Start(t.Context(), w.sweepSteps(t.Context())...)
+				time.Sleep(minSweepGap * 3 / 2)
+				if err := w.sweeper.Stop(t.Context()); err != nil {
+					t.Error(err)
+				}
+				if k.written != c.sweeps || k.swept != c.sweeps || !strings.Contains(log.String(), c.logged) {
+					t.Errorf("written %d times and swept %d, want %d; log: %s", k.written, k.swept, c.sweeps, log.String())
+				}
 			})
-			w.runSweep(t.Context(), t.Context(), wakeRound{})
-			if k.written != 1 || k.swept != c.swept || len(w.sweep) == 1 != c.again || !strings.Contains(log.String(), c.logged) {
-				t.Errorf("written %d times, swept %d, again %v, log: %s", k.written, k.swept, len(w.sweep) == 1, log.String())
-			}
 		})
 	}
 }

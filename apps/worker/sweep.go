@@ -2,9 +2,11 @@ package worker
 
 import (
 	"context"
+	"fmt"
 	"slices"
 	"time"
 
+	"crier/platform/lifecycle"
 	"crier/publishing"
 	"crier/publishing/scheduler"
 )
@@ -15,78 +17,76 @@ const sweepHorizon = time.Minute
 // minSweepGap is the shortest time between two sweeps.
 const minSweepGap = time.Second
 
-func (w *Worker) sweepLoop(ctx, sending context.Context) {
-	tick := time.NewTicker(w.cfg.SweepInterval)
-	defer tick.Stop()
-	rest := time.NewTimer(0)
-	defer rest.Stop()
-	var last wakeRound
-	select {
-	case <-w.sweep: // the first sweep is at once
-	default:
-	}
-	for {
-		select {
-		case <-rest.C:
-		case <-ctx.Done():
-			return
-		}
-		last = w.runSweep(ctx, sending, last)
-		w.sweeping.end()
-		rest.Reset(min(minSweepGap, w.cfg.SweepInterval))
-		select {
-		case <-ctx.Done():
-			return
-		case <-tick.C:
-		case <-w.sweep:
-		}
-	}
-}
-
 // sweepStep is the deadline of one part of a sweep. Each of its statements has a shorter one.
 const sweepStep = time.Minute
 
-// runSweep gives back lost claims, does the upkeep of posts, writes next occurrences, reconciles unknown outcomes, and
-// wakes the organizations that have something due. A part that fails is done again by the next sweep; the other parts
-// are done nevertheless.
-func (w *Worker) runSweep(ctx, sending context.Context, last wakeRound) wakeRound {
-	lease := w.deps.Lease()
-	if len(lease.Shards) == 0 {
-		return wakeRound{}
-	}
-	next := last
-	for _, part := range []struct {
-		name string
-		do   func(context.Context) error
-	}{
-		{name: "give back lost claims", do: func(ctx context.Context) error { return w.giveBack(ctx, lease) }},
-		{name: "end what is over", do: func(ctx context.Context) error { return w.maintain(ctx, lease) }},
-		{name: "write next occurrences", do: func(ctx context.Context) error { return w.writeOccurrences(ctx, lease) }},
-		{name: "look up unknown outcomes", do: func(ctx context.Context) error {
-			return w.reconcileUnknown(ctx, sending, lease)
-		}},
-		{name: "wake organizations", do: func(ctx context.Context) error {
-			began := w.deps.Clock.Now()
-			if !last.isDue(lease, began) {
-				return nil
-			}
-			next = wakeRound{}
-			if err := w.wakeDue(ctx, lease); err != nil {
-				return err
-			}
-			next = wakeRound{lease: lease, began: began, end: w.deps.Clock.Now()}
-			return nil
-		}},
-	} {
-		w.sweeping.begin()
-		step, cancel := context.WithTimeout(ctx, sweepStep)
-		if err := part.do(step); err != nil && ctx.Err() == nil {
+func (w *Worker) newSweeper() *lifecycle.Loop {
+	return lifecycle.NewLoop(lifecycle.LoopRules{
+		Interval: w.cfg.SweepInterval, Ticks: true, Gap: min(minSweepGap, w.cfg.SweepInterval), Timeout: sweepStep,
+		Watchdog: &w.sweeping,
+		Failed: func(ctx context.Context, err error) {
 			w.deps.Metrics.sweepFailures.Inc()
-			w.deps.Log.Warn("a part of the sweep failed; it is tried again", "part", part.name, "error", err)
-		}
-		cancel()
+			w.deps.Log.WarnContext(ctx, "a part of the sweep failed; it is tried again", "error", err)
+		},
+	})
+}
+
+// sweep is what the parts of a sweep share.
+type sweep struct {
+	*Worker
+	lease    publishing.Lease
+	lastWake wakeRound
+}
+
+// sweepSteps give back lost claims, do the upkeep of posts, write next occurrences, reconcile unknown outcomes, and wake
+// the organizations that have something due. A part that fails is done again by the next sweep; the other parts are done
+// nevertheless.
+func (w *Worker) sweepSteps(sending context.Context) []lifecycle.Step {
+	s := &sweep{Worker: w}
+	return []lifecycle.Step{
+		s.begin,
+		s.part("give back lost claims", w.giveBack),
+		s.part("end what is over", w.maintain),
+		s.part("write next occurrences", w.writeOccurrences),
+		s.part("look up unknown outcomes", func(ctx context.Context, lease publishing.Lease) error {
+			return w.reconcileUnknown(ctx, sending, lease)
+		}),
+		s.part("wake organizations", s.wakeIfDue),
 	}
-	return next
+}
+
+// begin reads which shards the sweep is for.
+func (s *sweep) begin(context.Context) (more bool, err error) {
+	if s.lease = s.deps.Lease(); len(s.lease.Shards) == 0 {
+		s.lastWake = wakeRound{}
+	}
+	return false, nil
+}
+
+// part returns a step that does nothing while this process owns no shard. Its errors name the part.
+func (s *sweep) part(name string, do func(context.Context, publishing.Lease) error) lifecycle.Step {
+	return func(ctx context.Context) (more bool, err error) {
+		if len(s.lease.Shards) == 0 {
+			return false, nil
+		}
+		if err := do(ctx, s.lease); err != nil {
+			return false, fmt.Errorf("%s: %w", name, err)
+		}
+		return false, nil
+	}
+}
+
+func (s *sweep) wakeIfDue(ctx context.Context, lease publishing.Lease) error {
+	began := s.deps.Clock.Now()
+	if !s.lastWake.isDue(lease, began) {
+		return nil
+	}
+	s.lastWake = wakeRound{}
+	if err := s.wakeDue(ctx, lease); err != nil {
+		return err
+	}
+	s.lastWake = wakeRound{lease: lease, began: began, end: s.deps.Clock.Now()}
+	return nil
 }
 
 func (w *Worker) maintain(ctx context.Context, lease publishing.Lease) error {

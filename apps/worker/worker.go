@@ -13,6 +13,7 @@ import (
 	"crier/platform/batch"
 	"crier/platform/clock"
 	"crier/platform/env"
+	"crier/platform/lifecycle"
 	"crier/publishing"
 	"crier/publishing/scheduler"
 	"crier/tenancy"
@@ -158,10 +159,13 @@ type Worker struct {
 	cancelSending context.CancelFunc
 	drainStarted  time.Time // zero before
 
-	claiming, finishing, sweeping loopTimer
+	claiming, finishing, sweeping lifecycle.Watchdog
+
+	sweeper *lifecycle.Loop
+	watcher *lifecycle.Loop
+	hang    hang // only the watcher uses it
 
 	ready       chan struct{} // receives when a permit is given back
-	sweep       chan struct{} // receives when a sweep is asked for
 	draining    chan struct{} // closed when no more posts are claimed
 	stopExpired chan struct{} // closed when the time for Stop is over
 
@@ -179,12 +183,11 @@ type lostClaim struct {
 func New(cfg Config, deps Deps) *Worker {
 	w := &Worker{
 		cfg: cfg, deps: deps, free: cfg.MaxInFlight, reconciles: newReconcileLimiter(cfg.MaxReconcileRest),
-		scans: scans{}, spans: spans{}, ready: make(chan struct{}, 1), sweep: make(chan struct{}, 1),
+		scans: scans{}, spans: spans{}, ready: make(chan struct{}, 1),
 		draining: make(chan struct{}), stopExpired: make(chan struct{}),
 	}
-	w.claiming.name, w.claiming.limit = "claim", claimHangs
-	w.finishing.name, w.finishing.limit = "finish", finishHangs
-	w.sweeping.name, w.sweeping.limit = "sweep", sweepHangs
+	w.claiming.Limit, w.finishing.Limit, w.sweeping.Limit = claimHangs, finishHangs, sweepHangs
+	w.sweeper, w.watcher = w.newSweeper(), lifecycle.NewLoop(lifecycle.LoopRules{Interval: watchEvery})
 	w.finish = w.newFinish()
 	wake := func(org tenancy.OrgID) { deps.Actors.Wake(context.Background(), org, time.Time{}) }
 	w.destinations = newDestinations(wake, w.freePermits, deps.Clock)
@@ -208,8 +211,8 @@ func (w *Worker) Start(ctx context.Context) {
 		w.warmup(starting)
 		w.claimLoop(starting, sending)
 	})
-	w.loops.Go(func() { w.sweepLoop(starting, sending) })
-	w.loops.Go(func() { w.watch(starting) })
+	w.loops.Go(func() { w.sweeper.Run(starting, w.sweepSteps(sending)...) })
+	w.loops.Go(func() { w.watcher.Run(starting, w.watch) })
 }
 
 // warmup runs before the first claim and gives up after claimTime.
@@ -272,20 +275,16 @@ func (w *Worker) Stop(ctx context.Context) error {
 
 // SweepNow asks for a sweep and does not wait for it. Calls before the next sweep count once. Sweeps are at least a
 // second apart, or SWEEP_INTERVAL when that is shorter.
-func (w *Worker) SweepNow() { notify(w.sweep) }
-
-func notify(c chan struct{}) {
-	select {
-	case c <- struct{}{}:
-	default:
-	}
-}
+func (w *Worker) SweepNow() { w.sweeper.Wake() }
 
 func (w *Worker) release(n int) {
 	w.mu.Lock()
 	w.free += n
 	w.mu.Unlock()
-	notify(w.ready)
+	select {
+	case w.ready <- struct{}{}:
+	default:
+	}
 }
 
 // freePermits may be negative: takePermit does not wait for a free permit.

@@ -1,4 +1,5 @@
-// Package lifecycle starts the parts of a process in order and stops them in reverse, each within its own deadline.
+// Package lifecycle starts the parts of a process in order and stops them in reverse, each within its own deadline. Its Loop
+// repeats background work.
 package lifecycle
 
 import (

@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"crier/platform/clock"
+	"crier/platform/lifecycle"
 	"crier/platform/pg"
 	"crier/publishing"
 	"crier/publishing/connector"
@@ -28,7 +29,7 @@ const (
 	pollInterval = 2 * time.Second
 	// mailInterval is how often it is asked for mails that are due, and how many events wait.
 	mailInterval = 5 * time.Second
-	// stepTimeout limits one round of the loop.
+	// stepTimeout limits one call of Count or Mail.
 	stepTimeout = 30 * time.Second
 	// orgWait is the longest wait of a round for a connection of one organization.
 	orgWait = 200 * time.Millisecond
@@ -57,59 +58,37 @@ type Notifier struct {
 
 	waiting, oldest atomic.Int64
 
-	stop context.CancelFunc
-	loop sync.WaitGroup
+	loop *lifecycle.Loop
+	// mailed is when the loop last called Mail, by clock.Boot. Only the loop uses it.
+	mailed time.Duration
 }
 
 // New returns a Notifier. Its loop runs from Start on.
 func New(deps Deps) *Notifier {
-	return &Notifier{deps: deps, db: deps.DB}
+	loop := lifecycle.NewLoop(lifecycle.LoopRules{
+		Interval: pollInterval, Timeout: stepTimeout,
+		Failed: func(ctx context.Context, err error) {
+			deps.Log.WarnContext(ctx, "people are notified later; trying again", "error", err)
+		},
+	})
+	return &Notifier{deps: deps, db: deps.DB, loop: loop}
 }
 
 // Start starts the loop, which ends with Stop and not with ctx. It is called once.
-func (n *Notifier) Start(ctx context.Context) {
-	ctx, n.stop = context.WithCancel(context.WithoutCancel(ctx))
-	n.loop.Go(func() {
-		mails := time.Duration(0) // when the last round of mails began, by clock.Boot
-		for ctx.Err() == nil {
-			more := n.round(ctx, n.Count)
-			if now := clock.Boot(); now-mails >= mailInterval {
-				mails = now
-				more = n.round(ctx, n.Mail) || more
-			}
-			if !more && clock.Sleep(ctx, pollInterval) != nil {
-				return
-			}
-		}
-	})
-}
+func (n *Notifier) Start(ctx context.Context) { n.loop.Start(ctx, n.Count, n.mailIfDue) }
 
-// round runs one step, whose error is only logged: the next one tries again.
-func (n *Notifier) round(ctx context.Context, step func(context.Context) (bool, error)) (more bool) {
-	ctx, cancel := context.WithTimeout(ctx, stepTimeout)
-	defer cancel()
-	more, err := step(ctx)
-	if err != nil && !errors.Is(ctx.Err(), context.Canceled) { // which is Stop
-		n.deps.Log.WarnContext(ctx, "people are notified later; trying again", "error", err)
+// mailIfDue calls Mail if the last call was mailInterval ago.
+func (n *Notifier) mailIfDue(ctx context.Context) (more bool, err error) {
+	now := clock.Boot()
+	if now-n.mailed < mailInterval {
+		return false, nil
 	}
-	return more && err == nil
+	n.mailed = now
+	return n.Mail(ctx)
 }
 
 // Stop ends the loop and waits for it, or returns the error of ctx.
-func (n *Notifier) Stop(ctx context.Context) error {
-	if n.stop == nil {
-		return nil
-	}
-	n.stop()
-	ended := make(chan struct{})
-	go func() { n.loop.Wait(); close(ended) }()
-	select {
-	case <-ended:
-		return nil
-	case <-ctx.Done():
-		return ctx.Err()
-	}
-}
+func (n *Notifier) Stop(ctx context.Context) error { return n.loop.Stop(ctx) }
 
 // Waiting returns how many events wait to be counted in all organizations, at most maxWaiting, as of the last round of
 // mails.

@@ -13,6 +13,7 @@ import (
 
 	"crier/platform/blob"
 	"crier/platform/clock"
+	"crier/platform/lifecycle"
 	"crier/platform/pg"
 	"crier/publishing/db"
 	"crier/publishing/file/metadata"
@@ -28,6 +29,10 @@ const (
 	picturesAll  = 4096
 	// pictureSearch is the interval of searches in the database.
 	pictureSearch = 15 * time.Second
+	// pictureSlack is how late a search may begin so that the next tick of the loop has one, too.
+	pictureSlack = time.Second
+	// pictureErrorPause is the pause after an error that the next picture would meet as well.
+	pictureErrorPause = time.Second
 	// pictureLimit is the time limit of converting one picture.
 	pictureLimit = time.Minute
 	// storeTime is the time limit of one statement.
@@ -53,23 +58,24 @@ type Maker struct {
 	deps Deps
 	db   *db.DB
 
-	mu          sync.Mutex // protects the fields below, up to ending
-	urgent      fairQueue  // pictures that a post waits for now
-	ahead       fairQueue  // the others
+	mu          sync.Mutex // protects the fields below, up to busy
+	started     bool
+	urgent      fairQueue // pictures that a post waits for now
+	ahead       fairQueue // the others
 	watched     map[pictureJob]*pictureWatch
 	searchAgain bool // another search may find pictures that are not in the queues
 	// busy contains the organizations that had all their connections in use. Until the next periodic search their
 	// pictures stay pending in the database.
 	busy map[tenancy.OrgID]bool
-	stop context.CancelFunc
 
-	ending sync.WaitGroup // outcomes that wait for a connection of a busy organization
-	wake   chan struct{}  // has an element when the queues have changed
-	ended  chan struct{}  // closed when run returns
+	loop *lifecycle.Loop
+	// periodic is when the last periodic search began, by clock.Boot. Only the loop uses it.
+	periodic time.Duration
+	ending   sync.WaitGroup // outcomes that wait for a connection of a busy organization
 
 	made, failed, returned atomic.Int64
-	began                  atomic.Int64 // when the present picture was taken, by clock.Boot; 0 for none
-	searched               atomic.Int64 // when the database was last searched, by clock.Boot
+	making                 lifecycle.Watchdog // begins when the present picture was taken
+	searched               atomic.Int64       // when the database was last searched, by clock.Boot
 }
 
 // pictureWatch is shared by the posts that wait for a picture. The channel is closed when its state may have changed.
@@ -93,35 +99,28 @@ func New(deps Deps) *Maker {
 		deps: deps, db: deps.DB,
 		urgent: fairQueue{each: picturesEach, all: picturesAll}, ahead: fairQueue{each: picturesEach, all: picturesAll},
 		watched: map[pictureJob]*pictureWatch{}, busy: map[tenancy.OrgID]bool{},
-		wake: make(chan struct{}, 1), ended: make(chan struct{}),
+		loop: lifecycle.NewLoop(lifecycle.LoopRules{
+			Interval: pictureSearch, Ticks: true, ErrorPause: pictureErrorPause,
+		}),
+		periodic: -pictureSearch,
 	}
 }
 
 // Start starts the conversion in a goroutine, which ends with Stop and not with ctx. It is called once.
 func (p *Maker) Start(ctx context.Context) {
-	ctx, stop := context.WithCancel(context.WithoutCancel(ctx))
 	p.mu.Lock()
-	p.stop = stop
+	p.started = true
 	p.mu.Unlock()
-	go p.run(ctx)
+	p.loop.Start(ctx, p.step)
 }
 
 // Stop ends the conversion and returns the present picture to the pending ones. It waits until that is recorded, or
 // returns the error of ctx.
 func (p *Maker) Stop(ctx context.Context) error {
-	p.mu.Lock()
-	stop := p.stop
-	p.mu.Unlock()
-	if stop == nil {
-		return nil
+	if err := p.loop.Stop(ctx); err != nil {
+		return err
 	}
-	stop()
-	select {
-	case <-p.ended:
-		return nil
-	case <-ctx.Done():
-		return ctx.Err()
-	}
+	return lifecycle.Wait(ctx, &p.ending)
 }
 
 // Add queues pictures that are pending in the database. Before Start it does nothing; the process that owns the
@@ -131,13 +130,13 @@ func (p *Maker) Add(org tenancy.OrgID, keys []picturesstore.PictureKey) {
 		return
 	}
 	p.mu.Lock()
-	if p.stop != nil && !p.busy[org] {
+	if p.started && !p.busy[org] {
 		for _, k := range keys {
 			p.searchAgain = !p.ahead.push(pictureJob{org: org, PictureKey: k}) || p.searchAgain
 		}
 	}
 	p.mu.Unlock()
-	p.wakeUp()
+	p.loop.Wake()
 }
 
 // Await queues a pending picture before those that no post waits for. The channel is closed when the state of the
@@ -155,10 +154,10 @@ func (p *Maker) Await(org tenancy.OrgID, key picturesstore.PictureKey) (changed 
 		p.watched[job] = w
 	}
 	w.watchers++
-	if p.stop != nil && !p.busy[org] {
+	if p.started && !p.busy[org] {
 		p.urgent.push(job) // when the queue is full, the post polls the state and calls Await again
 	}
-	p.wakeUp()
+	p.loop.Wake()
 	return w.changed, func() {
 		p.mu.Lock()
 		defer p.mu.Unlock()
@@ -168,44 +167,22 @@ func (p *Maker) Await(org tenancy.OrgID, key picturesstore.PictureKey) (changed 
 	}
 }
 
-// wakeUp wakes run and never blocks: one element in wake is enough for any number of calls.
-func (p *Maker) wakeUp() {
-	select {
-	case p.wake <- struct{}{}:
-	default:
+// step makes one picture. It searches the database when a search is due, even if there are pictures to make, and when
+// the queues are empty and another search may fill them.
+func (p *Maker) step(ctx context.Context) (more bool, err error) {
+	if now := clock.Boot(); now-p.periodic >= pictureSearch-pictureSlack {
+		p.periodic = now
+		p.resume()
+		p.search(ctx)
 	}
-}
-
-func (p *Maker) run(ctx context.Context) {
-	defer close(p.ended)
-	defer p.ending.Wait()
-	tick := time.NewTicker(pictureSearch)
-	defer tick.Stop()
-	p.search(ctx)
-	for ctx.Err() == nil {
-		select {
-		case <-tick.C:
-			p.resume()
-			p.search(ctx)
-		default:
-		}
-		job, found, more := p.next()
-		switch {
-		case found:
-			p.makePicture(ctx, job)
-			continue
-		case more:
-			p.search(ctx)
-			continue
-		}
-		select {
-		case <-p.wake:
-		case <-tick.C:
-			p.resume()
-			p.search(ctx)
-		case <-ctx.Done():
-		}
+	job, found, again := p.next()
+	if found {
+		return true, p.makePicture(ctx, job)
 	}
+	if again {
+		p.search(ctx)
+	}
+	return again, nil
 }
 
 // next removes the first urgent job, or else the first of the others. more means that a search may find jobs that are
@@ -259,12 +236,13 @@ func (p *Maker) search(ctx context.Context) {
 	for _, x := range pending {
 		p.ahead.push(pictureJob{org: x.Org, PictureKey: x.PictureKey})
 	}
-	// The result may have been cut at the limit of an organization, so run searches again when the queue is empty.
+	// The result may have been cut at the limit of an organization, so step searches again when the queue is empty.
 	p.searchAgain = len(pending) >= picturesEach
 }
 
-// makePicture converts one picture, unless another process owns it, and notifies the posts that wait for it.
-func (p *Maker) makePicture(ctx context.Context, job pictureJob) {
+// makePicture converts one picture, unless another process owns it, and notifies the posts that wait for it. It returns
+// an error that the next picture would meet as well.
+func (p *Maker) makePicture(ctx context.Context, job pictureJob) error {
 	defer p.notify(job)
 	taking, cancel := context.WithTimeout(ctx, storeTime)
 	defer cancel()
@@ -278,22 +256,22 @@ func (p *Maker) makePicture(ctx context.Context, job pictureJob) {
 	switch {
 	case pg.IsOrgBusy(err):
 		p.postpone(job.org)
-		return
+		return nil
 	case err != nil && ctx.Err() == nil:
 		p.deps.Log.Warn("cannot take a picture; retrying", "org", job.org, "media", job.Media, "error", err)
-		_ = clock.Sleep(ctx, time.Second) // the next job would fail as well; run checks ctx
-		return
+		return err
 	case err != nil || !found:
-		return
+		return err
 	case taken.State == picturesstore.PictureFailed:
 		p.failed.Add(1)
 		p.deps.Log.Error("gave up on a picture", "org", job.org, "media", job.Media, "attempt", taken.Attempt)
-		return
+		return nil
 	}
-	p.began.Store(int64(clock.Boot()))
-	defer p.began.Store(0)
+	p.making.Begin()
+	defer p.making.End()
 	made, err := p.derive(ctx, taken)
 	p.recordOutcome(ctx, job, taken, made, err)
+	return nil
 }
 
 // derive stores the file of a picture under a key of this attempt, within pictureLimit. No row refers to the file

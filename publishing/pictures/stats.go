@@ -28,10 +28,8 @@ func (p *Maker) Stats() Stats {
 	defer p.mu.Unlock()
 	s := Stats{
 		Waiting: p.urgent.size + p.ahead.size,
+		Busy:    p.making.Busy(),
 		Made:    p.made.Load(), Failed: p.failed.Load(), Returned: p.returned.Load(),
-	}
-	if at := p.began.Load(); at != 0 {
-		s.Busy = clock.Boot() - time.Duration(at)
 	}
 	if at := p.searched.Load(); at != 0 {
 		s.Searched = clock.Boot() - time.Duration(at)

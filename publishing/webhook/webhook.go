@@ -7,13 +7,12 @@ package webhook
 
 import (
 	"context"
-	"errors"
 	"log/slog"
-	"sync"
 	"time"
 
 	"crier/platform/clock"
 	"crier/platform/jobs"
+	"crier/platform/lifecycle"
 	"crier/platform/limit"
 	"crier/platform/pg"
 	"crier/platform/secret"
@@ -81,54 +80,25 @@ type Deliverer struct {
 	// zero when it was the last of all.
 	after, turn tenancy.OrgID
 
-	stop context.CancelFunc
-	loop sync.WaitGroup
+	loop *lifecycle.Loop
 }
 
 // New returns a Deliverer. Its loop runs from Start on; Deliver needs no loop in this process.
 func New(deps Deps) *Deliverer {
-	return &Deliverer{deps: deps, db: deps.DB, shares: limit.New[share](perCreator)}
+	loop := lifecycle.NewLoop(lifecycle.LoopRules{
+		Interval: pollInterval, Timeout: stepTimeout,
+		Failed: func(ctx context.Context, err error) {
+			deps.Log.WarnContext(ctx, "webhooks are delivered later; trying again", "error", err)
+		},
+	})
+	return &Deliverer{deps: deps, db: deps.DB, shares: limit.New[share](perCreator), loop: loop}
 }
 
 // Start starts the loop, which ends with Stop and not with ctx. It is called once.
-func (d *Deliverer) Start(ctx context.Context) {
-	ctx, d.stop = context.WithCancel(context.WithoutCancel(ctx))
-	d.loop.Go(func() {
-		for ctx.Err() == nil {
-			more := d.round(ctx)
-			if !more && clock.Sleep(ctx, pollInterval) != nil {
-				return
-			}
-		}
-	})
-}
-
-// round is one Step, whose error is only logged: the next one tries again.
-func (d *Deliverer) round(ctx context.Context) (more bool) {
-	ctx, cancel := context.WithTimeout(ctx, stepTimeout)
-	defer cancel()
-	more, err := d.Step(ctx)
-	if err != nil && !errors.Is(ctx.Err(), context.Canceled) { // which is Stop
-		d.deps.Log.WarnContext(ctx, "webhooks are delivered later; trying again", "error", err)
-	}
-	return more && err == nil
-}
+func (d *Deliverer) Start(ctx context.Context) { d.loop.Start(ctx, d.Step) }
 
 // Stop ends the loop and waits for it, or returns the error of ctx.
-func (d *Deliverer) Stop(ctx context.Context) error {
-	if d.stop == nil {
-		return nil
-	}
-	d.stop()
-	ended := make(chan struct{})
-	go func() { d.loop.Wait(); close(ended) }()
-	select {
-	case <-ended:
-		return nil
-	case <-ctx.Done():
-		return ctx.Err()
-	}
-}
+func (d *Deliverer) Stop(ctx context.Context) error { return d.loop.Stop(ctx) }
 
 // Step turns events into deliveries and adds tasks for endpoints with something to send, for organizations of the shards
 // of this process. It reports whether there were more events than it has taken. An organization whose rows the database

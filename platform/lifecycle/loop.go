@@ -1,0 +1,154 @@
+package lifecycle
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"crier/platform/clock"
+)
+
+// Step does a part of the work of a round. more asks for another round without waiting for the interval; it is ignored
+// with an error.
+type Step func(ctx context.Context) (more bool, err error)
+
+// LoopRules say how a Loop works. Only Interval is required.
+type LoopRules struct {
+	// Interval is the pause after a round.
+	Interval time.Duration
+	// Ticks lets rounds begin at fixed times, Interval apart, whenever the round before ended and whatever Wake does. A
+	// round that is late because of the one before begins after Gap.
+	Ticks bool
+	// Gap is the shortest pause between two rounds, even after Wake or when there is more to do.
+	Gap time.Duration
+	// ErrorPause replaces Interval after a round with an error and nothing more to do. Wake does not shorten it.
+	ErrorPause time.Duration
+	// Timeout limits each step. It is 0 if the steps set their own deadlines.
+	Timeout time.Duration
+	// Failed is called with the error of a step, but not if Stop caused it. It is nil if the steps log their errors.
+	Failed func(ctx context.Context, err error)
+	// Watchdog is told when each step begins and when the round ends. It may be nil.
+	Watchdog *Watchdog
+}
+
+// Loop repeats work in the background: the first round begins at once, the others after an interval or a Wake. It is
+// safe for concurrent use.
+type Loop struct {
+	rules LoopRules
+	wake  chan struct{} // has an element after Wake
+
+	mu      sync.Mutex
+	stop    context.CancelFunc // nil before Start
+	running sync.WaitGroup
+}
+
+// NewLoop returns a Loop that has not started.
+func NewLoop(rules LoopRules) *Loop {
+	if rules.Watchdog == nil {
+		rules.Watchdog = &Watchdog{}
+	}
+	return &Loop{rules: rules, wake: make(chan struct{}, 1)}
+}
+
+// Start runs the loop in a goroutine, which ends with Stop and not with ctx. It is called once, and not with Run.
+func (l *Loop) Start(ctx context.Context, steps ...Step) {
+	ctx, stop := context.WithCancel(context.WithoutCancel(ctx))
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.stop = stop
+	l.running.Go(func() { l.Run(ctx, steps...) })
+}
+
+// Stop cancels the running step and waits until it has returned, or returns the error of ctx. Before Start it does
+// nothing.
+func (l *Loop) Stop(ctx context.Context) error {
+	l.mu.Lock()
+	stop := l.stop
+	l.mu.Unlock()
+	if stop == nil {
+		return nil
+	}
+	stop()
+	return Wait(ctx, &l.running)
+}
+
+// Wake starts a round soon and never blocks. Any number of calls before that round count once; a call during a round
+// starts another one.
+func (l *Loop) Wake() {
+	select {
+	case l.wake <- struct{}{}:
+	default:
+	}
+}
+
+// Run repeats rounds until ctx ends. A round calls every step in order, also after one that failed.
+func (l *Loop) Run(ctx context.Context, steps ...Step) {
+	tick := time.NewTicker(l.rules.Interval)
+	defer tick.Stop()
+	for ctx.Err() == nil {
+		more, failed := l.round(ctx, steps)
+		if !l.rules.Ticks {
+			tick.Reset(l.rules.Interval)
+		}
+		pause, wait := l.rules.Gap, !more
+		if wait && failed && l.rules.ErrorPause > 0 {
+			pause, wait = max(pause, l.rules.ErrorPause), false
+		}
+		if pause > 0 && clock.Sleep(ctx, pause) != nil {
+			return
+		}
+		if !wait {
+			continue
+		}
+		select {
+		case <-tick.C:
+		case <-l.wake:
+		case <-ctx.Done():
+		}
+	}
+}
+
+func (l *Loop) round(ctx context.Context, steps []Step) (more, failed bool) {
+	select {
+	case <-l.wake: // this round is the one that Wake asked for
+	default:
+	}
+	defer l.rules.Watchdog.End()
+	for _, step := range steps {
+		if ctx.Err() != nil {
+			return false, false
+		}
+		l.rules.Watchdog.Begin()
+		again, err := l.call(ctx, step)
+		more, failed = more || again && err == nil, failed || err != nil
+	}
+	return more, failed
+}
+
+func (l *Loop) call(ctx context.Context, step Step) (more bool, err error) {
+	limited, cancel := ctx, context.CancelFunc(func() {})
+	if l.rules.Timeout > 0 {
+		limited, cancel = context.WithTimeout(ctx, l.rules.Timeout)
+	}
+	defer cancel()
+	more, err = step(limited)
+	if err != nil && l.rules.Failed != nil && ctx.Err() == nil {
+		l.rules.Failed(limited, err)
+	}
+	return more, err
+}
+
+// Wait waits for a group, or returns the error of ctx.
+func Wait(ctx context.Context, group *sync.WaitGroup) error {
+	done := make(chan struct{})
+	go func() {
+		group.Wait()
+		close(done)
+	}()
+	select {
+	case <-done:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
