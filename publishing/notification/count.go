@@ -21,8 +21,8 @@ const (
 // Count adds events to the incidents of their organizations and deletes them, for organizations of the shards of this
 // process. more is true when there may be further events.
 func (n *Notifier) Count(ctx context.Context) (more bool, err error) {
-	return n.visit(ctx, &n.afterEvents, func(ctx context.Context, after tenancy.OrgID) ([]tenancy.OrgID, error) {
-		return notificationstore.IncidentOrgs(ctx, n.db, after, orgsPerRound)
+	return n.events.Page(ctx, func(ctx context.Context, after tenancy.OrgID, limit int) ([]tenancy.OrgID, error) {
+		return notificationstore.IncidentOrgs(ctx, n.db, after, limit)
 	}, n.countOrg)
 }
 

@@ -31,8 +31,8 @@ func (n *Notifier) Mail(ctx context.Context) (more bool, err error) {
 	n.waiting.Store(waiting)
 	n.oldest.Store(oldest)
 	now := n.deps.Clock.Now()
-	return n.visit(ctx, &n.afterMails, func(ctx context.Context, after tenancy.OrgID) ([]tenancy.OrgID, error) {
-		return notificationstore.MailOrgs(ctx, n.db, after, now, orgsPerRound)
+	return n.mails.Page(ctx, func(ctx context.Context, after tenancy.OrgID, limit int) ([]tenancy.OrgID, error) {
+		return notificationstore.MailOrgs(ctx, n.db, after, now, limit)
 	}, func(ctx context.Context, org tenancy.OrgID) (bool, error) { return n.mailOrg(ctx, org, now) })
 }
 

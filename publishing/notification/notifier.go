@@ -9,19 +9,15 @@ package notification
 
 import (
 	"context"
-	"errors"
 	"log/slog"
-	"sync"
 	"sync/atomic"
 	"time"
 
 	"crier/platform/clock"
 	"crier/platform/lifecycle"
-	"crier/platform/pg"
 	"crier/publishing"
 	"crier/publishing/connector"
 	"crier/publishing/db"
-	"crier/tenancy"
 )
 
 const (
@@ -31,8 +27,6 @@ const (
 	mailInterval = 5 * time.Second
 	// stepTimeout limits one call of Count or Mail.
 	stepTimeout = 30 * time.Second
-	// orgWait is the longest wait of a round for a connection of one organization.
-	orgWait = 200 * time.Millisecond
 )
 
 // Deps are what New and NewNotifications need. Only New needs Mailer and Shards.
@@ -51,10 +45,7 @@ type Notifier struct {
 	deps Deps
 	db   *db.DB
 
-	// step is held by a round. afterEvents and afterMails are the last organizations that the rounds reached, zero when
-	// they reached all.
-	step                    sync.Mutex
-	afterEvents, afterMails tenancy.OrgID
+	events, mails *db.Walk
 
 	waiting, oldest atomic.Int64
 
@@ -71,7 +62,11 @@ func New(deps Deps) *Notifier {
 			deps.Log.WarnContext(ctx, "people are notified later; trying again", "error", err)
 		},
 	})
-	return &Notifier{deps: deps, db: deps.DB, loop: loop}
+	walk := db.WalkRules{
+		Size: orgsPerRound, Shards: deps.Shards, Log: deps.Log,
+		Skipped: "the people of an organization are notified later",
+	}
+	return &Notifier{deps: deps, db: deps.DB, events: db.NewWalk(walk), mails: db.NewWalk(walk), loop: loop}
 }
 
 // Start starts the loop, which ends with Stop and not with ctx. It is called once.
@@ -96,55 +91,3 @@ func (n *Notifier) Waiting() int64 { return n.waiting.Load() }
 
 // OldestSeconds returns the age of the oldest event at that time, in seconds.
 func (n *Notifier) OldestSeconds() int64 { return n.oldest.Load() }
-
-// owned returns the shards of this process.
-func (n *Notifier) owned() map[int]bool {
-	out := map[int]bool{}
-	for _, s := range n.deps.Shards() {
-		out[int(s)] = true
-	}
-	return out
-}
-
-// visit calls do for each organization of the shards of this process that next finds, a page of them behind the last one
-// that was reached. An organization whose rows the database refuses, or whose connections are all in use, does not stop
-// the others. more is true when there may be further work.
-func (n *Notifier) visit(
-	ctx context.Context, after *tenancy.OrgID,
-	next func(ctx context.Context, after tenancy.OrgID) ([]tenancy.OrgID, error),
-	do func(ctx context.Context, org tenancy.OrgID) (more bool, err error),
-) (more bool, err error) {
-	n.step.Lock()
-	defer n.step.Unlock()
-	ctx = pg.WithOrgWait(ctx, orgWait)
-	orgs, err := next(ctx, *after)
-	if err != nil {
-		return false, err
-	}
-	shards := n.owned()
-	more = len(orgs) == orgsPerRound
-	for _, org := range orgs {
-		*after = org // also when the round ends with it: the next one goes on behind it
-		if !shards[tenancy.Shard(org)] {
-			continue
-		}
-		full, err := do(ctx, org)
-		if err := n.carryOn(ctx, org, err); err != nil {
-			return more, err
-		}
-		more = more || full
-	}
-	if len(orgs) < orgsPerRound {
-		*after = tenancy.OrgID{}
-	}
-	return more, nil
-}
-
-// carryOn returns the errors that concern all organizations; one that concerns only this one is logged.
-func (n *Notifier) carryOn(ctx context.Context, org tenancy.OrgID, err error) error {
-	if err == nil || ctx.Err() != nil || !pg.IsRowError(err) && !pg.IsOrgBusy(err) {
-		return errors.Join(err, ctx.Err())
-	}
-	n.deps.Log.WarnContext(ctx, "the people of an organization are notified later", "org", org, "error", err)
-	return nil
-}

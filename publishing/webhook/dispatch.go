@@ -24,7 +24,7 @@ const (
 
 // dispatch adds a task for each endpoint that has something to send, within the limits of its
 // organization and of the organization's creator.
-func (d *Deliverer) dispatch(ctx context.Context, shards map[int]bool) error {
+func (d *Deliverer) dispatch(ctx context.Context) error {
 	now := d.deps.Clock.Now()
 	turns, err := webhookstore.WebhookTurns(ctx, d.db, now, d.turn, turnsPerRound)
 	if err != nil {
@@ -41,22 +41,15 @@ func (d *Deliverer) dispatch(ctx context.Context, shards map[int]bool) error {
 	byOrg := map[tenancy.OrgID][]publishing.WebhookID{}
 	var orgs []tenancy.OrgID
 	for _, w := range due {
-		if !shards[tenancy.Shard(w.Org)] {
-			continue
-		}
 		if byOrg[w.Org] == nil {
 			orgs = append(orgs, w.Org)
 		}
 		byOrg[w.Org] = append(byOrg[w.Org], w.Webhook)
 	}
-	for _, org := range orgs {
-		err := d.db.InOrg(ctx, org, func(tx *db.Tx) error {
+	return d.walk.Visit(ctx, orgs, func(ctx context.Context, org tenancy.OrgID) error {
+		return d.db.InOrg(ctx, org, func(tx *db.Tx) error {
 			return webhookstore.QueueWebhooks(ctx, tx, d.deps.Queue, byOrg[org], TaskHealthy, TaskAside, now,
 				now.Add(queuedFor), now.Add(inactiveFor))
 		})
-		if err := d.carryOn(ctx, org, err); err != nil {
-			return err
-		}
-	}
-	return nil
+	})
 }

@@ -2,7 +2,6 @@ package webhook
 
 import (
 	"context"
-	"errors"
 	"fmt"
 
 	"crier/platform/batch"
@@ -24,39 +23,6 @@ const (
 
 // TooMany is why the oldest pending deliveries of an endpoint are given up.
 const TooMany = "Too many deliveries wait for this webhook, so the oldest are given up."
-
-// expand turns events of each organization into deliveries. more is true when an organization may have further ones.
-func (d *Deliverer) expand(ctx context.Context, shards map[int]bool) (more bool, err error) {
-	orgs, err := webhookstore.WebhookOrgs(ctx, d.db, d.after, orgsPerRound)
-	if err != nil {
-		return false, err
-	}
-	more = len(orgs) == orgsPerRound
-	for _, org := range orgs {
-		d.after = org // also when the round ends with it: the next one goes on behind it
-		if !shards[tenancy.Shard(org)] {
-			continue
-		}
-		full, err := d.expandOrg(ctx, org)
-		if err := d.carryOn(ctx, org, err); err != nil {
-			return more, err
-		}
-		more = more || full
-	}
-	if len(orgs) < orgsPerRound {
-		d.after = tenancy.OrgID{}
-	}
-	return more, nil
-}
-
-// carryOn returns the errors that concern all organizations; one that concerns only this one is logged.
-func (d *Deliverer) carryOn(ctx context.Context, org tenancy.OrgID, err error) error {
-	if err == nil || ctx.Err() != nil || !pg.IsRowError(err) && !pg.IsOrgBusy(err) {
-		return errors.Join(err, ctx.Err())
-	}
-	d.deps.Log.WarnContext(ctx, "the webhooks of an organization are delivered later", "org", org, "error", err)
-	return nil
-}
 
 // expandOrg writes the deliveries of the oldest events of an organization. An event that cannot be rendered or stored is
 // logged and dropped, so that it does not stop those behind it.

@@ -14,7 +14,6 @@ import (
 	"crier/platform/jobs"
 	"crier/platform/lifecycle"
 	"crier/platform/limit"
-	"crier/platform/pg"
 	"crier/platform/secret"
 	"crier/publishing"
 	"crier/publishing/db"
@@ -47,8 +46,6 @@ const (
 	pollInterval = time.Second
 	// stepTimeout limits one round of the loop.
 	stepTimeout = 30 * time.Second
-	// orgWait is the longest wait of a round for a connection of one organization.
-	orgWait = 200 * time.Millisecond
 )
 
 var perOwner = webhookstore.WebhookShares{PerOrg: perOrg, PerCreator: perCreator}
@@ -76,9 +73,9 @@ type Deliverer struct {
 	db   *db.DB
 	// shares are the turns of this process: the bounds of dispatch do not see endpoints that are deleted meanwhile.
 	shares *limit.PerKey[share]
-	// after is the last organization whose events the round reached, and turn the last whose endpoints had their turn;
-	// zero when it was the last of all.
-	after, turn tenancy.OrgID
+	walk   *db.Walk
+	// turn is the last organization whose endpoints had their turn; zero when it was the last of all.
+	turn tenancy.OrgID
 
 	loop *lifecycle.Loop
 }
@@ -91,7 +88,11 @@ func New(deps Deps) *Deliverer {
 			deps.Log.WarnContext(ctx, "webhooks are delivered later; trying again", "error", err)
 		},
 	})
-	return &Deliverer{deps: deps, db: deps.DB, shares: limit.New[share](perCreator), loop: loop}
+	walk := db.NewWalk(db.WalkRules{
+		Size: orgsPerRound, Shards: deps.Shards, Log: deps.Log,
+		Skipped: "the webhooks of an organization are delivered later",
+	})
+	return &Deliverer{deps: deps, db: deps.DB, shares: limit.New[share](perCreator), walk: walk, loop: loop}
 }
 
 // Start starts the loop, which ends with Stop and not with ctx. It is called once.
@@ -104,14 +105,11 @@ func (d *Deliverer) Stop(ctx context.Context) error { return d.loop.Stop(ctx) }
 // of this process. It reports whether there were more events than it has taken. An organization whose rows the database
 // refuses, or whose connections are all in use, does not stop the others.
 func (d *Deliverer) Step(ctx context.Context) (more bool, err error) {
-	shards := map[int]bool{}
-	for _, s := range d.deps.Shards() {
-		shards[int(s)] = true
-	}
-	ctx = pg.WithOrgWait(ctx, orgWait)
-	more, err = d.expand(ctx, shards)
+	more, err = d.walk.Page(ctx, func(ctx context.Context, after tenancy.OrgID, limit int) ([]tenancy.OrgID, error) {
+		return webhookstore.WebhookOrgs(ctx, d.db, after, limit)
+	}, d.expandOrg)
 	if err != nil {
 		return more, err
 	}
-	return more, d.dispatch(ctx, shards)
+	return more, d.dispatch(ctx)
 }

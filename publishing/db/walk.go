@@ -1,0 +1,95 @@
+package db
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"sync"
+	"time"
+
+	"crier/platform/pg"
+	"crier/tenancy"
+)
+
+// orgWait is the longest wait of a Walk for a connection of one organization.
+const orgWait = 200 * time.Millisecond
+
+// WalkRules configure a Walk. All fields are required.
+type WalkRules struct {
+	// Size is the number of organizations on a page.
+	Size int
+	// Shards returns the shards that this process owns. Only their organizations are visited.
+	Shards func() []int16
+	Log    *slog.Logger
+	// Skipped is the log message for an organization that was left for later.
+	Skipped string
+}
+
+// Walk visits organizations in the background, page by page, so that all of them have their turn. An organization whose
+// rows the database refuses, or whose connections are all in use, is logged and skipped; any other error ends the visit.
+// A Walk is safe for concurrent use, and visits one page at a time.
+type Walk struct {
+	rules WalkRules
+
+	mu    sync.Mutex
+	after tenancy.OrgID // the last organization that was reached; zero if it was the last of all
+}
+
+// NewWalk returns a Walk that begins with the first organization.
+func NewWalk(rules WalkRules) *Walk { return &Walk{rules: rules} }
+
+// Page visits the organizations that find returns: the next ones in a fixed order, at most limit. After an error the
+// next page begins behind the organization of the error. more is true if another page may have work: find returned a
+// full page, or a visit returned true.
+func (w *Walk) Page(
+	ctx context.Context,
+	find func(ctx context.Context, after tenancy.OrgID, limit int) ([]tenancy.OrgID, error),
+	visit func(ctx context.Context, org tenancy.OrgID) (more bool, err error),
+) (more bool, err error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	orgs, err := find(ctx, w.after, w.rules.Size)
+	if err != nil {
+		return false, err
+	}
+	more = len(orgs) == w.rules.Size
+	err = w.Visit(ctx, orgs, func(ctx context.Context, org tenancy.OrgID) error {
+		w.after = org
+		again, err := visit(ctx, org)
+		more = more || again
+		return err
+	})
+	switch {
+	case err != nil:
+	case len(orgs) == w.rules.Size:
+		w.after = orgs[len(orgs)-1]
+	default:
+		w.after = tenancy.OrgID{}
+	}
+	return more, err
+}
+
+// Visit calls visit for those of the organizations that are in the shards of this process.
+func (w *Walk) Visit(
+	ctx context.Context, orgs []tenancy.OrgID, visit func(ctx context.Context, org tenancy.OrgID) error,
+) error {
+	ctx = pg.WithOrgWait(ctx, orgWait)
+	own := map[int]bool{}
+	for _, shard := range w.rules.Shards() {
+		own[int(shard)] = true
+	}
+	for _, org := range orgs {
+		if !own[tenancy.Shard(org)] {
+			continue
+		}
+		err := visit(ctx, org)
+		if err == nil && ctx.Err() == nil {
+			continue
+		}
+		if ctx.Err() != nil || !pg.IsRowError(err) && !pg.IsOrgBusy(err) {
+			return errors.Join(err, ctx.Err())
+		}
+		w.rules.Log.WarnContext(ctx, w.rules.Skipped, "org", org, "error", err)
+	}
+	return nil
+}
