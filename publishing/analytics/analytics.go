@@ -45,14 +45,13 @@ type Analytics struct {
 	// reading has one call of a platform for each channel or post.
 	reading singleflight.Group
 	// wait is insightWait.
-	wait time.Duration
-	// turns are those of the readings of requests.
-	turns *turns
+	wait     time.Duration
+	requests *requestQueue
 }
 
 // New returns the use cases. It starts no goroutine.
 func New(cfg Config, deps Deps) *Analytics {
-	return &Analytics{cfg: cfg, deps: deps, db: deps.DB, wait: insightWait, turns: newTurns()}
+	return &Analytics{cfg: cfg, deps: deps, db: deps.DB, wait: insightWait, requests: newRequestQueue()}
 }
 
 // Channel returns the statistics of a channel in the last days of UTC. What was read within an hour is returned as it is

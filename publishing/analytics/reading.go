@@ -149,7 +149,7 @@ func isStale(stored analyticsstore.Insight, now time.Time, refresh bool) bool {
 // read waits for its turn, asks the platform and stores the answer, or why it failed. It returns the error of the
 // platform or of the database, and RateLimited when its turn does not come within insightTurn.
 func (s *Analytics) read(ctx context.Context, r reading) error {
-	leave, err := s.turns.enter(ctx, r.org(), r.access.Destination)
+	leave, err := s.requests.enter(ctx, r.org(), r.access.Destination)
 	if err != nil {
 		return err
 	}

@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"golang.org/x/sync/errgroup"
-	"golang.org/x/time/rate"
 
 	"crier/platform/clock"
 	"crier/platform/pg"
@@ -45,7 +44,7 @@ const (
 	snapshotRest = 2 * time.Hour
 )
 
-// SnapshotRate is how many readings a second TakeSnapshots begins at one server, see turnRate. The smallest limit for
+// SnapshotRate is how many readings a second TakeSnapshots begins at one server, see requestRate. The smallest limit for
 // one client that a platform documents is that of a Bluesky server, 3,000 calls in five minutes.
 const SnapshotRate = 4
 
@@ -59,7 +58,7 @@ const SnapshotRate = 4
 // read are due an hour later.
 func (s *Analytics) TakeSnapshots(ctx context.Context) (int, error) {
 	platforms := s.analysts()
-	sweep := &snapshotSweep{Analytics: s, servers: map[string]*snapshotServer{}, perSecond: s.cfg.SnapshotRate}
+	sweep := &snapshotSweep{Analytics: s, servers: newServerQueues(s.cfg.SnapshotRate, 1)}
 	for {
 		now := s.deps.Clock.Now()
 		due, err := analyticsstore.SnapshotsDue(ctx, s.db, analyticsstore.SnapshotBatch{
@@ -96,12 +95,12 @@ func (s *Analytics) analysts() []string {
 // snapshotSweep is one call of TakeSnapshots.
 type snapshotSweep struct {
 	*Analytics
-	perSecond float64
+	// servers are joined and never left, because the sweep needs their failures until its end.
+	servers *serverQueues
 
-	mu      sync.Mutex // protects the fields below
-	servers map[string]*snapshotServer
-	done    int
-	over    bool // no other channel is begun
+	mu   sync.Mutex // protects the fields below
+	done int
+	over bool // no other channel is begun
 }
 
 func (s *snapshotSweep) isOver() bool {
@@ -115,23 +114,6 @@ func (s *snapshotSweep) end() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.over = true
-}
-
-// snapshotServer is a server that several channels have.
-type snapshotServer struct {
-	pace *rate.Limiter
-
-	mu     sync.Mutex
-	inARow int // failures
-}
-
-func (s *snapshotSweep) server(name string) *snapshotServer {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.servers[name] == nil {
-		s.servers[name] = &snapshotServer{pace: rate.NewLimiter(rate.Limit(s.perSecond), 1)}
-	}
-	return s.servers[name]
 }
 
 // batch reads channels, of each organization one after the other. It returns the first error of the database, after
@@ -155,7 +137,7 @@ func (s *snapshotSweep) organization(ctx context.Context, channels []analyticsst
 		if ctx.Err() != nil || s.isOver() || visit.spent >= snapshotOrgTime {
 			return nil
 		}
-		server := s.server(d.Destination)
+		server := s.servers.join(d.Destination)
 		if server.isFailing() {
 			continue
 		}
@@ -182,29 +164,9 @@ type snapshotVisit struct {
 	spent time.Duration
 }
 
-// isFailing returns true for a server that has failed too often in a row to be asked again in this sweep.
-func (v *snapshotServer) isFailing() bool {
-	v.mu.Lock()
-	defer v.mu.Unlock()
-	return v.inARow >= snapshotFailures
-}
-
-// answered counts the result of a call, and how long it took. Only those failures count that may be the server's.
-func (v *snapshotServer) answered(err error, took time.Duration) {
-	kind := connector.KindOf(err, false)
-	v.mu.Lock()
-	defer v.mu.Unlock()
-	switch {
-	case took >= snapshotSlow, err != nil && (kind == connector.KindTransient || kind == connector.KindUnknown):
-		v.inARow++
-	case err == nil:
-		v.inARow = 0
-	}
-}
-
 // channel reads and stores the statistics of a channel and of its latest posts. It returns an error of the database, or
 // errNoTurn.
-func (s *snapshotVisit) channel(ctx context.Context, d analyticsstore.DueSnapshot, server *snapshotServer) error {
+func (s *snapshotVisit) channel(ctx context.Context, d analyticsstore.DueSnapshot, server *serverQueue) error {
 	now := s.deps.Clock.Now()
 	source, err := analyticsstore.FindSnapshotSource(
 		ctx, s.db, d.Org, d.Channel, now.Add(-snapshotPostAge), snapshotPosts,
@@ -241,7 +203,7 @@ func (s *snapshotVisit) channel(ctx context.Context, d analyticsstore.DueSnapsho
 // posts reads the statistics of posts. When the platform fails on one, or the time of the organization is over, the rest
 // of them is left out.
 func (s *snapshotVisit) posts(
-	ctx context.Context, server *snapshotServer, a db.Access, posts []analyticsstore.Released,
+	ctx context.Context, server *serverQueue, a db.Access, posts []analyticsstore.Released,
 ) (out []analyticsstore.ReadInsight) {
 	for _, p := range posts {
 		if s.spent >= snapshotOrgTime {
@@ -293,7 +255,7 @@ func (s *snapshotVisit) notRead(
 // turn, and errInactive if the channel may no longer be asked: the turn may be minutes away. A
 // panic of a connector is returned as an error, because the sweep runs in its own goroutines.
 func (s *snapshotVisit) ask(
-	ctx context.Context, server *snapshotServer, r *reading,
+	ctx context.Context, server *serverQueue, r *reading,
 ) (days []publishing.DayFigures, err error) {
 	if server.pace.Wait(ctx) != nil {
 		return nil, errNoTurn

@@ -1,0 +1,87 @@
+package analytics
+
+import (
+	"context"
+	"strings"
+	"time"
+
+	"crier/platform/fault"
+	"crier/platform/limit"
+	"crier/tenancy"
+)
+
+const (
+	// requestRate and requestBurst are how many readings a second, and at once, the requests of all organizations begin
+	// at one server in one process. A reading is one call, or three when its access is refreshed. With SnapshotRate, three
+	// processes make as many calls as a Bluesky server takes from one client.
+	requestRate  = 2
+	requestBurst = 20
+	// requestsAtServer is how many readings of requests of one organization are in progress at one server, and
+	// requestsOfOrg at all servers, with those that wait.
+	requestsAtServer = 4
+	requestsOfOrg    = 200
+)
+
+// requestQueue limits the readings of requests. It is safe for concurrent use.
+type requestQueue struct {
+	atServer *limit.PerKey[orgAtServer]
+	ofOrg    *limit.PerKey[tenancy.OrgID]
+	servers  *serverQueues
+}
+
+type orgAtServer struct {
+	org    tenancy.OrgID
+	server string
+}
+
+func newRequestQueue() *requestQueue {
+	return &requestQueue{
+		atServer: limit.New[orgAtServer](requestsAtServer), ofOrg: limit.New[tenancy.OrgID](requestsOfOrg),
+		servers: newServerQueues(requestRate, requestBurst),
+	}
+}
+
+// enter waits for the turn of an organization at each server of a destination, see connector.Destination: one of them
+// alone may be any name that the person who connected the channel has made up. The servers are sorted, so that two
+// readings never wait for each other. leave must be called once, after the reading. enter returns RateLimited when the
+// organization has too many readings in progress, and when its turn does not come within insightTurn or before ctx ends.
+func (q *requestQueue) enter(ctx context.Context, org tenancy.OrgID, destination string) (leave func(), err error) {
+	ctx, cancel := context.WithTimeout(ctx, insightTurn)
+	defer cancel()
+	leaveOrg, ok := q.ofOrg.TryEnter(org)
+	if !ok {
+		return nil, tooManyReadings(limit.ErrFull)
+	}
+	held := []func(){leaveOrg}
+	leave = func() {
+		for _, l := range held {
+			l()
+		}
+	}
+	for host := range strings.SplitSeq(destination, ",") {
+		leaveServer, err := q.atServer.Enter(ctx, orgAtServer{org: org, server: host})
+		if err != nil {
+			leave()
+			return nil, tooManyReadings(err)
+		}
+		held = append(held, leaveServer)
+		if err := q.wait(ctx, org, host); err != nil {
+			leave()
+			return nil, tooManyReadings(err)
+		}
+	}
+	return leave, nil
+}
+
+func (q *requestQueue) wait(ctx context.Context, org tenancy.OrgID, name string) error {
+	server := q.servers.join(name)
+	defer q.servers.leave(server)
+	return server.wait(ctx, org)
+}
+
+func tooManyReadings(err error) error {
+	return &fault.Error{
+		Kind: fault.RateLimited, Op: "publishing.analytics", RetryAfter: 30 * time.Second, Err: err,
+		Message: "Too many statistics of this server are asked for; try again in half a minute.",
+	}
+}

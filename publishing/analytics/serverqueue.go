@@ -1,0 +1,111 @@
+package analytics
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"golang.org/x/time/rate"
+
+	"crier/platform/clock"
+	"crier/platform/limit"
+	"crier/publishing/connector"
+	"crier/tenancy"
+)
+
+// forgetInterval is how often the servers that nobody uses are deleted from the map.
+const forgetInterval = time.Minute
+
+// serverQueues are the servers that platforms run, by their names. Each has its own rate, so that one that fails or has
+// much to do delays no other. It is safe for concurrent use.
+type serverQueues struct {
+	perSecond float64
+	burst     int
+
+	mu        sync.Mutex // protects the fields below, and the users of the servers
+	servers   map[string]*serverQueue
+	forgotten time.Duration // when unused servers were last deleted, by clock.Boot
+}
+
+// serverQueue limits and counts the readings at one server.
+type serverQueue struct {
+	// orgs lets the organizations take turns, so that one that asks for much delays the others by one reading each time.
+	orgs  *limit.Fair[tenancy.OrgID]
+	pace  *rate.Limiter
+	users int
+
+	mu       sync.Mutex
+	failures int // in a row
+}
+
+// newServerQueues returns queues that begin so many readings a second, and at once, at each server.
+func newServerQueues(perSecond float64, burst int) *serverQueues {
+	return &serverQueues{perSecond: perSecond, burst: burst, servers: map[string]*serverQueue{}}
+}
+
+// join returns a server, which is kept at least until leave.
+func (q *serverQueues) join(name string) *serverQueue {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.forget()
+	server := q.servers[name]
+	if server == nil {
+		server = &serverQueue{
+			orgs: limit.NewFair[tenancy.OrgID](1, requestsAtServer),
+			pace: rate.NewLimiter(rate.Limit(q.perSecond), q.burst),
+		}
+		q.servers[name] = server
+	}
+	server.users++
+	return server
+}
+
+func (q *serverQueues) leave(server *serverQueue) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	server.users--
+}
+
+// forget deletes the servers that nobody uses and whose rate is that of a new one.
+func (q *serverQueues) forget() {
+	now := clock.Boot()
+	if now-q.forgotten < forgetInterval {
+		return
+	}
+	q.forgotten = now
+	for name, server := range q.servers {
+		if server.users == 0 && server.pace.Tokens() >= float64(q.burst) {
+			delete(q.servers, name)
+		}
+	}
+}
+
+// wait waits until it is the organization's turn at the server.
+func (s *serverQueue) wait(ctx context.Context, org tenancy.OrgID) error {
+	leave, err := s.orgs.Enter(ctx, org)
+	if err != nil {
+		return err
+	}
+	defer leave()
+	return s.pace.Wait(ctx)
+}
+
+// isFailing returns true for a server that has failed too often in a row to be asked again in a sweep.
+func (s *serverQueue) isFailing() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.failures >= snapshotFailures
+}
+
+// answered counts the result of a call, and how long it took. Only those failures count that may be the server's.
+func (s *serverQueue) answered(err error, took time.Duration) {
+	kind := connector.KindOf(err, false)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	switch {
+	case took >= snapshotSlow, err != nil && (kind == connector.KindTransient || kind == connector.KindUnknown):
+		s.failures++
+	case err == nil:
+		s.failures = 0
+	}
+}
