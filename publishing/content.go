@@ -11,6 +11,7 @@ import (
 
 	"golang.org/x/net/html"
 
+	"crier/platform/text"
 	"crier/publishing/richtext"
 	"crier/tenancy"
 )
@@ -129,14 +130,7 @@ func (c Content) Plain() string {
 
 // Excerpt returns the first 200 characters of the plain text, without a mark where it was cut.
 func (c Content) Excerpt() string {
-	const limit = 200
-	plain, n := c.Plain(), 0
-	for i := range plain {
-		if n++; n > limit {
-			return plain[:i]
-		}
-	}
-	return plain
+	return text.Cut(c.Plain(), 200)
 }
 
 // Markup returns the text as HTML that is safe in a page. Each line of plain text becomes a paragraph.

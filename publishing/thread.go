@@ -3,7 +3,8 @@ package publishing
 import (
 	"fmt"
 	"strconv"
-	"strings"
+
+	"crier/platform/text"
 )
 
 // PartialPublishMessage returns the error message of a thread that stopped midway: the parts that are published, so
@@ -18,8 +19,8 @@ func PartialPublishMessage(published []int, failed int, reason string) string {
 		numbers[i] = strconv.Itoa(position + 1)
 	}
 	subject := "Part " + numbers[0] + " is"
-	if last := len(numbers) - 1; last > 0 {
-		subject = "Parts " + strings.Join(numbers[:last], ", ") + " and " + numbers[last] + " are"
+	if len(numbers) > 1 {
+		subject = "Parts " + text.List(numbers) + " are"
 	}
 	return fmt.Sprintf("%s published. Part %d: %s", subject, failed+1, reason)
 }

@@ -1,6 +1,10 @@
 package tenancy
 
-import "time"
+import (
+	"time"
+
+	"crier/platform/text"
+)
 
 // Action is what was done, in the audit log.
 type Action string
@@ -143,12 +147,4 @@ func (p Principal) Event(action Action, subject string) AuditEvent {
 const maxSubject = 320
 
 // CutSubject returns a subject truncated to the length that an entry holds.
-func CutSubject(subject string) string { return cut(subject, maxSubject) }
-
-// cut returns the first most characters of a text.
-func cut(text string, most int) string {
-	if runes := []rune(text); len(runes) > most {
-		return string(runes[:most])
-	}
-	return text
-}
+func CutSubject(subject string) string { return text.Cut(subject, maxSubject) }

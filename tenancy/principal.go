@@ -3,6 +3,9 @@ package tenancy
 import (
 	"cmp"
 	"strings"
+	"unicode"
+
+	"crier/platform/text"
 )
 
 // Via is the kind of credential that authenticated a request.
@@ -54,15 +57,12 @@ const maxAgent = 256
 // NewSource returns a Source that can be stored: the agent is cut, and characters that cannot be shown are left out.
 func NewSource(client, site, agent, device string) Source {
 	clean := strings.Map(func(r rune) rune {
-		if r < ' ' || r == 0x7f || r == 0xfffd || isBidiControl(r) {
+		if r < ' ' || r == 0x7f || r == 0xfffd || unicode.Is(unicode.Bidi_Control, r) {
 			return -1
 		}
 		return r
 	}, strings.ToValidUTF8(agent, ""))
-	if runes := []rune(clean); len(runes) > maxAgent {
-		clean = string(runes[:maxAgent])
-	}
-	return Source{Client: client, Site: site, Agent: clean, Device: device}
+	return Source{Client: client, Site: site, Agent: text.Cut(clean, maxAgent), Device: device}
 }
 
 // Principal is the identity that a request acts for: exactly one organization, and a person.

@@ -1,8 +1,9 @@
 package tenancy
 
 import (
-	"fmt"
 	"time"
+
+	"crier/platform/text"
 )
 
 // ReportKind is what a mail to the members of an organization is about. The kinds are those of
@@ -107,10 +108,7 @@ func (r Report) Topic() MailTopic {
 
 // What returns in a phrase what the report is about, for the bell and for mails. on is the name of the channel.
 func (r Report) What(on string) string {
-	posts := fmt.Sprintf("%d posts", r.Posts)
-	if r.Posts == 1 {
-		posts = "1 post"
-	}
+	posts := text.Count(r.Posts, "post")
 	switch {
 	case r.Kind == ReportReconnect && !r.OnlyPosts && r.Posts == 0:
 		return on + " must be connected again"

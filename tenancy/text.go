@@ -54,12 +54,6 @@ func isFiller(r rune) bool {
 	return r == 0x115f || r == 0x1160 || r == 0x3164 || r == 0xffa0 || r == 0xfffd
 }
 
-// isBidiControl reports whether a character changes the direction of the text around it, by which a name can look like
-// another one.
-func isBidiControl(r rune) bool {
-	return r == 0x61c || r == 0x200e || r == 0x200f || r >= 0x202a && r <= 0x202e || r >= 0x2066 && r <= 0x2069
-}
-
 // Mailbox returns an address in lower case, without the tag of local+tag@domain and, at Gmail, without the dots in the
 // local part: Gmail delivers all of these to one mailbox, and googlemail.com is its other name. The result is only for
 // counting and comparing; mails go to the address itself. The column person.mailbox follows the same rules.

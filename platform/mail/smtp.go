@@ -16,6 +16,7 @@ import (
 
 	"crier/platform/clock"
 	"crier/platform/fault"
+	"crier/platform/text"
 )
 
 const (
@@ -155,7 +156,7 @@ func greetingError(err error) error {
 // classify returns the fault for an error of deliver.
 func classify(ctx context.Context, err error) error {
 	const op = "mail.Send"
-	cause := errors.New(oneLine(err.Error()))
+	cause := errors.New(text.Line(err.Error(), maxCause)) // the server chose the text
 	var refused *gomail.SendError
 	switch {
 	case errors.As(err, &refused) && isRefusal(refused):
@@ -195,18 +196,6 @@ func (p *permanent) Unwrap() error { return p.cause }
 func IsPermanent(err error) bool {
 	var p *permanent
 	return errors.As(err, &p)
-}
-
-// oneLine returns at most maxCause bytes of s without control characters, because servers choose the text of their
-// answers.
-func oneLine(s string) string {
-	s = strings.Map(func(r rune) rune {
-		if unicode.IsControl(r) {
-			return ' '
-		}
-		return r
-	}, s)
-	return strings.ToValidUTF8(s[:min(len(s), maxCause)], "")
 }
 
 func isASCII(s string) bool {

@@ -7,6 +7,8 @@ import (
 	"unicode"
 
 	"golang.org/x/text/width"
+
+	"crier/platform/text"
 )
 
 // Line returns a text of one line, such as a name, without hidden characters and surrounding white space.
@@ -68,7 +70,5 @@ func wordRune(r rune) rune {
 	return r
 }
 
-// isHidden reports whether a character controls the direction of text, has no width, or is a soft hyphen.
-func isHidden(r rune) bool {
-	return unicode.Is(unicode.Bidi_Control, r) || r == '\u200b' || r == '\u2060' || r == '\ufeff' || r == '\u00ad'
-}
+// isHidden returns true also for a soft hyphen.
+func isHidden(r rune) bool { return text.Hidden(r) || r == '\u00ad' }

@@ -5,7 +5,8 @@ import (
 	"log/slog"
 	"reflect"
 	"regexp"
-	"unicode/utf8"
+
+	"crier/platform/text"
 )
 
 const redacted = "[redacted]"
@@ -53,30 +54,17 @@ const maxValue = 8 << 10
 
 // clean returns the beginning of s without secrets and, if s was cut, with the number of bytes left out.
 func clean(s string) string {
-	head := cut(s)
+	head := text.CutBytes(s, maxValue)
 	out := Scrub(head)
 	if len(head) < len(s) {
 		out = cutHeader.ReplaceAllString(out, "${1} "+redacted)
 		out = cutURL.ReplaceAllString(out, "${1}"+redacted)
 	}
-	kept := cut(out) // a replacement may be longer than the secret
+	kept := text.CutBytes(out, maxValue) // a replacement may be longer than the secret
 	if left := len(s) - len(head) + len(out) - len(kept); left > 0 {
 		return fmt.Sprintf("%s [%d bytes cut]", kept, left)
 	}
 	return kept
-}
-
-// cut returns the first maxValue bytes of s, or fewer so that no character is split.
-func cut(s string) string {
-	if len(s) <= maxValue {
-		return s
-	}
-	for n := maxValue; n > maxValue-utf8.UTFMax; n-- {
-		if utf8.RuneStart(s[n]) {
-			return s[:n]
-		}
-	}
-	return s[:maxValue]
 }
 
 var errorType = reflect.TypeFor[error]()

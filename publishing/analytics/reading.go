@@ -9,6 +9,7 @@ import (
 
 	"crier/platform/fault"
 	"crier/platform/pg"
+	"crier/platform/text"
 	"crier/publishing"
 	"crier/publishing/access"
 	analyticsstore "crier/publishing/analytics/store"
@@ -262,7 +263,7 @@ func (s *Analytics) failed(ctx context.Context, r reading, now time.Time, err er
 }
 
 func failureOf(now time.Time, err error) analyticsstore.InsightFailure {
-	out := analyticsstore.InsightFailure{At: now, Problem: connector.Clean(publicOf(err), maxProblem)}
+	out := analyticsstore.InsightFailure{At: now, Problem: text.Line(publicOf(err), maxProblem)}
 	var e *connector.Error
 	if errors.As(err, &e) && e.After > 0 {
 		again := now.Add(min(e.After, insightAgain))

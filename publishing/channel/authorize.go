@@ -14,6 +14,7 @@ import (
 	"crier/platform/outbound"
 	"crier/platform/pg"
 	"crier/platform/secret"
+	"crier/platform/text"
 	"crier/publishing"
 	channelstore "crier/publishing/channel/store"
 	"crier/publishing/connector"
@@ -107,7 +108,7 @@ func (s *Channels) finishOAuth(
 	none.ReturnURL, none.Onboarding = st.ReturnURL, st.Onboarding
 	if cmd.Denied != "" {
 		return none, fault.New(fault.Invalid, op, "You did not allow the access to "+c.Describe().Name+
-			", or the platform refused it ("+connector.Clean(cmd.Denied, 100)+"); nothing was connected.")
+			", or the platform refused it ("+text.Line(cmd.Denied, 100)+"); nothing was connected.")
 	}
 	leave, err := s.acquireConnect(ctx, st.Org)
 	if err != nil {

@@ -9,6 +9,8 @@ import (
 	"strings"
 	"unicode"
 	"unicode/utf8"
+
+	"crier/platform/text"
 )
 
 // The limits of what a platform returns, in bytes where nothing else is named.
@@ -27,46 +29,10 @@ const (
 	maxNumber      = 64       // digits, sign and exponent of a number in a JSON document
 )
 
-// Clean returns text of another party as one line that any store can hold. The result is valid UTF-8 of at most limit
-// bytes, without U+0000, other control characters and Hidden ones. Each run of white space becomes one space, and
-// there is none at the ends. Invalid bytes are dropped, and no character is split.
-func Clean(words string, limit int) string {
-	var b strings.Builder
-	space := false
-	for i, r := range words {
-		switch {
-		case unicode.IsSpace(r):
-			space = b.Len() > 0
-			continue
-		case unicode.IsControl(r), Hidden(r), r == utf8.RuneError && !strings.HasPrefix(words[i:], "\uFFFD"):
-			continue
-		}
-		size := utf8.RuneLen(r)
-		if space {
-			size++
-		}
-		if b.Len()+size > limit {
-			break
-		}
-		if space {
-			b.WriteByte(' ')
-			space = false
-		}
-		b.WriteRune(r)
-	}
-	return b.String()
-}
-
-// Hidden returns whether a character is invisible and changes how others appear: it sets the direction of writing or
-// has no width. Joiners of letters and emoji are not Hidden.
-func Hidden(r rune) bool {
-	return unicode.Is(unicode.Bidi_Control, r) || r == '\u200B' || r == '\u2060' || r == '\uFEFF'
-}
-
-// cleanURL returns an http or https address unchanged, or an empty string for any other and for one that Clean would
+// cleanURL returns an http or https address unchanged, or an empty string for any other and for one that text.Line would
 // change: a cut address leads elsewhere, and another scheme may run code in the page that shows it.
 func cleanURL(address string) string {
-	if Clean(address, maxURL) != address {
+	if text.Line(address, maxURL) != address {
 		return ""
 	}
 	u, err := url.Parse(address)
@@ -80,7 +46,7 @@ func cleanURL(address string) string {
 // 2,048 bytes or none, and Data that is a JSON document of at most 8 KB or absent. It never fails, because the post
 // is published in any case; without a usable ID the result has an empty one.
 func CleanRef(ref Ref) Ref {
-	ref.ID = Clean(ref.ID, maxID)
+	ref.ID = text.Line(ref.ID, maxID)
 	ref.URL = cleanURL(ref.URL)
 	data, err := cleanJSON(ref.Data)
 	if err != nil {
@@ -114,9 +80,9 @@ func cleanError(err error, committing bool) error {
 		out.Kind = KindTransient
 	}
 	out.After = min(max(out.After, 0), maxAfter)
-	out.Code = Clean(out.Code, maxCode)
-	out.Public = Clean(out.Public, maxPublic)
-	out.Raw = Clean(out.Raw, maxRaw)
+	out.Code = text.Line(out.Code, maxCode)
+	out.Public = text.Line(out.Public, maxPublic)
+	out.Raw = text.Line(out.Raw, maxRaw)
 	out.Err = cleanCause(out.Err)
 	return &out
 }
@@ -131,7 +97,7 @@ func cleanCause(err error) error {
 	if err == nil {
 		return nil
 	}
-	return &cleanErr{words: Clean(err.Error(), maxCause), err: err}
+	return &cleanErr{words: text.Line(err.Error(), maxCause), err: err}
 }
 
 func (c *cleanErr) Error() string { return c.words }
@@ -142,7 +108,7 @@ func (c *cleanErr) Unwrap() error { return c.err }
 // of at most 2,048 or none, a Destination of at most 255, and Data that is a JSON document of at most 8 KB or absent.
 // An ID is kept or refused as KindContent, because a changed ID could be that of another account.
 func cleanAccount(a Account) (Account, error) {
-	if a.ID == "" || Clean(a.ID, maxID) != a.ID {
+	if a.ID == "" || text.Line(a.ID, maxID) != a.ID {
 		const public = "The platform gives this account an ID that cannot be stored."
 		return Account{}, &Error{Kind: KindContent, Public: public}
 	}
@@ -151,9 +117,9 @@ func cleanAccount(a Account) (Account, error) {
 		const public = "The platform describes this account in a way that cannot be stored."
 		return Account{}, &Error{Kind: KindContent, Public: public, Err: err}
 	}
-	a.Name, a.Profile = Clean(a.Name, maxName), Clean(a.Profile, maxName)
+	a.Name, a.Profile = text.Line(a.Name, maxName), text.Line(a.Profile, maxName)
 	a.Picture, a.Data = cleanURL(a.Picture), data
-	a.Destination = Clean(a.Destination, maxDestination)
+	a.Destination = text.Line(a.Destination, maxDestination)
 	return a, nil
 }
 
@@ -252,13 +218,13 @@ func (c *cleaner) number(n json.Number) any {
 func Quote(sent string) string {
 	const longest = 100
 	line := strings.Map(func(r rune) rune {
-		if unicode.IsControl(r) || Hidden(r) {
+		if unicode.IsControl(r) || text.Hidden(r) {
 			return ' '
 		}
 		return r
 	}, sent)
-	if runes := []rune(line); len(runes) > longest {
-		line = string(runes[:longest]) + "…"
+	if cut := text.Cut(line, longest); cut != line {
+		line = cut + "…"
 	}
 	return `"` + line + `"`
 }

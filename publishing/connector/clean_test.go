@@ -13,45 +13,6 @@ import (
 	"crier/platform/outbound"
 )
 
-func TestClean_ReturnsStorableText(t *testing.T) {
-	t.Parallel()
-	for name, tc := range map[string]struct {
-		in    string
-		limit int
-		want  string
-	}{
-		"plain words stay":                {in: "Grüße, 世界 👩‍👧", limit: 100, want: "Grüße, 世界 👩‍👧"},
-		"U+0000 is left out":              {in: "a\x00b\x00", limit: 100, want: "ab"},
-		"control characters as well":      {in: "a\x1b[31mb\x7f\u0080\u009fc", limit: 100, want: "a[31mbc"},
-		"white space becomes one space":   {in: " \t a\r\n\u0085\u2028b \n", limit: 100, want: "a b"},
-		"directions are left out":         {in: "a\u202Eb\u2066c\u200Fd", limit: 100, want: "abcd"},
-		"no-width characters as well":     {in: "a\u200Bb\uFEFFc\u2060", limit: 100, want: "abc"},
-		"invalid UTF-8 is left out":       {in: "a\xff\xc3b\xed\xa0\x80", limit: 100, want: "ab"},
-		"the replacement character stays": {in: "a\uFFFDb", limit: 100, want: "a\uFFFDb"},
-		"a cut does not split":            {in: "aéé", limit: 4, want: "aé"},
-		"a cut leaves no space":           {in: "a b", limit: 2, want: "a"},
-		"a limit of 0 leaves nothing":     {in: "a", limit: 0, want: ""},
-	} {
-		if got := Clean(tc.in, tc.limit); got != tc.want {
-			t.Errorf("%s: got %q, want %q", name, got, tc.want)
-		}
-	}
-}
-
-func FuzzClean(f *testing.F) {
-	f.Add("a\x00\xff \n\u0085é👩‍👧", 5)
-	f.Add("\uFFFD\xed\xa0\x80", 100)
-	f.Fuzz(func(t *testing.T, words string, limit int) {
-		got := Clean(words, limit)
-		if len(got) > max(limit, 0) || !utf8.ValidString(got) || strings.ContainsFunc(got, unicode.IsControl) {
-			t.Fatalf("%q with a limit of %d: got %q, want clean text within the limit", words, limit, got)
-		}
-		if again := Clean(got, limit); again != got {
-			t.Fatalf("cleaning twice: got %q, want %q", again, got)
-		}
-	})
-}
-
 func TestCleanJSON_ReturnsWhatJsonbHolds(t *testing.T) {
 	t.Parallel()
 	for name, tc := range map[string]struct{ in, want string }{

@@ -4,6 +4,8 @@ import (
 	"net/url"
 	"slices"
 	"strings"
+
+	"crier/platform/text"
 )
 
 // Destination returns the hosts of the addresses in the form of Account.Destination: in lower case, with the port if
@@ -26,7 +28,7 @@ func Destination(addresses ...string) string {
 		hosts = append(hosts, host)
 	}
 	slices.Sort(hosts)
-	return Clean(strings.Join(slices.Compact(hosts), ","), maxDestination)
+	return text.Line(strings.Join(slices.Compact(hosts), ","), maxDestination)
 }
 
 var usualPorts = map[string]string{"http": "80", "ws": "80", "https": "443", "wss": "443"}

@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"crier/platform/outbound"
+	"crier/platform/text"
 	"crier/publishing/file/picture"
 )
 
@@ -64,7 +65,7 @@ func (g guarded) Validate(d Draft) (out []Problem) {
 	}()
 	out = slices.Clone(g.c.Validate(d))
 	for i := range out {
-		out[i].Message = Clean(out[i].Message, maxPublic)
+		out[i].Message = text.Line(out[i].Message, maxPublic)
 	}
 	return out
 }
@@ -160,8 +161,8 @@ func (g guardedRefresher) Refresh(ctx context.Context, s *Session) (out Refreshe
 	if len(out.Credential) > maxCredential {
 		return Refreshed{}, tooLarge(KindTransient, out.Credential)
 	}
-	out.Destination = Clean(out.Destination, maxDestination)
-	out.Name, out.Profile = Clean(out.Name, maxName), Clean(out.Profile, maxName)
+	out.Destination = text.Line(out.Destination, maxDestination)
+	out.Name, out.Profile = text.Line(out.Name, maxName), text.Line(out.Profile, maxName)
 	out.Picture = cleanURL(out.Picture)
 	return out, nil
 }
@@ -191,7 +192,7 @@ func panicError(v any, kind Kind, public string) *Error {
 func panicText(v any) string {
 	switch v := v.(type) {
 	case error, string:
-		return Clean(fmt.Sprint(v), maxPublic)
+		return text.Line(fmt.Sprint(v), maxPublic)
 	default:
 		return fmt.Sprintf("a value of type %T", v)
 	}

@@ -5,6 +5,8 @@ import (
 	"encoding/json"
 	"math"
 	"time"
+
+	"crier/platform/text"
 )
 
 // The limits of what the optional interfaces return.
@@ -118,7 +120,7 @@ func cleanConnected(c Connected) (out Connected, err error) {
 func cleanWords(words []string) []string {
 	out := make([]string, 0, min(len(words), maxMissing))
 	for _, w := range words[:min(len(words), maxMissing)] {
-		out = append(out, Clean(w, maxCode))
+		out = append(out, text.Line(w, maxCode))
 	}
 	return out
 }
@@ -127,10 +129,10 @@ func cleanWords(words []string) []string {
 func cleanCandidates(all []Candidate) []Candidate {
 	out := make([]Candidate, 0, min(len(all), maxCandidates))
 	for _, c := range all {
-		if c.ID == "" || Clean(c.ID, maxID) != c.ID || len(out) == maxCandidates {
+		if c.ID == "" || text.Line(c.ID, maxID) != c.ID || len(out) == maxCandidates {
 			continue
 		}
-		out = append(out, Candidate{ID: c.ID, Name: Clean(c.Name, maxName), Picture: cleanURL(c.Picture)})
+		out = append(out, Candidate{ID: c.ID, Name: text.Line(c.Name, maxName), Picture: cleanURL(c.Picture)})
 	}
 	return out
 }
@@ -186,7 +188,7 @@ func (g guardedLister) Recent(ctx context.Context, s *Session, limit int) (out [
 		return nil, cleanError(err, false)
 	}
 	for _, item := range all {
-		if item.ID != "" && Clean(item.ID, maxID) == item.ID && len(out) < limit {
+		if item.ID != "" && text.Line(item.ID, maxID) == item.ID && len(out) < limit {
 			out = append(out, RemoteItem{ID: item.ID, URL: cleanURL(item.URL)})
 		}
 	}
@@ -223,7 +225,7 @@ func guardSeries(read func() ([]Series, error)) (out []Series, err error) {
 		return nil, cleanError(err, false)
 	}
 	for _, s := range all[:min(len(all), maxSeries)] {
-		s.Label = Clean(s.Label, maxCode)
+		s.Label = text.Line(s.Label, maxCode)
 		if s.Label != "" {
 			s.Points = cleanPoints(s.Points)
 			out = append(out, s)

@@ -8,6 +8,8 @@ import (
 
 	"github.com/clipperhouse/uax29/v2/graphemes"
 	"golang.org/x/text/unicode/norm"
+
+	"crier/platform/text"
 )
 
 const (
@@ -91,8 +93,7 @@ func cutName(s string, n int) string {
 		end = clusters.End()
 	}
 	if end == 0 {
-		for end = n; !utf8.RuneStart(s[end]); end-- {
-		}
+		return text.CutBytes(s, n)
 	}
 	return s[:end]
 }

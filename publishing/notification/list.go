@@ -8,8 +8,8 @@ import (
 
 	"crier/platform/fault"
 	"crier/platform/pg"
+	"crier/platform/text"
 	"crier/publishing"
-	"crier/publishing/connector"
 	"crier/publishing/db"
 	notificationstore "crier/publishing/notification/store"
 	"crier/tenancy"
@@ -115,7 +115,7 @@ func (s *Notifications) sentence(n publishing.ListedNotification) string {
 	if n.Reason == nil {
 		return what + "."
 	}
-	reason := connector.Clean(*n.Reason, maxShownReason)
+	reason := text.Line(*n.Reason, maxShownReason)
 	if reason == "" {
 		return what + "."
 	}
@@ -127,7 +127,7 @@ func (s *Notifications) channelName(n publishing.ListedNotification) string {
 	if n.Kind == publishing.NotifyPublished && n.Channel.IsZero() {
 		return "several channels"
 	}
-	name := connector.Clean(n.ChannelName, maxShownName)
+	name := text.Line(n.ChannelName, maxShownName)
 	if name == "" {
 		return "a channel"
 	}

@@ -4,8 +4,8 @@ import (
 	"context"
 
 	"crier/platform/id"
+	"crier/platform/text"
 	"crier/publishing"
-	"crier/publishing/connector"
 	"crier/publishing/db"
 	"crier/tenancy"
 )
@@ -50,7 +50,7 @@ func approvalNotification(a publishing.Approval) (n publishing.Notification, ok 
 	mailAt := n.LastAt.Add(publishing.IncidentMailDelay)
 	n.MailAt = &mailAt
 	if note != nil {
-		cut := connector.Clean(*note, maxShownNote)
+		cut := text.Line(*note, maxShownNote)
 		n.Reason = &cut
 	}
 	return n, true

@@ -7,6 +7,7 @@ import (
 	"math/rand/v2"
 	"time"
 
+	"crier/platform/text"
 	"crier/publishing"
 	"crier/publishing/connector"
 )
@@ -64,15 +65,12 @@ func inWords(d time.Duration) string {
 	for _, unit := range []struct {
 		size time.Duration
 		name string
-	}{{size: 24 * time.Hour, name: "days"}, {size: time.Hour, name: "hours"}, {size: time.Minute, name: "minutes"}} {
+	}{{size: 24 * time.Hour, name: "day"}, {size: time.Hour, name: "hour"}, {size: time.Minute, name: "minute"}} {
 		if d >= 2*unit.size {
-			return fmt.Sprintf("%d %s", (d+unit.size-1)/unit.size, unit.name)
+			return text.Count(int((d+unit.size-1)/unit.size), unit.name)
 		}
 	}
-	if n := (d + time.Second - 1) / time.Second; n != 1 {
-		return fmt.Sprintf("%d seconds", n)
-	}
-	return "1 second"
+	return text.Count(int((d+time.Second-1)/time.Second), "second")
 }
 
 // The back-off between tries doubles from firstBackoff up to longestBackoff. Half of it is jitter.

@@ -8,6 +8,7 @@ import (
 	"time"
 	"unicode/utf8"
 
+	"crier/platform/text"
 	"crier/publishing"
 	webhookstore "crier/publishing/webhook/store"
 )
@@ -123,12 +124,11 @@ func encode(v any) (string, error) {
 	return strings.TrimSuffix(out.String(), "\n"), err
 }
 
-func cutText(text *string) *string {
-	if text == nil || len(*text) <= maxText {
-		return text
+func cutText(s *string) *string {
+	if s == nil {
+		return nil
 	}
-	cut := strings.ToValidUTF8((*text)[:maxText], "")
-	return &cut
+	return new(text.CutBytes(*s, maxText))
 }
 
 func formatTime(t time.Time) string { return t.UTC().Format(publishing.WireTime) }

@@ -17,6 +17,7 @@ import (
 
 	"crier/platform/clock"
 	"crier/platform/outbound"
+	"crier/platform/text"
 	"crier/publishing"
 )
 
@@ -134,16 +135,13 @@ func hostOf(address string) string {
 
 // excerpt returns the beginning of an answer as text that can be stored and shown.
 func excerpt(body []byte) string {
-	text := strings.Map(func(r rune) rune {
+	shown := strings.Map(func(r rune) rune {
 		if unicode.IsControl(r) && r != '\n' && r != '\t' || r == unicode.ReplacementChar {
 			return -1
 		}
 		return r
 	}, strings.ToValidUTF8(string(body), ""))
-	if len(text) > publishing.MaxWebhookExcerpt {
-		text = strings.ToValidUTF8(text[:publishing.MaxWebhookExcerpt], "")
-	}
-	return text
+	return text.CutBytes(shown, publishing.MaxWebhookExcerpt)
 }
 
 // Try posts a body to an address once, without a signature. It returns the status of the answer, 0 without one, and why

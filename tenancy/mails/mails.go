@@ -9,12 +9,12 @@ import (
 	_ "embed"
 	htmltemplate "html/template"
 	"io"
-	"strconv"
 	"strings"
 	texttemplate "text/template"
 	"time"
 
 	"crier/platform/mail"
+	"crier/platform/text"
 )
 
 // Instance is the installation of the service that the messages are about.
@@ -66,8 +66,8 @@ const maxSubject = 120
 
 // message returns c in both forms.
 func (i Instance) message(c content) mail.Message {
-	c.Instance = Instance{Name: cut(clean(i.Name), maxName), URL: i.URL, Stop: i.Stop}
-	c.Subject = cut(clean(c.Subject), maxSubject)
+	c.Instance = Instance{Name: text.Shorten(clean(i.Name), maxName), URL: i.URL, Stop: i.Stop}
+	c.Subject = text.Shorten(clean(c.Subject), maxSubject)
 	return mail.Message{To: c.To, Subject: c.Subject, Text: execute(textLayout, c), HTML: execute(htmlLayout, c)}
 }
 
@@ -97,13 +97,9 @@ func span(d time.Duration) string {
 	const day = 24 * time.Hour
 	switch {
 	case d >= 2*day && d%day == 0:
-		return strconv.Itoa(int(d/day)) + " days"
-	case d == time.Hour:
-		return "1 hour"
-	case d > time.Hour && d%time.Hour == 0:
-		return strconv.Itoa(int(d/time.Hour)) + " hours"
-	case d <= time.Minute:
-		return "1 minute"
+		return text.Count(int(d/day), "day")
+	case d >= time.Hour && d%time.Hour == 0:
+		return text.Count(int(d/time.Hour), "hour")
 	}
-	return strconv.Itoa(int((d+time.Minute-1)/time.Minute)) + " minutes"
+	return text.Count(max(1, int((d+time.Minute-1)/time.Minute)), "minute")
 }

@@ -7,6 +7,7 @@ import (
 	"unicode"
 
 	"crier/platform/paste"
+	"crier/platform/text"
 	"crier/tenancy"
 )
 
@@ -17,7 +18,9 @@ const maxName = 128
 var plainAddress = regexp.MustCompile(`^[A-Za-z0-9._%+-]+@[A-Za-z0-9-]+(\.[A-Za-z0-9-]+)+$`)
 
 // name returns a tenant's name in the form that messages show, and fallback if nothing is left of it.
-func name(s, fallback string) string { return cmp.Or(cut(unlink(clean(s)), maxName), fallback) }
+func name(s, fallback string) string {
+	return cmp.Or(text.Shorten(unlink(clean(s)), maxName), fallback)
+}
 
 // quoted returns name between quotation marks, or fallback without them.
 func quoted(s, fallback string) string {
@@ -48,27 +51,15 @@ var quotationMarks = strings.NewReplacer("“", `"`, "”", `"`, "„", `"`, "�
 // excerpt returns at most the given number of characters of a tenant's text in quotation marks, on
 // one line and without hidden characters and links, or "" if the text has no visible characters.
 func excerpt(s string, most int) string {
-	shown := cut(unlink(clean(paste.Line(quotationMarks.Replace(s)))), most)
+	shown := text.Shorten(unlink(clean(paste.Line(quotationMarks.Replace(s)))), most)
 	if shown == "" {
 		return ""
 	}
 	return "“" + shown + "”"
 }
 
-// clean returns s on one line, with single spaces, and without control characters and those that change the direction
-// of the text.
-func clean(s string) string {
-	s = strings.Map(func(r rune) rune {
-		switch {
-		case unicode.IsSpace(r):
-			return ' '
-		case unicode.IsControl(r), unicode.Is(unicode.Bidi_Control, r):
-			return -1
-		}
-		return r
-	}, strings.ToValidUTF8(s, ""))
-	return strings.Join(strings.Fields(s), " ")
-}
+// clean returns all of s on one line, see text.Line.
+func clean(s string) string { return text.Line(s, len(s)) }
 
 // unlink adds a space after "://" and after a dot between a word and a letter, so that mail clients find no address in
 // s to turn into a link. A plain e-mail address stays as it is.
@@ -86,13 +77,4 @@ func unlink(s string) string {
 		}
 	}
 	return out.String()
-}
-
-// cut returns at most n characters of s. The last one is an ellipsis if s has more.
-func cut(s string, n int) string {
-	runes := []rune(s)
-	if len(runes) <= n {
-		return s
-	}
-	return string(runes[:n-1]) + "…"
 }

@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"crier/platform/mail"
+	"crier/platform/text"
 	"crier/tenancy"
 )
 
@@ -46,7 +47,7 @@ func (i Instance) Reports(to, organization string, list []tenancy.Report, more i
 	if slices.ContainsFunc(list, isApproval) {
 		noun, reason = "notification", "problems and approvals"
 	}
-	title := fmt.Sprintf("%s of %s", count(len(list)+more, noun), quoted(organization, someOrganization))
+	title := fmt.Sprintf("%s of %s", text.Count(len(list)+more, noun), quoted(organization, someOrganization))
 	c := content{
 		To: to, Subject: title, Paragraphs: []string{title + ":"},
 		Notes:   []string{fmt.Sprintf("The notifications of %s have all of them, and count what follows.", i.Name)},
@@ -65,7 +66,7 @@ func (i Instance) Reports(to, organization string, list []tenancy.Report, more i
 // line returns a report in one or two sentences, with its reason and its first post.
 func (i Instance) line(r tenancy.Report) string {
 	what := r.What(channelName(r.Channel, r.Platform)) + "."
-	if reason := cut(unlink(clean(r.Reason)), maxReason); reason != "" {
+	if reason := text.Shorten(unlink(clean(r.Reason)), maxReason); reason != "" {
 		what += " " + reasonOf(r) + reason
 	}
 	if post := i.firstPost(r); post != "" {
@@ -108,7 +109,7 @@ func (i Instance) approval(org string, r tenancy.Report) content {
 		Subject: r.What(on), Paragraphs: []string{fmt.Sprintf("%s of %s.", r.What(on), org)},
 		Reason: "You get this message because you are a member of this organization and want to know of approvals.",
 	}
-	if note := cut(unlink(clean(r.Reason)), maxReason); note != "" {
+	if note := text.Shorten(unlink(clean(r.Reason)), maxReason); note != "" {
 		c.Paragraphs = append(c.Paragraphs, reasonOf(r)+note)
 	}
 	if post := i.firstPost(r); post != "" {
@@ -123,7 +124,7 @@ func (i Instance) approval(org string, r tenancy.Report) content {
 // incident returns the content of a report about an incident.
 func (i Instance) incident(org string, r tenancy.Report) content {
 	on := channelName(r.Channel, r.Platform)
-	n := count(r.Posts, "post")
+	n := text.Count(r.Posts, "post")
 	c := content{Subject: r.What(on)}
 	switch {
 	case r.Kind == tenancy.ReportReconnect && r.OnlyPosts:
@@ -147,7 +148,7 @@ func (i Instance) incident(org string, r tenancy.Report) content {
 		c.Paragraphs = []string{fmt.Sprintf("%s on %s of %s could not be published.", n, on, org)}
 		c.Notes = []string{"Correct what is wrong and schedule them again."}
 	}
-	if reason := cut(unlink(clean(r.Reason)), maxReason); reason != "" {
+	if reason := text.Shorten(unlink(clean(r.Reason)), maxReason); reason != "" {
 		c.Paragraphs = append(c.Paragraphs, reasonOf(r)+reason)
 	}
 	if post := i.firstPost(r); post != "" {
@@ -166,16 +167,16 @@ func (i Instance) incident(org string, r tenancy.Report) content {
 // published returns the content of a report about the posts of a day.
 func published(org string, r tenancy.Report) content {
 	c := content{
-		Subject: fmt.Sprintf("%s published for %s", count(r.Posts, "post"), org),
+		Subject: fmt.Sprintf("%s published for %s", text.Count(r.Posts, "post"), org),
 		Paragraphs: []string{fmt.Sprintf("On %s, %s of %s went out.",
-			r.Since.UTC().Format("2 January 2006"), count(r.Posts, "post"), org)},
+			r.Since.UTC().Format("2 January 2006"), text.Count(r.Posts, "post"), org)},
 		Reason: "You get this message because you are a member of this organization and want to know of published posts.",
 	}
 	for _, ch := range r.Channels {
 		c.Paragraphs = append(c.Paragraphs, fmt.Sprintf("%s: %d", channelName(ch.Name, ch.Platform), ch.Posts))
 	}
 	if r.More > 0 {
-		c.Paragraphs = append(c.Paragraphs, fmt.Sprintf("And on %s.", count(r.More, "more channel")))
+		c.Paragraphs = append(c.Paragraphs, fmt.Sprintf("And on %s.", text.Count(r.More, "more channel")))
 	}
 	return c
 }
@@ -183,12 +184,4 @@ func published(org string, r tenancy.Report) content {
 // channelName returns the name of a channel with its platform.
 func channelName(channel, platform string) string {
 	return fmt.Sprintf("%s (%s)", quoted(channel, someChannel), cmp.Or(name(platform, ""), "a platform"))
-}
-
-// count returns a number with a noun.
-func count(n int, noun string) string {
-	if n == 1 {
-		return "1 " + noun
-	}
-	return fmt.Sprintf("%d %ss", n, noun)
 }

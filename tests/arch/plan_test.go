@@ -13,7 +13,7 @@ type layer struct {
 	pure bool
 }
 
-var leaves = []string{"platform/fault", "platform/clock", "platform/id", "platform/paste"}
+var leaves = []string{"platform/fault", "platform/clock", "platform/id", "platform/paste", "platform/text"}
 
 var layers = []layer{
 	{from: "apps/crier", to: []string{"apps/boot"}},
@@ -28,7 +28,7 @@ var layers = []layer{
 	{from: "publishing/connector/all", to: []string{"publishing/connector"}},
 	{
 		from: "publishing/connector",
-		to:   []string{"publishing/connector", "publishing/file/picture", "platform/fault", "platform/clock", "platform/outbound", "platform/paste"},
+		to:   []string{"publishing/connector", "publishing/file/picture", "platform/fault", "platform/clock", "platform/outbound", "platform/paste", "platform/text"},
 		root: []string{"publishing"},
 	},
 	{from: "publishing", self: true, to: leaves, root: []string{"tenancy", "publishing/richtext"}, pure: true},
@@ -43,6 +43,7 @@ var layers = []layer{
 	{from: "platform/clock"},
 	{from: "platform/id"},
 	{from: "platform/limit"},
+	{from: "platform/text", pure: true},
 	{from: "platform/ratelimit", pure: true},
 	{from: "platform", to: append([]string{"platform/limit"}, leaves...)}, // and a package's own sub-folders, see layerRule
 

@@ -6,6 +6,7 @@ import (
 	"unicode"
 	"unicode/utf8"
 
+	"crier/platform/text"
 	"crier/publishing/connector"
 	"crier/publishing/connector/links"
 )
@@ -31,10 +32,10 @@ var handlePattern = regexp.MustCompile(
 	`^(?:[a-zA-Z0-9](?:[a-zA-Z0-9-]{0,61}[a-zA-Z0-9])?\.)+[a-zA-Z](?:[a-zA-Z0-9-]{0,61}[a-zA-Z0-9])?$`)
 
 // findFacets returns the links, mentions and hashtags of the text, in order and without overlap.
-func findFacets(text string) []facet {
+func findFacets(in string) []facet {
 	var out []facet
-	before, found := ' ', links.Find(text)
-	for i := 0; i < len(text); {
+	before, found := ' ', links.Find(in)
+	for i := 0; i < len(in); {
 		for len(found) > 0 && found[0].Start < i {
 			found = found[1:] // inside another facet
 		}
@@ -44,16 +45,16 @@ func findFacets(text string) []facet {
 			f = facet{Start: i, End: found[0].End}
 			f.URI, ok = asciiURI(found[0].Address)
 		} else {
-			f, ok = facetAt(text, i, before)
+			f, ok = facetAt(in, i, before)
 		}
 		if ok {
 			out = append(out, f)
-			before, _ = utf8.DecodeLastRuneInString(text[:f.End])
+			before, _ = utf8.DecodeLastRuneInString(in[:f.End])
 			i = f.End
 			continue
 		}
-		r, size := utf8.DecodeRuneInString(text[i:])
-		if !connector.Hidden(r) {
+		r, size := utf8.DecodeRuneInString(in[i:])
+		if !text.Hidden(r) {
 			before = r
 		}
 		i += size
@@ -138,7 +139,7 @@ func cashtagAt(text string, i int, before rune) (facet, bool) {
 // endsTag returns true for a character that no hashtag contains. ASCII punctuation ends a hashtag
 // only before a space.
 func endsTag(r rune) bool {
-	if unicode.IsSpace(r) || unicode.IsControl(r) || connector.Hidden(r) || strings.ContainsRune("#＃\u00ad\ufffd", r) {
+	if unicode.IsSpace(r) || unicode.IsControl(r) || text.Hidden(r) || strings.ContainsRune("#＃\u00ad\ufffd", r) {
 		return true
 	}
 	return r >= utf8.RuneSelf && unicode.In(r, unicode.Terminal_Punctuation, unicode.Ps, unicode.Pe)

@@ -16,6 +16,7 @@ import (
 
 	"crier/platform/clock"
 	"crier/platform/outbound"
+	"crier/platform/text"
 	"crier/publishing/connector"
 )
 
@@ -202,7 +203,7 @@ func (cl client) clean(words string) string {
 			words = strings.ReplaceAll(words, secret, "…")
 		}
 	}
-	return connector.Clean(words, maxRaw)
+	return text.Line(words, maxRaw)
 }
 
 // rateLimitReset returns the time until the end of the rate limit's window, at most maxAfter; 0 when the header is

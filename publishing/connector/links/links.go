@@ -12,7 +12,7 @@ import (
 	"golang.org/x/text/unicode/bidi"
 	"golang.org/x/text/width"
 
-	"crier/publishing/connector"
+	"crier/platform/text"
 )
 
 // Link is a byte range of a text that leads to an address.
@@ -31,18 +31,18 @@ type Link struct {
 // departs from the standard in two ways. The characters < > " and ` end a link, because no address
 // contains them. While the host, or what follows the host, is ASCII, wide punctuation and quotation
 // marks outside ASCII end it too, because Chinese and Japanese put no space after a link.
-func Find(text string) []Link {
+func Find(in string) []Link {
 	var out []Link
 	before := ' '
-	for i := 0; i < len(text); {
-		if l, ok := linkAt(text, i, before); ok {
+	for i := 0; i < len(in); {
+		if l, ok := linkAt(in, i, before); ok {
 			out = append(out, l)
-			before, _ = utf8.DecodeLastRuneInString(text[:l.End])
+			before, _ = utf8.DecodeLastRuneInString(in[:l.End])
 			i = l.End
 			continue
 		}
-		r, size := utf8.DecodeRuneInString(text[i:])
-		if !connector.Hidden(r) {
+		r, size := utf8.DecodeRuneInString(in[i:])
+		if !text.Hidden(r) {
 			before = r
 		}
 		i += size
@@ -107,7 +107,7 @@ func endOf(text string, i int) int {
 
 // endsLink returns true for a character that no link contains.
 func endsLink(r rune) bool {
-	return unicode.IsSpace(r) || unicode.IsControl(r) || r == utf8.RuneError || connector.Hidden(r) ||
+	return unicode.IsSpace(r) || unicode.IsControl(r) || r == utf8.RuneError || text.Hidden(r) ||
 		strings.ContainsRune("<>\"`", r)
 }
 

@@ -5,11 +5,11 @@ import (
 	"errors"
 	"slices"
 	"strings"
-	"unicode"
 
 	"github.com/coder/websocket"
 
 	"crier/platform/outbound"
+	"crier/platform/text"
 	"crier/publishing/connector"
 )
 
@@ -161,17 +161,7 @@ func reasonPrefix(message string) string {
 
 // cleanReason returns a relay's message as one line of at most 200 characters, without invisible ones.
 func cleanReason(message string) string {
-	printable := func(r rune) rune {
-		if unicode.IsGraphic(r) || unicode.IsSpace(r) {
-			return r
-		}
-		return -1
-	}
-	words := []rune(strings.Join(strings.Fields(strings.Map(printable, message)), " "))
-	if len(words) > 200 {
-		words = append(words[:199], '…')
-	}
-	return string(words)
+	return text.Shorten(text.Line(message, len(message)), 200)
 }
 
 // combine returns one error for all relays. It is KindUnknown if any relay may have the event; else KindTransient if

@@ -124,14 +124,14 @@ func (l *line) next(ctx context.Context) (label string, rest []json.RawMessage, 
 		case shape != nil:
 		case label != "AUTH":
 			return label, rest, nil
-		case text(rest[0]) != "":
-			l.challenge = text(rest[0])
+		case jsonString(rest[0]) != "":
+			l.challenge = jsonString(rest[0])
 		}
 	}
 }
 
-// text returns a JSON string; an empty one for any other value.
-func text(raw json.RawMessage) string {
+// jsonString returns a JSON string, or an empty one for any other value.
+func jsonString(raw json.RawMessage) string {
 	var s string
 	if json.Unmarshal(raw, &s) != nil {
 		return ""
@@ -175,11 +175,11 @@ func (l *line) submit(ctx context.Context, label string, e event) (ok bool, mess
 		if err != nil {
 			return false, "", err
 		}
-		if label != "OK" || len(rest) < 2 || text(rest[0]) != e.ID || json.Unmarshal(rest[1], &ok) != nil {
+		if label != "OK" || len(rest) < 2 || jsonString(rest[0]) != e.ID || json.Unmarshal(rest[1], &ok) != nil {
 			continue
 		}
 		if len(rest) > 2 {
-			message = text(rest[2])
+			message = jsonString(rest[2])
 		}
 		l.pending = false
 		return ok, message, nil
@@ -218,7 +218,7 @@ func (l *line) query(ctx context.Context, filter map[string]any) ([]event, error
 		if err != nil {
 			return found, err
 		}
-		if text(rest[0]) != name {
+		if jsonString(rest[0]) != name {
 			continue
 		}
 		switch label {
@@ -234,7 +234,7 @@ func (l *line) query(ctx context.Context, filter map[string]any) ([]event, error
 		case "EOSE":
 			return found, nil
 		case "CLOSED":
-			if len(rest) > 1 && reasonPrefix(text(rest[1])) == "auth-required" && l.authenticate(ctx) {
+			if len(rest) > 1 && reasonPrefix(jsonString(rest[1])) == "auth-required" && l.authenticate(ctx) {
 				return l.query(ctx, filter) // once: authenticate fails the second time
 			}
 			return found, errRefused

@@ -8,6 +8,7 @@ import (
 	"net/http"
 
 	"crier/platform/outbound"
+	"crier/platform/text"
 	"crier/publishing/connector"
 )
 
@@ -147,7 +148,7 @@ func refusal(resp *http.Response, body []byte, committing bool) *connector.Error
 		author = connector.ByOther
 	}
 	e := connector.FromStatus(resp, author, committing)
-	e.Code, e.Raw = view.Error.Code, connector.Clean(view.Error.Message, maxRaw)
+	e.Code, e.Raw = view.Error.Code, text.Line(view.Error.Message, maxRaw)
 	return e
 }
 

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"crier/platform/outbound"
+	"crier/platform/text"
 	"crier/publishing/connector"
 )
 
@@ -165,7 +166,7 @@ func refusal(resp *http.Response, raw []byte) *connector.Error {
 		author = connector.ByOther
 	}
 	e := connector.FromStatus(resp, author, false)
-	e.Code, e.Raw = inner.Code, connector.Clean(inner.Message, maxRaw)
+	e.Code, e.Raw = inner.Code, text.Line(inner.Message, maxRaw)
 	if e.Kind == connector.KindContent {
 		e.Public = "The sandbox refuses this: " + e.Raw
 	}

@@ -4,12 +4,12 @@ import (
 	"context"
 	"fmt"
 	"net/http"
-	"strings"
 
 	"github.com/danielgtaylor/huma/v2"
 	"github.com/gofiber/fiber/v2"
 
 	"crier/apps/edge/route"
+	"crier/platform/text"
 	"crier/tenancy"
 )
 
@@ -85,10 +85,7 @@ func about(topics []tenancy.MailTopic) string {
 	for _, t := range topics {
 		all = append(all, t.About())
 	}
-	if last := len(all) - 1; last > 0 {
-		return strings.Join(all[:last], ", ") + " and " + all[last]
-	}
-	return strings.Join(all, "")
+	return text.List(all)
 }
 
 func sendPage(c *fiber.Ctx, page string) error {
