@@ -6,8 +6,8 @@ import (
 	"testing"
 	"time"
 
-	"crier/apps/sim/github"
 	"crier/platform/fault"
+	"crier/tests/sim/github"
 )
 
 // startGitHub returns a simulated GitHub where one person is signed in, and the server in front of it.

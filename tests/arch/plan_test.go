@@ -47,6 +47,7 @@ var layers = []layer{
 	{from: "platform/ratelimit", pure: true},
 	{from: "platform", to: append([]string{"platform/limit"}, leaves...)}, // and a package's own sub-folders, see layerRule
 
+	{from: "tests/sim", to: []string{"tests/sim", "platform"}},
 	{from: "tests", to: []string{"apps", "actors", "publishing", "tenancy", "billing", "platform", "tests"}},
 }
 

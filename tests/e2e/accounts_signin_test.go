@@ -8,9 +8,9 @@ import (
 	"sync/atomic"
 	"testing"
 
-	"crier/apps/sim/github"
 	"crier/tests/call"
 	"crier/tests/oidctest"
+	"crier/tests/sim/github"
 )
 
 const (
