@@ -53,10 +53,6 @@ const (
 	DefaultApprovalPage = 20
 	// MaxReviewMails is how many requests with the address of a reviewer an organization may make within an hour.
 	MaxReviewMails = 100
-	// reminderLead is how long before the end of a request, or the date of its post, the reviewer is reminded.
-	reminderLead = 24 * time.Hour
-	// reminderPause is the shortest time from the request to the reminder.
-	reminderPause = 12 * time.Hour
 )
 
 // Approval is a request for the approval of a draft, and its answer.
@@ -222,23 +218,6 @@ func MayOverride(p tenancy.Principal) error {
 	return nil
 }
 
-// RemindAt returns when the reviewer is reminded of a request: a day before the post is to be published, or before the
-// request expires, the earlier of the two. It returns nil when that is too soon after the request.
-func RemindAt(requested, publishDate time.Time) *time.Time {
-	last := requested.Add(ApprovalLife)
-	if publishDate.After(requested) && publishDate.Before(last) {
-		last = publishDate
-	}
-	at := last.Add(-reminderLead)
-	if at.Before(requested.Add(reminderPause)) {
-		return nil
-	}
-	return &at
-}
-
-// Reminds reports whether a mail that is sent at a time is a reminder.
-func (a Approval) Reminds(now time.Time) bool { return !now.Before(a.RequestedAt.Add(reminderPause)) }
-
 // RequestApproval asks for the approval of a draft.
 type RequestApproval struct {
 	// Note is for the reviewer; nil without one.
@@ -327,6 +306,20 @@ func (c ResolveApproval) Cleaned() (ResolveApproval, error) {
 	return c, faults.Err("publishing.ResolveApproval", "The answer is not valid.")
 }
 
+// DraftAnswer is the answer to a request, as it is applied to the draft.
+type DraftAnswer struct {
+	Approval
+	// By is who answered, as the timeline shows it.
+	By string
+	// Draft is the draft as it was read and checked before the answer, if the approval schedules it.
+	Draft PostDetail
+	// Problem is why the draft cannot be scheduled, nil if there is none.
+	Problem error
+}
+
+// Schedules reports whether the answer takes the draft into the queue.
+func (a DraftAnswer) Schedules() bool { return a.Status == ApprovalApproved && a.AutoSchedule }
+
 // ListApprovals asks for the newest requests of an organization whose posts exist.
 type ListApprovals struct {
 	// Status is one of the statuses that clients see, or empty for all.
@@ -346,27 +339,4 @@ type Review struct {
 	// Org and Sharer are for the audit log. Sharer is the address of the member who passed the link on, "" for a mailed link.
 	Org    tenancy.OrgID
 	Sharer string
-}
-
-// ReviewMail is a mail to the reviewer of a request.
-type ReviewMail struct {
-	To           string
-	Organization string
-	// By is the name of the requester, or the address of a requester without a name, "" if neither is known.
-	By string
-	// Note is what the requester wrote to the reviewer.
-	Note string
-	// Words are the beginning of the text of the post.
-	Words string
-	// Channel is the name of the post's channel, and Platform the name of its platform.
-	Channel, Platform string
-	// Zone is the time zone of the organization.
-	Zone        string
-	Link        string
-	PublishDate time.Time
-	ExpiresAt   time.Time
-	// Reminder is set on the second mail.
-	Reminder bool
-	// Ended is set on the mail to a guest whose approval no longer applies.
-	Ended bool
 }

@@ -70,3 +70,11 @@ func (g Grade) Deduplicates() bool { return g == GradeIdempotent || g == GradeTr
 
 // Askable reports whether the platform can be asked for the outcome of a publication.
 func (g Grade) Askable() bool { return g != GradeOpaque }
+
+// TriggerTool runs a tool of the platform of a channel.
+type TriggerTool struct {
+	Channel string
+	Name    string
+	// Data has strings, numbers (float64) and booleans; members that the tool does not declare are ignored.
+	Data map[string]any
+}

@@ -1,7 +1,6 @@
 package publishing
 
 import (
-	"context"
 	"time"
 
 	"crier/platform/id"
@@ -123,23 +122,8 @@ const (
 	MaxNotificationPage = MaxNotifications/NotificationsPerPage - 1
 )
 
-// Preferences says which notifications a person does not want in the bell.
-type Preferences interface {
-	// MutedNotifications returns the kinds that the principal's person has switched off. A channel that must be connected
-	// again is shown nevertheless once posts have failed: what happened to posts cannot be switched off.
-	MutedNotifications(ctx context.Context, p tenancy.Principal) ([]NotificationKind, error)
-}
-
-// IncidentMailer queues mails to the members of an organization.
-type IncidentMailer interface {
-	// QueueReports queues one mail with reports of an organization to each active member who wants some of them. A report
-	// with an id that was queued before is ignored, so that it may be repeated after a crash. It does nothing on an
-	// instance that sends no mail.
-	QueueReports(ctx context.Context, org tenancy.OrgID, list []tenancy.Report) error
-}
-
-// isDaily reports whether a notification of the kind counts the events of one day, in UTC.
-func (k NotificationKind) isDaily() bool { return k == NotifyUnknown || k == NotifyPublished }
+// IsDaily reports whether a notification of the kind counts the events of one day, in UTC.
+func (k NotificationKind) IsDaily() bool { return k == NotifyUnknown || k == NotifyPublished }
 
 // Report returns the notification for people, without the names of its organization and its channel.
 func (n Notification) Report() tenancy.Report {
@@ -165,10 +149,40 @@ func (n Notification) IsOver(at time.Time) bool {
 		return n.Answer == nil || *n.Answer != AnswerPending
 	case n.ClosedAt != nil:
 		return true
-	case n.Kind.isDaily():
-		return dayOf(n.CreatedAt) != dayOf(at)
+	case n.Kind.IsDaily():
+		return DayOf(n.CreatedAt) != DayOf(at)
 	}
 	return n.Kind != NotifyReconnect && at.Sub(n.LastAt) > IncidentSilence
 }
 
-func dayOf(t time.Time) time.Time { return t.UTC().Truncate(24 * time.Hour) }
+// IncidentEventKind is what has happened to a post or a channel. A CHECK constraint of the table has the same list.
+type IncidentEventKind string
+
+// The kinds of events. EventChannelRefused and EventChannelConnected are of a channel, the others of a post.
+const (
+	EventPostFailed    IncidentEventKind = "failed"
+	EventPostMissed    IncidentEventKind = "missed"
+	EventPostUnknown   IncidentEventKind = "unknown"
+	EventPostPublished IncidentEventKind = "published"
+	// EventChannelRefused means that the platform has refused the credential, EventChannelConnected that the channel was
+	// connected again or disconnected by a person.
+	EventChannelRefused   IncidentEventKind = "refused"
+	EventChannelConnected IncidentEventKind = "connected"
+)
+
+// IncidentEventKinds returns all kinds of events.
+func IncidentEventKinds() []IncidentEventKind {
+	return []IncidentEventKind{
+		EventPostFailed, EventPostMissed, EventPostUnknown, EventPostPublished, EventChannelRefused, EventChannelConnected,
+	}
+}
+
+const (
+	// IncidentMailDelay is how long after an incident has begun its mails are queued, so that they name what came with it.
+	IncidentMailDelay = 30 * time.Second
+	// IncidentSilence ends an incident of failed or missed posts that has no further event.
+	IncidentSilence = 24 * time.Hour
+	// IncidentReopening is how long after its end an incident of a channel goes on with the next event of its kind. It is
+	// also the shortest time between the mails about an incident and those about its going on.
+	IncidentReopening = time.Hour
+)

@@ -13,10 +13,3 @@ type Waker interface {
 	// the sweep finds a post whose wake-up was lost.
 	Wake(ctx context.Context, org tenancy.OrgID, due time.Time)
 }
-
-// ReviewMailer sends mails to reviewers.
-type ReviewMailer interface {
-	// SendReview returns nil when the mail was accepted or refused for good, and jobs.ErrLater in a process without a
-	// mail server.
-	SendReview(ctx context.Context, m ReviewMail) error
-}

@@ -185,3 +185,13 @@ type Customer struct {
 	ID   CustomerID
 	Name string
 }
+
+// ReleaseMissing is the release id of a post that the platform has published without saying under which id. Clients
+// know this word.
+const ReleaseMissing = "missing"
+
+// RemoteItem is a published item on a platform.
+type RemoteItem struct {
+	ID  string
+	URL string
+}

@@ -5,9 +5,15 @@ import (
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
+	"slices"
 	"strings"
 	"testing"
 	"time"
+
+	"crier/publishing"
+	"crier/publishing/db"
+	"crier/tenancy"
+	"crier/tests/publishtest"
 )
 
 // lines is a writer that passes each write, which is one log record, to its receiver.
@@ -54,5 +60,50 @@ func TestStart_ChecksTheIssuerAndDoesNotWaitForIt(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// The reviews that a person asked for end with the membership only, and what else the person made is named for a
+// demotion too.
+func TestTakeMade_NamesReviewsOnlyOfPeopleWhoLeave(t *testing.T) {
+	t.Parallel()
+	r := publishtest.NewRig(t)
+	r.Register(publishtest.Lenient{})
+	posts := r.Deps.Posts(publishtest.Limits)
+	a := &App{
+		hooks:     r.Deps.Webhooks(publishtest.Config{MaxWebhooks: 1}),
+		Channels:  r.Deps.Channels(publishtest.Limits),
+		approvals: r.Deps.Approvals(publishtest.Limits, posts, nil),
+	}
+	who := r.Organization()
+	post, err := publishtest.CreateAt(t.Context(), posts, who, r.Connect(who.Org).String(), publishing.CreateDraft,
+		time.Now().Add(time.Hour), publishing.Repeat{})
+	r.OK(err)
+	ask := publishing.RequestApproval{ReviewerEmail: new("client@example.com")}
+	_, err = a.approvals.Request(t.Context(), who, post.String(), ask)
+	r.OK(err)
+	r.Tenant(who.Org, `insert into webhook (org_id, id, name, url, signing_key, created_by, created_at, updated_at)
+		values ($1, gen_random_uuid(), 'hook', 'https://example.com', 'sealed', $2, now(), now())`, who.Org, who.Person)
+	for name, c := range map[string]struct {
+		leaves bool
+		want   []string
+	}{
+		"a demotion": {leaves: false}, "a removal": {leaves: true, want: []string{post.String()}},
+	} {
+		var made tenancy.MadeBy
+		r.OK(r.Store.InOrg(t.Context(), who.Org, func(tx *db.Tx) (err error) {
+			made, err = publishingOf{app: a}.TakeMade(t.Context(), tx, tenancy.Maker{Person: who.Person, Leaves: c.leaves})
+			return err
+		}))
+		var reviews []string
+		for _, review := range made.Reviews {
+			reviews = append(reviews, review.Post)
+		}
+		if !slices.Equal(reviews, c.want) {
+			t.Errorf("%s: got the reviews of %v, want %v", name, reviews, c.want)
+		}
+		if len(made.Webhooks) != 1 {
+			t.Errorf("%s: got %d webhooks, want 1", name, len(made.Webhooks))
+		}
 	}
 }

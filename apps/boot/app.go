@@ -28,6 +28,7 @@ import (
 	"crier/platform/telemetry"
 	"crier/publishing/access"
 	"crier/publishing/analytics"
+	"crier/publishing/approval"
 	"crier/publishing/channel"
 	"crier/publishing/connector"
 	"crier/publishing/media"
@@ -66,7 +67,7 @@ type App struct {
 	// analytics are the use cases of statistics.
 	analytics *analytics.Analytics
 	// approvals are the use cases of the approval of drafts.
-	approvals *post.Approvals
+	approvals *approval.Approvals
 	// mailer sends mails; nil on an instance that sends none.
 	mailer tenancyservice.Mailer
 	// box takes the mails of `dev`; nil in other processes.

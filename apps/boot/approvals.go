@@ -6,10 +6,13 @@ import (
 	"log/slog"
 	"time"
 
+	"crier/platform/clock"
 	"crier/platform/id"
 	"crier/platform/jobs"
 	"crier/platform/mail"
 	"crier/publishing"
+	"crier/publishing/approval"
+	"crier/publishing/db"
 	"crier/publishing/post"
 	"crier/tenancy"
 	"crier/tenancy/mails"
@@ -23,15 +26,31 @@ const (
 	reviewMailWorkers = 2
 )
 
+// openRequests creates the requests for approval, which changes of posts end. Posts need them, and the use cases of
+// approvals need posts.
+func (a *App) openRequests(d *db.DB) (*approval.Requests, error) {
+	deps := approval.RequestDeps{DB: d, Clock: clock.System{}, Notices: a.bell, Events: a.hooks}
+	if a.mailer != nil {
+		var err error
+		if deps.Mails, err = jobs.NewQueue(); err != nil {
+			return nil, err
+		}
+	}
+	return approval.NewRequests(deps), nil
+}
+
 // openApprovals creates the use cases of approvals.
-func (a *App) openApprovals() {
-	var mailer publishing.ReviewMailer
+func (a *App) openApprovals(requests *approval.Requests) {
+	var mailer approval.ReviewMailer
 	if a.mailer != nil {
 		mailer = reviewMailer{
 			send: a.mailer, about: mails.Instance{Name: "Crier", URL: a.cfg.Edge.Base()}, log: a.log,
 		}
 	}
-	a.approvals = post.NewApprovals(a.posts, mailer)
+	a.approvals = approval.New(approval.Config{BaseURL: a.cfg.Posts.BaseURL}, approval.Deps{
+		Requests: requests, Threads: a.posts, Drafts: post.NewDrafts(a.posts), Keyring: a.keyring,
+		Connectors: a.connectors, Waker: a.actors, Log: a.log, Pictures: a.pictures, Mailer: mailer,
+	})
 }
 
 // approvalsJob returns the job that ends requests for approval and reminds reviewers.
@@ -47,11 +66,11 @@ func (a *App) approvalsJob() jobs.Job {
 // reviewMailHandler returns the handler of the tasks that send a mail to a reviewer each.
 func (a *App) reviewMailHandler() jobs.Handler {
 	return jobs.Handler{
-		Kind: post.ReviewMailTask, Workers: reviewMailWorkers, Timeout: taskTimeout, Attempts: mailAttempts,
+		Kind: approval.ReviewMailTask, Workers: reviewMailWorkers, Timeout: taskTimeout, Attempts: mailAttempts,
 		MaxWait: mailMaxWait,
 		Run: func(ctx context.Context, t jobs.Task, _ jobs.Attempt) error {
-			org, approval := id.FromUUID[tenancy.OrgTag](t.Org), id.FromUUID[publishing.ApprovalTag](t.ID)
-			return a.approvals.SendReviewMail(ctx, org, approval)
+			org, request := id.FromUUID[tenancy.OrgTag](t.Org), id.FromUUID[publishing.ApprovalTag](t.ID)
+			return a.approvals.SendReviewMail(ctx, org, request)
 		},
 	}
 }
@@ -59,10 +78,10 @@ func (a *App) reviewMailHandler() jobs.Handler {
 // reviewEndedHandler returns the handler of the tasks that tell a guest that their approval has ended.
 func (a *App) reviewEndedHandler() jobs.Handler {
 	return jobs.Handler{
-		Kind: post.ReviewEndedTask, Workers: 1, Timeout: taskTimeout, Attempts: mailAttempts, MaxWait: mailMaxWait,
+		Kind: approval.ReviewEndedTask, Workers: 1, Timeout: taskTimeout, Attempts: mailAttempts, MaxWait: mailMaxWait,
 		Run: func(ctx context.Context, t jobs.Task, _ jobs.Attempt) error {
-			org, approval := id.FromUUID[tenancy.OrgTag](t.Org), id.FromUUID[publishing.ApprovalTag](t.ID)
-			return a.approvals.SendReviewEnded(ctx, org, approval)
+			org, request := id.FromUUID[tenancy.OrgTag](t.Org), id.FromUUID[publishing.ApprovalTag](t.ID)
+			return a.approvals.SendReviewEnded(ctx, org, request)
 		},
 	}
 }
@@ -75,7 +94,7 @@ type reviewMailer struct {
 }
 
 // SendReview returns nil also for a mail that the recipient's server refuses for good, which it logs.
-func (m reviewMailer) SendReview(ctx context.Context, r publishing.ReviewMail) error {
+func (m reviewMailer) SendReview(ctx context.Context, r approval.ReviewMail) error {
 	err := m.send.Send(ctx, m.about.Review(mails.Review(r)))
 	if errors.Is(err, context.Canceled) || err != nil && !mail.IsPermanent(err) {
 		return err

@@ -27,7 +27,7 @@ func (a *App) startNotifier(ctx context.Context) error {
 // preferences is the port of notifications to the settings of people.
 type preferences struct{ accounts *tenancyservice.Accounts }
 
-// MutedNotifications implements publishing.Preferences.
+// MutedNotifications implements notification.Preferences.
 func (p preferences) MutedNotifications(
 	ctx context.Context, of tenancy.Principal,
 ) (muted []publishing.NotificationKind, err error) {

@@ -2,8 +2,9 @@ package boot
 
 import (
 	"context"
+	"time"
+
 	"crier/platform/clock"
-	"crier/platform/jobs"
 	"crier/publishing"
 	"crier/publishing/analytics"
 	"crier/publishing/channel"
@@ -14,7 +15,6 @@ import (
 	"crier/publishing/purge"
 	"crier/publishing/scheduler"
 	"crier/publishing/webhook"
-	"time"
 )
 
 // publishingDB returns the database for work that is done in nobody's name. It wakes nobody.
@@ -27,7 +27,7 @@ func (a *App) publishingDB() *db.DB {
 }
 
 // openPublishing creates the use cases of publishing and connects their ports.
-func (a *App) openPublishing() (err error) {
+func (a *App) openPublishing() error {
 	d := &db.DB{DB: a.db, Node: a.nodeName(), Authority: a.Accounts, Auditor: a.Accounts, Waker: a.actors}
 	a.bell = notification.NewNotifications(notification.Deps{
 		DB: d, Connectors: a.connectors, Clock: clock.System{}, Log: a.log,
@@ -35,17 +35,16 @@ func (a *App) openPublishing() (err error) {
 	a.hooks = webhook.NewWebhooks(a.cfg.Webhooks, webhook.Deps{
 		DB: d, Keyring: a.keyring, HTTP: a.http, Clock: clock.System{}, Log: a.log, Quota: a.plans,
 	})
-	deps := post.Deps{
-		DB: d, Blobs: a.blobs, Keyring: a.keyring, Connectors: a.connectors, Access: a.access, Clock: clock.System{},
-		Waker: a.actors, Log: a.log, Pictures: a.pictures, Quota: a.plans, Notices: a.bell, Events: a.hooks,
+	requests, err := a.openRequests(d)
+	if err != nil {
+		return err
 	}
-	if a.mailer != nil {
-		if deps.ReviewMails, err = jobs.NewQueue(); err != nil {
-			return err
-		}
+	deps := post.Deps{
+		DB: d, Blobs: a.blobs, Connectors: a.connectors, Access: a.access, Clock: clock.System{}, Waker: a.actors,
+		Log: a.log, Pictures: a.pictures, Quota: a.plans, Approvals: requests,
 	}
 	a.posts, a.slots = post.New(a.cfg.Posts, deps), post.NewSlots(a.cfg.Posts, deps)
-	a.openApprovals()
+	a.openApprovals(requests)
 	a.Channels = channel.New(a.cfg.Channels, channel.Deps{
 		DB: d, Keyring: a.keyring, Connectors: a.connectors, Access: a.access, HTTP: httpAdapter{Client: a.http},
 		Clock: clock.System{}, Waker: a.actors, Log: a.log, Quota: a.plans, Posts: a.posts, Notices: a.bell,

@@ -132,3 +132,15 @@ func Fault(op string, err error) error {
 	}
 	return pg.Fault(op, err)
 }
+
+// PostFault is Fault for transactions about a post, in which a missing row means that the post does
+// not exist.
+func PostFault(op string, err error) error {
+	if fault.KindOf(err) != fault.Internal {
+		return err
+	}
+	if pg.IsNoRows(err) {
+		return publishing.NoPost(op)
+	}
+	return pg.Fault(op, err)
+}

@@ -57,7 +57,7 @@ func (n *Notifier) inOrg(ctx context.Context, org tenancy.OrgID, fn func(tx *db.
 
 // add deletes events and stores the incidents of those that were still there.
 func (n *Notifier) add(
-	ctx context.Context, tx *db.Tx, org tenancy.OrgID, events []publishing.IncidentEvent,
+	ctx context.Context, tx *db.Tx, org tenancy.OrgID, events []notificationstore.IncidentEvent,
 ) error {
 	if len(events) == 0 {
 		return nil
@@ -88,13 +88,13 @@ func (n *Notifier) add(
 	if err != nil {
 		return err
 	}
-	incidents := publishing.NewIncidents(org, known, now, activity)
+	incidents := newIncidents(org, known, now, activity)
 	for _, e := range events {
 		if slices.Contains(taken, e.ID) {
-			incidents.Add(e)
+			incidents.add(e)
 		}
 	}
-	return notificationstore.SaveIncidents(ctx, tx, incidents.Changes())
+	return notificationstore.SaveIncidents(ctx, tx, incidents.changes())
 }
 
 func compare(a, b publishing.ChannelID) int {
@@ -104,18 +104,18 @@ func compare(a, b publishing.ChannelID) int {
 
 // dropRefused counts the oldest events in smaller batches, and drops those that the database refuses.
 func (n *Notifier) dropRefused(ctx context.Context, org tenancy.OrgID) error {
-	var events []publishing.IncidentEvent
+	var events []notificationstore.IncidentEvent
 	if err := n.inOrg(ctx, org, func(tx *db.Tx) (err error) {
 		events, err = notificationstore.IncidentEvents(ctx, tx, eventsPerOrg)
 		return err
 	}); err != nil {
 		return err
 	}
-	some := func(list []publishing.IncidentEvent) error {
+	some := func(list []notificationstore.IncidentEvent) error {
 		return n.inOrg(ctx, org, func(tx *db.Tx) error { return n.add(ctx, tx, org, list) })
 	}
 	var refused []int64
-	_, err := batch.Isolate(events, some, pg.IsRefused, func(e publishing.IncidentEvent, cause error) {
+	_, err := batch.Isolate(events, some, pg.IsRefused, func(e notificationstore.IncidentEvent, cause error) {
 		n.deps.Log.ErrorContext(ctx, "an event of an incident cannot be stored and is dropped", "org", org,
 			"event", e.Kind, "channel", e.Channel, "post", e.Post, "error", cause)
 		refused = append(refused, e.ID)

@@ -25,11 +25,11 @@ const (
 type Notifications struct {
 	deps        Deps
 	db          *db.DB
-	preferences publishing.Preferences
+	preferences Preferences
 }
 
 // NewNotifications returns the use cases of the bell.
-func NewNotifications(deps Deps, preferences publishing.Preferences) *Notifications {
+func NewNotifications(deps Deps, preferences Preferences) *Notifications {
 	return &Notifications{deps: deps, db: deps.DB, preferences: preferences}
 }
 

@@ -15,7 +15,6 @@ import (
 
 	"crier/platform/clock"
 	"crier/platform/lifecycle"
-	"crier/publishing"
 	"crier/publishing/connector"
 	"crier/publishing/db"
 )
@@ -33,7 +32,7 @@ const (
 type Deps struct {
 	DB         *db.DB
 	Connectors *connector.Registry
-	Mailer     publishing.IncidentMailer
+	Mailer     IncidentMailer
 	Clock      clock.Clock
 	Log        *slog.Logger
 	// Shards returns the shards that this process owns. The loop serves the organizations in them.

@@ -5,16 +5,20 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"io"
 	"slices"
 	"strings"
 	"time"
 	"unicode/utf8"
 
+	"crier/platform/blob"
 	"crier/platform/fault"
 	"crier/platform/id"
 	"crier/platform/pg"
 	"crier/publishing"
 	"crier/publishing/connector"
+	"crier/publishing/db"
+	"crier/publishing/file/metadata"
 	poststore "crier/publishing/post/store"
 	"crier/tenancy"
 )
@@ -45,9 +49,18 @@ type checkedPart struct {
 	lacking bool
 }
 
+// checker finds what entries refer to and applies the rules of the words and of the platforms. It is
+// safe for concurrent use.
+type checker struct {
+	db         *db.DB
+	blobs      blob.Store
+	connectors *connector.Registry
+	baseURL    string
+}
+
 // check finds the channels and media of every entry and applies the rules of the words and of the channels' platforms.
 // It returns Invalid with the problems of all entries, and TooLarge when that takes longer than the request may.
-func (s *Posts) check(ctx context.Context, p tenancy.Principal, cmd publishing.CreatePosts) ([]checked, error) {
+func (s *checker) check(ctx context.Context, p tenancy.Principal, cmd publishing.CreatePosts) ([]checked, error) {
 	known, err := s.lookup(ctx, p, cmd)
 	if err != nil {
 		return nil, pg.Fault("publishing.check", err)
@@ -101,7 +114,7 @@ type catalogue struct {
 	byKey    map[string]publishing.Medium
 }
 
-func (s *Posts) lookup(ctx context.Context, p tenancy.Principal, cmd publishing.CreatePosts) (catalogue, error) {
+func (s *checker) lookup(ctx context.Context, p tenancy.Principal, cmd publishing.CreatePosts) (catalogue, error) {
 	var channels []publishing.ChannelID
 	var media []publishing.MediaID
 	keys := []string{}
@@ -111,7 +124,7 @@ func (s *Posts) lookup(ctx context.Context, p tenancy.Principal, cmd publishing.
 		}
 		for _, v := range e.Parts {
 			for _, m := range v.Media {
-				if key, ours := publishing.FileKey(s.cfg.BaseURL, m.URL); ours {
+				if key, ours := publishing.FileKey(s.baseURL, m.URL); ours {
 					keys = append(keys, key)
 				} else if parsed, ok := id.Parse[publishing.MediaTag](m.ID); ok && m.URL == "" {
 					media = append(media, parsed)
@@ -134,7 +147,7 @@ func (s *Posts) lookup(ctx context.Context, p tenancy.Principal, cmd publishing.
 }
 
 // checkEntry returns an entry with its channel, media and texts, together with its problems.
-func (s *Posts) checkEntry(
+func (s *checker) checkEntry(
 	ctx context.Context, known catalogue, e publishing.CreateEntry, t publishing.CreateType,
 ) (checked, []fault.Item) {
 	channel, ok := known.channels[strings.ToLower(e.Channel)]
@@ -176,9 +189,9 @@ func (s *Posts) checkEntry(
 }
 
 // medium returns the file that an attachment names, or a sentence for the client that says why it cannot be used.
-func (s *Posts) medium(known catalogue, m publishing.CreateMedium) (publishing.Medium, string) {
+func (s *checker) medium(known catalogue, m publishing.CreateMedium) (publishing.Medium, string) {
 	if m.URL != "" {
-		key, ours := publishing.FileKey(s.cfg.BaseURL, m.URL)
+		key, ours := publishing.FileKey(s.baseURL, m.URL)
 		if !ours {
 			return publishing.Medium{}, "The file " + connector.Quote(m.URL) + " is not on this service: upload it first with " +
 				"POST /upload. POST /upload-from-url uploads it from its address."
@@ -195,7 +208,7 @@ func (s *Posts) medium(known catalogue, m publishing.CreateMedium) (publishing.M
 }
 
 // rules returns the problems of an entry by the rules of its platform, by which a draft only may not be empty.
-func (s *Posts) rules(ctx context.Context, e checked, t publishing.CreateType) (problems []fault.Item, settings bool) {
+func (s *checker) rules(ctx context.Context, e checked, t publishing.CreateType) (problems []fault.Item, settings bool) {
 	if t == publishing.CreateDraft {
 		if first := e.parts[0]; first.empty() && !first.lacking {
 			const message = "The draft is empty: write a text or add an image or video."
@@ -208,7 +221,7 @@ func (s *Posts) rules(ctx context.Context, e checked, t publishing.CreateType) (
 
 // channelRules returns the problems of an entry by the rules of its platform, or the one of a channel that is disabled
 // or not offered here, with those that checkEntry found. settings is set when one of them is about the settings.
-func (s *Posts) channelRules(ctx context.Context, e checked) (problems []fault.Item, settings bool) {
+func (s *checker) channelRules(ctx context.Context, e checked) (problems []fault.Item, settings bool) {
 	whole := func(message string) ([]fault.Item, bool) {
 		others, _ := e.listed(nil)
 		return append([]fault.Item{problemOf(e.channel, 0, 1, message)}, others...), false
@@ -216,7 +229,7 @@ func (s *Posts) channelRules(ctx context.Context, e checked) (problems []fault.I
 	if e.channel.Disabled {
 		return whole("The channel is disabled.")
 	}
-	c, ok := s.deps.Connectors.Get(e.channel.Connector)
+	c, ok := s.connectors.Get(e.channel.Connector)
 	if !ok {
 		return whole("This instance does not offer the platform of this channel any more.")
 	}
@@ -238,6 +251,13 @@ func (s *Posts) channelRules(ctx context.Context, e checked) (problems []fault.I
 		part := e.parts[p.Part]
 		return part.tooLong || part.lacking && part.empty()
 	}))
+}
+
+// media returns the connector's view of a file. The file is opened only when the connector calls Open.
+func (s *checker) media(ctx context.Context, m publishing.Medium, alt string) connector.Media {
+	return connector.MediaOf(m, alt, s.baseURL, func() (io.ReadCloser, error) {
+		return metadata.Open(ctx, s.blobs, m.BlobKey(), m.Edits)
+	})
 }
 
 // listed returns the problems that checkEntry found and those of the platform's rules, in the order of the parts.

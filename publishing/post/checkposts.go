@@ -20,19 +20,19 @@ func (s *Posts) Check(
 	if err := cmd.Validate(); err != nil {
 		return nil, err
 	}
-	known, err := s.lookup(ctx, p, cmd)
+	known, err := s.checker.lookup(ctx, p, cmd)
 	if err != nil {
 		return nil, pg.Fault(op, err)
 	}
 	out := make([]publishing.Checked, 0, len(cmd.Entries))
 	entries := make([]checked, 0, len(cmd.Entries))
 	for _, e := range cmd.Entries {
-		entry, problems := s.checkEntry(ctx, known, e, publishing.CreateSchedule)
+		entry, problems := s.checker.checkEntry(ctx, known, e, publishing.CreateSchedule)
 		if ctx.Err() != nil {
 			return nil, fault.Wrap(fault.TooLarge, op, checkTooSlow, ctx.Err())
 		}
 		entries = append(entries, entry)
-		out = append(out, s.resultOf(e, entry, problems))
+		out = append(out, s.checker.resultOf(e, entry, problems))
 	}
 	if err := checkTexts(entries); err != nil {
 		return nil, err
@@ -41,7 +41,7 @@ func (s *Posts) Check(
 }
 
 // resultOf returns the result of an entry with the problems that were found.
-func (s *Posts) resultOf(e publishing.CreateEntry, entry checked, problems []fault.Item) publishing.Checked {
+func (s *checker) resultOf(e publishing.CreateEntry, entry checked, problems []fault.Item) publishing.Checked {
 	out := publishing.Checked{
 		ID: e.Channel, Connector: entry.channel.Connector, Name: entry.channel.Name, SettingsProblem: entry.badSettings,
 	}
@@ -54,7 +54,7 @@ func (s *Posts) resultOf(e publishing.CreateEntry, entry checked, problems []fau
 		first := entry.parts[0]
 		out.Empty = first.empty() && !first.lacking
 	}
-	c, ok := s.deps.Connectors.Get(entry.channel.Connector)
+	c, ok := s.connectors.Get(entry.channel.Connector)
 	if !ok {
 		return out
 	}

@@ -38,7 +38,7 @@ func (s *Posts) Create(
 	if err := cmd.Validate(); err != nil {
 		return publishing.CreateResult{}, err
 	}
-	entries, err := s.check(ctx, p, cmd)
+	entries, err := s.checker.check(ctx, p, cmd)
 	if err != nil {
 		return publishing.CreateResult{}, err
 	}
@@ -76,7 +76,7 @@ func (s *Posts) write(
 		if err != nil {
 			return err
 		}
-		plans, err := s.plan(ctx, tx, p, cmd, entries, tags)
+		plans, err := makePlans(ctx, tx, p, cmd, entries, tags)
 		if err != nil {
 			return err
 		}
@@ -106,7 +106,7 @@ func (s *Posts) write(
 			if pl.posts[0].State != publishing.StateQueue {
 				continue
 			}
-			keys, err := s.wantPictures(ctx, tx, entries[i])
+			keys, err := s.checker.wantPictures(ctx, tx, entries[i])
 			if err != nil {
 				return err
 			}
@@ -119,7 +119,7 @@ func (s *Posts) write(
 			return err
 		}
 		for _, pl := range plans {
-			if err := s.notifyEnded(ctx, tx, pl.held.ended, contentChanged); err != nil {
+			if err := s.deps.Approvals.NotifyEnded(ctx, tx, pl.held.ended, contentChanged); err != nil {
 				return err
 			}
 		}
@@ -144,7 +144,7 @@ func (s *Posts) rewrite(
 		return err
 	}
 	schedule := root.State == publishing.StateQueue
-	if err := s.voidPending(ctx, tx, p, root.ID, contentChanged, schedule); err != nil {
+	if err := s.deps.Approvals.VoidPending(ctx, tx, p, root.ID, contentChanged, schedule); err != nil {
 		return err
 	}
 	if err := poststore.Rewrite(ctx, tx, root.Group, pl.old, pl.posts); err != nil {
@@ -211,9 +211,9 @@ type plan struct {
 	held          heldApproval
 }
 
-// plan returns what is written for each entry and locks the posts that entries replace. Invalid means that an entry
+// makePlans returns what is written for each entry and locks the posts that entries replace. Invalid means that an entry
 // names no post, a post of another channel, or the post of another entry; Conflict that a post cannot be moved now.
-func (s *Posts) plan(
+func makePlans(
 	ctx context.Context, tx *db.Tx, p tenancy.Principal, cmd publishing.CreatePosts, entries []checked,
 	tags []publishing.TagID,
 ) ([]plan, error) {
@@ -235,7 +235,7 @@ func (s *Posts) plan(
 		}
 		if !found {
 			root, group := id.New[publishing.PostTag](), id.New[publishing.GroupTag]()
-			out = append(out, plan{posts: s.build(p, cmd, e, root, group, stateOf(cmd.Type))})
+			out = append(out, plan{posts: build(p, cmd, e, root, group, stateOf(cmd.Type))})
 			continue
 		}
 		old, root, err := replaced(ctx, tx, e, group, cmd.Republish)
@@ -249,7 +249,7 @@ func (s *Posts) plan(
 		if tags == nil {
 			e.tags, entries[i].tags = root.Tags, root.Tags
 		}
-		out = append(out, plan{posts: s.build(p, cmd, e, root.ID, group, state), old: old})
+		out = append(out, plan{posts: build(p, cmd, e, root.ID, group, state), old: old})
 	}
 	return out, nil
 }
@@ -263,7 +263,7 @@ func stateOf(t publishing.CreateType) publishing.State {
 
 // build returns the posts of one entry: a root, and a follower wherever a part has a delay. A follower waits for the
 // post before it.
-func (s *Posts) build(
+func build(
 	p tenancy.Principal, cmd publishing.CreatePosts, e checked,
 	root publishing.PostID, group publishing.GroupID, state publishing.State,
 ) []poststore.NewPost {

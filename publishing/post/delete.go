@@ -30,7 +30,7 @@ func (s *Posts) Delete(ctx context.Context, p tenancy.Principal, post string) er
 		return err
 	})
 	if err != nil {
-		return publicFault(op, err)
+		return db.PostFault(op, err)
 	}
 	s.follow(ctx, p.Org, deleted)
 	return nil
@@ -45,10 +45,10 @@ func (s *Posts) DeleteGroup(ctx context.Context, p tenancy.Principal, group stri
 		return fault.New(fault.NotFound, op, "There is no such group of posts.")
 	}
 	err := s.db.InOrg(ctx, p.Org, func(tx *db.Tx) error { return s.deleteSeries(ctx, tx, p, parsed) })
-	if fault.Is(publicFault(op, err), fault.NotFound) {
+	if fault.Is(db.PostFault(op, err), fault.NotFound) {
 		return fault.New(fault.NotFound, op, "There is no such group of posts.")
 	}
-	return publicFault(op, err)
+	return db.PostFault(op, err)
 }
 
 // postDeleted is why a request for approval ends.
@@ -66,7 +66,7 @@ func (s *Posts) deleteGroup(
 	if len(posts) == 0 {
 		return nil, publishing.NoPost("publishing.deleteGroup")
 	}
-	if err := s.voidPending(ctx, tx, p, rootOf(posts).ID, postDeleted, false); err != nil {
+	if err := s.deps.Approvals.VoidPending(ctx, tx, p, rootOf(posts).ID, postDeleted, false); err != nil {
 		return nil, err
 	}
 	return posts, poststore.Delete(ctx, tx, posts)
@@ -107,7 +107,7 @@ func (s *Posts) deleteSeries(
 	if len(posts) == 0 {
 		return nil
 	}
-	if err := s.voidPending(ctx, tx, p, rootOf(posts).ID, postDeleted, false); err != nil {
+	if err := s.deps.Approvals.VoidPending(ctx, tx, p, rootOf(posts).ID, postDeleted, false); err != nil {
 		return err
 	}
 	return poststore.Delete(ctx, tx, posts)

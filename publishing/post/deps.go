@@ -1,5 +1,5 @@
-// Package post implements the use cases of posts and their approvals, one per file, and owns their
-// transactions. It includes repeated posts, slots and tags.
+// Package post implements the use cases of posts, one per file, and owns their transactions. It
+// includes repeated posts, slots and tags.
 package post
 
 import (
@@ -7,8 +7,6 @@ import (
 
 	"crier/platform/blob"
 	"crier/platform/clock"
-	"crier/platform/jobs"
-	"crier/platform/secret"
 	"crier/publishing"
 	"crier/publishing/access"
 	"crier/publishing/connector"
@@ -22,12 +20,10 @@ type Config struct {
 	BaseURL string
 }
 
-// Deps holds the dependencies of New and NewSlots. Only Pictures, Quota and ReviewMails are
-// optional.
+// Deps holds the dependencies of New and NewSlots. Only Pictures and Quota are optional.
 type Deps struct {
 	DB         *db.DB
 	Blobs      blob.Store
-	Keyring    *secret.Keyring
 	Connectors *connector.Registry
 	// Access opens and refreshes credentials.
 	Access *access.Keeper
@@ -38,9 +34,6 @@ type Deps struct {
 	// Pictures makes smaller pictures in this process. It is nil if other processes make them.
 	Pictures *pictures.Maker
 	// Quota limits the posts of an organization. It is nil on an instance without plans.
-	Quota   db.Quota
-	Notices Notices
-	Events  WebhookEvents
-	// ReviewMails is the queue of mails to reviewers. It is nil on an instance that sends no mail.
-	ReviewMails *jobs.Queue
+	Quota     db.Quota
+	Approvals Approvals
 }

@@ -41,7 +41,7 @@ func (s *Posts) writeOnce(
 				return out, nil, nil
 			}
 		}
-		return publishing.CreateResult{}, nil, publicFault("publishing.CreatePosts", err)
+		return publishing.CreateResult{}, nil, db.PostFault("publishing.CreatePosts", err)
 	}
 }
 

@@ -10,7 +10,7 @@ import (
 
 // wantPictures stores the pictures that an entry needs as pending, in the transaction of its posts, and returns their
 // keys. It returns Invalid when an image is known not to fit the platform.
-func (s *Posts) wantPictures(
+func (s *checker) wantPictures(
 	ctx context.Context, tx *db.Tx, e checked,
 ) ([]pictures.Key, error) {
 	keys := s.pictures(ctx, e)
@@ -35,8 +35,8 @@ func (s *Posts) wantPictures(
 
 // pictures returns the keys of the pictures that the parts of an entry need. A platform that this process does not
 // offer needs none.
-func (s *Posts) pictures(ctx context.Context, e checked) (keys []pictures.Key) {
-	c, ok := s.deps.Connectors.Get(e.channel.Connector)
+func (s *checker) pictures(ctx context.Context, e checked) (keys []pictures.Key) {
+	c, ok := s.connectors.Get(e.channel.Connector)
 	if !ok {
 		return nil
 	}

@@ -5,20 +5,34 @@ import (
 
 	"crier/publishing"
 	"crier/publishing/db"
+	"crier/tenancy"
 )
 
-// Notices stores notifications in the transaction of the change that they report.
-type Notices interface {
-	// Add stores a notification for the bell and its mail. It returns the Postgres error.
-	Add(ctx context.Context, tx *db.Tx, n publishing.Notification) error
-}
-
-// WebhookEvents stores events in the transaction of the change that they report.
-type WebhookEvents interface {
-	// AddEvent records an event about a thread for the organization's endpoints. post is the first
-	// post of the thread. data is encoded as JSON and becomes the approval member of the body. It
-	// returns the Postgres error.
-	AddEvent(
-		ctx context.Context, tx *db.Tx, event publishing.WebhookEvent, post publishing.PostID, data any,
+// Approvals are the requests for approval of posts and the approvals in force, which changes of the
+// posts affect. A method that takes a transaction returns its Postgres error.
+type Approvals interface {
+	// StatusOf returns the status of the newest request of a post, as clients see it. It returns
+	// pg.ErrOrgBusy or the Postgres error.
+	StatusOf(ctx context.Context, org tenancy.OrgID, post publishing.PostID) (publishing.ApprovalStatus, error)
+	// VoidPending ends the pending request of a post that is about to change, if there is one. With
+	// schedule the change also queues the post, which only administrators may do while a request is
+	// pending; others get Conflict.
+	VoidPending(
+		ctx context.Context, tx *db.Tx, p tenancy.Principal, post publishing.PostID, reason string, schedule bool,
 	) error
+	// InForce returns the approval under which a post is published, or the zero id if there is none.
+	InForce(ctx context.Context, tx *db.Tx, post publishing.PostID) (publishing.ApprovalID, error)
+	// EndInForce ends the approval under which a post is published, and returns it, or nil if there is
+	// none. The approval of a series remains in force for the other occurrences: it ends only for this
+	// one, if it was in the queue.
+	EndInForce(
+		ctx context.Context, tx *db.Tx, p tenancy.Principal, root publishing.PostID, inQueue bool, reason string,
+	) (*publishing.Approval, error)
+	// MayOverride returns the address of the administrator who answers for an override by the
+	// principal: the person, or the creator of the key. It returns Forbidden if there is no such
+	// administrator.
+	MayOverride(ctx context.Context, tx *db.Tx, p tenancy.Principal) (email string, err error)
+	// NotifyEnded notifies the requester and the member who approved that an approval has ended, which
+	// may be nil. It must come last in a transaction, because it locks the organization's notifications.
+	NotifyEnded(ctx context.Context, tx *db.Tx, ended *publishing.Approval, reason string) error
 }

@@ -63,7 +63,7 @@ func (s *Slots) SetPlan(
 		return poststore.SetPlan(ctx, tx, parsed, plan)
 	})
 	if err != nil {
-		return publishing.ChannelPlan{}, publicFault(op, err)
+		return publishing.ChannelPlan{}, db.PostFault(op, err)
 	}
 	return channelPlan(plan, now), nil
 }

@@ -9,6 +9,7 @@ import (
 	"crier/platform/pg"
 	"crier/publishing"
 	"crier/tenancy"
+	"crier/tests/publishtest"
 )
 
 // postsAMonth is a quota of a number of posts a month, whose months began today.
@@ -24,7 +25,7 @@ func (n postsAMonth) Limits(context.Context, pg.Querier, tenancy.OrgID) (tenancy
 func TestCreate_PastDateCountsInTheCurrentMonth(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
-	r.Register(&lenient{})
+	r.Register(publishtest.Lenient{})
 	r.Deps.Quota = postsAMonth(1)
 	who := r.Organization()
 	channel := r.Connect(who.Org).String()

@@ -36,7 +36,7 @@ func (s *Posts) Get(ctx context.Context, p tenancy.Principal, post string) (publ
 	if err != nil {
 		return publishing.PostDetail{}, pg.Fault(op, err)
 	}
-	approval, err := s.approvalStatus(ctx, p.Org, roots[0].ID)
+	approval, err := s.deps.Approvals.StatusOf(ctx, p.Org, roots[0].ID)
 	return publishing.PostDetail{Thread: threads[0], Events: events, Approval: approval}, pg.Fault(op, err)
 }
 
@@ -51,6 +51,32 @@ func (s *Posts) rootsOf(ctx context.Context, org tenancy.OrgID, post publishing.
 		return roots, err
 	}
 	return poststore.Root(ctx, s.db, org, post) // a later occurrence may have been stored meanwhile
+}
+
+// FindRoot implements approval.Threads.
+func (s *Posts) FindRoot(
+	ctx context.Context, org tenancy.OrgID, post publishing.PostID,
+) (root publishing.PostID, found bool, err error) {
+	roots, err := s.rootsOf(ctx, org, post)
+	if err != nil || len(roots) == 0 {
+		return root, false, err
+	}
+	return roots[0].ID, true, nil
+}
+
+// FindThread implements approval.Threads.
+func (s *Posts) FindThread(
+	ctx context.Context, org tenancy.OrgID, post publishing.PostID,
+) (thread publishing.Thread, found bool, err error) {
+	roots, err := poststore.Root(ctx, s.db, org, post)
+	if err != nil || len(roots) == 0 {
+		return thread, false, err
+	}
+	threads, err := s.threads(ctx, org, roots)
+	if err != nil {
+		return thread, false, err
+	}
+	return threads[0], true, nil
 }
 
 // List returns the threads of a date range or of a page. It returns Invalid when the range has more than

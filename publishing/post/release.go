@@ -72,7 +72,7 @@ func (s *Posts) SetRelease(ctx context.Context, p tenancy.Principal, post, relea
 	if !ok {
 		return publishing.NoPost(op)
 	}
-	if err := publishing.CheckRelease(release); err != nil {
+	if err := checkRelease(release); err != nil {
 		if _, found := poststore.FindRelease(ctx, s.db, p.Org, parsed); pg.IsNoRows(found) {
 			return publishing.NoPost(op)
 		}
@@ -83,7 +83,7 @@ func (s *Posts) SetRelease(ctx context.Context, p tenancy.Principal, post, relea
 		if err != nil {
 			return err
 		}
-		if !publishing.ReleaseSettable(r.State, r.ReleaseID) {
+		if !isReleaseSettable(r.State, r.ReleaseID) {
 			return fault.New(
 				fault.Conflict, op, "The platform's id of this post is known, or the post is scheduled or being published: make it a draft first.",
 			)
@@ -91,7 +91,33 @@ func (s *Posts) SetRelease(ctx context.Context, p tenancy.Principal, post, relea
 		return poststore.SetRelease(ctx, tx, parsed, release, publishing.ActorOf(p))
 	})
 	if err != nil {
-		return publicFault(op, err)
+		return db.PostFault(op, err)
 	}
 	return nil
+}
+
+// maxRelease is the longest release id, in bytes.
+const maxRelease = 1024
+
+// checkRelease returns an Invalid fault for a release id that cannot be stored.
+func checkRelease(release string) error {
+	if release != "" && len(release) <= maxRelease && publishing.Storable(release) && release != publishing.ReleaseMissing {
+		return nil
+	}
+	return &fault.Error{
+		Kind: fault.Invalid, Op: "publishing.CheckRelease", Message: "The release id is not valid.",
+		Fields: []fault.Field{{
+			Name: "releaseId", Message: "must be the platform's id of the post, 1 to 1024 bytes and not the word missing",
+		}},
+	}
+}
+
+// isReleaseSettable reports whether people may set the release id of a post: it is not going to be published, and no id is
+// known. A post with an id is published, so it is queued with republish only.
+func isReleaseSettable(state publishing.State, release *string) bool {
+	switch state {
+	case publishing.StateQueue, publishing.StateWaiting, publishing.StatePublishing, publishing.StateUnknown:
+		return false
+	}
+	return release == nil || *release == "" || *release == publishing.ReleaseMissing
 }

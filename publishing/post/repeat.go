@@ -32,7 +32,7 @@ func (s *Posts) repeat(
 			e.parts[j].id = ""
 		}
 		post, group := id.New[publishing.PostTag](), id.New[publishing.GroupTag]()
-		template := s.build(p, cmd, e, post, group, publishing.StateDraft)
+		template := build(p, cmd, e, post, group, publishing.StateDraft)
 		root := pl.posts[0]
 		marked, err := poststore.TemplateMarked(ctx, tx, root.ID)
 		if err != nil {

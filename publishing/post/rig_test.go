@@ -1,14 +1,10 @@
 package post_test
 
 import (
-	"crier/publishing/post"
 	"testing"
 
 	"crier/tests/publishtest"
 )
-
-// mailTask and endedTask are kinds of tasks.
-const mailTask, endedTask = post.ReviewMailTask, post.ReviewEndedTask
 
 var limits = publishtest.Limits
 

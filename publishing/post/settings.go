@@ -41,7 +41,7 @@ func (s *Posts) ChangeSettings(
 		return out, err
 	}
 	entry.settings = settingsFor(entry.channel, cmd.Settings)
-	problems, _ := s.channelRules(ctx, entry)
+	problems, _ := s.checker.channelRules(ctx, entry)
 	err = s.db.InOrg(ctx, p.Org, func(tx *db.Tx) error {
 		quota, err := poststore.ReadPostQuota(ctx, tx, s.deps.Quota)
 		if err != nil {
@@ -79,7 +79,7 @@ func (s *Posts) ChangeSettings(
 			return err
 		}
 		out = publishing.SettingsChanged{Post: root.ID, PublishDate: root.PublishDate}
-		if err := s.voidPending(ctx, tx, p, root.ID, contentChanged, false); err != nil {
+		if err := s.deps.Approvals.VoidPending(ctx, tx, p, root.ID, contentChanged, false); err != nil {
 			return err
 		}
 		done, err := poststore.SetSettings(
@@ -102,9 +102,9 @@ func (s *Posts) ChangeSettings(
 			return err
 		}
 		out.Approval = held.ApprovalEffect
-		return s.notifyEnded(ctx, tx, held.ended, contentChanged)
+		return s.deps.Approvals.NotifyEnded(ctx, tx, held.ended, contentChanged)
 	})
-	return out, publicFault(op, err)
+	return out, db.PostFault(op, err)
 }
 
 // rootOf returns the post that follows none. Every group has one.

@@ -73,7 +73,7 @@ func (s *Slots) find(
 		return time.Time{}, fault.New(fault.Conflict, op,
 			"There are too many repeated posts to look for a free posting time; end some of them.")
 	case err != nil:
-		return time.Time{}, publicFault(op, err)
+		return time.Time{}, db.PostFault(op, err)
 	}
 	return at, nil
 }

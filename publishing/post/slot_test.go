@@ -1,7 +1,6 @@
 package post_test
 
 import (
-	"context"
 	"slices"
 	"sync"
 	"testing"
@@ -13,7 +12,6 @@ import (
 	"crier/platform/fault"
 	"crier/platform/id"
 	"crier/publishing"
-	"crier/publishing/connector"
 	"crier/publishing/db"
 	"crier/publishing/post"
 	poststore "crier/publishing/post/store"
@@ -22,11 +20,6 @@ import (
 	"crier/tests/fixture"
 	"crier/tests/publishtest"
 )
-
-// lenient is a platform that takes every post.
-type lenient struct{ platform }
-
-func (lenient) Validate(connector.Draft) []connector.Problem { return nil }
 
 // slotRig is an organization without channels, and the use cases of slots and posts on it.
 type slotRig struct {
@@ -39,7 +32,7 @@ type slotRig struct {
 func newSlotRig(t *testing.T) *slotRig {
 	t.Helper()
 	r := newRig(t)
-	r.Register(&lenient{})
+	r.Register(publishtest.Lenient{})
 	return &slotRig{
 		rig: r, who: r.Organization(),
 		slots: r.Deps.Slots(limits), posts: r.Deps.Posts(limits),
@@ -76,23 +69,9 @@ func (r *slotRig) findAny() time.Time {
 // create makes a post at a time.
 func (r *slotRig) create(channel string, kind publishing.CreateType, at time.Time, repeat publishing.Repeat) publishing.PostID {
 	r.Helper()
-	post, err := createAt(r.Context(), r.posts, r.who, channel, kind, at, repeat)
+	post, err := publishtest.CreateAt(r.Context(), r.posts, r.who, channel, kind, at, repeat)
 	r.OK(err)
 	return post
-}
-
-func createAt(
-	ctx context.Context, posts *post.Posts, who tenancy.Principal, channel string,
-	kind publishing.CreateType, at time.Time, repeat publishing.Repeat,
-) (publishing.PostID, error) {
-	out, err := posts.Create(ctx, who, publishing.CreatePosts{
-		Type: kind, Date: at, Repeat: repeat,
-		Entries: []publishing.CreateEntry{{Channel: channel, Parts: []publishing.CreatePart{{Content: "a post"}}}},
-	})
-	if err != nil {
-		return publishing.PostID{}, err
-	}
-	return out.Created[0].Post, nil
 }
 
 // after returns the first n slots of times of every day, in minutes of UTC, after an instant.
@@ -352,7 +331,7 @@ func TestFindSlot_NeverTwiceUnderConcurrency(t *testing.T) {
 					mu.Lock()
 					found[at.Unix()]++
 					mu.Unlock()
-					_, err = createAt(t.Context(), p.posts, r.who, c, publishing.CreateSchedule, at, publishing.Repeat{})
+					_, err = publishtest.CreateAt(t.Context(), p.posts, r.who, c, publishing.CreateSchedule, at, publishing.Repeat{})
 					return err
 				})
 			}

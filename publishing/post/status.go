@@ -36,11 +36,11 @@ func (s *Posts) ChangeStatus(
 	var entry checked
 	if cmd.To == publishing.CreateSchedule {
 		out.State = publishing.StateQueue
-		var err error
-		entry, err = s.recheck(ctx, p, post)
+		detail, err := s.recheck(ctx, p, post)
 		if err != nil {
 			return out, err
 		}
+		entry = storedEntry(detail)
 	}
 	var due *time.Time
 	var pictures []pictures.Key
@@ -51,14 +51,14 @@ func (s *Posts) ChangeStatus(
 		}
 		due, out.Post, out.Approval = m.due, m.root, m.held.ApprovalEffect
 		if m.moved && out.State == publishing.StateQueue {
-			if pictures, err = s.wantPictures(ctx, tx, entry); err != nil {
+			if pictures, err = s.checker.wantPictures(ctx, tx, entry); err != nil {
 				return err
 			}
 		}
-		return s.notifyEnded(ctx, tx, m.held.ended, contentChanged)
+		return s.deps.Approvals.NotifyEnded(ctx, tx, m.held.ended, contentChanged)
 	})
 	if err != nil {
-		return out, publicFault(op, err)
+		return out, db.PostFault(op, err)
 	}
 	s.deps.Pictures.Add(p.Org, pictures)
 	if due != nil && out.State == publishing.StateQueue {
@@ -136,7 +136,7 @@ func (s *Posts) move(
 			return out, fault.New(fault.Invalid, op, message)
 		}
 		const reason = "The post was scheduled without waiting for the answer."
-		if err := s.voidPending(ctx, tx, p, out.root, reason, true); err != nil {
+		if err := s.deps.Approvals.VoidPending(ctx, tx, p, out.root, reason, true); err != nil {
 			return out, err
 		}
 		out.held, err = s.holdSchedule(ctx, tx, p, group, out.root, cmd.Override)
@@ -188,17 +188,16 @@ func movable(posts []poststore.PostStatus, to publishing.State, republish bool) 
 	return nil
 }
 
-// recheck applies the rules of the channel to a stored post, as to a new one.
-func (s *Posts) recheck(ctx context.Context, p tenancy.Principal, post string) (checked, error) {
+// recheck returns a stored post after applying the rules of its channel, as to a new one.
+func (s *Posts) recheck(ctx context.Context, p tenancy.Principal, post string) (publishing.PostDetail, error) {
 	detail, err := s.Get(ctx, p, post)
 	if err != nil {
-		return checked{}, err
+		return publishing.PostDetail{}, err
 	}
-	entry := storedEntry(detail)
-	if problems, _ := s.channelRules(ctx, entry); len(problems) > 0 {
-		return checked{}, contentFault(problems)
+	if problems, _ := s.checker.channelRules(ctx, storedEntry(detail)); len(problems) > 0 {
+		return publishing.PostDetail{}, contentFault(problems)
 	}
-	return entry, nil
+	return detail, nil
 }
 
 // storedEntry returns a stored post as an entry of a request that has been looked up.

@@ -80,7 +80,7 @@ func (s *Posts) changeTag(ctx context.Context, p tenancy.Principal, op string,
 	case pg.IsNoRows(err):
 		return out, noTag(op)
 	}
-	return out, publicFault(op, err)
+	return out, db.PostFault(op, err)
 }
 
 func noTag(op string) error { return fault.New(fault.NotFound, op, "There is no such tag.") }

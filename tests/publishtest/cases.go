@@ -1,6 +1,7 @@
 package publishtest
 
 import (
+	"context"
 	"log/slog"
 	"net/http"
 	"testing"
@@ -13,6 +14,7 @@ import (
 	"crier/publishing"
 	"crier/publishing/access"
 	"crier/publishing/analytics"
+	"crier/publishing/approval"
 	"crier/publishing/channel"
 	"crier/publishing/connector"
 	"crier/publishing/db"
@@ -23,6 +25,7 @@ import (
 	"crier/publishing/purge"
 	"crier/publishing/scheduler"
 	"crier/publishing/webhook"
+	"crier/tenancy"
 )
 
 // Config holds the settings for the use cases of all nouns.
@@ -65,6 +68,27 @@ func (Platform) Describe() connector.Descriptor {
 	return connector.Descriptor{ID: "sandbox", Name: "Sandbox", Grade: publishing.GradeMarked}
 }
 
+// Lenient is a Platform that accepts every post.
+type Lenient struct{ Platform }
+
+// Validate returns no problem.
+func (Lenient) Validate(connector.Draft) []connector.Problem { return nil }
+
+// CreateAt creates a post with a text in a channel at a time, and returns its id.
+func CreateAt(
+	ctx context.Context, posts *post.Posts, who tenancy.Principal, channel string, kind publishing.CreateType,
+	at time.Time, repeat publishing.Repeat,
+) (publishing.PostID, error) {
+	out, err := posts.Create(ctx, who, publishing.CreatePosts{
+		Type: kind, Date: at, Repeat: repeat,
+		Entries: []publishing.CreateEntry{{Channel: channel, Parts: []publishing.CreatePart{{Content: "a post"}}}},
+	})
+	if err != nil {
+		return publishing.PostID{}, err
+	}
+	return out.Created[0].Post, nil
+}
+
 // Rig provides the use cases of one process with a database.
 type Rig struct {
 	*Base
@@ -103,10 +127,23 @@ func (d Deps) Slots(cfg Config) *post.Slots {
 
 func (d Deps) post() post.Deps {
 	return post.Deps{
-		DB: d.DB, Blobs: d.Blobs, Keyring: d.Keyring, Connectors: d.Connectors, Access: d.Access, Clock: d.Clock,
-		Waker: d.Waker, Log: d.Log, Pictures: d.Pictures, Quota: d.Quota, ReviewMails: d.ReviewMails,
-		Notices: d.bell(), Events: d.Webhooks(Config{}),
+		DB: d.DB, Blobs: d.Blobs, Connectors: d.Connectors, Access: d.Access, Clock: d.Clock, Waker: d.Waker,
+		Log: d.Log, Pictures: d.Pictures, Quota: d.Quota, Approvals: d.requests(),
 	}
+}
+
+func (d Deps) requests() *approval.Requests {
+	return approval.NewRequests(approval.RequestDeps{
+		DB: d.DB, Clock: d.Clock, Notices: d.bell(), Events: d.Webhooks(Config{}), Mails: d.ReviewMails,
+	})
+}
+
+// Approvals returns the use cases of the approvals of posts, whose mails are sent with mailer.
+func (d Deps) Approvals(cfg Config, posts *post.Posts, mailer approval.ReviewMailer) *approval.Approvals {
+	return approval.New(approval.Config{BaseURL: cfg.BaseURL}, approval.Deps{
+		Requests: d.requests(), Threads: posts, Drafts: post.NewDrafts(posts), Keyring: d.Keyring,
+		Connectors: d.Connectors, Waker: d.Waker, Log: d.Log, Pictures: d.Pictures, Mailer: mailer,
+	})
 }
 
 // Channels returns the use cases of channels.

@@ -751,17 +751,17 @@ func preparations(db *pg.DB) map[string]func(*testing.T, tenantFixture) {
 		}
 	}
 	return map[string]func(*testing.T, tenantFixture){
-		"purge.FindFiles":      change(unused),
-		"post.FreeContent":     change(`update post set approved = '\x'`),
-		"post.MarkTemplate":    change(unused), // so that the template matches the content of the post
-		"post.TemplateMarked":  change(`update post set approved = '\x'`),
-		"post.ApprovalInForce": change(`update approval set status = 'APPROVED', resolved_at = now()`),
-		"media.DeleteMedium":   change(unused),
-		"post.HoldMedia":       change(deleted),
-		"media.ForgetMedia":    change(deleted, unused),
-		"post.Advance":         func(t *testing.T, e tenantFixture) { force(t, db, e, publishing.StatePublished, "committing") },
-		"post.AdvanceSeries":   func(t *testing.T, e tenantFixture) { force(t, db, e, publishing.StatePublished, "committing") },
-		"scheduler.RepairHold": func(t *testing.T, e tenantFixture) { force(t, db, e, publishing.StatePublishing, "committing") },
+		"purge.FindFiles":          change(unused),
+		"post.FreeContent":         change(`update post set approved = '\x'`),
+		"post.MarkTemplate":        change(unused), // so that the template matches the content of the post
+		"post.TemplateMarked":      change(`update post set approved = '\x'`),
+		"approval.ApprovalInForce": change(`update approval set status = 'APPROVED', resolved_at = now()`),
+		"media.DeleteMedium":       change(unused),
+		"post.HoldMedia":           change(deleted),
+		"media.ForgetMedia":        change(deleted, unused),
+		"post.Advance":             func(t *testing.T, e tenantFixture) { force(t, db, e, publishing.StatePublished, "committing") },
+		"post.AdvanceSeries":       func(t *testing.T, e tenantFixture) { force(t, db, e, publishing.StatePublished, "committing") },
+		"scheduler.RepairHold":     func(t *testing.T, e tenantFixture) { force(t, db, e, publishing.StatePublishing, "committing") },
 		"scheduler.Revoke": func(t *testing.T, e tenantFixture) {
 			force(t, db, e, publishing.StatePublishing, "preparing")
 			must(t, publishingdb.New(db).InOrg(t.Context(), e.org, func(tx *publishingdb.Tx) error {

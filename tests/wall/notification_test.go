@@ -21,9 +21,9 @@ func (e *tenantFixture) addNotifications(t *testing.T, db *pg.DB, s *publishingd
 	must(t, s.InOrg(t.Context(), e.org, func(tx *publishingdb.Tx) error {
 		day := e.incident(id.New[publishing.NotificationTag]())
 		day.Kind, e.day = publishing.NotifyPublished, day.ID
-		return notificationstore.SaveIncidents(t.Context(), tx, publishing.IncidentChanges{
+		return notificationstore.SaveIncidents(t.Context(), tx, notificationstore.IncidentChanges{
 			Begun:     []publishing.Notification{e.incident(e.notification), day},
-			Published: []publishing.ChannelPosts{{Notification: day.ID, Channel: e.channel.ID, Posts: 1}},
+			Published: []notificationstore.ChannelPosts{{Notification: day.ID, Channel: e.channel.ID, Posts: 1}},
 		})
 	}))
 	must(t, db.InOrg(t.Context(), e.org.UUID(), func(tx pgx.Tx) error {
@@ -117,7 +117,7 @@ func notificationTxQuestions() map[string]txQuestion {
 	return map[string]txQuestion{
 		"notification.IncidentEvents": func(t *testing.T, tx *publishingdb.Tx, th tenantFixture) (bool, error) {
 			list, err := notificationstore.IncidentEvents(t.Context(), tx, 100)
-			return !slices.ContainsFunc(list, func(e publishing.IncidentEvent) bool { return e.ID == th.event }), err
+			return !slices.ContainsFunc(list, func(e notificationstore.IncidentEvent) bool { return e.ID == th.event }), err
 		},
 		"notification.DeleteIncidentEvents": func(t *testing.T, tx *publishingdb.Tx, th tenantFixture) (bool, error) {
 			deleted, err := notificationstore.DeleteIncidentEvents(t.Context(), tx, []int64{th.event})
@@ -132,7 +132,7 @@ func notificationTxQuestions() map[string]txQuestion {
 		"notification.SaveIncidents": func(t *testing.T, tx *publishingdb.Tx, th tenantFixture) (bool, error) {
 			n := th.incident(th.notification)
 			n.Posts = 99
-			return true, notificationstore.SaveIncidents(t.Context(), tx, publishing.IncidentChanges{Changed: []publishing.Notification{n}})
+			return true, notificationstore.SaveIncidents(t.Context(), tx, notificationstore.IncidentChanges{Changed: []publishing.Notification{n}})
 		},
 		"notification.AddNotification": func(t *testing.T, tx *publishingdb.Tx, th tenantFixture) (bool, error) {
 			n := th.incident(id.New[publishing.NotificationTag]())

@@ -90,17 +90,48 @@ func ActivityTime(ctx context.Context, tx *db.Tx, now time.Time) (at time.Time, 
 	return at, err
 }
 
+// IncidentEvent is one event, which becomes a part of an incident.
+type IncidentEvent struct {
+	ID      int64                        `db:"id"`
+	At      time.Time                    `db:"at"`
+	Kind    publishing.IncidentEventKind `db:"kind"`
+	Channel publishing.ChannelID         `db:"channel_id"`
+	// Post is zero for an event of the channel.
+	Post publishing.PostID `db:"post_id"`
+	// Code and Reason are those of the post that failed. Reason is for people.
+	Code   *string `db:"code"`
+	Reason *string `db:"reason"`
+}
+
+// ChannelPosts are posts of a channel that a notification of several channels counts.
+type ChannelPosts struct {
+	Notification publishing.NotificationID
+	Channel      publishing.ChannelID
+	Posts        int
+}
+
+// IncidentChanges are what is to be stored.
+type IncidentChanges struct {
+	// Deleted are to be deleted first, then Changed updated, then Begun inserted: a channel has one open incident of a
+	// kind at any time.
+	Deleted []publishing.NotificationID
+	Changed []publishing.Notification
+	Begun   []publishing.Notification
+	// Published are posts to be added to those of their channels.
+	Published []ChannelPosts
+}
+
 const incidentEvents = `-- publishing.IncidentEvents
 select e.id, e.at, e.kind, e.channel_id, e.post_id, e.code, e.reason from incident_event e
 where e.org_id = $1 order by e.id limit $2 for update skip locked`
 
 // IncidentEvents locks and returns the oldest events of the organization.
-func IncidentEvents(ctx context.Context, tx *db.Tx, most int) ([]publishing.IncidentEvent, error) {
+func IncidentEvents(ctx context.Context, tx *db.Tx, most int) ([]IncidentEvent, error) {
 	rows, err := tx.Query(ctx, incidentEvents, tx.Org, most)
 	if err != nil {
 		return nil, err
 	}
-	return pgx.CollectRows(rows, pgx.RowToStructByName[publishing.IncidentEvent])
+	return pgx.CollectRows(rows, pgx.RowToStructByName[IncidentEvent])
 }
 
 const incidentEventsDelete = `-- publishing.IncidentEventsDelete
@@ -176,7 +207,7 @@ const trimAtOnce = 1000
 
 // SaveIncidents stores changes of incidents, whose LastAt is of ActivityTime, and keeps the number of notifications within
 // publishing.MaxNotifications.
-func SaveIncidents(ctx context.Context, tx *db.Tx, c publishing.IncidentChanges) error {
+func SaveIncidents(ctx context.Context, tx *db.Tx, c IncidentChanges) error {
 	b := &pgx.Batch{}
 	if len(c.Deleted) > 0 {
 		b.Queue(notificationsDelete, tx.Org, db.UUIDs(c.Deleted))
@@ -207,10 +238,10 @@ func AddNotification(ctx context.Context, tx *db.Tx, n publishing.Notification) 
 	if n.LastAt, err = ActivityTime(ctx, tx, n.LastAt); err != nil {
 		return err
 	}
-	return SaveIncidents(ctx, tx, publishing.IncidentChanges{Begun: []publishing.Notification{n}})
+	return SaveIncidents(ctx, tx, IncidentChanges{Begun: []publishing.Notification{n}})
 }
 
-func queuePublished(tx *db.Tx, b *pgx.Batch, list []publishing.ChannelPosts) {
+func queuePublished(tx *db.Tx, b *pgx.Batch, list []ChannelPosts) {
 	if len(list) == 0 {
 		return
 	}

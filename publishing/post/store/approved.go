@@ -8,7 +8,6 @@ import (
 
 	"crier/publishing"
 	"crier/publishing/db"
-	"crier/tenancy"
 )
 
 // postDigest is the SHA-256 of what the post p publishes: its channel, its delay, its settings, its
@@ -169,33 +168,3 @@ func templateApprovals(
 
 const approvedCopy = `-- publishing.ApprovedCopy
 update post p set approved = u.approved from unnest($1::uuid[], $2::bytea[]) u(id, approved) where p.id = u.id`
-
-var approvalInForce = `-- publishing.ApprovalInForce
-select ` + approvalColumns + `, a.sealed_token from approval a
-where a.status = 'APPROVED' and a.post_id = any (array(
-  select $1::uuid union all
-  select q.id from post p join post q on q.org_id = p.org_id and q.series_id = p.series_id and q.occurrence < p.occurrence
-  where p.id = $1))
-order by (a.post_id = $1) desc, a.id desc limit 1`
-
-// ApprovalInForce returns the approval under which a post is published: its own or, for an
-// occurrence, the approval of an earlier occurrence of its series. It returns pgx.ErrNoRows if
-// there is none.
-func ApprovalInForce(ctx context.Context, tx *db.Tx, post publishing.PostID) (publishing.Approval, error) {
-	rows, err := tx.Query(ctx, approvalInForce, post)
-	if err != nil {
-		return publishing.Approval{}, err
-	}
-	out, err := pgx.CollectExactlyOneRow(rows, scanApproval)
-	return out.Approval, err
-}
-
-const managerEmail = `-- publishing.ManagerEmail
-select u.email from member m join person u on u.id = m.person_id
-where m.person_id = $1 and m.role in ('ADMIN', 'SUPERADMIN') and not m.disabled`
-
-// ManagerEmail returns the address of a person who is an administrator or the owner, or
-// pgx.ErrNoRows for anyone else.
-func ManagerEmail(ctx context.Context, tx *db.Tx, person tenancy.PersonID) (email string, err error) {
-	return email, tx.QueryRow(ctx, managerEmail, person).Scan(&email)
-}

@@ -1,5 +1,5 @@
-// Package store contains the statements for posts, series, slots, tags and approvals. Only the
-// parent folder uses them.
+// Package store contains the statements for posts, series, slots and tags. Only the parent
+// folder uses them.
 package store
 
 import (

@@ -8,6 +8,7 @@ import (
 
 	"crier/platform/clock"
 	"crier/publishing"
+	"crier/publishing/approval"
 	"crier/publishing/db"
 	"crier/publishing/post"
 	poststore "crier/publishing/post/store"
@@ -25,7 +26,10 @@ func TestOccurrence_IsFoundWhileItIsStored(t *testing.T) {
 		later = append(later, publishing.Occurrence(first, 1))
 		r.endOnly(first, publishing.ResultPublished, "")
 	}
-	posts := post.New(post.Config{}, post.Deps{DB: db.New(r.db), Clock: clock.System{}, Log: slog.New(slog.DiscardHandler)})
+	posts := post.New(post.Config{}, post.Deps{
+		DB: db.New(r.db), Clock: clock.System{}, Log: slog.New(slog.DiscardHandler),
+		Approvals: approval.NewRequests(approval.RequestDeps{DB: db.New(r.db), Clock: clock.System{}}),
+	})
 	who := tenancy.Principal{Org: r.org}
 	from, to := time.Now().Add(time.Hour), time.Now().Add(36*time.Hour)
 	done := make(chan struct{})

@@ -1,4 +1,4 @@
-package publishing_test
+package notification
 
 import (
 	"maps"
@@ -8,6 +8,7 @@ import (
 
 	"crier/platform/id"
 	"crier/publishing"
+	notificationstore "crier/publishing/notification/store"
 	"crier/tenancy"
 )
 
@@ -17,8 +18,8 @@ var (
 	two     = id.New[publishing.ChannelTag]()
 )
 
-// incidents has the notifications of an organization, in the order in which they began.
-type incidents struct {
+// history has the notifications of an organization, in the order in which they began.
+type history struct {
 	org tenancy.OrgID
 	all []publishing.Notification
 	// now is the time of the last events.
@@ -28,7 +29,7 @@ type incidents struct {
 }
 
 // add adds events of one channel at a time, as one transaction does, and checks that no two open ones are of one kind.
-func (s *incidents) add(t *testing.T, at time.Time, channel publishing.ChannelID, kinds ...publishing.IncidentEventKind) {
+func (s *history) add(t *testing.T, at time.Time, channel publishing.ChannelID, kinds ...publishing.IncidentEventKind) {
 	t.Helper()
 	s.now = at
 	var open []publishing.Notification
@@ -38,12 +39,12 @@ func (s *incidents) add(t *testing.T, at time.Time, channel publishing.ChannelID
 			open = append(open, n)
 		}
 	}
-	x := publishing.NewIncidents(s.org, open, at, at)
+	x := newIncidents(s.org, open, at, at)
 	for _, kind := range kinds {
 		reason := string(kind)
-		x.Add(publishing.IncidentEvent{At: at, Kind: kind, Channel: channel, Post: id.New[publishing.PostTag](), Reason: &reason})
+		x.add(notificationstore.IncidentEvent{At: at, Kind: kind, Channel: channel, Post: id.New[publishing.PostTag](), Reason: &reason})
 	}
-	c := x.Changes()
+	c := x.changes()
 	s.all = slices.DeleteFunc(s.all, func(n publishing.Notification) bool { return slices.Contains(c.Deleted, n.ID) })
 	for _, changed := range c.Changed {
 		i := slices.IndexFunc(s.all, func(n publishing.Notification) bool { return n.ID == changed.ID })
@@ -70,7 +71,7 @@ func (s *incidents) add(t *testing.T, at time.Time, channel publishing.ChannelID
 }
 
 // mailed marks all mails that are planned as queued at the time of the last events.
-func (s *incidents) mailed() {
+func (s *history) mailed() {
 	for i := range s.all {
 		if s.all[i].MailAt == nil {
 			continue
@@ -88,7 +89,7 @@ type shown struct {
 	Mails  bool
 }
 
-func (s *incidents) want(t *testing.T, when string, want ...shown) {
+func (s *history) want(t *testing.T, when string, want ...shown) {
 	t.Helper()
 	var got []shown
 	for _, n := range s.all {
@@ -101,7 +102,7 @@ func (s *incidents) want(t *testing.T, when string, want ...shown) {
 
 func TestIncidents_CountUntilTheChannelPublishes(t *testing.T) {
 	t.Parallel()
-	s := &incidents{}
+	s := &history{}
 	s.add(t, morning, one, "failed", "failed")
 	s.add(t, morning.Add(time.Hour), one, "failed")
 	s.want(t, "three failures", shown{Kind: "failed", Posts: 3, Mails: true})
@@ -121,7 +122,7 @@ func TestIncidents_CountUntilTheChannelPublishes(t *testing.T) {
 
 func TestIncidents_EndAfterSilence(t *testing.T) {
 	t.Parallel()
-	s := &incidents{}
+	s := &history{}
 	s.add(t, morning, one, "failed")
 	s.add(t, morning.Add(publishing.IncidentSilence), one, "failed")
 	s.want(t, "at the end of the silence", shown{Kind: "failed", Posts: 2, Mails: true})
@@ -139,10 +140,10 @@ func TestIncidents_DeadChannelIsOne(t *testing.T) {
 		"refused in between": {"failed", "missed", "refused", "failed", "failed"},
 		"refused twice":      {"failed", "refused", "missed", "refused", "failed", "failed"},
 	} {
-		s := &incidents{}
+		s := &history{}
 		s.add(t, morning, one, events...)
 		s.want(t, name+", in one transaction", dead)
-		s = &incidents{}
+		s = &history{}
 		for _, e := range events {
 			s.add(t, morning, one, e)
 		}
@@ -151,7 +152,7 @@ func TestIncidents_DeadChannelIsOne(t *testing.T) {
 			t.Errorf("%s: got %+v, want the first post and the reason of the refusal", name, n)
 		}
 	}
-	s := &incidents{}
+	s := &history{}
 	s.add(t, morning, one, "failed")
 	s.mailed()
 	s.add(t, morning.Add(time.Minute), one, "refused", "failed")
@@ -167,7 +168,7 @@ func TestIncidents_DeadChannelIsOne(t *testing.T) {
 
 func TestIncidents_FirstPostOfDeadChannelIsMailedAfterIt(t *testing.T) {
 	t.Parallel()
-	s := &incidents{}
+	s := &history{}
 	s.add(t, morning, one, "refused")
 	s.mailed()
 	s.add(t, morning.Add(time.Hour), one, "refused")
@@ -181,18 +182,18 @@ func TestIncidents_FirstPostOfDeadChannelIsMailedAfterIt(t *testing.T) {
 
 func TestIncidents_ConnectedAtOnceNeedsNoMail(t *testing.T) {
 	t.Parallel()
-	s := &incidents{}
+	s := &history{}
 	s.add(t, morning, one, "refused")
 	s.add(t, morning.Add(10*time.Second), one, "connected")
 	s.want(t, "without a post", shown{Kind: "reconnect", Closed: true})
-	s = &incidents{}
+	s = &history{}
 	s.add(t, morning, one, "refused", "failed", "connected")
 	s.want(t, "with a post that failed", shown{Kind: "reconnect", Posts: 1, Closed: true, Mails: true})
 }
 
 func TestIncidents_UnknownAndPublishedAreCountedByTheDay(t *testing.T) {
 	t.Parallel()
-	s := &incidents{org: id.New[tenancy.OrgTag]()}
+	s := &history{org: id.New[tenancy.OrgTag]()}
 	s.add(t, morning, one, "unknown", "published", "unknown", "published")
 	midnight := morning.Add(15 * time.Hour)
 	s.add(t, midnight.Add(-time.Second), one, "published", "unknown")
@@ -208,7 +209,7 @@ func TestIncidents_UnknownAndPublishedAreCountedByTheDay(t *testing.T) {
 // The published posts of a day are one notification, which names the channel if there is one.
 func TestIncidents_PublishedOfSeveralChannelsAreOne(t *testing.T) {
 	t.Parallel()
-	s := &incidents{}
+	s := &history{}
 	s.add(t, morning, one, "published", "published")
 	if got := s.all[0].Channel; got != one {
 		t.Errorf("got the channel %s, want that of the posts", got)
@@ -225,7 +226,7 @@ func TestIncidents_PublishedOfSeveralChannelsAreOne(t *testing.T) {
 }
 
 // wantMail checks when the mails of the first notification are queued; zero: never.
-func (s *incidents) wantMail(t *testing.T, when string, want time.Time) {
+func (s *history) wantMail(t *testing.T, when string, want time.Time) {
 	t.Helper()
 	got := s.all[0].MailAt
 	if want.IsZero() && got != nil || !want.IsZero() && (got == nil || !got.Equal(want)) {
@@ -242,7 +243,7 @@ func TestIncidents_ReopenedIsMailedAnHourAfterTheLastMails(t *testing.T) {
 		{begins: "failed", ends: "published"},
 		{begins: "missed", ends: "connected"},
 	} {
-		name, s := string(c.begins), &incidents{}
+		name, s := string(c.begins), &history{}
 		minute := func(n int) time.Time { return morning.Add(time.Duration(n) * time.Minute) }
 		s.add(t, morning, one, c.begins)
 		s.mailed()
@@ -278,7 +279,7 @@ func TestIncidents_ReopenedIsMailedAnHourAfterTheLastMails(t *testing.T) {
 // The first post that fails after a channel was refused again is mailed to those who want mails about posts only.
 func TestIncidents_FirstPostOfChannelThatDiedAgainIsMailed(t *testing.T) {
 	t.Parallel()
-	s := &incidents{}
+	s := &history{}
 	s.add(t, morning, one, "refused", "failed")
 	s.mailed()
 	s.add(t, morning.Add(20*time.Minute), one, "connected", "refused")
@@ -297,7 +298,7 @@ func TestIncidents_FirstPostOfChannelThatDiedAgainIsMailed(t *testing.T) {
 // An incident that goes on names the post and the reason of what has happened since, which people do not know yet.
 func TestIncidents_ReopenedNamesWhatHappenedSince(t *testing.T) {
 	t.Parallel()
-	s := &incidents{}
+	s := &history{}
 	s.add(t, morning, one, "failed")
 	s.mailed()
 	known := s.all[0].Post
@@ -318,7 +319,7 @@ func TestIncidents_ReopenedNamesWhatHappenedSince(t *testing.T) {
 // people knew do not.
 func TestIncidents_ReopenedFailuresOfDeadChannelMoveToIt(t *testing.T) {
 	t.Parallel()
-	s := &incidents{}
+	s := &history{}
 	s.add(t, morning, one, "failed", "failed")
 	s.mailed()
 	s.add(t, morning.Add(10*time.Minute), one, "connected")
@@ -330,7 +331,7 @@ func TestIncidents_ReopenedFailuresOfDeadChannelMoveToIt(t *testing.T) {
 // A channel whose posts fail and are published by turns makes one incident with one mail an hour.
 func TestIncidents_EndedShortlyBeforeGoesOn(t *testing.T) {
 	t.Parallel()
-	s := &incidents{}
+	s := &history{}
 	s.add(t, morning, one, "failed")
 	s.mailed()
 	for n := range 50 {
@@ -342,7 +343,7 @@ func TestIncidents_EndedShortlyBeforeGoesOn(t *testing.T) {
 	s.add(t, morning.Add(49*time.Minute+publishing.IncidentReopening), one, "failed")
 	s.want(t, "an hour later", shown{Kind: "failed", Posts: 101, Closed: true, Mails: true},
 		shown{Kind: "published", Posts: 150, Mails: true}, shown{Kind: "failed", Posts: 1, Mails: true})
-	s = &incidents{}
+	s = &history{}
 	s.add(t, morning, one, "refused")
 	s.add(t, morning.Add(10*time.Second), one, "connected")
 	s.add(t, morning.Add(20*time.Second), one, "refused")

@@ -1,4 +1,4 @@
-package post_test
+package approval_test
 
 import (
 	"context"
@@ -18,16 +18,18 @@ import (
 	"crier/platform/jobs"
 	"crier/platform/pg"
 	"crier/publishing"
+	"crier/publishing/approval"
 	"crier/publishing/connector"
 	"crier/publishing/post"
 	"crier/tenancy"
 	"crier/tests/dbtest"
+	"crier/tests/publishtest"
 	"crier/tests/tenant"
 )
 
 // strict refuses drafts while refuse is set.
 type strict struct {
-	lenient
+	publishtest.Lenient
 	refuse atomic.Bool
 }
 
@@ -46,19 +48,22 @@ func (c *settable) Now() time.Time { return time.Now().Add(time.Duration(c.ahead
 // mailbox has the mails to reviewers.
 type mailbox struct {
 	mu   sync.Mutex
-	sent []publishing.ReviewMail
+	sent []approval.ReviewMail
 }
 
-func (m *mailbox) SendReview(_ context.Context, mail publishing.ReviewMail) error {
+func (m *mailbox) SendReview(_ context.Context, mail approval.ReviewMail) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.sent = append(m.sent, mail)
 	return nil
 }
 
+// approvalRig is an organization with a channel, and the use cases of posts and approvals on it.
 type approvalRig struct {
-	*slotRig
-	approvals *post.Approvals
+	*publishtest.Rig
+	who       tenancy.Principal
+	posts     *post.Posts
+	approvals *approval.Approvals
 	clock     *settable
 	rules     *strict
 	mails     *mailbox
@@ -67,24 +72,31 @@ type approvalRig struct {
 
 func newApprovalRig(t *testing.T) *approvalRig {
 	t.Helper()
-	r := newRig(t)
-	out := &approvalRig{clock: &settable{}, rules: &strict{}, mails: &mailbox{}}
+	r := publishtest.NewRig(t)
+	out := &approvalRig{Rig: r, who: r.Organization(), clock: &settable{}, rules: &strict{}, mails: &mailbox{}}
 	r.Register(out.rules)
 	r.Deps.Clock = out.clock
 	queue, err := jobs.NewQueue()
 	r.OK(err)
 	r.Deps.ReviewMails = queue
-	posts := r.Deps.Posts(limits)
-	out.slotRig = &slotRig{rig: r, who: r.Organization(), posts: posts}
-	out.approvals = post.NewApprovals(posts, out.mails)
+	out.posts = r.Deps.Posts(publishtest.Limits)
+	out.approvals = r.Deps.Approvals(publishtest.Limits, out.posts, out.mails)
 	out.channel = r.Connect(out.who.Org).String()
 	return out
+}
+
+// create makes a post at a time.
+func (r *approvalRig) create(kind publishing.CreateType, at time.Time) publishing.PostID {
+	r.Helper()
+	made, err := publishtest.CreateAt(r.Context(), r.posts, r.who, r.channel, kind, at, publishing.Repeat{})
+	r.OK(err)
+	return made
 }
 
 // draft makes a draft for a day ahead.
 func (r *approvalRig) draft() publishing.PostID {
 	r.Helper()
-	return r.create(r.channel, publishing.CreateDraft, time.Now().Add(48*time.Hour), publishing.Repeat{})
+	return r.create(publishing.CreateDraft, time.Now().Add(48*time.Hour))
 }
 
 // colleague is another member.
@@ -160,7 +172,7 @@ func TestApproval_OnlyDraftsAndOneAtATime(t *testing.T) {
 	r.request(post, false)
 	_, err := r.approvals.Request(t.Context(), r.who, post.String(), publishing.RequestApproval{})
 	r.wantKind("a second request", err, fault.Conflict)
-	queued := r.create(r.channel, publishing.CreateSchedule, time.Now().Add(48*time.Hour), publishing.Repeat{})
+	queued := r.create(publishing.CreateSchedule, time.Now().Add(48*time.Hour))
 	_, err = r.approvals.Request(t.Context(), r.who, queued.String(), publishing.RequestApproval{})
 	r.wantKind("a request for a scheduled post", err, fault.Conflict)
 	_, err = r.approvals.Request(t.Context(), r.who, id.New[publishing.PostTag]().String(), publishing.RequestApproval{})
@@ -218,7 +230,7 @@ func TestApproval_Answers(t *testing.T) {
 func TestApproval_PassedDateIsDueAtOnce(t *testing.T) {
 	t.Parallel()
 	r := newApprovalRig(t)
-	post := r.create(r.channel, publishing.CreateDraft, time.Now().Add(-time.Hour), publishing.Repeat{})
+	post := r.create(publishing.CreateDraft, time.Now().Add(-time.Hour))
 	_, err := r.resolve(r.request(post, true), publishing.ActionApprove)
 	r.OK(err)
 	d := r.wantStatus(post, status{publishing.StateQueue, publishing.ApprovalApproved})
@@ -322,7 +334,7 @@ func TestReviewMail_NamesWhatItsReaderKnows(t *testing.T) {
 		got := r.mails.sent[len(r.mails.sent)-1]
 		d, err := r.posts.Get(t.Context(), r.who, post.String())
 		r.OK(err)
-		wanted := publishing.ReviewMail{
+		wanted := approval.ReviewMail{
 			To: reviewer, Organization: got.Organization, By: want, Note: note, Words: d.Root.Parts[0].Content.Excerpt(),
 			Channel: d.Channel.Name, Platform: r.rules.Describe().Name, Zone: "Europe/Berlin", Link: got.Link,
 			PublishDate: d.Root.PublishDate, ExpiresAt: got.ExpiresAt,
@@ -557,7 +569,7 @@ func TestApproval_ExpiryAndReminder(t *testing.T) {
 	sweep(23*time.Hour, 0)
 	sweep(25*time.Hour, 1)
 	sweep(26*time.Hour, 0)
-	tasks := r.count(`select count(*) from jobs.river_job where kind = $1 and args->>'id' = $2`, mailTask, a.ID.String())
+	tasks := r.count(`select count(*) from jobs.river_job where kind = $1 and args->>'id' = $2`, approval.ReviewMailTask, a.ID.String())
 	if tasks != 2 {
 		t.Errorf("there are %d tasks, want one for the request and one for the reminder", tasks)
 	}
@@ -598,27 +610,20 @@ func TestApproval_MailedLinkEndsWithMemberships(t *testing.T) {
 	other, otherLink := ask(r.who, "client@example.com")
 	_, err := r.approvals.Request(t.Context(), asks, r.draft().String(), publishing.RequestApproval{ReviewerEmail: new(tagged(asks))})
 	r.wantKind("a request to a tag of one's own mailbox", err, fault.Invalid)
-	take := func(m tenancy.Maker) (posts []string) {
+	mailedBy := func(p tenancy.Principal) (posts []string) {
 		t.Helper()
 		r.OK(r.DB.InOrg(t.Context(), r.who.Org.UUID(), func(tx pgx.Tx) error {
-			var made tenancy.MadeBy
-			var err error
-			if m.Leaves {
-				made.Reviews, err = r.approvals.MailedBy(t.Context(), tx, m.Person)
-			}
+			reviews, err := r.approvals.MailedBy(t.Context(), tx, p.Person)
 			posts = nil
-			for _, a := range made.Reviews {
+			for _, a := range reviews {
 				posts = append(posts, a.Post)
 			}
 			return err
 		}))
 		return posts
 	}
-	if got := take(tenancy.Maker{Person: asks.Person}); got != nil {
-		t.Errorf("a demotion names %v, want nothing", got)
-	}
 	for p, want := range map[tenancy.Principal]publishing.PostID{asks: own, reads: mailed} {
-		if got := take(tenancy.Maker{Person: p.Person, Leaves: true}); !slices.Equal(got, []string{want.String()}) {
+		if got := mailedBy(p); !slices.Equal(got, []string{want.String()}) {
 			t.Errorf("a removal names %v, want %v", got, want)
 		}
 		tenant.Leave(t, r.DB, p)
@@ -676,7 +681,7 @@ func TestApproval_GuestIsToldOfItsEnd(t *testing.T) {
 		if name == "approved" {
 			want = 1
 		}
-		tasks := r.count(`select count(*) from jobs.river_job where kind = $1 and args->>'id' = $2`, endedTask, a.ID.String())
+		tasks := r.count(`select count(*) from jobs.river_job where kind = $1 and args->>'id' = $2`, approval.ReviewEndedTask, a.ID.String())
 		if tasks != want {
 			t.Errorf("a guest who %s: got %d tasks, want %d", name, tasks, want)
 		}
@@ -856,7 +861,7 @@ func TestApproval_RequestLocksTheOrganizationFirst(t *testing.T) {
 				t.Fatal("it was over before it waited:", <-ended)
 			}
 			r.OK(super.QueryRow(t.Context(), `select count(*) from pg_stat_activity
-				where datname = $1 and query like '-- publishing.TagLock%' and wait_event_type = 'Lock'`, database).Scan(&waits))
+				where datname = $1 and query like '-- publishing.OrganizationLock%' and wait_event_type = 'Lock'`, database).Scan(&waits))
 		}
 		rows, err := tx.Query(t.Context(), `select id from post where id = $1 for update skip locked`, post)
 		if err != nil {
@@ -869,6 +874,38 @@ func TestApproval_RequestLocksTheOrganizationFirst(t *testing.T) {
 		return err
 	}))
 	r.OK(<-ended)
+}
+
+// A withdrawal that waits for a deletion of the post finds no post.
+func TestWithdraw_PostIsDeletedMeanwhile(t *testing.T) {
+	t.Parallel()
+	r := newApprovalRig(t)
+	post := r.draft()
+	a, err := r.resolve(r.request(post, true), publishing.ActionApprove)
+	r.OK(err)
+	ended := make(chan error, 1)
+	r.OK(r.DB.InOrg(t.Context(), r.who.Org.UUID(), func(tx pgx.Tx) error {
+		var database string
+		err := tx.QueryRow(t.Context(), `update post set deleted_at = now() where id = $1 returning current_database()::text`,
+			post).Scan(&database)
+		if err != nil {
+			return err
+		}
+		go func() {
+			_, err := r.approvals.Withdraw(t.Context(), r.who, a.ID.String())
+			ended <- err
+		}()
+		super := dbtest.Super(t)
+		for waits := 0; waits == 0; {
+			if len(ended) > 0 {
+				t.Fatal("it was over before it waited:", <-ended)
+			}
+			r.OK(super.QueryRow(t.Context(), `select count(*) from pg_stat_activity
+				where datname = $1 and query like '-- publishing.GroupLock%' and wait_event_type = 'Lock'`, database).Scan(&waits))
+		}
+		return nil
+	}))
+	r.wantKind("the withdrawal", <-ended, fault.NotFound)
 }
 
 func TestApproval_DeletedGroupEndsIt(t *testing.T) {

@@ -1,4 +1,4 @@
-package post
+package approval
 
 import (
 	"context"
@@ -15,8 +15,8 @@ import (
 	"crier/platform/pg"
 	"crier/platform/secret"
 	"crier/publishing"
+	approvalstore "crier/publishing/approval/store"
 	"crier/publishing/db"
-	poststore "crier/publishing/post/store"
 	"crier/tenancy"
 )
 
@@ -32,7 +32,7 @@ const reviewSecretLength = 44
 // reviewLink is the secret of a new request as it is stored, and the hash of the token of its mailed link.
 type reviewLink struct{ sealed, hash []byte }
 
-func (s *Posts) newReviewLink(org tenancy.OrgID) (out reviewLink, err error) {
+func (s *Approvals) newReviewLink(org tenancy.OrgID) (out reviewLink, err error) {
 	random, err := secret.Token("", reviewSecretLength)
 	if err != nil {
 		return out, err
@@ -46,7 +46,7 @@ func (s *Posts) newReviewLink(org tenancy.OrgID) (out reviewLink, err error) {
 func reviewBound(org tenancy.OrgID) string { return "review " + org.String() }
 
 // mailedURL returns the address of the review page of a request, for its reviewer.
-func (s *Posts) mailedURL(org tenancy.OrgID, a poststore.StoredApproval) (string, error) {
+func (s *Approvals) mailedURL(org tenancy.OrgID, a approvalstore.StoredApproval) (string, error) {
 	key, err := s.deps.Keyring.Open(a.Secret, reviewBound(org))
 	if err != nil {
 		return "", err
@@ -55,7 +55,7 @@ func (s *Posts) mailedURL(org tenancy.OrgID, a poststore.StoredApproval) (string
 }
 
 // sharedURL returns the review link of a request for a member to pass on.
-func (s *Posts) sharedURL(p tenancy.Principal, a poststore.StoredApproval) (string, error) {
+func (s *Approvals) sharedURL(p tenancy.Principal, a approvalstore.StoredApproval) (string, error) {
 	key, err := s.deps.Keyring.Open(a.Secret, reviewBound(p.Org))
 	if err != nil {
 		return "", err
@@ -63,7 +63,7 @@ func (s *Posts) sharedURL(p tenancy.Principal, a poststore.StoredApproval) (stri
 	return s.reviewPage(sharedToken(key, a.ID, p.Person)), nil
 }
 
-func (s *Posts) reviewPage(token string) string { return s.cfg.BaseURL + "/review/" + token }
+func (s *Approvals) reviewPage(token string) string { return s.cfg.BaseURL + "/review/" + token }
 
 func proof(key, of []byte) []byte {
 	mac := hmac.New(sha256.New, key)
@@ -99,18 +99,18 @@ func parseSharedToken(token string) (approval publishing.ApprovalID, sharer tena
 // or whose member has left, and Gone for a mailed link that ended with a membership.
 func (s *Approvals) reviewed(
 	ctx context.Context, op, token string,
-) (poststore.StoredApproval, tenancy.Principal, error) {
+) (approvalstore.StoredApproval, tenancy.Principal, error) {
 	guest := tenancy.Principal{Via: tenancy.ViaGuest}
 	approval, sharer, ok := parseSharedToken(token)
 	if !ok {
-		stored, org, err := poststore.Reviewed(ctx, s.db, secret.HashToken(token))
+		stored, org, err := approvalstore.Reviewed(ctx, s.db, secret.HashToken(token))
 		guest.Org = org
-		if errors.Is(err, poststore.ErrLinkEnded) {
+		if errors.Is(err, approvalstore.ErrLinkEnded) {
 			return stored, guest, endedLink(op)
 		}
 		return stored, guest, reviewFault(op, err)
 	}
-	stored, org, err := poststore.Shared(ctx, s.db, approval, sharer)
+	stored, org, err := approvalstore.Shared(ctx, s.db, approval, sharer)
 	if err != nil {
 		return stored, guest, reviewFault(op, err)
 	}
@@ -120,7 +120,7 @@ func (s *Approvals) reviewed(
 		return stored, guest, pg.Fault(op, err)
 	}
 	if !secret.Equal(token, secret.Text(sharedToken(key, approval, sharer))) {
-		return poststore.StoredApproval{}, guest, invalidLink(op)
+		return approvalstore.StoredApproval{}, guest, invalidLink(op)
 	}
 	return stored, guest, nil
 }
@@ -137,7 +137,7 @@ func confirmLink(
 	if guest.Via != tenancy.ViaGuest || !guest.Person.IsZero() {
 		return nil
 	}
-	works, err := poststore.LinkWorks(ctx, tx, approval)
+	works, err := approvalstore.LinkWorks(ctx, tx, approval)
 	if err == nil && !works {
 		return endedLink("publishing.resolve")
 	}
@@ -145,12 +145,21 @@ func confirmLink(
 }
 
 // linkWorks reports whether the mailed link of a request works.
-func (s *Posts) linkWorks(
+func (s *Approvals) linkWorks(
 	ctx context.Context, org tenancy.OrgID, approval publishing.ApprovalID,
 ) (works bool, err error) {
 	err = s.db.InOrg(ctx, org, func(tx *db.Tx) error {
-		works, err = poststore.LinkWorks(ctx, tx, approval)
+		works, err = approvalstore.LinkWorks(ctx, tx, approval)
 		return err
 	})
 	return works, err
 }
+
+func reviewFault(op string, err error) error {
+	if pg.IsNoRows(err) {
+		return invalidLink(op)
+	}
+	return pg.Fault(op, err)
+}
+
+func invalidLink(op string) error { return fault.New(fault.NotFound, op, "This link is not valid.") }

@@ -1,0 +1,29 @@
+package approval
+
+import (
+	"context"
+
+	"crier/platform/pg"
+	approvalstore "crier/publishing/approval/store"
+)
+
+// forgetSize is how many organizations one search of ForgetReviewer returns.
+const forgetSize = 200
+
+// ForgetReviewer removes the address of a person who is being purged from the approval requests of
+// all organizations. It returns Unavailable if the database cannot be reached. After a crash or an
+// error, the next call continues.
+func (s *Approvals) ForgetReviewer(ctx context.Context, email string) error {
+	const op = "publishing.ForgetReviewer"
+	for {
+		orgs, err := approvalstore.ReviewerOrgs(ctx, s.db, email, forgetSize)
+		if err != nil || len(orgs) == 0 {
+			return pg.Fault(op, err)
+		}
+		for _, org := range orgs {
+			if err := approvalstore.ForgetReviewer(ctx, s.db, org, email); err != nil {
+				return pg.Fault(op, err)
+			}
+		}
+	}
+}

@@ -1,0 +1,150 @@
+package approval
+
+import (
+	"cmp"
+	"context"
+	"strings"
+	"time"
+
+	"crier/platform/jobs"
+	"crier/platform/pg"
+	"crier/publishing"
+	approvalstore "crier/publishing/approval/store"
+	"crier/tenancy"
+)
+
+const (
+	// ReviewMailTask is the kind of the tasks whose ids SendReviewMail takes.
+	ReviewMailTask = "review-mail"
+	// ReviewEndedTask is the kind of the tasks whose ids SendReviewEnded takes.
+	ReviewEndedTask = "review-ended-mail"
+)
+
+// SendReviewMail sends the link of a request to its reviewer. A request that cannot be answered any more is no error, and
+// nothing is sent. After a crash the mail may be sent twice. It returns the errors of the mailer, and jobs.ErrLater
+// without one, because another process may have one, and while the organization has no access.
+func (s *Approvals) SendReviewMail(
+	ctx context.Context, org tenancy.OrgID, approval publishing.ApprovalID,
+) error {
+	const op = "publishing.SendReviewMail"
+	stored, err := approvalstore.Approval(ctx, s.db, org, approval)
+	if pg.IsNoRows(err) {
+		return nil
+	}
+	if err != nil {
+		return pg.Fault(op, err)
+	}
+	if stored.Open(s.requests.deps.Clock.Now()) != nil || stored.ReviewerEmail == nil {
+		return nil
+	}
+	return s.sendReview(ctx, op, org, stored, false)
+}
+
+// SendReviewEnded tells the guest who approved a post that the approval no longer applies. It sends
+// nothing if the guest's address is unknown or has been removed since. It returns the errors of
+// SendReviewMail, and may send the mail twice after a crash.
+func (s *Approvals) SendReviewEnded(
+	ctx context.Context, org tenancy.OrgID, approval publishing.ApprovalID,
+) error {
+	const op = "publishing.SendReviewEnded"
+	stored, err := approvalstore.Approval(ctx, s.db, org, approval)
+	if pg.IsNoRows(err) || err == nil && stored.ReviewerEmail == nil {
+		return nil
+	}
+	if err != nil {
+		return pg.Fault(op, err)
+	}
+	return s.sendReview(ctx, op, org, stored, true)
+}
+
+func (s *Approvals) sendReview(
+	ctx context.Context, op string, org tenancy.OrgID, stored approvalstore.StoredApproval, ended bool,
+) error {
+	if s.deps.Mailer == nil {
+		return jobs.ErrLater
+	}
+	_, active, err := approvalstore.Reviewable(ctx, s.db, org)
+	if err != nil {
+		return pg.Fault(op, err)
+	}
+	if !ended && active {
+		works, err := s.linkWorks(ctx, org, stored.ID)
+		if err != nil || !works {
+			return pg.Fault(op, err)
+		}
+	}
+	if !active {
+		return jobs.ErrLater // the organization may get its access back
+	}
+	m, err := s.reviewMail(ctx, org, stored)
+	if err != nil {
+		return pg.Fault(op, err)
+	}
+	m.Ended, m.Reminder = ended, !ended && isReminder(stored.Approval, s.requests.deps.Clock.Now())
+	return s.deps.Mailer.SendReview(ctx, m)
+}
+
+func (s *Approvals) reviewMail(
+	ctx context.Context, org tenancy.OrgID, stored approvalstore.StoredApproval,
+) (m ReviewMail, err error) {
+	m = ReviewMail{To: *stored.ReviewerEmail, ExpiresAt: stored.ExpiresAt}
+	about, err := approvalstore.FindReviewAbout(ctx, s.db, org, stored.Person)
+	if err != nil {
+		return m, err
+	}
+	m.Organization, m.Zone, m.By = about.Organization, about.Timezone, about.Requester
+	if m.By == "" && stored.PersonEmail != nil {
+		m.By = *stored.PersonEmail
+	}
+	if stored.Note != nil {
+		m.Note = *stored.Note
+	}
+	if !stored.Behind.IsZero() {
+		m.By = strings.TrimSpace("an operator for " + m.By)
+	}
+	m.Link, err = s.mailedURL(org, stored)
+	if err != nil {
+		return m, err
+	}
+	post, found, err := s.deps.Threads.FindThread(ctx, org, stored.Post)
+	if err != nil || !found {
+		return m, err
+	}
+	m.PublishDate, m.Channel, m.Platform = post.Root.PublishDate, post.Channel.Name, s.platformName(post.Channel.Connector)
+	if len(post.Root.Parts) > 0 {
+		m.Words = post.Root.Parts[0].Content.Excerpt()
+	}
+	return m, nil
+}
+
+// platformName returns the display name of a platform.
+func (s *Approvals) platformName(id string) string {
+	c, ok := s.deps.Connectors.Get(id)
+	if !ok {
+		return id
+	}
+	return cmp.Or(c.Describe().Name, id)
+}
+
+// ReviewMail is a mail to the reviewer of a request.
+type ReviewMail struct {
+	To           string
+	Organization string
+	// By is the name of the requester, or the address of a requester without a name, "" if neither is known.
+	By string
+	// Note is what the requester wrote to the reviewer.
+	Note string
+	// Words are the beginning of the text of the post.
+	Words string
+	// Channel is the name of the post's channel, and Platform the name of its platform.
+	Channel, Platform string
+	// Zone is the time zone of the organization.
+	Zone        string
+	Link        string
+	PublishDate time.Time
+	ExpiresAt   time.Time
+	// Reminder is set on the second mail.
+	Reminder bool
+	// Ended is set on the mail to a guest whose approval no longer applies.
+	Ended bool
+}

@@ -1,0 +1,112 @@
+package approval
+
+import (
+	"context"
+
+	"crier/platform/fault"
+	"crier/platform/id"
+	"crier/platform/pg"
+	"crier/publishing"
+	approvalstore "crier/publishing/approval/store"
+	"crier/tenancy"
+)
+
+// Status returns the newest request of a post, as one with the status NONE when none counts. It returns NotFound.
+func (s *Approvals) Status(ctx context.Context, p tenancy.Principal, post string) (publishing.Approval, error) {
+	const op = "publishing.ApprovalStatus"
+	parsed, ok := id.Parse[publishing.PostTag](post)
+	if !ok {
+		return publishing.Approval{}, publishing.NoPost(op)
+	}
+	root, found, err := s.deps.Threads.FindRoot(ctx, p.Org, parsed)
+	if err != nil {
+		return publishing.Approval{}, pg.Fault(op, err)
+	}
+	if !found {
+		return publishing.Approval{}, publishing.NoPost(op)
+	}
+	stored, err := approvalstore.FindApprovalOf(ctx, s.db, p.Org, root)
+	if pg.IsNoRows(err) || err == nil && stored.Shown() == publishing.ApprovalNone {
+		return publishing.Approval{}, nil
+	}
+	if err != nil {
+		return publishing.Approval{}, pg.Fault(op, err)
+	}
+	return s.shown(p, stored), nil
+}
+
+// shown returns an approval as a principal may see it.
+func (s *Approvals) shown(p tenancy.Principal, stored approvalstore.StoredApproval) publishing.Approval {
+	a := stored.At(s.requests.deps.Clock.Now())
+	if !a.ShowsLink(p) {
+		return a
+	}
+	link, err := s.sharedURL(p, stored)
+	if err != nil {
+		s.deps.Log.Error(
+			"the link of a request for approval cannot be shown", "org", p.Org, "approval", a.ID, "error", err,
+		)
+	}
+	a.ReviewURL = link
+	return a
+}
+
+// List returns requests of the organization, the newest first. It returns Invalid for a status that does not exist and
+// a Before that is no id.
+func (s *Approvals) List(
+	ctx context.Context, p tenancy.Principal, q publishing.ListApprovals,
+) ([]publishing.Approval, error) {
+	const op = "publishing.ListApprovals"
+	before, ok := id.Parse[publishing.ApprovalTag](q.Before)
+	var faults fault.List
+	if !ok && q.Before != "" {
+		faults.Add("before", "must be the id of an approval")
+	}
+	status := publishing.ApprovalStatus(q.Status)
+	switch status {
+	case "", publishing.ApprovalNone, publishing.ApprovalPending, publishing.ApprovalApproved,
+		publishing.ApprovalRejected, publishing.ApprovalExpired:
+	default:
+		faults.Add("status", "must be one of: PENDING, APPROVED, REJECTED, EXPIRED, NONE")
+	}
+	if err := faults.Err(op, "The query is not valid."); err != nil {
+		return nil, err
+	}
+	limit := min(max(q.Limit, 1), publishing.MaxApprovalPage)
+	all, err := approvalstore.Approvals(ctx, s.db, p.Org, before, string(status), s.requests.deps.Clock.Now(), limit)
+	if err != nil {
+		return nil, pg.Fault(op, err)
+	}
+	out := make([]publishing.Approval, 0, len(all))
+	for _, stored := range all {
+		out = append(out, s.shown(p, stored))
+	}
+	return out, nil
+}
+
+// find returns a request by its id as a client sent it, and NotFound.
+func (s *Approvals) find(
+	ctx context.Context, op string, org tenancy.OrgID, approval string,
+) (approvalstore.StoredApproval, error) {
+	parsed, ok := id.Parse[publishing.ApprovalTag](approval)
+	if !ok {
+		return approvalstore.StoredApproval{}, noApproval(op)
+	}
+	stored, err := approvalstore.Approval(ctx, s.db, org, parsed)
+	if pg.IsNoRows(err) {
+		return stored, noApproval(op)
+	}
+	return stored, pg.Fault(op, err)
+}
+
+func noApproval(op string) error {
+	return fault.New(fault.NotFound, op, "There is no such request for approval.")
+}
+
+// MailedBy returns the requests for approval of a person whose mailed link ends with the membership. It runs in the
+// transaction of q, and returns the error of Postgres.
+func (s *Approvals) MailedBy(
+	ctx context.Context, q pg.Querier, person tenancy.PersonID,
+) ([]tenancy.EndedReview, error) {
+	return approvalstore.ReviewsMailed(ctx, q, person, s.requests.deps.Clock.Now().Add(-publishing.ApprovalLife))
+}

@@ -1,0 +1,57 @@
+package approval
+
+import (
+	"time"
+
+	"crier/publishing"
+)
+
+// approvalBody is the member approval of webhooks: the record of the API without its link.
+type approvalBody struct {
+	ID           string                    `json:"id"`
+	PostID       string                    `json:"postId"`
+	Status       publishing.ApprovalStatus `json:"status"`
+	Note         *string                   `json:"note"`
+	ReviewerNote *string                   `json:"reviewerNote"`
+	ReviewerName *string                   `json:"reviewerName"`
+	Guest        bool                      `json:"guest,omitempty"`
+	RequestedBy  *requesterBody            `json:"requestedBy"`
+	RequestedAt  string                    `json:"requestedAt"`
+	ResolvedAt   *string                   `json:"resolvedAt"`
+	ExpiresAt    string                    `json:"expiresAt"`
+	AutoSchedule bool                      `json:"autoSchedule"`
+	ReviewURL    *string                   `json:"reviewUrl"`
+}
+
+type requesterBody struct {
+	ID       string  `json:"id"`
+	Email    *string `json:"email"`
+	Operator bool    `json:"operator,omitempty"`
+}
+
+func approvalData(a publishing.Approval) approvalBody {
+	out := approvalBody{
+		ID: a.ID.String(), PostID: a.Post.String(), Status: a.Shown(), Note: a.Note, ReviewerNote: a.ReviewerNote,
+		ReviewerName: a.ReviewerName, Guest: a.ByGuest(), RequestedAt: wireTime(a.RequestedAt),
+		ExpiresAt:    wireTime(a.ExpiresAt),
+		AutoSchedule: a.AutoSchedule,
+	}
+	if !a.Person.IsZero() {
+		out.RequestedBy = &requesterBody{ID: a.Person.String(), Email: a.PersonEmail, Operator: !a.Behind.IsZero()}
+	}
+	if a.ResolvedAt != nil {
+		at := wireTime(*a.ResolvedAt)
+		out.ResolvedAt = &at
+	}
+	return out
+}
+
+// voidData is approvalData for an approval that has ended. Clients see such an approval as NONE,
+// but the webhook reports how it ended.
+func voidData(a publishing.Approval) approvalBody {
+	out := approvalData(a)
+	out.Status = publishing.ApprovalVoid
+	return out
+}
+
+func wireTime(t time.Time) string { return t.UTC().Format(publishing.WireTime) }

@@ -1,0 +1,192 @@
+package approval
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"crier/platform/fault"
+	"crier/platform/pg"
+	"crier/publishing"
+	approvalstore "crier/publishing/approval/store"
+	"crier/publishing/db"
+	"crier/publishing/pictures"
+	"crier/tenancy"
+)
+
+// Resolve answers a request for a member, and returns it. An approval with AutoSchedule schedules the post in the same
+// transaction. It returns NotFound, Invalid, Forbidden for who has asked and for keys, Conflict for a request that is
+// answered already, and Gone for one that cannot be answered any more.
+func (s *Approvals) Resolve(
+	ctx context.Context, p tenancy.Principal, approval string, cmd publishing.ResolveApproval,
+) (publishing.Approval, error) {
+	const op = "publishing.ResolveApproval"
+	stored, err := s.find(ctx, op, p.Org, approval)
+	if err != nil {
+		return publishing.Approval{}, err
+	}
+	if err := stored.MayResolve(p); err != nil {
+		return publishing.Approval{}, err
+	}
+	cmd, err = cmd.Cleaned()
+	if err != nil {
+		return publishing.Approval{}, err
+	}
+	cmd.Name = &p.Name
+	a, _, err := s.resolve(ctx, p, stored.Approval, cmd)
+	return a, err
+}
+
+// ResolveByToken is Resolve for a guest, who has the review link.
+func (s *Approvals) ResolveByToken(
+	ctx context.Context, token string, cmd publishing.ResolveApproval,
+) (publishing.Review, error) {
+	const op = "publishing.ResolveByToken"
+	stored, guest, err := s.reviewed(ctx, op, token)
+	if err != nil {
+		return publishing.Review{}, err
+	}
+	cmd, err = cmd.Cleaned()
+	if err != nil {
+		return publishing.Review{}, err
+	}
+	a, sharer, err := s.resolve(ctx, guest, stored.Approval, cmd)
+	return publishing.Review{Approval: a, Org: guest.Org, Sharer: sharer}, err
+}
+
+// resolve stores the answer of a reviewer. Of several answers at the same time one is stored, and the others are
+// Conflict. sharer is the address of the member who passed the link of a guest on, "" for nobody.
+func (s *Approvals) resolve(
+	ctx context.Context, p tenancy.Principal, a publishing.Approval, cmd publishing.ResolveApproval,
+) (answer publishing.Approval, sharer string, err error) {
+	const op = "publishing.resolve"
+	if err := a.Open(s.requests.deps.Clock.Now()); err != nil {
+		return a, "", err
+	}
+	var draft publishing.PostDetail
+	var problem error
+	if cmd.Action == publishing.ActionApprove && a.AutoSchedule {
+		draft, problem = s.deps.Drafts.Recheck(ctx, p, a.Post.String())
+	}
+	if problem != nil && !fault.Is(problem, fault.Invalid) {
+		return a, "", goneFault(problem)
+	}
+	var due *time.Time
+	var pictures []pictures.Key
+	err = s.db.InOrgAs(ctx, p, func(tx *db.Tx) (err error) {
+		answer = a
+		if err := confirmLink(ctx, tx, p, a.ID); err != nil {
+			return err
+		}
+		now := s.requests.deps.Clock.Now()
+		answer.Status, answer.ResolvedAt = cmd.Action.Status(), &now
+		answer.ReviewerNote, answer.ReviewerName = cmd.Note, cmd.Name
+		if p.Via == tenancy.ViaSession {
+			answer.ResolvedBy = p.Person
+		}
+		if p.Via == tenancy.ViaGuest && !p.Person.IsZero() {
+			if sharer, err = approvalstore.MemberEmail(ctx, tx, p.Person); err != nil {
+				return err
+			}
+		}
+		if err := s.auditAnswer(ctx, tx, p, answer, sharer); err != nil {
+			return err
+		}
+		by := reviewer(p, answer)
+		due, pictures, err = s.deps.Drafts.Answer(
+			ctx, tx, publishing.DraftAnswer{Approval: answer, By: by, Draft: draft, Problem: problem},
+			func(problem error) error { return s.storeAnswer(ctx, tx, answer, by, problem) },
+		)
+		return err
+	})
+	if err != nil {
+		return a, "", db.PostFault(op, goneFault(err))
+	}
+	s.deps.Pictures.Add(p.Org, pictures)
+	if due != nil {
+		s.deps.Waker.Wake(ctx, p.Org, *due)
+	}
+	return answer, sharer, nil
+}
+
+// auditAnswer appends an entry about an answer to the audit log. A guest is named by what the guest has entered.
+func (s *Approvals) auditAnswer(
+	ctx context.Context, tx *db.Tx, p tenancy.Principal, a publishing.Approval, sharer string,
+) error {
+	action, subject := tenancy.ActionRejected, "post "+a.Post.String()
+	if a.Status == publishing.ApprovalApproved {
+		action = tenancy.ActionApproved
+	}
+	if p.Via == tenancy.ViaGuest {
+		p = tenancy.Principal{Org: p.Org, Via: tenancy.ViaGuest, Name: "guest"}
+		if a.ReviewerName != nil {
+			p.Name += " " + *a.ReviewerName
+		}
+	}
+	if sharer != "" {
+		subject += ", with the link of " + sharer
+	}
+	return s.db.Audit(ctx, tx, p, action, subject)
+}
+
+// storeAnswer stores an answer with its events, and why the post cannot be scheduled unless problem
+// is nil. It returns Conflict when another answer was first.
+func (s *Approvals) storeAnswer(
+	ctx context.Context, tx *db.Tx, a publishing.Approval, by string, problem error,
+) error {
+	event := publishing.EventApproved
+	if a.Status == publishing.ApprovalRejected {
+		event = publishing.EventRejected
+	}
+	reason := ""
+	if problem != nil {
+		reason = "The post was not scheduled: " + sentence(problem)
+	}
+	ended, err := s.requests.end(ctx, tx, a, publishing.ApprovalPending, event, by, reason)
+	if err != nil {
+		return err
+	}
+	if !ended {
+		return fault.New(fault.Conflict, "publishing.answer", "This request was answered in this moment.")
+	}
+	return nil
+}
+
+// sentence returns the message of a fault for people.
+func sentence(err error) string {
+	var f *fault.Error
+	if errors.As(err, &f) {
+		return f.Message
+	}
+	return ""
+}
+
+// guestName is how a guest without a name is called in timelines.
+const guestName = "a guest"
+
+// reviewer returns who answers, as the timeline of a post shows it.
+func reviewer(p tenancy.Principal, a publishing.Approval) string {
+	switch {
+	case p.Via == tenancy.ViaSession:
+		return publishing.ActorOf(p)
+	case a.ReviewerName != nil:
+		return "guest " + *a.ReviewerName + sharedBy(p)
+	}
+	return guestName + sharedBy(p)
+}
+
+// sharedBy returns who passed a guest's link on, as the timeline of a post shows it, "" for a mailed link.
+func sharedBy(guest tenancy.Principal) string {
+	if guest.Person.IsZero() {
+		return ""
+	}
+	return " with the link of person " + guest.Person.String()
+}
+
+// goneFault returns Gone for what belongs to a post that was deleted, and other errors as they are.
+func goneFault(err error) error {
+	if fault.Is(err, fault.NotFound) || pg.IsNoRows(err) {
+		return fault.New(fault.Gone, "publishing.resolve", "The post was deleted.")
+	}
+	return err
+}

@@ -1,0 +1,212 @@
+// Package store contains the statements for approvals. Only the parent folder uses them.
+package store
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"crier/platform/pg"
+	"crier/publishing"
+	"crier/publishing/db"
+	"crier/tenancy"
+)
+
+// ErrApprovalPending means that the post has a request that waits already.
+var ErrApprovalPending = errors.New("the post waits for an approval already")
+
+const approvalPendingIndex = "approval_pending"
+
+// approvalRow is a row of approval as it is read. It converts to publishing.Approval, so that the two have the same
+// fields.
+type approvalRow struct {
+	ID            publishing.ApprovalID     `db:"id"`
+	Post          publishing.PostID         `db:"post_id"`
+	Status        publishing.ApprovalStatus `db:"status"`
+	AutoSchedule  bool                      `db:"auto_schedule"`
+	Note          *string                   `db:"note"`
+	ReviewerEmail *string                   `db:"reviewer_email"`
+	Person        tenancy.PersonID          `db:"requested_by"`
+	Key           tenancy.KeyID             `db:"requested_key"`
+	Behind        tenancy.PersonID          `db:"requested_behind"`
+	// PersonEmail is null for who is no member any more: the policy of the table person.
+	PersonEmail  *string   `db:"person_email" sql:"(select u.email from person u where u.id = a.requested_by)"`
+	RequestedAt  time.Time `db:"requested_at"`
+	ExpiresAt    time.Time `db:"expires_at"`
+	ReviewerNote *string   `db:"reviewer_note"`
+	// ReviewerName of a member is the current address. It is not stored, so nothing remains when
+	// the account is gone.
+	ReviewerName *string          `db:"reviewer_name" sql:"case when a.resolved_by is null then a.reviewer_name else coalesce((select email from person where id = a.resolved_by), 'a former member') end"`
+	ResolvedBy   tenancy.PersonID `db:"resolved_by"`
+	ResolvedAt   *time.Time       `db:"resolved_at"`
+	ReviewURL    string           `db:"review_url" sql:"''"`
+}
+
+var approvalColumns = db.Columns[approvalRow]("a")
+
+// StoredApproval is an approval with the sealed secret of its links.
+type StoredApproval struct {
+	publishing.Approval
+	Secret []byte
+}
+
+func scanApproval(row pgx.CollectableRow) (StoredApproval, error) {
+	r, err := pgx.RowToStructByName[struct {
+		approvalRow
+		Secret []byte `db:"sealed_token"`
+	}](row)
+	return StoredApproval{Approval: publishing.Approval(r.approvalRow), Secret: r.Secret}, err
+}
+
+var approvalOf = `-- publishing.ApprovalOf
+select ` + approvalColumns + `, a.sealed_token from approval a where a.post_id = $1
+order by (a.status = 'PENDING') desc, a.id desc limit 1`
+
+// FindApprovalOf returns the pending request of a post, else the newest one: ids are made by several processes, whose clocks
+// differ. It returns pgx.ErrNoRows when there is none.
+func FindApprovalOf(
+	ctx context.Context, d *db.DB, org tenancy.OrgID, post publishing.PostID,
+) (StoredApproval, error) {
+	return oneApproval(ctx, d, org, approvalOf, post)
+}
+
+var approvalByID = `-- publishing.ApprovalByID
+select ` + approvalColumns + `, a.sealed_token
+from approval a join post p on p.org_id = a.org_id and p.id = a.post_id
+where a.id = $1 and p.deleted_at is null`
+
+// Approval returns a request whose post exists, and pgx.ErrNoRows for others.
+func Approval(
+	ctx context.Context, d *db.DB, org tenancy.OrgID, approval publishing.ApprovalID,
+) (StoredApproval, error) {
+	return oneApproval(ctx, d, org, approvalByID, approval)
+}
+
+var approvalAny = `-- publishing.ApprovalAny
+select ` + approvalColumns + `, a.sealed_token from approval a where a.id = $1`
+
+// ApprovalAny is Approval also for a request whose post is deleted.
+func ApprovalAny(
+	ctx context.Context, d *db.DB, org tenancy.OrgID, approval publishing.ApprovalID,
+) (StoredApproval, error) {
+	return oneApproval(ctx, d, org, approvalAny, approval)
+}
+
+var approvalByHash = `-- publishing.ApprovalByHash
+select ` + approvalColumns + `, a.sealed_token from approval a where a.token_hash = $1`
+
+func oneApproval(
+	ctx context.Context, d *db.DB, org tenancy.OrgID, statement string, arg any,
+) (StoredApproval, error) {
+	var out []StoredApproval
+	err := d.Read(ctx, org.UUID(), func(b *pgx.Batch) { b.Queue(statement, arg).Query(db.Into(&out, scanApproval)) })
+	if err == nil && len(out) == 0 {
+		err = pgx.ErrNoRows
+	}
+	if err != nil {
+		return StoredApproval{}, err
+	}
+	return out[0], nil
+}
+
+var approvalList = `-- publishing.ApprovalList
+select ` + approvalColumns + `, a.sealed_token
+from approval a join post p on p.org_id = a.org_id and p.id = a.post_id
+where p.deleted_at is null and ($1::uuid is null or a.id < $1)
+  and case $2 when '' then true when 'NONE' then a.status = 'VOID'
+    when 'EXPIRED' then a.status = 'EXPIRED' or a.status = 'PENDING' and a.expires_at <= $3
+    when 'PENDING' then a.status = 'PENDING' and a.expires_at > $3 else a.status = $2 end
+order by a.id desc limit $4`
+
+// Approvals returns the newest requests of an organization whose posts exist: those before an id unless that is zero,
+// with a status at a time.
+func Approvals(
+	ctx context.Context, d *db.DB, org tenancy.OrgID, before publishing.ApprovalID, status string, now time.Time,
+	limit int,
+) (out []StoredApproval, err error) {
+	err = d.Read(ctx, org.UUID(), func(b *pgx.Batch) {
+		b.Queue(approvalList, before, status, now, limit).Query(db.Into(&out, scanApproval))
+	})
+	return out, err
+}
+
+// ApprovalOf is FindApprovalOf within the transaction.
+func ApprovalOf(ctx context.Context, tx *db.Tx, post publishing.PostID) (publishing.Approval, error) {
+	rows, err := tx.Query(ctx, approvalOf, post)
+	if err != nil {
+		return publishing.Approval{}, err
+	}
+	out, err := pgx.CollectExactlyOneRow(rows, scanApproval)
+	return out.Approval, err
+}
+
+const approvalInsert = `-- publishing.ApprovalInsert
+insert into approval (org_id, id, post_id, token_hash, sealed_token, auto_schedule, note, reviewer_email, requested_by,
+  requested_key, requested_behind, requested_at, expires_at, remind_at, reviewer_people)
+values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15)`
+
+// AddApproval inserts a request with its sealed secret, the hash of the token of its mailed link,
+// and the members to whom that link is mailed. It returns ErrApprovalPending.
+func AddApproval(
+	ctx context.Context, tx *db.Tx, a publishing.Approval, hash, sealed []byte, remind *time.Time,
+	reviewers []tenancy.PersonID,
+) error {
+	_, err := tx.Exec(ctx, approvalInsert, tx.Org, a.ID, a.Post, hash, sealed, a.AutoSchedule, a.Note, a.ReviewerEmail,
+		a.Person, a.Key, a.Behind, a.RequestedAt, a.ExpiresAt, remind, db.UUIDs(reviewers))
+	if pg.IsUnique(err, approvalPendingIndex) {
+		return ErrApprovalPending
+	}
+	return err
+}
+
+const approvalEnd = `-- publishing.ApprovalEnd
+update approval set status = $3, reviewer_note = coalesce($4, reviewer_note), reviewer_name = coalesce($5, reviewer_name),
+  resolved_by = coalesce($6, resolved_by), resolved_at = coalesce($7, now()), remind_at = null
+where id = $1 and status = $2 and ($3 not in ('APPROVED', 'REJECTED') or expires_at > coalesce($7, now()))`
+
+// EndApproval stores the status and the answer of a request that has the status from. ended is false if another
+// transaction has changed the status first, or if an answer comes after the request has expired.
+func EndApproval(
+	ctx context.Context, tx *db.Tx, a publishing.Approval, from publishing.ApprovalStatus,
+) (ended bool, err error) {
+	guest := a.ReviewerName
+	if !a.ResolvedBy.IsZero() {
+		guest = nil
+	}
+	tag, err := tx.Exec(ctx, approvalEnd, a.ID, from, a.Status, a.ReviewerNote, guest, a.ResolvedBy, a.ResolvedAt)
+	return err == nil && tag.RowsAffected() == 1, err
+}
+
+// AddApprovalEvent adds an event about a request to the timeline of its post; the reason may be empty.
+func AddApprovalEvent(
+	ctx context.Context, tx *db.Tx, post publishing.PostID, event publishing.EventKind, by, reason string,
+) error {
+	_, err := tx.Exec(ctx, eventReasoned, tx.Org, post, event, by, tx.Node, reason)
+	return err
+}
+
+const eventReasoned = `-- publishing.EventReasoned
+insert into post_event (org_id, post_id, event, by, node, reason)
+select $1, p.id, $3, nullif($4, ''), nullif($5, ''), nullif($6, '') from post p where p.id = $2`
+
+var approvalInForce = `-- publishing.ApprovalInForce
+select ` + approvalColumns + `, a.sealed_token from approval a
+where a.status = 'APPROVED' and a.post_id = any (array(
+  select $1::uuid union all
+  select q.id from post p join post q on q.org_id = p.org_id and q.series_id = p.series_id and q.occurrence < p.occurrence
+  where p.id = $1))
+order by (a.post_id = $1) desc, a.id desc limit 1`
+
+// ApprovalInForce returns the approval under which a post is published: its own or, for an
+// occurrence, the approval of an earlier occurrence of its series. It returns pgx.ErrNoRows if
+// there is none.
+func ApprovalInForce(ctx context.Context, tx *db.Tx, post publishing.PostID) (publishing.Approval, error) {
+	rows, err := tx.Query(ctx, approvalInForce, post)
+	if err != nil {
+		return publishing.Approval{}, err
+	}
+	out, err := pgx.CollectExactlyOneRow(rows, scanApproval)
+	return out.Approval, err
+}

@@ -1,0 +1,115 @@
+package store
+
+import (
+	"context"
+	"errors"
+
+	"github.com/jackc/pgx/v5"
+
+	"crier/platform/pg"
+	"crier/publishing"
+	"crier/publishing/db"
+	"crier/tenancy"
+)
+
+const reviewSharer = `-- publishing.ReviewSharer
+select a.org_id from member m
+join person u on u.id = m.person_id
+join organization o on o.id = m.org_id
+join approval a on a.org_id = m.org_id and a.id = $1
+where m.person_id = $2 and not m.disabled and u.deleted_at is null and o.deleted_at is null and o.suspended_at is null`
+
+// Shared returns a request that a member has shared, as Reviewed does. It also returns pgx.ErrNoRows if the person is
+// no longer a member.
+func Shared(
+	ctx context.Context, d *db.DB, approval publishing.ApprovalID, sharer tenancy.PersonID,
+) (a StoredApproval, org tenancy.OrgID, err error) {
+	err = d.WriteRole(ctx, pg.Gate, func(b *pgx.Batch) {
+		b.Queue(reviewSharer, approval, sharer).QueryRow(func(row pgx.Row) error { return row.Scan(&org) })
+	})
+	if err != nil {
+		return a, org, err
+	}
+	a, err = ApprovalAny(ctx, d, org, approval)
+	return a, org, err
+}
+
+const reviewOwner = `-- publishing.ReviewOwner
+select a.org_id, not exists (
+  select from unnest(array_append(a.reviewer_people, a.requested_by)) who (id)
+  where who.id is not null and not exists (
+    select from member m join person u on u.id = m.person_id
+    where m.org_id = a.org_id and m.person_id = who.id and not m.disabled and u.deleted_at is null))
+from approval a join organization o on o.id = a.org_id
+where a.token_hash = $1 and o.deleted_at is null and o.suspended_at is null`
+
+// ErrLinkEnded means that the mailed link of a request ended with the membership of the requester,
+// or of a member to whom it was mailed.
+var ErrLinkEnded = errors.New("the review link ended with a membership")
+
+// Reviewed returns the request with the hash of its mailed link, even if its post is gone, and its
+// organization. It returns ErrLinkEnded, and pgx.ErrNoRows if there is no such request or its
+// organization has no access.
+func Reviewed(ctx context.Context, d *db.DB, hash []byte) (a StoredApproval, org tenancy.OrgID, err error) {
+	works := false
+	err = d.WriteRole(ctx, pg.Gate, func(b *pgx.Batch) {
+		b.Queue(reviewOwner, hash).QueryRow(func(row pgx.Row) error { return row.Scan(&org, &works) })
+	})
+	if err == nil && !works {
+		err = ErrLinkEnded
+	}
+	if err != nil {
+		return a, org, err
+	}
+	a, err = oneApproval(ctx, d, org, approvalByHash, hash)
+	return a, org, err
+}
+
+const linkWorks = `-- publishing.LinkWorks
+select not exists (
+  select from unnest(array_append(a.reviewer_people, a.requested_by)) who (id)
+  where who.id is not null and not exists (select from person u where u.id = who.id))
+from approval a where a.id = $1`
+
+// LinkWorks reports whether the mailed link of a request works: the requester, and the members to
+// whom it was mailed, must still be members. The policy of the table person hides everybody else.
+func LinkWorks(ctx context.Context, tx *db.Tx, approval publishing.ApprovalID) (works bool, err error) {
+	err = tx.QueryRow(ctx, linkWorks, approval).Scan(&works)
+	return works, err
+}
+
+const reviewable = `-- publishing.Reviewable
+select name, suspended_at is null and deleted_at is null from organization where id = $1`
+
+// Reviewable returns the name of an organization and whether its people have access, and pgx.ErrNoRows when there is
+// none.
+func Reviewable(ctx context.Context, d *db.DB, org tenancy.OrgID) (name string, active bool, err error) {
+	err = d.Read(ctx, org.UUID(), func(b *pgx.Batch) {
+		b.Queue(reviewable, org).QueryRow(func(row pgx.Row) error { return row.Scan(&name, &active) })
+	})
+	return name, active, err
+}
+
+const reviewAbout = `-- publishing.ReviewAbout
+select o.name, o.timezone, coalesce((select u.name from person u where u.id = $2), '')
+from organization o where o.id = $1`
+
+// ReviewAbout is what a mail to a reviewer says about an organization.
+type ReviewAbout struct {
+	Organization, Timezone string
+	// Requester is the name of the requester, "" for a person without a name and for a former member.
+	Requester string
+}
+
+// FindReviewAbout returns what a mail to a reviewer says about an organization, and pgx.ErrNoRows if
+// there is no such organization.
+func FindReviewAbout(
+	ctx context.Context, d *db.DB, org tenancy.OrgID, requester tenancy.PersonID,
+) (out ReviewAbout, err error) {
+	err = d.Read(ctx, org.UUID(), func(b *pgx.Batch) {
+		b.Queue(reviewAbout, org, requester).QueryRow(func(row pgx.Row) error {
+			return row.Scan(&out.Organization, &out.Timezone, &out.Requester)
+		})
+	})
+	return out, err
+}

@@ -1,0 +1,124 @@
+package store
+
+import (
+	"context"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"crier/platform/jobs"
+	"crier/platform/pg"
+	"crier/publishing"
+	"crier/publishing/db"
+	"crier/tenancy"
+)
+
+// LockReviewMails locks the organization against other requests until the transaction ends. It must come before the
+// locks of series and posts, as PostQuota: in another order two transactions could deadlock.
+func LockReviewMails(ctx context.Context, tx *db.Tx) error {
+	_, err := db.LockOrganization(ctx, tx)
+	return err
+}
+
+const reviewMails = `-- publishing.ReviewMails
+select count(*) from approval a where a.reviewer_email is not null and a.requested_at > $1`
+
+// ReviewMails returns how many requests since a time have the address of a reviewer. The caller has called
+// LockReviewMails.
+func ReviewMails(ctx context.Context, tx *db.Tx, since time.Time) (n int, err error) {
+	err = tx.QueryRow(ctx, reviewMails, since).Scan(&n)
+	return n, err
+}
+
+// AddReviewTask adds a task of a kind about a request.
+func AddReviewTask(
+	ctx context.Context, tx *db.Tx, queue *jobs.Queue, kind string, approval publishing.ApprovalID,
+) error {
+	return queue.Add(ctx, tx, jobs.Task{Kind: kind, Org: tx.Org.UUID(), ID: approval.UUID()})
+}
+
+const reviewsMailed = `-- publishing.ReviewsMailed
+select id, post_id from approval
+where status = 'PENDING' and reviewer_email is not null and requested_at > $2
+  and (requested_by = $1 or $1 = any (reviewer_people))
+order by id limit 100`
+
+// ReviewsMailed returns at most 100 pending requests in the organization of q, made since a time, whose
+// mailed link works only while a person is a member: those of the person, and those mailed to the person.
+// It is called in transactions of accounts.
+func ReviewsMailed(
+	ctx context.Context, q pg.Querier, person tenancy.PersonID, since time.Time,
+) ([]tenancy.EndedReview, error) {
+	rows, err := q.Query(ctx, reviewsMailed, person, since)
+	if err != nil {
+		return nil, err
+	}
+	return pgx.CollectRows(rows, pgx.RowToStructByName[tenancy.EndedReview])
+}
+
+const mailboxMembers = `-- publishing.MailboxMembers
+select id from person where mailbox = md5($1)::uuid order by id`
+
+// MailboxMembers returns the members whose verified addresses belong to a mailbox (tenancy.Mailbox).
+func MailboxMembers(ctx context.Context, tx *db.Tx, mailbox string) ([]tenancy.PersonID, error) {
+	rows, err := tx.Query(ctx, mailboxMembers, mailbox)
+	if err != nil {
+		return nil, err
+	}
+	return pgx.CollectRows(rows, pgx.RowTo[tenancy.PersonID])
+}
+
+const memberEmail = `-- publishing.MemberEmail
+select email from person where id = $1`
+
+// FindMemberEmail is MemberEmail in a transaction of its own.
+func FindMemberEmail(
+	ctx context.Context, d *db.DB, org tenancy.OrgID, person tenancy.PersonID,
+) (email string, err error) {
+	err = d.Read(ctx, org.UUID(), func(b *pgx.Batch) {
+		b.Queue(memberEmail, person).QueryRow(func(row pgx.Row) error { return row.Scan(&email) })
+	})
+	if pg.IsNoRows(err) {
+		return "", nil
+	}
+	return email, err
+}
+
+// MemberEmail returns the address of a member, "" for who is none.
+func MemberEmail(ctx context.Context, tx *db.Tx, person tenancy.PersonID) (email string, err error) {
+	err = tx.QueryRow(ctx, memberEmail, person).Scan(&email)
+	if pg.IsNoRows(err) {
+		return "", nil
+	}
+	return email, err
+}
+
+const managerEmail = `-- publishing.ManagerEmail
+select u.email from member m join person u on u.id = m.person_id
+where m.person_id = $1 and m.role in ('ADMIN', 'SUPERADMIN') and not m.disabled`
+
+// ManagerEmail returns the address of a person who is an administrator or the owner, or
+// pgx.ErrNoRows for anyone else.
+func ManagerEmail(ctx context.Context, tx *db.Tx, person tenancy.PersonID) (email string, err error) {
+	return email, tx.QueryRow(ctx, managerEmail, person).Scan(&email)
+}
+
+const reviewerOrgs = `-- publishing.ReviewerOrgs
+select distinct org_id from approval where reviewer_email = $1 limit $2`
+
+// ReviewerOrgs returns at most limit organizations that have entered an address for a review.
+func ReviewerOrgs(ctx context.Context, d *db.DB, email string, limit int) (out []tenancy.OrgID, err error) {
+	err = d.WriteRole(ctx, pg.Retention, func(b *pgx.Batch) {
+		b.Queue(reviewerOrgs, email, limit).Query(db.Into(&out, pgx.RowTo[tenancy.OrgID]))
+	})
+	return out, err
+}
+
+const reviewerForget = `-- publishing.ReviewerForget
+update approval set reviewer_email = null where reviewer_email = $1`
+
+// ForgetReviewer deletes an address from the requests of an organization, and keeps the requests.
+// It returns pg.ErrOrgBusy or the error of Postgres.
+func ForgetReviewer(ctx context.Context, d *db.DB, org tenancy.OrgID, email string) error {
+	return d.WriteOrg(ctx, org.UUID(), func(b *pgx.Batch) { b.Queue(reviewerForget, email) })
+}

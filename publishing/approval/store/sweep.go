@@ -1,0 +1,50 @@
+package store
+
+import (
+	"context"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"crier/platform/pg"
+	"crier/publishing"
+	"crier/publishing/db"
+	"crier/tenancy"
+)
+
+// DueApproval is a pending request that has expired, or whose reviewer is to be reminded.
+type DueApproval struct {
+	At       time.Time             `db:"at"`
+	Org      tenancy.OrgID         `db:"org_id"`
+	Approval publishing.ApprovalID `db:"id"`
+}
+
+const approvalsDue = `-- publishing.ApprovalsDue
+select least(a.expires_at, a.remind_at) as at, a.org_id, a.id from approval a
+where a.status = 'PENDING' and least(a.expires_at, a.remind_at) <= $3
+  and (least(a.expires_at, a.remind_at), a.id) > ($1, $2)
+order by least(a.expires_at, a.remind_at), a.id limit $4`
+
+// ApprovalsDue returns requests of all organizations that are due at a time, behind another one.
+func ApprovalsDue(
+	ctx context.Context, d *db.DB, after DueApproval, now time.Time, limit int,
+) (out []DueApproval, err error) {
+	err = d.WriteRole(ctx, pg.Clock, func(b *pgx.Batch) {
+		b.Queue(approvalsDue, after.At, [16]byte(after.Approval.UUID()), now, limit).
+			Query(db.Into(&out, pgx.RowToStructByName[DueApproval]))
+	})
+	return out, err
+}
+
+const approvalReminded = `-- publishing.ApprovalReminded
+update approval set remind_at = null where id = $1 and status = 'PENDING' and remind_at <= $2
+returning reviewer_email is not null`
+
+// Reminded notes that the reminder of a pending request is due no more, and reports whether it has the address of a reviewer.
+func Reminded(ctx context.Context, tx *db.Tx, approval publishing.ApprovalID, now time.Time) (remind bool, err error) {
+	err = tx.QueryRow(ctx, approvalReminded, approval, now).Scan(&remind)
+	if pg.IsNoRows(err) {
+		return false, nil
+	}
+	return remind, err
+}

@@ -1,0 +1,75 @@
+package approval
+
+import (
+	"context"
+
+	"crier/platform/fault"
+	"crier/publishing"
+	"crier/publishing/db"
+	"crier/tenancy"
+)
+
+// Withdraw ends a request: its link stops working and any approval is void, so a post that was
+// queued by the approval becomes a draft. It returns the request. It returns NotFound for a void
+// request, Forbidden, and Conflict while the post is being published.
+func (s *Approvals) Withdraw(ctx context.Context, p tenancy.Principal, approval string) (publishing.Approval, error) {
+	const op = "publishing.WithdrawApproval"
+	var out publishing.Approval
+	stored, err := s.find(ctx, op, p.Org, approval)
+	if err != nil {
+		return out, err
+	}
+	if stored.Status == publishing.ApprovalVoid {
+		return out, noApproval(op)
+	}
+	if err := stored.MayWithdraw(p); err != nil {
+		return out, err
+	}
+	err = s.db.InOrgAs(ctx, p, func(tx *db.Tx) error {
+		err := s.db.Audit(ctx, tx, p, tenancy.ActionApprovalWithdrawn, "post "+stored.Post.String())
+		if err != nil {
+			return err
+		}
+		now := s.requests.deps.Clock.Now()
+		out = stored.Approval
+		out.Status, out.ResolvedAt = publishing.ApprovalVoid, &now
+		ended, err := s.withdraw(ctx, tx, p, out, stored.Status)
+		if err == nil && !ended {
+			err = fault.New(fault.Conflict, op, "The request was answered in this moment; look at it again.")
+		}
+		return err
+	})
+	return out, db.PostFault(op, err)
+}
+
+const withdrawn = "The request was withdrawn."
+
+// withdraw ends a request that has the status from, or the approval that resulted from it. ended is
+// false if another transaction was first.
+func (s *Approvals) withdraw(
+	ctx context.Context, tx *db.Tx, p tenancy.Principal, a publishing.Approval, from publishing.ApprovalStatus,
+) (ended bool, err error) {
+	if from == publishing.ApprovalApproved {
+		gone, err := s.withdrawApproved(ctx, tx, p, a.Post, a.ID)
+		if err != nil {
+			return false, err
+		}
+		return gone != nil, s.requests.NotifyEnded(ctx, tx, gone, withdrawn)
+	}
+	if err := s.deps.Drafts.FreeSeries(ctx, tx, a.Post); err != nil {
+		return false, err
+	}
+	return s.requests.end(ctx, tx, a, from, publishing.EventApprovalVoid, publishing.ActorOf(p), withdrawn)
+}
+
+// withdrawApproved takes back the approval of a post. The post becomes a draft if it is in the
+// queue, and so does every queued occurrence of its series. It returns Conflict while one of them
+// is being published.
+func (s *Approvals) withdrawApproved(
+	ctx context.Context, tx *db.Tx, p tenancy.Principal, root publishing.PostID, approval publishing.ApprovalID,
+) (*publishing.Approval, error) {
+	if err := s.deps.Drafts.Unschedule(ctx, tx, p, root, approval); err != nil {
+		return nil, err
+	}
+	return s.requests.EndInForce(ctx, tx, p, root, true, withdrawn)
+}
