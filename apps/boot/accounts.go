@@ -5,7 +5,7 @@ import (
 	"sync"
 
 	"crier/actors/cluster"
-	"crier/apps/edge"
+	"crier/apps/edge/dev"
 	"crier/platform/clock"
 	"crier/platform/mail"
 	"crier/platform/outbound"
@@ -76,7 +76,7 @@ func (a *App) accountDeps() (deps tenancyservice.Deps, err error) {
 }
 
 // devMail returns the mails of `dev`, nil in other processes.
-func (a *App) devMail() edge.DevMail {
+func (a *App) devMail() dev.Mails {
 	if a.box == nil {
 		return nil
 	}

@@ -10,6 +10,8 @@ import (
 	"crier/actors/cluster"
 	"crier/actors/org"
 	"crier/apps/edge"
+	"crier/apps/edge/dev"
+	"crier/apps/edge/request"
 	"crier/apps/worker"
 	"crier/platform/blob"
 	"crier/platform/env"
@@ -76,7 +78,7 @@ type Config struct {
 // Validate returns the faults of the variables of this package, joined; errors.As finds an env.Fault in it.
 func (c Config) Validate() error {
 	var faults env.Faults
-	if c.SandboxURL != "" && !edge.IsSandbox(c.SandboxURL) {
+	if c.SandboxURL != "" && !dev.IsSandbox(c.SandboxURL) {
 		faults.Add("SANDBOX_URL", "must be http with a loopback address and a port, such as http://127.0.0.1:4613")
 	}
 	faults.Duration("DRAIN_DELAY", c.DrainDelay, 0, 10*time.Minute)
@@ -99,7 +101,7 @@ func (c Config) withDerived() Config {
 func (c Config) warn(log *slog.Logger) {
 	warnings := c.Edge.Warnings()
 	host, _, err := net.SplitHostPort(c.Telemetry.Listen)
-	private := err != nil || edge.Loopback(host) // Validate has checked the address; it may be empty
+	private := err != nil || request.IsLoopback(host) // Validate has checked the address; it may be empty
 	if !private {
 		warnings = append(warnings, "METRICS_LISTEN is not on loopback: "+
 			"every machine that reaches it can read metrics, the queues of all organizations "+

@@ -1,9 +1,6 @@
 package edge_test
 
 import (
-	"net"
-	"net/http"
-	"net/http/httptest"
 	"reflect"
 	"strings"
 	"sync"
@@ -304,77 +301,6 @@ func TestFile_ServesRanges(t *testing.T) {
 	want(t, s.call(t, "GET", path, "", "Range", "bytes=0-3", "If-Range", `"other"`), 200)
 	want(t, s.call(t, "GET", "/files/"+picture.Key+"/dog.png", ""), 404)
 	want(t, s.call(t, "GET", "/files/other/cat.png", ""), 404)
-}
-
-func TestSandbox_ServesPageOnly(t *testing.T) {
-	t.Parallel()
-	var mu sync.Mutex
-	var asked []string
-	far := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		mu.Lock()
-		defer mu.Unlock()
-		asked = append(asked, r.Method+" "+r.URL.String()+r.Header.Get("Authorization")+r.Header.Get("Cookie"))
-		w.Header().Set("Content-Type", "text/html")
-		w.Header().Set("Set-Cookie", "a=b")
-		_, _ = w.Write([]byte("page"))
-	}))
-	t.Cleanup(far.Close)
-	s := start(t, nil, func(d *edge.Deps) { d.SandboxURL = far.URL })
-	a := s.call(t, "GET", "/sandbox", "")
-	if got := a.header.Get("Location"); a.status != 302 || !strings.HasSuffix(got, "/sandbox/") {
-		t.Errorf("answered %d to %q, want 302 to /sandbox/", a.status, got)
-	}
-	a = s.call(t, "GET", "/sandbox/?account=a", "", "Authorization", goodKey, "Cookie", "auth="+goodSession)
-	want(t, a, 200, "page")
-	if a.header.Get("Set-Cookie") != "" || a.header.Get("X-Content-Type-Options") != "nosniff" ||
-		a.header.Get("X-Request-Id") == "" {
-		t.Errorf("got the headers %v, want no cookie, nosniff, and a request id", a.header)
-	}
-	want(t, s.call(t, "HEAD", "/sandbox/media/abc", ""), 200)
-	want(t, s.call(t, "GET", "/sandbox/picture/abc", ""), 200)
-	want(t, s.call(t, "GET", "/sandbox/style.css", ""), 200)
-	for _, path := range []string{
-		"/sandbox/api/posts", "/sandbox/_sim/posts", "/sandbox/media/..%2f_sim", "/sandbox/media/../_sim/posts",
-		"/sandbox/media/a/../../api/posts", "/sandbox/media/%2e%2e", "/sandbox/x",
-	} {
-		if a := s.call(t, "GET", path, ""); a.status != 404 {
-			t.Errorf("%s: answered %d, want 404", path, a.status)
-		}
-	}
-	if a := s.call(t, "POST", "/sandbox/", "{}"); a.status != 405 {
-		t.Errorf("POST: %d", a.status)
-	}
-	// A page elsewhere whose name leads to this machine.
-	for _, host := range []string{"evil.test", "evil.test:4000", "localhost.evil.test"} {
-		if out := s.raw(t, "GET /sandbox/ HTTP/1.1\r\nHost: "+host+"\r\nConnection: close\r\n\r\n"); !strings.HasPrefix(out, "HTTP/1.1 403 ") || !strings.Contains(out, "set BASE_URL") {
-			t.Errorf("Host %q: %s", host, out)
-		}
-	}
-	for _, host := range []string{"crier.test", "localhost:4000", "127.0.0.1", "192.168.1.5:4000", "[::1]:4000", "[fd00::5]:4000"} {
-		if out := s.raw(t, "GET /sandbox/style.css HTTP/1.1\r\nHost: "+host+"\r\nConnection: close\r\n\r\n"); !strings.HasPrefix(out, "HTTP/1.1 200 ") {
-			t.Errorf("Host %q: %s", host, out)
-		}
-	}
-	mu.Lock()
-	defer mu.Unlock()
-	if got := strings.Join(asked[:min(4, len(asked))], "; "); got != "GET /?account=a; HEAD /media/abc; GET /picture/abc; GET /style.css" || len(asked) != 10 {
-		t.Errorf("asked: %s", got)
-	}
-}
-
-func TestSandbox_NotFoundWithoutAddress(t *testing.T) {
-	t.Parallel()
-	s := start(t, nil)
-	want(t, s.call(t, "GET", "/sandbox", ""), 404)
-	want(t, s.call(t, "GET", "/sandbox/", ""), 404)
-	ln, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	gone := "http://" + ln.Addr().String()
-	ln.Close()
-	s = start(t, nil, func(d *edge.Deps) { d.SandboxURL = gone })
-	want(t, s.call(t, "GET", "/sandbox/", ""), 503)
 }
 
 func TestPause(t *testing.T) {

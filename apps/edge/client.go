@@ -61,7 +61,7 @@ func networkPrefix(ip netip.Addr, bits int) string {
 // connection. It returns the zero address when a nearer entry of X-Forwarded-For is empty or no address.
 func (s *Server) clientAddr(c *fiber.Ctx) netip.Addr {
 	lines := c.Request().Header.PeekAll(fiber.HeaderXForwardedFor)
-	ip, hops, more := peer(c), string(bytes.Join(lines, []byte(","))), len(lines) > 0
+	ip, hops, more := request.Peer(c.Context()), string(bytes.Join(lines, []byte(","))), len(lines) > 0
 	for more && s.isTrusted(ip) { // from the end, because a proxy appends to the last line or adds a line
 		i := strings.LastIndexByte(hops, ',')
 		ip, hops, more = parseHop(hops[i+1:]), hops[:max(0, i)], i >= 0
@@ -84,17 +84,8 @@ func parseHop(s string) netip.Addr {
 		}
 		ip = at.Addr()
 	}
-	return normalize(ip)
+	return request.Normalize(ip)
 }
-
-// peer returns the address of the other end of the connection, in the form of normalize. It can be that of a proxy.
-func peer(c *fiber.Ctx) netip.Addr {
-	ip, _ := netip.AddrFromSlice(c.Context().RemoteIP()) // the zero address when there is none
-	return normalize(ip)
-}
-
-// normalize returns an address without a zone, and IPv4 in IPv6 as IPv4: the form in which addresses are compared.
-func normalize(ip netip.Addr) netip.Addr { return ip.Unmap().WithZone("") }
 
 // isTrusted returns whether an address is that of a trusted proxy. The zero address is not.
 func (s *Server) isTrusted(ip netip.Addr) bool {
@@ -113,26 +104,19 @@ func (s *Server) connRules() connRules {
 	return connRules{total: s.cfg.MaxConns, perClient: s.cfg.ClientConns, exempt: exempt, log: s.deps.Log}
 }
 
-// forwarding lists the headers in which proxies name their clients. Only the first one is read, and only from a trusted
-// proxy.
-var forwarding = [...]string{fiber.HeaderXForwardedFor, fiber.HeaderForwarded, "X-Real-Ip"}
-
 // warnForwarded logs, at most once a minute each, two mistakes of a configuration: a proxy that names clients is not
 // trusted, or a trusted one names them only in headers that are not read. In both cases all its clients share one
 // address and the limits of one client. The request is served as without the header.
 func (s *Server) warnForwarded(c *fiber.Ctx) error {
-	for _, name := range forwarding {
-		if c.Request().Header.Peek(name) != nil {
-			s.warnUnread(c, name)
-			break
-		}
+	if name := request.Forwarding(&c.Request().Header); name != "" {
+		s.warnUnread(c, name)
 	}
 	return c.Next()
 }
 
 // warnUnread logs a forwarding header, the first of a request, unless clientAddr reads it.
 func (s *Server) warnUnread(c *fiber.Ctx, name string) {
-	ip := peer(c)
+	ip := request.Peer(c.Context())
 	switch trusted := s.isTrusted(ip); {
 	case !trusted && s.forwardedLog.allow(s.deps.Clock):
 		s.deps.Log.WarnContext(c.UserContext(),

@@ -12,6 +12,7 @@ import (
 	"strings"
 	"time"
 
+	"crier/apps/edge/request"
 	"crier/platform/env"
 	"crier/platform/secret"
 )
@@ -87,7 +88,7 @@ func (c Config) Validate() error {
 func (c Config) validateAddresses(faults *env.Faults) {
 	const mustBeURL = "must be an http or https address without query"
 	switch {
-	case c.BaseURL == "" && !Loopback(c.Host):
+	case c.BaseURL == "" && !request.IsLoopback(c.Host):
 		faults.Add("BASE_URL",
 			"must be set when HOST is not on loopback: cookies and the addresses of files are made of it")
 	case c.BaseURL != "" && !isBaseURL(c.BaseURL):
@@ -118,28 +119,16 @@ func (c Config) Warnings() []string {
 	if err != nil || u.Scheme != "http" {
 		return nil
 	}
-	if !Loopback(u.Hostname()) {
+	if !request.IsLoopback(u.Hostname()) {
 		return []string{"BASE_URL is an http address: passwords and API keys travel in the clear, " +
 			"and browsers cannot log in, because they keep the cookie of the session for https. Use https."}
 	}
-	if !Loopback(c.Host) {
+	if !request.IsLoopback(c.Host) {
 		return []string{"BASE_URL is an http address and HOST is not on loopback: passwords, API keys and " +
 			"cookies of sessions that come from other machines travel in the clear. " +
 			"Use https, or let only this machine reach it."}
 	}
 	return nil
-}
-
-// Loopback returns whether a host is localhost or a loopback address, which only this machine reaches.
-func Loopback(host string) bool {
-	ip, err := netip.ParseAddr(host)
-	return host == "localhost" || err == nil && ip.Unmap().IsLoopback()
-}
-
-// isOwnHost returns whether a host, without port, is that of BASE_URL.
-func (c Config) isOwnHost(host string) bool {
-	u, err := url.Parse(c.Base())
-	return err == nil && strings.EqualFold(u.Hostname(), host)
 }
 
 // Frontend returns the address of the dashboard, without a slash at the end.
@@ -162,7 +151,7 @@ func (c Config) dashboards() []string {
 // secure returns whether cookies are sent over https only. That is so unless BASE_URL is http on loopback.
 func (c Config) secure() bool {
 	u, err := url.Parse(c.Base())
-	return err != nil || u.Scheme == "https" || !Loopback(u.Hostname())
+	return err != nil || u.Scheme == "https" || !request.IsLoopback(u.Hostname())
 }
 
 var appAddress = regexp.MustCompile(`^[a-z][a-z0-9+.-]*://[A-Za-z0-9./-]*$`)

@@ -9,6 +9,7 @@ import (
 	"github.com/gofiber/fiber/v2"
 
 	"crier/apps/edge/docs"
+	htmlpage "crier/apps/edge/page"
 	"crier/apps/edge/route"
 	"crier/platform/fault"
 )
@@ -37,17 +38,17 @@ const documentPath = "/openapi.json"
 
 // getDocument returns the endpoint of the OpenAPI document of all routes.
 func (s *Server) getDocument() route.Endpoint {
-	return s.sendDocument("Get this document", func(site *docs.Site) *docs.Asset { return site.Document })
+	return s.sendDocument("Get this document", func(site *docs.Site) *htmlpage.Asset { return site.Document })
 }
 
 // getPublicDocument returns the endpoint of the OpenAPI document of the public API.
 func (s *Server) getPublicDocument() route.Endpoint {
 	return s.sendDocument("Get the OpenAPI document of the public API alone",
-		func(site *docs.Site) *docs.Asset { return site.PublicDocument })
+		func(site *docs.Site) *htmlpage.Asset { return site.PublicDocument })
 }
 
 // sendDocument returns the endpoint of a document that pages of all origins may read.
-func (s *Server) sendDocument(summary string, of func(*docs.Site) *docs.Asset) route.Endpoint {
+func (s *Server) sendDocument(summary string, of func(*docs.Site) *htmlpage.Asset) route.Endpoint {
 	d := huma.Operation{Summary: summary, Tags: []string{"Service"}}
 	return route.Raw(d, func(c *fiber.Ctx) error {
 		site, err := s.site()
@@ -85,11 +86,11 @@ func (s *Server) sendPage(c *fiber.Ctx, name string) error {
 	if err != nil {
 		return err
 	}
-	page, ok := site.Page(name)
+	asset, ok := site.Page(name)
 	if !ok {
 		return fault.New(fault.NotFound, "edge.sendPage", "There is no such page.")
 	}
-	return page.Send(c)
+	return asset.Send(c)
 }
 
 // getConsoleFile returns the endpoint of the files that the console loads.

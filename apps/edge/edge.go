@@ -27,11 +27,13 @@ import (
 	slotapi "crier/apps/edge/api/slot"
 
 	webhookapi "crier/apps/edge/api/webhook"
+	"crier/apps/edge/dev"
 	"crier/apps/edge/docs"
 	"crier/apps/edge/monitor"
 	"crier/apps/edge/request"
 	"crier/apps/edge/route"
 	"crier/platform/clock"
+	"crier/platform/fault"
 	"crier/platform/limit"
 )
 
@@ -59,10 +61,10 @@ type Deps struct {
 	// AccountKey is the HMAC key of the account names in logs and in Attempts, see admission.Deps.
 	AccountKey []byte
 	Health     monitor.Health
-	// SandboxURL is the loopback address of the simulated platform, empty when there is none. See IsSandbox.
+	// SandboxURL is the loopback address of the simulated platform, empty when there is none. See dev.IsSandbox.
 	SandboxURL string
 	// DevMail has the mails that /dev/mail shows; nil for an instance that sends mails or none.
-	DevMail DevMail
+	DevMail dev.Mails
 	Log     *slog.Logger
 	Metrics prometheus.Registerer
 	Clock   clock.Clock
@@ -94,7 +96,6 @@ type Server struct {
 	site      func() (*docs.Site, error)
 	streams   *limit.PerKey[string] // videos being played, by client address
 	originals orgLimit              // uploads being sent to their organizations
-	sandbox   *sandbox
 
 	mu      sync.Mutex // protects the fields below
 	ln      *listener
@@ -115,12 +116,12 @@ func New(cfg Config, deps Deps) (*Server, error) {
 	if err != nil {
 		return nil, err
 	}
-	sandbox, err := newSandbox(deps.SandboxURL)
-	if err != nil {
-		return nil, err
+	if deps.SandboxURL != "" && !dev.IsSandbox(deps.SandboxURL) {
+		return nil, fault.New(fault.Invalid, "edge.New",
+			"The sandbox address must be http with a loopback address and a port.")
 	}
 	s := &Server{
-		cfg: cfg, deps: deps, trusted: trusted, metrics: metrics, sandbox: sandbox, patterns: map[string]bool{},
+		cfg: cfg, deps: deps, trusted: trusted, metrics: metrics, patterns: map[string]bool{},
 		streams:   limit.New[string](maxStreams),
 		originals: newOrgLimit(maxOriginals),
 	}

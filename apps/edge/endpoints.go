@@ -22,6 +22,7 @@ import (
 	slotapi "crier/apps/edge/api/slot"
 	tagapi "crier/apps/edge/api/tag"
 	webhookapi "crier/apps/edge/api/webhook"
+	"crier/apps/edge/dev"
 	"crier/apps/edge/monitor"
 	"crier/apps/edge/record"
 	"crier/apps/edge/session"
@@ -35,6 +36,7 @@ type endpoints struct {
 	channel      *channelapi.API
 	connect      *connectapi.API
 	deletion     *deletionapi.API
+	dev          *dev.API
 	instance     *instanceapi.API
 	key          *keyapi.API
 	media        *mediaapi.API
@@ -82,6 +84,7 @@ func (s *Server) newEndpoints() endpoints {
 			Gate: s.gate, Guard: s.session,
 		}),
 		deletion: deletionapi.New(deletionapi.Deps{Accounts: d.Accounts, Gate: s.gate, Cookies: cookies}),
+		dev:      dev.New(dev.Deps{BaseURL: s.cfg.Base(), SandboxURL: d.SandboxURL, Mails: d.DevMail}),
 		instance: instanceapi.New(instanceapi.Deps{
 			Accounts: d.Accounts, Plans: d.Plans, Gate: s.gate, Cookies: cookies, Log: d.Log,
 		}),

@@ -3,7 +3,6 @@ package edge_test
 import (
 	"fmt"
 	"net/http"
-	"net/http/httptest"
 	"strings"
 	"testing"
 
@@ -198,25 +197,6 @@ func TestCatalogue_ShowsNoAddressAsDefault(t *testing.T) {
 		s := start(t, nil, func(d *edge.Deps) { d.Channels = withDefaults{channels: d.Channels.(channels), value: value} })
 		if a := s.call(t, "GET", "/integrations", ""); a.status != 200 || strings.Contains(a.body, `"defaultValue":"`+value) != shown {
 			t.Errorf("%q: got %d %s, want it shown: %v", value, a.status, a.body, shown)
-		}
-	}
-}
-
-func TestSandbox_PageHasAPolicy(t *testing.T) {
-	t.Parallel()
-	for own, want := range map[string]string{"": "default-src 'none'; sandbox", "default-src 'self'": "default-src 'self'"} {
-		far := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
-			if own != "" {
-				w.Header().Set("Content-Security-Policy", own)
-			}
-			_, _ = w.Write([]byte("<script>x()</script>")) // the client sees a failure
-		}))
-		t.Cleanup(far.Close)
-		s := start(t, nil, func(d *edge.Deps) { d.SandboxURL = far.URL })
-		for _, path := range []string{"/sandbox/", "/sandbox/media/abc", "/sandbox/picture/abc"} {
-			if got := s.call(t, "GET", path, "").header.Get("Content-Security-Policy"); got != want {
-				t.Errorf("%s: the policy is %q, want %q", path, got, want)
-			}
 		}
 	}
 }

@@ -10,6 +10,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"crier/apps/edge/request"
 	"crier/platform/clock"
 )
 
@@ -137,7 +138,7 @@ func (l *listener) quotas(from net.Addr) []quota {
 	out := []quota{{name: allClients, most: l.rules.total}}
 	var ip netip.Addr // stays zero, the address of unknown clients, when from has no IP
 	if at, ok := from.(*net.TCPAddr); ok {
-		ip = normalize(at.AddrPort().Addr())
+		ip = request.Normalize(at.AddrPort().Addr())
 	}
 	if l.rules.perClient == 0 || l.rules.exempt(ip) {
 		return out

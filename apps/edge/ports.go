@@ -30,7 +30,6 @@ import (
 	postapi "crier/apps/edge/api/post"
 	"crier/apps/edge/monitor"
 	"crier/platform/blob"
-	"crier/platform/mail"
 	"crier/publishing"
 	"crier/tenancy"
 )
@@ -114,12 +113,6 @@ type Accounts interface {
 	keyapi.Keys
 	instanceapi.Instance
 	instanceapi.Enterprise
-}
-
-// DevMail has the mails of `crier dev`, which are not sent.
-type DevMail interface {
-	// Messages returns them, the newest first.
-	Messages() []mail.Stored
 }
 
 // Limiter limits the requests of each organization by its actor, which may be in another process.

@@ -446,17 +446,17 @@ func monitorRoutes(e endpoints) []line {
 // pageRoutes returns the documentation, the sandbox, and the mails of crier dev.
 func pageRoutes(s *Server) []line {
 	return []line{
-		built("dev-mails", s.getDevMails(), none.at("GET /dev/mail", quick)),
-		built("dev-mail", s.getDevMail(), none.at("GET /dev/mail/{id}", quick)),
+		built("dev-mails", e.dev.ListMails(), none.at("GET /dev/mail", quick)),
+		built("dev-mail", e.dev.Mail(), none.at("GET /dev/mail/{id}", quick)),
 		built("docs", s.getDocs(), none.at("GET /docs", quick)),
 		built("docs-page", s.getDocsPage(), none.at("GET /docs/{page}", quick)),
 		built("docs-console-file", s.getConsoleFile(), none.at("GET /docs/console/{file}", quick)),
 		built("openapi", s.getDocument(), none.at("GET /openapi.json", quick)),
 		built("public-openapi", s.getPublicDocument(), none.at("GET /public/v1/openapi.json", quick)),
-		built("sandbox", s.getSandbox(), none.at("GET /sandbox", quick)),
-		built("sandbox-media", s.getSandboxFile("media"), none.at("GET /sandbox/media/{file}", quick)),
-		built("sandbox-picture", s.getSandboxFile("picture"), none.at("GET /sandbox/picture/{file}", quick)),
-		built("sandbox-style", s.getSandboxStyle(), none.at("GET /sandbox/style.css", quick)),
+		built("sandbox", e.dev.Sandbox(), none.at("GET /sandbox", quick)),
+		built("sandbox-media", e.dev.SandboxFile("media"), none.at("GET /sandbox/media/{file}", quick)),
+		built("sandbox-picture", e.dev.SandboxFile("picture"), none.at("GET /sandbox/picture/{file}", quick)),
+		built("sandbox-style", e.dev.SandboxStyle(), none.at("GET /sandbox/style.css", quick)),
 	}
 }
 

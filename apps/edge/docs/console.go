@@ -1,20 +1,22 @@
 package docs
 
 import (
-	"bytes"
 	"crypto/sha256"
-	"encoding/binary"
 	"encoding/hex"
-	"html/template"
+	"io/fs"
 	"path"
 	"strings"
 
 	"crier/apps/edge/docs/console"
+	"crier/apps/edge/page"
 )
 
-// consolePolicy is the content security policy of the console. console/README.md has the reason for each directive.
-const consolePolicy = "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src 'self'; " +
-	"base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+// consoleNeeds are what the console loads. console/README.md has the reason for each.
+func consoleNeeds() []page.Need {
+	return []page.Need{
+		page.Scripts(page.Self), page.Styles(page.Self), page.Connections(page.Self), page.Images(page.Self),
+	}
+}
 
 const (
 	typeScript = "text/javascript; charset=utf-8"
@@ -50,32 +52,22 @@ func (s *Site) addConsole(v view) error {
 }
 
 func (s *Site) addConsolePage(c consoleView) error {
-	t, err := template.ParseFS(pageFiles, "pages/console.html")
+	files, err := fs.Sub(pageFiles, "pages")
 	if err != nil {
 		return err
 	}
-	var b bytes.Buffer
-	if err := t.ExecuteTemplate(&b, "console", c); err != nil {
-		return err
-	}
-	page, err := newAsset("text/html; charset=utf-8", revalidate, b.Bytes())
-	if err != nil {
-		return err
-	}
-	page.policy = consolePolicy
-	s.pages["console"] = page
-	return nil
+	s.pages["console"], err = page.New(files, "console", consoleNeeds()...).Asset(c)
+	return err
 }
 
-// addLibrary adds a file that is compressed already. The last four bytes of one are its size before.
+// addLibrary adds a file that is compressed already.
 func (s *Site) addLibrary(name, contentType string) error {
 	compressed, err := console.Files.ReadFile(name + ".gz")
 	if err != nil {
 		return err
 	}
-	size := binary.LittleEndian.Uint32(compressed[len(compressed)-4:])
-	s.files[name] = compressedAsset(contentType, immutable, compressed, int(size))
-	return nil
+	s.files[name], err = page.CompressedAsset(page.Kind{Type: contentType, Immutable: true}, compressed)
+	return err
 }
 
 // addOwn adds a file of ours under a name with a hash of its content, and returns the name.
@@ -87,6 +79,6 @@ func (s *Site) addOwn(file, contentType string) (name string, err error) {
 	sum := sha256.Sum256(content)
 	extension := path.Ext(file)
 	name = strings.TrimSuffix(file, extension) + "-" + hex.EncodeToString(sum[:6]) + extension
-	s.files[name], err = newAsset(contentType, immutable, content)
+	s.files[name], err = page.NewAsset(page.Kind{Type: contentType, Immutable: true}, content)
 	return name, err
 }

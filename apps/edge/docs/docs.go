@@ -4,16 +4,16 @@ package docs
 
 import (
 	"bytes"
-	"crypto/sha256"
 	"embed"
-	"encoding/base64"
 	"encoding/json"
-	"html/template"
+	"io/fs"
 	"net/url"
 	"strings"
 
 	"github.com/danielgtaylor/huma/v2"
+	"github.com/gofiber/fiber/v2"
 
+	"crier/apps/edge/page"
 	"crier/apps/edge/problem"
 	"crier/platform/fault"
 	"crier/publishing"
@@ -49,20 +49,20 @@ type Limit struct{ Subject, Value, Note string }
 // Site has all pages. It is safe for concurrent use.
 type Site struct {
 	// Document is the OpenAPI document, and PublicDocument that of the public API alone.
-	Document, PublicDocument *Asset
+	Document, PublicDocument *page.Asset
 
-	pages map[string]*Asset
-	files map[string]*Asset
+	pages map[string]*page.Asset
+	files map[string]*page.Asset
 }
 
 // Page returns a page by its name, which is empty for the reference of the public API, and false for other names.
-func (s *Site) Page(name string) (*Asset, bool) {
+func (s *Site) Page(name string) (*page.Asset, bool) {
 	a, ok := s.pages[name]
 	return a, ok
 }
 
 // ConsoleFile returns a file of the console by its name, and false for other names.
-func (s *Site) ConsoleFile(name string) (*Asset, bool) {
+func (s *Site) ConsoleFile(name string) (*page.Asset, bool) {
 	a, ok := s.files[name]
 	return a, ok
 }
@@ -81,32 +81,30 @@ func newSite(doc *huma.OpenAPI, document []byte, o Options) (*Site, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &Site{pages: map[string]*Asset{}, files: map[string]*Asset{}}
-	if s.Document, err = newAsset("application/json", revalidate, document); err != nil {
+	s := &Site{pages: map[string]*page.Asset{}, files: map[string]*page.Asset{}}
+	kind := page.Kind{Type: fiber.MIMEApplicationJSON}
+	if s.Document, err = page.NewAsset(kind, document); err != nil {
 		return nil, err
 	}
 	public, err := publicDocument(document, o.BaseURL)
 	if err != nil {
 		return nil, err
 	}
-	if s.PublicDocument, err = newAsset("application/json", revalidate, public); err != nil {
+	if s.PublicDocument, err = page.NewAsset(kind, public); err != nil {
 		return nil, err
 	}
 	for _, p := range pageList {
-		text, err := r.render(p)
-		if err != nil {
+		v := r.view
+		v.Page = p
+		if s.pages[p.Name], err = r.pages.Named(p.File + ".html").Asset(v); err != nil {
 			return nil, err
 		}
-		if s.pages[p.Name], err = newAsset("text/html; charset=utf-8", revalidate, text); err != nil {
-			return nil, err
-		}
-		s.pages[p.Name].policy = r.policy
 	}
 	return s, s.addConsole(r.view)
 }
 
-// page is one page of the site. Its template is the file pages/<File>.html.
-type page struct {
+// sitePage is one page of the site. Its template is the file pages/<File>.html.
+type sitePage struct {
 	// Name is the last part of the address below /docs, empty for /docs.
 	Name, File, Title string
 	// Samples is whether the page has samples, in a language that the reader chooses.
@@ -114,7 +112,7 @@ type page struct {
 }
 
 // pageList has the pages in the order of the navigation.
-var pageList = []page{
+var pageList = []sitePage{
 	{Name: "quick-start", File: "quick-start", Title: "Quick start", Samples: true},
 	{Name: "authentication", File: "authentication", Title: "Authentication", Samples: true},
 	{Name: "editing", File: "editing", Title: "Edit, move and cancel", Samples: true},
@@ -137,19 +135,17 @@ func Pages() (out []string) {
 
 // renderer renders pages.
 type renderer struct {
-	pages  *template.Template
-	policy string
-	view   view
+	pages *page.Page
+	view  view
 }
 
 // view is what templates see.
 type view struct {
-	Page                page
-	Pages               []page
+	Page                sitePage
+	Pages               []sitePage
 	Languages           []language
 	Title, Text         string
 	Base, Root          string
-	Style               template.CSS
 	Public, Application []group
 	Missing             []string
 	Limits              []LimitGroup
@@ -187,10 +183,6 @@ func (v view) With(op operation) struct {
 }
 
 func newRenderer(doc *huma.OpenAPI, o Options) (*renderer, error) {
-	files, err := template.ParseFS(pageFiles, "pages/*.html")
-	if err != nil {
-		return nil, err
-	}
 	root, err := rootOf(o.BaseURL)
 	if err != nil {
 		return nil, err
@@ -201,7 +193,7 @@ func newRenderer(doc *huma.OpenAPI, o Options) (*renderer, error) {
 	}
 	v := view{
 		Pages: pageList, Languages: languages, Title: doc.Info.Title + " API " + doc.Info.Version,
-		Text: strings.SplitN(doc.Info.Description, "\n", 2)[0], Base: o.BaseURL, Root: root, Style: template.CSS(style),
+		Text: strings.SplitN(doc.Info.Description, "\n", 2)[0], Base: o.BaseURL, Root: root,
 		Missing: o.Missing, Limits: o.Limits, KeyLife: o.KeyLife, Events: webhookEvents, operations: operations,
 		Codes: publishing.ErrorCodes(),
 	}
@@ -226,7 +218,11 @@ func newRenderer(doc *huma.OpenAPI, o Options) (*renderer, error) {
 	if v.Editing, err = editing(operations, o.BaseURL); err != nil {
 		return nil, err
 	}
-	return &renderer{pages: files, policy: pagePolicy(), view: v}, nil
+	files, err := fs.Sub(pageFiles, "pages")
+	if err != nil {
+		return nil, err
+	}
+	return &renderer{pages: page.New(files, "reference.html", page.Style(style)), view: v}, nil
 }
 
 // rootOf returns the path of the service, empty unless it is served below a path.
@@ -236,21 +232,6 @@ func rootOf(base string) (string, error) {
 		return "", err
 	}
 	return strings.TrimRight(u.Path, "/"), nil
-}
-
-func (r *renderer) render(p page) ([]byte, error) {
-	v := r.view
-	v.Page = p
-	var b bytes.Buffer
-	err := r.pages.ExecuteTemplate(&b, p.File+".html", v)
-	return b.Bytes(), err
-}
-
-// pagePolicy returns the content security policy of the pages: their own style by hash, and no scripts.
-func pagePolicy() string {
-	sum := sha256.Sum256([]byte(style))
-	hash := "'sha256-" + base64.StdEncoding.EncodeToString(sum[:]) + "'"
-	return "default-src 'none'; style-src " + hash + "; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
 }
 
 // indent returns JSON with one member a line.

@@ -1,8 +1,120 @@
-// Package page has what the HTML pages of the service share.
+// Package page is how the service sends HTML: pages that are rendered for each request, and assets that are kept
+// compressed, both with the headers that protect a browser.
+//
+// An API keeps a Page and sends it with its view:
+//
+//	consent := page.New(files, "consent.html", page.Style(style), page.Forms(page.Self))
+//	...
+//	return consent.Send(c, http.StatusOK, view)
 package page
 
-// NoIndex is the value of X-Robots-Tag for what search engines must not list.
+import (
+	"bytes"
+	"html/template"
+	"io/fs"
+	"net/http"
+
+	"github.com/gofiber/fiber/v2"
+
+	"crier/apps/edge/problem"
+	"crier/apps/edge/request"
+	"crier/platform/fault"
+)
+
+// NoIndex is the value of X-Robots-Tag for responses that search engines must not list.
 const NoIndex = "noindex, nofollow"
 
 // Time is the layout of times for people, in UTC.
 const Time = "Monday, 2 January 2006, 15:04 UTC"
+
+// Page is an HTML page whose content depends on the request. It is safe for concurrent use.
+type Page struct {
+	templates *template.Template
+	name      string
+	policy    string
+	err       error // of the templates
+}
+
+// New returns the page whose template has this name. All templates of files are parsed, so pages can share parts. The
+// page may load only what needs allow; in its templates {{style}} is the style sheet of the need Style. If the templates
+// are not valid, the methods that render the page return Internal.
+func New(files fs.FS, name string, needs ...Need) *Page {
+	style := template.CSS("")
+	for _, n := range needs {
+		style += template.CSS(n.style)
+	}
+	t := template.New(name).Funcs(template.FuncMap{"style": func() template.CSS { return style }})
+	t, err := t.ParseFS(files, "*.html")
+	return &Page{templates: t, name: name, policy: Policy(needs...), err: err}
+}
+
+// Named returns the page of another template of the same files, which has the same needs.
+func (p *Page) Named(name string) *Page {
+	return &Page{templates: p.templates, name: name, policy: p.policy, err: p.err}
+}
+
+// Send responds with the page. Browsers do not store it, search engines do not list it, and it sends no referrer.
+func (p *Page) Send(c *fiber.Ctx, status int, view any) error {
+	content, err := p.render(view)
+	if err != nil {
+		return err
+	}
+	p.SetHeaders(c)
+	c.Set(fiber.HeaderContentType, fiber.MIMETextHTMLCharsetUTF8)
+	return c.Status(status).Send(content)
+}
+
+// SetHeaders sets the headers of the page apart from its type, for a redirect to it.
+func (p *Page) SetHeaders(c *fiber.Ctx) {
+	c.Set(fiber.HeaderCacheControl, "no-store")
+	c.Set(fiber.HeaderContentSecurityPolicy, p.policy)
+	protect(c)
+}
+
+// Asset returns the page as an asset, for a page that is the same for all requests. Search engines may list it.
+func (p *Page) Asset(view any) (*Asset, error) {
+	content, err := p.render(view)
+	if err != nil {
+		return nil, err
+	}
+	return NewAsset(Kind{Type: fiber.MIMETextHTMLCharsetUTF8, Policy: p.policy}, content)
+}
+
+func (p *Page) render(view any) ([]byte, error) {
+	if p.err != nil {
+		return nil, fault.Wrap(fault.Internal, "page.render", "", p.err)
+	}
+	var b bytes.Buffer
+	if err := p.templates.ExecuteTemplate(&b, p.name, view); err != nil {
+		return nil, fault.Wrap(fault.Internal, "page.render", "", err)
+	}
+	return b.Bytes(), nil
+}
+
+// SetForeignHeaders sets the headers of a page or a file that another server has made. It keeps the policy of that
+// server; without one the content may load nothing and runs in a sandbox.
+func SetForeignHeaders(c *fiber.Ctx) {
+	if c.GetRespHeader(fiber.HeaderContentSecurityPolicy) == "" {
+		c.Set(fiber.HeaderContentSecurityPolicy, "default-src 'none'; sandbox")
+	}
+	c.Set(fiber.HeaderXFrameOptions, "DENY")
+	protect(c)
+}
+
+// protect sets the headers that all pages have.
+func protect(c *fiber.Ctx) {
+	c.Set(fiber.HeaderXContentTypeOptions, "nosniff")
+	c.Set(fiber.HeaderReferrerPolicy, "no-referrer")
+	c.Set("X-Robots-Tag", NoIndex)
+}
+
+// Problem returns the status and the message with which a page shows an error, and records the error for the log. A nil
+// error is 200 without a message.
+func Problem(c *fiber.Ctx, err error) (status int, message string) {
+	if err == nil {
+		return http.StatusOK, ""
+	}
+	request.From(c.Context()).Err = err
+	p := problem.Of(err, "")
+	return p.StatusCode, p.Msg
+}

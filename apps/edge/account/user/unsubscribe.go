@@ -2,12 +2,13 @@ package user
 
 import (
 	"context"
-	"fmt"
+	"embed"
 	"net/http"
 
 	"github.com/danielgtaylor/huma/v2"
 	"github.com/gofiber/fiber/v2"
 
+	"crier/apps/edge/page"
 	"crier/apps/edge/route"
 	"crier/platform/text"
 	"crier/tenancy"
@@ -30,7 +31,7 @@ type UnsubscribeAnswer struct {
 // because programs follow the links of mails to check them: its form does.
 func (a *API) UnsubscribePage() route.Endpoint {
 	return route.Raw(describeUnsubscribe("Get the page that ends mails of some kinds", 404), a.unsubscribePage,
-		route.Content(http.StatusOK, "The page.", fiber.MIMETextHTML, &huma.Schema{Type: huma.TypeString}))
+		page.Answer("The page."))
 }
 
 // Unsubscribe returns the endpoint that ends the mails which its link names (RFC 8058). It reads no body.
@@ -48,35 +49,27 @@ func describeUnsubscribe(summary string, errors ...int) huma.Operation {
 	return d
 }
 
-// The pages of the two steps, for Sprintf with what the mails are about. The form posts to the address of the page itself.
-const (
-	unsubscribeHead = `<!DOCTYPE html>
-<html lang="en">
-<head><meta charset="utf-8"><meta name="viewport" content="width=device-width, initial-scale=1">
-<meta name="robots" content="noindex"><title>Mails of Crier</title></head>
-<body>
-<h1>Mails of Crier</h1>
-`
-	unsubscribeForm = unsubscribeHead + `<form method="post">
-<p>Shall we stop sending you mails about %s?</p>
-<button>Stop sending them</button>
-</form>
-</body>
-</html>
-`
-	unsubscribeDone = unsubscribeHead + `<p>You will get no more mails about %s.
-The settings of your account can switch them on again.</p>
-</body>
-</html>
-`
-)
+//go:embed unsubscribe.html
+var unsubscribeFiles embed.FS
+
+// newUnsubscribePage returns the page of both steps. Its form posts to the address of the page itself.
+func newUnsubscribePage() *page.Page {
+	return page.New(unsubscribeFiles, "unsubscribe.html", page.Forms(page.Self))
+}
+
+type unsubscribeView struct {
+	// About is what the mails are about.
+	About string
+	// Done is set when the mails have been switched off.
+	Done bool
+}
 
 func (a *API) unsubscribePage(c *fiber.Ctx) error {
 	topics, err := a.deps.Accounts.UnsubscribeTopics(c.Query("token"))
 	if err != nil {
 		return err
 	}
-	return sendPage(c, fmt.Sprintf(unsubscribeForm, about(topics)))
+	return a.page.Send(c, http.StatusOK, unsubscribeView{About: about(topics)})
 }
 
 // about returns what the mails of topics are about, in words of the service.
@@ -86,13 +79,6 @@ func about(topics []tenancy.MailTopic) string {
 		all = append(all, t.About())
 	}
 	return text.List(all)
-}
-
-func sendPage(c *fiber.Ctx, page string) error {
-	c.Set(fiber.HeaderContentType, fiber.MIMETextHTMLCharsetUTF8)
-	c.Set(fiber.HeaderContentSecurityPolicy,
-		"default-src 'none'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'")
-	return c.SendString(page)
 }
 
 func (a *API) unsubscribe(c *fiber.Ctx) error {
@@ -106,9 +92,8 @@ func (a *API) unsubscribe(c *fiber.Ctx) error {
 	if err := a.deps.Accounts.Unsubscribe(c.UserContext(), c.Query("token")); err != nil {
 		return err
 	}
-	c.Status(http.StatusCreated)
 	if c.Accepts(fiber.MIMEApplicationJSON, fiber.MIMETextHTML) == fiber.MIMETextHTML {
-		return sendPage(c, fmt.Sprintf(unsubscribeDone, about(topics)))
+		return a.page.Send(c, http.StatusCreated, unsubscribeView{About: about(topics), Done: true})
 	}
-	return c.JSON(UnsubscribeAnswer{Unsubscribed: true})
+	return c.Status(http.StatusCreated).JSON(UnsubscribeAnswer{Unsubscribed: true})
 }

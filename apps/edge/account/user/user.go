@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"crier/apps/edge/admission"
+	"crier/apps/edge/page"
 	"crier/apps/edge/record"
 	"crier/apps/edge/request"
 	"crier/apps/edge/route"
@@ -38,10 +39,13 @@ type Accounts interface {
 }
 
 // API has the endpoints, one for each exported method. It is safe for concurrent use.
-type API struct{ deps Deps }
+type API struct {
+	deps Deps
+	page *page.Page // the one of unsubscribe.html
+}
 
 // New returns an API. It does not check that d is complete.
-func New(d Deps) *API { return &API{deps: d} }
+func New(d Deps) *API { return &API{deps: d, page: newUnsubscribePage()} }
 
 // People are the use cases of a person's own data.
 type People interface {

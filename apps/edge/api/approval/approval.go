@@ -8,6 +8,7 @@ import (
 	"github.com/danielgtaylor/huma/v2"
 
 	"crier/apps/edge/admission"
+	"crier/apps/edge/page"
 	"crier/apps/edge/record"
 	"crier/apps/edge/request"
 	"crier/apps/edge/route"
@@ -29,10 +30,13 @@ type Deps struct {
 }
 
 // API has the endpoints, one for each exported method. It is safe for concurrent use.
-type API struct{ deps Deps }
+type API struct {
+	deps Deps
+	page *page.Page
+}
 
 // New returns an API. It does not check that d is complete.
-func New(d Deps) *API { return &API{deps: d} }
+func New(d Deps) *API { return &API{deps: d, page: newReviewPage()} }
 
 // Approvals are the use cases of the approval of drafts. A post or a request that does not exist, that is of another
 // organization, or whose id does not parse, is NotFound.

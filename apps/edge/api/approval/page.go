@@ -1,11 +1,8 @@
 package approval
 
 import (
-	"crypto/sha256"
-	_ "embed"
-	"encoding/base64"
+	"embed"
 	"fmt"
-	"html/template"
 	"net/http"
 	"net/url"
 	"strings"
@@ -15,7 +12,6 @@ import (
 	"github.com/gofiber/fiber/v2"
 
 	"crier/apps/edge/page"
-	"crier/apps/edge/problem"
 	"crier/apps/edge/record"
 	"crier/apps/edge/request"
 	"crier/apps/edge/route"
@@ -24,9 +20,9 @@ import (
 )
 
 //go:embed page.html
-var reviewPage string
+var reviewFiles embed.FS
 
-// reviewStyle is the whole style of the page. The header Content-Security-Policy has its hash.
+// reviewStyle is the whole style of the page.
 const reviewStyle = `main{max-width:40rem;margin:2rem auto;padding:0 1rem;font-family:sans-serif;line-height:1.5}` +
 	`article{border:1px solid;border-radius:.5rem;padding:1rem;margin:1rem 0}.text{white-space:pre-wrap;overflow-wrap:anywhere}` +
 	`img{max-width:100%;height:auto}input,textarea{width:100%;box-sizing:border-box;font:inherit}` +
@@ -35,7 +31,6 @@ const reviewStyle = `main{max-width:40rem;margin:2rem auto;padding:0 1rem;font-f
 // reviewView is what the page shows.
 type reviewView struct {
 	Title string
-	Style template.CSS
 	// Problem is why a request cannot be shown or an answer is not accepted.
 	Problem string
 	// Review is nil for a link that shows nothing.
@@ -67,6 +62,10 @@ type reviewShownPart struct {
 type reviewImage struct {
 	URL, Alt string
 	Video    bool
+}
+
+func newReviewPage() *page.Page {
+	return page.New(reviewFiles, "page.html", page.Images(page.Self), page.Style(reviewStyle), page.Forms(page.Self))
 }
 
 // ReviewPage returns the endpoint of the page that shows a request for approval to a guest. It works
@@ -118,7 +117,7 @@ func (a *API) answerReviewPage(c *fiber.Ctx) error {
 	if _, err := a.deps.Reviews.ResolveByToken(c.UserContext(), c.Params("token"), cmd); err != nil {
 		return a.answerRefused(c, err, form)
 	}
-	reviewHeaders(c)
+	a.page.SetHeaders(c)
 	// Relative to the page: its policy allows a form to lead to its own origin only.
 	return c.Redirect(url.PathEscape(c.Params("token")), http.StatusSeeOther)
 }
@@ -137,37 +136,14 @@ func (a *API) answerRefused(c *fiber.Ctx, err error, form url.Values) error {
 
 // sendReview answers with the page: the review unless it is empty, and err as its problem.
 func (a *API) sendReview(c *fiber.Ctx, r publishing.Review, err error, form url.Values) error {
-	view := reviewView{Title: "Review of a post", Style: reviewStyle, Name: form.Get("reviewerName"), Text: form.Get("note")}
-	status := http.StatusOK
-	if err != nil {
-		request.From(c.Context()).Err = err
-		p := problem.Of(err, "")
-		status, view.Problem = p.StatusCode, p.Msg
-	}
+	view := reviewView{Title: "Review of a post", Name: form.Get("reviewerName"), Text: form.Get("note")}
+	status, message := page.Problem(c, err)
+	view.Problem = message
 	if !r.ID.IsZero() {
 		view.Review = a.reviewShown(r)
 		view.Open = r.Status == publishing.ApprovalPending
 	}
-	var b strings.Builder
-	t, err := template.New("review").Parse(reviewPage)
-	if err == nil {
-		err = t.Execute(&b, view)
-	}
-	if err != nil {
-		return fault.Wrap(fault.Internal, "approval.sendReview", "", err)
-	}
-	reviewHeaders(c)
-	c.Set(fiber.HeaderContentType, fiber.MIMETextHTMLCharsetUTF8)
-	return c.Status(status).SendString(b.String())
-}
-
-func reviewHeaders(c *fiber.Ctx) {
-	sum := sha256.Sum256([]byte(reviewStyle))
-	c.Set(fiber.HeaderCacheControl, "no-store")
-	c.Set(fiber.HeaderReferrerPolicy, "no-referrer")
-	c.Set("X-Robots-Tag", page.NoIndex)
-	c.Set(fiber.HeaderContentSecurityPolicy, "default-src 'none'; img-src 'self'; style-src 'sha256-"+
-		base64.StdEncoding.EncodeToString(sum[:])+"'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'")
+	return a.page.Send(c, status, view)
 }
 
 func (a *API) reviewShown(r publishing.Review) *reviewShown {

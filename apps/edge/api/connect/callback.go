@@ -2,27 +2,28 @@ package connect
 
 import (
 	"cmp"
-	_ "embed"
+	"embed"
 	"html/template"
 	"net/http"
 	"net/url"
-	"strings"
 
 	"github.com/danielgtaylor/huma/v2"
 	"github.com/gofiber/fiber/v2"
 
 	"crier/apps/edge/page"
-	"crier/apps/edge/problem"
-	"crier/apps/edge/request"
 	"crier/apps/edge/route"
 	"crier/platform/fault"
 	"crier/publishing"
 )
 
-// callbackPage is the page to which platforms send the browser back. It works without JavaScript.
-//
 //go:embed callback.html
-var callbackPage string
+var callbackFiles embed.FS
+
+// newCallbackPage returns the page to which platforms send the browser back. It works without JavaScript. A form of it
+// may lead back to a page of one of the origins.
+func newCallbackPage(origins []string) *page.Page {
+	return page.New(callbackFiles, "callback.html", page.Forms(append([]string{page.Self}, origins...)...))
+}
 
 type callbackView struct {
 	Title, Text string
@@ -110,7 +111,7 @@ func (a *API) askConsent(c *fiber.Ctx, asked publishing.ConnectRequest, cmd publ
 	if err != nil {
 		return a.sendRefusal(c, err, nil)
 	}
-	return a.sendCallback(c, http.StatusOK, callbackView{
+	return a.page.Send(c, http.StatusOK, callbackView{
 		Title: "Connect this account to “" + asked.Organization + "”?",
 		Text: "The organization “" + asked.Organization + "” wants to publish with your account at " + asked.Platform +
 			". It could then post in your name.",
@@ -177,7 +178,7 @@ func (a *API) finishInBrowser(
 	}
 	if len(done.Candidates) > 0 {
 		asked.Candidates = done.Candidates
-		return a.sendCallback(c, http.StatusOK, choiceView(asked, done.State))
+		return a.page.Send(c, http.StatusOK, choiceView(asked, done.State))
 	}
 	return a.sendConnected(c, asked, done, member)
 }
@@ -234,7 +235,7 @@ func (a *API) sendConnected(
 	if member && done.ReturnURL != "" {
 		return c.Redirect(done.ReturnURL, http.StatusSeeOther)
 	}
-	return a.sendCallback(c, http.StatusOK, callbackView{
+	return a.page.Send(c, http.StatusOK, callbackView{
 		Title: "The account is connected",
 		Text: "The organization “" + asked.Organization + "” can publish as " + done.Channel.Name +
 			" now. You can close this page.",
@@ -263,7 +264,7 @@ func (a *API) disown(c *fiber.Ctx, token string) error {
 		view.Text = "The account " + out.Channel + " was disconnected before, or it was connected to “" + out.Organization +
 			"” again since."
 	}
-	return a.sendCallback(c, http.StatusOK, view)
+	return a.page.Send(c, http.StatusOK, view)
 }
 
 // byOAuth returns whether a platform of this instance is connected by OAuth, so that it has no form.
@@ -282,29 +283,9 @@ func (a *API) sendRefusal(c *fiber.Ctx, err error, view *callbackView) error {
 	if view == nil {
 		view = &callbackView{}
 	}
-	request.From(c.Context()).Err = err
-	p := problem.Of(err, "")
+	status, message := page.Problem(c, err)
 	shown := callbackView{
-		Title: cmp.Or(view.Title, "The account was not connected"), Text: p.Msg, Buttons: view.Buttons, Back: view.Back,
+		Title: cmp.Or(view.Title, "The account was not connected"), Text: message, Buttons: view.Buttons, Back: view.Back,
 	}
-	return a.sendCallback(c, p.StatusCode, shown)
-}
-
-// sendCallback responds with the page.
-func (a *API) sendCallback(c *fiber.Ctx, status int, view callbackView) error {
-	var b strings.Builder
-	t, err := template.New("callback").Parse(callbackPage)
-	if err == nil {
-		err = t.Execute(&b, view)
-	}
-	if err != nil {
-		return fault.Wrap(fault.Internal, "connect.sendCallback", "", err)
-	}
-	c.Set(fiber.HeaderContentType, fiber.MIMETextHTMLCharsetUTF8)
-	c.Set(fiber.HeaderCacheControl, "no-store")
-	c.Set(fiber.HeaderReferrerPolicy, "no-referrer")
-	c.Set("X-Robots-Tag", page.NoIndex)
-	c.Set(fiber.HeaderContentSecurityPolicy, "default-src 'none'; form-action 'self' "+strings.Join(a.deps.Origins, " ")+
-		"; base-uri 'none'; frame-ancestors 'none'")
-	return c.Status(status).SendString(b.String())
+	return a.page.Send(c, status, shown)
 }

@@ -13,6 +13,7 @@ import (
 	"github.com/danielgtaylor/huma/v2"
 
 	"crier/apps/edge/admission"
+	"crier/apps/edge/page"
 	"crier/apps/edge/record"
 	"crier/apps/edge/request"
 	"crier/apps/edge/route"
@@ -36,10 +37,13 @@ type Deps struct {
 }
 
 // API has the endpoints, one for each exported method. It is safe for concurrent use.
-type API struct{ deps Deps }
+type API struct {
+	deps Deps
+	page *page.Page // the one of callback.html
+}
 
 // New returns an API. It does not check that d is complete.
-func New(d Deps) *API { return &API{deps: d} }
+func New(d Deps) *API { return &API{deps: d, page: newCallbackPage(d.Origins)} }
 
 // Channels are the use cases of connecting channels.
 type Channels interface {

@@ -1,4 +1,4 @@
-package edge
+package dev
 
 import (
 	"net/http"
@@ -11,31 +11,23 @@ import (
 	"github.com/gofiber/fiber/v2"
 	"github.com/valyala/fasthttp"
 
+	"crier/apps/edge/page"
 	"crier/apps/edge/route"
 	"crier/platform/fault"
 )
 
-// sandbox serves the page of the simulated platform under the address of the service. It connects to one loopback
-// address only.
-type sandbox struct {
-	client *fasthttp.HostClient
-}
-
-// newSandbox returns nil when address is empty, and Invalid when it is not acceptable, see IsSandbox.
-func newSandbox(address string) (*sandbox, error) {
-	if address == "" {
-		return nil, nil
-	}
+// newSandbox returns a client that connects to the simulated platform and to no other address, and nil when address is
+// empty or not acceptable, see IsSandbox.
+func newSandbox(address string) *fasthttp.HostClient {
 	host, ok := sandboxHost(address)
 	if !ok {
-		return nil, fault.New(fault.Invalid, "edge.newSandbox",
-			"The sandbox address must be http with a loopback address and a port.")
+		return nil
 	}
-	return &sandbox{client: &fasthttp.HostClient{
+	return &fasthttp.HostClient{
 		Addr: host, StreamResponseBody: true, MaxConns: 32,
 		ReadTimeout: 10 * time.Second, WriteTimeout: 10 * time.Second,
 		MaxIdleConnDuration: 5 * time.Second, NoDefaultUserAgentHeader: true,
-	}}, nil
+	}
 }
 
 // IsSandbox returns whether the simulated platform may have this address: http, a loopback address and a port. All
@@ -55,28 +47,30 @@ func sandboxHost(address string) (host string, ok bool) {
 	return u.Host, err == nil && at.Addr().IsLoopback()
 }
 
-func (s *Server) getSandbox() route.Endpoint {
+// Sandbox returns the endpoint of the page of the sandbox.
+func (a *API) Sandbox() route.Endpoint {
 	d := describeSandbox("Get the page of the sandbox, the simulated platform, if there is one")
-	return route.Raw(d, s.sandboxPage,
-		route.Content(http.StatusOK, "The page.", fiber.MIMETextHTML, &huma.Schema{Type: huma.TypeString}),
+	return route.Raw(d, a.sandboxPage,
+		page.Answer("The page."),
 		route.Content(http.StatusFound, "To /sandbox/.", "", nil))
 }
 
-// getSandboxFile returns the endpoint of the files in a folder of the sandbox, media or picture.
-func (s *Server) getSandboxFile(folder string) route.Endpoint {
+// SandboxFile returns the endpoint of the files in a folder of the sandbox, media or picture.
+func (a *API) SandboxFile(folder string) route.Endpoint {
 	d := describeSandbox("Get a file of the sandbox")
 	d.Parameters = []*huma.Param{
 		{Name: "file", In: "path", Required: true, Schema: &huma.Schema{Type: huma.TypeString}},
 	}
 	return route.Raw(d,
-		func(c *fiber.Ctx) error { return s.proxy(c, "/"+folder+"/"+c.Params("file")) },
+		func(c *fiber.Ctx) error { return a.proxy(c, "/"+folder+"/"+c.Params("file")) },
 		route.Content(http.StatusOK, "The file.", fiber.MIMEOctetStream,
 			&huma.Schema{Type: huma.TypeString, Format: "binary"}))
 }
 
-func (s *Server) getSandboxStyle() route.Endpoint {
+// SandboxStyle returns the endpoint of the style sheet of the sandbox.
+func (a *API) SandboxStyle() route.Endpoint {
 	return route.Raw(describeSandbox("Get the style sheet of the sandbox"),
-		func(c *fiber.Ctx) error { return s.proxy(c, "/style.css") },
+		func(c *fiber.Ctx) error { return a.proxy(c, "/style.css") },
 		route.Content(http.StatusOK, "The style sheet.", "text/css", &huma.Schema{Type: huma.TypeString}))
 }
 
@@ -85,43 +79,46 @@ func describeSandbox(summary string) huma.Operation {
 }
 
 // sandboxPage answers with the page, and redirects to a path with a slash at the end because its links are relative.
-func (s *Server) sandboxPage(c *fiber.Ctx) error {
-	if s.sandbox != nil && !strings.HasSuffix(c.Path(), "/") {
+func (a *API) sandboxPage(c *fiber.Ctx) error {
+	if a.sandbox != nil && !strings.HasSuffix(c.Path(), "/") {
 		return c.Redirect("/sandbox/", http.StatusFound)
 	}
-	return s.proxy(c, "/")
+	return a.proxy(c, "/")
 }
 
 // proxy forwards a request to one path of the sandbox; of the request only its query and range are sent. A host name
 // that is not ours is Forbidden: a web page whose name resolves to this machine could otherwise read the sandbox (DNS
 // rebinding). IP addresses cannot be rebound and are allowed.
-func (s *Server) proxy(c *fiber.Ctx, path string) error {
-	if s.sandbox == nil || strings.Contains(path, "..") || strings.ContainsAny(path[1:], "%\\") {
+func (a *API) proxy(c *fiber.Ctx, path string) error {
+	if a.sandbox == nil || strings.Contains(path, "..") || strings.ContainsAny(path[1:], "%\\") {
 		return fiber.ErrNotFound
 	}
-	host := (&url.URL{Host: string(c.Request().Host())}).Hostname()
-	if _, err := netip.ParseAddr(host); err != nil && host != "localhost" && !s.cfg.isOwnHost(host) {
-		return fault.New(fault.Forbidden, "edge.proxy", "The sandbox does not answer at this name: "+
+	host := hostname(c)
+	if _, err := netip.ParseAddr(host); err != nil && host != "localhost" && !a.isOwnHost(host) {
+		return fault.New(fault.Forbidden, "dev.proxy", "The sandbox does not answer at this name: "+
 			"set BASE_URL to the address under which you reach it, or use an IP address.")
 	}
 	req, resp := fasthttp.AcquireRequest(), c.Response()
 	defer fasthttp.ReleaseRequest(req)
 	req.Header.SetMethod(c.Method())
-	req.SetRequestURI("http://" + s.sandbox.client.Addr + path)
+	req.SetRequestURI("http://" + a.sandbox.Addr + path)
 	req.URI().SetQueryStringBytes(c.Context().URI().QueryString())
 	if r := c.Get(fiber.HeaderRange); r != "" {
 		req.Header.Set(fiber.HeaderRange, r)
 	}
 	id := c.GetRespHeader(fiber.HeaderXRequestID)
-	if err := s.sandbox.client.Do(req, resp); err != nil {
-		return fault.Wrap(fault.Unavailable, "edge.proxy", "The sandbox does not answer.", err)
+	if err := a.sandbox.Do(req, resp); err != nil {
+		return fault.Wrap(fault.Unavailable, "dev.proxy", "The sandbox does not answer.", err)
 	}
 	resp.Header.Del(fiber.HeaderSetCookie)
 	resp.Header.Del(fiber.HeaderConnection)
-	c.Set(fiber.HeaderXContentTypeOptions, "nosniff")
+	page.SetForeignHeaders(c)
 	c.Set(fiber.HeaderXRequestID, id)
-	if c.GetRespHeader(fiber.HeaderContentSecurityPolicy) == "" {
-		c.Set(fiber.HeaderContentSecurityPolicy, "default-src 'none'; sandbox")
-	}
 	return nil
+}
+
+// isOwnHost returns whether a host, without a port, is the one of BASE_URL.
+func (a *API) isOwnHost(host string) bool {
+	u, err := url.Parse(a.deps.BaseURL)
+	return err == nil && strings.EqualFold(u.Hostname(), host)
 }

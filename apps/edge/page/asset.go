@@ -1,0 +1,102 @@
+package page
+
+import (
+	"bytes"
+	"compress/gzip"
+	"crypto/sha256"
+	"encoding/base64"
+	"encoding/binary"
+	"errors"
+	"io"
+	"net/http"
+	"strings"
+
+	"github.com/gofiber/fiber/v2"
+
+	"crier/platform/fault"
+)
+
+// Kind is what an asset is apart from its content.
+type Kind struct {
+	// Type is the content type.
+	Type string
+	// Policy is the Content-Security-Policy, see Policy. With "" the one of the service stays.
+	Policy string
+	// Immutable is for an asset whose address changes with its content: browsers keep it for a year. They ask for a new
+	// version of other assets each time.
+	Immutable bool
+}
+
+func (k Kind) caching() string {
+	if k.Immutable {
+		return "public, max-age=31536000, immutable"
+	}
+	return "no-cache"
+}
+
+// Asset is a page or a file that is the same for all requests. It is kept compressed. It is safe for concurrent use.
+type Asset struct {
+	kind       Kind
+	tag        string
+	compressed []byte
+	size       int // bytes, not compressed
+}
+
+// NewAsset compresses content.
+func NewAsset(kind Kind, content []byte) (*Asset, error) {
+	var b bytes.Buffer
+	w, err := gzip.NewWriterLevel(&b, gzip.BestCompression)
+	if err != nil {
+		return nil, err
+	}
+	if _, err := w.Write(content); err != nil {
+		return nil, err
+	}
+	if err := w.Close(); err != nil {
+		return nil, err
+	}
+	return CompressedAsset(kind, b.Bytes())
+}
+
+// gzipTrailer is the length of the end of a gzip file. Its last four bytes are the size of the content.
+const gzipTrailer = 8
+
+// CompressedAsset returns an asset of content that gzip has compressed already, in one member of less than 4 GiB.
+func CompressedAsset(kind Kind, compressed []byte) (*Asset, error) {
+	if len(compressed) < gzipTrailer {
+		return nil, errors.New("the content is not compressed with gzip")
+	}
+	size := binary.LittleEndian.Uint32(compressed[len(compressed)-4:])
+	sum := sha256.Sum256(compressed)
+	tag := `W/"` + base64.RawURLEncoding.EncodeToString(sum[:12]) + `"`
+	return &Asset{kind: kind, tag: tag, compressed: compressed, size: int(size)}, nil
+}
+
+// Content returns a reader of the content, not compressed.
+func (a *Asset) Content() (io.Reader, error) { return gzip.NewReader(bytes.NewReader(a.compressed)) }
+
+// Send responds with the asset: compressed if the client accepts that, and without a body if the client has it already.
+// Its error is Internal.
+func (a *Asset) Send(c *fiber.Ctx) error {
+	c.Set(fiber.HeaderContentType, a.kind.Type)
+	c.Set(fiber.HeaderCacheControl, a.kind.caching())
+	c.Set(fiber.HeaderETag, a.tag)
+	c.Vary(fiber.HeaderAcceptEncoding)
+	if a.kind.Policy != "" {
+		c.Set(fiber.HeaderContentSecurityPolicy, a.kind.Policy)
+	}
+	if strings.Contains(c.Get(fiber.HeaderIfNoneMatch), a.tag) {
+		c.Status(http.StatusNotModified)
+		return nil
+	}
+	if c.Context().Request.Header.HasAcceptEncoding("gzip") {
+		c.Set(fiber.HeaderContentEncoding, "gzip")
+		return c.Send(a.compressed)
+	}
+	r, err := a.Content()
+	if err != nil {
+		return fault.Wrap(fault.Internal, "page.Send", "", err)
+	}
+	c.Context().SetBodyStream(r, a.size)
+	return nil
+}
