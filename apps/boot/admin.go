@@ -49,18 +49,18 @@ func (t *terminal) useAccounts(fn func(ctx context.Context, a *tenancyservice.Ac
 	}
 	cfg.Postgres.MaxConns = pg.FewestConns
 	app := New(cfg, log)
-	opened := errors.Join(app.openPostgres(ctx), app.openOutbound(ctx))
+	opened := errors.Join(storage{app}.openPostgres(ctx), app.openOutbound(ctx))
 	if opened == nil {
 		opened = app.runAdmin(ctx, fn)
 	}
-	return errors.Join(opened, app.closeAdmin(ctx))
+	return errors.Join(opened, storage{app}.closeAdmin(ctx))
 }
 
 // runAdmin runs fn with the parts of the App that the commands need, which are open: no port and no worker.
 func (a *App) runAdmin(
 	ctx context.Context, fn func(ctx context.Context, a *tenancyservice.Accounts) error,
 ) (err error) {
-	if err := a.checkSchema(ctx); err != nil {
+	if err := (storage{a}).checkSchema(ctx); err != nil {
 		return err
 	}
 	a.keyring, err = a.cfg.Secret.Keyring()
@@ -81,7 +81,7 @@ func (a *App) runAdmin(
 	return fn(ctx, accounts)
 }
 
-func (a *App) closeAdmin(ctx context.Context) error {
+func (a storage) closeAdmin(ctx context.Context) error {
 	if a.db != nil {
 		a.db.Close()
 	}

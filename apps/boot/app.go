@@ -145,13 +145,13 @@ func (a *App) parts() []lifecycle.Part {
 	parts := []lifecycle.Part{
 		{Name: "plans", Start: a.openPlans},
 		{Name: "home", Start: a.openHome, Stop: func(context.Context) error { return a.home.Close() }},
-		{Name: "metrics", Start: a.serveMetrics, Stop: a.stopMetrics},
-		{Name: "postgres", Start: a.openPostgres, Stop: closing(&a.db)},
-		{Name: "schema", Start: a.patient(a.checkSchema)},
-		{Name: "postgres for health", Start: a.openHealthDB, Stop: closing(&a.healthDB)},
-		{Name: "postgres for queues", Start: a.openQueueDB, Stop: closing(&a.queueDB)},
-		{Name: "redis", Start: a.openRedis, Stop: a.closeRedis},
-		{Name: "files", Start: a.openFiles, Stop: a.closeFiles},
+		{Name: "metrics", Start: figures{a}.serveMetrics, Stop: figures{a}.stopMetrics},
+		{Name: "postgres", Start: storage{a}.openPostgres, Stop: closing(&a.db)},
+		{Name: "schema", Start: a.patient(storage{a}.checkSchema)},
+		{Name: "postgres for health", Start: storage{a}.openHealthDB, Stop: closing(&a.healthDB)},
+		{Name: "postgres for queues", Start: storage{a}.openQueueDB, Stop: closing(&a.queueDB)},
+		{Name: "redis", Start: storage{a}.openRedis, Stop: storage{a}.closeRedis},
+		{Name: "files", Start: storage{a}.openFiles, Stop: storage{a}.closeFiles},
 		{Name: "outbound", Start: a.openOutbound, Stop: a.closeOutbound},
 		{Name: "connectors", Start: a.openConnectors},
 		{Name: "access", Start: a.openAccess},
@@ -163,7 +163,7 @@ func (a *App) parts() []lifecycle.Part {
 		{Name: "worker", Start: a.openWorker},
 		{Name: "edge", Start: a.openEdge},
 		{Name: "cluster", Start: a.patient(a.joinCluster), Stop: func(ctx context.Context) error { return a.member.Leave(ctx) }},
-		{Name: "service metrics", Start: a.registerMetrics},
+		{Name: "service metrics", Start: figures{a}.registerMetrics},
 	}
 	if a.cfg.Cluster.Has(cluster.RoleWorker) {
 		parts = append(parts, a.workerParts()...)
@@ -187,7 +187,7 @@ func (a *App) workerParts() []lifecycle.Part {
 			Name: "worker loops", Start: a.startWorker, Timeout: a.cfg.Worker.DrainTimeout + 5*time.Second,
 			Stop: func(ctx context.Context) error { return a.worker.Stop(ctx) },
 		},
-		{Name: "jobs", Start: a.patient(a.startJobs), Stop: func(ctx context.Context) error { return a.jobs.Stop(ctx) }},
+		{Name: "jobs", Start: a.patient(background{a}.startJobs), Stop: func(ctx context.Context) error { return a.jobs.Stop(ctx) }},
 		{
 			Name: "webhook loop", Start: a.startWebhooks,
 			Stop: func(ctx context.Context) error { return a.webhooks.Stop(ctx) },

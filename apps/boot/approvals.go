@@ -54,7 +54,7 @@ func (a *App) openApprovals(requests *approval.Requests) {
 }
 
 // approvalsJob returns the job that ends requests for approval and reminds reviewers.
-func (a *App) approvalsJob() jobs.Job {
+func (a background) approvalsJob() jobs.Job {
 	return jobs.Job{Name: "approvals", Every: approvalsInterval, Timeout: jobTimeout,
 		Run: func(ctx context.Context) error {
 			_, err := a.approvals.SweepApprovals(ctx)
@@ -64,7 +64,7 @@ func (a *App) approvalsJob() jobs.Job {
 }
 
 // reviewMailHandler returns the handler of the tasks that send a mail to a reviewer each.
-func (a *App) reviewMailHandler() jobs.Handler {
+func (a background) reviewMailHandler() jobs.Handler {
 	return jobs.Handler{
 		Kind: approval.ReviewMailTask, Workers: reviewMailWorkers, Timeout: taskTimeout, Attempts: mailAttempts,
 		MaxWait: mailMaxWait,
@@ -76,7 +76,7 @@ func (a *App) reviewMailHandler() jobs.Handler {
 }
 
 // reviewEndedHandler returns the handler of the tasks that tell a guest that their approval has ended.
-func (a *App) reviewEndedHandler() jobs.Handler {
+func (a background) reviewEndedHandler() jobs.Handler {
 	return jobs.Handler{
 		Kind: approval.ReviewEndedTask, Workers: 1, Timeout: taskTimeout, Attempts: mailAttempts, MaxWait: mailMaxWait,
 		Run: func(ctx context.Context, t jobs.Task, _ jobs.Attempt) error {

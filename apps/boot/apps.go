@@ -69,7 +69,7 @@ func (a *App) openAccess(context.Context) error {
 const refreshInterval = time.Minute
 
 // refreshJob returns the job that refreshes the access of channels ahead of its end.
-func (a *App) refreshJob() jobs.Job {
+func (a background) refreshJob() jobs.Job {
 	return jobs.Job{Name: "refresh-access", Every: refreshInterval, Timeout: jobTimeout, Alone: true,
 		Run: func(ctx context.Context) error {
 			_, err := a.access.Sweep(ctx)

@@ -103,20 +103,23 @@ func (devCommand) Run(t *terminal) (err error) {
 	if !cfg.Mail.Enabled() {
 		app.box = mail.NewBox(clock.System{})
 	}
-	if err := migrations.Migrate(ctx, app.schema(), log); err != nil {
+	if err := migrations.Migrate(ctx, (storage{app}).schema(), log); err != nil {
 		return err
 	}
 	go database.watch(app.group.Fail)
 	if err := app.Start(ctx); err != nil {
 		return err
 	}
-	if err := app.showDemo(ctx, t, home, platform.url); err != nil {
+	if err := (showcase{app}).showDemo(ctx, t, home, platform.url); err != nil {
 		return errors.Join(err, app.Close())
 	}
 	return errors.Join(app.Wait(ctx), app.Close())
 }
 
-func (a *App) showDemo(ctx context.Context, t *terminal, home, sandboxURL string) error {
+// showcase is what `crier dev` makes and prints.
+type showcase struct{ *App }
+
+func (a showcase) showDemo(ctx context.Context, t *terminal, home, sandboxURL string) error {
 	d, err := a.demo(ctx, home, sandboxURL)
 	if err != nil {
 		return err
@@ -247,7 +250,7 @@ func devConfig(ctx context.Context, lookup env.Lookup, home string, ours map[str
 
 // demo returns the content of dev.json. If an earlier run did not create it, demo creates an organization with its
 // owner, an API key and sandbox channels of three grades, and stores them.
-func (a *App) demo(ctx context.Context, home, sandboxURL string) (demo, error) {
+func (a showcase) demo(ctx context.Context, home, sandboxURL string) (demo, error) {
 	path := filepath.Join(home, "dev.json")
 	if d, ok := a.loadDemo(ctx, path); ok {
 		d.BaseURL = a.cfg.Edge.Base()
@@ -292,7 +295,7 @@ func (a *App) demo(ctx context.Context, home, sandboxURL string) (demo, error) {
 
 // loadDemo returns the dev.json of an earlier run, and false if its API key is not one of the same organization any
 // more.
-func (a *App) loadDemo(ctx context.Context, path string) (d demo, ok bool) {
+func (a showcase) loadDemo(ctx context.Context, path string) (d demo, ok bool) {
 	raw, err := os.ReadFile(path)
 	if err != nil || json.Unmarshal(raw, &d) != nil {
 		return d, false
@@ -306,7 +309,7 @@ func (a *App) loadDemo(ctx context.Context, path string) (d demo, ok bool) {
 
 // demoChannel ends the name of the sandbox account with a part of the organization's id. The sandbox keeps its accounts
 // and refuses a known name with another password.
-func (a *App) demoChannel(ctx context.Context, owner tenancy.Principal, service, grade string) (string, error) {
+func (a showcase) demoChannel(ctx context.Context, owner tenancy.Principal, service, grade string) (string, error) {
 	state, err := a.Channels.Begin(ctx, owner, publishing.BeginConnect{Connector: "sandbox"})
 	if err != nil {
 		return "", err

@@ -12,7 +12,7 @@ import (
 
 // openFiles opens the store of uploads. A bucket that cannot be reached now is logged, because posts without files can
 // be published meanwhile; one that refuses the configuration is an error.
-func (a *App) openFiles(ctx context.Context) (err error) {
+func (a storage) openFiles(ctx context.Context) (err error) {
 	if a.cfg.Files.Kind == blob.KindS3 {
 		if err := a.openBucket(ctx); err != nil {
 			return err
@@ -29,7 +29,7 @@ func (a *App) openFiles(ctx context.Context) (err error) {
 }
 
 // openBucket opens the bucket of the configuration, whose address the operator may have in a private network.
-func (a *App) openBucket(ctx context.Context) (err error) {
+func (a storage) openBucket(ctx context.Context) (err error) {
 	a.toFiles, err = outbound.New(outbound.Config{Allow: a.cfg.Files.S3.Hosts()}, outbound.Deps{Log: a.log})
 	if err != nil {
 		return err
@@ -49,7 +49,7 @@ func (a *App) openBucket(ctx context.Context) (err error) {
 	return nil
 }
 
-func (a *App) closeFiles(context.Context) error {
+func (a storage) closeFiles(context.Context) error {
 	err := a.blobs.Close()
 	if a.toFiles != nil {
 		a.toFiles.Close()

@@ -15,7 +15,7 @@ import (
 const checkTimeout = 5 * time.Second
 
 // checkPostgres takes a connection, which pings one that was idle for a second.
-func (a *App) checkPostgres(ctx context.Context) error {
+func (a storage) checkPostgres(ctx context.Context) error {
 	conn, err := a.healthDB.Pool(pg.Clock).Acquire(ctx)
 	if err != nil {
 		return err
@@ -25,7 +25,7 @@ func (a *App) checkPostgres(ctx context.Context) error {
 }
 
 // checkCluster fails when this process has not renewed its lease in time, or finds no live process, not even itself.
-func (a *App) checkCluster(ctx context.Context) error {
+func (a storage) checkCluster(ctx context.Context) error {
 	if a.owners.LiveCount() == 0 {
 		return errors.New("no process is seen")
 	}
@@ -33,7 +33,7 @@ func (a *App) checkCluster(ctx context.Context) error {
 }
 
 // checkRedis fails while Redis does not answer. Without REDIS_URL it fails while several processes use the database.
-func (a *App) checkRedis(ctx context.Context) error {
+func (a storage) checkRedis(ctx context.Context) error {
 	if a.redis != nil {
 		return a.redis.Ping(ctx)
 	}

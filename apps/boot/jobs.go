@@ -18,7 +18,10 @@ import (
 // jobTimeout limits one run of a background job. The next run continues with the rest.
 const jobTimeout = 30 * time.Minute
 
-func (a *App) startJobs(ctx context.Context) error {
+// background has the jobs and the handlers of tasks.
+type background struct{ *App }
+
+func (a background) startJobs(ctx context.Context) error {
 	all := append(a.pruneJobs(), a.purgeJob(), a.syncJob(), a.refreshJob(), a.filesJob(), a.approvalsJob(),
 		a.snapshotsJob())
 	pool, err := a.db.DirectPool(context.WithoutCancel(ctx), pg.Jobs, jobs.Conns)
@@ -44,7 +47,7 @@ func (a *App) startJobs(ctx context.Context) error {
 }
 
 // pruneJobs returns the jobs that delete rows whose retention is over, one for each kind of row.
-func (a *App) pruneJobs() []jobs.Job {
+func (a background) pruneJobs() []jobs.Job {
 	var out []jobs.Job
 	add := func(name string, prune func(ctx context.Context) (int, error)) {
 		run := func(ctx context.Context) error {
@@ -72,7 +75,7 @@ func (a *App) pruneJobs() []jobs.Job {
 const purgeInterval = 10 * time.Minute
 
 // purgeJob returns the job that purges accounts and organizations.
-func (a *App) purgeJob() jobs.Job {
+func (a background) purgeJob() jobs.Job {
 	return jobs.Job{Name: "purge", Every: min(purgeInterval, a.cfg.PruneInterval), Timeout: jobTimeout,
 		Run: func(ctx context.Context) error {
 			n, err := a.Accounts.Purge(ctx)
@@ -88,7 +91,7 @@ func (a *App) purgeJob() jobs.Job {
 const syncInterval = 10 * time.Minute
 
 // syncJob returns the job that stops or resumes the publishing of organizations whose task was given up.
-func (a *App) syncJob() jobs.Job {
+func (a background) syncJob() jobs.Job {
 	return jobs.Job{Name: "sync-publishing", Every: syncInterval, Timeout: jobTimeout,
 		Run: func(ctx context.Context) error {
 			_, err := a.Accounts.SyncAllPublishing(ctx)
@@ -101,7 +104,7 @@ func (a *App) syncJob() jobs.Job {
 const filesInterval = 24 * time.Hour
 
 // filesJob returns the job that deletes files that nothing uses.
-func (a *App) filesJob() jobs.Job {
+func (a background) filesJob() jobs.Job {
 	return jobs.Job{Name: "collect-files", Every: filesInterval, Timeout: jobTimeout, Alone: true,
 		Run: func(ctx context.Context) error {
 			n, err := a.media.CollectFiles(ctx)
@@ -117,7 +120,7 @@ func (a *App) filesJob() jobs.Job {
 const snapshotsInterval = 10 * time.Minute
 
 // snapshotsJob returns the job that reads the statistics of channels once a day.
-func (a *App) snapshotsJob() jobs.Job {
+func (a background) snapshotsJob() jobs.Job {
 	return jobs.Job{Name: "analytics-snapshots", Every: snapshotsInterval, Timeout: jobTimeout, Alone: true,
 		Run: func(ctx context.Context) error {
 			n, err := a.analytics.TakeSnapshots(ctx)
@@ -142,7 +145,7 @@ const (
 )
 
 // tasks returns the handlers of one-off tasks.
-func (a *App) tasks() []jobs.Handler {
+func (a background) tasks() []jobs.Handler {
 	return []jobs.Handler{{
 		Kind: tenancyservice.PublishingTask, Workers: 1, Timeout: taskTimeout, Attempts: taskAttempts,
 		Run: func(ctx context.Context, t jobs.Task, _ jobs.Attempt) error {
@@ -160,7 +163,7 @@ func (a *App) tasks() []jobs.Handler {
 	}, a.webhookHandler(webhook.TaskHealthy), a.webhookHandler(webhook.TaskAside), a.reviewMailHandler(), a.reviewEndedHandler()}
 }
 
-func (a *App) registerJob(name string, stats func() jobs.Stats) error {
+func (a background) registerJob(name string, stats func() jobs.Stats) error {
 	label := prometheus.Labels{"job": name}
 	counters := []struct {
 		name, help string
@@ -191,7 +194,7 @@ func (a *App) registerJob(name string, stats func() jobs.Stats) error {
 	}))
 }
 
-func (a *App) registerTask(name string, stats func() jobs.TaskStats) error {
+func (a background) registerTask(name string, stats func() jobs.TaskStats) error {
 	label := prometheus.Labels{"task": name}
 	counters := []struct {
 		name, help string

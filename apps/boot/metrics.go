@@ -13,8 +13,11 @@ import (
 	"crier/publishing/scheduler"
 )
 
+// figures are the metrics, and what the private listener answers.
+type figures struct{ *App }
+
 // serveMetrics listens on METRICS_LISTEN, if it is set.
-func (a *App) serveMetrics(ctx context.Context) error {
+func (a figures) serveMetrics(ctx context.Context) error {
 	if a.cfg.Telemetry.Listen == "" {
 		return nil
 	}
@@ -27,7 +30,7 @@ func (a *App) serveMetrics(ctx context.Context) error {
 	return nil
 }
 
-func (a *App) stopMetrics(ctx context.Context) error {
+func (a figures) stopMetrics(ctx context.Context) error {
 	if a.private == nil {
 		return nil
 	}
@@ -36,7 +39,7 @@ func (a *App) stopMetrics(ctx context.Context) error {
 
 // serveQueue answers GET /monitor/queue/{name} of the private listener, also in a process without the role edge. It is
 // 503 until the services are open.
-func (a *App) serveQueue(w http.ResponseWriter, r *http.Request) {
+func (a figures) serveQueue(w http.ResponseWriter, r *http.Request) {
 	server := a.queues.Load()
 	if server == nil {
 		http.Error(w, "The service is starting.", http.StatusServiceUnavailable)
@@ -58,7 +61,7 @@ func (q queue) QueueStats(ctx context.Context, name string) (publishing.QueueSta
 
 // registerMetrics registers the counts of packages that do not use Prometheus. The worker and the edge register their
 // own metrics, and registerJob those of the jobs.
-func (a *App) registerMetrics(context.Context) error {
+func (a figures) registerMetrics(context.Context) error {
 	for _, c := range a.counters() {
 		opts := prometheus.CounterOpts{Name: c.name, Help: c.help}
 		counter := prometheus.NewCounterFunc(opts, func() float64 { return float64(c.read()) })
@@ -82,7 +85,7 @@ type metric struct {
 	read       func() int64
 }
 
-func (a *App) counters() []metric {
+func (a figures) counters() []metric {
 	return []metric{
 		{
 			name: "crier_admissions_moved_total", read: a.actors.Moved,
@@ -135,7 +138,7 @@ func (a *App) counters() []metric {
 	}
 }
 
-func (a *App) gauges() []metric {
+func (a figures) gauges() []metric {
 	sinceHeartbeat := func() time.Duration { return clock.System{}.Now().Sub(a.member.LastHeartbeat()) }
 	return []metric{
 		{

@@ -10,15 +10,18 @@ import (
 	"crier/platform/pg"
 )
 
+// storage opens, checks and closes what keeps the data: Postgres, files and Redis.
+type storage struct{ *App }
+
 // openPostgres does not connect. checkSchema is the first part that does.
-func (a *App) openPostgres(ctx context.Context) (err error) {
+func (a storage) openPostgres(ctx context.Context) (err error) {
 	a.db, err = pg.Open(context.WithoutCancel(ctx), a.cfg.Postgres)
 	return err
 }
 
 // openHealthDB opens the pools of the health check of Postgres. The check has a connection of its own: in a burst all
 // connections of the other pools may be busy for seconds although Postgres is healthy.
-func (a *App) openHealthDB(ctx context.Context) (err error) {
+func (a storage) openHealthDB(ctx context.Context) (err error) {
 	a.healthDB, err = pg.Open(context.WithoutCancel(ctx), a.cfg.Postgres)
 	if err != nil {
 		return err
@@ -29,7 +32,7 @@ func (a *App) openHealthDB(ctx context.Context) (err error) {
 
 // openQueueDB opens the pools for the statistics of queues. Only the pool of the role clock is used. It has one
 // connection.
-func (a *App) openQueueDB(ctx context.Context) (err error) {
+func (a storage) openQueueDB(ctx context.Context) (err error) {
 	cfg := a.cfg.Postgres
 	cfg.MaxConns = pg.FewestConns
 	a.queueDB, err = pg.Open(context.WithoutCancel(ctx), cfg)
@@ -65,7 +68,7 @@ func (a *App) patient(start func(context.Context) error) func(context.Context) e
 
 // checkSchema connects to the database. It returns Unavailable if the database cannot be reached or its schema is
 // older than this binary.
-func (a *App) checkSchema(ctx context.Context) error {
+func (a storage) checkSchema(ctx context.Context) error {
 	have, want, err := migrations.Version(ctx, a.schema())
 	if err != nil {
 		return err
@@ -77,6 +80,6 @@ func (a *App) checkSchema(ctx context.Context) error {
 	return a.db.Ping(ctx)
 }
 
-func (a *App) schema() migrations.Config {
+func (a storage) schema() migrations.Config {
 	return migrations.Config{URL: a.cfg.Postgres.Direct(), RolePrefix: a.cfg.Postgres.RolePrefix}
 }

@@ -11,7 +11,7 @@ import (
 
 // openRedis creates the client of Redis if REDIS_URL is set. It does not wait for Redis: while Redis does not answer,
 // each process keeps its part of the rates.
-func (a *App) openRedis(context.Context) (err error) {
+func (a storage) openRedis(context.Context) (err error) {
 	if a.cfg.Redis.URL == "" {
 		return nil
 	}
@@ -20,7 +20,7 @@ func (a *App) openRedis(context.Context) (err error) {
 	return err
 }
 
-func (a *App) closeRedis(context.Context) error {
+func (a storage) closeRedis(context.Context) error {
 	if a.redis == nil {
 		return nil
 	}
@@ -28,7 +28,7 @@ func (a *App) closeRedis(context.Context) error {
 }
 
 // bucket returns the rates that the processes share, nil without Redis: the worker then limits by itself.
-func (a *App) bucket() worker.Bucket {
+func (a storage) bucket() worker.Bucket {
 	if a.redis == nil {
 		return nil
 	}
@@ -36,7 +36,7 @@ func (a *App) bucket() worker.Bucket {
 }
 
 // attempts returns the log-ins that the processes count together, nil without Redis: the edge then counts its own.
-func (a *App) attempts() admission.Attempts {
+func (a storage) attempts() admission.Attempts {
 	if a.redis == nil {
 		return nil
 	}
@@ -47,7 +47,7 @@ func (a *App) attempts() admission.Attempts {
 }
 
 // windows returns the requests that the processes count together, nil without Redis: the edge then counts its own.
-func (a *App) windows() admission.Windows {
+func (a storage) windows() admission.Windows {
 	if a.redis == nil {
 		return nil
 	}

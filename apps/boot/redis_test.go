@@ -166,7 +166,7 @@ func TestServe_SingleProcessNeedsNoRedis(t *testing.T) {
 	if status, answer := s.healthAnswer(t); status != http.StatusOK || answer.Checks["redis"] != "ok" {
 		t.Errorf("/health answers %d: %+v", status, answer)
 	}
-	if bucket := s.bucket(); bucket != nil {
+	if bucket := (storage{s.App}).bucket(); bucket != nil {
 		t.Errorf("rates are shared through %v", bucket)
 	}
 	full, key, err := s.Accounts.CreateKey(t.Context(), s.owner, tenancy.NewKey{Name: "test"})

@@ -102,7 +102,7 @@ func (a *App) openSender(context.Context) error {
 func (a *App) openWorker(context.Context) error {
 	a.worker = worker.New(a.cfg.Worker, worker.Deps{
 		Claimer: a.sender, Publisher: a.sender, Maintainer: a.sender, Actors: a.actors, Offers: a.offers,
-		Lease: a.owners.Lease, Suspend: a.owners.Suspend, Resume: a.owners.Resume, Bucket: a.bucket(),
+		Lease: a.owners.Lease, Suspend: a.owners.Suspend, Resume: a.owners.Resume, Bucket: storage{a}.bucket(),
 		Clock: clock.System{}, Log: a.log, Metrics: worker.NewMetrics(a.registry),
 	})
 	return nil
@@ -125,7 +125,7 @@ func (a *App) openEdge(context.Context) error {
 		Webhooks:      a.hooks,
 		Approvals:     a.approvals,
 		Notifications: a.bell,
-		Limiter:       a.actors, Attempts: a.attempts(), Windows: a.windows(), AccountKey: accountKey, Health: a.health,
+		Limiter:       a.actors, Attempts: storage{a}.attempts(), Windows: storage{a}.windows(), AccountKey: accountKey, Health: a.health,
 		DevMail: a.devMail(), Limits: a.documentedLimits(),
 		SandboxURL: a.cfg.SandboxURL, Log: a.log, Metrics: a.registry, Clock: clock.System{}, Version: a.cfg.Version,
 	})
@@ -148,8 +148,8 @@ func (a *App) joinCluster(ctx context.Context) (err error) {
 		a.log.Warn("other processes use this database but cannot reach this one: " +
 			"changes of posts are noticed seconds later. Set CLUSTER_LISTEN.")
 	}
-	a.health.Add("cluster", a.checkCluster)
-	a.health.AddDegraded("redis", a.checkRedis)
+	a.health.Add("cluster", storage{a}.checkCluster)
+	a.health.AddDegraded("redis", storage{a}.checkRedis)
 	return nil
 }
 

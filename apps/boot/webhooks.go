@@ -35,7 +35,7 @@ func (a *App) startWebhooks(ctx context.Context) error {
 }
 
 // webhookHandler returns the handler of a kind of tasks that send to one endpoint each.
-func (a *App) webhookHandler(kind string) jobs.Handler {
+func (a background) webhookHandler(kind string) jobs.Handler {
 	return jobs.Handler{
 		Kind: kind, Workers: webhook.Workers, Timeout: webhook.TaskTimeout, Attempts: webhookAttempts,
 		Run: func(ctx context.Context, t jobs.Task, _ jobs.Attempt) error {

@@ -4,13 +4,22 @@ import (
 	"context"
 
 	"crier/actors/org"
+	tagapi "crier/apps/edge/api/tag"
+
 	auditapi "crier/apps/edge/account/audit"
+
 	deletionapi "crier/apps/edge/account/deletion"
+
 	instanceapi "crier/apps/edge/account/instance"
+
 	keyapi "crier/apps/edge/account/key"
+
 	organizationapi "crier/apps/edge/account/organization"
+
 	securityapi "crier/apps/edge/account/security"
+
 	signinapi "crier/apps/edge/account/signin"
+
 	teamapi "crier/apps/edge/account/team"
 	"crier/apps/edge/admission"
 	"crier/apps/edge/session"
@@ -38,6 +47,7 @@ import (
 type Posts interface {
 	postapi.Posts
 	postapi.Releases
+	tagapi.Tags
 }
 
 // Queue are the use cases of the publishing queue and of pauses.

@@ -17,7 +17,7 @@ func (s *Server) routes(e endpoints) []Route {
 		analyticsRoutes(e), notificationRoutes(e), signInRoutes(e), userRoutes(e),
 		securityRoutes(e), organizationRoutes(e), teamRoutes(e), keyRoutes(e),
 		auditRoutes(e), deletionRoutes(e), planRoutes(e), instanceRoutes(e),
-		oauthRoutes(), monitorRoutes(e), pageRoutes(s), otherRoutes(),
+		oauthRoutes(), monitorRoutes(e), pageRoutes(s, e), otherRoutes(),
 	) {
 		out = append(out, l.routes()...)
 	}
@@ -444,7 +444,7 @@ func monitorRoutes(e endpoints) []line {
 }
 
 // pageRoutes returns the documentation, the sandbox, and the mails of crier dev.
-func pageRoutes(s *Server) []line {
+func pageRoutes(s *Server, e endpoints) []line {
 	return []line{
 		built("dev-mails", e.dev.ListMails(), none.at("GET /dev/mail", quick)),
 		built("dev-mail", e.dev.Mail(), none.at("GET /dev/mail/{id}", quick)),

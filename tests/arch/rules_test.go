@@ -32,6 +32,8 @@ var rules = map[string]func(tree) []violation{
 	"cycles":              cycleRule,
 	"top level":           topRule,
 	"no Go in ops":        eachFile(opsRule),
+	"sizes":               sizeRule,
+	"nouns of the edge":   eachProduct(edgeRule),
 }
 
 func eachFile(rule func(file) []violation) func(tree) []violation {

@@ -28,6 +28,8 @@ type file struct {
 	doc     string // the package comment
 	imports []imported
 	uses    []use
+	lines   int
+	methods map[string]int // number of methods by the name of the receiver's type
 }
 
 // imported is one import; name is "" unless the file gives one.
@@ -108,6 +110,12 @@ func parse(rel, body string) (file, error) {
 	}
 	f := file{
 		path: rel, pkg: parsed.Name.Name, test: strings.HasSuffix(rel, "_test.go"), doc: parsed.Doc.Text(),
+		lines: strings.Count(body, "\n"), methods: map[string]int{},
+	}
+	for _, d := range parsed.Decls {
+		if fn, ok := d.(*ast.FuncDecl); ok && fn.Recv != nil {
+			f.methods[receiver(fn.Recv.List[0].Type)]++
+		}
 	}
 	names := map[string]string{}
 	for _, spec := range parsed.Imports {
@@ -128,6 +136,21 @@ func parse(rel, body string) (file, error) {
 		return true
 	})
 	return f, nil
+}
+
+// receiver returns the name of the type of a receiver.
+func receiver(of ast.Expr) string {
+	switch of := of.(type) {
+	case *ast.StarExpr:
+		return receiver(of.X)
+	case *ast.IndexExpr:
+		return receiver(of.X)
+	case *ast.IndexListExpr:
+		return receiver(of.X)
+	case *ast.Ident:
+		return of.Name
+	}
+	return ""
 }
 
 func (f *file) addUse(n ast.Node, names map[string]string, line func(token.Pos) int) {

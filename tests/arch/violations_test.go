@@ -140,6 +140,11 @@ func forbiddenCode() map[string][]source {
 		},
 		"top level":    {{path: "util/x.md", body: "x"}, {path: "notes.txt", body: "x"}},
 		"no Go in ops": {importing("ops/deploy/x.go")},
+		"sizes": {
+			{path: "tenancy/key/key.go", body: "package key\n" + strings.Repeat("\n", mostLines)},
+			{path: "tenancy/key/key.go", body: "package key\n" + strings.Repeat("func (k *Keys[T]) _() {}\n", mostMethods+1)},
+		},
+		"nouns of the edge": {importing("apps/edge/api/tag/tag.go", `postapi "crier/apps/edge/api/post"`), importing("apps/edge/account/key/key.go", `tagapi "crier/apps/edge/api/tag"`)},
 	}
 }
 
@@ -218,6 +223,27 @@ func TestCycleRule_ReportsCycle(t *testing.T) {
 	}
 	if violations := cycleRule(made); len(violations) != 1 || !strings.Contains(violations[0].message, "tenancy") {
 		t.Errorf("got %v, want one cycle through tenancy", violations)
+	}
+}
+
+// TestSizeRule_ReportsFiles: one file more than a package may have.
+func TestSizeRule_ReportsFiles(t *testing.T) {
+	t.Parallel()
+	var made tree
+	for i := range mostFiles {
+		s := importing("tenancy/key/f" + strings.Repeat("x", i) + ".go")
+		if err := made.add(s.path, s.body); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if found := sizeRule(made); len(found) != 0 {
+		t.Fatalf("got %v for %d files, want nothing", found, mostFiles)
+	}
+	if err := made.add("tenancy/key/one.go", importing("tenancy/key/one.go").body); err != nil {
+		t.Fatal(err)
+	}
+	if found := sizeRule(made); len(found) != 1 || found[0].what != "files" {
+		t.Errorf("got %v for a file more, want one violation", found)
 	}
 }
 

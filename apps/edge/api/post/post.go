@@ -6,7 +6,6 @@ import (
 
 	"crier/platform/clock"
 
-	tagapi "crier/apps/edge/api/tag"
 	"crier/apps/edge/record"
 	"crier/apps/edge/request"
 	"crier/apps/edge/route"
@@ -122,5 +121,4 @@ type Posts interface {
 	// Check applies all rules to entries and stores nothing. It returns Invalid for what is no list of entries, and
 	// TooLarge.
 	Check(ctx context.Context, p tenancy.Principal, cmd publishing.CreatePosts) ([]publishing.Checked, error)
-	tagapi.Tags
 }
