@@ -116,9 +116,12 @@ func TestReadContent_KeepsLinksToPagesAndMailOnly(t *testing.T) {
 	}
 }
 
-func clean(sent string) string  { return publishing.ReadContent(sent, "").Text }
-func plain(sent string) string  { return publishing.ReadContent(sent, "").Plain() }
-func isHTML(sent string) bool   { return publishing.ReadContent(sent, "").HTML }
+func clean(sent string) string { return publishing.ReadContent(sent, "").Text }
+
+func plain(sent string) string { return publishing.ReadContent(sent, "").Plain() }
+
+func isHTML(sent string) bool { return publishing.ReadContent(sent, "").HTML }
+
 func markup(sent string) string { return publishing.ReadContent(sent, "").Markup() }
 
 func TestReadContent_TakesTheGivenForm(t *testing.T) {

@@ -32,9 +32,9 @@ func NoLimits() Limits {
 	return Limits{Channels: Unlimited, Posts: Unlimited, Webhooks: Unlimited, Members: Unlimited}
 }
 
-// Month returns the billing month that an instant belongs to: from is its first instant, to is the first of the next
-// one. Months begin at 0:00 UTC on the day of the month on which Since lies, and on the last day of a month that has no
-// such day.
+// Month returns the billing month that an instant belongs to: from is its first instant, to is the
+// first of the next one. Months begin at 0:00 UTC on the day of the month on which Since lies, and
+// on the last day of a month that has no such day.
 func (l Limits) Month(at time.Time) (from, to time.Time) {
 	at = at.UTC()
 	day := l.Since.UTC().Day()
@@ -66,8 +66,8 @@ const (
 	LimitOrganizations LimitName = "organizations"
 )
 
-// OverLimit returns the Quota fault of an organization that has current things of a kind and may have allowed. Advice
-// begins the sentence that ends with "or choose a larger plan."
+// OverLimit returns the Quota fault of an organization that has current things of a kind and may
+// have allowed. Advice begins the sentence that ends with "or choose a larger plan."
 func (l Limits) OverLimit(op string, name LimitName, current, allowed int, advice string) error {
 	what := string(name)
 	if name == LimitPosts {

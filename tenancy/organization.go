@@ -58,10 +58,11 @@ type MadeBy struct {
 	Webhooks []MadeWebhook
 	// Invitations have ended.
 	Invitations []Invitation
-	// Apps are the families of platforms whose current credentials the member entered. They are kept.
+	// Apps are the families of platforms whose current credentials the member entered. They are
+	// kept.
 	Apps []string
-	// Reviews are pending requests for approval whose mailed link has ended, because the member left:
-	// those that the member made, and those mailed to the member.
+	// Reviews are pending requests for approval whose mailed link has ended, because the member
+	// left: those that the member made, and those mailed to the member.
 	Reviews []EndedReview
 }
 
@@ -76,7 +77,8 @@ type EndedReview struct {
 	Post string `db:"post_id"`
 }
 
-// Maker is a person who loses the rights of an administrator, or leaves or has left the organization.
+// Maker is a person who loses the rights of an administrator, or leaves or has left the
+// organization.
 type Maker struct {
 	Person PersonID
 	// Revoke means that the webhooks are deleted.
@@ -111,7 +113,8 @@ type Offer struct {
 
 // NewInvitation is the input of an invitation.
 type NewInvitation struct {
-	// Email is required with Send. With it only the person who has that address, verified, can join.
+	// Email is required with Send. With it only the person who has that address, verified, can
+	// join.
 	Email string
 	// Role is RoleAdmin or RoleUser.
 	Role Role
@@ -129,7 +132,8 @@ func ParseMembership(text string) (org OrgID, person PersonID, ok bool) {
 	return org, person, found && known && valid
 }
 
-// Clean checks and cleans the settings. It returns Invalid when one breaks a rule, or when there is none.
+// Clean checks and cleans the settings. It returns Invalid when one breaks a rule, or when there is
+// none.
 func (c *OrganizationChange) Clean(op string) error {
 	var in Inputs
 	in.Check(c.Name != nil || c.Description != nil || c.Timezone != nil, "body",

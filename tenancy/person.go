@@ -11,7 +11,8 @@ type Person struct {
 	Bio   string `db:"bio"`
 	// Picture is zero for a person without a picture.
 	Picture Picture `db:"-"`
-	// PasswordHash is argon2id in PHC format. It is empty when the person signs in with an identity provider.
+	// PasswordHash is argon2id in PHC format. It is empty when the person signs in with an identity
+	// provider.
 	PasswordHash string `db:"password_hash"`
 	// Verified means that a link that was sent to the address has been followed.
 	Verified bool `db:"verified"`
@@ -55,7 +56,8 @@ func (d Delivery) Valid() bool { return d == DeliveryMail || d == DeliveryBell |
 type Notifications struct {
 	Success bool `json:"success"`
 	Failure bool `json:"failure"`
-	// Digest is the weekly summary. The interface calls it streak. Nothing uses it yet, nor Comment and Billing.
+	// Digest is the weekly summary. The interface calls it streak. Nothing uses it yet, nor Comment
+	// and Billing.
 	Digest   bool     `json:"digest"`
 	Approval Delivery `json:"approval"`
 	Comment  Delivery `json:"comment"`
@@ -65,8 +67,8 @@ type Notifications struct {
 	Team Delivery `json:"team"`
 }
 
-// DefaultNotifications returns what a person gets who has chosen nothing: mails about failures, and the rest that needs
-// a person to act.
+// DefaultNotifications returns what a person gets who has chosen nothing: mails about failures, and
+// the rest that needs a person to act.
 func DefaultNotifications() Notifications {
 	return Notifications{
 		Failure: true, Approval: DeliveryMail, Comment: DeliveryBell, Channel: DeliveryMail, Billing: DeliveryMail,

@@ -25,28 +25,31 @@ func ReportKinds() []ReportKind {
 	return []ReportKind{ReportReconnect, ReportFailed, ReportMissed, ReportUnknown, ReportPublished, ReportApproval}
 }
 
-// Report is what members of an organization are mailed who want mails of its kind. It is stored with the mails as JSON.
-// Names in it are those of tenants.
+// Report is what members of an organization are mailed who want mails of its kind. It is stored
+// with the mails as JSON. Names in it are those of tenants.
 type Report struct {
 	// ID identifies the report: one with the same id is queued once.
 	ID   string     `json:"id"`
 	Org  OrgID      `json:"org,omitzero"`
 	Kind ReportKind `json:"kind"`
-	// OnlyPosts makes ReportReconnect one about the posts that failed, for those who want no mails about channels.
+	// OnlyPosts makes ReportReconnect one about the posts that failed, for those who want no mails
+	// about channels.
 	OnlyPosts bool `json:"onlyPosts,omitempty"`
 	// To is the only member who gets the report, zero for all. Except is one who gets none.
 	To     PersonID `json:"to,omitzero"`
 	Except PersonID `json:"except,omitzero"`
 	// Approved is the answer to a request for approval, nil while it waits.
 	Approved *bool `json:"approved,omitempty"`
-	// Void means that the approval has ended, because the post was changed or the request was withdrawn.
+	// Void means that the approval has ended, because the post was changed or the request was
+	// withdrawn.
 	Void bool `json:"void,omitempty"`
-	// Channel, Platform and Reason are of an incident or an approval. The reason may be empty; that of an approval is a note.
+	// Channel, Platform and Reason are of an incident or an approval. The reason may be empty; that
+	// of an approval is a note.
 	Channel  string `json:"channel,omitempty"`
 	Platform string `json:"platform,omitempty"`
 	Reason   string `json:"reason,omitempty"`
-	// Posts is the number of posts so far; with Again that of those since members were mailed last, because the incident
-	// had ended and has begun again.
+	// Posts is the number of posts so far; with Again that of those since members were mailed last,
+	// because the incident had ended and has begun again.
 	Posts int       `json:"posts"`
 	Again bool      `json:"again,omitempty"`
 	Since time.Time `json:"since,omitzero"`
@@ -55,8 +58,8 @@ type Report struct {
 	Post   string    `json:"post,omitempty"`
 	Words  string    `json:"words,omitempty"`
 	PostAt time.Time `json:"postAt,omitzero"`
-	// Channels are the channels of ReportPublished with the most posts, at most MaxReportChannels, and More is the number
-	// of the others.
+	// Channels are the channels of ReportPublished with the most posts, at most MaxReportChannels,
+	// and More is the number of the others.
 	Channels []ReportChannel `json:"channels,omitempty"`
 	More     int             `json:"more,omitempty"`
 }
@@ -64,8 +67,9 @@ type Report struct {
 const (
 	// MaxListedReports is how many reports a mail lists. It names the number of the others.
 	MaxListedReports = 20
-	// MaxReportMails is how many mails about problems a person gets within ReportWindow, and how many about published posts
-	// and approvals, which are counted apart. What comes then is listed by the next one.
+	// MaxReportMails is how many mails about problems a person gets within ReportWindow, and how
+	// many about published posts and approvals, which are counted apart. What comes then is listed
+	// by the next one.
 	MaxReportMails = 10
 	ReportWindow   = time.Hour
 )
@@ -106,7 +110,8 @@ func (r Report) Topic() MailTopic {
 	return TopicFailure
 }
 
-// What returns in a phrase what the report is about, for the bell and for mails. on is the name of the channel.
+// What returns in a phrase what the report is about, for the bell and for mails. on is the name of
+// the channel.
 func (r Report) What(on string) string {
 	posts := text.Count(r.Posts, "post")
 	switch {
@@ -132,8 +137,8 @@ func (r Report) What(on string) string {
 	return posts + " on " + on + " failed"
 }
 
-// IsFor reports whether a member with these settings is to get the report when it is queued. No two reports of an incident
-// are for the same settings.
+// IsFor reports whether a member with these settings is to get the report when it is queued. No two
+// reports of an incident are for the same settings.
 func (r Report) IsFor(member PersonID, n Notifications) bool {
 	if !r.To.IsZero() && r.To != member || r.Except == member {
 		return false
@@ -144,9 +149,9 @@ func (r Report) IsFor(member PersonID, n Notifications) bool {
 	return n.Mails(r.Topic())
 }
 
-// For returns the report as a person with these settings gets it when it is sent. ok is false when the person does not
-// want it any more. One about a channel that must be connected again becomes one about its posts for who wants mails about
-// these only.
+// For returns the report as a person with these settings gets it when it is sent. ok is false when
+// the person does not want it any more. One about a channel that must be connected again becomes
+// one about its posts for who wants mails about these only.
 func (r Report) For(n Notifications) (out Report, ok bool) {
 	if r.Kind == ReportReconnect && r.Posts > 0 && !n.Mails(TopicChannel) {
 		r.OnlyPosts = true
@@ -154,7 +159,8 @@ func (r Report) For(n Notifications) (out Report, ok bool) {
 	return r, n.Mails(r.Topic())
 }
 
-// About returns what the mails of a topic are about, for people; "" for a topic that does not exist.
+// About returns what the mails of a topic are about, for people; "" for a topic that does not
+// exist.
 func (t MailTopic) About() string {
 	switch t {
 	case TopicTeam:
@@ -188,8 +194,8 @@ func (n Notifications) Mails(topic MailTopic) bool {
 	return false
 }
 
-// WithoutMails returns the settings with the mails of a topic switched off. The bell stays as it is. ok is false for a
-// topic that does not exist.
+// WithoutMails returns the settings with the mails of a topic switched off. The bell stays as it
+// is. ok is false for a topic that does not exist.
 func (n Notifications) WithoutMails(topic MailTopic) (out Notifications, ok bool) {
 	switch topic {
 	case TopicTeam:

@@ -9,11 +9,13 @@ const (
 	SessionAbsolute = 30 * 24 * time.Hour
 	// DeviceMemory is how long a browser is known after its last log-in.
 	DeviceMemory = 365 * 24 * time.Hour
-	// RecentSignIn is how old the sign-in of a person without a password may be that counts as a proof.
+	// RecentSignIn is how old the sign-in of a person without a password may be that counts as a
+	// proof.
 	RecentSignIn = 10 * time.Minute
 	// SignInStepLife is how long the token of a step of a sign-in works.
 	SignInStepLife = 5 * time.Minute
-	// SignInStateLife is how long a sign-in at an identity provider may take, and the registration after it.
+	// SignInStateLife is how long a sign-in at an identity provider may take, and the registration
+	// after it.
 	SignInStateLife = 10 * time.Minute
 	// ResetLife is how long the link of a forgotten password works.
 	ResetLife = 20 * time.Minute
@@ -44,8 +46,8 @@ const (
 	StepDone Step = ""
 	// StepConfirm means that a link in a mail must be followed first.
 	StepConfirm Step = "confirm"
-	// StepPassword means that the link of a registration was opened in another browser than that which registered, and
-	// the password of the registration is needed.
+	// StepPassword means that the link of a registration was opened in another browser than that
+	// which registered, and the password of the registration is needed.
 	StepPassword Step = "password"
 	// StepMFA needs a code of the second factor.
 	StepMFA Step = "mfa"
@@ -60,8 +62,8 @@ type SignIn struct {
 	Step Step
 	// Session is the token of the new session; empty unless Step is StepDone.
 	Session string
-	// Device is the token of the cookie device; empty when the browser has one, or neither a session nor a registration
-	// began.
+	// Device is the token of the cookie device; empty when the browser has one, or neither a
+	// session nor a registration began.
 	Device string
 	// Token proves the steps so far; empty for StepDone and StepConfirm.
 	Token string
@@ -82,12 +84,14 @@ type Registration struct {
 	Organization string
 	// Invitation is the token of an invitation, or "".
 	Invitation string
-	// Provider is the token of a sign-in at an identity provider, in place of Email and Password; else "".
+	// Provider is the token of a sign-in at an identity provider, in place of Email and Password;
+	// else "".
 	Provider string
 	From     Source
 }
 
-// Proof shows again who makes a request: the password, or the recent sign-in of a person without one.
+// Proof shows again who makes a request: the password, or the recent sign-in of a person without
+// one.
 type Proof struct {
 	Password string
 	// Code is a code of the second factor, where one is asked for.

@@ -1,5 +1,5 @@
-// Package tenancy defines the types of identity and access: organizations, people, members, API keys, sessions and the
-// principal of a request. It does no I/O.
+// Package tenancy defines the types of identity and access: organizations, people, members, API
+// keys, sessions and the principal of a request. It does no I/O.
 package tenancy
 
 import (
@@ -37,11 +37,12 @@ type (
 	ConfirmationID = id.ID[ConfirmationTag]
 )
 
-// Shards is the number of shards that organizations are distributed over. It must never change: posts are stored with
-// their shard.
+// Shards is the number of shards that organizations are distributed over. It must never change:
+// posts are stored with their shard.
 const Shards = 256
 
-// Shard returns the shard, from 0 to Shards-1, that schedules an organization. It depends on the id alone.
+// Shard returns the shard, from 0 to Shards-1, that schedules an organization. It depends on the id
+// alone.
 func Shard(org OrgID) int {
 	u := org.UUID()
 	h := fnv.New64a()
@@ -66,8 +67,8 @@ func (r Role) Valid() bool { return r == RoleSuperAdmin || r == RoleAdmin || r =
 // Manages reports whether the role may change settings, keys and members.
 func (r Role) Manages() bool { return r == RoleSuperAdmin || r == RoleAdmin }
 
-// Outranks reports whether the role may change or remove members of the other role: an owner all others, an
-// administrator those who are not the owner.
+// Outranks reports whether the role may change or remove members of the other role: an owner all
+// others, an administrator those who are not the owner.
 func (r Role) Outranks(other Role) bool {
 	return r == RoleSuperAdmin && other != RoleSuperAdmin || r == RoleAdmin && other != RoleSuperAdmin
 }
@@ -115,6 +116,9 @@ func (k APIKey) Ends() *time.Time {
 	}
 	return k.ExpiresAt
 }
+
+// Label returns the name of the key with its first characters, because several may have one name.
+func (k APIKey) Label() string { return k.Name + " (" + k.Prefix + "…)" }
 
 // Rotation is a key that has replaced another one.
 type Rotation struct {

@@ -10,13 +10,15 @@ import (
 	"crier/platform/paste"
 )
 
-// Storable reports whether a text column of Postgres can hold the text: it must be valid UTF-8 without NUL.
+// Storable reports whether a text column of Postgres can hold the text: it must be valid UTF-8
+// without NUL.
 func Storable(text string) bool { return utf8.ValidString(text) && !strings.ContainsRune(text, 0) }
 
-// CleanName returns a name of a person, an organization or a key without spaces around it. It returns a sentence about
-// what a name must be when the name has not least to most characters, or one that is no visible text: a control
-// character, one that ends a line, changes the direction of what follows, or has no width. Those that join letters are allowed,
-// because scripts and emoji need them, and do not count.
+// CleanName returns a name of a person, an organization or a key without spaces around it. It
+// returns a sentence about what a name must be when the name has not least to most characters, or
+// one that is no visible text: a control character, one that ends a line, changes the direction of
+// what follows, or has no width. Those that join letters are allowed, because scripts and emoji
+// need them, and do not count.
 func CleanName(name string, least, most int) (clean, rule string) {
 	clean = strings.TrimSpace(name)
 	if !utf8.ValidString(clean) || strings.ContainsFunc(clean, isHidden) {
@@ -43,13 +45,15 @@ func isHidden(r rune) bool {
 	return unicode.IsControl(r) || unicode.In(r, unicode.Cf, unicode.Zl, unicode.Zp) || isFiller(r)
 }
 
-// isShape reports whether a character can be seen by itself. Marks change the shape of another character.
+// isShape reports whether a character can be seen by itself. Marks change the shape of another
+// character.
 func isShape(r rune) bool {
 	const emptyBraille = '\u2800'
 	return unicode.In(r, unicode.L, unicode.N, unicode.P, unicode.S) && r != emptyBraille
 }
 
-// isFiller reports whether a character is a letter without a shape, or stands for one that was not valid.
+// isFiller reports whether a character is a letter without a shape, or stands for one that was not
+// valid.
 func isFiller(r rune) bool {
 	return r == 0x115f || r == 0x1160 || r == 0x3164 || r == 0xffa0 || r == 0xfffd
 }
@@ -94,8 +98,8 @@ func CleanEmail(email string) (string, bool) {
 	return clean, true
 }
 
-// foldsToASCII reports whether a text has a letter outside of ASCII whose lower case is in ASCII, such as the Kelvin sign:
-// the lower case of an address would be the address of another mailbox.
+// foldsToASCII reports whether a text has a letter outside of ASCII whose lower case is in ASCII,
+// such as the Kelvin sign: the lower case of an address would be the address of another mailbox.
 func foldsToASCII(text string) bool {
 	return strings.ContainsFunc(text, func(r rune) bool {
 		return r >= utf8.RuneSelf && strings.ToLower(string(r))[0] < utf8.RuneSelf
@@ -130,7 +134,8 @@ func (i *Inputs) Email(field, email string) string {
 	return clean
 }
 
-// Text returns the text, of at most most characters, and notes a fault of the field. Line breaks are allowed.
+// Text returns the text, of at most most characters, and notes a fault of the field. Line breaks
+// are allowed.
 func (i *Inputs) Text(field, text string, most int) string {
 	clean := strings.TrimSpace(text)
 	if !Storable(clean) {

@@ -22,14 +22,16 @@ const maxZoneName = 64
 
 const zoneUTC = "UTC"
 
-// The formats that clients send and that are stored. Every part of an IANA name begins with a capital letter.
+// The formats that clients send and that are stored. Every part of an IANA name begins with a
+// capital letter.
 var (
 	minutesForm = regexp.MustCompile(`^[+-]?(0|[1-9][0-9]{0,2})$`)
 	offsetForm  = regexp.MustCompile(`^([+-])([0-9]{2}):([0-5][0-9])$`)
 	nameForm    = regexp.MustCompile(`^[A-Z][A-Za-z0-9_+-]*(/[A-Z][A-Za-z0-9_+-]*)*$`)
 )
 
-// ZoneRequest is a time zone as a client sent it: a zone, or the present offset of the client's clock.
+// ZoneRequest is a time zone as a client sent it: a zone, or the present offset of the client's
+// clock.
 type ZoneRequest struct {
 	// Name is an IANA name or a fixed offset. It is empty when the client sent no zone.
 	Name string
@@ -38,8 +40,9 @@ type ZoneRequest struct {
 	IsOffset bool
 }
 
-// ParseZone parses an IANA name ("Europe/Berlin"), a fixed offset ("+05:30") or minutes east of UTC ("330"). An empty
-// text gives the zero ZoneRequest. Any other text is fault.Invalid, with a message for the client.
+// ParseZone parses an IANA name ("Europe/Berlin"), a fixed offset ("+05:30") or minutes east of UTC
+// ("330"). An empty text gives the zero ZoneRequest. Any other text is fault.Invalid, with a
+// message for the client.
 func ParseZone(text string) (ZoneRequest, error) {
 	text = strings.TrimSpace(text)
 	if text == "" {
@@ -59,9 +62,9 @@ func ParseZone(text string) (ZoneRequest, error) {
 	return ZoneRequest{Name: zone.String()}, nil
 }
 
-// Resolve returns the name of the zone to store for a channel or for the organization itself. For an offset it is the
-// organization's zone if that has this offset at the time now, else the fixed offset. For the zero ZoneRequest it is
-// the organization's zone.
+// Resolve returns the name of the zone to store for a channel or for the organization itself. For
+// an offset it is the organization's zone if that has this offset at the time now, else the fixed
+// offset. For the zero ZoneRequest it is the organization's zone.
 func (r ZoneRequest) Resolve(organization string, now time.Time) string {
 	if !r.IsOffset {
 		if r.Name == "" {
@@ -79,7 +82,8 @@ func (r ZoneRequest) Resolve(organization string, now time.Time) string {
 	return organization
 }
 
-// FixedZone returns the name of a fixed offset in minutes east of UTC: "+05:30", "-03:00", and "UTC" for 0.
+// FixedZone returns the name of a fixed offset in minutes east of UTC: "+05:30", "-03:00", and
+// "UTC" for 0.
 func FixedZone(minutes int) string {
 	if minutes == 0 {
 		return zoneUTC
@@ -91,9 +95,9 @@ func FixedZone(minutes int) string {
 	return fmt.Sprintf("%c%02d:%02d", sign, minutes/60, minutes%60)
 }
 
-// LoadZone returns the location of a zone name: an IANA name, or a fixed offset in the format of FixedZone. The String
-// of the location is that name. An unknown zone is fault.Invalid. Names whose meaning depends on the machine ("Local",
-// "localtime", "posixrules") are unknown.
+// LoadZone returns the location of a zone name: an IANA name, or a fixed offset in the format of
+// FixedZone. The String of the location is that name. An unknown zone is fault.Invalid. Names whose
+// meaning depends on the machine ("Local", "localtime", "posixrules") are unknown.
 func LoadZone(name string) (*time.Location, error) {
 	if fixed := offsetForm.FindStringSubmatch(name); fixed != nil {
 		hours, _ := strconv.Atoi(fixed[2]) // offsetForm has matched two digits

@@ -4,8 +4,6 @@
 // no outcomes.
 package org
 
-//go:generate sh -c "protoc --plugin=$(go tool -n -modfile=../../ops/tools/go.mod protoc-gen-go) --go_out=paths=source_relative:. org.proto"
-
 import (
 	"time"
 

@@ -219,11 +219,13 @@ func file_org_proto_rawDescGZIP() []byte {
 }
 
 var file_org_proto_msgTypes = make([]protoimpl.MessageInfo, 3)
+
 var file_org_proto_goTypes = []any{
 	(*AdmitRequest)(nil),  // 0: crier.org.v1.AdmitRequest
 	(*AdmitResponse)(nil), // 1: crier.org.v1.AdmitResponse
 	(*Wake)(nil),          // 2: crier.org.v1.Wake
 }
+
 var file_org_proto_depIdxs = []int32{
 	0, // [0:0] is the sub-list for method output_type
 	0, // [0:0] is the sub-list for method input_type
@@ -233,6 +235,7 @@ var file_org_proto_depIdxs = []int32{
 }
 
 func init() { file_org_proto_init() }
+
 func file_org_proto_init() {
 	if File_org_proto != nil {
 		return

@@ -218,7 +218,8 @@ func (s *silentWarnings) Handle(_ context.Context, r slog.Record) error {
 }
 
 func (s *silentWarnings) WithAttrs([]slog.Attr) slog.Handler { return s }
-func (s *silentWarnings) WithGroup(string) slog.Handler      { return s }
+
+func (s *silentWarnings) WithGroup(string) slog.Handler { return s }
 
 func TestAdmit_DeadProcessFallsBackToLocalWindow(t *testing.T) {
 	t.Parallel()

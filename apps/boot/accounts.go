@@ -11,7 +11,7 @@ import (
 	"crier/platform/outbound"
 	"crier/platform/pg"
 	"crier/tenancy"
-	tenancyservice "crier/tenancy/service"
+	"crier/tenancy/credential"
 	"crier/tenancy/signin"
 )
 
@@ -22,9 +22,9 @@ func (a *App) openAccounts(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	listening := &tenancyservice.Listening{}
+	listening := &credential.Listening{}
 	deps.Revocations = listening
-	a.Accounts, err = tenancyservice.New(a.cfg.Accounts, deps)
+	a.Accounts, err = NewAccounts(a.cfg.Accounts, deps)
 	if err != nil {
 		return err
 	}
@@ -52,8 +52,8 @@ func (a *App) closeAccounts(context.Context) error {
 }
 
 // accountDeps returns what the use cases of accounts need, without the revocations of keys.
-func (a *App) accountDeps() (deps tenancyservice.Deps, err error) {
-	deps = tenancyservice.Deps{
+func (a *App) accountDeps() (deps AccountsDeps, err error) {
+	deps = AccountsDeps{
 		DB: a.db, Clock: clock.System{}, Keyring: a.keyring, Publishing: publishingOf{app: a}, Log: a.log,
 	}
 	if a.plans != nil {

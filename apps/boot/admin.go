@@ -17,7 +17,7 @@ import (
 	"crier/publishing/db"
 	"crier/publishing/scheduler"
 	"crier/tenancy"
-	tenancyservice "crier/tenancy/service"
+	"crier/tenancy/registration"
 )
 
 // adminCommand are the commands of the operator. They use the database directly, so they need no running process.
@@ -36,7 +36,7 @@ type adminCommand struct {
 const adminTimeout = time.Minute
 
 // useAccounts runs fn with the use cases of accounts on the database of the configuration.
-func (t *terminal) useAccounts(fn func(ctx context.Context, a *tenancyservice.Accounts) error) error {
+func (t *terminal) useAccounts(fn func(ctx context.Context, a *Accounts) error) error {
 	ctx, cancel := context.WithTimeout(t.ctx, adminTimeout)
 	defer cancel()
 	var cfg Config
@@ -58,7 +58,7 @@ func (t *terminal) useAccounts(fn func(ctx context.Context, a *tenancyservice.Ac
 
 // runAdmin runs fn with the parts of the App that the commands need, which are open: no port and no worker.
 func (a *App) runAdmin(
-	ctx context.Context, fn func(ctx context.Context, a *tenancyservice.Accounts) error,
+	ctx context.Context, fn func(ctx context.Context, a *Accounts) error,
 ) (err error) {
 	if err := (storage{a}).checkSchema(ctx); err != nil {
 		return err
@@ -74,7 +74,7 @@ func (a *App) runAdmin(
 	if err != nil {
 		return err
 	}
-	accounts, err := tenancyservice.New(a.cfg.Accounts, deps)
+	accounts, err := NewAccounts(a.cfg.Accounts, deps)
 	if err != nil {
 		return err
 	}
@@ -109,8 +109,8 @@ func (c adminCreate) Run(t *terminal) error {
 	if err != nil {
 		return err
 	}
-	return t.useAccounts(func(ctx context.Context, a *tenancyservice.Accounts) error {
-		owner, err := a.CreateOwner(ctx, tenancyservice.NewOwner{
+	return t.useAccounts(func(ctx context.Context, a *Accounts) error {
+		owner, err := a.CreateOwner(ctx, registration.NewOwner{
 			Email: c.Email, Name: c.Name, Password: password, Organization: c.Organization, Instance: c.Admin,
 		})
 		if err != nil {
@@ -140,7 +140,7 @@ type adminResetPassword struct {
 }
 
 func (c adminResetPassword) Run(t *terminal) error {
-	return t.useAccounts(func(ctx context.Context, a *tenancyservice.Accounts) error {
+	return t.useAccounts(func(ctx context.Context, a *Accounts) error {
 		password, err := a.SetPasswordOf(ctx, c.Email)
 		if err == nil {
 			fmt.Fprintf(t.out, "The new password is %s\n", password)
@@ -154,7 +154,7 @@ type adminResetMFA struct {
 }
 
 func (c adminResetMFA) Run(t *terminal) error {
-	return t.useAccounts(func(ctx context.Context, a *tenancyservice.Accounts) error {
+	return t.useAccounts(func(ctx context.Context, a *Accounts) error {
 		err := a.DisableMFAOf(ctx, c.Email)
 		if err == nil {
 			fmt.Fprintln(t.out, "The second factor is removed.")
@@ -169,7 +169,7 @@ type adminGrant struct {
 }
 
 func (c adminGrant) Run(t *terminal) error {
-	return t.useAccounts(func(ctx context.Context, a *tenancyservice.Accounts) error {
+	return t.useAccounts(func(ctx context.Context, a *Accounts) error {
 		err := a.SetInstanceAdmin(ctx, c.Email, !c.End)
 		if err == nil {
 			fmt.Fprintln(t.out, "Done.")
@@ -184,7 +184,7 @@ type adminOrganizations struct{}
 const listPage = 500
 
 func (adminOrganizations) Run(t *terminal) error {
-	return t.useAccounts(func(ctx context.Context, a *tenancyservice.Accounts) error {
+	return t.useAccounts(func(ctx context.Context, a *Accounts) error {
 		table := tabwriter.NewWriter(t.out, 0, 0, 2, ' ', 0)
 		fmt.Fprintln(table, "ID\tCREATED\tSTATE\tNAME")
 		for after := (tenancy.OrgID{}); ; {
@@ -217,7 +217,7 @@ type adminSuspend struct {
 }
 
 func (c adminSuspend) Run(t *terminal) error {
-	return t.useAccounts(func(ctx context.Context, a *tenancyservice.Accounts) error {
+	return t.useAccounts(func(ctx context.Context, a *Accounts) error {
 		err := a.Suspend(ctx, c.ID, true)
 		if err == nil {
 			fmt.Fprintln(t.out, "The organization is suspended: nobody reaches it and nothing of it is published.")
@@ -231,7 +231,7 @@ type adminResume struct {
 }
 
 func (c adminResume) Run(t *terminal) error {
-	return t.useAccounts(func(ctx context.Context, a *tenancyservice.Accounts) error {
+	return t.useAccounts(func(ctx context.Context, a *Accounts) error {
 		err := a.Suspend(ctx, c.ID, false)
 		if err == nil {
 			fmt.Fprintln(t.out, "The organization is active again.")
@@ -245,7 +245,7 @@ type adminEvents struct {
 }
 
 func (c adminEvents) Run(t *terminal) error {
-	return t.useAccounts(func(ctx context.Context, a *tenancyservice.Accounts) error {
+	return t.useAccounts(func(ctx context.Context, a *Accounts) error {
 		events, err := a.Events(ctx, max(1, c.Limit))
 		if err != nil {
 			return err

@@ -38,7 +38,7 @@ import (
 	"crier/publishing/purge"
 	"crier/publishing/scheduler"
 	"crier/publishing/webhook"
-	tenancyservice "crier/tenancy/service"
+	tenancymail "crier/tenancy/mail"
 	"crier/tenancy/signin"
 )
 
@@ -46,7 +46,7 @@ import (
 // fields, part by part.
 type App struct {
 	// Accounts are the use cases of people, sessions and API keys.
-	Accounts *tenancyservice.Accounts
+	Accounts *Accounts
 	// Channels are the use cases of channels.
 	Channels *channel.Channels
 	// posts are the use cases of posts.
@@ -69,7 +69,7 @@ type App struct {
 	// approvals are the use cases of the approval of drafts.
 	approvals *approval.Approvals
 	// mailer sends mails; nil on an instance that sends none.
-	mailer tenancyservice.Mailer
+	mailer tenancymail.Mailer
 	// box takes the mails of `dev`; nil in other processes.
 	box *mail.Box
 

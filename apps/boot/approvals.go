@@ -15,8 +15,8 @@ import (
 	"crier/publishing/db"
 	"crier/publishing/post"
 	"crier/tenancy"
+	tenancymail "crier/tenancy/mail"
 	"crier/tenancy/mails"
-	tenancyservice "crier/tenancy/service"
 )
 
 const (
@@ -88,7 +88,7 @@ func (a background) reviewEndedHandler() jobs.Handler {
 
 // reviewMailer is the port of approvals to mail.
 type reviewMailer struct {
-	send  tenancyservice.Mailer
+	send  tenancymail.Mailer
 	about mails.Instance
 	log   *slog.Logger
 }

@@ -28,7 +28,7 @@ import (
 	"crier/publishing/purge"
 	"crier/publishing/scheduler"
 	"crier/publishing/webhook"
-	tenancyservice "crier/tenancy/service"
+	"crier/tenancy/instance"
 	"crier/tenancy/signin"
 )
 
@@ -66,8 +66,8 @@ type Config struct {
 	Outbound  outbound.Config
 	Secret    secret.Config
 	Telemetry telemetry.Config
-	Accounts  tenancyservice.Config
-	Sessions  tenancyservice.Retention
+	Accounts  AccountsConfig
+	Sessions  instance.Retention
 	SignIn    signin.Config
 	Mail      mail.Config
 

@@ -27,7 +27,7 @@ import (
 	"crier/publishing"
 	"crier/publishing/channel"
 	"crier/tenancy"
-	tenancyservice "crier/tenancy/service"
+	"crier/tenancy/registration"
 )
 
 type devCommand struct{}
@@ -57,7 +57,7 @@ const demoEmail = "demo@crier.test"
 func (devCommand) Run(t *terminal) (err error) {
 	lookup := env.Defaults(t.lookup, map[string]string{
 		"DRAIN_DELAY": "0s", "DRAIN_TIMEOUT": "5s", "STOP_TIMEOUT": "9s", "MAX_CONNECTIONS": "1024",
-		"REGISTRATION": string(tenancyservice.RegisterOpen),
+		"REGISTRATION": string(registration.RegisterOpen),
 	})
 	home, err := devHome(lookup)
 	if err != nil {
@@ -261,7 +261,7 @@ func (a showcase) demo(ctx context.Context, home, sandboxURL string) (demo, erro
 		return demo{}, err
 	}
 	email := demoEmail
-	newOwner := tenancyservice.NewOwner{Email: email, Name: "Demo", Password: password, Organization: "Demo"}
+	newOwner := registration.NewOwner{Email: email, Name: "Demo", Password: password, Organization: "Demo"}
 	owner, err := a.Accounts.CreateOwner(ctx, newOwner)
 	if fault.Is(err, fault.Conflict) { // an earlier run created the person, and dev.json is lost
 		suffix, tokenErr := secret.Token("", 6)

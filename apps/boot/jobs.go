@@ -12,7 +12,8 @@ import (
 	"crier/publishing/purge"
 	"crier/publishing/webhook"
 	"crier/tenancy"
-	tenancyservice "crier/tenancy/service"
+	"crier/tenancy/instance"
+	tenancymail "crier/tenancy/mail"
 )
 
 // jobTimeout limits one run of a background job. The next run continues with the rest.
@@ -133,7 +134,7 @@ func (a background) snapshotsJob() jobs.Job {
 }
 
 const (
-	// mailWorkers are more than what the mails to one domain may take, see tenancyservice.
+	// mailWorkers are more than what the mails to one domain may take, see tenancy/mail.
 	mailWorkers = 6
 	taskTimeout = time.Minute
 	// taskAttempts end after four days.
@@ -147,12 +148,12 @@ const (
 // tasks returns the handlers of one-off tasks.
 func (a background) tasks() []jobs.Handler {
 	return []jobs.Handler{{
-		Kind: tenancyservice.PublishingTask, Workers: 1, Timeout: taskTimeout, Attempts: taskAttempts,
+		Kind: instance.PublishingTask, Workers: 1, Timeout: taskTimeout, Attempts: taskAttempts,
 		Run: func(ctx context.Context, t jobs.Task, _ jobs.Attempt) error {
 			return a.Accounts.SyncPublishing(ctx, id.FromUUID[tenancy.OrgTag](t.ID))
 		},
 	}, {
-		Kind: tenancyservice.MailTask, Workers: mailWorkers, Timeout: taskTimeout, Attempts: mailAttempts,
+		Kind: tenancymail.MailTask, Workers: mailWorkers, Timeout: taskTimeout, Attempts: mailAttempts,
 		MaxWait: mailMaxWait,
 		Run: func(ctx context.Context, t jobs.Task, at jobs.Attempt) error {
 			return a.Accounts.SendMail(ctx, id.FromUUID[tenancy.MailTag](t.ID), !at.Later)

@@ -11,7 +11,7 @@ import (
 
 	"crier/platform/pg"
 	"crier/tenancy"
-	tenancyservice "crier/tenancy/service"
+	"crier/tenancy/registration"
 	"crier/tests/smtptest"
 	"crier/tests/syncbuffer"
 )
@@ -94,7 +94,7 @@ func TestMails_StallingOrganizationDelaysNoOther(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	other, err := s.Accounts.CreateOwner(t.Context(), tenancyservice.NewOwner{
+	other, err := s.Accounts.CreateOwner(t.Context(), registration.NewOwner{
 		Email: "other@works.example", Name: "Other", Password: "correct horse battery staple 7", Organization: "other",
 	})
 	if err != nil {

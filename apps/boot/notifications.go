@@ -7,7 +7,6 @@ import (
 	"crier/publishing"
 	"crier/publishing/notification"
 	"crier/tenancy"
-	tenancyservice "crier/tenancy/service"
 )
 
 // openNotifier creates what counts incidents and queues the mails about them. Its loop runs from startNotifier on.
@@ -25,7 +24,7 @@ func (a *App) startNotifier(ctx context.Context) error {
 }
 
 // preferences is the port of notifications to the settings of people.
-type preferences struct{ accounts *tenancyservice.Accounts }
+type preferences struct{ accounts *Accounts }
 
 // MutedNotifications implements notification.Preferences.
 func (p preferences) MutedNotifications(

@@ -28,7 +28,7 @@ func (a *App) publishingDB() *db.DB {
 
 // openPublishing creates the use cases of publishing and connects their ports.
 func (a *App) openPublishing() error {
-	d := &db.DB{DB: a.db, Node: a.nodeName(), Authority: a.Accounts, Auditor: a.Accounts, Waker: a.actors}
+	d := &db.DB{DB: a.db, Node: a.nodeName(), Authority: a.Accounts.DB, Auditor: a.Accounts, Waker: a.actors}
 	a.bell = notification.NewNotifications(notification.Deps{
 		DB: d, Connectors: a.connectors, Clock: clock.System{}, Log: a.log,
 	}, preferences{accounts: a.Accounts})

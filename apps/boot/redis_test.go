@@ -18,7 +18,7 @@ import (
 	"crier/platform/pg"
 	"crier/platform/secret"
 	"crier/tenancy"
-	tenancyservice "crier/tenancy/service"
+	"crier/tenancy/registration"
 	"crier/tests/call"
 	"crier/tests/dbtest"
 	"crier/tests/faultnet"
@@ -27,7 +27,7 @@ import (
 // serving is a running service. accounts are the accounts of its database in another process.
 type serving struct {
 	*App
-	accounts *tenancyservice.Accounts
+	accounts *Accounts
 	owner    tenancy.Principal
 }
 
@@ -61,12 +61,12 @@ func serveWith(t *testing.T, settings map[string]string, changes ...func(*App)) 
 			t.Error(err)
 		}
 	})
-	deps := tenancyservice.Deps{DB: dbtest.OpenURL(t, address), Clock: clock.System{}}
-	s.accounts, err = tenancyservice.New(tenancyservice.Config{}, deps)
+	deps := AccountsDeps{DB: dbtest.OpenURL(t, address), Clock: clock.System{}}
+	s.accounts, err = NewAccounts(AccountsConfig{}, deps)
 	if err != nil {
 		t.Fatal(err)
 	}
-	owner := tenancyservice.NewOwner{
+	owner := registration.NewOwner{
 		Email: "owner@crier.test", Name: "Owner", Password: "correct horse battery", Organization: "Organization",
 	}
 	s.owner, err = s.accounts.CreateOwner(t.Context(), owner)

@@ -87,6 +87,7 @@ func Permanent(err error) error {
 type permanentError struct{ err error }
 
 func (e *permanentError) Error() string { return e.err.Error() }
+
 func (e *permanentError) Unwrap() error { return e.err }
 
 func isPermanent(err error) bool {

@@ -3,7 +3,6 @@ package media_test
 import (
 	"bytes"
 	"context"
-	publishingdb "crier/publishing/db"
 	"errors"
 	"net"
 	"net/http"
@@ -16,12 +15,15 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"crier/platform/blob"
+	"crier/platform/clock"
 	"crier/platform/fault"
 	"crier/platform/id"
 	"crier/platform/pg"
 	"crier/publishing"
+	publishingdb "crier/publishing/db"
 	"crier/tenancy"
-	tenancystore "crier/tenancy/store"
+	tenancydb "crier/tenancy/db"
+	sessionstore "crier/tenancy/session/store"
 	"crier/tests/s3test"
 )
 
@@ -64,13 +66,13 @@ func TestOpen_LeavesConnectionsToSessions(t *testing.T) {
 			t.Fatalf("a look-up of a file ends: %v", <-ended)
 		}
 	}
-	people, err := tenancystore.New(db)
+	people, err := tenancydb.New(db, clock.System{})
 	r.OK(err)
 	for range 100 {
 		if n := blocked(); n >= gate {
 			t.Fatalf("%d look-ups of files have all connections", n)
 		}
-		if found, err := people.SessionsByHash(t.Context(), [][]byte{make([]byte, 32)}, time.Now()); err != nil || len(found) > 0 {
+		if found, err := sessionstore.SessionsByHash(t.Context(), people, [][]byte{make([]byte, 32)}, time.Now()); err != nil || len(found) > 0 {
 			t.Fatalf("a look-up of a session finds %d, %v", len(found), err)
 		}
 	}

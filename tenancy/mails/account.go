@@ -10,8 +10,8 @@ import (
 // ignore is in messages that people can cause who do not own the address.
 const ignore = "If this was not you, ignore this message: nothing changes without the link."
 
-// Activation asks a new person to confirm the address. It has nothing that was typed in the registration: anybody can
-// register any address.
+// Activation asks a new person to confirm the address. It has nothing that was typed in the
+// registration: anybody can register any address.
 func (i Instance) Activation(to, link string) mail.Message {
 	return i.message(content{
 		To:         to,
@@ -23,8 +23,8 @@ func (i Instance) Activation(to, link string) mail.Message {
 	})
 }
 
-// RegisterAgain answers a request for another link of an address that was registered more than once: a link would be
-// that of a registration which somebody else may have made.
+// RegisterAgain answers a request for another link of an address that was registered more than
+// once: a link would be that of a registration which somebody else may have made.
 func (i Instance) RegisterAgain(to, registerURL string) mail.Message {
 	return i.message(content{
 		To:      to,
@@ -40,8 +40,8 @@ func (i Instance) RegisterAgain(to, registerURL string) mail.Message {
 	})
 }
 
-// AlreadyRegistered answers a registration with an address that has an account. Only the owner of the address learns
-// that it has one.
+// AlreadyRegistered answers a registration with an address that has an account. Only the owner of
+// the address learns that it has one.
 func (i Instance) AlreadyRegistered(to, loginURL, forgotURL string) mail.Message {
 	return i.message(content{
 		To:      to,
@@ -124,7 +124,8 @@ func (i Instance) AccountDeletion(to string, until time.Time) mail.Message {
 	})
 }
 
-// DeletionUndone notifies a person that an account or organization stays. What is its name, or "your account".
+// DeletionUndone notifies a person that an account or organization stays. What is its name, or
+// "your account".
 func (i Instance) DeletionUndone(to, what string) mail.Message {
 	return i.message(content{
 		To:      to,

@@ -1,8 +1,10 @@
-// Package mails writes the messages that people get about their accounts and organizations. It sends nothing: each
-// method of Instance returns a message with its text and the same content as HTML.
+// Package mails writes the messages that people get about their accounts and organizations. It
+// sends nothing: each method of Instance returns a message with its text and the same content as
+// HTML.
 //
-// Names of people, organizations, keys and devices are data of tenants. They are shown on one line, at most 128
-// characters, without control characters, and so that mail clients do not turn addresses in them into links.
+// Names of people, organizations, keys and devices are data of tenants. They are shown on one line,
+// at most 128 characters, without control characters, and so that mail clients do not turn
+// addresses in them into links.
 package mails
 
 import (
@@ -23,6 +25,8 @@ type Instance struct {
 	Name string
 	// URL is the public http or https address of the service.
 	URL string
+	// Frontend is the address of the dashboard.
+	Frontend string
 	// Zone is the time zone of the reader, nil for UTC. A message names it with each time.
 	Zone *time.Location
 	// Stop are the links of the footer that end mails; none in mails that nobody can switch off.
@@ -48,7 +52,8 @@ type content struct {
 	Instance Instance
 }
 
-// button is a button in HTML and an address on its own line in text. Its URL is the service's, never a tenant's.
+// button is a button in HTML and an address on its own line in text. Its URL is the service's,
+// never a tenant's.
 type button struct{ Label, URL string }
 
 var (

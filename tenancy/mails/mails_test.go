@@ -220,8 +220,8 @@ func harm(s string) string {
 	return ""
 }
 
-// page returns the text of a document and the targets of its links. It fails for elements that the layout does not
-// have.
+// page returns the text of a document and the targets of its links. It fails for elements that the
+// layout does not have.
 func page(t *testing.T, document string) (text string, hrefs []string) {
 	t.Helper()
 	root, err := nethtml.Parse(strings.NewReader(document))

@@ -14,7 +14,8 @@ import (
 // maxName is the number of characters of a name that a message shows.
 const maxName = 128
 
-// plainAddress matches an e-mail address and nothing else. People without a name are shown by their address.
+// plainAddress matches an e-mail address and nothing else. People without a name are shown by their
+// address.
 var plainAddress = regexp.MustCompile(`^[A-Za-z0-9._%+-]+@[A-Za-z0-9-]+(\.[A-Za-z0-9-]+)+$`)
 
 // name returns a tenant's name in the form that messages show, and fallback if nothing is left of it.
@@ -61,8 +62,8 @@ func excerpt(s string, most int) string {
 // clean returns all of s on one line, see text.Line.
 func clean(s string) string { return text.Line(s, len(s)) }
 
-// unlink adds a space after "://" and after a dot between a word and a letter, so that mail clients find no address in
-// s to turn into a link. A plain e-mail address stays as it is.
+// unlink adds a space after "://" and after a dot between a word and a letter, so that mail clients
+// find no address in s to turn into a link. A plain e-mail address stays as it is.
 func unlink(s string) string {
 	if plainAddress.MatchString(s) {
 		return s

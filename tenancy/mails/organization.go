@@ -117,7 +117,8 @@ func (i Instance) OwnershipReceived(to, organization, by string) mail.Message {
 	})
 }
 
-// OrganizationDeletion notifies a member that the organization ends, and until when that can be undone.
+// OrganizationDeletion notifies a member that the organization ends, and until when that can be
+// undone.
 func (i Instance) OrganizationDeletion(to, organization, by string, until time.Time) mail.Message {
 	org := quoted(organization, someOrganization)
 	return i.message(content{

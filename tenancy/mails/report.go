@@ -20,7 +20,8 @@ const (
 // someChannel replaces an empty name.
 const someChannel = "a channel"
 
-// Report notifies a member of an incident of a channel, of what was published on a day, or of an approval.
+// Report notifies a member of an incident of a channel, of what was published on a day, or of an
+// approval.
 func (i Instance) Report(to, organization string, r tenancy.Report) mail.Message {
 	var c content
 	switch org := quoted(organization, someOrganization); r.Kind {
@@ -36,8 +37,8 @@ func (i Instance) Report(to, organization string, r tenancy.Report) mail.Message
 	return i.message(c)
 }
 
-// Reports notifies a member of several incidents and approvals, or as Report does of one. more is the number of those that
-// are not in the list.
+// Reports notifies a member of several incidents and approvals, or as Report does of one. more is
+// the number of those that are not in the list.
 func (i Instance) Reports(to, organization string, list []tenancy.Report, more int) mail.Message {
 	if len(list) == 1 && more == 0 {
 		return i.Report(to, organization, list[0])

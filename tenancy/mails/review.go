@@ -12,7 +12,8 @@ import (
 type Review struct {
 	To           string
 	Organization string
-	// By is the name of the requester, or the address of a requester without a name. It may be empty.
+	// By is the name of the requester, or the address of a requester without a name. It may be
+	// empty.
 	By string
 	// Note is what the requester wrote to the reviewer. It may be empty.
 	Note string
@@ -33,8 +34,8 @@ type Review struct {
 	Ended bool
 }
 
-// Review returns a mail about a request for approval: the request itself, a reminder, or the news that
-// the approval no longer applies.
+// Review returns a mail about a request for approval: the request itself, a reminder, or the news
+// that the approval no longer applies.
 func (i Instance) Review(r Review) mail.Message {
 	if zone, err := tenancy.LoadZone(r.Zone); err == nil { // else UTC
 		i.Zone = zone

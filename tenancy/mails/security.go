@@ -7,8 +7,9 @@ import (
 	"crier/platform/mail"
 )
 
-// security returns a message about a change of an account that its owner should know of. Happened is a sentence without
-// its end, such as "The password was changed"; when and the network address follow it.
+// security returns a message about a change of an account that its owner should know of. Happened
+// is a sentence without its end, such as "The password was changed"; when and the network address
+// follow it.
 func (i Instance) security(to, subject, happened string, when time.Time, address string) mail.Message {
 	return i.message(content{
 		To: to, Subject: subject,
@@ -21,8 +22,8 @@ func (i Instance) security(to, subject, happened string, when time.Time, address
 	})
 }
 
-// NewDevice notifies of a login from a device that the person had not used. Device describes it, such as a browser and
-// an operating system.
+// NewDevice notifies of a login from a device that the person had not used. Device describes it,
+// such as a browser and an operating system.
 func (i Instance) NewDevice(to string, when time.Time, device, address string) mail.Message {
 	return i.security(to, "New login to "+i.Name,
 		"Someone logged in to your account with a new device, "+quoted(device, "unknown")+",", when, address)

@@ -66,7 +66,8 @@ func TestBegin_HangingIssuerDoesNotBlockOthers(t *testing.T) {
 	begin(t, p, ProviderGeneric) // a failure is not kept
 }
 
-// TestBegin_CallerThatLeavesDoesNotEndTheFetch: the fetch that the first caller began is what the others wait for.
+// TestBegin_CallerThatLeavesDoesNotEndTheFetch: the fetch that the first caller began is what the
+// others wait for.
 func TestBegin_CallerThatLeavesDoesNotEndTheFetch(t *testing.T) {
 	t.Parallel()
 	f := startForger(t)

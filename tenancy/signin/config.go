@@ -31,22 +31,26 @@ const maxIssuer = 512
 // maxLabel is the greatest length of OIDC_NAME, in characters.
 const maxLabel = 64
 
-// Config are the registrations at the identity providers. A provider without a client id is not offered.
+// Config are the registrations at the identity providers. A provider without a client id is not
+// offered.
 type Config struct {
 	GitHubID     string      `env:"GITHUB_CLIENT_ID" doc:"Client id of an OAuth app at GitHub, for sign-in."`
 	GitHubSecret secret.Text `env:"GITHUB_CLIENT_SECRET" doc:"Client secret of the OAuth app at GitHub."`
-	// GitHubURL is without a path. The API of any other host than github.com is at /api/v3 below it.
+	// GitHubURL is without a path. The API of any other host than github.com is at /api/v3 below
+	// it.
 	GitHubURL string `env:"GITHUB_URL, default=https://github.com" doc:"Address of GitHub or GitHub Enterprise."`
 
 	GoogleID     string      `env:"GOOGLE_CLIENT_ID" doc:"Client id of a web application at Google, for sign-in."`
 	GoogleSecret secret.Text `env:"GOOGLE_CLIENT_SECRET" doc:"Client secret of the web application at Google."`
 
-	// Issuer is the issuer that the provider's metadata names. They may differ by a slash at the end.
+	// Issuer is the issuer that the provider's metadata names. They may differ by a slash at the
+	// end.
 	Issuer string      `env:"OIDC_ISSUER" doc:"Issuer of any OpenID Connect provider; it may be in a private network."`
 	ID     string      `env:"OIDC_CLIENT_ID" doc:"Client id at the OpenID Connect provider."`
 	Secret secret.Text `env:"OIDC_CLIENT_SECRET" doc:"Client secret at the OpenID Connect provider."`
 	Label  string      `env:"OIDC_NAME, default=SSO" doc:"Name of the OpenID Connect provider on the sign-in page."`
-	// TrustEmail makes the operator vouch for the addresses: whoever can set an address at the issuer can register it.
+	// TrustEmail makes the operator vouch for the addresses: whoever can set an address at the
+	// issuer can register it.
 	TrustEmail bool `env:"OIDC_TRUST_EMAIL, default=false" doc:"Take the addresses of OIDC_ISSUER as verified, whatever it says of them."`
 }
 
@@ -89,8 +93,8 @@ func isIssuer(address string) bool {
 	return ok && u.RawQuery == "" && len(address) <= maxIssuer
 }
 
-// parseAddress parses an https address, or an http address on loopback. It returns false for any other text and for an
-// address with credentials or a fragment.
+// parseAddress parses an https address, or an http address on loopback. It returns false for any
+// other text and for an address with credentials or a fragment.
 func parseAddress(raw string) (*url.URL, bool) {
 	u, err := url.Parse(raw)
 	if err != nil || u.Hostname() == "" || u.User != nil || strings.Contains(raw, "#") {

@@ -29,7 +29,8 @@ var (
 		"OIDC_ISSUER or GITHUB_URL: configure the provider to name its endpoints there")
 )
 
-// refused returns an error for a code or a token that proves nothing. The reason must not hold a text of the provider.
+// refused returns an error for a code or a token that proves nothing. The reason must not hold a
+// text of the provider.
 func refused(reason string) error { return fmt.Errorf("%w: %s", errRefused, reason) }
 
 // issuerError is a difference between the configured issuer and the one that the metadata names.
@@ -87,7 +88,8 @@ func (s site) fault(op string, err error) error {
 	return fault.Wrap(kind, op, message, err)
 }
 
-// isSetup reports whether sign-ins fail with err until the operator changes the set-up, here or at the provider.
+// isSetup reports whether sign-ins fail with err until the operator changes the set-up, here or at
+// the provider.
 func isSetup(err error) bool {
 	var issuers *issuerError
 	return errors.Is(err, errSetup) || errors.Is(err, errPrivate) || errors.Is(err, errNotFound) ||
@@ -103,8 +105,8 @@ type statusError struct {
 
 func (e *statusError) Error() string { return fmt.Sprintf("the answer has status %d", e.status) }
 
-// tokenError returns what the failure of a code exchange means. The texts of the provider are left out: it could repeat
-// the code or the secret in them.
+// tokenError returns what the failure of a code exchange means. The texts of the provider are left
+// out: it could repeat the code or the secret in them.
 func tokenError(err error) error {
 	var answer *oauth2.RetrieveError
 	if !errors.As(err, &answer) {
@@ -128,8 +130,8 @@ func tokenError(err error) error {
 	return refused(fmt.Sprintf("the token endpoint answered with status %d and an error code", status))
 }
 
-// transportError returns the part of err that names what failed on this side. Its other texts may hold what the provider
-// sent.
+// transportError returns the part of err that names what failed on this side. Its other texts may
+// hold what the provider sent.
 func transportError(err error) error {
 	if errors.Is(err, outbound.ErrBlocked) {
 		return fmt.Errorf("%w: %w", errPrivate, outbound.ErrBlocked)

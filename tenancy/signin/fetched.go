@@ -10,7 +10,8 @@ import (
 	"crier/platform/clock"
 )
 
-// maxAge is how long metadata and keys are used. After it a key that the issuer has withdrawn is not accepted any more.
+// maxAge is how long metadata and keys are used. After it a key that the issuer has withdrawn is
+// not accepted any more.
 const maxAge = time.Hour
 
 // fetching is how documents are fetched.
@@ -19,8 +20,8 @@ type fetching struct {
 	limit time.Duration // of one fetch
 }
 
-// fetched is a document of an issuer. It is fetched when it is first needed, and again after maxAge or a failure.
-// Callers that need it at the same time share one fetch.
+// fetched is a document of an issuer. It is fetched when it is first needed, and again after maxAge
+// or a failure. Callers that need it at the same time share one fetch.
 type fetched[T any] struct {
 	fetching
 	fetch  func(ctx context.Context) (T, error)
@@ -55,8 +56,8 @@ func (f *fetched[T]) fresh() (value T, ok bool) {
 // refresh fetches the document although it is fresh.
 func (f *fetched[T]) refresh(ctx context.Context) (T, error) { return f.share(ctx, f.fetch) }
 
-// share runs fetch, or waits for the one that runs. It does not end with ctx, because others may wait for it; it has a
-// limit of its own.
+// share runs fetch, or waits for the one that runs. It does not end with ctx, because others may
+// wait for it; it has a limit of its own.
 func (f *fetched[T]) share(ctx context.Context, fetch func(context.Context) (T, error)) (T, error) {
 	type result struct {
 		value T

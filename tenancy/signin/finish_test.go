@@ -107,8 +107,8 @@ func TestFinish_MismatchIsRefused(t *testing.T) {
 	}
 }
 
-// TestFinish_CodeOfAnotherProviderIsRefused: a person begins at one provider, and the callback brings the code of
-// another one, with and without the issuer.
+// TestFinish_CodeOfAnotherProviderIsRefused: a person begins at one provider, and the callback
+// brings the code of another one, with and without the issuer.
 func TestFinish_CodeOfAnotherProviderIsRefused(t *testing.T) {
 	t.Parallel()
 	honest, other := startProvider(t), startProvider(t)

@@ -89,8 +89,8 @@ func (i *issuer) identify(ctx context.Context, cb Callback) (Identity, error) {
 	}, nil
 }
 
-// client returns the configuration of a sign-in. The style of authentication is always set: without it oauth2 sends the
-// code once in each style.
+// client returns the configuration of a sign-in. The style of authentication is always set: without
+// it oauth2 sends the code once in each style.
 func (i *issuer) client(m metadata, redirectURI string) *oauth2.Config {
 	style := oauth2.AuthStyleInHeader
 	if len(m.AuthMethods) > 0 && !slices.Contains(m.AuthMethods, string(oidc.AuthMethodBasic)) {
@@ -148,8 +148,8 @@ func (i *issuer) fetchMetadata(ctx context.Context) (metadata, error) {
 // must equal the latter.
 func sameIssuer(a, b string) bool { return strings.TrimSuffix(a, "/") == strings.TrimSuffix(b, "/") }
 
-// reject returns why the metadata cannot be used, or "". The endpoints of an https issuer must be https, because the
-// code and the secret go there.
+// reject returns why the metadata cannot be used, or "". The endpoints of an https issuer must be
+// https, because the code and the secret go there.
 func (m metadata) reject(name string) string {
 	endpoints := []string{m.Authorization, m.Token, m.Keys}
 	if m.UserInfo != "" {

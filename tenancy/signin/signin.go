@@ -1,5 +1,6 @@
-// Package signin signs people in at GitHub, at Google and at any issuer of OpenID Connect. It has no database: the
-// caller keeps what Begin returns until the person comes back, and deletes it before Finish.
+// Package signin signs people in at GitHub, at Google and at any issuer of OpenID Connect. It has
+// no database: the caller keeps what Begin returns until the person comes back, and deletes it
+// before Finish.
 package signin
 
 import (
@@ -20,8 +21,8 @@ import (
 // finishLimit bounds one Begin or Finish, with all of its requests.
 const finishLimit = 15 * time.Second
 
-// tokenLength gives a state, a nonce and a verifier 256 bits of entropy each. It is also the least length of a verifier
-// (RFC 7636).
+// tokenLength gives a state, a nonce and a verifier 256 bits of entropy each. It is also the least
+// length of a verifier (RFC 7636).
 const tokenLength = 43
 
 const (
@@ -30,14 +31,15 @@ const (
 	maxName    = 128  // characters
 )
 
-// Start is a sign-in that has begun. URL is where the browser goes next. The caller stores the other fields with the
-// redirect address for some minutes, and binds State to the browser.
+// Start is a sign-in that has begun. URL is where the browser goes next. The caller stores the
+// other fields with the redirect address for some minutes, and binds State to the browser.
 type Start struct {
 	URL, State, Verifier, Nonce string
 }
 
-// Callback is what the browser brings back from the provider, and what the caller stored for its state. The caller has
-// compared the state and deleted it before, because a code and a nonce are for one use.
+// Callback is what the browser brings back from the provider, and what the caller stored for its
+// state. The caller has compared the state and deleted it before, because a code and a nonce are
+// for one use.
 type Callback struct {
 	Code string
 	// Issuer is the parameter iss of RFC 9207; it may be empty.
@@ -47,7 +49,8 @@ type Callback struct {
 	Verifier, Nonce string
 }
 
-// Identity is an account at a provider. Issuer and Subject identify it; an account keeps them when its address changes.
+// Identity is an account at a provider. Issuer and Subject identify it; an account keeps them when
+// its address changes.
 type Identity struct {
 	Provider Provider
 	// Issuer is at most 512 bytes long, Subject 255.
@@ -199,9 +202,10 @@ func (p *Providers) find(provider Provider) (site, bool) {
 	return site{}, false
 }
 
-// Begin returns a new sign-in that will come back to redirectURI, which the caller has checked. The first Begin at an
-// OpenID Connect provider reads its metadata. Errors are NotFound for a provider that is not configured, and
-// Unavailable when the provider does not answer within 15 seconds or its answer cannot be used.
+// Begin returns a new sign-in that will come back to redirectURI, which the caller has checked. The
+// first Begin at an OpenID Connect provider reads its metadata. Errors are NotFound for a provider
+// that is not configured, and Unavailable when the provider does not answer within 15 seconds or
+// its answer cannot be used.
 func (p *Providers) Begin(ctx context.Context, provider Provider, redirectURI string) (Start, error) {
 	const op = "signin.Begin"
 	s, ok := p.find(provider)
@@ -233,11 +237,12 @@ func newStart() (Start, error) {
 	return Start{State: tokens[0], Verifier: tokens[1], Nonce: tokens[2]}, nil
 }
 
-// Finish exchanges the code and returns whose account it is. The code is sent at most once, so that a person begins
-// again after any error. Errors are NotFound for a provider that is not configured, Invalid when the provider refused
-// the code or its answer proves nothing, and Unavailable when it did not answer within 15 seconds in all or its answer
-// cannot be used. Neither messages nor causes contain a code, a token, a secret or a text of the
-// provider, except the issuer that its metadata names.
+// Finish exchanges the code and returns whose account it is. The code is sent at most once, so that
+// a person begins again after any error. Errors are NotFound for a provider that is not configured,
+// Invalid when the provider refused the code or its answer proves nothing, and Unavailable when it
+// did not answer within 15 seconds in all or its answer cannot be used. Neither messages nor causes
+// contain a code, a token, a secret or a text of the provider, except the issuer that its metadata
+// names.
 func (p *Providers) Finish(ctx context.Context, provider Provider, cb Callback) (Identity, error) {
 	const op = "signin.Finish"
 	s, ok := p.find(provider)
@@ -259,7 +264,8 @@ func (p *Providers) Finish(ctx context.Context, provider Provider, cb Callback) 
 	return found.clean(provider), nil
 }
 
-// clean returns the identity with texts that can be stored and shown, and without an address that is not verified.
+// clean returns the identity with texts that can be stored and shown, and without an address that
+// is not verified.
 func (i Identity) clean(provider Provider) Identity {
 	email, valid := tenancy.CleanEmail(i.Email)
 	if !valid {

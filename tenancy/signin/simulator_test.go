@@ -10,7 +10,8 @@ import (
 	"crier/tests/sim/github"
 )
 
-// startGitHub returns a simulated GitHub where one person is signed in, and the server in front of it.
+// startGitHub returns a simulated GitHub where one person is signed in, and the server in front of
+// it.
 func startGitHub(t *testing.T, user github.User) (*github.Platform, *server) {
 	t.Helper()
 	sim, s := github.New(github.Options{}), newServer(t)

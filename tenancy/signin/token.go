@@ -16,8 +16,8 @@ import (
 // skew is how far the clock of an issuer may be ahead of or behind ours.
 const skew = 5 * time.Minute
 
-// algorithms are the signatures that an id_token may have: all that an issuer alone can make. HS256 is made with the
-// client secret.
+// algorithms are the signatures that an id_token may have: all that an issuer alone can make. HS256
+// is made with the client secret.
 var algorithms = []jose.SignatureAlgorithm{
 	jose.RS256, jose.RS384, jose.RS512, jose.PS256, jose.PS384, jose.PS512,
 	jose.ES256, jose.ES384, jose.ES512, jose.EdDSA,
@@ -45,7 +45,8 @@ type profile struct {
 	Name     string `json:"name"`
 }
 
-// flag is a JSON boolean, or its text in a string, which some issuers send. Everything else is false.
+// flag is a JSON boolean, or its text in a string, which some issuers send. Everything else is
+// false.
 type flag bool
 
 // UnmarshalJSON sets the flag. The error is nil.
@@ -66,9 +67,10 @@ func (a *audience) UnmarshalJSON(data []byte) error {
 	return json.Unmarshal(data, &(*a)[0])
 }
 
-// verify returns the claims of an id_token that is signed by the issuer, for this client and this sign-in. The verifier
-// of rp is not used, because it adds the accepted skew to the clock before it compares it with exp, and so refuses
-// every token that is valid for a minute, as some issuers make them.
+// verify returns the claims of an id_token that is signed by the issuer, for this client and this
+// sign-in. The verifier of rp is not used, because it adds the accepted skew to the clock before it
+// compares it with exp, and so refuses every token that is valid for a minute, as some issuers make
+// them.
 func (i *issuer) verify(ctx context.Context, m metadata, raw, accessToken, nonce string) (claims, error) {
 	token, err := jose.ParseSignedCompact(raw, algorithms)
 	if err != nil {
@@ -95,8 +97,8 @@ func (i *issuer) verify(ctx context.Context, m metadata, raw, accessToken, nonce
 	return c, nil
 }
 
-// payload returns what the issuer has signed. When no cached key fits, the issuer may sign with a newer one, so that
-// the keys are fetched once more.
+// payload returns what the issuer has signed. When no cached key fits, the issuer may sign with a
+// newer one, so that the keys are fetched once more.
 func (i *issuer) payload(ctx context.Context, token *jose.JSONWebSignature) ([]byte, error) {
 	keys, err := i.keys.get(ctx)
 	if err != nil {

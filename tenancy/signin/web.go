@@ -14,7 +14,8 @@ import (
 	"crier/platform/outbound"
 )
 
-// maxAnswer is the greatest length of an answer, in bytes. It is below the length at which oauth2 cuts an answer off.
+// maxAnswer is the greatest length of an answer, in bytes. It is below the length at which oauth2
+// cuts an answer off.
 const maxAnswer = 1_000_000
 
 // web makes the requests of a sign-in.
@@ -36,11 +37,12 @@ func (w web) exchange(ctx context.Context, client *oauth2.Config, cb Callback) (
 	return token, nil
 }
 
-// commit is the transport of a code exchange. net/http may repeat a request on another connection; a code that arrives
-// twice is refused, and the provider may revoke what it gave for the first.
+// commit is the transport of a code exchange. net/http may repeat a request on another connection;
+// a code that arrives twice is refused, and the provider may revoke what it gave for the first.
 type commit struct{ out *outbound.Client }
 
-// RoundTrip returns a response whose body has been read. A body of more than maxAnswer bytes is an error.
+// RoundTrip returns a response whose body has been read. A body of more than maxAnswer bytes is an
+// error.
 func (c commit) RoundTrip(req *http.Request) (*http.Response, error) {
 	req = req.Clone(req.Context())
 	req.Header.Set("Accept", "application/json") // GitHub answers with a form otherwise
@@ -97,7 +99,8 @@ func (w web) getJSON(ctx context.Context, address, token string, into any) error
 	return nil
 }
 
-// isLimited reports whether an answer refuses a request because of a rate limit. GitHub does so with 403 too.
+// isLimited reports whether an answer refuses a request because of a rate limit. GitHub does so
+// with 403 too.
 func isLimited(resp *http.Response) bool {
 	return resp.StatusCode == http.StatusTooManyRequests || resp.Header.Get("Retry-After") != "" ||
 		resp.Header.Get("X-Ratelimit-Remaining") == "0"

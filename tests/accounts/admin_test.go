@@ -6,7 +6,7 @@ import (
 	"crier/platform/fault"
 	"crier/platform/id"
 	"crier/tenancy"
-	tenancyservice "crier/tenancy/service"
+	"crier/tenancy/registration"
 )
 
 func TestSuspend_TakesAccessAndResumes(t *testing.T) {
@@ -56,13 +56,13 @@ func TestSuspend_TakesAccessAndResumes(t *testing.T) {
 func TestOperator_ResetsAndLists(t *testing.T) {
 	t.Parallel()
 	w := open(t, nil)
-	admin, err := w.CreateOwner(t.Context(), tenancyservice.NewOwner{
+	admin, err := w.CreateOwner(t.Context(), registration.NewOwner{
 		Email: "Root@Example.com", Name: "Root", Password: password, Organization: "Root", Instance: true,
 	})
 	must(t, err)
-	_, err = w.CreateOwner(t.Context(), tenancyservice.NewOwner{Email: "root@example.com", Password: password, Organization: "R"})
+	_, err = w.CreateOwner(t.Context(), registration.NewOwner{Email: "root@example.com", Password: password, Organization: "R"})
 	wantFault(t, "the address again", err, fault.Conflict)
-	_, err = w.CreateOwner(t.Context(), tenancyservice.NewOwner{Email: "x@example.com", Password: "password1", Organization: "R"})
+	_, err = w.CreateOwner(t.Context(), registration.NewOwner{Email: "x@example.com", Password: "password1", Organization: "R"})
 	wantFault(t, "a common password", err, fault.Invalid)
 	w.wantAudit(admin.Org, tenancy.ActionOrganizationCreated, 1)
 	w.wantCount(1, "audit where org_id = $1 and via = 'instance'", admin.Org)

@@ -79,7 +79,7 @@ func TestEnterprise_RefusesWhatIsNotSigned(t *testing.T) {
 	for _, table := range []string{"person", "organization", "api_key", "used_request"} {
 		w.wantCount(0, table)
 	}
-	off := open(t, func(w *world) { w.cfg.EnterpriseSecret = "" })
+	off := open(t, func(w *world) { w.cfg.Enterprise.EnterpriseSecret = "" })
 	_, _, err = off.CreateEnterpriseUser(t.Context(), hs(good()), from(""))
 	wantFault(t, "without a secret", err, fault.NotFound)
 }

@@ -14,7 +14,7 @@ import (
 	"crier/platform/id"
 	"crier/platform/pg"
 	"crier/tenancy"
-	tenancyservice "crier/tenancy/service"
+	"crier/tenancy/registration"
 )
 
 // seats is a Quota of a number of members.
@@ -133,7 +133,7 @@ func TestInvite_ExpiresAndIsRevoked(t *testing.T) {
 	if all, err := w.Invitations(t.Context(), p); err != nil || len(all) != 0 {
 		t.Errorf("got %+v, %v, want none that is over", all, err)
 	}
-	r := registration("carl@example.com", "")
+	r := newRegistration("carl@example.com", "")
 	r.Invitation = link
 	_, err := w.Register(t.Context(), r)
 	wantFault(t, "register with one that is over", err, fault.Invalid)
@@ -228,11 +228,11 @@ func TestInvite_Quota(t *testing.T) {
 
 func TestRegister_WithInvitation(t *testing.T) {
 	t.Parallel()
-	w := open(t, func(w *world) { w.cfg.Registration = tenancyservice.RegisterInvited })
+	w := open(t, func(w *world) { w.cfg.Registration.Registration = registration.RegisterInvited })
 	p := w.owner("ada@example.com")
 	_, _ = w.invite(p, "bob@example.com", tenancy.RoleAdmin)
 	link := w.link("bob@example.com")
-	r := registration("bob@example.com", "")
+	r := newRegistration("bob@example.com", "")
 	r.Invitation = link
 	w.register(r)
 	code := w.link("bob@example.com")
@@ -252,7 +252,7 @@ func TestRegister_WithInvitation(t *testing.T) {
 	wantFault(t, "no invitation", err, fault.Invalid)
 
 	i, shown := w.invite(p, "", tenancy.RoleUser)
-	eve := registration("eve@example.com", "")
+	eve := newRegistration("eve@example.com", "")
 	eve.Invitation = shown
 	w.register(eve)
 	code = w.link("eve@example.com")
@@ -329,7 +329,7 @@ func TestRegister_OneInvitationInParallelWithoutMail(t *testing.T) {
 	p := w.owner("ada@example.com")
 	_, link := w.invite(p, "", tenancy.RoleUser)
 	register := func(email string, n int) error {
-		r := registration(email, "")
+		r := newRegistration(email, "")
 		r.Invitation, r.From = link, site(n)
 		_, err := w.Register(t.Context(), r)
 		return err

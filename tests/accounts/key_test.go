@@ -6,15 +6,16 @@ import (
 	"testing"
 	"time"
 
+	"crier/apps/boot"
 	"crier/platform/clock"
 	"crier/platform/fault"
 	"crier/platform/id"
 	"crier/tenancy"
-	tenancyservice "crier/tenancy/service"
+	"crier/tenancy/credential"
 )
 
 // listen makes an instance receive the revocations of all processes until the end of the test, and waits until it does.
-func (w *world) listen(a *tenancyservice.Accounts, l *tenancyservice.Listening) {
+func (w *world) listen(a *boot.Accounts, l *credential.Listening) {
 	w.t.Helper()
 	ctx, end := context.WithCancel(context.WithoutCancel(w.t.Context()))
 	done := make(chan struct{})
@@ -42,9 +43,9 @@ func (w *world) await(what string, is func() bool) {
 }
 
 // pair returns a world and a second instance on its database; both receive revocations.
-func pair(t *testing.T) (*world, *tenancyservice.Accounts) {
+func pair(t *testing.T) (*world, *boot.Accounts) {
 	t.Helper()
-	var first, second tenancyservice.Listening
+	var first, second credential.Listening
 	w := open(t, func(w *world) { w.deps.Revocations = &first })
 	w.listen(w.Accounts, &first)
 	w.deps.Revocations = &second
@@ -55,7 +56,7 @@ func pair(t *testing.T) (*world, *tenancyservice.Accounts) {
 
 // wantKey compares how all instances answer a key; "" is the principal of the organization. The first must do so at
 // once, the others when they have received the revocation: the clock of the world stands still, so that no cache ends.
-func wantKey(t *testing.T, name string, key string, want fault.Kind, all ...*tenancyservice.Accounts) {
+func wantKey(t *testing.T, name string, key string, want fault.Kind, all ...*boot.Accounts) {
 	t.Helper()
 	for i, a := range all {
 		var err error
@@ -222,7 +223,7 @@ func TestKey_AThousandOfAnOrganization(t *testing.T) {
 // TestKey_RevokedWhileTheConnectionIsLost: a process that has lost the connection may have missed a revocation.
 func TestKey_RevokedWhileTheConnectionIsLost(t *testing.T) {
 	t.Parallel()
-	var l tenancyservice.Listening
+	var l credential.Listening
 	w := open(t, nil)
 	p := w.owner("ada@example.com")
 	w.deps.Revocations = &l
@@ -257,7 +258,7 @@ func TestKey_DeletionOfAnOrganizationForgetsItsKeysOnly(t *testing.T) {
 	w.exec("update api_key set expires_at = $1 where org_id = $2", w.time(), eve.Org) // which no process is notified of
 	must(t, w.DeleteOrganization(t.Context(), p, proof))
 	wantKey(t, "a key of the organization", key, fault.Unauthenticated, w.Accounts, other)
-	for _, a := range []*tenancyservice.Accounts{w.Accounts, other} {
+	for _, a := range []*boot.Accounts{w.Accounts, other} {
 		wantKey(t, "a key of another one, from the cache", evesKey, "", a)
 	}
 	must(t, w.RestoreOrganization(t.Context(), p, p.Org.String()))
@@ -302,7 +303,7 @@ func TestKey_TwoRotationsAtOnceEndNoNewKey(t *testing.T) {
 				err error
 			}
 			made := together(2, func(i int) result {
-				r, err := []*tenancyservice.Accounts{w.Accounts, other}[i].RotateKey(t.Context(), p, id, overlap, tenancy.Proof{})
+				r, err := []*boot.Accounts{w.Accounts, other}[i].RotateKey(t.Context(), p, id, overlap, tenancy.Proof{})
 				return result{Rotation: r, err: err}
 			})
 			for _, r := range made {

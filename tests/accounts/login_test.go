@@ -55,7 +55,7 @@ func TestForgot_SameWorkForAllAddresses(t *testing.T) {
 			"forgot": func() error { return w.Forgot(t.Context(), email) },
 			"resend": func() error { return w.ResendActivation(t.Context(), email) },
 			"register": func() error {
-				in, err := w.Register(t.Context(), registration(email, "Engines"))
+				in, err := w.Register(t.Context(), newRegistration(email, "Engines"))
 				if in.Step != tenancy.StepConfirm || in.Token != "" {
 					t.Errorf("register %s: got %+v, want the same answer for all", email, in)
 				}

@@ -162,7 +162,7 @@ func TestPrune_DeletesWhatIsOver(t *testing.T) {
 	t.Parallel()
 	w := open(t, nil)
 	p := w.owner("ada@example.com")
-	w.register(registration("eve@example.com", "Engines"))
+	w.register(newRegistration("eve@example.com", "Engines"))
 	w.invite(p, "", tenancy.RoleUser)
 	w.enroll(p)
 	w.login("ada@example.com", tenancy.StepMFA)

@@ -12,7 +12,7 @@ import (
 	"crier/platform/fault"
 	"crier/platform/id"
 	"crier/tenancy"
-	tenancyservice "crier/tenancy/service"
+	"crier/tenancy/registration"
 )
 
 func TestOrganization_CreateAndChoose(t *testing.T) {
@@ -484,7 +484,7 @@ func (w *world) create(p tenancy.Principal) (tenancy.Organization, error) {
 
 func TestOrganization_CreationsOfOnePersonADayAreLimited(t *testing.T) {
 	t.Parallel()
-	w := openAtOnce(t, func(w *world) { w.cfg.OrganizationsPerDay = 3 })
+	w := openAtOnce(t, func(w *world) { w.cfg.Organizations.OrganizationsPerDay = 3 })
 	p, bob := w.owner("ada@example.com"), w.owner("bob@example.com")
 	w.advance(time.Hour)
 	faults := together(6, func(int) error { _, err := w.create(p); return err })
@@ -531,7 +531,7 @@ func asFault(t *testing.T, err error) *fault.Error {
 
 func TestOrganization_CreationsOfOnePersonInAllAreLimited(t *testing.T) {
 	t.Parallel()
-	w := open(t, func(w *world) { w.cfg.OrganizationsPerPerson = 3 })
+	w := open(t, func(w *world) { w.cfg.Organizations.OrganizationsPerPerson = 3 })
 	p := w.owner("ada@example.com")
 	second, err := w.create(p)
 	must(t, err)
@@ -565,7 +565,7 @@ func (d defaults) OnDefault(orgs []tenancy.OrgID) (plan string, n int) {
 func TestOrganization_CreationsWithTheDefaultPlanAreLimited(t *testing.T) {
 	t.Parallel()
 	plans := defaults{larger: map[tenancy.OrgID]bool{}}
-	w := open(t, func(w *world) { w.cfg.DefaultPlanOrganizations, w.deps.Plans = 2, plans })
+	w := open(t, func(w *world) { w.cfg.Organizations.DefaultPlanOrganizations, w.deps.Plans = 2, plans })
 	p := w.owner("ada@example.com")
 	second, err := w.create(p)
 	must(t, err)
@@ -586,7 +586,7 @@ func TestOrganization_CreationsWithTheDefaultPlanAreLimited(t *testing.T) {
 func TestOrganization_IsAnsweredForByItsCreatorOrItsOwner(t *testing.T) {
 	t.Parallel()
 	w := open(t, nil)
-	p, err := w.CreateOwner(t.Context(), tenancyservice.NewOwner{
+	p, err := w.CreateOwner(t.Context(), registration.NewOwner{
 		Email: "ada@example.com", Password: password, Organization: "Acme", Name: "Ada",
 	})
 	must(t, err)
@@ -629,7 +629,9 @@ func (w *world) wantSenders(p tenancy.Principal, people ...tenancy.PersonID) {
 // one person.
 func TestOrganization_CreationsOfOneMailboxAreLimited(t *testing.T) {
 	t.Parallel()
-	w := openAtOnce(t, func(w *world) { w.cfg.Registration, w.cfg.OrganizationsPerDay = tenancyservice.RegisterOpen, 4 })
+	w := openAtOnce(t, func(w *world) {
+		w.cfg.Registration.Registration, w.cfg.Organizations.OrganizationsPerDay = registration.RegisterOpen, 4
+	})
 	w.owner("ada+1@gmail.com")
 	p := w.owner("a.d.a@googlemail.com")
 	other := w.owner("ada+1@example.com")
@@ -641,7 +643,7 @@ func TestOrganization_CreationsOfOneMailboxAreLimited(t *testing.T) {
 	}
 	_, err := w.create(p)
 	wantFault(t, "the fifth organization of the mailbox", err, fault.RateLimited)
-	w.register(registration("ada+2@gmail.com", "Acme"))
+	w.register(newRegistration("ada+2@gmail.com", "Acme"))
 	_, _, err = w.Activate(t.Context(), w.link("ada+2@gmail.com"), password, from(""))
 	wantFault(t, "a registration", err, fault.RateLimited)
 	w.wantCount(0, "person where email = 'ada+2@gmail.com'")
@@ -672,18 +674,20 @@ func TestOrganization_MailboxIsThatOfTenancy(t *testing.T) {
 
 func TestOrganization_CreatorIsThePersonAndNotTheOperator(t *testing.T) {
 	t.Parallel()
-	for who, want := range map[tenancyservice.Registrations]int{
-		tenancyservice.RegisterOpen: 1, tenancyservice.RegisterFirst: 0,
+	for who, want := range map[registration.Policy]int{
+		registration.RegisterOpen: 1, registration.RegisterFirst: 0,
 	} {
-		w := open(t, func(w *world) { w.cfg.Registration = who })
-		w.register(registration("ada@example.com", "Acme"))
+		w := open(t, func(w *world) { w.cfg.Registration.Registration = who })
+		w.register(newRegistration("ada@example.com", "Acme"))
 		in := w.activate(w.link("ada@example.com"))
 		p := w.principal(in.Session, "")
 		w.wantCount(want, "organization where id = $1 and created_by = $2", in.Org, p.Person)
 		w.wantSenders(p, p.Person)
 	}
-	w := open(t, func(w *world) { w.cfg.OrganizationsPerDay, w.cfg.OrganizationsPerPerson = 1, 2 })
-	p, err := w.CreateOwner(t.Context(), tenancyservice.NewOwner{
+	w := open(t, func(w *world) {
+		w.cfg.Organizations.OrganizationsPerDay, w.cfg.Organizations.OrganizationsPerPerson = 1, 2
+	})
+	p, err := w.CreateOwner(t.Context(), registration.NewOwner{
 		Email: "ada@example.com", Password: password, Organization: "Acme", Name: "Ada",
 	})
 	must(t, err)

@@ -237,7 +237,7 @@ func TestProvider_LinksOnlyWithSessionAndSameAddress(t *testing.T) {
 
 func TestProvider_RegistrationModeHolds(t *testing.T) {
 	t.Parallel()
-	w := open(t, func(w *world) { w.withProviders(); w.cfg.Registration = "invite" })
+	w := open(t, func(w *world) { w.withProviders(); w.cfg.Registration.Registration = "invite" })
 	out, err := w.FinishSignIn(t.Context(), "GITHUB", w.callback(nobody, "ada"), nobody)
 	must(t, err)
 	_, err = w.Register(t.Context(), tenancy.Registration{Provider: out.Claim, Organization: "Engines", From: from("")})

@@ -8,10 +8,10 @@ import (
 
 	"crier/platform/fault"
 	"crier/tenancy"
-	tenancyservice "crier/tenancy/service"
+	"crier/tenancy/registration"
 )
 
-func registration(email, company string) tenancy.Registration {
+func newRegistration(email, company string) tenancy.Registration {
 	return tenancy.Registration{
 		Email: email, Name: "Ada", Password: password, Organization: company, From: from(""),
 	}
@@ -45,7 +45,7 @@ func (w *world) wantDeadLink(name, code string) {
 func TestRegister_LinkMakesTheAccountOnce(t *testing.T) {
 	t.Parallel()
 	w := open(t, nil)
-	w.register(registration(" Ada@Example.COM ", "Analytical Engines"))
+	w.register(newRegistration(" Ada@Example.COM ", "Analytical Engines"))
 	w.wantCount(0, "person")
 	w.wantCount(0, "organization")
 	code := w.link("ada@example.com")
@@ -76,9 +76,9 @@ func TestRegister_LinkMakesTheAccountOnce(t *testing.T) {
 func TestRegister_EachLinkMakesItsOwnRegistration(t *testing.T) {
 	t.Parallel()
 	w := open(t, nil)
-	w.register(registration("ada@example.com", "Of the stranger"))
+	w.register(newRegistration("ada@example.com", "Of the stranger"))
 	stranger := w.link("ada@example.com")
-	mine := registration("ada@example.com", "Of Ada")
+	mine := newRegistration("ada@example.com", "Of Ada")
 	mine.Password = "another good password"
 	w.register(mine)
 	own := w.link("ada@example.com")
@@ -98,7 +98,7 @@ func TestRegister_EachLinkMakesItsOwnRegistration(t *testing.T) {
 func TestActivate_InAnotherBrowserNeedsThePassword(t *testing.T) {
 	t.Parallel()
 	w := open(t, nil)
-	in, err := w.Register(t.Context(), registration("ada@example.com", "Engines"))
+	in, err := w.Register(t.Context(), newRegistration("ada@example.com", "Engines"))
 	if err != nil || in.Device == "" {
 		t.Fatalf("got %+v, %v, want a token for the cookie of the browser", in, err)
 	}
@@ -121,7 +121,7 @@ func TestActivate_InAnotherBrowserNeedsThePassword(t *testing.T) {
 	if err != nil || !ok || done.Session == "" {
 		t.Fatalf("the browser that registered: got %+v, %v, %v, want a session", done, ok, err)
 	}
-	r := registration("bob@example.com", "Engines")
+	r := newRegistration("bob@example.com", "Engines")
 	r.From.Device = "of somebody else"
 	in, err = w.Register(t.Context(), r)
 	if err != nil || in.Device != "" {
@@ -140,7 +140,7 @@ func TestActivate_InAnotherBrowserNeedsThePassword(t *testing.T) {
 func TestRegister_LinkExpires(t *testing.T) {
 	t.Parallel()
 	w := open(t, nil)
-	w.register(registration("ada@example.com", "Engines"))
+	w.register(newRegistration("ada@example.com", "Engines"))
 	code := w.link("ada@example.com")
 	w.advance(tenancy.ConfirmationLife)
 	w.wantDeadLink("after a day", code)
@@ -155,7 +155,7 @@ func TestRegister_LinkExpires(t *testing.T) {
 func TestResend_BothLinksWorkOnce(t *testing.T) {
 	t.Parallel()
 	w := open(t, nil)
-	w.register(registration("ada@example.com", "Engines"))
+	w.register(newRegistration("ada@example.com", "Engines"))
 	first := w.link("ada@example.com")
 	must(t, w.ResendActivation(t.Context(), "ADA@example.com"))
 	second := w.link("ada@example.com")
@@ -171,9 +171,9 @@ func TestResend_BothLinksWorkOnce(t *testing.T) {
 func TestResend_SendsNoLinkOfSeveralRegistrations(t *testing.T) {
 	t.Parallel()
 	w := open(t, nil)
-	w.register(registration("ada@example.com", "Engines"))
+	w.register(newRegistration("ada@example.com", "Engines"))
 	own := w.link("ada@example.com")
-	w.register(registration("ada@example.com", "Of the stranger"))
+	w.register(newRegistration("ada@example.com", "Of the stranger"))
 	w.link("ada@example.com")
 	w.box.clear()
 	must(t, w.ResendActivation(t.Context(), "ada@example.com"))
@@ -188,7 +188,7 @@ func TestRegister_KnownAddressGetsAnotherMailWithoutALink(t *testing.T) {
 	t.Parallel()
 	w := open(t, nil)
 	w.person("ada@example.com")
-	w.register(registration("ada@example.com", "Engines"))
+	w.register(newRegistration("ada@example.com", "Engines"))
 	m := w.mailTo("ada@example.com")
 	if m.Subject != "You have an account at Crier" || tokenOf(m) != "" {
 		t.Errorf("got the mail %q with the token %q, want that there is an account", m.Subject, tokenOf(m))
@@ -203,21 +203,21 @@ func TestRegister_KnownAddressGetsAnotherMailWithoutALink(t *testing.T) {
 
 func TestRegister_Modes(t *testing.T) {
 	t.Parallel()
-	for mode, want := range map[tenancyservice.Registrations]struct{ empty, later bool }{
-		tenancyservice.RegisterFirst:   {empty: true},
-		tenancyservice.RegisterInvited: {},
-		tenancyservice.RegisterOpen:    {empty: true, later: true},
+	for mode, want := range map[registration.Policy]struct{ empty, later bool }{
+		registration.RegisterFirst:   {empty: true},
+		registration.RegisterInvited: {},
+		registration.RegisterOpen:    {empty: true, later: true},
 	} {
 		t.Run(string(mode), func(t *testing.T) {
 			t.Parallel()
-			w := open(t, func(w *world) { w.cfg.Registration = mode })
+			w := open(t, func(w *world) { w.cfg.Registration.Registration = mode })
 			check := func(name string, can bool) {
 				got, err := w.CanRegister(t.Context())
 				if err != nil || got != can {
 					t.Errorf("%s: CanRegister returned %v, %v, want %v", name, got, err, can)
 				}
 				before := w.Hashed()
-				_, err = w.Register(t.Context(), registration(name+"@example.com", "Engines"))
+				_, err = w.Register(t.Context(), newRegistration(name+"@example.com", "Engines"))
 				if can != (err == nil) || !can && !fault.Is(err, fault.Invalid) {
 					t.Errorf("%s: Register returned %v, want to be allowed: %v", name, err, can)
 				}
@@ -238,7 +238,7 @@ func TestRegister_Modes(t *testing.T) {
 
 func TestRegister_FirstMakesOneOrganization(t *testing.T) {
 	t.Parallel()
-	w := openAtOnce(t, func(w *world) { w.cfg.Registration = tenancyservice.RegisterFirst })
+	w := openAtOnce(t, func(w *world) { w.cfg.Registration.Registration = registration.RegisterFirst })
 	var codes []string
 	for i := range 20 {
 		email := string(rune('a'+i)) + "@example.com"
@@ -286,7 +286,7 @@ func TestRegister_FiftyAtOnceMakeOneAccount(t *testing.T) {
 	t.Parallel()
 	w := openAtOnce(t, nil)
 	errs := together(50, func(i int) error {
-		r := registration("ada@example.com", "Engines")
+		r := newRegistration("ada@example.com", "Engines")
 		r.From = site(i)
 		r.From.Device = "the browser"
 		_, err := patient(func() (tenancy.SignIn, error) { return w.Register(t.Context(), r) })
@@ -324,12 +324,12 @@ func TestRegister_FiftyAtOnceMakeOneAccount(t *testing.T) {
 func TestRegister_WithoutMail(t *testing.T) {
 	t.Parallel()
 	w := open(t, withoutMail)
-	in, err := w.Register(t.Context(), registration("ada@example.com", "Engines"))
+	in, err := w.Register(t.Context(), newRegistration("ada@example.com", "Engines"))
 	if err != nil || in.Session == "" || in.Org.IsZero() || !in.Onboarding {
 		t.Fatalf("got %+v, %v, want a session at once", in, err)
 	}
 	w.wantCount(1, "person where not verified")
-	_, err = w.Register(t.Context(), registration("ADA@example.com", "Engines"))
+	_, err = w.Register(t.Context(), newRegistration("ADA@example.com", "Engines"))
 	wantFault(t, "the address again", err, fault.Invalid)
 	w.wantCount(1, "organization")
 	w.wantCount(0, "mail")
@@ -358,7 +358,7 @@ func TestRegister_RefusedInputs(t *testing.T) {
 		"spaces around 7":     func(r *tenancy.Registration) { r.Password = " gravel7   " },
 		"no UTF-8":            func(r *tenancy.Registration) { r.Password = "\xff\xfe good password" },
 	} {
-		r := registration("ada@example.com", "Engines")
+		r := newRegistration("ada@example.com", "Engines")
 		change(&r)
 		_, err := w.Register(t.Context(), r)
 		wantFault(t, name, err, fault.Invalid)
@@ -368,7 +368,7 @@ func TestRegister_RefusedInputs(t *testing.T) {
 	for name, ok := range map[string]string{
 		"8 characters": "Zäüqé7!k", "128 characters": long(128), "inner spaces": "a b c d e f 7", "outer ones": " grave l7 q ",
 	} {
-		r := registration("ada@example.com", "Engines")
+		r := newRegistration("ada@example.com", "Engines")
 		r.Password = ok
 		if _, err := w.Register(t.Context(), r); err != nil {
 			t.Errorf("%s: %v, want to be accepted", name, err)

@@ -12,6 +12,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"crier/apps/boot"
 	"crier/platform/clock"
 	"crier/platform/fault"
 	"crier/platform/id"
@@ -19,7 +20,8 @@ import (
 	"crier/platform/pg"
 	"crier/platform/secret"
 	"crier/tenancy"
-	tenancyservice "crier/tenancy/service"
+	"crier/tenancy/deletion"
+	"crier/tenancy/registration"
 	"crier/tests/dbtest"
 	"crier/tests/syncbuffer"
 )
@@ -35,15 +37,15 @@ const (
 
 // world is a database with an Accounts and what it depends on.
 type world struct {
-	*tenancyservice.Accounts
+	*boot.Accounts
 	t       *testing.T
 	address string
 	db      *pg.DB
 	super   *pgx.Conn
 	// watch is for blocked only: statistics do not change during a transaction of super.
 	watch *pgx.Conn
-	cfg   tenancyservice.Config
-	deps  tenancyservice.Deps
+	cfg   boot.AccountsConfig
+	deps  boot.AccountsDeps
 
 	box        *mailBox
 	publishing *publishing
@@ -62,9 +64,10 @@ func open(t *testing.T, change func(w *world)) *world {
 	t.Cleanup(db.Close)
 	w := &world{
 		t: t, address: address, db: db, box: &mailBox{}, log: &syncbuffer.Buffer{}, now: time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC),
-		cfg: tenancyservice.Config{
-			Registration: tenancyservice.RegisterOpen, DeleteGrace: 7 * 24 * time.Hour,
-			EnterpriseSecret: enterpriseKey, BaseURL: "https://crier.example", FrontendURL: "https://crier.example/app",
+		cfg: boot.AccountsConfig{
+			Registration: registration.Config{Registration: registration.RegisterOpen},
+			Deletion:     deletion.Config{DeleteGrace: 7 * 24 * time.Hour},
+			Enterprise:   registration.EnterpriseConfig{EnterpriseSecret: enterpriseKey}, BaseURL: "https://crier.example", FrontendURL: "https://crier.example/app",
 		},
 		publishing: &publishing{failing: map[tenancy.OrgID]error{}},
 	}
@@ -72,7 +75,7 @@ func open(t *testing.T, change func(w *world)) *world {
 	must(t, err)
 	keyring, err := secret.NewKeyring([]string{key})
 	must(t, err)
-	w.deps = tenancyservice.Deps{
+	w.deps = boot.AccountsDeps{
 		DB: db, Clock: clock.Func(w.time), Keyring: keyring, Mail: w.box, Publishing: w.publishing,
 		Log: slog.New(slog.NewTextHandler(w.log, &slog.HandlerOptions{Level: slog.LevelDebug})),
 	}
@@ -97,9 +100,9 @@ func openAtOnce(t *testing.T, change func(w *world)) *world {
 func withoutMail(w *world) { w.deps.Mail = nil }
 
 // instance returns another Accounts on the database, as another process has it.
-func (w *world) instance() *tenancyservice.Accounts {
+func (w *world) instance() *boot.Accounts {
 	w.t.Helper()
-	a, err := tenancyservice.New(w.cfg, w.deps)
+	a, err := boot.NewAccounts(w.cfg, w.deps)
 	if err != nil {
 		w.t.Fatal(err)
 	}
@@ -236,7 +239,7 @@ func (w *world) principal(session, org string) tenancy.Principal {
 // wantEnded fails the test unless the session is over, in another process too.
 func (w *world) wantEnded(name, session string) {
 	w.t.Helper()
-	for _, a := range []*tenancyservice.Accounts{w.Accounts, w.instance()} {
+	for _, a := range []*boot.Accounts{w.Accounts, w.instance()} {
 		_, err := a.Session(w.t.Context(), session, "", "", from(""))
 		if !fault.Is(err, fault.Unauthenticated) {
 			w.t.Errorf("%s: got %v, want Unauthenticated", name, err)

@@ -46,7 +46,7 @@ func TestSecrets_AreInNoRowAndNoLog(t *testing.T) {
 		}
 		v.search(t, "the log", w.log.String())
 	}
-	r := registration("bob@example.com", "Engines")
+	r := newRegistration("bob@example.com", "Engines")
 	w.register(r)
 	v.add("activation", w.link("bob@example.com"))
 	in := w.activate(v["activation"])

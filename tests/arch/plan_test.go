@@ -15,6 +15,12 @@ type layer struct {
 
 var leaves = []string{"platform/fault", "platform/clock", "platform/id", "platform/paste", "platform/text"}
 
+// tenancyLeaves are the packages that the nouns of tenancy share. They know no noun.
+var tenancyLeaves = []string{
+	"tenancy/db", "tenancy/credential", "tenancy/notice", "tenancy/proof", "tenancy/entry", // as layers, the lowest first
+	"tenancy/mails", "tenancy/passwords", "tenancy/signin",
+}
+
 var layers = []layer{
 	{from: "apps/crier", to: []string{"apps/boot"}},
 	{from: "apps/boot", to: []string{"apps", "actors", "publishing", "tenancy", "billing", "platform"}},
@@ -35,7 +41,7 @@ var layers = []layer{
 	{from: "publishing/richtext", pure: true},
 	{from: "publishing", to: []string{"publishing", "tenancy", "platform"}},
 	{from: "tenancy", self: true, to: leaves, pure: true},
-	{from: "tenancy", to: []string{"tenancy", "platform"}},
+	{from: "tenancy", to: append([]string{"platform", "tenancy/*/store"}, tenancyLeaves...), root: []string{"tenancy"}},
 	{from: "billing", self: true, to: leaves, root: []string{"tenancy"}, pure: true},
 	{from: "billing", to: []string{"billing", "tenancy", "platform"}},
 
@@ -83,7 +89,30 @@ var restricted = []restriction{
 	{path: "crier/publishing/notification", from: []string{"apps/boot", "tests/publishtest"}},
 	{path: "crier/publishing/purge", from: []string{"apps/boot", "tests/publishtest", "tests/bench"}},
 	{path: "crier/publishing/scheduler", from: []string{"apps/worker", "apps/boot", "tests/publishtest"}},
-	{path: "crier/tenancy/store", from: []string{"tenancy/service"}},
+	{path: "crier/tenancy/registration/store", from: []string{"tenancy/registration"}},
+	{path: "crier/tenancy/login/store", from: []string{"tenancy/login"}},
+	{path: "crier/tenancy/session/store", from: []string{"tenancy/session"}},
+	{path: "crier/tenancy/factor/store", from: []string{"tenancy/factor"}},
+	{path: "crier/tenancy/password/store", from: []string{"tenancy/password"}},
+	{path: "crier/tenancy/person/store", from: []string{"tenancy/person"}},
+	{path: "crier/tenancy/organization/store", from: []string{"tenancy/organization"}},
+	{path: "crier/tenancy/member/store", from: []string{"tenancy/member"}},
+	{path: "crier/tenancy/key/store", from: []string{"tenancy/key"}},
+	{path: "crier/tenancy/deletion/store", from: []string{"tenancy/deletion"}},
+	{path: "crier/tenancy/mail/store", from: []string{"tenancy/mail"}},
+	{path: "crier/tenancy/instance/store", from: []string{"tenancy/instance"}},
+	{path: "crier/tenancy/registration", from: []string{"apps/boot", "tests/tenancytest", "tests/bench", "tests/crash"}},
+	{path: "crier/tenancy/login", from: []string{"apps/boot"}},
+	{path: "crier/tenancy/session", from: []string{"apps/boot"}},
+	{path: "crier/tenancy/factor", from: []string{"apps/boot"}},
+	{path: "crier/tenancy/password", from: []string{"apps/boot"}},
+	{path: "crier/tenancy/person", from: []string{"apps/boot"}},
+	{path: "crier/tenancy/organization", from: []string{"apps/boot"}},
+	{path: "crier/tenancy/member", from: []string{"apps/boot"}},
+	{path: "crier/tenancy/key", from: []string{"apps/boot"}},
+	{path: "crier/tenancy/deletion", from: []string{"apps/boot", "tests/tenancytest"}},
+	{path: "crier/tenancy/mail", from: []string{"apps/boot"}},
+	{path: "crier/tenancy/instance", from: []string{"apps/boot"}},
 	{path: "crier/billing/store", from: []string{"billing/service"}},
 	{path: "crier/billing/service", from: []string{"apps/boot"}},
 	{path: "crier/publishing/connector/all", from: []string{"apps/boot"}},
@@ -101,7 +130,7 @@ var vendors = []restriction{
 	{path: "github.com/asynkron/protoactor-go/", from: []string{"actors/org", "actors/cluster"}},
 	{path: "google.golang.org/protobuf/", from: []string{"actors/org"}},
 	{path: "google.golang.org/grpc", from: []string{"actors/cluster"}},
-	{path: "github.com/jackc/pgx/", from: []string{"platform/pg", "platform/migrations", "platform/jobs", "*/store", "publishing/*/store", "publishing/db", "actors/cluster/store"}},
+	{path: "github.com/jackc/pgx/", from: []string{"platform/pg", "platform/migrations", "platform/jobs", "publishing/*/store", "publishing/db", "tenancy/*/store", "tenancy/db", "tenancy/credential", "tenancy/entry", "actors/cluster/store"}},
 	{path: "github.com/pressly/goose/", from: []string{"platform/migrations"}},
 	{path: "github.com/riverqueue/river/rivermigrate", from: []string{"platform/jobs", "platform/migrations"}},
 	{path: "github.com/riverqueue/river/riverdriver/", from: []string{"platform/jobs", "platform/migrations"}},
@@ -114,9 +143,9 @@ var vendors = []restriction{
 	{path: "github.com/coder/websocket", from: []string{"platform/outbound", "publishing/connector"}},
 	{path: "github.com/tink-crypto/tink-go/", from: []string{"platform/secret"}},
 	{path: "github.com/prometheus/client_golang/", from: []string{"platform/telemetry", "apps/boot", "apps/edge", "apps/worker"}},
-	{path: "github.com/alexedwards/argon2id", from: []string{"tenancy/service"}},
-	{path: "github.com/pquerna/otp", from: []string{"tenancy/service"}},
-	{path: "github.com/go-jose/", from: []string{"tenancy/signin", "tenancy/service"}},
+	{path: "github.com/alexedwards/argon2id", from: []string{"tenancy/proof"}},
+	{path: "github.com/pquerna/otp", from: []string{"tenancy/proof", "tenancy/factor"}},
+	{path: "github.com/go-jose/", from: []string{"tenancy/signin", "tenancy/registration"}},
 	{path: "github.com/zitadel/oidc/v3/pkg/client/rp", from: []string{"tenancy/signin"}},
 	{path: "github.com/zitadel/oidc/v3/pkg/oidc", from: []string{"tenancy/signin"}},
 	{path: "github.com/zitadel/oidc/v3/pkg/op", from: []string{"tests/oidctest"}},
@@ -134,7 +163,7 @@ var vendors = []restriction{
 	{path: "github.com/btcsuite/btcd/", from: []string{"publishing/connector/nostr"}},
 	{path: "github.com/tidwall/gjson", from: []string{"apps/edge/api/post", "apps/edge/api/webhook"}},
 	{path: "github.com/ory/dockertest/", from: []string{"tests/dbtest"}},
-	{path: "github.com/google/uuid", from: []string{"platform", "apps/edge", "publishing", "*/store", "actors/cluster"}},
+	{path: "github.com/google/uuid", from: []string{"platform", "apps/edge", "publishing", "tenancy/*/store", "actors/cluster"}},
 	{path: "golang.org/x/image/draw", from: []string{"publishing/file/picture"}},
 	{path: "golang.org/x/net/dns/dnsmessage", from: []string{"tests/canary"}},
 	{path: "golang.org/x/net/html", from: []string{"publishing"}},
@@ -190,10 +219,6 @@ var exceptions = []exception{
 		dir: "publishing/connector/conformance", what: "crier/platform/id",
 		why: "test code: it makes organizations and channels for the connector under test",
 	},
-	{dir: "tenancy/service", what: "lines", why: "not cut by noun yet"},
-	{dir: "tenancy/service", what: "files", why: "not cut by noun yet"},
-	{dir: "tenancy/service", what: "Accounts", why: "not cut by noun yet"},
-	{dir: "tenancy/store", what: "GateTx", why: "not cut by noun yet"},
 	{dir: "publishing/channel", what: "Channels", why: "not cut by noun yet"},
 	{dir: "apps/edge", what: "lines", why: "serving files and pages leaves this package"},
 	{dir: "apps/edge", what: "Server", why: "serving files and pages leaves this type"},
@@ -219,7 +244,9 @@ var exceptions = []exception{
 	{dir: "tests/publishtest", what: "crier/publishing/media/store", why: "a test helper that stores rows directly"},
 	{dir: "tests/publishtest", what: "crier/publishing/post/store", why: "a test helper that stores rows directly"},
 	{dir: "tests/publishtest", what: "github.com/jackc/pgx/v5", why: "a test helper that reads and changes rows directly"},
-	{dir: "tests/tenant", what: "crier/tenancy/store", why: "a test helper that stores organizations directly"},
+	{dir: "tests/tenant", what: "crier/tenancy/organization/store", why: "a test helper that stores organizations directly"},
+	{dir: "tests/tenant", what: "crier/tenancy/member/store", why: "a test helper that stores members directly"},
+	{dir: "tests/tenancytest", what: "github.com/jackc/pgx/v5", why: "a test helper that reads and changes rows directly"},
 	{dir: "tests/tenant", what: "time.Now", why: "organizations of tests are created at the current time"},
 	{dir: "tests/publishtest", what: "time.Now", why: "rows of tests are made at the current time"},
 	{dir: "tests/suite", what: "os.Setenv", why: "the race detector reads its options from GORACE at the start of a program"},
@@ -257,5 +284,5 @@ var topLevel = []string{
 	"CHANGELOG.md", "CONTRIBUTING.md", "LICENSE", "NOTICE", "README.md", "SECURITY.md", "staticcheck.conf", "Taskfile.yml", "go.mod", "go.sum",
 }
 
-// domains have packages store and service, which are imported under aliases such as poststore or tenancyservice.
+// domains have packages store and service, which are imported under aliases such as poststore or billingservice.
 var domains = []string{"publishing", "tenancy", "billing"}

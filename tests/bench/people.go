@@ -10,11 +10,12 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"crier/apps/boot"
 	"crier/platform/clock"
 	"crier/platform/id"
 	"crier/platform/pg"
 	"crier/tenancy"
-	tenancyservice "crier/tenancy/service"
+	"crier/tenancy/registration"
 	"crier/tests/call"
 )
 
@@ -77,11 +78,11 @@ func (b *testDB) hashOf(ctx context.Context, password string) (hash string, err 
 		return "", err
 	}
 	defer db.Close()
-	accounts, err := tenancyservice.New(tenancyservice.Config{}, tenancyservice.Deps{DB: db, Clock: clock.System{}})
+	accounts, err := boot.NewAccounts(boot.AccountsConfig{}, boot.AccountsDeps{DB: db, Clock: clock.System{}})
 	if err != nil {
 		return "", err
 	}
-	owner, err := accounts.CreateOwner(ctx, tenancyservice.NewOwner{
+	owner, err := accounts.CreateOwner(ctx, registration.NewOwner{
 		Email: "owner@bench.example", Name: "Owner", Password: password, Organization: "Bench",
 	})
 	if err != nil {

@@ -16,7 +16,7 @@ import (
 	"crier/platform/env"
 	"crier/platform/secret"
 	"crier/tenancy"
-	tenancyservice "crier/tenancy/service"
+	"crier/tenancy/registration"
 	"crier/tests/call"
 	"crier/tests/dbtest"
 	"crier/tests/sandboxtest"
@@ -74,7 +74,7 @@ func start(t *testing.T, settings ...map[string]string) *rig {
 	}}
 	t.Cleanup(transport.CloseIdleConnections)
 	r.http = &http.Client{Transport: transport, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
-	r.owner, err = app.Accounts.CreateOwner(t.Context(), tenancyservice.NewOwner{
+	r.owner, err = app.Accounts.CreateOwner(t.Context(), registration.NewOwner{
 		Email: "owner@crier.test", Name: "Owner", Password: password, Organization: "First",
 	})
 	if err != nil {

@@ -113,6 +113,7 @@ type program struct {
 }
 
 func (p *program) errors() string { return p.stderr.String() }
+
 func (p *program) stdout() string { return p.out.String() }
 
 // begin starts the command and waits until its stdout has the word, or it ends.

@@ -15,7 +15,7 @@ import (
 
 	"crier/platform/fault"
 	"crier/tenancy"
-	tenancyservice "crier/tenancy/service"
+	"crier/tenancy/registration"
 	"crier/tests/call"
 )
 
@@ -101,7 +101,7 @@ func newFuzzed(t *testing.T, r *rig, d document, n int, sums *tally) *fuzzed {
 	email := fmt.Sprintf("fuzz-%d@crier.test", n)
 	var who tenancy.Principal
 	err := whileBusy(func() (err error) {
-		who, err = r.app.Accounts.CreateOwner(t.Context(), tenancyservice.NewOwner{
+		who, err = r.app.Accounts.CreateOwner(t.Context(), registration.NewOwner{
 			Email: email, Name: "Owner", Password: password, Organization: "Fuzz",
 		})
 		return err

@@ -21,7 +21,7 @@ import (
 	"crier/platform/secret"
 	"crier/publishing"
 	"crier/tenancy"
-	tenancyservice "crier/tenancy/service"
+	"crier/tenancy/registration"
 	"crier/tests/call"
 	"crier/tests/dbtest"
 	"crier/tests/sandboxtest"
@@ -60,7 +60,7 @@ func start(t testing.TB, settings map[string]string) *rig {
 		email: "owner@crier.test",
 	}
 	r.run(t, settings)
-	owner, err := r.app.Accounts.CreateOwner(t.Context(), tenancyservice.NewOwner{
+	owner, err := r.app.Accounts.CreateOwner(t.Context(), registration.NewOwner{
 		Email: r.email, Name: "Owner", Password: password, Organization: "First",
 	})
 	if err != nil {

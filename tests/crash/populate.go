@@ -8,10 +8,11 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
+	"crier/apps/boot"
 	"crier/platform/clock"
 	"crier/platform/pg"
 	"crier/tenancy"
-	tenancyservice "crier/tenancy/service"
+	"crier/tenancy/registration"
 )
 
 // The number of organizations, channels and servers of the drills.
@@ -33,7 +34,7 @@ func (w *harness) populate(ctx context.Context, organizations int, faults []faul
 		return err
 	}
 	defer db.Close()
-	tenants, err := tenancyservice.New(tenancyservice.Config{}, tenancyservice.Deps{DB: db, Clock: clock.System{}})
+	tenants, err := boot.NewAccounts(boot.AccountsConfig{}, boot.AccountsDeps{DB: db, Clock: clock.System{}})
 	if err != nil {
 		return err
 	}
@@ -54,11 +55,11 @@ func (w *harness) populate(ctx context.Context, organizations int, faults []faul
 
 // createOrganization creates an organization with its owner, an API key and channels.
 func (w *harness) createOrganization(
-	ctx context.Context, tenants *tenancyservice.Accounts, name string, accounts []account,
+	ctx context.Context, tenants *boot.Accounts, name string, accounts []account,
 ) ([]channel, error) {
 	o := organization{name: name, email: name + "@crier.test"}
 	w.hashing.Lock() // one at a time: none waits for a slot to hash its password
-	owner, err := tenants.CreateOwner(ctx, tenancyservice.NewOwner{Email: o.email, Name: "Owner", Password: password,
+	owner, err := tenants.CreateOwner(ctx, registration.NewOwner{Email: o.email, Name: "Owner", Password: password,
 		Organization: o.name})
 	w.hashing.Unlock()
 	if err != nil {
@@ -78,7 +79,7 @@ type drillOrganization struct {
 }
 
 // populateDrills creates the organizations of the drills that this run has.
-func (w *harness) populateDrills(ctx context.Context, tenants *tenancyservice.Accounts, faults []fault) error {
+func (w *harness) populateDrills(ctx context.Context, tenants *boot.Accounts, faults []fault) error {
 	times := map[string]int{}
 	for _, s := range faults {
 		times[s.Kind]++

@@ -8,7 +8,7 @@ import (
 	"strings"
 	"testing"
 
-	tenancyservice "crier/tenancy/service"
+	"crier/tenancy/mail"
 	"crier/tests/call"
 )
 
@@ -164,7 +164,7 @@ type observed struct {
 // observe sends a request and returns what can be observed. Headers that differ between all answers are left out.
 func (b *browser) observe(t *testing.T, path string, body m) observed {
 	t.Helper()
-	queued := "select count(*) from jobs.river_job where kind = '" + tenancyservice.MailTask + "'"
+	queued := "select count(*) from jobs.river_job where kind = '" + mail.MailTask + "'"
 	hashed, mails := b.hashed(t), b.count(t, queued)
 	a := b.ask(t, http.MethodPost, path, body)
 	header := maps.Clone(a.Header)

@@ -9,13 +9,14 @@ import (
 	"testing"
 	"time"
 
+	"crier/apps/boot"
 	"crier/platform/clock"
 	"crier/platform/fault"
 	"crier/platform/mail"
 	"crier/platform/pg"
 	"crier/platform/secret"
 	"crier/tenancy"
-	tenancyservice "crier/tenancy/service"
+	"crier/tenancy/registration"
 	"crier/tests/call"
 )
 
@@ -199,7 +200,7 @@ func TestAccounts_CodesCannotBeGuessedOverManyTokens(t *testing.T) {
 
 // registering returns the use cases of accounts on the database of the instance, without the throttle of the edge. The
 // processes send its mails.
-func (s *instance) registering(t *testing.T) *tenancyservice.Accounts {
+func (s *instance) registering(t *testing.T) *boot.Accounts {
 	t.Helper()
 	db, err := pg.Open(t.Context(), pg.Config{URL: s.database, MaxConns: 12})
 	if err != nil {
@@ -210,7 +211,9 @@ func (s *instance) registering(t *testing.T) *tenancyservice.Accounts {
 	if err != nil {
 		t.Fatal(err)
 	}
-	accounts, err := tenancyservice.New(tenancyservice.Config{Registration: tenancyservice.RegisterOpen}, tenancyservice.Deps{
+	accounts, err := boot.NewAccounts(boot.AccountsConfig{
+		Registration: registration.Config{Registration: registration.RegisterOpen},
+	}, boot.AccountsDeps{
 		DB: db, Clock: clock.System{}, Keyring: keyring, Mail: mail.NewBox(clock.System{}),
 	})
 	if err != nil {
@@ -259,7 +262,7 @@ func TestAccounts_FiftyRegistrationsOfOneAddressMakeOneAccount(t *testing.T) {
 }
 
 // register registers, again while too many passwords are being hashed.
-func register(ctx context.Context, accounts *tenancyservice.Accounts, r tenancy.Registration) error {
+func register(ctx context.Context, accounts *boot.Accounts, r tenancy.Registration) error {
 	for range 100 {
 		if _, err := accounts.Register(ctx, r); !fault.Is(err, fault.RateLimited) && !fault.Is(err, fault.Unavailable) {
 			return err

@@ -14,7 +14,7 @@ import (
 	"crier/platform/id"
 	"crier/platform/pg"
 	"crier/tenancy"
-	tenancyservice "crier/tenancy/service"
+	"crier/tenancy/registration"
 	"crier/tests/sandboxtest"
 	"crier/tests/smtptest"
 )
@@ -47,7 +47,7 @@ func newCrew(t *testing.T, s *service, server *smtptest.Server) crew {
 	c.read(t, "crier_gate", `select id from organization`, nil, &c.org)
 	accounts := s.accounts(t)
 	for _, address := range []string{wanting, onlyPosts} {
-		p, err := accounts.CreateOwner(t.Context(), tenancyservice.NewOwner{
+		p, err := accounts.CreateOwner(t.Context(), registration.NewOwner{
 			Email: address, Name: "Member", Password: password, Organization: address,
 		})
 		if err != nil {

@@ -111,8 +111,10 @@ func (a *blueskyAccount) hold(_ *testing.T, kind callKind, nth int, answer bool)
 type proxyCall struct{ *faultnet.Held }
 
 func (h proxyCall) reached(t *testing.T) { closed(t, "the call", h.Reached) }
-func (h proxyCall) lost(t *testing.T)    { closed(t, "the client's end", h.Lost) }
-func (h proxyCall) release(*testing.T)   { h.Release() }
+
+func (h proxyCall) lost(t *testing.T) { closed(t, "the client's end", h.Lost) }
+
+func (h proxyCall) release(*testing.T) { h.Release() }
 
 func closed(t *testing.T, what string, c <-chan struct{}) {
 	t.Helper()
@@ -200,7 +202,8 @@ type scriptedCall struct {
 }
 
 func (f scriptedCall) reached(t *testing.T) { f.held(t, 1) }
-func (f scriptedCall) lost(t *testing.T)    { f.held(t, 0) }
+
+func (f scriptedCall) lost(t *testing.T) { f.held(t, 0) }
 
 func (f scriptedCall) release(t *testing.T) {
 	t.Helper()

@@ -12,11 +12,12 @@ import (
 	"testing"
 	"time"
 
+	"crier/apps/boot"
 	"crier/platform/clock"
 	"crier/platform/pg"
 	"crier/platform/secret"
 	"crier/tenancy"
-	tenancyservice "crier/tenancy/service"
+	"crier/tenancy/registration"
 	"crier/tests/call"
 	"crier/tests/dbtest"
 )
@@ -71,14 +72,14 @@ func (s *service) restart(t *testing.T) {
 }
 
 // accounts returns the account service on the service's database.
-func (s *service) accounts(t *testing.T) *tenancyservice.Accounts {
+func (s *service) accounts(t *testing.T) *boot.Accounts {
 	t.Helper()
 	db, err := pg.Open(t.Context(), pg.Config{URL: s.database, MaxConns: 6})
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(db.Close)
-	accounts, err := tenancyservice.New(tenancyservice.Config{}, tenancyservice.Deps{DB: db, Clock: clock.System{}})
+	accounts, err := boot.NewAccounts(boot.AccountsConfig{}, boot.AccountsDeps{DB: db, Clock: clock.System{}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -89,7 +90,7 @@ func (s *service) accounts(t *testing.T) *tenancyservice.Accounts {
 func (s *service) organize(t *testing.T, email string) {
 	t.Helper()
 	accounts := s.accounts(t)
-	owner, err := accounts.CreateOwner(t.Context(), tenancyservice.NewOwner{Email: email, Name: "Owner", Password: password, Organization: email})
+	owner, err := accounts.CreateOwner(t.Context(), registration.NewOwner{Email: email, Name: "Owner", Password: password, Organization: email})
 	if err != nil {
 		t.Fatal(err)
 	}

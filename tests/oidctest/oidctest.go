@@ -38,9 +38,11 @@ func People() []*storage.User {
 // people are the accounts by id and by name, which are the same.
 type people map[string]*storage.User
 
-func (p people) GetUserByID(id string) *storage.User         { return p[id] }
+func (p people) GetUserByID(id string) *storage.User { return p[id] }
+
 func (p people) GetUserByUsername(name string) *storage.User { return p[name] }
-func (p people) ExampleClientID() string                     { return "service" }
+
+func (p people) ExampleClientID() string { return "service" }
 
 // Provider is an OpenID provider, an http.Handler. It is safe for concurrent use.
 type Provider struct {
@@ -155,12 +157,16 @@ type signingKey struct {
 	key *rsa.PrivateKey
 }
 
-func (k *signingKey) ID() string                                  { return k.id }
+func (k *signingKey) ID() string { return k.id }
+
 func (k *signingKey) SignatureAlgorithm() jose.SignatureAlgorithm { return jose.RS256 }
-func (k *signingKey) Key() any                                    { return k.key }
+
+func (k *signingKey) Key() any { return k.key }
 
 type publicKey struct{ *signingKey }
 
 func (k publicKey) Algorithm() jose.SignatureAlgorithm { return jose.RS256 }
-func (k publicKey) Use() string                        { return "sig" }
-func (k publicKey) Key() any                           { return &k.key.PublicKey }
+
+func (k publicKey) Use() string { return "sig" }
+
+func (k publicKey) Key() any { return &k.key.PublicKey }

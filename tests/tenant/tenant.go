@@ -6,9 +6,12 @@ import (
 	"testing"
 	"time"
 
+	"crier/platform/clock"
 	"crier/platform/pg"
 	"crier/tenancy"
-	tenancystore "crier/tenancy/store"
+	tenancydb "crier/tenancy/db"
+	memberstore "crier/tenancy/member/store"
+	organizationstore "crier/tenancy/organization/store"
 	"crier/tests/fixture"
 )
 
@@ -29,19 +32,19 @@ func Join(t testing.TB, db *pg.DB, org tenancy.OrgID, role tenancy.Role) tenancy
 	t.Helper()
 	person, _ := fixture.Owner(time.Now())
 	person.Verified = true
-	store, err := tenancystore.New(db)
+	store, err := tenancydb.New(db, clock.System{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	err = store.InGate(t.Context(), func(tx *tenancystore.GateTx) error {
-		if err := tx.CreatePerson(t.Context(), person); err != nil {
+	err = store.InGate(t.Context(), "tenant.Join", func(tx *tenancydb.GateTx) error {
+		if err := tenancydb.CreatePerson(t.Context(), tx, person); err != nil {
 			return err
 		}
 		entered, err := tx.Enter(t.Context(), org)
 		if err != nil {
 			return err
 		}
-		return entered.AddMember(t.Context(), tenancy.Membership{Person: person.ID, Role: role}, time.Now())
+		return tenancydb.AddMember(t.Context(), entered, tenancy.Membership{Person: person.ID, Role: role}, time.Now())
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -52,9 +55,9 @@ func Join(t testing.TB, db *pg.DB, org tenancy.OrgID, role tenancy.Role) tenancy
 // Leave ends the membership of a principal.
 func Leave(t testing.TB, db *pg.DB, p tenancy.Principal) {
 	t.Helper()
-	store, err := tenancystore.New(db)
+	store, err := tenancydb.New(db, clock.System{})
 	if err == nil {
-		err = store.InOrg(t.Context(), p.Org, func(tx *tenancystore.OrgTx) error { return tx.RemoveMember(t.Context(), p.Person) })
+		err = store.InOrg(t.Context(), "tenant.Leave", p.Org, func(tx *tenancydb.OrgTx) error { return memberstore.RemoveMember(t.Context(), tx, p.Person) })
 	}
 	if err != nil {
 		t.Fatal(err)
@@ -63,18 +66,18 @@ func Leave(t testing.TB, db *pg.DB, p tenancy.Principal) {
 
 // Add stores a person and an organization that the person owns, in one transaction. It returns the error of Postgres.
 func Add(ctx context.Context, db *pg.DB, owner tenancy.Person, o tenancy.Organization) error {
-	store, err := tenancystore.New(db)
+	store, err := tenancydb.New(db, clock.System{})
 	if err != nil {
 		return err
 	}
-	return store.InGate(ctx, func(tx *tenancystore.GateTx) error {
-		if err := tx.CreatePerson(ctx, owner); err != nil {
+	return store.InGate(ctx, "tenant.Add", func(tx *tenancydb.GateTx) error {
+		if err := tenancydb.CreatePerson(ctx, tx, owner); err != nil {
 			return err
 		}
 		org, err := tx.Enter(ctx, o.ID)
 		if err != nil {
 			return err
 		}
-		return org.CreateOrganization(ctx, o, owner.ID)
+		return organizationstore.CreateOrganization(ctx, org, o, owner.ID)
 	})
 }

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"maps"
 	"math/rand/v2"
-	"reflect"
 	"slices"
 	"strings"
 	"testing"
@@ -31,7 +30,7 @@ import (
 	schedulerstore "crier/publishing/scheduler/store"
 	webhookstore "crier/publishing/webhook/store"
 	"crier/tenancy"
-	tenancystore "crier/tenancy/store"
+	tenancydb "crier/tenancy/db"
 	"crier/tests/dbtest"
 )
 
@@ -778,8 +777,8 @@ func preparations(db *pg.DB) map[string]func(*testing.T, tenantFixture) {
 			*e.refresh = *state.Run
 		},
 		"db.OrganizationZone": func(t *testing.T, e tenantFixture) {
-			must(t, people(t, db).InOrg(t.Context(), e.org, func(tx *tenancystore.OrgTx) error {
-				return tx.SetTimezone(t.Context(), "Asia/Tokyo")
+			must(t, people(t, db).InOrg(t.Context(), "wall", e.org, func(tx *tenancydb.OrgTx) error {
+				return tenancydb.SetTimezone(t.Context(), tx, "Asia/Tokyo")
 			}))
 		},
 		"notification.UnreadNotifications": func(t *testing.T, e tenantFixture) { e.addManyNotifications(t, db) },
@@ -788,8 +787,8 @@ func preparations(db *pg.DB) map[string]func(*testing.T, tenantFixture) {
 			_, _, err := webhookstore.BeginWebhook(t.Context(), publishingdb.New(db), e.org, e.webhook, now, now.Add(time.Hour))
 			must(t, err)
 		},
-		"tenancy.OrgTx.CountMembers": func(t *testing.T, e tenantFixture) { e.addMany(t, db) },
-		"tenancy.OrgTx.CountKeys":    func(t *testing.T, e tenantFixture) { e.addMany(t, db) },
+		"tenancy/member.CountMembers": func(t *testing.T, e tenantFixture) { e.addMany(t, db) },
+		"tenancy/key.CountKeys":       func(t *testing.T, e tenantFixture) { e.addMany(t, db) },
 	}
 }
 
@@ -831,10 +830,7 @@ func TestStores_GiveNothingToAnotherOrganization(t *testing.T) {
 			t.Errorf("%s has no effect for the owner either, so this test of it could not fail", name)
 		}
 	}
-	names := slices.Concat(
-		statements(t),
-		asked(reflect.TypeFor[*tenancystore.Store](), "tenancy.", false), asked(reflect.TypeFor[*tenancystore.OrgTx](), "tenancy.", true),
-		asked(reflect.TypeFor[*tenancystore.GateTx](), "tenancy.", false))
+	names := statements(t)
 	for _, name := range names {
 		if all[name] == nil && crossing[name] == "" {
 			t.Errorf("%s takes an organization and has no question", name)

@@ -6,25 +6,38 @@ import (
 	"go/token"
 	"go/types"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 )
 
-// statements returns the statements of publishing that need a question, for example
-// "webhook.AddWebhook": the functions that take an organization or a transaction of one.
+// statements returns the statements that need a question: the functions that take an organization or a transaction of one.
+// Examples: "webhook.AddWebhook" of publishing and "tenancy/key.LockKey" of tenancy.
 func statements(t *testing.T) (names []string) {
 	t.Helper()
 	stores, err := filepath.Glob("../../publishing/*/store/*.go")
 	must(t, err)
 	shared, err := filepath.Glob("../../publishing/db/*.go")
 	must(t, err)
-	for _, path := range append(stores, shared...) {
+	below, err := filepath.Glob("../../tenancy/*/store/*.go")
+	must(t, err)
+	all := slices.Concat(stores, shared, below)
+	for _, leaf := range []string{"db", "credential", "notice", "proof", "entry"} {
+		files, err := filepath.Glob("../../tenancy/" + leaf + "/*.go")
+		must(t, err)
+		all = append(all, files...)
+	}
+	for _, path := range all {
 		if strings.HasSuffix(path, "_test.go") {
 			continue
 		}
 		file, err := parser.ParseFile(token.NewFileSet(), path, nil, 0)
 		must(t, err)
-		noun := strings.Split(filepath.ToSlash(path), "/")[3]
+		parts := strings.Split(filepath.ToSlash(path), "/")
+		noun := parts[3]
+		if parts[2] == "tenancy" {
+			noun = "tenancy/" + noun
+		}
 		for _, d := range file.Decls {
 			if f, ok := d.(*ast.FuncDecl); ok && f.Recv == nil && f.Name.IsExported() && needsQuestion(f.Type.Params) {
 				names = append(names, noun+"."+f.Name.Name)
@@ -43,7 +56,7 @@ func needsQuestion(params *ast.FieldList) bool {
 		switch types.ExprString(p.Type) {
 		case "context.Context":
 			runs = true
-		case "*db.Tx", "*Tx":
+		case "*db.Tx", "*Tx", "*db.OrgTx", "*OrgTx":
 			inTx = true
 		case "tenancy.OrgID":
 			org = true

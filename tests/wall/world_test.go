@@ -24,7 +24,7 @@ import (
 	"crier/platform/secret"
 	"crier/publishing"
 	"crier/tenancy"
-	tenancyservice "crier/tenancy/service"
+	"crier/tenancy/registration"
 	"crier/tests/call"
 	"crier/tests/dbtest"
 	"crier/tests/sandboxtest"
@@ -152,7 +152,7 @@ func (w *world) use(t *testing.T, a *account, session, org string) {
 // owner creates the owner of a new organization.
 func (w *world) owner(t *testing.T, email, organization string, instance bool) *account {
 	t.Helper()
-	_, err := w.app.Accounts.CreateOwner(t.Context(), tenancyservice.NewOwner{
+	_, err := w.app.Accounts.CreateOwner(t.Context(), registration.NewOwner{
 		Email: email, Name: "Name of " + email, Password: goodPassword, Organization: organization, Instance: instance,
 	})
 	must(t, err)

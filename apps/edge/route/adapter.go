@@ -48,11 +48,15 @@ type operationContext struct {
 }
 
 func (o operationContext) Operation() *huma.Operation { return o.op }
-func (o operationContext) Context() context.Context   { return o.ctx }
 
-func (o operationContext) Method() string            { return o.c.Method() }
-func (o operationContext) Host() string              { return o.c.Hostname() }
-func (o operationContext) RemoteAddr() string        { return o.c.Context().RemoteAddr().String() }
+func (o operationContext) Context() context.Context { return o.ctx }
+
+func (o operationContext) Method() string { return o.c.Method() }
+
+func (o operationContext) Host() string { return o.c.Hostname() }
+
+func (o operationContext) RemoteAddr() string { return o.c.Context().RemoteAddr().String() }
+
 func (o operationContext) TLS() *tls.ConnectionState { return o.c.Context().TLSConnectionState() }
 
 func (o operationContext) Version() huma.ProtoVersion {
@@ -70,8 +74,10 @@ func (o operationContext) URL() url.URL {
 	return *u
 }
 
-func (o operationContext) Param(name string) string  { return o.c.Params(name) }
-func (o operationContext) Query(name string) string  { return o.c.Query(name) }
+func (o operationContext) Param(name string) string { return o.c.Params(name) }
+
+func (o operationContext) Query(name string) string { return o.c.Query(name) }
+
 func (o operationContext) Header(name string) string { return o.c.Get(name) }
 
 func (o operationContext) EachHeader(f func(name, value string)) {
@@ -88,11 +94,15 @@ func (o operationContext) GetMultipartForm() (*multipart.Form, error) { return o
 // SetReadDeadline does nothing: the server sets the deadlines, and the body is already read.
 func (o operationContext) SetReadDeadline(time.Time) error { return nil }
 
-func (o operationContext) SetStatus(code int)              { o.c.Status(code) }
-func (o operationContext) Status() int                     { return o.c.Response().StatusCode() }
-func (o operationContext) SetHeader(name, value string)    { o.c.Set(name, value) }
+func (o operationContext) SetStatus(code int) { o.c.Status(code) }
+
+func (o operationContext) Status() int { return o.c.Response().StatusCode() }
+
+func (o operationContext) SetHeader(name, value string) { o.c.Set(name, value) }
+
 func (o operationContext) AppendHeader(name, value string) { o.c.Response().Header.Add(name, value) }
-func (o operationContext) BodyWriter() io.Writer           { return o.c.Context() }
+
+func (o operationContext) BodyWriter() io.Writer { return o.c.Context() }
 
 // Body returns a huma body that answers 200 with encoded data of a content type. The pieces are not copied and must not
 // be changed afterwards.

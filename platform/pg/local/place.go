@@ -31,8 +31,10 @@ type place struct {
 }
 
 func (p place) join(name string) string { return filepath.Join(p.root, name) }
-func (p place) data() string            { return p.join("data") }
-func (p place) pidName() string         { return p.join("data/postmaster.pid") }
+
+func (p place) data() string { return p.join("data") }
+
+func (p place) pidName() string { return p.join("data/postmaster.pid") }
 
 // handleFD is the descriptor under which the programs of Postgres inherit the handle. Descriptor 3 is the lock.
 const handleFD = 4

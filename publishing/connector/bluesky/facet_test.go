@@ -18,8 +18,10 @@ func pieces(text string) []seen {
 	return out
 }
 
-func link(s string) seen    { return seen{text: s, target: s} }
-func tag(s string) seen     { return seen{text: "#" + s, target: s} }
+func link(s string) seen { return seen{text: s, target: s} }
+
+func tag(s string) seen { return seen{text: "#" + s, target: s} }
+
 func mention(s string) seen { return seen{text: "@" + s, target: s} }
 
 // facets is a text and the facets that are wanted in it.

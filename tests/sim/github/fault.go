@@ -195,6 +195,8 @@ func drop(w http.ResponseWriter) {
 // discard is a ResponseWriter for an answer that is not received.
 type discard struct{}
 
-func (discard) Header() http.Header         { return http.Header{} }
+func (discard) Header() http.Header { return http.Header{} }
+
 func (discard) Write(b []byte) (int, error) { return len(b), nil }
-func (discard) WriteHeader(int)             {}
+
+func (discard) WriteHeader(int) {}

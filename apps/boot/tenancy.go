@@ -1,0 +1,170 @@
+package boot
+
+import (
+	"context"
+	"log/slog"
+
+	"crier/platform/clock"
+	"crier/platform/pg"
+	"crier/platform/secret"
+	"crier/tenancy/credential"
+	tenancydb "crier/tenancy/db"
+	"crier/tenancy/deletion"
+	"crier/tenancy/entry"
+	"crier/tenancy/factor"
+	"crier/tenancy/instance"
+	"crier/tenancy/key"
+	"crier/tenancy/login"
+	tenancymail "crier/tenancy/mail"
+	"crier/tenancy/mails"
+	"crier/tenancy/member"
+	"crier/tenancy/notice"
+	"crier/tenancy/organization"
+	"crier/tenancy/password"
+	"crier/tenancy/person"
+	"crier/tenancy/proof"
+	"crier/tenancy/registration"
+	"crier/tenancy/session"
+)
+
+// AccountsConfig are the settings of tenancy.
+type AccountsConfig struct {
+	Registration  registration.Config
+	Deletion      deletion.Config
+	Organizations organization.Config
+	Enterprise    registration.EnterpriseConfig
+
+	// BaseURL and FrontendURL are the addresses of the service and of the dashboard, without a
+	// slash at the end. They are settings of the edge.
+	BaseURL     string
+	FrontendURL string
+}
+
+// AccountsDeps are the dependencies of NewAccounts. Only DB, Clock and Keyring are required.
+type AccountsDeps struct {
+	DB    *pg.DB
+	Clock clock.Clock
+	// Keyring seals the secrets of second factors.
+	Keyring *secret.Keyring
+	// Revocations is nil in a process that does not call Accounts.Listen. It caches a found key for
+	// only five seconds.
+	Revocations credential.Revocations
+	// Mail is nil on an instance that sends no mail: accounts are active at once, and no address
+	// counts as verified.
+	Mail tenancymail.Mailer
+	// Providers is nil on an instance without identity providers.
+	Providers login.Providers
+	// Publishing is nil in programs that publish nothing.
+	Publishing Publishing
+	// Quota and Plans are nil on an instance without limits.
+	Quota member.Quota
+	Plans organization.Plans
+	Log   *slog.Logger
+}
+
+// Publishing is what tenancy asks of publishing.
+type Publishing interface {
+	deletion.Publishing
+	instance.Publishing
+	member.Publishing
+}
+
+// The use cases of each noun, under names that do not hide their methods when they are embedded.
+type (
+	registrations = registration.Registrations
+	logins        = login.Logins
+	sessions      = session.Sessions
+	factors       = factor.Factors
+	passwords     = password.Passwords
+	people        = person.People
+	organizations = organization.Organizations
+	members       = member.Members
+	keys          = key.Keys
+	deletions     = deletion.Deletions
+	accountMails  = tenancymail.Mails
+	operator      = instance.Instance
+)
+
+// Accounts are the use cases of people, organizations and keys: those of all nouns of tenancy. They
+// are safe for concurrent use.
+type Accounts struct {
+	*registrations
+	*logins
+	*sessions
+	*factors
+	*passwords
+	*people
+	*organizations
+	*members
+	*keys
+	*deletions
+	*accountMails
+	*operator
+
+	// DB confirms principals.
+	DB     *tenancydb.DB
+	proofs *proof.Proofs
+	log    *slog.Logger
+}
+
+// NewAccounts creates the use cases of tenancy and connects their ports. It returns the errors of
+// db.New and proof.New.
+func NewAccounts(cfg AccountsConfig, d AccountsDeps) (*Accounts, error) {
+	if d.Log == nil {
+		d.Log = slog.New(slog.DiscardHandler)
+	}
+	db, err := tenancydb.New(d.DB, d.Clock)
+	if err != nil {
+		return nil, err
+	}
+	a := &Accounts{DB: db, log: d.Log}
+	a.proofs, err = proof.New(proof.Deps{DB: db, Clock: d.Clock, Keyring: d.Keyring})
+	if err != nil {
+		return nil, err
+	}
+	notices := notice.NewQueue(db, d.Clock, d.Mail != nil, d.Log)
+	enter := entry.New(entry.Deps{DB: db, Clock: d.Clock, Notices: notices, DeleteGrace: cfg.Deletion.DeleteGrace})
+	text := mails.Instance{Name: "Crier", URL: cfg.BaseURL, Frontend: cfg.FrontendURL}
+
+	a.people = person.New(person.Deps{DB: db, Clock: d.Clock, Notices: notices})
+	a.sessions = session.New(session.Deps{DB: db, Clock: d.Clock, Notices: notices})
+	a.passwords = password.New(password.Deps{DB: db, Clock: d.Clock, Notices: notices, Proofs: a.proofs})
+	a.organizations = organization.New(cfg.Organizations, organization.Deps{DB: db, Clock: d.Clock, Plans: d.Plans})
+	a.factors = factor.New(factor.Deps{
+		DB: db, Clock: d.Clock, Keyring: d.Keyring, Notices: notices, Proofs: a.proofs, BaseURL: cfg.BaseURL,
+	})
+	a.keys = key.New(key.Deps{
+		DB: db, Clock: d.Clock, Notices: notices, Proofs: a.proofs, Revocations: d.Revocations,
+	})
+	a.members = member.New(member.Deps{
+		DB: db, Clock: d.Clock, Notices: notices, Proofs: a.proofs, Mails: text, Keys: a.keys, Publishing: d.Publishing,
+		Quota: d.Quota,
+	})
+	a.operator = instance.New(instance.Deps{
+		DB: db, Clock: d.Clock, Sessions: a.sessions, Keys: a.keys.Cached(), Publishing: d.Publishing, Log: d.Log,
+	})
+	a.deletions = deletion.New(cfg.Deletion, deletion.Deps{
+		DB: db, Clock: d.Clock, Notices: notices, Proofs: a.proofs, Access: a.operator, Publishing: d.Publishing, Log: d.Log,
+	})
+	a.logins = login.New(login.Deps{
+		DB: db, Clock: d.Clock, Keyring: d.Keyring, Notices: notices, Proofs: a.proofs, Entry: enter,
+		FrontendURL: cfg.FrontendURL, Providers: d.Providers, Factors: a.factors, Deletions: a.deletions, Access: a.operator,
+	})
+	a.registrations = registration.New(cfg.Registration, cfg.Enterprise, registration.Deps{
+		DB: db, Clock: d.Clock, Notices: notices, Proofs: a.proofs, Entry: enter, Organizations: a.organizations,
+		Invitations: a.members, Keys: a.keys,
+	})
+	a.accountMails = tenancymail.New(tenancymail.Deps{
+		DB: db, Clock: d.Clock, Keyring: d.Keyring, Notices: notices, Mailer: d.Mail, Mails: text, Invitations: a.members,
+		Log: d.Log,
+	})
+	return a, nil
+}
+
+// Hashed returns how many passwords this process has hashed or compared.
+func (a *Accounts) Hashed() int64 { return a.proofs.Hashed() }
+
+// Listen receives the revocations of keys until ctx ends, see credential.Listen.
+func (a *Accounts) Listen(ctx context.Context, l *credential.Listening) {
+	credential.Listen(ctx, a.DB, a.log, l, a.keys.Cached())
+}

@@ -1,0 +1,195 @@
+package credential
+
+import (
+	"context"
+	"encoding/hex"
+	"maps"
+	"slices"
+	"sync"
+	"time"
+
+	"crier/platform/clock"
+	"crier/platform/id"
+	"crier/tenancy"
+)
+
+const (
+	// trustReceiving is how long a found credential is used without another look-up while this
+	// process receives revocations.
+	trustReceiving = time.Minute
+	// trustAlone is the same while it does not receive them.
+	trustAlone = 5 * time.Second
+	// unknownFor is how long a credential that does not exist is refused without another look-up.
+	unknownFor = 2 * time.Second
+
+	maxCached  = 100_000
+	maxUnknown = 10_000
+)
+
+// Credential is what a look-up finds.
+type Credential interface {
+	// Of returns the organization of the credential.
+	Of() tenancy.OrgID
+}
+
+type cached[V Credential] struct {
+	value V
+	found time.Time
+}
+
+// Cache caches the look-up of credentials of one kind, such as API keys. Credentials that do not
+// exist are in a cache of their own, so that they cannot evict the others. It is safe for
+// concurrent use.
+type Cache[V Credential] struct {
+	clock       clock.Clock
+	revocations Revocations // nil: none are received
+	lookUps     *LookUps[V]
+
+	mu      sync.Mutex // protects the fields below
+	known   boundedCache[cached[V]]
+	unknown boundedCache[time.Time] // the values are the times of the look-ups
+	// epoch is the number of revocations. The result of a look-up that began at an earlier epoch is
+	// not cached, since it may contain a revoked credential.
+	epoch uint64
+}
+
+// NewCache returns an empty Cache of what find finds. r is nil in a process that receives no
+// revocations.
+func NewCache[V Credential](c clock.Clock, r Revocations, find Find[V]) *Cache[V] {
+	return &Cache[V]{
+		clock: c, revocations: r, lookUps: NewLookUps(find),
+		known:   boundedCache[cached[V]]{life: trustReceiving, most: maxCached},
+		unknown: boundedCache[time.Time]{life: unknownFor, most: maxUnknown},
+	}
+}
+
+// Find returns the credential that has the hash; found is false when none has it. After an error
+// neither is known.
+func (c *Cache[V]) Find(ctx context.Context, hash []byte) (value V, found bool, err error) {
+	name := hexOf(hash)
+	now := c.clock.Now()
+	c.mu.Lock()
+	hit, ok := c.known.get(name)
+	missed, miss := c.unknown.get(name)
+	epoch := c.epoch
+	c.mu.Unlock()
+	switch {
+	case ok && now.Sub(hit.found) < c.trust():
+		return hit.value, true, nil
+	case miss && now.Sub(missed) < unknownFor:
+		return value, false, nil
+	}
+	value, found, err = c.lookUps.Get(ctx, hash)
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if err != nil {
+		c.known.drop(name)
+		return value, found, err
+	}
+	if !found {
+		c.known.drop(name)
+	}
+	switch {
+	case epoch != c.epoch: // revoked meanwhile
+	case found:
+		c.known.put(name, cached[V]{value: value, found: now}, now)
+	default:
+		c.unknown.put(name, now, now)
+	}
+	return value, found, nil
+}
+
+// trust returns how long a found credential is used without another look-up.
+func (c *Cache[V]) trust() time.Duration {
+	if c.revocations != nil && c.revocations.Healthy() {
+		return trustReceiving
+	}
+	return trustAlone
+}
+
+// Forget removes the credential that has the hash. Look-ups that have begun do not cache their
+// results.
+func (c *Cache[V]) Forget(hash []byte) { c.forget(hexOf(hash)) }
+
+func (c *Cache[V]) forget(name string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.epoch++
+	c.known.drop(name)
+	c.unknown.drop(name)
+}
+
+// ForgetOrgs removes the credentials of organizations, and what is known of those that were not
+// found: those of an organization that was restored are found again. It goes through the whole
+// cache.
+func (c *Cache[V]) ForgetOrgs(orgs ...tenancy.OrgID) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.epoch++
+	c.known.dropIf(func(k cached[V]) bool { return slices.Contains(orgs, k.value.Of()) })
+	c.unknown.clear()
+}
+
+// ForgetRevoked removes what a revocation names: a credential by its hash in hexadecimal, or the
+// credentials of an organization by its id.
+func (c *Cache[V]) ForgetRevoked(revoked string) {
+	if org, ok := id.Parse[tenancy.OrgTag](revoked); ok {
+		c.ForgetOrgs(org)
+		return
+	}
+	c.forget(revoked)
+}
+
+// ForgetAll empties the cache. It is called when revocations may have been missed.
+func (c *Cache[V]) ForgetAll() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.epoch++
+	c.known.clear()
+	c.unknown.clear()
+}
+
+// boundedCache is a cache of at most most values. A value stays for at least life unless the cache
+// is full, and for at most twice life as long as values are put. The values are in two maps, and
+// the older map is dropped as a whole.
+type boundedCache[V any] struct {
+	life       time.Duration
+	most       int
+	young, old map[string]V
+	since      time.Time // the creation of young
+}
+
+func (a *boundedCache[V]) get(name string) (V, bool) {
+	if v, ok := a.young[name]; ok {
+		return v, true
+	}
+	v, ok := a.old[name]
+	return v, ok
+}
+
+func (a *boundedCache[V]) put(name string, v V, now time.Time) {
+	if a.young == nil || len(a.young) >= a.most/2 || now.Sub(a.since) >= a.life {
+		a.old = a.young
+		if now.Sub(a.since) >= 2*a.life {
+			a.old = nil
+		}
+		a.young, a.since = map[string]V{}, now
+	}
+	a.young[name] = v
+}
+
+func (a *boundedCache[V]) drop(name string) {
+	delete(a.young, name)
+	delete(a.old, name)
+}
+
+func (a *boundedCache[V]) dropIf(drop func(V) bool) {
+	for _, all := range []map[string]V{a.young, a.old} {
+		maps.DeleteFunc(all, func(_ string, v V) bool { return drop(v) })
+	}
+}
+
+func (a *boundedCache[V]) clear() { a.young, a.old = nil, nil }
+
+// hexOf returns the name of a hash in the cache and in revocations.
+func hexOf(hash []byte) string { return hex.EncodeToString(hash) }

@@ -1,0 +1,40 @@
+package credential
+
+import (
+	"context"
+	"time"
+
+	"crier/tenancy/db"
+)
+
+// Claim is what an identity provider stated about a person without an account.
+type Claim struct {
+	db.IdentityKey
+	Email string `db:"email"`
+	Name  string `db:"name"`
+	// Verified is false for an address that the provider does not call verified. Nobody can
+	// register such an address.
+	Verified  bool      `db:"verified"`
+	ExpiresAt time.Time `db:"expires_at"`
+}
+
+const claimInsert = `-- tenancy.ClaimInsert
+insert into identity_claim (hash, provider, issuer, subject, email, name, verified, expires_at)
+values ($1, $2, $3, $4, $5, $6, $7, $8)`
+
+// CreateClaim inserts the hash of a claim's token.
+func CreateClaim(ctx context.Context, tx *db.GateTx, hash []byte, c Claim) error {
+	_, err := db.Exec(ctx, tx, claimInsert,
+		hash, c.Provider, c.Issuer, c.Subject, c.Email, c.Name, c.Verified, c.ExpiresAt)
+	return err
+}
+
+const claimTake = `-- tenancy.ClaimTake
+delete from identity_claim where hash = $1 and expires_at > $2
+returning provider, issuer, subject, email, name, verified, expires_at`
+
+// TakeClaim deletes a claim and returns it, or returns pgx.ErrNoRows when there is none that is not
+// over.
+func TakeClaim(ctx context.Context, tx *db.GateTx, hash []byte, now time.Time) (Claim, error) {
+	return db.One[Claim](ctx, tx, claimTake, hash, now)
+}

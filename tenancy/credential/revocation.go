@@ -1,0 +1,130 @@
+package credential
+
+import (
+	"context"
+	"log/slog"
+	"sync/atomic"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"crier/platform/clock"
+	"crier/platform/pg"
+	"crier/tenancy"
+	"crier/tenancy/db"
+)
+
+// Revocations tells whether this process receives the revocations of keys, see Listen.
+type Revocations interface {
+	// Healthy returns false within five seconds after the connection is lost.
+	Healthy() bool
+}
+
+const (
+	// lostAfter is the time without an answer after which the connection is lost: that of a check
+	// and its deadline.
+	lostAfter   = 2*revocationPing + revocationPing/4
+	listenAgain = 250 * time.Millisecond
+)
+
+// Listening is the Revocations of a process that calls Listen. The zero value has heard nothing. It
+// is safe for concurrent use.
+type Listening struct {
+	heard atomic.Int64 // when the database last answered, Unix nanoseconds; 0 while the connection is lost
+}
+
+// Healthy reports whether the process receives revocations.
+func (l *Listening) Healthy() bool {
+	heard := l.heard.Load()
+	return heard != 0 && clock.System{}.Now().UnixNano()-heard < int64(lostAfter)
+}
+
+func (l *Listening) markHeard() { l.heard.Store(clock.System{}.Now().UnixNano()) }
+
+// Revocable is a cache whose credentials revocations end.
+type Revocable interface {
+	// ForgetRevoked removes what a revocation names.
+	ForgetRevoked(revoked string)
+	// ForgetOrgs removes the credentials of organizations, and what is known of those that were not
+	// found.
+	ForgetOrgs(orgs ...tenancy.OrgID)
+	// ForgetAll empties the cache.
+	ForgetAll()
+}
+
+// Listen receives the revocations of credentials from the database, those of all processes, until
+// ctx ends. Postgres sends them with the commit of what revokes, so none is lost by the end of the
+// process that has revoked. After a lost connection the cache is emptied before l is healthy again,
+// because revocations may have been missed.
+func Listen(ctx context.Context, d *db.DB, log *slog.Logger, l *Listening, cache Revocable) {
+	defer l.heard.Store(0)
+	for ctx.Err() == nil {
+		err := listen(ctx, d, cache.ForgetAll, cache.ForgetRevoked, l.markHeard)
+		l.heard.Store(0)
+		if ctx.Err() == nil {
+			log.WarnContext(ctx, "revocations of keys are not received; keys are looked up more often", "error", err)
+		}
+		_ = clock.Sleep(ctx, listenAgain) // the loop ends with ctx
+	}
+}
+
+// listen receives the revocations of all processes on a connection of its own. It calls started
+// when it misses none from then on, received with each revocation, and alive after each answer of
+// the server, at least every four seconds. It calls one function at a time, and returns the error
+// that has ended the connection, or that of ctx.
+func listen(ctx context.Context, d *db.DB, started func(), received func(string), alive func()) error {
+	c, err := openListener(ctx, d)
+	if err != nil {
+		return err
+	}
+	defer func() {
+		end, cancel := context.WithTimeout(context.WithoutCancel(ctx), revocationDeadline)
+		defer cancel()
+		_ = c.Close(end) // it has ended for the server too, or will
+	}()
+	started()
+	for {
+		alive()
+		wait, cancel := context.WithTimeout(ctx, revocationPing)
+		n, err := c.WaitForNotification(wait)
+		cancel()
+		switch {
+		case ctx.Err() != nil:
+			return ctx.Err()
+		case err == nil:
+			received(n.Payload)
+		case c.IsClosed():
+			return err
+		default: // nothing has come
+			if err := bounded(ctx, c.Ping); err != nil {
+				return err
+			}
+		}
+	}
+}
+
+func openListener(ctx context.Context, d *db.DB) (c *pgx.Conn, err error) {
+	err = bounded(ctx, func(ctx context.Context) error {
+		if c, err = d.Direct(ctx, pg.Gate); err != nil {
+			return err
+		}
+		if _, err = c.Exec(ctx, "-- tenancy.RevocationListen\nlisten "+db.RevocationChannel); err != nil {
+			_ = c.Close(ctx) // the error of the statement is the one that counts
+		}
+		return err
+	})
+	return c, err
+}
+
+const (
+	// revocationPing is how often an idle connection that receives revocations is checked.
+	revocationPing = 2 * time.Second
+	// revocationDeadline limits each statement of that connection.
+	revocationDeadline = 2 * time.Second
+)
+
+func bounded(ctx context.Context, fn func(ctx context.Context) error) error {
+	ctx, cancel := context.WithTimeout(ctx, revocationDeadline)
+	defer cancel()
+	return fn(ctx)
+}

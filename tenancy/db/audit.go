@@ -1,0 +1,96 @@
+package db
+
+import (
+	"context"
+	"time"
+
+	"crier/platform/id"
+	"crier/platform/pg"
+	"crier/tenancy"
+)
+
+const auditPerson = `-- tenancy.AuditPerson
+insert into audit (org_id, id, at, person_id, actor, via, key_id, behind, action, subject, address)
+select m.org_id, $2, $3, $1, $4, $5, $6, $7, $8, $9, $10 from member m where m.person_id = $1 and not m.disabled`
+
+// AuditPerson appends an entry about a person to the audit log of each organization of the person.
+func AuditPerson(
+	ctx context.Context, tx *GateTx, person tenancy.PersonID, e tenancy.AuditEvent, now time.Time,
+) error {
+	_, err := Exec(ctx, tx, auditPerson, person, id.New[tenancy.AuditTag](), now, e.Actor, e.Via, e.Key, e.Behind,
+		e.Action, e.Subject, e.Address)
+	return err
+}
+
+const auditInsert = `-- tenancy.AuditInsert
+insert into audit (org_id, id, at, person_id, actor, via, key_id, behind, action, subject, address)
+values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11)`
+
+// AuditOrg appends an entry to the audit log of an organization.
+func AuditOrg(ctx context.Context, tx *GateTx, org tenancy.OrgID, e tenancy.AuditEvent, now time.Time) error {
+	_, err := Exec(ctx, tx, auditInsert, org, id.New[tenancy.AuditTag](), now, e.Person, e.Actor, e.Via, e.Key,
+		e.Behind, e.Action, e.Subject, e.Address)
+	return err
+}
+
+const instanceInsert = `-- tenancy.InstanceInsert
+insert into instance_event (id, at, actor, action, subject) values ($1, $2, $3, $4, $5)`
+
+// AddInstanceEvent appends an entry to the events of the instance.
+func AddInstanceEvent(ctx context.Context, tx *GateTx, e tenancy.InstanceEvent) error {
+	_, err := Exec(ctx, tx, instanceInsert, id.New[tenancy.AuditTag](), e.At, e.Actor, e.Action, e.Subject)
+	return err
+}
+
+const auditInsertEach = `-- tenancy.AuditInsertEach
+insert into audit (org_id, id, at, person_id, actor, via, key_id, behind, action, subject, address)
+select $1, u.id, $3, $4, $5, $6, $7, $8, $9, u.subject, $11
+from unnest($2::uuid[], $10::text[]) u(id, subject)`
+
+// AuditEach is Audit for several subjects, with an entry for each. The subject of e is not used.
+func AuditEach(ctx context.Context, tx *OrgTx, e tenancy.AuditEvent, subjects []string, now time.Time) error {
+	ids, cut := make([][16]byte, len(subjects)), make([]string, len(subjects))
+	for i, s := range subjects {
+		ids[i], cut[i] = id.New[tenancy.AuditTag]().UUID(), tenancy.CutSubject(s)
+	}
+	_, err := Exec(ctx, tx, auditInsertEach, tx.Org, ids, now, e.Person, e.Actor, e.Via, e.Key, e.Behind, e.Action,
+		cut, e.Address)
+	return err
+}
+
+// Audit appends an entry to the audit log of the organization. The entry gets a new id.
+func Audit(ctx context.Context, tx *OrgTx, e tenancy.AuditEvent, now time.Time) error {
+	return AuditIn(ctx, tx, tx.Org, e, now)
+}
+
+// AuditIn is Audit for the transaction of a port, which runs as pg.Tenant in the organization.
+func AuditIn(ctx context.Context, q pg.Querier, org tenancy.OrgID, e tenancy.AuditEvent, now time.Time) error {
+	rows, err := q.Query(ctx, auditInsert, org, id.New[tenancy.AuditTag](), now, e.Person, e.Actor, e.Via, e.Key,
+		e.Behind, e.Action, e.Subject, e.Address)
+	if err != nil {
+		return err
+	}
+	rows.Close()
+	return rows.Err()
+}
+
+// AuditActed records what an administrator of the instance has changed of the person as whom the
+// administrator acts, in the organization of the membership. What people change of themselves is
+// not recorded.
+func (d *DB) AuditActed(ctx context.Context, tx *GateTx, p tenancy.Principal, action tenancy.Action) error {
+	if p.Behind.IsZero() {
+		return nil
+	}
+	return AuditOrg(ctx, tx, p.Org, p.Event(action, p.Name), d.clock.Now())
+}
+
+// InstanceEvent returns an entry of the audit log for what the operator or the service itself did.
+func InstanceEvent(actor string, action tenancy.Action, subject string) tenancy.AuditEvent {
+	return tenancy.Principal{Via: tenancy.ViaInstance, Name: actor}.Event(action, subject)
+}
+
+// PersonEvent returns an entry of the audit log for what a person did without a session.
+func PersonEvent(p tenancy.Person, from tenancy.Source, action tenancy.Action) tenancy.AuditEvent {
+	by := tenancy.Principal{Person: p.ID, Via: tenancy.ViaSession, Name: p.Email, From: from}
+	return by.Event(action, "")
+}

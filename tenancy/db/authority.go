@@ -1,0 +1,296 @@
+package db
+
+import (
+	"context"
+	"time"
+
+	"crier/platform/fault"
+	"crier/platform/pg"
+	"crier/tenancy"
+)
+
+const authorityLock = `-- tenancy.AuthorityLock
+select pg_advisory_xact_lock(hashtextextended('crier.authority ' || $1::uuid, 0))`
+
+const authorityShare = `-- tenancy.AuthorityShare
+select pg_advisory_xact_lock_shared(hashtextextended('crier.authority ' || $1::uuid, 0))`
+
+// LockAuthority locks the permissions in an organization until the end of the transaction:
+// exclusively for a transaction that takes something away, and otherwise shared with other
+// commands. Postgres grants the lock in the order of the requests, so commands cannot keep a
+// removal waiting, as they could with row locks. A transaction must lock its session first.
+func LockAuthority(ctx context.Context, q pg.Querier, org tenancy.OrgID, alone bool) error {
+	sql := authorityShare
+	if alone {
+		sql = authorityLock
+	}
+	rows, err := q.Query(ctx, sql, org)
+	if err != nil {
+		return err
+	}
+	rows.Close()
+	return rows.Err()
+}
+
+const sessionConfirm = `-- tenancy.SessionConfirm
+select s.person_id, p.instance_admin from session s join person p on p.id = s.person_id
+where s.id = $1 and s.expires_at > $2 for no key update of s`
+
+// ConfirmedSession is a session that has not ended.
+type ConfirmedSession struct {
+	Person tenancy.PersonID `db:"person_id"`
+	// Instance means that the person is an administrator of the instance.
+	Instance bool `db:"instance_admin"`
+}
+
+// ConfirmSession returns a session that has not ended, or pgx.ErrNoRows. The session cannot end
+// before the transaction does. It runs as pg.Gate.
+func ConfirmSession(ctx context.Context, q pg.Querier, session tenancy.SessionID, now time.Time) (
+	ConfirmedSession, error) {
+	return One[ConfirmedSession](ctx, q, sessionConfirm, session, now)
+}
+
+const impersonationConfirm = `-- tenancy.ImpersonationConfirm
+select exists (select from impersonation where session_id = $1 and org_id = $2 and person_id = $3)`
+
+// IsImpersonated reports whether a session is impersonating a member. It runs as pg.Gate.
+func IsImpersonated(
+	ctx context.Context, q pg.Querier, session tenancy.SessionID, org tenancy.OrgID, person tenancy.PersonID,
+) (is bool, err error) {
+	err = q.QueryRow(ctx, impersonationConfirm, session, org, person).Scan(&is)
+	return is, err
+}
+
+const memberConfirm = `-- tenancy.MemberConfirm
+select m.role, m.disabled, o.suspended_at is not null suspended, o.deleted_at is not null deleted,
+  o.mfa_required and not exists (select from mfa f where f.person_id = m.person_id and f.confirmed_at is not null)
+    unenrolled
+from member m join organization o on o.id = m.org_id
+where m.org_id = $1 and m.person_id = $2`
+
+// ConfirmedMember is a membership with the restrictions on access to its organization.
+type ConfirmedMember struct {
+	Role     tenancy.Role `db:"role"`
+	Disabled bool         `db:"disabled"`
+	// Suspended and Deleted mean that the operator has suspended the organization, or that its
+	// owner has requested its deletion.
+	Suspended bool `db:"suspended"`
+	Deleted   bool `db:"deleted"`
+	// Unenrolled means that the organization requires a second factor and the person has none.
+	Unenrolled bool `db:"unenrolled"`
+}
+
+// ConfirmMember returns a membership, or pgx.ErrNoRows. It runs as pg.Gate, after LockAuthority.
+func ConfirmMember(ctx context.Context, q pg.Querier, org tenancy.OrgID, person tenancy.PersonID) (
+	ConfirmedMember, error) {
+	return One[ConfirmedMember](ctx, q, memberConfirm, org, person)
+}
+
+const guestConfirm = `-- tenancy.GuestConfirm
+select exists (
+  select from organization o where o.id = $1 and o.suspended_at is null and o.deleted_at is null
+    and ($2::uuid is null or exists (
+      select from member m join person u on u.id = m.person_id
+      where m.org_id = o.id and m.person_id = $2 and not m.disabled and u.deleted_at is null)))`
+
+// ConfirmGuest reports whether an organization is accessible and the person who passed a link on is
+// still a member of it. The person is zero for a link that no member passed on. It runs as pg.Gate,
+// after LockAuthority.
+func ConfirmGuest(ctx context.Context, q pg.Querier, org tenancy.OrgID, sharer tenancy.PersonID) (
+	works bool, err error) {
+	err = q.QueryRow(ctx, guestConfirm, org, sharer).Scan(&works)
+	return works, err
+}
+
+// KeyWorks is the condition that a key has not ended at the time of the parameter $1.
+const KeyWorks = `coalesce(least(k.expires_at, k.overlap_until) > $1, true)`
+
+const keyConfirm = `-- tenancy.KeyConfirm
+select o.suspended_at is not null suspended, o.deleted_at is not null deleted
+from api_key k join organization o on o.id = k.org_id
+where k.org_id = $2 and k.id = $3 and ` + KeyWorks
+
+// ConfirmedKey is the organization of an API key that works.
+type ConfirmedKey struct {
+	Suspended bool `db:"suspended"`
+	Deleted   bool `db:"deleted"`
+}
+
+// ConfirmKey returns the organization of a key that has not ended, or pgx.ErrNoRows. It runs as
+// pg.Gate, after LockAuthority.
+func ConfirmKey(ctx context.Context, q pg.Querier, org tenancy.OrgID, key tenancy.KeyID, now time.Time) (
+	ConfirmedKey, error) {
+	return One[ConfirmedKey](ctx, q, keyConfirm, now, org, key)
+}
+
+// Confirm returns nil if a principal still has the permissions that it had when its request was
+// permitted: the session or the key has not ended, the person is a member with at least the same
+// role, and the organization is accessible. It is called at the beginning of each transaction that
+// acts for the principal, and what it confirms remains true until the transaction ends: a removal,
+// a demotion, a log-out, a suspension or a deletion has either taken effect already, or waits and
+// then finds what was written. It runs as pg.Gate.
+//
+// For a principal without a session, such as a person who started something that a link finishes,
+// only the membership is confirmed. For a guest, whose link the use case looks up, the organization
+// is confirmed, and the membership of the person who passed the link on, if any. The operator is
+// not confirmed.
+//
+// Confirm returns fault.Unauthenticated when the session or the key has ended, fault.Forbidden when
+// the person or the organization has lost the permission, and the errors of Postgres.
+func (d *DB) Confirm(ctx context.Context, q pg.Querier, p tenancy.Principal) error {
+	return d.confirmPrincipal(ctx, q, p, false)
+}
+
+// confirmPrincipal is Confirm. With alone, the transaction takes a permission away: it waits for
+// all confirmed commands in the organization.
+func (d *DB) confirmPrincipal(ctx context.Context, q pg.Querier, p tenancy.Principal, alone bool) error {
+	if p.Via == tenancy.ViaInstance {
+		return nil
+	}
+	if err := d.ConfirmSession(ctx, q, p); err != nil {
+		return err
+	}
+	if err := LockAuthority(ctx, q, p.Org, alone); err != nil {
+		return err
+	}
+	switch p.Via {
+	case tenancy.ViaKey:
+		return d.confirmKey(ctx, q, p)
+	case tenancy.ViaSession, tenancy.ViaAgent:
+		return confirmMember(ctx, q, p)
+	case tenancy.ViaGuest:
+		return confirmGuest(ctx, q, p)
+	}
+	return fault.New(fault.Internal, "tenancy.Confirm", "")
+}
+
+func (d *DB) confirmKey(ctx context.Context, q pg.Querier, p tenancy.Principal) error {
+	const op = "tenancy.Confirm"
+	k, err := ConfirmKey(ctx, q, p.Org, p.Key, d.clock.Now())
+	switch {
+	case pg.IsNoRows(err) || err == nil && k.Deleted:
+		return fault.New(fault.Unauthenticated, op, "Invalid API key.")
+	case err != nil:
+		return err
+	case k.Suspended:
+		return suspended(op)
+	}
+	return nil
+}
+
+// ConfirmSession returns Unauthenticated when the session of a principal has ended, and Forbidden
+// when it may no longer act as the principal's person. It locks the session until the end of the
+// transaction. It returns nil for a principal without a session.
+func (d *DB) ConfirmSession(ctx context.Context, q pg.Querier, p tenancy.Principal) error {
+	const op = "tenancy.Confirm"
+	if p.Session.IsZero() {
+		return nil
+	}
+	s, err := ConfirmSession(ctx, q, p.Session, d.clock.Now())
+	if pg.IsNoRows(err) {
+		return fault.New(fault.Unauthenticated, op, "Sign in first.")
+	}
+	if err != nil || p.Behind.IsZero() {
+		return err
+	}
+	acts, err := IsImpersonated(ctx, q, p.Session, p.Org, p.Person)
+	if err == nil && (!acts || !s.Instance || s.Person != p.Behind) {
+		return fault.New(fault.Forbidden, op, "You no longer act as this person.")
+	}
+	return err
+}
+
+// InOrgAs is InOrg for a command of a principal: the transaction begins with Confirm.
+func (d *DB) InOrgAs(ctx context.Context, op string, p tenancy.Principal,
+	fn func(tx *OrgTx) error) error {
+	return d.inOrgConfirmed(ctx, op, p, false, fn)
+}
+
+// InOrgAlone is InOrgAs for a command that takes a permission away from a member, a key, an
+// invitation or the organization. When fn runs, it sees everything that other commands in the
+// organization have written, and they write nothing more before it ends.
+func (d *DB) InOrgAlone(ctx context.Context, op string, p tenancy.Principal,
+	fn func(tx *OrgTx) error) error {
+	return d.inOrgConfirmed(ctx, op, p, true, fn)
+}
+
+func (d *DB) inOrgConfirmed(ctx context.Context, op string, p tenancy.Principal, alone bool,
+	fn func(tx *OrgTx) error) error {
+	return d.InOrg(ctx, op, p.Org, func(tx *OrgTx) error {
+		err := tx.AsGate(ctx, func(q pg.Querier) error { return d.confirmPrincipal(ctx, q, p, alone) })
+		if err != nil {
+			return err
+		}
+		return fn(tx)
+	})
+}
+
+// InPerson runs fn in a transaction of the gate role that has locked the principal's person. It
+// returns Unauthenticated if the session has ended since the request was permitted or the account
+// is marked for deletion, and Forbidden if an instance administrator is no longer impersonating the
+// person.
+func (d *DB) InPerson(ctx context.Context, op string, p tenancy.Principal,
+	fn func(tx *GateTx, person tenancy.Person) error) error {
+	return d.InGate(ctx, op, func(tx *GateTx) error {
+		person, err := LockPerson(ctx, tx, p.Person)
+		if pg.IsNoRows(err) || err == nil && person.DeletedAt != nil {
+			return fault.New(fault.Unauthenticated, op, "Sign in first.")
+		}
+		if err != nil {
+			return err
+		}
+		if err := d.ConfirmSession(ctx, tx, p); err != nil {
+			return err
+		}
+		return fn(tx, person)
+	})
+}
+
+func confirmMember(ctx context.Context, q pg.Querier, p tenancy.Principal) error {
+	const op = "tenancy.Confirm"
+	m, err := ConfirmMember(ctx, q, p.Org, p.Person)
+	switch {
+	case pg.IsNoRows(err) || err == nil && m.Disabled:
+		return fault.New(fault.Forbidden, op, "You are no longer a member of this organization.")
+	case err != nil:
+		return err
+	case m.Deleted:
+		return fault.New(fault.Forbidden, op, "The organization will be deleted.")
+	case m.Suspended:
+		return suspended(op)
+	case !m.Role.Covers(p.Role):
+		return fault.New(fault.Forbidden, op, "Your role in this organization has changed.")
+	case m.Unenrolled && p.Access != tenancy.AccessEnroll:
+		return Unenrolled(op)
+	}
+	return nil
+}
+
+// confirmGuest returns NotFound if the link of a guest no longer works.
+func confirmGuest(ctx context.Context, q pg.Querier, p tenancy.Principal) error {
+	works, err := ConfirmGuest(ctx, q, p.Org, p.Person)
+	if err == nil && !works {
+		return fault.New(fault.NotFound, "tenancy.Confirm", "This link is not valid.")
+	}
+	return err
+}
+
+func suspended(op string) error {
+	return fault.New(fault.Forbidden, op, "The operator of this service has suspended the organization.")
+}
+
+// Unenrolled returns Forbidden for a person without the second factor that the organization
+// requires.
+func Unenrolled(op string) error {
+	refusal := fault.New(fault.Forbidden, op, "The organization requires a second factor: enable one first.")
+	refusal.Remedy = fault.RemedyEnroll
+	return refusal
+}
+
+// RefuseBehind returns Forbidden for an administrator of the instance who acts as another person.
+func RefuseBehind(op string, p tenancy.Principal) error {
+	if p.Behind.IsZero() {
+		return nil
+	}
+	return fault.New(fault.Forbidden, op, "This cannot be done while acting as another person.")
+}

@@ -1,0 +1,51 @@
+package db
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"crier/platform/fault"
+	"crier/platform/pg"
+)
+
+const databaseTime = `-- tenancy.DatabaseTime
+select clock_timestamp()`
+
+// DatabaseTime returns the time of the database. It returns the error of Postgres.
+func DatabaseTime(ctx context.Context, d *DB) (now time.Time, err error) {
+	err = d.WriteRole(ctx, pg.Gate, func(b *pgx.Batch) {
+		b.Queue(databaseTime).QueryRow(func(row pgx.Row) error { return row.Scan(&now) })
+	})
+	return now, err
+}
+
+// Time returns the time of the database, which all processes share. An injected clock is
+// always right.
+func (d *DB) Time(ctx context.Context, op string) (time.Time, error) {
+	if d.ClockInjected {
+		return d.clock.Now(), nil
+	}
+	now, err := DatabaseTime(ctx, d)
+	return now, Fault(op, err)
+}
+
+// MaxSkew is by how much the clock of a process that purges may differ from that of the database.
+const MaxSkew = 5 * time.Minute
+
+// CheckClock returns fault.Unavailable if the clock of the process differs from the database's
+// clock by more than MaxSkew: rows that look expired may not be.
+func (d *DB) CheckClock(ctx context.Context, op string) error {
+	database, err := d.Time(ctx, op)
+	if err != nil {
+		return err
+	}
+	skew := d.clock.Now().Sub(database).Round(time.Second)
+	if skew.Abs() > MaxSkew {
+		return fault.Wrap(fault.Unavailable, op, "Nothing is deleted because the clock of the process is wrong.",
+			fmt.Errorf("it differs from that of the database by %s", skew))
+	}
+	return nil
+}

@@ -1,0 +1,159 @@
+// Package db contains what the packages of tenancy share: the database, its transactions, the
+// confirmation of principals, audit entries, and the rows that several nouns read or lock.
+package db
+
+import (
+	"context"
+	"errors"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+
+	"crier/platform/clock"
+	"crier/platform/fault"
+	"crier/platform/jobs"
+	"crier/platform/pg"
+	"crier/tenancy"
+)
+
+// DB is the database as the use cases of tenancy see it. A statement is a function that takes the
+// transaction, or the DB when it is a transaction of its own. Unless a statement documents another
+// error, it returns the Postgres error, which Fault converts. A DB is safe for concurrent use.
+type DB struct {
+	*pg.DB
+	queue *jobs.Queue
+	clock clock.Clock
+	// ClockInjected is clock.IsInjected of the clock, except in tests.
+	ClockInjected bool
+}
+
+// New returns a DB. It returns the error of jobs.NewQueue.
+func New(db *pg.DB, c clock.Clock) (*DB, error) {
+	queue, err := jobs.NewQueue()
+	if err != nil {
+		return nil, err
+	}
+	return &DB{DB: db, queue: queue, clock: c, ClockInjected: clock.IsInjected(c)}, nil
+}
+
+// GateTx is a transaction, or a part of one, in the role pg.Gate. Its statements reach the rows of
+// people, and of organizations only what decides about access. It is not safe for concurrent use.
+type GateTx struct {
+	pgx.Tx
+	db *DB
+}
+
+// OrgTx is a transaction, or a part of one, in which all statements see one organization. It is not
+// safe for concurrent use.
+type OrgTx struct {
+	pgx.Tx
+	Org tenancy.OrgID
+	db  *DB
+}
+
+// InGate runs fn in a transaction of the role pg.Gate and commits when fn returns nil. fn may run
+// again after a deadlock or a lock timeout, so it overwrites what it sets. InGate returns a fault
+// of fn unchanged, and other errors of fn or of the commit as Fault converts them.
+func (d *DB) InGate(ctx context.Context, op string, fn func(tx *GateTx) error) error {
+	return Fault(op, d.InRole(ctx, pg.Gate, func(tx pgx.Tx) error { return fn(&GateTx{Tx: tx, db: d}) }))
+}
+
+// InOrg is InGate for the rows of one organization.
+func (d *DB) InOrg(ctx context.Context, op string, org tenancy.OrgID, fn func(tx *OrgTx) error) error {
+	return Fault(op, d.DB.InOrg(ctx, org.UUID(), func(tx pgx.Tx) error { return fn(&OrgTx{Tx: tx, Org: org, db: d}) }))
+}
+
+// Enter continues the transaction in an organization. The GateTx must not be used before Leave.
+func (t *GateTx) Enter(ctx context.Context, org tenancy.OrgID) (*OrgTx, error) {
+	if err := t.db.EnterOrg(ctx, t.Tx, org.UUID()); err != nil {
+		return nil, err
+	}
+	return &OrgTx{Tx: t.Tx, Org: org, db: t.db}, nil
+}
+
+// Leave continues the transaction outside of the organization. The OrgTx must not be used any more.
+func (t *OrgTx) Leave(ctx context.Context) (*GateTx, error) {
+	if err := t.db.EnterRole(ctx, t.Tx, pg.Gate); err != nil {
+		return nil, err
+	}
+	return &GateTx{Tx: t.Tx, db: t.db}, nil
+}
+
+// AsGate runs fn as pg.Gate and continues in the organization when it returns nil.
+func (t *OrgTx) AsGate(ctx context.Context, fn func(q pg.Querier) error) error {
+	return t.db.AsGate(ctx, t.Tx, t.Org.UUID(), fn)
+}
+
+// AddTask adds a background task in the transaction, see jobs.Queue.
+func (t *GateTx) AddTask(ctx context.Context, task jobs.Task) error {
+	return t.db.queue.Add(ctx, t.Tx, task)
+}
+
+// Fault returns the fault in an error, and otherwise the result of pg.Fault. It passes the faults
+// of a transaction's function on.
+func Fault(op string, err error) error {
+	if f := AsFault(err); f != nil {
+		return f
+	}
+	return pg.Fault(op, err)
+}
+
+// AsFault returns the fault in an error, or nil.
+func AsFault(err error) *fault.Error {
+	var f *fault.Error
+	if errors.As(err, &f) {
+		return f
+	}
+	return nil
+}
+
+// One returns the row of a query, or pgx.ErrNoRows.
+func One[T any](ctx context.Context, q pg.Querier, sql string, args ...any) (T, error) {
+	rows, err := q.Query(ctx, sql, args...)
+	if err != nil {
+		var none T
+		return none, err
+	}
+	return pgx.CollectExactlyOneRow(rows, pgx.RowToStructByName[T])
+}
+
+// List returns the rows of a query.
+func List[T any](ctx context.Context, q pg.Querier, sql string, args ...any) ([]T, error) {
+	rows, err := q.Query(ctx, sql, args...)
+	if err != nil {
+		return nil, err
+	}
+	return pgx.CollectRows(rows, pgx.RowToStructByName[T])
+}
+
+// Column returns the values of a query that has one column.
+func Column[T any](ctx context.Context, q pg.Querier, sql string, args ...any) ([]T, error) {
+	rows, err := q.Query(ctx, sql, args...)
+	if err != nil {
+		return nil, err
+	}
+	return pgx.CollectRows(rows, pgx.RowTo[T])
+}
+
+// Exec executes a statement and returns the number of rows that it changed.
+func Exec(ctx context.Context, tx pgx.Tx, sql string, args ...any) (int, error) {
+	tag, err := tx.Exec(ctx, sql, args...)
+	return int(tag.RowsAffected()), err
+}
+
+// Change executes a statement and returns pgx.ErrNoRows when it changed none.
+func Change(ctx context.Context, tx pgx.Tx, sql string, args ...any) error {
+	n, err := Exec(ctx, tx, sql, args...)
+	if err == nil && n == 0 {
+		return pgx.ErrNoRows
+	}
+	return err
+}
+
+// Written stores in n how many rows a statement has written.
+func Written(n *int) func(pgconn.CommandTag) error {
+	return func(tag pgconn.CommandTag) error {
+		*n = int(tag.RowsAffected())
+		return nil
+	}
+}

@@ -1,0 +1,42 @@
+package db
+
+import (
+	"context"
+
+	"crier/platform/fault"
+	"crier/platform/pg"
+	"crier/tenancy"
+)
+
+// Operator is how the operator of the instance is called in audit logs and events.
+const Operator = "the operator"
+
+// AddInstanceEvent appends an entry for what the operator did to the events of the instance.
+func (d *DB) AddInstanceEvent(ctx context.Context, tx *GateTx, action tenancy.Action,
+	subject string) error {
+	return AddInstanceEvent(ctx, tx, tenancy.InstanceEvent{
+		At: d.clock.Now(), Actor: Operator, Action: action, Subject: subject,
+	})
+}
+
+// OfPerson runs fn in a transaction that has locked the person with an address, or returns
+// fault.NotFound.
+func (d *DB) OfPerson(ctx context.Context, op, email string,
+	fn func(tx *GateTx, person tenancy.Person) error) error {
+	clean, _ := tenancy.CleanEmail(email)
+	err := d.InGate(ctx, op, func(tx *GateTx) error {
+		found, err := PersonByEmail(ctx, tx, clean)
+		if err != nil {
+			return err
+		}
+		person, err := LockPerson(ctx, tx, found.ID)
+		if err != nil {
+			return err
+		}
+		return fn(tx, person)
+	})
+	if pg.IsNoRows(err) {
+		return fault.New(fault.NotFound, op, "There is nobody with this address.")
+	}
+	return err
+}

@@ -1,0 +1,17 @@
+package db
+
+import (
+	"crier/platform/fault"
+	"crier/platform/pg"
+)
+
+// AccountFault returns Conflict when an address or an identity is in use.
+func AccountFault(op string, err error) error {
+	if pg.IsUnique(err, "person_email_key") {
+		return fault.New(fault.Conflict, op, "This e-mail address is taken.")
+	}
+	if pg.IsUnique(err, "identity_pkey") {
+		return fault.New(fault.Conflict, op, "This account of the provider is taken.")
+	}
+	return err
+}

@@ -1,0 +1,35 @@
+package db
+
+import (
+	"context"
+	"time"
+
+	"crier/platform/id"
+	"crier/tenancy"
+)
+
+// IdentityKey names an account at an identity provider.
+type IdentityKey struct {
+	Provider string `db:"provider"`
+	Issuer   string `db:"issuer"`
+	Subject  string `db:"subject"`
+}
+
+const identityInsert = `-- tenancy.IdentityInsert
+insert into identity (id, issuer, subject, person_id, provider, created_at) values ($1, $2, $3, $4, $5, $6)`
+
+// AddIdentity inserts an identity of a person. It returns a violation of identity_pkey when a
+// person has it.
+func AddIdentity(ctx context.Context, tx *GateTx, k IdentityKey, person tenancy.PersonID, now time.Time) error {
+	_, err := Exec(ctx, tx, identityInsert, id.New[tenancy.IdentityTag](), k.Issuer, k.Subject, person, k.Provider, now)
+	return err
+}
+
+const identityDeleteAll = `-- tenancy.IdentityDeleteAll
+delete from identity where person_id = $1`
+
+// DeleteIdentities deletes all identities of a person.
+func DeleteIdentities(ctx context.Context, tx *GateTx, person tenancy.PersonID) error {
+	_, err := Exec(ctx, tx, identityDeleteAll, person)
+	return err
+}

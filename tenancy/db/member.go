@@ -1,0 +1,77 @@
+package db
+
+import (
+	"context"
+	"time"
+
+	"crier/platform/fault"
+	"crier/tenancy"
+)
+
+const membershipList = `-- tenancy.MembershipList
+select o.id, o.name, o.description, '' timezone, o.mfa_required, o.suspended_at, o.deleted_at, o.created_at, m.role,
+  m.disabled
+from member m join organization o on o.id = m.org_id
+where m.person_id = $1 order by m.created_at, m.org_id`
+
+type membershipRow struct {
+	tenancy.Organization
+	Role     tenancy.Role `db:"role"`
+	Disabled bool         `db:"disabled"`
+}
+
+// Memberships returns all organizations of a person, the oldest membership first, also those that
+// the person cannot use. Their time zone is empty.
+func Memberships(ctx context.Context, tx *GateTx, person tenancy.PersonID) ([]tenancy.OrganizationOf, error) {
+	rows, err := List[membershipRow](ctx, tx, membershipList, person)
+	out := make([]tenancy.OrganizationOf, len(rows))
+	for i, r := range rows {
+		out[i] = tenancy.OrganizationOf(r)
+	}
+	return out, err
+}
+
+const memberInsert = `-- tenancy.MemberInsert
+insert into member (org_id, person_id, role, created_at) values ($1, $2, $3, $4)`
+
+// AddMember inserts a member. It returns the error of Postgres, which is a violation of member_pkey
+// for a person who is a member already.
+func AddMember(ctx context.Context, tx *OrgTx, m tenancy.Membership, now time.Time) error {
+	_, err := Exec(ctx, tx, memberInsert, tx.Org, m.Person, m.Role, now)
+	return err
+}
+
+const memberList = `-- tenancy.MemberList
+select p.id, p.email, p.name, p.picture, p.notifications chosen, m.role, m.disabled, m.created_at from member m
+join person p on p.id = m.person_id order by m.created_at, p.id`
+
+type memberListRow struct {
+	tenancy.Member
+	Chosen []byte `db:"chosen"`
+}
+
+// Members returns the members of the organization, the oldest membership first. A member whose
+// stored notifications cannot be read has the defaults.
+func Members(ctx context.Context, tx *OrgTx) ([]tenancy.Member, error) {
+	rows, err := List[memberListRow](ctx, tx, memberList)
+	out := make([]tenancy.Member, len(rows))
+	for i, r := range rows {
+		out[i] = r.Member
+		out[i].Notifications = NotificationsOf(r.Chosen)
+	}
+	return out, err
+}
+
+// maxMemberships is the number of organizations that a person can be a member of, with any plan.
+// The look-up of a session returns all of them.
+const maxMemberships = 250
+
+// CheckMemberships returns Conflict when a locked person is a member of too many organizations to
+// get another one.
+func CheckMemberships(ctx context.Context, tx *GateTx, op string, person tenancy.PersonID) error {
+	all, err := Memberships(ctx, tx, person)
+	if err == nil && len(all) >= maxMemberships {
+		return fault.New(fault.Conflict, op, "You are a member of 250 organizations: leave or delete one first.")
+	}
+	return err
+}

@@ -1,0 +1,55 @@
+package db
+
+import (
+	"context"
+
+	"crier/tenancy"
+)
+
+const organizationGet = `-- tenancy.OrganizationGet
+select id, name, description, timezone, mfa_required, suspended_at, deleted_at, created_at from organization
+where id = $1`
+
+// ReadOrganization returns the organization of the transaction, or pgx.ErrNoRows.
+func ReadOrganization(ctx context.Context, tx *OrgTx) (tenancy.Organization, error) {
+	return One[tenancy.Organization](ctx, tx, organizationGet, tx.Org)
+}
+
+// LockOrganization is Organization, and locks the row until the end of the transaction. Rows that
+// refer to the organization can be inserted meanwhile.
+func LockOrganization(ctx context.Context, tx *OrgTx) (tenancy.Organization, error) {
+	return One[tenancy.Organization](ctx, tx, organizationGet+" for no key update", tx.Org)
+}
+
+const organizationUpdate = `-- tenancy.OrganizationUpdate
+update organization set name = $2, description = $3, mfa_required = $4 where id = $1`
+
+// UpdateOrganization stores the settings of the organization of the transaction but the time zone,
+// or returns pgx.ErrNoRows.
+func UpdateOrganization(ctx context.Context, tx *OrgTx, o tenancy.Organization) error {
+	return Change(ctx, tx, organizationUpdate, tx.Org, o.Name, o.Description, o.RequiresMFA)
+}
+
+const organizationZone = `-- tenancy.OrganizationZone
+update organization set timezone = $2, timezone_chosen = true where id = $1 and not (timezone_chosen and $3)`
+
+// SetTimezone stores the time zone that somebody has chosen for the organization of the
+// transaction.
+func SetTimezone(ctx context.Context, tx *OrgTx, zone string) error {
+	return Change(ctx, tx, organizationZone, tx.Org, zone, false)
+}
+
+// FillTimezone is SetTimezone for an organization whose time zone nobody has chosen. It returns
+// false for another one.
+func FillTimezone(ctx context.Context, tx *OrgTx, zone string) (bool, error) {
+	n, err := Exec(ctx, tx, organizationZone, tx.Org, zone, true)
+	return n > 0, err
+}
+
+// ZoneOf returns the name of the zone that is stored for a request, "" for none.
+func ZoneOf(z tenancy.ZoneRequest) string {
+	if z.IsOffset {
+		return tenancy.FixedZone(z.Minutes)
+	}
+	return z.Name
+}

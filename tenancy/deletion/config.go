@@ -1,0 +1,22 @@
+package deletion
+
+import (
+	"time"
+
+	"crier/platform/env"
+)
+
+// Config are the settings of deletions.
+type Config struct {
+	// DeleteGrace is counted from the request.
+	DeleteGrace time.Duration `env:"DELETE_GRACE, default=168h" doc:"How long the deletion of an account or organization can be undone."`
+}
+
+const maxDeleteGrace = 365 * 24 * time.Hour
+
+// Validate returns an env.Fault when the time is negative or longer than a year.
+func (c Config) Validate() error {
+	var faults env.Faults
+	faults.Duration("DELETE_GRACE", c.DeleteGrace, 0, maxDeleteGrace)
+	return faults.Err()
+}

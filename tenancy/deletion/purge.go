@@ -1,0 +1,214 @@
+package deletion
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"crier/platform/batch"
+	"crier/platform/fault"
+	"crier/platform/pg"
+	"crier/tenancy"
+	"crier/tenancy/db"
+	deletionstore "crier/tenancy/deletion/store"
+)
+
+const (
+	// purgeSize is in rows of one transaction.
+	purgeSize = 1000
+	// purgeRest is the pause after a batch as a multiple of its time.
+	purgeRest = 1
+	// purgeShare limits the time that one organization takes of a run. The next run goes on with
+	// it.
+	purgeShare = 3 * time.Minute
+	// organizationsTime is the time that all organizations take of a run, so that some is left for
+	// people.
+	organizationsTime = 20 * time.Minute
+)
+
+// isItsOwn blames an organization or a person for every error. The end of the run's own context is
+// none.
+func isItsOwn(error) bool { return true }
+
+// Purge deletes the organizations and accounts whose deletion was requested longer than
+// DELETE_GRACE and MaxSkew ago, with everything that belongs to them, and returns their number. One
+// that cannot be purged does not stop the others: the first such error is returned at the end, and
+// a later call tries it again. A crash leaves the request in place.
+//
+// An organization that takes longer than its share of a call is left to the next one, which goes on
+// with it. When the time for organizations ends, the next one of this process begins behind the
+// last organization that had its share. It deletes nothing and returns an error when the clock of
+// the process is wrong: see CheckClock.
+func (s *Deletions) Purge(ctx context.Context) (int, error) {
+	if err := s.db.CheckClock(ctx, "tenancy.Purge"); err != nil {
+		return 0, err
+	}
+	orgs, orgFault := s.purgeOrganizations(ctx)
+	people, personFault := s.purgePeople.Run(ctx)
+	return orgs + people, errors.Join(orgFault, personFault)
+}
+
+// purgeOrganizations purges organizations for organizationsTime at most.
+func (s *Deletions) purgeOrganizations(ctx context.Context) (int, error) {
+	ctx, cancel := context.WithTimeout(ctx, organizationsTime)
+	defer cancel()
+	return s.purgeOrgs.Run(ctx)
+}
+
+// orgSweep returns a sweep that purges organizations one by one, so that each run goes on behind
+// the last one.
+func (s *Deletions) orgSweep() *batch.Sweep[tenancy.OrgID] {
+	return &batch.Sweep[tenancy.OrgID]{
+		Size: 1, IsItemError: isItsOwn,
+		Find: func(ctx context.Context, after tenancy.OrgID, limit int) (ids []tenancy.OrgID, err error) {
+			err = s.db.InGate(ctx, "tenancy.Purge", func(tx *db.GateTx) error {
+				ids, err = deletionstore.DueOrganizations(ctx, tx, s.dueBefore(), after, limit)
+				return err
+			})
+			return ids, err
+		},
+		Do: func(ctx context.Context, ids []tenancy.OrgID) (int, error) { return s.purgeInShare(ctx, ids[0]) },
+	}
+}
+
+// dueBefore returns the time before which a deletion must have been requested. A restore is
+// possible for DELETE_GRACE by the database's clock, and this process may be ahead of that clock by
+// MaxSkew.
+func (s *Deletions) dueBefore() time.Time { return s.clock.Now().Add(-s.cfg.DeleteGrace - db.MaxSkew) }
+
+// purgeInShare is purgeOrganization within purgeShare. The end of that is no error.
+func (s *Deletions) purgeInShare(ctx context.Context, org tenancy.OrgID) (int, error) {
+	own, cancel := context.WithTimeout(ctx, s.purgeShare)
+	defer cancel()
+	n, err := s.purgeOrganization(own, org, s.dueBefore())
+	if err != nil && own.Err() != nil && ctx.Err() == nil {
+		s.log.WarnContext(ctx, "the purge of an organization takes long; the next run goes on with it",
+			"org", org, "error", err)
+		return 0, nil
+	}
+	return n, err
+}
+
+// purgeOrganization stops the publishing of an organization once more, in case the process that
+// should have done it died, deletes what it has, and then its own row.
+func (s *Deletions) purgeOrganization(ctx context.Context, org tenancy.OrgID, before time.Time) (int, error) {
+	const op = "tenancy.Purge"
+	if s.publishing != nil {
+		if err := s.publishing.Stop(ctx, org, db.InstanceName); err != nil {
+			return 0, err
+		}
+		if _, err := s.publishing.Purge(ctx, org); err != nil {
+			return 0, err
+		}
+	}
+	if err := s.purgeOwned(ctx, org, before); err != nil {
+		return 0, err
+	}
+	now := s.clock.Now()
+	err := s.db.InGate(ctx, op, func(tx *db.GateTx) error {
+		if err := deletionstore.PurgeOrganization(ctx, tx, org, before); err != nil {
+			return err
+		}
+		return db.AddInstanceEvent(ctx, tx, tenancy.InstanceEvent{
+			At: now, Actor: "the service", Action: tenancy.ActionOrgPurged, Subject: org.String(),
+		})
+	})
+	if pg.IsNoRows(err) { // undone meanwhile
+		return 0, nil
+	}
+	if err != nil {
+		return 0, err
+	}
+	return 1, nil
+}
+
+// purgeOwned deletes the rows that an organization may have many of, in short transactions.
+func (s *Deletions) purgeOwned(ctx context.Context, org tenancy.OrgID, before time.Time) error {
+	var faults []error
+	for _, kind := range []deletionstore.Purgeable{
+		deletionstore.PurgeAudit, deletionstore.PurgeInvitations, deletionstore.PurgeKeys, deletionstore.PurgeMembers,
+	} {
+		sweep := batch.Sweep[deletionstore.OwnedID]{
+			Size: purgeSize, PauseFactor: purgeRest, IsItemError: pg.IsRowError,
+			Find: func(ctx context.Context, after deletionstore.OwnedID, limit int) ([]deletionstore.OwnedID, error) {
+				return deletionstore.FindOwned(ctx, s.db, org, kind, before, after, limit)
+			},
+			Do: func(ctx context.Context, ids []deletionstore.OwnedID) (int, error) {
+				return deletionstore.Purge(ctx, s.db, org, kind, before, ids)
+			},
+		}
+		if _, err := sweep.Run(ctx); err != nil {
+			faults = append(faults, fmt.Errorf("purge %s: %w", kind, err))
+		}
+	}
+	return db.Fault("tenancy.Purge", errors.Join(append(faults, ctx.Err())...))
+}
+
+// personSweep is orgSweep for people.
+func (s *Deletions) personSweep() *batch.Sweep[tenancy.PersonID] {
+	return &batch.Sweep[tenancy.PersonID]{
+		Size: 1, IsItemError: isItsOwn,
+		Find: func(ctx context.Context, after tenancy.PersonID, limit int) (ids []tenancy.PersonID, err error) {
+			err = s.db.InGate(ctx, "tenancy.Purge", func(tx *db.GateTx) error {
+				ids, err = deletionstore.DuePeople(ctx, tx, s.dueBefore(), after, limit)
+				return err
+			})
+			return ids, err
+		},
+		Do: func(ctx context.Context, ids []tenancy.PersonID) (int, error) {
+			return s.purgePerson(ctx, ids[0], s.dueBefore())
+		},
+	}
+}
+
+// purgePerson deletes a person, after removing the person's address wherever an organization has
+// entered it for a review. An owner is deleted after the organization, so that no organization is
+// left without an owner.
+func (s *Deletions) purgePerson(ctx context.Context, person tenancy.PersonID, before time.Time) (int, error) {
+	const op = "tenancy.Purge"
+	now := s.clock.Now()
+	if err := s.forgetReviewer(ctx, op, person); err != nil && !pg.IsNoRows(err) {
+		return 0, err
+	}
+	err := s.db.InGate(ctx, op, func(tx *db.GateTx) error {
+		owned, err := deletionstore.OwnedOrganizations(ctx, tx, person)
+		if err != nil {
+			return err
+		}
+		if len(owned) > 0 {
+			return fault.New(fault.Conflict, op, "An organization of the account is not purged yet.")
+		}
+		if err := deletionstore.PurgePerson(ctx, tx, person, before); err != nil {
+			return err
+		}
+		return db.AddInstanceEvent(ctx, tx, tenancy.InstanceEvent{
+			At: now, Actor: "the service", Action: tenancy.ActionPersonPurged, Subject: person.String(),
+		})
+	})
+	if pg.IsNoRows(err) { // undone meanwhile
+		return 0, nil
+	}
+	if err != nil {
+		return 0, err
+	}
+	return 1, nil
+}
+
+// forgetReviewer removes a person's address from the approval requests of all organizations. It
+// returns pgx.ErrNoRows if the person is gone.
+func (s *Deletions) forgetReviewer(ctx context.Context, op string, person tenancy.PersonID) error {
+	if s.publishing == nil {
+		return nil
+	}
+	var email string
+	err := s.db.InGate(ctx, op, func(tx *db.GateTx) error {
+		p, err := db.ReadPerson(ctx, tx, person)
+		email = p.Email
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	return s.publishing.ForgetReviewer(ctx, email)
+}

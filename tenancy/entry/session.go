@@ -1,0 +1,83 @@
+package entry
+
+import (
+	"context"
+	"time"
+
+	"crier/platform/fault"
+	"crier/platform/id"
+	"crier/platform/secret"
+	"crier/tenancy"
+	"crier/tenancy/credential"
+	"crier/tenancy/db"
+	"crier/tenancy/notice"
+)
+
+const (
+	// maxSignIns is how many sign-ins of a person succeed in signInWindow. Each makes a session and
+	// entries in audit logs.
+	maxSignIns   = 100
+	signInWindow = time.Hour
+	// maxDeviceMails is how many mails about new browsers a person gets in signInWindow.
+	maxDeviceMails = 10
+)
+
+// StartSession creates a session and, in a browser that is not known yet, a device. A mail informs
+// the person of a sign-in in a new browser, but not of the first one. It returns fault.RateLimited
+// after too many sign-ins of the person: all of them had the right password, so that nobody else
+// can cause it.
+func (s *Entry) StartSession(ctx context.Context, tx *db.GateTx, op string, person tenancy.Person,
+	from tenancy.Source) (out tenancy.SignIn, err error) {
+	session, hash, err := credential.New(op)
+	if err != nil {
+		return out, err
+	}
+	now := s.clock.Now()
+	n, since, err := countSignIn(ctx, tx, person.ID, now, signInWindow)
+	if err != nil {
+		return out, err
+	}
+	if n > maxSignIns {
+		return out, &fault.Error{
+			Kind: fault.RateLimited, Op: op, Message: "Too many sign-ins of this account; wait before the next one.",
+			RetryAfter: since.Add(signInWindow).Sub(now),
+		}
+	}
+	err = createSession(ctx, tx, newSession{
+		ID: id.New[tenancy.SessionTag](), Person: person.ID, Hash: hash, CreatedAt: now,
+		Expires: now.Add(tenancy.SessionAbsolute), From: from,
+	})
+	if err != nil {
+		return out, err
+	}
+	out.Session = session
+	out.Device, err = s.rememberDevice(ctx, tx, op, person, from, n <= maxDeviceMails)
+	if err != nil {
+		return out, err
+	}
+	return out, db.AuditPerson(ctx, tx, person.ID, db.PersonEvent(person, from, tenancy.ActionSignedIn), now)
+}
+
+// rememberDevice returns the token of a browser that is new for the person, and "" for a known one.
+// With inform a mail says so.
+func (s *Entry) rememberDevice(ctx context.Context, tx *db.GateTx, op string, person tenancy.Person,
+	from tenancy.Source, inform bool) (string, error) {
+	now := s.clock.Now()
+	if from.Device != "" {
+		known, err := seeDevice(ctx, tx, person.ID, secret.HashToken(from.Device), now)
+		if err != nil || known {
+			return "", err
+		}
+	}
+	device, hash, err := credential.New(op)
+	if err != nil {
+		return "", err
+	}
+	others, err := addDevice(ctx, tx, person.ID, hash, now)
+	if err != nil || !others || !inform {
+		return device, err
+	}
+	return device, s.notices.Notify(ctx, tx, notice.NewDevice, person.Email, notice.Notice{
+		Address: from.Client, Agent: from.Agent,
+	})
+}

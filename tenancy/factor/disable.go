@@ -1,0 +1,63 @@
+package factor
+
+import (
+	"context"
+
+	"crier/platform/fault"
+	"crier/tenancy"
+	"crier/tenancy/db"
+	"crier/tenancy/entry"
+	factorstore "crier/tenancy/factor/store"
+	"crier/tenancy/notice"
+	"crier/tenancy/proof"
+)
+
+// DisableMFA deletes the second factor and the recovery codes. It needs the proof and a code. When
+// an organization of the person requires a second factor it returns fault.Forbidden, unless the
+// code is a recovery code: who has lost the authenticator can enroll another one, and has no access
+// to that organization before.
+func (s *Factors) DisableMFA(ctx context.Context, p tenancy.Principal, given tenancy.Proof) error {
+	const op = "tenancy.DisableMFA"
+	if _, _, err := s.proofs.ProvePassword(ctx, op, p, given.Password); err != nil {
+		return err
+	}
+	code, recovery := proof.SplitCode(given.Code)
+	return s.proofs.WithCode(ctx, op, p, code, recovery, func(tx *db.GateTx, person tenancy.Person) error {
+		required, err := proof.RequiresMFA(ctx, tx, p.Person)
+		if err != nil {
+			return err
+		}
+		if required && recovery == "" {
+			return fault.New(fault.Forbidden, op, "One of your organizations requires a second factor.")
+		}
+		if err := factorstore.DeleteFactor(ctx, tx, p.Person); err != nil {
+			return err
+		}
+		if err := db.AuditPerson(ctx, tx, p.Person, p.Event(tenancy.ActionMFAOff, ""), s.clock.Now()); err != nil {
+			return err
+		}
+		return s.notices.Notify(ctx, tx, notice.MFAOff, person.Email, notice.Notice{Address: p.From.Client})
+	})
+}
+
+// DisableMFAOf deletes the second factor of the person with an address and ends all sessions of the
+// person. It is for the operator. An address without an account is fault.NotFound.
+func (s *Factors) DisableMFAOf(ctx context.Context, email string) error {
+	const op = "tenancy.DisableMFAOf"
+	return s.db.OfPerson(ctx, op, email, func(tx *db.GateTx, person tenancy.Person) error {
+		if err := factorstore.DeleteFactor(ctx, tx, person.ID); err != nil {
+			return err
+		}
+		if _, err := entry.EndSessions(ctx, tx, person.ID, tenancy.SessionID{}, ""); err != nil {
+			return err
+		}
+		event := db.InstanceEvent(db.Operator, tenancy.ActionMFAOff, person.Email)
+		if err := db.AuditPerson(ctx, tx, person.ID, event, s.clock.Now()); err != nil {
+			return err
+		}
+		if err := s.notices.Notify(ctx, tx, notice.MFAOff, person.Email, notice.Notice{Address: db.Operator}); err != nil {
+			return err
+		}
+		return s.db.AddInstanceEvent(ctx, tx, tenancy.ActionMFAReset, person.Email)
+	})
+}

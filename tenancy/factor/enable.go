@@ -1,0 +1,119 @@
+package factor
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"strings"
+
+	"github.com/pquerna/otp/totp"
+
+	"crier/platform/fault"
+	"crier/platform/pg"
+	"crier/platform/secret"
+	"crier/tenancy"
+	"crier/tenancy/db"
+	"crier/tenancy/entry"
+	factorstore "crier/tenancy/factor/store"
+	"crier/tenancy/notice"
+	"crier/tenancy/proof"
+)
+
+// BeginMFA returns a new second factor, which takes effect once ConfirmMFA has received a code of
+// it. A session that begins twice gets the same factor both times. It returns fault.Conflict when
+// the person has a confirmed factor.
+func (s *Factors) BeginMFA(ctx context.Context, p tenancy.Principal, proof tenancy.Proof) (tenancy.Secret, error) {
+	const op = "tenancy.BeginMFA"
+	_, _, err := s.proofs.ProvePassword(ctx, op, p, proof.Password) // there is no second factor yet
+	if err != nil {
+		return tenancy.Secret{}, err
+	}
+	var out tenancy.Secret
+	err = s.db.InPerson(ctx, op, p, func(tx *db.GateTx, person tenancy.Person) error {
+		out, err = s.BeginFactor(ctx, tx, op, person, secret.HashToken(p.Session.String()))
+		return err
+	})
+	return out, err
+}
+
+// BeginFactor begins a second factor. by is the hash of the session or the sign-in.
+func (s *Factors) BeginFactor(
+	ctx context.Context, tx *db.GateTx, op string, person tenancy.Person, by []byte,
+) (tenancy.Secret, error) {
+	key, err := totp.Generate(totp.GenerateOpts{
+		Issuer: "Crier " + s.host(), AccountName: person.Email, Period: proof.CodePeriod, SecretSize: 20,
+	})
+	if err != nil {
+		return tenancy.Secret{}, fault.Wrap(fault.Internal, op, "", err)
+	}
+	sealed, err := s.keyring.Seal([]byte(key.Secret()), person.ID.String())
+	if err != nil {
+		return tenancy.Secret{}, err
+	}
+	stored, err := factorstore.BeginFactor(ctx, tx, person.ID, sealed, s.clock.Now(), by)
+	if pg.IsNoRows(err) {
+		return tenancy.Secret{}, fault.New(fault.Conflict, op, "A second factor is enabled; disable it first.")
+	}
+	if err != nil {
+		return tenancy.Secret{}, err
+	}
+	if bytes.Equal(stored.Secret, sealed) {
+		return tenancy.Secret{Text: key.Secret(), URL: key.URL()}, nil
+	}
+	begun, err := s.keyring.Open(stored.Secret, person.ID.String())
+	if err != nil {
+		return tenancy.Secret{}, err
+	}
+	link := strings.Replace(key.URL(), "secret="+key.Secret(), "secret="+string(begun), 1)
+	return tenancy.Secret{Text: string(begun), URL: link}, nil
+}
+
+// ConfirmMFA enables the second factor that was begun, with its first code, and returns the
+// recovery codes.
+func (s *Factors) ConfirmMFA(ctx context.Context, p tenancy.Principal, code string) (codes []string, err error) {
+	const op = "tenancy.ConfirmMFA"
+	if err := db.RefuseBehind(op, p); err != nil {
+		return nil, err
+	}
+	var refusal error
+	err = s.db.InPerson(ctx, op, p, func(tx *db.GateTx, _ tenancy.Person) error {
+		codes, refusal, err = s.ConfirmFactor(ctx, tx, op, p.Person, code, p.From)
+		if err != nil || refusal != nil {
+			return err
+		}
+		return entry.SetSessionByFactor(ctx, tx, p.Session)
+	})
+	return codes, cmp.Or(err, proof.OfInput(op, refusal))
+}
+
+// ConfirmFactor makes a second factor count. A refusal must not roll the transaction back, because
+// the try counts.
+func (s *Factors) ConfirmFactor(ctx context.Context, tx *db.GateTx, op string, id tenancy.PersonID,
+	code string, from tenancy.Source) (codes []string, refusal, err error) {
+	f, err := proof.LockFactor(ctx, tx, id)
+	if pg.IsNoRows(err) || err == nil && f.ConfirmedAt != nil {
+		return nil, fault.New(fault.Conflict, op, "Begin to enable a second factor first."), nil
+	}
+	if err != nil {
+		return nil, nil, err
+	}
+	if refusal, err := s.proofs.CheckCode(ctx, tx, op, id, f, code); err != nil || refusal != nil {
+		return nil, refusal, err
+	}
+	now := s.clock.Now()
+	if err := factorstore.ConfirmFactor(ctx, tx, id, now); err != nil {
+		return nil, nil, err
+	}
+	if codes, err = s.newRecoveryCodes(ctx, tx, op, id); err != nil {
+		return nil, nil, err
+	}
+	person, err := db.ReadPerson(ctx, tx, id)
+	if err != nil {
+		return nil, nil, err
+	}
+	err = db.AuditPerson(ctx, tx, id, db.PersonEvent(person, from, tenancy.ActionMFAOn), now)
+	if err != nil {
+		return nil, nil, err
+	}
+	return codes, nil, s.notices.Notify(ctx, tx, notice.MFAOn, person.Email, notice.Notice{Address: from.Client})
+}

@@ -1,0 +1,50 @@
+package factor
+
+import (
+	"context"
+
+	"crier/platform/fault"
+	"crier/platform/secret"
+	"crier/tenancy"
+	"crier/tenancy/db"
+	factorstore "crier/tenancy/factor/store"
+	"crier/tenancy/notice"
+	"crier/tenancy/proof"
+)
+
+const recoveryCodes = 10
+
+// newRecoveryCodes replaces the recovery codes of a person.
+func (s *Factors) newRecoveryCodes(ctx context.Context, tx *db.GateTx, op string, person tenancy.PersonID) (
+	[]string, error) {
+	codes, hashes := make([]string, recoveryCodes), make([][]byte, recoveryCodes)
+	for i := range codes {
+		code, err := secret.Token("", proof.RecoveryLength)
+		if err != nil {
+			return nil, fault.Wrap(fault.Internal, op, "", err)
+		}
+		codes[i], hashes[i] = code, secret.HashToken(code)
+	}
+	return codes, factorstore.ReplaceRecoveryCodes(ctx, tx, person, hashes)
+}
+
+// ReplaceRecoveryCodes replaces all recovery codes of the principal's person. It needs a code of
+// the second factor.
+func (s *Factors) ReplaceRecoveryCodes(
+	ctx context.Context, p tenancy.Principal, code string,
+) (codes []string, err error) {
+	const op = "tenancy.ReplaceRecoveryCodes"
+	if err := db.RefuseBehind(op, p); err != nil {
+		return nil, err
+	}
+	err = s.proofs.WithCode(ctx, op, p, code, "", func(tx *db.GateTx, person tenancy.Person) error {
+		if codes, err = s.newRecoveryCodes(ctx, tx, op, p.Person); err != nil {
+			return err
+		}
+		if err := db.AuditPerson(ctx, tx, p.Person, p.Event(tenancy.ActionRecoveryCodes, ""), s.clock.Now()); err != nil {
+			return err
+		}
+		return s.notices.Notify(ctx, tx, notice.RecoveryCodes, person.Email, notice.Notice{Address: p.From.Client})
+	})
+	return codes, err
+}

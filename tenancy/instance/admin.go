@@ -1,0 +1,53 @@
+package instance
+
+import (
+	"context"
+
+	"crier/tenancy"
+	"crier/tenancy/db"
+	instancestore "crier/tenancy/instance/store"
+)
+
+// SetInstanceAdmin makes the person with an address an administrator of the instance, or ends that,
+// and with it what the person's sessions act as. It is for the operator. An address without an
+// account is fault.NotFound.
+func (s *Instance) SetInstanceAdmin(ctx context.Context, email string, instance bool) error {
+	action := tenancy.ActionInstanceAdminEnded
+	if instance {
+		action = tenancy.ActionInstanceAdmin
+	}
+	return s.db.OfPerson(ctx, "tenancy.SetInstanceAdmin", email,
+		func(tx *db.GateTx, person tenancy.Person) error {
+			if err := instancestore.SetInstance(ctx, tx, person.ID, instance); err != nil {
+				return err
+			}
+			if !instance {
+				if err := s.sessions.EndActingOf(ctx, tx, person); err != nil {
+					return err
+				}
+			}
+			return s.db.AddInstanceEvent(ctx, tx, action, person.Email)
+		})
+}
+
+// AllOrganizations returns at most limit organizations of the instance after an id, by id. It is
+// for the operator.
+func (s *Instance) AllOrganizations(ctx context.Context, after tenancy.OrgID, limit int) (
+	out []tenancy.Organization, err error) {
+	const op = "tenancy.AllOrganizations"
+	err = s.db.InGate(ctx, op, func(tx *db.GateTx) error {
+		out, err = instancestore.ListOrganizations(ctx, tx, after, limit)
+		return err
+	})
+	return out, err
+}
+
+// Events returns the newest events of the instance, at most limit. It is for the operator.
+func (s *Instance) Events(ctx context.Context, limit int) (out []tenancy.InstanceEvent, err error) {
+	const op = "tenancy.Events"
+	err = s.db.InGate(ctx, op, func(tx *db.GateTx) error {
+		out, err = instancestore.InstanceEvents(ctx, tx, limit)
+		return err
+	})
+	return out, err
+}

@@ -1,0 +1,74 @@
+package instance
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"crier/platform/batch"
+	"crier/platform/pg"
+	"crier/tenancy/db"
+	instancestore "crier/tenancy/instance/store"
+)
+
+const (
+	// prunePage is the number of rows that one statement deletes.
+	prunePage = 100
+	// pruneRest is the pause after a batch as a multiple of its time.
+	pruneRest = 19
+)
+
+// PruneSessions deletes the sessions that expired longer than keep ago and returns their number. It
+// uses short transactions with pauses between them. A session that the database refuses to delete
+// does not stop the others; the first such error is returned at the end. The end of ctx's deadline
+// is no error.
+func (s *Instance) PruneSessions(ctx context.Context, keep time.Duration) (int, error) {
+	sweep := batch.Sweep[instancestore.OldSession]{
+		Size: prunePage, PauseFactor: pruneRest, IsItemError: pg.IsRowError,
+		Find: func(ctx context.Context, after instancestore.OldSession, limit int) ([]instancestore.OldSession, error) {
+			return instancestore.FindOldSessions(ctx, s.db, keep, after, limit)
+		},
+		Do: func(ctx context.Context, sessions []instancestore.OldSession) (int, error) {
+			return instancestore.PruneSessions(ctx, s.db, keep, sessions)
+		},
+	}
+	return sweep.Run(ctx)
+}
+
+// PruneExpired deletes links, sign-in steps, states, devices and used requests that have expired
+// for every process, and returns their number. It uses short transactions with pauses between them,
+// and a row that the database refuses to delete does not stop the others: the first such error of
+// each kind is returned at the end. It deletes nothing and returns an error when the clock of the
+// process is wrong: see CheckClock.
+func (s *Instance) PruneExpired(ctx context.Context) (total int, err error) {
+	const op = "tenancy.PruneExpired"
+	if err := s.db.CheckClock(ctx, op); err != nil {
+		return 0, err
+	}
+	var faults []error
+	before := s.clock.Now().Add(-2 * db.MaxSkew) // other processes that use these rows may be as far behind as this one is ahead
+	for _, kind := range instancestore.Expirables() {
+		n, err := s.pruneExpired(ctx, kind, before)
+		total += n
+		if err != nil {
+			faults = append(faults, fmt.Errorf("%s: %w", kind, err))
+		}
+	}
+	return total, db.Fault(op, errors.Join(faults...))
+}
+
+func (s *Instance) pruneExpired(ctx context.Context, kind instancestore.Expirable, before time.Time) (int, error) {
+	sweep := batch.Sweep[instancestore.ExpiredRow]{
+		Size: prunePage, PauseFactor: pruneRest, IsItemError: pg.IsRowError,
+		Find: func(
+			ctx context.Context, after instancestore.ExpiredRow, limit int,
+		) ([]instancestore.ExpiredRow, error) {
+			return instancestore.FindExpired(ctx, s.db, kind, before, after, limit)
+		},
+		Do: func(ctx context.Context, rows []instancestore.ExpiredRow) (int, error) {
+			return instancestore.PruneExpired(ctx, s.db, kind, before, rows)
+		},
+	}
+	return sweep.Run(ctx)
+}

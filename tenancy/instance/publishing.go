@@ -1,0 +1,143 @@
+package instance
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"crier/platform/batch"
+	"crier/platform/fault"
+	"crier/platform/pg"
+	"crier/tenancy"
+	"crier/tenancy/db"
+	instancestore "crier/tenancy/instance/store"
+)
+
+// PublishingTask is the kind of the tasks whose ids SyncPublishing takes.
+const PublishingTask = db.PublishingTask
+
+// maxSyncs is how often SyncPublishing follows a change that was made while it applied the last
+// one.
+const maxSyncs = 5
+
+const (
+	// syncPage is the number of organizations whose marks are compared at once.
+	syncPage = 500
+	// syncShare limits the time that one organization takes of a run. The next run goes on with it.
+	syncShare = 3 * time.Minute
+)
+
+// SyncPublishing stops the publishing of an organization that is suspended or to be deleted, and
+// resumes that of another one. It may be repeated, and is called at once after a change and by a
+// task that the change has added, so that neither a crash nor an error in between leaves an
+// organization publishing. An organization that is gone is no error; one that is changed again and
+// again is fault.Conflict, and the task repeats it.
+func (s *Instance) SyncPublishing(ctx context.Context, org tenancy.OrgID) error {
+	const op = "tenancy.SyncPublishing"
+	if s.publishing == nil {
+		return nil
+	}
+	var applied instancestore.Marks
+	for i := range maxSyncs {
+		marks, err := s.marks(ctx, op, org)
+		if pg.IsNoRows(err) {
+			return nil
+		}
+		if err != nil || i > 0 && marks == applied {
+			return err
+		}
+		if err := s.applyMarks(ctx, org, marks); err != nil {
+			return err
+		}
+		applied = marks
+	}
+	return fault.New(fault.Conflict, op, "The organization changes too often; its publishing is set again later.")
+}
+
+// SyncAllPublishing calls SyncPublishing for each organization that is suspended or to be deleted
+// and not stopped, or stopped without being either, and returns their number. It finds those whose
+// task was given up. One that fails does not stop the others; the errors are joined.
+func (s *Instance) SyncAllPublishing(ctx context.Context) (int, error) {
+	if s.publishing == nil {
+		return 0, nil
+	}
+	var faults []error
+	sweep := batch.Sweep[instancestore.MarkedOrg]{
+		Size: syncPage, IsItemError: func(error) bool { return false },
+		Find: func(
+			ctx context.Context, after instancestore.MarkedOrg, limit int,
+		) (page []instancestore.MarkedOrg, err error) {
+			err = s.db.InGate(ctx, "tenancy.SyncAllPublishing", func(tx *db.GateTx) error {
+				page, err = instancestore.MarkedOrgs(ctx, tx, after.Org, limit)
+				return err
+			})
+			return page, err
+		},
+		Do: func(ctx context.Context, page []instancestore.MarkedOrg) (int, error) {
+			differing, err := s.differing(ctx, page)
+			for _, org := range differing {
+				faults = append(faults, s.syncInShare(ctx, org))
+			}
+			return len(differing), err
+		},
+	}
+	n, err := sweep.Run(ctx)
+	return n, errors.Join(append(faults, err)...)
+}
+
+// differing returns the organizations that are stopped and need not be, or the other way round.
+func (s *Instance) differing(ctx context.Context, page []instancestore.MarkedOrg) (out []tenancy.OrgID, err error) {
+	orgs := make([]tenancy.OrgID, len(page))
+	for i, o := range page {
+		orgs[i] = o.Org
+	}
+	stopped, err := s.publishing.Stopped(ctx, orgs)
+	if err != nil {
+		return nil, err
+	}
+	for _, o := range page {
+		if o.Stopped != slices.Contains(stopped, o.Org) {
+			out = append(out, o.Org)
+		}
+	}
+	return out, nil
+}
+
+func (s *Instance) syncInShare(ctx context.Context, org tenancy.OrgID) error {
+	ctx, cancel := context.WithTimeout(ctx, syncShare)
+	defer cancel()
+	s.log.WarnContext(ctx, "whether an organization may publish was not applied; it is applied again", "org", org)
+	if err := s.SyncPublishing(ctx, org); err != nil {
+		return fmt.Errorf("%s: %w", org, err)
+	}
+	return nil
+}
+
+func (s *Instance) marks(ctx context.Context, op string, org tenancy.OrgID) (out instancestore.Marks, err error) {
+	err = s.db.InGate(ctx, op, func(tx *db.GateTx) error {
+		out, err = instancestore.ReadMarks(ctx, tx, org)
+		return err
+	})
+	return out, err
+}
+
+func (s *Instance) applyMarks(ctx context.Context, org tenancy.OrgID, m instancestore.Marks) error {
+	if m.Stopped {
+		return s.publishing.Stop(ctx, org, db.InstanceName)
+	}
+	return s.publishing.Resume(ctx, org, db.InstanceName, m.CatchUp)
+}
+
+// AccessChanged removes the keys of organizations from the cache of this process and calls
+// SyncPublishing for each of them. It is called after the commit of a suspension, of a deletion or
+// of its undo.
+func (s *Instance) AccessChanged(ctx context.Context, orgs ...tenancy.OrgID) error {
+	s.keys.ForgetOrgs(orgs...)
+	var faults []error
+	for _, org := range orgs {
+		faults = append(faults, s.SyncPublishing(ctx, org))
+	}
+	return db.Fault("tenancy.syncPublishing", errors.Join(faults...))
+}

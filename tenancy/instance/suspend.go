@@ -1,0 +1,41 @@
+package instance
+
+import (
+	"context"
+
+	"crier/platform/fault"
+	"crier/platform/id"
+	"crier/platform/pg"
+	"crier/tenancy"
+	"crier/tenancy/db"
+	instancestore "crier/tenancy/instance/store"
+)
+
+// Suspend takes the members and keys of an organization their access and stops its publishing, or
+// undoes that. Posts that fell due meanwhile are handled like those of a pause. It is for the
+// operator, and may be repeated. An id of no organization is fault.NotFound.
+func (s *Instance) Suspend(ctx context.Context, org string, suspended bool) error {
+	const op = "tenancy.Suspend"
+	parsed, _ := id.Parse[tenancy.OrgTag](org)
+	now := s.clock.Now()
+	at, event, logged := &now, tenancy.ActionOrgSuspended, tenancy.ActionSuspended
+	if !suspended {
+		at, event, logged = nil, tenancy.ActionOrgResumed, tenancy.ActionResumed
+	}
+	err := s.db.InGate(ctx, op, func(tx *db.GateTx) error {
+		if err := instancestore.SetSuspended(ctx, tx, parsed, at); err != nil {
+			return err
+		}
+		if err := db.AuditOrg(ctx, tx, parsed, db.InstanceEvent(db.Operator, logged, ""), now); err != nil {
+			return err
+		}
+		return s.db.AddInstanceEvent(ctx, tx, event, org)
+	})
+	if pg.IsNoRows(err) {
+		return fault.New(fault.NotFound, op, "There is no such organization.")
+	}
+	if err != nil {
+		return err
+	}
+	return s.AccessChanged(ctx, parsed)
+}

@@ -1,0 +1,54 @@
+package key
+
+import (
+	"context"
+	"strings"
+
+	"crier/platform/fault"
+	"crier/platform/pg"
+	"crier/platform/secret"
+	"crier/tenancy"
+	keystore "crier/tenancy/key/store"
+)
+
+// Authenticate returns the principal of the API key in an Authorization header. A value that is not
+// a live key is fault.Unauthenticated, and fault.Forbidden is one of an organization that the
+// operator has suspended. It is fault.Unavailable when the database cannot be asked and no cached
+// answer is recent enough.
+func (s *Keys) Authenticate(ctx context.Context, authorization string) (tenancy.Principal, error) {
+	const op = "tenancy.Authenticate"
+	if authorization == "" {
+		return tenancy.Principal{}, fault.New(fault.Unauthenticated, op,
+			"No API key found: send it in the Authorization header.")
+	}
+	denied := fault.New(fault.Unauthenticated, op, "Invalid API key.")
+	if !strings.HasPrefix(authorization, tenancy.KeyPrefix) ||
+		len(authorization) != len(tenancy.KeyPrefix)+tenancy.KeyLength {
+		if strings.Contains(authorization, tenancy.KeyPrefix) {
+			denied = fault.New(fault.Unauthenticated, op,
+				"Invalid API key: it is incomplete or has extra characters around it.")
+		}
+		return tenancy.Principal{}, denied
+	}
+	hash := secret.HashToken(authorization)
+	k, found, err := s.cache.Find(ctx, hash)
+	if err != nil {
+		f := fault.Wrap(fault.Unavailable, op, "The database cannot look up API keys right now; try again soon.", err)
+		f.RetryAfter = pg.RetryAfter
+		return tenancy.Principal{}, f
+	}
+	if !found || k.EndsAt != nil && !s.clock.Now().Before(*k.EndsAt) {
+		return tenancy.Principal{}, denied
+	}
+	if k.Suspended {
+		return tenancy.Principal{}, fault.New(fault.Forbidden, op, "The operator has suspended this organization.")
+	}
+	return tenancy.Principal{
+		Org: k.Org, Person: k.CreatedBy, Role: tenancy.RoleSuperAdmin, Via: tenancy.ViaKey, Key: k.ID,
+		Name: "API key " + authorization[:len(tenancy.KeyPrefix)+shownOfKey],
+	}, nil
+}
+
+func (s *Keys) findKeys(ctx context.Context, hashes [][]byte) (map[string]keystore.FoundKey, error) {
+	return keystore.KeysByHash(ctx, s.db, hashes, s.clock.Now())
+}

@@ -1,0 +1,57 @@
+package store
+
+import (
+	"context"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"crier/platform/pg"
+	"crier/tenancy"
+	"crier/tenancy/db"
+)
+
+// FoundKey is an API key as its look-up by hash returns it.
+type FoundKey struct {
+	Hash      []byte           `db:"hash"`
+	Org       tenancy.OrgID    `db:"org_id"`
+	ID        tenancy.KeyID    `db:"id"`
+	CreatedBy tenancy.PersonID `db:"created_by"`
+	// EndsAt is nil for a key that does not end.
+	EndsAt *time.Time `db:"ends_at"`
+	// Suspended means that the operator has suspended the organization.
+	Suspended bool `db:"suspended"`
+}
+
+// Of returns the organization of the key.
+func (k FoundKey) Of() tenancy.OrgID { return k.Org }
+
+const keysByHash = `-- tenancy.KeysByHash
+with found as (
+  select k.hash, k.org_id, k.id, k.created_by, k.used_at, least(k.expires_at, k.overlap_until) ends_at, o.suspended_at
+  from api_key k join organization o on o.id = k.org_id and o.deleted_at is null where k.hash = any ($1)
+), due as (
+  select k.org_id, k.id from api_key k join found f on f.org_id = k.org_id and f.id = k.id
+  where k.used_at is null or k.used_at < $2::timestamptz - interval '1 minute' for update of k skip locked
+), used as (
+  update api_key k set used_at = $2 from due d where d.org_id = k.org_id and d.id = k.id
+)
+select hash, org_id, id, created_by, ends_at, suspended_at is not null suspended from found`
+
+// KeysByHash returns the keys that have one of the hashes, by their hash, and stores that they were
+// used. It leaves out the keys of organizations that are to be deleted. It uses a connection pool
+// of its own (pg.Keys), so that other look-ups cannot delay the authentication of API keys. A hash
+// without a key is no error; it returns the error of Postgres.
+func KeysByHash(ctx context.Context, d *db.DB, hashes [][]byte, now time.Time) (map[string]FoundKey, error) {
+	keys := map[string]FoundKey{}
+	err := d.WriteRole(ctx, pg.Keys, func(b *pgx.Batch) {
+		b.Queue(keysByHash, hashes, now).Query(func(rows pgx.Rows) error {
+			found, err := pgx.CollectRows(rows, pgx.RowToStructByName[FoundKey])
+			for _, k := range found {
+				keys[string(k.Hash)] = k
+			}
+			return err
+		})
+	})
+	return keys, err
+}

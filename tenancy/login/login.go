@@ -1,0 +1,73 @@
+package login
+
+import (
+	"context"
+
+	"crier/platform/fault"
+	"crier/platform/pg"
+	"crier/platform/secret"
+	"crier/tenancy"
+	"crier/tenancy/db"
+	"crier/tenancy/entry"
+)
+
+// Login checks an address and a password and returns a new session, or the next step of the
+// sign-in. A wrong password and an unknown address are fault.Invalid with the same message after
+// the same work. Sites, the networks of clients, take turns in the hashing of passwords, so that
+// many log-ins of one site hardly delay those of others. Login returns fault.RateLimited when too
+// many log-ins of the site are waiting, or after waiting for HashWait.
+func (s *Logins) Login(ctx context.Context, email, password string, from tenancy.Source) (tenancy.SignIn, error) {
+	const op = "tenancy.Login"
+	var person tenancy.Person
+	clean, valid := tenancy.CleanEmail(email)
+	if valid {
+		found, err := db.PersonWithEmail(ctx, s.db, clean)
+		if err != nil && !pg.IsNoRows(err) {
+			return tenancy.SignIn{}, pg.Fault(op, err)
+		}
+		person = found
+	}
+	ok, err := s.proofs.Matches(ctx, from.Site, password, person.PasswordHash)
+	if err != nil {
+		return tenancy.SignIn{}, err
+	}
+	if !ok {
+		return tenancy.SignIn{}, wrongPair(op)
+	}
+	return s.signIn(ctx, op, person, from)
+}
+
+// signIn begins a session of a person whose password was compared, or the step that is still
+// needed. A password that was replaced since the comparison is a wrong one, so that a reset leaves
+// no session of the old password behind. An account whose deletion cannot be undone any more is
+// answered like an unknown address.
+func (s *Logins) signIn(ctx context.Context, op string, compared tenancy.Person, from tenancy.Source) (
+	out tenancy.SignIn, err error) {
+	err = s.db.InGate(ctx, op, func(tx *db.GateTx) error {
+		person, err := db.LockPerson(ctx, tx, compared.ID)
+		if pg.IsNoRows(err) || err == nil && (person.PasswordHash != compared.PasswordHash || s.entry.IsGone(person)) {
+			return wrongPair(op)
+		}
+		if err != nil {
+			return err
+		}
+		out, err = s.entry.NextStep(ctx, tx, op, person, from)
+		return err
+	})
+	return out, err
+}
+
+// KnownDevice returns whether the person with the address has signed in in the browser of from
+// before.
+func (s *Logins) KnownDevice(ctx context.Context, email string, from tenancy.Source) (bool, error) {
+	clean, ok := tenancy.CleanEmail(email)
+	if !ok || from.Device == "" {
+		return false, nil
+	}
+	known, err := entry.IsDeviceOf(ctx, s.db, secret.HashToken(from.Device), clean, s.clock.Now())
+	return known, pg.Fault("tenancy.KnownDevice", err)
+}
+
+func wrongPair(op string) error {
+	return fault.New(fault.Invalid, op, "Invalid user name or password.")
+}

@@ -1,0 +1,80 @@
+// Package login implements the steps of a sign-in: by an address and a password, at an identity
+// provider, and what follows until there is a session.
+package login
+
+import (
+	"context"
+	"time"
+
+	"crier/platform/clock"
+	"crier/platform/secret"
+	"crier/tenancy"
+	"crier/tenancy/db"
+	"crier/tenancy/entry"
+	"crier/tenancy/notice"
+	"crier/tenancy/proof"
+)
+
+// Factors enrolls a second factor during a sign-in.
+type Factors interface {
+	// BeginFactor begins a second factor. by is the hash of the sign-in.
+	BeginFactor(ctx context.Context, tx *db.GateTx, op string, person tenancy.Person, by []byte) (tenancy.Secret, error)
+	// ConfirmFactor makes a second factor count. A refusal must not roll the transaction back,
+	// because the try counts.
+	ConfirmFactor(ctx context.Context, tx *db.GateTx, op string, person tenancy.PersonID, code string, from tenancy.Source) (
+		codes []string, refusal, err error)
+}
+
+// Deletions undoes the deletion of an account.
+type Deletions interface {
+	// RestoreAccount undoes the deletion of an account and of the organizations that were deleted
+	// with it. now is the time of the database.
+	RestoreAccount(ctx context.Context, tx *db.GateTx, person tenancy.Person, now time.Time, from tenancy.Source) (
+		restored []tenancy.OrgID, err error)
+}
+
+// Access applies that organizations can be reached again.
+type Access interface {
+	// AccessChanged is called after the commit of what has changed.
+	AccessChanged(ctx context.Context, orgs ...tenancy.OrgID) error
+}
+
+// Deps are the dependencies of New.
+type Deps struct {
+	DB      *db.DB
+	Clock   clock.Clock
+	Keyring *secret.Keyring
+	Notices *notice.Queue
+	Proofs  *proof.Proofs
+	Entry   *entry.Entry
+	// FrontendURL is the address of the dashboard, without a slash at the end.
+	FrontendURL string
+	// Providers is nil on an instance without identity providers.
+	Providers Providers
+	Factors   Factors
+	Deletions Deletions
+	Access    Access
+}
+
+// Logins are the use cases of sign-ins. They are safe for concurrent use.
+type Logins struct {
+	db          *db.DB
+	clock       clock.Clock
+	keyring     *secret.Keyring
+	notices     *notice.Queue
+	proofs      *proof.Proofs
+	entry       *entry.Entry
+	frontendURL string
+	providers   Providers
+	factors     Factors
+	deletions   Deletions
+	access      Access
+}
+
+// New returns Logins.
+func New(d Deps) *Logins {
+	return &Logins{
+		db: d.DB, clock: d.Clock, keyring: d.Keyring, notices: d.Notices, proofs: d.Proofs, entry: d.Entry,
+		frontendURL: d.FrontendURL, providers: d.Providers, factors: d.Factors, deletions: d.Deletions, access: d.Access,
+	}
+}

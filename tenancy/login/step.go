@@ -1,0 +1,73 @@
+package login
+
+import (
+	"cmp"
+	"context"
+
+	"crier/platform/fault"
+	"crier/platform/pg"
+	"crier/platform/secret"
+	"crier/tenancy"
+	"crier/tenancy/db"
+	loginstore "crier/tenancy/login/store"
+	"crier/tenancy/proof"
+)
+
+// maxStepTries is how often the token of a step can be used.
+const maxStepTries = 5
+
+// takeStep counts a use of a token and returns its person, locked. The refusal is Unauthenticated
+// for a token that is over or none of the purpose, and RateLimited after five uses.
+func (s *Logins) takeStep(ctx context.Context, tx *db.GateTx, op string, hash []byte, step tenancy.Step) (
+	person tenancy.Person, refusal, err error) {
+	person, tries, err := loginstore.TryStep(ctx, tx, hash, step, s.clock.Now())
+	if pg.IsNoRows(err) {
+		return person, fault.New(fault.Unauthenticated, op, "This sign-in is over; begin it again."), nil
+	}
+	if err == nil && tries > maxStepTries {
+		return person, &fault.Error{
+			Kind: fault.RateLimited, Op: op, Message: "Too many tries; begin the sign-in again.",
+			RetryAfter: tenancy.SignInStepLife,
+		}, nil
+	}
+	return person, nil, err
+}
+
+// VerifyMFA completes a sign-in of StepMFA with a code of the second factor or with a recovery
+// code, which is used up. A wrong one is fault.Unauthenticated. After five tries of a token, and
+// after five wrong codes of the account in 15 minutes, it is fault.RateLimited.
+func (s *Logins) VerifyMFA(ctx context.Context, token, code, recovery string, from tenancy.Source) (
+	out tenancy.SignIn, err error) {
+	const op = "tenancy.VerifyMFA"
+	var refusal error
+	hash := secret.HashToken(token)
+	err = s.db.InGate(ctx, op, func(tx *db.GateTx) error {
+		var person tenancy.Person
+		person, refusal, err = s.takeStep(ctx, tx, op, hash, tenancy.StepMFA)
+		if err != nil || refusal != nil {
+			return err
+		}
+		if refusal, err = s.checkFactor(ctx, tx, op, person, code, recovery, from); err != nil || refusal != nil {
+			return err
+		}
+		if err := loginstore.DeleteStep(ctx, tx, hash); err != nil {
+			return err
+		}
+		out, err = s.entry.LastStep(ctx, tx, op, person, from)
+		return err
+	})
+	return out, cmp.Or(err, refusal)
+}
+
+// checkFactor checks a code or, with one, a recovery code of a person.
+func (s *Logins) checkFactor(ctx context.Context, tx *db.GateTx, op string, person tenancy.Person,
+	code, recovery string, from tenancy.Source) (refusal, err error) {
+	f, err := proof.LockFactor(ctx, tx, person.ID)
+	if pg.IsNoRows(err) || err == nil && f.ConfirmedAt == nil { // it was disabled meanwhile
+		return fault.New(fault.Unauthenticated, op, "This sign-in is over; begin it again."), nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	return s.proofs.CheckEither(ctx, tx, op, person, f, code, recovery, from)
+}

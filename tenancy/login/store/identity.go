@@ -1,0 +1,49 @@
+package store
+
+import (
+	"context"
+	"time"
+
+	"crier/tenancy"
+	"crier/tenancy/db"
+)
+
+const identityPerson = `-- tenancy.IdentityPerson
+select person_id from identity where issuer = $1 and subject = $2`
+
+// PersonOfIdentity returns the person of an identity, or pgx.ErrNoRows.
+func PersonOfIdentity(ctx context.Context, tx *db.GateTx, k db.IdentityKey) (person tenancy.PersonID, err error) {
+	err = tx.QueryRow(ctx, identityPerson, k.Issuer, k.Subject).Scan(&person)
+	return person, err
+}
+
+// SignInState is a sign-in at an identity provider that was begun.
+type SignInState struct {
+	Provider string `db:"provider"`
+	// Verifier is sealed.
+	Verifier    []byte `db:"verifier"`
+	Nonce       string `db:"nonce"`
+	RedirectURI string `db:"redirect_uri"`
+	// Person links the identity; zero for a sign-in.
+	Person    tenancy.PersonID `db:"person_id"`
+	ExpiresAt time.Time        `db:"expires_at"`
+}
+
+const stateInsert = `-- tenancy.StateInsert
+insert into sign_in_state (hash, provider, verifier, nonce, redirect_uri, person_id, expires_at)
+values ($1, $2, $3, $4, $5, $6, $7)`
+
+// CreateState inserts the hash of a state.
+func CreateState(ctx context.Context, tx *db.GateTx, hash []byte, s SignInState) error {
+	_, err := db.Exec(ctx, tx, stateInsert, hash, s.Provider, s.Verifier, s.Nonce, s.RedirectURI, s.Person, s.ExpiresAt)
+	return err
+}
+
+const stateTake = `-- tenancy.StateTake
+delete from sign_in_state where hash = $1
+returning provider, verifier, nonce, redirect_uri, person_id, expires_at`
+
+// TakeState deletes a state and returns it, also when it is over, or returns pgx.ErrNoRows.
+func TakeState(ctx context.Context, tx *db.GateTx, hash []byte) (SignInState, error) {
+	return db.One[SignInState](ctx, tx, stateTake, hash)
+}

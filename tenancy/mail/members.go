@@ -1,0 +1,117 @@
+package mail
+
+import (
+	"context"
+	"encoding/json"
+
+	"crier/platform/fault"
+	"crier/platform/pg"
+	"crier/tenancy"
+	"crier/tenancy/db"
+	mailstore "crier/tenancy/mail/store"
+	"crier/tenancy/notice"
+)
+
+// MailDisowned queues a mail for each administrator of an organization about a channel that was
+// disconnected by the person who had granted access to its account.
+func (s *Mails) MailDisowned(ctx context.Context, org tenancy.OrgID, channel string) error {
+	return s.db.InGate(ctx, "tenancy.MailDisowned", func(tx *db.GateTx) error {
+		in, err := tx.Enter(ctx, org)
+		if err != nil {
+			return err
+		}
+		o, err := db.ReadOrganization(ctx, in)
+		if err != nil {
+			return err
+		}
+		tx, err = in.Leave(ctx)
+		if err != nil {
+			return err
+		}
+		return s.notices.AddForMembers(ctx, tx, notice.ChannelDisowned, notice.Notice{
+			Org: org, Name: o.Name, Zone: o.Timezone, Channel: channel,
+		})
+	})
+}
+
+// membersPage is how many members get a mail by one transaction.
+const membersPage = 100
+
+// mailPage replaces a mail of the kind Members by those for the members of its page and the one for
+// the next page, in one transaction, so that a repetition after a crash makes no second mail. When
+// the organization is gone, or what the mails say is not true any more, it only deletes the mail.
+func (s *Mails) mailPage(ctx context.Context, queued tenancy.MailID) error {
+	const op = "tenancy.mailPage"
+	err := s.db.InGate(ctx, op, func(tx *db.GateTx) error {
+		m, err := mailstore.TakeMail(ctx, tx, queued)
+		if err != nil {
+			return err
+		}
+		var n notice.Notice
+		if err := json.Unmarshal(m.Data, &n); err != nil {
+			return fault.Wrap(fault.Internal, op, "", err)
+		}
+		org, err := tx.Enter(ctx, n.Org)
+		if err != nil {
+			return err
+		}
+		o, err := db.ReadOrganization(ctx, org)
+		if pg.IsNoRows(err) || err == nil && !n.IsTrueOf(o) {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		page, err := mailstore.Recipients(ctx, org, n.After, membersPage)
+		if err != nil {
+			return err
+		}
+		if tx, err = org.Leave(ctx); err != nil {
+			return err
+		}
+		return s.mailAll(ctx, tx, n, page)
+	})
+	if pg.IsNoRows(err) { // another process has done it
+		return nil
+	}
+	return err
+}
+
+// mailAll queues the mails of a page, and the mail for the next page if there may be one.
+func (s *Mails) mailAll(ctx context.Context, tx *db.GateTx, n notice.Notice, page []mailstore.Recipient) error {
+	for _, to := range page {
+		if err := s.mailMember(ctx, tx, n, to); err != nil {
+			return err
+		}
+	}
+	if len(page) < membersPage {
+		return nil
+	}
+	n.After = page[len(page)-1].Person
+	return s.notices.AddForMembers(ctx, tx, n.Kind, n)
+}
+
+// mailMember queues the mail of a member, or none.
+func (s *Mails) mailMember(ctx context.Context, tx *db.GateTx, n notice.Notice, to mailstore.Recipient) error {
+	each := notice.Notice{Org: n.Org, Name: n.Name, Zone: n.Zone, Channel: n.Channel, By: n.By, Until: n.Until, Role: to.Role}
+	if n.Kind == notice.ChannelDisowned && (to.Disabled || !to.Role.Manages()) {
+		return nil
+	}
+	if n.Kind != notice.Report {
+		return s.notices.Notify(ctx, tx, n.Kind, to.Email, each)
+	}
+	if each.Reports = reportsFor(n, to); len(each.Reports) == 0 {
+		return nil
+	}
+	return s.mailReports(ctx, tx, to, each)
+}
+
+// reportsFor returns the reports of a mail that a member is to get.
+func reportsFor(n notice.Notice, to mailstore.Recipient) (out []tenancy.Report) {
+	for _, r := range n.Reports {
+		if !to.Disabled && r.IsFor(to.Person, to.Notifications) {
+			out = append(out, r)
+		}
+	}
+	return out
+}

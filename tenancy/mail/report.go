@@ -1,0 +1,120 @@
+package mail
+
+import (
+	"context"
+	"encoding/json"
+	"slices"
+	"time"
+
+	"crier/platform/fault"
+	"crier/platform/pg"
+	"crier/tenancy"
+	"crier/tenancy/db"
+	mailstore "crier/tenancy/mail/store"
+	"crier/tenancy/notice"
+)
+
+const (
+	// reportMemory is how long the id of a report is remembered. It is longer than whoever queues
+	// one repeats it.
+	reportMemory = 14 * 24 * time.Hour
+	// heldMargin is how long before the end of its wait a mail takes no further reports, so that
+	// none is added while it is being sent.
+	heldMargin = time.Minute
+)
+
+// QueueReports queues one mail with reports of an organization to each active member who wants some
+// of them, page by page: a task of the second queue queues those of the first page. A report with
+// an id that was queued before is left out, so that the caller may repeat it after a crash or an
+// error. It does nothing on an instance without mail.
+func (s *Mails) QueueReports(ctx context.Context, of tenancy.OrgID, list []tenancy.Report) error {
+	const op = "tenancy.QueueReports"
+	if s.mailer == nil || len(list) == 0 {
+		return nil
+	}
+	err := s.db.InGate(ctx, op, func(tx *db.GateTx) error {
+		fresh, err := s.unused(ctx, tx, list)
+		if err != nil || len(fresh) == 0 {
+			return err
+		}
+		org, err := tx.Enter(ctx, of)
+		if err != nil {
+			return err
+		}
+		o, err := db.ReadOrganization(ctx, org)
+		if err != nil {
+			return err
+		}
+		if tx, err = org.Leave(ctx); err != nil {
+			return err
+		}
+		return s.notices.AddForMembers(ctx, tx, notice.Report, notice.Notice{
+			Org: of, Name: o.Name, Zone: o.Timezone, Reports: fresh,
+		})
+	})
+	if pg.IsNoRows(err) { // the organization is gone
+		return nil
+	}
+	return err
+}
+
+// unused records the ids of reports, and returns the reports whose ids were not used before.
+func (s *Mails) unused(ctx context.Context, tx *db.GateTx, list []tenancy.Report) ([]tenancy.Report, error) {
+	ids := make([]string, len(list))
+	for i, r := range list {
+		ids[i] = "report " + r.ID
+	}
+	used, err := db.UseRequests(ctx, tx, ids, s.clock.Now().Add(reportMemory))
+	if err != nil {
+		return nil, err
+	}
+	return slices.DeleteFunc(slices.Clone(list), func(r tenancy.Report) bool {
+		return !slices.Contains(used, "report "+r.ID)
+	}), nil
+}
+
+// mailReports queues a mail with reports to a member. When the member had tenancy.MaxReportMails
+// within the hour, the mail waits for the next one, and further reports of the organization are
+// added to it. Mails about published posts and approvals alone are counted apart, so that they
+// delay none about a problem. A member whose account is gone gets none.
+func (s *Mails) mailReports(ctx context.Context, tx *db.GateTx, to mailstore.Recipient, n notice.Notice) error {
+	n.Bound()
+	now, first := s.clock.Now(), n.Reports[0].Kind
+	if first != tenancy.ReportPublished {
+		held, err := mailstore.HeldMail(ctx, tx, string(notice.Report), to.Email, n.Org, now.Add(heldMargin), first == tenancy.ReportApproval)
+		if err == nil {
+			return s.addToHeld(ctx, tx, held, n)
+		}
+		if !pg.IsNoRows(err) {
+			return err
+		}
+	}
+	count := mailstore.CountReport
+	if !notice.IsProblem(n.Reports[0]) {
+		count = mailstore.CountDigest
+	}
+	at, err := count(ctx, tx, to.Person, now)
+	if pg.IsNoRows(err) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	n.At = now
+	if at.After(now) {
+		return mailstore.AddHeldMail(ctx, tx, string(notice.Report), to.Email, n, now, at)
+	}
+	return notice.AddMail(ctx, tx, string(notice.Report), to.Email, n, now, true)
+}
+
+// addToHeld adds the reports of a mail to one that waits.
+func (s *Mails) addToHeld(ctx context.Context, tx *db.GateTx, held mailstore.Mail, n notice.Notice) error {
+	var all notice.Notice
+	if err := json.Unmarshal(held.Data, &all); err != nil {
+		return fault.Wrap(fault.Internal, "tenancy.addToHeld", "", err)
+	}
+	all.Reports = append(all.Reports, n.Reports...)
+	all.More += n.More
+	all.Bound()
+	return mailstore.SetMailData(ctx, tx, held.ID, all)
+}

@@ -1,0 +1,121 @@
+package mail
+
+import (
+	"context"
+	"encoding/base64"
+	"errors"
+	"strings"
+
+	"crier/platform/fault"
+	"crier/platform/id"
+	"crier/platform/pg"
+	"crier/tenancy"
+	"crier/tenancy/db"
+	"crier/tenancy/mails"
+)
+
+// UnsubscribeTopics returns the topics of the mails that a link of List-Unsubscribe ends, without
+// ending them. A token that is not valid is fault.NotFound.
+func (s *Mails) UnsubscribeTopics(token string) ([]tenancy.MailTopic, error) {
+	_, topics, err := s.openUnsubscribe(token)
+	if err != nil {
+		return nil, fault.Wrap(fault.NotFound, "tenancy.UnsubscribeTopics", "This link is not valid.", err)
+	}
+	return topics, nil
+}
+
+// Unsubscribe switches the mails off that a link of List-Unsubscribe names: those of some topics.
+// The bell shows what it did. A token that is not valid is fault.NotFound. Nothing of a token is
+// stored: it is the id of the person and the topics, sealed for this use.
+func (s *Mails) Unsubscribe(ctx context.Context, token string) error {
+	const op = "tenancy.Unsubscribe"
+	person, topics, err := s.openUnsubscribe(token)
+	if err != nil {
+		return fault.Wrap(fault.NotFound, op, "This link is not valid.", err)
+	}
+	err = s.db.InGate(ctx, op, func(tx *db.GateTx) error {
+		n, err := db.ReadNotifications(ctx, tx, person)
+		if err != nil {
+			return err
+		}
+		for _, t := range topics {
+			n, _ = n.WithoutMails(t) // openUnsubscribe returns only topics that exist
+		}
+		return db.SetNotifications(ctx, tx, person, n)
+	})
+	if pg.IsNoRows(err) {
+		return fault.New(fault.NotFound, op, "This link is not valid.")
+	}
+	return err
+}
+
+// stopLinks returns the links of the footer that end the mails of some topics.
+func (s *Mails) stopLinks(person tenancy.PersonID, topics []tenancy.MailTopic) (out []mails.StopLink, err error) {
+	for _, t := range topics {
+		address, err := s.unsubscribeURL(person, t)
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, mails.StopLink{Words: t.About(), URL: address})
+	}
+	return out, nil
+}
+
+// headerLink returns the link of List-Unsubscribe, which ends the mails of all topics of a message,
+// or "" where that may not have one. footer are the links of the single topics.
+func (s *Mails) headerLink(
+	person tenancy.PersonID, topics []tenancy.MailTopic, footer []mails.StopLink,
+) (string, error) {
+	if !strings.HasPrefix(s.mails.URL, "https:") {
+		return "", nil
+	}
+	if len(footer) == 1 {
+		return footer[0].URL, nil
+	}
+	return s.unsubscribeURL(person, topics...)
+}
+
+// unsubscribeFor binds the tokens of unsubscribeURL to their use.
+const unsubscribeFor = "unsubscribe"
+
+// unsubscribeURL returns the address that Unsubscribe answers for a person and some kinds of mails.
+func (s *Mails) unsubscribeURL(person tenancy.PersonID, topics ...tenancy.MailTopic) (string, error) {
+	text := person.String() + " "
+	for i, t := range topics {
+		if i > 0 {
+			text += ","
+		}
+		text += string(t)
+	}
+	sealed, err := s.keyring.Seal([]byte(text), unsubscribeFor)
+	if err != nil {
+		return "", err
+	}
+	return s.mails.URL + "/auth/unsubscribe?token=" + base64.RawURLEncoding.EncodeToString(sealed), nil
+}
+
+// openUnsubscribe returns the person and the kinds of mails of a token of unsubscribeURL. All of
+// the kinds exist.
+func (s *Mails) openUnsubscribe(token string) (person tenancy.PersonID, topics []tenancy.MailTopic, err error) {
+	sealed, err := base64.RawURLEncoding.DecodeString(token)
+	if err != nil {
+		return person, nil, err
+	}
+	raw, err := s.keyring.Open(sealed, unsubscribeFor)
+	if err != nil {
+		return person, nil, err
+	}
+	name, list, _ := strings.Cut(string(raw), " ")
+	person, ok := id.Parse[tenancy.PersonTag](name)
+	if !ok {
+		return person, nil, errors.New("it names no person")
+	}
+	for topic := range strings.SplitSeq(list, ",") {
+		t := tenancy.MailTopic(topic)
+		if t.About() == "" {
+			return person, nil, errors.New("it names no kind of mails")
+		}
+		topics = append(topics, t)
+	}
+	return person, topics, nil
+}

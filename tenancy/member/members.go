@@ -1,0 +1,74 @@
+// Package member implements the members of an organization: the team, roles, and invitations with
+// the way in.
+package member
+
+import (
+	"context"
+
+	"crier/platform/clock"
+	"crier/platform/pg"
+	"crier/tenancy"
+	"crier/tenancy/db"
+	"crier/tenancy/mails"
+	"crier/tenancy/notice"
+	"crier/tenancy/proof"
+)
+
+// Keys are the API keys that a member made.
+type Keys interface {
+	// TakeMade locks and returns the keys that a person made, and with Revoke deletes them and
+	// returns their hashes.
+	TakeMade(ctx context.Context, tx *db.OrgTx, m tenancy.Maker) (keys []tenancy.APIKey, revoked [][]byte, err error)
+	// ForgetRevoked makes this process refuse the keys with these hashes, unless err means that
+	// they still exist.
+	ForgetRevoked(err error, revoked [][]byte)
+}
+
+// Publishing has what a member made there.
+type Publishing interface {
+	// TakeMade returns what a person made in the organization of q except keys and invitations, and
+	// deletes the webhooks with Revoke. It runs in the transaction of q, and returns the error of
+	// Postgres.
+	TakeMade(ctx context.Context, q pg.Querier, m tenancy.Maker) (tenancy.MadeBy, error)
+}
+
+// Quota returns what the plan of an organization allows.
+type Quota interface {
+	// Limits is called in the transaction that adds a member or an invitation, with the
+	// organization locked. It reads with q, and returns the error of Postgres.
+	Limits(ctx context.Context, q pg.Querier, org tenancy.OrgID) (tenancy.Limits, error)
+}
+
+// Deps are the dependencies of New.
+type Deps struct {
+	DB      *db.DB
+	Clock   clock.Clock
+	Notices *notice.Queue
+	Proofs  *proof.Proofs
+	Mails   mails.Instance
+	Keys    Keys
+	// Publishing is nil in programs that publish nothing.
+	Publishing Publishing
+	// Quota is nil on an instance without limits.
+	Quota Quota
+}
+
+// Members are the use cases of members and invitations. They are safe for concurrent use.
+type Members struct {
+	db         *db.DB
+	clock      clock.Clock
+	notices    *notice.Queue
+	proofs     *proof.Proofs
+	mails      mails.Instance
+	keys       Keys
+	publishing Publishing
+	quota      Quota
+}
+
+// New returns Members.
+func New(d Deps) *Members {
+	return &Members{
+		db: d.DB, clock: d.Clock, notices: d.Notices, proofs: d.Proofs, mails: d.Mails, keys: d.Keys,
+		publishing: d.Publishing, quota: d.Quota,
+	}
+}

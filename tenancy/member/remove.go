@@ -1,0 +1,156 @@
+package member
+
+import (
+	"context"
+	"time"
+
+	"crier/platform/fault"
+	"crier/platform/id"
+	"crier/platform/pg"
+	"crier/tenancy"
+	"crier/tenancy/db"
+	memberstore "crier/tenancy/member/store"
+	"crier/tenancy/notice"
+)
+
+// RemoveMember removes a member of the principal's organization, or lets the principal's person
+// leave it. The member's next request finds no access, in all processes, and the member's
+// invitations end. Keys and webhooks that the member made belong to the organization: RemoveMember
+// returns the working ones, because the person may know their secrets, and with revoke it deletes
+// them. The person could still answer requests for approval by review links, so these end too: the
+// mailed links of the person's own requests, which may have gone to another address of the person,
+// and those mailed to the person. Only a person who manages the organization may set revoke.
+// Without the second factor that the organization requires, a person can only leave. It returns
+// fault.Forbidden for the owner and for a member who outranks the principal, and fault.NotFound if
+// there is no such member.
+//
+// A person who has already left can be removed as long as anything that they made is left, so that
+// nobody keeps a key by leaving first.
+func (s *Members) RemoveMember(
+	ctx context.Context, p tenancy.Principal, member string, revoke bool,
+) (made tenancy.MadeBy, err error) {
+	const op = "tenancy.RemoveMember"
+	target, ok := id.Parse[tenancy.PersonTag](member)
+	if !ok {
+		return made, noMember(op)
+	}
+	if target == p.Person {
+		if err := db.RefuseBehind(op, p); err != nil {
+			return made, err
+		}
+	} else if p.Access != tenancy.AccessFull {
+		return made, db.Unenrolled(op)
+	}
+	var hashes [][]byte
+	err = s.db.InOrgAlone(ctx, op, p, func(tx *db.OrgTx) error {
+		m, err := memberstore.LockMember(ctx, tx, target)
+		isFormer := pg.IsNoRows(err) && p.Role.Manages()
+		switch {
+		case isFormer:
+		case pg.IsNoRows(err):
+			return noMember(op)
+		case err != nil:
+			return err
+		default:
+			if err := mayRemove(op, p, m, revoke); err != nil {
+				return err
+			}
+		}
+		maker := tenancy.Maker{Person: target, Revoke: revoke, Leaves: true}
+		if made, hashes, err = s.takeMade(ctx, tx, p, maker); err != nil {
+			return err
+		}
+		if !isFormer {
+			return s.removeMember(ctx, tx, p, target)
+		}
+		if made.IsEmpty() {
+			return noMember(op)
+		}
+		return nil
+	})
+	s.keys.ForgetRevoked(err, hashes)
+	return made, err
+}
+
+// takeMade ends the invitations of a locked member, and returns them with everything else that the
+// person made and the hashes of the keys. With Revoke it deletes the keys and the webhooks. The
+// member's own commands have ended or are waiting, so they create nothing later.
+func (s *Members) takeMade(ctx context.Context, tx *db.OrgTx, p tenancy.Principal, maker tenancy.Maker) (
+	made tenancy.MadeBy, hashes [][]byte, err error) {
+	now := s.clock.Now()
+	if s.publishing != nil {
+		if made, err = s.publishing.TakeMade(ctx, tx, maker); err != nil {
+			return made, nil, err
+		}
+	}
+	if made.Invitations, err = memberstore.TakeInvitationsBy(ctx, tx, maker.Person); err != nil {
+		return made, nil, err
+	}
+	if made.Keys, hashes, err = s.keys.TakeMade(ctx, tx, maker); err != nil {
+		return made, nil, err
+	}
+	if !maker.Revoke {
+		return made, nil, s.auditMade(ctx, tx, p, tenancy.MadeBy{Invitations: made.Invitations}, now)
+	}
+	return made, hashes, s.auditMade(ctx, tx, p, made, now)
+}
+
+// auditMade records which of the things that a member had made have ended.
+func (s *Members) auditMade(ctx context.Context, tx *db.OrgTx, p tenancy.Principal, ended tenancy.MadeBy,
+	now time.Time) error {
+	subjects := map[tenancy.Action][]string{}
+	for _, i := range ended.Invitations {
+		subjects[tenancy.ActionInvitationRevoked] = append(subjects[tenancy.ActionInvitationRevoked], invitee(i))
+	}
+	for _, k := range ended.Keys {
+		subjects[tenancy.ActionKeyRevoked] = append(subjects[tenancy.ActionKeyRevoked], k.Label())
+	}
+	for _, w := range ended.Webhooks {
+		subjects[tenancy.ActionWebhookDeleted] = append(subjects[tenancy.ActionWebhookDeleted], w.Name)
+	}
+	for action, list := range subjects {
+		if err := db.AuditEach(ctx, tx, p.Event(action, ""), list, now); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// removeMember removes a locked member.
+func (s *Members) removeMember(ctx context.Context, tx *db.OrgTx, p tenancy.Principal,
+	target tenancy.PersonID) error {
+	email, err := memberstore.MemberEmail(ctx, tx, target)
+	if err != nil {
+		return err
+	}
+	o, err := db.ReadOrganization(ctx, tx)
+	if err != nil {
+		return err
+	}
+	if err := memberstore.RemoveMember(ctx, tx, target); err != nil {
+		return err
+	}
+	if target == p.Person {
+		return db.Audit(ctx, tx, p.Event(tenancy.ActionLeft, email), s.clock.Now())
+	}
+	if err := db.Audit(ctx, tx, p.Event(tenancy.ActionRemoved, email), s.clock.Now()); err != nil {
+		return err
+	}
+	gate, err := tx.Leave(ctx)
+	if err != nil {
+		return err
+	}
+	return s.notices.Notify(ctx, gate, notice.Removed, email, notice.Notice{Name: o.Name})
+}
+
+func mayRemove(op string, p tenancy.Principal, m tenancy.Membership, revokeKeys bool) error {
+	switch {
+	case m.Role == tenancy.RoleSuperAdmin:
+		return fault.New(fault.Forbidden, op, "The owner cannot be removed and cannot leave: hand the organization over first.")
+	case m.Person != p.Person && !p.Role.Outranks(m.Role):
+		return fault.New(fault.Forbidden, op, "Only an administrator may remove members.")
+	case revokeKeys && !p.Role.Manages():
+		return fault.New(fault.Forbidden, op, "Only an administrator may revoke keys.")
+	}
+	return nil
+}

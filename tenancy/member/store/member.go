@@ -1,0 +1,69 @@
+// Package store has the statements about members and invitations. Only tenancy/member uses it.
+package store
+
+import (
+	"context"
+	"time"
+
+	"crier/tenancy"
+	"crier/tenancy/db"
+)
+
+const memberLock = `-- tenancy.MemberLock
+select org_id, person_id, role, disabled from member where person_id = $1 for update`
+
+type memberRow struct {
+	Org      tenancy.OrgID    `db:"org_id"`
+	Person   tenancy.PersonID `db:"person_id"`
+	Role     tenancy.Role     `db:"role"`
+	Disabled bool             `db:"disabled"`
+}
+
+// LockMember returns the membership of a person and locks it until the end of the transaction, or
+// returns pgx.ErrNoRows.
+func LockMember(ctx context.Context, tx *db.OrgTx, person tenancy.PersonID) (tenancy.Membership, error) {
+	row, err := db.One[memberRow](ctx, tx, memberLock, person)
+	return tenancy.Membership(row), err
+}
+
+const memberRole = `-- tenancy.MemberRole
+update member set role = $2 where person_id = $1`
+
+// SetRole changes the role of a member, or returns pgx.ErrNoRows. A second owner is a violation of
+// member_owner.
+func SetRole(ctx context.Context, tx *db.OrgTx, person tenancy.PersonID, role tenancy.Role) error {
+	return db.Change(ctx, tx, memberRole, person, role)
+}
+
+const memberDelete = `-- tenancy.MemberDelete
+delete from member where person_id = $1`
+
+// RemoveMember deletes a membership, or returns pgx.ErrNoRows.
+func RemoveMember(ctx context.Context, tx *db.OrgTx, person tenancy.PersonID) error {
+	return db.Change(ctx, tx, memberDelete, person)
+}
+
+const memberEmail = `-- tenancy.MemberEmail
+select email from person where id = $1`
+
+// MemberEmail returns the address of a member, or pgx.ErrNoRows.
+func MemberEmail(ctx context.Context, tx *db.OrgTx, person tenancy.PersonID) (email string, err error) {
+	err = tx.QueryRow(ctx, memberEmail, person).Scan(&email)
+	return email, err
+}
+
+const organizationLock = `-- tenancy.OrganizationLock
+select 1 from organization where id = $1 and deleted_at is null for no key update`
+
+// CountMembers locks the organization, so that two transactions that count do it one after the
+// other, and returns the number of its members and of its open invitations. It returns
+// pgx.ErrNoRows for an organization that is to be deleted.
+func CountMembers(ctx context.Context, tx *db.OrgTx, now time.Time) (members, invitations int, err error) {
+	if err := db.Change(ctx, tx, organizationLock, tx.Org); err != nil {
+		return 0, 0, err
+	}
+	const count = `-- tenancy.MemberCount
+select (select count(*) from member), (select count(*) from invitation where expires_at > $1)`
+	err = tx.QueryRow(ctx, count, now).Scan(&members, &invitations)
+	return members, invitations, err
+}

@@ -1,0 +1,119 @@
+package notice
+
+import (
+	"errors"
+	"slices"
+	"time"
+
+	"crier/platform/pg"
+	"crier/tenancy"
+)
+
+// Notice is what a mail names. It is stored as JSON and holds nothing secret.
+type Notice struct {
+	Confirmation tenancy.ConfirmationID `json:"confirmation,omitzero"`
+	Org          tenancy.OrgID          `json:"org,omitzero"`
+	Invitation   tenancy.InvitationID   `json:"invitation,omitzero"`
+	// Name is that of an organization, or the new address.
+	Name    string       `json:"name,omitempty"`
+	Key     string       `json:"key,omitempty"`
+	Channel string       `json:"channel,omitempty"`
+	By      string       `json:"by,omitempty"`
+	Role    tenancy.Role `json:"role,omitempty"`
+	Address string       `json:"address,omitempty"`
+	Agent   string       `json:"agent,omitempty"`
+	// Zone is the time zone of the organization, "" in mails that concern only an account.
+	Zone  string    `json:"zone,omitempty"`
+	At    time.Time `json:"at,omitzero"`
+	Until time.Time `json:"until,omitzero"`
+	// Kind is that of the mails which one of the kind Members makes, for the members after a
+	// person.
+	Kind  Kind             `json:"kind,omitempty"`
+	After tenancy.PersonID `json:"after,omitzero"`
+	// Reports are set for Report, and More is the number of reports that the mail does not list.
+	Reports []tenancy.Report `json:"reports,omitempty"`
+	More    int              `json:"more,omitempty"`
+}
+
+// IsOptional returns whether the person can switch a mail off.
+func (n Notice) IsOptional(kind Kind) bool {
+	switch kind {
+	case Role, Removed, Report:
+		return true
+	case OrganizationDeletion, DeletionUndone:
+		return n.Role == tenancy.RoleUser
+	}
+	return false
+}
+
+// Topics returns what the person can switch off to get no such mails.
+func (n Notice) Topics() (out []tenancy.MailTopic) {
+	if len(n.Reports) == 0 {
+		return []tenancy.MailTopic{tenancy.TopicTeam}
+	}
+	for _, r := range n.Reports {
+		if t := r.Topic(); !slices.Contains(out, t) {
+			out = append(out, t)
+		}
+	}
+	return out
+}
+
+// WantedBy returns the mail as a person with these settings gets it. ok is false when the person
+// wants nothing of it.
+func (n Notice) WantedBy(settings tenancy.Notifications) (out Notice, ok bool) {
+	if len(n.Reports) == 0 {
+		return n, settings.Mails(tenancy.TopicTeam)
+	}
+	var wanted []tenancy.Report
+	for _, r := range n.Reports {
+		if r, ok := r.For(settings); ok {
+			wanted = append(wanted, r)
+		}
+	}
+	n.Reports = wanted
+	return n, len(wanted) > 0
+}
+
+// IsTrueOf reports whether a mail to the members of an organization still says what is true.
+// Members who cannot use the organization get no reports.
+func (n Notice) IsTrueOf(o tenancy.Organization) bool {
+	if n.Kind == Report && o.SuspendedAt != nil {
+		return false
+	}
+	return (o.DeletedAt != nil) == (n.Kind == OrganizationDeletion)
+}
+
+// Bound leaves the reports that a mail lists, those of problems first, and counts the others.
+func (n *Notice) Bound() {
+	slices.SortStableFunc(n.Reports, func(a, b tenancy.Report) int {
+		switch {
+		case IsProblem(a) == IsProblem(b):
+			return 0
+		case IsProblem(a):
+			return -1
+		}
+		return 1
+	})
+	if extra := len(n.Reports) - tenancy.MaxListedReports; extra > 0 {
+		n.Reports, n.More = n.Reports[:tenancy.MaxListedReports], n.More+extra
+	}
+}
+
+// IsProblem reports whether a report is about a problem, rather than about published posts or
+// approvals.
+func IsProblem(r tenancy.Report) bool {
+	return r.Kind != tenancy.ReportPublished && r.Kind != tenancy.ReportApproval
+}
+
+// ErrObsolete is returned for a mail that has no reason any more, such as one for an invitation
+// that was revoked.
+var ErrObsolete = errors.New("there is nothing to send")
+
+// Obsolete returns ErrObsolete for what is gone.
+func Obsolete(err error) error {
+	if pg.IsNoRows(err) {
+		return ErrObsolete
+	}
+	return err
+}

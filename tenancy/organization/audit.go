@@ -1,0 +1,88 @@
+package organization
+
+import (
+	"context"
+	"time"
+
+	"crier/platform/fault"
+	"crier/platform/pg"
+	"crier/tenancy"
+	"crier/tenancy/db"
+	organizationstore "crier/tenancy/organization/store"
+)
+
+// Audit returns entries of the audit log of the principal's organization, the newest first, and
+// whether there are more. Who does not manage the organization gets the own entries, among them
+// those of an administrator of the instance who acted as the person. Audit returns
+// fault.RateLimited while too many such queries wait.
+func (s *Organizations) Audit(ctx context.Context, p tenancy.Principal, q tenancy.AuditQuery) (
+	out []tenancy.AuditEvent, more bool, err error) {
+	const op = "tenancy.Audit"
+	var in tenancy.Inputs
+	in.Check(q.Page >= 0 && q.Page <= 10_000, "page", "must be from 0 to 10000")
+	in.Check(q.Limit >= 1 && q.Limit <= tenancy.MaxAuditPage, "limit", "must be from 1 to 1000")
+	q.Actor, q.Action = in.Text("actor", q.Actor, 320), in.Text("action", q.Action, 64)
+	if err := in.Err(op); err != nil {
+		return nil, false, err
+	}
+	leave, err := s.queryAudit(ctx, op, p.Org)
+	if err != nil {
+		return nil, false, err
+	}
+	defer leave()
+	if !p.Role.Manages() {
+		q.Actor = p.Person.String()
+	}
+	err = s.db.InOrg(ctx, op, p.Org, func(tx *db.OrgTx) error {
+		out, err = organizationstore.AuditEvents(ctx, tx, q)
+		return err
+	})
+	if len(out) > q.Limit {
+		return out[:q.Limit], true, err
+	}
+	return out, false, err
+}
+
+const (
+	// auditsAtOnce is the number of queries of audit logs of all organizations, and auditsWaiting
+	// of those of one organization that wait for auditWait.
+	auditsAtOnce, auditsWaiting = 2, 4
+	auditWait                   = 10 * time.Second
+)
+
+// queryAudit waits for a place for a query of an audit log. It returns RateLimited when too many
+// wait.
+func (s *Organizations) queryAudit(ctx context.Context, op string, org tenancy.OrgID) (leave func(), err error) {
+	ctx, cancel := context.WithTimeout(ctx, auditWait)
+	defer cancel()
+	leave, err = s.audits.Enter(ctx, org)
+	if err != nil {
+		return nil, &fault.Error{Kind: fault.RateLimited, Op: op, RetryAfter: auditWait, Err: err,
+			Message: "Too many queries of audit logs are running; try again in a moment."}
+	}
+	return leave, nil
+}
+
+// Record appends an entry to the audit log of the principal's organization for something that
+// another part of the service did. It returns fault.Unavailable when the database cannot be
+// reached; what was done stays done.
+func (s *Organizations) Record(ctx context.Context, p tenancy.Principal, action tenancy.Action, subject string) error {
+	return s.db.InOrg(ctx, "tenancy.Record", p.Org, func(tx *db.OrgTx) error {
+		return db.Audit(ctx, tx, p.Event(action, subject), s.clock.Now())
+	})
+}
+
+// RecordActed appends an audit entry for a request to change something that an instance
+// administrator makes while impersonating a member.
+func (s *Organizations) RecordActed(ctx context.Context, p tenancy.Principal, request string) error {
+	return s.Record(ctx, p, tenancy.ActionImpersonatedRequest, request)
+}
+
+// AppendAudit appends an entry to the audit log of the principal's organization for something that
+// another part of the service does. It runs as pg.Tenant in the transaction of what the entry
+// records, and returns the error of Postgres.
+func (s *Organizations) AppendAudit(
+	ctx context.Context, q pg.Querier, p tenancy.Principal, action tenancy.Action, subject string,
+) error {
+	return db.AuditIn(ctx, q, p.Org, p.Event(action, subject), s.clock.Now())
+}

@@ -1,0 +1,23 @@
+package organization
+
+import "crier/platform/env"
+
+// Config limits the organizations that one person creates; 0 means no limit. The limits do not
+// apply to the operator.
+type Config struct {
+	OrganizationsPerDay    int `env:"ORGANIZATIONS_PER_DAY, default=5" doc:"How many organizations one person may create in 24 hours; 0: any number."`
+	OrganizationsPerPerson int `env:"ORGANIZATIONS_PER_PERSON, default=20" doc:"How many organizations one person may have created in all; 0: any number."`
+	// DefaultPlanOrganizations applies only if the default plan has limits.
+	DefaultPlanOrganizations int `env:"DEFAULT_PLAN_ORGANIZATIONS, default=3" doc:"How many of them may have the default plan of PLANS_FILE; 0: any number."`
+}
+
+const maxOrganizations = 1000
+
+// Validate returns every fault of the configuration, joined; errors.As finds an env.Fault in it.
+func (c Config) Validate() error {
+	var faults env.Faults
+	faults.Number("ORGANIZATIONS_PER_DAY", int64(c.OrganizationsPerDay), 0, maxOrganizations)
+	faults.Number("ORGANIZATIONS_PER_PERSON", int64(c.OrganizationsPerPerson), 0, maxOrganizations)
+	faults.Number("DEFAULT_PLAN_ORGANIZATIONS", int64(c.DefaultPlanOrganizations), 0, maxOrganizations)
+	return faults.Err()
+}

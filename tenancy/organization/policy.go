@@ -1,0 +1,55 @@
+package organization
+
+import (
+	"context"
+
+	"crier/platform/fault"
+	"crier/platform/pg"
+	"crier/tenancy"
+	"crier/tenancy/db"
+	"crier/tenancy/proof"
+)
+
+// MFAPolicy returns whether the principal's organization requires a second factor.
+func (s *Organizations) MFAPolicy(ctx context.Context, p tenancy.Principal) (bool, error) {
+	o, err := s.Organization(ctx, p)
+	return o.RequiresMFA, err
+}
+
+// SetMFAPolicy stores whether the principal's organization requires a second factor. From then on
+// members without one have no access to it. It returns fault.Conflict when the caller has none.
+func (s *Organizations) SetMFAPolicy(ctx context.Context, p tenancy.Principal, required bool) error {
+	const op = "tenancy.SetMFAPolicy"
+	if err := db.RefuseBehind(op, p); err != nil {
+		return err
+	}
+	return s.db.InPerson(ctx, op, p, func(tx *db.GateTx, _ tenancy.Person) error {
+		f, err := proof.LockFactor(ctx, tx, p.Person)
+		if err != nil && !pg.IsNoRows(err) {
+			return err
+		}
+		if required && f.ConfirmedAt == nil {
+			return fault.New(fault.Conflict, op, "Enable a second factor of your own first.")
+		}
+		if err := s.db.Confirm(ctx, tx, p); err != nil {
+			return err
+		}
+		org, err := tx.Enter(ctx, p.Org)
+		if err != nil {
+			return err
+		}
+		o, err := db.LockOrganization(ctx, org)
+		if err != nil || o.RequiresMFA == required {
+			return err
+		}
+		o.RequiresMFA = required
+		if err := db.UpdateOrganization(ctx, org, o); err != nil {
+			return err
+		}
+		subject := "not required"
+		if required {
+			subject = "required"
+		}
+		return db.Audit(ctx, org, p.Event(tenancy.ActionMFAPolicy, subject), s.clock.Now())
+	})
+}

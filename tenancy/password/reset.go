@@ -1,0 +1,116 @@
+package password
+
+import (
+	"context"
+
+	"crier/platform/fault"
+	"crier/platform/pg"
+	"crier/platform/secret"
+	"crier/tenancy"
+	"crier/tenancy/credential"
+	"crier/tenancy/db"
+	"crier/tenancy/entry"
+	"crier/tenancy/notice"
+	passwordstore "crier/tenancy/password/store"
+	"crier/tenancy/passwords"
+)
+
+// Forgot sends a link for a new password, if there is a person with the address. The address is
+// looked up when the mail is rendered, so that the answer takes the same time for all addresses.
+func (s *Passwords) Forgot(ctx context.Context, email string) error {
+	return s.notices.AddByAddress(ctx, "tenancy.Forgot", notice.Reset, email)
+}
+
+// ResetPassword sets the password of the link's person and ends all sessions of the person. The
+// identities of providers are unlinked: who has taken an account over could have linked one. A
+// second factor remains. It returns false for a link that is not valid or was used.
+func (s *Passwords) ResetPassword(ctx context.Context, token, password string, from tenancy.Source) (bool, error) {
+	const op = "tenancy.ResetPassword"
+	if err := passwords.Check(op, "password", password); err != nil {
+		return false, err
+	}
+	now, link := s.clock.Now(), credential.HashPasted(token)
+	err := s.db.InGate(ctx, op, func(tx *db.GateTx) error { // nothing is hashed for a link that is not valid
+		_, err := credential.ConfirmationByHash(ctx, tx, link, credential.ConfirmReset, now)
+		return err
+	})
+	if pg.IsNoRows(err) {
+		return false, nil
+	}
+	if err != nil {
+		return false, err
+	}
+	hash, err := s.proofs.Hash(ctx, from.Site, password)
+	if err != nil {
+		return false, err
+	}
+	err = s.db.InGate(ctx, op, func(tx *db.GateTx) error {
+		c, err := credential.LockConfirmation(ctx, tx, link, credential.ConfirmReset, now)
+		if err != nil {
+			return err
+		}
+		person, err := db.LockPerson(ctx, tx, c.Person)
+		if err != nil {
+			return err
+		}
+		if err := passwordstore.SetPassword(ctx, tx, person.ID, hash); err != nil {
+			return err
+		}
+		if person.Email == c.Email {
+			if err := passwordstore.SetVerified(ctx, tx, person.ID); err != nil {
+				return err
+			}
+		}
+		if _, err := entry.EndSessions(ctx, tx, person.ID, tenancy.SessionID{}, from.Device); err != nil { // and the link
+			return err
+		}
+		if err := db.DeleteIdentities(ctx, tx, person.ID); err != nil {
+			return err
+		}
+		event := db.PersonEvent(person, from, tenancy.ActionPasswordReset)
+		if err := db.AuditPerson(ctx, tx, person.ID, event, now); err != nil {
+			return err
+		}
+		return s.notices.Notify(ctx, tx, notice.PasswordChanged, person.Email, notice.Notice{Address: from.Client})
+	})
+	if pg.IsNoRows(err) {
+		return false, nil
+	}
+	return err == nil, err
+}
+
+// SetPasswordOf replaces the password of the person with an address by a random one, which it
+// returns, and ends all sessions and all sign-ins by providers of the person. It is for the
+// operator. An address without an account is fault.NotFound.
+func (s *Passwords) SetPasswordOf(ctx context.Context, email string) (string, error) {
+	const op = "tenancy.SetPasswordOf"
+	password, err := secret.Token("", 20)
+	if err != nil {
+		return "", fault.Wrap(fault.Internal, op, "", err)
+	}
+	hash, err := s.proofs.Hash(ctx, "", password)
+	if err != nil {
+		return "", err
+	}
+	return password, s.db.OfPerson(ctx, op, email, func(tx *db.GateTx, person tenancy.Person) error {
+		if err := passwordstore.SetPassword(ctx, tx, person.ID, hash); err != nil {
+			return err
+		}
+		if _, err := entry.EndSessions(ctx, tx, person.ID, tenancy.SessionID{}, ""); err != nil {
+			return err
+		}
+		if err := db.DeleteIdentities(ctx, tx, person.ID); err != nil {
+			return err
+		}
+		event := db.InstanceEvent(db.Operator, tenancy.ActionPasswordReset, person.Email)
+		if err := db.AuditPerson(ctx, tx, person.ID, event, s.clock.Now()); err != nil {
+			return err
+		}
+		if err := s.notices.Notify(ctx, tx, notice.PasswordChanged, person.Email, notice.Notice{
+			Address: db.Operator,
+		}); err != nil {
+			return err
+		}
+		return s.db.AddInstanceEvent(ctx, tx, tenancy.ActionPasswordSet, person.Email)
+	})
+}

@@ -1,0 +1,35 @@
+// Package store has the statements about passwords and addresses. Only tenancy/password uses it.
+package store
+
+import (
+	"context"
+
+	"crier/tenancy"
+	"crier/tenancy/db"
+)
+
+const personPassword = `-- tenancy.PersonPassword
+update person set password_hash = $2 where id = $1`
+
+// SetPassword replaces the password hash of a person. It returns pgx.ErrNoRows when there is no
+// such person.
+func SetPassword(ctx context.Context, tx *db.GateTx, person tenancy.PersonID, hash string) error {
+	return db.Change(ctx, tx, personPassword, person, hash)
+}
+
+const personEmail = `-- tenancy.PersonEmail
+update person set email = $2, verified = $3 where id = $1`
+
+// SetEmail replaces the address of a person. It returns the errors of CreatePerson, and
+// pgx.ErrNoRows.
+func SetEmail(ctx context.Context, tx *db.GateTx, person tenancy.PersonID, email string, verified bool) error {
+	return db.Change(ctx, tx, personEmail, person, email, verified)
+}
+
+const personVerified = `-- tenancy.PersonVerified
+update person set verified = true where id = $1`
+
+// SetVerified records that a link that was sent to the person's address has been followed.
+func SetVerified(ctx context.Context, tx *db.GateTx, person tenancy.PersonID) error {
+	return db.Change(ctx, tx, personVerified, person)
+}

@@ -1,0 +1,23 @@
+package passwords
+
+import (
+	"strings"
+	"unicode/utf8"
+
+	"crier/tenancy"
+)
+
+// Check returns Invalid for a new password that has not 8 to 128 characters, spaces around it not
+// counted, or that is one of the commonest.
+func Check(op, field, password string) error {
+	var in tenancy.Inputs
+	in.Password(field, password)
+	short := utf8.RuneCountInString(strings.TrimSpace(password)) < tenancy.MinPassword
+	in.Check(!short || utf8.RuneCountInString(password) < tenancy.MinPassword, field,
+		"must be 8 to 128 characters, not counting spaces at its ends")
+	if err := in.Err(op); err != nil {
+		return err
+	}
+	in.Check(!Common(password), field, "is one of the commonest passwords; choose another one")
+	return in.Err(op)
+}

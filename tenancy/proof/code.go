@@ -1,0 +1,152 @@
+package proof
+
+import (
+	"cmp"
+	"context"
+	"strings"
+	"time"
+
+	"github.com/pquerna/otp"
+	"github.com/pquerna/otp/totp"
+
+	"crier/platform/fault"
+	"crier/platform/paste"
+	"crier/platform/pg"
+	"crier/tenancy"
+	"crier/tenancy/credential"
+	"crier/tenancy/db"
+)
+
+// CheckCode checks a code of a locked factor. The refusal is RateLimited after too many wrong
+// codes, and Unauthenticated for a wrong code and for one whose step was used. The caller commits
+// the transaction then too, because it holds the count.
+func (s *Proofs) CheckCode(ctx context.Context, tx *db.GateTx, op string, person tenancy.PersonID,
+	f Factor, code string) (refusal, err error) {
+	counted, refusal := s.countTry(op, f)
+	if refusal != nil {
+		return refusal, nil
+	}
+	secret, err := s.keyring.Open(f.Secret, person.String())
+	if err != nil {
+		return nil, err
+	}
+	step, ok := matchingStep(string(secret), code, s.clock.Now())
+	if !ok || step <= f.LastStep {
+		return wrongCode(op), SaveTries(ctx, tx, person, counted)
+	}
+	counted.Tries-- // only wrong codes count
+	counted.LastStep = step
+	return nil, SaveTries(ctx, tx, person, counted)
+}
+
+const (
+	// CodePeriod is the length of a time step. A code of the step before or after the present one
+	// is accepted too.
+	CodePeriod = 30
+	// maxCodes is the number of wrong codes of an account, over all tokens and sessions, in
+	// codeWindow.
+	maxCodes   = 5
+	codeWindow = 15 * time.Minute
+)
+
+// countTry counts a code before it is checked. It returns the factor with the count, or RateLimited
+// when five wrong codes were tried in 15 minutes.
+func (s *Proofs) countTry(op string, f Factor) (Factor, error) {
+	now := s.clock.Now()
+	if now.Sub(f.TriesSince) >= codeWindow {
+		f.Tries, f.TriesSince = 0, now
+	}
+	if f.Tries >= maxCodes {
+		return f, &fault.Error{
+			Kind: fault.RateLimited, Op: op, Message: "Too many wrong codes; wait before the next one.",
+			RetryAfter: f.TriesSince.Add(codeWindow).Sub(now),
+		}
+	}
+	f.Tries++
+	return f, nil
+}
+
+// CheckEither is CheckCode, or the same with a recovery code if there is one.
+func (s *Proofs) CheckEither(ctx context.Context, tx *db.GateTx, op string, person tenancy.Person,
+	f Factor, code, recovery string, from tenancy.Source) (refusal, err error) {
+	if recovery == "" {
+		return s.CheckCode(ctx, tx, op, person.ID, f, code)
+	}
+	counted, refusal := s.countTry(op, f)
+	if refusal != nil {
+		return refusal, nil
+	}
+	err = UseRecoveryCode(ctx, tx, person.ID, credential.HashPasted(recovery))
+	if pg.IsNoRows(err) {
+		return wrongCode(op), SaveTries(ctx, tx, person.ID, counted)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return nil, db.AuditPerson(ctx, tx, person.ID, db.PersonEvent(person, from, tenancy.ActionRecoveryUsed), s.clock.Now())
+}
+
+// WithCode runs fn in a transaction in which a code of the principal's second factor, or a recovery
+// code, was accepted. A wrong code is fault.Invalid, and fault.Conflict means that there is no
+// second factor. After an error of fn the code has not been used.
+func (s *Proofs) WithCode(ctx context.Context, op string, p tenancy.Principal, code, recovery string,
+	fn func(tx *db.GateTx, person tenancy.Person) error) error {
+	var refusal error
+	err := s.db.InPerson(ctx, op, p, func(tx *db.GateTx, person tenancy.Person) error {
+		f, err := LockFactor(ctx, tx, p.Person)
+		if pg.IsNoRows(err) || err == nil && f.ConfirmedAt == nil {
+			return fault.New(fault.Conflict, op, "No second factor is enabled.")
+		}
+		if err != nil {
+			return err
+		}
+		refusal, err = s.CheckEither(ctx, tx, op, person, f, code, recovery, p.From)
+		if err != nil || refusal != nil {
+			return err
+		}
+		return fn(tx, person)
+	})
+	return cmp.Or(err, OfInput(op, refusal))
+}
+
+// matchingStep returns the time step whose code is code, of the present step and its neighbours.
+func matchingStep(secret, code string, now time.Time) (int64, bool) {
+	code = strings.ReplaceAll(paste.Word(code), "-", "")
+	found, ok := int64(0), false
+	for _, offset := range []int64{-1, 0, 1} {
+		at := now.Add(time.Duration(offset) * CodePeriod * time.Second)
+		match, err := totp.ValidateCustom(code, secret, at, totp.ValidateOpts{
+			Period: CodePeriod, Skew: 0, Digits: otp.DigitsSix, Algorithm: otp.AlgorithmSHA1,
+		})
+		if err == nil && match {
+			found, ok = at.Unix()/CodePeriod, true
+		}
+	}
+	return found, ok
+}
+
+func wrongCode(op string) error {
+	return fault.New(fault.Unauthenticated, op, "The code is wrong, or was used before.")
+}
+
+// RecoveryLength is in base62 characters, which hold 95 bits.
+const RecoveryLength = 16
+
+// SplitCode returns the code as a code of the second factor or as a recovery code, and "" for the
+// other.
+func SplitCode(text string) (code, recovery string) {
+	if len(paste.Word(text)) == RecoveryLength {
+		return "", text
+	}
+	return text, ""
+}
+
+// OfInput returns the refusal of a code for a request with a session, where a wrong code is an
+// input and no sign-in.
+func OfInput(op string, refusal error) error {
+	if fault.Is(refusal, fault.Unauthenticated) {
+		return &fault.Error{Kind: fault.Invalid, Op: op, Message: "The code is wrong, or was used before.",
+			Fields: []fault.Field{{Name: "code", Message: "is wrong, or was used before"}}}
+	}
+	return refusal
+}

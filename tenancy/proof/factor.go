@@ -1,0 +1,57 @@
+package proof
+
+import (
+	"context"
+	"time"
+
+	"crier/tenancy"
+	"crier/tenancy/db"
+)
+
+// Factor is a second factor.
+type Factor struct {
+	// Secret is sealed.
+	Secret []byte `db:"secret"`
+	// ConfirmedAt is nil for a factor that was begun and counts for nothing.
+	ConfirmedAt *time.Time `db:"confirmed_at"`
+	// LastStep is the time step of the last accepted code.
+	LastStep int64 `db:"last_step"`
+	// Tries is the number of codes that were tried since TriesSince.
+	Tries      int       `db:"tries"`
+	TriesSince time.Time `db:"tries_since"`
+}
+
+const factorLock = `-- tenancy.FactorLock
+select secret, confirmed_at, last_step, tries, tries_since from mfa where person_id = $1 for update`
+
+// LockFactor returns the second factor of a person and locks it until the end of the transaction,
+// or returns pgx.ErrNoRows.
+func LockFactor(ctx context.Context, tx *db.GateTx, person tenancy.PersonID) (Factor, error) {
+	return db.One[Factor](ctx, tx, factorLock, person)
+}
+
+const factorUse = `-- tenancy.FactorUse
+update mfa set last_step = $2, tries = $3, tries_since = $4 where person_id = $1`
+
+// SaveTries stores the last accepted step of a factor and its tries.
+func SaveTries(ctx context.Context, tx *db.GateTx, person tenancy.PersonID, f Factor) error {
+	return db.Change(ctx, tx, factorUse, person, f.LastStep, f.Tries, f.TriesSince)
+}
+
+const recoveryUse = `-- tenancy.RecoveryUse
+delete from recovery_code where person_id = $1 and hash = $2`
+
+// UseRecoveryCode deletes a recovery code, or returns pgx.ErrNoRows.
+func UseRecoveryCode(ctx context.Context, tx *db.GateTx, person tenancy.PersonID, hash []byte) error {
+	return db.Change(ctx, tx, recoveryUse, person, hash)
+}
+
+const mfaRequired = `-- tenancy.FactorRequired
+select exists (select from member m join organization o on o.id = m.org_id
+  where m.person_id = $1 and not m.disabled and o.mfa_required and o.deleted_at is null)`
+
+// RequiresMFA returns whether an organization of the person requires a second factor.
+func RequiresMFA(ctx context.Context, tx *db.GateTx, person tenancy.PersonID) (required bool, err error) {
+	err = tx.QueryRow(ctx, mfaRequired, person).Scan(&required)
+	return required, err
+}

@@ -1,0 +1,46 @@
+// Package proof checks that a person is who they claim to be: passwords, codes of second factors,
+// and how long ago they signed in.
+package proof
+
+import (
+	"runtime"
+	"sync/atomic"
+
+	"github.com/alexedwards/argon2id"
+
+	"crier/platform/clock"
+	"crier/platform/limit"
+	"crier/platform/secret"
+	"crier/tenancy/db"
+)
+
+// Deps are the dependencies of New.
+type Deps struct {
+	DB    *db.DB
+	Clock clock.Clock
+	// Keyring opens the secrets of second factors.
+	Keyring *secret.Keyring
+}
+
+// Proofs checks proofs and hashes passwords. It is safe for concurrent use.
+type Proofs struct {
+	db      *db.DB
+	clock   clock.Clock
+	keyring *secret.Keyring
+	hash    *argon2id.Params
+	slots   *limit.Fair[string] // limits concurrent hashing of passwords, fairly by site
+	decoy   string              // the hash that is compared when the person is unknown
+	hashed  atomic.Int64        // passwords that were hashed or compared
+}
+
+// New returns Proofs. It computes one password hash, which takes about as long as a log-in. It
+// returns the error of the system's source of randomness.
+func New(d Deps) (*Proofs, error) {
+	s := &Proofs{
+		db: d.DB, clock: d.Clock, keyring: d.Keyring, slots: newSlots(hashesAtOnce(runtime.GOMAXPROCS(0))),
+		hash: &argon2id.Params{Memory: 19 * 1024, Iterations: 2, Parallelism: 1, SaltLength: 16, KeyLength: 32},
+	}
+	var err error
+	s.decoy, err = argon2id.CreateHash("no such person", s.hash)
+	return s, err
+}

@@ -1,0 +1,107 @@
+package proof
+
+import (
+	"context"
+	"strings"
+
+	"crier/platform/fault"
+	"crier/platform/pg"
+	"crier/tenancy"
+	"crier/tenancy/db"
+)
+
+// Prove checks the proof of the principal's person: the password or, if the person has none, a
+// recent sign-in; and, if the person has a second factor, a code of it, unless the sign-in proved
+// the factor in the last ten minutes. It returns Invalid for a wrong proof, Invalid with RemedyCode
+// for a missing code, and Forbidden for a principal that is impersonating somebody. Prove returns
+// the person, whom the caller must lock and confirm again before it acts.
+func (s *Proofs) Prove(ctx context.Context, op string, p tenancy.Principal, proof tenancy.Proof) (
+	person tenancy.Person, err error) {
+	person, signIn, err := s.ProvePassword(ctx, op, p, proof.Password)
+	if err != nil {
+		return person, err
+	}
+	return person, s.proveFactor(ctx, op, p, signIn, proof.Code)
+}
+
+// ProveLately is prove, except that a sign-in in the last ten minutes is enough, with the second
+// factor if there is one. The operator needs no proof.
+func (s *Proofs) ProveLately(ctx context.Context, op string, p tenancy.Principal, proof tenancy.Proof) error {
+	if p.Via == tenancy.ViaInstance { // the operator has no session
+		return nil
+	}
+	if err := db.RefuseBehind(op, p); err != nil {
+		return err
+	}
+	_, signIn, err := s.proofOf(ctx, op, p)
+	if err != nil {
+		return err
+	}
+	if s.isRecent(signIn) {
+		return s.proveFactor(ctx, op, p, signIn, proof.Code)
+	}
+	if proof.Password == "" {
+		return &fault.Error{Kind: fault.Invalid, Op: op, Message: "Prove that it is you.", Fields: []fault.Field{
+			{Name: "password", Message: "is required, because your last sign-in is more than ten minutes ago"}}}
+	}
+	_, err = s.Prove(ctx, op, p, proof)
+	return err
+}
+
+// proofOf returns the principal's person and what the sign-in of the session proved.
+func (s *Proofs) proofOf(ctx context.Context, op string, p tenancy.Principal) (
+	person tenancy.Person, signIn SessionProof, err error) {
+	err = s.db.InGate(ctx, op, func(tx *db.GateTx) error {
+		if signIn, err = ReadSignIn(ctx, tx, p.Session); err != nil {
+			return err
+		}
+		person, err = db.ReadPerson(ctx, tx, p.Person)
+		return err
+	})
+	if pg.IsNoRows(err) { // it has ended since the request began
+		err = fault.New(fault.Unauthenticated, op, "Sign in first.")
+	}
+	return person, signIn, err
+}
+
+func (s *Proofs) isRecent(signIn SessionProof) bool {
+	return s.clock.Now().Sub(signIn.CreatedAt) < tenancy.RecentSignIn
+}
+
+// ProvePassword is the password part of prove.
+func (s *Proofs) ProvePassword(ctx context.Context, op string, p tenancy.Principal, password string) (
+	person tenancy.Person, signIn SessionProof, err error) {
+	if err := db.RefuseBehind(op, p); err != nil {
+		return person, signIn, err
+	}
+	person, signIn, err = s.proofOf(ctx, op, p)
+	if err != nil {
+		return person, signIn, err
+	}
+	if person.PasswordHash == "" {
+		if !s.isRecent(signIn) {
+			err = &fault.Error{Kind: fault.Invalid, Op: op, Message: "Sign in again first.", Fields: []fault.Field{
+				{Name: "session", Message: "must be at most ten minutes old, because you have no password"}}}
+		}
+		return person, signIn, err
+	}
+	ok, err := s.Matches(ctx, p.From.Site, password, person.PasswordHash)
+	if err == nil && !ok {
+		err = fault.New(fault.Invalid, op, "The password is wrong.")
+	}
+	return person, signIn, err
+}
+
+// proveFactor is the second-factor part of prove. A code, which may be a recovery code, works once.
+func (s *Proofs) proveFactor(ctx context.Context, op string, p tenancy.Principal, signIn SessionProof,
+	code string) error {
+	if !signIn.HasFactor || signIn.ByFactor && s.isRecent(signIn) {
+		return nil
+	}
+	if strings.TrimSpace(code) == "" {
+		return &fault.Error{Kind: fault.Invalid, Op: op, Message: "Your second factor is required.",
+			Remedy: fault.RemedyCode, Fields: []fault.Field{{Name: "code", Message: "of the second factor is required"}}}
+	}
+	code, recovery := SplitCode(code)
+	return s.WithCode(ctx, op, p, code, recovery, func(*db.GateTx, tenancy.Person) error { return nil })
+}

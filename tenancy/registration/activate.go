@@ -1,0 +1,89 @@
+package registration
+
+import (
+	"bytes"
+	"context"
+
+	"crier/platform/fault"
+	"crier/platform/pg"
+	"crier/platform/secret"
+	"crier/tenancy"
+	"crier/tenancy/credential"
+	"crier/tenancy/db"
+	"crier/tenancy/notice"
+)
+
+// Activate completes the registration of a link. It returns false for a link that is not valid or
+// was used, when the address has got an account meanwhile, and when the instance does not take the
+// registration any more.
+//
+// Anybody can register an address and choose its password. So a link that is opened in another
+// browser than that which registered needs the password of the registration too: without one the
+// step is StepPassword and the link stays valid, and a wrong one is fault.Invalid. Nobody gets an
+// account with the password of somebody else by opening a link.
+func (s *Registrations) Activate(ctx context.Context, code, password string, from tenancy.Source) (
+	out tenancy.SignIn, ok bool, err error) {
+	const op = "tenancy.Activate"
+	hash := credential.HashPasted(code)
+	step, err := s.proveRegistrant(ctx, op, hash, password, from)
+	if pg.IsNoRows(err) {
+		return tenancy.SignIn{}, false, nil
+	}
+	if err != nil || step != tenancy.StepDone {
+		return tenancy.SignIn{Step: step}, false, err
+	}
+	err = s.db.InGate(ctx, op, func(tx *db.GateTx) error {
+		c, err := credential.LockConfirmation(ctx, tx, hash, credential.ConfirmRegistration, s.clock.Now())
+		if err != nil {
+			return err
+		}
+		if err := credential.DeleteConfirmation(ctx, tx, c.ID); err != nil {
+			return err
+		}
+		out, err = s.makeAccount(ctx, tx, op, c.Confirmation, true, from)
+		return err
+	})
+	err = db.AccountFault(op, err)
+	if pg.IsNoRows(err) || fault.Is(err, fault.Conflict) || fault.Is(err, fault.Forbidden) {
+		return tenancy.SignIn{}, false, nil
+	}
+	return out, err == nil, err
+}
+
+// proveRegistrant returns StepDone if who opens a link has made its registration, and StepPassword
+// if that is not known. A wrong password is fault.Invalid, and a link that is not valid
+// pgx.ErrNoRows.
+func (s *Registrations) proveRegistrant(ctx context.Context, op string, hash []byte, password string, from tenancy.Source) (
+	tenancy.Step, error) {
+	var c credential.Confirmation
+	err := s.db.InGate(ctx, op, func(tx *db.GateTx) (err error) {
+		c, err = credential.ConfirmationByHash(ctx, tx, hash, credential.ConfirmRegistration, s.clock.Now())
+		return err
+	})
+	if err != nil {
+		return "", err
+	}
+	if from.Device != "" && bytes.Equal(c.Device, secret.HashToken(from.Device)) {
+		return tenancy.StepDone, nil
+	}
+	if c.PasswordHash == "" { // the identity of a provider is what the registrant has
+		return "", fault.New(fault.Invalid, op, "Open this link in the browser in which you registered.")
+	}
+	if password == "" {
+		return tenancy.StepPassword, nil
+	}
+	ok, err := s.proofs.Matches(ctx, from.Site, password, c.PasswordHash)
+	if err == nil && !ok {
+		return "", &fault.Error{Kind: fault.Invalid, Op: op, Message: "This is not the password of the registration.",
+			Fields: []fault.Field{{Name: "password", Message: "is not that of the registration; if you have not " +
+				"registered, somebody else has: register yourself"}}}
+	}
+	return tenancy.StepDone, err
+}
+
+// ResendActivation sends the link of the address's registration again, if there is one. If there
+// are several it sends no link, because the newest may be that of somebody else. The address is
+// looked up when the mail is rendered, so that the answer takes the same time for all addresses.
+func (s *Registrations) ResendActivation(ctx context.Context, email string) error {
+	return s.notices.AddByAddress(ctx, "tenancy.ResendActivation", notice.Resend, email)
+}

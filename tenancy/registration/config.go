@@ -1,0 +1,50 @@
+package registration
+
+import (
+	"crier/platform/env"
+	"crier/platform/secret"
+)
+
+// Policy is who may register.
+type Policy string
+
+// The values of REGISTRATION. A person with an invitation may always register.
+const (
+	// RegisterFirst allows a registration while there is no organization.
+	RegisterFirst Policy = "first"
+	// RegisterInvited allows only people with an invitation.
+	RegisterInvited Policy = "invite"
+	// RegisterOpen allows all.
+	RegisterOpen Policy = "open"
+)
+
+// Config are the settings of registrations.
+type Config struct {
+	Registration Policy `env:"REGISTRATION, default=first" doc:"Who may register: first (until there is an organization), invite, or open."`
+}
+
+// Validate returns an env.Fault for a policy that does not exist.
+func (c Config) Validate() error {
+	var faults env.Faults
+	if c.Registration != RegisterFirst && c.Registration != RegisterInvited && c.Registration != RegisterOpen {
+		faults.Add("REGISTRATION", "must be first, invite or open")
+	}
+	return faults.Err()
+}
+
+// EnterpriseConfig are the settings of signed requests.
+type EnterpriseConfig struct {
+	// EnterpriseSecret is empty on an instance without the enterprise routes.
+	EnterpriseSecret secret.Text `env:"ENTERPRISE_SECRET" doc:"Key of signed /enterprise requests, 32 bytes or more; empty: no such routes."`
+}
+
+const minEnterpriseSecret = 32
+
+// Validate returns an env.Fault for a secret that is too short.
+func (c EnterpriseConfig) Validate() error {
+	var faults env.Faults
+	if n := len(c.EnterpriseSecret); n > 0 && n < minEnterpriseSecret {
+		faults.Add("ENTERPRISE_SECRET", "must have at least 32 bytes")
+	}
+	return faults.Err()
+}

@@ -1,0 +1,253 @@
+package registration
+
+import (
+	"context"
+	"errors"
+
+	"crier/platform/fault"
+	"crier/platform/id"
+	"crier/platform/pg"
+	"crier/platform/secret"
+	"crier/tenancy"
+	"crier/tenancy/credential"
+	"crier/tenancy/db"
+	"crier/tenancy/notice"
+	"crier/tenancy/passwords"
+	registrationstore "crier/tenancy/registration/store"
+	"crier/tenancy/signin"
+)
+
+// CanRegister returns whether a person without an invitation can register.
+func (s *Registrations) CanRegister(ctx context.Context) (can bool, err error) {
+	const op = "tenancy.CanRegister"
+	err = s.db.InGate(ctx, op, func(tx *db.GateTx) error {
+		can, err = s.takesRegistrations(ctx, tx, false)
+		return err
+	})
+	return can, err
+}
+
+// takesRegistrations returns whether a person without an invitation can register. With lock no
+// other transaction that asks so goes on before the end of this one.
+func (s *Registrations) takesRegistrations(ctx context.Context, tx *db.GateTx, lock bool) (bool, error) {
+	if s.cfg.Registration != RegisterFirst {
+		return s.cfg.Registration == RegisterOpen, nil
+	}
+	exists, err := registrationstore.AnyOrganization(ctx, tx, lock)
+	return !exists, err
+}
+
+// Register begins a registration. On an instance that sends mail it stores what the account will be
+// and sends a link to the address; whether the address has an account changes neither the answer
+// nor the work. Without mail the account is made at once, unless the address is in use. Register
+// returns fault.Invalid for that, when the instance takes no registrations, for an invitation that
+// is not valid or is for another address, for an input that breaks a rule, and for a token that is
+// not valid any more. The result has a token for the cookie device of a browser without one: see
+// Activate.
+func (s *Registrations) Register(ctx context.Context, r tenancy.Registration) (tenancy.SignIn, error) {
+	out, err := s.register(ctx, "tenancy.Register", r)
+	if fault.Is(err, fault.Conflict) || fault.Is(err, fault.Forbidden) {
+		refused := *db.AsFault(err)
+		refused.Kind = fault.Invalid // the contract has 400 for all of them
+		return out, &refused
+	}
+	return out, err
+}
+
+func (s *Registrations) register(ctx context.Context, op string, r tenancy.Registration) (tenancy.SignIn, error) {
+	c, verified, err := s.newRegistration(ctx, op, r)
+	if err != nil {
+		return tenancy.SignIn{}, err
+	}
+	if !s.notices.Enabled() || verified {
+		return s.createAccount(ctx, op, c, verified, r.From)
+	}
+	out := tenancy.SignIn{Step: tenancy.StepConfirm}
+	c.Device = secret.HashToken(r.From.Device)
+	if r.From.Device == "" {
+		if out.Device, c.Device, err = credential.New(op); err != nil {
+			return out, err
+		}
+	}
+	err = s.db.InGate(ctx, op, func(tx *db.GateTx) error {
+		if err := credential.CreateConfirmation(ctx, tx, c); err != nil {
+			return err
+		}
+		return s.notices.Add(ctx, tx, notice.Registration, c.Email, notice.Notice{Confirmation: c.ID})
+	})
+	return out, err
+}
+
+// newRegistration returns what a registration will make. verified means that an identity provider
+// has verified the address.
+func (s *Registrations) newRegistration(ctx context.Context, op string, r tenancy.Registration) (
+	c credential.Confirmation, verified bool, err error) {
+	now := s.clock.Now()
+	c = credential.Confirmation{
+		ID: id.New[tenancy.ConfirmationTag](), Kind: credential.ConfirmRegistration, CreatedAt: now,
+		ExpiresAt: now.Add(tenancy.ConfirmationLife),
+	}
+	if r.Invitation != "" {
+		c.Invitation = credential.HashPasted(r.Invitation)
+	}
+	var in tenancy.Inputs
+	if r.Invitation == "" {
+		c.Organization = in.Name("company", r.Organization, 3, 128)
+	}
+	c.Name = in.Name("name", r.Name, 0, 128)
+	if r.Provider == "" {
+		c.Email = in.Email("email", r.Email)
+	}
+	if err := in.Err(op); err != nil {
+		return c, false, err
+	}
+	if r.Provider == "" {
+		if err := passwords.Check(op, "password", r.Password); err != nil {
+			return c, false, err
+		}
+	}
+	verified, err = s.admit(ctx, op, r, &c)
+	if err != nil || r.Provider != "" {
+		return c, verified, err
+	}
+	c.PasswordHash, err = s.proofs.Hash(ctx, r.From.Site, r.Password)
+	return c, false, err
+}
+
+// admit refuses a registration that the instance does not take, and adds the identity of a provider
+// to it.
+func (s *Registrations) admit(ctx context.Context, op string, r tenancy.Registration, c *credential.Confirmation) (
+	verified bool, err error) {
+	err = s.db.InGate(ctx, op, func(tx *db.GateTx) error {
+		if r.Provider == "" {
+			return s.checkAdmission(ctx, tx, op, *c, false)
+		}
+		claim, err := credential.TakeClaim(ctx, tx, secret.HashToken(r.Provider), s.clock.Now())
+		if pg.IsNoRows(err) {
+			return fault.New(fault.Invalid, op, "The sign-in at the provider is over; begin it again.")
+		}
+		if err != nil {
+			return err
+		}
+		email, ok := tenancy.CleanEmail(claim.Email)
+		if !ok {
+			return fault.New(fault.Invalid, op,
+				"The provider names no e-mail address of yours; register with an address and a password.")
+		}
+		if !claim.Verified {
+			return unverifiedAddress(op, claim)
+		}
+		c.Email, c.Provider, c.Issuer, c.Subject = email, claim.Provider, claim.Issuer, claim.Subject
+		verified = true
+		if c.Name == "" {
+			c.Name = claim.Name
+		}
+		return s.checkAdmission(ctx, tx, op, *c, false)
+	})
+	return verified, err
+}
+
+// checkAdmission returns Forbidden unless the person of a registration can register: with the
+// invitation, if it has one, which may be for one address only. The refusal does not name that
+// address, because links are forwarded.
+func (s *Registrations) checkAdmission(
+	ctx context.Context, tx *db.GateTx, op string, c credential.Confirmation, lock bool,
+) error {
+	if c.Invitation != nil {
+		address, err := s.invitations.InvitedAddress(ctx, tx, c.Invitation)
+		if pg.IsNoRows(err) {
+			return spentInvitation(op)
+		}
+		if err == nil && address != "" && address != c.Email {
+			return fault.New(fault.Forbidden, op,
+				"This invitation is for another address: register with the address to which it was sent.")
+		}
+		return err
+	}
+	can, err := s.takesRegistrations(ctx, tx, lock)
+	if err == nil && !can {
+		return fault.New(fault.Forbidden, op,
+			"This instance accepts no registrations without an invitation: ask for one, and send its token as org.")
+	}
+	return err
+}
+
+// createAccount makes a person and what they join or own, and signs them in.
+func (s *Registrations) createAccount(ctx context.Context, op string, c credential.Confirmation, verified bool,
+	from tenancy.Source) (out tenancy.SignIn, err error) {
+	err = s.db.InGate(ctx, op, func(tx *db.GateTx) error {
+		out, err = s.makeAccount(ctx, tx, op, c, verified, from)
+		return err
+	})
+	return out, db.AccountFault(op, err)
+}
+
+// makeAccount makes, in a transaction, what createAccount returns. An invitation is used up.
+func (s *Registrations) makeAccount(ctx context.Context, tx *db.GateTx, op string, c credential.Confirmation,
+	verified bool, from tenancy.Source) (out tenancy.SignIn, err error) {
+	if err := s.checkAdmission(ctx, tx, op, c, true); err != nil {
+		return out, err
+	}
+	person := tenancy.Person{
+		ID: id.New[tenancy.PersonTag](), Email: c.Email, Name: c.Name, PasswordHash: c.PasswordHash,
+		Verified: verified, CreatedAt: s.clock.Now(),
+	}
+	if err := db.CreatePerson(ctx, tx, person); err != nil {
+		return out, err
+	}
+	if c.Provider != "" {
+		key := db.IdentityKey{Provider: c.Provider, Issuer: c.Issuer, Subject: c.Subject}
+		if err := db.AddIdentity(ctx, tx, key, person.ID, person.CreatedAt); err != nil {
+			return out, err
+		}
+	}
+	var org tenancy.OrgID
+	if c.Invitation != nil {
+		org, err = s.invitations.UseInvitation(ctx, tx, op, person, c.Invitation, from)
+	} else {
+		by := tenancy.Principal{Person: person.ID, Via: tenancy.ViaSession, Name: person.Email, From: from}
+		creator := person.ID
+		if s.cfg.Registration == RegisterFirst { // the person who sets up the instance
+			creator = tenancy.PersonID{}
+		}
+		if err := s.organizations.CheckCreations(ctx, tx, op, person.ID); err != nil {
+			return out, refusedCreation(op, err)
+		}
+		org, err = s.organizations.MakeOrganization(ctx, tx, by, creator, c.Organization)
+	}
+	if pg.IsNoRows(err) { // somebody else has used it since checkAdmission
+		return out, spentInvitation(op)
+	}
+	if err != nil {
+		return out, err
+	}
+	out, err = s.entry.NextStep(ctx, tx, op, person, from)
+	out.Onboarding, out.Org = true, org
+	return out, err
+}
+
+// unverifiedAddress returns the refusal of an address that the provider named without saying that
+// it is verified. Otherwise anybody who can set an address there could register somebody else's.
+func unverifiedAddress(op string, claim credential.Claim) error {
+	message := "The provider named the address " + claim.Email + " but does not say that it is verified. Verify it " +
+		"there and begin the sign-in again, or register with the address and a password."
+	if claim.Provider == string(signin.ProviderGeneric) {
+		message += " If the provider cannot say so, the operator of this service can trust its addresses: " +
+			"OIDC_TRUST_EMAIL=true."
+	}
+	return fault.New(fault.Invalid, op, message)
+}
+
+func spentInvitation(op string) error {
+	return fault.New(fault.Forbidden, op, "The invitation is not valid any more; ask for another one.")
+}
+
+// refusedCreation returns a Conflict of CheckCreations as Forbidden, because Activate takes a
+// Conflict to mean that the link was used.
+func refusedCreation(op string, err error) error {
+	var f *fault.Error
+	if !errors.As(err, &f) || f.Kind != fault.Conflict {
+		return err
+	}
+	return fault.Wrap(fault.Forbidden, op, f.Message, err)
+}

@@ -1,0 +1,27 @@
+// Package store has the statements about the first organization of an instance. Only
+// tenancy/registration uses it.
+package store
+
+import (
+	"context"
+
+	"crier/tenancy/db"
+)
+
+const registrationLock = `-- tenancy.RegistrationLock
+select pg_advisory_xact_lock(hashtext('crier.registration'))`
+
+const organizationAny = `-- tenancy.OrganizationAny
+select exists (select from organization)`
+
+// AnyOrganization returns whether there is an organization. With lock, other transactions that ask
+// with lock wait for the end of this one.
+func AnyOrganization(ctx context.Context, tx *db.GateTx, lock bool) (exists bool, err error) {
+	if lock {
+		if _, err := db.Exec(ctx, tx, registrationLock); err != nil {
+			return false, err
+		}
+	}
+	err = tx.QueryRow(ctx, organizationAny).Scan(&exists)
+	return exists, err
+}

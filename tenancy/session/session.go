@@ -1,0 +1,64 @@
+package session
+
+import (
+	"context"
+	"slices"
+
+	"crier/platform/fault"
+	"crier/platform/id"
+	"crier/platform/pg"
+	"crier/platform/secret"
+	"crier/tenancy"
+	sessionstore "crier/tenancy/session/store"
+)
+
+// Session returns the principal of a session token in the chosen organization. If the choice is
+// empty, not valid or not an organization of the person, it is replaced by the person's first
+// organization, because the choice is in a cookie that may be older than a change of memberships.
+// Principal.Access is what the person may do there. With impersonate, the id of a membership, an
+// administrator of the instance acts as that member; for others it has no effect. Session returns
+// fault.Unauthenticated when there is no live session.
+func (s *Sessions) Session(
+	ctx context.Context, token, organization, impersonate string, from tenancy.Source,
+) (tenancy.Principal, error) {
+	const op = "tenancy.Session"
+	session, found, err := s.lookUps.Get(ctx, secret.HashToken(token))
+	if err != nil {
+		return tenancy.Principal{}, pg.Fault(op, err)
+	}
+	if !found {
+		return tenancy.Principal{}, fault.New(fault.Unauthenticated, op, "Sign in first.")
+	}
+	p := tenancy.Principal{
+		Person: session.Person, Via: tenancy.ViaSession, Session: session.ID, Name: session.Email,
+		Instance: session.Instance, From: from,
+	}
+	if impersonate != "" && session.Instance {
+		return s.actAs(ctx, p, impersonate)
+	}
+	return choose(p, session, organization), nil
+}
+
+func (s *Sessions) findSessions(ctx context.Context, hashes [][]byte) (map[string]sessionstore.Session, error) {
+	return sessionstore.SessionsByHash(ctx, s.db, hashes, s.clock.Now())
+}
+
+// choose returns the principal in the chosen organization or, if the person cannot choose it, in
+// the first.
+func choose(p tenancy.Principal, session sessionstore.Session, organization string) tenancy.Principal {
+	if len(session.Choices) == 0 {
+		p.Access = tenancy.AccessNone
+		return p
+	}
+	chosen, _ := id.Parse[tenancy.OrgTag](organization)
+	i := slices.IndexFunc(session.Choices, func(c sessionstore.Choice) bool { return c.Org == chosen })
+	choice := session.Choices[max(i, 0)]
+	p.Org, p.Role = choice.Org, choice.Role
+	switch {
+	case choice.Suspended:
+		p.Access = tenancy.AccessSuspended
+	case choice.RequiresMFA && !session.HasMFA:
+		p.Access = tenancy.AccessEnroll
+	}
+	return p
+}

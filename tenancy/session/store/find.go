@@ -1,0 +1,86 @@
+package store
+
+import (
+	"context"
+	_ "embed"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"crier/platform/pg"
+	"crier/tenancy"
+	"crier/tenancy/db"
+)
+
+//go:embed sql/find_sessions_by_hash.sql
+var findSessionsByHash string
+
+// Choice is an organization that a person can choose.
+type Choice struct {
+	Org         tenancy.OrgID
+	Role        tenancy.Role
+	Suspended   bool
+	RequiresMFA bool
+}
+
+// Session is a live session with its person and the organizations that the person can choose.
+type Session struct {
+	ID     tenancy.SessionID
+	Person tenancy.PersonID
+	Email  string
+	// Instance means that the person is an administrator of the instance.
+	Instance bool
+	// HasMFA means that the person has a confirmed second factor.
+	HasMFA bool
+	// Choices are the enabled memberships, the oldest first.
+	Choices []Choice
+}
+
+type sessionRow struct {
+	Hash        []byte            `db:"hash"`
+	ID          tenancy.SessionID `db:"id"`
+	Person      tenancy.PersonID  `db:"person_id"`
+	Email       string            `db:"email"`
+	Instance    bool              `db:"instance_admin"`
+	HasMFA      bool              `db:"has_mfa"`
+	Org         tenancy.OrgID     `db:"org_id"`
+	Role        tenancy.Role      `db:"role"`
+	Suspended   bool              `db:"suspended"`
+	RequiresMFA bool              `db:"mfa_required"`
+}
+
+// SessionsByHash returns the live sessions whose tokens have one of the hashes, by their hash. The
+// returned sessions count as used at the time now. It uses a connection pool of its own
+// (pg.Sessions), so that other use cases of accounts cannot delay it. A hash without a session is
+// no error; it returns the error of Postgres.
+func SessionsByHash(
+	ctx context.Context, d *db.DB, hashes [][]byte, now time.Time,
+) (sessions map[string]Session, err error) {
+	idle := now.Add(-tenancy.SessionIdle)
+	err = d.WriteRole(ctx, pg.Sessions, func(b *pgx.Batch) {
+		b.Queue(findSessionsByHash, hashes, now, idle).Query(func(rows pgx.Rows) error {
+			found, err := pgx.CollectRows(rows, pgx.RowToStructByName[sessionRow])
+			sessions = groupSessions(found)
+			return err
+		})
+	})
+	return sessions, err
+}
+
+// groupSessions returns one session for all rows of a hash.
+func groupSessions(rows []sessionRow) map[string]Session {
+	out := map[string]Session{}
+	for _, r := range rows {
+		s, known := out[string(r.Hash)]
+		if !known {
+			s = Session{ID: r.ID, Person: r.Person, Email: r.Email, Instance: r.Instance, HasMFA: r.HasMFA}
+		}
+		if !r.Org.IsZero() {
+			s.Choices = append(s.Choices, Choice{
+				Org: r.Org, Role: r.Role, Suspended: r.Suspended, RequiresMFA: r.RequiresMFA,
+			})
+		}
+		out[string(r.Hash)] = s
+	}
+	return out
+}
