@@ -2,8 +2,9 @@ package publishing
 
 import "crier/tenancy"
 
-// ActorOf returns who is acting, as shown in the timeline of a post, for example "operator for
-// person 0192f0c1-…". The result contains no addresses, because timelines outlive accounts.
+// ActorOf returns who is acting, as shown in the timeline of a post. Examples: "operator for person
+// 0192f0c1-…" and "agent 0192f0c2-… for person 0192f0c1-…". The result contains no addresses,
+// because timelines outlive accounts.
 func ActorOf(p tenancy.Principal) string {
 	if p.Via == tenancy.ViaKey {
 		return "key " + p.Key.String()
@@ -11,6 +12,9 @@ func ActorOf(p tenancy.Principal) string {
 	who := "person " + p.Person.String()
 	if !p.Behind.IsZero() {
 		return "operator for " + who
+	}
+	if !p.Agent.IsZero() {
+		return "agent " + p.Agent.ID.String() + " for " + who
 	}
 	return who
 }

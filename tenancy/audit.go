@@ -59,7 +59,8 @@ const (
 	ActionImpersonatedRequest Action = "impersonation.request"
 )
 
-// The actions of a person, which the audit log of each organization has that the person is a member of.
+// The actions of a person, which the audit log of each organization has that the person is a member
+// of.
 const (
 	ActionSignedIn         Action = "person.signed-in"
 	ActionSignedOut        Action = "person.sessions-ended"
@@ -73,8 +74,8 @@ const (
 	ActionIdentityLinked   Action = "person.identity-linked"
 	ActionIdentityUnlinked Action = "person.identity-unlinked"
 	ActionAccountDeleted   Action = "person.deletion-requested"
-	// ActionProfileChanged and ActionNotificationsChanged are recorded only of an administrator of the instance who acts
-	// as the person, in the organization of the membership.
+	// ActionProfileChanged and ActionNotificationsChanged are recorded only of an administrator of
+	// the instance who acts as the person, in the organization of the membership.
 	ActionProfileChanged       Action = "person.profile-changed"
 	ActionNotificationsChanged Action = "person.notifications-changed"
 	ActionAccountRestored      Action = "person.restored"
@@ -100,7 +101,7 @@ type AuditEvent struct {
 	At time.Time `db:"at"`
 	// Person is zero for the operator and for the service itself.
 	Person PersonID `db:"person_id"`
-	// Actor is how they were called then: an address, or the name of a key.
+	// Actor is how they were called then: an address, the name of a key, or "agent for address".
 	Actor string `db:"actor"`
 	Via   Via    `db:"via"`
 	Key   KeyID  `db:"key_id"`
@@ -139,7 +140,7 @@ type InstanceEvent struct {
 // Event returns an entry for what a principal did.
 func (p Principal) Event(action Action, subject string) AuditEvent {
 	return AuditEvent{
-		Person: p.Person, Actor: p.Name, Via: p.Via, Key: p.Key, Behind: p.BehindName, Action: action,
+		Person: p.Person, Actor: p.actor(), Via: p.Via, Key: p.Key, Behind: p.BehindName, Action: action,
 		Subject: CutSubject(subject), Address: p.From.Client,
 	}
 }

@@ -47,14 +47,16 @@ type Source struct {
 	Site string
 	// Agent is the header User-Agent.
 	Agent string
-	// Device is the token of the browser's cookie device, empty for a browser that has never signed in.
+	// Device is the token of the browser's cookie device, empty for a browser that has never signed
+	// in.
 	Device string
 }
 
 // maxAgent is the greatest length of a stored User-Agent in characters.
 const maxAgent = 256
 
-// NewSource returns a Source that can be stored: the agent is cut, and characters that cannot be shown are left out.
+// NewSource returns a Source that can be stored: the agent is cut, and characters that cannot be
+// shown are left out.
 func NewSource(client, site, agent, device string) Source {
 	clean := strings.Map(func(r rune) rune {
 		if r < ' ' || r == 0x7f || r == 0xfffd || unicode.Is(unicode.Bidi_Control, r) {
@@ -65,11 +67,27 @@ func NewSource(client, site, agent, device string) Source {
 	return Source{Client: client, Site: site, Agent: text.Cut(clean, maxAgent), Device: device}
 }
 
-// Principal is the identity that a request acts for: exactly one organization, and a person.
+// Agent is a program that acts for a person, and what allows it to. The zero Agent is none.
+type Agent struct {
+	ID AgentID
+	// Grant is the person's permission, which the person can end.
+	Grant GrantID
+	// Name is how the agent is called in the audit log.
+	Name string
+}
+
+// IsZero reports whether there is no agent.
+func (a Agent) IsZero() bool { return a.ID.IsZero() }
+
+// Principal is the identity that a request acts for: exactly one organization, and a person. It
+// says who acts (the person, or the key without one), through what (Via, with the key, the session
+// or the agent's grant), and on whose behalf: an agent acts on behalf of Person, and an
+// administrator of the instance stands behind the Person as whom they act.
 type Principal struct {
 	// Org is zero when Access is AccessNone.
 	Org OrgID
-	// Person is the person of the session or the creator of the API key. It is zero for a key without a creator.
+	// Person is the person of the session or the creator of the API key. It is zero for a key
+	// without a creator.
 	Person PersonID
 	Role   Role
 	Via    Via
@@ -77,11 +95,15 @@ type Principal struct {
 	Key KeyID
 	// Session is set when Via is ViaSession.
 	Session SessionID
+	// Agent is set when Via is ViaAgent.
+	Agent Agent
 	// Access limits a session. It is AccessFull for a key.
 	Access Access
-	// Name is how the principal is called in the audit log: the address of the person, or the name of the key.
+	// Name is how the principal is called in the audit log: the address of the person, or the name
+	// of the key.
 	Name string
-	// Instance means that the person is an administrator of the instance. It is false while Behind is set.
+	// Instance means that the person is an administrator of the instance. It is false while Behind
+	// is set.
 	Instance bool
 	// Behind is the administrator of the instance who acts as Person; zero if the person does.
 	Behind PersonID
@@ -90,6 +112,14 @@ type Principal struct {
 	From       Source
 }
 
-// Doer returns the name of the real actor: the instance administrator during an impersonation,
-// otherwise Name.
-func (p Principal) Doer() string { return cmp.Or(p.BehindName, p.Name) }
+// Doer returns the name of the real actor: the instance administrator during an impersonation, the
+// agent with the person for whom it acts, and otherwise Name.
+func (p Principal) Doer() string { return cmp.Or(p.BehindName, p.actor()) }
+
+// actor returns how the principal is called in the audit log.
+func (p Principal) actor() string {
+	if p.Agent.IsZero() {
+		return p.Name
+	}
+	return p.Agent.Name + " for " + p.Name
+}

@@ -21,6 +21,9 @@ type (
 	MailTag       struct{}
 
 	ConfirmationTag struct{}
+
+	AgentTag struct{}
+	GrantTag struct{}
 )
 
 // The ids are UUIDs that sort by the time at which they were made.
@@ -35,6 +38,9 @@ type (
 	MailID       = id.ID[MailTag]
 
 	ConfirmationID = id.ID[ConfirmationTag]
+
+	AgentID = id.ID[AgentTag]
+	GrantID = id.ID[GrantTag]
 )
 
 // Shards is the number of shards that organizations are distributed over. It must never change:

@@ -1,0 +1,32 @@
+package tenancy
+
+import (
+	"testing"
+
+	"crier/platform/id"
+)
+
+func TestPrincipal_NamesWhoActsAndForWhom(t *testing.T) {
+	t.Parallel()
+	agent := Agent{ID: id.New[AgentTag](), Grant: id.New[GrantTag](), Name: "Planner"}
+	for name, c := range map[string]struct {
+		p                   Principal
+		actor, behind, doer string
+	}{
+		"a person": {p: Principal{Name: "ada@example.com"}, actor: "ada@example.com", doer: "ada@example.com"},
+		"an agent": {
+			p:     Principal{Name: "ada@example.com", Via: ViaAgent, Agent: agent},
+			actor: "Planner for ada@example.com", doer: "Planner for ada@example.com",
+		},
+		"an administrator of the instance": {
+			p:     Principal{Name: "ada@example.com", Behind: id.New[PersonTag](), BehindName: "root@example.com"},
+			actor: "ada@example.com", behind: "root@example.com", doer: "root@example.com",
+		},
+	} {
+		e := c.p.Event(ActionKeyCreated, "")
+		if e.Actor != c.actor || e.Behind != c.behind || c.p.Doer() != c.doer {
+			t.Errorf("%s: got the actor %q, behind %q, doer %q, want %q, %q, %q",
+				name, e.Actor, e.Behind, c.p.Doer(), c.actor, c.behind, c.doer)
+		}
+	}
+}
