@@ -13,4 +13,3 @@ type Plans interface {
 	// Tiers returns the plans of the instance, the smallest first; none on an instance without plans.
 	Tiers() []Plan
 }
-
