@@ -8,6 +8,7 @@ import (
 	"crier/actors/cluster"
 	"crier/actors/org"
 	"crier/apps/edge"
+	"crier/apps/edge/docs"
 	"crier/apps/worker"
 	"crier/platform/clock"
 	"crier/platform/env"
@@ -186,8 +187,8 @@ func (h httpAdapter) Websocket(ctx context.Context, url string) (*websocket.Conn
 }
 
 // documentedLimits returns the limits that the documentation of the API names.
-func (a *App) documentedLimits() edge.InstanceLimits {
-	return edge.InstanceLimits{
+func (a *App) documentedLimits() docs.InstanceLimits {
+	return docs.InstanceLimits{
 		Requests: a.cfg.Actors.Limit, Channels: a.cfg.Channels.MaxChannels,
 		Webhooks: a.cfg.Webhooks.MaxWebhooks, Image: a.cfg.Media.MaxImage, Video: a.cfg.Media.MaxVideo,
 		Storage: a.cfg.Media.MaxStorage, IdempotencyKeys: a.cfg.Retention.Keys, Deliveries: a.cfg.Retention.Deliveries,

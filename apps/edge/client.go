@@ -2,6 +2,7 @@ package edge
 
 import (
 	"bytes"
+	"log/slog"
 	"net/netip"
 	"strings"
 	"sync/atomic"
@@ -19,16 +20,27 @@ import (
 // client, and none of them is a trusted proxy.
 const unknownClient = "unknown"
 
-// noteSource stores where the request comes from, for the guards and handlers that follow. The name of the client,
+// clients finds the client of each request behind the proxies that are trusted. It is safe for concurrent use.
+type clients struct {
+	trusted []netip.Prefix
+	log     *slog.Logger
+	clock   clock.Clock
+	// forwardedLog limits the log of forwarding headers from addresses that are not trusted.
+	forwardedLog logLimit
+	// unreadLog limits the log of trusted proxies that name their clients in other headers than X-Forwarded-For.
+	unreadLog logLimit
+}
+
+// note stores where the request comes from, for the guards and handlers that follow. The name of the client,
 // under which its requests are counted and logged, is its IPv4 address, the /64 network of its IPv6 address, or
 // unknownClient. A subscriber has at least a /64, and many have a /56 or a /48, so one client can have many names. The
 // site is the largest network that one subscriber usually has; several subscribers may be in it.
-func (s *Server) noteSource(c *fiber.Ctx) error {
+func (cs *clients) note(c *fiber.Ctx) error {
 	device := session.Device(c)
 	if len(device) > maxDevice {
 		device = ""
 	}
-	ip := s.clientAddr(c)
+	ip := cs.clientAddr(c)
 	request.From(c.Context()).From = tenancy.NewSource(
 		network(ip), networkPrefix(ip, siteBits), c.Get(fiber.HeaderUserAgent), device)
 	return c.Next()
@@ -59,10 +71,10 @@ func networkPrefix(ip netip.Addr, bits int) string {
 
 // clientAddr returns the nearest address of a request that is no trusted proxy: without TRUSTED_PROXIES the peer of the
 // connection. It returns the zero address when a nearer entry of X-Forwarded-For is empty or no address.
-func (s *Server) clientAddr(c *fiber.Ctx) netip.Addr {
+func (cs *clients) clientAddr(c *fiber.Ctx) netip.Addr {
 	lines := c.Request().Header.PeekAll(fiber.HeaderXForwardedFor)
 	ip, hops, more := request.Peer(c.Context()), string(bytes.Join(lines, []byte(","))), len(lines) > 0
-	for more && s.isTrusted(ip) { // from the end, because a proxy appends to the last line or adds a line
+	for more && cs.isTrusted(ip) { // from the end, because a proxy appends to the last line or adds a line
 		i := strings.LastIndexByte(hops, ',')
 		ip, hops, more = parseHop(hops[i+1:]), hops[:max(0, i)], i >= 0
 	}
@@ -88,8 +100,8 @@ func parseHop(s string) netip.Addr {
 }
 
 // isTrusted returns whether an address is that of a trusted proxy. The zero address is not.
-func (s *Server) isTrusted(ip netip.Addr) bool {
-	for _, p := range s.trusted {
+func (cs *clients) isTrusted(ip netip.Addr) bool {
+	for _, p := range cs.trusted {
 		if p.Contains(ip) {
 			return true
 		}
@@ -99,32 +111,32 @@ func (s *Server) isTrusted(ip netip.Addr) bool {
 
 // connRules returns the limits of connections. Proxies have no limit of a client because they have many clients, and
 // loopback has none because it belongs to the operator.
-func (s *Server) connRules() connRules {
-	exempt := func(ip netip.Addr) bool { return ip.IsLoopback() || s.isTrusted(ip) }
-	return connRules{total: s.cfg.MaxConns, perClient: s.cfg.ClientConns, exempt: exempt, log: s.deps.Log}
+func (cs *clients) connRules(cfg Config) connRules {
+	exempt := func(ip netip.Addr) bool { return ip.IsLoopback() || cs.isTrusted(ip) }
+	return connRules{total: cfg.MaxConns, perClient: cfg.ClientConns, exempt: exempt, log: cs.log}
 }
 
-// warnForwarded logs, at most once a minute each, two mistakes of a configuration: a proxy that names clients is not
+// warn logs, at most once a minute each, two mistakes of a configuration: a proxy that names clients is not
 // trusted, or a trusted one names them only in headers that are not read. In both cases all its clients share one
 // address and the limits of one client. The request is served as without the header.
-func (s *Server) warnForwarded(c *fiber.Ctx) error {
+func (cs *clients) warn(c *fiber.Ctx) error {
 	if name := request.Forwarding(&c.Request().Header); name != "" {
-		s.warnUnread(c, name)
+		cs.warnUnread(c, name)
 	}
 	return c.Next()
 }
 
 // warnUnread logs a forwarding header, the first of a request, unless clientAddr reads it.
-func (s *Server) warnUnread(c *fiber.Ctx, name string) {
+func (cs *clients) warnUnread(c *fiber.Ctx, name string) {
 	ip := request.Peer(c.Context())
-	switch trusted := s.isTrusted(ip); {
-	case !trusted && s.forwardedLog.allow(s.deps.Clock):
-		s.deps.Log.WarnContext(c.UserContext(),
+	switch trusted := cs.isTrusted(ip); {
+	case !trusted && cs.forwardedLog.allow(cs.clock):
+		cs.log.WarnContext(c.UserContext(),
 			"a forwarding header of an address that is not in TRUSTED_PROXIES is ignored; "+
 				"if that address is your proxy, add it, or all its clients count as one",
 			"header", name, "peer", ip.String())
-	case trusted && name != fiber.HeaderXForwardedFor && s.unreadLog.allow(s.deps.Clock):
-		s.deps.Log.WarnContext(c.UserContext(),
+	case trusted && name != fiber.HeaderXForwardedFor && cs.unreadLog.allow(cs.clock):
+		cs.log.WarnContext(c.UserContext(),
 			"a proxy in TRUSTED_PROXIES names its clients in a header that is not read; "+
 				"let it send X-Forwarded-For, or all its clients count as one", "header", name, "peer", ip.String())
 	}

@@ -8,7 +8,6 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
-	"net/netip"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -34,7 +33,6 @@ import (
 	"crier/apps/edge/route"
 	"crier/platform/clock"
 	"crier/platform/fault"
-	"crier/platform/limit"
 )
 
 // Deps are the services and ports that a Server uses. Only Attempts, Windows, AccountKey, SandboxURL and DevMail are
@@ -69,33 +67,25 @@ type Deps struct {
 	Metrics prometheus.Registerer
 	Clock   clock.Clock
 	// Limits are only shown by the documentation.
-	Limits InstanceLimits
+	Limits docs.InstanceLimits
 	// Version is the version of the service, which /health and the OpenAPI document name.
 	Version string
 }
 
 // Server answers the HTTP requests of one listener. Its methods are safe for concurrent use.
 type Server struct {
-	cfg      Config
-	deps     Deps
-	app      *fiber.App
-	table    []Route      // sorted
-	lines    *route.Table // the same routes with their handlers, and the OpenAPI document
-	gate     *admission.Gate
-	session  *session.Guard
-	monitor  *monitor.API
-	trusted  []netip.Prefix
-	draining atomic.Bool
-	metrics  *metrics
-	// forwardedLog limits the log of forwarding headers from addresses that are not trusted.
-	forwardedLog logLimit
-	// unreadLog limits the log of trusted proxies that name their clients in other headers than X-Forwarded-For.
-	unreadLog logLimit
-	patterns  map[string]bool // path patterns of all routes, for logs and metrics
-	// site renders the OpenAPI document and the documentation when one of their pages is first asked for.
-	site      func() (*docs.Site, error)
-	streams   *limit.PerKey[string] // videos being played, by client address
-	originals orgLimit              // uploads being sent to their organizations
+	cfg       Config
+	deps      Deps
+	app       *fiber.App
+	table     []Route      // sorted
+	lines     *route.Table // the same routes with their handlers, and the OpenAPI document
+	gate      *admission.Gate
+	session   *session.Guard
+	monitor   *monitor.API
+	clients   *clients
+	draining  atomic.Bool
+	metrics   *metrics
+	transfers *transfers
 
 	mu      sync.Mutex // protects the fields below
 	ln      *listener
@@ -121,15 +111,10 @@ func New(cfg Config, deps Deps) (*Server, error) {
 			"The sandbox address must be http with a loopback address and a port.")
 	}
 	s := &Server{
-		cfg: cfg, deps: deps, trusted: trusted, metrics: metrics, patterns: map[string]bool{},
-		streams:   limit.New[string](maxStreams),
-		originals: newOrgLimit(maxOriginals),
+		cfg: cfg, deps: deps, metrics: metrics, transfers: newTransfers(cfg),
+		clients: &clients{trusted: trusted, log: deps.Log, clock: deps.Clock},
 	}
 	s.buildRoutes()
-	for _, r := range s.table {
-		s.patterns[r.Path] = true
-	}
-	s.site = sync.OnceValues(s.renderSite)
 	s.buildApp()
 	return s, nil
 }
@@ -164,8 +149,8 @@ func (s *Server) buildApp() {
 		ReadTimeout: s.cfg.Timeout, WriteTimeout: s.cfg.Timeout, IdleTimeout: idleTimeout, ReadBufferSize: headerLimit,
 	})
 	s.app.Use(
-		s.observe, s.recovering(), s.warnForwarded, s.session.GuardCookies, s.noteSource, s.secureHeaders, s.cors(),
-		s.checkQuery,
+		s.newObserver().observe, s.recovering(), s.clients.warn, s.session.GuardCookies, s.clients.note, s.secureHeaders, s.cors(),
+		checkQuery,
 	)
 	s.lines.Mount(s.app)
 	server := s.app.Server()
@@ -180,7 +165,7 @@ func (s *Server) buildApp() {
 
 // Listen serves ln until Shutdown and closes it. It returns nil after Shutdown, also when Shutdown was called first.
 func (s *Server) Listen(ln net.Listener) error {
-	own := listenOn(ln, s.connRules())
+	own := listenOn(ln, s.clients.connRules(s.cfg))
 	if !s.setListener(own) {
 		return own.Close()
 	}

@@ -1,6 +1,8 @@
 package edge
 
 import (
+	"sync"
+
 	auditapi "crier/apps/edge/account/audit"
 	deletionapi "crier/apps/edge/account/deletion"
 	instanceapi "crier/apps/edge/account/instance"
@@ -23,6 +25,7 @@ import (
 	tagapi "crier/apps/edge/api/tag"
 	webhookapi "crier/apps/edge/api/webhook"
 	"crier/apps/edge/dev"
+	"crier/apps/edge/docs"
 	"crier/apps/edge/monitor"
 	"crier/apps/edge/record"
 	"crier/apps/edge/session"
@@ -37,6 +40,7 @@ type endpoints struct {
 	connect      *connectapi.API
 	deletion     *deletionapi.API
 	dev          *dev.API
+	docs         *docs.API
 	instance     *instanceapi.API
 	key          *keyapi.API
 	media        *mediaapi.API
@@ -85,11 +89,15 @@ func (s *Server) newEndpoints() endpoints {
 		}),
 		deletion: deletionapi.New(deletionapi.Deps{Accounts: d.Accounts, Gate: s.gate, Cookies: cookies}),
 		dev:      dev.New(dev.Deps{BaseURL: s.cfg.Base(), SandboxURL: d.SandboxURL, Mails: d.DevMail}),
+		docs:     docs.NewAPI(docs.Deps{Site: sync.OnceValues(s.renderSite)}),
 		instance: instanceapi.New(instanceapi.Deps{
 			Accounts: d.Accounts, Plans: d.Plans, Gate: s.gate, Cookies: cookies, Log: d.Log,
 		}),
-		key:   keyapi.New(keyapi.Deps{Accounts: d.Accounts, Gate: s.gate, Clock: d.Clock}),
-		media: mediaapi.New(mediaapi.Deps{Base: base, UploadLimit: s.cfg.UploadLimit, Media: d.Media}),
+		key: keyapi.New(keyapi.Deps{Accounts: d.Accounts, Gate: s.gate, Clock: d.Clock}),
+		media: mediaapi.New(mediaapi.Deps{
+			Base: base, UploadLimit: s.cfg.UploadLimit, StreamTimeout: s.cfg.UploadTimeout, Media: d.Media, Files: d.Media,
+			Transfers: s.transfers, Gate: s.gate,
+		}),
 		monitor: monitor.New(monitor.Deps{
 			FrontendURL: s.cfg.Frontend(), Timeout: s.cfg.Timeout, Version: d.Version, MonitorToken: s.cfg.MonitorToken,
 			Queue: d.Queue, Health: d.Health, Draining: s.draining.Load, Cookies: cookies, Log: d.Log,

@@ -98,11 +98,11 @@ type guards struct {
 func (s *Server) newGuards() *guards {
 	g := &guards{
 		server: s,
-		inTime: s.deadline(s.cfg.Timeout), inLongTime: s.deadline(s.cfg.UploadTimeout),
+		inTime: deadline(s.cfg.Timeout), inLongTime: deadline(s.cfg.UploadTimeout),
 
-		body:       s.readBody(s.cfg.BodyLimit, maxBodyValues),
-		postBodies: limitBodies(s.cfg.PostLimit), postBody: s.readBody(s.cfg.PostLimit, 0),
-		uploadBody: s.limitUpload,
+		body:       readBody(s.cfg.BodyLimit, maxBodyValues),
+		postBodies: limitBodies(s.cfg.PostLimit), postBody: readBody(s.cfg.PostLimit, 0),
+		uploadBody: s.transfers.limitUpload,
 
 		reads: limitAnswers(maxReads), lists: limitAnswers(maxLists), statistics: limitAnswers(maxStatistics),
 		writes: limitRequests(maxWrites), uploads: limitRequests(maxUploads), fetches: limitRequests(maxFetches),
@@ -111,10 +111,10 @@ func (s *Server) newGuards() *guards {
 		page: s.openBodies(pageBodies, pageBody, readForm),
 	}
 	jsonOnly := []fiber.Handler{session.JSONOnly}
-	g.login = slices.Concat(jsonOnly, s.openBodies(loginBodies, loginBody, s.readJSON))
+	g.login = slices.Concat(jsonOnly, s.openBodies(loginBodies, loginBody, readJSON))
 	g.beacon = slices.Concat([]fiber.Handler{textAsJSON}, g.login)
-	g.register = slices.Concat(jsonOnly, s.openBodies(registerBodies, registerBody, s.readJSON))
-	g.connect = slices.Concat(jsonOnly, s.openBodies(connectBodies, connectBody, s.readJSON))
+	g.register = slices.Concat(jsonOnly, s.openBodies(registerBodies, registerBody, readJSON))
+	g.connect = slices.Concat(jsonOnly, s.openBodies(connectBodies, connectBody, readJSON))
 	return g
 }
 

@@ -269,24 +269,6 @@ func (c *conn) ReadFrom(r io.Reader) (int64, error) {
 	return io.Copy(struct{ io.Writer }{Writer: c}, r) // without the method ReadFrom, which would call itself
 }
 
-// transferLimit is the lowest speed of a body or an answer: on average at least rate bytes a second since begun, after
-// grace has passed, and complete before end.
-type transferLimit struct {
-	begun, end time.Time
-	grace      time.Duration
-	rate       int64 // bytes a second
-	moved      int64 // bytes until now
-}
-
-// deadline returns the time by which the next bytes must have moved.
-func (p *transferLimit) deadline() time.Time {
-	earned := min(time.Duration(p.moved/p.rate), p.end.Sub(p.begun)/time.Second) * time.Second
-	if at := p.begun.Add(p.grace + earned); at.Before(p.end) {
-		return at
-	}
-	return p.end
-}
-
 // SetReadDeadline sets the deadline of reads. After forceDeadlines it is now at the latest.
 func (c *conn) SetReadDeadline(t time.Time) error {
 	return c.owner.setDeadline(c.TCPConn.SetReadDeadline, t, 0)

@@ -5,11 +5,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"log/slog"
 	"mime"
 	"net/http"
 	"os"
-	"regexp"
 	"runtime/debug"
 	"slices"
 	"strconv"
@@ -19,23 +17,18 @@ import (
 	"github.com/gofiber/fiber/v2"
 	"github.com/gofiber/fiber/v2/middleware/cors"
 	"github.com/gofiber/fiber/v2/middleware/recover"
-	"github.com/google/uuid"
-	"github.com/prometheus/client_golang/prometheus"
 	"github.com/valyala/fasthttp"
 
 	"crier/apps/edge/docs"
-	"crier/apps/edge/monitor"
 	"crier/apps/edge/problem"
 	"crier/apps/edge/request"
-	"crier/platform/clock"
 	"crier/platform/fault"
 	"crier/platform/paste"
-	"crier/platform/telemetry"
 	"crier/publishing"
 )
 
-// Every request passes, in this order: guardBodies, observe (request id, log, metrics), recovering, warnForwarded,
-// GuardCookies, noteSource, secureHeaders, cors, checkQuery; then the guards of its route, see newGuards.
+// Every request passes, in this order: guardBodies, observer (request id, log, metrics), recovering, clients.warn,
+// GuardCookies, clients.note, secureHeaders, cors, checkQuery; then the guards of its route, see newGuards.
 
 const (
 	idleTimeout = time.Minute
@@ -131,22 +124,6 @@ func (s *Server) refuseEarly(ctx *fasthttp.RequestCtx, cause error) {
 	ctx.SetConnectionClose()
 }
 
-// newTransferLimit returns the limit of an upload or a download that begins now.
-func (s *Server) newTransferLimit() *transferLimit {
-	now := clock.System{}.Now()
-	return &transferLimit{begun: now, end: now.Add(s.cfg.UploadTimeout), grace: s.cfg.Timeout, rate: s.cfg.UploadRate}
-}
-
-// limitUpload replaces REQUEST_TIMEOUT for the body by a transferLimit: an upload may last for UPLOAD_TIMEOUT as long
-// as it is fast enough. It comes after the authentication, so that only authenticated requests have so much time.
-func (s *Server) limitUpload(c *fiber.Ctx) error {
-	if own, ok := c.Context().Conn().(*conn); ok {
-		own.in = s.newTransferLimit()
-		defer func() { own.in = nil }()
-	}
-	return c.Next()
-}
-
 // refuse answers with the body and status of an error, see package problem. A body that did not arrive in time is 408,
 // even if err is a consequence of it.
 func (s *Server) refuse(c *fiber.Ctx, err error) error {
@@ -159,82 +136,6 @@ func (s *Server) refuse(c *fiber.Ctx, err error) error {
 		err = fiber.ErrRequestTimeout
 	}
 	return problem.Of(err, s.cfg.Frontend()+"/billing").Write(c)
-}
-
-var saneID = regexp.MustCompile(`^[A-Za-z0-9._-]{8,64}$`)
-
-// observe gives the request its id, logs it and counts it by the pattern of its route, never by path or organization.
-// An X-Request-Id of the client is used when it matches saneID.
-func (s *Server) observe(c *fiber.Ctx) error {
-	start := s.deps.Clock.Now()
-	info := request.From(c.Context())
-	info.ID = c.Get(fiber.HeaderXRequestID)
-	if !saneID.MatchString(info.ID) {
-		info.ID = uuid.NewString()
-	}
-	c.Set(fiber.HeaderXRequestID, info.ID)
-	c.SetUserContext(telemetry.WithRequestID(context.Background(), info.ID))
-	if err := c.Next(); err != nil {
-		if err := s.refuse(c, err); err != nil {
-			return err
-		}
-	}
-	s.logRequest(c, info, s.deps.Clock.Now().Sub(start))
-	return nil
-}
-
-// logRequest logs and counts an answered request. The log record has the fault only for statuses of 400 and above. A 503
-// without a fault is what was asked for, as by /health of a process that starts: it is a warning, not an error.
-func (s *Server) logRequest(c *fiber.Ctx, info *request.Info, took time.Duration) {
-	status, pattern := c.Response().StatusCode(), s.pattern(c)
-	s.metrics.took.WithLabelValues(c.Method(), pattern, strconv.Itoa(status)).Observe(took.Seconds())
-	level := problem.Level(status)
-	if status == http.StatusServiceUnavailable && info.Err == nil {
-		level = slog.LevelWarn
-	}
-	attrs := []slog.Attr{
-		slog.String("method", c.Method()), slog.String("route", pattern), slog.Int("status", status),
-		slog.Duration("took", took),
-	}
-	if status >= 400 && info.Err != nil {
-		attrs = append(attrs, slog.Any("fault", info.Err))
-	}
-	s.deps.Log.LogAttrs(c.UserContext(), level, "request", attrs...)
-}
-
-// pattern returns the path pattern of the request's route, or "unmatched" if there is none.
-func (s *Server) pattern(c *fiber.Ctx) string {
-	p := strings.Split(c.Route().Path, "/")
-	for i, part := range p {
-		if name, ok := strings.CutPrefix(part, ":"); ok {
-			p[i] = "{" + name + "}"
-		}
-	}
-	pattern := strings.Join(p, "/")
-	if pattern == "/" && c.Path() != "/" || !s.patterns[pattern] {
-		return "unmatched"
-	}
-	return pattern
-}
-
-type metrics struct {
-	took    *prometheus.HistogramVec
-	tracked *prometheus.CounterVec
-}
-
-func newMetrics(reg prometheus.Registerer) (*metrics, error) {
-	m := &metrics{took: prometheus.NewHistogramVec(prometheus.HistogramOpts{
-		Name: "crier_http_request_seconds", Help: "Time to answer a request.", Buckets: prometheus.DefBuckets,
-	}, []string{"method", "route", "status"}), tracked: prometheus.NewCounterVec(prometheus.CounterOpts{
-		Name: "crier_tracked_events_total", Help: "Events that pages have reported. Anybody can report any number of them to POST /public/t.",
-	}, []string{"kind"})}
-	for _, kind := range monitor.TrackedKinds {
-		m.tracked.WithLabelValues(kind) // so that each is 0 before its first event
-	}
-	if err := errors.Join(reg.Register(m.took), reg.Register(m.tracked)); err != nil {
-		return nil, fault.Wrap(fault.Internal, "edge.newMetrics", "", err)
-	}
-	return m, nil
 }
 
 // recovering answers 500 after a panic of a handler and logs it with its stack.
@@ -262,7 +163,7 @@ func (s *Server) cors() fiber.Handler {
 	return cors.New(cors.Config{
 		Next: func(c *fiber.Ctx) bool { // the router ignores a slash at the end of the path
 			path := strings.TrimRight(c.Path(), "/")
-			return path == documentPath || path == docs.PublicDocumentPath
+			return path == docs.DocumentPath || path == docs.PublicDocumentPath
 		},
 		AllowOrigins: strings.Join(s.cfg.dashboards(), ","), AllowCredentials: true, MaxAge: 600,
 		AllowMethods: "GET,HEAD,POST,PUT,DELETE",
@@ -274,7 +175,7 @@ func (s *Server) cors() fiber.Handler {
 
 // checkQuery refuses queries with characters that the database cannot store. It ignores the path: an id with such
 // characters does not parse, and its route answers 404.
-func (s *Server) checkQuery(c *fiber.Ctx) error {
+func checkQuery(c *fiber.Ctx) error {
 	for name, value := range c.Context().QueryArgs().All() {
 		if !publishing.Storable(string(name)) || !publishing.Storable(string(value)) {
 			return fault.New(fault.Invalid, "edge.checkQuery",
@@ -290,7 +191,7 @@ const maxBodyValues = 10_000
 // readBody reads a JSON body of at most limit bytes to its end before the handlers that follow run. It refuses a body
 // of more than maxValues values; with 0 its handler limits them. A refusal is Invalid, TooLarge, or 415 for an encoded
 // body.
-func (s *Server) readBody(limit int64, maxValues int) fiber.Handler {
+func readBody(limit int64, maxValues int) fiber.Handler {
 	return func(c *fiber.Ctx) error {
 		if c.Method() == http.MethodGet || c.Method() == http.MethodHead || c.Method() == http.MethodDelete {
 			return c.Next()
@@ -344,7 +245,7 @@ func countValues(data []byte) int {
 
 // deadline ends the context of a request after d. The time begins when this handler runs: what readBody needed before
 // it does not count.
-func (s *Server) deadline(d time.Duration) fiber.Handler {
+func deadline(d time.Duration) fiber.Handler {
 	return func(c *fiber.Ctx) error {
 		ctx, cancel := context.WithTimeout(c.UserContext(), d)
 		defer cancel()

@@ -54,10 +54,10 @@ func (s *Server) openBodies(all int, longest int64, read func(longest int64) fib
 		defer release()
 		return c.Next()
 	}
-	return []fiber.Handler{places, read(longest), s.deadline(s.cfg.Timeout)}
+	return []fiber.Handler{places, read(longest), deadline(s.cfg.Timeout)}
 }
 
-func (s *Server) readJSON(longest int64) fiber.Handler { return s.readBody(longest, maxBodyValues) }
+func readJSON(longest int64) fiber.Handler { return readBody(longest, maxBodyValues) }
 
 // readForm returns the handler that reads a form of a page.
 func readForm(longest int64) fiber.Handler {

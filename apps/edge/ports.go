@@ -38,8 +38,6 @@ import (
 
 	postapi "crier/apps/edge/api/post"
 	"crier/apps/edge/monitor"
-	"crier/platform/blob"
-	"crier/publishing"
 	"crier/tenancy"
 )
 
@@ -75,18 +73,8 @@ type Channels interface {
 // Media are the use cases of uploaded files: uploads of the public API, pictures of people, and GET /files.
 type Media interface {
 	mediaapi.Media
+	mediaapi.Files
 	userapi.Media
-	// Open returns a file by the two parts of its public path, without metadata, or NotFound if
-	// either part is wrong. The caller closes it.
-	Open(ctx context.Context, key, file string) (publishing.Medium, blob.File, error)
-	// Original returns a file of the organization by its id, as it was uploaded, or NotFound if the
-	// organization has no such file. The caller closes it.
-	Original(ctx context.Context, p tenancy.Principal, medium string) (publishing.Medium, blob.File, error)
-	// OwnFile returns the two parts of the public path of a file for Open; ours is false for other addresses.
-	OwnFile(address string) (key, file string, ours bool)
-	// Stream opens a video of another server; requested is a header Range. ctx limits the transfer, after the return
-	// too. It returns Invalid for an address that is not public or no video, and Upstream and Loop.
-	Stream(ctx context.Context, address, requested string) (publishing.VideoStream, error)
 }
 
 // Approvals are the use cases of the approval of drafts in both APIs, and those of guests.

@@ -13,11 +13,11 @@ func (s *Server) routes(e endpoints) []Route {
 	var out []Route
 	for _, l := range slices.Concat(
 		postRoutes(e), tagRoutes(e), slotRoutes(e), channelRoutes(e),
-		connectRoutes(e), mediaRoutes(s, e), approvalRoutes(e), webhookRoutes(e),
+		connectRoutes(e), mediaRoutes(e), approvalRoutes(e), webhookRoutes(e),
 		analyticsRoutes(e), notificationRoutes(e), signInRoutes(e), userRoutes(e),
 		securityRoutes(e), organizationRoutes(e), teamRoutes(e), keyRoutes(e),
 		auditRoutes(e), deletionRoutes(e), planRoutes(e), instanceRoutes(e),
-		oauthRoutes(), monitorRoutes(e), pageRoutes(s, e), otherRoutes(),
+		oauthRoutes(), monitorRoutes(e), pageRoutes(e), otherRoutes(),
 	) {
 		out = append(out, l.routes()...)
 	}
@@ -173,22 +173,22 @@ func connectRoutes(e endpoints) []line {
 }
 
 // mediaRoutes returns the routes of files.
-func mediaRoutes(s *Server, e endpoints) []line {
+func mediaRoutes(e endpoints) []line {
 	return []line{
 		built("list-media", e.media.ListMedia(), apiKey.at("GET /public/v1/media", read), member.at("GET /media", user)),
 		built("delete-media", e.media.DeleteMedium(),
 			apiKey.at("DELETE /public/v1/media/{id}", write), member.at("DELETE /media/{id}", user)),
 		built("upload", e.media.Upload(), apiKey.at("POST /public/v1/upload", upload)),
 		built("upload-from-url", e.media.UploadFromURL(), apiKey.at("POST /public/v1/upload-from-url", fetch)),
-		built("file", s.getFile(), none.at("GET /files/{key}/{file}", download)),
-		built("get-original", s.getOriginal(),
+		built("file", e.media.File(), none.at("GET /files/{key}/{file}", download)),
+		built("get-original", e.media.Original(),
 			apiKey.at("GET /originals/{id}", original), member.at("GET /media/{id}/original", original)),
 		built("describe-media", e.media.DescribeMedium(), member.at("POST /media/information", form)),
 		planned(member.at("POST /media/save-media", user)),
 		planned(member.at("POST /media/upload-server", user)),
 		planned(member.at("POST /media/upload-simple", user)),
 		missing(admin.at("GET /settings/storage", user)),
-		built("stream", s.getStream(), visitor.at("GET /public/stream", download)),
+		built("stream", e.media.Stream(), visitor.at("GET /public/stream", download)),
 	}
 }
 
@@ -444,15 +444,15 @@ func monitorRoutes(e endpoints) []line {
 }
 
 // pageRoutes returns the documentation, the sandbox, and the mails of crier dev.
-func pageRoutes(s *Server, e endpoints) []line {
+func pageRoutes(e endpoints) []line {
 	return []line{
 		built("dev-mails", e.dev.ListMails(), none.at("GET /dev/mail", quick)),
 		built("dev-mail", e.dev.Mail(), none.at("GET /dev/mail/{id}", quick)),
-		built("docs", s.getDocs(), none.at("GET /docs", quick)),
-		built("docs-page", s.getDocsPage(), none.at("GET /docs/{page}", quick)),
-		built("docs-console-file", s.getConsoleFile(), none.at("GET /docs/console/{file}", quick)),
-		built("openapi", s.getDocument(), none.at("GET /openapi.json", quick)),
-		built("public-openapi", s.getPublicDocument(), none.at("GET /public/v1/openapi.json", quick)),
+		built("docs", e.docs.GetReference(), none.at("GET /docs", quick)),
+		built("docs-page", e.docs.GetPage(), none.at("GET /docs/{page}", quick)),
+		built("docs-console-file", e.docs.GetConsoleFile(), none.at("GET /docs/console/{file}", quick)),
+		built("openapi", e.docs.GetDocument(), none.at("GET /openapi.json", quick)),
+		built("public-openapi", e.docs.GetPublicDocument(), none.at("GET /public/v1/openapi.json", quick)),
 		built("sandbox", e.dev.Sandbox(), none.at("GET /sandbox", quick)),
 		built("sandbox-media", e.dev.SandboxFile("media"), none.at("GET /sandbox/media/{file}", quick)),
 		built("sandbox-picture", e.dev.SandboxFile("picture"), none.at("GET /sandbox/picture/{file}", quick)),

@@ -32,19 +32,8 @@ type Options struct {
 	BaseURL string
 	// Missing are the routes of the interface that are not built, as "METHOD path".
 	Missing []string
-	Limits  []LimitGroup
-	// KeyLife is a sentence with how long an idempotency key is kept.
-	KeyLife string
+	Limits  Limits
 }
-
-// LimitGroup is a table of the page of limits.
-type LimitGroup struct {
-	Title  string
-	Limits []Limit
-}
-
-// Limit is one limit of the service: what is limited, to how much, and what else is to be known of it.
-type Limit struct{ Subject, Value, Note string }
 
 // Site has all pages. It is safe for concurrent use.
 type Site struct {
@@ -194,7 +183,7 @@ func newRenderer(doc *huma.OpenAPI, o Options) (*renderer, error) {
 	v := view{
 		Pages: pageList, Languages: languages, Title: doc.Info.Title + " API " + doc.Info.Version,
 		Text: strings.SplitN(doc.Info.Description, "\n", 2)[0], Base: o.BaseURL, Root: root,
-		Missing: o.Missing, Limits: o.Limits, KeyLife: o.KeyLife, Events: webhookEvents, operations: operations,
+		Missing: o.Missing, Limits: o.Limits.groups(), KeyLife: keyNote(o.Limits.Instance.IdempotencyKeys), Events: webhookEvents, operations: operations,
 		Codes: publishing.ErrorCodes(),
 	}
 	v.Public, v.Application = groups(operations)

@@ -16,6 +16,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"crier/apps/edge"
+	"crier/apps/edge/docs"
 	"crier/platform/clock"
 	"crier/platform/env"
 )
@@ -43,7 +44,7 @@ func serve(run func() int) (code int, err error) {
 	}
 	s, err := edge.New(cfg, edge.Deps{
 		Health: healthy{}, Log: slog.New(slog.DiscardHandler), Metrics: prometheus.NewRegistry(), Version: "test",
-		Clock: clock.System{}, Limits: edge.InstanceLimits{Deliveries: 30 * 24 * time.Hour},
+		Clock: clock.System{}, Limits: docs.InstanceLimits{Deliveries: 30 * 24 * time.Hour},
 	})
 	if err != nil {
 		return 0, err

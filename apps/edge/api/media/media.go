@@ -5,10 +5,15 @@ import (
 	"context"
 	"io"
 	"net/http"
+	"time"
 
+	"github.com/gofiber/fiber/v2"
+
+	"crier/apps/edge/admission"
 	"crier/apps/edge/record"
 	"crier/apps/edge/request"
 	"crier/apps/edge/route"
+	"crier/platform/blob"
 	"crier/platform/fault"
 	"crier/publishing"
 	"crier/tenancy"
@@ -19,7 +24,12 @@ type Deps struct {
 	Base record.Base
 	// UploadLimit is the limit of a whole upload request, in bytes.
 	UploadLimit int64
-	Media       Media
+	// StreamTimeout is how long a video of another server may take.
+	StreamTimeout time.Duration
+	Media         Media
+	Files         Files
+	Transfers     Transfers
+	Gate          *admission.Gate
 }
 
 // API has the endpoints, one for each exported method. It is safe for concurrent use.
@@ -151,4 +161,31 @@ type Media interface {
 	// larger than its limit or than the rest of the organization's storage. A refused file is not stored. A crash
 	// leaves the file recorded, or bytes that are never served.
 	Upload(ctx context.Context, p tenancy.Principal, filename string, r io.Reader) (publishing.Medium, error)
+}
+
+// Files are the use cases that send files.
+type Files interface {
+	// Open returns a file by the two parts of its public path, without metadata, or NotFound if
+	// either part is wrong. The caller closes it.
+	Open(ctx context.Context, key, file string) (publishing.Medium, blob.File, error)
+	// Original returns a file of the organization by its id, as it was uploaded, or NotFound if the
+	// organization has no such file. The caller closes it.
+	Original(ctx context.Context, p tenancy.Principal, medium string) (publishing.Medium, blob.File, error)
+	// OwnFile returns the two parts of the public path of a file for Open; ours is false for other addresses.
+	OwnFile(address string) (key, file string, ours bool)
+	// Stream opens a video of another server; requested is a header Range. ctx limits the transfer, after the return
+	// too. It returns Invalid for an address that is not public or no video, and Upstream and Loop.
+	Stream(ctx context.Context, address, requested string) (publishing.VideoStream, error)
+}
+
+// Transfers limit the files that are being sent.
+type Transfers interface {
+	// EnterOriginal waits until the organization of a request may receive another original. The caller calls leave when
+	// it has been sent. It returns RateLimited if too many others are being sent.
+	EnterOriginal(c *fiber.Ctx) (leave func(), err error)
+	// EnterStream is like EnterOriginal, for a video that the client's address plays.
+	EnterStream(c *fiber.Ctx) (leave func(), err error)
+	// BeginDownload replaces the timeout of the answer by a longer one with a lowest speed. The caller calls end when
+	// all but the last bytes are written; its error is the one of the connection.
+	BeginDownload(c *fiber.Ctx) (end func() error)
 }

@@ -1,11 +1,10 @@
-package edge
+package docs
 
 import (
 	"strconv"
 	"time"
 
 	postapi "crier/apps/edge/api/post"
-	"crier/apps/edge/docs"
 	"crier/publishing"
 )
 
@@ -22,45 +21,67 @@ type InstanceLimits struct {
 	Deliveries time.Duration
 }
 
-// documentedLimits returns the limits that clients of the public API meet, as they are configured.
-func (s *Server) documentedLimits() []docs.LimitGroup {
-	return []docs.LimitGroup{
-		{Title: "Requests", Limits: s.requestLimits()},
-		{Title: "Sizes", Limits: s.sizeLimits()},
+// Limits are the limits that the documentation names, apart from those that are constants of other packages.
+type Limits struct {
+	Instance InstanceLimits
+	// Writes, Lists, Reads, Statistics, Uploads and Fetches are how many requests of one organization run at the same
+	// time in a process.
+	Writes, Lists, Reads, Statistics, Uploads, Fetches int
+	// Wait is how long a request waits to be one of them.
+	Wait                   time.Duration
+	Timeout, UploadTimeout time.Duration
+	// Bodies and headers are in bytes.
+	PostBody, Body, UploadBody, Headers int64
+}
+
+// LimitGroup is a table of the page of limits.
+type LimitGroup struct {
+	Title  string
+	Limits []Limit
+}
+
+// Limit is one limit of the service: what is limited, to how much, and what else is to be known of it.
+type Limit struct{ Subject, Value, Note string }
+
+// groups returns the limits that clients of the public API meet, as the page shows them.
+func (l Limits) groups() []LimitGroup {
+	return []LimitGroup{
+		{Title: "Requests", Limits: l.requests()},
+		{Title: "Sizes", Limits: l.sizes()},
 		{Title: "One request to create posts", Limits: postLimits()},
 		{Title: "Lists", Limits: listLimits()},
-		{Title: "An organization", Limits: s.organizationLimits()},
-		{Title: "Webhooks", Limits: s.webhookLimits()},
+		{Title: "An organization", Limits: l.Instance.organization()},
+		{Title: "Webhooks", Limits: l.Instance.webhooks()},
 	}
 }
 
-func (s *Server) requestLimits() []docs.Limit {
-	return []docs.Limit{
-		limitOf("Requests of an organization", count(s.deps.Limits.Requests), "a minute, of all its keys together."),
-		limitOf("Creates and edits at the same time", count(maxWrites), atOnce),
-		limitOf("Lists of posts and reports at the same time", count(maxLists), atOnce),
-		limitOf("Other reads at the same time", count(maxReads), atOnce),
-		limitOf("Reads of statistics at the same time", count(maxStatistics), atOnce),
-		limitOf("Uploads at the same time", count(maxUploads), atOnce),
-		limitOf("Uploads from URLs at the same time", count(maxFetches), atOnce),
-		limitOf("Wait for one of these places", inWords(placeTimeout), "then the answer is 429."),
-		limitOf("Time for a request", inWords(s.cfg.Timeout), "with its body."),
-		limitOf("Time for an upload", inWords(s.cfg.UploadTimeout), "also for one from a URL."),
+func (l Limits) requests() []Limit {
+	return []Limit{
+		limitOf("Requests of an organization", count(l.Instance.Requests), "a minute, of all its keys together."),
+		limitOf("Creates and edits at the same time", count(l.Writes), atOnce),
+		limitOf("Lists of posts and reports at the same time", count(l.Lists), atOnce),
+		limitOf("Other reads at the same time", count(l.Reads), atOnce),
+		limitOf("Reads of statistics at the same time", count(l.Statistics), atOnce),
+		limitOf("Uploads at the same time", count(l.Uploads), atOnce),
+		limitOf("Uploads from URLs at the same time", count(l.Fetches), atOnce),
+		limitOf("Wait for one of these places", inWords(l.Wait), "then the answer is 429."),
+		limitOf("Time for a request", inWords(l.Timeout), "with its body."),
+		limitOf("Time for an upload", inWords(l.UploadTimeout), "also for one from a URL."),
 	}
 }
 
 // atOnce is the note of limits of requests at the same time.
 const atOnce = "of one organization in one process; others wait."
 
-func (s *Server) sizeLimits() []docs.Limit {
-	return []docs.Limit{
-		limitOf("Body of posts", size(s.cfg.PostLimit), "POST /posts and POST /posts/check."),
-		limitOf("Other JSON bodies", size(s.cfg.BodyLimit), "All other routes with a JSON body."),
-		limitOf("Body of an upload", size(s.cfg.UploadLimit), "POST /upload, with the frame of the form."),
-		limitOf("Image", size(s.deps.Limits.Image), "POST /upload and POST /upload-from-url."),
-		limitOf("Video", size(s.deps.Limits.Video), "POST /upload and POST /upload-from-url."),
-		limitOf("Headers of a request", size(headerLimit), ""),
-		limitOf("Idempotency-Key", size(publishing.MaxIdempotencyKey), keyNote(s.deps.Limits.IdempotencyKeys)),
+func (l Limits) sizes() []Limit {
+	return []Limit{
+		limitOf("Body of posts", size(l.PostBody), "POST /posts and POST /posts/check."),
+		limitOf("Other JSON bodies", size(l.Body), "All other routes with a JSON body."),
+		limitOf("Body of an upload", size(l.UploadBody), "POST /upload, with the frame of the form."),
+		limitOf("Image", size(l.Instance.Image), "POST /upload and POST /upload-from-url."),
+		limitOf("Video", size(l.Instance.Video), "POST /upload and POST /upload-from-url."),
+		limitOf("Headers of a request", size(l.Headers), ""),
+		limitOf("Idempotency-Key", size(publishing.MaxIdempotencyKey), keyNote(l.Instance.IdempotencyKeys)),
 	}
 }
 
@@ -72,8 +93,8 @@ func keyNote(kept time.Duration) string {
 	return "A key is kept for " + inWords(kept) + " after its posts have been published, have failed or were deleted."
 }
 
-func postLimits() []docs.Limit {
-	return []docs.Limit{
+func postLimits() []Limit {
+	return []Limit{
 		limitOf("Channels", count(publishing.MaxEntries), ""),
 		limitOf("Parts of one channel", count(publishing.MaxParts), ""),
 		limitOf("Parts of all channels", count(publishing.MaxAllParts), ""),
@@ -90,8 +111,8 @@ func postLimits() []docs.Limit {
 	}
 }
 
-func listLimits() []docs.Limit {
-	return []docs.Limit{
+func listLimits() []Limit {
+	return []Limit{
 		limitOf("Page of posts", count(publishing.MaxPageLimit), ""),
 		limitOf("Dates of a list of posts", inWords(publishing.MaxRange), "from the first to the last."),
 		limitOf("Posts of such a list", count(publishing.MaxListed), ""),
@@ -105,26 +126,26 @@ func listLimits() []docs.Limit {
 	}
 }
 
-func (s *Server) organizationLimits() []docs.Limit {
+func (l InstanceLimits) organization() []Limit {
 	storage := "no limit"
-	if s.deps.Limits.Storage > 0 {
-		storage = size(s.deps.Limits.Storage)
+	if l.Storage > 0 {
+		storage = size(l.Storage)
 	}
-	return []docs.Limit{
-		limitOf("Channels", count(s.deps.Limits.Channels), "or what the plan allows, if that is less."),
-		limitOf("Webhooks", count(s.deps.Limits.Webhooks), "or what the plan allows, if that is less."),
+	return []Limit{
+		limitOf("Channels", count(l.Channels), "or what the plan allows, if that is less."),
+		limitOf("Webhooks", count(l.Webhooks), "or what the plan allows, if that is less."),
 		limitOf("Tags", count(publishing.MaxTags), ""),
 		limitOf("Posting times of a channel", count(publishing.MaxQueueTimes), ""),
 		limitOf("Uploaded files", storage, ""),
 	}
 }
 
-func (s *Server) webhookLimits() []docs.Limit {
+func (l InstanceLimits) webhooks() []Limit {
 	kept := "for ever"
-	if s.deps.Limits.Deliveries > 0 {
-		kept = inWords(s.deps.Limits.Deliveries)
+	if l.Deliveries > 0 {
+		kept = inWords(l.Deliveries)
 	}
-	return []docs.Limit{
+	return []Limit{
 		limitOf("Body", size(publishing.MaxWebhookBody), ""),
 		limitOf("Time to answer", inWords(publishing.WebhookTimeout), ""),
 		limitOf("Attempts", count(publishing.MaxWebhookAttempts), "of one delivery."),
@@ -136,8 +157,8 @@ func (s *Server) webhookLimits() []docs.Limit {
 	}
 }
 
-func limitOf(subject, value, note string) docs.Limit {
-	return docs.Limit{Subject: subject, Value: value, Note: note}
+func limitOf(subject, value, note string) Limit {
+	return Limit{Subject: subject, Value: value, Note: note}
 }
 
 // count returns a number with commas between thousands.

@@ -1,4 +1,4 @@
-package edge
+package docs
 
 import (
 	"net/http"
@@ -10,21 +10,16 @@ import (
 	"crier/platform/fault"
 )
 
-// document returns the OpenAPI document with the examples of the public API as JSON, the same bytes each time. Its
-// error is Internal.
-func (s *Server) document() ([]byte, error) {
+// AddExamples adds the examples of the public API to their operations. Its error is Internal: an example cannot be read,
+// or its operation or parameter is not in the document.
+func AddExamples(doc *huma.OpenAPI) error {
 	examples, err := postapi.Examples()
 	if err != nil {
-		return nil, err
+		return err
 	}
-	if err := addExamples(s.lines.API().OpenAPI(), examples); err != nil {
-		return nil, err
-	}
-	return s.lines.Document()
+	return addExamples(doc, examples)
 }
 
-// addExamples adds examples to their operations. An example of an operation or a parameter that the document does not
-// have is Internal.
 func addExamples(doc *huma.OpenAPI, examples map[string]postapi.Example) error {
 	added := map[string]bool{}
 	for _, item := range doc.Paths {
@@ -44,7 +39,7 @@ func addExamples(doc *huma.OpenAPI, examples map[string]postapi.Example) error {
 	}
 	for id := range examples {
 		if !added[id] {
-			return fault.New(fault.Internal, "edge.addExamples", "There is no operation "+id+" for its example.")
+			return fault.New(fault.Internal, "docs.addExamples", "There is no operation "+id+" for its example.")
 		}
 	}
 	return nil
@@ -59,7 +54,7 @@ func addExample(op *huma.Operation, x postapi.Example) error {
 		}
 	}
 	if left > 0 {
-		return fault.New(fault.Internal, "edge.addExample", "The example of "+op.OperationID+" has an unknown parameter.")
+		return fault.New(fault.Internal, "docs.addExample", "The example of "+op.OperationID+" has an unknown parameter.")
 	}
 	if len(x.Body) > 0 {
 		setExample(op.RequestBody.Content, x.Body)

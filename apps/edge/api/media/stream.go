@@ -1,4 +1,4 @@
-package edge
+package media
 
 import (
 	"context"
@@ -14,7 +14,8 @@ import (
 	"crier/platform/fault"
 )
 
-func (s *Server) getStream() route.Endpoint {
+// Stream returns the endpoint that plays a video.
+func (a *API) Stream() route.Endpoint {
 	text := &huma.Schema{Type: huma.TypeString}
 	d := huma.Operation{
 		Summary: "Play a video of this service or, with a session, of another server", Tags: []string{"Files"},
@@ -25,7 +26,7 @@ func (s *Server) getStream() route.Endpoint {
 		},
 	}
 	binary := &huma.Schema{Type: huma.TypeString, Format: "binary"}
-	return route.Raw(d, s.stream,
+	return route.Raw(d, a.stream,
 		route.Content(http.StatusOK, "The video.", videoType, binary),
 		route.Content(http.StatusPartialContent, "The range of the video.", videoType, binary))
 }
@@ -34,45 +35,34 @@ const videoType = "video/mp4"
 
 // stream sends a video as /files does, or that of another server, which only a person with a session may ask for. The
 // connection to the other server ends with the transfer.
-func (s *Server) stream(c *fiber.Ctx) error {
-	if err := s.gate.AdmitStream(c.UserContext(), request.From(c.Context()).From); err != nil {
+func (a *API) stream(c *fiber.Ctx) error {
+	if err := a.deps.Gate.AdmitStream(c.UserContext(), request.From(c.Context()).From); err != nil {
 		return err
 	}
-	leave, err := s.enterStream(c)
+	leave, err := a.deps.Transfers.EnterStream(c)
 	if err != nil {
 		return err
 	}
 	leave = sync.OnceFunc(leave)
-	err = s.openStream(c, leave)
+	err = a.openStream(c, leave)
 	if err != nil || c.Response().BodyStream() == nil {
 		leave()
 	}
 	return err
 }
 
-// enterStream waits for one of the places of the client's address.
-func (s *Server) enterStream(c *fiber.Ctx) (leave func(), err error) {
-	ctx, cancel := context.WithTimeout(c.UserContext(), placeTimeout)
-	defer cancel()
-	leave, err = s.streams.Enter(ctx, request.From(c.Context()).From.Client)
-	if err != nil {
-		return nil, tooManyInProgress("Your address has", err)
-	}
-	return leave, nil
-}
-
 // openStream sets the body of the answer. leave is called when it was sent.
-func (s *Server) openStream(c *fiber.Ctx, leave func()) error {
+func (a *API) openStream(c *fiber.Ctx, leave func()) error {
 	address := c.Query("url")
-	if key, file, ours := s.deps.Media.OwnFile(address); ours {
-		return s.sendFile(c, key, file, leave)
+	if key, file, ours := a.deps.Files.OwnFile(address); ours {
+		return a.sendFile(c, key, file, leave)
 	}
 	if request.From(c.Context()).Principal.Person.IsZero() {
-		return fault.New(fault.Invalid, "edge.stream",
+		return fault.New(fault.Invalid, "media.stream",
 			"Without a session only videos of this service can be played: the url must be the address of one.")
 	}
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(c.UserContext()), s.cfg.UploadTimeout)
-	v, err := s.deps.Media.Stream(ctx, address, c.Get(fiber.HeaderRange))
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(c.UserContext()), a.deps.StreamTimeout)
+	v, err := a.deps.Files.Stream(ctx, address, c.Get(fiber.HeaderRange))
 	if err != nil {
 		cancel()
 		return err
@@ -84,7 +74,7 @@ func (s *Server) openStream(c *fiber.Ctx, leave func()) error {
 		c.Status(http.StatusPartialContent)
 		c.Set(fiber.HeaderContentRange, v.ContentRange)
 	}
-	body := s.download(c, v.Body, closer(func() error {
+	body := a.download(c, v.Body, closer(func() error {
 		defer leave()
 		defer cancel()
 		return v.Body.Close()

@@ -1,4 +1,4 @@
-package edge
+package media
 
 import (
 	"errors"
@@ -19,11 +19,11 @@ import (
 	"crier/apps/edge/request"
 	"crier/apps/edge/route"
 	"crier/platform/blob"
-	"crier/platform/clock"
 	"crier/platform/fault"
 )
 
-func (s *Server) getFile() route.Endpoint {
+// File returns the endpoint of the public address of a file.
+func (a *API) File() route.Endpoint {
 	text := &huma.Schema{Type: huma.TypeString}
 	d := huma.Operation{
 		Summary: "Get an uploaded file, whole or in a range", Tags: []string{"Files"}, Errors: []int{404, 416, 500},
@@ -34,7 +34,7 @@ func (s *Server) getFile() route.Endpoint {
 		},
 	}
 	binary := &huma.Schema{Type: huma.TypeString, Format: "binary"}
-	return route.Raw(d, s.file,
+	return route.Raw(d, a.file,
 		route.Content(http.StatusOK, "The file.", fiber.MIMEOctetStream, binary),
 		route.Content(http.StatusPartialContent, "The range of the file.", fiber.MIMEOctetStream, binary))
 }
@@ -43,28 +43,29 @@ func (s *Server) getFile() route.Endpoint {
 const filePolicy = "sandbox; default-src 'none'"
 
 // file streams an uploaded file. A file never changes, so clients may cache it without limit.
-func (s *Server) file(c *fiber.Ctx) error {
+func (a *API) file(c *fiber.Ctx) error {
 	name, err := url.PathUnescape(c.Params("file"))
 	if err != nil {
-		return fault.Wrap(fault.NotFound, "edge.file", "There is no such file.", err)
+		return fault.Wrap(fault.NotFound, "media.file", "There is no such file.", err)
 	}
-	return s.sendFile(c, c.Params("key"), name, func() {})
+	return a.sendFile(c, c.Params("key"), name, func() {})
 }
 
 // sendFile sets a file, found by the decoded parts of its path, as the response body. If the
 // response has a body, sent is called when it has been sent.
-func (s *Server) sendFile(c *fiber.Ctx, key, file string, sent func()) error {
-	m, f, err := s.deps.Media.Open(c.UserContext(), key, file)
+func (a *API) sendFile(c *fiber.Ctx, key, file string, sent func()) error {
+	m, f, err := a.deps.Files.Open(c.UserContext(), key, file)
 	if err != nil {
 		return err
 	}
 	c.Set(fiber.HeaderContentDisposition, mime.FormatMediaType("inline", map[string]string{"filename": m.FileName()}))
 	c.Set(fiber.HeaderCacheControl, "public, max-age=31536000, immutable")
 	c.Set("Cross-Origin-Resource-Policy", "cross-origin")
-	return s.sendBytes(c, m.ContentType, `"`+key+`"`, f, sent)
+	return a.sendBytes(c, m.ContentType, `"`+key+`"`, f, sent)
 }
 
-func (s *Server) getOriginal() route.Endpoint {
+// Original returns the endpoint of a file as it was uploaded.
+func (a *API) Original() route.Endpoint {
 	text := &huma.Schema{Type: huma.TypeString}
 	d := huma.Operation{
 		Summary: "Get a file as it was uploaded, whole or in a range", Tags: []string{"Files"}, Errors: []int{404, 416, 500},
@@ -76,37 +77,37 @@ func (s *Server) getOriginal() route.Endpoint {
 		},
 	}
 	binary := &huma.Schema{Type: huma.TypeString, Format: "binary"}
-	return route.Raw(d, s.original,
+	return route.Raw(d, a.original,
 		route.Content(http.StatusOK, "The file.", fiber.MIMEOctetStream, binary),
 		route.Content(http.StatusPartialContent, "The range of the file.", fiber.MIMEOctetStream, binary))
 }
 
 // original sends an upload to its organization. It counts toward the organization's limit until it has been sent.
-func (s *Server) original(c *fiber.Ctx) error {
-	leave, err := s.originals.take(c.UserContext(), c, 1)
+func (a *API) original(c *fiber.Ctx) error {
+	leave, err := a.deps.Transfers.EnterOriginal(c)
 	if err != nil {
 		return err
 	}
 	leave = sync.OnceFunc(leave)
-	err = s.sendOriginal(c, leave)
+	err = a.sendOriginal(c, leave)
 	if err != nil || c.Response().BodyStream() == nil {
 		leave()
 	}
 	return err
 }
 
-func (s *Server) sendOriginal(c *fiber.Ctx, sent func()) error {
-	m, f, err := s.deps.Media.Original(c.UserContext(), request.From(c.Context()).Principal, c.Params("id"))
+func (a *API) sendOriginal(c *fiber.Ctx, sent func()) error {
+	m, f, err := a.deps.Files.Original(c.UserContext(), request.From(c.Context()).Principal, c.Params("id"))
 	if err != nil {
 		return err
 	}
 	c.Set(fiber.HeaderContentDisposition, mime.FormatMediaType("attachment", map[string]string{"filename": m.FileName()}))
 	c.Set(fiber.HeaderCacheControl, "private, no-store")
-	return s.sendBytes(c, m.ContentType, `"`+m.ID.String()+`"`, f, sent)
+	return a.sendBytes(c, m.ContentType, `"`+m.ID.String()+`"`, f, sent)
 }
 
 // sendBytes sets a file, or the requested range of it, as the response body. It closes the file.
-func (s *Server) sendBytes(c *fiber.Ctx, contentType, tag string, f blob.File, sent func()) error {
+func (a *API) sendBytes(c *fiber.Ctx, contentType, tag string, f blob.File, sent func()) error {
 	c.Set(fiber.HeaderETag, tag)
 	c.Set(fiber.HeaderAcceptRanges, "bytes")
 	c.Set(fiber.HeaderContentType, contentType)
@@ -115,37 +116,31 @@ func (s *Server) sendBytes(c *fiber.Ctx, contentType, tag string, f blob.File, s
 		c.Status(http.StatusNotModified)
 		return closeFile(f)
 	}
-	start, length, err := s.requestedRange(c, tag, f.Size())
+	start, length, err := requestedRange(c, tag, f.Size())
 	if err != nil {
 		c.Set(fiber.HeaderContentRange, "bytes */"+strconv.FormatInt(f.Size(), 10))
 		c.Set(fiber.HeaderCacheControl, "no-store")
 		return errors.Join(err, closeFile(f))
 	}
 	if _, err := f.Seek(start, io.SeekStart); err != nil {
-		return errors.Join(fault.Wrap(fault.Internal, "edge.file", "", err), f.Close())
+		return errors.Join(fault.Wrap(fault.Internal, "media.file", "", err), f.Close())
 	}
-	c.Context().SetBodyStream(s.download(c, io.LimitReader(f, length), closeBoth(f, sent)), int(length))
+	c.Context().SetBodyStream(a.download(c, io.LimitReader(f, length), closeBoth(f, sent)), int(length))
 	return nil
 }
 
-// download returns the body of an answer whose time is limited by a transferLimit instead of REQUEST_TIMEOUT: it may
-// last for UPLOAD_TIMEOUT as long as the client reads fast enough.
-func (s *Server) download(c *fiber.Ctx, part io.Reader, f io.Closer) fileSection {
-	own, ok := c.Context().Conn().(*conn)
-	if !ok {
-		return fileSection{Reader: part, close: f.Close}
-	}
-	own.out = s.newTransferLimit()
+// download returns the body of an answer that may last as long as Transfers allow.
+func (a *API) download(c *fiber.Ctx, part io.Reader, f io.Closer) fileSection {
+	end := a.deps.Transfers.BeginDownload(c)
 	return fileSection{Reader: part, close: func() error { // called when all but the last bytes are written
-		own.out = nil
-		return errors.Join(own.SetWriteDeadline(clock.System{}.Now().Add(s.cfg.Timeout)), f.Close())
+		return errors.Join(end(), f.Close())
 	}}
 }
 
 // closeFile closes a file that is not sent. Its error is Internal.
 func closeFile(f io.Closer) error {
 	if err := f.Close(); err != nil {
-		return fault.Wrap(fault.Internal, "edge.file", "", err)
+		return fault.Wrap(fault.Internal, "media.file", "", err)
 	}
 	return nil
 }
@@ -163,7 +158,7 @@ var hugeNumber = regexp.MustCompile(`0*[1-9][0-9]{18,}`)
 // requestedRange returns the first byte and the length of the requested range, and sets the status and header of a
 // partial answer. Without a range, with several, or with one of another file (If-Range) that is the whole file. A range
 // that the file does not have is 416.
-func (s *Server) requestedRange(c *fiber.Ctx, tag string, size int64) (start, length int64, err error) {
+func requestedRange(c *fiber.Ctx, tag string, size int64) (start, length int64, err error) {
 	header := c.Get(fiber.HeaderRange)
 	if since := c.Get(fiber.HeaderIfRange); since != "" && since != tag {
 		header = ""

@@ -147,8 +147,7 @@ func TestListener_ExemptsProxiesAndLoopback(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := &Server{trusted: trusted, cfg: Config{MaxConns: 100, ClientConns: 1}}
-	rules := s.connRules()
+	rules := (&clients{trusted: trusted}).connRules(Config{MaxConns: 100, ClientConns: 1})
 	for address, free := range map[string]bool{"127.0.0.1": true, "::1": true, "10.1.2.3": true, "192.168.0.1": false, "203.0.113.9": false, "2001:db8::1": false} {
 		if got := rules.exempt(netip.MustParseAddr(address)); got != free {
 			t.Errorf("%s: unlimited %t, want %t", address, got, free)

@@ -1,0 +1,103 @@
+package docs
+
+import (
+	"net/http"
+	"slices"
+	"strings"
+
+	"github.com/danielgtaylor/huma/v2"
+	"github.com/gofiber/fiber/v2"
+
+	"crier/apps/edge/page"
+	"crier/apps/edge/route"
+	"crier/platform/fault"
+)
+
+// DocumentPath is the path of the OpenAPI document of all routes, see PublicDocumentPath.
+const DocumentPath = "/openapi.json"
+
+// Deps are what an API uses.
+type Deps struct {
+	// Site returns the pages and documents, the same each time.
+	Site func() (*Site, error)
+}
+
+// API has the endpoints of the documentation, one for each exported method. It is safe for concurrent use.
+type API struct{ deps Deps }
+
+// NewAPI returns an API. It does not check that d is complete.
+func NewAPI(d Deps) *API { return &API{deps: d} }
+
+// GetDocument returns the endpoint of the OpenAPI document of all routes.
+func (a *API) GetDocument() route.Endpoint {
+	return a.documentOf("Get this document", func(site *Site) *page.Asset { return site.Document })
+}
+
+// GetPublicDocument returns the endpoint of the OpenAPI document of the public API.
+func (a *API) GetPublicDocument() route.Endpoint {
+	return a.documentOf("Get the OpenAPI document of the public API alone",
+		func(site *Site) *page.Asset { return site.PublicDocument })
+}
+
+// documentOf returns the endpoint of a document that pages of all origins may read.
+func (a *API) documentOf(summary string, of func(*Site) *page.Asset) route.Endpoint {
+	d := huma.Operation{Summary: summary, Tags: []string{"Service"}}
+	return route.Raw(d, func(c *fiber.Ctx) error {
+		site, err := a.deps.Site()
+		if err != nil {
+			return err
+		}
+		c.Set(fiber.HeaderAccessControlAllowOrigin, "*")
+		return of(site).Send(c)
+	}, route.Content(http.StatusOK, "The document.", fiber.MIMEApplicationJSON, &huma.Schema{Type: huma.TypeObject}))
+}
+
+// GetReference returns the endpoint of the reference of the public API.
+func (a *API) GetReference() route.Endpoint {
+	d := huma.Operation{Summary: "Get the reference of the public API as a web page", Tags: []string{"Service"}}
+	return route.Raw(d, func(c *fiber.Ctx) error { return a.sendPage(c, "") }, page.Answer("The page."))
+}
+
+// GetPage returns the endpoint of the other pages.
+func (a *API) GetPage() route.Endpoint {
+	d := huma.Operation{
+		Summary: "Get another page of the documentation", Tags: []string{"Service"}, Errors: []int{http.StatusNotFound},
+		Parameters: []*huma.Param{{
+			Name: "page", In: "path", Required: true, Schema: &huma.Schema{Type: huma.TypeString},
+			Description: strings.Join(slices.DeleteFunc(Pages(), func(name string) bool { return name == "" }), ", ") +
+				" or console.",
+		}},
+	}
+	return route.Raw(d, func(c *fiber.Ctx) error { return a.sendPage(c, c.Params("page")) }, page.Answer("The page."))
+}
+
+func (a *API) sendPage(c *fiber.Ctx, name string) error {
+	site, err := a.deps.Site()
+	if err != nil {
+		return err
+	}
+	asset, ok := site.Page(name)
+	if !ok {
+		return fault.New(fault.NotFound, "docs.sendPage", "There is no such page.")
+	}
+	return asset.Send(c)
+}
+
+// GetConsoleFile returns the endpoint of the files that the console loads.
+func (a *API) GetConsoleFile() route.Endpoint {
+	d := huma.Operation{
+		Summary: "Get a file of the console", Tags: []string{"Service"}, Errors: []int{http.StatusNotFound},
+		Parameters: []*huma.Param{{Name: "file", In: "path", Required: true, Schema: &huma.Schema{Type: huma.TypeString}}},
+	}
+	return route.Raw(d, func(c *fiber.Ctx) error {
+		site, err := a.deps.Site()
+		if err != nil {
+			return err
+		}
+		file, ok := site.ConsoleFile(c.Params("file"))
+		if !ok {
+			return fault.New(fault.NotFound, "docs.getConsoleFile", "There is no such file.")
+		}
+		return file.Send(c)
+	}, route.Content(http.StatusOK, "The file.", fiber.MIMEOctetStream, &huma.Schema{Type: huma.TypeString}))
+}

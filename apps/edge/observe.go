@@ -1,0 +1,119 @@
+package edge
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"net/http"
+	"regexp"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/gofiber/fiber/v2"
+	"github.com/google/uuid"
+	"github.com/prometheus/client_golang/prometheus"
+
+	"crier/apps/edge/monitor"
+	"crier/apps/edge/problem"
+	"crier/apps/edge/request"
+	"crier/platform/clock"
+	"crier/platform/fault"
+	"crier/platform/telemetry"
+)
+
+var saneID = regexp.MustCompile(`^[A-Za-z0-9._-]{8,64}$`)
+
+// observer gives each request its id, logs it and counts it. It is safe for concurrent use.
+type observer struct {
+	patterns map[string]bool // path patterns of all routes
+	took     *prometheus.HistogramVec
+	log      *slog.Logger
+	clock    clock.Clock
+	// refuse answers with an error.
+	refuse fiber.ErrorHandler
+}
+
+func (s *Server) newObserver() *observer {
+	o := &observer{
+		patterns: map[string]bool{}, took: s.metrics.took, log: s.deps.Log, clock: s.deps.Clock, refuse: s.refuse,
+	}
+	for _, r := range s.table {
+		o.patterns[r.Path] = true
+	}
+	return o
+}
+
+// observe gives the request its id, logs it and counts it by the pattern of its route, never by path or organization.
+// An X-Request-Id of the client is used when it matches saneID.
+func (o *observer) observe(c *fiber.Ctx) error {
+	start := o.clock.Now()
+	info := request.From(c.Context())
+	info.ID = c.Get(fiber.HeaderXRequestID)
+	if !saneID.MatchString(info.ID) {
+		info.ID = uuid.NewString()
+	}
+	c.Set(fiber.HeaderXRequestID, info.ID)
+	c.SetUserContext(telemetry.WithRequestID(context.Background(), info.ID))
+	if err := c.Next(); err != nil {
+		if err := o.refuse(c, err); err != nil {
+			return err
+		}
+	}
+	o.logRequest(c, info, o.clock.Now().Sub(start))
+	return nil
+}
+
+// logRequest logs and counts an answered request. The log record has the fault only for statuses of 400 and above. A 503
+// without a fault is what was asked for, as by /health of a process that starts: it is a warning, not an error.
+func (o *observer) logRequest(c *fiber.Ctx, info *request.Info, took time.Duration) {
+	status, pattern := c.Response().StatusCode(), o.pattern(c)
+	o.took.WithLabelValues(c.Method(), pattern, strconv.Itoa(status)).Observe(took.Seconds())
+	level := problem.Level(status)
+	if status == http.StatusServiceUnavailable && info.Err == nil {
+		level = slog.LevelWarn
+	}
+	attrs := []slog.Attr{
+		slog.String("method", c.Method()), slog.String("route", pattern), slog.Int("status", status),
+		slog.Duration("took", took),
+	}
+	if status >= 400 && info.Err != nil {
+		attrs = append(attrs, slog.Any("fault", info.Err))
+	}
+	o.log.LogAttrs(c.UserContext(), level, "request", attrs...)
+}
+
+// pattern returns the path pattern of the request's route, or "unmatched" if there is none.
+func (o *observer) pattern(c *fiber.Ctx) string {
+	p := strings.Split(c.Route().Path, "/")
+	for i, part := range p {
+		if name, ok := strings.CutPrefix(part, ":"); ok {
+			p[i] = "{" + name + "}"
+		}
+	}
+	pattern := strings.Join(p, "/")
+	if pattern == "/" && c.Path() != "/" || !o.patterns[pattern] {
+		return "unmatched"
+	}
+	return pattern
+}
+
+type metrics struct {
+	took    *prometheus.HistogramVec
+	tracked *prometheus.CounterVec
+}
+
+func newMetrics(reg prometheus.Registerer) (*metrics, error) {
+	m := &metrics{took: prometheus.NewHistogramVec(prometheus.HistogramOpts{
+		Name: "crier_http_request_seconds", Help: "Time to answer a request.", Buckets: prometheus.DefBuckets,
+	}, []string{"method", "route", "status"}), tracked: prometheus.NewCounterVec(prometheus.CounterOpts{
+		Name: "crier_tracked_events_total", Help: "Events that pages have reported. Anybody can report any number of them to POST /public/t.",
+	}, []string{"kind"})}
+	for _, kind := range monitor.TrackedKinds {
+		m.tracked.WithLabelValues(kind) // so that each is 0 before its first event
+	}
+	if err := errors.Join(reg.Register(m.took), reg.Register(m.tracked)); err != nil {
+		return nil, fault.Wrap(fault.Internal, "edge.newMetrics", "", err)
+	}
+	return m, nil
+}

@@ -1,0 +1,88 @@
+package edge
+
+import (
+	"context"
+	"time"
+
+	"github.com/gofiber/fiber/v2"
+
+	"crier/apps/edge/request"
+	"crier/platform/clock"
+	"crier/platform/limit"
+)
+
+// transfers limits uploads and downloads: how slow they may be, and how many files are sent at the same time. It is safe
+// for concurrent use.
+type transfers struct {
+	cfg       Config
+	streams   *limit.PerKey[string] // videos being played, by client address
+	originals orgLimit              // uploads being sent to their organizations
+}
+
+func newTransfers(cfg Config) *transfers {
+	return &transfers{cfg: cfg, streams: limit.New[string](maxStreams), originals: newOrgLimit(maxOriginals)}
+}
+
+// limitUpload replaces REQUEST_TIMEOUT for the body by a transferLimit: an upload may last for UPLOAD_TIMEOUT as long
+// as it is fast enough. It comes after the authentication, so that only authenticated requests have so much time.
+func (t *transfers) limitUpload(c *fiber.Ctx) error {
+	if own, ok := c.Context().Conn().(*conn); ok {
+		own.in = t.newLimit()
+		defer func() { own.in = nil }()
+	}
+	return c.Next()
+}
+
+// BeginDownload replaces REQUEST_TIMEOUT for the answer by a transferLimit: it may last for UPLOAD_TIMEOUT as long as
+// the client reads fast enough. end gives the last bytes REQUEST_TIMEOUT.
+func (t *transfers) BeginDownload(c *fiber.Ctx) (end func() error) {
+	own, ok := c.Context().Conn().(*conn)
+	if !ok {
+		return func() error { return nil }
+	}
+	own.out = t.newLimit()
+	return func() error {
+		own.out = nil
+		return own.SetWriteDeadline(clock.System{}.Now().Add(t.cfg.Timeout))
+	}
+}
+
+// EnterOriginal waits for one of the places of the organization.
+func (t *transfers) EnterOriginal(c *fiber.Ctx) (leave func(), err error) {
+	return t.originals.take(c.UserContext(), c, 1)
+}
+
+// EnterStream waits for one of the places of the client's address.
+func (t *transfers) EnterStream(c *fiber.Ctx) (leave func(), err error) {
+	ctx, cancel := context.WithTimeout(c.UserContext(), placeTimeout)
+	defer cancel()
+	leave, err = t.streams.Enter(ctx, request.From(c.Context()).From.Client)
+	if err != nil {
+		return nil, tooManyInProgress("Your address has", err)
+	}
+	return leave, nil
+}
+
+// newLimit returns the limit of an upload or a download that begins now.
+func (t *transfers) newLimit() *transferLimit {
+	now := clock.System{}.Now()
+	return &transferLimit{begun: now, end: now.Add(t.cfg.UploadTimeout), grace: t.cfg.Timeout, rate: t.cfg.UploadRate}
+}
+
+// transferLimit is the lowest speed of a body or an answer: on average at least rate bytes a second since begun, after
+// grace has passed, and complete before end.
+type transferLimit struct {
+	begun, end time.Time
+	grace      time.Duration
+	rate       int64 // bytes a second
+	moved      int64 // bytes until now
+}
+
+// deadline returns the time by which the next bytes must have moved.
+func (p *transferLimit) deadline() time.Time {
+	earned := min(time.Duration(p.moved/p.rate), p.end.Sub(p.begun)/time.Second) * time.Second
+	if at := p.begun.Add(p.grace + earned); at.Before(p.end) {
+		return at
+	}
+	return p.end
+}
