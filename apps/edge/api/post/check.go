@@ -14,17 +14,31 @@ import (
 	"crier/publishing"
 )
 
-// CheckPostDto documents the body of POST /posts/check: that of POST /posts, of which only the entries are required.
-type CheckPostDto struct {
-	Type       string        `json:"type,omitempty" enum:"now,schedule,draft,update" doc:"As in POST /posts."`
-	Date       string        `json:"date,omitempty" doc:"As in POST /posts. Required with type."`
-	Tags       []CreateTag   `json:"tags,omitempty" doc:"As in POST /posts."`
-	Inter      int           `json:"inter,omitempty" minimum:"0" maximum:"365" doc:"As in POST /posts."`
-	InterUntil string        `json:"interUntil,omitempty" doc:"As in POST /posts."`
-	InterCount int           `json:"interCount,omitempty" minimum:"1" maximum:"10000" doc:"As in POST /posts."`
-	Posts      []CreateEntry `json:"posts" minItems:"1" doc:"One entry per channel."`
-	AI         bool          `json:"ai,omitempty" doc:"Has no effect yet."`
+// CheckPostDto has the schema of the body of POST /posts/check: that of POST /posts, of which only the entries are
+// required.
+type CheckPostDto struct{}
+
+// TransformSchema is called by huma.
+func (CheckPostDto) TransformSchema(r huma.Registry, _ *huma.Schema) *huma.Schema {
+	s := checkMembers.pick(r, checkPostDocs(), "posts")
+	s.Properties["date"].Examples = nil
+	return s
 }
+
+// checkPostDocs returns the documented members of a body of POST /posts/check with their descriptions.
+func checkPostDocs() map[string]string {
+	const same = "As in POST /posts."
+	return map[string]string{
+		"type": same, "date": same + " Required with type.", "tags": same, "inter": same, "interUntil": same,
+		"interCount": same, "posts": "One entry per channel.", "ai": "Has no effect yet.",
+	}
+}
+
+// checkMembers are the members of a body of POST /posts/check. Those of POST /posts that have no effect here are checked
+// too, but not documented.
+var checkMembers = membersOf(append([]member[publishing.CreatePosts]{{
+	name: "ai", schema: flag, decode: func(n node, _ *publishing.CreatePosts) { n.flag() },
+}}, createMembers.list...)...)
 
 // CheckAnswer has one result for each entry, in their order. Passed is true if all are valid.
 type CheckAnswer struct {
@@ -117,9 +131,8 @@ func decodeCheck(body []byte, now time.Time) (publishing.CreatePosts, error) {
 	if err != nil {
 		return publishing.CreatePosts{}, err
 	}
-	o := n.object(append([]string{"ai"}, createMembers...)...)
-	o.get("ai").flag()
-	cmd := decodePosts(o)
+	var cmd publishing.CreatePosts
+	o := checkMembers.decode(n, &cmd)
 	if o.get("type").null() {
 		cmd.Type = publishing.CreateSchedule
 		if o.get("date").null() {

@@ -1,0 +1,119 @@
+package post
+
+import (
+	"maps"
+	"reflect"
+
+	"github.com/danielgtaylor/huma/v2"
+)
+
+// member is a member of an object of a body: what the OpenAPI document says of it and how it is decoded.
+type member[T any] struct {
+	name     string
+	required bool
+	// schema is what the document says. Its description is doc.
+	schema func(huma.Registry) *huma.Schema
+	doc    string
+	// decode stores the value of the member in the object. It is called for an absent member too, which is null. With nil
+	// the member is not read.
+	decode func(n node, into *T)
+}
+
+// members are the members of an object that is decoded into a T, in the order in which their faults are listed. The
+// document and the decoder are made of the same list.
+type members[T any] struct {
+	list []member[T]
+	// read are the members that are read, and names their names.
+	read  []member[T]
+	names []string
+}
+
+func membersOf[T any](list ...member[T]) members[T] {
+	m := members[T]{list: list}
+	for _, one := range list {
+		if one.decode != nil {
+			m.read, m.names = append(m.read, one), append(m.names, one.name)
+		}
+	}
+	return m
+}
+
+// decode decodes an object into a T, and returns the object.
+func (m members[T]) decode(n node, into *T) object {
+	o := n.object(m.names...)
+	for i, one := range m.read {
+		one.decode(o.child(one.name, o.values[i]), into)
+	}
+	return o
+}
+
+// schema returns the schema of the object.
+func (m members[T]) schema(r huma.Registry) *huma.Schema {
+	s := &huma.Schema{Type: huma.TypeObject, Properties: map[string]*huma.Schema{}}
+	for _, one := range m.list {
+		described := *one.schema(r)
+		described.Description = one.doc
+		s.Properties[one.name] = &described
+		if one.required {
+			s.Required = append(s.Required, one.name)
+		}
+	}
+	return s
+}
+
+// pick returns the schema of an object that has only these members, which are described by their docs.
+func (m members[T]) pick(r huma.Registry, docs map[string]string, required ...string) *huma.Schema {
+	s := m.schema(r)
+	s.Required = required
+	maps.DeleteFunc(s.Properties, func(name string, of *huma.Schema) bool {
+		doc, picked := docs[name]
+		of.Description = doc
+		return !picked
+	})
+	return s
+}
+
+// The schemas of members, without their descriptions.
+
+func text(huma.Registry) *huma.Schema { return &huma.Schema{Type: huma.TypeString} }
+
+func flag(huma.Registry) *huma.Schema { return &huma.Schema{Type: huma.TypeBoolean} }
+
+func date(huma.Registry) *huma.Schema {
+	return &huma.Schema{Type: huma.TypeString, Examples: []any{"2026-01-02T15:04:05Z"}}
+}
+
+// oneOf is a text that must be one of words.
+func oneOf(words ...any) func(huma.Registry) *huma.Schema {
+	return func(huma.Registry) *huma.Schema { return &huma.Schema{Type: huma.TypeString, Enum: words} }
+}
+
+// whole is a whole number of at least least and at most most, or without an upper bound if most is 0.
+func whole(least, most float64) func(huma.Registry) *huma.Schema {
+	return func(huma.Registry) *huma.Schema {
+		s := &huma.Schema{Type: huma.TypeInteger, Format: "int64", Minimum: &least}
+		if most > 0 {
+			s.Maximum = &most
+		}
+		return s
+	}
+}
+
+// anyMembers is an object that may have any members.
+func anyMembers(huma.Registry) *huma.Schema {
+	return &huma.Schema{Type: huma.TypeObject, AdditionalProperties: &huma.Schema{}}
+}
+
+// of is an object with the schema of T.
+func of[T any](r huma.Registry) *huma.Schema { return r.Schema(reflect.TypeFor[T](), true, "") }
+
+// listOf is a list of at least least objects with the schema of T.
+func listOf[T any](least int) func(huma.Registry) *huma.Schema {
+	return func(r huma.Registry) *huma.Schema {
+		s := &huma.Schema{Type: huma.TypeArray, Items: of[T](r)}
+		if least > 0 {
+			s.MinItems = &least
+		}
+		return s
+	}
+}
