@@ -24,9 +24,9 @@ func (l Limits) String() string { return l.name }
 // Limits of routes without a credential.
 var (
 	// quick reads no body and has REQUEST_TIMEOUT.
-	quick = Limits{"quick", []audience{anybody}, func(g *guards) []fiber.Handler { return []fiber.Handler{g.inTime} }}
+	quick = Limits{"quick", []audience{anybody}, func(g *guards) []fiber.Handler { return g.quick }}
 	// download reads no body and has UPLOAD_TIMEOUT.
-	download = Limits{"download", []audience{anybody}, func(g *guards) []fiber.Handler { return []fiber.Handler{g.inLongTime} }}
+	download = Limits{"download", []audience{anybody}, func(g *guards) []fiber.Handler { return g.download }}
 	// login reads JSON of at most loginBody bytes, of all requests together loginBodies, and has REQUEST_TIMEOUT.
 	login = Limits{"login", []audience{anybody}, func(g *guards) []fiber.Handler { return g.login }}
 	// beacon is like login, and takes text/plain for JSON, which pages send with navigator.sendBeacon. It is for routes
@@ -44,78 +44,83 @@ var (
 // Limits of routes with an API key.
 var (
 	// read reads no body and has REQUEST_TIMEOUT. At most maxReads run until their answers are written.
-	read = Limits{"read", []audience{programs}, func(g *guards) []fiber.Handler { return []fiber.Handler{g.inTime, g.reads} }}
+	read = Limits{"read", []audience{programs}, func(g *guards) []fiber.Handler { return g.read }}
 	// list reads no body and has REQUEST_TIMEOUT. At most maxLists run until their answers are written.
-	list = Limits{"list", []audience{programs}, func(g *guards) []fiber.Handler { return []fiber.Handler{g.inTime, g.lists} }}
+	list = Limits{"list", []audience{programs}, func(g *guards) []fiber.Handler { return g.list }}
 	// write reads JSON of at most BODY_LIMIT and has REQUEST_TIMEOUT. At most maxWrites run, those of post included.
-	write = Limits{"write", []audience{programs}, func(g *guards) []fiber.Handler { return []fiber.Handler{g.body, g.inTime, g.writes} }}
+	write = Limits{"write", []audience{programs}, func(g *guards) []fiber.Handler { return g.write }}
 	// post reads JSON of at most POST_BODY_LIMIT, of all requests together maxBodies times as much, and has
 	// REQUEST_TIMEOUT. At most maxWrites run, those of write included.
-	post = Limits{"post", []audience{programs}, func(g *guards) []fiber.Handler { return []fiber.Handler{g.postBodies, g.postBody, g.inTime, g.writes} }}
+	post = Limits{"post", []audience{programs}, func(g *guards) []fiber.Handler { return g.post }}
 	// upload has UPLOAD_TIMEOUT. Its handler reads the body, of at most UPLOAD_BODY_LIMIT. At most maxUploads run.
-	upload = Limits{"upload", []audience{programs}, func(g *guards) []fiber.Handler { return []fiber.Handler{g.inLongTime, g.uploads, g.uploadBody} }}
+	upload = Limits{"upload", []audience{programs}, func(g *guards) []fiber.Handler { return g.upload }}
 	// fetch reads JSON of at most BODY_LIMIT and has UPLOAD_TIMEOUT. At most maxFetches run.
-	fetch = Limits{"fetch", []audience{programs}, func(g *guards) []fiber.Handler { return []fiber.Handler{g.body, g.inLongTime, g.fetches} }}
+	fetch = Limits{"fetch", []audience{programs}, func(g *guards) []fiber.Handler { return g.fetch }}
 )
 
 // Limits of routes with an API key or a session.
 var (
 	// statistics reads no body and has REQUEST_TIMEOUT. At most maxStatistics run until their answers are written. They may
 	// wait for the servers of platforms, and take no places of other requests.
-	statistics = Limits{"statistics", []audience{programs, members}, func(g *guards) []fiber.Handler { return []fiber.Handler{g.inTime, g.statistics} }}
+	statistics = Limits{"statistics", []audience{programs, members}, func(g *guards) []fiber.Handler { return g.statistics }}
 	// original reads no body and has UPLOAD_TIMEOUT. Its handler lets at most maxOriginals run,
 	// each until its file has been sent.
-	original = Limits{"original", []audience{programs, members}, func(g *guards) []fiber.Handler { return []fiber.Handler{g.inLongTime} }}
+	original = Limits{"original", []audience{programs, members}, func(g *guards) []fiber.Handler { return g.original }}
 )
 
 // Limits of routes with a session.
 var (
 	// user reads JSON of at most BODY_LIMIT and has REQUEST_TIMEOUT. At most maxSessions run, those of form included.
-	user = Limits{"user", []audience{members}, func(g *guards) []fiber.Handler { return []fiber.Handler{g.body, g.inTime, g.sessions} }}
+	user = Limits{"user", []audience{members}, func(g *guards) []fiber.Handler { return g.user }}
 	// form is like user, and refuses a body without the type application/json, which a plain HTML form could send.
-	form = Limits{"form", []audience{members}, func(g *guards) []fiber.Handler {
-		return []fiber.Handler{g.body, g.inTime, g.sessions, session.JSONOnly}
-	}}
+	form = Limits{"form", []audience{members}, func(g *guards) []fiber.Handler { return g.form }}
 	// own reads JSON of at most BODY_LIMIT, with its type as form, and has REQUEST_TIMEOUT. At most maxSessions of one
 	// person run.
-	own = Limits{"own", []audience{people}, func(g *guards) []fiber.Handler { return []fiber.Handler{g.body, g.inTime, g.persons, session.JSONOnly} }}
+	own = Limits{"own", []audience{people}, func(g *guards) []fiber.Handler { return g.own }}
 )
 
 // guards are the handlers that run before those of the routes. All routes of a Server use the same guards, because they
 // share the places that limit how many requests run at the same time.
 type guards struct {
 	server *Server
-
-	inTime, inLongTime                     fiber.Handler
-	body, postBodies, postBody, uploadBody fiber.Handler
-	reads, lists, statistics               fiber.Handler
-	writes, uploads, fetches               fiber.Handler
-	sessions, persons                      fiber.Handler
-	login, beacon, register, connect, page []fiber.Handler
+	// The handlers of each Limits.
+	quick, download, login, beacon, register, connect, page []fiber.Handler
+	read, list, write, post, upload, fetch                  []fiber.Handler
+	statistics, original                                    []fiber.Handler
+	user, form, own                                         []fiber.Handler
 }
 
 // newGuards returns the guards of the server.
 func (s *Server) newGuards() *guards {
-	g := &guards{
+	inTime, inLongTime := deadline(s.cfg.Timeout), deadline(s.cfg.UploadTimeout)
+	body, jsonOnly := readBody(s.cfg.BodyLimit, maxBodyValues), fiber.Handler(session.JSONOnly)
+	writes, sessions := limitRequests(maxWrites), limitRequests(maxSessions)
+	login := slices.Insert(s.openBodies(loginBodies, loginBody, readJSON), 0, jsonOnly)
+	return &guards{
 		server: s,
-		inTime: deadline(s.cfg.Timeout), inLongTime: deadline(s.cfg.UploadTimeout),
 
-		body:       readBody(s.cfg.BodyLimit, maxBodyValues),
-		postBodies: limitBodies(s.cfg.PostLimit), postBody: readBody(s.cfg.PostLimit, 0),
-		uploadBody: s.transfers.limitUpload,
+		quick:    []fiber.Handler{inTime},
+		download: []fiber.Handler{inLongTime},
+		login:    login,
+		beacon:   slices.Insert(slices.Clone(login), 0, fiber.Handler(textAsJSON)),
+		register: slices.Insert(s.openBodies(registerBodies, registerBody, readJSON), 0, jsonOnly),
+		connect:  slices.Insert(s.openBodies(connectBodies, connectBody, readJSON), 0, jsonOnly),
+		page:     s.openBodies(pageBodies, pageBody, readForm),
 
-		reads: limitAnswers(maxReads), lists: limitAnswers(maxLists), statistics: limitAnswers(maxStatistics),
-		writes: limitRequests(maxWrites), uploads: limitRequests(maxUploads), fetches: limitRequests(maxFetches),
-		sessions: limitRequests(maxSessions), persons: limitPersons(maxSessions),
+		read:   []fiber.Handler{inTime, limitAnswers(maxReads)},
+		list:   []fiber.Handler{inTime, limitAnswers(maxLists)},
+		write:  []fiber.Handler{body, inTime, writes},
+		post:   []fiber.Handler{limitBodies(s.cfg.PostLimit), readBody(s.cfg.PostLimit, 0), inTime, writes},
+		upload: []fiber.Handler{inLongTime, limitRequests(maxUploads), s.transfers.limitUpload},
+		fetch:  []fiber.Handler{body, inLongTime, limitRequests(maxFetches)},
 
-		page: s.openBodies(pageBodies, pageBody, readForm),
+		statistics: []fiber.Handler{inTime, limitAnswers(maxStatistics)},
+		original:   []fiber.Handler{inLongTime},
+
+		user: []fiber.Handler{body, inTime, sessions},
+		form: []fiber.Handler{body, inTime, sessions, jsonOnly},
+		own:  []fiber.Handler{body, inTime, limitPersons(maxSessions), jsonOnly},
 	}
-	jsonOnly := []fiber.Handler{session.JSONOnly}
-	g.login = slices.Concat(jsonOnly, s.openBodies(loginBodies, loginBody, readJSON))
-	g.beacon = slices.Concat([]fiber.Handler{textAsJSON}, g.login)
-	g.register = slices.Concat(jsonOnly, s.openBodies(registerBodies, registerBody, readJSON))
-	g.connect = slices.Concat(jsonOnly, s.openBodies(connectBodies, connectBody, readJSON))
-	return g
 }
 
 // before returns the handlers that run before the handler of a route: those of the credential find the principal, permit
@@ -123,7 +128,11 @@ func (s *Server) newGuards() *guards {
 // or limits that do not exist or do not fit together is never reached: it answers 500.
 func (g *guards) before(r Route) []fiber.Handler {
 	s, of := g.server, credentials[r.Credential]
-	if !slices.Contains(r.Limits.serves, of.audience) {
+	var limited []fiber.Handler
+	if slices.Contains(r.Limits.serves, of.audience) {
+		limited = r.Limits.guards(g)
+	}
+	if len(limited) == 0 {
 		return []fiber.Handler{func(*fiber.Ctx) error {
 			return fault.New(fault.Internal, "edge.guards", "This route has no valid guards.")
 		}}
@@ -134,6 +143,6 @@ func (g *guards) before(r Route) []fiber.Handler {
 	}
 	return slices.Concat(
 		[]fiber.Handler{s.startConfirm(r)},
-		of.find(s), permitted, r.Limits.guards(g), []fiber.Handler{confirm}, s.recordActed(r),
+		of.find(s), permitted, limited, []fiber.Handler{confirm}, s.recordActed(r),
 	)
 }

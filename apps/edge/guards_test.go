@@ -13,7 +13,8 @@ func TestGuards_RefuseRouteWithInvalidGuards(t *testing.T) {
 	t.Parallel()
 	g := unstarted("").newGuards()
 	for _, r := range []Route{
-		{}, {Credential: "key", Limits: read}, {Credential: apiKey, Limits: Limits{}}, {Credential: none, Limits: write},
+		{}, {Credential: "key", Limits: read}, {Credential: apiKey, Limits: Limits{}},
+		{Credential: apiKey, Limits: Limits{"forgotten", []audience{programs}, func(*guards) []fiber.Handler { return nil }}}, {Credential: none, Limits: write},
 		{Credential: member, Limits: read}, {Credential: apiKey, Limits: user}, {Credential: person, Limits: form},
 	} {
 		app := fiber.New(fiber.Config{DisableStartupMessage: true})

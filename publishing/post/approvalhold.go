@@ -11,7 +11,7 @@ import (
 )
 
 // heldApproval is the effect of a change on an approval. The requester and the approver are
-// notified about ended at the end of the transaction (notifyEnded), because notifying locks the
+// notified about ended at the end of the transaction (Approvals.NotifyEnded), because notifying locks the
 // organization's notifications.
 type heldApproval struct {
 	publishing.ApprovalEffect

@@ -7,7 +7,7 @@ import (
 	"crier/tenancy"
 )
 
-// MailTo lets send write to an address. Above the limit of the address and unless exempt allows it, mailTo does nothing
+// MailTo lets send write to an address. Above the limit of the address and unless exempt allows it, MailTo does nothing
 // and returns nil, which keeps secret what others have requested; above that of the client it is RateLimited.
 func (g *Gate) MailTo(ctx context.Context, b addressBucket, exempt func(context.Context, string) bool, email string,
 	send func(context.Context, string) error) error {

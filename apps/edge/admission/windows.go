@@ -78,7 +78,7 @@ const addressFactor = 4
 type buckets struct {
 	// session counts all requests of a session.
 	session bucket
-	// SignUp counts registrations, and signUpAddress those of one mail address.
+	// SignUp counts registrations, and SignUpAddress those of one mail address.
 	SignUp        clientBucket
 	SignUpAddress addressBucket
 	// mail counts requests for a mail. The next three count those for a mail of one kind to one address, because
@@ -95,13 +95,13 @@ type buckets struct {
 	// They are not in anyMail: a reviewer may be asked about many posts at once.
 	reviewAddress bucket
 	// NewAddress counts requests to change to one mail address, including requests with a wrong
-	// proof. newAddressOf counts one person's requests.
+	// proof. NewAddressOf counts one person's requests.
 	NewAddress   addressBucket
 	NewAddressOf bucket
 	// anyMail counts the requests of all these kinds for one address together: what others can cause. Notices about an
 	// account are not in it.
 	anyMail addressBucket
-	// deviceReset counts the mails for a new password that a browser gets beyond resetAddress and anyMail if the person has
+	// deviceReset counts the mails for a new password that a browser gets beyond ResetAddress and anyMail if the person has
 	// signed in in it before, so that others cannot keep the owner from a new password.
 	deviceReset bucket
 	// Factor counts codes of second factors.
@@ -156,7 +156,7 @@ func (g *Gate) TakeSession(ctx context.Context, token string) (left int, ends ti
 	return g.windows.take(ctx, g.Buckets.session, g.NameOf("session", token))
 }
 
-// AdmitClient counts the request of ctx, see admitSource.
+// AdmitClient counts the request of ctx, see AdmitSource.
 func (g *Gate) AdmitClient(ctx context.Context, b clientBucket) error {
 	return g.AdmitSource(ctx, b, request.From(ctx).From)
 }
@@ -166,7 +166,7 @@ func (g *Gate) AdmitLink(ctx context.Context, token string) error {
 	return g.admitToken(ctx, request.From(ctx).From, token)
 }
 
-// AdmitPage is admitLink for the handler of a page.
+// AdmitPage is AdmitLink for the handler of a page.
 func (g *Gate) AdmitPage(c *fiber.Ctx, token string) error {
 	return g.admitToken(c.UserContext(), request.From(c.Context()).From, token)
 }

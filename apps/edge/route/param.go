@@ -9,6 +9,7 @@ import (
 	"crier/platform/fault"
 )
 
+// MaxPage is the greatest number of a page.
 const MaxPage = 1_000_000
 
 // OptionalInt is a whole number of a query as it was sent. It is not parsed by huma, so that the fault of a wrong
