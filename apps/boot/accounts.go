@@ -103,7 +103,7 @@ func (p publishingOf) TakeMade(ctx context.Context, q pg.Querier, m tenancy.Make
 	if made.Webhooks, err = p.app.hooks.TakeMade(ctx, q, m.Person, m.Revoke); err != nil {
 		return made, err
 	}
-	if made.Apps, err = p.app.Channels.EnteredBy(ctx, q, m.Person); err != nil || !m.Leaves {
+	if made.Apps, err = p.app.apps.EnteredBy(ctx, q, m.Person); err != nil || !m.Leaves {
 		return made, err
 	}
 	made.Reviews, err = p.app.approvals.MailedBy(ctx, q, m.Person)

@@ -72,7 +72,7 @@ func TestTakeMade_NamesReviewsOnlyOfPeopleWhoLeave(t *testing.T) {
 	posts := r.Deps.Posts(publishtest.Limits)
 	a := &App{
 		hooks:     r.Deps.Webhooks(publishtest.Config{MaxWebhooks: 1}),
-		Channels:  r.Deps.Channels(publishtest.Limits),
+		apps:      r.Deps.Apps(),
 		approvals: r.Deps.Approvals(publishtest.Limits, posts, nil),
 	}
 	who := r.Organization()

@@ -49,6 +49,8 @@ type App struct {
 	Accounts *Accounts
 	// Channels are the use cases of channels.
 	Channels *channel.Channels
+	// apps are the use cases of an organization's applications at platforms.
+	apps *channel.Apps
 	// posts are the use cases of posts.
 	posts *post.Posts
 	// queue has the pauses and stops.

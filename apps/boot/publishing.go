@@ -45,6 +45,7 @@ func (a *App) openPublishing() error {
 	}
 	a.posts, a.slots = post.New(a.cfg.Posts, deps), post.NewSlots(a.cfg.Posts, deps)
 	a.openApprovals(requests)
+	a.apps = channel.NewApps(d, a.keyring, a.connectors, a.access)
 	a.Channels = channel.New(a.cfg.Channels, channel.Deps{
 		DB: d, Keyring: a.keyring, Connectors: a.connectors, Access: a.access, HTTP: httpAdapter{Client: a.http},
 		Clock: clock.System{}, Waker: a.actors, Log: a.log, Quota: a.plans, Posts: a.posts, Notices: a.bell,
@@ -62,6 +63,25 @@ func (a *App) openPublishing() error {
 	})
 	a.purger = purge.New(purge.Deps{DB: d, Blobs: a.blobs})
 	return nil
+}
+
+// The use cases of channels, under names that do not hide their methods when they are embedded.
+type (
+	connections  = channel.Channels
+	applications = channel.Apps
+	tools        = channel.Tools
+)
+
+// channels are all use cases of channels, as the edge asks for them.
+type channels struct {
+	*connections
+	*applications
+	*tools
+}
+
+// newChannels returns all use cases of channels.
+func newChannels(a *App) channels {
+	return channels{connections: a.Channels, applications: a.apps, tools: channel.NewTools(a.connectors, a.access, a.log)}
 }
 
 // mailTimeout limits the queueing of a mail about what is already done.

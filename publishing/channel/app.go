@@ -7,15 +7,30 @@ import (
 	"crier/platform/fault"
 	"crier/platform/paste"
 	"crier/platform/pg"
+	"crier/platform/secret"
 	"crier/publishing"
+	"crier/publishing/access"
 	channelstore "crier/publishing/channel/store"
 	"crier/publishing/connector"
 	"crier/publishing/db"
 	"crier/tenancy"
 )
 
+// Apps are the use cases of an organization's applications at platforms. It is safe for concurrent use.
+type Apps struct {
+	db         *db.DB
+	keyring    *secret.Keyring
+	connectors *connector.Registry
+	access     *access.Keeper
+}
+
+// NewApps returns the use cases of applications.
+func NewApps(d *db.DB, keyring *secret.Keyring, connectors *connector.Registry, a *access.Keeper) *Apps {
+	return &Apps{db: d, keyring: keyring, connectors: connectors, access: a}
+}
+
 // Apps returns the applications of the organization at all families of platforms, in the order of their identifiers.
-func (s *Channels) Apps(ctx context.Context, p tenancy.Principal) ([]publishing.PlatformApp, error) {
+func (s *Apps) Apps(ctx context.Context, p tenancy.Principal) ([]publishing.PlatformApp, error) {
 	out := []publishing.PlatformApp{}
 	for _, f := range s.families() {
 		app, err := s.describeApp(ctx, p, f)
@@ -29,7 +44,7 @@ func (s *Channels) Apps(ctx context.Context, p tenancy.Principal) ([]publishing.
 
 // App returns the application of the organization at the family with this identifier, or of the platform with it. It
 // returns NotFound for an unknown one.
-func (s *Channels) App(ctx context.Context, p tenancy.Principal, family string) (publishing.PlatformApp, error) {
+func (s *Apps) App(ctx context.Context, p tenancy.Principal, family string) (publishing.PlatformApp, error) {
 	f, err := s.family("publishing.App", family)
 	if err != nil {
 		return publishing.PlatformApp{}, err
@@ -41,7 +56,7 @@ func (s *Channels) App(ctx context.Context, p tenancy.Principal, family string) 
 // returns the number of channels that were connected with the one that it replaces: they publish until their access
 // ends, and must then be connected again. Channels of the application of the instance keep it. It returns NotFound for
 // an unknown family, and Invalid.
-func (s *Channels) SetApp(
+func (s *Apps) SetApp(
 	ctx context.Context, p tenancy.Principal, cmd publishing.SetPlatformApp,
 ) (publishing.PlatformApp, int, error) {
 	const op = "publishing.SetApp"
@@ -54,7 +69,7 @@ func (s *Channels) SetApp(
 	if err := cmd.Validate(); err != nil {
 		return publishing.PlatformApp{}, 0, err
 	}
-	sealed, err := s.deps.Keyring.Seal([]byte(cmd.Secret), p.Org.String())
+	sealed, err := s.keyring.Seal([]byte(cmd.Secret), p.Org.String())
 	if err != nil {
 		return publishing.PlatformApp{}, 0, pg.Fault(op, err)
 	}
@@ -77,7 +92,7 @@ func (s *Channels) SetApp(
 // DeleteApp deletes an application of the organization, so that new channels use that of the instance. It returns the
 // number of channels that were connected with it, as SetApp does. There need not be one. It returns NotFound for an
 // unknown family.
-func (s *Channels) DeleteApp(
+func (s *Apps) DeleteApp(
 	ctx context.Context, p tenancy.Principal, family string,
 ) (publishing.PlatformApp, int, error) {
 	const op = "publishing.DeleteApp"
@@ -101,9 +116,9 @@ func (s *Channels) DeleteApp(
 }
 
 // families returns the families of all connectors, without applications.
-func (s *Channels) families() []publishing.PlatformApp {
+func (s *Apps) families() []publishing.PlatformApp {
 	var out []publishing.PlatformApp
-	for _, c := range s.deps.Connectors.All() {
+	for _, c := range s.connectors.All() {
 		a, ok := connector.AuthorizerOf(c)
 		if !ok {
 			continue
@@ -119,7 +134,7 @@ func (s *Channels) families() []publishing.PlatformApp {
 	return out
 }
 
-func (s *Channels) family(op, name string) (publishing.PlatformApp, error) {
+func (s *Apps) family(op, name string) (publishing.PlatformApp, error) {
 	for _, f := range s.families() {
 		if f.Family == name || slices.Contains(f.Platforms, name) {
 			return f, nil
@@ -128,10 +143,10 @@ func (s *Channels) family(op, name string) (publishing.PlatformApp, error) {
 	return publishing.PlatformApp{}, fault.New(fault.NotFound, op, "There are no such provider credentials.")
 }
 
-func (s *Channels) describeApp(
+func (s *Apps) describeApp(
 	ctx context.Context, p tenancy.Principal, f publishing.PlatformApp,
 ) (publishing.PlatformApp, error) {
-	app, source, err := s.deps.Access.App(ctx, p.Org, f.Family)
+	app, source, err := s.access.App(ctx, p.Org, f.Family)
 	if err != nil {
 		return f, pg.Fault("publishing.App", err)
 	}
@@ -141,13 +156,13 @@ func (s *Channels) describeApp(
 
 // Platforms returns all platforms of this instance, in the order of their identifiers, and for each whether accounts of
 // it can be connected: those of platforms with a form always, others when there is an application.
-func (s *Channels) Platforms(ctx context.Context, p tenancy.Principal) ([]publishing.Platform, error) {
+func (s *Apps) Platforms(ctx context.Context, p tenancy.Principal) ([]publishing.Platform, error) {
 	apps, err := s.Apps(ctx, p)
 	if err != nil {
 		return nil, err
 	}
 	var out []publishing.Platform
-	for _, c := range s.deps.Connectors.All() {
+	for _, c := range s.connectors.All() {
 		d := c.Describe()
 		v := publishing.Platform{ID: d.ID, Name: d.Name, Capabilities: d.Capabilities, Abilities: []string{}, Authorized: true}
 		for _, a := range connector.Abilities(c) {
@@ -165,6 +180,6 @@ func (s *Channels) Platforms(ctx context.Context, p tenancy.Principal) ([]publis
 
 // EnteredBy returns the families for which a person entered the current application in the organization of q. It runs in
 // the transaction of q, and returns the error of Postgres.
-func (s *Channels) EnteredBy(ctx context.Context, q pg.Querier, person tenancy.PersonID) ([]string, error) {
+func (s *Apps) EnteredBy(ctx context.Context, q pg.Querier, person tenancy.PersonID) ([]string, error) {
 	return channelstore.AppsBy(ctx, q, person)
 }

@@ -3,6 +3,7 @@ package channel
 import (
 	"context"
 	"encoding/json"
+	"log/slog"
 	"slices"
 
 	"crier/platform/fault"
@@ -12,17 +13,29 @@ import (
 	"crier/tenancy"
 )
 
+// Tools are the use cases of the tools of platforms. It is safe for concurrent use.
+type Tools struct {
+	connectors *connector.Registry
+	access     *access.Keeper
+	log        *slog.Logger
+}
+
+// NewTools returns the use cases of tools.
+func NewTools(connectors *connector.Registry, a *access.Keeper, log *slog.Logger) *Tools {
+	return &Tools{connectors: connectors, access: a, log: log}
+}
+
 // Platform returns the descriptor of the platform of a channel, with its tools. It returns NotFound for an unknown
 // channel and for one whose platform this instance does not offer.
-func (s *Channels) Platform(
+func (s *Tools) Platform(
 	ctx context.Context, p tenancy.Principal, channel string,
 ) (connector.Descriptor, []connector.Tool, error) {
 	const op = "publishing.Platform"
-	a, err := s.deps.Access.Find(ctx, p.Org, op, channel)
+	a, err := s.access.Find(ctx, p.Org, op, channel)
 	if err != nil {
 		return connector.Descriptor{}, nil, err
 	}
-	c, ok := s.deps.Connectors.Get(a.Channel.Connector)
+	c, ok := s.connectors.Get(a.Channel.Connector)
 	if !ok {
 		return connector.Descriptor{}, nil, fault.New(fault.NotFound, op,
 			"This instance does not offer the platform of this channel.")
@@ -38,11 +51,11 @@ func (s *Channels) Platform(
 // lists can be run, with the data that they declare. It returns NotFound for an unknown channel or tool, Invalid for
 // wrong data, Unauthenticated when the channel must be connected again, Upstream when the platform fails, and RateLimited
 // as access.Keeper.Use.
-func (s *Channels) Trigger(
+func (s *Tools) Trigger(
 	ctx context.Context, p tenancy.Principal, cmd publishing.TriggerTool,
 ) (json.RawMessage, error) {
 	const op = "publishing.TriggerTool"
-	a, err := s.deps.Access.Find(ctx, p.Org, op, cmd.Channel)
+	a, err := s.access.Find(ctx, p.Org, op, cmd.Channel)
 	if err != nil {
 		return nil, err
 	}
@@ -59,12 +72,12 @@ func (s *Channels) Trigger(
 		return nil, err
 	}
 	var out json.RawMessage
-	err = s.deps.Access.Use(ctx, a, func(ctx context.Context, c *access.Channel) (err error) {
+	err = s.access.Use(ctx, a, func(ctx context.Context, c *access.Channel) (err error) {
 		out, err = box.Call(ctx, c.Session, tool.Name, data)
 		return err
 	})
 	if err != nil {
-		s.deps.Log.Warn("a tool of a platform failed",
+		s.log.Warn("a tool of a platform failed",
 			"org", p.Org, "channel", a.Channel.ID, "tool", tool.Name, "error", err)
 		return nil, access.Fault(op, err)
 	}
@@ -72,8 +85,8 @@ func (s *Channels) Trigger(
 }
 
 // tool returns a tool of a platform by its name, and NotFound for one that is not listed.
-func (s *Channels) tool(platform, name string) (connector.ToolBox, connector.Tool, error) {
-	c, _ := s.deps.Connectors.Get(platform)
+func (s *Tools) tool(platform, name string) (connector.ToolBox, connector.Tool, error) {
+	c, _ := s.connectors.Get(platform)
 	box, ok := connector.ToolBoxOf(c)
 	if ok {
 		tools := box.Tools()

@@ -219,7 +219,6 @@ var exceptions = []exception{
 		dir: "publishing/connector/conformance", what: "crier/platform/id",
 		why: "test code: it makes organizations and channels for the connector under test",
 	},
-	{dir: "publishing/channel", what: "Channels", why: "not cut by noun yet"},
 	{dir: "actors/org", what: "init", why: "the generated code registers the messages"},
 	{dir: "apps/boot", what: "github.com/coder/websocket", why: "the port that it plugs names the Conn type"},
 	{dir: "tests/bench", what: "github.com/coder/websocket", why: "a client of the benchmark names the Conn type"},

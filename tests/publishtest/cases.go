@@ -156,6 +156,9 @@ func (d Deps) Channels(cfg Config) *channel.Channels {
 	})
 }
 
+// Apps returns the use cases of applications at platforms.
+func (d Deps) Apps() *channel.Apps { return channel.NewApps(d.DB, d.Keyring, d.Connectors, d.Access) }
+
 // Media returns the use cases of files.
 func (d Deps) Media(cfg Config) *media.Media {
 	return media.New(media.Config{
