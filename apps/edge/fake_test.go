@@ -7,7 +7,6 @@ import (
 	"errors"
 	"io"
 	"log/slog"
-	"net"
 	"net/http"
 	"strings"
 	"sync"
@@ -28,6 +27,7 @@ import (
 	"crier/publishing"
 	"crier/publishing/connector"
 	"crier/tenancy"
+	"crier/tests/edgetest"
 	"crier/tests/syncbuffer"
 )
 
@@ -519,25 +519,18 @@ func start(t testing.TB, vars map[string]string, change ...func(*edge.Deps)) *ru
 	if err != nil {
 		t.Fatal(err)
 	}
-	ln, err := net.Listen("tcp", "127.0.0.1:0")
+	address, stop, err := edgetest.Serve(s)
 	if err != nil {
 		t.Fatal(err)
 	}
-	done := make(chan error, 1)
-	go func() { done <- s.Listen(ln) }()
 	t.Cleanup(func() {
-		ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
-		defer cancel()
-		if err := s.Shutdown(ctx); err != nil && !errors.Is(err, context.DeadlineExceeded) {
-			t.Errorf("shutdown: %v", err)
-		}
-		if err := <-done; err != nil {
-			t.Errorf("listen: %v", err)
+		if err := stop(); err != nil && !errors.Is(err, context.DeadlineExceeded) {
+			t.Error(err)
 		}
 	})
 	client := &http.Transport{}
 	t.Cleanup(client.CloseIdleConnections)
-	return &running{world: w, Server: s, url: "http://" + ln.Addr().String(), log: log, client: client}
+	return &running{world: w, Server: s, url: "http://" + address, log: log, client: client}
 }
 
 type answer struct {

@@ -2,7 +2,6 @@ package dev_test
 
 import (
 	"bufio"
-	"context"
 	"fmt"
 	"io"
 	"log/slog"
@@ -10,13 +9,13 @@ import (
 	"net/http"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 
 	"crier/apps/edge"
 	"crier/platform/clock"
 	"crier/platform/env"
+	"crier/tests/edgetest"
 )
 
 // server is the address of a running server.
@@ -39,23 +38,16 @@ func start(t *testing.T, change func(*edge.Deps)) server {
 	if err != nil {
 		t.Fatal(err)
 	}
-	ln, err := net.Listen("tcp", "127.0.0.1:0")
+	address, stop, err := edgetest.Serve(s)
 	if err != nil {
 		t.Fatal(err)
 	}
-	done := make(chan error, 1)
-	go func() { done <- s.Listen(ln) }()
 	t.Cleanup(func() {
-		ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
-		defer cancel()
-		if err := s.Shutdown(ctx); err != nil {
-			t.Errorf("shutdown: %v", err)
-		}
-		if err := <-done; err != nil {
-			t.Errorf("listen: %v", err)
+		if err := stop(); err != nil {
+			t.Error(err)
 		}
 	})
-	return server(ln.Addr().String())
+	return server(address)
 }
 
 type answer struct {

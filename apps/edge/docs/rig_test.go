@@ -3,10 +3,8 @@ package docs_test
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"io"
 	"log/slog"
-	"net"
 	"net/http"
 	"os"
 	"strings"
@@ -19,6 +17,7 @@ import (
 	"crier/apps/edge/docs"
 	"crier/platform/clock"
 	"crier/platform/env"
+	"crier/tests/edgetest"
 )
 
 // site is the address of the server that all tests of this package read. Rendering the pages takes longer than a test.
@@ -35,11 +34,10 @@ func TestMain(m *testing.M) {
 
 // serve runs a server without use cases, which the documentation does not call, while run runs.
 func serve(run func() int) (code int, err error) {
-	ctx := context.Background()
 	var cfg edge.Config
 	variables := map[string]string{"BASE_URL": "http://crier.test"}
 	get := func(name string) (string, bool) { v, ok := variables[name]; return v, ok }
-	if err := env.Load(ctx, get, &cfg); err != nil {
+	if err := env.Load(context.Background(), get, &cfg); err != nil {
 		return 0, err
 	}
 	s, err := edge.New(cfg, edge.Deps{
@@ -49,18 +47,14 @@ func serve(run func() int) (code int, err error) {
 	if err != nil {
 		return 0, err
 	}
-	ln, err := net.Listen("tcp", "127.0.0.1:0")
+	address, stop, err := edgetest.Serve(s)
 	if err != nil {
 		return 0, err
 	}
-	site = "http://" + ln.Addr().String()
-	done := make(chan error, 1)
-	go func() { done <- s.Listen(ln) }()
+	site = "http://" + address
 	code = run()
 	client.CloseIdleConnections()
-	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
-	defer cancel()
-	return code, errors.Join(s.Shutdown(ctx), <-done)
+	return code, stop()
 }
 
 // healthy is a service whose dependencies answer.
