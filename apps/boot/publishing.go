@@ -17,10 +17,10 @@ import (
 	"crier/publishing/webhook"
 )
 
-// publishingDB returns the database for work that is done in nobody's name. It wakes nobody.
+// publishingDB returns the database for work on nobody's behalf. It wakes no organization.
 func (a *App) publishingDB() *db.DB {
 	d := &db.DB{DB: a.db, Node: a.nodeName()}
-	if a.Accounts != nil { // what is created before it audits nothing
+	if a.Accounts != nil { // what is created before Accounts audits nothing
 		d.Auditor = a.Accounts
 	}
 	return d
@@ -65,30 +65,30 @@ func (a *App) openPublishing() error {
 	return nil
 }
 
-// The use cases of channels, under names that do not hide their methods when they are embedded.
+// The use cases of channels, under names that hide no methods when the types are embedded.
 type (
 	connections  = channel.Channels
 	applications = channel.Apps
 	tools        = channel.Tools
 )
 
-// channels are all use cases of channels, as the edge asks for them.
+// channels joins the use cases of channels into the one port that the edge asks for.
 type channels struct {
 	*connections
 	*applications
 	*tools
 }
 
-// newChannels returns all use cases of channels.
+// newChannels returns the use cases of channels.
 func newChannels(a *App) channels {
 	return channels{connections: a.Channels, applications: a.apps, tools: channel.NewTools(a.connectors, a.access, a.log)}
 }
 
-// mailTimeout limits the queueing of a mail about what is already done.
+// mailTimeout limits how long queueing a mail about a completed change may take.
 const mailTimeout = 5 * time.Second
 
-// mailDisowned queues the mails about a channel that was disconnected by the person who had granted access to it. The
-// channel is disconnected already, so an error is only logged.
+// mailDisowned queues the mails about a channel that was disconnected by the person who had granted
+// access to it. The channel is already disconnected, so an error is only logged.
 func (a *App) mailDisowned(ctx context.Context, d publishing.Disowned) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), mailTimeout)
 	defer cancel()

@@ -35,7 +35,7 @@ type AccountsConfig struct {
 	Enterprise    registration.EnterpriseConfig
 
 	// BaseURL and FrontendURL are the addresses of the service and of the dashboard, without a
-	// slash at the end. They are settings of the edge.
+	// trailing slash. They are settings of the edge.
 	BaseURL     string
 	FrontendURL string
 }
@@ -46,8 +46,8 @@ type AccountsDeps struct {
 	Clock clock.Clock
 	// Keyring seals the secrets of second factors.
 	Keyring *secret.Keyring
-	// Revocations is nil in a process that does not call Accounts.Listen. It caches a found key for
-	// only five seconds.
+	// Revocations is nil in a process that does not call Accounts.Listen. Such a process caches a
+	// found key for only five seconds.
 	Revocations credential.Revocations
 	// Mail is nil on an instance that sends no mail: accounts are active at once, and no address
 	// counts as verified.
@@ -62,14 +62,14 @@ type AccountsDeps struct {
 	Log   *slog.Logger
 }
 
-// Publishing is what tenancy asks of publishing.
+// Publishing is what tenancy needs from publishing.
 type Publishing interface {
 	deletion.Publishing
 	instance.Publishing
 	member.Publishing
 }
 
-// The use cases of each noun, under names that do not hide their methods when they are embedded.
+// The use cases of each noun, under names that hide no methods when the types are embedded.
 type (
 	registrations = registration.Registrations
 	logins        = login.Logins
@@ -85,7 +85,7 @@ type (
 	operator      = instance.Instance
 )
 
-// Accounts are the use cases of people, organizations and keys: those of all nouns of tenancy. They
+// Accounts are the use cases of all nouns of tenancy: people, organizations, keys and so on. They
 // are safe for concurrent use.
 type Accounts struct {
 	*registrations
@@ -164,7 +164,7 @@ func NewAccounts(cfg AccountsConfig, d AccountsDeps) (*Accounts, error) {
 // Hashed returns how many passwords this process has hashed or compared.
 func (a *Accounts) Hashed() int64 { return a.proofs.Hashed() }
 
-// Listen receives the revocations of keys until ctx ends, see credential.Listen.
+// Listen receives the revocations of keys until ctx ends; see credential.Listen.
 func (a *Accounts) Listen(ctx context.Context, l *credential.Listening) {
 	credential.Listen(ctx, a.DB, a.log, l, a.keys.Cached())
 }

@@ -31,7 +31,7 @@ func (s *Server) recordActed(r Route) []fiber.Handler {
 	}}
 }
 
-// Changing returns whether requests of the route may change something.
+// Changing reports whether requests to the route may change something.
 func (r Route) Changing() bool {
 	return r.changing || r.Method != http.MethodGet && r.Method != http.MethodHead
 }

@@ -8,12 +8,14 @@ import (
 	"crier/apps/edge/request"
 )
 
-// confirmAfter is how long a credential counts as valid while the body of its request arrives. Who is removed or signed
-// out must not act by a request whose headers were sent before.
+// confirmAfter is how long a credential is trusted while the body of its request arrives. A person
+// who is removed or signed out must not be able to act through a request whose headers were sent
+// earlier.
 const confirmAfter = 500 * time.Millisecond
 
-// startConfirm stores how the handler of a request confirms later that the request is still permitted. It runs before
-// the credential is looked up, so that what the look-up reads is no older than the time stored here.
+// startConfirm stores the function with which the handler of a request later confirms that the
+// request is still permitted. It runs before the credential is looked up, so that what the look-up
+// reads is no older than the time recorded here.
 func (s *Server) startConfirm(r Route) fiber.Handler {
 	again := credentials[r.Credential].again(s)
 	return func(c *fiber.Ctx) error {
@@ -31,7 +33,8 @@ func (s *Server) startConfirm(r Route) fiber.Handler {
 	}
 }
 
-// confirm refuses a request whose credential was looked up more than confirmAfter ago and that is no longer permitted.
+// confirm refuses a request whose credential was looked up at least confirmAfter ago and that is no
+// longer permitted.
 func confirm(c *fiber.Ctx) error {
 	if err := request.From(c.Context()).Confirm(); err != nil {
 		return err

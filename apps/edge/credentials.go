@@ -10,32 +10,37 @@ type Credential string
 const (
 	// none is for routes that need no credential.
 	none Credential = "none"
-	// signIn is like none, but refuses requests that a browser sends for a page of another site.
+	// signIn is like none but refuses requests that a browser sends on behalf of another site's
+	// page.
 	signIn Credential = "sign-in"
 	// operator is MONITOR_TOKEN in the header X-Monitor-Token. The handler checks it.
 	operator Credential = "operator"
 	// apiKey is an API key in the header Authorization. The request is counted for its organization.
 	apiKey Credential = "api key"
-	// member is a session in the header or the cookie auth. The request is counted for the session. An unsafe request
-	// must name no organization in showorg, or one of which the person is a member.
+	// member is a session, in the header or the cookie auth. The request is counted for the
+	// session. An unsafe request must not name an organization in showorg unless the person is a
+	// member of it.
 	member Credential = "session"
-	// joined is like member, also without the second factor that the organization requires. The use case decides what is
-	// possible then.
+	// joined is like member but also admits a person who lacks the second factor that the
+	// organization requires. The use case decides what that person may do.
 	joined Credential = "joined"
 	// admin is a session with the role of an administrator or of the owner.
 	admin Credential = "admin"
 	// owner is a session with the role of the owner.
 	owner Credential = "owner"
-	// person is a session without the check of the organization, for routes that also work when showorg names an
-	// organization that the person has left, and without access to any.
+	// person is a session whose organization is not checked. Its routes also work if showorg names
+	// an organization that the person has left, or if the person has access to none.
 	person Credential = "person"
-	// instance is like person, for administrators of the instance, also while they act as another person.
+	// instance is like person but only for administrators of the instance, even while they act as
+	// another person.
 	instance Credential = "instance"
-	// visitor is like signIn. With a live session the request acts for its person, and is not counted for the session.
+	// visitor is like signIn. If there is a live session, the request acts for its person but is
+	// not counted for the session.
 	visitor Credential = "visitor"
 )
 
-// audience is who has a credential, as far as limits and the OpenAPI document tell them apart.
+// audience is the kind of client that has a credential, as far as limits and the OpenAPI document
+// distinguish them.
 type audience string
 
 const (
@@ -50,18 +55,19 @@ type rules struct {
 	audience audience
 	// find returns the handlers that find the principal.
 	find func(*Server) []fiber.Handler
-	// again returns a function that authenticates a request a second time, without counting it; nil for a credential that
-	// is not looked up.
+	// again returns a function that authenticates a request a second time without counting it, or
+	// nil for a credential that is not looked up.
 	again func(*Server) func(*fiber.Ctx) error
 	// needs are the conditions on the principal, in the order in which they are checked.
 	needs []condition
-	// note names in the OpenAPI document who may use the routes, of those who have the credential. It is empty if all may.
+	// note says in the OpenAPI document which holders of the credential may use the routes. It is
+	// empty if all of them may.
 	note string
 }
 
-// credentials has the rules of all credentials, which every route consults. The handlers of routes check no role
-// themselves; what depends on more than the role, such as the rank of another member, is decided by the use cases. A
-// route whose credential is not in the table answers 500.
+// credentials holds the rules of every credential, and every route consults it. Route handlers
+// check no roles themselves; what depends on more than the role, such as another member's rank, is
+// decided by the use cases. A route whose credential is not in the table answers 500.
 var credentials = map[Credential]rules{
 	none:     {audience: anybody, find: nothing, again: never},
 	signIn:   {audience: anybody, find: sameSite, again: never},

@@ -31,7 +31,7 @@ import (
 	"crier/apps/edge/session"
 )
 
-// endpoints are the endpoints of the route table, by noun.
+// endpoints holds the endpoints of the route table, by noun.
 type endpoints struct {
 	analytics    *analyticsapi.API
 	approval     *approvalapi.API
@@ -58,7 +58,8 @@ type endpoints struct {
 	webhook      *webhookapi.API
 }
 
-// newGuard returns the guard of sessions and what limits them.
+// newGuard returns the gate that limits clients without an API key, and the guard that
+// authenticates sessions.
 func (s *Server) newGuard() (*admission.Gate, *session.Guard) {
 	gate := admission.New(s.cfg.AppLimit, admission.Deps{
 		Attempts: s.deps.Attempts, Windows: s.deps.Windows, AccountKey: s.deps.AccountKey, Accounts: s.deps.Accounts,
@@ -69,7 +70,8 @@ func (s *Server) newGuard() (*admission.Gate, *session.Guard) {
 	}, s.deps.Accounts, gate)
 }
 
-// origins returns the origins of BASE_URL, FRONTEND_URL and MAIN_URL: pages of others cannot use a session.
+// origins returns the origins of BASE_URL, FRONTEND_URL and MAIN_URL. Pages of other origins cannot
+// use a session.
 func (s *Server) origins() []string { return append(s.cfg.dashboards(), origin(s.cfg.Base())) }
 
 // newEndpoints returns the endpoints. It calls no dependency.

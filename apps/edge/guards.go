@@ -9,11 +9,12 @@ import (
 	"crier/platform/fault"
 )
 
-// Limits are how much a request of a route may take: the bytes of its body, its time, and how many requests of one
-// organization run at the same time in this process.
+// Limits bounds the requests of a route: the size of the body, the time a request may take, and how
+// many requests of one organization run concurrently in this process.
 type Limits struct {
 	name string
-	// serves are the audiences that it fits: guards of limits count requests by what those of the credential have found.
+	// serves lists the audiences that these limits fit: they count requests by the principal that
+	// the credential's handlers found.
 	serves []audience
 	guards func(*guards) []fiber.Handler
 }
@@ -23,64 +24,76 @@ func (l Limits) String() string { return l.name }
 
 // Limits of routes without a credential.
 var (
-	// quick reads no body and has REQUEST_TIMEOUT.
+	// quick reads no body and runs for at most REQUEST_TIMEOUT.
 	quick = Limits{"quick", []audience{anybody}, func(g *guards) []fiber.Handler { return g.quick }}
-	// download reads no body and has UPLOAD_TIMEOUT.
+	// download reads no body and runs for at most UPLOAD_TIMEOUT.
 	download = Limits{"download", []audience{anybody}, func(g *guards) []fiber.Handler { return g.download }}
-	// login reads JSON of at most loginBody bytes, of all requests together loginBodies, and has REQUEST_TIMEOUT.
+	// login reads JSON of at most loginBody bytes, loginBodies for all requests together, and runs
+	// for at most REQUEST_TIMEOUT.
 	login = Limits{"login", []audience{anybody}, func(g *guards) []fiber.Handler { return g.login }}
-	// beacon is like login, and takes text/plain for JSON, which pages send with navigator.sendBeacon. It is for routes
-	// that do nothing for the person of a session.
+	// beacon is like login but also accepts JSON sent as text/plain, as navigator.sendBeacon does.
+	// It is for routes that do nothing on behalf of a session's person.
 	beacon = Limits{"beacon", []audience{anybody}, func(g *guards) []fiber.Handler { return g.beacon }}
-	// register reads JSON of at most registerBody bytes, of all requests together registerBodies, and has
-	// REQUEST_TIMEOUT.
+	// register reads JSON of at most registerBody bytes, registerBodies for all requests together,
+	// and runs for at most REQUEST_TIMEOUT.
 	register = Limits{"register", []audience{anybody}, func(g *guards) []fiber.Handler { return g.register }}
-	// connect reads JSON of at most connectBody bytes, of all requests together connectBodies, and has REQUEST_TIMEOUT.
+	// connect reads JSON of at most connectBody bytes, connectBodies for all requests together, and
+	// runs for at most REQUEST_TIMEOUT.
 	connect = Limits{"connect", []audience{anybody}, func(g *guards) []fiber.Handler { return g.connect }}
-	// page reads a form of at most pageBody bytes, of all requests together pageBodies, and has REQUEST_TIMEOUT.
+	// page reads a form of at most pageBody bytes, pageBodies for all requests together, and runs
+	// for at most REQUEST_TIMEOUT.
 	page = Limits{"page", []audience{anybody}, func(g *guards) []fiber.Handler { return g.page }}
 )
 
 // Limits of routes with an API key.
 var (
-	// read reads no body and has REQUEST_TIMEOUT. At most maxReads run until their answers are written.
+	// read reads no body and runs for at most REQUEST_TIMEOUT. At most maxReads run at once, each
+	// until its response is written.
 	read = Limits{"read", []audience{programs}, func(g *guards) []fiber.Handler { return g.read }}
-	// list reads no body and has REQUEST_TIMEOUT. At most maxLists run until their answers are written.
+	// list reads no body and runs for at most REQUEST_TIMEOUT. At most maxLists run at once, each
+	// until its response is written.
 	list = Limits{"list", []audience{programs}, func(g *guards) []fiber.Handler { return g.list }}
-	// write reads JSON of at most BODY_LIMIT and has REQUEST_TIMEOUT. At most maxWrites run, those of post included.
+	// write reads JSON of at most BODY_LIMIT and runs for at most REQUEST_TIMEOUT. At most
+	// maxWrites run at once, including requests limited by post.
 	write = Limits{"write", []audience{programs}, func(g *guards) []fiber.Handler { return g.write }}
-	// post reads JSON of at most POST_BODY_LIMIT, of all requests together maxBodies times as much, and has
-	// REQUEST_TIMEOUT. At most maxWrites run, those of write included.
+	// post reads JSON of at most POST_BODY_LIMIT, maxBodies times as much for all requests
+	// together, and runs for at most REQUEST_TIMEOUT. At most maxWrites run at once, including
+	// requests limited by write.
 	post = Limits{"post", []audience{programs}, func(g *guards) []fiber.Handler { return g.post }}
-	// upload has UPLOAD_TIMEOUT. Its handler reads the body, of at most UPLOAD_BODY_LIMIT. At most maxUploads run.
+	// upload runs for at most UPLOAD_TIMEOUT. Its handler reads the body, at most
+	// UPLOAD_BODY_LIMIT. At most maxUploads run at once.
 	upload = Limits{"upload", []audience{programs}, func(g *guards) []fiber.Handler { return g.upload }}
-	// fetch reads JSON of at most BODY_LIMIT and has UPLOAD_TIMEOUT. At most maxFetches run.
+	// fetch reads JSON of at most BODY_LIMIT and runs for at most UPLOAD_TIMEOUT. At most
+	// maxFetches run at once.
 	fetch = Limits{"fetch", []audience{programs}, func(g *guards) []fiber.Handler { return g.fetch }}
 )
 
 // Limits of routes with an API key or a session.
 var (
-	// statistics reads no body and has REQUEST_TIMEOUT. At most maxStatistics run until their answers are written. They may
-	// wait for the servers of platforms, and take no places of other requests.
+	// statistics reads no body and runs for at most REQUEST_TIMEOUT. At most maxStatistics run at
+	// once, each until its response is written. They have a limit of their own because they may
+	// wait for a platform's server.
 	statistics = Limits{"statistics", []audience{programs, members}, func(g *guards) []fiber.Handler { return g.statistics }}
-	// original reads no body and has UPLOAD_TIMEOUT. Its handler lets at most maxOriginals run,
-	// each until its file has been sent.
+	// original reads no body and runs for at most UPLOAD_TIMEOUT. Its handler lets at most
+	// maxOriginals run at once, each until its file has been sent.
 	original = Limits{"original", []audience{programs, members}, func(g *guards) []fiber.Handler { return g.original }}
 )
 
 // Limits of routes with a session.
 var (
-	// user reads JSON of at most BODY_LIMIT and has REQUEST_TIMEOUT. At most maxSessions run, those of form included.
+	// user reads JSON of at most BODY_LIMIT and runs for at most REQUEST_TIMEOUT. At most
+	// maxSessions run at once, including requests limited by form.
 	user = Limits{"user", []audience{members}, func(g *guards) []fiber.Handler { return g.user }}
-	// form is like user, and refuses a body without the type application/json, which a plain HTML form could send.
+	// form is like user but refuses a body whose type is not application/json, because a plain HTML
+	// form could have sent it.
 	form = Limits{"form", []audience{members}, func(g *guards) []fiber.Handler { return g.form }}
-	// own reads JSON of at most BODY_LIMIT, with its type as form, and has REQUEST_TIMEOUT. At most maxSessions of one
-	// person run.
+	// own reads JSON of at most BODY_LIMIT, whose type it checks as form does, and runs for at most
+	// REQUEST_TIMEOUT. At most maxSessions requests of one person run at once.
 	own = Limits{"own", []audience{people}, func(g *guards) []fiber.Handler { return g.own }}
 )
 
-// guards are the handlers that run before those of the routes. All routes of a Server use the same guards, because they
-// share the places that limit how many requests run at the same time.
+// guards holds the handlers that run before a route's own handler. All routes of a Server use the
+// same guards, because they share the slots that limit concurrent requests.
 type guards struct {
 	server *Server
 	// The handlers of each Limits.
@@ -123,9 +136,10 @@ func (s *Server) newGuards() *guards {
 	}
 }
 
-// before returns the handlers that run before the handler of a route: those of the credential find the principal, permit
-// decides whether it may go on, and those of the limits run last, because they read the body. A route with a credential
-// or limits that do not exist or do not fit together is never reached: it answers 500.
+// before returns the handlers that run before the handler of a route. The credential's handlers
+// find the principal, permit decides whether it may proceed, and the limits' handlers come last,
+// because they read the body. If the credential or the limits do not exist, or do not fit together,
+// the route's handler is never reached and every request is answered with 500.
 func (g *guards) before(r Route) []fiber.Handler {
 	s, of := g.server, credentials[r.Credential]
 	var limited []fiber.Handler

@@ -30,7 +30,7 @@ type observer struct {
 	took     *prometheus.HistogramVec
 	log      *slog.Logger
 	clock    clock.Clock
-	// refuse answers with an error.
+	// refuse writes the response for an error.
 	refuse fiber.ErrorHandler
 }
 
@@ -44,8 +44,8 @@ func (s *Server) newObserver() *observer {
 	return o
 }
 
-// observe gives the request its id, logs it and counts it by the pattern of its route, never by path or organization.
-// An X-Request-Id of the client is used when it matches saneID.
+// observe gives the request its id, logs it, and counts it by the pattern of its route, never by
+// path or organization. The client's X-Request-Id is used if it matches saneID.
 func (o *observer) observe(c *fiber.Ctx) error {
 	start := o.clock.Now()
 	info := request.From(c.Context())
@@ -64,8 +64,9 @@ func (o *observer) observe(c *fiber.Ctx) error {
 	return nil
 }
 
-// logRequest logs and counts an answered request. The log record has the fault only for statuses of 400 and above. A 503
-// without a fault is what was asked for, as by /health of a process that starts: it is a warning, not an error.
+// logRequest logs and counts an answered request. The log record has the fault only for statuses of
+// 400 and above. A 503 without a fault is the requested information, such as /health of a process
+// that is starting, so it is logged as a warning and not as an error.
 func (o *observer) logRequest(c *fiber.Ctx, info *request.Info, took time.Duration) {
 	status, pattern := c.Response().StatusCode(), o.pattern(c)
 	o.took.WithLabelValues(c.Method(), pattern, strconv.Itoa(status)).Observe(took.Seconds())

@@ -10,7 +10,7 @@ import (
 	"crier/tenancy"
 )
 
-// permit returns a handler that refuses principals who may not use the route.
+// permit returns a handler that refuses principals that may not use the route.
 func permit(r Route) fiber.Handler {
 	return func(c *fiber.Ctx) error {
 		if err := r.permits(request.Principal(c.Context())); err != nil {
@@ -34,10 +34,10 @@ func (r Route) permits(p tenancy.Principal) error {
 	return nil
 }
 
-// condition returns nil if the principal meets it, or Forbidden.
+// condition returns nil if the principal meets it, and Forbidden otherwise.
 type condition func(tenancy.Principal) error
 
-// hasAccess is met if the person may use the organization of the request at present.
+// hasAccess is met if the person may currently use the organization of the request.
 func hasAccess(p tenancy.Principal) error {
 	switch p.Access {
 	case tenancy.AccessFull:
@@ -57,7 +57,7 @@ func hasAccess(p tenancy.Principal) error {
 	return notPermitted("")
 }
 
-// hasJoined is met if hasAccess is, or would be with a second factor.
+// hasJoined is met if hasAccess is met or would be met with a second factor.
 func hasJoined(p tenancy.Principal) error {
 	if p.Access == tenancy.AccessEnroll && !p.Org.IsZero() {
 		return nil
@@ -79,8 +79,8 @@ func owns(p tenancy.Principal) error {
 	return nil
 }
 
-// administersInstance is met by a session of an administrator of the instance, also while acting as another person:
-// that is how the administrator ends it.
+// administersInstance is met by the session of an administrator of the instance, even while it acts
+// as another person: the administrator must be able to stop impersonating.
 func administersInstance(p tenancy.Principal) error {
 	if !p.Instance && p.Behind.IsZero() {
 		return notPermitted("Only administrators of the instance may do this.")
@@ -88,7 +88,7 @@ func administersInstance(p tenancy.Principal) error {
 	return nil
 }
 
-// actsForItself is met if no administrator of the instance acts as the person.
+// actsForItself is met unless an administrator of the instance is acting as the person.
 func actsForItself(p tenancy.Principal) error {
 	if !p.Behind.IsZero() {
 		return notPermitted("Only the person may do this: stop acting as somebody else first.")

@@ -41,14 +41,14 @@ import (
 	"crier/tenancy"
 )
 
-// Posts are the use cases of posts.
+// Posts are the use cases of posts and tags.
 type Posts interface {
 	postapi.Posts
 	postapi.Releases
 	tagapi.Tags
 }
 
-// Queue are the use cases of the publishing queue and of pauses.
+// Queue are the use cases of the publishing queue and pauses.
 type Queue interface {
 	monitor.Queue
 	channelapi.Pauses
@@ -77,19 +77,20 @@ type Media interface {
 	userapi.Media
 }
 
-// Approvals are the use cases of the approval of drafts in both APIs, and those of guests.
+// Approvals are the use cases of draft approvals in both APIs, and of guests with a review link.
 type Approvals interface {
 	approvalapi.Approvals
 	approvalapi.Reviews
 }
 
-// Accounts are the use cases of people, organizations and keys. Unless their comment names others, methods return
-// Invalid for an input that breaks a rule, with its fields; Forbidden when the role of the principal is too low; NotFound
-// for what the organization does not have; and RateLimited or Unavailable with a time after which to try again.
+// Accounts are the use cases of people, organizations and keys. Unless its comment says otherwise,
+// a method returns Invalid, with the fields at fault, for input that breaks a rule; Forbidden if
+// the principal's role is too low; NotFound for something that the organization does not have; and
+// RateLimited or Unavailable with the time after which to try again.
 type Accounts interface {
-	// Authenticate returns the principal of an API key, and Unauthenticated when there is no such key.
+	// Authenticate returns the principal of an API key, or Unauthenticated if there is no such key.
 	Authenticate(ctx context.Context, authorization string) (tenancy.Principal, error)
-	// RecordActed appends an audit entry for a request that an instance administrator makes while
+	// RecordActed adds an audit entry for a request that an instance administrator makes while
 	// impersonating a member.
 	RecordActed(ctx context.Context, p tenancy.Principal, request string) error
 	session.Sessions
@@ -113,9 +114,10 @@ type Accounts interface {
 	instanceapi.Enterprise
 }
 
-// Limiter limits the requests of each organization by its actor, which may be in another process.
+// Limiter limits the requests of each organization by asking its actor, which may be in another
+// process.
 type Limiter interface {
-	// Admit counts one request of the organization. It blocks no longer than ACTOR_TIMEOUT and never fails: when the
-	// actor does not answer, this process decides by a window of its own.
+	// Admit counts one request of the organization. It blocks for at most ACTOR_TIMEOUT and never
+	// fails: if the actor does not answer, this process decides with its own window.
 	Admit(ctx context.Context, organization tenancy.OrgID) org.Admission
 }

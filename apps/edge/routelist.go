@@ -8,14 +8,15 @@ import (
 	"crier/apps/edge/route"
 )
 
-// Route is one line of the route table. It answers 500 if its Credential and its Limits do not fit together.
+// Route is one entry of the route table. It answers 500 if its Credential and its Limits do not fit
+// together.
 type Route struct {
-	// Method is the HTTP method. A GET answers HEAD too.
+	// Method is the HTTP method. A GET route answers HEAD too.
 	Method string
-	// Path has its parameters in the form {name}.
+	// Path is the path, with parameters in the form {name}.
 	Path  string
 	State State
-	// Operation is the id in the OpenAPI document, empty if the route is not built.
+	// Operation is the id in the OpenAPI document, or empty if the route is not built.
 	Operation  string
 	Credential Credential
 	Limits     Limits
@@ -23,7 +24,7 @@ type Route struct {
 	// while an instance administrator is impersonating the person.
 	Personal bool
 
-	// changing is set for a GET that changes something, see Changing.
+	// changing is set for a GET that changes something; see Changing.
 	changing bool
 	endpoint route.Endpoint
 }
@@ -36,14 +37,15 @@ const (
 	Built State = "built"
 	// Missing is a route of the interface that is not built.
 	Missing State = "missing"
-	// Planned is a route that the interface does not list and that is not built.
+	// Planned is a route that is neither listed in the interface nor built.
 	Planned State = "planned"
 )
 
 // String returns "METHOD path".
 func (r Route) String() string { return r.Method + " " + r.Path }
 
-// line is a line of the route table: an endpoint and who may ask for it, each at a route of its own.
+// line is a line of the route table: an endpoint and the audiences that may call it, each at its
+// own route.
 type line struct {
 	state     State
 	operation string
@@ -51,26 +53,26 @@ type line struct {
 	at        []Route
 }
 
-// at returns a route for those who have the credential. Its pattern is "METHOD path".
+// at returns a route that requires the credential. pattern is "METHOD path".
 func (c Credential) at(pattern string, limits Limits) Route {
 	method, path, _ := strings.Cut(pattern, " ")
 	return Route{Method: method, Path: path, Credential: c, Limits: limits}
 }
 
-// personal marks a route as personal, see Route.
+// personal marks a route as personal; see Route.
 func (r Route) personal() Route {
 	r.Personal = true
 	return r
 }
 
-// starts marks a GET that starts something that is finished later.
+// starts marks a GET that starts something to be finished later.
 func (r Route) starts() Route {
 	r.changing = true
 	return r
 }
 
-// built returns the line of an endpoint that works. The route of the first audience has the operation as its id, see
-// inSession for another one.
+// built returns the line of an endpoint that works. The first route has the operation as its id;
+// for the others, see inSession.
 func built(operation string, endpoint route.Endpoint, at ...Route) line {
 	return line{state: Built, operation: operation, endpoint: endpoint, at: at}
 }
@@ -83,7 +85,8 @@ func planned(at Route) line {
 	return line{state: Planned, endpoint: route.NotBuilt(), at: []Route{at}}
 }
 
-// inSession ends the ids of operations that are for sessions beside another audience.
+// inSession is appended to an operation's id on the session route of an endpoint that also serves
+// another audience.
 const inSession = "-in-session"
 
 // routes returns the routes of the line.
@@ -98,14 +101,14 @@ func (l line) routes() []Route {
 	return out
 }
 
-// aliasPrefix precedes the paths of the public API a second time.
+// aliasPrefix precedes the paths at which the public API is served a second time.
 const aliasPrefix = "/api"
 
-// publicPrefix begins the paths of the public API.
+// publicPrefix starts the paths of the public API.
 const publicPrefix = "/public/v1/"
 
-// withAliases returns the routes, and the alias of each of the public API unless the table has a route of its own for
-// the alias.
+// withAliases returns the routes plus an alias for each route of the public API, unless the table
+// already has a route there.
 func withAliases(routes []Route) []Route {
 	own := map[string]bool{}
 	for _, r := range routes {
@@ -127,8 +130,8 @@ func withAliases(routes []Route) []Route {
 	return out
 }
 
-// line returns the route for the table of package route. Its security in the OpenAPI document, and the statuses with
-// which its guards refuse requests, follow from its credential.
+// line converts the route for the table of package route. Its security in the OpenAPI document and
+// the statuses with which its guards refuse requests follow from its credential.
 func (r Route) line(g *guards) route.Line {
 	l := route.Line{
 		Method: r.Method, Path: r.Path, Operation: r.Operation, Before: g.before(r), Endpoint: r.endpoint,
@@ -151,7 +154,8 @@ func (r Route) line(g *guards) route.Line {
 // Routes returns all routes, sorted by path and method. It needs no running service.
 func Routes() []Route { return unstarted("").table }
 
-// OpenAPI returns the OpenAPI document of every route as JSON, the same bytes each time. Its error is Internal.
+// OpenAPI returns the OpenAPI document of all routes as JSON, with the same bytes each time. The
+// error is always Internal.
 func OpenAPI() ([]byte, error) { return unstarted(interfaceVersion).document() }
 
 // unstarted returns a server without dependencies, from which only the route table and the OpenAPI document can be

@@ -2,11 +2,12 @@ package edge
 
 import "slices"
 
-// This file is the route table. A line has an endpoint with its id in the OpenAPI document, and who may ask for it: for
-// each audience a credential, the method and the path, and the limits. The lines of missing and planned routes have no
-// id and no endpoint: they answer 501 behind the same guards. Everything that needs a list of routes reads this one:
-// Fiber, the OpenAPI document, the labels of logs and metrics, `crier routes`, and the tests. See credentials.go and
-// guards.go for the names of credentials and limits.
+// This file is the route table. A line has an endpoint, its id in the OpenAPI document, and for
+// each audience that may call it a credential, the method and path, and the limits. Missing and
+// planned routes have no id and no endpoint: they answer 501 behind the same guards. Everything
+// that needs a list of routes reads this one: Fiber, the OpenAPI document, the labels of logs and
+// metrics, `crier routes`, and the tests. The credentials are defined in credentials.go and the
+// limits in guards.go.
 
 // routes returns all routes of the service, in no particular order.
 func (s *Server) routes(e endpoints) []Route {
@@ -263,7 +264,7 @@ func notificationRoutes(e endpoints) []line {
 	}
 }
 
-// signInRoutes returns the routes of signing up, in and out.
+// signInRoutes returns the routes for signing up, in and out.
 func signInRoutes(e endpoints) []line {
 	return []line{
 		built("activate", e.signin.Activate(), signIn.at("POST /auth/activate", login)),
@@ -368,7 +369,7 @@ func auditRoutes(e endpoints) []line {
 	}
 }
 
-// deletionRoutes returns the routes that delete and restore.
+// deletionRoutes returns the routes that delete and restore accounts and organizations.
 func deletionRoutes(e endpoints) []line {
 	return []line{
 		built("restore-organization", e.deletion.RestoreOrganization(),
@@ -379,7 +380,7 @@ func deletionRoutes(e endpoints) []line {
 	}
 }
 
-// planRoutes returns the routes of plans and payments.
+// planRoutes returns the routes for plans and payments.
 func planRoutes(e endpoints) []line {
 	return []line{
 		built("get-subscription", e.plan.Subscription(), admin.at("GET /user/subscription", user)),
@@ -398,7 +399,7 @@ func planRoutes(e endpoints) []line {
 	}
 }
 
-// instanceRoutes returns the routes of those who run the instance.
+// instanceRoutes returns the routes for the people who run the instance.
 func instanceRoutes(e endpoints) []line {
 	return []line{
 		built("impersonate", e.instance.Impersonate(), instance.at("POST /user/impersonate", own)),
@@ -410,7 +411,7 @@ func instanceRoutes(e endpoints) []line {
 	}
 }
 
-// oauthRoutes returns the routes of the OAuth server and of the MCP server.
+// oauthRoutes returns the routes of the OAuth server and the MCP server.
 func oauthRoutes() []line {
 	return []line{
 		planned(member.at("GET /user/approved-apps", user)),
@@ -433,7 +434,7 @@ func oauthRoutes() []line {
 	}
 }
 
-// monitorRoutes returns the routes of operators and load balancers, and of counted events.
+// monitorRoutes returns the routes for operators and load balancers, and for counting events.
 func monitorRoutes(e endpoints) []line {
 	return []line{
 		built("root", e.monitor.Root(), none.at("GET /", quick)),
@@ -443,7 +444,7 @@ func monitorRoutes(e endpoints) []line {
 	}
 }
 
-// pageRoutes returns the documentation, the sandbox, and the mails of crier dev.
+// pageRoutes returns the routes of the documentation, the sandbox, and the mails of crier dev.
 func pageRoutes(e endpoints) []line {
 	return []line{
 		built("dev-mails", e.dev.ListMails(), none.at("GET /dev/mail", quick)),
@@ -460,7 +461,7 @@ func pageRoutes(e endpoints) []line {
 	}
 }
 
-// otherRoutes returns routes that belong to nothing that is built.
+// otherRoutes returns the routes of features that do not exist yet.
 func otherRoutes() []line {
 	return []line{
 		planned(member.at("POST /autopost", user)),

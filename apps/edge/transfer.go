@@ -11,8 +11,8 @@ import (
 	"crier/platform/limit"
 )
 
-// transfers limits uploads and downloads: how slow they may be, and how many files are sent at the same time. It is safe
-// for concurrent use.
+// transfers limits uploads and downloads: how slow they may be, and how many files are sent
+// concurrently. It is safe for concurrent use.
 type transfers struct {
 	cfg       Config
 	streams   *limit.PerKey[string] // videos being played, by client address
@@ -23,8 +23,9 @@ func newTransfers(cfg Config) *transfers {
 	return &transfers{cfg: cfg, streams: limit.New[string](maxStreams), originals: newOrgLimit(maxOriginals)}
 }
 
-// limitUpload replaces REQUEST_TIMEOUT for the body by a transferLimit: an upload may last for UPLOAD_TIMEOUT as long
-// as it is fast enough. It comes after the authentication, so that only authenticated requests have so much time.
+// limitUpload replaces the body's REQUEST_TIMEOUT with a transferLimit: an upload may take
+// UPLOAD_TIMEOUT as long as it is fast enough. It runs after authentication, so that only
+// authenticated requests get that much time.
 func (t *transfers) limitUpload(c *fiber.Ctx) error {
 	if own, ok := c.Context().Conn().(*conn); ok {
 		own.in = t.newLimit()
@@ -33,8 +34,9 @@ func (t *transfers) limitUpload(c *fiber.Ctx) error {
 	return c.Next()
 }
 
-// BeginDownload replaces REQUEST_TIMEOUT for the answer by a transferLimit: it may last for UPLOAD_TIMEOUT as long as
-// the client reads fast enough. end gives the last bytes REQUEST_TIMEOUT.
+// BeginDownload replaces the response's REQUEST_TIMEOUT with a transferLimit: it may take
+// UPLOAD_TIMEOUT as long as the client reads fast enough. end allows REQUEST_TIMEOUT for the last
+// bytes.
 func (t *transfers) BeginDownload(c *fiber.Ctx) (end func() error) {
 	own, ok := c.Context().Conn().(*conn)
 	if !ok {
@@ -47,12 +49,12 @@ func (t *transfers) BeginDownload(c *fiber.Ctx) (end func() error) {
 	}
 }
 
-// EnterOriginal waits for one of the places of the organization.
+// EnterOriginal waits for one of the organization's slots.
 func (t *transfers) EnterOriginal(c *fiber.Ctx) (leave func(), err error) {
 	return t.originals.take(c.UserContext(), c, 1)
 }
 
-// EnterStream waits for one of the places of the client's address.
+// EnterStream waits for one of the slots of the client's address.
 func (t *transfers) EnterStream(c *fiber.Ctx) (leave func(), err error) {
 	ctx, cancel := context.WithTimeout(c.UserContext(), placeTimeout)
 	defer cancel()
@@ -63,19 +65,19 @@ func (t *transfers) EnterStream(c *fiber.Ctx) (leave func(), err error) {
 	return leave, nil
 }
 
-// newLimit returns the limit of an upload or a download that begins now.
+// newLimit returns the limit for an upload or a download that begins now.
 func (t *transfers) newLimit() *transferLimit {
 	now := clock.System{}.Now()
 	return &transferLimit{begun: now, end: now.Add(t.cfg.UploadTimeout), grace: t.cfg.Timeout, rate: t.cfg.UploadRate}
 }
 
-// transferLimit is the lowest speed of a body or an answer: on average at least rate bytes a second since begun, after
-// grace has passed, and complete before end.
+// transferLimit is the minimum speed of a body or a response: once grace has passed, an average of
+// at least rate bytes a second since begun, and completion before end.
 type transferLimit struct {
 	begun, end time.Time
 	grace      time.Duration
 	rate       int64 // bytes a second
-	moved      int64 // bytes until now
+	moved      int64 // bytes so far
 }
 
 // deadline returns the time by which the next bytes must have moved.

@@ -1,5 +1,5 @@
-// Package lifecycle starts the parts of a process in order and stops them in reverse, each within its own deadline. Its Loop
-// repeats background work.
+// Package lifecycle starts the parts of a process in order and stops them in reverse order, each
+// within its own deadline. Loop repeats background work.
 package lifecycle
 
 import (
@@ -16,18 +16,19 @@ import (
 
 const (
 	defaultTimeout = 5 * time.Second
-	grace          = 500 * time.Millisecond // time for a Stop to return after the end of its context
+	grace          = 500 * time.Millisecond // how long a Stop may take to return after its context ends
 )
 
 // Part is something that a process starts and stops, such as a server or a pool.
 type Part struct {
 	// Name identifies the part in errors and logs.
 	Name string
-	// Start returns when the part works. Its context is for starting only, not for the life of the part. It may be nil.
+	// Start returns once the part works. Its context is only for starting, not for the life of the
+	// part. Start may be nil.
 	Start func(ctx context.Context) error
 	// Stop is called at most once, and only if Start returned no error or is nil. It may be nil.
 	Stop func(ctx context.Context) error
-	// Timeout limits Stop; 0 means 5 s. The Group then continues even if Stop has not returned.
+	// Timeout limits Stop; 0 means 5 s. After it the Group continues even if Stop has not returned.
 	Timeout time.Duration
 }
 
@@ -53,8 +54,9 @@ func New(log *slog.Logger) *Group {
 	return &Group{log: log, failed: make(chan struct{})}
 }
 
-// Start starts parts in order until the first error, which it returns; it fails when ctx ends and after Stop. The parts
-// that have started run until Stop. Start may be called again with more parts.
+// Start starts parts in order until the first error, which it returns. It fails if ctx has ended
+// and after Stop. Parts that have started run until Stop. Start may be called again with more
+// parts.
 func (g *Group) Start(ctx context.Context, parts ...Part) error {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -84,7 +86,7 @@ func (g *Group) Fail(err error) {
 	})
 }
 
-// Wait waits for the end of ctx and returns nil, or for the first Fail and returns its error.
+// Wait returns nil when ctx ends, or the error of the first Fail.
 func (g *Group) Wait(ctx context.Context) error {
 	select {
 	case <-g.failed:
@@ -99,9 +101,9 @@ func (g *Group) Wait(ctx context.Context) error {
 	}
 }
 
-// Stop stops the parts that have started, in reverse order, and returns their errors joined. Each Stop may take the
-// Timeout of its part or what is left until the deadline of ctx if that is less; parts whose turn comes after the
-// deadline have half a second each. A second call waits for the first and returns the same error.
+// Stop stops the parts that have started, in reverse order, and returns their errors joined. Each
+// part has its Timeout, or the time left until the deadline of ctx if that is less, but at least
+// half a second. A second call waits for the first and returns the same error.
 func (g *Group) Stop(ctx context.Context) error {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -122,7 +124,8 @@ func (g *Group) Stop(ctx context.Context) error {
 	return g.stopErr
 }
 
-// stop calls Stop and does not wait for it longer than its limit, because some libraries' Close has no deadline.
+// stop calls Stop and waits for it no longer than its limit plus grace, because some libraries'
+// Close has no deadline.
 func stop(ctx context.Context, p Part) error {
 	if p.Stop == nil {
 		return nil

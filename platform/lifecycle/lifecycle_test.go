@@ -13,7 +13,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// record makes parts that record their starts and stops.
+// record creates parts that record their starts and stops.
 type record struct {
 	mu     sync.Mutex
 	events []string

@@ -8,34 +8,37 @@ import (
 	"crier/platform/clock"
 )
 
-// Step does a part of the work of a round. more asks for another round without waiting for the interval; it is ignored
-// with an error.
+// Step does a part of the work of a round. more asks for another round without waiting for the
+// interval; it is ignored if Step returns an error.
 type Step func(ctx context.Context) (more bool, err error)
 
-// LoopRules say how a Loop works. Only Interval is required.
+// LoopRules configure a Loop. Only Interval is required.
 type LoopRules struct {
 	// Interval is the pause after a round.
 	Interval time.Duration
-	// Ticks lets rounds begin at fixed times, Interval apart, whenever the round before ended and whatever Wake does. A
-	// round that is late because of the one before begins after Gap.
+	// Ticks makes rounds begin at fixed times, Interval apart, regardless of when the previous
+	// round ended and of Wake. A round that is late because the previous one took too long begins
+	// after Gap.
 	Ticks bool
-	// Gap is the shortest pause between two rounds, even after Wake or when there is more to do.
+	// Gap is the minimum pause between two rounds, even after Wake or if there is more to do.
 	Gap time.Duration
-	// ErrorPause replaces Interval after a round with an error and nothing more to do. Wake does not shorten it.
+	// ErrorPause, if set, replaces Interval after a round that had an error and has nothing more to
+	// do. Wake does not shorten it.
 	ErrorPause time.Duration
-	// Timeout limits each step. It is 0 if the steps set their own deadlines.
+	// Timeout limits each step. 0 means that the steps set their own deadlines.
 	Timeout time.Duration
-	// Failed is called with the error of a step, but not if Stop caused it. It is nil if the steps log their errors.
+	// Failed is called with the error of a step, unless the loop is being stopped. It is nil if the
+	// steps log their own errors.
 	Failed func(ctx context.Context, err error)
-	// Watchdog is told when each step begins and when the round ends. It may be nil.
+	// Watchdog records when each step begins and when the round ends. It may be nil.
 	Watchdog *Watchdog
 }
 
-// Loop repeats work in the background: the first round begins at once, the others after an interval or a Wake. It is
-// safe for concurrent use.
+// Loop repeats work in the background. The first round begins at once, later ones after an interval
+// or a Wake. It is safe for concurrent use.
 type Loop struct {
 	rules LoopRules
-	wake  chan struct{} // has an element after Wake
+	wake  chan struct{} // holds an element after Wake
 
 	mu      sync.Mutex
 	stop    context.CancelFunc // nil before Start
@@ -50,7 +53,8 @@ func NewLoop(rules LoopRules) *Loop {
 	return &Loop{rules: rules, wake: make(chan struct{}, 1)}
 }
 
-// Start runs the loop in a goroutine, which ends with Stop and not with ctx. It is called once, and not with Run.
+// Start runs the loop in a goroutine that ends with Stop, not with ctx. It may be called only once,
+// and not together with Run.
 func (l *Loop) Start(ctx context.Context, steps ...Step) {
 	ctx, stop := context.WithCancel(context.WithoutCancel(ctx))
 	l.mu.Lock()
@@ -59,8 +63,8 @@ func (l *Loop) Start(ctx context.Context, steps ...Step) {
 	l.running.Go(func() { l.Run(ctx, steps...) })
 }
 
-// Stop cancels the running step and waits until it has returned, or returns the error of ctx. Before Start it does
-// nothing.
+// Stop cancels the running step and waits until it has returned, or until ctx ends and then returns
+// the error of ctx. Before Start it does nothing.
 func (l *Loop) Stop(ctx context.Context) error {
 	l.mu.Lock()
 	stop := l.stop
@@ -72,8 +76,8 @@ func (l *Loop) Stop(ctx context.Context) error {
 	return Wait(ctx, &l.running)
 }
 
-// Wake starts a round soon and never blocks. Any number of calls before that round count once; a call during a round
-// starts another one.
+// Wake requests a round soon and never blocks. Several calls before that round count as one; a call
+// during a round requests another one.
 func (l *Loop) Wake() {
 	select {
 	case l.wake <- struct{}{}:
@@ -81,7 +85,8 @@ func (l *Loop) Wake() {
 	}
 }
 
-// Run repeats rounds until ctx ends. A round calls every step in order, also after one that failed.
+// Run repeats rounds until ctx ends. A round calls every step in order, even if an earlier one
+// failed.
 func (l *Loop) Run(ctx context.Context, steps ...Step) {
 	tick := time.NewTicker(l.rules.Interval)
 	defer tick.Stop()
@@ -138,7 +143,7 @@ func (l *Loop) call(ctx context.Context, step Step) (more bool, err error) {
 	return more, err
 }
 
-// Wait waits for a group, or returns the error of ctx.
+// Wait waits for a group, or until ctx ends and then returns the error of ctx.
 func Wait(ctx context.Context, group *sync.WaitGroup) error {
 	done := make(chan struct{})
 	go func() {

@@ -36,7 +36,7 @@ func (r *rounds) want(t *testing.T, want ...float64) {
 	}
 }
 
-// taking returns a step that takes d.
+// taking returns a step that takes the given time.
 func taking(d time.Duration) Step {
 	return func(context.Context) (bool, error) {
 		time.Sleep(d)
@@ -44,7 +44,7 @@ func taking(d time.Duration) Step {
 	}
 }
 
-// moreTimes returns a step that has more to do n times.
+// moreTimes returns a step that reports more work n times.
 func moreTimes(n int) Step {
 	return func(context.Context) (bool, error) {
 		n--
@@ -176,7 +176,7 @@ func TestWatchdog_HangsWhileWorkTakesTooLong(t *testing.T) {
 		t.Error("hangs before the first piece of work")
 	}
 	w.Begin()
-	for w.Busy() == 0 { // the clock is not that of synctest
+	for w.Busy() == 0 { // Busy does not use the clock of synctest
 	}
 	if w.Hangs() {
 		t.Error("hangs within its limit")

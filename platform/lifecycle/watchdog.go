@@ -7,17 +7,18 @@ import (
 	"crier/platform/clock"
 )
 
-// Watchdog records when a piece of background work began and ended, so that a health check or a metric can tell whether
-// it hangs. Its times are monotonic (clock.Boot). The zero Watchdog is ready for use, and safe for concurrent use once
-// Limit is set.
+// Watchdog records when a piece of background work began and ended, so that a health check or a
+// metric can tell whether it hangs. Its times are monotonic (clock.Boot). The zero Watchdog is
+// ready to use. It is safe for concurrent use once Limit is set.
 type Watchdog struct {
-	// Limit is the time after which a piece of work hangs.
+	// Limit is how long a piece of work may take before it counts as hanging.
 	Limit time.Duration
-	// began is when the current piece of work began, 0 between two. ended is when the last one ended.
+	// began is when the current piece of work began, or 0 if there is none. ended is when the last
+	// one ended.
 	began, ended atomic.Int64
 }
 
-// Begin marks the start of a piece of work. During one, it starts the time of the next.
+// Begin marks the start of a piece of work. If one is already running, its time starts anew.
 func (w *Watchdog) Begin() { w.began.Store(int64(clock.Boot())) }
 
 // End marks the end of the current piece of work.
@@ -26,7 +27,7 @@ func (w *Watchdog) End() {
 	w.ended.Store(int64(clock.Boot()))
 }
 
-// Busy returns how long the current piece of work has taken, or 0 between two.
+// Busy returns how long the current piece of work has taken, or 0 if there is none.
 func (w *Watchdog) Busy() time.Duration {
 	began := w.began.Load()
 	if began == 0 {
@@ -35,8 +36,9 @@ func (w *Watchdog) Busy() time.Duration {
 	return max(0, clock.Boot()-time.Duration(began))
 }
 
-// Idle returns how long ago the last piece of work ended. Before the first End it counts from the start of the machine.
+// Idle returns how long ago the last piece of work ended. Before the first End it counts from when
+// the machine started.
 func (w *Watchdog) Idle() time.Duration { return max(0, clock.Boot()-time.Duration(w.ended.Load())) }
 
-// Hangs returns true if the current piece of work has taken longer than Limit.
+// Hangs reports whether the current piece of work has taken longer than Limit.
 func (w *Watchdog) Hangs() bool { return w.Busy() > w.Limit }

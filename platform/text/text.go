@@ -1,4 +1,5 @@
-// Package text cuts, cleans and words short texts for people: names, notes and the messages of other servers.
+// Package text cuts, cleans and phrases short texts for people: names, notes and messages from
+// other servers.
 package text
 
 import (
@@ -34,7 +35,7 @@ func CutBytes(s string, n int) string {
 	return s[:n]
 }
 
-// Shorten returns at most n characters of s. The last one is an ellipsis if s has more.
+// Shorten returns at most n characters of s. If s has more, the last one is an ellipsis.
 func Shorten(s string, n int) string {
 	if utf8.RuneCountInString(s) <= n {
 		return s
@@ -42,9 +43,10 @@ func Shorten(s string, n int) string {
 	return Cut(s, n-1) + "…"
 }
 
-// Line returns the text of another party as one line that any store can hold. The result is valid UTF-8 of at most n
-// bytes, without U+0000, other control characters and Hidden ones. Each run of white space becomes one space, and there
-// is none at the ends. Invalid bytes are dropped, and no character is split.
+// Line returns text from another party as one line that any store can hold. The result is valid
+// UTF-8 of at most n bytes, without control characters such as U+0000 and without Hidden
+// characters. Each run of white space becomes one space, except at the ends, where it is removed.
+// Invalid bytes are dropped, and no character is split.
 func Line(s string, n int) string {
 	var b strings.Builder
 	space := false
@@ -72,8 +74,8 @@ func Line(s string, n int) string {
 	return b.String()
 }
 
-// Hidden returns whether a character is invisible and changes how others appear: it sets the direction of writing or
-// has no width. Joiners of letters and emoji are not Hidden.
+// Hidden reports whether a character is invisible and affects how others appear: it sets the
+// direction of writing or has no width. The joiners of letters and emoji are not Hidden.
 func Hidden(r rune) bool {
 	return unicode.Is(unicode.Bidi_Control, r) || r == '\u200B' || r == '\u2060' || r == '\uFEFF'
 }

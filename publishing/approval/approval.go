@@ -1,4 +1,4 @@
-// Package approval implements the use cases of the approval of drafts, one per file, and owns their
+// Package approval implements the use cases of draft approvals, one per file, and owns their
 // transactions.
 package approval
 
@@ -24,18 +24,18 @@ type Deps struct {
 	Threads  Threads
 	Drafts   Drafts
 	Keyring  *secret.Keyring
-	// Connectors have the names of platforms.
+	// Connectors has the names of the platforms.
 	Connectors *connector.Registry
 	// Waker wakes an organization after an approval has scheduled a post.
 	Waker publishing.Waker
 	Log   *slog.Logger
-	// Pictures makes smaller pictures in this process. It is nil if other processes make them.
+	// Pictures creates smaller pictures in this process. It is nil if other processes create them.
 	Pictures *pictures.Maker
-	// Mailer is nil on an instance that sends no mail: reviewers are not mailed then.
+	// Mailer is nil in a process that sends no mail; see SendReviewMail.
 	Mailer ReviewMailer
 }
 
-// Approvals are the use cases of the approval of drafts. It is safe for concurrent use.
+// Approvals are the use cases of draft approvals. They are safe for concurrent use.
 type Approvals struct {
 	cfg      Config
 	deps     Deps

@@ -40,12 +40,12 @@ func (s *strict) Validate(connector.Draft) []connector.Problem {
 	return nil
 }
 
-// settable is a clock that a test sets ahead.
+// settable is a clock that a test can set ahead.
 type settable struct{ ahead atomic.Int64 }
 
 func (c *settable) Now() time.Time { return time.Now().Add(time.Duration(c.ahead.Load())) }
 
-// mailbox has the mails to reviewers.
+// mailbox records the mails to reviewers.
 type mailbox struct {
 	mu   sync.Mutex
 	sent []approval.ReviewMail
@@ -85,7 +85,7 @@ func newApprovalRig(t *testing.T) *approvalRig {
 	return out
 }
 
-// create makes a post at a time.
+// create creates a post for the given time.
 func (r *approvalRig) create(kind publishing.CreateType, at time.Time) publishing.PostID {
 	r.Helper()
 	made, err := publishtest.CreateAt(r.Context(), r.posts, r.who, r.channel, kind, at, publishing.Repeat{})
@@ -93,7 +93,7 @@ func (r *approvalRig) create(kind publishing.CreateType, at time.Time) publishin
 	return made
 }
 
-// draft makes a draft for a day ahead.
+// draft creates a draft for tomorrow.
 func (r *approvalRig) draft() publishing.PostID {
 	r.Helper()
 	return r.create(publishing.CreateDraft, time.Now().Add(48*time.Hour))
@@ -127,7 +127,7 @@ func (r *approvalRig) token(post publishing.PostID) string {
 	return path.Base(a.ReviewURL)
 }
 
-// status is how a post and its newest request stand.
+// status is the state of a post and of its newest request.
 type status struct {
 	state    publishing.State
 	approval publishing.ApprovalStatus
@@ -378,7 +378,8 @@ func TestApproval_OperatorIsNamedAndMayNotAnswer(t *testing.T) {
 	}
 }
 
-// TestForgetReviewer takes the address out of the requests of every organization, and leaves the requests.
+// TestForgetReviewer checks that the address is removed from the requests of every organization and
+// that the requests remain.
 func TestForgetReviewer(t *testing.T) {
 	t.Parallel()
 	r := newApprovalRig(t)
@@ -694,7 +695,8 @@ func TestApproval_GuestIsToldOfItsEnd(t *testing.T) {
 	}
 }
 
-// The mail of an organization without access waits: the organization may get its access back.
+// The mail of an organization without access waits, because the organization may get its access
+// back.
 func TestSendReviewMail_WaitsForASuspendedOrganization(t *testing.T) {
 	t.Parallel()
 	r := newApprovalRig(t)
@@ -719,7 +721,8 @@ func TestSendReviewMail_WaitsForASuspendedOrganization(t *testing.T) {
 	}
 }
 
-// An organization whose connections are all in use is left for the next sweep, and the sweep goes on with the others.
+// An organization whose connections are all in use is left for the next sweep, and the sweep
+// continues with the others.
 func TestSweepApprovals_BusyOrganizationStopsNoOther(t *testing.T) {
 	t.Parallel()
 	r := newApprovalRig(t)
@@ -796,7 +799,8 @@ func TestApproval_OneWebhookEventEach(t *testing.T) {
 	}
 }
 
-// A request and its answer by somebody else are one notification each; what ends without an answer is none.
+// A request and its answer by somebody else each cause a notification; a request that ends without
+// an answer causes none.
 func TestApproval_NotifiesOfRequestAndAnswer(t *testing.T) {
 	t.Parallel()
 	r := newApprovalRig(t)
@@ -837,7 +841,8 @@ func TestApproval_MailsOfAnHourAreLimited(t *testing.T) {
 	r.request(r.draft(), false)
 }
 
-// A request that mails a reviewer locks the organization before the post, as what counts posts does.
+// A request that mails a reviewer locks the organization before the post, as the commands that
+// count posts do.
 func TestApproval_RequestLocksTheOrganizationFirst(t *testing.T) {
 	t.Parallel()
 	r := newApprovalRig(t)
@@ -876,7 +881,7 @@ func TestApproval_RequestLocksTheOrganizationFirst(t *testing.T) {
 	r.OK(<-ended)
 }
 
-// A withdrawal that waits for a deletion of the post finds no post.
+// A withdrawal that waits for a deletion of the post returns NotFound afterwards.
 func TestWithdraw_PostIsDeletedMeanwhile(t *testing.T) {
 	t.Parallel()
 	r := newApprovalRig(t)
@@ -920,7 +925,8 @@ func TestApproval_DeletedGroupEndsIt(t *testing.T) {
 	}
 }
 
-// The id of an older request may be the greater one, because another process with another clock has made it.
+// An older request may have the greater id, because another process, with a different clock,
+// created it.
 func TestApproval_PendingRequestComesBeforeGreaterID(t *testing.T) {
 	t.Parallel()
 	r := newApprovalRig(t)

@@ -14,15 +14,16 @@ import (
 )
 
 const (
-	// ReviewMailTask is the kind of the tasks whose ids SendReviewMail takes.
+	// ReviewMailTask is the kind of the tasks whose ids are passed to SendReviewMail.
 	ReviewMailTask = "review-mail"
-	// ReviewEndedTask is the kind of the tasks whose ids SendReviewEnded takes.
+	// ReviewEndedTask is the kind of the tasks whose ids are passed to SendReviewEnded.
 	ReviewEndedTask = "review-ended-mail"
 )
 
-// SendReviewMail sends the link of a request to its reviewer. A request that cannot be answered any more is no error, and
-// nothing is sent. After a crash the mail may be sent twice. It returns the errors of the mailer, and jobs.ErrLater
-// without one, because another process may have one, and while the organization has no access.
+// SendReviewMail sends the link of a request to its reviewer. If the request can no longer be
+// answered, it sends nothing and returns nil. After a crash the mail may be sent twice.
+// SendReviewMail returns the errors of the mailer. It returns jobs.ErrLater if this process has no
+// mailer, because another process may have one, and while the organization has no access.
 func (s *Approvals) SendReviewMail(
 	ctx context.Context, org tenancy.OrgID, approval publishing.ApprovalID,
 ) error {
@@ -130,11 +131,12 @@ func (s *Approvals) platformName(id string) string {
 type ReviewMail struct {
 	To           string
 	Organization string
-	// By is the name of the requester, or the address of a requester without a name, "" if neither is known.
+	// By is the requester's name, or the address of a requester without a name, or "" if neither is
+	// known. An operator who was impersonating the requester is mentioned.
 	By string
 	// Note is what the requester wrote to the reviewer.
 	Note string
-	// Words are the beginning of the text of the post.
+	// Words is the beginning of the post's text.
 	Words string
 	// Channel is the name of the post's channel, and Platform the name of its platform.
 	Channel, Platform string

@@ -10,7 +10,7 @@ import (
 	"crier/tenancy"
 )
 
-// maxShownNote is in bytes of a note in a notification.
+// maxShownNote is the maximum length of a note in a notification, in bytes.
 const maxShownNote = 300
 
 // notifyApproval stores the notification of a request for approval or of its answer, if there is one.
@@ -22,9 +22,9 @@ func notifyApproval(ctx context.Context, tx *db.Tx, to Notices, a publishing.App
 	return to.Add(ctx, tx, n)
 }
 
-// approvalNotification returns the notification of a request for approval and of its answers, for the person who asked
-// unless it is the request itself. It is false for what nobody is told of: an answer of who has asked, and a request that
-// ended without one.
+// approvalNotification returns the notification about a request, for all members, or about its
+// answer, for the requester. ok is false if nobody is notified: the requester gave the answer, or
+// the request ended without one.
 func approvalNotification(a publishing.Approval) (n publishing.Notification, ok bool) {
 	answers := map[publishing.ApprovalStatus]publishing.ApprovalAnswer{
 		publishing.ApprovalPending: publishing.AnswerPending, publishing.ApprovalApproved: publishing.AnswerApproved,

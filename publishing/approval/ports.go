@@ -76,7 +76,7 @@ type WebhookEvents interface {
 
 // ReviewMailer sends mails to reviewers.
 type ReviewMailer interface {
-	// SendReview returns nil when the mail was accepted or refused for good, and jobs.ErrLater in a process without a
-	// mail server.
+	// SendReview returns nil if the mail was accepted or refused for good, and jobs.ErrLater in a
+	// process without a mail server.
 	SendReview(ctx context.Context, m ReviewMail) error
 }

@@ -11,7 +11,9 @@ import (
 	"crier/tenancy"
 )
 
-// Status returns the newest request of a post, as one with the status NONE when none counts. It returns NotFound.
+// Status returns the pending request of a post, or else its newest one. It returns the zero
+// Approval, which is shown as NONE, if there is none or the newest one is void, and NotFound for an
+// unknown post.
 func (s *Approvals) Status(ctx context.Context, p tenancy.Principal, post string) (publishing.Approval, error) {
 	const op = "publishing.ApprovalStatus"
 	parsed, ok := id.Parse[publishing.PostTag](post)
@@ -35,7 +37,7 @@ func (s *Approvals) Status(ctx context.Context, p tenancy.Principal, post string
 	return s.shown(p, stored), nil
 }
 
-// shown returns an approval as a principal may see it.
+// shown returns an approval as the principal may see it.
 func (s *Approvals) shown(p tenancy.Principal, stored approvalstore.StoredApproval) publishing.Approval {
 	a := stored.At(s.requests.deps.Clock.Now())
 	if !a.ShowsLink(p) {
@@ -51,8 +53,8 @@ func (s *Approvals) shown(p tenancy.Principal, stored approvalstore.StoredApprov
 	return a
 }
 
-// List returns requests of the organization, the newest first. It returns Invalid for a status that does not exist and
-// a Before that is no id.
+// List returns requests of the organization, newest first. It returns Invalid for an unknown
+// status, or if Before is not an id.
 func (s *Approvals) List(
 	ctx context.Context, p tenancy.Principal, q publishing.ListApprovals,
 ) ([]publishing.Approval, error) {
@@ -84,7 +86,7 @@ func (s *Approvals) List(
 	return out, nil
 }
 
-// find returns a request by its id as a client sent it, and NotFound.
+// find returns a request by its id as the client sent it, or NotFound.
 func (s *Approvals) find(
 	ctx context.Context, op string, org tenancy.OrgID, approval string,
 ) (approvalstore.StoredApproval, error) {
@@ -103,8 +105,8 @@ func noApproval(op string) error {
 	return fault.New(fault.NotFound, op, "There is no such request for approval.")
 }
 
-// MailedBy returns the requests for approval of a person whose mailed link ends with the membership. It runs in the
-// transaction of q, and returns the error of Postgres.
+// MailedBy returns the pending requests whose mailed link stops working when the person's
+// membership ends. It runs in the transaction of q and returns the Postgres error.
 func (s *Approvals) MailedBy(
 	ctx context.Context, q pg.Querier, person tenancy.PersonID,
 ) ([]tenancy.EndedReview, error) {

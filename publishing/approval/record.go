@@ -6,7 +6,7 @@ import (
 	"crier/publishing"
 )
 
-// approvalBody is the member approval of webhooks: the record of the API without its link.
+// approvalBody is the member approval of webhook bodies: the API's record without the link.
 type approvalBody struct {
 	ID           string                    `json:"id"`
 	PostID       string                    `json:"postId"`

@@ -7,14 +7,16 @@ import (
 )
 
 const (
-	// reminderLead is how long before the end of a request, or the date of its post, the reviewer is reminded.
+	// reminderLead is how long before the request expires, or before the date of its post, the
+	// reviewer is reminded.
 	reminderLead = 24 * time.Hour
-	// reminderPause is the shortest time from the request to the reminder.
+	// reminderPause is the minimum time between the request and the reminder.
 	reminderPause = 12 * time.Hour
 )
 
-// remindAt returns when the reviewer is reminded of a request: a day before the post is to be published, or before the
-// request expires, the earlier of the two. It returns nil when that is too soon after the request.
+// remindAt returns when the reviewer is reminded of a request: a day before the post is to be
+// published or the request expires, whichever is earlier. It returns nil if that is too soon after
+// the request.
 func remindAt(requested, publishDate time.Time) *time.Time {
 	last := requested.Add(publishing.ApprovalLife)
 	if publishDate.After(requested) && publishDate.Before(last) {
@@ -27,7 +29,7 @@ func remindAt(requested, publishDate time.Time) *time.Time {
 	return &at
 }
 
-// isReminder reports whether a mail about a request that is sent at a time is a reminder.
+// isReminder reports whether a mail about a request that is sent now is a reminder.
 func isReminder(a publishing.Approval, now time.Time) bool {
 	return !now.Before(a.RequestedAt.Add(reminderPause))
 }

@@ -15,9 +15,10 @@ import (
 	"crier/tenancy"
 )
 
-// Request asks for the approval of a draft. In one transaction it stores the request, its events for the timeline and
-// for webhooks, and the mail to the reviewer. It returns NotFound, Invalid, Conflict for a post that is no draft or
-// waits already, and RateLimited when too many reviewers were mailed within an hour.
+// Request asks for the approval of a draft. In one transaction it stores the request, its events
+// for the timeline and for webhooks, and the mail to the reviewer. It returns NotFound, Invalid,
+// Conflict for a post that is not a draft or is already waiting for approval, and RateLimited if
+// too many reviewers were mailed within an hour.
 func (s *Approvals) Request(
 	ctx context.Context, p tenancy.Principal, post string, cmd publishing.RequestApproval,
 ) (publishing.Approval, error) {
@@ -93,7 +94,7 @@ func (s *Approvals) Request(
 		if err != nil {
 			return err
 		}
-		// It is last, because it locks the incidents of the organization.
+		// This comes last because it locks the organization's incidents.
 		return notifyApproval(ctx, tx, s.requests.deps.Notices, made)
 	})
 	if errors.Is(err, approvalstore.ErrApprovalPending) {
@@ -102,9 +103,10 @@ func (s *Approvals) Request(
 	return made, db.PostFault(op, err)
 }
 
-// checkReviewer returns the members whose mailbox the link will be mailed to, and sets the requester's
-// address. It returns Invalid if the requester is the reviewer, or is no longer a member, so that the
-// mailed link would not work, and RateLimited if too many reviewers were mailed.
+// checkReviewer returns the members whose mailbox the link will be mailed to, and sets the
+// requester's address. It returns Invalid if the requester is the reviewer or is no longer a
+// member, in which case the mailed link would not work, and RateLimited if too many reviewers were
+// mailed.
 func (s *Approvals) checkReviewer(
 	ctx context.Context, tx *db.Tx, a *publishing.Approval,
 ) ([]tenancy.PersonID, error) {

@@ -24,8 +24,8 @@ type RequestDeps struct {
 	Mails *jobs.Queue
 }
 
-// Requests are the stored requests for approval and the approvals that resulted from them. Changes
-// of posts end them. It is safe for concurrent use.
+// Requests are the stored requests for approval and the approvals that resulted from them, which
+// changes to posts end. They are safe for concurrent use.
 type Requests struct {
 	deps RequestDeps
 	db   *db.DB
@@ -144,7 +144,8 @@ func (r *Requests) NotifyEnded(ctx context.Context, tx *db.Tx, ended *publishing
 	return nil
 }
 
-// expireBefore ends a request of a post that has expired and is stored as pending still, so that a new one can be made.
+// expireBefore ends a post's request that has expired but is still stored as pending, so that a new
+// one can be made.
 func (r *Requests) expireBefore(
 	ctx context.Context, tx *db.Tx, post publishing.PostID, now time.Time,
 ) error {
@@ -159,8 +160,8 @@ func (r *Requests) expireBefore(
 	return err
 }
 
-// end stores the new status of a request with its events, if it still has the status from. ended is false when
-// another transaction was first.
+// end stores the new status of a request, with its events, if it still has the status from. ended
+// is false if another transaction was first.
 func (r *Requests) end(
 	ctx context.Context, tx *db.Tx, a publishing.Approval, from publishing.ApprovalStatus,
 	event publishing.EventKind, by, reason string,
@@ -172,7 +173,7 @@ func (r *Requests) end(
 	if err := approvalstore.AddApprovalEvent(ctx, tx, a.Post, event, by, reason); err != nil {
 		return false, err
 	}
-	if from != publishing.ApprovalPending { // its event was written with its answer
+	if from != publishing.ApprovalPending { // its webhook event was stored with its answer
 		return true, nil
 	}
 	if err := notifyApproval(ctx, tx, r.deps.Notices, a); err != nil {

@@ -14,9 +14,10 @@ import (
 	"crier/tenancy"
 )
 
-// Resolve answers a request for a member, and returns it. An approval with AutoSchedule schedules the post in the same
-// transaction. It returns NotFound, Invalid, Forbidden for who has asked and for keys, Conflict for a request that is
-// answered already, and Gone for one that cannot be answered any more.
+// Resolve answers a request for a member, and returns it. An approval with AutoSchedule schedules
+// the post in the same transaction. It returns NotFound, Invalid, Forbidden for the requester and
+// for keys, Conflict for a request that is already answered, and Gone for one that can no longer be
+// answered.
 func (s *Approvals) Resolve(
 	ctx context.Context, p tenancy.Principal, approval string, cmd publishing.ResolveApproval,
 ) (publishing.Approval, error) {
@@ -37,7 +38,7 @@ func (s *Approvals) Resolve(
 	return a, err
 }
 
-// ResolveByToken is Resolve for a guest, who has the review link.
+// ResolveByToken is Resolve for a guest with the review link.
 func (s *Approvals) ResolveByToken(
 	ctx context.Context, token string, cmd publishing.ResolveApproval,
 ) (publishing.Review, error) {
@@ -54,8 +55,9 @@ func (s *Approvals) ResolveByToken(
 	return publishing.Review{Approval: a, Org: guest.Org, Sharer: sharer}, err
 }
 
-// resolve stores the answer of a reviewer. Of several answers at the same time one is stored, and the others are
-// Conflict. sharer is the address of the member who passed the link of a guest on, "" for nobody.
+// resolve stores a reviewer's answer. Of several concurrent answers one is stored and the others
+// get Conflict. sharer is the address of the member who passed the link on to a guest, or "" if
+// nobody did.
 func (s *Approvals) resolve(
 	ctx context.Context, p tenancy.Principal, a publishing.Approval, cmd publishing.ResolveApproval,
 ) (answer publishing.Approval, sharer string, err error) {
@@ -109,7 +111,7 @@ func (s *Approvals) resolve(
 	return answer, sharer, nil
 }
 
-// auditAnswer appends an entry about an answer to the audit log. A guest is named by what the guest has entered.
+// auditAnswer adds an audit entry about an answer. A guest is named as the guest entered it.
 func (s *Approvals) auditAnswer(
 	ctx context.Context, tx *db.Tx, p tenancy.Principal, a publishing.Approval, sharer string,
 ) error {
@@ -129,8 +131,8 @@ func (s *Approvals) auditAnswer(
 	return s.db.Audit(ctx, tx, p, action, subject)
 }
 
-// storeAnswer stores an answer with its events, and why the post cannot be scheduled unless problem
-// is nil. It returns Conflict when another answer was first.
+// storeAnswer stores an answer with its events and, unless problem is nil, why the post cannot be
+// scheduled. It returns Conflict if another answer was first.
 func (s *Approvals) storeAnswer(
 	ctx context.Context, tx *db.Tx, a publishing.Approval, by string, problem error,
 ) error {
@@ -152,7 +154,7 @@ func (s *Approvals) storeAnswer(
 	return nil
 }
 
-// sentence returns the message of a fault for people.
+// sentence returns a fault's message for people.
 func sentence(err error) string {
 	var f *fault.Error
 	if errors.As(err, &f) {
@@ -161,10 +163,10 @@ func sentence(err error) string {
 	return ""
 }
 
-// guestName is how a guest without a name is called in timelines.
+// guestName is what timelines call a guest without a name.
 const guestName = "a guest"
 
-// reviewer returns who answers, as the timeline of a post shows it.
+// reviewer returns who answered, as the timeline of a post shows it.
 func reviewer(p tenancy.Principal, a publishing.Approval) string {
 	switch {
 	case p.Via == tenancy.ViaSession:
@@ -175,7 +177,8 @@ func reviewer(p tenancy.Principal, a publishing.Approval) string {
 	return guestName + sharedBy(p)
 }
 
-// sharedBy returns who passed a guest's link on, as the timeline of a post shows it, "" for a mailed link.
+// sharedBy returns who passed on a guest's link, as the timeline of a post shows it, or "" for a
+// mailed link.
 func sharedBy(guest tenancy.Principal) string {
 	if guest.Person.IsZero() {
 		return ""
@@ -183,7 +186,7 @@ func sharedBy(guest tenancy.Principal) string {
 	return " with the link of person " + guest.Person.String()
 }
 
-// goneFault returns Gone for what belongs to a post that was deleted, and other errors as they are.
+// goneFault returns Gone in place of the NotFound of a deleted post, and other errors unchanged.
 func goneFault(err error) error {
 	if fault.Is(err, fault.NotFound) || pg.IsNoRows(err) {
 		return fault.New(fault.Gone, "publishing.resolve", "The post was deleted.")

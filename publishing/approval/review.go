@@ -8,8 +8,8 @@ import (
 	approvalstore "crier/publishing/approval/store"
 )
 
-// Review returns what a guest sees of a request. It returns NotFound for a token that is none, and Gone for a request
-// that has expired or does not count any more.
+// Review returns what a guest sees of a request. It returns NotFound for an invalid token, and Gone
+// for a request that has expired or is void.
 func (s *Approvals) Review(ctx context.Context, token string) (publishing.Review, error) {
 	const op = "publishing.Review"
 	stored, guest, err := s.reviewed(ctx, op, token)
@@ -31,7 +31,8 @@ func (s *Approvals) Review(ctx context.Context, token string) (publishing.Review
 	if err != nil {
 		return publishing.Review{}, pg.Fault(op, err)
 	}
-	// An edit between the two reads has ended the request, and its content is not what was asked about.
+	// An edit between the two reads has ended the request: its content is not what approval was
+	// requested for.
 	again, _, err := s.reviewed(ctx, op, token)
 	if err != nil {
 		return publishing.Review{}, err

@@ -26,10 +26,10 @@ import (
 // links of a request are derived from one secret, which is stored sealed and is part of none of
 // them.
 
-// reviewSecretLength is in characters: 256 random bits need 43.
+// reviewSecretLength is the length of a secret in characters: 256 random bits need 43.
 const reviewSecretLength = 44
 
-// reviewLink is the secret of a new request as it is stored, and the hash of the token of its mailed link.
+// reviewLink holds the sealed secret of a new request and the hash of its mailed link's token.
 type reviewLink struct{ sealed, hash []byte }
 
 func (s *Approvals) newReviewLink(org tenancy.OrgID) (out reviewLink, err error) {
@@ -45,7 +45,7 @@ func (s *Approvals) newReviewLink(org tenancy.OrgID) (out reviewLink, err error)
 // reviewBound binds sealed secrets to their use.
 func reviewBound(org tenancy.OrgID) string { return "review " + org.String() }
 
-// mailedURL returns the address of the review page of a request, for its reviewer.
+// mailedURL returns the review link of a request to mail to its reviewer.
 func (s *Approvals) mailedURL(org tenancy.OrgID, a approvalstore.StoredApproval) (string, error) {
 	key, err := s.deps.Keyring.Open(a.Secret, reviewBound(org))
 	if err != nil {
@@ -76,7 +76,8 @@ func mailedToken(key []byte) string { return hex.EncodeToString(proof(key, []byt
 
 const idBytes = len(uuid.UUID{})
 
-// sharedToken returns the token of the link that a member passes on: the request, the member, and a proof of both.
+// sharedToken returns the token of the link that a member passes on. It consists of the request,
+// the member, and a proof of both.
 func sharedToken(key []byte, approval publishing.ApprovalID, sharer tenancy.PersonID) string {
 	a, p := approval.UUID(), sharer.UUID()
 	names := append(a[:], p[:]...)

@@ -11,7 +11,7 @@ import (
 	"crier/tenancy"
 )
 
-// orgWait is the longest wait of a Walk for a connection of one organization.
+// orgWait is the longest that a Walk waits for a connection of one organization.
 const orgWait = 200 * time.Millisecond
 
 // WalkRules configure a Walk. All fields are required.
@@ -25,22 +25,23 @@ type WalkRules struct {
 	Skipped string
 }
 
-// Walk visits organizations in the background, page by page, so that all of them have their turn. An organization whose
-// rows the database refuses, or whose connections are all in use, is logged and skipped; any other error ends the visit.
-// A Walk is safe for concurrent use, and visits one page at a time.
+// Walk visits organizations in the background, page by page, so that each of them gets a turn. An
+// organization whose rows the database refuses, or whose connections are all in use, is logged and
+// skipped; any other error ends the page. A Walk is safe for concurrent use. Page visits one page
+// at a time.
 type Walk struct {
 	rules WalkRules
 
 	mu    sync.Mutex
-	after tenancy.OrgID // the last organization that was reached; zero if it was the last of all
+	after tenancy.OrgID // the last organization that was reached, or zero at the end of a full walk
 }
 
 // NewWalk returns a Walk that begins with the first organization.
 func NewWalk(rules WalkRules) *Walk { return &Walk{rules: rules} }
 
-// Page visits the organizations that find returns: the next ones in a fixed order, at most limit. After an error the
-// next page begins behind the organization of the error. more is true if another page may have work: find returned a
-// full page, or a visit returned true.
+// Page visits the organizations that find returns: the next ones in a fixed order, at most limit.
+// After an error, the next page begins after the organization that caused it. more is true if
+// another page may have work: find returned a full page, or a visit returned true.
 func (w *Walk) Page(
 	ctx context.Context,
 	find func(ctx context.Context, after tenancy.OrgID, limit int) ([]tenancy.OrgID, error),
@@ -69,7 +70,7 @@ func (w *Walk) Page(
 	return more, err
 }
 
-// Visit calls visit for those of the organizations that are in the shards of this process.
+// Visit calls visit for the given organizations that are in this process's shards.
 func (w *Walk) Visit(
 	ctx context.Context, orgs []tenancy.OrgID, visit func(ctx context.Context, org tenancy.OrgID) error,
 ) error {

@@ -17,7 +17,7 @@ const (
 	// trustReceiving is how long a found credential is used without another look-up while this
 	// process receives revocations.
 	trustReceiving = time.Minute
-	// trustAlone is the same while it does not receive them.
+	// trustAlone is the same while this process does not receive them.
 	trustAlone = 5 * time.Second
 	// unknownFor is how long a credential that does not exist is refused without another look-up.
 	unknownFor = 2 * time.Second
@@ -63,8 +63,8 @@ func NewCache[V Credential](c clock.Clock, r Revocations, find Find[V]) *Cache[V
 	}
 }
 
-// Find returns the credential that has the hash; found is false when none has it. After an error
-// neither is known.
+// Find returns the credential that has the hash; found is false if none has it. After an error, it
+// is not known whether one has.
 func (c *Cache[V]) Find(ctx context.Context, hash []byte) (value V, found bool, err error) {
 	name := hexOf(hash)
 	now := c.clock.Now()
@@ -119,9 +119,9 @@ func (c *Cache[V]) forget(name string) {
 	c.unknown.drop(name)
 }
 
-// ForgetOrgs removes the credentials of organizations, and what is known of those that were not
-// found: those of an organization that was restored are found again. It goes through the whole
-// cache.
+// ForgetOrgs removes the credentials of organizations and everything known about credentials that
+// were not found, so that the credentials of a restored organization are found again. It goes
+// through the whole cache.
 func (c *Cache[V]) ForgetOrgs(orgs ...tenancy.OrgID) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -149,14 +149,14 @@ func (c *Cache[V]) ForgetAll() {
 	c.unknown.clear()
 }
 
-// boundedCache is a cache of at most most values. A value stays for at least life unless the cache
-// is full, and for at most twice life as long as values are put. The values are in two maps, and
-// the older map is dropped as a whole.
+// boundedCache is a cache of no more than most values. A value stays for at least life unless the
+// cache is full, and for at most twice life as long as values are put. The values are in two maps,
+// and the older map is dropped as a whole.
 type boundedCache[V any] struct {
 	life       time.Duration
 	most       int
 	young, old map[string]V
-	since      time.Time // the creation of young
+	since      time.Time // when young was created
 }
 
 func (a *boundedCache[V]) get(name string) (V, bool) {
@@ -191,5 +191,5 @@ func (a *boundedCache[V]) dropIf(drop func(V) bool) {
 
 func (a *boundedCache[V]) clear() { a.young, a.old = nil, nil }
 
-// hexOf returns the name of a hash in the cache and in revocations.
+// hexOf returns the name that a hash has in the cache and in revocations.
 func hexOf(hash []byte) string { return hex.EncodeToString(hash) }

@@ -12,8 +12,8 @@ type Claim struct {
 	db.IdentityKey
 	Email string `db:"email"`
 	Name  string `db:"name"`
-	// Verified is false for an address that the provider does not call verified. Nobody can
-	// register such an address.
+	// Verified is false if the provider does not call the address verified. Nobody can register
+	// with such an address.
 	Verified  bool      `db:"verified"`
 	ExpiresAt time.Time `db:"expires_at"`
 }
@@ -33,8 +33,7 @@ const claimTake = `-- tenancy.ClaimTake
 delete from identity_claim where hash = $1 and expires_at > $2
 returning provider, issuer, subject, email, name, verified, expires_at`
 
-// TakeClaim deletes a claim and returns it, or returns pgx.ErrNoRows when there is none that is not
-// over.
+// TakeClaim deletes an unexpired claim and returns it, or returns pgx.ErrNoRows if there is none.
 func TakeClaim(ctx context.Context, tx *db.GateTx, hash []byte, now time.Time) (Claim, error) {
 	return db.One[Claim](ctx, tx, claimTake, hash, now)
 }

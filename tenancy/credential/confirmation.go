@@ -15,22 +15,22 @@ func CreateConfirmation(ctx context.Context, tx *db.GateTx, c Confirmation) erro
 	return err
 }
 
-// ConfirmationByHash returns the confirmation of a link, or pgx.ErrNoRows when the link is not
-// valid or is one of another kind.
+// ConfirmationByHash returns the confirmation of a link, or pgx.ErrNoRows if the link is invalid or
+// of another kind.
 func ConfirmationByHash(
 	ctx context.Context, tx *db.GateTx, hash []byte, kind ConfirmationKind, now time.Time,
 ) (Confirmation, error) {
 	return db.One[Confirmation](ctx, tx, confirmationFind, hash, kind, now)
 }
 
-// ReadConfirmation returns a confirmation that is not over, or pgx.ErrNoRows.
+// ReadConfirmation returns an unexpired confirmation, or pgx.ErrNoRows.
 func ReadConfirmation(
 	ctx context.Context, tx *db.GateTx, confirmation tenancy.ConfirmationID, now time.Time,
 ) (Confirmation, error) {
 	return db.One[Confirmation](ctx, tx, confirmationGet, confirmation, now)
 }
 
-// Registrations returns the two newest registrations of an address that are not over.
+// Registrations returns the two newest unexpired registrations of an address, newest first.
 func Registrations(ctx context.Context, tx *db.GateTx, email string, now time.Time) ([]Confirmation, error) {
 	return db.List[Confirmation](ctx, tx, confirmationsByEmail, email, now)
 }
@@ -44,14 +44,15 @@ func AddConfirmationLink(
 }
 
 // LockConfirmation returns the confirmation of a link and locks it until the end of the
-// transaction. It returns pgx.ErrNoRows when the link is not valid or is one of another kind.
+// transaction. It returns pgx.ErrNoRows if the link is invalid or of another kind.
 func LockConfirmation(
 	ctx context.Context, tx *db.GateTx, hash []byte, kind ConfirmationKind, now time.Time,
 ) (ConfirmationOf, error) {
 	return db.One[ConfirmationOf](ctx, tx, confirmationByHash, hash, kind, now)
 }
 
-// FollowLink records that a link was followed and returns of how many sides one was.
+// FollowLink records that a link was followed, and returns for how many sides a link has been. It
+// returns pgx.ErrNoRows if there is no such link.
 func FollowLink(ctx context.Context, tx *db.GateTx, hash []byte, c Confirmation, now time.Time) (sides int, err error) {
 	if err := db.Change(ctx, tx, confirmationFollow, hash, now); err != nil {
 		return 0, err
@@ -66,7 +67,7 @@ func DeleteConfirmation(ctx context.Context, tx *db.GateTx, confirmation tenancy
 	return err
 }
 
-// DeleteConfirmations deletes the confirmations of a person that have the kind.
+// DeleteConfirmations deletes a person's confirmations of the given kind.
 func DeleteConfirmations(ctx context.Context, tx *db.GateTx, person tenancy.PersonID, kind ConfirmationKind) error {
 	_, err := db.Exec(ctx, tx, confirmationDeleteKind, person, kind)
 	return err
@@ -83,8 +84,8 @@ const (
 	ConfirmAddress      ConfirmationKind = "address"
 )
 
-// Side is the address to which a link of a change of address was sent. Other confirmations have
-// SideNew.
+// Side tells to which of the two addresses a link for a change of address was sent. Links of other
+// confirmations have SideNew.
 type Side string
 
 // The sides.
@@ -93,7 +94,7 @@ const (
 	SideNew Side = "new"
 )
 
-// Confirmation is what begins when a link is followed.
+// Confirmation is something that takes effect when a mailed link is followed.
 type Confirmation struct {
 	ID           tenancy.ConfirmationID `db:"id"`
 	Kind         ConfirmationKind       `db:"kind"`
@@ -102,9 +103,9 @@ type Confirmation struct {
 	Name         string                 `db:"name"`
 	Organization string                 `db:"organization"`
 	PasswordHash string                 `db:"password_hash"`
-	// Invitation is the hash of an invitation's token, nil without one.
+	// Invitation is the hash of an invitation's token, or nil without one.
 	Invitation []byte `db:"invitation"`
-	// Device is the hash of the cookie device of the browser that registered.
+	// Device is the hash of the token in the cookie device of the browser that registered.
 	Device    []byte    `db:"device"`
 	Provider  string    `db:"provider"`
 	Issuer    string    `db:"issuer"`
@@ -139,7 +140,7 @@ const confirmationByHash = `-- tenancy.ConfirmationByHash
 select ` + confirmationColumns + `, l.side from confirmation_link l join confirmation c on c.id = l.confirmation_id
 where l.hash = $1 and c.kind = $2 and c.expires_at > $3 for update of c`
 
-// ConfirmationOf is the confirmation of a link.
+// ConfirmationOf is a confirmation with the side of one of its links.
 type ConfirmationOf struct {
 	Confirmation
 	Side Side `db:"side"`

@@ -11,17 +11,17 @@ import (
 )
 
 const (
-	// lookUpTime limits a batch with its repeats. Callers share a batch, so their contexts do not
-	// end it.
+	// lookUpTime limits a batch, including its repeats. Callers share a batch, so their contexts do
+	// not end it.
 	lookUpTime = 10 * time.Second
-	// maxLookUps is the greatest number of hashes in one statement.
+	// maxLookUps is the maximum number of hashes in one statement.
 	maxLookUps = 500
-	// MissPause is the delay of the next statement after one that found nothing.
+	// MissPause is the delay before the next statement after one that found nothing.
 	MissPause = 20 * time.Millisecond
 )
 
-// Find returns the credentials that have one of the hashes, by their hash. The other hashes are not
-// in the map.
+// Find returns the credentials that have one of the hashes, by hash. Hashes without a credential
+// are not in the map.
 type Find[V any] func(ctx context.Context, hashes [][]byte) (map[string]V, error)
 
 // LookUps finds credentials, such as API keys or sessions, by hash. It executes one statement at a
@@ -35,11 +35,11 @@ type LookUps[V any] struct {
 
 	mu      sync.Mutex               // protects the fields below
 	running bool                     // run is active
-	queue   list.List                // of *lookUp[V] that have callers and are in no statement yet
+	queue   list.List                // of *lookUp[V] that have callers and are not in a statement yet
 	waiting map[string]*list.Element // the elements of queue by hash
 }
 
-// NewLookUps returns LookUps of what find finds.
+// NewLookUps returns LookUps that use find.
 func NewLookUps[V any](find Find[V]) *LookUps[V] { return &LookUps[V]{find: find} }
 
 // lookUp is the look-up of one hash, which several callers may share.
@@ -53,8 +53,8 @@ type lookUp[V any] struct {
 	err   error
 }
 
-// Get returns the credential that has the hash; found is false when none has it. When ctx ends
-// first, Get returns its error.
+// Get returns the credential that has the hash; found is false if none has it. If ctx ends first,
+// Get returns its error.
 func (l *LookUps[V]) Get(ctx context.Context, hash []byte) (value V, found bool, err error) {
 	e := l.enqueue(string(hash))
 	one := e.Value.(*lookUp[V])
@@ -89,7 +89,7 @@ func (l *LookUps[V]) enqueue(hash string) *list.Element {
 }
 
 // leave removes a caller. A queued look-up without callers is dropped, so that a database that was
-// not reachable does not get statements for callers that have given up.
+// unreachable gets no statements for callers that have given up.
 func (l *LookUps[V]) leave(e *list.Element) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

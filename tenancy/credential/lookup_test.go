@@ -16,7 +16,7 @@ import (
 	"crier/tenancy"
 )
 
-// fakeKey is a credential of the fake.
+// fakeKey is a credential in the fake database.
 type fakeKey struct{ hash string }
 
 func (fakeKey) Of() tenancy.OrgID { return tenancy.OrgID{} }
@@ -69,8 +69,8 @@ func (d *database) sizes() string {
 	return fmt.Sprint(d.asked)
 }
 
-// ask looks a key up in a goroutine and returns the channel of its answer: "found", "none" or an
-// error's text.
+// ask looks up a key in a goroutine and returns a channel with the answer: "found", "none" or the
+// text of an error.
 func ask(find func(context.Context, []byte) (fakeKey, bool, error), hash string) <-chan string {
 	out := make(chan string, 1)
 	go func() {

@@ -14,15 +14,15 @@ import (
 	"crier/tenancy/db"
 )
 
-// Revocations tells whether this process receives the revocations of keys, see Listen.
+// Revocations tells whether this process receives the revocations of keys; see Listen.
 type Revocations interface {
 	// Healthy returns false within five seconds after the connection is lost.
 	Healthy() bool
 }
 
 const (
-	// lostAfter is the time without an answer after which the connection is lost: that of a check
-	// and its deadline.
+	// lostAfter is the time without an answer after which the connection counts as lost: the
+	// interval between checks plus the deadline of a check, with some slack.
 	lostAfter   = 2*revocationPing + revocationPing/4
 	listenAgain = 250 * time.Millisecond
 )
@@ -41,21 +41,21 @@ func (l *Listening) Healthy() bool {
 
 func (l *Listening) markHeard() { l.heard.Store(clock.System{}.Now().UnixNano()) }
 
-// Revocable is a cache whose credentials revocations end.
+// Revocable is a cache of credentials that can be revoked.
 type Revocable interface {
 	// ForgetRevoked removes what a revocation names.
 	ForgetRevoked(revoked string)
-	// ForgetOrgs removes the credentials of organizations, and what is known of those that were not
-	// found.
+	// ForgetOrgs removes the credentials of organizations and everything known about credentials
+	// that were not found.
 	ForgetOrgs(orgs ...tenancy.OrgID)
 	// ForgetAll empties the cache.
 	ForgetAll()
 }
 
-// Listen receives the revocations of credentials from the database, those of all processes, until
-// ctx ends. Postgres sends them with the commit of what revokes, so none is lost by the end of the
-// process that has revoked. After a lost connection the cache is emptied before l is healthy again,
-// because revocations may have been missed.
+// Listen receives the revocations of credentials by all processes from the database until ctx ends.
+// Postgres sends a revocation when its transaction commits, so none is lost if the revoking process
+// stops. After a lost connection the cache is emptied before l is healthy again, because
+// revocations may have been missed.
 func Listen(ctx context.Context, d *db.DB, log *slog.Logger, l *Listening, cache Revocable) {
 	defer l.heard.Store(0)
 	for ctx.Err() == nil {
@@ -68,10 +68,10 @@ func Listen(ctx context.Context, d *db.DB, log *slog.Logger, l *Listening, cache
 	}
 }
 
-// listen receives the revocations of all processes on a connection of its own. It calls started
-// when it misses none from then on, received with each revocation, and alive after each answer of
-// the server, at least every four seconds. It calls one function at a time, and returns the error
-// that has ended the connection, or that of ctx.
+// listen receives the revocations of all processes on its own connection. It calls started at the
+// point from which it misses none, received with each revocation, and alive after each answer of
+// the server, at least every four seconds. It calls one function at a time. It returns the error
+// that ended the connection, or the error of ctx.
 func listen(ctx context.Context, d *db.DB, started func(), received func(string), alive func()) error {
 	c, err := openListener(ctx, d)
 	if err != nil {
@@ -80,7 +80,7 @@ func listen(ctx context.Context, d *db.DB, started func(), received func(string)
 	defer func() {
 		end, cancel := context.WithTimeout(context.WithoutCancel(ctx), revocationDeadline)
 		defer cancel()
-		_ = c.Close(end) // it has ended for the server too, or will
+		_ = c.Close(end) // the connection has ended for the server too, or soon will
 	}()
 	started()
 	for {
@@ -95,7 +95,7 @@ func listen(ctx context.Context, d *db.DB, started func(), received func(string)
 			received(n.Payload)
 		case c.IsClosed():
 			return err
-		default: // nothing has come
+		default: // nothing was received
 			if err := bounded(ctx, c.Ping); err != nil {
 				return err
 			}

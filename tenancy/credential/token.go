@@ -1,6 +1,6 @@
-// Package credential is about what is found by the hash of a token: making tokens, looking
-// credentials up in shared statements, caching and revoking them, and the links and claims with
-// which a sign-in or a registration goes on.
+// Package credential handles what is found by the hash of a token: creating tokens, looking up
+// credentials in shared statements, caching and revoking them, and the links and claims with which
+// a sign-in or a registration continues.
 package credential
 
 import (
@@ -11,12 +11,12 @@ import (
 
 // New returns a new random token of 256 bits and its hash.
 func New(op string) (string, []byte, error) {
-	t, err := secret.Token("", 43) // 43 base62 characters have 256 bits
+	t, err := secret.Token("", 43) // 43 base62 characters hold 256 bits
 	if err != nil {
 		return "", nil, fault.Wrap(fault.Internal, op, "", err)
 	}
 	return t, secret.HashToken(t), nil
 }
 
-// HashPasted returns the hash of a token or a code that may have been copied from a mail.
+// HashPasted returns the hash of a token or a code that may have been pasted from a mail.
 func HashPasted(text string) []byte { return secret.HashToken(paste.Word(text)) }

@@ -13,7 +13,8 @@ const auditPerson = `-- tenancy.AuditPerson
 insert into audit (org_id, id, at, person_id, actor, via, key_id, behind, action, subject, address)
 select m.org_id, $2, $3, $1, $4, $5, $6, $7, $8, $9, $10 from member m where m.person_id = $1 and not m.disabled`
 
-// AuditPerson appends an entry about a person to the audit log of each organization of the person.
+// AuditPerson appends an entry about a person to the audit log of each of the person's
+// organizations.
 func AuditPerson(
 	ctx context.Context, tx *GateTx, person tenancy.PersonID, e tenancy.AuditEvent, now time.Time,
 ) error {
@@ -47,7 +48,7 @@ insert into audit (org_id, id, at, person_id, actor, via, key_id, behind, action
 select $1, u.id, $3, $4, $5, $6, $7, $8, $9, u.subject, $11
 from unnest($2::uuid[], $10::text[]) u(id, subject)`
 
-// AuditEach is Audit for several subjects, with an entry for each. The subject of e is not used.
+// AuditEach is Audit for several subjects, with an entry for each. It ignores the subject of e.
 func AuditEach(ctx context.Context, tx *OrgTx, e tenancy.AuditEvent, subjects []string, now time.Time) error {
 	ids, cut := make([][16]byte, len(subjects)), make([]string, len(subjects))
 	for i, s := range subjects {
@@ -63,7 +64,7 @@ func Audit(ctx context.Context, tx *OrgTx, e tenancy.AuditEvent, now time.Time) 
 	return AuditIn(ctx, tx, tx.Org, e, now)
 }
 
-// AuditIn is Audit for the transaction of a port, which runs as pg.Tenant in the organization.
+// AuditIn is Audit in the transaction of a port, which runs as pg.Tenant in the organization.
 func AuditIn(ctx context.Context, q pg.Querier, org tenancy.OrgID, e tenancy.AuditEvent, now time.Time) error {
 	rows, err := q.Query(ctx, auditInsert, org, id.New[tenancy.AuditTag](), now, e.Person, e.Actor, e.Via, e.Key,
 		e.Behind, e.Action, e.Subject, e.Address)
@@ -74,9 +75,9 @@ func AuditIn(ctx context.Context, q pg.Querier, org tenancy.OrgID, e tenancy.Aud
 	return rows.Err()
 }
 
-// AuditActed records what an administrator of the instance has changed of the person as whom the
-// administrator acts, in the organization of the membership. What people change of themselves is
-// not recorded.
+// AuditActed records, in the organization of the membership, what an administrator of the instance
+// has changed about the person being impersonated. What people change about themselves is not
+// recorded.
 func (d *DB) AuditActed(ctx context.Context, tx *GateTx, p tenancy.Principal, action tenancy.Action) error {
 	if p.Behind.IsZero() {
 		return nil
@@ -84,12 +85,12 @@ func (d *DB) AuditActed(ctx context.Context, tx *GateTx, p tenancy.Principal, ac
 	return AuditOrg(ctx, tx, p.Org, p.Event(action, p.Name), d.clock.Now())
 }
 
-// InstanceEvent returns an entry of the audit log for what the operator or the service itself did.
+// InstanceEvent returns an audit entry for what the operator or the service itself did.
 func InstanceEvent(actor string, action tenancy.Action, subject string) tenancy.AuditEvent {
 	return tenancy.Principal{Via: tenancy.ViaInstance, Name: actor}.Event(action, subject)
 }
 
-// PersonEvent returns an entry of the audit log for what a person did without a session.
+// PersonEvent returns an audit entry for what a person did without a session.
 func PersonEvent(p tenancy.Person, from tenancy.Source, action tenancy.Action) tenancy.AuditEvent {
 	by := tenancy.Principal{Person: p.ID, Via: tenancy.ViaSession, Name: p.Email, From: from}
 	return by.Event(action, "")

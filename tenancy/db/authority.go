@@ -16,9 +16,9 @@ const authorityShare = `-- tenancy.AuthorityShare
 select pg_advisory_xact_lock_shared(hashtextextended('crier.authority ' || $1::uuid, 0))`
 
 // LockAuthority locks the permissions in an organization until the end of the transaction:
-// exclusively for a transaction that takes something away, and otherwise shared with other
+// exclusively (alone) for a transaction that takes something away, and otherwise shared with other
 // commands. Postgres grants the lock in the order of the requests, so commands cannot keep a
-// removal waiting, as they could with row locks. A transaction must lock its session first.
+// removal waiting as they could with row locks. A transaction must lock its session first.
 func LockAuthority(ctx context.Context, q pg.Querier, org tenancy.OrgID, alone bool) error {
 	sql := authorityShare
 	if alone {
@@ -135,14 +135,15 @@ func ConfirmKey(ctx context.Context, q pg.Querier, org tenancy.OrgID, key tenanc
 // is confirmed, and the membership of the person who passed the link on, if any. The operator is
 // not confirmed.
 //
-// Confirm returns fault.Unauthenticated when the session or the key has ended, fault.Forbidden when
-// the person or the organization has lost the permission, and the errors of Postgres.
+// Confirm returns fault.Unauthenticated if the session or the key has ended, fault.Forbidden if the
+// person or the organization has lost the permission, fault.NotFound if a guest's link no longer
+// works, and the errors of Postgres.
 func (d *DB) Confirm(ctx context.Context, q pg.Querier, p tenancy.Principal) error {
 	return d.confirmPrincipal(ctx, q, p, false)
 }
 
-// confirmPrincipal is Confirm. With alone, the transaction takes a permission away: it waits for
-// all confirmed commands in the organization.
+// confirmPrincipal is Confirm. If alone is set, the transaction takes a permission away, so it
+// waits for all confirmed commands in the organization.
 func (d *DB) confirmPrincipal(ctx context.Context, q pg.Querier, p tenancy.Principal, alone bool) error {
 	if p.Via == tenancy.ViaInstance {
 		return nil
@@ -178,8 +179,8 @@ func (d *DB) confirmKey(ctx context.Context, q pg.Querier, p tenancy.Principal) 
 	return nil
 }
 
-// ConfirmSession returns Unauthenticated when the session of a principal has ended, and Forbidden
-// when it may no longer act as the principal's person. It locks the session until the end of the
+// ConfirmSession returns Unauthenticated if the session of a principal has ended, and Forbidden if
+// it may no longer act as the principal's person. It locks the session until the end of the
 // transaction. It returns nil for a principal without a session.
 func (d *DB) ConfirmSession(ctx context.Context, q pg.Querier, p tenancy.Principal) error {
 	const op = "tenancy.Confirm"
@@ -207,8 +208,8 @@ func (d *DB) InOrgAs(ctx context.Context, op string, p tenancy.Principal,
 }
 
 // InOrgAlone is InOrgAs for a command that takes a permission away from a member, a key, an
-// invitation or the organization. When fn runs, it sees everything that other commands in the
-// organization have written, and they write nothing more before it ends.
+// invitation or the organization. While fn runs, it sees everything that other commands in the
+// organization have written, and they write nothing more until it ends.
 func (d *DB) InOrgAlone(ctx context.Context, op string, p tenancy.Principal,
 	fn func(tx *OrgTx) error) error {
 	return d.inOrgConfirmed(ctx, op, p, true, fn)

@@ -22,8 +22,8 @@ func DatabaseTime(ctx context.Context, d *DB) (now time.Time, err error) {
 	return now, err
 }
 
-// Time returns the time of the database, which all processes share. An injected clock is
-// always right.
+// Time returns the time of the database, which all processes share. If the clock was injected, it
+// returns the time of that clock.
 func (d *DB) Time(ctx context.Context, op string) (time.Time, error) {
 	if d.ClockInjected {
 		return d.clock.Now(), nil
@@ -32,7 +32,7 @@ func (d *DB) Time(ctx context.Context, op string) (time.Time, error) {
 	return now, Fault(op, err)
 }
 
-// MaxSkew is by how much the clock of a process that purges may differ from that of the database.
+// MaxSkew is how much the clock of a process that purges may differ from the database's clock.
 const MaxSkew = 5 * time.Minute
 
 // CheckClock returns fault.Unavailable if the clock of the process differs from the database's

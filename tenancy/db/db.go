@@ -17,7 +17,7 @@ import (
 )
 
 // DB is the database as the use cases of tenancy see it. A statement is a function that takes the
-// transaction, or the DB when it is a transaction of its own. Unless a statement documents another
+// transaction, or the DB if it is a transaction of its own. Unless a statement documents another
 // error, it returns the Postgres error, which Fault converts. A DB is safe for concurrent use.
 type DB struct {
 	*pg.DB
@@ -36,8 +36,9 @@ func New(db *pg.DB, c clock.Clock) (*DB, error) {
 	return &DB{DB: db, queue: queue, clock: c, ClockInjected: clock.IsInjected(c)}, nil
 }
 
-// GateTx is a transaction, or a part of one, in the role pg.Gate. Its statements reach the rows of
-// people, and of organizations only what decides about access. It is not safe for concurrent use.
+// GateTx is a transaction, or a part of one, in the role pg.Gate. Its statements can reach the rows
+// of people, but of organizations only what decides about access. It is not safe for concurrent
+// use.
 type GateTx struct {
 	pgx.Tx
 	db *DB
@@ -52,8 +53,8 @@ type OrgTx struct {
 }
 
 // InGate runs fn in a transaction of the role pg.Gate and commits when fn returns nil. fn may run
-// again after a deadlock or a lock timeout, so it overwrites what it sets. InGate returns a fault
-// of fn unchanged, and other errors of fn or of the commit as Fault converts them.
+// again after a deadlock or a lock timeout, so it must overwrite what it sets. InGate returns a
+// fault of fn unchanged, and other errors of fn or of the commit as converted by Fault.
 func (d *DB) InGate(ctx context.Context, op string, fn func(tx *GateTx) error) error {
 	return Fault(op, d.InRole(ctx, pg.Gate, func(tx pgx.Tx) error { return fn(&GateTx{Tx: tx, db: d}) }))
 }
@@ -71,7 +72,7 @@ func (t *GateTx) Enter(ctx context.Context, org tenancy.OrgID) (*OrgTx, error) {
 	return &OrgTx{Tx: t.Tx, Org: org, db: t.db}, nil
 }
 
-// Leave continues the transaction outside of the organization. The OrgTx must not be used any more.
+// Leave continues the transaction outside the organization. The OrgTx must not be used afterwards.
 func (t *OrgTx) Leave(ctx context.Context) (*GateTx, error) {
 	if err := t.db.EnterRole(ctx, t.Tx, pg.Gate); err != nil {
 		return nil, err
@@ -79,18 +80,18 @@ func (t *OrgTx) Leave(ctx context.Context) (*GateTx, error) {
 	return &GateTx{Tx: t.Tx, db: t.db}, nil
 }
 
-// AsGate runs fn as pg.Gate and continues in the organization when it returns nil.
+// AsGate runs fn as pg.Gate. If fn returns nil, the transaction continues in the organization.
 func (t *OrgTx) AsGate(ctx context.Context, fn func(q pg.Querier) error) error {
 	return t.db.AsGate(ctx, t.Tx, t.Org.UUID(), fn)
 }
 
-// AddTask adds a background task in the transaction, see jobs.Queue.
+// AddTask adds a background task in the transaction; see jobs.Queue.
 func (t *GateTx) AddTask(ctx context.Context, task jobs.Task) error {
 	return t.db.queue.Add(ctx, t.Tx, task)
 }
 
-// Fault returns the fault in an error, and otherwise the result of pg.Fault. It passes the faults
-// of a transaction's function on.
+// Fault returns the fault in an error, such as one that a transaction's function returned, and
+// otherwise the result of pg.Fault.
 func Fault(op string, err error) error {
 	if f := AsFault(err); f != nil {
 		return f
@@ -135,13 +136,13 @@ func Column[T any](ctx context.Context, q pg.Querier, sql string, args ...any) (
 	return pgx.CollectRows(rows, pgx.RowTo[T])
 }
 
-// Exec executes a statement and returns the number of rows that it changed.
+// Exec executes a statement and returns the number of rows it changed.
 func Exec(ctx context.Context, tx pgx.Tx, sql string, args ...any) (int, error) {
 	tag, err := tx.Exec(ctx, sql, args...)
 	return int(tag.RowsAffected()), err
 }
 
-// Change executes a statement and returns pgx.ErrNoRows when it changed none.
+// Change executes a statement and returns pgx.ErrNoRows if it changed no row.
 func Change(ctx context.Context, tx pgx.Tx, sql string, args ...any) error {
 	n, err := Exec(ctx, tx, sql, args...)
 	if err == nil && n == 0 {
@@ -150,7 +151,7 @@ func Change(ctx context.Context, tx pgx.Tx, sql string, args ...any) error {
 	return err
 }
 
-// Written stores in n how many rows a statement has written.
+// Written returns a function that stores in n how many rows a statement has written.
 func Written(n *int) func(pgconn.CommandTag) error {
 	return func(tag pgconn.CommandTag) error {
 		*n = int(tag.RowsAffected())

@@ -8,10 +8,10 @@ import (
 	"crier/tenancy"
 )
 
-// Operator is how the operator of the instance is called in audit logs and events.
+// Operator is what audit logs and events call the operator of the instance.
 const Operator = "the operator"
 
-// AddInstanceEvent appends an entry for what the operator did to the events of the instance.
+// AddInstanceEvent adds an entry to the events of the instance for something that the operator did.
 func (d *DB) AddInstanceEvent(ctx context.Context, tx *GateTx, action tenancy.Action,
 	subject string) error {
 	return AddInstanceEvent(ctx, tx, tenancy.InstanceEvent{

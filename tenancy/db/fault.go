@@ -5,7 +5,7 @@ import (
 	"crier/platform/pg"
 )
 
-// AccountFault returns Conflict when an address or an identity is in use.
+// AccountFault returns Conflict if an address or an identity is already in use.
 func AccountFault(op string, err error) error {
 	if pg.IsUnique(err, "person_email_key") {
 		return fault.New(fault.Conflict, op, "This e-mail address is taken.")

@@ -18,8 +18,8 @@ type IdentityKey struct {
 const identityInsert = `-- tenancy.IdentityInsert
 insert into identity (id, issuer, subject, person_id, provider, created_at) values ($1, $2, $3, $4, $5, $6)`
 
-// AddIdentity inserts an identity of a person. It returns a violation of identity_pkey when a
-// person has it.
+// AddIdentity inserts an identity of a person. It returns a violation of identity_pkey if a person
+// already has it.
 func AddIdentity(ctx context.Context, tx *GateTx, k IdentityKey, person tenancy.PersonID, now time.Time) error {
 	_, err := Exec(ctx, tx, identityInsert, id.New[tenancy.IdentityTag](), k.Issuer, k.Subject, person, k.Provider, now)
 	return err

@@ -15,8 +15,8 @@ func ReadOrganization(ctx context.Context, tx *OrgTx) (tenancy.Organization, err
 	return One[tenancy.Organization](ctx, tx, organizationGet, tx.Org)
 }
 
-// LockOrganization is Organization, and locks the row until the end of the transaction. Rows that
-// refer to the organization can be inserted meanwhile.
+// LockOrganization is ReadOrganization and locks the row until the end of the transaction. Rows
+// that refer to the organization can still be inserted.
 func LockOrganization(ctx context.Context, tx *OrgTx) (tenancy.Organization, error) {
 	return One[tenancy.Organization](ctx, tx, organizationGet+" for no key update", tx.Org)
 }
@@ -24,8 +24,8 @@ func LockOrganization(ctx context.Context, tx *OrgTx) (tenancy.Organization, err
 const organizationUpdate = `-- tenancy.OrganizationUpdate
 update organization set name = $2, description = $3, mfa_required = $4 where id = $1`
 
-// UpdateOrganization stores the settings of the organization of the transaction but the time zone,
-// or returns pgx.ErrNoRows.
+// UpdateOrganization stores the settings of the transaction's organization except the time zone, or
+// returns pgx.ErrNoRows.
 func UpdateOrganization(ctx context.Context, tx *OrgTx, o tenancy.Organization) error {
 	return Change(ctx, tx, organizationUpdate, tx.Org, o.Name, o.Description, o.RequiresMFA)
 }
@@ -40,13 +40,13 @@ func SetTimezone(ctx context.Context, tx *OrgTx, zone string) error {
 }
 
 // FillTimezone is SetTimezone for an organization whose time zone nobody has chosen. It returns
-// false for another one.
+// false if somebody has.
 func FillTimezone(ctx context.Context, tx *OrgTx, zone string) (bool, error) {
 	n, err := Exec(ctx, tx, organizationZone, tx.Org, zone, true)
 	return n > 0, err
 }
 
-// ZoneOf returns the name of the zone that is stored for a request, "" for none.
+// ZoneOf returns the name of the zone to store for a request, or "" for none.
 func ZoneOf(z tenancy.ZoneRequest) string {
 	if z.IsOffset {
 		return tenancy.FixedZone(z.Minutes)

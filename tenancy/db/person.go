@@ -14,8 +14,8 @@ const personInsert = `-- tenancy.PersonInsert
 insert into person (id, email, name, password_hash, verified, instance_admin, created_at)
 values ($1, $2, $3, $4, $5, $6, $7)`
 
-// CreatePerson inserts a person. It returns the error of Postgres, which for an address that is in
-// use is a violation of the unique constraint person_email_key (pg.IsUnique).
+// CreatePerson inserts a person. It returns the Postgres error, which is a violation of the unique
+// constraint person_email_key (pg.IsUnique) if the address is in use.
 func CreatePerson(ctx context.Context, tx *GateTx, p tenancy.Person) error {
 	_, err := Exec(ctx, tx, personInsert, p.ID, p.Email, p.Name, p.PasswordHash, p.Verified, p.Instance, p.CreatedAt)
 	return err
@@ -54,8 +54,8 @@ const personLock = `-- tenancy.PersonLock
 select ` + PersonColumns + ` from person where id = $1 for no key update`
 
 // LockPerson returns a person and locks the row until the end of the transaction, or returns
-// pgx.ErrNoRows. Rows that refer to the person can be inserted meanwhile. A transaction that locks
-// a second factor too locks the person first.
+// pgx.ErrNoRows. Rows that refer to the person can still be inserted. A transaction that also locks
+// a second factor must lock the person first.
 func LockPerson(ctx context.Context, tx *GateTx, person tenancy.PersonID) (tenancy.Person, error) {
 	row, err := One[PersonRow](ctx, tx, personLock, person)
 	return row.Value(), err
@@ -64,8 +64,8 @@ func LockPerson(ctx context.Context, tx *GateTx, person tenancy.PersonID) (tenan
 const personNotifications = `-- tenancy.PersonNotifications
 select notifications from person where id = $1`
 
-// ReadNotifications returns what a person wants to be notified of, with the defaults for what was
-// never chosen.
+// ReadNotifications returns what a person wants to be notified about, with the defaults for what
+// was never chosen.
 func ReadNotifications(ctx context.Context, tx *GateTx, person tenancy.PersonID) (tenancy.Notifications, error) {
 	n := tenancy.DefaultNotifications()
 	var raw []byte
@@ -78,7 +78,7 @@ func ReadNotifications(ctx context.Context, tx *GateTx, person tenancy.PersonID)
 const personNotificationsUpdate = `-- tenancy.PersonNotificationsUpdate
 update person set notifications = $2 where id = $1`
 
-// SetNotifications stores what a person wants to be notified of.
+// SetNotifications stores what a person wants to be notified about.
 func SetNotifications(ctx context.Context, tx *GateTx, person tenancy.PersonID, n tenancy.Notifications) error {
 	raw, err := json.Marshal(n)
 	if err != nil {
@@ -100,8 +100,8 @@ func PersonWithEmail(ctx context.Context, d *DB, email string) (p tenancy.Person
 	return p, err
 }
 
-// NotificationsOf parses stored notifications. It returns the defaults for what was never chosen,
-// and for all when they cannot be read.
+// NotificationsOf parses stored notification settings. It returns the defaults for what was never
+// chosen, and for everything if they cannot be parsed.
 func NotificationsOf(chosen []byte) tenancy.Notifications {
 	n := tenancy.DefaultNotifications()
 	if json.Unmarshal(chosen, &n) != nil {

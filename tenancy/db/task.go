@@ -1,8 +1,8 @@
 package db
 
-// PublishingTask is the kind of the task that stops or resumes the publishing of an organization,
-// whose id is that of the task.
+// PublishingTask is the kind of the task that stops or resumes an organization's publishing. The
+// task has the organization's id.
 const PublishingTask = "organization-publishing"
 
-// InstanceName is who stops the publishing of an organization, in timelines.
+// InstanceName is what timelines name as having stopped an organization's publishing.
 const InstanceName = "the instance"

@@ -1,5 +1,5 @@
-// Package entry is what a sign-in ends in: its next step, or a session with the browser that is
-// remembered.
+// Package entry implements how a sign-in ends: with a further step, or with a session in a browser
+// that is remembered.
 package entry
 
 import (
@@ -19,8 +19,8 @@ type Deps struct {
 	DeleteGrace time.Duration
 }
 
-// Entry begins the steps and the sessions of people whose factors are proved. It is safe for
-// concurrent use.
+// Entry begins the further steps and the sessions of people who have proved their first factor. It
+// is safe for concurrent use.
 type Entry struct {
 	db      *db.DB
 	clock   clock.Clock

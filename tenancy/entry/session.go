@@ -14,18 +14,18 @@ import (
 )
 
 const (
-	// maxSignIns is how many sign-ins of a person succeed in signInWindow. Each makes a session and
-	// entries in audit logs.
+	// maxSignIns is how many sign-ins of a person succeed in signInWindow. Each creates a session
+	// and audit entries.
 	maxSignIns   = 100
 	signInWindow = time.Hour
 	// maxDeviceMails is how many mails about new browsers a person gets in signInWindow.
 	maxDeviceMails = 10
 )
 
-// StartSession creates a session and, in a browser that is not known yet, a device. A mail informs
-// the person of a sign-in in a new browser, but not of the first one. It returns fault.RateLimited
-// after too many sign-ins of the person: all of them had the right password, so that nobody else
-// can cause it.
+// StartSession creates a session and, if the browser is not known yet, a device. A mail tells the
+// person about a sign-in in a new browser, but not about the first browser. StartSession returns
+// fault.RateLimited after too many sign-ins of the person. All of them were proved, so nobody else
+// can cause that.
 func (s *Entry) StartSession(ctx context.Context, tx *db.GateTx, op string, person tenancy.Person,
 	from tenancy.Source) (out tenancy.SignIn, err error) {
 	session, hash, err := credential.New(op)
@@ -58,8 +58,8 @@ func (s *Entry) StartSession(ctx context.Context, tx *db.GateTx, op string, pers
 	return out, db.AuditPerson(ctx, tx, person.ID, db.PersonEvent(person, from, tenancy.ActionSignedIn), now)
 }
 
-// rememberDevice returns the token of a browser that is new for the person, and "" for a known one.
-// With inform a mail says so.
+// rememberDevice returns a token for a browser that is new for the person, or "" for a known one.
+// If inform is set, a mail tells the person about the new browser, unless it is the first.
 func (s *Entry) rememberDevice(ctx context.Context, tx *db.GateTx, op string, person tenancy.Person,
 	from tenancy.Source, inform bool) (string, error) {
 	now := s.clock.Now()

@@ -15,7 +15,8 @@ import (
 const deviceSeen = `-- tenancy.DeviceSeen
 update device set seen_at = $3, expires_at = $4 where hash = $1 and person_id = $2 and expires_at > $3`
 
-// seeDevice extends the memory of a browser and returns whether it is one of the person's.
+// seeDevice reports whether a browser is one of the person's and, if so, extends how long it is
+// remembered.
 func seeDevice(ctx context.Context, tx *db.GateTx, person tenancy.PersonID, hash []byte, now time.Time) (bool, error) {
 	n, err := db.Exec(ctx, tx, deviceSeen, hash, person, now, now.Add(tenancy.DeviceMemory))
 	return n > 0, err
@@ -24,15 +25,15 @@ func seeDevice(ctx context.Context, tx *db.GateTx, person tenancy.PersonID, hash
 const deviceInsert = `-- tenancy.DeviceInsert
 insert into device (hash, person_id, seen_at, expires_at) values ($1, $2, $3, $4)`
 
-// maxDevices is the number of browsers that are remembered of a person.
+// maxDevices is how many browsers of a person are remembered.
 const maxDevices = 100
 
 const deviceForget = `-- tenancy.DeviceForget
 delete from device where hash in
   (select hash from device where person_id = $1 order by seen_at desc, hash offset $2)`
 
-// addDevice inserts a browser of a person and returns whether the person had others. It forgets
-// those that were not seen for the longest time, if there are too many.
+// addDevice inserts a browser of a person and returns whether the person had others. If there are
+// too many, it forgets the least recently seen ones.
 func addDevice(ctx context.Context, tx *db.GateTx, person tenancy.PersonID, hash []byte, now time.Time) (bool, error) {
 	var others bool
 	const any = `-- tenancy.DeviceAny
@@ -51,7 +52,7 @@ select exists (select from device where person_id = $1)`
 type newSession struct {
 	ID     tenancy.SessionID
 	Person tenancy.PersonID
-	// Hash is that of the token.
+	// Hash is the hash of the token.
 	Hash               []byte
 	CreatedAt, Expires time.Time
 	From               tenancy.Source
@@ -62,7 +63,7 @@ insert into session (id, person_id, hash, created_at, seen_at, expires_at, addre
 values ($1, $2, $3, $4, $4, $5, $6, $7,
   exists (select from mfa where person_id = $2 and confirmed_at is not null))`
 
-// maxSessions is the number of sessions that a person has.
+// maxSessions is the maximum number of sessions of a person.
 const maxSessions = 100
 
 const sessionForget = `-- tenancy.SessionForget
@@ -70,8 +71,8 @@ delete from session where id in
   (select id from session where person_id = $1 order by seen_at desc, id offset $2)`
 
 // createSession inserts a session of a person who has proved the second factor, if there is one. If
-// the person has too many sessions, it deletes the least recently used ones. It returns the error
-// of Postgres, which is a violation of a foreign key when the person does not exist.
+// the person has too many sessions, it deletes the least recently used ones. It returns the
+// Postgres error, which is a foreign-key violation if the person does not exist.
 func createSession(ctx context.Context, tx *db.GateTx, s newSession) error {
 	if _, err := db.Exec(ctx, tx, sessionForget, s.Person, maxSessions-1); err != nil {
 		return err
@@ -86,8 +87,8 @@ update person set sign_ins = case when sign_ins_since > $2 then sign_ins + 1 els
   sign_ins_since = case when sign_ins_since > $2 then sign_ins_since else $3 end
 where id = $1 returning sign_ins, sign_ins_since`
 
-// countSignIn counts a sign-in of a person. It returns how many there were since a time, at most a
-// window ago.
+// countSignIn counts a sign-in of a person. It returns how many there have been since the returned
+// time, which is at most one window ago.
 func countSignIn(ctx context.Context, tx *db.GateTx, person tenancy.PersonID, now time.Time, window time.Duration) (
 	n int, since time.Time, err error) {
 	err = tx.QueryRow(ctx, signInCount, person, now.Add(-window), now).Scan(&n, &since)
@@ -100,10 +101,10 @@ delete from session where person_id = $1 and id is distinct from $2`
 const deviceForgetOthers = `-- tenancy.DeviceForgetOthers
 delete from device where person_id = $1 and hash <> $2`
 
-// EndSessions deletes all sessions of a person but the one to keep, which may be zero, and returns
-// their number. It also ends what had been begun with the credentials that the person had: steps of
-// sign-ins, and mailed links for a new password and for a change of address. Other browsers than
-// that of the token device are not known any more.
+// EndSessions deletes all sessions of a person except the one to keep, which may be zero, and
+// returns how many it deleted. It also ends what was begun with the person's old credentials: the
+// steps of sign-ins, and mailed links for a new password or a change of address. It forgets all
+// browsers except the one with the token device.
 func EndSessions(ctx context.Context, tx *db.GateTx, person tenancy.PersonID, keep tenancy.SessionID, device string) (
 	int, error) {
 	for _, sql := range []string{
@@ -144,7 +145,7 @@ const deviceOf = `-- tenancy.DeviceOf
 select exists (select from device d join person p on p.id = d.person_id
   where d.hash = $1 and p.email = $2 and d.expires_at > $3)`
 
-// IsDeviceOf returns whether a browser is known for the person with the address.
+// IsDeviceOf reports whether a browser is known for the person with the address.
 func IsDeviceOf(ctx context.Context, d *db.DB, hash []byte, email string, now time.Time) (known bool, err error) {
 	err = d.WriteRole(ctx, pg.Gate, func(b *pgx.Batch) {
 		b.Queue(deviceOf, hash, email, now).QueryRow(func(row pgx.Row) error { return row.Scan(&known) })

@@ -10,8 +10,8 @@ import (
 	"crier/tenancy/proof"
 )
 
-// NextStep returns the step that the sign-in of a locked person needs after the first factor, or
-// begins the session.
+// NextStep begins the step that a locked person's sign-in needs after the first factor, or the
+// session if it needs none.
 func (s *Entry) NextStep(ctx context.Context, tx *db.GateTx, op string, person tenancy.Person,
 	from tenancy.Source) (tenancy.SignIn, error) {
 	factor, err := proof.LockFactor(ctx, tx, person.ID)
@@ -31,8 +31,8 @@ func (s *Entry) NextStep(ctx context.Context, tx *db.GateTx, op string, person t
 	return s.LastStep(ctx, tx, op, person, from)
 }
 
-// LastStep begins the session of a person whose factors are proved. An account that is to be
-// deleted needs a confirmation first.
+// LastStep begins the session of a person whose factors are proved. If the account is marked for
+// deletion, it begins StepRestore instead.
 func (s *Entry) LastStep(ctx context.Context, tx *db.GateTx, op string, person tenancy.Person,
 	from tenancy.Source) (tenancy.SignIn, error) {
 	if person.DeletedAt != nil {
@@ -55,7 +55,7 @@ func (s *Entry) beginStep(ctx context.Context, tx *db.GateTx, op string, person 
 	return out, err
 }
 
-// IsGone returns whether an account is only waiting to be purged.
+// IsGone reports whether an account can no longer be restored and is only waiting to be purged.
 func (s *Entry) IsGone(p tenancy.Person) bool {
 	return p.DeletedAt != nil && !s.clock.Now().Before(p.DeletedAt.Add(s.grace))
 }

@@ -30,8 +30,8 @@ const (
 	DeletionUndone       Kind = "deletion-undone"
 	Impersonated         Kind = "impersonated"
 	ChannelDisowned      Kind = "channel-disowned"
-	// Members is for a page of the members of an organization: its task queues a mail for each of
-	// them. The address of its row is the id of the organization.
+	// Members stands for a page of the members of an organization: its task queues a mail to each
+	// of them. The address of its row is the id of the organization.
 	Members Kind = "members"
 	// Report is about an incident of a channel, or about published posts.
 	Report Kind = "report"

@@ -9,12 +9,13 @@ import (
 	"crier/tenancy"
 )
 
-// Notice is what a mail names. It is stored as JSON and holds nothing secret.
+// Notice holds the names, times and reports in a mail. It is stored as JSON and holds nothing
+// secret.
 type Notice struct {
 	Confirmation tenancy.ConfirmationID `json:"confirmation,omitzero"`
 	Org          tenancy.OrgID          `json:"org,omitzero"`
 	Invitation   tenancy.InvitationID   `json:"invitation,omitzero"`
-	// Name is that of an organization, or the new address.
+	// Name is the name of an organization, or the new address.
 	Name    string       `json:"name,omitempty"`
 	Key     string       `json:"key,omitempty"`
 	Channel string       `json:"channel,omitempty"`
@@ -26,8 +27,8 @@ type Notice struct {
 	Zone  string    `json:"zone,omitempty"`
 	At    time.Time `json:"at,omitzero"`
 	Until time.Time `json:"until,omitzero"`
-	// Kind is that of the mails which one of the kind Members makes, for the members after a
-	// person.
+	// Kind is the kind of the mails that a mail of the kind Members queues, and After the person
+	// after whom its page of members begins.
 	Kind  Kind             `json:"kind,omitempty"`
 	After tenancy.PersonID `json:"after,omitzero"`
 	// Reports are set for Report, and More is the number of reports that the mail does not list.
@@ -35,7 +36,7 @@ type Notice struct {
 	More    int              `json:"more,omitempty"`
 }
 
-// IsOptional returns whether the person can switch a mail off.
+// IsOptional reports whether the person can turn off mails of this kind.
 func (n Notice) IsOptional(kind Kind) bool {
 	switch kind {
 	case Role, Removed, Report:
@@ -46,7 +47,7 @@ func (n Notice) IsOptional(kind Kind) bool {
 	return false
 }
 
-// Topics returns what the person can switch off to get no such mails.
+// Topics returns what the person can turn off to get no more such mails.
 func (n Notice) Topics() (out []tenancy.MailTopic) {
 	if len(n.Reports) == 0 {
 		return []tenancy.MailTopic{tenancy.TopicTeam}
@@ -59,8 +60,8 @@ func (n Notice) Topics() (out []tenancy.MailTopic) {
 	return out
 }
 
-// WantedBy returns the mail as a person with these settings gets it. ok is false when the person
-// wants nothing of it.
+// WantedBy returns the mail as a person with these settings gets it. ok is false if the person
+// wants none of it.
 func (n Notice) WantedBy(settings tenancy.Notifications) (out Notice, ok bool) {
 	if len(n.Reports) == 0 {
 		return n, settings.Mails(tenancy.TopicTeam)
@@ -75,8 +76,8 @@ func (n Notice) WantedBy(settings tenancy.Notifications) (out Notice, ok bool) {
 	return n, len(wanted) > 0
 }
 
-// IsTrueOf reports whether a mail to the members of an organization still says what is true.
-// Members who cannot use the organization get no reports.
+// IsTrueOf reports whether a mail to the members of an organization is still true. It is false for
+// reports while the organization is suspended, because its members cannot use it.
 func (n Notice) IsTrueOf(o tenancy.Organization) bool {
 	if n.Kind == Report && o.SuspendedAt != nil {
 		return false
@@ -84,7 +85,7 @@ func (n Notice) IsTrueOf(o tenancy.Organization) bool {
 	return (o.DeletedAt != nil) == (n.Kind == OrganizationDeletion)
 }
 
-// Bound leaves the reports that a mail lists, those of problems first, and counts the others.
+// Bound keeps only the reports that a mail lists, problems first, and counts the others.
 func (n *Notice) Bound() {
 	slices.SortStableFunc(n.Reports, func(a, b tenancy.Report) int {
 		switch {
@@ -106,11 +107,11 @@ func IsProblem(r tenancy.Report) bool {
 	return r.Kind != tenancy.ReportPublished && r.Kind != tenancy.ReportApproval
 }
 
-// ErrObsolete is returned for a mail that has no reason any more, such as one for an invitation
-// that was revoked.
+// ErrObsolete is returned for a mail that is no longer applicable, such as one for a revoked
+// invitation.
 var ErrObsolete = errors.New("there is nothing to send")
 
-// Obsolete returns ErrObsolete for what is gone.
+// Obsolete returns ErrObsolete in place of pgx.ErrNoRows, and other errors unchanged.
 func Obsolete(err error) error {
 	if pg.IsNoRows(err) {
 		return ErrObsolete

@@ -1,5 +1,5 @@
-// Package notice queues mails in the transaction of what they tell: their kinds, what they name,
-// and how many of them may wait.
+// Package notice queues mails in the transaction of the change that they report. It defines their
+// kinds, their contents, and how many of them may wait.
 package notice
 
 import (
@@ -17,7 +17,7 @@ type Queue struct {
 	log     *slog.Logger
 }
 
-// NewQueue returns a Queue. On an instance that sends no mail it is not enabled, and queues
+// NewQueue returns a Queue. If enabled is false, the instance sends no mail and the Queue queues
 // nothing.
 func NewQueue(d *db.DB, c clock.Clock, enabled bool, log *slog.Logger) *Queue {
 	return &Queue{db: d, clock: c, enabled: enabled, log: log}

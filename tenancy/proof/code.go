@@ -17,9 +17,9 @@ import (
 	"crier/tenancy/db"
 )
 
-// CheckCode checks a code of a locked factor. The refusal is RateLimited after too many wrong
-// codes, and Unauthenticated for a wrong code and for one whose step was used. The caller commits
-// the transaction then too, because it holds the count.
+// CheckCode checks a code of a locked factor. refusal is RateLimited after too many wrong codes,
+// and Unauthenticated for a wrong code or one whose time step has been used. The caller must commit
+// the transaction even after a refusal, because it holds the count.
 func (s *Proofs) CheckCode(ctx context.Context, tx *db.GateTx, op string, person tenancy.PersonID,
 	f Factor, code string) (refusal, err error) {
 	counted, refusal := s.countTry(op, f)
@@ -40,17 +40,17 @@ func (s *Proofs) CheckCode(ctx context.Context, tx *db.GateTx, op string, person
 }
 
 const (
-	// CodePeriod is the length of a time step. A code of the step before or after the present one
-	// is accepted too.
+	// CodePeriod is the length of a time step in seconds. A code of the step before or after the
+	// current one is accepted too.
 	CodePeriod = 30
-	// maxCodes is the number of wrong codes of an account, over all tokens and sessions, in
-	// codeWindow.
+	// maxCodes is how many wrong codes an account may try in codeWindow, over all tokens and
+	// sessions.
 	maxCodes   = 5
 	codeWindow = 15 * time.Minute
 )
 
-// countTry counts a code before it is checked. It returns the factor with the count, or RateLimited
-// when five wrong codes were tried in 15 minutes.
+// countTry counts a code before it is checked. It returns the factor with the new count, or
+// RateLimited if maxCodes wrong codes were tried in codeWindow.
 func (s *Proofs) countTry(op string, f Factor) (Factor, error) {
 	now := s.clock.Now()
 	if now.Sub(f.TriesSince) >= codeWindow {
@@ -66,7 +66,8 @@ func (s *Proofs) countTry(op string, f Factor) (Factor, error) {
 	return f, nil
 }
 
-// CheckEither is CheckCode, or the same with a recovery code if there is one.
+// CheckEither is CheckCode or, if recovery is not empty, the same for a recovery code, which it
+// deletes.
 func (s *Proofs) CheckEither(ctx context.Context, tx *db.GateTx, op string, person tenancy.Person,
 	f Factor, code, recovery string, from tenancy.Source) (refusal, err error) {
 	if recovery == "" {
@@ -87,8 +88,8 @@ func (s *Proofs) CheckEither(ctx context.Context, tx *db.GateTx, op string, pers
 }
 
 // WithCode runs fn in a transaction in which a code of the principal's second factor, or a recovery
-// code, was accepted. A wrong code is fault.Invalid, and fault.Conflict means that there is no
-// second factor. After an error of fn the code has not been used.
+// code, was accepted. It returns fault.Invalid for a wrong code, fault.RateLimited after too many,
+// and fault.Conflict if there is no second factor. After an error of fn the code has not been used.
 func (s *Proofs) WithCode(ctx context.Context, op string, p tenancy.Principal, code, recovery string,
 	fn func(tx *db.GateTx, person tenancy.Person) error) error {
 	var refusal error
@@ -109,7 +110,7 @@ func (s *Proofs) WithCode(ctx context.Context, op string, p tenancy.Principal, c
 	return cmp.Or(err, OfInput(op, refusal))
 }
 
-// matchingStep returns the time step whose code is code, of the present step and its neighbours.
+// matchingStep returns which of the current time step and its two neighbors has the code.
 func matchingStep(secret, code string, now time.Time) (int64, bool) {
 	code = strings.ReplaceAll(paste.Word(code), "-", "")
 	found, ok := int64(0), false
@@ -129,10 +130,10 @@ func wrongCode(op string) error {
 	return fault.New(fault.Unauthenticated, op, "The code is wrong, or was used before.")
 }
 
-// RecoveryLength is in base62 characters, which hold 95 bits.
+// RecoveryLength is the length of a recovery code in base62 characters, which hold 95 bits.
 const RecoveryLength = 16
 
-// SplitCode returns the code as a code of the second factor or as a recovery code, and "" for the
+// SplitCode returns the text as a code of the second factor or as a recovery code, and "" for the
 // other.
 func SplitCode(text string) (code, recovery string) {
 	if len(paste.Word(text)) == RecoveryLength {
@@ -141,8 +142,8 @@ func SplitCode(text string) (code, recovery string) {
 	return text, ""
 }
 
-// OfInput returns the refusal of a code for a request with a session, where a wrong code is an
-// input and no sign-in.
+// OfInput converts the refusal of a code for a request with a session: there a wrong code is
+// invalid input, not a failed sign-in.
 func OfInput(op string, refusal error) error {
 	if fault.Is(refusal, fault.Unauthenticated) {
 		return &fault.Error{Kind: fault.Invalid, Op: op, Message: "The code is wrong, or was used before.",

@@ -10,13 +10,13 @@ import (
 
 // Factor is a second factor.
 type Factor struct {
-	// Secret is sealed.
+	// Secret is the sealed TOTP secret.
 	Secret []byte `db:"secret"`
-	// ConfirmedAt is nil for a factor that was begun and counts for nothing.
+	// ConfirmedAt is nil for a factor whose set-up has begun but that is not in effect.
 	ConfirmedAt *time.Time `db:"confirmed_at"`
 	// LastStep is the time step of the last accepted code.
 	LastStep int64 `db:"last_step"`
-	// Tries is the number of codes that were tried since TriesSince.
+	// Tries is the number of wrong codes since TriesSince.
 	Tries      int       `db:"tries"`
 	TriesSince time.Time `db:"tries_since"`
 }
@@ -33,7 +33,7 @@ func LockFactor(ctx context.Context, tx *db.GateTx, person tenancy.PersonID) (Fa
 const factorUse = `-- tenancy.FactorUse
 update mfa set last_step = $2, tries = $3, tries_since = $4 where person_id = $1`
 
-// SaveTries stores the last accepted step of a factor and its tries.
+// SaveTries stores the last accepted time step of a factor and its tries.
 func SaveTries(ctx context.Context, tx *db.GateTx, person tenancy.PersonID, f Factor) error {
 	return db.Change(ctx, tx, factorUse, person, f.LastStep, f.Tries, f.TriesSince)
 }
@@ -50,7 +50,7 @@ const mfaRequired = `-- tenancy.FactorRequired
 select exists (select from member m join organization o on o.id = m.org_id
   where m.person_id = $1 and not m.disabled and o.mfa_required and o.deleted_at is null)`
 
-// RequiresMFA returns whether an organization of the person requires a second factor.
+// RequiresMFA reports whether an organization of the person requires a second factor.
 func RequiresMFA(ctx context.Context, tx *db.GateTx, person tenancy.PersonID) (required bool, err error) {
 	err = tx.QueryRow(ctx, mfaRequired, person).Scan(&required)
 	return required, err

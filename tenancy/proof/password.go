@@ -11,7 +11,7 @@ import (
 	"crier/platform/limit"
 )
 
-// Hash returns the hash of a password that Check accepts. It returns the errors of slot.
+// Hash returns a hash of the password, which Matches accepts. It returns the errors of slot.
 func (s *Proofs) Hash(ctx context.Context, site, password string) (string, error) {
 	release, err := s.slot(ctx, site)
 	if err != nil {
@@ -26,8 +26,8 @@ func (s *Proofs) Hash(ctx context.Context, site, password string) (string, error
 	return hash, nil
 }
 
-// Matches reports whether the password has the stored hash; the empty hash has no password, after
-// the same work. It returns the errors of slot, and fault.Internal for a stored text that is no
+// Matches reports whether the password has the stored hash. No password matches an empty hash,
+// which takes as much work. It returns the errors of slot, and fault.Internal if stored is not a
 // hash.
 func (s *Proofs) Matches(ctx context.Context, site, password, stored string) (bool, error) {
 	release, err := s.slot(ctx, site)
@@ -50,12 +50,12 @@ func (s *Proofs) Matches(ctx context.Context, site, password, stored string) (bo
 const (
 	// hashWait is how long a log-in waits for a slot.
 	hashWait = 3 * time.Second
-	// waitingPerSite is the greatest number of log-ins of one site that wait for a slot.
+	// waitingPerSite is the maximum number of log-ins of one site that wait for a slot.
 	waitingPerSite = 8
 )
 
-// slot waits at most hashWait for a slot in which a password may be hashed. The caller calls
-// release. It returns fault.RateLimited when too many log-ins of the site are waiting, and when no
+// slot waits at most hashWait for a slot in which a password may be hashed. The caller must call
+// release. slot returns fault.RateLimited if too many log-ins of the site are waiting, or if no
 // slot became free in time.
 func (s *Proofs) slot(ctx context.Context, site string) (release func(), err error) {
 	ctx, cancel := context.WithTimeout(ctx, hashWait)

@@ -20,10 +20,10 @@ func TestSlot_WaitsUntilHashWait(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		// The clock of synctest advances only while all goroutines wait, so that the measured time
-		// is exact.
+		// The clock of synctest advances only while all goroutines wait, so the measured time is
+		// exact.
 		began := time.Now()
-		_, err = a.slot(context.Background(), "here") // of a caller without a deadline
+		_, err = a.slot(context.Background(), "here") // for a caller without a deadline
 		var f *fault.Error
 		if !errors.As(err, &f) || f.Kind != fault.RateLimited || f.RetryAfter <= 0 {
 			t.Errorf("without a free slot: %v, want RateLimited with a RetryAfter", err)

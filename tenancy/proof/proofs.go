@@ -29,12 +29,12 @@ type Proofs struct {
 	keyring *secret.Keyring
 	hash    *argon2id.Params
 	slots   *limit.Fair[string] // limits concurrent hashing of passwords, fairly by site
-	decoy   string              // the hash that is compared when the person is unknown
+	decoy   string              // the hash to compare with if the person is unknown
 	hashed  atomic.Int64        // passwords that were hashed or compared
 }
 
 // New returns Proofs. It computes one password hash, which takes about as long as a log-in. It
-// returns the error of the system's source of randomness.
+// returns an error if the system's source of randomness does.
 func New(d Deps) (*Proofs, error) {
 	s := &Proofs{
 		db: d.DB, clock: d.Clock, keyring: d.Keyring, slots: newSlots(hashesAtOnce(runtime.GOMAXPROCS(0))),

@@ -13,8 +13,10 @@ import (
 // Prove checks the proof of the principal's person: the password or, if the person has none, a
 // recent sign-in; and, if the person has a second factor, a code of it, unless the sign-in proved
 // the factor in the last ten minutes. It returns Invalid for a wrong proof, Invalid with RemedyCode
-// for a missing code, and Forbidden for a principal that is impersonating somebody. Prove returns
-// the person, whom the caller must lock and confirm again before it acts.
+// for a missing code, RateLimited after too many wrong codes or while too many passwords are being
+// hashed, Unauthenticated if the session has ended, and Forbidden for a principal that is
+// impersonating somebody. Prove returns the person, whom the caller must lock and confirm again
+// before it acts.
 func (s *Proofs) Prove(ctx context.Context, op string, p tenancy.Principal, proof tenancy.Proof) (
 	person tenancy.Person, err error) {
 	person, signIn, err := s.ProvePassword(ctx, op, p, proof.Password)
@@ -24,8 +26,8 @@ func (s *Proofs) Prove(ctx context.Context, op string, p tenancy.Principal, proo
 	return person, s.proveFactor(ctx, op, p, signIn, proof.Code)
 }
 
-// ProveLately is prove, except that a sign-in in the last ten minutes is enough, with the second
-// factor if there is one. The operator needs no proof.
+// ProveLately is Prove, except that a sign-in in the last ten minutes replaces the password. The
+// second factor, if there is one, is checked as in Prove. The operator needs no proof.
 func (s *Proofs) ProveLately(ctx context.Context, op string, p tenancy.Principal, proof tenancy.Proof) error {
 	if p.Via == tenancy.ViaInstance { // the operator has no session
 		return nil
@@ -58,7 +60,7 @@ func (s *Proofs) proofOf(ctx context.Context, op string, p tenancy.Principal) (
 		person, err = db.ReadPerson(ctx, tx, p.Person)
 		return err
 	})
-	if pg.IsNoRows(err) { // it has ended since the request began
+	if pg.IsNoRows(err) { // the session has ended since the request began
 		err = fault.New(fault.Unauthenticated, op, "Sign in first.")
 	}
 	return person, signIn, err
@@ -68,7 +70,7 @@ func (s *Proofs) isRecent(signIn SessionProof) bool {
 	return s.clock.Now().Sub(signIn.CreatedAt) < tenancy.RecentSignIn
 }
 
-// ProvePassword is the password part of prove.
+// ProvePassword is the password part of Prove.
 func (s *Proofs) ProvePassword(ctx context.Context, op string, p tenancy.Principal, password string) (
 	person tenancy.Person, signIn SessionProof, err error) {
 	if err := db.RefuseBehind(op, p); err != nil {
@@ -92,7 +94,8 @@ func (s *Proofs) ProvePassword(ctx context.Context, op string, p tenancy.Princip
 	return person, signIn, err
 }
 
-// proveFactor is the second-factor part of prove. A code, which may be a recovery code, works once.
+// proveFactor is the second-factor part of Prove. A code, which may be a recovery code, works only
+// once.
 func (s *Proofs) proveFactor(ctx context.Context, op string, p tenancy.Principal, signIn SessionProof,
 	code string) error {
 	if !signIn.HasFactor || signIn.ByFactor && s.isRecent(signIn) {

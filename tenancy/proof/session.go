@@ -17,7 +17,7 @@ from session s where id = $1`
 type SessionProof struct {
 	CreatedAt time.Time `db:"created_at"`
 	// ByFactor means that the sign-in proved the second factor, or that the factor was enabled in
-	// the session.
+	// this session.
 	ByFactor bool `db:"by_factor"`
 	// HasFactor means that the person has a second factor now.
 	HasFactor bool `db:"has_factor"`

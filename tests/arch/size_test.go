@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// The largest sizes of a package and of a type, in code that is not a test: a package or a type that is larger holds
+// The maximum sizes of a package and a type, not counting tests. A larger package or type holds
 // more than one noun.
 const (
 	mostLines   = 3_500
@@ -14,7 +14,7 @@ const (
 	mostMethods = 40
 )
 
-// size is what a package holds.
+// size is how much a package holds.
 type size struct {
 	first        file
 	files, lines int
@@ -56,7 +56,7 @@ func sizeRule(t tree) (out []violation) {
 	return out
 }
 
-// edgeRule reports endpoints of one noun that import those of another.
+// edgeRule reports endpoints of one noun that import another noun's endpoints.
 func edgeRule(f file) (out []violation) {
 	if !inFolder(f.dir(), "apps/edge/api", "apps/edge/account") {
 		return nil

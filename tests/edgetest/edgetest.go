@@ -10,10 +10,11 @@ import (
 	"crier/apps/edge"
 )
 
-// shutdownTime limits the end of a server.
+// shutdownTime limits the shutdown of a server.
 const shutdownTime = 5 * time.Second
 
-// Serve serves s on a port of this machine and returns its address. stop ends it, and returns the errors of its end.
+// Serve serves s on a free port of this machine and returns the address. stop shuts the server down
+// and returns the errors of Shutdown and Listen.
 func Serve(s *edge.Server) (address string, stop func() error, err error) {
 	ln, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {

@@ -10,31 +10,36 @@ import (
 	"crier/tenancy"
 )
 
-// Senders are the use cases by which mails and log-ins are counted.
+// Senders are the use cases that tell whom mails and log-ins are counted for.
 type Senders interface {
 	// Senders returns hashes of the mailboxes against which the principal's mails count: the mailbox of
 	// the person who answers for the organization, and the mailbox of the principal's person.
 	Senders(ctx context.Context, p tenancy.Principal) ([]string, error)
-	// KnownDevice returns whether the person with the address has signed in in the browser of from before.
+	// KnownDevice reports whether the person with the address has signed in before in the browser
+	// that from names.
 	KnownDevice(ctx context.Context, email string, from tenancy.Source) (bool, error)
 }
 
 // Deps are what a Gate uses. Only Attempts, Windows and AccountKey are optional.
 type Deps struct {
-	// Attempts counts log-ins of all processes together. With nil this process counts its own.
+	// Attempts counts the log-ins of all processes together. If it is nil, this process counts its
+	// own.
 	Attempts Attempts
-	// Windows counts requests of all processes together. With nil this process counts its own.
+	// Windows counts the requests of all processes together. If it is nil, this process counts its
+	// own.
 	Windows Windows
-	// AccountKey is the HMAC key of the names of accounts in logs, and of accounts, browsers and sessions in Attempts
-	// and Windows. It must be the same in all processes. If it is empty, a random key is used.
+	// AccountKey is the HMAC key for the names of accounts in logs, and of accounts, browsers and
+	// sessions in Attempts and Windows. It must be the same in all processes. If it is empty, a
+	// random key is used.
 	AccountKey []byte
 	Accounts   Senders
 	Clock      clock.Clock
 	Log        *slog.Logger
 }
 
-// Gate limits what clients without an API key may do: log-ins, mails, uses of tokens, and the requests of a session. It
-// takes the client of a request from the record of package request. It is safe for concurrent use.
+// Gate limits what clients without an API key may do: log-ins, mails, uses of tokens, and the
+// requests of a session. It reads the client of a request from the request's Info in package
+// request. It is safe for concurrent use.
 type Gate struct {
 	windows *windows
 	Buckets buckets
@@ -46,8 +51,8 @@ type Gate struct {
 	log        *slog.Logger
 }
 
-// New returns a Gate. sessionLimit is the number of requests a minute of one session. Without d.AccountKey it makes
-// a random key, so that the account names in logs differ between processes.
+// New returns a Gate. sessionLimit is the number of requests a minute that one session may make.
+// Without d.AccountKey it makes a random key, so account names in logs differ between processes.
 func New(sessionLimit int, d Deps) *Gate {
 	key := d.AccountKey
 	if len(key) == 0 {

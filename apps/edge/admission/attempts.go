@@ -9,31 +9,34 @@ import (
 	"crier/platform/clock"
 )
 
-// Attempts counts log-ins under three keys: the client, the account, and the pair of account and site. A log-in is
-// counted before it is made, and Forgive removes it when it succeeded, so that failures remain. Both methods return
-// soon. After an error their change may have been made.
+// Attempts counts log-ins under three keys: the client, the account, and the pair of account and
+// site. A log-in is counted before it is made, and Forgive removes it if it succeeds, so that only
+// failures remain. Both methods return quickly. After an error the change may have been made.
 type Attempts interface {
-	// Begin counts an attempt and returns 0. When a key has to wait, it counts nothing and returns the longest
-	// remaining wait; see LoginDelays.
+	// Begin counts an attempt and returns 0. If a key has to wait, it counts nothing and returns
+	// the longest remaining wait; see LoginDelays.
 	Begin(ctx context.Context, keys [3]string) (wait time.Duration, err error)
-	// Forgive removes the last attempt of each key, and the delay after it.
+	// Forgive removes the last attempt of each key and the delay that follows it.
 	Forgive(ctx context.Context, keys [3]string) error
 }
 
 const (
 	// AttemptMemory is how long a key is remembered after its last delay.
 	AttemptMemory = time.Hour
-	// MaxAttempts is how many keys are remembered. Those whose last attempt is the oldest are forgotten first.
+	// MaxAttempts is how many keys are remembered. The keys whose last attempt is oldest are
+	// forgotten first.
 	MaxAttempts = 100_000
-	// SharedAfter is the number of attempts of a site on an account from which the delays of the account apply to it.
-	// The owner of an attacked account can mistype the password twice without waiting.
+	// SharedAfter is the number of attempts on an account after which the account's delays apply to
+	// a site. The owner of an attacked account can mistype the password twice without waiting.
 	SharedAfter = 3
 )
 
-// LoginDelays returns how long a key waits after its first attempt, its second, and so on; the last delay applies to
-// all further attempts. The first list is for clients, on all accounts together. The other two are for a site on one
-// account, which waits for the longer of two delays: the second list by the attempts of all sites on the account, once
-// the site has made SharedAfter, and the third list by its own. The account itself never waits.
+// LoginDelays returns how long a key waits after its first attempt, its second, and so on; the last
+// delay applies to all further attempts. The first list is for a client, over all accounts. The
+// other two are for a site on one account, which waits for the longer of two delays: the second
+// list counts the attempts of all sites on the account and applies once the site has made
+// SharedAfter attempts, and the third counts the site's own attempts. The account itself never
+// waits.
 func LoginDelays() [3][]time.Duration {
 	return [3][]time.Duration{
 		growingDelays(20, time.Second, time.Minute),
@@ -92,7 +95,7 @@ func (a *attempts) delay(now time.Time, d time.Duration) {
 	a.ready, a.ends = now.Add(d), now.Add(d+AttemptMemory)
 }
 
-// count adds an attempt to a key. For a new key it removes the oldest one if there are too many.
+// count adds an attempt to a key. If a new key would exceed the limit, it removes the oldest one.
 func (o *ownAttempts) count(key string, now time.Time) *attempts {
 	e, ok := o.byKey[key]
 	if ok && !now.Before(e.Value.(*attempts).ends) {
@@ -148,8 +151,8 @@ func delayAfter(delays []time.Duration, n int) time.Duration {
 	return delays[min(n, len(delays))-1]
 }
 
-// growingDelays returns delays for LoginDelays: zero after each of the first free-1 attempts, then first, and twice as
-// much after each further attempt, up to longest.
+// growingDelays returns delays for LoginDelays: zero after each of the first free-1 attempts, then
+// first, doubling with each further attempt up to longest.
 func growingDelays(free int, first, longest time.Duration) []time.Duration {
 	delays := make([]time.Duration, free-1)
 	for d := first; d < longest; d *= 2 {

@@ -7,8 +7,10 @@ import (
 	"crier/tenancy"
 )
 
-// MailTo lets send write to an address. Above the limit of the address and unless exempt allows it, MailTo does nothing
-// and returns nil, which keeps secret what others have requested; above that of the client it is RateLimited.
+// MailTo calls send with the cleaned address. If the address is over its limit and exempt does not
+// allow it, MailTo does nothing and returns nil, so that nobody learns what others have requested.
+// It returns RateLimited if the client is over its limit, Invalid for an invalid address, and the
+// error of send.
 func (g *Gate) MailTo(ctx context.Context, b addressBucket, exempt func(context.Context, string) bool, email string,
 	send func(context.Context, string) error) error {
 	if err := g.AdmitClient(ctx, g.Buckets.mail); err != nil {

@@ -10,8 +10,9 @@ import (
 	"crier/tenancy"
 )
 
-// Prove runs do, which checks a proof of the principal of ctx, as log-ins are run: one of a client at a time, and wrong
-// proofs count like log-ins into the account that failed. It returns the error of do, or RateLimited.
+// Prove calls do, which checks a proof of the principal of ctx, under the limits of log-ins: one at
+// a time for each client, with wrong proofs counted as failed log-ins into the account. It returns
+// the error of do, or RateLimited.
 func (g *Gate) Prove(ctx context.Context, do func(context.Context, tenancy.Principal) error) error {
 	p := request.Principal(ctx)
 	release, err := g.Logins.WaitTurn(ctx, p.From.Client)
@@ -34,8 +35,8 @@ func (g *Gate) Prove(ctx context.Context, do func(context.Context, tenancy.Princ
 	return err
 }
 
-// ProveIfSent calls prove if the request has a proof, and otherwise only do: the proof is optional,
-// and without one there is nothing to guess.
+// ProveIfSent calls Prove if the request has a proof. Otherwise it only calls do: the proof is
+// optional, and without one there is nothing to guess.
 func (g *Gate) ProveIfSent(
 	ctx context.Context, sent record.ProofRequest, do func(context.Context, tenancy.Principal) error,
 ) error {
@@ -45,8 +46,8 @@ func (g *Gate) ProveIfSent(
 	return g.Prove(ctx, do)
 }
 
-// isWrongProof reports whether an error can be that of a wrong proof: it is Invalid, and its fields, if it has any,
-// name one of the proof.
+// isWrongProof reports whether an error may mean a wrong proof: it is Invalid, it does not ask for
+// a missing code, and its fields, if it has any, include a field of the proof.
 func isWrongProof(err error) bool {
 	var f *fault.Error
 	if !errors.As(err, &f) || f.Kind != fault.Invalid || f.Remedy == fault.RemedyCode {

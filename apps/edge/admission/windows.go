@@ -17,19 +17,21 @@ import (
 
 // Windows counts requests in fixed windows for all processes together.
 type Windows interface {
-	// Take counts a request of a key of the bucket name in its window, which begins with the first one. It returns how
-	// many are left and when the window ends. When none was left, left is -1 and the request is not counted. It returns
-	// soon. After an error the request may have been counted.
+	// Take counts a request for a key of the named bucket in the key's window, which begins with
+	// its first request. It returns how many are left and when the window ends. If none was left,
+	// left is -1 and the request is not counted. Take returns quickly. After an error the request
+	// may have been counted.
 	Take(ctx context.Context, name, key string, limit int, window time.Duration) (left int, ends time.Time, err error)
 }
 
-// aloneFor is how long this process counts alone after an error of Windows, so that requests do not wait for a server
-// that does not answer.
+// aloneFor is how long this process counts alone after an error of Windows, so that requests do not
+// wait for an unresponsive server.
 const aloneFor = 5 * time.Second
 
-// windows counts the requests of buckets by Windows, and in this process without it or while it fails.
+// windows counts the requests of buckets with Windows, or in this process if there is no Windows or
+// while it fails.
 type windows struct {
-	shared Windows // nil without one
+	shared Windows // nil if this process counts alone
 	clock  clock.Clock
 	log    *slog.Logger
 	// aloneUntil is in nanoseconds since 1970.
@@ -39,7 +41,7 @@ type windows struct {
 // bucket limits the requests of each key.
 type bucket struct {
 	name string
-	// own has the limit and the length of the window. It counts while Windows does not.
+	// own holds the limit and the length of the window, and counts while Windows does not.
 	own *throttle
 }
 
@@ -62,14 +64,15 @@ func (w *windows) take(ctx context.Context, b bucket, key string) (left int, end
 	return b.own.take(key)
 }
 
-// clientBucket limits the requests of each client, and those of each site to siteFactor times as many if it is a larger
-// network than the client.
+// clientBucket limits the requests of each client and, if the site is a larger network than the
+// client, those of each site to siteFactor times as many.
 type clientBucket struct{ client, site bucket }
 
 const siteFactor = 4
 
-// addressBucket limits the requests for one mail address: those of each site, and those of all sites together to
-// addressFactor times as many. So others can use up the mails of an address only from several networks.
+// addressBucket limits the requests for one mail address: from each site, and from all sites
+// together to addressFactor times as many. It therefore takes several networks to use up the mails
+// of somebody else's address.
 type addressBucket struct{ site, all bucket }
 
 const addressFactor = 4
@@ -78,31 +81,32 @@ const addressFactor = 4
 type buckets struct {
 	// session counts all requests of a session.
 	session bucket
-	// SignUp counts registrations, and SignUpAddress those of one mail address.
+	// SignUp counts registrations. SignUpAddress counts the registrations of one mail address.
 	SignUp        clientBucket
 	SignUpAddress addressBucket
-	// mail counts requests for a mail. The next three count those for a mail of one kind to one address, because
-	// requests of one kind must not use up the mails of another.
+	// mail counts a client's requests for mails. The next three each count the requests for one
+	// kind of mail to one address, so that one kind cannot use up the mails of another.
 	mail          clientBucket
 	ResetAddress  addressBucket
 	ResendAddress addressBucket
 	InviteAddress addressBucket
 	// sender counts the mails to other people's addresses, such as invitations, by organization,
-	// and by creator and person across all organizations. So it also limits what each of them sends
-	// to one mail domain.
+	// and by creator and person across all organizations. It therefore also limits what each of
+	// them sends to one mail domain.
 	sender bucket
 	// reviewAddress counts the review-request mails that one address gets from all organizations.
-	// They are not in anyMail: a reviewer may be asked about many posts at once.
+	// anyMail does not include them, because a reviewer may be asked about many posts at once.
 	reviewAddress bucket
 	// NewAddress counts requests to change to one mail address, including requests with a wrong
 	// proof. NewAddressOf counts one person's requests.
 	NewAddress   addressBucket
 	NewAddressOf bucket
-	// anyMail counts the requests of all these kinds for one address together: what others can cause. Notices about an
-	// account are not in it.
+	// anyMail counts the requests of every addressBucket for one address together: the mails that
+	// others can cause. It does not include notices about an account.
 	anyMail addressBucket
-	// deviceReset counts the mails for a new password that a browser gets beyond ResetAddress and anyMail if the person has
-	// signed in in it before, so that others cannot keep the owner from a new password.
+	// deviceReset counts the password-reset mails that a browser in which the person has signed in
+	// before may request beyond ResetAddress and anyMail, so that others cannot keep the owner from
+	// setting a new password.
 	deviceReset bucket
 	// Factor counts codes of second factors.
 	Factor clientBucket
@@ -113,7 +117,7 @@ type buckets struct {
 	// Provider counts sign-ins at identity providers.
 	Provider   clientBucket
 	Enterprise clientBucket
-	// stream counts videos that are played through the service.
+	// stream counts the videos played through the service.
 	stream clientBucket
 }
 
@@ -150,18 +154,19 @@ func newBuckets(appLimit int, c clock.Clock) buckets {
 	}
 }
 
-// TakeSession counts a request of the session with a token. It returns how many are left in the window, when the window
-// ends, and whether the request is allowed.
+// TakeSession counts a request of the session that has the token. It returns how many are left in
+// the window, when the window ends, and whether the request is allowed.
 func (g *Gate) TakeSession(ctx context.Context, token string) (left int, ends time.Time, ok bool) {
 	return g.windows.take(ctx, g.Buckets.session, g.NameOf("session", token))
 }
 
-// AdmitClient counts the request of ctx, see AdmitSource.
+// AdmitClient counts the request of ctx; see AdmitSource.
 func (g *Gate) AdmitClient(ctx context.Context, b clientBucket) error {
 	return g.AdmitSource(ctx, b, request.From(ctx).From)
 }
 
-// AdmitLink counts a use of a token by the client of ctx, see buckets. It returns RateLimited when none is left.
+// AdmitLink counts a use of a token by the client of ctx; see buckets. It returns RateLimited if
+// none is left.
 func (g *Gate) AdmitLink(ctx context.Context, token string) error {
 	return g.admitToken(ctx, request.From(ctx).From, token)
 }
@@ -178,12 +183,13 @@ func (g *Gate) admitToken(ctx context.Context, from tenancy.Source, token string
 	return g.Admit(ctx, g.Buckets.link, g.NameOf("link", token))
 }
 
-// AdmitStream counts a video that a client plays. It returns RateLimited when none is left.
+// AdmitStream counts a video that a client plays. It returns RateLimited if none is left.
 func (g *Gate) AdmitStream(ctx context.Context, from tenancy.Source) error {
 	return g.AdmitSource(ctx, g.Buckets.stream, from)
 }
 
-// AdmitSource counts a request of a client, and of its site. It returns RateLimited when one of them has none left.
+// AdmitSource counts a request for a client and for its site. It returns RateLimited if either has
+// none left.
 func (g *Gate) AdmitSource(ctx context.Context, b clientBucket, from tenancy.Source) error {
 	if err := g.Admit(ctx, b.client, from.Client); err != nil || from.Site == from.Client {
 		return err
@@ -191,8 +197,8 @@ func (g *Gate) AdmitSource(ctx context.Context, b clientBucket, from tenancy.Sou
 	return g.Admit(ctx, b.site, from.Site)
 }
 
-// AdmitAddress counts a request of ctx for a mail to an address, which is not stored, and all such requests together. It
-// returns RateLimited when none is left.
+// AdmitAddress counts the request of ctx for a mail to an address, in b and in anyMail. The address
+// itself is not stored. It returns RateLimited if none is left.
 func (g *Gate) AdmitAddress(ctx context.Context, b addressBucket, email string) error {
 	name := g.mailboxName(email)
 	for _, each := range []addressBucket{b, g.Buckets.anyMail} {
@@ -250,7 +256,8 @@ func (g *Gate) AdmitSenders(ctx context.Context, senders []string) error {
 	return nil
 }
 
-// LimitedMail returns a refusal of admit with a message that says what is limited.
+// LimitedMail returns a refusal of Admit with a message that says what is limited. It returns any
+// other error unchanged.
 func LimitedMail(err error, message string) error {
 	var f *fault.Error
 	if !errors.As(err, &f) {
@@ -261,12 +268,12 @@ func LimitedMail(err error, message string) error {
 	return &told
 }
 
-// mailboxName returns the name under which mails to an address are counted, which is the same for all addresses of one
-// mailbox.
+// mailboxName returns the name under which mails to an address are counted. It is the same for all
+// addresses of one mailbox.
 func (g *Gate) mailboxName(email string) string { return g.accountName(tenancy.Mailbox(email)) }
 
-// AdmitDevice counts a request of a browser for a new password for an address. It returns false when the person with the
-// address has not signed in in the browser before, and when none is left.
+// AdmitDevice counts a browser's request to reset the password of the account with an address. It
+// returns false if that person has not signed in with the browser before, or if no request is left.
 func (g *Gate) AdmitDevice(ctx context.Context, email string) bool {
 	from := request.From(ctx).From
 	if from.Device == "" {
@@ -283,7 +290,7 @@ func (g *Gate) AdmitDevice(ctx context.Context, email string) bool {
 	return g.Admit(ctx, g.Buckets.deviceReset, g.NameOf("device", from.Device)+" "+g.accountName(email)) == nil
 }
 
-// Admit counts a request under a key of a bucket. It returns RateLimited when none is left.
+// Admit counts a request under a key of a bucket. It returns RateLimited if none is left.
 func (g *Gate) Admit(ctx context.Context, b bucket, key string) error {
 	if _, ends, ok := g.windows.take(ctx, b, key); !ok {
 		return g.TooManyRequests("admission.admit", ends)
@@ -291,7 +298,7 @@ func (g *Gate) Admit(ctx context.Context, b bucket, key string) error {
 	return nil
 }
 
-// TooManyRequests returns the RateLimited of a request that must wait until a time.
+// TooManyRequests returns the RateLimited error for a request that must wait until the given time.
 func (g *Gate) TooManyRequests(op string, until time.Time) error {
 	return &fault.Error{
 		Kind: fault.RateLimited, Op: op, Message: "Too many requests; wait before the next one.",

@@ -1,5 +1,5 @@
-// Package dev has the pages that only `crier dev` serves: the mails that it does not send, and the sandbox, which is a
-// simulated platform. In other processes their addresses answer 404.
+// Package dev has the pages that only `crier dev` serves: the mails that it does not send, and the
+// sandbox, a simulated platform. In other processes their addresses answer 404.
 package dev
 
 import (
@@ -16,15 +16,16 @@ import (
 type Deps struct {
 	// BaseURL is the address of the service. Its host is a name under which the sandbox answers.
 	BaseURL string
-	// SandboxURL is the loopback address of the simulated platform, empty when there is none. See IsSandbox.
+	// SandboxURL is the loopback address of the simulated platform, or empty if there is none. See
+	// IsSandbox.
 	SandboxURL string
-	// Mails are shown at /dev/mail; nil for an instance that sends mails or none.
+	// Mails are shown at /dev/mail. It is nil on an instance that does not keep its mails.
 	Mails Mails
 }
 
-// Mails has the mails of `crier dev`, which are not sent.
+// Mails holds the mails of `crier dev`, which are not sent.
 type Mails interface {
-	// Messages returns them, the newest first.
+	// Messages returns the mails, newest first.
 	Messages() []mail.Stored
 }
 
@@ -35,12 +36,12 @@ type API struct {
 	sandbox  *fasthttp.HostClient // nil when there is none
 }
 
-// New returns an API. It has no sandbox if SandboxURL is not acceptable.
+// New returns an API. It has no sandbox if IsSandbox refuses SandboxURL.
 func New(d Deps) *API {
 	return &API{deps: d, mailPage: newMailPage(), sandbox: newSandbox(d.SandboxURL)}
 }
 
-// hostname returns the host that a request names, without its port.
+// hostname returns the host that a request names, without the port.
 func hostname(c *fiber.Ctx) string {
 	return (&url.URL{Host: string(c.Request().Host())}).Hostname()
 }

@@ -20,7 +20,8 @@ import (
 //go:embed mail.html
 var mailFiles embed.FS
 
-// newMailPage returns the page of the list and of a mail. It may do nothing but have links.
+// newMailPage returns the page that shows the list or one mail. Its policy allows nothing but
+// links.
 func newMailPage() *page.Page { return page.New(mailFiles, "mail.html") }
 
 // mailView is the list of all mails, or one of them.
@@ -35,7 +36,7 @@ type mailLine struct {
 	Pieces []mailPiece
 }
 
-// mailPiece is a piece of the text of a mail. With Link the text is an address.
+// mailPiece is a piece of a mail's text. If Link is set, the piece is a web address.
 type mailPiece struct {
 	Text string
 	Link bool
@@ -62,9 +63,9 @@ func describeMail(summary string) huma.Operation {
 	}
 }
 
-// mailbox returns the mails, and NotFound unless there is a mailbox and the request comes from this machine. A web
-// page whose name resolves to this machine is refused by its host name (DNS rebinding), and so is what a proxy on this
-// machine forwards.
+// mailbox returns the mails, or NotFound unless there is a mailbox and the request comes from this
+// machine. It also refuses a web page whose name resolves to this machine (DNS rebinding), by its
+// host name, and requests that a proxy on this machine forwards.
 func (a *API) mailbox(c *fiber.Ctx) ([]mail.Stored, error) {
 	local := request.Peer(c.Context()).IsLoopback() && request.IsLoopback(hostname(c))
 	if a.deps.Mails == nil || !local || request.Forwarding(&c.Request().Header) != "" {
@@ -99,7 +100,8 @@ func (a *API) getMail(c *fiber.Ctx) error {
 	return fiber.ErrNotFound
 }
 
-// newMailLine returns a mail without its text. Equal mails of one moment have the same id.
+// newMailLine returns a mail without its text. Identical mails sent at the same moment have the
+// same id.
 func newMailLine(m mail.Stored) mailLine {
 	at := record.FormatTime(m.At)
 	sum := sha256.Sum256([]byte(at + "\x00" + m.To + "\x00" + m.Subject + "\x00" + m.Text))
@@ -108,7 +110,7 @@ func newMailLine(m mail.Stored) mailLine {
 
 var webAddress = regexp.MustCompile(`https?://[^\s<>"]+`)
 
-// splitAddresses splits a text at its web addresses.
+// splitAddresses splits a text into its web addresses and the text between them.
 func splitAddresses(text string) (out []mailPiece) {
 	end := 0
 	for _, at := range webAddress.FindAllStringIndex(text, -1) {

@@ -14,7 +14,7 @@ var day = time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 
 const ada = "ada@example.org"
 
-// box has the mails of crier dev.
+// box holds the mails of crier dev.
 type box []mail.Stored
 
 func (b box) Messages() []mail.Stored { return b }

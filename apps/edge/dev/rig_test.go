@@ -21,8 +21,8 @@ import (
 // server is the address of a running server.
 type server string
 
-// start runs a server without use cases, which the pages of this package do not call. change sets its other
-// dependencies.
+// start runs a server without use cases, because the pages of this package call none. change sets
+// its other dependencies.
 func start(t *testing.T, change func(*edge.Deps)) server {
 	t.Helper()
 	var cfg edge.Config
@@ -56,8 +56,8 @@ type answer struct {
 	body   string
 }
 
-// call sends a request whose path and host are not changed by a client, and closes the connection. Headers are pairs of
-// names and values.
+// call sends a request without a client that could change its path or host, and closes the
+// connection. headers are pairs of names and values.
 func (s server) call(t *testing.T, method, path, host string, headers ...string) answer {
 	t.Helper()
 	c, err := net.Dial("tcp", string(s))
@@ -84,7 +84,7 @@ func (s server) call(t *testing.T, method, path, host string, headers ...string)
 	return answer{status: resp.StatusCode, header: resp.Header, body: string(b)}
 }
 
-// get is call with GET, at a name of this machine.
+// get is call with GET and a name of this machine.
 func (s server) get(t *testing.T, path string, headers ...string) answer {
 	t.Helper()
 	return s.call(t, "GET", path, "localhost:4000", headers...)

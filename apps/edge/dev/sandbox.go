@@ -16,8 +16,8 @@ import (
 	"crier/platform/fault"
 )
 
-// newSandbox returns a client that connects to the simulated platform and to no other address, and nil when address is
-// empty or not acceptable, see IsSandbox.
+// newSandbox returns a client that connects only to the simulated platform, or nil if address is
+// empty or not acceptable; see IsSandbox.
 func newSandbox(address string) *fasthttp.HostClient {
 	host, ok := sandboxHost(address)
 	if !ok {
@@ -30,14 +30,15 @@ func newSandbox(address string) *fasthttp.HostClient {
 	}
 }
 
-// IsSandbox returns whether the simulated platform may have this address: http, a loopback address and a port. All
-// clients that reach the service can reach the page of the sandbox through it.
+// IsSandbox reports whether the simulated platform may have this address: http, a loopback address
+// and a port. Every client that can reach the service can reach the sandbox's page through it.
 func IsSandbox(address string) bool {
 	_, ok := sandboxHost(address)
 	return ok
 }
 
-// sandboxHost returns the host and port of the address of the simulated platform, and false when IsSandbox is false.
+// sandboxHost returns the host and port of the simulated platform's address, or false if the
+// address is not acceptable; see IsSandbox.
 func sandboxHost(address string) (host string, ok bool) {
 	u, err := url.Parse(address)
 	if err != nil || u.Scheme != "http" {
@@ -78,7 +79,8 @@ func describeSandbox(summary string) huma.Operation {
 	return huma.Operation{Summary: summary, Tags: []string{"Sandbox"}, Errors: []int{404, 503}}
 }
 
-// sandboxPage answers with the page, and redirects to a path with a slash at the end because its links are relative.
+// sandboxPage serves the page, and redirects a path without a trailing slash because the page's
+// links are relative.
 func (a *API) sandboxPage(c *fiber.Ctx) error {
 	if a.sandbox != nil && !strings.HasSuffix(c.Path(), "/") {
 		return c.Redirect("/sandbox/", http.StatusFound)
@@ -86,9 +88,10 @@ func (a *API) sandboxPage(c *fiber.Ctx) error {
 	return a.proxy(c, "/")
 }
 
-// proxy forwards a request to one path of the sandbox; of the request only its query and range are sent. A host name
-// that is not ours is Forbidden: a web page whose name resolves to this machine could otherwise read the sandbox (DNS
-// rebinding). IP addresses cannot be rebound and are allowed.
+// proxy forwards a request to one path of the sandbox, with its method, query and range only. It
+// returns Forbidden for a host name that is not ours: otherwise a web page whose name resolves to
+// this machine could read the sandbox (DNS rebinding). IP addresses cannot be rebound and are
+// allowed.
 func (a *API) proxy(c *fiber.Ctx, path string) error {
 	if a.sandbox == nil || strings.Contains(path, "..") || strings.ContainsAny(path[1:], "%\\") {
 		return fiber.ErrNotFound
@@ -117,7 +120,7 @@ func (a *API) proxy(c *fiber.Ctx, path string) error {
 	return nil
 }
 
-// isOwnHost returns whether a host, without a port, is the one of BASE_URL.
+// isOwnHost reports whether a host, without a port, is the host of BASE_URL.
 func (a *API) isOwnHost(host string) bool {
 	u, err := url.Parse(a.deps.BaseURL)
 	return err == nil && strings.EqualFold(u.Hostname(), host)

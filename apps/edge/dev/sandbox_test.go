@@ -49,7 +49,7 @@ func TestSandbox_ServesPageOnly(t *testing.T) {
 	if a := s.call(t, "POST", "/sandbox/", "localhost"); a.status != 405 {
 		t.Errorf("POST: %d", a.status)
 	}
-	// A page elsewhere whose name leads to this machine.
+	// A page elsewhere whose name resolves to this machine.
 	for _, host := range []string{"evil.test", "evil.test:4000", "localhost.evil.test"} {
 		want(t, s.call(t, "GET", "/sandbox/", host), 403, "set BASE_URL")
 	}
@@ -85,7 +85,7 @@ func TestSandbox_PageHasAPolicy(t *testing.T) {
 			if own != "" {
 				w.Header().Set("Content-Security-Policy", own)
 			}
-			_, _ = w.Write([]byte("<script>x()</script>")) // the client sees a failure
+			_, _ = w.Write([]byte("<script>x()</script>")) // the client reports a failure
 		}))
 		t.Cleanup(far.Close)
 		s := start(t, func(d *edge.Deps) { d.SandboxURL = far.URL })

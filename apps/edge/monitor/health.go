@@ -1,4 +1,5 @@
-// Package monitor has the endpoints of what operators and load balancers ask: health, queues, and counted events.
+// Package monitor has the endpoints for operators and load balancers, health and queues, and the
+// endpoint that counts events.
 package monitor
 
 import (
@@ -17,16 +18,17 @@ import (
 
 // Deps are what an API uses.
 type Deps struct {
-	// FrontendURL is the address of the dashboard, without a slash at the end.
+	// FrontendURL is the address of the dashboard, without a trailing slash.
 	FrontendURL string
 	// Timeout limits requests of the private listener.
 	Timeout time.Duration
 	Version string
-	// MonitorToken is the token of /monitor on the public listener. If it is empty, all requests are refused there.
+	// MonitorToken is the token for /monitor on the public listener. If it is empty, all requests
+	// there are refused.
 	MonitorToken secret.Text
 	Queue        Queue
 	Health       Health
-	// Draining returns whether the server is about to stop.
+	// Draining reports whether the server is about to stop.
 	Draining func() bool
 	// Tracked counts an event of one of the TrackedKinds.
 	Tracked func(kind string)
@@ -42,19 +44,21 @@ func New(d Deps) *API { return &API{deps: d} }
 
 // Health checks what the service depends on.
 type Health interface {
-	// Check returns "ok" or a short description of the failure for each dependency, and whether the service is healthy.
+	// Check returns, for each dependency, "ok" or a short description of the failure, and whether
+	// the service is healthy.
 	Check(ctx context.Context) (answers map[string]string, healthy bool)
 }
 
-// GetHealth returns the endpoint of the health of the service. It answers 503 when the service is not healthy or is
-// draining.
+// GetHealth returns the endpoint for the health of the service. It answers 503 if the service is
+// unhealthy or draining.
 func (a *API) GetHealth() route.Endpoint {
 	return route.Raw(route.Describe("Service", "Get the health of the service and of what it depends on"), a.health,
 		route.Answer[HealthAnswer](http.StatusOK, "The service is healthy."),
 		route.Answer[HealthAnswer](http.StatusServiceUnavailable, "Something failed, or the service is about to stop."))
 }
 
-// HealthAnswer is the answer of GET /health. Status is draining whether or not the checks succeed.
+// HealthAnswer is the response of GET /health. While the service is draining, Status is draining
+// whether or not the checks succeed.
 type HealthAnswer struct {
 	Status  string            `json:"status" enum:"ok,unavailable,draining"`
 	Version string            `json:"version"`

@@ -21,7 +21,8 @@ import (
 
 // Queue are the use cases of the publishing queue.
 type Queue interface {
-	// QueueStats returns the statistics of a queue over all organizations, and NotFound when no queue has that name.
+	// QueueStats returns the statistics of a queue over all organizations, or NotFound if no queue
+	// has that name.
 	QueueStats(ctx context.Context, queue string) (publishing.QueueStats, error)
 }
 
@@ -42,8 +43,8 @@ type QueueAnswer struct {
 // headerMonitor carries the operator's token on the public listener.
 const headerMonitor = "X-Monitor-Token"
 
-// QueueStats returns the endpoint of the statistics of a queue, for the operator. It is Forbidden without
-// MONITOR_TOKEN, and NotFound for an unknown queue.
+// QueueStats returns the endpoint for the statistics of a queue, for the operator. It is Forbidden
+// without MONITOR_TOKEN and NotFound for an unknown queue.
 func (a *API) QueueStats() route.Endpoint {
 	d := route.Describe("Service", "Get queue statistics", 403, 404)
 	d.Description = "Only for the operator: send MONITOR_TOKEN. METRICS_LISTEN answers the same without a token."
@@ -102,7 +103,7 @@ func (q QueueAnswer) status() int {
 
 const queueHealthy, queueLate = "success", "error"
 
-// queueAnswer returns the statistics of a queue, and NotFound when there is none of that name.
+// queueAnswer returns the statistics of a queue, or NotFound if no queue has that name.
 func (a *API) queueAnswer(ctx context.Context, name string) (QueueAnswer, error) {
 	f, err := a.deps.Queue.QueueStats(ctx, name)
 	if err != nil {

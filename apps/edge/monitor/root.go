@@ -13,7 +13,7 @@ import (
 	"crier/tenancy"
 )
 
-// Root returns the endpoint of the path /. It checks no dependency: see GetHealth.
+// Root returns the endpoint for the path /. It checks no dependencies; see GetHealth.
 func (a *API) Root() route.Endpoint {
 	text := &huma.Schema{Type: huma.TypeString}
 	d := route.Describe("Service", "Check that the service runs")

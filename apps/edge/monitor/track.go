@@ -10,7 +10,7 @@ import (
 	"crier/platform/fault"
 )
 
-// cookieTrack names a browser between the events that it reports.
+// cookieTrack identifies a browser across the events that it reports.
 const cookieTrack = "track"
 
 // TrackedKinds are the kinds of events that browsers report, in the order of their numbers in the API.
@@ -18,10 +18,11 @@ var TrackedKinds = []string{
 	"view_content", "complete_registration", "initiate_checkout", "start_trial", "purchase",
 }
 
-// TrackRequest is the body of POST /public/t and of POST /user/t.
+// TrackRequest is the body of POST /public/t and POST /user/t.
 type TrackRequest struct {
 	Kind int `json:"tt" minimum:"0" maximum:"4" doc:"0 a view, 1 a registration, 2 a checkout begun, 3 a trial begun, 4 a purchase."`
-	// Click and Additional are accepted from clients of other services, with any value, and are dropped.
+	// Click and Additional are accepted, with any value, from clients of other services and
+	// ignored.
 	Click      any `json:"fbclid,omitempty" doc:"Ignored."`
 	Additional any `json:"additional,omitempty" doc:"Ignored."`
 }
@@ -41,8 +42,8 @@ type trackOutput struct {
 	Body      TrackAnswer
 }
 
-// Track returns the endpoint with which a page counts an event. Nothing is stored or sent to other services: a metric of
-// the instance counts the events of each kind.
+// Track returns the endpoint with which a page counts an event. Nothing is stored or sent
+// elsewhere: a metric of the instance counts the events of each kind.
 func (a *API) Track() route.Endpoint {
 	d := route.Describe("Tracking", "Count an event of a page", 400, 413, 415)
 	d.Description = "Only counts the event, by its kind: nothing of the request is stored or sent to anybody. A body of the type " +
@@ -51,11 +52,11 @@ func (a *API) Track() route.Endpoint {
 	return route.JSON(d, a.track)
 }
 
-// trackForm is the form of what rand.Text returns, of which a client may keep an older and longer one.
+// trackForm matches what rand.Text returns, and the longer names that a client may have kept.
 var trackForm = regexp.MustCompile(`^[A-Z2-7]{26,64}$`)
 
 func (a *API) track(_ context.Context, in *trackInput) (*trackOutput, error) {
-	if in.Body.Kind < 0 || in.Body.Kind >= len(TrackedKinds) { // huma has checked it; an index must not depend on that
+	if in.Body.Kind < 0 || in.Body.Kind >= len(TrackedKinds) { // huma has checked it, but an index must not depend on that
 		return nil, fault.New(fault.Invalid, "monitor.track", "There is no such kind of event.")
 	}
 	a.deps.Tracked(TrackedKinds[in.Body.Kind])

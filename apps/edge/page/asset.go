@@ -16,14 +16,15 @@ import (
 	"crier/platform/fault"
 )
 
-// Kind is what an asset is apart from its content.
+// Kind describes an asset apart from its content.
 type Kind struct {
 	// Type is the content type.
 	Type string
-	// Policy is the Content-Security-Policy, see Policy. With "" the one of the service stays.
+	// Policy is the Content-Security-Policy; see Policy. If it is empty, the service's own policy
+	// stays.
 	Policy string
-	// Immutable is for an asset whose address changes with its content: browsers keep it for a year. They ask for a new
-	// version of other assets each time.
+	// Immutable is for an asset whose address changes with its content: browsers keep it for a
+	// year. For other assets they check for a new version each time.
 	Immutable bool
 }
 
@@ -39,7 +40,7 @@ type Asset struct {
 	kind       Kind
 	tag        string
 	compressed []byte
-	size       int // bytes, not compressed
+	size       int // uncompressed, in bytes
 }
 
 // NewAsset compresses content.
@@ -58,10 +59,12 @@ func NewAsset(kind Kind, content []byte) (*Asset, error) {
 	return CompressedAsset(kind, b.Bytes())
 }
 
-// gzipTrailer is the length of the end of a gzip file. Its last four bytes are the size of the content.
+// gzipTrailer is the length of the trailer of a gzip file, whose last four bytes are the size of
+// the content.
 const gzipTrailer = 8
 
-// CompressedAsset returns an asset of content that gzip has compressed already, in one member of less than 4 GiB.
+// CompressedAsset returns an asset whose content gzip has already compressed, as one member of less
+// than 4 GiB.
 func CompressedAsset(kind Kind, compressed []byte) (*Asset, error) {
 	if len(compressed) < gzipTrailer {
 		return nil, errors.New("the content is not compressed with gzip")
@@ -72,11 +75,11 @@ func CompressedAsset(kind Kind, compressed []byte) (*Asset, error) {
 	return &Asset{kind: kind, tag: tag, compressed: compressed, size: int(size)}, nil
 }
 
-// Content returns a reader of the content, not compressed.
+// Content returns a reader of the uncompressed content.
 func (a *Asset) Content() (io.Reader, error) { return gzip.NewReader(bytes.NewReader(a.compressed)) }
 
-// Send responds with the asset: compressed if the client accepts that, and without a body if the client has it already.
-// Its error is Internal.
+// Send responds with the asset: compressed if the client accepts that, and without a body if the
+// client already has it. The error is always Internal.
 func (a *Asset) Send(c *fiber.Ctx) error {
 	c.Set(fiber.HeaderContentType, a.kind.Type)
 	c.Set(fiber.HeaderCacheControl, a.kind.caching())

@@ -1,5 +1,5 @@
-// Package page is how the service sends HTML: pages that are rendered for each request, and assets that are kept
-// compressed, both with the headers that protect a browser.
+// Package page sends the service's HTML: pages that are rendered for each request and assets that
+// are kept compressed, both with headers that protect the browser.
 //
 // An API keeps a Page and sends it with its view:
 //
@@ -35,9 +35,10 @@ type Page struct {
 	err       error // of the templates
 }
 
-// New returns the page whose template has this name. All templates of files are parsed, so pages can share parts. The
-// page may load only what needs allow; in its templates {{style}} is the style sheet of the need Style. If the templates
-// are not valid, the methods that render the page return Internal.
+// New returns the page whose template has the given name. All templates in files are parsed, so
+// pages can share parts. The page may load only what its needs allow; in its templates, {{style}}
+// is the style sheet given to Style. If the templates are invalid, the methods that render the page
+// return Internal.
 func New(files fs.FS, name string, needs ...Need) *Page {
 	style := template.CSS("")
 	for _, n := range needs {
@@ -48,7 +49,7 @@ func New(files fs.FS, name string, needs ...Need) *Page {
 	return &Page{templates: t, name: name, policy: Policy(needs...), err: err}
 }
 
-// Named returns the page of another template of the same files, which has the same needs.
+// Named returns a page with another template of the same files and the same needs.
 func (p *Page) Named(name string) *Page {
 	return &Page{templates: p.templates, name: name, policy: p.policy, err: p.err}
 }
@@ -71,7 +72,8 @@ func (p *Page) SetHeaders(c *fiber.Ctx) {
 	protect(c)
 }
 
-// Asset returns the page as an asset, for a page that is the same for all requests. Search engines may list it.
+// Asset returns the page as an asset, for pages that are the same for every request. Search engines
+// may list it.
 func (p *Page) Asset(view any) (*Asset, error) {
 	content, err := p.render(view)
 	if err != nil {
@@ -91,8 +93,8 @@ func (p *Page) render(view any) ([]byte, error) {
 	return b.Bytes(), nil
 }
 
-// SetForeignHeaders sets the headers of a page or a file that another server has made. It keeps the policy of that
-// server; without one the content may load nothing and runs in a sandbox.
+// SetForeignHeaders sets the headers of a page or a file that another server produced. It keeps
+// that server's policy; without one, the content may load nothing and runs in a sandbox.
 func SetForeignHeaders(c *fiber.Ctx) {
 	if c.GetRespHeader(fiber.HeaderContentSecurityPolicy) == "" {
 		c.Set(fiber.HeaderContentSecurityPolicy, "default-src 'none'; sandbox")
@@ -108,8 +110,8 @@ func protect(c *fiber.Ctx) {
 	c.Set("X-Robots-Tag", NoIndex)
 }
 
-// Problem returns the status and the message with which a page shows an error, and records the error for the log. A nil
-// error is 200 without a message.
+// Problem returns the status and the message with which a page shows an error, and records the
+// error for the log. For a nil error it returns 200 and no message.
 func Problem(c *fiber.Ctx, err error) (status int, message string) {
 	if err == nil {
 		return http.StatusOK, ""

@@ -26,7 +26,7 @@ var files = fstest.MapFS{
 	"failed.html": {Data: []byte(`{{.Nothing}}`)},
 }
 
-// serve answers one request with a handler, and returns the response with its body.
+// serve sends one request to a handler and returns the response and its body.
 func serve(t *testing.T, handler fiber.Handler, headers ...string) (*http.Response, string) {
 	t.Helper()
 	app := fiber.New(fiber.Config{ErrorHandler: func(c *fiber.Ctx, err error) error {

@@ -9,28 +9,29 @@ import (
 // Self allows the origin of the page itself.
 const Self = "'self'"
 
-// Need is something that a page loads or does and that its Content-Security-Policy must allow.
+// Need is something that a page loads or does, which its Content-Security-Policy must allow.
 type Need struct {
 	directive, sources string
 	style              string // the style sheet of Style
 }
 
-// Forms allows the page's forms to lead to these origins.
+// Forms allows the page's forms to be submitted to these origins.
 func Forms(origins ...string) Need { return allow("form-action", origins) }
 
-// Images allows images of these origins.
+// Images allows images from these origins.
 func Images(origins ...string) Need { return allow("img-src", origins) }
 
-// Scripts allows script files of these origins, but no script in the page itself.
+// Scripts allows script files from these origins, but no inline scripts.
 func Scripts(origins ...string) Need { return allow("script-src", origins) }
 
-// Styles allows style files of these origins.
+// Styles allows style sheets from these origins.
 func Styles(origins ...string) Need { return allow("style-src", origins) }
 
 // Connections allows scripts to make requests to these origins.
 func Connections(origins ...string) Need { return allow("connect-src", origins) }
 
-// Style allows one style sheet in the page itself, by its hash. It must be the whole content of the style element.
+// Style allows one inline style sheet, by its hash. It must be the entire content of the style
+// element.
 func Style(css string) Need {
 	sum := sha256.Sum256([]byte(css))
 	n := allow("style-src", []string{"'sha256-" + base64.StdEncoding.EncodeToString(sum[:]) + "'"})
@@ -42,9 +43,9 @@ func allow(directive string, origins []string) Need {
 	return Need{directive: directive, sources: strings.Join(origins, " ")}
 }
 
-// Policy returns the Content-Security-Policy of a page with these needs, in their order. It allows nothing else: no
-// scripts, no frames around the page, and no forms. Each kind of need may be given once, because browsers ignore a
-// directive that is repeated.
+// Policy returns the Content-Security-Policy of a page with these needs, in their order. It allows
+// nothing else: no scripts, no frames around the page, and no forms. Each kind of need may be given
+// only once, because browsers ignore a repeated directive.
 func Policy(needs ...Need) string {
 	directives, forms := []string{"default-src 'none'"}, false
 	for _, n := range needs {

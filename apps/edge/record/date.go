@@ -15,7 +15,7 @@ import (
 )
 
 const (
-	maxSentDate = 256 // bytes, with the characters of clipboards and with tags in brackets
+	maxSentDate = 256 // bytes, including characters that clipboards add and tags in brackets
 	maxDate     = 64  // bytes, without them
 	day         = 24 * 60 * 60
 )
@@ -66,7 +66,8 @@ func cutEndOfDay(s string) (out string, ends bool) {
 	return out, out != s
 }
 
-// FormatTime returns a time in the format of all answers, UTC with milliseconds, and "" for the zero time.
+// FormatTime returns a time in the format of all responses, UTC with milliseconds, or "" for the
+// zero time.
 func FormatTime(t time.Time) string {
 	if t.IsZero() {
 		return ""
@@ -74,7 +75,7 @@ func FormatTime(t time.Time) string {
 	return t.UTC().Format(publishing.WireTime)
 }
 
-// OptionalTime returns the time as text, nil for no time.
+// OptionalTime formats the time, or returns nil for nil.
 func OptionalTime(t *time.Time) *string {
 	if t == nil {
 		return nil
@@ -83,7 +84,7 @@ func OptionalTime(t *time.Time) *string {
 	return &text
 }
 
-// The rules that a value breaks if it is not a date.
+// The rules that a value which is not a date may break.
 const (
 	NotADate   = "must be an ISO 8601 date, for example 2026-01-02T15:04:05Z"
 	NotANumber = NotADate + ", not a number of seconds or milliseconds"
@@ -109,7 +110,8 @@ func DateRule(s string) string {
 	return rule
 }
 
-// DateOrRule is ParseDate for a message to the client: if s is no date, it returns the rule that s breaks.
+// DateOrRule is ParseDate for messages to the client: if s is not a date, it returns the rule that
+// s breaks.
 func DateOrRule(s string) (time.Time, string) {
 	if len(s) > maxSentDate {
 		return time.Time{}, NotADate
@@ -147,9 +149,10 @@ func DateOrRule(s string) (time.Time, string) {
 	return t, ""
 }
 
-// cleanDate returns a date with the characters of a keyboard, in upper case, with the plus of an offset that a query
-// decoded to a space. ok is false if a dash other than a hyphen or a minus stands behind the day, as between two
-// times, or white space other than a space stands behind the time.
+// cleanDate returns a date in upper case and in the characters of a keyboard, with the offset's
+// plus restored if a query decoded it to a space. ok is false if a dash other than a hyphen or a
+// minus follows the day, as between two times, or if white space other than a space follows the
+// time.
 func cleanDate(s string) (clean string, ok bool) {
 	at := strings.IndexFunc(s, func(r rune) bool { return r == 'T' || r == 't' || r == '\uff34' || unicode.IsSpace(r) })
 	if at < 0 {
@@ -236,9 +239,9 @@ func cutZone(s string) (rest, zone string) {
 	return s, ""
 }
 
-// checkZone returns the rule that is broken if the zone does not exist, or if its offset at t differs from the one that
-// was sent. Z means that the local offset is unknown (RFC 9557), so it is not compared. Java writes an offset as
-// GMT+01:00 or UTC+01:00.
+// checkZone returns the broken rule if the zone does not exist or its offset at t differs from the
+// one that was sent. Z means that the local offset is unknown (RFC 9557), so it is not compared.
+// Java writes an offset as GMT+01:00 or UTC+01:00.
 func checkZone(t time.Time, zone string, utc bool) string {
 	if zone == "" {
 		return ""

@@ -34,7 +34,7 @@ func TestParseDate_FormsBesideTheCalendar(t *testing.T) {
 		"2026-11-27T10:00:00+23:59": "2026-11-26T10:01:00Z",
 		"2026-11-27T10:00:00+24:00": "",
 		"2026-11-27T10:00:00-24:00": "",
-		"2026-11-27T24:00:00 02:00": "2026-11-27T22:00:00Z", // a plus as a query decodes it
+		"2026-11-27T24:00:00 02:00": "2026-11-27T22:00:00Z", // a plus that a query decoded to a space
 		// Forms that Java, JavaScript and clipboards produce.
 		"2026-11-27T10:00+01:00[Europe/Berlin]":                  "2026-11-27T09:00:00Z",
 		"2026-11-27T10:00:00+01:00[!Europe/Berlin][u-ca=hebrew]": "2026-11-27T09:00:00Z",

@@ -9,7 +9,7 @@ import (
 // ErrorCode is one of publishing.ErrorCodes, or null.
 type ErrorCode string
 
-// Schema returns the list of the codes, with null.
+// Schema returns an enumeration of the codes and null.
 func (ErrorCode) Schema(huma.Registry) *huma.Schema {
 	s := &huma.Schema{
 		Type: huma.TypeString, Nullable: true, Description: "Why it failed, for programs. The page of errors describes each.",

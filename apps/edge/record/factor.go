@@ -4,16 +4,16 @@ import (
 	"crier/tenancy"
 )
 
-// MFASecret is a second factor that was begun.
+// MFASecret is a second factor whose set-up has begun.
 type MFASecret struct {
 	Secret string `json:"secret" doc:"In base32, for people who type it."`
 	URL    string `json:"otpauthUrl" doc:"For a QR code."`
 }
 
-// MFASecretOutput is the answer with a new second factor.
+// MFASecretOutput is the response with a new second factor.
 type MFASecretOutput struct{ Body MFASecret }
 
-// NewMFASecret returns the answer with a new second factor.
+// NewMFASecret returns the response for a new second factor.
 func NewMFASecret(s tenancy.Secret) *MFASecretOutput {
 	return &MFASecretOutput{Body: MFASecret{Secret: s.Text, URL: s.URL}}
 }

@@ -4,8 +4,9 @@ import (
 	"net/url"
 )
 
-// InvitationLink returns the address at the dashboard frontend that asks whether to accept an invitation. Browsers
-// do not send the fragment to a server, so the token is in no log.
+// InvitationLink returns the address of the dashboard page that asks whether to accept an
+// invitation. The token is in the fragment, which browsers do not send to servers, so it appears in
+// no log.
 func InvitationLink(frontend, token string) string {
 	return frontend + "/#org=" + url.QueryEscape(token)
 }

@@ -25,7 +25,7 @@ func (b Base) Medium(m publishing.Medium) Medium {
 	return out
 }
 
-// Image is an image or a video of a part, or of all parts of a post.
+// Image is an image or a video attached to a part of a post.
 type Image struct {
 	ID   string `json:"id" doc:"Id of the file."`
 	URL  string `json:"url" doc:"Address of the file; empty: it was deleted."`
@@ -39,8 +39,8 @@ func (b Base) image(at publishing.Attachment, media map[publishing.MediaID]publi
 	return ImageRecord(string(b), at, media)
 }
 
-// ImageRecord returns an attachment with its file, whose address begins with base. A deleted file has no address, and
-// its type is image, even of a video.
+// ImageRecord returns an attachment with its file, whose address begins with base. A deleted file
+// has no address and the type image, even if it was a video.
 func ImageRecord(base string, at publishing.Attachment, media map[publishing.MediaID]publishing.Medium) Image {
 	m, ok := media[at.Media]
 	if !ok {

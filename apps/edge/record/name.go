@@ -4,7 +4,7 @@ import (
 	"strings"
 )
 
-// Mask returns the beginning of a key with a mark that it is cut.
+// Mask returns the beginning of a key followed by an ellipsis.
 func Mask(prefix string) string { return prefix + "…" }
 
 // IDRequest is a body that names one object.
@@ -15,7 +15,7 @@ type IDRequest struct {
 // IDInput is the input of an endpoint whose body is an IDRequest.
 type IDInput struct{ Body IDRequest }
 
-// OptionalText returns nil for an empty text.
+// OptionalText returns a pointer to the text, or nil if it is empty.
 func OptionalText(text string) *string {
 	if text == "" {
 		return nil
@@ -33,16 +33,16 @@ type IDAnswer struct {
 	ID string `json:"id"`
 }
 
-// IDOutput is the answer with an IDAnswer.
+// IDOutput is the response with an IDAnswer.
 type IDOutput struct{ Body IDAnswer }
 
-// Named is the id of an entity: the answer of routes that delete it, and a channel in a request.
+// Named is the id of an entity: the response of routes that delete it, or a channel in a request.
 type Named struct {
 	ID string `json:"id" doc:"Id, in lower case."`
 }
 
-// NamedOutput is the answer with a Named.
+// NamedOutput is the response with a Named.
 type NamedOutput struct{ Body Named }
 
-// NewNamed returns the answer with an id of a request. All answers have ids in lower case.
+// NewNamed returns the response with the id of a request, in lower case like all ids in responses.
 func NewNamed(id string) *NamedOutput { return &NamedOutput{Body: Named{ID: strings.ToLower(id)}} }

@@ -7,19 +7,20 @@ import (
 	"crier/platform/fault"
 )
 
-// wholeNames has the members of commands whose JSON name is not made of the names of their segments.
+// wholeNames maps the members of commands whose JSON name is not composed of the names of their
+// segments.
 var wholeNames = map[string]string{
 	"to": "status", "repeat.days": "inter", "repeat.count": "interCount", "repeat.until": "interUntil",
 }
 
-// segmentNames has the JSON name of a segment of a path in a command, when it is another.
+// segmentNames maps a segment of a path in a command to its JSON name, if that differs.
 var segmentNames = map[string]string{
 	"entries": "posts", "channel": "integration.id", "parts": "value", "media": "image",
 	"times": "time", "minute": "time",
 }
 
-// jsonName returns the path in the JSON of a request of a member of a command: "posts.0.value.1.contentType" for
-// "entries.0.parts.1.type".
+// jsonName returns the path of a command's member in the JSON of the request:
+// "posts.0.value.1.contentType" for "entries.0.parts.1.type".
 func jsonName(member string) string {
 	if name, ok := wholeNames[member]; ok {
 		return name
@@ -36,8 +37,8 @@ func jsonName(member string) string {
 	return strings.Join(segments, ".")
 }
 
-// WithJSONNames returns a copy of a fault of a command whose fields have the names of the request's JSON. It returns
-// every other error as it is.
+// WithJSONNames returns a copy of a command's fault whose fields have the names of the request's
+// JSON. It returns every other error unchanged.
 func WithJSONNames(err error) error {
 	var f *fault.Error
 	if !errors.As(err, &f) || len(f.Fields) == 0 {

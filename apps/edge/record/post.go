@@ -11,7 +11,7 @@ import (
 	"crier/publishing"
 )
 
-// Value is one part of a post: a thread part, or with a Delay a follow-up part.
+// Value is one part of a post: a thread part or, with a Delay, a follow-up part.
 type Value struct {
 	ID      string  `json:"id" doc:"Id of the part; that of the first is the id of the post."`
 	Content string  `json:"content" doc:"Text of the part."`
@@ -45,8 +45,8 @@ type tagName struct {
 // Settings is the JSON object of the settings of a post, with numbers as they were sent.
 type Settings json.RawMessage
 
-// MarshalJSON returns the object, {} if there is none. The error is always nil; encoding/json checks the syntax of what
-// it returns.
+// MarshalJSON returns the object, or {} if there is none. The error is always nil; encoding/json
+// checks the syntax of the result.
 func (s Settings) MarshalJSON() ([]byte, error) {
 	if len(s) == 0 {
 		return []byte("{}"), nil
@@ -54,7 +54,8 @@ func (s Settings) MarshalJSON() ([]byte, error) {
 	return s, nil
 }
 
-// UnmarshalJSON keeps the bytes of the value. Its error is always nil: the schema refuses what is no object.
+// UnmarshalJSON keeps the bytes of the value. The error is always nil: the schema refuses a value
+// that is not an object.
 func (s *Settings) UnmarshalJSON(b []byte) error {
 	*s = append((*s)[:0], b...)
 	return nil
@@ -65,8 +66,8 @@ func (Settings) Schema(huma.Registry) *huma.Schema {
 	return &huma.Schema{Type: huma.TypeObject, AdditionalProperties: true}
 }
 
-// Core has the members that a post has in a list and alone. It is exported because huma leaves the members of other
-// embedded structs out of the document.
+// Core has the members that a post has both in a list and on its own. It is exported because huma
+// omits the members of unexported embedded structs from the document.
 type Core struct {
 	ID             string   `json:"id" doc:"Id of the post and of its first part."`
 	Status         string   `json:"status" enum:"draft,scheduled,published,failed" doc:"The same as state in older words."`
@@ -97,10 +98,10 @@ type Item struct {
 	Posts       []Entry      `json:"posts" doc:"The post with its parts: always one element."`
 	Integration shortChannel `json:"integration" doc:"The channel."`
 	Error       *string      `json:"error,omitempty" doc:"Why it failed."`
-	ErrorCode   *ErrorCode   `json:"errorCode,omitempty"` // never null, see TransformSchema
+	ErrorCode   *ErrorCode   `json:"errorCode,omitempty"` // never null; see TransformSchema
 }
 
-// TransformSchema is called by huma. An item has no errorCode where another record has null.
+// TransformSchema is called by huma. An item omits errorCode where other records have null.
 func (Item) TransformSchema(_ huma.Registry, s *huma.Schema) *huma.Schema {
 	code := s.Properties["errorCode"]
 	code.Nullable = false
@@ -108,8 +109,8 @@ func (Item) TransformSchema(_ huma.Registry, s *huma.Schema) *huma.Schema {
 	return s
 }
 
-// FullEntry is an Entry with the outcome of the post. State and Error are those of Thread.Effective, ReleaseID and
-// ReleaseURL those of the first post of the thread.
+// FullEntry is an Entry with the outcome of the post. State and Error come from Thread.Effective,
+// ReleaseID and ReleaseURL from the first post of the thread.
 type FullEntry struct {
 	Entry
 	State          string     `json:"state" enum:"DRAFT,QUEUE,PUBLISHED,ERROR" doc:"That of the post."`
@@ -160,8 +161,8 @@ type Detail struct {
 	Approval approval `json:"approval" doc:"The newest request for its approval."`
 }
 
-// formatContent returns content in a format of a query, and the content type of the result. Without a format that is
-// the content as it was sent.
+// formatContent returns content in the format that a query asks for, and the content type of the
+// result. Without a format it returns the content as it was sent.
 func formatContent(c publishing.Content, format string) (string, string) {
 	switch publishing.ContentType(format) {
 	case publishing.ContentHTML:
@@ -253,7 +254,8 @@ func (b Base) Detail(d publishing.PostDetail, format string) Detail {
 	return out
 }
 
-// StateName returns the state that clients see: a post that waits or is being sent is QUEUE.
+// StateName returns the state that clients see: QUEUE for a post that is waiting, is being sent, or
+// has an unknown outcome.
 func StateName(s publishing.State) string {
 	switch s {
 	case publishing.StateWaiting, publishing.StatePublishing, publishing.StateUnknown:
@@ -263,7 +265,7 @@ func StateName(s publishing.State) string {
 	}
 }
 
-// statusName returns the state in the older words of the API: draft, scheduled, published or failed.
+// statusName returns the state in the API's older terms: draft, scheduled, published or failed.
 func statusName(s publishing.State) string {
 	switch s {
 	case publishing.StateDraft:

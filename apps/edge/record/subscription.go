@@ -4,8 +4,8 @@ import (
 	"crier/billing"
 )
 
-// SubscriptionRecord is the subscription of an organization. It is null for one with the plan FREE, and on an instance
-// without plans.
+// SubscriptionRecord is the subscription of an organization. It is null for the plan FREE and on an
+// instance without plans.
 type SubscriptionRecord struct {
 	_             struct{} `nullable:"true"`
 	ID            string   `json:"id"`
@@ -20,13 +20,13 @@ type SubscriptionRecord struct {
 	UpdatedAt     string   `json:"updatedAt" format:"date-time"`
 }
 
-// channelsUnlimited is the number of channels that clients see for a plan without a limit.
+// channelsUnlimited is the number of channels that clients see for an unlimited plan.
 const channelsUnlimited = 10_000
 
 // TotalChannels returns the number of channels that a plan allows, as clients see it.
 func TotalChannels(p billing.Plan) int { return min(p.Channels, channelsUnlimited) }
 
-// NewSubscription returns the record of a subscription, nil for nil.
+// NewSubscription returns the record of a subscription, or nil for nil.
 func NewSubscription(s *billing.Subscription) *SubscriptionRecord {
 	if s == nil {
 		return nil

@@ -7,8 +7,8 @@ import (
 	"github.com/danielgtaylor/huma/v2"
 )
 
-// Describe returns the description of an endpoint that can refuse a request with the statuses of errors, or with 500.
-// The tag is the noun under which the OpenAPI document lists it.
+// Describe returns the description of an endpoint that can refuse a request with one of the
+// statuses in errors, or with 500. The OpenAPI document lists it under tag.
 func Describe(tag, summary string, errors ...int) huma.Operation {
 	return huma.Operation{Summary: summary, Tags: []string{tag}, Errors: append(errors, http.StatusInternalServerError)}
 }
@@ -20,14 +20,14 @@ func Created(tag, summary string, errors ...int) huma.Operation {
 	return d
 }
 
-// Described returns the description with a text of more than its summary.
+// Described returns d with a description that says more than its summary.
 func Described(d huma.Operation, text string) huma.Operation {
 	d.Description = text
 	return d
 }
 
-// describe corrects the answers of an operation that huma generates: 400 instead of 422 if the operation can be invalid
-// at all, 503 where there is 500, and the rate-limit headers.
+// describe corrects the responses that huma generates for an operation: 400 instead of 422, if a
+// request can be invalid at all, 503 in addition to 500, and the rate-limit headers.
 func describe(op *huma.Operation) {
 	if r, ok := op.Responses["422"]; ok {
 		delete(op.Responses, "422")
@@ -52,7 +52,7 @@ func describe(op *huma.Operation) {
 	}
 }
 
-// header adds headers to a response as references to those of the function headers.
+// header adds headers to a response as references to the components that headers returns.
 func header(r *huma.Response, names ...string) {
 	if r.Headers == nil {
 		r.Headers = map[string]*huma.Param{}
@@ -62,7 +62,7 @@ func header(r *huma.Response, names ...string) {
 	}
 }
 
-// headers returns the components of the document to which the function header refers.
+// headers returns the document's components to which header refers.
 func headers() map[string]*huma.Param {
 	out := map[string]*huma.Param{}
 	for name, doc := range map[string]string{

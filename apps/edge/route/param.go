@@ -9,27 +9,27 @@ import (
 	"crier/platform/fault"
 )
 
-// MaxPage is the greatest number of a page.
+// MaxPage is the highest page number.
 const MaxPage = 1_000_000
 
-// OptionalInt is a whole number of a query as it was sent. It is not parsed by huma, so that the fault of a wrong
-// number can name the bounds.
+// OptionalInt is an optional whole number in a query, as it was sent. huma does not parse it, so
+// that the fault for a wrong number can name the bounds.
 type OptionalInt struct {
 	Text  string
 	IsSet bool
 }
 
-// Schema describes a whole number.
+// Schema returns the schema of a whole number.
 func (OptionalInt) Schema(huma.Registry) *huma.Schema { return &huma.Schema{Type: huma.TypeInteger} }
 
 // Receiver returns the field that huma sets.
 func (o *OptionalInt) Receiver() reflect.Value { return reflect.ValueOf(o).Elem().Field(0) }
 
-// OnParamSet is called by huma with whether the query has the parameter.
+// OnParamSet is called by huma and records whether the query has the parameter.
 func (o *OptionalInt) OnParamSet(isSet bool, _ any) { o.IsSet = isSet }
 
-// Between returns the number, or otherwise if it is absent. If it is no number from least to most, it returns the fault
-// of the field.
+// Between returns the number, or otherwise if it is absent. If it is not a whole number from least
+// to most, Between returns a fault for the field.
 func (o *OptionalInt) Between(name string, least, most, otherwise int) (int, []fault.Field) {
 	if !o.IsSet {
 		return otherwise, nil

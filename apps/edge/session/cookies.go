@@ -15,11 +15,11 @@ const (
 	CookieAuth   = "auth"
 	CookieOrg    = "showorg"
 	CookiePerson = "impersonate"
-	// CookieInvite has the token of an invitation, which the next sign-in offers. Pages of the dashboard set it, and
-	// root.
+	// CookieInvite holds the token of an invitation, which the next sign-in offers. The dashboard's
+	// pages and the endpoint of the path / set it.
 	CookieInvite = "org"
 	CookieState  = "oauth_state"
-	// CookieDevice has the token that identifies a browser that has signed in before.
+	// CookieDevice holds the token that identifies a browser that has signed in before.
 	CookieDevice = "device"
 )
 
@@ -57,10 +57,11 @@ func (g *Guard) GuardCookies(c *fiber.Ctx) error {
 	return c.Next()
 }
 
-// Device returns the token of a browser that has signed in before, "" if it has none. GuardCookies has run.
+// Device returns the token of a browser that has signed in before, or "" if it has none.
+// GuardCookies must have run.
 func Device(c *fiber.Ctx) string { return c.Cookies(CookieDevice) }
 
-// The headers of answers that the dashboard reads.
+// The response headers that the dashboard reads.
 const (
 	HeaderLogout = "logout"
 	headerReload = "reload"
@@ -68,7 +69,8 @@ const (
 
 const (
 	SessionLife = tenancy.SessionAbsolute
-	// PersonLife is how long a browser acts as another person without being asked again.
+	// PersonLife is how long a browser keeps acting as another person, the lifetime of the cookie
+	// impersonate.
 	PersonLife = tenancy.SessionIdle
 )
 
@@ -108,15 +110,15 @@ func (k Cookies) lines(c *http.Cookie) []string {
 	return out
 }
 
-// New returns a cookie with the attributes that all cookies have: a browser keeps a cookie whose deletion has
-// other attributes.
+// New returns a cookie with the attributes that all cookies share. A browser ignores a deletion
+// whose attributes differ from the cookie's.
 func (k Cookies) New(name, value string) *http.Cookie {
 	return &http.Cookie{
 		Name: name, Value: value, Path: "/", HttpOnly: true, Secure: k.Secure, SameSite: http.SameSiteLaxMode,
 	}
 }
 
-// Clear deletes cookies of the browser.
+// Clear deletes cookies in the browser.
 func (k Cookies) Clear(c *fiber.Ctx, names ...string) {
 	AddCookies(c, k.Expired(names...))
 }
@@ -128,7 +130,7 @@ func AddCookies(c *fiber.Ctx, lines []string) {
 	}
 }
 
-// CookiesOutput is an answer without a body.
+// CookiesOutput is a response without a body.
 type CookiesOutput struct {
 	Cookies []string `header:"Set-Cookie"`
 }

@@ -11,28 +11,31 @@ import (
 
 // Sessions authenticate requests.
 type Sessions interface {
-	// Session returns the principal of a session token in an organization, and as another person when impersonate is the
-	// id of a membership and the person of the session is an administrator of the instance. With an empty organization,
-	// or one that the person is no member of, that is the first enabled membership. An unknown token is Unauthenticated.
+	// Session returns the principal of a session token in an organization. If organization is empty
+	// or the person is not a member of it, Session chooses the person's first enabled membership.
+	// If impersonate is the id of a membership and the person is an administrator of the instance,
+	// the principal acts as that member. Session returns Unauthenticated for an unknown token.
 	Session(ctx context.Context, token, organization, impersonate string, from tenancy.Source) (tenancy.Principal, error)
-	// Logout ends a session, and records the end of what it acts as. An unknown token is no error.
+	// Logout ends a session and records the end of its impersonation, if any. An unknown token is
+	// not an error.
 	Logout(ctx context.Context, token string, from tenancy.Source) error
 }
 
 // Config are the settings of a Guard.
 type Config struct {
-	// Origins are the origins of BASE_URL, FRONTEND_URL and MAIN_URL: pages of others cannot use a session.
+	// Origins are the origins of BASE_URL, FRONTEND_URL and MAIN_URL. Pages of other origins cannot
+	// use a session.
 	Origins []string
 	// Secure restricts cookies to https.
 	Secure bool
-	// Limit is the limit of requests a minute of one session.
+	// Limit is the number of requests a minute that one session may make.
 	Limit int
 	// Timeout limits the authentication of a request.
 	Timeout time.Duration
 }
 
-// Guard authenticates the requests of sessions: its methods run before the handlers of their routes. It is safe for
-// concurrent use.
+// Guard authenticates requests with a session. Its handlers run before the handlers of the routes.
+// It is safe for concurrent use.
 type Guard struct {
 	cfg      Config
 	sessions Sessions

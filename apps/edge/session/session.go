@@ -17,8 +17,8 @@ import (
 	"crier/tenancy"
 )
 
-// Session authenticates a request by its session, refuses it if another site sent it, and counts it. The token is in
-// the header auth or in the cookie of that name.
+// Session authenticates a request by its session, refuses it if another site sent it, and counts
+// it. The token is in the header auth or in the cookie of the same name.
 func (g *Guard) Session(c *fiber.Ctx) error {
 	token := c.Get(CookieAuth)
 	if token == "" {
@@ -36,7 +36,7 @@ func (g *Guard) Session(c *fiber.Ctx) error {
 	}
 	if err != nil {
 		refused := fault.Is(err, fault.Forbidden) || fault.Is(err, fault.NotFound)
-		if refused && c.Cookies(CookiePerson) != "" { // or every further request would be refused too
+		if refused && c.Cookies(CookiePerson) != "" { // otherwise every later request would be refused too
 			g.cookies.Clear(c, CookiePerson)
 		}
 		return err
@@ -47,7 +47,8 @@ func (g *Guard) Session(c *fiber.Ctx) error {
 	return c.Next()
 }
 
-// Visitor authenticates a request by its session if it has a live one. Otherwise its principal stays zero.
+// Visitor authenticates a request by its session if it has a live one. Otherwise the principal
+// stays zero.
 func (g *Guard) Visitor(c *fiber.Ctx) error {
 	token := c.Get(CookieAuth, c.Cookies(CookieAuth))
 	if token == "" {
@@ -59,8 +60,9 @@ func (g *Guard) Visitor(c *fiber.Ctx) error {
 	return c.Next()
 }
 
-// Confirm authenticates a request again that Session or Visitor has authenticated. It returns Forbidden when the person
-// may no longer choose the organization. A visitor without a session passes.
+// Confirm authenticates again a request that Session or Visitor has authenticated. It returns
+// Unauthenticated if the session has ended, and Forbidden if it no longer acts in the same
+// organization or for the same impersonator. A visitor without a session passes.
 func (g *Guard) Confirm(c *fiber.Ctx) error {
 	token := c.Get(CookieAuth, c.Cookies(CookieAuth))
 	before := request.From(c.Context()).Principal
@@ -80,7 +82,8 @@ func (g *Guard) Confirm(c *fiber.Ctx) error {
 	return nil
 }
 
-// authenticate stores the principal of a session token. Its errors are those of Sessions.Session.
+// authenticate stores the principal of a session token. It returns the errors of Sessions.Session,
+// and Forbidden for an unsafe request that asks to impersonate somebody without being allowed to.
 func (g *Guard) authenticate(c *fiber.Ctx, token string) error {
 	ctx, cancel := context.WithTimeout(c.UserContext(), g.cfg.Timeout)
 	defer cancel()
@@ -99,12 +102,13 @@ func (g *Guard) authenticate(c *fiber.Ctx, token string) error {
 	return nil
 }
 
-// chosenOrg returns the organization that the request names in showorg, "" if it names none.
+// chosenOrg returns the organization that the request names in showorg, or "" if it names none.
 func chosenOrg(c *fiber.Ctx) string { return c.Get(CookieOrg, c.Cookies(CookieOrg)) }
 
-// Member refuses unsafe requests that name an organization of which the person is no member: Session has chosen another
-// one. When impersonating, the member's organization is used and showorg is ignored. Member clears the cookie
-// showorg, so that the next request is for the first organization of the person.
+// Member refuses unsafe requests that name an organization of which the person is not a member:
+// Session has chosen another organization instead. When impersonating, the member's organization is
+// used and showorg is ignored. A refusal clears the cookie showorg, so that the next request is for
+// the person's first organization.
 func (g *Guard) Member(c *fiber.Ctx) error {
 	if safe(c) {
 		return c.Next()
@@ -112,7 +116,8 @@ func (g *Guard) Member(c *fiber.Ctx) error {
 	return g.Chosen(c)
 }
 
-// Chosen is Member for requests that change something whatever their method, such as the GET that begins a connect.
+// Chosen is Member for requests that change something regardless of their method, such as the GET
+// that begins to connect a channel.
 func (g *Guard) Chosen(c *fiber.Ctx) error {
 	chosen, p := chosenOrg(c), request.From(c.Context()).Principal
 	if !p.Behind.IsZero() || chosen == "" || strings.EqualFold(chosen, p.Org.String()) {
@@ -138,15 +143,16 @@ func (g *Guard) IsMember(c *fiber.Ctx, org tenancy.OrgID) (bool, error) {
 	return p.Org == org && p.Access == tenancy.AccessFull, err
 }
 
-// endSession clears the cookie of a session that is not valid and sets the header logout for the dashboard. It returns
-// err.
+// endSession clears the cookie of an invalid session and sets the header logout for the dashboard.
+// It returns err.
 func (g *Guard) endSession(c *fiber.Ctx, err error) error {
 	c.Set(HeaderLogout, "true")
 	g.cookies.Clear(c, CookieAuth)
 	return err
 }
 
-// countRequest counts a request of a session and sets the rate-limit headers. It returns RateLimited when none is left.
+// countRequest counts a request of a session and sets the rate-limit headers. It returns
+// RateLimited if none is left.
 func (g *Guard) countRequest(c *fiber.Ctx, token string) error {
 	left, ends, ok := g.gate.TakeSession(c.UserContext(), token)
 	c.Set("X-RateLimit-Limit", strconv.Itoa(g.cfg.Limit))
@@ -160,13 +166,13 @@ func (g *Guard) countRequest(c *fiber.Ctx, token string) error {
 
 func unixUp(t time.Time) int64 { return int64(math.Ceil(float64(t.UnixMilli()) / 1000)) }
 
-// safe returns whether the method of a request changes nothing.
+// safe reports whether the method of a request is one that changes nothing.
 func safe(c *fiber.Ctx) bool {
 	return c.Method() == http.MethodGet || c.Method() == http.MethodHead || c.Method() == http.MethodOptions
 }
 
-// checkOrigin refuses unsafe requests that a browser sends for another site (cross-site request forgery). Requests
-// without a cookie and without the headers of a browser pass.
+// checkOrigin refuses unsafe requests that a browser sends on behalf of another site (cross-site
+// request forgery). Requests without cookies and without a browser's headers pass.
 func (g *Guard) checkOrigin(c *fiber.Ctx, cookies bool) error {
 	if safe(c) {
 		return nil
@@ -181,8 +187,8 @@ func (g *Guard) checkOrigin(c *fiber.Ctx, cookies bool) error {
 	return nil
 }
 
-// JSONOnly refuses bodies that a plain HTML form could send as Invalid. A request without a body passes, and so does
-// one with a method whose body is never read.
+// JSONOnly returns Invalid for a body that a plain HTML form could have sent. A request without a
+// body passes, and so does a request whose method means that its body is never read.
 func JSONOnly(c *fiber.Ctx) error {
 	if safe(c) || c.Method() == http.MethodDelete {
 		return c.Next()
@@ -194,8 +200,8 @@ func JSONOnly(c *fiber.Ctx) error {
 	return c.Next()
 }
 
-// CheckSignInOrigin refuses requests that another site sent, like Session, for routes without a session. A request with
-// any cookie counts as one of a browser.
+// CheckSignInOrigin refuses requests that another site sent, as Session does, but for routes
+// without a session. A request with any cookie counts as a browser's.
 func (g *Guard) CheckSignInOrigin(c *fiber.Ctx) error {
 	if err := g.checkOrigin(c, c.Get(fiber.HeaderCookie) != ""); err != nil {
 		return err

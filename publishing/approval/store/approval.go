@@ -14,13 +14,13 @@ import (
 	"crier/tenancy"
 )
 
-// ErrApprovalPending means that the post has a request that waits already.
+// ErrApprovalPending means that the post already has a pending request.
 var ErrApprovalPending = errors.New("the post waits for an approval already")
 
 const approvalPendingIndex = "approval_pending"
 
-// approvalRow is a row of approval as it is read. It converts to publishing.Approval, so that the two have the same
-// fields.
+// approvalRow is a row of approval as it is read. It must have the same fields as
+// publishing.Approval, to which it is converted.
 type approvalRow struct {
 	ID            publishing.ApprovalID     `db:"id"`
 	Post          publishing.PostID         `db:"post_id"`
@@ -31,7 +31,7 @@ type approvalRow struct {
 	Person        tenancy.PersonID          `db:"requested_by"`
 	Key           tenancy.KeyID             `db:"requested_key"`
 	Behind        tenancy.PersonID          `db:"requested_behind"`
-	// PersonEmail is null for who is no member any more: the policy of the table person.
+	// PersonEmail is null for a former member, whom the policy of the table person hides.
 	PersonEmail  *string   `db:"person_email" sql:"(select u.email from person u where u.id = a.requested_by)"`
 	RequestedAt  time.Time `db:"requested_at"`
 	ExpiresAt    time.Time `db:"expires_at"`
@@ -64,8 +64,9 @@ var approvalOf = `-- publishing.ApprovalOf
 select ` + approvalColumns + `, a.sealed_token from approval a where a.post_id = $1
 order by (a.status = 'PENDING') desc, a.id desc limit 1`
 
-// FindApprovalOf returns the pending request of a post, else the newest one: ids are made by several processes, whose clocks
-// differ. It returns pgx.ErrNoRows when there is none.
+// FindApprovalOf returns the pending request of a post, or else the one with the greatest id. The
+// pending one need not have the greatest id, because ids come from several processes whose clocks
+// differ. It returns pgx.ErrNoRows if there is none.
 func FindApprovalOf(
 	ctx context.Context, d *db.DB, org tenancy.OrgID, post publishing.PostID,
 ) (StoredApproval, error) {
@@ -77,7 +78,7 @@ select ` + approvalColumns + `, a.sealed_token
 from approval a join post p on p.org_id = a.org_id and p.id = a.post_id
 where a.id = $1 and p.deleted_at is null`
 
-// Approval returns a request whose post exists, and pgx.ErrNoRows for others.
+// Approval returns a request whose post exists, or pgx.ErrNoRows.
 func Approval(
 	ctx context.Context, d *db.DB, org tenancy.OrgID, approval publishing.ApprovalID,
 ) (StoredApproval, error) {
@@ -87,7 +88,7 @@ func Approval(
 var approvalAny = `-- publishing.ApprovalAny
 select ` + approvalColumns + `, a.sealed_token from approval a where a.id = $1`
 
-// ApprovalAny is Approval also for a request whose post is deleted.
+// ApprovalAny is Approval but also returns a request whose post is deleted.
 func ApprovalAny(
 	ctx context.Context, d *db.DB, org tenancy.OrgID, approval publishing.ApprovalID,
 ) (StoredApproval, error) {
@@ -120,8 +121,8 @@ where p.deleted_at is null and ($1::uuid is null or a.id < $1)
     when 'PENDING' then a.status = 'PENDING' and a.expires_at > $3 else a.status = $2 end
 order by a.id desc limit $4`
 
-// Approvals returns the newest requests of an organization whose posts exist: those before an id unless that is zero,
-// with a status at a time.
+// Approvals returns the newest requests of an organization whose posts exist, at most limit: before
+// an id, unless that is zero, and with the given status at a time, unless that is empty.
 func Approvals(
 	ctx context.Context, d *db.DB, org tenancy.OrgID, before publishing.ApprovalID, status string, now time.Time,
 	limit int,
@@ -166,8 +167,9 @@ update approval set status = $3, reviewer_note = coalesce($4, reviewer_note), re
   resolved_by = coalesce($6, resolved_by), resolved_at = coalesce($7, now()), remind_at = null
 where id = $1 and status = $2 and ($3 not in ('APPROVED', 'REJECTED') or expires_at > coalesce($7, now()))`
 
-// EndApproval stores the status and the answer of a request that has the status from. ended is false if another
-// transaction has changed the status first, or if an answer comes after the request has expired.
+// EndApproval stores the status and the answer of a request that has the status from. ended is
+// false if another transaction changed the status first, or if the answer comes after the request
+// has expired.
 func EndApproval(
 	ctx context.Context, tx *db.Tx, a publishing.Approval, from publishing.ApprovalStatus,
 ) (ended bool, err error) {

@@ -81,8 +81,8 @@ func LinkWorks(ctx context.Context, tx *db.Tx, approval publishing.ApprovalID) (
 const reviewable = `-- publishing.Reviewable
 select name, suspended_at is null and deleted_at is null from organization where id = $1`
 
-// Reviewable returns the name of an organization and whether its people have access, and pgx.ErrNoRows when there is
-// none.
+// Reviewable returns the name of an organization and whether its people have access, or
+// pgx.ErrNoRows if there is no such organization.
 func Reviewable(ctx context.Context, d *db.DB, org tenancy.OrgID) (name string, active bool, err error) {
 	err = d.Read(ctx, org.UUID(), func(b *pgx.Batch) {
 		b.Queue(reviewable, org).QueryRow(func(row pgx.Row) error { return row.Scan(&name, &active) })

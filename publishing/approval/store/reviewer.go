@@ -13,8 +13,9 @@ import (
 	"crier/tenancy"
 )
 
-// LockReviewMails locks the organization against other requests until the transaction ends. It must come before the
-// locks of series and posts, as PostQuota: in another order two transactions could deadlock.
+// LockReviewMails locks the organization against other requests until the transaction ends. Like
+// PostQuota, it must come before the locks of series and posts: in another order two transactions
+// could deadlock.
 func LockReviewMails(ctx context.Context, tx *db.Tx) error {
 	_, err := db.LockOrganization(ctx, tx)
 	return err
@@ -23,14 +24,14 @@ func LockReviewMails(ctx context.Context, tx *db.Tx) error {
 const reviewMails = `-- publishing.ReviewMails
 select count(*) from approval a where a.reviewer_email is not null and a.requested_at > $1`
 
-// ReviewMails returns how many requests since a time have the address of a reviewer. The caller has called
-// LockReviewMails.
+// ReviewMails returns how many requests since a time have a reviewer's address. The caller must
+// have called LockReviewMails.
 func ReviewMails(ctx context.Context, tx *db.Tx, since time.Time) (n int, err error) {
 	err = tx.QueryRow(ctx, reviewMails, since).Scan(&n)
 	return n, err
 }
 
-// AddReviewTask adds a task of a kind about a request.
+// AddReviewTask adds a task of the given kind about a request.
 func AddReviewTask(
 	ctx context.Context, tx *db.Tx, queue *jobs.Queue, kind string, approval publishing.ApprovalID,
 ) error {
@@ -84,7 +85,7 @@ func FindMemberEmail(
 	return email, err
 }
 
-// MemberEmail returns the address of a member, "" for who is none.
+// MemberEmail returns the address of a member, or "" for a person who is not a member.
 func MemberEmail(ctx context.Context, tx *db.Tx, person tenancy.PersonID) (email string, err error) {
 	err = tx.QueryRow(ctx, memberEmail, person).Scan(&email)
 	if pg.IsNoRows(err) {
@@ -106,7 +107,7 @@ func ManagerEmail(ctx context.Context, tx *db.Tx, person tenancy.PersonID) (emai
 const reviewerOrgs = `-- publishing.ReviewerOrgs
 select distinct org_id from approval where reviewer_email = $1 limit $2`
 
-// ReviewerOrgs returns at most limit organizations that have entered an address for a review.
+// ReviewerOrgs returns at most limit organizations whose requests have the address of a reviewer.
 func ReviewerOrgs(ctx context.Context, d *db.DB, email string, limit int) (out []tenancy.OrgID, err error) {
 	err = d.WriteRole(ctx, pg.Retention, func(b *pgx.Batch) {
 		b.Queue(reviewerOrgs, email, limit).Query(db.Into(&out, pgx.RowTo[tenancy.OrgID]))

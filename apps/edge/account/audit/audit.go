@@ -1,4 +1,4 @@
-// Package audit has the endpoints of the audit log.
+// Package audit has the endpoint for the audit log.
 package audit
 
 import (
@@ -33,13 +33,13 @@ func New(d Deps) *API { return &API{deps: d} }
 
 // AuditLog are the use cases of the audit log.
 type AuditLog interface {
-	// Audit returns entries of the audit log, the newest first, and whether there are more.
+	// Audit returns entries of the audit log, newest first, and whether there are more.
 	Audit(ctx context.Context, p tenancy.Principal, q tenancy.AuditQuery) (list []tenancy.AuditEvent, more bool, err error)
 }
 
-// The pages of the audit log.
+// The limits on a page of the audit log.
 const (
-	auditPage    = 100 // entries of a page without limit
+	auditPage    = 100 // entries on a page if the query has no limit
 	maxAuditText = 128 // characters of a filter
 	headerMore   = "X-Has-More"
 	mimeCSV      = "text/csv"

@@ -1,4 +1,4 @@
-// Package deletion has the endpoints of deleting and restoring accounts and organizations.
+// Package deletion has the endpoints for deleting and restoring accounts and organizations.
 package deletion
 
 import (
@@ -26,18 +26,19 @@ type API struct{ deps Deps }
 // New returns an API. It does not check that d is complete.
 func New(d Deps) *API { return &API{deps: d} }
 
-// Deletions are the use cases of deleting and restoring.
+// Deletions are the use cases of deleting and restoring accounts and organizations.
 type Deletions interface {
-	// DeleteAccount requests the deletion of the person's account. It is Invalid while the person is the owner of an
-	// organization that has other members.
+	// DeleteAccount requests the deletion of the person's account. It returns Invalid while the
+	// person owns an organization that has other members.
 	DeleteAccount(ctx context.Context, p tenancy.Principal, proof tenancy.Proof) error
-	// DeleteOrganization requests the deletion of the organization. Only the owner may.
+	// DeleteOrganization requests the deletion of the organization. Only the owner may call it.
 	DeleteOrganization(ctx context.Context, p tenancy.Principal, proof tenancy.Proof) error
-	// RestoreOrganization undoes it. Only the owner may, and NotFound means that there is none to be restored.
+	// RestoreOrganization undoes DeleteOrganization. Only the owner may call it. It returns
+	// NotFound if there is no such organization to restore.
 	RestoreOrganization(ctx context.Context, p tenancy.Principal, org string) error
 }
 
-// DeletionRequest is the body of requests for a deletion.
+// DeletionRequest is the body of a request for a deletion.
 type DeletionRequest struct {
 	record.ProofRequest
 	Confirm string `json:"confirm" enum:"DELETE"`
@@ -45,7 +46,7 @@ type DeletionRequest struct {
 
 type deletionInput struct{ Body DeletionRequest }
 
-// DeletedAnswer is the answer to a request for a deletion.
+// DeletedAnswer is the response to a request for a deletion.
 type DeletedAnswer struct {
 	Deleted bool `json:"deleted" doc:"Always true. Until the grace period ends, the deletion can be undone."`
 }

@@ -1,4 +1,5 @@
-// Package instance has the endpoints of administrators of the instance, and of the company that runs it.
+// Package instance has the endpoints for administrators of the instance and for the company that
+// runs it.
 package instance
 
 import (
@@ -40,17 +41,20 @@ func New(d Deps) *API { return &API{deps: d} }
 
 // Instance are the use cases of administrators of the instance.
 type Instance interface {
-	// Impersonable returns at most ten memberships whose person or organization has the text in its name or address.
+	// Impersonable returns at most ten memberships whose person or organization contains the text
+	// in its name or address.
 	Impersonable(ctx context.Context, p tenancy.Principal, text string) ([]tenancy.Impersonable, error)
-	// Impersonate records that the caller acts as the membership from now on; "" ends it.
+	// Impersonate records that the caller acts as the member from now on. An empty membership ends
+	// the impersonation.
 	Impersonate(ctx context.Context, p tenancy.Principal, membership string) error
 }
 
 // Enterprise are the use cases of the company that runs the instance.
 type Enterprise interface {
-	// CreateEnterpriseUser creates a person, an organization and a key for a signed request. NotFound means that the
-	// instance takes none, Invalid that the signature, its age or its content is not valid, Conflict that the request was
-	// used or the address has an account.
+	// CreateEnterpriseUser creates a person, an organization and a key for a signed request. It
+	// returns NotFound if the instance accepts no such requests, Invalid if the signature, its age
+	// or the content is invalid, and Conflict if the request has been used before or the address
+	// already has an account.
 	CreateEnterpriseUser(ctx context.Context, signed string, from tenancy.Source) (tenancy.OrgID, string, error)
 }
 

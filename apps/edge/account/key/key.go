@@ -1,4 +1,4 @@
-// Package key has the endpoints of API keys.
+// Package key has the endpoints for API keys.
 package key
 
 import (
@@ -25,9 +25,9 @@ type API struct{ deps Deps }
 // New returns an API. It does not check that d is complete.
 func New(d Deps) *API { return &API{deps: d} }
 
-// Keys are the use cases of API keys. The keys themselves are returned only when they are made.
+// Keys are the use cases of API keys. A key itself is returned only when it is created.
 type Keys interface {
-	// Keys returns the live keys, the newest first, with the addresses of their creators.
+	// Keys returns the live keys, newest first, with the addresses of their creators.
 	Keys(ctx context.Context, p tenancy.Principal) ([]tenancy.KeyOf, error)
 	// CreateKey needs a sign-in in the last ten minutes, or a proof. It returns Invalid if the
 	// proof is missing or wrong.
@@ -54,7 +54,7 @@ type KeyRecord struct {
 	CreatedBy  *KeyCreator `json:"createdBy" doc:"Null when that account is gone."`
 }
 
-// KeyCreator is the person who has made a key.
+// KeyCreator is the person who created a key.
 type KeyCreator struct {
 	_     struct{} `nullable:"true"`
 	ID    string   `json:"id"`

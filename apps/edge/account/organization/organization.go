@@ -1,4 +1,4 @@
-// Package organization has the endpoints of organizations and the ways into them.
+// Package organization has the endpoints for organizations and for joining them.
 package organization
 
 import (
@@ -26,25 +26,26 @@ type API struct{ deps Deps }
 // New returns an API. It does not check that d is complete.
 func New(d Deps) *API { return &API{deps: d} }
 
-// Organizations are the use cases of organizations and the way into them.
+// Organizations are the use cases of organizations and of joining them.
 type Organizations interface {
-	// Organizations returns the organizations of which the person is an enabled member, the oldest membership first,
-	// also those of the owner that are to be deleted.
+	// Organizations returns the organizations of which the person is an enabled member, oldest
+	// membership first. It includes organizations marked for deletion that the person owns.
 	Organizations(ctx context.Context, p tenancy.Principal) ([]tenancy.OrganizationOf, error)
 	// CreateOrganization returns Conflict, RateLimited or Quota if the person has created too many
 	// organizations: in total, in 24 hours, or with the default plan.
 	CreateOrganization(ctx context.Context, p tenancy.Principal, name string) (tenancy.Organization, error)
-	// ChooseOrganization checks that the person is a member. It is Forbidden otherwise.
+	// ChooseOrganization returns Forbidden unless the person is a member of the organization.
 	ChooseOrganization(ctx context.Context, p tenancy.Principal, org string) error
-	// JoinOrganization uses an invitation. It returns the zero id when the invitation is not valid, has been used or is
-	// over, and Forbidden when it is for another address or for one that the person has not confirmed.
+	// JoinOrganization uses an invitation. It returns the zero id if the invitation is invalid,
+	// used or expired, and Forbidden if it is for another address or for one that the person has
+	// not confirmed.
 	JoinOrganization(ctx context.Context, p tenancy.Principal, token string) (tenancy.OrgID, error)
 	Organization(ctx context.Context, p tenancy.Principal) (tenancy.Organization, error)
 	UpdateOrganization(ctx context.Context, p tenancy.Principal, change tenancy.OrganizationChange) (
 		tenancy.Organization, error)
 }
 
-// shortlinkAsk is the preference of organizations that have chosen none.
+// shortlinkAsk is the preference of an organization that has not chosen one.
 const shortlinkAsk = "ASK"
 
 // OrganizationRecord is an organization of the person.

@@ -1,4 +1,4 @@
-// Package plan has the endpoints of plans and subscriptions.
+// Package plan has the endpoints for plans and subscriptions.
 package plan
 
 import (
@@ -17,9 +17,10 @@ type Deps struct {
 	Plans    billing.Plans
 }
 
-// Accounts tell the organization of a request.
+// Accounts looks up the organization of a request.
 type Accounts interface {
-	// Self returns the person and the organization of the principal. The organization is zero without access to any.
+	// Self returns the person and the organization of the principal. The organization is zero if
+	// the person has access to none.
 	Self(ctx context.Context, p tenancy.Principal) (tenancy.Person, tenancy.OrganizationOf, error)
 }
 
@@ -36,7 +37,7 @@ type SubscriptionAnswer struct {
 
 type subscriptionOutput struct{ Body SubscriptionAnswer }
 
-// Subscription returns the endpoint of the organization's subscription.
+// Subscription returns the endpoint for the organization's subscription.
 func (a *API) Subscription() route.Endpoint {
 	return route.JSON(route.Describe("User", "Get the subscription of the organization"), a.subscription)
 }
@@ -53,7 +54,7 @@ func (a *API) subscription(ctx context.Context, _ *struct{}) (*subscriptionOutpu
 	return &subscriptionOutput{Body: SubscriptionAnswer{Subscription: record.NewSubscription(current)}}, nil
 }
 
-// TierRecord is a plan of the instance. A limit that is null does not exist.
+// TierRecord is a plan of the instance. A null limit means that there is none.
 type TierRecord struct {
 	Name     string `json:"name" enum:"FREE,STANDARD,TEAM,PRO,ULTIMATE"`
 	Channels *int   `json:"channels" nullable:"true"`

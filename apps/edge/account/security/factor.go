@@ -9,21 +9,23 @@ import (
 	"crier/tenancy"
 )
 
-// Factors are the use cases of second factors of a person with a session. A wrong proof is Invalid, and so is a wrong
-// code.
+// Factors are the use cases of second factors for a person with a session. Methods return Invalid
+// for a wrong proof or a wrong code.
 type Factors interface {
 	MFAStatus(ctx context.Context, p tenancy.Principal) (tenancy.MFAStatus, error)
-	// BeginMFA returns a new second factor. Conflict means that there is one.
+	// BeginMFA returns a new second factor. It returns Conflict if the person already has one.
 	BeginMFA(ctx context.Context, p tenancy.Principal, proof tenancy.Proof) (tenancy.Secret, error)
 	// ConfirmMFA enables the second factor and returns the recovery codes.
 	ConfirmMFA(ctx context.Context, p tenancy.Principal, code string) ([]string, error)
-	// DisableMFA needs a code or a recovery code beside the password. Forbidden means that an organization of the
-	// person requires it, and is for codes only.
+	// DisableMFA requires a code or a recovery code in addition to the password. It returns
+	// Forbidden if an organization of the person requires a second factor, but never for a recovery
+	// code.
 	DisableMFA(ctx context.Context, p tenancy.Principal, proof tenancy.Proof) error
 	// ReplaceRecoveryCodes replaces all recovery codes.
 	ReplaceRecoveryCodes(ctx context.Context, p tenancy.Principal, code string) ([]string, error)
 	MFAPolicy(ctx context.Context, p tenancy.Principal) (bool, error)
-	// SetMFAPolicy is Conflict when the caller has no second factor.
+	// SetMFAPolicy sets whether the organization requires a second factor. It returns Conflict if
+	// the caller has none.
 	SetMFAPolicy(ctx context.Context, p tenancy.Principal, required bool) error
 }
 
@@ -37,7 +39,7 @@ type MFAStatusAnswer struct {
 
 type mfaStatusOutput struct{ Body MFAStatusAnswer }
 
-// MFAStatus returns the endpoint of the state of the person's second factor.
+// MFAStatus returns the endpoint for the state of the person's second factor.
 func (a *API) MFAStatus() route.Endpoint {
 	return route.JSON(route.Describe("Security", "Get the state of your second factor"), a.mfaStatus)
 }
@@ -55,7 +57,7 @@ func (a *API) mfaStatus(ctx context.Context, _ *struct{}) (*mfaStatusOutput, err
 
 type proofInput struct{ Body record.ProofRequest }
 
-// BeginMFA returns the endpoint that begins a second factor.
+// BeginMFA returns the endpoint that begins to set up a second factor.
 func (a *API) BeginMFA() route.Endpoint {
 	return route.JSON(route.Described(route.Created("Security", "Begin a second factor", 400, 409, 413),
 		"It works only when /user/mfa/confirm has got its first code."), a.beginMFA)

@@ -13,7 +13,7 @@ import (
 type Identities interface {
 	// Identities returns the identities with which the person can sign in.
 	Identities(ctx context.Context, p tenancy.Principal) ([]tenancy.Identity, error)
-	// UnlinkIdentity is Conflict for the last way to sign in.
+	// UnlinkIdentity removes an identity. It returns Conflict for the person's last way to sign in.
 	UnlinkIdentity(ctx context.Context, p tenancy.Principal, identity string) error
 }
 
@@ -45,7 +45,8 @@ func (a *API) identities(ctx context.Context, _ *struct{}) (*identitiesOutput, e
 	return out, nil
 }
 
-// UnlinkIdentity returns the endpoint that ends the sign-in with an identity.
+// UnlinkIdentity returns the endpoint that removes an identity, with which the person can then no
+// longer sign in.
 func (a *API) UnlinkIdentity() route.Endpoint {
 	return route.JSON(route.Described(route.Describe("Security", "Unlink an identity", 404, 409),
 		"An answer of 409 means that you could not sign in any more: choose a password first."), a.unlinkIdentity)

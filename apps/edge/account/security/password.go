@@ -1,4 +1,5 @@
-// Package security has the endpoints of a person's password, second factors, sessions and identities.
+// Package security has the endpoints for a person's password, second factors, sessions and
+// identities.
 package security
 
 import (
@@ -30,14 +31,16 @@ type API struct{ deps Deps }
 // New returns an API. It does not check that d is complete.
 func New(d Deps) *API { return &API{deps: d} }
 
-// Security are the use cases of a person's password and address. A proof that is wrong is Invalid.
+// Security are the use cases of a person's password and address. Methods return Invalid for a wrong
+// proof.
 type Security interface {
 	// ChangePassword sets the password and ends all other sessions. The password of the proof is
 	// the old password. A person without a password sets a first one; the proof is then a sign-in
 	// in the last ten minutes.
 	ChangePassword(ctx context.Context, p tenancy.Principal, proof tenancy.Proof, password string) error
-	// ChangeAddress sends links to the old and the new address. The address changes when both were followed; without
-	// mail at once. It returns whether it has changed.
+	// ChangeAddress sends links to the old and the new address, and the address changes once both
+	// have been followed. On an instance without mail it changes at once. ChangeAddress returns
+	// whether it has changed.
 	ChangeAddress(ctx context.Context, p tenancy.Principal, email string, proof tenancy.Proof) (bool, error)
 }
 
@@ -51,7 +54,7 @@ type ChangePasswordRequest struct {
 
 type changePasswordInput struct{ Body ChangePasswordRequest }
 
-// ChangedAnswer is whether something has changed.
+// ChangedAnswer says whether something has changed.
 type ChangedAnswer struct {
 	Changed bool `json:"changed"`
 }

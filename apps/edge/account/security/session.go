@@ -11,10 +11,11 @@ import (
 
 // SessionLists are the use cases of a person's own sessions.
 type SessionLists interface {
-	// ListSessions returns the live sessions of the principal's person, the newest first.
+	// ListSessions returns the live sessions of the principal's person, newest first.
 	ListSessions(ctx context.Context, p tenancy.Principal) ([]tenancy.SessionInfo, error)
-	// EndSessions ends the session with the id, or with "" all sessions of the person but that of the request. It
-	// returns how many ended, and NotFound for an id that is not one of the person's.
+	// EndSessions ends the session with the id or, if the id is empty, all of the person's sessions
+	// except the request's own. It returns how many ended, and NotFound if the person has no
+	// session with the id.
 	EndSessions(ctx context.Context, p tenancy.Principal, session string) (int, error)
 }
 
@@ -56,7 +57,7 @@ type endSessionsInput struct {
 	ID string `query:"id" maxLength:"64" doc:"Id of a session; without it all but that of the request."`
 }
 
-// EndedAnswer is the number of sessions that ended.
+// EndedAnswer has the number of sessions that ended.
 type EndedAnswer struct {
 	Ended int `json:"ended"`
 }

@@ -10,7 +10,7 @@ import (
 	"crier/tenancy"
 )
 
-// Offers are the use cases of an invitation that a browser has kept for its sign-in.
+// Offers are the use cases of an invitation that a browser has kept for its next sign-in.
 type Offers interface {
 	// Offer returns what an invitation offers to the person. It returns false if the person cannot
 	// use the invitation or is already a member of the organization.
@@ -24,7 +24,7 @@ type BrowserCookies struct {
 	Person     string `cookie:"impersonate" doc:"Deleted when the sign-in is complete."`
 }
 
-// SignInHeaders are the headers of an answer that can begin a session.
+// SignInHeaders are the headers of a response that can begin a session.
 type SignInHeaders struct {
 	Cookies    []string `header:"Set-Cookie" doc:"auth and device of a complete sign-in, and showorg of a registration."`
 	Reload     string   `header:"reload" doc:"true when somebody has signed in again."`
@@ -32,7 +32,8 @@ type SignInHeaders struct {
 	Activate   string   `header:"activate" doc:"true when a link in a mail must be followed first."`
 }
 
-// SignInStep are the members of an answer to a sign-in that is not complete, and the recovery codes of one that is.
+// SignInStep has the members of the response to an incomplete sign-in, and the recovery codes of a
+// completed one.
 type SignInStep struct {
 	MFARequired           bool     `json:"mfaRequired,omitempty" doc:"Send a code to /auth/mfa/verify."`
 	MFAEnrollmentRequired bool     `json:"mfaEnrollmentRequired,omitempty" doc:"See /auth/mfa/enroll/begin."`

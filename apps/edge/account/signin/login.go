@@ -1,4 +1,4 @@
-// Package signin has the endpoints of signing up, in and out.
+// Package signin has the endpoints for signing up, in and out.
 package signin
 
 import (
@@ -19,9 +19,11 @@ import (
 
 // Deps are what an API uses.
 type Deps struct {
-	// Origins are the origins of BASE_URL, FRONTEND_URL and MAIN_URL: an identity provider leads back to these only.
+	// Origins are the origins of BASE_URL, FRONTEND_URL and MAIN_URL. Identity providers redirect
+	// back to these only.
 	Origins []string
-	// MobileScheme is the address of an app, such as crier://callback. If it is empty, there is no app.
+	// MobileScheme is the address of the mobile app, such as crier://callback. It is empty if there
+	// is no app.
 	MobileScheme string
 	Accounts     Accounts
 	Gate         *admission.Gate
@@ -46,18 +48,20 @@ func New(d Deps) *API { return &API{deps: d} }
 
 // Logins are the steps of a sign-in.
 type Logins interface {
-	// Login checks an address and a password. A wrong pair is Invalid and takes as long as a right one. Log-ins from one
-	// site hardly delay those from another. RateLimited means that too many log-ins are running.
+	// Login checks an address and a password. It returns Invalid for a wrong pair, which takes as
+	// long as a right one, and RateLimited if too many log-ins are running. Log-ins from one site
+	// hardly delay those from another.
 	Login(ctx context.Context, email, password string, from tenancy.Source) (tenancy.SignIn, error)
-	// VerifyMFA completes a sign-in of StepMFA with a code or a recovery code. A wrong one is Unauthenticated; after five
-	// wrong ones it is RateLimited.
+	// VerifyMFA completes a sign-in at StepMFA with a code or a recovery code. It returns
+	// Unauthenticated for a wrong code, and RateLimited after five wrong ones.
 	VerifyMFA(ctx context.Context, token, code, recovery string, from tenancy.Source) (tenancy.SignIn, error)
-	// BeginEnrollment returns a new second factor for a sign-in of StepEnroll. A token that is over is Unauthenticated.
+	// BeginEnrollment returns a new second factor for a sign-in at StepEnroll. It returns
+	// Unauthenticated for an expired token.
 	BeginEnrollment(ctx context.Context, token string) (tenancy.Secret, error)
-	// ConfirmEnrollment completes a sign-in of StepEnroll with the first code of the second factor.
+	// ConfirmEnrollment completes a sign-in at StepEnroll with the first code of the second factor.
 	ConfirmEnrollment(ctx context.Context, token, code string, from tenancy.Source) (tenancy.SignIn, error)
-	// Restore completes a sign-in of StepRestore: it undoes the deletion of the account, and of the organizations whose
-	// only member the person is.
+	// Restore completes a sign-in at StepRestore: it undoes the deletion of the account, and of the
+	// organizations of which the person is the only member.
 	Restore(ctx context.Context, token string, from tenancy.Source) (tenancy.SignIn, error)
 }
 

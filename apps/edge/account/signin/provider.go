@@ -19,18 +19,19 @@ import (
 
 // Providers are sign-ins at identity providers.
 type Providers interface {
-	// BeginSignIn returns the address at the provider, and the state to be kept in a cookie. With a session, which is
-	// the zero Principal otherwise, the identity will be linked to its person. NotFound means that the instance does not
-	// have the provider.
+	// BeginSignIn returns the address at the provider and the state to keep in a cookie. If p has a
+	// session, the identity will be linked to its person; without a session p is zero. BeginSignIn
+	// returns NotFound if the instance does not have the provider.
 	BeginSignIn(ctx context.Context, provider, redirectURI string, p tenancy.Principal) (url, state string, err error)
-	// FinishSignIn completes the sign-in of a state. cookie is the state of the browser. A state that is not the
-	// browser's, is over or was used, and a refusal of the provider are Invalid. issuer is the parameter iss of the
-	// callback (RFC 9207), "" if there was none. The principal is that of the live session, if there is one.
+	// FinishSignIn completes the sign-in of a state. It returns Invalid for a state that is not the
+	// browser's, has expired or was used before, and if the provider refused. p is the principal of
+	// the live session, or zero if there is none.
 	FinishSignIn(ctx context.Context, provider string, callback tenancy.Callback, p tenancy.Principal) (
 		tenancy.ProviderSignIn, error)
 }
 
-// mobileCallback is the path to which identity providers redirect a browser that shall return to an app.
+// mobileCallback is the path to which identity providers redirect a browser that is to return to
+// the mobile app.
 const mobileCallback = "/auth/oauth-mobile-callback"
 
 // BeginSignIn returns the endpoint that begins a sign-in at an identity provider.

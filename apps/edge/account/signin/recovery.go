@@ -15,14 +15,14 @@ type ForgotPasswordDto struct {
 
 type forgotInput struct{ Body ForgotPasswordDto }
 
-// ForgotAnswer is the answer of POST /auth/forgot.
+// ForgotAnswer is the response of POST /auth/forgot.
 type ForgotAnswer struct {
 	Forgot bool `json:"forgot" doc:"Always true, whether or not the address has an account."`
 }
 
 type forgotOutput struct{ Body ForgotAnswer }
 
-// Forgot returns the endpoint that sends the link for a new password.
+// Forgot returns the endpoint that mails a link for setting a new password.
 func (a *API) Forgot() route.Endpoint {
 	return route.JSON(route.Created("Sign-in", "Send a link for a new password", 400, 403, 413, 429), a.forgot)
 }
@@ -44,14 +44,15 @@ type ForgotReturnPasswordDto struct {
 
 type forgotReturnInput struct{ Body ForgotReturnPasswordDto }
 
-// ForgotReturnAnswer is the answer of POST /auth/forgot-return.
+// ForgotReturnAnswer is the response of POST /auth/forgot-return.
 type ForgotReturnAnswer struct {
 	Reset bool `json:"reset" doc:"Whether the password is changed; false for a link that is over or was used."`
 }
 
 type forgotReturnOutput struct{ Body ForgotReturnAnswer }
 
-// ForgotReturn returns the endpoint that sets a new password with the link of a mail, and ends all sessions.
+// ForgotReturn returns the endpoint that sets a new password with a mailed link and ends all
+// sessions.
 func (a *API) ForgotReturn() route.Endpoint {
 	return route.JSON(route.Described(route.Created("Sign-in", "Set a new password with the link of a mail", 400, 403, 413, 429),
 		"The link works for 20 minutes. Ends all sessions of the person."), a.forgotReturn)

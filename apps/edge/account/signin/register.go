@@ -8,36 +8,38 @@ import (
 	"crier/tenancy"
 )
 
-// SignUp are the use cases of people who have no session yet. What they answer about an address that is known and about
-// one that is not is the same.
+// SignUp are the use cases of people who have no session yet. They answer the same for a known
+// address as for an unknown one.
 type SignUp interface {
 	// CanRegister returns whether a person without an invitation can register.
 	CanRegister(ctx context.Context) (bool, error)
-	// Register begins a registration. With mail the result is StepConfirm, for every address; without mail it is a
-	// session. Invalid also means that the instance takes no registrations, or none without an invitation, that the
-	// invitation is not valid or is for another address, or that the address is in use on an instance without mail.
+	// Register begins a registration. On an instance with mail the result is StepConfirm for every
+	// address; without mail it is a session. Register also returns Invalid if the instance accepts
+	// no registrations, or none without an invitation; if the invitation is invalid or for another
+	// address; or, on an instance without mail, if the address is in use.
 	Register(ctx context.Context, r tenancy.Registration) (tenancy.SignIn, error)
-	// Activate completes the registration of a link. It returns false for a link that is not valid, has been used, or
-	// whose address has got an account meanwhile.
+	// Activate completes the registration of a link. It returns false if the link is invalid or
+	// used, or if its address has an account by now.
 	Activate(ctx context.Context, code, password string, from tenancy.Source) (s tenancy.SignIn, ok bool, err error)
 	// ResendActivation sends the link of the address's newest registration again, if there is one.
 	ResendActivation(ctx context.Context, email string) error
 	// Forgot sends a link for a new password, if there is a person with the address.
 	Forgot(ctx context.Context, email string) error
-	// ResetPassword sets the password of the link's person and ends all sessions of the person. It returns false for a
-	// link that is not valid or has been used.
+	// ResetPassword sets the password of the link's person and ends all of the person's sessions.
+	// It returns false if the link is invalid or used.
 	ResetPassword(ctx context.Context, token, password string, from tenancy.Source) (bool, error)
-	// ConfirmAddress follows one of the two links of a change of address. done means that the address has changed.
-	// NotFound means that the link is not valid any more, Conflict that another account has got the address meanwhile.
+	// ConfirmAddress follows one of the two links of a change of address. done means that the
+	// address has changed. It returns NotFound if the link is no longer valid, and Conflict if
+	// another account has taken the address in the meantime.
 	ConfirmAddress(ctx context.Context, token string, from tenancy.Source) (done bool, err error)
 }
 
-// CanRegister returns the endpoint that answers whether people without an invitation can register.
+// CanRegister returns the endpoint that tells whether people without an invitation can register.
 func (a *API) CanRegister() route.Endpoint {
 	return route.JSON(route.Describe("Sign-in", "Ask whether the instance takes registrations"), a.canRegister)
 }
 
-// CanRegisterAnswer is whether a registration without an invitation is possible.
+// CanRegisterAnswer says whether people without an invitation can register.
 type CanRegisterAnswer struct {
 	Register bool `json:"register"`
 }

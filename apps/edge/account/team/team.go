@@ -1,4 +1,4 @@
-// Package team has the endpoints of the members of an organization.
+// Package team has the endpoints for the members of an organization.
 package team
 
 import (
@@ -13,7 +13,7 @@ import (
 
 // Deps are what an API uses.
 type Deps struct {
-	// FrontendURL is the address of the dashboard, without a slash at the end.
+	// FrontendURL is the address of the dashboard, without a trailing slash.
 	FrontendURL string
 	Accounts    Team
 	Gate        *admission.Gate
@@ -27,9 +27,9 @@ func New(d Deps) *API { return &API{deps: d} }
 
 // Team are the use cases of the members of an organization.
 type Team interface {
-	// Team returns the members, the oldest membership first.
+	// Team returns the members, oldest membership first.
 	Team(ctx context.Context, p tenancy.Principal) ([]tenancy.Member, error)
-	// Invite returns the token of an invitation for the inviter.
+	// Invite creates an invitation and returns it with its token, which is for the inviter.
 	Invite(ctx context.Context, p tenancy.Principal, n tenancy.NewInvitation) (tenancy.Invitation, string, error)
 	Invitations(ctx context.Context, p tenancy.Principal) ([]tenancy.Invitation, error)
 	RevokeInvitation(ctx context.Context, p tenancy.Principal, invitation string) error

@@ -15,7 +15,7 @@ type EmailNotifications struct {
 	Events NotificationEvents `json:"events"`
 }
 
-// NotificationEvents are where notifications of other kinds go.
+// NotificationEvents says where notifications of the other kinds go.
 type NotificationEvents struct {
 	Approval string `json:"approval" enum:"mail,bell,off" doc:"Requests for approval that you can answer, and the answers to yours."`
 	Comment  string `json:"comment" enum:"mail,bell,off" doc:"Stored for later: there are no notifications of comments yet."`
@@ -33,7 +33,7 @@ func newEmailNotifications(n tenancy.Notifications) EmailNotifications {
 
 type notificationsOutput struct{ Body EmailNotifications }
 
-// Notifications returns the endpoint of the notification settings of the person.
+// Notifications returns the endpoint for the notification settings of the person.
 func (a *API) Notifications() route.Endpoint {
 	return route.JSON(route.Describe("User", "Get your notification settings"), a.notifications)
 }

@@ -14,27 +14,31 @@ import (
 	"crier/tenancy"
 )
 
-// Unsubscribers are the use cases of the links that end mails.
+// Unsubscribers are the use cases of unsubscribe links.
 type Unsubscribers interface {
-	// UnsubscribeTopics returns what mails Unsubscribe ends, and changes nothing. A token that is not valid is NotFound.
+	// UnsubscribeTopics returns the kinds of mail that Unsubscribe ends, and changes nothing. It
+	// returns NotFound for an invalid token.
 	UnsubscribeTopics(token string) ([]tenancy.MailTopic, error)
-	// Unsubscribe switches the mails off that a link of List-Unsubscribe names. A token that is not valid is NotFound.
+	// Unsubscribe turns off the mails that a List-Unsubscribe link names. It returns NotFound for
+	// an invalid token.
 	Unsubscribe(ctx context.Context, token string) error
 }
 
-// UnsubscribeAnswer is the answer of POST /auth/unsubscribe to programs.
+// UnsubscribeAnswer is the response of POST /auth/unsubscribe to programs.
 type UnsubscribeAnswer struct {
 	Unsubscribed bool `json:"unsubscribed" doc:"Always true."`
 }
 
-// UnsubscribePage returns the endpoint of the page to which the link in a mail leads. The page changes nothing itself,
-// because programs follow the links of mails to check them: its form does.
+// UnsubscribePage returns the endpoint for the page to which the link in a mail leads. Opening the
+// page changes nothing, because programs follow the links in mails to check them; submitting its
+// form does.
 func (a *API) UnsubscribePage() route.Endpoint {
 	return route.Raw(describeUnsubscribe("Get the page that ends mails of some kinds", 404), a.unsubscribePage,
 		page.Answer("The page."))
 }
 
-// Unsubscribe returns the endpoint that ends the mails which its link names (RFC 8058). It reads no body.
+// Unsubscribe returns the endpoint that ends the mails that the link names (RFC 8058). It reads no
+// body.
 func (a *API) Unsubscribe() route.Endpoint {
 	return route.Raw(describeUnsubscribe("End mails of some kinds", 404, 429), a.unsubscribe,
 		route.Answer[UnsubscribeAnswer](http.StatusCreated, "No more such mails are sent. Browsers get a page."))

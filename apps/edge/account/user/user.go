@@ -1,4 +1,4 @@
-// Package user has the endpoints of a person's own data.
+// Package user has the endpoints for a person's own data.
 package user
 
 import (
@@ -19,7 +19,7 @@ import (
 
 // Deps are what an API uses.
 type Deps struct {
-	// BaseURL is the address of the service, without a slash at the end.
+	// BaseURL is the address of the service, without a trailing slash.
 	BaseURL  string
 	Accounts Accounts
 	Plans    billing.Plans
@@ -34,14 +34,14 @@ type Accounts interface {
 	Unsubscribers
 	// Identities returns the identities with which the person can sign in.
 	Identities(ctx context.Context, p tenancy.Principal) ([]tenancy.Identity, error)
-	// Keys returns the live keys, the newest first, with the addresses of their creators.
+	// Keys returns the live keys, newest first, with the addresses of their creators.
 	Keys(ctx context.Context, p tenancy.Principal) ([]tenancy.KeyOf, error)
 }
 
 // API has the endpoints, one for each exported method. It is safe for concurrent use.
 type API struct {
 	deps Deps
-	page *page.Page // the one of unsubscribe.html
+	page *page.Page // of unsubscribe.html
 }
 
 // New returns an API. It does not check that d is complete.
@@ -49,13 +49,14 @@ func New(d Deps) *API { return &API{deps: d, page: newUnsubscribePage()} }
 
 // People are the use cases of a person's own data.
 type People interface {
-	// Self returns the person and the organization of the principal. The organization is zero without access to any.
+	// Self returns the person and the organization of the principal. The organization is zero if
+	// the person has access to none.
 	Self(ctx context.Context, p tenancy.Principal) (tenancy.Person, tenancy.OrganizationOf, error)
 	SetProfile(ctx context.Context, p tenancy.Principal, profile tenancy.Profile) (tenancy.Person, error)
 	Notifications(ctx context.Context, p tenancy.Principal) (tenancy.Notifications, error)
 	SetNotifications(ctx context.Context, p tenancy.Principal, n tenancy.Notifications) error
-	// Setup fills the name of the person, and of an owner the name and the time zone of the organization, where they
-	// are still empty.
+	// Setup sets the name of the person and, for an owner, the name and the time zone of the
+	// organization, where they are still empty.
 	Setup(ctx context.Context, p tenancy.Principal, s tenancy.Setup) error
 }
 

@@ -1,4 +1,4 @@
-// Package analytics has the endpoints of statistics and reports.
+// Package analytics has the endpoints for statistics and reports.
 package analytics
 
 import (
@@ -32,16 +32,18 @@ type API struct{ deps Deps }
 // New returns an API. It does not check that d is complete.
 func New(d Deps) *API { return &API{deps: d} }
 
-// Analytics are the use cases of statistics. Ids are text as the client sent it; a channel or a post that does not
-// exist, or that is of another organization, is NotFound. Every method returns Invalid for days that are out of range,
-// RateLimited while the organization waits for too many platforms, and Upstream when the platform cannot be asked and
-// nothing was read before. Every method can also return Unavailable and Internal.
+// Analytics are the use cases of statistics. Ids are text as the client sent it. Every method
+// returns NotFound for a channel or a post that does not exist or belongs to another organization,
+// Invalid for days that are out of range, RateLimited while the organization is waiting for too
+// many platforms, and Upstream if the platform cannot be asked and nothing has been read before.
+// Every method can also return Unavailable and Internal.
 type Analytics interface {
 	// Channel returns the statistics of a channel in a window of days.
 	Channel(ctx context.Context, p tenancy.Principal, q publishing.GetAnalytics) (publishing.Analytics, error)
 	// Post returns the statistics of a post in a window of days.
 	Post(ctx context.Context, p tenancy.Principal, q publishing.GetPostAnalytics) (publishing.PostAnalytics, error)
-	// Figures returns what is known of a day of a channel, or else of the last known day before, or else a zero day.
+	// Figures returns what is known about a channel on a day. If nothing is, it returns the last
+	// known day before it, or else a zero day.
 	Figures(ctx context.Context, p tenancy.Principal, q publishing.GetFigures) (publishing.DayFigures, error)
 }
 

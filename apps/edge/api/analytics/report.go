@@ -16,14 +16,14 @@ import (
 
 // Reports are the use cases of reports.
 type Reports interface {
-	// Report returns what became of the posts of the last days. A customer that does not exist, that is of another
-	// organization, or whose id does not parse, is NotFound.
+	// Report returns the outcomes of the posts of the last days. It returns NotFound for a customer
+	// that does not exist or belongs to another organization, or whose id does not parse.
 	Report(ctx context.Context, p tenancy.Principal, q publishing.GetReport) (publishing.Report, error)
 }
 
 const defaultReportDays = 30
 
-// PostCounts are numbers of posts by their state.
+// PostCounts are numbers of posts by state.
 type PostCounts struct {
 	Total     int `json:"total" doc:"All of them."`
 	Draft     int `json:"draft" doc:"Drafts."`
@@ -40,7 +40,7 @@ type ChannelCounts struct {
 	RefreshNeeded int `json:"refreshNeeded" doc:"To be reconnected."`
 }
 
-// PlatformReport is the part of a report that concerns one platform.
+// PlatformReport is the part of a report about one platform.
 type PlatformReport struct {
 	Identifier string `json:"identifier" doc:"The platform."`
 	Channels   int    `json:"channels" doc:"Its connected channels."`
@@ -49,7 +49,7 @@ type PlatformReport struct {
 	Failed     int    `json:"failed" doc:"Its posts that failed."`
 }
 
-// DayReport is the part of a report that concerns one day.
+// DayReport is the part of a report about one day.
 type DayReport struct {
 	Date      string `json:"date" format:"date" doc:"Day, such as 2027-03-01."`
 	Scheduled int    `json:"scheduled" doc:"Posts of the day that wait."`

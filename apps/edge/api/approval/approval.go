@@ -1,4 +1,5 @@
-// Package approval has the endpoints of approvals of drafts, with a key, with a session, and by review links.
+// Package approval has the endpoints for approving drafts with an API key, a session or a review
+// link.
 package approval
 
 import (
@@ -20,7 +21,7 @@ import (
 
 // Deps are what an API uses.
 type Deps struct {
-	// BaseURL is the address of the service, without a slash at the end.
+	// BaseURL is the address of the service, without a trailing slash.
 	BaseURL   string
 	Approvals Approvals
 	Reviews   Reviews
@@ -38,22 +39,25 @@ type API struct {
 // New returns an API. It does not check that d is complete.
 func New(d Deps) *API { return &API{deps: d, page: newReviewPage()} }
 
-// Approvals are the use cases of the approval of drafts. A post or a request that does not exist, that is of another
-// organization, or whose id does not parse, is NotFound.
+// Approvals are the use cases of draft approvals. Methods return NotFound for a post or a request
+// that does not exist or belongs to another organization, or whose id does not parse.
 type Approvals interface {
-	// Request asks for the approval of a draft. It returns Invalid, Conflict for a post that is no draft or waits already,
-	// and RateLimited.
+	// Request asks for the approval of a draft. It returns Invalid, Conflict for a post that is not
+	// a draft or is already waiting for approval, and RateLimited.
 	Request(
 		ctx context.Context, p tenancy.Principal, post string, cmd publishing.RequestApproval,
 	) (publishing.Approval, error)
-	// Status returns the newest request of a post; its status is NONE when none counts.
+	// Status returns a post's pending request, or else its newest one. It returns the zero
+	// Approval, which is shown as NONE, if there is none or the newest one is void.
 	Status(ctx context.Context, p tenancy.Principal, post string) (publishing.Approval, error)
-	// List returns requests, the newest first, and Invalid for a query that is not valid.
+	// List returns requests, newest first, or Invalid for an invalid query.
 	List(ctx context.Context, p tenancy.Principal, q publishing.ListApprovals) ([]publishing.Approval, error)
-	// Withdraw ends a request and returns it. It returns Forbidden, and Conflict when it is answered in this moment.
+	// Withdraw ends a request and returns it. It returns Forbidden, and Conflict if the request is
+	// being answered or its post is being published at the same time.
 	Withdraw(ctx context.Context, p tenancy.Principal, approval string) (publishing.Approval, error)
-	// Resolve answers a request for a member and returns it. It returns Invalid, Forbidden for who has asked, Conflict
-	// for one that is answered, and Gone for one that cannot be answered any more.
+	// Resolve answers a request on behalf of a member and returns it. It returns Invalid, Forbidden
+	// if the member is the requester, Conflict if the request is already answered, and Gone if it
+	// can no longer be answered.
 	Resolve(
 		ctx context.Context, p tenancy.Principal, approval string, cmd publishing.ResolveApproval,
 	) (publishing.Approval, error)

@@ -22,7 +22,7 @@ import (
 //go:embed page.html
 var reviewFiles embed.FS
 
-// reviewStyle is the whole style of the page.
+// reviewStyle is the page's entire style sheet.
 const reviewStyle = `main{max-width:40rem;margin:2rem auto;padding:0 1rem;font-family:sans-serif;line-height:1.5}` +
 	`article{border:1px solid;border-radius:.5rem;padding:1rem;margin:1rem 0}.text{white-space:pre-wrap;overflow-wrap:anywhere}` +
 	`img{max-width:100%;height:auto}input,textarea{width:100%;box-sizing:border-box;font:inherit}` +
@@ -31,11 +31,11 @@ const reviewStyle = `main{max-width:40rem;margin:2rem auto;padding:0 1rem;font-f
 // reviewView is what the page shows.
 type reviewView struct {
 	Title string
-	// Problem is why a request cannot be shown or an answer is not accepted.
+	// Problem says why a request cannot be shown or an answer is not accepted.
 	Problem string
-	// Review is nil for a link that shows nothing.
+	// Review is nil if the link shows nothing.
 	Review *reviewShown
-	// Open is set while the form is shown. Name and Text are what was entered in it.
+	// Open is set while the form is shown. Name and Text are what the guest entered in it.
 	Open       bool
 	Name, Text string
 }
@@ -50,7 +50,7 @@ type reviewShown struct {
 	AutoSchedule bool
 	Note         string
 	Parts        []reviewShownPart
-	// Answer is how the request was answered, with the note of the reviewer.
+	// Answer says how the request was answered, with the reviewer's note.
 	Answer string
 }
 

@@ -11,16 +11,18 @@ import (
 	"crier/publishing"
 )
 
-// Reviews are the use cases of guests, who have the link of a request for approval. A token that is none is NotFound; one of
-// a request that cannot be answered any more is Gone.
+// Reviews are the use cases of guests, who have the review link of a request. Methods return
+// NotFound for an invalid token, and Gone for the token of a request that can no longer be
+// answered.
 type Reviews interface {
-	// Review returns the post and the request, also when it is answered, until it expires.
+	// Review returns the post and the request until it expires, even if it has been answered.
 	Review(ctx context.Context, token string) (publishing.Review, error)
-	// ResolveByToken answers a request. It returns Invalid, and Conflict for one that is answered already.
+	// ResolveByToken answers a request. It returns Invalid, and Conflict if the request is already
+	// answered.
 	ResolveByToken(ctx context.Context, token string, cmd publishing.ResolveApproval) (publishing.Review, error)
 }
 
-// ReviewAnswer is what a guest sees of a request for approval.
+// ReviewAnswer is what a guest sees of an approval request.
 type ReviewAnswer struct {
 	Status       string             `json:"status" enum:"PENDING,APPROVED,REJECTED"`
 	Organization ReviewOrganization `json:"organization"`
@@ -35,7 +37,7 @@ type ReviewOrganization struct {
 	Name string `json:"name"`
 }
 
-// ReviewPost is the post that is to be approved.
+// ReviewPost is the post to be approved.
 type ReviewPost struct {
 	PublishDate string         `json:"publishDate" format:"date-time"`
 	Content     string         `json:"content"`

@@ -1,4 +1,4 @@
-// Package channel has the endpoints of connected channels, their groups, tools and pauses.
+// Package channel has the endpoints for connected channels, their groups, tools and pauses.
 package channel
 
 import (
@@ -24,8 +24,8 @@ type API struct{ deps Deps }
 // New returns an API. It does not check that d is complete.
 func New(d Deps) *API { return &API{deps: d} }
 
-// ListChannels returns the endpoint that lists the connected channels. If a query has both group and customer, group
-// counts.
+// ListChannels returns the endpoint that lists the connected channels. If a query has both group
+// and customer, group wins.
 func (a *API) ListChannels() route.Endpoint {
 	return route.JSON(route.Described(route.Describe("Channels", "List the connected channels"),
 		"Without group those of all customers. The id of a channel is integration.id of POST /posts. A "+

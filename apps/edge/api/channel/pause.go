@@ -12,20 +12,20 @@ import (
 
 // Pauses are the use cases of pausing.
 type Pauses interface {
-	// Pause pauses or resumes publishing. When it returns, no call to a platform that is paused can begin. It returns
-	// NotFound when the organization has no such channel or customer, and Forbidden when the person may not pause the
-	// organization.
+	// Pause pauses or resumes publishing. Once it has returned, no call to a platform begins for
+	// what is paused. It returns NotFound if the organization has no such channel or customer, and
+	// Forbidden if the person may not pause the organization.
 	Pause(ctx context.Context, p tenancy.Principal, cmd publishing.SetPause) (publishing.PauseResult, error)
 }
 
-// PauseChannel returns the endpoint that pauses or resumes a channel. Once a pause is answered, no call to the platform
-// begins for this channel.
+// PauseChannel returns the endpoint that pauses or resumes a channel. Once it has answered a pause,
+// no call to the platform begins for this channel.
 func (a *API) PauseChannel() route.Endpoint {
 	return a.pauseOne(publishing.PauseChannel, "Pause or resume publishing on a channel")
 }
 
-// PauseCustomer returns the endpoint that pauses or resumes the channels of a customer. A channel that is paused itself
-// stays paused when its customer is resumed.
+// PauseCustomer returns the endpoint that pauses or resumes the channels of a customer. A channel
+// that is itself paused stays paused when its customer is resumed.
 func (a *API) PauseCustomer() route.Endpoint {
 	return a.pauseOne(publishing.PauseCustomer, "Pause or resume publishing on a group of channels")
 }

@@ -15,7 +15,8 @@ import (
 	"crier/tenancy"
 )
 
-// Function returns the endpoint that runs a tool of the platform of a channel, as POST /integration-trigger/{id} does.
+// Function returns the endpoint that runs a tool of a channel's platform, as POST
+// /integration-trigger/{id} does.
 func (a *API) Function() route.Endpoint {
 	d := route.Describe("Channels", "Run a tool of a channel; false when the platform fails", 400, 404, 413)
 	d.DefaultStatus = http.StatusCreated
@@ -45,14 +46,14 @@ func (a *API) function(ctx context.Context, in *functionInput) (*functionOutput,
 	return &functionOutput{Body: out}, nil
 }
 
-// ChannelSettings returns the endpoint of the rules, the settings and the tools of the platform of a channel.
+// ChannelSettings returns the endpoint for the rules, settings and tools of a channel's platform.
 func (a *API) ChannelSettings() route.Endpoint {
 	return route.JSON(route.Described(route.Describe("Channels", "Get the rules, the settings and the tools of a channel", 404),
 		"Read it before you write posts for a channel: settings has the schema of posts[].settings of "+
 			"POST /posts, and maxLength says how long a part may be."), a.channelSettings)
 }
 
-// SettingsSchema is the JSON schema of the settings of a post, or a sentence when the platform has none.
+// SettingsSchema is the JSON schema of a post's settings, or a sentence if the platform has none.
 type SettingsSchema json.RawMessage
 
 // MarshalJSON returns the schema or the sentence. The error is always nil; encoding/json checks the syntax.

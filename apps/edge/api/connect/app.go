@@ -11,18 +11,21 @@ import (
 	"crier/tenancy"
 )
 
-// Apps are the use cases of an organization's applications at platforms. A family that does not exist is NotFound.
+// Apps are the use cases of an organization's applications at platforms. Methods return NotFound
+// for an unknown family.
 type Apps interface {
 	Apps(ctx context.Context, p tenancy.Principal) ([]publishing.PlatformApp, error)
 	App(ctx context.Context, p tenancy.Principal, family string) (publishing.PlatformApp, error)
-	// SetApp and DeleteApp return the number of channels that were connected with what they replace or delete.
+	// SetApp and DeleteApp return the number of channels that were connected with the application
+	// that they replace or delete.
 	SetApp(
 		ctx context.Context, p tenancy.Principal, cmd publishing.SetPlatformApp,
 	) (publishing.PlatformApp, int, error)
 	DeleteApp(ctx context.Context, p tenancy.Principal, family string) (publishing.PlatformApp, int, error)
 }
 
-// ProviderCredentials are the credentials of the application at a family of platforms. Values are masked.
+// ProviderCredentials are the credentials of an application at a family of platforms, with masked
+// values.
 type ProviderCredentials struct {
 	Provider   string            `json:"provider" doc:"The family of platforms, such as that of Facebook and Instagram."`
 	Name       string            `json:"name"`
@@ -30,7 +33,7 @@ type ProviderCredentials struct {
 	Configured bool              `json:"configured"`
 	Source     *string           `json:"source" nullable:"true" enum:"env,organization" doc:"Of the instance or of the organization; null for none."`
 	Fields     []CredentialField `json:"fields"`
-	// Affected is set in answers to changes.
+	// Affected is set in responses to changes.
 	Affected *int `json:"affectedChannels,omitempty" doc:"Channels that were connected with what was replaced or deleted: they must be connected again when their access ends."`
 }
 
@@ -43,7 +46,7 @@ type CredentialField struct {
 	Value  string `json:"value,omitempty" doc:"Masked."`
 }
 
-// maskedTail is how many characters of a client id are shown, of one that has more than twice as many.
+// maskedTail is how many characters of a client id are shown if it has more than twice as many.
 const maskedTail = 4
 
 func credentialsOf(app publishing.PlatformApp) ProviderCredentials {

@@ -38,7 +38,8 @@ func (a *API) socialURL(ctx context.Context, in *socialInput) (*socialOutput, er
 	return &socialOutput{Body: SocialAddress{URL: url}}, nil
 }
 
-// Authorize returns the endpoint that begins to connect a channel by OAuth, unless there is one that works.
+// Authorize returns the endpoint that begins to connect a channel by OAuth, unless a working one
+// exists.
 func (a *API) Authorize() route.Endpoint {
 	d := route.Describe("Connecting channels", "Begin to connect an account of a platform", 400, 402, 404, 409, 413)
 	d.Description = "Open url in the browser of who owns the account, once, within an hour; the channel is in GET " +

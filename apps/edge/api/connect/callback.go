@@ -19,8 +19,8 @@ import (
 //go:embed callback.html
 var callbackFiles embed.FS
 
-// newCallbackPage returns the page to which platforms send the browser back. It works without JavaScript. A form of it
-// may lead back to a page of one of the origins.
+// newCallbackPage returns the page to which platforms send the browser back. It works without
+// JavaScript. Its forms may lead back to a page of one of the origins.
 func newCallbackPage(origins []string) *page.Page {
 	return page.New(callbackFiles, "callback.html", page.Forms(append([]string{page.Self}, origins...)...))
 }
@@ -30,7 +30,7 @@ type callbackView struct {
 	// Asked says who asked for the account. Warning says what to do about an unintended connect.
 	Asked, Warning string
 	Buttons        []callbackButton
-	// Back is the address of a page of the dashboard or of this service.
+	// Back is the address of a page of the dashboard or this service.
 	Back string
 }
 

@@ -8,8 +8,8 @@ import (
 	"crier/publishing/connector"
 )
 
-// ListPlatforms returns the endpoint that lists the platforms of this instance. The list is public: default values that
-// are addresses are left out.
+// ListPlatforms returns the endpoint that lists the platforms of this instance. The list is public,
+// so default values that are addresses are omitted.
 func (a *API) ListPlatforms() route.Endpoint {
 	return route.JSON(route.Describe("Connecting channels", "List the platforms of this instance"), a.catalogue)
 }
@@ -54,7 +54,7 @@ func catalogueOf(all []connector.Descriptor) Catalogue {
 		p := Platform{Name: d.Name, Identifier: d.ID, ToolTip: d.ToolTip, Editor: d.Editor}
 		for _, f := range d.Fields {
 			if strings.Contains(f.DefaultValue, "://") {
-				f.DefaultValue = "" // the list is public, and the address may be of an internal network
+				f.DefaultValue = "" // the list is public, and the address may belong to an internal network
 			}
 			p.CustomFields = append(p.CustomFields, PlatformField{
 				Key: f.Key, Label: f.Label, DefaultValue: f.DefaultValue, Validation: f.Validation, Type: f.Type, Hint: f.Hint,

@@ -12,15 +12,17 @@ import (
 	"crier/tenancy"
 )
 
-// Connects are the use cases of connects by OAuth whose account is to be chosen.
+// Connects are the use cases of OAuth connects that have yet to be confirmed or whose account is
+// yet to be chosen.
 type Connects interface {
-	// Choose chooses the account for a member. It returns NotFound for an id that names nothing, Invalid for a channel
-	// that is connected and for an account that is not offered, and Upstream when the platform fails. After an error the
-	// choice can be made again.
+	// Choose chooses the account on behalf of a member. It returns NotFound for an unknown id,
+	// Invalid for a channel that is already connected or an account that is not offered, and
+	// Upstream if the platform fails. After an error the choice can be made again.
 	Choose(
 		ctx context.Context, p tenancy.Principal, cmd publishing.ChooseAccount,
 	) (publishing.ChannelConnected, error)
-	// ChooseByState is Choose for a caller who has the state. platform is checked unless it is empty.
+	// ChooseByState is Choose for a caller who has the state. It checks platform unless it is
+	// empty.
 	ChooseByState(
 		ctx context.Context, platform string, cmd publishing.ChooseAccount,
 	) (publishing.ChannelConnected, error)
@@ -51,7 +53,8 @@ func pagesOf(all []publishing.Candidate) []Page {
 	return out
 }
 
-// ChooseRequest is the body that chooses the account of a connect by OAuth. One of page, pageId and id is needed.
+// ChooseRequest is the body that chooses the account of an OAuth connect. One of page, pageId and
+// id is required.
 type ChooseRequest struct {
 	Page   string `json:"page,omitempty" maxLength:"1024" doc:"Id of one of the pages."`
 	PageID string `json:"pageId,omitempty" maxLength:"1024" doc:"The same as page."`

@@ -1,4 +1,4 @@
-// Package connect has the endpoints of connecting channels.
+// Package connect has the endpoints for connecting channels.
 package connect
 
 import (
@@ -39,7 +39,7 @@ type Deps struct {
 // API has the endpoints, one for each exported method. It is safe for concurrent use.
 type API struct {
 	deps Deps
-	page *page.Page // the one of callback.html
+	page *page.Page // of callback.html
 }
 
 // New returns an API. It does not check that d is complete.
@@ -49,14 +49,14 @@ func New(d Deps) *API { return &API{deps: d, page: newCallbackPage(d.Origins)} }
 type Channels interface {
 	// Catalogue returns the descriptors of all connectors of this instance.
 	Catalogue() []connector.Descriptor
-	// Begin starts to connect a channel. It returns the value that the contract calls url, which is the state itself
-	// for a platform that is connected by credentials. It returns Invalid for an unknown platform, and for a channel to
-	// reconnect that does not exist.
+	// Begin starts to connect a channel. It returns the value that the contract calls url, which is
+	// the state itself for a platform that is connected by credentials. It returns Invalid for an
+	// unknown platform, or if the channel to reconnect does not exist.
 	Begin(ctx context.Context, p tenancy.Principal, cmd publishing.BeginConnect) (string, error)
-	// Finish connects the channel that Begin has started. The state names the principal. It returns Invalid for a
-	// state, a form or a credential that is not accepted, Quota and Conflict at the limits of channels, and RateLimited while too
-	// many channels are being connected or when the platform limits requests. After a refusal the state can be used
-	// again, a few times.
+	// Finish connects the channel that Begin started. The state identifies the principal. It
+	// returns Invalid for a state, a form or a credential that is not accepted, Quota and Conflict
+	// at the limits on channels, and RateLimited while too many channels are being connected or if
+	// the platform limits requests. After a refusal the state can be used again a few times.
 	Finish(ctx context.Context, cmd publishing.FinishConnect) (publishing.ChannelConnected, error)
 }
 

@@ -22,7 +22,7 @@ import (
 	"crier/platform/fault"
 )
 
-// File returns the endpoint of the public address of a file.
+// File returns the endpoint for the public address of a file.
 func (a *API) File() route.Endpoint {
 	text := &huma.Schema{Type: huma.TypeString}
 	d := huma.Operation{
@@ -39,7 +39,7 @@ func (a *API) File() route.Endpoint {
 		route.Content(http.StatusPartialContent, "The range of the file.", fiber.MIMEOctetStream, binary))
 }
 
-// filePolicy keeps browsers from running scripts of any file.
+// filePolicy keeps browsers from running scripts in a file.
 const filePolicy = "sandbox; default-src 'none'"
 
 // file streams an uploaded file. A file never changes, so clients may cache it without limit.

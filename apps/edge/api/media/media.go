@@ -1,4 +1,4 @@
-// Package media has the endpoints of uploaded files.
+// Package media has the endpoints for uploaded files.
 package media
 
 import (
@@ -22,9 +22,9 @@ import (
 // Deps are what an API uses.
 type Deps struct {
 	Base record.Base
-	// UploadLimit is the limit of a whole upload request, in bytes.
+	// UploadLimit is the maximum size of a whole upload request, in bytes.
 	UploadLimit int64
-	// StreamTimeout is how long a video of another server may take.
+	// StreamTimeout is how long the transfer of a video from another server may take.
 	StreamTimeout time.Duration
 	Media         Media
 	Files         Files
@@ -38,7 +38,7 @@ type API struct{ deps Deps }
 // New returns an API. It does not check that d is complete.
 func New(d Deps) *API { return &API{deps: d} }
 
-// UploadFromURL returns the endpoint that stores a file of another server.
+// UploadFromURL returns the endpoint that stores a file from another server.
 func (a *API) UploadFromURL() route.Endpoint {
 	d := route.Describe("Files", "Download an image or a video from a public URL and store it", 400, 408, 413)
 	d.Description = "The address must be http or https, on port 80 or 443, and public; at most 3 redirects are followed. " +

@@ -33,8 +33,9 @@ func (a *API) Stream() route.Endpoint {
 
 const videoType = "video/mp4"
 
-// stream sends a video as /files does, or that of another server, which only a person with a session may ask for. The
-// connection to the other server ends with the transfer.
+// stream sends an uploaded video as /files does, or a video from another server, which only a
+// person with a session may request. The connection to the other server is closed when the transfer
+// ends.
 func (a *API) stream(c *fiber.Ctx) error {
 	if err := a.deps.Gate.AdmitStream(c.UserContext(), request.From(c.Context()).From); err != nil {
 		return err
@@ -51,7 +52,7 @@ func (a *API) stream(c *fiber.Ctx) error {
 	return err
 }
 
-// openStream sets the body of the answer. leave is called when it was sent.
+// openStream sets the response body. leave is called once it has been sent.
 func (a *API) openStream(c *fiber.Ctx, leave func()) error {
 	address := c.Query("url")
 	if key, file, ours := a.deps.Files.OwnFile(address); ours {

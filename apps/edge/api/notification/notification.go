@@ -1,4 +1,4 @@
-// Package notification has the endpoints of the notifications of people.
+// Package notification has the endpoints for people's notifications.
 package notification
 
 import (
@@ -24,14 +24,15 @@ type API struct{ deps Deps }
 // New returns an API. It does not check that d is complete.
 func New(d Deps) *API { return &API{deps: d} }
 
-// Notifications are the use cases of the bell.
+// Notifications are the use cases of the notification bell.
 type Notifications interface {
-	// List returns a page, from 0, and Invalid for a page that cannot be.
+	// List returns a page, counted from 0, or Invalid for an impossible page number.
 	List(ctx context.Context, p tenancy.Principal, page int) (publishing.NotificationPage, error)
 	// Unread returns how many notifications the person has not read.
 	Unread(ctx context.Context, p tenancy.Principal) (int, error)
-	// Read returns a page, from 0, and until when the person had read all before, and marks what it returns as read. It
-	// returns Invalid for a page that cannot be.
+	// Read returns a page, counted from 0, and the time up to which the person had already read
+	// everything, and marks what it returns as read. It returns Invalid for an impossible page
+	// number.
 	Read(ctx context.Context, p tenancy.Principal, page int) ([]publishing.ListedNotification, time.Time, error)
 }
 
@@ -39,7 +40,8 @@ type Notifications interface {
 type NotificationRecord struct {
 	ID      string `json:"id" doc:"Id of the notification."`
 	Content string `json:"content" doc:"One sentence, plain text. Names in it are those of today."`
-	// Link is null: the dashboard has no page of a post or a channel yet, and no document names the address of one.
+	// Link is null: the dashboard has no page for a post or a channel yet, and no document
+	// specifies its address.
 	Link *string `json:"link" nullable:"true" doc:"Where to act; null while there is no such page."`
 	// CreatedAt is when the incident began.
 	CreatedAt     string            `json:"createdAt" format:"date-time" doc:"When the incident began."`

@@ -10,7 +10,8 @@ import (
 	"crier/publishing"
 )
 
-// CreateRequest has the schema of the body of POST /posts. decodeCreate accepts more forms than the schema.
+// CreateRequest has the schema of the body of POST /posts. decodeCreate accepts more forms than the
+// schema describes.
 type CreateRequest struct{}
 
 // TransformSchema is called by huma.

@@ -11,7 +11,7 @@ import (
 	"crier/publishing"
 )
 
-// unread returns the members that are documented and not read.
+// unread returns the members that are documented but not read.
 func unread[T any](m members[T]) (out []string) {
 	for _, one := range m.list {
 		if one.decode == nil {

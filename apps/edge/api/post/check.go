@@ -14,8 +14,8 @@ import (
 	"crier/publishing"
 )
 
-// CheckPostDto has the schema of the body of POST /posts/check: that of POST /posts, of which only the entries are
-// required.
+// CheckPostDto has the schema of the body of POST /posts/check. It is the body of POST /posts, but
+// only the entries are required.
 type CheckPostDto struct{}
 
 // TransformSchema is called by huma.
@@ -34,19 +34,19 @@ func checkPostDocs() map[string]string {
 	}
 }
 
-// checkMembers are the members of a body of POST /posts/check. Those of POST /posts that have no effect here are checked
-// too, but not documented.
+// checkMembers are the members of a body of POST /posts/check. Members of POST /posts that have no
+// effect here are checked too, but not documented.
 var checkMembers = membersOf(append([]member[publishing.CreatePosts]{{
 	name: "ai", schema: flag, decode: func(n node, _ *publishing.CreatePosts) { n.flag() },
 }}, createMembers.list...)...)
 
-// CheckAnswer has one result for each entry, in their order. Passed is true if all are valid.
+// CheckAnswer has one result for each entry, in order. Passed is true if all of them are valid.
 type CheckAnswer struct {
 	Passed  bool          `json:"passed" doc:"All entries are valid."`
 	Results []CheckResult `json:"results" doc:"One for each entry, in the order of the request."`
 }
 
-// CheckResult is what the rules find in one entry. Checker is always empty.
+// CheckResult is what the rules found in one entry. Checker is always empty.
 type CheckResult struct {
 	ID                string      `json:"id" doc:"Channel id as it was sent."`
 	Identifier        string      `json:"identifier" doc:"Platform, empty for an unknown channel."`

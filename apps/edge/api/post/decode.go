@@ -18,9 +18,10 @@ import (
 
 const opCreate = "post.create"
 
-// decodeCreate decodes a body of POST /posts. Its error is Invalid and has both the values of a wrong type and the
-// broken rules of publishing. Without a wrong type it does not check the rules: the use case does. A list is read to
-// one element beyond its limit, which breaks a rule.
+// decodeCreate decodes a body of POST /posts. It returns Invalid if the body is not a JSON object,
+// or if values have a wrong type, then with both these values and the broken rules of publishing.
+// If all types are right, it leaves the rules to the use case. A list is read up to one element
+// beyond its limit, which breaks a rule.
 func decodeCreate(body []byte) (publishing.CreatePosts, error) {
 	n, err := parse(body, opCreate)
 	if err != nil {
@@ -35,7 +36,8 @@ func decodeCreate(body []byte) (publishing.CreatePosts, error) {
 	return cmd, err
 }
 
-// withRules returns the faults of types together with the broken rules of cmd, and nil if there are no faults of types.
+// withRules returns the type faults together with the broken rules of cmd, or nil if there are no
+// type faults.
 func withRules(faults *fault.List, cmd publishing.CreatePosts) error {
 	const message = "The post is not valid."
 	if faults.Err(opCreate, message) == nil {
@@ -48,8 +50,8 @@ func withRules(faults *fault.List, cmd publishing.CreatePosts) error {
 	return faults.Err(opCreate, message)
 }
 
-// decodeDate returns the date in n, or the zero time for null. A value that is not a date is a fault and also returns
-// the zero time.
+// decodeDate returns the date in n, or the zero time for null. For a value that is not a date it
+// adds a fault and returns the zero time.
 func decodeDate(n node) time.Time {
 	switch n.value.Type {
 	case gjson.Null:

@@ -9,24 +9,24 @@ import (
 	"crier/platform/fault"
 )
 
-// exampleFiles has one file for each operation, <operation id>.json, with an Example.
+// exampleFiles has one file with an Example for each operation, <operation id>.json.
 //
 //go:embed examples/*.json
 var exampleFiles embed.FS
 
-// Example is one call of an operation of the public API and its answer, as the documentation shows them. A test of
-// tests/contract makes the calls of all examples, with the ids of real things in place of those of the example, and
-// compares the answers.
+// Example is one call of an operation of the public API and its response, as the documentation
+// shows them. A test in tests/contract makes the calls of all examples, with real ids in place of
+// the example ids, and compares the responses.
 type Example struct {
-	// Parameters has values of the path, of the query and of headers by the name of the parameter.
+	// Parameters has the values of path, query and header parameters by name.
 	Parameters map[string]json.RawMessage `json:"parameters"`
-	// Body is the JSON of the request, empty if it has none or is a form.
+	// Body is the JSON of the request, or empty if the request has no body or sends a form.
 	Body json.RawMessage `json:"body"`
-	// Answer is the JSON of the answer with the status of success.
+	// Answer is the JSON of the successful response.
 	Answer json.RawMessage `json:"answer"`
 }
 
-// Examples returns the examples by the id of their operation. Its error is Internal.
+// Examples returns the examples by operation id. The error is always Internal.
 func Examples() (map[string]Example, error) {
 	const op = "post.Examples"
 	entries, err := exampleFiles.ReadDir("examples")

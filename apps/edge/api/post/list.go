@@ -23,7 +23,8 @@ func (a *API) ListPosts() route.Endpoint {
 	return route.JSON(describeList(), a.listPosts(false), route.Answer[[]record.Item](http.StatusOK, "OK"))
 }
 
-// ListPostsInEnvelope returns the same endpoint with the answer {"posts": […]}, for GET /api/public/v1/posts.
+// ListPostsInEnvelope returns the same endpoint with the response {"posts": […]}, for GET
+// /api/public/v1/posts.
 func (a *API) ListPostsInEnvelope() route.Endpoint {
 	return route.JSON(describeList(), a.listPosts(true), route.Answer[Enveloped](http.StatusOK, "OK"))
 }
@@ -49,7 +50,7 @@ type listInput struct {
 	Format   string            `query:"format" enum:"html,text" doc:"Convert every content to this format."`
 }
 
-// Enveloped is the list of posts of ListPostsInEnvelope.
+// Enveloped is the response of ListPostsInEnvelope.
 type Enveloped struct {
 	Posts []record.Item `json:"posts"`
 }

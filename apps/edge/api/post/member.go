@@ -7,20 +7,21 @@ import (
 	"github.com/danielgtaylor/huma/v2"
 )
 
-// member is a member of an object of a body: what the OpenAPI document says of it and how it is decoded.
+// member is a member of an object in a body: what the OpenAPI document says about it and how it is
+// decoded.
 type member[T any] struct {
 	name     string
 	required bool
-	// schema is what the document says. Its description is doc.
+	// schema returns what the document says, with doc as the description.
 	schema func(huma.Registry) *huma.Schema
 	doc    string
-	// decode stores the value of the member in the object. It is called for an absent member too, which is null. With nil
-	// the member is not read.
+	// decode stores the value of the member in the object. It is also called for an absent member,
+	// with a null node. If decode is nil, the member is not read.
 	decode func(n node, into *T)
 }
 
-// members are the members of an object that is decoded into a T, in the order in which their faults are listed. The
-// document and the decoder are made of the same list.
+// members are the members of an object that is decoded into a T, in the order in which their faults
+// are listed. The document and the decoder use the same list.
 type members[T any] struct {
 	list []member[T]
 	// read are the members that are read, and names their names.

@@ -1,4 +1,4 @@
-// Package post has the endpoints of posts.
+// Package post has the endpoints for posts.
 package post
 
 import (
@@ -27,7 +27,8 @@ type API struct{ deps Deps }
 // New returns an API. It does not check that d is complete.
 func New(d Deps) *API { return &API{deps: d} }
 
-// GetPost returns the endpoint of one post with its timeline. An id that does not parse is NotFound, not Invalid.
+// GetPost returns the endpoint for one post with its timeline. An id that does not parse is
+// NotFound, not Invalid.
 func (a *API) GetPost() route.Endpoint {
 	return route.JSON(route.Described(route.Describe("Posts", "Get a post with its channel, media and timeline", 400, 404),
 		"posts[0] says what became of it: state, releaseURL, error and errorCode."), a.getPost)
@@ -48,7 +49,8 @@ func (a *API) getPost(ctx context.Context, in *getInput) (*detailOutput, error) 
 	return &detailOutput{Body: a.deps.Base.Detail(d, in.Format)}, nil
 }
 
-// DeletePost returns the endpoint that deletes a post with its group. Of a repeated post it skips one occurrence.
+// DeletePost returns the endpoint that deletes a post with its group. For a repeated post, it skips
+// one occurrence.
 func (a *API) DeletePost() route.Endpoint {
 	d := route.Describe("Posts", "Delete a post with its whole group; published posts stay on the platform. "+
 		"Of a repeated post this skips one occurrence", 404)

@@ -10,16 +10,18 @@ import (
 	"crier/tenancy"
 )
 
-// Releases are the use cases of what platforms have made of posts. Ids are as for Posts.
+// Releases are the use cases for finding posts on their platforms. Ids are as for Posts.
 type Releases interface {
-	// Missing returns what a post may be on its platform. It returns Unauthenticated and Upstream like Tools.
+	// Missing returns the items on the platform that a post may correspond to. It returns
+	// Unauthenticated and Upstream as Tools does.
 	Missing(ctx context.Context, p tenancy.Principal, id string) ([]publishing.RemoteItem, error)
-	// SetRelease stores the platform's id of a post. It returns Invalid, and Conflict when an id is known.
+	// SetRelease stores the platform's id of a post. It returns Invalid, and Conflict if an id is
+	// already known.
 	SetRelease(ctx context.Context, p tenancy.Principal, id, release string) error
 }
 
-// Missing returns the endpoint that lists what a post may be on its platform, when the platform published it without
-// naming its id. It is part of the application API too.
+// Missing returns the endpoint that lists the platform's items that a post may correspond to, if
+// the platform published it without returning its id. It is part of the application API too.
 func (a *API) Missing() route.Endpoint {
 	d := route.Describe("Posts", "List what a post may be on its platform", 404, 502)
 	d.Description = "Empty unless releaseId is missing and the platform can list its posts. Send the id of the right one " +
@@ -55,8 +57,8 @@ func (a *API) SetRelease() route.Endpoint {
 			"published."), a.setRelease)
 }
 
-// ReleaseRequest is the body of PUT /posts/{id}/release-id. The service refuses one without an id, after it has found
-// the post, so that an unknown post is 404.
+// ReleaseRequest is the body of PUT /posts/{id}/release-id. The use case refuses a body without an
+// id only after it has found the post, so that an unknown post is 404.
 type ReleaseRequest struct {
 	ReleaseID string `json:"releaseId,omitempty" doc:"Required; at most 1024 bytes."`
 }

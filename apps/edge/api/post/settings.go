@@ -30,7 +30,7 @@ type SettingsAnswer struct {
 
 type settingsOutput struct{ Body SettingsAnswer }
 
-// ChangeSettings returns the endpoint that changes the settings of a post that is not published yet.
+// ChangeSettings returns the endpoint that changes the settings of an unpublished post.
 func (a *API) ChangeSettings() route.Endpoint {
 	return route.JSON(route.Described(route.Describe("Posts", "Change settings of a post", 400, 402, 403, 404, 409, 413),
 		"The members that are sent replace those of the post, null removes one, and the others stay, as "+

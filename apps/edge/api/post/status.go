@@ -31,8 +31,8 @@ type StatusRequest struct {
 	Override  bool   `json:"override,omitempty" doc:"Schedules a post whose content is not what was approved. For administrators and their keys; recorded in the audit log."`
 }
 
-// TransformSchema lists the values of status in the document only. The service refuses others, after it has found the
-// post, so that an unknown post is 404.
+// TransformSchema lists the values of status only in the document. The use case refuses other
+// values, but only after it has found the post, so that an unknown post is 404.
 func (StatusRequest) TransformSchema(_ huma.Registry, s *huma.Schema) *huma.Schema {
 	s.Properties["status"].Description = "draft takes the post out of the queue; schedule puts it there."
 	s.Properties["status"].Extensions = map[string]any{"enum": []string{"draft", "schedule"}}
@@ -44,7 +44,8 @@ type statusInput struct {
 	Body StatusRequest
 }
 
-// StatusAnswer is the new state of a post. ID is in lower case, also if the request has it in upper case.
+// StatusAnswer is the new state of a post. ID is in lower case even if the request has it in upper
+// case.
 type StatusAnswer struct {
 	ID    string `json:"id" doc:"Id of the post."`
 	State string `json:"state" enum:"DRAFT,QUEUE" doc:"Its state now."`

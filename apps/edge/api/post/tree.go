@@ -16,17 +16,17 @@ import (
 	"crier/publishing"
 )
 
-// node is one value of a JSON document with its path. Its methods convert the value as leniently as the contract
-// requires. It is a view of the document: a value is decoded when a method is called. The faults of all nodes of a
-// document are in one list.
+// node is one value of a JSON document with its path. Its methods convert the value as leniently as
+// the contract requires. It is a view of the document: a value is decoded when a method is called.
+// All nodes of a document share one list of faults.
 type node struct {
 	value  gjson.Result
-	at     string // the path, such as posts.0.value, "" for the document
+	at     string // the path, such as posts.0.value; "" for the document
 	faults *fault.List
 }
 
-// parse returns the document of a body, which must be one JSON object; otherwise its error is Invalid. It takes time in
-// proportion to the body and copies it once.
+// parse returns the document of a body, which must be one JSON object. Otherwise it returns
+// Invalid. It takes time proportional to the size of the body, which it copies once.
 func parse(body []byte, op string) (node, error) {
 	bad := func(rule string) error {
 		return &fault.Error{

@@ -1,4 +1,4 @@
-// Package slot has the endpoints of posting times.
+// Package slot has the endpoints for posting times.
 package slot
 
 import (
@@ -24,18 +24,18 @@ type API struct{ deps Deps }
 // New returns an API. It does not check that d is complete.
 func New(d Deps) *API { return &API{deps: d} }
 
-// Slots are the use cases of posting times. A channel that does not exist, that is of another organization, or whose id
-// does not parse, is NotFound.
+// Slots are the use cases of posting times. Methods return NotFound for a channel that does not
+// exist or belongs to another organization, or whose id does not parse.
 type Slots interface {
-	// Find returns the first free posting time of a channel, and holds it for publishing.SlotHold. It returns Conflict
-	// when there is none.
+	// Find returns the first free posting time of a channel and holds it for publishing.SlotHold.
+	// It returns Conflict if there is none.
 	Find(ctx context.Context, p tenancy.Principal, channel string) (time.Time, error)
-	// FindAny returns the first posting time of any channel at which no channel has a post, and holds it for all of
-	// them. It returns Conflict when there is none.
+	// FindAny returns the first posting time of any channel at which no channel has a post, and
+	// holds it for all of them. It returns Conflict if there is none.
 	FindAny(ctx context.Context, p tenancy.Principal) (time.Time, error)
 	// Plan returns the queue plan of a channel.
 	Plan(ctx context.Context, p tenancy.Principal, channel string) (publishing.ChannelPlan, error)
-	// SetPlan replaces the queue plan of a channel, and returns Invalid for times that are not valid.
+	// SetPlan replaces the queue plan of a channel. It returns Invalid for invalid times.
 	SetPlan(
 		ctx context.Context, p tenancy.Principal, channel string, cmd publishing.SetQueuePlan,
 	) (publishing.ChannelPlan, error)
@@ -48,7 +48,7 @@ type Slot struct {
 
 type slotOutput struct{ Body Slot }
 
-// slotDoc describes what both endpoints of slots do.
+// slotDoc describes what both slot endpoints do.
 const slotDoc = "A post, a draft or an occurrence of a repeated post takes its minute unless it has failed. " +
 	"The call holds the time for two minutes, so that no other call names it; a post at that time ends the hold, and " +
 	"nothing is refused because of it. It looks 366 days ahead, and answers 409 when there is no posting time or no " +

@@ -1,4 +1,4 @@
-// Package tag has the endpoints of tags.
+// Package tag has the endpoints for tags.
 package tag
 
 import (
@@ -25,19 +25,21 @@ type API struct{ deps Deps }
 // New returns an API. It does not check that d is complete.
 func New(d Deps) *API { return &API{deps: d} }
 
-// Tags are the use cases of tags. A tag that does not exist, or whose id does not parse, is NotFound.
+// Tags are the use cases of tags. Methods return NotFound for a tag that does not exist or whose id
+// does not parse.
 type Tags interface {
-	// Tags returns the tags of the organization in the order of their names.
+	// Tags returns the tags of the organization, sorted by name.
 	Tags(ctx context.Context, p tenancy.Principal) ([]publishing.Tag, error)
-	// CreateTag returns Invalid, and Conflict for a name that is taken and at the limit of tags.
+	// CreateTag creates a tag. It returns Invalid, and Conflict if the name is taken or the limit
+	// on tags is reached.
 	CreateTag(ctx context.Context, p tenancy.Principal, cmd publishing.SaveTag) (publishing.Tag, error)
-	// UpdateTag returns Invalid, and Conflict for a name that is taken.
+	// UpdateTag changes a tag. It returns Invalid, and Conflict if the name is taken.
 	UpdateTag(ctx context.Context, p tenancy.Principal, tag string, cmd publishing.SaveTag) (publishing.Tag, error)
-	// DeleteTag returns the tag that is deleted.
+	// DeleteTag deletes a tag and returns it.
 	DeleteTag(ctx context.Context, p tenancy.Principal, tag string) (publishing.Tag, error)
 }
 
-// TagRecord is a tag of the organization. DeletedAt is null except in the answer that deletes it.
+// TagRecord is a tag of the organization. DeletedAt is null except in the response to its deletion.
 type TagRecord struct {
 	ID        string  `json:"id" doc:"Id of the tag."`
 	Name      string  `json:"name" doc:"Unique in the organization, without regard to case."`
@@ -55,7 +57,7 @@ func tagRecord(p tenancy.Principal, t publishing.Tag) TagRecord {
 	}
 }
 
-// TagList is the answer of the list of tags.
+// TagList is the response with the list of tags.
 type TagList struct {
 	Tags []TagRecord `json:"tags" doc:"In the order of their names."`
 }

@@ -15,7 +15,7 @@ import (
 	"crier/publishing"
 )
 
-// DeliveryRecord is one event on its way to one webhook.
+// DeliveryRecord is the delivery of one event to one webhook.
 type DeliveryRecord struct {
 	ID            string            `json:"id" doc:"The value of the headers X-Service-Delivery and webhook-id."`
 	Event         string            `json:"event" doc:"What it tells."`

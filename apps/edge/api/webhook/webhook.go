@@ -1,4 +1,4 @@
-// Package webhook has the endpoints of webhooks and their deliveries.
+// Package webhook has the endpoints for webhooks and their deliveries.
 package webhook
 
 import (
@@ -23,15 +23,17 @@ type API struct{ deps Deps }
 // New returns an API. It does not check that d is complete.
 func New(d Deps) *API { return &API{deps: d} }
 
-// Webhooks are the use cases of the endpoints that the service calls. Ids are text as the client sent it; a webhook or
-// a delivery that does not exist, or that is of another organization, is NotFound. Every method can also return
-// Unavailable and Internal.
+// Webhooks are the use cases of the endpoints that the service calls. Ids are text as the client
+// sent it. Methods return NotFound for a webhook or a delivery that does not exist or belongs to
+// another organization. Every method can also return Unavailable and Internal.
 type Webhooks interface {
 	// List returns the webhooks of the organization.
 	List(ctx context.Context, p tenancy.Principal) ([]publishing.WebhookRecord, error)
-	// Create returns a new webhook and its secret. It returns Invalid, and Quota and Conflict at the limits of webhooks.
+	// Create returns a new webhook and its secret. It returns Invalid, and Quota and Conflict at
+	// the limits on webhooks.
 	Create(ctx context.Context, p tenancy.Principal, cmd publishing.SetWebhook) (publishing.Webhook, string, error)
-	// Update returns the updated webhook. It returns Invalid, and Conflict as RotateSecret does.
+	// Update returns the updated webhook. It returns Invalid, and Conflict for the same reason as
+	// RotateSecret.
 	Update(
 		ctx context.Context, p tenancy.Principal, webhook string, cmd publishing.SetWebhook,
 	) (publishing.Webhook, error)
@@ -46,18 +48,18 @@ type Webhooks interface {
 	WebhookDeliveries
 }
 
-// WebhookDeliveries are the use cases of the deliveries of webhooks.
+// WebhookDeliveries are the use cases of webhook deliveries.
 type WebhookDeliveries interface {
-	// Deliveries returns the newest deliveries. It returns Invalid for a query that is not valid.
+	// Deliveries returns the newest deliveries. It returns Invalid for an invalid query.
 	Deliveries(
 		ctx context.Context, p tenancy.Principal, webhook string, q publishing.ListDeliveries,
 	) ([]publishing.Delivery, error)
 	// Replay sends a delivery again.
 	Replay(ctx context.Context, p tenancy.Principal, webhook, delivery string) error
-	// Test sends an example and returns the id of the delivery.
+	// Test sends an example event and returns the id of the delivery.
 	Test(ctx context.Context, p tenancy.Principal, webhook string) (publishing.DeliveryID, error)
-	// TryURL posts a body to a URL once and returns the status of the answer, 0 without one, and why the call failed.
-	// It returns Invalid for a URL or a body that is not accepted.
+	// TryURL posts a body to a URL once. It returns the status of the response, or 0 without one,
+	// and why the call failed. It returns Invalid for a URL or a body that is not accepted.
 	TryURL(ctx context.Context, p tenancy.Principal, address string, body []byte) (int, string, error)
 }
 
