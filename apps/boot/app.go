@@ -37,6 +37,8 @@ import (
 	"crier/publishing/post"
 	"crier/publishing/purge"
 	"crier/publishing/scheduler"
+	"crier/publishing/slot"
+	"crier/publishing/tag"
 	"crier/publishing/webhook"
 	tenancymail "crier/tenancy/mail"
 	"crier/tenancy/signin"
@@ -57,7 +59,8 @@ type App struct {
 	queue *scheduler.Queue
 	// stats reads the statistics of all organizations over a connection of its own.
 	stats *scheduler.Queue
-	slots *post.Slots
+	slots *slot.Slots
+	tags  *tag.Tags
 	// bell has the notifications of people.
 	bell *notification.Notifications
 	// purger deletes what purged organizations have.

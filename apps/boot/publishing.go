@@ -14,6 +14,8 @@ import (
 	"crier/publishing/post"
 	"crier/publishing/purge"
 	"crier/publishing/scheduler"
+	"crier/publishing/slot"
+	"crier/publishing/tag"
 	"crier/publishing/webhook"
 )
 
@@ -43,7 +45,8 @@ func (a *App) openPublishing() error {
 		DB: d, Blobs: a.blobs, Connectors: a.connectors, Access: a.access, Clock: clock.System{}, Waker: a.actors,
 		Log: a.log, Pictures: a.pictures, Quota: a.plans, Approvals: requests,
 	}
-	a.posts, a.slots = post.New(a.cfg.Posts, deps), post.NewSlots(a.cfg.Posts, deps)
+	a.posts = post.New(a.cfg.Posts, deps)
+	a.slots, a.tags = slot.New(d, clock.System{}, a.posts), tag.New(d)
 	a.openApprovals(requests)
 	a.apps = channel.NewApps(d, a.keyring, a.connectors, a.access)
 	a.Channels = channel.New(a.cfg.Channels, channel.Deps{

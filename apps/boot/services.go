@@ -121,7 +121,7 @@ func (a *App) openEdge(context.Context) error {
 	}
 	a.edge, err = edge.New(a.cfg.Edge, edge.Deps{
 		Posts: a.posts, Queue: queue{Queue: a.queue, stats: a.stats}, Channels: newChannels(a),
-		Slots: a.slots, Media: a.media, Accounts: a.Accounts, Plans: a.plans,
+		Slots: a.slots, Tags: a.tags, Media: a.media, Accounts: a.Accounts, Plans: a.plans,
 		Analytics:     a.analytics,
 		Webhooks:      a.hooks,
 		Approvals:     a.approvals,

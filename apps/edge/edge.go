@@ -24,6 +24,7 @@ import (
 	notificationapi "crier/apps/edge/api/notification"
 
 	slotapi "crier/apps/edge/api/slot"
+	tagapi "crier/apps/edge/api/tag"
 
 	webhookapi "crier/apps/edge/api/webhook"
 	"crier/apps/edge/dev"
@@ -42,6 +43,7 @@ type Deps struct {
 	Queue     Queue
 	Channels  Channels
 	Slots     slotapi.Slots
+	Tags      tagapi.Tags
 	Analytics Analytics
 	Media     Media
 	Webhooks  webhookapi.Webhooks

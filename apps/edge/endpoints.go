@@ -115,7 +115,7 @@ func (s *Server) newEndpoints() endpoints {
 			Log: d.Log,
 		}),
 		slot: slotapi.New(slotapi.Deps{Slots: d.Slots}),
-		tag:  tagapi.New(tagapi.Deps{Tags: d.Posts, Clock: d.Clock}),
+		tag:  tagapi.New(tagapi.Deps{Tags: d.Tags, Clock: d.Clock}),
 		team: teamapi.New(teamapi.Deps{FrontendURL: s.cfg.Frontend(), Accounts: d.Accounts, Gate: s.gate}),
 		user: userapi.New(userapi.Deps{
 			BaseURL: s.cfg.Base(), Accounts: d.Accounts, Plans: d.Plans, Media: d.Media, Gate: s.gate, Clock: d.Clock,

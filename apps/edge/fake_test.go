@@ -116,16 +116,13 @@ type tags struct{ otherTags }
 
 type otherTags = tagapi.Tags
 
-func (tags) Tags(context.Context, tenancy.Principal) ([]publishing.Tag, error) { return nil, nil }
+func (tags) List(context.Context, tenancy.Principal) ([]publishing.Tag, error) { return nil, nil }
 
-func (tags) DeleteTag(context.Context, tenancy.Principal, string) (publishing.Tag, error) {
+func (tags) Delete(context.Context, tenancy.Principal, string) (publishing.Tag, error) {
 	return publishing.Tag{}, fault.New(fault.NotFound, "tags", "There is no such tag.")
 }
 
-type posts struct {
-	tags
-	*world
-}
+type posts struct{ *world }
 
 func (p posts) ChangeSettings(_ context.Context, _ tenancy.Principal, id string, cmd publishing.ChangeSettings) (publishing.SettingsChanged, error) {
 	if err := cmd.Validate(); err != nil {
@@ -505,7 +502,7 @@ func start(t testing.TB, vars map[string]string, change ...func(*edge.Deps)) *ru
 	w.signIn = tenancy.SignIn{Session: goodSession, Device: "device-token"}
 	log := &syncbuffer.Buffer{}
 	deps := edge.Deps{
-		Posts: posts{world: w}, Queue: queue{world: w}, Channels: channels{world: w}, Slots: slots{world: w}, Media: media{world: w},
+		Posts: posts{world: w}, Queue: queue{world: w}, Channels: channels{world: w}, Slots: slots{world: w}, Tags: tags{}, Media: media{world: w},
 		Analytics: analytics{world: w},
 		Webhooks:  webhooks{world: w}, Approvals: approvals{world: w}, Notifications: notifications{world: w},
 		Accounts: accounts{world: w}, Plans: plans{}, Limiter: limiter{world: w}, Health: health{world: w},

@@ -4,48 +4,31 @@ import (
 	"context"
 
 	"crier/actors/org"
-	tagapi "crier/apps/edge/api/tag"
-
 	auditapi "crier/apps/edge/account/audit"
-
 	deletionapi "crier/apps/edge/account/deletion"
-
 	instanceapi "crier/apps/edge/account/instance"
-
 	keyapi "crier/apps/edge/account/key"
-
 	organizationapi "crier/apps/edge/account/organization"
-
 	securityapi "crier/apps/edge/account/security"
-
 	signinapi "crier/apps/edge/account/signin"
-
 	teamapi "crier/apps/edge/account/team"
-	"crier/apps/edge/admission"
-	"crier/apps/edge/session"
-
 	userapi "crier/apps/edge/account/user"
-
+	"crier/apps/edge/admission"
 	analyticsapi "crier/apps/edge/api/analytics"
-
 	approvalapi "crier/apps/edge/api/approval"
-
 	channelapi "crier/apps/edge/api/channel"
-
 	connectapi "crier/apps/edge/api/connect"
-
 	mediaapi "crier/apps/edge/api/media"
-
 	postapi "crier/apps/edge/api/post"
 	"crier/apps/edge/monitor"
+	"crier/apps/edge/session"
 	"crier/tenancy"
 )
 
-// Posts are the use cases of posts and tags.
+// Posts are the use cases of posts.
 type Posts interface {
 	postapi.Posts
 	postapi.Releases
-	tagapi.Tags
 }
 
 // Queue are the use cases of the publishing queue and pauses.

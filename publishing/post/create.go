@@ -327,3 +327,26 @@ func firstDue(plans []plan) (first *time.Time) {
 	}
 	return first
 }
+
+// wantedTags returns the tags of the posts that a create writes, nil when an existing post keeps its own. A label that
+// no tag has is left out.
+func wantedTags(
+	ctx context.Context, tx *db.Tx, cmd publishing.CreatePosts,
+) ([]publishing.TagID, error) {
+	if cmd.Tags == nil {
+		return nil, nil
+	}
+	out := []publishing.TagID{}
+	if len(cmd.Tags) == 0 {
+		return out, nil
+	}
+	found, err := poststore.TagsByName(ctx, tx, cmd.Tags)
+	seen := map[publishing.TagID]bool{}
+	for _, t := range found {
+		if !seen[t] {
+			out = append(out, t)
+		}
+		seen[t] = true
+	}
+	return out, err
+}

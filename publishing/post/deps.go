@@ -1,5 +1,5 @@
 // Package post implements the use cases of posts, one per file, and owns their transactions. It
-// includes repeated posts, slots and tags.
+// includes repeated posts.
 package post
 
 import (
@@ -20,7 +20,7 @@ type Config struct {
 	BaseURL string
 }
 
-// Deps holds the dependencies of New and NewSlots. Only Pictures and Quota are optional.
+// Deps holds the dependencies of New. Only Pictures and Quota are optional.
 type Deps struct {
 	DB         *db.DB
 	Blobs      blob.Store

@@ -13,9 +13,9 @@ import (
 var unaudited = map[string]string{
 	"media.SetAlt":    "a text of a file, which posts show",
 	"media.Delete":    "members delete files every day; a post keeps its record of them",
-	"post.SetPlan":    "posting times, which the channel shows",
+	"slot.SetPlan":    "posting times, which the channel shows",
 	"post.SetRelease": "the timeline of the post has it",
-	"post.changeTag":  "tags decide about nothing",
+	"tag.change":      "tags decide about nothing",
 	"scheduler.Pause": "setPause, which it calls, appends the entry",
 	"webhook.change":  "its callers append the entry with what they have changed",
 }

@@ -70,6 +70,8 @@ type restriction struct {
 var restricted = []restriction{
 	{path: "crier/actors/cluster/store", from: []string{"actors/cluster"}},
 	{path: "crier/publishing/post/store", from: []string{"publishing/post"}},
+	{path: "crier/publishing/slot/store", from: []string{"publishing/slot"}},
+	{path: "crier/publishing/tag/store", from: []string{"publishing/tag"}},
 	{path: "crier/publishing/approval/store", from: []string{"publishing/approval"}},
 	{path: "crier/publishing/channel/store", from: []string{"publishing/channel"}},
 	{path: "crier/publishing/media/store", from: []string{"publishing/media"}},
@@ -81,6 +83,8 @@ var restricted = []restriction{
 	{path: "crier/publishing/access/store", from: []string{"publishing/access"}},
 	{path: "crier/publishing/pictures/store", from: []string{"publishing/pictures"}},
 	{path: "crier/publishing/post", from: []string{"apps/boot", "tests/publishtest"}},
+	{path: "crier/publishing/slot", from: []string{"apps/boot", "tests/publishtest"}},
+	{path: "crier/publishing/tag", from: []string{"apps/boot"}},
 	{path: "crier/publishing/approval", from: []string{"apps/boot", "tests/publishtest"}},
 	{path: "crier/publishing/channel", from: []string{"apps/boot", "tests/publishtest"}},
 	{path: "crier/publishing/media", from: []string{"apps/boot", "tests/publishtest"}},

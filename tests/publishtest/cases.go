@@ -24,6 +24,7 @@ import (
 	"crier/publishing/post"
 	"crier/publishing/purge"
 	"crier/publishing/scheduler"
+	"crier/publishing/slot"
 	"crier/publishing/webhook"
 	"crier/tenancy"
 )
@@ -121,9 +122,7 @@ func (d Deps) Posts(cfg Config) *post.Posts {
 }
 
 // Slots returns the use cases of posting times.
-func (d Deps) Slots(cfg Config) *post.Slots {
-	return post.NewSlots(post.Config{BaseURL: cfg.BaseURL}, d.post())
-}
+func (d Deps) Slots(cfg Config) *slot.Slots { return slot.New(d.DB, d.Clock, d.Posts(cfg)) }
 
 func (d Deps) post() post.Deps {
 	return post.Deps{

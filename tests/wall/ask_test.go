@@ -28,6 +28,8 @@ import (
 	poststore "crier/publishing/post/store"
 	purgestore "crier/publishing/purge/store"
 	schedulerstore "crier/publishing/scheduler/store"
+	slotstore "crier/publishing/slot/store"
+	tagstore "crier/publishing/tag/store"
 	webhookstore "crier/publishing/webhook/store"
 	"crier/tenancy"
 	tenancydb "crier/tenancy/db"
@@ -216,20 +218,20 @@ func questions(t *testing.T, db *pg.DB) map[string]question {
 func tagQuestions(s *publishingdb.DB) map[string]question {
 	save := publishing.SaveTag{Name: "stolen", Color: "#000000"}
 	return map[string]question{
-		"post.Tags": func(t *testing.T, m, th tenantFixture) bool {
-			out, err := poststore.Tags(t.Context(), s, m.org)
+		"tag.List": func(t *testing.T, m, th tenantFixture) bool {
+			out, err := tagstore.List(t.Context(), s, m.org)
 			return err == nil && !slices.ContainsFunc(out, func(g publishing.Tag) bool { return g.ID == th.tag() })
 		},
-		"post.CreateTag": inOrg(s, func(t *testing.T, tx *publishingdb.Tx, th tenantFixture) (bool, error) {
-			_, err := poststore.CreateTag(t.Context(), tx, th.tag(), save)
+		"tag.Create": inOrg(s, func(t *testing.T, tx *publishingdb.Tx, th tenantFixture) (bool, error) {
+			_, err := tagstore.Create(t.Context(), tx, th.tag(), save)
 			return true, err
 		}),
-		"post.UpdateTag": inOrg(s, func(t *testing.T, tx *publishingdb.Tx, th tenantFixture) (bool, error) {
-			_, err := poststore.UpdateTag(t.Context(), tx, th.tag(), save)
+		"tag.Update": inOrg(s, func(t *testing.T, tx *publishingdb.Tx, th tenantFixture) (bool, error) {
+			_, err := tagstore.Update(t.Context(), tx, th.tag(), save)
 			return false, err
 		}),
-		"post.DeleteTag": inOrg(s, func(t *testing.T, tx *publishingdb.Tx, th tenantFixture) (bool, error) {
-			_, err := poststore.DeleteTag(t.Context(), tx, th.tag())
+		"tag.Delete": inOrg(s, func(t *testing.T, tx *publishingdb.Tx, th tenantFixture) (bool, error) {
+			_, err := tagstore.Delete(t.Context(), tx, th.tag())
 			return false, err
 		}),
 		"post.TagsByName": inOrg(s, func(t *testing.T, tx *publishingdb.Tx, th tenantFixture) (bool, error) {
@@ -315,28 +317,28 @@ func channelQuestions(s *publishingdb.DB) map[string]question {
 // slotQuestions returns the questions about queue plans and slots.
 func slotQuestions(s *publishingdb.DB) map[string]question {
 	return map[string]question{
-		"post.QueuePlan": func(t *testing.T, m, th tenantFixture) bool {
-			_, err := poststore.QueuePlan(t.Context(), s, m.org, th.channel.ID)
+		"slot.Plan": func(t *testing.T, m, th tenantFixture) bool {
+			_, err := slotstore.Plan(t.Context(), s, m.org, th.channel.ID)
 			return pg.IsNoRows(err)
 		},
-		"post.LockPlan": inOrg(s, func(t *testing.T, tx *publishingdb.Tx, th tenantFixture) (bool, error) {
-			_, err := poststore.LockPlan(t.Context(), tx, th.channel.ID)
+		"slot.LockPlan": inOrg(s, func(t *testing.T, tx *publishingdb.Tx, th tenantFixture) (bool, error) {
+			_, err := slotstore.LockPlan(t.Context(), tx, th.channel.ID)
 			return false, err
 		}),
-		"post.SetPlan": inOrg(s, func(t *testing.T, tx *publishingdb.Tx, th tenantFixture) (bool, error) {
-			return true, poststore.SetPlan(t.Context(), tx, th.channel.ID, poststore.StoredPlan{Timezone: "Asia/Tokyo"})
+		"slot.SetPlan": inOrg(s, func(t *testing.T, tx *publishingdb.Tx, th tenantFixture) (bool, error) {
+			return true, slotstore.SetPlan(t.Context(), tx, th.channel.ID, slotstore.StoredPlan{Timezone: "Asia/Tokyo"})
 		}),
-		"post.LockSlots": inOrg(s, func(t *testing.T, tx *publishingdb.Tx, th tenantFixture) (bool, error) {
-			plans, _, err := poststore.LockSlots(t.Context(), tx, th.channel.ID)
+		"slot.Lock": inOrg(s, func(t *testing.T, tx *publishingdb.Tx, th tenantFixture) (bool, error) {
+			plans, _, err := slotstore.Lock(t.Context(), tx, th.channel.ID)
 			return len(plans) == 0, err
 		}),
 		"post.TakenMinutes": inOrg(s, func(t *testing.T, tx *publishingdb.Tx, th tenantFixture) (bool, error) {
 			taken, err := poststore.TakenMinutes(t.Context(), tx, th.channel.ID, now.Add(-time.Hour), now.Add(time.Hour))
 			return len(taken) == 0, err
 		}),
-		"post.HoldSlot": inOrg(s, func(t *testing.T, tx *publishingdb.Tx, th tenantFixture) (bool, error) {
+		"slot.Hold": inOrg(s, func(t *testing.T, tx *publishingdb.Tx, th tenantFixture) (bool, error) {
 			// The hold is one of the asking organization; TakenMinutes is asked whether it is seen by others.
-			return true, poststore.HoldSlot(t.Context(), tx, th.channel.ID, now, time.Minute)
+			return true, slotstore.Hold(t.Context(), tx, th.channel.ID, now, time.Minute)
 		}),
 	}
 }

@@ -1,5 +1,4 @@
-// Package store contains the statements for posts, series, slots and tags. Only the parent
-// folder uses them.
+// Package store contains the statements for posts and series. Only the parent package imports it.
 package store
 
 import (

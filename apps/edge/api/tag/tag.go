@@ -28,15 +28,15 @@ func New(d Deps) *API { return &API{deps: d} }
 // Tags are the use cases of tags. Methods return NotFound for a tag that does not exist or whose id
 // does not parse.
 type Tags interface {
-	// Tags returns the tags of the organization, sorted by name.
-	Tags(ctx context.Context, p tenancy.Principal) ([]publishing.Tag, error)
-	// CreateTag creates a tag. It returns Invalid, and Conflict if the name is taken or the limit
+	// List returns the tags of the organization, sorted by name.
+	List(ctx context.Context, p tenancy.Principal) ([]publishing.Tag, error)
+	// Create creates a tag. It returns Invalid, and Conflict if the name is taken or the limit
 	// on tags is reached.
-	CreateTag(ctx context.Context, p tenancy.Principal, cmd publishing.SaveTag) (publishing.Tag, error)
-	// UpdateTag changes a tag. It returns Invalid, and Conflict if the name is taken.
-	UpdateTag(ctx context.Context, p tenancy.Principal, tag string, cmd publishing.SaveTag) (publishing.Tag, error)
-	// DeleteTag deletes a tag and returns it.
-	DeleteTag(ctx context.Context, p tenancy.Principal, tag string) (publishing.Tag, error)
+	Create(ctx context.Context, p tenancy.Principal, cmd publishing.SaveTag) (publishing.Tag, error)
+	// Update changes a tag. It returns Invalid, and Conflict if the name is taken.
+	Update(ctx context.Context, p tenancy.Principal, tag string, cmd publishing.SaveTag) (publishing.Tag, error)
+	// Delete deletes a tag and returns it.
+	Delete(ctx context.Context, p tenancy.Principal, tag string) (publishing.Tag, error)
 }
 
 // TagRecord is a tag of the organization. DeletedAt is null except in the response to its deletion.
@@ -72,7 +72,7 @@ func (a *API) ListTags() route.Endpoint {
 
 func (a *API) listTags(ctx context.Context, _ *struct{}) (*tagsOutput, error) {
 	p := request.Principal(ctx)
-	tags, err := a.deps.Tags.Tags(ctx, p)
+	tags, err := a.deps.Tags.List(ctx, p)
 	if err != nil {
 		return nil, err
 	}
@@ -108,7 +108,7 @@ func (a *API) CreateTag() route.Endpoint {
 
 func (a *API) createTag(ctx context.Context, in *tagInput) (*tagOutput, error) {
 	p := request.Principal(ctx)
-	t, err := a.deps.Tags.CreateTag(ctx, p, in.Body.command())
+	t, err := a.deps.Tags.Create(ctx, p, in.Body.command())
 	if err != nil {
 		return nil, err
 	}
@@ -128,7 +128,7 @@ type updateTagInput struct {
 
 func (a *API) updateTag(ctx context.Context, in *updateTagInput) (*tagOutput, error) {
 	p := request.Principal(ctx)
-	t, err := a.deps.Tags.UpdateTag(ctx, p, in.ID, in.Body.command())
+	t, err := a.deps.Tags.Update(ctx, p, in.ID, in.Body.command())
 	if err != nil {
 		return nil, err
 	}
@@ -147,7 +147,7 @@ type deleteTagInput struct {
 
 func (a *API) deleteTag(ctx context.Context, in *deleteTagInput) (*tagOutput, error) {
 	p := request.Principal(ctx)
-	t, err := a.deps.Tags.DeleteTag(ctx, p, in.ID)
+	t, err := a.deps.Tags.Delete(ctx, p, in.ID)
 	if err != nil {
 		return nil, err
 	}

@@ -1,4 +1,4 @@
-package post
+package slot
 
 import (
 	"context"
@@ -8,7 +8,7 @@ import (
 	"crier/platform/pg"
 	"crier/publishing"
 	"crier/publishing/db"
-	poststore "crier/publishing/post/store"
+	slotstore "crier/publishing/slot/store"
 	"crier/tenancy"
 )
 
@@ -20,14 +20,14 @@ func (s *Slots) Plan(ctx context.Context, p tenancy.Principal, channel string) (
 	if !ok {
 		return publishing.ChannelPlan{}, publishing.NoChannel(op)
 	}
-	stored, err := poststore.QueuePlan(ctx, s.db, p.Org, parsed)
+	stored, err := slotstore.Plan(ctx, s.db, p.Org, parsed)
 	if pg.IsNoRows(err) {
 		return publishing.ChannelPlan{}, publishing.NoChannel(op)
 	}
 	if err != nil {
 		return publishing.ChannelPlan{}, pg.Fault(op, err)
 	}
-	return channelPlan(stored, s.deps.Clock.Now()), nil
+	return channelPlan(stored, s.clock.Now()), nil
 }
 
 // SetPlan replaces the queue plan of a channel, and its time zone when one is sent, and returns the new plan. What is
@@ -44,10 +44,10 @@ func (s *Slots) SetPlan(
 	if err := cmd.Validate(); err != nil {
 		return publishing.ChannelPlan{}, err
 	}
-	now := s.deps.Clock.Now()
-	var plan poststore.StoredPlan
+	now := s.clock.Now()
+	var plan slotstore.StoredPlan
 	err := s.db.InOrgAs(ctx, p, func(tx *db.Tx) error {
-		old, err := poststore.LockPlan(ctx, tx, parsed)
+		old, err := slotstore.LockPlan(ctx, tx, parsed)
 		if pg.IsNoRows(err) {
 			return publishing.NoChannel(op)
 		}
@@ -60,7 +60,7 @@ func (s *Slots) SetPlan(
 			return err
 		}
 		plan.Times = cmd.WallTimes(zone, now)
-		return poststore.SetPlan(ctx, tx, parsed, plan)
+		return slotstore.SetPlan(ctx, tx, parsed, plan)
 	})
 	if err != nil {
 		return publishing.ChannelPlan{}, db.PostFault(op, err)
@@ -68,7 +68,7 @@ func (s *Slots) SetPlan(
 	return channelPlan(plan, now), nil
 }
 
-func channelPlan(stored poststore.StoredPlan, now time.Time) publishing.ChannelPlan {
+func channelPlan(stored slotstore.StoredPlan, now time.Time) publishing.ChannelPlan {
 	out := publishing.ChannelPlan{Timezone: stored.Timezone, Times: stored.Times}
 	if zone, err := tenancy.LoadZone(stored.Timezone); err == nil {
 		out.Next = publishing.QueuePlan{Zone: zone, Times: stored.Times}.Next(now, publishing.NextSlots)

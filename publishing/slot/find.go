@@ -1,8 +1,7 @@
-package post
+package slot
 
 import (
 	"context"
-	"errors"
 	"time"
 
 	"crier/platform/fault"
@@ -10,19 +9,9 @@ import (
 	"crier/publishing"
 	"crier/publishing/connector"
 	"crier/publishing/db"
-	poststore "crier/publishing/post/store"
+	slotstore "crier/publishing/slot/store"
 	"crier/tenancy"
 )
-
-// Slots are the use cases of posting times: queue plans, and finding slots in them. It is safe for concurrent use.
-type Slots struct {
-	cfg  Config
-	deps Deps
-	db   *db.DB
-}
-
-// NewSlots returns the use cases of posting times.
-func NewSlots(cfg Config, deps Deps) *Slots { return &Slots{cfg: cfg, deps: deps, db: deps.DB} }
 
 // Find returns the first slot of a channel's queue plan after now at which the channel has neither a post nor a hold,
 // and holds it for publishing.SlotHold, so that no other call returns it, in any process. A post takes its minute unless
@@ -51,7 +40,7 @@ func (s *Slots) find(
 ) (at time.Time, err error) {
 	const op = "publishing.FindSlot"
 	err = s.db.InOrg(ctx, p.Org, func(tx *db.Tx) error {
-		stored, now, err := poststore.LockSlots(ctx, tx, channel)
+		stored, now, err := slotstore.Lock(ctx, tx, channel)
 		if err != nil {
 			return err
 		}
@@ -62,17 +51,13 @@ func (s *Slots) find(
 		if err != nil {
 			return err
 		}
-		at, err = freeSlot(ctx, tx, channel, plans, now)
+		at, err = s.free(ctx, tx, channel, plans, now)
 		if err != nil {
 			return err
 		}
-		return poststore.HoldSlot(ctx, tx, channel, at, publishing.SlotHold)
+		return slotstore.Hold(ctx, tx, channel, at, publishing.SlotHold)
 	})
-	switch {
-	case errors.Is(err, poststore.ErrTooMuch):
-		return time.Time{}, fault.New(fault.Conflict, op,
-			"There are too many repeated posts to look for a free posting time; end some of them.")
-	case err != nil:
+	if err != nil {
 		return time.Time{}, db.PostFault(op, err)
 	}
 	return at, nil
@@ -80,7 +65,7 @@ func (s *Slots) find(
 
 // usablePlans loads the zones of plans. It returns Conflict when no plan has times, or none has a known zone: the plans
 // of other zones are used.
-func usablePlans(stored []poststore.StoredPlan) (plans []publishing.QueuePlan, err error) {
+func usablePlans(stored []slotstore.StoredPlan) (plans []publishing.QueuePlan, err error) {
 	const op = "publishing.FindSlot"
 	none := fault.New(fault.Conflict, op, "There are no posting times: set the queue plan of the channel first.")
 	for _, p := range stored {
@@ -105,15 +90,15 @@ func usablePlans(stored []poststore.StoredPlan) (plans []publishing.QueuePlan, e
 // at a time: most calls need the first only, and an organization may have a million posts in a year.
 var slotWindows = [...]time.Duration{32 * 24 * time.Hour, publishing.SlotsAhead}
 
-// freeSlot returns the first free slot of plans after now, and Conflict when all are taken.
-func freeSlot(
+// free returns the first free slot of plans after now, and Conflict when all are taken.
+func (s *Slots) free(
 	ctx context.Context, tx *db.Tx, channel publishing.ChannelID, plans []publishing.QueuePlan, now time.Time,
 ) (time.Time, error) {
 	from := now
 	for _, window := range slotWindows {
 		until := now.Add(window)
 		// A slot at the end of the window belongs to it.
-		taken, err := poststore.TakenMinutes(ctx, tx, channel, from, until.Add(time.Minute))
+		taken, err := s.posts.TakenMinutes(ctx, tx, channel, from, until.Add(time.Minute))
 		if err != nil {
 			return time.Time{}, err
 		}

@@ -1,4 +1,4 @@
-package post_test
+package slot_test
 
 import (
 	"slices"
@@ -15,6 +15,7 @@ import (
 	"crier/publishing/db"
 	"crier/publishing/post"
 	poststore "crier/publishing/post/store"
+	"crier/publishing/slot"
 	"crier/tenancy"
 	"crier/tests/dbtest"
 	"crier/tests/fixture"
@@ -23,19 +24,19 @@ import (
 
 // slotRig is an organization without channels, and the use cases of slots and posts on it.
 type slotRig struct {
-	*rig
+	*publishtest.Rig
 	who   tenancy.Principal
-	slots *post.Slots
+	slots *slot.Slots
 	posts *post.Posts
 }
 
 func newSlotRig(t *testing.T) *slotRig {
 	t.Helper()
-	r := newRig(t)
+	r := publishtest.NewRig(t)
 	r.Register(publishtest.Lenient{})
 	return &slotRig{
-		rig: r, who: r.Organization(),
-		slots: r.Deps.Slots(limits), posts: r.Deps.Posts(limits),
+		Rig: r, who: r.Organization(),
+		slots: r.Deps.Slots(publishtest.Limits), posts: r.Deps.Posts(publishtest.Limits),
 	}
 }
 
@@ -294,7 +295,7 @@ func TestFindAnySlot(t *testing.T) {
 
 // slotProcess is the use cases of one process.
 type slotProcess struct {
-	slots *post.Slots
+	slots *slot.Slots
 	posts *post.Posts
 }
 
@@ -317,7 +318,7 @@ func TestFindSlot_NeverTwiceUnderConcurrency(t *testing.T) {
 	var processes errgroup.Group
 	for _, p := range []slotProcess{
 		{slots: r.slots, posts: r.posts},
-		{slots: other.Slots(limits), posts: other.Posts(limits)},
+		{slots: other.Slots(publishtest.Limits), posts: other.Posts(publishtest.Limits)},
 	} {
 		processes.Go(func() error {
 			var group errgroup.Group

@@ -1,0 +1,26 @@
+package post
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"crier/platform/fault"
+	"crier/publishing"
+	"crier/publishing/db"
+	poststore "crier/publishing/post/store"
+)
+
+// TakenMinutes returns the minutes between two instants that posts and holds take: those of a
+// channel, or of all channels for the zero id. It returns Conflict if there are too many repeated
+// posts, or the Postgres error.
+func (s *Posts) TakenMinutes(
+	ctx context.Context, tx *db.Tx, channel publishing.ChannelID, from, until time.Time,
+) (publishing.TakenMinutes, error) {
+	taken, err := poststore.TakenMinutes(ctx, tx, channel, from, until)
+	if errors.Is(err, poststore.ErrTooMuch) {
+		return nil, fault.New(fault.Conflict, "publishing.FindSlot",
+			"There are too many repeated posts to look for a free posting time; end some of them.")
+	}
+	return taken, err
+}

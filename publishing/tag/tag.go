@@ -1,0 +1,93 @@
+// Package tag implements the use cases of tags, the labels of posts.
+package tag
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"crier/platform/fault"
+	"crier/platform/id"
+	"crier/platform/pg"
+	"crier/publishing"
+	"crier/publishing/db"
+	tagstore "crier/publishing/tag/store"
+	"crier/tenancy"
+)
+
+// Tags are the use cases of tags. It is safe for concurrent use. Every method returns Unavailable
+// while the database is away.
+type Tags struct{ db *db.DB }
+
+// New returns the use cases of tags.
+func New(d *db.DB) *Tags { return &Tags{db: d} }
+
+// List returns the tags of the organization in the order of their names.
+func (s *Tags) List(ctx context.Context, p tenancy.Principal) ([]publishing.Tag, error) {
+	out, err := tagstore.List(ctx, s.db, p.Org)
+	return out, pg.Fault("publishing.Tags", err)
+}
+
+// Create makes a tag. It returns Invalid, and Conflict for a name that another tag has and at the limit of tags.
+func (s *Tags) Create(
+	ctx context.Context, p tenancy.Principal, cmd publishing.SaveTag,
+) (publishing.Tag, error) {
+	cmd, err := cmd.Cleaned()
+	if err != nil {
+		return publishing.Tag{}, err
+	}
+	return s.change(ctx, p, "publishing.CreateTag", func(tx *db.Tx) (publishing.Tag, error) {
+		return tagstore.Create(ctx, tx, id.New[publishing.TagTag](), cmd)
+	})
+}
+
+// Update changes the name and the color of a tag, and so what all its posts show. It returns NotFound, Invalid, and
+// Conflict for a name that another tag has.
+func (s *Tags) Update(
+	ctx context.Context, p tenancy.Principal, tag string, cmd publishing.SaveTag,
+) (publishing.Tag, error) {
+	const op = "publishing.UpdateTag"
+	parsed, ok := id.Parse[publishing.TagTag](tag)
+	if !ok {
+		return publishing.Tag{}, noTag(op)
+	}
+	cmd, err := cmd.Cleaned()
+	if err != nil {
+		return publishing.Tag{}, err
+	}
+	return s.change(ctx, p, op, func(tx *db.Tx) (publishing.Tag, error) {
+		return tagstore.Update(ctx, tx, parsed, cmd)
+	})
+}
+
+// Delete deletes a tag, which its posts lose, and returns it. It returns NotFound.
+func (s *Tags) Delete(ctx context.Context, p tenancy.Principal, tag string) (publishing.Tag, error) {
+	const op = "publishing.DeleteTag"
+	parsed, ok := id.Parse[publishing.TagTag](tag)
+	if !ok {
+		return publishing.Tag{}, noTag(op)
+	}
+	return s.change(ctx, p, op, func(tx *db.Tx) (publishing.Tag, error) {
+		return tagstore.Delete(ctx, tx, parsed)
+	})
+}
+
+func (s *Tags) change(ctx context.Context, p tenancy.Principal, op string,
+	change func(*db.Tx) (publishing.Tag, error)) (out publishing.Tag, err error) {
+	err = s.db.InOrgAs(ctx, p, func(tx *db.Tx) (err error) {
+		out, err = change(tx)
+		return err
+	})
+	switch {
+	case errors.Is(err, tagstore.ErrTagName):
+		return out, fault.New(fault.Conflict, op, "Another tag has this name.")
+	case errors.Is(err, tagstore.ErrTooManyTags):
+		return out, fault.New(fault.Conflict, op,
+			fmt.Sprintf("Your organization has reached its limit of %d tags: delete one first.", publishing.MaxTags))
+	case pg.IsNoRows(err):
+		return out, noTag(op)
+	}
+	return out, db.PostFault(op, err)
+}
+
+func noTag(op string) error { return fault.New(fault.NotFound, op, "There is no such tag.") }
