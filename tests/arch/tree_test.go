@@ -38,7 +38,8 @@ type imported struct {
 	line       int
 }
 
-// use is a reference to a package's name (http.Get), or to a function without a package (panic, init).
+// use is a reference to a package's name (http.Get), or to a function without a package (panic, init), or a go statement
+// with the name "go".
 type use struct {
 	path, name string
 	line       int
@@ -163,6 +164,8 @@ func (f *file) addUse(n ast.Node, names map[string]string, line func(token.Pos) 
 		if fn, ok := ast.Unparen(n.Fun).(*ast.Ident); ok {
 			f.uses = append(f.uses, use{name: fn.Name, line: line(n.Pos())})
 		}
+	case *ast.GoStmt:
+		f.uses = append(f.uses, use{name: "go", line: line(n.Pos())})
 	case *ast.FuncDecl:
 		if n.Recv == nil && n.Name.Name == "init" {
 			f.uses = append(f.uses, use{name: "init", line: line(n.Pos())})
