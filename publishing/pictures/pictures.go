@@ -29,7 +29,7 @@ const (
 	picturesAll  = 4096
 	// pictureSearch is the interval of searches in the database.
 	pictureSearch = 15 * time.Second
-	// pictureSlack is how late a search may begin so that the next tick of the loop has one, too.
+	// pictureSlack is how much earlier than due a search may begin, so that every tick of the loop has one.
 	pictureSlack = time.Second
 	// pictureErrorPause is the pause after an error that the next picture would meet as well.
 	pictureErrorPause = time.Second
@@ -69,7 +69,7 @@ type Maker struct {
 	busy map[tenancy.OrgID]bool
 
 	loop *lifecycle.Loop
-	// periodic is when the last periodic search began, by clock.Boot. Only the loop uses it.
+	// periodic is the time by clock.Boot that the last periodic search was due. Only the loop uses it.
 	periodic time.Duration
 	ending   sync.WaitGroup // outcomes that wait for a connection of a busy organization
 
@@ -102,7 +102,6 @@ func New(deps Deps) *Maker {
 		loop: lifecycle.NewLoop(lifecycle.LoopRules{
 			Interval: pictureSearch, Ticks: true, ErrorPause: pictureErrorPause,
 		}),
-		periodic: -pictureSearch,
 	}
 }
 
@@ -111,6 +110,7 @@ func (p *Maker) Start(ctx context.Context) {
 	p.mu.Lock()
 	p.started = true
 	p.mu.Unlock()
+	p.periodic = clock.Boot() - pictureSearch
 	p.loop.Start(ctx, p.step)
 }
 
@@ -170,8 +170,7 @@ func (p *Maker) Await(org tenancy.OrgID, key picturesstore.PictureKey) (changed 
 // step makes one picture. It searches the database when a search is due, even if there are pictures to make, and when
 // the queues are empty and another search may fill them.
 func (p *Maker) step(ctx context.Context) (more bool, err error) {
-	if now := clock.Boot(); now-p.periodic >= pictureSearch-pictureSlack {
-		p.periodic = now
+	if p.due(clock.Boot()) {
 		p.resume()
 		p.search(ctx)
 	}
@@ -183,6 +182,16 @@ func (p *Maker) step(ctx context.Context) (more bool, err error) {
 		p.search(ctx)
 	}
 	return again, nil
+}
+
+// due reports whether a periodic search is due. One that begins late does not postpone the next one.
+func (p *Maker) due(now time.Duration) bool {
+	late := now - p.periodic + pictureSlack
+	if late < pictureSearch {
+		return false
+	}
+	p.periodic += late.Truncate(pictureSearch)
+	return true
 }
 
 // next removes the first urgent job, or else the first of the others. more means that a search may find jobs that are
