@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 	"time"
+	"unicode/utf8"
 
 	"crier/platform/fault"
 	"crier/platform/id"
@@ -288,7 +289,7 @@ func joinEvents() string {
 // webhookURLRule returns "" or what is wrong with the URL of an endpoint.
 func webhookURLRule(text string, isOpen func(*url.URL) bool) string {
 	u, err := url.Parse(text)
-	if err != nil || len(text) > maxWebhookURL || !Storable(text) || u.Hostname() == "" || u.Opaque != "" ||
+	if err != nil || len(text) > maxWebhookURL || !Storable(text) || !utf8.ValidString(u.Host) || u.Hostname() == "" || u.Opaque != "" ||
 		strings.ContainsFunc(text, func(r rune) bool { return r <= ' ' || r == 0x7f }) {
 		return fmt.Sprintf("must be a whole URL of at most %d bytes, such as https://example.com/hook", maxWebhookURL)
 	}

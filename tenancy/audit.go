@@ -1,6 +1,7 @@
 package tenancy
 
 import (
+	"strings"
 	"time"
 
 	"crier/platform/text"
@@ -145,7 +146,14 @@ func (p Principal) Event(action Action, subject string) AuditEvent {
 	}
 }
 
-const maxSubject = 320
+// The maximum lengths of an entry's texts, in characters. CHECK constraints of the table have the
+// same ones.
+const (
+	maxActor   = 320
+	maxSubject = 320
+)
 
-// CutSubject returns a subject truncated to the length that an entry holds.
-func CutSubject(subject string) string { return text.Cut(subject, maxSubject) }
+// CutSubject returns a subject that an entry can hold: valid UTF-8, truncated to the maximum length.
+func CutSubject(subject string) string {
+	return text.Cut(strings.ToValidUTF8(subject, "\uFFFD"), maxSubject)
+}

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"strings"
 	"unicode"
+	"unicode/utf8"
 
 	"crier/platform/text"
 )
@@ -116,10 +117,11 @@ type Principal struct {
 // agent with the person for whom it acts, and otherwise Name.
 func (p Principal) Doer() string { return cmp.Or(p.BehindName, p.actor()) }
 
-// actor returns how the principal is called in the audit log.
+// actor returns how the principal is called in the audit log, in at most maxActor characters.
 func (p Principal) actor() string {
 	if p.Agent.IsZero() {
 		return p.Name
 	}
-	return p.Agent.Name + " for " + p.Name
+	behalf := " for " + p.Name
+	return text.Cut(p.Agent.Name, maxActor-utf8.RuneCountInString(behalf)) + behalf
 }

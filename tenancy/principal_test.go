@@ -1,6 +1,7 @@
 package tenancy
 
 import (
+	"strings"
 	"testing"
 
 	"crier/platform/id"
@@ -18,6 +19,10 @@ func TestPrincipal_NamesWhoActsAndForWhom(t *testing.T) {
 			p:     Principal{Name: "ada@example.com", Via: ViaAgent, Agent: agent},
 			actor: "Planner for ada@example.com", doer: "Planner for ada@example.com",
 		},
+		"an agent with a long name": {
+			p:     Principal{Name: "ada@example.com", Via: ViaAgent, Agent: Agent{ID: agent.ID, Grant: agent.Grant, Name: strings.Repeat("ä", 400)}},
+			actor: strings.Repeat("ä", 300) + " for ada@example.com", doer: strings.Repeat("ä", 300) + " for ada@example.com",
+		},
 		"an administrator of the instance": {
 			p:     Principal{Name: "ada@example.com", Behind: id.New[PersonTag](), BehindName: "root@example.com"},
 			actor: "ada@example.com", behind: "root@example.com", doer: "root@example.com",
@@ -27,6 +32,19 @@ func TestPrincipal_NamesWhoActsAndForWhom(t *testing.T) {
 		if e.Actor != c.actor || e.Behind != c.behind || c.p.Doer() != c.doer {
 			t.Errorf("%s: got the actor %q, behind %q, doer %q, want %q, %q, %q",
 				name, e.Actor, e.Behind, c.p.Doer(), c.actor, c.behind, c.doer)
+		}
+	}
+}
+
+func TestCutSubject_IsWhatAnEntryHolds(t *testing.T) {
+	t.Parallel()
+	for subject, want := range map[string]string{
+		"hook example.com":        "hook example.com",
+		"hook ex\xff.com":         "hook ex\uFFFD.com",
+		strings.Repeat("ä", 1000): strings.Repeat("ä", 320),
+	} {
+		if got := CutSubject(subject); got != want {
+			t.Errorf("%.40q: got %q, want %q", subject, got, want)
 		}
 	}
 }
