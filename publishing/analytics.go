@@ -12,64 +12,65 @@ import (
 const (
 	// MaxAnalyticsDays is the longest window.
 	MaxAnalyticsDays = 366
-	// AnalyticsHistory is how many days before today are read from a platform when nothing is known yet: the window of
-	// three months, and the three months before it.
+	// AnalyticsHistory is how many days before today are read from a platform when nothing is
+	// stored yet: a window of three months and the three months before it.
 	AnalyticsHistory = 180
 )
 
 const (
 	day = 24 * time.Hour
-	// maxChange is in percent. A change from nearly nothing may be infinite.
+	// maxChange is in percent. A change from almost nothing may be infinite.
 	maxChange = 1e9
 )
 
-// GetAnalytics asks for the statistics of a channel in a window of days. The days are those of UTC.
+// GetAnalytics asks for the statistics of a channel in a window of days. Days are UTC days.
 type GetAnalytics struct {
 	// Channel is the id of a channel.
 	Channel string
 	// Days is the length of the window, from 1 to MaxAnalyticsDays. Today is its last day.
 	Days int
-	// Refresh reads figures that are older than a minute again; otherwise those of the last hour suffice.
+	// Refresh rereads values older than a minute. Without it, values of the last hour are used.
 	Refresh bool
 }
 
-// GetPostAnalytics asks for the statistics of a post. The fields are those of GetAnalytics.
+// GetPostAnalytics asks for the statistics of a post. Its fields mean the same as in GetAnalytics.
 type GetPostAnalytics struct {
 	Post    string
 	Days    int
 	Refresh bool
 }
 
-// GetFigures asks for the figures of one day of a channel.
+// GetFigures asks for the values of one day of a channel.
 type GetFigures struct {
 	Channel string
-	// Day is midnight in UTC; zero when the client named none.
+	// Day is midnight in UTC, zero if the client named no day.
 	Day time.Time
 }
 
-// Analytics are the statistics of a channel or of a post.
+// Analytics holds the statistics of a channel or a post.
 type Analytics struct {
-	// Metrics are in the order of their labels.
+	// Metrics are sorted by label.
 	Metrics []Metric
-	// AsOf is when the platform was read; zero when it never was. It is older than an hour when the platform does not
-	// answer.
+	// AsOf is when the platform was last read, zero if it never was. It is more than an hour old if
+	// the platform does not respond.
 	AsOf time.Time
 }
 
-// PostAnalytics are the statistics of a post.
+// PostAnalytics holds the statistics of a post.
 type PostAnalytics struct {
 	Analytics
-	// Missing is true for a post that the platform has published without naming its id, see ReleaseMissing.
+	// Missing is true for a post that the platform published without naming its id; see
+	// ReleaseMissing.
 	Missing bool
 }
 
 // Metric is one statistic.
 type Metric struct {
-	// Label is for people, and unique among the metrics of a channel or a post.
+	// Label is for people. It is unique among the metrics of a channel or a post.
 	Label string
-	// Points are the days of the window whose value is known, the first one first.
+	// Points are the days of the window with a known value, the earliest first.
 	Points []MetricPoint
-	// Change is how much the statistic has changed, in percent, see Metrics.
+	// Change is the change of the statistic in percent; see Metrics.
 	Change float64
 }
 
@@ -80,24 +81,26 @@ type MetricPoint struct {
 	Value float64
 }
 
-// DayFigures are the values that are known of one day, by their labels.
+// DayFigures holds the known values of one day, keyed by label.
 type DayFigures struct {
 	// Day is midnight in UTC.
 	Day time.Time
-	// Counts are numbers of what happened on that day, such as impressions.
+	// Counts are numbers of events on that day. Example: impressions.
 	Counts map[string]float64
-	// Levels are values at the end of that day, such as followers.
+	// Levels are values at the end of that day. Example: followers.
 	Levels map[string]float64
-	// Whole is true when the day was over when it was read last.
+	// Whole is true if the day was already over when it was last read.
 	Whole bool
 }
 
-// Metrics returns the statistics of the days from first to last, both inclusive and midnight in UTC, out of all figures
-// that are known of these days and of as many days before.
+// Metrics returns the statistics of the days from first to last, both inclusive and midnight in
+// UTC. figures must hold everything that is known of these days and of equally many days before
+// them.
 //
-// The change of a count compares the known days of the window that are whole with the days that are the length of the
-// window earlier. It is 0 when one of those is not known. The change of a level compares the last known day of the window
-// with the first one. From 0 to more is 100, and to less -100. The change is rounded to two decimals.
+// The change of a count compares the known whole days of the window with the same days one window
+// length earlier. It is 0 if one of the earlier days is unknown. The change of a level compares the
+// last known day of the window with the first. A rise from 0 counts as 100 percent, a fall from 0
+// as -100. Changes are rounded to two decimals.
 func Metrics(figures []DayFigures, first, last time.Time) []Metric {
 	counts, levels, whole := map[string]values{}, map[string]values{}, map[time.Time]bool{}
 	for _, f := range figures {
@@ -124,7 +127,7 @@ func Metrics(figures []DayFigures, first, last time.Time) []Metric {
 	return out
 }
 
-// values are the values of one metric by the day.
+// values holds the values of one metric by day.
 type values map[time.Time]float64
 
 func collectValues(all map[string]values, at time.Time, known map[string]float64) {
@@ -147,7 +150,8 @@ func (v values) points(first, last time.Time) []MetricPoint {
 	return out
 }
 
-// changeOfCount compares the sum of the points of whole days with the sum of the same days so much earlier.
+// changeOfCount compares the sum of the points of whole days with the sum of the same days the
+// given time earlier.
 func (v values) changeOfCount(points []MetricPoint, earlier time.Duration, whole map[time.Time]bool) float64 {
 	var before, now float64
 	for _, p := range points {
@@ -163,7 +167,7 @@ func (v values) changeOfCount(points []MetricPoint, earlier time.Duration, whole
 	return percent(before, now)
 }
 
-// percent returns the change from one value to another.
+// percent returns the change from one value to another in percent.
 func percent(from, to float64) float64 {
 	change := (to - from) / math.Abs(from) * 100
 	switch {
@@ -175,8 +179,8 @@ func percent(from, to float64) float64 {
 	return math.Round(min(max(change, -maxChange), maxChange)*100) / 100
 }
 
-// Latest returns the figures of a day or, where nothing is known of it, those of the last known day before. It returns
-// false when there are none.
+// Latest returns the values of a day or, if none are known, those of the last known day before it.
+// It returns false if there is no such day.
 func Latest(figures []DayFigures, at time.Time) (DayFigures, bool) {
 	var out DayFigures
 	for _, f := range figures {
@@ -187,7 +191,7 @@ func Latest(figures []DayFigures, at time.Time) (DayFigures, bool) {
 	return out, !out.Day.IsZero()
 }
 
-// Values returns all values of the day by their labels.
+// Values returns all values of the day by label.
 func (f DayFigures) Values() map[string]float64 {
 	out := maps.Clone(f.Levels)
 	if out == nil {
@@ -197,5 +201,5 @@ func (f DayFigures) Values() map[string]float64 {
 	return out
 }
 
-// DayOf returns the day of UTC that has the instant, as its midnight.
+// DayOf returns the UTC day that contains the instant, as its midnight.
 func DayOf(at time.Time) time.Time { return at.UTC().Truncate(day) }

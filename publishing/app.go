@@ -2,7 +2,7 @@ package publishing
 
 import "crier/platform/fault"
 
-// AppSource is where an application at a platform comes from.
+// AppSource is where the application at a platform comes from.
 type AppSource string
 
 // The sources. AppNone means that there is no application.
@@ -12,19 +12,19 @@ const (
 	AppFromOrganization AppSource = "organization"
 )
 
-// PlatformApp is the application of an organization at a family of platforms, without its secret.
+// PlatformApp is an organization's application at a family of platforms, without its secret.
 type PlatformApp struct {
-	// Family is the identifier of the family, Name the one that users see.
+	// Family is the identifier of the family, and Name is what users see.
 	Family string
 	Name   string
-	// Platforms are the identifiers of the platforms that take it.
+	// Platforms are the identifiers of the platforms that accept the application.
 	Platforms []string
 	Source    AppSource
-	// ClientID is empty without an application.
+	// ClientID is empty if there is no application.
 	ClientID string
 }
 
-// SetPlatformApp replaces the application of an organization at a family of platforms.
+// SetPlatformApp replaces an organization's application at a family of platforms.
 type SetPlatformApp struct {
 	// Family is the identifier of the family or of one of its platforms.
 	Family   string
@@ -35,7 +35,7 @@ type SetPlatformApp struct {
 // maxAppText is the longest client id or secret, in bytes.
 const maxAppText = 1024
 
-// Validate returns an Invalid fault with every member that cannot be used.
+// Validate returns an Invalid fault that lists every invalid member.
 func (c SetPlatformApp) Validate() error {
 	var faults fault.List
 	for name, text := range map[string]string{"credentials.clientId": c.ClientID, "credentials.clientSecret": c.Secret} {
@@ -50,10 +50,10 @@ func (c SetPlatformApp) Validate() error {
 type Platform struct {
 	ID   string
 	Name string
-	// Capabilities are of text, image and video.
+	// Capabilities are any of text, image and video.
 	Capabilities []string
-	// Abilities are those of connector.Ability.
+	// Abilities are values of connector.Ability.
 	Abilities []string
-	// Authorized is set when accounts can be connected.
+	// Authorized is set if accounts can be connected.
 	Authorized bool
 }

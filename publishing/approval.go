@@ -18,25 +18,26 @@ type ApprovalTag struct{}
 // ApprovalID is the id of one request for approval. A later request has a later id.
 type ApprovalID = id.ID[ApprovalTag]
 
-// ApprovalStatus is how a request for approval stands. A CHECK constraint of the table has the same list, without
-// ApprovalNone.
+// ApprovalStatus is the status of a request for approval. A CHECK constraint of the table has the
+// same list, without ApprovalNone.
 type ApprovalStatus string
 
 // The statuses.
 const (
-	// ApprovalNone is that of a post without a request that counts, as clients see it. It is not stored.
+	// ApprovalNone is what clients see for a post without a request, or with a void one. It is not
+	// stored.
 	ApprovalNone     ApprovalStatus = "NONE"
 	ApprovalPending  ApprovalStatus = "PENDING"
 	ApprovalApproved ApprovalStatus = "APPROVED"
 	ApprovalRejected ApprovalStatus = "REJECTED"
-	// ApprovalExpired means that no answer came within ApprovalLife, or before the request ended early (EndedEarly).
+	// ApprovalExpired means that nobody answered within ApprovalLife.
 	ApprovalExpired ApprovalStatus = "EXPIRED"
-	// ApprovalVoid is that of a request that was withdrawn, or whose post was changed or scheduled. Clients see
-	// ApprovalNone.
+	// ApprovalVoid means that the request was withdrawn, or that its post was changed or scheduled.
+	// Clients see ApprovalNone.
 	ApprovalVoid ApprovalStatus = "VOID"
 )
 
-// ApprovalStatuses returns the statuses that are stored.
+// ApprovalStatuses returns the statuses that can be stored.
 func ApprovalStatuses() []ApprovalStatus {
 	return []ApprovalStatus{ApprovalPending, ApprovalApproved, ApprovalRejected, ApprovalExpired, ApprovalVoid}
 }
@@ -48,31 +49,34 @@ const (
 	// MaxApprovalNote and MaxReviewerName are in characters.
 	MaxApprovalNote = 2000
 	MaxReviewerName = 128
-	// MaxApprovalPage is the greatest number of approvals in one answer.
+	// MaxApprovalPage is the largest number of approvals in one response.
 	MaxApprovalPage     = 100
 	DefaultApprovalPage = 20
-	// MaxReviewMails is how many requests with the address of a reviewer an organization may make within an hour.
+	// MaxReviewMails is how many requests with a reviewer's address an organization may make per
+	// hour.
 	MaxReviewMails = 100
 )
 
-// Approval is a request for the approval of a draft, and its answer.
+// Approval is a request for the approval of a draft, together with its answer.
 type Approval struct {
 	ID ApprovalID
 	// Post is the first post of the thread.
 	Post   PostID
 	Status ApprovalStatus
-	// AutoSchedule means that the approval schedules the post.
+	// AutoSchedule means that an approval also schedules the post.
 	AutoSchedule bool
-	// Note is that of who asked.
+	// Note is what the requester wrote to the reviewer.
 	Note *string
-	// ReviewerEmail is the address that gets the link, nil without a mail.
+	// ReviewerEmail is the address that the link is mailed to, nil if no mail is sent.
 	ReviewerEmail *string
-	// Person and Key asked: the person of the session or the creator of the key.
+	// Person and Key made the request. Person is the person of the session or the creator of the
+	// key.
 	Person tenancy.PersonID
 	Key    tenancy.KeyID
-	// Behind is the administrator of the instance who asked as Person, zero if the person did.
+	// Behind is the administrator of the instance who impersonated Person to make the request, zero
+	// if nobody did.
 	Behind tenancy.PersonID
-	// PersonEmail is the address of Person, nil when that is no member any more.
+	// PersonEmail is the address of Person, nil if Person is no longer a member.
 	PersonEmail  *string
 	RequestedAt  time.Time
 	ExpiresAt    time.Time
@@ -82,13 +86,13 @@ type Approval struct {
 	ResolvedBy tenancy.PersonID
 	// ResolvedAt is nil while the request is pending.
 	ResolvedAt *time.Time
-	// ReviewURL is the review link of the member who reads the approval, with which a guest can answer. It is "" for
-	// readers who may not see it.
+	// ReviewURL is a link for the member who reads the approval to pass on; a guest can answer with
+	// it. It is "" for readers who may not see it. Example: https://crier.example/review/{token}
 	ReviewURL string
 }
 
-// At returns the approval as it stands at a time: a request whose time is over has expired, also while the service has
-// not stored that yet.
+// At returns the approval as it stands at the given time: a pending request has expired once
+// ExpiresAt is reached, even if the service has not stored that yet.
 func (a Approval) At(now time.Time) Approval {
 	if a.Status == ApprovalPending && !now.Before(a.ExpiresAt) {
 		end := a.ExpiresAt
@@ -121,14 +125,15 @@ func (a Approval) Requested(p tenancy.Principal) bool {
 		!a.Behind.IsZero() && (a.Behind == p.Person || a.Behind == p.Behind)
 }
 
-// ShowsLink reports whether the principal may see the review link: people other than who asked, while it can be used. An
-// administrator of the instance who acts as a member does not see it.
+// ShowsLink reports whether the principal may see the review link: any person except the requester,
+// while the request is pending. An administrator of the instance who impersonates a member does not
+// see it.
 func (a Approval) ShowsLink(p tenancy.Principal) bool {
 	return a.Status == ApprovalPending && p.Via == tenancy.ViaSession && p.Behind.IsZero() && !a.Requested(p)
 }
 
-// Open returns nil for a request that can be answered. It returns Conflict for one that is answered already, and Gone
-// for one that has expired or does not count any more.
+// Open returns nil if the request can be answered. It returns Conflict if the request was already
+// answered, and Gone if it has expired or is void.
 func (a Approval) Open(now time.Time) error {
 	const op = "publishing.Approval"
 	switch a.At(now).Status {
@@ -142,8 +147,8 @@ func (a Approval) Open(now time.Time) error {
 	return fault.New(fault.Gone, op, "This request was withdrawn, or its post has changed. Ask for a new one.")
 }
 
-// Readable returns nil while the review link shows the post: until the request expires, also when it is answered. Else
-// it returns Gone.
+// Readable returns nil while the review link shows the post, which is until the request expires,
+// even if it has been answered. Otherwise it returns Gone.
 func (a Approval) Readable(now time.Time) error {
 	err := a.Open(now)
 	if fault.Is(err, fault.Conflict) && now.Before(a.ExpiresAt) {
@@ -171,7 +176,8 @@ func (a Approval) MayResolve(p tenancy.Principal) error {
 	return nil
 }
 
-// MayWithdraw returns nil for who asked and for administrators, as which keys act. Else it returns Forbidden.
+// MayWithdraw returns nil for the requester and for administrators; a key acts as an administrator.
+// Everyone else gets Forbidden.
 func (a Approval) MayWithdraw(p tenancy.Principal) error {
 	if p.Role.Manages() || a.Requested(p) {
 		return nil
@@ -180,8 +186,8 @@ func (a Approval) MayWithdraw(p tenancy.Principal) error {
 		"Only who asked for the approval, or an administrator, can withdraw the request.")
 }
 
-// MaySchedule returns Conflict when the principal may not take a post into the queue because of its request: while that
-// is pending, only administrators may.
+// MaySchedule returns Conflict if the request keeps the principal from scheduling the post: while
+// it is pending, only administrators may.
 func (a Approval) MaySchedule(p tenancy.Principal, now time.Time) error {
 	if a.At(now).Status != ApprovalPending || p.Role.Manages() {
 		return nil
@@ -198,15 +204,17 @@ type ApprovalEffect struct {
 	// has approved the new content.
 	Draft bool
 	// OverriddenBy is the address of the administrator in whose name the approval was overridden,
-	// "" without an override.
+	// "" if it was not.
 	OverriddenBy string
 }
 
-// MayOverride returns nil if the principal may publish content that is not what was approved: an
-// administrator, or a key, which acts as one. The holder of a key can also withdraw an approval or
-// create the post again, so refusing keys would protect nothing. But somebody must answer for an
-// override, so the creator of the key must still be an administrator; the caller checks this.
-// Everyone else gets Forbidden, including impersonating instance administrators.
+// MayOverride returns nil if the principal may publish content that differs from what was approved:
+// an administrator, or a key, which acts as one. Everyone else gets Forbidden, including
+// impersonating instance administrators.
+//
+// Refusing keys would protect nothing, because the holder of a key can also withdraw an approval or
+// create the post again. But somebody must answer for an override, so the creator of the key must
+// still be an administrator; the caller checks this.
 func MayOverride(p tenancy.Principal) error {
 	const op = "publishing.Override"
 	if !p.Behind.IsZero() {
@@ -220,12 +228,13 @@ func MayOverride(p tenancy.Principal) error {
 
 // RequestApproval asks for the approval of a draft.
 type RequestApproval struct {
-	// Note is for the reviewer; nil without one.
+	// Note is for the reviewer, nil if there is none.
 	Note *string
-	// ReviewerEmail is the address to which the link is sent; nil: no mail is sent.
+	// ReviewerEmail is the address that the link is mailed to, nil to send no mail.
 	ReviewerEmail *string
 	AutoSchedule  bool
-	// Admit is called before a mail is queued, and may refuse it; nil admits all.
+	// Admit is called before a mail is queued and may refuse it. If Admit is nil, every mail is
+	// admitted.
 	Admit func(ctx context.Context, email string) error
 }
 
@@ -246,7 +255,7 @@ func (c RequestApproval) Cleaned() (RequestApproval, error) {
 	return c, faults.Err("publishing.RequestApproval", "The request is not valid.")
 }
 
-// cleanNote returns a note without white space around it, nil for an empty one.
+// cleanNote returns a note without surrounding white space, or nil for an empty one.
 func cleanNote(faults *fault.List, note *string) *string {
 	if note == nil {
 		return nil
@@ -270,7 +279,7 @@ const (
 	ActionReject  ApprovalAction = "reject"
 )
 
-// Status returns the status of a request that is answered with the action.
+// Status returns the status that the action gives to a request.
 func (a ApprovalAction) Status() ApprovalStatus {
 	if a == ActionApprove {
 		return ApprovalApproved
@@ -282,7 +291,7 @@ func (a ApprovalAction) Status() ApprovalStatus {
 type ResolveApproval struct {
 	Action ApprovalAction
 	Note   *string
-	// Name is how a guest is called; nil without one. That of a member is not read.
+	// Name is what a guest calls themselves, nil if they gave no name. It is ignored for a member.
 	Name *string
 }
 
@@ -306,25 +315,27 @@ func (c ResolveApproval) Cleaned() (ResolveApproval, error) {
 	return c, faults.Err("publishing.ResolveApproval", "The answer is not valid.")
 }
 
-// DraftAnswer is the answer to a request, as it is applied to the draft.
+// DraftAnswer is the answer to a request, as applied to the draft.
 type DraftAnswer struct {
 	Approval
 	// By is who answered, as the timeline shows it.
 	By string
-	// Draft is the draft as it was read and checked before the answer, if the approval schedules it.
+	// Draft is the draft as it was read and checked before the answer. It is set only if the
+	// approval schedules the draft.
 	Draft PostDetail
-	// Problem is why the draft cannot be scheduled, nil if there is none.
+	// Problem is why the draft cannot be scheduled, nil if it can.
 	Problem error
 }
 
-// Schedules reports whether the answer takes the draft into the queue.
+// Schedules reports whether the answer schedules the draft.
 func (a DraftAnswer) Schedules() bool { return a.Status == ApprovalApproved && a.AutoSchedule }
 
 // ListApprovals asks for the newest requests of an organization whose posts exist.
 type ListApprovals struct {
 	// Status is one of the statuses that clients see, or empty for all.
 	Status string
-	// Before is an approval of which older ones are asked for, as the client sent it; "" for the newest.
+	// Before is the id of an approval as the client sent it. Only older approvals are returned; ""
+	// starts with the newest.
 	Before string
 	// Limit is from 1 to MaxApprovalPage.
 	Limit int
@@ -336,7 +347,8 @@ type Review struct {
 	// Organization is the name of the organization.
 	Organization string
 	Thread       Thread
-	// Org and Sharer are for the audit log. Sharer is the address of the member who passed the link on, "" for a mailed link.
+	// Org and Sharer are for the audit log. Sharer is the address of the member who passed the link
+	// on, "" for a mailed link.
 	Org    tenancy.OrgID
 	Sharer string
 }

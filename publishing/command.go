@@ -11,7 +11,7 @@ import (
 // CreateType is when a created post is published, if at all.
 type CreateType string
 
-// The types. Update keeps the state of an existing post and changes its content.
+// The types. CreateUpdate keeps the state of an existing post and changes its content.
 const (
 	CreateNow      CreateType = "now"
 	CreateSchedule CreateType = "schedule"
@@ -19,57 +19,60 @@ const (
 	CreateUpdate   CreateType = "update"
 )
 
-// Valid reports whether t is one of the four types. The empty one is not: a request must name its type.
+// Valid reports whether t is one of the four types. The empty type is not valid: a request must
+// name its type.
 func (t CreateType) Valid() bool {
 	return t == CreateNow || t == CreateSchedule || t == CreateDraft || t == CreateUpdate
 }
 
-// The limits of one CreatePosts. Validate checks them, except MaxText, which applies to sanitised text, and
-// MaxIdempotencyKey.
+// The limits of one CreatePosts. Validate checks them, except MaxText, which applies to sanitized
+// text, and MaxIdempotencyKey.
 const (
 	MaxEntries = 100
-	// MaxParts is the limit of one entry, MaxAllParts and MaxAllImages are those of all entries together.
+	// MaxParts applies to one entry, MaxAllParts and MaxAllImages to all entries together.
 	MaxParts     = 100
 	MaxAllParts  = 500
 	MaxAllImages = 2_000
-	// MaxText is in characters of one part, as it is stored.
+	// MaxText is the largest text of one part as stored, in characters.
 	MaxText = 100_000
-	// MaxAllTexts is in bytes of all parts and alternative texts, as they are sent and as they are stored.
+	// MaxAllTexts bounds the texts and alternative texts of all parts, in bytes, both as sent and
+	// as stored.
 	MaxAllTexts = 1_000_000
 	// MaxAlt is in characters.
 	MaxAlt         = 2_000
 	MaxAttachments = 40
 	// MaxDelay is in minutes.
 	MaxDelay = 60 * 24 * 30
-	// MaxSettings and MaxAllSettings are in bytes. In the sum, the settings of an entry count once more for each of its
-	// parts with a delay, because each begins a post.
+	// MaxSettings and MaxAllSettings are in bytes. The sum counts the settings of an entry once
+	// more for each of its parts with a delay, because each such part begins a post.
 	MaxSettings      = 100_000
 	MaxAllSettings   = 1_000_000
 	MaxSettingsDepth = 100
-	// MaxIdempotencyKey and maxID, the limit of a channel id as it is sent, are in bytes.
+	// MaxIdempotencyKey and maxID are in bytes. maxID is the limit of a channel id as sent.
 	MaxIdempotencyKey = 255
 	maxID             = 255
 )
 
-// CreatePosts asks for one post for each entry. Ids are as the client sent them, so that an unknown id is reported with
-// its entry.
+// CreatePosts asks for one post per entry. Ids are kept as the client sent them, so that an unknown
+// id can be reported with its entry.
 type CreatePosts struct {
 	Type CreateType
 	// Date is in UTC. CreateNow ignores it.
 	Date      time.Time
 	Entries   []CreateEntry
 	Republish bool
-	// Override lets an administrator schedule content that is not what was approved: see MayOverride.
+	// Override lets an administrator schedule content that differs from what was approved; see
+	// MayOverride.
 	Override bool
 	Repeat   Repeat
-	// Tags are names of tags. With nil a new post has none, and an existing one keeps its own. A name that no tag has is
-	// left out.
+	// Tags are names of tags. If Tags is nil, a new post has no tags and an existing one keeps its
+	// own. Unknown names are ignored.
 	Tags   []string
 	Method CreationMethod
 	// IdempotencyKey is empty for a request without one.
 	IdempotencyKey string
-	// RequestHash is the SHA-256 of method, path and body. It distinguishes a repeated request from another one with
-	// the same key.
+	// RequestHash is the SHA-256 of method, path and body. It distinguishes a repeated request from
+	// a different request with the same key.
 	RequestHash []byte
 }
 
@@ -89,14 +92,15 @@ type CreatePart struct {
 	// ID is the id of an existing part or post, empty for a new one.
 	ID      string
 	Content string
-	// Type is the form of Content; when it is empty, ReadContent detects it.
+	// Type is the form of Content. If it is empty, ReadContent detects the form.
 	Type  ContentType
 	Media []CreateMedium
-	// Delay is in minutes after the part before it.
+	// Delay is in minutes after the previous part.
 	Delay int
 }
 
-// CreateMedium names a stored medium by its URL on this instance, or by its id. The URL wins.
+// CreateMedium names a stored medium by its URL on this instance, or by its id. If both are set,
+// the URL wins.
 type CreateMedium struct {
 	ID  string
 	URL string
@@ -197,7 +201,7 @@ func (v CreatePart) textSize() int {
 	return n
 }
 
-// Created is the answer to one entry. Post is the root of its thread.
+// Created is the result of one entry. Post is the root of its thread.
 type Created struct {
 	Post    PostID
 	Channel ChannelID
@@ -205,12 +209,13 @@ type Created struct {
 	Approval ApprovalEffect
 }
 
-// CreateResult is the answer to CreatePosts, in the order of the entries.
+// CreateResult is the result of CreatePosts, in the order of the entries.
 type CreateResult struct {
 	Created []Created
-	// Replayed means that this is the stored answer of an earlier request with the same key, and that no post was made.
+	// Replayed means that this is the stored result of an earlier request with the same key, and
+	// that no post was created.
 	Replayed bool
-	// Mismatch means that the earlier request was a different one.
+	// Mismatch means that the earlier request with the same key was a different one.
 	Mismatch bool
 }
 
@@ -219,7 +224,8 @@ type ChangeStatus struct {
 	// To is CreateDraft or CreateSchedule.
 	To        CreateType
 	Republish bool
-	// Override lets an administrator schedule content that is not what was approved: see MayOverride.
+	// Override lets an administrator schedule content that differs from what was approved; see
+	// MayOverride.
 	Override bool
 }
 
@@ -240,12 +246,12 @@ func (c ChangeStatus) Validate() error {
 		Fields: []fault.Field{{Name: "to", Message: "must be one of: draft, schedule"}}}
 }
 
-// ChangeSettings asks to replace the settings of a post.
+// ChangeSettings asks to change members of the settings of a post.
 type ChangeSettings struct {
-	// Settings is a JSON object.
+	// Settings is a JSON object with the members to change. A null member is removed.
 	Settings json.RawMessage
-	// Override lets an administrator keep the post in the queue with settings that are not what was approved: see
-	// MayOverride.
+	// Override lets an administrator keep the post in the queue with settings that differ from what
+	// was approved; see MayOverride.
 	Override bool
 }
 
@@ -266,7 +272,7 @@ func (c ChangeSettings) Validate() error {
 	return faults.Err("publishing.ChangeSettings", "The settings are not valid.")
 }
 
-// settingsRule returns the rule that settings break, "" if they can be stored.
+// settingsRule returns the rule that the settings break, or "" if they can be stored.
 func settingsRule(settings json.RawMessage) string {
 	if len(settings) > MaxSettings {
 		return fmt.Sprintf("must be smaller than %d bytes", MaxSettings)
@@ -282,17 +288,17 @@ func settingsRule(settings json.RawMessage) string {
 type Checked struct {
 	// ID is the channel id as the client sent it.
 	ID string
-	// Connector and Name are those of the channel; empty for one that does not exist.
+	// Connector and Name belong to the channel. They are empty if it does not exist.
 	Connector string
 	Name      string
 	// Problems are sentences for people. A valid entry has none.
 	Problems []string
-	// SettingsProblem is set when one of them is about the settings.
+	// SettingsProblem is set if one of the problems is about the settings.
 	SettingsProblem bool
-	// Empty is set when the first part has neither text nor media.
+	// Empty is set if the first part has neither text nor media.
 	Empty bool
-	// MaxLength is the largest text of a part, 0 without a limit, and Length that of the longest part, both in the unit
-	// of the platform.
+	// MaxLength is the length that a part may have, 0 without a limit. Length is the length of the
+	// longest part. Both are in the platform's unit.
 	MaxLength int
 	Length    int
 }

@@ -16,11 +16,12 @@ import (
 	"crier/tenancy"
 )
 
-// Storable reports whether text can be stored and sent unchanged: whether it is valid UTF-8 without NUL.
+// Storable reports whether text can be stored and sent unchanged: it must be valid UTF-8 without
+// NUL.
 func Storable(s string) bool { return tenancy.Storable(s) }
 
-// Blank reports whether a text has no visible character: it is empty or consists of white space, controls and
-// characters that only change the form of others.
+// Blank reports whether a text has no visible characters. It may be empty or consist of white
+// space, control characters, and characters that only modify others.
 func Blank(text string) bool {
 	for _, r := range text {
 		if r != brailleBlank && !unicode.IsSpace(r) && !unicode.In(r, unicode.Cc, unicode.Cf,
@@ -33,8 +34,8 @@ func Blank(text string) bool {
 
 const brailleBlank = '\u2800' // a pattern of no dots
 
-// storableJSON reports whether the database accepts a JSON document: its texts are storable, its numbers are short and
-// it has at most MaxSettingsDepth levels.
+// storableJSON reports whether the database accepts a JSON document: its texts are storable, its
+// numbers are short, and it has at most MaxSettingsDepth levels.
 func storableJSON(raw json.RawMessage) bool {
 	d := json.NewDecoder(bytes.NewReader(raw))
 	d.UseNumber()
@@ -63,13 +64,14 @@ func storableJSON(raw json.RawMessage) bool {
 	}
 }
 
-// The bounds of a number. Postgres writes numbers out: 1e-16383 takes 7 bytes here and 16,385 there.
+// The bounds of a number. Postgres writes numbers out: 1e-16383 takes 8 bytes here and 16,385
+// there.
 const (
 	maxDigits   = 64 // characters
 	maxExponent = 30
 )
 
-// shortNumber reports whether a JSON number is short, also when it is written without an exponent.
+// shortNumber reports whether a JSON number is short, even when written out without its exponent.
 func shortNumber(number string) bool {
 	if len(number) > maxDigits {
 		return false
@@ -82,24 +84,25 @@ func shortNumber(number string) bool {
 	return err == nil && exponent >= -maxExponent && exponent <= maxExponent
 }
 
-// ContentType is a form of content. A client that sends none lets ReadContent detect it.
+// ContentType is a form of content. If a client sends none, ReadContent detects it.
 type ContentType string
 
-// The forms. HTML is a subset: the elements p h1 h2 h3 u strong a ul ol li br, and the attributes href of a link and
-// start and type of a numbered list.
+// The forms. ContentHTML is a subset of HTML: the elements p, h1, h2, h3, u, strong, a, ul, ol, li
+// and br, and the attributes href of a link and start and type of a numbered list.
 const (
 	ContentText ContentType = "text"
 	ContentHTML ContentType = "html"
 )
 
-// Content is the text of a part: plain, as it was sent, or in the HTML subset, sanitised.
+// Content is the text of a part: either plain text as it was sent, or sanitized HTML of the subset.
 type Content struct {
 	Text string
 	HTML bool
 }
 
-// ReadContent returns the content that a client sent, reduced to the subset if it is HTML. If form is empty,
-// richtext.IsHTML decides whether the content is HTML or plain text. The time is linear.
+// ReadContent returns the content that a client sent, reduced to the subset if it is HTML. If form
+// is empty, richtext.IsHTML decides whether the content is HTML or plain text. It takes linear
+// time.
 func ReadContent(sent string, form ContentType) Content {
 	if form == ContentText || form == "" && !richtext.IsHTML(sent) {
 		return Content{Text: sent}
@@ -111,7 +114,7 @@ func ReadContent(sent string, form ContentType) Content {
 	return Content{Text: markup, HTML: true}
 }
 
-// Type returns the form of the content, never the empty one.
+// Type returns the form of the content. It is never empty.
 func (c Content) Type() ContentType {
 	if c.HTML {
 		return ContentHTML
@@ -119,8 +122,9 @@ func (c Content) Type() ContentType {
 	return ContentText
 }
 
-// Plain returns the text for a platform without markup, in the lines that a browser would draw: list items get a dash
-// or their number, and a link is followed by its address unless its text contains it. The time is linear.
+// Plain returns the text for a platform without markup, in the lines that a browser would draw.
+// List items get a dash or their number, and a link is followed by its address unless its text
+// contains the address. It takes linear time.
 func (c Content) Plain() string {
 	if !c.HTML {
 		return c.Text
@@ -128,12 +132,13 @@ func (c Content) Plain() string {
 	return richtext.Parse(c.Text).Plain()
 }
 
-// Excerpt returns the first 200 characters of the plain text, without a mark where it was cut.
+// Excerpt returns the first 200 characters of the plain text, without an ellipsis.
 func (c Content) Excerpt() string {
 	return text.Cut(c.Plain(), 200)
 }
 
-// Markup returns the text as HTML that is safe in a page. Each line of plain text becomes a paragraph.
+// Markup returns the text as HTML that is safe in a page. Each line of plain text becomes a
+// paragraph.
 func (c Content) Markup() string {
 	if c.HTML {
 		return c.Text

@@ -27,28 +27,28 @@ type Medium struct {
 	// name.
 	Blob string
 	// Name is the file name without its extension: letters of any script, in NFC, without
-	// separators, control characters and characters with a meaning in a URL or a header.
+	// separators, control characters, or characters that have a meaning in a URL or a header.
 	Name string
 	// Ext is png, jpg, jpeg, gif or mp4.
 	Ext         string
 	ContentType string
-	// Size is the size of what is published, in bytes.
+	// Size is the size of the published file in bytes.
 	Size int64
 	// Stored is the size of the upload in bytes. The upload is stored unchanged.
 	Stored int64
 	// Edits are the replacements to make in the stored bytes when they are published; see
-	// publishing/media/metadata.
+	// publishing/file/metadata.
 	Edits []byte
-	// Width is in pixels; 0 means not known.
+	// Width is in pixels; 0 means unknown.
 	Width int
-	// Height is in pixels; 0 means not known.
+	// Height is in pixels; 0 means unknown.
 	Height int
-	// DurationMS is the length of a video in milliseconds; 0 means not known.
+	// DurationMS is the length of a video in milliseconds; 0 means unknown.
 	DurationMS   int64
 	OriginalName string
-	// Alt is the alternative text of attachments that have none.
+	// Alt is the alternative text for attachments that have none.
 	Alt string
-	// CreatedAt is by the clock of the process that stored the upload.
+	// CreatedAt comes from the clock of the process that stored the upload.
 	CreatedAt time.Time
 }
 
@@ -59,8 +59,8 @@ func (m Medium) FileName() string { return m.Name + "." + m.Ext }
 // non-ASCII letters percent-encoded as UTF-8.
 func (m Medium) Path() string { return "/files/" + m.Key + "/" + url.PathEscape(m.FileName()) }
 
-// BlobKey returns the key of the bytes in the blob store: {org}/{blob}. It contains nothing chosen
-// by a client.
+// BlobKey returns the key of the bytes in the blob store: {org}/{blob}. It contains nothing that a
+// client chose.
 func (m Medium) BlobKey() string { return m.Org.String() + "/" + m.Blob }
 
 // DerivedKey returns the blob key of a picture that is derived from this image:
@@ -73,17 +73,17 @@ func (m Medium) DerivedKey(spec string, attempt int) string {
 // Video reports whether the medium is a video; everything else is an image.
 func (m Medium) Video() bool { return m.Ext == "mp4" }
 
-// Duration returns the length of a video; 0 means not known.
+// Duration returns the length of a video; 0 means unknown.
 func (m Medium) Duration() time.Duration { return time.Duration(m.DurationMS) * time.Millisecond }
 
 // MediaPerPage is the number of files in a page of ListMedia.
 const MediaPerPage = 18
 
-// ListMedia asks for a page of the files of an organization.
+// ListMedia asks for one page of an organization's files.
 type ListMedia struct {
-	// Page begins with 1.
+	// Page starts at 1.
 	Page int
-	// Search is a part of the names to list; "" lists all.
+	// Search is part of the names to list; "" lists all files.
 	Search string
 }
 
@@ -93,7 +93,7 @@ const (
 	maxMediaSearch = 255 // characters
 )
 
-// Validate returns Invalid for a page that does not exist or a search that no file can match.
+// Validate returns Invalid for a page that cannot exist or a search that no file can match.
 func (q ListMedia) Validate() error {
 	var faults fault.List
 	if q.Page < 1 || q.Page > maxMediaPage {
@@ -105,25 +105,25 @@ func (q ListMedia) Validate() error {
 	return faults.Err("publishing.ListMedia", "The page is not valid.")
 }
 
-// MediaPage is a page of the files of an organization, the newest first.
+// MediaPage is one page of an organization's files, newest first.
 type MediaPage struct {
 	Media []Medium
-	// Pages is the number of pages; 0 without files.
+	// Pages is the number of pages, 0 if there are no files.
 	Pages int
 }
 
-// VideoStream is a video of another server, or a part of it.
+// VideoStream is a video from another server, or a part of it.
 type VideoStream struct {
-	// Body is closed by the caller.
+	// Body must be closed by the caller.
 	Body io.ReadCloser
-	// Size is the number of bytes of Body, -1 if it is not known.
+	// Size is the number of bytes in Body, -1 if it is unknown.
 	Size int64
-	// ContentRange is the header Content-Range of a part; "" means that Body is the whole.
+	// ContentRange is the Content-Range header of a part. It is "" if Body is the whole video.
 	ContentRange string
 }
 
-// FileKey returns the media key of an address that this instance serves; ours is false for any other address. An address
-// without a host is one of this instance.
+// FileKey returns the media key in an address that this instance serves; ours is false for any
+// other address. An address without a host belongs to this instance.
 func FileKey(baseURL, raw string) (key string, ours bool) {
 	u, err := url.Parse(raw)
 	base, baseErr := url.Parse(baseURL)

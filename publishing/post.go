@@ -1,4 +1,5 @@
-// Package publishing defines posts, channels, media and their states, and the rules that apply to them. It does no I/O.
+// Package publishing defines posts, channels, media and their states, and the rules that apply to
+// them. It does no I/O.
 package publishing
 
 import (
@@ -33,8 +34,8 @@ type (
 	SeriesID      = id.ID[SeriesTag]
 )
 
-// Post is what one channel publishes at one time: one or more parts. The root is the first post of its group. A part
-// with a delay begins a follower, which waits for its predecessor.
+// Post is what one channel publishes at one time: one or more parts. The root is the first post of
+// its group. A part with a delay begins a follower, which waits for its predecessor.
 type Post struct {
 	ID      PostID
 	Org     tenancy.OrgID
@@ -49,12 +50,13 @@ type Post struct {
 	After PostID
 	// Delay is the time after the publication of the predecessor, in whole minutes.
 	Delay time.Duration
-	// Revision begins with 1 and grows with each edit: a claim that has read an earlier one skips the post.
+	// Revision starts at 1 and grows with each edit. A claim that has read an earlier revision
+	// skips the post.
 	Revision int
 	// Settings is a JSON object; its member "__type" is the connector.
 	Settings       json.RawMessage
 	CreationMethod CreationMethod
-	// Tags are those of the root of a group. Tags that were deleted may still be among them.
+	// Tags are the tags of the root of the group. They may include deleted tags.
 	Tags           []TagID
 	ReleaseID      *string
 	ReleaseURL     *string
@@ -69,7 +71,8 @@ type Post struct {
 	Interval int
 	// Projected is set on a later occurrence, which is not stored yet.
 	Projected *ProjectedOccurrence
-	// CreatedAt is when the post was stored; that of a projected occurrence is when its series was.
+	// CreatedAt is when the post was stored. For a projected occurrence it is when the series was
+	// stored.
 	CreatedAt time.Time
 	// UpdatedAt is the time of the last edit or change of state.
 	UpdatedAt time.Time
@@ -104,11 +107,12 @@ type Attachment struct {
 	Alt   string
 }
 
-// EventKind is what happened to a post. A CHECK constraint of the table carries the same list: a version that writes a
-// new kind must follow one whose migration allows it, because processes of both run while a version is replaced.
+// EventKind is what happened to a post. A CHECK constraint of the table carries the same list. A
+// version that writes a new kind must follow one whose migration allows it, because processes of
+// both versions run during an upgrade.
 type EventKind string
 
-// The kinds of events. The statements in store/sql write most of them.
+// The kinds of events. SQL statements of the stores write most of them.
 const (
 	EventWritten     EventKind = "written"
 	EventEdited      EventKind = "edited"
@@ -122,23 +126,25 @@ const (
 	EventFailed      EventKind = "failed"
 	EventReturned    EventKind = "returned" // to the queue, without a failure of its own
 	EventUnknown     EventKind = "unknown"  // the outcome of its call is unknown
-	EventReconciled  EventKind = "looked"   // the platform was asked for the unknown outcome and could not tell
-	// EventPublishedTwice follows when a publication that was given up is found on the platform beside a second one.
+	EventReconciled  EventKind = "looked"   // the platform was asked and could not tell the outcome
+	// EventPublishedTwice means that a publication that was given up was found on the platform
+	// beside a second one.
 	EventPublishedTwice EventKind = "published_twice"
-	EventSetAside       EventKind = "set_aside" // its channel is skipped for a while, because claims of it fail
-	EventDelayed        EventKind = "delayed"   // the next occurrence could not be written and is tried again
+	EventSetAside       EventKind = "set_aside" // claims failed; its channel is skipped for a while
+	EventDelayed        EventKind = "delayed"   // writing the next occurrence failed; it is retried
 	EventStopped        EventKind = "stopped"   // no further occurrence of the series is written
-	EventReleased       EventKind = "released"  // a person has given the platform's id of it
+	EventReleased       EventKind = "released"  // a person has entered its id on the platform
 
 	EventApprovalRequested EventKind = "approval_requested"
 	EventApproved          EventKind = "approved"
 	EventRejected          EventKind = "rejected"
 	EventApprovalExpired   EventKind = "approval_expired"
-	// EventApprovalVoid follows when a request or an approval does not count any more, for a reason.
+	// EventApprovalVoid means that a request or an approval no longer counts. Its reason says why.
 	EventApprovalVoid EventKind = "approval_void"
 )
 
-// EventKinds returns every kind of event. A test compares them with the CHECK constraint of the table.
+// EventKinds returns every kind of event. A test compares them with the CHECK constraint of the
+// table.
 func EventKinds() []EventKind {
 	return []EventKind{
 		EventWritten, EventEdited, EventMoved, EventScheduled, EventUnscheduled, EventClaimed, EventSent, EventConfirmed,
@@ -148,8 +154,8 @@ func EventKinds() []EventKind {
 	}
 }
 
-// Event is one entry of the timeline of a post. Node is the host name of the process, By the person, Reason a sentence
-// or an error code.
+// Event is one entry of a post's timeline. Node is the host name of the process, By is the person,
+// and Reason is a sentence or an error code.
 type Event struct {
 	// At is the time of the database.
 	At     time.Time
@@ -162,7 +168,8 @@ type Event struct {
 // CreationMethod is the client through which a post was created.
 type CreationMethod string
 
-// The creation methods. Nothing but MethodAPI and MethodCLI is set at present; the column has no CHECK constraint.
+// The creation methods. Only MethodAPI and MethodCLI are set at present. The column has no CHECK
+// constraint.
 const (
 	MethodAPI      CreationMethod = "API"
 	MethodCLI      CreationMethod = "CLI"
@@ -172,7 +179,8 @@ const (
 	MethodUnknown  CreationMethod = "UNKNOWN"
 )
 
-// MethodFromClient returns the method for the name that a public client sent: MethodCLI for CLI, else MethodAPI.
+// MethodFromClient returns the method for the name that a public client sent: MethodCLI for CLI,
+// otherwise MethodAPI.
 func MethodFromClient(s string) CreationMethod {
 	if s == string(MethodCLI) {
 		return MethodCLI
@@ -186,8 +194,8 @@ type Customer struct {
 	Name string
 }
 
-// ReleaseMissing is the release id of a post that the platform has published without saying under which id. Clients
-// know this word.
+// ReleaseMissing is the release id of a post that the platform published without returning an id.
+// API clients know this word.
 const ReleaseMissing = "missing"
 
 // RemoteItem is a published item on a platform.

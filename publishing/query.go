@@ -2,13 +2,13 @@ package publishing
 
 import "time"
 
-// WireTime is the layout of times in answers and webhooks, in UTC with milliseconds.
+// WireTime is the layout of times in responses and webhooks: UTC with milliseconds.
 const WireTime = "2006-01-02T15:04:05.000Z"
 
-// ListPosts asks for the posts of a date range, or for a page of all posts when Page is set. Both are ordered by
-// publish date, then by id.
+// ListPosts asks for the posts of a date range or, if Page is set, for one page of all posts. Both
+// are ordered by publish date, then by id.
 type ListPosts struct {
-	// Start and End are the first and the last publish date of the range. Both are part of it.
+	// Start and End are the first and last publish date of the range, both inclusive.
 	Start, End time.Time
 	Page       *Page
 	// Customer is a customer id as the client sent it; empty means all customers.
@@ -23,17 +23,17 @@ type Page struct {
 	Limit int
 }
 
-// The limits of GET /posts. MaxRange is the longest range of dates.
+// The limits of GET /posts. MaxRange is the longest date range.
 const (
 	DefaultPageLimit = 20
 	MaxPageLimit     = 100
 	MaxRange         = 366 * 24 * time.Hour
-	// MaxListed is the largest number of posts in the answer for a range.
+	// MaxListed is the largest number of posts in the response for a range.
 	MaxListed = 10_000
 	// CountAhead is the largest number of posts after a page that are counted.
 	CountAhead = 10_000
-	// MaxListedBytes bounds the posts of one answer: the stored texts, and ListedPart for each part, image and
-	// follower. The stored settings have a bound of the same size.
+	// MaxListedBytes bounds the posts of one response: the stored texts, plus ListedPart for each
+	// part, image and follower. The stored settings have a separate bound of the same size.
 	MaxListedBytes = 8 << 20
 	// ListedPart is in bytes.
 	ListedPart = 128
@@ -41,18 +41,19 @@ const (
 
 // Thread is one item of the calendar: the posts of a group.
 type Thread struct {
-	// Root has every part of the group in order, those of the followers included.
+	// Root has every part of the group in order, including the parts of followers.
 	Root      Post
 	Followers []Post
 	Channel   Channel
-	// Tags are those of the root that exist, in its order.
+	// Tags are the existing tags of the root, in the root's order.
 	Tags []Tag
-	// Media has the media of all parts.
+	// Media holds the media of all parts.
 	Media map[MediaID]Medium
 }
 
-// Effective returns the post whose state and error are those of the thread: the root unless it is published, else the
-// first follower that failed, else the first that is not published yet, else the root.
+// Effective returns the post that gives the thread its state and error. If the root is not
+// published, that is the root. Otherwise it is the first follower that failed, or else the first
+// follower that is not yet published, or else the root.
 func (t Thread) Effective() Post {
 	if t.Root.State != StatePublished {
 		return t.Root
@@ -69,15 +70,17 @@ func (t Thread) Effective() Post {
 	return effective
 }
 
-// ThreadPage is an answer to ListPosts. For a range it has every thread, and HasMore is not set.
+// ThreadPage is the result of ListPosts. For a range it holds every thread, and HasMore is false.
 type ThreadPage struct {
 	Threads []Thread
-	// Total is the number of posts on all pages, at most CountAhead after this page. It is 0 for a range.
+	// Total is the number of posts on all pages, counting at most CountAhead after this page. It is
+	// 0 for a range.
 	Total   int
 	HasMore bool
 }
 
-// PostDetail is a thread with its timeline: the newest 1000 events of the whole group, the oldest of them first.
+// PostDetail is a thread with its timeline: the newest 1000 events of the whole group, oldest
+// first.
 type PostDetail struct {
 	Thread
 	Events []Event

@@ -6,19 +6,20 @@ import (
 	"crier/platform/id"
 )
 
-// The greatest Days and Count of a Repeat.
+// The largest Days and Count of a Repeat.
 const (
 	MaxInterval    = 365 // days
 	MaxOccurrences = 10_000
 )
 
-// Repeat is how a post repeats: every Days days at the wall-clock time that its date has in the zone of its channel.
+// Repeat is how a post repeats: every Days days at the wall-clock time that its date has in the
+// zone of its channel.
 type Repeat struct {
-	// Days between two occurrences; 0 means that the post does not repeat.
+	// Days is the number of days between two occurrences; 0 means that the post does not repeat.
 	Days int
 	// Until is the latest time of an occurrence; nil means no end.
 	Until *time.Time
-	// Count is the number of occurrences, the first and skipped ones included; 0 means no end.
+	// Count is the number of occurrences, including the first one and skipped ones; 0 means no end.
 	Count int
 }
 
@@ -40,8 +41,9 @@ func (r Repeat) validate(date time.Time, add func(name, format string, args ...a
 	}
 }
 
-// Occurrence returns the id that an object of the first occurrence has in the nth one. A later occurrence therefore has
-// its ids before it is stored. Applying the function twice with the same number returns the original id.
+// Occurrence returns the id that an object of the first occurrence has in the nth one. The ids of a
+// later occurrence are therefore known before it is stored. Applying Occurrence twice with the same
+// number returns the original id.
 func Occurrence[T any](first id.ID[T], nth int) id.ID[T] {
 	u := first.UUID()
 	for i := range 4 {

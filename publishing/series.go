@@ -5,16 +5,17 @@ import (
 	"time"
 )
 
-// FailuresToStop is the number of failed occurrences in a row that ends a series.
+// FailuresToStop is the number of consecutive failed occurrences that ends a series.
 const FailuresToStop = 2
 
-// StopReason is why a series has no further occurrences. A CHECK constraint of the table carries the same list.
+// StopReason is why a series has no further occurrences. A CHECK constraint of the table carries
+// the same list.
 type StopReason string
 
 const (
-	// StopEnded means that the end of the recurrence is reached, or that the channel was disconnected.
+	// StopEnded means that the recurrence reached its end, or that the channel was disconnected.
 	StopEnded StopReason = "ended"
-	// StopFailed means that FailuresToStop occurrences failed in a row.
+	// StopFailed means that FailuresToStop consecutive occurrences failed.
 	StopFailed StopReason = "failed"
 	// StopDeleted means that a person deleted the series.
 	StopDeleted StopReason = "deleted"
@@ -24,30 +25,31 @@ const (
 type OccurrenceState string
 
 const (
-	// OccurrenceOpen is that of an occurrence that has not ended.
+	// OccurrenceOpen means that the occurrence has not ended.
 	OccurrenceOpen OccurrenceState = "open"
 	// OccurrencePublished resets the count of failures.
 	OccurrencePublished OccurrenceState = "published"
-	// OccurrenceFailed counts towards FailuresToStop.
+	// OccurrenceFailed counts toward FailuresToStop.
 	OccurrenceFailed OccurrenceState = "failed"
-	// OccurrencePassedBy was deleted, or missed during a pause. It counts as neither failure nor success.
+	// OccurrencePassedBy means that the occurrence was deleted, or was missed during a pause. It
+	// counts as neither failure nor success.
 	OccurrencePassedBy OccurrenceState = "passed_by"
 )
 
 // StoredOccurrence is an occurrence that has a row.
 type StoredOccurrence struct {
-	// Number is its place in the series; the first is 0.
+	// Number is the number of the occurrence in the series; the first is 0.
 	Number int
 	State  OccurrenceState
 }
 
-// Series is a repeated post. Exactly one of its occurrences is the current one: it is stored, and the next one
-// becomes current, and is stored if it is not yet, when the current one has ended.
+// Series is a repeated post. Exactly one of its occurrences is current, and that one is stored.
+// When it has ended, the next occurrence becomes current and is stored if it is not stored yet.
 type Series struct {
 	Recurrence
-	// Number of the current occurrence.
+	// Number is the number of the current occurrence.
 	Number int
-	// Failures in a row before the current occurrence.
+	// Failures is the number of consecutive failures before the current occurrence.
 	Failures int
 	// Connected is set while its channel exists.
 	Connected bool
@@ -57,18 +59,20 @@ type Series struct {
 type Progress struct {
 	// Number is the number of the new current occurrence.
 	Number int
-	// Failures is the number of failures in a row before it.
+	// Failures is the number of consecutive failures before it.
 	Failures int
-	// Write is set when occurrence Number has no row yet.
+	// Write is set if occurrence Number has no row yet.
 	Write bool
-	// Stop is set when no occurrence follows; Number is then the last one.
+	// Stop is set if no occurrence follows. Number is then the last one.
 	Stop StopReason
 }
 
-// Advance returns the occurrence that becomes the current one: the same one while it is open, else the next one that is
-// stored and open, or that is later than now. Earlier occurrences without a row are skipped. stored are the stored
-// occurrences from the current one on, in the order of their numbers. Advance is pure: it returns the same result when
-// it is called again after a crash.
+// Advance returns the occurrence that becomes current. That is the same one while it is open,
+// otherwise the next one that is stored and open, or that is later than now. Earlier occurrences
+// without a row are skipped.
+//
+// stored holds the stored occurrences from the current one on, in the order of their numbers.
+// Advance is pure, so repeating a call after a crash returns the same result.
 func (s Series) Advance(stored []StoredOccurrence, now time.Time) Progress {
 	p := Progress{Number: s.Number, Failures: s.Failures}
 	state := OccurrencePassedBy // a current occurrence without a row was skipped
@@ -114,8 +118,8 @@ func (s Series) Advance(stored []StoredOccurrence, now time.Time) Progress {
 	}
 }
 
-// SeriesRef has the organization too, because EndedSeries finds series of all organizations and Advance works within
-// one.
+// SeriesRef identifies a series. It includes the organization because EndedSeries finds series of
+// all organizations, while Advance works within one.
 type SeriesRef struct {
 	Org    tenancy.OrgID `db:"org_id"`
 	Series SeriesID      `db:"id"`

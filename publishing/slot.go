@@ -15,23 +15,23 @@ import (
 const (
 	// MaxQueueTimes is the largest number of times in the queue plan of one channel.
 	MaxQueueTimes = 100
-	// SlotHold is how long a slot that was found is held.
+	// SlotHold is how long a slot is held after it was found.
 	SlotHold = 2 * time.Minute
-	// SlotsAhead is how far ahead of the present slots are looked for.
+	// SlotsAhead is how far into the future slots are searched for.
 	SlotsAhead = 366 * 24 * time.Hour
-	// NextSlots is the number of coming times that are shown with a queue plan.
+	// NextSlots is the number of upcoming times that are shown with a queue plan.
 	NextSlots = 10
 )
 
 const minutesOfDay = 24 * 60
 
-// Weekdays is a set of days of the week: the bit 1<<d is set for each time.Weekday d of it.
+// Weekdays is a set of days of the week: bit 1<<d is set if it contains time.Weekday d.
 type Weekdays uint8
 
 // EveryDay is the set of all seven days.
 const EveryDay Weekdays = 1<<7 - 1
 
-// WeekdaysOf returns the set of days, and false when one is not 0 (Sunday) to 6 (Saturday).
+// WeekdaysOf returns the set of days. ok is false if a day is not 0 (Sunday) to 6 (Saturday).
 func WeekdaysOf(days []int) (w Weekdays, ok bool) {
 	for _, d := range days {
 		if d < int(time.Sunday) || d > int(time.Saturday) {
@@ -42,7 +42,7 @@ func WeekdaysOf(days []int) (w Weekdays, ok bool) {
 	return w, true
 }
 
-// Days returns the days of the set in their order, 0 (Sunday) first.
+// Days returns the days of the set in order, 0 (Sunday) first.
 func (w Weekdays) Days() []int {
 	days := make([]int, 0, 7)
 	for d := range 7 {
@@ -61,26 +61,26 @@ func (w Weekdays) plus(n int) Weekdays {
 	return (w<<n | w>>(7-n)) & EveryDay
 }
 
-// QueueTime is one posting time of a queue plan: a wall-clock time on some days of the week.
+// QueueTime is one posting time of a queue plan: a wall-clock time on certain days of the week.
 type QueueTime struct {
 	// Minute is the number of minutes after midnight, from 0 to 1439.
 	Minute int
 	Days   Weekdays
 }
 
-// QueuePlan is the posting times of a channel by the clocks of its time zone.
+// QueuePlan holds the posting times of a channel on the wall clock of its time zone.
 //
-// Days are those of the wall clock. A time that the zone skips is moved later by the size of the jump (02:30 becomes
-// 03:30), and of a time that occurs twice the first is taken, as for repeated posts (Recurrence). Two times of a plan
-// that fall on the same instant are one slot.
+// Days are days of the wall clock. A time that the zone skips is moved later by the size of the
+// jump (02:30 becomes 03:30), and if a time occurs twice, the first one is used, as for repeated
+// posts (Recurrence). Two times of a plan that fall on the same instant are one slot.
 type QueuePlan struct {
 	Zone  *time.Location
 	Times []QueueTime
 }
 
-// DefaultQueueTimes returns the plan of a new channel. In a zone that a person has chosen, for the channel or for its
-// organization, these are 09:20, 14:10 and 19:00, the hours of work and of the evening. Otherwise the zone is UTC, where
-// they are 02:00, 06:40 and 11:40.
+// DefaultQueueTimes returns the plan of a new channel. If a person chose the zone, for the channel
+// or its organization, the times are 09:20, 14:10 and 19:00, in working hours and in the evening.
+// Otherwise the zone is UTC, and the times are 02:00, 06:40 and 11:40.
 func DefaultQueueTimes(zoneChosen bool) []QueueTime {
 	minutes := []int{120, 400, 700}
 	if zoneChosen {
@@ -93,10 +93,12 @@ func DefaultQueueTimes(zoneChosen bool) []QueueTime {
 	return out
 }
 
-// Between returns the slots of the plan that are after an instant and not after another one, the earliest first.
+// Between returns the slots of the plan that are after one instant and not after another, the
+// earliest first.
 func (p QueuePlan) Between(after, until time.Time) (slots []time.Time) {
 	const day = 24 * time.Hour
-	// A wall-clock time read as UTC is less than two days away from its instant: an offset, and a skipped day.
+	// An instant is less than two days from its wall-clock time read as UTC: an offset and a
+	// skipped day.
 	last := until.Add(2 * day)
 	for date := after.UTC().Add(-2 * day).Truncate(day); !date.After(last); date = date.Add(day) {
 		for _, t := range p.Times {
@@ -112,13 +114,14 @@ func (p QueuePlan) Between(after, until time.Time) (slots []time.Time) {
 	return sortedOnce(slots)
 }
 
-// sortedOnce sorts instants and leaves out repeated ones.
+// sortedOnce sorts instants and removes duplicates.
 func sortedOnce(slots []time.Time) []time.Time {
 	slices.SortFunc(slots, time.Time.Compare)
 	return slices.CompactFunc(slots, time.Time.Equal)
 }
 
-// Next returns the first n slots after an instant, fewer when the plan has not so many within SlotsAhead.
+// Next returns the first n slots after an instant, or fewer if the plan has fewer within
+// SlotsAhead.
 func (p QueuePlan) Next(after time.Time, n int) (slots []time.Time) {
 	for span := 8 * 24 * time.Hour; span < 2*SlotsAhead && len(slots) < n; span *= 2 {
 		slots = p.Between(after, after.Add(min(span, SlotsAhead)))
@@ -126,13 +129,14 @@ func (p QueuePlan) Next(after time.Time, n int) (slots []time.Time) {
 	return slots[:min(n, len(slots))]
 }
 
-// TakenMinutes is a set of minutes at which something is published or held, as minutes since 1970.
+// TakenMinutes is a set of minutes in which something is published or held. Minutes count from
+// 1970.
 type TakenMinutes map[int64]struct{}
 
 // Add adds the minute of an instant.
 func (t TakenMinutes) Add(at time.Time) { t[minuteOf(at)] = struct{}{} }
 
-// Has reports whether the set has the minute of an instant.
+// Has reports whether the set contains the minute of an instant.
 func (t TakenMinutes) Has(at time.Time) bool {
 	_, ok := t[minuteOf(at)]
 	return ok
@@ -140,12 +144,12 @@ func (t TakenMinutes) Has(at time.Time) bool {
 
 func minuteOf(at time.Time) int64 { return at.Truncate(time.Minute).Unix() / 60 }
 
-// slotStep is how much of the plans FreeSlot computes at a time: most calls find a slot in the first days, and an
-// organization may have thousands of times.
+// slotStep is how much of the plans FreeSlot computes at a time. Most calls find a slot in the
+// first days, and an organization may have thousands of times.
 const slotStep = 4 * 24 * time.Hour
 
-// FreeSlot returns the first slot of the plans that is after an instant, not after another one, and not taken. ok is
-// false when there is none. It returns the error of ctx when that ends first.
+// FreeSlot returns the first slot of the plans that is after one instant, not after another, and
+// not taken. ok is false if there is none. It returns the error of ctx if ctx ends first.
 func FreeSlot(
 	ctx context.Context, plans []QueuePlan, after, until time.Time, taken TakenMinutes,
 ) (at time.Time, ok bool, err error) {
@@ -171,8 +175,8 @@ func FreeSlot(
 	return time.Time{}, false, nil
 }
 
-// mergedByZone returns one plan for each zone, in which each time of the day occurs once: most channels of an
-// organization have the same times.
+// mergedByZone returns one plan for each zone, with each time of day once, because most channels of
+// an organization have the same times.
 func mergedByZone(plans []QueuePlan) (merged []QueuePlan) {
 	days := map[string]map[int]Weekdays{}
 	zones := map[string]*time.Location{}
@@ -195,17 +199,17 @@ func mergedByZone(plans []QueuePlan) (merged []QueuePlan) {
 	return merged
 }
 
-// SetQueuePlan asks for other posting times of a channel.
+// SetQueuePlan asks to replace the posting times of a channel.
 type SetQueuePlan struct {
 	Times []QueueTime
-	// Zone becomes the time zone of the channel; the zero value keeps the one that it has.
+	// Zone becomes the time zone of the channel. The zero value keeps the current zone.
 	Zone tenancy.ZoneRequest
-	// UTC means that the times are minutes after 00:00 UTC. They become the wall-clock times of the channel's zone by its
-	// offset of the moment, and may lie up to a day before or after the day.
+	// UTC means that the times are minutes after 00:00 UTC, and may lie up to a day before or after
+	// the day. The current offset of the channel's zone converts them to wall-clock times.
 	UTC bool
 }
 
-// Validate returns Invalid with every time that is not valid.
+// Validate returns Invalid with every invalid time.
 func (c SetQueuePlan) Validate() error {
 	var faults fault.List
 	if len(c.Times) > MaxQueueTimes {
@@ -226,8 +230,8 @@ func (c SetQueuePlan) Validate() error {
 	return faults.Err("publishing.SetQueuePlan", "The posting times are not valid.")
 }
 
-// WallTimes returns the times as they are stored for a channel in a zone: by the wall clock, in their order, each minute
-// once with all of its days.
+// WallTimes returns the times as they are stored for a channel in the zone: on the wall clock,
+// sorted, each minute once with all of its days.
 func (c SetQueuePlan) WallTimes(zone *time.Location, now time.Time) []QueueTime {
 	shift := 0
 	if c.UTC {
@@ -256,11 +260,11 @@ func floorDiv(n, d int) int {
 	return q
 }
 
-// ChannelPlan is the queue plan of a channel as people read it.
+// ChannelPlan is the queue plan of a channel as shown to people.
 type ChannelPlan struct {
-	// Timezone is the channel's, a name for tenancy.LoadZone.
+	// Timezone is the channel's time zone, in the form that tenancy.LoadZone takes.
 	Timezone string
 	Times    []QueueTime
-	// Next are the next slots of the plan, taken ones too: at most NextSlots.
+	// Next are the next slots of the plan, including taken ones, at most NextSlots.
 	Next []time.Time
 }

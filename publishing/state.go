@@ -13,22 +13,23 @@ type State string
 const (
 	StateDraft State = "DRAFT"
 	StateQueue State = "QUEUE"
-	// StateWaiting is that of a follower whose predecessor is not published yet.
+	// StateWaiting is the state of a follower whose predecessor is not published yet.
 	StateWaiting State = "WAITING"
-	// StatePublishing is that of a post that a worker has claimed.
+	// StatePublishing is the state of a post that a worker has claimed.
 	StatePublishing State = "PUBLISHING"
-	// StateUnknown is that of a post that was sent without an answer: the platform may have published it.
+	// StateUnknown is the state of a post that was sent without a response. The platform may have
+	// published it.
 	StateUnknown   State = "UNKNOWN"
 	StatePublished State = "PUBLISHED"
 	StateError     State = "ERROR"
 )
 
-// States lists every state, in the order of a post's life.
+// States returns every state, in the order of a post's life.
 func States() []State {
 	return []State{StateDraft, StateWaiting, StateQueue, StatePublishing, StateUnknown, StatePublished, StateError}
 }
 
-// Valid reports whether s is one of States, those included that clients see as QUEUE.
+// Valid reports whether s is one of States, including those that clients see as QUEUE.
 func (s State) Valid() bool {
 	for _, v := range States() {
 		if s == v {
@@ -38,7 +39,8 @@ func (s State) Valid() bool {
 	return false
 }
 
-// Claimed reports whether the post is being sent or its outcome is unknown, so that it cannot be edited.
+// Claimed reports whether the post is being sent or its outcome is unknown, so that it cannot be
+// edited.
 func (s State) Claimed() bool { return s == StatePublishing || s == StateUnknown }
 
 // The error codes of posts in StateError, as clients see them.
@@ -50,18 +52,21 @@ const (
 	CodeChannelDisabled = "channel_disabled"
 	CodePredecessor     = "predecessor_failed"
 	CodeTooLong         = "took_too_long"
-	// CodeUnapproved is the code of a post whose content is not what was approved.
+	// CodeUnapproved means that the content of the post differs from what was approved.
 	CodeUnapproved = "unapproved"
-	// CodeQuota is that of an occurrence of a repeated post for which the plan had no room when it was written.
+	// CodeQuota means that the plan had no room for an occurrence of a repeated post when it was
+	// written.
 	CodeQuota = "quota"
-	// CodeDeleted is that of a post that was deleted while it was being published. Only webhooks see it.
+	// CodeDeleted means that the post was deleted while it was being published. Only webhooks see
+	// it.
 	CodeDeleted = "deleted"
 )
 
-// ErrorCode is an error code, with what it means and what a client can do, in sentences for its developers.
+// ErrorCode is an error code with its meaning and what a client can do about it, in sentences for
+// the client's developers.
 type ErrorCode struct{ Code, Meaning, Remedy string }
 
-// ErrorCodes lists every error code.
+// ErrorCodes returns every error code.
 func ErrorCodes() []ErrorCode {
 	return []ErrorCode{
 		{
@@ -118,20 +123,25 @@ func ErrorCodes() []ErrorCode {
 	}
 }
 
-// MaybeSentAdvice is appended to the error of a post that was given up and may have been published.
+// MaybeSentAdvice is appended to the error of a post that was given up but may have been published.
 const MaybeSentAdvice = " A call for it may have reached the platform and was never answered: " +
 	"look there before publishing it again."
 
-// publishingWait and unknownWait are when to ask again whether a post is still being published, or its outcome unknown.
+// publishingWait and unknownWait are how long to wait before asking again whether a post is still
+// being published, or whether its outcome is still unknown.
 const (
 	publishingWait = 5 * time.Second
 	unknownWait    = time.Minute
 )
 
-// Move returns nil when a person may move a post to DRAFT or QUEUE, and else a Conflict with the reason. A claimed post
-// cannot move: that Conflict has a RetryAfter, but not with republish, because an earlier such request may be what is
-// being published. A post that is published, or may be, moves only with republish, except that one that may be published
-// can be moved to DRAFT; it stays marked as such. published means that a part of the post has a release.
+// Move returns nil if a person may move a post to DRAFT or QUEUE, otherwise a Conflict with the
+// reason. published means that a part of the post has a release.
+//
+// A claimed post cannot move. The Conflict has a RetryAfter, except with republish, because an
+// earlier request with republish may be what is being published.
+//
+// A post that is published, or may be, moves only with republish. There is one exception: a post
+// that may be published can be moved to DRAFT, and stays marked as such.
 func Move(state, to State, outcomeUnknown, published, republish bool) error {
 	const op = "publishing.Move"
 	if state.Claimed() && republish {

@@ -16,7 +16,7 @@ type TagTag struct{}
 // TagID identifies a tag.
 type TagID = id.ID[TagTag]
 
-// Tag is a label of posts. Its name is unique in its organization without regard to case.
+// Tag is a label of posts. Its name is unique in its organization, ignoring case.
 type Tag struct {
 	ID   TagID  `db:"id"`
 	Name string `db:"name"`
@@ -26,7 +26,7 @@ type Tag struct {
 	UpdatedAt time.Time `db:"updated_at"`
 }
 
-// The limits of tags. MaxPostTags is that of one post, MaxTags that of an organization.
+// The limits of tags. MaxPostTags applies to one post, MaxTags to an organization.
 const (
 	// MaxTagName is in characters.
 	MaxTagName  = 64
@@ -34,7 +34,7 @@ const (
 	MaxTags     = 1_000
 )
 
-// SaveTag has the name and the color of a new tag, or the new ones of an existing tag.
+// SaveTag has the name and color of a new tag, or the new name and color of an existing tag.
 type SaveTag struct {
 	Name  string
 	Color string
@@ -42,8 +42,8 @@ type SaveTag struct {
 
 var colorForm = regexp.MustCompile(`^#[0-9a-f]{6}$`)
 
-// Cleaned returns the command with a clean name (tenancy.CleanName) and the color in lower case, or Invalid with every
-// problem.
+// Cleaned returns the command with a clean name (tenancy.CleanName) and the color in lower case, or
+// Invalid with every problem.
 func (c SaveTag) Cleaned() (SaveTag, error) {
 	var faults fault.List
 	name, rule := tenancy.CleanName(c.Name, 1, MaxTagName)

@@ -7,9 +7,10 @@ import (
 	"crier/platform/text"
 )
 
-// PartialPublishMessage returns the error message of a thread that stopped midway: the parts that are published, so
-// that they are not published again by hand, and the reason why part failed was not. Positions count from 0 and are
-// shown from 1. When no part is published, the result is reason alone.
+// PartialPublishMessage returns the error message of a thread that stopped midway. It names the
+// published parts, so that nobody publishes them again by hand, and the reason why part failed was
+// not published. Positions count from 0 and are shown from 1. If no part is published, the result
+// is reason alone.
 func PartialPublishMessage(published []int, failed int, reason string) string {
 	if len(published) == 0 {
 		return reason

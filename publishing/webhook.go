@@ -21,28 +21,29 @@ type (
 	DeliveryTag struct{}
 )
 
-// The ids of webhooks. A DeliveryID is sent to the endpoint, the same in each attempt.
+// The ids of webhooks. A DeliveryID is sent to the endpoint and is the same in each attempt.
 type (
 	WebhookID  = id.ID[WebhookTag]
 	DeliveryID = id.ID[DeliveryTag]
 )
 
-// WebhookEvent is what is sent to an endpoint. A CHECK constraint of the table webhook_event has the same list, without
-// WebhookTest.
+// WebhookEvent is what is sent to an endpoint. A CHECK constraint of the table webhook_event has
+// the same list, without WebhookTest.
 type WebhookEvent string
 
-// The events. One change of the state of a thread, as clients see it, is one event.
+// The events. Each change of a thread's state, as clients see it, is one event.
 const (
-	// WebhookPublished means that the whole thread is out, its delayed parts included.
+	// WebhookPublished means that the whole thread is published, including its delayed parts.
 	WebhookPublished WebhookEvent = "post.published"
-	// WebhookFailed means that a part was given up, and the thread is in the state ERROR.
+	// WebhookFailed means that a part was given up and the thread is in the state ERROR.
 	WebhookFailed WebhookEvent = "post.failed"
-	// WebhookStatus is every other change of the state of a stored thread: a draft was scheduled, or the thread was made a
-	// draft or, when it was out or had failed, scheduled again. Creating, editing, moving and deleting send nothing.
+	// WebhookStatus is every other change of the state of a stored thread: a draft was scheduled,
+	// the thread became a draft, or a published or failed thread was scheduled again. Creating,
+	// editing, moving and deleting send nothing.
 	WebhookStatus            WebhookEvent = "post.status_changed"
 	WebhookApprovalRequested WebhookEvent = "approval.requested"
 	WebhookApprovalResolved  WebhookEvent = "approval.resolved"
-	// WebhookTest is that of a delivery that a person asks for. An endpoint cannot choose it.
+	// WebhookTest is the event of a delivery that a person requests. An endpoint cannot choose it.
 	WebhookTest WebhookEvent = "webhook.test"
 )
 
@@ -53,19 +54,20 @@ func WebhookEvents() []WebhookEvent {
 	}
 }
 
-// WebhookDisabled is why an endpoint gets no events. A CHECK constraint of the table has the same list.
+// WebhookDisabled is why an endpoint gets no events. A CHECK constraint of the table has the same
+// list.
 type WebhookDisabled string
 
 // The reasons.
 const (
 	DisabledByPerson WebhookDisabled = "person"
-	// DisabledGone means that the endpoint answered 410.
+	// DisabledGone means that the endpoint responded with 410.
 	DisabledGone WebhookDisabled = "gone"
-	// DisabledFailing means that every delivery of WebhookGiveUp failed.
+	// DisabledFailing means that every delivery failed for WebhookGiveUp.
 	DisabledFailing WebhookDisabled = "failing"
 )
 
-// DeliveryState is how a delivery stands. A CHECK constraint of the table has the same list.
+// DeliveryState is the state of a delivery. A CHECK constraint of the table has the same list.
 type DeliveryState string
 
 // The states of a delivery.
@@ -77,43 +79,46 @@ const (
 
 // The limits of webhooks.
 const (
-	// MaxWebhooks is the greatest ORG_MAX_WEBHOOKS.
+	// MaxWebhooks is the largest allowed ORG_MAX_WEBHOOKS.
 	MaxWebhooks = 10_000
 	// MaxWebhookName is in characters.
 	MaxWebhookName = 128
 	maxWebhookURL  = 2048 // bytes
 	// maxWebhookChannels is the number of channels that one endpoint may choose.
 	maxWebhookChannels = 1000
-	// MaxWebhookBody is the size of what is sent, in bytes.
+	// MaxWebhookBody is the largest body that is sent, in bytes.
 	MaxWebhookBody = 20_000
-	// MaxWebhookAnswer is how much of an answer is read, in bytes. MaxWebhookExcerpt of it are stored.
+	// MaxWebhookAnswer is how much of a response is read, in bytes, and MaxWebhookExcerpt how much
+	// of it is stored.
 	MaxWebhookAnswer  = 8 << 10
 	MaxWebhookExcerpt = 512
-	// maxPreviousSecrets is how many earlier secrets may sign beside the current one.
+	// maxPreviousSecrets is how many earlier secrets may sign besides the current one.
 	maxPreviousSecrets = 3
-	// MaxWebhookPending is how many deliveries of an endpoint may wait; then the oldest are given up.
+	// MaxWebhookPending is how many deliveries of an endpoint may wait. Beyond that, the oldest are
+	// given up.
 	MaxWebhookPending = 10_000
 	// MaxWebhookLog is how many deliveries of an endpoint are kept.
 	MaxWebhookLog = MaxWebhookPending + 1_000
-	// MaxDeliveryPage is the greatest number of deliveries in one answer.
+	// MaxDeliveryPage is the largest number of deliveries in one response.
 	MaxDeliveryPage = 50
 )
 
 // The times of webhooks.
 const (
-	// WebhookTimeout is for one attempt, from the name look-up to the end of the answer.
+	// WebhookTimeout bounds one attempt, from the name look-up to the end of the response.
 	WebhookTimeout = 15 * time.Second
 	// WebhookGiveUp is how long an endpoint may fail without a success before it is disabled.
 	WebhookGiveUp = 5 * 24 * time.Hour
-	// WebhookOverlap is how long a secret signs beside the one that replaced it.
+	// WebhookOverlap is how long a replaced secret still signs.
 	WebhookOverlap = 24 * time.Hour
-	// maxRetryAfter is the longest pause that an endpoint can ask for; it is that of the plan.
+	// maxRetryAfter is the longest pause that an endpoint can ask for. It equals the longest of
+	// webhookWaits.
 	maxRetryAfter = 24 * time.Hour
-	// webhookJitter is the part of a wait by which it is longer or shorter.
+	// webhookJitter is the fraction by which a wait may be longer or shorter.
 	webhookJitter = 0.2
 )
 
-// webhookWaits are the waits before the second to the last attempt: ten attempts in 75 hours.
+// webhookWaits are the waits before the second to the last attempt: ten attempts in about 75 hours.
 var webhookWaits = [...]time.Duration{
 	5 * time.Second, 5 * time.Minute, 30 * time.Minute, 2 * time.Hour, 5 * time.Hour, 10 * time.Hour, 14 * time.Hour,
 	20 * time.Hour, 24 * time.Hour,
@@ -122,9 +127,10 @@ var webhookWaits = [...]time.Duration{
 // MaxWebhookAttempts is the number of attempts of one delivery.
 const MaxWebhookAttempts = len(webhookWaits) + 1
 
-// WebhookWait returns how long to wait after a number of failed attempts, and false when there is no further attempt.
-// chance is from 0 to 1 and chooses the wait in its range of 20 % to each side. asked is what the endpoint asked for by
-// Retry-After: the wait is at least that, within a day.
+// WebhookWait returns how long to wait after the given number of failed attempts, and false if
+// there is no further attempt. chance is from 0 to 1 and chooses the wait within 20 % to either
+// side. asked is what the endpoint asked for with Retry-After: the wait is at least that long, up
+// to a day.
 func WebhookWait(failed int, chance float64, asked time.Duration) (time.Duration, bool) {
 	if failed < 1 || failed > len(webhookWaits) {
 		return 0, false
@@ -133,7 +139,7 @@ func WebhookWait(failed int, chance float64, asked time.Duration) (time.Duration
 	return max(time.Duration(factor*float64(webhookWaits[failed-1])), WebhookPause(asked)), true
 }
 
-// WebhookPause returns the pause that an endpoint gets when it asks for one, at most a day.
+// WebhookPause returns the pause that an endpoint gets if it asks for one, at most a day.
 func WebhookPause(asked time.Duration) time.Duration { return min(max(asked, 0), maxRetryAfter) }
 
 // Webhook is an endpoint of an organization, without its secret.
@@ -141,22 +147,23 @@ type Webhook struct {
 	ID   WebhookID
 	Name string
 	URL  string
-	// Events and Integrations choose what it gets; empty means all.
+	// Events and Integrations choose what the endpoint gets; empty means everything.
 	Events       []WebhookEvent
 	Integrations []ChannelID
 	CreatedAt    time.Time
 	UpdatedAt    time.Time
-	// DisabledAt is nil for an endpoint that gets events.
+	// DisabledAt is nil while the endpoint gets events.
 	DisabledAt  *time.Time
 	DisabledFor *WebhookDisabled
-	// FailingSince is the first failure since the last success; nil if the last attempt succeeded.
+	// FailingSince is the time of the first failure since the last success. It is nil if the last
+	// attempt succeeded.
 	FailingSince *time.Time
-	// PreviousUntil has the time at which each earlier secret ends, the soonest first. Until then
-	// the secret still signs.
+	// PreviousUntil is when each earlier secret ends, the soonest first. Until then the secret
+	// still signs.
 	PreviousUntil []time.Time
 }
 
-// Origin returns the scheme and the host of the URL: the rest may hold a token.
+// Origin returns the scheme and host of the URL, because the rest may hold a token.
 func (w Webhook) Origin() string {
 	u, err := url.Parse(w.URL)
 	if err != nil {
@@ -166,8 +173,8 @@ func (w Webhook) Origin() string {
 }
 
 // Rotate returns the webhook after its secret has been replaced. The replaced secret still signs
-// for WebhookOverlap. Earlier secrets keep their ends. It returns Conflict while maxPreviousSecrets
-// still sign.
+// for WebhookOverlap. Earlier secrets keep their ends. Rotate returns Conflict while
+// maxPreviousSecrets earlier secrets still sign.
 func (w Webhook) Rotate(now time.Time) (Webhook, error) {
 	w.PreviousUntil = w.StillSign(now)
 	if len(w.PreviousUntil) >= maxPreviousSecrets {
@@ -182,13 +189,13 @@ func (w Webhook) Rotate(now time.Time) (Webhook, error) {
 	return w, nil
 }
 
-// StillSign returns the ends of the earlier secrets that still sign at a given time, the soonest
+// StillSign returns the ends of the earlier secrets that still sign at the given time, the soonest
 // first.
 func (w Webhook) StillSign(now time.Time) []time.Time {
 	return slices.DeleteFunc(slices.Clone(w.PreviousUntil), func(end time.Time) bool { return !end.After(now) })
 }
 
-// Wants reports whether the endpoint gets an event of a channel.
+// Wants reports whether the endpoint gets this event of this channel.
 func (w Webhook) Wants(event WebhookEvent, channel ChannelID) bool {
 	return w.DisabledAt == nil && (len(w.Events) == 0 || slices.Contains(w.Events, event)) &&
 		(len(w.Integrations) == 0 || slices.Contains(w.Integrations, channel))
@@ -203,27 +210,28 @@ func (c SetWebhook) Pasted() SetWebhook {
 	return c
 }
 
-// WebhookRecord is an endpoint with the channels that it has chosen, also those that are disconnected.
+// WebhookRecord is an endpoint with the channels that it has chosen, including disconnected ones.
 type WebhookRecord struct {
 	Webhook
 	Channels []Channel
 }
 
-// SetWebhook asks for a new endpoint, or for changes of one. A nil member is left as it is; a new endpoint has all
-// events and all channels then.
+// SetWebhook asks to create or change an endpoint. A nil member leaves its value unchanged; a new
+// endpoint without Events and Integrations gets all events of all channels.
 type SetWebhook struct {
 	Name *string
 	URL  *string
 	// Integrations are channel ids as the client sent them.
 	Integrations *[]string
 	Events       *[]string
-	// Secret is in the form of Standard Webhooks; nil: a new endpoint gets a random one.
+	// Secret is in the form of Standard Webhooks: whsec_ and base64. If it is nil, a new endpoint
+	// gets a random secret.
 	Secret   *string
 	Disabled *bool
 }
 
-// Validate returns Invalid with every problem that can be found without the database. isOpen reports whether plain http
-// may be used for a URL, because the operator has opened its address.
+// Validate returns Invalid with every problem that can be found without the database. isOpen
+// reports whether a URL may use plain http because the operator has allowed its address.
 func (c SetWebhook) Validate(isNew bool, isOpen func(*url.URL) bool) error {
 	var faults fault.List
 	if c.Name == nil && isNew {
@@ -260,7 +268,8 @@ func (c SetWebhook) Validate(isNew bool, isOpen func(*url.URL) bool) error {
 	return faults.Err("publishing.SetWebhook", "The webhook is not valid.")
 }
 
-// Channels returns the ids of Integrations, and false when one cannot be an id. Each is there once.
+// Channels returns the ids of Integrations without duplicates, and false if one of them cannot be
+// an id.
 func (c SetWebhook) Channels() ([]ChannelID, bool) {
 	out := []ChannelID{}
 	if c.Integrations == nil {
@@ -286,7 +295,7 @@ func joinEvents() string {
 	return strings.Join(names, ", ")
 }
 
-// webhookURLRule returns "" or what is wrong with the URL of an endpoint.
+// webhookURLRule returns what is wrong with the URL of an endpoint, or "" if it is valid.
 func webhookURLRule(text string, isOpen func(*url.URL) bool) string {
 	u, err := url.Parse(text)
 	if err != nil || len(text) > maxWebhookURL || !Storable(text) || !utf8.ValidString(u.Host) || u.Hostname() == "" || u.Opaque != "" ||
@@ -314,21 +323,21 @@ func WebhookURL(text string, isOpen func(*url.URL) bool) error {
 	return faults.Err("publishing.WebhookURL", "The URL is not valid.")
 }
 
-// webhookSecretPrefix begins a secret in the form of Standard Webhooks.
+// webhookSecretPrefix starts a secret in the form of Standard Webhooks.
 const webhookSecretPrefix = "whsec_"
 
 // The sizes of a secret in bytes.
 const (
 	minWebhookSecret = 24
 	maxWebhookSecret = 64
-	// NewWebhookSecret is the size of one that the service makes.
+	// NewWebhookSecret is the size of a secret that the service creates.
 	NewWebhookSecret = 32
 )
 
 const webhookSecretRule = "must be whsec_ and the base64 of 24 to 64 bytes"
 
-// ParseWebhookSecret returns the key bytes of a secret, which are those after whsec_, decoded. The error does not repeat
-// the secret.
+// ParseWebhookSecret returns the key bytes of a secret, which are encoded after whsec_. The error
+// does not contain the secret.
 func ParseWebhookSecret(text string) ([]byte, error) {
 	encoded, ok := strings.CutPrefix(paste.Word(text), webhookSecretPrefix)
 	if !ok {
@@ -341,7 +350,7 @@ func ParseWebhookSecret(text string) ([]byte, error) {
 	return key, nil
 }
 
-// FormatWebhookSecret returns the secret with the key bytes.
+// FormatWebhookSecret returns the secret for the key bytes.
 func FormatWebhookSecret(key []byte) string {
 	return webhookSecretPrefix + base64.StdEncoding.EncodeToString(key)
 }
@@ -355,35 +364,36 @@ type Delivery struct {
 	State DeliveryState
 	// Attempts is the number of calls so far.
 	Attempts int
-	// NextAt is nil for a delivery that has ended.
+	// NextAt is nil once the delivery has ended.
 	NextAt    *time.Time
 	CreatedAt time.Time
 	EndedAt   *time.Time
-	// Error is why the delivery failed, when that is more than the error of its last attempt.
+	// Error is why the delivery failed, if that is more than the error of its last attempt.
 	Error *string
-	// Log has the last attempts, the oldest first.
+	// Log holds the last attempts, oldest first.
 	Log  []WebhookAttempt
 	Body string
 }
 
 // WebhookAttempt is one call of an endpoint, as it is stored.
 type WebhookAttempt struct {
-	// Number counts from 1.
+	// Number starts at 1.
 	Number int       `json:"number"`
 	At     time.Time `json:"at"`
 	// Millis is how long the call took.
 	Millis int64 `json:"ms"`
-	// Status is that of the answer, 0 without one.
+	// Status is the HTTP status of the response, 0 without a response.
 	Status int `json:"status,omitempty"`
 	// Error is why the attempt failed, for people; "" if it succeeded.
 	Error string `json:"error,omitempty"`
-	// Answer is the beginning of the body of the answer.
+	// Answer is the beginning of the response body.
 	Answer string `json:"answer,omitempty"`
 }
 
 // ListDeliveries asks for the newest deliveries of an endpoint.
 type ListDeliveries struct {
-	// Before is a delivery of which older ones are asked for, as the client sent it; "" for the newest.
+	// Before is a delivery id as the client sent it. Only older deliveries are returned; "" starts
+	// with the newest.
 	Before string
 	// Limit is from 1 to MaxDeliveryPage.
 	Limit int

@@ -1,5 +1,6 @@
-// Package access opens the credentials of channels and refreshes them: before they end, and when a platform refuses
-// them. Everything that calls a platform for a channel refreshes here, so that only one refresh of a channel runs.
+// Package access opens the credentials of channels and refreshes them before they expire and when a
+// platform refuses them. Everything that calls a platform for a channel refreshes here, so that
+// only one refresh of a channel runs at a time.
 package access
 
 import (
@@ -22,7 +23,7 @@ import (
 	"crier/tenancy"
 )
 
-// Deps are what New needs.
+// Deps holds the dependencies of New. Only Apps is optional.
 type Deps struct {
 	DB         *db.DB
 	Keyring    *secret.Keyring
@@ -30,9 +31,9 @@ type Deps struct {
 	HTTP       connector.HTTP
 	Clock      clock.Clock
 	Log        *slog.Logger
-	// Apps are the applications of the instance by their family. It may be nil.
+	// Apps are the applications of the instance by family.
 	Apps map[string]connector.App
-	// Timeout limits one call of a platform.
+	// Timeout limits one call to a platform.
 	Timeout time.Duration
 }
 
@@ -40,7 +41,7 @@ type Deps struct {
 type Keeper struct {
 	deps Deps
 	db   *db.DB
-	// uses limits the calls of Use of each organization.
+	// uses limits the concurrent calls of Use per organization.
 	uses *limit.PerKey[tenancy.OrgID]
 }
 
@@ -50,18 +51,19 @@ func New(deps Deps) *Keeper {
 }
 
 const (
-	// usesAtOnce is how many calls of Use one organization may have in one process, so that a platform that does not
-	// answer cannot hold all requests of the organization.
+	// usesAtOnce is how many calls of Use one organization may have in progress in one process, so
+	// that a platform that does not respond cannot tie up all requests of the organization.
 	usesAtOnce = 2
 	useWait    = time.Second
 	useRetry   = 5 * time.Second
-	// storeGrace is how long a new credential is tried to be stored, because it cannot be had again.
+	// storeGrace is how long storing a new credential is retried, because the platform will not
+	// return it again.
 	storeGrace = 30 * time.Second
-	// poll is how often a refresh by another process is looked at.
+	// poll is how often to check whether another process has finished a refresh.
 	poll = 100 * time.Millisecond
 )
 
-// Channel is an opened channel: its connector, with a session that has the credential.
+// Channel is an opened channel: its connector, and a session with the credential.
 type Channel struct {
 	Org       tenancy.OrgID
 	ID        publishing.ChannelID
@@ -71,14 +73,17 @@ type Channel struct {
 	Sealed []byte
 }
 
-// Refresh replaces the credential of the channel by a new one, which it stores before it returns, or by the one that
-// another process has stored meanwhile. destination is the new destination of the channel's posts, "" for the same one.
+// Refresh replaces the credential of the channel with a new one, which it stores before it returns,
+// or with the one that another process has stored in the meantime. destination is the new
+// destination of the channel's posts, "" if it has not changed.
 //
-// Only one refresh of a channel runs, in all processes; others wait for its result. It goes on when ctx is cancelled,
-// because the platform may have replaced the credential already. If the process ends before the new one is stored, the
-// next refresh tries the old one once more, and the error is then of KindReauth, with the reason, when the platform
-// refuses it. An error of KindReauth also means that the application of the channel is gone. Other errors are
-// *connector.Error too. See Flag.
+// Only one refresh of a channel runs in all processes; others wait for its result. A refresh
+// continues if ctx is canceled, because the platform may already have replaced the credential. If
+// the process crashes before the new credential is stored, the next refresh tries the old one once
+// more. If the platform then refuses it, the error has KindReauth and gives the reason.
+//
+// KindReauth also means that the channel's application is gone. connector.KindOf returns the kind
+// of any error. See also Flag.
 func (k *Keeper) Refresh(ctx context.Context, c *Channel) (destination string, err error) {
 	refresher, ok := c.Connector.(connector.Refresher)
 	if !ok {
@@ -105,8 +110,8 @@ func (k *Keeper) Refresh(ctx context.Context, c *Channel) (destination string, e
 	return fresh.Destination, k.keep(ctx, c, fresh)
 }
 
-// begin waits until no other refresh of the channel runs. It returns a state that has not Begun when the credential
-// was replaced meanwhile, or the channel must be connected again.
+// begin waits until no other refresh of the channel runs. It returns a state that has not Begun if
+// the credential was replaced in the meantime or the channel must be reconnected.
 func (k *Keeper) begin(ctx context.Context, c *Channel) (accessstore.RefreshState, error) {
 	for {
 		state, err := accessstore.BeginRefresh(ctx, k.db, c.Org, c.ID, c.Sealed, k.deps.Timeout+storeGrace)
@@ -125,7 +130,7 @@ func (k *Keeper) begin(ctx context.Context, c *Channel) (accessstore.RefreshStat
 	}
 }
 
-// adopt takes over the credential that another process has stored.
+// adopt switches to the credential that another process has stored.
 func (k *Keeper) adopt(c *Channel, state accessstore.RefreshState) error {
 	if string(state.Credential) == string(c.Sealed) {
 		return reauth(state.Reason)
@@ -141,8 +146,8 @@ func (k *Keeper) adopt(c *Channel, state accessstore.RefreshState) error {
 	return nil
 }
 
-// failed ends a refresh that has brought no credential. Unless the platform has refused it, the platform may have
-// replaced the credential.
+// failed ends a refresh that returned no credential. Unless the platform refused the refresh, it
+// may have replaced the credential.
 func (k *Keeper) failed(ctx context.Context, c *Channel, state accessstore.RefreshState, err error) error {
 	kind := connector.KindOf(err, false)
 	k.end(ctx, c, state, kind == connector.KindTransient || kind == connector.KindUnknown)
@@ -156,7 +161,7 @@ func (k *Keeper) failed(ctx context.Context, c *Channel, state accessstore.Refre
 	return &lost
 }
 
-// end stores that a refresh has ended, also when ctx is cancelled.
+// end stores that a refresh has ended, even if ctx is canceled.
 func (k *Keeper) end(ctx context.Context, c *Channel, state accessstore.RefreshState, lost bool) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), storeGrace)
 	defer cancel()
@@ -165,7 +170,8 @@ func (k *Keeper) end(ctx context.Context, c *Channel, state accessstore.RefreshS
 	}
 }
 
-// keep stores a new credential, also when ctx is cancelled, and for storeGrace when the database does not answer.
+// keep stores a new credential, even if ctx is canceled. It retries for storeGrace if the database
+// does not respond.
 func (k *Keeper) keep(ctx context.Context, c *Channel, fresh connector.Refreshed) error {
 	sealed, err := k.deps.Keyring.Seal(fresh.Credential, c.Org.String())
 	if err != nil {
@@ -193,7 +199,8 @@ func (k *Keeper) keep(ctx context.Context, c *Channel, fresh connector.Refreshed
 	}
 }
 
-// replaced handles a swap that found another credential. An earlier try whose answer was lost may have stored ours.
+// replaced handles a swap that found another credential. That may be ours, stored by an earlier try
+// whose response was lost.
 func (k *Keeper) replaced(ctx context.Context, c *Channel, sealed []byte) error {
 	now, err := accessstore.ChannelAccess(ctx, k.db, c.Org, c.ID)
 	if err != nil {
@@ -205,8 +212,9 @@ func (k *Keeper) replaced(ctx context.Context, c *Channel, sealed []byte) error 
 	return k.adopt(c, accessstore.RefreshState{Credential: now.Credential})
 }
 
-// RefreshAt returns when an access is to be refreshed that ends at a time, nil for one that is not refreshed ahead. A
-// short access is refreshed after half of its life, so that it is not refreshed all the time.
+// RefreshAt returns when to refresh a credential that expires at the given time, or nil if it is
+// not refreshed ahead of time. A short-lived credential is refreshed after half of its life, so
+// that it is not refreshed constantly.
 func RefreshAt(lead time.Duration, now, expires time.Time) *time.Time {
 	if lead <= 0 || expires.IsZero() {
 		return nil
@@ -216,8 +224,8 @@ func RefreshAt(lead time.Duration, now, expires time.Time) *time.Time {
 	return &at
 }
 
-// Flag stores that the channel must be connected again, which keeps its posts in the queue, when err is an error of
-// KindReauth or KindDisconnect. It does nothing for other errors.
+// Flag stores that the channel must be reconnected if err has KindReauth or KindDisconnect. The
+// channel's posts then stay in the queue. Flag does nothing for other errors.
 func (k *Keeper) Flag(ctx context.Context, c *Channel, err error) {
 	var e *connector.Error
 	if !errors.As(err, &e) || e.Kind != connector.KindReauth && e.Kind != connector.KindDisconnect {
@@ -237,7 +245,7 @@ func transient(public string, err error) error {
 	return &connector.Error{Kind: connector.KindTransient, Public: public, Err: err}
 }
 
-// Open opens the channel of a stored access.
+// Open opens a channel from its stored access.
 func (k *Keeper) Open(a db.Access) (*Channel, error) {
 	c, ok := k.deps.Connectors.Get(a.Channel.Connector)
 	if !ok {
@@ -262,9 +270,12 @@ func (k *Keeper) Open(a db.Access) (*Channel, error) {
 	}, nil
 }
 
-// Use calls a platform for a channel: it calls fn, and once more with a new credential when the platform refuses the
-// first. fn must be repeatable. A channel that must be connected again is flagged, and is not called at all. The error
-// is that of the last call, or RateLimited while two calls of the organization are in progress.
+// Use calls a platform for a channel. It calls fn, and if the platform refuses the credential, it
+// calls fn once more with a new one, so fn must be repeatable. If the channel must be reconnected,
+// Use flags it; a channel that is already flagged is not called at all.
+//
+// Use returns the error of the last call, or RateLimited while two calls of the organization are in
+// progress.
 func (k *Keeper) Use(ctx context.Context, a db.Access, fn func(context.Context, *Channel) error) error {
 	leave, err := k.enter(ctx, a.Channel.Org)
 	if err != nil {
@@ -274,9 +285,9 @@ func (k *Keeper) Use(ctx context.Context, a db.Access, fn func(context.Context, 
 	return k.use(ctx, a, fn, false)
 }
 
-// Read is Use for what only reads, such as statistics: a platform may refuse that to an access with which it takes posts,
-// so that only a refused refresh flags the channel. It takes no place of the organization: the caller bounds how many
-// calls are in progress.
+// Read is like Use, but for calls that only read, such as statistics. A platform may refuse these
+// calls to a credential that it accepts for posts, so only a refused refresh flags the channel.
+// Read ignores the limit of the organization: the caller must bound how many calls are in progress.
 func (k *Keeper) Read(ctx context.Context, a db.Access, fn func(context.Context, *Channel) error) error {
 	return k.use(ctx, a, fn, true)
 }

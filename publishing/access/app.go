@@ -9,8 +9,8 @@ import (
 	"crier/tenancy"
 )
 
-// App returns the application for new channels of an organization: its own one, else that of the instance. The error is
-// that of the database, or of a secret that cannot be opened.
+// App returns the application for new channels of an organization: its own, or else the instance's.
+// It returns the database error, or the error of a secret that cannot be opened.
 func (k *Keeper) App(
 	ctx context.Context, org tenancy.OrgID, family string,
 ) (connector.App, publishing.AppSource, error) {
@@ -24,8 +24,9 @@ func (k *Keeper) App(
 	return connector.App{}, publishing.AppNone, nil
 }
 
-// AppWith returns the application with a client id, of the organization or of the instance; the zero App when it is not
-// there any more. Channels keep the application that they were connected with.
+// AppWith returns the application of the organization or the instance that has the client id, or
+// the zero App if it no longer exists. Channels keep the application with which they were
+// connected.
 func (k *Keeper) AppWith(ctx context.Context, org tenancy.OrgID, family, clientID string) (connector.App, error) {
 	own, err := k.ownApp(ctx, org, family)
 	if err != nil || own.ClientID == clientID {
@@ -46,7 +47,8 @@ func (k *Keeper) ownApp(ctx context.Context, org tenancy.OrgID, family string) (
 	return connector.App{ClientID: stored[0].ClientID, Secret: string(opened)}, err
 }
 
-// appOf returns the application that a channel was connected with; the zero App for a connector with a form.
+// appOf returns the application with which a channel was connected, or the zero App for a connector
+// with a form.
 func (k *Keeper) appOf(ctx context.Context, c *Channel, clientID string) (connector.App, error) {
 	a, ok := connector.AuthorizerOf(c.Connector)
 	if !ok {

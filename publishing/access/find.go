@@ -23,8 +23,8 @@ func (k *Keeper) Channel(
 	return accessstore.ChannelAccess(ctx, k.db, org, channel)
 }
 
-// Find is Channel for a channel ID sent by a client. Its errors are faults with the given op:
-// NotFound if the organization has no such channel.
+// Find is like Channel, but takes a channel id as the client sent it. Its errors are faults with
+// the given op: NotFound if the organization has no such channel.
 func (k *Keeper) Find(
 	ctx context.Context, org tenancy.OrgID, op, channel string,
 ) (db.Access, error) {

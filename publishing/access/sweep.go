@@ -12,21 +12,24 @@ import (
 )
 
 const (
-	// sweepEach is how many channels of one platform are refreshed in one sweep.
+	// sweepEach is how many channels of one platform are refreshed per sweep.
 	sweepEach = 100
 	// sweepAtOnce is how many refreshes of one platform run at the same time.
 	sweepAtOnce = 4
-	// sweepFailures is after how many failures of one platform in a row the rest of it waits for a later sweep. Only those
-	// count that may be the platform's: transient and unknown ones.
+	// sweepFailures is how many consecutive failures of a platform make its remaining channels wait
+	// for a later sweep. Only transient and unknown failures count, because only they may be the
+	// platform's fault.
 	sweepFailures = 8
-	// sweepRest is how long a channel is left alone whose refresh has failed.
+	// sweepRest is how long a channel is left alone after its refresh has failed.
 	sweepRest = 10 * time.Minute
 )
 
-// Sweep refreshes the channels whose access ends soon. A platform that does not answer keeps no other platform waiting,
-// and a channel that fails is tried again after ten minutes. Channels that are refused, such as all of an organization
-// whose application is not accepted, keep no other channels of the platform waiting. It returns the number of channels
-// that have a new access. Several processes may sweep at the same time. After a crash the next sweep goes on.
+// Sweep refreshes the channels whose credentials expire soon, and returns how many got a new one.
+// Several processes may sweep at the same time. After a crash the next sweep continues.
+//
+// A platform that does not respond does not delay other platforms. A channel that fails is retried
+// after ten minutes. Channels that are refused do not delay the other channels of their platform,
+// for example if the platform does not accept the application of one organization.
 func (k *Keeper) Sweep(ctx context.Context) (int, error) {
 	due, err := accessstore.RefreshDue(ctx, k.db, sweepEach, sweepRest)
 	if err != nil {
@@ -60,12 +63,12 @@ type platformSweep struct {
 
 	mu     sync.Mutex // protects the fields below
 	done   int
-	inARow int // failures
+	inARow int // consecutive failures
 	failed error
 }
 
-// run refreshes channels until the queue is empty, ctx ends, or the platform has failed too often. What is left is due
-// again after sweepRest.
+// run refreshes channels until the queue is empty, ctx ends, or the platform has failed too often.
+// The remaining channels are due again after sweepRest.
 func (p *platformSweep) run(ctx context.Context, k *Keeper) {
 	for d := range p.queue {
 		p.mu.Lock()
@@ -87,9 +90,9 @@ func (p *platformSweep) run(ctx context.Context, k *Keeper) {
 	}
 }
 
-// refreshDue refreshes one channel. refused is true for a failure that concerns this channel or its application alone,
-// and not the platform. It returns an error of the database only: the others are logged, and flag the channel where
-// people must act.
+// refreshDue refreshes one channel. refused is true for a failure that concerns only this channel
+// or its application, not the platform. It returns only database errors. Others are logged, and
+// flag the channel if people must act.
 func (k *Keeper) refreshDue(ctx context.Context, d accessstore.DueRefresh) (ok, refused bool, err error) {
 	a, err := accessstore.ChannelAccess(ctx, k.db, d.Org, d.Channel)
 	if pg.IsNoRows(err) {
@@ -112,7 +115,7 @@ func (k *Keeper) refreshDue(ctx context.Context, d accessstore.DueRefresh) (ok, 
 	return false, kind != connector.KindTransient && kind != connector.KindUnknown, nil
 }
 
-// refreshGuarded turns a panic into an error, because the sweep has goroutines of its own.
+// refreshGuarded turns a panic into an error, because the sweep runs it in its own goroutines.
 func (k *Keeper) refreshGuarded(ctx context.Context, c *Channel) (err error) {
 	defer func() {
 		if v := recover(); v != nil {

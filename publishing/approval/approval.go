@@ -24,7 +24,7 @@ type Deps struct {
 	Threads  Threads
 	Drafts   Drafts
 	Keyring  *secret.Keyring
-	// Connectors has the names of the platforms.
+	// Connectors provides the names of the platforms.
 	Connectors *connector.Registry
 	// Waker wakes an organization after an approval has scheduled a post.
 	Waker publishing.Waker

@@ -11,9 +11,9 @@ import (
 	"crier/tenancy"
 )
 
-// Status returns the pending request of a post, or else its newest one. It returns the zero
-// Approval, which is shown as NONE, if there is none or the newest one is void, and NotFound for an
-// unknown post.
+// Status returns the pending request of a post, or else its newest one. If there is none or the
+// newest one is void, it returns the zero Approval, which is shown as NONE. It returns NotFound for
+// an unknown post.
 func (s *Approvals) Status(ctx context.Context, p tenancy.Principal, post string) (publishing.Approval, error) {
 	const op = "publishing.ApprovalStatus"
 	parsed, ok := id.Parse[publishing.PostTag](post)
@@ -86,7 +86,7 @@ func (s *Approvals) List(
 	return out, nil
 }
 
-// find returns a request by its id as the client sent it, or NotFound.
+// find returns the request with an id as the client sent it, or NotFound.
 func (s *Approvals) find(
 	ctx context.Context, op string, org tenancy.OrgID, approval string,
 ) (approvalstore.StoredApproval, error) {

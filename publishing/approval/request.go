@@ -105,8 +105,8 @@ func (s *Approvals) Request(
 
 // checkReviewer returns the members whose mailbox the link will be mailed to, and sets the
 // requester's address. It returns Invalid if the requester is the reviewer or is no longer a
-// member, in which case the mailed link would not work, and RateLimited if too many reviewers were
-// mailed.
+// member, in which case the mailed link would not work. It returns RateLimited if too many
+// reviewers were mailed.
 func (s *Approvals) checkReviewer(
 	ctx context.Context, tx *db.Tx, a *publishing.Approval,
 ) ([]tenancy.PersonID, error) {

@@ -24,8 +24,8 @@ type RequestDeps struct {
 	Mails *jobs.Queue
 }
 
-// Requests are the stored requests for approval and the approvals that resulted from them, which
-// changes to posts end. They are safe for concurrent use.
+// Requests are the stored requests for approval, and the approvals that resulted from them. Changes
+// to posts end them. They are safe for concurrent use.
 type Requests struct {
 	deps RequestDeps
 	db   *db.DB
@@ -160,8 +160,8 @@ func (r *Requests) expireBefore(
 	return err
 }
 
-// end stores the new status of a request, with its events, if it still has the status from. ended
-// is false if another transaction was first.
+// end stores the new status of a request and its events if the request still has the status from.
+// ended is false if another transaction was first.
 func (r *Requests) end(
 	ctx context.Context, tx *db.Tx, a publishing.Approval, from publishing.ApprovalStatus,
 	event publishing.EventKind, by, reason string,

@@ -14,10 +14,10 @@ import (
 	"crier/tenancy"
 )
 
-// Resolve answers a request for a member, and returns it. An approval with AutoSchedule schedules
-// the post in the same transaction. It returns NotFound, Invalid, Forbidden for the requester and
-// for keys, Conflict for a request that is already answered, and Gone for one that can no longer be
-// answered.
+// Resolve answers a request on behalf of a member, and returns it. An approval with AutoSchedule
+// schedules the post in the same transaction. It returns NotFound, Invalid, Forbidden for the
+// requester and for keys, Conflict for a request that is already answered, and Gone for one that
+// can no longer be answered.
 func (s *Approvals) Resolve(
 	ctx context.Context, p tenancy.Principal, approval string, cmd publishing.ResolveApproval,
 ) (publishing.Approval, error) {
@@ -55,9 +55,9 @@ func (s *Approvals) ResolveByToken(
 	return publishing.Review{Approval: a, Org: guest.Org, Sharer: sharer}, err
 }
 
-// resolve stores a reviewer's answer. Of several concurrent answers one is stored and the others
-// get Conflict. sharer is the address of the member who passed the link on to a guest, or "" if
-// nobody did.
+// resolve stores a reviewer's answer. If several answers arrive at once, one is stored and the
+// others get Conflict. sharer is the address of the member who passed the link on to a guest, or ""
+// if nobody did.
 func (s *Approvals) resolve(
 	ctx context.Context, p tenancy.Principal, a publishing.Approval, cmd publishing.ResolveApproval,
 ) (answer publishing.Approval, sharer string, err error) {
@@ -111,7 +111,8 @@ func (s *Approvals) resolve(
 	return answer, sharer, nil
 }
 
-// auditAnswer adds an audit entry about an answer. A guest is named as the guest entered it.
+// auditAnswer adds an audit entry about an answer. A guest appears under the name that they
+// entered.
 func (s *Approvals) auditAnswer(
 	ctx context.Context, tx *db.Tx, p tenancy.Principal, a publishing.Approval, sharer string,
 ) error {
@@ -154,7 +155,7 @@ func (s *Approvals) storeAnswer(
 	return nil
 }
 
-// sentence returns a fault's message for people.
+// sentence returns the message of a fault, or "" for another error.
 func sentence(err error) string {
 	var f *fault.Error
 	if errors.As(err, &f) {
@@ -186,7 +187,8 @@ func sharedBy(guest tenancy.Principal) string {
 	return " with the link of person " + guest.Person.String()
 }
 
-// goneFault returns Gone in place of the NotFound of a deleted post, and other errors unchanged.
+// goneFault turns NotFound, which means that the post was deleted, into Gone. Other errors are
+// unchanged.
 func goneFault(err error) error {
 	if fault.Is(err, fault.NotFound) || pg.IsNoRows(err) {
 		return fault.New(fault.Gone, "publishing.resolve", "The post was deleted.")

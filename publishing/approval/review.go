@@ -31,7 +31,7 @@ func (s *Approvals) Review(ctx context.Context, token string) (publishing.Review
 	if err != nil {
 		return publishing.Review{}, pg.Fault(op, err)
 	}
-	// An edit between the two reads has ended the request: its content is not what approval was
+	// An edit between the two reads ends the request: the thread may not be what approval was
 	// requested for.
 	again, _, err := s.reviewed(ctx, op, token)
 	if err != nil {

@@ -21,10 +21,11 @@ import (
 )
 
 // A request has two kinds of review links. One is mailed to the reviewer. It works only while the
-// requester is a member and, if it was mailed to a member, that member is too. Every other member
-// is shown a link to pass on, which works only while that person is a member. The tokens of all
-// links of a request are derived from one secret, which is stored sealed and is part of none of
-// them.
+// requester is a member and, if it was mailed to a member, while that member still is one. Every
+// other member is shown a link to pass on, which works only while that member is one.
+//
+// The tokens of all links of a request are derived from one secret. It is stored sealed and is not
+// part of any token.
 
 // reviewSecretLength is the length of a secret in characters: 256 random bits need 43.
 const reviewSecretLength = 44
@@ -45,7 +46,7 @@ func (s *Approvals) newReviewLink(org tenancy.OrgID) (out reviewLink, err error)
 // reviewBound binds sealed secrets to their use.
 func reviewBound(org tenancy.OrgID) string { return "review " + org.String() }
 
-// mailedURL returns the review link of a request to mail to its reviewer.
+// mailedURL returns the review link to mail to the reviewer.
 func (s *Approvals) mailedURL(org tenancy.OrgID, a approvalstore.StoredApproval) (string, error) {
 	key, err := s.deps.Keyring.Open(a.Secret, reviewBound(org))
 	if err != nil {
@@ -54,7 +55,7 @@ func (s *Approvals) mailedURL(org tenancy.OrgID, a approvalstore.StoredApproval)
 	return s.reviewPage(mailedToken(key)), nil
 }
 
-// sharedURL returns the review link of a request for a member to pass on.
+// sharedURL returns the review link for a member to pass on.
 func (s *Approvals) sharedURL(p tenancy.Principal, a approvalstore.StoredApproval) (string, error) {
 	key, err := s.deps.Keyring.Open(a.Secret, reviewBound(p.Org))
 	if err != nil {
@@ -95,9 +96,10 @@ func parseSharedToken(token string) (approval publishing.ApprovalID, sharer tena
 		id.FromUUID[tenancy.PersonTag](uuid.UUID(raw[idBytes : 2*idBytes])), true
 }
 
-// reviewed returns the request of a review link, and the guest who uses it. The guest's Person is the
-// member who passed the link on, zero for a mailed link. It returns NotFound for a link that is not valid,
-// or whose member has left, and Gone for a mailed link that ended with a membership.
+// reviewed returns the request of a review link and the guest who uses it. The guest's Person is
+// the member who passed the link on, zero for a mailed link. It returns NotFound if the link is
+// invalid or the member who passed it on has left, and Gone for a mailed link that ended with a
+// membership.
 func (s *Approvals) reviewed(
 	ctx context.Context, op, token string,
 ) (approvalstore.StoredApproval, tenancy.Principal, error) {
@@ -130,8 +132,8 @@ func endedLink(op string) error {
 	return fault.New(fault.Gone, op, "This link is not valid any more. Ask for a new one.")
 }
 
-// confirmLink returns Gone if a mailed link has ended with a membership. Confirm checks the links
-// that members passed on.
+// confirmLink returns Gone if a mailed link has ended with a membership. The links that members
+// passed on are checked by db.Authority.
 func confirmLink(
 	ctx context.Context, tx *db.Tx, guest tenancy.Principal, approval publishing.ApprovalID,
 ) error {

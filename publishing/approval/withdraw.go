@@ -9,8 +9,8 @@ import (
 	"crier/tenancy"
 )
 
-// Withdraw ends a request: its link stops working and any approval is void, so a post that was
-// queued by the approval becomes a draft. It returns the request. It returns NotFound for a void
+// Withdraw ends a request and returns it. Its link stops working and any approval is void, so a
+// post that was queued by the approval becomes a draft. Withdraw returns NotFound for a void
 // request, Forbidden, and Conflict while the post is being published.
 func (s *Approvals) Withdraw(ctx context.Context, p tenancy.Principal, approval string) (publishing.Approval, error) {
 	const op = "publishing.WithdrawApproval"

@@ -10,8 +10,8 @@ import (
 	"crier/tenancy"
 )
 
-// channelRow is a row of channel: a publishing.Channel with the column of each field. Fields without a column are read
-// from other tables.
+// channelRow is a row of channel: a publishing.Channel with the column of each field. Fields
+// without a column are read from other tables.
 type channelRow struct {
 	ID            publishing.ChannelID `db:"id"`
 	Org           tenancy.OrgID        `db:"org_id"`
@@ -58,7 +58,8 @@ func (r ListedChannel) channel() publishing.Channel {
 type Access struct {
 	Channel    publishing.Channel
 	Credential []byte
-	// Destination has the hosts that may be asked, see connector.Destination, or the connector when none is known.
+	// Destination has the hosts that may be called (see connector.Destination), or the connector if
+	// none is known.
 	Destination string
 }
 

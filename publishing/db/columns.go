@@ -7,13 +7,14 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// The columns of a result are listed once. Rows that lists read are structs with db tags: Columns makes the select list
-// of them, and pgx.RowToStructByName reads them. Rows of the statements that run for every post have a method or a
-// function that pairs the names with the fields, and Collect scans them without reflection.
+// The columns of a result are listed once. Rows that lists read are structs with db tags: Columns
+// returns their select list, and pgx.RowToStructByName reads them. For statements that run for
+// every post, a method or function pairs the column names with the fields, and Collect scans the
+// rows without reflection.
 
-// Columns returns the select list for rows of T. The column of a field is the one of its db tag, in the given table; a
-// field with an sql tag has that expression instead, under the name of the db tag. Fields of embedded structs belong to
-// the list, fields with the db tag "-" do not.
+// Columns returns the select list for rows of T. A field's column is named by its db tag and
+// belongs to the given table. A field with an sql tag is that expression instead, named by the db
+// tag. Fields of embedded structs are included, fields with the db tag "-" are not.
 func Columns[T any](table string) string {
 	var list []string
 	for _, f := range columnFields(reflect.TypeFor[T]()) {
@@ -27,10 +28,10 @@ func Columns[T any](table string) string {
 	return strings.Join(list, ", ")
 }
 
-// Fields returns the fields of T that have a column, in their order.
+// Fields returns the fields of T that have a column, in order.
 func Fields[T any]() []reflect.StructField { return columnFields(reflect.TypeFor[T]()) }
 
-// columnFields returns the fields of a struct that have a column, in their order. Fields that are not exported have
+// columnFields returns the fields of a struct that have a column, in order. Unexported fields have
 // none.
 func columnFields(row reflect.Type) []reflect.StructField {
 	var fields []reflect.StructField
@@ -46,22 +47,23 @@ func columnFields(row reflect.Type) []reflect.StructField {
 	return fields
 }
 
-// Expand puts a list of columns into a statement of the folder sql, in the place of the comment "/* , name */".
+// Expand replaces the comment "/* , name */" in a statement from a sql folder with a list of
+// columns.
 func Expand(statement, name, list string) string {
 	return strings.Replace(statement, "/* , "+name+" */", ", "+list, 1)
 }
 
-// Column is a column of a result and the variable that takes its value.
+// Column is a column of a result and the variable that receives its value.
 type Column struct {
 	Name  string
 	Value any
 }
 
-// Col returns a column and the variable that takes its value.
+// Col returns a column and the variable that receives its value.
 func Col(name string, value any) Column { return Column{Name: name, Value: value} }
 
-// Collect reads all rows of a statement into out. bind returns the columns of the result, in their order, with the
-// fields of a row; it is called once.
+// Collect reads all rows of a statement into out. bind is called once; it returns the columns of
+// the result in order, with the fields of a row.
 func Collect[T any](out *[]T, bind func(*T) []Column) func(pgx.Rows) error {
 	return func(rows pgx.Rows) error {
 		var row, zero T
@@ -79,7 +81,8 @@ func Collect[T any](out *[]T, bind func(*T) []Column) func(pgx.Rows) error {
 	}
 }
 
-// Into replaces *out by all rows of a statement, so that it may be called again when a batch is retried.
+// Into replaces *out with all rows of a statement, so it may be called again when a batch is
+// retried.
 func Into[T any](out *[]T, scan pgx.RowToFunc[T]) func(pgx.Rows) error {
 	return func(rows pgx.Rows) (err error) {
 		*out, err = pgx.CollectRows(rows, scan)
@@ -87,7 +90,7 @@ func Into[T any](out *[]T, scan pgx.RowToFunc[T]) func(pgx.Rows) error {
 	}
 }
 
-// Each calls do for every row of a statement, after all rows are read.
+// Each calls do for every row of a statement after all rows have been read.
 func Each[T any](scan pgx.RowToFunc[T], do func(T)) func(pgx.Rows) error {
 	return func(rows pgx.Rows) error {
 		all, err := pgx.CollectRows(rows, scan)
@@ -101,7 +104,7 @@ func Each[T any](scan pgx.RowToFunc[T], do func(T)) func(pgx.Rows) error {
 	}
 }
 
-// Texts returns the values as a parameter of the type text[], which is never null.
+// Texts returns the values as a parameter of type text[]. It is never null.
 func Texts[T ~string](values []T) []string {
 	out := make([]string, len(values))
 	for i, v := range values {

@@ -15,11 +15,12 @@ import (
 	"crier/tenancy"
 )
 
-// DB is the database as the use cases of publishing see it. Unless a statement documents another
-// error, stores return the Postgres error, which pg.Fault converts. A statement that takes an
-// organization runs under its row-level security and cannot see the rows of other organizations. A
-// statement without one is for the scheduler: it reads and writes the rows of all organizations. A
-// DB is safe for concurrent use.
+// DB is the database as the use cases of publishing see it. It is safe for concurrent use. Unless a
+// statement documents another error, stores return the Postgres error, which pg.Fault converts.
+//
+// A statement that takes an organization runs under its row-level security and cannot see the rows
+// of other organizations. A statement without one is for the scheduler, and reads and writes the
+// rows of all organizations.
 type DB struct {
 	*pg.DB
 	// Node is the name of this process in timelines, which show where a post was written, changed
@@ -58,8 +59,8 @@ type Tx struct {
 }
 
 // InOrg runs fn in one transaction of the organization and commits it if fn returns nil. It returns
-// the error of fn or of Postgres. After a deadlock or a lock timeout, fn may run again, so it must
-// overwrite what it sets. If fn has released a channel, InOrg wakes the organization after the
+// the error of fn or the Postgres error. After a deadlock or a lock timeout fn may run again, so it
+// must overwrite what it sets. If fn has released a channel, InOrg wakes the organization after the
 // commit.
 func (d *DB) InOrg(ctx context.Context, org tenancy.OrgID, fn func(*Tx) error) error {
 	freed := false
@@ -78,8 +79,8 @@ func (d *DB) InOrg(ctx context.Context, org tenancy.OrgID, fn func(*Tx) error) e
 	return nil
 }
 
-// InOrgAs is InOrg for a command of a principal: the transaction starts by confirming the
-// principal. Commands that only write posts for an API key use InOrg instead: they are the most
+// InOrgAs is like InOrg, but for a command of a principal: the transaction starts by confirming the
+// principal. Commands that only write posts for an API key use InOrg instead. They are the most
 // frequent commands, and they create nothing that acts later.
 func (d *DB) InOrgAs(ctx context.Context, p tenancy.Principal, fn func(*Tx) error) error {
 	return d.InOrg(ctx, p.Org, func(tx *Tx) error {
@@ -97,12 +98,13 @@ func (d *DB) InOrgAs(ctx context.Context, p tenancy.Principal, fn func(*Tx) erro
 
 // Auditor appends entries to the audit logs of organizations.
 type Auditor interface {
-	// AppendAudit appends an entry to the log of the principal's organization. It runs as pg.Tenant in the
-	// transaction of what the entry records, and returns the error of Postgres.
+	// AppendAudit appends an entry to the log of the principal's organization. It runs as pg.Tenant
+	// in the transaction of the recorded change, and returns the Postgres error.
 	AppendAudit(ctx context.Context, q pg.Querier, p tenancy.Principal, action tenancy.Action, subject string) error
 }
 
-// Audit appends an entry for what a principal does to the audit log, in the transaction that does it.
+// Audit appends an entry about a principal's action to the audit log, in the transaction of the
+// action.
 func (d *DB) Audit(
 	ctx context.Context, tx *Tx, p tenancy.Principal, action tenancy.Action, subject string,
 ) error {
@@ -116,8 +118,8 @@ func (d *DB) Audit(
 // permitted.
 type Authority interface {
 	// Confirm is called at the beginning of a transaction, which runs as pg.Gate during the call.
-	// What it confirms remains true until the transaction ends. It returns Unauthenticated or
-	// Forbidden, and the errors of Postgres.
+	// What it confirms remains true until the transaction ends. It returns Unauthenticated,
+	// Forbidden, NotFound if a guest's link no longer works, or the Postgres error.
 	Confirm(ctx context.Context, q pg.Querier, p tenancy.Principal) error
 }
 
@@ -133,8 +135,8 @@ func Fault(op string, err error) error {
 	return pg.Fault(op, err)
 }
 
-// PostFault is Fault for transactions about a post, in which a missing row means that the post does
-// not exist.
+// PostFault is like Fault, but for transactions about a post: a missing row means that the post
+// does not exist.
 func PostFault(op string, err error) error {
 	if fault.KindOf(err) != fault.Internal {
 		return err

@@ -50,11 +50,12 @@ var AttachmentColumns = "t.part_id, t.alt, " + MediaColumns
 var MediaFind = `-- publishing.MediaFind
 select ` + MediaColumns + ` from media m where m.deleted_at is null and (m.id = any($1) or m.key = any($2))`
 
-// mediaGone follows AttachmentInsert, which holds the files by its foreign key.
+// mediaGone must come after AttachmentInsert, whose foreign key locks the files.
 const mediaGone = `-- publishing.MediaGone
 select count(*) from media where id = any ($1::uuid[]) and deleted_at is not null`
 
-// RequireMedia queues a check that none of the attached files is deleted. Otherwise the batch fails with Invalid.
+// RequireMedia queues a check that no attached file has been deleted. If one has, the batch fails
+// with Invalid.
 func RequireMedia(b *pgx.Batch, media [][16]byte) {
 	b.Queue(mediaGone, media).QueryRow(func(row pgx.Row) error {
 		gone := 0

@@ -25,7 +25,7 @@ const organizationZone = `-- publishing.OrganizationZone
 select timezone from organization where id = $1`
 
 // OrganizationZone returns the organization's time zone as a name for tenancy.LoadZone, or
-// pgx.ErrNoRows.
+// pgx.ErrNoRows. Example: Europe/Berlin
 func OrganizationZone(ctx context.Context, d *DB, org tenancy.OrgID) (zone string, err error) {
 	err = d.Read(ctx, org.UUID(), func(b *pgx.Batch) {
 		b.Queue(organizationZone, org).QueryRow(func(row pgx.Row) error { return row.Scan(&zone) })

@@ -11,7 +11,7 @@ import (
 	"crier/tenancy"
 )
 
-// orgWait is the longest that a Walk waits for a connection of one organization.
+// orgWait is how long a Walk waits at most for a connection of one organization.
 const orgWait = 200 * time.Millisecond
 
 // WalkRules configure a Walk. All fields are required.
@@ -25,10 +25,10 @@ type WalkRules struct {
 	Skipped string
 }
 
-// Walk visits organizations in the background, page by page, so that each of them gets a turn. An
-// organization whose rows the database refuses, or whose connections are all in use, is logged and
-// skipped; any other error ends the page. A Walk is safe for concurrent use. Page visits one page
-// at a time.
+// Walk visits organizations in the background, page by page, so that each of them gets a turn. It
+// logs and skips an organization whose rows the database refuses, or whose connections are all in
+// use. Any other error ends the page. A Walk is safe for concurrent use. Page visits one page at a
+// time.
 type Walk struct {
 	rules WalkRules
 

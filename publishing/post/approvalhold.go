@@ -11,13 +11,13 @@ import (
 )
 
 // heldApproval is the effect of a change on an approval. The requester and the approver are
-// notified about ended at the end of the transaction (Approvals.NotifyEnded), because notifying locks the
-// organization's notifications.
+// notified about ended at the end of the transaction (Approvals.NotifyEnded), because notifying
+// locks the organization's notifications.
 type heldApproval struct {
 	publishing.ApprovalEffect
 	// approved means that the post is approved with its new content.
 	approved bool
-	// ended is the approval that has ended, or nil.
+	// ended is the approval that has ended, nil if none has.
 	ended *publishing.Approval
 }
 
@@ -32,9 +32,9 @@ func (h heldApproval) template() poststore.TemplateMark {
 	return poststore.TemplateHeld
 }
 
-// holdApproval applies a change of the content of a locked group to its approval; before is the
-// group before the change. If the content is the same, for example only the time has changed, the
-// approval stays. Otherwise the approval ends and a post in the queue becomes a draft, unless the
+// holdApproval applies a change of a locked group's content to its approval. before is the content
+// before the change. If the content is the same, for example because only the time has changed, the
+// approval stays. Otherwise the approval ends, and a post in the queue becomes a draft unless the
 // principal overrides that. It returns Forbidden if the principal may not override.
 func (s *Posts) holdApproval(
 	ctx context.Context, tx *db.Tx, p tenancy.Principal, group publishing.GroupID,
@@ -46,7 +46,7 @@ func (s *Posts) holdApproval(
 	}
 	if content.IsApproved(before) {
 		out.approved = true
-		return out, poststore.ApproveContent(ctx, tx, group) // followers are inserted anew
+		return out, poststore.ApproveContent(ctx, tx, group) // followers were inserted again
 	}
 	posts, err := poststore.LockGroup(ctx, tx, group)
 	if err != nil {
@@ -78,8 +78,8 @@ func (s *Posts) holdApproval(
 
 const overridden = "The post was changed after its approval, and an administrator has overridden that."
 
-// holdSchedule is holdApproval for a locked draft that is about to be scheduled unchanged. It
-// returns Conflict if the content is not what was approved.
+// holdSchedule is like holdApproval, but for a locked draft that is about to be scheduled
+// unchanged. It returns Conflict if the content is not what was approved.
 func (s *Posts) holdSchedule(
 	ctx context.Context, tx *db.Tx, p tenancy.Principal, group publishing.GroupID,
 	root publishing.PostID, override bool,
@@ -109,9 +109,9 @@ func (s *Posts) holdSchedule(
 	return out, err
 }
 
-// overrideApproval frees a locked group from its approval, records that in the audit log, and returns the address of the
-// administrator who answers for the override: the person, or the creator of the key. It returns
-// Forbidden if there is no such administrator.
+// overrideApproval frees a locked group from its approval and records that in the audit log. It
+// returns the address of the administrator who answers for the override: the person, or the creator
+// of the key. It returns Forbidden if there is no such administrator.
 func (s *Posts) overrideApproval(
 	ctx context.Context, tx *db.Tx, p tenancy.Principal, group publishing.GroupID, root publishing.PostID,
 ) (email string, err error) {

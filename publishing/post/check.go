@@ -30,27 +30,29 @@ type checked struct {
 	parts    []checkedPart
 	group    string             // existing group, as sent
 	tags     []publishing.TagID // set by plan
-	// problems are what checkEntry found without the rules of the platform: files that do not exist and texts that are
-	// too long.
+	// problems are what checkEntry found without the rules of the platform: missing files and texts
+	// that are too long.
 	problems []connector.Problem
-	// badSettings is set by checkEntry when a rule about the settings is broken.
+	// badSettings is set by checkEntry if the settings break a rule.
 	badSettings bool
 }
 
 type checkedPart struct {
 	id      string // existing part, as sent
 	content publishing.Content
-	plain   string // content as a platform without markup gets it
+	plain   string // content as sent to a platform without markup
 	media   []publishing.AttachedMedium
 	delay   time.Duration
-	// tooLong means that the text is longer than any platform's; the platform's rules are not applied to the part.
+	// tooLong means that the text is longer than any platform allows. The platform's rules are then
+	// not applied to the part.
 	tooLong bool
-	// lacking means that a file of the part was not found, so that the part is not empty even if it looks so.
+	// lacking means that a file of the part was not found. The part is then not empty even if it
+	// looks so.
 	lacking bool
 }
 
-// checker finds what entries refer to and applies the rules of the words and of the platforms. It is
-// safe for concurrent use.
+// checker finds what entries refer to and applies the rules for text and the rules of the
+// platforms. It is safe for concurrent use.
 type checker struct {
 	db         *db.DB
 	blobs      blob.Store
@@ -58,8 +60,9 @@ type checker struct {
 	baseURL    string
 }
 
-// check finds the channels and media of every entry and applies the rules of the words and of the channels' platforms.
-// It returns Invalid with the problems of all entries, and TooLarge when that takes longer than the request may.
+// check finds the channels and media of every entry, and applies the rules for text and the rules
+// of the channels' platforms. It returns Invalid with the problems of all entries, and TooLarge if
+// checking takes longer than a request may.
 func (s *checker) check(ctx context.Context, p tenancy.Principal, cmd publishing.CreatePosts) ([]checked, error) {
 	known, err := s.lookup(ctx, p, cmd)
 	if err != nil {
@@ -78,7 +81,8 @@ func (s *checker) check(ctx context.Context, p tenancy.Principal, cmd publishing
 		problems = append(problems, bad...)
 		out = append(out, entry)
 		if len(problems) > fault.MaxListed {
-			break // one more than an answer lists, so that it says that there are others
+			// One more than a response lists, so that the response mentions that there are more.
+			break
 		}
 	}
 	if len(problems) > 0 {
@@ -87,7 +91,8 @@ func (s *checker) check(ctx context.Context, p tenancy.Principal, cmd publishing
 	return out, checkTexts(out)
 }
 
-// checkTexts returns Invalid when the texts of all entries, as they are stored, are too large together.
+// checkTexts returns Invalid if the texts of all entries, as they are stored, are too large
+// together.
 func checkTexts(entries []checked) error {
 	size := 0
 	for _, e := range entries {
@@ -107,7 +112,8 @@ func checkTexts(entries []checked) error {
 
 const checkTooSlow = "To check these posts takes longer than a request may: send fewer at once."
 
-// catalogue is the channels and media that the entries of a create name, by what the client sent.
+// catalogue holds the channels and media that the entries of a create name, keyed by what the
+// client sent.
 type catalogue struct {
 	channels map[string]publishing.Channel
 	byID     map[string]publishing.Medium
@@ -146,7 +152,7 @@ func (s *checker) lookup(ctx context.Context, p tenancy.Principal, cmd publishin
 	return out, err
 }
 
-// checkEntry returns an entry with its channel, media and texts, together with its problems.
+// checkEntry returns an entry with its channel, media and texts, and its problems.
 func (s *checker) checkEntry(
 	ctx context.Context, known catalogue, e publishing.CreateEntry, t publishing.CreateType,
 ) (checked, []fault.Item) {
@@ -160,7 +166,8 @@ func (s *checker) checkEntry(
 		part := checkedPart{
 			id: strings.TrimSpace(v.ID), content: publishing.ReadContent(v.Content, v.Type),
 		}
-		if i > 0 { // clients send the delay of all parts with the first one too, which has nothing to wait for
+		// Clients send the delay with every part. The first part has nothing to wait for.
+		if i > 0 {
 			part.delay = time.Duration(v.Delay) * time.Minute
 		}
 		part.plain = part.content.Plain()
@@ -188,7 +195,8 @@ func (s *checker) checkEntry(
 	return out, problems
 }
 
-// medium returns the file that an attachment names, or a sentence for the client that says why it cannot be used.
+// medium returns the file that an attachment names, or a sentence that tells the client why the
+// file cannot be used.
 func (s *checker) medium(known catalogue, m publishing.CreateMedium) (publishing.Medium, string) {
 	if m.URL != "" {
 		key, ours := publishing.FileKey(s.baseURL, m.URL)
@@ -207,7 +215,8 @@ func (s *checker) medium(known catalogue, m publishing.CreateMedium) (publishing
 	return publishing.Medium{}, "There is no file with the id " + connector.Quote(m.ID) + "."
 }
 
-// rules returns the problems of an entry by the rules of its platform, by which a draft only may not be empty.
+// rules returns the problems of an entry under the rules of its platform. For a draft, the only
+// such rule is that it must not be empty.
 func (s *checker) rules(ctx context.Context, e checked, t publishing.CreateType) (problems []fault.Item, settings bool) {
 	if t == publishing.CreateDraft {
 		if first := e.parts[0]; first.empty() && !first.lacking {
@@ -219,8 +228,9 @@ func (s *checker) rules(ctx context.Context, e checked, t publishing.CreateType)
 	return s.channelRules(ctx, e)
 }
 
-// channelRules returns the problems of an entry by the rules of its platform, or the one of a channel that is disabled
-// or not offered here, with those that checkEntry found. settings is set when one of them is about the settings.
+// channelRules returns the problems of an entry under the rules of its platform, or the problem of
+// a channel that is disabled or whose platform is not offered here. The problems that checkEntry
+// found are included. settings is set if one of the problems is about the settings.
 func (s *checker) channelRules(ctx context.Context, e checked) (problems []fault.Item, settings bool) {
 	whole := func(message string) ([]fault.Item, bool) {
 		others, _ := e.listed(nil)
@@ -253,15 +263,16 @@ func (s *checker) channelRules(ctx context.Context, e checked) (problems []fault
 	}))
 }
 
-// media returns the connector's view of a file. The file is opened only when the connector calls Open.
+// media returns the connector's view of a file. The file is opened only if the connector calls
+// Open.
 func (s *checker) media(ctx context.Context, m publishing.Medium, alt string) connector.Media {
 	return connector.MediaOf(m, alt, s.baseURL, func() (io.ReadCloser, error) {
 		return metadata.Open(ctx, s.blobs, m.BlobKey(), m.Edits)
 	})
 }
 
-// listed returns the problems that checkEntry found and those of the platform's rules, in the order of the parts.
-// settings is set when one of them is about the settings.
+// listed returns the problems that checkEntry found and those that break the platform's rules, in
+// the order of the parts. settings is set if one of them is about the settings.
 func (e checked) listed(rules []connector.Problem) (out []fault.Item, settings bool) {
 	all := slices.Concat(e.problems, rules)
 	slices.SortStableFunc(all, func(a, b connector.Problem) int { return cmp.Compare(a.Part, b.Part) })
@@ -272,10 +283,10 @@ func (e checked) listed(rules []connector.Problem) (out []fault.Item, settings b
 	return out, settings
 }
 
-// empty reports whether a part has no visible text and no file that was found.
+// empty reports whether a part has neither visible text nor a file that was found.
 func (p checkedPart) empty() bool { return publishing.Blank(p.plain) && len(p.media) == 0 }
 
-// problemOf returns the problem of one part; it names the part when the entry has several.
+// problemOf returns the problem of one part. It names the part if the entry has several.
 func problemOf(c publishing.Channel, part, parts int, message string) fault.Item {
 	if parts > 1 {
 		message = fmt.Sprintf("Part %d: %s", part+1, message)
@@ -288,14 +299,15 @@ func entryFault(e checked, message string) error {
 	return contentFault([]fault.Item{problemOf(e.channel, 0, 1, message)})
 }
 
-// contentFault returns Invalid with the problems of entries; there must be at least one.
+// contentFault returns Invalid with the problems of entries. There must be at least one problem.
 func contentFault(problems []fault.Item) error {
 	return &fault.Error{Kind: fault.Invalid, Op: "publishing.content", Message: problems[0].Message, Items: problems}
 }
 
 var tooLong = fmt.Sprintf("The text is longer than %d characters, markup included.", publishing.MaxText)
 
-// settingsFor returns the settings with the platform's name as __type; a __type that the client sent is replaced.
+// settingsFor returns the settings with the platform's name as __type. It replaces a __type that
+// the client sent.
 func settingsFor(c publishing.Channel, settings json.RawMessage) json.RawMessage {
 	members := map[string]json.RawMessage{}
 	if len(settings) > 0 {

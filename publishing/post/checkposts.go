@@ -10,9 +10,11 @@ import (
 	"crier/tenancy"
 )
 
-// Check returns what the rules find in each entry, as if it were to be scheduled, and stores nothing. It returns
-// Invalid for a command that breaks a rule without regard to its channels, TooLarge when checking takes longer than the
-// request may, and Unavailable while the database is away. It does not look at the plan and at stored posts.
+// Check returns what the rules find in each entry, as if it were to be scheduled, and stores
+// nothing. It does not consider the plan or stored posts.
+//
+// It returns Invalid for a command that breaks a rule that does not depend on the channels,
+// TooLarge if checking takes longer than a request may, and Unavailable while the database is away.
 func (s *Posts) Check(
 	ctx context.Context, p tenancy.Principal, cmd publishing.CreatePosts,
 ) ([]publishing.Checked, error) {

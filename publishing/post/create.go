@@ -14,14 +14,16 @@ import (
 	"crier/tenancy"
 )
 
-// Create makes one post for each entry, or replaces the posts that entries name. It makes all of them or none.
+// Create creates one post per entry, or replaces the posts that entries name. It does all of this
+// or nothing. If an Idempotency-Key already has a result, Create does nothing and returns that
+// result with Replayed set.
 //
-// With an Idempotency-Key that has an answer already it makes nothing and returns that answer, with Replayed set. It
-// returns Invalid with the problems of all channels, Quota when the plan allows fewer posts in the billing month of the
-// date, Conflict while another request with the same key is running,
-// TooLarge when checking takes longer than the request may, and Unavailable when the database cannot be reached. After
-// Unavailable the posts may exist, because the connection may have broken during the commit; repeating the request
-// under its key makes them once.
+// It returns Invalid with the problems of all channels, Quota if the plan allows fewer posts in the
+// billing month of the date, Conflict while another request with the same key is running, TooLarge
+// if checking takes longer than a request may, and Unavailable if the database cannot be reached.
+//
+// After Unavailable the posts may exist, because the connection may have broken during the commit.
+// Repeating the request with its key creates them once.
 func (s *Posts) Create(
 	ctx context.Context, p tenancy.Principal, cmd publishing.CreatePosts,
 ) (publishing.CreateResult, error) {
@@ -52,8 +54,8 @@ func (s *Posts) Create(
 	return out, nil
 }
 
-// write stores everything in one transaction: the idempotency key, the posts, the pictures that they need, and the
-// series that they begin. It returns when the first queued post is due.
+// write stores everything in one transaction: the idempotency key, the posts, the pictures that
+// they need, and the series that they begin. It returns when the first queued post is due.
 func (s *Posts) write(
 	ctx context.Context, p tenancy.Principal, cmd publishing.CreatePosts, entries []checked,
 ) (out publishing.CreateResult, due *time.Time, err error) {
@@ -132,8 +134,8 @@ func (s *Posts) write(
 	return out, due, nil
 }
 
-// rewrite replaces the posts of a plan. A pending request for their approval ends. An approval of
-// other content ends too, and the root of the plan then becomes a draft unless the command
+// rewrite replaces the posts of a plan. It ends a pending request for their approval. It also ends
+// an approval of other content; the root of the plan then becomes a draft unless the command
 // overrides that.
 func (s *Posts) rewrite(
 	ctx context.Context, tx *db.Tx, p tenancy.Principal, cmd publishing.CreatePosts, pl *plan,
@@ -172,8 +174,8 @@ func (s *Posts) dateOf(cmd publishing.CreatePosts) time.Time {
 	return s.goesOut(cmd.Date)
 }
 
-// goesOut returns when a post with a publish date goes out: one whose date has passed does so at once. The quota counts
-// it in the billing month of that time.
+// goesOut returns when a post with the given publish date goes out, which is now if the date has
+// passed. The quota counts the post in the billing month of that time.
 func (s *Posts) goesOut(date time.Time) time.Time {
 	if now := s.deps.Clock.Now(); date.Before(now) {
 		return now
@@ -181,11 +183,11 @@ func (s *Posts) goesOut(date time.Time) time.Time {
 	return date
 }
 
-// contentChanged is why a request for approval ends.
+// contentChanged is the reason why a request for approval ends.
 const contentChanged = "The post was changed."
 
-// holdChannels locks the channels of the entries against disconnecting until the transaction ends. It returns Invalid
-// when one is gone.
+// holdChannels keeps the channels of the entries from being disconnected until the transaction
+// ends. It returns Invalid if one is gone.
 func holdChannels(ctx context.Context, tx *db.Tx, entries []checked) error {
 	ids := map[publishing.ChannelID]bool{}
 	for _, e := range entries {
@@ -201,18 +203,19 @@ func holdChannels(ctx context.Context, tx *db.Tx, entries []checked) error {
 	return nil
 }
 
-// plan is what is written for one entry: new posts, or the new content of existing ones.
+// plan is what is written for one entry: new posts, or new content for existing posts.
 type plan struct {
 	posts []poststore.NewPost    // the root first
-	old   []poststore.PostStatus // the posts that are replaced; nil for new ones
-	// needsApproval is set if the replaced posts may be published only as approved, and held is the
-	// effect of the change on that approval.
+	old   []poststore.PostStatus // the posts to replace; nil for new posts
+	// needsApproval is set if the replaced posts may be published only as approved. held is then
+	// the effect of the change on that approval.
 	needsApproval bool
 	held          heldApproval
 }
 
-// makePlans returns what is written for each entry and locks the posts that entries replace. Invalid means that an entry
-// names no post, a post of another channel, or the post of another entry; Conflict that a post cannot be moved now.
+// makePlans returns what is written for each entry, and locks the posts that entries replace. It
+// returns Invalid if an entry names no post, a post of another channel, or the post of another
+// entry, and Conflict if a post cannot be moved now.
 func makePlans(
 	ctx context.Context, tx *db.Tx, p tenancy.Principal, cmd publishing.CreatePosts, entries []checked,
 	tags []publishing.TagID,
@@ -261,8 +264,8 @@ func stateOf(t publishing.CreateType) publishing.State {
 	return publishing.StateQueue
 }
 
-// build returns the posts of one entry: a root, and a follower wherever a part has a delay. A follower waits for the
-// post before it.
+// build returns the posts of one entry: a root, and a follower for every part with a delay. A
+// follower waits for the post before it.
 func build(
 	p tenancy.Principal, cmd publishing.CreatePosts, e checked,
 	root publishing.PostID, group publishing.GroupID, state publishing.State,
@@ -301,7 +304,8 @@ func build(
 	return out
 }
 
-// keptID returns the id that a part keeps: the first part has the id of its post, others the one that was sent.
+// keptID returns the id that a part keeps. The first part has the id of its post, other parts keep
+// the id that was sent.
 func keptID(part checkedPart, index int, root publishing.PostID) (publishing.PartID, bool) {
 	if index == 0 {
 		return id.FromUUID[publishing.PartTag](root.UUID()), true
@@ -309,15 +313,15 @@ func keptID(part checkedPart, index int, root publishing.PostID) (publishing.Par
 	return id.Parse[publishing.PartTag](part.id)
 }
 
-// firstDue returns when the first queued post is due, the zero time for one that is due now, and nil when none is
-// queued.
+// firstDue returns when the first queued post is due: the zero time if it is due now, nil if no
+// post is queued.
 func firstDue(plans []plan) (first *time.Time) {
 	for _, pl := range plans {
 		root := pl.posts[0]
 		if root.State != publishing.StateQueue {
 			continue
 		}
-		at := time.Time{} // now by the clock of the database, whatever this process's clock shows
+		at := time.Time{} // now by the database's clock, whatever this process's clock shows
 		if root.Due != nil {
 			at = *root.Due
 		}
@@ -328,8 +332,8 @@ func firstDue(plans []plan) (first *time.Time) {
 	return first
 }
 
-// wantedTags returns the tags of the posts that a create writes, nil when an existing post keeps its own. A label that
-// no tag has is left out.
+// wantedTags returns the tags of the posts that a create writes, or nil if existing posts keep
+// their own. Unknown names are ignored.
 func wantedTags(
 	ctx context.Context, tx *db.Tx, cmd publishing.CreatePosts,
 ) ([]publishing.TagID, error) {

@@ -11,9 +11,9 @@ import (
 	"crier/tenancy"
 )
 
-// Delete removes the thread of a post. What is published stays on the platform. Of a repeated post it skips this
-// occurrence, and the next one is stored before it returns. A post that is being published may still go out. It
-// returns NotFound.
+// Delete deletes the thread of a post. What is published stays on the platform, and a post that is
+// being published may still go out. For a repeated post, Delete skips this occurrence and stores
+// the next one before it returns. It returns NotFound.
 func (s *Posts) Delete(ctx context.Context, p tenancy.Principal, post string) error {
 	const op = "publishing.DeletePost"
 	parsed, ok := id.Parse[publishing.PostTag](post)
@@ -36,8 +36,9 @@ func (s *Posts) Delete(ctx context.Context, p tenancy.Principal, post string) er
 	return nil
 }
 
-// DeleteGroup removes every post of a group. A repeated post ends with it: the occurrences that are stored go too, and
-// none follows. It returns NotFound for a group that does not exist.
+// DeleteGroup deletes every post of a group. If the post is repeated, its series ends: the other
+// stored occurrences are deleted too, and no more follow. It returns NotFound if the group does not
+// exist.
 func (s *Posts) DeleteGroup(ctx context.Context, p tenancy.Principal, group string) error {
 	const op = "publishing.DeleteGroup"
 	parsed, ok := id.Parse[publishing.GroupTag](group)
@@ -51,11 +52,11 @@ func (s *Posts) DeleteGroup(ctx context.Context, p tenancy.Principal, group stri
 	return db.PostFault(op, err)
 }
 
-// postDeleted is why a request for approval ends.
+// postDeleted is the reason why a request for approval ends.
 const postDeleted = "The post was deleted."
 
-// deleteGroup deletes the posts of a group, ends a request for their approval, and returns their states from before. It
-// returns NotFound for a group without posts.
+// deleteGroup deletes the posts of a group, ends a request for their approval, and returns their
+// previous states. It returns NotFound if the group has no posts.
 func (s *Posts) deleteGroup(
 	ctx context.Context, tx *db.Tx, p tenancy.Principal, group publishing.GroupID,
 ) ([]poststore.PostStatus, error) {
@@ -72,7 +73,8 @@ func (s *Posts) deleteGroup(
 	return posts, poststore.Delete(ctx, tx, posts)
 }
 
-// lockOrMaterialize locks the posts of a group. A later occurrence that is not stored yet is stored first.
+// lockOrMaterialize locks the posts of a group. If the group is a later occurrence that is not
+// stored yet, it is stored first.
 func lockOrMaterialize(
 	ctx context.Context, tx *db.Tx, group publishing.GroupID,
 ) ([]poststore.PostStatus, error) {
@@ -113,7 +115,7 @@ func (s *Posts) deleteSeries(
 	return poststore.Delete(ctx, tx, posts)
 }
 
-// deletePending removes the occurrences of a post's series that are stored beside it.
+// deletePending deletes the other stored occurrences of a post's series that have not ended.
 func (s *Posts) deletePending(
 	ctx context.Context, tx *db.Tx, p tenancy.Principal, of poststore.PostStatus,
 ) error {
@@ -129,8 +131,8 @@ func (s *Posts) deletePending(
 	return nil
 }
 
-// follow stores the occurrences that follow deleted ones, so that a list shows them at once. An error is logged and not
-// returned: the sweep stores what is missing.
+// follow stores the occurrences that come after deleted ones, so that a list shows them
+// immediately. Errors are only logged, because the sweep stores what is missing.
 func (s *Posts) follow(ctx context.Context, org tenancy.OrgID, deleted []poststore.PostStatus) {
 	for _, p := range deleted {
 		if p.Series.IsZero() {
@@ -143,7 +145,8 @@ func (s *Posts) follow(ctx context.Context, org tenancy.OrgID, deleted []poststo
 	}
 }
 
-// EndOfChannel ends the series of a channel that is being disconnected and deletes its posts, see ChannelPosts.
+// EndOfChannel ends the series of a channel that is being disconnected, and deletes its posts that
+// have not ended. The channel must be locked.
 func (s *Posts) EndOfChannel(ctx context.Context, tx *db.Tx, channel publishing.ChannelID) error {
 	return poststore.EndOfChannel(ctx, tx, channel)
 }

@@ -28,7 +28,7 @@ type Deps struct {
 	// Access opens and refreshes credentials.
 	Access *access.Keeper
 	Clock  clock.Clock
-	// Waker wakes an organization after a post is written for it.
+	// Waker wakes an organization after a post was written for it.
 	Waker publishing.Waker
 	Log   *slog.Logger
 	// Pictures makes smaller pictures in this process. It is nil if other processes make them.

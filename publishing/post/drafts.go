@@ -115,7 +115,7 @@ func (d *Drafts) Answer(
 	return due, pictures, err
 }
 
-// schedulable returns why a locked draft cannot be taken into the queue, nil if it can.
+// schedulable returns why a locked draft cannot be scheduled, nil if it can.
 func schedulable(
 	ctx context.Context, tx *db.Tx, posts []poststore.PostStatus, group publishing.GroupID,
 	connected int,
@@ -134,8 +134,8 @@ func schedulable(
 	return problem, err
 }
 
-// approve stores what a reviewer has approved: the content of a locked group, and the content of
-// its series if that is the same.
+// approve stores what a reviewer approved: the content of a locked group, and the content of its
+// series if it is the same.
 func approve(
 	ctx context.Context, tx *db.Tx, group publishing.GroupID, root publishing.PostID,
 ) error {
@@ -179,8 +179,8 @@ func (d *Drafts) Unschedule(
 	return nil
 }
 
-// unscheduleGroup takes the posts of a group out of the queue if they are published under an approval,
-// and frees them from it.
+// unscheduleGroup takes the posts of a group out of the queue if they are published under the given
+// approval, and frees them from it.
 func (d *Drafts) unscheduleGroup(
 	ctx context.Context, tx *db.Tx, p tenancy.Principal, group publishing.GroupID, approval publishing.ApprovalID,
 ) error {

@@ -15,10 +15,10 @@ import (
 	"crier/tenancy"
 )
 
-// writeOnce writes the posts and returns when the first of them is due, nil when none is queued. If
-// another process is writing under the same key, it waits for at most keyWait and returns that
-// process's answer. If the write fails for another reason, the same request may have succeeded on
-// another process; writeOnce then returns that answer.
+// writeOnce writes the posts and returns when the first of them is due, nil if none is queued. If
+// another process is writing under the same key, writeOnce waits for at most keyWait and returns
+// that process's result. If the write fails for another reason, the same request may have succeeded
+// on another process; writeOnce then returns that result.
 func (s *Posts) writeOnce(
 	ctx context.Context, p tenancy.Principal, cmd publishing.CreatePosts, entries []checked,
 ) (publishing.CreateResult, *time.Time, error) {
@@ -47,7 +47,7 @@ func (s *Posts) writeOnce(
 
 const (
 	keyWait = 5 * time.Second        // how long a request waits for another one with its key
-	keyPoll = 100 * time.Millisecond // how often it checks whether a request on another process has ended
+	keyPoll = 100 * time.Millisecond // how often it checks whether another process's request ended
 )
 
 func keyBusy() error {
@@ -57,15 +57,15 @@ func keyBusy() error {
 	}
 }
 
-// keys are the idempotency keys of requests running in this process. Between processes, the lock in
-// Postgres (poststore.ErrKeyBusy) excludes.
+// keys are the idempotency keys of the requests that are running in this process. Between
+// processes, a lock in Postgres does the same (poststore.ErrKeyBusy).
 type keys struct {
 	mu      sync.Mutex
 	running map[string]chan struct{} // closed when the request ends
 }
 
-// enter waits until no other request of this process runs under the key. It returns Conflict if
-// that takes longer than keyWait. leave must be called once.
+// enter waits until no other request of this process is running under the key. It returns Conflict
+// if that takes longer than keyWait or ctx ends. leave must be called once.
 func (k *keys) enter(ctx context.Context, org tenancy.OrgID, key string) (leave func(), err error) {
 	key = org.String() + "/" + key
 	ctx, cancel := context.WithTimeout(ctx, keyWait)
@@ -93,7 +93,7 @@ func (k *keys) enter(ctx context.Context, org tenancy.OrgID, key string) (leave 
 	}
 }
 
-// answer is stored with an idempotency key for each entry.
+// answer is what is stored with an idempotency key for each entry.
 type answer struct {
 	Post    publishing.PostID    `json:"post"`
 	Channel publishing.ChannelID `json:"channel"`
@@ -101,8 +101,8 @@ type answer struct {
 	Draft   bool                 `json:"draft,omitempty"`
 }
 
-// remembered returns the answer that is already stored under the key of a request; Mismatch is set
-// if the earlier request differed.
+// remembered returns the result that is already stored under a request's key. Mismatch is set if
+// the earlier request differed.
 func (s *Posts) remembered(
 	ctx context.Context, p tenancy.Principal, cmd publishing.CreatePosts,
 ) (out publishing.CreateResult, found bool, err error) {
@@ -124,9 +124,9 @@ func (s *Posts) remembered(
 	return out, true, nil
 }
 
-// remember stores the answer under the key of a request, in the transaction of its posts. It
-// returns poststore.ErrKeyBusy while another request has the key, and ErrKeyTaken if an
-// answer is already stored.
+// remember stores the result under a request's key, in the transaction of its posts. It returns
+// poststore.ErrKeyBusy while another request has the key, and poststore.ErrKeyTaken if a result is
+// already stored.
 func remember(
 	ctx context.Context, tx *db.Tx, cmd publishing.CreatePosts, created []publishing.Created,
 ) error {

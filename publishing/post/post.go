@@ -9,18 +9,18 @@ import (
 	poststore "crier/publishing/post/store"
 )
 
-// Posts are the use cases of posts. It is safe for concurrent use.
+// Posts are the use cases of posts. They are safe for concurrent use.
 type Posts struct {
 	cfg  Config
 	deps Deps
 	db   *db.DB
 	keys keys
-	// checker applies the rules of words and platforms.
+	// checker applies the rules for text and the rules of the platforms.
 	checker *checker
 }
 
-// New returns the use cases of posts. Requests with the same Idempotency-Key wait for each other inside one Posts;
-// between several the database decides.
+// New returns the use cases of posts. Within one Posts, requests with the same Idempotency-Key wait
+// for each other. Across several Posts, the database decides.
 func New(cfg Config, deps Deps) *Posts {
 	return &Posts{
 		cfg: cfg, deps: deps, db: deps.DB, keys: keys{running: map[string]chan struct{}{}},
@@ -28,8 +28,9 @@ func New(cfg Config, deps Deps) *Posts {
 	}
 }
 
-// groupOf returns the group of a post. A later occurrence of a repeated post is stored first, so that it can be skipped
-// or changed by itself; stored is 1 then, the number of posts that it has added to the queue.
+// groupOf returns the group of a post. If the post is a later occurrence that is not stored yet,
+// groupOf stores it first, so that this occurrence alone can be skipped or changed. stored is then
+// 1, the number of posts that were added to the queue.
 func groupOf(
 	ctx context.Context, tx *db.Tx, post publishing.PostID,
 ) (group publishing.GroupID, stored int, err error) {

@@ -13,8 +13,8 @@ import (
 	"crier/tenancy"
 )
 
-// Get returns one post with its timeline. The id of a follower returns its whole thread. It returns NotFound for an id
-// that names no post.
+// Get returns one post with its timeline. The id of a follower returns its whole thread. It returns
+// NotFound for an id that names no post.
 func (s *Posts) Get(ctx context.Context, p tenancy.Principal, post string) (publishing.PostDetail, error) {
 	const op = "publishing.GetPost"
 	parsed, ok := id.Parse[publishing.PostTag](post)
@@ -40,7 +40,8 @@ func (s *Posts) Get(ctx context.Context, p tenancy.Principal, post string) (publ
 	return publishing.PostDetail{Thread: threads[0], Events: events, Approval: approval}, pg.Fault(op, err)
 }
 
-// rootsOf returns the root of the thread of a post, stored or not yet stored, and nothing when there is no such post.
+// rootsOf returns the root of a post's thread, stored or not yet stored, or nothing if there is no
+// such post.
 func (s *Posts) rootsOf(ctx context.Context, org tenancy.OrgID, post publishing.PostID) ([]publishing.Post, error) {
 	roots, err := poststore.Root(ctx, s.db, org, post)
 	if err != nil || len(roots) > 0 {
@@ -50,7 +51,7 @@ func (s *Posts) rootsOf(ctx context.Context, org tenancy.OrgID, post publishing.
 	if err != nil || len(roots) > 0 {
 		return roots, err
 	}
-	return poststore.Root(ctx, s.db, org, post) // a later occurrence may have been stored meanwhile
+	return poststore.Root(ctx, s.db, org, post) // a later occurrence may have been stored since
 }
 
 // FindRoot implements approval.Threads.
@@ -79,8 +80,8 @@ func (s *Posts) FindThread(
 	return threads[0], true, nil
 }
 
-// List returns the threads of a date range or of a page. It returns Invalid when the range has more than
-// publishing.MaxListed posts, or the answer more than publishing.MaxListedBytes.
+// List returns the threads of a date range or of a page. It returns Invalid if the range has more
+// than publishing.MaxListed posts, or the response more than publishing.MaxListedBytes.
 func (s *Posts) List(ctx context.Context, p tenancy.Principal, q publishing.ListPosts) (publishing.ThreadPage, error) {
 	const op = "publishing.ListPosts"
 	customer, ok := id.Parse[publishing.CustomerTag](q.Customer)
@@ -118,8 +119,9 @@ func listFault(op string, err error) error {
 	return pg.Fault(op, err)
 }
 
-// threads reads the parts, followers, channels and media of roots. It returns poststore.ErrTooMuch when that is
-// more than publishing.MaxListedBytes, the parts of a later occurrence counted for each.
+// threads reads the parts, followers, channels and media of roots. It returns poststore.ErrTooMuch
+// if they have more than publishing.MaxListedBytes, counting shared parts again for each later
+// occurrence.
 func (s *Posts) threads(ctx context.Context, org tenancy.OrgID, roots []publishing.Post) ([]publishing.Thread, error) {
 	if len(roots) == 0 {
 		return nil, nil
@@ -163,8 +165,8 @@ func tagsOf(root publishing.Post, known map[publishing.TagID]publishing.Tag) (ou
 	return out
 }
 
-// projectedParts returns the parts that a later occurrence will have, with the ids that they will keep when it is
-// stored.
+// projectedParts returns the parts that a later occurrence will have, with the ids that they will
+// keep when it is stored.
 func projectedParts(root publishing.Post, template []publishing.Part) []publishing.Part {
 	out := slices.Clone(template)
 	for i := range out {

@@ -17,9 +17,12 @@ import (
 // maxRecent is how many items of a platform are listed.
 const maxRecent = 50
 
-// Missing returns what was recently published to the channel of a post, to find the post among it, when the platform
-// published the post without naming its id. It returns nothing for other posts and when the platform has no such list, NotFound, Unauthenticated when the channel must be connected again, and Upstream when the platform
-// fails.
+// Missing returns what was recently published to the channel of a post, if the platform published
+// the post without naming its id. A person can find the post in that list. For other posts, and if
+// the platform has no such list, it returns nothing.
+//
+// It returns NotFound, Unauthenticated if the channel must be reconnected, and Upstream if the
+// platform fails.
 func (s *Posts) Missing(ctx context.Context, p tenancy.Principal, post string) ([]publishing.RemoteItem, error) {
 	const op = "publishing.Missing"
 	parsed, ok := id.Parse[publishing.PostTag](post)
@@ -64,8 +67,9 @@ func (s *Posts) Missing(ctx context.Context, p tenancy.Principal, post string) (
 	return out, nil
 }
 
-// SetRelease stores the id under which the platform has published a post, unless one is known. It returns NotFound,
-// Invalid for an id that cannot be stored, and Conflict when an id is known or the post is scheduled or being published.
+// SetRelease stores the id under which the platform published a post. It returns NotFound, Invalid
+// for an id that cannot be stored, and Conflict if an id is already known or the post is scheduled
+// or being published.
 func (s *Posts) SetRelease(ctx context.Context, p tenancy.Principal, post, release string) error {
 	const op = "publishing.SetRelease"
 	parsed, ok := id.Parse[publishing.PostTag](post)
@@ -112,8 +116,9 @@ func checkRelease(release string) error {
 	}
 }
 
-// isReleaseSettable reports whether people may set the release id of a post: it is not going to be published, and no id is
-// known. A post with an id is published, so it is queued with republish only.
+// isReleaseSettable reports whether people may set the release id of a post: no id is known, and
+// the post is not about to be published. A post with an id is published, so it is queued only with
+// republish.
 func isReleaseSettable(state publishing.State, release *string) bool {
 	switch state {
 	case publishing.StateQueue, publishing.StateWaiting, publishing.StatePublishing, publishing.StateUnknown:

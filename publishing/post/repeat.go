@@ -13,8 +13,8 @@ import (
 	"crier/tenancy"
 )
 
-// repeat begins the series that a create asks for. The template of each is written beside its post, because one
-// occurrence may be changed by itself.
+// repeat begins the series that a create asks for. The template of a series is separate from the
+// post, because a single occurrence may be changed.
 func (s *Posts) repeat(
 	ctx context.Context, tx *db.Tx, p tenancy.Principal, cmd publishing.CreatePosts,
 	entries []checked, plans []plan, quota poststore.PostQuota,
@@ -56,8 +56,8 @@ func (s *Posts) repeat(
 	return nil
 }
 
-// replaceSeries makes sure that only the next occurrence of a series changes the series, and deletes the other
-// occurrences that are stored. It returns Invalid for any other occurrence.
+// replaceSeries makes sure that only the next occurrence of a series changes the series, and
+// deletes the other stored occurrences. It returns Invalid for any other occurrence.
 func (s *Posts) replaceSeries(
 	ctx context.Context, tx *db.Tx, p tenancy.Principal, e checked, pl plan,
 	quota poststore.PostQuota,
@@ -66,8 +66,8 @@ func (s *Posts) replaceSeries(
 		if old.Series.IsZero() {
 			continue
 		}
-		// An occurrence that has just ended is followed by the next one first. Invalid means an unknown time zone,
-		// which this change replaces.
+		// If the current occurrence has just ended, the next one must be stored first. Invalid
+		// means an unknown time zone, which this change replaces.
 		if _, err := poststore.Advance(ctx, tx, old.Series, true, quota); err != nil && !fault.Is(err, fault.Invalid) {
 			return err
 		}

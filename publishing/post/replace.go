@@ -10,9 +10,13 @@ import (
 	poststore "crier/publishing/post/store"
 )
 
-// existing returns the group of posts that an entry replaces: it is named by its id, or by the id of any of its parts.
-// found is false when the entry names none. Clients choose groups for new posts, so a group that is not known is passed
-// over. Invalid means that the id of a part names nothing, or that the ids are of different groups. A later occurrence of a repeated post that is named is stored, so that it can be changed by itself.
+// existing returns the group of posts that an entry replaces. The entry names the group by its id
+// or by the id of any of its parts; found is false if it names none. An unknown group id is
+// ignored, because clients choose the group ids of new posts.
+//
+// If the entry names a later occurrence of a repeated post, existing stores it, so that this
+// occurrence alone can be changed. It returns Invalid if the id of a part names nothing, or if the
+// ids belong to different groups.
 func existing(
 	ctx context.Context, tx *db.Tx, e checked,
 ) (group publishing.GroupID, found bool, err error) {
@@ -58,8 +62,9 @@ func existing(
 	return group, !group.IsZero(), nil
 }
 
-// replaced locks the posts of a group that an entry replaces and returns them, with their root. It returns Conflict
-// when they cannot be moved, and Invalid when they belong to another channel or are gone.
+// replaced locks the posts of a group that an entry replaces, and returns them with their root. It
+// returns Conflict if they cannot be moved, and Invalid if they belong to another channel or are
+// gone.
 func replaced(
 	ctx context.Context, tx *db.Tx, e checked, group publishing.GroupID, republish bool,
 ) (old []poststore.PostStatus, root poststore.PostStatus, err error) {
@@ -82,8 +87,8 @@ func replaced(
 	return nil, root, entryFault(e, "There is no such post any more.")
 }
 
-// keptState returns the state of an updated post. A post that had failed becomes a draft, so that it does not go out
-// without being asked for.
+// keptState returns the state of an updated post. A failed post becomes a draft, so that it does
+// not go out without being asked for.
 func keptState(s publishing.State) publishing.State {
 	if s == publishing.StateQueue {
 		return s

@@ -14,12 +14,13 @@ import (
 	"crier/tenancy"
 )
 
-// ChangeSettings changes the members of the settings of a post with its followers that cmd names;
-// null removes one. The posts keep their states, except that approved posts in the queue become
-// drafts unless cmd overrides that. For a repeated post it changes this occurrence alone. It
-// returns NotFound, Invalid for settings that break the rules of the platform unless the post is a
-// draft, Conflict for a post that is published, may be, or is being published, and Forbidden if the
-// principal may not override.
+// ChangeSettings changes the settings members named by cmd for a post and its followers; null
+// removes a member. For a repeated post, it changes this occurrence only. The posts keep their
+// states, except that approved posts in the queue become drafts unless cmd overrides that.
+//
+// It returns NotFound, Invalid for settings that break the platform's rules unless the post is a
+// draft, Conflict for a post that is or may be published or is being published, and Forbidden if
+// the principal may not override.
 func (s *Posts) ChangeSettings(
 	ctx context.Context, p tenancy.Principal, post string, cmd publishing.ChangeSettings,
 ) (out publishing.SettingsChanged, err error) {
@@ -107,7 +108,7 @@ func (s *Posts) ChangeSettings(
 	return out, db.PostFault(op, err)
 }
 
-// rootOf returns the post that follows none. Every group has one.
+// rootOf returns the post that follows no other. Every group has one.
 func rootOf(posts []poststore.PostStatus) poststore.PostStatus {
 	for _, p := range posts {
 		if p.After.IsZero() {
@@ -117,11 +118,11 @@ func rootOf(posts []poststore.PostStatus) poststore.PostStatus {
 	return posts[0]
 }
 
-// merged returns stored settings with the members of a change, of which those that are null are removed.
+// merged returns the stored settings with the members of a change. A null member is removed.
 func merged(stored, change json.RawMessage) json.RawMessage {
 	members, changed := map[string]json.RawMessage{}, map[string]json.RawMessage{}
 	if json.Unmarshal(stored, &members) != nil || json.Unmarshal(change, &changed) != nil || members == nil {
-		return change // one of them is no object
+		return change // one of them is not an object
 	}
 	for name, v := range changed {
 		members[name] = v

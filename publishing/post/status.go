@@ -13,11 +13,13 @@ import (
 	"crier/tenancy"
 )
 
-// ChangeStatus takes all posts of a thread to DRAFT or QUEUE and returns the new state of the root. A post that is
-// queued already keeps its place. It returns NotFound, Quota when the plan allows no more posts in the billing month of
-// the post, Invalid for a status that does not exist or a post that breaks its platform's rules, and Conflict when the
-// post is being published, is or may be published and Republish is not set, or has other content than was approved and
-// Override is not set.
+// ChangeStatus moves all posts of a thread to DRAFT or QUEUE, and returns the new state of the
+// root. A post that is already queued keeps its place.
+//
+// It returns NotFound, Quota if the plan allows no more posts in the billing month of the post, and
+// Invalid for an unknown status or a post that breaks its platform's rules. It returns Conflict if
+// the post is being published, if it is or may be published and Republish is not set, or if its
+// content is not what was approved and Override is not set.
 func (s *Posts) ChangeStatus(
 	ctx context.Context, p tenancy.Principal, post string, cmd publishing.ChangeStatus,
 ) (publishing.StatusChanged, error) {
@@ -72,15 +74,17 @@ type movement struct {
 	root publishing.PostID
 	// due is when the first post is due.
 	due *time.Time
-	// moved is false for a group that is already queued, which keeps its place in the queue.
+	// moved is false for a group that was already queued, which keeps its place in the queue.
 	moved bool
 	held  heldApproval
 }
 
-// move changes the state of the group of a post. A request for approval that is pending ends when
-// the group is queued. It returns NotFound if the post is gone, Invalid if its channel is gone,
-// Conflict if the state does not allow the move or an approval does not allow the principal to make
-// it, and Quota.
+// move changes the state of the group of a post. If the group is queued, a pending request for
+// approval ends.
+//
+// It returns NotFound if the post is gone, Invalid if its channel is gone, Conflict if the state
+// does not allow the move or an approval does not let the principal make it, and Quota if the plan
+// allows no more posts.
 func (s *Posts) move(
 	ctx context.Context, tx *db.Tx, p tenancy.Principal,
 	post publishing.PostID, to publishing.State, cmd publishing.ChangeStatus,
@@ -153,7 +157,7 @@ func (s *Posts) move(
 	return out, quota.Check(ctx, op, at, before)
 }
 
-// checkStored checks the quota after so many posts were stored in the queue at a time.
+// checkStored checks the quota after the given number of posts was stored in the queue at a time.
 func checkStored(
 	ctx context.Context, quota poststore.PostQuota, op string, at time.Time, stored int,
 ) error {
@@ -164,7 +168,7 @@ func checkStored(
 	return quota.Check(ctx, op, at, n-stored)
 }
 
-// queued returns whether every post waits for its time, and none may have been sent.
+// queued reports whether every post is waiting for its time and none may have been sent.
 func queued(posts []poststore.PostStatus) bool {
 	for _, p := range posts {
 		if p.OutcomeUnknown || p.State != publishing.StateQueue && p.State != publishing.StateWaiting {
@@ -174,7 +178,8 @@ func queued(posts []poststore.PostStatus) bool {
 	return true
 }
 
-// movable applies publishing.Move to every post of a group. If a part of one post is published, all count as published.
+// movable applies publishing.Move to every post of a group. If a part of one post is published, all
+// posts count as published.
 func movable(posts []poststore.PostStatus, to publishing.State, republish bool) error {
 	published := false
 	for _, p := range posts {
@@ -188,7 +193,8 @@ func movable(posts []poststore.PostStatus, to publishing.State, republish bool) 
 	return nil
 }
 
-// recheck returns a stored post after applying the rules of its channel, as to a new one.
+// recheck applies the rules of a stored post's channel as if the post were new, and returns the
+// post.
 func (s *Posts) recheck(ctx context.Context, p tenancy.Principal, post string) (publishing.PostDetail, error) {
 	detail, err := s.Get(ctx, p, post)
 	if err != nil {
@@ -200,7 +206,7 @@ func (s *Posts) recheck(ctx context.Context, p tenancy.Principal, post string) (
 	return detail, nil
 }
 
-// storedEntry returns a stored post as an entry of a request that has been looked up.
+// storedEntry returns a stored post in the form of a request's entry whose references were found.
 func storedEntry(d publishing.PostDetail) checked {
 	entry := checked{channel: d.Channel, settings: d.Root.Settings}
 	for _, part := range d.Root.Parts {

@@ -11,9 +11,7 @@ import (
 	poststore "crier/publishing/post/store"
 )
 
-// TakenMinutes returns the minutes between two instants that posts and holds take: those of a
-// channel, or of all channels for the zero id. It returns Conflict if there are too many repeated
-// posts, or the Postgres error.
+// TakenMinutes implements slot.Posts.
 func (s *Posts) TakenMinutes(
 	ctx context.Context, tx *db.Tx, channel publishing.ChannelID, from, until time.Time,
 ) (publishing.TakenMinutes, error) {

@@ -13,28 +13,30 @@ import (
 	"crier/tenancy"
 )
 
-// Find returns the first slot of a channel's queue plan after now at which the channel has neither a post nor a hold,
-// and holds it for publishing.SlotHold, so that no other call returns it, in any process. A post takes its minute unless
-// it has failed; drafts, followers and the coming occurrences of repeated posts do too.
+// Find returns the first slot after now of a channel's queue plan at which the channel has neither
+// a post nor a hold. It holds the slot for publishing.SlotHold, so that no other call returns it,
+// in any process. Every post that has not failed takes its minute, including drafts, followers and
+// the later occurrences of repeated posts.
 //
-// It returns NotFound for an id that names no channel, and Conflict when the channel has no posting times, or no free
-// one within publishing.SlotsAhead.
+// Find returns NotFound for an id that names no channel, and Conflict if the channel has no posting
+// times, or no free one within publishing.SlotsAhead.
 func (s *Slots) Find(ctx context.Context, p tenancy.Principal, channel string) (time.Time, error) {
 	const op = "publishing.FindSlot"
 	parsed, ok := id.Parse[publishing.ChannelTag](channel)
-	if !ok || parsed.IsZero() { // find takes the zero id for all channels
+	if !ok || parsed.IsZero() { // find treats the zero id as all channels
 		return time.Time{}, publishing.NoChannel(op)
 	}
 	return s.find(ctx, p, parsed)
 }
 
-// FindAny returns the first slot of all channels of the organization that are not disabled at which none of its channels
-// has a post or a hold, and holds it for all channels. It returns Conflict as Find does.
+// FindAny returns the first slot of the organization's channels at which none of its channels has a
+// post or a hold, and holds it for all channels. Plans of disabled channels are ignored. It returns
+// Conflict like Find.
 func (s *Slots) FindAny(ctx context.Context, p tenancy.Principal) (time.Time, error) {
 	return s.find(ctx, p, publishing.ChannelID{})
 }
 
-// find is Find, and for the zero channel FindAny.
+// find is Find, or FindAny for the zero channel.
 func (s *Slots) find(
 	ctx context.Context, p tenancy.Principal, channel publishing.ChannelID,
 ) (at time.Time, err error) {
@@ -63,8 +65,8 @@ func (s *Slots) find(
 	return at, nil
 }
 
-// usablePlans loads the zones of plans. It returns Conflict when no plan has times, or none has a known zone: the plans
-// of other zones are used.
+// usablePlans loads the zones of plans. It leaves out plans that have no times or an unknown zone,
+// and returns Conflict if none is left.
 func usablePlans(stored []slotstore.StoredPlan) (plans []publishing.QueuePlan, err error) {
 	const op = "publishing.FindSlot"
 	none := fault.New(fault.Conflict, op, "There are no posting times: set the queue plan of the channel first.")
@@ -86,18 +88,19 @@ func usablePlans(stored []slotstore.StoredPlan) (plans []publishing.QueuePlan, e
 	return plans, nil
 }
 
-// slotWindows are the ends of the windows in which a slot is looked for, after now. What is taken is read for one window
-// at a time: most calls need the first only, and an organization may have a million posts in a year.
+// slotWindows are the windows after now in which a slot is searched for. Taken minutes are read for
+// one window at a time: most calls need only the first one, and an organization may have a million
+// posts a year.
 var slotWindows = [...]time.Duration{32 * 24 * time.Hour, publishing.SlotsAhead}
 
-// free returns the first free slot of plans after now, and Conflict when all are taken.
+// free returns the first free slot of plans after now, or Conflict if all are taken.
 func (s *Slots) free(
 	ctx context.Context, tx *db.Tx, channel publishing.ChannelID, plans []publishing.QueuePlan, now time.Time,
 ) (time.Time, error) {
 	from := now
 	for _, window := range slotWindows {
 		until := now.Add(window)
-		// A slot at the end of the window belongs to it.
+		// A slot at the end of the window is part of it.
 		taken, err := s.posts.TakenMinutes(ctx, tx, channel, from, until.Add(time.Minute))
 		if err != nil {
 			return time.Time{}, err

@@ -12,8 +12,8 @@ import (
 	"crier/tenancy"
 )
 
-// Plan returns the queue plan of a channel. It returns NotFound for an id that names no channel. In a time zone that
-// this server does not know there are no next slots.
+// Plan returns the queue plan of a channel. It returns NotFound for an id that names no channel. If
+// this server does not know the time zone, the plan has no next slots.
 func (s *Slots) Plan(ctx context.Context, p tenancy.Principal, channel string) (publishing.ChannelPlan, error) {
 	const op = "publishing.QueuePlan"
 	parsed, ok := id.Parse[publishing.ChannelTag](channel)
@@ -30,9 +30,9 @@ func (s *Slots) Plan(ctx context.Context, p tenancy.Principal, channel string) (
 	return channelPlan(stored, s.clock.Now()), nil
 }
 
-// SetPlan replaces the queue plan of a channel, and its time zone when one is sent, and returns the new plan. What is
-// scheduled already keeps its time. It returns Invalid for times that are not valid, and NotFound for an id that names
-// no channel.
+// SetPlan replaces the queue plan of a channel, and its time zone if one is sent, and returns the
+// new plan. Posts that are already scheduled keep their times. It returns Invalid for invalid
+// times, and NotFound for an id that names no channel.
 func (s *Slots) SetPlan(
 	ctx context.Context, p tenancy.Principal, channel string, cmd publishing.SetQueuePlan,
 ) (publishing.ChannelPlan, error) {

@@ -11,7 +11,7 @@ import (
 	"crier/publishing/db"
 )
 
-// Slots are the use cases of posting times. It is safe for concurrent use.
+// Slots are the use cases of posting times. They are safe for concurrent use.
 type Slots struct {
 	db    *db.DB
 	clock clock.Clock
@@ -20,7 +20,7 @@ type Slots struct {
 
 // Posts are the posts that take slots.
 type Posts interface {
-	// TakenMinutes returns the minutes between two instants that posts and holds take: those of a
+	// TakenMinutes returns the minutes between two instants that are taken by posts and holds of a
 	// channel, or of all channels for the zero id. The slots of the organization must be locked. It
 	// returns Conflict if there are too many repeated posts, or the Postgres error.
 	TakenMinutes(

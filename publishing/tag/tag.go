@@ -15,20 +15,21 @@ import (
 	"crier/tenancy"
 )
 
-// Tags are the use cases of tags. It is safe for concurrent use. Every method returns Unavailable
-// while the database is away.
+// Tags are the use cases of tags. They are safe for concurrent use. Every method returns
+// Unavailable while the database is away.
 type Tags struct{ db *db.DB }
 
 // New returns the use cases of tags.
 func New(d *db.DB) *Tags { return &Tags{db: d} }
 
-// List returns the tags of the organization in the order of their names.
+// List returns the tags of the organization, sorted by name.
 func (s *Tags) List(ctx context.Context, p tenancy.Principal) ([]publishing.Tag, error) {
 	out, err := tagstore.List(ctx, s.db, p.Org)
 	return out, pg.Fault("publishing.Tags", err)
 }
 
-// Create makes a tag. It returns Invalid, and Conflict for a name that another tag has and at the limit of tags.
+// Create creates a tag. It returns Invalid, and Conflict if another tag has the name or the
+// organization has reached its limit of tags.
 func (s *Tags) Create(
 	ctx context.Context, p tenancy.Principal, cmd publishing.SaveTag,
 ) (publishing.Tag, error) {
@@ -41,8 +42,8 @@ func (s *Tags) Create(
 	})
 }
 
-// Update changes the name and the color of a tag, and so what all its posts show. It returns NotFound, Invalid, and
-// Conflict for a name that another tag has.
+// Update changes the name and color of a tag, and thereby what all its posts show. It returns
+// NotFound, Invalid, and Conflict if another tag has the name.
 func (s *Tags) Update(
 	ctx context.Context, p tenancy.Principal, tag string, cmd publishing.SaveTag,
 ) (publishing.Tag, error) {
@@ -60,7 +61,7 @@ func (s *Tags) Update(
 	})
 }
 
-// Delete deletes a tag, which its posts lose, and returns it. It returns NotFound.
+// Delete deletes a tag, so that posts no longer show it, and returns the tag. It returns NotFound.
 func (s *Tags) Delete(ctx context.Context, p tenancy.Principal, tag string) (publishing.Tag, error) {
 	const op = "publishing.DeleteTag"
 	parsed, ok := id.Parse[publishing.TagTag](tag)

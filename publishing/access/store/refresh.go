@@ -1,5 +1,5 @@
-// Package store contains the statements for credentials and their refreshes. Only the parent folder
-// uses them.
+// Package store contains the statements for credentials and their refreshes. Only the parent
+// package imports it.
 package store
 
 import (
@@ -18,7 +18,8 @@ import (
 const appList = `-- publishing.PlatformAppList
 select family, client_id, sealed_secret, updated_at from platform_app where $1 = '' or family = $1 order by family`
 
-// PlatformApps returns the applications of an organization, or the one of a family unless it is empty.
+// PlatformApps returns the applications of an organization at one family, or at all families if
+// family is empty.
 func PlatformApps(ctx context.Context, d *db.DB, org tenancy.OrgID, family string) (out []db.PlatformApp, err error) {
 	err = d.Read(ctx, org.UUID(), func(b *pgx.Batch) {
 		b.Queue(appList, family).Query(db.Into(&out, pgx.RowToStructByName[db.PlatformApp]))
@@ -46,10 +47,12 @@ type Renewal struct {
 }
 
 // SwapCredential replaces the sealed credential old with fresh, and ends a refresh that has begun.
-// It returns false, and changes nothing, if the channel has another credential or is disconnected.
-// at is when fresh is to be refreshed, nil for never. A channel parked since the refresh began
-// stays parked and marked as one to connect again. It returns pg.ErrOrgBusy or the error of
-// Postgres; if pg.IsAway returns true for that error, the credential may have been replaced.
+// It returns false and changes nothing if the channel has another credential or is disconnected. at
+// is when to refresh fresh, nil for never.
+//
+// A channel that was parked since the refresh began stays parked and must still be reconnected.
+// SwapCredential returns pg.ErrOrgBusy or the Postgres error. If pg.IsAway returns true for the
+// error, the credential may have been replaced.
 func SwapCredential(
 	ctx context.Context, d *db.DB, org tenancy.OrgID, channel publishing.ChannelID, old, fresh []byte, r Renewal,
 	at *time.Time,
@@ -68,8 +71,9 @@ with c as (
   where id = $1 and credential = $2 and deleted_at is null returning id)
 update channel_queue q set parked = true from c where q.channel_id = c.id`
 
-// Park keeps the posts of a channel in the queue until it is connected again, because the platform refused its
-// credential. reason is a sentence for people. It does nothing when the channel has another credential by then.
+// Park keeps the posts of a channel in the queue until it is reconnected, because the platform
+// refused its credential. reason is a sentence for people. It does nothing if the channel has
+// another credential by then.
 func Park(
 	ctx context.Context, d *db.DB, org tenancy.OrgID, channel publishing.ChannelID, refused []byte, reason string,
 ) error {
@@ -95,19 +99,20 @@ func ChannelAccess(
 
 // RefreshState is what BeginRefresh found.
 type RefreshState struct {
-	// Begun is true when the caller may refresh, and must then call SwapCredential, EndRefresh or Park.
+	// Begun means that the caller may refresh, and must then call SwapCredential, EndRefresh or
+	// Park.
 	Begun bool `db:"begun"`
-	// Run names the refresh that has begun, for EndRefresh; nil when none has.
+	// Run names the refresh that has begun, for EndRefresh. It is nil if none has.
 	Run *uuid.UUID `db:"run"`
-	// Interrupted is set when an earlier refresh of the same credential never ended, so that the platform may have
-	// replaced it.
+	// Interrupted is set if an earlier refresh of the same credential never ended, so the platform
+	// may have replaced it.
 	Interrupted bool `db:"interrupted"`
-	// Credential is the sealed credential of the channel, which is another one than was asked for when another process has
-	// refreshed it or connected the channel again.
+	// Credential is the sealed credential of the channel. It differs from the one passed to
+	// BeginRefresh if another process has refreshed it or reconnected the channel.
 	Credential []byte `db:"credential"`
 	// AppID is Channel.AppID.
 	AppID string `db:"app_id"`
-	// Needed and Reason are Channel.RefreshNeeded and RefreshReason.
+	// Needed is Channel.RefreshNeeded, and Reason is Channel.RefreshReason.
 	Needed bool   `db:"refresh_needed"`
 	Reason string `db:"refresh_problem"`
 }
@@ -124,8 +129,9 @@ taken as (
 select b.begun, (select refreshing from taken) as run, b.interrupted, b.credential, b.app_id,
   b.refresh_needed, b.refresh_problem from before b`
 
-// BeginRefresh begins the refresh of a channel that has the sealed credential, unless another one runs. What has begun
-// keeps others off for the time hold. It returns pgx.ErrNoRows for a channel that is disconnected.
+// BeginRefresh begins a refresh of a channel that has the given sealed credential, unless another
+// refresh is running. For the time hold, no other refresh can begin. It returns pgx.ErrNoRows for a
+// disconnected channel.
 func BeginRefresh(
 	ctx context.Context, d *db.DB, org tenancy.OrgID, channel publishing.ChannelID, credential []byte,
 	hold time.Duration,
@@ -149,9 +155,10 @@ update channel set
   refreshing = case when $4 then refreshing end, refreshing_until = case when $4 then now() end
 where id = $1 and credential = $2 and refreshing = $3`
 
-// EndRefresh ends the refresh run, which has brought no new credential, so that another one may begin. lost is true when
-// the platform may have replaced the credential: the next one then counts the refresh as interrupted. It does nothing
-// when another refresh has begun by then, because this one took longer than its hold.
+// EndRefresh ends the refresh run, which returned no new credential, so that another one may begin.
+// lost means that the platform may have replaced the credential: the next refresh then counts this
+// one as interrupted. EndRefresh does nothing if another refresh has begun by then, because this
+// one took longer than its hold.
 func EndRefresh(
 	ctx context.Context, d *db.DB, org tenancy.OrgID, channel publishing.ChannelID, run *uuid.UUID,
 	credential []byte, lost bool,
@@ -159,7 +166,7 @@ func EndRefresh(
 	return d.WriteOrg(ctx, org.UUID(), func(b *pgx.Batch) { b.Queue(refreshEnd, channel, credential, run, lost) })
 }
 
-// DueRefresh is a channel whose credential ends soon.
+// DueRefresh is a channel whose credential expires soon.
 type DueRefresh struct {
 	Org       tenancy.OrgID        `db:"org_id"`
 	Channel   publishing.ChannelID `db:"id"`
@@ -176,8 +183,8 @@ from due d
 where c.id = d.id and d.of_platform <= $1 and c.refresh_at <= now() and c.deleted_at is null and not c.refresh_needed
 returning c.org_id, c.id, c.connector`
 
-// RefreshDue returns at most each channels of every platform whose credential is to be refreshed now, those that have
-// waited the longest, and lets no other call return them for the time rest.
+// RefreshDue returns at most each channels per platform whose credentials are to be refreshed now,
+// those that have waited longest. No other call returns them again for the time rest.
 func RefreshDue(ctx context.Context, d *db.DB, each int, rest time.Duration) (out []DueRefresh, err error) {
 	err = d.WriteRole(ctx, pg.Clock, func(b *pgx.Batch) {
 		b.Queue(refreshDue, each, rest.Milliseconds()).Query(db.Into(&out, pgx.RowToStructByName[DueRefresh]))

@@ -1,4 +1,4 @@
-// Package store contains the statements for approvals. Only the parent folder uses them.
+// Package store contains the statements for approvals. Only the parent package imports it.
 package store
 
 import (
@@ -88,7 +88,7 @@ func Approval(
 var approvalAny = `-- publishing.ApprovalAny
 select ` + approvalColumns + `, a.sealed_token from approval a where a.id = $1`
 
-// ApprovalAny is Approval but also returns a request whose post is deleted.
+// ApprovalAny is like Approval, but also returns a request whose post is deleted.
 func ApprovalAny(
 	ctx context.Context, d *db.DB, org tenancy.OrgID, approval publishing.ApprovalID,
 ) (StoredApproval, error) {
@@ -121,8 +121,9 @@ where p.deleted_at is null and ($1::uuid is null or a.id < $1)
     when 'PENDING' then a.status = 'PENDING' and a.expires_at > $3 else a.status = $2 end
 order by a.id desc limit $4`
 
-// Approvals returns the newest requests of an organization whose posts exist, at most limit: before
-// an id, unless that is zero, and with the given status at a time, unless that is empty.
+// Approvals returns at most limit requests of an organization whose posts exist, newest first.
+// Unless they are zero or empty, before selects requests with smaller ids and status selects
+// requests that have this status at the time now.
 func Approvals(
 	ctx context.Context, d *db.DB, org tenancy.OrgID, before publishing.ApprovalID, status string, now time.Time,
 	limit int,
@@ -133,7 +134,7 @@ func Approvals(
 	return out, err
 }
 
-// ApprovalOf is FindApprovalOf within the transaction.
+// ApprovalOf is like FindApprovalOf, but runs in the transaction.
 func ApprovalOf(ctx context.Context, tx *db.Tx, post publishing.PostID) (publishing.Approval, error) {
 	rows, err := tx.Query(ctx, approvalOf, post)
 	if err != nil {
@@ -148,8 +149,8 @@ insert into approval (org_id, id, post_id, token_hash, sealed_token, auto_schedu
   requested_key, requested_behind, requested_at, expires_at, remind_at, reviewer_people)
 values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15)`
 
-// AddApproval inserts a request with its sealed secret, the hash of the token of its mailed link,
-// and the members to whom that link is mailed. It returns ErrApprovalPending.
+// AddApproval inserts a request with its sealed secret, the hash of its mailed link's token, and
+// the members to whom the link is mailed. It returns ErrApprovalPending.
 func AddApproval(
 	ctx context.Context, tx *db.Tx, a publishing.Approval, hash, sealed []byte, remind *time.Time,
 	reviewers []tenancy.PersonID,
@@ -181,7 +182,8 @@ func EndApproval(
 	return err == nil && tag.RowsAffected() == 1, err
 }
 
-// AddApprovalEvent adds an event about a request to the timeline of its post; the reason may be empty.
+// AddApprovalEvent adds an event about a request to the timeline of its post; the reason may be
+// empty.
 func AddApprovalEvent(
 	ctx context.Context, tx *db.Tx, post publishing.PostID, event publishing.EventKind, by, reason string,
 ) error {

@@ -19,8 +19,9 @@ join organization o on o.id = m.org_id
 join approval a on a.org_id = m.org_id and a.id = $1
 where m.person_id = $2 and not m.disabled and u.deleted_at is null and o.deleted_at is null and o.suspended_at is null`
 
-// Shared returns a request that a member has shared, as Reviewed does. It also returns pgx.ErrNoRows if the person is
-// no longer a member.
+// Shared returns the request whose link the member sharer passed on, even if its post is gone, and
+// its organization. It returns pgx.ErrNoRows if there is no such request, the organization has no
+// access, or the person is no longer a member.
 func Shared(
 	ctx context.Context, d *db.DB, approval publishing.ApprovalID, sharer tenancy.PersonID,
 ) (a StoredApproval, org tenancy.OrgID, err error) {
@@ -47,7 +48,7 @@ where a.token_hash = $1 and o.deleted_at is null and o.suspended_at is null`
 // or of a member to whom it was mailed.
 var ErrLinkEnded = errors.New("the review link ended with a membership")
 
-// Reviewed returns the request with the hash of its mailed link, even if its post is gone, and its
+// Reviewed returns the request whose mailed link has the hash, even if its post is gone, and its
 // organization. It returns ErrLinkEnded, and pgx.ErrNoRows if there is no such request or its
 // organization has no access.
 func Reviewed(ctx context.Context, d *db.DB, hash []byte) (a StoredApproval, org tenancy.OrgID, err error) {
@@ -97,12 +98,13 @@ from organization o where o.id = $1`
 // ReviewAbout is what a mail to a reviewer says about an organization.
 type ReviewAbout struct {
 	Organization, Timezone string
-	// Requester is the name of the requester, "" for a person without a name and for a former member.
+	// Requester is the name of the requester, "" for a person without a name and for a former
+	// member.
 	Requester string
 }
 
-// FindReviewAbout returns what a mail to a reviewer says about an organization, and pgx.ErrNoRows if
-// there is no such organization.
+// FindReviewAbout returns what a mail to a reviewer says about an organization, and pgx.ErrNoRows
+// if there is no such organization.
 func FindReviewAbout(
 	ctx context.Context, d *db.DB, org tenancy.OrgID, requester tenancy.PersonID,
 ) (out ReviewAbout, err error) {

@@ -14,8 +14,8 @@ import (
 )
 
 // LockReviewMails locks the organization against other requests until the transaction ends. Like
-// PostQuota, it must come before the locks of series and posts: in another order two transactions
-// could deadlock.
+// PostQuota, it must come before the locks of series and posts, because two transactions could
+// deadlock in any other order.
 func LockReviewMails(ctx context.Context, tx *db.Tx) error {
 	_, err := db.LockOrganization(ctx, tx)
 	return err
@@ -24,8 +24,8 @@ func LockReviewMails(ctx context.Context, tx *db.Tx) error {
 const reviewMails = `-- publishing.ReviewMails
 select count(*) from approval a where a.reviewer_email is not null and a.requested_at > $1`
 
-// ReviewMails returns how many requests since a time have a reviewer's address. The caller must
-// have called LockReviewMails.
+// ReviewMails returns how many requests since the given time have a reviewer's address. The caller
+// must have called LockReviewMails.
 func ReviewMails(ctx context.Context, tx *db.Tx, since time.Time) (n int, err error) {
 	err = tx.QueryRow(ctx, reviewMails, since).Scan(&n)
 	return n, err
@@ -44,9 +44,9 @@ where status = 'PENDING' and reviewer_email is not null and requested_at > $2
   and (requested_by = $1 or $1 = any (reviewer_people))
 order by id limit 100`
 
-// ReviewsMailed returns at most 100 pending requests in the organization of q, made since a time, whose
-// mailed link works only while a person is a member: those of the person, and those mailed to the person.
-// It is called in transactions of accounts.
+// ReviewsMailed returns at most 100 pending requests in the organization of q, made since the given
+// time, whose mailed link works only while the person is a member: the person's own requests, and
+// those mailed to the person. It is called in transactions of accounts.
 func ReviewsMailed(
 	ctx context.Context, q pg.Querier, person tenancy.PersonID, since time.Time,
 ) ([]tenancy.EndedReview, error) {
@@ -60,7 +60,8 @@ func ReviewsMailed(
 const mailboxMembers = `-- publishing.MailboxMembers
 select id from person where mailbox = md5($1)::uuid order by id`
 
-// MailboxMembers returns the members whose verified addresses belong to a mailbox (tenancy.Mailbox).
+// MailboxMembers returns the members whose verified addresses belong to a mailbox
+// (tenancy.Mailbox).
 func MailboxMembers(ctx context.Context, tx *db.Tx, mailbox string) ([]tenancy.PersonID, error) {
 	rows, err := tx.Query(ctx, mailboxMembers, mailbox)
 	if err != nil {
@@ -72,7 +73,7 @@ func MailboxMembers(ctx context.Context, tx *db.Tx, mailbox string) ([]tenancy.P
 const memberEmail = `-- publishing.MemberEmail
 select email from person where id = $1`
 
-// FindMemberEmail is MemberEmail in a transaction of its own.
+// FindMemberEmail is like MemberEmail, but runs in its own transaction.
 func FindMemberEmail(
 	ctx context.Context, d *db.DB, org tenancy.OrgID, person tenancy.PersonID,
 ) (email string, err error) {
@@ -107,7 +108,7 @@ func ManagerEmail(ctx context.Context, tx *db.Tx, person tenancy.PersonID) (emai
 const reviewerOrgs = `-- publishing.ReviewerOrgs
 select distinct org_id from approval where reviewer_email = $1 limit $2`
 
-// ReviewerOrgs returns at most limit organizations whose requests have the address of a reviewer.
+// ReviewerOrgs returns at most limit organizations with requests that have the reviewer's address.
 func ReviewerOrgs(ctx context.Context, d *db.DB, email string, limit int) (out []tenancy.OrgID, err error) {
 	err = d.WriteRole(ctx, pg.Retention, func(b *pgx.Batch) {
 		b.Queue(reviewerOrgs, email, limit).Query(db.Into(&out, pgx.RowTo[tenancy.OrgID]))
@@ -119,7 +120,7 @@ const reviewerForget = `-- publishing.ReviewerForget
 update approval set reviewer_email = null where reviewer_email = $1`
 
 // ForgetReviewer deletes an address from the requests of an organization, and keeps the requests.
-// It returns pg.ErrOrgBusy or the error of Postgres.
+// It returns pg.ErrOrgBusy or the Postgres error.
 func ForgetReviewer(ctx context.Context, d *db.DB, org tenancy.OrgID, email string) error {
 	return d.WriteOrg(ctx, org.UUID(), func(b *pgx.Batch) { b.Queue(reviewerForget, email) })
 }

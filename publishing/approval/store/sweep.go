@@ -25,8 +25,8 @@ where a.status = 'PENDING' and least(a.expires_at, a.remind_at) <= $3
   and (least(a.expires_at, a.remind_at), a.id) > ($1, $2)
 order by least(a.expires_at, a.remind_at), a.id limit $4`
 
-// ApprovalsDue returns at most limit requests of all organizations that are due at a time, after
-// the given one.
+// ApprovalsDue returns at most limit requests of all organizations that are due at the time now and
+// come after the given one.
 func ApprovalsDue(
 	ctx context.Context, d *db.DB, after DueApproval, now time.Time, limit int,
 ) (out []DueApproval, err error) {

@@ -10,9 +10,9 @@ import (
 	"crier/publishing/db"
 )
 
-// postDigest is the SHA-256 of what the post p publishes: its channel, its delay, its settings, its
-// texts and its files with their alternative texts, in order. The ids of parts, the date and the
-// tags are not part of it. load_work.sql has a copy.
+// postDigest is the SHA-256 of what the post p publishes: its channel, delay and settings, its
+// texts, and its files with their alternative texts, in order. It does not cover the ids of parts,
+// the date and the tags. load_work.sql has a copy.
 const postDigest = `sha256(convert_to(jsonb_build_array(p.channel_id, p.delay_minutes, p.settings, (
   select jsonb_agg(jsonb_build_array(a.content, a.html, (
     select jsonb_agg(jsonb_build_array(t.media_id, t.alt) order by t.position) from attachment t
@@ -23,21 +23,22 @@ const postDigest = `sha256(convert_to(jsonb_build_array(p.channel_id, p.delay_mi
 const postPlace = `(select min(a.position) from part a
   where a.post_id = any (array[p.id]) and (a.org_id = p.org_id) is true)`
 
-// Content has the digests of what the posts of a group publish, in order.
+// Content holds the digests of what the posts of a group publish, in order.
 type Content []PostContent
 
-// PostContent has the digest of what one post publishes and the approved digest, which is nil if
-// nobody was asked, and empty if the content needs an approval and has none.
+// PostContent holds the digest of what one post publishes, and the digest that was approved.
+// Approved is nil if nobody was asked for approval, and empty if the content needs an approval but
+// has none.
 type PostContent struct {
 	Digest   []byte `db:"digest"`
 	Approved []byte `db:"approved"`
 }
 
-// NeedsApproval reports whether the group may be published only with content that was approved.
+// NeedsApproval reports whether the group may be published only with approved content.
 func (c Content) NeedsApproval() bool { return len(c) > 0 && c[0].Approved != nil }
 
-// IsApproved reports whether the content of the group is what was approved in before, which is the
-// group before a change.
+// IsApproved reports whether the content of the group is what was approved according to before, the
+// content of the group before a change.
 func (c Content) IsApproved(before Content) bool {
 	if len(c) != len(before) {
 		return false
@@ -54,7 +55,7 @@ const contentOf = `-- publishing.ContentOf
 select ` + postDigest + ` as digest, p.approved from post p
 where p.group_id = $1 and p.deleted_at is null order by ` + postPlace
 
-// ContentOf returns the content of a group. It returns the error of Postgres.
+// ContentOf returns the content of a group. It returns the Postgres error.
 func ContentOf(ctx context.Context, tx *db.Tx, group publishing.GroupID) (Content, error) {
 	rows, err := tx.Query(ctx, contentOf, group)
 	if err != nil {
@@ -66,8 +67,8 @@ func ContentOf(ctx context.Context, tx *db.Tx, group publishing.GroupID) (Conten
 const contentApprove = `-- publishing.ContentApprove
 update post p set approved = ` + postDigest + ` where p.group_id = $1 and p.deleted_at is null`
 
-// ApproveContent stores that the content of a locked group is approved. It returns the error of
-// Postgres.
+// ApproveContent stores that the content of a locked group is approved. It returns the Postgres
+// error.
 func ApproveContent(ctx context.Context, tx *db.Tx, group publishing.GroupID) error {
 	_, err := tx.Exec(ctx, contentApprove, group)
 	return err
@@ -76,8 +77,8 @@ func ApproveContent(ctx context.Context, tx *db.Tx, group publishing.GroupID) er
 const contentReject = `-- publishing.ContentReject
 update post set approved = '\x' where group_id = $1`
 
-// RejectContent stores that a locked group is published only after a new approval, whatever its
-// content is. It returns the error of Postgres.
+// RejectContent stores that a locked group, whatever its content, is published only after a new
+// approval. It returns the Postgres error.
 func RejectContent(ctx context.Context, tx *db.Tx, group publishing.GroupID) error {
 	_, err := tx.Exec(ctx, contentReject, group)
 	return err
@@ -86,7 +87,7 @@ func RejectContent(ctx context.Context, tx *db.Tx, group publishing.GroupID) err
 const contentFree = `-- publishing.ContentFree
 update post set approved = null where group_id = $1`
 
-// FreeContent stores that a locked group needs no approval. It returns the error of Postgres.
+// FreeContent stores that a locked group needs no approval. It returns the Postgres error.
 func FreeContent(ctx context.Context, tx *db.Tx, group publishing.GroupID) error {
 	_, err := tx.Exec(ctx, contentFree, group)
 	return err
@@ -122,8 +123,8 @@ where p.group_id = s.template
   select array_agg(` + postDigest + ` order by ` + postPlace + `) from post p
   where p.group_id = s.group_id and p.deleted_at is null)`
 
-// MarkTemplate marks the template of the series of a root, if it has the content of the root's
-// group. It does nothing for a post that is not repeated, and returns the error of Postgres.
+// MarkTemplate marks the template of the series of a root if the template has the content of the
+// root's group. It does nothing for a post that is not repeated. It returns the Postgres error.
 func MarkTemplate(ctx context.Context, tx *db.Tx, root publishing.PostID, mark TemplateMark) error {
 	_, err := tx.Exec(ctx, templateMark, root, mark)
 	return err
@@ -135,8 +136,8 @@ select exists (
   join post t on t.org_id = s.org_id and t.group_id = s.template
   where r.id = $1 and t.approved is not null)`
 
-// TemplateMarked reports whether later occurrences of the series of a root need approval. It
-// returns the error of Postgres.
+// TemplateMarked reports whether later occurrences of a root's series need approval. It returns the
+// Postgres error.
 func TemplateMarked(ctx context.Context, tx *db.Tx, root publishing.PostID) (marked bool, err error) {
 	return marked, tx.QueryRow(ctx, templateMarked, root).Scan(&marked)
 }

@@ -12,9 +12,11 @@ select c.id from channel c
 where (c.id = any($1) or c.id in (select p.channel_id from post p where p.group_id = $2)) and c.deleted_at is null
 order by c.id for share`
 
-// HoldChannels locks channels, and those of a group, against being disconnected until the transaction ends. It returns
-// the number of those that are connected. A channel that is being disconnected is waited for; the error is that of
-// Postgres, for which pg.IsLocked returns true when that takes too long.
+// HoldChannels keeps channels, and the channels of a group, from being disconnected until the
+// transaction ends. It returns how many of them are connected.
+//
+// It waits for a channel that is being disconnected. It returns the Postgres error, for which
+// pg.IsLocked returns true if that takes too long.
 func HoldChannels(
 	ctx context.Context, tx *db.Tx, channels []publishing.ChannelID, group publishing.GroupID,
 ) (int, error) {
@@ -22,7 +24,7 @@ func HoldChannels(
 	return int(tag.RowsAffected()), err
 }
 
-// mediaHeld locks the files of a group against LockMedium.
+// mediaHeld locks the files of a group against deletion (LockMedium in publishing/media/store).
 const mediaHeld = `-- publishing.MediaHeld
 select count(*) filter (where x.deleted_at is not null) from (
   select m.deleted_at from post p
@@ -32,8 +34,8 @@ select count(*) filter (where x.deleted_at is not null) from (
   where p.group_id = $1 and p.deleted_at is null
   for key share of m) x`
 
-// HoldMedia returns whether all files of a group exist, and keeps them from being deleted until the end of the
-// transaction. It returns the error of Postgres.
+// HoldMedia reports whether all files of a group exist, and keeps them from being deleted until the
+// transaction ends. It returns the Postgres error.
 func HoldMedia(ctx context.Context, tx *db.Tx, group publishing.GroupID) (bool, error) {
 	deleted := 0
 	err := tx.QueryRow(ctx, mediaHeld, group).Scan(&deleted)

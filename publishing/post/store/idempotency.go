@@ -16,15 +16,15 @@ import (
 const idempotencyRead = `-- publishing.IdempotencyRead
 select body, request_hash from idempotency where key = $1`
 
-// Remembered is the first answer to an idempotency key.
+// Remembered is the first result of an idempotency key.
 type Remembered struct {
 	Body json.RawMessage
-	// Mismatch is set when the request differs from the one that was answered.
+	// Mismatch is set if the request differs from the one that had this result.
 	Mismatch bool
 }
 
-// FindRemembered returns the stored answer to a key. found is false when there is none yet. It returns pg.ErrOrgBusy or the
-// error of Postgres; a key without an answer is no error.
+// FindRemembered returns the stored result of a key. found is false if there is none yet. It
+// returns pg.ErrOrgBusy or the Postgres error.
 func FindRemembered(
 	ctx context.Context, d *db.DB, org tenancy.OrgID, key string, requestHash []byte,
 ) (r Remembered, found bool, err error) {
@@ -42,7 +42,8 @@ func FindRemembered(
 	return r, true, nil
 }
 
-// idempotencyTry does not wait for a key that another transaction uses, so that no connection is kept meanwhile.
+// idempotencyTry does not wait for a key that another transaction is using, because waiting would
+// keep a connection busy.
 const idempotencyTry = `-- publishing.IdempotencyTry
 select pg_try_advisory_xact_lock(hashtextextended($1 || '/' || $2, 0))`
 
@@ -50,15 +51,16 @@ const idempotencyInsert = `-- publishing.IdempotencyInsert
 insert into idempotency (org_id, key, request_hash, body) values ($1, $2, $3, $4) on conflict do nothing`
 
 var (
-	// ErrKeyBusy means that another transaction is using the key. When that has ended, Remember returns ErrKeyTaken, or
-	// succeeds if it was rolled back.
+	// ErrKeyBusy means that another transaction is using the key. When that transaction has ended,
+	// Remember returns ErrKeyTaken, or succeeds if the transaction was rolled back.
 	ErrKeyBusy = errors.New("idempotency key is being worked on")
-	// ErrKeyTaken means that the key has an answer already, which Remembered returns.
+	// ErrKeyTaken means that the key already has a result, which FindRemembered returns.
 	ErrKeyTaken = errors.New("idempotency key has an answer")
 )
 
-// Remember locks a key until the transaction ends and stores the answer to it, which is valid when the transaction is
-// committed. It returns ErrKeyBusy while another transaction uses the key, and ErrKeyTaken when the key has an answer.
+// Remember locks a key until the transaction ends and stores its result, which counts once the
+// transaction is committed. It returns ErrKeyBusy while another transaction is using the key, and
+// ErrKeyTaken if the key already has a result.
 func Remember(ctx context.Context, tx *db.Tx, key string, requestHash []byte, body json.RawMessage) error {
 	var free bool
 	if err := tx.QueryRow(ctx, idempotencyTry, tx.Org.String(), key).Scan(&free); err != nil {

@@ -15,15 +15,15 @@ select ` + db.ChannelColumns + `
 from channel c left join customer u on u.org_id = c.org_id and u.id = c.customer_id
 where c.deleted_at is null and c.id = any($1)`
 
-// Known are the channels and media that a create names and that exist.
+// Known holds the channels and media that a create names and that exist.
 type Known struct {
 	Channels []publishing.Channel
 	Media    []publishing.Medium
 }
 
-// Lookup returns those of the channels and media of an organization that exist, in one round trip. A medium is named by
-// its id or its key. A channel or a medium that does not exist is no error; it returns pg.ErrOrgBusy or the error of
-// Postgres.
+// Lookup returns the given channels and media that exist in an organization, in one round trip. A
+// medium is given by its id or its key. Missing channels and media are left out. Lookup returns
+// pg.ErrOrgBusy or the Postgres error.
 func Lookup(
 	ctx context.Context, d *db.DB, org tenancy.OrgID, channels []publishing.ChannelID, media []publishing.MediaID,
 	keys []string,

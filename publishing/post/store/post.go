@@ -14,15 +14,15 @@ import (
 	"crier/publishing/db"
 )
 
-// NewPost is a post to be written. A Due that is nil or in the past means the database's now, and a zero PublishDate
-// does too. A follower has no Due.
+// NewPost is a post to be written. A Due that is nil or in the past means now by the database's
+// clock, and so does a zero PublishDate. A follower has no Due.
 type NewPost struct {
 	publishing.Post
 	// By is the person or key that wrote the post, for the timeline.
 	By string
 }
 
-// publishDate returns the publish date, nil for the database's now.
+// publishDate returns the publish date, or nil for now by the database's clock.
 func (p *NewPost) publishDate() *time.Time {
 	if p.PublishDate.IsZero() {
 		return nil
@@ -30,10 +30,12 @@ func (p *NewPost) publishDate() *time.Time {
 	return &p.PublishDate
 }
 
-// Insert writes posts with their parts in one round trip, and one event for each root, and deletes the holds of slots at
-// their times. The posts of a group must be next to each other, its root first. The channels must exist: see HoldChannels. It returns the error of Postgres,
-// which is a unique violation for an id that exists and a violation of a foreign key for a channel or a medium without
-// a row.
+// Insert writes posts with their parts and one event for each root, and deletes the slot holds at
+// their times, in one round trip. The posts of a group must be adjacent, with the root first. The
+// channels must exist; see HoldChannels.
+//
+// Insert returns the Postgres error: a unique violation for an id that exists, and a foreign key
+// violation for a channel or medium without a row.
 func Insert(ctx context.Context, tx *db.Tx, posts []NewPost) error {
 	b := &pgx.Batch{}
 	queueWritten(tx, b, posts)
@@ -45,7 +47,8 @@ const eventsWritten = `-- publishing.EventsWritten
 insert into post_event (org_id, post_id, event, by, node)
 select $1, u.post, 'written', u.by, nullif($4, '') from unnest($2::uuid[], $3::text[]) u(post, by)`
 
-// queueWritten queues the insertion of posts with their parts, and of the event "written" of each root.
+// queueWritten queues the insertion of posts with their parts, and of the event "written" for each
+// root.
 func queueWritten(tx *db.Tx, b *pgx.Batch, posts []NewPost) {
 	queueHidden(tx, b, posts)
 	var roots [][16]byte
@@ -60,7 +63,8 @@ func queueWritten(tx *db.Tx, b *pgx.Batch, posts []NewPost) {
 	}
 }
 
-// queueHidden is queueWritten without an event: a template needs none, and the event of an occurrence has a reason.
+// queueHidden is like queueWritten, but without an event: a template needs none, and the event of
+// an occurrence has a reason.
 func queueHidden(tx *db.Tx, b *pgx.Batch, posts []NewPost) {
 	queuePosts(tx, b, posts)
 	queueParts(tx, b, posts)
@@ -99,21 +103,22 @@ func queueParts(tx *db.Tx, b *pgx.Batch, posts []NewPost) {
 	}
 }
 
-// PostStatus is the locked state of one post of a group, which a change by hand depends on.
+// PostStatus is the locked state of one post of a group. Whether people may change the post depends
+// on it.
 type PostStatus struct {
 	ID      publishing.PostID    `db:"id"`
 	Channel publishing.ChannelID `db:"channel_id"`
 	State   publishing.State     `db:"state"`
-	// OutcomeUnknown is set when a call of the current round may have reached the platform: an outcome is unknown, or a
-	// call began and has not been answered.
+	// OutcomeUnknown is set if a call of the current republication may have reached the platform:
+	// the outcome is unknown, or a call began and was not answered.
 	OutcomeUnknown bool `db:"outcome_unknown"`
-	// Published is set when a part of the current round is on the platform.
+	// Published is set if a part of the current republication is on the platform.
 	Published bool `db:"published"`
 	// After is the predecessor, zero for the root.
 	After publishing.PostID `db:"after_post"`
 	// PublishDate is the time that the calendar shows.
 	PublishDate time.Time `db:"publish_date"`
-	// Tags are those of the root.
+	// Tags are the tags of the root.
 	Tags []publishing.TagID `db:"tags"`
 	// Series is zero for a post that is not repeated.
 	Series publishing.SeriesID `db:"series_id"`
@@ -124,8 +129,8 @@ type PostStatus struct {
 const groupLock = `-- publishing.GroupLock
 select 1 from post p where p.group_id = $1 and p.deleted_at is null order by p.id for no key update of p`
 
-// groupStatus is a statement of its own: the transaction that the lock waited for may have sent a part, which only a
-// later snapshot sees.
+// groupStatus is a separate statement because the transaction that the lock waited for may have
+// sent a part, which only a later snapshot sees.
 const groupStatus = `-- publishing.GroupStatus
 select p.id, p.channel_id, p.state, p.maybe_sent or coalesce(x.begun, false) as outcome_unknown,
   coalesce(x.out, false) or p.release_id is not null as published, p.after_post, p.publish_date, p.tags, p.series_id,
@@ -135,9 +140,11 @@ from post p left join lateral (
   where x.org_id = p.org_id and x.post_id = p.id and x.number = p.republish) x on true
 where p.group_id = $1 and p.deleted_at is null order by p.id`
 
-// LockGroup locks the posts of a group that are not deleted until the transaction ends, and returns them in the order
-// of their ids. It returns none when there is no such group. It returns the error of Postgres, for which pg.IsLocked
-// returns true when another transaction keeps a post locked for too long.
+// LockGroup locks the posts of a group until the transaction ends, and returns them in the order of
+// their ids. Deleted posts are left out. If there is no such group, it returns no posts.
+//
+// It returns the Postgres error, for which pg.IsLocked returns true if another transaction keeps a
+// post locked for too long.
 func LockGroup(ctx context.Context, tx *db.Tx, group publishing.GroupID) ([]PostStatus, error) {
 	var out []PostStatus
 	b := &pgx.Batch{}
@@ -163,12 +170,12 @@ func GroupOfPart(ctx context.Context, tx *db.Tx, part publishing.PartID) (g publ
 	return g, tx.QueryRow(ctx, groupOfPart, part).Scan(&g)
 }
 
-// holdRelease releases the channels that posts hold: a post that backs off holds its channel too.
+// holdRelease releases the channels that posts hold. A post that backs off still holds its channel.
 const holdRelease = `-- publishing.HoldRelease
 update channel_queue set busy_post = null where busy_post = any($1)`
 
-// queueRelease queues the release of the channels that those of the posts hold for which of returns true. When it has
-// released one, ChannelReleased returns true.
+// queueRelease queues the release of the channels held by the posts for which of returns true. It
+// sets tx.Freed if a channel was released.
 func queueRelease(tx *db.Tx, b *pgx.Batch, posts []PostStatus, of func(PostStatus) bool) {
 	b.Queue(holdRelease, db.UUIDs(idsOf(posts, of))).Exec(func(tag pgconn.CommandTag) error {
 		tx.Freed = tx.Freed || tag.RowsAffected() > 0
@@ -190,8 +197,9 @@ func idsOf(posts []PostStatus, of func(PostStatus) bool) (out []publishing.PostI
 const postDelete = `-- publishing.PostDelete
 update post set deleted_at = now(), updated_at = now() where id = any($1)`
 
-// Delete marks locked posts as deleted. A claimed post keeps its channel until its sender has finished it; the others
-// release theirs. It returns the error of Postgres, after which the transaction must be rolled back.
+// Delete marks locked posts as deleted. A claimed post keeps its channel until its sender has
+// finished it; the others release theirs. It returns the Postgres error, after which the
+// transaction must be rolled back.
 func Delete(ctx context.Context, tx *db.Tx, posts []PostStatus) error {
 	b := &pgx.Batch{}
 	b.Queue(postDelete, db.UUIDs(idsOf(posts, everyPost)))
@@ -207,9 +215,10 @@ var movePostsFile string
 
 var movePosts = db.Expand(movePostsFile, "postReset", postReset)
 
-// Move sets all posts of a locked group to DRAFT or QUEUE; followers wait. It returns when the root is due. With
-// keepUnknown, a post that may have been sent stays marked as such; without it the caller accepts that the post may be
-// published twice. It returns the error of Postgres, after which neither the posts nor their timelines are changed.
+// Move moves all posts of a locked group to DRAFT or QUEUE; followers wait. It returns when the
+// root is due. With keepUnknown, a post that may have been sent stays marked as such. Without it,
+// the caller accepts that the post may be published twice. It returns the Postgres error, after
+// which neither the posts nor their timelines have changed.
 func Move(
 	ctx context.Context, tx *db.Tx, posts []PostStatus, to publishing.State, keepUnknown bool, by string,
 ) (*time.Time, error) {
@@ -259,9 +268,10 @@ select $1, $2, 'moved', $3, nullif($6, ''),
   || ' to ' || to_char(coalesce($5::timestamptz, now()) at time zone 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS"Z"')
 where $4::timestamptz <> coalesce($5::timestamptz, now())`
 
-// Rewrite replaces the content of a locked group, whose posts are old, by posts, the root first. The root keeps its id;
-// its parts and all followers are deleted and written again. Parts may have ids that old parts had. It returns the
-// error of Postgres, as Insert does for ids, channels and media.
+// Rewrite replaces the content of a locked group with posts, the root first. old are the present
+// posts of the group. The root keeps its id; its parts and all followers are deleted and written
+// again. New parts may reuse the ids of old parts. It returns the Postgres error, as Insert does
+// for ids, channels and media.
 func Rewrite(ctx context.Context, tx *db.Tx, group publishing.GroupID, old []PostStatus, posts []NewPost) error {
 	root := posts[0]
 	b := &pgx.Batch{}
@@ -292,9 +302,9 @@ const settingsSet = `-- publishing.SettingsSet
 update post set settings = $2, revision = revision + 1, updated_at = now()
 where group_id = $1 and deleted_at is null and exists (select from post r where r.id = $3 and r.settings = $4::jsonb)`
 
-// SetSettings replaces the settings of the posts of a locked group, and adds an event to the timeline of its root. A
-// claim that has read the old settings skips the post. It returns false, and does nothing, when the root has other
-// settings than before.
+// SetSettings replaces the settings of the posts of a locked group and adds an event to the
+// timeline of the root. A claim that has read the old settings skips the post. If the settings of
+// the root differ from before, SetSettings does nothing and returns false.
 func SetSettings(
 	ctx context.Context, tx *db.Tx, group publishing.GroupID, root publishing.PostID, before,
 	settings json.RawMessage, by string,
@@ -316,7 +326,7 @@ order by p.id for no key update of p`
 const channelSeriesEnd = `-- publishing.ChannelSeriesEnd
 update series set stopped_at = now(), stopped_for = 'deleted' where channel_id = $1 and stopped_at is null`
 
-// EndOfChannel ends the series of a channel that is being disconnected and deletes its posts that
+// EndOfChannel ends the series of a channel that is being disconnected, and deletes its posts that
 // have not ended. A post that is being sent ends when its sender finishes it. The channel must be
 // locked.
 func EndOfChannel(ctx context.Context, tx *db.Tx, channel publishing.ChannelID) error {

@@ -34,7 +34,7 @@ type projectedRow struct {
 	CreatedAt time.Time     `db:"created_at"`
 	// Current is when the current occurrence is published.
 	Current time.Time `db:"current"`
-	// Now is the time of the database.
+	// Now is the database's time.
 	Now time.Time `db:"now"`
 	// Stored are the numbers after the current one that have a row.
 	Stored []int `db:"stored"`
@@ -47,7 +47,8 @@ type projectedSeries struct {
 	publishing.Recurrence
 }
 
-// collectProjected reads series into out. It leaves out a series in an unknown zone, so that the others are listed.
+// collectProjected reads series into out. It leaves out series in an unknown zone, so that the
+// others can still be listed.
 func collectProjected(out *[]projectedSeries) func(pgx.Rows) error {
 	return func(rows pgx.Rows) error {
 		all, err := pgx.CollectRows(rows, pgx.RowToStructByName[projectedRow])
@@ -63,8 +64,8 @@ func collectProjected(out *[]projectedSeries) func(pgx.Rows) error {
 	}
 }
 
-// next returns the first number after another one that is not before an instant, is still to come and has no row. ok is
-// false when there is none.
+// next returns the first number after the given one that is not before an instant, still lies in
+// the future and has no row. ok is false if there is none.
 func (s projectedSeries) next(after int, from time.Time) (number int, at time.Time, ok bool) {
 	number = max(after, s.Number, s.Recurrence.Base) + 1
 	from = from.Add(-time.Nanosecond)
@@ -80,7 +81,8 @@ func (s projectedSeries) next(after int, from time.Time) (number int, at time.Ti
 	return number, s.At(number), number <= maxNumber && s.Has(number)
 }
 
-// occurrence returns a projected occurrence without its settings and parts: ThreadData has those of the template.
+// occurrence returns a projected occurrence without its settings and parts, which are the
+// template's in ThreadData.
 func (s projectedSeries) occurrence(number int, at time.Time) publishing.Post {
 	p := s.post()
 	p.ID = publishing.Occurrence(id.FromUUID[publishing.PostTag](s.ID.UUID()), number)
@@ -99,7 +101,8 @@ type upcoming struct {
 	at     time.Time
 }
 
-// upcomingHeap is a heap (container/heap) of the next projected occurrences of all series, the earliest first.
+// upcomingHeap is a heap (container/heap) of the next projected occurrences of all series, the
+// earliest first.
 type upcomingHeap []*upcoming
 
 func (h upcomingHeap) Len() int { return len(h) }
@@ -122,7 +125,8 @@ func (h *upcomingHeap) Pop() any {
 	return last
 }
 
-// occurrencesBetween returns the projected occurrences of series from start to end, the earliest first, at most limit.
+// occurrencesBetween returns at most limit projected occurrences of series from start to end, the
+// earliest first.
 func occurrencesBetween(series []projectedSeries, start, end time.Time, limit int) (out []publishing.Post) {
 	var h upcomingHeap
 	for _, s := range series {
@@ -145,9 +149,9 @@ func occurrencesBetween(series []projectedSeries, start, end time.Time, limit in
 	return out
 }
 
-// Projected returns the projected occurrence with an id, and none when there is no such occurrence, or when it is
-// stored. It returns pg.ErrOrgBusy or the error of Postgres; a series in an unknown time zone is no error and has no
-// projected occurrences.
+// Projected returns the projected occurrence with an id. It returns nothing if there is no such
+// occurrence, if it is stored, or if its series has an unknown time zone. It returns pg.ErrOrgBusy
+// or the Postgres error.
 func Projected(
 	ctx context.Context, d *db.DB, org tenancy.OrgID, post publishing.PostID,
 ) (out []publishing.Post, err error) {

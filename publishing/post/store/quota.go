@@ -17,9 +17,10 @@ type PostQuota struct {
 	limits tenancy.Limits
 }
 
-// ReadPostQuota returns the quota of posts. When the plan limits posts it locks the organization until the transaction ends,
-// so that transactions that count do it one after the other. It must come before the locks of channels, series and
-// posts: in another order two transactions could deadlock.
+// ReadPostQuota returns the quota of posts. If the plan limits posts, it locks the organization
+// until the transaction ends, so that transactions that count run one after the other. It must come
+// before the locks of channels, series and posts, because two transactions could deadlock in any
+// other order.
 func ReadPostQuota(ctx context.Context, tx *db.Tx, q db.Quota) (PostQuota, error) {
 	limits, err := db.Limits(ctx, tx, q)
 	if err != nil || limits.Posts == tenancy.Unlimited {
@@ -29,10 +30,12 @@ func ReadPostQuota(ctx context.Context, tx *db.Tx, q db.Quota) (PostQuota, error
 	return PostQuota{tx: tx, limits: limits}, err
 }
 
-// monthPosts counts threads by when their first posts go out, which for a date that had passed is the due time. What
-// went out counts also when it was deleted, made a draft or queued again later, or failed with a part that is out or may
-// be. The two parts are read by post_range and
-// post_late.
+// monthPosts counts threads by when their first posts go out. For a publish date that had already
+// passed, that is the due time.
+//
+// A thread that went out still counts if it was later deleted, made a draft or queued again, or if
+// it failed with a part that is or may be published. The two selects of the union use the indexes
+// post_range and post_late.
 const monthPosts = `-- publishing.MonthPosts
 select count(distinct m.group_id) + (
   select coalesce(sum(r.posts), 0) from republished r
@@ -50,8 +53,9 @@ where m.state in ('PUBLISHING', 'UNKNOWN', 'PUBLISHED') or m.state = 'QUEUE' and
   or m.state = 'ERROR' and (m.outcome_unknown or exists (
     select from publication x where x.post_id = any (array[m.id]) and x.number = m.republish and x.phase = 'done'))`
 
-// Count returns the number of threads that go out in the billing month of an instant and are queued, on their way or
-// published, each as often as it was published. The instant is not before now. It returns 0 when nothing is limited.
+// Count returns the number of threads that go out in the billing month of an instant and are
+// queued, being sent or published. A thread that was published several times counts as often. The
+// instant must not be before now. Count returns 0 if nothing is limited.
 func (q PostQuota) Count(ctx context.Context, at time.Time) (n int, err error) {
 	if q.tx == nil {
 		return 0, nil
@@ -60,8 +64,8 @@ func (q PostQuota) Count(ctx context.Context, at time.Time) (n int, err error) {
 	return n, q.tx.QueryRow(ctx, monthPosts, q.tx.Org, from, to).Scan(&n)
 }
 
-// Check returns fault.Quota when the billing month of an instant has more threads than the plan allows and more than
-// before, which Count returned earlier in the transaction.
+// Check returns fault.Quota if the billing month of an instant has more threads than the plan
+// allows and more than before, which Count returned earlier in the transaction.
 func (q PostQuota) Check(ctx context.Context, op string, at time.Time, before int) error {
 	if q.tx == nil {
 		return nil
@@ -73,7 +77,7 @@ func (q PostQuota) Check(ctx context.Context, op string, at time.Time, before in
 	return q.over(op, at, before)
 }
 
-// Room returns fault.Quota when the plan allows no more thread in the billing month of an instant.
+// Room returns fault.Quota if the plan allows no further thread in the billing month of an instant.
 func (q PostQuota) Room(ctx context.Context, op string, at time.Time) error {
 	n, err := q.Count(ctx, at)
 	if err != nil || q.tx == nil || n < q.limits.Posts {
@@ -88,7 +92,7 @@ func (q PostQuota) over(op string, at time.Time, n int) error {
 		"The month began on "+from.Format(time.DateOnly)+". Keep drafts, choose a later date,")
 }
 
-// allows returns whether the plan allows one more thread in the billing month of an instant.
+// allows reports whether the plan allows one more thread in the billing month of an instant.
 func (q PostQuota) allows(ctx context.Context, at time.Time) (bool, error) {
 	n, err := q.Count(ctx, at)
 	return q.tx == nil || n < q.limits.Posts, err
@@ -96,11 +100,11 @@ func (q PostQuota) allows(ctx context.Context, at time.Time) (bool, error) {
 
 const (
 	overQuota = "The plan allows no more posts in this billing month."
-	// followerOverQuota is the error of the posts behind the first.
+	// followerOverQuota is the error of the posts after the first.
 	followerOverQuota = "The post before this one was not published."
 )
 
-// occurrenceRefused is an update, so that the trigger of webhooks sees the failure.
+// occurrenceRefused is an update, so that the webhook trigger sees the failure.
 const occurrenceRefused = `-- publishing.OccurrenceRefused
 update post set state = 'ERROR', updated_at = now(),
   error = case when after_post is null then $2 else $3 end,
@@ -110,7 +114,7 @@ where group_id = $1`
 const occurrenceFailed = `-- publishing.OccurrenceFailed
 insert into post_event (org_id, post_id, event, node, reason) values ($1, $2, 'failed', nullif($3, ''), $4)`
 
-// refuseOccurrence ends an occurrence that was just written and that the plan does not allow.
+// refuseOccurrence ends an occurrence that was just written but that the plan does not allow.
 func refuseOccurrence(
 	ctx context.Context, tx *db.Tx, series publishing.SeriesID, template publishing.GroupID, number int,
 ) error {

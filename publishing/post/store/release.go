@@ -10,7 +10,7 @@ import (
 	"crier/tenancy"
 )
 
-// Release is what the platform returns about a post.
+// Release is a post's channel, its state, and its release id.
 type Release struct {
 	Channel   publishing.ChannelID `db:"channel_id"`
 	State     publishing.State     `db:"state"`
@@ -33,7 +33,7 @@ func FindRelease(ctx context.Context, d *db.DB, org tenancy.OrgID, post publishi
 const releaseLock = `-- publishing.ReleaseLock
 select channel_id, state, release_id from post where id = $1 and deleted_at is null for no key update`
 
-// LockRelease is Release in a transaction, and locks the post until its end.
+// LockRelease is like FindRelease, but runs in a transaction and locks the post until it ends.
 func LockRelease(ctx context.Context, tx *db.Tx, post publishing.PostID) (out Release, err error) {
 	return out, tx.QueryRow(ctx, releaseLock, post).Scan(&out.Channel, &out.State, &out.ReleaseID)
 }
@@ -43,7 +43,7 @@ with p as (update post set release_id = $2, updated_at = now() where id = $1 ret
 insert into post_event (org_id, post_id, event, by, node, reason)
 select p.org_id, p.id, 'released', $3, nullif($4, ''), $2 from p`
 
-// SetRelease stores the release id of a post and an event of the timeline.
+// SetRelease stores the release id of a post, and an event for its timeline.
 func SetRelease(ctx context.Context, tx *db.Tx, post publishing.PostID, release, by string) error {
 	_, err := tx.Exec(ctx, releaseSet, post, release, by, tx.Node)
 	return err

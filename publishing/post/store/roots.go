@@ -14,7 +14,8 @@ import (
 	"crier/tenancy"
 )
 
-// ofCustomer is the condition that a post is of a channel of a customer; the parameter follows.
+// ofCustomer is the condition that a post's channel belongs to a customer. The parameter follows
+// it.
 const ofCustomer = `exists (
   select from channel c where c.org_id = p.org_id and c.id = p.channel_id and c.customer_id = `
 
@@ -25,15 +26,18 @@ where p.after_post is null and p.deleted_at is null and p.publish_date >= $1 and
   and ($3::uuid is null or ` + ofCustomer + `$3))
 order by p.publish_date, p.id limit $4`
 
-// Roots returns the roots whose publish date is in the range of q, those that are not stored yet among them, in the
-// order of publishing.ListPosts: at most limit, those of a customer unless it is zero. It returns ErrTooMuch when their
-// settings are larger than publishing.MaxListedBytes, and when there are limit series or more.
+// Roots returns at most limit roots with a publish date in the range of q, in the order of
+// publishing.ListPosts. Roots that are not stored yet are included. Unless customer is zero, only
+// roots of that customer are returned.
+//
+// Roots returns ErrTooMuch if the settings are larger than publishing.MaxListedBytes, or if there
+// are limit series or more.
 func Roots(
 	ctx context.Context, d *db.DB, org tenancy.OrgID, q publishing.ListPosts, customer publishing.CustomerID, limit int,
 ) ([]publishing.Post, error) {
 	var rows []publishing.Post
 	var series []projectedSeries
-	// The series are read first: an occurrence that is stored meanwhile is found twice instead of not at all.
+	// Series are read first, so an occurrence that is stored in between is found twice, not missed.
 	err := readWithin(ctx, d, org, func(b *pgx.Batch, most *budget) {
 		b.Queue(
 			findSeriesInRange, q.Start, q.End.UTC(), customer, limit, publishing.ChannelID{},
@@ -71,16 +75,17 @@ from post p
 where p.after_post is null and p.deleted_at is null and ($1::uuid is null or ` + ofCustomer + `$1))
 order by p.publish_date, p.id offset $2 limit $3`
 
-// rootsCount ends at a limit, so that no page reads everything that an organization has ever posted.
+// rootsCount stops at a limit, so that no page reads everything that an organization has ever
+// posted.
 const rootsCount = `-- publishing.RootsCount
 select count(*) from (
   select from post p
   where p.after_post is null and p.deleted_at is null and ($1::uuid is null or ` + ofCustomer + `$1))
   limit $2) counted`
 
-// RootPage returns one page of all stored roots, those of a customer unless it is zero, and the number of roots,
-// counted up to publishing.CountAhead after the end of the page. It returns ErrTooMuch when the settings of the page
-// are larger than publishing.MaxListedBytes.
+// RootPage returns one page of all stored roots, or of a customer's roots unless customer is zero,
+// and the number of roots. Roots are counted up to publishing.CountAhead after the end of the page.
+// It returns ErrTooMuch if the settings of the page are larger than publishing.MaxListedBytes.
 func RootPage(
 	ctx context.Context, d *db.DB, org tenancy.OrgID, page publishing.Page, customer publishing.CustomerID,
 ) (out []publishing.Post, total int, err error) {
@@ -101,8 +106,8 @@ from post p
 where p.after_post is null and p.deleted_at is null
   and p.group_id = (select q.group_id from post q where q.id = $1 and q.deleted_at is null)`
 
-// Root returns the root of the group of a stored post, and none when there is no such post. A post that does not exist
-// is no error; it returns pg.ErrOrgBusy or the error of Postgres.
+// Root returns the root of a stored post's group, or nothing if there is no such post. It returns
+// pg.ErrOrgBusy or the Postgres error.
 func Root(
 	ctx context.Context, d *db.DB, org tenancy.OrgID, post publishing.PostID,
 ) (out []publishing.Post, err error) {
@@ -110,7 +115,8 @@ func Root(
 	return out, err
 }
 
-// ErrTooMuch means that what a list reads has more than publishing.MaxListedBytes or, for Roots, too many series.
+// ErrTooMuch means that a list would read more than publishing.MaxListedBytes or, for Roots, too
+// many series.
 var ErrTooMuch = errors.New("the list holds too many bytes")
 
 // budget is the number of bytes of user content that the statements of a read may still return.
@@ -119,7 +125,8 @@ type budget struct {
 	stop context.CancelFunc
 }
 
-// take returns ErrTooMuch when the budget is spent. It then cancels the read, because Postgres would send the rest too.
+// take returns ErrTooMuch if the budget is spent. It then cancels the read, because Postgres would
+// otherwise send the rest too.
 func (b *budget) take(bytes int) error {
 	b.left -= bytes
 	if b.left < 0 {
@@ -129,7 +136,7 @@ func (b *budget) take(bytes int) error {
 	return nil
 }
 
-// within returns scan with a budget from which each row takes what bytes returns.
+// within returns a scan that takes bytes of each row from a budget.
 func within[T any](b *budget, scan pgx.RowToFunc[T], bytes func(T) int) pgx.RowToFunc[T] {
 	return func(row pgx.CollectableRow) (T, error) {
 		x, err := scan(row)
@@ -142,8 +149,8 @@ func within[T any](b *budget, scan pgx.RowToFunc[T], bytes func(T) int) pgx.RowT
 
 func settingsBytes(p publishing.Post) int { return len(p.Settings) }
 
-// readWithin executes a batch of queries as one organization, with a budget of publishing.MaxListedBytes. It returns
-// ErrTooMuch when the results need more.
+// readWithin executes a batch of queries as one organization, with a budget of
+// publishing.MaxListedBytes. It returns ErrTooMuch if the results need more.
 func readWithin(ctx context.Context, d *db.DB, org tenancy.OrgID, queue func(*pgx.Batch, *budget)) error {
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()

@@ -15,8 +15,9 @@ import (
 	"crier/tenancy"
 )
 
-// postRow is a row of post as lists read it: a publishing.Post with the column of each field. Fields without a column
-// are read from other tables. It converts to publishing.Post, so that the two have the same fields.
+// postRow is a row of post as lists read it: a publishing.Post with the column of each field.
+// Fields without a column are read from other tables. A postRow converts to publishing.Post, so the
+// two must have the same fields.
 type postRow struct {
 	ID             publishing.PostID               `db:"id"`
 	Org            tenancy.OrgID                   `db:"org_id"`
@@ -45,7 +46,7 @@ type postRow struct {
 	Parts          []publishing.Part               `db:"-"`
 }
 
-// The columns of postRow. Those of a follower leave out its settings, which are the root's.
+// The columns of postRow. A follower's settings are left out, because they equal the root's.
 var (
 	rootColumns     = db.Columns[postRow]("p")
 	followerColumns = strings.Replace(rootColumns, "p.settings", "'{}'::jsonb as settings", 1)
@@ -56,7 +57,8 @@ func scanPost(row pgx.CollectableRow) (publishing.Post, error) {
 	return publishing.Post(r), err
 }
 
-// templateRow is what a projected occurrence takes from the root of its template, apart from the settings.
+// templateRow is what a projected occurrence takes from the root of its template, except the
+// settings.
 type templateRow struct {
 	CreationMethod publishing.CreationMethod `db:"creation_method"`
 	Tags           []publishing.TagID        `db:"tags"`
@@ -66,8 +68,9 @@ func (r templateRow) post() publishing.Post {
 	return publishing.Post{CreationMethod: r.CreationMethod, Tags: r.Tags}
 }
 
-// postReset sets back the columns of a post that is scheduled again or edited: nothing remains of earlier claims and of
-// how they ended. The number of the round and maybe_sent are not among them, because they depend on the statement.
+// postReset resets the columns of a post that is scheduled again or edited, so that nothing remains
+// of earlier claims and their outcomes. It leaves out republish and maybe_sent, which depend on the
+// statement.
 const postReset = `nominal_due = null, attempt = 0, reaps = 0, failing_since = null, not_before = null, phase = null,
   claim_token = null, claim_round = null, claim_holder = null, claim_until = null, committing_at = null,
   call_ended = false, looks = 0, release_id = null, release_url = null, error = null, error_code = null,
@@ -100,7 +103,8 @@ func queuePosts(tx *db.Tx, b *pgx.Batch, posts []NewPost) {
 		settings, methods, series, occurrences, intervals, tags)
 }
 
-// uuidArray returns ids in the text form of uuid[]. A statement cannot take a list of lists of different lengths.
+// uuidArray returns ids in the text form of uuid[], because a parameter cannot hold lists of
+// different lengths.
 func uuidArray[T any](ids []id.ID[T]) string {
 	words := make([]string, len(ids))
 	for i, v := range ids {
@@ -109,7 +113,8 @@ func uuidArray[T any](ids []id.ID[T]) string {
 	return "{" + strings.Join(words, ",") + "}"
 }
 
-// The caller has locked the post. Its round ends, because its publications belong to the old content.
+// postRewrite rewrites a post that the caller has locked. It starts a new republication, because
+// the publications of the present one belong to the old content.
 const postRewrite = `-- publishing.PostRewrite
 update post set state = $2, publish_date = coalesce($4, now()), settings = $5, creation_method = $6,
   tags = $7,

@@ -13,7 +13,7 @@ import (
 	"crier/tenancy"
 )
 
-// seriesRow has the columns of series from which the times of occurrences follow.
+// seriesRow has the columns of series that determine the times of occurrences.
 type seriesRow struct {
 	ID       publishing.SeriesID  `db:"id"`
 	Template publishing.GroupID   `db:"template"`
@@ -47,8 +47,8 @@ set series_id = coalesce(p.series_id, p.id), occurrence = coalesce(p.occurrence,
   series_passed = false
 where p.id = $1`
 
-// seriesChange sets the base to the largest number that has a row, so that no number is used a second time with the new
-// anchor.
+// seriesChange sets the base to the largest number that has a row, so that no number is used again
+// with the new anchor.
 const seriesChange = `-- publishing.SeriesChange
 update series s set template = $2, anchor = $3::timestamp, timezone = $4, days = $5, until_at = $6, times = $7,
   base = greatest(p.occurrence,
@@ -62,9 +62,9 @@ update post set deleted_at = now() where group_id = $1`
 const publishDate = `-- publishing.PublishDate
 select publish_date from post where id = $1`
 
-// Repeat makes a stored post the current occurrence of a series in a time zone, or changes its series. Later
-// occurrences are copies of template, whose posts are inserted too, as deleted ones. It returns Invalid for an unknown
-// zone, and pgx.ErrNoRows when there is no such post.
+// Repeat makes a stored post the current occurrence of a series in a time zone, or changes its
+// series. Later occurrences are copies of template, whose posts are inserted as deleted posts. It
+// returns Invalid for an unknown zone, and pgx.ErrNoRows if there is no such post.
 func Repeat(
 	ctx context.Context, tx *db.Tx, root publishing.PostID, r publishing.Repeat, timezone string, template []NewPost,
 ) error {
@@ -95,8 +95,8 @@ select p.group_id from post p
 where p.series_id = $1 and p.occurrence <> $2 and p.deleted_at is null and p.state not in ('PUBLISHED', 'ERROR')
 order by p.id`
 
-// Pending returns the groups of the stored occurrences of a series that have not ended, without the occurrence other. A
-// series that does not exist is no error and has none; it returns the error of Postgres.
+// Pending returns the groups of the stored occurrences of a series that have not ended, except the
+// occurrence other. If the series does not exist, there are none. It returns the Postgres error.
 func Pending(ctx context.Context, tx *db.Tx, series publishing.SeriesID, other int) ([]publishing.GroupID, error) {
 	rows, err := tx.Query(ctx, seriesLater, series, other)
 	if err != nil {
@@ -108,8 +108,8 @@ func Pending(ctx context.Context, tx *db.Tx, series publishing.SeriesID, other i
 const seriesEnd = `-- publishing.SeriesEnd
 update series set stopped_at = now(), stopped_for = 'deleted' where id = $1 and stopped_at is null`
 
-// EndSeries stops a series: no occurrence follows. It does nothing when the series has stopped or does not exist, which
-// is no error. It returns the error of Postgres.
+// EndSeries stops a series, so that no occurrence follows. It does nothing if the series has
+// stopped or does not exist. It returns the Postgres error.
 func EndSeries(ctx context.Context, tx *db.Tx, series publishing.SeriesID) error {
 	_, err := tx.Exec(ctx, seriesEnd, series)
 	return err
@@ -118,13 +118,14 @@ func EndSeries(ctx context.Context, tx *db.Tx, series publishing.SeriesID) error
 const seriesNumber = `-- publishing.SeriesNumber
 select number, stopped_at is not null from series where id = $1`
 
-// NextOf returns the number of the current occurrence of a series, and whether the series has stopped. It returns
-// pgx.ErrNoRows when there is no such series.
+// NextOf returns the number of the current occurrence of a series, and whether the series has
+// stopped. It returns pgx.ErrNoRows if there is no such series.
 func NextOf(ctx context.Context, tx *db.Tx, series publishing.SeriesID) (number int, over bool, err error) {
 	return number, over, tx.QueryRow(ctx, seriesNumber, series).Scan(&number, &over)
 }
 
-// around returns the smallest and the largest id that differ from one only in the number of the occurrence.
+// around returns the smallest and the largest id that differ from the given one only in the number
+// of the occurrence.
 func around(of uuid.UUID) (low, high uuid.UUID) {
 	low, high = of, of
 	binary.BigEndian.PutUint32(low[12:], 0)
@@ -132,8 +133,8 @@ func around(of uuid.UUID) (low, high uuid.UUID) {
 	return low, high
 }
 
-// numberOf returns the number of the occurrence that an id names. first is the id that the same thing has in the first
-// occurrence.
+// numberOf returns the number of the occurrence that an id names. first is the id that the same
+// object has in the first occurrence.
 func numberOf(of, first uuid.UUID) int {
 	return int(binary.BigEndian.Uint32(of[12:]) ^ binary.BigEndian.Uint32(first[12:]))
 }
@@ -141,9 +142,9 @@ func numberOf(of, first uuid.UUID) int {
 // maxNumber is the largest number that an id may name: more than 2000 years of days.
 const maxNumber = 1 << 20
 
-// Materialize inserts a projected occurrence, which is named by the id of its root or, with isGroup, by that of its
-// group, and returns its group and its series. It returns pgx.ErrNoRows when there is no such occurrence, or when it
-// has a row already.
+// Materialize inserts a projected occurrence and returns its group and its series. named is the id
+// of its root or, with isGroup, of its group. It returns pgx.ErrNoRows if there is no such
+// occurrence, or if it already has a row.
 func Materialize(
 	ctx context.Context, tx *db.Tx, named uuid.UUID, isGroup bool,
 ) (publishing.GroupID, publishing.SeriesID, error) {
@@ -162,7 +163,7 @@ func Materialize(
 	}
 	s, err := row.series()
 	if err != nil || row.Stopped || number <= max(s.Number, s.Base) || number > maxNumber {
-		return row.Template, row.ID, pgx.ErrNoRows // in an unknown zone there are no later occurrences
+		return row.Template, row.ID, pgx.ErrNoRows // an unknown zone has no later occurrences
 	}
 	if !s.Has(number) || !s.At(number).After(row.Now) {
 		return row.Template, row.ID, pgx.ErrNoRows

@@ -22,10 +22,10 @@ import (
 //go:embed sql/find_ended_series.sql
 var findEndedSeries string
 
-// EndedSeries returns at most limit series of the lease's shards whose current occurrence has ended, or that have
-// stopped since they were last advanced. Organizations take turns, and of each the series that wait longest come first.
-// Series that were set aside are left out until their time has come. It returns the error of Postgres, and a stale
-// lease finds nothing.
+// EndedSeries returns at most limit series of the lease's shards whose current occurrence has
+// ended, or that have stopped since they were last advanced. Organizations take turns, and within
+// an organization the series that have waited longest come first. Series that were set aside are
+// left out until their time has come. It returns the Postgres error. A stale lease finds nothing.
 func EndedSeries(ctx context.Context, d *db.DB, l publishing.Lease, limit int) (out []publishing.SeriesRef, err error) {
 	err = d.WriteRole(ctx, pg.Clock, func(b *pgx.Batch) {
 		b.Queue(findEndedSeries, l.Shards, l.Holder, limit).Query(
@@ -35,14 +35,17 @@ func EndedSeries(ctx context.Context, d *db.DB, l publishing.Lease, limit int) (
 	return out, err
 }
 
-// seriesLock has the statements that lock one series, which is named by a range of ids, and read it.
+// seriesLock holds the statements that lock and read one series, which a range of ids names.
 type seriesLock struct{ channel, series, stored string }
 
-// lockBy returns the statements for a condition, and for how the lock of the series waits.
+// lockBy returns the statements for a condition. wait is how the lock of the series waits.
 //
-// The channel is locked before the series, as everywhere, and only against being disconnected. The stored occurrences
-// are read by a statement of their own, because only a later snapshot sees what the lock waited for. An occurrence that
-// counted as failed, because its outcome was unknown, and that was published after all, ends the row of failures.
+// The channel is locked before the series, as everywhere, and only against being disconnected. A
+// separate statement reads the stored occurrences, because only a later snapshot sees what the lock
+// waited for.
+//
+// An occurrence with an unknown outcome counts as failed. If it turns out to be published, it ends
+// the run of failures.
 func lockBy(where, wait string) seriesLock {
 	return seriesLock{
 		channel: `-- publishing.SeriesChannel
@@ -79,19 +82,19 @@ var (
 	seriesIfFree     = lockBy(`s.id between $1 and $2`, ` skip locked`)
 )
 
-// lockedSeries is a series that this transaction alone may advance.
+// lockedSeries is a series that only this transaction may advance.
 type lockedSeries struct {
 	seriesRow
 	Failures  int  `db:"failures"`
 	Stopped   bool `db:"stopped"`
 	Connected bool `db:"connected"`
-	// Now is the time of the database, read after the lock.
+	// Now is the database's time, read after the lock.
 	Now time.Time `db:"now"`
 	// stored are the occurrences from the current one on that have a row.
 	stored []publishing.StoredOccurrence
 }
 
-// series returns the series by the rules of publishing. It returns Invalid for an unknown zone.
+// series returns the series as publishing defines it. It returns Invalid for an unknown zone.
 func (r lockedSeries) series() (publishing.Series, error) {
 	zone, err := tenancy.LoadZone(r.Timezone)
 	if err != nil {
@@ -104,8 +107,8 @@ func (r lockedSeries) series() (publishing.Series, error) {
 	}, nil
 }
 
-// lockSeries locks a series and reads its stored occurrences from the current one on. It returns pgx.ErrNoRows when
-// there is none, or when it is locked and by does not wait.
+// lockSeries locks a series and reads its stored occurrences from the current one on. It returns
+// pgx.ErrNoRows if there is no such series, or if it is locked and by does not wait.
 func lockSeries(ctx context.Context, tx *db.Tx, by seriesLock, low, high uuid.UUID) (lockedSeries, error) {
 	var locked []lockedSeries
 	var stored []publishing.StoredOccurrence
@@ -129,8 +132,8 @@ set number = $2, failures = $3, stopped_at = case when $4 <> '' then now() end, 
   retries = 0, retry_at = $5
 where id = $1`
 
-// occurrencesPass leaves rows that another transaction has locked to the next step: to wait for them in this order
-// could deadlock.
+// occurrencesPass leaves rows that another transaction has locked to the next step. Waiting for
+// them in this order could deadlock.
 const occurrencesPass = `-- publishing.OccurrencesPass
 update post set series_passed = true where id in (
   select p.id from post p where p.series_id = $1 and not p.series_passed and (p.occurrence < $2 or $3)
@@ -139,13 +142,15 @@ update post set series_passed = true where id in (
 const seriesStopped = `-- publishing.SeriesStopped
 insert into post_event (org_id, post_id, event, node, reason) values ($1, $2, 'stopped', nullif($3, ''), $4)`
 
-// Advance moves a series past its occurrences that have ended and inserts the next one (publishing.Series). It returns
-// whether it inserted one. It may be repeated after a crash, and run in several processes at once: the lock on the
-// series and the unique key of the number let each occurrence be inserted once. Unless wait is set, it does nothing
-// with a series that another transaction has locked. It returns Invalid for an unknown zone.
+// Advance moves a series past its occurrences that have ended, and inserts the next one
+// (publishing.Series). It returns whether it inserted one. Unless wait is set, it does nothing if
+// another transaction has locked the series. It returns Invalid for an unknown zone.
 //
-// An occurrence for which the quota has no room ends as ERROR, and the series goes on when its time has passed: each
-// date fails once and for itself.
+// Advance may be repeated after a crash and run in several processes at once: the lock on the
+// series and the unique key of the number ensure that each occurrence is inserted once.
+//
+// If the quota has no room for an occurrence, the occurrence ends as ERROR. The series continues
+// once its time has passed, so each date fails once and independently of the others.
 func Advance(
 	ctx context.Context, tx *db.Tx, series publishing.SeriesID, wait bool, quota PostQuota,
 ) (written bool, err error) {
@@ -205,12 +210,13 @@ func Advance(
 	return next.Write, tx.SendBatch(ctx, b).Close()
 }
 
-// advanceTime limits the transaction of AdvanceSeries, which has a series and its channel locked.
+// advanceTime limits the transaction of AdvanceSeries, which locks a series and its channel.
 const advanceTime = 3 * time.Second
 
-// AdvanceSeries is Advance in a transaction of its own, which takes at most advanceTime. It returns the errors of
-// Advance and ReadPostQuota, and pg.ErrOrgBusy; after an error of the commit for which pg.IsAway returns true the occurrence may be
-// inserted, and the next call goes on from there.
+// AdvanceSeries is like Advance, but runs in its own transaction, which takes at most advanceTime.
+// It returns the errors of Advance and ReadPostQuota, and pg.ErrOrgBusy. After a commit error for
+// which pg.IsAway returns true, the occurrence may have been inserted, and the next call continues
+// from there.
 func AdvanceSeries(
 	ctx context.Context, d *db.DB, org tenancy.OrgID, series publishing.SeriesID, wait bool, q db.Quota,
 ) (written bool, err error) {
@@ -238,10 +244,10 @@ func occurrenceOf(series publishing.SeriesID, number int) publishing.PostID {
 //go:embed sql/set_aside_series.sql
 var setAsideSeries string
 
-// SetAsideSeries leaves a series whose next occurrence could not be inserted out of EndedSeries for a while, which
-// grows with each failure in a row. The first failure in a row adds reason, which is for people, to the timeline of the
-// current occurrence. A series that another transaction has locked is not changed. It returns pg.ErrOrgBusy or the
-// error of Postgres.
+// SetAsideSeries keeps a series whose next occurrence could not be inserted out of EndedSeries for
+// a while, which grows with each consecutive failure. The first of these failures adds reason,
+// which is for people, to the timeline of the current occurrence. A series that another transaction
+// has locked is not changed. It returns pg.ErrOrgBusy or the Postgres error.
 func SetAsideSeries(
 	ctx context.Context, d *db.DB, org tenancy.OrgID, series publishing.SeriesID, reason string,
 ) error {
@@ -251,7 +257,8 @@ func SetAsideSeries(
 var templatePosts = `-- publishing.TemplatePosts
 select ` + rootColumns + ` from post p where p.group_id = $1`
 
-// template returns the posts that occurrences are copied from, each after its predecessor. Every one has a part.
+// template returns the posts that occurrences are copied from, each after its predecessor. Every
+// post has a part.
 func template(ctx context.Context, tx *db.Tx, group publishing.GroupID) ([]publishing.Post, error) {
 	var posts []publishing.Post
 	parts := map[publishing.PostID][]publishing.Part{}
@@ -321,8 +328,8 @@ func writeOccurrence(
 	return held, tx.SendBatch(ctx, b).Close()
 }
 
-// copyOf returns a post of a template with the ids that it has in an occurrence: the root of an occurrence has the id
-// that follows from the series, and its first part has the id of the root.
+// copyOf returns a post of a template with the ids that it has in an occurrence. The id of the root
+// of an occurrence is derived from the series, and its first part has the id of the root.
 func copyOf(p publishing.Post, root publishing.PostID, series publishing.SeriesID, number int) publishing.Post {
 	idOf := func(post publishing.PostID) publishing.PostID {
 		if post == root {

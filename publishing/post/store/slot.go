@@ -10,9 +10,9 @@ import (
 	"crier/publishing/db"
 )
 
-// takenBy has the posts and the holds that take a minute. Both are read by one statement: a create writes its post and
-// deletes the hold in one transaction, of which two statements could each see the wrong half. A post in ERROR is not
-// going out, and takes nothing.
+// takenBy returns the posts and holds that take a minute. One statement reads both, because a
+// create writes its post and deletes the hold in one transaction, and two statements could each see
+// the wrong half. A post in ERROR does not go out, and takes nothing.
 func takenBy(name, ofPost, ofHold string) string {
 	return `-- publishing.` + name + `
 select date_trunc('minute', p.publish_date) as at
@@ -23,15 +23,16 @@ select h.at from slot_hold h
 where ` + ofHold + ` and h.at >= $1 and h.at < $2 and h.expires_at > clock_timestamp()`
 }
 
-// $3 is the channel. That it is null in allTaken too gives both statements the same parameters.
+// $3 is the channel. It is null in allTaken, so that both statements have the same parameters.
 var (
 	channelTaken = takenBy("ChannelTaken", `p.channel_id = $3::uuid`, `h.subject in ($3, h.org_id)`)
 	allTaken     = takenBy("AllTaken", `$3::uuid is null`, `true`)
 )
 
-// TakenMinutes returns the minutes from the one of an instant to another instant at which the channel has a post or the
-// next occurrences of a repeated one, or a hold. For the zero channel it returns those of all channels. The slots of the
-// organization must be locked. It returns ErrTooMuch when there are publishing.MaxListed repeated posts or more.
+// TakenMinutes returns the minutes, from the minute of one instant to another instant, in which the
+// channel has a post, a projected occurrence or a hold. For the zero channel it considers all
+// channels. The slots of the organization must be locked. It returns ErrTooMuch if there are
+// publishing.MaxListed repeated posts or more.
 func TakenMinutes(
 	ctx context.Context, tx *db.Tx, channel publishing.ChannelID, from, until time.Time,
 ) (publishing.TakenMinutes, error) {
@@ -43,7 +44,7 @@ func TakenMinutes(
 		statement = allTaken
 	}
 	b := &pgx.Batch{}
-	// The series are read first: an occurrence that is stored meanwhile is found twice instead of not at all.
+	// Series are read first, so an occurrence that is stored in between is found twice, not missed.
 	b.Queue(findSeriesInRange, from, until.UTC(), publishing.CustomerID{}, publishing.MaxListed, channel).
 		Query(collectProjected(&series))
 	b.Queue(statement, from, until, channel).Query(db.Into(&times, pgx.RowTo[time.Time]))
@@ -65,7 +66,7 @@ func TakenMinutes(
 	return taken, nil
 }
 
-// holdsRelease locks in the order of the key, so that two creates do not wait for each other.
+// holdsRelease locks in the order of the key, so that two creates do not deadlock.
 const holdsRelease = `-- publishing.HoldsRelease
 with held as (
   select h.subject, h.at from unnest($2::uuid[], $3::timestamptz[]) u(channel, at)
@@ -74,7 +75,8 @@ with held as (
 )
 delete from slot_hold h using held where h.org_id = $1 and h.subject = held.subject and h.at = held.at`
 
-// queueHoldsRelease queues the deletion of the holds at the times of roots: a post at a held time takes it itself.
+// queueHoldsRelease queues the deletion of the holds at the times of roots, because a post takes
+// the held time itself.
 func queueHoldsRelease(tx *db.Tx, b *pgx.Batch, posts []NewPost) {
 	var channels [][16]byte
 	var dates []time.Time

@@ -16,13 +16,13 @@ import (
 // ThreadData is what the threads of some roots have besides their roots, by group.
 type ThreadData struct {
 	Followers map[publishing.GroupID][]publishing.Post
-	// Settings are those of templates.
+	// Settings are the settings of templates.
 	Settings map[publishing.GroupID]json.RawMessage
 	// Parts are in order, with their attachments. The first part of a follower has its delay.
 	Parts    map[publishing.GroupID][]publishing.Part
 	Media    map[publishing.MediaID]publishing.Medium
 	Channels map[publishing.ChannelID]publishing.Channel
-	// Tags are those of the roots that exist.
+	// Tags are the existing tags of the roots.
 	Tags map[publishing.TagID]publishing.Tag
 }
 
@@ -52,8 +52,9 @@ type settingsRow struct {
 	Settings json.RawMessage    `db:"settings"`
 }
 
-// ReadThreadData returns what belongs to some roots, in one round trip. Parts and settings of projected occurrences are
-// under the groups of their templates. It returns ErrTooMuch when that is more than publishing.MaxListedBytes.
+// ReadThreadData returns what belongs to some roots, in one round trip. The parts and settings of
+// projected occurrences are keyed by the groups of their templates. It returns ErrTooMuch if the
+// data is larger than publishing.MaxListedBytes.
 func ReadThreadData(
 	ctx context.Context, d *db.DB, org tenancy.OrgID, roots []publishing.Post,
 ) (w ThreadData, err error) {
@@ -121,7 +122,7 @@ type partRow struct {
 	Position int                `db:"position"`
 	Text     string             `db:"content"`
 	HTML     bool               `db:"html"`
-	// Delay is that of the post.
+	// Delay is the delay of the post.
 	Delay      time.Duration `db:"delay"`
 	ReleaseID  *string       `db:"release_id"`
 	ReleaseURL *string       `db:"release_url"`
@@ -137,9 +138,9 @@ join media m on m.org_id = t.org_id and m.id = t.media_id
 where p.group_id = any($1) and (p.deleted_at is null or p.group_id = any($2))
 order by t.part_id, t.position`
 
-// readParts queues the reading of the parts of groups: do is called with each part and its row, in the order of the
-// positions, and the media of all parts are added to media. The parts of deleted posts are left out, except those of
-// the groups in hidden.
+// readParts queues the reading of the parts of groups. It calls do with each part and its row, in
+// the order of the positions, and adds the media of all parts to media. It leaves out the parts of
+// deleted posts, except in the groups in hidden.
 func readParts(
 	b *pgx.Batch, most *budget, groups, hidden [][16]byte, media map[publishing.MediaID]publishing.Medium,
 	do func(partRow, publishing.Part),
@@ -175,8 +176,8 @@ select at, event as kind, node, by, reason from (
   order by e.at desc, e.id desc limit 1000) newest
 order by at, id`
 
-// Events returns the timeline of a group, the oldest event first: its newest 1000 events. A group that does not exist
-// is no error and has none; it returns pg.ErrOrgBusy or the error of Postgres.
+// Events returns the newest 1000 events in the timeline of a group, oldest first. If the group does
+// not exist, there are none. It returns pg.ErrOrgBusy or the Postgres error.
 func Events(
 	ctx context.Context, d *db.DB, org tenancy.OrgID, group publishing.GroupID,
 ) (out []publishing.Event, err error) {

@@ -13,7 +13,7 @@ import (
 	"crier/tenancy"
 )
 
-// StoredPlan is posting times with their time zone, which tenancy.LoadZone may not know.
+// StoredPlan holds posting times with their time zone, which tenancy.LoadZone may not know.
 type StoredPlan struct {
 	Timezone string
 	Times    []publishing.QueueTime
@@ -34,7 +34,7 @@ func scanPlan(row pgx.CollectableRow) (p StoredPlan, err error) {
 const channelPlan = `-- publishing.ChannelPlan
 select timezone, queue_plan from channel where id = $1 and deleted_at is null`
 
-// Plan returns the queue plan of a channel, or pgx.ErrNoRows when there is no such channel.
+// Plan returns the queue plan of a channel, or pgx.ErrNoRows if there is no such channel.
 func Plan(
 	ctx context.Context, d *db.DB, org tenancy.OrgID, channel publishing.ChannelID,
 ) (p StoredPlan, err error) {
@@ -50,8 +50,8 @@ func Plan(
 const planLock = `-- publishing.PlanLock
 select timezone from channel where id = $1 and deleted_at is null for no key update`
 
-// LockPlan locks the queue plan and the time zone of a channel until the transaction ends, and returns the zone. It
-// returns pgx.ErrNoRows when there is no such channel.
+// LockPlan locks the queue plan and the time zone of a channel until the transaction ends, and
+// returns the zone. It returns pgx.ErrNoRows if there is no such channel.
 func LockPlan(ctx context.Context, tx *db.Tx, channel publishing.ChannelID) (zone string, err error) {
 	return zone, tx.QueryRow(ctx, planLock, channel).Scan(&zone)
 }
@@ -59,13 +59,14 @@ func LockPlan(ctx context.Context, tx *db.Tx, channel publishing.ChannelID) (zon
 const planSet = `-- publishing.PlanSet
 update channel set timezone = $2, queue_plan = $3, updated_at = now() where id = $1 and deleted_at is null`
 
-// SetPlan replaces the queue plan and the time zone of a locked channel. Repeated posts keep the zone that they have.
+// SetPlan replaces the queue plan and the time zone of a locked channel. Repeated posts keep their
+// zone.
 func SetPlan(ctx context.Context, tx *db.Tx, channel publishing.ChannelID, p StoredPlan) error {
 	_, err := tx.Exec(ctx, planSet, channel, p.Timezone, db.StoredTimes(p.Times))
 	return err
 }
 
-// slotsLock lets the calls that look for a slot of an organization run one after the other.
+// slotsLock serializes the calls that search for a slot of an organization.
 const slotsLock = `-- publishing.SlotsLock
 select from organization where id = $1 for no key update`
 
@@ -79,10 +80,10 @@ group by c.timezone`
 const slotsNow = `-- publishing.SlotsNow
 select clock_timestamp()`
 
-// Lock locks the slots of the organization until the transaction ends: of all calls of it, in all processes, only
-// one at a time goes on from here. It returns the queue plan of the channel, and none when there is no such channel. For
-// the zero channel it returns those of all channels that are not disabled, one for each time zone. now is the time of
-// the database.
+// Lock locks the slots of the organization until the transaction ends, so that only one caller in
+// all processes continues at a time. It returns the queue plan of the channel, or none if there is
+// no such channel. For the zero channel it returns the plans of all channels that are not disabled,
+// merged into one per time zone. now is the database's time.
 func Lock(
 	ctx context.Context, tx *db.Tx, channel publishing.ChannelID,
 ) (plans []StoredPlan, now time.Time, err error) {
@@ -102,14 +103,14 @@ insert into slot_hold (org_id, subject, at, expires_at)
 values ($1, $2, $3, clock_timestamp() + $4 * interval '1 millisecond')
 on conflict (org_id, subject, at) do update set expires_at = excluded.expires_at`
 
-// holdsExpire skips holds that a create deletes at this moment.
+// holdsExpire skips holds that a create is deleting at the same time.
 const holdsExpire = `-- publishing.HoldsExpire
 delete from slot_hold where (org_id, subject, at) in (
   select h.org_id, h.subject, h.at from slot_hold h
   where h.org_id = $1 and h.expires_at <= clock_timestamp() for update skip locked)`
 
-// Hold holds a slot of a channel, or of all channels for the zero one, for a time, and deletes the holds that are
-// over. The transaction must have locked the slots. A hold that is lost with a crash costs nothing.
+// Hold holds a slot of a channel for a time, or of all channels for the zero channel, and deletes
+// expired holds. The transaction must have locked the slots. Losing a hold in a crash does no harm.
 func Hold(ctx context.Context, tx *db.Tx, channel publishing.ChannelID, at time.Time, life time.Duration) error {
 	subject := channel.UUID()
 	if channel.IsZero() {

@@ -26,7 +26,7 @@ var tagColumns = db.Columns[publishing.Tag]("t")
 var tagsList = `-- publishing.Tags
 select ` + tagColumns + ` from tag t order by lower(t.name), t.id`
 
-// List returns the tags of an organization in the order of their names. There are at most publishing.MaxTags.
+// List returns the tags of an organization, sorted by name. There are at most publishing.MaxTags.
 func List(ctx context.Context, d *db.DB, org tenancy.OrgID) (out []publishing.Tag, err error) {
 	err = d.Read(ctx, org.UUID(), func(b *pgx.Batch) {
 		b.Queue(tagsList).Query(db.Into(&out, pgx.RowToStructByName[publishing.Tag]))
@@ -34,7 +34,7 @@ func List(ctx context.Context, d *db.DB, org tenancy.OrgID) (out []publishing.Ta
 	return out, err
 }
 
-// tagLock lets two creates not count the same number of tags.
+// tagLock keeps two concurrent creates from counting the same tags.
 const tagLock = `-- publishing.TagLock
 select 1 from organization where id = $1 for no key update`
 
@@ -62,7 +62,7 @@ func Create(ctx context.Context, tx *db.Tx, tag publishing.TagID, cmd publishing
 var tagUpdate = `-- publishing.TagUpdate
 update tag t set name = $2, color = $3, updated_at = now() where t.id = $1 returning ` + tagColumns
 
-// Update changes a tag. It returns ErrTagName, and pgx.ErrNoRows when there is no such tag.
+// Update changes a tag. It returns ErrTagName, and pgx.ErrNoRows if there is no such tag.
 func Update(ctx context.Context, tx *db.Tx, tag publishing.TagID, cmd publishing.SaveTag) (publishing.Tag, error) {
 	return one(ctx, tx, tagUpdate, tag, cmd.Name, cmd.Color)
 }
@@ -70,7 +70,8 @@ func Update(ctx context.Context, tx *db.Tx, tag publishing.TagID, cmd publishing
 var tagDelete = `-- publishing.TagDelete
 delete from tag t where t.id = $1 returning ` + tagColumns
 
-// Delete deletes a tag and returns it, or pgx.ErrNoRows. Posts keep its id, which names nothing any more.
+// Delete deletes a tag and returns it, or pgx.ErrNoRows. Posts keep its id, which no longer names
+// anything.
 func Delete(ctx context.Context, tx *db.Tx, tag publishing.TagID) (publishing.Tag, error) {
 	return one(ctx, tx, tagDelete, tag)
 }
