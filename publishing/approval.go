@@ -86,8 +86,9 @@ type Approval struct {
 	ResolvedBy tenancy.PersonID
 	// ResolvedAt is nil while the request is pending.
 	ResolvedAt *time.Time
-	// ReviewURL is a link for the member who reads the approval to pass on; a guest can answer with
-	// it. It is "" for readers who may not see it. Example: https://crier.example/review/{token}
+	// ReviewURL is the review link of the member who reads the approval, to pass on to a guest, who
+	// can answer with it. It is "" for readers who may not see it.
+	// Example: https://crier.example/review/{token}
 	ReviewURL string
 }
 

@@ -56,7 +56,7 @@ const (
 	GradeIdempotent Grade = "A"
 	// GradeTrackable: the platform returns the outcome of a publication for a stored handle.
 	GradeTrackable Grade = "B"
-	// GradeMarked: a published post can be found reliably by a mark of ours.
+	// GradeMarked: a published post can be found with certainty by a mark of ours.
 	GradeMarked Grade = "C"
 	// GradeSearchable: a published post can be searched for only by its text and time.
 	GradeSearchable Grade = "D"

@@ -133,7 +133,7 @@ const (
 	EventSetAside       EventKind = "set_aside" // claims failed; its channel is skipped for a while
 	EventDelayed        EventKind = "delayed"   // writing the next occurrence failed; it is retried
 	EventStopped        EventKind = "stopped"   // no further occurrence of the series is written
-	EventReleased       EventKind = "released"  // a person has entered its id on the platform
+	EventReleased       EventKind = "released"  // a person has entered the platform's id for it
 
 	EventApprovalRequested EventKind = "approval_requested"
 	EventApproved          EventKind = "approved"

@@ -79,7 +79,7 @@ type Channel struct {
 //
 // Only one refresh of a channel runs in all processes; others wait for its result. A refresh
 // continues if ctx is canceled, because the platform may already have replaced the credential. If
-// the process crashes before the new credential is stored, the next refresh tries the old one once
+// the process ends before the new credential is stored, the next refresh tries the old one once
 // more. If the platform then refuses it, the error has KindReauth and gives the reason.
 //
 // KindReauth also means that the channel's application is gone. connector.KindOf returns the kind

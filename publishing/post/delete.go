@@ -37,8 +37,8 @@ func (s *Posts) Delete(ctx context.Context, p tenancy.Principal, post string) er
 }
 
 // DeleteGroup deletes every post of a group. If the post is repeated, its series ends: the other
-// stored occurrences are deleted too, and no more follow. It returns NotFound if the group does not
-// exist.
+// stored occurrences that have not ended are deleted too, and no more follow. It returns NotFound
+// if the group does not exist.
 func (s *Posts) DeleteGroup(ctx context.Context, p tenancy.Principal, group string) error {
 	const op = "publishing.DeleteGroup"
 	parsed, ok := id.Parse[publishing.GroupTag](group)

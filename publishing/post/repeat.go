@@ -57,7 +57,8 @@ func (s *Posts) repeat(
 }
 
 // replaceSeries makes sure that only the next occurrence of a series changes the series, and
-// deletes the other stored occurrences. It returns Invalid for any other occurrence.
+// deletes the other stored occurrences that have not ended. It returns Invalid for any other
+// occurrence.
 func (s *Posts) replaceSeries(
 	ctx context.Context, tx *db.Tx, p tenancy.Principal, e checked, pl plan,
 	quota poststore.PostQuota,

@@ -88,9 +88,9 @@ func usablePlans(stored []slotstore.StoredPlan) (plans []publishing.QueuePlan, e
 	return plans, nil
 }
 
-// slotWindows are the windows after now in which a slot is searched for. Taken minutes are read for
-// one window at a time: most calls need only the first one, and an organization may have a million
-// posts a year.
+// slotWindows are the ends, counted from now, of the windows in which a slot is searched for. Taken
+// minutes are read for one window at a time: most calls need only the first one, and an
+// organization may have a million posts a year.
 var slotWindows = [...]time.Duration{32 * 24 * time.Hour, publishing.SlotsAhead}
 
 // free returns the first free slot of plans after now, or Conflict if all are taken.

@@ -109,10 +109,10 @@ type PostStatus struct {
 	ID      publishing.PostID    `db:"id"`
 	Channel publishing.ChannelID `db:"channel_id"`
 	State   publishing.State     `db:"state"`
-	// OutcomeUnknown is set if a call of the current republication may have reached the platform:
-	// the outcome is unknown, or a call began and was not answered.
+	// OutcomeUnknown is set if a call under the current republish number may have reached the
+	// platform: the outcome is unknown, or a call began and was not answered.
 	OutcomeUnknown bool `db:"outcome_unknown"`
-	// Published is set if a part of the current republication is on the platform.
+	// Published is set if a part sent under the current republish number is on the platform.
 	Published bool `db:"published"`
 	// After is the predecessor, zero for the root.
 	After publishing.PostID `db:"after_post"`

@@ -113,8 +113,8 @@ func uuidArray[T any](ids []id.ID[T]) string {
 	return "{" + strings.Join(words, ",") + "}"
 }
 
-// postRewrite rewrites a post that the caller has locked. It starts a new republication, because
-// the publications of the present one belong to the old content.
+// postRewrite rewrites a post that the caller has locked. It increases republish, because the
+// publications under the current number belong to the old content.
 const postRewrite = `-- publishing.PostRewrite
 update post set state = $2, publish_date = coalesce($4, now()), settings = $5, creation_method = $6,
   tags = $7,

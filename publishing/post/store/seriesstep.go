@@ -44,8 +44,8 @@ type seriesLock struct{ channel, series, stored string }
 // separate statement reads the stored occurrences, because only a later snapshot sees what the lock
 // waited for.
 //
-// An occurrence with an unknown outcome counts as failed. If it turns out to be published, it ends
-// the run of failures.
+// If an occurrence was given up with an unknown outcome, and thus counted as failed, but turns out
+// to be published, it ends the run of failures.
 func lockBy(where, wait string) seriesLock {
 	return seriesLock{
 		channel: `-- publishing.SeriesChannel

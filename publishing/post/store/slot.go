@@ -23,7 +23,8 @@ select h.at from slot_hold h
 where ` + ofHold + ` and h.at >= $1 and h.at < $2 and h.expires_at > clock_timestamp()`
 }
 
-// $3 is the channel. It is null in allTaken, so that both statements have the same parameters.
+// $3 is the channel. allTaken tests that it is null, so that both statements have the same
+// parameters.
 var (
 	channelTaken = takenBy("ChannelTaken", `p.channel_id = $3::uuid`, `h.subject in ($3, h.org_id)`)
 	allTaken     = takenBy("AllTaken", `$3::uuid is null`, `true`)

@@ -34,7 +34,7 @@ func List(ctx context.Context, d *db.DB, org tenancy.OrgID) (out []publishing.Ta
 	return out, err
 }
 
-// tagLock keeps two concurrent creates from counting the same tags.
+// tagLock keeps two concurrent creates from counting the same number of tags.
 const tagLock = `-- publishing.TagLock
 select 1 from organization where id = $1 for no key update`
 
