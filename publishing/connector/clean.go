@@ -13,7 +13,7 @@ import (
 	"crier/platform/text"
 )
 
-// The limits of what a platform returns, in bytes where nothing else is named.
+// The limits of what a platform returns, in bytes unless another unit is named.
 const (
 	maxID          = 1024
 	maxURL         = 2048
@@ -22,15 +22,16 @@ const (
 	maxCode        = 128
 	maxPublic      = 1024
 	maxRaw         = 4096
-	maxCause       = 8 << 10  // an error in the log, which may include the stack of a panic
+	maxCause       = 8 << 10  // an error in the log, which may include the stack trace of a panic
 	maxDocument    = 8 << 10  // a JSON document: Ref.Data, Account.Data, Step.Handle
-	maxCredential  = 16 << 10 // a credential; the schema has room for it when it is sealed
+	maxCredential  = 16 << 10 // a credential; the schema has room for it once it is sealed
 	maxDepth       = 64       // levels of nesting in a JSON document
 	maxNumber      = 64       // digits, sign and exponent of a number in a JSON document
 )
 
-// cleanURL returns an http or https address unchanged, or an empty string for any other and for one that text.Line would
-// change: a cut address leads elsewhere, and another scheme may run code in the page that shows it.
+// cleanURL returns an http or https address unchanged. It returns "" for any other address, because
+// another scheme may run code in the page that shows it, and for one that text.Line would change,
+// because a truncated address leads elsewhere.
 func cleanURL(address string) string {
 	if text.Line(address, maxURL) != address {
 		return ""
@@ -42,24 +43,29 @@ func cleanURL(address string) string {
 	return address
 }
 
-// CleanRef returns a reference that any store can hold: an ID of at most 1,024 bytes, an http or https URL of at most
-// 2,048 bytes or none, and Data that is a JSON document of at most 8 KB or absent. It never fails, because the post
-// is published in any case; without a usable ID the result has an empty one.
+// CleanRef returns a reference that any store can hold: an ID of at most 1,024 bytes, an http or
+// https URL of at most 2,048 bytes or none, and Data that is absent or a JSON document of at most 8
+// KB. It never fails, because the post has been published in any case. If no part of the ID is
+// usable, the result has an empty ID.
 func CleanRef(ref Ref) Ref {
 	ref.ID = text.Line(ref.ID, maxID)
 	ref.URL = cleanURL(ref.URL)
 	data, err := cleanJSON(ref.Data)
 	if err != nil {
-		data = nil // a reply then fails for lack of a reference
+		// a reply then fails because the reference is missing
+		data = nil
 	}
 	ref.Data = data
 	return ref
 }
 
-// cleanError returns a copy of err with text that any store and log can hold: a Code of at most 128 bytes, Public of
-// at most 1,024, Raw of at most 4,096, and a wait from 0 to 30 days. An invalid kind, and KindUnknown outside a
-// commit, becomes KindUnknown in a commit and else KindTransient. The text of Err, and of an error that is no *Error,
-// is at most 8 KB; the original is wrapped.
+// cleanError returns a copy of err with text that any store and log can hold: a Code of at most 128
+// bytes, Public of at most 1,024, Raw of at most 4,096, and a wait from 0 to 30 days. An invalid
+// kind, or KindUnknown outside a commit, becomes KindUnknown in a commit and KindTransient
+// otherwise.
+//
+// The text of Err, or of an error that is not an *Error, is cut at 8 KB; the original error is
+// wrapped.
 func cleanError(err error, committing bool) error {
 	var e *Error
 	if !errors.As(err, &e) {
@@ -87,7 +93,8 @@ func cleanError(err error, committing bool) error {
 	return &out
 }
 
-// cleanErr is an error with clean text around one whose text may come from another party.
+// cleanErr wraps an error whose text may come from another party, and replaces that text with a
+// clean one.
 type cleanErr struct {
 	words string
 	err   error
@@ -104,9 +111,10 @@ func (c *cleanErr) Error() string { return c.words }
 
 func (c *cleanErr) Unwrap() error { return c.err }
 
-// cleanAccount returns an account with text that any store can hold: Name and Profile of at most 512 bytes, a Picture
-// of at most 2,048 or none, a Destination of at most 255, and Data that is a JSON document of at most 8 KB or absent.
-// An ID is kept or refused as KindContent, because a changed ID could be that of another account.
+// cleanAccount returns an account with text that any store can hold: Name and Profile of at most
+// 512 bytes, a Picture of at most 2,048 bytes or none, a Destination of at most 255 bytes, and Data
+// that is absent or a JSON document of at most 8 KB. An ID that cannot be kept unchanged is refused
+// with KindContent, because a changed ID could belong to another account.
 func cleanAccount(a Account) (Account, error) {
 	if a.ID == "" || text.Line(a.ID, maxID) != a.ID {
 		const public = "The platform gives this account an ID that cannot be stored."
@@ -128,10 +136,13 @@ var (
 	errTooLarge = errors.New("a JSON document of more than 8 KB")
 )
 
-// cleanJSON returns a document that a jsonb column can hold; nil for an empty one. U+0000 is removed from strings and
-// names, invalid characters become U+FFFD, and numbers outside the range of jsonb become null. Other control
-// characters stay: JSON escapes them, and a Handle may hold a text that is hashed later. A document that is not JSON,
-// larger than 8 KB or nested in more than 64 levels is an error.
+// cleanJSON returns a document that a jsonb column can hold; nil for an empty one. It removes
+// U+0000 from strings and names, replaces invalid characters with U+FFFD, and replaces numbers
+// outside the range of jsonb with null. Other control characters stay: JSON escapes them, and a
+// Handle may hold text that is hashed later.
+//
+// It returns an error for a document that is not JSON, is larger than 8 KB or is nested more than
+// 64 levels deep.
 func cleanJSON(raw json.RawMessage) (json.RawMessage, error) {
 	if len(raw) == 0 {
 		return nil, nil
@@ -195,15 +206,15 @@ func (c *cleaner) value(v any, depth int) any {
 	return v
 }
 
-// text removes U+0000. The decoder has already replaced invalid bytes by U+FFFD.
+// text removes U+0000. The decoder has already replaced invalid bytes with U+FFFD.
 func (c *cleaner) text(s string) string {
 	out := strings.ReplaceAll(s, "\x00", "")
 	c.changed = c.changed || out != s
 	return out
 }
 
-// number returns nil for a number that a numeric column may refuse: jsonb keeps every digit, and 1e999999 has too
-// many.
+// number returns nil for a number that a numeric column may refuse: jsonb keeps every digit, and
+// 1e999999 has too many.
 func (c *cleaner) number(n json.Number) any {
 	f, err := strconv.ParseFloat(n.String(), 64)
 	mantissa, _, _ := strings.Cut(strings.ToLower(n.String()), "e")
@@ -214,7 +225,8 @@ func (c *cleaner) number(n json.Number) any {
 	return n
 }
 
-// Quote returns what a client sent for use in a sentence: on one line, in quotation marks, 100 characters at most.
+// Quote returns text from a client for use in a sentence: on one line, in quotation marks, cut at
+// 100 characters.
 func Quote(sent string) string {
 	const longest = 100
 	line := strings.Map(func(r rune) rune {

@@ -8,9 +8,10 @@ import (
 	"crier/platform/text"
 )
 
-// Destination returns the hosts of the addresses in the form of Account.Destination: in lower case, with the port if
-// it is not the default of the scheme, without duplicates, sorted, joined by commas and cut at 255 bytes. Invalid
-// addresses are skipped.
+// Destination returns the hosts of the addresses in the form of Account.Destination: in lower case,
+// with the port if it is not the scheme's default, without duplicates, sorted, joined by commas and
+// cut at 255 bytes. Invalid addresses are skipped. Example: https://PDS.example:8443/xrpc becomes
+// pds.example:8443
 func Destination(addresses ...string) string {
 	var hosts []string
 	for _, address := range addresses {

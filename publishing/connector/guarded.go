@@ -11,8 +11,8 @@ import (
 	"crier/publishing/file/picture"
 )
 
-// guard returns a connector that protects the engine from c and its platform: a panic becomes an error, and all text
-// is cleaned and bounded. The Registry guards each connector.
+// guard returns a connector that protects the engine from c and its platform: a panic becomes an
+// error, and all text is cleaned and bounded. The Registry guards every connector.
 func guard(c Connector) Connector {
 	g := guarded{c: c, descriptor: c.Describe()}
 	if r, ok := c.(Refresher); ok {
@@ -21,13 +21,13 @@ func guard(c Connector) Connector {
 	return g
 }
 
-// guarded is a connector with clean results. It implements Connector and Deriver.
+// guarded is a connector that returns clean results. It implements Connector and Deriver.
 type guarded struct {
 	c          Connector
 	descriptor Descriptor
 }
 
-// guardedRefresher is a guarded connector whose access expires. It implements Connector, Deriver and Refresher.
+// guardedRefresher is a guarded Refresher. It implements Connector, Deriver and Refresher.
 type guardedRefresher struct {
 	guarded
 	r Refresher
@@ -35,7 +35,8 @@ type guardedRefresher struct {
 
 func (g guarded) Describe() Descriptor { return g.descriptor }
 
-// Connect returns a clean account and a credential of at most 16 KB. A larger one and a panic are KindContent.
+// Connect returns a clean account and a credential of at most 16 KB. A larger credential, or a
+// panic, is KindContent.
 func (g guarded) Connect(ctx context.Context, env Env, fields map[string]string) (out Connected, err error) {
 	defer func() {
 		if v := recover(); v != nil {
@@ -70,8 +71,8 @@ func (g guarded) Validate(d Draft) (out []Problem) {
 	return out
 }
 
-// Derived returns the picture that the platform needs in place of an image; none if the connector is no Deriver.
-// After a panic it returns none, and Prepare then refuses the image.
+// Derived returns the picture that the platform needs in place of an image. It returns none if the
+// connector is not a Deriver, and after a panic, in which case Prepare refuses the image.
 func (g guarded) Derived(m Media) (spec picture.Spec, needed bool) {
 	d, ok := g.c.(Deriver)
 	if !ok {
@@ -85,7 +86,7 @@ func (g guarded) Derived(m Media) (spec picture.Spec, needed bool) {
 	return d.Derived(m)
 }
 
-// Prepare returns a handle that can be stored. A panic, and a handle that cannot be stored, is KindContent.
+// Prepare returns a handle that can be stored. Any other handle, or a panic, is KindContent.
 func (g guarded) Prepare(ctx context.Context, s *Session, item Item) (step Step, err error) {
 	defer func() {
 		if v := recover(); v != nil {
@@ -104,9 +105,12 @@ func (g guarded) Prepare(ctx context.Context, s *Session, item Item) (step Step,
 	return step, nil
 }
 
-// Commit returns a reference that can be stored. A panic is KindUnknown, because the call may have been made.
-// Accounts that de-duplicate by a key are called on kept connections: an unknown outcome of those is reconciled and
-// sent again under its key. All others get a new connection for each call.
+// Commit returns a reference that can be stored. A panic is KindUnknown, because the call may have
+// been made.
+//
+// Accounts that de-duplicate by a key are called on kept connections: if the outcome is unknown, it
+// is reconciled and the item sent again under its key. All other accounts get a new connection for
+// each call.
 func (g guarded) Commit(ctx context.Context, s *Session, item Item) (ref Ref, err error) {
 	defer func() {
 		if v := recover(); v != nil {
@@ -123,8 +127,8 @@ func (g guarded) Commit(ctx context.Context, s *Session, item Item) (ref Ref, er
 	return CleanRef(ref), nil
 }
 
-// Reconcile returns a reference that can be stored. A panic is CannotTell with an error; an unknown outcome value is
-// CannotTell.
+// Reconcile returns a reference that can be stored. A panic is CannotTell with an error; an invalid
+// outcome is CannotTell.
 func (g guarded) Reconcile(ctx context.Context, s *Session, item Item) (v Verdict, err error) {
 	defer func() {
 		if p := recover(); p != nil {
@@ -167,8 +171,8 @@ func (g guardedRefresher) Refresh(ctx context.Context, s *Session) (out Refreshe
 	return out, nil
 }
 
-// tooLarge returns the error for a credential above the limit. The limit exists because a credential is loaded for
-// every post.
+// tooLarge returns the error for a credential above the limit, which exists because a credential is
+// loaded for every post.
 func tooLarge(kind Kind, credential []byte) *Error {
 	return &Error{
 		Kind: kind, Public: "The platform answered with an access that is too large to be stored.",
@@ -176,7 +180,7 @@ func tooLarge(kind Kind, credential []byte) *Error {
 	}
 }
 
-// The texts that users see after a panic. Only after one in Commit may the post be published.
+// The texts that users see after a panic. The post may have been published only if Commit panicked.
 const (
 	failedPost      = "The connector failed on this post."
 	failedCommit    = "The connector failed while publishing, so this may or may not have been published."
@@ -187,8 +191,8 @@ func panicError(v any, kind Kind, public string) *Error {
 	return &Error{Kind: kind, Code: "panic", Public: public, Raw: "panic: " + panicText(v), Err: Recovered(v)}
 }
 
-// panicText returns the text of a panic. A value that is no error and no string is named by its type, because it may
-// hold a secret.
+// panicText returns the text of a panic. A value that is neither an error nor a string is described
+// by its type only, because it may hold a secret.
 func panicText(v any) string {
 	switch v := v.(type) {
 	case error, string:
@@ -198,11 +202,12 @@ func panicText(v any) string {
 	}
 }
 
-// maxStack is the longest stack of a panic in the log, in bytes.
+// maxStack is the length in bytes at which the stack trace of a panic is cut in the log.
 const maxStack = 8 << 10
 
-// Recovered returns an error from the value of recover, with its text and the stack of the caller, both bounded. A
-// connector that starts a goroutine must recover in it: a panic there would end the process.
+// Recovered returns an error from the value of recover, with its text and the caller's stack trace,
+// both bounded. A connector that starts a goroutine must recover in it, because a panic there would
+// end the process.
 func Recovered(v any) error {
 	stack := debug.Stack()
 	return fmt.Errorf("panic: %s\n%s", panicText(v), stack[:min(len(stack), maxStack)])

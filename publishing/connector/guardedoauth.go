@@ -13,13 +13,13 @@ import (
 const (
 	maxCandidates = 200
 	maxMissing    = 20
-	maxOutput     = 256 << 10 // bytes of the output of a tool
+	maxOutput     = 256 << 10 // bytes of a tool's output
 	maxSeries     = 50
 	maxPoints     = 400
-	maxValue      = 1e15 // smaller and larger values are no statistics
+	maxValue      = 1e15 // no statistic has a larger absolute value
 )
 
-// unguarded returns the connector that a guarded one protects.
+// unguarded returns the connector that a guarded one wraps.
 func unguarded(c Connector) Connector {
 	if g, ok := c.(interface{ inner() Connector }); ok {
 		return g.inner()
@@ -29,8 +29,8 @@ func unguarded(c Connector) Connector {
 
 func (g guarded) inner() Connector { return g.c }
 
-// AuthorizerOf returns the Authorizer of a connector, guarded as the Registry guards connectors, and false when its
-// accounts are connected with a form.
+// AuthorizerOf returns the Authorizer of a connector, guarded as the Registry guards connectors. It
+// returns false if the accounts are connected with a form.
 func AuthorizerOf(c Connector) (Authorizer, bool) {
 	a, ok := unguarded(c).(Authorizer)
 	return guardedAuthorizer{a: a}, ok
@@ -40,7 +40,8 @@ type guardedAuthorizer struct{ a Authorizer }
 
 func (g guardedAuthorizer) Family() Family { return g.a.Family() }
 
-// AuthorizeURL returns an address of at most 2,048 bytes. A panic, and another address, is KindContent.
+// AuthorizeURL returns an address of at most 2,048 bytes. Any other address, or a panic, is
+// KindContent.
 func (g guardedAuthorizer) AuthorizeURL(r Authorization) (address string, err error) {
 	defer func() {
 		if v := recover(); v != nil {
@@ -57,8 +58,8 @@ func (g guardedAuthorizer) AuthorizeURL(r Authorization) (address string, err er
 	return address, nil
 }
 
-// Exchange returns clean candidates and a credential that can be stored. A panic, and a result that is neither an
-// account nor candidates, is KindContent.
+// Exchange returns clean candidates and a credential that can be stored. A panic is KindContent,
+// and so is a result with neither an account nor candidates.
 func (g guardedAuthorizer) Exchange(ctx context.Context, env Env, app App, code Code) (out Authorized, err error) {
 	defer func() {
 		if v := recover(); v != nil {
@@ -103,7 +104,7 @@ func (g guardedAuthorizer) Select(
 	return cleanConnected(out)
 }
 
-// failedConnect is what users see after a panic in a connect by OAuth.
+// failedConnect is what users see after a panic while they connect an account by OAuth.
 const failedConnect = "The connector failed to connect this account."
 
 func cleanConnected(c Connected) (out Connected, err error) {
@@ -125,7 +126,8 @@ func cleanWords(words []string) []string {
 	return out
 }
 
-// cleanCandidates leaves out candidates whose ID cannot be stored, because a changed ID could be that of another one.
+// cleanCandidates leaves out candidates whose ID cannot be stored, because a changed ID could
+// belong to another candidate.
 func cleanCandidates(all []Candidate) []Candidate {
 	out := make([]Candidate, 0, min(len(all), maxCandidates))
 	for _, c := range all {
@@ -137,7 +139,8 @@ func cleanCandidates(all []Candidate) []Candidate {
 	return out
 }
 
-// ToolBoxOf returns the ToolBox of a connector, guarded as the Registry guards connectors, and false when it has none.
+// ToolBoxOf returns the ToolBox of a connector, guarded as the Registry guards connectors. It
+// returns false if the connector has none.
 func ToolBoxOf(c Connector) (ToolBox, bool) {
 	t, ok := unguarded(c).(ToolBox)
 	return guardedTools{t: t}, ok
@@ -147,7 +150,8 @@ type guardedTools struct{ t ToolBox }
 
 func (g guardedTools) Tools() []Tool { return g.t.Tools() }
 
-// Call returns a JSON document of at most 256 KB. A panic is KindContent, another output KindTransient.
+// Call returns a JSON document of at most 256 KB. A panic is KindContent, any other output
+// KindTransient.
 func (g guardedTools) Call(
 	ctx context.Context, s *Session, name string, data map[string]any,
 ) (out json.RawMessage, err error) {
@@ -167,7 +171,8 @@ func (g guardedTools) Call(
 	return out, nil
 }
 
-// ListerOf returns the Lister of a connector, guarded as the Registry guards connectors, and false when it is none.
+// ListerOf returns the Lister of a connector, guarded as the Registry guards connectors. It returns
+// false if the connector is not a Lister.
 func ListerOf(c Connector) (Lister, bool) {
 	l, ok := unguarded(c).(Lister)
 	return guardedLister{l: l}, ok
@@ -175,8 +180,8 @@ func ListerOf(c Connector) (Lister, bool) {
 
 type guardedLister struct{ l Lister }
 
-// Recent returns at most limit items with clean IDs and addresses. Items without a usable ID are left out. A panic is
-// KindContent.
+// Recent returns at most limit items, with clean IDs and addresses. It leaves out items without a
+// usable ID. A panic is KindContent.
 func (g guardedLister) Recent(ctx context.Context, s *Session, limit int) (out []RemoteItem, err error) {
 	defer func() {
 		if v := recover(); v != nil {
@@ -195,7 +200,8 @@ func (g guardedLister) Recent(ctx context.Context, s *Session, limit int) (out [
 	return out, nil
 }
 
-// AnalystOf returns the Analyst of a connector, guarded as the Registry guards connectors, and false when it is none.
+// AnalystOf returns the Analyst of a connector, guarded as the Registry guards connectors. It
+// returns false if the connector is not an Analyst.
 func AnalystOf(c Connector) (Analyst, bool) {
 	a, ok := unguarded(c).(Analyst)
 	return guardedAnalyst{a: a}, ok
@@ -203,13 +209,13 @@ func AnalystOf(c Connector) (Analyst, bool) {
 
 type guardedAnalyst struct{ a Analyst }
 
-// Channel returns at most 50 series of at most 400 points, with clean labels and values of at most a thousand million
-// million. A panic is KindOperator.
+// Channel returns at most 50 series of at most 400 points, with clean labels and values from -1e15
+// to 1e15. A panic is KindOperator.
 func (g guardedAnalyst) Channel(ctx context.Context, s *Session, since, until time.Time) ([]Series, error) {
 	return guardSeries(func() ([]Series, error) { return g.a.Channel(ctx, s, since, until) })
 }
 
-// Post is limited like Channel.
+// Post applies the same limits as Channel.
 func (g guardedAnalyst) Post(ctx context.Context, s *Session, ref Ref, since, until time.Time) ([]Series, error) {
 	return guardSeries(func() ([]Series, error) { return g.a.Post(ctx, s, ref, since, until) })
 }
@@ -234,11 +240,12 @@ func guardSeries(read func() ([]Series, error)) (out []Series, err error) {
 	return out, nil
 }
 
-// cleanPoints returns the points with a value that people can read and that can be stored, at most 400.
+// cleanPoints returns at most 400 points, leaving out values that are too large to be a statistic.
 func cleanPoints(all []Point) []Point {
 	out := make([]Point, 0, min(len(all), maxPoints))
 	for _, p := range all {
-		if math.Abs(p.Value) <= maxValue && len(out) < maxPoints { // false for a value that is no number
+		// false for NaN
+		if math.Abs(p.Value) <= maxValue && len(out) < maxPoints {
 			out = append(out, p)
 		}
 	}

@@ -10,7 +10,7 @@ import (
 	"crier/publishing"
 )
 
-// Length returns the length of text in the unit; code points for an unknown unit.
+// Length returns the length of text in the unit. It counts code points if the unit is unknown.
 func Length(text string, unit Unit) int {
 	switch unit {
 	case Graphemes:
@@ -32,8 +32,9 @@ func Length(text string, unit Unit) int {
 	}
 }
 
-// Check applies the rules that a descriptor states as data and returns every problem. Those of one part are in the
-// order: empty, media, length. maxLength replaces that of the descriptor unless it is 0.
+// Check applies the rules that a descriptor states as data and returns every problem. The problems
+// of one part are in the order empty, media, length. maxLength replaces the limit of the descriptor
+// unless it is 0.
 func Check(d Descriptor, draft Draft, maxLength int) []Problem {
 	if maxLength == 0 {
 		maxLength = d.MaxLength

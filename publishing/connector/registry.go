@@ -5,11 +5,12 @@ import (
 	"sort"
 )
 
-// Registry holds the connectors of this instance by platform identifier. The connectors that it returns are guarded:
-// a panic becomes an error, and all text from a platform is cleaned and bounded. It is safe for concurrent use.
+// Registry holds the connectors of this instance by platform identifier. It returns guarded
+// connectors: a panic becomes an error, and all text from a platform is cleaned and bounded. It is
+// safe for concurrent use.
 type Registry struct{ byID map[string]Connector }
 
-// NewRegistry returns a registry. It fails when two connectors have the same identifier.
+// NewRegistry returns a registry. It returns an error if two connectors have the same identifier.
 func NewRegistry(all ...Connector) (*Registry, error) {
 	r := &Registry{byID: map[string]Connector{}}
 	for _, c := range all {
@@ -22,7 +23,8 @@ func NewRegistry(all ...Connector) (*Registry, error) {
 	return r, nil
 }
 
-// Get returns false for an identifier that this instance does not offer. A stored channel may still have such a one.
+// Get returns the connector with the given identifier, or false if this instance does not offer the
+// platform. A stored channel may still have such an identifier.
 func (r *Registry) Get(id string) (Connector, bool) {
 	c, ok := r.byID[id]
 	return c, ok

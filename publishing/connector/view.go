@@ -14,8 +14,8 @@ func AccountOf(c publishing.Channel) Account {
 	}
 }
 
-// MediaOf returns the Media of a stored file; open opens its bytes. base is the public address of this service, with or
-// without a slash at the end.
+// MediaOf returns the Media of a stored file; open opens its bytes. base is the public address of
+// this service, with or without a trailing slash.
 func MediaOf(m publishing.Medium, alt, base string, open func() (io.ReadCloser, error)) Media {
 	return Media{
 		ContentType: m.ContentType, Size: m.Size, Width: m.Width, Height: m.Height, Duration: m.Duration(),

@@ -21,10 +21,10 @@ import (
 var ErrCoding = errors.New("the content coding cannot be undone")
 
 const (
-	// maxCodings is how many codings of one response are undone. Each multiplies what a server can make us do for the
-	// bytes that it sends.
+	// maxCodings is how many codings of one response are undone. Each coding multiplies the work
+	// that a server can cause with the bytes it sends.
 	maxCodings = 1
-	// zstdWindow is in bytes: HTTP does not allow larger windows (RFC 9659).
+	// zstdWindow is the largest window in bytes that HTTP allows (RFC 9659).
 	zstdWindow = 8 << 20
 	// codingSlack is how many bytes a server may send beyond twice the decoded bytes. A server that
 	// sends more is trying to keep the connection open.
@@ -44,7 +44,8 @@ func decodeBody(resp *http.Response) {
 			return
 		}
 	}
-	slices.Reverse(codings) // the last one was applied last
+	// the last coding was applied last
+	slices.Reverse(codings)
 	resp.Header.Del("Content-Encoding")
 	resp.ContentLength = -1
 	resp.Body = &decodedBody{source: resp.Body, codings: codings}
@@ -60,7 +61,8 @@ func contentCodings(h http.Header) (codings []string) {
 	return codings
 }
 
-// decoders are the readers of content codings. The bufio.Reader has the beginning of the body.
+// decoders are the readers of the content codings. The bufio.Reader holds the beginning of the
+// body.
 var decoders = map[string]func(*bufio.Reader) (io.Reader, error){
 	"gzip": newGzip, "x-gzip": newGzip,
 	"deflate": func(r *bufio.Reader) (io.Reader, error) {
@@ -81,16 +83,16 @@ var decoders = map[string]func(*bufio.Reader) (io.Reader, error){
 
 func newGzip(r *bufio.Reader) (io.Reader, error) { return gzip.NewReader(r) }
 
-// decodedBody undoes codings while it is read. Bytes that already are a picture or a video are
-// passed on, because some servers name a coding that they did not apply.
+// decodedBody undoes codings as it is read. It passes on bytes that already are a picture or a
+// video, because some servers declare a coding that they did not apply.
 type decodedBody struct {
 	source  io.ReadCloser
 	codings []string
 
 	r       io.Reader // nil before the first read
-	err     error     // of the first read
+	err     error     // from the first read
 	closers []io.Closer
-	broken  error // of the source
+	broken  error // an error of the source
 	in, out int64 // bytes
 }
 
@@ -128,7 +130,8 @@ func (d *decodedBody) open() (io.Reader, error) {
 	return first, nil
 }
 
-// fault returns the error of the source rather than what a decoder made of it, and ErrCoding for an error of a decoder.
+// fault returns the error of the source, if it has one, instead of what a decoder made of it. It
+// returns ErrCoding for an error of a decoder.
 func (d *decodedBody) fault(err error) error {
 	switch {
 	case err == nil, errors.Is(err, io.EOF):
@@ -142,14 +145,15 @@ func (d *decodedBody) fault(err error) error {
 func (d *decodedBody) Close() error {
 	var errs []error
 	for _, c := range d.closers {
-		if err := c.Close(); err != nil && !errors.Is(err, io.ErrUnexpectedEOF) { // the file was not read to its end
+		// the file need not have been read to its end
+		if err := c.Close(); err != nil && !errors.Is(err, io.ErrUnexpectedEOF) {
 			errs = append(errs, err)
 		}
 	}
 	return errors.Join(append(errs, d.source.Close())...)
 }
 
-// encodedBody is the source of a decodedBody.
+// encodedBody reads the source of a decodedBody.
 type encodedBody struct{ d *decodedBody }
 
 func (e encodedBody) Read(p []byte) (int, error) {

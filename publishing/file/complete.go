@@ -13,16 +13,16 @@ import (
 	"crier/publishing/file/metadata"
 )
 
-// completeReader reads an image and returns fault.Invalid if the image ends before its end marker or one of its
-// checksums is wrong, as in an unfinished download into a preallocated file. Bytes after the marker are allowed,
-// because phones append videos to images.
+// completeReader reads an image. It returns fault.Invalid if the image stops before its end marker
+// or has a wrong checksum, as in an unfinished download into a preallocated file. Bytes after the
+// marker are allowed, because phones append videos to images.
 type completeReader struct {
 	r      io.Reader
 	kind   Kind
 	parser *blockParser
 }
 
-// endOf names what every file of a kind ends with.
+// endOf says what every file of a kind must end with.
 var endOf = map[string]string{
 	"png": "its end (the chunk IEND)", "jpg": "its end (the marker EOI)", "gif": "its end (the trailer)",
 }
@@ -41,16 +41,18 @@ func (c *completeReader) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// blockParser parses the blocks of an image as its bytes arrive. It stores only the header of the present block.
+// blockParser parses the blocks of an image as its bytes arrive. It stores only the header of the
+// current block.
 type blockParser struct {
 	skip  int64        // remaining bytes of a block's body
 	seek  bool         // skip everything before the next 0xFF
 	need  int          // size of the header that step parses
-	have  []byte       // the bytes of that header that have arrived
+	have  []byte       // the bytes of the header that have arrived
 	step  func([]byte) // parses one header and sets what follows
 	ended bool         // the end marker has arrived
-	// sum is the running checksum of the current PNG chunk, and nil for other formats. broken says what is damaged, as
-	// the end of a sentence; once it is set, parse ignores all further bytes.
+	// sum is the running checksum of the current PNG chunk; it is nil for other formats. broken
+	// says what is damaged, as the end of a sentence. Once it is set, parse ignores all further
+	// bytes.
 	sum    hash.Hash32
 	broken string
 }
@@ -71,7 +73,8 @@ func newBlockParser(ext string) *blockParser {
 
 func (w *blockParser) expect(n int, step func([]byte)) { w.need, w.step = n, step }
 
-// parse takes the next bytes of the image, cut anywhere. It ignores what follows the end marker.
+// parse takes the next bytes of the image, split at any point. It ignores what follows the end
+// marker.
 func (w *blockParser) parse(p []byte) {
 	for len(p) > 0 && !w.ended && w.broken == "" {
 		switch {
@@ -99,7 +102,7 @@ func (w *blockParser) parse(p []byte) {
 	}
 }
 
-// pngChunk parses the length and type of a chunk. Its body and checksum follow.
+// pngChunk parses the length and type of a chunk. The chunk's body and checksum follow.
 func (w *blockParser) pngChunk(head []byte) {
 	kind := string(head[4:])
 	if !isChunk(kind) {
@@ -121,16 +124,18 @@ func (w *blockParser) pngChunk(head []byte) {
 	})
 }
 
-// isChunk reports whether kind can be a chunk type: all four of its bytes must be letters.
+// isChunk reports whether kind can be a chunk type, which consists of four letters.
 func isChunk(kind string) bool {
 	return strings.Trim(kind, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz") == ""
 }
 
-// isNeeded reports whether decoders may need a chunk of a PNG: one that is critical, or that is published with the
-// picture. Old programs write wrong checksums into other chunks, such as comments.
+// isNeeded reports whether a decoder may need a PNG chunk: one that is critical, or that is
+// published with the picture. Old programs write wrong checksums into other chunks, such as
+// comments.
 func isNeeded(kind string) bool { return kind[0]&0x20 == 0 || metadata.KeepsChunk(kind) }
 
-// jpegMarker parses 0xFF and a code, at the start of a segment or in the scan data, where 0xFF 0x00 is the byte 0xFF.
+// jpegMarker parses 0xFF and a code, at the start of a segment or in the scan data, where 0xFF 0x00
+// stands for the byte 0xFF.
 func (w *blockParser) jpegMarker(head []byte) {
 	code := head[1]
 	switch {
@@ -159,7 +164,7 @@ func (w *blockParser) gifHeader(head []byte) {
 	w.expect(1, w.gifBlock)
 }
 
-// gifTable returns the size in bytes of the color table that the flags of a descriptor announce.
+// gifTable returns the size in bytes of the color table that the flags of a descriptor declare.
 func gifTable(flags byte) int64 {
 	if flags&0x80 == 0 {
 		return 0
@@ -184,7 +189,7 @@ func (w *blockParser) gifImage(head []byte) {
 	w.expect(1, w.gifData)
 }
 
-// gifData parses the length of a data block. A length of zero ends the blocks.
+// gifData parses the length of a data block. A length of zero ends the sequence.
 func (w *blockParser) gifData(head []byte) {
 	w.skip = int64(head[0])
 	if w.skip == 0 {

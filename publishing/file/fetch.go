@@ -15,45 +15,51 @@ import (
 	"crier/platform/clock"
 )
 
-// The errors of Fetch. The address and every redirect are checked by the transport, too, after the resolution of their
-// names; its refusals match ErrBlocked if the caller makes them so.
+// The errors of Fetch. The transport checks the address and every redirect as well, after it has
+// resolved their names. If it is the transport of package outbound, its refusals match
+// outbound.ErrBlocked.
 var (
-	// ErrAddress is for what is no http or https address.
+	// ErrAddress means that the address is not an http or https address.
 	ErrAddress = errors.New("no public http or https address")
-	// ErrUser is for an address that contains a user name or a password. It wraps ErrAddress.
+	// ErrUser means that the address contains a user name or a password. It wraps ErrAddress.
 	ErrUser = fmt.Errorf("%w: it contains a user name or a password", ErrAddress)
-	// ErrMalformed is for an http or https address that cannot be parsed, has no host or is too long. It wraps ErrAddress.
+	// ErrMalformed means that an http or https address cannot be parsed, has no host or is too
+	// long. It wraps ErrAddress.
 	ErrMalformed = fmt.Errorf("%w: it is malformed", ErrAddress)
-	// ErrDowngrade is for an http address where https is required, or after https. It wraps ErrAddress.
+	// ErrDowngrade means that the address is http although https is required, or that an https
+	// address redirects to it. It wraps ErrAddress.
 	ErrDowngrade = fmt.Errorf("%w: it is http in place of https", ErrAddress)
-	// ErrRedirects is for more redirects than are followed.
+	// ErrRedirects means that there are more redirects than Source.Redirects allows.
 	ErrRedirects = errors.New("too many redirects")
-	// ErrUnreachable is for a server that cannot be reached or does not answer in time.
+	// ErrUnreachable means that the server cannot be reached or does not respond in time.
 	ErrUnreachable = errors.New("the server does not answer")
 )
 
 const (
 	maxAddress = 4096 // bytes
-	// firstByte limits the time until the header of an answer, all redirects together, and silence the wait for the next
-	// bytes of its body.
+	// firstByte limits the time until the header of the response arrives, for all redirects
+	// together. silence limits the wait for the next bytes of the body.
 	firstByte = 30 * time.Second
 	silence   = 30 * time.Second
-	// minRate is what a server must send on average, in bytes a second, once it was waited for for as long as silence.
+	// minRate is how many bytes per second a server must send on average, once reads have waited
+	// for it longer than silence.
 	minRate = 4096
 )
 
-// Source is where and how a file is fetched.
+// Source says what file to fetch and how.
 type Source struct {
 	Address string
-	// HTTPS refuses http, of redirects too. Without it https is not left for http.
+	// HTTPS refuses http, including redirects to it. If it is false, a redirect from https to http
+	// is still refused.
 	HTTPS bool
-	// Redirects is how many are followed.
+	// Redirects is how many redirects are followed.
 	Redirects int
-	// Range is the header Range of the request, "" for the whole file.
+	// Range is the Range header of the request; "" requests the whole file. Example: bytes=0-1023
 	Range string
 }
 
-// ParseAddress returns the URL of a file, or ErrAddress for what is no http or https URL with a host and without user.
+// ParseAddress returns the URL of a file. It returns ErrAddress if address is not an http or https
+// URL with a host, or if it contains a user name or a password.
 func ParseAddress(address string) (*url.URL, error) {
 	address = strings.TrimSpace(address)
 	u, err := url.Parse(address)
@@ -80,7 +86,7 @@ func checkURL(u *url.URL) error {
 }
 
 // FileName returns the name of a file fetched from u: the name in the Content-Disposition header of
-// the response (RFC 6266), or else the last part of the path of u, "" if there is none.
+// the response (RFC 6266), or else the last part of the path of u; "" if there is neither.
 func FileName(u *url.URL, answer http.Header) string {
 	if _, params, err := mime.ParseMediaType(answer.Get("Content-Disposition")); err == nil && params["filename"] != "" {
 		return params["filename"]
@@ -92,12 +98,14 @@ func FileName(u *url.URL, answer http.Header) string {
 	return name
 }
 
-// Fetch requests a file and returns the response after the last redirect, of any status, with its
-// Request. It undoes the content codings of a whole file; errors of the body match ErrCoding if the
-// file is not encoded as declared. The transport must not follow redirects, and must refuse
-// addresses that are not public when it connects. The caller closes the body, each read of which
-// waits at most 30 seconds. ctx limits the whole fetch. Errors match ErrAddress, ErrRedirects or
-// ErrUnreachable, and the error of the transport.
+// Fetch requests a file and returns the response after the last redirect, with any status and with
+// its Request set. It undoes the content codings of a whole file. The transport must not follow
+// redirects, and must refuse addresses that are not public when it connects.
+//
+// The caller must close the body. Each read of the body waits at most 30 seconds, and ctx limits
+// the whole fetch. The error of a read matches ErrCoding if the file is not encoded as declared.
+//
+// Errors match ErrAddress, ErrRedirects or ErrUnreachable, and the error of the transport.
 func Fetch(ctx context.Context, transport http.RoundTripper, s Source) (*http.Response, error) {
 	u, err := ParseAddress(s.Address)
 	if err != nil {
@@ -136,7 +144,8 @@ func follow(ctx context.Context, transport http.RoundTripper, s Source, u *url.U
 		if resp.StatusCode < 300 || resp.StatusCode > 399 || resp.StatusCode == http.StatusNotModified || err != nil {
 			return resp, nil
 		}
-		_ = resp.Body.Close() // the answer is the redirect
+		// this response is only the redirect
+		_ = resp.Body.Close()
 		if hop == s.Redirects {
 			return nil, ErrRedirects
 		}
@@ -157,13 +166,13 @@ func request(ctx context.Context, s Source, u *url.URL) *http.Request {
 	return req
 }
 
-// fetched is the body of an answer. A read that waits too long fails, and so does one from a server that is slow on
-// average; a slow reader of it has no limit.
+// fetched is the body of a response. A read fails if it waits too long, or if the server is slow on
+// average. There is no limit on how slowly the caller reads.
 type fetched struct {
 	io.ReadCloser
 	stalled *time.Timer
 	cancel  context.CancelFunc
-	waited  time.Duration // in Read
+	waited  time.Duration // time spent in Read
 	bytes   int64
 }
 
@@ -180,7 +189,7 @@ func (f *fetched) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// isTooSlow returns whether a server that was waited for has sent too few bytes.
+// isTooSlow reports whether a server has sent too few bytes for the time that reads waited for it.
 func isTooSlow(waited time.Duration, bytes int64) bool {
 	return waited > silence && float64(bytes) < waited.Seconds()*minRate
 }

@@ -1,4 +1,5 @@
-// Package file detects the type of an uploaded file, checks its size and completeness, and makes safe file names.
+// Package file detects the type of an uploaded file, checks its size and completeness, and makes
+// safe file names.
 package file
 
 import (
@@ -19,43 +20,43 @@ import (
 	"crier/publishing/file/picture"
 )
 
-// Limits are the greatest sizes of files in bytes.
+// Limits are the maximum sizes of files in bytes.
 type Limits struct {
-	// Image is the limit of png, jpg and gif.
+	// Image is the limit for png, jpg and gif.
 	Image int64
-	// Video is the limit of mp4.
+	// Video is the limit for mp4.
 	Video int64
 }
 
-// Kind is the type of a file by its content, not by its name.
+// Kind is the type of a file, determined by its content and not by its name.
 type Kind struct {
 	// Ext is png, jpg, gif or mp4.
 	Ext         string
 	ContentType string
 	Video       bool
-	// Width and Height are in pixels, of the image as it is shown, after any rotation that EXIF
-	// asks for. They are 0 for a video.
+	// Width and Height are in pixels, of the image as it is shown, that is after any rotation that
+	// EXIF asks for. They are 0 for a video.
 	Width, Height int
 }
 
-// MaxPixels is the greatest number of pixels, width by height, of an image. A file of a few bytes can declare an image
-// that exhausts the memory of every program that decodes it.
+// MaxPixels is the maximum number of pixels, width times height, of an image. A file of a few bytes
+// can declare an image that exhausts the memory of every program that decodes it.
 const MaxPixels = 100_000_000
 
-// maxAfterSize is how much of an image is read after its size, in bytes, to find the rest of the
+// maxAfterSize is how many bytes of an image are read after its dimensions, to find the rest of the
 // header.
 const maxAfterSize = 256 << 10
 
 const sniffLen = 3 << 10 // bytes from which the type is detected
 
-// Sniff detects the type of a file from its beginning and returns it with a reader of the whole
-// file. That reader returns fault.TooLarge past the limit of the file's type, and fault.Invalid for
-// an image that ends before its end marker. For a video, only the type is checked; VideoProbe
+// Sniff detects the type of a file from its beginning. It returns the type and a reader of the
+// whole file, which returns fault.TooLarge past the limit for the type and fault.Invalid for an
+// image that stops before its end marker. For a video, Sniff checks only the type; VideoProbe
 // checks the rest. Sniff buffers at most the header of an image.
 //
-// Sniff returns fault.Invalid for a file that is empty, of another type or not decodable, for an image with more than
-// MaxPixels pixels, and for a name whose extension contradicts the type. A name without a known extension is not
-// checked. Errors of r are returned unchanged.
+// Sniff returns fault.Invalid for a file that is empty, of another type or not decodable, for an
+// image with more than MaxPixels pixels, and for a name with an extension that contradicts the
+// type. It does not check a name without a known extension. Errors of r are returned unchanged.
 func Sniff(name string, r io.Reader, limits Limits) (Kind, io.Reader, error) {
 	first, err := io.ReadAll(io.LimitReader(r, sniffLen))
 	if err != nil {
@@ -95,18 +96,18 @@ func kindOf(detected *mimetype.MIME) (Kind, bool) {
 	}
 }
 
-// isQuickTime reports whether a file begins like a QuickTime movie, which has the same boxes as
-// MP4. Apple phones write such files with MP4 codecs.
+// isQuickTime reports whether a file begins like a QuickTime movie, which consists of the same
+// boxes as MP4. Apple phones write such files with MP4 codecs.
 func isQuickTime(m *mimetype.MIME) bool { return m.Is("video/quicktime") }
 
 // isVariantOfMP4 reports whether m is MP4, or a format that mimetype derives from it by the first
 // brand and that, unlike AVIF, is not a picture. Audio brands are only hints: VideoProbe finds out
-// what the file holds.
+// what the file contains.
 func isVariantOfMP4(m *mimetype.MIME) bool {
 	return m.Is("video/mp4") || m.Parent() != nil && m.Parent().Is("video/mp4") && !strings.HasPrefix(m.String(), "image/")
 }
 
-// word returns the type with its article, for a sentence.
+// word returns the type with an article, for use in a sentence.
 func (k Kind) word() string {
 	switch k.Ext {
 	case "mp4":
@@ -118,8 +119,9 @@ func (k Kind) word() string {
 	}
 }
 
-// measure reads the size of an image from its header, which can be far from the beginning, behind a color profile or a
-// preview. It returns the kind with the size and a reader of the whole image.
+// measure reads the dimensions of an image from its header, which can be far from the beginning,
+// after a color profile or a preview. It returns the kind with the dimensions, and a reader of the
+// whole image.
 func measure(k Kind, r io.Reader) (Kind, io.Reader, error) {
 	var seen bytes.Buffer
 	source := &errorRecorder{r: io.TeeReader(r, &seen)}
@@ -141,7 +143,7 @@ func measure(k Kind, r io.Reader) (Kind, io.Reader, error) {
 			c.Width, c.Height, MaxPixels/1_000_000))
 	}
 	k.Width, k.Height = c.Width, c.Height
-	// If only our parser cannot read the header, the size of the stored pixels is kept.
+	// If only our parser cannot read the header, the dimensions of the stored pixels are kept.
 	header := io.MultiReader(bytes.NewReader(seen.Bytes()), io.LimitReader(source, maxAfterSize))
 	if h, err := picture.Inspect(header); err == nil {
 		k.Width, k.Height = h.Width, h.Height
@@ -154,7 +156,8 @@ func measure(k Kind, r io.Reader) (Kind, io.Reader, error) {
 
 func refuse(message string) error { return fault.New(fault.Invalid, "media.Sniff", message) }
 
-// errorRecorder stores the error of its reader, because decoders report a read error as a broken image.
+// errorRecorder stores the error of its reader, because decoders report a read error as a broken
+// image.
 type errorRecorder struct {
 	r   io.Reader
 	err error
@@ -168,8 +171,8 @@ func (m *errorRecorder) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// Extension returns the extension of a file name in lower case and without the dot, or "" when it is not the extension
-// of a known type.
+// Extension returns the extension of a file name in lower case and without the dot, or "" if it is
+// not the extension of a known type.
 func Extension(name string) string {
 	ext := strings.ToLower(strings.TrimPrefix(path.Ext(name), "."))
 	switch ext {
@@ -182,7 +185,7 @@ func Extension(name string) string {
 	}
 }
 
-// limitedReader fails with fault.TooLarge when its reader has more than limit bytes.
+// limitedReader returns fault.TooLarge if its reader has more than limit bytes.
 type limitedReader struct {
 	r           io.Reader
 	left, limit int64

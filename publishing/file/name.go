@@ -15,17 +15,19 @@ import (
 const (
 	// maxName is the longest file name in bytes, with its extension.
 	maxName = 100
-	// extension is the size in bytes of the dot and the extension of a stored file.
+	// extension is the length in bytes of the dot and the extension of a stored file.
 	extension = len(".png")
-	// unnamed is the name of a file whose own name leaves nothing to keep.
+	// unnamed is the name of a file if nothing of its own name can be kept.
 	unnamed = "file"
 )
 
-// Name returns a name without extension for the address and the downloads of a file: the letters,
-// digits and symbols of the original in any script, in NFC, without its folder and extension.
-// Spaces and punctuation become dashes. Control and formatting characters are removed. With its
-// extension the name has at most 100 bytes, and it ends with a whole user-perceived character. Name
-// returns "file" if nothing is left, and for the device names of Windows.
+// Name returns a name without extension for the address and the downloads of a file. It keeps the
+// letters, digits and symbols of the original in any script, in NFC, without its folder and
+// extension. Spaces and punctuation become dashes. Control and formatting characters are removed.
+// Example: `C:\x\My cat.jpg` becomes My-cat
+//
+// With its extension the name has at most 100 bytes, and it ends with a whole user-perceived
+// character. Name returns "file" if nothing is left, and for the names of Windows devices.
 func Name(original string) string {
 	original = norm.NFC.String(strings.ToValidUTF8(strings.ReplaceAll(original, `\`, "/"), ""))
 	name := norm.NFC.String(trimName(strings.Map(nameRune, stem(path.Base(original)))))
@@ -36,8 +38,8 @@ func Name(original string) string {
 	return name
 }
 
-// stem returns a file name without its extension. What follows a dot is an extension if it is short
-// and contains a letter: "version 2.0" has none.
+// stem returns a file name without its extension. What follows the last dot is an extension if it
+// is short and contains a letter: "version 2.0" has none.
 func stem(base string) string {
 	ext := strings.TrimPrefix(path.Ext(base), ".")
 	isExt := len(ext) <= 5 && strings.ContainsFunc(ext, unicode.IsLetter)
@@ -58,7 +60,7 @@ const (
 
 func isJoiner(r rune) bool { return r == zeroWidthJoiner || r == zeroWidthNonJoiner }
 
-// nameRune returns the rune itself, a dash for what separates words, or -1 to drop it.
+// nameRune returns the rune itself, a dash for a rune that separates words, or -1 to drop it.
 func nameRune(r rune) rune {
 	switch {
 	case r == '_', isJoiner(r), r > unicode.MaxASCII && unicode.IsSymbol(r) && r != utf8.RuneError,
@@ -75,15 +77,15 @@ func dashes(s string) string {
 	return strings.Join(strings.FieldsFunc(s, func(r rune) bool { return r == '-' }), "-")
 }
 
-// trimName removes dashes and joiners from both ends, and combining marks that have nothing before them.
+// trimName removes dashes and joiners from both ends, and leading combining marks.
 func trimName(s string) string {
 	isEdge := func(r rune) bool { return r == '-' || isJoiner(r) }
 	s = strings.TrimLeftFunc(s, func(r rune) bool { return isEdge(r) || unicode.IsMark(r) })
 	return strings.TrimRightFunc(s, isEdge)
 }
 
-// cutName returns as many whole grapheme clusters of a text as fit in n bytes. A cluster longer
-// than that is cut between its runes.
+// cutName returns as many whole grapheme clusters of a text as fit into n bytes. If the first
+// cluster is longer than that, it is cut between runes.
 func cutName(s string, n int) string {
 	if len(s) <= n {
 		return s
@@ -98,7 +100,7 @@ func cutName(s string, n int) string {
 	return s[:end]
 }
 
-// isDevice reports whether Windows takes a file of this name for a device, whatever its extension.
+// isDevice reports whether Windows treats a file of this name, with any extension, as a device.
 func isDevice(name string) bool {
 	name = strings.ToUpper(name)
 	switch name {

@@ -13,18 +13,18 @@ import (
 	"crier/tenancy"
 )
 
-// Foreign is the cause of the refusal of a file whose kind cannot be stored.
+// Foreign is the cause of a refusal: a file of a kind that cannot be stored.
 type Foreign struct {
-	// Type is its media type.
+	// Type is the media type of the file. Example: image/webp
 	Type string
-	// what it is, with an article, and what to do
+	// what says what the file is, with an article; remedy says what to do
 	what, remedy string
 }
 
 func (f Foreign) Error() string { return "a file of the type " + f.Type }
 
-// foreign are kinds of files that people send and no platform accepts. A derived kind comes before
-// the kind that it is derived from.
+// foreign are kinds of files that people send but no platform accepts. A derived kind comes before
+// the kind that it derives from.
 var foreign = []Foreign{
 	{"image/webp", "a WebP picture", sendPicture},
 	{"image/avif", "an AVIF picture", sendPicture},
@@ -72,7 +72,8 @@ const (
 // maxNamed is the longest file name shown in a message, in characters.
 const maxNamed = 80
 
-// refuseForeign returns the refusal of a file whose kind cannot be stored. It says what the file is.
+// refuseForeign returns the refusal of a file of a kind that cannot be stored. It says what the
+// file is.
 func refuseForeign(name string, detected *mimetype.MIME, first []byte) error {
 	who := subject(name, "The file")
 	for kind := detected; kind != nil; kind = kind.Parent() {
@@ -86,17 +87,19 @@ func refuseForeign(name string, detected *mimetype.MIME, first []byte) error {
 		Foreign{Type: detected.String()})
 }
 
-// transportStream is the type of the files that streaming servers send. mimetype does not detect it.
+// transportStream is the type of the files that streaming servers send. mimetype does not detect
+// it.
 const transportStream = "video/mp2t"
 
 // isTransportStream reports whether the first packets of a file, of 188 bytes each, begin like
-// those of an MPEG transport stream.
+// packets of an MPEG transport stream.
 func isTransportStream(first []byte) bool {
 	const packet, sync = 188, 0x47
 	return len(first) > 2*packet && first[0] == sync && first[packet] == sync && first[2*packet] == sync
 }
 
-// subject returns the last part of a file name for a message, or otherwise if the name is not fit for one.
+// subject returns the last part of a file name for use in a message, or otherwise if the name is
+// not suitable.
 func subject(name, otherwise string) string {
 	base := paste.Line(path.Base(strings.ReplaceAll(name, `\`, "/")))
 	if clean, rule := tenancy.CleanName(base, 1, maxNamed); name != "" && rule == "" {
@@ -105,7 +108,7 @@ func subject(name, otherwise string) string {
 	return otherwise
 }
 
-// Incomplete returns the refusal of a video that breaks off, shows nothing, or can only be a
+// Incomplete returns the refusal of a video that is cut off, shows nothing, or can only be a
 // QuickTime movie. It returns nil for any other video. Call it after all bytes have been written.
 // The name may be empty.
 func (v *VideoProbe) Incomplete(name string) error {
@@ -135,13 +138,13 @@ func (v *VideoProbe) Incomplete(name string) error {
 }
 
 // breaksOff reports whether the file ends before its movie box, its data or its last sample does.
-// Anything else after the data is of no use to a player.
+// Players do not need anything else that follows the data.
 func (v *VideoProbe) breaksOff() bool {
 	needed := v.top.kind == "moov" || v.top.kind == "moof" || v.top.kind == "mdat"
 	return needed && v.top.end != toEnd && v.top.end > v.at || v.owed || v.lastChunk >= v.at
 }
 
-// codecs are the codecs of MP4 files that are registered with the MP4 registration authority (mp4ra.org).
+// codecs are the codecs that the MP4 registration authority (mp4ra.org) lists for MP4 files.
 var codecs = map[string][]string{
 	"vide": {"avc1", "avc2", "avc3", "avc4", "av01", "dva1", "dvav", "dvh1", "dvhe", "hev1", "hvc1", "mp4v", "s263",
 		"vp08", "vp09", "vvc1", "vvi1"},
@@ -149,7 +152,8 @@ var codecs = map[string][]string{
 		"mp4a", "samr", "sawb", "sawp"},
 }
 
-// foreignCodec returns the codec of the pictures, or of the sound, if no track of that kind has an MP4 codec.
+// foreignCodec returns the codec of the pictures, or else of the sound, if no track of that kind
+// has an MP4 codec.
 func (v *VideoProbe) foreignCodec() string {
 	for _, kind := range []string{"vide", "soun"} {
 		isOfMP4 := func(t videoTrack) bool { return t.kind == kind && slices.Contains(codecs[kind], t.codec) }

@@ -7,29 +7,29 @@ import (
 	"time"
 )
 
-// VideoProbe walks the boxes of a video (ISO/IEC 14496-12) as its bytes are written to it, wherever
-// they are in the file. It stores at most headLimit bytes and never fails: what it does not find is
-// 0, and Incomplete says what is missing. The zero VideoProbe is ready for use.
+// VideoProbe parses the boxes of a video (ISO/IEC 14496-12) as its bytes are written to it,
+// wherever the boxes are in the file. It stores at most headLimit bytes and never fails: what it
+// does not find is 0, and Incomplete says what is missing. The zero VideoProbe is ready for use.
 type VideoProbe struct {
 	width, height               int
-	movieLength, fragmentLength time.Duration // the second is 0 unless the video has fragments
+	movieLength, fragmentLength time.Duration // fragmentLength is 0 unless the video has fragments
 	timescale                   uint32
 
 	quickTime bool         // by its brand, or because it has none
 	movie     bool         // there is a movie box
 	fragments bool         // there are fragment boxes
-	owed      bool         // no data has followed the last of them
-	track     videoTrack   // the one being read
-	tracks    []videoTrack // those with pictures or sound, at most maxTracks
+	owed      bool         // no data has followed the last fragment box
+	track     videoTrack   // the track being read
+	tracks    []videoTrack // the tracks with pictures or sound, at most maxTracks
 	lastChunk uint64       // offset of the data farthest from the beginning
 
 	at    uint64 // bytes read so far
-	first bool   // a box was read
+	first bool   // the first box was read
 	open  []openBox
 	top   openBox // the last top-level box
 
-	skip  uint64 // remaining bytes of a box that is not read
-	need  int    // size of what step parses, 0 before the first box
+	skip  uint64 // remaining bytes of a box that is not parsed
+	need  int    // size of what step parses; 0 before the first box
 	have  []byte
 	step  func([]byte)
 	ended bool
@@ -51,9 +51,9 @@ const (
 	boxHeader = 8
 	toEnd     = math.MaxInt64
 	maxTracks = 32
-	// headLimit is in bytes: tkhd of version 1, the largest box that is read.
+	// headLimit is the size in bytes of tkhd version 1, the largest box that is read.
 	headLimit = 96
-	// maxSide is in pixels, and maxLength the longest video: larger values are errors of the file.
+	// maxSide is in pixels. maxLength is the longest video. Larger values are errors in the file.
 	maxSide   = 1 << 16
 	maxLength = 30 * 24 * time.Hour
 )
@@ -90,8 +90,8 @@ func (v *VideoProbe) Write(p []byte) (int, error) {
 
 func (v *VideoProbe) expect(n int, step func([]byte)) { v.need, v.step = n, step }
 
-// box parses the size and the type of a box. A size of 1 means that a 64-bit size follows, and a
-// size of 0 that the box takes the rest of the box around it, or of the file.
+// box parses the size and the type of a box. A size of 1 means that a 64-bit size follows. A size
+// of 0 means that the box extends to the end of the enclosing box, or of the file.
 func (v *VideoProbe) box(head []byte) {
 	size, kind := uint64(binary.BigEndian.Uint32(head)), string(head[4:])
 	switch size {
@@ -105,7 +105,7 @@ func (v *VideoProbe) box(head []byte) {
 }
 
 // body enters boxes that contain others, reads the beginning of known ones, and skips the rest. A
-// box ends no later than the box around it.
+// box ends no later than the enclosing box.
 func (v *VideoProbe) body(kind string, size, header uint64) {
 	if size < header {
 		v.ended = true
@@ -143,10 +143,10 @@ func (v *VideoProbe) body(kind string, size, header uint64) {
 	}
 }
 
-// containers are the boxes that are entered. They are not nested deeper than they stand here.
+// containers are the boxes that are entered. They nest at most as deep as this list is long.
 var containers = []string{"moov", "trak", "mdia", "minf", "stbl", "mvex"}
 
-// enterTop notes a top-level box.
+// enterTop records a top-level box.
 func (v *VideoProbe) enterTop(b openBox) {
 	switch b.kind {
 	case "moov":
@@ -160,7 +160,8 @@ func (v *VideoProbe) enterTop(b openBox) {
 	v.first, v.top = true, b
 }
 
-// next leaves the boxes that have no room for another box after the skipped bytes, and expects the next box.
+// next leaves the boxes that have no room for another box after the skipped bytes, and expects the
+// next box.
 func (v *VideoProbe) next() {
 	for len(v.open) > 0 {
 		b := v.open[len(v.open)-1]
@@ -183,7 +184,7 @@ func (v *VideoProbe) endTrack() {
 	v.track = videoTrack{}
 }
 
-// reader returns the function that reads a box, and how many of its bytes it needs at most.
+// reader returns the function that reads a box, and how many bytes of the box it needs at most.
 func (v *VideoProbe) reader(kind string) (read func([]byte), most int) {
 	switch kind {
 	case "ftyp":
@@ -195,7 +196,8 @@ func (v *VideoProbe) reader(kind string) (read func([]byte), most int) {
 	case "mehd":
 		return v.fragmented, 12
 	case "hdlr":
-		if len(v.open) > 0 && v.open[len(v.open)-1].kind == "mdia" { // QuickTime has other handlers
+		// QuickTime has other handlers elsewhere
+		if len(v.open) > 0 && v.open[len(v.open)-1].kind == "mdia" {
 			return v.handler, 12
 		}
 	case "stsd":
@@ -209,22 +211,24 @@ func (v *VideoProbe) reader(kind string) (read func([]byte), most int) {
 // brand reads the first brand.
 func (v *VideoProbe) brand(b []byte) { v.quickTime = v.quickTime || string(b) == "qt  " }
 
-// entry reads the type of the first sample entry, which follows the version, the flags and the number of entries.
+// entry reads the type of the first sample entry, which follows the version, the flags and the
+// number of entries.
 func (v *VideoProbe) entry(b []byte) {
 	if len(b) == 16 {
 		v.track.codec = string(b[12:])
 	}
 }
 
-// count reads the number of samples, which follows the version, the flags and the common sample size.
+// count reads the number of samples, which follows the version, the flags and the common sample
+// size.
 func (v *VideoProbe) count(b []byte) {
 	if len(b) == 12 {
 		v.track.samples = binary.BigEndian.Uint32(b[8:])
 	}
 }
 
-// chunks reads the last offset of a table of left bytes: version, flags, the number of offsets, and
-// the offsets, which increase and are width bytes wide.
+// chunks reads the last offset of a table that has left bytes: version, flags, the number of
+// offsets, and the offsets, which increase and are width bytes wide.
 func (v *VideoProbe) chunks(left, width uint64) {
 	v.expect(8, func(b []byte) {
 		left -= 8
@@ -273,7 +277,8 @@ func (v *VideoProbe) handler(b []byte) {
 	}
 }
 
-// time converts a number of units of the time scale. It returns 0 for unknown, which is the largest number.
+// time converts a number of units of the time scale to a duration. It returns 0 if units equals
+// unknown, the largest number, which stands for an unknown time.
 func (v *VideoProbe) time(units, unknown uint64) time.Duration {
 	if v.timescale == 0 || units == unknown {
 		return 0
@@ -285,8 +290,8 @@ func (v *VideoProbe) time(units, unknown uint64) time.Duration {
 	return time.Duration(seconds * float64(time.Second)).Round(time.Millisecond)
 }
 
-// shape reads the size of a track, in 16.16 fixed point, and whether it is rotated by a quarter
-// turn. Of several tracks with a picture, the largest counts.
+// shape reads the dimensions of a track, in 16.16 fixed point, and whether it is rotated by a
+// quarter turn. If there are several tracks with a picture, the largest counts.
 func (v *VideoProbe) shape(b []byte) {
 	matrix := 40
 	if b[0] == 1 {

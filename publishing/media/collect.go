@@ -13,29 +13,33 @@ import (
 	"crier/tenancy"
 )
 
-// leftoverAge is added to the time that an upload may take. Between the bytes of a file and its row are seconds; the
-// rest is for clocks that differ and for stores that date a file by the beginning of its upload.
+// leftoverAge is added to the time that an upload may take. Only seconds pass between the bytes of
+// a file and its row. The rest allows for clocks that differ, and for stores that date a file by
+// the beginning of its upload.
 const leftoverAge = 24 * time.Hour
 
 // deleteTime limits the deletion of one file.
 const deleteTime = 10 * time.Second
 
-// maxDeleteErrors is how many deletions may fail in all before the file store itself is taken to be away.
+// maxDeleteErrors is how many deletions may fail in total before the file store is considered down.
 const maxDeleteErrors = 1000
 
-// collectFailures is how many deletions may fail one after the other: then the file store itself is taken to be away.
+// collectFailures is how many deletions in a row may fail before the file store is considered down.
 const collectFailures = 10
 
-// CollectFiles deletes bytes that no row names and that are older than any upload can be: of processes that died between
-// the bytes and the row, of deleted files and of old attempts at pictures. It deletes what unfinished uploads have left
-// in the store, too. It returns the number of deleted files, also with an error.
+// CollectFiles deletes bytes that no row refers to and that are older than any upload can be. They
+// come from processes that died between storing the bytes and the row, from deleted files, and from
+// old attempts at pictures. It also deletes what unfinished uploads have left in the store. It
+// returns the number of deleted files, even with an error.
 //
-// It leaves what it does not know alone: keys of another form, and files of organizations that the database does not
-// have, so that a store that two databases share by mistake loses nothing. Of an organization it deletes only what was
-// stored before the newest file that the database knows: a process on an older copy of the database does not know the
-// rest, which a newer one names. After a crash, or when ctx has ended, the
-// next call begins again. A file or an organization that fails does not stop the others; the error is returned at the
-// end.
+// CollectFiles leaves alone what it does not know: keys of any other form, and files of
+// organizations that are not in the database, so that two databases that share a store by mistake
+// lose nothing. Of each organization, it deletes only files stored before the newest file that the
+// database knows. This process may see an outdated copy of the database, and a current one may
+// refer to the later files.
+//
+// After a crash, or if ctx has ended, the next call starts over. A file or an organization that
+// fails does not stop the others; the error is returned at the end.
 func (s *Media) CollectFiles(ctx context.Context) (int, error) {
 	before := s.deps.Clock.Now().Add(-s.cfg.UploadTimeout - leftoverAge)
 	c := &collector{Media: s, before: before}
@@ -55,11 +59,12 @@ type collector struct {
 	before           time.Time
 	deleted, unknown int
 	failures         int
-	inARow           int   // failed deletions since the last one that succeeded
+	inARow           int   // failed deletions since the last success
 	failed           error // the first failure
 }
 
-// collect deletes the files of a page that nothing uses. It returns an error when the rest would fail, too.
+// collect deletes the unused files of a page. It returns an error if further deletions would fail
+// as well.
 func (c *collector) collect(ctx context.Context, page []blob.Entry) error {
 	old := map[tenancy.OrgID][]blob.Entry{}
 	for _, e := range page {
@@ -91,7 +96,8 @@ func (c *collector) collectOrg(ctx context.Context, org tenancy.OrgID, blobs []b
 		c.unknown += len(blobs)
 		return nil
 	}
-	newest := found.Newest.Add(-c.cfg.UploadTimeout) // a file gets its row at the end of its upload
+	// a file gets its row at the end of its upload
+	newest := found.Newest.Add(-c.cfg.UploadTimeout)
 	for _, e := range blobs {
 		if found.Used[e.Key] || !e.Stored.Before(newest) {
 			continue
@@ -117,7 +123,8 @@ func (c *collector) deleteKey(ctx context.Context, key string) error {
 	return c.deps.Blobs.Delete(ctx, key)
 }
 
-// fail keeps the first failure. It returns the error after too many: then the store itself is taken to be away.
+// fail keeps the first failure. After too many failures it returns the error, because the store
+// itself is then considered down.
 func (c *collector) fail(err error) error {
 	c.failures++
 	if c.failed == nil {
@@ -129,7 +136,7 @@ func (c *collector) fail(err error) error {
 	return nil
 }
 
-// parseBlobKey returns the organization and the key of the file that a blob key is made of: see
+// parseBlobKey returns the organization and the file key in a blob key: see
 // publishing.Medium.BlobKey and DerivedKey.
 func parseBlobKey(blobKey string) (org tenancy.OrgID, key string, ok bool) {
 	first, rest, found := strings.Cut(blobKey, "/")

@@ -28,10 +28,12 @@ const (
 	fetchRedirects = 3
 )
 
-// UploadFromURL stores the file at a public http or https address and returns its row, as Upload does; the extension of
-// the address may be another than that of the content. The address of a file of this instance works like the upload of
-// its bytes if the organization has the file. It returns Invalid for an address that is not public, and for a file that cannot be downloaded or
-// is of no known kind, and TooLarge as Upload does.
+// UploadFromURL stores the file at a public http or https address and returns its row, as Upload
+// does. The extension in the address need not match the content. If the address is a file of this
+// instance that belongs to the organization, its bytes are uploaded again.
+//
+// It returns Invalid for an address that is not public, and for a file that cannot be downloaded or
+// is of an unknown kind. It returns TooLarge as Upload does.
 func (s *Media) UploadFromURL(
 	ctx context.Context, p tenancy.Principal, address string,
 ) (publishing.Medium, error) {
@@ -69,7 +71,7 @@ func (s *Media) UploadFromURL(
 	return m, notAFile(op, u, resp, err)
 }
 
-// statusMessage returns the message for a response that is not a file.
+// statusMessage returns the message for a response without a file.
 func statusMessage(status int) string {
 	why := "its server answers with the status %d."
 	switch {
@@ -92,15 +94,15 @@ var signIn = regexp.MustCompile(
 	`(?i)(^|[/._-])(log-?[io]n|sign-?in|servicelogin|sso|o?auth2?|authorize|accounts?|saml2?)([/._-]|$)`,
 )
 
-// texts are the types of responses that are not files, with what each is.
+// texts describes the types of responses that are not files.
 var texts = map[string]string{
 	"application/json": "a text (JSON), which may be the message of an error",
 	"text/xml":         "a text (XML), which may be the message of an error",
 	"text/plain":       "a text, which may be the message of an error",
 }
 
-// notAFile returns the error of an upload from u. If the address gave only a text, such as a page,
-// or an unknown coding, the error says so.
+// notAFile returns the error of an upload from u. If the server sent only a text, such as a page,
+// or used an unknown coding, the error says so.
 func notAFile(op string, u *url.URL, resp *http.Response, err error) error {
 	var foreign file.Foreign
 	if !errors.As(err, &foreign) {
@@ -126,7 +128,7 @@ func notAFile(op string, u *url.URL, resp *http.Response, err error) error {
 	return err
 }
 
-// copyOwn stores a file of the organization as another file, which shares its bytes.
+// copyOwn stores a file of the organization as another file that shares its bytes.
 func (s *Media) copyOwn(ctx context.Context, op string, p tenancy.Principal, key string) (publishing.Medium, error) {
 	known, err := mediastore.FindMedia(ctx, s.db, p.Org, nil, []string{key})
 	if err != nil {
@@ -144,7 +146,7 @@ func (s *Media) copyOwn(ctx context.Context, op string, p tenancy.Principal, key
 	return s.save(ctx, op, p, upload{name: m.OriginalName, r: file})
 }
 
-// remoteFile makes errors of the server of a file Invalid.
+// remoteFile turns errors of the file's server into Invalid.
 type remoteFile struct {
 	op string
 	r  io.Reader

@@ -1,5 +1,5 @@
 // Package media stores the files of organizations, serves and deletes them, and collects files that
-// no row names.
+// no row refers to.
 package media
 
 import (
@@ -29,12 +29,13 @@ import (
 type Config struct {
 	// BaseURL is the public address of this instance.
 	BaseURL string
-	// UploadTimeout is the longest time of an upload. CollectFiles takes older bytes without a row for orphans.
+	// UploadTimeout is the longest time that an upload may take. CollectFiles treats older bytes
+	// without a row as orphans.
 	UploadTimeout time.Duration
 
 	MaxImage int64 `env:"MAX_IMAGE_BYTES, default=10485760" doc:"Largest image that may be uploaded, in bytes."`
 	MaxVideo int64 `env:"MAX_VIDEO_BYTES, default=1073741824" doc:"Largest video that may be uploaded, in bytes."`
-	// MaxStorage is in bytes of uploaded files. Uploads that end at the same moment may exceed it. 0 means no limit.
+	// MaxStorage is how many bytes of uploaded files an organization may store; 0 means no limit.
 	MaxStorage int64 `env:"ORG_MAX_STORAGE_BYTES, default=107374182400" doc:"Stored bytes an organization; 0: no limit."`
 }
 
@@ -43,7 +44,8 @@ const (
 	maxStorage = 1 << 50 // bytes
 )
 
-// Validate returns every fault of the configuration, joined; errors.As finds an env.Fault in it.
+// Validate returns all faults of the configuration, joined. errors.As finds an env.Fault in the
+// result.
 func (c Config) Validate() error {
 	var faults env.Faults
 	faults.Number("MAX_IMAGE_BYTES", c.MaxImage, 1, maxFile)
@@ -62,31 +64,33 @@ type Deps struct {
 	Log   *slog.Logger
 }
 
-// Media are the use cases of files. It is safe for concurrent use.
+// Media implements the use cases of files. It is safe for concurrent use.
 type Media struct {
 	cfg  Config
 	deps Deps
 	db   *db.DB
-	// lookups has an element for each look-up of a file by its key that is in progress.
+	// lookups has one element for each lookup of a file by its key that is in progress.
 	lookups chan struct{}
 }
 
-// New returns the use cases of files. Files are served without authentication. Their look-ups by key therefore
-// leave one connection of pg.Gate to log-ins, if it has more than one: in pools of 16 connections or more.
+// New returns the use cases of files. Files are served without authentication, so lookups by key
+// always leave one connection of pg.Gate to sign-ins, if it has more than one, as it does in pools
+// of 16 connections or more.
 func New(cfg Config, deps Deps) *Media {
 	limit := max(1, deps.DB.Pool(pg.Gate).Config().MaxConns-1)
 	return &Media{cfg: cfg, deps: deps, db: deps.DB, lookups: make(chan struct{}, limit)}
 }
 
 const (
-	// lookupWait is how long a look-up of a file waits for others.
+	// lookupWait is how long the lookup of a file waits for others.
 	lookupWait = 2 * time.Second
 	// keyLength is in base62 characters, which hold 142 bits.
 	keyLength = 24
 )
 
-// Own returns a file of the organization by its id. Its public address is the base URL followed by its Path. It returns
-// NotFound when the organization has no such file, and Unavailable while the database is away.
+// Own returns a file of the organization by its id. Its public address is the base URL followed by
+// its Path. It returns NotFound if the organization has no such file, and Unavailable while the
+// database is down.
 func (s *Media) Own(ctx context.Context, p tenancy.Principal, medium string) (publishing.Medium, error) {
 	const op = "publishing.OwnFile"
 	parsed, ok := id.Parse[publishing.MediaTag](medium)
@@ -103,9 +107,10 @@ func (s *Media) Own(ctx context.Context, p tenancy.Principal, medium string) (pu
 	return known[0], nil
 }
 
-// Open returns a file as it is published, by the two decoded parts of its public path; its name may
-// be in any Unicode normalization form. It returns NotFound if there is no such file, and
-// Unavailable if too many others are being looked up, or while the files or the database are away.
+// Open returns a file as it is published, given the two decoded parts of its public path. The name
+// may be in any Unicode normalization form. It returns NotFound if there is no such file. It
+// returns Unavailable if too many other files are being looked up, or while the file store or the
+// database is down.
 func (s *Media) Open(ctx context.Context, key, file string) (publishing.Medium, blob.File, error) {
 	const op = "publishing.OpenFile"
 	if len(key) != keyLength || !publishing.Storable(key) {
@@ -125,8 +130,8 @@ func (s *Media) Open(ctx context.Context, key, file string) (publishing.Medium, 
 	return m, f, nil
 }
 
-// Original returns a file of the organization as it was uploaded, with its metadata. Errors are
-// those of Own.
+// Original returns a file of the organization as it was uploaded, with its metadata. It returns the
+// same errors as Own, and Unavailable while the file store is down.
 func (s *Media) Original(
 	ctx context.Context, p tenancy.Principal, medium string,
 ) (publishing.Medium, blob.File, error) {
@@ -141,7 +146,7 @@ func (s *Media) Original(
 	return m, f, nil
 }
 
-// lookup returns a file by its key. It waits for other look-ups, lookupWait at most.
+// lookup returns a file by its key. It waits for other lookups, but at most lookupWait.
 func (s *Media) lookup(ctx context.Context, op, key string) (publishing.Medium, error) {
 	wait, cancel := context.WithTimeout(ctx, lookupWait)
 	defer cancel()
@@ -161,8 +166,8 @@ func (s *Media) lookup(ctx context.Context, op, key string) (publishing.Medium, 
 	return m, pg.Fault(op, err)
 }
 
-// fileFault returns an error of the file store as Unavailable if the store is away or slow, and
-// otherwise as Internal, because the file has a row and must exist.
+// fileFault returns an error of the file store as Unavailable if the store is down or slow. Any
+// other error becomes Internal, because the file has a row and must exist.
 func fileFault(op string, err error) error {
 	switch {
 	case fault.Is(err, fault.Unavailable):

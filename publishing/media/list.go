@@ -12,8 +12,8 @@ import (
 	"crier/tenancy"
 )
 
-// List returns a page of the files of the organization, the newest first; a page behind the last is empty. It returns
-// Invalid for a page that cannot be.
+// List returns a page of the organization's files, newest first. A page past the last one is empty.
+// It returns Invalid for an invalid page.
 func (s *Media) List(ctx context.Context, p tenancy.Principal, q publishing.ListMedia) (publishing.MediaPage, error) {
 	if err := q.Validate(); err != nil {
 		return publishing.MediaPage{}, err
@@ -22,8 +22,8 @@ func (s *Media) List(ctx context.Context, p tenancy.Principal, q publishing.List
 	return page, pg.Fault("publishing.ListMedia", err)
 }
 
-// SetAlt changes the alternative text of a file, which later posts have for attachments that give none, and returns the
-// file. It returns NotFound, and Invalid for a text that is too long.
+// SetAlt changes the alternative text of a file and returns the file. Later posts use this text for
+// attachments that specify none. It returns NotFound, and Invalid for a text that is too long.
 func (s *Media) SetAlt(ctx context.Context, p tenancy.Principal, medium, alt string) (publishing.Medium, error) {
 	const op = "publishing.SetAlt"
 	parsed, ok := id.Parse[publishing.MediaTag](medium)
@@ -48,13 +48,15 @@ func (s *Media) SetAlt(ctx context.Context, p tenancy.Principal, medium, alt str
 	return found[0], nil
 }
 
-// forgetAtOnce is how many rows of deleted files one call of Delete deletes.
+// forgetAtOnce is how many rows of deleted files one call of Delete removes.
 const forgetAtOnce = 100
 
-// Delete deletes a file. Its bytes are deleted with the last file that has them. Posts that were
-// published with it keep their record of it. It returns NotFound, and Conflict while a post that is
-// queued or being sent, or a repeated one, has the file. After a crash behind the commit the file
-// is deleted; CollectFiles deletes the rest.
+// Delete deletes a file. Files may share their bytes, which are deleted with the last of them.
+// Posts that were published with the file keep their record of it.
+//
+// It returns NotFound, and Conflict while the file belongs to a post that is scheduled, is being
+// sent or has an unknown outcome, or to the template of a running series. After a crash following
+// the commit, the file is deleted; CollectFiles deletes the rest.
 func (s *Media) Delete(ctx context.Context, p tenancy.Principal, medium string) error {
 	const op = "publishing.DeleteMedia"
 	parsed, ok := id.Parse[publishing.MediaTag](medium)

@@ -18,24 +18,27 @@ import (
 	"crier/tenancy"
 )
 
-// originalName is in characters.
+// originalName is the longest original name in characters.
 const originalName = 255
 
 // Upload stores a file and returns its row. If the organization has a file with the same bytes, the
-// two share the stored bytes and nothing else. It returns Invalid for a file that is of an unknown
-// kind or incomplete, and TooLarge for one that is larger than its limit or than the rest of the
-// organization's storage. The content is stored before the row, so that a crash leaves content that
-// is never served, which CollectFiles deletes.
+// two share the stored bytes and nothing else. Upload returns Invalid for a file that is incomplete
+// or of an unknown kind. It returns TooLarge for a file above its own limit or above what is left
+// of the organization's storage.
+//
+// The bytes are stored before the row. A crash in between leaves bytes that are never served and
+// that CollectFiles deletes.
 func (s *Media) Upload(
 	ctx context.Context, p tenancy.Principal, filename string, r io.Reader,
 ) (publishing.Medium, error) {
 	return s.save(ctx, "publishing.Upload", p, upload{name: filename, claims: filename, r: r})
 }
 
-// upload is a file that is to be stored.
+// upload is a file to be stored.
 type upload struct {
 	name string
-	// claims is a name whose extension must be that of the content.
+	// claims is a file name with an extension that must match the content; "" if there is none to
+	// check.
 	claims string
 	r      io.Reader
 }
@@ -102,8 +105,8 @@ func (s *Media) save(ctx context.Context, op string, p tenancy.Principal, u uplo
 }
 
 // unsaved returns the fault for a file whose row may be missing. It deletes the bytes if no row can
-// name them. Otherwise other files may already share the bytes, and CollectFiles deletes them if no
-// row names them.
+// refer to them. Otherwise a row may exist, and other files may already share the bytes;
+// CollectFiles deletes them if no row refers to them.
 func (s *Media) unsaved(ctx context.Context, op string, m publishing.Medium, err error) error {
 	failure := pg.Fault(op, err)
 	full := errors.Is(err, mediastore.ErrStorageFull)
@@ -116,14 +119,16 @@ func (s *Media) unsaved(ctx context.Context, op string, m publishing.Medium, err
 	return failure
 }
 
-// deleteBlob deletes the bytes of a file, also when ctx has ended. CollectFiles deletes what it could not.
+// deleteBlob deletes the bytes of a file, even if ctx has ended. CollectFiles deletes what it could
+// not.
 func (s *Media) deleteBlob(ctx context.Context, m publishing.Medium) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), deleteTime)
 	defer cancel()
 	return s.deps.Blobs.Delete(ctx, m.BlobKey())
 }
 
-// storageLeft returns how many bytes the organization may still store. It returns TooLarge for 0.
+// storageLeft returns how many bytes the organization may still store. It returns TooLarge if none
+// are left.
 func (s *Media) storageLeft(ctx context.Context, op string, org tenancy.OrgID) (int64, error) {
 	if s.cfg.MaxStorage == 0 {
 		return math.MaxInt64, nil
@@ -150,7 +155,8 @@ func storageFull(op string) error {
 		"The storage of your organization is full. Ask whoever runs this instance for more.")
 }
 
-// storableName returns the beginning of the file name that the client sent, or "" when it cannot be stored.
+// storableName returns the beginning of the file name that the client sent, or "" if it cannot be
+// stored.
 func storableName(filename string) string {
 	runes := []rune(filename)
 	if len(runes) > originalName {
@@ -162,8 +168,8 @@ func storableName(filename string) string {
 	return ""
 }
 
-// uploadFault returns an error of an upload as a fault: one that the reader wrapped as it is, an incomplete body as
-// Invalid, and the others as Unavailable or Internal.
+// uploadFault returns an error of an upload as a fault. It returns a fault that the reader wrapped
+// unchanged, makes an incomplete body Invalid, and any other error Unavailable or Internal.
 func uploadFault(op string, err error) error {
 	var f *fault.Error
 	if errors.As(err, &f) && f.Kind != fault.Internal {

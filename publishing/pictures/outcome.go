@@ -11,8 +11,8 @@ import (
 	picturesstore "crier/publishing/pictures/store"
 )
 
-// recordOutcome records the outcome of an attempt. If that fails, a search finds the picture again when the lease has
-// expired.
+// recordOutcome records the outcome of an attempt. If that fails, a search finds the picture again
+// after the lease has expired.
 func (p *Maker) recordOutcome(
 	ctx context.Context, job pictureJob, taken picturesstore.TakenPicture, made picturesstore.MadePicture, cause error,
 ) {
@@ -56,8 +56,9 @@ func (p *Maker) recordOutcome(
 	p.writeOutcome(context.WithoutCancel(ctx), job, log, write)
 }
 
-// writeOutcome calls write, which records the outcome of an attempt. When the organization has all its connections in
-// use, it returns, and write is repeated in a goroutine as soon as a connection is free.
+// writeOutcome calls write, which records the outcome of an attempt. If the organization has all
+// its connections in use, writeOutcome returns, and a goroutine repeats write as soon as a
+// connection is free.
 func (p *Maker) writeOutcome(
 	ctx context.Context, job pictureJob, log *slog.Logger, write func(context.Context) (bool, error),
 ) {
@@ -77,8 +78,8 @@ func (p *Maker) writeOutcome(
 	}
 }
 
-// deleteUnused deletes files that no row refers to: those of the attempts before a kept one, or that of an attempt
-// whose lease had expired.
+// deleteUnused deletes files that no row refers to: the files of the attempts before a kept one, or
+// the file of an attempt that was not kept, for example because its lease had expired.
 func (p *Maker) deleteUnused(
 	ctx context.Context, taken picturesstore.TakenPicture, made picturesstore.MadePicture, kept bool,
 ) error {

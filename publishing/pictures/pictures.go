@@ -23,37 +23,41 @@ import (
 )
 
 const (
-	// picturesEach and picturesAll bound the jobs in memory, of one organization and of all. A job that exceeds them
-	// stays pending in the database, where a later search finds it.
+	// picturesEach and picturesAll limit the jobs in memory, for one organization and for all. A
+	// job beyond the limits stays pending in the database, where a later search finds it.
 	picturesEach = 64
 	picturesAll  = 4096
-	// pictureSearch is the interval of searches in the database.
+	// pictureSearch is the interval between searches of the database.
 	pictureSearch = 15 * time.Second
-	// pictureSlack is how much earlier than due a search may begin, so that every tick of the loop has one.
+	// pictureSlack is how much earlier than due a search may begin, so that every tick of the loop
+	// has one.
 	pictureSlack = time.Second
-	// pictureErrorPause is the pause after an error that the next picture would meet as well.
+	// pictureErrorPause is the pause after an error that would hit the next picture as well.
 	pictureErrorPause = time.Second
-	// pictureLimit is the time limit of converting one picture.
+	// pictureLimit is the time limit for converting one picture.
 	pictureLimit = time.Minute
-	// storeTime is the time limit of one statement.
+	// storeTime is the time limit for one statement.
 	storeTime = 10 * time.Second
 	// pictureWait is how long a statement waits for a connection of its organization.
 	pictureWait = time.Second
 	// pictureLease is how long an attempt owns its picture.
 	pictureLease = pictureLimit + 3*storeTime
-	// maxPictureCrashes is the number of attempts in a row without a recorded outcome after which a picture fails.
+	// maxPictureCrashes is how many attempts in a row may end without a recorded outcome before a
+	// picture fails.
 	maxPictureCrashes = 3
-	// maxPictureAttempts is the number of all attempts after which a picture fails: about eight hours of a file store
-	// that does not answer.
+	// maxPictureAttempts is how many attempts in total a picture gets before it fails. They last
+	// about eight hours if the file store does not respond.
 	maxPictureAttempts = 100
 	// maxPictureBackoff is the longest back-off between attempts.
 	maxPictureBackoff = 5 * time.Minute
 )
 
-// Maker converts pictures outside of requests and sends: one at a time in this process, and for the organizations in
-// turn. The rows in the database are authoritative; the Maker has only their ids in memory. After a crash another
-// attempt takes the picture when the lease of the last one has expired. A Maker is safe for concurrent use, and the
-// methods Add and Await also work on a nil Maker.
+// Maker converts pictures in the background, apart from requests and sends. It converts one at a
+// time in this process, and serves the organizations in turn. It is safe for concurrent use, and
+// Add and Await also work on a nil Maker.
+//
+// The rows in the database are authoritative; the Maker keeps only their ids in memory. After a
+// crash, another attempt takes the picture once the lease of the last one has expired.
 type Maker struct {
 	deps Deps
 	db   *db.DB
@@ -61,39 +65,42 @@ type Maker struct {
 	mu          sync.Mutex // protects the fields below, up to busy
 	started     bool
 	urgent      fairQueue // pictures that a post waits for now
-	ahead       fairQueue // the others
+	ahead       fairQueue // all other pictures
 	watched     map[pictureJob]*pictureWatch
 	searchAgain bool // another search may find pictures that are not in the queues
-	// busy contains the organizations that had all their connections in use. Until the next periodic search their
-	// pictures stay pending in the database.
+	// busy contains the organizations that had all their connections in use. Their pictures stay
+	// pending in the database until the next periodic search.
 	busy map[tenancy.OrgID]bool
 
 	loop *lifecycle.Loop
-	// periodic is the time by clock.Boot that the last periodic search was due. Only the loop uses it.
+	// periodic is the time, by clock.Boot, at which the last periodic search was due. Only the loop
+	// uses it.
 	periodic time.Duration
 	ending   sync.WaitGroup // outcomes that wait for a connection of a busy organization
 
 	made, failed, returned atomic.Int64
-	making                 lifecycle.Watchdog // begins when the present picture was taken
+	making                 lifecycle.Watchdog // begins when the current picture was taken
 	searched               atomic.Int64       // when the database was last searched, by clock.Boot
 }
 
-// pictureWatch is shared by the posts that wait for a picture. The channel is closed when its state may have changed.
+// pictureWatch is shared by the posts that wait for a picture. The channel is closed when the state
+// of the picture may have changed.
 type pictureWatch struct {
 	changed  chan struct{}
 	watchers int
 }
 
-// Deps are what New needs. All of them are required.
+// Deps holds the dependencies of New. All are required.
 type Deps struct {
 	DB    *db.DB
 	Blobs blob.Store
 	Log   *slog.Logger
-	// Shards returns the shards that this process owns. The Maker searches for pending pictures of their organizations.
+	// Shards returns the shards that this process owns. The Maker searches for pending pictures of
+	// the organizations in these shards.
 	Shards func() []int16
 }
 
-// New returns a Maker. It makes no pictures before Start.
+// New returns a Maker. It makes no pictures before Start is called.
 func New(deps Deps) *Maker {
 	return &Maker{
 		deps: deps, db: deps.DB,
@@ -105,7 +112,8 @@ func New(deps Deps) *Maker {
 	}
 }
 
-// Start starts the conversion in a goroutine, which ends with Stop and not with ctx. It is called once.
+// Start starts the conversion in a goroutine that runs until Stop is called, even if ctx ends. It
+// must be called only once.
 func (p *Maker) Start(ctx context.Context) {
 	p.mu.Lock()
 	p.started = true
@@ -114,8 +122,8 @@ func (p *Maker) Start(ctx context.Context) {
 	p.loop.Start(ctx, p.step)
 }
 
-// Stop ends the conversion and returns the present picture to the pending ones. It waits until that is recorded, or
-// returns the error of ctx.
+// Stop ends the conversion and makes the current picture pending again. It waits until that is
+// recorded, or returns the error of ctx.
 func (p *Maker) Stop(ctx context.Context) error {
 	if err := p.loop.Stop(ctx); err != nil {
 		return err
@@ -123,8 +131,8 @@ func (p *Maker) Stop(ctx context.Context) error {
 	return lifecycle.Wait(ctx, &p.ending)
 }
 
-// Add queues pictures that are pending in the database. Before Start it does nothing; the process that owns the
-// organization's shard finds the pictures by its search.
+// Add queues pictures that are pending in the database. Before Start it does nothing; the process
+// that owns the organization's shard finds the pictures by searching.
 func (p *Maker) Add(org tenancy.OrgID, keys []picturesstore.PictureKey) {
 	if p == nil || len(keys) == 0 {
 		return
@@ -139,8 +147,9 @@ func (p *Maker) Add(org tenancy.OrgID, keys []picturesstore.PictureKey) {
 	p.loop.Wake()
 }
 
-// Await queues a pending picture before those that no post waits for. The channel is closed when the state of the
-// picture may have changed. The caller calls done to stop waiting. On a nil Maker the channel is nil and never ready.
+// Await queues a pending picture ahead of pictures that no post waits for. The channel is closed
+// when the state of the picture may have changed. The caller must call done to stop waiting. On a
+// nil Maker the channel is nil and never ready.
 func (p *Maker) Await(org tenancy.OrgID, key picturesstore.PictureKey) (changed <-chan struct{}, done func()) {
 	if p == nil {
 		return nil, func() {}
@@ -155,7 +164,8 @@ func (p *Maker) Await(org tenancy.OrgID, key picturesstore.PictureKey) (changed 
 	}
 	w.watchers++
 	if p.started && !p.busy[org] {
-		p.urgent.push(job) // when the queue is full, the post polls the state and calls Await again
+		// if the queue is full, the post polls the state and calls Await again
+		p.urgent.push(job)
 	}
 	p.loop.Wake()
 	return w.changed, func() {
@@ -167,8 +177,8 @@ func (p *Maker) Await(org tenancy.OrgID, key picturesstore.PictureKey) (changed 
 	}
 }
 
-// step makes one picture. It searches the database when a search is due, even if there are pictures to make, and when
-// the queues are empty and another search may fill them.
+// step makes one picture. It searches the database whenever a periodic search is due, even if there
+// are pictures to make. It also searches if the queues are empty and another search may fill them.
 func (p *Maker) step(ctx context.Context) (more bool, err error) {
 	if p.due(clock.Boot()) {
 		p.resume()
@@ -184,7 +194,8 @@ func (p *Maker) step(ctx context.Context) (more bool, err error) {
 	return again, nil
 }
 
-// due reports whether a periodic search is due. One that begins late does not postpone the next one.
+// due reports whether a periodic search is due. A search that begins late does not postpone the
+// next one.
 func (p *Maker) due(now time.Duration) bool {
 	late := now - p.periodic + pictureSlack
 	if late < pictureSearch {
@@ -194,8 +205,8 @@ func (p *Maker) due(now time.Duration) bool {
 	return true
 }
 
-// next removes the first urgent job, or else the first of the others. more means that a search may find jobs that are
-// not in the queues.
+// next removes the first urgent job, or else the first of the others. more means that a search may
+// find jobs that are not in the queues.
 func (p *Maker) next() (job pictureJob, found, more bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -223,8 +234,8 @@ func (p *Maker) resume() {
 	clear(p.busy)
 }
 
-// search queues pending pictures of the database: those that other processes added, those that exceeded the bounds of
-// the queue, and those whose process has died.
+// search queues pending pictures from the database: those that other processes added, those that
+// did not fit into the queue, and those that a process was making when it died.
 func (p *Maker) search(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, storeTime)
 	defer cancel()
@@ -245,12 +256,13 @@ func (p *Maker) search(ctx context.Context) {
 	for _, x := range pending {
 		p.ahead.push(pictureJob{org: x.Org, PictureKey: x.PictureKey})
 	}
-	// The result may have been cut at the limit of an organization, so step searches again when the queue is empty.
+	// The result may have been cut at the limit for an organization, so step searches again when
+	// the queue is empty.
 	p.searchAgain = len(pending) >= picturesEach
 }
 
-// makePicture converts one picture, unless another process owns it, and notifies the posts that wait for it. It returns
-// an error that the next picture would meet as well.
+// makePicture converts one picture, unless another process owns it, and notifies the posts that
+// wait for it. It returns only errors that would hit the next picture as well.
 func (p *Maker) makePicture(ctx context.Context, job pictureJob) error {
 	defer p.notify(job)
 	taking, cancel := context.WithTimeout(ctx, storeTime)
@@ -283,12 +295,13 @@ func (p *Maker) makePicture(ctx context.Context, job pictureJob) error {
 	return nil
 }
 
-// derive stores the file of a picture under a key of this attempt, within pictureLimit. No row refers to the file
-// before recordOutcome.
+// derive stores the file of a picture under a key of this attempt, within pictureLimit. No row
+// refers to the file until recordOutcome.
 func (p *Maker) derive(ctx context.Context, taken picturesstore.TakenPicture) (picturesstore.MadePicture, error) {
 	spec, err := picture.ParseSpec(taken.Spec)
 	if err != nil {
-		return picturesstore.MadePicture{}, err // a newer version of the service wrote it, and will convert it
+		// a newer version of the service wrote the spec, and will convert the picture
+		return picturesstore.MadePicture{}, err
 	}
 	ctx, cancel := context.WithTimeout(ctx, pictureLimit)
 	defer cancel()
@@ -309,8 +322,8 @@ func (p *Maker) derive(ctx context.Context, taken picturesstore.TakenPicture) (p
 	return made, err
 }
 
-// notify closes the channel that Await returned to the posts that wait for a picture. Every attempt ends with it, a
-// failed one too.
+// notify closes the channel that Await returned to the posts that wait for a picture. Every attempt
+// ends with it, even if the attempt failed.
 func (p *Maker) notify(job pictureJob) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

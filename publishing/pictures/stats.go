@@ -9,20 +9,21 @@ import (
 	picturesstore "crier/publishing/pictures/store"
 )
 
-// Stats are statistics of a Maker, for metrics and health checks.
+// Stats are the statistics of a Maker, for metrics and health checks.
 type Stats struct {
 	// Waiting is the number of jobs in memory.
 	Waiting int
-	// Busy is the time since the present picture was taken. It is 0 when there is none.
+	// Busy is how long the current picture has been in progress; 0 if there is none.
 	Busy time.Duration
-	// Searched is the time since the last successful search in the database. It is 0 before the first one.
+	// Searched is the time since the last successful search of the database; 0 before the first
+	// one.
 	Searched time.Duration
-	// Made, Failed and Returned count attempts since Start: those that ended with a picture, those that failed
-	// permanently, and those that will be retried.
+	// Made, Failed and Returned count attempts since Start: those that produced a picture, those
+	// that failed permanently, and those that failed and will be retried.
 	Made, Failed, Returned int64
 }
 
-// Stats returns the present statistics. Unlike Add and Await, it does not work on a nil Maker.
+// Stats returns the current statistics. Unlike Add and Await, it does not work on a nil Maker.
 func (p *Maker) Stats() Stats {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -37,8 +38,8 @@ func (p *Maker) Stats() Stats {
 	return s
 }
 
-// KeyOf returns the key of the picture that a connector needs in place of an image. It returns false when the connector
-// accepts the image itself.
+// KeyOf returns the key of the picture that a connector needs in place of an image. It returns
+// false if the connector accepts the image itself.
 func KeyOf(
 	c connector.Connector, id publishing.MediaID, m connector.Media,
 ) (key picturesstore.PictureKey, needed bool) {

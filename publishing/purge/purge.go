@@ -1,4 +1,5 @@
-// Package purge deletes an organization's publishing data, and rows whose retention period is over.
+// Package purge deletes an organization's publishing data, and rows that have passed their
+// retention period.
 package purge
 
 import (
@@ -20,13 +21,13 @@ import (
 var errFile = errors.New("the blob store has not deleted a file")
 
 const (
-	// purgeSize is in rows of one transaction, or files.
+	// purgeSize is the number of rows in one transaction, or of files in one batch.
 	purgeSize = 200
-	// purgeRest is the pause after a batch as a multiple of its time.
+	// purgeRest is the pause after a batch, as a multiple of the time the batch took.
 	purgeRest = 1
-	// fileTime limits the deletion of one file.
+	// fileTime is the time limit for deleting one file.
 	fileTime = 10 * time.Second
-	// maxFileErrors is how many deletions of files may fail: then the blob store itself is taken to be away.
+	// maxFileErrors is how many file deletions may fail before the blob store is considered down.
 	maxFileErrors = 1000
 	// purgeRetry is the Retry-After of a purge that must wait.
 	purgeRetry = time.Minute
@@ -47,16 +48,20 @@ type Purger struct {
 // New returns a Purger.
 func New(deps Deps) *Purger { return &Purger{deps: deps, db: deps.DB} }
 
-// Purge deletes everything that the organization has in publishing: posts with their timelines, series, media with
-// their files, channels with their credentials, and the rest. It returns the number of deleted rows, without those that
-// belong to them, also with an error. It is for a background job; the caller has called Stop before, and deletes the
-// organization itself after a call that returned no error.
+// Purge deletes everything that the organization has in publishing: posts with their timelines,
+// series, media with their files, channels with their credentials, and the rest. It returns the
+// number of deleted rows, without the rows that belong to them, even with an error. It is for a
+// background job. The caller must have stopped the organization, and deletes the organization
+// itself after a call without an error.
 //
-// It works in short transactions. After a crash, or when ctx has ended, the next call goes on; a call that finds
-// nothing returns 0. Files are deleted before the rows that name them. A file or a row that cannot be deleted does not
-// stop the others: its row stays, and the error is returned at the end. Purge returns Conflict, after it has deleted
-// what it can, while a post is being sent or a picture is being made: call it again later. It returns Unavailable while
-// the database or the blob store is away, and the error of ctx.
+// Purge works in short transactions. After a crash, or if ctx has ended, the next call continues; a
+// call that finds nothing returns 0. Files are deleted before the rows that refer to them. A file
+// or row that cannot be deleted does not stop the others: its row stays, and the error is returned
+// at the end.
+//
+// Purge returns Conflict, after it has deleted what it can, while a post is being sent or a picture
+// is being made: the caller must then call it again later. It returns Unavailable while the
+// database or the blob store is down, and the error of ctx.
 func (s *Purger) Purge(ctx context.Context, org tenancy.OrgID) (rows int, err error) {
 	p := &purge{deps: s.deps, db: s.db, org: org}
 	err = p.run(ctx)
@@ -71,7 +76,7 @@ type purge struct {
 	deps Deps
 	db   *db.DB
 	org  tenancy.OrgID
-	// rows counts what was deleted, fileErrors the deletions of files that failed.
+	// rows counts the deleted rows, and fileErrors the failed deletions of files.
 	rows, fileErrors int
 }
 
@@ -109,7 +114,7 @@ func (p *purge) run(ctx context.Context) error {
 		purgestore.PurgePauses)
 }
 
-// endSeries ends all series, so that no occurrence is written behind the deletion of posts.
+// endSeries ends all series, so that no occurrence is created after the posts were deleted.
 func (p *purge) endSeries(ctx context.Context) error {
 	for {
 		n, err := purgestore.EndAllSeries(ctx, p.db, p.org, purgeSize)
@@ -119,7 +124,7 @@ func (p *purge) endSeries(ctx context.Context) error {
 	}
 }
 
-// each deletes the rows of some kinds. An error of one does not stop the others.
+// each deletes the rows of several kinds. An error in one kind does not stop the others.
 func (p *purge) each(ctx context.Context, kinds ...purgestore.Purgeable) (failed error) {
 	for _, kind := range kinds {
 		sweep := batch.Sweep[string]{
@@ -137,7 +142,7 @@ func (p *purge) each(ctx context.Context, kinds ...purgestore.Purgeable) (failed
 	return failed
 }
 
-// files deletes files of a kind and their rows.
+// files deletes the files of a kind, and their rows.
 func (p *purge) files(ctx context.Context, kind purgestore.FileKind) error {
 	sweep := batch.Sweep[purgestore.StoredFile]{
 		Size: purgeSize, PauseFactor: purgeRest, IsItemError: p.isFileOrRowError,
@@ -157,8 +162,8 @@ func (p *purge) files(ctx context.Context, kind purgestore.FileKind) error {
 	return p.count(ctx, string(kind), n, err)
 }
 
-// count adds the result of a sweep and returns its error with the kind. A sweep that the end of ctx has stopped
-// is not finished, so that is an error here.
+// count adds the result of a sweep and returns its error with the kind. A sweep that was stopped by
+// the end of ctx is not finished, which is an error here.
 func (p *purge) count(ctx context.Context, kind string, n int, err error) error {
 	p.rows += n
 	if err == nil {

@@ -19,17 +19,19 @@ type Retention struct {
 	Keys time.Duration `env:"IDEMPOTENCY_KEY_RETENTION, default=720h" doc:"How long a key is kept; 0s: forever."`
 	// Events is counted from the end of a post.
 	Events time.Duration `env:"EVENT_RETENTION, default=4320h" doc:"How long the timeline of a post is kept; 0s: forever."`
-	// Deleted is counted from the deletion. It is longer than a billing month, whose quota counts what was published.
+	// Deleted is counted from the deletion. The default is longer than a billing month, because the
+	// quota of a month counts what was published in it.
 	Deleted time.Duration `env:"DELETED_POST_RETENTION, default=768h" doc:"How long a deleted post is kept; 0s: forever."`
 	// Deliveries is counted from the event.
 	Deliveries time.Duration `env:"WEBHOOK_RETENTION, default=720h" doc:"How long a delivery is kept; 0s: forever."`
-	// Figures is counted from the day that they are of.
+	// Figures is counted from the day that the metrics are for.
 	Figures time.Duration `env:"ANALYTICS_RETENTION, default=17568h" doc:"How long daily figures are kept; 0s: forever."`
 	// Notifications is counted from the last event of an incident.
 	Notifications time.Duration `env:"NOTIFICATION_RETENTION, default=2160h" doc:"How long a notification is kept; 0s: forever."`
 }
 
-// Validate returns a fault for each duration that is not 0 and shorter than a day or longer than ten years.
+// Validate returns a fault for each duration other than 0 that is shorter than a day or longer than
+// ten years.
 func (r Retention) Validate() error {
 	var faults env.Faults
 	for _, v := range []struct {
@@ -50,20 +52,20 @@ func (r Retention) Validate() error {
 	return faults.Err()
 }
 
-// secretRetention is longer than the clocks of processes differ, so no process still signs with the
-// secret.
+// secretRetention exceeds the clock difference between processes, so that no process still signs
+// with the secret.
 const secretRetention = time.Hour
 
-// minRetention is longer than the time in which clients repeat requests, and than the time in which an outcome can
-// arrive late.
+// minRetention is longer than clients repeat requests, and longer than an outcome can be late.
 const minRetention = 24 * time.Hour
 
 const maxRetention = 10 * 365 * 24 * time.Hour
 
-// Prunable is a kind of row that is deleted after its retention.
+// Prunable is a kind of row that is deleted after its retention period.
 type Prunable = purgestore.Prunable
 
-// Pruner deletes rows after their retention. It is safe for concurrent use, also by several processes.
+// Pruner deletes rows after their retention period. It is safe for concurrent use, including by
+// several processes.
 type Pruner struct {
 	sweeps map[Prunable]*batch.Sweep[purgestore.OldRow]
 }
@@ -92,18 +94,21 @@ func NewPruner(cfg Retention, db *db.DB) *Pruner {
 // purgestore.PruneConnects and purgestore.PruneSecrets.
 func (p *Pruner) Kinds() []Prunable { return slices.Sorted(maps.Keys(p.sweeps)) }
 
-// Prune deletes the rows of one kind whose retention is over, in short transactions with pauses between them, and
-// returns their number; rows that belong to a deleted post are not counted. The end of ctx's deadline is no error: the
-// next call continues there, and begins with the oldest row when all have been tried. A row that the database refuses
-// to delete does not stop the others; the first such error is returned at the end.
+// Prune deletes the rows of one kind after their retention period, in short transactions with
+// pauses in between. It returns their number, without the rows that belong to a deleted post.
+//
+// Reaching the deadline of ctx is not an error: the next call continues from there, and starts
+// again with the oldest row once all have been tried. A row that the database refuses to delete
+// does not stop the others; the first such error is returned at the end.
 func (p *Pruner) Prune(ctx context.Context, kind Prunable) (int, error) {
 	return p.sweeps[kind].Run(ctx)
 }
 
 const (
-	// pruneSize is in rows, or groups of posts, of one statement.
+	// pruneSize is the number of rows, or of groups of posts, in one statement.
 	pruneSize = 100
-	// pruneRest is the pause after a batch as a multiple of its time: pruning uses a twentieth of one connection.
+	// pruneRest is the pause after a batch, as a multiple of the time the batch took: pruning uses
+	// a twentieth of one connection.
 	pruneRest = 19
 )
 

@@ -5,15 +5,16 @@ import "strings"
 // whiteSpace is the white space that HTML collapses. It does not include the no-break space.
 const whiteSpace = " \t\n\f\r"
 
-// placeholder is the character that editors put in an empty line to hold the cursor. It is never drawn.
+// placeholder is the character that editors put in an empty line to hold the cursor. It is never
+// drawn.
 const placeholder = '\ufeff'
 
-// line is the open block: its spans, and white space that may follow.
+// line is the open block: its spans, and the white space that may follow.
 type line struct {
 	spans []Span
-	text  strings.Builder // of the last span
-	form  form            // of the last span
-	// last is the last character, 0 at the beginning.
+	text  strings.Builder // text of the last span
+	form  form            // form of the last span
+	// last is the last character; 0 at the beginning.
 	last rune
 	// pending is the form of white space that is written only if text follows on the line.
 	pending *form
@@ -25,8 +26,8 @@ type line struct {
 	linked int
 }
 
-// maxLinked limits the bytes of all link addresses together, because a link around many blocks is written in each of
-// them. Links beyond the limit keep only their text.
+// maxLinked limits the total length in bytes of all link addresses, because a link around many
+// blocks is written in each of them. Links beyond the limit keep only their text.
 const maxLinked = 1 << 20
 
 // write adds text with its look.
@@ -52,8 +53,8 @@ func (b *line) char(r rune, l look) {
 	}
 }
 
-// kept writes white space that is drawn as it is. Every other space becomes a no-break space, because HTML would
-// collapse them when it is read again.
+// kept writes white space that is drawn as it is. Every other space becomes a no-break space,
+// because HTML would collapse the spaces when it is read again.
 func (b *line) kept(r rune, l look) {
 	b.writePending()
 	n := 1
@@ -111,8 +112,8 @@ func (b *line) endSpan() {
 	}
 }
 
-// end returns the spans of the block and begins the next block. ok is false if the block draws nothing. A break at
-// the end of a block adds no line.
+// end returns the spans of the block and begins the next block. ok is false if the block draws
+// nothing. A break at the end of a block does not add a line.
 func (b *line) end() (spans []Span, ok bool) {
 	b.endSpan()
 	spans, ok = b.spans, b.opened

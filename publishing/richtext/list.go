@@ -10,7 +10,7 @@ import (
 	"golang.org/x/net/html/atom"
 )
 
-// list reads a list. A child that is not an item belongs to the item before it.
+// list reads a list. A child that is not an item becomes part of the item before it.
 func (r *reader) list(n *html.Node, l look) {
 	r.endBlock()
 	if r.flat || isUnmarked(n) {
@@ -63,7 +63,8 @@ func (r *reader) stray(n *html.Node, l look) {
 	}
 }
 
-// inItem calls read to add blocks to an item. Blank lines at the beginning and end of the item are dropped.
+// inItem calls read to add blocks to an item. It drops blank lines at the beginning and end of the
+// item.
 func (r *reader) inItem(item *Item, read func()) {
 	out, kind := r.out, r.kind
 	r.out, r.kind = &item.Blocks, Paragraph
@@ -82,8 +83,9 @@ func (r *reader) inItem(item *Item, read func()) {
 
 func isBlank(b Block) bool { return !b.Kind.IsList() && len(b.Spans) == 0 }
 
-// addItem adds an item to the list at the end of blocks or, level levels down, to a list in its last item. It begins
-// a new list, as given, unless that list continues the last one: its kind, its form, and its number as the next.
+// addItem adds an item to the list at the end of blocks or, level levels down, to a list in its
+// last item. It continues the last list if that has the kind and form of list and its next number
+// is list.Start; otherwise it begins list as a new one.
 func addItem(blocks *[]Block, level int, list Block) *Item {
 	if level > 0 {
 		if last := lastItem(*blocks); last != nil {
@@ -104,7 +106,8 @@ func (b Block) continues(next Block) bool {
 	return b.Kind == next.Kind && b.Kind.IsList() && (b.Kind == Bullets || b.Form == next.Form && b.Start+len(b.Items) == next.Start)
 }
 
-// lastItem returns the last item of the list at the end of blocks, or nil if blocks do not end with a list.
+// lastItem returns the last item of the list at the end of blocks, or nil if blocks does not end
+// with a list.
 func lastItem(blocks []Block) *Item {
 	if len(blocks) == 0 || !blocks[len(blocks)-1].Kind.IsList() {
 		return nil
@@ -119,7 +122,7 @@ func isUnmarked(n *html.Node) bool {
 	return css["list-style-type"] == "none" || strings.Contains(" "+css["list-style"]+" ", " none ")
 }
 
-// counters holds the next number of each level of a list.
+// counters holds the next number for each level of a list.
 type counters struct {
 	at   []int
 	step int
@@ -141,7 +144,8 @@ func countersOf(n *html.Node) *counters {
 	return c
 }
 
-// next returns an empty list of the kind that an item belongs to, which starts with the number of the item.
+// next returns an empty list of the kind that an item belongs to, starting with the number of the
+// item.
 func (c *counters) next(list, item *html.Node, level int) Block {
 	for len(c.at) <= level {
 		c.at = append(c.at, 1)
@@ -159,8 +163,8 @@ func (c *counters) next(list, item *html.Node, level int) Block {
 	return b
 }
 
-// markerOf returns the kind of list that an item belongs to, and the form of its numbers. Quill writes every list as
-// <ol> and names the kind in data-list.
+// markerOf returns the kind of list that an item belongs to, and the form of its numbers. Quill
+// writes every list as <ol> and names the kind in data-list.
 func markerOf(list, item *html.Node) (BlockKind, NumberForm) {
 	switch attr(item, "data-list") {
 	case "":
@@ -191,7 +195,8 @@ func markerOf(list, item *html.Node) (BlockKind, NumberForm) {
 
 var quillIndent = regexp.MustCompile(`(?:^|\s)ql-indent-([1-9])(?:\s|$)`)
 
-// quillLevel returns the nesting level of an item written by Quill, which writes nested lists as one flat list.
+// quillLevel returns the nesting level of an item written by Quill, which writes nested lists as
+// one flat list.
 func quillLevel(item *html.Node) int {
 	m := quillIndent.FindStringSubmatch(attr(item, "class"))
 	if m == nil {
@@ -202,8 +207,8 @@ func quillLevel(item *html.Node) int {
 
 var wordLevel = regexp.MustCompile(`\blevel([1-9])\b`)
 
-// wordMarkerOf returns the nesting level and the marker of a list item that Word wrote as a paragraph. ok is false
-// for any other paragraph.
+// wordMarkerOf returns the nesting level and the marker of a list item that Word wrote as a
+// paragraph. ok is false for any other paragraph.
 func wordMarkerOf(n *html.Node) (level int, marker *html.Node, ok bool) {
 	m := wordLevel.FindStringSubmatch(styleOf(n)["mso-list"])
 	if m == nil {
@@ -237,8 +242,8 @@ func (r *reader) wordItem(n *html.Node, level int, marker *html.Node, l look) {
 	r.inItem(item, func() { r.nodes(n, l) })
 }
 
-// wordList returns an empty list of the kind that a marker of Word belongs to. Word draws bullets with characters of
-// symbol fonts.
+// wordList returns an empty list of the kind that a Word marker belongs to. Word draws bullets with
+// characters of symbol fonts.
 func wordList(marker, font string) Block {
 	for _, signs := range []string{"symbol", "wingdings", "courier"} {
 		if strings.Contains(font, signs) {

@@ -6,9 +6,9 @@ import (
 	"unicode"
 )
 
-// IsHTML reports whether text is HTML rather than plain text: after white space and comments it begins with a tag
-// that editors write, such as <div>, or it contains an element of the subset with its end tag. Merely mentioning a
-// tag does not make it HTML. The time is linear.
+// IsHTML reports whether text is HTML rather than plain text. HTML begins, after white space and
+// comments, with a tag that editors write, such as <div>, or contains an element of the subset with
+// its end tag. Merely mentioning a tag does not make a text HTML. The time is linear.
 func IsHTML(text string) bool {
 	start := len(text) - len(strings.TrimLeftFunc(text, unicode.IsSpace))
 	tags := tagsOf(text)
@@ -34,8 +34,9 @@ func IsHTML(text string) bool {
 	return false
 }
 
-// isOfText reports whether text that begins with this element is likely to come from an editor. Text that begins with
-// any other element, such as <script>, is more likely to be about that element.
+// isOfText reports whether text that begins with this element is likely to come from an editor.
+// Text that begins with any other element, such as <script>, is more likely to be about that
+// element.
 func isOfText(name string) bool {
 	switch name {
 	case "applet", "audio", "base", "button", "canvas", "embed", "form", "frame", "frameset", "iframe", "img", "input",
@@ -47,9 +48,10 @@ func isOfText(name string) bool {
 	}
 }
 
-// escape escapes every < that does not begin markup, so that the parser does not take what follows for a tag. A tag
-// whose required end tag is missing is not markup, as in a<b and c>d, or a script that would swallow the rest. The
-// end tag of a paragraph that is not open only ends the line; the parser would turn it into a blank line.
+// escape escapes every < that does not begin markup, so that the parser does not mistake what
+// follows for a tag. A tag is not markup if its required end tag is missing, as in a<b and c>d, or
+// in a script that would swallow the rest. The end tag of a paragraph that is not open only ends
+// the line; the parser would turn it into a blank line.
 func escape(sent string) string {
 	tags := tagsOf(sent)
 	ends := endsOf(tags)
@@ -74,7 +76,8 @@ func escape(sent string) string {
 		}
 		if isRow := t.name == "tr" || t.name == "td" || t.name == "th"; t.name == "table" {
 			inTable = inTable || !t.closing
-		} else if isRow && !inTable { // a spreadsheet copies cells without their table
+		} else if isRow && !inTable {
+			// spreadsheets copy cells without their table
 			out.WriteString("<table>")
 			inTable = true
 		}
@@ -84,8 +87,8 @@ func escape(sent string) string {
 	return out.String()
 }
 
-// tag is a piece of text that has the form of a tag, with any name. A comment, a doctype or an instruction has an
-// empty name.
+// tag is a piece of text that has the form of a tag, with any name. The name of a comment, a
+// doctype or an instruction is empty.
 type tag struct {
 	start, end int
 	name       string // lower case
@@ -94,15 +97,17 @@ type tag struct {
 
 func (t tag) isComment() bool { return t.name == "" }
 
-// markup matches a whole comment, a doctype, a condition or an instruction as Word writes them, or a tag in which no
-// other tag begins. The tokenizer of x/net/html does not fit: it extends every "<!", "<?" and incomplete tag to the
-// next ">", across the tags and the text between.
+// markup matches a whole comment, a doctype, a condition or an instruction as Word writes them, or
+// a tag that does not contain the beginning of another tag. The tokenizer of x/net/html is not
+// suitable: it extends every "<!", "<?" and incomplete tag to the next ">", across the tags and
+// text in between.
 var markup = regexp.MustCompile(
 	`(?s)<!--.*?-->|<!(?i:doctype)[^>]*>|<!\[(?i:if|endif)[^>]*>|<\?(?i:xml)[^>]*>|` +
 		`<(/?)([a-zA-Z][a-zA-Z0-9]*(?:[:-][a-zA-Z0-9]+)*)(?:[ \t\r\n\f/](?:[^<>"']|"[^"]*"|'[^']*')*)?>`)
 
 func tagsOf(content string) (out []tag) {
-	// Comments without an end are hidden: searching for the end of each of many would take quadratic time.
+	// Comments without an end are hidden, because searching for the end of each one would take
+	// quadratic time.
 	open := strings.LastIndex(content, "-->") + 1
 	searched := content[:open] + strings.ReplaceAll(content[open:], "<!--", "<!  ")
 	for _, m := range markup.FindAllStringSubmatchIndex(searched, -1) {
@@ -115,7 +120,7 @@ func tagsOf(content string) (out []tag) {
 	return out
 }
 
-// endsOf returns where the last end tag of each name begins.
+// endsOf returns the position of the last end tag of each name.
 func endsOf(tags []tag) map[string]int {
 	ends := map[string]int{}
 	for _, t := range tags {
@@ -162,13 +167,14 @@ func classOf(name string) tagClass {
 		if strings.Contains(" o w v m x st1 st2 u1 ", " "+prefix+" ") { // Office
 			return endOptional
 		}
-	case strings.Contains(name, "-"): // a custom element, such as google-sheets-html-origin
+	// a custom element, such as google-sheets-html-origin
+	case strings.Contains(name, "-"):
 		return endRequired
 	}
 	return unknown
 }
 
-// endsParagraph reports whether the start tag or the end tag of an element ends an open paragraph.
+// endsParagraph reports whether the start or end tag of an element ends an open paragraph.
 func endsParagraph(name string) bool {
 	switch name {
 	case "address", "article", "aside", "blockquote", "center", "dd", "details", "dialog", "dir", "div", "dl", "dt",

@@ -5,10 +5,11 @@ import (
 	"strings"
 )
 
-// NumberForm is how the numbers of a list are written: the type attribute of <ol>, "" for digits.
+// NumberForm is how the numbers of a list are written: the type attribute of <ol>, or "" for
+// digits.
 type NumberForm string
 
-// The forms of numbers besides digits.
+// The forms of numbers other than digits.
 const (
 	LowerLetters NumberForm = "a"
 	UpperLetters NumberForm = "A"
@@ -16,7 +17,8 @@ const (
 	UpperRoman   NumberForm = "I"
 )
 
-// write returns a number in the form. As in browsers, a number that the form cannot express is written in digits.
+// write returns a number in the form. As in browsers, a number that the form cannot express is
+// written in digits.
 func (f NumberForm) write(n int) string {
 	switch {
 	case f == LowerLetters && n > 0:
@@ -32,7 +34,7 @@ func (f NumberForm) write(n int) string {
 	}
 }
 
-// letters returns a number the way spreadsheet columns are named: a to z, aa, ab.
+// letters returns a number as spreadsheets name their columns: a to z, aa, ab.
 func letters(n int) (out string) {
 	for ; n > 0; n = (n - 1) / 26 {
 		out = string(rune('a'+(n-1)%26)) + out
@@ -55,7 +57,8 @@ func roman(n int) string {
 	return b.String()
 }
 
-// numberForm returns the form that a type attribute or a list-style-type names, "" for any other name.
+// numberForm returns the form that a type attribute or a list-style-type names; "" for any other
+// name.
 func numberForm(name string) NumberForm {
 	switch f := NumberForm(name); f {
 	case LowerLetters, UpperLetters, LowerRoman, UpperRoman:

@@ -8,15 +8,17 @@ import (
 	"unicode/utf8"
 )
 
-// Plain returns the text for a platform without markup: blocks become lines, items get a dash or their number, and
-// nested lists are indented by two spaces a level. A link is followed by its address unless its text contains it.
+// Plain returns the text for a platform without markup. Blocks become lines, items get a dash or
+// their number, and nested lists are indented by two spaces per level. A link is followed by its
+// address unless its text already contains it.
 func (d Doc) Plain() string {
 	var w plainWriter
 	w.blocks(d.Blocks, "", "")
 	return strings.Trim(w.String(), "\n")
 }
 
-// maxIndent limits the indentation, so that a few bytes of nested lists do not become megabytes of spaces.
+// maxIndent limits the indentation, so that a few bytes of nested lists do not become megabytes of
+// spaces.
 const maxIndent = 16
 
 func indented(prefix string) string { return prefix[:min(len(prefix), maxIndent)] }
@@ -25,7 +27,7 @@ type plainWriter struct {
 	strings.Builder
 }
 
-// blocks writes all, with the prefix first on the first line and rest on the others.
+// blocks writes all blocks, with the prefix first on the first line and rest on the others.
 func (w *plainWriter) blocks(all []Block, first, rest string) {
 	for _, b := range all {
 		if b.Kind.IsList() {
@@ -46,7 +48,8 @@ func (w *plainWriter) list(b Block, first, rest string) {
 		switch {
 		case len(item.Blocks) == 0:
 			w.lines("", first+marker, rest)
-		case item.Blocks[0].Kind.IsList(): // browsers draw both markers on one line; only the inner one is kept
+		// browsers draw both markers on one line; only the inner one is kept
+		case item.Blocks[0].Kind.IsList():
 			w.blocks(item.Blocks, indented(rest+"  "), indented(rest+"  "))
 		default:
 			w.blocks(item.Blocks, first+marker, indented(rest+"  "))
@@ -82,9 +85,9 @@ func text(spans []Span) string {
 	return b.String()
 }
 
-// shows reports whether the text of a link contains its address: as it is, or as browsers show it, with letters of
-// other scripts in place of their percent-encoding and without the slash that ends a host. The subject of a mail does
-// not count.
+// shows reports whether the text of a link contains its address: either unchanged, or as browsers
+// show it, with letters of other scripts decoded and without the slash after a host. In a mailto
+// address, only the mailbox counts.
 func shows(text, href string) bool {
 	if mailbox, ok := strings.CutPrefix(href, "mailto:"); ok {
 		mailbox, _, _ = strings.Cut(mailbox, "?")
@@ -97,7 +100,7 @@ func shows(text, href string) bool {
 	return isHost && strings.Count(href, "/") == 3 && contains(text, readable(host))
 }
 
-// contains reports whether text contains an address that does not go on there.
+// contains reports whether text contains an address that ends there.
 func contains(text, address string) bool {
 	_, rest, found := strings.Cut(text, address)
 	next, _ := utf8.DecodeRuneInString(rest)
@@ -106,8 +109,9 @@ func contains(text, address string) bool {
 
 var encoded = regexp.MustCompile(`(?:%[89A-Fa-f][0-9A-Fa-f])+`)
 
-// readable returns an address with the letters, marks and digits of other scripts than Latin's ASCII decoded. What else
-// is encoded stays so: decoded it would end the address or mean something else.
+// readable returns an address with its percent-encoded letters, marks and digits outside ASCII
+// decoded. Everything else stays encoded, because decoding it would end the address or change its
+// meaning.
 func readable(address string) string {
 	return encoded.ReplaceAllStringFunc(address, func(escapes string) string {
 		plain, err := url.PathUnescape(escapes)

@@ -7,8 +7,9 @@ import (
 	"golang.org/x/net/html/atom"
 )
 
-// Parse reads HTML, a whole page or a part of one, as a browser draws it. A < that does not begin HTML markup is
-// text. HTML that is nested too deeply keeps its text but loses its structure. The time is linear.
+// Parse reads HTML, a whole page or part of one, as a browser draws it. A < that does not begin
+// HTML markup is text. HTML that is nested too deeply keeps its text but loses its structure. The
+// time is linear.
 func Parse(sent string) Doc {
 	body := &html.Node{Type: html.ElementNode, Data: "body", DataAtom: atom.Body}
 	markup := escape(sent)
@@ -25,7 +26,7 @@ func Parse(sent string) Doc {
 	return doc
 }
 
-// parseFlat reads the text of HTML that the parser refuses. Each block becomes a paragraph.
+// parseFlat reads the text of HTML that the parser rejects. Each block becomes a paragraph.
 func parseFlat(markup string) Doc {
 	var doc Doc
 	r := reader{out: &doc.Blocks}
@@ -53,7 +54,7 @@ type reader struct {
 	line line
 	// kind is the kind of new paragraphs.
 	kind BlockKind
-	// flat is set in a row with several filled cells: their blocks are joined on one line.
+	// flat is set in a row with several filled cells, where blocks are joined on one line.
 	flat bool
 }
 
@@ -118,7 +119,7 @@ func alone(n *html.Node) *html.Node {
 	return &c
 }
 
-// link reads a link. A link without text gets its address as its text.
+// link reads a link. If the link has no text, its address becomes its text.
 func (r *reader) link(n *html.Node, l look) {
 	before := r.line.written
 	r.nodes(n, l)
@@ -127,14 +128,14 @@ func (r *reader) link(n *html.Node, l look) {
 	}
 }
 
-// block calls read, and puts what it reads on lines of its own.
+// block calls read and puts what it reads on separate lines.
 func (r *reader) block(read func()) {
 	r.endBlock()
 	read()
 	r.endBlock()
 }
 
-// paragraph reads a paragraph or a heading. An empty one is a blank line, as in editors.
+// paragraph reads a paragraph or a heading. If it is empty, it is a blank line, as in editors.
 func (r *reader) paragraph(n *html.Node, l look) {
 	if r.flat {
 		r.block(func() { r.nodes(n, l) })
@@ -171,7 +172,8 @@ func (r *reader) endBlock() {
 	}
 }
 
-// row reads a row of a table. If several cells have content, they are joined on one line; a single one keeps its lines.
+// row reads a row of a table. If several cells have content, they are joined on one line; a single
+// filled cell keeps its lines.
 func (r *reader) row(n *html.Node, l look) {
 	filled := 0
 	for c := n.FirstChild; c != nil; c = c.NextSibling {

@@ -1,7 +1,7 @@
 // Package richtext reads the HTML that editors write, as a browser would draw it.
 //
-// Parse returns a Doc, which keeps paragraphs, headings, lists, bold and underlined text, and links. A Doc can be
-// written as the HTML subset that is stored, or as plain text.
+// Parse returns a Doc, which keeps paragraphs, headings, lists, bold and underlined text, and
+// links. A Doc can be written as the HTML subset that is stored, or as plain text.
 package richtext
 
 // Doc is a text with its structure.
@@ -12,7 +12,7 @@ type Doc struct {
 // BlockKind says what a block is.
 type BlockKind int
 
-// The kinds of blocks. A list has items, the others have spans.
+// The kinds of blocks. Lists have items, other blocks have spans.
 const (
 	Paragraph BlockKind = iota
 	Heading1
@@ -30,25 +30,27 @@ type Block struct {
 	Kind  BlockKind
 	Spans []Span
 	Items []Item
-	// Start is the number of the first item of a numbered list, and Form is how its numbers are written.
+	// Start is the number of the first item of a numbered list, and Form is how its numbers are
+	// written.
 	Start int
 	Form  NumberForm
 }
 
-// Item is an item of a list. A paragraph that begins it is drawn beside the marker.
+// Item is an item of a list. If it begins with a paragraph, the paragraph is drawn beside the
+// marker.
 type Item struct {
 	Blocks []Block
 }
 
-// Span is a piece of text with one form. A line feed in it is a line break.
+// Span is a piece of text in one form. A line feed in it is a line break.
 type Span struct {
 	Text string
 	form
 }
 
-// form is how text looks, and where it leads.
+// form is how a text looks and where it links to.
 type form struct {
 	Strong, Underline bool
-	// Href is an http, https or mailto address, "" for text that is not a link.
+	// Href is an http, https or mailto address; "" for text that is not a link.
 	Href string
 }

@@ -1,4 +1,4 @@
-// Package all is the list of connectors: one line each.
+// Package all lists the connectors, one line each.
 package all
 
 import (
@@ -9,8 +9,8 @@ import (
 	"crier/publishing/connector/sandboxoauth"
 )
 
-// New returns every connector of this instance. The two of the sandbox are among them only when sandboxURL is given; way
-// makes the requests to that address, and only those.
+// New returns every connector of this instance. The two sandbox connectors are included only if
+// sandboxURL is not empty. way makes the requests to that address, and no others.
 func New(sandboxURL string, way connector.HTTP) []connector.Connector {
 	out := []connector.Connector{bluesky.New(), nostr.New()}
 	if sandboxURL != "" {

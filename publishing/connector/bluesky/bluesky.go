@@ -1,5 +1,5 @@
-// Package bluesky publishes posts with images, and threads of them, on Bluesky and on any other AT protocol server.
-// Each post is a record under its own key, so that it is published once.
+// Package bluesky publishes posts with images, and threads of them, on Bluesky and on any other AT
+// Protocol server. Each post is a record under a key of its own, so it is published only once.
 package bluesky
 
 import (
@@ -31,10 +31,11 @@ var _ interface {
 	connector.Analyst
 } = (*Connector)(nil)
 
-// New returns the connector. It holds no state of any channel.
+// New returns the connector.
 func New() *Connector { return &Connector{} }
 
-// Describe returns the descriptor. Only its Rules state the limits in bytes, which Validate and Derived apply.
+// Describe returns the descriptor. Its MediaRules and MaxLength do not contain the limits in bytes,
+// which Validate and Derived apply; only Rules states them.
 func (c *Connector) Describe() connector.Descriptor {
 	return connector.Descriptor{
 		ID: "bluesky", Name: "Bluesky", ToolTip: "Connect with an app password, not with the password of your account.",
@@ -71,8 +72,8 @@ func (c *Connector) Describe() connector.Descriptor {
 	}
 }
 
-// Validate applies the rules of the descriptor, the limit in bytes and the limits of images that must be made
-// smaller.
+// Validate applies the rules of the descriptor, the limit in bytes, and the limits on images that
+// must be made smaller.
 func (c *Connector) Validate(draft connector.Draft) []connector.Problem {
 	d := c.Describe()
 	var out []connector.Problem
@@ -92,7 +93,7 @@ func (c *Connector) Validate(draft connector.Draft) []connector.Problem {
 	return out
 }
 
-// checkPart applies the rules that the descriptor does not state.
+// checkPart applies the rules that the descriptor cannot state.
 func checkPart(part connector.DraftPart) []connector.Problem {
 	var out []connector.Problem
 	add := func(format string, args ...any) {

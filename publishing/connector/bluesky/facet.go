@@ -16,18 +16,19 @@ const (
 	maxTagBytes = 640 // of UTF-8
 )
 
-// facet is a range of bytes of the text with one target: a URI, a tag, or an account.
+// facet is a byte range of the text that points to one target: a URI, a tag or an account.
 type facet struct {
 	Start int    `json:"s"`
 	End   int    `json:"e"`
 	URI   string `json:"u,omitempty"`
 	Tag   string `json:"t,omitempty"`
-	// Mention is a handle; resolve replaces it by DID.
+	// Mention is a handle; resolve replaces it with a DID.
 	Mention string `json:"m,omitempty"`
 	DID     string `json:"d,omitempty"`
 }
 
-// handlePattern matches a domain name of at least two labels whose last one begins with a letter.
+// handlePattern matches a domain name of at least two labels, the last of which begins with a
+// letter.
 var handlePattern = regexp.MustCompile(
 	`^(?:[a-zA-Z0-9](?:[a-zA-Z0-9-]{0,61}[a-zA-Z0-9])?\.)+[a-zA-Z](?:[a-zA-Z0-9-]{0,61}[a-zA-Z0-9])?$`)
 

@@ -17,8 +17,8 @@ const (
 	maxSide = 2000      // pixels of an image that is made smaller
 )
 
-// Derived returns the JPEG that Bluesky gets in place of an image above the limit. For a GIF it returns none:
-// Validate refuses a large one.
+// Derived returns the JPEG that replaces an image above the limit. It returns none for a GIF,
+// because Validate refuses a large one.
 func (c *Connector) Derived(m connector.Media) (picture.Spec, bool) {
 	if m.Video || m.Size <= maxBlob || m.ContentType == "image/gif" {
 		return picture.Spec{}, false
@@ -26,7 +26,7 @@ func (c *Connector) Derived(m connector.Media) (picture.Spec, bool) {
 	return picture.Spec{MaxBytes: maxBlob, MaxSide: maxSide}, true
 }
 
-// upload sends an image unchanged. Its bytes are read while they are sent.
+// upload uploads an image unchanged. Its bytes are read while they are sent.
 func (c *Connector) upload(ctx context.Context, cl client, m connector.Media) (upload, error) {
 	width, height, err := displaySize(m)
 	if err != nil {
@@ -50,9 +50,9 @@ func (c *Connector) upload(ctx context.Context, cl client, m connector.Media) (u
 	return upload{Blob: answer.Blob, Width: width, Height: height, At: cl.clock.Now().Unix()}, nil
 }
 
-// displaySize returns the width and height at which an image is displayed. For an image whose header cannot be parsed
-// it returns the stored size, and the server decides. It returns KindContent for an empty image and one above the
-// limit, and KindTransient when the file cannot be read.
+// displaySize returns the width and height at which an image is displayed. If it cannot parse the
+// header, it returns the stored size and leaves the decision to the server. It returns KindContent
+// for an empty image or one above the limit, and KindTransient if the file cannot be read.
 func displaySize(m connector.Media) (width, height int, err error) {
 	switch {
 	case m.Size > maxBlob:
@@ -76,8 +76,8 @@ func displaySize(m connector.Media) (width, height int, err error) {
 	return h.Width, h.Height, nil
 }
 
-// imageFile is a file that records its own read error, so that it is not taken for one of the server. The HTTP client
-// may read and close it even after the answer.
+// imageFile is a file that records its own read error, so that the error is not mistaken for a
+// failure of the server. The HTTP client may read and close the file even after the response.
 type imageFile struct {
 	io.ReadCloser
 	mu  sync.Mutex

@@ -8,8 +8,9 @@ import (
 	"crier/publishing/connector"
 )
 
-// Channel returns the followers, the followed accounts and the posts of the account. Bluesky says only how many there are
-// now, so that each series has the present day alone, and none when that is outside of the range.
+// Channel returns the followers, the followed accounts and the posts of the account. Bluesky
+// reports only the current numbers, so each series has a single point, for today. It returns no
+// series if today is outside the range.
 func (c *Connector) Channel(
 	ctx context.Context, s *connector.Session, since, until time.Time,
 ) ([]connector.Series, error) {
@@ -29,8 +30,8 @@ func (c *Connector) Channel(
 	}), nil
 }
 
-// Post returns the likes, reposts, replies and quotes of a post until now, in series like those of Channel. A post that
-// was deleted has none.
+// Post returns the current likes, reposts, replies and quotes of a post, in series like Channel's.
+// It returns no series for a deleted post.
 func (c *Connector) Post(
 	ctx context.Context, s *connector.Session, ref connector.Ref, since, until time.Time,
 ) ([]connector.Series, error) {
@@ -58,14 +59,15 @@ func (c *Connector) Post(
 	return nil, nil
 }
 
-// level is a number that the server may leave out.
+// level is a number that the server may omit.
 type level struct {
 	label string
 	value *float64
 }
 
-// levels returns a series for each number that is there, with the day of now if it is in the range. A number of the first
-// minute after the range is that of its last day: midnight has passed since the call began.
+// levels returns a series for each number that is present, with a point for the day of now if that
+// day is in the range. Within a minute after the end of the range, the point belongs to the last
+// day: midnight has passed since the call began.
 func levels(now, since, until time.Time, all []level) []connector.Series {
 	today := now.UTC().Truncate(24 * time.Hour)
 	if end := until.Add(24 * time.Hour); today.Equal(end) && now.Sub(end) < time.Minute {

@@ -15,10 +15,12 @@ const (
 	perMilli     = 1000 // microseconds
 )
 
-// recordKey returns the key of a publication in the repository: a TID whose time is the due time. It depends only on
-// what is frozen with the publication. Lists are sorted by key, so publications of different milliseconds keep their
-// order. A hash selects the microsecond within the millisecond and the clock identifier, to separate publications of
-// the same millisecond.
+// recordKey returns the key of a publication in the repository: a TID whose time is the due time.
+// It depends only on values that are frozen with the publication. Example: 3n2s7vov57eak
+//
+// Lists are sorted by key, so publications of different milliseconds keep their order. A hash
+// selects the microsecond within the millisecond, and the clock identifier, to tell apart
+// publications of the same millisecond.
 func recordKey(publication publishing.PublicationID, due time.Time) string {
 	sum := sha256.Sum256([]byte("crier record key " + publication.String()))
 	micros := uint64(due.UnixMicro()) + binary.BigEndian.Uint64(sum[:8])%perMilli

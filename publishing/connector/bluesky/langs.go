@@ -17,7 +17,7 @@ const settingsSchema = `{"type":"object","properties":{"langs":{"type":["array",
 	`"additionalProperties":true}`
 
 // langsOf returns the languages in the settings of a post, in canonical form and without
-// duplicates; none if the settings name none. The error is KindContent for settings that Validate
+// duplicates; none if the settings name none. It returns KindContent for settings that Validate
 // refuses.
 func langsOf(settings json.RawMessage) ([]string, error) {
 	var in struct {

@@ -19,15 +19,15 @@ const (
 	maxUploadAge = 10 * time.Minute // servers delete an unreferenced upload after about an hour
 )
 
-// handle is what Prepare decides beyond the item. It is stored as JSON between the calls.
+// handle is what Prepare decides in addition to the item. It is stored as JSON between the calls.
 type handle struct {
-	// Found is true once the facets are found and resolved.
+	// Found is true once the facets have been found and resolved.
 	Found  bool     `json:"found"`
 	Facets []facet  `json:"facets,omitempty"`
 	Images []upload `json:"images,omitempty"`
 }
 
-// upload is an uploaded image; uploads are in the order of the item's media.
+// upload is an uploaded image. Uploads are in the order of the item's media.
 type upload struct {
 	Blob   blob  `json:"blob"`
 	Width  int   `json:"width,omitempty"`
@@ -35,9 +35,9 @@ type upload struct {
 	At     int64 `json:"at"` // Unix seconds
 }
 
-// Prepare resolves the mentions, then uploads one image in each call. Uploads that have become too old are repeated;
-// the same bytes get the same name. The errors are those of the server, and KindContent for an item that Bluesky
-// would refuse.
+// Prepare resolves the mentions, then uploads one image in each call. It repeats uploads that have
+// become too old; the same bytes get the same name. It returns the errors of the server, and
+// KindContent for an item that Bluesky would refuse.
 func (c *Connector) Prepare(ctx context.Context, s *connector.Session, item connector.Item) (connector.Step, error) {
 	cred, h, err := open(s, item)
 	if err != nil {
@@ -85,8 +85,8 @@ func (h handle) nextUpload(item connector.Item, now time.Time) int {
 	return len(item.Media)
 }
 
-// checkItem refuses an item that Bluesky would refuse or change, although Validate has accepted it. The server counts
-// the graphemes itself.
+// checkItem refuses an item that Bluesky would refuse or change although Validate has accepted it.
+// The server counts the graphemes itself.
 func checkItem(item connector.Item) error {
 	switch {
 	case len(item.Text) > maxBytes:
@@ -104,7 +104,8 @@ func checkItem(item connector.Item) error {
 	return nil
 }
 
-// resolve replaces each mention by the account of its handle. A handle without an account stays plain text.
+// resolve replaces each mention with the account of its handle. A handle without an account stays
+// plain text.
 func (cl client) resolve(ctx context.Context, found []facet) ([]facet, error) {
 	dids := map[string]string{}
 	var out []facet
@@ -129,7 +130,7 @@ func (cl client) resolve(ctx context.Context, found []facet) ([]facet, error) {
 	return out, nil
 }
 
-// didOf returns the account of a handle, or an empty string when there is none.
+// didOf returns the account of a handle, or "" if there is none.
 func (cl client) didOf(ctx context.Context, name string) (string, error) {
 	var answer struct{ DID string }
 	err := cl.query(ctx, "com.atproto.identity.resolveHandle", url.Values{"handle": {name}}, &answer)
@@ -146,9 +147,9 @@ func (cl client) didOf(ctx context.Context, name string) (string, error) {
 	return answer.DID, nil
 }
 
-// Commit creates the record under the key of the publication. The server refuses a key that exists, unless the
-// existing record is identical. A key with the same post from an earlier call counts as published; one with another
-// post is KindContent.
+// Commit creates the record under the key of the publication. The server refuses an existing key
+// unless its record is identical. If the key already holds the same post, an earlier call has
+// published it and Commit succeeds. If it holds another post, Commit returns KindContent.
 func (c *Connector) Commit(ctx context.Context, s *connector.Session, item connector.Item) (connector.Ref, error) {
 	cred, h, err := open(s, item)
 	if err != nil {
@@ -174,7 +175,7 @@ func (c *Connector) Commit(ctx context.Context, s *connector.Session, item conne
 	if err != nil {
 		return connector.Ref{}, err
 	}
-	// On a kept connection an unsolicited answer may arrive before the real one.
+	// On a kept connection an unsolicited response may arrive before the real one.
 	if answer.CID == "" || !strings.HasSuffix(answer.URI, "/"+collection+"/"+rkey) {
 		err := errors.New("the answer to a new record names no CID, or another record")
 		return connector.Ref{}, badAnswer(http.StatusOK, err, true)
@@ -182,8 +183,9 @@ func (c *Connector) Commit(ctx context.Context, s *connector.Session, item conne
 	return refOf(cred, rkey, answer.CID)
 }
 
-// existing returns the Ref of the record that has our key already if it is the same post, from an earlier Commit. It
-// returns KindContent for another post and KindUnknown when the record cannot be read.
+// existing returns the Ref of the record that already has our key, if it is the same post from an
+// earlier Commit. It returns KindContent if it is another post, and KindUnknown if the record
+// cannot be read.
 func existing(
 	ctx context.Context, s *connector.Session, cred credential, rkey string, rec json.RawMessage, cause error,
 ) (connector.Ref, error) {
@@ -203,9 +205,11 @@ func existing(
 	return refOf(cred, rkey, there.CID)
 }
 
-// Reconcile reads the record under the key of the publication. No record is NotPublished, and one with other content
-// is CannotTell. One that differs in createdAt only is ours, from an earlier Commit whose time was lost. Its errors are
-// those of the request, and KindOperator for an item that was not prepared.
+// Reconcile reads the record under the key of the publication. A missing record means NotPublished,
+// one with different content CannotTell. A record that differs only in createdAt is ours, from an
+// earlier Commit whose time was lost.
+//
+// It returns the errors of the request, and KindOperator for an item that was not prepared.
 func (c *Connector) Reconcile(
 	ctx context.Context, s *connector.Session, item connector.Item,
 ) (connector.Verdict, error) {
@@ -231,7 +235,7 @@ func (c *Connector) Reconcile(
 	return connector.Verdict{Outcome: connector.Published, Ref: ref}, err
 }
 
-// stored is a record as the server returns it; the zero value is none.
+// stored is a record as the server returns it; the zero value means none.
 type stored struct {
 	CID   string
 	Value json.RawMessage
@@ -254,8 +258,9 @@ func getRecord(ctx context.Context, s *connector.Session, cred credential, rkey 
 	return there, nil
 }
 
-// open returns KindReauth for a credential and KindOperator for a handle that cannot be parsed. An item without a
-// Handle has the zero handle.
+// open decodes the credential and the handle. It returns KindReauth if it cannot decode the
+// credential, and KindOperator if it cannot decode the handle. An item without a Handle has the
+// zero handle.
 func open(s *connector.Session, item connector.Item) (credential, handle, error) {
 	var h handle
 	cred, err := readCredential(s)
@@ -269,7 +274,7 @@ func open(s *connector.Session, item connector.Item) (credential, handle, error)
 	return cred, h, nil
 }
 
-// preparedRecord returns the record of a prepared item; for any other it returns KindOperator.
+// preparedRecord returns the record of a prepared item, and KindOperator for any other.
 func preparedRecord(item connector.Item, h handle) (json.RawMessage, error) {
 	if !h.Found || len(h.Images) != len(item.Media) {
 		return nil, &connector.Error{Kind: connector.KindOperator, Public: "This post is not prepared."}

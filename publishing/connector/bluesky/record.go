@@ -69,13 +69,14 @@ type reply struct {
 	Parent strongRef `json:"parent"`
 }
 
-// strongRef identifies one version of a record. It is the content of Ref.Data.
+// strongRef identifies one version of a record. Ref.Data contains it.
 type strongRef struct {
 	URI string `json:"uri"`
 	CID string `json:"cid"`
 }
 
-// makeRecord returns the record of an item and its handle. The same input always gives the same bytes.
+// makeRecord returns the record of an item and its handle. The same input always gives the same
+// bytes.
 func makeRecord(item connector.Item, h handle) (json.RawMessage, error) {
 	rec := record{Type: collection, Text: item.Text, CreatedAt: item.CreatedAt.UTC().Format("2006-01-02T15:04:05.000Z")}
 	for _, f := range h.Facets {
@@ -156,8 +157,8 @@ func (r *strongRef) read(ref *connector.Ref) error {
 	return nil
 }
 
-// samePost compares the values of two records and ignores createdAt and the form of the JSON: the key of a record
-// identifies the send, its time does not.
+// samePost compares the values of two records, ignoring createdAt and the JSON formatting: a send
+// is identified by the key of its record, not by its time.
 func samePost(a, b json.RawMessage) bool {
 	var x, y any
 	if decodeExactly(a, &x) != nil || decodeExactly(b, &y) != nil {
@@ -187,5 +188,6 @@ func refOf(cred credential, rkey, cid string) (connector.Ref, error) {
 	return connector.Ref{ID: uri, URL: "https://bsky.app/profile/" + cred.DID + "/post/" + rkey, Data: data}, err
 }
 
-// stale returns true for an upload that the server may soon delete because no record names it yet.
+// stale returns true for an upload that the server may soon delete because no record refers to it
+// yet.
 func (u upload) stale(now time.Time) bool { return now.Sub(time.Unix(u.At, 0)) > maxUploadAge }

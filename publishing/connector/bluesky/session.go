@@ -19,9 +19,9 @@ import (
 
 // credential is the content of Session.Credential, which the engine seals.
 type credential struct {
-	// Service is the address for sign-in and refresh.
+	// Service is the address for sign-in and refresh. Example: https://bsky.social
 	Service string `json:"service"`
-	// Server is the address of the server with the repository.
+	// Server is the address of the server that holds the repository.
 	Server     string `json:"server"`
 	Identifier string `json:"identifier"`
 	// Password is an app password.
@@ -32,7 +32,7 @@ type credential struct {
 	RefreshJWT string `json:"refreshJwt"`
 }
 
-// session is the answer to a sign-in and to a refresh.
+// session is the response to a sign-in or a refresh.
 type session struct {
 	DID        string          `json:"did"`
 	Handle     string          `json:"handle"`
@@ -43,8 +43,8 @@ type session struct {
 	Status     string          `json:"status"`
 }
 
-// Connect signs in and returns the account. The error is KindContent for an address that is no Bluesky service and
-// KindReauth for a wrong password.
+// Connect signs in and returns the account. It returns KindContent if the address does not belong
+// to a Bluesky service, and KindReauth if the password is wrong.
 func (c *Connector) Connect(
 	ctx context.Context, env connector.Env, fields map[string]string,
 ) (connector.Connected, error) {
@@ -71,11 +71,12 @@ func (c *Connector) Connect(
 	return connector.Connected{Account: account, Credential: raw}, err
 }
 
-// profileTime is how long a refresh waits for the profile of the account.
+// profileTime is how long a refresh waits for the account's profile.
 const profileTime = 3 * time.Second
 
-// Refresh exchanges the refresh token, which is valid once, and reads the names of the account. It
-// signs in only if the server refuses the token, because the number of sign-ins per day is limited.
+// Refresh exchanges the refresh token, which can be used once, and reads the names of the account.
+// It signs in only if the server rejects the token, because the number of sign-ins per day is
+// limited.
 func (c *Connector) Refresh(ctx context.Context, s *connector.Session) (connector.Refreshed, error) {
 	cred, err := readCredential(s)
 	if err != nil {
@@ -95,7 +96,8 @@ func (c *Connector) Refresh(ctx context.Context, s *connector.Session) (connecto
 	}
 	out := connector.Refreshed{Credential: raw, Destination: fresh.destination()}
 	if !fresh.hasHandle() {
-		return out, nil // temporary, such as when a domain does not respond
+		// temporary, for instance because the domain of the handle does not respond
+		return out, nil
 	}
 	out.Profile = fresh.Handle
 	ctx, cancel := context.WithTimeout(ctx, profileTime)
@@ -132,8 +134,9 @@ func refreshSession(ctx context.Context, env connector.Env, cred credential) (cr
 	return cred.withSession(answer)
 }
 
-// withSession returns the credential with the tokens of a session. It refuses a session of another account with
-// KindReauth, because a handle may be given to another account, and an inactive account with KindDisconnect.
+// withSession returns the credential with the tokens of a session. It returns KindReauth for a
+// session of another account, because a handle may pass to another account, and KindDisconnect for
+// an inactive account.
 func (cred credential) withSession(answer session) (credential, error) {
 	if !strings.HasPrefix(answer.DID, "did:") || answer.AccessJWT == "" || answer.RefreshJWT == "" {
 		return cred, badAnswer(http.StatusOK, errors.New("a session lacks its DID or a token"), false)
@@ -157,8 +160,8 @@ func (cred credential) withSession(answer session) (credential, error) {
 	return cred, nil
 }
 
-// serverOf returns the address of the server that the DID document of the account names, or an empty string. An
-// address without https is ignored, because it may be valid only in the network of the server.
+// serverOf returns the address of the server that the account's DID document names, or "". It
+// ignores an address without https, which may be valid only in the server's own network.
 func serverOf(answer session) string {
 	var doc struct {
 		ID      string
@@ -180,7 +183,7 @@ func serverOf(answer session) string {
 	return ""
 }
 
-// refusedSignIn replaces the public text of a refused sign-in by one for the connect form.
+// refusedSignIn replaces the public text of a refused sign-in with one for the connect form.
 func refusedSignIn(err error) error {
 	var e *connector.Error
 	if !errors.As(err, &e) {
@@ -192,8 +195,8 @@ func refusedSignIn(err error) error {
 	return e
 }
 
-// tooLarge replaces the public text of a request that is too large by one for the connect form, where there is no
-// post.
+// tooLarge replaces the public text if a request is too large, because there is no post in the
+// connect form.
 func tooLarge(err error) error {
 	var e *connector.Error
 	if !errors.As(err, &e) {
@@ -206,7 +209,8 @@ func tooLarge(err error) error {
 	return err
 }
 
-// fetchAccount returns the account with the name and picture of its profile. Without a profile the name is the handle.
+// fetchAccount returns the account with the name and picture from its profile. If there is no
+// profile, the name is the handle.
 func fetchAccount(ctx context.Context, env connector.Env, cred credential) (connector.Account, error) {
 	out := connector.Account{
 		ID: cred.DID, Name: cred.Handle, Profile: cred.Handle, Grade: publishing.GradeIdempotent,
@@ -240,7 +244,7 @@ func fetchAccount(ctx context.Context, env connector.Env, cred credential) (conn
 }
 
 // hasHandle returns false for an account whose handle the server could not verify. The server then
-// names handle.invalid.
+// reports handle.invalid.
 func (cred credential) hasHandle() bool { return cred.Handle != "" && cred.Handle != "handle.invalid" }
 
 func readCredential(s *connector.Session) (credential, error) {
@@ -252,12 +256,12 @@ func readCredential(s *connector.Session) (credential, error) {
 	return cred, nil
 }
 
-// destination returns both hosts that a post may wait for: the one of the repository and the one that refreshes the
-// session. The second names the first, so that the first alone would let a service appear under the name of any
-// other.
+// destination returns both hosts that a post may wait for: the server of the repository and the
+// service that refreshes the session. The service tells us the server, so with the server alone, a
+// service could pose as the destination of any other.
 func (cred credential) destination() string { return connector.Destination(cred.Server, cred.Service) }
 
-// client returns a client for the server of the repository with the access token.
+// client returns a client for the server of the repository, with the access token.
 func (cred credential) client(env connector.Env) client {
 	return client{
 		http: env.HTTP, clock: env.Clock, base: cred.Server, token: cred.AccessJWT,
@@ -265,8 +269,8 @@ func (cred credential) client(env connector.Env) client {
 	}
 }
 
-// parseService returns the typed address without path: https, or http on loopback. The outbound guard decides which
-// hosts can be reached.
+// parseService returns the typed address without a path: https, or http on loopback. The outbound
+// guard decides which hosts may be reached.
 func parseService(typed string) (string, error) {
 	u, err := url.Parse(cmp.Or(strings.TrimSpace(typed), entryway))
 	if err != nil {
@@ -294,7 +298,7 @@ func badForm(public string, err error) *connector.Error {
 	return &connector.Error{Kind: connector.KindContent, Public: public, Err: err}
 }
 
-// identifierOf returns the handle, the DID or the e-mail address in what was pasted. People copy a
+// identifierOf extracts the handle, the DID or the e-mail address from pasted text. People copy a
 // handle with its @, or the address of a profile.
 func identifierOf(pasted string) string {
 	word := paste.Word(pasted)
@@ -306,8 +310,8 @@ func identifierOf(pasted string) string {
 
 var appPasswordForm = regexp.MustCompile(`^[a-z0-9]{4}(-[a-z0-9]{4}){3}$`)
 
-// appPassword returns the app password in what was pasted. Any other password is returned
-// unchanged, because it may contain spaces and dashes of every kind.
+// appPassword extracts an app password from pasted text. It returns any other password unchanged,
+// because it may contain spaces and dashes of every kind.
 func appPassword(pasted string) string {
 	if word := paste.Word(pasted); appPasswordForm.MatchString(word) {
 		return word

@@ -73,7 +73,8 @@ func (cl client) call(ctx context.Context, method, contentType string, body []by
 	return cl.read(resp, err, out, false)
 }
 
-// stream is call with a body of size bytes that is read once, while it is sent, and always closed.
+// stream is like call, with a body of size bytes. The body is read once, while it is sent, and is
+// always closed.
 func (cl client) stream(
 	ctx context.Context, method, contentType string, body io.ReadCloser, size int64, out any,
 ) error {
@@ -88,7 +89,8 @@ func (cl client) stream(
 	return cl.read(resp, err, out, false)
 }
 
-// commit makes an irreversible call. Without an answer its error is KindUnknown unless nothing was sent.
+// commit makes an irreversible call. Without a response, its error is KindUnknown unless nothing
+// was sent.
 func (cl client) commit(ctx context.Context, method string, body []byte, out any) error {
 	req, err := cl.post(ctx, method, "application/json", body)
 	if err != nil {
@@ -109,14 +111,15 @@ func (cl client) post(ctx context.Context, method, contentType string, body []by
 	return req, nil
 }
 
-// read decodes an answer into out. err is the error of a call that got no answer.
+// read decodes a response into out. err is the error of a call that got no response.
 func (cl client) read(resp *http.Response, err error, out any, committing bool) error {
 	if err != nil {
 		return connector.FromSend(err, committing)
 	}
 	body, err := outbound.ReadAll(resp, maxAnswer)
 	if resp.StatusCode < 200 || resp.StatusCode > 299 {
-		return cl.refusal(resp, body, committing) // the status decides, even if the body is incomplete
+		// the status decides, even if the body is incomplete
+		return cl.refusal(resp, body, committing)
 	}
 	if err != nil {
 		return badAnswer(resp.StatusCode, err, committing)
@@ -127,8 +130,8 @@ func (cl client) read(resp *http.Response, err error, out any, committing bool) 
 	return nil
 }
 
-// badAnswer returns the error of a success whose body cannot be used. In a commit the record probably exists, so it
-// is KindUnknown there.
+// badAnswer returns the error for a success with an unusable body. In a commit it is KindUnknown,
+// because the record probably exists.
 func badAnswer(status int, err error, committing bool) *connector.Error {
 	kind := connector.KindTransient
 	if committing {
@@ -138,11 +141,12 @@ func badAnswer(status int, err error, committing bool) *connector.Error {
 	return &connector.Error{Kind: kind, Status: status, Public: public, Err: err}
 }
 
-// errorName matches the names that XRPC permits for errors: ASCII without white space. An answer with another name,
-// for instance of a proxy, does not come from an AT protocol server.
+// errorName matches the names that XRPC permits for errors: ASCII without white space. A response
+// with any other name does not come from an AT Protocol server, but for instance from a proxy.
 var errorName = regexp.MustCompile(`^[!-~]+$`)
 
-// refusal classifies an answer that is not a success, by the status and then by the error code of the server.
+// refusal classifies a response other than a success, by the status and then by the server's error
+// code.
 func (cl client) refusal(resp *http.Response, body []byte, committing bool) *connector.Error {
 	var answer struct{ Error, Message string }
 	author := connector.ByPlatform
@@ -151,10 +155,12 @@ func (cl client) refusal(resp *http.Response, body []byte, committing bool) *con
 	}
 	e := connector.FromStatus(resp, author, committing)
 	e.Code, e.Raw = answer.Error, cl.clean(answer.Message)
-	if !slices.Contains(codes, e.Code) { // a short password may be a part of a known code
+	// a short password may be part of a known code
+	if !slices.Contains(codes, e.Code) {
 		e.Code = cl.clean(e.Code)
 	}
-	if e.Author == connector.ByPlatform && resp.StatusCode < 500 { // the code of a failing server proves nothing
+	// the code of a failing server proves nothing
+	if e.Author == connector.ByPlatform && resp.StatusCode < 500 {
 		byCode(e)
 	}
 	if e.Kind == connector.KindTransient && resp.StatusCode < 500 && e.After == 0 {
@@ -163,14 +169,15 @@ func (cl client) refusal(resp *http.Response, body []byte, committing bool) *con
 	return e
 }
 
-// codes are the error codes that refusal keeps even if a secret is a part of them.
+// codes are the error codes that refusal keeps even if a secret is part of one.
 var codes = []string{
 	"ExpiredToken", "InvalidToken", "AuthMissing", "AuthenticationRequired", "AuthFactorTokenRequired",
 	"AccountTakedown", "AccountSuspended", "RepoTakendown", "RepoSuspended", "AccountDeactivated", "RepoDeactivated",
 	"AccountNotFound", "RepoNotFound", "RateLimitExceeded", "BlobNotFound", "RecordNotFound", "InvalidSwap",
 }
 
-// byCode refines the result of connector.FromStatus. An unknown code leaves the kind.
+// byCode refines the result of connector.FromStatus. It leaves the kind unchanged for an unknown
+// code.
 func byCode(e *connector.Error) {
 	switch e.Code {
 	case "ExpiredToken", "InvalidToken", "AuthMissing", "AuthenticationRequired":
@@ -196,7 +203,7 @@ func byCode(e *connector.Error) {
 	}
 }
 
-// clean returns a server's message as one short line without our secrets.
+// clean returns a message from the server as one short line without our secrets.
 func (cl client) clean(words string) string {
 	for _, secret := range append(cl.secrets, cl.token) {
 		if secret != "" {
@@ -206,8 +213,8 @@ func (cl client) clean(words string) string {
 	return text.Line(words, maxRaw)
 }
 
-// rateLimitReset returns the time until the end of the rate limit's window, at most maxAfter; 0 when the header is
-// absent.
+// rateLimitReset returns the time until the rate limit's window ends, at most maxAfter; 0 if the
+// header is absent.
 func (cl client) rateLimitReset(h http.Header) time.Duration {
 	at, err := strconv.ParseInt(h.Get("RateLimit-Reset"), 10, 64)
 	if err != nil {

@@ -135,7 +135,8 @@ func (s Suite) open(t *testing.T, r *rig, fields map[string]string) connector.Co
 	return done
 }
 
-// refused checks that Connect refuses a form, with an error that is not KindUnknown and contains no secret.
+// refused checks that Connect refuses a form, with an error that is not KindUnknown and contains no
+// secret.
 func (s Suite) refused(t *testing.T, fields map[string]string) {
 	r := s.unconnected(t)
 	_, err := r.c.Connect(t.Context(), r.s.Env, fields)
@@ -179,7 +180,8 @@ func (s Suite) refresh(t *testing.T) {
 				t.Errorf("a lost answer is %s, want transient: %v", kind, err)
 			}
 		}
-		// The platform may have rotated the tokens, in which case the user must reconnect the channel.
+		// The platform may have rotated the tokens, in which case the user must reconnect the
+		// channel.
 		if _, err := r.c.(connector.Refresher).Refresh(t.Context(), r.s); err != nil {
 			r.judgeError("Refresh", err)
 			if kind := connector.KindOf(err, false); kind != connector.KindReauth {
@@ -189,7 +191,7 @@ func (s Suite) refresh(t *testing.T) {
 	})
 }
 
-// renewCredential calls Refresh and replaces the credential of the session, as the engine does.
+// renewCredential calls Refresh and replaces the session's credential, as the engine does.
 func (r *rig) renewCredential() {
 	r.t.Helper()
 	out, err := r.c.(connector.Refresher).Refresh(r.t.Context(), r.s)

@@ -10,7 +10,8 @@ import (
 	"crier/publishing/connector"
 )
 
-// crash simulates a crash of the engine after every step and continues with a new connector and the stored data.
+// crash simulates a crash of the engine after every step, and continues with a new connector and
+// the stored data.
 func (s Suite) crash(t *testing.T) {
 	steps := s.countSteps(t)
 	for n := range steps + 1 {
@@ -51,7 +52,7 @@ func (s Suite) crash(t *testing.T) {
 	})
 }
 
-// countSteps returns the number of calls of Prepare after which an item is Ready.
+// countSteps returns how many calls of Prepare an item needs until it is Ready.
 func (s Suite) countSteps(t *testing.T) int {
 	t.Helper()
 	r := s.onShared(t)
@@ -62,8 +63,8 @@ func (s Suite) countSteps(t *testing.T) int {
 	return counter.steps
 }
 
-// crashAfter runs and stores n steps, if lose is true runs another one without storing it, and then restarts and
-// publishes.
+// crashAfter runs and stores n steps. If lose is true, it runs one more step without storing it.
+// Then it restarts and publishes.
 func (s Suite) crashAfter(t *testing.T, n int, lose bool) {
 	r := s.onShared(t)
 	item := r.itemWithMedia()
@@ -89,7 +90,7 @@ func (s Suite) crashAfter(t *testing.T, n int, lose bool) {
 	r.publishOnce(item)
 }
 
-// restart replaces the connector and the session with new ones made of stored data.
+// restart replaces the connector and the session with new ones made from stored data.
 func (r *rig) restart() {
 	r.t.Helper()
 	raw, err := json.Marshal(r.s.Account)

@@ -8,10 +8,11 @@ import (
 	"crier/publishing/connector"
 )
 
-// Method is the name of a connector's method that may call a server.
+// Method is the name of a connector method that may call a server.
 type Method string
 
-// The methods that Suite.Offline may list. Commit is not among them, because it always calls a server.
+// The methods that Suite.Offline may list. Commit is not one of them, because it always calls a
+// server.
 const (
 	MethodConnect   Method = "Connect"
 	MethodRefresh   Method = "Refresh"
@@ -19,8 +20,8 @@ const (
 	MethodReconcile Method = "Reconcile"
 )
 
-// checkDeclarations checks that the declarations of the suite agree with the descriptor and the methods of the
-// connector.
+// checkDeclarations checks that the declarations of the suite agree with the descriptor and methods
+// of the connector.
 func (s Suite) checkDeclarations(t *testing.T) {
 	d := s.New().Describe()
 	if !s.Grade.Valid() {
@@ -37,8 +38,9 @@ func (s Suite) checkDeclarations(t *testing.T) {
 	}
 }
 
-// requireCall checks that a fault was injected into a call of the method. It skips the case if the suite declares that
-// the method calls no server, and fails it if that declaration is wrong.
+// requireCall checks that a fault was injected into a call of the method. It skips the case if the
+// suite declares that the method never calls a server, and fails the case if that declaration is
+// wrong.
 func (r *rig) requireCall(m Method) {
 	r.t.Helper()
 	if wrong := undeclared(slices.Contains(r.Offline, m), r.line.counted().faulted > 0); wrong != "" {
@@ -49,7 +51,8 @@ func (r *rig) requireCall(m Method) {
 	}
 }
 
-// undeclared returns how the declaration that a method calls no server differs from what the method did, or "".
+// undeclared describes how a method's behavior differs from the declaration that it never calls a
+// server, or returns "" if they agree.
 func undeclared(offline, called bool) string {
 	switch {
 	case offline && called:
@@ -60,8 +63,8 @@ func undeclared(offline, called bool) string {
 	return ""
 }
 
-// arm sets the fault of the next Commit. It skips the case if the suite declares that the platform cannot have the
-// fault, and fails it if that declaration is wrong.
+// arm sets the fault of the next Commit. It skips the case if the suite declares that the platform
+// cannot have the fault, and fails the case if that declaration is wrong.
 func (r *rig) arm(fault Fault) {
 	r.t.Helper()
 	spared := slices.Contains(r.Spared, fault)

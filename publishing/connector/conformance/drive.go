@@ -18,8 +18,9 @@ const (
 	maxWait   = 20 * time.Millisecond // upper limit of Step.Wait, because a test platform is fast
 )
 
-// Publish publishes one item as the engine does: it calls Prepare until Ready, then Commit once. The Handle is stored
-// as JSON between the steps. The error is that of Prepare or of Commit.
+// Publish publishes one item as the engine does: it calls Prepare until it returns Ready, then
+// calls Commit once. The Handle is stored as JSON between the steps. It returns the error of
+// Prepare or Commit.
 func Publish(
 	ctx context.Context, c connector.Connector, s *connector.Session, item connector.Item,
 ) (connector.Ref, error) {
@@ -31,8 +32,8 @@ func Publish(
 	return c.Commit(ctx, s, item)
 }
 
-// Prepare calls Prepare until the item is Ready and returns the item with its Handle. After an error the Handle is that
-// of the last successful step.
+// Prepare calls the connector's Prepare until it returns Ready, and returns the item with its
+// Handle. After an error, the Handle is the one from the last successful step.
 func Prepare(
 	ctx context.Context, c connector.Connector, s *connector.Session, item connector.Item,
 ) (connector.Item, error) {
@@ -52,8 +53,8 @@ func Prepare(
 	return item, fmt.Errorf("not ready after %d steps", maxSteps)
 }
 
-// store returns a Handle as a JSON column of a database would: without spaces and with members in another order. A
-// Handle over maxHandle bytes and one that is not JSON are errors.
+// store returns a Handle as a JSON column of a database would: without spaces and with its members
+// in another order. It returns an error if the Handle has more than maxHandle bytes or is not JSON.
 func store(handle json.RawMessage) (json.RawMessage, error) {
 	if len(handle) == 0 {
 		return nil, nil

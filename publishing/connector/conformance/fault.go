@@ -48,8 +48,8 @@ func (r *rig) wantKind(err error, kind connector.Kind, after time.Duration) {
 	}
 }
 
-// recover does what the engine does after a failed Commit. It wants one post at the end, unless the platform cannot be
-// asked. The platform has published if acted is true.
+// recover does what the engine does after a failed Commit. It expects one post at the end, unless
+// the platform cannot be asked. acted says whether the platform has published.
 func (r *rig) recover(item connector.Item, kind connector.Kind, acted bool) {
 	r.t.Helper()
 	count := map[bool]int{true: 1}[acted]
@@ -69,8 +69,8 @@ func (r *rig) recover(item connector.Item, kind connector.Kind, acted bool) {
 	r.want(1, item)
 }
 
-// settle reconciles a Commit with an unknown outcome, checks the verdict, and commits again if the verdict and the
-// grade permit it. The platform has published if acted is true.
+// settle reconciles a Commit with an unknown outcome, checks the verdict, and commits again if the
+// verdict and the grade permit it. acted says whether the platform has published.
 func (r *rig) settle(item connector.Item, acted bool) {
 	r.t.Helper()
 	before := len(r.published(item))
@@ -83,7 +83,8 @@ func (r *rig) settle(item connector.Item, acted bool) {
 		if v.Outcome != connector.CannotTell {
 			r.t.Errorf("Reconcile answers %s on a platform that cannot be asked", v.Outcome)
 		}
-		return // the user decides whether to send again
+		// the user decides whether to send again
+		return
 	case acted:
 		seen := r.want(1, item)[0]
 		if v.Outcome != connector.Published || v.Ref.ID != seen.ID {
@@ -108,8 +109,8 @@ func (r *rig) settle(item connector.Item, acted bool) {
 	r.want(before+1, item)
 }
 
-// prepareFaults injects each fault into the first call of a Prepare and then publishes the item. The kind is never
-// unknown, because the calls of Prepare are reversible.
+// prepareFaults injects each fault into the first call of a Prepare and then publishes the item.
+// The kind is never KindUnknown, because the calls of Prepare are reversible.
 func (s Suite) prepareFaults(t *testing.T) {
 	for _, k := range []struct {
 		fault Fault
@@ -140,7 +141,8 @@ func (s Suite) prepareFaults(t *testing.T) {
 	}
 }
 
-// reconcileFaults injects each fault into Reconcile, which must not conclude that nothing was published.
+// reconcileFaults injects each fault into Reconcile, which must not conclude that nothing was
+// published.
 func (s Suite) reconcileFaults(t *testing.T) {
 	for _, fault := range []Fault{RefuseDial, DropAnswer, CutAnswer, RateLimit, ErrorBefore, Expired, Replaced} {
 		t.Run(string(fault)+" proves nothing", func(t *testing.T) {

@@ -20,15 +20,15 @@ const maxAnswer = 4 << 20 // bytes of a response that a fault replaces
 
 var errBroken = errors.New("the suite broke the line")
 
-// Line is a connector.HTTP that injects faults and counts calls. Other calls pass to a guarded client. It implements
-// Faults. It is safe for concurrent use.
+// Line is a connector.HTTP that injects faults and counts calls. Calls without a fault go through a
+// guarded client. It implements Faults. It is safe for concurrent use.
 type Line struct {
 	client *outbound.Client
 
 	mu     sync.Mutex // protects the fields below
 	commit Fault      // the fault of the next Commit, or ""
 	call   Fault      // the fault of Do and Websocket
-	left   int        // number of further calls that get the fault call
+	left   int        // how many further calls get the fault in call
 	tally  tally
 }
 
@@ -42,7 +42,8 @@ func (a tally) since(b tally) tally {
 	return tally{commits: a.commits - b.commits, writes: a.writes - b.writes, faulted: a.faulted - b.faulted}
 }
 
-// NewLine returns a Line that may reach the given host:port addresses in addition to public ones. The test closes it.
+// NewLine returns a Line that may reach the given host:port addresses in addition to public ones.
+// It is closed when the test ends.
 func NewLine(t *testing.T, allow ...string) *Line {
 	t.Helper()
 	client, err := outbound.New(outbound.Config{Allow: allow}, outbound.Deps{})
@@ -53,7 +54,7 @@ func NewLine(t *testing.T, allow ...string) *Line {
 	return &Line{client: client}
 }
 
-// Arm sets the fault of the next Commit. It returns true, because a Line has every fault.
+// Arm sets the fault of the next Commit. It returns true, because a Line can produce every fault.
 func (l *Line) Arm(_ *testing.T, fault Fault) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -61,7 +62,8 @@ func (l *Line) Arm(_ *testing.T, fault Fault) bool {
 	return true
 }
 
-// failCalls sets a fault for the given number of next calls of Do and Websocket. With times 0 no call gets a fault.
+// failCalls sets the fault for the next calls of Do and Websocket, as many as times says. If times
+// is 0, no call gets a fault.
 func (l *Line) failCalls(fault Fault, times int) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -74,7 +76,8 @@ func (l *Line) counted() tally {
 	return l.tally
 }
 
-// Do sends a request that may be repeated. An injected fault is returned as a *url.Error, as by outbound.Client.
+// Do sends a request that may be repeated. An injected fault is returned as a *url.Error, as
+// outbound.Client does.
 func (l *Line) Do(req *http.Request) (*http.Response, error) {
 	fault := l.nextCall(req.Method != http.MethodGet && req.Method != http.MethodHead)
 	resp, err := l.send(req, fault, l.client.Do)
@@ -101,7 +104,7 @@ func (l *Line) Commit(req *http.Request) (*http.Response, error) {
 	return resp, err
 }
 
-// Websocket opens a websocket. With any fault it fails.
+// Websocket opens a websocket. It fails with any fault.
 func (l *Line) Websocket(ctx context.Context, address string) (*websocket.Conn, error) {
 	if l.nextCall(false) != "" {
 		return nil, errBroken
@@ -124,14 +127,15 @@ func (l *Line) nextCall(write bool) Fault {
 	return l.call
 }
 
-// send sends a request by the function through, unless the fault comes before the platform acts, and applies the fault
-// to the response.
+// send sends a request by calling through, unless the fault strikes before the platform acts, and
+// applies the fault to the response.
 func (l *Line) send(
 	req *http.Request, fault Fault, through func(*http.Request) (*http.Response, error),
 ) (*http.Response, error) {
 	if fault != "" && !fault.acts() {
 		if req.Body != nil {
-			_ = req.Body.Close() // a body in memory has no error
+			// closing a body in memory cannot fail
+			_ = req.Body.Close()
 		}
 		return fault.answer(req)
 	}
@@ -151,8 +155,9 @@ func (l *Line) send(
 	return fault.answer(req)
 }
 
-// answer returns the response or the error that replaces that of the platform. The body contains the access token, as
-// it does on some platforms, so that the suite finds connectors that report bodies unchanged.
+// answer returns the response or the error that replaces the platform's own. The body contains the
+// access token, as it does on some platforms, so that the suite detects connectors that report
+// bodies unchanged.
 func (f Fault) answer(req *http.Request) (*http.Response, error) {
 	words := "broken, said " + req.Header.Get("Authorization")
 	resp := &http.Response{
@@ -177,7 +182,7 @@ func (f Fault) answer(req *http.Request) (*http.Response, error) {
 	return resp, nil
 }
 
-// broken is the end of a body whose connection was lost. It has the error that outbound returns.
+// broken is the end of a body whose connection was lost. It returns the same error as outbound.
 type broken struct{}
 
 func (broken) Read([]byte) (int, error) {

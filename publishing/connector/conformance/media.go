@@ -20,7 +20,7 @@ import (
 
 const side = 32 // pixels
 
-// shelf generates media and serves them by HTTP, for platforms that fetch media by URL.
+// shelf generates media and serves them over HTTP, for platforms that fetch media by URL.
 type shelf struct {
 	t       *testing.T
 	samples map[string][]byte
@@ -37,7 +37,7 @@ func (r *rig) shelf() *shelf {
 	return s
 }
 
-// ServeHTTP serves the file of the path. All files are generated before the platform gets a URL.
+// ServeHTTP serves the file at the path. All files are generated before the platform gets a URL.
 func (s *shelf) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 	body, ok := s.files[req.URL.Path]
 	if !ok {
@@ -103,7 +103,8 @@ func film(shade uint8) []byte {
 	return slices.Concat(box("ftyp", brand), box("mdat", bytes.Repeat([]byte{shade}, 64)))
 }
 
-// sameMedia checks the alternative texts in their order, and the hashes if the platform shows the bytes.
+// sameMedia checks the alternative texts in their order, and the hashes if the platform shows the
+// bytes.
 func (r *rig) sameMedia(seen Seen, media []connector.Media) {
 	r.t.Helper()
 	var alts, sums []string

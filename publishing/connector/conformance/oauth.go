@@ -10,37 +10,37 @@ import (
 	"crier/publishing/connector"
 )
 
-// OAuth is how the suite connects accounts of an Authorizer. It replaces Suite.Fields.
+// OAuth says how the suite connects accounts of an Authorizer. It replaces Suite.Fields.
 type OAuth struct {
 	App connector.App
 	// RedirectURI is registered with the platform for App.
 	RedirectURI string
-	// Consent opens the address of the platform's page as a browser does, decides as the person, and returns the address
-	// to which the platform then sends the browser. It must not use the connector. Each call without a denial gives
-	// access to the same accounts.
+	// Consent opens the address of the platform's page as a browser does, decides as the person
+	// would, and returns the address to which the platform then redirects the browser. It must not
+	// use the connector. Each call without a denial gives access to the same accounts.
 	Consent func(t *testing.T, address string, decision Decision) string
-	// Revoke ends every access that the person has given, on the platform.
+	// Revoke ends, on the platform, every access that the person has granted.
 	Revoke func(t *testing.T)
 }
 
 // Decision is what a person does on the page of a platform.
 type Decision string
 
-// The decisions. Withhold allows the access without one of the permissions that the connector needs.
+// The decisions. Withhold grants access without one of the permissions that the connector needs.
 const (
 	Allow    Decision = "allow"
 	Deny     Decision = "deny"
 	Withhold Decision = "withhold"
 )
 
-// authorized is a consent with the secrets that belong to it.
+// authorized is the result of a consent, with its secrets.
 type authorized struct {
 	callback url.Values
 	state    string
 	code     connector.Code
 }
 
-// consent goes through the page of the platform once. The callback has what the platform sent.
+// consent goes through the platform's page once. The callback holds what the platform sent.
 func (s Suite) consent(t *testing.T, r *rig, decision Decision) authorized {
 	t.Helper()
 	a, ok := r.c.(connector.Authorizer)
@@ -105,7 +105,7 @@ func (s Suite) choose(t *testing.T, r *rig, got connector.Authorized, candidate 
 	return done
 }
 
-// oauth has the cases of connecting by OAuth, and of an access that ends.
+// oauth runs the cases for connecting by OAuth and for an access that ends.
 func (s Suite) oauth(t *testing.T) {
 	if s.OAuth == nil {
 		if _, ok := connector.AuthorizerOf(s.New()); ok {
@@ -187,7 +187,8 @@ func (s Suite) everyCandidate(t *testing.T) {
 			t.Errorf("the candidate has no ID or no name: %+v", c)
 		}
 		done := s.choose(t, r, got, c.ID)
-		again := s.choose(t, r, got, c.ID) // a crash after the call repeats it
+		// after a crash the call is repeated
+		again := s.choose(t, r, got, c.ID)
 		if done.Account.ID != again.Account.ID {
 			t.Errorf("a repeated Select returned %q, first %q", again.Account.ID, done.Account.ID)
 		}
@@ -230,7 +231,8 @@ func (s Suite) rotation(t *testing.T) {
 	r.wantRefusal("Refresh with a used refresh token", err, connector.KindReauth)
 }
 
-// wantRefusal checks that err is an error of the kind, with a public message and without a secret.
+// wantRefusal checks that err is an error of the given kind, with a public message and without a
+// secret.
 func (r *rig) wantRefusal(what string, err error, want connector.Kind) {
 	r.t.Helper()
 	if err == nil {

@@ -84,7 +84,8 @@ func (r *rig) itemWithMedia() connector.Item {
 	return r.item(r.images(min(r.c.Describe().Media.MaxImages, 2))...)
 }
 
-// publishOnce publishes an item and checks that the platform has one post of it, with the ID of the Ref and its media.
+// publishOnce publishes an item and checks that the platform has exactly one post of it, with the
+// ID of the Ref and the item's media.
 func (r *rig) publishOnce(item connector.Item) connector.Ref {
 	r.t.Helper()
 	item = r.prepare(item)
@@ -192,8 +193,8 @@ func (s Suite) repeat(t *testing.T) {
 	})
 }
 
-// sendWithoutHandle publishes an item and sends it again without its Handle and with a CreatedAt that is later by the
-// given duration. Reconcile and Commit must return the first post.
+// sendWithoutHandle publishes an item, then sends it again without its Handle and with CreatedAt
+// moved by the given duration. Reconcile and Commit must return the first post.
 func (r *rig) sendWithoutHandle(later time.Duration) {
 	r.t.Helper()
 	item := r.prepare(r.itemWithMedia())
@@ -217,7 +218,7 @@ func twin(item connector.Item) connector.Item {
 	return item
 }
 
-// commitAgain sends a published item again and checks that the result is the first post.
+// commitAgain sends a published item again and checks that it gets the first post.
 func (r *rig) commitAgain(item connector.Item, id string) {
 	r.t.Helper()
 	again, err := r.commit(&item)

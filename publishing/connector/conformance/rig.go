@@ -42,7 +42,7 @@ func (s Suite) unconnected(t *testing.T) *rig {
 	return r
 }
 
-// connected returns a rig with a session of its own sign-in.
+// connected returns a rig with a session from its own sign-in.
 func (s Suite) connected(t *testing.T) *rig {
 	t.Helper()
 	r := s.unconnected(t)
@@ -56,8 +56,8 @@ func (s Suite) connected(t *testing.T) *rig {
 	return r
 }
 
-// onShared returns a rig with a session of the account that the cases share. Platforms limit sign-ins, and hash
-// passwords slowly.
+// onShared returns a rig with a session of the account that the cases share. They share one because
+// platforms limit sign-ins and hash passwords slowly.
 func (s Suite) onShared(t *testing.T) *rig {
 	t.Helper()
 	if s.shared.account.ID == "" {
@@ -66,7 +66,8 @@ func (s Suite) onShared(t *testing.T) *rig {
 	}
 	r := s.unconnected(t)
 	r.s.Account, r.s.Credential, r.secrets = s.shared.account, s.shared.credential, s.shared.secrets
-	t.Cleanup(func() { s.shared.credential, s.shared.secrets = r.s.Credential, r.secrets }) // a case may refresh
+	// a case may refresh
+	t.Cleanup(func() { s.shared.credential, s.shared.secrets = r.s.Credential, r.secrets })
 	return r
 }
 
@@ -77,7 +78,7 @@ type sharedAccount struct {
 	secrets    []string
 }
 
-// grade returns the declared grade. The case of Connect checks that the account has it.
+// grade returns the declared grade. The Connect case checks that the account has it.
 func (r *rig) grade() publishing.Grade { return r.Suite.Grade }
 
 // item returns a publication whose text is unique on the platform.
@@ -150,7 +151,7 @@ func (r *rig) reconcile(item connector.Item) (connector.Verdict, error) {
 	return v, nil
 }
 
-// published returns the posts on the platform that have the text of the item.
+// published returns the posts on the platform that have the item's text.
 func (r *rig) published(item connector.Item) []Seen {
 	r.t.Helper()
 	text := item.Text
@@ -166,7 +167,7 @@ func (r *rig) published(item connector.Item) []Seen {
 	return out
 }
 
-// want checks the number of posts of an item on the platform and returns them.
+// want checks the number of posts that the platform has of an item, and returns them.
 func (r *rig) want(count int, item connector.Item) []Seen {
 	r.t.Helper()
 	seen := r.published(item)
@@ -176,7 +177,8 @@ func (r *rig) want(count int, item connector.Item) []Seen {
 	return seen
 }
 
-// judgeError checks that an error is a *connector.Error of a known kind, with a public message and without a secret.
+// judgeError checks that an error is a *connector.Error of a known kind, with a public message and
+// without a secret.
 func (r *rig) judgeError(call string, err error) {
 	r.t.Helper()
 	var e *connector.Error
@@ -194,7 +196,7 @@ func (r *rig) judgeError(call string, err error) {
 	r.noSecret(call+"'s error", err.Error()+e.Public+e.Raw)
 }
 
-// judgeRef checks that a Ref has an ID, an absolute URL or none, valid Data and no secret.
+// judgeRef checks that a Ref has an ID, an absolute URL or none, valid Data, and no secret.
 func (r *rig) judgeRef(ref connector.Ref) {
 	r.t.Helper()
 	if ref.ID == "" {

@@ -9,8 +9,9 @@ import (
 
 const minSecret = 8 // bytes; a shorter secret would be found in ordinary texts
 
-// secretsOf returns the values that must not appear in texts: those of password fields, and the strings of the
-// credential that are neither addresses nor part of the account or of other fields.
+// secretsOf returns the values that must not appear in texts: the values of password fields, and
+// the strings in the credential that are neither addresses nor part of the account or of other
+// fields.
 func secretsOf(d connector.Descriptor, fields map[string]string, done connector.Connected) []string {
 	var secrets []string
 	open := []string{done.Account.ID, done.Account.Name, done.Account.Profile, done.Account.Picture}
@@ -24,7 +25,8 @@ func secretsOf(d connector.Descriptor, fields map[string]string, done connector.
 	known := strings.Join(open, "\n")
 	var doc any
 	if json.Unmarshal(done.Credential, &doc) != nil {
-		return secrets // the case of Connect reports it
+		// the Connect case reports it
+		return secrets
 	}
 	for _, s := range leaves(doc) {
 		if len(s) >= minSecret && !strings.Contains(s, "://") && !strings.Contains(known, s) {
@@ -34,7 +36,7 @@ func secretsOf(d connector.Descriptor, fields map[string]string, done connector.
 	return secrets
 }
 
-// leaves returns the string values of a decoded JSON document, without the names of members.
+// leaves returns the string values of a decoded JSON document, without the member names.
 func leaves(v any) []string {
 	switch v := v.(type) {
 	case string:

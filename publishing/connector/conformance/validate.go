@@ -7,7 +7,7 @@ import (
 	"crier/publishing/connector"
 )
 
-// letters are single characters whose length differs between the units.
+// letters are single characters whose length differs between units.
 var letters = []string{"a", "é", "e\u0301", "😀"}
 
 func (s Suite) validate(t *testing.T) {
@@ -36,8 +36,8 @@ func (s Suite) validate(t *testing.T) {
 	})
 }
 
-// length checks texts around the limit. If the length of the letter does not divide that of the text, the text begins
-// with "a"s.
+// length checks texts around the limit. If the letter's length does not divide the text's, the text
+// begins with "a"s.
 func (s Suite) length(r *rig, letter string, limit int, unit connector.Unit) {
 	if limit == 0 {
 		return
@@ -51,7 +51,7 @@ func (s Suite) length(r *rig, letter string, limit int, unit connector.Unit) {
 	r.rule("a text of limit+1 in "+letter, connector.DraftPart{Text: text(limit + 1)}, true)
 }
 
-// counts checks numbers and sizes of each kind of media around the limits.
+// counts checks the numbers and sizes of each kind of media around their limits.
 func (s Suite) counts(r *rig, rules connector.MediaRules) {
 	for _, k := range []struct {
 		media connector.Media

@@ -15,11 +15,11 @@ import (
 	"crier/platform/text"
 )
 
-// Link is a byte range of a text that leads to an address.
+// Link is a byte range of a text that links to an address.
 type Link struct {
 	Start, End int
-	// Address is the text of the link, with https:// before it if it has no scheme. It may still be
-	// an address that nothing can open, such as one without a host.
+	// Address is the text of the link, with https:// added if it has no scheme. It may still be an
+	// address that nothing can open, such as one without a host.
 	Address string
 }
 
@@ -128,7 +128,7 @@ func wide(r rune) bool {
 	return false
 }
 
-// trailing returns true for a character that belongs to a link only if more of the link follows it.
+// trailing returns true for a character that belongs to a link only if more of the link follows.
 func trailing(r rune) bool {
 	return r == '…' || r == '‥' || unicode.In(r, unicode.Terminal_Punctuation, unicode.Sentence_Terminal,
 		unicode.Quotation_Mark, unicode.Pi, unicode.Pf, unicode.Ps, unicode.Pe)
@@ -142,7 +142,8 @@ const (
 	closing
 )
 
-// bracket returns the kind of bracket that r is and, for an opening bracket, its closing partner.
+// bracket returns the kind of bracket that r is and, for an opening bracket, its closing
+// counterpart.
 func bracket(r rune) (closer rune, kind bracketKind) {
 	p, _ := bidi.LookupRune(r)
 	switch {
@@ -151,7 +152,8 @@ func bracket(r rune) (closer rune, kind bracketKind) {
 	case !p.IsOpeningBracket():
 		return 0, closing
 	}
-	closer, _ = utf8.DecodeRuneInString(bidi.ReverseString(string(r))) // ReverseString mirrors brackets
+	// ReverseString mirrors brackets
+	closer, _ = utf8.DecodeRuneInString(bidi.ReverseString(string(r)))
 	return closer, opening
 }
 
@@ -197,7 +199,7 @@ const (
 // inLocal returns true for a character of an e-mail address before its @.
 func inLocal(r rune) bool { return wordRune(r) || strings.ContainsRune(".!$%&'*+=^`{|}~-", r) }
 
-// lengthOf returns the number of bytes before the first character that is not in a set.
+// lengthOf returns the number of bytes before the first character that is not in the set.
 func lengthOf(text string, in func(rune) bool) int {
 	if n := strings.IndexFunc(text, func(r rune) bool { return !in(r) }); n >= 0 {
 		return n
@@ -205,8 +207,8 @@ func lengthOf(text string, in func(rune) bool) int {
 	return len(text)
 }
 
-// inDomain returns true for a character of a domain name. It leaves out scripts without spaces,
-// because their words cannot be told apart from the name.
+// inDomain returns true for a character of a domain name. It excludes scripts that do not use
+// spaces, because the words around a name cannot be told apart from it.
 func inDomain(r rune) bool {
 	if r < utf8.RuneSelf {
 		return wordRune(r) && r != '_' || r == '.' || r == '-'
@@ -239,6 +241,7 @@ func domain(name string) bool {
 	}
 	top = labels[len(labels)-1]
 	_, known := publicsuffix.PublicSuffix(top)
-	_, knownBelow := publicsuffix.PublicSuffix("x." + top) // some are listed only as wildcards, such as *.ck
+	// some are listed only as wildcards, such as *.ck
+	_, knownBelow := publicsuffix.PublicSuffix("x." + top)
 	return known || knownBelow
 }

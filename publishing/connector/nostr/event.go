@@ -18,7 +18,7 @@ const (
 	kindAuth    = 22242
 )
 
-// event is the object of NIP-01.
+// event is the event object of NIP-01.
 type event struct {
 	ID        string `json:"id"`
 	PubKey    string `json:"pubkey"`
@@ -29,8 +29,8 @@ type event struct {
 	Sig       string `json:"sig"`
 }
 
-// canonical returns the serialization whose hash is the id. NIP-01 escapes these seven characters only, which
-// encoding/json does not do.
+// canonical returns the serialization that is hashed to get the id. NIP-01 escapes only these seven
+// characters, which encoding/json cannot do.
 func (e event) canonical() []byte {
 	escape := strings.NewReplacer("\n", `\n`, `"`, `\"`, `\`, `\\`, "\r", `\r`, "\t", `\t`, "\b", `\b`, "\f", `\f`)
 	quote := func(s string) string { return `"` + escape.Replace(s) + `"` }
@@ -52,12 +52,12 @@ func (e event) canonical() []byte {
 
 func (e event) hash() [32]byte { return sha256.Sum256(e.canonical()) }
 
-// signed sets PubKey, ID and Sig. Equal events get equal signatures.
+// signed returns the event with PubKey, ID and Sig set. Equal events get equal signatures.
 func (e event) signed(key *btcec.PrivateKey) (event, error) {
 	e.PubKey = publicKey(key)
 	hash := e.hash()
-	// With fixed auxiliary randomness the signature depends only on key and event. BIP-340 is secure without
-	// randomness.
+	// With fixed auxiliary randomness the signature depends only on the key and the event. BIP-340
+	// is secure without randomness.
 	sig, err := sign(key, hash, [32]byte{})
 	if err != nil {
 		return event{}, err
@@ -66,7 +66,7 @@ func (e event) signed(key *btcec.PrivateKey) (event, error) {
 	return e, nil
 }
 
-// valid returns true if the id is the hash of the event and the signature is that of its author.
+// valid returns true if the id is the hash of the event and its author signed it.
 func (e event) valid() bool {
 	hash := e.hash()
 	if e.ID != hex.EncodeToString(hash[:]) {
@@ -95,7 +95,7 @@ func publicKey(key *btcec.PrivateKey) string {
 	return hex.EncodeToString(schnorr.SerializePubKey(key.PubKey()))
 }
 
-// encode returns JSON without the HTML escapes of encoding/json.
+// encode returns JSON without the HTML escapes that encoding/json adds.
 func encode(v any) ([]byte, error) {
 	var b bytes.Buffer
 	enc := json.NewEncoder(&b)

@@ -25,14 +25,14 @@ type credential struct {
 	Relays []string `json:"relays"`
 }
 
-// signer is a parsed credential. pub is the x-only public key in hex.
+// signer is a decoded credential. pub is the x-only public key in hex.
 type signer struct {
 	key    *btcec.PrivateKey
 	pub    string
 	relays []string
 }
 
-// open returns the signer of a session, or KindReauth when the credential cannot be used.
+// open returns the signer of a session, or KindReauth if the credential cannot be used.
 func open(s *connector.Session) (signer, error) {
 	var c credential
 	if err := json.Unmarshal(s.Credential, &c); err != nil {
@@ -51,7 +51,7 @@ func contentError(public string) error {
 	return &connector.Error{Kind: connector.KindContent, Public: public}
 }
 
-// parseKey parses a private key in hex or nsec. Its errors never repeat the input.
+// parseKey parses a private key in hex or nsec form. Its errors never repeat the input.
 func parseKey(typed string) (*btcec.PrivateKey, error) {
 	typed = strings.TrimSpace(typed)
 	raw, err := hex.DecodeString(typed)
@@ -83,7 +83,8 @@ func decodeNsec(s string) ([]byte, error) {
 	return raw, nil
 }
 
-// decodeBech32 decodes the bech32 of BIP-173 without its limit of 90 characters, as NIP-19 requires.
+// decodeBech32 decodes bech32 as in BIP-173, but without the limit of 90 characters, as NIP-19
+// requires.
 func decodeBech32(s string) (prefix string, data []byte, err error) {
 	prefix, groups, version, err := bech32.DecodeNoLimitWithVersion(s)
 	if err != nil {
@@ -96,8 +97,8 @@ func decodeBech32(s string) (prefix string, data []byte, err error) {
 	return prefix, data, err
 }
 
-// parseRelays parses addresses separated by commas, spaces or line breaks and removes duplicates. An empty text gives
-// the default relays.
+// parseRelays parses addresses separated by commas, spaces or line breaks, and removes duplicates.
+// It returns the default relays for an empty text.
 func parseRelays(typed string) ([]string, error) {
 	if strings.TrimSpace(typed) == "" {
 		typed = defaultRelays
@@ -123,8 +124,8 @@ func parseRelays(typed string) ([]string, error) {
 	return out, nil
 }
 
-// publicAddress returns the address of a relay for publication, or an empty string when it has a query, which may
-// hold a token.
+// publicAddress returns the address of a relay for publication, or "" if it has a query, which may
+// contain a token.
 func publicAddress(relay string) string {
 	if u, err := url.Parse(relay); err != nil || u.RawQuery != "" {
 		return ""
@@ -132,7 +133,8 @@ func publicAddress(relay string) string {
 	return relay
 }
 
-// host returns what messages show of a relay's address: its query may hold a token.
+// host returns the part of a relay's address that messages show. The query is left out, because it
+// may contain a token.
 func host(relay string) string {
 	u, err := url.Parse(relay)
 	if err != nil {

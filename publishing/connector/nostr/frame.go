@@ -8,21 +8,23 @@ import (
 	"slices"
 )
 
-// The largest arrays that are parsed. They keep the memory for a message in proportion to its bytes. NIP-01 has
-// messages of at most four elements; our own notes have at most 77 tags of at most six values.
+// The largest arrays that are parsed. They keep the memory for a message in proportion to its
+// bytes. NIP-01 messages have at most four elements; our own notes have at most 77 tags of at most
+// six values.
 const (
 	maxElements = 8
 	maxTags     = 2000
-	maxValues   = 100 // of one tag
+	maxValues   = 100 // in one tag
 )
 
 var errShape = errors.New("not a message of the protocol")
 
-// labels are those of the messages that are parsed. Of all others, such as NOTICE, only the label is read.
+// labels are the labels of the messages that are parsed. Of any other message, such as NOTICE, only
+// the label is read.
 var labels = []string{"OK", "EVENT", "EOSE", "CLOSED", "AUTH"}
 
-// frame parses a message into its label and at least one further element. For everything else it returns errShape or
-// an error of JSON. It may leave bytes of r unread.
+// frame parses a message into its label and at least one more element. It returns errShape or a
+// JSON error for anything else. It may leave bytes of r unread.
 func frame(r io.Reader) (label string, rest []json.RawMessage, err error) {
 	dec := json.NewDecoder(r)
 	first := true
@@ -50,8 +52,8 @@ func frame(r io.Reader) (label string, rest []json.RawMessage, err error) {
 	return label, rest, nil
 }
 
-// array parses an array and calls element for each of its elements. It returns errShape for another value and at the
-// first element beyond most.
+// array parses an array and calls element for each of its elements. It returns errShape for any
+// other value, and at the first element beyond most.
 func array(dec *json.Decoder, most int, element func() error) error {
 	if start, err := dec.Token(); err != nil || start != json.Delim('[') {
 		return errors.Join(errShape, err)
@@ -70,8 +72,8 @@ func array(dec *json.Decoder, most int, element func() error) error {
 
 type tags [][]string
 
-// UnmarshalJSON implements json.Unmarshaler. It returns errShape for more than maxTags tags and for more than
-// maxValues values of a tag, because empty elements take more memory than bytes.
+// UnmarshalJSON implements json.Unmarshaler. It returns errShape for more than maxTags tags, or
+// more than maxValues values in a tag, because empty elements take up more memory than bytes.
 func (t *tags) UnmarshalJSON(raw []byte) error {
 	*t = nil
 	if string(raw) == "null" {

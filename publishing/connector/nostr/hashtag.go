@@ -9,17 +9,18 @@ import (
 )
 
 const (
-	maxHashtags = 50 // of one note: relays refuse notes with very many tags
+	maxHashtags = 50 // in one note: relays refuse notes with very many tags
 	maxHashtag  = 64 // characters
 )
 
-// hashtagPattern matches a hashtag at the start of a word: letters, digits, emoji, underscores and hyphens.
+// hashtagPattern matches a hashtag at the start of a word: letters, digits, emoji, underscores and
+// hyphens.
 var hashtagPattern = regexp.MustCompile(
 	`(?:^|[\s\p{Ps}\p{Pi}"'])[#＃]([\p{L}\p{N}\p{So}_][\p{L}\p{M}\p{N}\p{So}\p{Sk}_\x{200d}-]*)`)
 
-// hashtags returns a "t" tag for each hashtag of the text, in lower case as NIP-24 requires, in order and without
-// duplicates. A number is no hashtag, nor is a word longer than maxHashtag. After maxHashtags the rest stays plain
-// text.
+// hashtags returns a "t" tag for each hashtag in the text, in lower case as NIP-24 requires, in
+// order and without duplicates. A number is not a hashtag, and neither is a word longer than
+// maxHashtag. Hashtags beyond maxHashtags stay plain text.
 func hashtags(text string) [][]string {
 	var tags [][]string
 	var words []string

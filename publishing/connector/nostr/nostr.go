@@ -24,7 +24,7 @@ const (
 	connectTimeout = 8 * time.Second // a user waits for Connect
 )
 
-// Connector is the Nostr connector. It holds no state; its grade is GradeIdempotent.
+// Connector is the Nostr connector. It holds no state. Its grade is GradeIdempotent.
 type Connector struct{}
 
 // New returns the connector. The key and the relays of a channel are in its credential.
@@ -32,7 +32,7 @@ func New() *Connector { return &Connector{} }
 
 var _ connector.Connector = (*Connector)(nil)
 
-// Describe returns the descriptor. A text within MaxLength may still be refused by relays with a lower limit.
+// Describe returns the descriptor. Relays with a lower limit may refuse a text within MaxLength.
 func (c *Connector) Describe() connector.Descriptor {
 	return connector.Descriptor{
 		ID: "nostr", Name: "Nostr", ToolTip: "Posts notes with your key to the relays that you name.",
@@ -70,8 +70,9 @@ func (c *Connector) Describe() connector.Descriptor {
 	}
 }
 
-// Connect returns the account of the key. It fails unless at least one relay can be reached. Name and picture come
-// from the form, else from the profile on the relays. A wrong key, relay, name or picture is KindContent.
+// Connect returns the account of the key. It fails if no relay can be reached. Name and picture
+// come from the form or, if it leaves them empty, from the profile on the relays. An invalid key,
+// relay, name or picture is KindContent.
 func (c *Connector) Connect(
 	ctx context.Context, env connector.Env, fields map[string]string,
 ) (connector.Connected, error) {
@@ -131,7 +132,7 @@ func webAddress(s string) bool {
 	return err == nil && (u.Scheme == "https" || u.Scheme == "http") && u.Host != "" && len(s) <= 2000
 }
 
-// profile is the content of an event of kind 0, which any client may have written.
+// profile is the content of an event of kind 0. Any client may have written it.
 type profile struct {
 	Display string `json:"display_name"`
 	Short   string `json:"name"`
@@ -148,10 +149,11 @@ func (p profile) name(otherwise string) string {
 	return otherwise
 }
 
-// fetchProfile connects to every relay and returns the newest valid profile. It fails when no relay can be reached.
+// fetchProfile connects to every relay and returns the newest valid profile. It fails if no relay
+// can be reached.
 func (w signer) fetchProfile(ctx context.Context, env connector.Env) (profile, error) {
 	type found struct {
-		err    error // of the connection
+		err    error // from the connection
 		events []event
 	}
 	all := askAll(ctx, w.relays, func(ctx context.Context, url string) found {
@@ -180,12 +182,13 @@ func (w signer) fetchProfile(ctx context.Context, env connector.Env) (profile, e
 	}
 	var shown profile
 	if newest.ID != "" && json.Unmarshal([]byte(newest.Content), &shown) != nil {
-		return profile{}, nil // an invalid profile counts as none
+		// an invalid profile counts as none
+		return profile{}, nil
 	}
 	return shown, nil
 }
 
-// Validate applies the rules of the descriptor and those that concern the text together with its media.
+// Validate applies the rules of the descriptor, and the rules for the text together with its media.
 func (c *Connector) Validate(draft connector.Draft) []connector.Problem {
 	d := c.Describe()
 	var out []connector.Problem

@@ -21,7 +21,7 @@ const (
 	maxHints  = 2       // relays in a nevent
 )
 
-// content returns the text followed by the address of each medium on its own line.
+// content returns the text followed by the address of each medium on a line of its own.
 func content(text string, media []connector.Media) string {
 	lines := make([]string, 0, len(media))
 	for _, m := range media {
@@ -33,8 +33,8 @@ func content(text string, media []connector.Media) string {
 	return text + strings.Join(lines, "\n")
 }
 
-// textProblem returns a sentence about text that relays hash in different ways, so that some would refuse the id; an
-// empty string when there is none.
+// textProblem returns a sentence if the text contains characters that relays hash in different
+// ways, in which case some of them would reject the id. It returns "" if the text is fine.
 func textProblem(text string, media []connector.Media) string {
 	all := []string{text}
 	for _, m := range media {
@@ -70,7 +70,7 @@ func (w signer) note(item connector.Item) (event, error) {
 	return e.signed(w.key)
 }
 
-// createdAt returns the time of a note in Unix seconds. Each part is later than the part before it,
+// createdAt returns the time of a note in Unix seconds. Each part is later than the one before it,
 // because clients show notes of the same second in any order. Its inputs never change between
 // retries, so the id stays the same.
 func (w signer) createdAt(item connector.Item) int64 {
@@ -81,15 +81,17 @@ func (w signer) createdAt(item connector.Item) int64 {
 	return max(at, parseRef(*item.Parent, w.pub).CreatedAt+1)
 }
 
-// nonce returns a tag that distinguishes equal texts of the same second, which would otherwise be one event. It is
-// the nonce tag of NIP-13, whose number exists to change the id. Clients do not show it, and its target of 0 claims
-// no proof of work. The number is a hash that reveals nothing about our identifiers.
+// nonce returns a tag that distinguishes equal texts of the same second, which would otherwise be
+// one event. It is the nonce tag of NIP-13, whose number exists to change the id. Clients do not
+// show it, and its target of 0 claims no proof of work. The number is a hash that reveals nothing
+// about our identifiers.
 func nonce(item connector.Item) []string {
 	sum := sha256.Sum256([]byte("crier publication " + item.Publication.String()))
 	return []string{"nonce", strconv.FormatUint(binary.BigEndian.Uint64(sum[:8]), 10), "0"}
 }
 
-// thread returns the tags of NIP-10 for a reply: one to the first part is marked "root" only.
+// thread returns the NIP-10 tags of a reply. A reply to the first part has only the tag marked
+// "root".
 func thread(item connector.Item, self string) [][]string {
 	if item.Parent == nil {
 		return [][]string{}
@@ -109,13 +111,14 @@ func thread(item connector.Item, self string) [][]string {
 type refData struct {
 	ID     string `json:"id"`
 	PubKey string `json:"pubkey"`
-	// CreatedAt is in Unix seconds, 0 if unknown.
+	// CreatedAt is in Unix seconds; 0 if unknown.
 	CreatedAt int64 `json:"created_at,omitempty"`
 	// Relays are the public addresses of the relays that have the event.
 	Relays []string `json:"relays"`
 }
 
-// parseRef returns the data of a Ref. Without data the event is our own and its relays are not known.
+// parseRef returns the data of a Ref. If there is none, the event is our own and its relays are
+// unknown.
 func parseRef(ref connector.Ref, self string) refData {
 	var p refData
 	if json.Unmarshal(ref.Data, &p) != nil || p.PubKey == "" {
@@ -149,7 +152,7 @@ func imeta(m connector.Media) []string {
 	return tag
 }
 
-// ref returns the Ref of a published event; relays are those that have it.
+// ref returns the Ref of a published event. relays are the relays that have it.
 func ref(e event, relays []string) (connector.Ref, error) {
 	known := slices.DeleteFunc(slices.Clone(relays), func(r string) bool { return publicAddress(r) == "" })
 	data, err := json.Marshal(refData{ID: e.ID, PubKey: e.PubKey, CreatedAt: e.CreatedAt, Relays: known})
@@ -160,7 +163,7 @@ func ref(e event, relays []string) (connector.Ref, error) {
 	return connector.Ref{ID: e.ID, URL: "https://njump.me/" + name, Data: data}, err
 }
 
-// nevent returns the name of an event as in NIP-19: triples of type, length and value.
+// nevent returns the NIP-19 name of an event, which encodes triples of type, length and value.
 func nevent(e event, relays []string) (string, error) {
 	id, err := hex.DecodeString(e.ID)
 	if err != nil {
@@ -183,14 +186,14 @@ func nevent(e event, relays []string) (string, error) {
 	return bech32.EncodeFromBase256("nevent", b)
 }
 
-// handle is the prepared event, or only its id if the event is too large: the same event is then made again and
-// compared by id.
+// handle is the prepared event, or only its id if the event is too large. In that case the same
+// event is made again and compared by id.
 type handle struct {
 	ID    string `json:"id"`
 	Event *event `json:"event,omitempty"`
 }
 
-// prepare returns the handle of an item, of at most maxHandle bytes.
+// prepare returns the handle of an item. It has at most maxHandle bytes.
 func (w signer) prepare(item connector.Item) (json.RawMessage, error) {
 	e, err := w.note(item)
 	if err != nil {
@@ -206,8 +209,8 @@ func (w signer) prepare(item connector.Item) (json.RawMessage, error) {
 	return raw, nil
 }
 
-// prepared returns the event that Prepare made. It returns KindContent when the item has changed and KindOperator
-// when it was not prepared.
+// prepared returns the event that Prepare made. It returns KindContent if the item has changed
+// since, and KindOperator if it was not prepared.
 func (w signer) prepared(item connector.Item) (event, error) {
 	var h handle
 	if err := json.Unmarshal(item.Handle, &h); err != nil {

@@ -13,8 +13,8 @@ import (
 	"crier/publishing/connector"
 )
 
-// Prepare makes and signs the event. It makes no network call. Its errors are those of a credential that cannot be read
-// and of an event that cannot be encoded.
+// Prepare makes and signs the event, without network calls. It fails if the credential cannot be
+// read or the event cannot be encoded.
 func (c *Connector) Prepare(_ context.Context, s *connector.Session, item connector.Item) (connector.Step, error) {
 	if item.Handle != nil {
 		return connector.Step{Ready: true, Handle: item.Handle}, nil
@@ -30,9 +30,10 @@ func (c *Connector) Prepare(_ context.Context, s *connector.Session, item connec
 	return connector.Step{Ready: true, Handle: raw}, nil
 }
 
-// Commit sends the event to every relay. It succeeds if one relay accepts it. A second Commit is harmless, because
-// the id is the hash of the event. The error combines those of all relays; its kind is KindUnknown when one of them may
-// have taken the event.
+// Commit sends the event to every relay. It succeeds if at least one relay accepts it. A second
+// Commit is harmless, because the id is the hash of the event.
+//
+// The error combines the errors of all relays. It is KindUnknown if any of them may have the event.
 func (c *Connector) Commit(ctx context.Context, s *connector.Session, item connector.Item) (connector.Ref, error) {
 	who, err := open(s)
 	if err != nil {
@@ -69,8 +70,9 @@ func (c *Connector) Commit(ctx context.Context, s *connector.Session, item conne
 	return ref(e, have)
 }
 
-// Reconcile queries every relay for the event. NotPublished requires that all relays answer that they do not have it; a
-// relay that fails makes the verdict CannotTell, not an error.
+// Reconcile queries every relay for the event. It concludes NotPublished only if every relay
+// responds that it does not have the event. A relay that fails makes the verdict CannotTell instead
+// of an error.
 func (c *Connector) Reconcile(
 	ctx context.Context, s *connector.Session, item connector.Item,
 ) (connector.Verdict, error) {
@@ -91,7 +93,8 @@ func (c *Connector) Reconcile(
 		defer l.close()
 		events, err := l.query(ctx, map[string]any{"ids": []string{e.ID}, "limit": 1})
 		for _, f := range events {
-			if f.ID == e.ID { // a forged event proves neither that the relay has ours nor that it does not
+			// a forged event does not prove that the relay has ours, or that it does not
+			if f.ID == e.ID {
 				return found{sure: f.valid(), has: f.valid()}
 			}
 		}
@@ -122,9 +125,8 @@ type failure struct {
 	err    error
 }
 
-// unreached returns the failure of a connection. The text is the same for an address that is not
-// allowed, so that users cannot probe the names of the private network; only an unreachable port is
-// named.
+// unreached returns the failure of a connection. The text is the same for a blocked address, so
+// that users cannot probe the names of the private network. Only a blocked port is named.
 func unreached(relay string, err error) failure {
 	kind, reason := connector.FromSend(err, false).Kind, "cannot be reached"
 	if errors.Is(err, outbound.ErrPort) {
@@ -133,7 +135,7 @@ func unreached(relay string, err error) failure {
 	return failure{relay: host(relay), kind: kind, reason: reason, err: err}
 }
 
-// unanswered returns the failure of a relay that may have the event and sent no verdict.
+// unanswered returns the failure of a relay that may have the event and did not confirm it.
 func unanswered(relay string, err error) failure {
 	words := "gave no answer"
 	if errors.Is(err, outbound.ErrTooMuch) || errors.Is(err, websocket.ErrMessageTooBig) {
@@ -142,7 +144,7 @@ func unanswered(relay string, err error) failure {
 	return failure{relay: host(relay), kind: connector.KindUnknown, reason: words, err: err}
 }
 
-// refusal classifies a refused event by the machine-readable prefix of the message.
+// refusal classifies a rejected event by the machine-readable prefix of the relay's message.
 func refusal(relay, message string) failure {
 	f := failure{relay: host(relay), kind: connector.KindContent, reason: "answers: " + cleanReason(message)}
 	switch reasonPrefix(message) {
@@ -159,13 +161,15 @@ func reasonPrefix(message string) string {
 	return strings.TrimSpace(p)
 }
 
-// cleanReason returns a relay's message as one line of at most 200 characters, without invisible ones.
+// cleanReason returns a relay's message as one line of at most 200 characters, without invisible
+// characters.
 func cleanReason(message string) string {
 	return text.Shorten(text.Line(message, len(message)), 200)
 }
 
-// combine returns one error for all relays. It is KindUnknown if any relay may have the event; else KindTransient if
-// any relay may accept it later; else KindOperator if any relay may not be called; else KindContent.
+// combine returns one error for all relays. It is KindUnknown if any relay may have the event;
+// otherwise KindTransient if any relay may accept it later; otherwise KindOperator if any relay may
+// not be called; otherwise KindContent.
 func combine(what string, failures []failure) error {
 	order := []connector.Kind{
 		connector.KindContent, connector.KindOperator, connector.KindTransient, connector.KindUnknown,

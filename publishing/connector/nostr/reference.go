@@ -14,18 +14,19 @@ import (
 	"crier/publishing/connector/links"
 )
 
-// maxReferences is how many references of a note get tags, because relays refuse notes with very many.
+// maxReferences is how many references in a note get tags, because relays refuse notes with very
+// many.
 const maxReferences = 50
 
-// reference is what a NIP-19 identifier names: an event, an address or, if target is empty, a
+// reference is what a NIP-19 identifier refers to: an event, an address or, if target is empty, a
 // profile.
 type reference struct {
 	// target is the id of an event, or the address of a replaceable event: its kind, author and
 	// name, separated by colons.
 	target string
-	// author is the public key of the event or the profile in hex, empty if unknown.
+	// author is the public key of the event's author or of the profile, in hex; "" if unknown.
 	author string
-	// relay is the address of a relay that has it, or empty.
+	// relay is the address of a relay that has it, or "".
 	relay   string
 	address bool
 }
@@ -121,7 +122,7 @@ const (
 )
 
 // decodeFields decodes type-length-value triples. It ignores unknown types and takes the first
-// value of each type; of the relays, it takes the first that may be published.
+// value of each type. It takes the first relay that may be published.
 func decodeFields(prefix string, data []byte) (reference, error) {
 	fields := map[byte][]byte{}
 	var r reference

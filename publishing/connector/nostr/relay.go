@@ -16,18 +16,18 @@ import (
 
 const (
 	askTimeout  = 20 * time.Second // for all relays together
-	grace       = 3 * time.Second  // for the other relays once one answer is enough
+	grace       = 3 * time.Second  // for the other relays, once one response is enough
 	maxAnswer   = 64 << 10         // bytes of a message without an event
 	maxFrame    = 2 << 20          // bytes of a message with an event: the longest note, escaped
 	maxMessages = 1000             // on one connection
-	maxEvents   = 10               // in one answer; queries ask for one
+	maxEvents   = 10               // in one response; queries ask for one
 )
 
 var errRefused = errors.New("the relay refuses the query")
 
-// askAll calls one for all relays at once and returns the results in order. Once a result is enough, the other calls
-// have grace to end before their context does. A panic in a call becomes the result of failed and affects only that
-// relay.
+// askAll calls one for all relays at once and returns the results in order. As soon as one result
+// is enough, the other calls have grace left before their context ends. If a call panics, failed
+// returns its result; the other relays are not affected.
 func askAll[T any](ctx context.Context, relays []string, one func(context.Context, string) T, enough func(T) bool,
 	failed func(url string, err error) T) []T {
 	ctx, cancel := context.WithTimeout(ctx, askTimeout)
@@ -61,20 +61,20 @@ func askAll[T any](ctx context.Context, relays []string, one func(context.Contex
 	return out
 }
 
-// line is an open connection to one relay. It is used by one goroutine.
+// line is an open connection to one relay. Only one goroutine uses it.
 type line struct {
 	conn          *websocket.Conn
 	reset         context.CancelFunc // resets the connection if it is open
-	pending       bool               // an event was sent and its verdict is missing
+	pending       bool               // an event was sent and its verdict has not arrived
 	url           string
 	who           signer
 	env           connector.Env
 	messages      int    // received so far
-	challenge     string // the last one of NIP-42
+	challenge     string // the last one received (NIP-42)
 	authenticated bool   // a challenge was answered
 }
 
-// dial connects to a relay. The connection is reset when ctx ends, so that nothing is sent after that.
+// dial connects to a relay. The connection is reset when ctx ends, so nothing is sent after that.
 func dial(ctx context.Context, env connector.Env, who signer, url string) (*line, error) {
 	ctx, reset := context.WithCancel(ctx)
 	conn, err := env.HTTP.Websocket(ctx, url)
@@ -86,8 +86,8 @@ func dial(ctx context.Context, env connector.Env, who signer, url string) (*line
 	return &line{conn: conn, reset: reset, url: url, who: who, env: env}, nil
 }
 
-// close closes the connection. While a verdict is missing it resets it, so that the kernel sends no more of the
-// event. Errors are ignored, because the exchange is over.
+// close closes the connection. If a verdict is missing, it resets the connection instead, so that
+// the kernel sends no more of the event. Errors are ignored, because the exchange has ended.
 func (l *line) close() {
 	if l.pending {
 		l.reset()
@@ -104,8 +104,8 @@ func (l *line) send(ctx context.Context, message ...any) error {
 	return l.conn.Write(ctx, websocket.MessageText, raw)
 }
 
-// next returns the next message with a known label. It stores challenges and skips other messages. The error is one
-// of the connection, or outbound.ErrTooMuch after maxMessages.
+// next returns the next message with a known label. It stores challenges and skips other messages.
+// It returns the errors of the connection, and outbound.ErrTooMuch after maxMessages.
 func (l *line) next(ctx context.Context) (label string, rest []json.RawMessage, err error) {
 	for {
 		l.messages++
@@ -130,7 +130,7 @@ func (l *line) next(ctx context.Context) (label string, rest []json.RawMessage, 
 	}
 }
 
-// jsonString returns a JSON string, or an empty one for any other value.
+// jsonString returns the value of a JSON string, or "" for any other value.
 func jsonString(raw json.RawMessage) string {
 	var s string
 	if json.Unmarshal(raw, &s) != nil {
@@ -139,14 +139,14 @@ func jsonString(raw json.RawMessage) string {
 	return s
 }
 
-// answer is the result of sending the event to one relay. failure is set only when accepted is false.
+// answer is the result of sending the event to one relay. failure is set only if accepted is false.
 type answer struct {
 	accepted bool
 	failure  failure
 }
 
-// publish sends the event and waits for the verdict. If the relay requires authentication, it authenticates and sends
-// the event once more.
+// publish sends the event and waits for the verdict. If the relay requires authentication, it
+// authenticates and sends the event again.
 func (l *line) publish(ctx context.Context, e event) answer {
 	ok, message, err := l.submit(ctx, "EVENT", e)
 	if err != nil {
@@ -164,7 +164,7 @@ func (l *line) publish(ctx context.Context, e event) answer {
 	return answer{failure: refusal(l.url, message)}
 }
 
-// submit sends an event and waits for its OK. After an error the relay may have the event.
+// submit sends an event and waits for its OK. After an error, the relay may still have the event.
 func (l *line) submit(ctx context.Context, label string, e event) (ok bool, message string, err error) {
 	l.pending = true
 	if err := l.send(ctx, label, e); err != nil {
@@ -186,8 +186,8 @@ func (l *line) submit(ctx context.Context, label string, e event) (ok bool, mess
 	}
 }
 
-// authenticate answers the challenge of the relay (NIP-42). It returns true if the relay accepts the answer; it is
-// tried once for each connection.
+// authenticate responds to the challenge of the relay (NIP-42). It returns true if the relay
+// accepts the response. It tries only once per connection.
 func (l *line) authenticate(ctx context.Context) bool {
 	if l.challenge == "" || l.authenticated {
 		return false
@@ -205,7 +205,8 @@ func (l *line) authenticate(ctx context.Context) bool {
 	return err == nil && ok
 }
 
-// query returns the stored events that match the filter. Without an error these are all that the relay has.
+// query returns the stored events that match the filter. If there is no error, the relay has no
+// others.
 func (l *line) query(ctx context.Context, filter map[string]any) ([]event, error) {
 	const name = "q"
 	l.conn.SetReadLimit(maxFrame)
@@ -242,7 +243,8 @@ func (l *line) query(ctx context.Context, filter map[string]any) ([]event, error
 	}
 }
 
-// asError returns a *connector.Error unchanged and wraps any other error as KindOperator: nothing was sent before it.
+// asError returns a *connector.Error unchanged, and wraps any other error as KindOperator, because
+// nothing has been sent yet.
 func asError(err error) error {
 	var e *connector.Error
 	if errors.As(err, &e) {

@@ -26,7 +26,7 @@ type credential struct {
 	RefreshToken string `json:"refreshToken"`
 }
 
-// session is the platform's answer to a sign-in and to a refresh.
+// session is the platform's response to a sign-in or a refresh.
 type session struct {
 	AccessToken  string `json:"accessToken"`
 	RefreshToken string `json:"refreshToken"`
@@ -46,7 +46,8 @@ type client struct {
 	token string
 }
 
-// open returns a client for a session and the session's credential. A credential that cannot be decoded is KindReauth.
+// open returns a client for a session, and the session's credential. It returns KindReauth if the
+// credential cannot be decoded.
 func (c *Connector) open(s *connector.Session) (client, credential, error) {
 	var cred credential
 	if err := json.Unmarshal(s.Credential, &cred); err != nil || cred.Service == "" {
@@ -113,14 +114,16 @@ func (cl client) commit(req *http.Request, out any) error {
 	return decode(resp, err, out, true)
 }
 
-// decode decodes the response of a request, or its error err, into out, which may be nil.
+// decode decodes the response to a request into out, which may be nil. err is the error of the
+// request.
 func decode(resp *http.Response, err error, out any, committing bool) error {
 	if err != nil {
 		return connector.FromSend(err, committing)
 	}
 	body, err := outbound.ReadAll(resp, maxAnswer)
 	if resp.StatusCode < 200 || resp.StatusCode > 299 {
-		return refusal(resp, body, committing) // the status is enough, even if the body could not be read
+		// the status is enough, even if the body could not be read
+		return refusal(resp, body, committing)
 	}
 	if err != nil {
 		return unreadable(resp, err, committing)
@@ -134,8 +137,8 @@ func decode(resp *http.Response, err error, out any, committing bool) error {
 	return nil
 }
 
-// refusal returns the error of a response without success. A body in the format of the sandbox shows that the sandbox
-// wrote it and not another server.
+// refusal returns the error for a response other than a success. A body in the format of the
+// sandbox shows that the sandbox wrote it, not another server.
 func refusal(resp *http.Response, body []byte, committing bool) *connector.Error {
 	var view struct {
 		Error struct {
@@ -152,8 +155,8 @@ func refusal(resp *http.Response, body []byte, committing bool) *connector.Error
 	return e
 }
 
-// unreadable returns the error of a success whose body cannot be read. A commit with such a response may have
-// published.
+// unreadable returns the error for a success whose body cannot be read. In a commit it is
+// KindUnknown, because the post may have been published.
 func unreadable(resp *http.Response, err error, committing bool) *connector.Error {
 	e := &connector.Error{
 		Kind: connector.KindTransient, Status: resp.StatusCode,

@@ -16,9 +16,9 @@ import (
 
 const (
 	poll     = 2 * time.Second // interval of polls while the platform processes a medium
-	pageSize = 100             // the greatest number of posts in one list of the platform
-	maxPages = 20              // the greatest number of lists that Reconcile reads
-	margin   = time.Minute     // how far the platform's clock may be behind that of this machine
+	pageSize = 100             // posts in one list of the platform, at most
+	maxPages = 20              // lists that Reconcile reads, at most
+	margin   = time.Minute     // how far the platform's clock may lag behind ours
 )
 
 // handle is the content of Item.Handle.
@@ -45,8 +45,9 @@ func parseHandle(raw json.RawMessage) (handle, error) {
 	return h, nil
 }
 
-// Prepare uploads one medium in each call. When all are uploaded, each call polls one that is still being processed.
-// Its errors are those of the requests, and of a Handle that cannot be parsed.
+// Prepare uploads one medium in each call. Once all are uploaded, each call polls one that is still
+// being processed. It returns the errors of these requests, and KindOperator if the Handle cannot
+// be decoded.
 func (c *Connector) Prepare(ctx context.Context, s *connector.Session, item connector.Item) (connector.Step, error) {
 	failpoint.Panic(failpoint.Preparing, item.Text)
 	cl, _, err := c.open(s)
@@ -105,7 +106,8 @@ func (cl client) upload(ctx context.Context, m connector.Media) (uploaded, error
 	return uploaded{ID: view.ID, Ready: view.Status == "ready"}, nil
 }
 
-// processed reports whether the platform has processed a medium. A failed processing is KindContent.
+// processed reports whether the platform has processed a medium. If the processing failed, it
+// returns KindContent.
 func (cl client) processed(ctx context.Context, id string) (bool, error) {
 	var view mediaView
 	if err := cl.get(ctx, "/api/media/"+url.PathEscape(id), &view); err != nil {
@@ -120,7 +122,7 @@ func (cl client) processed(ctx context.Context, id string) (bool, error) {
 	return view.Status == "ready", nil
 }
 
-// post is the content of a post in requests and in lists of the platform.
+// post is a post as it appears in requests to the platform and in its lists.
 type post struct {
 	Text    string       `json:"text"`
 	Media   []attachment `json:"media,omitempty"`
@@ -135,7 +137,8 @@ type attachment struct {
 	Alt string `json:"alt"`
 }
 
-// encode returns the post of an item. Its publication is the key on grade A and the marker on grade C.
+// encode returns the post of an item. The publication is the key with GradeIdempotent and the
+// marker with GradeMarked.
 func encode(grade publishing.Grade, item connector.Item, h handle) post {
 	p := post{Text: item.Text, Topic: topicOf(item.Settings)}
 	for i, up := range h.Media {
@@ -159,7 +162,8 @@ func topicOf(settings json.RawMessage) string {
 		Topic string `json:"topic"`
 	}
 	if len(settings) == 0 || json.Unmarshal(settings, &in) != nil {
-		return "" // Validate has refused another type
+		// Validate has refused any other type
+		return ""
 	}
 	return in.Topic
 }
@@ -169,13 +173,15 @@ type created struct {
 	ID        string    `json:"id"`
 	URL       string    `json:"url"`
 	CreatedAt time.Time `json:"createdAt"`
-	// Status is "accepted" when the platform has published the post and does not name its id.
+	// Status is "accepted" if the platform has published the post without naming its id.
 	Status string `json:"status"`
 }
 
-// Commit publishes the item. On grade A a repeated Commit of a publication returns the first post. Its error is
-// KindTransient when a medium is not uploaded yet, and KindUnknown when the sandbox did not answer with a post. A post
-// that the sandbox has accepted without naming it has an empty Ref.
+// Commit publishes the item. With GradeIdempotent, committing a publication again returns the first
+// post. If the sandbox has accepted the post without naming it, the Ref is empty.
+//
+// It returns KindTransient if a medium is not uploaded yet, and KindUnknown if the sandbox did not
+// respond with a post.
 func (c *Connector) Commit(ctx context.Context, s *connector.Session, item connector.Item) (connector.Ref, error) {
 	cl, _, err := c.open(s)
 	if err != nil {
@@ -215,9 +221,9 @@ type listed struct {
 	post
 }
 
-// Reconcile searches the posts that were published since item.Committing for the publication. It returns CannotTell for
-// an account that cannot be read back, and when there are more than maxPages*pageSize posts. Its errors are those of
-// the requests, and of a Handle that cannot be parsed.
+// Reconcile searches the posts published since item.Committing for the publication. It returns
+// CannotTell for an account that cannot be read back, and if there are more than maxPages*pageSize
+// posts. It returns the errors of its requests, and KindOperator if the Handle cannot be decoded.
 func (c *Connector) Reconcile(
 	ctx context.Context, s *connector.Session, item connector.Item,
 ) (connector.Verdict, error) {
@@ -258,5 +264,6 @@ func (c *Connector) Reconcile(
 	return connector.Verdict{Outcome: connector.CannotTell}, nil
 }
 
-// matches reports whether p is the publication want, by its key on grade A and by its marker on grade C.
+// matches reports whether p is the publication want: by its key with GradeIdempotent, by its marker
+// with GradeMarked.
 func (p listed) matches(want post) bool { return p.Key == want.Key && p.Marker == want.Marker }

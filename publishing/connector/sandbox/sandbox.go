@@ -1,5 +1,5 @@
-// Package sandbox is the connector of the simulated platform in apps/sim/sandbox. With it new users and tests need no
-// account on a real platform.
+// Package sandbox is the connector for the simulated platform in apps/sim/sandbox. It lets new
+// users and tests work without an account on a real platform.
 package sandbox
 
 import (
@@ -18,18 +18,18 @@ import (
 
 const (
 	maxLength = 500      // graphemes, unless the account has another limit
-	maxMedia  = 4        // images and videos of a post together
+	maxMedia  = 4        // images and videos of a post, together
 	maxAlt    = 1500     // characters
 	maxImage  = 10 << 20 // bytes
 	maxVideo  = 1 << 30  // bytes
 )
 
-// Config is the address of this instance's own sandbox.
+// Config says where this instance's own sandbox is.
 type Config struct {
-	// URL is the default address in the form, such as "http://127.0.0.1:4009". It may be empty.
+	// URL is the default address in the form. It may be empty. Example: http://127.0.0.1:4009
 	URL string
-	// HTTP is the client for URL alone. It may reach addresses that are blocked for addresses typed in a form. Nil
-	// means the client of the Env or Session.
+	// HTTP is the client for URL alone. It may reach addresses that are blocked if a user types
+	// them in a form. If it is nil, the client of the Env or Session is used.
 	HTTP connector.HTTP
 }
 
@@ -47,7 +47,8 @@ var (
 	_ connector.Refresher = (*Connector)(nil)
 )
 
-// Describe returns the descriptor. Its Grade is the default of the form; an account may have the grade C or E instead.
+// Describe returns the descriptor. Its Grade is the default of the form; an account may have
+// GradeMarked or GradeOpaque instead.
 func (c *Connector) Describe() connector.Descriptor {
 	return connector.Descriptor{
 		ID: "sandbox", Name: "Sandbox", ToolTip: "A pretend platform: nothing leaves this instance.",
@@ -85,7 +86,8 @@ type accountData struct {
 	MaxLength int `json:"maxLength"`
 }
 
-// Connect creates the account if it does not exist and signs in. A form that the sandbox refuses is KindContent.
+// Connect creates the account if it does not exist, and signs in. It returns KindContent if the
+// sandbox rejects the form.
 func (c *Connector) Connect(
 	ctx context.Context, env connector.Env, fields map[string]string,
 ) (connector.Connected, error) {
@@ -125,8 +127,8 @@ func (c *Connector) Connect(
 	return connector.Connected{Account: account, Credential: credential}, err
 }
 
-// httpFor returns the connector's own client for the sandbox of this instance, and the guarded client for every other
-// address.
+// httpFor returns the connector's own client for the sandbox of this instance, and the guarded
+// client for any other address.
 func (c *Connector) httpFor(service string, guarded connector.HTTP) connector.HTTP {
 	own, err := c.service("")
 	if err != nil || own != service || c.http == nil {
@@ -135,7 +137,7 @@ func (c *Connector) httpFor(service string, guarded connector.HTTP) connector.HT
 	return c.http
 }
 
-// service parses the address in the form. An empty address is that of this instance's sandbox.
+// service parses the address in the form. An empty address means this instance's sandbox.
 func (c *Connector) service(typed string) (string, error) {
 	if typed == "" {
 		typed = c.url
@@ -150,7 +152,8 @@ func (c *Connector) service(typed string) (string, error) {
 	return u.String(), nil
 }
 
-// refusedForm sets the message of an error with which the sandbox refused a form. It returns other errors unchanged.
+// refusedForm sets the message of the error that the sandbox returned for a form. It returns other
+// errors unchanged.
 func refusedForm(err error) error {
 	var e *connector.Error
 	if !errors.As(err, &e) {
@@ -176,11 +179,12 @@ func refusedForm(err error) error {
 	return e
 }
 
-// Validate applies the rules of the platform and the length limit of the account.
+// Validate applies the rules of the platform and the account's own length limit.
 func (c *Connector) Validate(draft connector.Draft) []connector.Problem {
 	var data accountData
 	if len(draft.Account.Data) > 0 && json.Unmarshal(draft.Account.Data, &data) != nil {
-		data = accountData{} // the limit of the descriptor applies
+		// the limit of the descriptor applies
+		data = accountData{}
 	}
 	d := c.Describe()
 	var out []connector.Problem
@@ -227,8 +231,9 @@ func count(media []connector.Media) (images, videos int) {
 	return images, videos
 }
 
-// Refresh rotates the tokens. When the refresh token is not valid any more, because it expired or because the response
-// of an earlier rotation was lost, Refresh signs in with the password. Its error is then that of the sign-in.
+// Refresh rotates the tokens. If the refresh token is no longer valid, because it has expired or
+// the response to an earlier rotation was lost, Refresh signs in with the password and returns any
+// error of the sign-in.
 func (c *Connector) Refresh(ctx context.Context, s *connector.Session) (connector.Refreshed, error) {
 	cl, cred, err := c.open(s)
 	if err != nil {

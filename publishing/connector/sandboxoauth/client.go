@@ -21,7 +21,8 @@ const (
 	maxRaw    = 300     // bytes of the platform's message in an error
 )
 
-// credential is the content of Session.Credential. The connector of the sandbox reads Service and AccessToken of it.
+// credential is the content of Session.Credential. The sandbox connector reads its Service and
+// AccessToken.
 type credential struct {
 	Service      string    `json:"service"`
 	AccessToken  string    `json:"accessToken"`
@@ -36,7 +37,7 @@ func (c *Connector) credentialOf(t token, now time.Time) credential {
 	}
 }
 
-// parseCredential returns an error of KindReauth for a credential that cannot be decoded.
+// parseCredential decodes a credential. It returns KindReauth if the credential cannot be decoded.
 func parseCredential(raw json.RawMessage) (credential, error) {
 	var cred credential
 	if err := json.Unmarshal(raw, &cred); err != nil || cred.Service == "" {
@@ -47,7 +48,7 @@ func parseCredential(raw json.RawMessage) (credential, error) {
 	return cred, nil
 }
 
-// token is the answer of the token endpoint.
+// token is the response of the token endpoint.
 type token struct {
 	AccessToken  string `json:"access_token"`
 	ExpiresIn    int    `json:"expires_in"` // seconds
@@ -63,14 +64,15 @@ type page struct {
 	Picture   string `json:"picture"`
 }
 
-// client calls one sandbox. access is the access token; "" sends none.
+// client calls one sandbox. access is the access token; if it is "", none is sent.
 type client struct {
 	http   connector.HTTP
 	base   string
 	access string
 }
 
-// client returns a client for the sandbox at base. The connector's own HTTP client is used for its own address only.
+// client returns a client for the sandbox at base. The connector's own HTTP client is used only for
+// its own address.
 func (c *Connector) client(guarded connector.HTTP, base string) client {
 	if c.http != nil && base == c.url {
 		guarded = c.http
@@ -90,8 +92,8 @@ func (cl client) post(ctx context.Context, path string, in, out any) error {
 	return cl.do(ctx, http.MethodPost, path, "application/json", bytes.NewReader(body), out)
 }
 
-// token calls the token endpoint. Its refusals are KindContent with the code of RFC 6749; wrong application credentials
-// are KindOperator.
+// token calls the token endpoint. A refusal is KindContent, with the code of RFC 6749; wrong
+// application credentials are KindOperator.
 func (cl client) token(ctx context.Context, app connector.App, form url.Values) (token, error) {
 	form.Set("client_id", app.ClientID)
 	form.Set("client_secret", app.Secret)
@@ -108,7 +110,7 @@ func (cl client) token(ctx context.Context, app connector.App, form url.Values) 
 	return out, err
 }
 
-// refused returns err with another kind and message if it is a refusal of a code or of a refresh token.
+// refused changes the kind and message of err if it is the refusal of a code or of a refresh token.
 func refused(err error, kind connector.Kind, public string) error {
 	var e *connector.Error
 	if errors.As(err, &e) && e.Code == "invalid_grant" {
@@ -145,7 +147,8 @@ func (cl client) do(ctx context.Context, method, path, contentType string, body 
 	return nil
 }
 
-// refusal returns the error of an answer without success, in the format of the API or in that of RFC 6749.
+// refusal returns the error for a response other than a success, in the format of the API or of RFC
+// 6749.
 func refusal(resp *http.Response, raw []byte) *connector.Error {
 	var view struct {
 		Error       json.RawMessage `json:"error"`
@@ -155,7 +158,8 @@ func refusal(resp *http.Response, raw []byte) *connector.Error {
 		Code    string `json:"code"`
 		Message string `json:"message"`
 	}
-	_ = json.Unmarshal(raw, &view) // what cannot be decoded stays empty, and is then by another server
+	// what cannot be decoded stays empty and counts as written by another server
+	_ = json.Unmarshal(raw, &view)
 	if json.Unmarshal(view.Error, &inner.Code) != nil {
 		_ = json.Unmarshal(view.Error, &inner)
 	} else {
@@ -173,7 +177,7 @@ func refusal(resp *http.Response, raw []byte) *connector.Error {
 	return e
 }
 
-// unusable returns the error of a success that cannot be used. err may be nil.
+// unusable returns the error for a success that cannot be used. err may be nil.
 func unusable(err error) error {
 	return &connector.Error{
 		Kind: connector.KindTransient, Status: http.StatusOK, Public: "The sandbox's answer cannot be read.", Err: err,

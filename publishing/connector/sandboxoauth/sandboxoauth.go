@@ -1,6 +1,6 @@
-// Package sandboxoauth is the connector of the pages of the simulated platform in apps/sim/sandbox, which are connected
-// by OAuth 2. It makes that way of connecting, the choice of a page, rotating access, statistics and tools testable
-// without an account on a real platform.
+// Package sandboxoauth is the connector for the pages of the simulated platform in
+// apps/sim/sandbox, which are connected by OAuth 2. It lets tests cover OAuth, the choice of a
+// page, token rotation, statistics and tools without an account on a real platform.
 package sandboxoauth
 
 import (
@@ -16,16 +16,16 @@ import (
 	"crier/publishing/connector/sandbox"
 )
 
-// Config is the address of the sandbox.
+// Config says where the sandbox is.
 type Config struct {
-	// URL is the address of the sandbox, such as "http://127.0.0.1:4009".
+	// URL is the address of the sandbox. Example: http://127.0.0.1:4009
 	URL string
-	// HTTP is the client for URL. Nil means the client of the Env or Session.
+	// HTTP is the client for URL. If it is nil, the client of the Env or Session is used.
 	HTTP connector.HTTP
 }
 
-// Connector publishes to pages of a sandbox. It implements connector.Connector and all optional interfaces but
-// connector.Deriver.
+// Connector publishes to pages of a sandbox. It implements connector.Connector and all optional
+// interfaces except connector.Deriver.
 type Connector struct {
 	url   string
 	http  connector.HTTP
@@ -49,10 +49,10 @@ var (
 	_ connector.Analyst    = (*Connector)(nil)
 )
 
-// refreshLead is a twelfth of the life of an access of the sandbox.
+// refreshLead is a twelfth of the lifetime of an access token of the sandbox.
 const refreshLead = 5 * time.Minute
 
-// Describe returns the descriptor. It is that of the sandbox without the form.
+// Describe returns the descriptor of the sandbox, changed for pages and without the form.
 func (c *Connector) Describe() connector.Descriptor {
 	d := c.posts.Describe()
 	d.ID, d.Name = "sandbox-oauth", "Sandbox page"
@@ -65,19 +65,19 @@ func (c *Connector) Describe() connector.Descriptor {
 	return d
 }
 
-// Family returns the family of the application credentials.
+// Family returns the family of application credentials.
 func (c *Connector) Family() connector.Family {
 	return connector.Family{ID: "sandbox-oauth", Name: "Sandbox"}
 }
 
-// Connect returns an error of KindContent, because a page is connected by OAuth.
+// Connect returns KindContent, because pages are connected by OAuth.
 func (c *Connector) Connect(context.Context, connector.Env, map[string]string) (connector.Connected, error) {
 	return connector.Connected{}, &connector.Error{
 		Kind: connector.KindContent, Public: "A sandbox page is connected on the page of the sandbox, not with a form.",
 	}
 }
 
-// required are the permissions without which the connector does not work, as users read them.
+// required are the permissions that the connector needs, with the words that users see.
 var required = map[string]string{
 	"publish":  "publish to your pages",
 	"insights": "read the statistics of your pages",
@@ -135,7 +135,8 @@ func missingFrom(scope string) []string {
 	return out
 }
 
-// Select makes a page the account of the access. An access that has expired since the Exchange is refreshed first.
+// Select makes a page the account of the credential. If the access token has expired since
+// Exchange, Select refreshes it first.
 func (c *Connector) Select(
 	ctx context.Context, env connector.Env, app connector.App, credential json.RawMessage, candidate string,
 ) (connector.Connected, error) {
@@ -172,7 +173,8 @@ func (c *Connector) Select(
 	}, err
 }
 
-// Refresh rotates the tokens. An access that was revoked, or whose refresh token was used before, is KindReauth.
+// Refresh rotates the tokens. It returns KindReauth if the access was revoked or the refresh token
+// was already used.
 func (c *Connector) Refresh(ctx context.Context, s *connector.Session) (connector.Refreshed, error) {
 	cred, err := parseCredential(s.Credential)
 	if err != nil {
@@ -202,7 +204,8 @@ func (c *Connector) rotate(
 	return fresh, nil
 }
 
-// Validate applies the rules of the platform, the length limit of the page, and the type of the topic.
+// Validate applies the rules of the platform and the page's own length limit, and checks the type
+// of the topic.
 func (c *Connector) Validate(draft connector.Draft) []connector.Problem {
 	out := c.posts.Validate(draft)
 	for i := range out {
@@ -220,17 +223,17 @@ func (c *Connector) Validate(draft connector.Draft) []connector.Problem {
 	return out
 }
 
-// Prepare is that of the sandbox.
+// Prepare is the sandbox connector's Prepare.
 func (c *Connector) Prepare(ctx context.Context, s *connector.Session, item connector.Item) (connector.Step, error) {
 	return c.posts.Prepare(ctx, s, item)
 }
 
-// Commit is that of the sandbox.
+// Commit is the sandbox connector's Commit.
 func (c *Connector) Commit(ctx context.Context, s *connector.Session, item connector.Item) (connector.Ref, error) {
 	return c.posts.Commit(ctx, s, item)
 }
 
-// Reconcile is that of the sandbox.
+// Reconcile is the sandbox connector's Reconcile.
 func (c *Connector) Reconcile(
 	ctx context.Context, s *connector.Session, item connector.Item,
 ) (connector.Verdict, error) {

@@ -2,8 +2,9 @@
 // and with what it was made, and small copies of it. It reads the file without that data. No
 // picture is encoded again.
 //
-// The rules list what stays, not what goes: the parts of a format that a decoder needs, the colour
-// profile, and the orientation. Everything else is removed, including what nobody has thought of.
+// The rules list what stays, not what is removed: the parts of a format that a decoder needs, the
+// color profile, and the orientation. Everything else is removed, including anything that nobody
+// has thought of.
 package metadata
 
 import (
@@ -15,23 +16,24 @@ import (
 
 // Edit replaces bytes of a file.
 type Edit struct {
-	// At is the position in the file, and Cut the number of bytes removed from there.
+	// At is the position in the file, and Cut the number of bytes to remove there.
 	At, Cut int64
-	// Put is inserted in their place.
+	// Put is inserted in place of the removed bytes.
 	Put []byte
-	// Zero means that as many zeros take their place; Put is then empty.
+	// Zero means that the removed bytes are replaced with as many zeros; Put is then empty.
 	Zero bool
 }
 
 // Edits are the replacements to make in a file, in file order. They do not overlap.
 type Edits []Edit
 
-// continues reports whether x begins where y ends, so that both can be one.
+// continues reports whether x begins where y ends, so that the two can be merged.
 func (x Edit) continues(y Edit) bool {
 	return y.At+y.Cut == x.At && y.Zero == x.Zero && len(x.Put) == 0
 }
 
-// Grows returns how many bytes longer the edits make a file. It is negative for nearly all files.
+// Grows returns by how many bytes the edits make a file longer. It is negative for nearly all
+// files.
 func (e Edits) Grows() (n int64) {
 	for _, x := range e {
 		n += int64(len(x.Put))
@@ -42,7 +44,8 @@ func (e Edits) Grows() (n int64) {
 	return n
 }
 
-// Bytes encodes the Edits for Parse. It returns nil for none, and a few bytes for each edit.
+// Bytes encodes the Edits for Parse, in a few bytes for each edit. It returns nil if there are
+// none.
 func (e Edits) Bytes() []byte {
 	var out []byte
 	var at int64
@@ -61,7 +64,7 @@ func (e Edits) Bytes() []byte {
 
 var errBroken = errors.New("metadata: the stored edits are broken")
 
-// Parse decodes Edits that Bytes encoded.
+// Parse decodes Edits that Bytes has encoded.
 func Parse(stored []byte) (Edits, error) {
 	var out Edits
 	var at int64
@@ -91,7 +94,7 @@ func Parse(stored []byte) (Edits, error) {
 }
 
 // ordered returns the edits of a file of the given size in file order, with adjacent edits of the
-// same kind merged. It drops what lies within another edit or past the end.
+// same kind merged. It drops anything that lies within another edit or past the end.
 func ordered(edits []Edit, size int64) Edits {
 	slices.SortStableFunc(edits, func(a, b Edit) int { return cmp.Compare(a.At, b.At) })
 	var out Edits

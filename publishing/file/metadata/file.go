@@ -10,8 +10,8 @@ import (
 	"crier/platform/fault"
 )
 
-// Open opens a stored file as it is published, with the edits that stored encodes (see
-// Edits.Bytes). Errors are those of Store.Open.
+// Open opens a stored file as it is published, with the edits encoded in stored (see Edits.Bytes)
+// applied. It returns the errors of Store.Open.
 func Open(ctx context.Context, store blob.Store, key string, stored []byte) (blob.File, error) {
 	edits, err := Parse(stored)
 	if err != nil {
@@ -50,22 +50,22 @@ func Without(file blob.File, edits Edits) blob.File {
 	return f
 }
 
-// piece is a part of an edited file: a range of the stored file, put, or zeros.
+// piece is a part of an edited file: a range of the stored file, the bytes in put, or zeros.
 type piece struct {
 	// at is where the piece begins in the edited file.
 	at, length int64
-	// from is where it begins in the stored file, or -1.
+	// from is where the piece begins in the stored file, or -1.
 	from int64
 	put  []byte
 }
 
-// edited is a file made of pieces of a stored file and of what replaces the others.
+// edited is a file made of pieces of a stored file and of the bytes that replace the rest.
 type edited struct {
 	file   blob.File
 	size   int64
 	pieces []piece
 	pos    int64
-	// from is the position of file, -1 if unknown.
+	// from is the position of file; -1 if unknown.
 	from int64
 }
 
@@ -111,7 +111,8 @@ func (f *edited) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// readFile reads stored bytes. It returns io.ErrUnexpectedEOF at the end of the file, because no piece extends past it.
+// readFile reads stored bytes. It returns io.ErrUnexpectedEOF at the end of the file, because no
+// piece extends past it.
 func (f *edited) readFile(p []byte, from int64) (int, error) {
 	if err := f.moveTo(from); err != nil {
 		return 0, err
@@ -127,7 +128,8 @@ func (f *edited) readFile(p []byte, from int64) (int, error) {
 	return n, err
 }
 
-// readOn is how many bytes are read and discarded rather than skipped: in a bucket, each Seek costs a request.
+// readOn is the distance up to which bytes are read and discarded rather than skipped, because each
+// Seek in a bucket costs a request.
 const readOn = 1 << 20
 
 func (f *edited) moveTo(from int64) error {

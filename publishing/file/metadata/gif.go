@@ -15,9 +15,9 @@ const (
 
 type gifFormat struct {
 	w *walker
-	// end is the position after the trailer, -1 before it is reached.
+	// end is the position after the trailer; -1 before it is reached.
 	end int64
-	// from is where the current extension begins, and control where the last one begins that
+	// from is where the current extension begins. control is where the last extension begins that
 	// applies to the next image or text; -1 means none.
 	from, control int64
 	// keep means that the current extension stays.
@@ -53,11 +53,13 @@ func (f *gifFormat) block(head []byte) {
 	case gifImage:
 		f.control = -1
 		f.w.expect(gifDescriptor, func(d []byte) {
-			f.w.skip = gifTable(d[8]) + 1 // and the byte with the code size
+			// includes the byte with the code size
+			f.w.skip = gifTable(d[8]) + 1
 			f.from, f.keep, f.loop = f.w.at, true, -1
 			f.w.expect(1, f.data)
 		})
-	default: // decoders skip it
+	// decoders skip anything else
+	default:
 		f.w.cut(f.w.at-1, 1, nil)
 	}
 }
@@ -70,7 +72,7 @@ func (f *gifFormat) extension(label []byte) {
 	case gifApplication:
 		f.w.expect(1, f.application)
 		return
-	case 0x01: // a text; its control extension is removed with it
+	case 0x01: // a text; its control extension is removed along with it
 		if f.control >= 0 {
 			f.from, f.control = f.control, -1
 		}
@@ -78,7 +80,7 @@ func (f *gifFormat) extension(label []byte) {
 	f.w.expect(1, f.data)
 }
 
-// application takes the length of an application name.
+// application parses the length of an application name.
 func (f *gifFormat) application(length []byte) {
 	if length[0] != gifApplicationHeader {
 		f.data(length)
@@ -96,7 +98,8 @@ func (f *gifFormat) application(length []byte) {
 	})
 }
 
-// repetitions takes the length of a data block of an extension that says how often an animation repeats.
+// repetitions parses the length of a data block in an extension that says how often an animation
+// repeats.
 func (f *gifFormat) repetitions(length []byte) {
 	if length[0] != 3 {
 		f.data(length)
@@ -110,7 +113,7 @@ func (f *gifFormat) repetitions(length []byte) {
 	})
 }
 
-// data takes the length of a data block. A length of zero ends the blocks.
+// data parses the length of a data block. A length of zero ends the sequence.
 func (f *gifFormat) data(length []byte) {
 	if length[0] > 0 {
 		f.w.skip = int64(length[0])

@@ -7,7 +7,7 @@ import (
 	"crier/publishing/file/picture"
 )
 
-// Markers of a JPEG: 0xFF and one of these.
+// The markers of a JPEG: 0xFF and one of these.
 const (
 	jpegSOF0, jpegSOF15 = 0xC0, 0xCF // frames and code tables
 	jpegRST0, jpegRST7  = 0xD0, 0xD7
@@ -20,11 +20,11 @@ const (
 
 type jpegFormat struct {
 	w *walker
-	// end is the position after the end marker, -1 before it is reached.
+	// end is the position after the end marker; -1 before it is reached.
 	end int64
 	// scan means that bytes between segments belong to a scan. Otherwise decoders skip them.
 	scan bool
-	// gap is where such skipped bytes begin, -1 if there are none.
+	// gap is where skipped bytes begin; -1 if there are none.
 	gap    int64
 	turned bool
 }
@@ -36,7 +36,7 @@ func newJPEG(w *walker) *jpegFormat {
 	return f
 }
 
-// prefix takes a byte where 0xFF is expected, or a byte of a scan.
+// prefix parses a byte where 0xFF is expected, or a byte of a scan.
 func (f *jpegFormat) prefix(b []byte) {
 	if f.gap < 0 {
 		f.gap = f.w.at - 1
@@ -48,7 +48,7 @@ func (f *jpegFormat) prefix(b []byte) {
 	f.w.seek = true
 }
 
-// code takes the byte after 0xFF.
+// code parses the byte after 0xFF.
 func (f *jpegFormat) code(b []byte) {
 	code := b[0]
 	switch {
@@ -89,7 +89,7 @@ func (f *jpegFormat) length(from int64, code byte, b []byte) {
 	}
 }
 
-// segment takes the body of a segment that decoders do not need in every JPEG.
+// segment parses the body of a segment that decoders do not need in every JPEG.
 func (f *jpegFormat) segment(from int64, code byte, body []byte) {
 	f.w.expect(1, f.prefix)
 	keep := 0

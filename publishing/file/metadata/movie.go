@@ -18,9 +18,9 @@ const (
 	maxMovie = 32 << 20
 )
 
-// movieBoxes are the boxes that stay, by the box that contains them; "" is the file. They are the
-// boxes of ISO/IEC 14496-12 that pictures, sound and closed captions need. The others become free
-// space of the same size, so that nothing moves.
+// movieBoxes are the boxes that stay, keyed by the box that contains them; "" is the file. They are
+// the boxes of ISO/IEC 14496-12 that pictures, sound and closed captions need. All others become
+// free space of the same size, so that nothing moves.
 var movieBoxes = map[string]map[string]bool{
 	"":     names("ftyp styp sidx ssix mfra pdin moov moof mdat"),
 	"moov": names("mvhd trak mvex iods pssh"),
@@ -36,8 +36,8 @@ var movieBoxes = map[string]map[string]bool{
 	"traf": names("tfhd tfdt trun sbgp sgpd subs saiz saio senc"),
 }
 
-// trackKinds are the handlers of the tracks that stay. Others hold positions, sensor data, titles,
-// and faces that a camera has found; cameras also write positions into subtitle tracks.
+// trackKinds are the handlers of the tracks that stay. Other tracks hold positions, sensor data,
+// titles, and faces that a camera has detected; cameras also write positions into subtitle tracks.
 var trackKinds = map[string]bool{"vide": true, "soun": true, "auxv": true, "clcp": true}
 
 func names(list string) map[string]bool {
@@ -51,17 +51,18 @@ func names(list string) map[string]bool {
 // span is a range of bytes.
 type span struct{ from, to int64 }
 
-// movieFormat cleans a video. Bytes of a media box that are not samples of a track that stays become zeros: those of
-// other tracks, and what cameras write between the frames.
+// movieFormat cleans a video. In a media box, only the samples of tracks that stay are kept. All
+// other bytes become zeros: the samples of other tracks, and whatever cameras write between the
+// frames.
 type movieFormat struct {
 	w       *walker
 	samples samples
-	// free are neighbouring boxes that become free space; empty if there are none.
+	// free is the range of adjacent boxes that become free space; empty if there are none.
 	free span
-	// end is where something begins that is not a box, -1 if nothing does.
+	// end is where bytes begin that are not a box; -1 if there are none.
 	end int64
 	// open cleans a movie box that extends to the end of the file. unfinished means that a box has
-	// not arrived completely.
+	// not fully arrived.
 	open       func([]byte)
 	unfinished bool
 	err        error
@@ -73,7 +74,7 @@ func newMovie(w *walker) *movieFormat {
 	return f
 }
 
-// box takes the header of a top-level box.
+// box parses the header of a top-level box.
 func (f *movieFormat) box(head []byte) {
 	size, kind := int64(binary.BigEndian.Uint32(head)), string(head[4:])
 	switch {
@@ -96,10 +97,12 @@ func (f *movieFormat) box(head []byte) {
 	}
 }
 
-// stop ends the boxes. What follows is removed: players ignore it, and cameras write logs there.
+// stop ends the list of boxes. Anything after it is removed: players ignore it, and cameras write
+// logs there.
 func (f *movieFormat) stop(at int64) { f.end, f.w.done = at, true }
 
-// body takes the kind of a top-level box, and the sizes of its header and of the whole.
+// body handles a top-level box of the given kind. size is the size of the whole box and head the
+// size of its header.
 func (f *movieFormat) body(kind string, head, size int64) {
 	from := f.w.at - head
 	if !movieBoxes[""][kind] {
@@ -118,7 +121,7 @@ func (f *movieFormat) body(kind string, head, size int64) {
 	f.w.skip = size - head
 }
 
-// movie cleans a box whose body follows.
+// movie cleans a movie or fragment box once its body has arrived.
 func (f *movieFormat) movie(kind string, from, head, body int64) {
 	clean := func(b []byte) {
 		f.w.have = nil // it may be large
@@ -145,7 +148,7 @@ func (f *movieFormat) movie(kind string, from, head, body int64) {
 	f.w.expect(int(body), clean)
 }
 
-// blank turns a box into free space. Neighbours become one free box.
+// blank turns a box into free space. Adjacent boxes become one free box.
 func (f *movieFormat) blank(box span) {
 	if f.free.to != box.from {
 		f.flush()
@@ -154,7 +157,7 @@ func (f *movieFormat) blank(box span) {
 	f.free.to = box.to
 }
 
-// flush writes the free box of the last boxes of blank.
+// flush writes the free box for the boxes last passed to blank.
 func (f *movieFormat) flush() {
 	size := f.free.to - f.free.from
 	if size == 0 {
@@ -197,7 +200,7 @@ func (f *movieFormat) finish(size int64) ([]Edit, error) {
 // movie is the body of a box, in memory. Positions are relative to data.
 type movie struct {
 	f *movieFormat
-	// from is where the box begins in the file, and at where data begins.
+	// from is where the box begins in the file, and at is where data begins.
 	from, at int64
 	data     []byte
 	// track is the kind of the track being cleaned.
@@ -206,8 +209,8 @@ type movie struct {
 
 var errBoxes = errors.New("a box extends past the box that contains it")
 
-// child is a box inside another. One without a kind is what follows the last box of a list, or empty if a box extends
-// past the end of its list.
+// child is a box inside another. A child without a kind is what follows the last box of a list; it
+// is empty if a box extends past the end of its list.
 type child struct {
 	kind string
 	head int64
@@ -216,8 +219,8 @@ type child struct {
 
 func (c child) body() span { return span{from: c.from + c.head, to: c.to} }
 
-// boxes returns the boxes in a part of the data, and then what follows them: fewer bytes than a header, or all behind
-// the zeros that end lists of QuickTime.
+// boxes returns the boxes in a part of the data, and then what follows them: either fewer bytes
+// than a header, or everything after the zeros that end a QuickTime list.
 func (m movie) boxes(in span) iter.Seq[child] {
 	return func(yield func(child) bool) {
 		at := in.from
@@ -247,7 +250,7 @@ func (m movie) boxes(in span) iter.Seq[child] {
 	}
 }
 
-// find returns the first box at a path, or false.
+// find returns the body of the first box at a path, or false if there is none.
 func (m movie) find(in span, path ...string) (span, bool) {
 	for c := range m.boxes(in) {
 		if c.kind != path[0] {
@@ -261,12 +264,12 @@ func (m movie) find(in span, path ...string) (span, bool) {
 	return span{}, false
 }
 
-// zero replaces a part of the data by zeros, at most up to the end of in.
+// zero replaces a part of the data with zeros, at most up to the end of in.
 func (m movie) zero(in span, from, size int64) {
 	m.f.w.zero(m.at+from, min(size, in.to-from))
 }
 
-// clean goes through the boxes in one of movieBoxes.
+// clean cleans the boxes inside parent, which is one of movieBoxes.
 func (m movie) clean(parent string, in span) error {
 	if err := m.readSamples(parent, in); err != nil {
 		return err
@@ -300,7 +303,7 @@ func (m movie) cleanChild(c child) error {
 	case "mvhd", "tkhd", "mdhd":
 		m.cleanTimes(body)
 	case "hdlr":
-		const maker = 12 // behind the version and the two kinds; the name follows
+		const maker = 12 // after the version and the two kinds; the name follows
 		m.zero(body, body.from+maker, body.to-body.from)
 	case "stsd":
 		return m.cleanFormats(body)
@@ -313,7 +316,7 @@ func (m movie) cleanChild(c child) error {
 	return nil
 }
 
-// cleanTimes removes when something was made and changed.
+// cleanTimes removes the times at which something was created and modified.
 func (m movie) cleanTimes(body span) {
 	size := int64(2 * 4)
 	if body.to > body.from && m.data[body.from] == 1 {
@@ -322,18 +325,18 @@ func (m movie) cleanTimes(body span) {
 	m.zero(body, body.from+4, size)
 }
 
-// listHead is the size of the version and the number of entries of a list of boxes.
+// listHead is the size of the version and the number of entries, which precede a list of boxes.
 const listHead = 8
 
 const (
-	formatVendor     = boxHead + 8 + 4 // of pictures and sound
+	formatVendor     = boxHead + 8 + 4 // for pictures and sound
 	formatCompressor = boxHead + 8 + 16 + 18
 	compressorSize   = 32
 	videoFormat      = formatCompressor + compressorSize + 4
 )
 
-// cleanFormats removes the names of encoders and their makers from the formats of a track, and boxes that hold no
-// format.
+// cleanFormats removes the names of encoders and their makers from the formats of a track, and
+// boxes that hold no format.
 func (m movie) cleanFormats(body span) error {
 	for c := range m.boxes(span{from: body.from + listHead, to: body.to}) {
 		if c.kind == "" && c.to == 0 {
@@ -358,7 +361,8 @@ func (m movie) cleanFormats(body span) error {
 	return nil
 }
 
-// cleanPlaces removes the names of files and folders from the places of samples that are in this file.
+// cleanPlaces removes the names of files and folders from the locations of samples that are in this
+// file.
 func (m movie) cleanPlaces(body span) error {
 	for c := range m.boxes(span{from: body.from + listHead, to: body.to}) {
 		const flags, inThisFile = boxHead + 3, 1
@@ -372,7 +376,7 @@ func (m movie) cleanPlaces(body span) error {
 	return nil
 }
 
-// handler returns the kind of a track, or "".
+// handler returns the kind of a track, or "" if it has none.
 func (m movie) handler(trak span) string {
 	const kind = 8
 	body, ok := m.find(trak, "mdia", "hdlr")
@@ -382,7 +386,7 @@ func (m movie) handler(trak span) string {
 	return string(m.data[body.from+kind : body.from+kind+4])
 }
 
-// trackOf returns the id of the track that a fragment belongs to, 0 if none is given.
+// trackOf returns the id of the track that a fragment belongs to; 0 if it names none.
 func (m movie) trackOf(traf span) uint32 {
 	body, ok := m.find(traf, "tfhd")
 	if !ok || body.to-body.from < 8 {

@@ -7,7 +7,8 @@ import (
 	"crier/publishing/file/picture"
 )
 
-// pngChunks are the chunks that stay: what the pixels and their colours need, and the frames of an animation.
+// pngChunks are the chunks that stay: what the pixels and their colors need, and the frames of an
+// animation.
 var pngChunks = map[string]bool{
 	"IHDR": true, "PLTE": true, "IDAT": true, "tRNS": true, "acTL": true, "fcTL": true, "fdAT": true, "cHRM": true,
 	"gAMA": true, "iCCP": true, "sBIT": true, "sRGB": true, "bKGD": true, "pHYs": true, "cICP": true, "mDCV": true,
@@ -24,9 +25,9 @@ const pngHead, pngSum = 8, 4 // length and type, and the checksum
 
 type pngFormat struct {
 	w *walker
-	// end is the position after IEND, -1 before it is reached.
+	// end is the position after IEND; -1 before it is reached.
 	end int64
-	// pixels means that an IDAT was seen: browsers ignore an orientation after it.
+	// pixels means that an IDAT was seen, after which browsers ignore an orientation.
 	pixels, turned bool
 }
 
@@ -78,6 +79,6 @@ func minimalExif(orientation int) []byte {
 		'M', 'M', 0, 42, 0, 0, 0, 8, // big endian; the directory follows
 		0, 1, // one entry: a tag, its type, a short, their number, the value
 		0x01, 0x12, 0, 3, 0, 0, 0, 1, 0, byte(orientation), 0, 0,
-		0, 0, 0, 0, // no other directory
+		0, 0, 0, 0, // no further directory
 	}
 }

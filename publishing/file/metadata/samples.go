@@ -11,22 +11,24 @@ import (
 )
 
 const (
-	// maxSpans is how many pieces the samples of a video may be in, and how many media boxes it may have. Two hours with
-	// one sample in each chunk have fewer.
+	// maxSpans is the maximum number of pieces that the samples of a video may be in, and of its
+	// media boxes. Two hours with one sample in each chunk have fewer.
 	maxSpans = 1 << 20
-	// minGap is in bytes. Less holds no position, and some programs leave it behind each chunk.
+	// minGap is in bytes. A smaller gap cannot hold a position, and some programs leave one after
+	// each chunk.
 	minGap = 8
 )
 
-// samples are where a video has the frames and the sound of the tracks that stay.
+// samples says where a video has the frames and the sound of the tracks that stay.
 type samples struct {
-	// media are the bodies of media boxes, and spans those parts of them that stay. A span without an end goes on to the
-	// next one.
+	// media are the bodies of media boxes, and spans the parts of them that stay. A span without an
+	// end extends to the next one.
 	media, spans []span
-	// kept are the ids of the tracks that stay, and sizes what fragments of a track have as the size of a sample.
+	// kept holds the ids of the tracks that stay, and sizes the default size of a sample in the
+	// fragments of a track.
 	kept  map[uint32]bool
 	sizes map[uint32]int64
-	// many means that there are more than maxSpans.
+	// many means that there are more than maxSpans spans.
 	many bool
 }
 
@@ -56,7 +58,7 @@ func (s *samples) append(to []span, x span) []span {
 	return append(to, x)
 }
 
-// gaps returns Edits that zero what is in the media boxes of a file and in no sample.
+// gaps returns Edits that zero the bytes in the media boxes of a file that belong to no sample.
 func (s *samples) gaps(size int64) ([]Edit, error) {
 	if s.many {
 		return nil, fault.New(
@@ -91,7 +93,7 @@ func (s *samples) gaps(size int64) ([]Edit, error) {
 	return out, nil
 }
 
-// table is a box of numbers.
+// table is the body of a box that contains numbers.
 type table []byte
 
 func (m movie) table(in span, path ...string) (table, bool) {
@@ -101,7 +103,8 @@ func (m movie) table(in span, path ...string) (table, bool) {
 
 var errTable = errors.New("a table of a track is shorter than it says")
 
-// count returns the number of entries, given at a position, of which each has so many bytes behind the head.
+// count returns the number of entries, which stands at position at. It returns errTable if the
+// table is too short for that many entries of size bytes after the head.
 func (t table) count(at, head, size int) (int, error) {
 	if len(t) < head {
 		return 0, errTable
@@ -115,10 +118,10 @@ func (t table) count(at, head, size int) (int, error) {
 
 func (t table) word(at int) int64 { return int64(binary.BigEndian.Uint32(t[at:])) }
 
-// flag reports whether a table has one of its flags.
+// flag reports whether one of the table's flags is set.
 func (t table) flag(bit uint32) bool { return binary.BigEndian.Uint32(t)&bit != 0 }
 
-// readSamples notes the samples of the tracks that stay, of a movie or of a fragment.
+// readSamples records the samples of the tracks that stay, of a movie or of a fragment.
 func (m movie) readSamples(parent string, in span) error {
 	switch parent {
 	case "moov":
@@ -144,7 +147,7 @@ func (m movie) readTracks(moov span) error {
 	return nil
 }
 
-// readDefaults notes the sizes of samples in fragments that give none.
+// readDefaults records the sample sizes for fragments that specify none.
 func (m movie) readDefaults(mvex span) {
 	const track, size, length = 4, 16, 20
 	for c := range m.boxes(mvex) {
@@ -188,7 +191,8 @@ func (m movie) readTrack(trak span) error {
 		if run >= number {
 			return nil
 		}
-		if constant { // in QuickTime the size may be that of a part of a sample
+		// in QuickTime the size may be the size of a part of a sample
+		if constant {
 			m.f.samples.spans = m.f.samples.append(m.f.samples.spans, span{from: at, to: noEnd})
 			continue
 		}
@@ -206,7 +210,7 @@ func (m movie) readTrack(trak span) error {
 	return nil
 }
 
-// readChunks returns where the chunks of a track begin.
+// readChunks returns the positions at which the chunks of a track begin.
 func (m movie) readChunks(list span) ([]int64, error) {
 	const head = 8
 	width := 4
@@ -230,8 +234,8 @@ func (m movie) readChunks(list span) ([]int64, error) {
 	return out, nil
 }
 
-// readSizes returns a function that returns the size of a sample, and false behind the last one; constant means that
-// all have one size.
+// readSizes returns a function that returns the size of a sample, or false past the last one. If
+// constant is true, all samples have the same size and the function is nil.
 func (m movie) readSizes(list span) (size func(i int) (int64, bool), constant bool, err error) {
 	const head = 12
 	if t, ok := m.table(list, "stsz"); ok {
@@ -269,8 +273,8 @@ func (m movie) readSizes(list span) (size func(i int) (int64, bool), constant bo
 	}, false, nil
 }
 
-// readFragments notes the samples of the parts of a fragment. A part that does not say where its samples begin has them
-// behind those of the part before it.
+// readFragments records the samples of the parts of a fragment. If a part does not say where its
+// samples begin, they follow the samples of the part before it.
 func (m movie) readFragments(moof span) error {
 	end := m.from
 	for c := range m.boxes(moof) {
@@ -285,7 +289,8 @@ func (m movie) readFragments(moof span) error {
 	return nil
 }
 
-// readFragment returns the end of the samples of a part, which begin at base if it does not say where.
+// readFragment returns the end of the samples of a part. They begin at base if the part does not
+// say where they begin.
 func (m movie) readFragment(traf span, base int64) (end int64, err error) {
 	const hasBase, hasFormat, hasDuration, hasSize, fromMoof = 0x1, 0x2, 0x8, 0x10, 0x20000
 	header, ok := m.table(traf, "tfhd")
@@ -332,8 +337,8 @@ func (m movie) readFragment(traf span, base int64) (end int64, err error) {
 	return end, nil
 }
 
-// run returns where the samples of a run begin and their size together. usual is the size of a sample if the run has
-// none.
+// run returns where the samples of a run begin, and their total size. usual is the size of a sample
+// if the run specifies none.
 func (t table) run(base, end, usual int64) (from, size int64, err error) {
 	const hasOffset, hasFlags, hasDuration, hasSize, hasSampleFlags, hasTime = 0x1, 0x4, 0x100, 0x200, 0x400, 0x800
 	if len(t) < 8 {

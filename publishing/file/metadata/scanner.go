@@ -18,8 +18,8 @@ type Scanner struct {
 	}
 }
 
-// NewScanner returns a Scanner for a file whose extension is png, jpg, gif or mp4. The file must
-// have that format: see media.Sniff.
+// NewScanner returns a Scanner for a file with the extension png, jpg, jpeg, gif or mp4. The file
+// must have that format: see file.Sniff.
 func NewScanner(ext string) (*Scanner, error) {
 	s := &Scanner{}
 	switch ext {
@@ -38,7 +38,7 @@ func NewScanner(ext string) (*Scanner, error) {
 }
 
 // Edits returns the replacements to make in the file that was written. It returns fault.Invalid for
-// a video whose boxes cannot be read.
+// a video with boxes that cannot be read, and for a file with metadata in too many places.
 func (s *Scanner) Edits() (Edits, error) {
 	edits, err := s.format.finish(s.at)
 	if err != nil {
@@ -57,14 +57,15 @@ func (s *Scanner) Edits() (Edits, error) {
 	return all, nil
 }
 
-// walker passes to the steps of a format the headers that they ask for, and skips the rest.
+// walker passes the headers of a file to the steps of a format that ask for them, and skips the
+// rest.
 type walker struct {
-	// at is the position after the bytes taken so far.
+	// at is the position after the bytes written so far.
 	at    int64
-	skip  int64        // remaining bytes that no step asked for
-	seek  bool         // skip all before the next 0xFF
+	skip  int64        // remaining bytes that no step has asked for
+	seek  bool         // skip everything before the next 0xFF
 	need  int          // size of what step takes
-	have  []byte       // what has arrived of these bytes
+	have  []byte       // what has arrived of those bytes
 	step  func([]byte) // takes need bytes, which it must not retain, and sets what follows
 	done  bool         // the format has ended; what follows is only counted
 	edits []Edit
@@ -72,23 +73,24 @@ type walker struct {
 
 func (w *walker) expect(n int, step func([]byte)) { w.need, w.step = n, step }
 
-// maxEdits is how many places of a file may be edited. They are stored in its row, and read whenever it is served.
+// maxEdits is the maximum number of edits in a file. They are stored in the file's row and read
+// whenever it is served.
 const maxEdits = 1 << 14
 
-// cut replaces n bytes from a position on with put.
+// cut replaces n bytes, starting at a position, with put.
 func (w *walker) cut(at, n int64, put []byte) {
 	w.add(Edit{At: at, Cut: n, Put: put})
 }
 
-// zero replaces n bytes from a position on by zeros.
+// zero replaces n bytes, starting at a position, with zeros.
 func (w *walker) zero(at, n int64) {
 	if n > 0 {
 		w.add(Edit{At: at, Cut: n, Zero: true})
 	}
 }
 
-// add appends an Edit, to the last one if it continues it. With too many the rest of the file is only counted: see
-// Scanner.Edits.
+// add appends an Edit, or merges it into the last one that it continues. Past maxEdits the rest of
+// the file is only counted: see Scanner.Edits.
 func (w *walker) add(x Edit) {
 	if last := len(w.edits) - 1; last >= 0 && x.continues(w.edits[last]) {
 		w.edits[last].Cut += x.Cut
@@ -137,7 +139,7 @@ func (w *walker) Write(p []byte) (int, error) {
 	}
 }
 
-// tail returns the Edit that removes what follows the end of a picture.
+// tail returns the Edit that removes everything after the end of a picture.
 func (w *walker) tail(end, size int64) []Edit {
 	if end < 0 || end >= size {
 		return nil

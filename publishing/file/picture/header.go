@@ -12,17 +12,17 @@ import (
 	"io"
 )
 
-// Header is what the header of an image file says of the image and of the cost of decoding it.
+// Header is what the header of an image file says about the image and the cost of decoding it.
 type Header struct {
 	// Format is jpeg, png or gif.
 	Format string
 	// Width and Height are in pixels, of the image as it is shown.
 	Width, Height int
-	// Orientation is the EXIF orientation, 1 to 8. It is 1 when the file has none.
+	// Orientation is the EXIF orientation, 1 to 8. It is 1 if the file has none.
 	Orientation int
 
 	decoded int64 // bytes that the decoder allocates
-	costly  bool  // a progressive JPEG, or a PNG that is interlaced or has 16 bits a channel
+	costly  bool  // a progressive JPEG, or a PNG that is interlaced or has 16 bits per channel
 }
 
 var (
@@ -30,8 +30,8 @@ var (
 	errBroken = errors.New("the header is broken")
 )
 
-// Inspect parses the header of an image. It reads at most 4 KB more of r than the header. A file of another format is
-// an error.
+// Inspect parses the header of an image. It reads at most 4 KB of r past the header. It returns an
+// error for a file in any other format.
 func Inspect(r io.Reader) (Header, error) {
 	b := bufio.NewReaderSize(r, 4<<10)
 	first, err := b.Peek(8)
@@ -49,8 +49,8 @@ func Inspect(r io.Reader) (Header, error) {
 	return Header{}, errFormat
 }
 
-// inspectPNG parses the header of a PNG. Header.decoded is an upper bound: a gray image needs 1 or 2 bytes a pixel, but
-// 4 or 8 with a transparent color, which is in a later chunk.
+// inspectPNG parses the header of a PNG. Header.decoded is an upper bound: a gray image needs 1 or
+// 2 bytes per pixel, but 4 or 8 with a transparent color, which is in a later chunk.
 func inspectPNG(b *bufio.Reader) (Header, error) {
 	const interlaceAt = 28 // offset of the last byte of the first chunk
 	first, err := b.Peek(interlaceAt + 1)
@@ -64,7 +64,8 @@ func inspectPNG(b *bufio.Reader) (Header, error) {
 		case "IHDR", "PLTE", "tRNS": // what DecodeConfig needs
 			writeChunk(head, kind, body)
 		case "eXIf":
-			if !turned { // later ones are ignored
+			// later ones are ignored
+			if !turned {
 				h.Orientation, turned = Orientation(body), true
 			}
 		}
@@ -82,8 +83,9 @@ func inspectPNG(b *bufio.Reader) (Header, error) {
 	case color.Gray16Model, color.RGBA64Model, color.NRGBA64Model:
 		perPixel, h.costly = 8, true
 	}
-	// The decoder allocates two rows in addition to the image. Two columns are added for an image that is one pixel
-	// wide, because the first scaling step reduces such an image to a half and others to a quarter.
+	// The decoder allocates two rows in addition to the image. Two columns are added for an image
+	// that is one pixel wide, because the first scaling step reduces such an image to a half and
+	// others to a quarter.
 	h.decoded = perPixel * (int64(c.Width) + 2) * (int64(c.Height) + 2)
 	if interlaced {
 		h.decoded *= 2 // the seven passes have as many pixels as the image
@@ -92,7 +94,8 @@ func inspectPNG(b *bufio.Reader) (Header, error) {
 	return h, nil
 }
 
-// setSize sets the size of the image as it is shown from the size of the stored pixels.
+// setSize sets the dimensions of the image as it is shown, given the dimensions of the stored
+// pixels.
 func (h *Header) setSize(width, height int) {
 	h.Width, h.Height = width, height
 	if h.Orientation > 4 {
@@ -102,7 +105,8 @@ func (h *Header) setSize(width, height int) {
 
 const (
 	pngSignature = 8
-	// maxChunk is the largest chunk that is read, in bytes. No palette, orientation or profile needs as many.
+	// maxChunk is the largest chunk that is read, in bytes. No palette, orientation or profile is
+	// that large.
 	maxChunk = 1 << 20
 )
 
@@ -141,7 +145,7 @@ func writeChunk(to *bytes.Buffer, kind string, body []byte) {
 	to.Write(binary.BigEndian.AppendUint32(append(out, chunk...), crc32.ChecksumIEEE(chunk)))
 }
 
-// JPEG markers: 0xff and one of these.
+// The markers of a JPEG: 0xff and one of these.
 const (
 	markerSOF0  = 0xc0 // baseline
 	markerSOF2  = 0xc2 // progressive
@@ -156,8 +160,8 @@ const (
 	markerAPP14 = 0xee // Adobe
 )
 
-// inspectJPEG parses the segments of a JPEG before its scan data itself, because image/jpeg returns neither the
-// orientation nor what the cost of decoding depends on.
+// inspectJPEG parses the segments before the scan data of a JPEG itself, because image/jpeg returns
+// neither the orientation nor the properties that determine the cost of decoding.
 func inspectJPEG(b *bufio.Reader) (Header, error) {
 	h := Header{Format: "jpeg", Orientation: 1}
 	var frame jpegFrame
@@ -195,10 +199,11 @@ func isFrame(marker byte) bool {
 		marker != markerDHT && marker != markerJPG && marker != markerDAC
 }
 
-// segment returns the next marker that has a body, or the end or scan marker, and its body.
+// segment returns the next marker that has a body, and the body, or the end or scan marker.
 func segment(b *bufio.Reader) (marker byte, body []byte, err error) {
 	for {
-		for marker != 0xff { // bytes between segments are ignored, as image/jpeg does
+		// bytes between segments are ignored, as image/jpeg does
+		for marker != 0xff {
 			marker, err = b.ReadByte()
 			if err != nil {
 				return 0, nil, err
@@ -230,7 +235,7 @@ func segment(b *bufio.Reader) (marker byte, body []byte, err error) {
 	return marker, body, err
 }
 
-// jpegFrame is the frame header of a JPEG. An Adobe segment before or after it can set rgb too.
+// jpegFrame is the frame header of a JPEG. An Adobe segment before or after it can set rgb as well.
 type jpegFrame struct {
 	width, height int
 	components    int
@@ -240,7 +245,8 @@ type jpegFrame struct {
 	unit          int64 // number of blocks of all components in a coding unit
 }
 
-// parse parses the body of a frame segment. A second frame, impossible sizes and impossible components are errBroken.
+// parse parses the body of a frame segment. It returns errBroken for a second frame, and for
+// impossible dimensions or components.
 func (f *jpegFrame) parse(marker byte, body []byte) error {
 	if len(body) < 6 || f.components != 0 {
 		return errBroken
@@ -268,8 +274,8 @@ func (f *jpegFrame) parse(marker byte, body []byte) error {
 	return nil
 }
 
-// decoded returns the number of bytes that image/jpeg allocates: one for every sample, four more for every sample of a
-// progressive image, and a copy of an image whose colors are not YCbCr.
+// decoded returns the number of bytes that image/jpeg allocates: one for every sample, four more
+// for every sample of a progressive image, and a copy of the image if its colors are not YCbCr.
 func (f *jpegFrame) decoded() int64 {
 	units := int64((f.width+8*f.across-1)/(8*f.across)) * int64((f.height+8*f.down-1)/(8*f.down))
 	samples := 64 * f.unit * units

@@ -1,7 +1,8 @@
-// Package picture converts an image to a JPEG that fits the limits of a platform, turned upright and with its colour
-// profile.
+// Package picture converts an image to a JPEG that fits the limits of a platform, turned upright
+// and with its color profile.
 //
-// It decodes an image only if, according to the header, the decoder allocates at most MaxDecoded bytes.
+// It decodes an image only if, according to the header, the decoder allocates at most MaxDecoded
+// bytes.
 package picture
 
 import (
@@ -15,31 +16,35 @@ import (
 )
 
 const (
-	// MaxPixels is the greatest number of pixels, width by height, of an image that Fit decodes.
+	// MaxPixels is the maximum number of pixels, width times height, of an image that Fit decodes.
 	MaxPixels = 40_000_000
-	// MaxPNGPixels is the same for a PNG, whose decoder allocates four bytes a pixel.
+	// MaxPNGPixels is the same for a PNG, for which the decoder allocates four bytes per pixel.
 	MaxPNGPixels = 33_500_000
-	// MaxDecoded is the greatest number of bytes that the decoder may allocate for an image. A baseline JPEG of
-	// MaxPixels pixels needs less, and so does a PNG of MaxPNGPixels pixels that is not interlaced, has 8 bits a
-	// channel and is at most 20 times as long as wide.
+	// MaxDecoded is the maximum number of bytes that the decoder may allocate for an image. A
+	// baseline JPEG of MaxPixels pixels needs less. So does a PNG of MaxPNGPixels pixels that is
+	// not interlaced, has 8 bits per channel and is at most 20 times as long as it is wide.
 	MaxDecoded = 128 << 20
 
-	largeDecoded = 16 << 20 // bytes; for larger images memory is returned to the system at once
-	smallestSide = 16       // pixels of the longer side; an image that does not fit at this size is refused
+	// largeDecoded is in bytes. After a larger image, memory is returned to the system at once.
+	largeDecoded = 16 << 20
+	// smallestSide is the longer side, in pixels, at which an image that still does not fit is
+	// refused.
+	smallestSide = 16
 )
 
-// Spec is the format that a platform accepts: a JPEG.
+// Spec describes the JPEG files that a platform accepts.
 type Spec struct {
-	// MaxBytes is the greatest size of the file in bytes.
+	// MaxBytes is the maximum size of the file in bytes.
 	MaxBytes int
-	// MaxSide is the greatest length of a side in pixels.
+	// MaxSide is the maximum length of a side in pixels.
 	MaxSide int
 }
 
 // String formats the Spec for use in a key: letters, digits and dashes. ParseSpec is its inverse.
+// Example: jpeg-1000000-2000
 func (s Spec) String() string { return fmt.Sprintf("jpeg-%d-%d", s.MaxBytes, s.MaxSide) }
 
-// ParseSpec parses the result of String. Any other text is an error.
+// ParseSpec parses the result of String. It returns an error for any other text.
 func ParseSpec(text string) (Spec, error) {
 	sizes, isJPEG := strings.CutPrefix(text, "jpeg-")
 	size, side, both := strings.Cut(sizes, "-")
@@ -59,24 +64,28 @@ type Picture struct {
 	Width, Height int
 }
 
-// Refusal is the permanent error of an image that can never be made to fit. Other errors are temporary.
+// Refusal is the permanent error for an image that can never be made to fit. Other errors are
+// temporary.
 type Refusal struct {
-	// Reason is the end of a sentence for people that begins with the name of the file. It has no full stop.
+	// Reason is the end of a sentence for users that begins with the name of the file. It has no
+	// period.
 	Reason string
 	Err    error
 }
 
-// Error returns a text for logs, with the cause. People are shown Reason.
+// Error returns a text for logs, with the cause. Users see only Reason.
 func (r *Refusal) Error() string { return fmt.Sprintf("the picture %s: %v", r.Reason, r.Err) }
 
 // Unwrap returns the cause, such as the error of the decoder, for errors.Is and errors.As.
 func (r *Refusal) Unwrap() error { return r.Err }
 
-// Fit reads an image from its beginning and returns it in the format s. The same bytes give the same picture. Fit
-// returns a *Refusal for an image that cannot be made to fit or whose decoder panics, and errors of r and of ctx
-// unchanged. A large image needs up to MaxDecoded bytes and about 40 MB in addition, so the caller must limit
-// concurrent calls. Fit collects garbage before and after a large image, because a process that collects rarely would
-// keep several of them in memory.
+// Fit reads an image from its beginning and returns it in the format s. The same bytes always give
+// the same picture. Fit returns a *Refusal for an image that cannot be made to fit or makes the
+// decoder panic. It returns errors of r and of ctx unchanged.
+//
+// A large image needs up to MaxDecoded bytes plus about 40 MB, so the caller must limit concurrent
+// calls. Fit collects garbage before and after a large image, because a process that rarely
+// collects would keep several of them in memory.
 func Fit(ctx context.Context, r io.ReadSeeker, s Spec) (p Picture, err error) {
 	src := &source{ctx: ctx, r: r}
 	defer func() {
@@ -142,8 +151,8 @@ func (h Header) checkAffordable() error {
 	return nil
 }
 
-// source is the reader of the file. It fails when its context ends, and stores its error, because decoders report a
-// read error as a broken image.
+// source is the reader of the file. It fails when its context ends. It stores its error, because
+// decoders report a read error as a broken image.
 type source struct {
 	ctx context.Context
 	r   io.ReadSeeker

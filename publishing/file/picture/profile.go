@@ -9,21 +9,22 @@ import (
 )
 
 const (
-	markerAPP2 = 0xe2 // a part of a colour profile
-	// profileParts is the limit of JPEG; partSize is how many bytes of a profile a part may have.
+	markerAPP2 = 0xe2 // a part of a color profile
+	// profileParts is the maximum number of parts in a JPEG. partSize is how many bytes of a
+	// profile a part may hold.
 	profileParts = 255
 	partSize     = 1<<16 - 1 - 2 - len(profileName) - 2
-	// profileName begins each segment of a colour profile. The number of the part and the number of parts follow.
+	// profileName begins each segment of a color profile. The number of the part and the number of
+	// parts follow.
 	profileName = "ICC_PROFILE\x00"
-	// A profile may take at most 1/profileShare of the bytes that a picture may have.
+	// A profile may take up at most 1/profileShare of the bytes that a picture may have.
 	profileShare = 4
-	// maxProfile is in bytes. The profiles of cameras and screens have a few hundred.
+	// maxProfile is in bytes. Profiles of cameras and screens have a few hundred.
 	maxProfile = 1 << 20
 )
 
-// readProfile returns the colour profile of an image. It returns nil if there is none, if it is
-// broken or large, or if it is not for red, green and blue, the colours of the picture that is made
-// of the image.
+// readProfile returns the color profile of an image. It returns nil if there is none, if it is
+// broken or large, or if it is not for red, green and blue, which the resulting picture uses.
 func readProfile(r io.Reader, format string) []byte {
 	b := bufio.NewReaderSize(r, 4<<10)
 	var profile []byte
@@ -33,7 +34,7 @@ func readProfile(r io.Reader, format string) []byte {
 	case "png":
 		profile = pngProfile(b)
 	}
-	const colors = 16 // where a profile names its colour space
+	const colors = 16 // where a profile names its color space
 	if len(profile) < colors+4 || string(profile[colors:colors+4]) != "RGB " {
 		return nil
 	}
@@ -80,7 +81,7 @@ func pngProfile(b *bufio.Reader) (profile []byte) {
 	return profile
 }
 
-// withProfile returns a JPEG with a colour profile.
+// withProfile returns a JPEG with a color profile added.
 func withProfile(picture, profile []byte) []byte {
 	segments := profileSegments(profile)
 	out := make([]byte, 0, len(picture)+len(segments))
@@ -88,7 +89,7 @@ func withProfile(picture, profile []byte) []byte {
 	return append(append(out, segments...), picture[2:]...)
 }
 
-// profileSegments returns the segments of a colour profile; nil for none.
+// profileSegments returns the segments of a color profile; nil if the profile is empty.
 func profileSegments(profile []byte) (out []byte) {
 	of := (len(profile) + partSize - 1) / partSize
 	for i := range of {

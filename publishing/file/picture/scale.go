@@ -14,9 +14,10 @@ import (
 	"golang.org/x/image/draw"
 )
 
-// decodeSmall decodes an image and scales it down to maxSide. For a large image it collects garbage three times: before
-// decoding, so that garbage of earlier images does not add to the peak; after the first step, which leaves at most a
-// quarter of the pixels; and at the end, because the heap size at that time sets the heap goal.
+// decodeSmall decodes an image and scales it down to maxSide. For a large image it collects garbage
+// three times: before decoding, so that garbage from earlier images does not add to the peak; after
+// the first step, which leaves at most a quarter of the pixels; and at the end, because the heap
+// size at that time sets the heap goal.
 func decodeSmall(ctx context.Context, src io.Reader, h Header, maxSide int) (*image.RGBA, error) {
 	large := h.decoded >= largeDecoded
 	if large {
@@ -33,8 +34,8 @@ func decodeSmall(ctx context.Context, src io.Reader, h Header, maxSide int) (*im
 	return reduce(ctx, img, size)
 }
 
-// decodeHalf decodes an image and takes the first scaling step, so that the decoded original is garbage when it
-// returns. It also returns the size that the image has at maxSide.
+// decodeHalf decodes an image and takes the first scaling step, so that the decoded original is
+// garbage by the time it returns. It also returns the size that the image has at maxSide.
 func decodeHalf(r io.Reader, h Header, maxSide int) (img *image.RGBA, size image.Point, err error) {
 	decode := jpeg.Decode
 	if h.Format == "png" {
@@ -48,15 +49,16 @@ func decodeHalf(r io.Reader, h Header, maxSide int) (img *image.RGBA, size image
 	return halve(whole, size), size, nil
 }
 
-// limited returns the size of an image after scaling it down so that no side is longer than maxSide. It enlarges
-// nothing, and a side has at least one pixel.
+// limited returns the size of an image after scaling it down so that no side is longer than
+// maxSide. It never enlarges an image, and a side has at least one pixel.
 func limited(size image.Point, maxSide int) image.Point {
 	long := max(size.X, size.Y)
 	to := min(long, maxSide)
 	return image.Pt(max(1, size.X*to/long), max(1, size.Y*to/long))
 }
 
-// reduce scales an image down to size, in steps of at most a half: see halve. It returns the error of ctx.
+// reduce scales an image down to size, in steps of at most a half: see halve. It returns the error
+// of ctx.
 func reduce(ctx context.Context, img *image.RGBA, size image.Point) (*image.RGBA, error) {
 	for img.Rect.Size() != size {
 		if err := ctx.Err(); err != nil {
@@ -67,8 +69,9 @@ func reduce(ctx context.Context, img *image.RGBA, size image.Point) (*image.RGBA
 	return img, nil
 }
 
-// halve draws an image on white with sides of half the length, or of size if that is more. ApproxBiLinear interpolates
-// between four pixels, so every pixel of the source contributes as long as a step reduces the sides by at most a half.
+// halve draws an image on white with sides of half the length, or of size if that is more.
+// ApproxBiLinear interpolates between four pixels, so every pixel of the source contributes as long
+// as a step at most halves the sides.
 func halve(src image.Image, size image.Point) *image.RGBA {
 	from := src.Bounds()
 	dst := image.NewRGBA(image.Rect(0, 0, max(size.X, (from.Dx()+1)/2), max(size.Y, (from.Dy()+1)/2)))
@@ -77,7 +80,8 @@ func halve(src image.Image, size image.Point) *image.RGBA {
 	return dst
 }
 
-// encodeWithin encodes an image as JPEG. It reduces the quality and then the size until the file has at most maxBytes.
+// encodeWithin encodes an image as JPEG. It reduces the quality and then the size until the file
+// has at most maxBytes bytes.
 func encodeWithin(ctx context.Context, img *image.RGBA, maxBytes int) (Picture, error) {
 	for {
 		for _, quality := range []int{90, 80, 70} {
@@ -106,7 +110,8 @@ func encodeWithin(ctx context.Context, img *image.RGBA, maxBytes int) (Picture, 
 
 var errFull = errors.New("the picture is too large")
 
-// encode encodes an image as JPEG. It returns errFull when the file would have more than maxBytes bytes.
+// encode encodes an image as JPEG. It returns errFull if the file would have more than maxBytes
+// bytes.
 func encode(img image.Image, quality, maxBytes int) ([]byte, error) {
 	w := &limitedBuffer{left: maxBytes}
 	err := jpeg.Encode(w, img, &jpeg.Options{Quality: quality})

@@ -21,9 +21,8 @@ const storedBytes = `select coalesce(sum(stored), 0)::bigint from (
 const mediaStored = `-- publishing.MediaStored
 ` + storedBytes
 
-// StoredBytes returns the number of bytes that an organization has in the file store: files with the same bytes count
-// once. It returns pg.ErrOrgBusy or the error of
-// Postgres.
+// StoredBytes returns how many bytes an organization has in the file store. Files with the same
+// bytes count once. It returns pg.ErrOrgBusy or the Postgres error.
 func StoredBytes(ctx context.Context, d *db.DB, org tenancy.OrgID) (bytes int64, err error) {
 	err = d.Read(ctx, org.UUID(), func(b *pgx.Batch) {
 		b.Queue(mediaStored, org).QueryRow(func(row pgx.Row) error { return row.Scan(&bytes) })
@@ -45,14 +44,16 @@ select $1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, coalesce((select 
 where $14::bigint = 0 or exists (select from same) or (` + storedBytes + `) + $16::bigint <= $14
 returning blob`
 
-// ErrStorageFull means that a file would take its organization over the limit that was given to SaveMedium, which has
-// then inserted no row. The bytes of the file are stored all the same.
+// ErrStorageFull means that a file would exceed the limit given to SaveMedium, which has then
+// inserted no row. The bytes of the file are still stored.
 var ErrStorageFull = errors.New("the storage of the organization is full")
 
-// SaveMedium inserts a file whose bytes are stored already, as m.Blob, and returns it. If the
+// SaveMedium inserts a file and returns it. Its bytes must already be stored as m.Blob. If the
 // organization has a file with the same SHA-256, the returned file has that file's Blob, and no row
-// names the given Blob. It returns ErrStorageFull when the organization would have more than most
-// bytes in the file store; 0 means no limit. A file without a hash never equals another file.
+// refers to the given one. A file without a hash never equals another file.
+//
+// SaveMedium returns ErrStorageFull if the organization would have more than most bytes in the file
+// store; 0 means no limit.
 func SaveMedium(
 	ctx context.Context, d *db.DB, m publishing.Medium, hash []byte, most int64,
 ) (publishing.Medium, error) {
@@ -72,12 +73,12 @@ func SaveMedium(
 	return m, nil
 }
 
-// The role that serves files reads these columns only.
+// The role that serves files may read only these columns.
 const mediaByKey = `-- publishing.MediaByKey
 select org_id, id, key, blob, name, ext, content_type, size, edits from media where key = $1 and deleted_at is null`
 
-// MediumByKey returns the file of any organization with an unguessable key, or pgx.ErrNoRows. Width, Height,
-// OriginalName and CreatedAt are not set.
+// MediumByKey returns the file with an unguessable key, of any organization, or pgx.ErrNoRows.
+// Width, Height, OriginalName and CreatedAt are not set.
 func MediumByKey(ctx context.Context, d *db.DB, key string) (m publishing.Medium, err error) {
 	err = d.WriteRole(ctx, pg.Gate, func(b *pgx.Batch) {
 		b.Queue(mediaByKey, key).QueryRow(func(row pgx.Row) error {
@@ -87,8 +88,8 @@ func MediumByKey(ctx context.Context, d *db.DB, key string) (m publishing.Medium
 	return m, err
 }
 
-// FindMedia returns those of the files of an organization that exist, named by their ids or keys. It returns
-// pg.ErrOrgBusy or the error of Postgres.
+// FindMedia returns the existing files of an organization with the given ids or keys. It returns
+// pg.ErrOrgBusy or the Postgres error.
 func FindMedia(
 	ctx context.Context, d *db.DB, org tenancy.OrgID, media []publishing.MediaID, keys []string,
 ) (found []publishing.Medium, err error) {

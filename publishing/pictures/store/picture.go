@@ -19,29 +19,29 @@ import (
 // PictureState is a value of derived_picture.state, which has a CHECK with the same list.
 type PictureState string
 
-// PictureReady and PictureFailed are final.
+// The states of a picture. PictureReady and PictureFailed are final.
 const (
 	PicturePending PictureState = "pending"
 	PictureReady   PictureState = "ready"
 	PictureFailed  PictureState = "failed"
 )
 
-// PictureKey names a derived picture of an organization.
+// PictureKey identifies a derived picture of an organization.
 type PictureKey struct {
-	// Media is the image that it is made of.
+	// Media is the image that the picture is derived from.
 	Media publishing.MediaID `db:"media_id"`
-	// Spec is what is made, such as jpeg-1000000-2000: the String of a picture.Spec.
+	// Spec is the String of a picture.Spec. Example: jpeg-1000000-2000
 	Spec string `db:"spec"`
 }
 
-// DerivedPicture is a picture that is made of an image, or is to be made.
+// DerivedPicture is a picture that is, or will be, derived from an image.
 type DerivedPicture struct {
 	PictureKey
 	State PictureState `db:"state"`
-	// Wait is the time until a pending picture may be taken; zero when it may be taken now.
+	// Wait is the time until a pending picture may be taken; zero if it may be taken now.
 	Wait time.Duration `db:"wait"`
-	// Error is a sentence for people: why it failed or, while it is pending and is not being made, why the last attempt
-	// failed.
+	// Error is a sentence for users. It says why the picture failed or, if it is pending and not
+	// being made, why the last attempt failed.
 	Error string `db:"error"`
 	MadePicture
 }
@@ -81,7 +81,8 @@ func queueFind(b *pgx.Batch, keys []PictureKey, all *[]DerivedPicture) {
 	b.Queue(pictureFind, media, specs).Query(db.Into(all, pgx.RowToStructByName[DerivedPicture]))
 }
 
-// pictureArrays returns the keys in one order for all transactions, so that two of them never wait for each other.
+// pictureArrays returns the keys in an order that is the same for all transactions, so that two
+// transactions never wait for each other.
 func pictureArrays(keys []PictureKey) (media [][16]byte, specs []string) {
 	sorted := slices.SortedFunc(slices.Values(keys), func(a, b PictureKey) int {
 		return cmp.Or(cmp.Compare(a.Media.String(), b.Media.String()), cmp.Compare(a.Spec, b.Spec))
@@ -92,8 +93,8 @@ func pictureArrays(keys []PictureKey) (media [][16]byte, specs []string) {
 	return media, specs
 }
 
-// WantPictures inserts those of the pictures that do not exist, as pending ones, and returns all of them. It returns
-// the error of Postgres, which is a violation of a foreign key when an image has no row.
+// WantPictures inserts the missing pictures as pending and returns all of them. It returns the
+// Postgres error, which is a foreign key violation if an image has no row.
 func WantPictures(ctx context.Context, tx *db.Tx, keys []PictureKey) (all []DerivedPicture, err error) {
 	b := &pgx.Batch{}
 	queueWant(b, tx.Org, keys)
@@ -101,8 +102,8 @@ func WantPictures(ctx context.Context, tx *db.Tx, keys []PictureKey) (all []Deri
 	return all, tx.SendBatch(ctx, b).Close()
 }
 
-// AddPictures is WantPictures in a transaction of its own. It returns pg.ErrOrgBusy too, and may be repeated after
-// an error.
+// AddPictures is like WantPictures, in its own transaction. It may also return pg.ErrOrgBusy, and
+// may be repeated after an error.
 func AddPictures(
 	ctx context.Context, d *db.DB, org tenancy.OrgID, keys []PictureKey,
 ) (all []DerivedPicture, err error) {
@@ -113,8 +114,8 @@ func AddPictures(
 	return all, err
 }
 
-// Pictures returns those of the derived pictures that exist. A picture that does not exist is no error; it returns
-// pg.ErrOrgBusy or the error of Postgres.
+// Pictures returns the requested pictures that exist. It returns pg.ErrOrgBusy or the Postgres
+// error.
 func Pictures(
 	ctx context.Context, d *db.DB, org tenancy.OrgID, keys []PictureKey,
 ) (all []DerivedPicture, err error) {
@@ -122,13 +123,15 @@ func Pictures(
 	return all, err
 }
 
-// TakenPicture is a picture that this process makes now, with the image that it is made of.
+// TakenPicture is a picture that this process is making, with the image that it is derived from.
 type TakenPicture struct {
 	PictureKey
 	publishing.Medium
-	// State is PictureFailed when the picture was tried too often: it must not be made.
+	// State is PictureFailed if the picture has been tried too often, in which case it must not be
+	// made.
 	State PictureState
-	// Attempt is the number of this attempt, beginning with 1. The statements that end the attempt compare it.
+	// Attempt is the number of this attempt, starting with 1. The statements that end the attempt
+	// compare it.
 	Attempt int
 }
 
@@ -144,17 +147,19 @@ func scanTaken(row pgx.CollectableRow) (TakenPicture, error) {
 	return TakenPicture{PictureKey: r.PictureKey, Medium: r.Medium(), State: r.State, Attempt: r.Attempt}, err
 }
 
-// PictureLimits bounds the attempts at one picture.
+// PictureLimits limits the attempts at one picture.
 type PictureLimits struct {
-	// Lease is the time for which no other process takes the picture.
+	// Lease is how long no other process takes the picture.
 	Lease time.Duration
-	// Unfinished is the number of attempts in a row that may end without a result, Attempts the number of all attempts.
+	// Unfinished is how many attempts in a row may end without a result. Attempts is the maximum
+	// number of attempts in total.
 	Unfinished, Attempts int
-	// GivenUp is the error of a picture that has reached one of them.
+	// GivenUp is the error of a picture that has reached one of these limits.
 	GivenUp string
 }
 
-// pictureTake counts the attempt before it begins, so that a picture that ends its process is given up in the end.
+// pictureTake counts the attempt before it begins, so that a picture that crashes its process is
+// given up eventually.
 var pictureTake = `-- publishing.PictureTake
 update derived_picture d set attempts = d.attempts + 1, unfinished = d.unfinished + 1,
   not_before = now() + $4 * interval '1 millisecond',
@@ -165,8 +170,8 @@ where d.org_id = $1 and d.media_id = $2 and d.spec = $3 and d.state = 'pending' 
   and m.org_id = d.org_id and m.id = d.media_id
 returning d.media_id, d.spec, ` + db.MediaColumns + `, d.state, d.attempts`
 
-// TakePicture takes a pending picture for one attempt. found is false when there is nothing to take: the picture is
-// ready, failed or deleted, or another process has taken it.
+// TakePicture takes a pending picture for one attempt. found is false if there is nothing to take:
+// the picture is ready, failed, deleted or not yet due, or another process has taken it.
 func TakePicture(
 	ctx context.Context, d *db.DB, org tenancy.OrgID, key PictureKey, l PictureLimits,
 ) (taken TakenPicture, found bool, err error) {
@@ -186,9 +191,10 @@ update derived_picture set state = 'ready', unfinished = 0, error = null,
   blob_key = $5, content_type = $6, size = $7, width = $8, height = $9
 where org_id = $1 and media_id = $2 and spec = $3 and attempts = $4 and state = 'pending'`
 
-// KeepPicture ends an attempt with a picture whose bytes are stored. It returns false, and changes nothing, when a
-// later attempt has begun or the image is deleted. It returns pg.ErrOrgBusy or the error of Postgres; after one for
-// which pg.IsAway returns true the picture may be kept, and a repeated call returns false.
+// KeepPicture ends an attempt with a picture whose bytes are stored. It returns false and changes
+// nothing if a later attempt has begun or the image was deleted. It returns pg.ErrOrgBusy or the
+// Postgres error. After an error for which pg.IsAway returns true, the picture may have been kept,
+// and a repeated call returns false.
 func KeepPicture(
 	ctx context.Context, d *db.DB, org tenancy.OrgID, key PictureKey, attempt int, made MadePicture,
 ) (bool, error) {
@@ -200,8 +206,8 @@ const pictureFail = `-- publishing.PictureFail
 update derived_picture set state = 'failed', unfinished = 0, error = $5
 where org_id = $1 and media_id = $2 and spec = $3 and attempts = $4 and state = 'pending'`
 
-// FailPicture ends an attempt and gives the picture up; reason is a sentence for people. It returns false, and the
-// errors, as KeepPicture does.
+// FailPicture ends an attempt and gives up the picture. reason is a sentence for users. It returns
+// false and errors as KeepPicture does.
 func FailPicture(
 	ctx context.Context, d *db.DB, org tenancy.OrgID, key PictureKey, attempt int, reason string,
 ) (bool, error) {
@@ -213,9 +219,10 @@ update derived_picture set unfinished = case when $6 then unfinished else 0 end,
   not_before = now() + $5 * interval '1 millisecond', error = $7
 where org_id = $1 and media_id = $2 and spec = $3 and attempts = $4 and state = 'pending'`
 
-// ReturnPicture ends an attempt that failed for a transient reason: the picture may be taken again after the time
-// after. With unfinished the attempt counts towards PictureLimits.Unfinished. reason is a sentence for people, empty
-// when nothing failed. It returns false as KeepPicture does.
+// ReturnPicture ends an attempt that failed for a transient reason. The picture may be taken again
+// after the given time. If unfinished is true, the attempt counts toward PictureLimits.Unfinished.
+// reason is a sentence for users, empty if nothing failed. It returns false and errors as
+// KeepPicture does.
 func ReturnPicture(
 	ctx context.Context, d *db.DB, org tenancy.OrgID, key PictureKey, attempt int, after time.Duration, unfinished bool,
 	reason string,
@@ -238,8 +245,8 @@ func endPicture(ctx context.Context, d *db.DB, org tenancy.OrgID, sql string, ar
 	return ended, err
 }
 
-// picturePending returns at most $2 pictures of each organization, and the first of each come first, so that one
-// organization with many of them does not hide the others.
+// picturePending returns at most $2 pictures of each organization. The first picture of each
+// organization comes first, so that one organization with many pictures does not hide the others.
 const picturePending = `-- publishing.PicturePending
 select org_id, media_id, spec from (
   select d.org_id, d.media_id, d.spec, row_number() over (partition by d.org_id order by d.not_before) as nth
@@ -248,14 +255,15 @@ select org_id, media_id, spec from (
     where x.shard = any (array[s.shard]) and x.state = 'pending' and x.not_before <= now() offset 0) d) p
 where nth <= $2 order by nth, org_id limit $3`
 
-// PendingPicture names a picture that could be taken when it was read. Another process may take it first.
+// PendingPicture identifies a picture that could be taken when it was read. Another process may
+// take it first.
 type PendingPicture struct {
 	Org tenancy.OrgID `db:"org_id"`
 	PictureKey
 }
 
-// PendingPictures returns pictures of the organizations of some shards that may be taken: at most most of each
-// organization, and at most all. It returns the error of Postgres.
+// PendingPictures returns pictures that may be taken, of the organizations in the given shards: at
+// most most of each organization, and at most all in total. It returns the Postgres error.
 func PendingPictures(
 	ctx context.Context, d *db.DB, shards []int16, most, all int,
 ) (out []PendingPicture, err error) {

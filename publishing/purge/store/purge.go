@@ -15,40 +15,47 @@ import (
 	"crier/tenancy"
 )
 
-// Purgeable is a kind of row that belongs to an organization and is deleted with it. FindOwned finds such rows, and
-// Purge deletes them. Files have statements of their own: FindFiles and PurgeFiles.
+// Purgeable is a kind of row that belongs to an organization and is deleted with it. FindOwned
+// finds such rows, and Purge deletes them. Files have separate statements: FindFiles and
+// PurgeFiles.
 type Purgeable string
 
-// The order of the kinds satisfies the foreign keys. Posts come before files, and files before the other kinds.
+// The order of the kinds satisfies the foreign keys. Posts come before files, and files before the
+// other kinds.
 const (
-	// PurgePosts are posts with their parts, publications and timelines, also templates of series and deleted posts.
+	// PurgePosts are posts with their parts, publications and timelines, including templates of
+	// series and deleted posts.
 	PurgePosts Purgeable = "posts"
 	// PurgeKeys are idempotency keys.
 	PurgeKeys Purgeable = "idempotency-keys"
-	// PurgeConnects are connects that are not finished.
+	// PurgeConnects are unfinished attempts to connect a channel.
 	PurgeConnects Purgeable = "connects"
-	// PurgeDeliveries and PurgeWebhooks are what is sent to webhooks, and the webhooks themselves.
+	// PurgeDeliveries are deliveries to webhooks, and PurgeWebhooks the webhooks themselves.
 	PurgeDeliveries Purgeable = "webhook-deliveries"
 	PurgeWebhooks   Purgeable = "webhooks"
-	// PurgeNotifications are entries of the bell, and PurgeIncidentEvents what is not counted in them yet. All posts and
-	// channels must be deleted before: they are what events come from, and nothing else deletes these.
+	// PurgeNotifications are the notifications in the bell, and PurgeIncidentEvents the events that
+	// they do not count yet. All posts and channels must be deleted before them, because events
+	// come from posts and channels and nothing else deletes the events.
 	PurgeNotifications  Purgeable = "notifications"
 	PurgeIncidentEvents Purgeable = "incident-events"
-	// PurgeSeries are series. All posts must be deleted before.
+	// PurgeSeries are series. All posts must be deleted before them.
 	PurgeSeries Purgeable = "series"
-	// PurgeChannels are channels with their credentials and queues. All posts and series must be deleted before.
+	// PurgeChannels are channels with their credentials and queues. All posts and series must be
+	// deleted before them.
 	PurgeChannels Purgeable = "channels"
-	// PurgeCustomers are customers. All channels must be deleted before.
+	// PurgeCustomers are customers. All channels must be deleted before them.
 	PurgeCustomers Purgeable = "customers"
-	// PurgePauses are pauses and the stop. They are the last, so that nothing is published meanwhile.
+	// PurgePauses are pauses, including the stop of the organization. They come last, so that
+	// nothing is published in the meantime.
 	PurgePauses Purgeable = "pauses"
 )
 
-// beforeAll is the smallest uuid, for an empty parameter $2.
+// beforeAll is the smallest uuid if the parameter $2 is empty.
 const beforeAll = `coalesce(nullif($2::text, ''), '00000000-0000-0000-0000-000000000000')::uuid`
 
-// The rows of an organization are found in the order of their keys, behind the key $2. Posts of a group of which one is
-// being sent are found too: the statement that deletes them tests that.
+// The rows of an organization are found in the order of their keys, after the key $2. This includes
+// the posts of a group with a post that is being sent; the statement that deletes them tests for
+// that.
 const (
 	findOwnedPosts = `-- publishing.FindOwnedPosts
 select id::text from post where org_id = $1 and id > ` + beforeAll + ` order by id limit $3`
@@ -81,14 +88,14 @@ select id::text from channel where org_id = $1 and id > ` + beforeAll + ` order 
 	findOwnedCustomers = `-- publishing.FindOwnedCustomers
 select id::text from customer where org_id = $1 and id > ` + beforeAll + ` order by id limit $3`
 
-	// The rows of one subject have one key here.
+	// All rows of one subject have the same key here.
 	findOwnedPauses = `-- publishing.FindOwnedPauses
 select subject::text from pause where org_id = $1 and subject > ` + beforeAll + `
 group by subject order by subject limit $3`
 )
 
-// FindOwned returns the keys of at most limit rows of a kind, in their order, starting behind the key after; "" starts
-// at the first. It returns pg.ErrOrgBusy or the error of Postgres.
+// FindOwned returns the keys of at most limit rows of a kind, in order, starting after the key
+// after; "" starts at the first. It returns pg.ErrOrgBusy or the Postgres error.
 func FindOwned(
 	ctx context.Context, d *db.DB, org tenancy.OrgID, kind Purgeable, after string, limit int,
 ) (keys []string, err error) {
@@ -140,10 +147,10 @@ delete from customer where org_id = $1 and id = any ($2::text[]::uuid[])`
 delete from pause where org_id = $1 and subject = any ($2::text[]::uuid[])`
 )
 
-// Purge deletes, in one statement, the rows of a kind with these keys, and returns their number without the rows that
-// belong to them. Posts of a group of which one is being sent stay, as do posts that are locked. When Postgres refuses
-// one row, as it does while rows of another kind refer to it, none is deleted and the error is returned: see
-// batch.Sweep.
+// Purge deletes, in one statement, the rows of a kind with the given keys, and returns their number
+// without the rows that belong to them. Locked posts stay, and so do all posts of a group with a
+// post that is being sent. If Postgres refuses one row, as it does while rows of another kind refer
+// to it, none is deleted and the error is returned: see batch.Sweep.
 func Purge(ctx context.Context, d *db.DB, org tenancy.OrgID, kind Purgeable, keys []string) (n int, err error) {
 	sql := map[Purgeable]string{
 		PurgePosts: purgePosts, PurgeKeys: purgeKeys, PurgeConnects: purgeConnects, PurgeSeries: purgeSeries,
@@ -154,7 +161,7 @@ func Purge(ctx context.Context, d *db.DB, org tenancy.OrgID, kind Purgeable, key
 	return purge(ctx, d, org, sql, org, keys)
 }
 
-// purge executes a statement as the organization and returns the number of rows that it has written.
+// purge executes a statement as the organization and returns the number of rows that it wrote.
 func purge(ctx context.Context, d *db.DB, org tenancy.OrgID, sql string, args ...any) (n int, err error) {
 	err = d.WriteOrg(ctx, org.UUID(), func(b *pgx.Batch) {
 		b.Queue(sql, args...).Exec(func(tag pgconn.CommandTag) error {
@@ -170,8 +177,8 @@ update series set stopped_at = now(), stopped_for = 'deleted'
 where org_id = $1 and stopped_at is null
   and id in (select id from series where org_id = $1 and stopped_at is null order by id limit $2)`
 
-// EndAllSeries ends at most limit series, so that no further occurrence of them is written, and returns their number.
-// It returns pg.ErrOrgBusy or the error of Postgres.
+// EndAllSeries ends at most limit series and returns their number. No further occurrences of these
+// series are created. It returns pg.ErrOrgBusy or the Postgres error.
 func EndAllSeries(ctx context.Context, d *db.DB, org tenancy.OrgID, limit int) (n int, err error) {
 	return purge(ctx, d, org, seriesEndAll, org, limit)
 }
@@ -179,9 +186,10 @@ func EndAllSeries(ctx context.Context, d *db.DB, org tenancy.OrgID, limit int) (
 // FileKind is a kind of row that has files in the blob store.
 type FileKind string
 
-// Pictures must be deleted before media: they are made of them, and their rows go with them.
+// Pictures must be deleted before media: they are derived from media, and their rows are deleted
+// along with them.
 const (
-	// FilePictures are derived pictures. Each attempt at one may have left a file.
+	// FilePictures are derived pictures. Each attempt at a picture may have left a file.
 	FilePictures FileKind = "pictures"
 	// FileMedia are uploaded files.
 	FileMedia FileKind = "media"
@@ -192,12 +200,12 @@ const (
 // StoredFile is a row of an organization that has files in the blob store.
 type StoredFile struct {
 	Media publishing.MediaID `db:"media_id"`
-	// Spec is what was made of the medium; empty for the medium itself.
+	// Spec is what was derived from the medium; empty for the medium itself.
 	Spec string `db:"spec"`
 	// Attempts is the number of attempts at a picture.
 	Attempts int `db:"attempts"`
-	// Key is publishing.Medium.Key of the medium of a picture. Of a medium it is Blob, or empty if another medium keeps
-	// the bytes.
+	// Key is, for a picture, the publishing.Medium.Key of its medium. For a medium it is the Blob,
+	// or empty if another medium keeps the bytes.
 	Key string `db:"key"`
 }
 
@@ -209,8 +217,8 @@ func (f StoredFile) String() string {
 	return fmt.Sprintf("the picture %s of the medium %s", f.Spec, f.Media)
 }
 
-// BlobKeys returns the keys under which the row may have files: of a picture one for each attempt, most of which do not
-// exist.
+// BlobKeys returns the keys under which the row may have files. For a picture, there is one key for
+// each attempt, and most of these files do not exist.
 func (f StoredFile) BlobKeys(org tenancy.OrgID) []string {
 	m := publishing.Medium{Org: org, Key: f.Key, Blob: f.Key}
 	switch {
@@ -227,7 +235,8 @@ func (f StoredFile) BlobKeys(org tenancy.OrgID) []string {
 }
 
 // keptBytes is the condition that another medium keeps the bytes of the medium m: one that a part
-// uses, or one that is deleted later. So the bytes are deleted with the last of several media.
+// uses, or one that is deleted later. Shared bytes are therefore deleted with the last of their
+// media.
 const keptBytes = `exists (select from media o
   where o.org_id = m.org_id and o.blob = m.blob and o.id <> m.id and o.deleted_at is null and o.size > 0
     and (o.id > m.id or m.deleted_at is not null
@@ -241,8 +250,9 @@ where d.org_id = $1 and (d.media_id, d.spec) > (` + beforeAll + `, $3)
   and (d.state = 'pending' and d.unfinished > 0 and d.not_before > now()) is not true and ` + db.Unattached + `
 order by d.media_id, d.spec limit $4`
 
-// ownedMedia selects the media of one of the two kinds. "offset 0" makes Postgres find them by their organization, and
-// not in the order of their ids among those of all organizations. Those that are marked as deleted have no index.
+// ownedMedia selects the media of one of the two kinds. "offset 0" makes Postgres find them by
+// organization, instead of scanning the media of all organizations in the order of their ids. Media
+// that are marked as deleted have no index.
 func ownedMedia(name, kind string) string {
 	return `-- publishing.` + name + `
 select m.id as media_id, '' as spec, 0 as attempts, case when ` + keptBytes + ` then '' else m.blob end as key from (
@@ -257,9 +267,10 @@ var (
 	findOwnedDeletedMedia = ownedMedia("FindOwnedDeletedMedia", "deleted_at is not null")
 )
 
-// FindFiles returns at most limit rows of a kind in the order of their keys, starting behind the row after; the zero
-// StoredFile starts at the first. It leaves out what a part of a post has, media of which there are pictures, and
-// pictures that are being made. It returns pg.ErrOrgBusy or the error of Postgres.
+// FindFiles returns at most limit rows of a kind in the order of their keys, starting after the row
+// after; the zero StoredFile starts at the first. It leaves out media that are attached to a part,
+// media with derived pictures, and pictures that are being made. It returns pg.ErrOrgBusy or the
+// Postgres error.
 func FindFiles(
 	ctx context.Context, d *db.DB, org tenancy.OrgID, kind FileKind, after StoredFile, limit int,
 ) (files []StoredFile, err error) {
@@ -276,7 +287,8 @@ func FindFiles(
 	return files, err
 }
 
-// purgePictures compares the number of attempts, so that the row of a picture that was taken meanwhile stays.
+// purgePictures compares the number of attempts, so that a picture keeps its row if it was taken in
+// the meantime.
 const purgePictures = `-- publishing.PurgePictures
 delete from derived_picture d using unnest($2::uuid[], $3::text[], $4::integer[]) f(media, spec, attempts)
 where d.org_id = $1 and d.media_id = f.media and d.spec = f.spec and d.attempts = f.attempts`
@@ -285,9 +297,9 @@ const purgeMedia = `-- publishing.PurgeMedia
 delete from media m where m.org_id = $1 and m.id = any ($2::uuid[]) and ` + db.Unattached + `
   and not exists (select from derived_picture d where d.org_id = m.org_id and d.media_id = m.id)`
 
-// PurgeFiles deletes the rows of files that are gone from the blob store, and returns their number. The row of a
-// picture that was taken since FindFiles stays, because the attempt may write a file. It returns pg.ErrOrgBusy or the
-// error of Postgres, and then has deleted none.
+// PurgeFiles deletes the rows of files that are gone from the blob store, and returns their number.
+// If a picture was taken since FindFiles, its row stays, because the attempt may write a file. It
+// returns pg.ErrOrgBusy or the Postgres error, and has then deleted nothing.
 func PurgeFiles(
 	ctx context.Context, d *db.DB, org tenancy.OrgID, kind FileKind, files []StoredFile,
 ) (n int, err error) {
@@ -306,8 +318,8 @@ select exists (select from post where org_id = $1),
   exists (select from media where org_id = $1 and deleted_at is null and size > 0)
     or exists (select from derived_picture where org_id = $1)`
 
-// OwnedLeft reports whether the organization has posts, and whether it has media or pictures. It returns pg.ErrOrgBusy
-// or the error of Postgres.
+// OwnedLeft reports whether the organization has posts, and whether it has media or pictures. It
+// returns pg.ErrOrgBusy or the Postgres error.
 func OwnedLeft(ctx context.Context, d *db.DB, org tenancy.OrgID) (posts, files bool, err error) {
 	err = d.Read(ctx, org.UUID(), func(b *pgx.Batch) {
 		b.Queue(ownedLeft, org).QueryRow(func(row pgx.Row) error { return row.Scan(&posts, &files) })

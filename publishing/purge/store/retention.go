@@ -13,41 +13,45 @@ import (
 	"crier/publishing/db"
 )
 
-// Prunable is a kind of row that is deleted after its retention: FindOld finds such rows, and Prune deletes them.
+// Prunable is a kind of row that is deleted after its retention period. FindOld finds such rows,
+// and Prune deletes them.
 type Prunable string
 
 const (
-	// PruneKeys are idempotency keys. One stays while a post of its request has not ended.
+	// PruneKeys are idempotency keys. A key stays while a post of its request has not ended.
 	PruneKeys Prunable = "idempotency-keys"
 	// PruneEvents are the timelines of posts that have ended.
 	PruneEvents Prunable = "events"
 	// PruneDeleted are groups of deleted posts, with everything that belongs to them.
 	PruneDeleted Prunable = "deleted-posts"
-	// PruneConnects are connects that were not finished in time.
+	// PruneConnects are attempts to connect a channel that were not finished in time.
 	PruneConnects Prunable = "connects"
 	// PruneDeliveries are deliveries to webhooks.
 	PruneDeliveries Prunable = "webhook-deliveries"
-	// PruneSecrets are earlier secrets of webhooks that no longer sign.
+	// PruneSecrets are former secrets of webhooks, which no longer sign.
 	PruneSecrets Prunable = "webhook-secrets"
-	// PruneFigures are the figures of one day of a channel or of a post.
+	// PruneFigures are the metrics of a channel or a post for one day.
 	PruneFigures Prunable = "analytics"
-	// PruneNotifications are entries of the bell.
+	// PruneNotifications are the notifications in the bell.
 	PruneNotifications Prunable = "notifications"
 )
 
-// OldRow names a row that is old enough to be deleted. Of and ID are parts of its key.
+// OldRow identifies a row that is old enough to be deleted. Of and ID are parts of its key.
 type OldRow struct {
-	// At is the time from which the age of the row is counted.
+	// At is the time from which the row's age is counted.
 	At time.Time `db:"at"`
 	// Of is the organization of the row, or the post of an event.
 	Of uuid.UUID `db:"of"`
 	ID string    `db:"id"`
 }
 
-// Old rows are found by their time alone, after the row of $2 and $3: the statement that deletes them tests whether
-// each may be deleted, so that a row that cannot be judged does not stop others. Each statement reads in the order of
-// its index, since any number of rows may have the same time. Where it orders by an expression of a key, the index does
-// too: with the key itself in the index, the planner would use the index to find a row by its key, and read all of it.
+// Old rows are found by their time alone, after the row given by $2 and $3. The statement that
+// deletes them tests whether each may be deleted, so that a row that cannot be judged does not stop
+// the others. Each statement reads in the order of its index, because any number of rows may have
+// the same time.
+//
+// If a statement orders by an expression of a key, so does its index: with the key itself in the
+// index, the planner would use the index to find a row by its key, and read all of it.
 const (
 	findOldKeys = `-- publishing.FindOldKeys
 select i.created_at as at, i.org_id as of, i.key as id from idempotency i
@@ -61,8 +65,8 @@ where e.at < now() - $1 * interval '1 millisecond'
   and (e.at, e.id + 0) > ($2::timestamptz, coalesce(nullif($3::text, ''), '0')::bigint)
 order by e.at, e.id + 0 limit $4`
 
-	// One row for each group, its root: every follower has a delay, also one that an edit dropped. Nothing is found of
-	// a group whose root exists, however many followers were dropped.
+	// One row for each group, its root. Every follower has a delay, even one that an edit dropped.
+	// Nothing is found for a group while its root exists, however many followers were dropped.
 	findOldDeleted = `-- publishing.FindOldDeleted
 select p.deleted_at as at, p.org_id as of, p.id::text as id from post p
 where p.deleted_at < now() - $1 * interval '1 millisecond' and p.delay_minutes = 0
@@ -98,9 +102,9 @@ where n.last_at < now() - $1 * interval '1 millisecond' and (n.last_at, n.id::te
 order by n.last_at, n.id::text limit $4`
 )
 
-// FindOld returns at most limit rows of a kind that are older than age, the oldest first, starting behind the row
-// after. The zero OldRow starts at the oldest. Some of them may still be needed: see Prune. It returns the error of
-// Postgres.
+// FindOld returns at most limit rows of a kind that are older than age, oldest first, starting
+// after the row after. The zero OldRow starts at the oldest. Some of the rows may still be needed:
+// see Prune. It returns the Postgres error.
 func FindOld(
 	ctx context.Context, d *db.DB, kind Prunable, age time.Duration, after OldRow, limit int,
 ) (rows []OldRow, err error) {
@@ -152,7 +156,7 @@ with old as (
 )
 delete from webhook_old_key k using old where k.org_id = any (array[old.org_id]) and k.id = any (array[old.id])`
 
-// $4 are the days, because a subject has many.
+// $4 holds the days, because a subject has many.
 const pruneFigures = `-- publishing.PruneFigures
 with old as (
   select d.org_id, d.subject, d.day from unnest($1::uuid[], $2::text[], $4::timestamptz[]) u(org, subject, at)
@@ -173,10 +177,11 @@ with old as (
 )
 delete from notification n using old where n.org_id = any (array[old.org_id]) and n.id = any (array[old.id])`
 
-// Prune deletes, in one statement, those of the rows of a kind that are older than age and that nothing needs any more,
-// and returns the number of deleted rows. It skips rows that another transaction has locked. A deleted post is deleted
-// with its group; the number then counts all posts of the groups, so it may be larger than that of the rows. When
-// Postgres refuses one row, none is deleted and the error is returned: see batch.Sweep.
+// Prune deletes, in one statement, the given rows of a kind that are older than age and no longer
+// needed, and returns the number of deleted rows. It skips rows that another transaction has
+// locked. A deleted post is deleted with its group. The number then counts all posts of the groups,
+// so it may exceed the number of the given rows. If Postgres refuses one row, none is deleted and
+// the error is returned: see batch.Sweep.
 func Prune(ctx context.Context, d *db.DB, kind Prunable, age time.Duration, rows []OldRow) (n int, err error) {
 	sql := map[Prunable]string{
 		PruneKeys: pruneKeys, PruneEvents: pruneEvents, PruneDeleted: pruneDeleted, PruneConnects: pruneConnects,
