@@ -92,7 +92,7 @@ func KindOf(err error, committing bool) Kind {
 }
 
 // FromSend classifies the error of an HTTP call that got no response. In a commit it is
-// KindUnknown, unless no byte was written.
+// KindUnknown, unless it is certain that no byte was written.
 //
 // An address that the guard blocks is KindOperator: the channel was connected through it once, so
 // either its DNS entry or OUTBOUND_ALLOW has changed, and the post is not the cause. Public is the

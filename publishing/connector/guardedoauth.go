@@ -240,7 +240,8 @@ func guardSeries(read func() ([]Series, error)) (out []Series, err error) {
 	return out, nil
 }
 
-// cleanPoints returns at most 400 points, leaving out values that are too large to be a statistic.
+// cleanPoints returns at most 400 points. It leaves out values that people cannot read or that
+// cannot be stored.
 func cleanPoints(all []Point) []Point {
 	out := make([]Point, 0, min(len(all), maxPoints))
 	for _, p := range all {

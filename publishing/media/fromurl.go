@@ -30,7 +30,7 @@ const (
 
 // UploadFromURL stores the file at a public http or https address and returns its row, as Upload
 // does. The extension in the address need not match the content. If the address is a file of this
-// instance that belongs to the organization, its bytes are uploaded again.
+// instance that belongs to the organization, the call works like an upload of its bytes.
 //
 // It returns Invalid for an address that is not public, and for a file that cannot be downloaded or
 // is of an unknown kind. It returns TooLarge as Upload does.

@@ -23,8 +23,8 @@ type fairQueue struct {
 	size  int // of all organizations together
 }
 
-// push adds a job behind the others of its organization. A job that is already in the queue keeps
-// its place. It returns false if the queue is full.
+// push adds a job behind the others of its organization. It returns false if the queue is full. A
+// job that is already in the queue keeps its place.
 func (q *fairQueue) push(j pictureJob) bool {
 	own := q.jobs[j.org]
 	switch {

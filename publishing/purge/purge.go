@@ -51,7 +51,7 @@ func New(deps Deps) *Purger { return &Purger{deps: deps, db: deps.DB} }
 // Purge deletes everything that the organization has in publishing: posts with their timelines,
 // series, media with their files, channels with their credentials, and the rest. It returns the
 // number of deleted rows, without the rows that belong to them, even with an error. It is for a
-// background job. The caller must have stopped the organization, and deletes the organization
+// background job. The caller must have called scheduler.Queue.Stop, and deletes the organization
 // itself after a call without an error.
 //
 // Purge works in short transactions. After a crash, or if ctx has ended, the next call continues; a

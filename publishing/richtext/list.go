@@ -84,8 +84,8 @@ func (r *reader) inItem(item *Item, read func()) {
 func isBlank(b Block) bool { return !b.Kind.IsList() && len(b.Spans) == 0 }
 
 // addItem adds an item to the list at the end of blocks or, level levels down, to a list in its
-// last item. It continues the last list if that has the kind and form of list and its next number
-// is list.Start; otherwise it begins list as a new one.
+// last item. It continues the last list if that has the same kind as list and, for a numbered list,
+// the same form and list.Start as its next number; otherwise it begins list as a new one.
 func addItem(blocks *[]Block, level int, list Block) *Item {
 	if level > 0 {
 		if last := lastItem(*blocks); last != nil {

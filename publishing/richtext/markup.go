@@ -49,9 +49,9 @@ func isOfText(name string) bool {
 }
 
 // escape escapes every < that does not begin markup, so that the parser does not mistake what
-// follows for a tag. A tag is not markup if its required end tag is missing, as in a<b and c>d, or
-// in a script that would swallow the rest. The end tag of a paragraph that is not open only ends
-// the line; the parser would turn it into a blank line.
+// follows for a tag. A tag is not markup if its required end tag is missing, as in a<b and c>d; an
+// unclosed script would swallow the rest. The end tag of a paragraph that is not open only ends the
+// line; the parser would turn it into a blank line.
 func escape(sent string) string {
 	tags := tagsOf(sent)
 	ends := endsOf(tags)

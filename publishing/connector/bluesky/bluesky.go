@@ -21,7 +21,7 @@ const (
 	maxImages    = 4
 )
 
-// Connector is the Bluesky connector. Its grade is GradeIdempotent.
+// Connector is the Bluesky connector. It holds no state. Its grade is GradeIdempotent.
 type Connector struct{}
 
 var _ interface {
@@ -34,7 +34,7 @@ var _ interface {
 // New returns the connector.
 func New() *Connector { return &Connector{} }
 
-// Describe returns the descriptor. Its MediaRules and MaxLength do not contain the limits in bytes,
+// Describe returns the descriptor. Its Media and MaxLength do not contain the limits in bytes,
 // which Validate and Derived apply; only Rules states them.
 func (c *Connector) Describe() connector.Descriptor {
 	return connector.Descriptor{
@@ -93,7 +93,7 @@ func (c *Connector) Validate(draft connector.Draft) []connector.Problem {
 	return out
 }
 
-// checkPart applies the rules that the descriptor cannot state.
+// checkPart applies the rules that the descriptor does not state as data.
 func checkPart(part connector.DraftPart) []connector.Problem {
 	var out []connector.Problem
 	add := func(format string, args ...any) {

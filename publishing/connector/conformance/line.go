@@ -77,7 +77,7 @@ func (l *Line) counted() tally {
 }
 
 // Do sends a request that may be repeated. An injected fault is returned as a *url.Error, as
-// outbound.Client does.
+// outbound.Client would.
 func (l *Line) Do(req *http.Request) (*http.Response, error) {
 	fault := l.nextCall(req.Method != http.MethodGet && req.Method != http.MethodHead)
 	resp, err := l.send(req, fault, l.client.Do)

@@ -193,8 +193,8 @@ func (s Suite) repeat(t *testing.T) {
 	})
 }
 
-// sendWithoutHandle publishes an item, then sends it again without its Handle and with CreatedAt
-// moved by the given duration. Reconcile and Commit must return the first post.
+// sendWithoutHandle publishes an item, then sends it again without its Handle and with a CreatedAt
+// that is later by the given duration. Reconcile and Commit must return the first post.
 func (r *rig) sendWithoutHandle(later time.Duration) {
 	r.t.Helper()
 	item := r.prepare(r.itemWithMedia())

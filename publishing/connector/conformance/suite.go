@@ -92,7 +92,7 @@ const (
 	ErrorBefore   Fault = "500 before acting"
 	ErrorAfter    Fault = "500 after acting" // acts
 	Expired       Fault = "401"
-	Replaced      Fault = "404 of another server" // a proxy, while the server restarts
+	Replaced      Fault = "404 of another server" // such as a proxy while the server restarts
 )
 
 func (f Fault) acts() bool { return f == DropAnswer || f == CutAnswer || f == ErrorAfter }

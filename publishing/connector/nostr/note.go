@@ -33,8 +33,8 @@ func content(text string, media []connector.Media) string {
 	return text + strings.Join(lines, "\n")
 }
 
-// textProblem returns a sentence if the text contains characters that relays hash in different
-// ways, in which case some of them would reject the id. It returns "" if the text is fine.
+// textProblem returns a sentence if relays hash the text, or a text of the media, in different
+// ways, in which case some of them would reject the id. It returns "" if there is no problem.
 func textProblem(text string, media []connector.Media) string {
 	all := []string{text}
 	for _, m := range media {

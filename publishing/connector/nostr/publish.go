@@ -135,7 +135,7 @@ func unreached(relay string, err error) failure {
 	return failure{relay: host(relay), kind: kind, reason: reason, err: err}
 }
 
-// unanswered returns the failure of a relay that may have the event and did not confirm it.
+// unanswered returns the failure of a relay that may have the event but sent no verdict.
 func unanswered(relay string, err error) failure {
 	words := "gave no answer"
 	if errors.Is(err, outbound.ErrTooMuch) || errors.Is(err, websocket.ErrMessageTooBig) {

@@ -25,7 +25,7 @@ const (
 	// not interlaced, has 8 bits per channel and is at most 20 times as long as it is wide.
 	MaxDecoded = 128 << 20
 
-	// largeDecoded is in bytes. After a larger image, memory is returned to the system at once.
+	// largeDecoded is in bytes. For larger images, memory is returned to the system at once.
 	largeDecoded = 16 << 20
 	// smallestSide is the longer side, in pixels, at which an image that still does not fit is
 	// refused.

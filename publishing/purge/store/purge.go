@@ -35,7 +35,7 @@ const (
 	PurgeWebhooks   Purgeable = "webhooks"
 	// PurgeNotifications are the notifications in the bell, and PurgeIncidentEvents the events that
 	// they do not count yet. All posts and channels must be deleted before them, because events
-	// come from posts and channels and nothing else deletes the events.
+	// come from posts and channels, and nothing else deletes these rows.
 	PurgeNotifications  Purgeable = "notifications"
 	PurgeIncidentEvents Purgeable = "incident-events"
 	// PurgeSeries are series. All posts must be deleted before them.
@@ -268,9 +268,9 @@ var (
 )
 
 // FindFiles returns at most limit rows of a kind in the order of their keys, starting after the row
-// after; the zero StoredFile starts at the first. It leaves out media that are attached to a part,
-// media with derived pictures, and pictures that are being made. It returns pg.ErrOrgBusy or the
-// Postgres error.
+// after; the zero StoredFile starts at the first. It leaves out media that are attached to a part
+// and the pictures derived from them, media with derived pictures, and pictures that are being
+// made. It returns pg.ErrOrgBusy or the Postgres error.
 func FindFiles(
 	ctx context.Context, d *db.DB, org tenancy.OrgID, kind FileKind, after StoredFile, limit int,
 ) (files []StoredFile, err error) {

@@ -28,7 +28,7 @@ const (
 	PruneConnects Prunable = "connects"
 	// PruneDeliveries are deliveries to webhooks.
 	PruneDeliveries Prunable = "webhook-deliveries"
-	// PruneSecrets are former secrets of webhooks, which no longer sign.
+	// PruneSecrets are former secrets of webhooks that no longer sign.
 	PruneSecrets Prunable = "webhook-secrets"
 	// PruneFigures are the metrics of a channel or a post for one day.
 	PruneFigures Prunable = "analytics"
