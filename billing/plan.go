@@ -1,4 +1,5 @@
-// Package billing defines the plans of the instance, their limits and the plan of each organization.
+// Package billing defines the plans of the instance, their limits and the plan of each
+// organization.
 package billing
 
 import (
@@ -29,11 +30,11 @@ const (
 // Tiers returns every tier, the smallest first.
 func Tiers() []Tier { return []Tier{TierFree, TierStandard, TierTeam, TierPro, TierUltimate} }
 
-// Plan is what one tier allows and costs. A limit is a number or tenancy.Unlimited.
+// Plan is what one tier allows and costs. Each limit is a number or tenancy.Unlimited.
 type Plan struct {
 	Tier     Tier
 	Channels int
-	// Posts is the limit of a billing month.
+	// Posts is the limit per billing month.
 	Posts    int
 	Webhooks int
 	Members  int
@@ -42,21 +43,22 @@ type Plan struct {
 	YearPrice  int
 }
 
-// Catalogue are the plans of an instance. The zero Catalogue is that of an instance without plans, on which nothing is
-// limited.
+// Catalogue holds the plans of an instance. The zero Catalogue belongs to an instance without
+// plans, which limits nothing.
 type Catalogue struct {
 	// Plans are in the order of Tiers.
 	Plans []Plan
-	// Default is the tier of organizations that Assigned does not name.
+	// Default is the tier of organizations that are not in Assigned.
 	Default Tier
-	// Assigned are the tiers that the plan file gives to organizations.
+	// Assigned has the tiers that the plan file assigns to organizations.
 	Assigned map[tenancy.OrgID]Tier
 }
 
-// Limited returns whether the instance has plans.
+// Limited reports whether the instance has plans.
 func (c Catalogue) Limited() bool { return len(c.Plans) > 0 }
 
-// Of returns the plan of an organization, and that of the largest tier without limits when the instance has no plans.
+// Of returns the plan of an organization. If the instance has no plans, it returns an unlimited
+// plan of the largest tier.
 func (c Catalogue) Of(org tenancy.OrgID) Plan {
 	tier, ok := c.Assigned[org]
 	if !ok {
@@ -78,7 +80,7 @@ func (p Plan) LimitsAnything() bool {
 	return min(p.Channels, p.Posts, p.Webhooks, p.Members) < tenancy.Unlimited
 }
 
-// Limits returns what the plan allows. Since is not set.
+// Limits returns the limits of the plan. Since is not set.
 func (p Plan) Limits() tenancy.Limits {
 	return tenancy.Limits{
 		Plan: string(p.Tier), Channels: p.Channels, Posts: p.Posts, Webhooks: p.Webhooks, Members: p.Members,
@@ -101,13 +103,13 @@ type filePlan struct {
 	YearPrice  int       `json:"yearPrice"`
 }
 
-// fileLimit is a number, or null for no limit. It must be written.
+// fileLimit is a number, or null for no limit. It must be present in the file.
 type fileLimit struct {
 	written bool
 	most    int
 }
 
-// UnmarshalJSON returns an error for what is neither null nor a whole number from 0 on.
+// UnmarshalJSON returns an error unless raw is null or a whole number from 0 to math.MaxInt32.
 func (l *fileLimit) UnmarshalJSON(raw []byte) error {
 	l.written, l.most = true, tenancy.Unlimited
 	if string(raw) == "null" {
@@ -119,7 +121,8 @@ func (l *fileLimit) UnmarshalJSON(raw []byte) error {
 	return nil
 }
 
-// Parse returns the catalogue of a plan file. Its errors name the place in the file, for the operator.
+// Parse returns the catalogue of a plan file. Its errors name the place in the file, for the
+// operator.
 func Parse(raw []byte) (Catalogue, error) {
 	var f file
 	d := json.NewDecoder(bytes.NewReader(raw))
@@ -166,7 +169,7 @@ func Parse(raw []byte) (Catalogue, error) {
 	return c, nil
 }
 
-// check returns an error for a limit that is not written or a price below 0.
+// check returns an error if a limit is missing or a price is negative.
 func (p filePlan) check(tier Tier) error {
 	limits := map[string]fileLimit{
 		"channels": p.Channels, "posts": p.Posts, "webhooks": p.Webhooks, "members": p.Members,

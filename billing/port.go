@@ -6,10 +6,12 @@ import (
 	"crier/tenancy"
 )
 
-// Plans are the use cases of plans.
+// Plans has the use cases of plans.
 type Plans interface {
-	// Of returns the plan of an organization, and its subscription, nil without one.
+	// Of returns the plan and the subscription of an organization. The subscription is nil if it
+	// has none.
 	Of(ctx context.Context, o tenancy.Organization) (Plan, *Subscription, error)
-	// Tiers returns the plans of the instance, the smallest first; none on an instance without plans.
+	// Tiers returns the plans of the instance, the smallest first, or none if the instance has no
+	// plans.
 	Tiers() []Plan
 }

@@ -6,10 +6,11 @@ import (
 	"crier/tenancy"
 )
 
-// Subscription is that an organization has a plan beyond FREE. One of the plan file has no end.
+// Subscription records that an organization has a plan other than FREE. A subscription from the
+// plan file has no end.
 type Subscription struct {
 	Org  tenancy.OrgID
 	Plan Plan
-	// CreatedAt is when it began. Its billing months count from there.
+	// CreatedAt is when the subscription began. Its billing months count from then.
 	CreatedAt time.Time
 }

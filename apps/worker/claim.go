@@ -10,10 +10,11 @@ import (
 	"crier/tenancy"
 )
 
-// claimWidth is the largest number of organizations of one claim.
+// claimWidth is the largest number of organizations in one claim.
 const claimWidth = 512
 
-// claimGather is how long the first claim after a pause waits for organizations whose posts are due at the same time.
+// claimGather is how long the first claim after a pause waits for other organizations whose posts
+// are due at the same time.
 const claimGather = 5 * time.Millisecond
 
 func (w *Worker) claimLoop(ctx, sending context.Context) {
@@ -45,7 +46,8 @@ func (w *Worker) claimable() int {
 	return min(w.deps.Offers.Len(), max(0, w.free))
 }
 
-// claim claims for the organizations whose turn it is. It returns false when none waits or no permit is free.
+// claim claims posts for the organizations whose turn it is. It returns false if no organization
+// waits or no permit is free.
 func (w *Worker) claim(ctx, sending context.Context) bool {
 	w.claiming.Begin()
 	w.mu.Lock()
@@ -60,7 +62,8 @@ func (w *Worker) claim(ctx, sending context.Context) bool {
 	for i, x := range w.spans.split(wants) {
 		w.claiming.Begin()
 		if i > 0 && ctx.Err() != nil {
-			w.settle(x, publishing.ClaimResult{}, w.deps.Clock.Now(), ctx.Err()) // the process is about to stop
+			// The process is stopping.
+			w.settle(x, publishing.ClaimResult{}, w.deps.Clock.Now(), ctx.Err())
 			continue
 		}
 		free -= w.claimSpan(ctx, sending, x, free)
@@ -75,7 +78,7 @@ func permitsOf(wants []publishing.Want) (n int) {
 	return n
 }
 
-// claimSpan returns the number of posts that were claimed, also when a part of the claim failed.
+// claimSpan returns the number of posts claimed, even if part of the claim failed.
 func (w *Worker) claimSpan(ctx, sending context.Context, x span, free int) int {
 	asked := w.deps.Clock.Now()
 	round, err := w.claimOnce(ctx, x, free)
@@ -87,19 +90,20 @@ func (w *Worker) claimSpan(ctx, sending context.Context, x span, free int) int {
 		w.deps.Log.Warn("not everything could be claimed",
 			"organizations", len(x.wants), "claimed", len(round.Claimed), "error", err)
 	}
-	w.settle(x, round, asked, err) // before the first post can end: Granted must come before Done
+	// This comes before the first post can end, because Granted must come before Done.
+	w.settle(x, round, asked, err)
 	w.sendClaimed(sending, round)
 	return len(round.Claimed)
 }
 
-// settle gives back the permits that a claim did not use and answers its offers.
+// settle releases the permits that a claim did not use and answers its offers.
 func (w *Worker) settle(x span, round publishing.ClaimResult, asked time.Time, err error) {
 	w.release(permitsOf(x.wants) - len(round.Claimed))
 	w.answerOffers(x, round, asked, err != nil)
 }
 
-// claimTime is the deadline of a claim. A stop does not interrupt a claim that has begun, because the posts that it may
-// have claimed would wait until their claims expire.
+// claimTime is the deadline of a claim. Stop does not interrupt a claim in progress, because the
+// posts that it may have claimed would wait until their claims expire.
 const claimTime = 5 * time.Second
 
 func (w *Worker) claimOnce(ctx context.Context, x span, free int) (publishing.ClaimResult, error) {
@@ -120,14 +124,15 @@ func (w *Worker) claimOnce(ctx context.Context, x span, free int) (publishing.Cl
 	return round, err
 }
 
-// lostClaimAge is the time after which a claim whose answer was lost cannot be stored any more. It is longer than the
-// server lets a statement run.
+// lostClaimAge is how long a claim whose response was lost may still be committed. It is longer
+// than the server lets a statement run.
 const lostClaimAge = 20 * time.Second
 
-// maxLostClaims bounds the claims that are given back. The posts of older ones are reaped when their claims expire.
+// maxLostClaims bounds the claims that are given back. Posts of older ones are reaped when their
+// claims expire.
 const maxLostClaims = 1000
 
-// giveBack returns to the queue the posts of claims whose answer was lost.
+// giveBack returns to the queue the posts of claims whose response was lost.
 func (w *Worker) giveBack(ctx context.Context, lease publishing.Lease) error {
 	w.mu.Lock()
 	lost := slices.Clone(w.lostClaims)
@@ -151,15 +156,16 @@ func (w *Worker) giveBack(ctx context.Context, lease publishing.Lease) error {
 	return nil
 }
 
-// The time for which an organization whose claim failed must not offer. aloneWait is for one that was claimed by
-// itself, in a smaller window, so that the others have at least half of the time of the claim loop.
+// How long an organization must not offer again after a failed claim. aloneWait applies to a claim
+// of a single organization with a smaller window, so that the others get at least half of the claim
+// loop's time.
 const (
 	refusedWait = time.Second
 	aloneWait   = 5 * time.Second
 )
 
-// answerOffers answers the offers of a claim. After a failed one, organizations without a claimed post are refused, and
-// offer again soon.
+// answerOffers answers the offers of a claim. If the claim failed, organizations that got no post
+// are refused and offer again soon.
 func (w *Worker) answerOffers(x span, round publishing.ClaimResult, asked time.Time, failed bool) {
 	wait := refusedWait
 	if x.window < publishing.ClaimWindow {

@@ -11,31 +11,33 @@ import (
 	"crier/tenancy"
 )
 
-// destinations counts the permits that the posts of each destination hold, and keeps the organizations that wait for
-// one in lines. A destination gets a permit only while it holds fewer than are free. So one server that hangs takes at
-// most half of all permits, and n of them leave 1/(n+1). The claim applies the rule to the counts that it gets from
-// here. It is safe for concurrent use.
+// destinations counts the permits that the posts of each destination hold, and keeps the
+// organizations that wait for a permit in lines. It is safe for concurrent use.
+//
+// A destination gets a permit only while it holds fewer permits than are free. So one server that
+// hangs takes at most half of all permits, and n such servers leave 1/(n+1) of them. The claim
+// applies this rule to the counts that it gets from here.
 type destinations struct {
 	wake  func(tenancy.OrgID)
 	free  func() int // the number of free permits
 	clock clock.Clock
 
 	mu     sync.Mutex // protects the fields below
-	closed bool       // no organization is woken any more
+	closed bool       // no further organization is woken
 	timer  *time.Timer
 	all    map[string]*destination
-	// waiting are the destinations with a line, in the order in which they are served.
+	// waiting lists the destinations that have a line, in the order in which they are served.
 	waiting []string
-	// inLine has the time since which each organization has been in a line without being woken.
+	// inLine maps each organization that is in a line and has not been woken to the time it joined.
 	inLine map[tenancy.OrgID]time.Time
-	// woken are the organizations that were woken and have not claimed yet.
+	// woken has the organizations that were woken and have not claimed yet.
 	woken map[tenancy.OrgID]wakeUp
 }
 
 type destination struct {
 	held  int // permits
 	line  fairqueue.Queue
-	woken int // the number of organizations in destinations.woken that come from this line
+	woken int // organizations in destinations.woken that come from this line
 }
 
 type wakeUp struct {
@@ -43,22 +45,23 @@ type wakeUp struct {
 	at   time.Time
 }
 
-// The bounds of one round of wake-ups. Each organization that is woken claims, and with too many of them the rule would
-// refuse most.
+// The bounds of one round of wake-ups. Each woken organization claims, and if there were too many,
+// the rule would refuse most of their claims.
 const (
 	maxDestinations = 4
 	maxWakeUps      = 32
 )
 
 const (
-	// reservedPermits are kept for each organization that was woken until it claims, because most have more than one
-	// channel.
+	// reservedPermits is how many permits are kept for each woken organization until it claims,
+	// because most have more than one channel.
 	reservedPermits = 2
-	// wakeUpLife is how long they are kept for one that does not claim.
+	// wakeUpLife is how long permits are kept for an organization that does not claim.
 	wakeUpLife = time.Second
 )
 
-// maxInLine is how long the sweep does not wake an organization in a line, since its claim would be refused.
+// maxInLine is how long the sweep leaves an organization in a line asleep, because its claim would
+// be refused.
 const maxInLine = 15 * time.Second
 
 func newDestinations(wake func(tenancy.OrgID), free func() int, c clock.Clock) *destinations {
@@ -68,10 +71,12 @@ func newDestinations(wake func(tenancy.OrgID), free func() int, c clock.Clock) *
 	}
 }
 
-// isDestination reports whether a name in ClaimResult.AtLimit is a destination; other names are platforms.
+// isDestination reports whether a name in ClaimResult.AtLimit is a destination, such as
+// "@bsky.social"; other names are platforms.
 func isDestination(name string) bool { return strings.HasPrefix(name, "@") }
 
-// busy returns the permits of each destination that holds any, for publishing.ClaimLimits.Busy.
+// busy returns the number of permits of each destination that holds any, for
+// publishing.ClaimLimits.Busy.
 func (d *destinations) busy() map[string]int {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -115,9 +120,9 @@ func (d *destinations) enqueue(name string, org tenancy.OrgID) {
 	d.enqueueLocked(name, d.of(name), org)
 }
 
-// join adds an organization to the line of a destination if there is one, and reports whether it did. The organization
-// does not need to claim then before its turn: a post of it to this destination has ended, and the next post of the
-// channel goes to the same destination.
+// join adds an organization to the line of a destination if there is one, and reports whether it
+// did. The organization then need not claim before its turn: its post to this destination has
+// ended, and the next post of the channel goes to the same destination.
 func (d *destinations) join(name string, org tenancy.OrgID) bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -140,7 +145,7 @@ func (d *destinations) enqueueLocked(name string, x *destination, org tenancy.Or
 	d.serve()
 }
 
-// isWaiting reports whether an organization is in a line, for less than maxInLine.
+// isWaiting reports whether an organization has been in a line for less than maxInLine.
 func (d *destinations) isWaiting(org tenancy.OrgID) bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -148,7 +153,7 @@ func (d *destinations) isWaiting(org tenancy.OrgID) bool {
 	return ok && d.clock.Now().Sub(since) < maxInLine
 }
 
-// claimed is called when organizations have claimed. It ends the reservation of their permits.
+// claimed ends the reservations of organizations that have claimed.
 func (d *destinations) claimed(wants []publishing.Want) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -166,9 +171,9 @@ func (d *destinations) endWakeUp(org tenancy.OrgID) {
 	}
 }
 
-// serve wakes organizations in the lines of destinations that may get permits now, maxDestinations at a time. While
-// there are lines, it also serves all destinations every wakeUpLife, and ends the reservations of organizations that
-// were woken that long ago and have not claimed.
+// serve wakes organizations in the lines of destinations that may get permits now, maxDestinations
+// at a time. While there are lines, it also serves all destinations every wakeUpLife and ends the
+// reservations of organizations that were woken that long ago and have not claimed.
 func (d *destinations) serve() {
 	d.wakeSome(maxDestinations)
 	if d.timer == nil && len(d.waiting) > 0 && !d.closed {
@@ -187,8 +192,8 @@ func (d *destinations) serve() {
 	}
 }
 
-// wakeSome wakes organizations in the lines of some destinations, but no more than there are permits for, counting
-// those that were woken before.
+// wakeSome wakes organizations in the lines of up to some destinations, but no more than there are
+// permits for. Organizations woken earlier count.
 func (d *destinations) wakeSome(some int) {
 	if d.closed {
 		return
@@ -221,7 +226,7 @@ func (d *destinations) removeIdle(name string, x *destination) {
 	}
 }
 
-// close does not wait for wake-ups that have begun.
+// close stops waking organizations. It does not wait for wake-ups in progress.
 func (d *destinations) close() {
 	d.mu.Lock()
 	defer d.mu.Unlock()

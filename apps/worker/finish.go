@@ -15,39 +15,43 @@ import (
 const (
 	// finishBatch is the largest number of outcomes in one statement.
 	finishBatch = 512
-	// finishBound is the largest number of outcomes that wait for a statement, and of those that the database has
-	// refused. Further refused ones are only logged.
+	// finishBound bounds the outcomes that wait for a statement, and also those that the database
+	// has refused. Refused outcomes beyond the bound are only logged.
 	finishBound = 1024
-	// finishGather is how long a statement waits for more outcomes. Only the next post of a channel waits for it.
+	// finishGather is how long a statement waits for more outcomes. Only the next post of a channel
+	// is delayed by it.
 	finishGather = 20 * time.Millisecond
 	storeTimeout = 10 * time.Second
-	// storePause is the longest pause between two tries.
+	// storePause is the longest pause between two attempts.
 	storePause = 2 * time.Second
-	// lockedPause is the first pause before an outcome whose rows another transaction has locked is stored again. It
-	// doubles with each try.
+	// lockedPause is the first pause before retrying an outcome whose rows another transaction has
+	// locked. It doubles with each attempt.
 	lockedPause = 25 * time.Millisecond
-	// asideEvery is the time between two tries of an outcome that the database has refused.
+	// asideEvery is the time between two attempts to store an outcome that the database has
+	// refused.
 	asideEvery = time.Minute
 )
 
 type pendingOutcome struct {
 	publishing.Outcome
-	// posts is the number of posts that are no longer in flight when the outcome is stored: 1 or 0.
+	// posts is the number of posts that are no longer in flight once the outcome is stored: 1 or 0.
 	posts int
-	// destination is that of the post's calls, if posts is not 0.
+	// destination is where the calls of the post go. It is set if posts is not 0.
 	destination string
-	// tries counts the tries that met a lock or ran out of time.
+	// tries counts the attempts that met a lock or timed out.
 	tries int
-	// setAside is set when the database has refused the outcome.
+	// setAside is set once the database has refused the outcome.
 	setAside bool
 }
 
 // newFinish returns the batcher of outcomes. No outcome is dropped before it is stored:
 //
 //   - While the database is away, or lacks something that every statement needs, all outcomes wait.
-//   - An outcome that the database refuses is set aside and tried again each minute.
-//   - An outcome whose rows another transaction has locked is tried again; the others are stored meanwhile.
-//   - An outcome whose statement runs out of time is tried again too, and leaves most of the time to the others.
+//   - An outcome that the database refuses is set aside and retried every minute.
+//   - An outcome whose rows another transaction has locked is retried; the others do not wait for
+//     it.
+//   - An outcome whose statement times out is retried too, and leaves most of the time to the
+//     others.
 func (w *Worker) newFinish() *batch.Batcher[*pendingOutcome] {
 	return batch.New(batch.Rules[*pendingOutcome]{
 		MaxItems: finishBatch, MaxWaiting: finishBound, Gather: finishGather, Timeout: storeTimeout,
@@ -62,8 +66,9 @@ func (w *Worker) newFinish() *batch.Batcher[*pendingOutcome] {
 	})
 }
 
-// onePerPost returns one outcome of each post, because a statement must not have two, and the rest. A post has two when
-// its sender and a reconciliation both ended; a success comes first.
+// onePerPost splits outcomes into one per post, because a statement must not have two for the same
+// post, and the rest. A post has two if its sender and a reconciliation both ended; a success then
+// comes first.
 func onePerPost(all []*pendingOutcome) (now, rest []*pendingOutcome) {
 	at := map[publishing.PostID]int{}
 	for _, e := range all {
@@ -81,8 +86,8 @@ func onePerPost(all []*pendingOutcome) (now, rest []*pendingOutcome) {
 	return now, rest
 }
 
-// store stores outcomes in one statement, reports them to the actors, and returns those whose posts are locked. It
-// returns the error of the statement, after which none is stored or reported.
+// store stores outcomes in one statement, reports them to the actors, and returns those whose posts
+// are locked. If it returns the error of the statement, no outcome was reported.
 func (w *Worker) store(ctx context.Context, some []*pendingOutcome) (locked []*pendingOutcome, err error) {
 	outcomes := make([]publishing.Outcome, len(some))
 	for i, e := range some {
@@ -96,7 +101,7 @@ func (w *Worker) store(ctx context.Context, some []*pendingOutcome) (locked []*p
 	for _, f := range stored {
 		found[f.Post] = f
 		if f.State == publishing.StateUnknown && !f.Locked {
-			w.SweepNow() // its platform is asked at once
+			w.SweepNow() // its platform must be asked at once
 		}
 		if f.PublishedTwice {
 			w.deps.Metrics.twice.Inc()
@@ -105,7 +110,8 @@ func (w *Worker) store(ctx context.Context, some []*pendingOutcome) (locked []*p
 		}
 	}
 	over := map[tenancy.OrgID]int{}
-	claims := map[tenancy.OrgID]bool{} // organizations that have something to claim besides what they wait for in lines
+	// claims has the organizations with something to claim besides what they wait for in lines.
+	claims := map[tenancy.OrgID]bool{}
 	for _, e := range some {
 		f := found[e.Post]
 		if f.Locked {
@@ -128,9 +134,12 @@ func (w *Worker) store(ctx context.Context, some []*pendingOutcome) (locked []*p
 	return locked, nil
 }
 
-// storeAlone returns the time until an outcome is tried again whose rows are locked or whose statement ran out of time.
-// A refused one is stored without the texts of the platform, which are the usual cause; storeAlone then returns 0. One
-// that is refused even so is set aside: its organization goes on, and the timeline of its post has the cause.
+// storeAlone handles an outcome that could not be stored and returns the time until it is retried.
+// It only delays an outcome whose rows are locked or whose statement timed out.
+//
+// It stores a refused outcome without the texts of the platform, which are the usual cause, and
+// returns 0. An outcome that is refused even so is set aside: its organization continues, and the
+// timeline of its post shows the cause.
 func (w *Worker) storeAlone(e *pendingOutcome, cause error) time.Duration {
 	if !pg.IsRefused(cause) {
 		if e.tries++; !pg.IsLocked(cause) && !errors.Is(cause, batch.ErrLocked) {
@@ -174,7 +183,7 @@ func (w *Worker) setAside(e *pendingOutcome, cause error) {
 	e.setAside, e.posts = true, 0
 }
 
-// reportLost logs an outcome that could not be stored, so that the log shows what is published.
+// reportLost logs an outcome that could not be stored, so that the log shows what was published.
 func (w *Worker) reportLost(e *pendingOutcome, err error) {
 	w.deps.Metrics.lost.Inc()
 	w.report(e, "an outcome could not be stored; it is looked up when its claim ends", err)

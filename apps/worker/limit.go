@@ -17,21 +17,23 @@ import (
 	"crier/tenancy"
 )
 
-// Rate is the limit of a platform for all processes together: Posts at once, and as many again, evenly, in every span
-// Per after that.
+// Rate limits a platform across all processes: a burst of Posts, then Posts more, evenly spread, in
+// every span of Per.
 type Rate struct {
 	// Posts is at least 1.
 	Posts int
-	// Per is at least a millisecond, and at least a microsecond for each of the posts.
+	// Per is at least a millisecond, and at least a microsecond per post.
 	Per time.Duration
 }
 
 func (r Rate) gap() time.Duration { return r.Per / time.Duration(r.Posts) }
 
-// Rates are the limits of platforms, by the names of their connectors. A platform without an entry has none.
+// Rates maps the names of connectors to the limits of their platforms. A platform without an entry
+// has no limit.
 type Rates map[string]Rate
 
-// UnmarshalText parses entries like bluesky=600/1m, separated by commas. Its error names the entry that is wrong.
+// UnmarshalText parses comma-separated entries such as bluesky=600/1m. Its error names the invalid
+// entry.
 func (r *Rates) UnmarshalText(text []byte) error {
 	*r = Rates{}
 	for entry := range strings.SplitSeq(string(text), ",") {
@@ -54,25 +56,26 @@ func (r *Rates) UnmarshalText(text []byte) error {
 	return nil
 }
 
-// Bucket shares rates between processes; see redis.Client, which implements it.
+// Bucket shares rates among processes; redis.Client implements it.
 type Bucket interface {
-	// Take takes up to n tokens of a rate, and returns how many it got and the time until there is one more. On an
-	// error it may have taken some.
+	// Take takes up to n tokens of a rate. It returns how many it got and the time until the next
+	// token is available. With an error, it may have taken some.
 	Take(
 		ctx context.Context, name string, posts int, per time.Duration, n int,
 	) (got int, wait time.Duration, err error)
 }
 
-// limits enforces the rates of platforms over all processes: each post of a platform with a rate needs a token from the
-// shared bucket. A claim takes at most as many posts as there are tokens. The organizations that it leaves out wait in
-// a line, and are woken as tokens are taken for them. After a lost wake-up the sweep wakes the organization.
+// limits enforces the rates of platforms across all processes: each post of a platform with a rate
+// needs a token from the shared bucket. A claim takes at most as many posts as there are tokens.
+// The organizations that it leaves out wait in a line and are woken as tokens are taken for them.
+// If a wake-up is lost, the sweep wakes the organization.
 type limits struct {
-	// bucket is nil when the processes share none.
+	// bucket is nil if the processes share none.
 	bucket Bucket
 	wake   func(tenancy.OrgID)
 	// free returns the number of permits that no post holds.
 	free func() int
-	// share returns the part of all shards that this process owns.
+	// share returns the fraction of all shards that this process owns.
 	share func() float64
 	clock clock.Clock
 	log   *slog.Logger
@@ -88,14 +91,14 @@ type limits struct {
 type limit struct {
 	name string
 	rate Rate
-	// tokens has the time at which each token that is taken and not used ends.
+	// tokens has the expiry time of each token that was taken and not used.
 	tokens []time.Time
 	line   fairqueue.Queue
-	// served is set while a goroutine serves the line.
+	// served is true while a goroutine serves the line.
 	served bool
 
-	// Only the goroutine that serves the line uses these. retryBucketAt is when the bucket is asked again after an
-	// error.
+	// Only the goroutine that serves the line uses these. After an error, the bucket is not asked
+	// again until retryBucketAt.
 	localRate     *rate.Limiter
 	retryBucketAt time.Time
 }
@@ -103,14 +106,15 @@ type limit struct {
 const (
 	bucketBudget = 100 * time.Millisecond
 	bucketRetry  = time.Second
-	// minPause and maxPause bound the time between two times that tokens are taken.
+	// minPause and maxPause bound the pause between two calls that take tokens.
 	minPause = 20 * time.Millisecond
 	maxPause = time.Second
-	// unusedPause is the time after which the next organization is woken for a token that is not used.
+	// unusedPause is how long a token may stay unused before another organization is woken for it.
 	unusedPause = 200 * time.Millisecond
-	// maxTokens is the largest number of tokens that a process has at a time.
+	// maxTokens is the most tokens that a process may have at a time.
 	maxTokens = 64
-	// tokenLife is how long a token may be used. It must not be used together with those of a later span.
+	// tokenLife is how long a token may be used. A token must not be used together with tokens of a
+	// later span.
 	tokenLife = 2 * time.Second
 )
 
@@ -123,7 +127,7 @@ func newLimits(rates Rates, l *limits) *limits {
 	return l
 }
 
-// left returns the number of posts that may be claimed now, of each platform that has a rate.
+// left returns the number of posts that may be claimed now, for each platform that has a rate.
 func (l *limits) left() map[string]int {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -151,7 +155,7 @@ func (l *limits) spend(claimed []publishing.Claimed) {
 	}
 }
 
-// enqueue puts an organization in the line of a platform that had no tokens for it.
+// enqueue adds an organization to the line of a platform that had no tokens for it.
 func (l *limits) enqueue(org tenancy.OrgID, platform string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -190,9 +194,10 @@ func (l *limits) serve(x *limit) {
 	}
 }
 
-// wanted returns the number of tokens to take: one for each organization that waits, since most have one post for a
-// platform, and as many as the bucket gains in a quarter of tokenLife, because some have more. A process has at most a
-// quarter of a bucket, and takes no token without a permit. waiting is false when the line is empty.
+// wanted returns the number of tokens to take: one for each waiting organization, since most have
+// one post for a platform, plus what the bucket gains in a quarter of tokenLife, because some have
+// more. A process holds at most a quarter of a bucket, and takes no token without a permit. waiting
+// is false if the line is empty.
 func (l *limits) wanted(x *limit) (n int, waiting bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -201,15 +206,16 @@ func (l *limits) wanted(x *limit) (n int, waiting bool) {
 	return n - x.left(l.clock.Now()), x.served
 }
 
-// unused reports whether there are tokens: the organizations that were woken for them may have nothing to send any
-// more.
+// unused reports whether there are tokens left: the organizations that were woken for them may no
+// longer have anything to send.
 func (l *limits) unused(x *limit) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return x.left(l.clock.Now()) > 0
 }
 
-// take takes tokens from the bucket. Without a bucket, or after an error of it, this process has its share of the rate.
+// take takes tokens from the bucket. Without a bucket, or after its failure, this process uses its
+// share of the rate.
 func (l *limits) take(x *limit, n int) (got int, wait time.Duration) {
 	now := l.clock.Now()
 	if l.bucket != nil && !now.Before(x.retryBucketAt) {
@@ -231,8 +237,8 @@ func (l *limits) take(x *limit, n int) (got int, wait time.Duration) {
 	return got, 0
 }
 
-// book adds tokens for the next claims, and returns the organizations to wake: one for each token, and at least one
-// while there are tokens that other organizations were woken for and have not used.
+// book adds tokens for the next claims and returns the organizations to wake: one per token, and at
+// least one while tokens are left that other organizations were woken for and have not used.
 func (l *limits) book(x *limit, tokens int) []fairqueue.Grant {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -10,7 +10,7 @@ import (
 	"crier/tenancy"
 )
 
-// Metrics are the metrics of one Worker. A second Worker with the same Metrics makes New panic.
+// Metrics holds the metrics of one Worker. New panics if two Workers use the same Metrics.
 type Metrics struct {
 	lateness      prometheus.Histogram
 	overdue       prometheus.Counter
@@ -29,7 +29,7 @@ type Metrics struct {
 	reg           prometheus.Registerer
 }
 
-// NewMetrics returns metrics that are registered with reg. It panics when they are registered already.
+// NewMetrics returns metrics registered with reg. It panics if they are already registered.
 func NewMetrics(reg prometheus.Registerer) *Metrics {
 	m := &Metrics{
 		lateness: prometheus.NewHistogram(prometheus.HistogramOpts{
@@ -97,7 +97,7 @@ func (m *Metrics) maintained(x scheduler.Maintained) {
 	m.reaped.Add(float64(x.Reaped))
 }
 
-// registerGauges registers the metrics that are computed from a worker at each scrape.
+// registerGauges registers the metrics that are computed from a Worker at each scrape.
 func (m *Metrics) registerGauges(w *Worker) {
 	computed := func(name, help string, labels prometheus.Labels, value func() float64) {
 		m.reg.MustRegister(prometheus.NewGaugeFunc(
@@ -116,7 +116,7 @@ func (m *Metrics) registerGauges(w *Worker) {
 	})
 }
 
-// queued takes the result of a sweep: when each organization has a post due on a free channel.
+// queued records the result of a sweep: when each organization has a post due on a free channel.
 func (m *Metrics) queued(next map[tenancy.OrgID]time.Time, now time.Time) {
 	m.waiting.Set(float64(len(next)))
 	oldest := time.Duration(0)

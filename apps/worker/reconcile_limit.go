@@ -7,12 +7,12 @@ import (
 	"crier/tenancy"
 )
 
-// reconcileLimiter limits the reconciliations in progress: all of them, those of each organization, and those of each
-// destination, which share the slots as destinations share permits. A destination that fails rests for longer and
-// longer times. It is safe for concurrent use.
+// reconcileLimiter limits the reconciliations in progress: in total, per organization and per
+// destination. Destinations share the slots as they share permits. A destination that fails rests
+// for longer and longer. It is safe for concurrent use.
 type reconcileLimiter struct {
 	slots int
-	rest  time.Duration // the longest rest
+	rest  time.Duration // longest rest
 
 	mu   sync.Mutex // protects the fields below
 	open int
@@ -29,22 +29,24 @@ type reconcileTarget struct {
 	open     int
 	failures int // in a row
 	until    time.Time
-	// org is the only organization whose reconciliations failed in this row, zero for several.
+	// org is the organization if all failures in this row are its own, or zero if several
+	// organizations had some.
 	org tenancy.OrgID
 }
 
 const (
 	reconcileSlots = 256
-	// orgSlots is the largest number of reconciliations in progress of one organization.
+	// orgSlots bounds the reconciliations in progress of one organization.
 	orgSlots = 16
-	// firstRest is the rest after the first failure. It doubles with each further one, up to longestRest.
+	// firstRest is the rest after the first failure. It doubles with each further failure, up to
+	// longestRest.
 	firstRest   = 5 * time.Second
 	longestRest = 2 * time.Minute
-	// maxTargets is the largest number of failed destinations that are remembered, maxOrgTargets that of those that
+	// maxTargets bounds the failed destinations that are remembered, and maxOrgTargets those that
 	// have failed for one organization only.
 	maxTargets    = 4096
 	maxOrgTargets = 64
-	// targetLife is how long after its rest a failed destination is remembered.
+	// targetLife is how long a failed destination is remembered after its rest ends.
 	targetLife = 10 * longestRest
 )
 
@@ -66,7 +68,8 @@ func (l *reconcileLimiter) resting(now time.Time) (out []string) {
 	return out
 }
 
-// admit takes a slot and reports whether there was one. A destination that has failed gets one slot at a time.
+// admit takes a slot and reports whether it got one. A destination that has failed gets one slot at
+// a time.
 func (l *reconcileLimiter) admit(k reconcileKey) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -87,7 +90,8 @@ func (l *reconcileLimiter) admit(k reconcileKey) bool {
 	return true
 }
 
-// done gives a slot back. asked means that the destination was asked, failed that it did not answer.
+// done releases a slot. asked means that the destination was asked, and failed that it did not
+// answer.
 func (l *reconcileLimiter) done(k reconcileKey, asked, failed bool, now time.Time) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -120,9 +124,10 @@ func (x *reconcileTarget) fail(org tenancy.OrgID) {
 	}
 }
 
-// evict removes the destinations that failed long ago. If a failure exceeds the bound of its organization or of all, it
-// also removes the one whose rest ends first. An organization chooses the hosts of its channels, so its failures evict
-// only destinations that have failed for no other organization.
+// evict removes the destinations that failed long ago. If there are still too many for the
+// organization or in total, it also removes the one whose rest ends first. An organization chooses
+// the hosts of its channels, so its failures evict only destinations that have failed for no other
+// organization.
 func (l *reconcileLimiter) evict(org tenancy.OrgID, now time.Time) {
 	own, all := earliest{}, earliest{}
 	for name, x := range l.all {
@@ -145,9 +150,9 @@ func (l *reconcileLimiter) evict(org tenancy.OrgID, now time.Time) {
 	}
 }
 
-// earliest finds, among failed destinations, the one without a reconciliation in progress whose rest ends first.
+// earliest finds the failed destination without a reconciliation in progress whose rest ends first.
 type earliest struct {
-	count int // of all failed destinations
+	count int // number of failed destinations
 	name  string
 	until time.Time
 }

@@ -7,18 +7,19 @@ import (
 	"crier/tenancy"
 )
 
-// scans has the progress of the visits to the channels of organizations that have more channels than one claim visits.
-// An offer of such an organization is answered when a permit was used or all of its channels were visited; until then
-// it takes turns with the others. Only the claim loop uses it.
+// scans tracks the visits to the channels of organizations that have more channels than one claim
+// visits. The offer of such an organization is answered once a permit was used or all its channels
+// were visited. Until then it takes turns with the others. Only the claim loop uses it.
 type scans map[tenancy.OrgID]scan
 
 type scan struct {
 	after publishing.ChannelID
 	whole bool       // the scan began at the first channel
-	next  *time.Time // the earliest due time that was found since
+	next  *time.Time // earliest due time found since the scan began
 }
 
-// maxScans bounds the organizations whose next scan does not begin at their first channel.
+// maxScans bounds how many organizations may start their next scan elsewhere than at their first
+// channel.
 const maxScans = 10_000
 
 // want continues the visit to the channels of an organization where its last claim ended.
@@ -26,16 +27,16 @@ func (s scans) want(org tenancy.OrgID, permits int) publishing.Want {
 	return publishing.Want{Org: org, Permits: permits, After: s[org].after}
 }
 
-// restart begins a new scan after a failed claim: the next claim goes on at the same channels, and the scan then visits
-// all channels, because posts may have become due on those that were visited before.
+// restart begins a new scan after a failed claim. The next claim continues at the same channel, and
+// the scan then visits all channels, because posts may have become due on channels visited earlier.
 func (s scans) restart(org tenancy.OrgID) {
 	if x, ok := s[org]; ok {
 		s[org] = scan{after: x.after}
 	}
 }
 
-// advance adds the result of a claim for an organization. done is false when the rest of its channels must be visited
-// before the offer is answered; next is not known until then.
+// advance adds the result of a claim for an organization. done is false if its other channels must
+// be visited before the offer is answered; next is unknown until then.
 func (s scans) advance(want publishing.Want, round publishing.ClaimResult, claimed int) (next *time.Time, done bool) {
 	org, x := want.Org, s[want.Org]
 	delete(s, org)

@@ -7,28 +7,28 @@ import (
 	"crier/tenancy"
 )
 
-// spans has the largest number of channels of a claim with an organization, for those organizations whose last claim
-// ran out of time. So an organization, or a row, that takes too long is soon claimed by itself and in smaller windows,
-// and the others are claimed together. Only the claim loop uses it.
+// spans limits the number of channels in a claim, for each organization whose last claim timed out.
+// An organization or a row that takes too long is thus soon claimed alone and in smaller windows,
+// while the others are claimed together. Only the claim loop uses it.
 type spans map[tenancy.OrgID]int
 
 const (
-	// maxSpan is the number of channels of the largest claim.
+	// maxSpan is the number of channels in the largest claim.
 	maxSpan = claimWidth * publishing.ClaimWindow
-	// spanDivisor is the number of claims that replace one that ran out of time.
+	// spanDivisor is how many claims replace one that timed out.
 	spanDivisor = 8
-	// maxSpans is the largest number of organizations in spans. When more run out of time, the whole database is slow.
+	// maxSpans bounds the organizations in spans. If more time out, the whole database is slow.
 	maxSpans = 10_000
 )
 
-// span is what one claim visits: organizations, and a window of channels of each.
+// span is what one claim visits: some organizations, and a window of channels of each.
 type span struct {
 	wants  []publishing.Want
 	window int
 }
 
-// split divides what is wanted into claims. Organizations without a limit are in the first claim; the others follow,
-// the largest limits first.
+// split divides what is wanted into claims. Organizations without a limit are in the first claim.
+// The others follow, largest limit first.
 func (s spans) split(wants []publishing.Want) (out []span) {
 	wants = slices.Clone(wants)
 	slices.SortStableFunc(wants, func(a, b publishing.Want) int { return s.of(b.Org) - s.of(a.Org) })
@@ -50,8 +50,9 @@ func (s spans) of(org tenancy.OrgID) int {
 	return maxSpan
 }
 
-// done updates the limits after a claim. After a claim that ran out of time the next ones visit an eighth of its
-// channels. Each claim in time doubles the limits of its organizations.
+// done updates the limits after a claim. If the claim timed out, the next claims of its
+// organizations visit an eighth of its channels. Each claim that finishes in time doubles the
+// limits of its organizations.
 func (s spans) done(x span, inTime bool) {
 	for _, want := range x.wants {
 		switch most, limited := s[want.Org]; {

@@ -11,13 +11,14 @@ import (
 	"crier/publishing/scheduler"
 )
 
-// sweepHorizon is how far ahead a sweep wakes organizations, which then set their timers.
+// sweepHorizon is how far ahead a sweep looks for due posts; the woken organizations then set their
+// timers.
 const sweepHorizon = time.Minute
 
 // minSweepGap is the shortest time between two sweeps.
 const minSweepGap = time.Second
 
-// sweepStep is the deadline of one part of a sweep. Each of its statements has a shorter one.
+// sweepStep is the deadline of one step of a sweep. Each of its statements has a shorter one.
 const sweepStep = time.Minute
 
 func (w *Worker) newSweeper() *lifecycle.Loop {
@@ -31,16 +32,16 @@ func (w *Worker) newSweeper() *lifecycle.Loop {
 	})
 }
 
-// sweep is what the parts of a sweep share.
+// sweep is what the steps of a sweep share.
 type sweep struct {
 	*Worker
 	lease    publishing.Lease
 	lastWake wakeRound
 }
 
-// sweepSteps give back lost claims, do the upkeep of posts, write next occurrences, reconcile unknown outcomes, and wake
-// the organizations that have something due. A part that fails is done again by the next sweep; the other parts are done
-// nevertheless.
+// sweepSteps returns the steps of a sweep: give back lost claims, do the upkeep of posts, write
+// next occurrences, reconcile unknown outcomes, and wake the organizations that have something due.
+// If a step fails, the other steps still run, and the next sweep repeats it.
 func (w *Worker) sweepSteps(sending context.Context) []lifecycle.Step {
 	s := &sweep{Worker: w}
 	return []lifecycle.Step{
@@ -55,7 +56,7 @@ func (w *Worker) sweepSteps(sending context.Context) []lifecycle.Step {
 	}
 }
 
-// begin reads which shards the sweep is for.
+// begin reads which shards this sweep covers.
 func (s *sweep) begin(context.Context) (more bool, err error) {
 	if s.lease = s.deps.Lease(); len(s.lease.Shards) == 0 {
 		s.lastWake = wakeRound{}
@@ -63,7 +64,7 @@ func (s *sweep) begin(context.Context) (more bool, err error) {
 	return false, nil
 }
 
-// part returns a step that does nothing while this process owns no shard. Its errors name the part.
+// part returns a step that does nothing while this process owns no shard. Its errors name the step.
 func (s *sweep) part(name string, do func(context.Context, publishing.Lease) error) lifecycle.Step {
 	return func(ctx context.Context) (more bool, err error) {
 		if len(s.lease.Shards) == 0 {
@@ -106,15 +107,15 @@ func (w *Worker) writeOccurrences(ctx context.Context, lease publishing.Lease) e
 	return err
 }
 
-// wakeRound is when all organizations of a lease were woken.
+// wakeRound records when all organizations of a lease were last woken.
 type wakeRound struct {
 	lease      publishing.Lease
 	began, end time.Time
 }
 
-// isDue reports whether it is time to wake all organizations again. Waking reads most of what is due, which the actors
-// usually know already: so the pause after it is ten times as long as it took, at most 15 seconds. There is no pause
-// when the shards of the lease have changed.
+// isDue reports whether it is time to wake all organizations again. Waking reads most of what is
+// due, which the actors usually know already. The pause after it is therefore ten times as long as
+// it took, but at most 15 seconds. If the shards of the lease have changed, there is no pause.
 func (l wakeRound) isDue(lease publishing.Lease, now time.Time) bool {
 	rest := min(10*l.end.Sub(l.began), 15*time.Second)
 	return !slices.Equal(lease.Shards, l.lease.Shards) || now.Sub(l.end) >= rest
@@ -139,7 +140,8 @@ func (w *Worker) reconcileUnknown(ctx, sending context.Context, lease publishing
 		w.sending.Add(1)
 		go w.reconcile(sending, d)
 	}
-	for a, n := range admitted { // those of posts that another process has claimed or that cannot be read
+	// Release the slots of posts that another process has claimed or that cannot be read.
+	for a, n := range admitted {
 		for range n {
 			w.reconciles.done(a, false, false, w.deps.Clock.Now())
 		}

@@ -9,8 +9,9 @@ import (
 	"crier/platform/lifecycle"
 )
 
-// The limits of the loops, longer than the deadlines of their statements. Many outcomes that the database refuses one
-// by one may take the finish loop longer: then other processes take the shards, and may be delayed as long.
+// The limits of the loops are longer than the deadlines of their statements. The finish loop may
+// exceed its limit if the database refuses many outcomes one by one. Other processes then take the
+// shards, and may be delayed as long.
 const (
 	claimHangs  = 30 * time.Second
 	finishHangs = 45 * time.Second
@@ -18,15 +19,15 @@ const (
 	watchEvery  = 5 * time.Second
 )
 
-// hang is what the watch has seen and done.
+// hang is what watch has seen and done.
 type hang struct {
 	suspended bool
-	loop      string // the loop that hung when the watch last looked, or ""
+	loop      string // the loop that hung at the last check, or ""
 }
 
-// watch suspends this process in the cluster while one of its loops hangs, so that other processes publish for its
-// organizations. It acts when it sees a hang twice, because after a stop of the whole process every age is too high for
-// a moment.
+// watch suspends this process in the cluster while one of its loops hangs, so that other processes
+// publish for its organizations. It acts only after it sees a hang twice: when a suspended process
+// continues, all pieces of work look too old for a moment.
 func (w *Worker) watch(context.Context) (more bool, err error) {
 	hangs := ""
 	for name, d := range w.watchdogs() {
@@ -48,15 +49,15 @@ func (w *Worker) watch(context.Context) (more bool, err error) {
 	return false, nil
 }
 
-// watchdogs returns the watchdogs of the loops with their names, in a fixed order.
+// watchdogs returns the watchdogs of the loops and their names, in a fixed order.
 func (w *Worker) watchdogs() iter.Seq2[string, *lifecycle.Watchdog] {
 	return func(yield func(string, *lifecycle.Watchdog) bool) {
 		_ = yield("claim", &w.claiming) && yield("finish", &w.finishing) && yield("sweep", &w.sweeping)
 	}
 }
 
-// Check returns an error that names a loop that hangs, and for how long. It is a health check of the process; unlike
-// watch it reports a hang at once.
+// Check returns an error that names a hanging loop and says for how long it has hung. It is a
+// health check of the process; unlike watch, it reports a hang at once.
 func (w *Worker) Check(context.Context) error {
 	for name, d := range w.watchdogs() {
 		if d.Hangs() {

@@ -1,5 +1,5 @@
-// Package worker publishes: it distributes permits among organizations, claims, sends and finishes posts, and sweeps
-// for posts that no timer covers.
+// Package worker publishes posts. It distributes permits among organizations; claims, sends and
+// finishes posts; and sweeps for posts that no timer covers.
 package worker
 
 import (
@@ -19,18 +19,21 @@ import (
 	"crier/tenancy"
 )
 
-// Config configures a Worker. MaxReconcileRest is not a variable: boot derives it from the reconcile window.
+// Config configures a Worker. MaxReconcileRest has no environment variable: boot derives it from
+// the reconcile window.
 type Config struct {
-	// MaxReconcileRest is the longest time for which a platform that does not answer is not asked for unknown outcomes.
+	// MaxReconcileRest bounds how long a platform that does not answer is left alone before it is
+	// asked about unknown outcomes again.
 	MaxReconcileRest time.Duration
 
-	// MaxInFlight is in posts. One destination gets at most half of it.
+	// MaxInFlight bounds the posts in flight. One destination gets at most half of it.
 	MaxInFlight int `env:"MAX_IN_FLIGHT, default=4096" doc:"Posts that one process sends at the same time."`
-	// SweepInterval is the longest time after which a post that no timer covers is found.
+	// SweepInterval bounds how long a post that no timer covers goes unnoticed.
 	SweepInterval time.Duration `env:"SWEEP_INTERVAL, default=5s" doc:"How often posts without a timer are searched."`
 	// DrainTimeout limits how long Stop waits for posts in flight. It counts from Drain.
 	DrainTimeout time.Duration `env:"DRAIN_TIMEOUT, default=25s" doc:"How long a stop waits for posts in flight."`
-	// Rates count for all processes together. They are shared through Redis; without it each process keeps to its part.
+	// Rates apply to all processes together, which share them through Redis. Without Redis, each
+	// process uses its share.
 	Rates Rates `env:"PLATFORM_RATES" doc:"Posts a span for each platform, such as bluesky=600/1m,sandbox=10/1s."`
 }
 
@@ -43,101 +46,111 @@ func (c Config) Validate() error {
 	return faults.Err()
 }
 
-// Actors are the actors of the organizations; see org.Client.
+// Actors gives access to the actors of the organizations; see org.Client.
 type Actors interface {
-	// Granted answers an offer: claimed posts are in flight, and next is when the next one is due, nil for none.
+	// Granted answers an offer. claimed is the number of posts now in flight, and next is when the
+	// next post is due, or nil if none is.
 	Granted(org tenancy.OrgID, claimed int, next *time.Time, now time.Time)
 	// Refused answers an offer whose claim failed. The organization may offer again after wait.
 	Refused(org tenancy.OrgID, wait time.Duration)
-	// Done reports posts that are no longer in flight. waits means that the organization is in a line and will be
-	// woken.
+	// Done reports posts that are no longer in flight. waits means that the organization is in a
+	// line and will be woken.
 	Done(org tenancy.OrgID, posts int, waits bool)
-	// Wake sets the timer of the organization to due, by the clock of the database. It does not wait. A Wake that is
-	// lost is left to the sweep.
+	// Wake sets the timer of the organization to due, by the clock of the database. It does not
+	// wait. If a Wake is lost, the sweep wakes the organization.
 	Wake(ctx context.Context, org tenancy.OrgID, due time.Time)
-	// SetNow reports the time of the database that a statement returned which began at asked.
+	// SetNow reports the database time returned by a statement that began at asked.
 	SetNow(now, asked time.Time)
 }
 
-// Claimer claims posts; see sender.Sender.
+// Claimer claims posts; see scheduler.Sender.
 type Claimer interface {
-	// Warmup makes Postgres plan the statements ahead. Its error may be ignored: they work without.
+	// Warmup makes Postgres plan the statements ahead. Callers may ignore its error: the statements
+	// work without it.
 	Warmup(ctx context.Context) error
-	// Claim claims due posts of the wanted organizations, visiting at most window channels of each. With an error,
-	// which is that of the database, unanswered has the numbers of the statements that may have claimed posts.
+	// Claim claims due posts of the wanted organizations, visiting at most window channels of each.
+	// With an error, which comes from the database, unanswered lists the numbers of the statements
+	// that may have claimed posts.
 	Claim(
 		ctx context.Context, l publishing.Lease, wants []publishing.Want, window int, limits publishing.ClaimLimits,
 	) (result publishing.ClaimResult, unanswered []int64, err error)
-	// GiveBack returns the posts of unanswered claims to the queue. After an error it may be repeated.
+	// GiveBack returns the posts of unanswered claims to the queue. It may be repeated after an
+	// error.
 	GiveBack(ctx context.Context, l publishing.Lease, unanswered []int64) error
-	// Load reads what sending the posts needs. A post that cannot be read is in unreadable with its outcome; one that
-	// this process may not send any more is in neither map. An error means that those in neither map were not loaded.
+	// Load reads what is needed to send the posts. A post that cannot be read is in unreadable with
+	// its outcome. A post that this process may no longer send is in neither map. An error means
+	// that the posts in neither map were not loaded.
 	Load(
 		ctx context.Context, claimed []publishing.Claimed,
 	) (works map[publishing.PostID]publishing.Work, unreadable map[publishing.PostID]publishing.Outcome, err error)
 }
 
-// Publisher sends posts and stores their outcomes; see sender.Sender.
+// Publisher sends posts and stores their outcomes; see scheduler.Sender.
 type Publisher interface {
-	// Send sends a claimed post and returns its outcome, which the caller stores with Finish. yield waits for d without
-	// occupying a permit, and returns an error when the post must end instead.
+	// Send sends a claimed post and returns its outcome, which the caller stores with Finish. yield
+	// waits for d without holding a permit. It returns an error if the post must end instead.
 	Send(
 		ctx context.Context, w publishing.Work, yield func(ctx context.Context, d time.Duration) error,
 	) publishing.Outcome
-	// Finish stores outcomes in one statement. After an error for which pg.IsAway returns true they may be stored, and
-	// Finish may be repeated; after any other error of Postgres none is.
+	// Finish stores outcomes in one statement. After an error for which pg.IsAway returns true,
+	// they may be stored, and Finish may be repeated. After any other Postgres error, none is
+	// stored.
 	Finish(ctx context.Context, outcomes []publishing.Outcome) ([]publishing.Finished, error)
-	// SetAside adds to the timeline of a post that its outcome cannot be stored, and the cause. It returns the error of
-	// the database.
+	// SetAside adds to the timeline of a post that its outcome cannot be stored, and why. It
+	// returns the error of the database.
 	SetAside(ctx context.Context, o publishing.Outcome, cause error) error
 }
 
-// Maintainer takes care of posts that are late, unknown or covered by no timer; see sender.Sender.
+// Maintainer takes care of posts that are late, have an unknown outcome or are covered by no timer;
+// see scheduler.Sender.
 type Maintainer interface {
-	// Maintain gives up posts that are late, stuck or orphaned, and ends the claims of dead processes. It returns the
-	// errors of all kinds of this work, joined.
+	// Maintain gives up posts that are late, stuck or orphaned, and ends the claims of dead
+	// processes. It returns the errors of all this work, joined.
 	Maintain(ctx context.Context, l publishing.Lease) (scheduler.Maintained, error)
-	// ClaimUnknown claims and loads posts with an unknown outcome whose platform is to be asked now. admit is called
-	// for each before it is claimed, except for those of resting destinations; false leaves it for later. With an
-	// error, which is that of the database, unknown has those that were claimed and loaded nevertheless.
+	// ClaimUnknown claims and loads posts with an unknown outcome whose platform must be asked now.
+	// It calls admit for each post before claiming it, except for posts of resting destinations; if
+	// admit returns false, the post is left for later. With an error, which comes from the
+	// database, unknown still has the posts that were claimed and loaded.
 	ClaimUnknown(
 		ctx context.Context, l publishing.Lease, resting []string, admit func(publishing.UnknownPost) bool,
 	) (unknown []scheduler.Unknown, more bool, err error)
-	// Reconcile asks the platform for an unknown outcome and returns what follows. unanswered is the reason why the
-	// destination did not answer; it is nil when it answered or was not asked.
+	// Reconcile asks the platform about an unknown outcome and returns the outcome that follows.
+	// unanswered is why the destination did not answer; it is nil if the destination answered or
+	// was not asked.
 	Reconcile(ctx context.Context, u scheduler.Unknown) (out publishing.Outcome, unanswered error)
-	// Sweep returns when each organization has its first post due within the horizon, and the time of the database,
-	// which is zero when nothing is due. It returns the error of the database.
+	// Sweep returns when each organization has its first post due within the horizon. now is the
+	// time of the database, or zero if nothing is due. It returns the error of the database.
 	Sweep(
 		ctx context.Context, l publishing.Lease, horizon time.Duration,
 	) (next map[tenancy.OrgID]time.Time, now time.Time, err error)
-	// WriteOccurrences inserts the next occurrences of repeated posts. more asks for another call at once. An error
-	// means that the database could not be asked.
+	// WriteOccurrences inserts the next occurrences of repeated posts. more asks for another call
+	// at once. An error means that the database could not be reached.
 	WriteOccurrences(ctx context.Context, l publishing.Lease) (written int, more bool, err error)
 }
 
-// Deps are what a Worker needs. Only Bucket may be nil.
+// Deps holds the dependencies of a Worker. Only Bucket may be nil.
 type Deps struct {
 	Claimer    Claimer
 	Publisher  Publisher
 	Maintainer Maintainer
 	Actors     Actors
-	// Offers are what the actors of the organizations want to have claimed.
+	// Offers holds the claims that the actors of the organizations ask for.
 	Offers *fairqueue.Offers
-	// Lease returns the shards that this process owns now; it may change between two calls.
+	// Lease returns the shards that this process owns now. They may change between two calls.
 	Lease func() publishing.Lease
-	// Suspend leaves the organizations to other processes while a loop hangs.
+	// Suspend hands the organizations to other processes while a loop hangs.
 	Suspend func(reason string)
-	// Resume takes the organizations back when no loop hangs any more.
+	// Resume takes the organizations back once no loop hangs.
 	Resume func()
-	// Bucket is nil when the processes share none.
+	// Bucket is nil if the processes share none.
 	Bucket  Bucket
 	Clock   clock.Clock
 	Log     *slog.Logger
 	Metrics *Metrics
 }
 
-// Worker publishes the posts of the organizations whose shards this process owns. It is safe for concurrent use.
+// Worker publishes the posts of the organizations whose shards this process owns. It is safe for
+// concurrent use.
 type Worker struct {
 	cfg  Config
 	deps Deps
@@ -157,7 +170,7 @@ type Worker struct {
 	cancelClaims context.CancelFunc
 	// cancelSending cancels the contexts of the posts that are being sent.
 	cancelSending context.CancelFunc
-	drainStarted  time.Time // zero before
+	drainStarted  time.Time // zero before Drain
 
 	claiming, finishing, sweeping lifecycle.Watchdog
 
@@ -165,21 +178,22 @@ type Worker struct {
 	watcher *lifecycle.Loop
 	hang    hang // only the watcher uses it
 
-	ready       chan struct{} // receives when a permit is given back
-	draining    chan struct{} // closed when no more posts are claimed
-	stopExpired chan struct{} // closed when the time for Stop is over
+	ready       chan struct{} // receives when a permit is released
+	draining    chan struct{} // closed when claiming stops
+	stopExpired chan struct{} // closed when the time for Stop has run out
 
 	loops   sync.WaitGroup // the loops, and the goroutine that watches them
-	sending sync.WaitGroup // posts that are being sent or reconciled
+	sending sync.WaitGroup // posts being sent or reconciled
 }
 
-// lostClaim is a claim statement without an answer.
+// lostClaim is a claim statement whose response was lost.
 type lostClaim struct {
 	number int64
 	at     time.Time
 }
 
-// New returns a Worker, which claims nothing before Start. It panics when another Worker has the same Metrics.
+// New returns a Worker, which claims nothing before Start. It panics if another Worker uses the
+// same Metrics.
 func New(cfg Config, deps Deps) *Worker {
 	w := &Worker{
 		cfg: cfg, deps: deps, free: cfg.MaxInFlight, reconciles: newReconcileLimiter(cfg.MaxReconcileRest),
@@ -199,7 +213,7 @@ func New(cfg Config, deps Deps) *Worker {
 	return w
 }
 
-// Start begins to claim and to sweep. The first sweep is at once. It must be called once.
+// Start begins claiming and sweeping. The first sweep runs at once. Start must be called once.
 func (w *Worker) Start(ctx context.Context) {
 	ctx = context.WithoutCancel(ctx)
 	starting, stop := context.WithCancel(ctx)
@@ -224,8 +238,8 @@ func (w *Worker) warmup(ctx context.Context) {
 	}
 }
 
-// Drain stops the claims. Calls in progress go on, and the time that Stop gives them begins here. A post that waits for
-// its platform goes back to the queue, for another process.
+// Drain stops claiming. Calls in progress continue, and the time that Stop gives them starts now. A
+// post that is waiting for its platform goes back to the queue, for another process.
 func (w *Worker) Drain() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -236,10 +250,11 @@ func (w *Worker) Drain() {
 	}
 }
 
-// Stop drains the worker, waits for the posts that are being sent, DRAIN_TIMEOUT at most, and stores every outcome. A
-// call that is still running when ctx ends is not interrupted; after the next start its outcome is unknown and the
-// platform is asked. An outcome that cannot be stored until then is logged. Stop always returns nil. It must come after
-// Start.
+// Stop drains the worker, waits at most DRAIN_TIMEOUT for the posts that are being sent, and stores
+// every outcome. It must be called after Start. It always returns nil.
+//
+// A call that is still running when ctx ends is not interrupted: after the next start its outcome
+// is unknown and the platform is asked. An outcome that cannot be stored by then is logged.
 func (w *Worker) Stop(ctx context.Context) error {
 	w.Drain()
 	w.loops.Wait()
@@ -273,8 +288,8 @@ func (w *Worker) Stop(ctx context.Context) error {
 	return nil
 }
 
-// SweepNow asks for a sweep and does not wait for it. Calls before the next sweep count once. Sweeps are at least a
-// second apart, or SWEEP_INTERVAL when that is shorter.
+// SweepNow requests a sweep and does not wait for it. Several calls before the next sweep count as
+// one. Sweeps are at least a second apart, or SWEEP_INTERVAL if that is shorter.
 func (w *Worker) SweepNow() { w.sweeper.Wake() }
 
 func (w *Worker) release(n int) {
@@ -287,7 +302,7 @@ func (w *Worker) release(n int) {
 	}
 }
 
-// freePermits may be negative: takePermit does not wait for a free permit.
+// freePermits may return a negative number, because takePermit does not wait for a free permit.
 func (w *Worker) freePermits() int {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -299,7 +314,7 @@ func (w *Worker) releasePermit(destination string) {
 	w.destinations.release(destination)
 }
 
-// takePermit takes a permit of a destination after a wait, also when none is free.
+// takePermit takes a permit for a destination after a wait, even if none is free.
 func (w *Worker) takePermit(destination string) {
 	w.mu.Lock()
 	w.free--
@@ -307,7 +322,7 @@ func (w *Worker) takePermit(destination string) {
 	w.destinations.take(destination)
 }
 
-// sendClaimed loads the claimed posts together and sends each in a goroutine of its own.
+// sendClaimed loads the claimed posts together, then sends each in its own goroutine.
 func (w *Worker) sendClaimed(ctx context.Context, round publishing.ClaimResult) {
 	if len(round.Claimed) == 0 {
 		return
@@ -331,7 +346,8 @@ func (w *Worker) sendClaimed(ctx context.Context, round publishing.ClaimResult) 
 	}()
 }
 
-// send sends one post and queues its outcome. A post that could not be loaded goes back to the queue.
+// send sends one post and queues its outcome. A post that could not be loaded goes back to the
+// queue.
 func (w *Worker) send(ctx context.Context, c publishing.Claimed, work publishing.Work, loaded bool) {
 	out := scheduler.Requeued(c)
 	if loaded && work.Token == c.Token {
@@ -344,17 +360,18 @@ func (w *Worker) send(ctx context.Context, c publishing.Claimed, work publishing
 	w.finishClaim(c, out)
 }
 
-// finishClaim gives the permit back when the outcome is queued, so a full queue of outcomes also stops the claims.
+// finishClaim releases the permit only once the outcome is queued, so that a full queue of outcomes
+// also stops claiming.
 func (w *Worker) finishClaim(c publishing.Claimed, out publishing.Outcome) {
 	defer w.sending.Done()
 	w.finish.Add(&pendingOutcome{Outcome: out, posts: 1, destination: c.Destination})
 	w.releasePermit(c.Destination)
 }
 
-// errDraining ends the wait of a post when the worker drains.
+// errDraining ends the wait of a post if the worker drains.
 var errDraining = errors.New("the worker is draining")
 
-// yield waits for d without a permit. It returns errDraining when the worker drains.
+// yield waits for d without holding a permit. It returns errDraining if the worker drains.
 func (w *Worker) yield(ctx context.Context, destination string, d time.Duration) error {
 	w.releasePermit(destination)
 	defer w.takePermit(destination)

@@ -1,4 +1,5 @@
-// Package service answers which plan an organization has, inside the transactions of others and for the routes of plans.
+// Package service tells which plan an organization has, inside the transactions of others and for
+// the routes of plans.
 package service
 
 import (
@@ -10,16 +11,16 @@ import (
 	"crier/tenancy"
 )
 
-// Plans are the use cases of plans. It is safe for concurrent use.
-//
-// It is the port that publishing and tenancy ask what an organization may have: Limits.
+// Plans implements the use cases of plans. Its method Limits is the port through which publishing
+// and tenancy ask what an organization may have. It is safe for concurrent use.
 type Plans struct{ catalogue billing.Catalogue }
 
 // New returns the plans of an instance.
 func New(catalogue billing.Catalogue) *Plans { return &Plans{catalogue: catalogue} }
 
-// Limits returns what the plan of an organization allows. It reads with q, which is a transaction of the organization.
-// It returns the error of Postgres, after which the transaction must end.
+// Limits returns what the plan of an organization allows. It reads with q, which must be a
+// transaction of the organization. After an error, which comes from Postgres, the transaction must
+// end.
 func (s *Plans) Limits(ctx context.Context, q pg.Querier, org tenancy.OrgID) (tenancy.Limits, error) {
 	limits := s.catalogue.Of(org).Limits()
 	if !s.catalogue.Limited() {
@@ -42,10 +43,12 @@ func (s *Plans) OnDefault(orgs []tenancy.OrgID) (plan string, n int) {
 	return plan, n
 }
 
-// Tiers returns the plans of the instance, the smallest first; none on an instance without plans.
+// Tiers returns the plans of the instance, the smallest first, or none if the instance has no
+// plans.
 func (s *Plans) Tiers() []billing.Plan { return s.catalogue.Plans }
 
-// Of returns the plan of an organization, and its subscription: nil with the plan FREE and on an instance without plans.
+// Of returns the plan and the subscription of an organization. The subscription is nil if the plan
+// is FREE or the instance has no plans.
 func (s *Plans) Of(_ context.Context, o tenancy.Organization) (billing.Plan, *billing.Subscription, error) {
 	plan := s.catalogue.Of(o.ID)
 	if !s.catalogue.Limited() || plan.Tier == billing.TierFree {

@@ -23,7 +23,8 @@ import (
 
 // Config configures the use cases.
 type Config struct {
-	// SnapshotRate is how many readings a second TakeSnapshots begins at one server, see SnapshotRate.
+	// SnapshotRate is how many readings per second TakeSnapshots begins at one server. See the
+	// constant SnapshotRate.
 	SnapshotRate float64
 }
 
@@ -37,14 +38,14 @@ type Deps struct {
 	Log    *slog.Logger
 }
 
-// Analytics are the use cases of the statistics of channels and posts. It is safe for concurrent use.
+// Analytics implements the use cases of channel and post statistics. It is safe for concurrent use.
 type Analytics struct {
 	cfg  Config
 	deps Deps
 	db   *db.DB
-	// reading has one call of a platform for each channel or post.
+	// reading merges concurrent calls to a platform about the same channel or post.
 	reading singleflight.Group
-	// wait is insightWait.
+	// wait is insightWait, except in tests.
 	wait     time.Duration
 	requests *requestQueue
 }
@@ -54,12 +55,14 @@ func New(cfg Config, deps Deps) *Analytics {
 	return &Analytics{cfg: cfg, deps: deps, db: deps.DB, wait: insightWait, requests: newRequestQueue()}
 }
 
-// Channel returns the statistics of a channel in the last days of UTC. What was read within an hour is returned as it is
-// stored, and otherwise the platform is asked. When that fails, the stored figures are returned; if none is in the window
-// and the platform has not answered that it has none, it ends with the last known day instead of today. A platform without statistics has
-// none. It returns NotFound,
-// Invalid for a number of days that is out of range, Upstream when the platform cannot be asked and nothing is stored,
-// and RateLimited when nothing is stored and too many requests wait for the platform.
+// Channel returns the statistics of a channel for the last q.Days days in UTC. It returns stored
+// figures if they are less than an hour old; otherwise it asks the platform. If that fails, it
+// returns the stored figures. If none of them are in the window, the window ends with the last
+// known day instead of today, unless the platform responded that it has no figures.
+//
+// A platform without statistics yields none. Channel returns NotFound; Invalid if the number of
+// days is out of range; Upstream if the platform cannot be asked and nothing is stored; and
+// RateLimited if nothing is stored and too many requests are waiting for the platform.
 func (s *Analytics) Channel(
 	ctx context.Context, p tenancy.Principal, q publishing.GetAnalytics,
 ) (publishing.Analytics, error) {
@@ -75,7 +78,8 @@ func (s *Analytics) Channel(
 	return s.figuresIn(ctx, op, reading{access: a, insightTarget: targetOfChannel(a), refresh: q.Refresh}, w)
 }
 
-// figuresIn returns the statistics of a window, after it has asked the platform where what is stored is too old.
+// figuresIn returns the statistics of a window. It asks the platform first if the stored figures
+// are too old.
 func (s *Analytics) figuresIn(
 	ctx context.Context, op string, r reading, w insightWindow,
 ) (publishing.Analytics, error) {
@@ -87,8 +91,8 @@ func (s *Analytics) figuresIn(
 	return out, pg.Fault(op, err)
 }
 
-// Post returns the statistics of the first part of a post, as Channel does. A post that is not published has none, and
-// neither has one that the platform no longer knows.
+// Post returns the statistics of the first part of a post, as Channel does. It returns none if the
+// post is not published or the platform no longer knows it.
 func (s *Analytics) Post(
 	ctx context.Context, p tenancy.Principal, q publishing.GetPostAnalytics,
 ) (publishing.PostAnalytics, error) {
@@ -112,7 +116,8 @@ func (s *Analytics) Post(
 	}
 	w := s.window(q.Days)
 	a, err := s.deps.Access.Channel(ctx, p.Org, r.Channel)
-	if pg.IsNoRows(err) { // the channel was disconnected: what was read before is all that there is
+	// The channel was disconnected: there is only what was read before.
+	if pg.IsNoRows(err) {
 		out, err := s.known(ctx, p.Org, targetOf(r).of, w)
 		return publishing.PostAnalytics{Analytics: out}, pg.Fault(op, err)
 	}
@@ -123,7 +128,7 @@ func (s *Analytics) Post(
 	return publishing.PostAnalytics{Analytics: out}, err
 }
 
-// known returns the statistics that are stored.
+// known returns the stored statistics.
 func (s *Analytics) known(
 	ctx context.Context, org tenancy.OrgID, of analyticsstore.InsightOf, w insightWindow,
 ) (publishing.Analytics, error) {
@@ -134,9 +139,9 @@ func (s *Analytics) known(
 	return s.statistics(ctx, org, of, stored, w)
 }
 
-// Figures returns what is known of a channel on a day of UTC or, where nothing is, on the last known day before. The day
-// of the result is zero when nothing is known of any. It returns NotFound and Upstream as Channel does, and Invalid for
-// no day and for one that has not begun.
+// Figures returns the known figures of a channel for a day in UTC or, if none are known for that
+// day, for the last known day before it. If none are known at all, the day of the result is zero.
+// Figures returns the errors of Channel, and Invalid if there is no day or the day has not begun.
 func (s *Analytics) Figures(
 	ctx context.Context, p tenancy.Principal, q publishing.GetFigures,
 ) (publishing.DayFigures, error) {
@@ -159,7 +164,7 @@ func (s *Analytics) Figures(
 	return out, nil
 }
 
-// checkDay returns why figures of a day cannot be asked for, or "".
+// checkDay returns why the figures of a day cannot be requested, or "".
 func checkDay(at, today time.Time) string {
 	switch {
 	case at.IsZero():
@@ -181,14 +186,15 @@ func checkWindow(op string, days int) error {
 // insightWindow is a window of days. earlier is the first day of the window before it.
 type insightWindow struct{ earlier, first, last time.Time }
 
-// window returns the window of so many days that ends today.
+// window returns the window of the given number of days that ends today.
 func (s *Analytics) window(days int) insightWindow {
 	last := publishing.DayOf(s.deps.Clock.Now())
 	return insightWindow{earlier: last.AddDate(0, 0, 1-2*days), first: last.AddDate(0, 0, 1-days), last: last}
 }
 
-// statistics returns the metrics of a window. If nothing of it is known, because the platform does not answer or tells its
-// figures later, it ends with the last known day, but not after an answer without any figures.
+// statistics returns the metrics of a window. If nothing in the window is known, because the
+// platform does not respond or reports its figures later, the window ends with the last known day.
+// It stays as it is if the platform responded without any figures.
 func (s *Analytics) statistics(
 	ctx context.Context, org tenancy.OrgID, of analyticsstore.InsightOf, stored analyticsstore.Insight, w insightWindow,
 ) (publishing.Analytics, error) {
@@ -207,7 +213,7 @@ func (s *Analytics) statistics(
 	return out, nil
 }
 
-// endingOn returns the window of the same length that ends on a day.
+// endingOn returns a window of the same length that ends on the given day.
 func (w insightWindow) endingOn(day time.Time) insightWindow {
 	moved := w.last.Sub(day)
 	return insightWindow{earlier: w.earlier.Add(-moved), first: w.first.Add(-moved), last: day}

@@ -19,27 +19,29 @@ import (
 )
 
 const (
-	// insightAge is how old figures may be that are returned without asking the platform.
+	// insightAge is how old figures may be to be returned without asking the platform.
 	insightAge = time.Hour
-	// insightPause is how long a platform is not asked again after a failure, and the age of figures that Refresh reads
-	// again.
+	// insightPause is how long a platform is left alone after a failure. It is also the age from
+	// which Refresh reads figures again.
 	insightPause = time.Minute
-	// insightOverlap is how many days before the last known one are read again, because platforms tell some figures of a
-	// day, or complete them, only days later.
+	// insightOverlap is how many days before the last known day are read again, because platforms
+	// report or complete some figures of a day only days later.
 	insightOverlap = 7
-	// insightWait is how long a request waits for the platform when there are figures that it can return, insightTurn how
-	// long a reading waits for its turn, and insightTime how long the platform then has to answer.
+	// insightWait is how long a request waits for the platform if it can return stored figures.
+	// insightTurn is how long a reading waits for its turn, and insightTime how long the platform
+	// then has to respond.
 	insightWait = 5 * time.Second
 	insightTurn = 8 * time.Second
 	insightTime = 20 * time.Second
-	// insightAgain is the longest time that a platform that asks to wait is left alone.
+	// insightAgain bounds how long a platform that asks to wait is left alone.
 	insightAgain = 24 * time.Hour
 	maxProblem   = 1000 // bytes, see analyticsstore.InsightFailure
-	// storeTime is how long a result is tried to be stored after the request is gone.
+	// storeTime is the deadline for storing a result after its request is gone.
 	storeTime = 10 * time.Second
 )
 
-// insightTarget is what the statistics are of: a channel, or a post, which has a ref and the day of its publication.
+// insightTarget is the subject of statistics: a channel, or a post with its ref and the day of its
+// publication.
 type insightTarget struct {
 	of        analyticsstore.InsightOf
 	ref       connector.Ref
@@ -57,13 +59,13 @@ func targetOf(r analyticsstore.Released) insightTarget {
 	}
 }
 
-// reading is what is asked of a platform.
+// reading is one question to a platform.
 type reading struct {
 	access db.Access
 	insightTarget
 	analyst connector.Analyst
-	// last is when the target was last read, and lastDay the last day of which anything is known; nil when it never was,
-	// and when nothing is.
+	// last is when the target was last read, or nil if never. lastDay is the last day with known
+	// figures, or nil if there is none.
 	last, lastDay *time.Time
 	// refresh asks for figures that are no older than insightPause.
 	refresh bool
@@ -71,8 +73,8 @@ type reading struct {
 
 func (r reading) org() tenancy.OrgID { return r.access.Channel.Org }
 
-// current returns what is stored, after it has asked the platform where that is too old. It returns an error when the
-// platform cannot be asked and nothing was ever read.
+// current returns the stored figures. If they are too old, it asks the platform first. It returns
+// an error if the platform cannot be asked and was never read.
 func (s *Analytics) current(
 	ctx context.Context, op string, r reading, w insightWindow,
 ) (analyticsstore.Insight, error) {
@@ -101,7 +103,7 @@ func (s *Analytics) current(
 	return stored, neverRead(op, stored)
 }
 
-// neverRead returns why nothing is known, or nil if the platform was read.
+// neverRead returns why nothing is known, or nil if the platform was ever read.
 func neverRead(op string, stored analyticsstore.Insight) error {
 	switch {
 	case stored.ReadAt != nil:
@@ -112,14 +114,15 @@ func neverRead(op string, stored analyticsstore.Insight) error {
 	return fault.New(fault.Upstream, op, stored.Problem)
 }
 
-// readOnce is read for all callers that ask for the same at the same time. It does not wait longer than ctx allows and,
-// when something was read before, no longer than insightWait. What it has begun goes on then.
+// readOnce calls read once for all callers that ask for the same target at the same time. It waits
+// until ctx ends and, if something was read before, at most insightWait. The call that it began
+// continues after that.
 func (s *Analytics) readOnce(ctx context.Context, r reading) error {
 	detached := context.WithoutCancel(ctx)
 	result := s.reading.DoChan(r.of.Channel.String()+r.of.Post.String()+r.of.Release, func() (any, error) {
 		stored, err := analyticsstore.FindInsight(detached, s.db, r.org(), r.of, time.Time{}, time.Time{})
 		if err != nil || !isStale(stored, s.deps.Clock.Now(), r.refresh) {
-			return nil, err // another call has ended since the caller looked
+			return nil, err // another call has finished since the caller looked
 		}
 		return nil, s.read(detached, r)
 	})
@@ -147,8 +150,9 @@ func isStale(stored analyticsstore.Insight, now time.Time, refresh bool) bool {
 	return stored.TriedAt == nil || now.Sub(*stored.TriedAt) >= insightPause
 }
 
-// read waits for its turn, asks the platform and stores the answer, or why it failed. It returns the error of the
-// platform or of the database, and RateLimited when its turn does not come within insightTurn.
+// read waits for its turn, asks the platform, and stores either the response or why it failed. It
+// returns the error of the platform or the database, and RateLimited if its turn does not come
+// within insightTurn.
 func (s *Analytics) read(ctx context.Context, r reading) error {
 	leave, err := s.requests.enter(ctx, r.org(), r.access.Destination)
 	if err != nil {
@@ -183,8 +187,8 @@ func (s *Analytics) askNow(ctx context.Context, r reading, now time.Time) (days 
 	return days, err
 }
 
-// ask reads the days since the last one that is known, at most publishing.AnalyticsHistory, from a platform. A post that
-// the platform does not know has no figures.
+// ask reads the days since the last known one from a platform, at most publishing.AnalyticsHistory.
+// A post that the platform does not know has no figures.
 func (r reading) ask(
 	ctx context.Context, session *connector.Session, now time.Time,
 ) ([]publishing.DayFigures, error) {
@@ -220,7 +224,7 @@ func latest(a, b time.Time) time.Time {
 	return b
 }
 
-// figuresOf returns the series by their days, without the days outside of the range.
+// figuresOf groups the points of the series by day, without the days outside the range.
 func figuresOf(series []connector.Series, since, until, now time.Time) []publishing.DayFigures {
 	byDay := map[time.Time]publishing.DayFigures{}
 	for _, one := range series {
@@ -250,7 +254,7 @@ func figuresOf(series []connector.Series, since, until, now time.Time) []publish
 	return out
 }
 
-// failed logs why a platform could not be read, and stores it also when ctx is over.
+// failed logs and stores why a platform could not be read, even if ctx has ended.
 func (s *Analytics) failed(ctx context.Context, r reading, now time.Time, err error) {
 	s.deps.Log.WarnContext(ctx, "the statistics of a channel could not be read",
 		"org", r.org(), "channel", r.of.Channel, "connector", r.access.Channel.Connector, "error", err)
@@ -281,8 +285,8 @@ func publicOf(err error) string {
 	return "The platform could not be asked."
 }
 
-// upstreamFault returns the fault for figures that cannot be read. It is no Unauthenticated: the caller's own access is
-// fine.
+// upstreamFault returns the fault for figures that cannot be read. It is never Unauthenticated,
+// because the caller's own access is fine.
 func upstreamFault(op string, err error) error {
 	if fault.Is(err, fault.RateLimited) {
 		return err

@@ -15,8 +15,9 @@ import (
 	"crier/tenancy"
 )
 
-// Report returns what became of the posts of the organization, or of one customer, in the last days by the clocks of
-// the organization. It returns Invalid for a number of days that is out of range, and NotFound for an unknown customer.
+// Report returns what became of the posts of the organization, or of one customer, in the last
+// q.Days days by the clocks of the organization. It returns Invalid if the number of days is out of
+// range, and NotFound for an unknown customer.
 func (s *Analytics) Report(
 	ctx context.Context, p tenancy.Principal, q publishing.GetReport,
 ) (publishing.Report, error) {
@@ -36,7 +37,7 @@ func (s *Analytics) Report(
 	}
 	zone, err := tenancy.LoadZone(name)
 	if err != nil {
-		zone = time.UTC // this server does not know it
+		zone = time.UTC // this server does not know the zone
 	}
 	now := s.deps.Clock.Now()
 	days := lastDays(now, q.Days, zone)
@@ -52,7 +53,8 @@ func (s *Analytics) Report(
 	return out, nil
 }
 
-// lastDays returns the starts of so many days, of which the last one has the instant, and the end of that one.
+// lastDays returns the starts of the n days that end with the day of now, followed by the end of
+// the last one.
 func lastDays(now time.Time, n int, zone *time.Location) []time.Time {
 	year, month, today := now.In(zone).Date()
 	days := make([]time.Time, 0, n+1)
@@ -62,8 +64,8 @@ func lastDays(now time.Time, n int, zone *time.Location) []time.Time {
 	return days
 }
 
-// startOfDay returns the first instant of a day. In some zones the clocks are put forward at midnight, which then does not
-// exist.
+// startOfDay returns the first instant of a day. In some zones, clocks go forward at midnight,
+// which then does not exist.
 func startOfDay(year int, month time.Month, day int, zone *time.Location) time.Time {
 	want := time.Date(year, month, day, 12, 0, 0, 0, zone).Day()
 	at := time.Date(year, month, day, 0, 0, 0, 0, zone)

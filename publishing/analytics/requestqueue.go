@@ -11,18 +11,19 @@ import (
 )
 
 const (
-	// requestRate and requestBurst are how many readings a second, and at once, the requests of all organizations begin
-	// at one server in one process. A reading is one call, or three when its access is refreshed. With SnapshotRate, three
-	// processes make as many calls as a Bluesky server takes from one client.
+	// Requests of all organizations begin at most requestRate readings per second, and requestBurst
+	// at once, at one server in one process. A reading is one call, or three if its access is
+	// refreshed. Together with SnapshotRate, three processes make as many calls as a Bluesky server
+	// accepts from one client.
 	requestRate  = 2
 	requestBurst = 20
-	// requestsAtServer is how many readings of requests of one organization are in progress at one server, and
-	// requestsOfOrg at all servers, with those that wait.
+	// requestsAtServer is how many readings one organization may have in progress at one server.
+	// requestsOfOrg is the same limit for all servers, including readings that wait.
 	requestsAtServer = 4
 	requestsOfOrg    = 200
 )
 
-// requestQueue limits the readings of requests. It is safe for concurrent use.
+// requestQueue limits the readings that requests cause. It is safe for concurrent use.
 type requestQueue struct {
 	atServer *limit.PerKey[orgAtServer]
 	ofOrg    *limit.PerKey[tenancy.OrgID]
@@ -41,10 +42,13 @@ func newRequestQueue() *requestQueue {
 	}
 }
 
-// enter waits for the turn of an organization at each server of a destination, see connector.Destination: one of them
-// alone may be any name that the person who connected the channel has made up. The servers are sorted, so that two
-// readings never wait for each other. leave must be called once, after the reading. enter returns RateLimited when the
-// organization has too many readings in progress, and when its turn does not come within insightTurn or before ctx ends.
+// enter waits for the turn of an organization at every server of a destination (see
+// connector.Destination), because a single one of them may be a name made up by the person who
+// connected the channel. The servers are sorted, so that two readings never wait for each other.
+//
+// leave must be called once, after the reading. enter returns RateLimited if the organization has
+// too many readings in progress, or if its turn does not come within insightTurn or before ctx
+// ends.
 func (q *requestQueue) enter(ctx context.Context, org tenancy.OrgID, destination string) (leave func(), err error) {
 	ctx, cancel := context.WithTimeout(ctx, insightTurn)
 	defer cancel()

@@ -13,11 +13,11 @@ import (
 	"crier/tenancy"
 )
 
-// forgetInterval is how often the servers that nobody uses are deleted from the map.
+// forgetInterval is how often unused servers are deleted from the map.
 const forgetInterval = time.Minute
 
-// serverQueues are the servers that platforms run, by their names. Each has its own rate, so that one that fails or has
-// much to do delays no other. It is safe for concurrent use.
+// serverQueues holds the servers that platforms run, by name. Each server has its own rate, so that
+// a failing or busy server does not delay the others. It is safe for concurrent use.
 type serverQueues struct {
 	perSecond float64
 	burst     int
@@ -29,7 +29,8 @@ type serverQueues struct {
 
 // serverQueue limits and counts the readings at one server.
 type serverQueue struct {
-	// orgs lets the organizations take turns, so that one that asks for much delays the others by one reading each time.
+	// orgs lets the organizations take turns, so that one with many readings delays the others by
+	// only one reading per turn.
 	orgs  *limit.Fair[tenancy.OrgID]
 	pace  *rate.Limiter
 	users int
@@ -38,12 +39,13 @@ type serverQueue struct {
 	failures int // in a row
 }
 
-// newServerQueues returns queues that begin so many readings a second, and at once, at each server.
+// newServerQueues returns queues that begin at most perSecond readings per second, and burst at
+// once, at each server.
 func newServerQueues(perSecond float64, burst int) *serverQueues {
 	return &serverQueues{perSecond: perSecond, burst: burst, servers: map[string]*serverQueue{}}
 }
 
-// join returns a server, which is kept at least until leave.
+// join returns the server with the given name, which is kept at least until leave.
 func (q *serverQueues) join(name string) *serverQueue {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -66,7 +68,7 @@ func (q *serverQueues) leave(server *serverQueue) {
 	server.users--
 }
 
-// forget deletes the servers that nobody uses and whose rate is that of a new one.
+// forget deletes the unused servers whose rate limiter is full again, like a new one.
 func (q *serverQueues) forget() {
 	now := clock.Boot()
 	if now-q.forgotten < forgetInterval {
@@ -90,14 +92,16 @@ func (s *serverQueue) wait(ctx context.Context, org tenancy.OrgID) error {
 	return s.pace.Wait(ctx)
 }
 
-// isFailing returns true for a server that has failed too often in a row to be asked again in a sweep.
+// isFailing reports whether the server has failed too often in a row to be asked again in this
+// sweep.
 func (s *serverQueue) isFailing() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.failures >= snapshotFailures
 }
 
-// answered counts the result of a call, and how long it took. Only those failures count that may be the server's.
+// answered records the result of a call and how long it took. It counts only failures that may be
+// the server's.
 func (s *serverQueue) answered(err error, took time.Duration) {
 	kind := connector.KindOf(err, false)
 	s.mu.Lock()

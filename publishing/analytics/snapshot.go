@@ -20,42 +20,45 @@ import (
 )
 
 const (
-	// snapshotPosts and snapshotPostAge say which posts are read with their channel: the latest, of a week.
+	// snapshotPosts and snapshotPostAge say which posts are read with their channel: the latest
+	// ones, at most a week old.
 	snapshotPosts   = 10
 	snapshotPostAge = 7 * 24 * time.Hour
-	// snapshotOrgs is how many organizations are read at the same time, one channel of each.
+	// snapshotOrgs is how many organizations are read concurrently, one channel each.
 	snapshotOrgs = 16
-	// snapshotBatch, snapshotServerBatch and snapshotOrgBatch are how many channels are taken at a time: in all, of one
-	// server, which at SnapshotRate makes less than five minutes, and of one organization.
+	// snapshotBatch, snapshotServerBatch and snapshotOrgBatch are how many channels are taken at a
+	// time: in total; of one server, which takes less than five minutes at SnapshotRate; and of one
+	// organization.
 	snapshotBatch       = 400
 	snapshotServerBatch = 100
 	snapshotOrgBatch    = 25
-	// snapshotOrgTime limits the time of the calls for one organization in a batch, without the time in which they wait
-	// for their turn. What is left is due later.
+	// snapshotOrgTime limits the time that the calls for one organization take in a batch,
+	// excluding the time spent waiting for a turn. The remaining channels are due later.
 	snapshotOrgTime = 2 * time.Minute
-	// snapshotFailures is after how many failures of one server in a row the rest of its channels is due later. A call
-	// that takes snapshotSlow is one of them.
+	// snapshotFailures is how many times in a row a server may fail before its remaining channels
+	// are left for later. A call that takes snapshotSlow counts as a failure.
 	snapshotFailures = 3
 	snapshotSlow     = insightTime / 2
-	// snapshotAgain is when a channel is due again that was not tried.
+	// snapshotAgain is how long until a channel that was not tried is due again.
 	snapshotAgain = time.Hour
-	// snapshotRest is the first part of a day, in which no snapshot is taken: platforms complete the figures of the day
-	// before.
+	// snapshotRest is the first part of each day, during which no snapshot is due, because
+	// platforms are still completing the figures of the previous day.
 	snapshotRest = 2 * time.Hour
 )
 
-// SnapshotRate is how many readings a second TakeSnapshots begins at one server, see requestRate. The smallest limit for
-// one client that a platform documents is that of a Bluesky server, 3,000 calls in five minutes.
+// SnapshotRate is how many readings per second TakeSnapshots begins at one server; see requestRate.
+// The lowest limit per client that a platform documents is that of a Bluesky server: 3,000 calls in
+// five minutes.
 const SnapshotRate = 4
 
-// TakeSnapshots reads the statistics of all channels whose snapshot of the day is due, with those of their latest posts,
-// and stores them. Each channel has a time of its own on every day. It returns the number of channels that were read,
-// also with an error, which is that of the database.
+// TakeSnapshots reads and stores the statistics of all channels whose daily snapshot is due, and of
+// their latest posts. Each channel is due at its own time of day. It returns the number of channels
+// read, also with an error, which comes from the database.
 //
-// A server that fails delays only its own channels, and an organization only its own, until an hour later. A channel that
-// fails waits the longer the more often it does, and comes after the others. Only one process should call it at a time,
-// because the rate of calls is that of one process. When ctx ends, or in a crash, the channels that were taken but not
-// read are due an hour later.
+// A failing server delays only its own channels, and an organization only its own, by an hour. A
+// channel that fails waits two hours, later up to four, and comes after the others. If ctx ends or
+// the process crashes, the channels that were taken but not read are due an hour later. Only one
+// process should call TakeSnapshots at a time, because the rate limit applies to each process.
 func (s *Analytics) TakeSnapshots(ctx context.Context) (int, error) {
 	platforms := s.analysts()
 	sweep := &snapshotSweep{Analytics: s, servers: newServerQueues(s.cfg.SnapshotRate, 1)}
@@ -74,14 +77,14 @@ func (s *Analytics) TakeSnapshots(ctx context.Context) (int, error) {
 	}
 }
 
-// errNoTurn is returned for a channel that was not asked for, because ctx ends before it would be its turn.
+// errNoTurn is returned for a channel that was not read because ctx ends before its turn.
 var errNoTurn = errors.New("the time for the snapshots is over")
 
 // errInactive is returned if the channel was disconnected, or its organization lost access, while
 // the snapshot waited.
 var errInactive = errors.New("the channel is not active")
 
-// analysts returns the platforms with statistics.
+// analysts returns the platforms that have statistics.
 func (s *Analytics) analysts() []string {
 	out := []string{}
 	for _, c := range s.deps.Connectors.All() {
@@ -95,12 +98,13 @@ func (s *Analytics) analysts() []string {
 // snapshotSweep is one call of TakeSnapshots.
 type snapshotSweep struct {
 	*Analytics
-	// servers are joined and never left, because the sweep needs their failures until its end.
+	// servers are joined but never left, because the sweep needs their failure counts until its
+	// end.
 	servers *serverQueues
 
 	mu   sync.Mutex // protects the fields below
 	done int
-	over bool // no other channel is begun
+	over bool // no further channel is begun
 }
 
 func (s *snapshotSweep) isOver() bool {
@@ -109,15 +113,15 @@ func (s *snapshotSweep) isOver() bool {
 	return s.over
 }
 
-// end lets no other channel begin. Calls in progress go on.
+// end prevents further channels from beginning. Calls in progress continue.
 func (s *snapshotSweep) end() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.over = true
 }
 
-// batch reads channels, of each organization one after the other. It returns the first error of the database, after
-// which no other channel is begun.
+// batch reads channels, those of each organization one after another. It returns the first database
+// error, after which no further channel is begun.
 func (s *snapshotSweep) batch(ctx context.Context, due []analyticsstore.DueSnapshot) error {
 	byOrg := map[tenancy.OrgID][]analyticsstore.DueSnapshot{}
 	for _, d := range due {
@@ -160,12 +164,12 @@ func (s *snapshotSweep) organization(ctx context.Context, channels []analyticsst
 // snapshotVisit is the part of a batch that concerns one organization. Only one goroutine uses it.
 type snapshotVisit struct {
 	*snapshotSweep
-	// spent is the time that the calls have taken.
+	// spent is how long the calls have taken.
 	spent time.Duration
 }
 
-// channel reads and stores the statistics of a channel and of its latest posts. It returns an error of the database, or
-// errNoTurn.
+// channel reads and stores the statistics of a channel and of its latest posts. It returns a
+// database error or errNoTurn.
 func (s *snapshotVisit) channel(ctx context.Context, d analyticsstore.DueSnapshot, server *serverQueue) error {
 	now := s.deps.Clock.Now()
 	source, err := analyticsstore.FindSnapshotSource(
@@ -200,8 +204,8 @@ func (s *snapshotVisit) channel(ctx context.Context, d analyticsstore.DueSnapsho
 	return nil
 }
 
-// posts reads the statistics of posts. When the platform fails on one, or the time of the organization is over, the rest
-// of them is left out.
+// posts reads the statistics of posts. If the platform fails on one post, or the time of the
+// organization runs out, it skips the remaining posts.
 func (s *snapshotVisit) posts(
 	ctx context.Context, server *serverQueue, a db.Access, posts []analyticsstore.Released,
 ) (out []analyticsstore.ReadInsight) {
@@ -224,7 +228,7 @@ func (s *snapshotVisit) posts(
 	return out
 }
 
-// postNotRead logs why a post was not read, and stores it if the platform has asked to wait.
+// postNotRead logs why a post was not read, and stores it if the platform asked to wait.
 func (s *snapshotVisit) postNotRead(ctx context.Context, r reading, err error) {
 	s.deps.Log.WarnContext(ctx, "the statistics of a post could not be read",
 		"org", r.org(), "post", r.of.Post, "error", err)
@@ -238,7 +242,7 @@ func (s *snapshotVisit) postNotRead(ctx context.Context, r reading, err error) {
 	}
 }
 
-// notRead stores why a channel was not read. It returns an error of the database, or errNoTurn.
+// notRead stores why a channel was not read. It returns a database error or errNoTurn.
 func (s *snapshotVisit) notRead(
 	ctx context.Context, a db.Access, channel publishing.ChannelID, now time.Time, err error,
 ) error {
@@ -250,10 +254,11 @@ func (s *snapshotVisit) notRead(
 	return analyticsstore.SnapshotFailed(ctx, s.db, a.Channel.Org, channel, failureOf(now, err))
 }
 
-// ask waits for the server's turn and reads the days since the last reading. The access of r is
-// then the one that was used, which may be a new one. It returns errNoTurn when ctx ends before the
-// turn, and errInactive if the channel may no longer be asked: the turn may be minutes away. A
-// panic of a connector is returned as an error, because the sweep runs in its own goroutines.
+// ask waits for a turn at the server and reads the days since the last reading. It sets the access
+// of r to the one that was used, which may be new. It returns errNoTurn if ctx ends before the
+// turn. The turn may be minutes away, so ask then returns errInactive if the channel may no longer
+// be read. A panic of a connector is returned as an error, because the sweep runs in its own
+// goroutines.
 func (s *snapshotVisit) ask(
 	ctx context.Context, server *serverQueue, r *reading,
 ) (days []publishing.DayFigures, err error) {
@@ -286,8 +291,9 @@ func (s *snapshotVisit) ask(
 	return days, err
 }
 
-// nextSnapshot returns when the next snapshot after now is due: at a time of the day that is the channel's own, so that
-// the calls to a platform are spread over the day. A snapshot that was late, even after midnight, moves no later one.
+// nextSnapshot returns when the next snapshot after now is due. Each channel has its own time of
+// day, so that calls to a platform are spread over the day. A late snapshot, even after midnight,
+// does not move later ones.
 func nextSnapshot(channel publishing.ChannelID, now time.Time) time.Time {
 	raw := channel.UUID()
 	spread := uint64(24*time.Hour - snapshotRest)

@@ -16,7 +16,8 @@ import (
 	"crier/tenancy"
 )
 
-// Apps are the use cases of an organization's applications at platforms. It is safe for concurrent use.
+// Apps implements the use cases of an organization's applications at platforms. It is safe for
+// concurrent use.
 type Apps struct {
 	db         *db.DB
 	keyring    *secret.Keyring
@@ -29,7 +30,8 @@ func NewApps(d *db.DB, keyring *secret.Keyring, connectors *connector.Registry, 
 	return &Apps{db: d, keyring: keyring, connectors: connectors, access: a}
 }
 
-// Apps returns the applications of the organization at all families of platforms, in the order of their identifiers.
+// Apps returns the applications of the organization at all families of platforms, in the order of
+// their identifiers.
 func (s *Apps) Apps(ctx context.Context, p tenancy.Principal) ([]publishing.PlatformApp, error) {
 	out := []publishing.PlatformApp{}
 	for _, f := range s.families() {
@@ -42,8 +44,8 @@ func (s *Apps) Apps(ctx context.Context, p tenancy.Principal) ([]publishing.Plat
 	return out, nil
 }
 
-// App returns the application of the organization at the family with this identifier, or of the platform with it. It
-// returns NotFound for an unknown one.
+// App returns the application of the organization at a family of platforms. family is the
+// identifier of the family or of one of its platforms. App returns NotFound if it is neither.
 func (s *Apps) App(ctx context.Context, p tenancy.Principal, family string) (publishing.PlatformApp, error) {
 	f, err := s.family("publishing.App", family)
 	if err != nil {
@@ -52,10 +54,10 @@ func (s *Apps) App(ctx context.Context, p tenancy.Principal, family string) (pub
 	return s.describeApp(ctx, p, f)
 }
 
-// SetApp stores an application of the organization, in place of the one that it had and of that of the instance. It
-// returns the number of channels that were connected with the one that it replaces: they publish until their access
-// ends, and must then be connected again. Channels of the application of the instance keep it. It returns NotFound for
-// an unknown family, and Invalid.
+// SetApp stores an application of the organization, replacing its previous one or the application
+// of the instance. It returns how many channels were connected with the previous one: these publish
+// until their access ends, and must then be reconnected. Channels connected with the application of
+// the instance keep it. SetApp returns NotFound for an unknown family, and Invalid.
 func (s *Apps) SetApp(
 	ctx context.Context, p tenancy.Principal, cmd publishing.SetPlatformApp,
 ) (publishing.PlatformApp, int, error) {
@@ -64,7 +66,7 @@ func (s *Apps) SetApp(
 	if err != nil {
 		return publishing.PlatformApp{}, 0, err
 	}
-	// A space inside is part of a secret (RFC 6749, appendix A.2).
+	// A space inside a secret is part of it (RFC 6749, appendix A.2).
 	cmd.ClientID, cmd.Secret = paste.Trim(cmd.ClientID), paste.Trim(cmd.Secret)
 	if err := cmd.Validate(); err != nil {
 		return publishing.PlatformApp{}, 0, err
@@ -89,9 +91,9 @@ func (s *Apps) SetApp(
 	return out, channels, err
 }
 
-// DeleteApp deletes an application of the organization, so that new channels use that of the instance. It returns the
-// number of channels that were connected with it, as SetApp does. There need not be one. It returns NotFound for an
-// unknown family.
+// DeleteApp deletes an application of the organization, so that new channels use the application of
+// the instance. It returns how many channels were connected with it, as SetApp does. It succeeds
+// even if there is none. It returns NotFound for an unknown family.
 func (s *Apps) DeleteApp(
 	ctx context.Context, p tenancy.Principal, family string,
 ) (publishing.PlatformApp, int, error) {
@@ -115,7 +117,7 @@ func (s *Apps) DeleteApp(
 	return out, channels, err
 }
 
-// families returns the families of all connectors, without applications.
+// families returns the families of all connectors, without their applications.
 func (s *Apps) families() []publishing.PlatformApp {
 	var out []publishing.PlatformApp
 	for _, c := range s.connectors.All() {
@@ -154,8 +156,9 @@ func (s *Apps) describeApp(
 	return f, nil
 }
 
-// Platforms returns all platforms of this instance, in the order of their identifiers, and for each whether accounts of
-// it can be connected: those of platforms with a form always, others when there is an application.
+// Platforms returns all platforms of this instance, in the order of their identifiers, and whether
+// accounts of each can be connected. A platform with a form always accepts accounts; others need an
+// application.
 func (s *Apps) Platforms(ctx context.Context, p tenancy.Principal) ([]publishing.Platform, error) {
 	apps, err := s.Apps(ctx, p)
 	if err != nil {
@@ -178,8 +181,8 @@ func (s *Apps) Platforms(ctx context.Context, p tenancy.Principal) ([]publishing
 	return out, nil
 }
 
-// EnteredBy returns the families for which a person entered the current application in the organization of q. It runs in
-// the transaction of q, and returns the error of Postgres.
+// EnteredBy returns the families for which a person entered the current application in the
+// organization of q. It runs in the transaction of q and returns the Postgres error.
 func (s *Apps) EnteredBy(ctx context.Context, q pg.Querier, person tenancy.PersonID) ([]string, error) {
 	return channelstore.AppsBy(ctx, q, person)
 }

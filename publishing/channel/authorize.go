@@ -21,15 +21,17 @@ import (
 	"crier/tenancy"
 )
 
-// CallbackPath is the path below the public address to which platforms send the browser back, without the platform.
+// CallbackPath is the path, without the platform, below the public address to which platforms send
+// the browser back.
 const CallbackPath = "/connect/"
 
 func (s *Channels) redirectURI(platform string) string {
 	return strings.TrimRight(s.cfg.BaseURL, "/") + CallbackPath + platform
 }
 
-// Authorize starts a connect by OAuth over the public API. Unless force or a channel to reconnect is given, it returns
-// an empty URL when the organization has a channel of the platform that works. Its errors are those of Begin.
+// Authorize starts a connect by OAuth over the public API. It returns an empty URL if the
+// organization already has a working channel of the platform, unless force or a channel to
+// reconnect is given. It returns the errors of Begin.
 func (s *Channels) Authorize(
 	ctx context.Context, p tenancy.Principal, cmd publishing.BeginConnect, force bool,
 ) (publishing.Authorized, error) {
@@ -84,9 +86,10 @@ func (s *Channels) beginOAuth(
 	return url, pg.Fault(op, channelstore.SaveState(ctx, s.db, secret.HashToken(state), st))
 }
 
-// finishOAuth redeems the code of a connect. The state is used up before the platform is called, because a platform may
-// take a second use of the code for a theft and revoke what the first one gave. It is stored again when the organization
-// has too many connects in progress for the platform to be called.
+// finishOAuth redeems the code of a connect. It uses up the state before it calls the platform,
+// because a platform may treat a second use of the code as theft and revoke what the first use
+// gave. It stores the state again if the organization has too many connects in progress to call the
+// platform.
 func (s *Channels) finishOAuth(
 	ctx context.Context, c connector.Connector, cmd publishing.FinishConnect,
 ) (publishing.ChannelConnected, error) {
@@ -131,12 +134,12 @@ func (s *Channels) finishOAuth(
 	return done, err
 }
 
-// exchange redeems a code with the application that the connect began with.
+// exchange redeems a code with the application that the connect started with.
 func (s *Channels) exchange(
 	ctx context.Context, c connector.Connector, st channelstore.ConnectState, code string,
 ) (connector.Authorized, error) {
 	const op = "publishing.FinishConnect"
-	a, _ := connector.AuthorizerOf(c) // the caller has checked it
+	a, _ := connector.AuthorizerOf(c) // the caller has checked this
 	app, err := s.appOf(ctx, a, st)
 	if err != nil {
 		return connector.Authorized{}, err
@@ -163,7 +166,7 @@ func (s *Channels) logRefusal(st channelstore.ConnectState, err error) {
 	s.deps.Log.Warn("a channel could not be connected", "org", st.Org, "connector", st.Connector, "error", err)
 }
 
-// appOf returns the application that a connect began with.
+// appOf returns the application that a connect started with.
 func (s *Channels) appOf(
 	ctx context.Context, a connector.Authorizer, st channelstore.ConnectState,
 ) (connector.App, error) {
@@ -179,8 +182,8 @@ func (s *Channels) appOf(
 	return app, nil
 }
 
-// oauthFault returns the fault for a platform that does not finish a connect. A platform that does not answer is
-// Upstream: the person can only begin again.
+// oauthFault returns the fault for a platform that does not finish a connect. If the platform did
+// not respond, it is Upstream, because the person can only begin again.
 func oauthFault(op string, err error) error {
 	var e *connector.Error
 	if !errors.As(err, &e) {
@@ -194,8 +197,8 @@ func oauthFault(op string, err error) error {
 	}
 }
 
-// storeCandidates stores the accounts to choose from. It chooses at once when there is only one, and the account of the
-// channel when one is reconnected.
+// storeCandidates stores the accounts to choose from. If there is only one, it chooses that account
+// at once; for a reconnect, it chooses the account of the channel.
 func (s *Channels) storeCandidates(
 	ctx context.Context, c connector.Connector, st channelstore.ConnectState, cmd publishing.FinishConnect,
 	got connector.Authorized,
@@ -242,7 +245,7 @@ func (s *Channels) storeCandidates(
 	}, nil
 }
 
-// onlyCandidate returns the candidate that needs no choice, or "".
+// onlyCandidate returns the candidate to use without asking, or "".
 func (s *Channels) onlyCandidate(
 	ctx context.Context, st channelstore.ConnectState, all []connector.Candidate,
 ) (string, error) {

@@ -56,27 +56,28 @@ type Deps struct {
 	Quota   db.Quota
 	Posts   Posts
 	Notices Notices
-	// Disowned is called after the person who had granted access has disconnected a channel, to mail the administrators;
-	// nil mails nobody.
+	// Disowned is called after the person who granted access has disconnected a channel, to mail
+	// the administrators. If it is nil, nobody is mailed.
 	Disowned func(ctx context.Context, d publishing.Disowned)
 }
 
-// Channels are the use cases of channels. It is safe for concurrent use.
+// Channels implements the use cases of channels. It is safe for concurrent use.
 type Channels struct {
 	cfg  Config
 	deps Deps
 	db   *db.DB
-	// connects limits the calls of platforms of each organization in this process.
+	// connects limits the concurrent connects of each organization in this process.
 	connects *limit.PerKey[tenancy.OrgID]
 }
 
-// New returns the use cases of channels. A process should make one only: each has its own limit of connects in
-// progress.
+// New returns the use cases of channels. A process should create only one, because each has its own
+// limit of connects in progress.
 func New(cfg Config, deps Deps) *Channels {
 	return &Channels{cfg: cfg, deps: deps, db: deps.DB, connects: limit.New[tenancy.OrgID](connectsAtOnce)}
 }
 
-// Catalogue returns the descriptors of all connectors of this instance, in the order of their identifiers.
+// Catalogue returns the descriptors of all connectors of this instance, in the order of their
+// identifiers.
 func (s *Channels) Catalogue() []connector.Descriptor {
 	var out []connector.Descriptor
 	for _, c := range s.deps.Connectors.All() {
@@ -85,8 +86,9 @@ func (s *Channels) Catalogue() []connector.Descriptor {
 	return out
 }
 
-// List returns the channels of the organization, or those of one customer unless customer is empty. An id that names no
-// customer has no channels. It returns Unavailable while the database is away, as every method does.
+// List returns the channels of the organization or, if customer is not empty, those of one
+// customer. If there is no such customer, it returns none. Like every method, it returns
+// Unavailable while the database is away.
 func (s *Channels) List(ctx context.Context, p tenancy.Principal, customer string) ([]publishing.Channel, error) {
 	parsed, ok := id.Parse[publishing.CustomerTag](customer)
 	if customer != "" && !ok {
@@ -96,8 +98,8 @@ func (s *Channels) List(ctx context.Context, p tenancy.Principal, customer strin
 	return out, pg.Fault("publishing.ListChannels", err)
 }
 
-// Disconnect deletes the credential of a channel and its unpublished posts. Published posts remain, here and on the
-// platform. It returns NotFound.
+// Disconnect deletes the credential and the unpublished posts of a channel. Published posts remain,
+// both here and on the platform. It returns NotFound if there is no such channel.
 func (s *Channels) Disconnect(ctx context.Context, p tenancy.Principal, channel string) error {
 	const op = "publishing.Disconnect"
 	none := fault.New(fault.NotFound, op, "There is no such channel.")
@@ -122,7 +124,7 @@ func (s *Channels) Disconnect(ctx context.Context, p tenancy.Principal, channel 
 	return nil
 }
 
-// Customers returns the customers of the organization by their names.
+// Customers returns the customers of the organization, by name.
 func (s *Channels) Customers(ctx context.Context, p tenancy.Principal) ([]publishing.Customer, error) {
 	out, err := channelstore.Customers(ctx, s.db, p.Org)
 	return out, pg.Fault("publishing.Customers", err)

@@ -24,9 +24,10 @@ func noChoice(op string) error {
 	)
 }
 
-// Choose finishes a connect by OAuth with one of its candidates, for a member of the organization. It returns NotFound
-// for an id that names nothing, Invalid for a channel that is connected or a candidate that is not offered, and
-// Quota or Conflict at the limits of channels. After an error the choice can be made again.
+// Choose finishes a connect by OAuth with one of its candidates, for a member of the organization.
+// It returns NotFound for an unknown id, Invalid if the channel is already connected or the
+// candidate is not offered, and Quota or Conflict at the limits of channels. After an error, the
+// choice can be made again.
 func (s *Channels) Choose(
 	ctx context.Context, p tenancy.Principal, cmd publishing.ChooseAccount,
 ) (publishing.ChannelConnected, error) {
@@ -52,8 +53,8 @@ func (s *Channels) Choose(
 	return s.choose(ctx, st, p, cmd.Candidate)
 }
 
-// ChooseByState is Choose for a caller who has the state of the connect. platform is checked unless it is empty, and
-// cmd.Channel too.
+// ChooseByState is Choose for a caller who has the state of the connect. If platform or cmd.Channel
+// is not empty, it must match the connect.
 func (s *Channels) ChooseByState(
 	ctx context.Context, platform string, cmd publishing.ChooseAccount,
 ) (publishing.ChannelConnected, error) {
@@ -80,7 +81,7 @@ func (s *Channels) ChooseByState(
 	return s.choose(ctx, st, st.By(), cmd.Candidate)
 }
 
-// choose selects a candidate for by. The state was used up; after an error it is stored again.
+// choose selects a candidate for by. The state was used up; after an error, it is stored again.
 func (s *Channels) choose(
 	ctx context.Context, st channelstore.ConnectState, by tenancy.Principal, candidate string,
 ) (publishing.ChannelConnected, error) {
@@ -100,7 +101,7 @@ func (s *Channels) choose(
 	return done, nil
 }
 
-// restore stores a state again that was used up.
+// restore stores a state again after it was used up.
 func (s *Channels) restore(ctx context.Context, st channelstore.ConnectState) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), restoreTimeout)
 	defer cancel()
@@ -109,7 +110,7 @@ func (s *Channels) restore(ctx context.Context, st channelstore.ConnectState) er
 
 const restoreTimeout = 5 * time.Second
 
-// selectInTurn is selectAccount for a caller that acquireConnect has given no place.
+// selectInTurn is selectAccount for a caller that has not called acquireConnect.
 func (s *Channels) selectInTurn(
 	ctx context.Context, st channelstore.ConnectState, by tenancy.Principal, candidate string,
 ) (publishing.ChannelConnected, error) {
@@ -121,8 +122,9 @@ func (s *Channels) selectInTurn(
 	return s.selectAccount(ctx, st, by, candidate)
 }
 
-// mayChoose returns Quota when the plan allows no more channels and the candidate is none yet. It is asked before the
-// platform is, which may accept what a choice uses up only once.
+// mayChoose returns Quota if the plan allows no more channels and the candidate is not a channel
+// yet. It runs before the platform is asked, because the platform may accept only once what a
+// choice uses up.
 func (s *Channels) mayChoose(ctx context.Context, st channelstore.ConnectState, candidate string) error {
 	const op = "publishing.ChooseAccount"
 	_, err := channelstore.ChannelOfAccount(ctx, s.db, st.Org, st.Connector, candidate)
@@ -132,8 +134,8 @@ func (s *Channels) mayChoose(ctx context.Context, st channelstore.ConnectState, 
 	return pg.Fault(op, err)
 }
 
-// selectAccount asks the platform for the access to a candidate and stores the channel. The caller holds a place of
-// acquireConnect.
+// selectAccount asks the platform for access to a candidate and stores the channel. The caller must
+// have called acquireConnect.
 func (s *Channels) selectAccount(
 	ctx context.Context, st channelstore.ConnectState, by tenancy.Principal, candidate string,
 ) (publishing.ChannelConnected, error) {

@@ -24,23 +24,26 @@ import (
 )
 
 const (
-	// stateLife is also how long the account of a connect by OAuth can be chosen with the state alone.
+	// stateLife is how long a state is valid. It is also how long the account of a connect by OAuth
+	// can be chosen with the state alone.
 	stateLife = time.Hour
 	// pendingLife is how long the account of a connect by OAuth can be chosen.
 	pendingLife = 24 * time.Hour
-	// maxTries is the largest number of tries of one connect. Each calls the platform.
+	// maxTries bounds the tries of one connect. Each calls the platform.
 	maxTries = 10
-	// connectsAtOnce is the limit of one organization in one process.
+	// connectsAtOnce bounds the connects in progress of one organization in one process.
 	connectsAtOnce = 4
 	connectWait    = time.Second
 	connectRetry   = 5 * time.Second
 )
 
-// Begin starts a connect. It returns the address of the platform at which a person allows the access, and for a
-// platform with a form the state, which is valid for an hour and ten tries. A state can be used once. Begin returns
-// Invalid when there is no such platform, when it has no application, or when there is no such channel to reconnect,
-// NotFound for an unknown platform when cmd asks for that, and Quota when the plan allows no more channels and none is
-// reconnected.
+// Begin starts a connect. For a platform with OAuth, it returns the address at which a person
+// allows access. For a platform with a form, it returns the state, which is valid for an hour and
+// ten tries. A state can be used once.
+//
+// Begin returns Invalid if there is no such platform, it has no application, or there is no such
+// channel to reconnect; NotFound for an unknown platform if cmd asks for that; and Quota if the
+// plan allows no more channels and none is reconnected.
 func (s *Channels) Begin(ctx context.Context, p tenancy.Principal, cmd publishing.BeginConnect) (string, error) {
 	const op = "publishing.BeginConnect"
 	c, ok := s.deps.Connectors.Get(cmd.Connector)
@@ -80,8 +83,8 @@ func (s *Channels) Begin(ctx context.Context, p tenancy.Principal, cmd publishin
 	return state, pg.Fault(op, channelstore.SaveState(ctx, s.db, secret.HashToken(state), st))
 }
 
-// mayConnect returns Quota when the plan allows no more channels, so that a person learns it before the platform is
-// asked. What counts is the check when the channel is stored.
+// mayConnect returns Quota if the plan allows no more channels, so that a person learns this before
+// the platform is asked. The check that counts is made when the channel is stored.
 func (s *Channels) mayConnect(ctx context.Context, org tenancy.OrgID, op string) error {
 	if s.deps.Quota == nil {
 		return nil
@@ -96,7 +99,7 @@ func (s *Channels) mayConnect(ctx context.Context, org tenancy.OrgID, op string)
 	return db.Fault(op, err)
 }
 
-// checkPlan returns Quota when the plan allows no more channels than are present.
+// checkPlan returns Quota if the plan allows no more channels than are present.
 func (s *Channels) checkPlan(ctx context.Context, tx *db.Tx, op string, present int) error {
 	limits, err := db.Limits(ctx, tx, s.deps.Quota)
 	if err != nil || present < limits.Channels {
@@ -122,11 +125,15 @@ func unknownPlatform(op string, cmd publishing.BeginConnect) error {
 	return fault.New(kind, op, "There is no platform "+connector.Quote(cmd.Connector)+" on this instance.")
 }
 
-// Finish signs in to the platform with the form, or redeems the code of a connect by OAuth, and stores the channel. It
-// needs no session. So that it cannot be used
-// to guess passwords or to make this instance call other hosts, the state is used up by a successful sign-in and by ten
-// tries, and Finish returns RateLimited while four connects of the organization are in progress, which counts as a try.
-// It returns Invalid for a state, a form or a credential that is not accepted, and Quota or Conflict at the limits of channels.
+// Finish signs in to the platform with the form, or redeems the code of a connect by OAuth, and
+// stores the channel. It needs no session.
+//
+// To prevent guessing passwords or making this instance call other hosts, a successful sign-in or
+// ten tries use up the state. Finish also returns RateLimited while four connects of the
+// organization are in progress, which counts as a try of a form.
+//
+// Finish returns Invalid for a state, form or credential that is not accepted, and Quota or
+// Conflict at the limits of channels.
 func (s *Channels) Finish(ctx context.Context, cmd publishing.FinishConnect) (publishing.ChannelConnected, error) {
 	const op = "publishing.FinishConnect"
 	c, ok := s.deps.Connectors.Get(cmd.Connector)
@@ -155,7 +162,8 @@ func (s *Channels) Finish(ctx context.Context, cmd publishing.FinishConnect) (pu
 		return publishing.ChannelConnected{}, err
 	}
 	defer leave()
-	connecting, cancel := context.WithTimeout(ctx, s.cfg.PlatformTimeout) // not for the database: see pg.IsAway
+	// This deadline is not for the database: see pg.IsAway.
+	connecting, cancel := context.WithTimeout(ctx, s.cfg.PlatformTimeout)
 	defer cancel()
 	env := connector.Env{HTTP: s.deps.HTTP, Clock: s.deps.Clock}
 	connected, err := c.Connect(outbound.WithOwner(connecting, st.Org.String()), env, fields)
@@ -172,8 +180,9 @@ func (s *Channels) Finish(ctx context.Context, cmd publishing.FinishConnect) (pu
 	return s.storeChannel(ctx, st, st.By(), cmd.Zone, connected)
 }
 
-// acquireConnect waits until the organization has fewer than connectsAtOnce connects in progress. leave must be called
-// once. It returns RateLimited when the wait takes longer than connectWait.
+// acquireConnect waits until the organization has fewer than connectsAtOnce connects in progress.
+// leave must be called once. acquireConnect returns RateLimited if the wait takes longer than
+// connectWait.
 func (s *Channels) acquireConnect(ctx context.Context, org tenancy.OrgID) (leave func(), err error) {
 	ctx, cancel := context.WithTimeout(ctx, connectWait)
 	defer cancel()
@@ -191,8 +200,9 @@ func usedState(op string) error {
 	return fault.New(fault.Invalid, op, "This connection attempt was used already; begin again.")
 }
 
-// storeChannel stores the connected account as a channel. It returns Invalid when the channel to reconnect is gone or
-// has another account, and Quota or Conflict at the limits of channels. by is who connects it, for the audit log.
+// storeChannel stores the connected account as a channel. by is who connects it, for the audit log.
+// It returns Invalid if the channel to reconnect is gone or has another account, and Quota or
+// Conflict at the limits of channels.
 func (s *Channels) storeChannel(
 	ctx context.Context, st channelstore.ConnectState, by tenancy.Principal, zone tenancy.ZoneRequest, got connector.Connected,
 ) (publishing.ChannelConnected, error) {
@@ -223,7 +233,7 @@ func (s *Channels) storeChannel(
 	}
 	var stored publishing.Channel
 	var next *time.Time
-	// Whoever began the connect may have lost access while the platform answered.
+	// Whoever started the connect may have lost access while the platform was responding.
 	err = s.db.InOrgAs(ctx, st.By(), func(tx *db.Tx) (err error) {
 		stored, next, err = channelstore.Connect(ctx, tx, channel, sealed, s.refreshAt(st.Connector, got),
 			func(tx *db.Tx, present int) error { return s.checkChannels(ctx, tx, op, present) })
@@ -246,8 +256,8 @@ func (s *Channels) storeChannel(
 	return done, pg.Fault(op, err)
 }
 
-// checkChannels returns Quota when the plan allows no more channels than are present, and Conflict at the limit that all
-// organizations have.
+// checkChannels returns Quota if the plan allows no more channels than are present, and Conflict at
+// the limit that applies to every organization.
 func (s *Channels) checkChannels(ctx context.Context, tx *db.Tx, op string, present int) error {
 	if err := s.checkPlan(ctx, tx, op, present); err != nil {
 		return err
@@ -259,7 +269,7 @@ func (s *Channels) checkChannels(ctx context.Context, tx *db.Tx, op string, pres
 	return nil
 }
 
-// refreshAt returns when the access of a new channel is to be refreshed, nil for never.
+// refreshAt returns when the access of a new channel must be refreshed, or nil for never.
 func (s *Channels) refreshAt(platform string, got connector.Connected) *time.Time {
 	c, ok := s.deps.Connectors.Get(platform)
 	if !ok {
@@ -268,7 +278,7 @@ func (s *Channels) refreshAt(platform string, got connector.Connected) *time.Tim
 	return access.RefreshAt(c.Describe().RefreshLead, s.deps.Clock.Now(), got.ExpiresAt)
 }
 
-// anotherAccount returns the fault for a reconnect with another account than that of the channel.
+// anotherAccount returns the fault for a reconnect with an account that is not the channel's.
 func (s *Channels) anotherAccount(ctx context.Context, st channelstore.ConnectState) error {
 	const op = "publishing.FinishConnect"
 	switch _, err := channelstore.ChannelOfAccount(ctx, s.db, st.Org, st.Connector, st.Channel.String()); {
@@ -281,8 +291,9 @@ func (s *Channels) anotherAccount(ctx context.Context, st channelstore.ConnectSt
 		"These credentials open another account than the channel's; nothing was changed.")
 }
 
-// timezone returns the zone for a channel that is connected, empty for the one that it has or the default. An offset is
-// that of today only, so it does not change the zone of a channel that exists.
+// timezone returns the zone for a channel that is being connected, or "" to keep its present zone
+// or use the default. A UTC offset holds only today, so it does not change the zone of an existing
+// channel.
 func (s *Channels) timezone(
 	ctx context.Context, org tenancy.OrgID, asked tenancy.ZoneRequest, exists bool,
 ) (string, error) {
@@ -332,8 +343,9 @@ func formFields(d connector.Descriptor, sent map[string]string) (map[string]stri
 	return fields, nil
 }
 
-// ConnectFault returns the fault for a failed sign-in. The form decides which host is called, so a host that is down,
-// is no such platform or refuses the credential is Invalid. A host that asks to wait is RateLimited.
+// ConnectFault returns the fault for a failed sign-in. The form decides which host is called, so it
+// is Invalid if the host is down, is not such a platform, or refuses the credential. It is
+// RateLimited if the host asks to wait.
 func ConnectFault(op string, err error) error {
 	var e *connector.Error
 	if !errors.As(err, &e) {
@@ -345,7 +357,8 @@ func ConnectFault(op string, err error) error {
 			Kind: fault.RateLimited, Op: op, Message: e.Public, RetryAfter: min(e.After, time.Hour), Err: err,
 		}
 	case e.Kind == connector.KindTransient || e.Kind == connector.KindUnknown,
-		errors.Is(err, outbound.ErrBlocked): // as for a host that does not exist, to hide names of the private network
+		errors.Is(err, outbound.ErrBlocked):
+		// A blocked host looks like one that does not exist, to hide names of the private network.
 		return fault.Wrap(fault.Invalid, op, e.Public+" Check what you typed, or try again later.", err)
 	default:
 		return fault.Wrap(fault.Invalid, op, e.Public, err)

@@ -13,7 +13,7 @@ import (
 	"crier/tenancy"
 )
 
-// Tools are the use cases of the tools of platforms. It is safe for concurrent use.
+// Tools implements the use cases of platform tools. It is safe for concurrent use.
 type Tools struct {
 	connectors *connector.Registry
 	access     *access.Keeper
@@ -25,8 +25,8 @@ func NewTools(connectors *connector.Registry, a *access.Keeper, log *slog.Logger
 	return &Tools{connectors: connectors, access: a, log: log}
 }
 
-// Platform returns the descriptor of the platform of a channel, with its tools. It returns NotFound for an unknown
-// channel and for one whose platform this instance does not offer.
+// Platform returns the descriptor of a channel's platform and the tools of the platform. It returns
+// NotFound if the channel is unknown or this instance does not offer its platform.
 func (s *Tools) Platform(
 	ctx context.Context, p tenancy.Principal, channel string,
 ) (connector.Descriptor, []connector.Tool, error) {
@@ -47,10 +47,12 @@ func (s *Tools) Platform(
 	return c.Describe(), tools, nil
 }
 
-// Trigger runs a tool of the platform of a channel and returns its output as JSON. Only the tools that the connector
-// lists can be run, with the data that they declare. It returns NotFound for an unknown channel or tool, Invalid for
-// wrong data, Unauthenticated when the channel must be connected again, Upstream when the platform fails, and RateLimited
-// as access.Keeper.Use.
+// Trigger runs a tool of a channel's platform and returns its output as JSON. It runs only tools
+// that the connector lists, with the data that they declare.
+//
+// It returns NotFound for an unknown channel or tool, Invalid for wrong data, Unauthenticated if
+// the channel must be reconnected, Upstream if the platform fails, and RateLimited as
+// access.Keeper.Use does.
 func (s *Tools) Trigger(
 	ctx context.Context, p tenancy.Principal, cmd publishing.TriggerTool,
 ) (json.RawMessage, error) {
@@ -84,7 +86,7 @@ func (s *Tools) Trigger(
 	return out, nil
 }
 
-// tool returns a tool of a platform by its name, and NotFound for one that is not listed.
+// tool returns a tool of a platform by name. It returns NotFound if the platform does not list it.
 func (s *Tools) tool(platform, name string) (connector.ToolBox, connector.Tool, error) {
 	c, _ := s.connectors.Get(platform)
 	box, ok := connector.ToolBoxOf(c)
@@ -100,8 +102,8 @@ func (s *Tools) tool(platform, name string) (connector.ToolBox, connector.Tool, 
 // maxToolText is the longest text in the data of a tool, in bytes.
 const maxToolText = 4096
 
-// toolData returns the members of data that a tool declares. It returns Invalid for one that is missing or of a wrong
-// type.
+// toolData returns the members of data that a tool declares. It returns Invalid if one is missing
+// or has the wrong type.
 func toolData(tool connector.Tool, data map[string]any) (map[string]any, error) {
 	var faults fault.List
 	out := map[string]any{}

@@ -11,14 +11,15 @@ import (
 )
 
 const (
-	// publishedMailDelay is the time after midnight UTC from which the mails about a day's posts are queued. They are
-	// spread by the shards of the organizations, publishedMailStep for each.
+	// publishedMailDelay is how long after midnight UTC the first mails about the previous day's
+	// posts are queued. The mails are spread by the shards of their organizations,
+	// publishedMailStep per shard.
 	publishedMailDelay = 5 * time.Minute
 	publishedMailStep  = 10 * time.Second
 )
 
-// incidentKey identifies the incident that takes an event. Day is set for the kinds that are counted by the day, and
-// Channel is zero for NotifyPublished.
+// incidentKey identifies the incident that an event belongs to. Day is set for the kinds that are
+// counted per day, and Channel is zero for NotifyPublished.
 type incidentKey struct {
 	Channel publishing.ChannelID
 	Kind    publishing.NotificationKind
@@ -36,25 +37,28 @@ func incidentKeyOf(kind publishing.NotificationKind, channel publishing.ChannelI
 	return key
 }
 
-// incidents adds events to the incidents of one organization. The caller loads those that may take the events, adds the
-// events in their order, and stores the changes. It is not safe for concurrent use.
+// incidents adds events to the incidents of one organization. The caller loads the incidents that
+// the events may belong to, adds the events in order, and stores the changes. It is not safe for
+// concurrent use.
 type incidents struct {
 	org           tenancy.OrgID
 	now, activity time.Time
 	open          map[incidentKey]*publishing.Notification
-	// closed are those that ended within IncidentReopening.
+	// closed has the incidents that ended within IncidentReopening.
 	closed map[incidentKey]*publishing.Notification
 	stored map[publishing.NotificationID]bool
-	// touched are the incidents that were changed or begun, in this order; dropped are those to be deleted.
+	// touched has the incidents that were changed or begun, in this order. dropped has the
+	// incidents to delete.
 	touched []*publishing.Notification
 	dropped []publishing.NotificationID
-	// published are the posts by their channels, of those that were added.
+	// published counts the added published posts by channel.
 	published []notificationstore.ChannelPosts
 }
 
-// newIncidents returns the incidents of an organization. known are the stored ones of the channels of the events that
-// are open or ended within IncidentReopening, in the order of their ids, and those of the days of the events. activity is now,
-// or a later time that is after Notification.LastAt of all notifications of the organization.
+// newIncidents returns the incidents of an organization. known has the stored incidents of the
+// events' channels that are open or ended within IncidentReopening, by id, and those of the events'
+// days. activity is now or, if that is not later than Notification.LastAt of every notification of
+// the organization, a time that is.
 func newIncidents(org tenancy.OrgID, known []publishing.Notification, now, activity time.Time) *incidents {
 	s := &incidents{
 		org: org, now: now.UTC(), activity: activity.UTC(), stored: map[publishing.NotificationID]bool{},
@@ -73,9 +77,10 @@ func newIncidents(org tenancy.OrgID, known []publishing.Notification, now, activ
 
 // add adds an event.
 //
-// An incident of failed or missed posts ends when the channel publishes again or is connected again, and after
-// IncidentSilence. While a channel must be connected again, its failed and missed posts are counted in that incident,
-// which ends only with the connection. Unknown outcomes and published posts are counted by the day, in UTC.
+// An incident of failed or missed posts ends when the channel publishes again or is reconnected,
+// and after IncidentSilence. While a channel must be reconnected, its failed and missed posts count
+// in that incident, which ends only when the channel is reconnected. Unknown outcomes and published
+// posts are counted per day, in UTC.
 func (s *incidents) add(e notificationstore.IncidentEvent) {
 	switch e.Kind {
 	case publishing.EventPostPublished:
@@ -99,7 +104,7 @@ func (s *incidents) add(e notificationstore.IncidentEvent) {
 	}
 }
 
-// publish adds a post to those of its day.
+// publish adds a post to the published posts of its day.
 func (s *incidents) publish(e notificationstore.IncidentEvent) {
 	n := s.count(publishing.NotifyPublished, e)
 	if n.Channel != e.Channel {
@@ -114,8 +119,8 @@ func (s *incidents) publish(e notificationstore.IncidentEvent) {
 	s.published = append(s.published, notificationstore.ChannelPosts{Notification: n.ID, Channel: e.Channel, Posts: 1})
 }
 
-// refuse begins the incident of a channel that must be connected again. What the channel's posts have begun and nobody
-// was mailed about becomes a part of it.
+// refuse begins the incident of a channel that must be reconnected. Incidents that the channel's
+// posts have begun become part of it if nobody was mailed about them.
 func (s *incidents) refuse(e notificationstore.IncidentEvent) {
 	n := s.current(publishing.NotifyReconnect, e)
 	n.Reason = e.Reason
@@ -148,7 +153,7 @@ func (s *incidents) merge(to *publishing.Notification, key incidentKey) {
 	s.close(key.Channel, key.Kind)
 }
 
-// count adds the post of an event to the incident of a kind that takes it, and returns that.
+// count adds the post of an event to the incident of the given kind, and returns the incident.
 func (s *incidents) count(kind publishing.NotificationKind, e notificationstore.IncidentEvent) *publishing.Notification {
 	n := s.current(kind, e)
 	n.Posts++
@@ -163,8 +168,9 @@ func (s *incidents) count(kind publishing.NotificationKind, e notificationstore.
 	return n
 }
 
-// mailPosts plans the further mails of a channel that must be connected again, to those who want mails about posts only:
-// no post had failed when the first mails were queued, since the channel was refused last.
+// mailPosts schedules another mail about a channel that must be reconnected, for members who want
+// mails only about posts. They have had none if no post had failed, since the channel was last
+// refused, when the first mails were queued.
 func (s *incidents) mailPosts(n *publishing.Notification) {
 	if n.Kind != publishing.NotifyReconnect || n.MailedPosts == nil || n.MailAt != nil {
 		return
@@ -174,7 +180,8 @@ func (s *incidents) mailPosts(n *publishing.Notification) {
 	}
 }
 
-// current returns the incident of a kind that takes an event, which it begins if there is none, or if that is over.
+// current returns the incident of the given kind for an event. It begins one if there is none or
+// the last one is over.
 func (s *incidents) current(kind publishing.NotificationKind, e notificationstore.IncidentEvent) *publishing.Notification {
 	key := incidentKeyOf(kind, e.Channel, e.At)
 	n := s.open[key]
@@ -197,8 +204,9 @@ func (s *incidents) current(kind publishing.NotificationKind, e notificationstor
 	return n
 }
 
-// reopen returns the incident that ended a short time ago, open again, or nil. People who were mailed about it are mailed
-// once more IncidentReopening after that, unless it ends before and isHarmless.
+// reopen reopens and returns the incident that ended a short time ago, or nil if there is none. If
+// people were mailed about it, they are mailed again, no earlier than IncidentReopening after the
+// last mail, unless the incident ends harmlessly before.
 func (s *incidents) reopen(key incidentKey) *publishing.Notification {
 	n := s.closed[key]
 	if n == nil || s.now.Sub(*n.ClosedAt) >= publishing.IncidentReopening {
@@ -209,7 +217,7 @@ func (s *incidents) reopen(key incidentKey) *publishing.Notification {
 	if n.MailedPosts != nil {
 		n.Reopened++
 		n.EarlierPosts, n.MailedPosts, n.MailAt = *n.MailedPosts, nil, nil
-		n.Post, n.Code, n.Reason = publishing.PostID{}, nil, nil // of the next event
+		n.Post, n.Code, n.Reason = publishing.PostID{}, nil, nil // the next event sets these
 	}
 	if n.MailAt == nil {
 		n.MailAt = s.nextMailAt(n)
@@ -218,7 +226,7 @@ func (s *incidents) reopen(key incidentKey) *publishing.Notification {
 	return n
 }
 
-// nextMailAt returns when the mails of an incident that goes on are queued.
+// nextMailAt returns when the mails of a reopened incident are queued.
 func (s *incidents) nextMailAt(n *publishing.Notification) *time.Time {
 	at := s.mailAt(n.Kind, s.now)
 	if n.MailedAt == nil {
@@ -230,12 +238,12 @@ func (s *incidents) nextMailAt(n *publishing.Notification) *time.Time {
 	return at
 }
 
-// isOver reports whether an open incident takes no further event.
+// isOver reports whether an open incident takes no further events.
 func (s *incidents) isOver(n publishing.Notification) bool {
 	return !n.Kind.IsDaily() && n.Kind != publishing.NotifyReconnect && s.now.Sub(n.LastAt) > publishing.IncidentSilence
 }
 
-// mailAt returns when the mails of an incident are queued that an event of some time begins.
+// mailAt returns when to queue the mails of an incident whose first event was at began.
 func (s *incidents) mailAt(kind publishing.NotificationKind, began time.Time) *time.Time {
 	at := s.now.Add(publishing.IncidentMailDelay)
 	if kind == publishing.NotifyPublished {
@@ -245,7 +253,8 @@ func (s *incidents) mailAt(kind publishing.NotificationKind, began time.Time) *t
 	return &at
 }
 
-// close ends the open incidents of some kinds. One that was harmless needs no mail that is not queued yet.
+// close ends the open incidents of the given kinds. A harmless incident no longer needs a mail that
+// is not queued yet.
 func (s *incidents) close(channel publishing.ChannelID, kinds ...publishing.NotificationKind) {
 	for _, kind := range kinds {
 		key := incidentKey{Channel: channel, Kind: kind}
@@ -264,7 +273,8 @@ func (s *incidents) close(channel publishing.ChannelID, kinds ...publishing.Noti
 	}
 }
 
-// isHarmless reports whether no post has failed since people were mailed last, or at all when nobody was.
+// isHarmless reports whether no post has failed since people were last mailed or, if nobody was
+// mailed, no post has failed at all.
 func isHarmless(n *publishing.Notification) bool {
 	if n.Reopened > 0 && n.MailedPosts == nil {
 		return n.Posts == n.EarlierPosts
@@ -272,7 +282,7 @@ func isHarmless(n *publishing.Notification) bool {
 	return n.Kind == publishing.NotifyReconnect && n.Posts == 0
 }
 
-// drop removes an incident, as if it had not been.
+// drop removes an incident as if it had never begun.
 func (s *incidents) drop(key incidentKey) {
 	n := s.open[key]
 	delete(s.open, key)
@@ -288,7 +298,7 @@ func (s *incidents) touch(n *publishing.Notification) {
 	}
 }
 
-// changes returns what the events have changed.
+// changes returns what the events changed.
 func (s *incidents) changes() (out notificationstore.IncidentChanges) {
 	out.Deleted, out.Published = s.dropped, s.published
 	for _, n := range s.touched {

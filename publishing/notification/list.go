@@ -16,12 +16,12 @@ import (
 )
 
 const (
-	// maxShownName and maxShownReason are in bytes of a sentence.
+	// maxShownName and maxShownReason bound the parts of a sentence, in bytes.
 	maxShownName   = 128
 	maxShownReason = 300
 )
 
-// Notifications are the use cases of the bell. It is safe for concurrent use.
+// Notifications implements the use cases of the bell. It is safe for concurrent use.
 type Notifications struct {
 	deps        Deps
 	db          *db.DB
@@ -33,9 +33,9 @@ func NewNotifications(deps Deps, preferences Preferences) *Notifications {
 	return &Notifications{deps: deps, db: deps.DB, preferences: preferences}
 }
 
-// List returns a page, from 0, of the notifications of the organization: those for all members, and those for the person
-// of the principal. Activity between two calls moves notifications to the first page. It returns Invalid for a page that
-// cannot be.
+// List returns a page of the organization's notifications: those for all members and those for the
+// principal's person. Pages start at 0. Activity between two calls moves notifications to the first
+// page. List returns Invalid if the page is out of range.
 func (s *Notifications) List(
 	ctx context.Context, p tenancy.Principal, page int,
 ) (publishing.NotificationPage, error) {
@@ -51,7 +51,7 @@ func (s *Notifications) List(
 	return out, nil
 }
 
-// checkNotificationPage returns Invalid for a page that cannot be.
+// checkNotificationPage returns Invalid if the page is out of range.
 func checkNotificationPage(op string, page int) error {
 	if page >= 0 && page <= publishing.MaxNotificationPage {
 		return nil
@@ -63,7 +63,8 @@ func checkNotificationPage(op string, page int) error {
 	}
 }
 
-// Unread returns how many notifications the person has not read, without those that the person has switched off.
+// Unread returns how many notifications the person has not read, excluding the kinds that the
+// person has switched off.
 func (s *Notifications) Unread(ctx context.Context, p tenancy.Principal) (int, error) {
 	const op = "publishing.UnreadNotifications"
 	muted, err := s.preferences.MutedNotifications(ctx, p)
@@ -77,9 +78,10 @@ func (s *Notifications) Unread(ctx context.Context, p tenancy.Principal) (int, e
 	return n, nil
 }
 
-// Read returns a page, from 0, of the notifications that the person wants to see, and until when the person had read all
-// before. The person has read what is returned then, unless an administrator of the instance acts as the person. It
-// returns Invalid for a page that cannot be.
+// Read returns a page of the notifications that the person wants to see, and the time up to which
+// the person had already read everything. Pages start at 0. The returned notifications then count
+// as read, unless an administrator of the instance is impersonating the person. Read returns
+// Invalid if the page is out of range.
 func (s *Notifications) Read(
 	ctx context.Context, p tenancy.Principal, page int,
 ) ([]publishing.ListedNotification, time.Time, error) {
@@ -101,15 +103,15 @@ func (s *Notifications) Read(
 	return out, before, nil
 }
 
-// describe sets the sentences of notifications, and whether they are closed.
+// describe sets the sentences of notifications and whether they are closed.
 func (s *Notifications) describe(list []publishing.ListedNotification) {
 	for i := range list {
 		list[i].Content, list[i].IsClosed = s.sentence(list[i]), list[i].IsOver(s.deps.Clock.Now())
 	}
 }
 
-// sentence returns what a notification says. Names and reasons are text of others, which is bounded and has no line
-// breaks or control characters.
+// sentence returns what a notification says. Names and reasons come from elsewhere, so they are cut
+// to a maximum length and cleaned of line breaks and control characters.
 func (s *Notifications) sentence(n publishing.ListedNotification) string {
 	what := n.Report().What(s.channelName(n))
 	if n.Reason == nil {
@@ -122,7 +124,7 @@ func (s *Notifications) sentence(n publishing.ListedNotification) string {
 	return what + ": " + reason
 }
 
-// channelName returns the name of a channel and its platform.
+// channelName returns the name of a channel with its platform.
 func (s *Notifications) channelName(n publishing.ListedNotification) string {
 	if n.Kind == publishing.NotifyPublished && n.Channel.IsZero() {
 		return "several channels"
@@ -138,7 +140,7 @@ func (s *Notifications) channelName(n publishing.ListedNotification) string {
 	return fmt.Sprintf("“%s” (%s)", name, platform)
 }
 
-// Add stores a notification in the transaction of what it tells, see publishing.Notices.
+// Add stores a notification in the transaction of the change that it reports.
 func (s *Notifications) Add(ctx context.Context, tx *db.Tx, n publishing.Notification) error {
 	return notificationstore.AddNotification(ctx, tx, n)
 }

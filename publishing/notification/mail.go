@@ -15,14 +15,14 @@ import (
 )
 
 const (
-	// mailsPerOrg bounds one round; organizations take turns.
+	// mailsPerOrg bounds one round. Organizations take turns.
 	mailsPerOrg = 500
-	// maxWaiting bounds the count of the events that wait.
+	// maxWaiting bounds the count of waiting events.
 	maxWaiting = 100_000
 )
 
-// Mail gives the reports that are due to the mailer, for organizations of the shards of this process. more is true when
-// there may be further ones.
+// Mail passes the reports that are due to the mailer, for the organizations in the shards of this
+// process. more is true if there may be further reports.
 func (n *Notifier) Mail(ctx context.Context) (more bool, err error) {
 	waiting, oldest, err := notificationstore.IncidentBacklog(ctx, n.db, maxWaiting)
 	if err != nil {
@@ -36,7 +36,7 @@ func (n *Notifier) Mail(ctx context.Context) (more bool, err error) {
 	}, func(ctx context.Context, org tenancy.OrgID) (bool, error) { return n.mailOrg(ctx, org, now) })
 }
 
-// mailOrg reports the incidents of an organization that are due together, and one day of published posts.
+// mailOrg reports all incidents of an organization that are due, and one day of published posts.
 func (n *Notifier) mailOrg(ctx context.Context, org tenancy.OrgID, now time.Time) (full bool, err error) {
 	due, err := notificationstore.IncidentMails(ctx, n.db, org, now, mailsPerOrg)
 	if err != nil {
@@ -55,8 +55,8 @@ func (n *Notifier) mailOrg(ctx context.Context, org tenancy.OrgID, now time.Time
 	return len(due) == mailsPerOrg, n.reportPublished(ctx, org, now)
 }
 
-// reportIncidents gives the reports of incidents to the mailer, and returns those that it could not take. One that the
-// database refuses is logged and dropped.
+// reportIncidents passes the reports of incidents to the mailer, and returns the incidents that it
+// could not report. A report that the database refuses is logged and dropped.
 func (n *Notifier) reportIncidents(
 	ctx context.Context, org tenancy.OrgID, due []publishing.ListedNotification,
 ) (left []publishing.ListedNotification, err error) {
@@ -75,9 +75,10 @@ func (n *Notifier) logRefused(ctx context.Context, org tenancy.OrgID, report str
 	)
 }
 
-// incidentReports returns the reports of an incident or an approval. A channel that must be connected again has one for those who want
-// mails about channels, once, and one for the others who want mails about posts, as soon as posts have failed. An incident
-// that was reopened has them once more, with other ids.
+// incidentReports returns the reports of an incident or an approval. A channel that must be
+// reconnected has one report for members who want mails about channels, sent once, and another for
+// the other members who want mails about posts, once posts have failed. A reopened incident has the
+// same reports again, with different ids.
 func (n *Notifier) incidentReports(org tenancy.OrgID, d publishing.ListedNotification) (out []tenancy.Report) {
 	if d.Kind == publishing.NotifyApproval {
 		return n.approvalReports(org, d)
@@ -106,9 +107,9 @@ func (n *Notifier) incidentReport(org tenancy.OrgID, d publishing.ListedNotifica
 	return r
 }
 
-// approvalReports returns the reports about an approval: of a request, to everyone who can answer
-// it; of an answer or an end, to the person of the notification. There is none of a request that
-// was answered or ended meanwhile, and none when it is not known who asked.
+// approvalReports returns the reports about an approval. A request is reported to everyone who can
+// answer it; an answer or an end is reported to the person of the notification. A request that has
+// since been answered or ended has no report, and neither has one if it is unknown who asked.
 func (n *Notifier) approvalReports(org tenancy.OrgID, d publishing.ListedNotification) []tenancy.Report {
 	r := n.incidentReport(org, d)
 	switch {

@@ -1,10 +1,12 @@
 // Package notification implements the bell. It counts what happens to posts and channels in
 // incidents, which are notifications, and queues the mails about them.
 //
-// An event is a row that the transaction of the change writes. The loop of Notifier adds the events of an organization
-// to its incidents and deletes them, in one transaction, so that each is counted once whatever crashes. Some time after
-// an incident has begun the loop gives its report to the mailer and then records that. After a crash in between it
-// gives the report again, and the mailer ignores it.
+// An event is a row written by the transaction of the change. The loop of Notifier adds the events
+// of an organization to its incidents and deletes them, in one transaction. Each event is therefore
+// counted once, even after a crash.
+//
+// Some time after an incident began, the loop passes its report to the mailer and then records that
+// it did so. After a crash in between, it passes the report again and the mailer ignores it.
 package notification
 
 import (
@@ -22,13 +24,14 @@ import (
 const (
 	// pollInterval is how often the database is asked for events.
 	pollInterval = 2 * time.Second
-	// mailInterval is how often it is asked for mails that are due, and how many events wait.
+	// mailInterval is how often the database is asked for due mails and for the number of waiting
+	// events.
 	mailInterval = 5 * time.Second
 	// stepTimeout limits one call of Count or Mail.
 	stepTimeout = 30 * time.Second
 )
 
-// Deps are what New and NewNotifications need. Only New needs Mailer and Shards.
+// Deps holds the dependencies of New and NewNotifications. Only New needs Mailer and Shards.
 type Deps struct {
 	DB         *db.DB
 	Connectors *connector.Registry
@@ -39,7 +42,8 @@ type Deps struct {
 	Shards func() []int16
 }
 
-// Notifier turns the events of all organizations into notifications and mails. It is safe for concurrent use.
+// Notifier turns the events of all organizations into notifications and mails. It is safe for
+// concurrent use.
 type Notifier struct {
 	deps Deps
 	db   *db.DB
@@ -53,7 +57,7 @@ type Notifier struct {
 	mailed time.Duration
 }
 
-// New returns a Notifier. Its loop runs from Start on.
+// New returns a Notifier. Its loop runs after Start.
 func New(deps Deps) *Notifier {
 	loop := lifecycle.NewLoop(lifecycle.LoopRules{
 		Interval: pollInterval, Timeout: stepTimeout,
@@ -68,10 +72,10 @@ func New(deps Deps) *Notifier {
 	return &Notifier{deps: deps, db: deps.DB, events: db.NewWalk(walk), mails: db.NewWalk(walk), loop: loop}
 }
 
-// Start starts the loop, which ends with Stop and not with ctx. It is called once.
+// Start starts the loop, which ends with Stop and not with ctx. Start must be called once.
 func (n *Notifier) Start(ctx context.Context) { n.loop.Start(ctx, n.Count, n.mailIfDue) }
 
-// mailIfDue calls Mail if the last call was mailInterval ago.
+// mailIfDue calls Mail if the last call was at least mailInterval ago.
 func (n *Notifier) mailIfDue(ctx context.Context) (more bool, err error) {
 	now := clock.Boot()
 	if now-n.mailed < mailInterval {
@@ -84,9 +88,9 @@ func (n *Notifier) mailIfDue(ctx context.Context) (more bool, err error) {
 // Stop ends the loop and waits for it, or returns the error of ctx.
 func (n *Notifier) Stop(ctx context.Context) error { return n.loop.Stop(ctx) }
 
-// Waiting returns how many events wait to be counted in all organizations, at most maxWaiting, as of the last round of
-// mails.
+// Waiting returns how many events of all organizations wait to be counted, at most maxWaiting, as
+// of the last round of mails.
 func (n *Notifier) Waiting() int64 { return n.waiting.Load() }
 
-// OldestSeconds returns the age of the oldest event at that time, in seconds.
+// OldestSeconds returns the age of the oldest waiting event at that time, in seconds.
 func (n *Notifier) OldestSeconds() int64 { return n.oldest.Load() }

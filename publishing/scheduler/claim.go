@@ -18,25 +18,30 @@ func (s *Sender) claimRules(window int) schedulerstore.ClaimRules {
 	return schedulerstore.ClaimRules{Hold: s.claimHold(), MaxLate: s.cfg.MaxLateness, Window: window, Node: s.db.Node}
 }
 
-// Warmup executes the scheduler's statements with empty input on every connection, so that Postgres caches their plans.
-// Its error is that of pg.DB.Plan; the service works without the plans.
+// Warmup executes the scheduler's statements with empty input on every connection, so that Postgres
+// caches their plans. It returns the error of pg.DB.Plan, which callers may ignore: the service
+// works without cached plans.
 func (s *Sender) Warmup(ctx context.Context) error { return schedulerstore.Plan(ctx, s.db) }
 
-// claimSplits is the largest number of statements of one call of Claim that search for rows that Postgres refuses.
+// claimSplits bounds the statements that one call of Claim spends on finding rows that Postgres
+// refuses.
 const claimSplits = 64
 
-// Claim claims due posts of the wanted organizations, visiting at most window channels of each, and returns when each
-// has more. If Postgres refuses the statement because of the rows of one channel, the others are claimed without it:
-// the organizations are halved until one is left, then its channels. The hold of that channel is repaired; if it is
-// still refused, the channel is set aside for a while.
+// Claim claims due posts of the wanted organizations, visiting at most window channels of each, and
+// returns when each organization has more posts due.
 //
-// With an error, unanswered has the numbers of the statements that may have claimed posts although no answer came; the
-// caller passes them to GiveBack. A claim that ran out of time is among them, and the next one should visit fewer
-// channels.
+// If Postgres refuses the statement because of the rows of one channel, Claim claims the other
+// posts without it. It halves the organizations until one is left, then halves its channels. It
+// repairs the hold of that channel; if Postgres still refuses the claim, it sets the channel aside
+// for a while.
+//
+// With an error, unanswered lists the numbers of the statements that may have claimed posts
+// although no response came; the caller passes them to GiveBack. It includes a claim that timed
+// out; the next claim should then visit fewer channels.
 func (s *Sender) Claim(
 	ctx context.Context, l publishing.Lease, wants []publishing.Want, window int, limits publishing.ClaimLimits,
 ) (result publishing.ClaimResult, unanswered []int64, err error) {
-	// Each statement reduces the limits of the next one.
+	// Each statement reduces the limits for the next one.
 	limits.Platforms, limits.Busy = maps.Clone(limits.Platforms), maps.Clone(limits.Busy)
 	if limits.Busy == nil {
 		limits.Busy = map[string]int{}
@@ -62,8 +67,8 @@ type claimCall struct {
 
 func (c *claimCall) maySplit(err error) bool { return pg.IsRefused(err) && c.splitsLeft > 0 }
 
-// claim executes one statement and adds its result. After an error that leaves open what was claimed, its number is in
-// unanswered.
+// claim executes one statement and adds its result to the call's. After an error that does not tell
+// whether posts were claimed, it adds the number of the statement to unanswered.
 func (c *claimCall) claim(ctx context.Context, wants []publishing.Want, window int) error {
 	c.splitsLeft--
 	number := c.claimNumber.Add(1)
@@ -85,8 +90,9 @@ func (c *claimCall) claim(ctx context.Context, wants []publishing.Want, window i
 	return nil
 }
 
-// claimChannels claims the channels of one organization whose claim was refused, half of the window at a time. It sets
-// the refused channel aside.
+// claimChannels claims the channels of one organization whose claim was refused, half of the window
+// at a time. Once a single channel is left, it repairs the hold of that channel or sets the channel
+// aside.
 func (c *claimCall) claimChannels(ctx context.Context, w publishing.Want, window int, cause error) error {
 	if window > 1 {
 		return c.claimHalves(ctx, w, window)
@@ -117,8 +123,8 @@ func (c *claimCall) claimChannels(ctx context.Context, w publishing.Want, window
 	return nil
 }
 
-// claimHalves claims the two halves of a window of channels of one organization. It omits the second one when the
-// organization has no more channels.
+// claimHalves claims the two halves of a window of channels of one organization. It skips the
+// second half if the organization has no more channels.
 func (c *claimCall) claimHalves(ctx context.Context, w publishing.Want, window int) error {
 	before := len(c.result.Claimed)
 	for range 2 {
@@ -141,8 +147,8 @@ func (c *claimCall) claimHalves(ctx context.Context, w publishing.Want, window i
 	return nil
 }
 
-// GiveBack returns the posts of claims without an answer to the queue, and wakes their organizations. After an error it
-// may be repeated; the posts that it did not return are reaped when their claims end.
+// GiveBack returns the posts of unanswered claims to the queue and wakes their organizations. It
+// may be repeated after an error. Posts that it did not return are reaped when their claims expire.
 func (s *Sender) GiveBack(ctx context.Context, l publishing.Lease, unanswered []int64) error {
 	orgs, err := schedulerstore.GiveBack(ctx, s.db, l, unanswered, s.db.Node)
 	for _, org := range orgs {
@@ -152,21 +158,25 @@ func (s *Sender) GiveBack(ctx context.Context, l publishing.Lease, unanswered []
 }
 
 const (
-	// maxLoads is the largest number of posts in one statement, loadTime its time limit.
+	// maxLoads bounds the posts in one statement, and loadTime its duration.
 	maxLoads = 4096
 	loadTime = 4 * time.Second
-	// loadsTime is the time limit of one call of Load. The claims of the loaded posts last longer.
+	// loadsTime is the deadline of one call of Load. The claims of the loaded posts last longer.
 	loadsTime = 20 * time.Second
-	// loadMisses is the number of statements in a row that may fail before the rest is left to the next call.
+	// loadMisses is how many statements in a row may fail before Load leaves the remaining posts to
+	// the next call.
 	loadMisses = 4
-	// loadRetry is the wait before the next try of a post that could not be loaded in time by itself.
+	// loadRetry is the wait before retrying a post that could not be loaded in time even alone.
 	loadRetry = time.Minute
 )
 
-// Load reads what sending the posts needs. Posts that were deleted, or claimed by another process meanwhile, are in
-// neither map. A post that cannot be read is in unreadable with its outcome, and does not prevent the others. An error
-// means that the database is away or slow, and that the posts in neither map were not loaded; the following statements
-// are smaller then. The posts are read in random order, so that a slow one is not always read with the same others.
+// Load reads what is needed to send the posts. A post that was deleted or that another process has
+// claimed since is in neither map. A post that cannot be read is in unreadable with its outcome and
+// does not affect the others.
+//
+// An error means that the database is away or slow, and that the posts in neither map were not
+// loaded; later statements are then smaller. The posts are read in random order, so that a slow
+// post is not always read with the same others.
 func (s *Sender) Load(
 	ctx context.Context, claimed []publishing.Claimed,
 ) (works map[publishing.PostID]publishing.Work, unreadable map[publishing.PostID]publishing.Outcome, err error) {
@@ -193,7 +203,7 @@ func (s *Sender) Load(
 	if len(works) == 0 {
 		return works, unreadable, err
 	}
-	for _, c := range alone { // others were loaded, so the cause is the post and not the database
+	for _, c := range alone { // other posts were loaded, so the post is the cause, not the database
 		unreadable[c.Post] = publishing.Outcome{
 			Org: c.Org, Post: c.Post, Token: c.Token, Result: publishing.ResultRetry, After: loadRetry,
 		}

@@ -13,20 +13,23 @@ import (
 )
 
 const (
-	// maxKeptBack is how many posts one search for those that are to be given up returns.
+	// maxKeptBack is how many posts one search for posts to give up returns.
 	maxKeptBack = 20 * schedulerstore.MaxGiveUp
-	// maxRefused is how many posts the database may refuse to change before the end of a pause fails.
+	// maxRefused is how many posts the database may refuse to change before ending a pause fails.
 	maxRefused = 1000
 )
 
-// endPause ends a pause or a stop. The posts that it has kept back for too long are given up first, in short
-// transactions; a smaller number, and the rest, in the one that deletes the pause. An error or a crash in between leaves
-// the pause, so that nothing is claimed, and the next call goes on.
+// endPause ends a pause or a stop. It first gives up the posts that were held back for too long. If
+// there are many, short transactions give them up; the transaction that deletes the pause gives up
+// the rest. After an error or a crash in between, the pause stays in force, nothing is claimed, and
+// the next call continues.
 //
-// A post that the database refuses to give up is logged and stays in the queue, so that it does not keep back the
-// others. in runs a function in a transaction of the organization; the function returns whether it has ended a pause
-// that it knows. missed is the number of posts that this call has given up, followers included, also with an error. known is
-// false when there is no such subject or organization.
+// A post that the database refuses to give up is logged and stays in the queue, so that it does not
+// block the others. The parameter in runs a function in a transaction of the organization; that
+// function reports whether it has ended a pause whose subject exists.
+//
+// missed is the number of posts that this call gave up, including followers; it is also set with an
+// error. known is false if there is no such subject or organization.
 func (s *Queue) endPause(
 	ctx context.Context, org tenancy.OrgID, end schedulerstore.PauseEnd,
 	in func(fn func(*db.Tx) (ended bool, err error)) error,
@@ -49,14 +52,15 @@ func (s *Queue) endPause(
 		switch {
 		case failed != nil:
 			return missed, known, failed
-		case err != nil && found == 0: // the cause is no post
+		case err != nil && found == 0: // not caused by a post
 			return missed, known, err
 		}
 	}
 }
 
-// giveUpKeptBack gives up at most maxKeptBack posts of a pause that is about to end, and adds to refused those that the
-// database refuses. It returns how many posts it has found and how many were given up.
+// giveUpKeptBack gives up at most maxKeptBack posts of a pause that is about to end. It adds posts
+// that the database refuses to change to refused. It returns how many posts it found and how many
+// it gave up.
 func (s *Queue) giveUpKeptBack(
 	ctx context.Context, org tenancy.OrgID, end schedulerstore.PauseEnd, refused *[]publishing.PostID,
 ) (found, missed int, err error) {
@@ -87,7 +91,8 @@ func (s *Queue) giveUpKeptBack(
 	return len(posts), missed, nil
 }
 
-// isPostError reports whether a post may be the cause of an error. A lock that others hold is none: it passes.
+// isPostError reports whether a post may be the cause of an error. A lock held by another
+// transaction does not count, because it will be released.
 func isPostError(ctx context.Context, err error) bool {
 	return ctx.Err() == nil && pg.IsRowError(err) && !pg.IsLocked(err)
 }

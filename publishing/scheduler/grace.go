@@ -6,5 +6,5 @@ import (
 	"time"
 )
 
-// claimGrace is added to the deadline of a request to get the time for which a post is claimed.
+// claimGrace is added to the deadline of a request to get the duration of a claim.
 const claimGrace = 30 * time.Second

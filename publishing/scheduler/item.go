@@ -9,8 +9,8 @@ import (
 	"crier/publishing/connector"
 )
 
-// item returns the connector's view of part i. Its Root and Parent are parts of the whole thread, those of earlier
-// posts included.
+// item returns the connector's view of part i. Its Root and Parent refer to parts of the whole
+// thread, including those of earlier posts.
 func (r *run) item(ctx context.Context, i int) connector.Item {
 	x := r.work.Parts[i]
 	item := connector.Item{
@@ -28,12 +28,12 @@ func (r *run) item(ctx context.Context, i int) connector.Item {
 	return item
 }
 
-// claimDateAfter is the lateness from which a post may be dated by its claim instead of its due time.
+// claimDateAfter is how late a post must be to be dated by its claim instead of its due time.
 const claimDateAfter = 2 * time.Minute
 
-// createdAt returns the creation time that is sent to the platform. It is the due time, which is part of the identity
-// of the send. A late post on a platform that de-duplicates by key alone gets the time of its first claim, which was
-// stored before the first call.
+// createdAt returns the creation time that is sent to the platform. This is the due time, which is
+// part of the identity of the send. The exception is a late post on a platform that de-duplicates
+// by key alone: it gets the time of its first claim, which was stored before the first call.
 func (r *run) createdAt(x publishing.Publication) time.Time {
 	late := x.ClaimedAt.Sub(x.Due) > claimDateAfter
 	if late && r.connector.Describe().KeyOnly && r.work.Channel.Grade == publishing.GradeIdempotent {
@@ -42,7 +42,8 @@ func (r *run) createdAt(x publishing.Publication) time.Time {
 	return x.Due.UTC()
 }
 
-// refOf returns the stored reference to a published part, or one with the release id alone if none can be decoded.
+// refOf returns the stored reference to a published part. If it cannot be decoded, refOf returns a
+// reference that has only the release id.
 func refOf(x publishing.Publication) *connector.Ref {
 	var ref connector.Ref
 	if len(x.Ref) == 0 || json.Unmarshal(x.Ref, &ref) != nil {
@@ -54,7 +55,8 @@ func refOf(x publishing.Publication) *connector.Ref {
 	return &ref
 }
 
-// encodeRef returns a reference as it is stored, {} if it cannot be encoded: the release id is stored beside it.
+// encodeRef encodes a reference for storage. It returns {} if that fails, because the release id is
+// stored beside it.
 func encodeRef(ref connector.Ref) json.RawMessage {
 	out, err := json.Marshal(ref)
 	if err != nil {

@@ -18,27 +18,29 @@ import (
 )
 
 const (
-	// setAsideFor is how long a row that Postgres refuses is left out, maxSetAside how many are left out at most.
+	// setAsideFor is how long a row that Postgres refuses is left out, and maxSetAside how many
+	// rows are left out at most.
 	setAsideFor = 10 * time.Minute
 	maxSetAside = 1000
 	// maxRounds is the largest number of statements of one kind in one call of Maintain.
 	maxRounds = 20
-	// ageSearchEvery is the interval of the searches for stuck and orphaned posts. Their limits are hours, and each
-	// search reads every waiting part.
+	// ageSearchEvery is the interval between searches for stuck and orphaned posts. Their limits
+	// are hours, and each search reads every waiting part.
 	ageSearchEvery = time.Minute
-	// expireEvery is the longest interval of the searches for missed posts while there are none.
+	// expireEvery is the longest interval between searches for missed posts while there are none.
 	expireEvery = 15 * time.Second
 )
 
-// setAsidePosts are the posts that Postgres refuses to change. They are left out for a while, so that the others go on.
-// It is safe for concurrent use.
+// setAsidePosts holds the posts that Postgres refuses to change. They are left out for a while so
+// that they do not block the others. It is safe for concurrent use.
 type setAsidePosts struct {
 	count atomic.Int64 // since the start
 	mu    sync.Mutex   // protects until
 	until map[publishing.PostID]time.Time
 }
 
-// SetAsides returns how many rows were set aside since the start because Postgres refused them.
+// SetAsides returns how many rows were set aside since the process started because Postgres refused
+// them.
 func (s *Sender) SetAsides() int64 { return s.setAsides.count.Load() }
 
 func (a *setAsidePosts) add(post publishing.PostID, until time.Time) {
@@ -53,7 +55,7 @@ func (a *setAsidePosts) add(post publishing.PostID, until time.Time) {
 	}
 }
 
-// current returns the posts that are left out, and forgets those whose time is over.
+// current returns the posts that are left out now, and forgets those whose time has passed.
 func (a *setAsidePosts) current(now time.Time) []publishing.PostID {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -61,8 +63,8 @@ func (a *setAsidePosts) current(now time.Time) []publishing.PostID {
 	return slices.Collect(maps.Keys(a.until))
 }
 
-// setPostAside returns a function that sets a post aside which Postgres refuses to change, and writes the reason into
-// its timeline.
+// setPostAside returns a function that sets aside a post that Postgres refuses to change, and adds
+// the reason to its timeline.
 func (s *Sender) setPostAside(ctx context.Context, what string) func(publishing.PostID, error) {
 	return func(post publishing.PostID, cause error) {
 		s.setAsides.add(post, s.deps.Clock.Now().Add(setAsideFor))
@@ -74,19 +76,20 @@ func (s *Sender) setPostAside(ctx context.Context, what string) func(publishing.
 	}
 }
 
-// Maintained is what a call of Maintain changed.
+// Maintained counts what a call of Maintain changed.
 type Maintained struct {
-	// Expired is the number of posts that were given up because they were late, stuck or orphaned.
+	// Expired is the number of posts given up because they were late, stuck or orphaned.
 	Expired int
-	// Reaped is the number of claims that ended with their worker.
+	// Reaped is the number of claims ended because they had expired or their process was gone.
 	Reaped int
-	// More is set when Maintain should be called again soon.
+	// More is set if Maintain should be called again soon.
 	More bool
 }
 
-// Maintain gives up posts of the leased shards that are later than MAX_LATENESS, stuck in preparation or orphaned, and
-// ends the claims of dead workers. A failure of one kind does not prevent the others, nor does one post prevent the
-// others of its kind; the errors are joined.
+// Maintain gives up posts in the lease's shards that are later than MAX_LATENESS, stuck in
+// preparation or orphaned, and ends claims that have expired or whose process is gone. The kinds of
+// work are independent: if one fails, the others are still done, and one bad post does not affect
+// other posts of its kind. It returns the joined errors.
 func (s *Sender) Maintain(ctx context.Context, l publishing.Lease) (m Maintained, err error) {
 	type step struct {
 		kind  schedulerstore.Upkeep
@@ -119,13 +122,15 @@ func (s *Sender) Maintain(ctx context.Context, l publishing.Lease) (m Maintained
 	return m, err
 }
 
-// isDue reports whether rest has passed since last, by clock.Boot. A last of 0 means never.
+// isDue reports whether rest has passed since last, measured by clock.Boot. A last of 0 means
+// never.
 func isDue(last int64, now, rest time.Duration) bool {
 	return last == 0 || now-time.Duration(last) >= rest
 }
 
-// upkeep does one kind of work until none is left or maxRounds statements were sent. It returns how many posts it
-// changed and how many it found; those that another transaction has locked are left to the next call.
+// upkeep does one kind of work until nothing is left to do or maxRounds statements were executed.
+// It returns how many posts it changed and how many it found. It leaves posts that another
+// transaction has locked to the next call.
 func (s *Sender) upkeep(
 	ctx context.Context, l publishing.Lease, kind schedulerstore.Upkeep, after time.Duration,
 ) (changed, found int, err error) {
@@ -158,8 +163,8 @@ func (s *Sender) upkeep(
 
 func isRefusedOrLocked(err error) bool { return pg.IsRefused(err) || pg.IsLocked(err) }
 
-// Sweep returns when each organization of the leased shards has its first post due within the horizon, and the time of
-// the database. The error is that of the database.
+// Sweep returns when each organization in the lease's shards has its first post due within the
+// horizon, and the time of the database. It returns the error of the database.
 func (s *Sender) Sweep(
 	ctx context.Context, l publishing.Lease, horizon time.Duration,
 ) (map[tenancy.OrgID]time.Time, time.Time, error) {

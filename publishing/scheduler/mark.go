@@ -13,19 +13,20 @@ const (
 	maxMarks    = 512 // marks in one statement
 	markGather  = 10 * time.Millisecond
 	markTimeout = 10 * time.Second
-	// markPause and markTries bound the tries to write the mark of a post that another transaction has locked.
+	// markPause and markTries bound the attempts to write the mark of a post that another
+	// transaction has locked.
 	markPause = 50 * time.Millisecond
 	markTries = 60
-	// markSpare is the age below which a claim is not renewed by its mark.
+	// markSpare is the age of a claim up to which its mark does not renew it.
 	markSpare = claimGrace / 2
 )
 
-// pendingMark is a request that waits for the next batch of marks.
+// pendingMark is a request for a mark, waiting for the next batch.
 type pendingMark struct {
 	schedulerstore.Mark
 	stored bool
 	err    error
-	// tries is how often another transaction had locked the post.
+	// tries counts the attempts that found the post locked by another transaction.
 	tries int
 	done  chan struct{}
 }
@@ -35,8 +36,8 @@ func (m *pendingMark) complete(stored bool, err error) {
 	close(m.done)
 }
 
-// newMarks returns the batcher of marks. An error that cannot be attributed to one mark fails all marks of its
-// statement, because they may be stored.
+// newMarks returns the batcher of marks. An error that cannot be attributed to one mark fails every
+// mark of its statement, because any of them may be stored.
 func (s *Sender) newMarks() *batch.Batcher[*pendingMark] {
 	return batch.New(batch.Rules[*pendingMark]{
 		MaxItems: maxMarks, MaxWaiting: maxMarks, Gather: markGather, Timeout: markTimeout,
@@ -52,8 +53,9 @@ func (s *Sender) newMarks() *batch.Batcher[*pendingMark] {
 	})
 }
 
-// mark waits until the mark is stored. False means that the call must not be made: the claim is lost, or the post was
-// deleted, moved or paused meanwhile. After an error the mark may be stored or not; the call must not be made either.
+// mark waits until the mark is stored. It returns false if the call must not be made, because the
+// claim is lost or the post was deleted, moved or paused. After an error, the mark may or may not
+// be stored, and the call must not be made either.
 func (s *Sender) mark(x schedulerstore.Mark) (bool, error) {
 	m := &pendingMark{Mark: x, done: make(chan struct{})}
 	s.marks.Add(m)
@@ -61,7 +63,8 @@ func (s *Sender) mark(x schedulerstore.Mark) (bool, error) {
 	return m.stored, m.err
 }
 
-// writeMarks stores marks in one statement, completes them, and returns those whose posts are locked.
+// writeMarks stores marks in one statement, completes them, and returns those whose posts are
+// locked.
 func (s *Sender) writeMarks(ctx context.Context, pending []*pendingMark) (locked []*pendingMark, err error) {
 	marks := make([]schedulerstore.Mark, len(pending))
 	for i, m := range pending {

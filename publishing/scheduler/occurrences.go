@@ -11,13 +11,13 @@ import (
 	"crier/tenancy"
 )
 
-// The bounds of one call of WriteOccurrences.
+// Bounds of one call of WriteOccurrences.
 const (
-	// occurrenceBatch is in series.
+	// occurrenceBatch is the largest number of series in one call.
 	occurrenceBatch = 100
-	// occurrencesTime is the limit of the whole call.
+	// occurrencesTime is the deadline of the whole call.
 	occurrencesTime = 5 * time.Second
-	// occurrenceWait is the longest wait for a connection of one organization.
+	// occurrenceWait is the longest wait for one of an organization's connections.
 	occurrenceWait = 200 * time.Millisecond
 )
 
@@ -36,13 +36,16 @@ type Series interface {
 	SetAside(ctx context.Context, org tenancy.OrgID, series publishing.SeriesID, reason string) error
 }
 
-// WriteOccurrences writes the next occurrence of each repeated post whose current one has ended, at most 100 in a
-// call. It returns how many it wrote, and whether it should be called again at once. A series that fails is set aside
-// for a while, which its timeline, the log and SeriesSetAside show; the others go on. An organization whose connections
-// are all in use is skipped until the next call. An error means that the database could not be asked.
+// WriteOccurrences writes the next occurrence of each repeated post whose current one has ended, at
+// most 100 per call. It returns how many it wrote and whether it should be called again at once. An
+// error means that the database could not be reached.
 //
-// A crash loses nothing: a series whose current occurrence has ended is found again, and the key of the occurrence
-// prevents that it is written twice.
+// A series that fails is set aside for a while and does not affect the others; its timeline, the
+// log and SeriesSetAside show it. If all connections of an organization are in use, it is skipped
+// until the next call.
+//
+// A crash loses nothing: a series whose current occurrence has ended is found again, and the key of
+// the occurrence prevents a second insert.
 func (s *Sender) WriteOccurrences(ctx context.Context, l publishing.Lease) (written int, more bool, err error) {
 	ctx, cancel := context.WithTimeout(ctx, occurrencesTime)
 	defer cancel()
@@ -64,7 +67,8 @@ func (s *Sender) WriteOccurrences(ctx context.Context, l publishing.Lease) (writ
 		case err == nil:
 			moved++
 		case ctx.Err() != nil:
-			return written, moved > 0, nil // the time limit is no error: the next call goes on
+			// Reaching the time limit is not an error: the next call continues.
+			return written, moved > 0, nil
 		case pg.IsOrgBusy(err):
 			busy[e.Org] = true
 		default:
@@ -78,15 +82,15 @@ func (s *Sender) WriteOccurrences(ctx context.Context, l publishing.Lease) (writ
 	return written, moved > 0 && len(ended) == occurrenceBatch, nil
 }
 
-// OccurrencesWritten returns the number of occurrences that this Sender has written since its start.
+// OccurrencesWritten returns how many occurrences this Sender has written since it was created.
 func (s *Sender) OccurrencesWritten() int64 { return s.occurrencesWritten.Load() }
 
-// SeriesSetAside returns how often since the start a series was set aside because its next occurrence could not be
-// written.
+// SeriesSetAside returns how often this Sender has set a series aside because its next occurrence
+// could not be written.
 func (s *Sender) SeriesSetAside() int64 { return s.seriesSetAside.Load() }
 
-// setSeriesAside leaves a series for later. An error means that this could not be stored, because the database is away
-// or the connections of the organization are all in use.
+// setSeriesAside leaves a series for later. It returns an error if this could not be stored because
+// the database is away or all connections of the organization are in use.
 func (s *Sender) setSeriesAside(ctx context.Context, of publishing.SeriesRef, cause error) error {
 	reason := "The next occurrence could not be written; it is tried again."
 	if f := (*fault.Error)(nil); errors.As(cause, &f) && f.Kind == fault.Invalid {

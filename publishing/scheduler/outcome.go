@@ -10,15 +10,16 @@ import (
 	schedulerstore "crier/publishing/scheduler/store"
 )
 
-// Finish stores outcomes by their claim tokens, in one statement, and returns what became of them. The error is that of
-// schedulerstore.Finish. After an error for which pg.IsRefused or pg.IsLocked is true none is stored; after any
-// other they may be stored or not. Finish may be repeated with them.
+// Finish stores outcomes by their claim tokens, in one statement, and returns what became of them.
+// It returns the error of schedulerstore.Finish. If pg.IsRefused or pg.IsLocked returns true for
+// the error, no outcome was stored; after any other error they may have been. Finish may be
+// repeated with the same outcomes.
 func (s *Sender) Finish(ctx context.Context, outcomes []publishing.Outcome) ([]publishing.Finished, error) {
 	return schedulerstore.Finish(ctx, s.db, outcomes, s.cfg.CatchUpInterval, s.db.Node)
 }
 
-// WithoutTexts returns an outcome without the texts of the platform and the connector, for an outcome that Postgres
-// refuses because of them.
+// WithoutTexts returns o without the texts of the platform and the connector, for an outcome that
+// Postgres refuses because of them.
 func WithoutTexts(o publishing.Outcome) publishing.Outcome {
 	o.Ref, o.ReleaseURL, o.RootURL = nil, "", ""
 	if o.Error != "" {
@@ -32,24 +33,24 @@ func WithoutTexts(o publishing.Outcome) publishing.Outcome {
 	return o
 }
 
-// SetAside writes into the timeline of a post that its outcome cannot be stored, and why. The error is that of the
-// database.
+// SetAside adds to the timeline of a post that its outcome cannot be stored, and why. It returns
+// the error of the database.
 func (s *Sender) SetAside(ctx context.Context, o publishing.Outcome, cause error) error {
 	s.setAsides.count.Add(1)
 	reason := "The database refuses the outcome of this post (" + string(o.Result) + "): " + pg.Reason(cause)
 	return schedulerstore.SetAside(ctx, s.db, o.Post, s.db.Node, reason)
 }
 
-// Requeued returns the outcome of a claim whose post was not sent. The post goes back to the queue and is tried again
-// after a second at the earliest.
+// Requeued returns the outcome of a claim whose post was not sent. The post goes back to the queue
+// and is not tried again for at least a second.
 func Requeued(c publishing.Claimed) publishing.Outcome {
 	return publishing.Outcome{
 		Org: c.Org, Post: c.Post, Token: c.Token, Result: publishing.ResultRetry, After: time.Second,
 	}
 }
 
-// outcome returns an outcome without a result. It has the release of the part, if it is published, and that of the
-// first part.
+// outcome returns an outcome without a result. It has the release of the part, if the part is
+// published, and the release of the first part.
 func (r *run) outcome(x publishing.Publication) publishing.Outcome {
 	out := publishing.Outcome{Org: r.work.Org, Post: r.work.Post, Token: r.work.Token, Publication: x.ID}
 	if x.Phase == publishing.PhaseDone {
@@ -66,8 +67,8 @@ func (r *run) publishedOutcome(x publishing.Publication) publishing.Outcome {
 	return out
 }
 
-// panicOutcome logs a panic of Send with its stack. The outcome is unknown if the call of a part was marked, and else
-// an error, so that the post does not panic again.
+// panicOutcome logs a panic of Send with its stack. The outcome is unknown if the call of a part
+// was marked. Otherwise it is an error, so that the post does not cause the panic again.
 func (r *run) panicOutcome(cause any) publishing.Outcome {
 	r.deps.Log.Error("publishing a post panicked",
 		"org", r.work.Org, "post", r.work.Post, "panic", cause, "stack", string(debug.Stack()))
@@ -84,7 +85,7 @@ func (r *run) panicOutcome(cause any) publishing.Outcome {
 	return out
 }
 
-// releaseID returns a release id, and "missing" for one that the platform did not give. Clients know that word.
+// releaseID returns a release id, or "missing" if the platform gave none. Clients know that word.
 func releaseID(id *string) string {
 	if id == nil || *id == "" {
 		return publishing.ReleaseMissing

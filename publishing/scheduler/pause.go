@@ -24,13 +24,15 @@ func NewQueue(cfg Config, deps Deps) *Queue {
 	return &Queue{cfg: cfg, deps: deps, db: deps.DB}
 }
 
-// Pause pauses or resumes an organization, a customer or a channel. Claims that have not come to their call are
-// revoked; calls in progress end. It returns what it holds back, and how many posts were given up as missed when it
-// resumes. They are given up first, and many of them in many transactions: when ctx ends before that, the pause goes on,
-// and the next call continues.
+// Pause pauses or resumes an organization, a customer or a channel. A pause revokes claims that
+// have not reached their irreversible call; calls in progress run to their end. Pause returns the
+// posts that are held back and, when resuming, how many posts were given up as missed.
 //
-// Only who manages the organization may pause the whole of it: Forbidden. NotFound means that there is no such customer
-// or channel.
+// Resuming gives up those posts first, in several transactions if there are many. If ctx ends
+// before that is done, the pause stays in force and the next call continues.
+//
+// Only a principal who manages the organization may pause all of it; others get Forbidden. Pause
+// returns NotFound if there is no such customer or channel.
 func (s *Queue) Pause(
 	ctx context.Context, p tenancy.Principal, cmd publishing.SetPause,
 ) (out publishing.PauseResult, err error) {
@@ -69,7 +71,7 @@ func (s *Queue) Pause(
 	return out, db.Fault(op, err)
 }
 
-// setPause sets or ends a pause. known is false when there is no such subject.
+// setPause sets or ends a pause. known is false if there is no such subject.
 func (s *Queue) setPause(
 	ctx context.Context, p tenancy.Principal, cmd publishing.SetPause, subject any,
 ) (missed int, known bool, err error) {

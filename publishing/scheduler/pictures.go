@@ -12,14 +12,15 @@ import (
 	schedulerstore "crier/publishing/scheduler/store"
 )
 
-// pictureRecheck is how long a post waits for a picture before it is read again, because another process may make it.
+// pictureRecheck is how long a post waits for a picture before reading its state again, because
+// another process may make it.
 const pictureRecheck = 10 * time.Second
 
-// pictureTime is the time limit of a statement about pictures.
+// pictureTime is the deadline of a statement about pictures.
 const pictureTime = 10 * time.Second
 
-// prepareWithPictures waits for the pictures that a part needs and prepares it. The wait does not count against the
-// deadline of a call.
+// prepareWithPictures waits for the pictures that a part needs, then prepares the part. The wait
+// does not count against the deadline of a call.
 func (r *run) prepareWithPictures(ctx context.Context, i int) error {
 	if err := r.waitForPictures(ctx, i); err != nil {
 		return err
@@ -27,7 +28,7 @@ func (r *run) prepareWithPictures(ctx context.Context, i int) error {
 	return r.prepare(ctx, i)
 }
 
-// mediaOf returns the connector's view of a file, or of the picture that was derived from it.
+// mediaOf returns the connector's view of a file, or of the picture derived from it.
 func (r *run) mediaOf(ctx context.Context, m publishing.Medium, alt string) connector.Media {
 	out := r.Sender.media(ctx, m, alt)
 	if d, made := r.pictures[m.ID]; made {
@@ -38,8 +39,8 @@ func (r *run) mediaOf(ctx context.Context, m publishing.Medium, alt string) conn
 	return out
 }
 
-// waitForPictures waits, without a permit, until the pictures that a part needs are made. It renews the claim
-// meanwhile.
+// waitForPictures waits, without holding a permit, until the pictures that a part needs are made.
+// It keeps renewing the claim.
 func (r *run) waitForPictures(ctx context.Context, i int) error {
 	x := &r.work.Parts[i]
 	var keys []pictures.Key
@@ -62,7 +63,8 @@ func (r *run) waitForPictures(ctx context.Context, i int) error {
 	}
 }
 
-// findPictures reads the states of the pictures of a part and returns one that is pending, or nil when all are ready.
+// findPictures reads the states of the pictures of a part. It returns a picture that is pending, or
+// nil if all are ready.
 func (r *run) findPictures(
 	ctx context.Context, keys []pictures.Key,
 ) (pending *pictures.Derived, err error) {
@@ -79,7 +81,7 @@ func (r *run) findPictures(
 		case d.State == pictures.Failed:
 			return nil, &connector.Error{Kind: connector.KindContent, Public: d.Error}
 		case d.State == pictures.Pending && d.Error != "" && d.Wait > 0:
-			// An attempt failed, and the next one is later.
+			// An attempt failed and the next one is not due yet.
 			return nil, &connector.Error{Kind: connector.KindTransient, After: d.Wait, Public: d.Error}
 		case d.State == pictures.Pending:
 			pending = &d
@@ -90,8 +92,8 @@ func (r *run) findPictures(
 	return pending, nil
 }
 
-// storedPictures reads the pictures with the keys, and asks for those that are missing because the post is older than
-// the connector's rule or has an image twice.
+// storedPictures reads the pictures with the given keys. It orders those that are missing because
+// the post is older than the connector's rule or has an image twice.
 func (r *run) storedPictures(
 	ctx context.Context, keys []pictures.Key,
 ) ([]pictures.Derived, error) {
@@ -102,7 +104,7 @@ func (r *run) storedPictures(
 	return pictures.Order(ctx, r.db, r.work.Org, keys)
 }
 
-// awaitPicture waits without a permit until a pending picture may have changed.
+// awaitPicture waits, without holding a permit, until a pending picture may have changed.
 func (r *run) awaitPicture(ctx context.Context, x *publishing.Publication, key pictures.Key) error {
 	changed, done := r.deps.Pictures.Await(r.work.Org, key)
 	defer done()

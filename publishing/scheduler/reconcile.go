@@ -19,25 +19,31 @@ import (
 // Unknown is a claimed post with an unknown outcome. Its Token is the claim token.
 type Unknown struct {
 	publishing.Work
-	// HolderGone is set when the process that sent the post is gone.
+	// HolderGone is set if the process that sent the post is gone.
 	HolderGone bool
 	// Now is the time of the database.
 	Now time.Time
-	// Destination is that of its calls, as in publishing.Claimed.
+	// Destination is where the calls of the post go, as in publishing.Claimed.
 	Destination string
-	// SkipPlatform is set when the platform is not asked, because its destination rests and RECONCILE_WINDOW is over.
+	// SkipPlatform is set if the platform is not asked, because its destination is resting and
+	// RECONCILE_WINDOW has passed.
 	SkipPlatform bool
-	// Unreadable is set when the stored post cannot be read. Only Org, Post, Token and Committing of Work are set then.
+	// Unreadable is set if the stored post cannot be read. Only Org, Post, Token and Committing of
+	// Work are set then.
 	Unreadable bool
 }
 
-// reconcileHold returns how long a post is claimed for reconciliation, including the refresh of its credential.
+// reconcileHold returns how long a claim for reconciliation lasts. It leaves time to refresh the
+// credential.
 func (s *Sender) reconcileHold() time.Duration { return 2*s.cfg.PlatformTimeout + claimGrace }
 
-// ClaimUnknown claims posts with an unknown outcome for which the platform must be asked now, and loads what that
-// needs. admit is called for each before it is claimed; false leaves it for later. Of the resting destinations, only
-// posts that are ended without asking are claimed, and admit is not called for them. more means that there may be
-// others. The errors of claiming and loading are joined; what was claimed and loaded in spite of them is in out.
+// ClaimUnknown claims posts with an unknown outcome whose platform must be asked now, and loads
+// what the question needs. It calls admit for each post before claiming it; if admit returns false,
+// the post is left for later. For resting destinations, it claims only posts that end without a
+// question to the platform, and does not call admit for them.
+//
+// more means that there may be further posts. The errors of claiming and loading are joined; out
+// still has the posts that were claimed and loaded.
 func (s *Sender) ClaimUnknown(
 	ctx context.Context, l publishing.Lease, resting []string, admit func(publishing.UnknownPost) bool,
 ) (out []Unknown, more bool, err error) {
@@ -62,7 +68,8 @@ func (s *Sender) ClaimUnknown(
 		for _, c := range open {
 			u := admitted[c.Post]
 			u.HolderGone, u.Now = c.HolderGone, c.Now
-			u.Org, u.Post, u.Token, u.Committing = c.Org, c.Post, c.Token, c.Committing // for one that cannot be read
+			// These four are needed if the post cannot be read.
+			u.Org, u.Post, u.Token, u.Committing = c.Org, c.Post, c.Token, c.Committing
 			admitted[c.Post] = u
 			claimed = append(claimed, publishing.Claimed{Org: c.Org, Post: c.Post, Token: c.Token})
 		}
@@ -82,8 +89,10 @@ func (s *Sender) ClaimUnknown(
 	return out, len(found) >= schedulerstore.MaxUnknown && len(ids) > 0, errors.Join(claimErr, err)
 }
 
-// Reconcile asks the platform for an unknown outcome and returns what follows. unanswered is the reason why the
-// destination did not answer; it is nil when it answered or was not asked. A panic leaves the outcome unknown.
+// Reconcile asks the platform about an unknown outcome and returns the outcome that follows.
+// unanswered is why the destination did not answer; it is nil if the destination answered or was
+// not asked. After a panic, the outcome stays unknown or, past RECONCILE_WINDOW, the post is given
+// up.
 func (s *Sender) Reconcile(ctx context.Context, u Unknown) (out publishing.Outcome, unanswered error) {
 	ctx, cancel := context.WithTimeout(ctx, 2*s.cfg.PlatformTimeout)
 	defer cancel()
@@ -107,7 +116,7 @@ func (s *Sender) Reconcile(ctx context.Context, u Unknown) (out publishing.Outco
 	}
 	i := unknownPart(u.Work)
 	if i < 0 {
-		// The outcome was learnt since the post was found.
+		// The outcome became known after the post was found.
 		last := r.work.Parts[len(r.work.Parts)-1]
 		out := r.publishedOutcome(last)
 		if last.Phase != publishing.PhaseDone {
@@ -122,7 +131,8 @@ func (s *Sender) Reconcile(ctx context.Context, u Unknown) (out publishing.Outco
 	verdict := connector.Verdict{Outcome: connector.CannotTell}
 	if !u.SkipPlatform {
 		verdict, unanswered = r.askPlatform(ctx, i)
-		u.Channel.Destination = r.work.Channel.Destination // a refresh may have changed it
+		// A refresh may have changed the destination.
+		u.Channel.Destination = r.work.Channel.Destination
 	}
 	switch Decide(verdict.Outcome, u, s.cfg) {
 	case publishing.ResultPublished:
@@ -145,8 +155,8 @@ func (s *Sender) Reconcile(ctx context.Context, u Unknown) (out publishing.Outco
 	}
 }
 
-// askPlatform calls the connector's Reconcile and refreshes the credential once if it is refused. The error is the
-// reason why the destination did not answer.
+// askPlatform calls the connector's Reconcile. If the credential is refused, it refreshes it once
+// and asks again. The error is why the destination did not answer.
 func (r *run) askPlatform(ctx context.Context, i int) (connector.Verdict, error) {
 	ctx = outbound.WithOwner(ctx, r.work.Org.String())
 	for {
@@ -166,8 +176,8 @@ func (r *run) askPlatform(ctx context.Context, i int) (connector.Verdict, error)
 	}
 }
 
-// unanswered logs why the outcome is not known. It returns the error when the destination did not answer, and nil when
-// it did: then the cause is the account, the post or this process.
+// unanswered logs why the outcome is still unknown. It returns err if the destination did not
+// answer. It returns nil if it did: then the cause is the account, the post or this process.
 func (r *run) unanswered(err error) error {
 	r.deps.Log.Warn("the outcome of a post cannot be looked up yet", "post", r.work.Post, "error", err)
 	if kind := connector.KindOf(err, false); kind != connector.KindTransient && kind != connector.KindUnknown {
@@ -176,9 +186,12 @@ func (r *run) unanswered(err error) error {
 	return err
 }
 
-// Decide returns what follows from a verdict. A post that is absent is sent again at once only on a platform that
-// de-duplicates, and elsewhere when its absence is proved. When the platform could not be asked for
-// RECONCILE_WINDOW, a post of GradeIdempotent is sent again under the same key, without a proof.
+// Decide returns what follows from a verdict. If the platform says that the post is absent, the
+// post is sent again: at once on a platform that de-duplicates, elsewhere only once the absence is
+// proved.
+//
+// If RECONCILE_WINDOW passes without a decision, a post of GradeIdempotent is sent again under the
+// same key, without proof; any other post is given up.
 func Decide(found connector.Outcome, u Unknown, cfg Config) publishing.Result {
 	age := u.Now.Sub(u.Committing)
 	switch {
@@ -197,10 +210,13 @@ func Decide(found connector.Outcome, u Unknown, cfg Config) publishing.Result {
 	}
 }
 
-// ProvesAbsence reports whether a verdict proves that nothing of the post is on the platform or can still arrive there.
-// For that, the server that was asked must be the one that the post was sent to, no process may still begin the call,
-// the call must have had its time to take effect, and a search that is not certain must have been repeated, because
-// timelines lag.
+// ProvesAbsence reports whether a verdict proves that nothing of the post is on the platform and
+// that nothing can still arrive there. All of these must hold:
+//
+//   - The server that was asked is the one that the post was sent to.
+//   - No process can still begin the call.
+//   - The call has had time to take effect.
+//   - A search that is not certain was repeated, because timelines lag.
 func ProvesAbsence(found connector.Outcome, u Unknown, cfg Config) bool {
 	if found != connector.NotPublished || u.sentElsewhere() {
 		return false
@@ -213,14 +229,15 @@ func ProvesAbsence(found connector.Outcome, u Unknown, cfg Config) bool {
 	return grade.Askable() && (grade != publishing.GradeSearchable || u.ReconcileAttempts > 2)
 }
 
-// sentElsewhere reports whether a call went to another server than that of the channel's present credential.
+// sentElsewhere reports whether a call went to a server other than the one that the channel's
+// credential now names.
 func (u Unknown) sentElsewhere() bool {
 	i := unknownPart(u.Work)
 	return i >= 0 && u.Parts[i].SentTo != "" && u.Parts[i].SentTo != u.Channel.Destination
 }
 
-// ReconcileDelay returns how long to wait before the platform is asked again. The delay grows with the number of
-// attempts; it is shortened to end when an absent post may be sent again.
+// ReconcileDelay returns how long to wait before asking the platform again. The delay grows with
+// the number of attempts. It is shortened if an absent post may be sent again earlier.
 func ReconcileDelay(u Unknown, cfg Config) time.Duration {
 	delays := []time.Duration{5 * time.Second, 10 * time.Second, 30 * time.Second, 2 * time.Minute}
 	delay := delays[min(max(u.ReconcileAttempts-1, 0), len(delays)-1)]
@@ -231,10 +248,13 @@ func ReconcileDelay(u Unknown, cfg Config) time.Duration {
 	return delay
 }
 
-// resend returns the outcome that sends a post again: at once if its process ended during the call, with the back-off
-// of a failure if the call has ended, and never again after schedulerstore.MaxReaps processes in a row. Where the
-// absence is not proved, the key of the publication makes the repeat harmless. A post that would be given up stays
-// unknown while its absence may still be proved.
+// resend returns the outcome that sends a post again. If its process ended during the call, the
+// post is sent again at once, or after a growing wait if that happens repeatedly. If the call
+// itself ended, the post is sent after the back-off of a failure. After schedulerstore.MaxReaps
+// processes in a row, it is given up.
+//
+// If the absence is not proved, the key of the publication makes the repeat harmless. A post that
+// would be given up stays unknown while its absence may still be proved.
 func (r *run) resend(u Unknown, x publishing.Publication, found connector.Outcome) publishing.Outcome {
 	out := r.outcome(x)
 	out.Result, out.Proven = publishing.ResultRetry, ProvesAbsence(found, u, r.cfg)
@@ -260,7 +280,8 @@ func (r *run) resend(u Unknown, x publishing.Publication, found connector.Outcom
 	return out
 }
 
-// laterOrGiveUp returns the outcome of a reconciliation that failed: it is tried again until RECONCILE_WINDOW is over.
+// laterOrGiveUp returns the outcome of a reconciliation that failed: it is retried until
+// RECONCILE_WINDOW has passed, and the post is given up after that.
 func (s *Sender) laterOrGiveUp(u Unknown) publishing.Outcome {
 	out := publishing.Outcome{
 		Org: u.Org, Post: u.Post, Token: u.Token, Result: publishing.ResultLater, After: ReconcileDelay(u, s.cfg),
@@ -282,7 +303,8 @@ func giveUp(w publishing.Work, out publishing.Outcome) publishing.Outcome {
 	return out
 }
 
-// unknownPart returns the index of the part whose call was marked and has no outcome, -1 for none.
+// unknownPart returns the index of the part whose call was marked and has no outcome, or -1 if
+// there is none.
 func unknownPart(w publishing.Work) int {
 	for i, x := range w.Parts {
 		if x.Phase == publishing.PhaseCommitting {
@@ -292,7 +314,7 @@ func unknownPart(w publishing.Work) int {
 	return -1
 }
 
-// withPublishedParts adds the published parts of the thread to the reason why a part is not published.
+// withPublishedParts adds to the reason for a failed part which parts of the thread are published.
 func withPublishedParts(w publishing.Work, part publishing.Publication, reason string) string {
 	var published []int
 	for _, x := range slices.Concat(w.Before, w.Parts) {

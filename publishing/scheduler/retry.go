@@ -12,8 +12,8 @@ import (
 	"crier/publishing/connector"
 )
 
-// failedOutcome logs the error of a send and returns the outcome for its kind. Once the call was marked, an error that
-// is no connector.Error makes the outcome unknown.
+// failedOutcome logs the error of a send and returns the outcome for its kind. Once the call is
+// marked, an error that is not a connector.Error makes the outcome unknown.
 func (r *run) failedOutcome(ctx context.Context, x publishing.Publication, err error) publishing.Outcome {
 	out := r.outcome(x)
 	var e *connector.Error
@@ -28,7 +28,8 @@ func (r *run) failedOutcome(ctx context.Context, x publishing.Publication, err e
 	switch e.Kind {
 	case connector.KindUnknown:
 		out.Result, out.CallEnded = publishing.ResultUnknown, true
-	case connector.KindTransient, connector.KindOperator: // nothing was sent, and the operator may correct the settings
+	case connector.KindTransient, connector.KindOperator:
+		// Nothing was sent, and the operator may correct the settings.
 		out.Result, out.After, out.Error, out.Code = r.retryOrFail(e)
 	case connector.KindReauth, connector.KindDisconnect:
 		out.Result, out.Error = r.requireReconnect(ctx, e)
@@ -41,8 +42,9 @@ func (r *run) failedOutcome(ctx context.Context, x publishing.Publication, err e
 	return out
 }
 
-// retryOrFail returns the result for a part that was certainly not sent, with the wait before the next try. It gives up
-// when that try would come after the retry window, because the other posts of the channel wait for this one.
+// retryOrFail returns the result for a part that was certainly not sent, and the wait before the
+// next try. If that try would come after the retry window, it gives up, because the other posts of
+// the channel wait for this one.
 func (r *run) retryOrFail(e *connector.Error) (result publishing.Result, wait time.Duration, message, code string) {
 	wait = max(e.After, Backoff(r.work.Attempt, rand.Float64()))
 	if r.work.Failing+wait <= r.cfg.RetryWindow {
@@ -59,8 +61,8 @@ func (r *run) retryOrFail(e *connector.Error) (result publishing.Result, wait ti
 	return publishing.ResultError, 0, message, publishing.CodeRetriesUsedUp
 }
 
-// inWords returns a duration for people, such as "30 days" or "90 minutes": in the largest unit that it has at
-// least twice, rounded up.
+// inWords formats a duration for people, such as "30 days" or "90 minutes". It uses the largest
+// unit of which d has at least two and rounds up.
 func inWords(d time.Duration) string {
 	for _, unit := range []struct {
 		size time.Duration
@@ -73,13 +75,13 @@ func inWords(d time.Duration) string {
 	return text.Count(int((d+time.Second-1)/time.Second), "second")
 }
 
-// The back-off between tries doubles from firstBackoff up to longestBackoff. Half of it is jitter.
+// The back-off between tries doubles from firstBackoff to longestBackoff. Half of it is jitter.
 const (
 	firstBackoff   = time.Second
 	longestBackoff = 5 * time.Minute
 )
 
-// Backoff returns the wait after a try, which counts from 1. jitter is a number from 0 to 1.
+// Backoff returns the wait after the given attempt, counting from 1. jitter is between 0 and 1.
 func Backoff(attempt int, jitter float64) time.Duration {
 	top := longestBackoff
 	if attempt < 10 {
@@ -88,8 +90,8 @@ func Backoff(attempt int, jitter float64) time.Duration {
 	return top/2 + time.Duration(float64(top/2)*jitter)
 }
 
-// requireReconnect stores that the channel must be connected again, which holds its posts until then, and returns the
-// result for this post, which waits with them.
+// requireReconnect stores that the channel must be reconnected, which holds back its posts until
+// then. It returns the result for this post, which waits with them.
 func (r *run) requireReconnect(ctx context.Context, e *connector.Error) (publishing.Result, string) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), claimGrace)
 	defer cancel()

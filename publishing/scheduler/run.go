@@ -10,24 +10,24 @@ import (
 	"crier/publishing/pictures"
 )
 
-// run is the sending, or the reconciliation, of one post. One goroutine uses it.
+// run sends or reconciles one post. Only one goroutine uses it.
 type run struct {
 	*Sender
 	work      publishing.Work
 	connector connector.Connector
 	session   *connector.Session
 	sealed    []byte // the credential as it is stored
-	refreshed bool   // the credential was refreshed; this happens at most once
-	// pictures are the derived pictures that are used instead of images, by image.
+	refreshed bool   // the credential was refreshed; at most once per run
+	// pictures has the derived pictures that replace images, by image.
 	pictures map[publishing.MediaID]pictures.Derived
 	yield    func(ctx context.Context, d time.Duration) error
 }
 
-// operatorWait is how long a post waits when the settings of this process are wrong.
+// operatorWait is how long a post waits if the settings of this process are wrong.
 const operatorWait = time.Minute
 
-// newRun finds the connector and opens the credential. It returns an outcome instead of a run when the post cannot be
-// sent at all.
+// newRun finds the connector and opens the credential. If the post cannot be sent now, it returns
+// an outcome instead of a run.
 func (s *Sender) newRun(w publishing.Work) (*run, *publishing.Outcome) {
 	out := publishing.Outcome{Org: w.Org, Post: w.Post, Token: w.Token, Result: publishing.ResultError}
 	c, ok := s.deps.Connectors.Get(w.Channel.Connector)
@@ -42,8 +42,8 @@ func (s *Sender) newRun(w publishing.Work) (*run, *publishing.Outcome) {
 		out.Error, out.Code = "The post has no content.", publishing.CodeRejected
 		return nil, &out
 	}
-	// The settings of the process are wrong, not the post. It waits until they are corrected, or until another process
-	// takes it: during a roll-out others may have other settings.
+	// The settings of this process are wrong, not the post. The post waits until they are corrected
+	// or another process takes it: during a roll-out, others may have other settings.
 	if !ok {
 		s.deps.Log.Error("a channel's platform is not offered by this process: "+
 			"are its settings and its version those of the others?",
@@ -67,7 +67,8 @@ func (s *Sender) newRun(w publishing.Work) (*run, *publishing.Outcome) {
 	return &run{Sender: s, work: w, connector: c, session: session, sealed: w.Credential}, nil
 }
 
-// refresh replaces the credential of the channel by a new one, which is stored. See access.Keeper.Refresh.
+// refresh replaces the credential of the channel by a new one and stores it. See
+// access.Keeper.Refresh.
 func (r *run) refresh(ctx context.Context) error {
 	r.refreshed = true
 	c := &access.Channel{

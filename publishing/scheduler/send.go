@@ -12,12 +12,12 @@ import (
 	schedulerstore "crier/publishing/scheduler/store"
 )
 
-// Send sends a claimed post, part by part, and returns its outcome, which the caller stores with Finish. yield waits
-// without occupying a permit. A panic ends this post only: with an unknown outcome when its call may have been made,
-// else with an error.
+// Send sends a claimed post, part by part, and returns its outcome, which the caller stores with
+// Finish. yield waits without holding a permit. A panic ends only this post: with an unknown
+// outcome if its call may have been made, otherwise with an error.
 //
-// When the process dies, a part whose call was not marked is sent again by the next claim; of a marked one the outcome
-// is unknown, and the platform is asked.
+// If the process dies, a part whose call was not marked is sent again by the next claim. If the
+// call was marked, the outcome is unknown and the platform is asked.
 func (s *Sender) Send(
 	ctx context.Context, w publishing.Work, yield func(ctx context.Context, d time.Duration) error,
 ) (out publishing.Outcome) {
@@ -54,7 +54,8 @@ func (s *Sender) Send(
 			return schedulerstore.PartDone(ctx, s.db, w.Post, w.Token, *x, s.claimHold(), s.db.Node)
 		})
 		if err != nil || !more {
-			// The part is published, but its release is not stored or the claim is gone: Finish stores it.
+			// The part is published, but its release is not stored or the claim is lost: Finish
+			// stores the release.
 			out := r.outcome(*x)
 			out.Result = publishing.ResultResume
 			return out
@@ -73,10 +74,11 @@ func unapprovedOutcome(w publishing.Work) publishing.Outcome {
 	}
 }
 
-// claimHold returns how long a claim lasts from its last renewal.
+// claimHold returns how long a claim lasts after each renewal.
 func (s *Sender) claimHold() time.Duration { return s.cfg.PlatformTimeout + claimGrace }
 
-// retryWrite retries write until it succeeds or claimGrace has passed. It ignores the cancellation of ctx.
+// retryWrite retries write until it succeeds or claimGrace has passed. It ignores the cancellation
+// of ctx.
 func (s *Sender) retryWrite(ctx context.Context, write func(context.Context) (bool, error)) (bool, error) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), claimGrace)
 	defer cancel()
@@ -92,8 +94,8 @@ func (s *Sender) retryWrite(ctx context.Context, write func(context.Context) (bo
 	}
 }
 
-// sendPart prepares and sends one part. The phase of the part and the error determine the outcome after the mark:
-// published, not published, or unknown.
+// sendPart prepares and sends one part. After the mark, the phase of the part and the error
+// together tell whether the part is published, not published or unknown.
 func (r *run) sendPart(ctx context.Context, i int) (connector.Ref, error) {
 	for {
 		ctx, err := r.prepareAndMark(ctx, i)
@@ -105,7 +107,8 @@ func (r *run) sendPart(ctx context.Context, i int) (connector.Ref, error) {
 		ref, err := r.commit(ctx, i)
 		failpoint.At(failpoint.Answered, r.work.Post.String())
 		if connector.KindOf(err, true) == connector.KindReauth && err != nil && !r.refreshed {
-			// A refused credential proves that nothing was published: the mark is removed before the one repeat.
+			// A refused credential proves that nothing was published, so the mark is removed before
+			// the one repeat.
 			if e := r.refresh(ctx); e != nil {
 				return ref, e
 			}
@@ -120,8 +123,9 @@ func (r *run) sendPart(ctx context.Context, i int) (connector.Ref, error) {
 	}
 }
 
-// prepareAndMark prepares a part and marks its call, and returns the context of the call. The limit of the call begins
-// before the mark, so that a process that was suspended after the mark does not begin it too late.
+// prepareAndMark prepares a part, marks its call and returns the context of the call. The time
+// limit of the call starts before the mark, so that a process suspended after the mark does not
+// begin the call too late.
 func (r *run) prepareAndMark(ctx context.Context, i int) (context.Context, error) {
 	x := &r.work.Parts[i]
 	if err := r.prepareWithPictures(ctx, i); err != nil {
@@ -140,9 +144,9 @@ func (r *run) prepareAndMark(ctx context.Context, i int) (context.Context, error
 	return ctx, nil
 }
 
-// errClaimLost returns the error of a send that ends before its call, because the post was deleted, paused or claimed
-// by another process, or because the database did not answer. Nothing was sent. Finish ignores the outcome if the claim
-// is gone.
+// errClaimLost returns the error of a send that ends before its call, because the post was deleted,
+// paused or claimed by another process, or because the database did not answer. Nothing was sent.
+// If the claim is lost, Finish ignores the outcome.
 func errClaimLost(err error) error {
 	const message = "The post was changed while it was being published."
 	return &connector.Error{Kind: connector.KindTransient, Public: message, Err: err}
@@ -155,11 +159,11 @@ func (r *run) commit(ctx context.Context, i int) (connector.Ref, error) {
 	return r.connector.Commit(ctx, r.session, r.item(ctx, i))
 }
 
-// longestWait bounds the time that a platform may take to process the media of one part.
+// longestWait bounds how long a platform may take to process the media of one part.
 const longestWait = 30 * time.Minute
 
-// prepare calls the connector until the part is ready. It stores the handle before each further call; the last handle
-// is stored with the mark.
+// prepare calls the connector until the part is ready. It stores the handle before each further
+// call; the last handle is stored with the mark.
 func (r *run) prepare(ctx context.Context, i int) error {
 	x := &r.work.Parts[i]
 	waited := time.Duration(0)
@@ -205,7 +209,8 @@ func (r *run) prepareOnce(ctx context.Context, i int) (connector.Step, error) {
 	return r.connector.Prepare(ctx, r.session, r.item(ctx, i))
 }
 
-// waitForPlatform waits without a permit while the platform is processing, after renewing the claim for that time.
+// waitForPlatform renews the claim for d plus a claim's usual duration, then waits for d, without
+// holding a permit, while the platform is processing.
 func (r *run) waitForPlatform(ctx context.Context, x *publishing.Publication, d time.Duration) error {
 	kept, err := schedulerstore.SaveHandle(ctx, r.db, r.work.Post, r.work.Token, x.ID, x.Handle, d+r.claimHold())
 	if err != nil || !kept {
@@ -217,7 +222,8 @@ func (r *run) waitForPlatform(ctx context.Context, x *publishing.Publication, d 
 	return nil
 }
 
-// errStopped returns the error of a send that ends because its process stops. Nothing was sent.
+// errStopped returns the error of a send that ends because its process is stopping. Nothing was
+// sent.
 func errStopped(err error) error {
 	return &connector.Error{Kind: connector.KindTransient, Public: "Crier was stopped while publishing.", Err: err}
 }

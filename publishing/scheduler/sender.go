@@ -28,22 +28,25 @@ type Config struct {
 	// BaseURL is the public address of this instance.
 	BaseURL string
 
-	// PlatformTimeout limits one call; the limit of the irreversible call begins before its mark.
+	// PlatformTimeout limits one call. For the irreversible call, the time starts before its mark.
 	PlatformTimeout time.Duration `env:"PLATFORM_TIMEOUT, default=60s" doc:"Longest time of one call to a platform."`
-	// SettleDelay is counted from the end of PlatformTimeout. Until then a post that is not found is not sent again.
+	// SettleDelay counts from the end of PlatformTimeout. Until it has passed, a post that is not
+	// found is not sent again.
 	SettleDelay time.Duration `env:"SETTLE_DELAY, default=60s" doc:"How long after PLATFORM_TIMEOUT it may take effect."`
-	// MaxLateness is counted from the due time.
+	// MaxLateness counts from the due time.
 	MaxLateness time.Duration `env:"MAX_LATENESS, default=24h" doc:"A post that is later than this is given up as missed."`
-	// CatchUpInterval applies to the posts of a channel that became due while it could not publish.
+	// CatchUpInterval separates the posts of a channel that became due while it could not publish.
 	CatchUpInterval time.Duration `env:"CATCH_UP_INTERVAL, default=30s" doc:"Pause between late posts of one channel."`
-	// RetryWindow is counted from the first failure in a row, without times when the channel was kept back. A part whose
-	// next try would come later has failed. The post holds its channel meanwhile.
+	// RetryWindow counts from the first of several failures in a row, excluding times when the
+	// channel was held back. A part whose next try would come later has failed. Until then, the
+	// post keeps its channel.
 	RetryWindow time.Duration `env:"RETRY_WINDOW, default=30m" doc:"How long a post that fails is tried again."`
-	// ReconcileWindow is counted from the call.
+	// ReconcileWindow counts from the irreversible call.
 	ReconcileWindow time.Duration `env:"RECONCILE_WINDOW, default=12m" doc:"How long an unknown outcome is looked up."`
-	// PrepareTimeout limits the phase preparing of a post, however often its claim is renewed.
+	// PrepareTimeout limits how long a post may be in the phase preparing, however often its claim
+	// is renewed.
 	PrepareTimeout time.Duration `env:"PREPARE_TIMEOUT, default=6h" doc:"How long a post may take to prepare."`
-	// FollowerTimeout is counted from the end of the predecessor.
+	// FollowerTimeout counts from the end of the predecessor.
 	FollowerTimeout time.Duration `env:"FOLLOWER_TIMEOUT, default=1h" doc:"How long a part waits after its predecessor."`
 	// PauseMaxAge is measured from the due time to the end of a pause. Older posts end as missed;
 	// the others are published one by one. With 0, every post that became due during the pause ends
@@ -96,8 +99,8 @@ type Sender struct {
 	deps Deps
 	db   *db.DB
 
-	// lastAgeSearch is when stuck and orphaned posts were last searched, lastEmptyExpire when a search for missed posts
-	// last found none; both by clock.Boot.
+	// lastAgeSearch is when stuck and orphaned posts were last searched for. lastEmptyExpire is
+	// when a search for missed posts last found none. Both are measured by clock.Boot.
 	lastAgeSearch   atomic.Int64
 	lastEmptyExpire atomic.Int64
 
@@ -118,7 +121,8 @@ func New(cfg Config, deps Deps) *Sender {
 	return s
 }
 
-// media returns the connector's view of a file. The file is opened only when the connector calls Open.
+// media returns the connector's view of a file. The file is opened only when the connector calls
+// Open.
 func (s *Sender) media(ctx context.Context, m publishing.Medium, alt string) connector.Media {
 	return connector.MediaOf(m, alt, s.cfg.BaseURL, func() (io.ReadCloser, error) {
 		return metadata.Open(ctx, s.deps.Blobs, m.BlobKey(), m.Edits)

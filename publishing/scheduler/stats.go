@@ -9,11 +9,11 @@ import (
 	schedulerstore "crier/publishing/scheduler/store"
 )
 
-// queueName and queueAlias are the names of the queue of all platforms.
+// queueName and queueAlias name the queue of all platforms.
 const queueName, queueAlias = "publish", "post"
 
-// QueueStats returns the statistics of a queue over all organizations: of all platforms, or of one by its identifier.
-// It returns NotFound for any other name.
+// QueueStats returns the statistics of a queue across all organizations. queue is "publish" or
+// "post" for all platforms, or the name of one. QueueStats returns NotFound for any other name.
 func (s *Queue) QueueStats(ctx context.Context, queue string) (publishing.QueueStats, error) {
 	const op = "publishing.QueueStats"
 	if queue == queueName || queue == queueAlias {

@@ -10,14 +10,16 @@ import (
 	"crier/tenancy"
 )
 
-// Stop ends publishing for an organization until Resume, whatever its people do: no post of it begins a call after Stop
-// has returned nil, also on channels that are connected later. Claims that have not come to their call are revoked;
-// calls in progress end. It is for the instance itself: when the organization is suspended, and when its deletion is
+// Stop ends publishing for an organization until Resume, whatever its people do. Once Stop has
+// returned nil, no post of the organization begins a call, even on a channel that is connected
+// later. Stop revokes claims that have not reached their call; calls in progress run to their end.
+//
+// Only the instance itself stops an organization: when it is suspended and when its deletion is
 // requested. by says who stops it, for timelines.
 //
-// A second Stop changes nothing. After a crash in between the posts are kept back, and some may stay claimed until
-// their call is refused. It returns NotFound when there is no such organization, and Unavailable while the database is
-// away.
+// Stop is idempotent. After a crash between its two transactions, posts are held back, but some may
+// stay claimed until their call is refused. Stop returns NotFound if there is no such organization,
+// and Unavailable while the database is away.
 func (s *Queue) Stop(ctx context.Context, org tenancy.OrgID, by string) error {
 	const op = "publishing.Stop"
 	err := s.db.InOrg(ctx, org, func(tx *db.Tx) error {
@@ -39,16 +41,16 @@ func (s *Queue) Stop(ctx context.Context, org tenancy.OrgID, by string) error {
 	return db.Fault(op, err)
 }
 
-// Resume ends a Stop. Pauses by the people of the organization stay. It does nothing while the organization is suspended
-// or to be deleted, when it is not stopped, and when it does not exist.
+// Resume ends a Stop. Pauses set by the people of the organization stay. It does nothing if the
+// organization is suspended or marked for deletion, is not stopped, or does not exist.
 //
-// With catchUp, as after a suspension, the posts that fell due meanwhile are published one by one, except those that
-// are later than Config.PauseMaxAge. Without it, as after a deletion that was undone, all of them end as missed. by is
-// that of Stop.
+// With catchUp, as after a suspension, the posts that became due during the stop are published one
+// by one, except those later than Config.PauseMaxAge. Without it, as after a canceled deletion, all
+// of them end as missed. by says who resumes it, for timelines.
 //
-// Many posts are given up in many short transactions, and the stop ends with the last one. After an error, a crash or
-// the end of ctx the organization is still stopped; the next call goes on. It returns Unavailable while the database is
-// away.
+// Many posts are given up in many short transactions, and the last one ends the stop. After an
+// error, a crash or the end of ctx, the organization is still stopped and the next call continues.
+// Resume returns Unavailable while the database is away.
 func (s *Queue) Resume(ctx context.Context, org tenancy.OrgID, by string, catchUp bool) error {
 	end := schedulerstore.PauseEnd{
 		Scope: publishing.PauseInstance, Subject: org, AllSince: !catchUp, By: by,
@@ -69,7 +71,8 @@ func (s *Queue) Resume(ctx context.Context, org tenancy.OrgID, by string, catchU
 	return db.Fault("publishing.Resume", err)
 }
 
-// Stopped returns those of the organizations that are stopped. It returns Unavailable while the database is away.
+// Stopped returns which of the organizations are stopped. It returns Unavailable while the database
+// is away.
 func (s *Queue) Stopped(ctx context.Context, orgs []tenancy.OrgID) ([]tenancy.OrgID, error) {
 	stopped, err := schedulerstore.Stopped(ctx, s.db, orgs)
 	return stopped, db.Fault("publishing.Stopped", err)

@@ -13,7 +13,7 @@ import (
 	webhookstore "crier/publishing/webhook/store"
 )
 
-// post is the one element of the array that is sent.
+// post is the only element of the array that is sent.
 type post struct {
 	ID          string                 `json:"id"`
 	Event       string                 `json:"event"`
@@ -22,7 +22,7 @@ type post struct {
 	State       string                 `json:"state"`
 	Content     string                 `json:"content"`
 	ContentType publishing.ContentType `json:"contentType"`
-	// Truncated is set when Content was cut so that the body is not too large.
+	// Truncated is set if Content was cut to keep the body small enough.
 	Truncated   bool            `json:"contentTruncated,omitempty"`
 	PublishDate string          `json:"publishDate"`
 	ReleaseID   *string         `json:"releaseId"`
@@ -47,11 +47,12 @@ type customer struct {
 	Name string `json:"name"`
 }
 
-// maxText bounds the texts of a body besides the content, in bytes: an error has the words of a platform's server.
+// maxText bounds each text of a body other than the content, in bytes. An error, for example,
+// quotes the server of a platform.
 const maxText = 2000
 
-// render returns the body of an event, at most publishing.MaxWebhookBody bytes: the content is cut when it is longer,
-// and then the approval is left out.
+// render returns the body of an event, at most publishing.MaxWebhookBody bytes. If the body is too
+// long, the content is cut; if that is not enough, the approval is left out.
 func render(s webhookstore.WebhookSource) (string, error) {
 	p := post{
 		ID: s.Post.String(), Event: string(s.Event), OccurredAt: formatTime(s.At), Group: s.Group.String(),
@@ -72,10 +73,10 @@ func render(s webhookstore.WebhookSource) (string, error) {
 	return fit(p)
 }
 
-// errTooLarge is the error of a body that is too large without its content and its approval.
+// errTooLarge is returned for a body that is too large even without its content and approval.
 var errTooLarge = errors.New("the body is too large without its content")
 
-// fit encodes a body, and cuts its content when it is too large. It returns errTooLarge.
+// fit encodes a body and cuts its content if the body is too large. It returns errTooLarge.
 func fit(p post) (string, error) {
 	body, err := encode([]post{p})
 	if err != nil || len(body) <= publishing.MaxWebhookBody {
@@ -98,7 +99,7 @@ func fit(p post) (string, error) {
 	return encode([]post{p})
 }
 
-// cutEncoded returns the longest beginning of a text whose encoding is at most most bytes longer than that of "".
+// cutEncoded returns the longest prefix of text that adds no more than most bytes to an encoding.
 func cutEncoded(text string, most int) string {
 	used := 0
 	for i, r := range text {
@@ -133,7 +134,7 @@ func cutText(s *string) *string {
 
 func formatTime(t time.Time) string { return t.UTC().Format(publishing.WireTime) }
 
-// TestBody returns what a delivery that a person asks for sends: a post that does not exist.
+// TestBody returns the body of a test delivery. It describes a post that does not exist.
 func TestBody(webhook publishing.WebhookID, now time.Time) (string, error) {
 	text := "This is a test of your webhook."
 	return fit(post{

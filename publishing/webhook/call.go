@@ -21,29 +21,30 @@ import (
 	"crier/publishing"
 )
 
-// HTTP is the guarded client.
+// HTTP is the guarded client for outgoing calls.
 type HTTP interface {
-	// Do makes a call that may be repeated. A redirect of a POST is an answer.
+	// Do makes a call that may be repeated. It returns a redirect of a POST as the response.
 	Do(req *http.Request) (*http.Response, error)
 	// IsOpen reports whether the operator has opened the address of a URL.
 	IsOpen(u *url.URL) bool
 }
 
-// answer is how one call of an endpoint ended.
+// answer is the outcome of one call to an endpoint.
 type answer struct {
-	// status is 0 without an answer.
+	// status is 0 without a response.
 	status int
 	// problem is why the call failed, for people; "" if it succeeded.
 	problem string
 	excerpt string
 	took    time.Duration
-	// after is what the endpoint asked for by Retry-After, with 429 or 503.
+	// after is the wait that the endpoint asked for with Retry-After and the status 429 or 503.
 	after time.Duration
-	// cause is for the log, withoutURL.
+	// cause is for the log, which gets it without the URL: see withoutURL.
 	cause error
 }
 
-// send calls an endpoint once, within publishing.WebhookTimeout. It reads publishing.MaxWebhookAnswer of the answer.
+// send calls an endpoint once, within publishing.WebhookTimeout. It reads at most
+// publishing.MaxWebhookAnswer bytes of the response.
 func send(ctx context.Context, client HTTP, address string, header http.Header, body string, now time.Time) answer {
 	ctx, cancel := context.WithTimeout(ctx, publishing.WebhookTimeout)
 	defer cancel()
@@ -66,7 +67,7 @@ func exchange(
 		return answer{problem: explain(err), cause: err}
 	}
 	read, err := io.ReadAll(io.LimitReader(resp.Body, publishing.MaxWebhookAnswer))
-	// The rest of a long answer is not read: closing ends its connection.
+	// The rest of a long response is not read: closing the body ends its connection.
 	err = errors.Join(err, resp.Body.Close())
 	out := answer{status: resp.StatusCode, excerpt: excerpt(read)}
 	switch {
@@ -85,7 +86,7 @@ func exchange(
 	return out
 }
 
-// retryAfter returns the wait that a header asks for, 0 when there is none.
+// retryAfter returns the wait that a Retry-After header asks for, or 0 if there is none.
 func retryAfter(header string, now time.Time) time.Duration {
 	if seconds, err := strconv.ParseInt(header, 10, 32); err == nil {
 		return max(0, time.Duration(seconds)*time.Second)
@@ -96,7 +97,8 @@ func retryAfter(header string, now time.Time) time.Duration {
 	return 0
 }
 
-// explain returns why there was no answer, in words that name nothing of this instance's network.
+// explain returns why there was no response, in words that reveal nothing about the network of this
+// instance.
 func explain(err error) string {
 	var certificate *tls.CertificateVerificationError
 	var authority x509.UnknownAuthorityError
@@ -116,7 +118,8 @@ func explain(err error) string {
 	return "The connection to the endpoint failed."
 }
 
-// withoutURL returns what is inside of the *url.Error in err: receivers have secrets in the paths of their URLs.
+// withoutURL returns the error inside the *url.Error in err, because receivers put secrets into the
+// paths of their URLs.
 func withoutURL(err error) error {
 	for failed := (*url.Error)(nil); errors.As(err, &failed); {
 		err = failed.Err
@@ -124,7 +127,8 @@ func withoutURL(err error) error {
 	return err
 }
 
-// hostOf returns the host and the port of a URL, "" if it is not valid.
+// hostOf returns the host and port of a URL, or "" if it is not valid. Example:
+// hooks.example.com:8443
 func hostOf(address string) string {
 	u, err := url.Parse(address)
 	if err != nil {
@@ -133,7 +137,7 @@ func hostOf(address string) string {
 	return u.Host
 }
 
-// excerpt returns the beginning of an answer as text that can be stored and shown.
+// excerpt returns the beginning of a response as text that can be stored and shown.
 func excerpt(body []byte) string {
 	shown := strings.Map(func(r rune) rune {
 		if unicode.IsControl(r) && r != '\n' && r != '\t' || r == unicode.ReplacementChar {
@@ -144,8 +148,8 @@ func excerpt(body []byte) string {
 	return text.CutBytes(shown, publishing.MaxWebhookExcerpt)
 }
 
-// Try posts a body to an address once, without a signature. It returns the status of the answer, 0 without one, and why
-// the call failed; "" if it succeeded.
+// Try posts a body to an address once, without a signature. It returns the status of the response,
+// or 0 without one, and why the call failed, or "" if it succeeded.
 func Try(ctx context.Context, client HTTP, address, body string, now time.Time) (status int, problem string) {
 	header := http.Header{}
 	header.Set("Content-Type", "application/json")

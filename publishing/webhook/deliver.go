@@ -20,28 +20,31 @@ import (
 )
 
 const (
-	// drainTime is how long a task goes on with an endpoint that works; then others have their turn.
+	// drainTime is how long a task keeps sending to an endpoint that works before others have their
+	// turn.
 	drainTime = 15 * time.Second
-	// drainBatch is how many deliveries are read at once.
+	// drainBatch is how many deliveries are read at a time.
 	drainBatch = 20
-	// inFlight is how many calls an endpoint that works gets at once. One that fails gets one call a turn.
+	// inFlight is how many concurrent calls an endpoint gets while it works. An endpoint that fails
+	// gets one call per turn.
 	inFlight = 2
-	// slowAnswer is what a call takes, in milliseconds, that makes an endpoint slow for slowFor, however it ends: then it
-	// gets the workers of those that fail, so that it can keep those of the others for one call at most.
+	// A call of at least slowAnswer milliseconds, however it ends, makes its endpoint slow for
+	// slowFor. A slow endpoint gets the workers of failing endpoints, so that it can occupy the
+	// workers of the others for at most one call.
 	slowAnswer = 2000
 	slowFor    = time.Hour
-	// hold is how long an endpoint belongs to a process. It is longer than a turn.
+	// hold is how long a process owns an endpoint. It is longer than a turn.
 	hold = TaskTimeout
-	// errorPause is how long an endpoint waits after an error of the database.
+	// errorPause is how long an endpoint waits after a database error.
 	errorPause = time.Minute
-	// saveTimeout is for storing an attempt, also while the process stops.
+	// saveTimeout is the deadline for storing an attempt, even while the process stops.
 	saveTimeout = 5 * time.Second
 )
 
-// Deliver sends the deliveries of one endpoint that are due: those of one that works for a while, of one that fails a
-// single one. What is left is for the next task, which the loop adds. It does nothing when another process sends to the
-// endpoint, or when this one sends to as many of its creator as it may. After a crash in between a call is repeated with
-// the same id, once hold is over.
+// Deliver sends the due deliveries of one endpoint: for a while if the endpoint works, only one if
+// it fails. The next task, which the loop adds, sends the rest. Deliver does nothing if another
+// process is sending to the endpoint, or if this process already sends to as many endpoints of the
+// same creator as it may. After a crash, a call is repeated with the same id once hold has passed.
 //
 // Each call uses the URL and the signing keys that are stored just before it. No call starts once
 // the endpoint is deleted or disabled, or its organization is suspended or deleted; a call in
@@ -67,14 +70,15 @@ func (d *Deliverer) Deliver(ctx context.Context, org tenancy.OrgID, webhook publ
 			"webhook", webhook, "error", err)
 		notBefore, err = now.Add(inactiveFor), nil
 	case err != nil:
-		notBefore = r.deps.Clock.Now().Add(errorPause) // so that a call is not repeated again and again
+		// Wait, so that a call is not repeated over and over.
+		notBefore = r.deps.Clock.Now().Add(errorPause)
 	}
 	end, cancel := context.WithTimeout(context.WithoutCancel(ctx), saveTimeout)
 	defer cancel()
 	return errors.Join(err, webhookstore.EndWebhook(end, d.db, org, webhook, notBefore))
 }
 
-// share is a creator's part of the workers of one kind.
+// share identifies a creator's share of the workers of one kind.
 type share struct {
 	creator uuid.UUID
 	aside   bool
@@ -86,12 +90,12 @@ type run struct {
 	webhookstore.WebhookTurn
 	org     tenancy.OrgID
 	webhook publishing.WebhookID
-	// began is when the turn began, by clock.Boot. No call begins drainTime later, so that the turn ends within
-	// TaskTimeout and each call is stored, also when the endpoint answers slowly.
+	// began is when the turn began, by clock.Boot. After drainTime no further call begins. The turn
+	// thus ends within TaskTimeout and every call is stored, even if the endpoint responds slowly.
 	began time.Duration
 
 	mu sync.Mutex
-	// failing is set from the first attempt that fails: the turn ends then.
+	// failing is set by the first attempt that fails, which ends the turn.
 	failing bool
 	// slowed is set by the first slow response of an endpoint that is not aside. It also ends the
 	// turn.
@@ -120,7 +124,7 @@ func (r *run) drain(ctx context.Context) error {
 // errClosed means that a secret cannot be opened.
 var errClosed = errors.New("closed")
 
-// openKeys opens sealed keys. It returns errClosed.
+// openKeys opens sealed keys. It returns errClosed if one cannot be opened.
 func (r *run) openKeys(sealed [][]byte) ([][]byte, error) {
 	keys := make([][]byte, len(sealed))
 	for i, s := range sealed {
@@ -133,7 +137,8 @@ func (r *run) openKeys(sealed [][]byte) ([][]byte, error) {
 	return keys, nil
 }
 
-// sendAll sends deliveries, at of them at once, until one fails or the turn is over. It sends at least the first one.
+// sendAll sends deliveries with up to at concurrent calls, until one fails or the turn is over. It
+// sends at least the first one.
 func (r *run) sendAll(ctx context.Context, due []webhookstore.DueDelivery, at int) {
 	var taken atomic.Int64
 	var senders sync.WaitGroup
@@ -151,7 +156,7 @@ func (r *run) sendAll(ctx context.Context, due []webhookstore.DueDelivery, at in
 	senders.Wait()
 }
 
-// isOver returns whether no further call may begin in the turn.
+// isOver reports whether the turn must not begin another call.
 func (r *run) isOver(ctx context.Context) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -228,7 +233,7 @@ func (r *run) result(
 	return out
 }
 
-// judge disables an endpoint whose URL is gone, or that has failed for too long.
+// judge disables an endpoint whose URL is gone or that has failed for too long.
 func (r *run) judge(ctx context.Context, url string, a answer, since *time.Time, now time.Time) error {
 	why, text := publishing.WebhookDisabled(""), ""
 	switch {

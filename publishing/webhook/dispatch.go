@@ -13,7 +13,8 @@ import (
 const (
 	// duePerRound is how many endpoints get a task in one round.
 	duePerRound = 1000
-	// queuedFor is how long a task may wait for a worker before another one is added. A second one finds nothing to do.
+	// queuedFor is how long a task may wait for a worker before another one is added. If both run,
+	// the second finds nothing to do.
 	queuedFor = 5 * time.Minute
 	// turnsPerRound is how many organizations have their turn in one round if more endpoints are
 	// due than a round looks at.

@@ -23,7 +23,7 @@ import (
 
 // Config configures Webhooks.
 type Config struct {
-	// MaxWebhooks counts disabled webhooks too.
+	// MaxWebhooks also counts disabled webhooks.
 	MaxWebhooks int `env:"ORG_MAX_WEBHOOKS, default=100" doc:"Webhooks that one organization may have, at most 10000."`
 }
 
@@ -34,13 +34,13 @@ func (c Config) Validate() error {
 	return faults.Err()
 }
 
-// Webhooks are the use cases of the endpoints of an organization. It is safe for concurrent use.
+// Webhooks implements the use cases of an organization's endpoints. It is safe for concurrent use.
 type Webhooks struct {
 	cfg    Config
 	deps   Deps
 	db     *db.DB
 	client HTTP
-	// tries are the calls of TryURL of each organization in this process, one at a time.
+	// tries allows each organization one call of TryURL at a time in this process.
 	tries *limit.PerKey[tenancy.OrgID]
 }
 
@@ -59,8 +59,9 @@ func (s *Webhooks) List(ctx context.Context, p tenancy.Principal) ([]publishing.
 	return out, pg.Fault("publishing.ListWebhooks", err)
 }
 
-// Create creates an endpoint and returns it with its secret, which is not shown again. It returns Invalid with the wrong
-// fields, Quota when the plan allows no more webhooks, and Conflict at the limit of the instance.
+// Create creates an endpoint and returns it with its secret, which is not shown again. It returns
+// Invalid with the invalid fields, Quota if the plan allows no more webhooks, and Conflict at the
+// limit of the instance.
 func (s *Webhooks) Create(
 	ctx context.Context, p tenancy.Principal, cmd publishing.SetWebhook,
 ) (w publishing.Webhook, shown string, err error) {
@@ -91,7 +92,8 @@ func (s *Webhooks) Create(
 	return w, publishing.FormatWebhookSecret(key), db.Fault(op, err)
 }
 
-// checkNumber returns Quota when the plan allows no more webhooks, and Conflict at the limit that all organizations have.
+// checkNumber returns Quota if the plan allows no more webhooks, and Conflict at the limit that
+// applies to every organization.
 func (s *Webhooks) checkNumber(ctx context.Context, tx *db.Tx, op string) error {
 	limits, err := db.Limits(ctx, tx, s.deps.Quota)
 	if err != nil {
@@ -110,7 +112,8 @@ func (s *Webhooks) checkNumber(ctx context.Context, tx *db.Tx, op string) error 
 	return nil
 }
 
-// newKey returns the key of the given secret, or of a random one, and the key as it is stored.
+// newKey returns the key of the given secret, or a random key if given is nil, both plain and
+// sealed for storage.
 func (s *Webhooks) newKey(org tenancy.OrgID, given *string) (key, sealed []byte, err error) {
 	key = make([]byte, publishing.NewWebhookSecret)
 	if given != nil {
@@ -125,13 +128,13 @@ func (s *Webhooks) newKey(org tenancy.OrgID, given *string) (key, sealed []byte,
 	return key, sealed, err
 }
 
-// apply sets what a command changes, but for the channels and the secret.
+// apply applies a command to an endpoint, except for its channels and secret.
 func apply(w *publishing.Webhook, cmd publishing.SetWebhook, now time.Time) {
 	if cmd.Name != nil {
 		w.Name, _ = tenancy.CleanName(*cmd.Name, 1, publishing.MaxWebhookName)
 	}
 	if cmd.URL != nil && *cmd.URL != w.URL {
-		w.URL, w.FailingSince = *cmd.URL, nil // what failed was the one before
+		w.URL, w.FailingSince = *cmd.URL, nil // the previous URL failed, not the new one
 	}
 	if cmd.Events != nil {
 		w.Events = nil
@@ -149,8 +152,9 @@ func apply(w *publishing.Webhook, cmd publishing.SetWebhook, now time.Time) {
 	}
 }
 
-// chooseChannels sets the channels that a command chooses. Those that the endpoint has may be disconnected meanwhile: a
-// client sends back what it has read. It returns Invalid for others that the organization has not.
+// chooseChannels sets the channels that a command chooses. Channels that the endpoint already has
+// may have been disconnected since, because a client sends back what it has read. It returns
+// Invalid for any other channel that the organization does not have.
 func chooseChannels(
 	ctx context.Context, tx *db.Tx, op string, w *publishing.Webhook, cmd publishing.SetWebhook,
 ) error {
@@ -177,11 +181,12 @@ func chooseChannels(
 	return nil
 }
 
-// Update changes an endpoint and returns it. A new secret replaces the one before as RotateSecret
-// does. An endpoint that is enabled again begins again; what failed before can be replayed. Once it
-// has returned, no call to the previous URL starts, and no call at all to an endpoint that it has
-// disabled; a call in flight is not stopped. It returns NotFound, Invalid, and Conflict as
-// RotateSecret does.
+// Update changes an endpoint and returns it. A new secret replaces the previous one as in
+// RotateSecret. An endpoint that is enabled again starts afresh; deliveries that failed before can
+// be replayed. It returns NotFound, Invalid, and Conflict as RotateSecret does.
+//
+// Once Update has returned, no call to the previous URL starts, and no call at all to an endpoint
+// that it disabled; a call in flight is not stopped.
 func (s *Webhooks) Update(
 	ctx context.Context, p tenancy.Principal, webhook string, cmd publishing.SetWebhook,
 ) (w publishing.Webhook, err error) {
@@ -223,7 +228,7 @@ func (s *Webhooks) Update(
 
 // rotate replaces the secret of a locked endpoint with the given one, or with a random one, and
 // returns the secret and the endpoint. If the endpoint already has the given secret, as in a
-// repeated request, nothing changes. It returns Conflict.
+// repeated request, nothing changes. It returns Conflict if too many earlier secrets still sign.
 func (s *Webhooks) rotate(
 	ctx context.Context, tx *db.Tx, org tenancy.OrgID, w publishing.Webhook, given *string,
 ) (_ publishing.Webhook, shown string, err error) {
@@ -237,7 +242,8 @@ func (s *Webhooks) rotate(
 	}
 	shown = publishing.FormatWebhookSecret(key)
 	current, err := s.deps.Keyring.Open(stored, org.String())
-	if err == nil && hmac.Equal(current, key) { // a key that cannot be opened because its encryption key is lost is replaced
+	// If the stored key cannot be opened because its encryption key is lost, it is replaced.
+	if err == nil && hmac.Equal(current, key) {
 		return w, shown, nil
 	}
 	now := s.deps.Clock.Now()
@@ -249,7 +255,8 @@ func (s *Webhooks) rotate(
 }
 
 // change runs fn in a transaction that has locked an endpoint. fn gets the endpoint with the
-// earlier secrets that still sign. It returns NotFound if the endpoint is not the organization's.
+// earlier secrets that still sign. change returns NotFound if the organization has no such
+// endpoint.
 func (s *Webhooks) change(
 	ctx context.Context, p tenancy.Principal, op, webhook string,
 	fn func(tx *db.Tx, w publishing.Webhook) error,
@@ -272,8 +279,8 @@ func (s *Webhooks) change(
 	return db.Fault(op, err)
 }
 
-// audit appends an entry about an endpoint to the audit log. Of its URL the entry has the host only, because the rest may
-// hold a token.
+// audit appends an entry about an endpoint to the audit log. The entry names only the host of the
+// URL, because the rest may contain a token.
 func (s *Webhooks) audit(
 	ctx context.Context, tx *db.Tx, p tenancy.Principal, action tenancy.Action, w publishing.Webhook,
 ) error {
@@ -286,7 +293,7 @@ func (s *Webhooks) audit(
 
 func noWebhook(op string) error { return fault.New(fault.NotFound, op, "There is no such webhook.") }
 
-// Delete deletes an endpoint with its deliveries and returns it. Once it has returned, no call
+// Delete deletes an endpoint with its deliveries and returns it. Once Delete has returned, no call
 // starts; a call in flight is not stopped. It returns NotFound.
 func (s *Webhooks) Delete(ctx context.Context, p tenancy.Principal, webhook string) (w publishing.Webhook, err error) {
 	err = s.change(ctx, p, "publishing.DeleteWebhook", webhook,
@@ -302,9 +309,9 @@ func (s *Webhooks) Delete(ctx context.Context, p tenancy.Principal, webhook stri
 
 // RotateSecret replaces the secret of an endpoint by the given one, or by a random one, and returns
 // the endpoint and the secret, which is not shown again. Every call that starts later is signed
-// with it. The previous secret also signs until the last of the endpoint's PreviousUntil; the ends
-// set by earlier rotations stay. It returns NotFound, Invalid, and Conflict when too many earlier
-// secrets still sign.
+// with it. The previous secret also signs until the last time in the endpoint's PreviousUntil;
+// earlier secrets keep their own ends. It returns NotFound, Invalid, and Conflict if too many
+// earlier secrets still sign.
 func (s *Webhooks) RotateSecret(
 	ctx context.Context, p tenancy.Principal, webhook string, given *string,
 ) (w publishing.Webhook, shown string, err error) {
@@ -324,8 +331,8 @@ func (s *Webhooks) RotateSecret(
 	return w, shown, err
 }
 
-// Deliveries returns the newest deliveries of an endpoint, with what was sent. It returns NotFound, and Invalid for a
-// Before that is no id.
+// Deliveries returns the newest deliveries of an endpoint, including what was sent. It returns
+// NotFound, and Invalid if q.Before is not an id.
 func (s *Webhooks) Deliveries(
 	ctx context.Context, p tenancy.Principal, webhook string, q publishing.ListDeliveries,
 ) ([]publishing.Delivery, error) {
@@ -352,8 +359,9 @@ func (s *Webhooks) Deliveries(
 	return out, nil
 }
 
-// Replay sends a delivery again, with the same id and the same body, and with a new plan of retries unless it is still
-// on its way. It returns NotFound, and Conflict while the endpoint is disabled.
+// Replay sends a delivery again, with the same id and body. A delivery that has ended gets a new
+// schedule of retries; one that is still pending keeps its own. Replay returns NotFound, and
+// Conflict while the endpoint is disabled.
 func (s *Webhooks) Replay(ctx context.Context, p tenancy.Principal, webhook, delivery string) error {
 	const op = "publishing.ReplayDelivery"
 	none := fault.New(fault.NotFound, op, "There is no such delivery.")
@@ -376,8 +384,8 @@ func (s *Webhooks) Replay(ctx context.Context, p tenancy.Principal, webhook, del
 	})
 }
 
-// Test sends an example to an endpoint once, also to one that is disabled, and returns the id of the delivery, whose
-// outcome is in the log. It returns NotFound.
+// Test sends an example to an endpoint once, even if the endpoint is disabled. It returns the id of
+// the delivery, whose outcome is in the log, or NotFound.
 func (s *Webhooks) Test(
 	ctx context.Context, p tenancy.Principal, hook string,
 ) (delivery publishing.DeliveryID, err error) {
@@ -395,9 +403,10 @@ func (s *Webhooks) Test(
 	return delivery, err
 }
 
-// TryURL posts a body to a URL once, without a signature, and returns the status of the answer, 0 without one, and why
-// the call failed. It stores nothing. It returns Invalid for a URL that no endpoint can have or a body that is too large,
-// and RateLimited while another call of the organization waits for its answer.
+// TryURL posts a body to a URL once, without a signature. It returns the status of the response, or
+// 0 without one, and why the call failed. It stores nothing. It returns Invalid for a URL that no
+// endpoint can have or a body that is too large, and RateLimited while another call of the
+// organization waits for its response.
 func (s *Webhooks) TryURL(
 	ctx context.Context, p tenancy.Principal, address string, body []byte,
 ) (status int, problem string, err error) {

@@ -14,14 +14,14 @@ import (
 
 // Example is a delivery as a receiver gets it, for the documentation.
 type Example struct {
-	// Secret is that of the webhook, which signs.
+	// Secret is the secret of the webhook, which signs the delivery.
 	Secret string
 	Header http.Header
 	Body   string
 }
 
-// NewExample returns the delivery of a post that has failed, with fixed ids and times. Its error is that of a body which
-// cannot be encoded.
+// NewExample returns the delivery of a failed post, with fixed ids and times. It returns an error
+// if the body cannot be encoded.
 func NewExample() (Example, error) {
 	at := time.Date(2026, 11, 26, 9, 30, 4, 0, time.UTC)
 	text, code := "The text is too long.", publishing.CodeRejected
@@ -44,7 +44,7 @@ func NewExample() (Example, error) {
 	return Example{Secret: publishing.FormatWebhookSecret(key), Header: c.headers(), Body: body}, nil
 }
 
-// exampleID returns one of the ids of the examples in the documentation, by its last byte.
+// exampleID returns one of the documentation's example ids, chosen by its last byte.
 func exampleID[T any](last byte) id.ID[T] {
 	return id.FromUUID[T](uuid.UUID{
 		0x01, 0x93, 0xb2, 0xc4, 0x7d, 0x10, 0x7a, 0x31, 0x9c, 0x55, 0x2f, 0x0e, 0x6b, 0x1a, 0x4d, last,

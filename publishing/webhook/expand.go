@@ -14,18 +14,18 @@ import (
 )
 
 const (
-	// orgsPerRound and eventsPerOrg bound one round; organizations take turns.
+	// orgsPerRound and eventsPerOrg bound one round. Organizations take turns.
 	orgsPerRound = 500
 	eventsPerOrg = 50
-	// deliveriesPerBatch bounds one transaction together with eventsPerOrg.
+	// deliveriesPerBatch bounds one transaction, together with eventsPerOrg.
 	deliveriesPerBatch = 1000
 )
 
 // TooMany is why the oldest pending deliveries of an endpoint are given up.
 const TooMany = "Too many deliveries wait for this webhook, so the oldest are given up."
 
-// expandOrg writes the deliveries of the oldest events of an organization. An event that cannot be rendered or stored is
-// logged and dropped, so that it does not stop those behind it.
+// expandOrg writes the deliveries for the oldest events of an organization. An event that cannot be
+// rendered or stored is logged and dropped, so that it does not block the events behind it.
 func (d *Deliverer) expandOrg(ctx context.Context, org tenancy.OrgID) (full bool, err error) {
 	var done int
 	err = d.db.InOrg(ctx, org, func(tx *db.Tx) error {
@@ -53,7 +53,7 @@ func (d *Deliverer) write(ctx context.Context, tx *db.Tx, sources []webhookstore
 	var ids []int64
 	for _, s := range sources {
 		if len(list) >= deliveriesPerBatch {
-			break // the rest is for the next round
+			break // the next round takes the rest
 		}
 		ids = append(ids, s.ID)
 		for _, h := range hooks {

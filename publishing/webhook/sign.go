@@ -13,7 +13,7 @@ import (
 	"crier/publishing"
 )
 
-// The headers of a delivery. Those that begin with webhook- are the ones of Standard Webhooks.
+// The headers of a delivery. Headers that begin with webhook- are those of Standard Webhooks.
 const (
 	HeaderEvent     = "X-Service-Event"
 	HeaderDelivery  = "X-Service-Delivery"
@@ -33,13 +33,13 @@ type call struct {
 	attempt int
 	at      time.Time
 	body    string
-	// keys sign: the current one first, then each earlier one that has not ended. Without keys
-	// nothing is signed.
+	// keys are the signing keys: the current one first, then each earlier one that has not ended.
+	// Without keys, nothing is signed.
 	keys [][]byte
 }
 
-// headers returns all headers of the attempt. The older header has one signature, by the current key; the standard one
-// has one for each key.
+// headers returns all headers of the attempt. HeaderSignature has one signature, made with the
+// current key. StandardSignature has one signature per key.
 func (c call) headers() http.Header {
 	at := strconv.FormatInt(c.at.Unix(), 10)
 	h := http.Header{}

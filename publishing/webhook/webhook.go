@@ -1,8 +1,9 @@
-// Package webhook delivers what happened in an organization to its endpoints.
+// Package webhook delivers the events of an organization to its endpoints.
 //
-// An event is a row that the transaction of the change writes. The loop of Deliverer turns events into deliveries, whose
-// bodies are rendered once, and adds a task for each endpoint that has something to send. A task sends the deliveries of
-// one endpoint. After a crash at any point the next run goes on: a delivery may be sent twice then, with the same id.
+// An event is a row written by the transaction of the change. The loop of Deliverer turns events
+// into deliveries, whose bodies are rendered once, and adds a task for each endpoint that has
+// something to send. A task sends the deliveries of one endpoint. After a crash at any point, the
+// next run continues; a delivery may then be sent twice, with the same id.
 package webhook
 
 import (
@@ -21,19 +22,20 @@ import (
 	"crier/tenancy"
 )
 
-// The kinds of the tasks whose ids Deliver takes. Endpoints that have never succeeded, whose last
-// attempt failed, or that respond slowly have their own workers, so that the others do not wait
-// behind them.
+// The kinds of tasks that Deliver handles. Endpoints that have never succeeded, whose last attempt
+// failed, or that respond slowly have their own workers, so that the others do not wait behind
+// them.
 const (
 	TaskHealthy = "webhook"
 	TaskAside   = "webhook-aside"
 )
 
-// Workers is how many tasks of a kind a process runs at a time. Most of them only wait for a
-// response. It is a multiple of what one creator may have, so that no one person delays the others.
+// Workers is how many tasks of each kind a process runs at a time. Most of them only wait for a
+// response. It is a multiple of what one creator may have, so that no single person delays the
+// others.
 const Workers = 4 * perCreator
 
-// TaskTimeout is for one run of Deliver.
+// TaskTimeout is the deadline of one run of Deliver.
 const TaskTimeout = drainTime + publishing.WebhookTimeout + 15*time.Second
 
 const (
@@ -42,7 +44,8 @@ const (
 	// organizations that one person created.
 	perOrg     = 4
 	perCreator = 16
-	// pollInterval is how often the database is asked for events and for endpoints with something to send.
+	// pollInterval is how often the database is asked for events and for endpoints with something
+	// to send.
 	pollInterval = time.Second
 	// stepTimeout limits one round of the loop.
 	stepTimeout = 30 * time.Second
@@ -50,7 +53,7 @@ const (
 
 var perOwner = webhookstore.WebhookShares{PerOrg: perOrg, PerCreator: perCreator}
 
-// Deps are what New needs. Only Disabled is optional.
+// Deps holds the dependencies of New and NewWebhooks. Only Quota is optional.
 type Deps struct {
 	DB      *db.DB
 	Queue   *jobs.Queue
@@ -61,7 +64,7 @@ type Deps struct {
 	// Quota limits the webhooks of an organization. It is nil on an instance without plans. Only
 	// Webhooks uses it.
 	Quota db.Quota
-	// Chance returns a number from 0 to 1 for the jitter of waits.
+	// Chance returns a number between 0 and 1, for the jitter of waits.
 	Chance func() float64
 	// Shards returns the shards that this process owns. The loop serves the organizations in them.
 	Shards func() []int16
@@ -71,16 +74,18 @@ type Deps struct {
 type Deliverer struct {
 	deps Deps
 	db   *db.DB
-	// shares are the turns of this process: the bounds of dispatch do not see endpoints that are deleted meanwhile.
+	// shares counts the turns of this process by creator. The limits of dispatch alone are not
+	// enough: they do not see endpoints that were deleted during their turn.
 	shares *limit.PerKey[share]
 	walk   *db.Walk
-	// turn is the last organization whose endpoints had their turn; zero when it was the last of all.
+	// turn is the last organization whose endpoints had their turn, or zero if it was the last of
+	// all.
 	turn tenancy.OrgID
 
 	loop *lifecycle.Loop
 }
 
-// New returns a Deliverer. Its loop runs from Start on; Deliver needs no loop in this process.
+// New returns a Deliverer. Its loop runs after Start; Deliver does not need a loop in this process.
 func New(deps Deps) *Deliverer {
 	loop := lifecycle.NewLoop(lifecycle.LoopRules{
 		Interval: pollInterval, Timeout: stepTimeout,
@@ -95,15 +100,16 @@ func New(deps Deps) *Deliverer {
 	return &Deliverer{deps: deps, db: deps.DB, shares: limit.New[share](perCreator), walk: walk, loop: loop}
 }
 
-// Start starts the loop, which ends with Stop and not with ctx. It is called once.
+// Start starts the loop, which ends with Stop and not with ctx. Start must be called once.
 func (d *Deliverer) Start(ctx context.Context) { d.loop.Start(ctx, d.Step) }
 
 // Stop ends the loop and waits for it, or returns the error of ctx.
 func (d *Deliverer) Stop(ctx context.Context) error { return d.loop.Stop(ctx) }
 
-// Step turns events into deliveries and adds tasks for endpoints with something to send, for organizations of the shards
-// of this process. It reports whether there were more events than it has taken. An organization whose rows the database
-// refuses, or whose connections are all in use, does not stop the others.
+// Step turns events into deliveries and adds tasks for endpoints with something to send, for the
+// organizations in the shards of this process. It reports whether there were more events than it
+// took. An organization whose rows the database refuses, or whose connections are all in use, does
+// not stop the others.
 func (d *Deliverer) Step(ctx context.Context) (more bool, err error) {
 	more, err = d.walk.Page(ctx, func(ctx context.Context, after tenancy.OrgID, limit int) ([]tenancy.OrgID, error) {
 		return webhookstore.WebhookOrgs(ctx, d.db, after, limit)

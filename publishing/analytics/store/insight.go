@@ -16,13 +16,14 @@ import (
 	"crier/tenancy"
 )
 
-// InsightOf names a channel, or a post of it, whose statistics are stored.
+// InsightOf identifies a channel, or one of its posts, whose statistics are stored.
 type InsightOf struct {
 	Channel publishing.ChannelID
 	// Post is the first post of a thread; zero for the channel itself.
 	Post publishing.PostID
-	// Release is the id of the post on its platform. What is stored of another one, which the post had before it was
-	// published again, is neither returned nor added to.
+	// Release is the id of the post on its platform. Statistics stored under an earlier id, from
+	// before the post was published again, are neither returned nor added to. Example:
+	// at://did:plc:abc/app.bsky.feed.post/3k2a
 	Release string
 }
 
@@ -33,20 +34,23 @@ func (i InsightOf) subject() uuid.UUID {
 	return i.Post.UUID()
 }
 
-// Insight is what is stored of the statistics of a channel or of a post.
+// Insight holds the stored statistics of a channel or a post.
 type Insight struct {
-	// ReadAt is when the platform was last read; nil when it never was.
+	// ReadAt is when the platform was last read, or nil if never.
 	ReadAt *time.Time `db:"read_at"`
-	// TriedAt is when that was last tried, with Problem as the sentence for people when it failed since ReadAt.
+	// TriedAt is when a reading was last tried. If it has failed since ReadAt, Problem says why, in
+	// a sentence for people.
 	TriedAt *time.Time `db:"tried_at"`
 	Problem string     `db:"problem"`
-	// Empty is true when the last answer had no figures, as of a post that the platform no longer has.
+	// Empty is true if the last response had no figures, as for a post that the platform no longer
+	// has.
 	Empty bool `db:"empty"`
-	// AgainAt is when the platform may be asked again of the channel and its posts, if it has asked to wait.
+	// AgainAt is when the platform may be asked about the channel and its posts again, if it asked
+	// to wait.
 	AgainAt *time.Time `db:"again_at"`
-	// LastDay is the last day of which anything is known; nil when there is none.
+	// LastDay is the last day with known figures, or nil if there is none.
 	LastDay *time.Time `db:"last_day"`
-	// Days are those that were asked for and of which something is known, the first one first.
+	// Days has the requested days with known figures, the first day first.
 	Days []publishing.DayFigures `db:"-"`
 }
 
@@ -61,7 +65,8 @@ select d.day, d.counts, d.levels, d.whole
 from insight i join insight_day d on d.org_id = i.org_id and d.subject = i.subject
 where i.subject = $1 and i.release = $2 and d.day >= $3 and d.day <= $4 order by d.day`
 
-// FindInsight returns what is stored, with the figures of the days from first to last. It is zero when nothing is.
+// FindInsight returns the stored statistics, with the figures of the days from first to last. If
+// nothing is stored, the result is zero.
 func FindInsight(
 	ctx context.Context, d *db.DB, org tenancy.OrgID, of InsightOf, first, last time.Time,
 ) (out Insight, err error) {
@@ -98,15 +103,17 @@ func scanDay(row pgx.CollectableRow) (d publishing.DayFigures, err error) {
 //go:embed sql/insights_save.sql
 var insightsSave string
 
-// ReadInsight is what was read of the statistics of a channel or of a post.
+// ReadInsight holds the statistics that were read of a channel or a post.
 type ReadInsight struct {
 	InsightOf
-	// Next is when the snapshot of the next day is due; nil leaves that, and is the only value for a post.
+	// Next is when the channel's next daily snapshot is due. If it is nil, as it must be for a
+	// post, the stored time stays.
 	Next *time.Time
 	Days []publishing.DayFigures
 }
 
-// insightForget deletes what is known of posts under the ids that they had on their platform before these.
+// insightForget deletes the statistics of posts that are stored under earlier ids on their
+// platform.
 const insightForget = `-- publishing.InsightForget
 delete from insight i using unnest($1::uuid[], $2::text[]) u(post, release)
 where i.subject = u.post and i.release <> u.release
@@ -125,9 +132,9 @@ func queueForget(b *pgx.Batch, all ...InsightOf) {
 	}
 }
 
-// SaveInsights adds what was read at a time, in one transaction. Figures of a day that has some already replace those
-// with the same label. What is read of a channel or a post that is gone by then, or of a post that was published again,
-// is not stored.
+// SaveInsights adds what was read at now, in one transaction. New figures replace stored ones of
+// the same day and label. It does not store statistics of a channel or post that is gone by then,
+// or of a post that was published again.
 func SaveInsights(ctx context.Context, s *db.DB, org tenancy.OrgID, now time.Time, all []ReadInsight) error {
 	return s.WriteOrg(ctx, org.UUID(), func(b *pgx.Batch) {
 		subjects := make([]InsightOf, len(all))
@@ -164,12 +171,12 @@ type InsightFailure struct {
 	At time.Time
 	// Problem is a sentence for people of at most 1,000 bytes.
 	Problem string
-	// Again is when the platform may be asked again, if it has asked to wait; nil otherwise.
+	// Again is when the platform may be asked again if it asked to wait, or nil.
 	Again *time.Time
 }
 
-// SnapshotFailed is InsightFailed for the snapshot of a channel. The channel is due again after 2 hours, then 3, and then
-// after 4 each time, and not before the time Again.
+// SnapshotFailed is InsightFailed for the snapshot of a channel. The channel is due again after 2
+// hours, the next time after 3, and then after 4 each time, but not before f.Again.
 func SnapshotFailed(
 	ctx context.Context, d *db.DB, org tenancy.OrgID, channel publishing.ChannelID, f InsightFailure,
 ) error {
@@ -192,8 +199,8 @@ select c.org_id, c.id, c.id, $2, $2 from channel c where c.id = $1 and c.deleted
 on conflict (org_id, subject) do update
   set again_at = greatest(insight.again_at, $2), next_at = greatest(insight.next_at, $2)`
 
-// InsightFailed stores that the platform could not be read. If it has asked to wait, nothing of the channel is read again
-// before that, nor its posts.
+// InsightFailed stores that the platform could not be read. If the platform asked to wait, neither
+// the channel nor its posts are read before then.
 func InsightFailed(ctx context.Context, d *db.DB, org tenancy.OrgID, of InsightOf, f InsightFailure) error {
 	return d.WriteOrg(ctx, org.UUID(), func(b *pgx.Batch) {
 		queueForget(b, of)
@@ -204,15 +211,16 @@ func InsightFailed(ctx context.Context, d *db.DB, org tenancy.OrgID, of InsightO
 	})
 }
 
-// Released is a published post as its platform knows it.
+// Released is a post as its platform knows it.
 type Released struct {
 	Post    publishing.PostID
 	Channel publishing.ChannelID
-	// PublishedOn is the day on which it was published, as the calendar shows it.
+	// PublishedOn is the day of publication, as the calendar shows it.
 	PublishedOn time.Time
-	// ID is empty for a post that is not published, and publishing.ReleaseMissing when the platform did not say it.
+	// ID is empty for a post that is not published, and publishing.ReleaseMissing if the platform
+	// did not return one.
 	ID, URL string
-	// Data is what a reply to the post needs; nil when it is not known.
+	// Data is what a reply to the post needs, or nil if unknown.
 	Data []byte
 }
 
@@ -228,7 +236,8 @@ const releasedPost = `-- publishing.ReleasedPost
 select ` + releasedColumns + `
 where p.id = $1 and p.deleted_at is null`
 
-// FindReleased returns a post that is not deleted as its platform knows it, or pgx.ErrNoRows.
+// FindReleased returns a post as its platform knows it. It returns pgx.ErrNoRows if there is no
+// such post or it is deleted.
 func FindReleased(ctx context.Context, d *db.DB, org tenancy.OrgID, post publishing.PostID) (out Released, err error) {
 	var found []Released
 	err = d.Read(ctx, org.UUID(), func(b *pgx.Batch) {
@@ -250,28 +259,30 @@ func scanReleased(row pgx.CollectableRow) (r Released, err error) {
 //go:embed sql/snapshots_due.sql
 var snapshotsDue string
 
-// DueSnapshot is a channel whose statistics are to be read for the snapshot of the day.
+// DueSnapshot is a channel whose daily snapshot is due.
 type DueSnapshot struct {
 	Org       tenancy.OrgID        `db:"org_id"`
 	Channel   publishing.ChannelID `db:"channel_id"`
 	Connector string               `db:"connector"`
-	// Destination has the hosts that may be asked, joined by commas, or the connector when none is known.
+	// Destination has the hosts that may be asked, joined by commas, or the connector if no host is
+	// known. Example: bsky.social,pds.example.com
 	Destination string `db:"destination"`
 }
 
 // SnapshotBatch says which channels SnapshotsDue takes.
 type SnapshotBatch struct {
 	Platforms []string
-	// OfOrg, OfServer and Total are the largest numbers of channels of one organization, of one server and in all.
+	// OfOrg, OfServer and Total are the most channels to take of one organization, of one server
+	// and in total.
 	OfOrg, OfServer, Total int
 	Now                    time.Time
 	// Again is when the channels may be taken again.
 	Again time.Time
 }
 
-// SnapshotsDue returns channels of these platforms whose snapshot is due: those that have failed the least, and of these
-// those that have waited the longest. No call returns them again before the time Again, unless SaveInsights,
-// SnapshotFailed or PutOffSnapshot says so.
+// SnapshotsDue returns channels of the platforms whose snapshot is due: those with the fewest
+// failures first, and among these the longest due. No call returns them again before q.Again,
+// unless SaveInsights, SnapshotFailed or PutOffSnapshot sets another time.
 func SnapshotsDue(ctx context.Context, d *db.DB, q SnapshotBatch) (out []DueSnapshot, err error) {
 	err = d.WriteRole(ctx, pg.Clock, func(b *pgx.Batch) {
 		b.Queue(snapshotsDue, q.Platforms, q.OfOrg, q.OfServer, q.Total, q.Now, q.Again).
@@ -283,7 +294,7 @@ func SnapshotsDue(ctx context.Context, d *db.DB, q SnapshotBatch) (out []DueSnap
 const snapshotPutOff = `-- publishing.SnapshotPutOff
 update insight set next_at = $2 where subject = $1`
 
-// PutOffSnapshot stores when the snapshot of a channel is due that is not read now.
+// PutOffSnapshot postpones the snapshot of a channel until next.
 func PutOffSnapshot(
 	ctx context.Context, d *db.DB, org tenancy.OrgID, channel publishing.ChannelID, next time.Time,
 ) error {
@@ -305,15 +316,15 @@ func ChannelActive(
 	return active, err
 }
 
-// SnapshotSource is what a snapshot of a channel needs.
+// SnapshotSource holds what a snapshot of a channel needs.
 type SnapshotSource struct {
 	Access db.Access
-	// Active is false when the people of the organization have no access.
+	// Active is false if the people of the organization have no access.
 	Active bool
-	// ReadAt is when the statistics of the channel were last read, and LastDay the last day of which anything is known;
-	// nil when they never were, and when nothing is.
+	// ReadAt is when the statistics of the channel were last read, or nil if never. LastDay is the
+	// last day with known figures, or nil if there is none.
 	ReadAt, LastDay *time.Time
-	// Posts are the latest that were published.
+	// Posts are the latest published posts.
 	Posts []Released
 }
 
@@ -323,8 +334,9 @@ where p.channel_id = $1 and p.publish_date >= $2 and p.state = 'PUBLISHED' and p
   and p.deleted_at is null and p.release_id <> $3
 order by p.publish_date desc, p.id desc limit $4`
 
-// FindSnapshotSource returns what a snapshot of a channel needs, with at most so many posts that were published since a
-// time, or pgx.ErrNoRows for a channel that is disconnected.
+// FindSnapshotSource returns what a snapshot of a channel needs, with the latest posts published
+// since the given time; posts is their largest number. It returns pgx.ErrNoRows if the channel is
+// disconnected.
 func FindSnapshotSource(
 	ctx context.Context, d *db.DB, org tenancy.OrgID, channel publishing.ChannelID, since time.Time, posts int,
 ) (out SnapshotSource, err error) {

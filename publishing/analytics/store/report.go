@@ -22,7 +22,7 @@ from channel c
 where c.deleted_at is null and ($1::uuid is null or c.customer_id = $1)
 group by c.connector`
 
-// reportErrors passes over the followers of a post that failed, which tell nothing new.
+// reportErrors skips the followers of a failed post, which add no information.
 const reportErrors = `-- publishing.ReportErrors
 select r.id, p.channel_id, c.name, c.connector, p.error, p.publish_date
 from post p
@@ -37,12 +37,13 @@ order by p.publish_date desc, p.id desc limit $4`
 const customerByID = `-- publishing.CustomerByID
 select c.id, c.name from customer c where c.id = $1`
 
-// PostCount is how many threads have a state, by effect of publishing.Thread.Effective.
+// PostCount is how many threads are in each state, where the state of a thread is
+// publishing.Thread.Effective.
 type PostCount struct {
-	// Day is the number of the day, 0 for the first one. It is nil for all days together, and the number of days for
-	// everything after the last one.
+	// Day is the index of the day, starting at 0. It is nil for all days together, and the number
+	// of days for everything after the last day.
 	Day *int `db:"day"`
-	// Platform is nil for all together.
+	// Platform is nil for all platforms together.
 	Platform  *string `db:"connector"`
 	Draft     int     `db:"draft"`
 	Scheduled int     `db:"scheduled"`
@@ -50,24 +51,25 @@ type PostCount struct {
 	Failed    int     `db:"failed"`
 }
 
-// PlatformChannels are the connected channels of a platform.
+// PlatformChannels counts the connected channels of a platform.
 type PlatformChannels struct {
 	Platform string
 	publishing.ChannelCounts
 }
 
-// ReportData is what a report is made of.
+// ReportData is the data of a report.
 type ReportData struct {
-	// Counts are those of each day, and those of each platform.
+	// Counts has the counts of each day and those of each platform.
 	Counts   []PostCount
 	Channels []PlatformChannels
 	Errors   []publishing.PostFailure
-	// Customer is nil when there is none with the id.
+	// Customer is nil if there is none with the id.
 	Customer *publishing.Customer
 }
 
-// Report reads the posts from the start of the first of days on, and the channels: those of a customer unless it is zero.
-// days are the starts of the days, and the end of the last one.
+// Report reads the posts since the start of the first day, and the channels. If customer is not
+// zero, it reads only those of the customer. days holds the start of each day, then the end of the
+// last one.
 func Report(
 	ctx context.Context, d *db.DB, org tenancy.OrgID, customer publishing.CustomerID, days []time.Time,
 ) (out ReportData, err error) {

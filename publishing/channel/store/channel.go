@@ -19,8 +19,9 @@ from channel c left join customer u on u.org_id = c.org_id and u.id = c.customer
 where c.deleted_at is null and ($1::uuid is null or c.customer_id = $1)
 order by c.created_at, c.id limit $2`
 
-// Channels returns the connected channels of an organization, those of a customer unless it is zero: the
-// publishing.MaxChannels oldest, the oldest first. It returns pg.ErrOrgBusy or the error of Postgres.
+// Channels returns the connected channels of an organization or, if customer is not zero, those of
+// one customer: the publishing.MaxChannels oldest, the oldest first. It returns pg.ErrOrgBusy or
+// the Postgres error.
 func Channels(
 	ctx context.Context, d *db.DB, org tenancy.OrgID, customer publishing.CustomerID,
 ) (out []publishing.Channel, err error) {
@@ -34,8 +35,8 @@ const channelOfAccount = `-- publishing.ChannelOfAccount
 select c.id from channel c
 where c.connector = $1 and c.deleted_at is null and (c.account_id = $2 or c.id::text = $2)`
 
-// ChannelOfAccount returns the connected channel with an id, or with the id of its account on the platform. It returns
-// pgx.ErrNoRows when there is none.
+// ChannelOfAccount returns the connected channel with the given id, or with the given id of its
+// account on the platform, such as did:plc:abc. It returns pgx.ErrNoRows if there is none.
 func ChannelOfAccount(
 	ctx context.Context, d *db.DB, org tenancy.OrgID, connector, account string,
 ) (found publishing.ChannelID, err error) {
@@ -53,15 +54,16 @@ update channel set deleted_at = now(), credential = null, refresh_at = null, ref
   updated_at = now()
 where id = $1 and deleted_at is null`
 
-// EndPosts ends the series of a channel that is being disconnected and deletes its posts that have not ended.
+// EndPosts ends the series of a channel that is being disconnected and deletes its posts that have
+// not ended.
 type EndPosts func(ctx context.Context, tx *db.Tx, channel publishing.ChannelID) error
 
 // Disconnect deletes a channel and its credential after end has ended its posts. It returns false
-// if the channel does not exist, and the first error of Postgres or of end, after which the
+// if the channel does not exist. It returns the first error of Postgres or of end, after which the
 // transaction must be rolled back.
 func Disconnect(ctx context.Context, tx *db.Tx, channel publishing.ChannelID, end EndPosts) (found bool, err error) {
-	// The lock comes first: a transaction that writes a post for the channel either ends before the posts are read, or
-	// finds the channel deleted.
+	// The lock comes first. A transaction that writes a post for the channel thus either ends
+	// before the posts are read or finds the channel deleted.
 	if _, err := tx.Exec(ctx, channelLock, channel); err != nil {
 		return false, err
 	}
@@ -100,7 +102,7 @@ func Disown(
 	return found.Disowned, err
 }
 
-// channelsPresent has the parameters $1 text, the connector, and $2 text, the account_id.
+// channelsPresent takes $1 text, the connector, and $2 text, the account_id.
 const channelsPresent = `-- publishing.ChannelsPresent
 select (select count(*) from channel where deleted_at is null),
   exists (select from channel where connector = $1 and account_id = $2 and deleted_at is null)`
@@ -125,14 +127,14 @@ values ($1, $2, $3, $4, $5, exists (select 1 from pause where subject = $2))
 on conflict (channel_id) do update set parked = false, destination = excluded.destination,
   resumed_at = case when channel_queue.parked then now() else channel_queue.resumed_at end`
 
-// insightAsk ends the time for which the platform has asked to wait with the access before.
+// insightAsk ends the wait that the platform asked for under the previous access.
 const insightAsk = `-- publishing.InsightAsk
 update insight set again_at = null where subject = $1 and again_at is not null`
 
 const queueNext = `-- publishing.QueueNext
 select min(due) from post where channel_id = $1 and state = 'QUEUE' and deleted_at is null`
 
-// ConnectChannel is Connect in a transaction of its own.
+// ConnectChannel is Connect in its own transaction.
 func ConnectChannel(
 	ctx context.Context, d *db.DB, c publishing.Channel, credential []byte, at *time.Time, check func(tx *db.Tx,
 		present int) error,
@@ -144,22 +146,24 @@ func ConnectChannel(
 	return stored, next, err
 }
 
-// Connect stores a channel. A connected channel of the same account gets the new credential and the
-// names of the account, and keeps its id and its queue, whose posts are published as planned. If a
-// time zone is given, it becomes the channel's; otherwise a new channel gets the zone of its
-// organization, and an existing one keeps its own. A new channel gets publishing.DefaultQueueTimes,
-// chosen as if an organization in UTC had no zone. Connect returns the channel as stored, and when
-// its next post is due, nil for none.
+// Connect stores a channel. It returns the channel as stored, and when its next post is due, or nil
+// if it has none. at is when the credential must be refreshed, or nil for never.
 //
-// check is called with the number of channels before a new one is stored, with the organization locked, so that of
-// channels that are connected at the same time each one is counted. Disconnected channels do not count. An error of it
-// is returned, and nothing is stored. nil allows everything. at is when the credential is to be refreshed, nil for never.
+// A connected channel of the same account gets the new credential and the names of the account, and
+// keeps its id and its queue, whose posts are published as planned. If a time zone is given, it
+// becomes the channel's; otherwise a new channel gets the zone of its organization, and an existing
+// one keeps its own. A new channel gets publishing.DefaultQueueTimes, chosen as if an organization
+// in UTC had no zone.
+//
+// Before it stores a new channel, Connect calls check with the number of connected channels. The
+// organization is locked then, so that channels connected at the same time are all counted. If
+// check returns an error, Connect returns it and stores nothing. A nil check allows everything.
 func Connect(
 	ctx context.Context, t *db.Tx, c publishing.Channel, credential []byte, at *time.Time, check func(tx *db.Tx,
 		present int) error,
 ) (stored publishing.Channel, next *time.Time, err error) {
-	// The lock makes connects of one organization sequential, so that each one sees the pauses and channels of those
-	// before it.
+	// The lock serializes the connects of one organization, so that each sees the pauses and
+	// channels of those before it.
 	if _, err := db.LockOrganization(ctx, t); err != nil {
 		return c, nil, err
 	}
@@ -190,7 +194,7 @@ func Connect(
 	return c, next, err
 }
 
-// CountChannels returns the number of channels that are connected.
+// CountChannels returns the number of connected channels.
 func CountChannels(ctx context.Context, tx *db.Tx) (n int, err error) {
 	return n, tx.QueryRow(ctx, channelCount).Scan(&n)
 }

@@ -13,13 +13,13 @@ import (
 	"crier/tenancy"
 )
 
-// ConnectState is a connect that was begun and is not finished.
+// ConnectState is a connect that was started and is not finished.
 type ConnectState struct {
 	Org  tenancy.OrgID `db:"org_id"`
 	Hash []byte        `db:"hash"`
 	// Connector is the identifier of the platform.
 	Connector string `db:"connector"`
-	// Channel is the channel to reconnect, zero for a new one.
+	// Channel is the channel to reconnect, or zero for a new one.
 	Channel publishing.ChannelID `db:"channel_id"`
 	// Person is who started it, or who made the API key that started it; zero if that person had
 	// left.
@@ -28,27 +28,30 @@ type ConnectState struct {
 	Key tenancy.KeyID `db:"key_id"`
 	// Actor is the address of the person or the name of the key at that time.
 	Actor string `db:"actor"`
-	// Behind is the administrator of the instance who acted as Person, and BehindName their address; zero for none.
+	// Behind is the instance administrator who impersonated Person, and BehindName their address;
+	// both are zero if there was none.
 	Behind     tenancy.PersonID `db:"behind_id"`
 	BehindName string           `db:"behind"`
 	// Session is the session that started the connect, zero for a key. The connect ends with it.
 	Session    tenancy.SessionID `db:"session_id"`
 	Onboarding bool              `db:"onboarding"`
 	ReturnURL  string            `db:"return_url"`
-	// Verifier is the sealed code verifier of a connect by OAuth; nil for one with a form.
+	// Verifier is the sealed code verifier of a connect by OAuth, or nil for one with a form.
 	Verifier []byte `db:"sealed_verifier"`
 	// AppID is the client id of the application of a connect by OAuth.
 	AppID string `db:"app_id"`
-	// Pending is the id that the channel will have, of a connect whose account is still to be chosen; zero for others.
+	// Pending is the id that the channel will have if its account must still be chosen; otherwise
+	// zero.
 	Pending publishing.ChannelID `db:"pending_id"`
 	// Candidates are the accounts to choose from, as JSON, and Credential is the sealed access.
 	Candidates json.RawMessage `db:"candidates"`
 	Credential []byte          `db:"credential"`
-	// Timezone is the one that was asked for, of a connect whose account is still to be chosen.
+	// Timezone is the requested time zone if the account must still be chosen.
 	Timezone string `db:"timezone"`
-	// StateUntil is until when the account can be chosen with the state alone; nil means until ExpiresAt.
+	// StateUntil is until when the account can be chosen with the state alone. If it is nil, that
+	// is ExpiresAt.
 	StateUntil *time.Time `db:"state_until"`
-	// ExpiresAt is when it can no longer be finished, by the clock of the database.
+	// ExpiresAt is when the connect expires, by the clock of the database.
 	ExpiresAt time.Time `db:"expires_at"`
 }
 
@@ -71,8 +74,8 @@ insert into connect_state (org_id, hash, connector, channel_id, person_id, key_i
   sealed_verifier, app_id, pending_id, candidates, credential, timezone, state_until, actor, behind_id, behind, session_id)
 values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20)`
 
-// SaveState inserts a connect state under its hash. It returns pg.ErrOrgBusy or the error of Postgres, which is a
-// unique violation for a hash that exists.
+// SaveState inserts a connect state under its hash. It returns pg.ErrOrgBusy or the Postgres error,
+// which is a unique violation if the hash exists.
 func SaveState(ctx context.Context, d *db.DB, hash []byte, st ConnectState) error {
 	return d.WriteOrg(ctx, st.Org.UUID(), func(b *pgx.Batch) {
 		b.Queue(stateInsert, st.Org, hash, st.Connector, st.Channel, st.Person, st.Key, st.Onboarding,
@@ -99,8 +102,9 @@ where s.hash = $1 and coalesce(s.state_until, s.expires_at) > now() and o.delete
     where i.session_id = s.session_id and i.org_id = s.org_id and i.person_id = s.person_id))
   and ` + stateWanted
 
-// ownerOfState returns the organization of a connect state. It returns pgx.ErrNoRows when there is none that has not
-// expired, and when who began it has no access any more or the organization is suspended or deleted.
+// ownerOfState returns the organization of a connect state. It returns pgx.ErrNoRows if there is
+// none, it has expired, whoever started it has lost access, or the organization is suspended or
+// deleted.
 func ownerOfState(ctx context.Context, d *db.DB, hash []byte) (org tenancy.OrgID, err error) {
 	err = d.WriteRole(ctx, pg.Gate, func(b *pgx.Batch) {
 		b.Queue(stateOwner, hash).QueryRow(func(row pgx.Row) error { return row.Scan(&org) })
@@ -113,9 +117,9 @@ update connect_state s set tries = tries + 1
 where s.hash = $1 and s.connector = $2 and s.expires_at > now() and s.tries < $3 and s.sealed_verifier is null
 returning ` + stateColumns
 
-// TryState counts a try of the state of a connect with a form and returns the state, whose organization it finds by the
-// hash. It returns pgx.ErrNoRows when there is none that has not expired, when it was tried most times already, and when
-// who began it has no access any more or the organization is suspended or deleted.
+// TryState counts a try of a connect with a form and returns its state, whose organization it finds
+// by the hash. It returns pgx.ErrNoRows if there is none, it has expired, it was tried most times
+// already, whoever started it has lost access, or the organization is suspended or deleted.
 func TryState(
 	ctx context.Context, d *db.DB, hash []byte, connector string, most int,
 ) (st ConnectState, err error) {
@@ -126,7 +130,8 @@ func TryState(
 	return oneState(ctx, d, org, stateTry, hash, connector, most)
 }
 
-// oneState runs a statement that returns at most one state. It returns pgx.ErrNoRows for none.
+// oneState runs a statement that returns at most one state. It returns pgx.ErrNoRows if there is
+// none.
 func oneState(
 	ctx context.Context, d *db.DB, org tenancy.OrgID, sql string, args ...any,
 ) (st ConnectState, err error) {
@@ -147,8 +152,8 @@ const stateTake = `-- publishing.ConnectStateTake
 delete from connect_state s where s.hash = $1 and s.expires_at > now() and ` + stateWanted + `
 returning s.connector`
 
-// TakeState deletes a connect state, so that it is used once. It returns pgx.ErrNoRows when there is none that has not
-// expired, and when who began it has no access any more.
+// TakeState deletes a connect state, so that it is used only once. It returns pgx.ErrNoRows if
+// there is none, it has expired, or whoever started it has lost access.
 func TakeState(ctx context.Context, d *db.DB, org tenancy.OrgID, hash []byte) error {
 	return d.WriteOrg(ctx, org.UUID(), func(b *pgx.Batch) {
 		b.Queue(stateTake, hash).QueryRow(func(row pgx.Row) error { return row.Scan(new(string)) })
@@ -160,10 +165,12 @@ delete from connect_state s where s.hash = $1 and s.connector = $2 and s.expires
   and s.sealed_verifier is not null and (s.pending_id is not null) = $3 and ` + stateWanted + `
 returning ` + stateColumns
 
-// UseState deletes the state of a connect by OAuth and returns it, so that it is used once. pending asks for one whose
-// account is still to be chosen, and else for one that waits for the answer of the platform. It finds the organization
-// by the hash, and returns pgx.ErrNoRows when there is none that has not expired, and when who began it has no access
-// any more or the organization is suspended or deleted.
+// UseState deletes and returns the state of a connect by OAuth, so that it is used only once. If
+// pending is true, the state must be one whose account is still to be chosen; otherwise, one that
+// waits for the platform's response.
+//
+// It finds the organization by the hash. It returns pgx.ErrNoRows if there is no such state, it has
+// expired, whoever started it has lost access, or the organization is suspended or deleted.
 func UseState(
 	ctx context.Context, d *db.DB, hash []byte, connector string, pending bool,
 ) (st ConnectState, err error) {
@@ -179,8 +186,8 @@ type StartedConnect struct {
 	ConnectState
 	// Organization is the name of the organization.
 	Organization string `db:"organization" sql:"o.name"`
-	// KeyName is the name of the API key that began it, and Creator the address of the member who made the key; empty for
-	// none.
+	// KeyName is the name of the API key that started it, and Creator the address of the member who
+	// made the key. Either is empty if there is none.
 	KeyName string `db:"key_name" sql:"coalesce(k.name, '')"`
 	Creator string `db:"creator" sql:"coalesce(p.email, '')"`
 }
@@ -211,7 +218,8 @@ var stateUsePending = `-- publishing.ConnectStateUsePending
 delete from connect_state s where s.pending_id = $1 and s.expires_at > now() and ` + stateWanted + `
 returning ` + stateColumns
 
-// UsePending is UseState for a connect whose account is still to be chosen, by the id that the channel will have.
+// UsePending is UseState for a connect whose account is still to be chosen, by the id that the
+// channel will have.
 func UsePending(
 	ctx context.Context, d *db.DB, org tenancy.OrgID, pending publishing.ChannelID,
 ) (ConnectState, error) {

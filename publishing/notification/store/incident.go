@@ -13,7 +13,7 @@ import (
 	"crier/tenancy"
 )
 
-// incidentOrgs goes from organization to organization along the key, and reads one event of each.
+// incidentOrgs goes from organization to organization along the index, and reads one event of each.
 const incidentOrgs = `-- publishing.IncidentOrgs
 with recursive org as (
   (select e.org_id from incident_event e where e.org_id > $1 order by e.org_id limit 1)
@@ -22,8 +22,8 @@ with recursive org as (
   from org o where o.org_id is not null)
 select o.org_id from org o where o.org_id is not null limit $2`
 
-// IncidentOrgs returns organizations with events that are not counted yet, in the order of their ids behind one; the
-// zero id begins with the first.
+// IncidentOrgs returns organizations with events that are not counted yet, by id, after the given
+// one. A zero after starts with the first organization.
 func IncidentOrgs(ctx context.Context, d *db.DB, after tenancy.OrgID, limit int) (out []tenancy.OrgID, err error) {
 	err = d.WriteRole(ctx, pg.Clock, func(b *pgx.Batch) {
 		b.Queue(incidentOrgs, pgtype.UUID{Bytes: after.UUID(), Valid: true}, limit).
@@ -32,8 +32,8 @@ func IncidentOrgs(ctx context.Context, d *db.DB, after tenancy.OrgID, limit int)
 	return out, err
 }
 
-// mailOrgs is incidentOrgs for notifications whose mails are due. One scan of the index notification_mail reads those of
-// all organizations that the limit allows.
+// mailOrgs is incidentOrgs for notifications whose mails are due. One scan of the index
+// notification_mail reads those of all organizations that the limit allows.
 const mailOrgs = `-- publishing.MailOrgs
 with recursive org as (
   (select n.org_id from notification n where n.mail_at <= $2 and n.org_id > $1 order by n.org_id limit 1)
@@ -42,7 +42,8 @@ with recursive org as (
   from org o where o.org_id is not null)
 select o.org_id from org o where o.org_id is not null limit $3`
 
-// MailOrgs returns organizations with notifications whose mails are due, as IncidentOrgs does.
+// MailOrgs returns organizations with notifications whose mails are due, by id, after the given
+// one.
 func MailOrgs(
 	ctx context.Context, d *db.DB, after tenancy.OrgID, now time.Time, limit int,
 ) (out []tenancy.OrgID, err error) {
@@ -53,13 +54,13 @@ func MailOrgs(
 	return out, err
 }
 
-// incidentBacklog reads at most a number of rows, so that it stays cheap when many wait.
+// incidentBacklog reads a limited number of rows, so that it stays cheap if many events wait.
 const incidentBacklog = `-- publishing.IncidentBacklog
 select count(*), coalesce(extract(epoch from clock_timestamp() - min(e.at)), 0)::bigint
 from (select at from incident_event limit $1) e`
 
-// IncidentBacklog returns how many events wait to be counted, at most limit, and the age of the oldest of them in
-// seconds.
+// IncidentBacklog returns how many events wait to be counted, at most limit, and the age of the
+// oldest of them in seconds.
 func IncidentBacklog(ctx context.Context, d *db.DB, limit int) (rows, seconds int64, err error) {
 	err = d.WriteRole(ctx, pg.Clock, func(b *pgx.Batch) {
 		b.Queue(incidentBacklog, limit).QueryRow(func(row pgx.Row) error { return row.Scan(&rows, &seconds) })
@@ -70,9 +71,9 @@ func IncidentBacklog(ctx context.Context, d *db.DB, limit int) (rows, seconds in
 const incidentsTryLock = `-- publishing.IncidentsTryLock
 select pg_try_advisory_xact_lock(hashtextextended('incidents/' || $1, 0)) and set_config('lock_timeout', '100ms', true) <> ''`
 
-// TryLockIncidents returns true for one transaction at a time of those that count the events of the organization or add a
-// notification. The rest of the transaction waits 100 ms for a lock at most, so that one organization does not keep the
-// others waiting.
+// TryLockIncidents returns true to only one transaction at a time that counts the organization's
+// events or adds a notification. The rest of the transaction waits at most 100 ms for any lock, so
+// that one organization does not delay the others.
 func TryLockIncidents(ctx context.Context, tx *db.Tx) (got bool, err error) {
 	err = tx.QueryRow(ctx, incidentsTryLock, tx.Org.String()).Scan(&got)
 	return got, err
@@ -82,15 +83,16 @@ const activityTime = `-- publishing.ActivityTime
 select greatest($2::timestamptz, (select n.last_at + interval '1 microsecond' from notification n
   where n.org_id = $1 order by n.last_at desc, n.id desc limit 1))`
 
-// ActivityTime returns a time, or a later one if that is not after Notification.LastAt of all notifications of the
-// organization. The transaction must be the only one that writes these, see TryLockIncidents: whoever has read all until a
-// time has then read all that can ever be there.
+// ActivityTime returns now or, if that is not later than Notification.LastAt of every notification
+// of the organization, a time that is. The transaction must be the only one that writes these
+// notifications; see TryLockIncidents. A reader who has read everything up to a time has then read
+// all that can ever be there.
 func ActivityTime(ctx context.Context, tx *db.Tx, now time.Time) (at time.Time, err error) {
 	err = tx.QueryRow(ctx, activityTime, tx.Org, now).Scan(&at)
 	return at, err
 }
 
-// IncidentEvent is one event, which becomes a part of an incident.
+// IncidentEvent is one event, which is counted in an incident.
 type IncidentEvent struct {
 	ID      int64                        `db:"id"`
 	At      time.Time                    `db:"at"`
@@ -98,26 +100,26 @@ type IncidentEvent struct {
 	Channel publishing.ChannelID         `db:"channel_id"`
 	// Post is zero for an event of the channel.
 	Post publishing.PostID `db:"post_id"`
-	// Code and Reason are those of the post that failed. Reason is for people.
+	// Code and Reason belong to the post that failed. Reason is for people.
 	Code   *string `db:"code"`
 	Reason *string `db:"reason"`
 }
 
-// ChannelPosts are posts of a channel that a notification of several channels counts.
+// ChannelPosts counts the posts of one channel in a notification about several channels.
 type ChannelPosts struct {
 	Notification publishing.NotificationID
 	Channel      publishing.ChannelID
 	Posts        int
 }
 
-// IncidentChanges are what is to be stored.
+// IncidentChanges are the changes to store.
 type IncidentChanges struct {
-	// Deleted are to be deleted first, then Changed updated, then Begun inserted: a channel has one open incident of a
-	// kind at any time.
+	// The incidents in Deleted are deleted first, then those in Changed are updated, then those in
+	// Begun are inserted, because a channel may have only one open incident of a kind.
 	Deleted []publishing.NotificationID
 	Changed []publishing.Notification
 	Begun   []publishing.Notification
-	// Published are posts to be added to those of their channels.
+	// Published has posts to add to the counts of their channels.
 	Published []ChannelPosts
 }
 
@@ -137,8 +139,8 @@ func IncidentEvents(ctx context.Context, tx *db.Tx, most int) ([]IncidentEvent, 
 const incidentEventsDelete = `-- publishing.IncidentEventsDelete
 delete from incident_event where org_id = $1 and id = any ($2) returning id`
 
-// DeleteIncidentEvents deletes events, and returns the ids of those that it has deleted. Only they may be counted in the
-// transaction: another one has counted the others.
+// DeleteIncidentEvents deletes events and returns the ids of those that it deleted. Only these may
+// be counted in the transaction: the others were counted by another one.
 func DeleteIncidentEvents(ctx context.Context, tx *db.Tx, events []int64) ([]int64, error) {
 	rows, err := tx.Query(ctx, incidentEventsDelete, tx.Org, events)
 	if err != nil {
@@ -149,7 +151,8 @@ func DeleteIncidentEvents(ctx context.Context, tx *db.Tx, events []int64) ([]int
 
 var notificationColumns = db.Columns[publishing.Notification]("n")
 
-// openIncidents waits for no lock: the organization is left for the next time then.
+// openIncidents does not wait for locks: if it meets one, the organization is left for the next
+// round.
 var openIncidents = `-- publishing.OpenIncidents
 select ` + notificationColumns + ` from notification n
 where n.org_id = $1 and n.id = any (array(
@@ -165,9 +168,10 @@ where n.org_id = $1 and n.id = any (array(
     and (d.created_at at time zone 'UTC')::date >= $3))
 order by n.id for no key update nowait`
 
-// OpenIncidents returns the incidents of some channels that are open or have ended after a time, the unknown outcomes of
-// these, and the published posts, of the days from that of since on, locked. An error for which pg.IsLocked returns true
-// means that another transaction has one of them.
+// OpenIncidents locks and returns the incidents of the channels that are open or that ended after
+// the given time. For each day starting with the day of since, it also returns the unknown outcomes
+// of the channels and the published posts. If pg.IsLocked returns true for the error, another
+// transaction has locked one of them.
 func OpenIncidents(
 	ctx context.Context, tx *db.Tx, channels []publishing.ChannelID, since, ended time.Time,
 ) ([]publishing.Notification, error) {
@@ -197,16 +201,16 @@ select $1, x.notification_id, x.channel_id, x.posts
 from unnest($2::uuid[], $3::uuid[], $4::integer[]) x (notification_id, channel_id, posts)
 on conflict (org_id, notification_id, channel_id) do update set posts = p.posts + excluded.posts`
 
-// notificationsTrim deletes a bounded number, so that the next call goes on.
+// notificationsTrim deletes a bounded number of rows; the next call continues.
 const notificationsTrim = `-- publishing.NotificationsTrim
 delete from notification where org_id = $1 and id in (
   select n.id from notification n where n.org_id = $1 order by n.last_at desc, n.id desc offset $2 limit $3)`
 
-// trimAtOnce is how many notifications are deleted by one transaction that adds some.
+// trimAtOnce bounds how many old notifications a transaction that adds some deletes.
 const trimAtOnce = 1000
 
-// SaveIncidents stores changes of incidents, whose LastAt is of ActivityTime, and keeps the number of notifications within
-// publishing.MaxNotifications.
+// SaveIncidents stores changes of incidents and keeps the number of notifications within
+// publishing.MaxNotifications. LastAt of the incidents must come from ActivityTime.
 func SaveIncidents(ctx context.Context, tx *db.Tx, c IncidentChanges) error {
 	b := &pgx.Batch{}
 	if len(c.Deleted) > 0 {
@@ -229,8 +233,9 @@ func SaveIncidents(ctx context.Context, tx *db.Tx, c IncidentChanges) error {
 const incidentsLock = `-- publishing.IncidentsLock
 select pg_advisory_xact_lock(hashtextextended('incidents/' || $1, 0))`
 
-// AddNotification stores a notification, as SaveIncidents does. It waits for the transaction that counts the events of the
-// organization, or adds a notification, and may change Notification.LastAt as ActivityTime does.
+// AddNotification stores a notification as SaveIncidents does. It waits for any transaction that
+// counts the organization's events or adds a notification, and may move Notification.LastAt as
+// ActivityTime does.
 func AddNotification(ctx context.Context, tx *db.Tx, n publishing.Notification) (err error) {
 	if _, err := tx.Exec(ctx, incidentsLock, tx.Org.String()); err != nil {
 		return err

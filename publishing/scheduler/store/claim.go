@@ -14,13 +14,13 @@ import (
 	"crier/publishing/db"
 )
 
-// ClaimRules are what all claims of a process have in common.
+// ClaimRules are the settings that all claims of a process share.
 type ClaimRules struct {
 	// Hold is how long a claim lasts unless it is extended.
 	Hold time.Duration
-	// MaxLate is the age after which a due post is not claimed.
+	// MaxLate is how late a due post may be and still be claimed.
 	MaxLate time.Duration
-	// Window is the number of channels of one organization that one claim visits.
+	// Window is the number of channels of each organization that one claim visits.
 	Window int
 	// Node is the name of the process in timelines.
 	Node string
@@ -29,9 +29,10 @@ type ClaimRules struct {
 //go:embed sql/claim.sql
 var claim string
 
-// Claim claims due posts, at most one of each channel, and returns them and when each organization has more. A stale
-// lease claims nothing. number identifies the statement among those of the process: after an error, GiveBack returns
-// what it may have claimed.
+// Claim claims due posts, at most one per channel, and returns them and when each organization has
+// more posts due. A stale lease claims nothing. number identifies the statement among those of the
+// process: after an error, pass it to GiveBack to return the posts that the statement may have
+// claimed.
 func Claim(
 	ctx context.Context, d *db.DB, l publishing.Lease, wants []publishing.Want, limits publishing.ClaimLimits,
 	number int64,
@@ -54,7 +55,7 @@ func Claim(
 	return r, err
 }
 
-// claimRow is a claimed post or, without a post, what an organization has left.
+// claimRow is a claimed post or, without a post, what else an organization has due.
 type claimRow struct {
 	publishing.Claimed
 	connector, destination *string
@@ -63,7 +64,7 @@ type claimRow struct {
 	atLimit                []string
 }
 
-// columns must have the order of the result of claim.sql, because collect scans by position.
+// columns must be in the order of the columns of claim.sql, because db.Collect scans by position.
 func (r *claimRow) columns() []db.Column {
 	return []db.Column{
 		db.Col("org_id", &r.Org), db.Col("id", &r.Post), db.Col("channel_id", &r.Channel), db.Col("connector", &r.connector),
@@ -99,8 +100,8 @@ func wantArrays(wants []publishing.Want) (orgs [][16]byte, permits []int32, afte
 	return orgs, permits, after
 }
 
-// platformLimits returns the platforms with their limits, and as spent those that are at their limit, of which
-// claim.sql claims nothing.
+// platformLimits returns the platforms and their limits. spent lists the platforms that are at
+// their limit; claim.sql claims nothing for them.
 func platformLimits(l publishing.ClaimLimits) (names []string, most []int32, spent []string) {
 	names, most, spent = []string{}, []int32{}, []string{}
 	for name, n := range l.Platforms {
@@ -112,7 +113,8 @@ func platformLimits(l publishing.ClaimLimits) (names []string, most []int32, spe
 	return names, most, spent
 }
 
-// fullDestinations returns the destinations that hold as many permits as are free, or more: they get none.
+// fullDestinations returns the destinations that hold at least as many permits as are free. They
+// get no more.
 func fullDestinations(l publishing.ClaimLimits) (out []string) {
 	for name, n := range l.Busy {
 		if n >= l.Free {

@@ -13,20 +13,22 @@ import (
 	"crier/tenancy"
 )
 
-// MaxGiveUp is the largest number of posts that EndPause gives up in its transaction, and the limit for callers of
-// GiveUpKeptBack, which does not check it.
+// MaxGiveUp bounds the posts that EndPause gives up in its transaction. Callers of GiveUpKeptBack
+// must keep to it too; GiveUpKeptBack does not check it.
 const MaxGiveUp = 1000
 
-// PauseEnd says how a pause ends, or with the scope publishing.PauseInstance a stop, whose subject is the organization.
+// PauseEnd says how a pause ends. With the scope publishing.PauseInstance, it ends a stop, and the
+// subject is the organization.
 type PauseEnd struct {
 	Scope   publishing.PauseScope
 	Subject any
-	// Hold is for how long the pause may have kept back a post that is published now; the others are given up, except
-	// those that another pause still keeps back.
+	// Hold is how long the pause may have held back a post that is still published. Older posts are
+	// given up, except those that another pause still holds back.
 	Hold time.Duration
-	// AllSince means that what fell due since the pause began is given up in any case, also where another pause goes on.
+	// AllSince gives up every post that became due since the pause began, even where another pause
+	// remains.
 	AllSince bool
-	// By is who ends it, for timelines.
+	// By says who ends the pause, for timelines.
 	By string
 }
 
@@ -36,17 +38,18 @@ var findKeptBack string
 //go:embed sql/expire_paused.sql
 var expirePaused string
 
-// EndPause gives up the posts that are to be given up, deletes the pause and updates the flags of the channels that it
-// reached; a channel that another pause reaches stays paused. It leaves out the posts in except. missed is the number of
-// posts that were given up, followers included.
+// EndPause gives up the posts that were held back for too long, deletes the pause, and updates the
+// flags of the channels that the pause covered. A channel that another pause covers stays paused.
+// EndPause leaves out the posts in except. missed is the number of posts given up, including
+// followers.
 //
-// With MaxGiveUp posts or more to be given up it changes nothing and returns done false: call GiveUpKeptBack, and then
-// EndPause again in another transaction. Until EndPause has returned done true and is committed, no post that the pause
-// reaches is claimed.
+// If MaxGiveUp posts or more must be given up, EndPause changes nothing and returns done false:
+// call GiveUpKeptBack, then EndPause again in another transaction. Until a transaction in which
+// EndPause returned done true is committed, no post that the pause covers is claimed.
 //
-// known is false when the subject or the organization does not exist. A stop does not end while the organization is
-// suspended or to be deleted; then, and without a stop, EndPause changes nothing and returns done true. The errors are
-// those of Pause.
+// known is false if the subject or the organization does not exist. A stop does not end while the
+// organization is suspended or marked for deletion. In that case, and if there is no stop, EndPause
+// changes nothing and returns done true. It returns the errors of Pause.
 func EndPause(
 	ctx context.Context, tx *db.Tx, e PauseEnd, except []publishing.PostID,
 ) (missed int, known, done bool, err error) {
@@ -83,7 +86,7 @@ func (e PauseEnd) expire(posts []publishing.PostID, node string) []any {
 	return []any{e.Scope, e.Subject, e.Hold.Milliseconds(), e.AllSince, db.UUIDs(posts), e.By, node}
 }
 
-// written stores in n how many rows a statement has written.
+// written stores in n the number of rows that a statement wrote.
 func written(n *int) func(pgconn.CommandTag) error {
 	return func(tag pgconn.CommandTag) error {
 		*n = int(tag.RowsAffected())
@@ -91,8 +94,8 @@ func written(n *int) func(pgconn.CommandTag) error {
 	}
 }
 
-// FindKeptBack returns at most limit posts that are to be given up when the pause ends, in no order and without those in
-// except. It returns pg.ErrOrgBusy or the error of Postgres.
+// FindKeptBack returns at most limit posts that must be given up when the pause ends, in no order
+// and without the posts in except. It returns pg.ErrOrgBusy or the Postgres error.
 func FindKeptBack(
 	ctx context.Context, d *db.DB, org tenancy.OrgID, e PauseEnd, except []publishing.PostID, limit int,
 ) (posts []publishing.PostID, err error) {
@@ -102,9 +105,10 @@ func FindKeptBack(
 	return posts, err
 }
 
-// GiveUpKeptBack gives up, in one statement, those of the posts that are still to be given up when the pause ends, and
-// returns their number, followers included. The pause stays: see EndPause. When Postgres refuses one post, none is
-// changed. It returns pg.ErrOrgBusy or the error of Postgres.
+// GiveUpKeptBack gives up, in one statement, the given posts that must still be given up when the
+// pause ends, and returns how many it gave up, including followers. It does not end the pause: see
+// EndPause. If Postgres refuses one post, none is changed. It returns pg.ErrOrgBusy or the Postgres
+// error.
 func GiveUpKeptBack(
 	ctx context.Context, d *db.DB, org tenancy.OrgID, e PauseEnd, posts []publishing.PostID,
 ) (missed int, err error) {

@@ -17,10 +17,12 @@ import (
 //go:embed sql/finish.sql
 var finish string
 
-// Finish stores outcomes by their claim tokens, in one statement, and returns what changed. An outcome that is not
-// among the results, or is there without a state, had lost its claim; that its part is published is stored
-// nevertheless. When Postgres refuses one outcome, it stores none: see batch.Isolate. There must be at most one outcome
-// of each post. Outcomes may be stored again after an error.
+// Finish stores outcomes by their claim tokens, in one statement, and returns what changed. There
+// must be at most one outcome per post.
+//
+// If an outcome is missing from the results, or has no state there, its claim was lost; a success
+// is stored for its part nevertheless. If Postgres refuses one outcome, it stores none: see
+// batch.Isolate. The same outcomes may be stored again after an error.
 func Finish(
 	ctx context.Context, d *db.DB, outcomes []publishing.Outcome, lateGap time.Duration, node string,
 ) (done []publishing.Finished, err error) {
@@ -45,7 +47,8 @@ func Finish(
 	return done, err
 }
 
-// finishedColumns must have the order of the result of finish.sql, because collect scans by position.
+// finishedColumns must be in the order of the columns of finish.sql, because db.Collect scans by
+// position.
 func finishedColumns(f *publishing.Finished) []db.Column {
 	return []db.Column{
 		db.Col("org_id", &f.Org), db.Col("id", &f.Post), db.Col("state", &f.State), db.Col("due", &f.Due),
@@ -71,15 +74,16 @@ func scanUnknown(row pgx.CollectableRow) (publishing.UnknownPost, error) {
 	return publishing.UnknownPost(r), err
 }
 
-// FindUnknown returns unknown outcomes of the lease's shards whose platform is to be asked now; organizations, and the
-// destinations of each, take turns. It leaves out the posts in except and, of the destinations in resting, the outcomes
-// that have been unknown for at most unknownFor. It locks nothing: see ClaimUnknown. It returns the error of Postgres,
-// and a stale lease finds nothing.
+// FindUnknown returns unknown outcomes in the lease's shards whose platform must be asked now.
+// Organizations take turns, as do the destinations of each. It leaves out the posts in except and,
+// for the destinations in resting, outcomes that have been unknown for at most unknownFor.
+//
+// It locks nothing: see ClaimUnknown. A stale lease finds nothing. It returns the Postgres error.
 func FindUnknown(
 	ctx context.Context, d *db.DB, l publishing.Lease, except []publishing.PostID, resting []string,
 	unknownFor time.Duration,
 ) (out []publishing.UnknownPost, err error) {
-	resting = append([]string{}, resting...) // null would match no destination
+	resting = append([]string{}, resting...) // null would match no destination at all
 	err = d.WriteRole(ctx, pg.Clock, func(b *pgx.Batch) {
 		b.Queue(findUnknown, l.Shards, l.Holder, db.UUIDs(except), MaxUnknown, resting, unknownFor.Milliseconds()).
 			Query(db.Into(&out, scanUnknown))
@@ -90,22 +94,24 @@ func FindUnknown(
 //go:embed sql/claim_unknown.sql
 var claimUnknown string
 
-// ClaimedUnknown is a post with an unknown outcome whose platform this process asks now.
+// ClaimedUnknown is a post with an unknown outcome that this process has claimed, to ask its
+// platform.
 type ClaimedUnknown struct {
 	Org   tenancy.OrgID     `db:"org_id"`
 	Post  publishing.PostID `db:"id"`
 	Token uuid.UUID         `db:"claim_token"`
-	// Committing is when the call was announced.
+	// Committing is when the irreversible call was marked.
 	Committing time.Time `db:"committing_at"`
-	// HolderGone is set when the lease of the process that sent the post has expired.
+	// HolderGone is set if the lease of the process that sent the post has expired.
 	HolderGone bool `db:"holder_gone"`
 	// Now is the time of the database.
 	Now time.Time `db:"now"`
 }
 
-// ClaimUnknown claims those of the posts whose outcome is unknown and whose time has come, and returns them. No other
-// process claims them for hold from now. Posts that another transaction has locked are left out. It returns the error
-// of Postgres. The posts may have been claimed then, and are found again when hold has passed.
+// ClaimUnknown claims the given posts whose outcome is still unknown and due to be looked up, and
+// returns them. No other process claims them for hold from now. Posts that another transaction has
+// locked are left out. It returns the Postgres error; the posts may still have been claimed then,
+// and are found again after hold.
 func ClaimUnknown(
 	ctx context.Context, d *db.DB, posts []publishing.PostID, hold time.Duration,
 ) (out []ClaimedUnknown, err error) {

@@ -16,8 +16,8 @@ import (
 //go:embed sql/load_work.sql
 var loadWork string
 
-// Load returns those of the posts that are claimed, with everything that sending them needs. It never returns a part of
-// a post: on an error it returns none.
+// Load returns the given posts that are claimed, with everything needed to send them. It never
+// returns an incomplete post: on an error it returns none.
 func Load(ctx context.Context, d *db.DB, posts []publishing.PostID) (out []publishing.Work, err error) {
 	var rows []workRow
 	err = d.WriteRole(ctx, pg.Sender, func(b *pgx.Batch) {
@@ -28,7 +28,7 @@ func Load(ctx context.Context, d *db.DB, posts []publishing.PostID) (out []publi
 	}
 	media, err := loadMedia(ctx, d, rows)
 	if err != nil {
-		return nil, err // without its media a post would be published as a text
+		return nil, err // without its media, the post would be published as text only
 	}
 	for _, row := range rows {
 		if len(out) == 0 || out[len(out)-1].Post != row.work.Post {
@@ -54,11 +54,12 @@ type workRow struct {
 	committing  *time.Time
 	publication publishing.Publication
 	marked      *time.Time
-	// attached is set when the part has media, so that workMedia is asked for them.
+	// attached is set if the part has media, which workMedia then reads.
 	attached bool
 }
 
-// columns must have the order of the result of load_work.sql, because collect scans by position.
+// columns must be in the order of the columns of load_work.sql, because db.Collect scans by
+// position.
 func (r *workRow) columns() []db.Column {
 	w, c, x := &r.work, &r.work.Channel, &r.publication
 	return []db.Column{
@@ -98,7 +99,8 @@ func (r *workRow) part() publishing.Publication {
 	return x
 }
 
-// sentPart names a part. Its organization belongs to the name, so that no part of another one is taken for it.
+// sentPart identifies a part. It includes the organization, so that a part cannot be mistaken for
+// one of another organization.
 type sentPart struct {
 	org  tenancy.OrgID
 	part publishing.PartID
@@ -111,7 +113,8 @@ join attachment t on t.part_id = any (array[want.part]) and (t.org_id = want.org
 join media m on m.id = any (array[t.media_id]) and (m.org_id = t.org_id) is true
 order by t.position`
 
-// loadMedia returns the media of those parts that have some. They do not change while the post is claimed.
+// loadMedia returns the media of the parts that have any. Media do not change while their post is
+// claimed.
 func loadMedia(ctx context.Context, d *db.DB, rows []workRow) (map[sentPart][]publishing.AttachedMedium, error) {
 	var orgs, parts [][16]byte
 	for _, row := range rows {

@@ -12,9 +12,9 @@ import (
 	"crier/publishing/db"
 )
 
-// Upkeep is a kind of periodic work on posts. Each kind is done in two steps: Find lists the posts that need it,
-// without locks, and Do changes them by their ids in one statement, which tests each of them again. So a post that
-// Postgres refuses to change can be left out, and the others go on.
+// Upkeep is a kind of periodic work on posts. Each kind takes two steps: Find lists the posts that
+// need it, without locks, and Do changes them by id in one statement, which checks each post again.
+// A post that Postgres refuses to change can thus be left out without blocking the others.
 type Upkeep string
 
 // The kinds of upkeep.
@@ -23,25 +23,26 @@ const (
 	UpkeepReap Upkeep = "reap"
 	// UpkeepExpire gives up queued posts that are too late.
 	UpkeepExpire Upkeep = "expire"
-	// UpkeepStuck gives up posts whose claims are extended without coming to their call.
+	// UpkeepStuck gives up posts whose claims keep being extended without reaching the irreversible
+	// call.
 	UpkeepStuck Upkeep = "stuck"
 	// UpkeepOrphans gives up followers whose predecessor has ended.
 	UpkeepOrphans Upkeep = "orphans"
 )
 
-// MaxUpkeep is the limit for callers of Find, and so the largest number of posts that one Do changes. Neither checks
-// it.
+// MaxUpkeep is the largest limit that callers may pass to Find, and thus the largest number of
+// posts for one Do. Neither checks it.
 const MaxUpkeep = 1000
 
-// held selects those of the shards $1 that the process $2 owns while its lease lasts.
+// held selects the shards in $1 that the process $2 owns while its lease is valid.
 const held = `select s.shard from shard s
   where s.shard = any ($1::smallint[]) and s.owner = $2
     and exists (select from node n where n.id = $2 and n.expires_at > clock_timestamp())`
 
-// mine is the condition that a post is of those shards.
+// mine is the condition that a post belongs to one of those shards.
 const mine = `p.shard = any (array(` + held + `))`
 
-// The conditions of the kinds: $3 is the age in milliseconds, $4 has the posts that are left out.
+// The conditions of the kinds: $3 is the age in milliseconds, $4 lists the posts to leave out.
 const (
 	reapable = `p.state = 'PUBLISHING'
   and (p.claim_until < now() or not exists (select from node n where n.id = p.claim_holder))`
@@ -56,7 +57,8 @@ select p.id from post p
 where ` + mine + ` and ` + reapable + ` and $3::bigint >= 0 and ` + isLeftOut + `
 order by p.claim_until, p.id limit $5`
 
-// findExpire goes shard by shard, in the order of the index, so that it reads at most $5 posts of each.
+// findExpire goes shard by shard, in the order of the index, so that it reads at most $5 posts per
+// shard.
 const findExpire = `-- publishing.FindExpire
 select x.id from (` + held + `) h cross join lateral (
   select p.id, p.due from post p
@@ -69,7 +71,7 @@ select p.id from post p
 where ` + mine + ` and ` + stuck + ` and ` + isLeftOut + `
 order by p.updated_at, p.id limit $5`
 
-// findOrphans does not read followers whose own time has not come: they cannot be left behind yet.
+// findOrphans skips followers that are not due themselves, because they cannot be orphaned yet.
 const findOrphans = `-- publishing.FindOrphans
 select p.id from post p
 left join post b on b.id = any (array[p.after_post]) and (b.org_id = p.org_id) is true
@@ -80,9 +82,10 @@ where ` + mine + ` and ` + orphaned + `
   and coalesce(b.updated_at, p.updated_at) < now() - $3 * interval '1 millisecond'
 order by p.updated_at, p.id limit $5`
 
-// Find returns at most limit posts of the lease's shards that need one kind of upkeep, the most urgent first, without
-// those in except. after is the age from which a post needs it; UpkeepReap does not use it. A stale lease finds
-// nothing. It returns the error of Postgres, and then no posts.
+// Find returns at most limit posts in the lease's shards that need one kind of upkeep, the most
+// urgent first, without the posts in except. after is the age from which a post needs it;
+// UpkeepReap ignores after. A stale lease finds nothing. With a Postgres error, Find returns no
+// posts.
 func Find(
 	ctx context.Context, d *db.DB, l publishing.Lease, kind Upkeep, after time.Duration, except []publishing.PostID,
 	limit int,
@@ -109,12 +112,13 @@ var failStuck string
 //go:embed sql/fail_orphans.sql
 var failOrphans string
 
-// MaxReaps is the number of processes in a row that may end while they prepare a post. Then the post is given up,
-// because it may be what ends them.
+// MaxReaps is how many processes in a row may end while preparing a post. After that the post is
+// given up, because it may be what ends them.
 const MaxReaps = 8
 
-// Do does one kind of upkeep on those of the posts that still need it, and returns their number. after is the age that
-// was given to Find, node the name of the process in timelines. When Postgres refuses one post, it changes none.
+// Do does one kind of upkeep on the given posts that still need it, and returns how many it
+// changed. after is the age that was passed to Find, and node is the name of the process in
+// timelines. If Postgres refuses one post, Do changes none.
 func Do(
 	ctx context.Context, d *db.DB, kind Upkeep, posts []publishing.PostID, after time.Duration, node string,
 ) (n int, err error) {
@@ -136,7 +140,7 @@ insert into post_event (org_id, post_id, event, node, reason)
 select p.org_id, p.id, 'set_aside', $2, $3
 from unnest(array[$1::uuid]) u(id) join post p on p.id = any (array[u.id]) and (p.shard >= 0) is true`
 
-// SetAside adds to the timeline of a post that Postgres refuses to change it, and why.
+// SetAside adds to the timeline of a post that Postgres refuses to change the post, and why.
 func SetAside(ctx context.Context, d *db.DB, post publishing.PostID, node, reason string) error {
 	return d.WriteRole(ctx, pg.Clock, func(b *pgx.Batch) { b.Queue(setAside, post, node, reason) })
 }

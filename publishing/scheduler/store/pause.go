@@ -13,8 +13,9 @@ import (
 	"crier/tenancy"
 )
 
-// reached selects the channels that a pause reaches: all of the organization, those of a customer, or one. $1 is the
-// scope and $2 the subject, which for a stop is the organization.
+// reached selects the channels that a pause covers: all channels of the organization, those of a
+// customer, or a single one. $1 is the scope and $2 the subject, which for a stop is the
+// organization.
 const reached = `select c.id from channel c
   where c.deleted_at is null
     and ($1 in ('organization', 'instance') or $1 = 'customer' and c.customer_id = $2
@@ -30,15 +31,19 @@ insert into pause (org_id, subject, scope, by) values ($1, $2, $3, $4) on confli
 const pauseClear = `-- publishing.PauseClear
 delete from pause where subject = $1 and scope = $2`
 
-// stopMayEnd reads the marks of the organization as well: with LockOrganization they stay as they are until the stop is gone.
+// stopMayEnd also checks whether the organization is suspended or marked for deletion.
+// LockOrganization keeps both unchanged until the stop is deleted.
 const stopMayEnd = `-- publishing.StopMayEnd
 select exists (
   select from pause u join organization o on o.id = u.org_id
   where u.subject = $1 and u.scope = 'instance' and o.suspended_at is null and o.deleted_at is null)`
 
-// pauseApply sets the flag of each reached channel to whether any pause reaches it. Where the last pause ends,
-// everything that was due until then was kept back, also what had been claimed before the pause. held_until is two
-// minutes ahead because a post within two minutes of its time is not late otherwise, and after a pause every post is.
+// pauseApply sets the flag of each covered channel to whether any pause covers it. When the last
+// pause of a channel ends, everything that was due until then counts as held back, including posts
+// claimed before the pause.
+//
+// held_until is two minutes ahead because a post within two minutes of its time is otherwise not
+// late, and after a pause every post is.
 const pauseApply = `-- publishing.PauseApply
 update channel_queue x set paused = s.paused,
   held_until = case when x.paused and not s.paused then now() + interval '2 minutes' else x.held_until end,
@@ -50,13 +55,13 @@ from (
   from (` + reached + `) r) s
 where x.channel_id = s.id`
 
-// Pause sets one pause and updates the flags of the channels that it reaches. known is false when the subject or the
-// organization does not exist. With the scope publishing.PauseInstance the subject is the organization. A second Pause
-// changes nothing.
+// Pause sets one pause and updates the flags of the channels that it covers. known is false if the
+// subject or the organization does not exist. With the scope publishing.PauseInstance, the subject
+// is the organization. A second Pause changes nothing.
 //
-// When the pause is committed, no claim takes a post that it reaches; Revoke ends the earlier claims. It returns the
-// error of Postgres, for which pg.IsLocked returns true when other transactions of the organization that change pauses
-// or connect channels take too long.
+// Once the pause is committed, no claim takes a post that it covers; Revoke ends earlier claims.
+// Pause returns the Postgres error. pg.IsLocked returns true for it if other transactions of the
+// organization that change pauses or connect channels take too long.
 func Pause(
 	ctx context.Context, tx *db.Tx, scope publishing.PauseScope, subject any, by string,
 ) (known bool, err error) {
@@ -69,8 +74,8 @@ func Pause(
 	return true, tx.SendBatch(ctx, b).Close()
 }
 
-// lockPauses locks the pauses of the organization until the end of the transaction. known is false when the subject or
-// the organization does not exist.
+// lockPauses locks the pauses of the organization until the end of the transaction. known is false
+// if the subject or the organization does not exist.
 func lockPauses(ctx context.Context, tx *db.Tx, scope publishing.PauseScope, subject any) (known bool, err error) {
 	if known, err = db.LockOrganization(ctx, tx); err != nil || !known {
 		return false, err
@@ -82,8 +87,9 @@ func lockPauses(ctx context.Context, tx *db.Tx, scope publishing.PauseScope, sub
 const stoppedOrgs = `-- publishing.StoppedOrgs
 select org_id from pause where org_id = any ($1::uuid[]) and subject = org_id and scope = 'instance'`
 
-// Stopped returns those of the organizations that are stopped, in no order. It works in the role of the scheduler, which
-// sees the stops of all organizations and no other pauses. It returns the error of Postgres.
+// Stopped returns which of the organizations are stopped, in no order. It uses the scheduler's
+// role, which sees the stops of all organizations and no other pauses. It returns the Postgres
+// error.
 func Stopped(ctx context.Context, d *db.DB, orgs []tenancy.OrgID) (stopped []tenancy.OrgID, err error) {
 	err = d.WriteRole(ctx, pg.Clock, func(b *pgx.Batch) {
 		b.Queue(stoppedOrgs, db.UUIDs(orgs)).Query(db.Into(&stopped, pgx.RowTo[tenancy.OrgID]))
@@ -94,10 +100,10 @@ func Stopped(ctx context.Context, d *db.DB, orgs []tenancy.OrgID) (stopped []ten
 //go:embed sql/revoke_paused_claims.sql
 var revokePausedClaims string
 
-// Revoke ends the claims that a pause reaches and whose call has not begun, unless the pause is deleted. It must run in
-// another transaction than Pause, which has locked rows of channel_queue: posts are locked before those. When Revoke is
-// committed, no post that the pause reaches begins a call. It returns the error of Postgres, after which no claim is
-// ended.
+// Revoke ends the claims that a pause covers and whose call has not begun. It does nothing if the
+// pause is already deleted. It must run in a different transaction than Pause, which has locked
+// rows of channel_queue: posts are locked before those rows. Once Revoke is committed, no post that
+// the pause covers begins a call. With a Postgres error, no claim is ended.
 func Revoke(ctx context.Context, tx *db.Tx, scope publishing.PauseScope, subject any, by string) error {
 	_, err := tx.Exec(ctx, revokePausedClaims, scope, subject, by, tx.Node)
 	return err
@@ -128,9 +134,9 @@ type heldRow struct {
 	HTML        bool                 `db:"html"`
 }
 
-// Held returns what a pause of the subject keeps back, or would keep back: the number of due posts and of posts in
-// flight, and the publishing.MaxHeldShown queued posts that are due first. It returns the error of Postgres; a subject
-// that reaches no channel is no error, and its numbers are 0.
+// Held returns what a pause of the subject holds back, or would hold back: the number of due posts,
+// the number of posts in flight, and the first publishing.MaxHeldShown queued posts by due time. If
+// the subject covers no channel, the numbers are 0. It returns the Postgres error.
 func Held(
 	ctx context.Context, tx *db.Tx, scope publishing.PauseScope, subject any,
 ) (out publishing.PauseResult, err error) {

@@ -16,9 +16,10 @@ import (
 //go:embed sql/give_back_claims.sql
 var giveBackClaims string
 
-// GiveBack returns to the queue the posts that this process has claimed by statements whose answer it did not receive,
-// by the numbers of those statements (Claim). Nothing of them was sent. It returns the organizations of the posts.
-// After an error, which is that of Postgres, it may be repeated with the same numbers.
+// GiveBack returns to the queue the posts claimed by statements of this process whose response was
+// lost. numbers identifies those statements: see Claim. None of the posts was sent. GiveBack
+// returns the organizations of the posts. After a Postgres error, it may be repeated with the same
+// numbers.
 func GiveBack(
 	ctx context.Context, d *db.DB, l publishing.Lease, numbers []int64, node string,
 ) (orgs []tenancy.OrgID, err error) {
@@ -28,7 +29,7 @@ func GiveBack(
 	return orgs, err
 }
 
-// holdRepair changes a channel only when one of its posts is claimed and does not hold it.
+// holdRepair changes a channel only if one of its posts is claimed and does not hold the channel.
 const holdRepair = `-- publishing.HoldRepair
 update channel_queue q set busy_post = h.id
 from (
@@ -38,9 +39,9 @@ from (
   from channel_queue c where c.org_id = $1 and c.channel_id > $2 order by c.channel_id limit 1) h
 where q.channel_id = any (array[h.channel_id]) and h.id is not null and q.busy_post is distinct from h.id`
 
-// RepairHold makes the claimed post of a channel hold it: the channel is the first one of an organization after another
-// one, in the order of ids. It returns true when it has changed the channel. It returns the error of Postgres, after
-// which the value is not reliable.
+// RepairHold makes the claimed post of a channel hold the channel. The channel is the first one of
+// the organization after the given one, by id. RepairHold reports whether it changed the channel.
+// With a Postgres error, the result is not reliable.
 func RepairHold(ctx context.Context, d *db.DB, org tenancy.OrgID, after publishing.ChannelID) (bool, error) {
 	return clockRow(ctx, d, holdRepair, org, after.UUID())
 }
@@ -48,9 +49,10 @@ func RepairHold(ctx context.Context, d *db.DB, org tenancy.OrgID, after publishi
 //go:embed sql/set_aside_channel.sql
 var setAsideChannel string
 
-// SetAsideChannel keeps a channel from being claimed for pause from now, and adds the reason to the timeline of its
-// first post: the channel is the first one of an organization after another one, in the order of ids. It returns the
-// channel, or pgx.ErrNoRows.
+// SetAsideChannel keeps a channel from being claimed for pause from now, and adds the reason to the
+// timeline of the first post in its queue. The channel is the first one of the organization after
+// the given one, by id. SetAsideChannel returns the channel. It returns pgx.ErrNoRows if there is
+// none.
 func SetAsideChannel(
 	ctx context.Context, d *db.DB, org tenancy.OrgID, after publishing.ChannelID, pause time.Duration, reason,
 	node string,

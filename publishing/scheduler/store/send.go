@@ -24,9 +24,12 @@ with mine as (
 update publication x set handle = $5 from mine
 where x.id = $3 and x.post_id = any (array[mine.id]) and x.phase = 'preparing'`
 
-// SaveHandle stores the handle of a publication that is being prepared, and extends the claim to hold from now. It
-// returns false when the claim is lost: nothing is stored, and nothing may be sent. It returns the error of Postgres;
-// the handle may be stored then, and nothing may be sent before a call of it has returned true.
+// SaveHandle stores the handle of a publication that is being prepared, and extends the claim to
+// hold from now. It returns false if the claim is lost: then nothing is stored, and nothing may be
+// sent.
+//
+// After a Postgres error, the handle may be stored, but nothing may be sent until a later call has
+// returned true.
 func SaveHandle(
 	ctx context.Context, d *db.DB, post publishing.PostID, token uuid.UUID, pub publishing.PublicationID,
 	handle json.RawMessage, hold time.Duration,
@@ -34,8 +37,8 @@ func SaveHandle(
 	return clockRow(ctx, d, handleSave, post, token, pub, hold.Milliseconds(), handle)
 }
 
-// clockRow executes a statement as the role that works across organizations (pg.Clock). changed is false unless it
-// changed exactly one row.
+// clockRow executes a statement as the role that works across organizations (pg.Clock). changed is
+// true only if it changed exactly one row.
 func clockRow(ctx context.Context, d *db.DB, sql string, args ...any) (changed bool, err error) {
 	err = d.WriteRole(ctx, pg.Clock, func(b *pgx.Batch) {
 		b.Queue(sql, args...).Exec(func(tag pgconn.CommandTag) error {
@@ -49,34 +52,39 @@ func clockRow(ctx context.Context, d *db.DB, sql string, args ...any) (changed b
 //go:embed sql/mark_committing.sql
 var markCommitting string
 
-// Mark asks for the mark of one irreversible call.
+// Mark is a request to mark one irreversible call.
 type Mark struct {
 	Post        publishing.PostID
 	Token       uuid.UUID
 	Publication publishing.PublicationID
-	// Destination is where the call goes. It is stored as the SentTo of the publication.
+	// Destination is the host that the call goes to, such as bsky.social. It is stored as the
+	// SentTo of the publication.
 	Destination string
-	// Handle is the new handle of the publication; empty when it has not changed.
+	// Handle is the new handle of the publication, or empty if it has not changed.
 	Handle json.RawMessage
 }
 
-// markRow is a mark that was stored, or, with busy, one whose post another transaction has locked.
+// markRow is a mark that was stored or, if busy is set, one whose post another transaction has
+// locked.
 type markRow struct {
 	token uuid.UUID
 	busy  bool
 }
 
-// columns must have the order of the result of mark_committing.sql, because collect scans by position.
+// columns must be in the order of the columns of mark_committing.sql, because db.Collect scans by
+// position.
 func (r *markRow) columns() []db.Column {
 	return []db.Column{db.Col("token", &r.token), db.Col("busy", &r.busy)}
 }
 
-// MarkCommitting stores in one statement that irreversible calls come next, with the handles of their publications. It
-// extends each claim to hold from now, unless what remains of it is at most spare less.
+// MarkCommitting stores, in one statement, that irreversible calls come next, and the handles of
+// their publications. It extends each claim to hold from now, unless the claim would gain less than
+// spare.
 //
-// Of each mark, may is true when the call may be made, and busy when another transaction has locked the post, so that
-// the mark must be asked for again. When both are false, the claim is lost, or the call is forbidden. On an error all
-// are false, but marks may be stored: a call that was not made must then be unmarked, or its outcome is unknown.
+// For each mark, may is true if the call may be made. busy is true if another transaction has
+// locked the post; the mark must then be requested again. If both are false, the claim is lost or
+// the call is forbidden. On an error all are false, but marks may be stored: unless such a mark is
+// removed with Unmark, the outcome of its call is unknown.
 func MarkCommitting(
 	ctx context.Context, d *db.DB, marks []Mark, hold, spare time.Duration,
 ) (may, busy []bool, err error) {
@@ -109,10 +117,12 @@ func MarkCommitting(
 //go:embed sql/save_part_done.sql
 var savePartDone string
 
-// PartDone stores that a part which has successors is published, and extends the claim to hold from now. It returns
-// false when no further part may be sent, because the claim is lost or the post is deleted: the sender then finishes
-// the post with what it knows. The part is stored in both cases. After an error, which is that of Postgres, it must be
-// repeated until it succeeds or the claim ends: what is published must be stored.
+// PartDone stores that a part with successors is published, and extends the claim to hold from now.
+// It returns false if no further part may be sent, because the claim is lost or the post is
+// deleted; the sender then finishes the post with what it knows. The part is stored in both cases.
+//
+// After a Postgres error, it must be repeated until it succeeds or the claim ends, because what is
+// published must be stored.
 func PartDone(
 	ctx context.Context, d *db.DB, post publishing.PostID, token uuid.UUID, x publishing.Publication,
 	hold time.Duration,
@@ -124,10 +134,12 @@ func PartDone(
 //go:embed sql/unmark_committing.sql
 var unmarkCommitting string
 
-// Unmark removes the mark of a call after an answer which proves that the call published nothing, and extends the claim
-// to hold from now. It returns false when it has changed nothing, so that nothing more may be sent: the claim is lost,
-// or an earlier call of the part is known to have published it. It returns the error of Postgres. The mark may remain
-// then, so that the outcome of the part is unknown to the next claim.
+// Unmark removes the mark of a call after a response that proves that the call published nothing,
+// and extends the claim to hold from now. It returns false if it changed nothing, because the claim
+// is lost or an earlier call is known to have published the part: then nothing more may be sent.
+//
+// After a Postgres error, the mark may remain, so that the outcome of the part is unknown to the
+// next claim.
 func Unmark(
 	ctx context.Context, d *db.DB, post publishing.PostID, token uuid.UUID, pub publishing.PublicationID,
 	hold time.Duration,

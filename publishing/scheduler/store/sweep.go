@@ -19,21 +19,22 @@ var sweep string
 //go:embed sql/sweep_channels.sql
 var sweepChannels string
 
-// sweepPosts is how many due posts a sweep reads before it goes by channels instead: an organization may schedule any
-// number of posts for one moment. On 100,000 channels, 500,000 due posts take 0.6 seconds and 2,000,000 take 2 to 3;
-// going by channels takes 0.3, also when nothing is due.
+// sweepPosts is how many due posts a sweep reads before it goes by channels instead, because an
+// organization may schedule any number of posts for the same time. On 100,000 channels, reading
+// 500,000 due posts takes 0.6 seconds and 2,000,000 take 2 to 3 seconds. Going by channels takes
+// 0.3 seconds, even if nothing is due.
 const sweepPosts = 500_000
 
-// Sweep returns when each organization of the lease has a post due on a free channel, if that is within horizon from
-// now and no longer ago than maxLate, and the time of the database. The time is zero when nothing is due. A stale lease
-// finds nothing. It returns the error of Postgres.
+// Sweep returns when each organization in the lease's shards has a post due on a free channel, if
+// that is at most horizon from now and at most maxLate ago. now is the time of the database, or
+// zero if nothing is due. A stale lease finds nothing. It returns the Postgres error.
 func Sweep(
 	ctx context.Context, d *db.DB, l publishing.Lease, horizon, maxLate time.Duration,
 ) (next map[tenancy.OrgID]time.Time, now time.Time, err error) {
 	return sweepUnless(ctx, d, l, horizon, maxLate, sweepPosts)
 }
 
-// sweepUnless is Sweep, which goes by channels when most or more posts are due.
+// sweepUnless is Sweep with a threshold: it goes by channels if most or more posts are due.
 func sweepUnless(
 	ctx context.Context, d *db.DB, l publishing.Lease, horizon, maxLate time.Duration, most int64,
 ) (next map[tenancy.OrgID]time.Time, now time.Time, err error) {
@@ -45,22 +46,23 @@ func sweepUnless(
 	return next, now, err
 }
 
-// sweepRow is an organization of which the statement has read a due post.
+// sweepRow is an organization for which the statement read a due post.
 type sweepRow struct {
 	org tenancy.OrgID
-	// at is nil when all of its channels with due posts are kept busy, paused or parked.
+	// at is nil if all its channels with due posts are busy, paused or parked.
 	at  *time.Time
 	now time.Time
-	// posts is the number of due posts of the organization that the statement has read.
+	// posts is how many due posts of the organization the statement read.
 	posts int64
 }
 
-// columns must have the order of the results of sweep.sql and sweep_channels.sql, because collect scans by position.
+// columns must be in the order of the columns of sweep.sql and sweep_channels.sql, because
+// db.Collect scans by position.
 func (r *sweepRow) columns() []db.Column {
 	return []db.Column{db.Col("org_id", &r.org), db.Col("at", &r.at), db.Col("now", &r.now), db.Col("posts", &r.posts)}
 }
 
-// sweepBy takes sql from sweep.sql or sweep_channels.sql; read is the number of due posts that it has read.
+// sweepBy executes sweep.sql or sweep_channels.sql. read is the number of due posts that it read.
 func sweepBy(
 	ctx context.Context, d *db.DB, sql string, l publishing.Lease, horizon, maxLate time.Duration, most int64,
 ) (next map[tenancy.OrgID]time.Time, now time.Time, read int64, err error) {

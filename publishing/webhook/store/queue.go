@@ -20,9 +20,10 @@ const webhookEventInsert = `-- publishing.WebhookEventInsert
 insert into webhook_event (org_id, event, post_id, data)
 select $1, $2, $3, $4::jsonb where exists (select from webhook w where w.org_id = $1 and w.disabled_at is null)`
 
-// AddWebhookEvent records an event about a thread for the endpoints of the organization; post is its first post. data
-// is encoded as JSON and becomes the member approval of the body. Events of posts that change their state are recorded
-// by the trigger post_webhook. It does nothing for an organization without an endpoint.
+// AddWebhookEvent records an event about a thread for the endpoints of the organization. post is
+// the first post of the thread. data is encoded as JSON and becomes the member approval of the
+// body. AddWebhookEvent does nothing if the organization has no enabled endpoint. Changes of a
+// post's state are recorded by the trigger post_webhook instead.
 func AddWebhookEvent(
 	ctx context.Context, tx *db.Tx, event publishing.WebhookEvent, post publishing.PostID, data any,
 ) error {
@@ -34,7 +35,7 @@ func AddWebhookEvent(
 	return err
 }
 
-// webhookOrgs goes from organization to organization along the key, and reads one event of each.
+// webhookOrgs goes from organization to organization along the index, and reads one event of each.
 const webhookOrgs = `-- publishing.WebhookOrgs
 with recursive org as (
   (select e.org_id from webhook_event e where e.org_id > $1 order by e.org_id limit 1)
@@ -43,8 +44,8 @@ with recursive org as (
   from org o where o.org_id is not null)
 select o.org_id from org o where o.org_id is not null limit $2`
 
-// WebhookOrgs returns organizations with events that have no deliveries yet, in the order of their ids behind one; the
-// zero id begins with the first.
+// WebhookOrgs returns organizations with events that have no deliveries yet, by id, after the given
+// one. A zero after starts with the first organization.
 func WebhookOrgs(ctx context.Context, d *db.DB, after tenancy.OrgID, limit int) (out []tenancy.OrgID, err error) {
 	err = d.WriteRole(ctx, pg.Clock, func(b *pgx.Batch) {
 		b.Queue(webhookOrgs, pgtype.UUID{Bytes: after.UUID(), Valid: true}, limit).
@@ -56,7 +57,7 @@ func WebhookOrgs(ctx context.Context, d *db.DB, after tenancy.OrgID, limit int) 
 //go:embed sql/webhook_sources.sql
 var webhookSources string
 
-// WebhookSource is an event and what its body has of the post.
+// WebhookSource is an event with the fields of its post that its body shows.
 type WebhookSource struct {
 	ID           int64                   `db:"id"`
 	At           time.Time               `db:"at"`
@@ -80,8 +81,8 @@ type WebhookSource struct {
 	CustomerName *string                 `db:"customer_name"`
 }
 
-// WebhookSources locks and returns the oldest events of the organization, without those in except. The Group of an
-// event is zero when its post is gone.
+// WebhookSources locks and returns the oldest events of the organization, without the events in
+// except. The Group of an event is zero if its post is gone.
 func WebhookSources(ctx context.Context, tx *db.Tx, most int, except []int64) ([]WebhookSource, error) {
 	rows, err := tx.Query(ctx, webhookSources, tx.Org, most, append([]int64{}, except...))
 	if err != nil {
@@ -93,7 +94,7 @@ func WebhookSources(ctx context.Context, tx *db.Tx, most int, except []int64) ([
 var webhooksEnabled = `-- publishing.WebhooksEnabled
 select ` + webhookColumns + ` from webhook w where w.disabled_at is null order by w.id for no key update`
 
-// LockEnabledWebhooks returns the endpoints that get events, locked.
+// LockEnabledWebhooks locks and returns the endpoints that get events.
 func LockEnabledWebhooks(ctx context.Context, tx *db.Tx) ([]publishing.Webhook, error) {
 	rows, err := tx.Query(ctx, webhooksEnabled)
 	if err != nil {
@@ -125,8 +126,9 @@ const deliveriesTrim = `-- publishing.DeliveriesTrim
 delete from webhook_delivery d using webhook w
 where w.id = any ($1) and d.org_id = w.org_id and d.webhook_id = w.id and d.number <= w.last_number - $2`
 
-// AddDeliveries inserts deliveries for locked endpoints, and keeps what each endpoint has within its bounds: the oldest
-// pending ones are given up, with the reason for people, and the oldest rows of the log are deleted.
+// AddDeliveries inserts deliveries for locked endpoints and enforces the bounds of each endpoint:
+// it gives up the oldest pending deliveries, with a reason for people, and deletes the oldest rows
+// of the log.
 func AddDeliveries(ctx context.Context, tx *db.Tx, list []NewDelivery, now time.Time, reason string) error {
 	if len(list) == 0 {
 		return nil
@@ -148,7 +150,7 @@ func AddDeliveries(ctx context.Context, tx *db.Tx, list []NewDelivery, now time.
 const webhookEventsDelete = `-- publishing.WebhookEventsDelete
 delete from webhook_event where org_id = $1 and id = any ($2)`
 
-// DeleteWebhookEvents deletes events whose deliveries are written.
+// DeleteWebhookEvents deletes events whose deliveries are written or that are dropped.
 func DeleteWebhookEvents(ctx context.Context, tx *db.Tx, events []int64) error {
 	_, err := tx.Exec(ctx, webhookEventsDelete, tx.Org, events)
 	return err
@@ -170,13 +172,13 @@ type WebhookShares struct {
 	PerOrg, PerCreator int
 }
 
-// dueFirst is how many of the longest due endpoints DueWebhooks looks at, separately for endpoints
-// that work and endpoints set aside.
+// dueFirst is how many of the endpoints that have been due longest DueWebhooks looks at, separately
+// for endpoints that work and endpoints set aside.
 const dueFirst = 1000
 
 // DueWebhooks returns at most limit endpoints with something to send that no task has taken, within
-// the shares. It looks only at the dueFirst endpoints that are longest due and at the endpoints of
-// the organizations turns, however many are due.
+// the shares. It looks only at the dueFirst endpoints that have been due longest and at the
+// endpoints of the organizations in turns, however many are due.
 func DueWebhooks(
 	ctx context.Context, d *db.DB, now time.Time, shares WebhookShares, turns []tenancy.OrgID, limit int,
 ) (out []DueWebhook, err error) {
@@ -190,9 +192,9 @@ func DueWebhooks(
 //go:embed sql/webhook_turns.sql
 var webhookTurns string
 
-// WebhookTurns returns the next organizations after one, in the order of their ids, that have
-// something to send, so that organizations with the longest due endpoints do not delay the others.
-// It returns none while DueWebhooks looks at everything that is due.
+// WebhookTurns returns the next organizations after the given one, by id, that have something to
+// send, so that organizations whose endpoints have been due longest do not delay the others. It
+// returns none while DueWebhooks looks at everything that is due.
 func WebhookTurns(
 	ctx context.Context, d *db.DB, now time.Time, after tenancy.OrgID, limit int,
 ) (out []tenancy.OrgID, err error) {
@@ -217,9 +219,9 @@ type takenWebhook struct {
 	Aside bool                 `db:"aside"`
 }
 
-// QueueWebhooks adds a task for each endpoint that still needs one, of the kind healthy or aside.
-// No process adds another task for the endpoint before until. An organization that is not
-// accessible sends nothing; all of its endpoints are checked again at later.
+// QueueWebhooks adds a task, of the kind healthy or aside, for each endpoint that still needs one.
+// No process adds another task for the endpoint before until. If the organization is not
+// accessible, nothing is sent, and all its endpoints are checked again at later.
 func QueueWebhooks(
 	ctx context.Context, tx *db.Tx, queue *jobs.Queue, webhooks []publishing.WebhookID, healthy, aside string,
 	now, until, later time.Time,

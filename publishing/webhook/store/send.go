@@ -13,7 +13,7 @@ import (
 	"crier/tenancy"
 )
 
-// WebhookTurn is the state with which a turn of an endpoint starts.
+// WebhookTurn is the state of an endpoint at the start of a turn.
 type WebhookTurn struct {
 	Name string `db:"name"`
 	// Creator is the person who created the organization, or the organization itself if that person
@@ -46,12 +46,13 @@ func BeginWebhook(
 	return rows[0], true, nil
 }
 
-// DueDelivery is a delivery that is sent now.
+// DueDelivery is a delivery to send now.
 type DueDelivery struct {
 	ID    publishing.DeliveryID   `db:"id"`
 	Event publishing.WebhookEvent `db:"event"`
 	Body  string                  `db:"body"`
-	// Attempts is the number of calls before, PlannedFrom that at the last replay.
+	// Attempts is the number of earlier calls, and PlannedFrom the number of calls before the last
+	// replay.
 	Attempts    int `db:"attempts"`
 	PlannedFrom int `db:"planned_from"`
 }
@@ -64,8 +65,9 @@ where d.webhook_id = $1 and d.state = 'pending' and d.next_at <= $2 and coalesce
   and o.suspended_at is null and o.deleted_at is null
 order by d.next_at, d.number limit $3`
 
-// DueDeliveries returns deliveries of an endpoint that may be sent, the longest due first. It returns none while the
-// endpoint has asked for a pause, and none of an organization that is suspended or deleted.
+// DueDeliveries returns deliveries of an endpoint that may be sent, the longest due first. It
+// returns none during a pause that the endpoint asked for, or if the organization is suspended or
+// deleted.
 func DueDeliveries(
 	ctx context.Context, d *db.DB, org tenancy.OrgID, webhook publishing.WebhookID, now time.Time, limit int,
 ) (out []DueDelivery, err error) {
@@ -110,7 +112,7 @@ func DeliveryTarget(
 	return rows[0], true, nil
 }
 
-// AttemptResult is how one attempt ended, and what follows.
+// AttemptResult is how one attempt ended, and what follows from it.
 type AttemptResult struct {
 	Delivery publishing.DeliveryID
 	// URL is the URL that was called. If the endpoint has another URL now, the result does not
@@ -120,18 +122,19 @@ type AttemptResult struct {
 	State   publishing.DeliveryState
 	// NextAt is nil unless State is pending.
 	NextAt *time.Time
-	// Error is why the delivery is given up, when that is more than the error of the attempt; "" for none.
+	// Error is why the delivery is given up, if the error of the attempt does not say it all;
+	// otherwise "".
 	Error string
-	// IsTest is set for a delivery that is no sign of the endpoint's health.
+	// IsTest is set for a test delivery, which says nothing about the health of the endpoint.
 	IsTest bool
-	// SlowUntil is set when the call took long: until then the endpoint counts as slow.
+	// SlowUntil is set if the call took long: until then the endpoint counts as slow.
 	SlowUntil *time.Time
-	// NotBefore is the end of the pause that the endpoint asked for; nil for none.
+	// NotBefore is the end of the pause that the endpoint asked for, or nil if it asked for none.
 	NotBefore *time.Time
 }
 
-// The number of the attempt is the fence: an attempt of a process that was taken for dead changes nothing once another
-// one is stored.
+// The number of the attempt is the fence: an attempt of a process that was presumed dead changes
+// nothing once another attempt is stored.
 const deliverySave = `-- publishing.DeliverySave
 update webhook_delivery d set attempts = $3, state = $4, next_at = $5, error = nullif($6, ''),
   ended_at = case when $4 = 'pending' then null else $7::timestamptz end,
@@ -162,7 +165,7 @@ const webhookFailing = `-- publishing.WebhookFailing
 select w.failing_since from webhook w where w.id = $1 and w.url = $2`
 
 // SaveAttempt stores an attempt and updates the endpoint, unless the endpoint has another URL now.
-// It returns since when the endpoint fails, nil when it does not.
+// It returns since when the endpoint has been failing, or nil if it works.
 func SaveAttempt(
 	ctx context.Context, d *db.DB, org tenancy.OrgID, webhook publishing.WebhookID, r AttemptResult, now time.Time,
 ) (failing *time.Time, err error) {
@@ -182,7 +185,7 @@ func SaveAttempt(
 			b.Queue(webhookFails, webhook, r.URL, now, r.NotBefore, r.SlowUntil)
 			b.Queue(webhookFailing, webhook, r.URL).Query(func(rows pgx.Rows) error {
 				list, err := pgx.CollectRows(rows, pgx.RowTo[*time.Time])
-				failing = append(list, nil)[0] // deleted or moved meanwhile: nothing fails
+				failing = append(list, nil)[0] // no row: the endpoint was deleted or has a new URL
 				return err
 			})
 		}
@@ -196,12 +199,13 @@ update webhook w set running_until = null, next_at = (
   where d.webhook_id = $1 and d.state = 'pending' having count(*) > 0)
 where w.id = $1`
 
-// webhookHold is a statement of its own: what waited for the lock sees the deliveries that were added meanwhile.
+// webhookHold is a separate statement, so that a transaction that waited for the lock sees the
+// deliveries added in the meantime.
 const webhookHold = `-- publishing.WebhookHold
 select from webhook w where w.id = $1 for no key update`
 
-// EndWebhook lets other processes have an endpoint, and stores when it has something to send again, which is not earlier
-// than a time.
+// EndWebhook releases an endpoint for other processes, and stores when it has something to send
+// again, but not earlier than notBefore.
 func EndWebhook(
 	ctx context.Context, d *db.DB, org tenancy.OrgID, webhook publishing.WebhookID, notBefore time.Time,
 ) error {
@@ -217,9 +221,9 @@ const webhookDisable = `-- publishing.WebhookDisable
 update webhook set disabled_at = $2, disabled_for = $3, updated_at = $2
 where id = $1 and url = $4 and disabled_at is null`
 
-// DisableWebhook disables an endpoint with a URL and gives up the deliveries that were not sent;
-// the explanation is for people. It returns false if the endpoint is already disabled, is gone, or
-// has another URL now.
+// DisableWebhook disables an endpoint that still has the given URL and gives up its pending
+// deliveries. explanation is for people. It returns false if the endpoint is already disabled, is
+// gone, or has another URL now.
 func DisableWebhook(
 	ctx context.Context, tx *db.Tx, webhook publishing.WebhookID, url string, reason publishing.WebhookDisabled,
 	explanation string, now time.Time,

@@ -17,8 +17,8 @@ import (
 	"crier/tenancy"
 )
 
-// webhookRow is a row of webhook as lists read it. It converts to publishing.Webhook, so that the two have the same
-// fields.
+// webhookRow is a row of webhook as lists read it. It must have the same fields as
+// publishing.Webhook, to which it is converted.
 type webhookRow struct {
 	ID           publishing.WebhookID        `db:"id"`
 	Name         string                      `db:"name"`
@@ -30,7 +30,7 @@ type webhookRow struct {
 	DisabledAt   *time.Time                  `db:"disabled_at"`
 	DisabledFor  *publishing.WebhookDisabled `db:"disabled_for"`
 	FailingSince *time.Time                  `db:"failing_since"`
-	// PreviousUntil is read in a statement of its own after a lock, see LockWebhook.
+	// PreviousUntil must be read in a separate statement after a lock: see LockWebhook.
 	PreviousUntil []time.Time `db:"previous_until" sql:"array(select k.ends_at from webhook_old_key k where k.org_id = w.org_id and k.webhook_id = w.id order by k.ends_at)"`
 }
 
@@ -44,13 +44,14 @@ func scanWebhook(row pgx.CollectableRow) (publishing.Webhook, error) {
 var webhookList = `-- publishing.WebhookList
 select ` + webhookColumns + ` from webhook w order by w.created_at, w.id limit $1`
 
-// webhookChannels reads channels that are disconnected too.
+// webhookChannels also reads disconnected channels.
 var webhookChannels = `-- publishing.WebhookChannels
 select ` + db.ChannelColumns + `
 from channel c left join customer u on u.org_id = c.org_id and u.id = c.customer_id
 where c.id in (select unnest(w.integrations) from webhook w)`
 
-// Webhooks returns the endpoints of an organization, the oldest first, with the channels that they have chosen.
+// Webhooks returns the endpoints of an organization, the oldest first, with the channels that they
+// have chosen.
 func Webhooks(ctx context.Context, d *db.DB, org tenancy.OrgID) ([]publishing.WebhookRecord, error) {
 	var hooks []publishing.Webhook
 	var channels []publishing.Channel
@@ -78,8 +79,8 @@ insert into webhook (org_id, id, name, url, events, integrations, signing_key, c
   disabled_at, disabled_for, created_by, known_to)
 values ($1, $2, $3, $4, $5, $6, $7, $8, $8, $9, $10, $11, array_remove(array[$11::uuid], null))`
 
-// CountWebhooks locks the organization until the transaction ends, so that two transactions that count do it one after
-// the other, and returns the number of its endpoints.
+// CountWebhooks returns the number of endpoints of the organization. It locks the organization
+// until the transaction ends, so that two transactions cannot count at the same time.
 func CountWebhooks(ctx context.Context, tx *db.Tx) (n int, err error) {
 	if _, err := db.LockOrganization(ctx, tx); err != nil {
 		return 0, err
@@ -87,7 +88,8 @@ func CountWebhooks(ctx context.Context, tx *db.Tx) (n int, err error) {
 	return n, tx.QueryRow(ctx, webhookCount).Scan(&n)
 }
 
-// AddWebhook inserts an endpoint made by a person (zero for nobody) with its sealed signing key.
+// AddWebhook inserts an endpoint with its sealed signing key. by is the person who made it, or zero
+// if nobody did.
 func AddWebhook(ctx context.Context, tx *db.Tx, w publishing.Webhook, sealed []byte, by tenancy.PersonID) error {
 	_, err := tx.Exec(ctx, webhookInsert, tx.Org, w.ID, w.Name, w.URL, db.Texts(w.Events), db.UUIDs(w.Integrations), sealed,
 		w.CreatedAt, w.DisabledAt, w.DisabledFor, by)
@@ -103,7 +105,8 @@ delete from webhook where created_by = $1 or $1 = any (known_to) returning id, n
 const webhookKnownTo = `-- publishing.WebhookKnownTo
 update webhook set known_to = array_append(known_to, $2) where id = $1 and not $2 = any (known_to)`
 
-// WebhookKnownTo records that a person chose the URL or a secret of an endpoint. It does nothing for the zero person.
+// WebhookKnownTo records that a person chose the URL or a secret of an endpoint. It does nothing
+// for the zero person.
 func WebhookKnownTo(ctx context.Context, tx *db.Tx, webhook publishing.WebhookID, person tenancy.PersonID) error {
 	if person.IsZero() {
 		return nil
@@ -112,8 +115,9 @@ func WebhookKnownTo(ctx context.Context, tx *db.Tx, webhook publishing.WebhookID
 	return err
 }
 
-// WebhooksBy returns the endpoints that a person made in the organization of q, or whose URL or
-// secret the person chose, and, with remove, deletes them. It is called in transactions of accounts.
+// WebhooksBy returns the endpoints in the organization of q that a person made, or whose URL or
+// secret the person chose. If remove is true, it also deletes them. It runs in transactions of
+// accounts.
 func WebhooksBy(
 	ctx context.Context, q pg.Querier, person tenancy.PersonID, remove bool,
 ) ([]tenancy.MadeWebhook, error) {
@@ -131,7 +135,7 @@ func WebhooksBy(
 const channelsKnown = `-- publishing.ChannelsKnown
 select count(*) from channel c where c.id = any ($1) and c.deleted_at is null`
 
-// ChannelsConnected reports whether all these channels are connected ones of the organization.
+// ChannelsConnected reports whether all the channels are connected channels of the organization.
 func ChannelsConnected(ctx context.Context, tx *db.Tx, channels []publishing.ChannelID) (bool, error) {
 	var n int
 	err := tx.QueryRow(ctx, channelsKnown, db.UUIDs(channels)).Scan(&n)
@@ -189,8 +193,8 @@ select w.org_id, $2, w.id, w.signing_key, $3 from webhook w where w.id = $1`
 const webhookRotate = `-- publishing.WebhookRotate
 update webhook set signing_key = $2, updated_at = $3 where id = $1`
 
-// RotateWebhook replaces the signing key of a locked endpoint. The previous key signs beside it
-// until a given time, and earlier keys until their own ends.
+// RotateWebhook replaces the signing key of a locked endpoint. The previous key also signs until
+// the given time, and earlier keys until their own ends.
 func RotateWebhook(
 	ctx context.Context, tx *db.Tx, webhook publishing.WebhookID, sealed []byte, until, now time.Time,
 ) error {
@@ -203,13 +207,13 @@ func RotateWebhook(
 const webhookDelete = `-- publishing.WebhookDelete
 delete from webhook where id = $1`
 
-// DeleteWebhook deletes an endpoint with its deliveries, and returns false when there is none.
+// DeleteWebhook deletes an endpoint with its deliveries. It returns false if there is none.
 func DeleteWebhook(ctx context.Context, tx *db.Tx, webhook publishing.WebhookID) (bool, error) {
 	tag, err := tx.Exec(ctx, webhookDelete, webhook)
 	return tag.RowsAffected() > 0, err
 }
 
-// webhookStopped fails what an endpoint that was disabled has not sent.
+// webhookStopped fails the pending deliveries of an endpoint.
 const webhookStopped = `-- publishing.WebhookStopped
 update webhook_delivery set state = 'failed', next_at = null, ended_at = $2, error = $3
 where webhook_id = $1 and state = 'pending'`
@@ -255,8 +259,8 @@ where d.webhook_id = $1 and ($2::uuid is null or d.number < (
   select x.number from webhook_delivery x where x.id = $2 and x.webhook_id = $1))
 order by d.number desc limit $3`
 
-// Deliveries returns the newest deliveries of an endpoint, those before one unless that is zero. known is false when
-// there is no such endpoint.
+// Deliveries returns the newest deliveries of an endpoint. If before is not zero, it returns only
+// older deliveries than that. known is false if there is no such endpoint.
 func Deliveries(
 	ctx context.Context, d *db.DB, org tenancy.OrgID, webhook publishing.WebhookID, before publishing.DeliveryID,
 	limit int,
@@ -268,7 +272,7 @@ func Deliveries(
 	return out, known, err
 }
 
-// A delivery that is still on its way keeps its plan; one that has ended gets a new one.
+// A pending delivery keeps its schedule of retries; one that has ended gets a new one.
 const deliveryReplay = `-- publishing.DeliveryReplay
 update webhook_delivery set state = 'pending', next_at = $3, ended_at = null, error = null,
   planned_from = case when state = 'pending' then planned_from else attempts end
@@ -277,7 +281,7 @@ where webhook_id = $1 and id = $2`
 const webhookNext = `-- publishing.WebhookNext
 update webhook set next_at = least(next_at, $2) where id = $1`
 
-// Replay makes a delivery due now, and returns false when the endpoint has none with the id.
+// Replay makes a delivery due now. It returns false if the endpoint has no delivery with the id.
 func Replay(
 	ctx context.Context, tx *db.Tx, webhook publishing.WebhookID, delivery publishing.DeliveryID, now time.Time,
 ) (found bool, err error) {
