@@ -141,7 +141,7 @@ func (s *Analytics) known(
 
 // Figures returns the known figures of a channel for a day in UTC or, if none are known for that
 // day, for the last known day before it. If none are known at all, the day of the result is zero.
-// Figures returns the errors of Channel, and Invalid if there is no day or the day has not begun.
+// Figures returns the errors of Channel, and Invalid if q.Day is zero or has not begun.
 func (s *Analytics) Figures(
 	ctx context.Context, p tenancy.Principal, q publishing.GetFigures,
 ) (publishing.DayFigures, error) {

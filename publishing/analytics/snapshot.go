@@ -56,8 +56,8 @@ const SnapshotRate = 4
 // read, also with an error, which comes from the database.
 //
 // A failing server delays only its own channels, and an organization only its own, by an hour. A
-// channel that fails waits two hours, later up to four, and comes after the others. If ctx ends or
-// the process crashes, the channels that were taken but not read are due an hour later. Only one
+// channel waits longer the more often it fails, and comes after the others. If ctx ends or the
+// process crashes, the channels that were taken but not read are due an hour later. Only one
 // process should call TakeSnapshots at a time, because the rate limit applies to each process.
 func (s *Analytics) TakeSnapshots(ctx context.Context) (int, error) {
 	platforms := s.analysts()

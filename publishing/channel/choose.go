@@ -135,7 +135,7 @@ func (s *Channels) mayChoose(ctx context.Context, st channelstore.ConnectState, 
 }
 
 // selectAccount asks the platform for access to a candidate and stores the channel. The caller must
-// have called acquireConnect.
+// have called acquireConnect, and call leave only after selectAccount returns.
 func (s *Channels) selectAccount(
 	ctx context.Context, st channelstore.ConnectState, by tenancy.Principal, candidate string,
 ) (publishing.ChannelConnected, error) {

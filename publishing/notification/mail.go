@@ -21,8 +21,8 @@ const (
 	maxWaiting = 100_000
 )
 
-// Mail passes the reports that are due to the mailer, for the organizations in the shards of this
-// process. more is true if there may be further reports.
+// Mail passes due reports to the mailer, for the organizations in the shards of this process. more
+// is true if there may be further reports.
 func (n *Notifier) Mail(ctx context.Context) (more bool, err error) {
 	waiting, oldest, err := notificationstore.IncidentBacklog(ctx, n.db, maxWaiting)
 	if err != nil {
@@ -36,7 +36,7 @@ func (n *Notifier) Mail(ctx context.Context) (more bool, err error) {
 	}, func(ctx context.Context, org tenancy.OrgID) (bool, error) { return n.mailOrg(ctx, org, now) })
 }
 
-// mailOrg reports all incidents of an organization that are due, and one day of published posts.
+// mailOrg reports the due incidents of an organization together, and one day of published posts.
 func (n *Notifier) mailOrg(ctx context.Context, org tenancy.OrgID, now time.Time) (full bool, err error) {
 	due, err := notificationstore.IncidentMails(ctx, n.db, org, now, mailsPerOrg)
 	if err != nil {
@@ -108,8 +108,8 @@ func (n *Notifier) incidentReport(org tenancy.OrgID, d publishing.ListedNotifica
 }
 
 // approvalReports returns the reports about an approval. A request is reported to everyone who can
-// answer it; an answer or an end is reported to the person of the notification. A request that has
-// since been answered or ended has no report, and neither has one if it is unknown who asked.
+// answer it; an answer or an end is reported to the person of the notification. There is no report
+// of a request that has since been answered or ended, and none if it is unknown who asked.
 func (n *Notifier) approvalReports(org tenancy.OrgID, d publishing.ListedNotification) []tenancy.Report {
 	r := n.incidentReport(org, d)
 	switch {

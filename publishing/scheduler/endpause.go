@@ -58,9 +58,9 @@ func (s *Queue) endPause(
 	}
 }
 
-// giveUpKeptBack gives up at most maxKeptBack posts of a pause that is about to end. It adds posts
-// that the database refuses to change to refused. It returns how many posts it found and how many
-// it gave up.
+// giveUpKeptBack gives up at most maxKeptBack posts of a pause that is about to end. It adds to
+// refused the posts that the database refuses to change. It returns how many posts it found and how
+// many it gave up.
 func (s *Queue) giveUpKeptBack(
 	ctx context.Context, org tenancy.OrgID, end schedulerstore.PauseEnd, refused *[]publishing.PostID,
 ) (found, missed int, err error) {

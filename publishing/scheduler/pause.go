@@ -25,8 +25,8 @@ func NewQueue(cfg Config, deps Deps) *Queue {
 }
 
 // Pause pauses or resumes an organization, a customer or a channel. A pause revokes claims that
-// have not reached their irreversible call; calls in progress run to their end. Pause returns the
-// posts that are held back and, when resuming, how many posts were given up as missed.
+// have not reached their irreversible call; calls in progress run to their end. Pause returns what
+// is held back and, when resuming, how many posts were given up as missed.
 //
 // Resuming gives up those posts first, in several transactions if there are many. If ctx ends
 // before that is done, the pause stays in force and the next call continues.

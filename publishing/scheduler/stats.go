@@ -13,7 +13,8 @@ import (
 const queueName, queueAlias = "publish", "post"
 
 // QueueStats returns the statistics of a queue across all organizations. queue is "publish" or
-// "post" for all platforms, or the name of one. QueueStats returns NotFound for any other name.
+// "post" for all platforms, or the identifier of one. QueueStats returns NotFound for any other
+// name.
 func (s *Queue) QueueStats(ctx context.Context, queue string) (publishing.QueueStats, error) {
 	const op = "publishing.QueueStats"
 	if queue == queueName || queue == queueAlias {

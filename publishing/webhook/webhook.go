@@ -53,7 +53,8 @@ const (
 
 var perOwner = webhookstore.WebhookShares{PerOrg: perOrg, PerCreator: perCreator}
 
-// Deps holds the dependencies of New and NewWebhooks. Only Quota is optional.
+// Deps holds the dependencies of New and NewWebhooks. Only New needs Queue, Chance and Shards. Only
+// Quota is optional.
 type Deps struct {
 	DB      *db.DB
 	Queue   *jobs.Queue

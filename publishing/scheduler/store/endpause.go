@@ -22,8 +22,8 @@ const MaxGiveUp = 1000
 type PauseEnd struct {
 	Scope   publishing.PauseScope
 	Subject any
-	// Hold is how long the pause may have held back a post that is still published. Older posts are
-	// given up, except those that another pause still holds back.
+	// Hold is how long a post may have been held back and still be published. Posts held back for
+	// longer are given up, except those that another pause still holds back.
 	Hold time.Duration
 	// AllSince gives up every post that became due since the pause began, even where another pause
 	// remains.
@@ -38,10 +38,10 @@ var findKeptBack string
 //go:embed sql/expire_paused.sql
 var expirePaused string
 
-// EndPause gives up the posts that were held back for too long, deletes the pause, and updates the
-// flags of the channels that the pause covered. A channel that another pause covers stays paused.
-// EndPause leaves out the posts in except. missed is the number of posts given up, including
-// followers.
+// EndPause gives up the posts that must be given up when the pause ends, deletes the pause, and
+// updates the flags of the channels that the pause covered. A channel that another pause covers
+// stays paused. EndPause leaves out the posts in except. missed is the number of posts given up,
+// including followers.
 //
 // If MaxGiveUp posts or more must be given up, EndPause changes nothing and returns done false:
 // call GiveUpKeptBack, then EndPause again in another transaction. Until a transaction in which

@@ -78,13 +78,13 @@ func (r *markRow) columns() []db.Column {
 }
 
 // MarkCommitting stores, in one statement, that irreversible calls come next, and the handles of
-// their publications. It extends each claim to hold from now, unless the claim would gain less than
+// their publications. It extends each claim to hold from now, unless the claim would gain at most
 // spare.
 //
 // For each mark, may is true if the call may be made. busy is true if another transaction has
 // locked the post; the mark must then be requested again. If both are false, the claim is lost or
-// the call is forbidden. On an error all are false, but marks may be stored: unless such a mark is
-// removed with Unmark, the outcome of its call is unknown.
+// the call is forbidden. On an error all are false, but marks may be stored: the mark of a call
+// that was not made must then be removed, or the outcome of the call is unknown.
 func MarkCommitting(
 	ctx context.Context, d *db.DB, marks []Mark, hold, spare time.Duration,
 ) (may, busy []bool, err error) {

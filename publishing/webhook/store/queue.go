@@ -178,7 +178,7 @@ const dueFirst = 1000
 
 // DueWebhooks returns at most limit endpoints with something to send that no task has taken, within
 // the shares. It looks only at the dueFirst endpoints that have been due longest and at the
-// endpoints of the organizations in turns, however many are due.
+// endpoints of the organizations that turns lists, however many are due.
 func DueWebhooks(
 	ctx context.Context, d *db.DB, now time.Time, shares WebhookShares, turns []tenancy.OrgID, limit int,
 ) (out []DueWebhook, err error) {

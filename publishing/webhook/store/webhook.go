@@ -260,7 +260,7 @@ where d.webhook_id = $1 and ($2::uuid is null or d.number < (
 order by d.number desc limit $3`
 
 // Deliveries returns the newest deliveries of an endpoint. If before is not zero, it returns only
-// older deliveries than that. known is false if there is no such endpoint.
+// deliveries older than that one. known is false if there is no such endpoint.
 func Deliveries(
 	ctx context.Context, d *db.DB, org tenancy.OrgID, webhook publishing.WebhookID, before publishing.DeliveryID,
 	limit int,
