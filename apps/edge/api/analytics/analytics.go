@@ -1,4 +1,4 @@
-// Package analytics has the endpoints for statistics and reports.
+// Package analytics provides the endpoints for statistics and reports.
 package analytics
 
 import (
@@ -19,14 +19,14 @@ import (
 	"crier/tenancy"
 )
 
-// Deps are what an API uses.
+// Deps are the dependencies of an API.
 type Deps struct {
 	Analytics Analytics
 	Reports   Reports
 	Clock     clock.Clock
 }
 
-// API has the endpoints, one for each exported method. It is safe for concurrent use.
+// API provides the endpoints, one per exported method. It is safe for concurrent use.
 type API struct{ deps Deps }
 
 // New returns an API. It does not check that d is complete.
@@ -63,7 +63,7 @@ type MetricPoint struct {
 	Date  string `json:"date" format:"date" doc:"A day of UTC."`
 }
 
-// MissingRelease is the answer for a post whose id on the platform is not known.
+// MissingRelease is the response for a post whose id on the platform is unknown.
 type MissingRelease struct {
 	Missing bool `json:"missing" enum:"true" doc:"Always true: the platform did not name the post, so it has no statistics."`
 }
@@ -86,7 +86,7 @@ type channelAnalyticsInput struct {
 	Date        string `query:"date" doc:"A number of days of which today is the last one, 1 to 366 (default 7), or the first day, such as 2027-03-01. Days are those of UTC."`
 }
 
-// ChannelAnalytics returns the endpoint of the statistics of a channel.
+// ChannelAnalytics returns the endpoint for the statistics of a channel.
 func (a *API) ChannelAnalytics() route.Endpoint {
 	d := describeAnalytics("Get the statistics of a channel", 400, 404, 502)
 	d.Description += " Empty when the platform has no statistics."
@@ -101,7 +101,8 @@ type sessionAnalyticsInput struct {
 	Refresh     string `query:"refresh" doc:"true reads figures again that are older than a minute."`
 }
 
-// ChannelAnalyticsInSession returns the endpoint of the application API.
+// ChannelAnalyticsInSession returns the same endpoint for the application API, where a person can
+// refresh the statistics.
 func (a *API) ChannelAnalyticsInSession() route.Endpoint {
 	d := describeAnalytics("Get the statistics of a channel", 400, 404, 502)
 	d.Tags = []string{"Analytics"}
@@ -129,7 +130,8 @@ type postAnalyticsInput struct {
 	Date   string `query:"date" doc:"A number of days of which today is the last one, 1 to 366 (default 7), or the first day, such as 2027-03-01. Days are those of UTC."`
 }
 
-// PostAnalytics returns the endpoint of the statistics of a post. It is part of the application API too.
+// PostAnalytics returns the endpoint for the statistics of a post. It is also part of the
+// application API.
 func (a *API) PostAnalytics() route.Endpoint {
 	d := describeAnalytics("Get the statistics of a post", 400, 404, 502)
 	d.Description += " They are those of the first part of a thread, since it was last published. Empty for a post that is " +
@@ -155,15 +157,15 @@ func (a *API) postAnalytics(ctx context.Context, in *postAnalyticsInput) (*analy
 	return metricsOutput(found.Analytics), nil
 }
 
-// analyticsDays returns the number of days of a window. It returns Invalid for a text that is neither a number nor a day,
-// and for a day in the future.
+// analyticsDays returns the number of days in a window. It returns Invalid for a text that is
+// neither a number nor a day, and for a day in the future.
 func (a *API) analyticsDays(date string) (int, error) {
 	date = strings.TrimSpace(date)
 	if date == "" {
 		return defaultAnalyticsDays, nil
 	}
 	if n, err := strconv.Atoi(date); err == nil {
-		return n, nil // the use case knows the range
+		return n, nil // the use case checks the range
 	}
 	first, err := time.Parse(time.DateOnly, date)
 	if err != nil {
@@ -208,7 +210,7 @@ type figuresInput struct {
 
 type figuresOutput struct{ Body map[string]any }
 
-// Figures returns the endpoint of the figures of one day of a channel.
+// Figures returns the endpoint for the figures of a channel on one day.
 func (a *API) Figures() route.Endpoint {
 	d := describeAnalytics("Get the figures of a channel on one day", 400, 404, 502)
 	d.Description += " The members are those statistics that the platform has told, such as impressions, likes, reposts " +
@@ -240,7 +242,7 @@ func figuresSchema() *huma.Schema {
 func (a *API) figures(ctx context.Context, in *figuresInput) (*figuresOutput, error) {
 	at, err := time.Parse(time.DateOnly, in.Date)
 	if err != nil {
-		at = time.Time{} // which the use case refuses, after it has found the channel
+		at = time.Time{} // the use case refuses it, but only after it has found the channel
 	}
 	found, err := a.deps.Analytics.Figures(ctx, request.Principal(ctx), publishing.GetFigures{Channel: in.ID, Day: at})
 	if err != nil {

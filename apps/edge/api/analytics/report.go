@@ -67,7 +67,7 @@ type RecentError struct {
 	Date          string `json:"date" format:"date-time" doc:"When the post was to go out."`
 }
 
-// Report is the answer of both reports.
+// Report is the response of both reports.
 type Report struct {
 	Days         int              `json:"days" doc:"Days of the report, today included."`
 	From         string           `json:"from" format:"date-time" doc:"The beginning of the first day."`
@@ -80,7 +80,7 @@ type Report struct {
 	RecentErrors []RecentError    `json:"recentErrors" nullable:"false" doc:"At most 20, the latest first."`
 }
 
-// ReportCustomer is whose posts a report counts.
+// ReportCustomer is the customer whose posts a report counts.
 type ReportCustomer struct {
 	ID   string `json:"id" doc:"Id of the customer."`
 	Name string `json:"name" doc:"Name of the customer."`
@@ -102,17 +102,17 @@ func describeReport(summary string, errors ...int) huma.Operation {
 	d.Description = "A post counts at its date, a thread as one post. Scheduled posts and drafts count also when their date " +
 		"is after today, but not in byDay. Days are those of the time zone of the organization. The occurrences of a repeated " +
 		"post count from when it is their turn."
-	d.SkipValidateParams = true // see optionalInt
+	d.SkipValidateParams = true // see route.OptionalInt
 	return d
 }
 
-// Overview returns the endpoint of the report of the organization.
+// Overview returns the endpoint for the report of the organization.
 func (a *API) Overview() route.Endpoint {
 	return route.JSON(describeReport("Count the posts of the last days", 400),
 		func(ctx context.Context, in *overviewInput) (*reportOutput, error) { return a.report(ctx, "", in.Days) })
 }
 
-// CustomerReport returns the endpoint of the report of one customer.
+// CustomerReport returns the endpoint for the report of one customer.
 func (a *API) CustomerReport() route.Endpoint {
 	return route.JSON(describeReport("Count the posts of a group in the last days", 400, 404),
 		func(ctx context.Context, in *customerReportInput) (*reportOutput, error) {

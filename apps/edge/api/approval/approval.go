@@ -1,5 +1,5 @@
-// Package approval has the endpoints for approving drafts with an API key, a session or a review
-// link.
+// Package approval provides the endpoints for approving drafts with an API key, a session or a
+// review link.
 package approval
 
 import (
@@ -19,7 +19,7 @@ import (
 	"crier/tenancy"
 )
 
-// Deps are what an API uses.
+// Deps are the dependencies of an API.
 type Deps struct {
 	// BaseURL is the address of the service, without a trailing slash.
 	BaseURL   string
@@ -30,7 +30,7 @@ type Deps struct {
 	Clock     clock.Clock
 }
 
-// API has the endpoints, one for each exported method. It is safe for concurrent use.
+// API provides the endpoints, one per exported method. It is safe for concurrent use.
 type API struct {
 	deps Deps
 	page *page.Page
@@ -80,7 +80,7 @@ type ApprovalRecord struct {
 	ReviewURL    *string    `json:"reviewUrl" nullable:"true" doc:"The review page. Anybody who has the address can answer, so only members other than the requester see it, and only while it can be used. Each member sees a different address, which works only while they are a member."`
 }
 
-// Requester is the person who asked: that of the session, or the creator of the key.
+// Requester is the person who asked: the person of the session, or the creator of the key.
 type Requester struct {
 	ID       string  `json:"id"`
 	Email    *string `json:"email"`
@@ -170,14 +170,14 @@ func (a *API) requestApproval(ctx context.Context, in *requestApprovalInput) (*a
 	return &approvalOutput{Body: approvalRecord(made)}, nil
 }
 
-// NoApproval is the answer for a post without a request that counts.
+// NoApproval is the response for a post that has no request, or whose newest request is void.
 type NoApproval struct {
 	Status string `json:"status" enum:"NONE" doc:"There is no request."`
 }
 
 type approvalStatusOutput struct{ Body any }
 
-// GetApproval returns the endpoint of the newest request of a post.
+// GetApproval returns the endpoint for the newest request of a post.
 func (a *API) GetApproval() route.Endpoint {
 	d := route.Describe("Approvals", "Get the newest request for the approval of a post", 404)
 	d.Description = `{"status":"NONE"} when there is none that counts.`
@@ -199,7 +199,7 @@ func (a *API) getApproval(ctx context.Context, in *approvalOfInput) (*approvalSt
 	return &approvalStatusOutput{Body: approvalRecord(found)}, nil
 }
 
-// ApprovalList is the answer of the list of requests.
+// ApprovalList is the response with the list of requests.
 type ApprovalList struct {
 	Approvals []ApprovalRecord `json:"approvals" doc:"The newest first."`
 }
@@ -216,7 +216,7 @@ type approvalsOutput struct{ Body ApprovalList }
 func (a *API) ListApprovals() route.Endpoint {
 	d := route.Describe("Approvals", "List requests for approval, the newest first", 400)
 	d.Description = "Without status they are those of all states. For more, send the id of the last one as before."
-	d.SkipValidateParams = true // see optionalInt
+	d.SkipValidateParams = true // see route.OptionalInt
 	return route.JSON(d, a.listApprovals)
 }
 
@@ -260,7 +260,7 @@ func (a *API) deleteApproval(ctx context.Context, in *approvalInput) (*approvalO
 	return &approvalOutput{Body: approvalRecord(ended)}, nil
 }
 
-// ResolveApprovalRequest is the answer of a member to a request.
+// ResolveApprovalRequest is a member's answer to a request.
 type ResolveApprovalRequest struct {
 	Action string  `json:"action,omitempty" maxLength:"100" doc:"approve or reject; required."`
 	Note   *string `json:"note,omitempty" nullable:"true" maxLength:"8000" doc:"At most 2000 characters."`
@@ -271,7 +271,8 @@ type resolveApprovalInput struct {
 	Body ResolveApprovalRequest
 }
 
-// ResolveApproval returns the endpoint with which a member answers a request. Keys have none: people answer.
+// ResolveApproval returns the endpoint with which a member answers a request. It is not part of the
+// API for keys, because only people answer requests.
 func (a *API) ResolveApproval() route.Endpoint {
 	d := route.Describe("Approvals", "Approve or reject a post", 400, 403, 404, 409, 410, 413)
 	d.Description = "Nobody can answer a request of their own, nor one of an API key that they have made."

@@ -68,16 +68,16 @@ func newReviewPage() *page.Page {
 	return page.New(reviewFiles, "page.html", page.Images(page.Self), page.Style(reviewStyle), page.Forms(page.Self))
 }
 
-// ReviewPage returns the endpoint of the page that shows a request for approval to a guest. It works
-// without JavaScript.
+// ReviewPage returns the endpoint of the page that shows a request for approval to a guest. It
+// works without JavaScript.
 func (a *API) ReviewPage() route.Endpoint {
 	d := route.Describe("Approvals", "Get the page of a review link", 404, 410, 429)
 	d.Parameters = []*huma.Param{page.PathParam("token", "Of the review link.")}
 	return route.Raw(d, a.reviewPage, page.Answer("The page."))
 }
 
-// AnswerReviewPage returns the endpoint that takes the form of the page. The token in the address is the credential, so
-// a page of another site, which does not know it, can send nothing.
+// AnswerReviewPage returns the endpoint that accepts the form of the page. The token in the address
+// is the credential, so a page of another site, which does not know it, cannot send the form.
 func (a *API) AnswerReviewPage() route.Endpoint {
 	d := route.Describe("Approvals", "Approve or reject a post with the form of its page", 400, 404, 409, 410, 413, 429)
 	d.Parameters = []*huma.Param{page.PathParam("token", "Of the review link.")}
@@ -118,14 +118,14 @@ func (a *API) answerReviewPage(c *fiber.Ctx) error {
 		return a.answerRefused(c, err, form)
 	}
 	a.page.SetHeaders(c)
-	// Relative to the page: its policy allows a form to lead to its own origin only.
+	// Relative to the page, because its policy lets a form lead only to its own origin.
 	return c.Redirect(url.PathEscape(c.Params("token")), http.StatusSeeOther)
 }
 
-// browserText returns the text of a textarea, whose lines browsers end by CR LF.
+// browserText returns the text of a textarea with LF in place of the CR LF that browsers send.
 func browserText(text string) string { return strings.ReplaceAll(text, "\r\n", "\n") }
 
-// answerRefused answers with the page as it stands, the problem, and what was entered.
+// answerRefused responds with the current page, the problem, and what the guest entered.
 func (a *API) answerRefused(c *fiber.Ctx, err error, form url.Values) error {
 	r, shown := a.deps.Reviews.Review(c.UserContext(), c.Params("token"))
 	if shown != nil {
@@ -134,7 +134,7 @@ func (a *API) answerRefused(c *fiber.Ctx, err error, form url.Values) error {
 	return a.sendReview(c, r, err, form)
 }
 
-// sendReview answers with the page: the review unless it is empty, and err as its problem.
+// sendReview responds with the page. It shows the review unless r is empty, and err as the problem.
 func (a *API) sendReview(c *fiber.Ctx, r publishing.Review, err error, form url.Values) error {
 	view := reviewView{Title: "Review of a post", Name: form.Get("reviewerName"), Text: form.Get("note")}
 	status, message := page.Problem(c, err)
@@ -171,7 +171,8 @@ func (a *API) reviewShown(r publishing.Review) *reviewShown {
 	return out
 }
 
-// reviewOutcome returns how a request was answered, for people; "" while it is not.
+// reviewOutcome returns, as a text for people, how a request was answered. It returns "" if the
+// request has not been answered.
 func reviewOutcome(a publishing.Approval) string {
 	if a.ResolvedAt == nil {
 		return ""

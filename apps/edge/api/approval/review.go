@@ -32,7 +32,7 @@ type ReviewAnswer struct {
 	ExpiresAt    string             `json:"expiresAt" format:"date-time"`
 }
 
-// ReviewOrganization is the organization that asks.
+// ReviewOrganization is the organization that asks for the approval.
 type ReviewOrganization struct {
 	Name string `json:"name"`
 }
@@ -47,7 +47,7 @@ type ReviewPost struct {
 	Channel     ReviewChannel  `json:"channel"`
 }
 
-// ReviewPart is a further part of a post.
+// ReviewPart is a part of a post after the first.
 type ReviewPart struct {
 	Content     string         `json:"content"`
 	ContentType string         `json:"contentType" enum:"text,html"`
@@ -118,21 +118,21 @@ func (a *API) review(ctx context.Context, in *reviewInput) (*reviewOutput, error
 	return &reviewOutput{Robots: page.NoIndex, Body: a.reviewAnswer(r)}, nil
 }
 
-// ReviewRequest is the answer of a guest.
+// ReviewRequest is a guest's answer to a request.
 type ReviewRequest struct {
 	Action       string  `json:"action,omitempty" maxLength:"100" doc:"approve or reject; required."`
 	Note         *string `json:"note,omitempty" nullable:"true" maxLength:"8000" doc:"At most 2000 characters."`
 	ReviewerName *string `json:"reviewerName,omitempty" nullable:"true" maxLength:"1000" doc:"At most 128 characters."`
 }
 
-// ReviewResolved is the answer that is stored.
+// ReviewResolved is the stored answer.
 type ReviewResolved struct {
 	Status     string `json:"status" enum:"APPROVED,REJECTED"`
 	ResolvedAt string `json:"resolvedAt" format:"date-time"`
 }
 
-// ResolveReview returns the endpoint with which a guest answers a request. It needs no session and no
-// header Origin: the token is the credential.
+// ResolveReview returns the endpoint with which a guest answers a request. It needs no session and
+// no header Origin: the token is the credential.
 func (a *API) ResolveReview() route.Endpoint {
 	d := route.Describe("Approvals", "Approve or reject the post of a review link", 400, 404, 409, 410, 413, 429)
 	d.DefaultStatus = http.StatusCreated

@@ -1,4 +1,4 @@
-// Package channel has the endpoints for connected channels, their groups, tools and pauses.
+// Package channel provides the endpoints for connected channels, their groups, tools and pauses.
 package channel
 
 import (
@@ -11,14 +11,14 @@ import (
 	"crier/tenancy"
 )
 
-// Deps are what an API uses.
+// Deps are the dependencies of an API.
 type Deps struct {
 	Channels Channels
 	Tools    Tools
 	Pauses   Pauses
 }
 
-// API has the endpoints, one for each exported method. It is safe for concurrent use.
+// API provides the endpoints, one per exported method. It is safe for concurrent use.
 type API struct{ deps Deps }
 
 // New returns an API. It does not check that d is complete.
@@ -77,8 +77,8 @@ func (a *API) deleteChannel(ctx context.Context, in *channelInput) (*record.Name
 	return record.NewNamed(in.ID), nil
 }
 
-// IsConnected returns the endpoint that checks an API key. The guards of its route check it; the handler itself cannot
-// fail.
+// IsConnected returns the endpoint that checks an API key. The guards of its route check the key;
+// the handler itself cannot fail.
 func (a *API) IsConnected() route.Endpoint {
 	d := route.Describe("The key", "Check the API key")
 	d.Description = "Use it to test a key and the address of the service: it changes nothing."
@@ -87,8 +87,8 @@ func (a *API) IsConnected() route.Endpoint {
 	})
 }
 
-// Connected is the answer of GET /is-connected. It is always true, because a key that is not valid is answered with
-// 401.
+// Connected is the response of GET /is-connected. It is always true, because the response to an
+// invalid key is 401.
 type Connected struct {
 	Connected bool `json:"connected" doc:"Always true: a key that is not valid is refused."`
 }
@@ -118,11 +118,11 @@ func (a *API) listGroups(ctx context.Context, _ *struct{}) (*groupsOutput, error
 
 // Channels are the use cases of connected channels.
 type Channels interface {
-	// List returns the channels of the organization, or of one of its customers if customer is not empty. A customer
-	// that does not exist has none.
+	// List returns the channels of the organization or, if customer is not empty, of that customer.
+	// A customer that does not exist has no channels.
 	List(ctx context.Context, p tenancy.Principal, customer string) ([]publishing.Channel, error)
-	// Disconnect removes a channel and its scheduled posts. It returns NotFound when the organization has no such
-	// channel.
+	// Disconnect removes a channel and its scheduled posts. It returns NotFound if the organization
+	// has no such channel.
 	Disconnect(ctx context.Context, p tenancy.Principal, channel string) error
 	// Customers returns the customers of the organization.
 	Customers(ctx context.Context, p tenancy.Principal) ([]publishing.Customer, error)

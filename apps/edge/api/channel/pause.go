@@ -72,8 +72,8 @@ type HeldChannel struct {
 	Name string `json:"name"`
 }
 
-// PauseAnswer counts the posts that are held back. A channel publishes while neither it nor its group nor the
-// organization is paused.
+// PauseAnswer counts the posts that are held back. A channel publishes only while neither it nor
+// its group nor the organization is paused.
 type PauseAnswer struct {
 	Paused   bool       `json:"paused"`
 	Held     int        `json:"held" doc:"Posts that are due and not published because of the pause."`

@@ -56,7 +56,8 @@ func (a *API) ChannelSettings() route.Endpoint {
 // SettingsSchema is the JSON schema of a post's settings, or a sentence if the platform has none.
 type SettingsSchema json.RawMessage
 
-// MarshalJSON returns the schema or the sentence. The error is always nil; encoding/json checks the syntax.
+// MarshalJSON returns the schema or the sentence. Its error is always nil; encoding/json checks the
+// syntax.
 func (s SettingsSchema) MarshalJSON() ([]byte, error) {
 	if len(s) == 0 {
 		return []byte(`"This platform has no settings."`), nil
@@ -79,14 +80,14 @@ type ToolField struct {
 	Required    bool   `json:"required" doc:"It must be there."`
 }
 
-// Tool can be run with POST /integration-trigger/{id}.
+// Tool is a tool that can be run with POST /integration-trigger/{id}.
 type Tool struct {
 	MethodName  string      `json:"methodName" doc:"Names the tool in POST /integration-trigger/{id}."`
 	Description string      `json:"description" doc:"What it does."`
 	DataSchema  []ToolField `json:"dataSchema" doc:"The members of data that it takes."`
 }
 
-// ChannelRules are what a post of a channel must keep to.
+// ChannelRules are the rules for the posts of a channel.
 type ChannelRules struct {
 	Rules      string         `json:"rules" doc:"The rules of the platform, as text."`
 	MaxLength  int            `json:"maxLength" doc:"Of one part, in lengthUnit."`
@@ -95,7 +96,7 @@ type ChannelRules struct {
 	Tools      []Tool         `json:"tools" doc:"What the platform can be asked for, with POST /integration-trigger/{id}."`
 }
 
-// RulesAnswer is the answer of GET /integration-settings/{id}.
+// RulesAnswer is the response of GET /integration-settings/{id}.
 type RulesAnswer struct {
 	Output ChannelRules `json:"output" doc:"What the channel takes."`
 }
@@ -121,7 +122,7 @@ func (a *API) channelSettings(ctx context.Context, in *channelInput) (*rulesOutp
 	return &rulesOutput{Body: RulesAnswer{Output: out}}, nil
 }
 
-// Trigger returns the endpoint that runs a tool of the platform of a channel.
+// Trigger returns the endpoint that runs a tool of a channel's platform.
 func (a *API) Trigger() route.Endpoint {
 	d := route.Describe("Channels", "Run a tool of a channel", 400, 404, 413, 502)
 	d.Description = "Only the tools of GET /integration-settings/{id} can be run. 401 also means that the platform no " +
@@ -130,8 +131,8 @@ func (a *API) Trigger() route.Endpoint {
 	return route.JSON(d, a.trigger)
 }
 
-// TriggerRequest is the body of POST /integration-trigger/{id}. The service refuses one without a method, after it has
-// found the channel, so that an unknown channel is 404.
+// TriggerRequest is the body of POST /integration-trigger/{id}. The use case refuses a body without
+// a method only after it has found the channel, so that an unknown channel is 404.
 type TriggerRequest struct {
 	MethodName string         `json:"methodName,omitempty" maxLength:"100" doc:"Required."`
 	Data       map[string]any `json:"data,omitempty" doc:"The members that the tool declares."`
@@ -142,7 +143,7 @@ type triggerInput struct {
 	Body TriggerRequest
 }
 
-// ToolOutput is what a tool has returned.
+// ToolOutput is the output of a tool.
 type ToolOutput struct {
 	Output any `json:"output" doc:"What the platform answered, in the form of the tool."`
 }
@@ -158,11 +159,13 @@ func (a *API) trigger(ctx context.Context, in *triggerInput) (*triggerOutput, er
 	return &triggerOutput{Body: ToolOutput{Output: out}}, nil
 }
 
-// Tools are the use cases of the platform of a channel. A channel that does not exist is NotFound.
+// Tools are the use cases of a channel's platform. Methods return NotFound for a channel that does
+// not exist.
 type Tools interface {
 	// Platform returns the descriptor and the tools of the platform.
 	Platform(ctx context.Context, p tenancy.Principal, channel string) (connector.Descriptor, []connector.Tool, error)
-	// Trigger runs a tool and returns its output. It returns NotFound for a tool that is not listed, Invalid for wrong
-	// data, Unauthenticated when the channel must be connected again, and Upstream when the platform fails.
+	// Trigger runs a tool and returns its output. It returns NotFound for a tool that is not
+	// listed, Invalid for wrong data, Unauthenticated if the channel must be connected again, and
+	// Upstream if the platform fails.
 	Trigger(ctx context.Context, p tenancy.Principal, cmd publishing.TriggerTool) (json.RawMessage, error)
 }

@@ -93,7 +93,8 @@ type familyInput struct {
 	Provider string `path:"provider" doc:"The family of platforms, or one of its platforms."`
 }
 
-// ProviderCredentials returns the endpoint of the application credentials of one family.
+// ProviderCredentials returns the endpoint for the application credentials of one family of
+// platforms.
 func (a *API) ProviderCredentials() route.Endpoint {
 	return route.JSON(route.Describe("Settings", "Get the application credentials of a platform", 404), a.credentials)
 }
@@ -106,7 +107,8 @@ func (a *API) credentials(ctx context.Context, in *familyInput) (*credentialsOut
 	return &credentialsOutput{Body: credentialsOf(app)}, nil
 }
 
-// SetProviderCredentials returns the endpoint that stores the organization's own application credentials.
+// SetProviderCredentials returns the endpoint that stores the organization's own application
+// credentials.
 func (a *API) SetProviderCredentials() route.Endpoint {
 	d := route.Describe("Settings", "Set the organization's own application credentials of a platform", 400, 404, 413)
 	d.DefaultStatus = http.StatusCreated
@@ -149,7 +151,8 @@ func changedCredentials(app publishing.PlatformApp, channels int) *credentialsOu
 	return out
 }
 
-// DeleteProviderCredentials returns the endpoint that deletes the organization's own application credentials.
+// DeleteProviderCredentials returns the endpoint that deletes the organization's own application
+// credentials.
 func (a *API) DeleteProviderCredentials() route.Endpoint {
 	return route.JSON(route.Describe("Settings", "Delete the organization's own application credentials of a platform", 404),
 		a.deleteCredentials)

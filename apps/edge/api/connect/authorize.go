@@ -60,7 +60,8 @@ type authorizeInput struct {
 	Body *AuthorizeRequest
 }
 
-// AuthorizeAnswer has the URL to open in a browser, or Authorized when a channel of the platform works.
+// AuthorizeAnswer has the URL to open in a browser, or Authorized if a channel of the platform
+// already works.
 type AuthorizeAnswer struct {
 	URL        string `json:"url,omitempty" doc:"Where a person connects an account; absent if authorized."`
 	Authorized bool   `json:"authorized,omitempty" doc:"A channel of the platform is connected already."`

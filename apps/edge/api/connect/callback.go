@@ -267,7 +267,8 @@ func (a *API) disown(c *fiber.Ctx, token string) error {
 	return a.page.Send(c, http.StatusOK, view)
 }
 
-// byOAuth returns whether a platform of this instance is connected by OAuth, so that it has no form.
+// byOAuth reports whether a platform of this instance is connected by OAuth and therefore has no
+// form.
 func (a *API) byOAuth(platform string) bool {
 	for _, d := range a.deps.Channels.Catalogue() {
 		if d.ID == platform {

@@ -14,13 +14,13 @@ func (a *API) ListPlatforms() route.Endpoint {
 	return route.JSON(route.Describe("Connecting channels", "List the platforms of this instance"), a.catalogue)
 }
 
-// Catalogue lists the platforms of this instance. All of them are in Social; Article is always empty.
+// Catalogue lists the platforms of this instance. Social has all of them; Article is always empty.
 type Catalogue struct {
 	Social  []Platform `json:"social"`
 	Article []Platform `json:"article"`
 }
 
-// Platform is one entry of the catalogue. IsExternal, IsWeb3 and IsChromeExtension are always false.
+// Platform is one entry of a Catalogue. IsExternal, IsWeb3 and IsChromeExtension are always false.
 type Platform struct {
 	Name              string          `json:"name"`
 	Identifier        string          `json:"identifier"`
@@ -54,7 +54,8 @@ func catalogueOf(all []connector.Descriptor) Catalogue {
 		p := Platform{Name: d.Name, Identifier: d.ID, ToolTip: d.ToolTip, Editor: d.Editor}
 		for _, f := range d.Fields {
 			if strings.Contains(f.DefaultValue, "://") {
-				f.DefaultValue = "" // the list is public, and the address may belong to an internal network
+				// The list is public, and the address may belong to an internal network.
+				f.DefaultValue = ""
 			}
 			p.CustomFields = append(p.CustomFields, PlatformField{
 				Key: f.Key, Label: f.Label, DefaultValue: f.DefaultValue, Validation: f.Validation, Type: f.Type, Hint: f.Hint,

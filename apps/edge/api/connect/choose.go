@@ -38,7 +38,7 @@ type Connects interface {
 	Disown(ctx context.Context, token string) (publishing.Disowned, error)
 }
 
-// Page is an account that a connect by OAuth can choose.
+// Page is an account that can be chosen in an OAuth connect.
 type Page struct {
 	ID      string `json:"id"`
 	Name    string `json:"name"`
@@ -70,7 +70,7 @@ func (r ChooseRequest) candidate() (string, error) {
 	return chosen, nil
 }
 
-// ChooseAnswer is the answer to the choice of an account.
+// ChooseAnswer is the response to the choice of an account.
 type ChooseAnswer struct {
 	Success bool `json:"success" doc:"Always true."`
 }
@@ -82,7 +82,7 @@ type chooseInput struct {
 	Body ChooseRequest
 }
 
-// Choose returns the endpoint with which a member chooses the account of a connect by OAuth.
+// Choose returns the endpoint with which a member chooses the account of an OAuth connect.
 func (a *API) Choose() route.Endpoint {
 	d := route.Describe("Connecting channels", "Choose the account of a new channel", 400, 402, 404, 409, 413, 502)
 	d.DefaultStatus = http.StatusCreated
@@ -112,7 +112,8 @@ type chooseByStateInput struct {
 	Body ChooseByStateRequest
 }
 
-// ChooseByState returns the endpoint with which the state of a connect chooses its account, within an hour.
+// ChooseByState returns the endpoint that chooses the account of a connect for a caller who has its
+// state. It works for an hour.
 func (a *API) ChooseByState() route.Endpoint {
 	d := route.Describe("Connecting channels", "Choose the account of a new channel, without a session", 400, 402, 404, 409, 413, 429, 502)
 	d.DefaultStatus = http.StatusCreated

@@ -1,4 +1,4 @@
-// Package connect has the endpoints for connecting channels.
+// Package connect provides the endpoints for connecting channels.
 package connect
 
 import (
@@ -24,9 +24,10 @@ import (
 	"crier/tenancy"
 )
 
-// Deps are what an API uses.
+// Deps are the dependencies of an API.
 type Deps struct {
-	// Origins are the origins of BASE_URL, FRONTEND_URL and MAIN_URL, to which a page may lead back.
+	// Origins are the origins of BASE_URL, FRONTEND_URL and MAIN_URL, to which a page may lead
+	// back.
 	Origins    []string
 	Channels   Channels
 	Connects   Connects
@@ -36,7 +37,7 @@ type Deps struct {
 	Guard      *session.Guard
 }
 
-// API has the endpoints, one for each exported method. It is safe for concurrent use.
+// API provides the endpoints, one per exported method. It is safe for concurrent use.
 type API struct {
 	deps Deps
 	page *page.Page // of callback.html
@@ -51,7 +52,8 @@ type Channels interface {
 	Catalogue() []connector.Descriptor
 	// Begin starts to connect a channel. It returns the value that the contract calls url, which is
 	// the state itself for a platform that is connected by credentials. It returns Invalid for an
-	// unknown platform, or if the channel to reconnect does not exist.
+	// unknown platform, one without an application, or a channel to reconnect that does not exist,
+	// and Quota at the limit on channels unless a channel is reconnected.
 	Begin(ctx context.Context, p tenancy.Principal, cmd publishing.BeginConnect) (string, error)
 	// Finish connects the channel that Begin started. The state identifies the principal. It
 	// returns Invalid for a state, a form or a credential that is not accepted, Quota and Conflict
@@ -60,8 +62,8 @@ type Channels interface {
 	Finish(ctx context.Context, cmd publishing.FinishConnect) (publishing.ChannelConnected, error)
 }
 
-// BeginConnect returns the endpoint of the first step of connecting a channel. It accepts only return addresses of the
-// dashboard and of this service, so that it cannot redirect to other sites.
+// BeginConnect returns the endpoint of the first step of connecting a channel. It accepts only
+// return URLs of the dashboard and of this service, so that it cannot redirect to other sites.
 func (a *API) BeginConnect() route.Endpoint {
 	return route.JSON(route.Describe("Connecting channels", "Begin connecting a channel", 400, 402, 404), a.begin)
 }
@@ -74,8 +76,8 @@ type beginInput struct {
 	Onboarding  string `query:"onboarding" doc:"true during the onboarding."`
 }
 
-// Address is the URL of the next step. For a platform that is connected by credentials it is the state of the second
-// step.
+// Address is the URL of the next step. For a platform that is connected by credentials, it is the
+// state for the second step.
 type Address struct {
 	URL string `json:"url"`
 }
@@ -99,8 +101,9 @@ func (a *API) begin(ctx context.Context, in *beginInput) (*addressOutput, error)
 	return &addressOutput{Body: Address{URL: url}}, nil
 }
 
-// isReturnURL returns whether the dashboard may be redirected to s after the channel is connected: nothing, a path of
-// this service, or a URL with one of our origins. Others, such as javascript:, are refused.
+// isReturnURL reports whether the dashboard may redirect to s after the channel is connected: s is
+// empty, a path of this service, or a URL with one of our origins. Other URLs, such as javascript:,
+// are refused.
 func (a *API) isReturnURL(s string) bool {
 	u, err := url.Parse(s)
 	switch {
@@ -115,16 +118,16 @@ func (a *API) isReturnURL(s string) bool {
 	}
 }
 
-// FinishConnect returns the endpoint of the second step of connecting a channel. It needs no session: the state of the
-// first step names the principal.
+// FinishConnect returns the endpoint of the second step of connecting a channel. It needs no
+// session, because the state of the first step identifies the principal.
 func (a *API) FinishConnect() route.Endpoint {
 	d := route.Describe("Connecting channels", "Finish connecting a channel", 400, 402, 409, 413, 502)
 	d.DefaultStatus = http.StatusCreated
 	return route.JSON(d, a.finish)
 }
 
-// ConnectIntegrationDto is the body that finishes connecting a channel: the form of the person, or the code of the
-// platform.
+// ConnectIntegrationDto is the body that finishes connecting a channel. Its code is the person's
+// form or the platform's code.
 type ConnectIntegrationDto struct {
 	State    string          `json:"state" minLength:"1" maxLength:"1000"`
 	Code     string          `json:"code" maxLength:"100000"`
@@ -132,7 +135,8 @@ type ConnectIntegrationDto struct {
 	Refresh  string          `json:"refresh,omitempty" doc:"Id of an existing channel to reconnect."`
 }
 
-// TransformSchema is called by huma. It adds the descriptions that are too long for a struct tag.
+// TransformSchema implements huma.SchemaTransformer. It adds the descriptions that are too long for
+// a struct tag.
 func (ConnectIntegrationDto) TransformSchema(_ huma.Registry, s *huma.Schema) *huma.Schema {
 	s.Properties["code"].Description = "The code of the platform. For a platform with credentials it is the base64 " +
 		"of a JSON object with the fields of the form."
@@ -188,8 +192,8 @@ func (a *API) finish(ctx context.Context, in *finishInput) (*finishOutput, error
 	}}, nil
 }
 
-// formFields decodes the code of a connector with a form: the base64 of a JSON object of the form's fields. It returns
-// Invalid for any other code.
+// formFields decodes the code of a connector with a form: the base64 of a JSON object with the
+// form's fields. It returns Invalid for any other code.
 func formFields(code string) (map[string]string, error) {
 	refusal := fault.New(fault.Invalid, "connect.formFields",
 		"The code must be the base64 form of a JSON object with the form's fields.")

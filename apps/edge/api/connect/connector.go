@@ -16,7 +16,7 @@ func (a *API) ListConnectors() route.Endpoint {
 		"Connect an account of one with POST /connectors/{id}/authorize."), a.listConnectors)
 }
 
-// Connector is a platform. A planned one cannot be connected yet.
+// Connector is a platform. A planned platform cannot be connected yet.
 type Connector struct {
 	ID           string   `json:"id" doc:"The platform in other routes and answers."`
 	Name         string   `json:"name" doc:"Its name for people."`
@@ -58,12 +58,13 @@ func (a *API) listConnectors(ctx context.Context, in *connectorsInput) (*connect
 type Connectors interface {
 	// Platforms returns the platforms of this instance.
 	Platforms(ctx context.Context, p tenancy.Principal) ([]publishing.Platform, error)
-	// Begin starts to connect a channel and returns the address of the platform. It returns Invalid for an unknown
-	// platform, one without an application or with a form, and for a channel to reconnect that does not exist, and Quota
-	// at the limit of channels unless one is reconnected.
+	// Begin starts to connect a channel and returns the address at the platform. It returns Invalid
+	// for an unknown platform, one without an application or with a form, and a channel to
+	// reconnect that does not exist. It returns Quota at the limit on channels, unless a channel is
+	// reconnected.
 	Begin(ctx context.Context, p tenancy.Principal, cmd publishing.BeginConnect) (string, error)
-	// Authorize is Begin unless there is a channel that works and force is false; the URL is then empty. An unknown
-	// platform is NotFound.
+	// Authorize is like Begin, but returns an empty URL if a channel already works, force is false
+	// and no channel is to be reconnected. It returns NotFound for an unknown platform.
 	Authorize(
 		ctx context.Context, p tenancy.Principal, cmd publishing.BeginConnect, force bool,
 	) (publishing.Authorized, error)

@@ -22,7 +22,7 @@ import (
 	"crier/platform/fault"
 )
 
-// File returns the endpoint for the public address of a file.
+// File returns the endpoint for the public URL of a file.
 func (a *API) File() route.Endpoint {
 	text := &huma.Schema{Type: huma.TypeString}
 	d := huma.Operation{
@@ -64,7 +64,7 @@ func (a *API) sendFile(c *fiber.Ctx, key, file string, sent func()) error {
 	return a.sendBytes(c, m.ContentType, `"`+key+`"`, f, sent)
 }
 
-// Original returns the endpoint of a file as it was uploaded.
+// Original returns the endpoint for a file as it was uploaded.
 func (a *API) Original() route.Endpoint {
 	text := &huma.Schema{Type: huma.TypeString}
 	d := huma.Operation{
@@ -82,7 +82,8 @@ func (a *API) Original() route.Endpoint {
 		route.Content(http.StatusPartialContent, "The range of the file.", fiber.MIMEOctetStream, binary))
 }
 
-// original sends an upload to its organization. It counts toward the organization's limit until it has been sent.
+// original sends an uploaded file to its organization. It counts toward the organization's limit
+// until it has been sent.
 func (a *API) original(c *fiber.Ctx) error {
 	leave, err := a.deps.Transfers.EnterOriginal(c)
 	if err != nil {
@@ -129,10 +130,11 @@ func (a *API) sendBytes(c *fiber.Ctx, contentType, tag string, f blob.File, sent
 	return nil
 }
 
-// download returns the body of an answer that may last as long as Transfers allow.
+// download returns the body of a response that may take as long as Transfers allow.
 func (a *API) download(c *fiber.Ctx, part io.Reader, f io.Closer) fileSection {
 	end := a.deps.Transfers.BeginDownload(c)
-	return fileSection{Reader: part, close: func() error { // called when all but the last bytes are written
+	// Called once all but the last bytes are written.
+	return fileSection{Reader: part, close: func() error {
 		return errors.Join(end(), f.Close())
 	}}
 }
@@ -155,9 +157,10 @@ func (s fileSection) Close() error { return s.close() }
 
 var hugeNumber = regexp.MustCompile(`0*[1-9][0-9]{18,}`)
 
-// requestedRange returns the first byte and the length of the requested range, and sets the status and header of a
-// partial answer. Without a range, with several, or with one of another file (If-Range) that is the whole file. A range
-// that the file does not have is 416.
+// requestedRange returns the first byte and the length of the requested range, and sets the status
+// and the header of a partial response. It returns the whole file if the request has no range or
+// several, or a range of another file (If-Range). For a range beyond the end of the file, it
+// returns 416.
 func requestedRange(c *fiber.Ctx, tag string, size int64) (start, length int64, err error) {
 	header := c.Get(fiber.HeaderRange)
 	if since := c.Get(fiber.HeaderIfRange); since != "" && since != tag {
@@ -166,7 +169,8 @@ func requestedRange(c *fiber.Ctx, tag string, size int64) (start, length int64, 
 	if header == "" || strings.Contains(header, ",") || !strings.HasPrefix(header, "bytes=") {
 		return 0, size, nil
 	}
-	// ParseByteRange fails on numbers beyond int64. They are beyond the end of every file, like the largest int64.
+	// ParseByteRange fails on numbers beyond int64. Like the largest int64, they are beyond the end
+	// of every file.
 	header = hugeNumber.ReplaceAllString(header, strconv.Itoa(math.MaxInt64))
 	from, to, err := fasthttp.ParseByteRange([]byte(header), int(size))
 	if err != nil || size == 0 {

@@ -1,4 +1,4 @@
-// Package media has the endpoints for uploaded files.
+// Package media provides the endpoints for uploaded files.
 package media
 
 import (
@@ -19,7 +19,7 @@ import (
 	"crier/tenancy"
 )
 
-// Deps are what an API uses.
+// Deps are the dependencies of an API.
 type Deps struct {
 	Base record.Base
 	// UploadLimit is the maximum size of a whole upload request, in bytes.
@@ -32,7 +32,7 @@ type Deps struct {
 	Gate          *admission.Gate
 }
 
-// API has the endpoints, one for each exported method. It is safe for concurrent use.
+// API provides the endpoints, one per exported method. It is safe for concurrent use.
 type API struct{ deps Deps }
 
 // New returns an API. It does not check that d is complete.
@@ -67,7 +67,7 @@ func (a *API) uploadFromURL(ctx context.Context, in *fromURLInput) (*mediumOutpu
 func (a *API) ListMedia() route.Endpoint {
 	d := route.Describe("Files", "List uploaded files, the newest first, 18 on a page", 400)
 	d.Description = "pages says how many pages there are. The address of a file is public."
-	d.SkipValidateParams = true // see optionalInt
+	d.SkipValidateParams = true // see route.OptionalInt
 	return route.JSON(d, a.listMedia)
 }
 
@@ -147,19 +147,21 @@ func (a *API) describeMedium(ctx context.Context, in *describeInput) (*mediumOut
 
 // Media are the use cases of files.
 type Media interface {
-	// UploadFromURL stores the file at a public address, as Upload does. It returns Invalid for an address that is not
-	// public or that cannot be read.
+	// UploadFromURL stores the file at a public address, as Upload does. It returns Invalid if the
+	// address is not public or cannot be read.
 	UploadFromURL(ctx context.Context, p tenancy.Principal, address string) (publishing.Medium, error)
-	// List returns a page of the files, and Invalid for a page that cannot be.
+	// List returns a page of the files, or Invalid if there can be no such page.
 	List(ctx context.Context, p tenancy.Principal, q publishing.ListMedia) (publishing.MediaPage, error)
 	// SetAlt changes the alternative text of a file.
 	SetAlt(ctx context.Context, p tenancy.Principal, medium, alt string) (publishing.Medium, error)
-	// Delete deletes a file. It returns Conflict while a post that is queued or being sent has it.
+	// Delete deletes a file. It returns Conflict while a post that is queued or being sent uses it.
 	Delete(ctx context.Context, p tenancy.Principal, medium string) error
-	// Upload stores the file that it reads from r and detects its type by its content; the filename may be any text. It
-	// returns Invalid for a file that is incomplete or of a type that is not accepted, and TooLarge for one that is
-	// larger than its limit or than the rest of the organization's storage. A refused file is not stored. A crash
-	// leaves the file recorded, or bytes that are never served.
+	// Upload stores the file that it reads from r. It detects the type from the content; the
+	// filename may be any text. It returns Invalid if the file is incomplete or its type is not
+	// accepted, and TooLarge if it exceeds its limit or the remaining storage of the organization.
+	//
+	// A refused file is not stored. A crash leaves the file recorded, or bytes that are never
+	// served.
 	Upload(ctx context.Context, p tenancy.Principal, filename string, r io.Reader) (publishing.Medium, error)
 }
 
@@ -171,21 +173,25 @@ type Files interface {
 	// Original returns a file of the organization by its id, as it was uploaded, or NotFound if the
 	// organization has no such file. The caller closes it.
 	Original(ctx context.Context, p tenancy.Principal, medium string) (publishing.Medium, blob.File, error)
-	// OwnFile returns the two parts of the public path of a file for Open; ours is false for other addresses.
+	// OwnFile returns the two parts of a file's public path, for Open. ours is false for any other
+	// address.
 	OwnFile(address string) (key, file string, ours bool)
-	// Stream opens a video of another server; requested is a header Range. ctx limits the transfer, after the return
-	// too. It returns Invalid for an address that is not public or no video, and Upstream and Loop.
+	// Stream opens a video on another server. requested is a Range header. ctx limits the whole
+	// transfer, even after Stream has returned. It returns Invalid if the address is not public or
+	// not a video, Upstream if the server fails, and Loop for too many redirects.
 	Stream(ctx context.Context, address, requested string) (publishing.VideoStream, error)
 }
 
 // Transfers limit the files that are being sent.
 type Transfers interface {
-	// EnterOriginal waits until the organization of a request may receive another original. The caller calls leave when
-	// it has been sent. It returns RateLimited if too many others are being sent.
+	// EnterOriginal waits until the organization of the request may receive another original, or
+	// returns RateLimited if too many are already being sent. The caller must call leave once the
+	// original has been sent.
 	EnterOriginal(c *fiber.Ctx) (leave func(), err error)
-	// EnterStream is like EnterOriginal, for a video that the client's address plays.
+	// EnterStream is like EnterOriginal, but for a video, and it counts for the client's address.
 	EnterStream(c *fiber.Ctx) (leave func(), err error)
-	// BeginDownload replaces the timeout of the answer by a longer one with a lowest speed. The caller calls end when
-	// all but the last bytes are written; its error is the one of the connection.
+	// BeginDownload replaces the timeout of the response with a longer one that requires a minimum
+	// speed. The caller must call end once all but the last bytes are written; end returns the
+	// error of the connection.
 	BeginDownload(c *fiber.Ctx) (end func() error)
 }

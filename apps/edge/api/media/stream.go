@@ -84,7 +84,7 @@ func (a *API) openStream(c *fiber.Ctx, leave func()) error {
 	return nil
 }
 
-// closer is a function as an io.Closer.
+// closer is an io.Closer that calls a function.
 type closer func() error
 
 func (f closer) Close() error { return f() }

@@ -19,7 +19,8 @@ import (
 
 const opUpload = "media.upload"
 
-// Upload returns the endpoint that stores a file. Its handler streams the body, so no handler before it may read it.
+// Upload returns the endpoint that stores a file. Its handler streams the body, so no earlier
+// handler may read it.
 func (a *API) Upload() route.Endpoint {
 	d := route.Describe("Files", "Upload an image (png, jpg, jpeg, gif) or a video (mp4)", 400, 408, 413)
 	d.Description = "Send a form with the file in the field file. The type of the file is detected from its " +
@@ -35,7 +36,8 @@ func (a *API) Upload() route.Endpoint {
 	return route.Raw(d, a.receive, route.Answer[record.Medium](http.StatusCreated, "The stored file."))
 }
 
-// receive streams the field "file" to Media.Upload. It keeps no part of the file in memory or on disk.
+// receive streams the field "file" to Media.Upload. It keeps no part of the file in memory or on
+// disk.
 func (a *API) receive(c *fiber.Ctx) error {
 	info := request.From(c.Context())
 	if err := info.Body.Limit(a.deps.UploadLimit); err != nil {
@@ -60,8 +62,8 @@ func (a *API) receive(c *fiber.Ctx) error {
 	return c.Status(http.StatusCreated).JSON(a.deps.Base.Medium(medium))
 }
 
-// uploadFault returns the fault of an upload that failed with err. An error of the body or of the reads of the file has
-// precedence, because err is a consequence of it.
+// uploadFault returns the fault of an upload that failed with err. An error from the body or from
+// reading the file takes precedence, because err results from it.
 func uploadFault(body, file, err error) error {
 	switch {
 	case body != nil:
@@ -104,8 +106,8 @@ func (f *formFile) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// Limits in bytes of what precedes the content of the file and of what follows it. The headers of a
-// part are kept in memory.
+// Limits, in bytes, on what precedes the content of the file and on what follows it. The headers of
+// a part are kept in memory.
 const (
 	uploadHead   = 64 << 10
 	uploadedName = 1 << 10
@@ -145,7 +147,8 @@ func (f *uploadForm) file() (*multipart.Part, error) {
 	return part, nil
 }
 
-// end skips the fields after the file. It returns Invalid for a second file, which would otherwise be lost silently.
+// end skips the fields after the file. It returns Invalid for a second file, which would otherwise
+// be lost silently.
 func (f *uploadForm) end() error {
 	f.head.found, f.head.left = false, uploadHead
 	part, err := f.next("At most 64 KB of other fields may follow the file.")
@@ -181,7 +184,7 @@ func (f *uploadForm) next(tooLong string) (*multipart.Part, error) {
 	}
 }
 
-// headReader fails after left bytes unless found is set. It sets refused then.
+// headReader fails after left bytes unless found is set. It then sets refused.
 type headReader struct {
 	io.Reader
 	left           int

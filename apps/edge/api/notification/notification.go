@@ -1,4 +1,4 @@
-// Package notification has the endpoints for people's notifications.
+// Package notification provides the endpoints for people's notifications.
 package notification
 
 import (
@@ -13,12 +13,12 @@ import (
 	"crier/tenancy"
 )
 
-// Deps are what an API uses.
+// Deps are the dependencies of an API.
 type Deps struct {
 	Notifications Notifications
 }
 
-// API has the endpoints, one for each exported method. It is safe for concurrent use.
+// API provides the endpoints, one per exported method. It is safe for concurrent use.
 type API struct{ deps Deps }
 
 // New returns an API. It does not check that d is complete.
@@ -86,7 +86,7 @@ type listNotificationsInput struct {
 	Page route.OptionalInt `query:"page" doc:"Number of the page, from 0 (default 0) to 99."`
 }
 
-// number returns the page, and Invalid for one that cannot be.
+// number returns the page number, or Invalid if there can be no such page.
 func (in listNotificationsInput) number(op string) (int, error) {
 	page, wrong := in.Page.Between("page", 0, publishing.MaxNotificationPage, 0)
 	if len(wrong) > 0 {
@@ -113,7 +113,7 @@ func (a *API) ListNotifications() route.Endpoint {
 		"again, a channel that must be connected again with the posts that fail meanwhile, and the posts of a day that " +
 		"were published on any channel, in UTC. An organization keeps the newest 10000. Activity between two calls moves notifications to the " +
 		"first page."
-	d.SkipValidateParams = true // see optionalInt
+	d.SkipValidateParams = true // see route.OptionalInt
 	return route.JSON(d, a.listNotifications)
 }
 
@@ -169,7 +169,7 @@ func (a *API) ReadNotifications() route.Endpoint {
 	d.Description = "Returns the newest 100 of this organization, or a further page of them, and **marks those that it " +
 		"returns as read** for you in this organization. One that is counted again is unread again. An administrator of " +
 		"the instance who acts as you marks nothing."
-	d.SkipValidateParams = true // see optionalInt
+	d.SkipValidateParams = true // see route.OptionalInt
 	return route.JSON(d, a.readNotifications)
 }
 

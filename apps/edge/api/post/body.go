@@ -10,16 +10,16 @@ import (
 	"crier/publishing"
 )
 
-// CreateRequest has the schema of the body of POST /posts. decodeCreate accepts more forms than the
+// CreateRequest is the documented body of POST /posts. decodeCreate accepts more forms than the
 // schema describes.
 type CreateRequest struct{}
 
-// TransformSchema is called by huma.
+// TransformSchema implements huma.SchemaTransformer.
 func (CreateRequest) TransformSchema(r huma.Registry, _ *huma.Schema) *huma.Schema {
 	return createMembers.schema(r)
 }
 
-// createMembers are the members of a body of POST /posts.
+// createMembers are the members of the body of POST /posts.
 var createMembers = membersOf(
 	member[publishing.CreatePosts]{
 		name: "type", required: true, schema: oneOf("now", "schedule", "draft", "update"),
@@ -81,10 +81,11 @@ var createMembers = membersOf(
 	member[publishing.CreatePosts]{name: "order", schema: text, doc: "Not used."},
 )
 
-// CreateTag has the schema of a tag of a post. A string is accepted too.
+// CreateTag is the documented form of a post's tag. A plain string is accepted too.
 type CreateTag struct{}
 
-// TransformSchema is called by huma. The document names value first, and faults name label first.
+// TransformSchema implements huma.SchemaTransformer. It reverses the required members, because the
+// document lists value first and faults list label first.
 func (CreateTag) TransformSchema(r huma.Registry, _ *huma.Schema) *huma.Schema {
 	s := tagMembers.schema(r)
 	slices.Reverse(s.Required)
@@ -104,15 +105,16 @@ var tagMembers = membersOf(
 	},
 )
 
-// CreateEntry has the schema of the post on one channel. Settings may be a string with their JSON, too.
+// CreateEntry is the documented form of a post on one channel. Its settings may also be a string
+// that contains their JSON.
 type CreateEntry struct{}
 
-// TransformSchema is called by huma.
+// TransformSchema implements huma.SchemaTransformer.
 func (CreateEntry) TransformSchema(r huma.Registry, _ *huma.Schema) *huma.Schema {
 	return entryMembers.schema(r)
 }
 
-// entry is an entry that is decoded. read counts the parts and images of its body.
+// entry is an entry being decoded. read counts the parts and images of the whole body.
 type entry struct {
 	publishing.CreateEntry
 	read *counts
@@ -139,15 +141,16 @@ var entryMembers = membersOf(
 	},
 )
 
-// CreateValue has the schema of one part of a post: a thread part, or with a delay a follow-up part.
+// CreateValue is the documented form of one part of a post: a thread part or, with a delay, a
+// follow-up part.
 type CreateValue struct{}
 
-// TransformSchema is called by huma.
+// TransformSchema implements huma.SchemaTransformer.
 func (CreateValue) TransformSchema(r huma.Registry, _ *huma.Schema) *huma.Schema {
 	return partMembers.schema(r)
 }
 
-// part is a part that is decoded. read counts the parts and images of its body.
+// part is a part being decoded. read counts the parts and images of the whole body.
 type part struct {
 	publishing.CreatePart
 	read *counts
@@ -181,7 +184,8 @@ var partMembers = membersOf(
 	},
 )
 
-// CreateImage has the schema of an uploaded file: an object, or a string with an id or an address.
+// CreateImage is the documented form of an uploaded file: an object, or a string with its id or
+// URL.
 type CreateImage struct{}
 
 // Schema returns the schema of both forms.

@@ -14,18 +14,19 @@ import (
 	"crier/publishing"
 )
 
-// CheckPostDto has the schema of the body of POST /posts/check. It is the body of POST /posts, but
-// only the entries are required.
+// CheckPostDto is the documented body of POST /posts/check: the body of POST /posts, but only the
+// entries are required.
 type CheckPostDto struct{}
 
-// TransformSchema is called by huma.
+// TransformSchema implements huma.SchemaTransformer.
 func (CheckPostDto) TransformSchema(r huma.Registry, _ *huma.Schema) *huma.Schema {
 	s := checkMembers.pick(r, checkPostDocs(), "posts")
 	s.Properties["date"].Examples = nil
 	return s
 }
 
-// checkPostDocs returns the documented members of a body of POST /posts/check with their descriptions.
+// checkPostDocs returns the documented members of the body of POST /posts/check, with their
+// descriptions.
 func checkPostDocs() map[string]string {
 	const same = "As in POST /posts."
 	return map[string]string{
@@ -34,13 +35,13 @@ func checkPostDocs() map[string]string {
 	}
 }
 
-// checkMembers are the members of a body of POST /posts/check. Members of POST /posts that have no
-// effect here are checked too, but not documented.
+// checkMembers are the members of the body of POST /posts/check. Members of POST /posts that have
+// no effect here are checked too, but not documented.
 var checkMembers = membersOf(append([]member[publishing.CreatePosts]{{
 	name: "ai", schema: flag, decode: func(n node, _ *publishing.CreatePosts) { n.flag() },
 }}, createMembers.list...)...)
 
-// CheckAnswer has one result for each entry, in order. Passed is true if all of them are valid.
+// CheckAnswer has one result per entry, in order. Passed is true if all entries are valid.
 type CheckAnswer struct {
 	Passed  bool          `json:"passed" doc:"All entries are valid."`
 	Results []CheckResult `json:"results" doc:"One for each entry, in the order of the request."`
@@ -62,10 +63,11 @@ type CheckResult struct {
 	Checker           []string    `json:"checker" maxItems:"0" doc:"Always empty."`
 }
 
-// CheckErrors is the first problem. It is the JSON value true when there is none.
+// CheckErrors is the first problem. If there is none, it is empty and encoded as the JSON value
+// true.
 type CheckErrors string
 
-// MarshalJSON returns true or the text. Its error is always nil.
+// MarshalJSON returns true or the text as JSON. Its error is always nil.
 func (e CheckErrors) MarshalJSON() ([]byte, error) {
 	if e == "" {
 		return []byte("true"), nil
@@ -73,7 +75,7 @@ func (e CheckErrors) MarshalJSON() ([]byte, error) {
 	return json.Marshal(string(e))
 }
 
-// Schema returns the schema of true or a text.
+// Schema returns the schema of a boolean or a string.
 func (CheckErrors) Schema(huma.Registry) *huma.Schema {
 	return &huma.Schema{
 		Description: "The first problem, or true when there is none.",
@@ -83,7 +85,8 @@ func (CheckErrors) Schema(huma.Registry) *huma.Schema {
 
 type checkOutput struct{ Body CheckAnswer }
 
-// CheckPosts returns the endpoint that applies rules to posts without storing them. It counts for no quota.
+// CheckPosts returns the endpoint that applies the rules to posts without storing them. It does not
+// count toward any quota.
 func (a *API) CheckPosts() route.Endpoint {
 	d := route.Describe("Posts", "Check posts by the rules of their platforms without storing them", 400, 413)
 	d.Description = "Send the body that POST /posts is to have, or its posts alone. What POST /posts refuses before it looks " +
@@ -124,8 +127,9 @@ func checkResult(r publishing.Checked) CheckResult {
 	return out
 }
 
-// decodeCheck decodes a body of POST /posts/check. Without a type it is that of posts to be scheduled, and without a date
-// too at now. Its error is Invalid, like that of decodeCreate.
+// decodeCheck decodes a body of POST /posts/check. If the body has no type, its posts are checked
+// as scheduled posts; if it has no date either, they are scheduled for now. Like decodeCreate, it
+// returns Invalid.
 func decodeCheck(body []byte, now time.Time) (publishing.CreatePosts, error) {
 	n, err := parse(body, "post.check")
 	if err != nil {

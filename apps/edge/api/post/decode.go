@@ -18,10 +18,12 @@ import (
 
 const opCreate = "post.create"
 
-// decodeCreate decodes a body of POST /posts. It returns Invalid if the body is not a JSON object,
-// or if values have a wrong type, then with both these values and the broken rules of publishing.
-// If all types are right, it leaves the rules to the use case. A list is read up to one element
-// beyond its limit, which breaks a rule.
+// decodeCreate decodes a body of POST /posts. It returns Invalid if the body is not a JSON object.
+// If values have a wrong type, it returns Invalid with these values and the broken rules of
+// publishing. If all types are right, it leaves the rules to the use case.
+//
+// decodeCreate reads a list up to one element beyond its limit, so that a rule can report that the
+// list is too long.
 func decodeCreate(body []byte) (publishing.CreatePosts, error) {
 	n, err := parse(body, opCreate)
 	if err != nil {
@@ -77,8 +79,8 @@ func decodeMethod(n node) publishing.CreationMethod {
 	return publishing.MethodFromClient(n.value.String())
 }
 
-// decodeTags returns the labels of the tags, and nil if there is no such member. A tag without a label is named by its
-// value.
+// decodeTags returns the labels of the tags, or nil if the member is absent or null. A tag without
+// a label is named by its value.
 func decodeTags(n node) []string {
 	if n.null() {
 		return nil
@@ -96,8 +98,8 @@ func decodeTags(n node) []string {
 	return labels
 }
 
-// counts are the numbers of parts and images that were read of a body. Reading ends at one more than a request may
-// have.
+// counts are the numbers of parts and images read from a body so far. Reading stops one beyond what
+// a request may have.
 type counts struct{ parts, images int }
 
 // decodeEntries decodes the entries of a body.
@@ -135,7 +137,7 @@ func (c *counts) decodeImages(n node) (out []publishing.CreateMedium) {
 	return out
 }
 
-// decodeSettings accepts an object, or a string with its JSON.
+// decodeSettings accepts an object, or a string that contains its JSON.
 func decodeSettings(n node) json.RawMessage {
 	switch {
 	case n.null():
@@ -161,7 +163,7 @@ func decodeSettings(n node) json.RawMessage {
 	return inner.raw(publishing.MaxSettings)
 }
 
-// decodeImage accepts an object with id, path or url, or a string with an id or an address.
+// decodeImage accepts an object with id, path or url, or a string with an id or a URL.
 func decodeImage(n node) publishing.CreateMedium {
 	switch {
 	case n.value.Type == gjson.String:
@@ -185,8 +187,8 @@ func decodeImage(n node) publishing.CreateMedium {
 	return out
 }
 
-// hashRequest returns a hash of the meaning of a request, by which a repeated request is recognized. The order of
-// members, white space, unused members and the prefix of the mount make no difference.
+// hashRequest returns a hash of what a request means, which identifies a repeated request. The
+// order of members, white space, unused members and the mount prefix do not affect the hash.
 func hashRequest(method, path string, meaning ...any) ([]byte, error) {
 	h := sha256.New()
 	h.Write([]byte(method + "\n" + path + "\n"))

@@ -18,7 +18,8 @@ import (
 	"crier/publishing"
 )
 
-// ListPosts returns the endpoint that lists posts as a JSON array. It is Invalid if the array would exceed 24 MB.
+// ListPosts returns the endpoint that lists posts as a JSON array. The endpoint returns Invalid if
+// the array would exceed 24 MB.
 func (a *API) ListPosts() route.Endpoint {
 	return route.JSON(describeList(), a.listPosts(false), route.Answer[[]record.Item](http.StatusOK, "OK"))
 }
@@ -83,7 +84,7 @@ func (a *API) listPosts(enveloped bool) func(context.Context, *listInput) (*list
 	}
 }
 
-// checkFormat returns the fault of an unknown format. The empty one is valid.
+// checkFormat returns a fault for an unknown format. The empty format is valid.
 func checkFormat(format string) []fault.Field {
 	if format == "" || format == string(publishing.ContentHTML) || format == string(publishing.ContentText) {
 		return nil
@@ -91,8 +92,8 @@ func checkFormat(format string) []fault.Field {
 	return []fault.Field{{Name: "format", Message: "must be one of: html, text"}}
 }
 
-// query returns the query of publishing: by dates if one is given, else by page. Its error is Invalid, with every wrong
-// parameter.
+// query returns the query for publishing: by dates if the request has one, otherwise by page. Its
+// error is Invalid and lists every wrong parameter.
 func (in *listInput) query() (publishing.ListPosts, error) {
 	q := publishing.ListPosts{Customer: in.Customer}
 	if q.Customer == "" {
@@ -145,15 +146,18 @@ func (in *listInput) page(q *publishing.ListPosts) []fault.Field {
 }
 
 const (
-	// MaxListAnswer is the size of a list of posts, in bytes of JSON; 10,000 ordinary posts take less.
+	// MaxListAnswer is the maximum size of a list of posts, in bytes of JSON. 10,000 ordinary posts
+	// take less.
 	MaxListAnswer = 24 << 20
 	listPiece     = 256 << 10 // bytes
 )
 
-// items returns the list as JSON, in an envelope if wanted. It encodes one item after another and returns Invalid
-// as soon as the answer is too large: markup, escapes and later occurrences can make it many times larger than the
-// stored posts. The answer is in pieces because one growing buffer would be copied, and would need three times the
-// memory.
+// items returns the list as JSON, in an envelope if enveloped is true. It encodes one item at a
+// time and returns Invalid as soon as the response is too large: markup, escapes and later
+// occurrences can make it many times larger than the stored posts.
+//
+// The response consists of pieces because a single growing buffer would be copied and need three
+// times the memory.
 func (a *API) items(threads []publishing.Thread, format string, enveloped bool) (net.Buffers, error) {
 	before, after := "[", "]"
 	if enveloped {

@@ -12,7 +12,7 @@ import (
 type member[T any] struct {
 	name     string
 	required bool
-	// schema returns what the document says, with doc as the description.
+	// schema returns the member's schema in the document, without the description, which is doc.
 	schema func(huma.Registry) *huma.Schema
 	doc    string
 	// decode stores the value of the member in the object. It is also called for an absent member,
@@ -24,7 +24,7 @@ type member[T any] struct {
 // are listed. The document and the decoder use the same list.
 type members[T any] struct {
 	list []member[T]
-	// read are the members that are read, and names their names.
+	// read has the members that are read, and names has their names.
 	read  []member[T]
 	names []string
 }
@@ -39,7 +39,7 @@ func membersOf[T any](list ...member[T]) members[T] {
 	return m
 }
 
-// decode decodes an object into a T, and returns the object.
+// decode decodes the object in n into a T and returns the object.
 func (m members[T]) decode(n node, into *T) object {
 	o := n.object(m.names...)
 	for i, one := range m.read {
@@ -62,7 +62,7 @@ func (m members[T]) schema(r huma.Registry) *huma.Schema {
 	return s
 }
 
-// pick returns the schema of an object that has only these members, which are described by their docs.
+// pick returns the schema of an object that has only the members in docs, with these descriptions.
 func (m members[T]) pick(r huma.Registry, docs map[string]string, required ...string) *huma.Schema {
 	s := m.schema(r)
 	s.Required = required
@@ -84,12 +84,12 @@ func date(huma.Registry) *huma.Schema {
 	return &huma.Schema{Type: huma.TypeString, Examples: []any{"2026-01-02T15:04:05Z"}}
 }
 
-// oneOf is a text that must be one of words.
+// oneOf is the schema of a text that must be one of words.
 func oneOf(words ...any) func(huma.Registry) *huma.Schema {
 	return func(huma.Registry) *huma.Schema { return &huma.Schema{Type: huma.TypeString, Enum: words} }
 }
 
-// whole is a whole number of at least least and at most most, or without an upper bound if most is 0.
+// whole is the schema of a whole number from least to most, without an upper bound if most is 0.
 func whole(least, most float64) func(huma.Registry) *huma.Schema {
 	return func(huma.Registry) *huma.Schema {
 		s := &huma.Schema{Type: huma.TypeInteger, Format: "int64", Minimum: &least}
@@ -100,15 +100,15 @@ func whole(least, most float64) func(huma.Registry) *huma.Schema {
 	}
 }
 
-// anyMembers is an object that may have any members.
+// anyMembers is the schema of an object with any members.
 func anyMembers(huma.Registry) *huma.Schema {
 	return &huma.Schema{Type: huma.TypeObject, AdditionalProperties: &huma.Schema{}}
 }
 
-// of is an object with the schema of T.
+// of is the schema of T.
 func of[T any](r huma.Registry) *huma.Schema { return r.Schema(reflect.TypeFor[T](), true, "") }
 
-// listOf is a list of at least least objects with the schema of T.
+// listOf is the schema of a list of T with at least least elements.
 func listOf[T any](least int) func(huma.Registry) *huma.Schema {
 	return func(r huma.Registry) *huma.Schema {
 		s := &huma.Schema{Type: huma.TypeArray, Items: of[T](r)}

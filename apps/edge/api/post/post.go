@@ -1,4 +1,4 @@
-// Package post has the endpoints for posts.
+// Package post provides the endpoints for posts.
 package post
 
 import (
@@ -13,7 +13,7 @@ import (
 	"crier/tenancy"
 )
 
-// Deps are what an API uses.
+// Deps are the dependencies of an API.
 type Deps struct {
 	Base     record.Base
 	Posts    Posts
@@ -21,7 +21,7 @@ type Deps struct {
 	Clock    clock.Clock
 }
 
-// API has the endpoints, one for each exported method. It is safe for concurrent use.
+// API provides the endpoints, one per exported method. It is safe for concurrent use.
 type API struct{ deps Deps }
 
 // New returns an API. It does not check that d is complete.
@@ -88,28 +88,35 @@ func (a *API) deleteGroup(ctx context.Context, in *groupInput) (*record.NamedOut
 	return record.NewNamed(in.Group), nil
 }
 
-// Posts are the use cases of posts. Ids are text as the client sent it. A post or group that does not exist, that is of
-// another organization, or whose id does not parse, is NotFound. Every method can also return Unavailable and Internal.
+// Posts are the use cases of posts. Ids are text as the client sent it. Methods return NotFound for
+// a post or group that does not exist or belongs to another organization, or whose id does not
+// parse. Every method can also return Unavailable and Internal.
 type Posts interface {
-	// Create creates or updates posts and returns one post for each entry. It returns Invalid with the wrong fields or
-	// with one entry for each wrong channel, Quota at the limit of posts, TooLarge, and Conflict for a post that cannot be changed now or while
-	// another request with the same idempotency key is running. The result of a key is stored in the transaction of
-	// its posts: after a crash a repeated request returns that result, or creates the posts.
+	// Create creates or updates posts and returns one post per entry. It returns Invalid with the
+	// wrong fields or with one entry for each wrong channel, Quota at the limit on posts, and
+	// TooLarge. It returns Conflict if a post cannot be changed now, or while another request with
+	// the same idempotency key is running.
+	//
+	// The result of an idempotency key is stored in the same transaction as its posts. After a
+	// crash, a repeated request returns that result or creates the posts.
 	Create(ctx context.Context, p tenancy.Principal, cmd publishing.CreatePosts) (publishing.CreateResult, error)
-	// List returns the threads of a range of dates, or of a page. A range that is too large is Invalid.
+	// List returns the threads of a date range or of a page. It returns Invalid if the range is too
+	// large.
 	List(ctx context.Context, p tenancy.Principal, q publishing.ListPosts) (publishing.ThreadPage, error)
 	// Get returns one post with its timeline.
 	Get(ctx context.Context, p tenancy.Principal, id string) (publishing.PostDetail, error)
-	// Delete deletes a post with its group. For a repeated post it skips one occurrence. It returns Conflict while the
-	// post is being published.
+	// Delete deletes a post with its group. For a repeated post, it skips one occurrence. A post
+	// that is being published may still go out.
 	Delete(ctx context.Context, p tenancy.Principal, id string) error
-	// DeleteGroup deletes a group of posts, and ends a repeated post. It returns Conflict like Delete.
+	// DeleteGroup deletes a group of posts and ends a repeated post. As with Delete, a post that is
+	// being published may still go out.
 	DeleteGroup(ctx context.Context, p tenancy.Principal, group string) error
 	// ChangeStatus makes a post a draft or schedules it, and returns its new state. It returns
 	// Invalid for another status or a post that breaks the rules of its platform, Quota at the
-	// limit of posts, Conflict while the post is being published, when it is published and
-	// cmd.Republish is false, or when its content is not what was approved and cmd.Override is
-	// false, and Forbidden if the principal may not override.
+	// limit on posts, and Forbidden if the principal may not override.
+	//
+	// It returns Conflict while the post is being published, if it is published and cmd.Republish
+	// is false, or if its content is not what was approved and cmd.Override is false.
 	ChangeStatus(
 		ctx context.Context, p tenancy.Principal, id string, cmd publishing.ChangeStatus,
 	) (publishing.StatusChanged, error)
@@ -120,7 +127,7 @@ type Posts interface {
 	ChangeSettings(
 		ctx context.Context, p tenancy.Principal, id string, cmd publishing.ChangeSettings,
 	) (publishing.SettingsChanged, error)
-	// Check applies all rules to entries and stores nothing. It returns Invalid for what is no list of entries, and
-	// TooLarge.
+	// Check applies all rules to the entries and stores nothing. It returns Invalid if cmd breaks a
+	// rule that does not depend on a channel, and TooLarge.
 	Check(ctx context.Context, p tenancy.Principal, cmd publishing.CreatePosts) ([]publishing.Checked, error)
 }

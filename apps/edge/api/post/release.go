@@ -13,7 +13,7 @@ import (
 // Releases are the use cases for finding posts on their platforms. Ids are as for Posts.
 type Releases interface {
 	// Missing returns the items on the platform that a post may correspond to. It returns
-	// Unauthenticated and Upstream as Tools does.
+	// Unauthenticated and Upstream like Tools.
 	Missing(ctx context.Context, p tenancy.Principal, id string) ([]publishing.RemoteItem, error)
 	// SetRelease stores the platform's id of a post. It returns Invalid, and Conflict if an id is
 	// already known.
@@ -21,7 +21,7 @@ type Releases interface {
 }
 
 // Missing returns the endpoint that lists the platform's items that a post may correspond to, if
-// the platform published it without returning its id. It is part of the application API too.
+// the platform published it without returning its id. It is also part of the application API.
 func (a *API) Missing() route.Endpoint {
 	d := route.Describe("Posts", "List what a post may be on its platform", 404, 502)
 	d.Description = "Empty unless releaseId is missing and the platform can list its posts. Send the id of the right one " +
@@ -49,7 +49,8 @@ func (a *API) missing(ctx context.Context, in *idInput) (*missingOutput, error) 
 	return out, nil
 }
 
-// SetRelease returns the endpoint that stores the platform's id of a post. It is part of the application API too.
+// SetRelease returns the endpoint that stores the platform's id of a post. It is also part of the
+// application API.
 func (a *API) SetRelease() route.Endpoint {
 	return route.JSON(route.Described(route.Describe("Posts", "Set the platform's id of a post whose id is missing", 400, 404, 409, 413),
 		"For a published post that the platform did not name: GET /posts/{id}/missing lists what it may "+

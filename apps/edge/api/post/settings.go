@@ -10,7 +10,8 @@ import (
 	"crier/publishing"
 )
 
-// SettingsRequest is the body that changes the settings of a post.
+// SettingsRequest is the body that changes the settings of a post. Example: {"settings": {"topic":
+// "cats"}}
 type SettingsRequest struct {
 	Settings record.Settings `json:"settings" doc:"Settings of the platform. The post keeps those that are not named; null removes one."`
 	Override bool            `json:"override,omitempty" doc:"Keeps an approved post in the queue with settings that were not approved. For administrators and their keys; recorded in the audit log."`
@@ -21,7 +22,7 @@ type settingsInput struct {
 	Body SettingsRequest
 }
 
-// SettingsAnswer names the post whose settings were changed. PostID is the root of its thread.
+// SettingsAnswer is the post whose settings were changed. PostID is the root of its thread.
 type SettingsAnswer struct {
 	PostID      string `json:"postId" doc:"Id of the post."`
 	PublishDate string `json:"publishDate" format:"date-time" doc:"When it goes out."`

@@ -12,8 +12,8 @@ import (
 	"crier/publishing"
 )
 
-// ChangeStatus returns the endpoint that makes a post a draft or schedules it. It is Conflict while the post is being
-// published.
+// ChangeStatus returns the endpoint that makes a post a draft or schedules it. The endpoint returns
+// Conflict while the post is being published.
 func (a *API) ChangeStatus() route.Endpoint {
 	d := route.Describe("Posts", "Make a post a draft, or schedule it", 400, 402, 403, 404, 409, 413)
 	d.Description = "A post that is scheduled goes out at its date, and at once if the date is past. The date stays as it " +

@@ -59,18 +59,18 @@ func (n node) child(name string, v gjson.Result) node {
 	return node{value: v, at: name, faults: n.faults}
 }
 
-// null returns whether the value is null or absent.
+// null reports whether the value is null or absent.
 func (n node) null() bool { return n.value.Type == gjson.Null }
 
-// object has the members of a node that were read.
+// object is a node with the members that were read from it.
 type object struct {
 	node
 	names  []string
 	values []gjson.Result // by the index of names
 }
 
-// object reads the members with these names, in one pass; of equal names the last one counts. A value that is neither
-// an object nor null is a fault, and has no members.
+// object reads the members with these names in one pass. If a name occurs more than once, its last
+// value counts. A value that is neither an object nor null adds a fault and has no members.
 func (n node) object(names ...string) object {
 	o := object{node: n, names: names, values: make([]gjson.Result, len(names))}
 	switch {
@@ -97,8 +97,8 @@ func (o object) get(name string) node {
 	return o.child(name, value)
 }
 
-// text returns a string, "" for null. Other values, and strings with NUL or half a character, are a
-// fault.
+// text returns a string, or "" for null. It adds a fault for any other value, and for a string with
+// NUL or half a character (see route.HasHalfCharacter).
 func (n node) text() string {
 	if n.null() {
 		return ""
@@ -133,7 +133,8 @@ func (n node) name() string {
 // reference returns a name without any white space or hidden characters pasted around it.
 func (n node) reference() string { return paste.Trim(n.name()) }
 
-// flag returns a boolean, also one in a string, and false for null and the empty string. Other values are a fault.
+// flag returns a boolean, which may also be in a string, and false for null and the empty string.
+// It adds a fault for any other value.
 func (n node) flag() bool {
 	switch n.value.Type {
 	case gjson.Null:
@@ -149,7 +150,8 @@ func (n node) flag() bool {
 	return false
 }
 
-// number returns a whole number, and 0 for null and the empty string. Other values are a fault.
+// number returns a whole number, and 0 for null and the empty string. It adds a fault for any other
+// value.
 func (n node) number() int {
 	switch {
 	case n.null(), n.value.Type == gjson.String && n.value.String() == "":
@@ -167,9 +169,9 @@ func (n node) number() int {
 	return 0
 }
 
-// list returns the elements of an array, none for null. Other values are a fault. Of an array with more than most
-// elements it returns most+1, so that the caller sees that there are too many. It returns none when the list of faults
-// is full.
+// list returns the elements of an array, or none for null. It adds a fault for any other value. If
+// the array has more than most elements, list returns most+1 of them, so that the caller sees that
+// there are too many. If the list of faults is full, it returns none.
 func (n node) list(most int) (out []node) {
 	if n.faults.Full() {
 		return nil
@@ -187,8 +189,8 @@ func (n node) list(most int) (out []node) {
 	return out
 }
 
-// raw returns the value as JSON with sorted members. A value of more than most bytes is returned as it was sent.
-// Half a character in it is a fault.
+// raw returns the value as JSON with sorted members, or as it was sent if it has more than most
+// bytes. It adds a fault if the value contains half a character.
 func (n node) raw(most int) json.RawMessage {
 	sent := json.RawMessage(n.value.Raw)
 	if route.HasHalfCharacter(n.value.Raw) {
@@ -205,8 +207,8 @@ func (n node) raw(most int) json.RawMessage {
 	return sorted
 }
 
-// sortMembers returns a JSON value with sorted members and its numbers as they were sent. It returns the error of
-// encoding/json for what is no JSON.
+// sortMembers returns a JSON value with sorted members and with its numbers as they were sent. It
+// returns the error of encoding/json if sent is not valid JSON.
 func sortMembers(sent json.RawMessage) (json.RawMessage, error) {
 	d := json.NewDecoder(bytes.NewReader(sent))
 	d.UseNumber()
@@ -216,7 +218,7 @@ func sortMembers(sent json.RawMessage) (json.RawMessage, error) {
 	}
 	var b bytes.Buffer
 	e := json.NewEncoder(&b)
-	e.SetEscapeHTML(false) // escaping would make one byte six, which count for the limit
+	e.SetEscapeHTML(false) // escaping would turn one byte into six that count toward the limit
 	if err := e.Encode(v); err != nil {
 		return nil, err
 	}

@@ -1,4 +1,4 @@
-// Package slot has the endpoints for posting times.
+// Package slot provides the endpoints for posting times.
 package slot
 
 import (
@@ -13,12 +13,12 @@ import (
 	"crier/tenancy"
 )
 
-// Deps are what an API uses.
+// Deps are the dependencies of an API.
 type Deps struct {
 	Slots Slots
 }
 
-// API has the endpoints, one for each exported method. It is safe for concurrent use.
+// API provides the endpoints, one per exported method. It is safe for concurrent use.
 type API struct{ deps Deps }
 
 // New returns an API. It does not check that d is complete.
@@ -97,7 +97,7 @@ type IntegrationTimeDto struct {
 	Timezone string        `json:"timezone,omitempty" maxLength:"64" doc:"New time zone of the channel: an IANA name, or minutes east of UTC. Without it the channel keeps its zone. Posts that repeat already keep theirs."`
 }
 
-// QueuePlan is the posting times of a channel.
+// QueuePlan has the posting times of a channel.
 type QueuePlan struct {
 	Time     []PostingTime `json:"time" doc:"In their order; times without days are of every day."`
 	Timezone string        `json:"timezone" doc:"The zone of the times: an IANA name, or a fixed offset such as +05:30."`
@@ -134,7 +134,8 @@ func (a *API) SetQueuePlan() route.Endpoint {
 	})
 }
 
-// SetTimes returns the endpoint that replaces the posting times of a channel by minutes of UTC, as older clients do.
+// SetTimes returns the endpoint that replaces the posting times of a channel with minutes of UTC,
+// as older clients send them.
 func (a *API) SetTimes() route.Endpoint {
 	d := route.Describe("Posting times", "Set the posting times of a channel in UTC", 400, 404, 413)
 	d.DefaultStatus = http.StatusCreated
@@ -159,7 +160,8 @@ func (a *API) setPlan(ctx context.Context, in *setPlanInput, utc bool) (publishi
 	for i, t := range in.Body.Time {
 		days := publishing.EveryDay
 		if len(t.Days) > 0 {
-			days, _ = publishing.WeekdaysOf(t.Days) // the empty set for others, which is refused
+			// An invalid day yields the empty set, which the use case refuses.
+			days, _ = publishing.WeekdaysOf(t.Days)
 		}
 		cmd.Times[i] = publishing.QueueTime{Minute: t.Time, Days: days}
 	}

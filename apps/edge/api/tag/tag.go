@@ -1,4 +1,4 @@
-// Package tag has the endpoints for tags.
+// Package tag provides the endpoints for tags.
 package tag
 
 import (
@@ -13,13 +13,13 @@ import (
 	"crier/tenancy"
 )
 
-// Deps are what an API uses.
+// Deps are the dependencies of an API.
 type Deps struct {
 	Tags  Tags
 	Clock clock.Clock
 }
 
-// API has the endpoints, one for each exported method. It is safe for concurrent use.
+// API provides the endpoints, one per exported method. It is safe for concurrent use.
 type API struct{ deps Deps }
 
 // New returns an API. It does not check that d is complete.
@@ -64,7 +64,7 @@ type TagList struct {
 
 type tagsOutput struct{ Body TagList }
 
-// ListTags returns the endpoint that lists the tags of the organization in the order of their names.
+// ListTags returns the endpoint that lists the tags of the organization, sorted by name.
 func (a *API) ListTags() route.Endpoint {
 	return route.JSON(route.Described(route.Describe("Tags", "List the tags of the organization"),
 		"Posts get tags by their names, with tags of POST /posts."), a.listTags)
@@ -115,7 +115,8 @@ func (a *API) createTag(ctx context.Context, in *tagInput) (*tagOutput, error) {
 	return &tagOutput{Body: tagRecord(p, t)}, nil
 }
 
-// UpdateTag returns the endpoint that changes the name and the color of a tag, which all its posts then show.
+// UpdateTag returns the endpoint that changes the name and color of a tag. All its posts show the
+// change.
 func (a *API) UpdateTag() route.Endpoint {
 	return route.JSON(route.Described(route.Describe("Tags", "Change a tag", 400, 404, 409, 413),
 		"Its posts show the new name and the new color. 409: another tag has this name."), a.updateTag)
@@ -135,7 +136,7 @@ func (a *API) updateTag(ctx context.Context, in *updateTagInput) (*tagOutput, er
 	return &tagOutput{Body: tagRecord(p, t)}, nil
 }
 
-// DeleteTag returns the endpoint that deletes a tag. Its posts stay and lose it.
+// DeleteTag returns the endpoint that deletes a tag. Its posts are kept without it.
 func (a *API) DeleteTag() route.Endpoint {
 	return route.JSON(route.Described(route.Describe("Tags", "Delete a tag; its posts stay", 404),
 		"It is taken from all posts that have it."), a.deleteTag)

@@ -138,7 +138,7 @@ type tryInput struct {
 	URL string `query:"url" maxLength:"2048" doc:"A public https address."`
 }
 
-// TriedURL is how a call of a URL ended.
+// TriedURL is the outcome of a call to a URL.
 type TriedURL struct {
 	Send    bool    `json:"send" doc:"Whether the URL answered with 2xx."`
 	Status  *int    `json:"status" nullable:"true" doc:"Status of the answer; null without one."`

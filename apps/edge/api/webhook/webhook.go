@@ -1,4 +1,4 @@
-// Package webhook has the endpoints for webhooks and their deliveries.
+// Package webhook provides the endpoints for webhooks and their deliveries.
 package webhook
 
 import (
@@ -12,12 +12,12 @@ import (
 	"crier/tenancy"
 )
 
-// Deps are what an API uses.
+// Deps are the dependencies of an API.
 type Deps struct {
 	Webhooks Webhooks
 }
 
-// API has the endpoints, one for each exported method. It is safe for concurrent use.
+// API provides the endpoints, one per exported method. It is safe for concurrent use.
 type API struct{ deps Deps }
 
 // New returns an API. It does not check that d is complete.
@@ -94,7 +94,7 @@ func previousSecrets(w publishing.Webhook) PreviousSecrets {
 	return out
 }
 
-// WebhookChannel is a channel that a webhook has chosen.
+// WebhookChannel is a channel whose events a webhook receives.
 type WebhookChannel struct {
 	Integration channelPicture `json:"integration" doc:"The channel."`
 }
@@ -214,7 +214,7 @@ func (a *API) createWebhook(ctx context.Context, in *createWebhookInput) (*creat
 	return &createWebhookOutput{Body: NewWebhook{ID: w.ID.String(), Secret: secret}}, nil
 }
 
-// UpdateWebhookRequest is the body of PUT /webhooks/{id}. Members that are absent are left as they are.
+// UpdateWebhookRequest is the body of PUT /webhooks/{id}. Absent members keep their values.
 type UpdateWebhookRequest struct {
 	Name *string `json:"name,omitempty" nullable:"true" maxLength:"256" doc:"1 to 128 characters."`
 	URL  *string `json:"url,omitempty" nullable:"true" maxLength:"2048" doc:"A public https address."`
