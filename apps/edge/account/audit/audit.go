@@ -1,4 +1,4 @@
-// Package audit has the endpoint for the audit log.
+// Package audit provides the endpoint for the audit log.
 package audit
 
 import (
@@ -20,12 +20,12 @@ import (
 	"crier/tenancy"
 )
 
-// Deps are what an API uses.
+// Deps are the dependencies of an API.
 type Deps struct {
 	Log AuditLog
 }
 
-// API has the endpoints, one for each exported method. It is safe for concurrent use.
+// API provides the endpoints, one per exported method. It is safe for concurrent use.
 type API struct{ deps Deps }
 
 // New returns an API. It does not check that d is complete.
@@ -59,7 +59,7 @@ type AuditRecord struct {
 	Address string  `json:"address" doc:"Network address of the client."`
 }
 
-// Audit returns the endpoint of the audit log of the organization, as JSON or CSV.
+// Audit returns the endpoint for the audit log of the organization, as JSON or CSV.
 func (a *API) Audit() route.Endpoint {
 	d := route.Described(route.Describe("Settings", "Read the audit log of the organization", 400),
 		"The newest entries first; for a USER the own ones. With Accept: text/csv the answer is a file; cells that a spreadsheet would take "+
@@ -122,7 +122,8 @@ func newAuditRecord(e tenancy.AuditEvent) AuditRecord {
 	return out
 }
 
-// auditQuery returns the query of the parameters that get returns. Its error is Invalid, with every wrong one.
+// auditQuery reads the query parameters with get. Its error is Invalid and lists every wrong
+// parameter.
 func auditQuery(get func(name string, fallback ...string) string) (tenancy.AuditQuery, error) {
 	var faults tenancy.Inputs
 	date := func(name string) (at time.Time) {
@@ -151,10 +152,10 @@ func auditQuery(get func(name string, fallback ...string) string) (tenancy.Audit
 	return q, faults.Err("audit.audit")
 }
 
-// maxAuditPages bounds the entries that a query skips.
+// maxAuditPages bounds how many entries a query skips.
 const maxAuditPages = 10_000
 
-// auditCSV returns the records as CSV with a line of names.
+// auditCSV returns the records as CSV with a header line.
 func auditCSV(records []AuditRecord) ([]byte, error) {
 	text := func(s *string) string {
 		if s == nil {
@@ -181,8 +182,8 @@ func auditCSV(records []AuditRecord) ([]byte, error) {
 	return file.Bytes(), nil
 }
 
-// harmless returns a cell that no spreadsheet takes as a formula: an apostrophe precedes the characters with which one
-// begins.
+// harmless returns the cell with an apostrophe before it if a spreadsheet would take it as a
+// formula. Example: =1+1 becomes '=1+1.
 func harmless(cell string) string {
 	if cell != "" && strings.ContainsRune("=+-@\t\r", rune(cell[0])) {
 		return "'" + cell

@@ -1,4 +1,4 @@
-// Package deletion has the endpoints for deleting and restoring accounts and organizations.
+// Package deletion provides the endpoints for deleting and restoring accounts and organizations.
 package deletion
 
 import (
@@ -13,14 +13,14 @@ import (
 	"crier/tenancy"
 )
 
-// Deps are what an API uses.
+// Deps are the dependencies of an API.
 type Deps struct {
 	Accounts Deletions
 	Gate     *admission.Gate
 	Cookies  session.Cookies
 }
 
-// API has the endpoints, one for each exported method. It is safe for concurrent use.
+// API provides the endpoints, one per exported method. It is safe for concurrent use.
 type API struct{ deps Deps }
 
 // New returns an API. It does not check that d is complete.
@@ -65,7 +65,8 @@ func (a *API) DeleteAccount() route.Endpoint {
 }
 
 func (a *API) deleteAccount(ctx context.Context, in *deletionInput) (*deletedOutput, error) {
-	if !request.Principal(ctx).Behind.IsZero() { // 400 by the contract: the guard of personal routes answers 403
+	// The contract wants 400; the guard of personal routes answers 403.
+	if !request.Principal(ctx).Behind.IsZero() {
 		return nil, fault.New(fault.Invalid, "deletion.deleteAccount",
 			"Only the person may do this: stop acting as somebody else first.")
 	}
@@ -98,7 +99,7 @@ func (a *API) deleteOrganization(ctx context.Context, in *deletionInput) (*delet
 	return &deletedOutput{Cookies: a.deps.Cookies.Expired(session.CookieOrg), Body: DeletedAnswer{Deleted: true}}, nil
 }
 
-// RestoredAnswer is the answer of POST /user/restore-organization.
+// RestoredAnswer is the response of POST /user/restore-organization.
 type RestoredAnswer struct {
 	Restored bool `json:"restored" doc:"Always true."`
 }

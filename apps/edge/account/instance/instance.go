@@ -1,5 +1,5 @@
-// Package instance has the endpoints for administrators of the instance and for the company that
-// runs it.
+// Package instance provides the endpoints for administrators of the instance and for the company
+// that runs it.
 package instance
 
 import (
@@ -18,7 +18,7 @@ import (
 	"crier/tenancy"
 )
 
-// Deps are what an API uses.
+// Deps are the dependencies of an API.
 type Deps struct {
 	Accounts Accounts
 	Plans    billing.Plans
@@ -33,7 +33,7 @@ type Accounts interface {
 	Enterprise
 }
 
-// API has the endpoints, one for each exported method. It is safe for concurrent use.
+// API provides the endpoints, one per exported method. It is safe for concurrent use.
 type API struct{ deps Deps }
 
 // New returns an API. It does not check that d is complete.
@@ -114,7 +114,8 @@ func (a *API) impersonable(ctx context.Context, in *impersonableInput) (*imperso
 	return out, nil
 }
 
-// Impersonate returns the endpoint with which an administrator of the instance begins or ends to act as a member.
+// Impersonate returns the endpoint with which an administrator of the instance starts or stops
+// impersonating a member.
 func (a *API) Impersonate() route.Endpoint {
 	return route.JSON(route.Described(route.Created("Instance", "Act as a member of an organization", 400, 404, 413),
 		"The id of a membership, or an empty one to end it. The answer has no body, and the cookie impersonate. "+
@@ -136,7 +137,8 @@ type EnterpriseRequest struct {
 	Params string `json:"params" minLength:"1" maxLength:"8192"`
 }
 
-// TransformSchema is called by huma. It adds the descriptions that are too long for a struct tag.
+// TransformSchema implements huma.SchemaTransformer. It adds the descriptions that are too long for
+// a struct tag.
 func (EnterpriseRequest) TransformSchema(_ huma.Registry, s *huma.Schema) *huma.Schema {
 	s.Properties["params"].Description = "JWT, signed by HS256 with ENTERPRISE_SECRET: id, name, email, saasName, iat, " +
 		"exp at most 5 minutes later, and jti, which is used once."
@@ -145,7 +147,7 @@ func (EnterpriseRequest) TransformSchema(_ huma.Registry, s *huma.Schema) *huma.
 
 type enterpriseInput struct{ Body EnterpriseRequest }
 
-// EnterpriseUserAnswer is a new organization and its key, or what was refused.
+// EnterpriseUserAnswer has a new organization and its key, or says what was refused.
 type EnterpriseUserAnswer struct {
 	ID      string `json:"id,omitempty" doc:"Of the organization."`
 	APIKey  string `json:"apiKey,omitempty" doc:"The whole key. It is shown only here."`
@@ -155,7 +157,8 @@ type EnterpriseUserAnswer struct {
 
 type enterpriseOutput struct{ Body EnterpriseUserAnswer }
 
-// CreateEnterpriseUser returns the endpoint that creates a person, an organization and a key for a signed request.
+// CreateEnterpriseUser returns the endpoint that creates a person, an organization and a key for a
+// signed request.
 func (a *API) CreateEnterpriseUser() route.Endpoint {
 	return route.JSON(route.Described(
 		route.Created("Instance", "Create a person with an organization and a key", 400, 404, 413, 429),

@@ -1,4 +1,4 @@
-// Package key has the endpoints for API keys.
+// Package key provides the endpoints for API keys.
 package key
 
 import (
@@ -12,14 +12,14 @@ import (
 	"crier/tenancy"
 )
 
-// Deps are what an API uses.
+// Deps are the dependencies of an API.
 type Deps struct {
 	Accounts Keys
 	Gate     *admission.Gate
 	Clock    clock.Clock
 }
 
-// API has the endpoints, one for each exported method. It is safe for concurrent use.
+// API provides the endpoints, one per exported method. It is safe for concurrent use.
 type API struct{ deps Deps }
 
 // New returns an API. It does not check that d is complete.
@@ -108,7 +108,7 @@ type NewKeyAnswer struct {
 
 type createKeyOutput struct{ Body NewKeyAnswer }
 
-// CreateKey returns the endpoint that makes an API key.
+// CreateKey returns the endpoint that creates an API key.
 func (a *API) CreateKey() route.Endpoint {
 	return route.JSON(route.Described(route.Created("API keys", "Create an API key", 400, 402, 409, 413),
 		"When you signed in more than 10 minutes ago, it needs your password, and a code of your second factor if you have one."),
@@ -155,7 +155,7 @@ type renameKeyInput struct {
 	Body KeyNameRequest
 }
 
-// KeyName names a key.
+// KeyName is the id and the name of a key.
 type KeyName struct {
 	ID   string `json:"id"`
 	Name string `json:"name"`
@@ -210,7 +210,7 @@ type RotatedKeyAnswer struct {
 
 type rotateKeyOutput struct{ Body RotatedKeyAnswer }
 
-// RotateKey returns the endpoint that replaces an API key by a new one.
+// RotateKey returns the endpoint that replaces an API key with a new one.
 func (a *API) RotateKey() route.Endpoint {
 	return route.JSON(route.Described(route.Created("API keys", "Replace an API key", 400, 404, 409, 413),
 		"The old key stops working at once, or after overlapHours, and is not replaced again meanwhile: 409. Without an id, "+

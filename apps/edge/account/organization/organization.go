@@ -1,4 +1,4 @@
-// Package organization has the endpoints for organizations and for joining them.
+// Package organization provides the endpoints for organizations and for joining them.
 package organization
 
 import (
@@ -13,14 +13,14 @@ import (
 	"crier/tenancy"
 )
 
-// Deps are what an API uses.
+// Deps are the dependencies of an API.
 type Deps struct {
 	Accounts Organizations
 	Plans    billing.Plans
 	Cookies  session.Cookies
 }
 
-// API has the endpoints, one for each exported method. It is safe for concurrent use.
+// API provides the endpoints, one per exported method. It is safe for concurrent use.
 type API struct{ deps Deps }
 
 // New returns an API. It does not check that d is complete.
@@ -109,7 +109,7 @@ type CreateOrganizationRequest struct {
 
 type createOrganizationInput struct{ Body CreateOrganizationRequest }
 
-// OrganizationName names an organization.
+// OrganizationName is the id and the name of an organization.
 type OrganizationName struct {
 	ID   string `json:"id"`
 	Name string `json:"name"`
@@ -138,7 +138,8 @@ func (a *API) createOrganization(ctx context.Context, in *createOrganizationInpu
 	}, nil
 }
 
-// ChooseOrganization returns the endpoint that chooses the organization of further requests of the browser.
+// ChooseOrganization returns the endpoint that chooses the organization for the browser's further
+// requests.
 func (a *API) ChooseOrganization() route.Endpoint {
 	return route.JSON(route.Described(route.Created("Organizations", "Choose an organization", 400, 413),
 		"The answer has no body, and the cookie showorg."), a.chooseOrganization)
@@ -161,7 +162,7 @@ type joinInput struct {
 	Body       JoinRequest
 }
 
-// JoinAnswer is the answer of POST /user/join-org.
+// JoinAnswer is the response of POST /user/join-org.
 type JoinAnswer struct {
 	ID *string `json:"id" nullable:"true" doc:"Null when the invitation is not valid, was used or is over."`
 }
@@ -220,7 +221,7 @@ func newOrganizationSettings(o tenancy.Organization) *organizationOutput {
 	}}
 }
 
-// Organization returns the endpoint of the settings of the organization.
+// Organization returns the endpoint for the settings of the organization.
 func (a *API) Organization() route.Endpoint {
 	return route.JSON(route.Describe("Organizations", "Get the settings of the organization"), a.organization)
 }
@@ -233,7 +234,8 @@ func (a *API) organization(ctx context.Context, _ *struct{}) (*organizationOutpu
 	return newOrganizationSettings(o), nil
 }
 
-// UpdateOrganizationDto is the body of PUT /settings/organization. Absent members stay as they are.
+// UpdateOrganizationDto is the body of PUT /settings/organization. Absent members keep their
+// values.
 type UpdateOrganizationDto struct {
 	Name        *string                  `json:"name,omitempty" minLength:"3" maxLength:"256" doc:"3 to 128 characters."`
 	Description *string                  `json:"description,omitempty" maxLength:"500"`

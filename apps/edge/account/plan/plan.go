@@ -1,4 +1,4 @@
-// Package plan has the endpoints for plans and subscriptions.
+// Package plan provides the endpoints for plans and subscriptions.
 package plan
 
 import (
@@ -11,7 +11,7 @@ import (
 	"crier/tenancy"
 )
 
-// Deps are what an API uses.
+// Deps are the dependencies of an API.
 type Deps struct {
 	Accounts Accounts
 	Plans    billing.Plans
@@ -24,7 +24,7 @@ type Accounts interface {
 	Self(ctx context.Context, p tenancy.Principal) (tenancy.Person, tenancy.OrganizationOf, error)
 }
 
-// API has the endpoints, one for each exported method. It is safe for concurrent use.
+// API provides the endpoints, one per exported method. It is safe for concurrent use.
 type API struct{ deps Deps }
 
 // New returns an API. It does not check that d is complete.
@@ -54,7 +54,7 @@ func (a *API) subscription(ctx context.Context, _ *struct{}) (*subscriptionOutpu
 	return &subscriptionOutput{Body: SubscriptionAnswer{Subscription: record.NewSubscription(current)}}, nil
 }
 
-// TierRecord is a plan of the instance. A null limit means that there is none.
+// TierRecord is a plan of the instance. A null limit means no limit.
 type TierRecord struct {
 	Name     string `json:"name" enum:"FREE,STANDARD,TEAM,PRO,ULTIMATE"`
 	Channels *int   `json:"channels" nullable:"true"`
@@ -90,7 +90,7 @@ func (a *API) tiers(context.Context, *struct{}) (*tiersOutput, error) {
 	return &tiersOutput{Body: out}, nil
 }
 
-// limitOf returns a limit, nil for none.
+// limitOf returns a limit, or nil if there is none.
 func limitOf(most int) *int {
 	if most == tenancy.Unlimited {
 		return nil

@@ -82,7 +82,7 @@ type MFACodeRequest struct {
 
 type mfaCodeInput struct{ Body MFACodeRequest }
 
-// MFAEnabledAnswer is the answer after a second factor was enabled, or got new recovery codes.
+// MFAEnabledAnswer is the response after a second factor was enabled or got new recovery codes.
 type MFAEnabledAnswer struct {
 	Enabled       bool     `json:"enabled" doc:"Always true."`
 	RecoveryCodes []string `json:"recoveryCodes" doc:"Shown only here. Each works once in place of a code."`
@@ -116,7 +116,7 @@ func (a *API) replaceRecoveryCodes(ctx context.Context, in *mfaCodeInput) (*mfaE
 	return &mfaEnabledOutput{Body: MFAEnabledAnswer{Enabled: true, RecoveryCodes: codes}}, nil
 }
 
-// MFADisabledAnswer is the answer of POST /user/mfa/disable.
+// MFADisabledAnswer is the response of POST /user/mfa/disable.
 type MFADisabledAnswer struct {
 	Enabled bool `json:"enabled" doc:"Always false."`
 }
@@ -141,14 +141,14 @@ func (a *API) disableMFA(ctx context.Context, in *proofInput) (*mfaDisabledOutpu
 	return &mfaDisabledOutput{}, nil
 }
 
-// MFAPolicyBody is whether an organization requires second factors.
+// MFAPolicyBody says whether an organization requires second factors.
 type MFAPolicyBody struct {
 	Required bool `json:"required" doc:"Members without a second factor have no access until they enable one."`
 }
 
 type mfaPolicyBody struct{ Body MFAPolicyBody }
 
-// MFAPolicy returns the endpoint that answers whether the organization requires second factors.
+// MFAPolicy returns the endpoint that tells whether the organization requires second factors.
 func (a *API) MFAPolicy() route.Endpoint {
 	return route.JSON(route.Describe("Security", "Ask whether the organization requires a second factor"), a.mfaPolicy)
 }
@@ -161,7 +161,7 @@ func (a *API) mfaPolicy(ctx context.Context, _ *struct{}) (*mfaPolicyBody, error
 	return &mfaPolicyBody{Body: MFAPolicyBody{Required: required}}, nil
 }
 
-// SetMFAPolicy returns the endpoint that makes the organization require second factors, or ends that.
+// SetMFAPolicy returns the endpoint that sets whether the organization requires second factors.
 func (a *API) SetMFAPolicy() route.Endpoint {
 	return route.JSON(route.Described(route.Describe("Security", "Require a second factor of all members", 400, 409, 413),
 		"An answer of 409 means that you have no second factor yourself."), a.setMFAPolicy)

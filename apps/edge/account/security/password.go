@@ -1,4 +1,4 @@
-// Package security has the endpoints for a person's password, second factors, sessions and
+// Package security provides the endpoints for a person's password, second factors, sessions and
 // identities.
 package security
 
@@ -11,7 +11,7 @@ import (
 	"crier/tenancy"
 )
 
-// Deps are what an API uses.
+// Deps are the dependencies of an API.
 type Deps struct {
 	Accounts Accounts
 	Gate     *admission.Gate
@@ -25,7 +25,7 @@ type Accounts interface {
 	Identities
 }
 
-// API has the endpoints, one for each exported method. It is safe for concurrent use.
+// API provides the endpoints, one per exported method. It is safe for concurrent use.
 type API struct{ deps Deps }
 
 // New returns an API. It does not check that d is complete.

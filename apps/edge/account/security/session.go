@@ -64,7 +64,7 @@ type EndedAnswer struct {
 
 type endedOutput struct{ Body EndedAnswer }
 
-// EndSessions returns the endpoint that ends one session, or all but that of the request.
+// EndSessions returns the endpoint that ends one session, or all sessions except the request's own.
 func (a *API) EndSessions() route.Endpoint {
 	return route.JSON(route.Describe("Security", "End a session, or all others", 400, 404), a.endSessions)
 }

@@ -66,7 +66,7 @@ func newSignInStep(s tenancy.SignIn) SignInStep {
 	return out
 }
 
-// LoginAnswer is the answer to a step of a sign-in. The session is in the cookie auth.
+// LoginAnswer is the response to a sign-in step. The session is in the cookie auth.
 type LoginAnswer struct {
 	Login bool `json:"login" doc:"Whether the sign-in is complete."`
 	SignInStep
@@ -77,7 +77,7 @@ type loginOutput struct {
 	Body LoginAnswer
 }
 
-// loginAnswer returns the answer to a step of a sign-in.
+// loginAnswer returns the response to a sign-in step.
 func (a *API) loginAnswer(ctx context.Context, s tenancy.SignIn, b BrowserCookies) (*loginOutput, error) {
 	headers, step, err := a.signInAnswer(ctx, s, b)
 	if err != nil {
@@ -99,7 +99,7 @@ func (a *API) signInAnswer(ctx context.Context, s tenancy.SignIn, b BrowserCooki
 		}
 	case tenancy.StepConfirm:
 		h.Activate = "true"
-		if s.Device != "" { // by which Activate recognizes the browser
+		if s.Device != "" { // Activate recognizes the browser by it
 			h.Cookies = a.deps.Cookies.Cookie(session.CookieDevice, s.Device, tenancy.DeviceMemory)
 		}
 	}
@@ -115,7 +115,8 @@ func (a *API) completeSignIn(ctx context.Context, s tenancy.SignIn, b BrowserCoo
 		}
 	}
 	h := SignInHeaders{Cookies: a.deps.Cookies.Cookie(session.CookieAuth, s.Session, session.SessionLife)}
-	if device := cmp.Or(s.Device, request.From(ctx).From.Device); device != "" { // a known browser is known for longer
+	// A known browser stays known for longer.
+	if device := cmp.Or(s.Device, request.From(ctx).From.Device); device != "" {
 		h.Cookies = append(h.Cookies, a.deps.Cookies.Cookie(session.CookieDevice, device, tenancy.DeviceMemory)...)
 	}
 	if b.Person != "" {

@@ -81,7 +81,8 @@ type mfaEnrollInput struct {
 	Body MFAEnrollRequest
 }
 
-// ConfirmEnrollment returns the endpoint that completes a sign-in with the first code of a new second factor.
+// ConfirmEnrollment returns the endpoint that completes a sign-in with the first code of a new
+// second factor.
 func (a *API) ConfirmEnrollment() route.Endpoint {
 	return route.JSON(route.Described(
 		route.Created("Sign-in", "Complete a sign-in with a new second factor", 400, 401, 403, 409, 413, 429),

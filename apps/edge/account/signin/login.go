@@ -1,4 +1,4 @@
-// Package signin has the endpoints for signing up, in and out.
+// Package signin provides the endpoints for signing up, in and out.
 package signin
 
 import (
@@ -17,7 +17,7 @@ import (
 	"crier/tenancy"
 )
 
-// Deps are what an API uses.
+// Deps are the dependencies of an API.
 type Deps struct {
 	// Origins are the origins of BASE_URL, FRONTEND_URL and MAIN_URL. Identity providers redirect
 	// back to these only.
@@ -40,7 +40,7 @@ type Accounts interface {
 	session.Sessions
 }
 
-// API has the endpoints, one for each exported method. It is safe for concurrent use.
+// API provides the endpoints, one per exported method. It is safe for concurrent use.
 type API struct{ deps Deps }
 
 // New returns an API. It does not check that d is complete.
@@ -77,14 +77,15 @@ type loginInput struct {
 	Body LoginUserDto
 }
 
-// Login returns the endpoint that signs a person in. After a success it ends the session that the browser had before.
+// Login returns the endpoint that signs a person in. After a success, it ends the browser's
+// previous session.
 func (a *API) Login() route.Endpoint {
 	return route.JSON(route.Described(route.Created("Sign-in", "Sign in with e-mail and password", 400, 403, 413, 429),
 		"The answer names what the sign-in still needs, or has the cookie auth."), a.login)
 }
 
-// login signs a person in. It is RateLimited while the client, or its site on this account, has to wait after log-ins
-// that failed.
+// login signs a person in. It returns RateLimited while the client, or its site on this account,
+// must wait after failed log-ins.
 func (a *API) login(ctx context.Context, in *loginInput) (*loginOutput, error) {
 	email, err := in.Body.validate()
 	if err != nil {
@@ -114,7 +115,8 @@ func (a *API) login(ctx context.Context, in *loginInput) (*loginOutput, error) {
 	return a.loginAnswer(ctx, signIn, in.BrowserCookies)
 }
 
-// validate returns the address in the form in which it is stored, and Invalid for a log-in that cannot succeed.
+// validate returns the address in the form in which it is stored, or Invalid for a log-in that
+// cannot succeed.
 func (in LoginUserDto) validate() (email string, err error) {
 	var faults tenancy.Inputs
 	faults.Check(in.Provider == "" || in.Provider == "LOCAL", "provider", "must be LOCAL")
@@ -124,7 +126,8 @@ func (in LoginUserDto) validate() (email string, err error) {
 	return email, faults.Err("signin.login")
 }
 
-// Logout returns the endpoint that ends the session. It clears the cookies auth, showorg and impersonate.
+// Logout returns the endpoint that ends the session. It clears the cookies auth, showorg and
+// impersonate.
 func (a *API) Logout() route.Endpoint {
 	return route.Raw(route.Describe("Sign-in", "End the session"), a.logout,
 		route.Content(http.StatusCreated, "Signed out: cookies cleared, header logout.", "", nil))

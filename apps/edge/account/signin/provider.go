@@ -70,10 +70,11 @@ func (a *API) beginSignIn(c *fiber.Ctx) error {
 	return c.SendString(address)
 }
 
-// maxCallback is the greatest length of the address of a callback in bytes.
+// maxCallback is the maximum length of a callback URL, in bytes.
 const maxCallback = 1000
 
-// checkCallback returns Invalid for the address of a callback at which neither the dashboard nor this service is.
+// checkCallback returns Invalid unless address is empty or a callback URL of the dashboard or of
+// this service.
 func (a *API) checkCallback(address string) error {
 	if address == "" {
 		return nil
@@ -87,7 +88,8 @@ func (a *API) checkCallback(address string) error {
 			"of at most 1000 characters"}}}
 }
 
-// ProviderCallback is the body of POST /auth/oauth/{provider}/exists: what the browser brought back.
+// ProviderCallback is the body of POST /auth/oauth/{provider}/exists: what the browser brought back
+// from the provider.
 type ProviderCallback struct {
 	Code        string `json:"code" minLength:"1" maxLength:"4096"`
 	State       string `json:"state" minLength:"1" maxLength:"512"`
@@ -102,7 +104,7 @@ type providerInput struct {
 	Body     ProviderCallback
 }
 
-// ProviderAnswer is the answer to a callback: a token for a registration, or a sign-in.
+// ProviderAnswer is the response to a callback: a token for a registration, or a sign-in.
 type ProviderAnswer struct {
 	Token  string `json:"token,omitempty" doc:"There is no account: register with it as providerToken."`
 	Linked bool   `json:"linked,omitempty" doc:"The identity was linked to the person of the session."`
@@ -164,11 +166,11 @@ func (a *API) AppCallback() route.Endpoint {
 		route.Content(http.StatusFound, "To MOBILE_APP_SCHEME with these parameters.", "", nil))
 }
 
-// callbackParameters are those of a callback that an app needs: a success has the first two (RFC 6749), with iss of
-// RFC 9207, and a refusal has error and state.
+// callbackParameters are the parameters of a callback that an app needs. A success has code and
+// state (RFC 6749) and may have iss (RFC 9207); a refusal has error and state.
 var callbackParameters = [...]string{"code", "state", "iss", "error"}
 
-// appCallback redirects to the app. It is NotFound on an instance without one.
+// appCallback redirects to the app. It returns NotFound on an instance without an app.
 func (a *API) appCallback(c *fiber.Ctx) error {
 	if a.deps.MobileScheme == "" {
 		return fault.New(fault.NotFound, "signin.appCallback", "This instance has no app.")

@@ -75,14 +75,14 @@ func (a *API) forgotReturn(ctx context.Context, in *forgotReturnInput) (*forgotR
 	return &forgotReturnOutput{Body: ForgotReturnAnswer{Reset: reset}}, nil
 }
 
-// TokenRequest is the body of routes that use a token, of a link or of a step of a sign-in.
+// TokenRequest is the body of routes that use a token, from a link or from a sign-in step.
 type TokenRequest struct {
 	Token string `json:"token" minLength:"1" maxLength:"512"`
 }
 
 type tokenInput struct{ Body TokenRequest }
 
-// ConfirmAnswer is the answer of POST /auth/confirm-email.
+// ConfirmAnswer is the response of POST /auth/confirm-email.
 type ConfirmAnswer struct {
 	Confirmed bool `json:"confirmed" doc:"Always true."`
 	Changed   bool `json:"changed" doc:"Whether the address has changed; false until both links were followed."`

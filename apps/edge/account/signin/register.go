@@ -8,8 +8,8 @@ import (
 	"crier/tenancy"
 )
 
-// SignUp are the use cases of people who have no session yet. They answer the same for a known
-// address as for an unknown one.
+// SignUp are the use cases of people who have no session yet. Unless a method says otherwise, its
+// result is the same for a known and an unknown address.
 type SignUp interface {
 	// CanRegister returns whether a person without an invitation can register.
 	CanRegister(ctx context.Context) (bool, error)
@@ -70,7 +70,7 @@ type registerInput struct {
 	Body CreateOrgUserDto
 }
 
-// RegisterAnswer is the answer to a registration.
+// RegisterAnswer is the response to a registration.
 type RegisterAnswer struct {
 	Register bool  `json:"register,omitempty" doc:"The account exists."`
 	Activate bool  `json:"activate,omitempty" doc:"A mail has the next step: follow its link."`
@@ -83,7 +83,7 @@ type registerOutput struct {
 	Body RegisterAnswer
 }
 
-// Register returns the endpoint of registrations.
+// Register returns the endpoint for registrations.
 func (a *API) Register() route.Endpoint {
 	return route.JSON(route.Described(route.Created("Sign-in", "Register", 400, 402, 403, 413, 429),
 		"On an instance that sends mails the answer is always activate, whether or not the address has an account: "+
@@ -128,8 +128,8 @@ func isDone(s tenancy.SignIn) *bool {
 	return &done
 }
 
-// registration returns the input of the use case. It is Invalid unless it has either an address and a password or the
-// token of a provider; the other rules are those of the use case.
+// registration returns the input of the use case. It returns Invalid unless the body has either an
+// address and a password or the token of a provider. The use case checks the other rules.
 func (in *registerInput) registration() (tenancy.Registration, error) {
 	b := in.Body
 	var faults tenancy.Inputs
@@ -159,11 +159,12 @@ type activateInput struct {
 	Body ActivateRequest
 }
 
-// ActivateAnswer is the answer of POST /auth/activate.
+// ActivateAnswer is the response of POST /auth/activate.
 type ActivateAnswer struct {
 	Can   bool  `json:"can" doc:"Whether the account exists now; false for a link that is over or was used."`
 	Login *bool `json:"login,omitempty" doc:"Whether the sign-in is complete; only with can."`
-	// PasswordRequired is for a link that is opened in another browser than that which registered.
+	// PasswordRequired is set if the link is opened in a browser other than the one that
+	// registered.
 	PasswordRequired bool `json:"passwordRequired,omitempty" doc:"Send the code again with the password."`
 	SignInStep
 }
@@ -206,7 +207,7 @@ type ResendActivationDto struct {
 
 type resendInput struct{ Body ResendActivationDto }
 
-// Success is an answer that does not depend on what was found.
+// Success is a response that does not depend on what was found.
 type Success struct {
 	Success bool `json:"success" doc:"Always true, whether or not there is a registration for the address."`
 }

@@ -68,7 +68,7 @@ func (a *API) invite(ctx context.Context, in *inviteInput) (*inviteOutput, error
 	}}, nil
 }
 
-// InvitationRecord is an invitation that was not used yet.
+// InvitationRecord is an invitation that has not been used yet.
 type InvitationRecord struct {
 	ID        string  `json:"id"`
 	Email     *string `json:"email" nullable:"true" doc:"Who can use it; null: who has the link."`

@@ -1,4 +1,4 @@
-// Package team has the endpoints for the members of an organization.
+// Package team provides the endpoints for the members of an organization.
 package team
 
 import (
@@ -11,7 +11,7 @@ import (
 	"crier/tenancy"
 )
 
-// Deps are what an API uses.
+// Deps are the dependencies of an API.
 type Deps struct {
 	// FrontendURL is the address of the dashboard, without a trailing slash.
 	FrontendURL string
@@ -19,7 +19,7 @@ type Deps struct {
 	Gate        *admission.Gate
 }
 
-// API has the endpoints, one for each exported method. It is safe for concurrent use.
+// API provides the endpoints, one per exported method. It is safe for concurrent use.
 type API struct{ deps Deps }
 
 // New returns an API. It does not check that d is complete.
@@ -106,7 +106,7 @@ type removeInput struct {
 	RevokeKeys bool   `query:"revokeKeys" doc:"Delete the API keys and webhooks that the answer lists."`
 }
 
-// RemovedMember is the answer to the removal of a member.
+// RemovedMember is the response to the removal of a member.
 type RemovedMember struct {
 	ID string `json:"id"`
 	MadeByMember
@@ -122,7 +122,8 @@ type MadeByMember struct {
 	Approvals   []EndedApproval     `json:"approvals" doc:"At most 100 pending requests for approval whose mailed review link no longer works, because the member left and could have answered with it: the member's own requests, and requests mailed to the member. Members can still answer them, or pass on their own links."`
 }
 
-// EndedApproval is a request for approval whose mailed link has ended with a membership.
+// EndedApproval is a request for approval whose mailed link stopped working when a membership
+// ended.
 type EndedApproval struct {
 	ID     string `json:"id"`
 	PostID string `json:"postId"`

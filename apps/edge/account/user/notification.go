@@ -15,7 +15,7 @@ type EmailNotifications struct {
 	Events NotificationEvents `json:"events"`
 }
 
-// NotificationEvents says where notifications of the other kinds go.
+// NotificationEvents says how notifications of the other kinds are delivered.
 type NotificationEvents struct {
 	Approval string `json:"approval" enum:"mail,bell,off" doc:"Requests for approval that you can answer, and the answers to yours."`
 	Comment  string `json:"comment" enum:"mail,bell,off" doc:"Stored for later: there are no notifications of comments yet."`
@@ -46,7 +46,8 @@ func (a *API) notifications(ctx context.Context, _ *struct{}) (*notificationsOut
 	return &notificationsOutput{Body: newEmailNotifications(n)}, nil
 }
 
-// EmailNotificationsDto is the body of POST /user/email-notifications. Events that are absent stay as they are.
+// EmailNotificationsDto is the body of POST /user/email-notifications. Absent events keep their
+// values.
 type EmailNotificationsDto struct {
 	record.EmailSwitches
 	Events *NotificationEventsDto `json:"events,omitempty"`
@@ -82,7 +83,7 @@ func (a *API) setNotifications(ctx context.Context, in *setNotificationsInput) (
 	return &notificationsOutput{Body: newEmailNotifications(n)}, nil
 }
 
-// apply sets the events that are not absent.
+// apply sets the events that the request has.
 func (e *NotificationEventsDto) apply(n *tenancy.Notifications) {
 	if e == nil {
 		return

@@ -56,7 +56,7 @@ func describeUnsubscribe(summary string, errors ...int) huma.Operation {
 //go:embed unsubscribe.html
 var unsubscribeFiles embed.FS
 
-// newUnsubscribePage returns the page of both steps. Its form posts to the address of the page itself.
+// newUnsubscribePage returns the page of both steps. Its form posts to the page's own address.
 func newUnsubscribePage() *page.Page {
 	return page.New(unsubscribeFiles, "unsubscribe.html", page.Forms(page.Self))
 }
@@ -76,7 +76,7 @@ func (a *API) unsubscribePage(c *fiber.Ctx) error {
 	return a.page.Send(c, http.StatusOK, unsubscribeView{About: about(topics)})
 }
 
-// about returns what the mails of topics are about, in words of the service.
+// about returns what the mails of topics are about, as text for people.
 func about(topics []tenancy.MailTopic) string {
 	var all []string
 	for _, t := range topics {

@@ -1,4 +1,4 @@
-// Package user has the endpoints for a person's own data.
+// Package user provides the endpoints for a person's own data.
 package user
 
 import (
@@ -17,7 +17,7 @@ import (
 	"crier/tenancy"
 )
 
-// Deps are what an API uses.
+// Deps are the dependencies of an API.
 type Deps struct {
 	// BaseURL is the address of the service, without a trailing slash.
 	BaseURL  string
@@ -38,7 +38,7 @@ type Accounts interface {
 	Keys(ctx context.Context, p tenancy.Principal) ([]tenancy.KeyOf, error)
 }
 
-// API has the endpoints, one for each exported method. It is safe for concurrent use.
+// API provides the endpoints, one per exported method. It is safe for concurrent use.
 type API struct {
 	deps Deps
 	page *page.Page // of unsubscribe.html
@@ -62,7 +62,7 @@ type People interface {
 
 // Media are the use cases of uploaded files.
 type Media interface {
-	// Own returns a file of the organization, and NotFound when it has no such file.
+	// Own returns a file of the organization, or NotFound if the organization has no such file.
 	Own(ctx context.Context, p tenancy.Principal, medium string) (publishing.Medium, error)
 }
 
@@ -97,7 +97,7 @@ type Self struct {
 
 type selfOutput struct{ Body Self }
 
-// Self returns the endpoint of the person of the session.
+// Self returns the endpoint for the person of the session.
 func (a *API) Self() route.Endpoint {
 	return route.JSON(route.Describe("User", "Get yourself and the current organization"), a.self)
 }
@@ -147,7 +147,7 @@ func accessName(access tenancy.Access) string {
 
 const providerLocal = "LOCAL"
 
-// providerName returns how the person signs in.
+// providerName returns LOCAL, or the identity provider of a person without a password.
 func (a *API) providerName(ctx context.Context, p tenancy.Principal, person tenancy.Person) (string, error) {
 	if person.PasswordHash != "" {
 		return providerLocal, nil
@@ -159,7 +159,8 @@ func (a *API) providerName(ctx context.Context, p tenancy.Principal, person tena
 	return list[0].Provider, nil
 }
 
-// maskedKey returns the beginning of the organization's oldest API key for principals who manage keys, else "".
+// maskedKey returns the beginning of the organization's oldest API key. It returns "" if there is
+// none or the principal may not manage keys.
 func (a *API) maskedKey(ctx context.Context, p tenancy.Principal) (string, error) {
 	if !p.Role.Manages() || p.Access != tenancy.AccessFull {
 		return "", nil
@@ -196,7 +197,7 @@ func newProfile(p tenancy.Person) *profileOutput {
 	return out
 }
 
-// Profile returns the endpoint of the person's profile.
+// Profile returns the endpoint for the person's profile.
 func (a *API) Profile() route.Endpoint {
 	return route.JSON(route.Describe("User", "Get your profile"), a.profile)
 }
@@ -245,8 +246,8 @@ func (a *API) setProfile(ctx context.Context, in *setProfileInput) (*profileOutp
 	return newProfile(person), nil
 }
 
-// picture returns the picture with an id: the one that the person has, or an image of the organization. Its address is
-// that of the file, not what the client sent.
+// picture returns the picture with the id: the person's current picture, or an image of the
+// organization. Its path is the path of the stored file, not what the client sent.
 func (a *API) picture(ctx context.Context, p tenancy.Principal, medium string) (tenancy.Picture, error) {
 	person, _, err := a.deps.Accounts.Self(ctx, p)
 	if err != nil {
@@ -284,14 +285,14 @@ type SetupRequest struct {
 
 type setupInput struct{ Body SetupRequest }
 
-// SetupAnswer is the answer of POST /user/setup.
+// SetupAnswer is the response of POST /user/setup.
 type SetupAnswer struct {
 	Setup bool `json:"setup" doc:"Always true, also when nothing was empty any more."`
 }
 
 type setupOutput struct{ Body SetupAnswer }
 
-// Setup returns the endpoint that fills what a new person has left empty.
+// Setup returns the endpoint that fills in what a new person has left empty.
 func (a *API) Setup() route.Endpoint {
 	return route.JSON(route.Described(route.Created("User", "Complete a new account", 400, 413),
 		"Fills what is still empty. Only the owner sets the name and the time zone of the organization."), a.setup)
