@@ -16,25 +16,29 @@ import (
 	"crier/tenancy"
 )
 
-// unknownClient is the name of clients for which a trusted proxy sent no readable address. They share the limits of one
-// client, and none of them is a trusted proxy.
+// unknownClient is the name of clients for which a trusted proxy sent no readable address. They
+// share the limits of one client, and none of them is trusted as a proxy.
 const unknownClient = "unknown"
 
-// clients finds the client of each request behind the proxies that are trusted. It is safe for concurrent use.
+// clients finds the client of each request behind trusted proxies. It is safe for concurrent use.
 type clients struct {
 	trusted []netip.Prefix
 	log     *slog.Logger
 	clock   clock.Clock
-	// forwardedLog limits the log of forwarding headers from addresses that are not trusted.
+	// forwardedLog limits how often forwarding headers from untrusted addresses are logged.
 	forwardedLog logLimit
-	// unreadLog limits the log of trusted proxies that name their clients in other headers than X-Forwarded-For.
+	// unreadLog limits how often trusted proxies are logged that name their clients in headers
+	// other than X-Forwarded-For.
 	unreadLog logLimit
 }
 
-// note stores where the request comes from, for the guards and handlers that follow. The name of the client,
-// under which its requests are counted and logged, is its IPv4 address, the /64 network of its IPv6 address, or
-// unknownClient. A subscriber has at least a /64, and many have a /56 or a /48, so one client can have many names. The
-// site is the largest network that one subscriber usually has; several subscribers may be in it.
+// note stores where the request comes from, for the guards and handlers that follow.
+//
+// Requests are counted and logged under the name of their client: its IPv4 address, the /64 network
+// of its IPv6 address, or unknownClient. A subscriber has at least a /64, and many have a /56 or a
+// /48, so one client can have many names. The site is the largest network that one subscriber
+// usually has; it may contain several subscribers. Example: the client 2001:db8:1:2::/64 belongs to
+// the site 2001:db8:1::/48.
 func (cs *clients) note(c *fiber.Ctx) error {
 	device := session.Device(c)
 	if len(device) > maxDevice {
@@ -46,18 +50,18 @@ func (cs *clients) note(c *fiber.Ctx) error {
 	return c.Next()
 }
 
-// maxDevice is longer than every token of a device, in bytes.
+// maxDevice is longer than any device token, in bytes.
 const maxDevice = 128
 
-// siteBits is the length of the prefix of the largest IPv6 network that one subscriber usually has.
+// siteBits is the prefix length of the largest IPv6 network that one subscriber usually has.
 const siteBits = 48
 
-// network returns an IPv4 address or the /64 network of an IPv6 address as text, and unknownClient for the zero
-// address.
+// network returns an IPv4 address, or the /64 network of an IPv6 address, as text. It returns
+// unknownClient for the zero address.
 func network(ip netip.Addr) string { return networkPrefix(ip, 64) }
 
-// networkPrefix returns an IPv4 address or the network of an IPv6 address with so many bits as text, and unknownClient
-// for the zero address.
+// networkPrefix returns an IPv4 address, or the network of an IPv6 address with the given prefix
+// length, as text. It returns unknownClient for the zero address.
 func networkPrefix(ip netip.Addr, bits int) string {
 	ip = ip.Unmap()
 	switch {
@@ -69,20 +73,23 @@ func networkPrefix(ip netip.Addr, bits int) string {
 	return netip.PrefixFrom(ip, bits).Masked().String()
 }
 
-// clientAddr returns the nearest address of a request that is no trusted proxy: without TRUSTED_PROXIES the peer of the
-// connection. It returns the zero address when a nearer entry of X-Forwarded-For is empty or no address.
+// clientAddr returns the nearest address of a request that is not a trusted proxy. Without
+// TRUSTED_PROXIES, this is the peer of the connection. It returns the zero address if it meets an
+// entry of X-Forwarded-For that is not an address.
 func (cs *clients) clientAddr(c *fiber.Ctx) netip.Addr {
 	lines := c.Request().Header.PeekAll(fiber.HeaderXForwardedFor)
 	ip, hops, more := request.Peer(c.Context()), string(bytes.Join(lines, []byte(","))), len(lines) > 0
-	for more && cs.isTrusted(ip) { // from the end, because a proxy appends to the last line or adds a line
+	// From the end, because a proxy appends to the last line or adds a line.
+	for more && cs.isTrusted(ip) {
 		i := strings.LastIndexByte(hops, ',')
 		ip, hops, more = parseHop(hops[i+1:]), hops[:max(0, i)], i >= 0
 	}
 	return ip
 }
 
-// parseHop returns the address of an entry of X-Forwarded-For, which may have a port or brackets. For anything else it
-// returns the zero address, which no network contains.
+// parseHop returns the address in an entry of X-Forwarded-For, which may have a port or brackets.
+// For anything else it returns the zero address, which no network contains. Example:
+// [2001:db8::1]:443
 func parseHop(s string) netip.Addr {
 	s = strings.TrimSpace(s)
 	ip, err := netip.ParseAddr(s)
@@ -99,7 +106,7 @@ func parseHop(s string) netip.Addr {
 	return request.Normalize(ip)
 }
 
-// isTrusted returns whether an address is that of a trusted proxy. The zero address is not.
+// isTrusted reports whether an address belongs to a trusted proxy. The zero address does not.
 func (cs *clients) isTrusted(ip netip.Addr) bool {
 	for _, p := range cs.trusted {
 		if p.Contains(ip) {
@@ -109,16 +116,17 @@ func (cs *clients) isTrusted(ip netip.Addr) bool {
 	return false
 }
 
-// connRules returns the limits of connections. Proxies have no limit of a client because they have many clients, and
-// loopback has none because it belongs to the operator.
+// connRules returns the limits on connections. Proxies have no limit per client, because they have
+// many clients, and loopback has none, because it belongs to the operator.
 func (cs *clients) connRules(cfg Config) connRules {
 	exempt := func(ip netip.Addr) bool { return ip.IsLoopback() || cs.isTrusted(ip) }
 	return connRules{total: cfg.MaxConns, perClient: cfg.ClientConns, exempt: exempt, log: cs.log}
 }
 
-// warn logs, at most once a minute each, two mistakes of a configuration: a proxy that names clients is not
-// trusted, or a trusted one names them only in headers that are not read. In both cases all its clients share one
-// address and the limits of one client. The request is served as without the header.
+// warn logs two configuration mistakes, each at most once a minute: an untrusted proxy names its
+// clients, or a trusted proxy names them only in headers that are not read. In both cases, all its
+// clients share one address and the limits of one client. The request is served as if it did not
+// have the header.
 func (cs *clients) warn(c *fiber.Ctx) error {
 	if name := request.Forwarding(&c.Request().Header); name != "" {
 		cs.warnUnread(c, name)
@@ -126,7 +134,7 @@ func (cs *clients) warn(c *fiber.Ctx) error {
 	return c.Next()
 }
 
-// warnUnread logs a forwarding header, the first of a request, unless clientAddr reads it.
+// warnUnread logs the first forwarding header of a request, unless clientAddr reads it.
 func (cs *clients) warnUnread(c *fiber.Ctx, name string) {
 	ip := request.Peer(c.Context())
 	switch trusted := cs.isTrusted(ip); {
@@ -142,10 +150,10 @@ func (cs *clients) warnUnread(c *fiber.Ctx, name string) {
 	}
 }
 
-// logLimit allows one log record a minute, the first at once. It is safe for concurrent use.
+// logLimit allows one log record a minute, the first one at once. It is safe for concurrent use.
 type logLimit struct{ last atomic.Int64 }
 
-// allow returns whether the record may be written now, and counts it then.
+// allow reports whether the record may be written now, and counts it if so.
 func (r *logLimit) allow(c clock.Clock) bool {
 	now, last := c.Now().UnixNano(), r.last.Load()
 	return (last == 0 || now-last >= int64(time.Minute)) && r.last.CompareAndSwap(last, now)

@@ -17,17 +17,18 @@ import (
 	"crier/platform/secret"
 )
 
-// Config are the environment variables of the edge. Validate checks them.
+// Config holds the environment variables of the edge. Validate checks them.
 type Config struct {
-	// BaseURL is http://localhost:PORT when empty, which only a Host on loopback allows.
+	// BaseURL defaults to http://localhost:PORT, which only a Host on loopback allows.
 	BaseURL string `env:"BASE_URL" doc:"Public address of the service; needed when HOST is not on loopback."`
-	// FrontendURL is BaseURL/app when empty.
+	// FrontendURL defaults to BaseURL/app.
 	FrontendURL string `env:"FRONTEND_URL" doc:"Address of the dashboard; BASE_URL/app when not set."`
-	// MainURL is a second address, besides FrontendURL, whose pages may use the service with a session.
+	// MainURL is a second address, besides FrontendURL, whose pages may use the service with a
+	// session.
 	MainURL string `env:"MAIN_URL" doc:"A second address whose pages may use the service with a session."`
 	Host    string `env:"HOST, default=127.0.0.1" doc:"Interface to listen on."`
 	Port    int    `env:"PORT, default=4000" doc:"Port to listen on."`
-	// TrustedProxies are addresses and networks.
+	// TrustedProxies are addresses and networks. Example: 10.0.0.0/8
 	TrustedProxies []string `env:"TRUSTED_PROXIES" doc:"Addresses and networks whose X-Forwarded-For is believed."`
 
 	BodyLimit   int64 `env:"BODY_LIMIT, default=1048576" doc:"Bytes of a JSON body."`
@@ -36,19 +37,22 @@ type Config struct {
 
 	Timeout       time.Duration `env:"REQUEST_TIMEOUT, default=30s" doc:"Time for one request."`
 	UploadTimeout time.Duration `env:"UPLOAD_TIMEOUT, default=1h" doc:"Time for one upload or download."`
-	// UploadRate is in bytes a second. It applies to the average after the first REQUEST_TIMEOUT.
+	// UploadRate is in bytes a second. It applies to the average speed after the first
+	// REQUEST_TIMEOUT.
 	UploadRate int64 `env:"UPLOAD_MIN_RATE, default=4096" doc:"Bytes a second that an upload or download must have."`
 
-	// MaxConns counts the connections of TrustedProxies and loopback too.
+	// MaxConns also counts the connections of TrustedProxies and loopback.
 	MaxConns int `env:"MAX_CONNECTIONS, default=16384" doc:"Open connections of all clients; more are closed at once."`
-	// ClientConns counts by address, or by /64 network of IPv6, with four times as many for each /48. TrustedProxies and
-	// loopback have no such limit. 0 means no limit for any client.
+	// ClientConns is per address or, for IPv6, per /64 network; each /48 network may have four
+	// times as many. TrustedProxies and loopback have no such limit. 0 means no limit for any
+	// client.
 	ClientConns int `env:"CLIENT_MAX_CONNECTIONS, default=256" doc:"Open connections of one address; 0: no limit."`
-	// MobileScheme is the address of an app, of a scheme of its own.
+	// MobileScheme is an address with the app's own scheme. Example: crier://callback
 	MobileScheme string `env:"MOBILE_APP_SCHEME" doc:"Where sign-ins return to the app, such as crier://callback."`
-	// AppLimit is per minute of a fixed window.
+	// AppLimit is per fixed window of a minute.
 	AppLimit int `env:"APP_LIMIT, default=600" doc:"Requests a minute of one dashboard session."`
-	// MonitorToken has at least 16 characters. Without it /monitor/queue answers on METRICS_LISTEN only.
+	// MonitorToken has at least 16 characters. Without it, /monitor/queue responds only on
+	// METRICS_LISTEN.
 	MonitorToken secret.Text `env:"MONITOR_TOKEN" doc:"X-Monitor-Token of /monitor/queue on the public address."`
 }
 
@@ -59,7 +63,7 @@ const (
 	maxRequests     = math.MaxInt32 // a minute
 )
 
-// Validate returns every fault of the configuration, joined; errors.As finds an env.Fault in it.
+// Validate returns all faults of the configuration, joined; errors.As finds an env.Fault in it.
 func (c Config) Validate() error {
 	var faults env.Faults
 	c.validateAddresses(&faults)
@@ -102,10 +106,10 @@ func (c Config) validateAddresses(faults *env.Faults) {
 	}
 }
 
-// Address returns the address to listen on, host:port.
+// Address returns the address to listen on, as host:port.
 func (c Config) Address() string { return net.JoinHostPort(c.Host, strconv.Itoa(c.Port)) }
 
-// Base returns BASE_URL or its default, without a slash at the end.
+// Base returns BASE_URL or its default, without a trailing slash.
 func (c Config) Base() string {
 	if c.BaseURL == "" {
 		return "http://localhost:" + strconv.Itoa(c.Port)
@@ -131,7 +135,7 @@ func (c Config) Warnings() []string {
 	return nil
 }
 
-// Frontend returns the address of the dashboard, without a slash at the end.
+// Frontend returns the address of the dashboard, without a trailing slash.
 func (c Config) Frontend() string {
 	if c.FrontendURL == "" {
 		return c.Base() + "/app"
@@ -139,7 +143,8 @@ func (c Config) Frontend() string {
 	return strings.TrimRight(c.FrontendURL, "/")
 }
 
-// dashboards returns the origins whose pages may use the service with a session, besides its own.
+// dashboards returns the origins, besides the service's own, whose pages may use the service with a
+// session.
 func (c Config) dashboards() []string {
 	out := []string{origin(c.Frontend())}
 	if c.MainURL != "" {
@@ -148,7 +153,8 @@ func (c Config) dashboards() []string {
 	return out
 }
 
-// secure returns whether cookies are sent over https only. That is so unless BASE_URL is http on loopback.
+// secure reports whether cookies are sent over https only. They are, unless BASE_URL is an http
+// address on loopback.
 func (c Config) secure() bool {
 	u, err := url.Parse(c.Base())
 	return err != nil || u.Scheme == "https" || !request.IsLoopback(u.Hostname())
@@ -156,8 +162,8 @@ func (c Config) secure() bool {
 
 var appAddress = regexp.MustCompile(`^[a-z][a-z0-9+.-]*://[A-Za-z0-9./-]*$`)
 
-// isAppAddress returns whether s is an address that opens an app. Those that a browser opens itself would run scripts,
-// or hand the code of a sign-in to a web site.
+// isAppAddress reports whether s is an address that opens an app. An address that the browser
+// itself opens would run scripts, or hand the code of a sign-in to a web site.
 func isAppAddress(s string) bool {
 	scheme, _, _ := strings.Cut(s, ":")
 	browsers := []string{
@@ -166,7 +172,7 @@ func isAppAddress(s string) bool {
 	return appAddress.MatchString(s) && !slices.Contains(browsers, scheme)
 }
 
-// isBaseURL returns whether s is an http or https URL without user, query and fragment.
+// isBaseURL reports whether s is an http or https URL without user, query and fragment.
 func isBaseURL(s string) bool {
 	u, err := url.Parse(s)
 	if err != nil || u.Scheme != "http" && u.Scheme != "https" {
@@ -175,7 +181,8 @@ func isBaseURL(s string) bool {
 	return u.Hostname() != "" && u.RawQuery == "" && u.Fragment == "" && u.User == nil
 }
 
-// origin returns the origin of a URL in the form that browsers send, without a default port, and "" if s is no URL.
+// origin returns the origin of a URL in the form that browsers send, without a default port, or ""
+// if s is not a URL. Example: HTTPS://Crier.example:443/app has the origin https://crier.example.
 func origin(s string) string {
 	u, err := url.Parse(s)
 	if err != nil {
@@ -188,7 +195,8 @@ func origin(s string) string {
 	return u.Scheme + "://" + host
 }
 
-// parseProxies parses the value of TRUSTED_PROXIES. Its errors are sentences about what the value must be.
+// parseProxies parses the value of TRUSTED_PROXIES. Its errors are sentences that say what the
+// value must be.
 func parseProxies(list []string) ([]netip.Prefix, error) {
 	var out []netip.Prefix
 	for _, s := range list {
@@ -203,7 +211,8 @@ func parseProxies(list []string) ([]netip.Prefix, error) {
 			p = netip.PrefixFrom(ip, ip.BitLen())
 		}
 		if p.Addr().Is4In6() && p.Bits() >= 96 {
-			p = netip.PrefixFrom(p.Addr().Unmap(), p.Bits()-96) // clients are compared as IPv4, see normalize
+			// Clients are compared as IPv4; see request.Normalize.
+			p = netip.PrefixFrom(p.Addr().Unmap(), p.Bits()-96)
 		}
 		p = p.Masked()
 		if tooWide(p) {
@@ -215,8 +224,8 @@ func parseProxies(list []string) ([]netip.Prefix, error) {
 	return out, nil
 }
 
-// tooWide returns whether a masked network has more addresses than proxies can need: clients in it could choose their
-// address.
+// tooWide reports whether a masked network has more addresses than proxies can need. Clients in
+// such a network could choose their address.
 func tooWide(p netip.Prefix) bool {
 	if p.Addr().Is4() {
 		return p.Bits() < 8

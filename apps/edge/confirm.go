@@ -13,7 +13,7 @@ import (
 // earlier.
 const confirmAfter = 500 * time.Millisecond
 
-// startConfirm stores the function with which the handler of a request later confirms that the
+// startConfirm stores the function that the handler of a request later calls to confirm that the
 // request is still permitted. It runs before the credential is looked up, so that what the look-up
 // reads is no older than the time recorded here.
 func (s *Server) startConfirm(r Route) fiber.Handler {

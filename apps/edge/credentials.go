@@ -15,7 +15,8 @@ const (
 	signIn Credential = "sign-in"
 	// operator is MONITOR_TOKEN in the header X-Monitor-Token. The handler checks it.
 	operator Credential = "operator"
-	// apiKey is an API key in the header Authorization. The request is counted for its organization.
+	// apiKey is an API key in the header Authorization. The request is counted for the key's
+	// organization.
 	apiKey Credential = "api key"
 	// member is a session, in the header or the cookie auth. The request is counted for the
 	// session. An unsafe request must not name an organization in showorg unless the person is a
@@ -50,7 +51,7 @@ const (
 	people   audience = "people"   // a session
 )
 
-// rules are what a credential means.
+// rules define a credential.
 type rules struct {
 	audience audience
 	// find returns the handlers that find the principal.
@@ -67,7 +68,7 @@ type rules struct {
 
 // credentials holds the rules of every credential, and every route consults it. Route handlers
 // check no roles themselves; what depends on more than the role, such as another member's rank, is
-// decided by the use cases. A route whose credential is not in the table answers 500.
+// decided by the use cases. A route whose credential is not in the table responds with 500.
 var credentials = map[Credential]rules{
 	none:     {audience: anybody, find: nothing, again: never},
 	signIn:   {audience: anybody, find: sameSite, again: never},

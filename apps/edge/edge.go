@@ -1,5 +1,5 @@
-// Package edge is the HTTP server of the service: its routes, the middleware of every request, and the OpenAPI document
-// that describes them.
+// Package edge is the HTTP server of the service: its routes, the middleware of every request, and
+// the OpenAPI document that describes them.
 package edge
 
 import (
@@ -36,8 +36,8 @@ import (
 	"crier/platform/fault"
 )
 
-// Deps are the services and ports that a Server uses. Only Attempts, Windows, AccountKey, SandboxURL and DevMail are
-// optional.
+// Deps are the services and ports that a Server uses. Only Attempts, Windows, AccountKey,
+// SandboxURL and DevMail are optional.
 type Deps struct {
 	Posts     Posts
 	Queue     Queue
@@ -48,33 +48,37 @@ type Deps struct {
 	Media     Media
 	Webhooks  webhookapi.Webhooks
 	Approvals Approvals
-	// Notifications are the use cases of the bell.
+	// Notifications are the use cases of the notification bell.
 	Notifications notificationapi.Notifications
 	Accounts      Accounts
 	Plans         billing.Plans
 	Limiter       Limiter
-	// Attempts counts log-ins of all processes together. With nil this process counts its own.
+	// Attempts counts the log-ins of all processes together. If it is nil, this process counts its
+	// own.
 	Attempts admission.Attempts
-	// Windows counts requests of sessions, and of clients without one, for all processes together. With nil this
-	// process counts its own.
+	// Windows counts requests of sessions, and of clients without a session, for all processes
+	// together. If it is nil, this process counts its own.
 	Windows admission.Windows
-	// AccountKey is the HMAC key of the account names in logs and in Attempts, see admission.Deps.
+	// AccountKey is the HMAC key for the names of accounts in logs and in Attempts; see
+	// admission.Deps.
 	AccountKey []byte
 	Health     monitor.Health
-	// SandboxURL is the loopback address of the simulated platform, empty when there is none. See dev.IsSandbox.
+	// SandboxURL is the loopback address of the simulated platform, or empty if there is none. See
+	// dev.IsSandbox.
 	SandboxURL string
-	// DevMail has the mails that /dev/mail shows; nil for an instance that sends mails or none.
+	// DevMail has the mails that /dev/mail shows. It is nil on an instance that does not keep its
+	// mails.
 	DevMail dev.Mails
 	Log     *slog.Logger
 	Metrics prometheus.Registerer
 	Clock   clock.Clock
-	// Limits are only shown by the documentation.
+	// Limits are only shown in the documentation.
 	Limits docs.InstanceLimits
-	// Version is the version of the service, which /health and the OpenAPI document name.
+	// Version is the version of the service that /health and the OpenAPI document show.
 	Version string
 }
 
-// Server answers the HTTP requests of one listener. Its methods are safe for concurrent use.
+// Server serves the HTTP requests of one listener. Its methods are safe for concurrent use.
 type Server struct {
 	cfg       Config
 	deps      Deps
@@ -94,8 +98,8 @@ type Server struct {
 	stopped bool
 }
 
-// New returns a Server that does not listen yet. It returns the errors of Config.Validate, and an error when a metric
-// is registered already or SandboxURL is not acceptable.
+// New returns a Server that does not listen yet. It returns the errors of Config.Validate, and an
+// error if a metric is already registered or SandboxURL is not acceptable.
 func New(cfg Config, deps Deps) (*Server, error) {
 	if err := cfg.Validate(); err != nil {
 		return nil, err
@@ -121,12 +125,12 @@ func New(cfg Config, deps Deps) (*Server, error) {
 	return s, nil
 }
 
-// interfaceVersion is the version in the committed document, which therefore changes only with the interface. The
-// document of a running server names the version of the server.
+// interfaceVersion is the version in the committed document, so that the document changes only if
+// the interface does. The document of a running server has the version of the server.
 const interfaceVersion = "1.0.1"
 
-// describeService names the service and the credentials to which the lines of the table refer as key, cookie and
-// session.
+// describeService describes the service and the credentials that the lines of the table refer to as
+// key, cookie and session.
 func (s *Server) describeService(doc *huma.OpenAPI) {
 	doc.Info.Description = "Publish posts to social platforms, on time and once.\n\n" +
 		"What becomes of posts is sent to webhooks, signed: /docs/webhooks describes events, deliveries and signatures. " +
@@ -141,8 +145,8 @@ func (s *Server) describeService(doc *huma.OpenAPI) {
 	}
 }
 
-// buildApp creates the Fiber app with the middleware that all routes share, and mounts the table. guardBodies runs
-// before the app, because a request that it refuses must reach no route.
+// buildApp creates the Fiber app with the middleware that all routes share, and mounts the table.
+// guardBodies runs before the app, because a request that it refuses must not reach any route.
 func (s *Server) buildApp() {
 	s.app = fiber.New(fiber.Config{
 		Immutable: true, DisableStartupMessage: true, CaseSensitive: true,
@@ -165,7 +169,8 @@ func (s *Server) buildApp() {
 	server.CloseOnShutdown = true
 }
 
-// Listen serves ln until Shutdown and closes it. It returns nil after Shutdown, also when Shutdown was called first.
+// Listen serves ln until Shutdown, and closes it. It returns nil after Shutdown, even if Shutdown
+// was called first.
 func (s *Server) Listen(ln net.Listener) error {
 	own := listenOn(ln, s.clients.connRules(s.cfg))
 	if !s.setListener(own) {
@@ -177,8 +182,9 @@ func (s *Server) Listen(ln net.Listener) error {
 	return nil
 }
 
-// Shutdown makes the health check fail, accepts no new connections and waits for running requests until ctx ends. After
-// shutdownGrace, requests that are still arriving fail, and answers have the same time once more.
+// Shutdown makes the health check fail, stops accepting connections and waits for running requests
+// until ctx ends. After shutdownGrace, requests that are still arriving fail, and responses get the
+// same time again.
 func (s *Server) Shutdown(ctx context.Context) error {
 	s.draining.Store(true)
 	s.mu.Lock()
@@ -190,11 +196,12 @@ func (s *Server) Shutdown(ctx context.Context) error {
 	}
 	grace := time.AfterFunc(shutdownGrace, ln.forceDeadlines)
 	defer grace.Stop()
-	// The server does not know the listener before it has begun to accept, so the listener is closed here too.
+	// The app knows the listener only once it has begun to accept, so the listener is closed here
+	// too.
 	return errors.Join(ln.Close(), s.app.ShutdownWithContext(ctx))
 }
 
-// setListener stores the listener for Shutdown. It returns false when Shutdown was called first.
+// setListener stores the listener for Shutdown. It returns false if Shutdown was called first.
 func (s *Server) setListener(ln *listener) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -202,9 +209,9 @@ func (s *Server) setListener(ln *listener) bool {
 	return !s.stopped
 }
 
-// ServeQueue answers GET /monitor/queue/{name} on the private listener. It requires no token.
+// ServeQueue serves GET /monitor/queue/{name} on the private listener. It requires no token.
 func (s *Server) ServeQueue(w http.ResponseWriter, r *http.Request) { s.monitor.ServeQueue(w, r) }
 
-// Drain makes the health check fail and each answer close its connection, while requests are still served. A load
-// balancer then chooses other processes before Shutdown.
+// Drain makes the health check fail and each response close its connection, while requests are
+// still served. A load balancer then chooses other processes before Shutdown.
 func (s *Server) Drain() { s.draining.Store(true) }

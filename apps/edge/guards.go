@@ -71,8 +71,8 @@ var (
 // Limits of routes with an API key or a session.
 var (
 	// statistics reads no body and runs for at most REQUEST_TIMEOUT. At most maxStatistics run at
-	// once, each until its response is written. They have a limit of their own because they may
-	// wait for a platform's server.
+	// once, each until its response is written. They have their own limit because they may wait for
+	// a platform's server.
 	statistics = Limits{"statistics", []audience{programs, members}, func(g *guards) []fiber.Handler { return g.statistics }}
 	// original reads no body and runs for at most UPLOAD_TIMEOUT. Its handler lets at most
 	// maxOriginals run at once, each until its file has been sent.
@@ -139,7 +139,7 @@ func (s *Server) newGuards() *guards {
 // before returns the handlers that run before the handler of a route. The credential's handlers
 // find the principal, permit decides whether it may proceed, and the limits' handlers come last,
 // because they read the body. If the credential or the limits do not exist, or do not fit together,
-// the route's handler is never reached and every request is answered with 500.
+// the route's handler is never reached and the response to every request is 500.
 func (g *guards) before(r Route) []fiber.Handler {
 	s, of := g.server, credentials[r.Credential]
 	var limited []fiber.Handler

@@ -15,33 +15,36 @@ import (
 	"crier/tenancy"
 )
 
-// How many requests of a kind one organization may have in this process at the same time, so that it never takes all
-// connections to the database, nor all memory. Further requests wait for placeTimeout.
+// How many requests of one kind an organization may run concurrently in this process, so that it
+// never takes all database connections or all memory. Further requests wait for placeTimeout.
 const (
 	maxWrites  = 4 // creates and edits of posts
-	maxBodies  = 4 // largest bodies of such requests, or smaller ones with as many bytes
+	maxBodies  = 4 // as many bytes as four of the largest bodies of such requests
 	maxReads   = 8 // other reads of the public API
 	maxLists   = 2 // lists of posts, and reports
 	maxUploads = 4
-	maxFetches = 2 // downloads of files from URLs
+	maxFetches = 2 // uploads from URLs
 	maxStreams = 2 // videos that one address plays through the service
-	// maxOriginals is for files as they were uploaded, requested with keys and sessions together.
+	// maxOriginals is for files as they were uploaded, requested with keys and with sessions.
 	maxOriginals = 4
-	// maxStatistics is for reads of statistics, which may wait for the servers of platforms, with keys and sessions together.
+	// maxStatistics is for reads of statistics with keys and with sessions, which may wait for the
+	// servers of platforms.
 	maxStatistics = 32
-	maxSessions   = 4 // requests with a session, besides those of the public API; of a person outside organizations, too
+	// maxSessions is for requests with a session, in addition to those in the public API. It is
+	// also the limit for one person's requests to routes without an organization.
+	maxSessions = 4
 
 	placeTimeout = 5 * time.Second
 )
 
-// orgLimit counts the places that each organization has taken in this process. A place is a request, or one byte of a
-// body in limitBodies.
+// orgLimit counts the slots that each organization has taken in this process. A slot is a request
+// or, in limitBodies, one byte of a body.
 type orgLimit struct{ *limit.PerKey[tenancy.OrgID] }
 
 func newOrgLimit(most int) orgLimit { return orgLimit{PerKey: limit.New[tenancy.OrgID](most)} }
 
-// take waits for n places of the organization of a request. The caller calls release once, when it is done with them.
-// take returns RateLimited when they are not free within placeTimeout.
+// take waits for n slots of the request's organization. The caller must call release once, when it
+// is done with them. take returns RateLimited if they are not free within placeTimeout.
 func (a orgLimit) take(ctx context.Context, c *fiber.Ctx, n int) (release func(), err error) {
 	ctx, cancel := context.WithTimeout(ctx, placeTimeout)
 	defer cancel()
@@ -59,7 +62,7 @@ func tooManyInProgress(whoHas string, cause error) error {
 	}
 }
 
-// limitPersons returns a handler that lets at most so many requests of a person run at the same time, of all
+// limitPersons returns a handler that bounds how many requests of a person run concurrently, in all
 // organizations together.
 func limitPersons(most int) fiber.Handler {
 	persons := limit.New[tenancy.PersonID](most)
@@ -75,8 +78,8 @@ func limitPersons(most int) fiber.Handler {
 	}
 }
 
-// limitRequests returns a handler that lets at most so many requests of an organization run at the same time. A request
-// keeps its place until its handler returns.
+// limitRequests returns a handler that bounds how many requests of an organization run
+// concurrently. A request keeps its slot until its handler returns.
 func limitRequests(most int) fiber.Handler {
 	a := newOrgLimit(most)
 	return func(c *fiber.Ctx) error {
@@ -89,8 +92,8 @@ func limitRequests(most int) fiber.Handler {
 	}
 }
 
-// limitBodies is like limitRequests, but limits the bytes of bodies. It runs before they are read, and a body of
-// unknown length counts as the longest, in bytes.
+// limitBodies is like limitRequests, but limits the bytes of bodies. It runs before they are read.
+// longest is the maximum size of a body, in bytes; a body of unknown length counts as the longest.
 func limitBodies(longest int64) fiber.Handler {
 	a := newOrgLimit(maxBodies * int(longest))
 	return func(c *fiber.Ctx) error {
@@ -103,7 +106,7 @@ func limitBodies(longest int64) fiber.Handler {
 	}
 }
 
-// bodySize returns how many bytes the body of a request can have, at most longest.
+// bodySize returns how many bytes the body of a request may have, at most longest.
 func bodySize(c *fiber.Ctx, longest int64) int {
 	size := c.Request().Header.ContentLength()
 	if size < 0 || size > int(longest) {
@@ -112,8 +115,8 @@ func bodySize(c *fiber.Ctx, longest int64) int {
 	return size
 }
 
-// limitAnswers is like limitRequests for large answers: a request keeps its place until its answer is written, because
-// the answer stays in memory while the client does not read it.
+// limitAnswers is like limitRequests, but for large responses: a request keeps its slot until its
+// response is written, because the response stays in memory until the client has read it.
 func limitAnswers(most int) fiber.Handler {
 	a := newOrgLimit(most)
 	return func(c *fiber.Ctx) error {
@@ -143,7 +146,8 @@ func limitAnswers(most int) fiber.Handler {
 	}
 }
 
-// limitedBody is the body of an answer that has a place. fasthttp closes it when it was written or cannot be written.
+// limitedBody is a response body that has a slot. fasthttp closes it once it has been written or
+// cannot be written.
 type limitedBody struct {
 	io.Reader
 	release func()

@@ -15,28 +15,29 @@ import (
 )
 
 const (
-	// shutdownGrace is the time that requests and answers on the wire have when the server stops.
+	// shutdownGrace is how much time requests and responses on the wire have when the server stops.
 	shutdownGrace = 2 * time.Second
 
-	// lingerTime and lingerBytes limit what is read and discarded of a client that goes on sending after its answer.
+	// lingerTime and lingerBytes limit what is read and discarded from a client that keeps sending
+	// after its response.
 	lingerTime  = 2 * time.Second
 	lingerBytes = 64 << 20
 
-	// The delay after an error of accept doubles each time, as in net/http.
+	// The delay after an accept error doubles each time, as in net/http.
 	minAcceptDelay = 5 * time.Millisecond
 	maxAcceptDelay = time.Second
 )
 
-// listener is a TCP listener that limits its open connections and can set deadlines on all of them. It is safe for
-// concurrent use, and both the server and Shutdown may close it.
+// listener is a TCP listener that limits its open connections and can set deadlines on all of them.
+// It is safe for concurrent use, and both the server and Shutdown may close it.
 type listener struct {
 	net.Listener
-	close     func() error  // closes the listener at its first call only
+	close     func() error  // closes the listener on the first call only
 	closed    chan struct{} // closed by close
 	rules     connRules
-	totalLog  logLimit // limits the log of connections beyond the limit of all
-	clientLog logLimit // limits the log of connections beyond the limit of a client
-	acceptLog logLimit // limits the log of errors of accept
+	totalLog  logLimit // for connections beyond the total limit
+	clientLog logLimit // for connections beyond the limit of a client
+	acceptLog logLimit // for accept errors
 
 	mu     sync.Mutex // protects the fields below
 	open   map[*conn]struct{}
@@ -46,21 +47,22 @@ type listener struct {
 
 // connRules limit the open connections.
 type connRules struct {
-	// total is the limit of all connections together.
+	// total is the limit on all connections together.
 	total int
-	// perClient is the limit of one IPv4 address or one /64 network of IPv6. With 0 there is no limit of a client.
+	// perClient is the limit for one IPv4 address or one /64 network of IPv6. 0 means no limit per
+	// client.
 	perClient int
-	// exempt returns whether an address counts for total only: that of a proxy, which has many clients, or of this
-	// machine.
+	// exempt reports whether an address counts toward total only: a proxy, which has many clients,
+	// or this machine.
 	exempt func(netip.Addr) bool
 	log    *slog.Logger
 }
 
-// siteFactor times the connections of a /64 network is the limit of its /48: many subscribers have a /56 or a /48, and
-// with it at least 256 networks of /64.
+// siteFactor is how many times as many connections a /48 network may have as a /64 network. Many
+// subscribers have a /56 or a /48 and therefore at least 256 networks of /64.
 const siteFactor = 4
 
-// quota is a name under which connections are counted, and the limit of their number.
+// quota is a name under which connections are counted, and their maximum number.
 type quota struct {
 	name string
 	most int
@@ -77,7 +79,8 @@ func listenOn(ln net.Listener, rules connRules) *listener {
 	}
 }
 
-// Accept returns the next connection, a *conn if it is TCP. It closes connections beyond a limit at once.
+// Accept returns the next connection, which is a *conn if it is TCP. It closes connections beyond a
+// limit at once.
 func (l *listener) Accept() (net.Conn, error) {
 	for {
 		c, err := l.accept()
@@ -91,7 +94,7 @@ func (l *listener) Accept() (net.Conn, error) {
 			return own, nil
 		}
 		l.logRefused(over)
-		_ = tcp.Close() // the connection was never used, so its error has no meaning
+		_ = tcp.Close() // the connection was never used, so its error means nothing
 	}
 }
 
@@ -107,9 +110,9 @@ func (l *listener) logRefused(over quota) {
 	}
 }
 
-// accept returns the next connection. It retries after network errors, such as a shortage of file descriptors, until
-// the listener is closed: they pass when connections are closed, and the server would stop at an error. Other errors
-// are returned.
+// accept returns the next connection. After a network error, such as a shortage of file
+// descriptors, it retries until the listener is closed: such errors pass once connections are
+// closed, and the server would stop if it saw them. It returns other errors.
 func (l *listener) accept() (net.Conn, error) {
 	for pause := minAcceptDelay; ; pause = min(2*pause, maxAcceptDelay) {
 		c, err := l.Listener.Accept()
@@ -128,15 +131,15 @@ func (l *listener) accept() (net.Conn, error) {
 	}
 }
 
-// allClients is the name of the quota of all connections. The names of the others are addresses, networks or
-// unknownClient.
+// allClients is the name of the quota for all connections. The other names are addresses, networks
+// or unknownClient.
 const allClients = "everyone"
 
-// quotas returns the quotas that a connection from an address counts for: that of all connections and, unless the
-// address is exempt, those of its client and its /48 network.
+// quotas returns the quotas that a connection from an address counts toward: the quota of all
+// connections and, unless the address is exempt, the quotas of its client and of its /48 network.
 func (l *listener) quotas(from net.Addr) []quota {
 	out := []quota{{name: allClients, most: l.rules.total}}
-	var ip netip.Addr // stays zero, the address of unknown clients, when from has no IP
+	var ip netip.Addr // stays zero, the address of unknown clients, if from has no IP
 	if at, ok := from.(*net.TCPAddr); ok {
 		ip = request.Normalize(at.AddrPort().Addr())
 	}
@@ -150,8 +153,8 @@ func (l *listener) quotas(from net.Addr) []quota {
 	return out
 }
 
-// add counts the connection for its quotas. When one of them is used up, it counts nothing and returns that quota and
-// false.
+// add counts the connection toward its quotas. If one of them is used up, it counts nothing and
+// returns that quota and false.
 func (l *listener) add(c *conn) (over quota, ok bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -167,14 +170,16 @@ func (l *listener) add(c *conn) (over quota, ok bool) {
 	return quota{}, true
 }
 
-// remove forgets a connection that begins to close: it gets no more deadlines of forceDeadlines.
+// remove forgets a connection that begins to close, so that forceDeadlines no longer sets its
+// deadlines.
 func (l *listener) remove(c *conn) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	delete(l.open, c)
 }
 
-// uncount ends the count of a connection for its quotas. It is called when the connection is closed.
+// uncount stops counting a connection toward its quotas. It is called once the connection is
+// closed.
 func (l *listener) uncount(c *conn) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -188,20 +193,22 @@ func (l *listener) uncount(c *conn) {
 // Close closes the listener. Later calls return the error of the first.
 func (l *listener) Close() error { return l.close() }
 
-// forceDeadlines ends all reads now and all writes after shutdownGrace, also those that begin later. Handlers that
-// neither read nor write run on.
+// forceDeadlines ends all reads now and all writes after shutdownGrace, including those that begin
+// later. Handlers that neither read nor write keep running.
 func (l *listener) forceDeadlines() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.forced = true
 	now := clock.System{}.Now()
 	for c := range l.open {
-		_ = c.TCPConn.SetReadDeadline(now) // fails only for a closed connection, which needs no deadline
+		// SetReadDeadline fails only for a closed connection, which needs no deadline.
+		_ = c.TCPConn.SetReadDeadline(now)
 		_ = c.TCPConn.SetWriteDeadline(now.Add(shutdownGrace))
 	}
 }
 
-// setDeadline calls set with t, or with grace from now if that is earlier and forceDeadlines was called.
+// setDeadline calls set with t. After forceDeadlines, it calls set with grace from now if that is
+// earlier.
 func (l *listener) setDeadline(set func(time.Time) error, t time.Time, grace time.Duration) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -211,7 +218,8 @@ func (l *listener) setDeadline(set func(time.Time) error, t time.Time, grace tim
 	return set(t)
 }
 
-// extendDeadline calls set with t, a later deadline of a running transfer. After forceDeadlines it does nothing.
+// extendDeadline calls set with t, a later deadline of a running transfer. After forceDeadlines, it
+// does nothing.
 func (l *listener) extendDeadline(set func(time.Time) error, t time.Time) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -221,21 +229,22 @@ func (l *listener) extendDeadline(set func(time.Time) error, t time.Time) error 
 	return set(t)
 }
 
-// conn is a TCP connection with limits for long transfers. It can be closed so that a client which is still sending
-// receives its answer: a plain close would reset the connection.
+// conn is a TCP connection with limits for long transfers. It can be closed so that a client that
+// is still sending receives its response; a plain close would reset the connection.
 type conn struct {
 	*net.TCPConn
 	owner  *listener
-	quotas []quota // the quotas that it counts for
-	// in limits the body that is read, and out the answer that is written; with nil the deadlines of the server apply.
-	// Only the goroutine of the connection uses them.
+	quotas []quota // the quotas that it counts toward
+	// in limits the body being read, and out the response being written. If one is nil, the
+	// server's deadline applies. Only the goroutine of the connection uses them.
 	in, out *transferLimit
 	linger  atomic.Bool
 	once    sync.Once
-	err     error // of the close, set by once
+	err     error // from the close, set by once
 }
 
-// Read sets the read deadline of in before each read, because it moves with the bytes that have arrived.
+// Read sets the read deadline before each read if in is set, because the deadline moves with the
+// bytes that have arrived.
 func (c *conn) Read(b []byte) (int, error) {
 	if c.in == nil {
 		return c.TCPConn.Read(b)
@@ -248,7 +257,7 @@ func (c *conn) Read(b []byte) (int, error) {
 	return n, err
 }
 
-// Write sets the write deadline of out before each write, but not after forceDeadlines.
+// Write sets the write deadline before each write if out is set, but not after forceDeadlines.
 func (c *conn) Write(b []byte) (int, error) {
 	if c.out == nil {
 		return c.TCPConn.Write(b)
@@ -261,28 +270,33 @@ func (c *conn) Write(b []byte) (int, error) {
 	return n, err
 }
 
-// ReadFrom writes what it reads from r. If out is set, it writes in pieces, each under a deadline of its own.
+// ReadFrom writes what it reads from r. If out is set, it writes in pieces, each under its own
+// deadline.
 func (c *conn) ReadFrom(r io.Reader) (int64, error) {
 	if c.out == nil {
 		return c.TCPConn.ReadFrom(r)
 	}
-	return io.Copy(struct{ io.Writer }{Writer: c}, r) // without the method ReadFrom, which would call itself
+	// Hides the method ReadFrom, which would call itself.
+	return io.Copy(struct{ io.Writer }{Writer: c}, r)
 }
 
-// SetReadDeadline sets the deadline of reads. After forceDeadlines it is now at the latest.
+// SetReadDeadline sets the deadline for reads. After forceDeadlines, it is now at the latest.
 func (c *conn) SetReadDeadline(t time.Time) error {
 	return c.owner.setDeadline(c.TCPConn.SetReadDeadline, t, 0)
 }
 
-// SetWriteDeadline sets the deadline of writes. After forceDeadlines it is shutdownGrace from now at the latest.
+// SetWriteDeadline sets the deadline for writes. After forceDeadlines, it is shutdownGrace from now
+// at the latest.
 func (c *conn) SetWriteDeadline(t time.Time) error {
 	return c.owner.setDeadline(c.TCPConn.SetWriteDeadline, t, shutdownGrace)
 }
 
-// Linger makes Close read and discard what the client is still sending, within lingerTime and lingerBytes.
+// Linger makes Close read and discard what the client is still sending, within lingerTime and
+// lingerBytes.
 func (c *conn) Linger() { c.linger.Store(true) }
 
-// Close closes the connection. After Linger this can take lingerTime. Later calls return the error of the first.
+// Close closes the connection. After Linger, this can take lingerTime. Later calls return the error
+// of the first.
 func (c *conn) Close() error {
 	c.once.Do(func() {
 		c.owner.remove(c)
@@ -295,7 +309,8 @@ func (c *conn) Close() error {
 	return c.err
 }
 
-// discard ends the stream of answers, and reads until the end of the other stream, the deadline or the limit of bytes.
+// discard ends the outgoing stream, and reads the incoming stream to its end, the deadline or the
+// byte limit.
 func (c *conn) discard() {
 	if err := c.CloseWrite(); err != nil {
 		return

@@ -27,17 +27,18 @@ import (
 	"crier/publishing"
 )
 
-// Every request passes, in this order: guardBodies, observer (request id, log, metrics), recovering, clients.warn,
-// GuardCookies, clients.note, secureHeaders, cors, checkQuery; then the guards of its route, see newGuards.
+// Every request passes through, in this order: guardBodies, observer (request id, log, metrics),
+// recovering, clients.warn, GuardCookies, clients.note, secureHeaders, cors, checkQuery; then the
+// guards of its route, see newGuards.
 
 const (
 	idleTimeout = time.Minute
 	headerLimit = 16 << 10 // bytes
 )
 
-// guardBodies returns the outermost handler. It refuses requests whose end is ambiguous, and after each request it
-// consumes the rest of the body or closes the connection: no part of a body is ever read as the next request. It also
-// calls joinSlashes, before anything reads the path.
+// guardBodies returns the outermost handler. It refuses requests whose end is ambiguous. After each
+// request it consumes the rest of the body or closes the connection, so that no part of a body is
+// ever read as the next request. It also calls joinSlashes, before anything reads the path.
 func guardBodies(next fasthttp.RequestHandler, refuse func(*fasthttp.RequestCtx, error),
 	draining func() bool) fasthttp.RequestHandler {
 	return func(ctx *fasthttp.RequestCtx) {
@@ -58,7 +59,8 @@ func guardBodies(next fasthttp.RequestHandler, refuse func(*fasthttp.RequestCtx,
 		}
 		body.Finish(ctx)
 		if draining() {
-			ctx.SetConnectionClose() // no client shall send a request on a connection that is about to end
+			// Clients must not send a request on a connection that is about to close.
+			ctx.SetConnectionClose()
 		}
 	}
 }
@@ -72,7 +74,8 @@ func joinSlashes(req *fasthttp.Request) {
 	if i := bytes.IndexAny(target, "?#"); i >= 0 {
 		end = i
 	}
-	if i := bytes.Index(target[:end], []byte("://")); i > 0 && !bytes.Contains(target[:i], []byte("/")) { // absolute form
+	// The absolute form, with scheme and host.
+	if i := bytes.Index(target[:end], []byte("://")); i > 0 && !bytes.Contains(target[:i], []byte("/")) {
 		begin = i + len("://")
 		begin += max(0, bytes.IndexByte(target[begin:end], '/'))
 	}
@@ -92,9 +95,12 @@ func knownVersion(h *fasthttp.RequestHeader) bool {
 	return version == "HTTP/1.1" || version == "HTTP/1.0"
 }
 
-// ambiguousFraming returns whether a proxy could see the end of the body elsewhere (request smuggling). That is so with
-// more than one Content-Length or Transfer-Encoding, with both, with an encoding that is not chunked or not HTTP/1.1,
-// with a folded header, and with a line that ends without CR.
+// ambiguousFraming reports whether a proxy could see the end of the body elsewhere (request
+// smuggling). This is so if the request has
+//
+//   - more than one Content-Length or Transfer-Encoding, or both
+//   - an encoding that is not chunked, or not HTTP/1.1
+//   - a folded header, or a line that ends without CR
 func ambiguousFraming(h *fasthttp.RequestHeader) bool {
 	lengths, framings := 0, 0
 	for line := range bytes.Lines(h.RawHeaders()) {
@@ -114,7 +120,7 @@ func ambiguousFraming(h *fasthttp.RequestHeader) bool {
 	return lengths+framings > 1
 }
 
-// refuseEarly answers a request that no route may see, and closes the connection.
+// refuseEarly responds to a request that no route may see, and closes the connection.
 func (s *Server) refuseEarly(ctx *fasthttp.RequestCtx, cause error) {
 	c := s.app.AcquireCtx(ctx)
 	defer s.app.ReleaseCtx(c)
@@ -124,12 +130,13 @@ func (s *Server) refuseEarly(ctx *fasthttp.RequestCtx, cause error) {
 	ctx.SetConnectionClose()
 }
 
-// refuse answers with the body and status of an error, see package problem. A body that did not arrive in time is 408,
-// even if err is a consequence of it.
+// refuse responds with the body and status of an error; see package problem. If the body did not
+// arrive in time, the status is 408, even if err only results from it.
 func (s *Server) refuse(c *fiber.Ctx, err error) error {
 	var routing *fiber.Error
 	info := request.From(c.Context())
-	if !errors.As(err, &routing) { // an error of the router repeats the path, which the log must not contain
+	// An error of the router repeats the path, which must not be logged.
+	if !errors.As(err, &routing) {
 		info.Err = err
 	}
 	if errors.Is(info.Body.Err(), os.ErrDeadlineExceeded) {
@@ -138,7 +145,7 @@ func (s *Server) refuse(c *fiber.Ctx, err error) error {
 	return problem.Of(err, s.cfg.Frontend()+"/billing").Write(c)
 }
 
-// recovering answers 500 after a panic of a handler and logs it with its stack.
+// recovering responds with 500 after a panic in a handler, and logs the panic with its stack.
 func (s *Server) recovering() fiber.Handler {
 	return recover.New(recover.Config{EnableStackTrace: true, StackTraceHandler: func(c *fiber.Ctx, cause any) {
 		s.deps.Log.ErrorContext(c.UserContext(), "panic in handler", "cause", cause, "stack", string(debug.Stack()))
@@ -157,11 +164,11 @@ func (s *Server) secureHeaders(c *fiber.Ctx) error {
 	return c.Next()
 }
 
-// cors allows the origins of the dashboard, with credentials. The OpenAPI document is excepted: its handler allows all
-// origins, without credentials.
+// cors allows the origins of the dashboard, with credentials. It skips the OpenAPI documents, whose
+// handlers allow all origins, without credentials.
 func (s *Server) cors() fiber.Handler {
 	return cors.New(cors.Config{
-		Next: func(c *fiber.Ctx) bool { // the router ignores a slash at the end of the path
+		Next: func(c *fiber.Ctx) bool { // the router ignores a trailing slash
 			path := strings.TrimRight(c.Path(), "/")
 			return path == docs.DocumentPath || path == docs.PublicDocumentPath
 		},
@@ -173,8 +180,8 @@ func (s *Server) cors() fiber.Handler {
 	})
 }
 
-// checkQuery refuses queries with characters that the database cannot store. It ignores the path: an id with such
-// characters does not parse, and its route answers 404.
+// checkQuery refuses queries with characters that the database cannot store. It ignores the path:
+// an id with such characters does not parse, and its route responds with 404.
 func checkQuery(c *fiber.Ctx) error {
 	for name, value := range c.Context().QueryArgs().All() {
 		if !publishing.Storable(string(name)) || !publishing.Storable(string(value)) {
@@ -185,12 +192,13 @@ func checkQuery(c *fiber.Ctx) error {
 	return c.Next()
 }
 
-// maxBodyValues is the limit of the values of a JSON body that is decoded whole: each takes more memory than its bytes.
+// maxBodyValues is the maximum number of values in a JSON body that is decoded whole. Each value
+// takes more memory than its bytes.
 const maxBodyValues = 10_000
 
-// readBody reads a JSON body of at most limit bytes to its end before the handlers that follow run. It refuses a body
-// of more than maxValues values; with 0 its handler limits them. A refusal is Invalid, TooLarge, or 415 for an encoded
-// body.
+// readBody reads a JSON body of at most limit bytes to its end before the handlers that follow run.
+// It refuses a body with more than maxValues values; if maxValues is 0, the route's handler limits
+// them. A refusal is Invalid or TooLarge, or 415 for an encoded body.
 func readBody(limit int64, maxValues int) fiber.Handler {
 	return func(c *fiber.Ctx) error {
 		if c.Method() == http.MethodGet || c.Method() == http.MethodHead || c.Method() == http.MethodDelete {
@@ -217,7 +225,7 @@ func readBody(limit int64, maxValues int) fiber.Handler {
 	}
 }
 
-// textAsJSON gives a body of text/plain the type of JSON for the handlers that follow.
+// textAsJSON makes the handlers that follow read a text/plain body as JSON.
 func textAsJSON(c *fiber.Ctx) error {
 	kind, _, err := mime.ParseMediaType(c.Get(fiber.HeaderContentType))
 	if err == nil && kind == fiber.MIMETextPlain {
@@ -226,8 +234,8 @@ func textAsJSON(c *fiber.Ctx) error {
 	return c.Next()
 }
 
-// countValues returns an upper bound of the values in valid JSON: one, and one for each comma and each opening bracket
-// or brace outside of strings.
+// countValues returns an upper bound on the number of values in valid JSON: one, plus one for each
+// comma and each opening bracket or brace outside of strings.
 func countValues(data []byte) int {
 	n, quoted := 1, false
 	for i := 0; i < len(data); i++ {
@@ -243,8 +251,8 @@ func countValues(data []byte) int {
 	return n
 }
 
-// deadline ends the context of a request after d. The time begins when this handler runs: what readBody needed before
-// it does not count.
+// deadline ends the context of a request after d. The time begins when this handler runs; what
+// readBody took before it does not count.
 func deadline(d time.Duration) fiber.Handler {
 	return func(c *fiber.Ctx) error {
 		ctx, cancel := context.WithTimeout(c.UserContext(), d)
@@ -254,8 +262,9 @@ func deadline(d time.Duration) fiber.Handler {
 	}
 }
 
-// authenticate finds the principal of the API key in the header Authorization. A missing, unknown or revoked key, or
-// one with Bearer in front of it, is Unauthenticated.
+// authenticate finds the principal of the API key in the header Authorization. It returns
+// Unauthenticated if the key is missing, unknown or revoked, or if a scheme such as Bearer precedes
+// it.
 func (s *Server) authenticate(c *fiber.Ctx) error {
 	if err := s.authenticateKey(c); err != nil {
 		return err
@@ -263,8 +272,8 @@ func (s *Server) authenticate(c *fiber.Ctx) error {
 	return c.Next()
 }
 
-// schemeOf returns the scheme, such as Bearer, that many clients put in front of the key in the Authorization header.
-// found is false if value does not begin with a known scheme.
+// schemeOf returns the scheme, such as Bearer, that many clients put in front of the key in the
+// Authorization header. found is false if value does not begin with a known scheme.
 func schemeOf(value string) (scheme string, found bool) {
 	sent, _, _ := strings.Cut(value, " ")
 	for _, scheme := range []string{"Bearer", "Basic", "Token", "ApiKey"} {
@@ -297,8 +306,8 @@ func (s *Server) authenticateKey(c *fiber.Ctx) error {
 	return nil
 }
 
-// admit counts the request for its organization and sets the rate-limit headers, also of refusals. It returns
-// RateLimited when no request is left.
+// admit counts the request for its organization and sets the rate-limit headers, even for a
+// refusal. It returns RateLimited if no request is left.
 func (s *Server) admit(c *fiber.Ctx) error {
 	a := s.deps.Limiter.Admit(c.UserContext(), request.From(c.Context()).Principal.Org)
 	c.Set("X-RateLimit-Limit", strconv.Itoa(a.Limit))

@@ -64,9 +64,9 @@ func (o *observer) observe(c *fiber.Ctx) error {
 	return nil
 }
 
-// logRequest logs and counts an answered request. The log record has the fault only for statuses of
-// 400 and above. A 503 without a fault is the requested information, such as /health of a process
-// that is starting, so it is logged as a warning and not as an error.
+// logRequest logs and counts a request after its response. The log record has the fault only for
+// statuses of 400 and above. A 503 without a fault is the requested information, such as /health of
+// a process that is starting, so it is logged as a warning and not as an error.
 func (o *observer) logRequest(c *fiber.Ctx, info *request.Info, took time.Duration) {
 	status, pattern := c.Response().StatusCode(), o.pattern(c)
 	o.took.WithLabelValues(c.Method(), pattern, strconv.Itoa(status)).Observe(took.Seconds())
@@ -111,7 +111,7 @@ func newMetrics(reg prometheus.Registerer) (*metrics, error) {
 		Name: "crier_tracked_events_total", Help: "Events that pages have reported. Anybody can report any number of them to POST /public/t.",
 	}, []string{"kind"})}
 	for _, kind := range monitor.TrackedKinds {
-		m.tracked.WithLabelValues(kind) // so that each is 0 before its first event
+		m.tracked.WithLabelValues(kind) // so that each kind is 0 before its first event
 	}
 	if err := errors.Join(reg.Register(m.took), reg.Register(m.tracked)); err != nil {
 		return nil, fault.Wrap(fault.Internal, "edge.newMetrics", "", err)

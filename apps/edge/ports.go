@@ -53,7 +53,8 @@ type Channels interface {
 	connectapi.Apps
 }
 
-// Media are the use cases of uploaded files: uploads of the public API, pictures of people, and GET /files.
+// Media are the use cases of uploaded files: uploads in the public API, people's pictures, and GET
+// /files.
 type Media interface {
 	mediaapi.Media
 	mediaapi.Files

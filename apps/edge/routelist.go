@@ -8,10 +8,10 @@ import (
 	"crier/apps/edge/route"
 )
 
-// Route is one entry of the route table. It answers 500 if its Credential and its Limits do not fit
-// together.
+// Route is one entry of the route table. It responds with 500 if its Credential and its Limits do
+// not fit together.
 type Route struct {
-	// Method is the HTTP method. A GET route answers HEAD too.
+	// Method is the HTTP method. A GET route also serves HEAD.
 	Method string
 	// Path is the path, with parameters in the form {name}.
 	Path  string
@@ -32,7 +32,7 @@ type Route struct {
 // State is whether a route works. Only Built routes are in the OpenAPI document.
 type State string
 
-// The states of a route. Routes that are not Built answer 501.
+// The states of a route. Routes that are not Built respond with 501.
 const (
 	Built State = "built"
 	// Missing is a route of the interface that is not built.
@@ -41,7 +41,7 @@ const (
 	Planned State = "planned"
 )
 
-// String returns "METHOD path".
+// String returns "METHOD path". Example: GET /public/v1/posts/{id}
 func (r Route) String() string { return r.Method + " " + r.Path }
 
 // line is a line of the route table: an endpoint and the audiences that may call it, each at its
@@ -101,7 +101,7 @@ func (l line) routes() []Route {
 	return out
 }
 
-// aliasPrefix precedes the paths at which the public API is served a second time.
+// aliasPrefix is the prefix of the paths at which the public API is served a second time.
 const aliasPrefix = "/api"
 
 // publicPrefix starts the paths of the public API.
@@ -158,15 +158,16 @@ func Routes() []Route { return unstarted("").table }
 // error is always Internal.
 func OpenAPI() ([]byte, error) { return unstarted(interfaceVersion).document() }
 
-// unstarted returns a server without dependencies, from which only the route table and the OpenAPI document can be
-// read.
+// unstarted returns a server without dependencies, from which only the route table and the OpenAPI
+// document can be read.
 func unstarted(version string) *Server {
 	s := &Server{cfg: Config{BaseURL: "http://localhost"}, deps: Deps{Version: version}}
 	s.buildRoutes()
 	return s
 }
 
-// buildRoutes fills the route table and the OpenAPI document. It calls no dependency: the server of unstarted has none.
+// buildRoutes fills the route table and the OpenAPI document. It calls no dependency, because the
+// server of unstarted has none.
 func (s *Server) buildRoutes() {
 	s.gate, s.session = s.newGuard()
 	e := s.newEndpoints()

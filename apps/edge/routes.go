@@ -4,10 +4,11 @@ import "slices"
 
 // This file is the route table. A line has an endpoint, its id in the OpenAPI document, and for
 // each audience that may call it a credential, the method and path, and the limits. Missing and
-// planned routes have no id and no endpoint: they answer 501 behind the same guards. Everything
-// that needs a list of routes reads this one: Fiber, the OpenAPI document, the labels of logs and
-// metrics, `crier routes`, and the tests. The credentials are defined in credentials.go and the
-// limits in guards.go.
+// planned routes have no id and no endpoint: they respond with 501 behind the same guards.
+//
+// Everything that needs a list of routes reads this one: Fiber, the OpenAPI document, the labels of
+// logs and metrics, `crier routes`, and the tests. The credentials are defined in credentials.go
+// and the limits in guards.go.
 
 // routes returns all routes of the service, in no particular order.
 func (s *Server) routes(e endpoints) []Route {
@@ -301,7 +302,8 @@ func userRoutes(e endpoints) []line {
 	}
 }
 
-// securityRoutes returns the routes of a person's password, second factors, sessions and identities.
+// securityRoutes returns the routes of a person's password, second factors, sessions and
+// identities.
 func securityRoutes(e endpoints) []line {
 	return []line{
 		built("change-email", e.security.ChangeEmail(), person.at("POST /user/change-email", own).personal()),

@@ -12,15 +12,16 @@ import (
 
 // Senders are the use cases that tell whom mails and log-ins are counted for.
 type Senders interface {
-	// Senders returns hashes of the mailboxes against which the principal's mails count: the mailbox of
-	// the person who answers for the organization, and the mailbox of the principal's person.
+	// Senders returns hashes of the mailboxes against which the principal's mails count: the
+	// mailbox of the person who answers for the organization, and the mailbox of the principal's
+	// person.
 	Senders(ctx context.Context, p tenancy.Principal) ([]string, error)
 	// KnownDevice reports whether the person with the address has signed in before in the browser
 	// that from names.
 	KnownDevice(ctx context.Context, email string, from tenancy.Source) (bool, error)
 }
 
-// Deps are what a Gate uses. Only Attempts, Windows and AccountKey are optional.
+// Deps are the dependencies of a Gate. Only Attempts, Windows and AccountKey are optional.
 type Deps struct {
 	// Attempts counts the log-ins of all processes together. If it is nil, this process counts its
 	// own.

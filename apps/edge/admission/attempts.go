@@ -143,7 +143,8 @@ func (o *ownAttempts) Forgive(_ context.Context, keys [3]string) error {
 	return nil
 }
 
-// delayAfter returns the delay after attempt n, counted from one. The last delay applies to all later attempts.
+// delayAfter returns the delay after attempt n, counted from one. The last delay applies to all
+// later attempts.
 func delayAfter(delays []time.Duration, n int) time.Duration {
 	if len(delays) == 0 {
 		return 0

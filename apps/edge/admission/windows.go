@@ -45,8 +45,8 @@ type bucket struct {
 	own *throttle
 }
 
-// take counts a request of a key. It returns how many are left in the window, when the window ends, and whether the
-// request is allowed.
+// take counts a request of a key. It returns how many are left in the window, when the window ends,
+// and whether the request is allowed.
 func (w *windows) take(ctx context.Context, b bucket, key string) (left int, ends time.Time, ok bool) {
 	now := w.clock.Now()
 	until := w.aloneUntil.Load()
@@ -213,8 +213,8 @@ func (g *Gate) AdmitAddress(ctx context.Context, b addressBucket, email string) 
 }
 
 // ReviewerAdmission returns a function that counts a request of ctx for a mail to a reviewer, with
-// the address as the client wrote it. It returns RateLimited when the limit is reached, and does
-// not use the database.
+// the address as the client wrote it. The function returns RateLimited if the limit is reached, and
+// does not use the database.
 func (g *Gate) ReviewerAdmission(ctx context.Context) (func(ctx context.Context, email string) error, error) {
 	senders, err := g.Senders(ctx)
 	if err != nil {
@@ -245,8 +245,8 @@ func (g *Gate) Senders(ctx context.Context) ([]string, error) {
 	return names, nil
 }
 
-// AdmitSenders counts a mail under the names of its senders. It returns RateLimited when one of
-// them has reached its limit.
+// AdmitSenders counts a mail under the names of its senders. It returns RateLimited if one of them
+// has reached its limit.
 func (g *Gate) AdmitSenders(ctx context.Context, senders []string) error {
 	for _, name := range senders {
 		if err := g.Admit(ctx, g.Buckets.sender, name); err != nil {

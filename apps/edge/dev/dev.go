@@ -1,5 +1,5 @@
-// Package dev has the pages that only `crier dev` serves: the mails that it does not send, and the
-// sandbox, a simulated platform. In other processes their addresses answer 404.
+// Package dev provides the pages that only `crier dev` serves: the mails that it does not send, and
+// the sandbox, a simulated platform. In other processes, their addresses respond with 404.
 package dev
 
 import (
@@ -12,9 +12,9 @@ import (
 	"crier/platform/mail"
 )
 
-// Deps are what an API uses.
+// Deps are the dependencies of an API.
 type Deps struct {
-	// BaseURL is the address of the service. Its host is a name under which the sandbox answers.
+	// BaseURL is the address of the service. The sandbox responds to requests for its host.
 	BaseURL string
 	// SandboxURL is the loopback address of the simulated platform, or empty if there is none. See
 	// IsSandbox.
@@ -29,11 +29,11 @@ type Mails interface {
 	Messages() []mail.Stored
 }
 
-// API has the endpoints, one for each exported method. It is safe for concurrent use.
+// API provides the endpoints, one per exported method. It is safe for concurrent use.
 type API struct {
 	deps     Deps
 	mailPage *page.Page
-	sandbox  *fasthttp.HostClient // nil when there is none
+	sandbox  *fasthttp.HostClient // nil if there is none
 }
 
 // New returns an API. It has no sandbox if IsSandbox refuses SandboxURL.

@@ -47,7 +47,7 @@ func (a *API) ListMails() route.Endpoint {
 	return route.Raw(describeMail("Get the page that lists the mails of crier dev"), a.listMails, page.Answer("The page."))
 }
 
-// Mail returns the endpoint of the page of one mail.
+// Mail returns the endpoint of the page that shows one mail.
 func (a *API) Mail() route.Endpoint {
 	d := describeMail("Get the page of a mail of crier dev")
 	d.Parameters = []*huma.Param{

@@ -56,7 +56,7 @@ func (a *API) Sandbox() route.Endpoint {
 		route.Content(http.StatusFound, "To /sandbox/.", "", nil))
 }
 
-// SandboxFile returns the endpoint of the files in a folder of the sandbox, media or picture.
+// SandboxFile returns the endpoint for the files in a folder of the sandbox: media or picture.
 func (a *API) SandboxFile(folder string) route.Endpoint {
 	d := describeSandbox("Get a file of the sandbox")
 	d.Parameters = []*huma.Param{
@@ -68,7 +68,7 @@ func (a *API) SandboxFile(folder string) route.Endpoint {
 			&huma.Schema{Type: huma.TypeString, Format: "binary"}))
 }
 
-// SandboxStyle returns the endpoint of the style sheet of the sandbox.
+// SandboxStyle returns the endpoint for the style sheet of the sandbox.
 func (a *API) SandboxStyle() route.Endpoint {
 	return route.Raw(describeSandbox("Get the style sheet of the sandbox"),
 		func(c *fiber.Ctx) error { return a.proxy(c, "/style.css") },

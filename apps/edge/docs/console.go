@@ -11,7 +11,7 @@ import (
 	"crier/apps/edge/page"
 )
 
-// consoleNeeds are what the console loads. console/README.md has the reason for each.
+// consoleNeeds returns what the console loads. console/README.md has the reason for each.
 func consoleNeeds() []page.Need {
 	return []page.Need{
 		page.Scripts(page.Self), page.Styles(page.Self), page.Connections(page.Self), page.Images(page.Self),
@@ -23,13 +23,13 @@ const (
 	typeStyle  = "text/css; charset=utf-8"
 )
 
-// consoleView is what the template of the console gets.
+// consoleView is the data of the console's template.
 type consoleView struct {
 	Title, Root                                        string
 	ElementsStyle, ElementsScript, OwnStyle, OwnScript string
 }
 
-// addConsole adds the page of the console and its files.
+// addConsole adds the console's page and files.
 func (s *Site) addConsole(v view) error {
 	c := consoleView{
 		Title: v.Title, Root: v.Root,
@@ -60,7 +60,7 @@ func (s *Site) addConsolePage(c consoleView) error {
 	return err
 }
 
-// addLibrary adds a file that is compressed already.
+// addLibrary adds a file that is already compressed.
 func (s *Site) addLibrary(name, contentType string) error {
 	compressed, err := console.Files.ReadFile(name + ".gz")
 	if err != nil {
@@ -70,7 +70,8 @@ func (s *Site) addLibrary(name, contentType string) error {
 	return err
 }
 
-// addOwn adds a file of ours under a name with a hash of its content, and returns the name.
+// addOwn adds one of our own files under a name with a hash of its content, and returns the name.
+// Example: console-0123456789ab.js
 func (s *Site) addOwn(file, contentType string) (name string, err error) {
 	content, err := console.Files.ReadFile(file)
 	if err != nil {

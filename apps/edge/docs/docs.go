@@ -1,5 +1,6 @@
-// Package docs renders the OpenAPI document as pages for people: a reference of the public API with samples in five
-// languages, guides, and a console that makes calls. Pages are rendered once and kept compressed.
+// Package docs renders the OpenAPI document as pages for people: a reference of the public API with
+// samples in five languages, guides, and a console that makes calls. Pages are rendered once and
+// kept compressed.
 package docs
 
 import (
@@ -26,37 +27,38 @@ var (
 	style string
 )
 
-// Options are what the pages have besides the document.
+// Options are what the pages need besides the document.
 type Options struct {
-	// BaseURL is the address of the service, without a slash at the end.
+	// BaseURL is the address of the service, without a trailing slash.
 	BaseURL string
-	// Missing are the routes of the interface that are not built, as "METHOD path".
+	// Missing lists the routes of the interface that are not built, as "METHOD path".
 	Missing []string
 	Limits  Limits
 }
 
-// Site has all pages. It is safe for concurrent use.
+// Site holds all pages. It is safe for concurrent use.
 type Site struct {
-	// Document is the OpenAPI document, and PublicDocument that of the public API alone.
+	// Document is the whole OpenAPI document. PublicDocument describes the public API alone.
 	Document, PublicDocument *page.Asset
 
 	pages map[string]*page.Asset
 	files map[string]*page.Asset
 }
 
-// Page returns a page by its name, which is empty for the reference of the public API, and false for other names.
+// Page returns a page by its name, or false if there is none. The reference of the public API has
+// the empty name.
 func (s *Site) Page(name string) (*page.Asset, bool) {
 	a, ok := s.pages[name]
 	return a, ok
 }
 
-// ConsoleFile returns a file of the console by its name, and false for other names.
+// ConsoleFile returns a file of the console by its name, or false if there is none.
 func (s *Site) ConsoleFile(name string) (*page.Asset, bool) {
 	a, ok := s.files[name]
 	return a, ok
 }
 
-// New renders all pages. document is the JSON of doc. Its errors are Internal.
+// New renders all pages. document is doc as JSON. The error is Internal.
 func New(doc *huma.OpenAPI, document []byte, o Options) (*Site, error) {
 	s, err := newSite(doc, document, o)
 	if err != nil {
@@ -94,13 +96,13 @@ func newSite(doc *huma.OpenAPI, document []byte, o Options) (*Site, error) {
 
 // sitePage is one page of the site. Its template is the file pages/<File>.html.
 type sitePage struct {
-	// Name is the last part of the address below /docs, empty for /docs.
+	// Name is the last part of the page's path below /docs. It is empty for /docs itself.
 	Name, File, Title string
-	// Samples is whether the page has samples, in a language that the reader chooses.
+	// Samples is set if the page has samples in a language that the reader chooses.
 	Samples bool
 }
 
-// pageList has the pages in the order of the navigation.
+// pageList has the pages in navigation order.
 var pageList = []sitePage{
 	{Name: "quick-start", File: "quick-start", Title: "Quick start", Samples: true},
 	{Name: "authentication", File: "authentication", Title: "Authentication", Samples: true},
@@ -113,8 +115,8 @@ var pageList = []sitePage{
 	{Name: "application", File: "application", Title: "Application API"},
 }
 
-// Pages returns the names of the pages in the order of the navigation, the empty one of the reference among them. The
-// console is not one of them.
+// Pages returns the names of the pages in navigation order, including the empty name of the
+// reference. It does not include the console.
 func Pages() (out []string) {
 	for _, p := range pageList {
 		out = append(out, p.Name)
@@ -128,7 +130,7 @@ type renderer struct {
 	view  view
 }
 
-// view is what templates see.
+// view is the data of the templates.
 type view struct {
 	Page                sitePage
 	Pages               []sitePage
@@ -151,7 +153,8 @@ type view struct {
 	operations          map[string]operation
 }
 
-// Operation returns an operation by its id, for pages that show samples of it. An unknown id is an error.
+// Operation returns an operation by its id, for pages that show samples of it. It returns an error
+// for an unknown id.
 func (v view) Operation(id string) (operation, error) {
 	op, ok := v.operations[id]
 	if !ok {
@@ -214,7 +217,7 @@ func newRenderer(doc *huma.OpenAPI, o Options) (*renderer, error) {
 	return &renderer{pages: page.New(files, "reference.html", page.Style(style)), view: v}, nil
 }
 
-// rootOf returns the path of the service, empty unless it is served below a path.
+// rootOf returns the path of base, or "" if the service is not served below a path.
 func rootOf(base string) (string, error) {
 	u, err := url.Parse(base)
 	if err != nil {
@@ -223,7 +226,7 @@ func rootOf(base string) (string, error) {
 	return strings.TrimRight(u.Path, "/"), nil
 }
 
-// indent returns JSON with one member a line.
+// indent returns JSON with one member per line.
 func indent(raw []byte) (string, error) {
 	var b bytes.Buffer
 	err := json.Indent(&b, raw, "", "  ")

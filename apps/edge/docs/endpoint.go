@@ -13,33 +13,34 @@ import (
 	"crier/platform/fault"
 )
 
-// DocumentPath is the path of the OpenAPI document of all routes, see PublicDocumentPath.
+// DocumentPath is the path of the OpenAPI document of all routes; see PublicDocumentPath.
 const DocumentPath = "/openapi.json"
 
-// Deps are what an API uses.
+// Deps are the dependencies of an API.
 type Deps struct {
-	// Site returns the pages and documents, the same each time.
+	// Site returns the pages and documents. It returns the same Site each time.
 	Site func() (*Site, error)
 }
 
-// API has the endpoints of the documentation, one for each exported method. It is safe for concurrent use.
+// API provides the endpoints of the documentation, one per exported method. It is safe for
+// concurrent use.
 type API struct{ deps Deps }
 
 // NewAPI returns an API. It does not check that d is complete.
 func NewAPI(d Deps) *API { return &API{deps: d} }
 
-// GetDocument returns the endpoint of the OpenAPI document of all routes.
+// GetDocument returns the endpoint for the OpenAPI document of all routes.
 func (a *API) GetDocument() route.Endpoint {
 	return a.documentOf("Get this document", func(site *Site) *page.Asset { return site.Document })
 }
 
-// GetPublicDocument returns the endpoint of the OpenAPI document of the public API.
+// GetPublicDocument returns the endpoint for the OpenAPI document of the public API.
 func (a *API) GetPublicDocument() route.Endpoint {
 	return a.documentOf("Get the OpenAPI document of the public API alone",
 		func(site *Site) *page.Asset { return site.PublicDocument })
 }
 
-// documentOf returns the endpoint of a document that pages of all origins may read.
+// documentOf returns the endpoint for a document that pages of any origin may read.
 func (a *API) documentOf(summary string, of func(*Site) *page.Asset) route.Endpoint {
 	d := huma.Operation{Summary: summary, Tags: []string{"Service"}}
 	return route.Raw(d, func(c *fiber.Ctx) error {
@@ -52,13 +53,13 @@ func (a *API) documentOf(summary string, of func(*Site) *page.Asset) route.Endpo
 	}, route.Content(http.StatusOK, "The document.", fiber.MIMEApplicationJSON, &huma.Schema{Type: huma.TypeObject}))
 }
 
-// GetReference returns the endpoint of the reference of the public API.
+// GetReference returns the endpoint for the reference of the public API.
 func (a *API) GetReference() route.Endpoint {
 	d := huma.Operation{Summary: "Get the reference of the public API as a web page", Tags: []string{"Service"}}
 	return route.Raw(d, func(c *fiber.Ctx) error { return a.sendPage(c, "") }, page.Answer("The page."))
 }
 
-// GetPage returns the endpoint of the other pages.
+// GetPage returns the endpoint for the other pages.
 func (a *API) GetPage() route.Endpoint {
 	d := huma.Operation{
 		Summary: "Get another page of the documentation", Tags: []string{"Service"}, Errors: []int{http.StatusNotFound},
@@ -83,7 +84,7 @@ func (a *API) sendPage(c *fiber.Ctx, name string) error {
 	return asset.Send(c)
 }
 
-// GetConsoleFile returns the endpoint of the files that the console loads.
+// GetConsoleFile returns the endpoint for the files that the console loads.
 func (a *API) GetConsoleFile() route.Endpoint {
 	d := huma.Operation{
 		Summary: "Get a file of the console", Tags: []string{"Service"}, Errors: []int{http.StatusNotFound},

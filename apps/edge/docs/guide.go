@@ -10,7 +10,8 @@ import (
 	"crier/platform/fault"
 )
 
-// errorEntry is one status of the catalogue with the operations of the public API that can answer it.
+// errorEntry is one status of problem.Catalogue, with the operations of the public API that can
+// respond with it.
 type errorEntry struct {
 	problem.Entry
 	Operations []operation
@@ -35,10 +36,10 @@ func (o operation) refusesWith(status string) bool {
 	return slices.ContainsFunc(o.Refusals, func(a answer) bool { return a.Status == status })
 }
 
-// errorBody is the body of an error as the service answers it.
+// errorBody is the body of an error response.
 type errorBody struct{ Title, JSON string }
 
-// errorBodies returns bodies of errors of each form, made by the code that answers.
+// errorBodies returns an error body of each form, made by the code that responds to requests.
 func errorBodies() ([]errorBody, error) {
 	const op, billing = "docs.errorBodies", "https://crier.example.com/app/billing"
 	examples := []struct {

@@ -8,42 +8,44 @@ import (
 	"crier/publishing"
 )
 
-// InstanceLimits are limits of other packages that the documentation names.
+// InstanceLimits are limits of other packages that the documentation shows.
 type InstanceLimits struct {
-	// Requests is the number of requests a minute of one organization.
+	// Requests is how many requests a minute one organization may make.
 	Requests           int
 	Channels, Webhooks int
-	// Image, Video and Storage are in bytes. Storage is 0 without a limit.
+	// Image, Video and Storage are in bytes. Storage is 0 if there is no limit.
 	Image, Video, Storage int64
-	// IdempotencyKeys is how long a key is kept, 0 for ever.
+	// IdempotencyKeys is how long a key is kept. 0 means forever.
 	IdempotencyKeys time.Duration
-	// Deliveries is how long a delivery of a webhook is kept, 0 for ever.
+	// Deliveries is how long a webhook delivery is kept. 0 means forever.
 	Deliveries time.Duration
 }
 
-// Limits are the limits that the documentation names, apart from those that are constants of other packages.
+// Limits are the limits that the documentation shows, except for those that are constants of other
+// packages.
 type Limits struct {
 	Instance InstanceLimits
-	// Writes, Lists, Reads, Statistics, Uploads and Fetches are how many requests of one organization run at the same
-	// time in a process.
+	// Writes, Lists, Reads, Statistics, Uploads and Fetches are how many requests of one
+	// organization may run concurrently in one process.
 	Writes, Lists, Reads, Statistics, Uploads, Fetches int
-	// Wait is how long a request waits to be one of them.
+	// Wait is how long a request waits for one of these slots.
 	Wait                   time.Duration
 	Timeout, UploadTimeout time.Duration
 	// Bodies and headers are in bytes.
 	PostBody, Body, UploadBody, Headers int64
 }
 
-// LimitGroup is a table of the page of limits.
+// LimitGroup is one table of the page about limits.
 type LimitGroup struct {
 	Title  string
 	Limits []Limit
 }
 
-// Limit is one limit of the service: what is limited, to how much, and what else is to be known of it.
+// Limit is one limit of the service: its subject, its value, and what else there is to know about
+// it.
 type Limit struct{ Subject, Value, Note string }
 
-// groups returns the limits that clients of the public API meet, as the page shows them.
+// groups returns the limits that clients of the public API meet, in the groups of the page.
 func (l Limits) groups() []LimitGroup {
 	return []LimitGroup{
 		{Title: "Requests", Limits: l.requests()},
@@ -70,7 +72,7 @@ func (l Limits) requests() []Limit {
 	}
 }
 
-// atOnce is the note of limits of requests at the same time.
+// atOnce is the note of limits on concurrent requests.
 const atOnce = "of one organization in one process; others wait."
 
 func (l Limits) sizes() []Limit {
@@ -85,7 +87,7 @@ func (l Limits) sizes() []Limit {
 	}
 }
 
-// keyNote returns a sentence with how long an idempotency key is kept.
+// keyNote returns a sentence that says how long an idempotency key is kept.
 func keyNote(kept time.Duration) string {
 	if kept == 0 {
 		return "A key is kept for ever."
@@ -161,7 +163,7 @@ func limitOf(subject, value, note string) Limit {
 	return Limit{Subject: subject, Value: value, Note: note}
 }
 
-// count returns a number with commas between thousands.
+// count returns a number with commas as thousands separators. Example: 10,000
 func count(n int) string {
 	text := strconv.Itoa(n)
 	for i := len(text) - 3; i > 0; i -= 3 {
@@ -170,7 +172,7 @@ func count(n int) string {
 	return text
 }
 
-// size returns a number of bytes in the largest unit of which it is a whole number.
+// size returns a number of bytes in the largest unit that divides it. Example: 24 MiB
 func size(n int64) string {
 	units := []string{"bytes", "KiB", "MiB", "GiB", "TiB"}
 	i := 0
@@ -180,7 +182,8 @@ func size(n int64) string {
 	return count(int(n)) + " " + units[i]
 }
 
-// inWords returns a duration in the largest unit of which it is a whole number, at least two, such as "24 hours".
+// inWords returns a duration in the largest unit that divides it and that it has at least two of.
+// Example: 24 hours
 func inWords(d time.Duration) string {
 	for _, unit := range []struct {
 		length time.Duration

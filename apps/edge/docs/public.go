@@ -5,15 +5,17 @@ import (
 	"strings"
 )
 
-// PublicDocumentPath is the address of the OpenAPI document of the public API. It is no operation of that API itself.
+// PublicDocumentPath is the path of the OpenAPI document of the public API. It is not an operation
+// of that API.
 const PublicDocumentPath = publicPrefix + "openapi.json"
 
-// aliasNote is the sentence of the public document for the routes of the alias mount.
+// aliasNote is the public document's sentence about the routes of the alias mount.
 const aliasNote = "Each route is also served below /api/public/v1, for clients that have this prefix; there GET /posts " +
 	"answers {\"posts\": [...]} in place of the list alone."
 
-// publicDocument returns the part of the OpenAPI document that describes the public API, with the schemas to which it
-// refers, the address of the service, and the sections of the reference as tags.
+// publicDocument returns the part of the OpenAPI document that describes the public API: its
+// operations, the schemas that they use, the address of the service, and the sections of the
+// reference as tags.
 func publicDocument(document []byte, base string) ([]byte, error) {
 	var doc map[string]any
 	if err := json.Unmarshal(document, &doc); err != nil {
@@ -52,12 +54,12 @@ func publicDocument(document []byte, base string) ([]byte, error) {
 	return json.Marshal(doc)
 }
 
-// isPublic returns whether a path is one of the public API, and not of its alias mount.
+// isPublic reports whether a path belongs to the public API, but not to its alias mount.
 func isPublic(path string) bool {
 	return strings.HasPrefix(path, publicPrefix) && path != PublicDocumentPath
 }
 
-// sectionOf returns the section of a decoded operation, which is its tag.
+// sectionOf returns the section of a decoded operation, which is its first tag.
 func sectionOf(op map[string]any) string {
 	tags, _ := op["tags"].([]any)
 	if len(tags) == 0 {
@@ -69,7 +71,8 @@ func sectionOf(op map[string]any) string {
 
 const schemaPrefix = "#/components/schemas/"
 
-// useSchemas copies the schemas to which a decoded JSON value refers, and those to which they refer, from all to used.
+// useSchemas copies from all to used the schemas that a decoded JSON value refers to, directly or
+// through other schemas.
 func useSchemas(v any, all, used map[string]any) {
 	switch value := v.(type) {
 	case map[string]any:

@@ -6,8 +6,8 @@ import (
 	"github.com/gofiber/fiber/v2"
 )
 
-// firstPost is the body of the first post of a reader: text alone, published at once. Its date has no effect, and lies
-// ahead for who makes it a draft and schedules that.
+// firstPost is the body of a reader's first post: text only, published at once. Its date has no
+// effect, but it lies in the future for readers who make the post a draft and then schedule it.
 const firstPost = `{
   "type": "now",
   "date": "2035-01-01T09:00:00Z",
@@ -25,7 +25,8 @@ const firstPost = `{
   ]
 }`
 
-// editedPost is the body of the edit of a post that has one part. Its type is to be filled in.
+// editedPost is the body of an edit of a post that has one part. TYPE is a placeholder for its
+// type.
 const editedPost = `{
   "type": "TYPE",
   "date": "PUBLISH_DATE",
@@ -44,8 +45,9 @@ const editedPost = `{
   ]
 }`
 
-// quickStart returns the samples of the steps of the quick start by the id of their operation. They need CRIER_API_KEY,
-// CHANNEL_ID and POST_ID in the environment, and nothing that the organization does not have.
+// quickStart returns the samples of the quick start's steps, by operation id. They need
+// CRIER_API_KEY, CHANNEL_ID and POST_ID in the environment, and nothing else that the organization
+// does not already have.
 func quickStart(operations map[string]operation, base string) (map[string][]sample, error) {
 	create := callOf(operations["create-posts"], base)
 	create.Body, create.Variables = firstPost, []string{"CHANNEL_ID"}
@@ -55,8 +57,8 @@ func quickStart(operations map[string]operation, base string) (map[string][]samp
 	})
 }
 
-// editing returns the samples of the page about editing, moving and cancelling a post, by the name of the step. They
-// need the same variables as the quick start and PUBLISH_DATE.
+// editing returns the samples of the page about editing, moving and canceling a post, by the name
+// of the step. They need the variables of the quick start and PUBLISH_DATE.
 func editing(operations map[string]operation, base string) (map[string][]sample, error) {
 	edit := func(kind string) call {
 		c := callOf(operations["create-posts"], base)
@@ -74,7 +76,7 @@ func editing(operations map[string]operation, base string) (map[string][]sample,
 	})
 }
 
-// callWithPost returns the call of an operation without a body, with POST_ID as the id in its path.
+// callWithPost returns the call of an operation without a body. The id in its path is POST_ID.
 func callWithPost(o operation, base string) call {
 	c := call{Method: o.Method, URL: base + o.Path}
 	if strings.Contains(o.Path, "{id}") {

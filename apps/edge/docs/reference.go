@@ -12,7 +12,7 @@ import (
 
 const (
 	publicPrefix = "/public/v1/"
-	// aliasPrefix precedes the paths of the public API a second time.
+	// aliasPrefix is a second prefix for the paths of the public API.
 	aliasPrefix = "/api/public/v1/"
 )
 
@@ -22,15 +22,15 @@ type group struct {
 	Operations   []operation
 }
 
-// operation is one operation of the document.
+// operation is one operation of the document, as the reference shows it.
 type operation struct {
 	*huma.Operation
 	Parameters []parameter
 	Body       []line
-	// BodyExample is the JSON of an example of the body, empty without one.
+	// BodyExample is the JSON of an example body, or "" if there is none.
 	BodyExample string
 	Answers     []answer
-	// Refusals are the statuses of errors.
+	// Refusals are the error responses.
 	Refusals []answer
 	Samples  []sample
 }
@@ -38,7 +38,7 @@ type operation struct {
 type parameter struct {
 	*huma.Param
 	Type, Example string
-	// Values are all values of the parameter, nil if it takes others.
+	// Values lists all values of the parameter, or is nil if it accepts others.
 	Values []string
 }
 
@@ -47,10 +47,11 @@ type answer struct {
 	Lines, Headers        []line
 }
 
-// Public returns whether the operation is one of the public API.
+// Public reports whether the operation belongs to the public API.
 func (o operation) Public() bool { return isPublic(o.Path) }
 
-// Needs returns the credentials of which a request needs one, empty if it needs none.
+// Needs returns the credentials that a request can use, or "" if it needs none. Example: cookie or
+// session
 func (o operation) Needs() string {
 	var names []string
 	for _, one := range o.Security {
@@ -59,7 +60,7 @@ func (o operation) Needs() string {
 	return strings.Join(names, " or ")
 }
 
-// operationsOf returns the operations of the document by their id, without those of the alias mount.
+// operationsOf returns the operations of the document by id, without those of the alias mount.
 func operationsOf(doc *huma.OpenAPI, base string) (map[string]operation, error) {
 	out := map[string]operation{}
 	for _, item := range doc.Paths {
@@ -130,7 +131,7 @@ func contentOf(doc *huma.OpenAPI, content map[string]*huma.MediaType) (lines []l
 	return lines, example, err
 }
 
-// exampleText returns an example as JSON, empty without one.
+// exampleText returns an example as JSON, or "" if there is none.
 func exampleText(example any) (string, error) {
 	raw, ok := example.(json.RawMessage)
 	if !ok || len(raw) == 0 {
@@ -139,16 +140,17 @@ func exampleText(example any) (string, error) {
 	return indent(raw)
 }
 
-// order has the sections of the public API in which a reader meets them. Others come after them.
+// order lists the sections of the public API in reading order. Other sections follow.
 var order = []string{
 	"The key", "Channels", "Connecting channels", "Posts", "Files", "Tags", "Posting times", "Customers",
 	"Approvals", "Webhooks", "Analytics and reports", "Notifications",
 }
 
-// section returns the name of the section of an operation, which is its noun.
+// section returns the name of an operation's section, which is its first tag.
 func (o operation) section() string { return o.Tags[0] }
 
-// groups returns the sections of the public API and those of the others. An anchor that both have is that of the first.
+// groups returns the sections of the public API and of the other operations. Their anchors differ
+// by prefix, so that both may have a section of the same name.
 func groups(operations map[string]operation) (public, application []group) {
 	sections := map[bool]map[string][]operation{true: {}, false: {}}
 	for _, o := range operations {
@@ -166,7 +168,7 @@ func groups(operations map[string]operation) (public, application []group) {
 	return public, sorted(sections[false], "application-")
 }
 
-// sorted returns sections in the order of their names. prefix precedes anchors.
+// sorted returns the sections sorted by name. Each anchor begins with prefix.
 func sorted(sections map[string][]operation, prefix string) (out []group) {
 	for _, name := range slices.Sorted(maps.Keys(sections)) {
 		list := sections[name]

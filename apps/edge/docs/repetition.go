@@ -1,11 +1,11 @@
 package docs
 
-// repetition is what a second request with the same content does.
+// repetition says what repeating a request with the same content does.
 type repetition struct {
 	// Operation is the id of an operation of the public API.
 	Operation string
 	Effect    Effect
-	// Text is what the reader must know of it, empty if the effect is enough.
+	// Text is what else the reader must know, or "" if the effect says enough.
 	Text string
 }
 
@@ -13,7 +13,7 @@ type repetition struct {
 type Effect string
 
 const (
-	// EffectSame leaves everything as the first request has left it, and has its answer.
+	// EffectSame leaves everything as the first request left it, and returns the same response.
 	EffectSame Effect = "same"
 	// EffectRefused changes nothing and is refused.
 	EffectRefused Effect = "refused"
@@ -21,8 +21,8 @@ const (
 	EffectAgain Effect = "again"
 )
 
-// repetitions has each operation of the public API that changes something. Requests with GET that it does not name
-// change nothing. A test of tests/contract makes the calls.
+// repetitions has each operation of the public API that changes something. GET requests that it
+// does not list change nothing. A test in tests/contract makes the calls.
 var repetitions = []repetition{
 	{Operation: "change-post-settings", Effect: EffectSame},
 	{
@@ -97,8 +97,8 @@ type repeated struct {
 	Root      string
 }
 
-// Repeated returns what repeated requests do, those with one effect. An operation that the document does not have is
-// an error.
+// Repeated returns the repetitions with one effect. It returns an error for an operation that is
+// not in the document.
 func (v view) Repeated(e Effect) (out []repeated, err error) {
 	for _, r := range repetitions {
 		if r.Effect != e {

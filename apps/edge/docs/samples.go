@@ -12,16 +12,17 @@ import (
 	"github.com/gofiber/fiber/v2"
 )
 
-// sampleFiles has one template for each language, samples/<id>.tmpl, the code that verifies webhooks,
-// verify/verify.<extension>, and servers that receive them, verify/receiver.<extension>.
+// sampleFiles has one template per language, samples/<id>.tmpl. For webhooks it has the code that
+// verifies them, verify/verify.<extension>, and servers that receive them,
+// verify/receiver.<extension>.
 //
 //go:embed samples/*.tmpl verify/*
 var sampleFiles embed.FS
 
-// language is a language of samples.
+// language is a programming language of the samples.
 type language struct {
 	ID, Name string
-	// extension is that of the files for receivers of webhooks, empty if the language has none.
+	// extension is the file name extension of the webhook files, or "" if the language has none.
 	extension string
 }
 
@@ -40,25 +41,25 @@ type sample struct {
 	Code      string
 }
 
-// call is what the template of a language gets: one request.
+// call is one request, the data of a language's template.
 type call struct {
 	Method, URL string
 	Headers     []header
-	// Body is JSON, empty for a request without a body.
+	// Body is JSON, or "" for a request without a body.
 	Body string
-	// File is whether a file is uploaded, in the field file of a form.
+	// File is set if the request uploads a file, in the field file of a form.
 	File bool
-	// Key is whether the request has an Idempotency-Key, which the sample makes.
+	// Key is set if the request has an Idempotency-Key, which the sample generates.
 	Key bool
-	// Variables are the names of variables of the environment that are used in the URL or in strings of the body. None is a
-	// part of another one.
+	// Variables are the names of environment variables that are used in the URL or in strings of
+	// the body. No name is part of another.
 	Variables []string
 }
 
-// InURL returns whether the URL has a variable.
+// InURL reports whether the URL contains a variable.
 func (c call) InURL() bool { return c.in(c.URL) }
 
-// InBody returns whether the body has a variable.
+// InBody reports whether the body contains a variable.
 func (c call) InBody() bool { return c.in(c.Body) }
 
 func (c call) in(text string) bool {
@@ -73,7 +74,8 @@ func (c call) Insert(text, before, after string) string {
 	return text
 }
 
-// Replace returns text with before and after around each variable in place of its quotes.
+// Replace returns text with each quoted variable, including its quotes, replaced by before, the
+// variable and after.
 func (c call) Replace(text, before, after string) string {
 	for _, name := range c.Variables {
 		text = strings.ReplaceAll(text, `"`+name+`"`, before+name+after)
@@ -83,7 +85,7 @@ func (c call) Replace(text, before, after string) string {
 
 type header struct{ Name, Value string }
 
-// samplesOf returns samples of an operation in each language, which make the call of its example.
+// samplesOf returns a sample in each language that makes the call of the operation's example.
 func samplesOf(o operation, base string) ([]sample, error) {
 	return samplesOfCall(o.OperationID, callOf(o, base))
 }
@@ -133,12 +135,12 @@ func callOf(o operation, base string) call {
 	return c
 }
 
-// Get returns whether the method is GET, the default of the clients.
+// Get reports whether the method is GET, the default of HTTP clients.
 func (c call) Get() bool { return c.Method == http.MethodGet }
 
 var jsonToken = regexp.MustCompile(`"(?:[^"\\]|\\.)*"|true|false|null`)
 
-// python returns JSON as an expression of Python.
+// python returns JSON as a Python expression.
 func python(json string) string {
 	return jsonToken.ReplaceAllStringFunc(json, func(token string) string {
 		switch token {
@@ -153,13 +155,13 @@ func python(json string) string {
 	})
 }
 
-// shell returns text within single quotes of a shell.
+// shell escapes text for single quotes in a shell.
 func shell(text string) string { return strings.ReplaceAll(text, "'", `'\''`) }
 
-// indented returns text with a prefix before each line but the first.
+// indented returns text with a prefix before every line except the first.
 func indented(prefix, text string) string { return strings.ReplaceAll(text, "\n", "\n"+prefix) }
 
-// forReceivers returns the code of the files verify/<name>.<extension> in each language that has one.
+// forReceivers returns the code in verify/<name>.<extension> for each language that has this file.
 func forReceivers(name string) (out []sample, err error) {
 	for _, l := range languages {
 		if l.extension == "" {

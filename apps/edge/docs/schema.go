@@ -10,28 +10,30 @@ import (
 	"github.com/danielgtaylor/huma/v2"
 )
 
-// line is one member of a schema, a header of an answer, or the title of one form of a value that has several.
+// line is one member of a schema, a header of a response, or the title of one form of a value that
+// has several forms.
 type line struct {
-	// Form is the title of a form. The other members are empty then.
+	// Form is the title of a form. The other fields are empty then.
 	Form string
-	// Path precedes the name, such as "posts[].value[].".
+	// Path is the prefix of the name. Example: posts[].value[].
 	Path, Name, Type, Text string
-	// Values are all values of the member, nil if it takes others.
+	// Values lists all values of the member, or is nil if it accepts others.
 	Values   []string
 	Required bool
 }
 
-// maxDepth is how deep the members of a schema are shown. Deeper ones are only named by their type.
+// maxDepth is how deep the members of a schema are shown. Deeper members are shown only by their
+// type.
 const maxDepth = 7
 
-// anyName is the name of a member whose name is not known.
+// anyName stands for a member whose name is not known.
 const anyName = "{name}"
 
 // schemaLines returns the members of a value, each followed by its own members.
 func schemaLines(doc *huma.OpenAPI, s *huma.Schema) []line { return membersOf(doc, s, "", 0) }
 
-// membersOf returns the members of a value at a path: those of an object, of the elements of an array, and of each of
-// several forms.
+// membersOf returns the members of a value at a path: the members of an object, of the elements of
+// an array, and of each form if there are several.
 func membersOf(doc *huma.OpenAPI, s *huma.Schema, path string, depth int) (out []line) {
 	s = resolve(doc, s)
 	if depth > maxDepth {
@@ -64,7 +66,7 @@ func memberOf(doc *huma.OpenAPI, s *huma.Schema, path, name string, required boo
 	}
 }
 
-// headerLines returns the headers of an answer.
+// headerLines returns the headers of a response.
 func headerLines(doc *huma.OpenAPI, headers map[string]*huma.Param) (out []line) {
 	for _, name := range slices.Sorted(maps.Keys(headers)) {
 		h := headers[name]
@@ -78,10 +80,11 @@ func headerLines(doc *huma.OpenAPI, headers map[string]*huma.Param) (out []line)
 	return out
 }
 
-// forms returns the schemas of which a value matches one, nil if there is one alone.
+// forms returns the alternative schemas of a value, or nil if there is only one.
 func forms(s *huma.Schema) []*huma.Schema { return append(slices.Clip(s.OneOf), s.AnyOf...) }
 
-// values returns all values of a schema or of the elements of an array, nil if it takes others.
+// values returns all values that a schema, or an element of an array, may have, or nil if it
+// accepts others.
 func values(doc *huma.OpenAPI, s *huma.Schema) (out []string) {
 	s = resolve(doc, s)
 	if s.Type == huma.TypeArray && s.Items != nil {
@@ -92,7 +95,7 @@ func values(doc *huma.OpenAPI, s *huma.Schema) (out []string) {
 			out = append(out, fmt.Sprint(v))
 		}
 	}
-	// What only the document has, and huma does not check, is an extension.
+	// An enum that only the document has, and that huma does not check, is an extension.
 	documented, _ := s.Extensions["enum"].([]string)
 	out = append(out, documented...)
 	for _, form := range forms(s) {
@@ -108,7 +111,7 @@ func resolve(doc *huma.OpenAPI, s *huma.Schema) *huma.Schema {
 	return doc.Components.Schemas.SchemaFromRef(s.Ref)
 }
 
-// typeName returns the type of a schema in words, with null if the value may be null.
+// typeName returns the type of a schema in words. Example: array of string or null
 func typeName(doc *huma.OpenAPI, s *huma.Schema) string {
 	s = resolve(doc, s)
 	name := plainTypeName(doc, s)

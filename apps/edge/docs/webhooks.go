@@ -8,7 +8,8 @@ import (
 	"crier/publishing/webhook"
 )
 
-// webhookEvent is an event that a webhook can choose, and what sends it. A test of tests/contract makes each case happen.
+// webhookEvent is an event that a webhook can choose, with what sends it. A test in tests/contract
+// makes each case happen.
 type webhookEvent struct {
 	Event publishing.WebhookEvent
 	When  string
@@ -34,14 +35,14 @@ var webhookEvents = []webhookEvent{
 // delivery is a webhook delivery as a receiver gets it.
 type delivery struct {
 	Secret string
-	// Now is a time at which it is not too old, in seconds since 1970.
+	// Now is a time at which the delivery is not too old, in seconds since 1970.
 	Now     string
 	Headers []header
-	// Body is the body as it is sent, Indented the same with one member a line.
+	// Body is the body as it is sent. Indented is the same JSON with one member per line.
 	Body, Indented string
 }
 
-// exampleDelivery returns a delivery, made by the code that delivers.
+// exampleDelivery returns a delivery made by the code that delivers to webhooks.
 func exampleDelivery() (delivery, error) {
 	x, err := webhook.NewExample()
 	if err != nil {

@@ -1,5 +1,5 @@
-// Package monitor has the endpoints for operators and load balancers, health and queues, and the
-// endpoint that counts events.
+// Package monitor provides the endpoints for operators and load balancers, health and queues, and
+// the endpoint that counts events.
 package monitor
 
 import (
@@ -16,7 +16,7 @@ import (
 	"crier/platform/secret"
 )
 
-// Deps are what an API uses.
+// Deps are the dependencies of an API.
 type Deps struct {
 	// FrontendURL is the address of the dashboard, without a trailing slash.
 	FrontendURL string
@@ -36,7 +36,7 @@ type Deps struct {
 	Log     *slog.Logger
 }
 
-// API has the endpoints, one for each exported method. It is safe for concurrent use.
+// API provides the endpoints, one per exported method. It is safe for concurrent use.
 type API struct{ deps Deps }
 
 // New returns an API. It does not check that d is complete.
@@ -49,8 +49,8 @@ type Health interface {
 	Check(ctx context.Context) (answers map[string]string, healthy bool)
 }
 
-// GetHealth returns the endpoint for the health of the service. It answers 503 if the service is
-// unhealthy or draining.
+// GetHealth returns the endpoint for the health of the service. The endpoint responds with 503 if
+// the service is unhealthy or draining.
 func (a *API) GetHealth() route.Endpoint {
 	return route.Raw(route.Describe("Service", "Get the health of the service and of what it depends on"), a.health,
 		route.Answer[HealthAnswer](http.StatusOK, "The service is healthy."),
@@ -65,7 +65,8 @@ type HealthAnswer struct {
 	Checks  map[string]string `json:"checks"`
 }
 
-// TransformSchema is called by huma. It adds the descriptions that are too long for a struct tag.
+// TransformSchema implements huma.SchemaTransformer. It adds the descriptions that are too long for
+// a struct tag.
 func (HealthAnswer) TransformSchema(_ huma.Registry, s *huma.Schema) *huma.Schema {
 	s.Properties["checks"].Description = "State of each dependency: ok; degraded and the problem, while requests are " +
 		"still served; or the problem."

@@ -26,7 +26,8 @@ type Queue interface {
 	QueueStats(ctx context.Context, queue string) (publishing.QueueStats, error)
 }
 
-// QueueAnswer has the statistics of a queue. Status is error, and the HTTP status 503, while a post is overdue.
+// QueueAnswer has the statistics of a queue. While a post is overdue, Status is error and the HTTP
+// status is 503.
 type QueueAnswer struct {
 	Status        string  `json:"status" enum:"success,error"`
 	Message       string  `json:"message"`
@@ -43,8 +44,8 @@ type QueueAnswer struct {
 // headerMonitor carries the operator's token on the public listener.
 const headerMonitor = "X-Monitor-Token"
 
-// QueueStats returns the endpoint for the statistics of a queue, for the operator. It is Forbidden
-// without MONITOR_TOKEN and NotFound for an unknown queue.
+// QueueStats returns the endpoint for the statistics of a queue, for the operator. The endpoint
+// returns Forbidden without MONITOR_TOKEN, and NotFound for an unknown queue.
 func (a *API) QueueStats() route.Endpoint {
 	d := route.Describe("Service", "Get queue statistics", 403, 404)
 	d.Description = "Only for the operator: send MONITOR_TOKEN. METRICS_LISTEN answers the same without a token."
@@ -63,7 +64,8 @@ func (a *API) QueueStats() route.Endpoint {
 		route.Answer[QueueAnswer](http.StatusServiceUnavailable, "Posts are overdue."))
 }
 
-// queue answers GET /monitor/queue/{name} on the public listener. Without MONITOR_TOKEN it is Forbidden.
+// queue serves GET /monitor/queue/{name} on the public listener. It returns Forbidden unless the
+// request has MONITOR_TOKEN.
 func (a *API) queue(c *fiber.Ctx) error {
 	if !secret.Equal(c.Get(headerMonitor), a.deps.MonitorToken) {
 		return fault.New(fault.Forbidden, "monitor.queue",
@@ -76,7 +78,7 @@ func (a *API) queue(c *fiber.Ctx) error {
 	return c.Status(out.status()).JSON(out)
 }
 
-// ServeQueue answers GET /monitor/queue/{name} on the private listener. It requires no token.
+// ServeQueue serves GET /monitor/queue/{name} on the private listener. It requires no token.
 func (a *API) ServeQueue(w http.ResponseWriter, r *http.Request) {
 	ctx, cancel := context.WithTimeout(r.Context(), a.deps.Timeout)
 	defer cancel()

@@ -13,7 +13,8 @@ import (
 // cookieTrack identifies a browser across the events that it reports.
 const cookieTrack = "track"
 
-// TrackedKinds are the kinds of events that browsers report, in the order of their numbers in the API.
+// TrackedKinds are the kinds of events that browsers report, in the order of their numbers in the
+// API.
 var TrackedKinds = []string{
 	"view_content", "complete_registration", "initiate_checkout", "start_trial", "purchase",
 }
@@ -27,7 +28,7 @@ type TrackRequest struct {
 	Additional any `json:"additional,omitempty" doc:"Ignored."`
 }
 
-// TrackAnswer names the browser.
+// TrackAnswer has the name of the browser.
 type TrackAnswer struct {
 	Track string `json:"track" doc:"A random name for this browser, the same in the cookie track."`
 }
@@ -42,8 +43,8 @@ type trackOutput struct {
 	Body      TrackAnswer
 }
 
-// Track returns the endpoint with which a page counts an event. Nothing is stored or sent
-// elsewhere: a metric of the instance counts the events of each kind.
+// Track returns the endpoint that lets a page count an event. Nothing is stored or sent elsewhere:
+// a metric of the instance counts the events of each kind.
 func (a *API) Track() route.Endpoint {
 	d := route.Describe("Tracking", "Count an event of a page", 400, 413, 415)
 	d.Description = "Only counts the event, by its kind: nothing of the request is stored or sent to anybody. A body of the type " +
@@ -56,7 +57,8 @@ func (a *API) Track() route.Endpoint {
 var trackForm = regexp.MustCompile(`^[A-Z2-7]{26,64}$`)
 
 func (a *API) track(_ context.Context, in *trackInput) (*trackOutput, error) {
-	if in.Body.Kind < 0 || in.Body.Kind >= len(TrackedKinds) { // huma has checked it, but an index must not depend on that
+	// huma has already checked the kind, but an index must not depend on that.
+	if in.Body.Kind < 0 || in.Body.Kind >= len(TrackedKinds) {
 		return nil, fault.New(fault.Invalid, "monitor.track", "There is no such kind of event.")
 	}
 	a.deps.Tracked(TrackedKinds[in.Body.Kind])

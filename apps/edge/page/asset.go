@@ -35,7 +35,8 @@ func (k Kind) caching() string {
 	return "no-cache"
 }
 
-// Asset is a page or a file that is the same for all requests. It is kept compressed. It is safe for concurrent use.
+// Asset is a page or a file that is the same for all requests. It is kept compressed and is safe
+// for concurrent use.
 type Asset struct {
 	kind       Kind
 	tag        string

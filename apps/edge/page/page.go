@@ -32,7 +32,7 @@ type Page struct {
 	templates *template.Template
 	name      string
 	policy    string
-	err       error // of the templates
+	err       error // from parsing the templates
 }
 
 // New returns the page whose template has the given name. All templates in files are parsed, so
@@ -49,12 +49,13 @@ func New(files fs.FS, name string, needs ...Need) *Page {
 	return &Page{templates: t, name: name, policy: Policy(needs...), err: err}
 }
 
-// Named returns a page with another template of the same files and the same needs.
+// Named returns a page with another template from the same files and the same needs.
 func (p *Page) Named(name string) *Page {
 	return &Page{templates: p.templates, name: name, policy: p.policy, err: p.err}
 }
 
-// Send responds with the page. Browsers do not store it, search engines do not list it, and it sends no referrer.
+// Send responds with the page. Browsers must not store it, search engines must not list it, and it
+// sends no referrer.
 func (p *Page) Send(c *fiber.Ctx, status int, view any) error {
 	content, err := p.render(view)
 	if err != nil {
@@ -110,8 +111,8 @@ func protect(c *fiber.Ctx) {
 	c.Set("X-Robots-Tag", NoIndex)
 }
 
-// Problem returns the status and the message with which a page shows an error, and records the
-// error for the log. For a nil error it returns 200 and no message.
+// Problem returns the status and the message that a page shows for an error, and records the error
+// for the log. For a nil error it returns 200 and no message.
 func Problem(c *fiber.Ctx, err error) (status int, message string) {
 	if err == nil {
 		return http.StatusOK, ""

@@ -23,16 +23,17 @@ const notDecoded = "the body cannot be decoded: "
 
 // DecodeError says why a body cannot be decoded.
 type DecodeError struct {
-	// Field is the path of the member, such as posts.0.value, and empty for the body.
+	// Field is the path of the member, or empty for the whole body. Example: posts.0.value
 	Field string
-	// Rule says what the field must be, such as "must be a string".
+	// Rule says what the field must be. Example: must be a string
 	Rule string
 }
 
 // Error returns the field and the rule in a form that FromHuma parses.
 func (e DecodeError) Error() string { return notDecoded + cmp.Or(e.Field, "body") + " " + e.Rule }
 
-// FromHuma returns the body of an error that huma found. Its 422 and 415 become 400, and a 5xx does not show its cause.
+// FromHuma returns the body of an error that huma found. Statuses 422 and 415 become 400, and a 5xx
+// does not show its cause.
 func FromHuma(status int, msg string, errs ...error) huma.StatusError {
 	if status == http.StatusUnprocessableEntity || status == http.StatusUnsupportedMediaType {
 		status = http.StatusBadRequest
@@ -65,7 +66,7 @@ func FromHuma(status int, msg string, errs ...error) huma.StatusError {
 	return b
 }
 
-// rule returns "<field> <rule>" in the terms of our own validation.
+// rule returns "<field> <rule>" in the words of our own validation.
 func rule(d *huma.ErrorDetail) string {
 	field := index.ReplaceAllString(d.Location, ".$1")
 	for _, part := range []string{"body.", "query.", "path.", "header."} {

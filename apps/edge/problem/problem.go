@@ -1,4 +1,5 @@
-// Package problem maps errors to HTTP answers: the status, body and headers of each fault kind, and its log level.
+// Package problem maps errors to HTTP responses: the status, body and headers of each kind of
+// fault, and its log level.
 package problem
 
 import (
@@ -19,8 +20,9 @@ import (
 	"crier/platform/fault"
 )
 
-// Fault is the body of every error. Msg is always one sentence. Message is a list when fields are wrong, one
-// "<field> <rule>" each, and the same sentence otherwise.
+// Fault is the body of every error response. Msg is always one sentence. If fields are wrong,
+// Message is a list with one "<field> <rule>" for each field; otherwise it is the same sentence as
+// Msg.
 type Fault struct {
 	StatusCode int            `json:"statusCode" doc:"The HTTP status."`
 	Message    Text           `json:"message"`
@@ -55,7 +57,7 @@ type Text struct {
 	Many []string
 }
 
-// MarshalJSON returns a string or an array. Its errors are those of json.Marshal.
+// MarshalJSON returns a string or an array. Its errors are the errors of json.Marshal.
 func (t Text) MarshalJSON() ([]byte, error) {
 	if t.Many != nil {
 		return json.Marshal(t.Many)
@@ -63,7 +65,8 @@ func (t Text) MarshalJSON() ([]byte, error) {
 	return json.Marshal(t.One)
 }
 
-// Schema is called by huma, which cannot see in the type that the JSON is a string or an array.
+// Schema implements huma.SchemaProvider. huma cannot see in the type that the JSON is a string or
+// an array.
 func (Text) Schema(huma.Registry) *huma.Schema {
 	text := &huma.Schema{Type: huma.TypeString}
 	return &huma.Schema{
@@ -72,18 +75,18 @@ func (Text) Schema(huma.Registry) *huma.Schema {
 	}
 }
 
-// Error returns Msg. A Fault is an error because huma takes it as one.
+// Error returns Msg. Fault is an error so that handlers can return it to huma.
 func (b *Fault) Error() string { return b.Msg }
 
-// GetStatus returns the HTTP status, for huma.
+// GetStatus returns the HTTP status to huma.
 func (b *Fault) GetStatus() int { return b.StatusCode }
 
-// GetHeaders returns the headers of the answer, for huma.
+// GetHeaders returns the headers of the response to huma.
 func (b *Fault) GetHeaders() http.Header { return b.headers }
 
 type row struct {
 	status int
-	// message is for faults without a message of their own.
+	// message is for faults that have no message.
 	message string
 	// remedy is what a client can do.
 	remedy string
@@ -94,7 +97,7 @@ const (
 	serviceUnavailable = "The service is not available right now; try again soon."
 )
 
-// table has every kind of fault that has a status of its own. The others are 500.
+// table has every kind of fault that has its own status. All other kinds are 500.
 var table = map[fault.Kind]row{
 	fault.Invalid: {
 		status: http.StatusBadRequest, message: "The request is not valid.",
@@ -153,18 +156,18 @@ var table = map[fault.Kind]row{
 	},
 }
 
-// Entry is one status of the catalogue of errors.
+// Entry is one status of the Catalogue.
 type Entry struct {
 	Status int
 	// Name is the status in words.
 	Name string
-	// Messages are those of errors without a more precise one.
+	// Messages are the messages of errors that have no more precise one.
 	Messages []string
-	// Remedy is what a client can do, empty if the message says it.
+	// Remedy is what a client can do, or "" if the message says it.
 	Remedy string
 }
 
-// Catalogue returns every status with which the service refuses requests, in their order.
+// Catalogue returns every status that the service refuses requests with, in ascending order.
 func Catalogue() []Entry {
 	by := map[int]Entry{}
 	add := func(status int, message, remedy string) {
@@ -188,8 +191,9 @@ func Catalogue() []Entry {
 
 const internal = "Internal server error"
 
-// Of returns the answer to an error. Errors that are neither a fault nor an error of the router are 500, without their
-// cause. Billing is the URL of an answer with 402.
+// Of returns the response to an error. It returns a *Fault as it is. An error that is neither a
+// fault nor an error of the router becomes a 500 that does not show its cause. billing is the URL
+// in a response with 402.
 func Of(err error, billing string) *Fault {
 	var body *Fault
 	if errors.As(err, &body) {
@@ -219,7 +223,8 @@ func newFault(status int, message string) *Fault {
 	return &Fault{StatusCode: status, Message: Text{One: message}, Msg: message, headers: http.Header{}}
 }
 
-// addDetails adds the remedy, the wait, the fields and the items of a fault. With items, both messages are that of the first item.
+// addDetails adds the remedy, the limit, the wait, the fields and the items of a fault. If the
+// fault has items, both messages are the message of the first item.
 func (b *Fault) addDetails(f *fault.Error) {
 	b.Enroll, b.Code = f.Remedy == fault.RemedyEnroll, f.Remedy == fault.RemedyCode
 	if f.Limit != nil {
@@ -246,7 +251,8 @@ func (b *Fault) addDetails(f *fault.Error) {
 	}
 }
 
-// setRules sets the message to the first fault.MaxListed broken rules, and More to the number of the others.
+// setRules sets the message to the first fault.MaxListed broken rules, and More to the number of
+// rules that it leaves out.
 func (b *Fault) setRules(rules []string) {
 	listed := rules[:min(len(rules), fault.MaxListed)]
 	b.More = len(rules) - len(listed)
@@ -261,7 +267,7 @@ func (b *Fault) setRetryAfter(d time.Duration) {
 	b.headers.Set("Retry-After", strconv.Itoa(b.RetryAfter))
 }
 
-// routing has the messages of errors of the router and of the server, by their status.
+// routing has the messages of errors of the router and of the server, by status.
 var routing = map[int]string{
 	http.StatusBadRequest:                   "The request is not well-formed HTTP.",
 	http.StatusNotFound:                     "There is no such route.",
@@ -274,7 +280,8 @@ var routing = map[int]string{
 	http.StatusHTTPVersionNotSupported:      "The service speaks HTTP/1.1 and HTTP/1.0.",
 }
 
-// ofFiber returns the body of an error of the router. Its own text is not used because it repeats the path.
+// ofFiber returns the body of an error of the router. It does not use the text of the error,
+// because that repeats the path.
 func ofFiber(e *fiber.Error) *Fault {
 	if e.Code >= 500 && routing[e.Code] == "" || e.Code < 400 {
 		return newFault(http.StatusInternalServerError, internal)
@@ -282,7 +289,8 @@ func ofFiber(e *fiber.Error) *Fault {
 	return newFault(e.Code, cmp.Or(routing[e.Code], http.StatusText(e.Code)))
 }
 
-// Write answers a request with the body, its status and its headers. Its error is that of the JSON encoder.
+// Write responds with the body, its status and its headers. Its error is the error of the JSON
+// encoder.
 func (b *Fault) Write(c *fiber.Ctx) error {
 	for name, values := range b.headers {
 		for _, v := range values {
@@ -295,12 +303,13 @@ func (b *Fault) Write(c *fiber.Ctx) error {
 	return c.Status(b.StatusCode).JSON(b)
 }
 
-// notOurs are the statuses of 500 and above that are no failure of this service.
+// notOurs are the statuses of 500 and above that are not failures of this service.
 var notOurs = []int{
 	http.StatusNotImplemented, http.StatusBadGateway, http.StatusHTTPVersionNotSupported, http.StatusLoopDetected,
 }
 
-// Level returns the log level of an answer: Error for a status of 500 and above that is our failure, else Info.
+// Level returns the log level of a response: Error for a status of 500 and above that is a failure
+// of this service, otherwise Info.
 func Level(status int) slog.Level {
 	if status >= 500 && !slices.Contains(notOurs, status) {
 		return slog.LevelError

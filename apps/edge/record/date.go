@@ -30,7 +30,8 @@ var (
 // calendarDate returns s with a week date or an ordinal date rewritten as a calendar date. It
 // returns any other s unchanged.
 func calendarDate(s string) string {
-	number := func(digits string) int { n, _ := strconv.Atoi(digits); return n } // the patterns match only digits
+	// The patterns match only digits.
+	number := func(digits string) int { n, _ := strconv.Atoi(digits); return n }
 	if m := weekDate.FindStringSubmatch(s); m != nil {
 		year, week, weekday := number(m[1]), number(m[2]+m[4]), number(m[3]+m[5])
 		// January 4 is always in the first week.
@@ -84,7 +85,7 @@ func OptionalTime(t *time.Time) *string {
 	return &text
 }
 
-// The rules that a value which is not a date may break.
+// The rules that a value breaks if it is not a date.
 const (
 	NotADate   = "must be an ISO 8601 date, for example 2026-01-02T15:04:05Z"
 	NotANumber = NotADate + ", not a number of seconds or milliseconds"
@@ -92,10 +93,10 @@ const (
 
 // ParseDate parses ISO 8601 in the forms that clients send: extended or basic, with an offset,
 // without one (then it is UTC), or the date alone (midnight UTC), with letters in either case. The
-// date may be a calendar, week or ordinal date, 24:00 is the end of a day, and a leap second is read
-// as the second after it. A time zone in brackets may follow the offset (RFC 9557) and must agree
-// with it, unless the offset is Z. The plus of an offset may be a space, because an unescaped plus
-// in a query is decoded to one.
+// date may be a calendar, week or ordinal date, 24:00 is the end of a day, and a leap second is
+// read as the second after it. A time zone in brackets may follow the offset (RFC 9557) and must
+// agree with it, unless the offset is Z. The plus of an offset may be a space, because an unescaped
+// plus in a query is decoded to one.
 //
 // ParseDate returns the time in UTC, or false if s has none of these forms, the year is not between
 // 1 and 9999, or the offset is a day or more.
@@ -110,7 +111,7 @@ func DateRule(s string) string {
 	return rule
 }
 
-// DateOrRule is ParseDate for messages to the client: if s is not a date, it returns the rule that
+// DateOrRule is ParseDate for messages to the client. If s is not a date, it returns the rule that
 // s breaks.
 func DateOrRule(s string) (time.Time, string) {
 	if len(s) > maxSentDate {
@@ -181,8 +182,8 @@ var layouts = []string{
 
 var manyDigits = regexp.MustCompile(`^-?\d{9,}(\.\d*)?$`)
 
-// parseLayouts parses s with the first layout that matches. It returns the time with its offset, or the rule that s
-// breaks.
+// parseLayouts parses s with the first layout that matches. It returns the time with its offset, or
+// the rule that s breaks.
 func parseLayouts(s string) (time.Time, string) {
 	if manyDigits.MatchString(s) {
 		return time.Time{}, NotANumber
@@ -214,7 +215,7 @@ func outOfRangeRule(part string) string {
 	return "must be a valid date and time: the " + part + " is out of range"
 }
 
-// outOfRange returns the part of a date, such as "day", that an error from time.Parse reports as out of range.
+// outOfRange returns the part of a date, such as "day", that time.Parse reports as out of range.
 func outOfRange(err error) (part string, found bool) {
 	var wrong *time.ParseError
 	if !errors.As(err, &wrong) {
@@ -230,8 +231,8 @@ var (
 	leapSecond = regexp.MustCompile(`([T ]\d\d:?\d\d:?)60([.,]\d+)?($|[Z+-])`)
 )
 
-// cutZone cuts the time zone in brackets, and any tags after it, off the end of a date. zone is "" if
-// there is none.
+// cutZone cuts the time zone in brackets, and any tags after it, off the end of a date. zone is ""
+// if there is none.
 func cutZone(s string) (rest, zone string) {
 	if m := inBrackets.FindStringSubmatch(s); m != nil {
 		return strings.TrimSpace(m[1]), m[2]
@@ -240,7 +241,7 @@ func cutZone(s string) (rest, zone string) {
 }
 
 // checkZone returns the broken rule if the zone does not exist or its offset at t differs from the
-// one that was sent. Z means that the local offset is unknown (RFC 9557), so it is not compared.
+// offset that was sent. Z means that the local offset is unknown (RFC 9557), so it is not compared.
 // Java writes an offset as GMT+01:00 or UTC+01:00.
 func checkZone(t time.Time, zone string, utc bool) string {
 	if zone == "" {

@@ -4,7 +4,7 @@ import (
 	"crier/tenancy"
 )
 
-// MFASecret is a second factor whose set-up has begun.
+// MFASecret is a second factor whose setup has begun.
 type MFASecret struct {
 	Secret string `json:"secret" doc:"In base32, for people who type it."`
 	URL    string `json:"otpauthUrl" doc:"For a QR code."`

@@ -4,7 +4,7 @@ import (
 	"crier/publishing"
 )
 
-// Medium is an uploaded file. Thumbnail is always null, and Alt is null when it is empty.
+// Medium is an uploaded file. Thumbnail is always null, and Alt is null if it is empty.
 type Medium struct {
 	ID           string  `json:"id" doc:"Id of the file: image[].id of POST /posts."`
 	URL          string  `json:"url" doc:"Public address of the file."`

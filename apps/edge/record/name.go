@@ -28,7 +28,7 @@ type PathID struct {
 	ID string `path:"id"`
 }
 
-// IDAnswer names the object that a request has changed.
+// IDAnswer has the id of the object that a request has changed.
 type IDAnswer struct {
 	ID string `json:"id"`
 }

@@ -101,7 +101,8 @@ type Item struct {
 	ErrorCode   *ErrorCode   `json:"errorCode,omitempty"` // never null; see TransformSchema
 }
 
-// TransformSchema is called by huma. An item omits errorCode where other records have null.
+// TransformSchema implements huma.SchemaTransformer. An item omits errorCode where other records
+// have null.
 func (Item) TransformSchema(_ huma.Registry, s *huma.Schema) *huma.Schema {
 	code := s.Properties["errorCode"]
 	code.Nullable = false
@@ -123,8 +124,8 @@ type FullEntry struct {
 	UpdatedAt      string     `json:"updatedAt" format:"date-time" doc:"When it was changed last, by people or by being published."`
 }
 
-// Happening is one event of the timeline of a post. Event is a publishing.EventKind, Node the host name of the process,
-// By the person.
+// Happening is one event in the timeline of a post. Event is a publishing.EventKind, Node is the
+// host name of the process, and By is who caused the event.
 type Happening struct {
 	At     string  `json:"at" format:"date-time" doc:"When it happened."`
 	Event  string  `json:"event"`
@@ -133,7 +134,7 @@ type Happening struct {
 	Reason *string `json:"reason,omitempty" doc:"Why, one sentence; absent: nothing more is to be said."`
 }
 
-// TransformSchema is called by huma. It adds the kinds of events.
+// TransformSchema implements huma.SchemaTransformer. It adds the kinds of events.
 func (Happening) TransformSchema(_ huma.Registry, s *huma.Schema) *huma.Schema {
 	event := s.Properties["event"]
 	event.Description = "sent: one part is on the platform; confirmed: all of the post is; unknown: the platform did not " +
@@ -148,7 +149,8 @@ type approval struct {
 	Status string `json:"status" enum:"NONE,PENDING,APPROVED,REJECTED,EXPIRED" doc:"NONE: there is none, or it was withdrawn."`
 }
 
-// Detail is one post with its channel, its media and its timeline. Posts and Channels have one element each.
+// Detail is one post with its channel, media and timeline. Posts and Channels have one element
+// each.
 type Detail struct {
 	Core
 	Posts       []FullEntry `json:"posts" doc:"The post with its parts and its outcome: always one element."`
@@ -228,7 +230,8 @@ func (b Base) Item(t publishing.Thread, format string) Item {
 	}
 }
 
-// Detail returns the record of a post with its timeline. format is html or text, or empty for content as it was sent.
+// Detail returns the record of a post with its timeline. format is html or text, or empty for
+// content as it was sent.
 func (b Base) Detail(d publishing.PostDetail, format string) Detail {
 	channel := ChannelRecord(d.Channel)
 	out := Detail{

@@ -4,8 +4,7 @@ import (
 	"crier/tenancy"
 )
 
-// ProofRequest has the members with which a person with a session proves again who is making the
-// request.
+// ProofRequest has the members that prove again who is making a request with a session.
 type ProofRequest struct {
 	Password string `json:"password,omitempty" maxLength:"128" doc:"Absent without one: sign in again before."`
 	Code     string `json:"code,omitempty" maxLength:"64" doc:"Of your second factor, if you have one and did not use it in the last 10 minutes."`

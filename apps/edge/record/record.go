@@ -2,6 +2,6 @@
 // of their values.
 package record
 
-// Base is the address of the service, without a trailing slash, with which the addresses in records
-// begin.
+// Base is the address of the service, without a trailing slash. The addresses in records begin with
+// it. Example: https://crier.example.com
 type Base string

@@ -10,13 +10,15 @@ import (
 	"crier/apps/edge/route"
 )
 
-// Timezone is the time zone of a channel in a request, text or a number. tenancy.ParseZone parses it.
+// Timezone is the time zone of a channel in a request, as text or as a number. tenancy.ParseZone
+// parses it. Examples: "Europe/Vienna", 60
 type Timezone string
 
-// UnmarshalJSON accepts a string, or a number, whose digits are kept. Its errors are those of json.Unmarshal.
+// UnmarshalJSON accepts a string, or a number, whose digits it keeps. Its errors are the errors of
+// json.Unmarshal.
 func (z *Timezone) UnmarshalJSON(data []byte) error { return unmarshalZone(data, (*string)(z)) }
 
-// Schema is called by huma, which would otherwise describe a string only.
+// Schema implements huma.SchemaProvider. huma would otherwise describe only a string.
 func (Timezone) Schema(huma.Registry) *huma.Schema {
 	return zoneSchema("Time zone of the channel, in which repeated posts keep their time of day: " +
 		"an IANA name, or minutes east of UTC. " +
@@ -25,13 +27,15 @@ func (Timezone) Schema(huma.Registry) *huma.Schema {
 		"Without it a new channel has the organization's zone, and an existing one keeps its zone.")
 }
 
-// OrganizationZone is the time zone of an organization in a request, text or a number. tenancy.ParseZone parses it.
+// OrganizationZone is the time zone of an organization in a request, as text or as a number.
+// tenancy.ParseZone parses it.
 type OrganizationZone string
 
-// UnmarshalJSON accepts a string, or a number, whose digits are kept. Its errors are those of json.Unmarshal.
+// UnmarshalJSON accepts a string, or a number, whose digits it keeps. Its errors are the errors of
+// json.Unmarshal.
 func (z *OrganizationZone) UnmarshalJSON(data []byte) error { return unmarshalZone(data, (*string)(z)) }
 
-// Schema is called by huma, which would otherwise describe a string only.
+// Schema implements huma.SchemaProvider. huma would otherwise describe only a string.
 func (OrganizationZone) Schema(huma.Registry) *huma.Schema {
 	return zoneSchema("Time zone of the organization: an IANA name, or minutes east of UTC, " +
 		"which are a fixed offset. What is scheduled already keeps its time; new channels and reports use the zone.")

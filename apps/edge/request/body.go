@@ -12,21 +12,22 @@ import (
 	"crier/platform/fault"
 )
 
-// How much of an unread body Finish reads and discards, and for how long, so that the connection can be kept. The
-// answer is sent after it.
+// How much of an unread body Finish reads and discards, and for how long, so that the connection
+// can be kept open. The response is sent afterwards.
 const (
 	drainLimit = 256 << 10
 	drainTime  = 300 * time.Millisecond
 )
 
-// Body is the body of a request as it arrives. It keeps its end and its error, because the stream of fasthttp would
-// continue with the bytes of the next request. It is used by one goroutine.
+// Body is the body of a request as it arrives. It remembers its end and its error, because the
+// stream of fasthttp would continue with the bytes of the next request. It must be used by one
+// goroutine only.
 type Body struct {
 	stream io.Reader
-	length int   // of the header, negative when chunked
+	length int   // from the header; negative if chunked
 	read   int   // bytes read so far
-	limit  int64 // bytes, 0 for no limit
-	err    error // of the last read, io.EOF after the end
+	limit  int64 // in bytes; 0 means no limit
+	err    error // of the last read; io.EOF after the end
 	loaded []byte
 }
 
@@ -38,8 +39,8 @@ func newBody(ctx *fasthttp.RequestCtx) *Body {
 	return b
 }
 
-// Limit makes reads beyond n bytes fail with fault.TooLarge. It returns that fault at once when the header names a
-// larger length.
+// Limit makes reads beyond n bytes fail with fault.TooLarge. It returns that fault at once if the
+// header announces a larger body.
 func (b *Body) Limit(n int64) error {
 	b.limit = n
 	if b.err != nil || int64(b.length) <= n {
@@ -48,8 +49,8 @@ func (b *Body) Limit(n int64) error {
 	return tooLarge()
 }
 
-// Read reads from the body. Its errors are io.EOF, fault.TooLarge, and fault.Invalid when the body ended too early or
-// is not well formed.
+// Read reads from the body. It returns io.EOF at the end, fault.TooLarge beyond the limit, and
+// fault.Invalid if the body ended too early or is not well formed.
 func (b *Body) Read(p []byte) (int, error) {
 	if b.limit > 0 && int64(b.read) > b.limit {
 		return 0, tooLarge()
@@ -61,7 +62,7 @@ func (b *Body) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// readStream reads from the stream without checking the limit, and keeps the error.
+// readStream reads from the stream without checking the limit, and stores the error.
 func (b *Body) readStream(p []byte) (int, error) {
 	if b.err != nil {
 		return 0, b.err
@@ -81,8 +82,8 @@ func (b *Body) readStream(p []byte) (int, error) {
 	return n, err
 }
 
-// Load reads and returns the whole body, at most limit bytes, without a byte order mark at its beginning, and gives it
-// to later handlers as the body of ctx. Its errors are those of Limit and Read.
+// Load reads and returns the whole body, at most limit bytes, without a leading byte order mark.
+// Later handlers find the same bytes as the body of ctx. It returns the errors of Limit and Read.
 func (b *Body) Load(ctx *fasthttp.RequestCtx, limit int64) ([]byte, error) {
 	if err := b.Limit(limit); err != nil {
 		return nil, err
@@ -97,18 +98,20 @@ func (b *Body) Load(ctx *fasthttp.RequestCtx, limit int64) ([]byte, error) {
 	return data, nil
 }
 
-// Loaded returns the body that Load has read, and nil before. It must not be changed, nor kept after the request.
+// Loaded returns the body that Load has read, or nil before that. It must not be changed, nor kept
+// after the request.
 func (b *Body) Loaded() []byte { return b.loaded }
 
-// trustedLength is the largest Content-Length, in bytes, for which memory is allocated before anything has arrived. For
-// larger bodies this many bytes must have arrived.
+// trustedLength is the largest Content-Length, in bytes, for which memory is allocated before
+// anything has arrived. For a larger body, this many bytes must arrive first.
 const trustedLength = 256 << 10
 
-// readAll reads to the end. A body of known length is copied once at most.
+// readAll reads to the end. It copies a body of known length at most once.
 func (b *Body) readAll() ([]byte, error) {
 	var data bytes.Buffer
 	first := min(max(b.length, 0), trustedLength)
-	if b.length < 0 && 0 < b.limit && b.limit < trustedLength { // less than a growing buffer would take
+	// This is less than a growing buffer would take.
+	if b.length < 0 && 0 < b.limit && b.limit < trustedLength {
 		first = int(b.limit)
 	}
 	data.Grow(first + bytes.MinRead)
@@ -123,9 +126,10 @@ func (b *Body) readAll() ([]byte, error) {
 	return data.Bytes(), err
 }
 
-// Finish must be called when the answer is ready. It reads and discards the rest of the body, and closes the connection
-// when that is too long, takes too long or fails, so that no part of a body is ever read as a request. A connection
-// with a chunked body is always closed, because a proxy may see the end of its trailer elsewhere.
+// Finish must be called when the response is ready. It reads and discards the rest of the body. If
+// the rest is too long, takes too long or fails, it closes the connection, so that no part of a
+// body is ever read as a request. It always closes a connection with a chunked body, because a
+// proxy may see the end of the trailer elsewhere.
 func (b *Body) Finish(ctx *fasthttp.RequestCtx) {
 	chunked := b.stream != nil && b.length < 0
 	replaced := b.err == nil && ctx.RequestBodyStream() != b.stream
@@ -140,8 +144,8 @@ func (b *Body) Finish(ctx *fasthttp.RequestCtx) {
 	}
 }
 
-// drain reads and discards the rest of the body. Afterwards b.err is io.EOF only if the body ended within drainLimit
-// bytes and drainTime.
+// drain reads and discards the rest of the body. Afterwards, b.err is io.EOF only if the body ended
+// within drainLimit bytes and drainTime.
 func (b *Body) drain(ctx *fasthttp.RequestCtx) {
 	if b.err != nil {
 		return
@@ -151,13 +155,14 @@ func (b *Body) drain(ctx *fasthttp.RequestCtx) {
 	for left := drainLimit; left > 0; {
 		n, err := b.readStream(buf[:min(left, len(buf))])
 		if err != nil {
-			return // it is in b.err
+			return // the error is in b.err
 		}
 		left -= n
 	}
 }
 
-// CloseAfterAnswer closes the connection after the answer. A client that is still sending can read the answer first.
+// CloseAfterAnswer closes the connection after the response. A client that is still sending can
+// read the response first.
 func CloseAfterAnswer(ctx *fasthttp.RequestCtx) {
 	ctx.SetConnectionClose()
 	if c, ok := ctx.Conn().(interface{ Linger() }); ok {
@@ -165,7 +170,8 @@ func CloseAfterAnswer(ctx *fasthttp.RequestCtx) {
 	}
 }
 
-// Err returns the first error of the body, nil if there was none but its end.
+// Err returns the first error of the body, or nil if there is none. The end of the body is not an
+// error.
 func (b *Body) Err() error {
 	if b.limit > 0 && int64(b.read) > b.limit {
 		return tooLarge()

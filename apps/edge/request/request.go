@@ -1,4 +1,4 @@
-// Package request holds the record of the current request: its id, its principal, its body and its fault.
+// Package request holds the record of the current request: its id, principal, body and error.
 package request
 
 import (
@@ -13,28 +13,31 @@ type infoKey struct{}
 
 // Info is the record of one request. It must not be kept after the request.
 type Info struct {
-	// ID is the request id of logs and of the header X-Request-Id.
+	// ID is the request id in logs and in the header X-Request-Id.
 	ID string
-	// Principal is who the request acts for. It is zero before the authentication.
+	// Principal is who the request acts for. It is zero before authentication.
 	Principal tenancy.Principal
-	// From is where the request comes from. The Principal has the same.
+	// From is where the request comes from. It is also in the Principal.
 	From tenancy.Source
-	// Err is the error that was answered, for the log.
+	// Err is the error that the response reports, for the log.
 	Err  error
 	Body *Body
-	// Confirm returns an error when the credential of the request was found valid a while ago and is not any more. A
-	// handler that reads the body itself calls it at its end, before it changes anything.
+	// Confirm returns an error if the credential of the request was looked up a while ago and no
+	// longer permits the request. A handler that reads the body itself calls Confirm after the body
+	// has ended, before it changes anything.
 	Confirm func() error
 }
 
-// Start stores a new record in ctx, where From finds it. The outermost handler calls it once for each request.
+// Start stores a new record in ctx, where From finds it. The outermost handler calls it once per
+// request.
 func Start(ctx *fasthttp.RequestCtx) *Info {
 	info := &Info{Body: newBody(ctx), Confirm: valid}
 	ctx.SetUserValue(infoKey{}, info)
 	return info
 }
 
-// From returns the record of the request that ctx belongs to, and an empty one if ctx belongs to none.
+// From returns the record of the request that ctx belongs to, or an empty record if ctx belongs to
+// none.
 func From(ctx context.Context) *Info {
 	if info, ok := ctx.Value(infoKey{}).(*Info); ok {
 		return info

@@ -15,11 +15,12 @@ import (
 	"github.com/gofiber/fiber/v2"
 )
 
-// adapter adds the operations that are registered with huma to the table. It replaces the adapter of huma for Fiber v2,
-// whose package links Fiber v3 too.
+// adapter adds the operations that are registered with huma to the table. It replaces huma's
+// adapter for Fiber v2, whose package also links Fiber v3.
 type adapter struct{ table *Table }
 
-// Handle is called by huma.Register. It puts the handlers of Table.before in front of that of the operation.
+// Handle is called by huma.Register. It runs the handlers of Table.before before the operation's
+// handler.
 func (a adapter) Handle(op *huma.Operation, handle func(huma.Context)) {
 	a.table.addHandlers(op.Method, op.Path, append(slices.Clone(a.table.before), func(c *fiber.Ctx) error {
 		handle(operationContext{op: op, c: c, ctx: requestContext(c)})
@@ -27,20 +28,20 @@ func (a adapter) Handle(op *huma.Operation, handle func(huma.Context)) {
 	})...)
 }
 
-// ServeHTTP answers 501. The table is served by Fiber, after Mount.
+// ServeHTTP responds with 501. Fiber serves the table, after Mount.
 func (a adapter) ServeHTTP(w http.ResponseWriter, _ *http.Request) {
 	http.Error(w, http.StatusText(http.StatusNotImplemented), http.StatusNotImplemented)
 }
 
-// requestContext returns the user context of c with a copy of the values of its request. A handler may keep it. The
-// context of fasthttp is reused and would show the values of a later request.
+// requestContext returns the user context of c with a copy of the request's values. A handler may
+// keep it. The context of fasthttp is reused and would show the values of a later request.
 func requestContext(c *fiber.Ctx) context.Context {
 	ctx := c.UserContext()
 	c.Context().VisitUserValuesAll(func(key, value any) { ctx = context.WithValue(ctx, key, value) })
 	return ctx
 }
 
-// operationContext adapts a request of Fiber to huma.Context. It is valid until the handler returns.
+// operationContext adapts a Fiber request to huma.Context. It is valid until the handler returns.
 type operationContext struct {
 	op  *huma.Operation
 	c   *fiber.Ctx
@@ -65,7 +66,7 @@ func (o operationContext) Version() huma.ProtoVersion {
 	return huma.ProtoVersion{Proto: proto, ProtoMajor: major, ProtoMinor: minor}
 }
 
-// URL returns the URL of the request, an empty one if it does not parse.
+// URL returns the URL of the request, or an empty URL if it does not parse.
 func (o operationContext) URL() url.URL {
 	u, err := url.ParseRequestURI(o.c.OriginalURL())
 	if err != nil {
@@ -86,7 +87,8 @@ func (o operationContext) EachHeader(f func(name, value string)) {
 	}
 }
 
-// BodyReader returns the body that a middleware has loaded, nil if there is none. It is not decompressed.
+// BodyReader returns the body that a middleware has loaded, or nil if there is none. The body is
+// not decompressed.
 func (o operationContext) BodyReader() io.Reader { return o.c.Request().BodyStream() }
 
 func (o operationContext) GetMultipartForm() (*multipart.Form, error) { return o.c.MultipartForm() }
@@ -104,8 +106,8 @@ func (o operationContext) AppendHeader(name, value string) { o.c.Response().Head
 
 func (o operationContext) BodyWriter() io.Writer { return o.c.Context() }
 
-// Body returns a huma body that answers 200 with encoded data of a content type. The pieces are not copied and must not
-// be changed afterwards.
+// Body returns a huma body that responds with 200 and encoded data of a content type. The pieces
+// are not copied and must not be changed afterwards.
 func Body(contentType string, pieces net.Buffers) func(huma.Context) {
 	return func(ctx huma.Context) {
 		ctx.SetStatus(http.StatusOK)

@@ -13,7 +13,7 @@ func Describe(tag, summary string, errors ...int) huma.Operation {
 	return huma.Operation{Summary: summary, Tags: []string{tag}, Errors: append(errors, http.StatusInternalServerError)}
 }
 
-// Created is Describe for an endpoint that answers 201.
+// Created is Describe for an endpoint that responds with 201.
 func Created(tag, summary string, errors ...int) huma.Operation {
 	d := Describe(tag, summary, errors...)
 	d.DefaultStatus = http.StatusCreated
@@ -62,7 +62,7 @@ func header(r *huma.Response, names ...string) {
 	}
 }
 
-// headers returns the document's components to which header refers.
+// headers returns the components of the document that header refers to.
 func headers() map[string]*huma.Param {
 	out := map[string]*huma.Param{}
 	for name, doc := range map[string]string{

@@ -15,21 +15,22 @@ import (
 	"crier/platform/fault"
 )
 
-// Endpoint is a handler with its description. The method, the path, the operation id and the credential come from the
-// line of the table.
+// Endpoint is a handler with its description. The line of the table adds the method, the path, the
+// operation id and the credential.
 type Endpoint struct {
-	// Description is the operation in the OpenAPI document without what the line adds.
+	// Description is the operation in the OpenAPI document, without what the line adds.
 	Description huma.Operation
 
 	details []Detail
 	add     func(t *Table, l Line)
 }
 
-// Detail adds to the description of an endpoint what needs the schemas of the document.
+// Detail completes the description of an endpoint with something that needs the document's schemas.
 type Detail func(schemas huma.Registry, op *huma.Operation)
 
-// JSON returns an endpoint with typed input and output. An error of fn is logged and answered by package problem. The
-// limits of huma for bodies are switched off: handlers before the endpoint limit them.
+// JSON returns an endpoint with typed input and output. An error of fn is logged, and package
+// problem turns it into the response. huma does not limit the body, because the handlers before the
+// endpoint do.
 func JSON[I, O any](
 	description huma.Operation, fn func(context.Context, *I) (*O, error), details ...Detail,
 ) Endpoint {
@@ -38,7 +39,8 @@ func JSON[I, O any](
 		op := t.operation(l)
 		op.MaxBodyBytes, op.BodyReadTimeout = -1, -1
 		var body map[string]*huma.MediaType
-		if op.RequestBody != nil { // with a schema in it, huma would read and decode the body itself
+		// If it had a schema, huma would read and decode the body itself.
+		if op.RequestBody != nil {
 			body, op.RequestBody.Content = op.RequestBody.Content, map[string]*huma.MediaType{}
 		}
 		t.before = l.Before
@@ -57,8 +59,8 @@ func JSON[I, O any](
 	return e
 }
 
-// Raw returns an endpoint with a Fiber handler. The answers of description.Errors are added to the description, which
-// is otherwise complete with its details.
+// Raw returns an endpoint with a Fiber handler. It adds the responses of description.Errors;
+// description and details must describe everything else.
 func Raw(description huma.Operation, handler fiber.Handler, details ...Detail) Endpoint {
 	e := Endpoint{Description: description, details: details}
 	e.add = func(t *Table, l Line) {
@@ -72,7 +74,7 @@ func Raw(description huma.Operation, handler fiber.Handler, details ...Detail) E
 	return e
 }
 
-// NotBuilt returns an endpoint that answers 501 and is not in the OpenAPI document.
+// NotBuilt returns an endpoint that responds with 501 and is not in the OpenAPI document.
 func NotBuilt() Endpoint {
 	return Endpoint{add: func(t *Table, l Line) {
 		refusal := fault.New(fault.NotBuilt, "route.NotBuilt", l.Method+" "+l.Path+" is not built yet.")
@@ -80,7 +82,8 @@ func NotBuilt() Endpoint {
 	}}
 }
 
-// operation returns the description of the endpoint, completed by the line and then by the details.
+// operation returns the description of the line's endpoint, completed by the line and then by the
+// details.
 func (t *Table) operation(l Line) huma.Operation {
 	op := l.Endpoint.Description
 	op.Method, op.Path, op.OperationID = l.Method, l.Path, l.Operation
@@ -94,14 +97,15 @@ func (t *Table) operation(l Line) huma.Operation {
 
 func (t *Table) schemas() huma.Registry { return t.api.OpenAPI().Components.Schemas }
 
-// Answer adds an answer whose JSON body is a T. Like Content, it replaces an answer with the same status.
+// Answer adds a response whose JSON body is a T. Like Content, it replaces a response with the same
+// status.
 func Answer[T any](status int, description string) Detail {
 	return func(schemas huma.Registry, op *huma.Operation) {
 		addResponse(op, status, description, fiber.MIMEApplicationJSON, schemaOf[T](schemas))
 	}
 }
 
-// AnswerEither adds a JSON answer that has the schema of A or that of B.
+// AnswerEither adds a JSON response that has the schema of A or the schema of B.
 func AnswerEither[A, B any](status int, description string) Detail {
 	return func(schemas huma.Registry, op *huma.Operation) {
 		either := &huma.Schema{AnyOf: []*huma.Schema{schemaOf[A](schemas), schemaOf[B](schemas)}}
@@ -109,7 +113,8 @@ func AnswerEither[A, B any](status int, description string) Detail {
 	}
 }
 
-// Content adds an answer of a content type. With an empty content type the answer has no body.
+// Content adds a response with a content type. If the content type is empty, the response has no
+// body.
 func Content(status int, description, contentType string, schema *huma.Schema) Detail {
 	return func(_ huma.Registry, op *huma.Operation) {
 		addResponse(op, status, description, contentType, schema)
@@ -130,7 +135,8 @@ func schemaOf[T any](schemas huma.Registry) *huma.Schema {
 	return schemas.Schema(reflect.TypeFor[T](), true, "")
 }
 
-// addResponse adds an answer, in place of one with the same status. An empty content type means that it has no body.
+// addResponse adds a response, in place of one with the same status. An empty content type means
+// that the response has no body.
 func addResponse(op *huma.Operation, status int, description, contentType string, schema *huma.Schema) {
 	if op.Responses == nil {
 		op.Responses = map[string]*huma.Response{}

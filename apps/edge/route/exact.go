@@ -20,8 +20,9 @@ import (
 // whole number may be written as 1000.0 or 1e3. Errors name the member.
 var exactJSON = huma.Format{Marshal: huma.DefaultJSONFormat.Marshal, Unmarshal: unmarshalExact}
 
-// unmarshalExact is json.Unmarshal without the members of objects that no field of their struct has exactly the name
-// of. Its errors are problem.DecodeError. Into *any, as huma reads a body to validate it, it stores all members.
+// unmarshalExact is json.Unmarshal, but ignores members whose name does not match a field of their
+// struct exactly. Its errors are of the type problem.DecodeError. Into *any, which huma uses to
+// validate a body, it stores all members.
 func unmarshalExact(data []byte, v any) error {
 	if !utf8.Valid(data) {
 		return problem.DecodeError{Rule: "must be UTF-8"}
@@ -39,7 +40,7 @@ func unmarshalExact(data []byte, v any) error {
 	return nil
 }
 
-// decodeError returns a decoder error in words for the client.
+// decodeError puts a decoder error into words for the client.
 func decodeError(data []byte, err error) error {
 	var known problem.DecodeError
 	var syntax *json.SyntaxError
@@ -165,9 +166,9 @@ func checkWhole(data []byte) error {
 	return nil
 }
 
-// HasHalfCharacter reports whether JSON contains half of a surrogate pair, such as the escape \ud83d, without the other
-// half. Languages whose strings are UTF-16 write one when they cut text in the middle of a character. Go would decode
-// it to U+FFFD.
+// HasHalfCharacter reports whether JSON contains one half of a surrogate pair without the other,
+// such as the escape \ud83d alone. Languages whose strings are UTF-16 write it when they cut text
+// in the middle of a character. Go would decode it to U+FFFD.
 func HasHalfCharacter(data string) bool {
 	for {
 		i := strings.IndexByte(data, '\\')
@@ -214,7 +215,7 @@ func toDigits(data json.RawMessage) (json.RawMessage, error) {
 	return strconv.AppendInt(nil, n, 10), nil
 }
 
-// maxExact is the largest whole number up to which a float64 holds all of them.
+// maxExact is the limit up to which a float64 represents every whole number.
 const maxExact = 1 << 53
 
 // ParseWhole returns the value of a whole JSON number in any form: 1000, 1000.0 or 1e3. ok is false
@@ -234,7 +235,7 @@ func ParseWhole(number string) (n int64, ok bool) {
 	return int64(f), true
 }
 
-// firstByte returns the first byte of JSON that is no space, 0 for none.
+// firstByte returns the first byte of JSON that is not white space, or 0 if there is none.
 func firstByte(data []byte) byte {
 	for _, c := range data {
 		if c != ' ' && c != '\t' && c != '\n' && c != '\r' {
@@ -244,7 +245,8 @@ func firstByte(data []byte) byte {
 	return 0
 }
 
-// jsonFields returns the types of the fields of a struct, and of those embedded in it, by their names in JSON.
+// jsonFields returns the types of a struct's fields, including those of embedded structs, by their
+// names in JSON.
 func jsonFields(t reflect.Type) map[string]reflect.Type {
 	out := map[string]reflect.Type{}
 	for _, f := range reflect.VisibleFields(t) {

@@ -22,10 +22,10 @@ type OptionalInt struct {
 // Schema returns the schema of a whole number.
 func (OptionalInt) Schema(huma.Registry) *huma.Schema { return &huma.Schema{Type: huma.TypeInteger} }
 
-// Receiver returns the field that huma sets.
+// Receiver implements huma.ParamWrapper. It returns the field that huma sets.
 func (o *OptionalInt) Receiver() reflect.Value { return reflect.ValueOf(o).Elem().Field(0) }
 
-// OnParamSet is called by huma and records whether the query has the parameter.
+// OnParamSet implements huma.ParamReactor. It records whether the query has the parameter.
 func (o *OptionalInt) OnParamSet(isSet bool, _ any) { o.IsSet = isSet }
 
 // Between returns the number, or otherwise if it is absent. If it is not a whole number from least

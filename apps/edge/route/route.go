@@ -1,4 +1,5 @@
-// Package route builds the route table of the edge: it registers each line with Fiber and with the OpenAPI document.
+// Package route builds the route table of the edge: it registers each line with Fiber and in the
+// OpenAPI document.
 package route
 
 import (
@@ -16,22 +17,24 @@ import (
 	"crier/platform/fault"
 )
 
-// configureHuma sets the process-wide variables of huma once.
+// configureHuma sets huma's process-wide variables once.
 var configureHuma = sync.OnceFunc(func() {
 	huma.NewError = problem.FromHuma
 	huma.DefaultArrayNullable = false
 	huma.ValidateStrictCasing = true
 })
 
-// Line is one line of the route table. With the endpoint NotBuilt it is not in the OpenAPI document.
+// Line is one line of the route table. A line with the endpoint NotBuilt is not in the OpenAPI
+// document.
 type Line struct {
-	// Method is the HTTP method. A GET answers HEAD too.
+	// Method is the HTTP method. GET also serves HEAD.
 	Method string
-	// Path has its parameters in the form {name}.
+	// Path is the path, with parameters in the form {name}. Example: /public/v1/posts/{id}
 	Path string
-	// Operation is the id in the OpenAPI document. Lines with the endpoint NotBuilt have none.
+	// Operation is the id in the OpenAPI document. It is empty for the endpoint NotBuilt.
 	Operation string
-	// Security lists the credentials in the OpenAPI document, each of which suffices. Without any, none is needed.
+	// Security lists the credentials in the OpenAPI document. Any one of them suffices. If it is
+	// empty, requests need no credential.
 	Security []map[string][]string
 	// Errors are the statuses with which Before can refuse a request.
 	Errors []int
@@ -40,11 +43,11 @@ type Line struct {
 	Endpoint Endpoint
 }
 
-// Table collects all lines before Mount registers them with Fiber, so that their order does not depend on the order of
-// the calls. It is not safe for concurrent use.
+// Table collects all lines before Mount registers them with Fiber, so that their order does not
+// depend on the order of the calls to Add. It is not safe for concurrent use.
 type Table struct {
 	api     huma.API
-	billing string // the URL in answers with 402
+	billing string // the URL in responses with 402
 	entries []entry
 	// before runs before the handler of the operation that huma.Register is adding.
 	before []fiber.Handler
@@ -57,7 +60,8 @@ type entry struct {
 	handlers     []fiber.Handler
 }
 
-// New returns an empty table. Its document has the version of the service, and its answers with 402 the URL billing.
+// New returns an empty table. version is the version of the service in the document, and billing
+// the URL in responses with 402.
 func New(version, billing string) *Table {
 	configureHuma()
 	t := &Table{billing: billing}
@@ -76,8 +80,8 @@ func New(version, billing string) *Table {
 // API returns huma's API, which holds the OpenAPI document and its schemas.
 func (t *Table) API() huma.API { return t.api }
 
-// Add adds a line to the document at once, and to Fiber by the next call of Mount: a line that is added after Mount is
-// not served.
+// Add adds a line to the document at once, and to Fiber at the next call of Mount. A line that is
+// added after Mount is not served.
 func (t *Table) Add(l Line) { l.Endpoint.add(t, l) }
 
 // addHandlers adds a route for Mount, without a description in the OpenAPI document.
@@ -85,7 +89,8 @@ func (t *Table) addHandlers(method, path string, handlers ...fiber.Handler) {
 	t.entries = append(t.entries, entry{method: method, path: path, handlers: handlers})
 }
 
-// Mount registers all routes with app. Where several match, literal segments take precedence over parameters.
+// Mount registers all routes with app. If several routes match, literal segments take precedence
+// over parameters.
 func (t *Table) Mount(app *fiber.App) {
 	t.complete()
 	slices.SortStableFunc(t.entries, func(a, b entry) int { return ComparePaths(a.path, b.path) })
@@ -108,8 +113,8 @@ func (t *Table) Document() ([]byte, error) {
 	return append(b, '\n'), nil
 }
 
-// ComparePaths returns a negative number if a precedes b, and a positive one if b precedes a. It compares segment by
-// segment: literals before parameters before wildcards.
+// ComparePaths returns a negative number if a precedes b, and a positive one if b precedes a. It
+// compares segment by segment: literals precede parameters, and parameters precede wildcards.
 func ComparePaths(a, b string) int {
 	as, bs := strings.Split(a, "/"), strings.Split(b, "/")
 	for i := range min(len(as), len(bs)) {
@@ -131,7 +136,7 @@ func rank(segment string) int {
 	}
 }
 
-// colons writes parameters as :name instead of {name}, as Fiber does.
+// colons returns the path with its parameters as Fiber writes them, :name instead of {name}.
 func colons(path string) string {
 	return strings.NewReplacer("{", ":", "}", "").Replace(path)
 }

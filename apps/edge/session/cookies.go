@@ -10,7 +10,8 @@ import (
 	"crier/tenancy"
 )
 
-// The cookies of a browser. A client without cookies sends auth, showorg and impersonate as headers.
+// The cookies of a browser. A client without cookies sends auth, showorg and impersonate as
+// headers.
 const (
 	CookieAuth   = "auth"
 	CookieOrg    = "showorg"

@@ -1,4 +1,5 @@
-// Package session authenticates the requests of people with a session, and makes the cookies of the service.
+// Package session authenticates the requests of people with a session, and makes the cookies of the
+// service.
 package session
 
 import (

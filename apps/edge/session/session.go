@@ -36,7 +36,8 @@ func (g *Guard) Session(c *fiber.Ctx) error {
 	}
 	if err != nil {
 		refused := fault.Is(err, fault.Forbidden) || fault.Is(err, fault.NotFound)
-		if refused && c.Cookies(CookiePerson) != "" { // otherwise every later request would be refused too
+		// Otherwise every later request would be refused too.
+		if refused && c.Cookies(CookiePerson) != "" {
 			g.cookies.Clear(c, CookiePerson)
 		}
 		return err

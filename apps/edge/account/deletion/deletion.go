@@ -65,7 +65,7 @@ func (a *API) DeleteAccount() route.Endpoint {
 }
 
 func (a *API) deleteAccount(ctx context.Context, in *deletionInput) (*deletedOutput, error) {
-	// The contract wants 400; the guard of personal routes answers 403.
+	// The contract wants 400; the guard of personal routes would respond with 403.
 	if !request.Principal(ctx).Behind.IsZero() {
 		return nil, fault.New(fault.Invalid, "deletion.deleteAccount",
 			"Only the person may do this: stop acting as somebody else first.")

@@ -114,7 +114,7 @@ func (a *API) impersonable(ctx context.Context, in *impersonableInput) (*imperso
 	return out, nil
 }
 
-// Impersonate returns the endpoint with which an administrator of the instance starts or stops
+// Impersonate returns the endpoint that lets an administrator of the instance start or stop
 // impersonating a member.
 func (a *API) Impersonate() route.Endpoint {
 	return route.JSON(route.Described(route.Created("Instance", "Act as a member of an organization", 400, 404, 413),

@@ -148,7 +148,7 @@ type MFAPolicyBody struct {
 
 type mfaPolicyBody struct{ Body MFAPolicyBody }
 
-// MFAPolicy returns the endpoint that tells whether the organization requires second factors.
+// MFAPolicy returns the endpoint that says whether the organization requires second factors.
 func (a *API) MFAPolicy() route.Endpoint {
 	return route.JSON(route.Describe("Security", "Ask whether the organization requires a second factor"), a.mfaPolicy)
 }

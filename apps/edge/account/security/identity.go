@@ -11,7 +11,7 @@ import (
 
 // Identities are the use cases of a person's identities at providers.
 type Identities interface {
-	// Identities returns the identities with which the person can sign in.
+	// Identities returns the identities that the person can sign in with.
 	Identities(ctx context.Context, p tenancy.Principal) ([]tenancy.Identity, error)
 	// UnlinkIdentity removes an identity. It returns Conflict for the person's last way to sign in.
 	UnlinkIdentity(ctx context.Context, p tenancy.Principal, identity string) error
@@ -26,7 +26,7 @@ type IdentityRecord struct {
 
 type identitiesOutput struct{ Body []IdentityRecord }
 
-// Identities returns the endpoint that lists the identities with which the person can sign in.
+// Identities returns the endpoint that lists the identities that the person can sign in with.
 func (a *API) Identities() route.Endpoint {
 	return route.JSON(route.Describe("Security", "List the identities with which you can sign in"), a.identities)
 }
@@ -45,8 +45,8 @@ func (a *API) identities(ctx context.Context, _ *struct{}) (*identitiesOutput, e
 	return out, nil
 }
 
-// UnlinkIdentity returns the endpoint that removes an identity, with which the person can then no
-// longer sign in.
+// UnlinkIdentity returns the endpoint that removes an identity. The person can then no longer sign
+// in with it.
 func (a *API) UnlinkIdentity() route.Endpoint {
 	return route.JSON(route.Described(route.Describe("Security", "Unlink an identity", 404, 409),
 		"An answer of 409 means that you could not sign in any more: choose a password first."), a.unlinkIdentity)

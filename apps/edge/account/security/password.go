@@ -39,7 +39,7 @@ type Security interface {
 	// in the last ten minutes.
 	ChangePassword(ctx context.Context, p tenancy.Principal, proof tenancy.Proof, password string) error
 	// ChangeAddress sends links to the old and the new address, and the address changes once both
-	// have been followed. On an instance without mail it changes at once. ChangeAddress returns
+	// have been followed. On an instance without mail it changes at once. ChangeAddress reports
 	// whether it has changed.
 	ChangeAddress(ctx context.Context, p tenancy.Principal, email string, proof tenancy.Proof) (bool, error)
 }

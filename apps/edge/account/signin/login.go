@@ -115,8 +115,7 @@ func (a *API) login(ctx context.Context, in *loginInput) (*loginOutput, error) {
 	return a.loginAnswer(ctx, signIn, in.BrowserCookies)
 }
 
-// validate returns the address in the form in which it is stored, or Invalid for a log-in that
-// cannot succeed.
+// validate returns the address as it is stored, or Invalid for a log-in that cannot succeed.
 func (in LoginUserDto) validate() (email string, err error) {
 	var faults tenancy.Inputs
 	faults.Check(in.Provider == "" || in.Provider == "LOCAL", "provider", "must be LOCAL")

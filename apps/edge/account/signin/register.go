@@ -11,7 +11,7 @@ import (
 // SignUp are the use cases of people who have no session yet. Unless a method says otherwise, its
 // result is the same for a known and an unknown address.
 type SignUp interface {
-	// CanRegister returns whether a person without an invitation can register.
+	// CanRegister reports whether a person without an invitation can register.
 	CanRegister(ctx context.Context) (bool, error)
 	// Register begins a registration. On an instance with mail the result is StepConfirm for every
 	// address; without mail it is a session. Register also returns Invalid if the instance accepts
@@ -34,7 +34,7 @@ type SignUp interface {
 	ConfirmAddress(ctx context.Context, token string, from tenancy.Source) (done bool, err error)
 }
 
-// CanRegister returns the endpoint that tells whether people without an invitation can register.
+// CanRegister returns the endpoint that says whether people without an invitation can register.
 func (a *API) CanRegister() route.Endpoint {
 	return route.JSON(route.Describe("Sign-in", "Ask whether the instance takes registrations"), a.canRegister)
 }

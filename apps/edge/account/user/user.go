@@ -32,7 +32,7 @@ type Deps struct {
 type Accounts interface {
 	People
 	Unsubscribers
-	// Identities returns the identities with which the person can sign in.
+	// Identities returns the identities that the person can sign in with.
 	Identities(ctx context.Context, p tenancy.Principal) ([]tenancy.Identity, error)
 	// Keys returns the live keys, newest first, with the addresses of their creators.
 	Keys(ctx context.Context, p tenancy.Principal) ([]tenancy.KeyOf, error)

@@ -120,7 +120,7 @@ func approvalRecord(a publishing.Approval) ApprovalRecord {
 // Reviewers limits how often reviewers are mailed.
 type Reviewers interface {
 	// ReviewerAdmission returns a function that counts a mail of the principal of ctx to an
-	// address. The function returns RateLimited when the limit is reached, and may be called in a
+	// address. The function returns RateLimited if the limit is reached, and may be called in a
 	// transaction.
 	ReviewerAdmission(ctx context.Context) (admit func(ctx context.Context, email string) error, err error)
 }
@@ -271,7 +271,7 @@ type resolveApprovalInput struct {
 	Body ResolveApprovalRequest
 }
 
-// ResolveApproval returns the endpoint with which a member answers a request. It is not part of the
+// ResolveApproval returns the endpoint that lets a member answer a request. It is not part of the
 // API for keys, because only people answer requests.
 func (a *API) ResolveApproval() route.Endpoint {
 	d := route.Describe("Approvals", "Approve or reject a post", 400, 403, 404, 409, 410, 413)

@@ -45,7 +45,7 @@ type reviewShown struct {
 	Channel      publishing.Channel
 	// Date and Expires are for people, DateTime and ExpiresTime for browsers.
 	Date, DateTime, Expires, ExpiresTime string
-	// Passed is set when the date has passed.
+	// Passed is set if the date has passed.
 	Passed       bool
 	AutoSchedule bool
 	Note         string

@@ -131,8 +131,8 @@ type ReviewResolved struct {
 	ResolvedAt string `json:"resolvedAt" format:"date-time"`
 }
 
-// ResolveReview returns the endpoint with which a guest answers a request. It needs no session and
-// no header Origin: the token is the credential.
+// ResolveReview returns the endpoint that lets a guest answer a request. It needs no session and no
+// header Origin: the token is the credential.
 func (a *API) ResolveReview() route.Endpoint {
 	d := route.Describe("Approvals", "Approve or reject the post of a review link", 400, 404, 409, 410, 413, 429)
 	d.DefaultStatus = http.StatusCreated

@@ -18,8 +18,8 @@ type Pauses interface {
 	Pause(ctx context.Context, p tenancy.Principal, cmd publishing.SetPause) (publishing.PauseResult, error)
 }
 
-// PauseChannel returns the endpoint that pauses or resumes a channel. Once it has answered a pause,
-// no call to the platform begins for this channel.
+// PauseChannel returns the endpoint that pauses or resumes a channel. Once it has responded to a
+// pause, no call to the platform begins for this channel.
 func (a *API) PauseChannel() route.Endpoint {
 	return a.pauseOne(publishing.PauseChannel, "Pause or resume publishing on a channel")
 }

@@ -82,7 +82,7 @@ type chooseInput struct {
 	Body ChooseRequest
 }
 
-// Choose returns the endpoint with which a member chooses the account of an OAuth connect.
+// Choose returns the endpoint that lets a member choose the account of an OAuth connect.
 func (a *API) Choose() route.Endpoint {
 	d := route.Describe("Connecting channels", "Choose the account of a new channel", 400, 402, 404, 409, 413, 502)
 	d.DefaultStatus = http.StatusCreated
@@ -112,8 +112,8 @@ type chooseByStateInput struct {
 	Body ChooseByStateRequest
 }
 
-// ChooseByState returns the endpoint that chooses the account of a connect for a caller who has its
-// state. It works for an hour.
+// ChooseByState returns the endpoint that lets a caller who has the state of a connect choose its
+// account, within an hour.
 func (a *API) ChooseByState() route.Endpoint {
 	d := route.Describe("Connecting channels", "Choose the account of a new channel, without a session", 400, 402, 404, 409, 413, 429, 502)
 	d.DefaultStatus = http.StatusCreated

@@ -108,7 +108,7 @@ func anyMembers(huma.Registry) *huma.Schema {
 // of is the schema of T.
 func of[T any](r huma.Registry) *huma.Schema { return r.Schema(reflect.TypeFor[T](), true, "") }
 
-// listOf is the schema of a list of T with at least least elements.
+// listOf is the schema of a list of T with least elements or more.
 func listOf[T any](least int) func(huma.Registry) *huma.Schema {
 	return func(r huma.Registry) *huma.Schema {
 		s := &huma.Schema{Type: huma.TypeArray, Items: of[T](r)}

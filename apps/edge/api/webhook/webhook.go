@@ -40,8 +40,8 @@ type Webhooks interface {
 	// Delete deletes a webhook with its deliveries, and returns it.
 	Delete(ctx context.Context, p tenancy.Principal, webhook string) (publishing.Webhook, error)
 	// RotateSecret replaces the secret with the given one, or with a random one if it is nil. It
-	// returns the updated webhook and the new secret. It returns Invalid, and Conflict when too
-	// many earlier secrets still sign.
+	// returns the updated webhook and the new secret. It returns Invalid, and Conflict if too many
+	// earlier secrets still sign.
 	RotateSecret(
 		ctx context.Context, p tenancy.Principal, webhook string, given *string,
 	) (publishing.Webhook, string, error)

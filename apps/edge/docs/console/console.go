@@ -1,13 +1,15 @@
-// Package console has the files of the API console: a library from npm, Stoplight Elements, compressed and unchanged,
-// and what fits it to this service. `ops/console` fetches the library, and `ops/console check` compares it with npm.
+// Package console holds the files of the API console: Stoplight Elements, a library from npm that
+// is compressed but otherwise unchanged, and the files that adapt it to this service. `ops/console`
+// fetches the library, and `ops/console check` compares it with npm.
 package console
 
 import "embed"
 
-// Version is that of the library.
+// Version is the version of the library.
 const Version = "9.0.25"
 
-// Files are the library, elements-<Version>.js.gz and elements-<Version>.css.gz, and console.js and console.css.
+// Files holds the library, elements-<Version>.js.gz and elements-<Version>.css.gz, and the files
+// console.js and console.css.
 //
 //go:embed *.gz console.js console.css
 var Files embed.FS
