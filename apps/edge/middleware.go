@@ -98,8 +98,8 @@ func knownVersion(h *fasthttp.RequestHeader) bool {
 // ambiguousFraming reports whether a proxy could see the end of the body elsewhere (request
 // smuggling). This is so if the request has
 //
-//   - more than one Content-Length or Transfer-Encoding, or both
-//   - an encoding that is not chunked, or not HTTP/1.1
+//   - more than one Content-Length or Transfer-Encoding, or one of each
+//   - a Transfer-Encoding that is not chunked, or any if the request is not HTTP/1.1
 //   - a folded header, or a line that ends without CR
 func ambiguousFraming(h *fasthttp.RequestHeader) bool {
 	lengths, framings := 0, 0

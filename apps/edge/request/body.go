@@ -110,7 +110,7 @@ const trustedLength = 256 << 10
 func (b *Body) readAll() ([]byte, error) {
 	var data bytes.Buffer
 	first := min(max(b.length, 0), trustedLength)
-	// This is less than a growing buffer would take.
+	// The limit is less than a growing buffer would take.
 	if b.length < 0 && 0 < b.limit && b.limit < trustedLength {
 		first = int(b.limit)
 	}

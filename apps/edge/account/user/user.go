@@ -247,7 +247,7 @@ func (a *API) setProfile(ctx context.Context, in *setProfileInput) (*profileOutp
 }
 
 // picture returns the picture with the id: the person's current picture, or an image of the
-// organization. Its path is the path of the stored file, not what the client sent.
+// organization. Its Path is the public address of the file, not what the client sent.
 func (a *API) picture(ctx context.Context, p tenancy.Principal, medium string) (tenancy.Picture, error) {
 	person, _, err := a.deps.Accounts.Self(ctx, p)
 	if err != nil {

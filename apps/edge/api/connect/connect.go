@@ -101,9 +101,9 @@ func (a *API) begin(ctx context.Context, in *beginInput) (*addressOutput, error)
 	return &addressOutput{Body: Address{URL: url}}, nil
 }
 
-// isReturnURL reports whether the dashboard may redirect to s after the channel is connected: s is
-// empty, a path of this service, or a URL with one of our origins. Other URLs, such as javascript:,
-// are refused.
+// isReturnURL reports whether the browser may be redirected to s after the channel is connected: s
+// is empty, a path of this service, or a URL with one of our origins. Other URLs, such as
+// javascript:, are refused.
 func (a *API) isReturnURL(s string) bool {
 	u, err := url.Parse(s)
 	switch {

@@ -63,8 +63,9 @@ type Connectors interface {
 	// reconnect that does not exist. It returns Quota at the limit on channels, unless a channel is
 	// reconnected.
 	Begin(ctx context.Context, p tenancy.Principal, cmd publishing.BeginConnect) (string, error)
-	// Authorize is like Begin, but returns an empty URL if a channel already works, force is false
-	// and no channel is to be reconnected. It returns NotFound for an unknown platform.
+	// Authorize is like Begin, but returns an empty URL if a channel of the platform already works,
+	// force is false and no channel is to be reconnected. It returns NotFound for an unknown
+	// platform.
 	Authorize(
 		ctx context.Context, p tenancy.Principal, cmd publishing.BeginConnect, force bool,
 	) (publishing.Authorized, error)

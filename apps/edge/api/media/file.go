@@ -133,7 +133,7 @@ func (a *API) sendBytes(c *fiber.Ctx, contentType, tag string, f blob.File, sent
 // download returns the body of a response that may take as long as Transfers allow.
 func (a *API) download(c *fiber.Ctx, part io.Reader, f io.Closer) fileSection {
 	end := a.deps.Transfers.BeginDownload(c)
-	// Called once all but the last bytes are written.
+	// close is called once all but the last bytes are written.
 	return fileSection{Reader: part, close: func() error {
 		return errors.Join(end(), f.Close())
 	}}
@@ -159,7 +159,7 @@ var hugeNumber = regexp.MustCompile(`0*[1-9][0-9]{18,}`)
 
 // requestedRange returns the first byte and the length of the requested range, and sets the status
 // and the header of a partial response. It returns the whole file if the request has no range or
-// several, or a range of another file (If-Range). For a range beyond the end of the file, it
+// several, or a range of another file (If-Range). For a range that the file does not have, it
 // returns 416.
 func requestedRange(c *fiber.Ctx, tag string, size int64) (start, length int64, err error) {
 	header := c.Get(fiber.HeaderRange)

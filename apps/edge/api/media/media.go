@@ -178,7 +178,8 @@ type Files interface {
 	OwnFile(address string) (key, file string, ours bool)
 	// Stream opens a video on another server. requested is a Range header. ctx limits the whole
 	// transfer, even after Stream has returned. It returns Invalid if the address is not public or
-	// not a video, Upstream if the server fails, and Loop for too many redirects.
+	// not a video, Upstream if the server does not answer or does not have the video, and Loop for
+	// too many redirects.
 	Stream(ctx context.Context, address, requested string) (publishing.VideoStream, error)
 }
 

@@ -128,8 +128,8 @@ func checkResult(r publishing.Checked) CheckResult {
 }
 
 // decodeCheck decodes a body of POST /posts/check. If the body has no type, its posts are checked
-// as scheduled posts; if it has no date either, they are scheduled for now. Like decodeCreate, it
-// returns Invalid.
+// as scheduled posts; if it has no date either, they are checked as scheduled for now. It returns
+// Invalid in the same cases as decodeCreate.
 func decodeCheck(body []byte, now time.Time) (publishing.CreatePosts, error) {
 	n, err := parse(body, "post.check")
 	if err != nil {
