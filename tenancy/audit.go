@@ -51,17 +51,17 @@ const (
 )
 
 const (
-	// ActionChannelDisowned is a channel that was disconnected by the person who had granted access
-	// to its account.
+	// ActionChannelDisowned means that the person who granted access to an account disconnected its
+	// channel.
 	ActionChannelDisowned Action = "channel.disowned"
-	// ActionImpersonatedRequest is a request to change something that an instance administrator
-	// made while impersonating the person. The subject has its method, the id of its operation in
-	// the API document, and its path.
+	// ActionImpersonatedRequest is a request that changes something, made by an instance
+	// administrator while impersonating the person. The subject has the request's method, the id of
+	// its operation in the API document, and its path.
 	ActionImpersonatedRequest Action = "impersonation.request"
 )
 
-// The actions of a person, which the audit log of each organization has that the person is a member
-// of.
+// The actions of a person. They are recorded in the audit log of every organization that the person
+// is a member of.
 const (
 	ActionSignedIn         Action = "person.signed-in"
 	ActionSignedOut        Action = "person.sessions-ended"
@@ -75,8 +75,9 @@ const (
 	ActionIdentityLinked   Action = "person.identity-linked"
 	ActionIdentityUnlinked Action = "person.identity-unlinked"
 	ActionAccountDeleted   Action = "person.deletion-requested"
-	// ActionProfileChanged and ActionNotificationsChanged are recorded only of an administrator of
-	// the instance who acts as the person, in the organization of the membership.
+	// ActionProfileChanged and ActionNotificationsChanged are recorded only when an instance
+	// administrator makes the change while impersonating the person, in the organization of that
+	// membership.
 	ActionProfileChanged       Action = "person.profile-changed"
 	ActionNotificationsChanged Action = "person.notifications-changed"
 	ActionAccountRestored      Action = "person.restored"
@@ -102,23 +103,25 @@ type AuditEvent struct {
 	At time.Time `db:"at"`
 	// Person is zero for the operator and for the service itself.
 	Person PersonID `db:"person_id"`
-	// Actor is how they were called then: an address, the name of a key, or "agent for address".
+	// Actor is the principal's name at the time: an address, "API key" with the key's first
+	// characters, or "agent for address". Example: API key crier_Ab3x
 	Actor string `db:"actor"`
 	Via   Via    `db:"via"`
 	Key   KeyID  `db:"key_id"`
-	// Behind is the administrator of the instance who acted as the person, "" if the person did.
+	// Behind is the instance administrator who impersonated the person, or "" if the person acted.
 	Behind string `db:"behind"`
 	Action Action `db:"action"`
-	// Subject is what it was done to, for people.
+	// Subject is what the action was done to, in words for people.
 	Subject string `db:"subject"`
 	Address string `db:"address"`
 }
 
-// AuditQuery selects entries of the audit log. Zero fields select all.
+// AuditQuery selects entries of the audit log. A zero From, To, Actor or Action matches every
+// entry.
 type AuditQuery struct {
 	// From is inclusive and To is exclusive.
 	From, To time.Time
-	// Actor is a person, or a part of Actor.
+	// Actor is a person's id, or a substring of AuditEvent.Actor in upper or lower case.
 	Actor  string
 	Action string
 	// Page counts from 0.
@@ -127,7 +130,7 @@ type AuditQuery struct {
 	Limit int
 }
 
-// MaxAuditPage is the greatest number of entries that a query answers.
+// MaxAuditPage is the maximum number of entries that a query returns.
 const MaxAuditPage = 1000
 
 // InstanceEvent is an entry about what the operator did, or what was purged.
@@ -146,14 +149,15 @@ func (p Principal) Event(action Action, subject string) AuditEvent {
 	}
 }
 
-// The maximum lengths of an entry's texts, in characters. CHECK constraints of the table have the
-// same ones.
+// The maximum lengths of an entry's texts, in characters. The table has CHECK constraints with the
+// same lengths.
 const (
 	maxActor   = 320
 	maxSubject = 320
 )
 
-// CutSubject returns a subject that an entry can hold: valid UTF-8, truncated to the maximum length.
+// CutSubject returns a subject that an entry can hold: valid UTF-8, truncated to the maximum
+// length.
 func CutSubject(subject string) string {
 	return text.Cut(strings.ToValidUTF8(subject, "\uFFFD"), maxSubject)
 }

@@ -8,20 +8,20 @@ import (
 	"crier/platform/fault"
 )
 
-// Unlimited is the limit that nothing reaches.
+// Unlimited is a limit that is never reached.
 const Unlimited = math.MaxInt
 
-// Limits are what the plan of an organization allows. Each is a number or Unlimited.
+// Limits are what the plan of an organization allows. Each limit is a number or Unlimited.
 type Limits struct {
 	// Plan is the name of the plan.
 	Plan string
-	// Channels counts connected channels, disabled ones too.
+	// Channels counts connected channels, including disabled ones.
 	Channels int
-	// Posts counts the posts of one billing month: see Month.
+	// Posts counts the posts of one billing month; see Month.
 	Posts int
-	// Webhooks counts disabled webhooks too.
+	// Webhooks counts all webhooks, including disabled ones.
 	Webhooks int
-	// Members counts open invitations too when an invitation is made.
+	// Members counts the members. When an invitation is created, open invitations count too.
 	Members int
 	// Since is when the first billing month began.
 	Since time.Time
@@ -32,9 +32,9 @@ func NoLimits() Limits {
 	return Limits{Channels: Unlimited, Posts: Unlimited, Webhooks: Unlimited, Members: Unlimited}
 }
 
-// Month returns the billing month that an instant belongs to: from is its first instant, to is the
-// first of the next one. Months begin at 0:00 UTC on the day of the month on which Since lies, and
-// on the last day of a month that has no such day.
+// Month returns the billing month that contains an instant: from is the first instant of the month,
+// and to is the first instant of the next one. Months begin at 0:00 UTC on Since's day of the
+// month, or on the last day of a month that is too short.
 func (l Limits) Month(at time.Time) (from, to time.Time) {
 	at = at.UTC()
 	day := l.Since.UTC().Day()
@@ -52,7 +52,7 @@ func monthFrom(year int, month time.Month, day int) time.Time {
 	return time.Date(year, month, min(day, last), 0, 0, 0, 0, time.UTC)
 }
 
-// LimitName is the name of one of Limits in answers and messages.
+// LimitName is the name of a limit in responses and messages.
 type LimitName string
 
 // The limits.
@@ -61,13 +61,13 @@ const (
 	LimitPosts    LimitName = "posts"
 	LimitWebhooks LimitName = "webhooks"
 	LimitMembers  LimitName = "members"
-	// LimitOrganizations is the limit of organizations with the default plan that one person may
+	// LimitOrganizations is the number of organizations with the default plan that one person may
 	// create.
 	LimitOrganizations LimitName = "organizations"
 )
 
-// OverLimit returns the Quota fault of an organization that has current things of a kind and may
-// have allowed. Advice begins the sentence that ends with "or choose a larger plan."
+// OverLimit returns the Quota fault of an organization that has current items of a kind and may
+// have allowed. The text advice begins the sentence that ends with "or choose a larger plan."
 func (l Limits) OverLimit(op string, name LimitName, current, allowed int, advice string) error {
 	what := string(name)
 	if name == LimitPosts {

@@ -9,16 +9,16 @@ type Person struct {
 	Email string `db:"email"`
 	Name  string `db:"name"`
 	Bio   string `db:"bio"`
-	// Picture is zero for a person without a picture.
+	// Picture is zero if the person has no picture.
 	Picture Picture `db:"-"`
-	// PasswordHash is argon2id in PHC format. It is empty when the person signs in with an identity
-	// provider.
+	// PasswordHash is argon2id in PHC format. It is empty if the person signs in only with an
+	// identity provider.
 	PasswordHash string `db:"password_hash"`
-	// Verified means that a link that was sent to the address has been followed.
+	// Verified means that the person has followed a link sent to the address.
 	Verified bool `db:"verified"`
 	// Instance means that the person is an administrator of the instance.
 	Instance bool `db:"instance_admin"`
-	// DeletedAt is when the deletion of the account was requested; nil for an account that stays.
+	// DeletedAt is when the deletion of the account was requested, or nil.
 	DeletedAt *time.Time `db:"deleted_at"`
 	// CreatedAt is in UTC, like all times of the service.
 	CreatedAt time.Time `db:"created_at"`
@@ -26,13 +26,13 @@ type Person struct {
 
 // Picture is an uploaded picture of a person.
 type Picture struct {
-	// ID is the id of the medium as text.
+	// ID is the id of the media item, as text.
 	ID string
 	// Path is its public address.
 	Path string
 }
 
-// Profile is what a person publishes about himself.
+// Profile is what a person publishes about themselves.
 type Profile struct {
 	Name, Bio string
 	// Picture replaces the stored one; the zero Picture removes it.
@@ -42,7 +42,7 @@ type Profile struct {
 // Delivery is where a kind of notification goes.
 type Delivery string
 
-// The deliveries. The bell is in the dashboard, and shows what is sent by mail too.
+// The deliveries. The bell is the list in the dashboard, which also shows whatever is mailed.
 const (
 	DeliveryMail Delivery = "mail"
 	DeliveryBell Delivery = "bell"
@@ -52,12 +52,12 @@ const (
 // Valid reports whether the delivery is one of the three.
 func (d Delivery) Valid() bool { return d == DeliveryMail || d == DeliveryBell || d == DeliveryOff }
 
-// Notifications are what a person wants to be notified of. It is stored as JSON.
+// Notifications are a person's notification settings. They are stored as JSON.
 type Notifications struct {
 	Success bool `json:"success"`
 	Failure bool `json:"failure"`
-	// Digest is the weekly summary. The interface calls it streak. Nothing uses it yet, nor Comment
-	// and Billing.
+	// Digest is the weekly summary, which the API calls streak. Digest, Comment and Billing are not
+	// used yet.
 	Digest   bool     `json:"digest"`
 	Approval Delivery `json:"approval"`
 	Comment  Delivery `json:"comment"`
@@ -67,8 +67,8 @@ type Notifications struct {
 	Team Delivery `json:"team"`
 }
 
-// DefaultNotifications returns what a person gets who has chosen nothing: mails about failures, and
-// the rest that needs a person to act.
+// DefaultNotifications returns the settings of a person who has never changed them: mails about
+// failures and about everything else that needs the person to act.
 func DefaultNotifications() Notifications {
 	return Notifications{
 		Failure: true, Approval: DeliveryMail, Comment: DeliveryBell, Channel: DeliveryMail, Billing: DeliveryMail,
@@ -76,7 +76,7 @@ func DefaultNotifications() Notifications {
 	}
 }
 
-// Member is a person in an organization, for the other members.
+// Member is a person in an organization, as the other members see them.
 type Member struct {
 	Person    PersonID  `db:"id"`
 	Email     string    `db:"email"`
@@ -91,14 +91,14 @@ type Member struct {
 
 // Impersonable is a membership that an administrator of the instance may act as.
 type Impersonable struct {
-	// ID is the value for the cookie impersonate, see ParseMembership.
+	// ID is the value of the impersonate cookie; see ParseMembership.
 	ID           string
 	Role         Role
 	Organization Organization
 	Person       Person
 }
 
-// Setup is what a new person enters; empty fields stay as they are.
+// Setup is what a new person enters. An empty field leaves a setting unchanged.
 type Setup struct {
 	Name string
 	// Company is the name of the organization.

@@ -22,11 +22,11 @@ const (
 	ViaAgent Via = "agent"
 	// ViaInstance is the operator of the instance, or the service itself.
 	ViaInstance Via = "instance"
-	// ViaGuest is the link of a review, which a person without an account may have.
+	// ViaGuest is a review link, whose holder may have no account.
 	ViaGuest Via = "guest"
 )
 
-// Access is whether the person of a session may use the organization of the request.
+// Access says whether the person of a session may use the organization of the request.
 type Access string
 
 const (
@@ -40,24 +40,24 @@ const (
 	AccessEnroll Access = "enroll"
 )
 
-// Source is where a request comes from. All texts are cut to what their columns hold.
+// Source is where a request comes from. Its texts are truncated to fit their columns.
 type Source struct {
 	// Client is the address of the client: an IPv4 address or a /64 network of IPv6.
 	Client string
-	// Site is the network of its subscriber: an IPv4 address or a /48 network of IPv6.
+	// Site is the network of the client's subscriber: an IPv4 address or a /48 network of IPv6.
 	Site string
-	// Agent is the header User-Agent.
+	// Agent is the User-Agent header.
 	Agent string
-	// Device is the token of the browser's cookie device, empty for a browser that has never signed
+	// Device is the token in the browser's device cookie, or empty if the browser has never signed
 	// in.
 	Device string
 }
 
-// maxAgent is the greatest length of a stored User-Agent in characters.
+// maxAgent is the maximum length of a stored User-Agent in characters.
 const maxAgent = 256
 
-// NewSource returns a Source that can be stored: the agent is cut, and characters that cannot be
-// shown are left out.
+// NewSource returns a Source that can be stored: it truncates the agent and removes characters that
+// cannot be displayed.
 func NewSource(client, site, agent, device string) Source {
 	clean := strings.Map(func(r rune) rune {
 		if r < ' ' || r == 0x7f || r == 0xfffd || unicode.Is(unicode.Bidi_Control, r) {
@@ -68,12 +68,13 @@ func NewSource(client, site, agent, device string) Source {
 	return Source{Client: client, Site: site, Agent: text.Cut(clean, maxAgent), Device: device}
 }
 
-// Agent is a program that acts for a person, and what allows it to. The zero Agent is none.
+// Agent is a program that acts for a person, and the grant that allows it to. The zero Agent means
+// that there is no agent.
 type Agent struct {
 	ID AgentID
-	// Grant is the person's permission, which the person can end.
+	// Grant is the person's permission, which the person can revoke.
 	Grant GrantID
-	// Name is how the agent is called in the audit log.
+	// Name is what the audit log calls the agent.
 	Name string
 }
 
@@ -81,32 +82,32 @@ type Agent struct {
 func (a Agent) IsZero() bool { return a.ID.IsZero() }
 
 // Principal is the identity that a request acts for: exactly one organization, and a person. It
-// says who acts (the person, or the key without one), through what (Via, with the key, the session
-// or the agent's grant), and on whose behalf: an agent acts on behalf of Person, and an
-// administrator of the instance stands behind the Person as whom they act.
+// says who acts (the person, or the key if there is no person), by what means (Via, with the key,
+// the session or the agent's grant), and on whose behalf.
+//
+// An agent acts on behalf of Person. An instance administrator (Behind) acts as Person.
 type Principal struct {
-	// Org is zero when Access is AccessNone.
+	// Org is zero if Access is AccessNone.
 	Org OrgID
-	// Person is the person of the session or the creator of the API key. It is zero for a key
+	// Person is the person of the session, or the creator of the API key. It is zero for a key
 	// without a creator.
 	Person PersonID
 	Role   Role
 	Via    Via
-	// Key is set when Via is ViaKey.
+	// Key is set if Via is ViaKey.
 	Key KeyID
-	// Session is set when Via is ViaSession.
+	// Session is set if Via is ViaSession.
 	Session SessionID
-	// Agent is set when Via is ViaAgent.
+	// Agent is set if Via is ViaAgent.
 	Agent Agent
 	// Access limits a session. It is AccessFull for a key.
 	Access Access
-	// Name is how the principal is called in the audit log: the address of the person, or the name
-	// of the key.
+	// Name is what the audit log calls the principal: the address of the person, or "API key" with
+	// the key's first characters. Example: API key crier_Ab3x
 	Name string
-	// Instance means that the person is an administrator of the instance. It is false while Behind
-	// is set.
+	// Instance means that the person is an instance administrator. It is false while Behind is set.
 	Instance bool
-	// Behind is the administrator of the instance who acts as Person; zero if the person does.
+	// Behind is the instance administrator who is impersonating Person, or zero.
 	Behind PersonID
 	// BehindName is the address of Behind.
 	BehindName string
@@ -114,10 +115,10 @@ type Principal struct {
 }
 
 // Doer returns the name of the real actor: the instance administrator during an impersonation, the
-// agent with the person for whom it acts, and otherwise Name.
+// agent with the person it acts for, or otherwise Name.
 func (p Principal) Doer() string { return cmp.Or(p.BehindName, p.actor()) }
 
-// actor returns how the principal is called in the audit log, in at most maxActor characters.
+// actor returns what the audit log calls the principal, in at most maxActor characters.
 func (p Principal) actor() string {
 	if p.Agent.IsZero() {
 		return p.Name

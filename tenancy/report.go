@@ -6,8 +6,8 @@ import (
 	"crier/platform/text"
 )
 
-// ReportKind is what a mail to the members of an organization is about. The kinds are those of
-// publishing.NotificationKind.
+// ReportKind is what a mail to the members of an organization is about. Its values are the same as
+// in publishing.NotificationKind.
 type ReportKind string
 
 // The kinds.
@@ -25,51 +25,52 @@ func ReportKinds() []ReportKind {
 	return []ReportKind{ReportReconnect, ReportFailed, ReportMissed, ReportUnknown, ReportPublished, ReportApproval}
 }
 
-// Report is what members of an organization are mailed who want mails of its kind. It is stored
-// with the mails as JSON. Names in it are those of tenants.
+// Report is mailed to the members of an organization who want mails of its kind. It is stored as
+// JSON with the mails. The names in it were chosen by tenants.
 type Report struct {
-	// ID identifies the report: one with the same id is queued once.
+	// ID identifies the report. A second report with the same id is not queued.
 	ID   string     `json:"id"`
 	Org  OrgID      `json:"org,omitzero"`
 	Kind ReportKind `json:"kind"`
-	// OnlyPosts makes ReportReconnect one about the posts that failed, for those who want no mails
-	// about channels.
+	// OnlyPosts turns a ReportReconnect into a report about the posts that failed, for members who
+	// want no mails about channels.
 	OnlyPosts bool `json:"onlyPosts,omitempty"`
-	// To is the only member who gets the report, zero for all. Except is one who gets none.
+	// To is the only member who gets the report, or zero for all members. Except is a member who
+	// does not get it.
 	To     PersonID `json:"to,omitzero"`
 	Except PersonID `json:"except,omitzero"`
-	// Approved is the answer to a request for approval, nil while it waits.
+	// Approved is the response to an approval request, or nil while the request is pending.
 	Approved *bool `json:"approved,omitempty"`
-	// Void means that the approval has ended, because the post was changed or the request was
+	// Void means that the approval has ended because the post was changed or the request was
 	// withdrawn.
 	Void bool `json:"void,omitempty"`
-	// Channel, Platform and Reason are of an incident or an approval. The reason may be empty; that
-	// of an approval is a note.
+	// Channel, Platform and Reason describe an incident or an approval. Reason may be empty. For an
+	// approval, it is a note.
 	Channel  string `json:"channel,omitempty"`
 	Platform string `json:"platform,omitempty"`
 	Reason   string `json:"reason,omitempty"`
-	// Posts is the number of posts so far; with Again that of those since members were mailed last,
-	// because the incident had ended and has begun again.
+	// Posts is the number of posts so far. Again means that the incident had ended and has begun
+	// again; Posts then counts only the posts since members were last mailed.
 	Posts int       `json:"posts"`
 	Again bool      `json:"again,omitempty"`
 	Since time.Time `json:"since,omitzero"`
-	// Post is the id of the first post, "" while there is none. Words are the beginning of its
-	// text, "" if it has none, and PostAt is its date, zero if the post was deleted.
+	// Post is the id of the first post, or "" while there is none. Words are the beginning of its
+	// text, or "" if it has none. PostAt is its date, or zero if the post was deleted.
 	Post   string    `json:"post,omitempty"`
 	Words  string    `json:"words,omitempty"`
 	PostAt time.Time `json:"postAt,omitzero"`
-	// Channels are the channels of ReportPublished with the most posts, at most MaxReportChannels,
-	// and More is the number of the others.
+	// Channels are the channels of a ReportPublished that have the most posts, at most
+	// MaxReportChannels. More is the number of other channels.
 	Channels []ReportChannel `json:"channels,omitempty"`
 	More     int             `json:"more,omitempty"`
 }
 
 const (
-	// MaxListedReports is how many reports a mail lists. It names the number of the others.
+	// MaxListedReports is how many reports a mail lists. It only gives the number of the others.
 	MaxListedReports = 20
-	// MaxReportMails is how many mails about problems a person gets within ReportWindow, and how
-	// many about published posts and approvals, which are counted apart. What comes then is listed
-	// by the next one.
+	// MaxReportMails is how many mails about problems a person gets within ReportWindow. It applies
+	// separately to mails about published posts and approvals. Reports beyond the limit are listed
+	// in the next mail.
 	MaxReportMails = 10
 	ReportWindow   = time.Hour
 )
@@ -84,7 +85,7 @@ type ReportChannel struct {
 	Posts    int    `json:"posts"`
 }
 
-// MailTopic is a kind of mails that a person can switch off. It has no comma and no space.
+// MailTopic is a kind of mail that a person can turn off. It contains no comma and no space.
 type MailTopic string
 
 // The topics.
@@ -93,11 +94,11 @@ const (
 	TopicFailure MailTopic = "failure"
 	TopicChannel MailTopic = "channel"
 	TopicSuccess MailTopic = "success"
-	// TopicApproval are requests for approval that wait, and their results.
+	// TopicApproval covers pending approval requests and their results.
 	TopicApproval MailTopic = "approval"
 )
 
-// Topic returns the topic of the mails of a report.
+// Topic returns the topic of the report's mails.
 func (r Report) Topic() MailTopic {
 	switch {
 	case r.Kind == ReportReconnect && !r.OnlyPosts:
@@ -110,8 +111,8 @@ func (r Report) Topic() MailTopic {
 	return TopicFailure
 }
 
-// What returns in a phrase what the report is about, for the bell and for mails. on is the name of
-// the channel.
+// What returns a phrase that says what the report is about, for the bell and for mails. The
+// parameter on is the name of the channel.
 func (r Report) What(on string) string {
 	posts := text.Count(r.Posts, "post")
 	switch {
@@ -137,8 +138,8 @@ func (r Report) What(on string) string {
 	return posts + " on " + on + " failed"
 }
 
-// IsFor reports whether a member with these settings is to get the report when it is queued. No two
-// reports of an incident are for the same settings.
+// IsFor reports whether a member with these settings should get the report, at the time it is
+// queued. No two reports of one incident are for the same settings.
 func (r Report) IsFor(member PersonID, n Notifications) bool {
 	if !r.To.IsZero() && r.To != member || r.Except == member {
 		return false
@@ -149,9 +150,9 @@ func (r Report) IsFor(member PersonID, n Notifications) bool {
 	return n.Mails(r.Topic())
 }
 
-// For returns the report as a person with these settings gets it when it is sent. ok is false when
-// the person does not want it any more. One about a channel that must be connected again becomes
-// one about its posts for who wants mails about these only.
+// For returns the report as a person with these settings gets it, at the time it is sent. ok is
+// false if the person no longer wants it. A report about a channel that must be reconnected becomes
+// a report about its posts if the person wants mails only about posts.
 func (r Report) For(n Notifications) (out Report, ok bool) {
 	if r.Kind == ReportReconnect && r.Posts > 0 && !n.Mails(TopicChannel) {
 		r.OnlyPosts = true
@@ -159,8 +160,7 @@ func (r Report) For(n Notifications) (out Report, ok bool) {
 	return r, n.Mails(r.Topic())
 }
 
-// About returns what the mails of a topic are about, for people; "" for a topic that does not
-// exist.
+// About describes the mails of a topic for people. It returns "" for an unknown topic.
 func (t MailTopic) About() string {
 	switch t {
 	case TopicTeam:
@@ -177,7 +177,7 @@ func (t MailTopic) About() string {
 	return ""
 }
 
-// Mails returns whether mails of a topic are wanted.
+// Mails reports whether the person wants mails of a topic.
 func (n Notifications) Mails(topic MailTopic) bool {
 	switch topic {
 	case TopicTeam:
@@ -194,8 +194,8 @@ func (n Notifications) Mails(topic MailTopic) bool {
 	return false
 }
 
-// WithoutMails returns the settings with the mails of a topic switched off. The bell stays as it
-// is. ok is false for a topic that does not exist.
+// WithoutMails returns the settings with the mails of a topic turned off. The bell is unchanged. ok
+// is false for an unknown topic.
 func (n Notifications) WithoutMails(topic MailTopic) (out Notifications, ok bool) {
 	switch topic {
 	case TopicTeam:

@@ -3,23 +3,25 @@ package tenancy
 import "time"
 
 const (
-	// SessionIdle is how long a session lives without use. The last use is stored to the minute.
+	// SessionIdle is how long an unused session lives. The time of the last use is stored to the
+	// minute.
 	SessionIdle = 12 * time.Hour
-	// SessionAbsolute is how long a session lives at most.
+	// SessionAbsolute is the maximum lifetime of a session.
 	SessionAbsolute = 30 * 24 * time.Hour
-	// DeviceMemory is how long a browser is known after its last log-in.
+	// DeviceMemory is how long a browser is remembered after its last sign-in.
 	DeviceMemory = 365 * 24 * time.Hour
-	// RecentSignIn is how old the sign-in of a person without a password may be that counts as a
-	// proof.
+	// RecentSignIn is the maximum age of a sign-in that counts as a proof for a person without a
+	// password.
 	RecentSignIn = 10 * time.Minute
-	// SignInStepLife is how long the token of a step of a sign-in works.
+	// SignInStepLife is how long the token of a sign-in step works.
 	SignInStepLife = 5 * time.Minute
-	// SignInStateLife is how long a sign-in at an identity provider may take, and the registration
-	// after it.
+	// SignInStateLife is how long a sign-in at an identity provider may take, and how long the
+	// registration after it may take.
 	SignInStateLife = 10 * time.Minute
-	// ResetLife is how long the link of a forgotten password works.
+	// ResetLife is how long a password reset link works.
 	ResetLife = 20 * time.Minute
-	// ConfirmationLife is how long the link of a registration or a change of address works.
+	// ConfirmationLife is how long a link works that confirms a registration or a change of
+	// address.
 	ConfirmationLife = 24 * time.Hour
 	// InvitationLife is how long an invitation works.
 	InvitationLife = 48 * time.Hour
@@ -28,7 +30,7 @@ const (
 // SessionInfo is a session as its person sees it.
 type SessionInfo struct {
 	ID SessionID `db:"id"`
-	// Current means that the request itself has this session.
+	// Current means that the request itself uses this session.
 	Current   bool      `db:"-"`
 	CreatedAt time.Time `db:"created_at"`
 	SeenAt    time.Time `db:"seen_at"`
@@ -44,72 +46,73 @@ type Step string
 const (
 	// StepDone means that the sign-in is complete.
 	StepDone Step = ""
-	// StepConfirm means that a link in a mail must be followed first.
+	// StepConfirm means that the person must first follow a link in a mail.
 	StepConfirm Step = "confirm"
-	// StepPassword means that the link of a registration was opened in another browser than that
-	// which registered, and the password of the registration is needed.
+	// StepPassword means that a registration link was opened in a different browser from the one
+	// that registered, so the registration's password is needed.
 	StepPassword Step = "password"
-	// StepMFA needs a code of the second factor.
+	// StepMFA asks for a code of the second factor.
 	StepMFA Step = "mfa"
-	// StepEnroll needs a second factor, because an organization requires one.
+	// StepEnroll asks the person to enroll a second factor, because an organization requires one.
 	StepEnroll Step = "enroll"
-	// StepRestore needs the confirmation that the deletion of the account shall be undone.
+	// StepRestore asks the person to confirm that the deletion of the account should be undone.
 	StepRestore Step = "restore"
 )
 
-// SignIn is the result of a sign-in or a part of one.
+// SignIn is the result of a sign-in or of one of its steps.
 type SignIn struct {
 	Step Step
-	// Session is the token of the new session; empty unless Step is StepDone.
+	// Session is the token of the new session. It is empty unless Step is StepDone.
 	Session string
-	// Device is the token of the cookie device; empty when the browser has one, or neither a
-	// session nor a registration began.
+	// Device is the token for the device cookie. It is empty if the browser already has one, or if
+	// neither a session nor a registration began.
 	Device string
-	// Token proves the steps so far; empty for StepDone and StepConfirm.
+	// Token proves the steps completed so far. It is empty for StepDone and StepConfirm.
 	Token string
 	// Onboarding means that the person is new.
 	Onboarding bool
-	// Until is, for StepRestore, when the account will be purged.
+	// Until is when the account will be purged, for StepRestore.
 	Until time.Time
-	// RecoveryCodes are set when the sign-in has enrolled a second factor.
+	// RecoveryCodes are set if the sign-in has enrolled a second factor.
 	RecoveryCodes []string
-	// Org is the organization that the person has just joined or made; zero otherwise.
+	// Org is the organization that the person has just joined or created, or zero.
 	Org OrgID
 }
 
 // Registration is the input of a registration.
 type Registration struct {
 	Email, Name, Password string
-	// Organization is the name of the person's own organization. It is not used with an invitation.
+	// Organization is the name of the person's own organization. It is ignored if there is an
+	// invitation.
 	Organization string
 	// Invitation is the token of an invitation, or "".
 	Invitation string
-	// Provider is the token of a sign-in at an identity provider, in place of Email and Password;
-	// else "".
+	// Provider is the token of a sign-in at an identity provider, which replaces Email and
+	// Password, or "".
 	Provider string
 	From     Source
 }
 
-// Proof shows again who makes a request: the password, or the recent sign-in of a person without
-// one.
+// Proof shows again who is making a request: by the password, or by a recent sign-in if the person
+// has no password.
 type Proof struct {
 	Password string
-	// Code is a code of the second factor, where one is asked for.
+	// Code is a code of the second factor, if one is required.
 	Code string
 }
 
-// Secret is a second factor that was begun.
+// Secret is a second factor whose enrollment has begun.
 type Secret struct {
 	// Text is the secret in base32, for people who type it.
 	Text string
-	// URL is the otpauth address for a QR code.
+	// URL is the otpauth URL for a QR code.
 	URL string
 }
 
 // MFAStatus is the state of a person's second factor.
 type MFAStatus struct {
 	Enabled bool
-	// Required means that the organization of the request requires it.
+	// Required means that one of the person's organizations requires a second factor.
 	Required bool
 	// EnabledAt is nil unless Enabled.
 	EnabledAt         *time.Time
@@ -119,13 +122,13 @@ type MFAStatus struct {
 // ProviderSignIn is the result of a sign-in at an identity provider.
 type ProviderSignIn struct {
 	SignIn
-	// Claim is the token with which a person without an account registers; empty otherwise.
+	// Claim is a token for registering, set if the person has no account.
 	Claim string
 	// Linked means that the identity was linked to the account of a live session.
 	Linked bool
 }
 
-// Identity is an account at an identity provider that its person can sign in with.
+// Identity is an account at an identity provider that a person can sign in with.
 type Identity struct {
 	ID        IdentityID `db:"id"`
 	Provider  string     `db:"provider"`
@@ -135,11 +138,12 @@ type Identity struct {
 // Callback is what a browser brings back from an identity provider.
 type Callback struct {
 	Code, State string
-	// Cookie is the state that the browser was given when the sign-in began.
+	// Cookie is the state that was stored in the browser when the sign-in began.
 	Cookie string
-	// Issuer is the parameter iss of RFC 9207, "" if there was none.
+	// Issuer is the iss parameter of RFC 9207, or "" if there was none.
 	Issuer string
-	// RedirectURI is the address of the callback, "" for the one of the beginning.
+	// RedirectURI is the address of the callback, or "" for the address that the sign-in began
+	// with.
 	RedirectURI string
 	From        Source
 }

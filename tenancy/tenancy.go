@@ -9,7 +9,7 @@ import (
 	"crier/platform/id"
 )
 
-// The tags that make the ids of this domain distinct types (platform/id).
+// The tags make the ids of this domain distinct types; see platform/id.
 type (
 	OrgTag        struct{}
 	PersonTag     struct{}
@@ -26,7 +26,7 @@ type (
 	GrantTag struct{}
 )
 
-// The ids are UUIDs that sort by the time at which they were made.
+// The ids are UUIDs that sort by creation time.
 type (
 	OrgID        = id.ID[OrgTag]
 	PersonID     = id.ID[PersonTag]
@@ -47,8 +47,8 @@ type (
 // posts are stored with their shard.
 const Shards = 256
 
-// Shard returns the shard, from 0 to Shards-1, that schedules an organization. It depends on the id
-// alone.
+// Shard returns the shard, from 0 to Shards-1, that schedules an organization. It depends only on
+// the id.
 func Shard(org OrgID) int {
 	u := org.UUID()
 	h := fnv.New64a()
@@ -73,8 +73,8 @@ func (r Role) Valid() bool { return r == RoleSuperAdmin || r == RoleAdmin || r =
 // Manages reports whether the role may change settings, keys and members.
 func (r Role) Manages() bool { return r == RoleSuperAdmin || r == RoleAdmin }
 
-// Outranks reports whether the role may change or remove members of the other role: an owner all
-// others, an administrator those who are not the owner.
+// Outranks reports whether the role may change or remove members with the other role. Owners and
+// administrators outrank everybody except the owner.
 func (r Role) Outranks(other Role) bool {
 	return r == RoleSuperAdmin && other != RoleSuperAdmin || r == RoleAdmin && other != RoleSuperAdmin
 }
@@ -90,7 +90,7 @@ type Membership struct {
 	Disabled bool
 }
 
-// KeyPrefix is the prefix of every API key. A credential without it is refused without a look-up.
+// KeyPrefix is the prefix of every API key. A credential without it is rejected without a look-up.
 const KeyPrefix = "crier_"
 
 // KeyLength is the number of base62 characters after KeyPrefix.
@@ -101,14 +101,14 @@ type APIKey struct {
 	ID   KeyID
 	Org  OrgID
 	Name string
-	// Prefix is the first characters of the key, by which people recognize it.
+	// Prefix is the beginning of the key, by which people recognize it. Example: crier_Ab3x
 	Prefix    string
 	CreatedBy PersonID
-	// CreatedAt is the only time at which the key itself was shown.
+	// CreatedAt is when the key was created. The key itself was shown only then.
 	CreatedAt time.Time
-	// UsedAt is nil for a key that was never used, else to the minute.
+	// UsedAt is when the key was last used, to the minute, or nil if it never was.
 	UsedAt *time.Time
-	// ExpiresAt is the expiry that a person chose, or nil for a key that does not expire.
+	// ExpiresAt is the expiry that a person chose, or nil if the key does not expire.
 	ExpiresAt *time.Time
 	// OverlapUntil is set for a key that has been replaced: the key works until then, or until
 	// ExpiresAt if that is earlier.
@@ -123,7 +123,8 @@ func (k APIKey) Ends() *time.Time {
 	return k.ExpiresAt
 }
 
-// Label returns the name of the key with its first characters, because several may have one name.
+// Label returns the name and the first characters of the key, because several keys may share a
+// name. Example: Zapier (crier_Ab3x…)
 func (k APIKey) Label() string { return k.Name + " (" + k.Prefix + "…)" }
 
 // Rotation is a key that has replaced another one.
@@ -135,16 +136,16 @@ type Rotation struct {
 	Old APIKey
 }
 
-// NewKey is the input of an API key.
+// NewKey is the input for creating an API key.
 type NewKey struct {
 	Name string
-	// ExpiresAt is nil for a key that does not expire.
+	// ExpiresAt is nil if the key does not expire.
 	ExpiresAt *time.Time
-	// Proof is needed when the last sign-in is more than RecentSignIn ago.
+	// Proof is required if the last sign-in was more than RecentSignIn ago.
 	Proof Proof
 }
 
-// KeyOf is an API key with the address of its creator, "" when that account is gone.
+// KeyOf is an API key with the address of its creator, or "" if that account is gone.
 type KeyOf struct {
 	APIKey
 	CreatedByEmail string

@@ -14,11 +14,13 @@ import (
 // without NUL.
 func Storable(text string) bool { return utf8.ValidString(text) && !strings.ContainsRune(text, 0) }
 
-// CleanName returns a name of a person, an organization or a key without spaces around it. It
-// returns a sentence about what a name must be when the name has not least to most characters, or
-// one that is no visible text: a control character, one that ends a line, changes the direction of
-// what follows, or has no width. Those that join letters are allowed, because scripts and emoji
-// need them, and do not count.
+// CleanName returns the name of a person, an organization or a key without the spaces around it. If
+// the name breaks a rule, it returns the rule instead. Example: must be 3 to 128 characters
+//
+// A name has from least to most characters. Unless it is empty, at least one of them is visible. It
+// must not contain control characters, or characters that end a line, change the direction of text
+// or have no width. Zero-width joiners are allowed because scripts and emoji need them, but they do
+// not count toward least.
 func CleanName(name string, least, most int) (clean, rule string) {
 	clean = strings.TrimSpace(name)
 	if !utf8.ValidString(clean) || strings.ContainsFunc(clean, isHidden) {
@@ -34,10 +36,10 @@ func CleanName(name string, least, most int) (clean, rule string) {
 	return clean, ""
 }
 
-// The characters without width that names may have.
+// The zero-width characters that names may contain.
 const joiner, nonJoiner = "\u200d", "\u200c"
 
-// isHidden reports whether a character of a name cannot be seen.
+// isHidden reports whether a character of a name is invisible.
 func isHidden(r rune) bool {
 	if string(r) == joiner || string(r) == nonJoiner {
 		return false
@@ -45,22 +47,26 @@ func isHidden(r rune) bool {
 	return unicode.IsControl(r) || unicode.In(r, unicode.Cf, unicode.Zl, unicode.Zp) || isFiller(r)
 }
 
-// isShape reports whether a character can be seen by itself. Marks change the shape of another
-// character.
+// isShape reports whether a character is visible on its own. A mark only changes the shape of
+// another character.
 func isShape(r rune) bool {
 	const emptyBraille = '\u2800'
 	return unicode.In(r, unicode.L, unicode.N, unicode.P, unicode.S) && r != emptyBraille
 }
 
-// isFiller reports whether a character is a letter without a shape, or stands for one that was not
-// valid.
+// isFiller reports whether a character is a letter without a shape, or stands for one that was
+// invalid.
 func isFiller(r rune) bool {
 	return r == 0x115f || r == 0x1160 || r == 0x3164 || r == 0xffa0 || r == 0xfffd
 }
 
-// Mailbox returns an address in lower case, without the tag of local+tag@domain and, at Gmail, without the dots in the
-// local part: Gmail delivers all of these to one mailbox, and googlemail.com is its other name. The result is only for
-// counting and comparing; mails go to the address itself. The column person.mailbox follows the same rules.
+// Mailbox returns the mailbox of an address, in lower case. It removes the tag of local+tag@domain.
+// At Gmail it also removes the dots in the local part and replaces googlemail.com, because Gmail
+// delivers all of these to one mailbox. Example: Anna.Lee+news@googlemail.com becomes
+// annalee@gmail.com.
+//
+// The result is only for counting and comparing; mails go to the address itself. The column
+// person.mailbox follows the same rules.
 func Mailbox(email string) string {
 	local, domain, _ := strings.Cut(strings.ToLower(strings.TrimSpace(email)), "@")
 	if untagged, _, _ := strings.Cut(local, "+"); untagged != "" {
@@ -72,10 +78,11 @@ func Mailbox(email string) string {
 	return local + "@" + domain
 }
 
-// CleanEmail returns an address in the form in which it is stored: in lower case, without spaces
-// and hidden characters around it. Hidden characters inside are kept, because the address without
-// them would be that of another mailbox. It returns false if the text cannot be the address of a
-// mailbox.
+// CleanEmail returns an address in its stored form: in lower case, without spaces and hidden
+// characters around it. It returns false if the text cannot be the address of a mailbox.
+//
+// An address with hidden characters inside is rejected, because without them it would be the
+// address of another mailbox.
 func CleanEmail(email string) (string, bool) {
 	trimmed := paste.Trim(email)
 	clean := strings.ToLower(trimmed)
@@ -99,7 +106,7 @@ func CleanEmail(email string) (string, bool) {
 }
 
 // foldsToASCII reports whether a text has a letter outside of ASCII whose lower case is in ASCII,
-// such as the Kelvin sign: the lower case of an address would be the address of another mailbox.
+// such as the Kelvin sign. In lower case, the address would belong to another mailbox.
 func foldsToASCII(text string) bool {
 	return strings.ContainsFunc(text, func(r rune) bool {
 		return r >= utf8.RuneSelf && strings.ToLower(string(r))[0] < utf8.RuneSelf
@@ -116,7 +123,7 @@ const (
 // Inputs collects the faults of the fields of an input.
 type Inputs struct{ list fault.List }
 
-// Name returns the cleaned name, see CleanName, and notes a fault of the field.
+// Name returns the cleaned name and notes a fault of the field; see CleanName.
 func (i *Inputs) Name(field, name string, least, most int) string {
 	clean, rule := CleanName(name, least, most)
 	if rule != "" {
@@ -125,7 +132,7 @@ func (i *Inputs) Name(field, name string, least, most int) string {
 	return clean
 }
 
-// Email returns the cleaned address, see CleanEmail, and notes a fault of the field.
+// Email returns the cleaned address and notes a fault of the field; see CleanEmail.
 func (i *Inputs) Email(field, email string) string {
 	clean, ok := CleanEmail(email)
 	if !ok {
@@ -134,8 +141,8 @@ func (i *Inputs) Email(field, email string) string {
 	return clean
 }
 
-// Text returns the text, of at most most characters, and notes a fault of the field. Line breaks
-// are allowed.
+// Text returns the text without the spaces around it. It notes a fault of the field if the text has
+// more than most characters or cannot be stored. Line breaks are allowed.
 func (i *Inputs) Text(field, text string, most int) string {
 	clean := strings.TrimSpace(text)
 	if !Storable(clean) {
@@ -147,7 +154,7 @@ func (i *Inputs) Text(field, text string, most int) string {
 	return clean
 }
 
-// Password notes a fault of a new password: its length, or that its characters are not valid UTF-8.
+// Password notes a fault of a new password if its length is out of bounds or it is not valid UTF-8.
 func (i *Inputs) Password(field, password string) {
 	if n := utf8.RuneCountInString(password); n < MinPassword || n > MaxPassword || !utf8.ValidString(password) {
 		i.list.Add(field, "must be "+between(MinPassword, MaxPassword))
@@ -164,7 +171,7 @@ func (i *Inputs) Check(ok bool, field, rule string) {
 // Err returns nil, or Invalid with the faults.
 func (i *Inputs) Err(op string) error { return i.list.Err(op, "The input is not valid.") }
 
-// between returns the rule of a length in characters.
+// between returns the rule for a length in characters.
 func between(least, most int) string {
 	if least == 0 {
 		return "at most " + strconv.Itoa(most) + " characters"

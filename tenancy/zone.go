@@ -17,7 +17,7 @@ const (
 	maxOffset = 14 * 60
 )
 
-// maxZoneName is the greatest length in bytes of a zone name. It is longer than every IANA name.
+// maxZoneName is the maximum length of a zone name in bytes. It is longer than every IANA name.
 const maxZoneName = 64
 
 const zoneUTC = "UTC"
@@ -30,10 +30,10 @@ var (
 	nameForm    = regexp.MustCompile(`^[A-Z][A-Za-z0-9_+-]*(/[A-Z][A-Za-z0-9_+-]*)*$`)
 )
 
-// ZoneRequest is a time zone as a client sent it: a zone, or the present offset of the client's
+// ZoneRequest is a time zone as a client sent it: a zone, or the current offset of the client's
 // clock.
 type ZoneRequest struct {
-	// Name is an IANA name or a fixed offset. It is empty when the client sent no zone.
+	// Name is an IANA name or a fixed offset. It is empty if the client sent no zone.
 	Name string
 	// Minutes is the offset in minutes east of UTC. It is valid only when IsOffset is true.
 	Minutes  int
@@ -41,8 +41,8 @@ type ZoneRequest struct {
 }
 
 // ParseZone parses an IANA name ("Europe/Berlin"), a fixed offset ("+05:30") or minutes east of UTC
-// ("330"). An empty text gives the zero ZoneRequest. Any other text is fault.Invalid, with a
-// message for the client.
+// ("330"). It returns the zero ZoneRequest for an empty text. For any other text it returns
+// fault.Invalid, with a message for the client.
 func ParseZone(text string) (ZoneRequest, error) {
 	text = strings.TrimSpace(text)
 	if text == "" {
@@ -62,9 +62,9 @@ func ParseZone(text string) (ZoneRequest, error) {
 	return ZoneRequest{Name: zone.String()}, nil
 }
 
-// Resolve returns the name of the zone to store for a channel or for the organization itself. For
-// an offset it is the organization's zone if that has this offset at the time now, else the fixed
-// offset. For the zero ZoneRequest it is the organization's zone.
+// Resolve returns the name of the zone to store for a channel or for the organization itself. An
+// offset becomes the organization's zone if that zone has the offset at the time now, and otherwise
+// a fixed offset. The zero ZoneRequest becomes the organization's zone.
 func (r ZoneRequest) Resolve(organization string, now time.Time) string {
 	if !r.IsOffset {
 		if r.Name == "" {
@@ -96,8 +96,10 @@ func FixedZone(minutes int) string {
 }
 
 // LoadZone returns the location of a zone name: an IANA name, or a fixed offset in the format of
-// FixedZone. The String of the location is that name. An unknown zone is fault.Invalid. Names whose
-// meaning depends on the machine ("Local", "localtime", "posixrules") are unknown.
+// FixedZone. The location's String method returns that name.
+//
+// LoadZone returns fault.Invalid for an unknown zone. Names whose meaning depends on the machine
+// ("Local", "localtime", "posixrules") are unknown.
 func LoadZone(name string) (*time.Location, error) {
 	if fixed := offsetForm.FindStringSubmatch(name); fixed != nil {
 		hours, _ := strconv.Atoi(fixed[2]) // offsetForm has matched two digits

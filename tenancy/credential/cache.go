@@ -17,7 +17,7 @@ const (
 	// trustReceiving is how long a found credential is used without another look-up while this
 	// process receives revocations.
 	trustReceiving = time.Minute
-	// trustAlone is the same while this process does not receive them.
+	// trustAlone is the same duration while this process does not receive revocations.
 	trustAlone = 5 * time.Second
 	// unknownFor is how long a credential that does not exist is refused without another look-up.
 	unknownFor = 2 * time.Second
@@ -37,9 +37,8 @@ type cached[V Credential] struct {
 	found time.Time
 }
 
-// Cache caches the look-up of credentials of one kind, such as API keys. Credentials that do not
-// exist are in a cache of their own, so that they cannot evict the others. It is safe for
-// concurrent use.
+// Cache caches look-ups of one kind of credential, such as API keys. Credentials that do not exist
+// are cached separately, so that they cannot evict the others. A Cache is safe for concurrent use.
 type Cache[V Credential] struct {
 	clock       clock.Clock
 	revocations Revocations // nil: none are received
@@ -53,8 +52,8 @@ type Cache[V Credential] struct {
 	epoch uint64
 }
 
-// NewCache returns an empty Cache of what find finds. r is nil in a process that receives no
-// revocations.
+// NewCache returns an empty Cache of the credentials that find returns. r is nil in a process that
+// receives no revocations.
 func NewCache[V Credential](c clock.Clock, r Revocations, find Find[V]) *Cache[V] {
 	return &Cache[V]{
 		clock: c, revocations: r, lookUps: NewLookUps(find),
@@ -90,7 +89,7 @@ func (c *Cache[V]) Find(ctx context.Context, hash []byte) (value V, found bool, 
 		c.known.drop(name)
 	}
 	switch {
-	case epoch != c.epoch: // revoked meanwhile
+	case epoch != c.epoch: // a revocation came during the look-up
 	case found:
 		c.known.put(name, cached[V]{value: value, found: now}, now)
 	default:
@@ -107,8 +106,7 @@ func (c *Cache[V]) trust() time.Duration {
 	return trustAlone
 }
 
-// Forget removes the credential that has the hash. Look-ups that have begun do not cache their
-// results.
+// Forget removes the credential that has the hash. Look-ups in progress do not cache their results.
 func (c *Cache[V]) Forget(hash []byte) { c.forget(hexOf(hash)) }
 
 func (c *Cache[V]) forget(name string) {
@@ -191,5 +189,5 @@ func (a *boundedCache[V]) dropIf(drop func(V) bool) {
 
 func (a *boundedCache[V]) clear() { a.young, a.old = nil, nil }
 
-// hexOf returns the name that a hash has in the cache and in revocations.
+// hexOf returns the name of a hash in the cache and in revocations.
 func hexOf(hash []byte) string { return hex.EncodeToString(hash) }

@@ -51,8 +51,8 @@ func LockConfirmation(
 	return db.One[ConfirmationOf](ctx, tx, confirmationByHash, hash, kind, now)
 }
 
-// FollowLink records that a link was followed, and returns for how many sides a link has been. It
-// returns pgx.ErrNoRows if there is no such link.
+// FollowLink records that a link was followed, and returns the number of sides on which a link has
+// been followed. It returns pgx.ErrNoRows if there is no such link.
 func FollowLink(ctx context.Context, tx *db.GateTx, hash []byte, c Confirmation, now time.Time) (sides int, err error) {
 	if err := db.Change(ctx, tx, confirmationFollow, hash, now); err != nil {
 		return 0, err
@@ -84,7 +84,7 @@ const (
 	ConfirmAddress      ConfirmationKind = "address"
 )
 
-// Side tells to which of the two addresses a link for a change of address was sent. Links of other
+// Side says which of the two addresses received a link for a change of address. Links of other
 // confirmations have SideNew.
 type Side string
 
@@ -103,7 +103,7 @@ type Confirmation struct {
 	Name         string                 `db:"name"`
 	Organization string                 `db:"organization"`
 	PasswordHash string                 `db:"password_hash"`
-	// Invitation is the hash of an invitation's token, or nil without one.
+	// Invitation is the hash of an invitation's token, or nil if there is none.
 	Invitation []byte `db:"invitation"`
 	// Device is the hash of the token in the cookie device of the browser that registered.
 	Device    []byte    `db:"device"`

@@ -20,22 +20,25 @@ const (
 	MissPause = 20 * time.Millisecond
 )
 
-// Find returns the credentials that have one of the hashes, by hash. Hashes without a credential
-// are not in the map.
+// Find returns the credentials that have one of the hashes, keyed by hash. The map omits hashes
+// without a credential.
 type Find[V any] func(ctx context.Context, hashes [][]byte) (map[string]V, error)
 
 // LookUps finds credentials, such as API keys or sessions, by hash. It executes one statement at a
-// time; calls that arrive meanwhile share the next statement. The cost of guessing credentials is
-// therefore bounded: one statement at a time, and one in MissPause while nothing is found. The
-// look-up of a valid credential waits for the running statement, one pause and its own statement,
-// unless more than maxLookUps others are queued before it. A call never gets the result of a
-// statement that began before the call, which may contain a credential that was revoked since.
+// time; calls that arrive in the meantime share the next statement. A call never gets the result of
+// a statement that began before the call, because that result may contain a credential that has
+// been revoked since.
+//
+// The cost of guessing credentials is therefore bounded: one statement at a time, and one in
+// MissPause while nothing is found. The look-up of a valid credential waits for the running
+// statement, one pause and its own statement, unless more than maxLookUps others are queued before
+// it.
 type LookUps[V any] struct {
 	find Find[V]
 
 	mu      sync.Mutex               // protects the fields below
 	running bool                     // run is active
-	queue   list.List                // of *lookUp[V] that have callers and are not in a statement yet
+	queue   list.List                // of *lookUp[V] with callers that no statement has taken yet
 	waiting map[string]*list.Element // the elements of queue by hash
 }
 
@@ -67,7 +70,7 @@ func (l *LookUps[V]) Get(ctx context.Context, hash []byte) (value V, found bool,
 	}
 }
 
-// enqueue adds a caller to the queued look-up of a hash. It queues one if there is none, and starts
+// enqueue adds a caller to the queued look-up of a hash. If there is none, it queues one and starts
 // run.
 func (l *LookUps[V]) enqueue(hash string) *list.Element {
 	l.mu.Lock()

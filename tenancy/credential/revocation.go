@@ -14,7 +14,7 @@ import (
 	"crier/tenancy/db"
 )
 
-// Revocations tells whether this process receives the revocations of keys; see Listen.
+// Revocations reports whether this process receives the revocations of keys; see Listen.
 type Revocations interface {
 	// Healthy returns false within five seconds after the connection is lost.
 	Healthy() bool
@@ -30,7 +30,7 @@ const (
 // Listening is the Revocations of a process that calls Listen. The zero value has heard nothing. It
 // is safe for concurrent use.
 type Listening struct {
-	heard atomic.Int64 // when the database last answered, Unix nanoseconds; 0 while the connection is lost
+	heard atomic.Int64 // the database's last answer, Unix nanoseconds; 0 while disconnected
 }
 
 // Healthy reports whether the process receives revocations.
@@ -52,9 +52,9 @@ type Revocable interface {
 	ForgetAll()
 }
 
-// Listen receives the revocations of credentials by all processes from the database until ctx ends.
+// Listen receives the credential revocations of all processes from the database until ctx ends.
 // Postgres sends a revocation when its transaction commits, so none is lost if the revoking process
-// stops. After a lost connection the cache is emptied before l is healthy again, because
+// stops. After losing the connection, Listen empties the cache before l is healthy again, because
 // revocations may have been missed.
 func Listen(ctx context.Context, d *db.DB, log *slog.Logger, l *Listening, cache Revocable) {
 	defer l.heard.Store(0)
@@ -68,10 +68,10 @@ func Listen(ctx context.Context, d *db.DB, log *slog.Logger, l *Listening, cache
 	}
 }
 
-// listen receives the revocations of all processes on its own connection. It calls started at the
-// point from which it misses none, received with each revocation, and alive after each answer of
-// the server, at least every four seconds. It calls one function at a time. It returns the error
-// that ended the connection, or the error of ctx.
+// listen receives the revocations of all processes on its own connection. It calls started when it
+// can no longer miss one, received for each revocation, and alive after each answer of the server,
+// at least every four seconds. It calls one function at a time. It returns the error that ended the
+// connection, or the error of ctx.
 func listen(ctx context.Context, d *db.DB, started func(), received func(string), alive func()) error {
 	c, err := openListener(ctx, d)
 	if err != nil {

@@ -1,6 +1,6 @@
-// Package credential handles what is found by the hash of a token: creating tokens, looking up
-// credentials in shared statements, caching and revoking them, and the links and claims with which
-// a sign-in or a registration continues.
+// Package credential handles everything that is found by the hash of a token. It creates tokens,
+// looks up credentials in shared statements, and caches and revokes them. It also stores the links
+// and claims that continue a sign-in or a registration.
 package credential
 
 import (

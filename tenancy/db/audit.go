@@ -13,8 +13,8 @@ const auditPerson = `-- tenancy.AuditPerson
 insert into audit (org_id, id, at, person_id, actor, via, key_id, behind, action, subject, address)
 select m.org_id, $2, $3, $1, $4, $5, $6, $7, $8, $9, $10 from member m where m.person_id = $1 and not m.disabled`
 
-// AuditPerson appends an entry about a person to the audit log of each of the person's
-// organizations.
+// AuditPerson appends an entry about a person to the audit log of each organization in which the
+// person's membership is not disabled.
 func AuditPerson(
 	ctx context.Context, tx *GateTx, person tenancy.PersonID, e tenancy.AuditEvent, now time.Time,
 ) error {
@@ -48,7 +48,7 @@ insert into audit (org_id, id, at, person_id, actor, via, key_id, behind, action
 select $1, u.id, $3, $4, $5, $6, $7, $8, $9, u.subject, $11
 from unnest($2::uuid[], $10::text[]) u(id, subject)`
 
-// AuditEach is Audit for several subjects, with an entry for each. It ignores the subject of e.
+// AuditEach appends an entry for each of several subjects; see Audit. It ignores the subject of e.
 func AuditEach(ctx context.Context, tx *OrgTx, e tenancy.AuditEvent, subjects []string, now time.Time) error {
 	ids, cut := make([][16]byte, len(subjects)), make([]string, len(subjects))
 	for i, s := range subjects {
@@ -75,8 +75,8 @@ func AuditIn(ctx context.Context, q pg.Querier, org tenancy.OrgID, e tenancy.Aud
 	return rows.Err()
 }
 
-// AuditActed records, in the organization of the membership, what an administrator of the instance
-// has changed about the person being impersonated. What people change about themselves is not
+// AuditActed records, in the organization of the membership, a change that an instance
+// administrator has made while impersonating the person. What people change about themselves is not
 // recorded.
 func (d *DB) AuditActed(ctx context.Context, tx *GateTx, p tenancy.Principal, action tenancy.Action) error {
 	if p.Behind.IsZero() {

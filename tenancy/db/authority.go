@@ -102,7 +102,7 @@ func ConfirmGuest(ctx context.Context, q pg.Querier, org tenancy.OrgID, sharer t
 	return works, err
 }
 
-// KeyWorks is the condition that a key has not ended at the time of the parameter $1.
+// KeyWorks is the SQL condition that a key has not ended at the time $1.
 const KeyWorks = `coalesce(least(k.expires_at, k.overlap_until) > $1, true)`
 
 const keyConfirm = `-- tenancy.KeyConfirm
@@ -110,7 +110,7 @@ select o.suspended_at is not null suspended, o.deleted_at is not null deleted
 from api_key k join organization o on o.id = k.org_id
 where k.org_id = $2 and k.id = $3 and ` + KeyWorks
 
-// ConfirmedKey is the organization of an API key that works.
+// ConfirmedKey describes the organization of an API key that works.
 type ConfirmedKey struct {
 	Suspended bool `db:"suspended"`
 	Deleted   bool `db:"deleted"`
@@ -125,15 +125,17 @@ func ConfirmKey(ctx context.Context, q pg.Querier, org tenancy.OrgID, key tenanc
 
 // Confirm returns nil if a principal still has the permissions that it had when its request was
 // permitted: the session or the key has not ended, the person is a member with at least the same
-// role, and the organization is accessible. It is called at the beginning of each transaction that
-// acts for the principal, and what it confirms remains true until the transaction ends: a removal,
-// a demotion, a log-out, a suspension or a deletion has either taken effect already, or waits and
-// then finds what was written. It runs as pg.Gate.
+// role, and the organization is accessible.
+//
+// It is called at the beginning of each transaction that acts for the principal, and what it
+// confirms remains true until the transaction ends: a removal, a demotion, a log-out, a suspension
+// or a deletion has either taken effect already, or waits and then finds what was written. It runs
+// as pg.Gate.
 //
 // For a principal without a session, such as a person who started something that a link finishes,
-// only the membership is confirmed. For a guest, whose link the use case looks up, the organization
-// is confirmed, and the membership of the person who passed the link on, if any. The operator is
-// not confirmed.
+// only the membership is confirmed. For a guest, whose link the use case looks up, Confirm checks
+// the organization, and the membership of the person who passed the link on, if any. The operator
+// is not confirmed.
 //
 // Confirm returns fault.Unauthenticated if the session or the key has ended, fault.Forbidden if the
 // person or the organization has lost the permission, fault.NotFound if a guest's link no longer
@@ -201,7 +203,7 @@ func (d *DB) ConfirmSession(ctx context.Context, q pg.Querier, p tenancy.Princip
 	return err
 }
 
-// InOrgAs is InOrg for a command of a principal: the transaction begins with Confirm.
+// InOrgAs is InOrg for a command of a principal. The transaction begins with Confirm.
 func (d *DB) InOrgAs(ctx context.Context, op string, p tenancy.Principal,
 	fn func(tx *OrgTx) error) error {
 	return d.inOrgConfirmed(ctx, op, p, false, fn)
@@ -288,7 +290,8 @@ func Unenrolled(op string) error {
 	return refusal
 }
 
-// RefuseBehind returns Forbidden for an administrator of the instance who acts as another person.
+// RefuseBehind returns Forbidden if the principal is an instance administrator impersonating a
+// person.
 func RefuseBehind(op string, p tenancy.Principal) error {
 	if p.Behind.IsZero() {
 		return nil

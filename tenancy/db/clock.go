@@ -14,7 +14,7 @@ import (
 const databaseTime = `-- tenancy.DatabaseTime
 select clock_timestamp()`
 
-// DatabaseTime returns the time of the database. It returns the error of Postgres.
+// DatabaseTime returns the time of the database, or the error of Postgres.
 func DatabaseTime(ctx context.Context, d *DB) (now time.Time, err error) {
 	err = d.WriteRole(ctx, pg.Gate, func(b *pgx.Batch) {
 		b.Queue(databaseTime).QueryRow(func(row pgx.Row) error { return row.Scan(&now) })

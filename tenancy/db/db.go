@@ -17,7 +17,7 @@ import (
 )
 
 // DB is the database as the use cases of tenancy see it. A statement is a function that takes the
-// transaction, or the DB if it is a transaction of its own. Unless a statement documents another
+// transaction, or the DB if it runs in its own transaction. Unless a statement documents another
 // error, it returns the Postgres error, which Fault converts. A DB is safe for concurrent use.
 type DB struct {
 	*pg.DB
@@ -37,7 +37,7 @@ func New(db *pg.DB, c clock.Clock) (*DB, error) {
 }
 
 // GateTx is a transaction, or a part of one, in the role pg.Gate. Its statements can reach the rows
-// of people, but of organizations only what decides about access. It is not safe for concurrent
+// of people, and those parts of organizations that decide access. It is not safe for concurrent
 // use.
 type GateTx struct {
 	pgx.Tx
@@ -151,7 +151,7 @@ func Change(ctx context.Context, tx pgx.Tx, sql string, args ...any) error {
 	return err
 }
 
-// Written returns a function that stores in n how many rows a statement has written.
+// Written returns a function that stores in n the number of rows that a statement wrote.
 func Written(n *int) func(pgconn.CommandTag) error {
 	return func(tag pgconn.CommandTag) error {
 		*n = int(tag.RowsAffected())

@@ -19,8 +19,8 @@ func (d *DB) AddInstanceEvent(ctx context.Context, tx *GateTx, action tenancy.Ac
 	})
 }
 
-// OfPerson runs fn in a transaction that has locked the person with an address, or returns
-// fault.NotFound.
+// OfPerson runs fn in a transaction that has locked the person with the given address. It returns
+// fault.NotFound if nobody has the address.
 func (d *DB) OfPerson(ctx context.Context, op, email string,
 	fn func(tx *GateTx, person tenancy.Person) error) error {
 	clean, _ := tenancy.CleanEmail(email)

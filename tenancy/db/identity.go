@@ -8,7 +8,8 @@ import (
 	"crier/tenancy"
 )
 
-// IdentityKey names an account at an identity provider.
+// IdentityKey identifies an account at an identity provider. Example: provider GITHUB, issuer
+// https://github.com, subject 583231
 type IdentityKey struct {
 	Provider string `db:"provider"`
 	Issuer   string `db:"issuer"`

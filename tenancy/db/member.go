@@ -66,8 +66,8 @@ func Members(ctx context.Context, tx *OrgTx) ([]tenancy.Member, error) {
 // The look-up of a session returns all of them.
 const maxMemberships = 250
 
-// CheckMemberships returns Conflict if a locked person is already a member of as many organizations
-// as allowed.
+// CheckMemberships returns Conflict if a locked person is already a member of the maximum number of
+// organizations.
 func CheckMemberships(ctx context.Context, tx *GateTx, op string, person tenancy.PersonID) error {
 	all, err := Memberships(ctx, tx, person)
 	if err == nil && len(all) >= maxMemberships {

@@ -15,8 +15,8 @@ func ReadOrganization(ctx context.Context, tx *OrgTx) (tenancy.Organization, err
 	return One[tenancy.Organization](ctx, tx, organizationGet, tx.Org)
 }
 
-// LockOrganization is ReadOrganization and locks the row until the end of the transaction. Rows
-// that refer to the organization can still be inserted.
+// LockOrganization is like ReadOrganization, but also locks the row until the end of the
+// transaction. Rows that refer to the organization can still be inserted.
 func LockOrganization(ctx context.Context, tx *OrgTx) (tenancy.Organization, error) {
 	return One[tenancy.Organization](ctx, tx, organizationGet+" for no key update", tx.Org)
 }
@@ -33,14 +33,13 @@ func UpdateOrganization(ctx context.Context, tx *OrgTx, o tenancy.Organization) 
 const organizationZone = `-- tenancy.OrganizationZone
 update organization set timezone = $2, timezone_chosen = true where id = $1 and not (timezone_chosen and $3)`
 
-// SetTimezone stores the time zone that somebody has chosen for the organization of the
-// transaction.
+// SetTimezone stores the time zone that somebody chose for the transaction's organization.
 func SetTimezone(ctx context.Context, tx *OrgTx, zone string) error {
 	return Change(ctx, tx, organizationZone, tx.Org, zone, false)
 }
 
-// FillTimezone is SetTimezone for an organization whose time zone nobody has chosen. It returns
-// false if somebody has.
+// FillTimezone is like SetTimezone, but it changes nothing and returns false if somebody has
+// already chosen a time zone.
 func FillTimezone(ctx context.Context, tx *OrgTx, zone string) (bool, error) {
 	n, err := Exec(ctx, tx, organizationZone, tx.Org, zone, true)
 	return n > 0, err

@@ -8,7 +8,7 @@ import (
 const requestsInsert = `-- tenancy.RequestInsertMany
 insert into used_request (id, expires_at) select unnest($1::text[]), $2 on conflict (id) do nothing returning id`
 
-// UseRequests records ids and returns the ones that had not been used before.
+// UseRequests records ids and returns those that had not been used before.
 func UseRequests(ctx context.Context, tx *GateTx, ids []string, expires time.Time) ([]string, error) {
 	return Column[string](ctx, tx, requestsInsert, ids, expires)
 }

@@ -4,5 +4,5 @@ package db
 // task has the organization's id.
 const PublishingTask = "organization-publishing"
 
-// InstanceName is what timelines name as having stopped an organization's publishing.
+// InstanceName is what timelines call the party that stopped an organization's publishing.
 const InstanceName = "the instance"

@@ -14,10 +14,12 @@ import (
 )
 
 // DeleteAccount requests the deletion of the account of the principal's person, and of the
-// organizations whose only member the person is. All sessions end at once, nothing of these
-// organizations is published any more, and Purge deletes everything after DELETE_GRACE, unless the
-// person signs in and undoes it. Repeating the request changes nothing. It returns fault.Invalid
-// while the person owns an organization that has other members.
+// organizations that only the person is a member of. All sessions end at once, and these
+// organizations stop publishing. Purge deletes everything after DELETE_GRACE, unless the person
+// signs in and undoes the deletion.
+//
+// Repeating the request changes nothing. DeleteAccount returns fault.Invalid if the person owns an
+// organization that has other members, unless that organization was already going to be deleted.
 func (s *Deletions) DeleteAccount(ctx context.Context, p tenancy.Principal, proof tenancy.Proof) error {
 	const op = "tenancy.DeleteAccount"
 	if _, err := s.proofs.Prove(ctx, op, p, proof); err != nil {
@@ -42,7 +44,7 @@ func (s *Deletions) DeleteAccount(ctx context.Context, p tenancy.Principal, proo
 }
 
 // markAccount marks a locked account for deletion, and returns the organizations that are deleted
-// with it. It ends the sessions before it waits for commands in these organizations, because the
+// with it. It ends the sessions before it waits for commands in these organizations, because those
 // commands have locked their own sessions.
 func (s *Deletions) markAccount(ctx context.Context, tx *db.GateTx, op string, p tenancy.Principal,
 	person tenancy.Person) (marked []tenancy.OrgID, err error) {
@@ -63,9 +65,8 @@ func (s *Deletions) markAccount(ctx context.Context, tx *db.GateTx, op string, p
 	return marked, s.notices.Notify(ctx, tx, notice.AccountDeletion, person.Email, notice.Notice{Until: until})
 }
 
-// markOwned stores the request for the deletion of the organizations that a person owns, or returns
-// Invalid when one of them has other members. It counts them after the change, which no person
-// joins any more.
+// markOwned marks the organizations that a person owns for deletion. It returns Invalid if one of
+// them has other members. It counts the members after marking, when nobody can join any longer.
 func (s *Deletions) markOwned(ctx context.Context, tx *db.GateTx, op string, person tenancy.PersonID,
 	now time.Time) (marked []tenancy.OrgID, err error) {
 	owned, err := deletionstore.OwnedOrganizations(ctx, tx, person)
@@ -94,7 +95,8 @@ func (s *Deletions) markOwned(ctx context.Context, tx *db.GateTx, op string, per
 }
 
 // RestoreAccount undoes the deletion of an account and of the organizations that were deleted with
-// it. now is the time of the database.
+// it, and returns those organizations. It returns fault.Gone if it is too late. now is the time of
+// the database.
 func (s *Deletions) RestoreAccount(ctx context.Context, tx *db.GateTx, person tenancy.Person,
 	now time.Time, from tenancy.Source) (restored []tenancy.OrgID, err error) {
 	if person.DeletedAt == nil {

@@ -6,7 +6,7 @@ import (
 	"crier/platform/env"
 )
 
-// Config are the settings of deletions.
+// Config holds the settings of deletions.
 type Config struct {
 	// DeleteGrace is counted from the request.
 	DeleteGrace time.Duration `env:"DELETE_GRACE, default=168h" doc:"How long the deletion of an account or organization can be undone."`
@@ -14,7 +14,7 @@ type Config struct {
 
 const maxDeleteGrace = 365 * 24 * time.Hour
 
-// Validate returns an env.Fault when the time is negative or longer than a year.
+// Validate returns an env.Fault if the duration is negative or longer than a year.
 func (c Config) Validate() error {
 	var faults env.Faults
 	faults.Duration("DELETE_GRACE", c.DeleteGrace, 0, maxDeleteGrace)

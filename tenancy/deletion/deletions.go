@@ -15,22 +15,22 @@ import (
 	"crier/tenancy/proof"
 )
 
-// Access applies that organizations can or cannot be reached any more.
+// Access is notified when organizations become accessible or inaccessible.
 type Access interface {
-	// AccessChanged is called after the commit of what has changed.
+	// AccessChanged is called after the change has been committed.
 	AccessChanged(ctx context.Context, orgs ...tenancy.OrgID) error
 }
 
-// Publishing ends the publishing of organizations, and deletes what they have.
+// Publishing ends the publishing of organizations and deletes their data.
 type Publishing interface {
-	// Stop ends the publishing of an organization: when it returns, no call to a platform can
-	// begin.
+	// Stop ends the publishing of an organization: once it returns, no further call to a platform
+	// can begin.
 	Stop(ctx context.Context, org tenancy.OrgID, by string) error
 	// ForgetReviewer removes the address of a person who is being purged from the approval requests
 	// of all organizations.
 	ForgetReviewer(ctx context.Context, email string) error
 	// Purge deletes all posts, channels and files of an organization and returns how many rows it
-	// deleted. It returns Conflict when a call to a platform is still in progress.
+	// deleted. It returns Conflict if a call to a platform is still in progress.
 	Purge(ctx context.Context, org tenancy.OrgID) (int, error)
 }
 
@@ -57,10 +57,10 @@ type Deletions struct {
 	publishing Publishing
 	log        *slog.Logger
 
-	// purgeOrgs and purgePeople hold where the next Purge goes on.
+	// purgeOrgs and purgePeople remember where the next Purge continues.
 	purgeOrgs   *batch.Sweep[tenancy.OrgID]
 	purgePeople *batch.Sweep[tenancy.PersonID]
-	// purgeShare is the constant purgeShare, except in tests.
+	// purgeShare is the constant of the same name, except in tests.
 	purgeShare time.Duration
 }
 

@@ -13,9 +13,9 @@ import (
 	"crier/tenancy/notice"
 )
 
-// DeleteOrganization requests the deletion of the principal's organization. It cannot be reached
-// from then on, nothing of it is published, and Purge deletes it after DELETE_GRACE, unless its
-// owner undoes that. Only the owner may.
+// DeleteOrganization requests the deletion of the principal's organization. The organization
+// becomes inaccessible and stops publishing at once. Purge deletes it after DELETE_GRACE, unless
+// its owner undoes the request. Only the owner may call DeleteOrganization.
 func (s *Deletions) DeleteOrganization(ctx context.Context, p tenancy.Principal, proof tenancy.Proof) error {
 	const op = "tenancy.DeleteOrganization"
 	if p.Role != tenancy.RoleSuperAdmin {
@@ -49,9 +49,9 @@ func (s *Deletions) DeleteOrganization(ctx context.Context, p tenancy.Principal,
 	return s.access.AccessChanged(ctx, p.Org)
 }
 
-// RestoreOrganization undoes the deletion of an organization of which the principal's person is the
-// owner. What fell due meanwhile is given up as missed. It returns fault.NotFound when there is no
-// such organization to be restored.
+// RestoreOrganization undoes the deletion of an organization that the principal's person owns.
+// Posts that fell due in the meantime are given up as missed. It returns fault.NotFound if there is
+// no such organization to restore.
 func (s *Deletions) RestoreOrganization(ctx context.Context, p tenancy.Principal, org string) error {
 	const op = "tenancy.RestoreOrganization"
 	if err := db.RefuseBehind(op, p); err != nil {

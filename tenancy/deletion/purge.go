@@ -15,31 +15,30 @@ import (
 )
 
 const (
-	// purgeSize is in rows of one transaction.
+	// purgeSize is the number of rows that one transaction deletes.
 	purgeSize = 1000
-	// purgeRest is the pause after a batch as a multiple of its time.
+	// purgeRest is the pause after a batch, as a multiple of the time that the batch took.
 	purgeRest = 1
-	// purgeShare limits the time that one organization takes of a run. The next run goes on with
-	// it.
+	// purgeShare limits how much of a run one organization takes. The next run continues with it.
 	purgeShare = 3 * time.Minute
-	// organizationsTime is the time that all organizations take of a run, so that some is left for
-	// people.
+	// organizationsTime limits how much of a run all organizations take, so that some time is left
+	// for people.
 	organizationsTime = 20 * time.Minute
 )
 
-// isItsOwn blames an organization or a person for every error. The end of the run's own context is
-// none.
+// isItsOwn attributes every error to one organization or person. The Sweep itself handles the end
+// of the run's context.
 func isItsOwn(error) bool { return true }
 
-// Purge deletes the organizations and accounts whose deletion was requested longer than
-// DELETE_GRACE and MaxSkew ago, with everything that belongs to them, and returns their number. One
-// that cannot be purged does not stop the others: the first such error is returned at the end, and
-// a later call tries it again. A crash leaves the request in place.
+// Purge deletes the organizations and accounts whose deletion was requested more than DELETE_GRACE
+// and MaxSkew ago, with everything that belongs to them, and returns their number. If one of them
+// cannot be purged, Purge still purges the others and returns the first such error at the end; a
+// later call tries again. A crash leaves the request in place.
 //
-// An organization that takes longer than its share of a call is left to the next one, which goes on
-// with it. When the time for organizations ends, the next one of this process begins behind the
-// last organization that had its share. It deletes nothing and returns an error when the clock of
-// the process is wrong: see CheckClock.
+// An organization that takes longer than its share of a call is continued by the next call. If the
+// time for organizations runs out, the next call in this process begins after the last organization
+// that had its share. Purge deletes nothing and returns an error if the clock of the process is
+// wrong; see CheckClock.
 func (s *Deletions) Purge(ctx context.Context) (int, error) {
 	if err := s.db.CheckClock(ctx, "tenancy.Purge"); err != nil {
 		return 0, err
@@ -49,15 +48,15 @@ func (s *Deletions) Purge(ctx context.Context) (int, error) {
 	return orgs + people, errors.Join(orgFault, personFault)
 }
 
-// purgeOrganizations purges organizations for organizationsTime at most.
+// purgeOrganizations purges organizations for at most organizationsTime.
 func (s *Deletions) purgeOrganizations(ctx context.Context) (int, error) {
 	ctx, cancel := context.WithTimeout(ctx, organizationsTime)
 	defer cancel()
 	return s.purgeOrgs.Run(ctx)
 }
 
-// orgSweep returns a sweep that purges organizations one by one, so that each run goes on behind
-// the last one.
+// orgSweep returns a sweep that purges organizations one by one, so that each run continues where
+// the previous one ended.
 func (s *Deletions) orgSweep() *batch.Sweep[tenancy.OrgID] {
 	return &batch.Sweep[tenancy.OrgID]{
 		Size: 1, IsItemError: isItsOwn,
@@ -77,7 +76,8 @@ func (s *Deletions) orgSweep() *batch.Sweep[tenancy.OrgID] {
 // MaxSkew.
 func (s *Deletions) dueBefore() time.Time { return s.clock.Now().Add(-s.cfg.DeleteGrace - db.MaxSkew) }
 
-// purgeInShare is purgeOrganization within purgeShare. The end of that is no error.
+// purgeInShare runs purgeOrganization for at most purgeShare. Running out of that time is not an
+// error.
 func (s *Deletions) purgeInShare(ctx context.Context, org tenancy.OrgID) (int, error) {
 	own, cancel := context.WithTimeout(ctx, s.purgeShare)
 	defer cancel()
@@ -90,8 +90,8 @@ func (s *Deletions) purgeInShare(ctx context.Context, org tenancy.OrgID) (int, e
 	return n, err
 }
 
-// purgeOrganization stops the publishing of an organization once more, in case the process that
-// should have done it died, deletes what it has, and then its own row.
+// purgeOrganization deletes what an organization has, and then the organization's own row. It first
+// stops publishing again, in case the process that should have done so died.
 func (s *Deletions) purgeOrganization(ctx context.Context, org tenancy.OrgID, before time.Time) (int, error) {
 	const op = "tenancy.Purge"
 	if s.publishing != nil {
@@ -114,7 +114,7 @@ func (s *Deletions) purgeOrganization(ctx context.Context, org tenancy.OrgID, be
 			At: now, Actor: "the service", Action: tenancy.ActionOrgPurged, Subject: org.String(),
 		})
 	})
-	if pg.IsNoRows(err) { // undone meanwhile
+	if pg.IsNoRows(err) { // the deletion was undone meanwhile
 		return 0, nil
 	}
 	if err != nil {
@@ -123,7 +123,7 @@ func (s *Deletions) purgeOrganization(ctx context.Context, org tenancy.OrgID, be
 	return 1, nil
 }
 
-// purgeOwned deletes the rows that an organization may have many of, in short transactions.
+// purgeOwned deletes, in short transactions, the rows that an organization may have many of.
 func (s *Deletions) purgeOwned(ctx context.Context, org tenancy.OrgID, before time.Time) error {
 	var faults []error
 	for _, kind := range []deletionstore.Purgeable{
@@ -162,7 +162,7 @@ func (s *Deletions) personSweep() *batch.Sweep[tenancy.PersonID] {
 	}
 }
 
-// purgePerson deletes a person, after removing the person's address wherever an organization has
+// purgePerson deletes a person. It first removes the person's address wherever an organization has
 // entered it for a review. An owner is deleted after the organization, so that no organization is
 // left without an owner.
 func (s *Deletions) purgePerson(ctx context.Context, person tenancy.PersonID, before time.Time) (int, error) {
@@ -186,7 +186,7 @@ func (s *Deletions) purgePerson(ctx context.Context, person tenancy.PersonID, be
 			At: now, Actor: "the service", Action: tenancy.ActionPersonPurged, Subject: person.String(),
 		})
 	})
-	if pg.IsNoRows(err) { // undone meanwhile
+	if pg.IsNoRows(err) { // the deletion was undone meanwhile
 		return 0, nil
 	}
 	if err != nil {

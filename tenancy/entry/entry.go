@@ -19,8 +19,8 @@ type Deps struct {
 	DeleteGrace time.Duration
 }
 
-// Entry begins the further steps and the sessions of people who have proved their first factor. It
-// is safe for concurrent use.
+// Entry begins the sessions, or the further sign-in steps, of people who have proved their first
+// factor. It is safe for concurrent use.
 type Entry struct {
 	db      *db.DB
 	clock   clock.Clock

@@ -24,8 +24,8 @@ const (
 
 // StartSession creates a session and, if the browser is not known yet, a device. A mail tells the
 // person about a sign-in in a new browser, but not about the first browser. StartSession returns
-// fault.RateLimited after too many sign-ins of the person. All of them were proved, so nobody else
-// can cause that.
+// fault.RateLimited after too many sign-ins of the person. Only proved sign-ins count, so nobody
+// else can cause that.
 func (s *Entry) StartSession(ctx context.Context, tx *db.GateTx, op string, person tenancy.Person,
 	from tenancy.Source) (out tenancy.SignIn, err error) {
 	session, hash, err := credential.New(op)

@@ -25,7 +25,7 @@ func seeDevice(ctx context.Context, tx *db.GateTx, person tenancy.PersonID, hash
 const deviceInsert = `-- tenancy.DeviceInsert
 insert into device (hash, person_id, seen_at, expires_at) values ($1, $2, $3, $4)`
 
-// maxDevices is how many browsers of a person are remembered.
+// maxDevices is how many browsers are remembered for a person.
 const maxDevices = 100
 
 const deviceForget = `-- tenancy.DeviceForget

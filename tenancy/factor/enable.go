@@ -19,9 +19,9 @@ import (
 	"crier/tenancy/proof"
 )
 
-// BeginMFA returns a new second factor, which takes effect once ConfirmMFA has received a code of
-// it. A session that begins twice gets the same factor both times. It returns fault.Conflict when
-// the person has a confirmed factor.
+// BeginMFA returns a new second factor, which takes effect once ConfirmMFA has received a code from
+// it. A session that calls BeginMFA twice gets the same factor both times. BeginMFA returns
+// fault.Conflict if the person has a confirmed factor.
 func (s *Factors) BeginMFA(ctx context.Context, p tenancy.Principal, proof tenancy.Proof) (tenancy.Secret, error) {
 	const op = "tenancy.BeginMFA"
 	_, _, err := s.proofs.ProvePassword(ctx, op, p, proof.Password) // there is no second factor yet
@@ -36,7 +36,8 @@ func (s *Factors) BeginMFA(ctx context.Context, p tenancy.Principal, proof tenan
 	return out, err
 }
 
-// BeginFactor begins a second factor. by is the hash of the session or the sign-in.
+// BeginFactor begins a second factor. by is the hash of the session or the sign-in that begins it;
+// if the same one begins again, it gets the same factor.
 func (s *Factors) BeginFactor(
 	ctx context.Context, tx *db.GateTx, op string, person tenancy.Person, by []byte,
 ) (tenancy.Secret, error) {
@@ -68,7 +69,7 @@ func (s *Factors) BeginFactor(
 	return tenancy.Secret{Text: string(begun), URL: link}, nil
 }
 
-// ConfirmMFA enables the second factor that was begun, with its first code, and returns the
+// ConfirmMFA enables the second factor that was begun, if code is a code from it, and returns the
 // recovery codes.
 func (s *Factors) ConfirmMFA(ctx context.Context, p tenancy.Principal, code string) (codes []string, err error) {
 	const op = "tenancy.ConfirmMFA"
@@ -86,8 +87,8 @@ func (s *Factors) ConfirmMFA(ctx context.Context, p tenancy.Principal, code stri
 	return codes, cmp.Or(err, proof.OfInput(op, refusal))
 }
 
-// ConfirmFactor makes a second factor count. A refusal must not roll the transaction back, because
-// the try counts.
+// ConfirmFactor enables a second factor and returns the recovery codes. The caller must commit the
+// transaction even after a refusal, because the attempt counts.
 func (s *Factors) ConfirmFactor(ctx context.Context, tx *db.GateTx, op string, id tenancy.PersonID,
 	code string, from tenancy.Source) (codes []string, refusal, err error) {
 	f, err := proof.LockFactor(ctx, tx, id)

@@ -20,7 +20,7 @@ type Deps struct {
 	Keyring *secret.Keyring
 	Notices *notice.Queue
 	Proofs  *proof.Proofs
-	// BaseURL is the address of the service, whose host authenticators show.
+	// BaseURL is the address of the service. Authenticators show its host.
 	BaseURL string
 }
 

@@ -8,9 +8,9 @@ import (
 	instancestore "crier/tenancy/instance/store"
 )
 
-// SetInstanceAdmin makes the person with an address an administrator of the instance, or ends that,
-// and with it what the person's sessions act as. It is for the operator. An address without an
-// account is fault.NotFound.
+// SetInstanceAdmin makes the person with the given address an instance administrator. If instance
+// is false, it ends that role, and with it every impersonation by the person's sessions. It is for
+// the operator. It returns fault.NotFound if no account has the address.
 func (s *Instance) SetInstanceAdmin(ctx context.Context, email string, instance bool) error {
 	action := tenancy.ActionInstanceAdminEnded
 	if instance {
@@ -30,8 +30,8 @@ func (s *Instance) SetInstanceAdmin(ctx context.Context, email string, instance 
 		})
 }
 
-// AllOrganizations returns at most limit organizations of the instance after an id, by id. It is
-// for the operator.
+// AllOrganizations returns, in id order, at most limit organizations of the instance with an id
+// greater than after. It is for the operator.
 func (s *Instance) AllOrganizations(ctx context.Context, after tenancy.OrgID, limit int) (
 	out []tenancy.Organization, err error) {
 	const op = "tenancy.AllOrganizations"

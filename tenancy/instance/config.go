@@ -14,7 +14,7 @@ type Retention struct {
 
 const maxRetention = 10 * 365 * 24 * time.Hour
 
-// Validate returns an env.Fault when a duration is negative or longer than ten years.
+// Validate returns an env.Fault if a duration is negative or longer than ten years.
 func (r Retention) Validate() error {
 	var faults env.Faults
 	faults.Duration("SESSION_RETENTION", r.Sessions, 0, maxRetention)

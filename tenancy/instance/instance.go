@@ -1,6 +1,6 @@
 // Package instance implements what the operator and the service itself do across organizations:
-// administrators of the instance, its events, suspending organizations, whether they publish, and
-// deleting what has expired.
+// administrators and events of the instance, suspending organizations, stopping and resuming their
+// publishing, and deleting what has expired.
 package instance
 
 import (
@@ -12,9 +12,9 @@ import (
 	"crier/tenancy/db"
 )
 
-// Sessions ends what administrators of the instance do as other people.
+// Sessions ends impersonations.
 type Sessions interface {
-	// EndActingOf ends what all sessions of an administrator act as, and records that.
+	// EndActingOf ends, and records the end of, every impersonation by an administrator's sessions.
 	EndActingOf(ctx context.Context, tx *db.GateTx, admin tenancy.Person) error
 }
 
@@ -26,12 +26,13 @@ type Keys interface {
 
 // Publishing stops and resumes the publishing of organizations.
 type Publishing interface {
-	// Stop ends the publishing of an organization: when it returns, no call to a platform can
-	// begin.
+	// Stop ends the publishing of an organization: once it returns, no further call to a platform
+	// can begin.
 	Stop(ctx context.Context, org tenancy.OrgID, by string) error
-	// Resume undoes Stop. What fell due meanwhile is given up as missed unless catchUp.
+	// Resume undoes Stop. Posts that fell due in the meantime are given up as missed, unless
+	// catchUp is set.
 	Resume(ctx context.Context, org tenancy.OrgID, by string, catchUp bool) error
-	// Stopped returns those of the organizations that Stop has stopped.
+	// Stopped returns which of the organizations are stopped by Stop.
 	Stopped(ctx context.Context, orgs []tenancy.OrgID) ([]tenancy.OrgID, error)
 }
 

@@ -15,14 +15,14 @@ import (
 const (
 	// prunePage is the number of rows that one statement deletes.
 	prunePage = 100
-	// pruneRest is the pause after a batch as a multiple of its time.
+	// pruneRest is the pause after a batch, as a multiple of the time that the batch took.
 	pruneRest = 19
 )
 
 // PruneSessions deletes the sessions that expired longer than keep ago and returns their number. It
-// uses short transactions with pauses between them. A session that the database refuses to delete
-// does not stop the others; the first such error is returned at the end. The end of ctx's deadline
-// is no error.
+// uses short transactions with pauses between them. If the database refuses to delete a session,
+// PruneSessions still deletes the others and returns the first such error at the end. Reaching the
+// deadline of ctx is not an error.
 func (s *Instance) PruneSessions(ctx context.Context, keep time.Duration) (int, error) {
 	sweep := batch.Sweep[instancestore.OldSession]{
 		Size: prunePage, PauseFactor: pruneRest, IsItemError: pg.IsRowError,
@@ -37,17 +37,19 @@ func (s *Instance) PruneSessions(ctx context.Context, keep time.Duration) (int, 
 }
 
 // PruneExpired deletes links, sign-in steps, states, devices and used requests that have expired
-// for every process, and returns their number. It uses short transactions with pauses between them,
-// and a row that the database refuses to delete does not stop the others: the first such error of
-// each kind is returned at the end. It deletes nothing and returns an error when the clock of the
-// process is wrong: see CheckClock.
+// for every process, and returns their number. It uses short transactions with pauses between them.
+// If the database refuses to delete a row, PruneExpired still deletes the others and returns the
+// first such error of each kind at the end.
+//
+// It deletes nothing and returns an error if the clock of the process is wrong; see CheckClock.
 func (s *Instance) PruneExpired(ctx context.Context) (total int, err error) {
 	const op = "tenancy.PruneExpired"
 	if err := s.db.CheckClock(ctx, op); err != nil {
 		return 0, err
 	}
 	var faults []error
-	before := s.clock.Now().Add(-2 * db.MaxSkew) // other processes that use these rows may be as far behind as this one is ahead
+	// Other processes that use these rows may be as far behind as this one is ahead.
+	before := s.clock.Now().Add(-2 * db.MaxSkew)
 	for _, kind := range instancestore.Expirables() {
 		n, err := s.pruneExpired(ctx, kind, before)
 		total += n

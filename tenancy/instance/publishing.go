@@ -15,25 +15,27 @@ import (
 	instancestore "crier/tenancy/instance/store"
 )
 
-// PublishingTask is the kind of the tasks whose ids SyncPublishing takes.
+// PublishingTask is the kind of the tasks whose ids are passed to SyncPublishing.
 const PublishingTask = db.PublishingTask
 
-// maxSyncs is how often SyncPublishing follows a change that was made while it applied the last
-// one.
+// maxSyncs limits how often SyncPublishing applies another change that was made while it applied
+// the last one.
 const maxSyncs = 5
 
 const (
-	// syncPage is the number of organizations whose marks are compared at once.
+	// syncPage is the number of organizations that are compared at once.
 	syncPage = 500
-	// syncShare limits the time that one organization takes of a run. The next run goes on with it.
+	// syncShare limits how much of a run one organization takes. The next run continues with it.
 	syncShare = 3 * time.Minute
 )
 
 // SyncPublishing stops the publishing of an organization that is suspended or to be deleted, and
-// resumes that of another one. It may be repeated, and is called at once after a change and by a
-// task that the change has added, so that neither a crash nor an error in between leaves an
-// organization publishing. An organization that is gone is no error; one that is changed again and
-// again is fault.Conflict, and the task repeats it.
+// resumes the publishing of any other organization. It may be repeated. It is called at once after
+// a change and by a task that the change adds, so that neither a crash nor an error in between
+// leaves an organization publishing.
+//
+// SyncPublishing returns nil if the organization is gone. It returns fault.Conflict if the
+// organization keeps changing; the task then repeats the call.
 func (s *Instance) SyncPublishing(ctx context.Context, org tenancy.OrgID) error {
 	const op = "tenancy.SyncPublishing"
 	if s.publishing == nil {
@@ -57,8 +59,9 @@ func (s *Instance) SyncPublishing(ctx context.Context, org tenancy.OrgID) error 
 }
 
 // SyncAllPublishing calls SyncPublishing for each organization that is suspended or to be deleted
-// and not stopped, or stopped without being either, and returns their number. It finds those whose
-// task was given up. One that fails does not stop the others; the errors are joined.
+// but not stopped, or stopped without being either, and returns their number. It finds
+// organizations whose task was given up. If it fails for one organization, it continues with the
+// others and returns the errors joined.
 func (s *Instance) SyncAllPublishing(ctx context.Context) (int, error) {
 	if s.publishing == nil {
 		return 0, nil
@@ -87,7 +90,8 @@ func (s *Instance) SyncAllPublishing(ctx context.Context) (int, error) {
 	return n, errors.Join(append(faults, err)...)
 }
 
-// differing returns the organizations that are stopped and need not be, or the other way round.
+// differing returns the organizations that are stopped but should not be, or that should be stopped
+// but are not.
 func (s *Instance) differing(ctx context.Context, page []instancestore.MarkedOrg) (out []tenancy.OrgID, err error) {
 	orgs := make([]tenancy.OrgID, len(page))
 	for i, o := range page {
@@ -131,8 +135,8 @@ func (s *Instance) applyMarks(ctx context.Context, org tenancy.OrgID, m instance
 }
 
 // AccessChanged removes the keys of organizations from the cache of this process and calls
-// SyncPublishing for each of them. It is called after the commit of a suspension, of a deletion or
-// of its undo.
+// SyncPublishing for each of the organizations. It is called after a suspension, a deletion, or the
+// undo of either has been committed.
 func (s *Instance) AccessChanged(ctx context.Context, orgs ...tenancy.OrgID) error {
 	s.keys.ForgetOrgs(orgs...)
 	var faults []error

@@ -11,9 +11,10 @@ import (
 	instancestore "crier/tenancy/instance/store"
 )
 
-// Suspend takes the members and keys of an organization their access and stops its publishing, or
-// undoes that. Posts that fell due meanwhile are handled like those of a pause. It is for the
-// operator, and may be repeated. An id of no organization is fault.NotFound.
+// Suspend denies access to the members and keys of an organization and stops its publishing, or
+// undoes both. Posts that fell due in the meantime are handled as after a pause. It is for the
+// operator, and may be repeated. It returns fault.NotFound if there is no organization with this
+// id.
 func (s *Instance) Suspend(ctx context.Context, org string, suspended bool) error {
 	const op = "tenancy.Suspend"
 	parsed, _ := id.Parse[tenancy.OrgTag](org)

@@ -11,10 +11,10 @@ import (
 	keystore "crier/tenancy/key/store"
 )
 
-// Authenticate returns the principal of the API key in an Authorization header. A value that is not
-// a live key is fault.Unauthenticated, and fault.Forbidden is one of an organization that the
-// operator has suspended. It is fault.Unavailable when the database cannot be asked and no cached
-// answer is recent enough.
+// Authenticate returns the principal of the API key in an Authorization header. It returns
+// fault.Unauthenticated if the value is not a live key, and fault.Forbidden if the operator has
+// suspended the key's organization. It returns fault.Unavailable if the database cannot be queried
+// and no cached result is recent enough.
 func (s *Keys) Authenticate(ctx context.Context, authorization string) (tenancy.Principal, error) {
 	const op = "tenancy.Authenticate"
 	if authorization == "" {

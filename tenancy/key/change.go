@@ -12,7 +12,8 @@ import (
 	"crier/tenancy/notice"
 )
 
-// RenameKey changes the name of a key. A key that is not the organization's is fault.NotFound.
+// RenameKey changes the name of a key. It returns fault.NotFound if the organization has no such
+// key.
 func (s *Keys) RenameKey(ctx context.Context, p tenancy.Principal, key, name string) (k tenancy.APIKey, err error) {
 	const op = "tenancy.RenameKey"
 	var in tenancy.Inputs
@@ -31,8 +32,8 @@ func (s *Keys) RenameKey(ctx context.Context, p tenancy.Principal, key, name str
 	return k, err
 }
 
-// changeKey runs fn in a transaction that has locked a key, alone as InOrgAlone does. It returns
-// NotFound if the key is not the organization's or has ended.
+// changeKey runs fn in a transaction that has locked a key, using InOrgAlone. It returns NotFound
+// if the organization has no such key or the key has ended.
 func (s *Keys) changeKey(ctx context.Context, op string, p tenancy.Principal, key string,
 	fn func(tx *db.OrgTx, stored keystore.Key) error) error {
 	parsed, ok := id.Parse[tenancy.KeyTag](key)
@@ -52,9 +53,9 @@ func (s *Keys) changeKey(ctx context.Context, op string, p tenancy.Principal, ke
 	return err
 }
 
-// DeleteKey revokes a key. This process refuses the key at once, the others when they receive the
-// revocation, which Postgres sends with the commit, and within five seconds if they receive none. A
-// key that is not the organization's is fault.NotFound.
+// DeleteKey revokes a key. This process refuses the key at once. Other processes refuse it when
+// they receive the revocation, which Postgres sends with the commit, or within five seconds if they
+// receive none. DeleteKey returns fault.NotFound if the organization has no such key.
 func (s *Keys) DeleteKey(ctx context.Context, p tenancy.Principal, key string) error {
 	var hash []byte
 	err := s.changeKey(ctx, "tenancy.DeleteKey", p, key, func(tx *db.OrgTx, stored keystore.Key) error {
@@ -70,8 +71,8 @@ func (s *Keys) DeleteKey(ctx context.Context, p tenancy.Principal, key string) e
 	return err
 }
 
-// ForgetRevoked makes this process refuse the keys with these hashes, unless err means that they
-// still exist.
+// ForgetRevoked makes this process refuse the keys with these hashes, unless err means that the
+// keys still exist.
 func (s *Keys) ForgetRevoked(err error, hashes [][]byte) {
 	if err != nil && !mayBeStored(err) {
 		return

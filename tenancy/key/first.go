@@ -7,7 +7,7 @@ import (
 	"crier/tenancy/db"
 )
 
-// FirstKey creates the API key of an organization that was just made.
+// FirstKey creates the API key of an organization that has just been created.
 func (s *Keys) FirstKey(ctx context.Context, tx *db.GateTx, op string, p tenancy.Principal) (
 	string, error) {
 	entered, err := tx.Enter(ctx, p.Org)

@@ -1,5 +1,5 @@
-// Package key implements API keys: creating, rotating and revoking them, and which principal a key
-// has.
+// Package key implements API keys: creating, rotating and revoking them, and finding the principal
+// of a key.
 package key
 
 import (
@@ -17,8 +17,8 @@ type Deps struct {
 	Clock   clock.Clock
 	Notices *notice.Queue
 	Proofs  *proof.Proofs
-	// Revocations is nil in a process that does not call credential.Listen. It caches a found key
-	// for only five seconds.
+	// Revocations is nil in a process that does not call credential.Listen. Such a process caches a
+	// found key for only five seconds.
 	Revocations credential.Revocations
 }
 
@@ -38,5 +38,5 @@ func New(d Deps) *Keys {
 	return s
 }
 
-// Cached returns the cache of the keys, which revocations empty.
+// Cached returns the cache of the keys. Revocations remove keys from it.
 func (s *Keys) Cached() credential.Revocable { return s.cache }

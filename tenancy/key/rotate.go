@@ -13,14 +13,17 @@ import (
 	"crier/tenancy/notice"
 )
 
-// maxOverlap is in hours.
+// maxOverlap is the maximum overlap in hours.
 const maxOverlap = 72
 
 // RotateKey replaces a key with a new one of the same name and expiry. With the id "" it replaces
-// the oldest key that has not been replaced. The old key works for overlap more hours, 0 to 72;
-// with 0 it ends at once. If there is no key, it creates the first one. It needs what CreateKey
-// needs. It returns fault.NotFound for a key that has ended, and fault.Conflict for a key that has
-// been replaced and still works or, with "", that was made by a rotation in the last ten minutes.
+// the oldest key that has not been replaced, or creates the first key if there is none. The old key
+// works for overlap more hours, from 0 to 72; with 0 it ends at once. RotateKey requires the same
+// sign-in or proof as CreateKey.
+//
+// RotateKey returns fault.NotFound if the key has ended. It returns fault.Conflict if the key has
+// been replaced and still works. With "", it also returns fault.Conflict if the oldest key was made
+// by a rotation in the last ten minutes.
 func (s *Keys) RotateKey(ctx context.Context, p tenancy.Principal, key string, overlap int, proof tenancy.Proof) (
 	out tenancy.Rotation, err error) {
 	const op = "tenancy.RotateKey"
@@ -38,7 +41,7 @@ func (s *Keys) RotateKey(ctx context.Context, p tenancy.Principal, key string, o
 	}
 	var hash []byte
 	err = s.db.InOrgAlone(ctx, op, p, func(tx *db.OrgTx) error {
-		out, hash = tenancy.Rotation{}, nil // it may run again
+		out, hash = tenancy.Rotation{}, nil // fn may run again
 		stored, err := s.keyToRotate(ctx, tx, op, parsed)
 		if pg.IsNoRows(err) && key == "" {
 			return s.makeFirstKey(ctx, tx, op, p, &out)
@@ -59,7 +62,7 @@ func (s *Keys) RotateKey(ctx context.Context, p tenancy.Principal, key string, o
 		return s.recordKey(ctx, tx, p, tenancy.ActionKeyRotated, notice.KeyRotated, stored.APIKey)
 	})
 	if hash != nil {
-		s.ForgetRevoked(err, [][]byte{hash}) // the cache holds the old end
+		s.ForgetRevoked(err, [][]byte{hash}) // the cache still has the old end
 	}
 	if pg.IsNoRows(err) {
 		return out, noKey(op)

@@ -11,11 +11,13 @@ import (
 	"crier/tenancy/entry"
 )
 
-// Login checks an address and a password and returns a new session, or the next step of the
-// sign-in. A wrong password and an unknown address are fault.Invalid with the same message after
-// the same work. Sites, the networks of clients, take turns in the hashing of passwords, so that
-// many log-ins of one site hardly delay those of others. Login returns fault.RateLimited when too
-// many log-ins of the site are waiting, or after waiting for HashWait.
+// Login checks an address and a password, and returns a new session or the next step of the
+// sign-in. For a wrong password and for an unknown address it returns fault.Invalid, with the same
+// message and after the same work.
+//
+// Sites, the networks of clients, take turns hashing passwords, so that many log-ins from one site
+// hardly delay log-ins from others. Login returns fault.RateLimited if too many log-ins of the site
+// are waiting, or if this one has waited for too long.
 func (s *Logins) Login(ctx context.Context, email, password string, from tenancy.Source) (tenancy.SignIn, error) {
 	const op = "tenancy.Login"
 	var person tenancy.Person
@@ -37,10 +39,10 @@ func (s *Logins) Login(ctx context.Context, email, password string, from tenancy
 	return s.signIn(ctx, op, person, from)
 }
 
-// signIn begins a session of a person whose password was compared, or the step that is still
-// needed. A password that was replaced since the comparison is a wrong one, so that a reset leaves
-// no session of the old password behind. An account whose deletion cannot be undone any more is
-// answered like an unknown address.
+// signIn begins a session, or the step that is still needed, for a person whose password was
+// compared. A password that was replaced since the comparison counts as wrong, so that a reset
+// leaves no session of the old password behind. An account whose deletion can no longer be undone
+// is treated like an unknown address.
 func (s *Logins) signIn(ctx context.Context, op string, compared tenancy.Person, from tenancy.Source) (
 	out tenancy.SignIn, err error) {
 	err = s.db.InGate(ctx, op, func(tx *db.GateTx) error {
@@ -57,8 +59,8 @@ func (s *Logins) signIn(ctx context.Context, op string, compared tenancy.Person,
 	return out, err
 }
 
-// KnownDevice returns whether the person with the address has signed in in the browser of from
-// before.
+// KnownDevice reports whether the person with the address has signed in before in the browser of
+// from.
 func (s *Logins) KnownDevice(ctx context.Context, email string, from tenancy.Source) (bool, error) {
 	clean, ok := tenancy.CleanEmail(email)
 	if !ok || from.Device == "" {

@@ -1,5 +1,5 @@
-// Package login implements the steps of a sign-in: by an address and a password, at an identity
-// provider, and what follows until there is a session.
+// Package login implements the steps of a sign-in: with an address and a password, at an identity
+// provider, and the further steps until there is a session.
 package login
 
 import (
@@ -19,8 +19,8 @@ import (
 type Factors interface {
 	// BeginFactor begins a second factor. by is the hash of the sign-in.
 	BeginFactor(ctx context.Context, tx *db.GateTx, op string, person tenancy.Person, by []byte) (tenancy.Secret, error)
-	// ConfirmFactor makes a second factor count. A refusal must not roll the transaction back,
-	// because the try counts.
+	// ConfirmFactor enables a second factor and returns the recovery codes. The caller must commit
+	// the transaction even after a refusal, because the attempt counts.
 	ConfirmFactor(ctx context.Context, tx *db.GateTx, op string, person tenancy.PersonID, code string, from tenancy.Source) (
 		codes []string, refusal, err error)
 }
@@ -28,14 +28,14 @@ type Factors interface {
 // Deletions undoes the deletion of an account.
 type Deletions interface {
 	// RestoreAccount undoes the deletion of an account and of the organizations that were deleted
-	// with it. now is the time of the database.
+	// with it, and returns those organizations. now is the time of the database.
 	RestoreAccount(ctx context.Context, tx *db.GateTx, person tenancy.Person, now time.Time, from tenancy.Source) (
 		restored []tenancy.OrgID, err error)
 }
 
-// Access applies that organizations can be reached again.
+// Access is notified when organizations become accessible again.
 type Access interface {
-	// AccessChanged is called after the commit of what has changed.
+	// AccessChanged is called after the change has been committed.
 	AccessChanged(ctx context.Context, orgs ...tenancy.OrgID) error
 }
 

@@ -16,20 +16,20 @@ import (
 	"crier/tenancy/signin"
 )
 
-// Providers are the identity providers of the instance, see signin.Providers.
+// Providers are the identity providers of the instance; see signin.Providers.
 type Providers interface {
 	Has(p signin.Provider) bool
 	Begin(ctx context.Context, p signin.Provider, redirectURI string) (signin.Start, error)
 	Finish(ctx context.Context, p signin.Provider, c signin.Callback) (signin.Identity, error)
 }
 
-// sealedFor binds the sealed PKCE verifiers to their use.
+// sealedFor binds sealed PKCE verifiers to their use.
 const sealedFor = "sign-in state"
 
 // BeginSignIn returns the address at the provider, and the state to be kept in a cookie of the
-// browser. Without a redirect URI the provider returns to the dashboard. With a session the
-// identity will be linked to its person; the zero Principal signs in. A provider that the instance
-// does not have is fault.NotFound.
+// browser. If redirectURI is empty, the provider returns to the dashboard. If p has a session, the
+// identity will be linked to its person; for the zero Principal, the person will be signed in.
+// BeginSignIn returns fault.NotFound if the instance does not have the provider.
 func (s *Logins) BeginSignIn(ctx context.Context, provider, redirectURI string, p tenancy.Principal) (
 	url, state string, err error) {
 	const op = "tenancy.BeginSignIn"
@@ -59,11 +59,13 @@ func (s *Logins) BeginSignIn(ctx context.Context, provider, redirectURI string, 
 	})
 }
 
-// FinishSignIn completes the sign-in of a state, which is used up. A state that is not the
-// browser's, is over, was used or is another provider's, and a refusal of the provider are
-// fault.Invalid. A person without an account gets a claim to register with. An identity is linked
-// to an account only when its person has a live session and both have the same verified address; an
-// address of an account that has no such identity is fault.Conflict.
+// FinishSignIn completes the sign-in of a state, and uses up the state. It returns fault.Invalid if
+// the state is not the browser's, has expired, was used or belongs to another provider, and if the
+// provider refuses. A person without an account gets a claim to register with.
+//
+// An identity is linked to an account only if its person has a live session and both have the same
+// verified address. FinishSignIn returns fault.Conflict if the address belongs to an account that
+// does not have the identity.
 func (s *Logins) FinishSignIn(ctx context.Context, provider string, cb tenancy.Callback, p tenancy.Principal) (
 	out tenancy.ProviderSignIn, err error) {
 	const op = "tenancy.FinishSignIn"
@@ -98,7 +100,7 @@ func (s *Logins) FinishSignIn(ctx context.Context, provider string, cb tenancy.C
 	return out, db.AccountFault(op, err)
 }
 
-// takeState uses up the state of a callback and checks that it is the browser's.
+// takeState uses up the state of a callback and checks that it belongs to the browser.
 func (s *Logins) takeState(ctx context.Context, op, provider string, cb tenancy.Callback, p tenancy.Principal) (
 	state loginstore.SignInState, err error) {
 	refused := fault.New(fault.Invalid, op, "This sign-in was not begun in this browser, or is over; begin it again.")
@@ -124,8 +126,8 @@ func (s *Logins) takeState(ctx context.Context, op, provider string, cb tenancy.
 	return state, nil
 }
 
-// useIdentity signs in the person of an identity, links it to the person, who may be zero, or
-// returns a claim.
+// useIdentity signs in the person of an identity, links the identity to the person link unless link
+// is zero, or returns a claim.
 func (s *Logins) useIdentity(ctx context.Context, tx *db.GateTx, op string, identity signin.Identity,
 	link tenancy.PersonID, from tenancy.Source) (out tenancy.ProviderSignIn, err error) {
 	key := db.IdentityKey{
@@ -158,7 +160,8 @@ func (s *Logins) useIdentity(ctx context.Context, tx *db.GateTx, op string, iden
 	return s.claimIdentity(ctx, tx, op, identity, key)
 }
 
-// linkIdentity adds an identity to the person of a live session who has the same verified address.
+// linkIdentity adds an identity to the person of a live session, who must have the same verified
+// address.
 func (s *Logins) linkIdentity(ctx context.Context, tx *db.GateTx, op string, identity signin.Identity,
 	key db.IdentityKey, link tenancy.PersonID, from tenancy.Source) error {
 	person, err := db.LockPerson(ctx, tx, link)
@@ -187,7 +190,7 @@ func (s *Logins) linkIdentity(ctx context.Context, tx *db.GateTx, op string, ide
 	})
 }
 
-// claimIdentity returns a token with which a person without an account registers.
+// claimIdentity returns a token with which a person without an account can register.
 func (s *Logins) claimIdentity(ctx context.Context, tx *db.GateTx, op string, identity signin.Identity,
 	key db.IdentityKey) (out tenancy.ProviderSignIn, err error) {
 	if identity.EmailVerified {

@@ -16,8 +16,8 @@ import (
 // maxStepTries is how often the token of a step can be used.
 const maxStepTries = 5
 
-// takeStep counts a use of a token and returns its person, locked. The refusal is Unauthenticated
-// for a token that is over or none of the purpose, and RateLimited after five uses.
+// takeStep counts a use of a token and returns the token's person, locked. The refusal is
+// Unauthenticated if the token has expired or has another purpose, and RateLimited after five uses.
 func (s *Logins) takeStep(ctx context.Context, tx *db.GateTx, op string, hash []byte, step tenancy.Step) (
 	person tenancy.Person, refusal, err error) {
 	person, tries, err := loginstore.TryStep(ctx, tx, hash, step, s.clock.Now())
@@ -33,9 +33,10 @@ func (s *Logins) takeStep(ctx context.Context, tx *db.GateTx, op string, hash []
 	return person, nil, err
 }
 
-// VerifyMFA completes a sign-in of StepMFA with a code of the second factor or with a recovery
-// code, which is used up. A wrong one is fault.Unauthenticated. After five tries of a token, and
-// after five wrong codes of the account in 15 minutes, it is fault.RateLimited.
+// VerifyMFA completes a sign-in at StepMFA with a code of the second factor or with a recovery
+// code, which is used up. It returns fault.Unauthenticated for a wrong code. It returns
+// fault.RateLimited after five tries of a token, and after five wrong codes for the account within
+// 15 minutes.
 func (s *Logins) VerifyMFA(ctx context.Context, token, code, recovery string, from tenancy.Source) (
 	out tenancy.SignIn, err error) {
 	const op = "tenancy.VerifyMFA"
@@ -59,11 +60,11 @@ func (s *Logins) VerifyMFA(ctx context.Context, token, code, recovery string, fr
 	return out, cmp.Or(err, refusal)
 }
 
-// checkFactor checks a code or, with one, a recovery code of a person.
+// checkFactor checks a code of a person, or the recovery code if there is one.
 func (s *Logins) checkFactor(ctx context.Context, tx *db.GateTx, op string, person tenancy.Person,
 	code, recovery string, from tenancy.Source) (refusal, err error) {
 	f, err := proof.LockFactor(ctx, tx, person.ID)
-	if pg.IsNoRows(err) || err == nil && f.ConfirmedAt == nil { // it was disabled meanwhile
+	if pg.IsNoRows(err) || err == nil && f.ConfirmedAt == nil { // the factor was disabled meanwhile
 		return fault.New(fault.Unauthenticated, op, "This sign-in is over; begin it again."), nil
 	}
 	if err != nil {

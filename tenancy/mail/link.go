@@ -13,7 +13,7 @@ import (
 	"crier/tenancy/notice"
 )
 
-// renderRegistration makes the link of a registration. A person who has an account gets another
+// renderRegistration creates the link of a registration. A person who has an account gets another
 // mail.
 func (s *Mails) renderRegistration(
 	ctx context.Context, m mailstore.Mail, n notice.Notice,
@@ -43,7 +43,8 @@ func (s *Mails) renderRegistration(
 	return out, notice.Obsolete(err)
 }
 
-// registration returns the registration that a mail is about, or that it is about one of several.
+// registration returns the registration that a mail is about. several means that the address has
+// several registrations.
 func (s *Mails) registration(ctx context.Context, tx *db.GateTx, m mailstore.Mail, n notice.Notice) (
 	c credential.Confirmation, several bool, err error) {
 	if notice.Kind(m.Kind) != notice.Resend {
@@ -60,7 +61,7 @@ func (s *Mails) registration(ctx context.Context, tx *db.GateTx, m mailstore.Mai
 	return found[0], len(found) > 1, nil
 }
 
-// confirmationLink returns the token of a new link.
+// confirmationLink creates a link and returns its token.
 func (s *Mails) confirmationLink(ctx context.Context, tx *db.GateTx, op string,
 	c credential.Confirmation, side credential.Side) (string, error) {
 	t, hash, err := credential.New(op)
@@ -70,7 +71,7 @@ func (s *Mails) confirmationLink(ctx context.Context, tx *db.GateTx, op string,
 	return t, credential.AddConfirmationLink(ctx, tx, c.ID, hash, side)
 }
 
-// renderReset makes the link for a new password, if there is a person with the address.
+// renderReset creates the link for a new password, if there is a person with the address.
 func (s *Mails) renderReset(ctx context.Context, m mailstore.Mail) (out mail.Message, err error) {
 	const op = "tenancy.renderReset"
 	now := s.clock.Now()
@@ -93,8 +94,8 @@ func (s *Mails) renderReset(ctx context.Context, m mailstore.Mail) (out mail.Mes
 	return out, notice.Obsolete(err)
 }
 
-// renderAddress makes the link of one side of a change of address. The owner of an address that is
-// in use gets no link.
+// renderAddress creates the link for one side of a change of address. The owner of an address that
+// is already in use gets no link.
 func (s *Mails) renderAddress(ctx context.Context, m mailstore.Mail, n notice.Notice) (out mail.Message, err error) {
 	const op = "tenancy.renderAddress"
 	side := credential.SideNew

@@ -1,5 +1,5 @@
-// Package mail renders and sends the mails that are queued, with the links that they bring, and
-// ends those that a person does not want.
+// Package mail renders and sends queued mails, with the links in them, and turns off mails that a
+// person does not want.
 package mail
 
 import (
@@ -18,14 +18,14 @@ import (
 
 // Mailer sends mails.
 type Mailer interface {
-	// Send returns nil when the mail was accepted. mail.IsPermanent reports whether a repetition is
+	// Send returns nil if the mail was accepted. mail.IsPermanent reports whether a retry is
 	// useless.
 	Send(ctx context.Context, m mail.Message) error
 }
 
-// Invitations makes the links of invitations.
+// Invitations creates the links of invitations.
 type Invitations interface {
-	// InvitationMail makes a link of an invitation and returns the message with it, or
+	// InvitationMail creates a link of an invitation and returns the message with it, or
 	// notice.ErrObsolete.
 	InvitationMail(ctx context.Context, to string, n notice.Notice) (mail.Message, error)
 }
@@ -40,9 +40,9 @@ type Mails struct {
 	mails       mails.Instance
 	invitations Invitations
 	log         *slog.Logger
-	// sending limits first attempts to send mails, and sendingLater those of the second queue, by
-	// the domain of the recipient. sendingOrg limits the mails to members in the second queue, by
-	// their organization.
+	// sending limits first attempts to send mails, by the domain of the recipient. sendingLater
+	// does the same for the second queue. sendingOrg limits the mails to members in the second
+	// queue, by organization.
 	sending, sendingLater *limit.PerKey[string]
 	sendingOrg            *limit.PerKey[tenancy.OrgID]
 }

@@ -12,7 +12,7 @@ import (
 	"crier/tenancy/notice"
 )
 
-// MailDisowned queues a mail for each administrator of an organization about a channel that was
+// MailDisowned queues a mail to each administrator of an organization about a channel that was
 // disconnected by the person who had granted access to its account.
 func (s *Mails) MailDisowned(ctx context.Context, org tenancy.OrgID, channel string) error {
 	return s.db.InGate(ctx, "tenancy.MailDisowned", func(tx *db.GateTx) error {
@@ -34,12 +34,13 @@ func (s *Mails) MailDisowned(ctx context.Context, org tenancy.OrgID, channel str
 	})
 }
 
-// membersPage is how many members get a mail by one transaction.
+// membersPage is how many members one transaction sends a mail to.
 const membersPage = 100
 
-// mailPage replaces a mail of the kind Members by those for the members of its page and the one for
-// the next page, in one transaction, so that a repetition after a crash makes no second mail. When
-// the organization is gone, or what the mails say is not true any more, it only deletes the mail.
+// mailPage replaces a mail of the kind Members with the mails to the members of its page and a mail
+// for the next page. It does so in one transaction, so that a retry after a crash creates no second
+// mail. If the organization is gone, or what the mails say is no longer true, it only deletes the
+// mail.
 func (s *Mails) mailPage(ctx context.Context, queued tenancy.MailID) error {
 	const op = "tenancy.mailPage"
 	err := s.db.InGate(ctx, op, func(tx *db.GateTx) error {
@@ -71,7 +72,7 @@ func (s *Mails) mailPage(ctx context.Context, queued tenancy.MailID) error {
 		}
 		return s.mailAll(ctx, tx, n, page)
 	})
-	if pg.IsNoRows(err) { // another process has done it
+	if pg.IsNoRows(err) { // another process has queued the page
 		return nil
 	}
 	return err
@@ -91,7 +92,7 @@ func (s *Mails) mailAll(ctx context.Context, tx *db.GateTx, n notice.Notice, pag
 	return s.notices.AddForMembers(ctx, tx, n.Kind, n)
 }
 
-// mailMember queues the mail of a member, or none.
+// mailMember queues the mail of a member, if the member should get one.
 func (s *Mails) mailMember(ctx context.Context, tx *db.GateTx, n notice.Notice, to mailstore.Recipient) error {
 	each := notice.Notice{Org: n.Org, Name: n.Name, Zone: n.Zone, Channel: n.Channel, By: n.By, Until: n.Until, Role: to.Role}
 	if n.Kind == notice.ChannelDisowned && (to.Disabled || !to.Role.Manages()) {
@@ -106,7 +107,7 @@ func (s *Mails) mailMember(ctx context.Context, tx *db.GateTx, n notice.Notice, 
 	return s.mailReports(ctx, tx, to, each)
 }
 
-// reportsFor returns the reports of a mail that a member is to get.
+// reportsFor returns those reports of a mail that a member should get.
 func reportsFor(n notice.Notice, to mailstore.Recipient) (out []tenancy.Report) {
 	for _, r := range n.Reports {
 		if !to.Disabled && r.IsFor(to.Person, to.Notifications) {

@@ -45,7 +45,7 @@ func (s *Mails) render(ctx context.Context, m mailstore.Mail) (mail.Message, err
 	return s.renderNotice(s.mails, notice.Kind(m.Kind), m.Email, n)
 }
 
-// nameSender replaces the address of the person who caused a mail with that person's name, if it is
+// nameSender replaces the address of the person who caused a mail with the person's name, if it is
 // known, because recipients know each other by name.
 func (s *Mails) nameSender(ctx context.Context, n *notice.Notice) error {
 	email, ok := tenancy.CleanEmail(n.By)
@@ -62,8 +62,8 @@ func (s *Mails) nameSender(ctx context.Context, n *notice.Notice) error {
 	})
 }
 
-// addZone sets the zone of a mail about an account to that of the person's first organization,
-// because people have no zone of their own. For a person without an organization it is UTC.
+// addZone sets the zone of a mail about an account to the zone of the person's first organization,
+// because people have no zone of their own. For a person without an organization, the zone is UTC.
 func (s *Mails) addZone(ctx context.Context, email string, n *notice.Notice) error {
 	if n.Zone != "" {
 		return nil
@@ -91,7 +91,7 @@ func (s *Mails) addZone(ctx context.Context, email string, n *notice.Notice) err
 	return err
 }
 
-// renderNotice returns the message of a mail that has no link.
+// renderNotice returns the message of a mail without a link.
 func (s *Mails) renderNotice(from mails.Instance, kind notice.Kind, to string, n notice.Notice) (mail.Message, error) {
 	from = mails.Zoned(from, n.Zone)
 	switch kind {
@@ -141,7 +141,7 @@ func (s *Mails) renderNotice(from mails.Instance, kind notice.Kind, to string, n
 	return mail.Message{}, fault.New(fault.Internal, "tenancy.renderNotice", "There is no mail of the kind "+string(kind)+".")
 }
 
-// renderOptional returns a message that the person may have switched off.
+// renderOptional returns a message that the person may have turned off.
 func (s *Mails) renderOptional(ctx context.Context, m mailstore.Mail, n notice.Notice) (out mail.Message, err error) {
 	const op = "tenancy.renderOptional"
 	err = s.db.InGate(ctx, op, func(tx *db.GateTx) error {
@@ -178,7 +178,7 @@ func (s *Mails) renderOptional(ctx context.Context, m mailstore.Mail, n notice.N
 	return out, notice.Obsolete(err)
 }
 
-// isStillMember returns ErrObsolete for a person who cannot use the organization any more.
+// isStillMember returns ErrObsolete if a person can no longer use the organization.
 func isStillMember(
 	ctx context.Context, tx *db.GateTx, person tenancy.PersonID, org tenancy.OrgID,
 ) error {

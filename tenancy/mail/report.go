@@ -15,18 +15,18 @@ import (
 )
 
 const (
-	// reportMemory is how long the id of a report is remembered. It is longer than whoever queues
-	// one repeats it.
+	// reportMemory is how long the id of a report is remembered. It is longer than any caller
+	// retries a report.
 	reportMemory = 14 * 24 * time.Hour
-	// heldMargin is how long before the end of its wait a mail takes no further reports, so that
-	// none is added while it is being sent.
+	// heldMargin is how long before the end of its wait a mail stops taking reports, so that none
+	// is added while it is being sent.
 	heldMargin = time.Minute
 )
 
 // QueueReports queues one mail with reports of an organization to each active member who wants some
-// of them, page by page: a task of the second queue queues those of the first page. A report with
-// an id that was queued before is left out, so that the caller may repeat it after a crash or an
-// error. It does nothing on an instance without mail.
+// of them. It works page by page: a task of the second queue queues the mails of the first page. A
+// report whose id was queued before is left out, so the caller may retry after a crash or an error.
+// It does nothing on an instance without mail.
 func (s *Mails) QueueReports(ctx context.Context, of tenancy.OrgID, list []tenancy.Report) error {
 	const op = "tenancy.QueueReports"
 	if s.mailer == nil || len(list) == 0 {
@@ -58,7 +58,7 @@ func (s *Mails) QueueReports(ctx context.Context, of tenancy.OrgID, list []tenan
 	return err
 }
 
-// unused records the ids of reports, and returns the reports whose ids were not used before.
+// unused records the ids of reports, and returns the reports whose ids had not been used before.
 func (s *Mails) unused(ctx context.Context, tx *db.GateTx, list []tenancy.Report) ([]tenancy.Report, error) {
 	ids := make([]string, len(list))
 	for i, r := range list {
@@ -73,10 +73,10 @@ func (s *Mails) unused(ctx context.Context, tx *db.GateTx, list []tenancy.Report
 	}), nil
 }
 
-// mailReports queues a mail with reports to a member. When the member had tenancy.MaxReportMails
-// within the hour, the mail waits for the next one, and further reports of the organization are
-// added to it. Mails about published posts and approvals alone are counted apart, so that they
-// delay none about a problem. A member whose account is gone gets none.
+// mailReports queues a mail with reports to a member. If the member has had tenancy.MaxReportMails
+// within the hour, the mail waits for the next hour, and further reports of the organization are
+// added to it. Mails that are only about published posts and approvals are counted separately, so
+// that they never delay a mail about a problem. A member whose account is gone gets no mail.
 func (s *Mails) mailReports(ctx context.Context, tx *db.GateTx, to mailstore.Recipient, n notice.Notice) error {
 	n.Bound()
 	now, first := s.clock.Now(), n.Reports[0].Kind
@@ -107,7 +107,7 @@ func (s *Mails) mailReports(ctx context.Context, tx *db.GateTx, to mailstore.Rec
 	return notice.AddMail(ctx, tx, string(notice.Report), to.Email, n, now, true)
 }
 
-// addToHeld adds the reports of a mail to one that waits.
+// addToHeld adds the reports of a mail to a mail that is waiting.
 func (s *Mails) addToHeld(ctx context.Context, tx *db.GateTx, held mailstore.Mail, n notice.Notice) error {
 	var all notice.Notice
 	if err := json.Unmarshal(held.Data, &all); err != nil {

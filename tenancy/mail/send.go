@@ -17,23 +17,26 @@ import (
 )
 
 const (
-	// deleteTimeout is for the deletion of a mail that was sent.
+	// deleteTimeout limits the deletion of a mail that was sent.
 	deleteTimeout = 5 * time.Second
-	// sendingPerDomain is how many mails to the recipients of one mail domain this process sends at
-	// once from each of the two queues: fewer than these have workers, so that a domain whose
-	// server stalls does not delay the mails to others.
+	// sendingPerDomain is how many mails to one mail domain this process sends at once from each of
+	// the two queues. It is smaller than the number of workers of a queue, so that a domain whose
+	// server stalls does not delay mails to others.
 	sendingPerDomain = 3
-	// sendingPerOrg is how many mails to the members of one organization it sends at once from the
-	// second queue.
+	// sendingPerOrg is how many mails to the members of one organization this process sends at once
+	// from the second queue.
 	sendingPerOrg = 2
 )
 
-// SendMail renders and sends a queued mail and deletes it. One that is gone is no error, and
-// neither is one that the recipient's server refuses for good: it is logged. After another error
-// the caller repeats it, and a link gets a new token then. After a crash the mail may be sent
-// twice. It returns jobs.ErrLater in a process without a mail server, because others may have one,
-// and while too many mails to the domain of the recipient are being sent from the queue, which is
-// the second one without first, or too many to members of one organization from that.
+// SendMail renders and sends a queued mail and deletes it. It returns nil if the mail is gone. It
+// also returns nil, and logs the mail, if the recipient's server refuses it permanently. After
+// another error the caller retries, and a link then gets a new token. After a crash the mail may be
+// sent twice.
+//
+// SendMail returns jobs.ErrLater in a process without a mail server, because others may have one.
+// It also does so while too many mails to the recipient's domain are being sent from the mail's
+// queue, which is the first if first is set and otherwise the second. In the second queue, the
+// limit of mails to the members of one organization applies too.
 func (s *Mails) SendMail(ctx context.Context, queued tenancy.MailID, first bool) error {
 	const op = "tenancy.SendMail"
 	m, err := s.queuedMail(ctx, op, queued)
@@ -74,8 +77,8 @@ func (s *Mails) SendMail(ctx context.Context, queued tenancy.MailID, first bool)
 	return s.db.InGate(ctx, op, func(tx *db.GateTx) error { return mailstore.DeleteMail(ctx, tx, m.ID) })
 }
 
-// enterSending takes the places of a mail among those that are being sent. ok is false when there
-// is none.
+// enterSending reserves the slots that a mail needs while it is being sent. ok is false if one of
+// them is not free.
 func (s *Mails) enterSending(m mailstore.Mail, first bool) (leave func(), ok bool) {
 	if first {
 		return s.sending.TryEnter(domainOf(m.Email))
@@ -85,7 +88,8 @@ func (s *Mails) enterSending(m mailstore.Mail, first bool) (leave func(), ok boo
 		return nil, false
 	}
 	var n notice.Notice
-	if err := json.Unmarshal(m.Data, &n); err != nil || n.Org.IsZero() || !n.IsOptional(notice.Kind(m.Kind)) { // render returns the error
+	// If the data cannot be parsed, render returns the error.
+	if err := json.Unmarshal(m.Data, &n); err != nil || n.Org.IsZero() || !n.IsOptional(notice.Kind(m.Kind)) {
 		return leaveDomain, true
 	}
 	leaveOrg, ok := s.sendingOrg.TryEnter(n.Org)
@@ -96,8 +100,8 @@ func (s *Mails) enterSending(m mailstore.Mail, first bool) (leave func(), ok boo
 	return func() { leaveOrg(); leaveDomain() }, true
 }
 
-// MailGivenUp logs the recipient of a mail that is not tried again. Its row stays until it is
-// pruned.
+// MailGivenUp logs the recipient of a mail that will not be retried. The mail's row stays until it
+// is pruned.
 func (s *Mails) MailGivenUp(ctx context.Context, queued tenancy.MailID) {
 	m, err := s.queuedMail(ctx, "tenancy.MailGivenUp", queued)
 	if err != nil {
@@ -118,5 +122,5 @@ func (s *Mails) queuedMail(ctx context.Context, op string, queued tenancy.MailID
 // domainOf returns the domain of a mail address.
 func domainOf(email string) string { return email[strings.LastIndexByte(email, '@')+1:] }
 
-// MailTask is the kind of the tasks whose ids SendMail takes.
+// MailTask is the kind of the tasks whose ids are passed to SendMail.
 const MailTask = notice.MailTask

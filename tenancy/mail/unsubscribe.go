@@ -14,8 +14,8 @@ import (
 	"crier/tenancy/mails"
 )
 
-// UnsubscribeTopics returns the topics of the mails that a link of List-Unsubscribe ends, without
-// ending them. A token that is not valid is fault.NotFound.
+// UnsubscribeTopics returns the topics that a List-Unsubscribe link turns off, without turning them
+// off. It returns fault.NotFound if the token is invalid.
 func (s *Mails) UnsubscribeTopics(token string) ([]tenancy.MailTopic, error) {
 	_, topics, err := s.openUnsubscribe(token)
 	if err != nil {
@@ -24,9 +24,9 @@ func (s *Mails) UnsubscribeTopics(token string) ([]tenancy.MailTopic, error) {
 	return topics, nil
 }
 
-// Unsubscribe switches the mails off that a link of List-Unsubscribe names: those of some topics.
-// The bell shows what it did. A token that is not valid is fault.NotFound. Nothing of a token is
-// stored: it is the id of the person and the topics, sealed for this use.
+// Unsubscribe turns off mails of the topics in the token of a List-Unsubscribe link. The bell is
+// unchanged. It returns fault.NotFound if the token is invalid. Tokens are not stored: a token is
+// the id of the person and the topics, sealed for this use.
 func (s *Mails) Unsubscribe(ctx context.Context, token string) error {
 	const op = "tenancy.Unsubscribe"
 	person, topics, err := s.openUnsubscribe(token)
@@ -49,7 +49,7 @@ func (s *Mails) Unsubscribe(ctx context.Context, token string) error {
 	return err
 }
 
-// stopLinks returns the links of the footer that end the mails of some topics.
+// stopLinks returns the footer links that turn off the mails of some topics.
 func (s *Mails) stopLinks(person tenancy.PersonID, topics []tenancy.MailTopic) (out []mails.StopLink, err error) {
 	for _, t := range topics {
 		address, err := s.unsubscribeURL(person, t)
@@ -61,8 +61,9 @@ func (s *Mails) stopLinks(person tenancy.PersonID, topics []tenancy.MailTopic) (
 	return out, nil
 }
 
-// headerLink returns the link of List-Unsubscribe, which ends the mails of all topics of a message,
-// or "" where that may not have one. footer are the links of the single topics.
+// headerLink returns the List-Unsubscribe link, which turns off the mails of all topics of a
+// message. It returns "" if a message may not have such a link. footer has the links of the single
+// topics.
 func (s *Mails) headerLink(
 	person tenancy.PersonID, topics []tenancy.MailTopic, footer []mails.StopLink,
 ) (string, error) {
@@ -78,7 +79,7 @@ func (s *Mails) headerLink(
 // unsubscribeFor binds the tokens of unsubscribeURL to their use.
 const unsubscribeFor = "unsubscribe"
 
-// unsubscribeURL returns the address that Unsubscribe answers for a person and some kinds of mails.
+// unsubscribeURL returns the address of Unsubscribe for a person and some topics.
 func (s *Mails) unsubscribeURL(person tenancy.PersonID, topics ...tenancy.MailTopic) (string, error) {
 	text := person.String() + " "
 	for i, t := range topics {
@@ -94,8 +95,8 @@ func (s *Mails) unsubscribeURL(person tenancy.PersonID, topics ...tenancy.MailTo
 	return s.mails.URL + "/auth/unsubscribe?token=" + base64.RawURLEncoding.EncodeToString(sealed), nil
 }
 
-// openUnsubscribe returns the person and the kinds of mails of a token of unsubscribeURL. All of
-// the kinds exist.
+// openUnsubscribe returns the person and the topics in a token of unsubscribeURL. All of the topics
+// exist.
 func (s *Mails) openUnsubscribe(token string) (person tenancy.PersonID, topics []tenancy.MailTopic, err error) {
 	sealed, err := base64.RawURLEncoding.DecodeString(token)
 	if err != nil {

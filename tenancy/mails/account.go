@@ -7,11 +7,11 @@ import (
 	"crier/platform/mail"
 )
 
-// ignore is in messages that people can cause who do not own the address.
+// ignore is part of messages that people who do not own the address can cause.
 const ignore = "If this was not you, ignore this message: nothing changes without the link."
 
-// Activation asks a new person to confirm the address. It has nothing that was typed in the
-// registration: anybody can register any address.
+// Activation asks a new person to confirm the address. It contains nothing that was typed in the
+// registration, because anybody can register any address.
 func (i Instance) Activation(to, link string) mail.Message {
 	return i.message(content{
 		To:         to,
@@ -23,8 +23,8 @@ func (i Instance) Activation(to, link string) mail.Message {
 	})
 }
 
-// RegisterAgain answers a request for another link of an address that was registered more than
-// once: a link would be that of a registration which somebody else may have made.
+// RegisterAgain responds to a request for another link for an address that was registered more than
+// once. It contains no activation link, because somebody else may have made that registration.
 func (i Instance) RegisterAgain(to, registerURL string) mail.Message {
 	return i.message(content{
 		To:      to,
@@ -40,8 +40,8 @@ func (i Instance) RegisterAgain(to, registerURL string) mail.Message {
 	})
 }
 
-// AlreadyRegistered answers a registration with an address that has an account. Only the owner of
-// the address learns that it has one.
+// AlreadyRegistered responds to a registration with an address that has an account. Only the owner
+// of the address learns about the account.
 func (i Instance) AlreadyRegistered(to, loginURL, forgotURL string) mail.Message {
 	return i.message(content{
 		To:      to,
@@ -56,7 +56,7 @@ func (i Instance) AlreadyRegistered(to, loginURL, forgotURL string) mail.Message
 	})
 }
 
-// ResetPassword has the link to choose a new password, which is valid for some time.
+// ResetPassword contains the link for choosing a new password, and says how long the link is valid.
 func (i Instance) ResetPassword(to, link string, valid time.Duration) mail.Message {
 	return i.message(content{
 		To:      to,
@@ -69,7 +69,7 @@ func (i Instance) ResetPassword(to, link string, valid time.Duration) mail.Messa
 	})
 }
 
-// ConfirmNewAddress asks at the new address of a person whether it is theirs.
+// ConfirmNewAddress asks a person, at the new address, whether the address is theirs.
 func (i Instance) ConfirmNewAddress(to, link string) mail.Message {
 	return i.message(content{
 		To:         to,
@@ -81,7 +81,7 @@ func (i Instance) ConfirmNewAddress(to, link string) mail.Message {
 	})
 }
 
-// ConfirmOldAddress asks at the present address of a person whether it may be replaced.
+// ConfirmOldAddress asks a person, at the current address, whether it may be replaced.
 func (i Instance) ConfirmOldAddress(to, newAddress, link string) mail.Message {
 	return i.message(content{
 		To:      to,
@@ -96,7 +96,7 @@ func (i Instance) ConfirmOldAddress(to, newAddress, link string) mail.Message {
 	})
 }
 
-// AddressChanged reports at the former address that the account has another one.
+// AddressChanged tells a person, at the old address, that the account has a new one.
 func (i Instance) AddressChanged(to, newAddress string) mail.Message {
 	return i.message(content{
 		To:      to,
@@ -110,7 +110,8 @@ func (i Instance) AddressChanged(to, newAddress string) mail.Message {
 	})
 }
 
-// AccountDeletion notifies a person that the account ends, and until when that can be undone.
+// AccountDeletion tells a person that the account will be deleted, and until when the deletion can
+// be undone.
 func (i Instance) AccountDeletion(to string, until time.Time) mail.Message {
 	return i.message(content{
 		To:      to,
@@ -124,8 +125,8 @@ func (i Instance) AccountDeletion(to string, until time.Time) mail.Message {
 	})
 }
 
-// DeletionUndone notifies a person that an account or organization stays. What is its name, or
-// "your account".
+// DeletionUndone tells a person that an account or organization will not be deleted. It names what,
+// or "your account" if what is empty.
 func (i Instance) DeletionUndone(to, what string) mail.Message {
 	return i.message(content{
 		To:      to,
@@ -137,7 +138,7 @@ func (i Instance) DeletionUndone(to, what string) mail.Message {
 	})
 }
 
-// Impersonated notifies a person that an operator used the account.
+// Impersonated tells a person that an operator used the account.
 func (i Instance) Impersonated(to, by string, when time.Time) mail.Message {
 	return i.message(content{
 		To:      to,

@@ -2,9 +2,9 @@
 // sends nothing: each method of Instance returns a message with its text and the same content as
 // HTML.
 //
-// Names of people, organizations, keys and devices are data of tenants. They are shown on one line,
-// at most 128 characters, without control characters, and so that mail clients do not turn
-// addresses in them into links.
+// Names of people, organizations, keys and devices come from tenants. They are shown on one line,
+// in at most 128 characters, without control characters, and in a form in which mail clients do not
+// turn addresses into links.
 package mails
 
 import (
@@ -21,39 +21,40 @@ import (
 
 // Instance is the installation of the service that the messages are about.
 type Instance struct {
-	// Name is how the service calls itself in the messages.
+	// Name is what the service calls itself in the messages.
 	Name string
 	// URL is the public http or https address of the service.
 	URL string
 	// Frontend is the address of the dashboard.
 	Frontend string
-	// Zone is the time zone of the reader, nil for UTC. A message names it with each time.
+	// Zone is the time zone of the reader, or nil for UTC. A message names it with each time.
 	Zone *time.Location
-	// Stop are the links of the footer that end mails; none in mails that nobody can switch off.
+	// Stop are the footer links that turn off mails. There are none in mails that nobody can turn
+	// off.
 	Stop []StopLink
 }
 
-// StopLink ends the mails about what Words name.
+// StopLink turns off the mails about what Words say.
 type StopLink struct{ Words, URL string }
 
 // content is what the layout shows.
 type content struct {
 	// To is the address of the recipient.
 	To string
-	// Name is the recipient's. It may be empty.
+	// Name is the name of the recipient. It may be empty.
 	Name    string
 	Subject string
-	// Paragraphs stand before the buttons, Notes after them.
+	// Paragraphs come before the buttons, and Notes after them.
 	Paragraphs []string
 	Buttons    []button
 	Notes      []string
-	// Reason is the sentence of the footer on why the person got the message.
+	// Reason is the sentence in the footer that says why the person got the message.
 	Reason   string
 	Instance Instance
 }
 
-// button is a button in HTML and an address on its own line in text. Its URL is the service's,
-// never a tenant's.
+// button is a button in HTML and an address on its own line in text. Its URL belongs to the
+// service, never to a tenant.
 type button struct{ Label, URL string }
 
 var (
@@ -66,17 +67,17 @@ var (
 	textLayout = texttemplate.Must(texttemplate.New("text").Parse(textSource))
 )
 
-// maxSubject is in characters. In bytes the limit of platform/mail is 500.
+// maxSubject is in characters. The limit of platform/mail is 500 bytes.
 const maxSubject = 120
 
-// message returns c in both forms.
+// message returns c as text and as HTML.
 func (i Instance) message(c content) mail.Message {
 	c.Instance = Instance{Name: text.Shorten(clean(i.Name), maxName), URL: i.URL, Stop: i.Stop}
 	c.Subject = text.Shorten(clean(c.Subject), maxSubject)
 	return mail.Message{To: c.To, Subject: c.Subject, Text: execute(textLayout, c), HTML: execute(htmlLayout, c)}
 }
 
-// execute returns "" when the layout has a fault. The mail sender refuses a message without text.
+// execute returns "" if the layout has a fault. The mail sender rejects a message without text.
 func execute(layout interface{ Execute(io.Writer, any) error }, c content) string {
 	var out strings.Builder
 	if err := layout.Execute(&out, c); err != nil {

@@ -11,19 +11,19 @@ import (
 	"crier/tenancy"
 )
 
-// maxName is the number of characters of a name that a message shows.
+// maxName is the maximum number of characters of a name in a message.
 const maxName = 128
 
 // plainAddress matches an e-mail address and nothing else. People without a name are shown by their
 // address.
 var plainAddress = regexp.MustCompile(`^[A-Za-z0-9._%+-]+@[A-Za-z0-9-]+(\.[A-Za-z0-9-]+)+$`)
 
-// name returns a tenant's name in the form that messages show, and fallback if nothing is left of it.
+// name returns a tenant's name as messages show it, or fallback if nothing is left of the name.
 func name(s, fallback string) string {
 	return cmp.Or(text.Shorten(unlink(clean(s)), maxName), fallback)
 }
 
-// quoted returns name between quotation marks, or fallback without them.
+// quoted returns name in quotation marks, or fallback without them.
 func quoted(s, fallback string) string {
 	shown := name(s, "")
 	if shown == "" {
@@ -45,8 +45,8 @@ func roleName(role string) string {
 	return quoted(role, someRole)
 }
 
-// quotationMarks replaces the marks that enclose a quotation with plain ones, so that a quoted text
-// cannot seem to end early.
+// quotationMarks replaces typographic quotation marks with plain ones, so that a quoted text cannot
+// seem to end early.
 var quotationMarks = strings.NewReplacer("“", `"`, "”", `"`, "„", `"`, "‟", `"`)
 
 // excerpt returns at most the given number of characters of a tenant's text in quotation marks, on
@@ -59,11 +59,12 @@ func excerpt(s string, most int) string {
 	return "“" + shown + "”"
 }
 
-// clean returns all of s on one line, see text.Line.
+// clean returns all of s on one line; see text.Line.
 func clean(s string) string { return text.Line(s, len(s)) }
 
-// unlink adds a space after "://" and after a dot between a word and a letter, so that mail clients
-// find no address in s to turn into a link. A plain e-mail address stays as it is.
+// unlink adds a space after "://", and after a dot between a character and a letter, so that mail
+// clients find no address in s to turn into a link. A plain e-mail address is left unchanged.
+// Example: "see evil.example" becomes "see evil. example".
 func unlink(s string) string {
 	if plainAddress.MatchString(s) {
 		return s

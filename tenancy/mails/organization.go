@@ -32,17 +32,17 @@ func (i Instance) Invitation(to, organization, inviter, role, link string, expir
 	})
 }
 
-// KeyCreated notifies an owner that an organization has a new API key.
+// KeyCreated tells an owner that an organization has a new API key.
 func (i Instance) KeyCreated(to, organization, key, by string, when time.Time) mail.Message {
 	return i.key(to, organization, key, by, "created", when)
 }
 
-// KeyRotated notifies an owner that an API key has a new secret.
+// KeyRotated tells an owner that an API key has a new secret.
 func (i Instance) KeyRotated(to, organization, key, by string, when time.Time) mail.Message {
 	return i.key(to, organization, key, by, "rotated", when)
 }
 
-// KeyRevoked notifies an owner that an API key is not valid any more.
+// KeyRevoked tells an owner that an API key is no longer valid.
 func (i Instance) KeyRevoked(to, organization, key, by string, when time.Time) mail.Message {
 	return i.key(to, organization, key, by, "revoked", when)
 }
@@ -62,8 +62,8 @@ func (i Instance) key(to, organization, key, by, done string, when time.Time) ma
 	})
 }
 
-// ChannelDisowned notifies an administrator that the person who granted access to a channel's
-// account took it back.
+// ChannelDisowned tells an administrator that the person who granted access to a channel's account
+// took the access back.
 func (i Instance) ChannelDisowned(to, organization, channel string, when time.Time) mail.Message {
 	org := quoted(organization, someOrganization)
 	return i.message(content{
@@ -79,7 +79,7 @@ func (i Instance) ChannelDisowned(to, organization, channel string, when time.Ti
 	})
 }
 
-// RoleChanged notifies a member of another role.
+// RoleChanged tells a member about a new role.
 func (i Instance) RoleChanged(to, organization, role, by string) mail.Message {
 	org := quoted(organization, someOrganization)
 	return i.message(content{
@@ -92,7 +92,7 @@ func (i Instance) RoleChanged(to, organization, role, by string) mail.Message {
 	})
 }
 
-// RemovedFromOrganization notifies a former member.
+// RemovedFromOrganization tells a former member about the removal.
 func (i Instance) RemovedFromOrganization(to, organization string) mail.Message {
 	org := quoted(organization, someOrganization)
 	return i.message(content{
@@ -103,7 +103,7 @@ func (i Instance) RemovedFromOrganization(to, organization string) mail.Message 
 	})
 }
 
-// OwnershipReceived notifies the new owner of an organization.
+// OwnershipReceived tells a member that they now own an organization.
 func (i Instance) OwnershipReceived(to, organization, by string) mail.Message {
 	org := quoted(organization, someOrganization)
 	return i.message(content{
@@ -117,8 +117,8 @@ func (i Instance) OwnershipReceived(to, organization, by string) mail.Message {
 	})
 }
 
-// OrganizationDeletion notifies a member that the organization ends, and until when that can be
-// undone.
+// OrganizationDeletion tells a member that the organization will be deleted, and until when the
+// deletion can be undone.
 func (i Instance) OrganizationDeletion(to, organization, by string, until time.Time) mail.Message {
 	org := quoted(organization, someOrganization)
 	return i.message(content{

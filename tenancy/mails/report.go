@@ -13,15 +13,15 @@ import (
 const (
 	// maxReason is how many characters of a reason or a note a message shows.
 	maxReason = 300
-	// maxWords is how many characters of the text of a post a message shows.
+	// maxWords is how many characters of a post's text a message shows.
 	maxWords = 80
 )
 
 // someChannel replaces an empty name.
 const someChannel = "a channel"
 
-// Report notifies a member of an incident of a channel, of what was published on a day, or of an
-// approval.
+// Report tells a member about an incident of a channel, about the posts that were published on a
+// day, or about an approval.
 func (i Instance) Report(to, organization string, r tenancy.Report) mail.Message {
 	var c content
 	switch org := quoted(organization, someOrganization); r.Kind {
@@ -37,8 +37,8 @@ func (i Instance) Report(to, organization string, r tenancy.Report) mail.Message
 	return i.message(c)
 }
 
-// Reports notifies a member of several incidents and approvals, or as Report does of one. more is
-// the number of those that are not in the list.
+// Reports tells a member about several incidents and approvals. If there is only one, the message
+// is the same as for Report. more is the number of reports that are not in the list.
 func (i Instance) Reports(to, organization string, list []tenancy.Report, more int) mail.Message {
 	if len(list) == 1 && more == 0 {
 		return i.Report(to, organization, list[0])
@@ -64,7 +64,7 @@ func (i Instance) Reports(to, organization string, list []tenancy.Report, more i
 	return i.message(c)
 }
 
-// line returns a report in one or two sentences, with its reason and its first post.
+// line describes a report in one or two sentences, with its reason and its first post.
 func (i Instance) line(r tenancy.Report) string {
 	what := r.What(channelName(r.Channel, r.Platform)) + "."
 	if reason := text.Shorten(unlink(clean(r.Reason)), maxReason); reason != "" {
@@ -76,7 +76,7 @@ func (i Instance) line(r tenancy.Report) string {
 	return what
 }
 
-// reasonOf returns what stands before the reason of a report.
+// reasonOf returns the words before the reason of a report.
 func reasonOf(r tenancy.Report) string {
 	if r.Kind == tenancy.ReportApproval && !r.Void {
 		return "The note: "
@@ -103,7 +103,7 @@ func (i Instance) firstPost(r tenancy.Report) string {
 	return fmt.Sprintf("%s is %s, of %s.", which, words, i.at(r.PostAt))
 }
 
-// approval returns the content of a report about a request for approval or its answer.
+// approval returns the content of a report about an approval request or its answer.
 func (i Instance) approval(org string, r tenancy.Report) content {
 	on := channelName(r.Channel, r.Platform)
 	c := content{
@@ -165,7 +165,7 @@ func (i Instance) incident(org string, r tenancy.Report) content {
 	return c
 }
 
-// published returns the content of a report about the posts of a day.
+// published returns the content of a report about the posts that were published on a day.
 func published(org string, r tenancy.Report) content {
 	c := content{
 		Subject: fmt.Sprintf("%s published for %s", text.Count(r.Posts, "post"), org),

@@ -8,7 +8,7 @@ import (
 	"crier/tenancy"
 )
 
-// Review is what the mail to a reviewer names.
+// Review is the content of a mail to a reviewer.
 type Review struct {
 	To           string
 	Organization string
@@ -17,16 +17,16 @@ type Review struct {
 	By string
 	// Note is what the requester wrote to the reviewer. It may be empty.
 	Note string
-	// Words are the beginning of the text of the post. They may be empty.
+	// Words are the beginning of the post's text. They may be empty.
 	Words string
-	// Channel is the name of the channel, and Platform the name of its platform.
+	// Channel is the name of the channel, and Platform is the name of its platform.
 	Channel, Platform string
 	// Zone is the time zone of the organization, in which the times are shown.
 	Zone string
 	Link string
 	// PublishDate is when the post is to be published.
 	PublishDate time.Time
-	// ExpiresAt is until when the link can be used.
+	// ExpiresAt is when the link expires.
 	ExpiresAt time.Time
 	// Reminder is set on the second mail.
 	Reminder bool
@@ -34,8 +34,8 @@ type Review struct {
 	Ended bool
 }
 
-// Review returns a mail about a request for approval: the request itself, a reminder, or the news
-// that the approval no longer applies.
+// Review returns a mail about an approval request: the request itself, a reminder, or the news that
+// the approval no longer applies.
 func (i Instance) Review(r Review) mail.Message {
 	if zone, err := tenancy.LoadZone(r.Zone); err == nil { // else UTC
 		i.Zone = zone

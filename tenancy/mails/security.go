@@ -7,9 +7,9 @@ import (
 	"crier/platform/mail"
 )
 
-// security returns a message about a change of an account that its owner should know of. Happened
-// is a sentence without its end, such as "The password was changed"; when and the network address
-// follow it.
+// security returns a message about a change to an account that its owner should know about.
+// happened is a sentence without its end, such as "The password was changed"; when and the network
+// address follow it.
 func (i Instance) security(to, subject, happened string, when time.Time, address string) mail.Message {
 	return i.message(content{
 		To: to, Subject: subject,
@@ -22,44 +22,45 @@ func (i Instance) security(to, subject, happened string, when time.Time, address
 	})
 }
 
-// NewDevice notifies of a login from a device that the person had not used. Device describes it,
-// such as a browser and an operating system.
+// NewDevice tells a person about a login from a device that the person had not used before. device
+// describes it, such as a browser and an operating system.
 func (i Instance) NewDevice(to string, when time.Time, device, address string) mail.Message {
 	return i.security(to, "New login to "+i.Name,
 		"Someone logged in to your account with a new device, "+quoted(device, "unknown")+",", when, address)
 }
 
-// PasswordChanged reports that the account has another password.
+// PasswordChanged tells a person that the account has a new password.
 func (i Instance) PasswordChanged(to string, when time.Time, address string) mail.Message {
 	return i.security(to, "Your password at "+i.Name+" was changed",
 		"The password of your account was changed", when, address)
 }
 
-// SecondFactorOn reports that logins need a second factor.
+// SecondFactorOn tells a person that logins need a second factor.
 func (i Instance) SecondFactorOn(to string, when time.Time, address string) mail.Message {
 	return i.security(to, "Two-factor login at "+i.Name+" is on",
 		"Two-factor login was turned on for your account", when, address)
 }
 
-// SecondFactorOff reports that logins need no second factor any more.
+// SecondFactorOff tells a person that logins no longer need a second factor.
 func (i Instance) SecondFactorOff(to string, when time.Time, address string) mail.Message {
 	return i.security(to, "Two-factor login at "+i.Name+" is off",
 		"Two-factor login was turned off for your account", when, address)
 }
 
-// RecoveryCodesReplaced reports that the former recovery codes are not valid any more.
+// RecoveryCodesReplaced tells a person that the old recovery codes are no longer valid.
 func (i Instance) RecoveryCodesReplaced(to string, when time.Time, address string) mail.Message {
 	return i.security(to, "Your recovery codes at "+i.Name+" were replaced",
 		"The recovery codes of your account were replaced", when, address)
 }
 
-// IdentityUnlinked reports that the account of another provider cannot log in any more.
+// IdentityUnlinked tells a person that an account of another provider can no longer log in.
 func (i Instance) IdentityUnlinked(to, provider string, when time.Time, address string) mail.Message {
 	return i.security(to, "A login was removed from your account at "+i.Name,
 		"The login with "+quoted(provider, "another service")+" was removed from your account", when, address)
 }
 
-// IdentityLinked reports that the account of another provider can log in to the person's account.
+// IdentityLinked tells a person that an account of another provider can now log in to their
+// account.
 func (i Instance) IdentityLinked(to, provider string, when time.Time, address string) mail.Message {
 	return i.security(to, "A login was added to your account at "+i.Name,
 		"The login with "+quoted(provider, "another service")+" was added to your account", when, address)

@@ -15,11 +15,13 @@ import (
 	"crier/tenancy/notice"
 )
 
-// Invite creates an invitation and returns the token of a link for the inviter. With an address it
-// is for the person who has that address, verified; with Send a mail brings a link of its own.
-// Another invitation of the organization for the address ends, with its links. It returns
-// fault.Conflict when the address is that of a member, and fault.Quota when the plan allows no more
-// members, open invitations included.
+// Invite creates an invitation and returns the token of a link for the inviter. If n.Email is set,
+// the invitation is for the person with that address, verified. If n.Send is set, a mail brings a
+// separate link. Earlier invitations of the organization for the same address end, with their
+// links.
+//
+// Invite returns fault.Conflict if the address belongs to a member, and fault.Quota if the plan
+// allows no more members, open invitations included.
 func (s *Members) Invite(ctx context.Context, p tenancy.Principal, n tenancy.NewInvitation) (
 	out tenancy.Invitation, link string, err error) {
 	const op = "tenancy.Invite"
@@ -70,8 +72,8 @@ func (s *Members) Invite(ctx context.Context, p tenancy.Principal, n tenancy.New
 }
 
 // replaceInvitation ends the invitations of the principal's organization for an address that gets
-// another one, and returns Conflict for that of a member. It locks the organization, so that two
-// invitations at once leave one.
+// another one. It returns Conflict if the address belongs to a member. It locks the organization,
+// so that only one of two concurrent invitations remains.
 func (s *Members) replaceInvitation(ctx context.Context, tx *db.OrgTx, p tenancy.Principal, email string) error {
 	if email == "" {
 		return nil
@@ -99,15 +101,15 @@ func (s *Members) replaceInvitation(ctx context.Context, tx *db.OrgTx, p tenancy
 }
 
 const (
-	// maxInvitations is the number of open invitations of an organization.
+	// maxInvitations is the maximum number of open invitations of an organization.
 	maxInvitations = 500
-	// maxMembers is the number of members of an organization, with any plan.
+	// maxMembers is the maximum number of members of an organization, with any plan.
 	maxMembers = 5000
 )
 
-// checkSeats returns fault.Quota when the organization can have no more members, and Conflict at
-// the limits that all organizations have. It locks the organization until the end of the
-// transaction, and returns pgx.ErrNoRows for one that is to be deleted.
+// checkSeats returns fault.Quota if the plan allows no more members, and Conflict at the limits
+// that apply to all organizations. It locks the organization until the end of the transaction. It
+// returns pgx.ErrNoRows if the organization is to be deleted.
 func (s *Members) checkSeats(ctx context.Context, tx *db.OrgTx, org tenancy.OrgID, inviting bool) error {
 	const op = "tenancy.checkSeats"
 	members, invitations, err := memberstore.CountMembers(ctx, tx, s.clock.Now())
@@ -173,7 +175,7 @@ func invitee(i tenancy.Invitation) string {
 	return i.Email + ", as " + string(i.Role)
 }
 
-// InvitationMail makes a link of an invitation and returns the message with it, or
+// InvitationMail creates a link of an invitation and returns the message with it, or
 // notice.ErrObsolete.
 func (s *Members) InvitationMail(ctx context.Context, to string, n notice.Notice) (out mail.Message, err error) {
 	const op = "tenancy.renderInvitation"
@@ -186,7 +188,8 @@ func (s *Members) InvitationMail(ctx context.Context, to string, n notice.Notice
 		if err != nil {
 			return err
 		}
-		if !s.clock.Now().Before(i.ExpiresAt) || o.DeletedAt != nil || o.SuspendedAt != nil { // nobody can use it
+		// Nobody can use it.
+		if !s.clock.Now().Before(i.ExpiresAt) || o.DeletedAt != nil || o.SuspendedAt != nil {
 			return notice.ErrObsolete
 		}
 		code, hash, err := credential.New(op)

@@ -14,9 +14,9 @@ import (
 )
 
 // JoinOrganization uses an invitation for the principal's person and returns the organization. It
-// returns the zero id when the invitation is not valid, was used or is over, and fault.Forbidden
-// when it is for another address or for one that the person has not verified. A member joins again
-// without effect, and the invitation is used up.
+// returns the zero id if the invitation is invalid, was used or has expired. It returns
+// fault.Forbidden if the invitation is for another address, or for one that the person has not
+// verified. If the person is already a member, the only effect is that the invitation is used up.
 func (s *Members) JoinOrganization(
 	ctx context.Context, p tenancy.Principal, link string,
 ) (org tenancy.OrgID, err error) {
@@ -116,7 +116,7 @@ func (s *Members) UseInvitation(ctx context.Context, tx *db.GateTx, op string, p
 	return open.Org, err
 }
 
-// addMember makes a person a member, unless they are one.
+// addMember makes a person a member, unless they already are one.
 func (s *Members) addMember(ctx context.Context, org *db.OrgTx, person tenancy.Person, role tenancy.Role,
 	from tenancy.Source, now time.Time) error {
 	_, err := memberstore.LockMember(ctx, org, person.ID)
@@ -131,8 +131,8 @@ func (s *Members) addMember(ctx context.Context, org *db.OrgTx, person tenancy.P
 	return db.Audit(ctx, org, event, now)
 }
 
-// InvitedAddress returns the address for which the invitation of a link is, "" for an invitation
-// that anybody can use, or pgx.ErrNoRows when it cannot be used now.
+// InvitedAddress returns the address that a link's invitation is for, or "" if anybody can use the
+// invitation. It returns pgx.ErrNoRows if the invitation cannot be used now.
 func (s *Members) InvitedAddress(ctx context.Context, tx *db.GateTx, hash []byte) (string, error) {
 	open, err := memberstore.InvitationByHash(ctx, tx, hash, s.clock.Now())
 	return open.Email, err

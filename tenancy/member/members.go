@@ -1,5 +1,5 @@
-// Package member implements the members of an organization: the team, roles, and invitations with
-// the way in.
+// Package member implements the members of an organization: the team, roles, invitations and
+// joining.
 package member
 
 import (
@@ -14,21 +14,21 @@ import (
 	"crier/tenancy/proof"
 )
 
-// Keys are the API keys that a member made.
+// Keys revokes the API keys that a member made.
 type Keys interface {
-	// TakeMade locks and returns the keys that a person made, and with Revoke deletes them and
-	// returns their hashes.
+	// TakeMade locks and returns the keys that a person made. If m.Revoke is set, it deletes the
+	// keys and also returns their hashes.
 	TakeMade(ctx context.Context, tx *db.OrgTx, m tenancy.Maker) (keys []tenancy.APIKey, revoked [][]byte, err error)
-	// ForgetRevoked makes this process refuse the keys with these hashes, unless err means that
-	// they still exist.
+	// ForgetRevoked makes this process refuse the keys with these hashes, unless err means that the
+	// keys still exist.
 	ForgetRevoked(err error, revoked [][]byte)
 }
 
-// Publishing has what a member made there.
+// Publishing finds what a member made for publishing.
 type Publishing interface {
-	// TakeMade returns what a person made in the organization of q except keys and invitations, and
-	// deletes the webhooks with Revoke. It runs in the transaction of q, and returns the error of
-	// Postgres.
+	// TakeMade returns what a person made in the organization of q, except keys and invitations. If
+	// m.Revoke is set, it deletes the webhooks. It runs in the transaction of q, and returns the
+	// error of Postgres.
 	TakeMade(ctx context.Context, q pg.Querier, m tenancy.Maker) (tenancy.MadeBy, error)
 }
 

@@ -15,17 +15,18 @@ import (
 
 // RemoveMember removes a member of the principal's organization, or lets the principal's person
 // leave it. The member's next request finds no access, in all processes, and the member's
-// invitations end. Keys and webhooks that the member made belong to the organization: RemoveMember
-// returns the working ones, because the person may know their secrets, and with revoke it deletes
-// them. The person could still answer requests for approval by review links, so these end too: the
-// mailed links of the person's own requests, which may have gone to another address of the person,
-// and those mailed to the person. Only a person who manages the organization may set revoke.
-// Without the second factor that the organization requires, a person can only leave. It returns
-// fault.Forbidden for the owner and for a member who outranks the principal, and fault.NotFound if
-// there is no such member.
+// invitations end.
 //
-// A person who has already left can be removed as long as anything that they made is left, so that
-// nobody keeps a key by leaving first.
+// Keys and webhooks that the member made belong to the organization. RemoveMember returns the
+// working ones, because the person may know their secrets. If revoke is set, which requires a
+// principal who manages the organization, it deletes them. It also ends the review links with which
+// the person could still answer approval requests: the mailed links of the person's own requests,
+// which may have gone to another address of the person, and links mailed to the person.
+//
+// Without the second factor that the organization requires, a person can only leave. RemoveMember
+// returns fault.Forbidden for the owner and for another member whom the principal does not outrank,
+// and fault.NotFound if there is no such member. A person who has already left can be removed as
+// long as anything that they made is left, so that nobody keeps a key by leaving first.
 func (s *Members) RemoveMember(
 	ctx context.Context, p tenancy.Principal, member string, revoke bool,
 ) (made tenancy.MadeBy, err error) {
@@ -73,8 +74,8 @@ func (s *Members) RemoveMember(
 }
 
 // takeMade ends the invitations of a locked member, and returns them with everything else that the
-// person made and the hashes of the keys. With Revoke it deletes the keys and the webhooks. The
-// member's own commands have ended or are waiting, so they create nothing later.
+// person made. If maker.Revoke is set, it deletes the keys and the webhooks, and returns the hashes
+// of the keys. The member's own commands have ended or are waiting, so they create nothing later.
 func (s *Members) takeMade(ctx context.Context, tx *db.OrgTx, p tenancy.Principal, maker tenancy.Maker) (
 	made tenancy.MadeBy, hashes [][]byte, err error) {
 	now := s.clock.Now()
@@ -95,7 +96,7 @@ func (s *Members) takeMade(ctx context.Context, tx *db.OrgTx, p tenancy.Principa
 	return made, hashes, s.auditMade(ctx, tx, p, made, now)
 }
 
-// auditMade records which of the things that a member had made have ended.
+// auditMade records the end of things that a member had made.
 func (s *Members) auditMade(ctx context.Context, tx *db.OrgTx, p tenancy.Principal, ended tenancy.MadeBy,
 	now time.Time) error {
 	subjects := map[tenancy.Action][]string{}

@@ -11,13 +11,16 @@ import (
 	"crier/tenancy/notice"
 )
 
-// SetRole changes the role of a member of the principal's organization. With RoleSuperAdmin the
-// owner, who is the principal, and the member swap: the member becomes the owner, and the principal
-// an administrator; this needs the proof. The invitations of a member who no longer manages the
-// organization end. SetRole returns them with the keys, webhooks and provider credentials that the
-// person made. With revoke it deletes the keys and webhooks, as RemoveMember does. It returns
-// fault.Forbidden for the owner's role and for a principal who may not, and fault.NotFound for the
-// id of no member.
+// SetRole changes the role of a member of the principal's organization. With RoleSuperAdmin, the
+// member becomes the owner, and the principal, who must be the owner, becomes an administrator;
+// this requires the proof.
+//
+// The invitations of a member who no longer manages the organization end. SetRole returns them with
+// the keys, webhooks and provider credentials that the person made. If change.Revoke is set, it
+// deletes the keys and webhooks, as RemoveMember does.
+//
+// SetRole returns fault.Forbidden for the owner's role and for a principal who may not change the
+// role, and fault.NotFound if there is no such member.
 func (s *Members) SetRole(ctx context.Context, p tenancy.Principal, member string, change tenancy.RoleChange) (
 	made tenancy.MadeBy, err error) {
 	const op = "tenancy.SetRole"
@@ -85,7 +88,7 @@ func (s *Members) setRole(ctx context.Context, tx *db.OrgTx, op string, p tenanc
 	return s.recordRole(ctx, tx, p, m.Person, role, handOver)
 }
 
-// recordRole records a new role and sends a mail to the member.
+// recordRole records a new role and mails the member.
 func (s *Members) recordRole(ctx context.Context, tx *db.OrgTx, p tenancy.Principal, target tenancy.PersonID,
 	role tenancy.Role, handOver bool) error {
 	email, err := memberstore.MemberEmail(ctx, tx, target)
@@ -110,10 +113,10 @@ func (s *Members) recordRole(ctx context.Context, tx *db.OrgTx, p tenancy.Princi
 	return s.notices.Notify(ctx, gate, kind, email, notice.Notice{Name: o.Name, Role: role, By: p.Doer()})
 }
 
-// checkStays returns Conflict when the account of a member is to be deleted, because the
-// organization would be left without an owner. It locks the member and the principal's person,
-// whose account may be about to be deleted with the organizations that it owns, until the end of
-// the transaction, which it continues in the organization.
+// checkStays returns Conflict if the account of the member or the principal is to be deleted,
+// because the organization would be left without an owner. It locks both people until the end of
+// the transaction, because the principal's account may be about to be deleted with the
+// organizations that it owns. The returned transaction continues in the organization.
 func checkStays(ctx context.Context, tx *db.OrgTx, op string, p tenancy.Principal, member tenancy.PersonID) (
 	*db.OrgTx, error) {
 	gate, err := tx.Leave(ctx)

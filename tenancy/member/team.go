@@ -20,8 +20,8 @@ func (s *Members) Team(ctx context.Context, p tenancy.Principal) (out []tenancy.
 	return out, err
 }
 
-// inMember runs fn in a transaction that has locked a member, alone as InOrgAlone does. It returns
-// NotFound when there is no such member.
+// inMember runs fn in a transaction that has locked a member, using InOrgAlone. It returns NotFound
+// if there is no such member.
 func (s *Members) inMember(ctx context.Context, op string, p tenancy.Principal, target tenancy.PersonID,
 	fn func(tx *db.OrgTx, m tenancy.Membership) error) error {
 	return s.db.InOrgAlone(ctx, op, p, func(tx *db.OrgTx) error {

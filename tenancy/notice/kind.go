@@ -33,6 +33,6 @@ const (
 	// Members stands for a page of the members of an organization: its task queues a mail to each
 	// of them. The address of its row is the id of the organization.
 	Members Kind = "members"
-	// Report is about an incident of a channel, or about published posts.
+	// Report is about incidents of channels, published posts or approvals.
 	Report Kind = "report"
 )

@@ -15,7 +15,7 @@ type Notice struct {
 	Confirmation tenancy.ConfirmationID `json:"confirmation,omitzero"`
 	Org          tenancy.OrgID          `json:"org,omitzero"`
 	Invitation   tenancy.InvitationID   `json:"invitation,omitzero"`
-	// Name is the name of an organization, or the new address.
+	// Name is the name of an organization or an identity provider, or the new address.
 	Name    string       `json:"name,omitempty"`
 	Key     string       `json:"key,omitempty"`
 	Channel string       `json:"channel,omitempty"`
@@ -23,15 +23,16 @@ type Notice struct {
 	Role    tenancy.Role `json:"role,omitempty"`
 	Address string       `json:"address,omitempty"`
 	Agent   string       `json:"agent,omitempty"`
-	// Zone is the time zone of the organization, "" in mails that concern only an account.
+	// Zone is the time zone of the organization, or "" in mails that concern only an account.
 	Zone  string    `json:"zone,omitempty"`
 	At    time.Time `json:"at,omitzero"`
 	Until time.Time `json:"until,omitzero"`
-	// Kind is the kind of the mails that a mail of the kind Members queues, and After the person
-	// after whom its page of members begins.
+	// Kind and After are set for the kind Members. Kind is the kind of the mails to queue, and
+	// After is the person after whom the page of members begins.
 	Kind  Kind             `json:"kind,omitempty"`
 	After tenancy.PersonID `json:"after,omitzero"`
-	// Reports are set for Report, and More is the number of reports that the mail does not list.
+	// Reports are set for the kind Report. More is the number of reports that the mail does not
+	// list.
 	Reports []tenancy.Report `json:"reports,omitempty"`
 	More    int              `json:"more,omitempty"`
 }
@@ -47,7 +48,7 @@ func (n Notice) IsOptional(kind Kind) bool {
 	return false
 }
 
-// Topics returns what the person can turn off to get no more such mails.
+// Topics returns the topics that the person can turn off to stop such mails.
 func (n Notice) Topics() (out []tenancy.MailTopic) {
 	if len(n.Reports) == 0 {
 		return []tenancy.MailTopic{tenancy.TopicTeam}
@@ -111,7 +112,7 @@ func IsProblem(r tenancy.Report) bool {
 // invitation.
 var ErrObsolete = errors.New("there is nothing to send")
 
-// Obsolete returns ErrObsolete in place of pgx.ErrNoRows, and other errors unchanged.
+// Obsolete returns ErrObsolete instead of pgx.ErrNoRows, and other errors unchanged.
 func Obsolete(err error) error {
 	if pg.IsNoRows(err) {
 		return ErrObsolete

@@ -1,5 +1,5 @@
 // Package notice queues mails in the transaction of the change that they report. It defines their
-// kinds, their contents, and how many of them may wait.
+// kinds and their contents, and limits how many of them may wait.
 package notice
 
 import (

@@ -11,7 +11,8 @@ import (
 	"crier/tenancy/db"
 )
 
-// MailTask is the kind of the task that sends a mail. The task has the id of the mail's row.
+// MailTask is the kind of the task that sends a mail. The id of the task is the id of the mail's
+// row.
 const MailTask = "mail"
 
 const mailInsert = `-- tenancy.MailInsert
@@ -34,8 +35,8 @@ func AddMail(ctx context.Context, tx *db.GateTx, kind, email string, data any, n
 const mailCount = `-- tenancy.MailCount
 select count(*) from (select from mail where email = $1 and kind = $2 and created_at > $3 limit $4) queued`
 
-// CountMails returns how many mails of a kind to an address were added since a time and are not
-// sent yet, at most limit.
+// CountMails returns how many mails of a kind to an address were added since a time and have not
+// been sent yet, at most limit.
 func CountMails(ctx context.Context, tx *db.GateTx, email, kind string, since time.Time, limit int) (n int, err error) {
 	err = tx.QueryRow(ctx, mailCount, email, kind, since, limit).Scan(&n)
 	return n, err

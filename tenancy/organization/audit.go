@@ -12,9 +12,9 @@ import (
 )
 
 // Audit returns entries of the audit log of the principal's organization, the newest first, and
-// whether there are more. Who does not manage the organization gets the own entries, among them
-// those of an administrator of the instance who acted as the person. Audit returns
-// fault.RateLimited while too many such queries wait.
+// whether there are more. A person who does not manage the organization gets only their own
+// entries, including those of an instance administrator who impersonated them. Audit returns
+// fault.RateLimited while too many such queries are waiting.
 func (s *Organizations) Audit(ctx context.Context, p tenancy.Principal, q tenancy.AuditQuery) (
 	out []tenancy.AuditEvent, more bool, err error) {
 	const op = "tenancy.Audit"
@@ -44,14 +44,14 @@ func (s *Organizations) Audit(ctx context.Context, p tenancy.Principal, q tenanc
 }
 
 const (
-	// auditsAtOnce is the number of queries of audit logs of all organizations, and auditsWaiting
-	// of those of one organization that wait for auditWait.
+	// auditsAtOnce is how many audit log queries run at once, over all organizations. auditsWaiting
+	// is how many queries of one organization may wait, each for at most auditWait.
 	auditsAtOnce, auditsWaiting = 2, 4
 	auditWait                   = 10 * time.Second
 )
 
-// queryAudit waits for a place for a query of an audit log. It returns RateLimited when too many
-// wait.
+// queryAudit waits for a slot for an audit log query. It returns RateLimited if too many queries
+// are waiting, or if no slot became free in time.
 func (s *Organizations) queryAudit(ctx context.Context, op string, org tenancy.OrgID) (leave func(), err error) {
 	ctx, cancel := context.WithTimeout(ctx, auditWait)
 	defer cancel()
@@ -64,23 +64,23 @@ func (s *Organizations) queryAudit(ctx context.Context, op string, org tenancy.O
 }
 
 // Record appends an entry to the audit log of the principal's organization for something that
-// another part of the service did. It returns fault.Unavailable when the database cannot be
-// reached; what was done stays done.
+// another part of the service did. It returns fault.Unavailable if the database cannot be reached;
+// what was done is not undone.
 func (s *Organizations) Record(ctx context.Context, p tenancy.Principal, action tenancy.Action, subject string) error {
 	return s.db.InOrg(ctx, "tenancy.Record", p.Org, func(tx *db.OrgTx) error {
 		return db.Audit(ctx, tx, p.Event(action, subject), s.clock.Now())
 	})
 }
 
-// RecordActed appends an audit entry for a request to change something that an instance
-// administrator makes while impersonating a member.
+// RecordActed appends an audit entry for a request with which an instance administrator changes
+// something while impersonating a member.
 func (s *Organizations) RecordActed(ctx context.Context, p tenancy.Principal, request string) error {
 	return s.Record(ctx, p, tenancy.ActionImpersonatedRequest, request)
 }
 
 // AppendAudit appends an entry to the audit log of the principal's organization for something that
-// another part of the service does. It runs as pg.Tenant in the transaction of what the entry
-// records, and returns the error of Postgres.
+// another part of the service does. It runs as pg.Tenant in the transaction that makes the change,
+// and returns the error of Postgres.
 func (s *Organizations) AppendAudit(
 	ctx context.Context, q pg.Querier, p tenancy.Principal, action tenancy.Action, subject string,
 ) error {

@@ -11,8 +11,8 @@ import (
 	organizationstore "crier/tenancy/organization/store"
 )
 
-// Organizations returns the organizations that the principal's person can choose, or restore
-// because it is the owner, the oldest membership first. Their time zone is empty.
+// Organizations returns the organizations that the principal's person can choose, or can restore as
+// their owner, the oldest membership first. Their time zone is empty.
 func (s *Organizations) Organizations(
 	ctx context.Context, p tenancy.Principal,
 ) (out []tenancy.OrganizationOf, err error) {
@@ -52,9 +52,9 @@ func (s *Organizations) ChooseOrganization(ctx context.Context, p tenancy.Princi
 	return fault.New(fault.Forbidden, op, "You are not a member of this organization.")
 }
 
-// UpdateOrganization changes settings of the principal's organization, at least one, and returns
-// them. A new time zone applies to new channels; existing channels and recurring posts keep theirs.
-// An organization that is gone is fault.NotFound.
+// UpdateOrganization changes at least one setting of the principal's organization and returns the
+// organization. A new time zone applies to new channels; existing channels and recurring posts keep
+// theirs. It returns fault.NotFound if the organization is gone.
 func (s *Organizations) UpdateOrganization(ctx context.Context, p tenancy.Principal, c tenancy.OrganizationChange) (
 	out tenancy.Organization, err error) {
 	const op = "tenancy.UpdateOrganization"
@@ -98,7 +98,7 @@ func (s *Organizations) Senders(ctx context.Context, p tenancy.Principal) (mailb
 	return mailboxes, err
 }
 
-// noOrganization returns NotFound for an organization that is gone.
+// noOrganization returns NotFound if the organization is gone.
 func noOrganization(op string, err error) error {
 	if pg.IsNoRows(err) {
 		return fault.New(fault.NotFound, op, "There is no such organization.")

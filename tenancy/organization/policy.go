@@ -10,14 +10,15 @@ import (
 	"crier/tenancy/proof"
 )
 
-// MFAPolicy returns whether the principal's organization requires a second factor.
+// MFAPolicy reports whether the principal's organization requires a second factor.
 func (s *Organizations) MFAPolicy(ctx context.Context, p tenancy.Principal) (bool, error) {
 	o, err := s.Organization(ctx, p)
 	return o.RequiresMFA, err
 }
 
-// SetMFAPolicy stores whether the principal's organization requires a second factor. From then on
-// members without one have no access to it. It returns fault.Conflict when the caller has none.
+// SetMFAPolicy stores whether the principal's organization requires a second factor. From then on,
+// members without one have no access to the organization. It returns fault.Conflict if the caller
+// has no second factor.
 func (s *Organizations) SetMFAPolicy(ctx context.Context, p tenancy.Principal, required bool) error {
 	const op = "tenancy.SetMFAPolicy"
 	if err := db.RefuseBehind(op, p); err != nil {

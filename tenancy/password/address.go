@@ -13,10 +13,12 @@ import (
 	passwordstore "crier/tenancy/password/store"
 )
 
-// ChangeAddress sends links to the old and the new address of the principal's person. The address
-// changes when both were followed. Without mail it changes at once, is not verified, and one that
-// is in use is fault.Conflict. With mail an address in use gives the same answer: its owner gets a
-// mail, and the change never completes.
+// ChangeAddress mails links to the old and the new address of the principal's person. The address
+// changes once both links have been followed. If the new address is in use, the response is the
+// same, but the owner of that address gets a mail and the change never completes.
+//
+// Without mail, the address changes at once and is not verified, and ChangeAddress returns true. If
+// the address is in use, it then returns fault.Conflict.
 func (s *Passwords) ChangeAddress(ctx context.Context, p tenancy.Principal, email string, proof tenancy.Proof) (
 	bool, error) {
 	const op = "tenancy.ChangeAddress"
@@ -58,9 +60,9 @@ func (s *Passwords) ChangeAddress(ctx context.Context, p tenancy.Principal, emai
 	})
 }
 
-// ConfirmAddress follows one of the two links of a change of address. It returns true when the
-// address has changed, NotFound for a link that is not valid any more, and Conflict when another
-// account has got the address meanwhile.
+// ConfirmAddress follows one of the two links of a change of address. It returns true if the
+// address has changed, NotFound if the link is no longer valid, and Conflict if another account has
+// taken the address in the meantime.
 func (s *Passwords) ConfirmAddress(ctx context.Context, token string, from tenancy.Source) (done bool, err error) {
 	const op = "tenancy.ConfirmAddress"
 	hash, now := credential.HashPasted(token), s.clock.Now()
@@ -86,8 +88,8 @@ func (s *Passwords) ConfirmAddress(ctx context.Context, token string, from tenan
 	return done && err == nil, db.AccountFault(op, err)
 }
 
-// setAddress changes the address of a person. Links that were sent to the old one end. Identities
-// of providers, which had the old address, are unlinked if the person has a password.
+// setAddress changes the address of a person. Links that were sent to the old address end. If the
+// person has a password, identities of providers, which had the old address, are unlinked.
 func (s *Passwords) setAddress(ctx context.Context, tx *db.GateTx, person tenancy.Person, email string,
 	verified bool, from tenancy.Source) error {
 	for _, kind := range []credential.ConfirmationKind{credential.ConfirmAddress, credential.ConfirmReset} {

@@ -13,8 +13,8 @@ import (
 )
 
 // ChangePassword sets the password of the principal's person and ends all other sessions. The
-// password of the proof is the old password. A person without a password sets a first one, see
-// prove.
+// password of the proof is the old password. A person without a password sets a first one; see
+// Prove in tenancy/proof.
 func (s *Passwords) ChangePassword(
 	ctx context.Context, p tenancy.Principal, proof tenancy.Proof, password string,
 ) error {

@@ -1,5 +1,5 @@
-// Package password implements changing the password and the address with which a person signs in,
-// and the way back for a person who has forgotten the password.
+// Package password implements changing the password and the address that a person signs in with,
+// and resetting a forgotten password.
 package password
 
 import (

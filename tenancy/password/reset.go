@@ -15,22 +15,24 @@ import (
 	"crier/tenancy/passwords"
 )
 
-// Forgot sends a link for a new password, if there is a person with the address. The address is
-// looked up when the mail is rendered, so that the answer takes the same time for all addresses.
+// Forgot mails a link for a new password, if there is a person with the address. The address is
+// looked up when the mail is rendered, so that the response takes the same time for all addresses.
 func (s *Passwords) Forgot(ctx context.Context, email string) error {
 	return s.notices.AddByAddress(ctx, "tenancy.Forgot", notice.Reset, email)
 }
 
-// ResetPassword sets the password of the link's person and ends all sessions of the person. The
-// identities of providers are unlinked: who has taken an account over could have linked one. A
-// second factor remains. It returns false for a link that is not valid or was used.
+// ResetPassword sets the password of the link's person and ends all of the person's sessions. It
+// unlinks the identities of providers, because somebody who has taken over the account could have
+// linked one. A second factor remains. ResetPassword returns false if the link is invalid or was
+// used.
 func (s *Passwords) ResetPassword(ctx context.Context, token, password string, from tenancy.Source) (bool, error) {
 	const op = "tenancy.ResetPassword"
 	if err := passwords.Check(op, "password", password); err != nil {
 		return false, err
 	}
 	now, link := s.clock.Now(), credential.HashPasted(token)
-	err := s.db.InGate(ctx, op, func(tx *db.GateTx) error { // nothing is hashed for a link that is not valid
+	// Nothing is hashed for an invalid link.
+	err := s.db.InGate(ctx, op, func(tx *db.GateTx) error {
 		_, err := credential.ConfirmationByHash(ctx, tx, link, credential.ConfirmReset, now)
 		return err
 	})
@@ -61,7 +63,8 @@ func (s *Passwords) ResetPassword(ctx context.Context, token, password string, f
 				return err
 			}
 		}
-		if _, err := entry.EndSessions(ctx, tx, person.ID, tenancy.SessionID{}, from.Device); err != nil { // and the link
+		// This ends the link too.
+		if _, err := entry.EndSessions(ctx, tx, person.ID, tenancy.SessionID{}, from.Device); err != nil {
 			return err
 		}
 		if err := db.DeleteIdentities(ctx, tx, person.ID); err != nil {
@@ -79,9 +82,9 @@ func (s *Passwords) ResetPassword(ctx context.Context, token, password string, f
 	return err == nil, err
 }
 
-// SetPasswordOf replaces the password of the person with an address by a random one, which it
-// returns, and ends all sessions and all sign-ins by providers of the person. It is for the
-// operator. An address without an account is fault.NotFound.
+// SetPasswordOf replaces the password of the person with the given address with a random one, and
+// returns it. It ends all of the person's sessions and unlinks the person's identities of
+// providers. It is for the operator. It returns fault.NotFound if no account has the address.
 func (s *Passwords) SetPasswordOf(ctx context.Context, email string) (string, error) {
 	const op = "tenancy.SetPasswordOf"
 	password, err := secret.Token("", 20)

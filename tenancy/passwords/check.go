@@ -7,8 +7,8 @@ import (
 	"crier/tenancy"
 )
 
-// Check returns Invalid for a new password that has not 8 to 128 characters, spaces around it not
-// counted, or that is one of the commonest.
+// Check returns Invalid for a new password that has fewer than 8 characters, not counting spaces at
+// its ends, or more than 128, or that is one of the most common passwords.
 func Check(op, field, password string) error {
 	var in tenancy.Inputs
 	in.Password(field, password)

@@ -12,7 +12,7 @@ import (
 	personstore "crier/tenancy/person/store"
 )
 
-// Identities returns the identities with which the principal's person can sign in.
+// Identities returns the identities that the principal's person can sign in with.
 func (s *People) Identities(ctx context.Context, p tenancy.Principal) (out []tenancy.Identity, err error) {
 	const op = "tenancy.Identities"
 	err = s.db.InGate(ctx, op, func(tx *db.GateTx) error {
@@ -22,9 +22,9 @@ func (s *People) Identities(ctx context.Context, p tenancy.Principal) (out []ten
 	return out, err
 }
 
-// UnlinkIdentity deletes an identity of the principal's person. One that does not exist is
-// fault.NotFound, and the last one of a person without a password fault.Conflict: nobody could sign
-// in any more.
+// UnlinkIdentity deletes an identity of the principal's person. It returns fault.NotFound if there
+// is no such identity, and fault.Conflict if it is the last one of a person without a password, who
+// could no longer sign in.
 func (s *People) UnlinkIdentity(ctx context.Context, p tenancy.Principal, identity string) error {
 	const op = "tenancy.UnlinkIdentity"
 	if err := db.RefuseBehind(op, p); err != nil {

@@ -11,7 +11,7 @@ import (
 )
 
 // Self returns the principal's person and the organization of the request. The organization is zero
-// when the person is a member of none.
+// if the person is a member of none.
 func (s *People) Self(ctx context.Context, p tenancy.Principal) (
 	person tenancy.Person, org tenancy.OrganizationOf, err error) {
 	const op = "tenancy.Self"
@@ -33,8 +33,8 @@ func (s *People) Self(ctx context.Context, p tenancy.Principal) (
 	return person, org, err
 }
 
-// SetProfile replaces the profile of the principal's person. The name has 3 to 128 characters and
-// the bio at most 500.
+// SetProfile replaces the profile of the principal's person. The name must have 3 to 128 characters
+// and the bio at most 500.
 func (s *People) SetProfile(ctx context.Context, p tenancy.Principal, profile tenancy.Profile) (
 	person tenancy.Person, err error) {
 	const op = "tenancy.SetProfile"

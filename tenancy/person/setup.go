@@ -8,8 +8,8 @@ import (
 	personstore "crier/tenancy/person/store"
 )
 
-// Setup fills the name of the principal's person, and of an owner's organization the time zone,
-// where nobody has chosen one yet. What is filled already stays.
+// Setup sets the name of the principal's person, and the time zone of the organization if the
+// person owns it. It sets only what nobody has chosen yet.
 func (s *People) Setup(ctx context.Context, p tenancy.Principal, wanted tenancy.Setup) error {
 	const op = "tenancy.Setup"
 	var in tenancy.Inputs

@@ -66,8 +66,8 @@ func (s *Proofs) countTry(op string, f Factor) (Factor, error) {
 	return f, nil
 }
 
-// CheckEither is CheckCode or, if recovery is not empty, the same for a recovery code, which it
-// deletes.
+// CheckEither is CheckCode or, if recovery is not empty, checks and deletes a recovery code in the
+// same way.
 func (s *Proofs) CheckEither(ctx context.Context, tx *db.GateTx, op string, person tenancy.Person,
 	f Factor, code, recovery string, from tenancy.Source) (refusal, err error) {
 	if recovery == "" {
@@ -130,11 +130,11 @@ func wrongCode(op string) error {
 	return fault.New(fault.Unauthenticated, op, "The code is wrong, or was used before.")
 }
 
-// RecoveryLength is the length of a recovery code in base62 characters, which hold 95 bits.
+// RecoveryLength is the length of a recovery code in base62 characters. A code holds 95 bits.
 const RecoveryLength = 16
 
-// SplitCode returns the text as a code of the second factor or as a recovery code, and "" for the
-// other.
+// SplitCode returns the text as a code of the second factor or, if it has the length of one, as a
+// recovery code. The other result is "".
 func SplitCode(text string) (code, recovery string) {
 	if len(paste.Word(text)) == RecoveryLength {
 		return "", text
@@ -142,8 +142,8 @@ func SplitCode(text string) (code, recovery string) {
 	return text, ""
 }
 
-// OfInput converts the refusal of a code for a request with a session: there a wrong code is
-// invalid input, not a failed sign-in.
+// OfInput converts the refusal of a code for a request with a session. In such a request, a wrong
+// code is invalid input and not a failed sign-in.
 func OfInput(op string, refusal error) error {
 	if fault.Is(refusal, fault.Unauthenticated) {
 		return &fault.Error{Kind: fault.Invalid, Op: op, Message: "The code is wrong, or was used before.",

@@ -11,7 +11,7 @@ import (
 	"crier/platform/limit"
 )
 
-// Hash returns a hash of the password, which Matches accepts. It returns the errors of slot.
+// Hash returns a hash of the password for Matches. It returns the errors of slot.
 func (s *Proofs) Hash(ctx context.Context, site, password string) (string, error) {
 	release, err := s.slot(ctx, site)
 	if err != nil {

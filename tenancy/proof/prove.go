@@ -11,12 +11,14 @@ import (
 )
 
 // Prove checks the proof of the principal's person: the password or, if the person has none, a
-// recent sign-in; and, if the person has a second factor, a code of it, unless the sign-in proved
-// the factor in the last ten minutes. It returns Invalid for a wrong proof, Invalid with RemedyCode
-// for a missing code, RateLimited after too many wrong codes or while too many passwords are being
-// hashed, Unauthenticated if the session has ended, and Forbidden for a principal that is
-// impersonating somebody. Prove returns the person, whom the caller must lock and confirm again
-// before it acts.
+// recent sign-in. If the person has a second factor, Prove also checks a code of it, unless the
+// sign-in proved the factor in the last ten minutes. It returns the person, whom the caller must
+// lock and confirm again before it acts.
+//
+// Prove returns Invalid for a wrong proof and Invalid with RemedyCode for a missing code. It
+// returns RateLimited after too many wrong codes or while too many passwords are being hashed,
+// Unauthenticated if the session has ended, and Forbidden for a principal that is impersonating
+// somebody.
 func (s *Proofs) Prove(ctx context.Context, op string, p tenancy.Principal, proof tenancy.Proof) (
 	person tenancy.Person, err error) {
 	person, signIn, err := s.ProvePassword(ctx, op, p, proof.Password)

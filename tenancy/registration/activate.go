@@ -13,14 +13,14 @@ import (
 	"crier/tenancy/notice"
 )
 
-// Activate completes the registration of a link. It returns false for a link that is not valid or
-// was used, when the address has got an account meanwhile, and when the instance does not take the
-// registration any more.
+// Activate completes the registration of a link. It returns false if the link is invalid or was
+// used, if the address has got an account in the meantime, or if the instance no longer takes the
+// registration.
 //
-// Anybody can register an address and choose its password. So a link that is opened in another
-// browser than that which registered needs the password of the registration too: without one the
-// step is StepPassword and the link stays valid, and a wrong one is fault.Invalid. Nobody gets an
-// account with the password of somebody else by opening a link.
+// Anybody can register an address and choose its password. So a link that is opened in a different
+// browser from the one that registered needs the registration's password too. Without a password,
+// the step is StepPassword and the link stays valid. A wrong password is fault.Invalid. This way,
+// nobody gets an account with somebody else's password by opening a link.
 func (s *Registrations) Activate(ctx context.Context, code, password string, from tenancy.Source) (
 	out tenancy.SignIn, ok bool, err error) {
 	const op = "tenancy.Activate"
@@ -50,9 +50,9 @@ func (s *Registrations) Activate(ctx context.Context, code, password string, fro
 	return out, err == nil, err
 }
 
-// proveRegistrant returns StepDone if who opens a link has made its registration, and StepPassword
-// if that is not known. A wrong password is fault.Invalid, and a link that is not valid
-// pgx.ErrNoRows.
+// proveRegistrant returns StepDone if the person who opens a link made its registration, and
+// StepPassword if that is not known. It returns fault.Invalid for a wrong password, and
+// pgx.ErrNoRows for an invalid link.
 func (s *Registrations) proveRegistrant(ctx context.Context, op string, hash []byte, password string, from tenancy.Source) (
 	tenancy.Step, error) {
 	var c credential.Confirmation
@@ -66,7 +66,8 @@ func (s *Registrations) proveRegistrant(ctx context.Context, op string, hash []b
 	if from.Device != "" && bytes.Equal(c.Device, secret.HashToken(from.Device)) {
 		return tenancy.StepDone, nil
 	}
-	if c.PasswordHash == "" { // the identity of a provider is what the registrant has
+	// The registrant proves the registration with the identity of a provider.
+	if c.PasswordHash == "" {
 		return "", fault.New(fault.Invalid, op, "Open this link in the browser in which you registered.")
 	}
 	if password == "" {
@@ -81,9 +82,9 @@ func (s *Registrations) proveRegistrant(ctx context.Context, op string, hash []b
 	return tenancy.StepDone, err
 }
 
-// ResendActivation sends the link of the address's registration again, if there is one. If there
-// are several it sends no link, because the newest may be that of somebody else. The address is
-// looked up when the mail is rendered, so that the answer takes the same time for all addresses.
+// ResendActivation mails a new link for the address's registration, if there is one. If there are
+// several, it sends no link, because somebody else may have made the newest. The address is looked
+// up when the mail is rendered, so that the response takes the same time for all addresses.
 func (s *Registrations) ResendActivation(ctx context.Context, email string) error {
 	return s.notices.AddByAddress(ctx, "tenancy.ResendActivation", notice.Resend, email)
 }

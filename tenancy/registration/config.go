@@ -5,7 +5,7 @@ import (
 	"crier/platform/secret"
 )
 
-// Policy is who may register.
+// Policy says who may register.
 type Policy string
 
 // The values of REGISTRATION. A person with an invitation may always register.
@@ -14,16 +14,16 @@ const (
 	RegisterFirst Policy = "first"
 	// RegisterInvited allows only people with an invitation.
 	RegisterInvited Policy = "invite"
-	// RegisterOpen allows all.
+	// RegisterOpen allows everybody.
 	RegisterOpen Policy = "open"
 )
 
-// Config are the settings of registrations.
+// Config holds the settings of registrations.
 type Config struct {
 	Registration Policy `env:"REGISTRATION, default=first" doc:"Who may register: first (until there is an organization), invite, or open."`
 }
 
-// Validate returns an env.Fault for a policy that does not exist.
+// Validate returns an env.Fault if the policy is unknown.
 func (c Config) Validate() error {
 	var faults env.Faults
 	if c.Registration != RegisterFirst && c.Registration != RegisterInvited && c.Registration != RegisterOpen {
@@ -32,7 +32,7 @@ func (c Config) Validate() error {
 	return faults.Err()
 }
 
-// EnterpriseConfig are the settings of signed requests.
+// EnterpriseConfig holds the settings of signed requests.
 type EnterpriseConfig struct {
 	// EnterpriseSecret is empty on an instance without the enterprise routes.
 	EnterpriseSecret secret.Text `env:"ENTERPRISE_SECRET" doc:"Key of signed /enterprise requests, 32 bytes or more; empty: no such routes."`
@@ -40,7 +40,7 @@ type EnterpriseConfig struct {
 
 const minEnterpriseSecret = 32
 
-// Validate returns an env.Fault for a secret that is too short.
+// Validate returns an env.Fault if the secret is too short.
 func (c EnterpriseConfig) Validate() error {
 	var faults env.Faults
 	if n := len(c.EnterpriseSecret); n > 0 && n < minEnterpriseSecret {

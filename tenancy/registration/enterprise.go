@@ -15,17 +15,17 @@ import (
 )
 
 const (
-	// maxSignedLife is the greatest time between iat and exp of a signed request.
+	// maxSignedLife is the maximum time between iat and exp of a signed request.
 	maxSignedLife = 5 * time.Minute
-	// clockSkew is how far the clock of the signer may be ahead.
+	// clockSkew is how far the signer's clock may be ahead.
 	clockSkew = 30 * time.Second
-	// maxSigned is the greatest length of a signed request in bytes.
+	// maxSigned is the maximum length of a signed request in bytes.
 	maxSigned = 8 << 10
 )
 
 // enterpriseUser is the content of a signed request.
 type enterpriseUser struct {
-	// UserID is the id of the person at the company; it is not used.
+	// UserID is the id of the person at the company. It is not used.
 	UserID any    `json:"id"`
 	Name   string `json:"name"`
 	Email  string `json:"email"`
@@ -34,10 +34,13 @@ type enterpriseUser struct {
 }
 
 // CreateEnterpriseUser creates a person without a password, an organization and its first API key,
-// which it returns in full, for a request that the company has signed: a JWT by HS256 with
-// ENTERPRISE_SECRET, with iat, exp at most five minutes later, and jti, which is used once. It
-// returns fault.NotFound without a secret, fault.Invalid for a signature, an age or a content that
-// is not valid, and fault.Conflict for a request that was used and for an address in use.
+// which it returns in full. The request must be signed by the company: it is a JWT signed with
+// HS256 and ENTERPRISE_SECRET, with iat, exp at most five minutes later, and a jti that is used
+// only once.
+//
+// It returns fault.NotFound if the instance has no secret, fault.Invalid if the signature, the age
+// or the content is invalid, and fault.Conflict if the request was used before or the address is in
+// use.
 func (s *Registrations) CreateEnterpriseUser(ctx context.Context, signed string, from tenancy.Source) (
 	org tenancy.OrgID, key string, err error) {
 	const op = "tenancy.CreateEnterpriseUser"

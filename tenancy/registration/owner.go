@@ -14,13 +14,13 @@ type NewOwner struct {
 	Email, Name, Password string
 	// Organization is the name of the organization, of 1 to 128 characters.
 	Organization string
-	// Instance makes the person an administrator of the instance.
+	// Instance makes the person an instance administrator.
 	Instance bool
 }
 
 // CreateOwner creates a person and an organization that the person owns, in one transaction, and
-// returns the principal. An address that is in use is fault.Conflict. A password that is refused as
-// in a registration, and a text that breaks a rule, are fault.Invalid.
+// returns the principal. It returns fault.Conflict if the address is in use. It returns
+// fault.Invalid for a password that a registration would reject and for a text that breaks a rule.
 func (s *Registrations) CreateOwner(ctx context.Context, n NewOwner) (tenancy.Principal, error) {
 	const op = "tenancy.CreateOwner"
 	var in tenancy.Inputs

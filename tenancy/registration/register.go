@@ -17,7 +17,7 @@ import (
 	"crier/tenancy/signin"
 )
 
-// CanRegister returns whether a person without an invitation can register.
+// CanRegister reports whether a person without an invitation can register.
 func (s *Registrations) CanRegister(ctx context.Context) (can bool, err error) {
 	const op = "tenancy.CanRegister"
 	err = s.db.InGate(ctx, op, func(tx *db.GateTx) error {
@@ -27,8 +27,8 @@ func (s *Registrations) CanRegister(ctx context.Context) (can bool, err error) {
 	return can, err
 }
 
-// takesRegistrations returns whether a person without an invitation can register. With lock no
-// other transaction that asks so goes on before the end of this one.
+// takesRegistrations reports whether a person without an invitation can register. If lock is set,
+// other transactions that call it with lock wait for the end of this one.
 func (s *Registrations) takesRegistrations(ctx context.Context, tx *db.GateTx, lock bool) (bool, error) {
 	if s.cfg.Registration != RegisterFirst {
 		return s.cfg.Registration == RegisterOpen, nil
@@ -37,13 +37,15 @@ func (s *Registrations) takesRegistrations(ctx context.Context, tx *db.GateTx, l
 	return !exists, err
 }
 
-// Register begins a registration. On an instance that sends mail it stores what the account will be
-// and sends a link to the address; whether the address has an account changes neither the answer
-// nor the work. Without mail the account is made at once, unless the address is in use. Register
-// returns fault.Invalid for that, when the instance takes no registrations, for an invitation that
-// is not valid or is for another address, for an input that breaks a rule, and for a token that is
-// not valid any more. The result has a token for the cookie device of a browser without one: see
-// Activate.
+// Register begins a registration. On an instance that sends mail, it stores the future account and
+// mails a link to the address. Whether the address has an account changes neither the response nor
+// the work. Without mail, or if an identity provider has verified the address, Register creates the
+// account at once.
+//
+// Register returns fault.Invalid if it would create the account at once and the address is in use,
+// if the instance takes no registrations, if the invitation is invalid or is for another address,
+// if the input breaks a rule, or if a token is no longer valid. If the browser has no device
+// cookie, the result has a token for one; see Activate.
 func (s *Registrations) Register(ctx context.Context, r tenancy.Registration) (tenancy.SignIn, error) {
 	out, err := s.register(ctx, "tenancy.Register", r)
 	if fault.Is(err, fault.Conflict) || fault.Is(err, fault.Forbidden) {
@@ -78,7 +80,7 @@ func (s *Registrations) register(ctx context.Context, op string, r tenancy.Regis
 	return out, err
 }
 
-// newRegistration returns what a registration will make. verified means that an identity provider
+// newRegistration returns what a registration will create. verified means that an identity provider
 // has verified the address.
 func (s *Registrations) newRegistration(ctx context.Context, op string, r tenancy.Registration) (
 	c credential.Confirmation, verified bool, err error) {
@@ -114,8 +116,8 @@ func (s *Registrations) newRegistration(ctx context.Context, op string, r tenanc
 	return c, false, err
 }
 
-// admit refuses a registration that the instance does not take, and adds the identity of a provider
-// to it.
+// admit rejects a registration that the instance does not take, and adds the identity of a provider
+// to the registration.
 func (s *Registrations) admit(ctx context.Context, op string, r tenancy.Registration, c *credential.Confirmation) (
 	verified bool, err error) {
 	err = s.db.InGate(ctx, op, func(tx *db.GateTx) error {
@@ -147,8 +149,8 @@ func (s *Registrations) admit(ctx context.Context, op string, r tenancy.Registra
 	return verified, err
 }
 
-// checkAdmission returns Forbidden unless the person of a registration can register: with the
-// invitation, if it has one, which may be for one address only. The refusal does not name that
+// checkAdmission returns Forbidden unless the person of a registration can register. If there is an
+// invitation, it decides, and it may be for one address only. The refusal does not name that
 // address, because links are forwarded.
 func (s *Registrations) checkAdmission(
 	ctx context.Context, tx *db.GateTx, op string, c credential.Confirmation, lock bool,
@@ -172,7 +174,7 @@ func (s *Registrations) checkAdmission(
 	return err
 }
 
-// createAccount makes a person and what they join or own, and signs them in.
+// createAccount creates a person and what they join or own, and signs them in.
 func (s *Registrations) createAccount(ctx context.Context, op string, c credential.Confirmation, verified bool,
 	from tenancy.Source) (out tenancy.SignIn, err error) {
 	err = s.db.InGate(ctx, op, func(tx *db.GateTx) error {
@@ -182,7 +184,7 @@ func (s *Registrations) createAccount(ctx context.Context, op string, c credenti
 	return out, db.AccountFault(op, err)
 }
 
-// makeAccount makes, in a transaction, what createAccount returns. An invitation is used up.
+// makeAccount is createAccount in a transaction. An invitation is used up.
 func (s *Registrations) makeAccount(ctx context.Context, tx *db.GateTx, op string, c credential.Confirmation,
 	verified bool, from tenancy.Source) (out tenancy.SignIn, err error) {
 	if err := s.checkAdmission(ctx, tx, op, c, true); err != nil {
@@ -207,7 +209,7 @@ func (s *Registrations) makeAccount(ctx context.Context, tx *db.GateTx, op strin
 	} else {
 		by := tenancy.Principal{Person: person.ID, Via: tenancy.ViaSession, Name: person.Email, From: from}
 		creator := person.ID
-		if s.cfg.Registration == RegisterFirst { // the person who sets up the instance
+		if s.cfg.Registration == RegisterFirst { // this person sets up the instance
 			creator = tenancy.PersonID{}
 		}
 		if err := s.organizations.CheckCreations(ctx, tx, op, person.ID); err != nil {
@@ -215,7 +217,7 @@ func (s *Registrations) makeAccount(ctx context.Context, tx *db.GateTx, op strin
 		}
 		org, err = s.organizations.MakeOrganization(ctx, tx, by, creator, c.Organization)
 	}
-	if pg.IsNoRows(err) { // somebody else has used it since checkAdmission
+	if pg.IsNoRows(err) { // somebody else has used the invitation since checkAdmission
 		return out, spentInvitation(op)
 	}
 	if err != nil {
@@ -227,7 +229,8 @@ func (s *Registrations) makeAccount(ctx context.Context, tx *db.GateTx, op strin
 }
 
 // unverifiedAddress returns the refusal of an address that the provider named without saying that
-// it is verified. Otherwise anybody who can set an address there could register somebody else's.
+// it is verified. If such addresses were accepted, anybody who can set an address at the provider
+// could register somebody else's.
 func unverifiedAddress(op string, claim credential.Claim) error {
 	message := "The provider named the address " + claim.Email + " but does not say that it is verified. Verify it " +
 		"there and begin the sign-in again, or register with the address and a password."
@@ -242,7 +245,7 @@ func spentInvitation(op string) error {
 	return fault.New(fault.Forbidden, op, "The invitation is not valid any more; ask for another one.")
 }
 
-// refusedCreation returns a Conflict of CheckCreations as Forbidden, because Activate takes a
+// refusedCreation turns a Conflict of CheckCreations into Forbidden, because Activate takes a
 // Conflict to mean that the link was used.
 func refusedCreation(op string, err error) error {
 	var f *fault.Error

@@ -1,5 +1,5 @@
-// Package registration implements the ways to an account: registering, following the link, and
-// those of the operator and of the company that runs the instance.
+// Package registration implements the ways to get an account: registering and following the link,
+// creation by the operator, and creation by the company that runs the instance.
 package registration
 
 import (
@@ -17,16 +17,16 @@ import (
 type Organizations interface {
 	// CheckCreations returns an error if a locked person may not create another organization.
 	CheckCreations(ctx context.Context, tx *db.GateTx, op string, person tenancy.PersonID) error
-	// MakeOrganization creates an organization that the principal owns, and counts it for the
-	// creator, who may be zero.
+	// MakeOrganization creates an organization that the principal owns. It counts toward the limits
+	// of the creator, who may be zero.
 	MakeOrganization(ctx context.Context, tx *db.GateTx, by tenancy.Principal, creator tenancy.PersonID, name string) (
 		tenancy.OrgID, error)
 }
 
 // Invitations makes a new account a member of an organization.
 type Invitations interface {
-	// InvitedAddress returns the address for which the invitation of a link is, "" for an
-	// invitation that anybody can use, or pgx.ErrNoRows when it cannot be used now.
+	// InvitedAddress returns the address that a link's invitation is for, or "" if anybody can use
+	// the invitation. It returns pgx.ErrNoRows if the invitation cannot be used now.
 	InvitedAddress(ctx context.Context, tx *db.GateTx, hash []byte) (string, error)
 	// UseInvitation makes a person a member. It returns pgx.ErrNoRows if the invitation can no
 	// longer be used.
@@ -34,9 +34,10 @@ type Invitations interface {
 		tenancy.OrgID, error)
 }
 
-// Keys creates the API key of an organization that a signed request has made.
+// Keys creates the API key of an organization that was created by a signed request.
 type Keys interface {
-	// FirstKey creates the API key of an organization that was just made, and returns it in full.
+	// FirstKey creates the API key of an organization that has just been created, and returns it in
+	// full.
 	FirstKey(ctx context.Context, tx *db.GateTx, op string, p tenancy.Principal) (string, error)
 }
 

@@ -13,8 +13,8 @@ import (
 	sessionstore "crier/tenancy/session/store"
 )
 
-// Logout deletes the session of a token. Of an administrator of the instance it records the end of
-// what the session acts as. A token without a session is no error.
+// Logout deletes the session of a token. If an instance administrator is impersonating somebody in
+// the session, it records the end of the impersonation. A token without a session is not an error.
 func (s *Sessions) Logout(ctx context.Context, token string, from tenancy.Source) error {
 	err := s.db.InGate(ctx, "tenancy.Logout", func(tx *db.GateTx) error {
 		session, person, err := sessionstore.LockSession(ctx, tx, secret.HashToken(token))
@@ -48,8 +48,9 @@ func (s *Sessions) ListSessions(ctx context.Context, p tenancy.Principal) (out [
 	return out, err
 }
 
-// EndSessions ends one session of the principal's person or, with "", all but that of the request,
-// and returns how many ended. An id that is not one of the person's sessions is fault.NotFound.
+// EndSessions ends one session of the principal's person and returns how many ended. With "", it
+// ends all of them except the session of the request. It returns fault.NotFound if the id is not
+// one of the person's sessions.
 func (s *Sessions) EndSessions(ctx context.Context, p tenancy.Principal, session string) (n int, err error) {
 	const op = "tenancy.EndSessions"
 	if err := db.RefuseBehind(op, p); err != nil {

@@ -12,9 +12,10 @@ import (
 	sessionstore "crier/tenancy/session/store"
 )
 
-// actAs returns the principal of a membership for an administrator of the instance, who stays
-// behind it. The first time that the session acts as the member is recorded like in Impersonate. A
-// membership that is gone is fault.Forbidden: to act as oneself instead would be a surprise.
+// actAs returns the principal of a membership, with the instance administrator as Behind. The first
+// time that the session acts as the member is recorded, as in Impersonate. If the membership is
+// gone, actAs returns fault.Forbidden, because an administrator would not expect to act as
+// themselves instead.
 func (s *Sessions) actAs(
 	ctx context.Context, p tenancy.Principal, membership string,
 ) (as tenancy.Principal, err error) {
@@ -34,8 +35,8 @@ func (s *Sessions) actAs(
 }
 
 // impersonate returns the person and the organization of an enabled membership, or Forbidden. The
-// first time that the session of p acts as the member it records so in both audit logs, and by a
-// mail to the person.
+// first time that the session of p acts as the member, it mails the person and records that in the
+// organization's audit log and in the events of the instance.
 func (s *Sessions) impersonate(
 	ctx context.Context, tx *db.GateTx, op string, p tenancy.Principal, membership string,
 ) (person tenancy.Person, o tenancy.OrganizationOf, err error) {
@@ -53,8 +54,8 @@ func (s *Sessions) impersonate(
 	return person, o, s.notices.Notify(ctx, tx, notice.Impersonated, person.Email, notice.Notice{By: p.Name})
 }
 
-// auditActing records that an administrator began or ended to act as a person. The administrator is
-// p, or behind it.
+// auditActing records that an instance administrator began or stopped impersonating a person. The
+// administrator is p.Doer().
 func (s *Sessions) auditActing(ctx context.Context, tx *db.GateTx, p tenancy.Principal, action tenancy.Action,
 	org tenancy.OrgID, person tenancy.Person) error {
 	now, admin := s.clock.Now(), p.Doer()
@@ -69,8 +70,8 @@ func (s *Sessions) auditActing(ctx context.Context, tx *db.GateTx, p tenancy.Pri
 	})
 }
 
-// endActing ends what a session of an administrator acts as, and records that. The administrator is
-// p, or behind it.
+// endActing ends the impersonations of an administrator's session and records that. The
+// administrator is p.Doer().
 func (s *Sessions) endActing(ctx context.Context, tx *db.GateTx, p tenancy.Principal) error {
 	ended, err := sessionstore.EndImpersonations(ctx, tx, p.Session)
 	for _, e := range ended {
@@ -80,7 +81,7 @@ func (s *Sessions) endActing(ctx context.Context, tx *db.GateTx, p tenancy.Princ
 	return err
 }
 
-// EndActingOf ends what all sessions of an administrator act as, and records that.
+// EndActingOf ends the impersonations of all of an administrator's sessions and records that.
 func (s *Sessions) EndActingOf(ctx context.Context, tx *db.GateTx, admin tenancy.Person) error {
 	sessions, err := sessionstore.ActingSessions(ctx, tx, admin.ID)
 	for _, session := range sessions {
@@ -90,7 +91,7 @@ func (s *Sessions) EndActingOf(ctx context.Context, tx *db.GateTx, admin tenancy
 }
 
 // Impersonable returns at most ten memberships whose person or organization has the text in its
-// name or address. Only an administrator of the instance may ask.
+// name or address. Only an instance administrator may call it.
 func (s *Sessions) Impersonable(ctx context.Context, p tenancy.Principal, text string) ([]tenancy.Impersonable, error) {
 	const op = "tenancy.Impersonable"
 	var in tenancy.Inputs
@@ -117,10 +118,10 @@ func (s *Sessions) Impersonable(ctx context.Context, p tenancy.Principal, text s
 	return out, err
 }
 
-// Impersonate records that the session of the principal acts as the membership from now on: in the
-// audit log of the organization, in the events of the instance, and by a mail to the person. With
-// "" it ends what the session acts as, and records that, as Logout does. A session that ends
-// otherwise ends it without a record.
+// Impersonate makes the principal's session act as a membership from now on. It records that in the
+// audit log of the organization and in the events of the instance, and mails the person. With "",
+// it ends the session's impersonations and records that, as Logout does. If the session ends in any
+// other way, the end of the impersonations is not recorded.
 func (s *Sessions) Impersonate(ctx context.Context, p tenancy.Principal, membership string) error {
 	const op = "tenancy.Impersonate"
 	return s.db.InGate(ctx, op, func(tx *db.GateTx) error {
@@ -138,7 +139,7 @@ func (s *Sessions) Impersonate(ctx context.Context, p tenancy.Principal, members
 	})
 }
 
-// foundMemberships is the number of memberships that a search answers.
+// foundMemberships is the number of memberships that a search returns.
 const foundMemberships = 10
 
 // findMembership returns the person and the organization of an enabled membership, or Forbidden.
@@ -166,8 +167,7 @@ func findMembership(ctx context.Context, tx *db.GateTx, op, membership string) (
 	return person, all[i], err
 }
 
-// checkInstance returns Forbidden unless the principal's person is an administrator of the instance
-// now.
+// checkInstance returns Forbidden unless the principal's person is an instance administrator now.
 func checkInstance(ctx context.Context, tx *db.GateTx, op string, p tenancy.Principal) error {
 	person, err := db.ReadPerson(ctx, tx, p.Person)
 	if err == nil && (!person.Instance || !p.Behind.IsZero()) {

@@ -13,11 +13,12 @@ import (
 )
 
 // Session returns the principal of a session token in the chosen organization. If the choice is
-// empty, not valid or not an organization of the person, it is replaced by the person's first
+// empty, invalid or not an organization of the person, Session uses the person's first
 // organization, because the choice is in a cookie that may be older than a change of memberships.
-// Principal.Access is what the person may do there. With impersonate, the id of a membership, an
-// administrator of the instance acts as that member; for others it has no effect. Session returns
-// fault.Unauthenticated when there is no live session.
+// Principal.Access says what the person may do there.
+//
+// If impersonate is the id of a membership, an instance administrator acts as that member. For
+// others it has no effect. Session returns fault.Unauthenticated if there is no live session.
 func (s *Sessions) Session(
 	ctx context.Context, token, organization, impersonate string, from tenancy.Source,
 ) (tenancy.Principal, error) {
@@ -44,7 +45,7 @@ func (s *Sessions) findSessions(ctx context.Context, hashes [][]byte) (map[strin
 }
 
 // choose returns the principal in the chosen organization or, if the person cannot choose it, in
-// the first.
+// the first one.
 func choose(p tenancy.Principal, session sessionstore.Session, organization string) tenancy.Principal {
 	if len(session.Choices) == 0 {
 		p.Access = tenancy.AccessNone

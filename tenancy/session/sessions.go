@@ -1,5 +1,5 @@
-// Package session implements sessions: which principal a token has, how sessions end, and the
-// impersonation of members by administrators of the instance.
+// Package session implements sessions: finding the principal of a token, ending sessions, and the
+// impersonation of members by instance administrators.
 package session
 
 import (

@@ -10,7 +10,7 @@ import (
 	"crier/tenancy"
 )
 
-// Provider is an identity provider, as addresses and tables name it.
+// Provider is the name of an identity provider in addresses and tables.
 type Provider string
 
 // The providers, in the order of Names.
@@ -25,26 +25,25 @@ const (
 	googleIssuer = "https://accounts.google.com"
 )
 
-// maxIssuer is the greatest length of a stored issuer.
+// maxIssuer is the maximum length of a stored issuer in bytes.
 const maxIssuer = 512
 
-// maxLabel is the greatest length of OIDC_NAME, in characters.
+// maxLabel is the maximum length of OIDC_NAME in characters.
 const maxLabel = 64
 
-// Config are the registrations at the identity providers. A provider without a client id is not
+// Config holds the registrations at the identity providers. A provider without a client id is not
 // offered.
 type Config struct {
 	GitHubID     string      `env:"GITHUB_CLIENT_ID" doc:"Client id of an OAuth app at GitHub, for sign-in."`
 	GitHubSecret secret.Text `env:"GITHUB_CLIENT_SECRET" doc:"Client secret of the OAuth app at GitHub."`
-	// GitHubURL is without a path. The API of any other host than github.com is at /api/v3 below
-	// it.
+	// GitHubURL has no path. On any host other than github.com, the API is at /api/v3 below it.
 	GitHubURL string `env:"GITHUB_URL, default=https://github.com" doc:"Address of GitHub or GitHub Enterprise."`
 
 	GoogleID     string      `env:"GOOGLE_CLIENT_ID" doc:"Client id of a web application at Google, for sign-in."`
 	GoogleSecret secret.Text `env:"GOOGLE_CLIENT_SECRET" doc:"Client secret of the web application at Google."`
 
-	// Issuer is the issuer that the provider's metadata names. They may differ by a slash at the
-	// end.
+	// Issuer is the issuer that the provider's metadata names. The two may differ by a trailing
+	// slash.
 	Issuer string      `env:"OIDC_ISSUER" doc:"Issuer of any OpenID Connect provider; it may be in a private network."`
 	ID     string      `env:"OIDC_CLIENT_ID" doc:"Client id at the OpenID Connect provider."`
 	Secret secret.Text `env:"OIDC_CLIENT_SECRET" doc:"Client secret at the OpenID Connect provider."`
@@ -54,7 +53,7 @@ type Config struct {
 	TrustEmail bool `env:"OIDC_TRUST_EMAIL, default=false" doc:"Take the addresses of OIDC_ISSUER as verified, whatever it says of them."`
 }
 
-// Validate returns the faults of the variables, joined; errors.As finds an env.Fault in it.
+// Validate returns the faults of the variables, joined; errors.As finds an env.Fault in the result.
 func (c Config) Validate() error {
 	var faults env.Faults
 	addPair(&faults, "GITHUB_CLIENT_ID", c.GitHubID, "GITHUB_CLIENT_SECRET", c.GitHubSecret.Reveal())
@@ -73,7 +72,7 @@ func (c Config) Validate() error {
 	return faults.Err()
 }
 
-// addPair adds a fault when only one of two variables is set.
+// addPair adds a fault if only one of two variables is set.
 func addPair(faults *env.Faults, name, value, otherName, other string) {
 	if value == "" && other != "" {
 		faults.Add(name, "is required with "+otherName)

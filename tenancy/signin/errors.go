@@ -29,12 +29,12 @@ var (
 		"OIDC_ISSUER or GITHUB_URL: configure the provider to name its endpoints there")
 )
 
-// refused returns an error for a code or a token that proves nothing. The reason must not hold a
-// text of the provider.
+// refused returns an error for a code or a token that proves nothing. The reason must not contain
+// text from the provider.
 func refused(reason string) error { return fmt.Errorf("%w: %s", errRefused, reason) }
 
-// issuerError is a difference between the configured issuer and the one that the metadata names.
-// Unlike other errors it contains text from the provider, for the operator: an issuer is not a
+// issuerError is a difference between the configured issuer and the issuer named in the metadata.
+// Unlike other errors, it contains text from the provider, for the operator: an issuer is not a
 // secret.
 type issuerError struct{ configured, named string }
 
@@ -47,7 +47,7 @@ func (e *issuerError) Error() string {
 type clockError struct {
 	ahead bool // the issuer's clock is ahead of ours
 	by    time.Duration
-	// claim is the time in the token, and now the time of our clock.
+	// claim is the time in the token, and now is the time of our clock.
 	claim, now time.Time
 }
 
@@ -96,17 +96,17 @@ func isSetup(err error) bool {
 		errors.As(err, &issuers)
 }
 
-// statusError is an answer to a read with another status than 200.
+// statusError is a response to a read with a status other than 200.
 type statusError struct {
 	status int
-	// limited is true when the request was refused only because of a rate limit.
+	// limited is true if the request was refused only because of a rate limit.
 	limited bool
 }
 
 func (e *statusError) Error() string { return fmt.Sprintf("the answer has status %d", e.status) }
 
-// tokenError returns what the failure of a code exchange means. The texts of the provider are left
-// out: it could repeat the code or the secret in them.
+// tokenError returns what the failure of a code exchange means. It leaves out the texts of the
+// provider, because they could repeat the code or the secret.
 func tokenError(err error) error {
 	var answer *oauth2.RetrieveError
 	if !errors.As(err, &answer) {
@@ -130,8 +130,8 @@ func tokenError(err error) error {
 	return refused(fmt.Sprintf("the token endpoint answered with status %d and an error code", status))
 }
 
-// transportError returns the part of err that names what failed on this side. Its other texts may
-// hold what the provider sent.
+// transportError returns the part of err that says what failed on this side. The rest of err may
+// contain what the provider sent.
 func transportError(err error) error {
 	if errors.Is(err, outbound.ErrBlocked) {
 		return fmt.Errorf("%w: %w", errPrivate, outbound.ErrBlocked)

@@ -10,11 +10,11 @@ import (
 	"crier/platform/clock"
 )
 
-// maxAge is how long metadata and keys are used. After it a key that the issuer has withdrawn is
-// not accepted any more.
+// maxAge is how long metadata and keys are used. After that, a key that the issuer has withdrawn is
+// no longer accepted.
 const maxAge = time.Hour
 
-// fetching is how documents are fetched.
+// fetching says how documents are fetched.
 type fetching struct {
 	clock clock.Clock
 	limit time.Duration // of one fetch
@@ -32,7 +32,7 @@ type fetched[T any] struct {
 	at    time.Time // zero: never fetched
 }
 
-// get returns the document, at most maxAge old. When ctx ends first, it returns the error of ctx.
+// get returns the document, at most maxAge old. If ctx ends first, it returns the error of ctx.
 func (f *fetched[T]) get(ctx context.Context) (T, error) {
 	if value, ok := f.fresh(); ok {
 		return value, nil
@@ -53,11 +53,11 @@ func (f *fetched[T]) fresh() (value T, ok bool) {
 	return f.value, !f.at.IsZero() && age >= 0 && age < maxAge
 }
 
-// refresh fetches the document although it is fresh.
+// refresh fetches the document even if it is fresh.
 func (f *fetched[T]) refresh(ctx context.Context) (T, error) { return f.share(ctx, f.fetch) }
 
-// share runs fetch, or waits for the one that runs. It does not end with ctx, because others may
-// wait for it; it has a limit of its own.
+// share runs fetch, or waits for a fetch in progress. The fetch does not end with ctx, because
+// others may be waiting for it; it has its own limit.
 func (f *fetched[T]) share(ctx context.Context, fetch func(context.Context) (T, error)) (T, error) {
 	type result struct {
 		value T

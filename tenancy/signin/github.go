@@ -13,8 +13,8 @@ import (
 	"crier/platform/secret"
 )
 
-// gitHub is GitHub or a GitHub Enterprise Server. It has OAuth without OpenID Connect: the API
-// names who signed in.
+// gitHub is GitHub or a GitHub Enterprise Server. It has OAuth without OpenID Connect, so the API
+// says who signed in.
 type gitHub struct {
 	url, api string
 	client   oauth2.Config
@@ -42,8 +42,8 @@ func (g *gitHub) address(_ context.Context, start Start, redirectURI string) (st
 	return client.AuthCodeURL(start.State, oauth2.S256ChallengeOption(start.Verifier)), nil
 }
 
-// identify accepts a callback without an issuer, and one that names GitHub's own address or that of
-// its OAuth server.
+// identify accepts a callback that has no issuer, or that names the address of GitHub or of its
+// OAuth server.
 func (g *gitHub) identify(ctx context.Context, cb Callback) (Identity, error) {
 	if cb.Issuer != "" && cb.Issuer != g.url && cb.Issuer != g.url+"/login/oauth" {
 		return Identity{}, refused("the callback names another issuer")

@@ -46,7 +46,7 @@ type metadata struct {
 	Keys          string   `json:"jwks_uri"`
 	UserInfo      string   `json:"userinfo_endpoint"`
 	AuthMethods   []string `json:"token_endpoint_auth_methods_supported"`
-	// SendsIssuer means that each callback has the parameter iss of RFC 9207.
+	// SendsIssuer means that each callback has the iss parameter of RFC 9207.
 	SendsIssuer bool `json:"authorization_response_iss_parameter_supported"`
 }
 
@@ -89,8 +89,8 @@ func (i *issuer) identify(ctx context.Context, cb Callback) (Identity, error) {
 	}, nil
 }
 
-// client returns the configuration of a sign-in. The style of authentication is always set: without
-// it oauth2 sends the code once in each style.
+// client returns the configuration of a sign-in. It always sets the style of authentication,
+// because otherwise oauth2 sends the code once in each style.
 func (i *issuer) client(m metadata, redirectURI string) *oauth2.Config {
 	style := oauth2.AuthStyleInHeader
 	if len(m.AuthMethods) > 0 && !slices.Contains(m.AuthMethods, string(oidc.AuthMethodBasic)) {
@@ -103,9 +103,9 @@ func (i *issuer) client(m metadata, redirectURI string) *oauth2.Config {
 	}
 }
 
-// profile returns the name and the address of the person: from the id_token if it has an address
-// and it is known whether that is verified, otherwise from the userinfo endpoint, where the
-// standard puts them in a code flow.
+// profile returns the name and the address of the person. It takes them from the id_token if that
+// has an address and it is known whether the address is verified. Otherwise it takes them from the
+// userinfo endpoint, where the standard puts them in a code flow.
 func (i *issuer) profile(ctx context.Context, m metadata, token string, c claims) (profile, error) {
 	if c.Email != "" && (c.Verified != nil || i.trustEmail) || m.UserInfo == "" {
 		return c.profile, nil
@@ -143,9 +143,9 @@ func (i *issuer) fetchMetadata(ctx context.Context) (metadata, error) {
 	return m, nil
 }
 
-// sameIssuer reports whether two issuers are equal except for one slash at the end. It compares the
-// configured issuer with the one that the metadata names; everything else that names the issuer
-// must equal the latter.
+// sameIssuer reports whether two issuers are equal except for one trailing slash. It compares the
+// configured issuer with the one that the metadata names. Everything else that names the issuer
+// must equal the issuer in the metadata.
 func sameIssuer(a, b string) bool { return strings.TrimSuffix(a, "/") == strings.TrimSuffix(b, "/") }
 
 // reject returns why the metadata cannot be used, or "". The endpoints of an https issuer must be
@@ -173,7 +173,7 @@ func isHTTP(address string) bool {
 	return err == nil && u.Scheme == "http"
 }
 
-// fetchKeys reads the keys of the issuer. A key of a type that is not known is left out.
+// fetchKeys reads the keys of the issuer. It leaves out keys of an unknown type.
 func (i *issuer) fetchKeys(ctx context.Context) ([]jose.JSONWebKey, error) {
 	m, err := i.metadata.get(ctx)
 	if err != nil {

@@ -1,6 +1,6 @@
 // Package signin signs people in at GitHub, at Google and at any issuer of OpenID Connect. It has
 // no database: the caller keeps what Begin returns until the person comes back, and deletes it
-// before Finish.
+// before calling Finish.
 package signin
 
 import (
@@ -21,8 +21,8 @@ import (
 // finishLimit bounds one Begin or Finish, with all of its requests.
 const finishLimit = 15 * time.Second
 
-// tokenLength gives a state, a nonce and a verifier 256 bits of entropy each. It is also the least
-// length of a verifier (RFC 7636).
+// tokenLength gives a state, a nonce and a verifier 256 bits of entropy each. It is also the
+// minimum length of a verifier (RFC 7636).
 const tokenLength = 43
 
 const (
@@ -37,48 +37,48 @@ type Start struct {
 	URL, State, Verifier, Nonce string
 }
 
-// Callback is what the browser brings back from the provider, and what the caller stored for its
-// state. The caller has compared the state and deleted it before, because a code and a nonce are
-// for one use.
+// Callback is what the browser brings back from the provider, with what the caller stored for its
+// state. The caller must already have compared and deleted the state, because a code and a nonce
+// may be used only once.
 type Callback struct {
 	Code string
-	// Issuer is the parameter iss of RFC 9207; it may be empty.
+	// Issuer is the iss parameter of RFC 9207. It may be empty.
 	Issuer string
-	// RedirectURI is the one that was given to Begin.
+	// RedirectURI is the address that was given to Begin.
 	RedirectURI     string
 	Verifier, Nonce string
 }
 
-// Identity is an account at a provider. Issuer and Subject identify it; an account keeps them when
-// its address changes.
+// Identity is an account at a provider. Issuer and Subject identify it, and do not change with the
+// account's address. Example: issuer https://accounts.google.com, subject 110169484474386276334
 type Identity struct {
 	Provider Provider
-	// Issuer is at most 512 bytes long, Subject 255.
+	// Issuer has at most 512 bytes, and Subject at most 255.
 	Issuer, Subject string
-	// Email is in the form of tenancy.CleanEmail. It is empty unless EmailVerified.
+	// Email has the form of tenancy.CleanEmail. It is empty unless EmailVerified is set.
 	Email string
 	// Unverified is an address, in the same form, that the provider does not assert to be the
 	// person's. It is for messages only.
 	Unverified string
-	// EmailVerified is true when the provider asserts that the address belongs to the person.
+	// EmailVerified is true if the provider asserts that the address belongs to the person.
 	EmailVerified bool
-	// Name is in the form of tenancy.CleanName, of at most 128 characters. It may be empty.
+	// Name has the form of tenancy.CleanName, with at most 128 characters. It may be empty.
 	Name string
 }
 
-// Name is a provider with the text that people know it by.
+// Name is a provider with the label that people know it by.
 type Name struct {
 	Provider Provider
 	Label    string
 }
 
 // source is one provider. An error that matches errRefused, errUnverified or a clockError is a
-// refusal; errSetup, errPrivate, errNotFound and an issuerError are faults of the set-up; any other
-// error means that the provider is away.
+// refusal. errSetup, errPrivate, errNotFound and an issuerError are faults of the set-up. Any other
+// error means that the provider is unavailable.
 type source interface {
 	// address returns where the browser goes to sign in.
 	address(ctx context.Context, start Start, redirectURI string) (string, error)
-	// identify exchanges the code, once. The texts in the Identity are as the provider sent them.
+	// identify exchanges the code, once. The texts in the Identity are the provider's, unchanged.
 	identify(ctx context.Context, cb Callback) (Identity, error)
 }
 
@@ -88,28 +88,28 @@ type site struct {
 	source source
 }
 
-// Providers are the configured identity providers. It is safe for concurrent use.
+// Providers are the configured identity providers. They are safe for concurrent use.
 type Providers struct {
 	sites   []site
 	limit   time.Duration
 	clients []*outbound.Client
 }
 
-// New returns the providers that the configuration has, and makes no request. It fails when the
-// configuration is not valid. The HTTP clients are made from deps. Each provider's client reaches
-// the configured host and port, even in a private network, and otherwise only public addresses.
-// Close closes the clients.
+// New returns the configured providers, and makes no request. It returns an error if the
+// configuration is invalid. The HTTP clients are made from deps; Close closes them. Each provider's
+// client reaches the configured host and port, even in a private network, and otherwise only public
+// addresses.
 func New(cfg Config, deps outbound.Deps, c clock.Clock) (*Providers, error) {
 	return newProviders(cfg, deps, c, finishLimit)
 }
 
-// newProviders is New with another limit of Begin and Finish.
+// newProviders is New with a given limit of Begin and Finish.
 func newProviders(cfg Config, deps outbound.Deps, c clock.Clock, limit time.Duration) (*Providers, error) {
 	if err := cfg.Validate(); err != nil {
 		return nil, err
 	}
 	p := &Providers{limit: limit}
-	// A third each for metadata, keys and the exchange.
+	// One third each for metadata, keys and the exchange.
 	fetch := fetching{clock: c, limit: limit / 3}
 	var faults []error
 	if cfg.GitHubID != "" {
@@ -146,8 +146,8 @@ func (p *Providers) add(
 	return nil
 }
 
-// Check reads the metadata of the issuers and logs what will make sign-ins fail. Call it after the
-// start, which must not depend on an issuer.
+// Check reads the metadata of the issuers and logs what will make sign-ins fail. Call it after
+// start-up, which must not depend on an issuer.
 func (p *Providers) Check(ctx context.Context, log *slog.Logger) {
 	for _, s := range p.sites {
 		i, ok := s.source.(*issuer)
@@ -203,9 +203,9 @@ func (p *Providers) find(provider Provider) (site, bool) {
 }
 
 // Begin returns a new sign-in that will come back to redirectURI, which the caller has checked. The
-// first Begin at an OpenID Connect provider reads its metadata. Errors are NotFound for a provider
-// that is not configured, and Unavailable when the provider does not answer within 15 seconds or
-// its answer cannot be used.
+// first Begin at an OpenID Connect provider reads the provider's metadata. Begin returns NotFound
+// if the provider is not configured, and Unavailable if the provider does not respond within 15
+// seconds or its response cannot be used.
 func (p *Providers) Begin(ctx context.Context, provider Provider, redirectURI string) (Start, error) {
 	const op = "signin.Begin"
 	s, ok := p.find(provider)
@@ -237,12 +237,13 @@ func newStart() (Start, error) {
 	return Start{State: tokens[0], Verifier: tokens[1], Nonce: tokens[2]}, nil
 }
 
-// Finish exchanges the code and returns whose account it is. The code is sent at most once, so that
-// a person begins again after any error. Errors are NotFound for a provider that is not configured,
-// Invalid when the provider refused the code or its answer proves nothing, and Unavailable when it
-// did not answer within 15 seconds in all or its answer cannot be used. Neither messages nor causes
-// contain a code, a token, a secret or a text of the provider, except the issuer that its metadata
-// names.
+// Finish exchanges the code and returns whose account it is. It sends the code at most once, so a
+// person must begin again after any error.
+//
+// Finish returns NotFound if the provider is not configured, and Invalid if the provider refused
+// the code or its response proves nothing. It returns Unavailable if the provider did not respond
+// within 15 seconds in all or its response cannot be used. Neither messages nor causes contain a
+// code, a token, a secret or text from the provider, except the issuer that its metadata names.
 func (p *Providers) Finish(ctx context.Context, provider Provider, cb Callback) (Identity, error) {
 	const op = "signin.Finish"
 	s, ok := p.find(provider)

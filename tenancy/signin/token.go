@@ -16,14 +16,14 @@ import (
 // skew is how far the clock of an issuer may be ahead of or behind ours.
 const skew = 5 * time.Minute
 
-// algorithms are the signatures that an id_token may have: all that an issuer alone can make. HS256
-// is made with the client secret.
+// algorithms are the signatures that an id_token may have: all that only an issuer can make. HS256
+// is missing because it is made with the client secret.
 var algorithms = []jose.SignatureAlgorithm{
 	jose.RS256, jose.RS384, jose.RS512, jose.PS256, jose.PS384, jose.PS512,
 	jose.ES256, jose.ES384, jose.ES512, jose.EdDSA,
 }
 
-// claims are those of an id_token that are checked or used.
+// claims are the claims of an id_token that are checked or used.
 type claims struct {
 	Issuer          string    `json:"iss"`
 	Subject         string    `json:"sub"`
@@ -37,15 +37,15 @@ type claims struct {
 	profile
 }
 
-// profile is what id_tokens and the userinfo endpoint have about a person.
+// profile is what id_tokens and the userinfo endpoint say about a person.
 type profile struct {
 	Email string `json:"email"`
-	// Verified is nil when the issuer does not state whether the address is verified.
+	// Verified is nil if the issuer does not state whether the address is verified.
 	Verified *flag  `json:"email_verified"`
 	Name     string `json:"name"`
 }
 
-// flag is a JSON boolean, or its text in a string, which some issuers send. Everything else is
+// flag is a JSON boolean or, as some issuers send it, its text in a string. Any other value is
 // false.
 type flag bool
 
@@ -55,10 +55,10 @@ func (f *flag) UnmarshalJSON(data []byte) error {
 	return nil
 }
 
-// audience is a JSON string or an array of them.
+// audience is a JSON string or an array of strings.
 type audience []string
 
-// UnmarshalJSON sets the audience. It fails for other values than strings.
+// UnmarshalJSON sets the audience. It returns an error for values other than strings.
 func (a *audience) UnmarshalJSON(data []byte) error {
 	if len(data) > 0 && data[0] == '[' {
 		return json.Unmarshal(data, (*[]string)(a))
@@ -68,9 +68,9 @@ func (a *audience) UnmarshalJSON(data []byte) error {
 }
 
 // verify returns the claims of an id_token that is signed by the issuer, for this client and this
-// sign-in. The verifier of rp is not used, because it adds the accepted skew to the clock before it
-// compares it with exp, and so refuses every token that is valid for a minute, as some issuers make
-// them.
+// sign-in. It does not use the verifier of rp, which adds the accepted skew to the clock before
+// comparing the clock with exp. That verifier would reject every token that is valid for only a
+// minute, as some issuers make them.
 func (i *issuer) verify(ctx context.Context, m metadata, raw, accessToken, nonce string) (claims, error) {
 	token, err := jose.ParseSignedCompact(raw, algorithms)
 	if err != nil {
@@ -97,8 +97,8 @@ func (i *issuer) verify(ctx context.Context, m metadata, raw, accessToken, nonce
 	return c, nil
 }
 
-// payload returns what the issuer has signed. When no cached key fits, the issuer may sign with a
-// newer one, so that the keys are fetched once more.
+// payload returns what the issuer has signed. If no cached key fits, it fetches the keys once more,
+// because the issuer may sign with a newer one.
 func (i *issuer) payload(ctx context.Context, token *jose.JSONWebSignature) ([]byte, error) {
 	keys, err := i.keys.get(ctx)
 	if err != nil {
@@ -165,7 +165,7 @@ func checkTimes(c claims, now time.Time) error {
 	return newClockError(ends, now)
 }
 
-// isNamed reports whether iss names the issuer. Google documents a second name, without the scheme.
+// isNamed reports whether iss names the issuer. Google documents a second name without the scheme.
 func (m metadata) isNamed(iss string) bool {
 	return iss == m.Issuer || m.Issuer == googleIssuer && "https://"+iss == googleIssuer
 }

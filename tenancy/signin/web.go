@@ -14,8 +14,8 @@ import (
 	"crier/platform/outbound"
 )
 
-// maxAnswer is the greatest length of an answer, in bytes. It is below the length at which oauth2
-// cuts an answer off.
+// maxAnswer is the maximum length of a response in bytes. It is below the length at which oauth2
+// truncates a response.
 const maxAnswer = 1_000_000
 
 // web makes the requests of a sign-in.
@@ -37,15 +37,15 @@ func (w web) exchange(ctx context.Context, client *oauth2.Config, cb Callback) (
 	return token, nil
 }
 
-// commit is the transport of a code exchange. net/http may repeat a request on another connection;
-// a code that arrives twice is refused, and the provider may revoke what it gave for the first.
+// commit is the transport of a code exchange. net/http may repeat a request on another connection.
+// A provider rejects a code that arrives twice, and may revoke what it gave for the first.
 type commit struct{ out *outbound.Client }
 
-// RoundTrip returns a response whose body has been read. A body of more than maxAnswer bytes is an
-// error.
+// RoundTrip returns a response whose body has been read. It returns an error if the body has more
+// than maxAnswer bytes.
 func (c commit) RoundTrip(req *http.Request) (*http.Response, error) {
 	req = req.Clone(req.Context())
-	req.Header.Set("Accept", "application/json") // GitHub answers with a form otherwise
+	req.Header.Set("Accept", "application/json") // GitHub responds with a form otherwise
 	resp, err := c.out.Commit(req)
 	if err != nil {
 		return nil, err
@@ -58,9 +58,9 @@ func (c commit) RoundTrip(req *http.Request) (*http.Response, error) {
 	return resp, nil
 }
 
-// getJSON reads a JSON document. It follows redirects on the same host only, and none with an
-// access token. If the provider does not accept the token, the error matches errRefused. Any other
-// status than 200 is a *statusError.
+// getJSON reads a JSON document. It follows redirects only on the same host, and none when it sends
+// an access token. If the provider does not accept the token, the error matches errRefused. Any
+// status other than 200 is a *statusError.
 func (w web) getJSON(ctx context.Context, address, token string, into any) error {
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, address, nil)
 	if err != nil {
@@ -99,8 +99,8 @@ func (w web) getJSON(ctx context.Context, address, token string, into any) error
 	return nil
 }
 
-// isLimited reports whether an answer refuses a request because of a rate limit. GitHub does so
-// with 403 too.
+// isLimited reports whether a response refuses a request because of a rate limit. GitHub also does
+// so with 403.
 func isLimited(resp *http.Response) bool {
 	return resp.StatusCode == http.StatusTooManyRequests || resp.Header.Get("Retry-After") != "" ||
 		resp.Header.Get("X-Ratelimit-Remaining") == "0"

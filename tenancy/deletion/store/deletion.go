@@ -1,5 +1,5 @@
-// Package store has the statements about the deletion of accounts and organizations, and of the
-// purge. Only tenancy/deletion uses it.
+// Package store has the statements for deleting accounts and organizations, and for the purge. Only
+// tenancy/deletion uses it.
 package store
 
 import (
@@ -26,7 +26,7 @@ select m.org_id, (select count(*) from member x where x.org_id = m.org_id)::int 
 from member m join organization o on o.id = m.org_id
 where m.person_id = $1 and m.role = 'SUPERADMIN' order by m.org_id`
 
-// Owned is an organization of which a person is the owner.
+// Owned is an organization that a person owns.
 type Owned struct {
 	Org     tenancy.OrgID `db:"org_id"`
 	Members int           `db:"members"`
@@ -34,7 +34,7 @@ type Owned struct {
 	Deleted bool `db:"deleted"`
 }
 
-// OwnedOrganizations returns the organizations of which the person is the owner.
+// OwnedOrganizations returns the organizations that a person owns.
 func OwnedOrganizations(ctx context.Context, tx *db.GateTx, person tenancy.PersonID) ([]Owned, error) {
 	return db.List[Owned](ctx, tx, soleMember, person)
 }
@@ -42,7 +42,8 @@ func OwnedOrganizations(ctx context.Context, tx *db.GateTx, person tenancy.Perso
 const personDeleted = `-- tenancy.PersonDeleted
 update person set deleted_at = $2 where id = $1`
 
-// SetPersonDeleted stores when the deletion of an account was requested, nil for an undo.
+// SetPersonDeleted stores when the deletion of an account was requested. If at is nil, it undoes
+// the deletion.
 func SetPersonDeleted(ctx context.Context, tx *db.GateTx, person tenancy.PersonID, at *time.Time) error {
 	return db.Change(ctx, tx, personDeleted, person, at)
 }
@@ -51,10 +52,10 @@ const organizationDeleted = `-- tenancy.OrganizationDeleted
 update organization set deleted_at = $2, deleted_with = $3, catch_up = false where id = $1
 returning pg_notify('` + db.RevocationChannel + `', id::text)`
 
-// SetOrganizationDeleted stores when the deletion of an organization was requested, nil for an
-// undo, and adds the task that stops or resumes its publishing. With is the person whose account is
-// deleted together with the organization, or zero. All processes are notified that its keys end, or
-// work again.
+// SetOrganizationDeleted stores when the deletion of an organization was requested. If at is nil,
+// it undoes the deletion. It adds the task that stops or resumes the organization's publishing, and
+// notifies all processes that its keys have ended or work again. The parameter with is the person
+// whose account is deleted together with the organization, or zero.
 func SetOrganizationDeleted(
 	ctx context.Context, tx *db.GateTx, org tenancy.OrgID, at *time.Time, with tenancy.PersonID,
 ) error {

@@ -12,8 +12,8 @@ import (
 	"crier/tenancy/db"
 )
 
-// DueOrganizations returns at most limit organizations after an id whose deletion was requested
-// before a time.
+// DueOrganizations returns, in id order, at most limit organizations with an id greater than after
+// whose deletion was requested before a time.
 func DueOrganizations(
 	ctx context.Context, tx *db.GateTx, before time.Time, after tenancy.OrgID, limit int,
 ) (ids []tenancy.OrgID, err error) {
@@ -21,12 +21,13 @@ func DueOrganizations(
 }
 
 // PurgeOrganization deletes an organization whose deletion was requested before a time, with all
-// rows that belong to it. It returns pgx.ErrNoRows when the deletion was undone.
+// rows that belong to it. It returns pgx.ErrNoRows if the deletion was undone.
 func PurgeOrganization(ctx context.Context, tx *db.GateTx, org tenancy.OrgID, before time.Time) error {
 	return db.Change(ctx, tx, purgeOrganization, org, before)
 }
 
-// DuePeople returns at most limit people after an id whose deletion was requested before a time.
+// DuePeople returns, in id order, at most limit people with an id greater than after whose deletion
+// was requested before a time.
 func DuePeople(
 	ctx context.Context, tx *db.GateTx, before time.Time, after tenancy.PersonID, limit int,
 ) (ids []tenancy.PersonID, err error) {
@@ -34,14 +35,13 @@ func DuePeople(
 }
 
 // PurgePerson deletes a person whose deletion was requested before a time, with sessions,
-// memberships and credentials. It returns pgx.ErrNoRows when the deletion was undone.
+// memberships and credentials. It returns pgx.ErrNoRows if the deletion was undone.
 func PurgePerson(ctx context.Context, tx *db.GateTx, person tenancy.PersonID, before time.Time) error {
 	return db.Change(ctx, tx, purgePerson, person, before)
 }
 
-// FindOwned returns the ids of at most limit rows of a kind, in their order, starting behind the id
-// after, if the deletion of the organization was requested before a time. It returns the error of
-// Postgres.
+// FindOwned returns, in order, at most limit ids greater than after of rows of a kind, if the
+// deletion of the organization was requested before a time. It returns the error of Postgres.
 func FindOwned(
 	ctx context.Context, d *db.DB, org tenancy.OrgID, kind Purgeable, before time.Time, after OwnedID, limit int,
 ) (ids []OwnedID, err error) {
@@ -55,8 +55,8 @@ func FindOwned(
 }
 
 // Purge deletes, in one statement, the rows of a kind with these ids if the deletion of the
-// organization was requested before a time, and returns their number. When Postgres refuses one
-// row, none is deleted and the error is returned.
+// organization was requested before a time, and returns their number. If Postgres rejects one row,
+// Purge deletes none and returns the error.
 func Purge(
 	ctx context.Context, d *db.DB, org tenancy.OrgID, kind Purgeable, before time.Time, ids []OwnedID,
 ) (n int, err error) {
@@ -82,7 +82,8 @@ delete from person where id = $1 and deleted_at < $2`
 // Purge deletes them, before PurgeOrganization deletes the few that remain.
 type Purgeable string
 
-// The kinds of rows. The owner is no other member: an organization has one until it is gone.
+// The kinds of rows. PurgeMembers excludes the owner, because an organization has one until it is
+// gone.
 const (
 	PurgeAudit       Purgeable = "audit-log"
 	PurgeInvitations Purgeable = "invitations"
@@ -90,11 +91,11 @@ const (
 	PurgeMembers     Purgeable = "members"
 )
 
-// OwnedID is the id of a row of a kind; of a member it is that of the person.
+// OwnedID is the id of a row of a kind. For a member, it is the id of the person.
 type OwnedID = uuid.UUID
 
 // isDue is the condition that the deletion of the organization $1 was requested before $2. The
-// policies of the role test by themselves that it was requested.
+// role's policies themselves check that it was requested.
 const isDue = `exists (select from organization o where o.id = $1 and o.deleted_at < $2)`
 
 var findOwned = map[Purgeable]string{

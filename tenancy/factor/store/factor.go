@@ -1,5 +1,5 @@
-// Package store has the statements about second factors and their recovery codes. Only
-// tenancy/factor uses it.
+// Package store has the statements for second factors and their recovery codes. Only tenancy/factor
+// uses it.
 package store
 
 import (
@@ -19,8 +19,9 @@ where mfa.confirmed_at is null
 returning secret, confirmed_at, last_step, tries, tries_since`
 
 // BeginFactor stores an unconfirmed second factor and returns it. It replaces an earlier
-// unconfirmed factor, unless the same by began that one; then it returns the earlier factor. It
-// returns pgx.ErrNoRows if the person has a confirmed factor. The number of tries is kept.
+// unconfirmed factor, unless the same session or sign-in (by) began that factor; in that case
+// BeginFactor returns the earlier factor. It returns pgx.ErrNoRows if the person has a confirmed
+// factor. The number of tries is kept.
 func BeginFactor(
 	ctx context.Context, tx *db.GateTx, person tenancy.PersonID, sealed []byte, now time.Time, by []byte,
 ) (proof.Factor, error) {
@@ -30,8 +31,7 @@ func BeginFactor(
 const factorConfirm = `-- tenancy.FactorConfirm
 update mfa set confirmed_at = $2 where person_id = $1 and confirmed_at is null`
 
-// ConfirmFactor makes the second factor count, or returns pgx.ErrNoRows when there is none to be
-// confirmed.
+// ConfirmFactor enables the second factor, or returns pgx.ErrNoRows if there is none to confirm.
 func ConfirmFactor(ctx context.Context, tx *db.GateTx, person tenancy.PersonID, now time.Time) error {
 	return db.Change(ctx, tx, factorConfirm, person, now)
 }

@@ -1,5 +1,6 @@
-// Package store has the statements about administrators of the instance, whether organizations may
-// publish, and what has expired. Only tenancy/instance uses it.
+// Package store has the statements for administrators of the instance, for stopping and resuming
+// the publishing of organizations, and for deleting what has expired. Only tenancy/instance uses
+// it.
 package store
 
 import (
@@ -14,12 +15,12 @@ import (
 const organizationMarks = `-- tenancy.OrganizationMarks
 select suspended_at is not null or deleted_at is not null stopped, catch_up from organization where id = $1`
 
-// Marks are whether an organization may publish.
+// Marks say whether an organization may publish.
 type Marks struct {
-	// Stopped means that it is suspended or to be deleted.
+	// Stopped means that the organization is suspended or to be deleted.
 	Stopped bool `db:"stopped"`
-	// CatchUp means that posts which fell due meanwhile are published late when it may publish
-	// again.
+	// CatchUp means that posts that fell due while publishing was stopped are published late when
+	// it resumes.
 	CatchUp bool `db:"catch_up"`
 }
 
@@ -32,14 +33,14 @@ const markedOrgs = `-- tenancy.MarkedOrgs
 select id, suspended_at is not null or deleted_at is not null stopped from organization
 where id > $1 order by id limit $2`
 
-// MarkedOrg is an organization and whether it may publish.
+// MarkedOrg is an organization with the mark that says whether it may publish.
 type MarkedOrg struct {
 	Org tenancy.OrgID `db:"id"`
-	// Stopped is that of Marks.
+	// Stopped is Marks.Stopped.
 	Stopped bool `db:"stopped"`
 }
 
-// MarkedOrgs returns at most limit organizations after an id, by id.
+// MarkedOrgs returns, in id order, at most limit organizations with an id greater than after.
 func MarkedOrgs(ctx context.Context, tx *db.GateTx, after tenancy.OrgID, limit int) ([]MarkedOrg, error) {
 	return db.List[MarkedOrg](ctx, tx, markedOrgs, after.UUID(), limit)
 }
@@ -48,9 +49,9 @@ const organizationSuspended = `-- tenancy.OrganizationSuspended
 update organization set suspended_at = $2, catch_up = deleted_at is null where id = $1
 returning pg_notify('` + db.RevocationChannel + `', id::text)`
 
-// SetSuspended stores when an organization was suspended, nil when that is over, and adds the task
-// that stops or resumes its publishing. All processes are notified that its keys end, or work
-// again.
+// SetSuspended stores when an organization was suspended. If at is nil, it ends the suspension. It
+// adds the task that stops or resumes the organization's publishing, and notifies all processes
+// that its keys have ended or work again.
 func SetSuspended(ctx context.Context, tx *db.GateTx, org tenancy.OrgID, at *time.Time) error {
 	if err := db.LockAuthority(ctx, tx, org, true); err != nil {
 		return err
@@ -65,8 +66,8 @@ const organizationListAll = `-- tenancy.OrganizationListAll
 select o.id, o.name, o.mfa_required, o.suspended_at, o.deleted_at, o.created_at, '' description, '' timezone
 from organization o where o.id > $1 order by o.id limit $2`
 
-// ListOrganizations returns at most limit organizations after an id, by id. Their description and
-// time zone are empty.
+// ListOrganizations returns, in id order, at most limit organizations with an id greater than
+// after. Their description and time zone are empty.
 func ListOrganizations(ctx context.Context, tx *db.GateTx, after tenancy.OrgID, limit int) (
 	[]tenancy.Organization, error) {
 	return db.List[tenancy.Organization](ctx, tx, organizationListAll, after.UUID(), limit)

@@ -15,7 +15,7 @@ import (
 )
 
 // FindOldSessions returns at most limit sessions that expired longer than age ago, the oldest
-// first, starting behind the session after. The zero OldSession starts at the oldest. It returns
+// first. It starts after the given session; the zero OldSession starts at the oldest. It returns
 // the error of Postgres.
 func FindOldSessions(
 	ctx context.Context, d *db.DB, age time.Duration, after OldSession, limit int,
@@ -30,9 +30,9 @@ func FindOldSessions(
 	return out, err
 }
 
-// PruneSessions deletes those of the sessions that expired longer than age ago, in one statement,
-// and returns their number. It skips sessions that another transaction has locked. It returns the
-// error of Postgres, after which none is deleted.
+// PruneSessions deletes, in one statement, those of the given sessions that expired longer than age
+// ago, and returns their number. It skips sessions that another transaction has locked. If it
+// returns an error, which is from Postgres, it has deleted none.
 func PruneSessions(ctx context.Context, d *db.DB, age time.Duration, sessions []OldSession) (n int, err error) {
 	ids := make([][16]byte, len(sessions))
 	for i, x := range sessions {
@@ -44,8 +44,8 @@ func PruneSessions(ctx context.Context, d *db.DB, age time.Duration, sessions []
 	return n, err
 }
 
-// FindExpired returns at most limit rows of a kind whose time is over, the oldest first, starting
-// behind the row after. The zero ExpiredRow starts at the oldest. It returns the error of Postgres.
+// FindExpired returns at most limit expired rows of a kind, the oldest first. It starts after the
+// given row; the zero ExpiredRow starts at the oldest. It returns the error of Postgres.
 func FindExpired(
 	ctx context.Context, d *db.DB, kind Expirable, now time.Time, after ExpiredRow, limit int,
 ) (rows []ExpiredRow, err error) {
@@ -59,9 +59,9 @@ func FindExpired(
 	return rows, err
 }
 
-// PruneExpired deletes, in one statement, those of the rows of a kind whose time is still over, and
-// returns their number. When Postgres refuses one row, none is deleted and the error is returned:
-// see batch.Sweep.
+// PruneExpired deletes, in one statement, those of the given rows of a kind that are still expired,
+// and returns their number. If Postgres rejects one row, PruneExpired deletes none and returns the
+// error; see batch.Sweep.
 func PruneExpired(ctx context.Context, d *db.DB, kind Expirable, now time.Time, rows []ExpiredRow) (n int, err error) {
 	keys, of := make([]string, len(rows)), make([]*uuid.UUID, len(rows))
 	for i, r := range rows {
@@ -79,8 +79,8 @@ func PruneExpired(ctx context.Context, d *db.DB, kind Expirable, now time.Time, 
 
 // OldSession is an expired session. It is also the position from which FindOldSessions continues.
 type OldSession struct {
-	// At is the time at which the session expired. It is the first sort key of FindOldSessions, and
-	// ID the second.
+	// At is when the session expired. It is the first sort key of FindOldSessions, and ID is the
+	// second.
 	At time.Time         `db:"expires_at"`
 	ID tenancy.SessionID `db:"id"`
 }
@@ -97,8 +97,8 @@ with old as (
 )
 delete from session s using old where s.id = old.id`
 
-// Expirable is a kind of row that is deleted when its time is over: FindExpired finds such rows,
-// and PruneExpired deletes them.
+// Expirable is a kind of row that is deleted once it has expired: FindExpired finds such rows, and
+// PruneExpired deletes them.
 type Expirable string
 
 // The kinds of rows. Mails are deleted a week after they were queued.
@@ -116,11 +116,11 @@ const (
 // Expirables returns all kinds.
 func Expirables() []Expirable { return slices.Sorted(maps.Keys(expirables)) }
 
-// ExpiredRow names a row whose time is over. It is also the position from which FindExpired
-// continues.
+// ExpiredRow identifies an expired row. It is also the position from which FindExpired continues.
 type ExpiredRow struct {
 	At time.Time `db:"at"`
-	// Key is the id or the hash of the row as text, and Of its organization if it has one.
+	// Key is the id or the hash of the row as text. Of is the row's organization, or nil if it has
+	// none.
 	Key string     `db:"key"`
 	Of  *uuid.UUID `db:"of"`
 }
@@ -128,8 +128,8 @@ type ExpiredRow struct {
 // expirable has the statements of a kind.
 type expirable struct{ find, prune string }
 
-// byHash returns the statements of a table whose key is a hash, byID those of one with an id. The
-// searches read in the order of their index.
+// byHash returns the statements for a table whose key is a hash, and byID those for a table with an
+// id. The searches read in the order of their index.
 func byHash(name, table string) expirable {
 	return expirable{
 		find: `-- tenancy.FindExpired` + name + `
@@ -184,7 +184,7 @@ where i.org_id = u.org and i.id = u.id and i.expires_at < least($1, now())`,
 // mailAge is how long a mail is kept.
 const mailAge = 7 * 24 * time.Hour
 
-// until returns before which time the rows of a kind have expired.
+// until returns the time before which the rows of a kind have expired.
 func (k Expirable) until(now time.Time) time.Time {
 	if k == ExpiredMails {
 		return now.Add(-mailAge)

@@ -11,7 +11,7 @@ import (
 	"crier/tenancy/db"
 )
 
-// FoundKey is an API key as its look-up by hash returns it.
+// FoundKey is an API key as a look-up by hash returns it.
 type FoundKey struct {
 	Hash      []byte           `db:"hash"`
 	Org       tenancy.OrgID    `db:"org_id"`
@@ -38,10 +38,12 @@ with found as (
 )
 select hash, org_id, id, created_by, ends_at, suspended_at is not null suspended from found`
 
-// KeysByHash returns the keys that have one of the hashes, by their hash, and stores that they were
-// used. It leaves out the keys of organizations that are to be deleted. It uses a connection pool
-// of its own (pg.Keys), so that other look-ups cannot delay the authentication of API keys. A hash
-// without a key is no error; it returns the error of Postgres.
+// KeysByHash returns the keys that have one of the hashes, keyed by hash, and records that they
+// were used. It leaves out the keys of organizations that are to be deleted. A hash without a key
+// is not an error; KeysByHash returns the error of Postgres.
+//
+// It uses its own connection pool (pg.Keys), so that other look-ups cannot delay the authentication
+// of API keys.
 func KeysByHash(ctx context.Context, d *db.DB, hashes [][]byte, now time.Time) (map[string]FoundKey, error) {
 	keys := map[string]FoundKey{}
 	err := d.WriteRole(ctx, pg.Keys, func(b *pgx.Batch) {

@@ -1,4 +1,4 @@
-// Package store has the statements about API keys. Only tenancy/key uses it.
+// Package store has the statements for API keys. Only tenancy/key uses it.
 package store
 
 import (
@@ -46,7 +46,7 @@ type Key struct {
 	Hash    []byte
 }
 
-// keyColumns are the columns of keyRow, of api_key k and its creator p.
+// keyColumns are the columns of keyRow, from api_key k and its creator p.
 const keyColumns = `k.org_id, k.id, k.name, k.prefix, k.created_by, coalesce(p.email, '') email, k.created_at, k.used_at,
 k.expires_at, k.overlap_until, k.rotated, k.hash`
 

@@ -17,14 +17,14 @@ func PersonOfIdentity(ctx context.Context, tx *db.GateTx, k db.IdentityKey) (per
 	return person, err
 }
 
-// SignInState is a sign-in at an identity provider that was begun.
+// SignInState is a sign-in that has begun at an identity provider.
 type SignInState struct {
 	Provider string `db:"provider"`
 	// Verifier is sealed.
 	Verifier    []byte `db:"verifier"`
 	Nonce       string `db:"nonce"`
 	RedirectURI string `db:"redirect_uri"`
-	// Person links the identity; zero for a sign-in.
+	// Person is the person to link the identity to, or zero for a sign-in.
 	Person    tenancy.PersonID `db:"person_id"`
 	ExpiresAt time.Time        `db:"expires_at"`
 }
@@ -43,7 +43,8 @@ const stateTake = `-- tenancy.StateTake
 delete from sign_in_state where hash = $1
 returning provider, verifier, nonce, redirect_uri, person_id, expires_at`
 
-// TakeState deletes a state and returns it, also when it is over, or returns pgx.ErrNoRows.
+// TakeState deletes a state and returns it, even if it has expired. It returns pgx.ErrNoRows if
+// there is no such state.
 func TakeState(ctx context.Context, tx *db.GateTx, hash []byte) (SignInState, error) {
 	return db.One[SignInState](ctx, tx, stateTake, hash)
 }

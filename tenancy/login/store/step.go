@@ -1,5 +1,5 @@
-// Package store has the statements about the steps of sign-ins and sign-ins at identity providers.
-// Only tenancy/login uses it.
+// Package store has the statements for sign-in steps and for sign-ins at identity providers. Only
+// tenancy/login uses it.
 package store
 
 import (
@@ -17,9 +17,10 @@ for no key update`
 const stepTry = `-- tenancy.StepTry
 update sign_in_step set tries = tries + 1 where hash = $1 and purpose = $2 and expires_at > $3 returning tries`
 
-// TryStep counts a use of a token, and locks it and its person until the end of the transaction. It
-// returns the person and how often the token was used, this use included, or pgx.ErrNoRows for a
-// token that is not one of the purpose or is over. The person is locked first, as everywhere.
+// TryStep counts a use of a token, and locks the token and its person until the end of the
+// transaction. It returns the person and how often the token has been used, including this use. It
+// returns pgx.ErrNoRows if the token has expired or has another purpose. The person is locked
+// first, as everywhere.
 func TryStep(ctx context.Context, tx *db.GateTx, hash []byte, purpose tenancy.Step, now time.Time) (
 	person tenancy.Person, tries int, err error) {
 	row, err := db.One[db.PersonRow](ctx, tx, stepPerson, hash)
@@ -33,7 +34,7 @@ func TryStep(ctx context.Context, tx *db.GateTx, hash []byte, purpose tenancy.St
 const stepDelete = `-- tenancy.StepDelete
 delete from sign_in_step where hash = $1`
 
-// DeleteStep deletes a token, so that it is used once.
+// DeleteStep deletes a token, so that it can be used only once.
 func DeleteStep(ctx context.Context, tx *db.GateTx, hash []byte) error {
 	return db.Change(ctx, tx, stepDelete, hash)
 }

@@ -1,4 +1,5 @@
-// Package store has the statements about queued mails and who gets them. Only tenancy/mail uses it.
+// Package store has the statements for queued mails and their recipients. Only tenancy/mail uses
+// it.
 package store
 
 import (
@@ -13,7 +14,7 @@ import (
 	"crier/tenancy/notice"
 )
 
-// AddHeldMail is AddMail for a mail whose task waits until a time, behind what others wait for.
+// AddHeldMail is like notice.AddMail, but the mail's task waits until a time, in the second queue.
 func AddHeldMail(ctx context.Context, tx *db.GateTx, kind, email string, data any, now, until time.Time) error {
 	raw, err := json.Marshal(data)
 	if err != nil {
@@ -26,15 +27,16 @@ func AddHeldMail(ctx context.Context, tx *db.GateTx, kind, email string, data an
 	return tx.AddTask(ctx, jobs.Task{Kind: notice.MailTask, ID: mail.UUID(), Later: true, After: until.Sub(now)})
 }
 
-// HeldMail returns a mail about incidents of an organization, or one about approvals alone, to an
-// address that waits until after a time, locked, or pgx.ErrNoRows.
+// HeldMail returns and locks a mail to an address that waits until after a time. The mail is about
+// incidents of an organization or, if approvals is set, only about approvals. HeldMail returns
+// pgx.ErrNoRows if there is no such mail.
 func HeldMail(
 	ctx context.Context, tx *db.GateTx, kind, email string, of tenancy.OrgID, after time.Time, approvals bool,
 ) (Mail, error) {
 	return db.One[Mail](ctx, tx, mailHeld, email, kind, after, of.String(), approvals)
 }
 
-// SetMailData replaces what a mail names. It returns pgx.ErrNoRows when the mail is gone.
+// SetMailData replaces the data of a mail. It returns pgx.ErrNoRows if the mail is gone.
 func SetMailData(ctx context.Context, tx *db.GateTx, mail tenancy.MailID, data any) error {
 	raw, err := json.Marshal(data)
 	if err != nil {
@@ -45,12 +47,13 @@ func SetMailData(ctx context.Context, tx *db.GateTx, mail tenancy.MailID, data a
 
 // CountReport counts a mail with reports to a person, and returns when it may be sent, which may be
 // in the past: at most tenancy.MaxReportMails within tenancy.ReportWindow. It returns pgx.ErrNoRows
-// for a person who is gone.
+// if the person is gone.
 func CountReport(ctx context.Context, tx *db.GateTx, person tenancy.PersonID, now time.Time) (time.Time, error) {
 	return countMail(ctx, tx, reportCount, person, now)
 }
 
-// CountDigest is CountReport for a mail about published posts. These take no places of the others.
+// CountDigest is CountReport for a mail about published posts or approvals, which are counted
+// separately.
 func CountDigest(ctx context.Context, tx *db.GateTx, person tenancy.PersonID, now time.Time) (time.Time, error) {
 	return countMail(ctx, tx, digestCount, person, now)
 }
@@ -72,14 +75,15 @@ func TakeMail(ctx context.Context, tx *db.GateTx, mail tenancy.MailID) (Mail, er
 	return db.One[Mail](ctx, tx, mailTake, mail)
 }
 
-// DeleteMail deletes a mail. One that does not exist is no error.
+// DeleteMail deletes a mail. It returns nil if the mail does not exist.
 func DeleteMail(ctx context.Context, tx *db.GateTx, mail tenancy.MailID) error {
 	_, err := db.Exec(ctx, tx, mailDelete, mail)
 	return err
 }
 
-// Recipients returns at most limit members of the organization after a person, by the ids of the
-// people. A member whose stored notifications cannot be read has the defaults.
+// Recipients returns, in the order of people's ids, at most limit members of the organization with
+// an id greater than after. A member whose stored notification settings cannot be parsed has the
+// defaults.
 func Recipients(ctx context.Context, tx *db.OrgTx, after tenancy.PersonID, limit int) ([]Recipient, error) {
 	rows, err := db.List[recipientRow](ctx, tx, mailRecipients, after.UUID(), limit)
 	out := make([]Recipient, len(rows))
@@ -90,12 +94,12 @@ func Recipients(ctx context.Context, tx *db.OrgTx, after tenancy.PersonID, limit
 	return out, err
 }
 
-// Mail is a mail to be rendered and sent.
+// Mail is a mail that is to be rendered and sent.
 type Mail struct {
 	ID    tenancy.MailID `db:"id"`
 	Kind  string         `db:"kind"`
 	Email string         `db:"email"`
-	// Data is JSON: what the text names.
+	// Data is the notice.Notice as JSON.
 	Data      []byte    `db:"data"`
 	CreatedAt time.Time `db:"created_at"`
 }
@@ -112,8 +116,8 @@ order by held_until limit 1 for update`
 const mailSetData = `-- tenancy.MailSetData
 update mail set data = $2 where id = $1`
 
-// reportCount begins the next hour when the one that is counted is over or full. The next hour
-// after a full one is in the future.
+// reportCount starts a new hour if the current one has ended or is full. The hour after a full one
+// starts in the future.
 const reportCount = `-- tenancy.ReportCount
 update person set reports = case when reports_since + $3 > $2 and reports < $4 then reports + 1 else 1 end,
   reports_since = case when reports_since + $3 <= $2 then $2 when reports < $4 then reports_since

@@ -8,26 +8,26 @@ import (
 	"crier/tenancy/db"
 )
 
-// InvitationByHash returns the invitation of a link, or pgx.ErrNoRows when there is none that can
-// be used now. One of a person who no longer manages the organization cannot.
+// InvitationByHash returns the invitation of a link, or pgx.ErrNoRows if no invitation can be used
+// now. An invitation cannot be used if the person who made it no longer manages the organization.
 func InvitationByHash(ctx context.Context, tx *db.GateTx, hash []byte, now time.Time) (OpenInvitation, error) {
 	return db.One[OpenInvitation](ctx, tx, invitationByHash, hash, now)
 }
 
-// CreateInvitation inserts an invitation of the person by.
+// CreateInvitation inserts an invitation made by the person by.
 func CreateInvitation(ctx context.Context, tx *db.OrgTx, i tenancy.Invitation, by tenancy.PersonID) error {
 	_, err := db.Exec(ctx, tx, invitationInsert, tx.Org, i.ID, i.Email, i.Role, by, i.CreatedAt, i.ExpiresAt)
 	return err
 }
 
-// AddInvitationLink inserts the hash of a link's token. It returns a violation of a foreign key
-// when the invitation is gone.
+// AddInvitationLink inserts the hash of a link's token. It returns a violation of a foreign key if
+// the invitation is gone.
 func AddInvitationLink(ctx context.Context, tx *db.OrgTx, invitation tenancy.InvitationID, hash []byte) error {
 	_, err := db.Exec(ctx, tx, invitationLink, tx.Org, invitation, hash)
 	return err
 }
 
-// ListInvitations returns the invitations that are not over, the newest first.
+// ListInvitations returns the invitations that have not expired, the newest first.
 func ListInvitations(ctx context.Context, tx *db.OrgTx, now time.Time) ([]tenancy.Invitation, error) {
 	return db.List[tenancy.Invitation](ctx, tx, invitationList, now)
 }
@@ -47,7 +47,7 @@ func TakeInvitationsFor(ctx context.Context, tx *db.OrgTx, email string) ([]tena
 	return db.List[tenancy.Invitation](ctx, tx, invitationsFor, email)
 }
 
-// IsMember returns whether a member has the address.
+// IsMember reports whether a member has the address.
 func IsMember(ctx context.Context, tx *db.OrgTx, email string) (is bool, err error) {
 	err = tx.QueryRow(ctx, memberByEmail, email).Scan(&is)
 	return is, err
@@ -102,7 +102,7 @@ where l.hash = $1 and i.expires_at > $2 and o.deleted_at is null and o.suspended
 type OpenInvitation struct {
 	Org tenancy.OrgID        `db:"org_id"`
 	ID  tenancy.InvitationID `db:"id"`
-	// Email is "" for an invitation that anybody can use.
+	// Email is "" if anybody can use the invitation.
 	Email string `db:"email"`
 	// Name is the name of the organization.
 	Name string `db:"name"`

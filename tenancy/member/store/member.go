@@ -1,4 +1,4 @@
-// Package store has the statements about members and invitations. Only tenancy/member uses it.
+// Package store has the statements for members and invitations. Only tenancy/member uses it.
 package store
 
 import (
@@ -29,8 +29,8 @@ func LockMember(ctx context.Context, tx *db.OrgTx, person tenancy.PersonID) (ten
 const memberRole = `-- tenancy.MemberRole
 update member set role = $2 where person_id = $1`
 
-// SetRole changes the role of a member, or returns pgx.ErrNoRows. A second owner is a violation of
-// member_owner.
+// SetRole changes the role of a member, or returns pgx.ErrNoRows. It returns a violation of
+// member_owner if there would be two owners.
 func SetRole(ctx context.Context, tx *db.OrgTx, person tenancy.PersonID, role tenancy.Role) error {
 	return db.Change(ctx, tx, memberRole, person, role)
 }
@@ -55,9 +55,9 @@ func MemberEmail(ctx context.Context, tx *db.OrgTx, person tenancy.PersonID) (em
 const organizationLock = `-- tenancy.OrganizationLock
 select 1 from organization where id = $1 and deleted_at is null for no key update`
 
-// CountMembers locks the organization, so that two transactions that count do it one after the
-// other, and returns the number of its members and of its open invitations. It returns
-// pgx.ErrNoRows for an organization that is to be deleted.
+// CountMembers returns the number of members and of open invitations of the organization. It locks
+// the organization, so that two transactions that count do so one after the other. It returns
+// pgx.ErrNoRows if the organization is to be deleted.
 func CountMembers(ctx context.Context, tx *db.OrgTx, now time.Time) (members, invitations int, err error) {
 	if err := db.Change(ctx, tx, organizationLock, tx.Org); err != nil {
 		return 0, 0, err

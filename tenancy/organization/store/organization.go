@@ -1,4 +1,4 @@
-// Package store has the statements about the creation of organizations and their audit logs. Only
+// Package store has the statements for creating organizations and reading their audit logs. Only
 // tenancy/organization uses it.
 package store
 
@@ -24,7 +24,7 @@ const organizationsCreated = `-- tenancy.CreatedOrganizations
 select o.id, o.created_at from person p join person c on c.mailbox = p.mailbox join organization o on o.created_by = c.id
 where p.id = $1 order by o.created_at desc, o.id limit $2`
 
-// Created is an organization and when it was created.
+// Created is an organization and the time at which it was created.
 type Created struct {
 	Org tenancy.OrgID `db:"id"`
 	At  time.Time     `db:"created_at"`
@@ -41,7 +41,7 @@ const organizationInsert = `-- tenancy.OrganizationInsert
 insert into organization (id, name, description, timezone, created_at, created_by) values ($1, $2, $3, $4, $5, $6)`
 
 // CreateOrganization inserts the organization of the transaction and its owner. It returns the
-// error of Postgres, which is a violation of a foreign key when the person does not exist.
+// error of Postgres, which is a violation of a foreign key if the person does not exist.
 func CreateOrganization(ctx context.Context, tx *db.OrgTx, o tenancy.Organization, owner tenancy.PersonID) error {
 	_, err := db.Exec(ctx, tx, organizationInsert, tx.Org, o.Name, o.Description, o.Timezone, o.CreatedAt, o.Creator)
 	if err != nil {
@@ -57,9 +57,9 @@ join person p on p.id = $2 or p.id = coalesce(
   (select m.person_id from member m where m.org_id = o.id and m.role = 'SUPERADMIN'))
 where o.id = $1 order by 1`
 
-// Senders returns hashes of the mailboxes against which the mails of a person from the organization
-// of the transaction count: the mailbox of the creator, or of the owner if the creator is no longer
-// a member, and the mailbox of the person. It leaves out people who are no longer members.
+// Senders returns hashes of the mailboxes against which a person's mails from the transaction's
+// organization count: the mailbox of the creator, or of the owner if the creator is no longer a
+// member, and the mailbox of the person. It leaves out people who are no longer members.
 func Senders(ctx context.Context, tx *db.OrgTx, person tenancy.PersonID) (mailboxes []string, err error) {
 	return db.Column[string](ctx, tx, organizationSenders, tx.Org, person)
 }

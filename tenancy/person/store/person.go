@@ -1,4 +1,4 @@
-// Package store has the statements about the profiles and identities of people. Only tenancy/person
+// Package store has the statements for the profiles and identities of people. Only tenancy/person
 // uses it.
 package store
 
@@ -20,7 +20,7 @@ func SetProfile(ctx context.Context, tx *db.GateTx, person tenancy.PersonID, p t
 const personName = `-- tenancy.PersonName
 update person set name = $2 where id = $1 and name = ''`
 
-// FillName sets the name of a person who has none. It returns false when nothing has changed.
+// FillName sets the name of a person who has none. It returns false if nothing changed.
 func FillName(ctx context.Context, tx *db.GateTx, person tenancy.PersonID, name string) (bool, error) {
 	n, err := db.Exec(ctx, tx, personName, person, name)
 	return n > 0, err

@@ -1,4 +1,4 @@
-// Package store has the statements about the first organization of an instance. Only
+// Package store has the statements for the first organization of an instance. Only
 // tenancy/registration uses it.
 package store
 
@@ -14,8 +14,8 @@ select pg_advisory_xact_lock(hashtext('crier.registration'))`
 const organizationAny = `-- tenancy.OrganizationAny
 select exists (select from organization)`
 
-// AnyOrganization returns whether there is an organization. With lock, other transactions that ask
-// with lock wait for the end of this one.
+// AnyOrganization reports whether there is an organization. If lock is set, other transactions that
+// call it with lock wait for the end of this one.
 func AnyOrganization(ctx context.Context, tx *db.GateTx, lock bool) (exists bool, err error) {
 	if lock {
 		if _, err := db.Exec(ctx, tx, registrationLock); err != nil {

@@ -28,7 +28,7 @@ type Session struct {
 	ID     tenancy.SessionID
 	Person tenancy.PersonID
 	Email  string
-	// Instance means that the person is an administrator of the instance.
+	// Instance means that the person is an instance administrator.
 	Instance bool
 	// HasMFA means that the person has a confirmed second factor.
 	HasMFA bool
@@ -49,10 +49,12 @@ type sessionRow struct {
 	RequiresMFA bool              `db:"mfa_required"`
 }
 
-// SessionsByHash returns the live sessions whose tokens have one of the hashes, by their hash. The
-// returned sessions count as used at the time now. It uses a connection pool of its own
-// (pg.Sessions), so that other use cases of accounts cannot delay it. A hash without a session is
-// no error; it returns the error of Postgres.
+// SessionsByHash returns the live sessions whose tokens have one of the hashes, keyed by hash. The
+// returned sessions count as used at the time now. A hash without a session is not an error;
+// SessionsByHash returns the error of Postgres.
+//
+// It uses its own connection pool (pg.Sessions), so that other use cases of accounts cannot delay
+// it.
 func SessionsByHash(
 	ctx context.Context, d *db.DB, hashes [][]byte, now time.Time,
 ) (sessions map[string]Session, err error) {

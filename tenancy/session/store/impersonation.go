@@ -29,8 +29,8 @@ type Found struct {
 	PersonName  string           `db:"person_name"`
 }
 
-// Search returns at most limit memberships of all organizations whose organization or person has
-// the text in its name or address, or whose organization has it as its id.
+// Search returns at most limit memberships, of all organizations. The text must be part of the name
+// or address of the organization or the person, or be the id of the organization.
 func Search(ctx context.Context, tx *db.GateTx, text string, limit int) ([]Found, error) {
 	return db.List[Found](ctx, tx, organizationSearch, text, limit)
 }
@@ -38,8 +38,8 @@ func Search(ctx context.Context, tx *db.GateTx, text string, limit int) ([]Found
 const impersonationBegin = `-- tenancy.ImpersonationBegin
 insert into impersonation (session_id, org_id, person_id, started_at) values ($1, $2, $3, $4) on conflict do nothing`
 
-// BeginImpersonation stores that a session acts as a member, and returns false if that was stored
-// before.
+// BeginImpersonation stores that a session acts as a member. It returns false if that was already
+// stored.
 func BeginImpersonation(
 	ctx context.Context, tx *db.GateTx, session tenancy.SessionID, org tenancy.OrgID, person tenancy.PersonID, now time.Time,
 ) (bool, error) {
@@ -58,7 +58,7 @@ type Impersonation struct {
 	Email  string           `db:"email"`
 }
 
-// EndImpersonations deletes what a session acts as, and returns it.
+// EndImpersonations deletes and returns the impersonations of a session.
 func EndImpersonations(ctx context.Context, tx *db.GateTx, session tenancy.SessionID) ([]Impersonation, error) {
 	return db.List[Impersonation](ctx, tx, impersonationEnd, session)
 }

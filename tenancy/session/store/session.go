@@ -1,4 +1,4 @@
-// Package store has the statements about sessions and impersonations. Only tenancy/session uses it.
+// Package store has the statements for sessions and impersonations. Only tenancy/session uses it.
 package store
 
 import (
@@ -13,7 +13,8 @@ const sessionLock = `-- tenancy.SessionLock
 select s.id, s.person_id, p.email from session s join person p on p.id = s.person_id where s.hash = $1 for update of s`
 
 // LockSession returns the session of a token's hash, live or not, with the id and the address of
-// its person, and locks it until the end of the transaction, or returns pgx.ErrNoRows.
+// its person. It locks the session until the end of the transaction. It returns pgx.ErrNoRows if
+// there is none.
 func LockSession(ctx context.Context, tx *db.GateTx, hash []byte) (
 	session tenancy.SessionID, person tenancy.Person, err error) {
 	err = tx.QueryRow(ctx, sessionLock, hash).Scan(&session, &person.ID, &person.Email)
