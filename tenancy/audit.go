@@ -54,9 +54,9 @@ const (
 	// ActionChannelDisowned means that the person who granted access to an account disconnected its
 	// channel.
 	ActionChannelDisowned Action = "channel.disowned"
-	// ActionImpersonatedRequest is a request that changes something, made by an instance
-	// administrator while impersonating the person. The subject has the request's method, the id of
-	// its operation in the API document, and its path.
+	// ActionImpersonatedRequest is a request to change something, made by an instance administrator
+	// while impersonating the person. The subject has the request's method, the id of its operation
+	// in the API document, and its path.
 	ActionImpersonatedRequest Action = "impersonation.request"
 )
 
@@ -121,7 +121,7 @@ type AuditEvent struct {
 type AuditQuery struct {
 	// From is inclusive and To is exclusive.
 	From, To time.Time
-	// Actor is a person's id, or a substring of AuditEvent.Actor in upper or lower case.
+	// Actor is a person's id, or a substring of AuditEvent.Actor, ignoring case.
 	Actor  string
 	Action string
 	// Page counts from 0.

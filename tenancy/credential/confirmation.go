@@ -84,7 +84,7 @@ const (
 	ConfirmAddress      ConfirmationKind = "address"
 )
 
-// Side says which of the two addresses received a link for a change of address. Links of other
+// Side says which of the two addresses a link for a change of address was sent to. Links of other
 // confirmations have SideNew.
 type Side string
 

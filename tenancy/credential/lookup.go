@@ -29,16 +29,15 @@ type Find[V any] func(ctx context.Context, hashes [][]byte) (map[string]V, error
 // a statement that began before the call, because that result may contain a credential that has
 // been revoked since.
 //
-// The cost of guessing credentials is therefore bounded: one statement at a time, and one in
-// MissPause while nothing is found. The look-up of a valid credential waits for the running
-// statement, one pause and its own statement, unless more than maxLookUps others are queued before
-// it.
+// The cost of guessing credentials is bounded: one statement at a time, and one in MissPause while
+// nothing is found. The look-up of a valid credential waits for the running statement, one pause
+// and its own statement, unless more than maxLookUps others are queued before it.
 type LookUps[V any] struct {
 	find Find[V]
 
 	mu      sync.Mutex               // protects the fields below
 	running bool                     // run is active
-	queue   list.List                // of *lookUp[V] with callers that no statement has taken yet
+	queue   list.List                // of *lookUp[V] that have callers and are in no statement yet
 	waiting map[string]*list.Element // the elements of queue by hash
 }
 
@@ -70,8 +69,8 @@ func (l *LookUps[V]) Get(ctx context.Context, hash []byte) (value V, found bool,
 	}
 }
 
-// enqueue adds a caller to the queued look-up of a hash. If there is none, it queues one and starts
-// run.
+// enqueue adds a caller to the queued look-up of a hash. If there is none, it queues one. It starts
+// run unless run is active.
 func (l *LookUps[V]) enqueue(hash string) *list.Element {
 	l.mu.Lock()
 	defer l.mu.Unlock()

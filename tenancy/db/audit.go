@@ -75,9 +75,8 @@ func AuditIn(ctx context.Context, q pg.Querier, org tenancy.OrgID, e tenancy.Aud
 	return rows.Err()
 }
 
-// AuditActed records, in the organization of the membership, a change that an instance
-// administrator has made while impersonating the person. What people change about themselves is not
-// recorded.
+// AuditActed records, in the organization of the membership, what an instance administrator has
+// changed about the person being impersonated. What people change about themselves is not recorded.
 func (d *DB) AuditActed(ctx context.Context, tx *GateTx, p tenancy.Principal, action tenancy.Action) error {
 	if p.Behind.IsZero() {
 		return nil

@@ -37,8 +37,8 @@ func New(db *pg.DB, c clock.Clock) (*DB, error) {
 }
 
 // GateTx is a transaction, or a part of one, in the role pg.Gate. Its statements can reach the rows
-// of people, and those parts of organizations that decide access. It is not safe for concurrent
-// use.
+// of people, but only those parts of organizations that decide access. It is not safe for
+// concurrent use.
 type GateTx struct {
 	pgx.Tx
 	db *DB

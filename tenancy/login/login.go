@@ -17,7 +17,7 @@ import (
 //
 // Sites, the networks of clients, take turns hashing passwords, so that many log-ins from one site
 // hardly delay log-ins from others. Login returns fault.RateLimited if too many log-ins of the site
-// are waiting, or if this one has waited for too long.
+// are waiting, or if this one has waited for 3 seconds.
 func (s *Logins) Login(ctx context.Context, email, password string, from tenancy.Source) (tenancy.SignIn, error) {
 	const op = "tenancy.Login"
 	var person tenancy.Person

@@ -64,8 +64,9 @@ func (s *Logins) BeginSignIn(ctx context.Context, provider, redirectURI string, 
 // provider refuses. A person without an account gets a claim to register with.
 //
 // An identity is linked to an account only if its person has a live session and both have the same
-// verified address. FinishSignIn returns fault.Conflict if the address belongs to an account that
-// does not have the identity.
+// verified address. If the addresses differ or one of them is not verified, linking returns
+// fault.Forbidden. A sign-in returns fault.Conflict if the verified address belongs to an account
+// that does not have the identity; linking does so if the identity belongs to another person.
 func (s *Logins) FinishSignIn(ctx context.Context, provider string, cb tenancy.Callback, p tenancy.Principal) (
 	out tenancy.ProviderSignIn, err error) {
 	const op = "tenancy.FinishSignIn"

@@ -34,7 +34,7 @@ func (s *Mails) MailDisowned(ctx context.Context, org tenancy.OrgID, channel str
 	})
 }
 
-// membersPage is how many members one transaction sends a mail to.
+// membersPage is how many members one transaction queues a mail for.
 const membersPage = 100
 
 // mailPage replaces a mail of the kind Members with the mails to the members of its page and a mail

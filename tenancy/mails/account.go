@@ -24,7 +24,8 @@ func (i Instance) Activation(to, link string) mail.Message {
 }
 
 // RegisterAgain responds to a request for another link for an address that was registered more than
-// once. It contains no activation link, because somebody else may have made that registration.
+// once. It contains no activation link, because the link could be for a registration that somebody
+// else made.
 func (i Instance) RegisterAgain(to, registerURL string) mail.Message {
 	return i.message(content{
 		To:      to,

@@ -62,7 +62,7 @@ func excerpt(s string, most int) string {
 // clean returns all of s on one line; see text.Line.
 func clean(s string) string { return text.Line(s, len(s)) }
 
-// unlink adds a space after "://", and after a dot between a character and a letter, so that mail
+// unlink adds a space after "://", and after a dot between a word and a letter, so that mail
 // clients find no address in s to turn into a link. A plain e-mail address is left unchanged.
 // Example: "see evil.example" becomes "see evil. example".
 func unlink(s string) string {

@@ -19,9 +19,10 @@ import (
 //
 // Keys and webhooks that the member made belong to the organization. RemoveMember returns the
 // working ones, because the person may know their secrets. If revoke is set, which requires a
-// principal who manages the organization, it deletes them. It also ends the review links with which
-// the person could still answer approval requests: the mailed links of the person's own requests,
-// which may have gone to another address of the person, and links mailed to the person.
+// principal who manages the organization, it deletes them. With or without revoke, it ends the
+// review links with which the person could still answer approval requests: the mailed links of the
+// person's own requests, which may have gone to another address of the person, and links mailed to
+// the person.
 //
 // Without the second factor that the organization requires, a person can only leave. RemoveMember
 // returns fault.Forbidden for the owner and for another member whom the principal does not outrank,

@@ -11,8 +11,7 @@ import (
 	"crier/tenancy/db"
 )
 
-// MailTask is the kind of the task that sends a mail. The id of the task is the id of the mail's
-// row.
+// MailTask is the kind of the task that sends a mail. The task has the id of the mail's row.
 const MailTask = "mail"
 
 const mailInsert = `-- tenancy.MailInsert

@@ -72,8 +72,8 @@ func (s *Organizations) Record(ctx context.Context, p tenancy.Principal, action 
 	})
 }
 
-// RecordActed appends an audit entry for a request with which an instance administrator changes
-// something while impersonating a member.
+// RecordActed appends an audit entry for a request to change something that an instance
+// administrator makes while impersonating a member.
 func (s *Organizations) RecordActed(ctx context.Context, p tenancy.Principal, request string) error {
 	return s.Record(ctx, p, tenancy.ActionImpersonatedRequest, request)
 }

@@ -66,8 +66,8 @@ func (s *Proofs) countTry(op string, f Factor) (Factor, error) {
 	return f, nil
 }
 
-// CheckEither is CheckCode or, if recovery is not empty, checks and deletes a recovery code in the
-// same way.
+// CheckEither is CheckCode or, if recovery is not empty, does the same for a recovery code, which
+// it deletes.
 func (s *Proofs) CheckEither(ctx context.Context, tx *db.GateTx, op string, person tenancy.Person,
 	f Factor, code, recovery string, from tenancy.Source) (refusal, err error) {
 	if recovery == "" {

@@ -66,7 +66,7 @@ func (s *Registrations) proveRegistrant(ctx context.Context, op string, hash []b
 	if from.Device != "" && bytes.Equal(c.Device, secret.HashToken(from.Device)) {
 		return tenancy.StepDone, nil
 	}
-	// The registrant proves the registration with the identity of a provider.
+	// The registrant has the identity of a provider and no password.
 	if c.PasswordHash == "" {
 		return "", fault.New(fault.Invalid, op, "Open this link in the browser in which you registered.")
 	}

@@ -184,7 +184,7 @@ func (s *Registrations) createAccount(ctx context.Context, op string, c credenti
 	return out, db.AccountFault(op, err)
 }
 
-// makeAccount is createAccount in a transaction. An invitation is used up.
+// makeAccount is createAccount in the given transaction. An invitation is used up.
 func (s *Registrations) makeAccount(ctx context.Context, tx *db.GateTx, op string, c credential.Confirmation,
 	verified bool, from tenancy.Source) (out tenancy.SignIn, err error) {
 	if err := s.checkAdmission(ctx, tx, op, c, true); err != nil {

@@ -118,9 +118,9 @@ func (s *Sessions) Impersonable(ctx context.Context, p tenancy.Principal, text s
 	return out, err
 }
 
-// Impersonate makes the principal's session act as a membership from now on. It records that in the
-// audit log of the organization and in the events of the instance, and mails the person. With "",
-// it ends the session's impersonations and records that, as Logout does. If the session ends in any
+// Impersonate records that the principal's session acts as a membership from now on: in the audit
+// log of the organization, in the events of the instance, and by a mail to the person. With "", it
+// ends the session's impersonations and records that, as Logout does. If the session ends in any
 // other way, the end of the impersonations is not recorded.
 func (s *Sessions) Impersonate(ctx context.Context, p tenancy.Principal, membership string) error {
 	const op = "tenancy.Impersonate"

@@ -40,8 +40,9 @@ func PurgePerson(ctx context.Context, tx *db.GateTx, person tenancy.PersonID, be
 	return db.Change(ctx, tx, purgePerson, person, before)
 }
 
-// FindOwned returns, in order, at most limit ids greater than after of rows of a kind, if the
-// deletion of the organization was requested before a time. It returns the error of Postgres.
+// FindOwned returns, in order, the ids of at most limit rows of a kind with an id greater than
+// after, if the deletion of the organization was requested before a time. It returns the error of
+// Postgres.
 func FindOwned(
 	ctx context.Context, d *db.DB, org tenancy.OrgID, kind Purgeable, before time.Time, after OwnedID, limit int,
 ) (ids []OwnedID, err error) {

@@ -8,8 +8,9 @@ import (
 	"crier/tenancy/db"
 )
 
-// InvitationByHash returns the invitation of a link, or pgx.ErrNoRows if no invitation can be used
-// now. An invitation cannot be used if the person who made it no longer manages the organization.
+// InvitationByHash returns the invitation of a link, or pgx.ErrNoRows if there is none that can be
+// used now. An invitation cannot be used if the person who made it no longer manages the
+// organization.
 func InvitationByHash(ctx context.Context, tx *db.GateTx, hash []byte, now time.Time) (OpenInvitation, error) {
 	return db.One[OpenInvitation](ctx, tx, invitationByHash, hash, now)
 }
