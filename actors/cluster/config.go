@@ -13,31 +13,33 @@ import (
 	"crier/platform/env"
 )
 
-// Config configures a Member and a Host. The certificates of all processes are signed by the same authority.
+// Config configures a Member and a Host. The same authority signs the certificates of all
+// processes.
 type Config struct {
-	// LeaseTTL is the time after its last heartbeat for which a process owns its shards.
+	// LeaseTTL is how long after its last heartbeat a process still owns its shards.
 	LeaseTTL time.Duration `env:"LEASE_TTL, default=10s" doc:"How long a process keeps its shards without a heartbeat."`
 	// HeartbeatInterval is at most half of LeaseTTL.
 	HeartbeatInterval time.Duration `env:"HEARTBEAT_INTERVAL, default=2s" doc:"How often a process renews its lease."`
 	// Roles are RoleEdge, RoleWorker or both.
 	Roles []string `env:"ROLES, default=edge,worker" doc:"edge answers requests, worker publishes; one or both."`
-	// Listen is host:port. Without it other processes send no messages to the actors of this one.
+	// Listen is host:port. Without it, other processes cannot send messages to the actors of this
+	// one. Example: 10.0.0.7:4901
 	Listen string `env:"CLUSTER_LISTEN" doc:"host:port where other processes reach this one; alone when not set."`
-	// Advertise is host:port, Listen when empty.
+	// Advertise is the host:port that other processes use. It defaults to Listen.
 	Advertise string `env:"CLUSTER_ADVERTISE" doc:"The same address as the others see it, when it differs."`
-	// Cert, Key and CA are needed unless Listen is on loopback.
+	// Cert, Key and CA are required unless Listen is on loopback.
 	Cert string `env:"CLUSTER_CERT" doc:"PEM file with the certificate of this process; needed off loopback."`
 	Key  string `env:"CLUSTER_KEY" doc:"PEM file with the key of that certificate."`
 	CA   string `env:"CLUSTER_CA" doc:"PEM file with the authority of the certificates of all processes."`
 }
 
-// Has returns whether the process has a role. One without RoleWorker owns no shards; one without RoleEdge has no public
-// listener.
+// Has reports whether the process has a role. A process without RoleWorker owns no shards; a
+// process without RoleEdge has no public listener.
 func (c Config) Has(role string) bool { return slices.Contains(c.Roles, role) }
 
 const (
 	minLeaseTTL = time.Second
-	// maxLeaseTTL is how long the posts of a process that died may wait for another one.
+	// maxLeaseTTL is how long the posts of a process that died may wait for another process.
 	maxLeaseTTL = 10 * time.Minute
 )
 
@@ -87,9 +89,10 @@ func (c Config) validateAddresses(faults *env.Faults) {
 	}
 }
 
-// callLimit returns the longest that one statement of the heartbeat may take. A heartbeat that finds its connection
-// dead takes three times as long, to detect that, to connect and to repeat the statement, and still renews the lease
-// before it expires. That does not hold for leases under three seconds, which are for tests.
+// callLimit returns how long one statement of the heartbeat may take. A heartbeat that finds its
+// connection dead takes three times as long, to detect that, to connect and to repeat the
+// statement, and still renews the lease before it expires. That does not hold for leases under
+// three seconds, which are for tests.
 func (c Config) callLimit() time.Duration {
 	return min(max((c.LeaseTTL-c.HeartbeatInterval)/3, shortestCall), longestCall)
 }
@@ -114,8 +117,8 @@ func loopback(host string) bool {
 	return host == "localhost" || err == nil && ip.IsLoopback()
 }
 
-// tls returns the configuration of both ends of a connection, which present a certificate signed by the CA, or nil when
-// no certificate is configured. The error is an env.Fault.
+// tls returns the configuration for both ends of a connection, which present a certificate signed
+// by the CA. It returns nil if no certificate is configured. The error is an env.Fault.
 func (c Config) tls() (*tls.Config, error) {
 	if c.Cert == "" && c.Key == "" && c.CA == "" {
 		return nil, nil

@@ -12,17 +12,19 @@ import (
 	"crier/platform/fault"
 )
 
-// Home is the data folder of a process. A file lock makes sure that at most one process uses it, so the process that
-// has it knows that the earlier processes with the same ID have ended.
+// Home is the data folder of a process. A file lock ensures that at most one process uses it. The
+// process that holds the lock therefore knows that earlier processes with the same ID have ended.
 type Home struct {
 	// ID identifies the folder. It is kept in the file node.id and outlives the process.
 	ID   uuid.UUID
 	lock *os.File
 }
 
-// OpenHome locks the data folder dir, and creates it if it does not exist. The error is fault.Conflict when another
-// process has locked it, and fault.Invalid when the folder cannot be created, written to, or has a broken node.id. The
-// system releases the lock when the process ends, also after a crash.
+// OpenHome locks the data folder dir and creates it if it does not exist. The operating system
+// releases the lock when the process ends, even after a crash.
+//
+// OpenHome returns fault.Conflict if another process has locked the folder, and fault.Invalid if
+// the folder cannot be created or written to, or has a broken node.id.
 func OpenHome(dir string) (*Home, error) {
 	const op = "cluster.OpenHome"
 	if err := os.MkdirAll(dir, 0o755); err != nil {
@@ -44,7 +46,7 @@ func OpenHome(dir string) (*Home, error) {
 	return &Home{ID: id, lock: lock}, nil
 }
 
-// homeID reads the id from the file, or writes a new one when the file is missing or empty.
+// homeID reads the id from the file, or writes a new one if the file is missing or empty.
 func homeID(path string) (uuid.UUID, error) {
 	raw, err := os.ReadFile(path)
 	if err != nil && !errors.Is(err, os.ErrNotExist) {
@@ -57,9 +59,9 @@ func homeID(path string) (uuid.UUID, error) {
 	return uuid.Parse(strings.TrimSpace(string(raw)))
 }
 
-// Close releases the lock. It unlocks explicitly, because a child process between fork and exec has a copy of the file
-// descriptor that would keep the lock. It returns the errors of the operating system; the lock is released anyway when
-// the process ends.
+// Close releases the lock. It unlocks explicitly, because a child process between fork and exec has
+// a copy of the file descriptor, which would keep the lock. It returns the errors of the operating
+// system; in any case the lock is released when the process ends.
 func (h *Home) Close() error {
 	return errors.Join(syscall.Flock(int(h.lock.Fd()), syscall.LOCK_UN), h.lock.Close())
 }

@@ -19,16 +19,18 @@ import (
 	"crier/platform/fault"
 )
 
-// Host runs the actors of this process, and sends messages to the actors of other processes if Config.Listen is set.
-// Its methods are safe for concurrent use.
+// Host runs the actors of this process. If Config.Listen is set, it also sends messages to the
+// actors of other processes. Its methods are safe for concurrent use.
 //
-// Only the process that owns an identity's shard knows whether its actor runs. Another process therefore never
-// addresses the actor itself: it sends the message to the owner's router, an actor with a fixed name, which starts the
-// actor if necessary and passes the message on. So an actor that stopped, moved or was restarted is never mistaken for
-// a process that does not answer.
+// Only the process that owns an identity's shard knows whether its actor is running. Other
+// processes therefore never address the actor itself. They send the message to the owner's router,
+// an actor with a fixed name, which starts the actor if necessary and passes the message on. An
+// actor that stopped, moved or was restarted is thus never mistaken for a process that does not
+// respond.
 //
-// Host uses protoactor's actors and transport only. Membership and ownership are Member's, so the library's cluster,
-// gossip and block list are not started: its block list would exclude a process that was cut off for a while for ever.
+// Host uses only protoactor's actors and transport. Member handles membership and ownership, so the
+// library's cluster, gossip and block list are not started: its block list would permanently
+// exclude a process that was cut off for a while.
 type Host struct {
 	system *actor.ActorSystem
 	lookup *lookup
@@ -37,32 +39,33 @@ type Host struct {
 	moved  atomic.Int64
 }
 
-// Kind describes the actors that a host runs. Its functions are called concurrently, also under a lock of the Host, so
-// they must not call the Host.
+// Kind describes the actors that a host runs. Its functions are called concurrently, and may be
+// called while the Host holds a lock, so they must not call the Host.
 type Kind struct {
-	// Name is part of the router's name. It must be the same in all processes.
+	// Name is part of the router's name. It must be the same in all processes. Example: "org"
 	Name string
-	// Produce returns a new actor of an identity.
+	// Produce returns a new actor for an identity.
 	Produce func(identity string) actor.Actor
-	// Leave is sent to an actor whose shard moved to another process. From then on the actor must answer requests with
-	// Moved and pass other messages on through Send; it is stopped a second later.
+	// Leave is sent to an actor whose shard moved to another process. From then on the actor must
+	// respond to requests with Moved and pass other messages on through Send. It is stopped a
+	// second later.
 	Leave any
-	// Moved is the answer to a request that came to the wrong process or to an actor that has left. Its GetMoved()
-	// returns true, and that of every other answer returns false.
+	// Moved is the response to a request that reached the wrong process or an actor that has left.
+	// Its GetMoved() returns true; for every other response it returns false.
 	Moved any
-	// Shard returns the shard of an identity, and false when the identity is not valid.
+	// Shard returns the shard of an identity, and false if the identity is invalid.
 	Shard func(identity string) (int16, bool)
-	// Place returns the owner of a shard; see Owners.Place. When it is nil, and without Config.Listen, this process owns
-	// every shard.
+	// Place returns the owner of a shard; see Owners.Place. If it is nil, or without Config.Listen,
+	// this process owns every shard.
 	Place func(shard int16) (address string, here bool)
 }
 
 var (
-	// ErrSilent is returned when the actor, or its process, did not answer in time.
+	// ErrSilent is returned if the actor or its process did not respond in time.
 	ErrSilent = errors.New("no answer in time")
-	// ErrNowhere is returned when no process could be found that runs the actor.
+	// ErrNowhere is returned if no process could be found that runs the actor.
 	ErrNowhere = errors.New("no process runs the actor now")
-	// errDead is for a request to an actor that has stopped.
+	// errDead is the error of a request to an actor that has stopped.
 	errDead = errors.New("the actor has stopped")
 )
 
@@ -72,15 +75,15 @@ func isMoved(answer any) bool {
 }
 
 const (
-	messageLimit = 16 << 20 // a frame holds up to 1,000 messages, and a larger one would break the connection
+	messageLimit = 16 << 20 // a frame holds up to 1,000 messages; a larger frame breaks the connection
 	queueSize    = 1024
 	pingAfter    = 10 * time.Second // idle time after which a connection is probed
-	pingLimit    = 5 * time.Second  // time to answer the probe, or the connection is closed
+	pingLimit    = 5 * time.Second  // time to respond to the probe before the connection is closed
 )
 
-// NewHost returns a host for one kind of actor, and opens the socket at cfg.Listen if that is set. The error is
-// fault.Invalid for an address that cannot be parsed, fault.Unavailable for one that cannot be listened on, and an
-// env.Fault for certificates that cannot be read.
+// NewHost returns a host for one kind of actor, and opens the socket at cfg.Listen if that is set.
+// It returns fault.Invalid if the address cannot be parsed, fault.Unavailable if it cannot be
+// listened on, and an env.Fault if the certificates cannot be read.
 func NewHost(cfg Config, kind Kind, log *slog.Logger) (*Host, error) {
 	log = slog.New(levelShiftHandler{Handler: log.Handler()})
 	system := actor.NewActorSystem(actor.WithLoggerFactory(func(*actor.ActorSystem) *slog.Logger { return log }))
@@ -108,7 +111,7 @@ func NewHost(cfg Config, kind Kind, log *slog.Logger) (*Host, error) {
 	return h, h.listen(rc)
 }
 
-// remoteOptions returns an env.Fault when the certificates cannot be read.
+// remoteOptions returns an env.Fault if the certificates cannot be read.
 func remoteOptions(cfg Config) ([]remote.ConfigOption, error) {
 	options := []remote.ConfigOption{
 		remote.WithEndpointWriterQueueSize(queueSize), remote.WithEndpointManagerQueueSize(queueSize),
@@ -136,7 +139,8 @@ func remoteOptions(cfg Config) ([]remote.ConfigOption, error) {
 	return append(options, remote.WithServerOptions(server...), remote.WithDialOptions(dial...)), nil
 }
 
-// listen opens the socket and starts the router. It recovers because the library panics when it cannot listen.
+// listen opens the socket and starts the router. It recovers because the library panics if it
+// cannot listen.
 func (h *Host) listen(rc *remote.Config) (err error) {
 	defer func() {
 		if r := recover(); r != nil {
@@ -152,17 +156,19 @@ func (h *Host) listen(rc *remote.Config) (err error) {
 
 func routerName(kind string) string { return "router-" + kind }
 
-// identityHeader is the header of a message to a router that names the identity that the message is for.
+// identityHeader is the header of a message to a router. It names the identity that the message is
+// for.
 const identityHeader = "identity"
 
-// route is the router's Receive: it passes messages of other processes on to the actors of this one. It never blocks.
+// route is the router's Receive: it passes messages from other processes on to the actors of this
+// one. It never blocks.
 func (h *Host) route(ctx actor.Context) {
 	if ctx.MessageHeader() == nil {
 		return
 	}
 	identity := ctx.MessageHeader().Get(identityHeader)
 	if identity == "" {
-		return // a message of the actor system itself
+		return // a message of the actor system
 	}
 	pid := h.lookup.activate(identity)
 	switch {
@@ -181,9 +187,10 @@ func (h *Host) Address() string {
 	return h.system.Address()
 }
 
-// Request sends a message to the actor of an identity, starts the actor if necessary, and waits for the answer at most
-// for budget. When the actor has moved or stopped, or its connection was lost, Request tries once more. The error is
-// ErrSilent or ErrNowhere; after ErrSilent the message may have arrived.
+// Request sends a message to the actor of an identity, starts the actor if necessary, and waits at
+// most budget for the response. If the actor has moved or stopped, or its connection was lost,
+// Request tries once more. The error is ErrSilent or ErrNowhere; after ErrSilent the message may
+// have arrived.
 func (h *Host) Request(identity string, message any, budget time.Duration) (any, error) {
 	end := clock.System{}.Now().Add(budget)
 	for tries := 1; ; tries++ {
@@ -191,7 +198,7 @@ func (h *Host) Request(identity string, message any, budget time.Duration) (any,
 		switch {
 		case errors.Is(err, ErrSilent):
 			return nil, ErrSilent
-		case err != nil: // without an actor, or with one that has stopped
+		case err != nil: // there is no actor, or it has stopped
 		case isMoved(answer):
 			h.moved.Add(1)
 		default:
@@ -228,8 +235,8 @@ func (h *Host) requestOnce(identity string, message any, budget time.Duration) (
 	}
 }
 
-// Send sends a message to the actor of an identity without waiting for an answer, and starts the actor if necessary.
-// The message may be lost when a process or a connection ends.
+// Send sends a message to the actor of an identity without waiting for a response, and starts the
+// actor if necessary. The message may be lost if a process or a connection ends.
 func (h *Host) Send(identity string, message any) {
 	pid, header := h.find(identity)
 	if pid != nil {
@@ -237,8 +244,9 @@ func (h *Host) Send(identity string, message any) {
 	}
 }
 
-// find returns the receiver of messages for an identity: its actor, or the router of another process and the header
-// that the router needs. It returns nil when no process owns the identity, or this one is closed.
+// find returns the receiver of messages for an identity: its actor, or the router of another
+// process with the header that the router needs. It returns nil if no process owns the identity or
+// this host is closed.
 func (h *Host) find(identity string) (*actor.PID, map[string]string) {
 	address, here := h.lookup.where(identity)
 	switch {
@@ -250,26 +258,28 @@ func (h *Host) find(identity string) (*actor.PID, map[string]string) {
 	return actor.NewPID(address, routerName(h.kind.Name)), map[string]string{identityHeader: identity}
 }
 
-// SendLocal sends a message to the actor of an identity if it runs in this process, and drops the message otherwise.
+// SendLocal sends a message to the actor of an identity if it runs in this process, and drops the
+// message otherwise.
 func (h *Host) SendLocal(identity string, message any) {
 	if pid := h.lookup.active(identity); pid != nil {
 		h.system.Root.Send(pid, message)
 	}
 }
 
-// Where returns the process that owns an identity: here is true for this process, otherwise address is that of the
-// other. The address is empty when no process owns the identity.
+// Where returns the process that owns an identity. here is true if it is this process; otherwise
+// address is its address, or empty if no process owns the identity.
 func (h *Host) Where(identity string) (address string, here bool) { return h.lookup.where(identity) }
 
-// Moves returns how many answers to requests were Kind.Moved. A request that is tried twice may count twice.
+// Moves returns how many responses to requests were Kind.Moved. A request that is tried twice may
+// count twice.
 func (h *Host) Moves() int64 { return h.moved.Load() }
 
-// forwardFor is how long an actor that has left or retired runs on to forward the messages that were on their way to
-// it.
+// forwardFor is how long an actor that has left or retired keeps running, to forward messages that
+// were already on their way.
 const forwardFor = time.Second
 
-// Evict sends Kind.Leave to the actors whose shards this process no longer owns, and stops them a second later. It does
-// not wait for them.
+// Evict sends Kind.Leave to the actors whose shards this process no longer owns, and stops them a
+// second later. It does not wait for them.
 func (h *Host) Evict() {
 	for _, pid := range h.lookup.removeForeign() {
 		h.system.Root.Send(pid, h.kind.Leave)
@@ -277,9 +287,9 @@ func (h *Host) Evict() {
 	}
 }
 
-// Retire removes an activation, so that the next message for its identity starts another, and stops it a second later.
-// An actor calls Retire when it is idle. It must handle later messages as after Kind.Leave, so that no message that was
-// on its way to it is lost.
+// Retire removes an activation, so that the next message for its identity starts another, and stops
+// it a second later. An idle actor calls Retire. It must handle later messages as it does after
+// Kind.Leave, so that no message that was on its way is lost.
 func (h *Host) Retire(identity string, pid *actor.PID) {
 	h.lookup.remove(identity, pid)
 	h.stopLater(pid)
@@ -289,8 +299,8 @@ func (h *Host) stopLater(pid *actor.PID) {
 	time.AfterFunc(forwardFor, func() { h.system.Root.Poison(pid) })
 }
 
-// Close stops every actor, after it has handled the messages in its mailbox, and then the actor system. When ctx ends
-// first, Close does not wait for the remaining actors and returns the error of ctx.
+// Close stops every actor, once it has handled the messages in its mailbox, and then the actor
+// system. If ctx ends first, Close does not wait for the remaining actors and returns ctx's error.
 func (h *Host) Close(ctx context.Context) error {
 	var stopped []actor.Future
 	for _, pid := range h.lookup.close() {
@@ -311,5 +321,6 @@ func (h *Host) Close(ctx context.Context) error {
 	return errors.Join(errs...)
 }
 
-// ActorCount returns how many actors run in this process, those that are being stopped included.
+// ActorCount returns how many actors are running in this process, including those that are being
+// stopped.
 func (h *Host) ActorCount() int { return int(h.lookup.running.Load()) }

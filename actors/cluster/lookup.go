@@ -7,20 +7,20 @@ import (
 	"github.com/asynkron/protoactor-go/actor"
 )
 
-// lookup finds the process that runs an identity's actor and the actors of this process. It never starts an actor whose
-// shard another process owns.
+// lookup finds the process that runs an identity's actor, and the actors of this process. It never
+// starts an actor whose shard another process owns.
 type lookup struct {
 	system *actor.ActorSystem
 	kind   Kind
 
-	running atomic.Int64 // actors that have not stopped, those that are being stopped included
+	running atomic.Int64 // actors that have not stopped, including those that are being stopped
 
 	mu     sync.Mutex
 	pids   map[string]*actor.PID
 	closed bool
 }
 
-// where is Host.Where. An identity that is not valid has no owner, unless this process owns every shard.
+// where is Host.Where. An invalid identity has no owner, unless this process owns every shard.
 func (l *lookup) where(identity string) (address string, here bool) {
 	if l.kind.Place == nil {
 		return "", true
@@ -32,8 +32,8 @@ func (l *lookup) where(identity string) (address string, here bool) {
 	return l.kind.Place(shard)
 }
 
-// activate returns the actor of an identity and starts it if it does not run. It returns nil when another process owns
-// the identity's shard, or when the host is closed.
+// activate returns the actor of an identity and starts it if it is not running. It returns nil if
+// another process owns the identity's shard or the host is closed.
 func (l *lookup) activate(identity string) *actor.PID {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -49,7 +49,7 @@ func (l *lookup) activate(identity string) *actor.PID {
 	return pid
 }
 
-// props returns the properties of an actor that removes itself from the map when it has stopped.
+// props returns the properties of an actor that removes itself from the map when it stops.
 func (l *lookup) props(identity string) *actor.Props {
 	return actor.PropsFromProducer(func() actor.Actor { return l.kind.Produce(identity) },
 		actor.WithReceiverMiddleware(func(next actor.ReceiverFunc) actor.ReceiverFunc {
@@ -63,14 +63,16 @@ func (l *lookup) props(identity string) *actor.Props {
 		}))
 }
 
-// active returns nil when the actor does not run. It does not start it.
+// active returns the actor of an identity, or nil if it is not running. It does not start the
+// actor.
 func (l *lookup) active(identity string) *actor.PID {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.pids[identity]
 }
 
-// removeForeign does not stop the actors that it returns.
+// removeForeign removes and returns the actors whose shard this process no longer owns. It does not
+// stop them.
 func (l *lookup) removeForeign() (out []*actor.PID) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -92,7 +94,7 @@ func (l *lookup) remove(identity string, pid *actor.PID) {
 	}
 }
 
-// close returns the actors that run, and prevents that others start.
+// close returns the running actors and prevents others from starting.
 func (l *lookup) close() []*actor.PID {
 	l.mu.Lock()
 	defer l.mu.Unlock()

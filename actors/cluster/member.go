@@ -1,5 +1,6 @@
-// Package cluster divides the organizations among processes. A Member keeps this process's lease and its shards, which
-// are what it schedules; a Host runs the actors of this process and sends messages to those of the others.
+// Package cluster divides the organizations among processes. A Member keeps this process's lease
+// and its shards, which determine what the process schedules. A Host runs the actors of this
+// process and sends messages to the actors of others.
 package cluster
 
 import (
@@ -18,29 +19,30 @@ import (
 	"crier/platform/pg"
 )
 
-// The roles of a process. The column node.roles stores them.
+// The roles of a process. They are stored in the column node.roles.
 const (
-	// RoleEdge answers requests.
+	// RoleEdge serves requests.
 	RoleEdge = "edge"
 	// RoleWorker owns shards and publishes their posts.
 	RoleWorker = "worker"
 )
 
-// Deps are what a Member uses. Changed and Lost may be nil; they are called from the heartbeat and must not block.
+// Deps are what a Member uses. Changed and Lost may be nil. The heartbeat calls them, so they must
+// not block.
 type Deps struct {
 	DB   *pg.DB
 	Home *Home
 	Log  *slog.Logger
-	// Owners is updated by the Member. It belongs to one Member.
+	// Owners is updated by the Member. It belongs to only one Member.
 	Owners *Owners
-	// Changed is called after shards were gained.
+	// Changed is called after the process has gained shards.
 	Changed func()
 	// Lost is called when shards are given away, before another process can own them.
 	Lost func()
 }
 
-// Member is this process in the cluster: it renews its lease and owns its share of the shards. Its methods are safe for
-// concurrent use.
+// Member represents this process in the cluster: it renews the lease and owns its share of the
+// shards. Its methods are safe for concurrent use.
 type Member struct {
 	*Owners
 
@@ -58,9 +60,10 @@ type Member struct {
 	released    chan struct{} // closed when Release has given every shard back
 }
 
-// Join makes this process a member of the cluster and starts its heartbeat, which runs until Leave. address is where
-// other processes reach its actors; it is empty when they cannot. Join fails when Postgres does not answer. A process
-// that ends without Leave keeps its shards until its lease expires or the next process on the same Home joins.
+// Join makes this process a member of the cluster and starts its heartbeat, which runs until Leave.
+// address is where other processes reach its actors, or empty if they cannot. Join fails if
+// Postgres does not respond. A process that ends without Leave keeps its shards until its lease
+// expires or the next process on the same Home joins.
 func Join(ctx context.Context, cfg Config, address string, deps Deps) (*Member, error) {
 	me := clusterstore.Node{ID: deps.Owners.id, Home: deps.Home.ID, Address: address, Roles: cfg.Roles}
 	m := &Member{
@@ -76,8 +79,8 @@ func Join(ctx context.Context, cfg Config, address string, deps Deps) (*Member, 
 	return m, nil
 }
 
-// awayTries is how many times a start and a stop try while Postgres does not answer: the limit of one statement is
-// chosen for the heartbeat and is short for them.
+// awayTries is how many times joining and leaving are tried while Postgres does not respond. The
+// limit of one statement suits the heartbeat and is short for joining and leaving.
 const awayTries = 3
 
 func whileAway(ctx context.Context, fn func(context.Context) error) error {
@@ -103,7 +106,7 @@ func (m *Member) joinOnce(ctx context.Context) error {
 // LastHeartbeat returns when the last successful renewal of the lease was sent.
 func (m *Member) LastHeartbeat() time.Time { return *m.lastBeat.Load() }
 
-// fullScanEvery is the number of heartbeats between two reads of the shards without a notification.
+// fullScanEvery is how many heartbeats pass between two reads of the shards without a notification.
 const fullScanEvery = 5
 
 func (m *Member) run(ctx context.Context) {
@@ -117,7 +120,8 @@ func (m *Member) run(ctx context.Context) {
 	}
 }
 
-// wait returns when the next heartbeat is due, or earlier after a notification or wakeUp; it returns true for these.
+// wait waits until the next heartbeat is due, or until a notification or wakeUp, for which it
+// returns true.
 func (m *Member) wait(ctx context.Context) bool {
 	wait, cancel := context.WithTimeout(ctx, m.cfg.HeartbeatInterval)
 	defer cancel()
@@ -136,9 +140,9 @@ func (m *Member) wait(ctx context.Context) bool {
 	return <-woken || notified
 }
 
-// heartbeat renews the lease. It rebalances the shards when scan is true or the renewal found a reason to. It returns
-// false when the next heartbeat must scan. A lease that expires because Postgres is away needs no action here: every
-// claim checks the lease in Postgres.
+// heartbeat renews the lease. It rebalances the shards if scan is true or the renewal found a
+// reason to. It returns false if the next heartbeat must scan. If a lease expires because Postgres
+// is away, heartbeat need not do anything: every claim checks the lease in Postgres.
 func (m *Member) heartbeat(ctx context.Context, scan bool) bool {
 	leaving := m.leaving.Load()
 	found, err := m.renew(ctx, leaving || m.suspended.Load())
@@ -157,7 +161,7 @@ func (m *Member) heartbeat(ctx context.Context, scan bool) bool {
 	if !scan && !found.Lapsed && !found.Fresh && !found.Orphans {
 		return true
 	}
-	// One limit for all statements together, because the next heartbeat must be in time.
+	// One limit covers all statements together, because the next heartbeat must be on time.
 	call, cancel := context.WithTimeout(ctx, m.cfg.callLimit())
 	defer cancel()
 	moving, err := m.rebalance(call)
@@ -170,8 +174,8 @@ func (m *Member) heartbeat(ctx context.Context, scan bool) bool {
 	return err == nil
 }
 
-// renew renews the lease. With leaving it gives every shard back; this process drops them before it asks Postgres, and
-// keeps them dropped when that fails.
+// renew renews the lease. If leaving is true it gives every shard back: this process drops the
+// shards before it calls Postgres, and does not take them again if the call fails.
 func (m *Member) renew(ctx context.Context, leaving bool) (clusterstore.Renewal, error) {
 	if leaving {
 		m.dropOwn()
@@ -185,8 +189,8 @@ func (m *Member) renew(ctx context.Context, leaving bool) (clusterstore.Renewal,
 	return found, nil
 }
 
-// rebalance takes and gives away shards as plan decides, and updates the known owners. moving is true when shards were
-// given away or a change failed: then the next rebalance should follow at once.
+// rebalance takes and gives away shards as plan decides, and updates the known owners. moving is
+// true if shards were given away or a change failed. Another rebalance should then follow at once.
 func (m *Member) rebalance(ctx context.Context) (moving bool, err error) {
 	nodes, shards, err := m.store.View(ctx)
 	if err != nil {
@@ -214,8 +218,8 @@ func (m *Member) rebalance(ctx context.Context) (moving bool, err error) {
 	return len(give) > 0, nil
 }
 
-// setView sets the owners of the shards and the number of members from what View returned. except are shards that this
-// process is about to give away; it does not own them from here on.
+// setView sets the owners of the shards and the number of members to the results of View. except
+// lists shards that this process is about to give away, which it no longer owns from here on.
 func (m *Member) setView(nodes []clusterstore.Node, shards []clusterstore.Shard, except []int16) {
 	living := map[uuid.UUID]string{}
 	for _, n := range nodes {
@@ -235,7 +239,8 @@ func (m *Member) setView(nodes []clusterstore.Node, shards []clusterstore.Shard,
 // dropOwn removes this process from the known owners, which calls Deps.Lost if it had shards.
 func (m *Member) dropOwn() { m.setOwners(m.others()) }
 
-// setOwners calls Lost when this process has lost a shard, and Changed when it has gained one.
+// setOwners replaces the owners. It calls Lost if this process lost a shard, and Changed if it
+// gained one.
 func (m *Member) setOwners(owners map[int16]owner) {
 	before, after := m.set(owners)
 	if m.deps.Lost != nil && hasOther(before, after) {
@@ -250,8 +255,9 @@ func hasOther(a, b []int16) bool {
 	return slices.ContainsFunc(a, func(s int16) bool { return !slices.Contains(b, s) })
 }
 
-// Release gives every shard back for good and waits until Postgres has recorded it. The process stays a member for the
-// posts that it has in flight. The error is that of ctx when it ends first; the heartbeat then goes on trying.
+// Release gives every shard back permanently and waits until Postgres has recorded it. The process
+// remains a member for the posts that it has in flight. If ctx ends first, Release returns ctx's
+// error, and the heartbeat keeps trying.
 func (m *Member) Release(ctx context.Context) error {
 	m.leaving.Store(true)
 	m.wakeUp()
@@ -263,9 +269,9 @@ func (m *Member) Release(ctx context.Context) error {
 	}
 }
 
-// Leave stops the heartbeat, gives the shards back and ends the membership. It tries again while Postgres does not answer
-// in time, and returns the error of the last try, or of ctx; the shards are then free when the lease expires. It closes
-// the connection in any case.
+// Leave stops the heartbeat, gives the shards back and ends the membership. It tries again if
+// Postgres does not respond in time, and returns the error of the last try or of ctx. In that case
+// the shards are free once the lease expires. It always closes the connection.
 func (m *Member) Leave(ctx context.Context) error {
 	m.stop()
 	m.done.Wait()

@@ -11,9 +11,9 @@ import (
 	"crier/publishing"
 )
 
-// Owners is what this process knows of the owners of the shards. What finds or schedules organizations reads it; the
-// Member of the process keeps it up to date. Before the process has joined the cluster no shard has an owner. Its
-// methods are safe for concurrent use.
+// Owners is what this process knows about the owners of the shards. Code that finds or schedules
+// organizations reads it; the Member of the process keeps it up to date. Until the process has
+// joined the cluster, no shard has an owner. Its methods are safe for concurrent use.
 type Owners struct {
 	id  uuid.UUID // of the Member
 	log *slog.Logger
@@ -22,7 +22,7 @@ type Owners struct {
 	owners    atomic.Pointer[map[int16]owner]
 	live      atomic.Int64
 	suspended atomic.Bool
-	wake      chan struct{} // has an element when the next heartbeat is due at once
+	wake      chan struct{} // has an element if the next heartbeat is due at once
 }
 
 type owner struct {
@@ -30,15 +30,15 @@ type owner struct {
 	address string
 }
 
-// NewOwners returns Owners for the Member that joins next, with the new random id of that Member.
+// NewOwners returns Owners for the Member that joins next. It contains that Member's new random id.
 func NewOwners(log *slog.Logger) *Owners {
 	o := &Owners{id: uuid.Must(uuid.NewV7()), log: log, wake: make(chan struct{}, 1)}
 	o.set(map[int16]owner{})
 	return o
 }
 
-// Lease returns the shards that this process may schedule. It is a snapshot that may be out of date: every claim checks
-// the lease in Postgres. It has no shards while the process is suspended.
+// Lease returns the shards that this process may schedule, or none while the process is suspended.
+// The result is a snapshot that may be out of date: every claim checks the lease in Postgres.
 func (o *Owners) Lease() publishing.Lease {
 	if o.suspended.Load() {
 		return publishing.Lease{Holder: o.id}
@@ -46,20 +46,21 @@ func (o *Owners) Lease() publishing.Lease {
 	return *o.lease.Load()
 }
 
-// Place returns the owner of a shard: here is true when it is this process, otherwise address is that of the owner. The
-// address is empty when the shard has no live owner, or one that has no address.
+// Place returns the owner of a shard. here is true if it is this process; otherwise address is its
+// address. The address is empty if the shard has no live owner, or the owner has no address.
 func (o *Owners) Place(shard int16) (address string, here bool) {
 	found := (*o.owners.Load())[shard]
 	return found.address, found.id == o.id
 }
 
-// LiveCount returns the number of members whose lease has not expired, this one included. It is 0 before the process
-// has joined.
+// LiveCount returns the number of members whose lease has not expired, including this one. It
+// returns 0 until the process has joined.
 func (o *Owners) LiveCount() int { return int(o.live.Load()) }
 
-// Suspend gives every shard back and takes none until Resume. It does not wait: Lease is empty at once, Deps.Lost is
-// called soon, and other members take the shards as soon as Postgres can be reached. The process stays a member and
-// keeps its heartbeat. Without other members the shards have no owner until Resume. reason is logged.
+// Suspend gives every shard back and takes none until Resume. It does not wait: Lease is empty at
+// once, Deps.Lost is called soon, and other members take the shards as soon as Postgres can be
+// reached. If there are no other members, the shards have no owner until Resume. The process
+// remains a member and keeps its heartbeat. reason is logged.
 func (o *Owners) Suspend(reason string) {
 	if o.suspended.Swap(true) {
 		return
@@ -68,7 +69,8 @@ func (o *Owners) Suspend(reason string) {
 	o.wakeUp()
 }
 
-// Resume ends Suspend: the process takes its share of the shards with the next heartbeats. It does not wait.
+// Resume ends Suspend: the process takes its share of the shards with the next heartbeats. It does
+// not wait.
 func (o *Owners) Resume() {
 	if !o.suspended.Swap(false) {
 		return
@@ -85,8 +87,8 @@ func (o *Owners) wakeUp() {
 	}
 }
 
-// set replaces the owners. It returns the shards that this process owned before and owns now, also those that a
-// suspended process still has to give back.
+// set replaces the owners. It returns the shards that this process owned before and owns now,
+// including shards that a suspended process has yet to give back.
 func (o *Owners) set(owners map[int16]owner) (before, after []int16) {
 	next := &publishing.Lease{Holder: o.id}
 	for _, shard := range slices.Sorted(maps.Keys(owners)) {
@@ -107,5 +109,5 @@ func (o *Owners) others() map[int16]owner {
 	return owners
 }
 
-// clear empties the lease of a process that has left. The known owners stay.
+// clear empties the lease of a process that has left. It keeps the known owners.
 func (o *Owners) clear() { o.lease.Store(&publishing.Lease{Holder: o.id}) }

@@ -2,15 +2,16 @@ package cluster
 
 import "github.com/asynkron/protoactor-go/actor"
 
-// reply receives the answer to one request. It stands in for the library's future, which reads its result without the
-// lock when the timeout and the answer come at the same moment.
+// reply receives the response to one request. It replaces the library's future, which reads its
+// result without the lock if the timeout and the response coincide.
 type reply struct {
 	answers chan any
 }
 
 func newReply() *reply { return &reply{answers: make(chan any, 1)} }
 
-// SendUserMessage keeps the first answer. The library calls it, also after the request has timed out.
+// SendUserMessage keeps the first response. The library calls it, possibly after the request has
+// timed out.
 func (r *reply) SendUserMessage(_ *actor.PID, message any) {
 	_, answer, _ := actor.UnwrapEnvelope(message)
 	select {
@@ -19,7 +20,7 @@ func (r *reply) SendUserMessage(_ *actor.PID, message any) {
 	}
 }
 
-// SendSystemMessage does nothing: only messages of the library are system messages.
+// SendSystemMessage does nothing: system messages are internal to the library.
 func (r *reply) SendSystemMessage(*actor.PID, any) {}
 
 // Stop does nothing: the request removes its reply.

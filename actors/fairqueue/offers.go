@@ -6,8 +6,9 @@ import (
 	"crier/tenancy"
 )
 
-// Offers is the queue between the actors of a process, which make offers, and its worker, which takes them in turns. It
-// is safe for concurrent use. It is lost with the process; the next sweep makes the offers again.
+// Offers is the queue between the actors of a process, which make offers, and its worker, which
+// takes them in turn. It is safe for concurrent use. It is lost with the process; the next sweep
+// makes the offers again.
 type Offers struct {
 	ready chan struct{}
 
@@ -29,7 +30,8 @@ func (o *Offers) Offer(org tenancy.OrgID, permits int) {
 	}
 }
 
-// Ready returns a channel that receives after an Offer. Offers that are made before it is read are reported once.
+// Ready returns a channel that receives a value after an Offer. Offers made before it is read are
+// reported only once.
 func (o *Offers) Ready() <-chan struct{} { return o.ready }
 
 // Take is Queue.Take. The claim loop of the worker calls it.
@@ -39,7 +41,7 @@ func (o *Offers) Take(free, width int) []Grant {
 	return o.queue.Take(free, width)
 }
 
-// Len returns the number of organizations that wait now. An Offer may change it at any time.
+// Len returns the number of organizations that are waiting. An Offer may change it at any time.
 func (o *Offers) Len() int {
 	o.mu.Lock()
 	defer o.mu.Unlock()

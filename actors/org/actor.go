@@ -12,32 +12,35 @@ import (
 	"crier/tenancy"
 )
 
-// OfferQueue takes the offers of the actors; the worker of this process takes them from it.
+// OfferQueue receives the offers of the actors. The worker of this process takes them from it.
 type OfferQueue interface {
-	// Offer reports that an organization has posts due and may have up to permits more in flight. It never blocks. The
-	// worker answers each offer with one Client.Granted or Client.Refused.
+	// Offer reports that an organization has posts due and may have up to permits more in flight.
+	// It never blocks. The worker responds to each offer with one call of Client.Granted or
+	// Client.Refused.
 	Offer(org tenancy.OrgID, permits int)
 }
 
-// The messages within a process; org.proto has those between processes. They carry ids, numbers and times, never
-// content. Any of them may be lost or arrive twice.
+// The messages within a process; org.proto has the messages between processes. They carry ids,
+// numbers and times, never content. Any message may be lost or arrive twice.
 type (
 	// tick is sent by the timer when a post is due.
 	tick struct{}
 	// expire is sent after idleTimeout without a message.
 	expire struct{}
-	// granted answers an offer: claimed posts are in flight, and the next one is due after wait. A negative wait means
-	// that no other post is known.
+	// granted responds to an offer: claimed posts are in flight, and the next post is due after
+	// wait. A negative wait means that no other post is known.
 	granted struct {
 		claimed int
 		wait    time.Duration
 	}
-	// done reports that claimed posts have ended. waits means that a Wake follows when the next posts can be claimed.
+	// done reports that claimed posts have ended. waits means that a Wake follows once the next
+	// posts can be claimed.
 	done struct {
 		posts int
 		waits bool
 	}
-	// leave reports that another process owns the organization's shard: later messages are forwarded.
+	// leave reports that another process owns the organization's shard: later messages are
+	// forwarded.
 	leave struct{}
 )
 
@@ -47,15 +50,16 @@ const (
 	noWait      = time.Duration(-1)
 )
 
-// organization is the actor of one organization: it rate-limits requests, has one timer and counts the posts in flight.
-// Its state is volatile; Postgres is authoritative.
+// organization is the actor of one organization. It rate-limits requests, has one timer and counts
+// the posts in flight. Its state is volatile; Postgres is authoritative.
 type organization struct {
 	cfg    Config
 	clock  clock.Clock
 	skew   func() time.Duration // see Client.Skew
 	offers OfferQueue
 	log    *slog.Logger
-	// retire removes this activation, so that the next message starts another. Later messages must be forwarded.
+	// retire removes this activation, so that the next message starts another. Later messages must
+	// be forwarded.
 	retire func(self *actor.PID)
 	// resend sends a message to the organization's current activation, in this process or another.
 	resend func(message any)
@@ -65,14 +69,14 @@ type organization struct {
 	timer        *time.Timer
 	armed        time.Time // when the timer fires; zero when it is not armed
 	inFlight     int       // posts
-	offered      bool      // an offer has not been answered
-	offerPending bool      // another offer must follow, because posts became due that could not be offered
+	offered      bool      // an offer has no response yet
+	offerPending bool      // another offer must follow: posts became due that could not be offered
 	idle         *time.Timer
 	left         bool // after leave or retire
 }
 
-// Receive handles one message and never blocks. It recovers from a panic, which would otherwise restart the actor, and
-// allows the request that caused it.
+// Receive handles one message and never blocks. It recovers from a panic, which would otherwise
+// restart the actor, and allows the request that caused it.
 func (o *organization) Receive(ctx actor.Context) {
 	defer func() {
 		if r := recover(); r != nil {
@@ -118,8 +122,8 @@ func (o *organization) Receive(ctx actor.Context) {
 	}
 }
 
-// forward handles a message that arrives after this activation has left: a request is answered with Moved, so that the
-// client asks again, and a Wake is sent to the current activation.
+// forward handles a message that arrives after this activation has left. It responds to a request
+// with Moved, so that the client asks again, and sends a Wake to the current activation.
 func (o *organization) forward(ctx actor.Context) {
 	switch m := ctx.Message().(type) {
 	case *AdmitRequest:
@@ -129,8 +133,9 @@ func (o *organization) forward(ctx actor.Context) {
 	}
 }
 
-// afterGrant arms the timer for the next post, and makes the offer that had to wait for the grant. If nothing was
-// claimed although a post is due, another transaction has locked its row: the next offer follows after 20 to 50 ms.
+// afterGrant arms the timer for the next post, and makes the offer that had to wait for the grant.
+// If nothing was claimed although a post is due, another transaction has locked its row, and the
+// next offer follows after 20 to 50 ms.
 func (o *organization) afterGrant(ctx actor.Context, m granted) {
 	if m.wait >= 0 {
 		wait := m.wait
@@ -144,8 +149,8 @@ func (o *organization) afterGrant(ctx actor.Context, m granted) {
 	}
 }
 
-// arm sets the timer to fire after wait, unless it fires earlier already or wait is longer than horizon. It offers at
-// once if wait is not positive.
+// arm sets the timer to fire after wait, unless it already fires earlier or wait is longer than
+// horizon. If wait is not positive, it offers at once.
 func (o *organization) arm(ctx actor.Context, wait time.Duration) {
 	if wait <= 0 {
 		o.offer()
@@ -162,7 +167,7 @@ func (o *organization) arm(ctx actor.Context, wait time.Duration) {
 	o.timer = after(ctx, wait, tick{})
 }
 
-// offer makes an offer for the posts that may still be in flight. At most one offer is unanswered at a time.
+// offer offers as many posts as may still be in flight. At most one offer is open at a time.
 func (o *organization) offer() {
 	free := o.cfg.MaxInFlight - o.inFlight
 	if o.offered || free <= 0 {
@@ -182,7 +187,8 @@ func (o *organization) leave() {
 	}
 }
 
-// after sends the message through the mailbox, because the timer runs in another goroutine than the actor.
+// after sends the message through the mailbox, because the timer runs in a different goroutine from
+// the actor.
 func after(ctx actor.Context, d time.Duration, message any) *time.Timer {
 	system, self := ctx.ActorSystem(), ctx.Self()
 	return time.AfterFunc(d, func() { system.Root.Send(self, message) })

@@ -1,7 +1,9 @@
-// Package org contains the actor of an organization, which limits its requests and runs its publishing timer, and the
-// Client that sends it messages. It is a protoactor actor because the request limit of an organization applies to all
-// processes together: one actor counts the requests, and the library transports them to it. Messages carry no posts and
-// no outcomes.
+// Package org contains the actor of an organization, which limits its requests and runs its
+// publishing timer, and the Client that sends it messages.
+//
+// It is a protoactor actor because the request limit of an organization applies to all processes
+// together: one actor counts the requests, and the library transports them to it. Messages carry no
+// posts and no outcomes.
 package org
 
 import (
@@ -19,7 +21,8 @@ type Admission struct {
 	Remaining int
 	// Reset is the end of the window, in UTC.
 	Reset time.Time
-	// RetryAfter is how long to wait, in whole seconds and at least one. It is zero when the request is allowed.
+	// RetryAfter is how long to wait, in whole seconds and at least one. It is zero if the request
+	// is allowed.
 	RetryAfter time.Duration
 }
 

@@ -19,14 +19,14 @@ import (
 	"crier/tenancy"
 )
 
-// Config configures the actors of organizations and their clients. Limit and MaxInFlight of the process that owns an
-// organization apply to it, so they should be the same in all processes.
+// Config configures the actors of organizations and their clients. An organization gets the Limit
+// and MaxInFlight of the process that owns it, so they should be the same in all processes.
 type Config struct {
-	// Limit is per minute of a fixed window.
+	// Limit is the number of requests per fixed window of a minute.
 	Limit int `env:"API_LIMIT, default=60" doc:"Requests a minute that one organization may make."`
-	// MaxInFlight is in posts.
+	// MaxInFlight is a number of posts.
 	MaxInFlight int `env:"ORG_MAX_IN_FLIGHT, default=8" doc:"Posts of one organization that are sent at the same time."`
-	// Timeout limits Admit: after it a window of this process decides.
+	// Timeout limits Admit. When it expires, a window of this process decides instead.
 	Timeout time.Duration `env:"ACTOR_TIMEOUT, default=250ms" doc:"How long a request waits for its organization's actor."`
 }
 
@@ -39,7 +39,8 @@ func (c Config) Validate() error {
 	return faults.Err()
 }
 
-// Client sends messages to the actors of organizations, in this process or another. It is safe for concurrent use.
+// Client sends messages to the actors of organizations, in this process or another. It is safe for
+// concurrent use.
 type Client struct {
 	cfg      Config
 	clock    clock.Clock
@@ -51,7 +52,7 @@ type Client struct {
 	mu      sync.Mutex
 	waiting map[tenancy.OrgID]int // requests that wait for their organization's actor
 	peers   map[string]peer       // other processes, by address
-	warned  time.Time             // when it was last logged that no process runs an organization
+	warned  time.Time             // when a missing actor was last logged
 
 	localAdmissions atomic.Int64
 	unanswered      atomic.Int64
@@ -59,19 +60,19 @@ type Client struct {
 }
 
 type peer struct {
-	heard       time.Time // when it last answered
-	silentUntil time.Time // until then it is not asked, because it did not answer
+	heard       time.Time // when it last responded
+	silentUntil time.Time // until then no request is sent to it, because it did not respond
 }
 
 const (
 	busyWait   = time.Second // Admission.RetryAfter of a request that was not counted
-	maxWindows = 1 << 17     // organizations a minute that this process limits by itself; about 20 MB
+	maxWindows = 1 << 17     // organizations a minute that this process limits locally; about 20 MB
 	maxPeers   = 1024
 )
 
 // Deps are what a Client and the actors of its process need.
 type Deps struct {
-	// Offers takes the offers of the actors; see fairqueue.Offers.
+	// Offers receives the offers of the actors; see fairqueue.Offers.
 	Offers OfferQueue
 	// Place returns the owner of a shard; see cluster.Kind.
 	Place func(shard int16) (address string, here bool)
@@ -79,8 +80,8 @@ type Deps struct {
 	Log   *slog.Logger
 }
 
-// New returns a Client and starts the actor host of this process. The errors are those of cluster.NewHost. The Client
-// must be closed.
+// New returns a Client and starts the actor host of this process. It returns the same errors as
+// cluster.NewHost. The Client must be closed.
 func New(cfg Config, net cluster.Config, deps Deps) (*Client, error) {
 	client := &Client{
 		cfg: cfg, clock: deps.Clock, log: deps.Log, fallback: ratelimit.NewWindows[tenancy.OrgID](maxWindows),
@@ -102,22 +103,25 @@ func New(cfg Config, net cluster.Config, deps Deps) (*Client, error) {
 	return client, err
 }
 
-// shard returns the shard of an identity, and false when it is not an organization's id.
+// shard returns the shard of an identity, and false if it is not an organization's id.
 func shard(identity string) (int16, bool) {
 	organization, ok := id.Parse[tenancy.OrgTag](identity)
 	return int16(tenancy.Shard(organization)), ok
 }
 
-// Address returns where other processes reach the actors of this one, or "" without cluster.Config.Listen.
+// Address returns where other processes reach the actors of this one, or "" without
+// cluster.Config.Listen.
 func (c *Client) Address() string { return c.host.Address() }
 
 // Evict stops the actors whose shards this process no longer owns. It does not wait for them.
 func (c *Client) Evict() { c.host.Evict() }
 
-// maxWaiting is how many requests of one organization may wait for its actor, because a mailbox has no limit.
+// maxWaiting is how many requests of one organization may wait for its actor. It exists because
+// mailboxes are unbounded.
 const maxWaiting = 256
 
-// enter counts a request as waiting. It returns false when too many requests of the organization wait already.
+// enter counts a request as waiting. It returns false if too many requests of the organization are
+// already waiting.
 func (c *Client) enter(organization tenancy.OrgID) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -137,10 +141,13 @@ func (c *Client) leave(organization tenancy.OrgID) {
 	}
 }
 
-// Admit counts one request of the organization and returns whether it is allowed. If the actor does not answer within
-// Config.Timeout, a window of this process decides instead, so that requests are not refused because a process died; an
-// organization may then make up to Limit requests in each process. A request is refused at once, without being counted,
-// when too many of its organization wait for the actor.
+// Admit counts one request of the organization and returns whether it is allowed. If the actor does
+// not respond within Config.Timeout, a window of this process decides instead, so that requests are
+// not refused because a process died. An organization may then make up to Limit requests in each
+// process.
+//
+// If too many requests of the organization are waiting for the actor, the request is refused at
+// once and not counted.
 func (c *Client) Admit(_ context.Context, organization tenancy.OrgID) Admission {
 	if !c.enter(organization) {
 		c.busy.Add(1)
@@ -175,8 +182,8 @@ func (c *Client) admitLocally(organization tenancy.OrgID) Admission {
 	return Admission{Allowed: v.Allowed, Limit: limit, Remaining: v.Remaining, Reset: v.Reset, RetryAfter: v.RetryAfter}
 }
 
-// silentFor is how long a process that did not answer is not asked. Otherwise every request of its organizations would
-// wait for the whole budget until other processes own them.
+// silentFor is how long no requests are sent to a process that did not respond. Otherwise every
+// request of its organizations would wait for the full timeout until other processes own them.
 const silentFor = time.Second
 
 func (c *Client) isSilent(address string) bool {
@@ -194,8 +201,8 @@ func (c *Client) markHeard(address string, here bool) {
 	c.setPeer(address, peer{heard: c.clock.Now()})
 }
 
-// markUnanswered records that an actor did not answer a request sent at asked. It marks the actor's process as silent
-// unless the process has answered other requests since then.
+// markUnanswered records that an actor did not respond to a request sent at asked. It marks the
+// actor's process as silent unless the process has responded to other requests since then.
 func (c *Client) markUnanswered(organization tenancy.OrgID, address string, asked time.Time) {
 	c.unanswered.Add(1)
 	c.mu.Lock()
@@ -211,7 +218,7 @@ func (c *Client) markUnanswered(organization tenancy.OrgID, address string, aske
 }
 
 func (c *Client) setPeer(address string, p peer) {
-	if len(c.peers) >= maxPeers { // mostly addresses of former processes; losing a current one matters for a second
+	if len(c.peers) >= maxPeers { // mostly former processes; a current one matters only for a second
 		clear(c.peers)
 	}
 	c.peers[address] = p
@@ -229,16 +236,18 @@ func (c *Client) mayWarn() bool {
 	return true
 }
 
-// Wake sets the timer of the organization's actor to due, by the clock of the database, and starts the actor if
-// necessary. It does not wait. Posts due later than in 90 seconds are left to the sweep, and so is a Wake that is lost.
+// Wake sets the timer of the organization's actor to due, by the database's clock, and starts the
+// actor if necessary. It does not wait. The sweep handles posts that are due later than in 90
+// seconds, and posts whose Wake was lost.
 func (c *Client) Wake(_ context.Context, organization tenancy.OrgID, due time.Time) {
 	if due.Sub(c.clock.Now().Add(c.Skew())) <= horizon {
 		c.host.Send(organization.String(), &Wake{DueUnixUs: due.UnixMicro()})
 	}
 }
 
-// Granted answers an offer that was made in this process: claimed posts are in flight. next is when the next post can
-// be claimed, or nil when none is known. Both next and now are by the clock of the database.
+// Granted responds to an offer that was made in this process: claimed posts are in flight. next is
+// when the next post can be claimed, or nil if none is known. Both next and now use the database's
+// clock.
 func (c *Client) Granted(organization tenancy.OrgID, claimed int, next *time.Time, now time.Time) {
 	wait := noWait
 	if next != nil {
@@ -247,39 +256,42 @@ func (c *Client) Granted(organization tenancy.OrgID, claimed int, next *time.Tim
 	c.host.SendLocal(organization.String(), granted{claimed: claimed, wait: wait})
 }
 
-// Refused answers an offer when the claim failed; the actor offers again after wait.
+// Refused responds to an offer whose claim failed. The actor offers again after wait.
 func (c *Client) Refused(organization tenancy.OrgID, wait time.Duration) {
 	c.host.SendLocal(organization.String(), granted{wait: wait})
 }
 
-// Done reports that claimed posts of the organization have ended. waits means that a Wake follows when the posts after
-// them can be claimed, so that the actor makes no offer now.
+// Done reports that claimed posts of the organization have ended. waits means that a Wake follows
+// once the next posts can be claimed, so the actor makes no offer now.
 func (c *Client) Done(organization tenancy.OrgID, posts int, waits bool) {
 	c.host.SendLocal(organization.String(), done{posts: posts, waits: waits})
 }
 
-// SetNow sets the skew of the clocks: now is the time of the database, read by a statement sent at asked by the clock
-// of this process.
+// SetNow sets the clock skew. now is the database's time as read by a statement that was sent at
+// asked, by this process's clock.
 func (c *Client) SetNow(now, asked time.Time) { c.skew.Store(int64(now.Sub(asked))) }
 
-// Skew returns the clock of the database minus the clock of this process, or 0 before SetNow.
+// Skew returns the database's clock minus this process's clock, or 0 before SetNow.
 func (c *Client) Skew() time.Duration { return time.Duration(c.skew.Load()) }
 
-// Close stops every actor of this process and returns the error of cluster.Host.Close. Later requests are counted
-// locally.
+// Close stops every actor of this process and returns the error of cluster.Host.Close. Later
+// requests are counted locally.
 func (c *Client) Close(ctx context.Context) error { return c.host.Close(ctx) }
 
 // Moved returns how many requests found that another actor had taken over their organization.
 func (c *Client) Moved() int64 { return c.host.Moves() }
 
-// LocalAdmissions returns how many requests were counted by a window of this process instead of the actor.
+// LocalAdmissions returns how many requests were counted by a window of this process instead of the
+// actor.
 func (c *Client) LocalAdmissions() int64 { return c.localAdmissions.Load() }
 
-// Unanswered returns how many requests were not answered by the actor in time.
+// Unanswered returns how many requests the actor did not respond to in time.
 func (c *Client) Unanswered() int64 { return c.unanswered.Load() }
 
-// Busy returns how many requests were refused because too many of their organization waited for the actor.
+// Busy returns how many requests were refused because too many others of their organization were
+// waiting for the actor.
 func (c *Client) Busy() int64 { return c.busy.Load() }
 
-// ActorCount returns how many organizations have an actor in this process; see cluster.Host.ActorCount.
+// ActorCount returns how many organizations have an actor in this process; see
+// cluster.Host.ActorCount.
 func (c *Client) ActorCount() int { return c.host.ActorCount() }

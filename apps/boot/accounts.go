@@ -51,7 +51,7 @@ func (a *App) closeAccounts(context.Context) error {
 	return nil
 }
 
-// accountDeps returns what the use cases of accounts need, without the revocations of keys.
+// accountDeps returns the dependencies of the use cases of accounts, except for key revocations.
 func (a *App) accountDeps() (deps AccountsDeps, err error) {
 	deps = AccountsDeps{
 		DB: a.db, Clock: clock.System{}, Keyring: a.keyring, Publishing: publishingOf{app: a}, Log: a.log,
@@ -75,7 +75,7 @@ func (a *App) accountDeps() (deps AccountsDeps, err error) {
 	return deps, err
 }
 
-// devMail returns the mails of `dev`, nil in other processes.
+// devMail returns the mails of `dev`, or nil in other processes.
 func (a *App) devMail() dev.Mails {
 	if a.box == nil {
 		return nil
@@ -83,7 +83,7 @@ func (a *App) devMail() dev.Mails {
 	return a.box
 }
 
-// publishingOf is the port of accounts to publishing, whose use cases are created later.
+// publishingOf is the accounts' port to publishing, whose use cases are created later.
 type publishingOf struct{ app *App }
 
 func (p publishingOf) Stop(ctx context.Context, org tenancy.OrgID, by string) error {

@@ -20,7 +20,8 @@ import (
 	"crier/tenancy/registration"
 )
 
-// adminCommand are the commands of the operator. They use the database directly, so they need no running process.
+// adminCommand has the operator's commands. They use the database directly, so they need no running
+// process.
 type adminCommand struct {
 	Create        adminCreate        `cmd:"" help:"Make an account with an organization of its own."`
 	ResetPassword adminResetPassword `cmd:"" help:"Set a new random password and end all sessions of a person."`
@@ -35,7 +36,7 @@ type adminCommand struct {
 // adminTimeout limits one command of the operator.
 const adminTimeout = time.Minute
 
-// useAccounts runs fn with the use cases of accounts on the database of the configuration.
+// useAccounts runs fn with the use cases of accounts on the configured database.
 func (t *terminal) useAccounts(fn func(ctx context.Context, a *Accounts) error) error {
 	ctx, cancel := context.WithTimeout(t.ctx, adminTimeout)
 	defer cancel()
@@ -56,7 +57,8 @@ func (t *terminal) useAccounts(fn func(ctx context.Context, a *Accounts) error) 
 	return errors.Join(opened, storage{app}.closeAdmin(ctx))
 }
 
-// runAdmin runs fn with the parts of the App that the commands need, which are open: no port and no worker.
+// runAdmin runs fn with only the parts of the App that the commands need. It opens no port and
+// starts no worker.
 func (a *App) runAdmin(
 	ctx context.Context, fn func(ctx context.Context, a *Accounts) error,
 ) (err error) {
@@ -91,7 +93,7 @@ func (a storage) closeAdmin(ctx context.Context) error {
 	return a.closeOutbound(ctx)
 }
 
-// noWaker wakes no actor: a process that serves finds what is due by its sweep.
+// noWaker wakes no actor: a running process finds due posts in its sweep.
 type noWaker struct{}
 
 func (noWaker) Wake(context.Context, tenancy.OrgID, time.Time) {}
@@ -180,7 +182,7 @@ func (c adminGrant) Run(t *terminal) error {
 
 type adminOrganizations struct{}
 
-// listPage is the number of organizations that are read at once.
+// listPage is how many organizations are read at once.
 const listPage = 500
 
 func (adminOrganizations) Run(t *terminal) error {

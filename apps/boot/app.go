@@ -44,8 +44,8 @@ import (
 	"crier/tenancy/signin"
 )
 
-// App is the whole service in one process. Start, Wait and Close are called once each, in this order. Start sets the
-// fields, part by part.
+// App is the whole service in one process. Call Start, Wait and Close once each, in this order.
+// Start sets the fields, part by part.
 type App struct {
 	// Accounts are the use cases of people, sessions and API keys.
 	Accounts *Accounts
@@ -55,15 +55,15 @@ type App struct {
 	apps *channel.Apps
 	// posts are the use cases of posts.
 	posts *post.Posts
-	// queue has the pauses and stops.
+	// queue has the pauses and stops of publishing.
 	queue *scheduler.Queue
-	// stats reads the statistics of all organizations over a connection of its own.
+	// stats reads the statistics of all organizations over a separate connection.
 	stats *scheduler.Queue
 	slots *slot.Slots
 	tags  *tag.Tags
-	// bell has the notifications of people.
+	// bell has the notifications that people see.
 	bell *notification.Notifications
-	// purger deletes what purged organizations have.
+	// purger deletes the data of purged organizations.
 	purger *purge.Purger
 	// media are the use cases of files.
 	media *media.Media
@@ -73,9 +73,9 @@ type App struct {
 	analytics *analytics.Analytics
 	// approvals are the use cases of the approval of drafts.
 	approvals *approval.Approvals
-	// mailer sends mails; nil on an instance that sends none.
+	// mailer sends mails. It is nil on an instance that sends none.
 	mailer tenancymail.Mailer
-	// box takes the mails of `dev`; nil in other processes.
+	// box receives the mails of `dev`. It is nil in other processes.
 	box *mail.Box
 
 	cfg      Config
@@ -101,14 +101,15 @@ type App struct {
 
 	http       *outbound.Client
 	providers  *signin.Providers     // identity providers
-	sandbox    *outbound.Client      // reaches the address of the sandbox only; nil without SANDBOX_URL
-	plans      *billingservice.Plans // nil in a command that is not `serve`
+	sandbox    *outbound.Client      // reaches only the sandbox; nil without SANDBOX_URL
+	plans      *billingservice.Plans // nil in commands other than `serve`
 	keyring    *secret.Keyring
 	connectors *connector.Registry
 	access     *access.Keeper
 
-	// The actors and the worker need each other: the actors put what is due into offers, and both read the shards of
-	// this process from owners, which the member keeps up to date.
+	// The actors and the worker need each other: the actors put due work into offers, which the
+	// worker takes. Both read the shards of this process from owners, which the member keeps up to
+	// date.
 	owners   *cluster.Owners
 	offers   *fairqueue.Offers
 	actors   *org.Client
@@ -121,11 +122,11 @@ type App struct {
 	queues   atomic.Pointer[edge.Server] // edge, once it can serve /monitor/queue
 	member   *cluster.Member
 	jobs     *jobs.Runner
-	pruned   atomic.Int64 // rows that the jobs have deleted
+	pruned   atomic.Int64 // rows that the jobs deleted
 	listener net.Listener
 }
 
-// New returns an App. It opens and starts nothing, so an App that is not started needs no Close.
+// New returns an App. It opens and starts nothing, so an App that is never started needs no Close.
 func New(cfg Config, log *slog.Logger) *App {
 	return &App{
 		cfg: cfg.withDerived(), log: log, group: lifecycle.New(log), registry: telemetry.NewRegistry(),
@@ -134,8 +135,9 @@ func New(cfg Config, log *slog.Logger) *App {
 	}
 }
 
-// Start starts every part in order, and then lets the health check report that the process is ready. On an error it
-// stops the parts that were started, and returns that error joined with those of Close.
+// Start starts every part in order, and then lets the health check report that the process is
+// ready. If a part fails, Start stops the parts that were started and returns the error, joined
+// with the errors of Close.
 func (a *App) Start(ctx context.Context) error {
 	if err := a.group.Start(ctx, a.parts()...); err != nil {
 		return errors.Join(err, a.Close())
@@ -145,7 +147,7 @@ func (a *App) Start(ctx context.Context) error {
 	return nil
 }
 
-// parts returns the parts in the order of their dependencies: the Start of a part uses those above it only.
+// parts returns the parts ordered by dependency: the Start of a part uses only the parts above it.
 func (a *App) parts() []lifecycle.Part {
 	parts := []lifecycle.Part{
 		{Name: "plans", Start: a.openPlans},
@@ -204,13 +206,16 @@ func (a *App) workerParts() []lifecycle.Part {
 	}
 }
 
-// Wait returns nil when ctx ends, and an error when a part has failed and the service must stop.
+// Wait returns nil once ctx ends, or an error if a part has failed and the service must stop.
 func (a *App) Wait(ctx context.Context) error { return a.group.Wait(ctx) }
 
-// Close stops every part in the reverse order, within STOP_TIMEOUT: the edge and the worker first, which finish their
-// requests and posts, then the services and connections that they use. A process that ends without Close loses nothing:
-// others take over its shards when its lease has expired. It returns the errors of the parts, joined; the others are
-// stopped nevertheless.
+// Close stops every part in reverse order, within STOP_TIMEOUT: first the edge and the worker,
+// which finish their requests and posts, and then the services and connections that they use. If a
+// part cannot be stopped, the others are still stopped. Close returns the joined errors of the
+// parts.
+//
+// A process that ends without Close loses nothing: others take over its shards once its lease has
+// expired.
 func (a *App) Close() error {
 	ctx, cancel := context.WithTimeout(context.Background(), a.cfg.StopTimeout)
 	defer cancel()
@@ -221,12 +226,12 @@ func (a *App) Close() error {
 	return a.group.Stop(ctx)
 }
 
-// releaseTimeout limits the release of the shards. Without it other processes take them over when the lease has
-// expired.
+// releaseTimeout limits the release of the shards. If the release fails, other processes take the
+// shards over once the lease has expired.
 const releaseTimeout = 2 * time.Second
 
-// drain releases the shards to other processes, makes the health check fail and keeps serving for DRAIN_DELAY, so that
-// load balancers notice.
+// drain releases the shards to other processes, makes the health check fail, and keeps serving for
+// DRAIN_DELAY so that load balancers notice.
 func (a *App) drain(ctx context.Context) {
 	a.health.SetReady(false)
 	a.edge.Drain()
@@ -237,10 +242,11 @@ func (a *App) drain(ctx context.Context) {
 		a.log.Warn("the shards could not be released; other processes take them over when the lease has expired",
 			"error", err)
 	}
-	_ = clock.Sleep(ctx, a.cfg.DrainDelay) // an error means that STOP_TIMEOUT is over
+	_ = clock.Sleep(ctx, a.cfg.DrainDelay) // an error means that STOP_TIMEOUT has passed
 }
 
-// Addr returns the address of the public listener, "" in a process without the role edge and before Start.
+// Addr returns the address of the public listener. It returns "" before Start and in a process
+// without the role edge.
 func (a *App) Addr() string {
 	if a.listener == nil {
 		return ""
@@ -248,7 +254,7 @@ func (a *App) Addr() string {
 	return a.listener.Addr().String()
 }
 
-// PrivateAddr returns the address of the listener for metrics, "" if there is none.
+// PrivateAddr returns the address of the metrics listener, or "" if there is none.
 func (a *App) PrivateAddr() string {
 	if a.private == nil {
 		return ""
@@ -256,6 +262,6 @@ func (a *App) PrivateAddr() string {
 	return a.private.Addr()
 }
 
-// nodeName returns the name of this process in timelines: the first characters of the id of its data folder. Tenants
-// see it, so it is not the name of the machine.
+// nodeName returns the name of this process in timelines: the first characters of the id of its
+// data folder. It is not the name of the machine, because tenants see it. Example: 3f0c9a1e
 func (a *App) nodeName() string { return a.home.ID.String()[:8] }

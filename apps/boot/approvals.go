@@ -20,14 +20,15 @@ import (
 )
 
 const (
-	// approvalsInterval is how often requests for approval are searched that have expired or need a reminder.
+	// approvalsInterval is how often the service looks for approval requests that have expired or
+	// need a reminder.
 	approvalsInterval = time.Minute
-	// reviewMailWorkers are fewer than those of accounts: no sign-in waits for these mails.
+	// reviewMailWorkers is lower than mailWorkers because no sign-in waits for these mails.
 	reviewMailWorkers = 2
 )
 
-// openRequests creates the requests for approval, which changes of posts end. Posts need them, and the use cases of
-// approvals need posts.
+// openRequests creates the requests for approval, which end if a post changes. Posts need them, and
+// the use cases of approvals need posts.
 func (a *App) openRequests(d *db.DB) (*approval.Requests, error) {
 	deps := approval.RequestDeps{DB: d, Clock: clock.System{}, Notices: a.bell, Events: a.hooks}
 	if a.mailer != nil {
@@ -53,7 +54,7 @@ func (a *App) openApprovals(requests *approval.Requests) {
 	})
 }
 
-// approvalsJob returns the job that ends requests for approval and reminds reviewers.
+// approvalsJob returns the job that ends approval requests and reminds reviewers.
 func (a background) approvalsJob() jobs.Job {
 	return jobs.Job{Name: "approvals", Every: approvalsInterval, Timeout: jobTimeout,
 		Run: func(ctx context.Context) error {
@@ -63,7 +64,7 @@ func (a background) approvalsJob() jobs.Job {
 	}
 }
 
-// reviewMailHandler returns the handler of the tasks that send a mail to a reviewer each.
+// reviewMailHandler returns the handler of the tasks that each send a mail to a reviewer.
 func (a background) reviewMailHandler() jobs.Handler {
 	return jobs.Handler{
 		Kind: approval.ReviewMailTask, Workers: reviewMailWorkers, Timeout: taskTimeout, Attempts: mailAttempts,
@@ -75,7 +76,8 @@ func (a background) reviewMailHandler() jobs.Handler {
 	}
 }
 
-// reviewEndedHandler returns the handler of the tasks that tell a guest that their approval has ended.
+// reviewEndedHandler returns the handler of the tasks that tell a guest that their approval request
+// has ended.
 func (a background) reviewEndedHandler() jobs.Handler {
 	return jobs.Handler{
 		Kind: approval.ReviewEndedTask, Workers: 1, Timeout: taskTimeout, Attempts: mailAttempts, MaxWait: mailMaxWait,
@@ -86,14 +88,15 @@ func (a background) reviewEndedHandler() jobs.Handler {
 	}
 }
 
-// reviewMailer is the port of approvals to mail.
+// reviewMailer is the approvals' port to mail.
 type reviewMailer struct {
 	send  tenancymail.Mailer
 	about mails.Instance
 	log   *slog.Logger
 }
 
-// SendReview returns nil also for a mail that the recipient's server refuses for good, which it logs.
+// SendReview sends a mail to a reviewer. It also returns nil if the recipient's server permanently
+// refuses the mail, which it logs.
 func (m reviewMailer) SendReview(ctx context.Context, r approval.ReviewMail) error {
 	err := m.send.Send(ctx, m.about.Review(mails.Review(r)))
 	if errors.Is(err, context.Canceled) || err != nil && !mail.IsPermanent(err) {

@@ -13,27 +13,28 @@ import (
 	"crier/publishing/connector"
 )
 
-// Apps are the applications of this instance at platforms, one for each connector.Family, whose identifier begins the
-// names of the variables: <FAMILY>_CLIENT_ID and <FAMILY>_CLIENT_SECRET. An organization may have its own instead.
+// Apps holds this instance's applications at the platforms, one for each connector.Family. The
+// family's identifier begins the names of the variables: <FAMILY>_CLIENT_ID and
+// <FAMILY>_CLIENT_SECRET. An organization may use its own application instead.
 type Apps struct {
 	SandboxOAuth PlatformApp `env:", prefix=SANDBOX_OAUTH_"`
 }
 
-// PlatformApp is one application. It is absent when both are empty.
+// PlatformApp is one application. It is absent if both fields are empty.
 type PlatformApp struct {
 	ID     string      `env:"CLIENT_ID" doc:"Client id of the application of this instance at the platform."`
 	Secret secret.Text `env:"CLIENT_SECRET" doc:"Client secret of that application."`
 }
 
-// named returns the applications by their family, also those that are absent.
+// named returns the applications by family, including absent ones.
 func (a Apps) named() map[string]PlatformApp {
 	return map[string]PlatformApp{"sandbox-oauth": a.SandboxOAuth}
 }
 
-// prefixes has the beginning of the names of the variables of each family.
+// prefixes has, by family, the prefix of the variables. Example: SANDBOX_OAUTH_
 var prefixes = map[string]string{"sandbox-oauth": "SANDBOX_OAUTH_"}
 
-// Validate returns a fault for each application with one half missing, joined.
+// Validate returns a fault for each application with only one of the two variables, joined.
 func (a Apps) Validate() error {
 	var faults env.Faults
 	for family, app := range a.named() {
@@ -65,10 +66,10 @@ func (a *App) openAccess(context.Context) error {
 	return nil
 }
 
-// refreshInterval is how often it is looked which accesses end soon.
+// refreshInterval is how often the service looks for channel access that will soon expire.
 const refreshInterval = time.Minute
 
-// refreshJob returns the job that refreshes the access of channels ahead of its end.
+// refreshJob returns the job that refreshes the access of channels before it expires.
 func (a background) refreshJob() jobs.Job {
 	return jobs.Job{Name: "refresh-access", Every: refreshInterval, Timeout: jobTimeout, Alone: true,
 		Run: func(ctx context.Context) error {
@@ -78,7 +79,7 @@ func (a background) refreshJob() jobs.Job {
 	}
 }
 
-// checkFamilies returns an error when the application of a connector cannot be configured.
+// checkFamilies returns an error if the application of a connector cannot be configured.
 func (a *App) checkFamilies() error {
 	for _, c := range a.connectors.All() {
 		authorizer, ok := connector.AuthorizerOf(c)

@@ -48,8 +48,8 @@ type terminal struct {
 	out, err io.Writer
 }
 
-// Main runs one command line and returns the exit code. A command runs until it is done or ctx ends. Errors are written
-// to errs.
+// Main runs one command line and returns the exit code. A command runs until it is done or ctx
+// ends. Main writes errors to errs.
 func Main(ctx context.Context, args []string, in io.Reader, out, errs io.Writer) int {
 	var c commands
 	parser, err := kong.New(&c, kong.Name("crier"),
@@ -84,7 +84,7 @@ func Main(ctx context.Context, args []string, in io.Reader, out, errs io.Writer)
 	return exitOK
 }
 
-// help prints the help of kong and, for serve, the configuration variables.
+// help prints kong's help and, for serve, the configuration variables.
 func help(options kong.HelpOptions, ctx *kong.Context) error {
 	if err := kong.DefaultHelpPrinter(options, ctx); err != nil {
 		return err
@@ -106,7 +106,8 @@ func help(options kong.HelpOptions, ctx *kong.Context) error {
 	return nil
 }
 
-// errorText returns the text of an error for the terminal: the message of a fault, with its cause if it has one.
+// errorText returns the text of an error for the terminal: the message of a fault, with its cause
+// if it has one.
 func errorText(err error) string {
 	var f *fault.Error
 	if !errors.As(err, &f) || f.Message == "" {
@@ -125,7 +126,8 @@ func version() string {
 	return "unknown"
 }
 
-// setGCPercent sets GOGC to 400 unless it is set: the live heap is small compared to the garbage of a burst of posts.
+// setGCPercent sets GOGC to 400 unless the variable is set: the live heap is small compared to the
+// garbage of a burst of posts.
 func setGCPercent(lookup env.Lookup) {
 	if _, set := lookup("GOGC"); !set {
 		debug.SetGCPercent(400)

@@ -1,5 +1,5 @@
-// Package boot creates the service from its configuration, starts and stops its parts in order, and has the commands of
-// the binary.
+// Package boot creates the service from its configuration and starts and stops its parts in order.
+// It also contains the commands of the binary.
 package boot
 
 import (
@@ -32,15 +32,17 @@ import (
 	"crier/tenancy/signin"
 )
 
-// Config are all environment variables of the service: those of the packages and a few of its own. env.Load fills it
-// and calls the Validate methods.
+// Config holds all environment variables of the service: those of the packages and a few that
+// belong to boot. env.Load fills it and calls the Validate methods.
 type Config struct {
 	Home string `env:"CRIER_HOME, default=.crier" doc:"Folder for uploads, locks and, in dev, the database."`
-	// FilesDir is the folder files of Home when empty. Several processes need one that they share, or a bucket.
+	// FilesDir defaults to the folder "files" in Home. Several processes need a shared folder or a
+	// bucket.
 	FilesDir string `env:"FILES_DIR" doc:"Folder for uploads that all processes share; CRIER_HOME/files when not set."`
-	// SandboxURL is http with a loopback address and a port. The sandbox platform is offered only when it is set.
+	// SandboxURL is an http address on loopback with a port. The sandbox platform is offered only
+	// if it is set. Example: http://127.0.0.1:4613
 	SandboxURL string `env:"SANDBOX_URL" doc:"Address of a running sandbox (crier sandbox), on loopback."`
-	// PlansFile is read at the start, see billing.Parse. Without it nothing is limited by plans.
+	// PlansFile is read at startup; see billing.Parse. Without it, nothing is limited by plans.
 	PlansFile string `env:"PLANS_FILE" doc:"JSON file with the plans and their limits; without it there are none."`
 	// DrainDelay is part of StopTimeout.
 	DrainDelay time.Duration `env:"DRAIN_DELAY, default=3s" doc:"How long a stopping process still answers requests."`
@@ -71,11 +73,13 @@ type Config struct {
 	SignIn    signin.Config
 	Mail      mail.Config
 
-	// Version is that of the binary. It is not a variable: the commands set it. See GET /health.
+	// Version is the version of the binary. It is not a variable: the commands set it. See GET
+	// /health.
 	Version string
 }
 
-// Validate returns the faults of the variables of this package, joined; errors.As finds an env.Fault in it.
+// Validate returns the faults of this package's variables, joined; errors.As finds an env.Fault in
+// it.
 func (c Config) Validate() error {
 	var faults env.Faults
 	if c.SandboxURL != "" && !dev.IsSandbox(c.SandboxURL) {
@@ -87,7 +91,8 @@ func (c Config) Validate() error {
 	return faults.Err()
 }
 
-// withDerived returns the configuration with the settings that a package has from another one.
+// withDerived returns the configuration with the settings that packages take from other packages'
+// settings.
 func (c Config) withDerived() Config {
 	c.Posts.BaseURL, c.Channels.BaseURL, c.Media.BaseURL, c.Sender.BaseURL = c.Edge.Base(), c.Edge.Base(), c.Edge.Base(), c.Edge.Base()
 	c.Channels.PlatformTimeout, c.Media.UploadTimeout = c.Sender.PlatformTimeout, c.Edge.UploadTimeout
@@ -97,7 +102,7 @@ func (c Config) withDerived() Config {
 	return c
 }
 
-// warn logs the settings that are valid but probably a mistake.
+// warn logs settings that are valid but probably a mistake.
 func (c Config) warn(log *slog.Logger) {
 	warnings := c.Edge.Warnings()
 	host, _, err := net.SplitHostPort(c.Telemetry.Listen)

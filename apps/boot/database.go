@@ -12,15 +12,16 @@ import (
 
 const databaseStopTimeout = 10 * time.Second
 
-// database is the Postgres server of `dev`, or the one of DATABASE_URL, which `dev` neither starts nor stops.
+// database is the Postgres server of `dev`, or the server of DATABASE_URL, which `dev` neither
+// starts nor stops.
 type database struct {
 	url    string
 	server *local.Server // nil with DATABASE_URL
-	lost   chan error    // gets at most one error, when the server cannot be restarted; closed afterwards
+	lost   chan error    // gets at most one error, if the server cannot be restarted; then closed
 }
 
-// devDatabase returns the database of DATABASE_URL. Without it, it starts a Postgres server under the home folder, and
-// restarts it when it ends by itself.
+// devDatabase returns the database of DATABASE_URL. Without that variable, it starts a Postgres
+// server in the home folder and restarts the server if it ends unexpectedly.
 func devDatabase(ctx context.Context, lookup env.Lookup, home string, log *slog.Logger) (*database, error) {
 	d := &database{lost: make(chan error, 1)}
 	if v, ok := lookup("DATABASE_URL"); ok && v != "" {
@@ -37,7 +38,8 @@ func devDatabase(ctx context.Context, lookup env.Lookup, home string, log *slog.
 	d.url, d.server = server.URL("crier"), server
 	go func() {
 		defer close(d.lost)
-		// The service needs its database after ctx has ended, until it is stopped, so only stop ends Keep.
+		// The service needs its database after ctx has ended, until it is stopped, so only stop
+		// ends Keep.
 		if err := server.Keep(context.WithoutCancel(ctx)); err != nil {
 			d.lost <- err
 		}
@@ -45,7 +47,8 @@ func devDatabase(ctx context.Context, lookup env.Lookup, home string, log *slog.
 	return d, nil
 }
 
-// watch returns when the server is stopped. If it could not be restarted, watch calls fail with the error.
+// watch returns once the server is stopped. If the server could not be restarted, watch calls fail
+// with the error.
 func (d *database) watch(fail func(error)) {
 	if err := <-d.lost; err != nil {
 		fail(err)

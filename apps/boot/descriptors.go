@@ -10,17 +10,17 @@ import (
 
 const (
 	leastDescriptors = 1024
-	// ownDescriptors is reserved for databases, files and logs, and for connections to the other processes.
+	// ownDescriptors is reserved for databases, files, logs, and connections to other processes.
 	ownDescriptors = 512
-	// perConnection counts the connection and one descriptor that its request, or a post that is being sent, opens,
-	// such as a file or a connection to a platform.
+	// perConnection counts the connection itself and one descriptor that its request, or a post
+	// that is being sent, opens, such as a file or a connection to a platform.
 	perConnection = 2
 	// leastConns is the lowest limit of connections, which only dev can reach.
 	leastConns = 64
 )
 
-// descriptorLimit returns how many file descriptors this process may have open. The Go runtime has raised the soft
-// limit to the hard one.
+// descriptorLimit returns how many file descriptors this process may open. The Go runtime has
+// already raised the soft limit to the hard limit.
 func descriptorLimit() (uint64, error) {
 	var r syscall.Rlimit
 	if err := syscall.Getrlimit(syscall.RLIMIT_NOFILE, &r); err != nil {
@@ -29,7 +29,7 @@ func descriptorLimit() (uint64, error) {
 	return uint64(r.Cur), nil
 }
 
-// checkDescriptors returns Unavailable when the limit of file descriptors is too low for the service.
+// checkDescriptors returns Unavailable if the limit of file descriptors is too low for the service.
 func checkDescriptors(limit uint64) error {
 	if limit >= leastDescriptors {
 		return nil
@@ -40,8 +40,8 @@ func checkDescriptors(limit uint64) error {
 		limit, leastDescriptors))
 }
 
-// fitConnections lowers MAX_CONNECTIONS, with a warning, to what the limit of file descriptors allows. If clients could
-// use all descriptors, nothing could be published.
+// fitConnections lowers MAX_CONNECTIONS to what the limit of file descriptors allows, and logs a
+// warning. If clients could use all descriptors, nothing could be published.
 func (c *Config) fitConnections(limit uint64, log *slog.Logger) {
 	most := leastConns
 	if limit > ownDescriptors {

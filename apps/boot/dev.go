@@ -32,7 +32,8 @@ import (
 
 type devCommand struct{}
 
-// demo has the addresses and credentials that `dev` created for its user. They are stored in dev.json.
+// demo has the addresses and credentials that `dev` created for its user. They are stored in
+// dev.json.
 type demo struct {
 	BaseURL        string            `json:"baseUrl"`
 	APIKey         string            `json:"apiKey"`
@@ -40,11 +41,11 @@ type demo struct {
 	Password       string            `json:"password"`
 	OrganizationID string            `json:"organizationId"`
 	ChannelID      string            `json:"channelId"`
-	Channels       map[string]string `json:"channels"` // channel ids by grade of the sandbox
+	Channels       map[string]string `json:"channels"` // channel ids by sandbox grade
 	SandboxURL     string            `json:"sandboxUrl"`
 }
 
-// The application of `dev` at its sandbox, which listens on loopback only.
+// The application of `dev` at its sandbox, which listens only on loopback.
 const (
 	devAppID     = "crier-dev"
 	devAppSecret = "crier-dev-sandbox"
@@ -52,8 +53,8 @@ const (
 
 const demoEmail = "demo@crier.test"
 
-// Run runs a database, a simulated platform and the service until the context ends. It stops the service first, because
-// posts that are being sent still need the other two.
+// Run runs a database, a simulated platform and the service until the context ends. It stops the
+// service first, because posts that are being sent still need the other two.
 func (devCommand) Run(t *terminal) (err error) {
 	lookup := env.Defaults(t.lookup, map[string]string{
 		"DRAIN_DELAY": "0s", "DRAIN_TIMEOUT": "5s", "STOP_TIMEOUT": "9s", "MAX_CONNECTIONS": "1024",
@@ -116,7 +117,7 @@ func (devCommand) Run(t *terminal) (err error) {
 	return errors.Join(app.Wait(ctx), app.Close())
 }
 
-// showcase is what `crier dev` makes and prints.
+// showcase creates and prints the demo of `crier dev`.
 type showcase struct{ *App }
 
 func (a showcase) showDemo(ctx context.Context, t *terminal, home, sandboxURL string) error {
@@ -127,7 +128,8 @@ func (a showcase) showDemo(ctx context.Context, t *terminal, home, sandboxURL st
 	return d.print(t, home)
 }
 
-// devHome reads CRIER_HOME before the rest of the configuration, whose defaults depend on what the folder contains.
+// devHome reads CRIER_HOME before the rest of the configuration, whose defaults depend on the
+// content of the folder.
 func devHome(lookup env.Lookup) (string, error) {
 	var cfg struct {
 		Home string `env:"CRIER_HOME, default=.crier"`
@@ -146,7 +148,8 @@ func devHome(lookup env.Lookup) (string, error) {
 	return home, nil
 }
 
-// devLogLevel returns LOG_LEVEL, by default Warn: the terminal shows the addresses and credentials.
+// devLogLevel returns LOG_LEVEL. The default is Warn, because the terminal shows the addresses and
+// credentials.
 func devLogLevel(lookup env.Lookup) slog.Level {
 	l := slog.LevelWarn
 	if v, ok := lookup("LOG_LEVEL"); ok && v != "" {
@@ -155,8 +158,8 @@ func devLogLevel(lookup env.Lookup) slog.Level {
 	return l
 }
 
-// loadOrCreateKey returns the encryption key of a file. If the file is missing or empty, it is written with a random
-// key.
+// loadOrCreateKey returns the encryption key in a file. If the file is missing or empty, it writes
+// a random key.
 func loadOrCreateKey(path string) (string, error) {
 	raw, err := os.ReadFile(path)
 	if err != nil && !errors.Is(err, os.ErrNotExist) {
@@ -179,10 +182,11 @@ func loadOrCreateKey(path string) (string, error) {
 
 type runningSandbox struct {
 	url   string
-	close func() error // stops the sandbox and waits for its end
+	close func() error // stops the sandbox and waits until it has ended
 }
 
-// devSandbox starts the simulated platform on the port that it had before, because stored channels have its address.
+// devSandbox starts the simulated platform on the same port as before, because stored channels
+// contain its address.
 func devSandbox(ctx context.Context, home, address string, log *slog.Logger) (runningSandbox, error) {
 	portFile := filepath.Join(home, "sandbox.port")
 	port := "0"
@@ -211,7 +215,8 @@ func devSandbox(ctx context.Context, home, address string, log *slog.Logger) (ru
 	if err != nil {
 		return runningSandbox{}, errors.Join(err, platform.Close(), ln.Close())
 	}
-	// The platform runs until the service has stopped, so that posts that are being sent can end.
+	// The platform runs until the service has stopped, so that posts that are being sent can
+	// finish.
 	serving, stop := context.WithCancel(context.WithoutCancel(ctx))
 	ended := make(chan error, 1)
 	go func() { ended <- platform.Serve(serving, ln) }()
@@ -222,8 +227,8 @@ func devSandbox(ctx context.Context, home, address string, log *slog.Logger) (ru
 	return runningSandbox{url: "http://" + ln.Addr().String(), close: stopAndWait}, nil
 }
 
-// devAddress returns the public address of the service before the configuration is loaded: the sandbox needs it for its
-// links, and the configuration needs the address of the sandbox.
+// devAddress returns the public address of the service before the configuration is loaded: the
+// sandbox needs it for its links, and the configuration needs the address of the sandbox.
 func devAddress(lookup env.Lookup) string {
 	if v, ok := lookup("BASE_URL"); ok && v != "" {
 		return strings.TrimRight(v, "/")
@@ -248,8 +253,8 @@ func devConfig(ctx context.Context, lookup env.Lookup, home string, ours map[str
 	return cfg, nil
 }
 
-// demo returns the content of dev.json. If an earlier run did not create it, demo creates an organization with its
-// owner, an API key and sandbox channels of three grades, and stores them.
+// demo returns the content of dev.json. If no earlier run created the file, demo creates an
+// organization with its owner, an API key and sandbox channels of three grades, and stores them.
 func (a showcase) demo(ctx context.Context, home, sandboxURL string) (demo, error) {
 	path := filepath.Join(home, "dev.json")
 	if d, ok := a.loadDemo(ctx, path); ok {
@@ -263,7 +268,7 @@ func (a showcase) demo(ctx context.Context, home, sandboxURL string) (demo, erro
 	email := demoEmail
 	newOwner := registration.NewOwner{Email: email, Name: "Demo", Password: password, Organization: "Demo"}
 	owner, err := a.Accounts.CreateOwner(ctx, newOwner)
-	if fault.Is(err, fault.Conflict) { // an earlier run created the person, and dev.json is lost
+	if fault.Is(err, fault.Conflict) { // an earlier run created the person, but dev.json was lost
 		suffix, tokenErr := secret.Token("", 6)
 		if tokenErr != nil {
 			return demo{}, tokenErr
@@ -293,8 +298,8 @@ func (a showcase) demo(ctx context.Context, home, sandboxURL string) (demo, erro
 	return d, d.save(path)
 }
 
-// loadDemo returns the dev.json of an earlier run, and false if its API key is not one of the same organization any
-// more.
+// loadDemo returns the dev.json of an earlier run. ok is false if its API key no longer belongs to
+// the same organization.
 func (a showcase) loadDemo(ctx context.Context, path string) (d demo, ok bool) {
 	raw, err := os.ReadFile(path)
 	if err != nil || json.Unmarshal(raw, &d) != nil {
@@ -307,8 +312,9 @@ func (a showcase) loadDemo(ctx context.Context, path string) (d demo, ok bool) {
 	return d, p.Org.String() == d.OrganizationID && d.ChannelID != ""
 }
 
-// demoChannel ends the name of the sandbox account with a part of the organization's id. The sandbox keeps its accounts
-// and refuses a known name with another password.
+// demoChannel connects a sandbox channel and returns its id. The name of the sandbox account ends
+// with a part of the organization's id, because the sandbox keeps its accounts and refuses a known
+// name with another password.
 func (a showcase) demoChannel(ctx context.Context, owner tenancy.Principal, service, grade string) (string, error) {
 	state, err := a.Channels.Begin(ctx, owner, publishing.BeginConnect{Connector: "sandbox"})
 	if err != nil {
@@ -334,8 +340,8 @@ func (d demo) save(path string) error {
 	return os.WriteFile(path, append(raw, '\n'), 0o600)
 }
 
-// demoText has the arguments base URL, e-mail address, password, API key, channel, dev.json, header and picture. Each
-// command is one line, so that it can be pasted.
+// demoText has the arguments base URL, e-mail address, password, API key, channel, dev.json, header
+// and picture. Each command is a single line so that it can be pasted.
 const demoText = `
 Crier runs at %[1]s
 
@@ -360,7 +366,7 @@ curl -s %[7]s '%[1]s/public/v1/posts?page=0'; echo
 Ctrl-C stops everything.
 `
 
-// print also creates the picture that the printed commands upload.
+// print prints demoText and creates the picture that its commands upload.
 func (d demo) print(t *terminal, home string) error {
 	picture := filepath.Join(home, "hello.png")
 	if err := drawHello(picture); err != nil {

@@ -10,14 +10,15 @@ import (
 	"crier/platform/outbound"
 )
 
-// openFiles opens the store of uploads. A bucket that cannot be reached now is logged, because posts without files can
-// be published meanwhile; one that refuses the configuration is an error.
+// openFiles opens the store of uploads. If a bucket cannot be reached now, openFiles only logs it,
+// because posts without files can still be published. If the bucket refuses the configuration,
+// openFiles returns an error.
 func (a storage) openFiles(ctx context.Context) (err error) {
 	if a.cfg.Files.Kind == blob.KindS3 {
 		if err := a.openBucket(ctx); err != nil {
 			return err
 		}
-		a.health.AddDegraded("files", a.blobs.Check) // all processes have the same bucket
+		a.health.AddDegraded("files", a.blobs.Check) // all processes share the bucket
 		return nil
 	}
 	a.blobs, err = blob.NewDisk(cmp.Or(a.cfg.FilesDir, filepath.Join(a.cfg.Home, "files")))
@@ -28,7 +29,7 @@ func (a storage) openFiles(ctx context.Context) (err error) {
 	return nil
 }
 
-// openBucket opens the bucket of the configuration, whose address the operator may have in a private network.
+// openBucket opens the configured bucket, whose address may be in the operator's private network.
 func (a storage) openBucket(ctx context.Context) (err error) {
 	a.toFiles, err = outbound.New(outbound.Config{Allow: a.cfg.Files.S3.Hosts()}, outbound.Deps{Log: a.log})
 	if err != nil {

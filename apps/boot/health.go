@@ -11,10 +11,11 @@ import (
 	"crier/platform/telemetry"
 )
 
-// checkTimeout limits one run of a health check. Requests do not wait for the run: they get the result of the last one.
+// checkTimeout limits one run of a health check. Requests do not wait for it: they get the result
+// of the last run.
 const checkTimeout = 5 * time.Second
 
-// checkPostgres takes a connection, which pings one that was idle for a second.
+// checkPostgres acquires a connection. The pool pings a connection that was idle for a second.
 func (a storage) checkPostgres(ctx context.Context) error {
 	conn, err := a.healthDB.Pool(pg.Clock).Acquire(ctx)
 	if err != nil {
@@ -24,7 +25,8 @@ func (a storage) checkPostgres(ctx context.Context) error {
 	return nil
 }
 
-// checkCluster fails when this process has not renewed its lease in time, or finds no live process, not even itself.
+// checkCluster fails if this process has not renewed its lease in time or sees no live process, not
+// even itself.
 func (a storage) checkCluster(ctx context.Context) error {
 	if a.owners.LiveCount() == 0 {
 		return errors.New("no process is seen")
@@ -32,7 +34,8 @@ func (a storage) checkCluster(ctx context.Context) error {
 	return telemetry.Age(a.member.LastHeartbeat, a.cfg.Cluster.LeaseTTL)(ctx)
 }
 
-// checkRedis fails while Redis does not answer. Without REDIS_URL it fails while several processes use the database.
+// checkRedis fails while Redis does not respond. Without REDIS_URL, it fails while several
+// processes use the database.
 func (a storage) checkRedis(ctx context.Context) error {
 	if a.redis != nil {
 		return a.redis.Ping(ctx)

@@ -16,10 +16,10 @@ import (
 	tenancymail "crier/tenancy/mail"
 )
 
-// jobTimeout limits one run of a background job. The next run continues with the rest.
+// jobTimeout limits one run of a background job. The next run continues where it stopped.
 const jobTimeout = 30 * time.Minute
 
-// background has the jobs and the handlers of tasks.
+// background has the jobs and the task handlers.
 type background struct{ *App }
 
 func (a background) startJobs(ctx context.Context) error {
@@ -47,7 +47,7 @@ func (a background) startJobs(ctx context.Context) error {
 	return nil
 }
 
-// pruneJobs returns the jobs that delete rows whose retention is over, one for each kind of row.
+// pruneJobs returns the jobs that delete rows after their retention, one job for each kind of row.
 func (a background) pruneJobs() []jobs.Job {
 	var out []jobs.Job
 	add := func(name string, prune func(ctx context.Context) (int, error)) {
@@ -72,7 +72,8 @@ func (a background) pruneJobs() []jobs.Job {
 	return out
 }
 
-// purgeInterval is how often accounts and organizations are purged whose deletion was requested DELETE_GRACE ago.
+// purgeInterval is how often the service looks for accounts and organizations whose deletion was
+// requested at least DELETE_GRACE ago.
 const purgeInterval = 10 * time.Minute
 
 // purgeJob returns the job that purges accounts and organizations.
@@ -91,7 +92,8 @@ func (a background) purgeJob() jobs.Job {
 // syncInterval is how often the stops of organizations are compared with what they should be.
 const syncInterval = 10 * time.Minute
 
-// syncJob returns the job that stops or resumes the publishing of organizations whose task was given up.
+// syncJob returns the job that stops or resumes the publishing of organizations whose task was
+// given up.
 func (a background) syncJob() jobs.Job {
 	return jobs.Job{Name: "sync-publishing", Every: syncInterval, Timeout: jobTimeout,
 		Run: func(ctx context.Context) error {
@@ -101,10 +103,10 @@ func (a background) syncJob() jobs.Job {
 	}
 }
 
-// filesInterval is how often the file store is searched for files that nothing uses.
+// filesInterval is how often the file store is searched for unused files.
 const filesInterval = 24 * time.Hour
 
-// filesJob returns the job that deletes files that nothing uses.
+// filesJob returns the job that deletes unused files.
 func (a background) filesJob() jobs.Job {
 	return jobs.Job{Name: "collect-files", Every: filesInterval, Timeout: jobTimeout, Alone: true,
 		Run: func(ctx context.Context) error {
@@ -117,7 +119,8 @@ func (a background) filesJob() jobs.Job {
 	}
 }
 
-// snapshotsInterval is how often channels are searched whose statistics of the day are to be read.
+// snapshotsInterval is how often the service looks for channels whose statistics of the day have
+// not been read yet.
 const snapshotsInterval = 10 * time.Minute
 
 // snapshotsJob returns the job that reads the statistics of channels once a day.
@@ -134,18 +137,20 @@ func (a background) snapshotsJob() jobs.Job {
 }
 
 const (
-	// mailWorkers are more than what the mails to one domain may take, see tenancy/mail.
+	// mailWorkers exceeds the number of mails that may be sent to one domain at a time; see
+	// tenancy/mail.
 	mailWorkers = 6
 	taskTimeout = time.Minute
-	// taskAttempts end after four days.
+	// taskAttempts allows retries for four days.
 	taskAttempts = 18
-	// mailAttempts end after a day: a mail that is older surprises more than it helps.
+	// mailAttempts allows retries for a day: an older mail surprises more than it helps.
 	mailAttempts = 99
-	// mailMaxWait is shorter than the life of a link for a new password, which the person has asked for and waits for.
+	// mailMaxWait is shorter than the life of a password reset link, which a person has requested
+	// and waits for.
 	mailMaxWait = 15 * time.Minute
 )
 
-// tasks returns the handlers of one-off tasks.
+// tasks returns the task handlers.
 func (a background) tasks() []jobs.Handler {
 	return []jobs.Handler{{
 		Kind: instance.PublishingTask, Workers: 1, Timeout: taskTimeout, Attempts: taskAttempts,

@@ -10,8 +10,8 @@ import (
 	"crier/platform/fault"
 )
 
-// listen opens a TCP listener on addr, host:port. Its error is Unavailable and names the setting of the host or the
-// port.
+// listen opens a TCP listener on addr, a host:port. It returns Unavailable if that fails; the
+// message names the setting of the host or the port.
 func listen(ctx context.Context, addr, hostSetting, portSetting string) (net.Listener, error) {
 	ln, err := new(net.ListenConfig).Listen(ctx, network(addr), addr)
 	if err != nil {
@@ -25,8 +25,8 @@ func listen(ctx context.Context, addr, hostSetting, portSetting string) (net.Lis
 	return ln, nil
 }
 
-// network returns tcp4 for an address of IPv4, else tcp. With tcp, package net also listens on all addresses of IPv6
-// for 0.0.0.0.
+// network returns tcp4 for an IPv4 address and tcp otherwise. With tcp, package net would also
+// listen on all IPv6 addresses for 0.0.0.0.
 func network(addr string) string {
 	at, err := netip.ParseAddrPort(addr)
 	if err != nil || !at.Addr().Is4() {

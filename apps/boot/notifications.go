@@ -9,7 +9,8 @@ import (
 	"crier/tenancy"
 )
 
-// openNotifier creates what counts incidents and queues the mails about them. Its loop runs from startNotifier on.
+// openNotifier creates the notifier, which counts incidents and queues mails about them.
+// startNotifier starts its loop.
 func (a *App) openNotifier(context.Context) error {
 	a.notifier = notification.New(notification.Deps{
 		DB: a.publishingDB(), Connectors: a.connectors, Mailer: a.Accounts, Clock: clock.System{}, Log: a.log,
@@ -23,7 +24,7 @@ func (a *App) startNotifier(ctx context.Context) error {
 	return nil
 }
 
-// preferences is the port of notifications to the settings of people.
+// preferences is the notifications' port to the settings of people.
 type preferences struct{ accounts *Accounts }
 
 // MutedNotifications implements notification.Preferences.

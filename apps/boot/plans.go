@@ -12,10 +12,11 @@ import (
 	"crier/platform/env"
 )
 
-// maxPlansFile is the largest plan file, in bytes.
+// maxPlansFile is the maximum size of a plan file, in bytes.
 const maxPlansFile = 1 << 20
 
-// openPlans reads the plan file. It returns an env.Fault when it cannot be read, or is no plan file.
+// openPlans reads the plan file. It returns an env.Fault if the file cannot be read or is not a
+// plan file.
 func (a *App) openPlans(context.Context) error {
 	catalogue, err := readPlans(a.cfg.PlansFile)
 	if err != nil {
@@ -48,7 +49,8 @@ func readPlans(file string) (billing.Catalogue, error) {
 	return billing.Parse(raw)
 }
 
-// withoutPath returns the cause of an error of a file: a message about a variable does not have its value.
+// withoutPath returns the cause of a file error, because a message about a variable must not
+// contain its value.
 func withoutPath(err error) error {
 	var of *fs.PathError
 	if errors.As(err, &of) {

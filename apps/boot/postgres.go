@@ -10,17 +10,18 @@ import (
 	"crier/platform/pg"
 )
 
-// storage opens, checks and closes what keeps the data: Postgres, files and Redis.
+// storage opens, checks and closes the data stores: Postgres, files and Redis.
 type storage struct{ *App }
 
-// openPostgres does not connect. checkSchema is the first part that does.
+// openPostgres creates the pools but does not connect. checkSchema is the first part that does.
 func (a storage) openPostgres(ctx context.Context) (err error) {
 	a.db, err = pg.Open(context.WithoutCancel(ctx), a.cfg.Postgres)
 	return err
 }
 
-// openHealthDB opens the pools of the health check of Postgres. The check has a connection of its own: in a burst all
-// connections of the other pools may be busy for seconds although Postgres is healthy.
+// openHealthDB opens the pools for the health check of Postgres. The check needs a separate
+// connection: in a burst all connections of the other pools may be busy for seconds although
+// Postgres is healthy.
 func (a storage) openHealthDB(ctx context.Context) (err error) {
 	a.healthDB, err = pg.Open(context.WithoutCancel(ctx), a.cfg.Postgres)
 	if err != nil {
@@ -30,8 +31,8 @@ func (a storage) openHealthDB(ctx context.Context) (err error) {
 	return nil
 }
 
-// openQueueDB opens the pools for the statistics of queues. Only the pool of the role clock is used. It has one
-// connection.
+// openQueueDB opens the pools for the statistics of queues. Only the pool of the role clock is
+// used. It has one connection.
 func (a storage) openQueueDB(ctx context.Context) (err error) {
 	cfg := a.cfg.Postgres
 	cfg.MaxConns = pg.FewestConns
@@ -39,7 +40,8 @@ func (a storage) openQueueDB(ctx context.Context) (err error) {
 	return err
 }
 
-// closing takes a pointer to the field, because the list of parts is made before the pools are opened.
+// closing returns a Stop function. It takes a pointer to the field because the list of parts is
+// built before the pools are opened.
 func closing(db **pg.DB) func(context.Context) error {
 	return func(context.Context) error {
 		(*db).Close()
@@ -47,11 +49,12 @@ func closing(db **pg.DB) func(context.Context) error {
 	}
 }
 
-// databaseWait is how long a part waits at its start for a database that is there but does not answer yet.
+// databaseWait is how long a part waits at startup for a database that exists but does not respond
+// yet.
 const databaseWait = 30 * time.Second
 
-// patient returns a function that calls start again, for databaseWait, while the database is still starting or too
-// busy to answer. A failed attempt must leave nothing behind.
+// patient returns a function that retries start, for databaseWait, while the database is still
+// starting or too busy to respond. A failed attempt must leave nothing behind.
 func (a *App) patient(start func(context.Context) error) func(context.Context) error {
 	return func(ctx context.Context) error {
 		waited, cancel := context.WithTimeout(ctx, databaseWait)
@@ -66,8 +69,8 @@ func (a *App) patient(start func(context.Context) error) func(context.Context) e
 	}
 }
 
-// checkSchema connects to the database. It returns Unavailable if the database cannot be reached or its schema is
-// older than this binary.
+// checkSchema connects to the database. It returns Unavailable if the database cannot be reached or
+// its schema is older than this binary, and Conflict if the database has another baseline.
 func (a storage) checkSchema(ctx context.Context) error {
 	have, want, err := migrations.Version(ctx, a.schema())
 	if err != nil {

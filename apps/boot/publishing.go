@@ -19,10 +19,10 @@ import (
 	"crier/publishing/webhook"
 )
 
-// publishingDB returns the database for work on nobody's behalf. It wakes no organization.
+// publishingDB returns the database for work that no person requested. It wakes no organization.
 func (a *App) publishingDB() *db.DB {
 	d := &db.DB{DB: a.db, Node: a.nodeName()}
-	if a.Accounts != nil { // what is created before Accounts audits nothing
+	if a.Accounts != nil { // parts that are created before Accounts audit nothing
 		d.Auditor = a.Accounts
 	}
 	return d
@@ -75,7 +75,7 @@ type (
 	tools        = channel.Tools
 )
 
-// channels joins the use cases of channels into the one port that the edge asks for.
+// channels joins the use cases of channels into the single port that the edge requires.
 type channels struct {
 	*connections
 	*applications

@@ -9,8 +9,8 @@ import (
 	"crier/platform/redis"
 )
 
-// openRedis creates the client of Redis if REDIS_URL is set. It does not wait for Redis: while Redis does not answer,
-// each process keeps its part of the rates.
+// openRedis creates the Redis client if REDIS_URL is set. It does not wait for Redis: while Redis
+// does not respond, each process uses its part of the rates.
 func (a storage) openRedis(context.Context) (err error) {
 	if a.cfg.Redis.URL == "" {
 		return nil
@@ -27,7 +27,8 @@ func (a storage) closeRedis(context.Context) error {
 	return a.redis.Close()
 }
 
-// bucket returns the rates that the processes share, nil without Redis: the worker then limits by itself.
+// bucket returns the rates that the processes share. Without Redis it returns nil, and the worker
+// limits locally.
 func (a storage) bucket() worker.Bucket {
 	if a.redis == nil {
 		return nil
@@ -35,7 +36,8 @@ func (a storage) bucket() worker.Bucket {
 	return a.redis
 }
 
-// attempts returns the log-ins that the processes count together, nil without Redis: the edge then counts its own.
+// attempts returns the counter of log-ins that the processes share. Without Redis it returns nil,
+// and the edge counts locally.
 func (a storage) attempts() admission.Attempts {
 	if a.redis == nil {
 		return nil
@@ -46,7 +48,8 @@ func (a storage) attempts() admission.Attempts {
 	})
 }
 
-// windows returns the requests that the processes count together, nil without Redis: the edge then counts its own.
+// windows returns the counter of requests that the processes share. Without Redis it returns nil,
+// and the edge counts locally.
 func (a storage) windows() admission.Windows {
 	if a.redis == nil {
 		return nil

@@ -26,9 +26,9 @@ func (a *App) openHome(context.Context) (err error) {
 }
 
 // openOutbound creates the client for addresses that tenants name: webhooks, files and platform
-// servers. With SANDBOX_URL it also creates one that may reach the sandbox, which is on loopback.
-// Servers that only the operator names, such as the bucket and the identity providers, have their
-// own clients.
+// servers. With SANDBOX_URL it also creates a client that may reach the sandbox, which is on
+// loopback. Servers that only the operator names, such as the bucket and the identity providers,
+// have separate clients.
 func (a *App) openOutbound(context.Context) (err error) {
 	a.log.Info("requests of tenants may reach public addresses and the addresses in OUTBOUND_ALLOW",
 		"addresses", a.cfg.Outbound.Allow)
@@ -51,8 +51,8 @@ func (a *App) closeOutbound(context.Context) error {
 	return nil
 }
 
-// openConnectors creates the connectors and the keyring of their credentials. It returns an env.Fault when
-// PLATFORM_RATES names a platform that has no connector.
+// openConnectors creates the connectors and the keyring of their credentials. It returns an
+// env.Fault if PLATFORM_RATES names a platform that has no connector.
 func (a *App) openConnectors(context.Context) (err error) {
 	var toSandbox connector.HTTP
 	if a.sandbox != nil {
@@ -76,8 +76,8 @@ func (a *App) openConnectors(context.Context) (err error) {
 	return err
 }
 
-// openActors creates the actor host of this process. Until the process has joined the cluster no shard has an owner, so
-// no actor runs, except in a process that other processes cannot reach.
+// openActors creates the actor host of this process. No shard has an owner until the process has
+// joined the cluster, so no actor runs, except in a process that other processes cannot reach.
 func (a *App) openActors(context.Context) (err error) {
 	a.actors, err = org.New(a.cfg.Actors, a.cfg.Cluster, org.Deps{
 		Offers: a.offers, Place: a.owners.Place, Clock: clock.System{}, Log: a.log,
@@ -85,7 +85,8 @@ func (a *App) openActors(context.Context) (err error) {
 	return err
 }
 
-// openSender creates what publishes posts and makes their pictures. Nothing of it runs yet.
+// openSender creates the sender, which publishes posts, and the maker of their pictures. It starts
+// neither.
 func (a *App) openSender(context.Context) error {
 	a.pictures = pictures.New(pictures.Deps{
 		DB: a.publishingDB(), Blobs: a.blobs, Log: a.log, Shards: func() []int16 { return a.owners.Lease().Shards },
@@ -99,7 +100,7 @@ func (a *App) openSender(context.Context) error {
 	return nil
 }
 
-// openWorker creates the worker, which takes the offers of the actors. It runs from startWorker on.
+// openWorker creates the worker, which takes the offers of the actors. startWorker starts it.
 func (a *App) openWorker(context.Context) error {
 	a.worker = worker.New(a.cfg.Worker, worker.Deps{
 		Claimer: a.sender, Publisher: a.sender, Maintainer: a.sender, Actors: a.actors, Offers: a.offers,
@@ -109,8 +110,8 @@ func (a *App) openWorker(context.Context) error {
 	return nil
 }
 
-// openEdge creates the edge also in a process without the role edge: serveQueue uses it there. It answers public
-// requests from listenAndServe on.
+// openEdge creates the edge, even in a process without the role edge, where serveQueue uses it.
+// listenAndServe starts serving public requests.
 func (a *App) openEdge(context.Context) error {
 	accountKey, err := a.cfg.Secret.Derive("account names")
 	if err != nil {
@@ -137,7 +138,8 @@ func (a *App) openEdge(context.Context) error {
 	return nil
 }
 
-// joinCluster makes this process a member of the cluster: from then on it gets shards and renews its lease.
+// joinCluster makes this process a member of the cluster. From then on it gets shards and renews
+// its lease.
 func (a *App) joinCluster(ctx context.Context) (err error) {
 	a.member, err = cluster.Join(ctx, a.cfg.Cluster, a.actors.Address(), cluster.Deps{
 		DB: a.db, Home: a.home, Log: a.log, Owners: a.owners, Changed: a.worker.SweepNow, Lost: a.actors.Evict,
@@ -160,12 +162,12 @@ func (a *App) startPictures(ctx context.Context) error {
 }
 
 func (a *App) startWorker(ctx context.Context) error {
-	a.health.AddDegraded("scheduler", a.worker.Check) // only degraded: a suspended process still answers requests
+	a.health.AddDegraded("scheduler", a.worker.Check) // only degraded: a suspended process still serves requests
 	a.worker.Start(ctx)
 	return nil
 }
 
-// listenAndServe returns when the port is open. A later error of the edge ends Wait.
+// listenAndServe returns once the port is open. A later error of the edge ends Wait.
 func (a *App) listenAndServe(ctx context.Context) (err error) {
 	a.listener, err = listen(ctx, a.cfg.Edge.Address(), "HOST", "PORT")
 	if err != nil {
@@ -186,7 +188,7 @@ func (h httpAdapter) Websocket(ctx context.Context, url string) (*websocket.Conn
 	return h.DialWebsocket(ctx, url)
 }
 
-// documentedLimits returns the limits that the documentation of the API names.
+// documentedLimits returns the limits that the API documentation states.
 func (a *App) documentedLimits() docs.InstanceLimits {
 	return docs.InstanceLimits{
 		Requests: a.cfg.Actors.Limit, Channels: a.cfg.Channels.MaxChannels,

@@ -47,10 +47,10 @@ type AccountsDeps struct {
 	// Keyring seals the secrets of second factors.
 	Keyring *secret.Keyring
 	// Revocations is nil in a process that does not call Accounts.Listen. Such a process caches a
-	// found key for only five seconds.
+	// known key for only five seconds.
 	Revocations credential.Revocations
-	// Mail is nil on an instance that sends no mail: accounts are active at once, and no address
-	// counts as verified.
+	// Mail is nil on an instance that sends no mail. Accounts are then active at once, and no
+	// address counts as verified.
 	Mail tenancymail.Mailer
 	// Providers is nil on an instance without identity providers.
 	Providers login.Providers
@@ -85,8 +85,8 @@ type (
 	operator      = instance.Instance
 )
 
-// Accounts are the use cases of all nouns of tenancy: people, organizations, keys and so on. They
-// are safe for concurrent use.
+// Accounts has the use cases of all nouns of tenancy: people, organizations, keys and so on. It is
+// safe for concurrent use.
 type Accounts struct {
 	*registrations
 	*logins
@@ -164,7 +164,7 @@ func NewAccounts(cfg AccountsConfig, d AccountsDeps) (*Accounts, error) {
 // Hashed returns how many passwords this process has hashed or compared.
 func (a *Accounts) Hashed() int64 { return a.proofs.Hashed() }
 
-// Listen receives the revocations of keys until ctx ends; see credential.Listen.
+// Listen receives key revocations until ctx ends; see credential.Listen.
 func (a *Accounts) Listen(ctx context.Context, l *credential.Listening) {
 	credential.Listen(ctx, a.DB, a.log, l, a.keys.Cached())
 }

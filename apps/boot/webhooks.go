@@ -12,11 +12,12 @@ import (
 	"crier/tenancy"
 )
 
-// webhookAttempts is how often a task is attempted. Only database errors fail an attempt, and the
-// loop adds another task a few minutes later.
+// webhookAttempts is how many times a task is attempted. Only database errors fail an attempt, and
+// the loop adds another task a few minutes later.
 const webhookAttempts = 2
 
-// openWebhooks creates what delivers events to webhooks. Its loop runs from startWebhooks on.
+// openWebhooks creates the deliverer, which sends events to webhooks. startWebhooks starts its
+// loop.
 func (a *App) openWebhooks(context.Context) error {
 	queue, err := jobs.NewQueue()
 	if err != nil {
@@ -34,7 +35,7 @@ func (a *App) startWebhooks(ctx context.Context) error {
 	return nil
 }
 
-// webhookHandler returns the handler of a kind of tasks that send to one endpoint each.
+// webhookHandler returns the handler for a kind of task; each task sends to one endpoint.
 func (a background) webhookHandler(kind string) jobs.Handler {
 	return jobs.Handler{
 		Kind: kind, Workers: webhook.Workers, Timeout: webhook.TaskTimeout, Attempts: webhookAttempts,

@@ -10,64 +10,76 @@ import (
 	"crier/platform/clock"
 )
 
-// Rules are the settings and callbacks of a Batcher. The callbacks are called by one goroutine at a time.
+// Rules are the settings and callbacks of a Batcher. Only one goroutine at a time calls the
+// callbacks.
 type Rules[T any] struct {
-	// MaxItems is the largest number of items in one call. A call has fewer after one that failed for a reason that
-	// is no item's: see Size.
+	// MaxItems is the maximum number of items in one call. After a call that failed for a reason
+	// other than an item, calls have fewer items: see Size.
 	MaxItems int
-	// MaxWaiting is the number of items that may wait for their first call, and of refused items that may wait for a
-	// retry.
+	// MaxWaiting is how many items may wait for their first call, and how many refused items may
+	// wait for a retry.
 	MaxWaiting int
 	// Gather is how long the first item after an idle time waits for others to share its call.
 	Gather time.Duration
-	// Timeout bounds the context of each call of Do. The pause between slow items is a multiple of it: see slowPause.
+	// Timeout limits the context of each call of Do. The pause between slow items is a multiple of
+	// it: see slowPause.
 	Timeout time.Duration
-	// Stop is closed when nothing may be retried any more; nil means never.
+	// Stop is closed once nothing may be retried; nil means never.
 	Stop <-chan struct{}
 
-	// Do processes all items. After an error either none of them was processed or that is not known. It returns the
-	// items that it left out because another transaction has them locked.
+	// Do processes all items. If it returns an error, either none of them was processed or the
+	// outcome is unknown. It returns the items that it left out because another transaction has
+	// locked them.
 	Do func(ctx context.Context, items []T) (locked []T, err error)
-	// Refused and Locked return true for errors whose cause may be a single item and after which certainly nothing
-	// was done. A locked item is expected to become free.
+	// Refused and Locked return true for errors that a single item may have caused and after which
+	// certainly nothing was done. A locked item is expected to become free.
 	Refused, Locked func(err error) bool
-	// ItemFailed receives an item that is refused, locked or slow and returns when it is retried; 0 means never, and
-	// that ItemFailed has handled it. err is ErrLocked for an item that Do has returned. An item is slow when its
-	// call, without other items, reached the timeout slowTries times in a row; without CallFailed no item is slow.
+	// ItemFailed receives an item that is refused, locked or slow, and returns after what time to
+	// retry it. 0 means never: ItemFailed has then dealt with the item. err is ErrLocked for an
+	// item that Do returned.
+	//
+	// An item is slow if its call, without other items, reached the timeout slowTries times in a
+	// row. Without CallFailed no item counts as slow.
 	ItemFailed func(item T, err error) time.Duration
-	// CallFailed receives every other error and the number of items that wait because of it, and returns when they
-	// are retried. When CallFailed is nil they are not, because such a call may have been processed.
+	// CallFailed receives every other error, with the number of items that wait because of it, and
+	// returns after what time to retry them. If CallFailed is nil they are not retried, because
+	// such a call may have been processed.
 	CallFailed func(items, try int, err error) time.Duration
-	// GiveUp receives each item that is not retried: after Stop or Close, beyond MaxWaiting, or because CallFailed is
-	// nil.
+	// GiveUp receives each item that is not retried: after Stop or Close, beyond MaxWaiting, or
+	// because CallFailed is nil.
 	GiveUp func(item T, err error)
 
 	// Pick selects the items that may share a call; nil selects all.
 	Pick func(items []T) (now, rest []T)
-	// Begin is called before each piece of work on items that came in together, and End after the last. Both may be
-	// nil.
+	// Begin is called before each piece of work on items that came in together, and End after the
+	// last piece. Both may be nil.
 	Begin, End func()
 }
 
 // ErrLocked is the error that ItemFailed receives for an item that Do left out.
 var ErrLocked = errors.New("something else has it locked")
 
-// maxLockedCalls is the number of calls that may fail by a lock before the lock is treated as one that all items need.
+// maxLockedCalls is how many calls may fail because of a lock before Isolate assumes that all items
+// need that lock.
 const maxLockedCalls = 32
 
-// slowTries is the number of calls of a single item that must reach the timeout before other items go first.
+// slowTries is how many calls of a single item must reach the timeout before other items go first.
 const slowTries = 2
 
-// slowPause times Timeout is the pause before the next slow item is tried after one that is still slow. So slow items,
-// however many, take at most a tenth of the time.
+// slowPause times Timeout is the pause before the next slow item is tried if the previous one is
+// still slow. Slow items, however many, therefore take at most a tenth of the time.
 const slowPause = 9
 
-// maxRetryFactor times MaxWaiting is the number of items waiting for a retry at which no new ones are accepted.
+// maxRetryFactor times MaxWaiting is the number of items waiting for a retry at which no new items
+// are accepted.
 const maxRetryFactor = 16
 
-// Batcher processes items of many goroutines, several in one call. A refused or locked item does not delay others:
-// see Isolate. A slow one delays them until it is known to be slow, and takes a tenth of the time after that. The
-// Batcher runs a goroutine only while it has items. Items are in memory only: a crash loses them.
+// Batcher processes the items of many goroutines, several in one call. A refused or locked item
+// does not delay others: see Isolate. A slow item delays others until it is known to be slow, and
+// from then on takes a tenth of the time.
+//
+// The Batcher runs a goroutine only while it has items. Items are only in memory: a crash loses
+// them.
 type Batcher[T any] struct {
 	rules   Rules[T]
 	in      chan T
@@ -77,17 +89,17 @@ type Batcher[T any] struct {
 	mu      sync.Mutex
 	running bool
 
-	// The fields below belong to the running goroutine.
+	// The running goroutine owns the fields below.
 	throttle Throttle
 	size     Size
 	retries  []retryItem[T]
 	slowFrom time.Time // no slow item is tried before this time
-	onlySlow bool      // all items of the current call are slow ones
+	onlySlow bool      // the current call has only slow items
 	timedOut bool      // the last call had a single item and reached the timeout
 }
 
-// retryItem is an item that waits for a retry until at, or less after Stop and Close: see wait. A slow item is locked
-// too.
+// retryItem is an item that waits for a retry. It waits until at, or shorter after Stop and Close:
+// see wait. A slow item also counts as locked.
 type retryItem[T any] struct {
 	item         T
 	at           time.Time
@@ -116,7 +128,8 @@ func (b *Batcher[T]) Add(item T) {
 // Len returns the number of items that wait for their first call.
 func (b *Batcher[T]) Len() int { return len(b.in) }
 
-// Close returns when every item is done or was passed to GiveUp. Refused items are retried once more, at once.
+// Close returns once every item is done or was passed to GiveUp. Refused items are retried once
+// more, at once.
 func (b *Batcher[T]) Close() {
 	close(b.closing)
 	b.runs.Wait()
@@ -141,8 +154,8 @@ func (b *Batcher[T]) run() {
 	}
 }
 
-// next returns the items of the next call: those due for a retry, or those that were added meanwhile. It returns nil
-// when there are none and the goroutine must end.
+// next returns the items of the next call: items that are due for a retry, or newly added ones. It
+// returns nil if there are none and the goroutine must end.
 func (b *Batcher[T]) next() []T {
 	for !b.idle() {
 		in, closing := b.in, b.closing
@@ -179,7 +192,7 @@ func (b *Batcher[T]) next() []T {
 	return nil
 }
 
-// idle returns true when no items are left; the next Add then starts a new goroutine.
+// idle reports whether no items are left. The next Add then starts a new goroutine.
 func (b *Batcher[T]) idle() bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -187,7 +200,7 @@ func (b *Batcher[T]) idle() bool {
 	return !b.running
 }
 
-// nextRetry returns a channel that receives when the first retry is due.
+// nextRetry returns a channel that receives a value once the first retry is due.
 func (b *Batcher[T]) nextRetry() <-chan time.Time {
 	if len(b.retries) == 0 {
 		return nil
@@ -200,7 +213,8 @@ func (b *Batcher[T]) nextRetry() <-chan time.Time {
 	return time.After(wait)
 }
 
-// wait returns how long until x is due. After Stop every item is due, and after Close every one but the locked ones.
+// wait returns how long until x is due. After Stop every item is due; after Close, every item that
+// is not locked.
 func (b *Batcher[T]) wait(x retryItem[T], now time.Time) time.Duration {
 	if isClosed(b.rules.Stop) || (x.slow || !x.locked) && isClosed(b.closing) {
 		return 0
@@ -211,8 +225,8 @@ func (b *Batcher[T]) wait(x retryItem[T], now time.Time) time.Duration {
 	return max(0, x.at.Sub(now))
 }
 
-// takeDue removes and returns at most so many items that are due for a retry. A slow one is returned alone; after
-// Stop, the slow ones are returned together.
+// takeDue removes and returns items that are due for a retry, up to the number most. A slow item is
+// returned alone; after Stop, the slow items are returned together.
 func (b *Batcher[T]) takeDue(most int) (items []T) {
 	now := clock.System{}.Now()
 	var rest []retryItem[T]
@@ -231,8 +245,8 @@ func (b *Batcher[T]) takeDue(most int) (items []T) {
 	return items
 }
 
-// carryOut processes the items of one call. It returns the rest, which exists when a retry is made with fewer items;
-// the others are done, lost, or wait for a retry of their own.
+// carryOut processes the items of one call. If the call was made with fewer items, carryOut returns
+// the rest. The others are done, given up, or wait for a separate retry.
 func (b *Batcher[T]) carryOut(items []T) (rest []T) {
 	for try, slow := 1, 0; ; try++ {
 		n, locks := min(len(items), b.size.Next()), 0
@@ -281,7 +295,8 @@ func (b *Batcher[T]) call(items []T) error {
 
 func (b *Batcher[T]) itemRefused(item T, err error) { b.itemFailed(item, err, false) }
 
-// itemFailed passes an item to ItemFailed and schedules the retry that it asks for. A slow item counts as locked.
+// itemFailed passes an item to ItemFailed and schedules the retry that it asks for. A slow item
+// counts as locked.
 func (b *Batcher[T]) itemFailed(item T, err error, slow bool) {
 	pause := b.rules.ItemFailed(item, err)
 	locked := slow || errors.Is(err, ErrLocked) || b.rules.Locked(err)
@@ -296,7 +311,7 @@ func (b *Batcher[T]) itemFailed(item T, err error, slow bool) {
 	}
 }
 
-// waitForRetry waits as long as CallFailed asks for. It returns false when nothing is retried.
+// waitForRetry waits as long as CallFailed asks for. It returns false if nothing is retried.
 func (b *Batcher[T]) waitForRetry(items, try int, err error) bool {
 	if b.rules.CallFailed == nil {
 		return false
@@ -318,19 +333,22 @@ func isClosed(c <-chan struct{}) bool {
 	}
 }
 
-// Gap is the least time between two calls of a loop that does little work in each, so that what arrives meanwhile
-// shares the next call. With half of it, peer_burst of tests/bench took a third to a half more CPU per post.
+// Gap is the minimum time between two calls of a loop that does little work in each, so that items
+// that arrive in that time share the next call. With half the Gap, peer_burst of tests/bench took a
+// third to a half more CPU per post.
 const Gap = 40 * time.Millisecond
 
-// Throttle keeps the calls of one busy goroutine at least Gap apart. It is not safe for concurrent use.
+// Throttle keeps the calls of a busy goroutine at least Gap apart. It is not safe for concurrent
+// use.
 type Throttle struct {
-	// Gather is the least wait before a call, so that the first one after an idle time is shared too.
+	// Gather is the minimum wait before a call, so that items share even the first call after an
+	// idle time.
 	Gather time.Duration
-	ended  time.Time // of the last call
+	ended  time.Time // the end of the last call
 }
 
-// Wait blocks until Gap has passed since the last call ended and Gather since Wait was called, or until over is
-// closed.
+// Wait blocks until Gap has passed since the last call ended and Gather since Wait was called, or
+// until over is closed.
 func (t *Throttle) Wait(over <-chan struct{}) {
 	select {
 	case <-time.After(max(t.Gather, Gap-clock.System{}.Now().Sub(t.ended))):
@@ -338,5 +356,5 @@ func (t *Throttle) Wait(over <-chan struct{}) {
 	}
 }
 
-// Done records the end of a call, from which the next Wait counts Gap.
+// Done records the end of a call. The next Wait counts Gap from then.
 func (t *Throttle) Done() { t.ended = clock.System{}.Now() }

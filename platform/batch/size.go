@@ -2,17 +2,20 @@ package batch
 
 import "sync"
 
-// Size adapts the number of items in a call to what works. It falls to half of a call that failed, so that what takes
-// too long in one call is spread over several. It rises to twice the items of a call that worked: at once after a
-// single failure, and after up to 31 such calls following repeated failures, so that a lasting limit is tried seldom.
-// It is safe for concurrent use.
+// Size adapts the number of items in a call to what works. After a failed call it falls to half of
+// that call's items, so that work that takes too long for one call is spread over several. It rises
+// to twice the items of a call that worked.
+//
+// After a single failure it rises at once. After repeated failures it rises only after up to 31
+// successful calls, so that a lasting limit is rarely tried. It is safe for concurrent use.
 type Size struct {
-	// Max is the largest size, and that of the first call.
+	// Max is the maximum size, and the size of the first call.
 	Max int
 
 	mu   sync.Mutex
-	size int // 0 = Max
-	// rest is the number of calls that must work before the next rise, and patience its value after the next failure.
+	size int // 0 means Max
+	// rest is how many calls must work before the next rise. patience is the value that rest gets
+	// after the next failure.
 	rest, patience int
 }
 
@@ -32,8 +35,9 @@ func (s *Size) next() int {
 	return s.size
 }
 
-// Done records a call of so many items. Do not report a call in which an item was refused or locked: its failure does
-// not depend on the size. A call that worked counts only if it had more than half of the current size.
+// Done records a call with the number of its items. Do not report a call in which an item was
+// refused or locked: that failure does not depend on the size. A call that worked counts only if it
+// had more than half of the current size.
 func (s *Size) Done(items int, worked bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -1,5 +1,5 @@
-// Package blob stores media and other files that are too large for the database, under keys: in a folder, or in a
-// bucket of an S3-compatible service.
+// Package blob stores media and other files that are too large for the database under keys. The
+// files are in a folder, or in a bucket of an S3-compatible service.
 package blob
 
 import (
@@ -12,27 +12,34 @@ import (
 	"crier/platform/fault"
 )
 
-// Store stores files under keys. Every method returns fault.Invalid for a key that ValidKey refuses, and
-// fault.Unavailable while the store cannot be reached. A Store is safe for concurrent use.
+// Store stores files under keys. Every method returns fault.Invalid for a key that ValidKey
+// rejects, and fault.Unavailable while the store cannot be reached. A Store is safe for concurrent
+// use.
 type Store interface {
-	// Create stores all bytes of r under the key and returns their number. The key becomes visible only when every byte
-	// is stored; when Create fails or the process dies, the key is unchanged. An existing file is replaced as a whole.
-	// Create returns fault.Unavailable when there is no space or no permission to write, fault.Conflict when the key or
-	// a part of it is in use as a folder or a file, and the error of r unchanged.
+	// Create stores all bytes of r under the key and returns their number. It replaces an existing
+	// file as a whole. The key becomes visible only once every byte is stored; if Create fails or
+	// the process dies, the key is unchanged.
+	//
+	// Create returns fault.Unavailable if there is no space or no permission to write,
+	// fault.Conflict if the key or a part of it is in use as a folder or a file, and any error of r
+	// unchanged.
 	Create(ctx context.Context, key string, r io.Reader) (size int64, err error)
-	// Open opens the file of a key for reading; ctx is for the opening only. An absent key is fault.NotFound. The caller
-	// closes the file. Reads of a file that is deleted meanwhile may fail.
+	// Open opens the file of a key for reading; ctx applies only to opening. It returns
+	// fault.NotFound if the key is absent. The caller closes the file. Reads may fail if the file
+	// is deleted in the meantime.
 	Open(ctx context.Context, key string) (File, error)
-	// Delete removes a key. An absent key is no error.
+	// Delete removes a key. An absent key is not an error.
 	Delete(ctx context.Context, key string) error
-	// List calls visit with all files, in pages of at most maxPage, in no particular order. A file that is created or
-	// deleted meanwhile may be left out. visit may delete files of its page. List returns the first error of visit.
+	// List calls visit with all files, in pages of at most maxPage, in no particular order. It may
+	// leave out files that are created or deleted while it runs. visit may delete files of its
+	// page. List returns the first error of visit.
 	List(ctx context.Context, visit func(page []Entry) error) error
-	// Clean removes what Creates have left that began before the time and never ended, because their process died.
+	// Clean removes the remains of Creates that began before the time and never ended because their
+	// process died.
 	Clean(ctx context.Context, before time.Time) error
-	// Check returns fault.Unavailable when Create would. It may be called often.
+	// Check returns fault.Unavailable if Create would. It may be called often.
 	Check(ctx context.Context) error
-	// Close releases what the Store holds. Files that are open stay readable.
+	// Close releases the resources of the Store. Open files stay readable.
 	Close() error
 }
 
@@ -48,19 +55,19 @@ type Entry struct {
 	Key string
 	// Size is in bytes.
 	Size int64
-	// Stored is when the Create of the file began or ended, by the clock of the store.
+	// Stored is when the Create of the file began or ended, according to the clock of the store.
 	Stored time.Time
 }
 
-// maxPage is the largest number of files in a page of a list.
+// maxPage is the maximum number of files in a page of a list.
 const maxPage = 1000
 
 const maxKey = 1024
 
 var segment = regexp.MustCompile(`^[A-Za-z0-9_-][A-Za-z0-9._-]{0,199}$`)
 
-// ValidKey reports whether a key consists of segments of A-Z a-z 0-9 . _ - joined by slashes. A segment has at most 200
-// characters and does not start with a dot; the key has at most 1024 bytes.
+// ValidKey reports whether a key consists of segments of A-Z a-z 0-9 . _ - joined by slashes. A
+// segment has at most 200 characters and does not start with a dot; the key has at most 1024 bytes.
 func ValidKey(key string) bool {
 	if len(key) > maxKey {
 		return false

@@ -10,7 +10,7 @@ import (
 	"github.com/minio/minio-go/v7/pkg/s3utils"
 )
 
-// Kind names where files are stored.
+// Kind says where files are stored.
 type Kind string
 
 // The kinds of stores.
@@ -19,18 +19,19 @@ const (
 	KindS3   Kind = "s3"
 )
 
-// Config selects the store and configures the one in a bucket.
+// Config selects the store. S3 configures the store in a bucket.
 type Config struct {
 	Kind Kind `env:"FILES, default=disk" doc:"Where uploads are stored: disk, or s3 (any S3-compatible service)."`
 	S3   S3Config
 }
 
-// S3Config names a bucket. All but PathStyle are required with KindS3.
+// S3Config names a bucket. With KindS3, all fields but PathStyle are required.
 type S3Config struct {
-	// Endpoint is an http or https URL without path. It may be a private address.
+	// Endpoint is an http or https URL without a path. It may be a private address. Example:
+	// https://s3.eu-central-1.amazonaws.com
 	Endpoint string `env:"S3_ENDPOINT" doc:"URL of the S3 service, such as https://s3.eu-central-1.amazonaws.com."`
 	Region   string `env:"S3_REGION, default=us-east-1" doc:"Region of the bucket, which signatures name."`
-	// Bucket holds the files of one database only.
+	// Bucket holds only the files of one database.
 	Bucket    string `env:"S3_BUCKET" doc:"Bucket for uploads; it exists already and has nothing else in it."`
 	AccessKey string `env:"S3_ACCESS_KEY" doc:"Access key id of the S3 service."`
 	SecretKey string `env:"S3_SECRET_KEY" doc:"Secret access key of the S3 service."`
@@ -78,7 +79,8 @@ func isIP(host string) bool {
 	return ip.IsValid()
 }
 
-// Hosts returns the host:port addresses that a valid configuration makes the store connect to.
+// Hosts returns the host:port addresses that the store connects to with this configuration, which
+// must be valid.
 func (c S3Config) Hosts() []string {
 	u, err := url.Parse(c.Endpoint)
 	if err != nil {

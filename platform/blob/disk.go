@@ -18,18 +18,21 @@ import (
 )
 
 const (
-	// partial is the folder of files that are being written. Keys never start with a dot, so it cannot be one.
+	// partial is the folder of files that are being written. No key equals it, because keys never
+	// start with a dot.
 	partial = ".partial"
-	// partialAge is longer than any upload waits for its next bytes: an older file was left by a process that died.
+	// partialAge is longer than any upload waits for its next bytes. Any older file was left by a
+	// process that died.
 	partialAge = 24 * time.Hour
 )
 
-// Disk is a Store in one local folder, which several processes may share. No key can reach outside the folder.
+// Disk is a Store in a local folder that several processes may share. No key can reach outside the
+// folder.
 type Disk struct{ root *os.Root }
 
-// NewDisk returns a Disk in the folder dir. It creates the folder when it is missing and deletes incomplete files that
-// are older than a day. The caller closes the Disk. NewDisk returns the error of the file system when the folder cannot
-// be created, opened or searched.
+// NewDisk returns a Disk in the folder dir. It creates the folder if it is missing and deletes
+// incomplete files that are older than a day. NewDisk returns the error of the file system if the
+// folder cannot be created, opened or searched. The caller closes the Disk.
 func NewDisk(dir string) (*Disk, error) {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return nil, err
@@ -45,7 +48,7 @@ func NewDisk(dir string) (*Disk, error) {
 	return d, nil
 }
 
-// Close releases the folder and returns the error of the file system. Files that are open stay readable.
+// Close releases the folder and returns the error of the file system. Open files stay readable.
 func (d *Disk) Close() error { return d.root.Close() }
 
 // Create implements Store.
@@ -73,7 +76,7 @@ func (d *Disk) Create(ctx context.Context, key string, r io.Reader) (size int64,
 	return size, asUnavailable(op, err)
 }
 
-// publish renames a complete file to its key, so that the key survives a power failure.
+// publish renames a complete file to its key such that the key survives a power failure.
 func (d *Disk) publish(temp, key string) error {
 	if err := d.root.MkdirAll(path.Dir(key), 0o700); err != nil {
 		return err
@@ -84,8 +87,8 @@ func (d *Disk) publish(temp, key string) error {
 	return d.syncDirs(path.Dir(key))
 }
 
-// Check writes a small file and removes it, to find out whether files can be stored now. It returns fault.Unavailable
-// when Create would.
+// Check writes a small file and removes it, to find out whether files can be stored now. It returns
+// fault.Unavailable if Create would.
 func (d *Disk) Check(ctx context.Context) error {
 	const op = "blob.Check"
 	probe := path.Join(partial, rand.Text())
@@ -119,7 +122,8 @@ func (d *Disk) Open(ctx context.Context, key string) (File, error) {
 	return &diskFile{File: f, size: info.Size()}, nil
 }
 
-// absentFault returns NotFound for a missing file, and Unavailable if the whole store is missing.
+// absentFault returns NotFound if only the file is missing, and Unavailable if the whole store is
+// missing.
 func (d *Disk) absentFault(op string, err error) error {
 	if _, missing := d.root.Stat(partial); missing != nil {
 		return fault.Wrap(fault.Unavailable, op, unreachable, errors.Join(err, missing))
@@ -149,7 +153,8 @@ func (d *Disk) Delete(ctx context.Context, key string) error {
 	return nil
 }
 
-// List implements Store. It reads each folder in pages, so that a folder with many files takes no more memory.
+// List implements Store. It reads each folder in pages, so that a folder with many files does not
+// take more memory.
 func (d *Disk) List(ctx context.Context, visit func(page []Entry) error) error {
 	return d.listDir(ctx, ".", visit)
 }
@@ -220,7 +225,8 @@ func (d *Disk) write(ctx context.Context, name string, r io.Reader) (int64, erro
 	return size, errors.Join(f.Sync(), f.Close())
 }
 
-// syncDirs syncs dir and its parents up to the root, which may all be new, so that a new name survives a power failure.
+// syncDirs syncs dir and its parents up to the root, which may all be new, so that a new name
+// survives a power failure.
 func (d *Disk) syncDirs(dir string) error {
 	for {
 		f, err := d.root.Open(dir)
@@ -245,8 +251,8 @@ func (d *Disk) Clean(ctx context.Context, before time.Time) error {
 	return d.sweep(before)
 }
 
-// sweep deletes files in the partial folder that were last written before the time. Newer ones may belong to another
-// process that shares the Disk.
+// sweep deletes files in the partial folder that were last written before the time. Newer files may
+// belong to another process that shares the Disk.
 func (d *Disk) sweep(old time.Time) error {
 	left, err := fs.ReadDir(d.root.FS(), partial)
 	if err != nil {
@@ -281,7 +287,7 @@ func taken(err error) bool {
 }
 
 // unwritable lists the errors of a disk that is full, over quota, read-only or not writable. away
-// lists the errors of a disk, a network file system or a folder that is gone.
+// lists the errors of a disk, network file system or folder that is gone.
 var (
 	unwritable = []error{syscall.ENOSPC, syscall.EDQUOT, syscall.EROFS, syscall.EPERM, syscall.EACCES}
 	away       = []error{
@@ -290,7 +296,7 @@ var (
 )
 
 // asUnavailable converts the errors of a disk that cannot be written or reached to
-// fault.Unavailable. It returns nil and other errors, such as those of the reader of a Create,
+// fault.Unavailable. It returns nil and other errors, such as an error of the reader of a Create,
 // unchanged.
 func asUnavailable(op string, err error) error {
 	means := func(cause error) bool { return errors.Is(err, cause) }

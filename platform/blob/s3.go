@@ -19,16 +19,17 @@ import (
 )
 
 const (
-	// callTime limits one call that transfers no content, and each wait for content.
+	// callTime limits each call that transfers no content, and each wait for content.
 	callTime = 30 * time.Second
 	// checkTime limits a Check.
 	checkTime = 5 * time.Second
-	// minRate is in bytes a second: a Create has callTime and its size divided by minRate to send a complete file.
+	// minRate is in bytes per second. A Create has callTime plus its size divided by minRate to
+	// send a complete file.
 	minRate = 1 << 20
-	// retries are the tries of one call, with pauses of seconds.
+	// retries is how many times one call is tried, with pauses of seconds.
 	retries = 3
-	// partSize is in bytes. Larger files are sent in parts, each of which is repeated alone when it fails. Parts are
-	// read from the disk and take no memory.
+	// partSize is in bytes. Larger files are sent in parts; a part that fails is sent again alone.
+	// Parts are read from the disk and take no memory.
 	partSize = 64 << 20
 	// maxParts is the limit of S3.
 	maxParts = 10_000
@@ -36,13 +37,15 @@ const (
 	partsAtOnce = 2
 )
 
-// ErrRefused is matched by the error of Verify when the service answered, but does not accept the configuration.
+// ErrRefused is matched by the error of Verify if the service responds but rejects the
+// configuration.
 var ErrRefused = errors.New("the S3 service refuses the configuration")
 
-// S3 is a Store in one bucket, which several processes may share.
+// S3 is a Store in a bucket that several processes may share.
 //
-// Create first copies the content to a file on the local disk that has no name any more, so that a slow client takes
-// neither memory nor a connection to the service, and a refused or incomplete upload never reaches it.
+// Create first copies the content to an unnamed file on the local disk. A slow client therefore
+// takes neither memory nor a connection to the service, and a refused or incomplete upload never
+// reaches the service.
 type S3 struct {
 	core   minio.Core
 	bucket string
@@ -50,9 +53,10 @@ type S3 struct {
 	spool string
 }
 
-// NewS3 returns a Store in the bucket of a valid configuration. It connects to nothing. All requests go through the
-// transport, whose time-outs for connections and headers apply. spool is a folder of this process alone; NewS3 empties
-// it. NewS3 returns the error of the file system, and one for a configuration that is not valid.
+// NewS3 returns a Store in the bucket of a valid configuration. It does not connect. All requests
+// go through the transport, whose timeouts for connections and headers apply. spool is a folder
+// that only this process uses; NewS3 empties it. NewS3 returns an error if the configuration is
+// invalid or the file system fails.
 func NewS3(cfg S3Config, transport http.RoundTripper, spool string) (*S3, error) {
 	u, err := url.Parse(cfg.Endpoint)
 	if err != nil {
@@ -100,8 +104,8 @@ func (s *S3) Create(ctx context.Context, key string, r io.Reader) (size int64, e
 	return size, nil
 }
 
-// completed returns whether a file was stored although err means that there is no such upload: the answer to the end of
-// an upload in parts did not come in time, and minio repeated it.
+// completed reports whether a file was stored although err says that there is no such upload. That
+// happens if the response to the end of a multipart upload is late and minio repeats the call.
 func (s *S3) completed(ctx context.Context, key string, size int64, err error) bool {
 	if minio.ToErrorResponse(err).Code != minio.NoSuchUpload {
 		return false
@@ -110,7 +114,7 @@ func (s *S3) completed(ctx context.Context, key string, size int64, err error) b
 	return err == nil && info.Size == size
 }
 
-// copyLocally returns a file without a name that has all bytes of r, and their number.
+// copyLocally returns an unnamed file with all bytes of r, and their number.
 func (s *S3) copyLocally(ctx context.Context, r io.Reader) (f *os.File, size int64, err error) {
 	f, err = os.CreateTemp(s.spool, "upload-*")
 	if err != nil {
@@ -198,7 +202,7 @@ func (s *S3) List(ctx context.Context, visit func(page []Entry) error) error {
 	return flush()
 }
 
-// Clean implements Store. It aborts uploads in parts.
+// Clean implements Store. It aborts multipart uploads.
 func (s *S3) Clean(ctx context.Context, before time.Time) error {
 	const op = "blob.Clean"
 	ctx, cancel := context.WithCancel(ctx)
@@ -208,7 +212,7 @@ func (s *S3) Clean(ctx context.Context, before time.Time) error {
 	for u := range s.core.Client.ListIncompleteUploads(ctx, s.bucket, "", true) {
 		stalled.Reset(callTime)
 		if err := s3Fault(op, u.Err); err != nil {
-			if fault.Is(err, fault.NotFound) { // the answer of some services for none
+			if fault.Is(err, fault.NotFound) { // some services respond with this if there are none
 				return nil
 			}
 			return err
@@ -228,7 +232,7 @@ func (s *S3) Clean(ctx context.Context, before time.Time) error {
 	return s3Fault(op, ctx.Err())
 }
 
-// Check implements Store. It asks for the bucket and writes nothing.
+// Check implements Store. It looks up the bucket and writes nothing.
 func (s *S3) Check(ctx context.Context) error {
 	const op = "blob.Check"
 	ctx, cancel := context.WithTimeout(ctx, checkTime)
@@ -243,8 +247,8 @@ func (s *S3) Check(ctx context.Context) error {
 	return nil
 }
 
-// Verify writes a small file and deletes it. An error matches ErrRefused when a later try with the same configuration
-// will fail, too.
+// Verify writes a small file and deletes it. Its error matches ErrRefused if a later try with the
+// same configuration would fail too.
 func (s *S3) Verify(ctx context.Context) error {
 	key := "probe-" + rand.Text()
 	_, err := s.Create(ctx, key, strings.NewReader("probe"))
@@ -260,7 +264,7 @@ func (s *S3) Verify(ctx context.Context) error {
 
 const unreachable = "The files cannot be reached right now; try again soon."
 
-// s3Fault returns an error of the service as NotFound or Unavailable; nil stays nil.
+// s3Fault converts an error of the service to NotFound or Unavailable; nil stays nil.
 func s3Fault(op string, err error) error {
 	if err == nil {
 		return nil

@@ -12,19 +12,20 @@ import (
 
 var errReplaced = errors.New("the file was replaced while it was read")
 
-// s3File reads an object from an offset to its end in one request, and the rest in another one when that breaks off:
-// services end requests of slow readers. It is used by one goroutine.
+// s3File reads an object from an offset to its end in one request. If the request breaks off, it
+// reads the rest in another one: services end the requests of slow readers. Only one goroutine uses
+// it.
 type s3File struct {
 	store *S3
 	key   string
 	size  int64
-	// etag names the content, so that no read mixes it with that of a later Create.
+	// etag identifies the content, so that reads never mix it with the content of a later Create.
 	etag   string
 	offset int64
 	closed bool
 
 	body io.ReadCloser // nil without a request
-	// stalled ends the request when it runs out; it runs only while the file waits for the service.
+	// stalled ends the request when it expires. It runs only while the file waits for the service.
 	stalled *time.Timer
 	end     context.CancelFunc
 	// fresh means that the request has returned no byte yet.
@@ -33,7 +34,7 @@ type s3File struct {
 
 func (f *s3File) Size() int64 { return f.size }
 
-// Read implements io.Reader. It waits for callTime at most.
+// Read implements io.Reader. It waits at most callTime.
 func (f *s3File) Read(p []byte) (int, error) {
 	const op = "blob.Read"
 	if f.closed {
@@ -55,7 +56,7 @@ func (f *s3File) Read(p []byte) (int, error) {
 		f.offset += int64(n)
 		if n > 0 {
 			f.fresh = false
-			return n, nil // an error comes again with the next Read
+			return n, nil // the next Read returns the error again
 		}
 		if err == nil {
 			continue
@@ -71,7 +72,7 @@ func (f *s3File) Read(p []byte) (int, error) {
 	}
 }
 
-// request asks for the bytes from the offset on, unless that has been done.
+// request requests the bytes from the offset to the end, unless a request is open.
 func (f *s3File) request() error {
 	if f.body != nil {
 		return nil
@@ -93,7 +94,7 @@ func (f *s3File) request() error {
 		cancel()
 		return err
 	}
-	if info.ETag != f.etag { // not every service heeds the condition
+	if info.ETag != f.etag { // not every service honors the condition
 		cancel()
 		return errors.Join(errReplaced, body.Close())
 	}
@@ -101,7 +102,7 @@ func (f *s3File) request() error {
 	return nil
 }
 
-// abort ends the request, if there is one.
+// abort ends the request, if one is open.
 func (f *s3File) abort() {
 	if f.body == nil {
 		return

@@ -1,5 +1,5 @@
-// Package clock reads the clocks of the machine. No other package calls time.Now, so that every rule about time can be
-// tested.
+// Package clock reads the clocks of the machine. No other package calls time.Now, so that every
+// rule about time can be tested.
 package clock
 
 import (
@@ -13,14 +13,15 @@ type Clock interface {
 	Now() time.Time
 }
 
-// System is the wall clock of the machine. Its times have no monotonic reading, so that the difference of two is wrong
-// when the clock was set in between. Boot is for durations.
+// System is the wall clock of the machine. Its times have no monotonic reading, so the difference
+// between two of them is wrong if the clock was set in between. Use Boot for durations.
 type System struct{}
 
-// Now returns the time of the machine in UTC, plus CRIER_CLOCK_OFFSET in builds with the tag crash.
+// Now returns the machine's time in UTC. Builds with the tag crash add CRIER_CLOCK_OFFSET.
 func (System) Now() time.Time { return time.Now().Add(offset()).UTC() }
 
-// IsInjected reports whether c does not show the time of the machine on purpose: it is no System, or has an offset.
+// IsInjected reports whether c deliberately deviates from the machine's time: it is not a System,
+// or it has an offset.
 func IsInjected(c Clock) bool {
 	_, ok := c.(System)
 	return !ok || offset() != 0
@@ -32,7 +33,7 @@ type Func func() time.Time
 // Now calls f, which may return a time in any location, and converts the result to UTC.
 func (f Func) Now() time.Time { return f().UTC() }
 
-// Sleep waits for d and returns nil. When ctx ends first, it returns the error of ctx.
+// Sleep waits for d and returns nil. If ctx ends first, it returns ctx's error.
 func Sleep(ctx context.Context, d time.Duration) error {
 	t := time.NewTimer(d)
 	defer t.Stop()

@@ -8,9 +8,10 @@ import (
 	"crier/platform/env"
 )
 
-// offset returns the duration in CRIER_CLOCK_OFFSET, such as -20s, which is added to the wall clock of this process.
+// offset returns the duration in CRIER_CLOCK_OFFSET, such as -20s, which is added to the wall clock
+// of this process.
 func offset() time.Duration {
 	v, _ := env.OS()("CRIER_CLOCK_OFFSET")
-	d, _ := time.ParseDuration(v) // zero when unset; the driver of the crash test writes only valid durations
+	d, _ := time.ParseDuration(v) // zero if unset; the crash test writes only valid durations
 	return d
 }

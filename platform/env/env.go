@@ -1,5 +1,5 @@
-// Package env fills configuration structs from environment variables and reports every fault at once. No other package
-// reads the environment.
+// Package env fills configuration structs from environment variables and reports all faults at
+// once. No other package reads the environment.
 package env
 
 import (
@@ -16,14 +16,15 @@ import (
 	"github.com/sethvargo/go-envconfig"
 )
 
-// Lookup returns the value of a variable. An empty value counts as unset, because compose files and shells write unset
-// variables so.
+// Lookup returns the value of a variable. An empty value counts as unset, because compose files and
+// shells represent unset variables that way.
 type Lookup = func(name string) (value string, ok bool)
 
-// OS returns a Lookup in the environment that the process has at the time of each call.
+// OS returns a Lookup that reads the process's environment at each call.
 func OS() Lookup { return os.LookupEnv }
 
-// With returns a Lookup in over, such as flags, and then in lookup. Empty values in over are ignored.
+// With returns a Lookup that looks in over, such as flags, and then in lookup. Empty values in over
+// are ignored.
 func With(lookup Lookup, over map[string]string) Lookup {
 	return func(name string) (string, bool) {
 		if v := over[name]; v != "" {
@@ -33,7 +34,8 @@ func With(lookup Lookup, over map[string]string) Lookup {
 	}
 }
 
-// Defaults returns a Lookup in lookup, and then in under for variables that are unset or empty.
+// Defaults returns a Lookup that looks in lookup, and then in under for variables that are unset or
+// empty.
 func Defaults(lookup Lookup, under map[string]string) Lookup {
 	return func(name string) (string, bool) {
 		if v, ok := lookup(name); ok && v != "" {
@@ -44,24 +46,31 @@ func Defaults(lookup Lookup, under map[string]string) Lookup {
 	}
 }
 
-// Fault is an error in one variable.
+// Fault is an error in one variable. Example: "S3_BUCKET: must be set with FILES=s3"
 type Fault struct {
-	// Name is the name of the variable, or of the field when its tag is invalid.
+	// Name is the name of the variable, or of the field if its tag is invalid.
 	Name string
-	// Message is a sentence without its subject, such as "is required". It must not contain the value, which may be
-	// secret.
+	// Message is a predicate without a subject, such as "is required". It must not contain the
+	// value, which may be secret.
 	Message string
 }
 
-// Error returns the name and the message, separated by a colon. Load expects this form of all errors of Validate.
+// Error returns the name and the message, separated by a colon. Load expects all errors of Validate
+// in this form.
 func (f Fault) Error() string { return f.Name + ": " + f.Message }
 
-// Load fills the struct that dst points to by the `env:"NAME, required"` and `env:"NAME, default=x"` tags of its fields
-// and of those of nested structs, whose variables get a prefix by `env:", prefix=X_"`. Then it calls Validate() error
-// of every struct that has it, and drops the faults that Validate finds in variables that could not be parsed.
+// Load fills the struct that dst points to, and its nested structs, from the variables that the
+// tags of their fields name. A prefix applies to all variables of a nested struct.
 //
-// The error has all faults joined, one "NAME: sentence" a line; errors.As finds a Fault in it. After an error dst is
-// not usable. Load also fails when dst is not a pointer to a struct.
+//	URL   string  `env:"DATABASE_URL, required"`
+//	Conns int     `env:"DATABASE_CONNS, default=16"`
+//	App   AppConf `env:", prefix=APP_"`
+//
+// Load then calls the Validate() error method of every struct that has one. It drops the faults
+// that Validate finds in variables that could not be parsed.
+//
+// The error joins all faults, one "NAME: sentence" per line; errors.As finds a Fault in it. After
+// an error dst is not usable. Load also fails if dst is not a pointer to a struct.
 func Load(ctx context.Context, lookup Lookup, dst any) error {
 	v := reflect.ValueOf(dst)
 	if v.Kind() != reflect.Pointer || v.IsNil() || v.Elem().Kind() != reflect.Struct {
@@ -84,8 +93,8 @@ type loader struct {
 	unusable map[string]bool // variables whose value is missing or cannot be parsed
 }
 
-// add adds each of the joined errors, except duplicates, because two structs may share a variable, and except faults of
-// unusable variables.
+// add adds each of the joined errors. It drops duplicates, because two structs may share a
+// variable, and faults of unusable variables.
 func (l *loader) add(err error) {
 	if many, ok := err.(interface{ Unwrap() []error }); ok {
 		for _, one := range many.Unwrap() {
@@ -102,7 +111,8 @@ func (l *loader) add(err error) {
 	}
 }
 
-// load validates v also when one of its variables has a fault; add drops what follows from that fault.
+// load validates v even if one of its variables has a fault; add drops the faults that follow from
+// it.
 func (l *loader) load(v reflect.Value, prefix string) {
 	fail := func(f Fault) { l.add(f); l.unusable[f.Name] = true }
 	for _, f := range fields(v.Type()) {
@@ -130,7 +140,8 @@ func (l *loader) load(v reflect.Value, prefix string) {
 	}
 }
 
-// field sets one field. It gives envconfig a struct of only this field, because envconfig stops at the first fault.
+// field sets one field. It passes envconfig a struct with only this field, because envconfig stops
+// at the first fault.
 func (l *loader) field(at reflect.Value, f reflect.StructField, prefix string) error {
 	one := reflect.New(reflect.StructOf([]reflect.StructField{{Name: f.Name, Type: f.Type, Tag: f.Tag}}))
 	err := envconfig.ProcessWith(l.ctx, &envconfig.Config{
@@ -147,7 +158,8 @@ type lookuper Lookup
 
 func (l lookuper) Lookup(key string) (string, bool) { return l(key) }
 
-// sentence returns the message of a Fault. It contains the value only if the type's own UnmarshalText put it there.
+// sentence returns the message of a Fault. It contains the value only if the type's UnmarshalText
+// put it there.
 func sentence(err error, t reflect.Type) string {
 	for t.Kind() == reflect.Pointer {
 		t = t.Elem()

@@ -15,8 +15,9 @@ type Var struct {
 	Doc string
 }
 
-// Names returns the variables that Load would read into dst, which is a struct or a pointer to one. They are in the
-// order of the fields, each name once. Names returns nil for any other dst.
+// Names returns the variables that Load would read into dst, which is a struct or a pointer to one.
+// They are in the order of the fields, and each name occurs once. Names returns nil for any other
+// dst.
 func Names(dst any) []Var {
 	t := reflect.TypeOf(dst)
 	if t != nil && t.Kind() == reflect.Pointer {
@@ -36,8 +37,8 @@ func Names(dst any) []Var {
 	return out
 }
 
-// collect calls add for each variable of the struct type t and its nested structs. It skips invalid tags, which Load
-// reports.
+// collect calls add for each variable of the struct type t and its nested structs. It skips invalid
+// tags, because Load reports them.
 func collect(t reflect.Type, prefix string, add func(Var)) {
 	for _, f := range fields(t) {
 		ft := t.Field(f.index).Type
@@ -55,10 +56,10 @@ func collect(t reflect.Type, prefix string, add func(Var)) {
 	}
 }
 
-// field is a parsed `env` tag. Values are converted by envconfig.
+// field is a parsed `env` tag. envconfig converts the values.
 type field struct {
 	index    int
-	name     string // of the variable, or of the field when err is set
+	name     string // of the variable, or of the field if err is set
 	prefix   string
 	value    string // the default
 	required bool
@@ -66,7 +67,8 @@ type field struct {
 	err      error
 }
 
-// fields returns the fields of a struct that have a variable or are nested structs, and those with an invalid tag.
+// fields returns the fields of a struct that have a variable, are nested structs, or have an
+// invalid tag.
 func fields(t reflect.Type) []field {
 	var out []field
 	for i := range t.NumField() {
@@ -92,7 +94,8 @@ func isStruct(t reflect.Type) bool {
 	return t.Kind() == reflect.Struct || t.Kind() == reflect.Pointer && t.Elem().Kind() == reflect.Struct
 }
 
-// parseTag parses an `env` tag as envconfig does: a default takes the rest of the tag, with its commas.
+// parseTag parses an `env` tag like envconfig: a default takes the rest of the tag, including
+// commas.
 func parseTag(tag string) field {
 	name, rest, _ := strings.Cut(tag, ",")
 	f := field{name: strings.TrimSpace(name)}

@@ -1,7 +1,7 @@
 //go:build crash
 
-// Package failpoint lets a test stop this process at a named point, or make it panic there. Its functions do nothing
-// without the build tag crash.
+// Package failpoint lets a test stop this process at a named point, or make it panic there. Its
+// functions do nothing without the build tag crash.
 package failpoint
 
 import (
@@ -13,9 +13,11 @@ import (
 	"crier/platform/env"
 )
 
-// At stops the process with SIGSTOP when the file named by CRIER_FAILPOINT contains this point, or this point, a space
-// and this work. It renames the file first, so that one request stops one process once, and writes the work to
-// "<file>.hit".
+// At stops the process with SIGSTOP if the file named by CRIER_FAILPOINT contains the point alone,
+// or the point, a space and the work. It renames the file first, so that one request stops only one
+// process once, and writes the work to "<file>.hit".
+//
+// Example of a request: "committing"
 func At(point, work string) {
 	file, ok := env.OS()("CRIER_FAILPOINT")
 	if !ok || file == "" {
@@ -29,11 +31,11 @@ func At(point, work string) {
 	err = errors.Join(os.WriteFile(file+".new", []byte(work), 0o600), os.Rename(file+".new", file+".hit"))
 	err = errors.Join(err, syscall.Kill(os.Getpid(), syscall.SIGSTOP))
 	if err != nil {
-		os.Exit(3) // the test must not take this process for a stopped one
+		os.Exit(3) // the test must not mistake this process for a stopped one
 	}
 }
 
-// Panic panics when the text contains "panic at " and the name of the point.
+// Panic panics if the text contains the words "panic at" followed by the point.
 func Panic(point, text string) {
 	if strings.Contains(text, "panic at "+point) {
 		panic("a test asked for a panic at " + point)

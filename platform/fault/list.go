@@ -1,17 +1,17 @@
 package fault
 
-// MaxListed is the greatest number of faults that an answer lists for one input. The others are only counted.
+// MaxListed is how many faults a response lists for one input. Further faults are only counted.
 const MaxListed = 50
 
-// List collects the faults of one input: the first MaxListed of them, and the number of the others. The zero value is
-// an empty list.
+// List collects the faults of one input: it keeps the first MaxListed and counts the rest. The zero
+// value is an empty list.
 type List struct {
 	fields []Field
 	more   int
 }
 
-// Add appends a fault of the member with the path name (Field.Name), or counts it when the list is full. The client
-// sees the message.
+// Add appends a fault for the member at path name (see Field.Name), or only counts it if the list
+// is full. The client sees the message.
 func (l *List) Add(name, message string) {
 	if len(l.fields) < MaxListed {
 		l.fields = append(l.fields, Field{Name: name, Message: message})
@@ -23,7 +23,8 @@ func (l *List) Add(name, message string) {
 // Full reports whether further faults are only counted.
 func (l *List) Full() bool { return len(l.fields) >= MaxListed }
 
-// Has reports whether the list contains a fault of the member. Faults that were only counted are not found.
+// Has reports whether the list contains a fault for the member. It does not find faults that were
+// only counted.
 func (l *List) Has(name string) bool {
 	for _, f := range l.fields {
 		if f.Name == name {
@@ -33,7 +34,8 @@ func (l *List) Has(name string) bool {
 	return false
 }
 
-// Merge adds the fields of err whose members have no fault in the list yet, and the number of err's unlisted faults.
+// Merge adds those fields of err whose members have no fault in the list yet, and err's count of
+// unlisted faults.
 func (l *List) Merge(err *Error) {
 	for _, f := range err.Fields {
 		if !l.Has(f.Name) {
@@ -43,7 +45,8 @@ func (l *List) Merge(err *Error) {
 	l.more += err.More
 }
 
-// Err returns nil for an empty list, else an Invalid fault with the listed fields and the number of the others.
+// Err returns nil if the list is empty. Otherwise it returns an Invalid fault with the listed
+// fields and the count of the rest.
 func (l *List) Err(op, message string) error {
 	if len(l.fields) == 0 {
 		return nil

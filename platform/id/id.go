@@ -8,15 +8,15 @@ import (
 	"github.com/google/uuid"
 )
 
-// ID is a UUID with a type parameter for what it identifies, so that the id of a post cannot be used as that of a
-// channel. The zero ID means "none".
+// ID is a UUID with a type parameter for what it identifies, so that a post id cannot be used as a
+// channel id. The zero ID means "none". Example: 0193b2c4-7d10-7a31-9c55-2f0e6b1a4d01
 type ID[T any] struct{ u uuid.UUID }
 
-// New returns a new id that sorts after those that this process made earlier. It panics when the system's source of
-// randomness fails.
+// New returns a new id that sorts after the ids that this process made earlier. It panics if the
+// system's source of randomness fails.
 func New[T any]() ID[T] { return ID[T]{u: uuid.Must(uuid.NewV7())} }
 
-// Parse parses the canonical form of 36 characters. It returns false for every other text.
+// Parse parses the canonical form of 36 characters. It returns false for any other text.
 func Parse[T any](s string) (ID[T], bool) {
 	if len(s) != 36 {
 		return ID[T]{}, false
@@ -31,10 +31,10 @@ func Parse[T any](s string) (ID[T], bool) {
 // FromUUID returns the id with the value u. It does not check that u identifies a T.
 func FromUUID[T any](u uuid.UUID) ID[T] { return ID[T]{u: u} }
 
-// UUID returns the value without its type. It is uuid.Nil for the zero id.
+// UUID returns the id without its type. It is uuid.Nil for the zero id.
 func (i ID[T]) UUID() uuid.UUID { return i.u }
 
-// SetUUID is for platform/pg, which scans uuid columns by it.
+// SetUUID sets the id. platform/pg uses it to scan uuid columns.
 func (i *ID[T]) SetUUID(u uuid.UUID) { i.u = u }
 
 // IsZero reports whether the id means "none". encoding/json calls it for fields with omitzero.
@@ -48,11 +48,12 @@ func (i ID[T]) String() string {
 	return i.u.String()
 }
 
-// MarshalText returns what String returns, so that ids are strings in JSON and as keys of maps. The error is nil.
+// MarshalText returns the same text as String, so that ids are strings in JSON and in map keys. The
+// error is always nil.
 func (i ID[T]) MarshalText() ([]byte, error) { return []byte(i.String()), nil }
 
-// UnmarshalText parses what MarshalText returned; an empty text is the zero id. Any other text is an error that quotes
-// it.
+// UnmarshalText parses the result of MarshalText; an empty text is the zero id. For any other text
+// it returns an error that quotes the text.
 func (i *ID[T]) UnmarshalText(b []byte) error {
 	if len(b) == 0 {
 		*i = ID[T]{}
@@ -66,7 +67,7 @@ func (i *ID[T]) UnmarshalText(b []byte) error {
 	return nil
 }
 
-// Value returns the value of a uuid column, which is NULL for the zero id. The error is nil.
+// Value returns the value of a uuid column, which is NULL for the zero id. The error is always nil.
 func (i ID[T]) Value() (driver.Value, error) {
 	if i.IsZero() {
 		return nil, nil
@@ -74,7 +75,8 @@ func (i ID[T]) Value() (driver.Value, error) {
 	return i.u.String(), nil
 }
 
-// Scan sets the id from a uuid column, where NULL is the zero id. A value that is no UUID is an error.
+// Scan sets the id from a uuid column; NULL is the zero id. It returns an error for a value that is
+// not a UUID.
 func (i *ID[T]) Scan(src any) error {
 	if src == nil {
 		*i = ID[T]{}

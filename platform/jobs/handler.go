@@ -15,68 +15,80 @@ import (
 	"crier/platform/clock"
 )
 
-// mostAttempts is the greatest Attempts of a Handler. It is smaller than storedAttempts.
+// mostAttempts is the upper limit of Handler.Attempts. It is smaller than storedAttempts.
 const mostAttempts = 99
 
-// ErrLater is returned by Run for a task that is not to be run now, such as one that would take more than its part of
-// what tasks share. The task is run some seconds later in the second queue of its kind, with the same Number. The run
-// counts as neither done nor failed.
+// ErrLater is returned by Run for a task that should not run now, for example because it would take
+// more than its part of a shared capacity. The task runs some seconds later in the second queue of
+// its kind, with the same Number. The run counts as neither done nor failed.
 var ErrLater = errors.New("the task is run later")
 
-// Handler runs the tasks of one kind. Each kind has two queues of its own, with their own workers: one for first
-// attempts, and one for what has failed once or was put off. So no kind delays another, and no repetition a first attempt.
-// A run whose process died is the exception: it is repeated in the queue where it was.
+// Handler runs the tasks of one kind. Each kind has two queues with separate workers: one for first
+// attempts, and one for tasks that failed or were put off. Kinds therefore do not delay each other,
+// and retries do not delay first attempts. The exception is a run whose process died: it is
+// repeated in the queue where it was.
 type Handler struct {
-	// Kind identifies the tasks in the database, in logs and in metrics: two or more lower-case letters, digits and
-	// hyphens. It differs from the names of all jobs and must not change. All processes that share the database have a
-	// Handler of each kind: the tasks of a kind without one stay in the database, and a run that died is given up.
+	// Kind identifies the tasks in the database, in logs and in metrics. It consists of two or more
+	// lower-case letters, digits and hyphens, differs from the names of all jobs, and must not
+	// change.
+	//
+	// All processes that share the database need a Handler for each kind. Without one, tasks stay
+	// in the database, and a run whose process died is given up.
 	Kind string
-	// Workers is the number of tasks that one process runs at a time, of each of the two queues.
+	// Workers is how many tasks one process runs at a time from each of the two queues.
 	Workers int
-	// Timeout ends the context of a run. A run that goes on after that keeps its worker, and a minute later the task is
-	// run a second time.
+	// Timeout ends the context of a run. A run that continues after that keeps its worker, and a
+	// minute later the task is run a second time.
 	Timeout time.Duration
-	// Attempts is how many times a task is run until it succeeds, 1 to 99. After the n-th failure River waits n^4
-	// seconds, give or take 10 %, and up to 10 s more. From the first to the last attempt, without the time of the
-	// attempts themselves: 1 s with 2, 17 s with 3, 6 min with 5, 80 min with 8, 4.3 h with 10, 35 h with 15, 6.5 days
-	// with 20; with a MaxWait of 15 minutes 5 h with 25 and 23.5 h with 99.
+	// Attempts is the maximum number of times that a task is run, 1 to 99. After the n-th failure
+	// River waits n^4 seconds, plus or minus 10 %, and up to 10 s more.
+	//
+	// The time between the first and the last attempt, not counting the attempts themselves, is 1 s
+	// with 2 attempts, 17 s with 3, 6 min with 5, 80 min with 8, 4.3 h with 10, 35 h with 15, and
+	// 6.5 days with 20. With a MaxWait of 15 minutes it is 5 h with 25 and 23.5 h with 99.
 	Attempts int
-	// MaxWait is the longest wait after a failure, beside the 10 s. 0 is no limit.
+	// MaxWait limits the wait after a failure, not counting the extra 10 s. 0 means no limit.
 	MaxWait time.Duration
-	// Run does the work. It may be stopped at any point and then starts again from the beginning, also if it had just
-	// succeeded, so it must be repeatable. After an error or a panic it is retried as Attempts says, after an error of
-	// Permanent not at all. The text of an error is logged and stored for a day, and must not hold content or secrets.
+	// Run does the work. It may be stopped at any point, even just after it succeeded, and is then
+	// run again from the beginning, so it must be repeatable.
+	//
+	// After an error or a panic, Run is retried until Attempts is reached; after a Permanent error
+	// it is not retried. The text of an error is logged and stored for a day, so it must not
+	// contain content or secrets.
 	Run func(ctx context.Context, t Task, a Attempt) error
-	// GaveUp is called after a task was given up, so that the log can name what was lost. It may be nil. It is not called
-	// again when it failed or its process died.
+	// GaveUp is called after a task was given up, so that the log can name what was lost. It may be
+	// nil. It is not called again if it fails, but may be if its process dies before River has
+	// stored the result.
 	GaveUp func(ctx context.Context, t Task)
 }
 
 // Attempt numbers a run of a task.
 type Attempt struct {
-	// Number is 1 in the first run. A run that ended because its process was stopped is repeated with the same number,
-	// one whose process died with the next.
+	// Number is 1 in the first run. A run is repeated with the same number if Stop ended it, and
+	// with the next number if its process died.
 	Number int
-	// Of is the Attempts of the Handler.
+	// Of is the Handler's Attempts.
 	Of int
-	// Later means that the run is of the second queue: it delays no first attempt.
+	// Later means that the run comes from the second queue and so does not delay a first attempt.
 	Later bool
 }
 
 // TaskStats counts the runs of a Handler in this process.
 type TaskStats struct {
-	// Done and Failed are the numbers of runs that have ended. A run that Stop cancelled is in neither.
+	// Done and Failed are the numbers of runs that have ended. Runs that Stop canceled count in
+	// neither.
 	Done, Failed int64
-	// GaveUp is the number of tasks that are not retried: their last attempt failed, or the error was permanent. Each
-	// is in Failed too.
+	// GaveUp is the number of tasks that are not retried, because their last attempt failed or the
+	// error was permanent. Each also counts in Failed.
 	GaveUp int64
 	// Running is the number of active runs.
 	Running int64
-	// Took is the time of all ended runs together, including failed and cancelled ones.
+	// Took is the total time of all runs that have ended, including failed and canceled ones.
 	Took time.Duration
 }
 
-// Permanent returns an error with the text of err that ends a task at once: it is not retried. It returns nil for nil.
+// Permanent returns an error with the text of err that prevents any retry of the task. It returns
+// nil for nil.
 func Permanent(err error) error {
 	if err == nil {
 		return nil
@@ -95,13 +107,14 @@ func isPermanent(err error) bool {
 	return errors.As(err, &p)
 }
 
-// isValid returns true when River can run tasks with h.
+// isValid reports whether River can run tasks with h.
 func (h Handler) isValid() bool {
 	return isKind(h.Kind) && h.Run != nil && h.Timeout > 0 && h.Attempts >= 1 && h.Attempts <= mostAttempts &&
 		h.MaxWait >= 0 && h.Workers >= 1 && h.Workers <= river.QueueNumWorkersMax
 }
 
-// taskWorker is a Handler as River runs it, with its counts in this process. took is in nanoseconds.
+// taskWorker is a Handler as River runs it, with its counters in this process. took is in
+// nanoseconds.
 type taskWorker struct {
 	river.WorkerDefaults[taskArgs]
 	Handler
@@ -110,13 +123,13 @@ type taskWorker struct {
 	done, failed, gaveUp, running, took atomic.Int64
 }
 
-// Timeout implements river.Worker. The margin is for the repetition of a run whose process died; Work applies the
-// Handler's own Timeout.
+// Timeout implements river.Worker. It includes rescueMargin because River also uses it to repeat
+// the run of a dead process; Work applies the Handler's own Timeout.
 func (w *taskWorker) Timeout(*river.Job[taskArgs]) time.Duration {
 	return w.Handler.Timeout + rescueMargin
 }
 
-// Work implements river.Worker. It counts a run that succeeds; fail counts one that fails.
+// Work implements river.Worker. It counts the runs that succeed; fail counts the others.
 func (w *taskWorker) Work(ctx context.Context, job *river.Job[taskArgs]) error {
 	if job.Attempt > w.Attempts {
 		return Permanent(errors.New("the process died in the last attempt, or fewer attempts are allowed than before"))
@@ -153,20 +166,23 @@ func (w *taskWorker) run(ctx context.Context, job *river.Job[taskArgs]) error {
 }
 
 const (
-	// laterWait is how long a task waits at least that returned ErrLater, and laterAgain how long in the second queue: the
-	// tasks behind it have turns meanwhile. It is short, so that what tasks share is not idle while many wait for it. Each
-	// that waits costs a few queries in that time, of all together not more than the workers of the queue make.
+	// laterWait and laterAgain are the minimum waits of a task that returned ErrLater, in the first
+	// and in the second queue. In that time the tasks behind it run.
+	//
+	// The waits are short so that the shared capacity is not idle while many tasks wait for it.
+	// Each wait costs a few queries, and the workers of the queue bound their total.
 	laterWait  = time.Second
 	laterAgain = 2 * time.Second
-	// afterTimeout limits what follows a run that failed.
+	// afterTimeout limits what is done after a failed run.
 	afterTimeout = 5 * time.Second
 )
 
 const taskLater = `-- jobs.TaskLater
 update jobs.river_job set queue = $2 where id = $1`
 
-// moveLater moves the row of an active run to the second queue, from which River takes it when its state allows that.
-// After an error, which is logged, the task is repeated in the queue where it is.
+// moveLater moves the row of an active run to the second queue, from which River takes it once its
+// state allows that. If moveLater fails, it logs the error and the task is repeated in its current
+// queue.
 func (w *taskWorker) moveLater(ctx context.Context, job *rivertype.JobRow) {
 	queue := w.Kind + laterSuffix
 	if job.Queue == queue {
@@ -179,7 +195,8 @@ func (w *taskWorker) moveLater(ctx context.Context, job *rivertype.JobRow) {
 	}
 }
 
-// fail counts and logs a failed run, and tells River whether it was the last one. trace is the stack of a panic.
+// fail counts and logs a failed run, and tells River whether it was the last one. trace is the
+// stack of a panic.
 func (w *taskWorker) fail(
 	ctx context.Context, job *rivertype.JobRow, err error, trace string,
 ) *river.ErrorHandlerResult {

@@ -1,5 +1,6 @@
-// Package jobs runs work in the background: jobs, each at an interval and in one process at a time, and tasks, each
-// once after the transaction that added it. It uses River, whose queues are in the database of the service.
+// Package jobs runs background work of two kinds. A job runs at an interval, in one process at a
+// time. A task runs once, after the transaction that added it. The queues are those of River, in
+// the database of the service.
 package jobs
 
 import (
@@ -25,49 +26,54 @@ import (
 const (
 	schema      = "jobs"
 	maxAttempts = 3
-	// pollInterval is how often a queue is read without a notification. It matters only when a notification is lost.
+	// pollInterval is how often a queue is read without a notification. It matters only if a
+	// notification is lost.
 	pollInterval = 30 * time.Second
-	// fetchCooldown is the shortest time between two reads of a queue of tasks.
+	// fetchCooldown is the minimum time between two reads of a queue of tasks.
 	fetchCooldown = 20 * time.Millisecond
-	// rescueMargin is added to the deadline of a run. A run that has not ended after that is repeated, because its
-	// process must be dead.
+	// rescueMargin is added to the deadline of a run. A run that has not ended by then is repeated,
+	// because its process must be dead.
 	rescueMargin = time.Minute
 
-	// keepDone and keepFailed are how long River keeps the rows of runs that succeeded and of those that are not
-	// retried: the kind, the ids, the times, the processes, and the texts of the errors.
+	// keepDone and keepFailed are how long River keeps the rows of runs that succeeded, and of
+	// failed runs that are not retried. A row has the kind, the ids, the times, the processes and
+	// the error texts.
 	keepDone   = time.Hour
 	keepFailed = 24 * time.Hour
 )
 
-// Conns is the number of connections that the pool of a Runner needs. One connection listens. Every
-// other use of the pool is a single short call, so the queues take turns: each connection costs the
-// server a process that reads the catalogue and plans the statements again. The functions of jobs
-// and the handlers do not use this pool.
+// Conns is the number of connections that the pool of a Runner needs. One connection listens. The
+// queues take turns with the others, because each use is a single short call and each connection
+// costs the server a process that reads the catalog and plans the statements again. Jobs and
+// handlers do not use this pool.
 const Conns = 6
 
-// Job is periodic work. At most one run of a job is active in all processes. A run whose process has died is repeated a
-// minute after its Timeout, or up to 30 s later than that.
+// Job is periodic work. At most one run of a job is active across all processes. A run whose
+// process died is repeated between 60 and 90 s after its Timeout.
 type Job struct {
-	// Name identifies the job in the database, in logs and in metrics. It matches [a-z][a-z0-9-]+ and must not change.
+	// Name identifies the job in the database, in logs and in metrics. It matches [a-z][a-z0-9-]+
+	// and must not change.
 	Name string
-	// Every is the time from the start of one run to that of the next. A run also begins when a process becomes River's
-	// leader, such as at the start of the first process.
+	// Every is the time between the starts of two runs. A run also starts whenever a process
+	// becomes River's leader, for example when the first process starts.
 	Every time.Duration
 	// Timeout ends the context of a run.
 	Timeout time.Duration
-	// Alone gives the job a queue of its own. The other jobs of a process run one after the other, so that one of them
-	// that hangs keeps them waiting until its Timeout. It is for jobs that call other servers.
+	// Alone gives the job its own queue. All other jobs of a process run one after another, so a
+	// job that hangs blocks them until its Timeout. Set it for jobs that call other servers.
 	Alone bool
-	// Run does the work. It may be stopped at any point, and then starts again from the beginning. After an error or a
-	// panic it is repeated up to twice within minutes, and after that at the next interval.
+	// Run does the work. It may be stopped at any point and is then run again from the beginning.
+	// After an error or a panic it is retried up to twice within minutes, and then at the next
+	// interval.
 	Run func(ctx context.Context) error
 }
 
 // Stats counts the runs of a job in this process.
 type Stats struct {
-	// Done and Failed are the numbers of runs that have ended. A run that Stop cancelled is in neither.
+	// Done and Failed are the numbers of runs that have ended. Runs that Stop canceled count in
+	// neither.
 	Done, Failed int64
-	// Took is the time of all ended runs together, including failed and cancelled ones.
+	// Took is the total time of all runs that have ended, including failed and canceled ones.
 	Took time.Duration
 	// Running means that a run is active in this process.
 	Running bool
@@ -86,11 +92,12 @@ type Runner struct {
 	waker     sync.WaitGroup
 }
 
-// Start starts running jobs and the tasks of the handlers; ctx is for starting only. The pool must
-// have Conns connections, which must use the database role of the jobs. Stop closes the pool, and
-// so does Start if it fails. Start returns fault.Unavailable if the database cannot be reached or
-// its tables for River are missing or out of date, and fault.Internal if a job or a handler is
-// incomplete or two have the same name.
+// Start runs jobs and the tasks of the handlers until Stop; ctx applies only to starting. The pool
+// must have Conns connections and use the database role of the jobs. Stop closes the pool, and so
+// does Start if it fails.
+//
+// Start returns fault.Unavailable if the database cannot be reached or River's tables are missing
+// or out of date, and fault.Internal if a job or a handler is incomplete or two have the same name.
 func Start(
 	ctx context.Context, pool *pgxpool.Pool, jobs []Job, handlers []Handler, log *slog.Logger,
 ) (*Runner, error) {
@@ -167,15 +174,15 @@ func (r *Runner) addHandlers(cfg *river.Config, handlers []Handler) error {
 	return nil
 }
 
-// repeatAfter lowers the age at which River looks at an active run to that of the shortest timeout. River then repeats
-// the run only if it is also older than the Timeout of its own worker.
+// repeatAfter lowers the age at which River examines active runs to the shortest timeout. River
+// then repeats a run only if it is also older than the Timeout of its own worker.
 func repeatAfter(cfg *river.Config, timeout time.Duration) {
 	if cfg.JobTimeout == 0 || timeout < cfg.JobTimeout {
 		cfg.JobTimeout, cfg.RescueStuckJobsAfter = timeout, timeout+rescueMargin
 	}
 }
 
-// checkTables returns fault.Unavailable if the tables of River are missing or not those of this build.
+// checkTables returns fault.Unavailable if River's tables are missing or do not match this build.
 func checkTables(ctx context.Context, driver *riverpgxv5.Driver, log *slog.Logger) error {
 	const op = "jobs.Start"
 	m, err := rivermigrate.New(driver, &rivermigrate.Config{Schema: schema, Logger: log})
@@ -193,8 +200,8 @@ func checkTables(ctx context.Context, driver *riverpgxv5.Driver, log *slog.Logge
 	return nil
 }
 
-// Stop cancels the active runs and waits until they have returned. Another process, or the next Start, repeats them.
-// When ctx ends first, Stop returns its error and leaves the pool open.
+// Stop cancels the active runs and waits until they return. Another process, or the next Start,
+// repeats them. If ctx ends first, Stop returns its error and leaves the pool open.
 func (r *Runner) Stop(ctx context.Context) error {
 	r.stopping.Store(true)
 	r.stopWaker()
@@ -206,7 +213,8 @@ func (r *Runner) Stop(ctx context.Context) error {
 	return nil
 }
 
-// Stats returns the counts of each job since Start, by its name. They are read one after another, while runs may end.
+// Stats returns the counts of each job since Start, by name. The counts are not a snapshot: runs
+// may end while they are read.
 func (r *Runner) Stats() map[string]Stats {
 	out := make(map[string]Stats, len(r.workers))
 	for name, w := range r.workers {
@@ -217,8 +225,8 @@ func (r *Runner) Stats() map[string]Stats {
 	return out
 }
 
-// TaskStats returns the counts of each handler since Start, by its kind. They are read one after another, while runs
-// may end.
+// TaskStats returns the counts of each handler since Start, by kind. The counts are not a snapshot:
+// runs may end while they are read.
 func (r *Runner) TaskStats() map[string]TaskStats {
 	out := make(map[string]TaskStats, len(r.handlers))
 	for kind, w := range r.handlers {
@@ -227,7 +235,7 @@ func (r *Runner) TaskStats() map[string]TaskStats {
 	return out
 }
 
-// NextRetry is called by River after a run that failed and returns when the next one begins.
+// NextRetry returns when the next run begins. River calls it after a failed run.
 func (r *Runner) NextRetry(job *rivertype.JobRow) time.Time {
 	next := new(river.DefaultClientRetryPolicy).NextRetry(job)
 	w := r.handlers[job.Kind]
@@ -240,12 +248,12 @@ func (r *Runner) NextRetry(job *rivertype.JobRow) time.Time {
 	return next
 }
 
-// HandleError is called by River after a run that returned an error.
+// HandleError counts and logs a run that returned an error. River calls it.
 func (r *Runner) HandleError(ctx context.Context, job *rivertype.JobRow, err error) *river.ErrorHandlerResult {
 	return r.recordFailure(ctx, job, err, "")
 }
 
-// HandlePanic is called by River after a run that panicked.
+// HandlePanic counts and logs a run that panicked. River calls it.
 func (r *Runner) HandlePanic(
 	ctx context.Context, job *rivertype.JobRow, value any, trace string,
 ) *river.ErrorHandlerResult {
@@ -276,10 +284,10 @@ type args struct {
 	Name string `json:"job"`
 }
 
-// Kind implements river.JobArgs. River stores it with each run and finds the worker of the run by it.
+// Kind implements river.JobArgs. River stores it with each run to find the worker of the run.
 func (a args) Kind() string { return a.Name }
 
-// worker is a Job as River runs it, with its counts in this process. took is in nanoseconds.
+// worker is a Job as River runs it, with its counters in this process. took is in nanoseconds.
 type worker struct {
 	river.WorkerDefaults[args]
 	Job
@@ -287,14 +295,13 @@ type worker struct {
 	running            atomic.Bool
 }
 
-// unfinished are the states of a run in which River inserts no other run of the job.
+// unfinished are the states of a run in which River does not insert another run of the job.
 var unfinished = []rivertype.JobState{
 	rivertype.JobStateAvailable, rivertype.JobStatePending, rivertype.JobStateRunning, rivertype.JobStateRetryable,
 	rivertype.JobStateScheduled,
 }
 
-// insert returns the next run. River does not insert it while another run of the job is in one of the states
-// unfinished.
+// insert returns the next run. River drops it if another run of the job is unfinished.
 func (w *worker) insert() (river.JobArgs, *river.InsertOpts) {
 	queue := river.QueueDefault
 	if w.Alone {
@@ -303,11 +310,11 @@ func (w *worker) insert() (river.JobArgs, *river.InsertOpts) {
 	return args{Name: w.Name}, &river.InsertOpts{Queue: queue, UniqueOpts: river.UniqueOpts{ByState: unfinished}}
 }
 
-// Timeout implements river.Worker. The margin is for the repetition of a run whose process died; Work applies the Job's
-// own Timeout.
+// Timeout implements river.Worker. It includes rescueMargin because River also uses it to repeat
+// the run of a dead process; Work applies the Job's own Timeout.
 func (w *worker) Timeout(*river.Job[args]) time.Duration { return w.Job.Timeout + rescueMargin }
 
-// Work implements river.Worker. It counts a run that succeeds; recordFailure counts one that fails.
+// Work implements river.Worker. It counts the runs that succeed; recordFailure counts the others.
 func (w *worker) Work(ctx context.Context, _ *river.Job[args]) error {
 	began := clock.Boot()
 	w.running.Store(true)
@@ -324,8 +331,8 @@ func (w *worker) Work(ctx context.Context, _ *river.Job[args]) error {
 	return nil
 }
 
-// warnFilter is a handler for River's records. It drops those below warnings, and all while the Runner stops, when
-// River reports the interruption as errors.
+// warnFilter is the handler of River's log records. It drops records below warnings. While the
+// Runner stops it drops all, because River reports the interruption as errors.
 type warnFilter struct {
 	slog.Handler
 	stopping *atomic.Bool

@@ -17,41 +17,44 @@ import (
 	"crier/platform/fault"
 )
 
-// storedAttempts is the limit of attempts in the row of a task. The Handler's own limit, which is smaller, applies
-// first; this one ends a task that no Handler can parse.
+// storedAttempts is the limit of attempts that is stored with a task. The limit of the Handler is
+// smaller and applies first; this one ends a task that no Handler can parse.
 const storedAttempts = 100
 
-// laterSuffix ends the name of the second queue of a kind.
+// laterSuffix is the suffix of the name of a kind's second queue. Example: the kind "webhook" has
+// the queues "webhook" and "webhook-later".
 const laterSuffix = "-later"
 
-// kindForm is the form of a kind, which is also the name of a queue of River.
+// kindForm is the form of a kind, which is also the name of a River queue.
 var kindForm = regexp.MustCompile(`^[a-z][a-z0-9]+(-[a-z0-9]+)*$`)
 
-// Task is work that is done once, after the transaction that added it has committed. The database stores the two ids
-// and no content: the Handler reads what it needs when it runs.
+// Task is work that is done once, after the transaction that added it has committed. The database
+// stores only its two ids: the Handler reads whatever else it needs when it runs.
 type Task struct {
-	// Kind names the Handler of the task.
+	// Kind names the Handler that runs the task.
 	Kind string
-	// Org is the organization that the task belongs to, or uuid.Nil. A transaction of the tenant role can add tasks of
-	// its own organization only, and one of the gate role only tasks without an organization.
+	// Org is the organization that the task belongs to, or uuid.Nil. A transaction of the tenant
+	// role can add only tasks of its own organization, and a transaction of the gate role only
+	// tasks without an organization.
 	Org uuid.UUID
 	// ID is the row that the task is about.
 	ID uuid.UUID
-	// After is the shortest time from Add to the first attempt, which begins up to 10 s later than that. It and
-	// Later are zero in the task that a Handler gets.
+	// After is the minimum delay between Add and the first attempt, which begins at most 10 s
+	// later. After and Later are zero in the task that a Handler receives.
 	After time.Duration
-	// Later puts the task into the second queue of its kind, with the repetitions, so that it delays no first attempt: for
-	// work that nobody waits for, such as a mail to each of many people.
+	// Later puts the task into the second queue of its kind, together with the retries, so that it
+	// never delays a first attempt. It is meant for work that nobody waits for, such as a mail to
+	// each of many people.
 	Later bool
 }
 
-// Queue adds tasks. It is safe for concurrent use, and needs no Runner in the process.
+// Queue adds tasks. It is safe for concurrent use and does not need a Runner in the process.
 type Queue struct {
 	driver *riverpgxv5.Driver
 	cfg    river.Config
 }
 
-// NewQueue returns a Queue. The error is fault.Internal when River refuses its configuration.
+// NewQueue returns a Queue. It returns fault.Internal if River rejects the configuration.
 func NewQueue() (*Queue, error) {
 	q := &Queue{
 		driver: riverpgxv5.New(nil),
@@ -63,15 +66,18 @@ func NewQueue() (*Queue, error) {
 	return q, nil
 }
 
-// client returns a new client of River, which takes 4 microseconds. A client in use would send no notification within
-// 100 ms of its last, although the transaction of that one may have been rolled back.
+// client returns a new River client, which takes 4 microseconds. A shared client would suppress
+// every notification within 100 ms of its previous one, even if the previous one was rolled back.
 func (q *Queue) client() (*river.Client[pgx.Tx], error) {
 	return river.NewClient(q.driver, &q.cfg)
 }
 
-// Add adds a task in a transaction of the tenant or the gate role. A worker is notified at the commit; after a rollback
-// there is no task. The error is fault.Internal for an invalid Kind, and else that of the database, which pg.Fault
-// converts: 42501 when the role may not add the task. After an error the transaction must be rolled back.
+// Add adds a task in a transaction of the tenant or the gate role. A worker is notified at the
+// commit; if the transaction is rolled back, the task does not exist.
+//
+// Add returns fault.Internal if Kind is invalid. Any other error comes from the database and can be
+// passed to pg.Fault; it is SQLSTATE 42501 if the role may not add the task. After an error the
+// transaction must be rolled back.
 func (q *Queue) Add(ctx context.Context, tx pgx.Tx, t Task) error {
 	const op = "jobs.Add"
 	if !isKind(t.Kind) {
@@ -94,17 +100,20 @@ func (q *Queue) Add(ctx context.Context, tx pgx.Tx, t Task) error {
 	return nil
 }
 
-// isKind returns true for the name of a queue that is neither the one of the periodic jobs nor the second one of a kind.
+// isKind reports whether s can name a queue of tasks. The default queue of River and names that end
+// in laterSuffix are reserved.
 func isKind(s string) bool {
 	return kindForm.MatchString(s) && s != river.QueueDefault && !strings.HasSuffix(s, laterSuffix)
 }
 
-// taskArgs is stored as JSON in the row of a task. The policies of jobs.river_job depend on the member org.
+// taskArgs is stored as JSON in the row of a task. The policies of jobs.river_job read the member
+// org.
 type taskArgs struct {
 	Org  uuid.UUID `json:"org,omitzero"`
 	ID   uuid.UUID `json:"id"`
 	kind string
 }
 
-// Kind implements river.JobArgs. It returns "" for arguments that were read from a row, which has a column for it.
+// Kind implements river.JobArgs. It returns "" for arguments that were read from a row: the kind
+// has a column there.
 func (a taskArgs) Kind() string { return a.kind }

@@ -23,12 +23,13 @@ const (
 type Part struct {
 	// Name identifies the part in errors and logs.
 	Name string
-	// Start returns once the part works. Its context is only for starting, not for the life of the
-	// part. Start may be nil.
+	// Start returns once the part works. Its context applies only to starting, not to the life of
+	// the part. Start may be nil.
 	Start func(ctx context.Context) error
-	// Stop is called at most once, and only if Start returned no error or is nil. It may be nil.
+	// Stop is called at most once, and only if Start succeeded or is nil. Stop may be nil.
 	Stop func(ctx context.Context) error
-	// Timeout limits Stop; 0 means 5 s. After it the Group continues even if Stop has not returned.
+	// Timeout limits Stop; 0 means 5 s. After that time the Group continues even if Stop has not
+	// returned.
 	Timeout time.Duration
 }
 

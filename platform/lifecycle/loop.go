@@ -8,8 +8,8 @@ import (
 	"crier/platform/clock"
 )
 
-// Step does a part of the work of a round. more asks for another round without waiting for the
-// interval; it is ignored if Step returns an error.
+// Step does a part of the work of a round. It returns more to request another round without waiting
+// for the interval; more is ignored if Step returns an error.
 type Step func(ctx context.Context) (more bool, err error)
 
 // LoopRules configure a Loop. Only Interval is required.
@@ -22,8 +22,8 @@ type LoopRules struct {
 	Ticks bool
 	// Gap is the minimum pause between two rounds, even after Wake or if there is more to do.
 	Gap time.Duration
-	// ErrorPause, if set, replaces Interval after a round that had an error and has nothing more to
-	// do. Wake does not shorten it.
+	// ErrorPause, if set, replaces Interval after a round that failed and has nothing more to do.
+	// Wake does not shorten it.
 	ErrorPause time.Duration
 	// Timeout limits each step. 0 means that the steps set their own deadlines.
 	Timeout time.Duration
@@ -63,8 +63,8 @@ func (l *Loop) Start(ctx context.Context, steps ...Step) {
 	l.running.Go(func() { l.Run(ctx, steps...) })
 }
 
-// Stop cancels the running step and waits until it has returned, or until ctx ends and then returns
-// the error of ctx. Before Start it does nothing.
+// Stop cancels the running step and waits until it returns. If ctx ends first, Stop returns ctx's
+// error. Before Start it does nothing.
 func (l *Loop) Stop(ctx context.Context) error {
 	l.mu.Lock()
 	stop := l.stop
@@ -115,7 +115,7 @@ func (l *Loop) Run(ctx context.Context, steps ...Step) {
 
 func (l *Loop) round(ctx context.Context, steps []Step) (more, failed bool) {
 	select {
-	case <-l.wake: // this round is the one that Wake asked for
+	case <-l.wake: // this is the round that Wake requested
 	default:
 	}
 	defer l.rules.Watchdog.End()
@@ -143,7 +143,7 @@ func (l *Loop) call(ctx context.Context, step Step) (more bool, err error) {
 	return more, err
 }
 
-// Wait waits for a group, or until ctx ends and then returns the error of ctx.
+// Wait waits for a group. If ctx ends first, it returns ctx's error.
 func Wait(ctx context.Context, group *sync.WaitGroup) error {
 	done := make(chan struct{})
 	go func() {

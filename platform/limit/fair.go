@@ -7,28 +7,32 @@ import (
 	"sync"
 )
 
-// ErrFull is returned at once, by Enter and Take, when as many callers of a key wait as may.
+// ErrFull is returned at once by Enter and Take if the maximum number of callers of a key is
+// already waiting.
 var ErrFull = errors.New("too many wait")
 
-// Fair is a semaphore whose places are shared by all keys. The keys that wait get free places in turn, and within a key
-// the caller that has waited longest: between two places of a key, each other key gets at most one, regardless of how
-// many of its callers wait. It uses memory only for keys that wait. It is safe for concurrent use.
+// Fair is a semaphore whose places are shared by all keys. Keys that wait get free places in turn,
+// and within a key the caller that has waited longest goes first. Between two places of a key, each
+// other key gets at most one, regardless of how many of its callers wait.
+//
+// Fair uses memory only for keys that wait. It is safe for concurrent use.
 type Fair[K comparable] struct {
 	maxWaiting int // callers of one key
 
 	mu      sync.Mutex
 	free    int
-	turns   []K                   // keys that wait, each once, in the order in which they get the next places
-	waiting map[K][]chan struct{} // their callers, first come first; a channel is closed when its caller has a place
+	turns   []K                   // waiting keys, each once, in the order in which they get places
+	waiting map[K][]chan struct{} // their callers in order; each channel is closed to give a place
 }
 
-// NewFair returns a Fair with a number of places, for which at most waiting callers of each key may wait.
+// NewFair returns a Fair with a number of places. waiting is how many callers of each key may wait
+// for one.
 func NewFair[K comparable](places, waiting int) *Fair[K] {
 	return &Fair[K]{free: places, maxWaiting: waiting, waiting: map[K][]chan struct{}{}}
 }
 
-// Enter waits for a place. leave gives it back and must be called once. Enter returns ErrFull at once when too many
-// callers of the key wait already, and the error of ctx when that ends first.
+// Enter waits for a place. leave releases it and must be called once. Enter returns ErrFull at once
+// if too many callers of the key are already waiting, and ctx's error if ctx ends first.
 func (f *Fair[K]) Enter(ctx context.Context, key K) (leave func(), err error) {
 	place, err := f.join(key)
 	if err != nil {
@@ -44,14 +48,15 @@ func (f *Fair[K]) Enter(ctx context.Context, key K) (leave func(), err error) {
 	return f.leave, nil
 }
 
-// join takes a place or starts to wait. It returns a channel that is closed when the caller has a place.
+// join takes a place or starts to wait. It returns a channel that is closed once the caller has a
+// place.
 func (f *Fair[K]) join(key K) (chan struct{}, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	users := f.waiting[key]
 	place := make(chan struct{})
 	switch {
-	case f.free > 0: // then no caller waits
+	case f.free > 0: // no caller waits in this case
 		f.free--
 		close(place)
 		return place, nil
@@ -64,7 +69,8 @@ func (f *Fair[K]) join(key K) (chan struct{}, error) {
 	return place, nil
 }
 
-// abandon removes a caller that stops waiting. It returns false when the caller has got a place meanwhile.
+// abandon removes a caller that stops waiting. It returns false if the caller has got a place in
+// the meantime.
 func (f *Fair[K]) abandon(key K, place chan struct{}) bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -80,8 +86,8 @@ func (f *Fair[K]) abandon(key K, place chan struct{}) bool {
 	return true
 }
 
-// leave gives the place to the caller whose turn it is. No place is free while a caller waits, so new ones cannot
-// overtake.
+// leave passes the place to the caller whose turn it is. No place is free while a caller waits, so
+// newcomers cannot overtake.
 func (f *Fair[K]) leave() {
 	f.mu.Lock()
 	defer f.mu.Unlock()

@@ -9,10 +9,11 @@ import (
 	"crier/platform/clock"
 )
 
-// boxSize is the number of messages that a Box keeps.
+// boxSize is how many messages a Box keeps.
 const boxSize = 200
 
-// Box keeps the last 200 messages in memory in place of sending them, for `crier dev`. It is safe for concurrent use.
+// Box keeps the last 200 messages in memory instead of sending them, for `crier dev`. It is safe
+// for concurrent use.
 type Box struct {
 	clock clock.Clock
 
@@ -30,7 +31,8 @@ type Stored struct {
 // NewBox returns an empty Box.
 func NewBox(c clock.Clock) *Box { return &Box{clock: c} }
 
-// Send keeps the message and drops the oldest one beyond 200. It refuses what SMTP.Send refuses as not valid.
+// Send keeps the message, and drops the oldest if there are more than 200. It rejects the same
+// invalid messages as SMTP.Send.
 func (b *Box) Send(_ context.Context, m Message) error {
 	if _, err := m.validate(); err != nil {
 		return &permanent{cause: err}

@@ -1,4 +1,4 @@
-// Package mail sends e-mail over SMTP. For development, Box keeps messages in memory in place of a server.
+// Package mail sends e-mail over SMTP. For development, Box keeps messages in memory instead.
 package mail
 
 import (
@@ -12,18 +12,19 @@ import (
 
 // Config names the mail server and the sender of all messages.
 type Config struct {
-	// URL is empty when this instance sends no mail. It may have a password. smtp:// needs STARTTLS, smtps:// is TLS from
-	// the first byte, and smtp://host?tls=none, without TLS, is valid for hosts on loopback only.
+	// URL is empty if this instance sends no mail. It may include a password. smtp:// requires
+	// STARTTLS, and smtps:// uses TLS from the first byte. smtp://host?tls=none uses no TLS and is
+	// valid only for hosts on loopback. Example: smtps://crier:password@mail.example.com:465
 	URL string `env:"SMTP_URL" doc:"Mail server, smtp:// (STARTTLS) or smtps://, [user:password@]host[:port]."`
-	// From is an address of RFC 5322 with an optional name.
+	// From is an RFC 5322 address with an optional name. Example: Crier <crier@example.com>
 	From string `env:"MAIL_FROM" doc:"Sender of all mail, such as Crier <crier@example.com>; required with SMTP_URL."`
 }
 
-// Enabled returns whether a mail server is configured.
+// Enabled reports whether a mail server is configured.
 func (c Config) Enabled() bool { return c.URL != "" }
 
-// Validate returns every fault of the configuration, joined. The errors do not contain the URL, which may have a
-// password.
+// Validate returns every fault of the configuration, joined. The errors do not contain the URL,
+// which may include a password.
 func (c Config) Validate() error {
 	var faults []error
 	add := func(name, sentence string) { faults = append(faults, errors.New(name+": "+sentence)) }
@@ -66,8 +67,8 @@ type server struct {
 	user, password string // both empty without authentication
 }
 
-// parseURL parses SMTP_URL. The error is a sentence without its subject and without the cause, which may contain the
-// password.
+// parseURL parses SMTP_URL. The error is a predicate without a subject, and omits the cause, which
+// may contain the password.
 func parseURL(raw string) (server, error) {
 	errForm := errors.New("must be smtp://[user:password@]host[:port] or smtps://[user:password@]host[:port]")
 	u, err := url.Parse(raw)
@@ -110,13 +111,13 @@ func (s server) withUser(info *url.Userinfo) (server, error) {
 	return s, nil
 }
 
-// loopback returns whether a host is localhost or a loopback address.
+// loopback reports whether a host is localhost or a loopback address.
 func loopback(host string) bool {
 	ip, err := netip.ParseAddr(host)
 	return host == "localhost" || err == nil && ip.Unmap().IsLoopback()
 }
 
-// parseAddress parses one address of RFC 5322 with an optional name, at most maxAddress bytes.
+// parseAddress parses one RFC 5322 address with an optional name, of at most maxAddress bytes.
 func parseAddress(s string) (*mail.Address, error) {
 	if len(s) > maxAddress || hasControl(s) {
 		return nil, errors.New("the address is too long or has a control character")
@@ -124,7 +125,7 @@ func parseAddress(s string) (*mail.Address, error) {
 	return mail.ParseAddress(s)
 }
 
-// hasControl returns whether s has a control character of ASCII, such as a line break or NUL.
+// hasControl reports whether s has an ASCII control character, such as a line break or NUL.
 func hasControl(s string) bool {
 	return strings.ContainsFunc(s, func(r rune) bool { return r < ' ' || r == 0x7f })
 }

@@ -5,17 +5,18 @@ import (
 	"net"
 )
 
-// maxAnswers limits the bytes that a server sends in one connection: the TLS handshake and a dozen answers.
+// maxAnswers limits how many bytes a server may send on one connection: a TLS handshake and a dozen
+// replies.
 const maxAnswers = 1 << 20
 
-// boundedConn is a connection that fails after left bytes were read. Clients of SMTP collect an answer in memory until
-// its last line, so that a server could fill it.
+// boundedConn is a connection that fails once left bytes have been read. SMTP clients collect a
+// reply in memory until its last line, so that a server could exhaust the memory.
 type boundedConn struct {
 	net.Conn
 	left int
 }
 
-// Read reads at most left bytes, and fails when there are none.
+// Read reads at most left bytes, and fails if left is 0.
 func (c *boundedConn) Read(p []byte) (int, error) {
 	if c.left <= 0 {
 		return 0, errors.New("the mail server sent too much")

@@ -14,28 +14,28 @@ import (
 
 // Message is an e-mail to one recipient.
 type Message struct {
-	// To is an address of RFC 5322 with an optional name.
+	// To is an RFC 5322 address with an optional name.
 	To string
 	// Subject is one line of at most 500 bytes.
 	Subject string
 	// Text is required. Lines end with a line feed.
 	Text string
-	// HTML is the same content as Text. It is optional.
+	// HTML has the same content as Text. It is optional.
 	HTML string
-	// Unsubscribe is an https address that ends the subscription when it gets the POST of RFC 8058. It is empty for
-	// messages that are not part of a subscription.
+	// Unsubscribe is an https address that ends the subscription when it receives the POST of RFC
+	// 8058. It is empty for messages that do not belong to a subscription.
 	Unsubscribe string
 }
 
-// The most bytes of what becomes a line of the header, which has at most 998 (RFC 5322).
+// Limits in bytes of values that become a header line, which has at most 998 bytes (RFC 5322).
 const (
 	maxAddress     = 500
 	maxSubject     = 500
 	maxUnsubscribe = 900
 )
 
-// validate returns the parsed recipient, or a fault of kind Invalid. The rules exclude that a value adds a line to the
-// header.
+// validate returns the parsed recipient, or a fault of kind Invalid. Its rules prevent a value from
+// adding a line to the header.
 func (m Message) validate() (*mail.Address, error) {
 	invalid := func(message string) error { return fault.New(fault.Invalid, "mail.Send", message) }
 	to, err := parseAddress(m.To)
@@ -56,7 +56,8 @@ func (m Message) validate() (*mail.Address, error) {
 	return to, nil
 }
 
-// isUnsubscribe returns whether s is an https URL that can stand between the brackets of List-Unsubscribe.
+// isUnsubscribe reports whether s is an https URL that fits between the brackets of
+// List-Unsubscribe.
 func isUnsubscribe(s string) bool {
 	u, err := url.Parse(s)
 	if err != nil || u.Scheme != "https" || u.Host == "" || len(s) > maxUnsubscribe {
@@ -65,7 +66,8 @@ func isUnsubscribe(s string) bool {
 	return !strings.ContainsFunc(s, func(r rune) bool { return r <= ' ' || r >= 0x7f || strings.ContainsRune("<>,", r) })
 }
 
-// compose returns the message with all its headers. The error is a fault of kind Invalid.
+// compose returns the message with all its headers. It returns a fault of kind Invalid if the
+// message is invalid.
 func (s *SMTP) compose(m Message) (*gomail.Msg, error) {
 	to, err := m.validate()
 	if err != nil {
@@ -74,7 +76,8 @@ func (s *SMTP) compose(m Message) (*gomail.Msg, error) {
 	msg := gomail.NewMsg(gomail.WithNoDefaultUserAgent())
 	msg.FromMailAddress(s.from)
 	msg.ToMailAddress(to)
-	// An encoded word of RFC 2047 in the text would be decoded by the reader's client, with the characters it hides.
+	// The recipient's client would decode an encoded word (RFC 2047) in the text, and with it
+	// hidden characters.
 	msg.Subject(strings.ReplaceAll(m.Subject, "=?", "= ?"))
 	msg.SetDateWithValue(s.clock.Now())
 	msg.SetMessageIDWithValue(rand.Text() + s.from.Address[strings.LastIndex(s.from.Address, "@"):])

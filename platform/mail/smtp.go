@@ -20,13 +20,13 @@ import (
 )
 
 const (
-	sendLimit = 30 * time.Second // connecting, sending and all answers
-	quitLimit = 2 * time.Second  // the answer to QUIT, after the message was accepted
+	sendLimit = 30 * time.Second // connecting, sending and all replies
+	quitLimit = 2 * time.Second  // the reply to QUIT, after the message was accepted
 	maxCause  = 500              // bytes of an error that goes to the log
 )
 
-// SMTP sends messages through one mail server. It is safe for concurrent use; each Send has its own connection, so the
-// caller limits their number.
+// SMTP sends messages through one mail server. It is safe for concurrent use. Each Send opens a
+// connection, so the caller must limit their number.
 type SMTP struct {
 	server server
 	from   *mail.Address
@@ -35,9 +35,9 @@ type SMTP struct {
 	limit  time.Duration
 }
 
-// NewSMTP returns a sender through the server of cfg, whose URL must be set. It fails only when cfg is not valid; the
-// error does not contain the URL. Connections are made by Send, so the server need not be reachable yet. A nil
-// tlsConfig trusts the root certificates of the system.
+// NewSMTP returns a sender through the server of cfg, whose URL must be set. It fails only if cfg
+// is invalid; the error does not contain the URL. Send opens the connections, so the server need
+// not be reachable yet. A nil tlsConfig trusts the system's root certificates.
 func NewSMTP(cfg Config, c clock.Clock, tlsConfig *tls.Config) (*SMTP, error) {
 	if err := cfg.Validate(); err != nil {
 		return nil, err
@@ -61,12 +61,14 @@ func NewSMTP(cfg Config, c clock.Clock, tlsConfig *tls.Config) (*SMTP, error) {
 	return &SMTP{server: to, from: from, tls: tlsConfig, clock: c, limit: sendLimit}, nil
 }
 
-// Send sends a message and returns nil once the server has accepted it. It takes at most 30 s, also when the server
-// does not answer. A message whose last answer is missing may have been accepted, and so may one that was being sent
-// when the process crashed: sending it again can make a second copy.
+// Send sends a message and returns nil once the server has accepted it. It takes at most 30 s, even
+// if the server does not respond. The server may have accepted a message even if its last reply is
+// missing or the process crashes while sending. Sending such a message again can produce a
+// duplicate.
 //
-// The error is a fault: Invalid when the message is not valid or the server refused it or its recipient for good (see
-// IsPermanent), else Unavailable. Its cause has neither the password nor the text of the message.
+// The error is a fault. It is Invalid if the message is invalid or the server permanently refused
+// it or its recipient (see IsPermanent), and otherwise Unavailable. Its cause contains neither the
+// password nor the text of the message.
 func (s *SMTP) Send(ctx context.Context, m Message) error {
 	msg, err := s.compose(m)
 	if err != nil {
@@ -86,7 +88,7 @@ func (s *SMTP) deliver(ctx context.Context, msg *gomail.Msg) error {
 	if err != nil {
 		return err
 	}
-	defer func() { _ = conn.Close() }() // every answer that counts was read
+	defer func() { _ = conn.Close() }() // every reply that matters was read
 	defer context.AfterFunc(ctx, func() { _ = conn.Close() })()
 	client, err := gomail.NewClient(s.server.host, s.options(conn, msg)...)
 	if err != nil {
@@ -99,7 +101,7 @@ func (s *SMTP) deliver(ctx context.Context, msg *gomail.Msg) error {
 	if err := client.SendWithSMTPClient(session, msg); err != nil {
 		return err
 	}
-	// The message is accepted: a server that does not answer QUIT must not cause a second copy.
+	// The message is accepted: a server that does not reply to QUIT must not cause a duplicate.
 	if session.UpdateDeadline(quitLimit) == nil {
 		_ = session.Quit()
 	}
@@ -119,7 +121,7 @@ func (s *SMTP) connect(ctx context.Context) (net.Conn, error) {
 func (s *SMTP) options(conn net.Conn, msg *gomail.Msg) []gomail.Option {
 	policy := gomail.TLSMandatory
 	if s.server.security != startTLS {
-		policy = gomail.NoTLS // conn is encrypted already, or the operator chose no encryption
+		policy = gomail.NoTLS // conn is already encrypted, or the operator chose no encryption
 	}
 	if s.server.security == implicitTLS {
 		conn = tls.Client(conn, s.tls)
@@ -130,7 +132,7 @@ func (s *SMTP) options(conn net.Conn, msg *gomail.Msg) []gomail.Option {
 		gomail.WithTLSConfig(s.tls),
 		gomail.WithTLSPolicy(policy),
 		gomail.WithoutNoop(),
-		gomail.WithoutRset(), // an answer after that of the message could turn success into failure
+		gomail.WithoutRset(), // a reply after the one to the message could turn success into failure
 	}
 	if s.server.user != "" {
 		options = append(options, gomail.WithUsername(s.server.user), gomail.WithPassword(s.server.password),
@@ -143,8 +145,8 @@ func (s *SMTP) options(conn net.Conn, msg *gomail.Msg) []gomail.Option {
 	return options
 }
 
-// greetingError returns the error of the steps before the message. Of an answer it keeps the code only: its text may
-// repeat the command, and so the password.
+// greetingError returns the error of the steps before the message. It keeps only the code of a
+// reply: the text may repeat the command, and thus the password.
 func greetingError(err error) error {
 	var answer *textproto.Error
 	if errors.As(err, &answer) {
@@ -168,8 +170,8 @@ func classify(ctx context.Context, err error) error {
 	return fault.Wrap(fault.Unavailable, op, "The mail server cannot be reached, or has not taken the mail.", cause)
 }
 
-// isRefusal returns whether the server refused the recipient or the message, and not the sender or the connection,
-// which the operator can repair.
+// isRefusal reports whether the server refused the recipient or the message, as opposed to the
+// sender or the connection, which the operator can fix.
 func isRefusal(err *gomail.SendError) bool {
 	switch err.Reason {
 	case gomail.ErrSMTPRcptTo, gomail.ErrSMTPData, gomail.ErrSMTPDataClose:
@@ -183,16 +185,16 @@ func isRefusal(err *gomail.SendError) bool {
 	return err.ErrorCode() >= 500
 }
 
-// permanent marks an error of Send that another attempt would not change.
+// permanent marks an error of Send that every further attempt would repeat.
 type permanent struct{ cause error }
 
 func (p *permanent) Error() string { return p.cause.Error() }
 
 func (p *permanent) Unwrap() error { return p.cause }
 
-// IsPermanent returns whether sending the same message again is of no use: it is not valid, or the server refused it or
-// its recipient with a code of 500 and above. Failures that an operator can repair are not permanent: a refused sender,
-// authentication, TLS.
+// IsPermanent reports whether it is useless to send the same message again, because it is invalid
+// or the server refused it or its recipient with a code of 500 or above. Failures that an operator
+// can fix are not permanent: a refused sender, authentication, TLS.
 func IsPermanent(err error) bool {
 	var p *permanent
 	return errors.As(err, &p)

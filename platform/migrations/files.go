@@ -16,7 +16,8 @@ import (
 const (
 	productPrefix = "crier"
 
-	// concurrentSuffix ends the names of files that hold one statement, which runs outside of a transaction.
+	// concurrentSuffix ends the names of files with a single statement that runs outside a
+	// transaction. Example: 0007_post_index.concurrently.sql
 	concurrentSuffix = ".concurrently.sql"
 )
 
@@ -25,7 +26,7 @@ var (
 	roleForm    = regexp.MustCompile(`\bcrier_(tenant|gate|clock|sender|jobs|retention)\b`)
 	commentForm = regexp.MustCompile(`--[^\n]*`)
 
-	// The statements allowed outside of a transaction. Each of them can be repeated after a crash.
+	// The statements allowed outside a transaction. Each of them can be repeated after a crash.
 	createForm   = regexp.MustCompile(`^create (?:unique )?index concurrently if not exists (\w+) on [^;]*;?$`)
 	dropForm     = regexp.MustCompile(`^drop index concurrently if exists \w+;?$`)
 	validateForm = regexp.MustCompile(`^alter table \w+ validate constraint \w+;?$`)
@@ -39,7 +40,7 @@ func withPrefix(sql, prefix string) string {
 	return roleForm.ReplaceAllString(sql, prefix+"_$1")
 }
 
-// fileNames are the names of the numbered files, in order.
+// fileNames returns the names of the numbered files, in order.
 func fileNames(files fs.FS) []string {
 	names, err := fs.Glob(files, "[0-9]*_*.sql")
 	if err != nil {
@@ -53,7 +54,8 @@ func normalize(sql []byte) string {
 	return strings.Join(strings.Fields(commentForm.ReplaceAllString(string(sql), "")), " ")
 }
 
-// baselineOf returns a hash of the statements of the first migration, without comments, or "" if there is no migration.
+// baselineOf returns a hash of the first migration's statements, without comments. It returns "" if
+// there is no migration.
 func baselineOf(files fs.FS) (string, error) {
 	names := fileNames(files)
 	if len(names) == 0 {
@@ -69,8 +71,8 @@ func baselineOf(files fs.FS) (string, error) {
 
 func isConcurrent(name string) bool { return strings.HasSuffix(name, concurrentSuffix) }
 
-// createdIndex returns the index that a file outside of a transaction creates, or "" if it holds another allowed
-// statement. The error is fault.Invalid for any other content.
+// createdIndex returns the index that a file outside a transaction creates, or "" if the file has
+// another allowed statement. It returns fault.Invalid for any other content.
 func createdIndex(files fs.FS, name string) (string, error) {
 	text, err := fs.ReadFile(files, name)
 	if err != nil {
@@ -87,9 +89,9 @@ func createdIndex(files fs.FS, name string) (string, error) {
 		"index concurrently if not exists, drop index concurrently if exists, or alter table with validate constraint.")
 }
 
-// gooseFiles presents the files in goose's format: with the prefix of the roles, and each file as one forward step that
-// is sent as a whole. The first file also records its baseline as a value in the rows of goose's table, because
-// comments on database objects may be lost in a copy.
+// gooseFiles presents the files in goose's format: with the prefix of the roles, and with each file
+// as one forward step that is sent as a whole. The first file also records its baseline as a value
+// in the rows of goose's table, because comments on database objects may be lost in a copy.
 type gooseFiles struct {
 	fs.FS
 	prefix   string
@@ -131,7 +133,8 @@ func (r gooseFiles) ReadFile(name string) ([]byte, error) {
 	return b.Bytes(), err
 }
 
-// rewrittenFile is an open file whose content is replaced by text. Its Stat still returns the original size.
+// rewrittenFile is an open file whose content is replaced by text. Its Stat still returns the
+// original size.
 type rewrittenFile struct {
 	fs.File
 	text *strings.Reader

@@ -33,17 +33,17 @@ type migrator struct {
 	log *slog.Logger
 	// connect configures the sessions that change the schema.
 	connect *pgx.ConnConfig
-	// session is the one connection that applies migrations. It holds the migration lock, so no other process migrates
-	// while one of its statements runs, even if this process has died.
+	// session is the only connection that applies migrations. It holds the migration lock, so that
+	// no other process migrates while one of its statements runs, even if this process has died.
 	session *sql.DB
 	goose   *goose.Provider
-	// watcher is a connection that is never in a transaction, because "create index concurrently" would wait for that.
-	// watch loses it when the server does not answer in time.
+	// watcher is a connection that is never in a transaction, because "create index concurrently"
+	// would wait for that. watch loses it if the server does not respond in time.
 	watcher *pgx.Conn
 }
 
-// migrate takes the migration lock, makes the roles, and applies the files and, for the product's own files, River's
-// migrations.
+// migrate takes the migration lock, creates the roles, and applies the files. For the product's own
+// files it then applies River's migrations.
 func migrate(ctx context.Context, cfg Config, watcher *pgx.Conn, log *slog.Logger) (err error) {
 	m := &migrator{Config: cfg, log: log, connect: watcher.Config(), watcher: watcher}
 	m.session = stdlib.OpenDB(*m.connect, stdlib.OptionAfterConnect(m.lock))
@@ -66,8 +66,8 @@ func migrate(ctx context.Context, cfg Config, watcher *pgx.Conn, log *slog.Logge
 // firstStep is the name, in messages, of the steps before the files.
 const firstStep = "of the roles and versions"
 
-// prepare checks the baseline of the database and makes the roles. It uses a connection of its own, because watch uses
-// the watcher.
+// prepare checks the baseline of the database and creates the roles. It opens a separate
+// connection, because watch uses the watcher.
 func (m *migrator) prepare(ctx context.Context, _ string) error {
 	conn, err := pgx.ConnectConfig(ctx, m.connect)
 	if err != nil {
@@ -79,8 +79,9 @@ func (m *migrator) prepare(ctx context.Context, _ string) error {
 	return errors.Join(ensureRoles(ctx, conn, m.RolePrefix), conn.Close(context.WithoutCancel(ctx)))
 }
 
-// lock takes the migration lock for the session. It polls, because "create index concurrently" in the session that has
-// the lock would wait for a session that waits inside a statement. After an error the connection is closed.
+// lock takes the migration lock for the session. It polls: "create index concurrently" in the
+// session that holds the lock would wait for any session that waits inside a statement. After an
+// error the connection is closed.
 func (m *migrator) lock(ctx context.Context, conn *pgx.Conn) error {
 	if err := m.pollLock(ctx, conn); err != nil {
 		return errors.Join(err, conn.Close(context.WithoutCancel(ctx)))
@@ -108,8 +109,8 @@ func (m *migrator) pollLock(ctx context.Context, conn *pgx.Conn) error {
 	}
 }
 
-// applyFiles applies the files that the database lacks, in order. It ends at the first that fails and keeps those
-// before.
+// applyFiles applies the files that the database lacks, in order. It stops at the first file that
+// fails; the files before it stay applied.
 func (m *migrator) applyFiles(ctx context.Context) error {
 	if len(fileNames(m.Files)) == 0 {
 		return nil
@@ -142,13 +143,17 @@ func (m *migrator) applyFiles(ctx context.Context) error {
 	return nil
 }
 
-// retryStep applies the next migration, which is the named one. While other sessions have locks that it needs, it
-// retries after pauses in which the requests that queue for these locks can proceed. It returns fault.Conflict for
-// another baseline, fault.Unavailable when it has waited for giveUpAfter, and fault.Internal for other errors.
+// retryStep applies the next migration, which must be the named one. While other sessions hold
+// locks that it needs, it retries after pauses in which the requests that queue for these locks can
+// proceed.
+//
+// It returns fault.Conflict if the database has another baseline, fault.Unavailable once it has
+// waited for giveUpAfter, and fault.Internal for other errors.
 func (m *migrator) retryStep(ctx context.Context, name string, apply func(context.Context, string) error) error {
 	patience := m.LockTimeout
 	if isConcurrent(name) {
-		// No request queues behind its waits, and a retry would lose the part of an index that it has built.
+		// No request queues behind its waits, and a retry would lose the part of an index that is
+		// already built.
 		apply, patience = m.applyConcurrently, giveUpAfter*m.LockTimeout
 	}
 	waited, rest, holders := time.Duration(0), m.LockTimeout, "an unknown session"
@@ -178,7 +183,7 @@ func (m *migrator) retryStep(ctx context.Context, name string, apply func(contex
 	}
 }
 
-// apply applies the next file. goose chooses it; name is for the log only.
+// apply applies the next file. goose chooses the file; name is only for the log.
 func (m *migrator) apply(ctx context.Context, name string) error {
 	done, err := m.goose.UpByOne(ctx)
 	if err != nil {
@@ -188,7 +193,8 @@ func (m *migrator) apply(ctx context.Context, name string) error {
 	return nil
 }
 
-// applyConcurrently applies a file outside of a transaction, after dropping what an earlier attempt may have left.
+// applyConcurrently applies a file outside a transaction, after dropping what an earlier attempt
+// may have left.
 func (m *migrator) applyConcurrently(ctx context.Context, name string) error {
 	index, err := createdIndex(m.Files, name)
 	if err != nil {
@@ -212,8 +218,8 @@ func (m *migrator) applyConcurrently(ctx context.Context, name string) error {
 const indexInvalid = `-- migrations.IndexInvalid
 select exists (select from pg_index where indexrelid = to_regclass($1) and not indisvalid)`
 
-// dropInvalid drops an index that an interrupted build has left invalid. No other session is building it, because that
-// session would hold the migration lock.
+// dropInvalid drops an index that an interrupted build left invalid. No other session is building
+// it, because that session would hold the migration lock.
 func (m *migrator) dropInvalid(ctx context.Context, index string) error {
 	invalid := false
 	err := m.session.QueryRowContext(ctx, indexInvalid, index).Scan(&invalid)
@@ -224,7 +230,8 @@ func (m *migrator) dropInvalid(ctx context.Context, index string) error {
 	return err
 }
 
-// applyWatched applies a migration and returns the sessions that it last waited for, or last if it did not wait.
+// applyWatched applies a migration. It returns the sessions that it last waited for, or last if it
+// did not wait.
 func (m *migrator) applyWatched(
 	ctx context.Context, name, last string, apply func(context.Context, string) error,
 ) (holders string, err error) {
@@ -241,8 +248,8 @@ select coalesce(string_agg(distinct format('process %s of %s (%s)', h.pid, coale
 from pg_stat_activity a cross join unnest(pg_blocking_pids(a.pid)) b(pid) join pg_stat_activity h on h.pid = b.pid
 where a.datname = current_database() and a.application_name = $1`
 
-// watch logs the sessions that a migration waits for when they change. It returns the last ones when done is closed, or
-// earlier if the watcher fails.
+// watch logs the sessions that a migration waits for whenever they change. It returns the last ones
+// once done is closed, or earlier if the watcher fails.
 func (m *migrator) watch(ctx context.Context, name, last string, done <-chan struct{}) string {
 	ticker := time.NewTicker(m.LockTimeout / 4)
 	defer ticker.Stop()
@@ -267,7 +274,7 @@ func (m *migrator) watch(ctx context.Context, name, last string, done <-chan str
 	}
 }
 
-// isLocked returns true for errors of statements that were rolled back because other sessions had the locks.
+// isLocked reports whether a statement was rolled back because other sessions held the locks.
 func isLocked(err error) bool {
 	var pe *pgconn.PgError
 	return errors.As(err, &pe) && slices.Contains([]string{codeLockTimeout, codeDeadlock}, pe.Code)

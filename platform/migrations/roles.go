@@ -15,7 +15,7 @@ import (
 
 const (
 	roleAttempts = 10
-	inheritSince = 160000 // from Postgres 16 on, SET can be granted without INHERIT
+	inheritSince = 160000 // since Postgres 16, SET can be granted without INHERIT
 
 	codeDuplicateObject = "42710"
 	codeUniqueViolation = "23505"
@@ -23,8 +23,9 @@ const (
 
 var roleNames = [...]string{"tenant", "gate", "clock", "sender", "jobs", "retention"}
 
-// ensureRoles creates the roles and allows the owner to use them. Roles are shared by all databases of a server, whose
-// migrations have locks of their own, so a step that collides with another database's is retried.
+// ensureRoles creates the roles and allows the owner to use them. All databases of a server share
+// its roles but have separate migration locks, so a step that collides with another database's is
+// retried.
 func ensureRoles(ctx context.Context, conn *pgx.Conn, prefix string) error {
 	for _, r := range roleNames {
 		name := prefix + "_" + r
@@ -64,7 +65,8 @@ func ensureRole(ctx context.Context, conn *pgx.Conn, name string) error {
 	}
 	kind, options := "MEMBER", ""
 	if version >= inheritSince {
-		// Without inheriting: the owner must not get the policies that allow access to all organizations.
+		// Without inheritance, the owner does not get the policies that allow access to all
+		// organizations.
 		kind, options = "SET", " with inherit false, set true"
 	}
 	var member bool
@@ -75,7 +77,7 @@ func ensureRole(ctx context.Context, conn *pgx.Conn, name string) error {
 	return err
 }
 
-// collided returns true when another session has created the role or the membership at the same time.
+// collided reports whether another session created the role or the membership at the same time.
 func collided(err error) bool {
 	var pe *pgconn.PgError
 	if !errors.As(err, &pe) {

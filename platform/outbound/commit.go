@@ -13,13 +13,13 @@ import (
 	"time"
 )
 
-// SendError is the failure of a Commit. Written is false only when certainly no byte of the request left this
-// machine. When it is true the platform may have acted, and the request must not be sent again.
+// SendError is the failure of a Commit. If Written is true, the platform may have acted and the
+// request must not be sent again.
 type SendError struct {
-	// Err is the cause. It matches ErrTooLate when a write was refused after the limit of WithLimit, and the cause of
-	// the context when that has ended.
+	// Err is the cause. It matches ErrTooLate if a write was refused after the limit of WithLimit,
+	// and the cause of the context if that has ended.
 	Err error
-	// Written is true when any byte of the request may have left this machine.
+	// Written is false only if certainly no byte of the request has left this machine.
 	Written bool
 }
 
@@ -36,26 +36,26 @@ func (e *SendError) Unwrap() error { return e.Err }
 
 type keptKey struct{}
 
-// WithKeptConnections returns a context with which Commit may use a connection that an earlier Commit has left open,
-// and leave its own open. It is for platforms that de-duplicate by a key: the server may close a kept connection at
-// the moment at which a request is written to it, which is an unknown outcome that a new connection would have
-// avoided.
+// WithKeptConnections returns a context that lets Commit use a connection that an earlier Commit
+// left open, and leave its own open. Use it for platforms that deduplicate by a key: the server may
+// close a kept connection just as a request is written to it, which is an unknown outcome that a
+// new connection would have avoided.
 //
-// The connection is reset, not kept, after an exchange that did not end with a complete answer, and net/http drops an
-// idle connection on which unexpected bytes arrive. One case remains: a server that sends a second answer directly
-// behind the first one. If another Commit takes the connection before net/http has read those bytes, it gets that
-// answer as its own.
+// The connection is reset after an exchange that did not end with a complete response, and net/http
+// drops an idle connection on which unexpected bytes arrive. One case remains: a server may send a
+// second response directly behind the first. If another Commit takes the connection before net/http
+// has read those bytes, it mistakes them for its own response.
 func WithKeptConnections(ctx context.Context) context.Context {
 	return context.WithValue(ctx, keptKey{}, true)
 }
 
-// Commit sends an irreversible request at most once: over HTTP/1.1, without redirects or retries, and on a new
-// connection unless the context is one of WithKeptConnections. It does not use HTTP/2, where several requests share a
-// connection and none of them can be aborted alone.
+// Commit sends an irreversible request at most once: over HTTP/1.1, without redirects or retries,
+// and on a new connection unless the context comes from WithKeptConnections. It does not use
+// HTTP/2, where requests share a connection and cannot be aborted one by one.
 //
-// Nothing is sent after the limit of WithLimit. Every error is a *SendError, also an error of reading the body of the
-// answer. The context bounds the whole exchange, body included. The caller closes the body. A 3xx is an answer like
-// any other; a 101 is an error.
+// Nothing is sent after the limit of WithLimit. The context limits the whole exchange, including
+// the body. Every error is a *SendError, including errors from reading the body of the response. A
+// 3xx is a response like any other; a 101 is an error. The caller closes the body.
 func (c *Client) Commit(req *http.Request) (*http.Response, error) {
 	g := &gate{ctx: req.Context()}
 	resp, err := c.roundTrip(req, g)
@@ -86,20 +86,21 @@ func (c *Client) roundTrip(req *http.Request, g *gate) (*http.Response, error) {
 	if g.ctx.Value(keptKey{}) != nil {
 		transport = c.kept
 	}
-	// http.Client would discard an answer whose Location it cannot parse.
+	// http.Client would discard a response whose Location it cannot parse.
 	return refuseUpgrade{RoundTripper: transport}.RoundTrip(once)
 }
 
 const (
-	// maxCommitIdle is how long a kept connection stays open. Some servers close idle connections after five seconds.
+	// maxCommitIdle is how long a kept connection stays open. Some servers close idle connections
+	// after five seconds.
 	maxCommitIdle = 3 * time.Second
-	// maxIdleConns is the number of idle connections to one host and in all: those of a burst to one platform may stay
-	// open.
+	// maxIdleConns limits the idle connections, per host and in total. It is large so that the
+	// connections of a burst to one platform can stay open.
 	maxIdleConns = 1024
 )
 
-// commitTransport returns a transport for Commit. Its connections are lines. TLS is set up here and not by net/http,
-// so that no TLS alert delays a reset.
+// commitTransport returns a transport for Commit. Its connections are lines. TLS is set up here and
+// not by net/http, so that no TLS alert delays a reset.
 func (c *Client) commitTransport(keep bool) *http.Transport {
 	return &http.Transport{
 		DialContext: func(ctx context.Context, network, addr string) (net.Conn, error) {
@@ -111,7 +112,7 @@ func (c *Client) commitTransport(keep bool) *http.Transport {
 		},
 		DialTLSContext:         c.dialTLS,
 		DisableKeepAlives:      !keep,
-		DisableCompression:     true, // the body must end where the answer ends; see gate.end
+		DisableCompression:     true, // the body must end where the response ends; see gate.end
 		IdleConnTimeout:        maxCommitIdle,
 		MaxIdleConns:           maxIdleConns,
 		MaxIdleConnsPerHost:    maxIdleConns,
@@ -139,7 +140,7 @@ func (c *Client) dialTLS(ctx context.Context, network, addr string) (net.Conn, e
 	return &line{Conn: conn, raw: raw}, nil
 }
 
-// withCause adds the end of the context, if it has ended, to an error that it caused.
+// withCause adds the context's error to an error that it caused, if the context has ended.
 func withCause(ctx context.Context, err error) error {
 	if ctx.Err() == nil || errors.Is(err, context.Cause(ctx)) {
 		return err
@@ -147,8 +148,8 @@ func withCause(ctx context.Context, err error) error {
 	return fmt.Errorf("%w: %w", context.Cause(ctx), err)
 }
 
-// answerBody is the body of an answer. Its read errors are SendErrors with Written set, because the request was sent
-// before.
+// answerBody is the body of a response. Its read errors are SendErrors with Written set, because
+// the request has already been sent.
 type answerBody struct {
 	io.ReadCloser
 	gate *gate

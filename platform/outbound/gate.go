@@ -13,43 +13,45 @@ import (
 	"crier/platform/clock"
 )
 
-// ErrTooLate is returned for writes after the limit of WithLimit, and is the cause of a Commit that sent nothing
-// because of it.
+// ErrTooLate is returned for writes after the limit of WithLimit. It is also the cause of a Commit
+// that sent nothing because of that limit.
 var ErrTooLate = errors.New("the time for this request was over before it was sent")
 
 var errRepeated = errors.New("the request went over another connection already")
 
 type limitKey struct{}
 
-// WithLimit returns a context with which Commit and DialWebsocket write only within limit from now. The clock also
-// runs while the process or the machine is stopped: a process that continues later sends nothing, nor the rest of a
-// request that it had begun to send.
+// WithLimit returns a context that lets Commit and DialWebsocket write only within limit from now.
+// The time while the process or the machine is suspended counts too: a process that continues later
+// sends nothing, not even the rest of a request that it had begun.
 func WithLimit(ctx context.Context, limit time.Duration) context.Context {
 	return context.WithValue(ctx, limitKey{}, clock.Boot()+limit)
 }
 
-// Left returns how much of the limit of ctx is left; ok is false when ctx has none.
+// Left returns how much of the limit of ctx is left. ok is false if ctx has no limit.
 func Left(ctx context.Context) (left time.Duration, ok bool) {
 	until, ok := ctx.Value(limitKey{}).(time.Duration)
 	return until - clock.Boot(), ok
 }
 
-// gate controls the writes of one Commit. It records whether any byte of the request may have left, permits none
-// after it has reported that none did, and permits the request on one connection only. net/http sends a request again
-// on another connection when a kept one ended without an answer; the answer to the second does not show what became
-// of the first.
+// gate controls the writes of one Commit. It records whether any byte of the request may have left.
+// Once it has reported that none has, it permits no further write.
+//
+// It also permits the request on one connection only. net/http sends a request again on another
+// connection if a kept one ended without a response, and the second response does not show what
+// became of the first request.
 type gate struct {
 	ctx context.Context
 
 	mu     sync.Mutex
-	line   *line // carries the request; nil while nothing of it was written
+	line   *line // carries the request; nil until some of it is written
 	ended  bool
 	closed bool // net/http closed the line before the exchange ended
 	late   bool // a write was refused with ErrTooLate
 }
 
-// pass is called before every write to a line. It returns ErrTooLate when the request must no longer be sent, and
-// errRepeated on a second line.
+// pass is called before every write to a line. It returns ErrTooLate if the request must no longer
+// be sent, and errRepeated on a second line.
 func (g *gate) pass(l *line) error {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -71,8 +73,8 @@ func (g *gate) pass(l *line) error {
 	return nil
 }
 
-// withRefusal adds ErrTooLate to the error of an exchange in which a write was refused: net/http closes the connection
-// then, and may return the error of its reader instead.
+// withRefusal adds ErrTooLate to the error of an exchange in which a write was refused. net/http
+// then closes the connection and may return the error of its reader instead.
 func (g *gate) withRefusal(err error) error {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -82,11 +84,13 @@ func (g *gate) withRefusal(err error) error {
 	return fmt.Errorf("%w: %w", ErrTooLate, err)
 }
 
-// end ends the exchange and returns true if any byte of the request may have left. Only the first call has an effect
-// on the connection. After a complete answer the connection is kept, or closed in order if net/http does not keep it:
-// a reset could destroy what the server has not read yet. Otherwise it is reset: after an orderly close the kernel
-// would go on sending the rest of the request for minutes, and the platform could act long after the Commit had
-// failed.
+// end ends the exchange and reports whether any byte of the request may have left. Only the first
+// call affects the connection.
+//
+// After a complete response the connection is kept, or closed in order if net/http does not keep
+// it, because a reset could destroy what the server has not read yet. Otherwise it is reset: after
+// an orderly close the kernel would keep sending the rest of the request for minutes, and the
+// platform could act long after the Commit had failed.
 func (g *gate) end(whole bool) (written bool) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -96,21 +100,21 @@ func (g *gate) end(whole bool) (written bool) {
 	case !whole:
 		reset(g.line.raw)
 	case g.closed:
-		_ = g.line.Conn.Close() // the answer is complete
+		_ = g.line.Conn.Close() // the response is complete
 	}
 	g.ended = true
 	return written
 }
 
-// line is a connection that carries Commits, one after the other.
+// line is a connection that carries Commits, one after another.
 type line struct {
 	net.Conn                      // with TLS for https
 	raw      net.Conn             // without TLS
 	gate     atomic.Pointer[gate] // of the current or the last exchange
 }
 
-// Write fails when the gate does not pass it. It reports success when the server has closed the connection: the
-// server may have answered before, and Read finds that out.
+// Write fails if the gate refuses it. It reports success if the server has closed the connection:
+// the server may have responded before that, and Read finds out.
 func (l *line) Write(b []byte) (int, error) {
 	if err := l.gate.Load().pass(l); err != nil {
 		return 0, err
@@ -122,8 +126,8 @@ func (l *line) Write(b []byte) (int, error) {
 	return n, err
 }
 
-// Close is called by net/http, possibly before the body was read to its end. During an exchange it only ends reading
-// and writing; gate.end then closes the connection.
+// Close is called by net/http, possibly before the body was read to the end. During an exchange it
+// only ends reading and writing; gate.end then closes the connection.
 func (l *line) Close() error {
 	g := l.gate.Load()
 	if g == nil {
@@ -138,8 +142,8 @@ func (l *line) Close() error {
 	return l.raw.SetDeadline(time.Unix(1, 0))
 }
 
-// reset closes a connection so that the kernel drops what it has not sent yet. The error of SetLinger is ignored: it
-// fails only on a closed connection.
+// reset closes a connection so that the kernel drops unsent data. The error of SetLinger is ignored
+// because it fails only on a closed connection.
 func reset(conn net.Conn) {
 	if tcp, ok := conn.(*net.TCPConn); ok {
 		_ = tcp.SetLinger(0)

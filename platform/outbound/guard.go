@@ -15,7 +15,8 @@ import (
 	"code.dny.dev/ssrf"
 )
 
-// guard dials, and checks the address to which the socket is about to connect, after name resolution.
+// guard dials connections. It checks the address that the socket is about to connect to, after name
+// resolution.
 type guard struct {
 	allow  map[string]bool // host:port before name resolution, in lower case
 	safe   net.Dialer
@@ -23,7 +24,8 @@ type guard struct {
 	log    *slog.Logger
 }
 
-// newGuard returns a guard. keepAlive is that of net.Dialer: negative for connections of a single exchange.
+// newGuard returns a guard. keepAlive is the field of net.Dialer: negative for connections that
+// serve a single exchange.
 func newGuard(allow map[string]bool, deps Deps, keepAlive time.Duration) *guard {
 	guardian := ssrf.New() // permits TCP to public addresses on ports 80 and 443
 	opened := net.Dialer{Timeout: dialTimeout, Resolver: deps.Resolver, KeepAlive: keepAlive}
@@ -38,11 +40,11 @@ func newGuard(allow map[string]bool, deps Deps, keepAlive time.Duration) *guard 
 }
 
 // dial connects to an allowed host:port at any address, because the operator named it, and to
-// others only at public addresses. Otherwise it returns ErrBlocked; for a forbidden port the error
+// others only at public addresses. Otherwise it returns ErrBlocked. For a forbidden port the error
 // also matches ErrPort, and the host is not looked up.
 func (g *guard) dial(ctx context.Context, network, addr string) (net.Conn, error) {
 	key := strings.ToLower(addr)
-	host, port, _ := net.SplitHostPort(key) // empty for an address without a port, which the dialer refuses
+	host, port, _ := net.SplitHostPort(key) // empty without a port, which the dialer rejects
 	if g.allow[key] {
 		return g.opened.DialContext(ctx, network, addr)
 	}
@@ -61,8 +63,8 @@ func (g *guard) dial(ctx context.Context, network, addr string) (net.Conn, error
 	return conn, err
 }
 
-// isNumericHost returns true for hosts that end in a number and are no IP address: some resolvers read 2130706433 or
-// 0177.1 as 127.0.0.1.
+// isNumericHost reports whether the host ends in a number and is not an IP address. Some resolvers
+// read such a host, for example 2130706433 or 0177.1, as 127.0.0.1.
 func isNumericHost(host string) bool {
 	if addr, _ := netip.ParseAddr(host); addr.IsValid() {
 		return false
@@ -75,7 +77,7 @@ func isNumericHost(host string) bool {
 	return strings.Trim(last, "0123456789") == ""
 }
 
-// parseAllow returns the entries as a set in lower case, or the errors of all invalid ones.
+// parseAllow returns the entries as a set in lower case, or the errors of all invalid entries.
 func parseAllow(entries []string) (map[string]bool, error) {
 	allow := make(map[string]bool, len(entries))
 	var faults []error

@@ -1,5 +1,5 @@
-// Package outbound is the only HTTP and websocket client of the product. It refuses to connect to addresses that are
-// not public.
+// Package outbound is the only HTTP and websocket client of the product. It refuses to connect to
+// addresses that are not public.
 package outbound
 
 import (
@@ -17,23 +17,24 @@ import (
 	"crier/platform/limit"
 )
 
-// ErrBlocked is matched by every refusal of the guard: an address, a port, a host or a redirect that is not allowed.
+// ErrBlocked is matched by every refusal of the guard: an address, a port, a host or a redirect
+// that is not allowed.
 var ErrBlocked = errors.New("outgoing address refused")
 
-// ErrPort is matched, along with ErrBlocked, when a port other than those of http and https is
+// ErrPort is matched, along with ErrBlocked, if a port other than the http and https ports is
 // refused. The port is checked before the host is looked up, so the error reveals nothing about the
 // host.
 var ErrPort = errors.New("only the ports 80 and 443 can be reached")
 
-// IsUnreachable returns true for an address that was refused and for a host name that did not
-// resolve. A tenant who names an address must not learn which, because the difference reveals names
-// in the private network. Only ErrPort may be disclosed.
+// IsUnreachable reports whether an address was refused or its host name did not resolve. A tenant
+// who enters an address must not learn which of the two happened, because the difference reveals
+// names in the private network. Only ErrPort may be disclosed.
 func IsUnreachable(err error) bool {
 	var name *net.DNSError
 	return errors.Is(err, ErrBlocked) || errors.As(err, &name)
 }
 
-// ErrTooLarge is returned by ReadAll for a body above the limit.
+// ErrTooLarge is returned by ReadAll if the body exceeds the limit.
 var ErrTooLarge = errors.New("response is too large")
 
 var ports = map[string]string{"http": "80", "https": "443"}
@@ -41,24 +42,25 @@ var ports = map[string]string{"http": "80", "https": "443"}
 const (
 	dialTimeout   = 10 * time.Second
 	tlsTimeout    = 10 * time.Second
-	headerTimeout = 60 * time.Second // platforms that fetch media themselves answer slowly
-	// idleTimeout is short because idle connections may fail together without an end: when the first call on one of
-	// them has reached its deadline, the others are closed.
+	headerTimeout = 60 * time.Second // platforms that fetch media themselves respond slowly
+	// idleTimeout is short because idle connections may all fail silently: once the first call on
+	// one of them reaches its deadline, the others are closed.
 	idleTimeout  = 10 * time.Second
 	maxHeader    = 256 << 10 // bytes
-	maxSessions  = 256       // TLS sessions that are cached for resumption
+	maxSessions  = 256       // TLS sessions cached for resumption
 	maxRedirects = 3
-	// pingAfter is how long nothing arrives on an HTTP/2 connection before it is probed. Without an answer within
-	// pingLimit it is closed, because other calls would go on using it.
+	// pingAfter is how long an HTTP/2 connection may be silent before it is probed. Without a
+	// response within pingLimit it is closed, because other calls would keep using it.
 	pingAfter = 10 * time.Second
 	pingLimit = 5 * time.Second
 )
 
-// Config lists the private addresses that every user of the client may reach. The guard cannot be switched off.
+// Config lists the private addresses that every user of the client may reach. The guard cannot be
+// switched off.
 type Config struct {
-	// Allow lists the host:port of private addresses, or of ports other than those of http and
-	// https. The list from the environment applies to tenants' calls: servers that the service
-	// itself calls have a client made by To.
+	// Allow lists host:port pairs that have a private address, or a port other than the http and
+	// https ports. The list from the environment applies to tenants' calls: for servers that the
+	// service itself calls, use a client made by To. Example: hooks.internal:8080
 	Allow []string `env:"OUTBOUND_ALLOW" doc:"host:port list that webhooks, fetched files and channels of all tenants may reach besides public sites."`
 }
 
@@ -68,7 +70,7 @@ func (c Config) Validate() error {
 	return err
 }
 
-// Deps are what New and To need. A nil Log discards; a nil Resolver is the one of the system.
+// Deps are what New and To need. A nil Log discards; a nil Resolver means the system's resolver.
 type Deps struct {
 	Log      *slog.Logger
 	Resolver *net.Resolver
@@ -86,7 +88,7 @@ type Client struct {
 	websockets *limit.PerKey[string] // by owner
 }
 
-// New returns a client. It fails when an entry of Allow is not host:port.
+// New returns a client. It fails if an entry of Allow is not host:port.
 func New(cfg Config, deps Deps) (*Client, error) {
 	allow, err := parseAllow(cfg.Allow)
 	if err != nil {
@@ -103,8 +105,9 @@ func New(cfg Config, deps Deps) (*Client, error) {
 	return c, nil
 }
 
-// To returns a client that may also reach this one http or https address, even a private one. It shares no connection
-// with any other client. It fails when the address is not an http or https URL with a host.
+// To returns a client that may also reach this one http or https address, even a private one. It
+// shares no connection with any other client. It fails if the address is not an http or https URL
+// with a host.
 func To(address string, deps Deps) (*Client, error) {
 	allow, err := hostPort(address)
 	if err != nil {
@@ -113,7 +116,8 @@ func To(address string, deps Deps) (*Client, error) {
 	return New(Config{Allow: []string{allow}}, deps)
 }
 
-// hostPort adds the default port of the scheme when the address has none.
+// hostPort returns the host:port of an address, with the default port of the scheme if the address
+// has none.
 func hostPort(address string) (string, error) {
 	u, err := url.Parse(strings.ToLower(address))
 	if err != nil || u.Hostname() == "" || u.Scheme != "http" && u.Scheme != "https" {
@@ -140,25 +144,28 @@ func newTransport(g *guard) *http.Transport {
 	}
 }
 
-// HTTP returns the client for calls that may be repeated: reads and preparations. GET and HEAD follow up to three
-// redirects, each of which the guard checks; for other methods a 3xx is the answer. Only the context of the request
-// bounds the exchange. Errors of the guard match ErrBlocked.
+// HTTP returns the client for calls that may be repeated: reads and preparations. GET and HEAD
+// follow up to three redirects, each of which the guard checks; for other methods a 3xx is the
+// response. Only the context of the request limits the exchange. Errors of the guard match
+// ErrBlocked.
 func (c *Client) HTTP() *http.Client {
 	return &http.Client{Transport: c.Transport(), CheckRedirect: checkRedirect}
 }
 
-// Transport returns what HTTP uses, for a client of its own. It follows no redirects.
+// Transport returns the transport of HTTP, for callers that build their own client. It follows no
+// redirects.
 func (c *Client) Transport() http.RoundTripper { return refuseUpgrade{RoundTripper: c.read} }
 
-// Do makes a call that may be repeated, as HTTP does. Its errors name the URL without the query, which may hold a
-// token.
+// Do makes a call that may be repeated, like HTTP. Its errors name the URL without the query, which
+// may contain a token.
 func (c *Client) Do(req *http.Request) (*http.Response, error) {
 	resp, err := c.HTTP().Do(req)
 	return resp, withoutQuery(err)
 }
 
-// withoutQuery returns the *url.Error in err with only the scheme, the host and the path of its URL. It drops the
-// errors around it, whose texts repeat the whole URL. Any other error is returned unchanged.
+// withoutQuery returns the *url.Error in err with only the scheme, the host and the path of its
+// URL. It drops any errors around it, because their texts repeat the whole URL. Any other error is
+// returned unchanged.
 func withoutQuery(err error) error {
 	var failed *url.Error
 	if !errors.As(err, &failed) {
@@ -172,8 +179,9 @@ func withoutQuery(err error) error {
 	return &url.Error{Op: failed.Op, URL: shown.String(), Err: failed.Err}
 }
 
-// refuseUpgrade fails a request that is answered with 101. net/http leaves such a connection to the caller, and a
-// read of its body would block for as long as the server keeps it open, even after the end of the request's context.
+// refuseUpgrade fails a request that gets the response 101. net/http leaves such a connection to
+// the caller, and a read of its body would block for as long as the server keeps it open, even
+// after the end of the request's context.
 type refuseUpgrade struct{ http.RoundTripper }
 
 func (t refuseUpgrade) RoundTrip(req *http.Request) (*http.Response, error) {
@@ -189,7 +197,7 @@ func (t refuseUpgrade) RoundTrip(req *http.Request) (*http.Response, error) {
 
 var errUpgrade = errors.New("the server switched to another protocol without being asked")
 
-// IsOpen reports whether OUTBOUND_ALLOW names the host and the port of an http or https URL.
+// IsOpen reports whether OUTBOUND_ALLOW names the host and port of an http or https URL.
 func (c *Client) IsOpen(u *url.URL) bool {
 	address, err := hostPort(u.String())
 	return err == nil && c.readGuard.allow[address]
@@ -201,7 +209,8 @@ func (c *Client) Close() {
 	c.kept.CloseIdleConnections()
 }
 
-// ReadAll reads at most limit bytes of the body and closes it. It returns ErrTooLarge for a longer body.
+// ReadAll reads at most limit bytes of the body and closes it. It returns ErrTooLarge if the body
+// is longer.
 func ReadAll(resp *http.Response, limit int64) (body []byte, err error) {
 	defer func() { err = errors.Join(err, resp.Body.Close()) }()
 	body, err = io.ReadAll(io.LimitReader(resp.Body, limit+1))
@@ -238,8 +247,8 @@ func checkRedirect(req *http.Request, via []*http.Request) error {
 	return nil
 }
 
-// stripCredentials removes every header that may hold a credential: all but a few known ones, since platforms name
-// theirs freely.
+// stripCredentials removes every header that may hold a credential. It keeps only a few known
+// headers, because platforms name theirs freely.
 func stripCredentials(h http.Header) {
 	for name := range h {
 		switch name {

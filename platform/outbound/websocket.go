@@ -12,44 +12,45 @@ import (
 	"github.com/coder/websocket"
 )
 
-// maxWebsockets is the number of websockets that one owner may have open in this process: twice those of a post to
-// the most relays.
+// maxWebsockets is how many websockets one owner may have open in this process. It is twice what a
+// post to the maximum number of relays needs.
 const maxWebsockets = 40
 
 type ownerKey struct{}
 
-// WithOwner returns a context that names the owner of the websockets opened under it, such as an organization.
-// Websockets without an owner share one limit.
+// WithOwner returns a context that names the owner of the websockets opened under it, such as an
+// organization. Websockets without an owner share one limit.
 func WithOwner(ctx context.Context, owner string) context.Context {
 	return context.WithValue(ctx, ownerKey{}, owner)
 }
 
-// Owner returns the owner that WithOwner has set, or the empty string, under which all websockets without an owner are
-// counted.
+// Owner returns the owner that WithOwner has set. Without one it returns "", under which all such
+// websockets are counted together.
 func Owner(ctx context.Context) string {
 	owner, _ := ctx.Value(ownerKey{}).(string)
 	return owner
 }
 
-// Limits of what a server may send on one websocket. maxReceived is in bytes and counts the handshake and TLS.
+// Limits of what a server may send on one websocket. maxReceived is in bytes and includes the
+// handshake and TLS.
 const (
 	maxReceived = 4 << 20
 	maxPings    = 100
 )
 
-// ErrTooMuch is returned by reads on a websocket whose server has sent more than its limit. The caller closes the
-// websocket.
+// ErrTooMuch is returned by reads on a websocket whose server has sent more than its limit. The
+// caller must close the websocket.
 var ErrTooMuch = errors.New("the server sends too much")
 
-// DialWebsocket opens a websocket through the guard, on a connection of its own, and follows no redirect.
+// DialWebsocket opens a websocket through the guard, on a new connection, and follows no redirects.
 //
-// The context bounds the life of the connection, not only the handshake: when it ends, the connection is reset and
-// the kernel drops what it has not sent yet. To end in order, close the websocket before the context ends. Nothing is
-// sent after the limit of WithLimit.
+// The context limits the life of the connection, not only the handshake: when it ends, the
+// connection is reset and the kernel drops unsent data. To end in order, close the websocket before
+// the context ends. Nothing is sent after the limit of WithLimit.
 //
-// Reads return ErrTooMuch after 4 MB or 100 pings from the server. An owner (see WithOwner) has at most 40 websockets
-// at once: a further call waits until one is closed or ctx ends. Errors name the URL without the query, which may
-// hold a token.
+// Reads return ErrTooMuch after 4 MB or 100 pings from the server. An owner (see WithOwner) has at
+// most 40 websockets at once: a further call waits until one is closed or ctx ends. Errors name the
+// URL without the query, which may contain a token.
 func (c *Client) DialWebsocket(ctx context.Context, url string) (*websocket.Conn, error) {
 	leave, err := c.websockets.Enter(ctx, Owner(ctx))
 	if err != nil {
@@ -70,8 +71,9 @@ func (c *Client) DialWebsocket(ctx context.Context, url string) (*websocket.Conn
 	return conn, nil
 }
 
-// upgrade returns the transport of one websocket: HTTP/1.1, used once. leave is called when its connection is closed.
-// Each websocket has its own transport because only a dialer can tie a connection to ctx.
+// upgrade returns the transport of one websocket, which uses HTTP/1.1 and is used once. leave is
+// called when its connection is closed. Each websocket has its own transport, because only a dialer
+// can tie a connection to ctx.
 func (c *Client) upgrade(ctx context.Context, got *incoming, leave func()) *http.Transport {
 	t := newTransport(c.readGuard)
 	t.TLSClientConfig = c.tls.Clone()
@@ -88,14 +90,14 @@ func (c *Client) upgrade(ctx context.Context, got *incoming, leave func()) *http
 	return t
 }
 
-// incoming counts what the server has sent on one websocket. The connection adds the bytes, the callback of the
-// websocket library adds the pings.
+// incoming counts what the server has sent on one websocket. The connection adds the bytes, and the
+// callback of the websocket library adds the pings.
 type incoming struct{ bytes, pings atomic.Int64 }
 
-// ping is called for every ping. The websocket library answers the ping if it returns true.
+// ping is called for every ping. If it returns true, the websocket library replies with a pong.
 func (r *incoming) ping(context.Context, []byte) bool { return r.pings.Add(1) <= maxPings }
 
-// left returns how many bytes the server may still send: none after too many pings.
+// left returns how many bytes the server may still send. It returns 0 after too many pings.
 func (r *incoming) left() int64 {
 	if r.pings.Load() > maxPings {
 		return 0
@@ -103,8 +105,8 @@ func (r *incoming) left() int64 {
 	return maxReceived - r.bytes.Load()
 }
 
-// websocketConn is the connection of one websocket. It is reset when its context ends, sends nothing after the limit
-// of the context, and receives no more than maxReceived.
+// websocketConn is the connection of one websocket. It is reset when its context ends, sends
+// nothing after the limit of the context, and receives no more than maxReceived.
 type websocketConn struct {
 	net.Conn
 	ctx   context.Context
@@ -130,7 +132,8 @@ func (b *websocketConn) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// Write returns ErrTooLate after the limit of the context, by a clock that also runs while the machine is stopped.
+// Write returns ErrTooLate after the limit of the context. The limit also counts time while the
+// machine is suspended.
 func (b *websocketConn) Write(p []byte) (int, error) {
 	if left, ok := Left(b.ctx); ok && left <= 0 {
 		return 0, ErrTooLate
@@ -138,7 +141,7 @@ func (b *websocketConn) Write(p []byte) (int, error) {
 	return b.Conn.Write(p)
 }
 
-// Close resets the connection after the end of its context, and else closes it in order.
+// Close closes the connection in order, or resets it if its context has ended.
 func (b *websocketConn) Close() error {
 	defer b.leave()
 	b.stop()

@@ -9,18 +9,20 @@ import (
 	"github.com/jackc/pgx/v5/pgconn/ctxwatch"
 )
 
-// cancelPending is the key of PgConn.CustomData for a connection that may still receive a cancellation.
+// cancelPending is the PgConn.CustomData key of a connection that may still receive a cancellation.
 const cancelPending = "crier: cancel pending"
 
-// cancelAtDeadline cancels a statement at the server when its context ends, so that a claim whose caller has given up
-// cannot commit later. If the server does not confirm within cancelWait, the connection is closed.
+// cancelAtDeadline cancels a statement at the server when its context ends, so that a claim whose
+// caller has given up cannot commit later. If the server does not confirm within cancelWait, the
+// connection is closed.
 func cancelAtDeadline(cc *pgx.ConnConfig) {
 	cc.BuildContextWatcherHandler = func(c *pgconn.PgConn) ctxwatch.Handler { return &canceller{conn: c} }
 }
 
-// canceller cancels the statement of a connection. The request names the connection, not the statement, so a late one
-// would end the statement of the next borrower. The canceller therefore lets the caller go on only after the server has
-// confirmed that the request was delivered. Without that the connection is marked, and the pool closes it.
+// canceller cancels the statement of a connection. A cancel request names the connection and not
+// the statement, so a late request would end the statement of the next borrower. The canceller
+// therefore lets the caller continue only once the server has confirmed that the request was
+// delivered. Otherwise it marks the connection, and the pool closes it.
 type canceller struct {
 	conn      *pgconn.PgConn
 	asked     chan struct{} // closed when delivered is set
@@ -49,7 +51,8 @@ func (c *canceller) HandleUnwatchAfterCancel() {
 	_ = c.conn.Conn().SetDeadline(time.Time{})
 }
 
-// isReusable is the PrepareConn of every pool. It rejects a connection that may still receive a cancellation.
+// isReusable is the PrepareConn of every pool. It rejects connections that may still receive a
+// cancellation.
 func isReusable(_ context.Context, c *pgx.Conn) (bool, error) {
 	return c.PgConn().CustomData()[cancelPending] == nil, nil
 }

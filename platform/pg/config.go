@@ -1,5 +1,6 @@
-// Package pg connects to Postgres: one connection pool per role, batches that set the role and the organization in
-// the same round trip, and transactions that are retried when Postgres has rolled them back.
+// Package pg connects to Postgres. It has one connection pool per role, batches that set the role
+// and the organization in the same round trip, and transactions that are retried if Postgres rolled
+// them back.
 package pg
 
 import (
@@ -10,12 +11,12 @@ import (
 	"runtime"
 )
 
-// Role is a database role, which limits the rows and columns that a connection can read and write. Its full name in
-// Postgres is "<prefix>_<role>".
+// Role is a database role. It limits the rows and columns that a connection can read and write. Its
+// full name in Postgres is "<prefix>_<role>". Example: crier_tenant
 type Role string
 
-// The roles. All but Login and Jobs have a pool; Login is the owner of the tables and is used for migrations, locks
-// and LISTEN only.
+// The roles. All but Login and Jobs have a pool. Login is the owner of the tables and is used only
+// for migrations, locks and LISTEN.
 const (
 	// Login enters no role.
 	Login Role = ""
@@ -23,37 +24,45 @@ const (
 	Tenant Role = "tenant"
 	// Gate finds the owner of a credential.
 	Gate Role = "gate"
-	// Clock claims, finishes and sweeps across organizations. It sees no content and no credentials.
+	// Clock claims, finishes and sweeps across organizations. It sees no content and no
+	// credentials.
 	Clock Role = "clock"
-	// Sender reads what the send of a claimed post needs and writes nothing.
+	// Sender reads what is needed to send a claimed post, and writes nothing.
 	Sender Role = "sender"
-	// Retention deletes expired rows across organizations. Its pool has one connection, opened on first use.
+	// Retention deletes expired rows across organizations. Its pool has one connection, opened on
+	// first use.
 	Retention Role = "retention"
-	// Keys is Gate for look-ups of API keys only. Its pool has one connection, so that these look-ups never wait
-	// behind those that need no credential.
+	// Keys is Gate for API key look-ups only. Its pool has one connection, so that these look-ups
+	// never wait behind work that needs no credential.
 	Keys Role = "keys"
-	// Sessions is Gate for look-ups of sessions only. Its pool has one connection too: use cases of accounts that wait
-	// for locks do not delay requests that have a session.
+	// Sessions is Gate for session look-ups only. Its pool has one connection, so that account use
+	// cases that wait for locks do not delay requests that have a session.
 	Sessions Role = "sessions"
 	// Jobs reads and writes the tables of the background jobs; see DirectPool.
 	Jobs Role = "jobs"
 )
 
-// PoolerTransaction is the value of Config.Pooler for a pooler that lends a connection for one transaction.
+// PoolerTransaction is the value of Config.Pooler for a pooler that lends a connection for one
+// transaction.
 const PoolerTransaction = "transaction"
 
-// Config names the Postgres database and how to connect to it. URL is required, and DirectURL with a Pooler.
+// Config names the Postgres database and how to connect to it. URL is required. With a Pooler, so
+// is DirectURL.
 type Config struct {
-	// URL is the address as the owner of the tables.
+	// URL is the address for connecting as the owner of the tables. Example:
+	// postgres://crier:password@db:5432/crier
 	URL string `env:"DATABASE_URL" doc:"Address of the Postgres database, as the owner of its tables; required."`
-	// DirectURL is the same past any pooler, URL when empty. Locks, LISTEN and migrations use it.
+	// DirectURL is the same address, but bypasses any pooler. It defaults to URL. Locks, LISTEN and
+	// migrations use it.
 	DirectURL string `env:"DATABASE_DIRECT_URL" doc:"The same past any pooler; DATABASE_URL when not set."`
-	// Pooler is PoolerTransaction when URL leads through a pooler that lends connections for one transaction.
+	// Pooler is PoolerTransaction if URL leads through a pooler that lends connections for one
+	// transaction.
 	Pooler string `env:"POOLER" doc:"transaction, when DATABASE_URL is that of a pooler that lends connections so."`
-	// RolePrefix is crier when empty.
+	// RolePrefix defaults to crier.
 	RolePrefix string `env:"ROLE_PREFIX, default=crier" doc:"First part of the names of the database roles."`
-	// MaxConns is shared by the pools except those of Retention, Keys, Sessions and Jobs. 0 means 2 x cores + 2, at least
-	// 16. Half of them serve organizations, each at most with half of those.
+	// MaxConns is shared by all pools except Retention, Keys, Sessions and Jobs. 0 means twice the
+	// cores plus 2, and at least 16. Half of the connections serve organizations, each of which
+	// uses at most half of those.
 	MaxConns int32 `env:"DATABASE_MAX_CONNS" doc:"Connections of all pools; 2 x cores + 2, at least 16, when not set."`
 }
 
@@ -81,7 +90,7 @@ func (c Config) Validate() error {
 	return errors.Join(faults...)
 }
 
-// Direct returns the address that bypasses any pooler: DirectURL, or URL when that is empty.
+// Direct returns the address that bypasses any pooler: DirectURL, or URL if that is empty.
 func (c Config) Direct() string {
 	if c.DirectURL != "" {
 		return c.DirectURL
@@ -89,7 +98,8 @@ func (c Config) Direct() string {
 	return c.URL
 }
 
-// roleName returns the name of the role in Postgres: empty for Login, and that of Gate for Keys and Sessions.
+// roleName returns the name of the role in Postgres. It is empty for Login; Keys and Sessions use
+// the role of Gate.
 func (c Config) roleName(r Role) string {
 	switch r {
 	case Login:
@@ -100,8 +110,9 @@ func (c Config) roleName(r Role) string {
 	return c.RolePrefix + "_" + string(r)
 }
 
-// minConns is the smallest default of MaxConns. It leaves at least two connections for every pool that shares it (see
-// poolSize), and three processes, each an edge and a worker, stay below the default limit of Postgres, 100 connections.
+// minConns is the smallest default of MaxConns. It leaves at least two connections for every pool
+// that shares it (see poolSize). Three processes, each an edge and a worker, still stay below
+// Postgres's default limit of 100 connections.
 const minConns = 16
 
 // FewestConns is the smallest valid MaxConns: one connection for each role that shares it.
@@ -109,7 +120,7 @@ const FewestConns = int32(len(sharedRoles))
 
 var prefixForm = regexp.MustCompile(`^[a-z][a-z0-9_]{0,39}$`)
 
-// mostConns is the largest number of connections that Postgres can be configured for, about.
+// mostConns is roughly the largest number of connections that Postgres can be configured for.
 const mostConns = 10_000
 
 func (c Config) prefix() string { return cmp.Or(c.RolePrefix, "crier") }

@@ -16,23 +16,25 @@ import (
 	"crier/platform/fault"
 )
 
-// RetryAfter is the Retry-After of Fault while the database is away, about the duration of a restart.
+// RetryAfter is the Retry-After of Fault while the database is away. It is about the duration of a
+// restart.
 const RetryAfter = 3 * time.Second
 
-// The Retry-After of Fault when other transactions or other calls of the same organization were in the way. Most of
-// them take milliseconds.
+// The Retry-After of Fault if other transactions, or other calls of the same organization, were in
+// the way. Most of them take milliseconds.
 const (
 	lockedRetryAfter = time.Second
 	busyRetryAfter   = time.Second
 )
 
-// ErrOrgBusy is returned by Read, WriteOrg and InOrg when other calls of the same organization hold all the
-// connections that it may use. Nothing was executed. Calls of other organizations are not affected.
+// ErrOrgBusy is returned by Read, WriteOrg and InOrg if other calls of the same organization hold
+// all the connections that it may use. Nothing was executed. Calls of other organizations are not
+// affected.
 var ErrOrgBusy = errors.New("other calls of the organization have all its connections")
 
-// SQLSTATE codes that this package handles. codeCanceled is sent after statement_timeout and after a cancel request
-// of the client. codeIdleInTx is sent when this process was paused inside a transaction, which Postgres has rolled
-// back.
+// SQLSTATE codes that this package handles. Postgres sends codeCanceled after statement_timeout and
+// after a cancel request of the client. It sends codeIdleInTx if it rolled back a transaction
+// because this process paused inside it.
 const (
 	codeUnique         = "23505"
 	codeDeadlock       = "40P01"
@@ -47,38 +49,40 @@ const (
 	codeStarting       = "57P03"
 )
 
-// awayClasses are the SQLSTATE classes of a server that cannot execute any statement now: connection exceptions,
-// insufficient resources (a full disk, too many sessions), operator intervention (a shutdown, a statement timeout)
-// and system errors.
+// awayClasses are the SQLSTATE classes of a server that cannot execute any statement now:
+// connection exceptions, insufficient resources (a full disk, too many sessions), operator
+// intervention (a shutdown, a statement timeout) and system errors.
 var awayClasses = []string{"08", "53", "57", "58"}
 
-// environmentClasses are the SQLSTATE classes whose cause is the environment and not the values of a statement:
-// awayClasses, an invalid transaction state, a missing role or database, a conflict with other transactions, a
-// missing grant, table or column, an unavailable lock, an invalid configuration file, and a plan that a migration has
-// invalidated.
+// environmentClasses are the SQLSTATE classes that are caused by the environment and not by the
+// values of a statement. Beyond awayClasses they are an invalid transaction state, a missing role
+// or database, a conflict with other transactions, a missing grant, table or column, an unavailable
+// lock, an invalid configuration file, and a plan that a migration invalidated.
 var environmentClasses = append([]string{"0A", "25", "26", "28", "3D", "3F", "40", "42", "55", "F0"}, awayClasses...)
 
 // errClosed is joined to errors that occur after DB.Close.
 var errClosed = errors.New("the pools are closed")
 
-// awayErrors are the errors of the client side that mean that the server cannot be reached.
+// awayErrors are the client-side errors that mean that the server cannot be reached.
 var awayErrors = []error{
 	errClosed, context.DeadlineExceeded, io.EOF, io.ErrUnexpectedEOF, net.ErrClosed, pgconn.ErrConnClosed,
 	syscall.ECONNREFUSED, syscall.ECONNRESET, syscall.EPIPE,
 }
 
-// IsUnique returns true when err is a violation of the named unique constraint or index; "" matches any.
+// IsUnique reports whether err is a violation of the named unique constraint or index; "" matches
+// any.
 func IsUnique(err error, constraint string) bool {
 	var pe *pgconn.PgError
 	return errors.As(err, &pe) && pe.Code == codeUnique && (constraint == "" || pe.ConstraintName == constraint)
 }
 
-// IsNoRows returns true when a query for one row found none. Fault makes such an error Internal, so callers check it
-// before.
+// IsNoRows reports whether a query for one row found none. Callers check it first, because Fault
+// converts such an error to Internal.
 func IsNoRows(err error) bool { return errors.Is(err, pgx.ErrNoRows) }
 
-// IsAway returns true when the database cannot be reached or did not answer in time, so that a later call may work. A
-// write that failed this way may have been committed. It returns false for what the caller itself cancelled.
+// IsAway reports whether the database cannot be reached or did not respond in time, so that a later
+// call may succeed. A write that failed this way may have been committed. IsAway returns false if
+// the caller itself canceled the call.
 func IsAway(err error) bool {
 	if errors.Is(err, context.Canceled) {
 		return false
@@ -94,43 +98,47 @@ func IsAway(err error) bool {
 	return errors.As(err, &ce) || errors.As(err, &ne)
 }
 
-// IsSlow returns true when the database is there, and did not answer in time or does not accept connections yet.
+// IsSlow reports whether the database exists but did not respond in time or does not accept
+// connections yet.
 func IsSlow(err error) bool {
 	return errors.Is(err, context.DeadlineExceeded) || hasCode(err, codeStarting)
 }
 
-// IsRefused returns true when the database refused a statement because of a row or a value in it, so that the
-// statement may work without that row: invalid data, a violated constraint, an exception raised by a function, a
-// limit, or a damaged page. It returns false for errors of the environment, such as a missing grant or a full disk:
-// callers retry those until the cause is gone.
+// IsRefused reports whether the database refused a statement because of a row or a value in it:
+// invalid data, a violated constraint, an exception raised by a function, a limit, or a damaged
+// page. The statement may succeed without that row.
+//
+// IsRefused returns false for errors of the environment, such as a missing grant or a full disk.
+// Callers retry those until the cause is gone.
 func IsRefused(err error) bool {
 	var pe *pgconn.PgError
 	return errors.As(err, &pe) && len(pe.Code) == 5 && !slices.Contains(environmentClasses, class(pe))
 }
 
-// IsLocked returns true when a statement failed because of other transactions: a lock timeout, a deadlock or a
-// serialization failure. It may work soon, and at once without the contended row.
+// IsLocked reports whether a statement failed because of other transactions: a lock timeout, a
+// deadlock or a serialization failure. It may succeed soon, and at once without the contended row.
 func IsLocked(err error) bool { return hasCode(err, codeLockTimeout, codeDeadlock, codeSerialization) }
 
-// IsRolledBack returns true if Postgres returned an error that ended the transaction but not the
-// connection, so nothing was committed.
+// IsRolledBack reports whether Postgres returned an error that ended the transaction but not the
+// connection, so that nothing was committed.
 func IsRolledBack(err error) bool {
 	var pe *pgconn.PgError
 	return errors.As(err, &pe) && pe.SeverityUnlocalized == "ERROR"
 }
 
-// IsRowError returns true when a statement may work with fewer rows, because one of them may be the cause: it was
-// refused, met a lock, or reached the statement timeout. It returns false for a statement that the caller itself
-// cancelled.
+// IsRowError reports whether a statement may succeed with fewer rows, because one of them may be
+// the cause: it was refused, met a lock, or reached the statement timeout. IsRowError returns false
+// if the caller itself canceled the statement.
 func IsRowError(err error) bool {
 	return IsRefused(err) || IsLocked(err) || hasCode(err, codeCanceled) && !errors.Is(err, context.Canceled)
 }
 
-// IsOrgBusy returns true when err matches ErrOrgBusy: nothing was executed, and a later call may work.
+// IsOrgBusy reports whether err matches ErrOrgBusy: nothing was executed, and a later call may
+// succeed.
 func IsOrgBusy(err error) bool { return errors.Is(err, ErrOrgBusy) }
 
-// IsEnvironment returns true when the cause of err is no row and no value: the database is away, or something that
-// every statement needs is missing or in use. A later call may work.
+// IsEnvironment reports whether the cause of err is neither a row nor a value: the database is
+// away, or something that every statement needs is missing or in use. A later call may succeed.
 func IsEnvironment(err error) bool {
 	if errors.Is(err, context.Canceled) || IsAway(err) || IsOrgBusy(err) {
 		return true
@@ -139,8 +147,9 @@ func IsEnvironment(err error) bool {
 	return errors.As(err, &pe) && !IsRefused(err)
 }
 
-// Reason returns why Postgres refused a statement, for operators: the SQLSTATE and the constraint, or else the
-// message, cut at 200 bytes. It holds no detail line, which would repeat values of the row.
+// Reason returns why Postgres refused a statement, for operators: the SQLSTATE and the constraint,
+// or else the message, cut at 200 bytes. It omits the detail line, which would repeat values of the
+// row.
 func Reason(err error) string {
 	var pe *pgconn.PgError
 	if !errors.As(err, &pe) {
@@ -155,11 +164,12 @@ func Reason(err error) string {
 
 func class(pe *pgconn.PgError) string { return pe.Code[:min(2, len(pe.Code))] }
 
-// Fault converts the error of a query to a fault; nil stays nil. The kind is Unavailable while the
-// database is away or when other transactions were in the way, RateLimited for ErrOrgBusy, Invalid
-// for a value that no column can hold, and otherwise Internal. An error that is already Unavailable
-// is returned unchanged, because it names what is away, which may not be the database. The caller
-// first handles errors with a meaning of their own (IsNoRows, IsUnique).
+// Fault converts the error of a query to a fault; nil stays nil. The kind is Unavailable if the
+// database is away or other transactions were in the way, RateLimited for ErrOrgBusy, Invalid for a
+// value that no column can hold, and otherwise Internal. An error that is already Unavailable is
+// returned unchanged, because it names what is away, which may not be the database.
+//
+// Callers first handle the errors that have a specific meaning (IsNoRows, IsUnique).
 func Fault(op string, err error) error {
 	if f := (*fault.Error)(nil); errors.As(err, &f) && f.Kind == fault.Unavailable {
 		return err

@@ -20,7 +20,7 @@ import (
 	"crier/platform/limit"
 )
 
-// sharedRoles share MaxConns. Each of singleRoles has one connection in addition to it.
+// sharedRoles share MaxConns. Each of singleRoles has one connection beyond MaxConns.
 var (
 	sharedRoles = [...]Role{Tenant, Gate, Clock, Sender}
 	singleRoles = [...]Role{Retention, Keys, Sessions}
@@ -30,22 +30,24 @@ const (
 	applicationName = "crier"
 	idleInTx        = "5s"
 	maxConnIdle     = 5 * time.Minute
-	// plannedConnLife is the least lifetime of connections on which Plan has planned statements; see poolConfig.
+	// plannedConnLife is the minimum lifetime of connections on which Plan has planned statements;
+	// see poolConfig.
 	plannedConnLife = 24 * time.Hour
-	// connectTimeout bounds connecting: a server that hangs accepts connections and never answers.
+	// connectTimeout limits connecting: a server that hangs accepts connections and never responds.
 	connectTimeout = 5 * time.Second
 
-	// answerMargin is how long a client waits for an answer after the statement_timeout of the server.
+	// answerMargin is how long a client waits for a response after the server's statement_timeout.
 	answerMargin = 3 * time.Second
-	// cancelWait is how long a client waits, after its deadline, for the server to confirm the cancellation.
+	// cancelWait is how long a client waits, after its deadline, for the server to confirm the
+	// cancellation.
 	cancelWait = time.Second
 
-	// maxOrgWaiters is the number of calls of one organization that may wait for connections. Another one fails at once
-	// with ErrOrgBusy.
+	// maxOrgWaiters is how many calls of one organization may wait for connections. Any further
+	// call fails at once with ErrOrgBusy.
 	maxOrgWaiters = 128
 )
 
-// statementTimeout returns after how long the server cancels a statement of the role.
+// statementTimeout returns how long a statement of the role may run before the server cancels it.
 func statementTimeout(r Role) time.Duration {
 	switch r {
 	case Tenant:
@@ -59,7 +61,8 @@ func statementTimeout(r Role) time.Duration {
 	}
 }
 
-// lockTimeout returns how long a statement of the role waits for a lock before it fails with SQLSTATE 55P03.
+// lockTimeout returns how long a statement of the role waits for a lock before it fails with
+// SQLSTATE 55P03.
 func lockTimeout(r Role) string {
 	switch r {
 	case Clock, Retention:
@@ -80,8 +83,8 @@ type DB struct {
 	closed   atomic.Bool
 }
 
-// Open returns the pools without connecting (see Ping). The error is fault.Invalid when the configuration cannot
-// work.
+// Open returns the pools without connecting (see Ping). It returns fault.Invalid if the
+// configuration cannot work.
 func Open(ctx context.Context, cfg Config) (*DB, error) {
 	if err := cfg.Validate(); err != nil {
 		return nil, fault.New(fault.Invalid, "pg.Open", err.Error())
@@ -113,8 +116,9 @@ func (d *DB) poolConfig(r Role) (*pgxpool.Config, error) {
 	pc.MinConns, pc.MinIdleConns, pc.MaxConns = 0, 0, poolSize(r, d.cfg.MaxConns)
 	pc.MaxConnIdleTime, pc.PingTimeout = maxConnIdle, connectTimeout
 	if r == Clock || r == Sender {
-		// Plan does not run on a replaced connection, so these few live long, busy or idle, and expire one by one. A
-		// broken one, for instance after a fail-over, is dropped on its next use.
+		// Plan does not run on a replaced connection, so these few live long, busy or idle, and
+		// expire one by one. A broken one, for instance after a fail-over, is dropped on its next
+		// use.
 		pc.MaxConnLifetime, pc.MaxConnLifetimeJitter = plannedConnLife, plannedConnLife
 		pc.MaxConnIdleTime = plannedConnLife + plannedConnLife
 	}
@@ -128,7 +132,7 @@ func (d *DB) poolConfig(r Role) (*pgxpool.Config, error) {
 	params := pc.ConnConfig.RuntimeParams
 	params["application_name"] = applicationName
 	if d.behindPooler() {
-		// A transaction pooler refuses other start-up parameters and loses named statements.
+		// A transaction pooler rejects other start-up parameters and loses named statements.
 		pc.ConnConfig.DefaultQueryExecMode = pgx.QueryExecModeCacheDescribe
 		return pc, nil
 	}
@@ -137,7 +141,8 @@ func (d *DB) poolConfig(r Role) (*pgxpool.Config, error) {
 	return pc, nil
 }
 
-// settings returns the session parameters of the role. Behind a transaction pooler they are set in each transaction.
+// settings returns the session parameters of the role. Behind a transaction pooler they are set in
+// each transaction.
 func settings(r Role) map[string]string {
 	out := map[string]string{
 		"lock_timeout":                        lockTimeout(r),
@@ -153,11 +158,13 @@ func settings(r Role) map[string]string {
 	return out
 }
 
-// plannerSettings returns the planner settings for the scheduler's few large statements. Their plans are generic and
-// cached, because planning a claim costs more than executing it, and they use indexes only: statistics from an idle
-// hour estimate tables as empty and scans as cheap, which a burst then pays for. The settings exclude scans and hash
-// joins; the form of the statements ("x = any (array[y])") selects the index. Both are needed. Memoize is off because
-// no key is looked up twice.
+// plannerSettings returns the planner settings for the scheduler's few large statements. Their
+// plans are generic and cached, because planning a claim costs more than executing it.
+//
+// The plans use indexes only. Statistics from an idle hour estimate tables as empty and scans as
+// cheap, and the next burst pays for it. The settings therefore exclude scans and hash joins, and
+// the form of the statements ("x = any (array[y])") selects the index; both are needed. Memoize is
+// off because no key is looked up twice.
 func plannerSettings() map[string]string {
 	return map[string]string{
 		"plan_cache_mode":   "force_generic_plan",
@@ -170,20 +177,21 @@ func plannerSettings() map[string]string {
 	}
 }
 
-// setConnectTimeout does not change a connect_timeout that the address has.
+// setConnectTimeout keeps the connect_timeout of the address, if it has one.
 func setConnectTimeout(cc *pgx.ConnConfig) {
 	if cc.ConnectTimeout == 0 {
 		cc.ConnectTimeout = connectTimeout
 	}
 }
 
-// poolSize returns the size of the role's pool out of total connections: a quarter for Clock, an eighth each for Gate
-// and Sender, and the rest for Tenant, which does nearly all the work. With minConns that is 4, 2, 2 and 8: a pool of
-// one would let a slow sweep delay every claim and every finish, and a slow look-up every sign-in.
+// poolSize returns the size of the role's pool out of total connections: a quarter for Clock, an
+// eighth each for Gate and Sender, and the rest for Tenant, which does nearly all the work. With
+// minConns the sizes are 4, 2, 2 and 8. In a pool of one connection, a slow sweep would delay every
+// claim and every finish, and a slow look-up every sign-in.
 func poolSize(r Role, total int32) int32 {
 	switch r {
 	case Retention, Keys, Sessions:
-		return 1 // in addition to total
+		return 1 // not part of total
 	case Clock:
 		return max(1, total/4)
 	case Gate, Sender:
@@ -192,14 +200,14 @@ func poolSize(r Role, total int32) int32 {
 	return total - poolSize(Clock, total) - poolSize(Gate, total) - poolSize(Sender, total)
 }
 
-// orgConns returns how many connections of the Tenant pool one organization may use at once: half of them, so that its
-// slow statements never occupy them all.
+// orgConns returns how many connections of the Tenant pool one organization may use at once. It is
+// half of them, so that slow statements of one organization never occupy all.
 func orgConns(total int32) int { return max(1, int(poolSize(Tenant, total))/2) }
 
 func (d *DB) behindPooler() bool { return d.cfg.Pooler == PoolerTransaction }
 
-// Close waits until all borrowed connections are returned and closes them. Later calls of the pools fail with an
-// error that IsAway accepts.
+// Close waits until all borrowed connections are returned and closes them. Later calls of the pools
+// fail with an error for which IsAway returns true.
 func (d *DB) Close() {
 	d.closed.Store(true)
 	for _, p := range d.pools {
@@ -207,8 +215,8 @@ func (d *DB) Close() {
 	}
 }
 
-// Ping executes a statement in every role. The error is fault.Unavailable; its message names the role that the
-// migrations have not made.
+// Ping executes a statement in every role. It returns fault.Unavailable if that fails; the message
+// names the role if the migrations have not created it.
 func (d *DB) Ping(ctx context.Context) error {
 	for _, r := range slices.Concat(sharedRoles[:], singleRoles[:]) {
 		if err := d.InRole(ctx, r, func(tx pgx.Tx) error {
@@ -221,12 +229,14 @@ func (d *DB) Ping(ctx context.Context) error {
 	return nil
 }
 
-// Pool returns the pool of the role, for what the methods of DB do not cover, or nil. Behind a transaction pooler its
-// connections have not entered the role: use Read, InOrg, InRole, WriteOrg and WriteRole there.
+// Pool returns the pool of the role, or nil, for work that the methods of DB do not cover. Behind a
+// transaction pooler its connections have not entered the role: use Read, InOrg, InRole, WriteOrg
+// and WriteRole there.
 func (d *DB) Pool(r Role) *pgxpool.Pool { return d.pools[r] }
 
-// Direct opens a connection that bypasses any pooler, for session locks and LISTEN. The caller closes it. Login
-// enters no role. The error is fault.Unavailable, or fault.Invalid when the address cannot be parsed.
+// Direct opens a connection that bypasses any pooler, for session locks and LISTEN. Login enters no
+// role. The caller closes the connection. Direct returns fault.Unavailable, or fault.Invalid if the
+// address cannot be parsed.
 func (d *DB) Direct(ctx context.Context, r Role) (*pgx.Conn, error) {
 	cc, err := pgx.ParseConfig(d.cfg.Direct())
 	if err != nil {
@@ -244,9 +254,10 @@ func (d *DB) Direct(ctx context.Context, r Role) (*pgx.Conn, error) {
 	return c, nil
 }
 
-// DirectPool returns a pool of at most conns connections of the role that bypasses any pooler, for a library that
-// needs its own, for instance for LISTEN. The caller closes it. No connection is opened before the first use. The
-// error is fault.Invalid when the address cannot be parsed.
+// DirectPool returns a pool of at most conns connections of the role that bypasses any pooler. It
+// is for libraries that need a separate pool, for example to LISTEN. The caller closes it. The
+// first use opens the first connection. DirectPool returns fault.Invalid if the address cannot be
+// parsed.
 func (d *DB) DirectPool(ctx context.Context, r Role, conns int32) (*pgxpool.Pool, error) {
 	pc, err := pgxpool.ParseConfig(d.cfg.Direct())
 	if err != nil {
@@ -265,7 +276,8 @@ func (d *DB) DirectPool(ctx context.Context, r Role, conns int32) (*pgxpool.Pool
 	return pool, nil
 }
 
-// unreachable returns fault.Unavailable with a message that separates a missing role from a missing server.
+// unreachable returns fault.Unavailable. Its message distinguishes a missing role from a missing
+// server.
 func (d *DB) unreachable(op string, r Role, err error) error {
 	message := "The database cannot be reached."
 	if pe := (*pgconn.PgError)(nil); errors.As(err, &pe) && strings.Contains(pe.Message, `"`+d.cfg.roleName(r)+`"`) {

@@ -7,8 +7,8 @@ import (
 	"github.com/jackc/pgx/v5/pgtype"
 )
 
-// uuidCodec encodes and decodes ids as 16 bytes. pgx's own codec uses the text form for types that implement the
-// interfaces of database/sql, which is slow for lists of thousands.
+// uuidCodec encodes and decodes ids as 16 bytes. pgx's codec uses the text form for types that
+// implement the interfaces of database/sql, which is slow for lists of thousands.
 type uuidCodec struct{ pgtype.UUIDCodec }
 
 // identifier is implemented by the types of platform/id; the zero value is NULL.

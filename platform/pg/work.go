@@ -16,15 +16,16 @@ import (
 	"crier/platform/limit"
 )
 
-// patience is how often a call is tried after errors for which Postgres has rolled it back, and the unit of the pauses
-// between the tries; see retry.
+// patience says how many times retry tries a call that Postgres rolled back, and the unit of the
+// pauses between the tries.
 type patience struct {
 	times int
 	pause time.Duration
 }
 
-// patienceOf returns the patience of a role. That of Gate waits for locks without a connection: it has few, which all
-// organizations share, and one of them can keep its own rows locked for long.
+// patienceOf returns the patience of a role. Gate retries often instead of waiting for locks on a
+// connection: it has few connections, which all organizations share, and one organization can keep
+// its own rows locked for long.
 func patienceOf(r Role) patience {
 	if r == Gate {
 		return patience{times: 10, pause: 50 * time.Millisecond}
@@ -32,28 +33,33 @@ func patienceOf(r Role) patience {
 	return patience{times: 3, pause: 20 * time.Millisecond}
 }
 
-// Read executes a batch of queries as one organization, in one round trip and one implicit transaction. It returns
-// the first error of any query. It is retried as InOrg is, and also when a migration changed a column's type under a
-// cached plan, so queue's callbacks must overwrite what they fill. The batch must not contain BEGIN or COMMIT.
+// Read executes a batch of queries as one organization, in one round trip and one implicit
+// transaction. It returns the first error of any query. The batch must not contain BEGIN or COMMIT.
 //
-// Read, WriteOrg and InOrg of one organization use at most half of the connections of the Tenant pool at once. A
-// further call waits for one of them to end; it fails with ErrOrgBusy when that takes too long or too many calls
-// wait.
+// Read is retried like InOrg, and also if a migration changed a column's type under a cached plan.
+// The callbacks of queue must therefore overwrite what they fill.
+//
+// The calls of Read, WriteOrg and InOrg of one organization use at most half of the connections of
+// the Tenant pool at once. A further call waits for one of them to end. It fails with ErrOrgBusy if
+// that takes too long or too many calls are waiting.
 func (d *DB) Read(ctx context.Context, org uuid.UUID, queue func(b *pgx.Batch)) error {
 	return d.batch(ctx, Tenant, org, queue)
 }
 
-// WriteOrg executes a batch as one organization, in one round trip and one implicit transaction, which Postgres
-// commits when every statement has worked. It is for one statement, or for several that do not depend on each other's
-// results. It is retried as InOrg is, so queue's callbacks must overwrite what they fill. The error of a callback is
-// returned but rolls nothing back: use InOrg to check a result before the commit. Other errors are those of Read. The
-// batch must not contain BEGIN or COMMIT.
+// WriteOrg executes a batch as one organization, in one round trip and one implicit transaction.
+// Postgres commits it if every statement succeeds. Use it for one statement, or for several that do
+// not depend on each other's results. The batch must not contain BEGIN or COMMIT.
+//
+// WriteOrg is retried like InOrg, so the callbacks of queue must overwrite what they fill. It
+// returns the error of a callback but does not roll back: use InOrg to check a result before the
+// commit. Otherwise it returns the same errors as Read.
 func (d *DB) WriteOrg(ctx context.Context, org uuid.UUID, queue func(b *pgx.Batch)) error {
 	return d.batch(ctx, Tenant, org, queue)
 }
 
-// WriteRole is WriteOrg for the roles that work across organizations; it also serves their single-statement reads. It
-// returns fault.Internal for a role without a pool, and else the first error of any query.
+// WriteRole is WriteOrg for the roles that work across organizations; it also serves their
+// single-statement reads. It returns fault.Internal for a role without a pool, and otherwise the
+// first error of any query.
 func (d *DB) WriteRole(ctx context.Context, r Role, queue func(b *pgx.Batch)) error {
 	if d.pools[r] == nil {
 		return noPool("pg.WriteRole", r)
@@ -61,10 +67,13 @@ func (d *DB) WriteRole(ctx context.Context, r Role, queue func(b *pgx.Batch)) er
 	return d.batch(ctx, r, uuid.Nil, queue)
 }
 
-// Plan prepares the statements on every connection of the role's pool before they are needed: it executes each once
-// with NULL for all parameters, which must change nothing. It waits until it has borrowed every connection. Behind a
-// transaction pooler, where no plan is kept, it does nothing. It returns fault.Internal for a role without a pool, and
-// else the first error of a connection or a statement.
+// Plan prepares the statements on every connection of the role's pool before they are needed. It
+// executes each statement once with NULL for all parameters, which must change nothing. It waits
+// until it has borrowed every connection. Behind a transaction pooler, where no plan is kept, it
+// does nothing.
+//
+// Plan returns fault.Internal for a role without a pool, and otherwise the first error of a
+// connection or a statement.
 func (d *DB) Plan(ctx context.Context, r Role, statements ...string) error {
 	pool := d.pools[r]
 	if pool == nil {
@@ -75,7 +84,7 @@ func (d *DB) Plan(ctx context.Context, r Role, statements ...string) error {
 	}
 	ctx, cancel := withDeadline(ctx, r)
 	defer cancel()
-	d.planning.Lock() // two callers would deadlock, each waiting for connections of the other
+	d.planning.Lock() // two callers would each wait for the other's connections
 	defer d.planning.Unlock()
 	all := make([]*pgxpool.Conn, 0, pool.Config().MaxConns)
 	defer func() {
@@ -108,7 +117,8 @@ func plan(ctx context.Context, c *pgx.Conn, statements []string) error {
 	return nil
 }
 
-// retryableCodes are the codes of errors after which Postgres has rolled everything back and another try may work.
+// retryableCodes are the codes of errors after which Postgres has rolled everything back and
+// another try may succeed.
 var retryableCodes = []string{codeDeadlock, codeSerialization, codeLockTimeout, codePlanChanged}
 
 func (d *DB) batch(ctx context.Context, r Role, org uuid.UUID, queue func(b *pgx.Batch)) error {
@@ -127,17 +137,20 @@ func (d *DB) batch(ctx context.Context, r Role, org uuid.UUID, queue func(b *pgx
 	}))
 }
 
-// InOrg runs fn in a transaction of one organization and commits when fn returns nil. After a deadlock, a
-// serialization failure or a lock timeout, which Postgres has rolled back, it runs fn again, up to three times in
-// all: fn must be repeatable and change nothing outside tx. fn must not call Read, WriteOrg or InOrg, which could
-// wait for the connection that fn itself uses. The error is that of fn or of the commit, or ErrOrgBusy; after an error
-// of the commit for which IsAway returns true the changes may be stored.
+// InOrg runs fn in a transaction of one organization and commits if fn returns nil. If Postgres
+// rolls back because of a deadlock, a serialization failure or a lock timeout, InOrg runs fn again,
+// up to three times in total. fn must therefore be repeatable and change nothing outside tx. fn
+// must not call Read, WriteOrg or InOrg, which could wait for the connection that fn itself uses.
+//
+// InOrg returns the error of fn or of the commit, or ErrOrgBusy. If the commit fails and IsAway
+// returns true for its error, the changes may have been stored.
 func (d *DB) InOrg(ctx context.Context, org uuid.UUID, fn func(tx pgx.Tx) error) error {
 	return d.inTx(ctx, Tenant, org, d.begin(Tenant)+"; set local app.org_id = '"+org.String()+"'", fn)
 }
 
-// InRole is InOrg for the roles that work across organizations. As Gate, fn runs up to ten times. Without an organization the Tenant role sees no rows.
-// It returns fault.Internal for a role without a pool, and else the error of fn or of the commit.
+// InRole is InOrg for the roles that work across organizations. With the role Gate, fn runs up to
+// ten times. With the role Tenant, fn sees no rows, because no organization is set. InRole returns
+// fault.Internal for a role without a pool, and otherwise the error of fn or of the commit.
 func (d *DB) InRole(ctx context.Context, r Role, fn func(tx pgx.Tx) error) error {
 	if d.pools[r] == nil {
 		return noPool("pg.InRole", r)
@@ -165,15 +178,16 @@ func (d *DB) inTx(ctx context.Context, r Role, org uuid.UUID, begin string, fn f
 
 type orgWait struct{}
 
-// WithOrgWait returns a context with which Read, WriteOrg and InOrg wait at most for the given time for other calls
-// of the organization; then they fail with ErrOrgBusy. It does not limit the statements themselves.
+// WithOrgWait returns a context that limits how long Read, WriteOrg and InOrg wait for other calls
+// of the organization. After that time they fail with ErrOrgBusy. It does not limit the statements
+// themselves.
 func WithOrgWait(ctx context.Context, most time.Duration) context.Context {
 	return context.WithValue(ctx, orgWait{}, most)
 }
 
-// acquireOrg waits until the organization may use one more connection and returns the function that gives it back; it
-// returns at once for uuid.Nil. It fails with ErrOrgBusy when the wait ends first or when too many calls wait
-// already.
+// acquireOrg waits until the organization may use one more connection and returns the function that
+// releases it. It returns at once for uuid.Nil. It fails with ErrOrgBusy if the wait ends first or
+// too many calls are already waiting.
 func (d *DB) acquireOrg(ctx context.Context, org uuid.UUID) (leave func(), err error) {
 	if org == uuid.Nil {
 		return func() {}, nil
@@ -194,14 +208,14 @@ func (d *DB) acquireOrg(ctx context.Context, org uuid.UUID) (leave func(), err e
 	return leave, err
 }
 
-// withDeadline bounds one round trip of the role, also for callers without a deadline, so that a server that stops
-// answering blocks none of them.
+// withDeadline limits one round trip of the role, even for callers without a deadline, so that a
+// server that stops responding never blocks them.
 func withDeadline(ctx context.Context, r Role) (context.Context, context.CancelFunc) {
 	return context.WithTimeout(ctx, statementTimeout(r)+answerMargin)
 }
 
-// withCause adds the cause that err lacks: errClosed after Close, or context.Canceled when the caller cancelled the
-// statement and the server reports only the cancellation.
+// withCause adds the cause that err lacks: errClosed after Close, or context.Canceled if the caller
+// canceled the statement and the server reports only the cancellation.
 func (d *DB) withCause(ctx context.Context, err error) error {
 	switch {
 	case err != nil && d.closed.Load():
@@ -212,8 +226,8 @@ func (d *DB) withCause(ctx context.Context, err error) error {
 	return err
 }
 
-// begin returns the statements that open a transaction in the role. Without a pooler the connection has entered it
-// already.
+// begin returns the statements that open a transaction in the role. Without a pooler the connection
+// is already in the role.
 func (d *DB) begin(r Role) string {
 	if !d.behindPooler() {
 		return "begin"
@@ -225,8 +239,9 @@ func (d *DB) begin(r Role) string {
 	return strings.Join(parts, "; ")
 }
 
-// queueSettings queues the settings of the role and of the organization (uuid.Nil = none), for this transaction only.
-// Without a pooler the connection has entered the role already, so that only the organization is set.
+// queueSettings queues the settings of the role and the organization for this transaction only.
+// Without a pooler the connection is already in the role, so only the organization is set; uuid.Nil
+// means none.
 func (d *DB) queueSettings(b *pgx.Batch, r Role, org uuid.UUID) {
 	if d.behindPooler() {
 		b.Queue("select set_config('role', $1, true)", d.cfg.roleName(r))
@@ -239,8 +254,9 @@ func (d *DB) queueSettings(b *pgx.Batch, r Role, org uuid.UUID) {
 	}
 }
 
-// retry calls do while it fails with one of the codes, as often as most says. The pause after try n is n to 2n times its
-// pause. When ctx ends during a pause, retry returns the error of do.
+// retry calls do until it succeeds, fails with another code, or has been called most.times times.
+// The pause after try n is n to 2n times most.pause. If ctx ends during a pause, retry returns the
+// error of do.
 func retry(ctx context.Context, most patience, codes []string, do func() error) error {
 	for n := 1; ; n++ {
 		err := do()
@@ -257,21 +273,22 @@ func retry(ctx context.Context, most patience, codes []string, do func() error) 
 	}
 }
 
-// EnterOrg makes the rest of a transaction that InRole began, or an earlier EnterOrg or EnterRole, run as the role
-// Tenant in one organization. It returns the error of Postgres.
+// EnterOrg switches the rest of a transaction to the role Tenant in one organization. The
+// transaction comes from InRole, or has used EnterOrg or EnterRole before. It returns the error of
+// Postgres.
 func (d *DB) EnterOrg(ctx context.Context, tx pgx.Tx, org uuid.UUID) error {
 	_, err := tx.Exec(ctx, "set local role "+d.cfg.roleName(Tenant)+"; set local app.org_id = '"+org.String()+"'")
 	return err
 }
 
-// EnterRole makes the rest of a transaction run as another role, without an organization. It returns the error of
-// Postgres.
+// EnterRole switches the rest of a transaction to another role, without an organization. It returns
+// the error of Postgres.
 func (d *DB) EnterRole(ctx context.Context, tx pgx.Tx, r Role) error {
 	_, err := tx.Exec(ctx, "set local role "+d.cfg.roleName(r)+"; set local app.org_id = ''")
 	return err
 }
 
-// AsGate runs fn as the role Gate in a transaction of the role Tenant. If fn returns nil, the
+// AsGate runs fn as the role Gate within a transaction of the role Tenant. If fn returns nil, the
 // transaction continues as Tenant in its organization. AsGate returns the error of fn or of
 // Postgres, after which the transaction must end.
 func (d *DB) AsGate(ctx context.Context, tx pgx.Tx, org uuid.UUID, fn func(q Querier) error) error {

@@ -1,12 +1,14 @@
-// Package ratelimit counts requests against a limit in fixed windows. A window begins with its first request.
+// Package ratelimit counts requests against a limit in fixed windows. A window begins with its
+// first request.
 package ratelimit
 
 import "time"
 
-// Span is the length of every window, so that a limit is a number of requests a minute.
+// Span is the length of every window. Limits are therefore requests per minute.
 const Span = time.Minute
 
-// Window counts the allowed requests of one key. The zero Window is expired. It is not safe for concurrent use.
+// Window counts the allowed requests of one key. The zero Window is expired. It is not safe for
+// concurrent use.
 type Window struct {
 	start time.Time
 	used  int
@@ -15,16 +17,17 @@ type Window struct {
 // Verdict is the decision on one request.
 type Verdict struct {
 	Allowed bool
-	// Remaining is the number of requests left in the window. It is zero when the request is refused.
+	// Remaining is the number of requests left in the window. It is zero if the request is refused.
 	Remaining int
 	// Reset is the end of the window.
 	Reset time.Time
-	// RetryAfter is how long to wait, in whole seconds and at least one. It is zero when the request is allowed.
+	// RetryAfter is how long to wait, in whole seconds and at least one. It is zero if the request
+	// is allowed.
 	RetryAfter time.Duration
 }
 
-// Take counts one request at now against limit, and begins a new window if this one has expired. A refused request does
-// not count.
+// Take counts one request at now against limit, and begins a new window if this one has expired. A
+// refused request does not count.
 func (w *Window) Take(now time.Time, limit int) Verdict {
 	if w.Expired(now) {
 		w.start, w.used = now, 0
@@ -37,8 +40,8 @@ func (w *Window) Take(now time.Time, limit int) Verdict {
 	return Verdict{Allowed: true, Remaining: limit - w.used, Reset: reset}
 }
 
-// Expired returns true when the next Take begins a new window. That is also so when now is before the window began,
-// because the clock was set back.
+// Expired reports whether the next Take begins a new window. It also returns true if now is before
+// the start of the window, because the clock was set back.
 func (w *Window) Expired(now time.Time) bool {
 	return w.start.IsZero() || !now.Before(w.start.Add(Span)) || now.Before(w.start)
 }

@@ -7,9 +7,9 @@ import (
 
 // Windows keeps a Window for each of many keys. It is safe for concurrent use.
 //
-// The cost of a Take does not depend on the number of keys: windows are kept in two generations, and the older one is
-// dropped as a whole when a Span has passed. When the clock is set back after that, a dropped window begins again, and
-// its key may take more than its limit.
+// The cost of Take does not depend on the number of keys: windows are kept in two generations, and
+// the older one is dropped as a whole after a Span. If the clock is set back after that, a dropped
+// window starts again and its key may take more than its limit.
 type Windows[K comparable] struct {
 	maxKeys int
 
@@ -19,14 +19,15 @@ type Windows[K comparable] struct {
 	old   map[K]Window
 }
 
-// NewWindows returns a Windows that keeps up to maxKeys keys in each of its two generations. With more keys in one
-// Span, windows are dropped early, and their keys may take more than their limit.
+// NewWindows returns a Windows that keeps up to maxKeys keys in each of its two generations. If
+// more keys are used within one Span, windows are dropped early and their keys may take more than
+// their limit.
 func NewWindows[K comparable](maxKeys int) *Windows[K] {
 	return &Windows[K]{maxKeys: maxKeys, young: map[K]Window{}}
 }
 
-// Take counts one request of the key at now against limit, which may differ from call to call. A refused request does
-// not count.
+// Take counts one request of the key at now against limit, which may differ between calls. A
+// refused request does not count.
 func (s *Windows[K]) Take(key K, now time.Time, limit int) Verdict {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -40,16 +41,17 @@ func (s *Windows[K]) Take(key K, now time.Time, limit int) Verdict {
 	return v
 }
 
-// rotate begins a new generation when the young one is a Span old or full. The windows that it drops were last used in
-// the generation before the young one; they have expired unless the young one was full.
+// rotate begins a new generation if the young one is a Span old or full. The windows that it drops
+// were last used in the generation before the young one, and have expired unless the young one was
+// full.
 func (s *Windows[K]) rotate(now time.Time) {
-	if now.Sub(s.since) < Span && len(s.young) < s.maxKeys { // longer than a Span if the clock was set back
+	if now.Sub(s.since) < Span && len(s.young) < s.maxKeys {
 		return
 	}
 	s.since, s.old, s.young = now, s.young, map[K]Window{}
 }
 
-// Len returns the number of windows that are kept. Some of them may have expired.
+// Len returns the number of windows that are kept, some of which may have expired.
 func (s *Windows[K]) Len() int {
 	s.mu.Lock()
 	defer s.mu.Unlock()

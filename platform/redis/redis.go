@@ -1,4 +1,5 @@
-// Package redis is a client of a Redis server that the processes share, for limits that apply to all of them together.
+// Package redis is a client of a Redis server that all processes share, for limits that apply to
+// them together.
 package redis
 
 import (
@@ -16,12 +17,12 @@ import (
 
 // Config names the Redis server that the processes share.
 type Config struct {
-	// URL is empty when this process shares nothing.
+	// URL is empty if this process shares no limits. Example: redis://:password@10.0.0.5:6379/0
 	URL string `env:"REDIS_URL" doc:"Redis that all processes share, redis:// or rediss://; one process needs none."`
 }
 
-// Validate returns an error when URL is neither empty nor valid. The error does not contain the URL, which may have a
-// password.
+// Validate returns an error if URL is neither empty nor valid. The error does not contain the URL,
+// which may include a password.
 func (c Config) Validate() error {
 	if c.URL == "" {
 		return nil
@@ -35,12 +36,12 @@ func (c Config) Validate() error {
 // Client is a client of one Redis server. It is safe for concurrent use.
 type Client struct{ rdb *goredis.Client }
 
-// callLimit limits connecting and each answer for callers without a deadline.
+// callLimit limits connecting, and each response for callers without a deadline.
 const callLimit = 2 * time.Second
 
-// Open returns a client of the server at a redis:// or rediss:// URL. It fails only if the URL is not valid; the error
-// does not contain the URL, which may have a password. Connections are made when they are needed, so the server need
-// not be reachable yet; see Ping.
+// Open returns a client of the server at a redis:// or rediss:// URL. It fails only if the URL is
+// invalid; the error does not contain the URL, which may include a password. Connections are opened
+// on demand, so the server need not be reachable yet; see Ping.
 func Open(url string) (*Client, error) {
 	opts, err := parseURL(url)
 	if err != nil {
@@ -53,8 +54,8 @@ func Open(url string) (*Client, error) {
 	return &Client{rdb: goredis.NewClient(opts)}, nil
 }
 
-// parseURL returns the options of a URL. The error is a sentence without its subject and without the cause, which may
-// contain the password.
+// parseURL returns the options of a URL. The error is a predicate without a subject, and omits the
+// cause, which may contain the password.
 func parseURL(url string) (*goredis.Options, error) {
 	opts, err := goredis.ParseURL(url)
 	if err != nil || opts.Network == "tcp" && !dialable(opts.Addr) {
@@ -63,7 +64,7 @@ func parseURL(url string) (*goredis.Options, error) {
 	return opts, nil
 }
 
-// dialable returns true when addr has a port from 1 to 65535, which goredis.ParseURL does not check.
+// dialable reports whether addr has a port from 1 to 65535, which goredis.ParseURL does not check.
 func dialable(addr string) bool {
 	_, port, err := net.SplitHostPort(addr)
 	if err != nil {
@@ -73,8 +74,9 @@ func dialable(addr string) bool {
 	return err == nil && n > 0
 }
 
-// LogTo logs the messages of go-redis about connections, for all clients of this process. The level is DEBUG, because
-// the callers of the clients get the same failures as errors. Without LogTo go-redis writes to the standard error.
+// LogTo logs go-redis's messages about connections, for all clients of this process. It logs them
+// at DEBUG because callers receive the same failures as errors. Without LogTo, go-redis writes to
+// standard error.
 func LogTo(log *slog.Logger) { goredis.SetLogger(debugLog{log: log}) }
 
 type debugLog struct{ log *slog.Logger }
@@ -85,7 +87,8 @@ func (l debugLog) Printf(ctx context.Context, format string, v ...any) {
 	}
 }
 
-// Ping returns an error when the server cannot be reached, refuses the password, or does not answer before ctx ends.
+// Ping returns an error if the server cannot be reached, refuses the password, or does not respond
+// before ctx ends.
 func (c *Client) Ping(ctx context.Context) error {
 	if err := c.rdb.Ping(ctx).Err(); err != nil {
 		return fmt.Errorf("redis: %w", err)
@@ -93,5 +96,5 @@ func (c *Client) Ping(ctx context.Context) error {
 	return nil
 }
 
-// Close closes the connections. It returns the first error of closing one.
+// Close closes the connections. It returns the first error.
 func (c *Client) Close() error { return c.rdb.Close() }

@@ -11,8 +11,8 @@ import (
 	"crier/platform/clock"
 )
 
-// Windows counts requests against limits in fixed windows, for all clients of the server together. It is safe for
-// concurrent use.
+// Windows counts requests against limits in fixed windows, for all clients of the server together.
+// It is safe for concurrent use.
 type Windows struct {
 	rdb     *goredis.Client
 	clock   clock.Clock
@@ -20,7 +20,8 @@ type Windows struct {
 	timeout time.Duration
 }
 
-// Windows returns the counter that all clients of the server share by its name. Each call of it ends after the timeout.
+// Windows returns the counter that all clients of the server share under this name. Each of its
+// calls ends after the timeout.
 func (c *Client) Windows(name string, timeout time.Duration) *Windows {
 	return &Windows{rdb: c.rdb, clock: clock.System{}, prefix: "crier:window:" + name + ":", timeout: timeout}
 }
@@ -31,22 +32,24 @@ var (
 	windowScript = goredis.NewScript(windowSource)
 )
 
-// Take counts one request of the key in its window, which begins with the first counted request. It returns how many
-// more are allowed and when the window ends. When none was left, left is -1 and the request is not counted. The limit
-// may differ from call to call; one below 1 refuses every request.
+// Take counts one request of the key in its window, which begins with the first counted request. It
+// returns how many more requests are allowed and when the window ends. If none was left, Take does
+// not count the request and left is -1. The limit may differ between calls; a limit below 1 refuses
+// every request.
 //
-// Each bucket, key and length of window counts separately. The length is rounded down to milliseconds and must be at
-// least one. A bucket is a name without colons. Callers hash keys that are secret or long, because Redis and errors
-// have them as they are.
+// Every combination of bucket, key and window length counts separately. The length is rounded down
+// to milliseconds and must be at least one. A bucket is a name without colons. Callers must hash
+// keys that are secret or long, because Redis and error texts show them unchanged.
 //
-// Take is one script, hence atomic and one round trip after the server has loaded it. The server measures the window,
-// and ends is by the clock of this process, at most the time of the answer too late. The server deletes the window when
-// it has ended.
+// Take is a script: it is atomic and takes one round trip once the server has loaded it. The server
+// measures and deletes the window. The result ends uses the clock of this process, and may be late
+// by the time that the response took.
 //
-// Take returns the error of Redis, and one when the server does not answer within the timeout or before ctx ends; the
-// request may have been counted then. A call whose connection broke is repeated within the timeout, which may count the
-// request twice. It is also an error when the window ends later than a new one would, as after the clock of the server
-// was set back: the key then gives errors until the clock has caught up.
+// Take returns an error if Redis fails or does not respond before the timeout or the end of ctx;
+// the request may still have been counted. If the connection breaks, Take tries again within the
+// timeout, which may count the request twice. It also returns an error if the window ends later
+// than a new one would, which happens if the server's clock was set back; the key then fails until
+// the clock has caught up.
 func (w *Windows) Take(
 	ctx context.Context, bucket, key string, limit int, window time.Duration,
 ) (left int, ends time.Time, err error) {

@@ -22,7 +22,7 @@ import (
 
 const keySize = 32
 
-// Config holds the encryption keys of an instance. All its processes have the same keys.
+// Config holds the encryption keys of an instance, which all its processes share.
 type Config struct {
 	// Keys are separated by commas. The first one encrypts; all of them decrypt.
 	Keys Text `env:"ENCRYPTION_KEYS, required" doc:"base64 keys of 32 bytes, comma-separated; the first seals, all open."`
@@ -36,15 +36,16 @@ func (c Config) Validate() error {
 	return nil
 }
 
-// Keyring returns the keyring of the configured keys. Its errors are those of NewKeyring.
+// Keyring returns the keyring of the configured keys. Its errors are the errors of NewKeyring.
 func (c Config) Keyring() (*Keyring, error) { return NewKeyring(strings.Split(c.Keys.Reveal(), ",")) }
 
 // Keyring encrypts and decrypts secrets (XChaCha20-Poly1305). It is safe for concurrent use.
 type Keyring struct{ aead tink.AEAD }
 
-// NewKeyring returns a keyring of base64 keys of 32 bytes. The first key seals; all of them open, in any order. To
-// rotate, put a new key first, and remove the old one when no stored secret is sealed by it. The error joins one error
-// for each invalid or repeated key and contains no key text.
+// NewKeyring returns a keyring of base64 keys of 32 bytes. The first key seals; all of them open,
+// in any order. To rotate, put a new key first, and remove the old one once it seals no stored
+// secret. NewKeyring returns one joined error for all invalid or repeated keys, which contains no
+// key text.
 func NewKeyring(keys []string) (*Keyring, error) {
 	manager := keyset.NewManager()
 	params, err := xchacha20poly1305.NewParameters(xchacha20poly1305.VariantTink)
@@ -109,15 +110,15 @@ func decodeKey(text string) ([]byte, error) {
 	return raw, nil
 }
 
-// keyID returns the id that Tink stores in front of a sealed secret. It depends on the key alone, so that secrets can
-// be opened after restarts and reorderings. Tink refuses the id 0.
+// keyID returns the id that Tink stores in front of a sealed secret. It depends only on the key, so
+// that secrets can be opened after restarts and reorderings. Tink rejects the id 0.
 func keyID(raw []byte) uint32 {
 	sum := sha256.Sum256(append([]byte("crier key id "), raw...))
 	return max(binary.BigEndian.Uint32(sum[:4]), 1)
 }
 
-// Seal encrypts plain. Only Open with the same bound, the id of the organization that owns the secret, decrypts it. An
-// empty bound is fault.Internal.
+// Seal encrypts plain. bound is the id of the organization that owns the secret; Open must be given
+// the same bound to decrypt it. Seal returns fault.Internal if bound is empty.
 func (k *Keyring) Seal(plain []byte, bound string) ([]byte, error) {
 	if bound == "" {
 		return nil, fault.New(fault.Internal, "secret.Seal", "A secret must be bound to its owner.")
@@ -125,7 +126,8 @@ func (k *Keyring) Seal(plain []byte, bound string) ([]byte, error) {
 	return k.aead.Encrypt(plain, []byte(bound))
 }
 
-// Open decrypts the result of Seal. It returns fault.Internal for another bound, an unknown key or changed bytes.
+// Open decrypts the result of Seal. It returns fault.Internal if bound differs, the key is unknown
+// or the bytes were changed.
 func (k *Keyring) Open(sealed []byte, bound string) ([]byte, error) {
 	plain, err := k.aead.Decrypt(sealed, []byte(bound))
 	if err != nil {
@@ -134,8 +136,8 @@ func (k *Keyring) Open(sealed []byte, bound string) ([]byte, error) {
 	return plain, nil
 }
 
-// GenerateKey returns a new random key in the form that NewKeyring takes. It returns the error of the system's source
-// of randomness.
+// GenerateKey returns a new random key in the form that NewKeyring takes. It returns an error if
+// the system's source of randomness fails.
 func GenerateKey() (string, error) {
 	raw := make([]byte, keySize)
 	if _, err := rand.Read(raw); err != nil {

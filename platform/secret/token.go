@@ -9,19 +9,21 @@ import (
 
 const base62 = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
 
-// HashToken returns the SHA-256 of a random token, which is stored in place of the token. It is not for passwords.
+// HashToken returns the SHA-256 of a random token. The hash is stored in place of the token. Do not
+// use it for passwords.
 func HashToken(s string) []byte {
 	sum := sha256.Sum256([]byte(s))
 	return sum[:]
 }
 
-// Equal reports whether sent is the secret want, in constant time. It returns false when want is empty.
+// Equal reports whether sent equals the secret want, in constant time. It returns false if want is
+// empty.
 func Equal(sent string, want Text) bool {
 	return want != "" && subtle.ConstantTimeCompare(HashToken(sent), HashToken(want.Reveal())) == 1
 }
 
-// Token returns prefix followed by n random characters of 0-9 A-Z a-z, each with 5.95 bits of entropy. An n below 1 is
-// an error.
+// Token returns prefix followed by n random characters of 0-9 A-Z a-z, each with 5.95 bits of
+// entropy. It returns an error if n is below 1.
 func Token(prefix string, n int) (string, error) {
 	if n <= 0 {
 		return "", errors.New("secret.Token: a token needs at least one random character")
@@ -33,7 +35,7 @@ func Token(prefix string, n int) (string, error) {
 			return "", err
 		}
 		for _, b := range buf {
-			// Bytes from 248 = 4 x 62 on would make the first characters more likely.
+			// Bytes from 248 = 4 x 62 upwards would make the first characters more likely.
 			if b < 248 && len(out) < len(prefix)+n {
 				out = append(out, base62[b%62])
 			}

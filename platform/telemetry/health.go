@@ -13,22 +13,23 @@ import (
 	"crier/platform/fault"
 )
 
-// OK is the answer of a check that passed. Degraded is the prefix of the answer of a failed check that was added with
-// AddDegraded.
+// OK is the result of a check that passed. Degraded is the prefix of the result of a failed check
+// that was added with AddDegraded.
 const (
 	OK       = "ok"
 	Degraded = "degraded: "
 )
 
-// checkInterval is the time between two runs of a check; firstRun is how long Start waits for the first results.
+// checkInterval is the time between two runs of a check. firstRun is how long Start waits for the
+// first results.
 const (
 	checkInterval = 5 * time.Second
 	firstRun      = 5 * time.Second
 )
 
-// Health runs named checks in the background and keeps their last results. Check returns those without waiting, so
-// that health requests put no load on the dependencies. Health also holds whether the process is ready for requests.
-// It is safe for concurrent use.
+// Health runs named checks in the background and keeps their last results. Check returns those
+// results without waiting, so health requests put no load on the dependencies. Health also records
+// whether the process is ready for requests. It is safe for concurrent use.
 type Health struct {
 	log     *slog.Logger
 	timeout time.Duration
@@ -41,19 +42,19 @@ type Health struct {
 	ended   sync.Once
 }
 
-// check is one named check and its last result. Health.mu protects running, text and at.
+// check is a named check and its last result. Health.mu protects running, text and at.
 type check struct {
 	name     string
 	run      func(context.Context) error
 	degraded bool // added by AddDegraded
-	running  bool // a run has not returned
+	running  bool // the last run has not returned yet
 
-	text string // of the last result; "" before the first
+	text string // the last result; "" before the first
 	at   time.Time
 }
 
-// NewHealth returns a Health without checks that is not ready. timeout bounds each run of a check. A nil log
-// discards.
+// NewHealth returns a Health that has no checks and is not ready. timeout limits each run of a
+// check. A nil log discards.
 func NewHealth(timeout time.Duration, log *slog.Logger) *Health {
 	if log == nil {
 		log = slog.New(slog.DiscardHandler)
@@ -61,13 +62,13 @@ func NewHealth(timeout time.Duration, log *slog.Logger) *Health {
 	return &Health{log: log, timeout: timeout, checks: map[string]*check{}, stop: make(chan struct{})}
 }
 
-// Add adds a check whose failure makes the service unhealthy; it replaces one of the same name.
+// Add adds a check whose failure makes the service unhealthy. It replaces a check of the same name.
 func (h *Health) Add(name string, run func(context.Context) error) {
 	h.add(&check{name: name, run: run})
 }
 
-// AddDegraded adds a check whose failure is reported while the service stays healthy; it replaces one of the same
-// name.
+// AddDegraded adds a check whose failure is reported while the service stays healthy. It replaces a
+// check of the same name.
 func (h *Health) AddDegraded(name string, run func(context.Context) error) {
 	h.add(&check{name: name, run: run, degraded: true})
 }
@@ -78,8 +79,8 @@ func (h *Health) add(c *check) {
 	h.checks[c.name] = c
 }
 
-// Age returns a check that fails when last returns a time longer ago than most, such as the last heartbeat of a loop.
-// last must not block.
+// Age returns a check that fails if the time that last returns, such as the last heartbeat of a
+// loop, is more than most ago. last must not block.
 func Age(last func() time.Time, most time.Duration) func(context.Context) error {
 	return func(context.Context) error {
 		age := clock.System{}.Now().Sub(last())
@@ -91,14 +92,16 @@ func Age(last func() time.Time, most time.Duration) func(context.Context) error 
 	}
 }
 
-// SetReady sets whether the process takes requests: true once all parts run, false when it begins to drain.
+// SetReady sets whether the process accepts requests: true once all parts run, false when it begins
+// to drain.
 func (h *Health) SetReady(ready bool) { h.ready.Store(ready) }
 
-// Ready returns whether a load balancer may send requests to this process.
+// Ready reports whether a load balancer may send requests to this process.
 func (h *Health) Ready() bool { return h.ready.Load() }
 
-// Start begins to run the checks and waits for the first results of those added with Add: at most five seconds, or
-// until ctx ends. The checks run until Stop. Further calls do nothing.
+// Start begins to run the checks. It waits for the first results of the checks that were added with
+// Add, for at most five seconds or until ctx ends. The checks run until Stop. Further calls do
+// nothing.
 func (h *Health) Start(ctx context.Context) {
 	h.mu.Lock()
 	started := h.started
@@ -118,7 +121,8 @@ func (h *Health) Start(ctx context.Context) {
 	}
 }
 
-// Stop ends the checks. Check returns the last results until they are too old, and then failures.
+// Stop ends the checks. Check then returns the last results until they are too old, and failures
+// after that.
 func (h *Health) Stop() { h.ended.Do(func() { close(h.stop) }) }
 
 func (h *Health) loop(first chan struct{}) {
@@ -140,22 +144,22 @@ func (h *Health) loop(first chan struct{}) {
 	}
 }
 
-// Refresh is for tests. It runs every check once and waits for the results, at most for the timeout of NewHealth. It
-// skips checks that are running.
+// Refresh runs every check once and waits for the results, at most for the timeout of NewHealth. It
+// skips checks that are running. It is for tests.
 func (h *Health) Refresh() {
 	for _, r := range h.startChecks() {
 		<-r.done
 	}
 }
 
-// run is a run of a check; done is closed when its result is stored.
+// run is one run of a check. done is closed once its result is stored.
 type run struct {
 	degraded bool
 	done     chan struct{}
 }
 
-// startChecks starts each check that is not running, in its own goroutine. A check that never returns keeps one
-// goroutine and fails by timeout.
+// startChecks starts each check that is not running, in a new goroutine. A check that never returns
+// occupies one goroutine and fails by timeout.
 func (h *Health) startChecks() (runs []run) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -174,7 +178,8 @@ func (h *Health) startChecks() (runs []run) {
 	return runs
 }
 
-// observe runs a check and stores its result. It does not wait for a check that ignores its context.
+// observe runs a check and stores its result. It does not wait for a check that ignores its
+// context.
 func (h *Health) observe(c *check) {
 	ctx, cancel := context.WithTimeout(context.Background(), h.timeout)
 	defer cancel()
@@ -208,7 +213,8 @@ func (h *Health) observe(c *check) {
 	}
 }
 
-// publicText returns a sentence that is safe to publish: the message of a fault, and no text of any other error.
+// publicText returns a sentence that is safe to publish. It uses the message of a fault, and never
+// the text of another error.
 func (h *Health) publicText(err error) string {
 	var f *fault.Error
 	switch {
@@ -220,9 +226,11 @@ func (h *Health) publicText(err error) string {
 	return "Not reachable."
 }
 
-// Check returns the last result of every check without waiting: "ok", or a sentence that is safe to publish; causes
-// are in the log. healthy is false when a check of Add failed. The sentence of a failed check of AddDegraded begins
-// with "degraded: ". A check without a recent result has failed.
+// Check returns the last result of every check without waiting. A result is "ok" or a sentence that
+// is safe to publish; causes are in the log. A check without a recent result has failed.
+//
+// healthy is false if a check of Add failed. The result of a failed check of AddDegraded begins
+// with "degraded: " and leaves healthy unchanged.
 func (h *Health) Check(context.Context) (answers map[string]string, healthy bool) {
 	h.mu.Lock()
 	defer h.mu.Unlock()

@@ -18,29 +18,34 @@ import (
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 )
 
-// NewRegistry returns a registry with the metrics of the Go runtime and of the process. Packages register their own.
+// NewRegistry returns a registry with the metrics of the Go runtime and of the process. Packages
+// register their own metrics.
 func NewRegistry() *prometheus.Registry {
 	reg := prometheus.NewRegistry()
 	reg.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	return reg
 }
 
-// Route is an additional route of a Listener; Pattern is one of http.ServeMux.
+// Route is an additional route of a Listener. Pattern has the form that http.ServeMux takes.
+// Example: "GET /monitor/queue"
 type Route struct {
 	Pattern string
 	Handler http.Handler
 }
 
-// Listener serves /metrics, /health and /debug/pprof/ on a private network listener, without authentication.
+// Listener serves /metrics, /health and /debug/pprof/ on a private network listener, without
+// authentication.
 type Listener struct {
 	ln     net.Listener
 	server *http.Server
 	done   chan struct{}
 }
 
-// Serve returns a Listener that serves on ln until Stop, which closes ln. If ln is on loopback, requests for hosts
-// that are neither an IP address nor localhost are refused with 403: otherwise a page in a browser on this machine
-// could read profiles through a foreign name that resolves to 127.0.0.1.
+// Serve returns a Listener that serves on ln until Stop, which closes ln.
+//
+// If ln is on loopback, requests for hosts other than localhost or an IP address get a 403.
+// Otherwise a web page in a browser on this machine could read profiles through a foreign name that
+// resolves to 127.0.0.1.
 func Serve(ln net.Listener, reg *prometheus.Registry, health *Health, log *slog.Logger, more ...Route) *Listener {
 	mux := http.NewServeMux()
 	mux.Handle("GET /metrics", promhttp.HandlerFor(reg, promhttp.HandlerOpts{Registry: reg}))
@@ -67,7 +72,7 @@ func Serve(ln net.Listener, reg *prometheus.Registry, health *Health, log *slog.
 	return l
 }
 
-// guarded returns next with a check of the Host header if ln is on loopback.
+// guarded returns next, with a check of the Host header if ln is on loopback.
 func guarded(ln net.Listener, next http.Handler) http.Handler {
 	if at, ok := ln.Addr().(*net.TCPAddr); !ok || !at.IP.IsLoopback() {
 		return next
@@ -81,8 +86,8 @@ func guarded(ln net.Listener, next http.Handler) http.Handler {
 	})
 }
 
-// isLocalName returns whether a Host header, with or without a port, is an IP address or localhost. An empty one is
-// local: HTTP/1.0 permits it, and browsers never send it.
+// isLocalName reports whether a Host header, with or without a port, is an IP address or localhost.
+// An empty header counts as local: HTTP/1.0 permits it, and browsers never send it.
 func isLocalName(host string) bool {
 	u := url.URL{Host: host}
 	name := u.Hostname()
@@ -103,11 +108,12 @@ func answerHealth(health *Health, log *slog.Logger) http.Handler {
 	})
 }
 
-// Addr returns host:port of the network listener. The port is the real one if port 0 was configured.
+// Addr returns the host:port of the network listener. The port is the actual one if port 0 was
+// configured.
 func (l *Listener) Addr() string { return l.ln.Addr().String() }
 
-// Stop waits for running requests until ctx ends, then closes their connections. In the second case it returns the
-// error of ctx, joined with that of closing.
+// Stop waits for active requests until ctx ends, and then closes their connections and returns
+// ctx's error, joined with any error of closing.
 func (l *Listener) Stop(ctx context.Context) error {
 	err := l.server.Shutdown(ctx)
 	if err != nil {

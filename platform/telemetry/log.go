@@ -1,4 +1,5 @@
-// Package telemetry provides what operators observe of a process: logs, metrics, profiles and health checks.
+// Package telemetry provides what operators observe of a process: logs, metrics, profiles and
+// health checks.
 package telemetry
 
 import (
@@ -15,12 +16,13 @@ import (
 type Config struct {
 	LogFormat string     `env:"LOG_FORMAT, default=auto" doc:"json, text, or auto: text on a terminal, else json."`
 	LogLevel  slog.Level `env:"LOG_LEVEL, default=info" doc:"debug, info, warn or error."`
-	// Listen is a private host:port without authentication, of /metrics, /health, /monitor/queue and /debug/pprof. They
-	// are not served there when it is empty.
+	// Listen is a private host:port that serves /metrics, /health, /monitor/queue and /debug/pprof
+	// without authentication. If it is empty, they are not served. Example: 127.0.0.1:4899
 	Listen string `env:"METRICS_LISTEN" doc:"Private host:port of metrics, health and profiles, without a password."`
 }
 
-// Validate returns the errors of all invalid fields, joined. LogLevel is checked earlier, when the environment is read.
+// Validate returns the errors of all invalid fields, joined. LogLevel is checked earlier, when the
+// environment is read.
 func (c Config) Validate() error {
 	var faults []error
 	switch c.LogFormat {
@@ -43,10 +45,12 @@ func hostPort(addr string) bool {
 	return err == nil
 }
 
-// NewLogger returns a logger that writes to w in format json, text or auto; any other is an error. It adds request_id
-// from the context and hides secrets: attributes named like one, tokens in query strings and after Bearer or Basic,
-// and passwords in URLs. A value is cut at 8 KB before it is quoted, because its author, another server or a client,
-// would otherwise choose the size of the log.
+// NewLogger returns a logger that writes to w. It returns an error unless format is json, text or
+// auto.
+//
+// The logger adds request_id from the context and hides secrets: attributes named like one, tokens
+// in query strings and after Bearer or Basic, and passwords in URLs. It cuts values at 8 KB before
+// quoting them, so that another server or a client cannot choose the size of the log.
 func NewLogger(w io.Writer, format string, level slog.Leveler) (*slog.Logger, error) {
 	if err := (Config{LogFormat: format}).Validate(); err != nil {
 		return nil, err
@@ -70,12 +74,12 @@ func terminal(w io.Writer) bool {
 
 type requestKey struct{}
 
-// WithRequestID returns a context whose log records carry the request id.
+// WithRequestID returns a context that adds the request id to log records.
 func WithRequestID(ctx context.Context, id string) context.Context {
 	return context.WithValue(ctx, requestKey{}, id)
 }
 
-// RequestID returns the id of WithRequestID, or an empty string.
+// RequestID returns the request id of the context, or "" if it has none.
 func RequestID(ctx context.Context) string {
 	id, _ := ctx.Value(requestKey{}).(string)
 	return id

@@ -18,13 +18,14 @@ var (
 		`(?:token|secret|password|signature|key)|code|state|sig)=)[^&\s"'\\]+`)
 	inHeader = regexp.MustCompile(`(?i)\b(bearer|basic) +[a-z0-9._~+/=-]{8,}`)
 	inURL    = regexp.MustCompile(`(://)[^/\s:@"]*:[^/\s@"]+@`)
-	// The beginning of a secret at the end of a cut text. inQuery matches a secret of any length already.
+	// These match the beginning of a secret at the end of a cut text. inQuery already matches a
+	// secret of any length.
 	cutHeader = regexp.MustCompile(`(?i)\b(bearer|basic) +[a-z0-9._~+/=-]*$`)
 	cutURL    = regexp.MustCompile(`(://)[^/\s:@"]*:[^/\s@"]*$`)
 )
 
-// scrub is the ReplaceAttr of the handlers. It is called for every attribute, including the message and the members
-// of groups.
+// scrub is the ReplaceAttr of the handlers. It is called for every attribute, including the message
+// and the members of groups.
 func scrub(_ []string, a slog.Attr) slog.Attr {
 	if secretName.MatchString(a.Key) {
 		return slog.String(a.Key, redacted)
@@ -42,17 +43,20 @@ func scrub(_ []string, a slog.Attr) slog.Attr {
 	return a
 }
 
-// Scrub returns s with tokens in query strings, values after Bearer and Basic, and passwords in URLs replaced.
+// Scrub returns s with tokens in query strings, values after Bearer and Basic, and passwords in
+// URLs replaced.
 func Scrub(s string) string {
 	s = inQuery.ReplaceAllString(s, "${1}"+redacted)
 	s = inHeader.ReplaceAllString(s, "${1} "+redacted)
 	return inURL.ReplaceAllString(s, "${1}"+redacted+"@")
 }
 
-// maxValue is the largest value of a log record in bytes. Quoting makes it at most six times as long.
+// maxValue is the maximum size of a value in a log record, in bytes. Quoting may make it six times
+// as long.
 const maxValue = 8 << 10
 
-// clean returns the beginning of s without secrets and, if s was cut, with the number of bytes left out.
+// clean returns the beginning of s without secrets. If s was cut, the result ends with the number
+// of bytes left out.
 func clean(s string) string {
 	head := text.CutBytes(s, maxValue)
 	out := Scrub(head)
@@ -69,8 +73,8 @@ func clean(s string) string {
 
 var errorType = reflect.TypeFor[error]()
 
-// remaining returns left minus the size of the texts and elements of v. It stops as soon as the result is negative and
-// skips unexported fields, which another goroutine may be changing.
+// remaining returns left minus the size of the texts and elements of v. It stops as soon as the
+// result is negative, and skips unexported fields because another goroutine may be changing them.
 func remaining(v reflect.Value, left int) int {
 	left-- // ends the recursion of a list that contains itself
 	switch v.Kind() {

@@ -1,5 +1,5 @@
-// Package text cuts, cleans and phrases short texts for people: names, notes and messages from
-// other servers.
+// Package text cuts, cleans and phrases short texts that people read: names, notes and messages
+// from other servers.
 package text
 
 import (
@@ -45,8 +45,10 @@ func Shorten(s string, n int) string {
 
 // Line returns text from another party as one line that any store can hold. The result is valid
 // UTF-8 of at most n bytes, without control characters such as U+0000 and without Hidden
-// characters. Each run of white space becomes one space, except at the ends, where it is removed.
-// Invalid bytes are dropped, and no character is split.
+// characters.
+//
+// Each run of white space becomes one space, or nothing at the ends. Invalid bytes are dropped, and
+// no character is split.
 func Line(s string, n int) string {
 	var b strings.Builder
 	space := false
@@ -75,7 +77,7 @@ func Line(s string, n int) string {
 }
 
 // Hidden reports whether a character is invisible and affects how others appear: it sets the
-// direction of writing or has no width. The joiners of letters and emoji are not Hidden.
+// writing direction or has no width. The joiners of letters and emoji are not Hidden.
 func Hidden(r rune) bool {
 	return unicode.Is(unicode.Bidi_Control, r) || r == '\u200B' || r == '\u2060' || r == '\uFEFF'
 }

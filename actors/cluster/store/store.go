@@ -1,5 +1,5 @@
-// Package store reads and writes the tables node, the running processes and their leases, and shard, the owners of the
-// shards. Only actors/cluster uses it.
+// Package store reads and writes the tables node, which has the running processes and their leases,
+// and shard, which has the owners of the shards. Only actors/cluster uses it.
 package store
 
 import (
@@ -16,18 +16,20 @@ import (
 	"crier/platform/pg"
 )
 
-// Store reads and writes nodes and shards on a connection of its own, so that a busy pool never delays a heartbeat. The
-// connection also receives notifications of changes. A Store is not safe for concurrent use.
+// Store reads and writes nodes and shards on a dedicated connection, so that a busy pool never
+// delays a heartbeat. The connection also receives notifications of changes. A Store is not safe
+// for concurrent use.
 //
-// Every call returns within the limit given to New, or within twice the limit if it has to connect first. After a
-// failure that is not an answer of Postgres the connection is dropped, and the next call makes a new one.
+// Every call returns within the limit given to New, or within twice the limit if it must connect
+// first. After a failure that is not a response from Postgres, the connection is dropped and the
+// next call opens a new one.
 type Store struct {
 	db    *pg.DB
 	node  Node
 	ttl   time.Duration
 	limit time.Duration
 	conn  *pgx.Conn
-	fresh bool // the connection is new: earlier notifications were not received
+	fresh bool // the connection is new: earlier notifications were missed
 }
 
 // Node is one start of a process.
@@ -35,22 +37,22 @@ type Node struct {
 	ID uuid.UUID `db:"id"`
 	// Home is the id of the data folder that the process has locked.
 	Home uuid.UUID `db:"home"`
-	// Address is where its actors are reached. It is empty when they cannot be.
+	// Address is where other processes reach its actors. It is empty if they cannot.
 	Address string   `db:"address"`
 	Roles   []string `db:"roles"`
 	// Leaving means that the node takes no shards.
 	Leaving bool `db:"leaving"`
 }
 
-// New returns a Store for one start of a process, whose lease lasts for ttl after each Renew. It connects at its first
-// use. limit is the longest that connecting, and each statement, may take.
+// New returns a Store for one start of a process, whose lease lasts for ttl after each Renew. It
+// connects on first use. limit applies to connecting and to each statement.
 func New(db *pg.DB, node Node, ttl, limit time.Duration) *Store {
 	return &Store{db: db, node: node, ttl: ttl, limit: limit}
 }
 
 const channel = "crier_cluster"
 
-// The server cancels a statement when the client gives it up, so that its locks are released.
+// The server cancels a statement when the client gives up on it, so that its locks are released.
 const limitStatements = `-- cluster.LimitStatements
 select set_config('statement_timeout', $1, false)`
 
@@ -68,13 +70,13 @@ func (s *Store) call(ctx context.Context, fn func(ctx context.Context, conn *pgx
 	return err
 }
 
-// answered returns true when Postgres itself answered the call, with success or with an error.
+// answered reports whether Postgres itself responded to the call, with success or an error.
 func answered(err error) bool {
 	var answer *pgconn.PgError
 	return err == nil || errors.As(err, &answer)
 }
 
-// drop closes the connection without waiting for the server: it may never answer.
+// drop closes the connection without waiting for the server, which may never respond.
 func (s *Store) drop() {
 	now, cancel := context.WithCancel(context.Background())
 	cancel()
@@ -115,9 +117,9 @@ func (s *Store) batch(ctx context.Context, queue func(*pgx.Batch)) error {
 	})
 }
 
-// Wait returns true after a notification of a change, and false when ctx ends first. Without a connection it waits for
-// the end of ctx. It does not detect a connection on which the server is silent: the next call does, so a Renew must
-// follow soon.
+// Wait returns true after a notification of a change, and false if ctx ends first. Without a
+// connection it waits for the end of ctx. It does not detect a connection whose server is silent:
+// the next call does, so a Renew must follow soon.
 func (s *Store) Wait(ctx context.Context) bool {
 	if s.conn == nil || s.conn.IsClosed() {
 		<-ctx.Done()
@@ -125,13 +127,13 @@ func (s *Store) Wait(ctx context.Context) bool {
 	}
 	_, err := s.conn.WaitForNotification(ctx)
 	if err != nil && ctx.Err() == nil {
-		<-ctx.Done() // the connection is lost; the next Renew makes another
+		<-ctx.Done() // the connection is lost; the next Renew opens another
 	}
 	return err == nil
 }
 
-// Close closes the connection, if there is one. It returns the error of closing it, also when the server does not
-// answer within the limit. The caller has nothing to do then: the server ends the session.
+// Close closes the connection, if there is one. It returns an error if closing fails or the server
+// does not respond within the limit. The caller need not act on it: the server ends the session.
 func (s *Store) Close(ctx context.Context) error {
 	if s.conn == nil {
 		return nil
@@ -146,9 +148,10 @@ const notify = `select pg_notify('` + channel + `', '')`
 const nodesForget = `-- cluster.NodesForget
 delete from node where home = $1 and id <> $2 or expires_at < now() - interval '1 day'`
 
-// DeleteStale deletes the nodes that used this process's home before, so that their shards are free at once, and the
-// nodes whose lease expired a day ago. The Renew of a process whose node was deleted inserts it again. It returns the
-// error of connecting or of Postgres, as do all methods below; it may be repeated.
+// DeleteStale deletes the nodes that used this process's home before, so that their shards are free
+// at once, and the nodes whose lease expired a day ago. If a deleted node's process is still
+// running, its next Renew inserts the node again. DeleteStale may be repeated. Like all methods
+// below, it returns the error of connecting or of Postgres.
 func (s *Store) DeleteStale(ctx context.Context) error {
 	return s.batch(ctx, func(b *pgx.Batch) { b.Queue(nodesForget, s.node.Home, s.node.ID) })
 }
@@ -156,19 +159,21 @@ func (s *Store) DeleteStale(ctx context.Context) error {
 //go:embed sql/heartbeat.sql
 var heartbeat string
 
-// Renewal is what Renew found. Any field that is true is a reason to read View again.
+// Renewal is what Renew found. Each true field is a reason to call View again.
 type Renewal struct {
-	// Lapsed means that the lease had expired or the node was deleted: others may have taken its shards.
+	// Lapsed means that the lease had expired or the node was deleted: others may have taken its
+	// shards.
 	Lapsed bool
-	// Orphans means that there are shards without a live owner.
+	// Orphans means that some shards have no live owner.
 	Orphans bool
 	// Fresh means that the connection is new, so notifications may have been missed.
 	Fresh bool
 }
 
-// Renew renews the process's lease, or begins it. With leaving the process gives all its shards back and others do not
-// leave shards to it; its node stays while posts are in flight. Renew may be repeated after an error. A reused
-// connection that turns out to be dead is replaced within the same call.
+// Renew renews or begins the process's lease. If leaving is true, the process gives all its shards
+// back and others no longer leave shards to it; its node stays while posts are in flight. Renew may
+// be repeated after an error. It replaces a reused connection that turns out to be dead within the
+// same call.
 func (s *Store) Renew(ctx context.Context, leaving bool) (Renewal, error) {
 	reused := s.conn != nil
 	out, err := s.renewOnce(ctx, leaving)
@@ -193,11 +198,11 @@ func (s *Store) renewOnce(ctx context.Context, leaving bool) (Renewal, error) {
 	return out, nil
 }
 
-// Shard is a part of the organizations and the node that schedules it.
+// Shard is a part of the organizations, with the node that schedules it.
 type Shard struct {
 	// Shard is the number of the part, from 0 to 255: see tenancy.Shard.
 	Shard int16 `db:"shard"`
-	// Owner is the id of a node, which may not be live. It is zero when the shard has no owner.
+	// Owner is the id of a node, which may not be live. It is zero if the shard has no owner.
 	Owner uuid.UUID `db:"owner"`
 }
 
@@ -207,8 +212,9 @@ select id, home, address, roles, leaving from node where expires_at > now()`
 const shardsRead = `-- cluster.ShardsRead
 select shard, coalesce(owner, '00000000-0000-0000-0000-000000000000') as owner from shard order by shard`
 
-// View returns every node whose lease has not expired, and every shard in the order of its number. It returns the error
-// of connecting or of Postgres, for which pg.IsAway returns true while the database cannot be reached.
+// View returns every node whose lease has not expired, and every shard ordered by number. It
+// returns the error of connecting or of Postgres, for which pg.IsAway returns true while the
+// database cannot be reached.
 func (s *Store) View(ctx context.Context) (nodes []Node, shards []Shard, err error) {
 	err = s.batch(ctx, func(b *pgx.Batch) {
 		b.Queue(nodesRead).Query(func(rows pgx.Rows) (err error) {
@@ -231,14 +237,15 @@ where shard = any($2) and owner is distinct from $1
 const shardsGive = `-- cluster.ShardsGive
 update shard set owner = null where owner = $1 and shard = any($2)`
 
-// Take makes the process the owner of those of the shards that have no live owner, and notifies the others. After an
-// error, which is that of connecting or of Postgres, View shows whether they were taken.
+// Take makes the process the owner of the given shards that have no live owner, and notifies the
+// others. It returns the error of connecting or of Postgres; View then shows whether the shards
+// were taken.
 func (s *Store) Take(ctx context.Context, shards []int16) error {
 	return s.batch(ctx, func(b *pgx.Batch) { b.Queue(shardsTake, s.node.ID, shards); b.Queue(notify) })
 }
 
-// Give gives back those of the shards that the process owns, and notifies the others. After an error, which is that of
-// connecting or of Postgres, it may be repeated.
+// Give gives back the given shards that the process owns, and notifies the others. It returns the
+// error of connecting or of Postgres, after which it may be repeated.
 func (s *Store) Give(ctx context.Context, shards []int16) error {
 	return s.batch(ctx, func(b *pgx.Batch) { b.Queue(shardsGive, s.node.ID, shards); b.Queue(notify) })
 }
@@ -249,8 +256,9 @@ update shard set owner = null where owner = $1`
 const nodeDelete = `-- cluster.NodeDelete
 delete from node where id = $1`
 
-// Leave gives every shard back, deletes the node and notifies the others. After an error, which is that of connecting
-// or of Postgres, it may be repeated; without it others take the shards when the lease has expired.
+// Leave gives every shard back, deletes the node and notifies the others. It returns the error of
+// connecting or of Postgres, after which it may be repeated. If it never succeeds, others take the
+// shards once the lease has expired.
 func (s *Store) Leave(ctx context.Context) error {
 	return s.batch(ctx, func(b *pgx.Batch) {
 		b.Queue(shardsFree, s.node.ID)

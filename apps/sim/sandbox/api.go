@@ -23,13 +23,13 @@ const (
 	formBody
 )
 
-// endpoint is one method of one path. The whole request is received before act runs, so that a fault can come in
-// between.
+// endpoint is one method of one path. The whole request is received before act runs, so that a
+// fault can be applied in between.
 type endpoint struct {
 	open bool // no access token needed
 	body bodyKind
-	user bool // a token of a grant needs no page yet
-	// scope is the permission that a token of a grant needs; "" for none.
+	user bool // a grant's token needs no page yet
+	// scope is the permission that a grant's token needs; "" means none.
 	scope string
 	act   func(*call) (answer, error)
 }
@@ -37,8 +37,8 @@ type endpoint struct {
 // call is one received request.
 type call struct {
 	r       *http.Request
-	account *account // nil when the endpoint is open
-	grant   *grant   // nil unless the token is one of a grant
+	account *account // nil if the endpoint is open
+	grant   *grant   // nil unless the token belongs to a grant
 	token   string   // hash of the access token
 	body    []byte
 	upload  *upload
@@ -95,8 +95,8 @@ func (p *Platform) routes() http.Handler {
 	return p.guard(mux)
 }
 
-// guard refuses requests of pages of other sites, by the Host header (DNS rebinding) and by the Origin and
-// Sec-Fetch-Site headers.
+// guard refuses requests from pages of other sites. It checks the Host header, against DNS
+// rebinding, and the Origin and Sec-Fetch-Site headers.
 func (p *Platform) guard(next http.Handler) http.Handler {
 	cross := http.NewCrossOriginProtection()
 	cross.SetDenyHandler(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
@@ -123,7 +123,7 @@ func hostOnly(hostport string) string {
 }
 
 func loopback(host string) bool {
-	addr, _ := netip.ParseAddr(host) // the zero address of another name is no loopback address
+	addr, _ := netip.ParseAddr(host) // the zero address of any other name is not loopback
 	return strings.EqualFold(host, "localhost") || addr.Unmap().IsLoopback()
 }
 
@@ -142,8 +142,8 @@ func (p *Platform) wrongMethod(w http.ResponseWriter, allow string) {
 	p.failure(refuse(http.StatusMethodNotAllowed, "wrong_method", "Only %s is allowed here.", allow)).send(w)
 }
 
-// methods answers 405 with an Allow header for a method without an endpoint. It removes the upload of a request that
-// was not carried out.
+// methods responds with 405 and an Allow header to a method without an endpoint. It removes the
+// upload of a request that was not carried out.
 func (p *Platform) methods(table map[string]endpoint, run func(http.ResponseWriter, *call, endpoint)) http.Handler {
 	allow := strings.Join(slices.Sorted(maps.Keys(table)), ", ")
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -162,7 +162,7 @@ func (p *Platform) methods(table map[string]endpoint, run func(http.ResponseWrit
 	})
 }
 
-// plain serves the control routes, to which no fault applies.
+// plain serves the control routes, to which faults do not apply.
 func (p *Platform) plain(w http.ResponseWriter, c *call, e endpoint) { p.run(c, e).send(w) }
 
 func (p *Platform) run(c *call, e endpoint) answer {
@@ -173,8 +173,8 @@ func (p *Platform) run(c *call, e endpoint) answer {
 	return a
 }
 
-// receive authenticates the request and reads its body to the end. After that the server notices when the client of a
-// held request disconnects.
+// receive authenticates the request and reads its body to the end. After that, the server notices
+// if the client of a held request disconnects.
 func (p *Platform) receive(w http.ResponseWriter, c *call, e endpoint) error {
 	if !e.open {
 		if err := p.authenticate(c, e); err != nil {
@@ -217,8 +217,8 @@ func bodyError(err error, limit int64) error {
 	return refuse(http.StatusBadRequest, "body_incomplete", "The body did not arrive whole.")
 }
 
-// commit writes a record to the journal and then applies it to the state. The caller holds p.mu and has checked the
-// record.
+// commit writes a record to the journal and then applies it to the state. The caller must hold p.mu
+// and must have checked the record.
 func (p *Platform) commit(rec record) error {
 	rec.At = p.opts.Clock.Now()
 	where, err := p.journal.append(rec)

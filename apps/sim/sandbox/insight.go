@@ -11,7 +11,7 @@ const maxInsightDays = 366
 
 type seriesView struct {
 	Name string `json:"name"`
-	// Level is true for a value at the end of a day, false for a count of the day.
+	// Level is true for a value at the end of the day, and false for a count over the day.
 	Level  bool        `json:"level"`
 	Points []pointView `json:"points"`
 }
@@ -21,7 +21,8 @@ type pointView struct {
 	Value int    `json:"value"`
 }
 
-// accountInsights returns invented statistics of an account, which depend on its id and the day only.
+// accountInsights returns invented statistics of an account, which depend only on its id and the
+// day.
 func (p *Platform) accountInsights(c *call) (answer, error) {
 	return p.insights(c, c.account.ID.String(), []seriesView{
 		{Name: "followers", Level: true}, {Name: "impressions"}, {Name: "likes"},
@@ -71,7 +72,7 @@ type topicView struct {
 	Name string `json:"name"`
 }
 
-// topics are what GET /api/topics searches.
+// topics are the topics that GET /api/topics searches.
 var topics = []topicView{
 	{ID: "cats", Name: "Cats"}, {ID: "cars", Name: "Cars"}, {ID: "gardening", Name: "Gardening"},
 	{ID: "programming", Name: "Programming"}, {ID: "weather", Name: "Weather"},

@@ -21,17 +21,18 @@ type span struct {
 	len int
 }
 
-// journal is an append-only file with one JSON object a line. A line is on disk before append returns. Calls of append
-// must not be concurrent.
+// journal is an append-only file with one JSON object per line. A line is on disk before append
+// returns. Calls of append must not be concurrent.
 type journal struct {
 	file   *os.File
 	size   int64
-	broken error // the error of every append; set when the content of the file is unknown, and by close
+	broken error // the error of every append; set by close and if the content of the file is unknown
 }
 
 var errClosed = errors.New("the sandbox is closed")
 
-// openJournal opens and locks the file, calls apply for every line and removes an incomplete last line.
+// openJournal opens and locks the file, calls apply for every line and removes an incomplete last
+// line.
 func openJournal(path string, log *slog.Logger, apply func(record, span) error) (*journal, error) {
 	file, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600)
 	if err != nil {
@@ -53,7 +54,8 @@ func openJournal(path string, log *slog.Logger, apply func(record, span) error) 
 	return j, nil
 }
 
-// lockFault returns the fault for an error of locking the file. A lock that is held needs no cause beside the message.
+// lockFault returns the fault for an error from locking the file. If another process holds the
+// lock, the message is sufficient and the fault has no cause.
 func lockFault(path string, err error) error {
 	const op = "sandbox.openJournal"
 	if errors.Is(err, syscall.EWOULDBLOCK) {
@@ -84,8 +86,8 @@ func (j *journal) replay(log *slog.Logger, apply func(record, span) error) error
 	}
 }
 
-// removeTornLine removes a last line of torn bytes that has no newline. The process was killed before the fsync, so the
-// record was not acknowledged.
+// removeTornLine removes an incomplete last line of torn bytes. The process was killed before the
+// fsync, so the record was not acknowledged.
 func (j *journal) removeTornLine(log *slog.Logger, line, torn int) error {
 	if torn > 0 {
 		log.Warn("sandbox: removing a torn last line", "line", line, "bytes", torn)
@@ -109,8 +111,8 @@ func parseRecord(line []byte) (record, error) {
 	return rec, nil
 }
 
-// append writes a record and returns when it is on disk. When the content of the file is unknown after an error, all
-// further calls return that error.
+// append writes a record and returns once it is on disk. If an error leaves the content of the file
+// unknown, all further calls return that error.
 func (j *journal) append(rec record) (span, error) {
 	if j.broken != nil {
 		return span{}, j.broken
@@ -135,7 +137,7 @@ func (j *journal) append(rec record) (span, error) {
 	return s, nil
 }
 
-// read returns the record at a position. It may be called concurrently with append.
+// read returns the record at a position. It is safe to call concurrently with append.
 func (j *journal) read(s span) (record, error) {
 	line := make([]byte, s.len)
 	if _, err := j.file.ReadAt(line, s.at); err != nil {
@@ -144,14 +146,14 @@ func (j *journal) read(s span) (record, error) {
 	return parseRecord(line)
 }
 
-// close unlocks and closes the file. Closing alone would not release the lock while a child process that is being
-// started has a copy of the descriptor, until its exec.
+// close unlocks and closes the file. Closing alone would not release the lock while a child process
+// that is being started has a copy of the descriptor, until its exec.
 func (j *journal) close() error {
 	j.broken = errClosed
 	return errors.Join(syscall.Flock(int(j.file.Fd()), syscall.LOCK_UN), j.file.Close())
 }
 
-// syncDir syncs a folder, so that new names in it survive a crash.
+// syncDir syncs a folder so that new names in it survive a crash.
 func syncDir(dir string) error {
 	d, err := os.Open(dir)
 	if err != nil {

@@ -21,7 +21,7 @@ const (
 	maxAlt   = 1500     // characters
 )
 
-// upload is a received file that is on disk and does not belong to an account yet.
+// upload is a received file that is on disk but does not belong to an account yet.
 type upload struct {
 	path   string
 	kind   string
@@ -29,7 +29,8 @@ type upload struct {
 	sha256 string
 }
 
-// mediaLimit returns the greatest size in bytes of a content type, or 0 for one that is not supported.
+// mediaLimit returns the maximum size in bytes for a content type, or 0 if the type is not
+// supported.
 func mediaLimit(kind string) int64 {
 	switch kind {
 	case "image/png", "image/jpeg", "image/gif":
@@ -40,7 +41,8 @@ func mediaLimit(kind string) int64 {
 	return 0
 }
 
-// spool writes the body to a temporary file and syncs it. It refuses bytes that do not look like their Content-Type.
+// spool writes the body to a temporary file and syncs it. It refuses bytes that do not match their
+// Content-Type.
 func (p *Platform) spool(w http.ResponseWriter, c *call) error {
 	kind, _, err := mime.ParseMediaType(c.r.Header.Get("Content-Type"))
 	limit := mediaLimit(kind)
@@ -79,7 +81,8 @@ func (p *Platform) fill(u *upload, body io.Reader, limit int64) error {
 	return errors.Join(err, file.Sync(), file.Close())
 }
 
-// errorRecorder stores the error of its reader, so that a lost client is distinguished from a full disk.
+// errorRecorder stores the error of its reader, so that a lost client can be distinguished from a
+// full disk.
 type errorRecorder struct {
 	r   io.Reader
 	err error
@@ -163,7 +166,8 @@ func (p *Platform) createMedia(c *call) (answer, error) {
 	return answer{status: http.StatusCreated, body: view}, nil
 }
 
-// readMedia answers the status of a medium. Each call counts as a poll, which advances the processing.
+// readMedia returns the status of a medium. Each call counts as a poll, which advances the
+// processing.
 func (p *Platform) readMedia(c *call) (answer, error) {
 	if _, err := query(c.r); err != nil {
 		return answer{}, err

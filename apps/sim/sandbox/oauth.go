@@ -24,11 +24,11 @@ type App struct {
 	ClientID string
 	Secret   string
 	Name     string
-	// Redirects are the addresses that the platform redirects to, compared exactly.
+	// Redirects are the addresses that the platform may redirect to. They are compared exactly.
 	Redirects []string
-	// TokenSeconds is the life of an access token. 0 means an hour.
+	// TokenSeconds is the lifetime of an access token. 0 means an hour.
 	TokenSeconds int
-	// RefreshSeconds is the life of a refresh token. 0 means 60 days.
+	// RefreshSeconds is the lifetime of a refresh token. 0 means 60 days.
 	RefreshSeconds int
 }
 
@@ -38,7 +38,7 @@ const (
 	refreshDays = 60
 )
 
-// The permissions of an application, by name, as the consent page explains them.
+// The permissions of an application, by name, with their text on the consent page.
 var scopes = map[string]string{
 	"publish":  "Publish to your pages",
 	"insights": "Read the statistics of your pages",
@@ -46,28 +46,31 @@ var scopes = map[string]string{
 
 type grantID = id.ID[grant]
 
-// grant is what a user has allowed to an application. Page is zero until the application has chosen one.
+// grant is what a user has allowed an application to do. Page is zero until the application has
+// chosen one.
 type grant struct {
 	ID     grantID   `json:"id"`
 	Client string    `json:"client"`
 	User   string    `json:"user"`
 	Scopes []string  `json:"scopes"`
 	Page   accountID `json:"page"`
-	// revoked grants have no valid token. It is not part of the record opGrant.
+	// revoked means that no token of the grant is valid. It is not part of the record opGrant.
 	revoked bool
 }
 
-// grantedCode is a code of an allowed authorization. Codes are in memory only, as they are short-lived.
+// grantedCode is the code of an allowed authorization. Codes are short-lived, so they are kept only
+// in memory.
 type grantedCode struct {
 	request authorization
 	user    string
 	scopes  []string
 	expires time.Time
-	// redeemed is the grant that was made for the code; using the code again revokes it.
+	// redeemed is the grant that was made for the code. Using the code again revokes it.
 	redeemed *grant
 }
 
-// authorization is a valid request of the consent page. Its fields are those of the query, and of the form.
+// authorization is a valid request for the consent page. The query and the form have the same
+// fields.
 type authorization struct {
 	App         App
 	RedirectURI string
@@ -76,11 +79,12 @@ type authorization struct {
 	Scopes      []string
 }
 
-// Explain is called by consent.html.
+// Explain returns the text for a permission. consent.html calls it.
 func (authorization) Explain(scope string) string { return scopes[scope] }
 
-// AddApp registers an application, or replaces the one with its ClientID. An App without an id, a secret and a redirect
-// address is fault.Invalid. Applications are forgotten at a restart.
+// AddApp registers an application, or replaces the application with the same ClientID. It returns
+// fault.Invalid for an App without an id, a secret or a redirect address. Applications are
+// forgotten at a restart.
 func (p *Platform) AddApp(app App) error {
 	if app.ClientID == "" || app.Secret == "" || len(app.Redirects) == 0 {
 		return fault.New(fault.Invalid, "sandbox.AddApp", "An app needs a client id, a secret and a redirect address.")
@@ -102,11 +106,11 @@ var (
 	userForm      = regexp.MustCompile(`^[a-z0-9][a-z0-9-]{0,19}$`)
 )
 
-// oauth are the endpoints of authorization by OAuth, and of what a test sets up for it.
+// oauth has the OAuth endpoints, and the control routes that set them up for tests.
 type oauth struct{ *Platform }
 
-// authorize serves the consent page. A request of an unknown application, or with an address that is not registered, is
-// answered with a page and never redirected (RFC 6749, section 4.1.2.1).
+// authorize serves the consent page. If the application is unknown or the redirect address is not
+// registered, it responds with a page and never redirects (RFC 6749, section 4.1.2.1).
 func (p oauth) authorize(w http.ResponseWriter, r *http.Request) {
 	if r.Method == http.MethodPost {
 		p.decide(w, r)
@@ -141,7 +145,8 @@ func (p oauth) showConsent(w http.ResponseWriter, req authorization, problem str
 	_, _ = w.Write([]byte(b.String())) // the client may have disconnected
 }
 
-// authorizationOf checks the parameters of an authorization request. When ok is false it has answered the request.
+// authorizationOf checks the parameters of an authorization request. If ok is false, it has already
+// responded to the request.
 func (p oauth) authorizationOf(
 	w http.ResponseWriter, r *http.Request, values url.Values,
 ) (req authorization, ok bool) {
@@ -187,7 +192,8 @@ func (a authorization) redirect(w http.ResponseWriter, r *http.Request, values u
 	http.Redirect(w, r, target.String(), http.StatusSeeOther)
 }
 
-// decide handles the form of the consent page: the user, the permissions that stay checked, and the decision.
+// decide handles the form of the consent page: the user, the permissions that are still checked,
+// and the decision.
 func (p oauth) decide(w http.ResponseWriter, r *http.Request) {
 	r.Body = http.MaxBytesReader(w, r.Body, 64<<10)
 	if err := r.ParseForm(); err != nil {
@@ -234,8 +240,8 @@ func (p oauth) grantCode(req authorization, user string, allowed []string) (stri
 	return code, nil
 }
 
-// addPages makes the pages of a user, which are accounts without a password. Without again it does nothing for a user
-// who has pages. The caller holds p.mu.
+// addPages creates the pages of a user, which are accounts without a password. Unless again is
+// true, it does nothing for a user who has pages. The caller must hold p.mu.
 func (p oauth) addPages(user string, names []string, again bool) error {
 	if len(p.state.pages[user]) > 0 && !again {
 		return nil

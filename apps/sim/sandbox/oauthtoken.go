@@ -14,7 +14,7 @@ import (
 	"crier/platform/id"
 )
 
-// tokenView is the answer of the token endpoint (RFC 6749, section 5.1).
+// tokenView is the response of the token endpoint (RFC 6749, section 5.1).
 type tokenView struct {
 	AccessToken  string `json:"access_token"`
 	TokenType    string `json:"token_type"`
@@ -32,8 +32,8 @@ func invalidGrant(description string) answer {
 	return tokenError(http.StatusBadRequest, "invalid_grant", description)
 }
 
-// exchange implements the token endpoint for codes and refresh tokens. The application is authenticated by client_id
-// and client_secret in the body.
+// exchange implements the token endpoint for codes and refresh tokens. The application
+// authenticates with client_id and client_secret in the body.
 func (p oauth) exchange(c *call) (answer, error) {
 	form, err := url.ParseQuery(string(c.body))
 	if err != nil {
@@ -59,7 +59,8 @@ func (p oauth) exchange(c *call) (answer, error) {
 	return tokenError(http.StatusBadRequest, "unsupported_grant_type", "Only codes and refresh tokens are taken."), nil
 }
 
-// redeem exchanges a code. A code that is used again revokes what its first use has issued. The caller holds p.mu.
+// redeem exchanges a code. If a code is used again, redeem revokes the grant of its first use. The
+// caller must hold p.mu.
 func (p oauth) redeem(app App, form url.Values) (answer, error) {
 	code, ok := p.codes[form.Get("code")]
 	if !ok || code.request.App.ClientID != app.ClientID || !p.opts.Clock.Now().Before(code.expires) {
@@ -81,8 +82,8 @@ func (p oauth) redeem(app App, form url.Values) (answer, error) {
 	return p.issue(app, made, "")
 }
 
-// rotate exchanges a refresh token. A token that was exchanged before revokes the grant, because one of the two users
-// of it has stolen it (RFC 9700, section 4.14.2). The caller holds p.mu.
+// rotate exchanges a refresh token. If the token was exchanged before, rotate revokes the grant,
+// because one of its two users has stolen it (RFC 9700, section 4.14.2). The caller must hold p.mu.
 func (p oauth) rotate(app App, form url.Values) (answer, error) {
 	hash := hashToken(form.Get("refresh_token"))
 	if used := p.state.grants[p.state.rotated[hash]]; used != nil && used.Client == app.ClientID {
@@ -99,7 +100,7 @@ func (p oauth) rotate(app App, form url.Values) (answer, error) {
 	return p.issue(app, g, hash)
 }
 
-// issue creates a pair of tokens for a grant. The caller holds p.mu.
+// issue creates a pair of tokens for a grant. The caller must hold p.mu.
 func (p oauth) issue(app App, g *grant, replaces string) (answer, error) {
 	now := p.opts.Clock.Now()
 	p.state.sweep(now)
@@ -118,7 +119,7 @@ func (p oauth) issue(app App, g *grant, replaces string) (answer, error) {
 	}}, nil
 }
 
-// revoke ends a grant with all of its tokens. The caller holds p.mu.
+// revoke ends a grant and all its tokens. The caller must hold p.mu.
 func (p oauth) revoke(g *grant) error {
 	if g.revoked {
 		return nil
@@ -126,7 +127,8 @@ func (p oauth) revoke(g *grant) error {
 	return p.commit(record{Op: opRevoke, Ref: g.ID.String()})
 }
 
-// authenticateGrant sets the account of a request with a token of a grant. The caller holds p.mu.
+// authenticateGrant sets the account of a request that has a grant's token. The caller must hold
+// p.mu.
 func (p oauth) authenticateGrant(c *call, s *session, e endpoint) error {
 	g := p.state.grants[s.Grant]
 	if g == nil || g.revoked {
@@ -158,7 +160,8 @@ func (p oauth) listPages(c *call) (answer, error) {
 	return answer{status: http.StatusOK, body: map[string]any{"pages": views}}, nil
 }
 
-// choosePage makes a page the account of a grant. The same page may be chosen again, another one not.
+// choosePage makes a page the account of a grant. The same page may be chosen again, but not
+// another one.
 func (p oauth) choosePage(c *call) (answer, error) {
 	var in struct {
 		Page string `json:"page"`

@@ -35,11 +35,12 @@ type pageView struct {
 	Accounts []*account
 	One      *account // the account of ?account=, or nil
 	Alone    bool     // whether the page shows only the thread of ?post=
-	Full     int      // number of posts when older ones are left out, else 0
+	Full     int      // number of posts if older ones are left out, else 0
 	Threads  []thread
 }
 
-// thread is an item of the page, which shows the newest thread first. Its posts are in the order of their publication.
+// thread is an item of the page, which shows the newest thread first. Its posts are in order of
+// publication.
 type thread struct {
 	Account *account
 	Posts   []pagePost
@@ -50,14 +51,14 @@ type pagePost struct {
 	Reply bool
 }
 
-// Clock is called by page.html, as are Stamp and Video.
+// Clock returns the time as page.html shows it. The template also calls Stamp and Video.
 func (v pagePost) Clock() string { return v.CreatedAt.UTC().Format("2 January 2006, 15:04:05 UTC") }
 
 func (v pagePost) Stamp() string { return v.CreatedAt.UTC().Format(time.RFC3339) }
 
 func (m postMedia) Video() bool { return m.Type == "video/mp4" }
 
-// pages are the pages for people, and their files.
+// pages has the pages for people, and their files.
 type pages struct{ *Platform }
 
 func (p pages) servePage(w http.ResponseWriter, r *http.Request) {
@@ -101,7 +102,8 @@ func (p pages) pageOf(r *http.Request) (pageView, error) {
 	return view, nil
 }
 
-// choose returns the view for an account name and a post id, which may be empty, and a filter for its posts.
+// choose returns the view for an account name and a post id, which may be empty, and a filter for
+// its posts.
 func (p pages) choose(name, ref string) (pageView, func(*entry) bool, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -128,7 +130,8 @@ func (p pages) choose(name, ref string) (pageView, func(*entry) bool, error) {
 	return view, keep, nil
 }
 
-// threads groups posts by the first post of their thread. The posts are given newest first.
+// threads groups posts by the first post of their thread. The given posts must be ordered newest
+// first.
 func threads(entries []*entry, recs []record) []thread {
 	list, index := []thread{}, map[postID]int{}
 	for i, e := range entries {
@@ -155,8 +158,8 @@ func (p pages) serveStyle(w http.ResponseWriter, _ *http.Request) {
 	_, _ = w.Write([]byte(styleSource)) // the client may have disconnected
 }
 
-// serveMedia serves an uploaded file with its detected content type. The headers prevent that a browser interprets it
-// as anything else.
+// serveMedia serves an uploaded file with its detected content type. The headers prevent browsers
+// from interpreting it as anything else.
 func (p pages) serveMedia(w http.ResponseWriter, r *http.Request) {
 	sum := r.PathValue("sha256")
 	p.mu.Lock()

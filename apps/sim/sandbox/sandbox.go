@@ -1,5 +1,5 @@
-// Package sandbox simulates a social platform that publishes nowhere. New users try the service with it, and
-// integrators and tests script its faults. README.md documents its API.
+// Package sandbox simulates a social platform that publishes nowhere. New users try the service
+// with it, and integrators and tests script its faults. README.md documents its API.
 package sandbox
 
 import (
@@ -18,15 +18,16 @@ import (
 	"crier/platform/fault"
 )
 
-// Options configure a Platform. The zero value is the configuration of `crier dev`.
+// Options configure a Platform. The zero value is valid.
 type Options struct {
-	// Clock is the source of time. Nil means the clock of the machine.
+	// Clock is the source of time. Nil means the machine's clock.
 	Clock clock.Clock
 	// Log is the logger. Nil means slog.Default.
 	Log *slog.Logger
-	// PublicURL is the address of the page, ending in "/". Empty means "http://", the Host of the request, and "/".
+	// PublicURL is the address of the page, ending in "/". If it is empty, the address is
+	// "http://", the Host of the request and "/". Example: http://localhost:4000/sandbox/
 	PublicURL string
-	// Hosts lists names, without a port, that are accepted in the Host header in addition to loopback names.
+	// Hosts lists names, without a port, that the Host header may have besides loopback names.
 	Hosts []string
 }
 
@@ -48,10 +49,12 @@ type Platform struct {
 	codes   map[string]*grantedCode
 }
 
-// Open reads the state stored in dir and locks the folder, which it creates when it is absent. A second Open of a
-// folder is fault.Conflict. An incomplete last line of sandbox.log, which a kill during a write leaves and which was
-// never acknowledged, is removed and logged. Any other invalid line is an error with its number, and the file is not
-// changed.
+// Open reads the state stored in dir and locks the folder, which it creates if it is absent. It
+// returns fault.Conflict if the folder is already open.
+//
+// A kill during a write leaves an incomplete last line in sandbox.log, which was never
+// acknowledged; Open removes and logs it. For any other invalid line, Open returns an error with
+// the line number and does not change the file.
 func Open(dir string, opts Options) (*Platform, error) {
 	if opts.Clock == nil {
 		opts.Clock = clock.System{}
@@ -84,7 +87,7 @@ func Open(dir string, opts Options) (*Platform, error) {
 	return p, nil
 }
 
-// prepare creates the folders and syncs their parents, so that the folders survive a crash.
+// prepare creates the folders and syncs their parents so that the folders survive a crash.
 func prepare(dir string) error {
 	if err := os.MkdirAll(filepath.Join(dir, "media"), 0o700); err != nil {
 		return err
@@ -92,11 +95,11 @@ func prepare(dir string) error {
 	return errors.Join(syncDir(dir), syncDir(filepath.Dir(filepath.Clean(dir))))
 }
 
-// Handler returns the handler of the API, of the control routes under /_sim and of the page at /.
+// Handler returns the handler of the API, the control routes under /_sim and the page at /.
 func (p *Platform) Handler() http.Handler { return p.handler }
 
-// Close ends held requests without acting on them, refuses further writes and unlocks the folder. Further calls do
-// nothing.
+// Close ends held requests without carrying them out, refuses further writes and unlocks the
+// folder. Further calls do nothing.
 func (p *Platform) Close() error {
 	p.endHeld()
 	var err error
@@ -110,8 +113,8 @@ func (p *Platform) Close() error {
 
 func (p *Platform) endHeld() { p.endHeldOnce.Do(func() { close(p.stop) }) }
 
-// Listen opens a TCP listener on addr, where port 0 chooses a free port. An address that is not a loopback address is
-// fault.Invalid; one that cannot be used is fault.Unavailable.
+// Listen opens a TCP listener on addr; port 0 chooses a free port. It returns fault.Invalid if addr
+// is not a loopback address, and fault.Unavailable if it cannot be used.
 func Listen(ctx context.Context, addr string) (net.Listener, error) {
 	host, _, err := net.SplitHostPort(addr)
 	if err != nil {
@@ -132,7 +135,7 @@ func Listen(ctx context.Context, addr string) (net.Listener, error) {
 // connections that they never use.
 const shutdownTime = 15 * time.Second
 
-// Serve serves requests on ln until ctx ends. Then it waits up to shutdownTime for running requests
+// Serve serves requests on ln until ctx ends. It then waits up to shutdownTime for running requests
 // and closes the Platform. It returns nil if all requests have ended by then.
 func (p *Platform) Serve(ctx context.Context, ln net.Listener) error {
 	srv := &http.Server{

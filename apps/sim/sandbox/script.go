@@ -50,17 +50,17 @@ type rule struct {
 	Then       string `json:"then,omitempty"` // the status after processing: "ready" or "failed"
 }
 
-// scripted is a fault with its counts, as in the answer of GET /_sim/faults.
+// scripted is a fault with its counts, in the form of the response to GET /_sim/faults.
 type scripted struct {
 	ID faultID `json:"id"`
 	rule
 	Seen     int           `json:"seen"`  // number of requests that matched
 	Fired    int           `json:"fired"` // number of requests that got the fault
-	Held     int           `json:"held"`  // number of requests that wait for a release now
+	Held     int           `json:"held"`  // number of requests that are waiting for a release
 	released chan struct{} // closed to release the held requests
 }
 
-// script is the list of faults. It is only in memory and is lost at a restart.
+// script is the list of faults. It is only in memory and lost at a restart.
 type script struct {
 	mu     sync.Mutex
 	faults []*scripted
@@ -97,14 +97,15 @@ func (v *rule) check() error {
 	return v.restrictToUploads()
 }
 
-// restrictToPosts restricts a fault that loses an id to the creation of posts.
+// restrictToPosts limits a fault that loses an id to the creation of posts.
 func (v *rule) restrictToPosts() {
 	if v.Action == actLoseID {
 		v.Match.Method, v.Match.Path = "POST", "/api/posts"
 	}
 }
 
-// restrictToUploads restricts a processing fault to uploads, since it has no effect on other requests.
+// restrictToUploads limits a processing fault to uploads, because it has no effect on other
+// requests.
 func (v *rule) restrictToUploads() error {
 	if v.Action != actProcessing {
 		return nil
@@ -127,8 +128,8 @@ func (v *rule) matches(c *call, who string) bool {
 		(v.Action != actExpireToken || c.account != nil || c.grant != nil)
 }
 
-// due counts the request for every fault that matches it. It returns the first of those that applies to the request, or
-// nil.
+// due counts the request for every fault that matches it. It returns the first of these faults that
+// applies to the request, or nil.
 func (s *script) due(c *call, who string) *scripted {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -146,8 +147,8 @@ func (s *script) due(c *call, who string) *scripted {
 	return first
 }
 
-// hold waits until the fault is released and returns true, or until the client disconnects or the platform closes and
-// returns false.
+// hold waits until the fault is released and returns true. If the client disconnects or the
+// platform closes first, it returns false.
 func (s *script) hold(c *call, f *scripted, stop <-chan struct{}) bool {
 	s.mu.Lock()
 	f.Held++
@@ -167,7 +168,8 @@ func (s *script) hold(c *call, f *scripted, stop <-chan struct{}) bool {
 	return false
 }
 
-// release releases the requests that a fault holds and returns their number. The caller holds s.mu.
+// release releases the requests that a fault holds and returns their number. The caller must hold
+// s.mu.
 func (s *script) release(f *scripted) int {
 	close(f.released)
 	f.released = make(chan struct{})
@@ -211,8 +213,8 @@ func (p *Platform) releaseFault(c *call) (answer, error) {
 	return answer{}, refuse(http.StatusNotFound, "fault_not_found", "There is no such fault.")
 }
 
-// clearFaults removes all faults, or those of one account, and releases the requests that they hold, which could not be
-// released otherwise.
+// clearFaults removes all faults, or the faults of one account. It releases the requests that they
+// hold, because nothing else could release them.
 func (p *Platform) clearFaults(c *call) (answer, error) {
 	q, err := query(c.r, "account")
 	if err != nil {
@@ -231,8 +233,8 @@ func (p *Platform) clearFaults(c *call) (answer, error) {
 	return answer{status: http.StatusNoContent}, nil
 }
 
-// listAllPosts answers all published posts, oldest first, also those of accounts that cannot be read back. Tests
-// compare it with what a connector reported.
+// listAllPosts returns all published posts, oldest first, including those of accounts that cannot
+// be read back. Tests compare it with what a connector reported.
 func (p *Platform) listAllPosts(c *call) (answer, error) {
 	q, err := query(c.r, "account")
 	if err != nil {
@@ -266,7 +268,8 @@ type publishedView struct {
 	At      time.Time   `json:"at"`
 }
 
-// accountName returns the name of the account of a request, which may be in the body instead of an access token.
+// accountName returns the name of a request's account. The body may name the account instead of an
+// access token.
 func (p *Platform) accountName(c *call) string {
 	if c.account != nil {
 		return c.account.Name

@@ -14,7 +14,7 @@ import (
 	"crier/platform/id"
 )
 
-// grade is the guarantee of an account against repeated posts, with the letters of the connectors.
+// grade is what an account guarantees about repeated posts. It uses the letters of the connectors.
 type grade string
 
 const (
@@ -23,7 +23,8 @@ const (
 	gradeE grade = "E" // its posts cannot be read back
 )
 
-// Explain returns a sentence for page.html. It is "" for an unknown grade, by which check refuses one.
+// Explain returns a sentence for page.html. It returns "" for an unknown grade, which check relies
+// on.
 func (g grade) Explain() string {
 	switch g {
 	case gradeA:
@@ -111,7 +112,8 @@ func (p accounts) createAccount(c *call) (answer, error) {
 	return answer{status: http.StatusCreated, body: p.viewAccount(c.r, made)}, err
 }
 
-// sameAccount answers the creation of an account that exists. A difference is a conflict; the account never changes.
+// sameAccount responds to the creation of an account that exists. It returns a conflict if the
+// input differs; the account never changes.
 func (p accounts) sameAccount(c *call, had *account, in accountInput) (answer, error) {
 	ok, err := had.hasPassword(in.Password)
 	if err != nil {
@@ -132,7 +134,8 @@ func hashPassword(password string, salt []byte) ([]byte, error) {
 	return pbkdf2.Key(sha256.New, password, salt, passwordRounds, 32)
 }
 
-// hasPassword is slow (PBKDF2), so it is called without p.mu.
+// hasPassword reports whether the password is right. It is slow (PBKDF2), so it is called without
+// p.mu.
 func (a *account) hasPassword(password string) (bool, error) {
 	hash, err := hashPassword(password, a.Salt)
 	return subtle.ConstantTimeCompare(hash, a.Hash) == 1, err
@@ -208,7 +211,7 @@ func (p accounts) refreshSession(c *call) (answer, error) {
 	return p.startSession(c, p.state.byID[old.Account], old.Refresh)
 }
 
-// startSession creates both tokens and stores their hashes. The caller holds p.mu.
+// startSession creates both tokens and stores their hashes. The caller must hold p.mu.
 func (p accounts) startSession(c *call, a *account, replaces string) (answer, error) {
 	now := p.opts.Clock.Now()
 	p.state.sweep(now)

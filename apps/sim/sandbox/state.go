@@ -13,7 +13,7 @@ type (
 	postID    = id.ID[post]
 )
 
-// record is one line of the journal. Op determines which of the other members is set.
+// record is one line of the journal. Op determines which other members are set.
 type record struct {
 	Op      string    `json:"op"`
 	At      time.Time `json:"at"`
@@ -22,10 +22,10 @@ type record struct {
 	Media   *medium   `json:"media,omitempty"`
 	Post    *post     `json:"post,omitempty"`
 	Grant   *grant    `json:"grant,omitempty"`
-	// Ref is the hash of the access token for opExpire, the media id for opPoll, the post id for opDelete and the id of
-	// the grant for opBind and opRevoke.
+	// Ref is the hash of the access token for opExpire, the media id for opPoll, the post id for
+	// opDelete, and the grant id for opBind and opRevoke.
 	Ref string `json:"ref,omitempty"`
-	// Page is that of opBind.
+	// Page is the chosen page of opBind.
 	Page accountID `json:"page,omitzero"`
 }
 
@@ -53,10 +53,10 @@ type account struct {
 	Owner        string    `json:"owner,omitempty"` // the user of a page
 }
 
-// session is a pair of tokens. Both are stored as hashes.
+// session is a pair of tokens, which are stored as hashes.
 type session struct {
 	Account      accountID `json:"account"`
-	Grant        grantID   `json:"grant,omitzero"` // of a token of OAuth, in place of Account
+	Grant        grantID   `json:"grant,omitzero"` // set instead of Account for an OAuth token
 	Access       string    `json:"access"`
 	Refresh      string    `json:"refresh"`
 	Until        time.Time `json:"until"`
@@ -71,7 +71,7 @@ type medium struct {
 	Size    int64     `json:"size"`
 	SHA256  string    `json:"sha256"`
 	Alt     string    `json:"alt,omitempty"`
-	Polls   int       `json:"polls,omitempty"` // number of further polls that are answered with "processing"
+	Polls   int       `json:"polls,omitempty"` // how many more polls get the response "processing"
 	Fails   bool      `json:"fails,omitempty"` // whether the processing then fails
 }
 
@@ -97,7 +97,7 @@ type postMedia struct {
 type entry struct {
 	id      postID
 	account *account
-	root    postID // the first post of the thread, which may be this one
+	root    postID // the first post of the thread, possibly this one
 	at      time.Time
 	digest  [32]byte // see post.digest
 	where   span
@@ -116,13 +116,13 @@ type state struct {
 	access   map[string]*session
 	refresh  map[string]*session
 	media    map[mediaID]*medium
-	types    map[string]string // content type by SHA-256 of the files that /media/ may serve
+	types    map[string]string // content type of the files that /media/ may serve, by SHA-256
 	posts    map[postID]*entry
 	keys     map[keyOf]*entry
 	order    []*entry              // in the order of publication
-	pages    map[string][]*account // by their user
+	pages    map[string][]*account // by user
 	grants   map[grantID]*grant
-	rotated  map[string]grantID // by the hash of a refresh token that was exchanged
+	rotated  map[string]grantID // by the hash of an exchanged refresh token
 }
 
 func newState() *state {
@@ -135,7 +135,8 @@ func newState() *state {
 	}
 }
 
-// apply applies a record. It returns an error, and changes nothing, for a record that the sandbox cannot have written.
+// apply applies a record. If the sandbox cannot have written the record, apply returns an error and
+// changes nothing.
 func (s *state) apply(r record, where span) error {
 	switch {
 	case r.Op == opAccount && r.Account != nil:
@@ -197,7 +198,7 @@ func (s *state) mediumOf(ref string) *medium {
 	return s.media[v]
 }
 
-// entryOf returns nil also for a deleted post.
+// entryOf returns the post with the id ref. It returns nil if there is none or it was deleted.
 func (s *state) entryOf(ref string) *entry {
 	v, _ := id.Parse[post](ref)
 	if e := s.posts[v]; e != nil && !e.deleted {

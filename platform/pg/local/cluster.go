@@ -16,11 +16,12 @@ import (
 
 const connectTimeout = 5 * time.Second
 
-// marker is the file that initialize writes when initdb has finished. Data without it is deleted by the next start.
+// marker is the file that initialize writes once initdb has finished. The next start deletes data
+// without it.
 const marker = "ready"
 
-// initialize creates the cluster unless it exists and is complete. The initdb process inherits the lock of processes,
-// so that a start after a kill waits until it has ended.
+// initialize creates the cluster unless it exists and is complete. The initdb process inherits the
+// lock of processes, so that a start after a kill waits until initdb has ended.
 func (p place) initialize(ctx context.Context, bin binaries, durable bool, processes *os.File) error {
 	_, err := os.Stat(p.join(marker))
 	if err == nil {
@@ -50,8 +51,9 @@ func (p place) initialize(ctx context.Context, bin binaries, durable bool, proce
 	return nil
 }
 
-// failureReason returns the first message in the server's log that says why it ended, or its last line, and whether the
-// port was in use. What a client is told while the server starts or stops is passed over.
+// failureReason returns the first message in the server's log that says why the server ended, or
+// the last line, and whether the port was in use. It skips the messages that clients get while the
+// server starts or stops.
 func (p place) failureReason() (why string, portTaken bool) {
 	b, err := os.ReadFile(p.join("server.log"))
 	if err != nil {
@@ -78,10 +80,13 @@ func lastLine(text string) string {
 	return strings.TrimSpace(text[strings.LastIndexByte(text, '\n')+1:])
 }
 
-// CreateOwner creates the role "crier" and a database of that name which it owns, if they do not exist, and sets the
-// password of the role. As with managed services, the role has CREATEROLE and is not a superuser. CreateOwner returns
-// the role's connection URL of the database. It returns fault.Invalid for an address that cannot be parsed, and
-// fault.Unavailable when Postgres does not answer or refuses a statement.
+// CreateOwner creates the role "crier" and a database of that name that it owns, if they do not
+// exist, and sets the password of the role. As with managed services, the role has CREATEROLE and
+// is not a superuser.
+//
+// CreateOwner returns the URL for connecting to the database as that role. It returns fault.Invalid
+// if superURL cannot be parsed, and fault.Unavailable if Postgres does not respond or refuses a
+// statement.
 func CreateOwner(ctx context.Context, superURL, password string) (string, error) {
 	address, err := url.Parse(superURL)
 	if err != nil { // it may contain the password
@@ -127,7 +132,7 @@ func makeOwner(ctx context.Context, c *pgx.Conn, password string) error {
 	return err
 }
 
-// connectable returns an error when the server does not accept a connection within connectTimeout.
+// connectable returns an error if the server does not accept a connection within connectTimeout.
 func connectable(ctx context.Context, url string) error {
 	ctx, cancel := context.WithTimeout(ctx, connectTimeout)
 	defer cancel()

