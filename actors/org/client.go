@@ -218,7 +218,8 @@ func (c *Client) markUnanswered(organization tenancy.OrgID, address string, aske
 }
 
 func (c *Client) setPeer(address string, p peer) {
-	if len(c.peers) >= maxPeers { // mostly former processes; a current one matters only for a second
+	// Most are former processes; losing a current one matters only for a second.
+	if len(c.peers) >= maxPeers {
 		clear(c.peers)
 	}
 	c.peers[address] = p

@@ -16,7 +16,7 @@ import (
 	tenancymail "crier/tenancy/mail"
 )
 
-// jobTimeout limits one run of a background job. The next run continues where it stopped.
+// jobTimeout limits one run of a background job. The next run continues with the rest.
 const jobTimeout = 30 * time.Minute
 
 // background has the jobs and the task handlers.
@@ -72,8 +72,8 @@ func (a background) pruneJobs() []jobs.Job {
 	return out
 }
 
-// purgeInterval is how often the service looks for accounts and organizations whose deletion was
-// requested at least DELETE_GRACE ago.
+// purgeInterval is how often accounts and organizations are purged whose deletion was requested at
+// least DELETE_GRACE ago.
 const purgeInterval = 10 * time.Minute
 
 // purgeJob returns the job that purges accounts and organizations.
@@ -119,8 +119,7 @@ func (a background) filesJob() jobs.Job {
 	}
 }
 
-// snapshotsInterval is how often the service looks for channels whose statistics of the day have
-// not been read yet.
+// snapshotsInterval is how often the service looks for channels whose snapshot of the day is due.
 const snapshotsInterval = 10 * time.Minute
 
 // snapshotsJob returns the job that reads the statistics of channels once a day.

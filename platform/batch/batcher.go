@@ -59,8 +59,8 @@ type Rules[T any] struct {
 // ErrLocked is the error that ItemFailed receives for an item that Do left out.
 var ErrLocked = errors.New("something else has it locked")
 
-// maxLockedCalls is how many calls may fail because of a lock before Isolate assumes that all items
-// need that lock.
+// maxLockedCalls is how many calls may fail because of a lock before the Batcher assumes that all
+// items need that lock.
 const maxLockedCalls = 32
 
 // slowTries is how many calls of a single item must reach the timeout before other items go first.
@@ -98,8 +98,8 @@ type Batcher[T any] struct {
 	timedOut bool      // the last call had a single item and reached the timeout
 }
 
-// retryItem is an item that waits for a retry. It waits until at, or shorter after Stop and Close:
-// see wait. A slow item also counts as locked.
+// retryItem is an item that waits for a retry until at, or for less time after Stop or Close: see
+// wait. A slow item also counts as locked.
 type retryItem[T any] struct {
 	item         T
 	at           time.Time
@@ -214,7 +214,7 @@ func (b *Batcher[T]) nextRetry() <-chan time.Time {
 }
 
 // wait returns how long until x is due. After Stop every item is due; after Close, every item that
-// is not locked.
+// is slow or not locked.
 func (b *Batcher[T]) wait(x retryItem[T], now time.Time) time.Duration {
 	if isClosed(b.rules.Stop) || (x.slow || !x.locked) && isClosed(b.closing) {
 		return 0

@@ -46,7 +46,7 @@ func Defaults(lookup Lookup, under map[string]string) Lookup {
 	}
 }
 
-// Fault is an error in one variable. Example: "S3_BUCKET: must be set with FILES=s3"
+// Fault is an error in one variable. Example: "S3_REGION: must be set with FILES=s3"
 type Fault struct {
 	// Name is the name of the variable, or of the field if its tag is invalid.
 	Name string

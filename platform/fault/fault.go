@@ -137,6 +137,6 @@ func KindOf(err error) Kind {
 	return ""
 }
 
-// Is reports whether KindOf(err) is kind. An error without a fault is therefore Internal, and a nil
-// error has no kind.
+// Is reports whether KindOf(err) is kind, so an error without a fault is Internal. It returns false
+// for a nil error.
 func Is(err error, kind Kind) bool { return err != nil && KindOf(err) == kind }

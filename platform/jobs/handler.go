@@ -129,7 +129,7 @@ func (w *taskWorker) Timeout(*river.Job[taskArgs]) time.Duration {
 	return w.Handler.Timeout + rescueMargin
 }
 
-// Work implements river.Worker. It counts the runs that succeed; fail counts the others.
+// Work implements river.Worker. It counts the runs that succeed; fail counts those that fail.
 func (w *taskWorker) Work(ctx context.Context, job *river.Job[taskArgs]) error {
 	if job.Attempt > w.Attempts {
 		return Permanent(errors.New("the process died in the last attempt, or fewer attempts are allowed than before"))

@@ -314,7 +314,8 @@ func (w *worker) insert() (river.JobArgs, *river.InsertOpts) {
 // the run of a dead process; Work applies the Job's own Timeout.
 func (w *worker) Timeout(*river.Job[args]) time.Duration { return w.Job.Timeout + rescueMargin }
 
-// Work implements river.Worker. It counts the runs that succeed; recordFailure counts the others.
+// Work implements river.Worker. It counts the runs that succeed; recordFailure counts those that
+// fail.
 func (w *worker) Work(ctx context.Context, _ *river.Job[args]) error {
 	began := clock.Boot()
 	w.running.Store(true)

@@ -22,7 +22,7 @@ type Fair[K comparable] struct {
 	mu      sync.Mutex
 	free    int
 	turns   []K                   // waiting keys, each once, in the order in which they get places
-	waiting map[K][]chan struct{} // their callers in order; each channel is closed to give a place
+	waiting map[K][]chan struct{} // callers in order of arrival; closing a channel gives a place
 }
 
 // NewFair returns a Fair with a number of places. waiting is how many callers of each key may wait

@@ -140,7 +140,7 @@ func (c *Client) dialTLS(ctx context.Context, network, addr string) (net.Conn, e
 	return &line{Conn: conn, raw: raw}, nil
 }
 
-// withCause adds the context's error to an error that it caused, if the context has ended.
+// withCause adds the context's cause to an error that it caused, if the context has ended.
 func withCause(ctx context.Context, err error) error {
 	if ctx.Err() == nil || errors.Is(err, context.Cause(ctx)) {
 		return err

@@ -23,9 +23,9 @@ type patience struct {
 	pause time.Duration
 }
 
-// patienceOf returns the patience of a role. Gate retries often instead of waiting for locks on a
-// connection: it has few connections, which all organizations share, and one organization can keep
-// its own rows locked for long.
+// patienceOf returns the patience of a role. Gate retries often instead of holding a connection
+// while it waits for locks: it has few connections, which all organizations share, and one
+// organization can keep its own rows locked for long.
 func patienceOf(r Role) patience {
 	if r == Gate {
 		return patience{times: 10, pause: 50 * time.Millisecond}

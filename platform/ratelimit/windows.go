@@ -45,6 +45,7 @@ func (s *Windows[K]) Take(key K, now time.Time, limit int) Verdict {
 // were last used in the generation before the young one, and have expired unless the young one was
 // full.
 func (s *Windows[K]) rotate(now time.Time) {
+	// The generation lasts longer than a Span if the clock was set back.
 	if now.Sub(s.since) < Span && len(s.young) < s.maxKeys {
 		return
 	}

@@ -43,7 +43,7 @@ var (
 //
 // Take is a script: it is atomic and takes one round trip once the server has loaded it. The server
 // measures and deletes the window. The result ends uses the clock of this process, and may be late
-// by the time that the response took.
+// by at most the time that the response took.
 //
 // Take returns an error if Redis fails or does not respond before the timeout or the end of ctx;
 // the request may still have been counted. If the connection breaks, Take tries again within the

@@ -44,8 +44,7 @@ type Keyring struct{ aead tink.AEAD }
 
 // NewKeyring returns a keyring of base64 keys of 32 bytes. The first key seals; all of them open,
 // in any order. To rotate, put a new key first, and remove the old one once it seals no stored
-// secret. NewKeyring returns one joined error for all invalid or repeated keys, which contains no
-// key text.
+// secret. The error joins one error for each invalid or repeated key and contains no key text.
 func NewKeyring(keys []string) (*Keyring, error) {
 	manager := keyset.NewManager()
 	params, err := xchacha20poly1305.NewParameters(xchacha20poly1305.VariantTink)

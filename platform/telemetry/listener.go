@@ -27,7 +27,7 @@ func NewRegistry() *prometheus.Registry {
 }
 
 // Route is an additional route of a Listener. Pattern has the form that http.ServeMux takes.
-// Example: "GET /monitor/queue"
+// Example: "GET /monitor/queue/{name}"
 type Route struct {
 	Pattern string
 	Handler http.Handler
@@ -112,8 +112,8 @@ func answerHealth(health *Health, log *slog.Logger) http.Handler {
 // configured.
 func (l *Listener) Addr() string { return l.ln.Addr().String() }
 
-// Stop waits for active requests until ctx ends, and then closes their connections and returns
-// ctx's error, joined with any error of closing.
+// Stop waits for active requests. If ctx ends first, it closes their connections and returns ctx's
+// error, joined with any error of closing.
 func (l *Listener) Stop(ctx context.Context) error {
 	err := l.server.Shutdown(ctx)
 	if err != nil {

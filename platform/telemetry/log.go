@@ -17,7 +17,7 @@ type Config struct {
 	LogFormat string     `env:"LOG_FORMAT, default=auto" doc:"json, text, or auto: text on a terminal, else json."`
 	LogLevel  slog.Level `env:"LOG_LEVEL, default=info" doc:"debug, info, warn or error."`
 	// Listen is a private host:port that serves /metrics, /health, /monitor/queue and /debug/pprof
-	// without authentication. If it is empty, they are not served. Example: 127.0.0.1:4899
+	// without authentication. If it is empty, there is no such listener. Example: 127.0.0.1:4899
 	Listen string `env:"METRICS_LISTEN" doc:"Private host:port of metrics, health and profiles, without a password."`
 }
 

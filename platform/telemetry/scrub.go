@@ -51,8 +51,8 @@ func Scrub(s string) string {
 	return inURL.ReplaceAllString(s, "${1}"+redacted+"@")
 }
 
-// maxValue is the maximum size of a value in a log record, in bytes. Quoting may make it six times
-// as long.
+// maxValue is the maximum size of a value in a log record, in bytes. Quoting makes it at most six
+// times as long.
 const maxValue = 8 << 10
 
 // clean returns the beginning of s without secrets. If s was cut, the result ends with the number

@@ -45,7 +45,7 @@ type Node struct {
 }
 
 // New returns a Store for one start of a process, whose lease lasts for ttl after each Renew. It
-// connects on first use. limit applies to connecting and to each statement.
+// connects on first use. limit is the maximum time for connecting and for each statement.
 func New(db *pg.DB, node Node, ttl, limit time.Duration) *Store {
 	return &Store{db: db, node: node, ttl: ttl, limit: limit}
 }

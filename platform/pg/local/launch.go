@@ -68,7 +68,8 @@ func (s *Server) launchGuarded(ctx context.Context, processes *os.File, args []s
 	guarded := append([]string{"-c", guardScript, "guard"}, args...)
 	cmd := s.place.command(context.WithoutCancel(ctx), processes, "/bin/sh", guarded...)
 	cmd.Env = append(cmd.Env, s.cfg.Env...)
-	cmd.SysProcAttr.Setsid = true // Ctrl-C must not reach Postgres, which stops after its last client
+	// Ctrl-C must not reach Postgres, which is stopped after its last client.
+	cmd.SysProcAttr.Setsid = true
 	if _, err := cmd.StdinPipe(); err != nil {
 		return err
 	}
